@@ -1,0 +1,67 @@
+/*
+ * The door of room device: devices by type and index, their streams, events, memory kinds and pools.
+ *
+ * The host device "cpu" is built in, has any index below TN_DEVICES_MAX, works at once (no streams: NULL), and its
+ * memory is 64-byte aligned. All other types come from plugins and are opened at their first use.
+ */
+#ifndef TN_DEVICE_H
+#define TN_DEVICE_H
+
+#include "plugin/plugin.h"
+#include "tenon/plugin/device.h"
+#include "tenon/plugin/pool.h"
+
+typedef struct tni_device_set tni_device_set;
+typedef struct tni_pool tni_pool; /* a tn_pool with its lock, counters and source */
+
+typedef struct tni_device {
+    tni_device_set *set;
+    const char *type;          /* "cpu"; interned: compare type_id */
+    const char *kernels_type;  /* device type whose kernels run here: "cpu" for fake */
+    const char *kernels_plugin; /* NULL: any plugin; else only this one (runs_kernels_of) */
+    int32_t index;
+    uint16_t type_id;          /* 0: cpu; the same for one type within a set */
+    bool host;                 /* the built-in one: synchronous, no streams */
+    bool host_addressable;
+    const tn_device_ops *ops;  /* NULL for host */
+    tn_device_handle *handle;
+    tni_plugin *plugin;
+    uint32_t ordinal;          /* dense over the set, for tables */
+    void *engine_data;         /* room engine keeps its queue of this device here */
+    tni_pool *pools[4];        /* by TN_MEMORY_… */
+    atomic_int failed;         /* sticky: the device refuses work (TN_E_DEVICE) */
+} tni_device;
+
+tn_status tni_device_set_create(tni_options *options, tni_registry *registry, const tni_log *log, tni_device_set **out);
+void tni_device_set_destroy(tni_device_set *s); /* no block may be live; live ones are counted and given back */
+/* Loads the provider of `type` if need be and opens the device. TN_E_DEVICE with what was searched. */
+tn_status tni_device_get(tni_device_set *s, const char *type, int32_t index, tni_device **out);
+/* Reads "cpu", "cpu:1", "fake:0", also MXNet's "cpu(0)". */
+tn_status tni_device_parse(tni_device_set *s, const char *text, tni_device **out);
+size_t tni_device_count(tni_device_set *s); /* opened so far */
+tni_device *tni_device_at(tni_device_set *s, size_t index);
+tn_status tni_device_type_count(tni_device_set *s, const char *type, int32_t *out); /* without opening */
+/* True once in a child after fork(): devices other than the host answer TN_E_STATE. */
+void tni_device_set_forked(tni_device_set *s);
+
+/* A block of memory, from the pool that [memory.D] names (`auto`: segment if installed, else none). */
+typedef struct tni_block {
+    tn_memory memory;
+    tni_pool *pool; /* NULL: nothing allocated */
+    const char *owner;
+} tni_block;
+
+/* `bytes` 0 gives data NULL. `stream` is the worker's, NULL on the host. Out of memory: trims, then asks `relief` of
+ * the set (set by room engine: waits for pending work) once, then TN_E_NOMEM with owners and largest free block. */
+tn_status tni_block_alloc(tni_device *d, int32_t memory, uint64_t bytes, tn_stream *stream, const char *owner,
+                          tni_block *out);
+void tni_block_free(tni_block *b, tn_stream *stream); /* clears *b */
+void tni_device_set_relief(tni_device_set *s, bool (*relief)(void *arg), void *arg);
+
+typedef struct tni_memory_stats {
+    uint64_t free, total, live, cached, peak, largest_free, hits, misses;
+} tni_memory_stats;
+tn_status tni_device_memory(tni_device *d, int32_t memory, tni_memory_stats *out);
+void tni_device_trim(tni_device *d, uint64_t keep_bytes); /* all its pools */
+
+#endif

@@ -1,0 +1,138 @@
+/*
+ * The door of room engine: variables, and operations that run when their variables allow it.
+ *
+ * An operation names the variables that it reads and writes. It runs when all earlier operations that conflict with
+ * it have released them; writes to one variable keep the order of their pushes, and pushes of several threads never
+ * deadlock (all variables of a push are entered at once). A variable is embedded in what it guards; whoever pushes
+ * keeps it alive until the operation's `done`.
+ *
+ * On a device with streams an operation is *issued* when its run returned and *complete* when the event recorded
+ * behind it was reached. Operations of the same plugin follow an issued one by a stream wait; all others follow its
+ * completion, which comes by event_notify: no worker ever blocks on an event.
+ */
+#ifndef TN_ENGINE_H
+#define TN_ENGINE_H
+
+#include "device/device.h"
+
+typedef struct tni_engine tni_engine;
+typedef struct tni_op tni_op; /* one pushed operation */
+
+/* What a variable remembers of a failure; shared by all that it poisoned. */
+typedef struct tni_poison {
+    tni_refcount refs;
+    atomic_bool reported;
+    uint64_t order; /* of its operation's push */
+    tn_err err;     /* code, message with the operation's name and origin */
+} tni_poison;
+
+/* Treat as opaque outside room engine; defined here so that storages embed it. Zero bytes are a valid new variable. */
+typedef struct tni_var {
+    _Atomic uint64_t state;         /* lock bit, writer bit, readers, "has queue" bit */
+    uint64_t version;               /* completed writes; see tni_var_version */
+    void *queue_head, *queue_tail;  /* waiting operations, under the lock bit */
+    void *write_token;              /* completion of the last issued write, NULL if complete */
+    void *read_tokens;              /* completions of issued reads behind it */
+    tni_poison *poison;             /* NULL: fine */
+} tni_var;
+
+void tni_var_init(tni_var *v);
+void tni_var_fini(tni_var *v); /* no operation may use it; drops poison and tokens */
+static inline uint64_t tni_var_version(const tni_var *v)
+{
+    return v->version;
+}
+
+typedef struct tni_run {       /* what a running operation is told */
+    tni_engine *engine;
+    tni_op *op;                /* for tni_engine_complete and tni_engine_release */
+    tni_device *device;
+    tn_stream *stream;         /* NULL on the host */
+    uint32_t threads;          /* budget */
+    tn_status skipped;         /* TNI_TASK_ALWAYS only: TN_E_CANCELLED.. status of a poisoned input, else TN_OK */
+} tni_run;
+
+#define TNI_TASK_ASYNC 1u    /* run may return TN_PENDING; tni_engine_complete follows exactly once, from any thread */
+#define TNI_TASK_ALWAYS 2u   /* runs even if an input is poisoned (frees, waits); does not spread the poison */
+#define TNI_TASK_COPY 4u     /* goes to the device's copy queue */
+#define TNI_TASK_PARALLEL 8u /* uses an OpenMP region: never inline on the caller */
+#define TNI_TASK_CLEARS 16u  /* overwrites its outputs whole: old poison of written variables does not stop it */
+#define TNI_TASK_HOST_CALL 32u /* host callback: runs on callback threads that may push and wait */
+
+typedef struct tni_task {
+    tn_status (*run)(void *payload, tni_run *run);                       /* [worker] error text by tni_error */
+    void (*done)(void *payload, tni_engine *engine, tn_status status);   /* once, after completion or skip; may be NULL */
+    const void *payload;                                                 /* copied into the operation */
+    uint32_t payload_bytes;                                              /* at most TNI_PAYLOAD_MAX */
+    uint32_t flags;
+    tni_var *const *reads, *const *writes; /* may repeat and overlap: a variable in both is written */
+    uint32_t read_count, write_count;
+    tni_device *device;                    /* NULL: cpu(0) */
+    const char *name, *origin;             /* live until done; origin: "conv1" or a source line, may be NULL */
+    uint64_t est_ns;                       /* 0: not known */
+    int32_t priority;                      /* higher first, among the ready ones of a priority or copy queue */
+} tni_task;
+#define TNI_PAYLOAD_MAX 192
+
+typedef struct tni_engine_options {
+    const char *type;      /* "threaded" "naive" "stepped" */
+    uint32_t threads;      /* thread budget of each host device; 0: tni_cpu_count() */
+    uint32_t workers;      /* worker threads of a device; 0: 1 */
+    uint64_t queue_max;    /* operations pushed and not done */
+    uint64_t inline_ns;    /* est_ns at most this: may run on the caller */
+    uint64_t wait_warn_ms; /* watchdog; 0: off */
+    uint64_t seed;         /* stepped: order of choices */
+} tni_engine_options;
+
+tn_status tni_engine_create(const tni_engine_options *options, tni_device_set *devices, const tni_log *log,
+                            tni_engine **out);
+/* Cancels what has not begun (its done gets TN_E_CANCELLED), waits for what runs, joins all threads. */
+void tni_engine_destroy(tni_engine *e);
+
+/* Queues `task`. Blocks while the queue is full, unless the caller is inside a callback of the engine. On failure
+ * nothing was queued and `done` is not called. */
+tn_status tni_engine_push(tni_engine *e, const tni_task *task);
+
+/* The short way for small host operations: takes all variables if they are free right now, in order and unpoisoned.
+ * True: the caller runs its body at once and calls leave; false: nothing happened, push instead. Distinct variables.
+ * Always false if the engine may not run inline. `status` other than TN_OK poisons the written variables with the
+ * thread's error text. */
+bool tni_engine_enter(tni_engine *e, tni_var *const *reads, uint32_t read_count, tni_var *const *writes,
+                      uint32_t write_count);
+void tni_engine_leave(tni_engine *e, tni_var *const *reads, uint32_t read_count, tni_var *const *writes,
+                      uint32_t write_count, tn_status status, const char *name);
+uint64_t tni_engine_inline_ns(const tni_engine *e);
+uint32_t tni_engine_threads(const tni_engine *e);
+bool tni_engine_is_naive(const tni_engine *e);
+
+void tni_engine_complete(tni_op *op, tn_status status, const tn_err *err); /* ASYNC operations; [any] */
+/* Gives one variable free before the operation ends (a segment's last touch). `status` poisons it if not TN_OK. */
+void tni_engine_release(tni_run *run, tni_var *var, tn_status status);
+
+/* Waits until everything pushed before is complete. A poisoned variable gives its error each time, until rewritten
+ * or cleared. TN_E_STATE on a worker. `timeout_ms` 0: no limit but the watchdog's report. */
+tn_status tni_engine_wait_read(tni_engine *e, tni_var *v, uint64_t timeout_ms);  /* its value may be read */
+tn_status tni_engine_wait_write(tni_engine *e, tni_var *v, uint64_t timeout_ms); /* it may be overwritten */
+tn_status tni_engine_wait_all(tni_engine *e); /* oldest unreported error */
+void tni_engine_clear(tni_engine *e, tni_var *v); /* forgets poison */
+bool tni_engine_on_worker(void); /* true inside a run, done or driver callback */
+bool tni_var_ready(tni_var *v);  /* no write is pending: non-blocking */
+
+/* Stepped: operations that could run now, and running one of them. Naive and threaded: 0, TN_E_STATE. */
+size_t tni_engine_ready_count(tni_engine *e);
+tn_status tni_engine_step(tni_engine *e, size_t which);
+
+typedef struct tni_engine_stats {
+    uint64_t pushed, done, inlined, failed, skipped, over_limit, event_waits, queue_peak;
+} tni_engine_stats;
+void tni_engine_stats_get(tni_engine *e, tni_engine_stats *out);
+/* All pending operations with their variables, one line each (watchdog and tests). */
+tn_status tni_engine_dump(tni_engine *e, tni_str *out);
+
+/* fork(): prepare drains and parks, parent resumes, child gets fresh workers with one thread each. */
+void tni_engine_fork(tni_engine *e, uint32_t phase);
+
+/* Switches of the test build (TN_TEST_SWITCHES): named faults that tests plant, such as "drop_event_wait". */
+void tni_engine_plant(tni_engine *e, const char *fault);
+
+#endif

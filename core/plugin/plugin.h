@@ -1,0 +1,68 @@
+/*
+ * The door of room plugin: find, check, load and list plugins; answer which capabilities there are.
+ *
+ * Nothing of a file runs before note.c has read its note and refuse.c has passed it. Nothing is ever unloaded.
+ */
+#ifndef TN_PLUGIN_H
+#define TN_PLUGIN_H
+
+#include "base/base.h"
+#include "tenon/plugin/plugin.h"
+
+/* ---- note.c: the ELF reader. No allocation driven by the file; every offset checked against its size ------------ */
+
+typedef struct tni_note {
+    tn_note_body body;
+    char build_id[65]; /* hexadecimal, "" if there is none */
+    uint32_t flags;    /* TNI_NOTE_… */
+} tni_note;
+#define TNI_NOTE_STATIC_TLS 1u
+tn_status tni_note_read_memory(const void *bytes, uint64_t count, const char *name, tni_note *out); /* L03, L04 … */
+tn_status tni_note_read(int fd, const char *name, tni_note *out);
+/* Parses "kernels@cpu pool:round": true if the list has `kind` and `id` ("kernels", "cpu"). */
+bool tni_note_provides(const tn_note_body *body, const char *kind, const char *id);
+
+/* ---- registry.c: all candidates of a context ------------------------------------------------------------------------ */
+
+#define TNI_PLUGIN_REFUSED 0 /* `code` and `reason` say why */
+#define TNI_PLUGIN_READY 1   /* checked, not loaded */
+#define TNI_PLUGIN_LOADED 2
+#define TNI_PLUGIN_FAILED 3  /* refused after dlopen (L11 to L14) */
+
+typedef struct tni_plugin {
+    const char *path;
+    tni_note note;
+    int32_t state;
+    uint32_t code;      /* refusal: 5 is L05; 0: none */
+    char reason[512];
+    const tn_plugin *descriptor; /* loaded only */
+    void *self;                  /* what init gave */
+    tn_host host;
+    void *internal;
+} tni_plugin;
+
+typedef struct tni_registry tni_registry;
+
+/* Scans the folders of plugins.path and <dir of libtenon.so>/tenon/plugins-1; reads notes only. Loads what
+ * plugins.require names; an absent one is TN_E_DEVICE with every candidate and its reason. */
+tn_status tni_registry_create(tni_options *options, const tni_log *log, tni_registry **out);
+/* Calls fini of every loaded plugin, last loaded first. The engine must be gone. */
+void tni_registry_destroy(tni_registry *r);
+size_t tni_registry_count(const tni_registry *r);
+tni_plugin *tni_registry_at(const tni_registry *r, size_t index); /* sorted by name, refused ones last */
+tni_plugin *tni_registry_find(const tni_registry *r, const char *name);
+tn_status tni_plugin_load(tni_registry *r, tni_plugin *p); /* loaded already: TN_OK. [load] */
+/* Loads every permitted plugin whose note provides (kind, id), e.g. ("kernels", "cpu"), ("device", "fake"),
+ * ("pool", "round"), ("op", NULL = any). None at all is TN_OK: the caller knows what it misses. */
+tn_status tni_registry_load_providers(tni_registry *r, const char *kind, const char *id);
+/* Capabilities of loaded plugins: index from 0, false at the end; order: plugin name, then table order. */
+bool tni_registry_capability(const tni_registry *r, uint32_t kind, size_t index, const tn_capability **table,
+                             tni_plugin **plugin);
+/* A plugin that lives inside the program (tests): runs the same checks of the descriptor, no file. */
+tn_status tni_registry_add_static(tni_registry *r, const tn_plugin *descriptor, tni_plugin **out);
+/* fork(): calls the plugins' fork functions. */
+void tni_registry_fork(tni_registry *r, uint32_t phase);
+/* Changes whenever a plugin was loaded: caches of capabilities compare it. */
+uint64_t tni_registry_generation(const tni_registry *r);
+
+#endif

@@ -1,0 +1,379 @@
+/**
+ * Operators and kernels: what an operator means, and what computes it.
+ *
+ * A *definition* (tn_op) holds names, attributes, inference and the gradient; it is pure and knows no device. A
+ * *kernel* (tn_kernel) computes one definition on one device type. `prepare` plans a kernel once for a signature
+ * (operator, structural attributes, shapes, dtypes, strides, modes); `run` then runs it any number of times, from
+ * any number of threads at once.
+ */
+#ifndef TENON_PLUGIN_OP_H
+#define TENON_PLUGIN_OP_H
+
+#include "device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tn_op tn_op;
+typedef struct tn_plan tn_plan;
+typedef struct tn_exec tn_exec;
+typedef struct tn_infer tn_infer;
+typedef struct tn_grad tn_grad;
+typedef struct tn_graph tn_graph; /* the host's */
+typedef struct tn_call tn_call;   /* the host's: one running call */
+
+/* ---- inference --------------------------------------------------------------------------------------- */
+
+/** A shape that may be partly unknown: ndim TN_NDIM_UNKNOWN, or dimensions TN_DIM_UNKNOWN. */
+typedef struct tn_shape {
+    int32_t ndim;
+    uint32_t reserved;
+    int64_t dim[TN_NDIM_MAX];
+} tn_shape;
+
+#define TN_INFER_NP_SHAPE 1u
+#define TN_INFER_TRAIN 2u
+
+/**
+ * The state of one inference. Called again and again, in both directions, until nothing changes: read what is known,
+ * fill in what follows, fail where two facts contradict. Must be pure.
+ *
+ * `args` sets in_count, out_count and visible_count (and may set the names); the other functions only read them. The
+ * inputs declared in `mutates` are no outputs here.
+ */
+struct tn_infer {
+    uint32_t struct_size;
+    uint32_t flags; /* TN_INFER_… */
+    const tn_op *op;
+    const tn_value *attrs; /* in definition order */
+    uint32_t attr_count;
+    uint32_t in_count, out_count, visible_count;
+    const char *const *in_names, *const *out_names; /* NULL-ended or NULL: those of the definition */
+    tn_shape *const *in_shape, *const *out_shape;
+    int32_t *in_dtype, *out_dtype;
+    int32_t *in_storage, *out_storage;
+    tn_err *err; /* never NULL */
+};
+
+/* ---- gradients ------------------------------------------------------------------------------------------ */
+
+/** One output of one node of a graph under construction; node NULL: no gradient arrives here. */
+typedef struct tn_edge {
+    void *node;
+    uint32_t index, reserved;
+} tn_edge;
+
+/** An attribute as text, for nodes that a gradient makes. */
+typedef struct tn_attr_text {
+    const char *name, *text;
+} tn_attr_text;
+
+#define TN_EMIT_INHERIT 1u  /* attributes of the same name are taken over from the forward node */
+#define TN_EMIT_BACKWARD 2u /* the new node is this operator's backward: its kernel may read what the forward saved */
+
+typedef struct tn_emit {
+    uint32_t struct_size, flags;
+    const char *op;
+    const tn_edge *in;
+    const tn_attr_text *attrs; /* may be NULL; win over inherited ones */
+    uint32_t in_count, attr_count;
+} tn_emit;
+
+typedef struct tn_grad_ops {
+    uint32_t struct_size, reserved;
+    tn_edge (*input)(tn_grad *g, uint32_t index);  /* of the forward node */
+    tn_edge (*output)(tn_grad *g, uint32_t index);
+    tn_edge (*head)(tn_grad *g, uint32_t index);   /* gradient of output `index`; node NULL: none arrives */
+    int32_t (*needs)(tn_grad *g, uint32_t index);  /* 1: somebody wants the gradient of input `index` */
+    /** Makes a node; `*out` is its output 0, further outputs have the same node and index 1, 2 …
+     * An input edge whose node is NULL stands for zeros in the shape of what it belongs to: allowed for heads only. */
+    tn_status (*emit)(tn_grad *g, const tn_emit *e, tn_edge *out);
+    tn_status (*set)(tn_grad *g, uint32_t input, tn_edge edge); /* the gradient of input `input` */
+} tn_grad_ops;
+
+/**
+ * Builds the gradient of one node out of further nodes. The function must not read run-time attributes: programs
+ * are kept while those change. Emitted nodes inherit them (TN_EMIT_INHERIT).
+ */
+struct tn_grad {
+    uint32_t struct_size, flags;
+    const tn_op *op;
+    const tn_value *attrs;
+    uint32_t attr_count, in_count, out_count, reserved;
+    tn_err *err;
+    const tn_grad_ops *ops;
+    void *self;
+};
+
+/* ---- definitions -------------------------------------------------------------------------------------------- */
+
+#define TN_EXEC_KERNEL 0
+#define TN_EXEC_SUBGRAPH 1
+#define TN_EXEC_HOST 2
+#define TN_EXEC_COPY 3
+#define TN_EXEC_COLLECTIVE 4
+
+#define TN_EFFECT_RANDOM 1u /* takes a draw of the device's counter */
+#define TN_EFFECT_HOST 2u
+#define TN_EFFECT_COLLECTIVE 4u
+
+#define TN_OP_POINTWISE 1u     /* output element i depends on input elements i only (equal shapes) */
+#define TN_OP_BACKWARD 2u      /* internal: not offered to users */
+#define TN_OP_VIEW 4u          /* output 0 is a view of input 0 with another shape (Reshape, Flatten, expand_dims) */
+#define TN_OP_IGNORE_HEAD 8u   /* a loss layer: its gradient needs no head gradient (SoftmaxOutput) */
+#define TN_OP_ZERO_GRADIENT 16u /* the gradient of every input is zero; `gradient` is NULL (argmax, floor, comparisons) */
+
+/**
+ * One operator. `inputs` and `outputs` are NULL-ended; a last input such as "arg*" is variadic ("arg0", "arg1" …,
+ * counted by the attribute flagged TN_ATTR_F_COUNT). Bit i of `mutates`: input i is changed (statistics, states).
+ */
+struct tn_op {
+    uint32_t struct_size;
+    uint16_t version, exec; /* TN_EXEC_… */
+    const char *name, *doc;
+    const char *const *aliases; /* NULL-ended or NULL */
+    const tn_attr_def *attrs;   /* ended by a row without name; NULL: none */
+    const char *const *inputs, *const *outputs;
+    uint64_t mutates;
+    uint32_t effects, flags;
+    uint32_t visible, reserved; /* outputs that users see; 0: all */
+    tn_status (*args)(tn_infer *i);    /* NULL: counts follow from the tables above */
+    tn_status (*shape)(tn_infer *i);   /* NULL: not allowed, except for exec kinds other than KERNEL */
+    tn_status (*dtype)(tn_infer *i);   /* NULL: all inputs and outputs have one dtype */
+    tn_status (*storage)(tn_infer *i); /* NULL: all dense */
+    tn_status (*gradient)(tn_grad *g); /* NULL: none (an error in backward) or TN_OP_ZERO_GRADIENT */
+};
+
+typedef struct tn_op_table {
+    tn_capability head; /* kind TN_KIND_OPS */
+    const tn_op *const *ops; /* NULL-ended */
+} tn_op_table;
+
+/* ---- kernels -------------------------------------------------------------------------------------------------- */
+
+/** A private memory order; comparable by owner and bytes. */
+struct tn_layout {
+    uint32_t struct_size, flags; /* TN_LAYOUT_POINTWISE */
+    const char *owner;           /* plugin */
+    const void *bytes;
+    uint64_t byte_count;
+    uint64_t memory_bytes;       /* that a tensor in this layout takes */
+};
+#define TN_LAYOUT_POINTWISE 1u /* elementwise kernels of anyone may run over its memory */
+
+/** A random stream: element k of a draw uses counter k. Draw number = *step + step_add. */
+typedef struct tn_rng {
+    uint64_t seed, stream; /* key: seed and device index */
+    const uint64_t *step;
+    uint64_t step_add;
+} tn_rng;
+
+#define TN_NODE_TRAIN 1u
+#define TN_NODE_DETERMINISTIC 2u
+#define TN_NODE_CAPTURE 4u
+#define TN_NODE_NP_SHAPE 8u
+#define TN_NODE_AMP 16u
+#define TN_NODE_SAFE_ACC 32u
+#define TN_NODE_THREAD_INVARIANT 64u /* only a plan with TN_PLAN_THREAD_INVARIANT will do */
+#define TN_NODE_RECORDED 128u        /* a backward may follow: save what it needs */
+
+/** What `prepare` may ask of the host. */
+typedef struct tn_prepare_ops {
+    uint32_t struct_size, reserved;
+    const tn_host *host;
+    void *arg;
+    uint64_t tuning_budget_ns; /* 0: no measuring (deterministic mode) */
+    void *(*scratch)(void *arg, uint64_t bytes); /* freed after prepare */
+    const tn_stream *stream;
+} tn_prepare_ops;
+
+/**
+ * One node, as a kernel plans it. Outputs that follow the definition's are the mutated inputs, in order, sharing
+ * their memory. `in[i]->data` is set only where the input is constant and host readable.
+ */
+typedef struct tn_node {
+    uint32_t struct_size;
+    uint16_t op_version, flags; /* TN_NODE_… */
+    const char *op;
+    const tn_value *attrs;
+    uint32_t attr_count, in_count, out_count, threads;
+    const tn_tensor *const *in, *const *out; /* shape -1: known after run */
+    const uint8_t *modes;                    /* per output: TN_MODE_… */
+    const tn_plan *forward;                  /* of a backward: the forward's plan, if the same plugin made it */
+    const tn_graph *const *subgraphs;
+    const tn_prepare_ops *host;
+} tn_node;
+
+#define TN_PLAN_CAPTURABLE 1u
+#define TN_PLAN_THREAD_INVARIANT 2u /* the same bits for every thread count */
+#define TN_PLAN_RESIZES 4u          /* calls call_ops.resize for outputs of unknown shape */
+#define TN_PLAN_PARALLEL 8u         /* `run` opens an OpenMP region */
+
+/** What `prepare` fills in; the host presets zeros, -1 and NULL. Immutable afterwards. */
+struct tn_plan {
+    uint32_t struct_size, flags; /* TN_PLAN_… */
+    void *state;
+    uint64_t workspace_bytes, saved_bytes; /* per call; saved: what forward leaves for its backward */
+    uint64_t est_ns;                       /* of one run; 0: not known */
+    uint32_t workspace_align, saved_align, threads, reserved;
+    int32_t *inplace;                      /* per output: the input whose memory it may take over, -1 none */
+    const tn_layout **in_layout, **out_layout;
+    tn_blob tuning;
+};
+
+typedef struct tn_call_ops {
+    uint32_t struct_size, reserved;
+    /** [worker] Gives output `out` (of a RESIZES plan) its shape and memory; `*tensor` is valid until the end of run. */
+    tn_status (*resize)(tn_call *call, uint32_t out, int32_t ndim, const int64_t *shape, const tn_tensor **tensor,
+                        tn_err *err);
+    /** [worker] Scratch until the end of the call, in stream order. */
+    tn_status (*alloc)(tn_call *call, uint64_t bytes, void **out, tn_err *err);
+    /** [any] After TN_PENDING, exactly once. */
+    void (*complete)(tn_call *call, tn_status status, const tn_err *err);
+} tn_call_ops;
+
+/** One run. All it points to lives until the end of `run`, or until `complete`. */
+struct tn_exec {
+    uint32_t struct_size, threads;
+    const tn_tensor *const *in, *const *out; /* counts and order as in tn_node */
+    const uint8_t *modes;
+    const tn_value *attrs; /* run-time attributes hold today's values */
+    void *workspace, *saved;
+    const tn_stream *stream;
+    void **stream_slot; /* the plugin's pointer of this stream, NULL at first */
+    const tn_rng *rng;
+    tn_call *call;
+    const tn_call_ops *ops;
+};
+
+#define TN_KERNEL_DETERMINISTIC 1u /* the same bits from run to run on one machine and thread count */
+#define TN_KERNEL_STRIDED 2u       /* takes strided inputs and outputs; else the core hands over dense ones */
+#define TN_KERNEL_ADD_TO 4u        /* serves TN_MODE_ADD; else the core adds */
+#define TN_KERNEL_ASYNC 8u
+#define TN_KERNEL_EMPTY_OK 16u     /* wants to see tensors without elements */
+
+/**
+ * One kernel. `types` is NULL-ended: "data:f32,f64", "*:f32" (every input and output not named otherwise),
+ * "indices:i32,i64". All listed arguments match independently, except that "=name" in place of a type means "the
+ * same dtype as argument `name`".
+ */
+typedef struct tn_kernel {
+    uint32_t struct_size;
+    int32_t rank; /* 64 plain, 128 library, 192 tuned */
+    const char *op, *name, *device, *isa; /* isa: "" or "x86-64-v3", "x86-64-v4" */
+    uint16_t op_version_min, op_version_max;
+    uint32_t flags; /* TN_KERNEL_… */
+    const char *const *types;
+    uint32_t host_in, host_out; /* arguments (bits) that must be in host memory */
+    /** TN_E_UNSUPPORTED: try the next kernel. Called once for a signature. [any] */
+    tn_status (*prepare)(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err);
+    tn_status (*run)(const tn_plan *plan, const tn_exec *x, tn_err *err); /* [worker] */
+    void (*release)(tn_plan *plan); /* frees plan->state; may be NULL */
+} tn_kernel;
+
+typedef struct tn_kernel_table {
+    tn_capability head; /* kind TN_KIND_KERNELS, id: device type */
+    const tn_kernel *const *kernels; /* NULL-ended */
+    void (*stream_detach)(void *plugin, void *slot); /* frees what a stream_slot holds; may be NULL */
+} tn_kernel_table;
+
+/* ---- inline helpers ---------------------------------------------------------------------------------------------- */
+
+static inline tn_edge tn_grad_of(tn_grad *g, uint32_t out)
+{
+    return g->ops->head(g, out);
+}
+
+static inline tn_edge tn_grad_input(tn_grad *g, uint32_t in)
+{
+    return g->ops->input(g, in);
+}
+
+static inline tn_edge tn_grad_output(tn_grad *g, uint32_t out)
+{
+    return g->ops->output(g, out);
+}
+
+/** Makes node `op` with inherited attributes; its outputs 0 … inputs-1 become the gradients of the first inputs. */
+static inline tn_status tn_grad_emit_all(tn_grad *g, const char *op, uint32_t count, const tn_edge *in,
+                                         uint32_t first, uint32_t inputs)
+{
+    const tn_emit e = {(uint32_t)TN_END(tn_emit, attr_count), TN_EMIT_INHERIT | TN_EMIT_BACKWARD, op, in, NULL, count, 0};
+    tn_edge out;
+    tn_status st = g->ops->emit(g, &e, &out);
+
+    for (uint32_t i = 0; st == TN_OK && i < inputs; i++) {
+        out.index = i;
+        st = g->ops->set(g, first + i, out);
+    }
+    return st;
+}
+
+/** Makes node `op`; its output 0 becomes the gradient of input `input`. */
+static inline tn_status tn_grad_emit(tn_grad *g, uint32_t input, const char *op, uint32_t count, const tn_edge *in)
+{
+    return tn_grad_emit_all(g, op, count, in, input, 1);
+}
+
+/** Makes node `op` with the given attributes only and hands out its output 0. */
+static inline tn_status tn_grad_node(tn_grad *g, const char *op, uint32_t count, const tn_edge *in,
+                                     uint32_t attr_count, const tn_attr_text *attrs, tn_edge *out)
+{
+    const tn_emit e = {(uint32_t)TN_END(tn_emit, attr_count), 0, op, in, attrs, count, attr_count};
+
+    return g->ops->emit(g, &e, out);
+}
+
+/** True if every dimension is known. */
+static inline int32_t tn_shape_known(const tn_shape *s)
+{
+    if (s->ndim < 0)
+        return 0;
+    for (int32_t i = 0; i < s->ndim; i++)
+        if (s->dim[i] < 0)
+            return 0;
+    return 1;
+}
+
+/** Brings two shapes to what both say; TN_E_SHAPE (err filled) if they contradict each other. */
+static inline tn_status tn_shape_unify(tn_infer *in, tn_shape *a, tn_shape *b)
+{
+    if (a->ndim < 0 && b->ndim < 0)
+        return TN_OK;
+    if (a->ndim < 0) {
+        *a = *b;
+        return TN_OK;
+    }
+    if (b->ndim < 0) {
+        *b = *a;
+        return TN_OK;
+    }
+    if (a->ndim != b->ndim)
+        return tn_fail(in->err, TN_E_SHAPE, "two shapes that must agree have a different number of dimensions");
+    for (int32_t i = 0; i < a->ndim; i++) {
+        if (a->dim[i] < 0)
+            a->dim[i] = b->dim[i];
+        else if (b->dim[i] < 0)
+            b->dim[i] = a->dim[i];
+        else if (a->dim[i] != b->dim[i])
+            return tn_fail(in->err, TN_E_SHAPE, "two shapes that must agree differ in a dimension");
+    }
+    return TN_OK;
+}
+
+/** Number of elements of a known shape. */
+static inline int64_t tn_shape_count(const tn_shape *s)
+{
+    int64_t n = 1;
+
+    for (int32_t i = 0; i < s->ndim; i++)
+        n *= s->dim[i];
+    return n;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
