@@ -37,9 +37,8 @@ typedef struct tni_storage {
     const char *owner;       /* for memory statistics: "array", "frame", a parameter's name */
 } tni_storage;
 
-struct tni_autograd_entry; /* room autograd's: where this array stands on a tape */
-
-typedef struct tni_array {
+/* The public tn_array is this very struct. */
+typedef struct tn_array {
     tni_refcount refs;
     uint32_t flags;          /* TNI_ARRAY_… */
     tni_storage *storage;
@@ -48,9 +47,9 @@ typedef struct tni_array {
     uint16_t storage_type, reserved;
     int64_t *shape, *stride; /* point into `inline_dims` or a block behind */
     int64_t inline_dims[8];  /* shape then stride of up to 4 dimensions */
-    struct tni_array *aux[2]; /* sparse: indices arrays */
+    struct tn_array *aux[2]; /* sparse: indices arrays */
     void *grad_entry;        /* room autograd: tape entry, NULL if not recorded */
-    struct tni_array *grad;  /* attached gradient, NULL */
+    struct tn_array *grad;  /* attached gradient, NULL */
     uint32_t grad_req;       /* TN_MODE_… */
     uint32_t pending;        /* shape pending: known after its write */
 } tni_array;
