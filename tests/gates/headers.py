@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""Each public header compiles alone, included twice, as C11 and as C++17, with gcc and clang, without a warning."""
+import concurrent.futures
+import glob
+import os
+import shutil
+import subprocess
+import sys
+
+import common
+
+C_FLAGS = ["-x", "c", "-std=c11", "-Wstrict-prototypes", "-Wconversion", "-Wshadow"]
+CXX_FLAGS = ["-x", "c++", "-std=c++17"]
+
+
+def compile_alone(job):
+    root, header, compiler, flags = job
+    text = "#include \"%s\"\n#include \"%s\"\n" % (header, header)
+    if "c" in flags:
+        text += "extern int only_to_have_a_declaration;\n"
+    done = subprocess.run([compiler, *flags, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only",
+                           "-I" + os.path.join(root, "sdk/include"), "-"], input=text, text=True, capture_output=True)
+    first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[:200])
+    return None if done.returncode == 0 else "%s, %s as %s: %s" % (header, compiler, flags[2], first)
+
+
+def main():
+    root = common.root_of(sys.argv)
+    base = os.path.join(root, "sdk/include")
+    names = sorted(os.path.relpath(p, base) for p in glob.glob(base + "/tenon/**/*.h", recursive=True))
+    jobs = []
+    for compiler, flags in (("gcc", C_FLAGS), ("clang", C_FLAGS), ("g++", CXX_FLAGS), ("clang++", CXX_FLAGS)):
+        if shutil.which(compiler):
+            jobs += [(root, name, compiler, flags) for name in names]
+        else:
+            print("headers: %s is not installed: skipped for it" % compiler)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        findings = [finding for finding in pool.map(compile_alone, jobs) if finding]
+    common.finish("headers", findings, len(jobs))
+
+
+main()

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Every gate turns red when the fault it is for is planted in a copy of the tree, and is what it was without it."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import common
+
+PLUGIN_H = "sdk/include/tenon/plugin/plugin.h"
+BASE_H = "sdk/include/tenon/plugin/base.h"
+LONG_FUNCTION = "int planted(void);\nint planted(void)\n{\n" + "    ;\n" * 70 + "    return 0;\n}\n"
+
+
+def replace(root, name, old, new):
+    text = common.read(root, name)
+    assert old in text, "%s: no \"%s\" to plant a fault at" % (name, old)
+    with open(os.path.join(root, name), "w", encoding="utf-8") as out:
+        out.write(text.replace(old, new, 1))
+
+
+def write(root, name, text):
+    os.makedirs(os.path.dirname(os.path.join(root, name)), exist_ok=True)
+    with open(os.path.join(root, name), "a", encoding="utf-8") as out:
+        out.write(text)
+
+
+def file_fault(name, text):
+    return lambda root: write(root, name, text)
+
+
+def text_fault(name, old, new):
+    return lambda root: replace(root, name, old, new)
+
+
+# gate, the fault, how to plant it, what the gate must say
+FAULTS = [
+    ("layers.py", "a lower room includes a higher one", file_fault("core/base/planted.c", '#include "engine/engine.h"\n'),
+     "may not include"),
+    ("layers.py", "a way around the door", file_fault("core/engine/planted.c", '#include "device/hidden.h"\n'),
+     "past the door"),
+    ("layers.py", "a plugin includes the core", file_fault("plugins/cpu/plain/planted.c", '#include "base/base.h"\n'),
+     "lies outside"),
+    ("layers.py", "a plugin includes a program's header", file_fault("plugins/mempool/planted.c",
+                                                                      "#include <tenon/base.h>\n"), "may not include"),
+    ("layers.py", "nn reaches into the core", file_fault("nn/planted.c", '#include "../core/base/base.h"\n'), "lies outside"),
+    ("style.py", "a function of 73 lines", file_fault("core/base/planted.c", LONG_FUNCTION), "planted: 73 lines"),
+    ("style.py", "a file of 801 lines", file_fault("core/base/planted.c", "int x;\n" * 801), "801 lines"),
+    ("style.py", "a line of 111 columns", file_fault("core/base/planted.c", "/*" + "x" * 107 + "*/\n"), "111 columns"),
+    ("style.py", "a tab", file_fault("core/base/planted.c", "\tint x;\n"), "a tab"),
+    ("style.py", "one more exception", file_fault("tests/gates/style.exceptions", "core/base/gone.c file -\n"),
+     "not needed any more"),
+    ("words.py", "a path of one machine", file_fault("docs/planted.md", "see /ho" + "me/somebody/tenon\n"), "absolute path"),
+    ("words.py", "a mark of unfinished work", file_fault("core/base/planted.c", "/* TO" + "DO */\n"), "unfinished"),
+    ("headers.py", "a header that needs another first", file_fault("sdk/include/tenon/planted.h", "extern tn_status x;\n"),
+     "planted.h"),
+    ("headers.py", "a header that C++ refuses", file_fault("sdk/include/tenon/planted.h", "extern int class;\n"), "c++"),
+    ("abi.py", "a member inserted in the middle", text_fault(PLUGIN_H, "    void (*fini)(void *plugin);",
+                                                             "    void (*planted)(void);\n    void (*fini)(void *plugin);"),
+     "not at the end"),
+    ("abi.py", "a member removed", text_fault(PLUGIN_H, "    void (*fini)(void *plugin);", ""), "gone"),
+    ("abi.py", "a function that takes one argument more", text_fault(PLUGIN_H, "(*fini)(void *plugin)",
+                                                                     "(*fini)(void *plugin, uint32_t planted)"), "was"),
+    ("abi.py", "a constant changed", text_fault(BASE_H, "#define TN_I8 5", "#define TN_I8 15"), "#TN_I8: was 5"),
+    ("abi.py", "a frozen struct that grows", text_fault(BASE_H, "    uint64_t reserved[4];",
+                                                        "    uint64_t reserved[4];\n    uint64_t planted;"), "may not grow"),
+    ("abi.py", "a type that may not cross", text_fault(PLUGIN_H, "    void (*fini)(void *plugin);",
+                                                       "    long (*fini)(void *plugin);"), "R1"),
+    ("data.sh", "an image with another byte", lambda root: flip_byte(root, "examples/data/digits/train-images-idx3-ubyte"),
+     "FAILED"),
+]
+
+
+def flip_byte(root, name):
+    with open(os.path.join(root, name), "r+b") as data:
+        data.seek(1000)
+        byte = data.read(1)[0]
+        data.seek(1000)
+        data.write(bytes([byte ^ 1]))
+
+
+def run(gate, root):
+    command = [sys.executable] if gate.endswith(".py") else ["sh"]
+    done = subprocess.run(command + [os.path.join(root, "tests/gates", gate), root], text=True, capture_output=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def main():
+    root = common.root_of(sys.argv)
+    files = common.tree_files(root)
+    findings = []
+    with tempfile.TemporaryDirectory() as folder:
+        clean = os.path.join(folder, "clean")
+        for name in files:
+            os.makedirs(os.path.dirname(os.path.join(clean, name)), exist_ok=True)
+            shutil.copy2(os.path.join(root, name), os.path.join(clean, name))
+        before = {gate: run(gate, clean)[1] for gate in {fault[0] for fault in FAULTS}}
+        for gate, fault, plant, expected in FAULTS:
+            planted = os.path.join(folder, "planted")
+            shutil.copytree(clean, planted)
+            plant(planted)
+            status, said = run(gate, planted)
+            new = "\n".join(line for line in said.splitlines() if line not in before[gate])
+            if status == 0 or expected not in new:
+                findings.append("%s stays green with %s" % (gate, fault))
+            shutil.rmtree(planted)
+    common.finish("selftest", findings, len(FAULTS))
+
+
+main()
