@@ -172,6 +172,9 @@ typedef struct tn_floats {
 /** True if the writer of `*p` knew member `m` and set it (pointers only: not NULL). */
 #define TN_HAS(p, T, m) ((p)->struct_size >= TN_END(T, m) && (p)->m)
 
+/** The same for a table that starts with a head: a capability, a service. */
+#define TN_OFFERS(p, T, m) ((p)->head.struct_size >= TN_END(T, m) && (p)->m)
+
 /** The head of every capability table: its size, its kind, its name within the kind. */
 typedef struct tn_capability {
     uint32_t struct_size;
