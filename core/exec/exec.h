@@ -1,0 +1,209 @@
+/*
+ * The door of room exec: contexts, eager calls, signatures, programs' frames, cached operators, the tape.
+ */
+#ifndef TN_EXEC_H
+#define TN_EXEC_H
+
+#include "compile/compile.h"
+
+typedef struct tni_exec tni_exec;
+
+/* Everything one user opened; the public tn_ctx. Rooms below get only the parts they need. */
+typedef struct tn_ctx {
+    tni_refcount refs;
+    tni_log log;
+    tni_options *options;
+    tni_registry *plugins;
+    tni_device_set *devices;
+    tni_engine *engine;
+    tni_space *space;
+    tni_opset *ops;
+    tni_selector *selector;
+    tni_exec *exec;
+    void (*close_hooks[4])(struct tn_ctx *); /* upper rooms free what they keep here */
+    struct tn_ctx *next;                     /* list of open contexts, for fork */
+} tni_context;
+
+tn_status tni_exec_create(tni_context *c, tni_exec **out);
+void tni_exec_destroy(tni_exec *x);
+
+/* ---- scope.c: thread-local switches, captured when a call is made ------------------------------------------ */
+
+typedef struct tni_scope {
+    bool recording, training, np_shape, no_cache;
+    tni_device *device; /* default of new arrays; NULL: device.default */
+    const char *origin; /* of operations, for error messages; NULL */
+} tni_scope;
+tni_scope *tni_scope_get(void); /* of this thread */
+tn_status tni_default_device(tni_context *c, tni_device **out);
+
+/* ---- random.c: draw counters --------------------------------------------------------------------------------- */
+
+tn_status tni_random_seed(tni_context *c, uint64_t seed, tni_device *d); /* d NULL: all; counters go to 0 */
+uint64_t tni_random_take(tni_context *c, tni_device *d, uint64_t count); /* first of `count` draws */
+uint64_t tni_random_key(tni_context *c, tni_device *d);
+uint64_t tni_random_position(tni_context *c, tni_device *d);             /* for checkpoints */
+tn_status tni_random_restore(tni_context *c, tni_device *d, uint64_t key, uint64_t position);
+
+/* ---- signature.c: what a call looks like, and how it is run ------------------------------------------------------ */
+
+#define TNI_SIG_OPERANDS 8 /* inputs or outputs that the short way serves */
+
+typedef struct tni_operand_key {
+    int32_t dtype, ndim;
+    uint32_t contiguous, aligned;
+    const int64_t *shape, *stride; /* stride only looked at if not contiguous */
+} tni_operand_key;
+
+typedef struct tni_signature {
+    tni_refcount refs;
+    uint64_t hash;
+    const tni_opdef *def;
+    tni_attrs *attrs;              /* structural values count */
+    tni_device *device;
+    uint32_t flags, threads;       /* TN_NODE_… */
+    uint64_t generation;           /* of options and plugins */
+    uint32_t in_count, out_count;  /* out: the definition's */
+    uint32_t mutated_count;
+    uint32_t mutated[4];           /* inputs that are outputs too */
+    tni_operand_key *in;           /* in_count */
+    uint8_t *modes;                /* out_count + mutated_count */
+    tn_shape *out_shape;           /* out_count */
+    int32_t *out_dtype;
+    tni_args args;
+    tni_prepared *prepared;        /* NULL: a view, copied nothing */
+    uint64_t need_in[1], need_out[1]; /* what the gradient reads (bits; inputs beyond 63: all) */
+    bool short_way;                /* small host kernel: runs on the caller if variables are free */
+    bool view;                     /* output 0 is a view of input 0 */
+    bool pending;                  /* an output's shape is known only after the run */
+    struct tni_signature *bucket_next, *lru_prev, *lru_next;
+} tni_signature;
+void tni_signature_retain(tni_signature *s);
+void tni_signature_release(tni_signature *s);
+
+/* ---- invoke.c: one eager operator ------------------------------------------------------------------------------------ */
+
+typedef struct tni_site {          /* the public tn_site: operator and parsed attributes */
+    tni_refcount refs;
+    tni_context *ctx;
+    const tni_opdef *def;
+    tni_attrs *attrs;              /* replaced when a run-time attribute is set */
+    atomic_flag busy;              /* guards attrs and last */
+    tni_signature *last[2];        /* most recent first */
+} tni_site;
+tn_status tni_site_create(tni_context *c, const char *op, size_t count, const char *const *names,
+                          const char *const *texts, tni_site **out);
+void tni_site_release(tni_site *s);
+tn_status tni_site_set(tni_site *s, uint32_t attr, tn_value value); /* run-time attributes only */
+
+/* out[i] NULL: made; else written in place of a new array (shape and dtype must fit). `out_count`: room in `out`, at
+ * least the visible outputs. Records if the scope says so. */
+tn_status tni_invoke(tni_site *site, uint32_t in_count, tni_array *const *in, uint32_t out_count, tni_array **out);
+tn_status tni_invoke_text(tni_context *c, const char *op, uint32_t in_count, tni_array *const *in, size_t attr_count,
+                          const char *const *names, const char *const *texts, uint32_t out_count, tni_array **out,
+                          uint32_t *made);
+typedef struct tni_exec_stats {
+    uint64_t calls, hits, misses, short_way, signatures, programs, frames;
+} tni_exec_stats;
+void tni_exec_stats_get(tni_context *c, tni_exec_stats *out);
+
+/* ---- tape.c: what was recorded ------------------------------------------------------------------------------------------ */
+
+typedef struct tni_tape_node tni_tape_node;
+typedef struct tni_tape_entry { /* array->grad_entry points to one */
+    tni_refcount refs;
+    tni_tape_node *node;   /* NULL: a leaf (marked variable) */
+    uint32_t index;
+} tni_tape_entry;
+struct tni_frame;
+struct tni_tape_node {
+    tni_refcount refs;
+    uint64_t order;            /* of recording, over all threads */
+    tni_signature *signature;  /* of an operator */
+    tni_attrs *attrs;          /* with the run-time values of the call */
+    struct tni_cached_entry *cached; /* of a cached operator, instead */
+    struct tni_frame *frame;   /* its frame, kept until backward is done */
+    uint32_t in_count, out_count;
+    tni_tape_entry **in_entries;   /* where each input comes from; NULL: a constant */
+    tni_array **in, **out;         /* detached arrays that the gradient reads, NULL for the others */
+    tni_array **leaves;            /* inputs that are leaves, in place; else NULL */
+    tn_status consumed;            /* TN_E_STATE once a backward without retain went through */
+    uint64_t draw;                 /* first random draw that it took */
+    tni_tape_entry **out_entries;  /* entries of its outputs (not retained) */
+    uint64_t mark;                 /* scratch of a walk */
+    uint32_t position;
+};
+/* Records a call; outputs get entries. Nothing happens if no input is recorded or marked. */
+tn_status tni_tape_record(tni_signature *sig, tni_attrs *attrs, uint32_t in_count, tni_array *const *in,
+                          uint32_t out_count, tni_array *const *out);
+tn_status tni_tape_record_cached(struct tni_cached_entry *entry, struct tni_frame *frame, uint32_t in_count,
+                                 tni_array *const *in, uint32_t out_count, tni_array *const *out);
+void tni_tape_entry_release(tni_tape_entry *e);
+void tni_array_forget(tni_array *a); /* drops its entry */
+
+/* ---- frame.c: what one running call of a program needs --------------------------------------------------------------------- */
+
+typedef struct tni_frame {
+    tni_refcount refs;
+    tni_context *ctx;
+    tni_program *program;
+    tni_storage *arena;        /* one storage; its variable is written by each call */
+    tn_tensor *tensors;        /* per operand */
+    const tn_tensor **operands; /* per operand: what the instructions' exec points into */
+    struct tni_step *steps;    /* one per instruction: ready-made tn_exec */
+    tni_array **inputs, **outputs; /* of the running call; retained until done */
+    tn_rng rng_base;
+    uint64_t draw;
+    bool bound;                /* arena addresses are filled in */
+    struct tni_frame *next;    /* pool */
+} tni_frame;
+tn_status tni_frame_create(tni_context *c, tni_program *p, tni_frame **out);
+void tni_frame_retain(tni_frame *f);
+void tni_frame_release(tni_frame *f);
+/* Queues one run. `sources`: attributes for instructions with run-time values, by attr_source; NULL: as compiled. */
+tn_status tni_frame_run(tni_frame *f, tni_array *const *inputs, tni_array *const *outputs,
+                        const tni_attrs *const *sources, uint64_t draw);
+/* A view of a kept entry in the frame's arena, as an array. Holds the frame's arena, not the frame. */
+tn_status tni_frame_entry(tni_frame *f, uint32_t entry, tni_array **out);
+
+/* ---- cached.c: hybridized nets ------------------------------------------------------------------------------------------------ */
+
+typedef struct tni_cached_flags {
+    bool static_alloc, static_shape;
+    uint32_t inline_limit, forward_bulk, backward_bulk;
+} tni_cached_flags;
+typedef struct tni_cached_entry { /* compiled for one signature of inputs */
+    struct tni_cached_op *op;
+    uint64_t id, hash;
+    tni_graph *graph;          /* forward, inferred */
+    tni_program *program;
+    uint32_t *keep;            /* entries that its backward reads */
+    uint32_t keep_count;
+    tni_frame *frames;         /* free ones */
+    tni_mutex lock;
+    struct tni_cached_entry *next;
+    tni_operand_key *in;
+    tni_device *device;
+    uint32_t flags;
+    uint64_t generation;
+} tni_cached_entry;
+typedef struct tni_cached_op {
+    tni_refcount refs;
+    tni_context *ctx;
+    tni_symbol *symbol;
+    tni_cached_flags flags;
+    tni_graph *graph;          /* not inferred */
+    tni_mutex lock;
+    tni_cached_entry *entries;
+    uint32_t entry_count;
+} tni_cached_op;
+tn_status tni_cached_op_create(tni_context *c, tni_symbol *s, const tni_cached_flags *flags, tni_cached_op **out);
+void tni_cached_op_retain(tni_cached_op *op);
+void tni_cached_op_release(tni_cached_op *op);
+/* Inputs in the order of TNI_LIST_INPUTS. out[i] NULL: made. */
+tn_status tni_cached_op_call(tni_cached_op *op, uint32_t in_count, tni_array *const *in, uint32_t out_count,
+                             tni_array **out);
+/* Arena bytes and their lower bound of the most recent entry. */
+tn_status tni_cached_op_memory(tni_cached_op *op, uint64_t *planned, uint64_t *bound);
+
+#endif
