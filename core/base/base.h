@@ -223,11 +223,11 @@ typedef struct tni_options tni_options;
 #define TN_ORIGIN_ENVIRONMENT 3
 #define TN_ORIGIN_SET 4
 typedef struct tni_option_def {
-    const char *key;      /* "memory.cpu.pool"; "memory.@.pool" holds for each device type */
+    const char *key;      /* "engine.type"; "memory.*.pool" holds for each device type */
     const char *type;     /* text int float bool bytes duration_ms list choice */
-    const char *choices;  /* choice: a|b|c */
+    const char *choices;  /* choice: a|b|c; else the unit */
     const char *default_text;
-    const char *help, *since, *env; /* env: MXNET_ names, comma list, "" if none */
+    const char *help, *since, *env; /* env: MXNET_ names, NAME{theirs:ours;...}, comma list, "" if none */
     double min, max;
     uint32_t flags;       /* TN_OPTION_INIT, TN_OPTION_LIVE, TN_OPTION_TRUSTED (not from ./tenon.ini or environment) */
 } tni_option_def;
@@ -250,6 +250,10 @@ bool tni_options_at(const tni_options *o, size_t index, const char **key, const 
                     const char **where);
 size_t tni_option_list_count(const tni_options *o, const char *key);                /* of a comma list */
 tn_status tni_option_list_item(const tni_options *o, const char *key, size_t index, char *out, size_t size);
+bool tni_option_is_set(const tni_options *o, const char *key); /* by a file, the environment or the user */
+const tni_option_def *tni_option_defs(size_t *count);          /* the rows; in a key, * stands for one part */
+/* Checks what is set of [plugin.NAME] against the plugin's own rows (keys without prefix). TN_E_KEY, TN_E_ARG */
+tn_status tni_options_check_plugin(tni_options *o, const char *plugin, const tni_option_def *rows, size_t count);
 
 /* ---- json.h: the reader is jansson, behind our limits ----------------------------------------------------------------- */
 
@@ -262,12 +266,21 @@ tn_status tni_json_read(const char *path, struct json_t **out);
 
 uint32_t tni_crc32(uint32_t crc, const void *bytes, uint64_t count); /* zlib's */
 tn_status tni_sha256(const void *bytes, uint64_t count, char out_hex[65]);
+typedef struct tni_sha256_state {
+    uint64_t opaque[32]; /* holds libmd's state */
+} tni_sha256_state;
+void tni_sha256_begin(tni_sha256_state *s);
+void tni_sha256_add(tni_sha256_state *s, const void *bytes, uint64_t count);
+void tni_sha256_end(tni_sha256_state *s, char out_hex[65]); /* 64 lower-case digits and NUL */
 /* Philox4x32-10: 4 words from a counter and a key. */
 void tni_philox(uint64_t key, uint64_t counter_high, uint64_t counter_low, uint32_t out[4]);
 
 /* ---- trace.c: ring of begin/end events, off by default ------------------------------------------------------------------- */
 
 extern atomic_bool tni_trace_on;
-void tni_trace_event(char phase, const char *category, const char *name, uint64_t ns);
+void tni_trace_event(char phase, const char *category, const char *name, uint64_t ns); /* phase: B E i X; ns: 0 = now */
+tn_status tni_trace_start(uint32_t events_max); /* rounded up to a power of two; the oldest events are overwritten */
+void tni_trace_stop(void);                      /* events stay until the next start */
+tn_status tni_trace_json(tni_str *out);         /* Chrome's trace event format */
 
 #endif

@@ -1,0 +1,289 @@
+/*
+ * Growing text with a maximum: the first failure sticks, so a writer adds a hundred pieces and looks once. Numbers
+ * are read and written in the C locale whatever the program has set.
+ */
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+
+#define EDIT_LENGTH_MAX 128 /* longer names are cut: two rows of the distance table live on the stack */
+#define NUMBER_TEXT_MAX 512 /* longest text read as a number */
+
+static pthread_once_t c_locale_once = PTHREAD_ONCE_INIT;
+static locale_t c_locale;
+
+static void c_locale_make(void)
+{
+    c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+}
+
+static locale_t c_locale_get(void)
+{
+    pthread_once(&c_locale_once, c_locale_make);
+    return c_locale;
+}
+
+void tni_str_init(tni_str *s, size_t max)
+{
+    *s = (tni_str){.max = max};
+}
+
+void tni_str_fini(tni_str *s)
+{
+    tni_free(s->text);
+    s->text = NULL;
+    s->length = s->capacity = 0;
+}
+
+/* Room for `more` bytes and the NUL. */
+static tn_status str_grow(tni_str *s, size_t more)
+{
+    size_t capacity = s->capacity ? s->capacity : 64;
+    char *text;
+
+    if (s->status)
+        return s->status;
+    if (more > s->max || s->length > s->max - more || s->max >= TN_SIZE_MAX / 2)
+        return s->status = tni_error(TN_E_NOMEM, "text of %zu bytes, but the limit here is %zu", s->length + more, s->max);
+    if (s->length + more < s->capacity)
+        return TN_OK;
+    while (capacity <= s->length + more)
+        capacity *= 2;
+    text = tni_realloc(s->text, capacity);
+    if (!text)
+        return s->status = TN_E_NOMEM;
+    s->text = text;
+    s->capacity = capacity;
+    return TN_OK;
+}
+
+tn_status tni_str_add_bytes(tni_str *s, const void *bytes, size_t count)
+{
+    tn_status st = str_grow(s, count);
+
+    if (st)
+        return st;
+    if (count)
+        memcpy(s->text + s->length, bytes, count);
+    s->length += count;
+    s->text[s->length] = '\0';
+    return TN_OK;
+}
+
+tn_status tni_str_add(tni_str *s, const char *text)
+{
+    return tni_str_add_bytes(s, text, strlen(text));
+}
+
+tn_status tni_str_addf(tni_str *s, const char *format, ...)
+{
+    va_list args;
+    int length;
+    tn_status st;
+
+    va_start(args, format);
+    length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (length < 0)
+        return s->status = s->status ? s->status : tni_error(TN_E_ARG, "text cannot be formatted");
+    st = str_grow(s, (size_t)length);
+    if (st)
+        return st;
+    va_start(args, format);
+    vsnprintf(s->text + s->length, (size_t)length + 1, format, args);
+    va_end(args);
+    s->length += (size_t)length;
+    return TN_OK;
+}
+
+tn_status tni_str_add_json(tni_str *s, const char *text, size_t length)
+{
+    size_t from = 0;
+
+    tni_str_add_bytes(s, "\"", 1);
+    for (size_t i = 0; i < length; i++) {
+        unsigned char c = (unsigned char)text[i];
+        const char *at = c ? strchr("\"\"\\\\\bb\ff\nn\rr\tt", c) : NULL;
+
+        if (c >= 0x20 && c != '"' && c != '\\')
+            continue;
+        tni_str_add_bytes(s, text + from, i - from);
+        from = i + 1;
+        if (at)
+            tni_str_addf(s, "\\%c", at[1]);
+        else
+            tni_str_addf(s, "\\u%04x", c);
+    }
+    tni_str_add_bytes(s, text + from, length - from);
+    return tni_str_add_bytes(s, "\"", 1);
+}
+
+tn_status tni_str_take(tni_str *s, char **out)
+{
+    tn_status st = s->text ? s->status : tni_str_add(s, "");
+
+    if (st)
+        return st;
+    *out = s->text;
+    tni_str_init(s, s->max);
+    return TN_OK;
+}
+
+bool tni_str_equal(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* `*text` past its sign; false unless a digit follows and nothing but digits. */
+static bool digits_only(const char *text)
+{
+    size_t i = 0;
+
+    while (text[i] >= '0' && text[i] <= '9')
+        i++;
+    return i > 0 && text[i] == '\0';
+}
+
+bool tni_parse_u64(const char *text, uint64_t *out)
+{
+    uint64_t value = 0;
+
+    if (!digits_only(text))
+        return false;
+    for (; *text; text++)
+        if (__builtin_mul_overflow(value, 10u, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*text - '0'), &value))
+            return false;
+    *out = value;
+    return true;
+}
+
+bool tni_parse_i64(const char *text, int64_t *out)
+{
+    bool negative = text[0] == '-';
+    uint64_t value;
+
+    if (!tni_parse_u64(text + (text[0] == '-' || text[0] == '+'), &value))
+        return false;
+    if (value > (uint64_t)INT64_MAX + negative)
+        return false;
+    *out = (int64_t)(negative ? 0 - value : value);
+    return true;
+}
+
+bool tni_parse_f64(const char *text, double *out)
+{
+    size_t length = strnlen(text, NUMBER_TEXT_MAX);
+    locale_t c = c_locale_get();
+    char *end;
+    double value;
+
+    if (length == 0 || length == NUMBER_TEXT_MAX || !c || strchr(" \t\n\v\f\r", text[0]) || strpbrk(text, "xX("))
+        return false;
+    errno = 0;
+    value = strtod_l(text, &end, c);
+    if (*end != '\0' || (errno == ERANGE && isinf(value)))
+        return false;
+    *out = value;
+    return true;
+}
+
+static bool format_exact(char *out, size_t size, double value, int digits, int *length)
+{
+    double back;
+
+    *length = snprintf(out, size, "%.*g", digits, value);
+    return *length > 0 && (size_t)*length < size && tni_parse_f64(out, &back) && back == value;
+}
+
+int tni_format_f64(char *out, size_t size, double value)
+{
+    locale_t c = c_locale_get();
+    locale_t before;
+    int length = 0;
+
+    if (isnan(value))
+        return snprintf(out, size, "nan");
+    if (isinf(value))
+        return snprintf(out, size, value < 0 ? "-inf" : "inf");
+    before = c ? uselocale(c) : (locale_t)0;
+    /* 15 digits without their trailing zeros are the shortest text of a normal number that has one. */
+    for (int digits = fabs(value) < 2.3e-308 ? 1 : 15; digits <= 17; digits++)
+        if (format_exact(out, size, value, digits, &length))
+            break;
+    if (c)
+        uselocale(before);
+    return length;
+}
+
+size_t tni_edit_distance(const char *a, const char *b, size_t limit)
+{
+    size_t a_length = strnlen(a, EDIT_LENGTH_MAX), b_length = strnlen(b, EDIT_LENGTH_MAX);
+    size_t rows[3][EDIT_LENGTH_MAX + 1];
+    size_t *before = rows[0], *above = rows[1], *row = rows[2];
+
+    if ((a_length > b_length ? a_length - b_length : b_length - a_length) > limit)
+        return limit + 1;
+    for (size_t j = 0; j <= b_length; j++)
+        above[j] = before[j] = j;
+    for (size_t i = 1; i <= a_length; i++) {
+        size_t *spare = before;
+
+        row[0] = i;
+        for (size_t j = 1; j <= b_length; j++) {
+            size_t best = above[j - 1] + (a[i - 1] != b[j - 1]);
+
+            best = above[j] + 1 < best ? above[j] + 1 : best;
+            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && before[j - 2] + 1 < best)
+                best = before[j - 2] + 1; /* two letters exchanged */
+            row[j] = best;
+        }
+        before = above;
+        above = row;
+        row = spare;
+    }
+    return above[b_length] > limit ? limit + 1 : above[b_length];
+}
+
+/* How far `name` is from `wrong`; a name whose last part is `wrong` counts as near. */
+static size_t suggestion_distance(const char *wrong, const char *name, size_t limit)
+{
+    const char *tail = strrchr(name, '.');
+    size_t distance = tni_edit_distance(wrong, name, limit);
+
+    if (distance > 1 && tail && tni_edit_distance(wrong, tail + 1, 1) <= 1)
+        distance = 1;
+    return distance;
+}
+
+size_t tni_suggest(const char *wrong, const char *const *suggested, const char *out[3])
+{
+    size_t length = strnlen(wrong, EDIT_LENGTH_MAX);
+    size_t limit = length < 4 ? 1 : 2 + length / 8;
+    size_t distance[3], count = 0;
+
+    for (; *suggested; suggested++) {
+        size_t d = suggestion_distance(wrong, *suggested, limit);
+        size_t at = count;
+
+        if (d > limit)
+            continue;
+        while (at > 0 && distance[at - 1] > d)
+            at--;
+        if (at == 3)
+            continue;
+        for (size_t i = count < 3 ? count : 2; i > at; i--) {
+            distance[i] = distance[i - 1];
+            out[i] = out[i - 1];
+        }
+        distance[at] = d;
+        out[at] = *suggested;
+        count += count < 3;
+    }
+    return count;
+}

@@ -1,0 +1,187 @@
+/*
+ * Threads, locks, conditions. Conditions run on the monotonic clock, so setting the wall clock disturbs no wait.
+ * What a thread wants undone at its end hangs on a list of its own, run by one thread-specific key.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/base.h"
+
+struct tni_thread {
+    pthread_t native;
+    tni_thread_fn fn;
+    void *arg;
+    char name[16];
+};
+
+typedef struct exit_hook {
+    tni_thread_fn fn;
+    void *arg;
+    struct exit_hook *next;
+} exit_hook;
+
+static atomic_uint made;
+static atomic_ullong last_id;
+static TN_THREAD_LOCAL_FAST uint64_t own_id;
+static pthread_key_t hooks_key;
+static pthread_once_t hooks_once = PTHREAD_ONCE_INIT;
+static int hooks_error;
+
+tn_status tni_mutex_init(tni_mutex *m)
+{
+    return pthread_mutex_init(&m->native, NULL) ? tni_error(TN_E_NOMEM, "no memory for a lock") : TN_OK;
+}
+
+void tni_mutex_fini(tni_mutex *m)
+{
+    pthread_mutex_destroy(&m->native);
+}
+
+TN_NO_THREAD_CHECK void tni_mutex_lock(tni_mutex *m)
+{
+    pthread_mutex_lock(&m->native);
+}
+
+TN_NO_THREAD_CHECK bool tni_mutex_trylock(tni_mutex *m)
+{
+    return pthread_mutex_trylock(&m->native) == 0;
+}
+
+TN_NO_THREAD_CHECK void tni_mutex_unlock(tni_mutex *m)
+{
+    pthread_mutex_unlock(&m->native);
+}
+
+tn_status tni_cond_init(tni_cond *c)
+{
+    pthread_condattr_t attr;
+    int error = pthread_condattr_init(&attr);
+
+    if (!error) {
+        pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+        error = pthread_cond_init(&c->native, &attr);
+        pthread_condattr_destroy(&attr);
+    }
+    return error ? tni_error(TN_E_NOMEM, "no memory for a condition") : TN_OK;
+}
+
+void tni_cond_fini(tni_cond *c)
+{
+    pthread_cond_destroy(&c->native);
+}
+
+void tni_cond_wait(tni_cond *c, tni_mutex *m)
+{
+    pthread_cond_wait(&c->native, &m->native);
+}
+
+bool tni_cond_wait_until(tni_cond *c, tni_mutex *m, uint64_t deadline_ns)
+{
+    struct timespec at = {.tv_sec = (time_t)(deadline_ns / 1000000000u), .tv_nsec = (long)(deadline_ns % 1000000000u)};
+
+    return pthread_cond_timedwait(&c->native, &m->native, &at) != ETIMEDOUT;
+}
+
+void tni_cond_signal(tni_cond *c)
+{
+    pthread_cond_signal(&c->native);
+}
+
+void tni_cond_broadcast(tni_cond *c)
+{
+    pthread_cond_broadcast(&c->native);
+}
+
+static void *thread_main(void *arg)
+{
+    tni_thread *thread = arg;
+
+    pthread_setname_np(pthread_self(), thread->name);
+    thread->fn(thread->arg);
+    return NULL;
+}
+
+tn_status tni_thread_create(const char *name, tni_thread_fn fn, void *arg, tni_thread **out)
+{
+    tni_thread *thread = tni_zalloc(sizeof *thread);
+    sigset_t all, before;
+    int error;
+
+    if (!thread)
+        return TN_E_NOMEM;
+    thread->fn = fn;
+    thread->arg = arg;
+    memcpy(thread->name, name, strnlen(name, sizeof thread->name - 1));
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&thread->native, NULL, thread_main, thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error) {
+        tni_error(error == EAGAIN ? TN_E_NOMEM : TN_E_IO, "cannot start thread %s: %s", thread->name,
+                  error == EAGAIN ? "the system's limit of threads or memory is reached" : "refused by the system");
+        tni_free(thread);
+        return error == EAGAIN ? TN_E_NOMEM : TN_E_IO;
+    }
+    atomic_fetch_add(&made, 1);
+    *out = thread;
+    return TN_OK;
+}
+
+void tni_thread_join(tni_thread *thread)
+{
+    if (!thread)
+        return;
+    pthread_join(thread->native, NULL);
+    atomic_fetch_sub(&made, 1);
+    tni_free(thread);
+}
+
+uint64_t tni_thread_id(void)
+{
+    if (TN_UNLIKELY(!own_id))
+        own_id = atomic_fetch_add(&last_id, 1) + 1;
+    return own_id;
+}
+
+uint32_t tni_thread_count(void)
+{
+    return atomic_load(&made);
+}
+
+static void hooks_run(void *list)
+{
+    exit_hook *hook = list;
+
+    while (hook) {
+        exit_hook *next = hook->next;
+
+        hook->fn(hook->arg);
+        tni_free(hook);
+        hook = next;
+    }
+}
+
+static void hooks_make(void)
+{
+    hooks_error = pthread_key_create(&hooks_key, hooks_run);
+}
+
+tn_status tni_thread_on_exit(tni_thread_fn fn, void *arg)
+{
+    exit_hook *hook;
+
+    pthread_once(&hooks_once, hooks_make);
+    if (hooks_error)
+        return tni_error(TN_E_NOMEM, "no thread-specific key is left");
+    hook = tni_alloc(sizeof *hook);
+    if (!hook)
+        return TN_E_NOMEM;
+    *hook = (exit_hook){.fn = fn, .arg = arg, .next = pthread_getspecific(hooks_key)};
+    if (pthread_setspecific(hooks_key, hook)) {
+        tni_free(hook);
+        return tni_error(TN_E_NOMEM, "out of memory for a thread-specific value");
+    }
+    return TN_OK;
+}
