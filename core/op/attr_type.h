@@ -1,0 +1,12 @@
+/* Shared by the files of room op about attributes; not for other rooms. */
+#ifndef TN_OP_ATTR_TYPE_H
+#define TN_OP_ATTR_TYPE_H
+
+#include "op/op.h"
+
+#define TNI_ATTRS_MAX 128 /* attributes of one operator: the masks have two words */
+
+bool tni_attr_is_pointer(uint32_t type); /* values of this type are addresses, None being 0 */
+tn_status tni_attrs_defaults(const tni_opdef *def, tni_attrs **out); /* required ones: 0, dtypes -1 */
+
+#endif

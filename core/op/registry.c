@@ -1,0 +1,383 @@
+/*
+ * The set of definitions of one context: the families of the core, what plugins bring, what the program registers.
+ * A definition is checked when it is added, so that everybody behind the door may trust its tables. Definitions are
+ * only ever added: a pointer once handed out stays good until the set is destroyed.
+ */
+#include <string.h>
+
+#include "op/attr_type.h"
+#include "op/op.h"
+#include "plugin/plugin.h"
+
+#define NAME_MAX_BYTES 256 /* of an operator, attribute or argument: generous beside MXNet's longest, 48 */
+#define ARGS_MAX 64        /* named inputs: bits of `mutates` */
+
+#define TNI_FAMILY(name) extern const tn_op *const tni_family_##name[];
+#include "op/families.list"
+#undef TNI_FAMILY
+
+static const tn_op *const *const families[] = {
+#define TNI_FAMILY(name) tni_family_##name,
+#include "op/families.list"
+#undef TNI_FAMILY
+    NULL,
+};
+
+typedef struct entry {
+    tni_opdef def;
+    tni_attrs *defaults;
+} entry;
+
+struct tni_opset {
+    tni_mutex lock;
+    tni_map *names TN_GUARDED_BY(lock);  /* names and aliases -> entry */
+    tni_vec entries TN_GUARDED_BY(lock); /* entry * */
+    tni_registry *plugins;
+    uint64_t generation TN_GUARDED_BY(lock); /* of the plugins' capabilities taken in */
+    bool asked TN_GUARDED_BY(lock);          /* plugins with operators have been loaded */
+};
+
+/* ---- checks of a definition ---------------------------------------------------------------------------------- */
+
+static bool name_good(const char *name)
+{
+    size_t length = name ? strnlen(name, NAME_MAX_BYTES + 1) : 0;
+
+    if (length == 0 || length > NAME_MAX_BYTES)
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        char c = name[i];
+
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
+              c == '-' || c == ':'))
+            return false;
+    }
+    return true;
+}
+
+static tn_status attr_check(const tn_op *op, const tn_attr_def *d)
+{
+    if (!name_good(d->name))
+        return tni_error(TN_E_ARG, "operator %s: an attribute has a bad name", op->name);
+    if (d->type < TN_ATTR_T_INT || d->type > TN_ATTR_T_OPT_TUPLE)
+        return tni_error(TN_E_ARG, "operator %s: attribute %s has the unknown type %u", op->name, d->name, d->type);
+    if (d->type == TN_ATTR_T_CHOICE && (!d->choices || !d->choices[0]))
+        return tni_error(TN_E_ARG, "operator %s: attribute %s has no choices", op->name, d->name);
+    if ((d->flags & TN_ATTR_F_COUNT) && d->type != TN_ATTR_T_INT)
+        return tni_error(TN_E_ARG, "operator %s: attribute %s counts inputs, but is no integer", op->name, d->name);
+    for (const tn_attr_def *e = op->attrs; e < d; e++)
+        if (strcmp(e->name, d->name) == 0)
+            return tni_error(TN_E_ARG, "operator %s: attribute %s is there twice", op->name, d->name);
+    return TN_OK;
+}
+
+/* Counts a NULL-ended list of argument names; a last name may end in '*'. */
+static tn_status args_check(const tn_op *op, const char *const *names, uint32_t *count, bool *variadic)
+{
+    *count = 0;
+    *variadic = false;
+    for (; names && names[*count]; ++*count) {
+        char name[NAME_MAX_BYTES + 2];
+        size_t length = strnlen(names[*count], sizeof name);
+
+        if (*variadic || *count == ARGS_MAX || length >= sizeof name)
+            return tni_error(TN_E_ARG, "operator %s: its arguments are too many or misnamed", op->name);
+        memcpy(name, names[*count], length + 1);
+        if (length > 1 && name[length - 1] == '*') {
+            *variadic = true;
+            name[length - 1] = '\0';
+        }
+        if (!name_good(name))
+            return tni_error(TN_E_ARG, "operator %s: argument %u has a bad name", op->name, *count);
+    }
+    *count -= *variadic;
+    return TN_OK;
+}
+
+static tn_status def_fill(tni_opdef *def, const tn_op *op, tni_plugin *plugin)
+{
+    bool output_variadic;
+    uint32_t outputs;
+    tn_status st;
+
+    if (op->struct_size < TN_END(tn_op, gradient))
+        return tni_error(TN_E_ARG, "an operator's definition has %u bytes, at least %zu are needed", op->struct_size,
+                         TN_END(tn_op, gradient));
+    if (!name_good(op->name))
+        return tni_error(TN_E_ARG, "an operator has a bad name: letters, digits and _.-: are allowed");
+    def->op = op;
+    def->plugin = plugin;
+    def->count_attr = -1;
+    if ((st = args_check(op, op->inputs, &def->input_count, &def->variadic)) ||
+        (st = args_check(op, op->outputs, &outputs, &output_variadic)))
+        return st;
+    if (op->exec > TN_EXEC_COLLECTIVE || (!op->shape && op->exec == TN_EXEC_KERNEL))
+        return tni_error(TN_E_ARG, "operator %s: no shape function, or an unknown kind of execution", op->name);
+    if (!op->args && (outputs == 0 || output_variadic || op->visible > outputs))
+        return tni_error(TN_E_ARG, "operator %s: no function says how many outputs it has", op->name);
+    if (def->input_count < ARGS_MAX && op->mutates >> def->input_count && !def->variadic)
+        return tni_error(TN_E_ARG, "operator %s: mutates an input that it has not", op->name);
+    for (const tn_attr_def *d = op->attrs; d && d->name; d++, def->attr_count++) {
+        if (def->attr_count == TNI_ATTRS_MAX)
+            return tni_error(TN_E_ARG, "operator %s: more than %d attributes", op->name, TNI_ATTRS_MAX);
+        if ((st = attr_check(op, d)))
+            return st;
+        if (d->flags & TN_ATTR_F_RUNTIME)
+            def->runtime_mask[def->attr_count / 64] |= (uint64_t)1 << (def->attr_count % 64);
+        if (d->flags & TN_ATTR_F_COUNT)
+            def->count_attr = (int32_t)def->attr_count;
+    }
+    return TN_OK;
+}
+
+/* ---- adding -------------------------------------------------------------------------------------------------- */
+
+static void entry_destroy(entry *e)
+{
+    if (!e)
+        return;
+    tni_attrs_release(e->defaults);
+    tni_free(e);
+}
+
+static tn_status entry_create(const tn_op *op, tni_plugin *plugin, entry **out)
+{
+    entry *e = tni_zalloc(sizeof *e);
+    tn_status st;
+
+    if (!e)
+        return TN_E_NOMEM;
+    if ((st = def_fill(&e->def, op, plugin)) || (st = tni_attrs_defaults(&e->def, &e->defaults))) {
+        entry_destroy(e);
+        return st;
+    }
+    e->def.defaults = e->defaults->values;
+    *out = e;
+    return TN_OK;
+}
+
+static tn_status name_add(tni_opset *s, const char *name, entry *e) TN_REQUIRES(&s->lock)
+{
+    if (!name_good(name))
+        return tni_error(TN_E_ARG, "operator %s: an alias has a bad name", e->def.op->name);
+    if (tni_map_get(s->names, name, NULL))
+        return tni_error(TN_E_KEY, "operator %s: the name %s is taken", e->def.op->name, name);
+    return tni_map_set(s->names, name, e);
+}
+
+static tn_status entry_add(tni_opset *s, entry *e) TN_REQUIRES(&s->lock)
+{
+    const char *const *alias = e->def.op->aliases;
+    size_t done = 0;
+    tn_status st = name_add(s, e->def.op->name, e);
+
+    if (st)
+        return st;
+    for (; !st && alias && alias[done]; done += st == TN_OK)
+        st = name_add(s, alias[done], e);
+    e->def.id = (uint32_t)s->entries.count;
+    if (!st)
+        st = tni_vec_push(&s->entries, &e);
+    if (!st)
+        return TN_OK;
+    while (done-- > 0)
+        tni_map_remove(s->names, alias[done]);
+    tni_map_remove(s->names, e->def.op->name);
+    return st;
+}
+
+static tn_status op_add(tni_opset *s, const tn_op *op, tni_plugin *plugin) TN_REQUIRES(&s->lock)
+{
+    entry *e = NULL;
+    tn_status st = entry_create(op, plugin, &e);
+
+    if (!st && (st = entry_add(s, e)))
+        entry_destroy(e);
+    return st;
+}
+
+tn_status tni_opset_add(tni_opset *s, const tn_op *op, tni_plugin *plugin)
+{
+    tn_status st;
+
+    if (!op)
+        return tni_error(TN_E_ARG, "no operator given");
+    tni_mutex_lock(&s->lock);
+    st = op_add(s, op, plugin);
+    tni_mutex_unlock(&s->lock);
+    return st;
+}
+
+static bool known(tni_opset *s, const tn_op *op) TN_REQUIRES(&s->lock)
+{
+    void *found;
+
+    return name_good(op->name) && tni_map_get(s->names, op->name, &found) && ((entry *)found)->def.op == op;
+}
+
+/* Takes in the definitions of loaded plugins. One bad plugin must not take the others' operators away: the first
+ * error is handed out, the rest goes on. */
+static tn_status plugins_take(tni_opset *s) TN_REQUIRES(&s->lock)
+{
+    const tn_capability *table;
+    tni_plugin *plugin;
+    tn_status first = TN_OK;
+
+    for (size_t i = 0; tni_registry_capability(s->plugins, TN_KIND_OPS, i, &table, &plugin); i++) {
+        const tn_op_table *ops = (const tn_op_table *)(const void *)table;
+
+        if (ops->head.struct_size < TN_END(tn_op_table, ops))
+            continue;
+        for (size_t k = 0; ops->ops && ops->ops[k]; k++) {
+            tn_status st = known(s, ops->ops[k]) ? TN_OK : op_add(s, ops->ops[k], plugin);
+
+            first = first ? first : st;
+        }
+    }
+    s->generation = tni_registry_generation(s->plugins);
+    return first;
+}
+
+/* ---- asking -------------------------------------------------------------------------------------------------- */
+
+static const tni_opdef *lookup(tni_opset *s, const char *name)
+{
+    void *found = NULL;
+
+    tni_mutex_lock(&s->lock);
+    if (!tni_map_get(s->names, name, &found))
+        found = NULL;
+    tni_mutex_unlock(&s->lock);
+    return found ? &((entry *)found)->def : NULL;
+}
+
+/* After a miss: plugins that bring operators are loaded once, and looked through whenever any was loaded since. The
+ * lock is not held while plugins load. */
+static tn_status plugins_ask(tni_opset *s)
+{
+    bool asked;
+    tn_status st = TN_OK;
+
+    if (!s->plugins)
+        return TN_OK;
+    tni_mutex_lock(&s->lock);
+    asked = s->asked;
+    s->asked = true;
+    tni_mutex_unlock(&s->lock);
+    if (!asked && (st = tni_registry_load_providers(s->plugins, "op", NULL)))
+        return st;
+    tni_mutex_lock(&s->lock);
+    if (!asked || s->generation != tni_registry_generation(s->plugins))
+        st = plugins_take(s);
+    tni_mutex_unlock(&s->lock);
+    return st;
+}
+
+static tn_status miss_error(tni_opset *s, const char *name)
+{
+    const char **names, *key, *near[3];
+    size_t cursor = 0, count = 0, found;
+    void *value;
+
+    tni_mutex_lock(&s->lock);
+    names = tni_calloc(tni_map_count(s->names) + 1, sizeof *names);
+    if (!names) {
+        tni_mutex_unlock(&s->lock);
+        return TN_E_NOMEM;
+    }
+    while (tni_map_next(s->names, &cursor, &key, &value))
+        if (!(((entry *)value)->def.op->flags & TN_OP_BACKWARD))
+            names[count++] = key;
+    tni_mutex_unlock(&s->lock); /* names are never removed once added, so the texts stay */
+    found = tni_suggest(name, names, near);
+    tni_free(names);
+    if (found == 0)
+        return tni_error(TN_E_KEY, "there is no operator %.80s", name);
+    return tni_error(TN_E_KEY, "there is no operator %.80s, did you mean %s%s%s?", name, near[0],
+                     found > 1 ? " or " : "", found > 1 ? near[1] : "");
+}
+
+tn_status tni_opset_find(tni_opset *s, const char *name, const tni_opdef **out)
+{
+    const tni_opdef *def;
+    tn_status st;
+
+    if (!name)
+        return tni_error(TN_E_ARG, "no operator named");
+    if (!(def = lookup(s, name))) {
+        st = plugins_ask(s);
+        def = lookup(s, name);
+        if (!def && st)
+            return st;
+    }
+    if (!def)
+        return miss_error(s, name);
+    *out = def;
+    return TN_OK;
+}
+
+size_t tni_opset_count(const tni_opset *s)
+{
+    tni_opset *shared = (tni_opset *)(uintptr_t)s; /* only its lock is touched */
+    size_t count;
+
+    tni_mutex_lock(&shared->lock);
+    count = shared->entries.count;
+    tni_mutex_unlock(&shared->lock);
+    return count;
+}
+
+const tni_opdef *tni_opset_at(const tni_opset *s, size_t index)
+{
+    tni_opset *shared = (tni_opset *)(uintptr_t)s;
+    const tni_opdef *def = NULL;
+
+    tni_mutex_lock(&shared->lock);
+    if (index < shared->entries.count)
+        def = &(*(entry **)tni_vec_at(&shared->entries, index))->def;
+    tni_mutex_unlock(&shared->lock);
+    return def;
+}
+
+/* ---- the set ------------------------------------------------------------------------------------------------- */
+
+tn_status tni_opset_create(tni_registry *plugins, tni_opset **out)
+{
+    tni_opset *s = tni_zalloc(sizeof *s);
+    tn_status st;
+
+    if (!s)
+        return TN_E_NOMEM;
+    if ((st = tni_mutex_init(&s->lock))) {
+        tni_free(s);
+        return st;
+    }
+    s->plugins = plugins;
+    tni_mutex_lock(&s->lock);
+    tni_vec_init(&s->entries, sizeof(entry *), TN_OPERATORS_MAX);
+    st = tni_map_create(TN_OPERATORS_MAX, &s->names);
+    for (size_t f = 0; !st && families[f]; f++)
+        for (size_t i = 0; !st && families[f][i]; i++)
+            st = op_add(s, families[f][i], NULL);
+    tni_mutex_unlock(&s->lock);
+    if (st) {
+        tni_opset_destroy(s);
+        return st;
+    }
+    *out = s;
+    return TN_OK;
+}
+
+void tni_opset_destroy(tni_opset *s)
+{
+    if (!s)
+        return;
+    tni_mutex_lock(&s->lock);
+    for (size_t i = 0; i < s->entries.count; i++)
+        entry_destroy(*(entry **)tni_vec_at(&s->entries, i));
+    tni_vec_fini(&s->entries);
+    tni_map_destroy(s->names);
+    tni_mutex_unlock(&s->lock);
+    tni_mutex_fini(&s->lock);
+    tni_free(s);
+}
