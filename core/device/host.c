@@ -1,0 +1,123 @@
+/*
+ * Plain host memory, and how much of it there is.
+ *
+ * Large blocks are aligned to a huge page and marked for them: page faults of first use are the largest cost of a
+ * fresh block. Free memory is what the kernel could give (MemAvailable, not the free pages: the page cache is not
+ * in use), within the cgroup's limit. It is read at most ten times a second, because pools ask at every miss.
+ */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "device/internal.h"
+
+#define HUGE_BYTES ((uint64_t)2 << 20)
+#define ALIGN_BYTES 64u
+#define INFO_TEXT_BYTES 4096
+#define INFO_AGE_NS 100000000u
+
+tn_status tni_host_alloc(int32_t memory, uint64_t bytes, void **out)
+{
+    uint64_t padded;
+    void *data;
+
+    if (!tni_size_align(bytes, ALIGN_BYTES, &padded))
+        return tni_error(TN_E_NOMEM, "%llu bytes of host memory are more than any block may have",
+                         (unsigned long long)bytes);
+    if (memory == TN_MEMORY_SHARED) {
+        data = mmap(NULL, padded, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (data == MAP_FAILED)
+            return tni_error(TN_E_NOMEM, "no %llu bytes of shared host memory", (unsigned long long)bytes);
+        *out = data;
+        return TN_OK;
+    }
+    if (!(data = tni_alloc_aligned(padded >= HUGE_BYTES ? HUGE_BYTES : ALIGN_BYTES, padded)))
+        return TN_E_NOMEM;
+    if (padded >= HUGE_BYTES)
+        (void)madvise(data, padded & ~(HUGE_BYTES - 1), MADV_HUGEPAGE); /* advice: may be refused */
+    *out = data;
+    return TN_OK;
+}
+
+void tni_host_free(int32_t memory, void *data, uint64_t bytes)
+{
+    if (memory == TN_MEMORY_SHARED)
+        (void)munmap(data, (bytes + ALIGN_BYTES - 1) & ~(uint64_t)(ALIGN_BYTES - 1));
+    else
+        tni_free_aligned(data);
+}
+
+/* Files of /proc and /sys have no size, so that file.c's bounded reader does not fit. */
+static bool system_text(const char *path, char *out, size_t size)
+{
+    size_t got = 0;
+    ssize_t n = 1;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return false;
+    while (got + 1 < size && (n = read(fd, out + got, size - 1 - got)) > 0)
+        got += (size_t)n;
+    (void)close(fd);
+    out[got] = '\0';
+    return got > 0;
+}
+
+static bool system_number(const char *path, uint64_t *out)
+{
+    char text[64];
+
+    if (!system_text(path, text, sizeof text))
+        return false;
+    text[strcspn(text, "\n")] = '\0';
+    return tni_parse_u64(text, out);
+}
+
+static uint64_t meminfo_bytes(const char *text, const char *key)
+{
+    const char *at = strstr(text, key);
+    uint64_t kib = 0;
+
+    if (!at)
+        return 0;
+    at += strlen(key);
+    at += strspn(at, " \t");
+    for (; *at >= '0' && *at <= '9' && kib < TN_SIZE_MAX / 16384; at++)
+        kib = kib * 10 + (uint64_t)(*at - '0');
+    return kib * 1024;
+}
+
+static void info_read(uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    char text[INFO_TEXT_BYTES];
+    uint64_t max, used;
+
+    *free_bytes = *total_bytes = 0;
+    if (system_text("/proc/meminfo", text, sizeof text)) {
+        *total_bytes = meminfo_bytes(text, "MemTotal:");
+        *free_bytes = meminfo_bytes(text, "MemAvailable:");
+    }
+    if (system_number("/sys/fs/cgroup/memory.max", &max) && system_number("/sys/fs/cgroup/memory.current", &used)) {
+        uint64_t left = max > used ? max - used : 0;
+
+        *total_bytes = max < *total_bytes ? max : *total_bytes;
+        *free_bytes = left < *free_bytes ? left : *free_bytes;
+    }
+}
+
+void tni_host_info(uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    static tni_mutex lock = TNI_MUTEX_INIT; /* of the process, as the memory is */
+    static uint64_t last_ns, last_free, last_total;
+    uint64_t now = tni_clock_ns();
+
+    tni_mutex_lock(&lock);
+    if (!last_total || now - last_ns > INFO_AGE_NS) {
+        info_read(&last_free, &last_total);
+        last_ns = now;
+    }
+    *free_bytes = last_free;
+    *total_bytes = last_total;
+    tni_mutex_unlock(&lock);
+}
