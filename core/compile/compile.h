@@ -65,10 +65,10 @@ tn_status tni_plan_offsets(tni_interval *items, uint32_t count, uint64_t align, 
 #define TNI_PLACE_OUTPUT 3   /* external output `index` */
 
 typedef struct tni_place {   /* where an entry lies */
-    uint8_t kind, view;      /* view: shares the memory of `base` */
-    uint16_t reserved;
+    uint32_t kind;           /* TNI_PLACE_… */
     uint32_t index;          /* of the input or output */
-    uint32_t base;           /* root entry whose memory it is; itself if none */
+    uint32_t root;           /* entry whose memory it shares (views, in place); itself if none */
+    uint32_t interval;       /* of a root in the arena; TNI_NONE */
     uint64_t offset;         /* bytes: in the arena */
 } tni_place;
 
@@ -77,13 +77,18 @@ typedef struct tni_instruction {
     const tni_opdef *def;
     const tni_attrs *attrs;
     uint32_t node;               /* of the program's graph: names */
-    uint32_t attr_source;        /* TNI_NONE, or the program input node whose run-time values are used */
-    uint32_t first_tensor;       /* into the program's operand list: in_count inputs, then out_count outputs */
+    uint32_t first_operand;      /* in_count inputs, then out_count outputs with the mutated inputs behind */
     uint32_t in_count, out_count;
     uint32_t random;             /* ordinal of its draw; TNI_NONE */
-    uint64_t workspace_offset, saved_offset; /* in the arena */
-    uint8_t modes[8];            /* of the first outputs; further ones are WRITE */
+    uint32_t workspace;          /* interval; TNI_NONE */
+    uint64_t workspace_offset;   /* in the arena */
+    uint32_t first_link, link_count; /* run-time attributes that come from elsewhere */
+    bool add_by_core;            /* some output is TN_MODE_ADD and the kernel cannot: write aside, then add */
 } tni_instruction;
+
+typedef struct tni_attr_link {   /* attribute `to` of the instruction is attribute `from` of graph node `source` */
+    uint32_t source, from, to;
+} tni_attr_link;
 
 /* What an input or output of a program is. */
 typedef struct tni_port {
@@ -102,8 +107,15 @@ typedef struct tni_program {
     tni_instruction *code;
     uint32_t code_count;
     uint32_t *operands;   /* entries */
+    uint8_t *modes;       /* per operand; meaningful for outputs */
     uint32_t operand_count;
     tni_place *places;    /* per entry of the graph */
+    tn_tensor *tensors;   /* per entry: shape, stride, dtype, bytes; no data */
+    int64_t *strides;
+    tni_attr_link *links;
+    uint32_t link_count;
+    uint32_t *external;   /* entries whose memory is an input or output, views included */
+    uint32_t external_count;
     tni_port *inputs, *outputs;
     uint32_t input_count, output_count;
     uint64_t arena_bytes, arena_bound;

@@ -1,0 +1,579 @@
+/*
+ * Choosing the kernel for a node.
+ *
+ * The order of candidates is total and depends on names and configuration only, never on the order of loading: pinned
+ * by [kernel] Op@device, then the plugin that ran the forward, kernel.prefer, declared rank, plugin name, kernel name.
+ * Static rules (device type, versions, instruction set, data types, determinism) are matched here; what is left is
+ * asked of `prepare`, which may still say TN_E_UNSUPPORTED. Nothing falls back silently: no kernel is an error that
+ * lists every candidate with its reason.
+ */
+#include "compile/compile.h"
+
+#include <string.h>
+
+typedef struct candidate {
+    const tn_kernel *kernel;
+    const tn_kernel_table *table;
+    tni_plugin *plugin;
+} candidate;
+
+struct tni_selector {
+    tni_opset *ops;
+    tni_registry *plugins;
+    tni_options *options;
+    const tni_log *log;
+    tni_mutex lock;
+    tni_map *by_op;      /* operator name -> tni_vec of candidate */
+    uint64_t generation; /* of the registry when by_op was made */
+    bool made;
+};
+
+static void candidates_free(tni_selector *s)
+{
+    size_t cursor = 0;
+    const char *key;
+    void *value;
+
+    if (!s->by_op)
+        return;
+    while (tni_map_next(s->by_op, &cursor, &key, &value)) {
+        tni_vec_fini(value);
+        tni_free(value);
+    }
+    tni_map_destroy(s->by_op);
+    s->by_op = NULL;
+}
+
+tn_status tni_selector_create(tni_opset *ops, tni_registry *plugins, tni_options *options, const tni_log *log,
+                              tni_selector **out)
+{
+    tni_selector *s = tni_zalloc(sizeof *s);
+
+    if (!s)
+        return TN_E_NOMEM;
+    s->ops = ops;
+    s->plugins = plugins;
+    s->options = options;
+    s->log = log;
+    if (tni_mutex_init(&s->lock)) {
+        tni_free(s);
+        return TN_E_NOMEM;
+    }
+    *out = s;
+    return TN_OK;
+}
+
+void tni_selector_destroy(tni_selector *s)
+{
+    if (!s)
+        return;
+    candidates_free(s);
+    tni_mutex_fini(&s->lock);
+    tni_free(s);
+}
+
+static tn_status candidate_add(tni_selector *s, const candidate *c)
+{
+    void *list = NULL;
+    tn_status st;
+
+    if (!tni_map_get(s->by_op, c->kernel->op, &list)) {
+        if (!(list = tni_zalloc(sizeof(tni_vec))))
+            return TN_E_NOMEM;
+        tni_vec_init(list, sizeof(candidate), TN_KERNELS_MAX);
+        if ((st = tni_map_set(s->by_op, c->kernel->op, list))) {
+            tni_free(list);
+            return st;
+        }
+    }
+    return tni_vec_push(list, c);
+}
+
+/* Gathers all kernels of all loaded plugins by operator. */
+static tn_status candidates_make_locked(tni_selector *s)
+{
+    const tn_capability *head;
+    candidate c;
+    tn_status st;
+
+    if (s->made && s->generation == tni_registry_generation(s->plugins))
+        return TN_OK;
+    candidates_free(s);
+    s->made = false;
+    if ((st = tni_map_create(TN_OPERATORS_MAX, &s->by_op)))
+        return st;
+    for (size_t i = 0; tni_registry_capability(s->plugins, TN_KIND_KERNELS, i, &head, &c.plugin); i++) {
+        c.table = (const tn_kernel_table *)head;
+        for (const tn_kernel *const *k = c.table->kernels; *k; k++) {
+            c.kernel = *k;
+            if ((st = candidate_add(s, &c)))
+                return st;
+        }
+    }
+    s->generation = tni_registry_generation(s->plugins);
+    s->made = true;
+    return TN_OK;
+}
+
+/* ---- static rules ------------------------------------------------------------------------------------------- */
+
+static bool isa_present(const char *isa)
+{
+#if defined(__x86_64__)
+    if (!isa || !*isa || !strcmp(isa, "x86-64") || !strcmp(isa, "x86-64-v2"))
+        return true;
+    if (!strcmp(isa, "x86-64-v3"))
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+    if (!strcmp(isa, "x86-64-v4"))
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    return false;
+#else
+    return !isa || !*isa;
+#endif
+}
+
+/* Index of the argument called `name`: inputs from 0, outputs from in_count; -1 none. */
+static int64_t argument_find(const tni_request *r, const char *name, size_t length)
+{
+    for (uint32_t i = 0; r->def->op->inputs && r->def->op->inputs[i]; i++) {
+        const char *have = r->def->op->inputs[i];
+
+        if (strlen(have) == length && !memcmp(have, name, length))
+            return i;
+    }
+    for (uint32_t i = 0; r->def->op->outputs && r->def->op->outputs[i]; i++) {
+        const char *have = r->def->op->outputs[i];
+
+        if (strlen(have) == length && !memcmp(have, name, length))
+            return (int64_t)r->in_count + i;
+    }
+    return -1;
+}
+
+static int32_t argument_dtype(const tni_request *r, int64_t index)
+{
+    if (index >= 0 && index < (int64_t)r->in_count)
+        return r->in[index]->dtype;
+    index -= r->in_count;
+    return index >= 0 && index < (int64_t)r->out_count ? r->out[index]->dtype : TN_DTYPE_UNKNOWN;
+}
+
+/* True if `dtype` is in the comma list `types`, of which "=name" means the dtype of another argument. */
+static bool types_allow(const tni_request *r, const char *types, int32_t dtype)
+{
+    while (*types) {
+        size_t length = strcspn(types, ",");
+        int32_t allowed = TN_DTYPE_UNKNOWN;
+
+        if (*types == '=') {
+            allowed = argument_dtype(r, argument_find(r, types + 1, length - 1));
+        } else if (length < 16) {
+            char text[16];
+
+            memcpy(text, types, length);
+            text[length] = '\0';
+            if (!tni_dtype_parse(text, &allowed))
+                allowed = TN_DTYPE_UNKNOWN;
+        }
+        if (allowed == dtype)
+            return true;
+        types += length + (types[length] == ',');
+    }
+    return false;
+}
+
+/* The rule for argument `index`: its own or "*"; NULL: anything goes. */
+static const char *rule_of(const tni_request *r, const tn_kernel *k, uint32_t index)
+{
+    const char *any = NULL;
+
+    for (const char *const *t = k->types; t && *t; t++) {
+        size_t length = strcspn(*t, ":");
+
+        if (length == 1 && **t == '*')
+            any = *t + 2;
+        else if (argument_find(r, *t, length) == (int64_t)index)
+            return *t + length + 1;
+    }
+    return any;
+}
+
+static bool types_match(const tni_request *r, const tn_kernel *k, char *why, size_t size)
+{
+    uint32_t outputs = r->out_count;
+
+    for (uint32_t i = 0; r->def->op->mutates >> i && i < r->in_count && outputs; i++)
+        outputs -= (uint32_t)(r->def->op->mutates >> i & 1u);
+    for (uint32_t i = 0; i < r->in_count + outputs; i++) {
+        const char *rule = rule_of(r, k, i);
+        int32_t dtype = argument_dtype(r, i);
+
+        if (rule && !types_allow(r, rule, dtype)) {
+            snprintf(why, size, "%s %u is %s, takes %s", i < r->in_count ? "input" : "output",
+                     i < r->in_count ? i : i - r->in_count, tni_dtype_name(dtype) ? tni_dtype_name(dtype) : "?", rule);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool rules_match(const tni_request *r, const candidate *c, char *why, size_t size)
+{
+    const tn_kernel *k = c->kernel;
+
+    if (r->device->kernels_plugin && strcmp(r->device->kernels_plugin, c->plugin->descriptor->name)) {
+        snprintf(why, size, "device %s runs the kernels of %s only", r->device->type, r->device->kernels_plugin);
+        return false;
+    }
+    if (r->def->op->version < k->op_version_min || r->def->op->version > k->op_version_max) {
+        snprintf(why, size, "made for versions %u to %u of the operator, this is %u", k->op_version_min,
+                 k->op_version_max, r->def->op->version);
+        return false;
+    }
+    if (!isa_present(k->isa)) {
+        snprintf(why, size, "needs %s", k->isa);
+        return false;
+    }
+    if ((r->flags & TN_NODE_DETERMINISTIC) && !(k->flags & TN_KERNEL_DETERMINISTIC)) {
+        snprintf(why, size, "is not deterministic");
+        return false;
+    }
+    return types_match(r, k, why, size);
+}
+
+/* ---- order ---------------------------------------------------------------------------------------------------- */
+
+typedef struct ranked {
+    candidate c;
+    int32_t pin, prefer; /* smaller first */
+} ranked;
+
+/* Position of the plugin in kernel.prefer; INT32_MAX if it is not there. */
+static int32_t prefer_position(const tni_selector *s, const char *plugin)
+{
+    size_t count = tni_option_list_count(s->options, "kernel.prefer");
+    char item[64];
+
+    for (size_t i = 0; i < count; i++)
+        if (tni_option_list_item(s->options, "kernel.prefer", i, item, sizeof item) == TN_OK && !strcmp(item, plugin))
+            return (int32_t)i;
+    return INT32_MAX;
+}
+
+/* "plugin" or "plugin/kernel" of [kernel] Op@device; "" if the operator is not pinned. */
+static const char *pin_of(const tni_selector *s, const tni_request *r)
+{
+    char key[256];
+    int n = snprintf(key, sizeof key, "kernel.%s@%s", r->def->op->name, r->device->kernels_type);
+
+    return n > 0 && (size_t)n < sizeof key ? tni_option_text(s->options, key) : "";
+}
+
+static bool pin_matches(const char *pin, const candidate *c)
+{
+    size_t plugin = strcspn(pin, "/");
+    const char *name = c->plugin->descriptor->name;
+
+    if (strlen(name) != plugin || memcmp(name, pin, plugin))
+        return false;
+    return !pin[plugin] || !strcmp(pin + plugin + 1, c->kernel->name);
+}
+
+static int ranked_compare(const ranked *a, const ranked *b)
+{
+    int by_name;
+
+    if (a->pin != b->pin)
+        return a->pin < b->pin ? -1 : 1;
+    if (a->prefer != b->prefer)
+        return a->prefer < b->prefer ? -1 : 1;
+    if (a->c.kernel->rank != b->c.kernel->rank)
+        return a->c.kernel->rank > b->c.kernel->rank ? -1 : 1;
+    by_name = strcmp(a->c.plugin->descriptor->name, b->c.plugin->descriptor->name);
+    return by_name ? by_name : strcmp(a->c.kernel->name, b->c.kernel->name);
+}
+
+/* The candidates of the request's operator and device type, best first. */
+static tn_status ranked_list(tni_selector *s, const tni_request *r, tni_vec *out)
+{
+    const char *pin = pin_of(s, r);
+    void *list = NULL;
+    tn_status st;
+
+    if ((st = tni_registry_load_providers(s->plugins, "kernels", r->device->kernels_type)))
+        return st;
+    tni_mutex_lock(&s->lock);
+    if (!(st = candidates_make_locked(s)))
+        (void)tni_map_get(s->by_op, r->def->op->name, &list);
+    for (size_t i = 0; !st && list && i < ((tni_vec *)list)->count; i++) {
+        const candidate *c = tni_vec_at(list, i);
+        ranked item = {.c = *c, .pin = 2, .prefer = INT32_MAX};
+        size_t at;
+
+        if (strcmp(c->kernel->device, r->device->kernels_type))
+            continue;
+        item.prefer = prefer_position(s, c->plugin->descriptor->name);
+        if (*pin && pin_matches(pin, c))
+            item.pin = 0;
+        else if (r->forward && r->forward->plugin == c->plugin)
+            item.pin = 1;
+        if ((st = tni_vec_push(out, &item)))
+            break;
+        for (at = out->count - 1; at > 0; at--) { /* insertion: lists are short */
+            ranked *here = tni_vec_at(out, at), *before = tni_vec_at(out, at - 1), swap = *here;
+
+            if (ranked_compare(before, here) <= 0)
+                break;
+            *here = *before;
+            *before = swap;
+        }
+    }
+    tni_mutex_unlock(&s->lock);
+    return st;
+}
+
+/* ---- preparing ---------------------------------------------------------------------------------------------------- */
+
+void tni_prepared_retain(tni_prepared *p)
+{
+    tni_ref_retain(&p->refs);
+}
+
+void tni_prepared_release(tni_prepared *p)
+{
+    if (!p || !tni_ref_release(&p->refs))
+        return;
+    if (p->kernel->release)
+        p->kernel->release(&p->plan);
+    if (p->plan.tuning.release)
+        p->plan.tuning.release(p->plan.tuning.data);
+    tni_free(p->plan.inplace);
+    tni_free((void *)p->plan.in_layout);
+    tni_free((void *)p->plan.out_layout);
+    tni_free(p);
+}
+
+static tn_status prepared_create(const tni_request *r, const candidate *c, tni_prepared **out)
+{
+    tni_prepared *p = tni_zalloc(sizeof *p);
+
+    if (!p)
+        return TN_E_NOMEM;
+    tni_ref_init(&p->refs);
+    p->kernel = c->kernel;
+    p->table = c->table;
+    p->plugin = c->plugin;
+    p->in_count = r->in_count;
+    p->out_count = r->out_count;
+    p->adds = (c->kernel->flags & TN_KERNEL_ADD_TO) != 0;
+    p->plan.struct_size = (uint32_t)TN_END(tn_plan, tuning);
+    p->plan.threads = 1;
+    p->plan.workspace_align = p->plan.saved_align = 64;
+    p->plan.inplace = tni_calloc(r->out_count + 1u, sizeof *p->plan.inplace);
+    p->plan.in_layout = tni_calloc(r->in_count + 1u, sizeof *p->plan.in_layout);
+    p->plan.out_layout = tni_calloc(r->out_count + 1u, sizeof *p->plan.out_layout);
+    if (!p->plan.inplace || !p->plan.in_layout || !p->plan.out_layout) {
+        tni_free(p->plan.inplace);
+        tni_free((void *)p->plan.in_layout);
+        tni_free((void *)p->plan.out_layout);
+        tni_free(p);
+        return TN_E_NOMEM;
+    }
+    for (uint32_t i = 0; i < r->out_count; i++)
+        p->plan.inplace[i] = -1;
+    *out = p;
+    return TN_OK;
+}
+
+/* A tensor as if it were row-major; `stride` has room for ndim. */
+static void tensor_dense(const tn_tensor *t, tn_tensor *out, int64_t *stride)
+{
+    int64_t step = 1;
+
+    *out = *t;
+    for (int32_t d = t->ndim; d-- > 0;) {
+        stride[d] = step;
+        step *= t->shape[d];
+    }
+    out->stride = stride;
+    out->bytes = (uint64_t)step * tn_dtype_bytes(t->dtype);
+}
+
+typedef struct dense_copy { /* what a kernel without STRIDED is shown */
+    tn_tensor *tensors;
+    const tn_tensor **in, **out;
+    int64_t *strides;
+    uint8_t *modes;
+} dense_copy;
+
+static void dense_fini(dense_copy *d)
+{
+    tni_free(d->tensors);
+    tni_free((void *)d->in);
+    tni_free(d->strides);
+    tni_free(d->modes);
+}
+
+static tn_status dense_init(const tni_request *r, bool strided, bool adds, dense_copy *d)
+{
+    uint32_t count = r->in_count + r->out_count;
+
+    d->tensors = tni_calloc(count + 1u, sizeof *d->tensors);
+    d->in = tni_calloc(count + 1u, sizeof *d->in);
+    d->strides = tni_calloc((uint64_t)count + 1u, TN_NDIM_MAX * sizeof *d->strides);
+    d->modes = tni_calloc(r->out_count + 1u, 1);
+    if (!d->tensors || !d->in || !d->strides || !d->modes)
+        return TN_E_NOMEM;
+    d->out = d->in + r->in_count;
+    for (uint32_t i = 0; i < count; i++) {
+        const tn_tensor *t = i < r->in_count ? r->in[i] : r->out[i - r->in_count];
+
+        if (strided || t->ndim < 0)
+            d->tensors[i] = *t;
+        else
+            tensor_dense(t, &d->tensors[i], d->strides + (size_t)i * TN_NDIM_MAX);
+        d->in[i] = &d->tensors[i];
+    }
+    for (uint32_t i = 0; i < r->out_count; i++)
+        d->modes[i] = r->modes[i] == TN_MODE_ADD && !adds ? TN_MODE_WRITE : r->modes[i];
+    return TN_OK;
+}
+
+static bool any_strided(const tni_request *r)
+{
+    for (uint32_t i = 0; i < r->in_count + r->out_count; i++) {
+        const tn_tensor *t = i < r->in_count ? r->in[i] : r->out[i - r->in_count];
+        int64_t step = 1;
+
+        for (int32_t d = t->ndim; d-- > 0;) {
+            if (t->shape[d] != 1 && t->stride[d] != step)
+                return true;
+            step *= t->shape[d];
+        }
+    }
+    return false;
+}
+
+static tn_status candidate_prepare(const tni_request *r, const candidate *c, tni_prepared **out, tn_err *err)
+{
+    const bool strided = (c->kernel->flags & TN_KERNEL_STRIDED) != 0;
+    dense_copy dense = {0};
+    tni_prepared *p = NULL;
+    tn_node node = {.struct_size = (uint32_t)TN_END(tn_node, host)};
+    const tn_prepare_ops host = {.struct_size = (uint32_t)TN_END(tn_prepare_ops, stream), .host = &c->plugin->host};
+    tn_status st;
+
+    if ((st = prepared_create(r, c, &p)) || (st = dense_init(r, strided, p->adds, &dense)))
+        goto cleanup;
+    p->dense = !strided && any_strided(r);
+    node.op_version = r->def->op->version;
+    node.flags = r->flags;
+    node.op = r->def->op->name;
+    node.attrs = r->attrs->values;
+    node.attr_count = r->def->attr_count;
+    node.in_count = r->in_count;
+    node.out_count = r->out_count;
+    node.threads = r->threads;
+    node.in = dense.in;
+    node.out = dense.out;
+    node.modes = dense.modes;
+    node.forward = r->forward && r->forward->plugin == c->plugin ? &r->forward->plan : NULL;
+    node.host = &host;
+    if (c->kernel->prepare && (st = c->kernel->prepare(c->plugin->self, &node, &p->plan, err)))
+        goto cleanup;
+    if ((r->flags & TN_NODE_THREAD_INVARIANT) && !(p->plan.flags & TN_PLAN_THREAD_INVARIANT)) {
+        st = tn_fail(err, TN_E_UNSUPPORTED, "its bits depend on the number of threads");
+        goto cleanup;
+    }
+    *out = p;
+    p = NULL;
+
+cleanup:
+    tni_prepared_release(p);
+    dense_fini(&dense);
+    return st;
+}
+
+/* Tries the candidates in order; lines of what was refused go to `text`. */
+static tn_status candidates_try(const tni_request *r, const tni_vec *list, const char *pin, tni_prepared **out,
+                                tni_str *text)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const ranked *item = tni_vec_at(list, i);
+        tn_err err = {0};
+        char why[512] = "";
+        tn_status st = TN_E_UNSUPPORTED;
+
+        if (*pin && item->pin != 0)
+            snprintf(why, sizeof why, "not the pinned one");
+        else if (rules_match(r, &item->c, why, sizeof why)) {
+            st = candidate_prepare(r, &item->c, out, &err);
+            if (st == TN_OK) {
+                (void)tni_str_addf(text, "%s/%s, rank %d: chosen\n", item->c.plugin->descriptor->name,
+                                   item->c.kernel->name, item->c.kernel->rank);
+                return TN_OK;
+            }
+            if (st != TN_E_UNSUPPORTED)
+                return st == TN_E_NOMEM && !err.message[0] ? tni_error(st, "out of memory while a kernel is prepared")
+                                                           : tni_error_take(&err, item->c.kernel->name);
+            snprintf(why, sizeof why, "%s", err.message[0] ? err.message : "does not serve this case");
+        }
+        (void)tni_str_addf(text, "%s/%s, rank %d: %s\n", item->c.plugin->descriptor->name, item->c.kernel->name,
+                           item->c.kernel->rank, why);
+    }
+    return TN_E_UNSUPPORTED;
+}
+
+static tn_status select_with(tni_selector *s, const tni_request *r, tni_prepared **out, tni_str *text)
+{
+    tni_vec list;
+    tn_status st;
+
+    tni_vec_init(&list, sizeof(ranked), TN_KERNELS_MAX);
+    st = ranked_list(s, r, &list);
+    if (!st)
+        st = candidates_try(r, &list, pin_of(s, r), out, text);
+    if (st == TN_E_UNSUPPORTED && !list.count)
+        (void)tni_str_add(text, "no loaded plugin has one\n");
+    tni_vec_fini(&list);
+    return st;
+}
+
+/* Makes one line of several: newlines become "; ". */
+static void lines_join(char *text)
+{
+    size_t length = strlen(text);
+
+    while (length && text[length - 1] == '\n')
+        text[--length] = '\0';
+    for (; *text; text++)
+        if (*text == '\n')
+            *text = ';';
+}
+
+tn_status tni_select(tni_selector *s, const tni_request *r, tni_prepared **out)
+{
+    tni_str text;
+    tn_status st;
+
+    tni_str_init(&text, 1u << 16);
+    st = select_with(s, r, out, &text);
+    if (st == TN_E_UNSUPPORTED) {
+        if (text.text)
+            lines_join(text.text);
+        st = tni_error(st, "operator %s has no kernel on device %s: %s", r->def->op->name, r->device->type,
+                       text.text ? text.text : "");
+    }
+    tni_str_fini(&text);
+    return st;
+}
+
+tn_status tni_select_explain(tni_selector *s, const tni_request *r, tni_str *out)
+{
+    tni_prepared *p = NULL;
+    tn_status st = select_with(s, r, &p, out);
+
+    tni_prepared_release(p);
+    return st == TN_E_UNSUPPORTED ? TN_OK : st;
+}
