@@ -4,7 +4,7 @@
  * Free chunks lie in bins by size, 16 to each power of two, with a bitmap over them; the smallest bin that surely
  * fits is found with two bit scans, after a short look into the bin of the size itself. Neighbours in memory are
  * linked, so a freed chunk merges at once. Small and large requests have segments of their own: a small block that
- * lives long then never splits a large one. A segment is an eighth of what the pool has already, within limits, so
+ * lives long then never splits a large one. A segment is a sixteenth of what the pool has already, within limits, so
  * that a small net does not pay for a large one's habits; before the pool grows it gives up idle segments that are
  * too small for the request.
  *
