@@ -27,7 +27,7 @@
 #define SEGMENT_UNIT (64u << 10)   /* segments are multiples of this */
 #define SEGMENT_MIN (256u << 10)
 #define SEGMENT_MAX (32u << 20)    /* of a segment that is larger than its first request */
-#define GROWTH 8u                  /* a new segment is 1/8 of what there is */
+#define GROWTH 16u                 /* a new segment is 1/16 of what there is */
 #define PROBE_MAX 16u              /* chunks looked at in the bin of the size itself */
 #define POLL_MAX 32u               /* marks of other streams asked for before the full sweep */
 #define STREAM_MEMO 8u             /* streams a sweep remembers as not done yet */
