@@ -36,6 +36,16 @@ const char *tni_error_message(void);    /* "" if there is none */
 const char *tni_status_name(tn_status); /* "TN_E_SHAPE" */
 void tni_err_format(tn_err *out, tn_status code, const char *format, ...) TN_PRINTF(3, 4); /* fills a given struct */
 
+/* One row of errors.list, for messages and `tenon explain`. Rows 1 to 15 stand for a status as such. */
+typedef struct tni_error_row {
+    uint32_t number, refusal; /* refusal: 5 is L05; 0: none */
+    tn_status status;
+    int32_t exit_code;
+    const char *sentence, *advice;
+} tni_error_row;
+const tni_error_row *tni_error_rows(size_t *count);
+const tni_error_row *tni_error_row_find(uint32_t number); /* NULL: no such number */
+
 /* ---- size.c (inline): checked arithmetic; false: does not fit ---------------------------------------- */
 
 static inline bool tni_size_mul(uint64_t a, uint64_t b, uint64_t *out)
@@ -65,6 +75,8 @@ void tni_free(void *p);
 void tni_free_aligned(void *p);
 char *tni_strdup(const char *text);
 char *tni_strndup(const char *text, size_t bytes);
+
+uint64_t tni_mem_bytes(const void *p); /* what a block of ours counts for */
 
 typedef struct tni_mem_stats {
     uint64_t live_bytes, live_count, peak_bytes, alloc_count;
@@ -252,6 +264,8 @@ size_t tni_option_list_count(const tni_options *o, const char *key);            
 tn_status tni_option_list_item(const tni_options *o, const char *key, size_t index, char *out, size_t size);
 bool tni_option_is_set(const tni_options *o, const char *key); /* by a file, the environment or the user */
 const tni_option_def *tni_option_defs(size_t *count);          /* the rows; in a key, * stands for one part */
+tn_status tni_option_parse(const tni_option_def *def, const char *key, const char *where, const char *text,
+                           int64_t *integer, double *number); /* TN_E_ARG says what is expected */
 /* Checks what is set of [plugin.NAME] against the plugin's own rows (keys without prefix). TN_E_KEY, TN_E_ARG */
 tn_status tni_options_check_plugin(tni_options *o, const char *plugin, const tni_option_def *rows, size_t count);
 
@@ -278,6 +292,7 @@ void tni_philox(uint64_t key, uint64_t counter_high, uint64_t counter_low, uint3
 /* ---- trace.c: ring of begin/end events, off by default ------------------------------------------------------------------- */
 
 extern atomic_bool tni_trace_on;
+extern uint32_t tni_trace_flag; /* the same for plugins, which know no atomic types */
 void tni_trace_event(char phase, const char *category, const char *name, uint64_t ns); /* phase: B E i X; ns: 0 = now */
 tn_status tni_trace_start(uint32_t events_max); /* rounded up to a power of two; the oldest events are overwritten */
 void tni_trace_stop(void);                      /* events stay until the next start */

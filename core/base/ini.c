@@ -32,7 +32,7 @@ static tn_status TN_PRINTF(2, 3) ini_error(ini_reader_state *s, const char *form
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    return s->status = tni_error(TN_E_FORMAT, "%s:%u: %s", s->name, s->line, text);
+    return s->status = tni_error_number(1201, TN_E_FORMAT, "%s:%u: %s", s->name, s->line, text);
 }
 
 static void key_report(ini_reader_state *s)
@@ -147,11 +147,24 @@ static char *line_next(char *out, int size, void *arg)
         memcpy(out, line, length);
         out[length] = '\n';
         out[length + 1] = '\0';
-        if (!s->continues && (line[0] == '[' || strchr(SPACES "[", line[0])))
+        if (!s->continues && out[strspn(out, SPACES)] == '[')
             s->key[0] = '\0'; /* a new section: nothing to continue */
         return out;
     }
     return NULL;
+}
+
+/* libinih leaves comments on the lines that continue a value. */
+static size_t comment_cut(const char *value)
+{
+    size_t length = strlen(value);
+
+    for (size_t i = 0; i < length; i++)
+        if (value[i] == ';' && (i == 0 || strchr(SPACES, value[i - 1])))
+            length = i;
+    while (length > 0 && strchr(SPACES, value[length - 1]))
+        length--;
+    return length;
 }
 
 static tn_status value_continue(ini_reader_state *s, const char *value)
@@ -162,7 +175,7 @@ static tn_status value_continue(ini_reader_state *s, const char *value)
         return ini_error(s, "the value is longer than %d bytes", TN_OPTION_VALUE_MAX);
     if (length > 0)
         tni_str_add(&s->value, s->value.text[length - 1] == ',' ? " " : ", ");
-    return tni_str_add(&s->value, value);
+    return tni_str_add_bytes(&s->value, value, comment_cut(value));
 }
 
 static tn_status key_begin(ini_reader_state *s, const char *section, const char *key, const char *value)

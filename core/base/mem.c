@@ -210,6 +210,11 @@ void tni_free(void *p)
     free(p);
 }
 
+uint64_t tni_mem_bytes(const void *p)
+{
+    return malloc_usable_size((void *)p);
+}
+
 void tni_free_aligned(void *p)
 {
     tni_free(p);

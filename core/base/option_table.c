@@ -192,15 +192,15 @@ static tn_status value_refuse(const tni_option_def *def, const char *key, const 
     const char *gap = where[0] ? ": " : "";
 
     if (strcmp(def->type, "choice") == 0)
-        return tni_error(TN_E_ARG, "%s%s%s = %.100s, but it is one of %s", where, gap, key, text, def->choices);
+        return tni_error_number(1205, TN_E_ARG, "%s%s%s = %.100s, but it is one of %s", where, gap, key, text, def->choices);
     for (size_t i = 0; i < sizeof value_types / sizeof value_types[0]; i++)
         if (strcmp(def->type, value_types[i].name) == 0)
-            return tni_error(TN_E_ARG, "%s%s%s = %.100s, expected %s", where, gap, key, text, value_types[i].expected);
+            return tni_error_number(1205, TN_E_ARG, "%s%s%s = %.100s, expected %s", where, gap, key, text, value_types[i].expected);
     return tni_error(TN_E_INTERNAL, "option %s has the unknown type %s", key, def->type);
 }
 
-tn_status option_value_parse(const tni_option_def *def, const char *key, const char *where, const char *text,
-                             int64_t *integer, double *number)
+tn_status tni_option_parse(const tni_option_def *def, const char *key, const char *where, const char *text,
+                           int64_t *integer, double *number)
 {
     char low[32], high[32];
 
@@ -214,7 +214,7 @@ tn_status option_value_parse(const tni_option_def *def, const char *key, const c
         return TN_OK;
     tni_format_f64(low, sizeof low, def->min);
     tni_format_f64(high, sizeof high, def->max);
-    return tni_error(TN_E_ARG, "%s%s%s = %.100s, allowed are %s to %s %s", where, where[0] ? ": " : "", key, text, low, high,
+    return tni_error_number(1205, TN_E_ARG, "%s%s%s = %.100s, allowed are %s to %s %s", where, where[0] ? ": " : "", key, text, low, high,
                      def->choices);
 }
 
@@ -262,7 +262,7 @@ tn_status option_unknown(const char *key, const char *where)
     }
     names[count] = NULL;
     found = tni_suggest(key, names, best);
-    return tni_error(TN_E_KEY, "%s%sno option %.100s%s%s%s%s%s%s%s", where, where[0] ? ": " : "", key,
+    return tni_error_number(1204, TN_E_KEY, "%s%sno option %.100s%s%s%s%s%s%s%s", where, where[0] ? ": " : "", key,
                      found ? "; did you mean " : "", found ? best[0] : "", found > 2 ? ", " : "",
                      found > 2 ? best[1] : "", found > 1 ? " or " : "", found > 1 ? best[found - 1] : "",
                      found ? "?" : "");

@@ -39,7 +39,7 @@ static tn_status value_create(const tni_option_def *def, const char *key, const 
 
     if (!v)
         return TN_E_NOMEM;
-    st = option_value_parse(def, key, where, text, &v->integer, &v->number);
+    st = tni_option_parse(def, key, where, text, &v->integer, &v->number);
     v->def = def;
     v->origin = origin;
     v->key = tni_strdup(key);
@@ -192,7 +192,7 @@ tn_status tni_options_set(tni_options *o, const char *assignment)
     if (!equals || equals == assignment)
         return tni_error(TN_E_ARG, "%.100s: expected section.key=value", assignment);
     if ((size_t)(equals - assignment) >= sizeof key)
-        return tni_error(TN_E_KEY, "no option %.100s…", assignment);
+        return tni_error_number(1204, TN_E_KEY, "no option %.100s…", assignment);
     memcpy(key, assignment, (size_t)(equals - assignment));
     key[equals - assignment] = '\0';
     return tni_options_set_value(o, key, equals + 1, TN_ORIGIN_SET, "");
@@ -216,7 +216,7 @@ static tn_status file_key(void *arg, const char *section, const char *key, const
     snprintf(full, sizeof full, "%s.%s", section, key);
     def = option_def_find(full);
     if (def && (def->flags & TN_OPTION_TRUSTED) && !r->trusted)
-        return tni_error(TN_E_KEY, "%s: %s may not be set here; use --config, --set or the system's configuration",
+        return tni_error_number(1206, TN_E_KEY, "%s: %s may not be set here; use --config, --set or the system's configuration",
                          where, full);
     return tni_options_set_value(r->options, full, value, TN_ORIGIN_FILE, where);
 }
@@ -266,7 +266,7 @@ static option_value value_of(const tni_options *o, const char *key)
     if (value_get(o, key, &v))
         return v;
     v.def = option_def_find(key);
-    if (v.def && option_value_parse(v.def, key, "", v.def->default_text, &v.integer, &v.number))
+    if (v.def && tni_option_parse(v.def, key, "", v.def->default_text, &v.integer, &v.number))
         v.def = NULL;
     return v;
 }
@@ -421,12 +421,12 @@ static tn_status row_check(const option_value *v, const tni_option_def *rows, si
     size_t n = 0;
 
     if (row)
-        return option_value_parse(row, v->key, v->where, v->text, &integer, &number);
+        return tni_option_parse(row, v->key, v->where, v->text, &integer, &number);
     for (; n < count && n < 63; n++)
         names[n] = rows[n].key;
     names[n] = NULL;
     n = tni_suggest(name, names, best);
-    return tni_error(TN_E_KEY, "%s%sno option %.100s%s%s%s", v->where, v->where[0] ? ": " : "", v->key,
+    return tni_error_number(1204, TN_E_KEY, "%s%sno option %.100s%s%s%s", v->where, v->where[0] ? ": " : "", v->key,
                      n ? "; did you mean " : "", n ? best[0] : "", n ? "?" : "");
 }
 

@@ -27,9 +27,6 @@ bool option_is_pattern(const tni_option_def *def);
 /* `*` stands for one or more characters other than those of `stops`. */
 bool option_glob(const char *pattern, const char *text, const char *stops);
 const tni_option_def *option_def_find(const char *key); /* NULL: unknown */
-/* Reads `text` by the row's type; `integer` and `number` are 0 where they mean nothing. TN_E_ARG says what is expected. */
-tn_status option_value_parse(const tni_option_def *def, const char *key, const char *where, const char *text,
-                             int64_t *integer, double *number);
 tn_status option_unknown(const char *key, const char *where); /* TN_E_KEY with suggestions */
 /* "memory.cpu.pool" -> "TENON_MEMORY_CPU__POOL"; wildcards stay. */
 void option_env_name(const char *key, char out[OPTION_KEY_MAX + 16]);

@@ -32,6 +32,7 @@ typedef struct trace_ring {
 } trace_ring;
 
 atomic_bool tni_trace_on;
+uint32_t tni_trace_flag;
 static _Atomic(trace_ring *) ring;
 static tni_mutex start_lock = TNI_MUTEX_INIT;
 
@@ -58,12 +59,14 @@ tn_status tni_trace_start(uint32_t events_max)
     }
     r->first = atomic_load(&r->next);
     atomic_store(&tni_trace_on, true);
+    __atomic_store_n(&tni_trace_flag, 1, __ATOMIC_RELAXED);
     tni_mutex_unlock(&start_lock);
     return TN_OK;
 }
 
 void tni_trace_stop(void)
 {
+    __atomic_store_n(&tni_trace_flag, 0, __ATOMIC_RELAXED);
     atomic_store(&tni_trace_on, false);
 }
 
