@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Sizes and layout: function <= 70 lines, .c <= 800 lines, line <= 110 columns, no tabs, no trailing blanks.
+"""usage: style.py [ROOT [PATH...]]    (PATH: only files whose name starts so)
+
+Sizes and layout: function <= 70 lines, .c <= 800 lines, line <= 110 columns, no tabs, no trailing blanks.
 
 A function is what opens with `{` in column 0 and closes with `}` in column 0. style.exceptions beside this file lists
 what may be larger, one `path kind name` per line with a reason behind `#`; an entry that is no longer needed is red,
@@ -62,7 +64,7 @@ def main():
     exceptions = read_exceptions(root)
     used, findings, checked = set(), [], 0
     for name in common.tree_files(root):
-        if not name.endswith(common.CODE):
+        if not name.endswith(common.CODE) or not name.startswith(tuple(sys.argv[2:]) or ""):
             continue
         checked += 1
         for kind, what, line, message in sizes(name, common.read(root, name)):
@@ -70,6 +72,7 @@ def main():
                 used.add((name, kind, what))
             else:
                 findings.append("%s:%d: %s" % (name, line, message))
+    exceptions = set() if sys.argv[2:] else exceptions
     findings += ["style.exceptions: \"%s\" is not needed any more: remove it" % " ".join(e) for e in exceptions - used]
     if len(exceptions) > EXCEPTIONS_MAX:
         findings.append("style.exceptions: %d entries, at most %d" % (len(exceptions), EXCEPTIONS_MAX))

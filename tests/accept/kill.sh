@@ -1,0 +1,39 @@
+#!/bin/bash
+# A training that is killed and resumed ends with the bits of the unbroken one, or says that there is no checkpoint
+# and exits 2. Short form: 4 kills; TENON_FULL=1: 20, further ones at named points where a checkpoint is written.
+. "$(dirname "$0")/common.bash"
+
+kills=4 epochs=6
+[ "$full" = 1 ] && kills=20
+options=(--epochs $epochs --set run.deterministic=threads --set train.checkpoint_every=0.5)
+
+start=$(date +%s%N)
+want=$(hash unbroken "${options[@]}") || fail "the unbroken training failed"
+took_ms=$((($(date +%s%N) - start) / 1000000))
+
+resume() { # resume WHAT
+    local status
+    "$tool" train --resume "$work/killed" --json >"$work/resumed.json" 2>"$work/resumed.err"
+    status=$?
+    count=$((count + 1))
+    if [ $status = 2 ] && ! ls "$work"/killed/*checkpoint* >/dev/null 2>&1; then
+        grep -q 'checkpoint' "$work/resumed.err" || fail "$1: exit 2 without a word about checkpoints"
+        echo "$1: killed before the first checkpoint"
+        return
+    fi
+    [ $status = 0 ] || fail "$1: --resume ended with $status: $(tail -n 3 "$work/resumed.err")"
+    [ "$(field params_sha256 "$work/resumed.json")" = "$want" ] || fail "$1: another params_sha256 after --resume"
+}
+
+for ((i = 0; i < kills; i++)); do
+    rm -rf "$work/killed"
+    "$tool" train zoo:lenet --data digits --seed 42 --json --set run.dir="$work/killed" "${options[@]}" \
+        >/dev/null 2>&1 &
+    pid=$!
+    ms=$((i == 0 ? 10 : RANDOM * 30 % took_ms))
+    sleep "$(printf '%d.%03d' $((ms / 1000)) $((ms % 1000)))"
+    kill -9 $pid 2>/dev/null
+    wait $pid 2>/dev/null
+    resume "killed after $ms ms"
+done
+finish

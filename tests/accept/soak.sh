@@ -1,0 +1,23 @@
+#!/bin/bash
+# Resident memory over many epochs is flat: at most 1 % or 1 MiB more at the end than after the first fifth.
+# Short form: 60 epochs; TENON_FULL=1: 1,000.
+. "$(dirname "$0")/common.bash"
+
+epochs=60
+[ "$full" = 1 ] && epochs=1000
+train run --epochs $epochs &
+shell=$!
+while kill -0 $shell 2>/dev/null; do
+    child=$(pgrep -P $shell -x tenon | head -n 1)
+    [ -n "$child" ] && sed -n 's/^VmRSS: *\([0-9]*\) kB/\1/p' "/proc/$child/status" >>"$work/rss" 2>/dev/null
+    sleep 0.1
+done
+wait $shell || fail "tenon train ended with $?: $(tail -n 3 "$work/run.err")"
+count=$epochs
+awk '{kb[NR] = $1} END {
+    for (i = int(NR / 5); i <= int(NR / 5) + 4; i++) if (kb[i] > early) early = kb[i]
+    for (i = NR - 4; i <= NR; i++) if (kb[i] > late) late = kb[i]
+    printf "%d kB after a fifth, %d kB at the end, %d samples\n", early, late, NR
+    exit !(NR >= 10 && late - early <= (early / 100 > 1024 ? early / 100 : 1024))}' "$work/rss" ||
+    fail "memory grew, or too few samples"
+finish
