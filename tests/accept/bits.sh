@@ -31,7 +31,7 @@ for ((i = 0; i < combinations; i++)); do
 done
 
 plain=$(hash run "${common[@]}" --set kernel.prefer=cpu) || fail "kernel.prefer=cpu: the training failed"
-for ((seed = 1; seed <= fake_seeds; seed++)); do
-    expect "$plain" "fake:0, seed $seed" --set device.default=fake:0 --set plugin.fake.seed=$seed
+for ((fake = 1; fake <= fake_seeds; fake++)); do
+    expect "$plain" "fake:0, seed $fake" --set device.default=fake:0 --set plugin.fake.seed=$fake
 done
 finish

@@ -31,7 +31,7 @@ train() {
     local name=$1
     shift
     rm -rf "${work:?}/$name"
-    "$tool" train zoo:lenet --data digits --seed 42 --json --set run.dir="$work/$name" "$@" \
+    "$tool" train zoo:lenet --data digits --seed "${seed:-42}" --json --set run.dir="$work/$name" "$@" \
         >"$work/$name.json" 2>"$work/$name.err"
 }
 

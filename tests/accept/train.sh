@@ -23,7 +23,7 @@ PY
 [ "$full" = 1 ] || finish
 : >"$work/all"
 for seed in 1 2 3 4 5 6 7 8 9 10; do
-    train seed --epochs 12 --seed $seed || fail "seed $seed: tenon train failed"
+    train seed --epochs 12 || fail "seed $seed: tenon train failed"
     field accuracy "$work/seed.json" >>"$work/all"
     count=$((count + 1))
 done

@@ -84,7 +84,8 @@ def read_headers(root):
             structs[name] = list(members_of(text[match.end():end - 1]))
     number = {key: int(re.match(r"\d+", constants[key]).group()) for key in ("TN_ABI_MAJOR", "TN_ABI_MINOR")}
     draft = re.match(r"\d+", constants.get("TN_ABI_DRAFT", "0")).group()
-    kept = {name: value for name, value in constants.items() if name not in NOT_LISTED and not name.endswith("_H")}
+    kept = {name: value for name, value in constants.items()
+            if name not in NOT_LISTED and not name.endswith("_H") and re.match(r'[-(\d"]|INT64', value)}
     return structs, kept, number["TN_ABI_MINOR"], int(draft)
 
 

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Every gate turns red when the fault it is for is planted in a copy of the tree, and is what it was without it."""
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 
 import common
+import symbols
 
 PLUGIN_H = "sdk/include/tenon/plugin/plugin.h"
 BASE_H = "sdk/include/tenon/plugin/base.h"
@@ -72,6 +75,30 @@ FAULTS = [
 ]
 
 
+def fake_build(root, library_extra, plugin_source, left_out):
+    """A build folder as symbols.py and dead.py read it: libraries with the declared names, a list of compiled files."""
+    build = os.path.join(root, "build-fake")
+    os.makedirs(os.path.join(build, "lib/tenon/plugins-1"))
+    headers = [name for name in common.tree_files(root) if re.match(r"sdk/include/tenon/[^/]+\.h$", name)]
+    for library, names in (("libtenon.so", [h for h in headers if "/nn" not in h]),
+                           ("libtenon-nn.so", [h for h in headers if "/nn" in h])):
+        text = "".join("int %s;\n" % name for name in sorted(symbols.declared(root, names)))
+        compile_shared(text + (library_extra if library == "libtenon.so" else ""), os.path.join(build, "lib", library))
+    compile_shared(plugin_source, os.path.join(build, "lib/tenon/plugins-1/planted.so"))
+    files = [name for name in common.tree_files(root) if name.endswith(".c") and name != left_out]
+    with open(os.path.join(build, "compile_commands.json"), "w", encoding="utf-8") as out:
+        json.dump([{"file": os.path.join(root, name)} for name in files], out)
+
+
+def compile_shared(text, path):
+    subprocess.run([os.environ.get("CC", "cc"), "-x", "c", "-shared", "-fPIC", "-o", path, "-"], input=text, text=True,
+                   check=True)
+
+
+def build_fault(library_extra="", plugin_source="int tn_plugin_v1;\n", left_out=None):
+    return lambda root: fake_build(root, library_extra, plugin_source, left_out)
+
+
 def flip_byte(root, name):
     with open(os.path.join(root, name), "r+b") as data:
         data.seek(1000)
@@ -80,9 +107,32 @@ def flip_byte(root, name):
         data.write(bytes([byte ^ 1]))
 
 
+NEED_BUILD = ["symbols.py", "dead.py"]
+BUILD_FAULTS = [
+    ("symbols.py", "a hidden function that got out", build_fault(library_extra="int tni_planted;\n"), "in no header: tni_planted"),
+    ("symbols.py", "a function that is declared only", lambda root: (
+        fake_build(root, "", "int tn_plugin_v1;\n", None),
+        write(root, "sdk/include/tenon/planted.h", "TN_API int tn_planted(void);\n")), "not exported: tn_planted"),
+    ("symbols.py", "a plugin with a second export", build_fault(plugin_source="int tn_plugin_v1, other;\n"),
+     "in no header: other"),
+    ("symbols.py", "a plugin that calls the core",
+     build_fault(plugin_source="int tn_open(void); int tn_plugin_v1; __attribute__((visibility(\"hidden\"))) int f(void);"
+                               " int f(void) { return tn_open(); }\n"), "needs tn_open"),
+    ("dead.py", "a file that nothing compiles", lambda root: (
+        write(root, "core/base/planted.c", "int x;\n"), fake_build(root, "", "int tn_plugin_v1;\n", "core/base/planted.c")),
+     "planted.c is not compiled"),
+    ("dead.py", "a header that nothing includes", lambda root: (
+        write(root, "core/base/planted.h", "int x;\n"), fake_build(root, "", "int tn_plugin_v1;\n", None)),
+     "planted.h is not included"),
+]
+
+
 def run(gate, root):
     command = [sys.executable] if gate.endswith(".py") else ["sh"]
-    done = subprocess.run(command + [os.path.join(root, "tests/gates", gate), root], text=True, capture_output=True)
+    command += [os.path.join(root, "tests/gates", gate), root]
+    if gate in NEED_BUILD:
+        command += ["--build", os.path.join(root, "build-fake")]
+    done = subprocess.run(command, text=True, capture_output=True)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -95,17 +145,20 @@ def main():
         for name in files:
             os.makedirs(os.path.dirname(os.path.join(clean, name)), exist_ok=True)
             shutil.copy2(os.path.join(root, name), os.path.join(clean, name))
-        before = {gate: run(gate, clean)[1] for gate in {fault[0] for fault in FAULTS}}
-        for gate, fault, plant, expected in FAULTS:
+        fake_build(clean, "", "int tn_plugin_v1;\n", None)
+        before = {gate: run(gate, clean) for gate in {fault[0] for fault in FAULTS + BUILD_FAULTS}}
+        findings += ["%s is red without a fault: %s" % (gate, before[gate][1]) for gate in NEED_BUILD[:1] if before[gate][0]]
+        shutil.rmtree(os.path.join(clean, "build-fake"))
+        for gate, fault, plant, expected in FAULTS + BUILD_FAULTS:
             planted = os.path.join(folder, "planted")
             shutil.copytree(clean, planted)
             plant(planted)
             status, said = run(gate, planted)
-            new = "\n".join(line for line in said.splitlines() if line not in before[gate])
+            new = "\n".join(line for line in said.splitlines() if line not in before[gate][1])
             if status == 0 or expected not in new:
                 findings.append("%s stays green with %s" % (gate, fault))
             shutil.rmtree(planted)
-    common.finish("selftest", findings, len(FAULTS))
+    common.finish("selftest", findings, len(FAULTS + BUILD_FAULTS))
 
 
 main()

@@ -60,4 +60,5 @@ def main():
     common.finish("symbols", findings, checked)
 
 
-main()
+if __name__ == "__main__":
+    main()
