@@ -1,0 +1,101 @@
+/*
+ * What the CPU plugins share: how a kernel says what a run costs, and how it reads tensors and attributes.
+ *
+ * Threads: work is cut into tasks by shape alone, each task is computed by one thread in a fixed order, so every
+ * plan made here gives the same bits on any number of threads.
+ */
+#ifndef TNCPU_CPU_H
+#define TNCPU_CPU_H
+
+#include "tenon/plugin/op.h"
+
+#define TNCPU_PARALLEL_NS 20000u /* below this a team of threads costs more than it brings */
+#define TNCPU_ALIGN 64u
+
+/** Fills in the plan of a kernel that cuts a run of `ns` nanoseconds (on one thread) into `tasks`. */
+static inline void tncpu_plan_tasks(const tn_node *node, tn_plan *plan, double ns, int64_t tasks)
+{
+    const int parallel = node->threads > 1 && tasks > 1 && ns >= TNCPU_PARALLEL_NS;
+
+    plan->est_ns = ns < 1 ? 1 : ns > 9e18 ? (uint64_t)9e18 : (uint64_t)ns;
+    plan->flags |= TN_PLAN_THREAD_INVARIANT | (parallel ? TN_PLAN_PARALLEL : 0);
+    plan->threads = !parallel ? 1 : tasks < (int64_t)node->threads ? (uint32_t)tasks : node->threads;
+}
+
+/** Asks for `bytes` of workspace for each thread of the plan (after tncpu_plan_tasks). */
+static inline void tncpu_plan_workspace(tn_plan *plan, uint64_t bytes_each)
+{
+    bytes_each = (bytes_each + TNCPU_ALIGN - 1) & ~(uint64_t)(TNCPU_ALIGN - 1);
+    plan->workspace_bytes += bytes_each * plan->threads;
+    plan->workspace_align = TNCPU_ALIGN;
+}
+
+/** Threads of this run: what was planned, if the host still gives that many. */
+static inline int tncpu_run_threads(const tn_plan *plan, const tn_exec *x)
+{
+    const uint32_t n = plan->threads < x->threads ? plan->threads : x->threads;
+
+    return n < 1 ? 1 : (int)n;
+}
+
+static inline int64_t tncpu_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t tncpu_max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static inline int64_t tncpu_ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/** Product of the dimensions first … last-1. */
+static inline int64_t tncpu_dims(const tn_tensor *t, int32_t first, int32_t last)
+{
+    int64_t n = 1;
+
+    for (int32_t i = first; i < last; i++)
+        n *= t->shape[i];
+    return n;
+}
+
+/** Item `i` of a tuple attribute; `otherwise` where the tuple is None or shorter. */
+static inline int64_t tncpu_tuple_item(tn_value v, int64_t i, int64_t otherwise)
+{
+    const tn_tuple *t = (const tn_tuple *)tn_value_pointer(v);
+
+    return t && i < t->count ? t->item[i] : otherwise;
+}
+
+static inline int64_t tncpu_tuple_count(tn_value v)
+{
+    const tn_tuple *t = (const tn_tuple *)tn_value_pointer(v);
+
+    return t ? t->count : 0;
+}
+
+/** An axis counted from the end if negative; the definition has checked its range. */
+static inline int32_t tncpu_axis(int64_t axis, int32_t ndim)
+{
+    return (int32_t)(axis < 0 ? axis + ndim : axis);
+}
+
+/** The id of the calling thread inside a parallel region, 0 without OpenMP. */
+#if defined(_OPENMP)
+#include <omp.h>
+static inline int tncpu_thread_id(void)
+{
+    return omp_get_thread_num();
+}
+#else
+static inline int tncpu_thread_id(void)
+{
+    return 0;
+}
+#endif
+
+#endif

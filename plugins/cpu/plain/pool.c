@@ -1,0 +1,150 @@
+/*
+ * Pooling. A plane is what windows never leave: one channel of one image (NC*), or one image whose pixels are runs
+ * of channels (N*C). Forward tasks are output rows, backward tasks are planes: nothing is summed across tasks.
+ */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "../common/cpu.h"
+#include "tenon/plugin/attr/pool.h"
+
+#define SPACE 3
+
+typedef struct geometry {
+    int64_t planes, inner, type, p;
+    int64_t in[SPACE], out[SPACE], kernel[SPACE], stride[SPACE], pad[SPACE];
+    int32_t count_pad, two_by_two;
+} geometry;
+
+/* Of output index `o`: input indices lo … hi-1, and how many an average counts. */
+typedef struct window {
+    int64_t lo, hi, size;
+} window;
+
+static window window_of(const geometry *g, int32_t axis, int64_t o)
+{
+    const int64_t start = o * g->stride[axis] - g->pad[axis];
+    const int64_t end = tncpu_min(start + g->kernel[axis], g->in[axis] + g->pad[axis]);
+    window w = {tncpu_max(start, 0), tncpu_min(end, g->in[axis]), 0};
+
+    w.size = tncpu_max(0, g->count_pad ? end - start : w.hi - w.lo);
+    return w;
+}
+
+#define T float
+#define FN(name) name##_f32
+#define LOWEST (-FLT_MAX)
+#include "pool.inc"
+#undef T
+#undef FN
+#undef LOWEST
+#define T double
+#define FN(name) name##_f64
+#define LOWEST (-DBL_MAX)
+#include "pool.inc"
+#undef T
+#undef FN
+#undef LOWEST
+
+static geometry geometry_of(const tn_value *attrs, const tn_tensor *x, const tn_tensor *y)
+{
+    const int last = tn_value_int(attrs[TN_POOLING_LAYOUT]) >= TN_POOLING_LAYOUT_NDHWC;
+    const int global = tn_value_int(attrs[TN_POOLING_GLOBAL_POOL]) != 0;
+    const int64_t *count = (const int64_t *)tn_value_pointer(attrs[TN_POOLING_COUNT_INCLUDE_PAD]);
+    const int64_t *p = (const int64_t *)tn_value_pointer(attrs[TN_POOLING_P_VALUE]);
+    const int32_t space = x->ndim - 2;
+    geometry g = {
+        .planes = x->shape[0] * (last ? 1 : x->shape[1]), .inner = last ? x->shape[x->ndim - 1] : 1,
+        .type = tn_value_int(attrs[TN_POOLING_POOL_TYPE]), .p = p ? *p : 1, .count_pad = !count || *count,
+    };
+
+    for (int32_t i = 0; i < SPACE; i++) {
+        const int32_t from = i - (SPACE - space);
+        const int given = from >= 0;
+
+        g.in[i] = given ? x->shape[(last ? 1 : 2) + from] : 1;
+        g.out[i] = given ? y->shape[(last ? 1 : 2) + from] : 1;
+        g.kernel[i] = !given ? 1 : global ? g.in[i] : tncpu_tuple_item(attrs[TN_POOLING_KERNEL], from, 1);
+        g.stride[i] = given && !global ? tncpu_tuple_item(attrs[TN_POOLING_STRIDE], from, 1) : 1;
+        g.pad[i] = given && !global ? tncpu_tuple_item(attrs[TN_POOLING_PAD], from, 0) : 0;
+    }
+    g.two_by_two = g.type == TN_POOLING_MAX && !last && space == 2;
+    for (int32_t i = 1; i < SPACE; i++)
+        g.two_by_two &= g.kernel[i] == 2 && g.stride[i] == 2 && g.pad[i] == 0 && 2 * g.out[i] <= g.in[i];
+    return g;
+}
+
+static double work_ns(const tn_tensor *x)
+{
+    return 50 + 1.5 * (double)tn_tensor_count(x);
+}
+
+static uint64_t row_bytes(const geometry *g, int32_t dtype)
+{
+    const uint64_t bytes = (uint64_t)(g->in[2] * g->inner) * tn_dtype_bytes(dtype);
+
+    return g->two_by_two ? 0 : (bytes + TNCPU_ALIGN - 1) & ~(uint64_t)(TNCPU_ALIGN - 1);
+}
+
+static tn_status pooling_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const geometry g = geometry_of(node->attrs, node->in[0], node->out[0]);
+
+    (void)plugin, (void)err;
+    tncpu_plan_tasks(node, plan, work_ns(node->in[0]), g.planes * g.out[0] * g.out[1]);
+    tncpu_plan_workspace(plan, row_bytes(&g, node->in[0]->dtype));
+    return TN_OK;
+}
+
+static tn_status pooling_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const geometry g = geometry_of(x->attrs, x->in[0], x->out[0]);
+    const uint64_t each = row_bytes(&g, x->in[0]->dtype);
+
+    (void)err;
+    if (x->in[0]->dtype == TN_F32)
+        forward_f32(&g, x->in[0]->data, x->out[0]->data, x->workspace, each, tncpu_run_threads(plan, x));
+    else
+        forward_f64(&g, x->in[0]->data, x->out[0]->data, x->workspace, each, tncpu_run_threads(plan, x));
+    return TN_OK;
+}
+
+/* in: dy, data[, output]; out: dx */
+static tn_status backward_pooling_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const geometry g = geometry_of(node->attrs, node->in[1], node->in[0]);
+
+    (void)plugin, (void)err;
+    tncpu_plan_tasks(node, plan, 2 * work_ns(node->in[1]), g.planes);
+    return TN_OK;
+}
+
+static tn_status backward_pooling_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const geometry g = geometry_of(x->attrs, x->in[1], x->in[0]);
+    const void *y = g.type == TN_POOLING_LP ? x->in[2]->data : NULL;
+
+    (void)err;
+    if (x->in[1]->dtype == TN_F32)
+        backward_f32(&g, x->in[1]->data, y, x->in[0]->data, x->out[0]->data, tncpu_run_threads(plan, x));
+    else
+        backward_f64(&g, x->in[1]->data, y, x->in[0]->data, x->out[0]->data, tncpu_run_threads(plan, x));
+    return TN_OK;
+}
+
+static const char *const pooling_types[] = {"data:f32,f64", "*:=data", NULL};
+
+static const tn_kernel pooling = {
+    .struct_size = (uint32_t)sizeof(tn_kernel), .rank = 64, .op = "Pooling", .name = "plain", .device = "cpu",
+    .isa = "", .op_version_min = 1, .op_version_max = 1, .flags = TN_KERNEL_DETERMINISTIC, .types = pooling_types,
+    .prepare = pooling_prepare, .run = pooling_run,
+};
+
+static const tn_kernel backward_pooling = {
+    .struct_size = (uint32_t)sizeof(tn_kernel), .rank = 64, .op = "_backward_Pooling", .name = "plain",
+    .device = "cpu", .isa = "", .op_version_min = 1, .op_version_max = 1, .flags = TN_KERNEL_DETERMINISTIC,
+    .types = pooling_types, .prepare = backward_pooling_prepare, .run = backward_pooling_run,
+};
+
+const tn_kernel *const tncpu_family_pool[] = {&pooling, &backward_pooling, NULL};
