@@ -1,9 +1,10 @@
 /*
  * The door of room tensor: dtypes, storages, arrays (views), copies, DLPack.
  *
- * A storage is memory of one device with one engine variable; arrays are views of storages and hold one reference.
- * An array, its storage, its variable and small host data are one block of memory. Memory is taken when an operation
- * is about to write it, on the worker; an array whose shape only its operation knows is *pending*: shape queries wait.
+ * A storage is memory of one device with one engine variable; arrays are views of storages and hold one
+ * reference. An array, its storage, its variable and small host data are one block of memory. Memory is taken
+ * when an operation is about to write it, on the worker; an array whose shape only its operation knows is
+ * *pending*: shape queries wait.
  */
 #ifndef TN_TENSOR_H
 #define TN_TENSOR_H
@@ -13,65 +14,78 @@
 
 #define TNI_SMALL_BYTES 128 /* host data up to this lies inside the array's own block */
 
-typedef struct tni_space {   /* what arrays of one context share */
+typedef struct tni_space { /* what arrays of one context share */
     tni_engine *engine;
     tni_device_set *devices;
-    atomic_uint_fast64_t arrays, storages; /* live */
-    struct tni_array_cache *cache;         /* free blocks, per thread where possible */
+    uint32_t slot;      /* of the per-thread counters of live arrays */
+    atomic_bool closed; /* destroyed while arrays were live: those no longer own pool memory */
 } tni_space;
 tn_status tni_space_create(tni_engine *engine, tni_device_set *devices, tni_space **out);
+/* Call it before the device set goes. All arrays should be gone (ask tni_space_live); arrays that are not may
+ * still be released afterwards, but nothing else, and the space itself is then never freed. */
 void tni_space_destroy(tni_space *s);
+/* Arrays and storages that exist; exact while no other thread creates or releases. Either may be NULL. */
+void tni_space_live(const tni_space *s, uint64_t *arrays, uint64_t *storages);
+
+#define TNI_STORAGE_READ_ONLY 1u /* memory of others that may not be written */
+#define TNI_STORAGE_INLINE 2u    /* the data lies in the array's block */
 
 typedef struct tni_storage {
-    tni_refcount refs;       /* arrays and queued operations */
-    uint32_t flags;
+    tni_refcount refs; /* arrays and queued operations */
+    uint32_t flags;    /* TNI_STORAGE_… */
     tni_var var;
     tni_space *space;
     tni_device *device;
-    void *data;              /* NULL: not allocated yet (delayed) */
+    void *data; /* NULL: not allocated yet (delayed) */
     uint64_t bytes;
-    tni_block block;         /* pool memory, if any */
+    tni_block block;                  /* pool memory, if any */
     void (*external_free)(void *arg); /* memory of others (DLPack, shared) */
     void *external_arg;
-    uint16_t memory;         /* TN_MEMORY_… */
-    const char *owner;       /* for memory statistics: "array", "frame", a parameter's name */
+    uint16_t memory;   /* TN_MEMORY_… */
+    const char *owner; /* for memory statistics: "array", "frame", a parameter's name */
 } tni_storage;
 
 /* The public tn_array is this very struct. */
 typedef struct tn_array {
     tni_refcount refs;
-    uint32_t flags;          /* TNI_ARRAY_… */
+    uint32_t flags; /* TNI_ARRAY_… */
     tni_storage *storage;
-    uint64_t offset;         /* elements from the start of the storage */
+    uint64_t offset; /* elements from the start of the storage */
     int32_t ndim, dtype;
     uint16_t storage_type, reserved;
     int64_t *shape, *stride; /* point into `inline_dims` or a block behind */
     int64_t inline_dims[8];  /* shape then stride of up to 4 dimensions */
     struct tn_array *aux[2]; /* sparse: indices arrays */
     void *grad_entry;        /* room autograd: tape entry, NULL if not recorded */
-    struct tn_array *grad;  /* attached gradient, NULL */
+    struct tn_array *grad;   /* attached gradient, NULL */
     uint32_t grad_req;       /* TN_MODE_… */
-    uint32_t pending;        /* shape pending: known after its write */
+    atomic_uint pending;     /* 1: the shape is pending, ndim is -1; known after its write */
+    void *home;              /* the thread's cache that the block goes back to */
 } tni_array;
 #define TNI_ARRAY_CONTIGUOUS 1u /* row-major without gaps */
-#define TNI_ARRAY_SMALL 2u
+#define TNI_ARRAY_SMALL 2u      /* storage and data lie in the array's own block */
+#define TNI_ARRAY_VIEW 4u       /* the storage is that of another array's block */
+#define TNI_ARRAY_DIMS 8u       /* shape and stride have memory of their own */
 
-/* ---- dtype.c ------------------------------------------------------------------------------------------- */
+/* ---- dtype.c ----------------------------------------------------------------------------------------- */
 
-const char *tni_dtype_name(int32_t dtype); /* "float32"; NULL: none */
+const char *tni_dtype_name(int32_t dtype);            /* "float32"; NULL: none */
 bool tni_dtype_parse(const char *text, int32_t *out); /* float32, f32 */
 float tni_half_to_float(uint16_t h);
 uint16_t tni_float_to_half(float f); /* round to nearest even */
 float tni_bf16_to_float(uint16_t b);
 uint16_t tni_float_to_bf16(float f);
-/* Casts `count` elements between any two of the 13 dtypes, strided by elements. To integers: toward zero,
- * out-of-range and NaN saturate / become 0. */
+/* Casts `count` elements between any two of the 13 dtypes, strided by elements. Floats to integers: toward
+ * zero, out-of-range values saturate, NaN becomes 0. Integers among themselves keep their low bits. To bool:
+ * not 0. Memory of src and dst may not overlap, unless it is the same and so are dtype and stride. */
 void tni_cast(const void *src, int32_t src_dtype, int64_t src_stride, void *dst, int32_t dst_dtype,
               int64_t dst_stride, int64_t count);
 
-/* ---- array.c ---------------------------------------------------------------------------------------------- */
+/* ---- array.c ----------------------------------------------------------------------------------------- */
 
-/* Dense, not yet allocated, contents undefined until written. Shape checked: ndim <= 32, product fits. */
+/* Dense, not yet allocated, contents undefined until written (read before that on a host: zeros). Shape
+ * checked: ndim <= 32, product fits. `owner` lives as long as the device set (a literal, an interned name),
+ * or is NULL. */
 tn_status tni_array_create(tni_space *s, tni_device *d, int32_t dtype, int32_t ndim, const int64_t *shape,
                            const char *owner, tni_array **out);
 tn_status tni_array_create_pending(tni_space *s, tni_device *d, int32_t dtype, tni_array **out);
@@ -79,59 +93,82 @@ tn_status tni_array_create_pending(tni_space *s, tni_device *d, int32_t dtype, t
 tn_status tni_array_wrap(tni_space *s, tni_device *d, void *data, uint64_t bytes, int32_t dtype, int32_t ndim,
                          const int64_t *shape, const int64_t *stride, void (*release)(void *), void *arg,
                          tni_array **out);
+/* row_sparse (aux: row ids) or csr (aux: indptr, indices), whose `aux` arrays have their shapes and are
+ * retained; the values (rows, shape[1:]) or (nnz) are the storage: tni_array_values is a dense view of them.
+ */
+tn_status tni_array_create_sparse(tni_space *s, tni_device *d, int32_t storage_type, int32_t dtype,
+                                  int32_t ndim, const int64_t *shape, tni_array *const aux[2],
+                                  tni_array **out);
+tn_status tni_array_values(tni_array *a, tni_array **out);
 void tni_array_retain(tni_array *a);
 void tni_array_release(tni_array *a); /* NULL is fine; frees after queued operations are done */
 void tni_storage_retain(tni_storage *s);
 void tni_storage_release(tni_storage *s);
-/* Makes memory for a storage that has none; on a worker, on its stream. */
+/* Makes memory for a storage that has none; on a worker that holds its variable for writing, on its stream.
+ */
 tn_status tni_storage_allocate(tni_storage *s, tn_stream *stream);
+/* The same for a reader of a storage that nobody wrote: safe among concurrent readers; zeros on a host. */
+tn_status tni_storage_touch(tni_storage *s, tn_stream *stream);
 
-uint64_t tni_array_count(const tni_array *a);  /* elements; pending arrays must be waited for first */
-uint64_t tni_array_bytes(const tni_array *a);  /* of its elements */
+uint64_t tni_array_count(const tni_array *a); /* elements; pending arrays must be waited for first */
+uint64_t tni_array_bytes(const tni_array *a); /* of its elements */
 static inline tni_var *tni_array_var(const tni_array *a)
 {
     return &a->storage->var;
 }
 static inline void *tni_array_data(const tni_array *a) /* valid once allocated */
 {
-    return a->storage->data ? (char *)a->storage->data + a->offset * tn_dtype_bytes(a->dtype) : NULL;
+    char *data = __atomic_load_n((char *const *)&a->storage->data, __ATOMIC_ACQUIRE);
+
+    return data ? data + a->offset * tn_dtype_bytes(a->dtype) : NULL;
 }
-/* Fills `t` for a kernel; shape and stride point into the array. */
+/* False: memory of others that may only be read; whoever is about to write refuses with TN_E_STATE. */
+static inline bool tni_array_writable(const tni_array *a)
+{
+    return !(a->storage->flags & TNI_STORAGE_READ_ONLY);
+}
+/* Fills `t` for a kernel; shape and stride point into the array. `aux` stays NULL: sparse kernels' callers
+ * fill in tensors of a->aux[] that live long enough. */
 void tni_array_tensor(const tni_array *a, tn_tensor *t);
 tn_status tni_array_shape_wait(tni_array *a); /* pending: waits until known */
 /* [worker] Gives a pending array its shape. */
 tn_status tni_array_resolve(tni_array *a, int32_t ndim, const int64_t *shape, tn_stream *stream);
 
-/* ---- view.c: views share the storage and variable -------------------------------------------------------------- */
+/* ---- view.c: views share the storage and variable ---------------------------------------------------- */
 
-tn_status tni_array_reshape(tni_array *a, int32_t ndim, const int64_t *shape, tni_array **out); /* contiguous only */
-tn_status tni_array_slice(tni_array *a, int64_t begin, int64_t end, tni_array **out);           /* axis 0 */
-tn_status tni_array_at(tni_array *a, int64_t index, tni_array **out);                           /* drops axis 0 */
-tn_status tni_array_view(tni_array *a, uint64_t offset, int32_t ndim, const int64_t *shape, const int64_t *stride,
-                         tni_array **out);                                                      /* any, checked */
-tn_status tni_array_detach(tni_array *a, tni_array **out); /* the same data, off the tape */
+tn_status tni_array_reshape(tni_array *a, int32_t ndim, const int64_t *shape,
+                            tni_array **out);                                         /* contiguous only */
+tn_status tni_array_slice(tni_array *a, int64_t begin, int64_t end, tni_array **out); /* axis 0 */
+tn_status tni_array_at(tni_array *a, int64_t index, tni_array **out);                 /* drops axis 0 */
+tn_status tni_array_view(tni_array *a, uint64_t offset, int32_t ndim, const int64_t *shape,
+                         const int64_t *stride, tni_array **out); /* any, checked */
+tn_status tni_array_detach(tni_array *a, tni_array **out);        /* the same data, off the tape */
 
-/* ---- copy.c ----------------------------------------------------------------------------------------------------- */
+/* ---- copy.c ------------------------------------------------------------------------------------------ */
 
-/* Queues dst[...] = src[...]: any devices, dtypes (cast) and strides; equal shapes. */
+/* Queues dst[...] = src[...]: any devices, dtypes (cast) and strides; equal shapes; memory may overlap. Runs
+ * on the device that has streams (the destination's, else the source's); between devices that are no peers,
+ * and for casts and strides on a device, through host memory. Dense arrays only. */
 tn_status tni_array_copy(tni_array *src, tni_array *dst);
-/* The bytes of a dense row-major host buffer; waits. `bytes` must be exactly those of the array. */
+/* The bytes of a dense row-major host buffer; waits. `bytes` must be exactly those of the array. Writing a
+ * whole storage forgets an earlier failure of it. */
 tn_status tni_array_read(tni_array *a, void *out, uint64_t bytes);
 tn_status tni_array_write(tni_array *a, const void *data, uint64_t bytes);
 tn_status tni_array_fill(tni_array *a, double value); /* queued */
 /* Strided copy with cast on the host, for kernels' wrappers and the above. */
 void tni_copy_strided(const tn_tensor *src, const tn_tensor *dst);
 void tni_add_strided(const tn_tensor *src, const tn_tensor *dst); /* dst += src, same dtype */
-tn_status tni_array_wait(tni_array *a);       /* until its value may be read; poison comes out here */
+tn_status tni_array_wait(tni_array *a); /* until its value may be read; poison comes out here */
 tn_status tni_array_wait_write(tni_array *a);
 
-/* ---- dlpack.c ------------------------------------------------------------------------------------------------------ */
+/* ---- dlpack.c ---------------------------------------------------------------------------------------- */
 
 struct DLManagedTensorVersioned;
 struct DLManagedTensor;
 tn_status tni_dlpack_export(tni_array *a, bool writable, struct DLManagedTensorVersioned **out);
 tn_status tni_dlpack_export_legacy(tni_array *a, struct DLManagedTensor **out);
-tn_status tni_dlpack_import(tni_space *s, struct DLManagedTensorVersioned *m, tni_array **out); /* [takes] m */
-tn_status tni_dlpack_import_legacy(tni_space *s, struct DLManagedTensor *m, tni_array **out);   /* [takes] m */
+tn_status tni_dlpack_import(tni_space *s, struct DLManagedTensorVersioned *m,
+                            tni_array **out);                                                 /* [takes] m */
+tn_status tni_dlpack_import_legacy(tni_space *s, struct DLManagedTensor *m, tni_array **out); /* [takes] m */
 
 #endif

@@ -1,0 +1,465 @@
+/*
+ * Arrays and storages: how they come and go.
+ *
+ * A whole block is array + storage + small data. The array's references are those of its users; when they are
+ * gone the array gives up its one reference on its storage. The storage's references are arrays and queued
+ * operations; when they are gone so is the block, for the array in the same block is then dead already. Views
+ * have blocks of their own without a storage. Nothing waits here: whoever has an operation queued holds a
+ * reference.
+ */
+#include "tensor/internal.h"
+
+#define EMPTY_DATA_BYTES TNI_SMALL_BYTES /* storages up to this need no pool */
+
+/* ---- spaces ------------------------------------------------------------------------------------------ */
+
+tn_status tni_space_create(tni_engine *engine, tni_device_set *devices, tni_space **out)
+{
+    tni_space *s = tni_zalloc(sizeof *s);
+
+    if (!s)
+        return TN_E_NOMEM;
+    s->engine = engine;
+    s->devices = devices;
+    s->slot = tni_cache_slot_take();
+    *out = s;
+    return TN_OK;
+}
+
+void tni_space_live(const tni_space *s, uint64_t *arrays, uint64_t *storages)
+{
+    uint64_t a, b;
+
+    tni_cache_live(s->slot, &a, &b);
+    if (arrays)
+        *arrays = a;
+    if (storages)
+        *storages = b;
+}
+
+void tni_space_destroy(tni_space *s)
+{
+    uint64_t arrays, storages;
+
+    if (!s)
+        return;
+    tni_space_live(s, &arrays, &storages);
+    tni_cache_trim();
+    if (arrays || storages) {
+        atomic_store(&s->closed, true); /* late releases still find their counters: the space stays */
+        return;
+    }
+    tni_cache_slot_give(s->slot);
+    tni_free(s);
+}
+
+/* ---- shapes ------------------------------------------------------------------------------------------ */
+
+tn_status tni_shape_check(int32_t dtype, int32_t ndim, const int64_t *shape, uint64_t *count)
+{
+    uint64_t n = 1, widest = 1, bytes;
+
+    if (tn_dtype_bytes(dtype) == 0)
+        return tni_error(TN_E_DTYPE, "%d is no data type", dtype);
+    if (ndim < 0 || ndim > TN_NDIM_MAX)
+        return tni_error(TN_E_SHAPE, "%d dimensions, but an array has 0 to %d", ndim, TN_NDIM_MAX);
+    for (int32_t i = 0; i < ndim; i++) {
+        uint64_t dim = (uint64_t)shape[i];
+
+        if (shape[i] < 0)
+            return tni_error(TN_E_SHAPE, "dimension %d is %lld", i, (long long)shape[i]);
+        if (!tni_size_mul(widest, dim ? dim : 1, &widest)) /* without zeros: strides must fit too */
+            return tni_error(TN_E_SHAPE, "a shape of %d dimensions has too many elements", ndim);
+        n *= dim;
+    }
+    if (!tni_size_mul(widest, tn_dtype_bytes(dtype), &bytes))
+        return tni_error(TN_E_SHAPE, "a shape of %d dimensions has too many bytes", ndim);
+    *count = n;
+    return TN_OK;
+}
+
+tn_status tni_extent(int32_t ndim, const int64_t *shape, const int64_t *stride, uint64_t *out)
+{
+    uint64_t extent = 1, span;
+
+    for (int32_t i = 0; i < ndim; i++)
+        if (shape[i] == 0) {
+            *out = 0;
+            return TN_OK;
+        }
+    for (int32_t i = 0; i < ndim; i++) {
+        if (shape[i] < 0 || stride[i] < 0)
+            return tni_error(TN_E_SHAPE, "dimension %d is %lld with stride %lld: both must be at least 0", i,
+                             (long long)shape[i], (long long)stride[i]);
+        if (!tni_size_mul((uint64_t)shape[i] - 1, (uint64_t)stride[i], &span) ||
+            !tni_size_add(extent, span, &extent))
+            return tni_error(TN_E_SHAPE, "the strides of %d dimensions reach too far", ndim);
+    }
+    *out = extent;
+    return TN_OK;
+}
+
+static void row_major(int32_t ndim, const int64_t *shape, int64_t *stride)
+{
+    int64_t step = 1;
+
+    for (int32_t i = ndim - 1; i >= 0; i--) {
+        stride[i] = step;
+        step *= shape[i] ? shape[i] : 1;
+    }
+}
+
+static bool is_row_major(int32_t ndim, const int64_t *shape, const int64_t *stride)
+{
+    int64_t step = 1;
+
+    for (int32_t i = ndim - 1; i >= 0; i--) {
+        if (shape[i] == 0)
+            return true;
+        if (shape[i] != 1 && stride[i] != step)
+            return false;
+        step *= shape[i];
+    }
+    return true;
+}
+
+tn_status tni_array_dims(tni_array *a, int32_t ndim, const int64_t *shape, const int64_t *stride)
+{
+    int64_t *dims = a->inline_dims;
+
+    if (ndim > 4) {
+        dims = tni_alloc((uint64_t)ndim * 2 * sizeof *dims);
+        if (!dims)
+            return TN_E_NOMEM;
+        a->flags |= TNI_ARRAY_DIMS;
+    }
+    a->ndim = ndim;
+    a->shape = dims;
+    a->stride = dims + ndim;
+    for (int32_t i = 0; i < ndim; i++)
+        dims[i] = shape[i];
+    if (stride)
+        for (int32_t i = 0; i < ndim; i++)
+            dims[ndim + i] = stride[i];
+    else
+        row_major(ndim, shape, dims + ndim);
+    if (!stride || is_row_major(ndim, shape, stride))
+        a->flags |= TNI_ARRAY_CONTIGUOUS;
+    return TN_OK;
+}
+
+/* ---- arrays ------------------------------------------------------------------------------------------ */
+
+static void array_init(tni_array *a, tni_storage *s, int32_t dtype, uint32_t flags)
+{
+    tni_ref_init(&a->refs);
+    a->flags = flags;
+    a->storage = s;
+    a->offset = 0;
+    a->ndim = 0;
+    a->dtype = dtype;
+    a->storage_type = TN_STORAGE_DENSE;
+    a->reserved = 0;
+    a->shape = a->stride = a->inline_dims;
+    a->aux[0] = a->aux[1] = NULL;
+    a->grad_entry = NULL;
+    a->grad = NULL;
+    a->grad_req = TN_MODE_NONE;
+    atomic_init(&a->pending, 0);
+}
+
+/* A block with a storage of `bytes`, without dimensions. */
+static tni_array *block_create(tni_space *space, tni_device *d, int32_t dtype, uint64_t bytes,
+                               const char *owner)
+{
+    tni_array *a = tni_cache_take(space, false);
+    tni_storage *s;
+
+    if (!a)
+        return NULL;
+    s = &((tni_array_block *)(void *)a)->storage;
+    array_init(a, s, dtype, 0);
+    tni_ref_init(&s->refs);
+    s->flags = 0;
+    memset(&s->var, 0, sizeof s->var);
+    s->var.version = tni_cache_version();
+    s->space = space;
+    s->device = d;
+    s->data = NULL;
+    s->bytes = bytes;
+    s->block.pool = NULL;
+    s->external_free = NULL;
+    s->memory = TN_MEMORY_DEVICE;
+    s->owner = owner ? owner : "array";
+    if (bytes <= EMPTY_DATA_BYTES && d->host) {
+        a->flags |= TNI_ARRAY_SMALL;
+        s->flags = TNI_STORAGE_INLINE;
+        memset(((tni_array_block *)(void *)a)->small, 0, bytes);
+        s->data = ((tni_array_block *)(void *)a)->small;
+    }
+    return a;
+}
+
+tn_status tni_array_create(tni_space *space, tni_device *d, int32_t dtype, int32_t ndim, const int64_t *shape,
+                           const char *owner, tni_array **out)
+{
+    uint64_t count;
+    tni_array *a;
+    tn_status st = tni_shape_check(dtype, ndim, shape, &count);
+
+    if (TN_UNLIKELY(st))
+        return st;
+    a = block_create(space, d, dtype, count * tn_dtype_bytes(dtype), owner);
+    if (TN_UNLIKELY(!a))
+        return TN_E_NOMEM;
+    st = tni_array_dims(a, ndim, shape, NULL);
+    if (TN_UNLIKELY(st)) {
+        tni_array_release(a);
+        return st;
+    }
+    *out = a;
+    return TN_OK;
+}
+
+tn_status tni_array_create_pending(tni_space *space, tni_device *d, int32_t dtype, tni_array **out)
+{
+    tni_array *a;
+
+    if (tn_dtype_bytes(dtype) == 0)
+        return tni_error(TN_E_DTYPE, "%d is no data type", dtype);
+    a = block_create(space, d, dtype, 0, NULL);
+    if (!a)
+        return TN_E_NOMEM;
+    a->flags = 0;
+    a->storage->flags = 0;
+    a->storage->data = NULL;
+    a->ndim = TN_NDIM_UNKNOWN;
+    atomic_store_explicit(&a->pending, 1, memory_order_relaxed);
+    *out = a;
+    return TN_OK;
+}
+
+tn_status tni_array_wrap(tni_space *space, tni_device *d, void *data, uint64_t bytes, int32_t dtype,
+                         int32_t ndim, const int64_t *shape, const int64_t *stride, void (*release)(void *),
+                         void *arg, tni_array **out)
+{
+    uint64_t count, extent, item = tn_dtype_bytes(dtype);
+    tni_array *a;
+    tn_status st = tni_shape_check(dtype, ndim, shape, &count);
+
+    if (st)
+        return st;
+    extent = count;
+    if (stride && (st = tni_extent(ndim, shape, stride, &extent)))
+        return st;
+    if (extent > bytes / item)
+        return tni_error(TN_E_ARG, "%llu elements of %s reach beyond the %llu bytes given",
+                         (unsigned long long)extent, tni_dtype_name(dtype), (unsigned long long)bytes);
+    if (extent && (!data || (uintptr_t)data % item))
+        return tni_error(TN_E_ARG, "memory of %s must begin at a multiple of %llu bytes",
+                         tni_dtype_name(dtype), (unsigned long long)item);
+    a = block_create(space, d, dtype, 0, "external");
+    if (!a)
+        return TN_E_NOMEM;
+    if ((st = tni_array_dims(a, ndim, shape, stride))) {
+        tni_array_release(a);
+        return st;
+    }
+    if (extent) {
+        a->flags &= ~TNI_ARRAY_SMALL;
+        a->storage->flags = 0;
+        a->storage->data = data;
+        a->storage->bytes = bytes;
+    }
+    a->storage->memory = d->host ? TN_MEMORY_HOST : TN_MEMORY_DEVICE;
+    a->storage->external_free = release;
+    a->storage->external_arg = arg;
+    *out = a;
+    return TN_OK;
+}
+
+tn_status tni_array_on(tni_storage *s, int32_t dtype, uint64_t offset, int32_t ndim, const int64_t *shape,
+                       const int64_t *stride, tni_array **out)
+{
+    tni_array *a = tni_cache_take(s->space, true);
+    tn_status st;
+
+    if (!a)
+        return TN_E_NOMEM;
+    tni_storage_retain(s);
+    array_init(a, s, dtype, TNI_ARRAY_VIEW);
+    a->offset = offset;
+    st = tni_array_dims(a, ndim, shape, stride);
+    if (st) {
+        tni_array_release(a);
+        return st;
+    }
+    *out = a;
+    return TN_OK;
+}
+
+void tni_array_retain(tni_array *a)
+{
+    tni_ref_retain(&a->refs);
+}
+
+void tni_storage_retain(tni_storage *s)
+{
+    tni_ref_retain(&s->refs);
+}
+
+/* One who holds the only reference needs no read-modify-write: nobody else can make it two. */
+static inline bool last_reference(tni_refcount *r)
+{
+    return atomic_load_explicit(&r->count, memory_order_acquire) == 1u || tni_ref_release(r);
+}
+
+static void storage_free(tni_storage *s)
+{
+    tni_space *space = s->space;
+
+    tni_var_fini(&s->var);
+    if (s->block.pool && !atomic_load_explicit(&space->closed, memory_order_relaxed))
+        tni_block_free(&s->block, s->block.memory.stream);
+    if (s->external_free)
+        s->external_free(s->external_arg);
+    tni_cache_give(space, &tni_block_of_storage(s)->array, false);
+}
+
+void tni_storage_release(tni_storage *s)
+{
+    if (s && last_reference(&s->refs))
+        storage_free(s);
+}
+
+static void array_parts_release(tni_array *a)
+{
+    if (a->flags & TNI_ARRAY_DIMS)
+        tni_free(a->shape);
+    tni_array_release(a->aux[0]);
+    tni_array_release(a->aux[1]);
+    tni_array_release(a->grad);
+}
+
+void tni_array_release(tni_array *a)
+{
+    tni_storage *s;
+    tni_space *space;
+
+    if (!a || !last_reference(&a->refs))
+        return;
+    if (TN_UNLIKELY(a->flags & TNI_ARRAY_DIMS || a->aux[0] || a->aux[1] || a->grad))
+        array_parts_release(a);
+    s = a->storage;
+    space = s->space;
+    if (a->flags & TNI_ARRAY_VIEW)
+        tni_cache_give(space, a, true);
+    else
+        tni_cache_count_array(space, -1);
+    tni_storage_release(s);
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------ */
+
+static tn_status storage_allocate(tni_storage *s, tn_stream *stream, bool zero)
+{
+    tn_status st;
+
+    if (s->bytes == 0) { /* a valid pointer that nobody dereferences */
+        __atomic_store_n(&s->data, (void *)tni_block_of_storage(s)->small, __ATOMIC_RELEASE);
+        return TN_OK;
+    }
+    st = tni_block_alloc(s->device, s->memory, s->bytes, stream, s->owner, &s->block);
+    if (st)
+        return st;
+    if (zero && s->device->host)
+        memset(s->block.memory.data, 0, s->bytes);
+    __atomic_store_n(&s->data, s->block.memory.data, __ATOMIC_RELEASE);
+    return TN_OK;
+}
+
+tn_status tni_storage_allocate(tni_storage *s, tn_stream *stream)
+{
+    return TN_LIKELY(s->data != NULL) ? TN_OK : storage_allocate(s, stream, false);
+}
+
+tn_status tni_storage_touch(tni_storage *s, tn_stream *stream)
+{
+    static tni_mutex lock = TNI_MUTEX_INIT;
+    tn_status st = TN_OK;
+
+    if (__atomic_load_n(&s->data, __ATOMIC_ACQUIRE))
+        return TN_OK;
+    tni_mutex_lock(&lock);
+    if (!s->data)
+        st = storage_allocate(s, stream, true);
+    tni_mutex_unlock(&lock);
+    return st;
+}
+
+uint64_t tni_array_count(const tni_array *a)
+{
+    uint64_t n = a->ndim < 0 ? 0 : 1;
+
+    for (int32_t i = 0; i < a->ndim; i++)
+        n *= (uint64_t)a->shape[i];
+    return n;
+}
+
+uint64_t tni_array_bytes(const tni_array *a)
+{
+    return tni_array_count(a) * tn_dtype_bytes(a->dtype);
+}
+
+void tni_array_tensor(const tni_array *a, tn_tensor *t)
+{
+    uint64_t skipped = a->offset * tn_dtype_bytes(a->dtype);
+
+    *t = (tn_tensor){.data = tni_array_data(a),
+                     .shape = a->shape,
+                     .stride = a->stride,
+                     .bytes = a->storage->bytes - skipped,
+                     .version = tni_var_version(&a->storage->var),
+                     .ndim = a->ndim,
+                     .dtype = a->dtype,
+                     .device = a->storage->device->index,
+                     .storage = a->storage_type,
+                     .memory = a->storage->memory};
+}
+
+tn_status tni_array_shape_wait(tni_array *a)
+{
+    tn_status st;
+
+    if (TN_LIKELY(!atomic_load_explicit(&a->pending, memory_order_acquire)))
+        return TN_OK;
+    st = tni_engine_wait_read(a->storage->space->engine, &a->storage->var, 0);
+    if (!st && atomic_load_explicit(&a->pending, memory_order_acquire))
+        st = tni_error(TN_E_STATE, "no operation has given this array its shape");
+    return st;
+}
+
+tn_status tni_array_resolve(tni_array *a, int32_t ndim, const int64_t *shape, tn_stream *stream)
+{
+    tni_storage *s = a->storage;
+    uint64_t count;
+    tn_status st = tni_shape_check(a->dtype, ndim, shape, &count);
+
+    if (st)
+        return st;
+    if (!atomic_load_explicit(&a->pending, memory_order_relaxed))
+        return tni_error(TN_E_STATE, "the array has its shape already");
+    if ((st = tni_array_dims(a, ndim, shape, NULL)))
+        return st;
+    s->bytes = count * tn_dtype_bytes(a->dtype);
+    if ((st = storage_allocate(s, stream, false))) {
+        if (a->flags & TNI_ARRAY_DIMS)
+            tni_free(a->shape);
+        a->flags = 0;
+        a->ndim = TN_NDIM_UNKNOWN;
+        s->bytes = 0;
+        return st;
+    }
+    atomic_store_explicit(&a->pending, 0, memory_order_release);
+    return TN_OK;
+}

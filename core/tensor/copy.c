@@ -1,0 +1,499 @@
+/*
+ * Copies, reads, writes and fills, as operations of the engine.
+ *
+ * A *leg* is one operation: host to host (any dtypes and strides), or the bytes of two contiguous arrays of
+ * one dtype by a device's `copy`. Whatever else is asked is cut into legs with host arrays between; each leg
+ * names the variables that it touches, so their order needs no further care. Arrays live until their leg is
+ * done.
+ */
+#include "tensor/internal.h"
+
+#define INLINE_BYTES 16384 /* a copy up to this may run on the caller */
+
+typedef struct leg_task {
+    tni_array *src, *dst; /* retained; src may be NULL */
+    const void *data;     /* of a write: borrowed, its caller waits */
+    double value;         /* of a fill */
+} leg_task;
+
+static tni_engine *engine_of(const tni_array *a)
+{
+    return a->storage->space->engine;
+}
+
+static bool on_host(const tni_array *a)
+{
+    return a->storage->device->host;
+}
+
+static bool contiguous(const tni_array *a)
+{
+    return (a->flags & TNI_ARRAY_CONTIGUOUS) != 0;
+}
+
+static tn_status dense(const tni_array *a)
+{
+    return a->storage_type == TN_STORAGE_DENSE
+               ? TN_OK
+               : tni_error(TN_E_UNSUPPORTED, "sparse arrays are not copied as a whole");
+}
+
+static tn_status writable(const tni_array *a)
+{
+    return tni_array_writable(a) ? TN_OK
+                                 : tni_error(TN_E_STATE, "the array is memory of others that is read only");
+}
+
+/* ---- bodies ------------------------------------------------------------------------------------------ */
+
+static bool overlap(const tni_array *a, const tni_array *b)
+{
+    uint64_t a_extent = 0, b_extent = 0, a_item = tn_dtype_bytes(a->dtype), b_item = tn_dtype_bytes(b->dtype);
+
+    if (a->storage != b->storage || tni_extent(a->ndim, a->shape, a->stride, &a_extent) ||
+        tni_extent(b->ndim, b->shape, b->stride, &b_extent))
+        return false;
+    return a->offset * a_item < (b->offset + b_extent) * b_item &&
+           b->offset * b_item < (a->offset + a_extent) * a_item;
+}
+
+/* Through memory between, row-major: what is read may be what is overwritten. */
+static tn_status copy_overlapping(const tn_tensor *src, const tn_tensor *dst, uint64_t bytes)
+{
+    int64_t stride[TN_NDIM_MAX];
+    tn_tensor between = *src;
+    int64_t step = 1;
+
+    between.data = tni_alloc(bytes);
+    if (!between.data)
+        return TN_E_NOMEM;
+    for (int32_t i = src->ndim - 1; i >= 0; i--) {
+        stride[i] = step;
+        step *= src->shape[i];
+    }
+    between.stride = stride;
+    tni_copy_strided(src, &between);
+    tni_copy_strided(&between, dst);
+    tni_free(between.data);
+    return TN_OK;
+}
+
+static tn_status copy_host(tni_array *src, tni_array *dst)
+{
+    tn_tensor from, to;
+    tn_status st = tni_storage_touch(src->storage, NULL);
+
+    if (st || (st = tni_storage_allocate(dst->storage, NULL)))
+        return st;
+    tni_array_tensor(src, &from);
+    tni_array_tensor(dst, &to);
+    if (src->storage == dst->storage && overlap(src, dst))
+        return copy_overlapping(&from, &to, tni_array_bytes(src));
+    if (contiguous(src) && contiguous(dst))
+        tni_cast(from.data, from.dtype, 1, to.data, to.dtype, 1, tn_tensor_count(&from));
+    else
+        tni_copy_strided(&from, &to);
+    return TN_OK;
+}
+
+static tn_place place_of(const tni_array *a, const tni_device *runner)
+{
+    const tni_device *d = a->storage->device;
+
+    return (tn_place){.data = tni_array_data(a),
+                      .device = d->type_id == runner->type_id ? d->index : -1,
+                      .memory = d->host ? TN_MEMORY_HOST : a->storage->memory};
+}
+
+static tn_status copy_device(tni_array *src, tni_array *dst, tni_run *run)
+{
+    tn_place from, to;
+    tn_err err = {.code = TN_OK};
+    tn_status st = tni_storage_touch(src->storage, on_host(src) ? NULL : run->stream);
+
+    if (st || (st = tni_storage_allocate(dst->storage, on_host(dst) ? NULL : run->stream)))
+        return st;
+    from = place_of(src, run->device);
+    to = place_of(dst, run->device);
+    st = run->device->ops->copy(run->stream, &to, &from, tni_array_bytes(src), &err);
+    if (st) {
+        err.code = st;
+        st = tni_error_take(&err, run->device->type);
+    }
+    return st;
+}
+
+static tn_status fill_host(tni_array *dst, double value)
+{
+    static const int64_t still[TN_NDIM_MAX];
+    uint64_t item = 0;
+    tn_tensor from = {.data = &item, .stride = still, .dtype = dst->dtype}, to;
+    tn_status st = tni_storage_allocate(dst->storage, NULL);
+
+    if (st)
+        return st;
+    tni_array_tensor(dst, &to);
+    tni_cast(&value, TN_F64, 1, &item, dst->dtype, 1, 1);
+    from.shape = to.shape;
+    from.ndim = to.ndim;
+    if (item == 0 && contiguous(dst))
+        memset(to.data, 0, tni_array_bytes(dst));
+    else
+        tni_copy_strided(&from, &to);
+    return TN_OK;
+}
+
+static tn_status write_host(tni_array *dst, const void *data)
+{
+    tn_tensor from = {.data = (void *)(uintptr_t)data, .dtype = dst->dtype}, to;
+    int64_t stride[TN_NDIM_MAX], step = 1;
+    tn_status st = tni_storage_allocate(dst->storage, NULL);
+
+    if (st)
+        return st;
+    tni_array_tensor(dst, &to);
+    for (int32_t i = to.ndim - 1; i >= 0; i--) {
+        stride[i] = step;
+        step *= to.shape[i];
+    }
+    from.shape = to.shape;
+    from.stride = stride;
+    from.ndim = to.ndim;
+    if (contiguous(dst))
+        memcpy(to.data, data, tni_array_bytes(dst));
+    else
+        tni_copy_strided(&from, &to);
+    return TN_OK;
+}
+
+static tn_status leg_body(const leg_task *t, tni_run *run)
+{
+    if (t->data)
+        return write_host(t->dst, t->data);
+    if (!t->src)
+        return fill_host(t->dst, t->value);
+    return run && !run->device->host ? copy_device(t->src, t->dst, run) : copy_host(t->src, t->dst);
+}
+
+/* ---- legs as operations ------------------------------------------------------------------------------ */
+
+static tn_status leg_run(void *payload, tni_run *run)
+{
+    return leg_body(payload, run);
+}
+
+static void leg_done(void *payload, tni_engine *engine, tn_status status)
+{
+    leg_task *t = payload;
+
+    (void)engine;
+    (void)status;
+    tni_array_release(t->src);
+    tni_array_release(t->dst);
+}
+
+static bool covers_storage(const tni_array *a)
+{
+    return contiguous(a) && tni_array_bytes(a) == a->storage->bytes;
+}
+
+/* Runs at once if the variables are free and the work is small; else queues it on `device`. */
+static tn_status leg_start(const leg_task *t, tni_device *device, const char *name)
+{
+    tni_engine *engine = engine_of(t->dst);
+    tni_var *write = tni_array_var(t->dst), *read = t->src ? tni_array_var(t->src) : NULL;
+    const uint64_t bytes = tni_array_bytes(t->dst), est_ns = 50 + bytes / 4;
+    const uint32_t reads = read && read != write;
+    tni_task task = {.run = leg_run,
+                     .done = leg_done,
+                     .payload = t,
+                     .payload_bytes = sizeof *t,
+                     .reads = &read,
+                     .writes = &write,
+                     .read_count = reads,
+                     .write_count = 1,
+                     .device = device,
+                     .name = name,
+                     .est_ns = est_ns};
+    tn_status st;
+
+    if (device->host && bytes <= INLINE_BYTES && est_ns <= tni_engine_inline_ns(engine) &&
+        tni_engine_enter(engine, &read, reads, &write, 1)) {
+        st = leg_body(t, NULL);
+        tni_engine_leave(engine, &read, reads, &write, 1, st, name);
+        return TN_OK; /* a failure comes out at the wait, as if it had been queued */
+    }
+    if (covers_storage(t->dst) && read != write)
+        task.flags |= TNI_TASK_CLEARS;
+    if (t->src && t->src->storage->device != t->dst->storage->device)
+        task.flags |= TNI_TASK_COPY;
+    if (t->src)
+        tni_array_retain(t->src);
+    tni_array_retain(t->dst);
+    st = tni_engine_push(engine, &task);
+    if (st) {
+        tni_array_release(t->src);
+        tni_array_release(t->dst);
+    }
+    return st;
+}
+
+static tn_status copy_leg(tni_array *src, tni_array *dst, tni_device *device)
+{
+    const leg_task t = {.src = src, .dst = dst};
+
+    return leg_start(&t, device, "_copy");
+}
+
+/* ---- copies through the host ------------------------------------------------------------------------- */
+
+/* The device whose `copy` moves these bytes; NULL: none, they go through host memory. */
+static tni_device *runner_of(const tni_array *src, const tni_array *dst)
+{
+    tni_device *s = src->storage->device, *d = dst->storage->device;
+
+    if (d->host)
+        return s;
+    if (s->host || s == d)
+        return d;
+    if (s->type_id == d->type_id && d->ops->head.struct_size >= TN_END(tn_device_ops, peer) && d->ops->peer &&
+        d->ops->peer(d->handle, s->index) == 1)
+        return d;
+    return NULL;
+}
+
+static tn_status host_of(const tni_array *a, tni_device **out)
+{
+    return tni_device_get(a->storage->space->devices, "cpu", 0, out);
+}
+
+/*
+ * A strided array on a device, as the contiguous memory that it spans (`span`, a view), a host array of that
+ * size
+ * (`between`) and the same strided view of it (`view`).
+ */
+static tn_status span_create(tni_array *a, tni_device *host, tni_array **span, tni_array **between,
+                             tni_array **view)
+{
+    uint64_t extent;
+    int64_t length;
+    tn_status st = tni_extent(a->ndim, a->shape, a->stride, &extent);
+
+    length = (int64_t)extent;
+    if (st || (st = tni_array_view(a, 0, 1, &length, NULL, span)) ||
+        (st = tni_array_create(a->storage->space, host, a->dtype, 1, &length, "copy", between)))
+        return st;
+    return tni_array_view(*between, 0, a->ndim, a->shape, a->stride, view);
+}
+
+/* A host array with what `src` holds: `src` itself, or a copy that is under way. */
+static tn_status to_host(tni_array *src, tni_device *host, tni_array **out)
+{
+    tni_array *span = NULL, *between = NULL, *view = NULL;
+    tn_status st;
+
+    if (on_host(src)) {
+        tni_array_retain(src);
+        *out = src;
+        return TN_OK;
+    }
+    if (contiguous(src)) {
+        if ((st = tni_array_create(src->storage->space, host, src->dtype, src->ndim, src->shape, "copy",
+                                   &view)) ||
+            (st = copy_leg(src, view, src->storage->device)))
+            goto cleanup;
+    } else if ((st = span_create(src, host, &span, &between, &view)) ||
+               (st = copy_leg(span, between, src->storage->device))) {
+        goto cleanup;
+    }
+    *out = view;
+    view = NULL;
+
+cleanup:
+    tni_array_release(span);
+    tni_array_release(between);
+    tni_array_release(view);
+    return st;
+}
+
+static tn_status from_host(tni_array *src, tni_array *dst, tni_device *host)
+{
+    tni_device *device = dst->storage->device;
+    tni_array *span = NULL, *between = NULL, *view = NULL;
+    tn_status st;
+
+    if (device->host)
+        return copy_leg(src, dst, device);
+    if (contiguous(dst) && contiguous(src) && src->dtype == dst->dtype)
+        return copy_leg(src, dst, device);
+    if (contiguous(dst)) {
+        if ((st = tni_array_create(dst->storage->space, host, dst->dtype, dst->ndim, dst->shape, "copy",
+                                   &between)) ||
+            (st = copy_leg(src, between, host)) || (st = copy_leg(between, dst, device)))
+            goto cleanup;
+    } else if ((st = span_create(dst, host, &span, &between, &view)) ||
+               (st = copy_leg(span, between, device)) || (st = copy_leg(src, view, host)) ||
+               (st = copy_leg(between, span, device))) {
+        goto cleanup;
+    }
+
+cleanup:
+    tni_array_release(span);
+    tni_array_release(between);
+    tni_array_release(view);
+    return st;
+}
+
+static tn_status copy_check(tni_array *src, tni_array *dst)
+{
+    tn_status st;
+
+    if ((st = dense(src)) || (st = dense(dst)) || (st = writable(dst)) || (st = tni_array_shape_wait(src)) ||
+        (st = tni_array_shape_wait(dst)))
+        return st;
+    if (src->storage->space != dst->storage->space)
+        return tni_error(TN_E_ARG, "the arrays belong to two contexts");
+    if (src->ndim != dst->ndim)
+        return tni_error(TN_E_SHAPE, "copy of %d dimensions to %d", src->ndim, dst->ndim);
+    for (int32_t i = 0; i < src->ndim; i++)
+        if (src->shape[i] != dst->shape[i])
+            return tni_error(TN_E_SHAPE, "copy of %lld to %lld in dimension %d", (long long)src->shape[i],
+                             (long long)dst->shape[i], i);
+    return TN_OK;
+}
+
+tn_status tni_array_copy(tni_array *src, tni_array *dst)
+{
+    tni_device *runner, *host;
+    tni_array *between = NULL;
+    tn_status st = copy_check(src, dst);
+
+    if (st)
+        return st;
+    runner = runner_of(src, dst);
+    if (on_host(src) && on_host(dst))
+        return copy_leg(src, dst, dst->storage->device);
+    if (tni_array_count(dst) == 0)
+        return TN_OK;
+    if (runner && contiguous(src) && contiguous(dst) && src->dtype == dst->dtype &&
+        (src->storage != dst->storage || !overlap(src, dst)))
+        return copy_leg(src, dst, runner);
+    if ((st = host_of(dst, &host)) || (st = to_host(src, host, &between)))
+        return st;
+    st = from_host(between, dst, host);
+    tni_array_release(between);
+    return st;
+}
+
+/* ---- reads and writes that wait ---------------------------------------------------------------------- */
+
+static tn_status bytes_check(tni_array *a, uint64_t bytes)
+{
+    tn_status st = dense(a);
+
+    if (st || (st = tni_array_shape_wait(a)))
+        return st;
+    if (bytes != tni_array_bytes(a))
+        return tni_error(TN_E_ARG, "%llu bytes, but the array has %llu", (unsigned long long)bytes,
+                         (unsigned long long)tni_array_bytes(a));
+    return TN_OK;
+}
+
+static void read_host(tni_array *a, void *out, uint64_t bytes)
+{
+    tn_tensor from, to;
+    int64_t stride[TN_NDIM_MAX], step = 1;
+
+    tni_array_tensor(a, &from);
+    if (!from.data) { /* nobody wrote it */
+        memset(out, 0, bytes);
+        return;
+    }
+    if (contiguous(a)) {
+        memcpy(out, from.data, bytes);
+        return;
+    }
+    for (int32_t i = a->ndim - 1; i >= 0; i--) {
+        stride[i] = step;
+        step *= a->shape[i];
+    }
+    to = from;
+    to.data = out;
+    to.stride = stride;
+    tni_copy_strided(&from, &to);
+}
+
+tn_status tni_array_read(tni_array *a, void *out, uint64_t bytes)
+{
+    tni_array *near = NULL;
+    tni_device *host;
+    tn_status st = bytes_check(a, bytes);
+
+    if (st)
+        return st;
+    if (!on_host(a) && bytes) {
+        if ((st = host_of(a, &host)) || (st = to_host(a, host, &near)))
+            return st;
+        a = near;
+    }
+    st = tni_array_wait(a);
+    if (!st && bytes)
+        read_host(a, out, bytes);
+    tni_array_release(near);
+    return st;
+}
+
+tn_status tni_array_write(tni_array *a, const void *data, uint64_t bytes)
+{
+    tni_array *near = NULL;
+    tni_device *host;
+    leg_task t = {.dst = a, .data = data};
+    tn_status st = bytes_check(a, bytes);
+
+    if (st || (st = writable(a)) || bytes == 0)
+        return st;
+    if (tni_engine_on_worker())
+        return tni_error(TN_E_STATE, "an operation may not wait for the engine");
+    if (on_host(a))
+        return (st = leg_start(&t, a->storage->device, "_write")) ? st : tni_array_wait(a);
+    if ((st = host_of(a, &host)) ||
+        (st = tni_array_create(a->storage->space, host, a->dtype, a->ndim, a->shape, "copy", &near)))
+        return st;
+    t.dst = near;
+    if (!(st = leg_start(&t, host, "_write")) && !(st = tni_array_wait(near)) &&
+        !(st = tni_array_copy(near, a)))
+        st = tni_array_wait(a);
+    tni_array_release(near);
+    return st;
+}
+
+tn_status tni_array_fill(tni_array *a, double value)
+{
+    leg_task t = {.dst = a, .value = value};
+    tni_array *near = NULL;
+    tni_device *host;
+    tn_status st;
+
+    if ((st = dense(a)) || (st = writable(a)) || (st = tni_array_shape_wait(a)))
+        return st;
+    if (on_host(a))
+        return leg_start(&t, a->storage->device, "_fill");
+    if ((st = host_of(a, &host)) ||
+        (st = tni_array_create(a->storage->space, host, a->dtype, a->ndim, a->shape, "copy", &near)))
+        return st;
+    t.dst = near;
+    if (!(st = leg_start(&t, host, "_fill")))
+        st = tni_array_copy(near, a);
+    tni_array_release(near);
+    return st;
+}
+
+tn_status tni_array_wait(tni_array *a)
+{
+    return tni_engine_wait_read(engine_of(a), tni_array_var(a), 0);
+}
+
+tn_status tni_array_wait_write(tni_array *a)
+{
+    return tni_engine_wait_write(engine_of(a), tni_array_var(a), 0);
+}

@@ -1,0 +1,51 @@
+/* What the files of room tensor share and nobody else may use. */
+#ifndef TN_TENSOR_INTERNAL_H
+#define TN_TENSOR_INTERNAL_H
+
+#include <string.h>
+
+#include "tensor/tensor.h"
+
+/* An array with its storage and small data: what tni_array_create makes. */
+typedef struct tni_array_block {
+    tni_array array;
+    tni_storage storage;
+    _Alignas(64) unsigned char small[TNI_SMALL_BYTES];
+} tni_array_block;
+
+static inline tni_array_block *tni_block_of_storage(tni_storage *s)
+{
+    return (tni_array_block *)(void *)((char *)s - offsetof(tni_array_block, storage));
+}
+
+/* ---- cache.c: free blocks per thread, and the counters of live arrays -------------------------------- */
+
+/* Memory for a whole block or (view) an array alone; only `home` is set. NULL: out of memory. */
+tni_array *tni_cache_take(tni_space *space, bool view);
+void tni_cache_give(tni_space *space, tni_array *a, bool view); /* the array and its storage are dead */
+void tni_cache_count_array(tni_space *space, int64_t by);       /* an array died before its block */
+uint64_t tni_cache_version(void); /* where the version of a new storage starts: never the same twice */
+uint32_t tni_cache_slot_take(void);
+void tni_cache_slot_give(uint32_t slot);
+void tni_cache_live(uint32_t slot, uint64_t *arrays, uint64_t *storages);
+void tni_cache_trim(void); /* frees what the calling thread and ended threads keep */
+
+/* ---- array.c ----------------------------------------------------------------------------------------- */
+
+/* Checks dims and finds how many elements they have; TN_E_SHAPE. */
+tn_status tni_shape_check(int32_t dtype, int32_t ndim, const int64_t *shape, uint64_t *count);
+/* Gives `a` its dimensions: row-major if `stride` is NULL. TN_E_NOMEM leaves it as it was. */
+tn_status tni_array_dims(tni_array *a, int32_t ndim, const int64_t *shape, const int64_t *stride);
+/* Elements from the first to behind the last one touched; 0 if there are none. TN_E_SHAPE if that overflows.
+ */
+tn_status tni_extent(int32_t ndim, const int64_t *shape, const int64_t *stride, uint64_t *out);
+/* A further array on storage `s`, which it retains. */
+tn_status tni_array_on(tni_storage *s, int32_t dtype, uint64_t offset, int32_t ndim, const int64_t *shape,
+                       const int64_t *stride, tni_array **out);
+
+/* ---- dtype.c ----------------------------------------------------------------------------------------- */
+
+void tni_cast_add(const void *src, int64_t src_stride, void *dst, int64_t dst_stride, int32_t dtype,
+                  int64_t count);
+
+#endif
