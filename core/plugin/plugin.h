@@ -64,5 +64,14 @@ tn_status tni_registry_add_static(tni_registry *r, const tn_plugin *descriptor, 
 void tni_registry_fork(tni_registry *r, uint32_t phase);
 /* Changes whenever a plugin was loaded: caches of capabilities compare it. */
 uint64_t tni_registry_generation(const tni_registry *r);
+/* A room above offers plugins a table of its own; `table` outlives the registry. TN_E_KEY: the id is taken. */
+tn_status tni_registry_add_service(tni_registry *r, const tn_service *table);
+/* Memory that a plugin took through its host and holds. */
+void tni_plugin_memory(const tni_plugin *p, uint64_t *bytes, uint64_t *blocks);
+
+/* ---- refuse.c ---------------------------------------------------------------------------------------------------- */
+
+bool tni_isa_present(const char *isa);        /* "" or NULL: nothing needed; unknown names: false */
+const char *tni_kind_name(uint32_t kind);     /* as in `provides`: "kernels"; NULL: unknown */
 
 #endif

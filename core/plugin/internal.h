@@ -1,0 +1,102 @@
+/* What the files of room plugin share. */
+#ifndef TN_PLUGIN_INTERNAL_H
+#define TN_PLUGIN_INTERNAL_H
+
+#include <sys/types.h>
+
+#include "plugin/plugin.h"
+
+#define TNI_REFUSAL_BASE 3000u   /* TN number of L01 is 3001 */
+#define TNI_CAPABILITIES_MAX 1024 /* tables of one plugin */
+#define TNI_OPTION_ROWS_MAX 1024 /* options of one plugin */
+
+/* What this core accepts; tests put other numbers in. */
+typedef struct tni_abi_range {
+    uint32_t magic, major, minor, floor; /* floor: the lowest minor still supported */
+} tni_abi_range;
+
+typedef struct tni_trust {
+    uid_t owners[3]; /* root, us, the owner of libtenon.so */
+    bool check;      /* plugins.trust = owner */
+    bool has_group;
+    gid_t group;     /* members of it may write */
+} tni_trust;
+
+/* refuse.c: an error whose number says which refusal it is. Returns `status`. */
+tn_status tni_refuse(uint32_t code, tn_status status, const char *format, ...) TN_PRINTF(3, 4);
+uint32_t tni_refusal_code(void); /* of this thread's error; 0: it is none */
+const tni_abi_range *tni_abi_of_core(void);
+tn_status tni_refuse_note(const tni_note *note, const tni_abi_range *range);                       /* L04 to L08 */
+tn_status tni_refuse_descriptor(const tn_plugin *d, const tni_note *note, const tni_abi_range *range); /* L13 */
+/* Copies this thread's error with the advice of its row, as a candidate's reason. */
+void tni_refusal_reason(char *out, size_t size);
+tn_status tni_note_check_texts(const tn_note_body *body);
+
+/* trust.c: L01, L02 */
+tn_status tni_trust_create(const tni_options *options, const char *library, tni_trust *out);
+tn_status tni_trust_folder(const tni_trust *trust, const char *folder); /* absolute, resolved; with all its parents */
+tn_status tni_trust_file(const tni_trust *trust, const char *path, int fd);
+
+/* services.c */
+typedef struct tni_services {
+    tni_options *options;
+    const tni_log *log;
+    const tni_option_def *rows; /* of the plugin's option table */
+    size_t row_count;
+    char name[TN_NOTE_NAME_BYTES];
+    atomic_llong bytes, blocks; /* that the plugin holds */
+    atomic_int threads;
+    tni_registry *registry;
+} tni_services;
+void tni_services_host(tni_services *s, tn_host *out);
+const tn_service *tni_registry_service(tni_registry *r, const char *id); /* of a room above; NULL: none */
+
+/* What a tni_plugin's `internal` points to. */
+typedef struct tni_plugin_internal {
+    tni_services services;
+    char *path;
+    uint64_t device, inode; /* of the file */
+    tni_option_def *rows;   /* services.rows */
+    bool permitted;         /* by plugins.load */
+    const tn_plugin *fixed; /* of tni_registry_add_static */
+} tni_plugin_internal;
+
+static inline tni_plugin_internal *tni_plugin_internal_of(const tni_plugin *p)
+{
+    return p->internal;
+}
+
+struct tni_registry {
+    tni_options *options;
+    tni_log log;
+    tni_trust trust;
+    tni_mutex lock;
+    tni_cond changed;
+    uint64_t loading TN_GUARDED_BY(lock); /* thread that loads a plugin; 0: none. No lock is held while it does */
+    tni_vec plugins TN_GUARDED_BY(lock);  /* tni_plugin *: usable ones by name, then refused ones by path */
+    tni_vec loaded TN_GUARDED_BY(lock);   /* tni_plugin *: in the order of loading */
+    tni_vec tables TN_GUARDED_BY(lock);   /* tni_table: by plugin name, then in the order of the plugin */
+    tni_vec services TN_GUARDED_BY(lock); /* const tn_service * */
+    atomic_ullong generation;
+};
+
+typedef struct tni_table {
+    const tn_capability *head;
+    tni_plugin *plugin;
+} tni_table;
+
+/* scan.c */
+tn_status tni_plugin_create(tni_registry *r, const char *path, tni_plugin **out);
+void tni_plugin_destroy(tni_plugin *p);
+tn_status tni_registry_scan(tni_registry *r);
+void tni_registry_sort(tni_registry *r);
+/* Opens, trusts and reads the file of `p` again: TN_OK if it is still the one that was scanned. */
+tn_status tni_plugin_recheck(tni_registry *r, tni_plugin *p);
+bool tni_registry_permits(const tni_registry *r, const char *name); /* plugins.load */
+const char *tni_library_path(char *out, size_t size);               /* of libtenon.so, or the program it is linked into */
+
+/* load.c: everything from dlopen to init, with no lock held. On failure `code` and `reason` of `p` say why if it is
+ * the plugin's fault; else the status alone tells. */
+tn_status tni_plugin_start(tni_registry *r, tni_plugin *p);
+
+#endif

@@ -1,0 +1,464 @@
+/*
+ * The candidates of a context and what the loaded ones bring. One thread loads at a time, under no lock (a plugin's
+ * init may call back); others that want a plugin wait. A plugin that was loaded stays until the registry is destroyed,
+ * its code until the process ends.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugin/internal.h"
+
+#define SERVICES_MAX 64 /* tables that rooms above offer */
+
+/* ---- loading ------------------------------------------------------------------------------------------------- */
+
+static tni_plugin *plugin_at(const tni_vec *v, size_t index)
+{
+    return ((tni_plugin **)v->data)[index];
+}
+
+/* Writes the tables of all loaded plugins and of `more` into `out`, in the order of names. */
+static tn_status tables_collect(const tni_registry *r, const tni_plugin *more, const tn_plugin *descriptor, tni_vec *out)
+{
+    tn_status st = TN_OK;
+
+    for (size_t i = 0; i < r->plugins.count; i++) {
+        tni_plugin *p = plugin_at(&r->plugins, i);
+        const tn_plugin *d = p == more ? descriptor : p->state == TNI_PLUGIN_LOADED ? p->descriptor : NULL;
+
+        for (size_t k = 0; d && d->capabilities[k] && !st; k++) {
+            const tni_table table = {.head = d->capabilities[k], .plugin = p};
+
+            if (tni_kind_name(table.head->kind))
+                st = tni_vec_push(out, &table);
+        }
+    }
+    return st;
+}
+
+/* Makes a started plugin visible. On failure nothing has changed. */
+static tn_status plugin_enter(tni_registry *r, tni_plugin *p)
+{
+    tni_vec tables;
+    tn_status st;
+
+    tni_vec_init(&tables, r->tables.item_bytes, r->tables.max);
+    st = tni_vec_reserve(&r->loaded, r->loaded.count + 1);
+    if (!st)
+        st = tables_collect(r, p, p->descriptor, &tables);
+    if (st) {
+        tni_vec_fini(&tables);
+        return st;
+    }
+    tni_vec_fini(&r->tables);
+    r->tables = tables;
+    tni_vec_push(&r->loaded, &p);
+    p->state = TNI_PLUGIN_LOADED;
+    atomic_fetch_add(&r->generation, 1);
+    return TN_OK;
+}
+
+static void plugin_stop(tni_registry *r, tni_plugin *p)
+{
+    const tni_services *s = &tni_plugin_internal_of(p)->services;
+
+    if (p->descriptor && p->descriptor->fini)
+        p->descriptor->fini(p->self);
+    p->self = NULL;
+    p->descriptor = NULL;
+    if (atomic_load(&s->blocks) || atomic_load(&s->threads))
+        tni_logf(&r->log, TN_LOG_WARNING, "%s leaves %lld bytes in %lld blocks and %d threads behind", s->name,
+                 atomic_load(&s->bytes), atomic_load(&s->blocks), atomic_load(&s->threads));
+}
+
+/* What came of starting `p`, if it was the plugin's fault. Out of memory may go away; so may a bad option. */
+static void plugin_fail(tni_registry *r, tni_plugin *p, tn_status st)
+{
+    tn_err err;
+
+    tni_error_get(&err);
+    if (st == TN_E_NOMEM || !tni_refusal_code())
+        return;
+    p->state = TNI_PLUGIN_FAILED;
+    p->code = tni_refusal_code();
+    tni_refusal_reason(p->reason, sizeof p->reason);
+    tni_logf(&r->log, TN_LOG_WARNING, "L%02u %s: %s", p->code, p->path, p->reason);
+    tni_error_set(&err);
+}
+
+static tn_status state_error(const tni_plugin *p)
+{
+    if (p->code)
+        return tni_error_number(TNI_REFUSAL_BASE + p->code, TN_E_DEVICE, "plugin %s is unusable: L%02u %s",
+                                p->note.body.name, p->code, p->reason);
+    return tni_error(TN_E_STATE, "plugin %s is unusable: %s", p->note.body.name, p->reason);
+}
+
+/* Takes the right to load, unless there is nothing to do: then *done is true. */
+static tn_status load_begin(tni_registry *r, const tni_plugin *p, bool *done)
+{
+    tn_status st = TN_OK;
+
+    *done = false;
+    tni_mutex_lock(&r->lock);
+    while (r->loading && r->loading != tni_thread_id())
+        tni_cond_wait(&r->changed, &r->lock);
+    if (p->state == TNI_PLUGIN_LOADED)
+        *done = true;
+    else if (p->state != TNI_PLUGIN_READY)
+        st = state_error(p);
+    else if (r->loading)
+        st = tni_error(TN_E_STATE, "plugin %s asked for itself or another plugin while it was loaded", p->note.body.name);
+    else
+        r->loading = tni_thread_id();
+    tni_mutex_unlock(&r->lock);
+    return st;
+}
+
+static void load_end(tni_registry *r)
+{
+    tni_mutex_lock(&r->lock);
+    r->loading = 0;
+    tni_cond_broadcast(&r->changed);
+    tni_mutex_unlock(&r->lock);
+}
+
+tn_status tni_plugin_load(tni_registry *r, tni_plugin *p)
+{
+    bool done;
+    tn_err err;
+    tn_status st = load_begin(r, p, &done);
+
+    if (st || done)
+        return st;
+    st = tni_plugin_start(r, p);
+    if (st) {
+        plugin_fail(r, p, st);
+    } else {
+        tni_mutex_lock(&r->lock);
+        st = plugin_enter(r, p);
+        tni_mutex_unlock(&r->lock);
+        tni_error_get(&err);
+        if (st) {
+            plugin_stop(r, p);
+            tni_error_set(&err);
+        } else {
+            tni_logf(&r->log, TN_LOG_DEBUG, "loaded %s %s", p->note.body.name, p->note.body.version);
+        }
+    }
+    load_end(r);
+    return st;
+}
+
+tn_status tni_registry_load_providers(tni_registry *r, const char *kind, const char *id)
+{
+    for (size_t i = 0;; i++) {
+        tni_plugin *p = NULL;
+        tn_status st;
+
+        tni_mutex_lock(&r->lock);
+        if (i < r->plugins.count)
+            p = plugin_at(&r->plugins, i);
+        tni_mutex_unlock(&r->lock);
+        if (!p)
+            return TN_OK;
+        if (p->state != TNI_PLUGIN_READY || !tni_note_provides(&p->note.body, kind, id))
+            continue;
+        st = tni_plugin_load(r, p);
+        if (st && p->state != TNI_PLUGIN_FAILED) /* the user's mistake or no memory: not the plugin's fault */
+            return st;
+    }
+}
+
+/* ---- plugins.require ---------------------------------------------------------------------------------------- */
+
+/* True if a refused candidate is, by its note or its file's name, the plugin `name`. */
+static bool may_be(const tni_plugin *p, const char *name)
+{
+    const char *file = strrchr(p->path, '/');
+    size_t length = strlen(name);
+
+    file = file ? file + 1 : p->path;
+    return strcmp(p->note.body.name, name) == 0 || (strncmp(file, name, length) == 0 && strcmp(file + length, ".so") == 0);
+}
+
+static tn_status required_absent(tni_registry *r, const char *name)
+{
+    char text[400];
+    int at = snprintf(text, sizeof text, "plugin %.40s is required, but ", name);
+    size_t found = 0;
+
+    for (size_t i = 0; i < r->plugins.count && at < (int)sizeof text; i++) {
+        const tni_plugin *p = plugin_at(&r->plugins, i);
+
+        if (p->state == TNI_PLUGIN_LOADED || p->state == TNI_PLUGIN_READY || !may_be(p, name))
+            continue;
+        if (p->code)
+            at += snprintf(text + at, sizeof text - (size_t)at, "%s%s: L%02u %.160s", found++ ? " · " : "", p->path,
+                           p->code, p->reason);
+        else
+            at += snprintf(text + at, sizeof text - (size_t)at, "%s%s: %s", found++ ? " · " : "", p->path, p->reason);
+    }
+    if (!found)
+        snprintf(text + at, sizeof text - (size_t)at, "no file in %zu candidates has this name", r->plugins.count);
+    return tni_refuse(17, TN_E_DEVICE, "%s", text);
+}
+
+static tn_status required_load(tni_registry *r)
+{
+    size_t count = tni_option_list_count(r->options, "plugins.require");
+    char name[TN_NOTE_NAME_BYTES];
+    tn_status st = TN_OK;
+
+    for (size_t i = 0; i < count && !st; i++) {
+        tni_plugin *p;
+
+        st = tni_option_list_item(r->options, "plugins.require", i, name, sizeof name);
+        if (st)
+            return st;
+        p = tni_registry_find(r, name);
+        st = p ? tni_plugin_load(r, p) : required_absent(r, name);
+        if (st && p && p->state == TNI_PLUGIN_FAILED)
+            st = required_absent(r, name);
+    }
+    return st;
+}
+
+/* ---- the registry --------------------------------------------------------------------------------------------- */
+
+static tn_status registry_init(tni_registry *r)
+{
+    tn_status st = tni_mutex_init(&r->lock);
+
+    if (st)
+        return st;
+    st = tni_cond_init(&r->changed);
+    if (st) {
+        tni_mutex_fini(&r->lock);
+        return st;
+    }
+    atomic_init(&r->generation, 1);
+    tni_vec_init(&r->plugins, sizeof(tni_plugin *), TN_PLUGINS_MAX);
+    tni_vec_init(&r->loaded, sizeof(tni_plugin *), TN_PLUGINS_MAX);
+    tni_vec_init(&r->tables, sizeof(tni_table), (size_t)TN_PLUGINS_MAX * TNI_CAPABILITIES_MAX);
+    tni_vec_init(&r->services, sizeof(const tn_service *), SERVICES_MAX);
+    return TN_OK;
+}
+
+tn_status tni_registry_create(tni_options *options, const tni_log *log, tni_registry **out)
+{
+    tni_registry *r = tni_zalloc(sizeof *r);
+    char library[TN_PATH_BYTES_MAX];
+    tn_status st = r ? registry_init(r) : TN_E_NOMEM;
+
+    if (st) {
+        tni_free(r);
+        return st;
+    }
+    r->options = options;
+    if (log)
+        r->log = *log;
+    if ((st = tni_trust_create(options, tni_library_path(library, sizeof library), &r->trust)) ||
+        (st = tni_registry_scan(r)) || (st = required_load(r))) {
+        tn_err err;
+
+        tni_error_get(&err);
+        tni_registry_destroy(r);
+        tni_error_set(&err);
+        return st;
+    }
+    *out = r;
+    return TN_OK;
+}
+
+void tni_registry_destroy(tni_registry *r)
+{
+    if (!r)
+        return;
+    for (size_t i = r->loaded.count; i-- > 0;)
+        plugin_stop(r, plugin_at(&r->loaded, i));
+    for (size_t i = 0; i < r->plugins.count; i++)
+        tni_plugin_destroy(plugin_at(&r->plugins, i));
+    tni_vec_fini(&r->plugins);
+    tni_vec_fini(&r->loaded);
+    tni_vec_fini(&r->tables);
+    tni_vec_fini(&r->services);
+    tni_cond_fini(&r->changed);
+    tni_mutex_fini(&r->lock);
+    tni_free(r);
+}
+
+size_t tni_registry_count(const tni_registry *r)
+{
+    return r->plugins.count;
+}
+
+tni_plugin *tni_registry_at(const tni_registry *r, size_t index)
+{
+    return index < r->plugins.count ? plugin_at(&r->plugins, index) : NULL;
+}
+
+tni_plugin *tni_registry_find(const tni_registry *r, const char *name)
+{
+    for (size_t i = 0; i < r->plugins.count; i++) {
+        tni_plugin *p = plugin_at(&r->plugins, i);
+
+        if (p->state != TNI_PLUGIN_REFUSED && strcmp(p->note.body.name, name) == 0)
+            return p;
+    }
+    return NULL;
+}
+
+bool tni_registry_capability(const tni_registry *registry, uint32_t kind, size_t index, const tn_capability **table,
+                             tni_plugin **plugin)
+{
+    tni_registry *r = (tni_registry *)registry; /* for the lock */
+    bool found = false;
+
+    tni_mutex_lock(&r->lock);
+    for (size_t i = 0; i < r->tables.count && !found; i++) {
+        const tni_table *t = (const tni_table *)r->tables.data + i;
+
+        if (t->head->kind != kind || index-- > 0)
+            continue;
+        *table = t->head;
+        if (plugin)
+            *plugin = t->plugin;
+        found = true;
+    }
+    tni_mutex_unlock(&r->lock);
+    return found;
+}
+
+uint64_t tni_registry_generation(const tni_registry *r)
+{
+    return atomic_load_explicit(&((tni_registry *)r)->generation, memory_order_acquire);
+}
+
+/* ---- plugins inside the program ------------------------------------------------------------------------------ */
+
+/* A note made from the descriptor, as TN_PLUGIN_DEFINE would have. */
+static tn_status note_of(const tn_plugin *d, tn_note_body *b)
+{
+    size_t at = 0;
+
+    *b = (tn_note_body){.struct_size = (uint32_t)TN_END(tn_note_body, provides), .magic = d->magic,
+                        .abi_major = d->abi_major, .abi_minor = d->abi_minor, .abi_minor_min = d->abi_minor_min,
+                        .tag = TN_ABI_TAG};
+    if (!d->name || !d->version || !d->license || strlen(d->name) >= sizeof b->name ||
+        strlen(d->version) >= sizeof b->version || strlen(d->license) >= sizeof b->license || !d->capabilities)
+        return tni_refuse(13, TN_E_FORMAT, "the descriptor lacks name, version, license or capabilities");
+    snprintf(b->name, sizeof b->name, "%s", d->name);
+    snprintf(b->version, sizeof b->version, "%s", d->version);
+    snprintf(b->license, sizeof b->license, "%s", d->license);
+    for (size_t i = 0; d->capabilities[i]; i++) {
+        const tn_capability *c = d->capabilities[i];
+        const char *kind = tni_kind_name(c->kind);
+        int n;
+
+        if (!kind || !c->id)
+            continue;
+        n = snprintf(b->provides + at, sizeof b->provides - at, "%s%s%c%s", at ? " " : "", kind,
+                     c->kind == TN_KIND_KERNELS ? '@' : ':', c->id);
+        if (n < 0 || (size_t)n >= sizeof b->provides - at)
+            return tni_refuse(13, TN_E_FORMAT, "the plugin's capabilities do not fit into a note");
+        at += (size_t)n;
+    }
+    return tni_note_check_texts(b);
+}
+
+tn_status tni_registry_add_static(tni_registry *r, const tn_plugin *descriptor, tni_plugin **out)
+{
+    tni_plugin *p = NULL;
+    tni_plugin_internal *in;
+    tn_status st;
+
+    if (!descriptor || descriptor->struct_size < TN_END(tn_plugin, capabilities) || descriptor->magic != TN_MAGIC)
+        return tni_refuse(13, TN_E_FORMAT, "the descriptor is of another size or ABI");
+    st = tni_plugin_create(r, "(in the program)", &p);
+    if (st)
+        return st;
+    in = tni_plugin_internal_of(p);
+    in->fixed = descriptor;
+    p->state = TNI_PLUGIN_READY;
+    if ((st = note_of(descriptor, &p->note.body)) || (st = tni_refuse_note(&p->note, tni_abi_of_core())))
+        goto cleanup;
+    snprintf(in->services.name, sizeof in->services.name, "%s", p->note.body.name);
+    if (tni_registry_find(r, p->note.body.name)) {
+        st = tni_refuse(15, TN_E_KEY, "there is a plugin %s already", p->note.body.name);
+        goto cleanup;
+    }
+    tni_mutex_lock(&r->lock);
+    st = tni_vec_push(&r->plugins, &p);
+    tni_registry_sort(r);
+    tni_mutex_unlock(&r->lock);
+    if (st)
+        goto cleanup;
+    st = tni_plugin_load(r, p);
+    if (!st && out)
+        *out = p;
+    return st; /* a failed one stays in the list with its reason */
+
+cleanup:
+    tni_plugin_destroy(p);
+    return st;
+}
+
+/* ---- services of rooms above, fork ------------------------------------------------------------------------------ */
+
+const tn_service *tni_registry_service(tni_registry *r, const char *id)
+{
+    const tn_service *found = NULL;
+
+    tni_mutex_lock(&r->lock);
+    for (size_t i = 0; i < r->services.count && !found; i++) {
+        const tn_service *s = ((const tn_service **)r->services.data)[i];
+
+        if (strcmp(s->id, id) == 0)
+            found = s;
+    }
+    tni_mutex_unlock(&r->lock);
+    return found;
+}
+
+tn_status tni_registry_add_service(tni_registry *r, const tn_service *table)
+{
+    tn_status st;
+
+    if (tni_registry_service(r, table->id))
+        return tni_error(TN_E_KEY, "there is a service %s already", table->id);
+    tni_mutex_lock(&r->lock);
+    st = tni_vec_push(&r->services, &table);
+    tni_mutex_unlock(&r->lock);
+    return st;
+}
+
+void tni_plugin_memory(const tni_plugin *p, uint64_t *bytes, uint64_t *blocks)
+{
+    const tni_services *s = &tni_plugin_internal_of(p)->services;
+
+    *bytes = (uint64_t)atomic_load((atomic_llong *)&s->bytes);
+    *blocks = (uint64_t)atomic_load((atomic_llong *)&s->blocks);
+}
+
+/* Between PREPARE and PARENT or CHILD the forking thread holds the locks of registry and options, so that the child
+ * finds both whole. The plugins' own functions run before and after. */
+TN_NO_THREAD_CHECK void tni_registry_fork(tni_registry *r, uint32_t phase)
+{
+    if (phase != TN_FORK_PREPARE) {
+        tni_options_fork(r->options, phase);
+        tni_mutex_unlock(&r->lock);
+    }
+    for (size_t i = 0; i < r->loaded.count; i++) {
+        tni_plugin *p = plugin_at(&r->loaded, i);
+
+        if (p->descriptor->fork)
+            p->descriptor->fork(p->self, phase);
+    }
+    if (phase == TN_FORK_PREPARE) {
+        tni_mutex_lock(&r->lock);
+        while (r->loading)
+            tni_cond_wait(&r->changed, &r->lock);
+        tni_options_fork(r->options, phase);
+    }
+}
