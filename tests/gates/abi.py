@@ -66,10 +66,14 @@ def members_of(body):
             yield label, squeeze(base + " " + declarator.replace(label, "", 1))
 
 
+def header_paths(root):
+    return sorted(glob.glob(os.path.join(root, "sdk/include/tenon/plugin/**/*.h"), recursive=True))
+
+
 def read_headers(root):
     """Structs in order {name: [(member, type)]}, constants {name: text}, ABI minor, draft number."""
     structs, constants = {}, {}
-    for path in sorted(glob.glob(os.path.join(root, "sdk/include/tenon/plugin/*.h"))):
+    for path in header_paths(root):
         text = common.read("", path)
         text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S).replace("\\\n", " ")
         for name, value in re.findall(r"^#define[ \t]+(TN_\w+)[ \t]+(\S.*)$", text, re.M):
@@ -92,8 +96,8 @@ def read_headers(root):
 def measure(root, structs):
     """{(struct, member): (offset, size)} as the compiler has it; member "" is the struct itself."""
     lines = ["#include <stdio.h>"]
-    lines += ["#include \"tenon/plugin/%s\"" % os.path.basename(p)
-              for p in sorted(glob.glob(os.path.join(root, "sdk/include/tenon/plugin/*.h")))]
+    lines += ["#include \"%s\"" % os.path.relpath(p, os.path.join(root, "sdk/include"))
+              for p in header_paths(root)]
     lines += ["int main(void) {"]
     for struct, members in structs.items():
         lines.append('printf("%s  0 %%zu\\n", sizeof(%s));' % (struct, struct))

@@ -84,9 +84,9 @@ def check(root, name, quote, target, layers, doors):
     if parts[0] in ("nn", "cli", "examples"):
         return check_outside(name, quote, target, root, parts[0], r"tenon/[^/]+\.h$")
     if parts[0] == "plugins":
-        return check_outside(name, quote, target, root, "/".join(parts[:2]), r"tenon/plugin/[^/]+\.(h|list)$")
+        return check_outside(name, quote, target, root, "/".join(parts[:2]), r"tenon/plugin/")
     if parts[:2] == ["sdk", "template"]:
-        return check_outside(name, quote, target, root, "/".join(parts[:3]), r"tenon/plugin/[^/]+\.(h|list)$")
+        return check_outside(name, quote, target, root, "/".join(parts[:3]), r"tenon/plugin/")
     if parts[:3] == ["sdk", "include", "tenon"]:
         home = "sdk/include/tenon/plugin" if parts[3] == "plugin" else "sdk/include/tenon"
         return check_outside(name, quote, target, root, home, None)
