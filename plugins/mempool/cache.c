@@ -1,13 +1,13 @@
 /*
- * Buckets of equal blocks: what MXNet's Naive and Round have in common. A rounding rule maps a request to a block
- * size; freed blocks of one size lie on one stack, last in first out; nothing is split or merged.
+ * Buckets of equal blocks: what MXNet's Naive and Round have in common. A rounding rule maps a request to a
+ * block size; freed blocks of one size lie on one stack, last in first out; nothing is split or merged.
  *
- * A block that was freed on a stream keeps a mark of that stream's end. The same stream may take it at once; for
- * another one the mark must be done, or that stream is made to wait for it. Blocks whose mark is open are not given
- * back to the device before destroy: the device may still write to them.
+ * A block that was freed on a stream keeps a mark of that stream's end. The same stream may take it at once;
+ * for another one the mark must be done, or that stream is made to wait for it. Blocks whose mark is open are
+ * not given back to the device before destroy: the device may still write to them.
  *
- * Invariant: each block knows its bucket, and a bucket lives as long as a block of it does; so `free` allocates
- * nothing and looks nothing up.
+ * Invariant: each block knows its bucket, and a bucket lives as long as a block of it does; so `free`
+ * allocates nothing and looks nothing up.
  */
 #include "mempool.h"
 
@@ -18,11 +18,11 @@
 #define PROBE_MAX 8u    /* blocks of a stack that are tried before a stream is made to wait */
 
 struct tnpool_block {
-    tnpool_block *next;          /* on its bucket's stack */
+    tnpool_block *next;           /* on its bucket's stack */
     tnpool_block *before, *after; /* of all blocks */
     tnpool_bucket *bucket;
     void *data, *mark;
-    tn_stream *stream;           /* freed there; NULL: idle everywhere */
+    tn_stream *stream; /* freed there; NULL: idle everywhere */
     bool live;
 };
 
@@ -38,7 +38,7 @@ static tnpool_cache *cache_of(tn_pool *pool)
     return (tnpool_cache *)pool;
 }
 
-/* ---- buckets ----------------------------------------------------------------------------------------------------- */
+/* ---- buckets ------------------------------------------------------------------------------------- */
 
 static uint64_t chain_of(uint64_t bytes, uint64_t count)
 {
@@ -105,7 +105,7 @@ static void bucket_drop_if_unused(tnpool_cache *c, tnpool_bucket *b)
     tnpool_delete(c->device.plugin, b);
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------------------------ */
+/* ---- blocks -------------------------------------------------------------------------------------- */
 
 static void block_to_device(tnpool_cache *c, tnpool_block *b)
 {
@@ -177,15 +177,15 @@ static tn_status block_create(tnpool_cache *c, tnpool_bucket *bucket, tnpool_blo
     return TN_OK;
 }
 
-/* ---- the pool ---------------------------------------------------------------------------------------------------- */
+/* ---- the pool ------------------------------------------------------------------------------------ */
 
 static void release_idle(void *pool)
 {
     tnpool_cache_trim(pool, 0);
 }
 
-tn_status tnpool_cache_create(void *plugin, const tn_pool_source *source, const tn_pool_ops *ops, tnpool_cache **out,
-                              tn_err *err)
+tn_status tnpool_cache_create(void *plugin, const tn_pool_source *source, const tn_pool_ops *ops,
+                              tnpool_cache **out, tn_err *err)
 {
     tnpool_cache *c = tnpool_new(plugin, sizeof *c);
     tn_status st;
@@ -237,7 +237,8 @@ tn_status tnpool_cache_alloc(tn_pool *pool, uint64_t bytes, tn_stream *stream, t
     b->live = true;
     b->stream = stream;
     tnpool_device_live(&c->device, block_bytes);
-    *out = (tn_memory){.data = b->data, .bytes = bytes, .block_bytes = block_bytes, .tag = b, .stream = stream};
+    *out =
+        (tn_memory){.data = b->data, .bytes = bytes, .block_bytes = block_bytes, .tag = b, .stream = stream};
     return TN_OK;
 }
 

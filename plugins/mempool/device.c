@@ -1,10 +1,13 @@
 /*
- * The device behind a pool. A pool never calls its source for memory directly: here the reserve is kept, the limit
- * honoured, the cache released and the allocation tried again before it fails, and every byte is counted once.
+ * The device behind a pool. A pool never calls its source for memory directly: here the reserve is kept, the
+ * limit honoured, the cache released and the allocation tried again before it fails, and every byte is
+ * counted once.
  *
  * Invariant: live_bytes + cached_bytes = what the source gave and did not get back.
  */
 #include "mempool.h"
+
+#include "tenon/plugin/text.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -47,53 +50,28 @@ tn_status tnpool_fail(tn_err *err, tn_status code, const char *format, ...)
     return code;
 }
 
-/* Decimal digits and at most one of k, m, g, t (1024 and its powers). False: no such number. */
-static bool number_read(const char *text, uint64_t *out)
-{
-    static const char suffix[] = "kmgt";
-    uint64_t value = 0;
-    const char *at;
-
-    if (*text < '0' || *text > '9')
-        return false;
-    for (; *text >= '0' && *text <= '9'; text++) {
-        uint64_t digit = (uint64_t)(*text - '0');
-
-        if (value > (UINT64_MAX - digit) / 10)
-            return false;
-        value = value * 10 + digit;
-    }
-    if (*text && (at = strchr(suffix, *text | 0x20))) {
-        unsigned shift = 10u * (unsigned)(at - suffix + 1);
-
-        if (value > UINT64_MAX >> shift)
-            return false;
-        value <<= shift;
-        text++;
-    }
-    *out = value;
-    return !*text;
-}
-
-tn_status tnpool_option(const tn_pool_source *source, const char *key, tnpool_range range, uint64_t *out, tn_err *err)
+tn_status tnpool_option(const tn_pool_source *source, const char *key, tnpool_range range, uint64_t *out,
+                        tn_err *err)
 {
     const char *text = TN_HAS(source, tn_pool_source, option) ? source->option(source->arg, key) : NULL;
     uint64_t value = range.fallback;
 
-    if (text && (!number_read(text, &value) || value < range.low || value > range.high))
-        return tnpool_fail(err, TN_E_ARG, "%s is '%.40s', but must be a number from %" PRIu64 " to %" PRIu64, key, text,
-                           range.low, range.high);
+    if (text && (tn_text_bytes(text, &value) || value < range.low || value > range.high))
+        return tnpool_fail(err, TN_E_ARG, "%s is '%.40s', but must be a number from %" PRIu64 " to %" PRIu64,
+                           key, text, range.low, range.high);
     *out = value;
     return TN_OK;
 }
 
-tn_status tnpool_device_init(tnpool_device *d, const tnpool_plugin *plugin, const tn_pool_source *source, tn_err *err)
+tn_status tnpool_device_init(tnpool_device *d, const tnpool_plugin *plugin, const tn_pool_source *source,
+                             tn_err *err)
 {
     tn_status st;
 
-    if (!TN_HAS(source, tn_pool_source, alloc) || !TN_HAS(source, tn_pool_source, free) || !source->alignment ||
-        (source->alignment & (source->alignment - 1)))
-        return tn_fail(err, TN_E_ARG, "the source has no alloc, no free or an alignment that is no power of two");
+    if (!TN_HAS(source, tn_pool_source, alloc) || !TN_HAS(source, tn_pool_source, free) ||
+        !source->alignment || (source->alignment & (source->alignment - 1)))
+        return tn_fail(err, TN_E_ARG,
+                       "the source has no alloc, no free or an alignment that is no power of two");
     d->plugin = plugin;
     d->source = source;
     d->stats.struct_size = (uint32_t)TN_END(tn_pool_stats, releases);
@@ -134,9 +112,10 @@ tn_status tnpool_device_take(tnpool_device *d, uint64_t bytes, void **out, tn_er
     if (d->stats.cached_bytes && is_short(d, bytes))
         d->release(d->pool);
     if (over_limit(d, bytes))
-        return tnpool_fail(err, TN_E_NOMEM, "%" PRIu64 " bytes more would pass the pool's limit of %" PRIu64
-                           " (%" PRIu64 " live, %" PRIu64 " cached)", bytes, d->limit_bytes, d->stats.live_bytes,
-                           d->stats.cached_bytes);
+        return tnpool_fail(err, TN_E_NOMEM,
+                           "%" PRIu64 " bytes more would pass the pool's limit of %" PRIu64 " (%" PRIu64
+                           " live, %" PRIu64 " cached)",
+                           bytes, d->limit_bytes, d->stats.live_bytes, d->stats.cached_bytes);
     st = s->alloc(s->arg, bytes, &data, err);
     if (st == TN_E_NOMEM && d->stats.cached_bytes) {
         d->release(d->pool);

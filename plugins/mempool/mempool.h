@@ -1,8 +1,9 @@
 /*
  * Shared by the pools of this plugin: counted host memory, the device behind a pool, option texts.
  *
- * tnpool_device is what MXNet calls step M: it asks the device for memory, keeps a reserve free, honours a limit,
- * and has the pool release its cache before it gives up. All numbers of tn_pool_stats are kept here too.
+ * tnpool_device is what MXNet calls step M: it asks the device for memory, keeps a reserve free, honours a
+ * limit, and has the pool release its cache before it gives up. All numbers of tn_pool_stats are kept here
+ * too.
  */
 #ifndef TNPOOL_MEMPOOL_H
 #define TNPOOL_MEMPOOL_H
@@ -22,13 +23,16 @@ extern const tn_pool_ops tnpool_naive, tnpool_round, tnpool_segment;
 void *tnpool_new(const tnpool_plugin *plugin, uint64_t bytes); /* zeroed; NULL: out of memory */
 void tnpool_delete(const tnpool_plugin *plugin, void *memory);
 
-__attribute__((format(printf, 3, 4))) tn_status tnpool_fail(tn_err *err, tn_status code, const char *format, ...);
+__attribute__((format(printf, 3, 4))) tn_status tnpool_fail(tn_err *err, tn_status code, const char *format,
+                                                            ...);
 
-/* Reads option `key` ("65536", "64k", "2m", "1g"); unset: `fallback`. TN_E_ARG: no number, or outside [low, high]. */
+/* Reads option `key` ("65536", "2MiB"); unset: `fallback`. TN_E_ARG: no number, or outside [low,
+ * high]. */
 typedef struct tnpool_range {
     uint64_t fallback, low, high;
 } tnpool_range;
-tn_status tnpool_option(const tn_pool_source *source, const char *key, tnpool_range range, uint64_t *out, tn_err *err);
+tn_status tnpool_option(const tn_pool_source *source, const char *key, tnpool_range range, uint64_t *out,
+                        tn_err *err);
 
 /* Rounds up to a multiple of `step` > 0; 0: does not fit in 64 bits. */
 static inline uint64_t tnpool_round_up(uint64_t bytes, uint64_t step)
@@ -40,7 +44,7 @@ static inline uint64_t tnpool_round_up(uint64_t bytes, uint64_t step)
     return bytes > UINT64_MAX - (step - rest) ? 0 : bytes + (step - rest);
 }
 
-/* ---- device.c: the device behind a pool ---------------------------------------------------------------------- */
+/* ---- device.c: the device behind a pool ---------------------------------------------------------- */
 
 typedef struct tnpool_device {
     const tnpool_plugin *plugin;
@@ -51,8 +55,10 @@ typedef struct tnpool_device {
     void *pool;
 } tnpool_device;
 
-tn_status tnpool_device_init(tnpool_device *d, const tnpool_plugin *plugin, const tn_pool_source *source, tn_err *err);
-/* Memory of exactly `bytes`, counted as cached. Releases the pool's cache when the device is short. TN_E_NOMEM. */
+tn_status tnpool_device_init(tnpool_device *d, const tnpool_plugin *plugin, const tn_pool_source *source,
+                             tn_err *err);
+/* Memory of exactly `bytes`, counted as cached. Releases the pool's cache when the device is short.
+ * TN_E_NOMEM. */
 tn_status tnpool_device_take(tnpool_device *d, uint64_t bytes, void **out, tn_err *err);
 void tnpool_device_give(tnpool_device *d, void *data, uint64_t bytes);
 /* Moves a block between cached and live. */
@@ -60,12 +66,13 @@ void tnpool_device_live(tnpool_device *d, uint64_t bytes);
 void tnpool_device_cached(tnpool_device *d, uint64_t bytes);
 
 /* Marks: NULL where nothing has to be waited for. */
-bool tnpool_mark_record(const tnpool_device *d, tn_stream *stream, void **out); /* false: could not be marked */
+bool tnpool_mark_record(const tnpool_device *d, tn_stream *stream,
+                        void **out); /* false: could not be marked */
 bool tnpool_mark_done(const tnpool_device *d, void *mark);
 bool tnpool_mark_wait(const tnpool_device *d, void *mark, tn_stream *stream);
 void tnpool_mark_release(const tnpool_device *d, void *mark);
 
-/* ---- cache.c: buckets of equal blocks, shared by naive and round ----------------------------------------------- */
+/* ---- cache.c: buckets of equal blocks, shared by naive and round --------------------------------- */
 
 typedef struct tnpool_cache tnpool_cache;
 
@@ -83,11 +90,11 @@ struct tnpool_cache {
     uint32_t cutoff;                  /* round: log2 of the largest power of two */
     tnpool_bucket **table;            /* hash of block bytes, chained */
     uint64_t table_count, bucket_count;
-    tnpool_block *all;                /* every block, live or cached */
+    tnpool_block *all; /* every block, live or cached */
 };
 
-tn_status tnpool_cache_create(void *plugin, const tn_pool_source *source, const tn_pool_ops *ops, tnpool_cache **out,
-                              tn_err *err);
+tn_status tnpool_cache_create(void *plugin, const tn_pool_source *source, const tn_pool_ops *ops,
+                              tnpool_cache **out, tn_err *err);
 tn_status tnpool_cache_alloc(tn_pool *pool, uint64_t bytes, tn_stream *stream, tn_memory *out, tn_err *err);
 void tnpool_cache_free(tn_pool *pool, const tn_memory *memory, tn_stream *stream);
 void tnpool_cache_trim(tn_pool *pool, uint64_t keep_bytes);

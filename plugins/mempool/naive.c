@@ -1,6 +1,7 @@
 /*
- * The pool `naive`, as MXNet's Naive: sizes are rounded up to pages, above `large_alloc_round_size` (2 MiB) to
- * multiples of that; a freed block serves requests of exactly its rounded size. Best where few sizes come back often.
+ * The pool `naive`, as MXNet's Naive: sizes are rounded up to pages, above `large_alloc_round_size` (2 MiB)
+ * to multiples of that; a freed block serves requests of exactly its rounded size. Best where few sizes come
+ * back often.
  */
 #include "mempool.h"
 
@@ -19,7 +20,8 @@ static tn_status naive_create(void *plugin, const tn_pool_source *source, tn_poo
     tn_status st;
 
     if ((st = tnpool_option(source, "page_size", (tnpool_range){4096, 32, high}, &page, err)) ||
-        (st = tnpool_option(source, "large_alloc_round_size", (tnpool_range){2u << 20, 1, high}, &large, err)) ||
+        (st = tnpool_option(source, "large_alloc_round_size", (tnpool_range){2u << 20, 1, high}, &large,
+                            err)) ||
         (st = tnpool_cache_create(plugin, source, &tnpool_naive, &c, err)))
         return st;
     c->rounding = naive_block;

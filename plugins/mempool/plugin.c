@@ -9,7 +9,8 @@ static tn_status mempool_init(const tn_host *host, void **plugin, tn_err *err)
     const tnpool_plugin made = {host, memory};
     tnpool_plugin *p;
 
-    if (memory && (!TN_OFFERS(memory, tn_memory_service, alloc) || !TN_OFFERS(memory, tn_memory_service, free)))
+    if (memory &&
+        (!TN_OFFERS(memory, tn_memory_service, alloc) || !TN_OFFERS(memory, tn_memory_service, free)))
         return tn_fail(err, TN_E_UNSUPPORTED, "the host's memory service lacks alloc or free");
     p = tnpool_new(&made, sizeof *p);
     if (!p)

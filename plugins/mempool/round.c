@@ -1,7 +1,8 @@
 /*
- * The pool `round`, as MXNet's Round: powers of two from the page size to 2^cutoff (option `round_linear_cutoff`, 20
- * to 34, default 24), above that multiples of 2^cutoff. Nearby sizes share a bucket, at the price of up to half a
- * block. MXNet indexes a vector that ends at 16 GiB; here buckets are hashed by size and any 64-bit size has one.
+ * The pool `round`, as MXNet's Round: powers of two from the page size to 2^cutoff (option
+ * `round_linear_cutoff`, 20 to 34, default 24), above that multiples of 2^cutoff. Nearby sizes share a
+ * bucket, at the price of up to half a block. MXNet indexes a vector that ends at 16 GiB; here buckets are
+ * hashed by size and any 64-bit size has one.
  */
 #include "mempool.h"
 
@@ -23,7 +24,8 @@ static tn_status round_create(void *plugin, const tn_pool_source *source, tn_poo
     tn_status st;
 
     if ((st = tnpool_option(source, "round_linear_cutoff", (tnpool_range){24, 20, 34}, &cutoff, err)) ||
-        (st = tnpool_option(source, "page_size", (tnpool_range){4096, 32, (uint64_t)1 << cutoff}, &page, err)))
+        (st =
+             tnpool_option(source, "page_size", (tnpool_range){4096, 32, (uint64_t)1 << cutoff}, &page, err)))
         return st;
     if (page & (page - 1))
         return tnpool_fail(err, TN_E_ARG, "page_size is %llu, but the pool round needs a power of two",

@@ -1,19 +1,19 @@
 /*
  * The pool `segment`: few large pieces of device memory, cut into chunks that are split and merged again.
  *
- * Free chunks lie in bins by size, 16 to each power of two, with a bitmap over them; the smallest bin that surely
- * fits is found with two bit scans, after a short look into the bin of the size itself. Neighbours in memory are
- * linked, so a freed chunk merges at once. Small and large requests have segments of their own: a small block that
- * lives long then never splits a large one. A segment is a sixteenth of what the pool has already, within limits, so
- * that a small net does not pay for a large one's habits; before the pool grows it gives up idle segments that are
- * too small for the request.
+ * Free chunks lie in bins by size, 16 to each power of two, with a bitmap over them; the smallest bin that
+ * surely fits is found with two bit scans, after a short look into the bin of the size itself. Neighbours in
+ * memory are linked, so a freed chunk merges at once. Small and large requests have segments of their own: a
+ * small block that lives long then never splits a large one. A segment is a sixteenth of what the pool has
+ * already, within limits, so that a small net does not pay for a large one's habits; before the pool grows it
+ * gives up idle segments that are too small for the request.
  *
- * A chunk freed on a stream belongs to that stream until its mark is done. Merging two chunks of one stream keeps
- * the later mark; merging with an idle chunk hands that to the stream for the while.
+ * A chunk freed on a stream belongs to that stream until its mark is done. Merging two chunks of one stream
+ * keeps the later mark; merging with an idle chunk hands that to the stream for the while.
  *
- * Invariants: no two neighbours are free and mergeable at the same time, apart from those whose marks have become
- * done since; the chunks of a segment cover it without gaps; the descriptors lie in host memory, never in the
- * device's. `free` allocates nothing.
+ * Invariants: no two neighbours are free and mergeable at the same time, apart from those whose marks have
+ * become done since; the chunks of a segment cover it without gaps; the descriptors lie in host memory, never
+ * in the device's. `free` allocates nothing.
  */
 #include "segment.h"
 
@@ -21,16 +21,16 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define SMALL_MAX (32u << 10)      /* larger requests use the large segments */
-#define SMALL_UNIT 64u             /* sizes are multiples of this or of the source's alignment */
-#define LARGE_UNIT 512u            /* the same for large requests */
-#define SEGMENT_UNIT (64u << 10)   /* segments are multiples of this */
+#define SMALL_MAX (32u << 10)    /* larger requests use the large segments */
+#define SMALL_UNIT 64u           /* sizes are multiples of this or of the source's alignment */
+#define LARGE_UNIT 512u          /* the same for large requests */
+#define SEGMENT_UNIT (64u << 10) /* segments are multiples of this */
 #define SEGMENT_MIN (256u << 10)
-#define SEGMENT_MAX (32u << 20)    /* of a segment that is larger than its first request */
-#define GROWTH 16u                 /* a new segment is 1/16 of what there is */
-#define PROBE_MAX 16u              /* chunks looked at in the bin of the size itself */
-#define POLL_MAX 32u               /* marks of other streams asked for before the full sweep */
-#define STREAM_MEMO 8u             /* streams a sweep remembers as not done yet */
+#define SEGMENT_MAX (32u << 20) /* of a segment that is larger than its first request */
+#define GROWTH 16u              /* a new segment is 1/16 of what there is */
+#define PROBE_MAX 16u           /* chunks looked at in the bin of the size itself */
+#define POLL_MAX 32u            /* marks of other streams asked for before the full sweep */
+#define STREAM_MEMO 8u          /* streams a sweep remembers as not done yet */
 
 static segment_pool *segment_of(tn_pool *pool)
 {
@@ -38,7 +38,7 @@ static segment_pool *segment_of(tn_pool *pool)
     return (segment_pool *)pool;
 }
 
-/* ---- marks -------------------------------------------------------------------------------------------------------- */
+/* ---- marks --------------------------------------------------------------------------------------- */
 
 static void pending_add(segment_pool *p, chunk *c)
 {
@@ -84,7 +84,7 @@ static bool claim_is_over(segment_pool *p, chunk *c)
     return !c->stream;
 }
 
-/* ---- splitting and merging ---------------------------------------------------------------------------------------- */
+/* ---- splitting and merging ----------------------------------------------------------------------- */
 
 /* May a and its neighbour b become one chunk? Both are free. */
 static bool may_merge(segment_pool *p, chunk *a, chunk *b)
@@ -149,7 +149,8 @@ static void segment_settle(segment_pool *p, segment *s)
     s->dirty = false;
 }
 
-/* Polls the open marks, oldest first, and merges what became idle. True: something did, now or since the last sweep. */
+/* Polls the open marks, oldest first, and merges what became idle. True: something did, now or since the last
+ * sweep. */
 static bool sweep(segment_pool *p)
 {
     tn_stream *busy[STREAM_MEMO];
@@ -173,7 +174,7 @@ static bool sweep(segment_pool *p)
     return found;
 }
 
-/* ---- finding a chunk ---------------------------------------------------------------------------------------------- */
+/* ---- finding a chunk ----------------------------------------------------------------------------- */
 
 /* What is looked for. `polls` bounds the marks of other streams that are asked for on the way. */
 typedef struct request {
@@ -221,7 +222,8 @@ static chunk *find(segment_pool *p, segment_heap *heap, uint64_t bytes, tn_strea
     return c;
 }
 
-/* The last resort: any chunk that fits, of either heap and any stream; `stream` is made to wait for its mark. */
+/* The last resort: any chunk that fits, of either heap and any stream; `stream` is made to wait for its mark.
+ */
 static chunk *find_anywhere(segment_pool *p, uint64_t bytes, tn_stream *stream)
 {
     chunk *best = NULL;
@@ -236,7 +238,7 @@ static chunk *find_anywhere(segment_pool *p, uint64_t bytes, tn_stream *stream)
     return best && tnpool_mark_wait(&p->device, best->mark, stream) ? best : NULL;
 }
 
-/* ---- segments ----------------------------------------------------------------------------------------------------- */
+/* ---- segments ------------------------------------------------------------------------------------ */
 
 static bool segment_is_idle(segment_pool *p, segment *s)
 {
@@ -270,7 +272,8 @@ static void segment_give(segment_pool *p, segment *s, bool forced)
     tnpool_delete(p->device.plugin, s);
 }
 
-/* Gives idle segments back, the largest first, while more than `keep_bytes` are cached and `goal` is not reached. */
+/* Gives idle segments back, the largest first, while more than `keep_bytes` are cached and `goal` is not
+ * reached. */
 static void segments_release(segment_pool *p, uint64_t keep_bytes, uint64_t below, uint64_t goal)
 {
     uint64_t given = 0;
@@ -294,7 +297,8 @@ static void release_idle(void *pool)
     segments_release(pool, 0, UINT64_MAX, UINT64_MAX);
 }
 
-static tn_status segment_create(segment_pool *p, segment_heap *heap, uint64_t bytes, segment **out, tn_err *err)
+static tn_status segment_create(segment_pool *p, segment_heap *heap, uint64_t bytes, segment **out,
+                                tn_err *err)
 {
     segment *s = tnpool_new(p->device.plugin, sizeof *s);
     chunk *c = tnpool_chunk_new(p);
@@ -369,7 +373,7 @@ static tn_status grow(segment_pool *p, segment_heap *heap, uint64_t bytes, chunk
     return st;
 }
 
-/* ---- the pool ----------------------------------------------------------------------------------------------------- */
+/* ---- the pool ------------------------------------------------------------------------------------ */
 
 static tn_status segment_pool_create(void *plugin, const tn_pool_source *source, tn_pool **out, tn_err *err)
 {
@@ -391,7 +395,8 @@ static tn_status segment_pool_create(void *plugin, const tn_pool_source *source,
     return TN_OK;
 }
 
-/* Takes `bytes` from the start of a free chunk that is in its bin. The rest stays free, with the chunk's claim. */
+/* Takes `bytes` from the start of a free chunk that is in its bin. The rest stays free, with the chunk's
+ * claim. */
 static chunk *chunk_take(segment_pool *p, chunk *c, uint64_t bytes)
 {
     segment_heap *heap = c->segment->heap;
@@ -425,8 +430,8 @@ static chunk *chunk_take(segment_pool *p, chunk *c, uint64_t bytes)
 }
 
 /* Slow part of alloc: nothing usable lies in the bins. */
-static tn_status find_or_grow(segment_pool *p, segment_heap *heap, uint64_t bytes, tn_stream *stream, chunk **out,
-                              tn_err *err)
+static tn_status find_or_grow(segment_pool *p, segment_heap *heap, uint64_t bytes, tn_stream *stream,
+                              chunk **out, tn_err *err)
 {
     chunk *c = NULL;
     tn_status st = TN_OK;
@@ -465,7 +470,10 @@ static tn_status segment_alloc(tn_pool *pool, uint64_t bytes, tn_stream *stream,
     else if ((st = find_or_grow(p, heap, rounded, stream, &c, err)))
         return st;
     c = chunk_take(p, c, rounded);
-    *out = (tn_memory){.data = (char *)c->segment->data + c->offset, .bytes = bytes, .block_bytes = c->bytes, .tag = c,
+    *out = (tn_memory){.data = (char *)c->segment->data + c->offset,
+                       .bytes = bytes,
+                       .block_bytes = c->bytes,
+                       .tag = c,
                        .stream = stream};
     return TN_OK;
 }

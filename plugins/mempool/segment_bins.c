@@ -1,8 +1,9 @@
 /*
  * Bins by size and the store of descriptors for the pool `segment`.
  *
- * Bin of a size: its highest bit and the four bits below it. A bitmap of bins and one word over the bitmap's words
- * find the next non-empty bin in two bit scans. Descriptors come in slabs that are kept until the pool goes.
+ * Bin of a size: its highest bit and the four bits below it. A bitmap of bins and one word over the bitmap's
+ * words find the next non-empty bin in two bit scans. Descriptors come in slabs that are kept until the pool
+ * goes.
  */
 #include "segment.h"
 
@@ -62,7 +63,8 @@ uint32_t tnpool_bin_of(uint64_t bytes)
 
     if (log < BIN_LOG_MIN)
         return 0;
-    return ((log - BIN_LOG_MIN) << BIN_SHIFT) | (uint32_t)(bytes >> (log - BIN_SHIFT) & ((1u << BIN_SHIFT) - 1u));
+    return ((log - BIN_LOG_MIN) << BIN_SHIFT) |
+           (uint32_t)(bytes >> (log - BIN_SHIFT) & ((1u << BIN_SHIFT) - 1u));
 }
 
 uint32_t tnpool_bin_next(const segment_heap *heap, uint32_t bin)

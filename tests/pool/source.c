@@ -32,8 +32,8 @@ static tn_status source_alloc(void *arg, uint64_t bytes, void **out, tn_err *err
     while (s->blocks[i].data)
         assert_true(++i < SOURCE_BLOCKS_MAX);
     if (s->real) {
-        s->blocks[i].data = aligned_alloc(s->ops.alignment, (size_t)((bytes + s->ops.alignment - 1) &
-                                                                     ~(uint64_t)(s->ops.alignment - 1)));
+        s->blocks[i].data = aligned_alloc(
+            s->ops.alignment, (size_t)((bytes + s->ops.alignment - 1) & ~(uint64_t)(s->ops.alignment - 1)));
         assert_non_null(s->blocks[i].data);
     } else {
         s->blocks[i].data = (void *)(uintptr_t)s->next_address;
@@ -142,7 +142,7 @@ static void mark_release(void *arg, void *mark)
     free(mark);
 }
 
-/* ---- the host's memory service --------------------------------------------------------------------------------- */
+/* ---- the host's memory service ------------------------------------------------------------------- */
 
 static void *memory_alloc(const tn_host *host, uint64_t bytes, uint64_t align)
 {
@@ -171,7 +171,7 @@ static const tn_service *host_service(const tn_host *host, const char *id)
     return strcmp(id, TN_SERVICE_MEMORY) ? NULL : &s->memory.head;
 }
 
-/* ---- the plugin ------------------------------------------------------------------------------------------------- */
+/* ---- the plugin ---------------------------------------------------------------------------------- */
 
 static const tn_plugin *plugin_descriptor(void)
 {
@@ -210,11 +210,21 @@ void source_init(source *s, bool real)
     memset(s, 0, sizeof *s);
     s->real = real;
     s->next_address = 4096;
-    s->ops = (tn_pool_source){(uint32_t)TN_END(tn_pool_source, mark_release), 256, s, source_alloc, source_free,
-                              source_info, source_option_text, mark_record, mark_done, mark_wait, mark_release};
-    s->host = (tn_host){(uint32_t)TN_END(tn_host, service), TN_ABI_MAJOR, TN_ABI_MINOR, "test", s, host_service};
-    s->memory = (tn_memory_service){{(uint32_t)TN_END(tn_memory_service, free), 0, TN_SERVICE_MEMORY}, memory_alloc,
-                                    memory_free};
+    s->ops = (tn_pool_source){(uint32_t)TN_END(tn_pool_source, mark_release),
+                              256,
+                              s,
+                              source_alloc,
+                              source_free,
+                              source_info,
+                              source_option_text,
+                              mark_record,
+                              mark_done,
+                              mark_wait,
+                              mark_release};
+    s->host =
+        (tn_host){(uint32_t)TN_END(tn_host, service), TN_ABI_MAJOR, TN_ABI_MINOR, "test", s, host_service};
+    s->memory = (tn_memory_service){
+        {(uint32_t)TN_END(tn_memory_service, free), 0, TN_SERVICE_MEMORY}, memory_alloc, memory_free};
     assert_int_equal(descriptor->init(&s->host, &s->plugin, &err), TN_OK);
 }
 

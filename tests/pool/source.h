@@ -1,6 +1,6 @@
 /*
- * A pool under test: the plugin as a file, loaded with dlopen, over a device that the test controls: how much memory
- * there is, which allocation fails, when a stream's work is done.
+ * A pool under test: the plugin as a file, loaded with dlopen, over a device that the test controls: how much
+ * memory there is, which allocation fails, when a stream's work is done.
  */
 #ifndef TEST_POOL_SOURCE_H
 #define TEST_POOL_SOURCE_H
@@ -28,17 +28,20 @@ typedef struct source {
     tn_pool_source ops;
     source_stream streams[SOURCE_STREAMS];
     const char *options[SOURCE_OPTIONS_MAX][2]; /* key, text */
-    bool real;              /* memory that may be written to; else only addresses */
-    uint64_t total_bytes;   /* of the device; 0: without end */
+    bool real;                                  /* memory that may be written to; else only addresses */
+    uint64_t total_bytes;                       /* of the device; 0: without end */
     uint64_t given_bytes, given_count, alloc_calls, free_calls;
     uint64_t peak_bytes, marks;
-    int64_t fail_at;        /* the alloc call (from 1) that fails; 0: none */
+    int64_t fail_at; /* the alloc call (from 1) that fails; 0: none */
     bool marks_fail;
-    uint64_t seen[SOURCE_STREAMS][SOURCE_STREAMS]; /* [t][s]: t waits for s up to here */
+    uint64_t seen[SOURCE_STREAMS][SOURCE_STREAMS];          /* [t][s]: t waits for s up to here */
     void (*on_give)(void *arg, void *data, uint64_t bytes); /* before memory goes back */
     void *on_give_arg;
     uint64_t next_address;
-    struct { void *data; uint64_t bytes; } blocks[SOURCE_BLOCKS_MAX];
+    struct {
+        void *data;
+        uint64_t bytes;
+    } blocks[SOURCE_BLOCKS_MAX];
     /* host memory, as the plugin sees it */
     tn_host host;
     tn_memory_service memory;

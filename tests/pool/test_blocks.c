@@ -1,4 +1,5 @@
-/* Block sizes of `naive` and `round` against MXNet's rules, written a second time in the way MXNet states them. */
+/* Block sizes of `naive` and `round` against MXNet's rules, written a second time in the way MXNet states
+ * them. */
 #include "source.h"
 
 #include <setjmp.h>
@@ -118,7 +119,8 @@ static void test_round(void **state)
 static void test_ends(void **state)
 {
     static const char *const ids[] = {"naive", "round", "segment"};
-    static const uint64_t sizes[] = {UINT64_MAX, UINT64_MAX - 1, UINT64_MAX - 4095, UINT64_MAX - (2u << 20) + 1};
+    static const uint64_t sizes[] = {UINT64_MAX, UINT64_MAX - 1, UINT64_MAX - 4095,
+                                     UINT64_MAX - (2u << 20) + 1};
     static source s;
 
     (void)state;
@@ -144,17 +146,29 @@ static void test_ends(void **state)
 
 static void test_options(void **state)
 {
-    static const struct { const char *pool, *key, *text; tn_status status; } cases[] = {
-        {"round", "round_linear_cutoff", "19", TN_E_ARG},   {"round", "round_linear_cutoff", "35", TN_E_ARG},
-        {"round", "round_linear_cutoff", "x", TN_E_ARG},    {"round", "round_linear_cutoff", "", TN_E_ARG},
-        {"round", "round_linear_cutoff", "24 ", TN_E_ARG},  {"round", "round_linear_cutoff", "-24", TN_E_ARG},
-        {"round", "page_size", "5000", TN_E_ARG},           {"round", "page_size", "16", TN_E_ARG},
-        {"round", "page_size", "32", TN_OK},                {"naive", "page_size", "31", TN_E_ARG},
+    static const struct {
+        const char *pool, *key, *text;
+        tn_status status;
+    } cases[] = {
+        {"round", "round_linear_cutoff", "19", TN_E_ARG},
+        {"round", "round_linear_cutoff", "35", TN_E_ARG},
+        {"round", "round_linear_cutoff", "x", TN_E_ARG},
+        {"round", "round_linear_cutoff", "", TN_E_ARG},
+        {"round", "round_linear_cutoff", "24 ", TN_E_ARG},
+        {"round", "round_linear_cutoff", "-24", TN_E_ARG},
+        {"round", "page_size", "5000", TN_E_ARG},
+        {"round", "page_size", "16", TN_E_ARG},
+        {"round", "page_size", "32", TN_OK},
+        {"naive", "page_size", "31", TN_E_ARG},
         {"naive", "page_size", "99999999999999999999999", TN_E_ARG},
-        {"naive", "page_size", "18014398509481984k", TN_E_ARG}, {"naive", "page_size", "4K", TN_OK},
-        {"naive", "page_size", "4kb", TN_E_ARG},            {"naive", "large_alloc_round_size", "0", TN_E_ARG},
-        {"segment", "reserve", "101", TN_E_ARG},            {"segment", "reserve", "100", TN_OK},
-        {"segment", "reserve", "5%", TN_E_ARG},             {"naive", "limit", "1g", TN_OK},
+        {"naive", "page_size", "18014398509481984k", TN_E_ARG},
+        {"naive", "page_size", "4K", TN_OK},
+        {"naive", "page_size", "4kx", TN_E_ARG},
+        {"naive", "large_alloc_round_size", "0", TN_E_ARG},
+        {"segment", "reserve", "101", TN_E_ARG},
+        {"segment", "reserve", "100", TN_OK},
+        {"segment", "reserve", "5%", TN_E_ARG},
+        {"naive", "limit", "1g", TN_OK},
         {"segment", "limit", "much", TN_E_ARG},
     };
     static source s;
@@ -166,7 +180,8 @@ static void test_options(void **state)
 
         source_init(&s, false);
         source_option(&s, cases[i].key, cases[i].text);
-        assert_int_equal(source_pool_ops(cases[i].pool)->create(s.plugin, &s.ops, &pool, &err), cases[i].status);
+        assert_int_equal(source_pool_ops(cases[i].pool)->create(s.plugin, &s.ops, &pool, &err),
+                         cases[i].status);
         if (cases[i].status)
             assert_non_null(strstr(err.message, cases[i].key));
         if (pool)

@@ -137,7 +137,7 @@ static void test_reserve(void **state)
         pool->ops->free(pool, &a, NULL);
         b = pool_get(pool, 32 * MIB, NULL); /* 84 free, 50 kept: 34 may go */
         assert_int_equal(pool_stats(pool).releases, 0);
-        c = pool_get(pool, 4 * MIB, NULL);  /* 52 free: too few */
+        c = pool_get(pool, 4 * MIB, NULL); /* 52 free: too few */
         assert_int_equal(pool_stats(pool).releases, 1);
         assert_int_equal(pool_stats(pool).cached_bytes, 0);
         pool->ops->free(pool, &b, NULL);
@@ -317,11 +317,16 @@ static void test_bad_source(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_device_alloc_fails), cmocka_unit_test(test_bookkeeping_fails),
-        cmocka_unit_test(test_cache_is_released),  cmocka_unit_test(test_reserve),
-        cmocka_unit_test(test_limit),              cmocka_unit_test(test_destroy_live),
-        cmocka_unit_test(test_marks_fail),         cmocka_unit_test(test_marks),
-        cmocka_unit_test(test_trim_keeps),         cmocka_unit_test(test_bad_source),
+        cmocka_unit_test(test_device_alloc_fails),
+        cmocka_unit_test(test_bookkeeping_fails),
+        cmocka_unit_test(test_cache_is_released),
+        cmocka_unit_test(test_reserve),
+        cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_destroy_live),
+        cmocka_unit_test(test_marks_fail),
+        cmocka_unit_test(test_marks),
+        cmocka_unit_test(test_trim_keeps),
+        cmocka_unit_test(test_bad_source),
     };
 
     return cmocka_run_group_tests_name("pool.faults", tests, NULL, NULL);

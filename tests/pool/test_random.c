@@ -1,6 +1,6 @@
 /*
- * Random use of all pools with canaries in real memory, and random use by several streams against an oracle that
- * knows, for each 64 bytes of the device, who may touch them.
+ * Random use of all pools with canaries in real memory, and random use by several streams against an oracle
+ * that knows, for each 64 bytes of the device, who may touch them.
  */
 #include "source.h"
 
@@ -37,7 +37,8 @@ static void check(const tn_memory *m, unsigned char value)
 
     for (uint64_t i = 0; i < m->bytes; i += i < 64 || i + 256 > m->bytes ? 1 : 61)
         if (p[i] != value)
-            fail_msg("byte %llu of %llu was overwritten", (unsigned long long)i, (unsigned long long)m->bytes);
+            fail_msg("byte %llu of %llu was overwritten", (unsigned long long)i,
+                     (unsigned long long)m->bytes);
 }
 
 static void test_canaries(void **state)
@@ -99,7 +100,7 @@ static void test_canaries(void **state)
     }
 }
 
-/* ---- streams -------------------------------------------------------------------------------------------------- */
+/* ---- streams ------------------------------------------------------------------------------------- */
 
 #define UNIT 64u
 #define SPACE ((uint64_t)256 << 20)
@@ -179,7 +180,8 @@ static void test_streams(void **state)
             if (count < 40 && test_random(&random) % 2) {
                 tn_memory *m = &live[count];
                 tn_err err = {0};
-                tn_status st = pool->ops->alloc(pool, random_size(&random), source_stream_at(&s, stream), m, &err);
+                tn_status st =
+                    pool->ops->alloc(pool, random_size(&random), source_stream_at(&s, stream), m, &err);
 
                 full += st == TN_E_NOMEM;
                 if (st == TN_OK) {

@@ -1,7 +1,7 @@
 /*
- * A recorded trace: the allocations of eager LeNet training, layer by layer, with a batch size that varies as it does
- * with bucketed data and a short last batch. `segment` must need less memory than `round`, and from the second epoch
- * on almost every request must come from the cache.
+ * A recorded trace: the allocations of eager LeNet training, layer by layer, with a batch size that varies as
+ * it does with bucketed data and a short last batch. `segment` must need less memory than `round`, and from
+ * the second epoch on almost every request must come from the cache.
  */
 #include "source.h"
 
@@ -57,22 +57,31 @@ typedef struct layer {
 } layer;
 
 static const layer lenet28[] = {
-    {20 * 28 * 28, 25 * 28 * 28, 20 * 25, 20}, {20 * 28 * 28, 0, 0, 0}, {20 * 14 * 14, 0, 0, 0},
-    {50 * 14 * 14, 500 * 14 * 14, 50 * 500, 50}, {50 * 14 * 14, 0, 0, 0}, {50 * 7 * 7, 0, 0, 0},
-    {500, 0, 500 * 2450, 500}, {500, 0, 0, 0}, {10, 0, 5000, 10}, {10, 0, 0, 0}, {1, 0, 0, 0},
+    {20 * 28 * 28, 25 * 28 * 28, 20 * 25, 20},
+    {20 * 28 * 28, 0, 0, 0},
+    {20 * 14 * 14, 0, 0, 0},
+    {50 * 14 * 14, 500 * 14 * 14, 50 * 500, 50},
+    {50 * 14 * 14, 0, 0, 0},
+    {50 * 7 * 7, 0, 0, 0},
+    {500, 0, 500 * 2450, 500},
+    {500, 0, 0, 0},
+    {10, 0, 5000, 10},
+    {10, 0, 0, 0},
+    {1, 0, 0, 0},
 };
 
 static const layer lenet8[] = {
-    {20 * 64, 25 * 64, 500, 20}, {20 * 64, 0, 0, 0}, {20 * 16, 0, 0, 0}, {50 * 16, 500 * 16, 25000, 50},
-    {50 * 16, 0, 0, 0}, {50 * 4, 0, 0, 0}, {500, 0, 100000, 500}, {500, 0, 0, 0}, {10, 0, 5000, 10}, {10, 0, 0, 0},
-    {1, 0, 0, 0},
+    {20 * 64, 25 * 64, 500, 20}, {20 * 64, 0, 0, 0}, {20 * 16, 0, 0, 0},    {50 * 16, 500 * 16, 25000, 50},
+    {50 * 16, 0, 0, 0},          {50 * 4, 0, 0, 0},  {500, 0, 100000, 500}, {500, 0, 0, 0},
+    {10, 0, 5000, 10},           {10, 0, 0, 0},      {1, 0, 0, 0},
 };
 #define LAYERS 11u
 
 /* Forward keeps each output for backward; backward makes and frees gradients layer by layer. */
 static void trace_step(trace *t, const layer *net, uint64_t batch, uint64_t sample)
 {
-    uint32_t out[LAYERS], data = trace_alloc(t, batch * sample * 4), label = trace_alloc(t, batch * 4), dy, dx;
+    uint32_t out[LAYERS], data = trace_alloc(t, batch * sample * 4), label = trace_alloc(t, batch * 4), dy,
+                          dx;
 
     for (uint32_t i = 0; i < LAYERS; i++) {
         uint32_t work = net[i].work ? trace_alloc(t, net[i].work * 4 * 4) : UINT32_MAX;
@@ -102,7 +111,8 @@ static void trace_step(trace *t, const layer *net, uint64_t batch, uint64_t samp
 }
 
 /* `batches`: the sizes that come in turn; weights, gradients and momenta stay for the whole run. */
-static void trace_make(trace *t, const layer *net, uint64_t sample, const uint64_t *batches, uint32_t batch_count)
+static void trace_make(trace *t, const layer *net, uint64_t sample, const uint64_t *batches,
+                       uint32_t batch_count)
 {
     memset(t, 0, sizeof *t);
     t->events = malloc(EVENTS_MAX * sizeof *t->events);
@@ -158,7 +168,8 @@ static outcome replay(const trace *t, const char *id)
     return o;
 }
 
-static void compare(const char *name, const layer *net, uint64_t sample, const uint64_t *batches, uint32_t count)
+static void compare(const char *name, const layer *net, uint64_t sample, const uint64_t *batches,
+                    uint32_t count)
 {
     static const char *const ids[] = {"naive", "round", "segment"};
     static trace t;
@@ -167,8 +178,8 @@ static void compare(const char *name, const layer *net, uint64_t sample, const u
     trace_make(&t, net, sample, batches, count);
     for (uint32_t k = 0; k < 3; k++) {
         o[k] = replay(&t, ids[k]);
-        print_message("%-22s %-8s peak %6.2f MiB = %.3f x live, hits after epoch 1 %.4f, %.0f ns per call\n", name,
-                      ids[k], (double)o[k].peak / 1048576, (double)o[k].peak / (double)t.live_peak,
+        print_message("%-22s %-8s peak %6.2f MiB = %.3f x live, hits after epoch 1 %.4f, %.0f ns per call\n",
+                      name, ids[k], (double)o[k].peak / 1048576, (double)o[k].peak / (double)t.live_peak,
                       (double)o[k].hits_later / (double)o[k].calls_later, o[k].ns);
         assert_true(o[k].hits_later * 100 >= o[k].calls_later * 99);
     }
@@ -179,7 +190,8 @@ static void compare(const char *name, const layer *net, uint64_t sample, const u
 
 static void test_traces(void **state)
 {
-    static const uint64_t fixed[] = {64}, buckets[] = {16, 32, 48, 64, 96, 128}, odd[] = {31, 57, 64, 77, 93, 111};
+    static const uint64_t fixed[] = {64}, buckets[] = {16, 32, 48, 64, 96, 128},
+                          odd[] = {31, 57, 64, 77, 93, 111};
 
     (void)state;
     compare("lenet 28x28 fixed", lenet28, 784, fixed, 1);

@@ -1,8 +1,9 @@
 /*
  * One fake device: its table of functions, its memory, its numbers.
  *
- * New memory is filled with bytes of 0xff: a float read before its producer ran is NaN, an index is -1. Memory may
- * only be given back when no work on it is pending; unlike some drivers, `free` does not wait for that.
+ * New memory is filled with bytes of 0xff: a float read before its producer ran is NaN, an index is -1.
+ * Memory may only be given back when no work on it is pending; unlike some drivers, `free` does not wait for
+ * that.
  */
 #include "fake.h"
 
@@ -36,8 +37,8 @@ static tn_status fake_open(void *plugin, int32_t index, tn_device_handle **out, 
     if ((st = tnfake_forked(p, err)))
         return st;
     if (index < 0 || (uint32_t)index >= p->devices)
-        return tnfake_fail(err, TN_E_DEVICE, "there is no fake:%" PRId32 "; plugin.fake.devices is %" PRIu32, index,
-                           p->devices);
+        return tnfake_fail(err, TN_E_DEVICE, "there is no fake:%" PRId32 "; plugin.fake.devices is %" PRIu32,
+                           index, p->devices);
     d = tnfake_new(p, sizeof *d);
     if (!d)
         return tn_fail(err, TN_E_NOMEM, "out of host memory");
@@ -89,7 +90,7 @@ static tn_status fake_info(tn_device_handle *device, tn_device_info *out, tn_err
     return TN_OK;
 }
 
-/* ---- memory -------------------------------------------------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------------------------------- */
 
 bool tnfake_fault_due(tn_device_handle *device, uint32_t kind)
 {
@@ -137,13 +138,16 @@ static tn_status fake_alloc(tn_device_handle *device, int32_t memory, uint64_t b
         return tnfake_fail(err, bytes ? TN_E_NOMEM : TN_E_ARG, "cannot allocate %" PRIu64 " bytes", bytes);
     atomic_fetch_add_explicit(&device->count.allocations, 1u, memory_order_relaxed);
     if (tnfake_fault_due(device, TNFAKE_FAULT_ALLOC))
-        return tnfake_fail(err, TN_E_NOMEM, "fault: this allocation of %" PRIu64 " bytes fails on demand", bytes);
+        return tnfake_fail(err, TN_E_NOMEM, "fault: this allocation of %" PRIu64 " bytes fails on demand",
+                           bytes);
     if (!memory_reserve(device, counted))
-        return tnfake_fail(err, TN_E_NOMEM, "fake:%" PRId32 " cannot give %" PRIu64 " bytes: its memory has %" PRIu64,
+        return tnfake_fail(err, TN_E_NOMEM,
+                           "fake:%" PRId32 " cannot give %" PRIu64 " bytes: its memory has %" PRIu64,
                            device->index, bytes, device->plugin->memory_bytes);
     if (posix_memalign(&block, TNFAKE_ALIGN, (size_t)bytes + TNFAKE_ALIGN)) {
         atomic_fetch_sub_explicit(&device->count.memory_bytes, counted, memory_order_relaxed);
-        return tnfake_fail(err, TN_E_NOMEM, "the host has no %" PRIu64 " bytes for fake:%" PRId32, bytes, device->index);
+        return tnfake_fail(err, TN_E_NOMEM, "the host has no %" PRIu64 " bytes for fake:%" PRId32, bytes,
+                           device->index);
     }
     *(block_head *)block = (block_head){counted, memory};
     *out = (char *)block + TNFAKE_ALIGN;
@@ -163,24 +167,36 @@ static void fake_free(tn_device_handle *device, int32_t memory, void *data)
     free(block);
 }
 
-/* ---- the rest ------------------------------------------------------------------------------------------------------- */
+/* ---- the rest ------------------------------------------------------------------------------------ */
 
 static const char *fake_statistics(tn_device_handle *device)
 {
     tnfake_counters *c = &device->count;
-    const struct { const char *name; atomic_ullong *value; } rows[] = {
-        {"submitted", &c->submitted}, {"completions", &c->completions}, {"out_of_order", &c->out_of_order},
-        {"calls", &c->calls}, {"copies", &c->copies}, {"records", &c->records}, {"event_waits", &c->event_waits},
-        {"event_waits_blocked", &c->event_waits_blocked}, {"notifications", &c->notifications},
-        {"notifications_reordered", &c->notifications_reordered}, {"faults", &c->faults},
-        {"failed_streams", &c->failed_streams}, {"allocations", &c->allocations}, {"memory_bytes", &c->memory_bytes},
+    const struct {
+        const char *name;
+        atomic_ullong *value;
+    } rows[] = {
+        {"submitted", &c->submitted},
+        {"completions", &c->completions},
+        {"out_of_order", &c->out_of_order},
+        {"calls", &c->calls},
+        {"copies", &c->copies},
+        {"records", &c->records},
+        {"event_waits", &c->event_waits},
+        {"event_waits_blocked", &c->event_waits_blocked},
+        {"notifications", &c->notifications},
+        {"notifications_reordered", &c->notifications_reordered},
+        {"faults", &c->faults},
+        {"failed_streams", &c->failed_streams},
+        {"allocations", &c->allocations},
+        {"memory_bytes", &c->memory_bytes},
         {"memory_peak_bytes", &c->memory_peak_bytes},
     };
     size_t at = 0;
 
     pthread_mutex_lock(&device->lock);
-    at += (size_t)snprintf(device->text, sizeof device->text, "{\"device\":%" PRId32 ",\"seed\":%" PRIu64, device->index,
-                           device->plugin->seed);
+    at += (size_t)snprintf(device->text, sizeof device->text, "{\"device\":%" PRId32 ",\"seed\":%" PRIu64,
+                           device->index, device->plugin->seed);
     for (size_t i = 0; i < sizeof rows / sizeof *rows && at < sizeof device->text; i++)
         at += (size_t)snprintf(device->text + at, sizeof device->text - at, ",\"%s\":%llu", rows[i].name,
                                atomic_load_explicit(rows[i].value, memory_order_relaxed));

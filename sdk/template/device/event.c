@@ -1,17 +1,19 @@
 /*
  * Events and the driver thread.
  *
- * Each record makes a new point; the event names the latest one, and waits, queries and notifications hold on to the
- * point that was the latest when they were made. So an event may be recorded again while older points are open.
+ * Each record makes a new point; the event names the latest one, and waits, queries and notifications hold on
+ * to the point that was the latest when they were made. So an event may be recorded again while older points
+ * are open.
  *
- * A point is reached by its stream's thread. Its notifications then go to the device's driver thread, which calls
- * them late and, with reorder = 1, not in the order in which they came in: each exactly once, none before its point.
+ * A point is reached by its stream's thread. Its notifications then go to the device's driver thread, which
+ * calls them late and, with reorder = 1, not in the order in which they came in: each exactly once, none
+ * before its point.
  */
 #include "fake.h"
 
 #include <inttypes.h>
 
-/* ---- points -------------------------------------------------------------------------------------------------------- */
+/* ---- points -------------------------------------------------------------------------------------- */
 
 static tnfake_point *point_create(tnfake_plugin *plugin)
 {
@@ -86,7 +88,7 @@ bool tnfake_point_wait(tnfake_point *point, bool *blocked, tn_err *err)
     return err->code == TN_OK;
 }
 
-/* ---- the driver thread ------------------------------------------------------------------------------------------------ */
+/* ---- the driver thread --------------------------------------------------------------------------- */
 
 /* Takes the first note, or with reorder = 1 any of them. The lock is held. */
 static tnfake_note *driver_pick_locked(tn_device_handle *device)
@@ -96,7 +98,8 @@ static tnfake_note *driver_pick_locked(tn_device_handle *device)
     uint64_t skip = 0;
 
     if (device->plugin->reorder)
-        skip = tnfake_random(device->plugin->seed, UINT64_MAX - (uint64_t)device->index, driver->drawn++) % driver->count;
+        skip = tnfake_random(device->plugin->seed, UINT64_MAX - (uint64_t)device->index, driver->drawn++) %
+               driver->count;
     if (skip)
         atomic_fetch_add_explicit(&device->count.notifications_reordered, 1u, memory_order_relaxed);
     while (skip--)
@@ -165,7 +168,9 @@ void tnfake_driver_stop(tn_device_handle *device)
     pthread_mutex_destroy(&driver->lock);
 }
 
-/* ---- events ----------------------------------------------------------------------------------------------------------- */
+/* ---- events
+ * -----------------------------------------------------------------------------------------------------------
+ */
 
 tn_status tnfake_event_create(tn_device_handle *device, tn_event **out, tn_err *err)
 {
@@ -268,8 +273,8 @@ tn_status tnfake_event_query(tn_event *event, tn_err *err)
     return st;
 }
 
-tn_status tnfake_event_notify(tn_event *event, void (*fn)(void *arg, tn_status status, const tn_err *err), void *arg,
-                              tn_err *err)
+tn_status tnfake_event_notify(tn_event *event, void (*fn)(void *arg, tn_status status, const tn_err *err),
+                              void *arg, tn_err *err)
 {
     tnfake_point *point;
     tnfake_note *note;

@@ -4,7 +4,8 @@
  * plugin.c: options, memory, threads of the plugin · device.c: the table, memory and statistics of a device ·
  * stream.c: queues and their workers · event.c: points in streams, and the driver thread that reports them.
  *
- * Locks, in this order: device -> event -> stream -> point -> driver queue. No foreign function is called under one.
+ * Locks, in this order: device -> event -> stream -> point -> driver queue. No foreign function is called
+ * under one.
  */
 #ifndef TNFAKE_FAKE_H
 #define TNFAKE_FAKE_H
@@ -15,12 +16,12 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#define TNFAKE_STREAMS_MAX 64u  /* per device: each has a thread */
+#define TNFAKE_STREAMS_MAX 64u    /* per device: each has a thread */
 #define TNFAKE_QUEUE_MAX 1048576u /* items per stream: far above any engine's own limit */
 #define TNFAKE_FAULTS_MAX 8u
 #define TNFAKE_ALIGN 256u
 
-/* ---- plugin.c ------------------------------------------------------------------------------------------------------ */
+/* ---- plugin.c ------------------------------------------------------------------------------------ */
 
 #define TNFAKE_FAULT_CALL 0u
 #define TNFAKE_FAULT_COPY 1u
@@ -34,9 +35,9 @@ typedef struct tnfake_fault {
 
 typedef struct tnfake_plugin {
     const tn_host *host;
-    const tn_memory_service *memory; /* NULL: libc */
+    const tn_memory_service *memory;   /* NULL: libc */
     const tn_threads_service *threads; /* NULL: pthread */
-    uint64_t seed, memory_bytes; /* memory_bytes 0: no limit */
+    uint64_t seed, memory_bytes;       /* memory_bytes 0: no limit */
     uint32_t delay_us, devices;
     bool reorder;
     tnfake_fault faults[TNFAKE_FAULTS_MAX];
@@ -46,16 +47,19 @@ typedef struct tnfake_plugin {
 
 void *tnfake_new(tnfake_plugin *plugin, uint64_t bytes); /* zeroed; NULL: out of memory */
 void tnfake_delete(tnfake_plugin *plugin, void *memory);
-tn_status tnfake_thread_start(tnfake_plugin *plugin, const char *name, void (*run)(void *arg), void *arg, void **out);
+tn_status tnfake_thread_start(tnfake_plugin *plugin, const char *name, void (*run)(void *arg), void *arg,
+                              void **out);
 void tnfake_thread_join(tnfake_plugin *plugin, void *thread);
-uint64_t tnfake_random(uint64_t seed, uint64_t a, uint64_t b); /* a hash: the same for the same three numbers */
+uint64_t tnfake_random(uint64_t seed, uint64_t a,
+                       uint64_t b); /* a hash: the same for the same three numbers */
 void tnfake_sleep(uint32_t us);
-__attribute__((format(printf, 3, 4))) tn_status tnfake_fail(tn_err *err, tn_status code, const char *format, ...);
+__attribute__((format(printf, 3, 4))) tn_status tnfake_fail(tn_err *err, tn_status code, const char *format,
+                                                            ...);
 tn_status tnfake_forked(const tnfake_plugin *plugin, tn_err *err); /* TN_E_STATE in a child */
 
 extern const tn_device_ops tnfake_device_ops;
 
-/* ---- device.c ------------------------------------------------------------------------------------------------------ */
+/* ---- device.c ------------------------------------------------------------------------------------ */
 
 typedef struct tnfake_counters {
     atomic_ullong submitted, completions, out_of_order, calls, copies, records;
@@ -91,7 +95,7 @@ struct tn_device_handle {
     uint64_t stream_count; /* ever made: numbers their random sequences */
     char text[1024];
     tnfake_counters count;
-    atomic_ullong order;   /* submissions so far */
+    atomic_ullong order; /* submissions so far */
     atomic_ullong fault_clock[TNFAKE_FAULT_KINDS];
     atomic_ullong oldest[TNFAKE_STREAMS_MAX]; /* per stream: its oldest unfinished submission, 0: none */
     pthread_mutex_t turn_lock; /* reorder = 0: items of the device run strictly in submission order */
@@ -103,7 +107,7 @@ struct tn_device_handle {
 /* Counts one operation of a kind; true if it is to fail. */
 bool tnfake_fault_due(tn_device_handle *device, uint32_t kind);
 
-/* ---- event.c ------------------------------------------------------------------------------------------------------- */
+/* ---- event.c ------------------------------------------------------------------------------------- */
 
 /* A point in a stream. An event is a name for the point it was recorded at last. */
 typedef struct tnfake_point {
@@ -112,7 +116,7 @@ typedef struct tnfake_point {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool reached;
-    tn_err err;          /* code TN_OK, or what had failed the stream by then */
+    tn_err err; /* code TN_OK, or what had failed the stream by then */
     tnfake_note *notes;
 } tnfake_point;
 
@@ -124,7 +128,8 @@ struct tn_event {
 
 void tnfake_point_release(tnfake_point *point); /* NULL is fine */
 void tnfake_point_reach(tnfake_point *point, const tn_err *err);
-/* Blocks until the point is reached; false: the stream had failed, `err` says how. `blocked`: it was not yet. */
+/* Blocks until the point is reached; false: the stream had failed, `err` says how. `blocked`: it was not yet.
+ */
 bool tnfake_point_wait(tnfake_point *point, bool *blocked, tn_err *err);
 
 tn_status tnfake_driver_start(tn_device_handle *device, tn_err *err);
@@ -135,16 +140,18 @@ void tnfake_event_destroy(tn_event *event);
 tn_status tnfake_event_record(tn_event *event, tn_stream *stream, tn_err *err);
 tn_status tnfake_event_wait(tn_stream *stream, tn_event *event, tn_err *err);
 tn_status tnfake_event_query(tn_event *event, tn_err *err);
-tn_status tnfake_event_notify(tn_event *event, void (*fn)(void *arg, tn_status status, const tn_err *err), void *arg,
-                              tn_err *err);
+tn_status tnfake_event_notify(tn_event *event, void (*fn)(void *arg, tn_status status, const tn_err *err),
+                              void *arg, tn_err *err);
 
-/* ---- stream.c ------------------------------------------------------------------------------------------------------ */
+/* ---- stream.c ------------------------------------------------------------------------------------ */
 
 tn_status tnfake_stream_create(tn_device_handle *device, int32_t priority, tn_stream **out, tn_err *err);
 void tnfake_stream_destroy(tn_stream *stream);
 tn_status tnfake_stream_wait(tn_stream *stream, tn_err *err);
-tn_status tnfake_stream_call(tn_stream *stream, tn_status (*fn)(void *arg, tn_err *err), void *arg, tn_err *err);
-tn_status tnfake_copy(tn_stream *stream, const tn_place *dst, const tn_place *src, uint64_t bytes, tn_err *err);
+tn_status tnfake_stream_call(tn_stream *stream, tn_status (*fn)(void *arg, tn_err *err), void *arg,
+                             tn_err *err);
+tn_status tnfake_copy(tn_stream *stream, const tn_place *dst, const tn_place *src, uint64_t bytes,
+                      tn_err *err);
 /* Queue a record of `point`, or a wait for it; take over the caller's reference on success. */
 tn_status tnfake_stream_record(tn_stream *stream, tnfake_point *point, tn_err *err);
 tn_status tnfake_stream_await(tn_stream *stream, tnfake_point *point, tn_err *err);

@@ -1,11 +1,13 @@
 /*
- * The plugin `fake`: a device that behaves like a GPU without being one. Its memory is host memory and its kernels
- * are those of the plugin `cpu`, but all work is done later, by threads of its own, with random delays, out of order
- * between streams. What is right on it waits where it has to wait.
+ * The plugin `fake`: a device that behaves like a GPU without being one. Its memory is host memory and its
+ * kernels are those of the plugin `cpu`, but all work is done later, by threads of its own, with random
+ * delays, out of order between streams. What is right on it waits where it has to wait.
  *
  * init reads options only; threads start when a device is opened.
  */
 #include "fake.h"
+
+#include "tenon/plugin/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -17,7 +19,7 @@
 
 #define DELAY_US_MAX 1000000
 
-/* ---- memory, threads, errors, random numbers ----------------------------------------------------------------------- */
+/* ---- memory, threads, errors, random numbers ----------------------------------------------------- */
 
 void *tnfake_new(tnfake_plugin *plugin, uint64_t bytes)
 {
@@ -56,7 +58,8 @@ static void *own_thread_main(void *arg)
     return NULL;
 }
 
-tn_status tnfake_thread_start(tnfake_plugin *plugin, const char *name, void (*run)(void *arg), void *arg, void **out)
+tn_status tnfake_thread_start(tnfake_plugin *plugin, const char *name, void (*run)(void *arg), void *arg,
+                              void **out)
 {
     own_thread *t;
 
@@ -107,7 +110,8 @@ tn_status tnfake_forked(const tnfake_plugin *plugin, tn_err *err)
 
 uint64_t tnfake_random(uint64_t seed, uint64_t a, uint64_t b)
 {
-    uint64_t z = seed * 0xd1342543de82ef95u + a * 0x9e3779b97f4a7c15u + b * 0xc2b2ae3d27d4eb4fu + 0x632be59bd9b4e019u;
+    uint64_t z =
+        seed * 0xd1342543de82ef95u + a * 0x9e3779b97f4a7c15u + b * 0xc2b2ae3d27d4eb4fu + 0x632be59bd9b4e019u;
 
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
@@ -123,69 +127,39 @@ void tnfake_sleep(uint32_t us)
             ;
 }
 
-/* ---- options ---------------------------------------------------------------------------------------------------------- */
+/* ---- options
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
-#define ROW(KEY, TYPE, FALLBACK, HELP, LOW, HIGH) \
-    {(uint32_t)TN_END(tn_option_row, max), 0, KEY, TYPE, NULL, FALLBACK, HELP, "0.1", LOW, HIGH}
+#define ROW(KEY, TYPE, FALLBACK, HELP, LOW, HIGH)                                                            \
+    {                                                                                                        \
+        (uint32_t) TN_END(tn_option_row, max), 0, KEY, TYPE, NULL, FALLBACK, HELP, "0.1", LOW, HIGH          \
+    }
 
 static const tn_option_row option_rows[] = {
     ROW("seed", "int", "0", "of all delays and orders", 0, 9e18),
     ROW("delay_us", "int", "50", "longest delay of an item or a notification; 0: none", 0, DELAY_US_MAX),
-    ROW("reorder", "int", "1", "0: items run in the order of their submission over all streams of a device", 0, 1),
+    ROW("reorder", "int", "1", "0: items run in the order of their submission over all streams of a device",
+        0, 1),
     ROW("devices", "int", "2", "how many devices there are", 0, 64),
     ROW("memory", "bytes", "0", "memory of each device; 0: no limit", 0, 9e18),
     ROW("fault", "text", "", "call:N, copy:N, alloc:N, comma between: the N-th on each device fails", 1, 0),
 };
 
 static const tn_option_row *const option_list[] = {
-    &option_rows[0], &option_rows[1], &option_rows[2], &option_rows[3], &option_rows[4], &option_rows[5], NULL,
+    &option_rows[0],
+    &option_rows[1],
+    &option_rows[2],
+    &option_rows[3],
+    &option_rows[4],
+    &option_rows[5],
+    NULL,
 };
 
 static const tn_option_table options = {
     .head = TN_CAPABILITY(tn_option_table, rows, TN_KIND_OPTIONS, "fake"),
     .rows = option_list,
 };
-
-/* Reads digits and moves `*at` behind them. False: there are none, or too many. */
-static bool digits_read(const char **at, uint64_t *out)
-{
-    uint64_t value = 0;
-
-    if (**at < '0' || **at > '9')
-        return false;
-    for (; **at >= '0' && **at <= '9'; (*at)++) {
-        if (value > (UINT64_MAX - 9) / 10)
-            return false;
-        value = value * 10 + (uint64_t)(**at - '0');
-    }
-    *out = value;
-    return true;
-}
-
-static tn_status bytes_read(const char *text, uint64_t *out, tn_err *err)
-{
-    static const char suffix[] = "kmgt";
-    const char *at = text, *found;
-    uint64_t value;
-
-    if (!digits_read(&at, &value))
-        goto bad;
-    if (*at && (found = strchr(suffix, *at | 0x20))) {
-        unsigned shift = 10u * (unsigned)(found - suffix + 1);
-
-        if (value > UINT64_MAX >> shift)
-            goto bad;
-        value <<= shift;
-        at++;
-    }
-    if (*at)
-        goto bad;
-    *out = value;
-    return TN_OK;
-
-bad:
-    return tnfake_fail(err, TN_E_ARG, "memory is '%.40s', but must be bytes, such as 1048576 or 64m", text);
-}
 
 static tn_status faults_read(tnfake_plugin *plugin, const char *text, tn_err *err)
 {
@@ -200,7 +174,7 @@ static tn_status faults_read(tnfake_plugin *plugin, const char *text, tn_err *er
         if (fault.kind == TNFAKE_FAULT_KINDS || plugin->fault_count == TNFAKE_FAULTS_MAX)
             goto bad;
         at += strlen(kinds[fault.kind]);
-        if (!digits_read(&at, &fault.at) || !fault.at)
+        if (tn_text_digits(&at, &fault.at) || !fault.at)
             goto bad;
         plugin->faults[plugin->fault_count++] = fault;
         while (*at == ',' || *at == ' ')
@@ -209,15 +183,22 @@ static tn_status faults_read(tnfake_plugin *plugin, const char *text, tn_err *er
     return TN_OK;
 
 bad:
-    return tnfake_fail(err, TN_E_ARG, "fault is '%.80s', but must be up to %u of call:N, copy:N, alloc:N with N from 1",
+    return tnfake_fail(err, TN_E_ARG,
+                       "fault is '%.80s', but must be up to %u of call:N, copy:N, alloc:N with N from 1",
                        text, TNFAKE_FAULTS_MAX);
 }
 
 static tn_status options_read(tnfake_plugin *plugin, tn_err *err)
 {
     const tn_options_service *s = tn_host_service(plugin->host, TN_SERVICE_OPTIONS);
-    static const struct { const char *key; int64_t fallback, max; } rows[] = {
-        {"seed", 0, INT64_MAX}, {"delay_us", 50, DELAY_US_MAX}, {"reorder", 1, 1}, {"devices", 2, 64},
+    static const struct {
+        const char *key;
+        int64_t fallback, max;
+    } rows[] = {
+        {"seed", 0, INT64_MAX},
+        {"delay_us", 50, DELAY_US_MAX},
+        {"reorder", 1, 1},
+        {"devices", 2, 64},
     };
     int64_t value[4];
     const char *text;
@@ -229,8 +210,8 @@ static tn_status options_read(tnfake_plugin *plugin, tn_err *err)
             (st = s->integer(plugin->host, rows[i].key, rows[i].fallback, &value[i])))
             return tnfake_fail(err, st, "%s must be a whole number", rows[i].key);
         if (value[i] < 0 || value[i] > rows[i].max)
-            return tnfake_fail(err, TN_E_ARG, "%s is %" PRId64 ", but must be from 0 to %" PRId64, rows[i].key, value[i],
-                               rows[i].max);
+            return tnfake_fail(err, TN_E_ARG, "%s is %" PRId64 ", but must be from 0 to %" PRId64,
+                               rows[i].key, value[i], rows[i].max);
     }
     plugin->seed = (uint64_t)value[0];
     plugin->delay_us = (uint32_t)value[1];
@@ -238,17 +219,19 @@ static tn_status options_read(tnfake_plugin *plugin, tn_err *err)
     plugin->devices = (uint32_t)value[3];
     if (!s || !TN_OFFERS(s, tn_options_service, text))
         return TN_OK;
-    if ((text = s->text(plugin->host, "memory")) && *text && (st = bytes_read(text, &plugin->memory_bytes, err)))
+    if ((text = s->text(plugin->host, "memory")) && *text &&
+        (st = bytes_read(text, &plugin->memory_bytes, err)))
         return st;
     text = s->text(plugin->host, "fault");
     return text ? faults_read(plugin, text, err) : TN_OK;
 }
 
-/* ---- the plugin ------------------------------------------------------------------------------------------------------- */
+/* ---- the plugin ---------------------------------------------------------------------------------- */
 
 static tn_status fake_init(const tn_host *host, void **plugin, tn_err *err)
 {
-    tnfake_plugin made = {.host = host, .memory = tn_host_service(host, TN_SERVICE_MEMORY),
+    tnfake_plugin made = {.host = host,
+                          .memory = tn_host_service(host, TN_SERVICE_MEMORY),
                           .threads = tn_host_service(host, TN_SERVICE_THREADS)};
     tnfake_plugin *p;
     tn_status st;
@@ -296,5 +279,5 @@ static const tn_capability *const capabilities[] = {
     NULL,
 };
 
-TN_PLUGIN_DEFINE("fake", "0.1.0", "Tenon", "Apache-2.0", "an asynchronous device without hardware, for tests", "",
-                 "device:fake options", fake_init, fake_fini, fake_fork, capabilities);
+TN_PLUGIN_DEFINE("fake", "0.1.0", "Tenon", "Apache-2.0", "an asynchronous device without hardware, for tests",
+                 "", "device:fake options", fake_init, fake_fini, fake_fork, capabilities);

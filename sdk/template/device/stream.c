@@ -1,10 +1,10 @@
 /*
  * Streams: a queue of items and a thread that carries them out in order, each after a random delay.
  *
- * An item stays in the queue until it is done. A failed item fails its stream for good: later calls and copies are
- * dropped, later records are reached with the error, and whoever waits for one of these fails as well. A wait can only
- * name a record that was queued before it, so that waits never form a ring and every queue drains; this is why
- * `destroy` may simply let the queue run out (without delays) and join the thread.
+ * An item stays in the queue until it is done. A failed item fails its stream for good: later calls and
+ * copies are dropped, later records are reached with the error, and whoever waits for one of these fails as
+ * well. A wait can only name a record that was queued before it, so that waits never form a ring and every
+ * queue drains; this is why `destroy` may simply let the queue run out (without delays) and join the thread.
  */
 #include "fake.h"
 
@@ -47,12 +47,13 @@ static void count(atomic_ullong *counter)
     atomic_fetch_add_explicit(counter, 1u, memory_order_relaxed);
 }
 
-/* ---- carrying out ---------------------------------------------------------------------------------------------------- */
+/* ---- carrying out -------------------------------------------------------------------------------- */
 
 static tn_status call_or_copy(const item *i, tn_err *err)
 {
     if (i->fault)
-        return tnfake_fail(err, TN_E_DEVICE, "fault: this %s fails on demand", i->kind == KIND_CALL ? "call" : "copy");
+        return tnfake_fail(err, TN_E_DEVICE, "fault: this %s fails on demand",
+                           i->kind == KIND_CALL ? "call" : "copy");
     if (i->kind == KIND_CALL)
         return i->fn(i->arg, err);
     memmove(i->dst, i->src, (size_t)i->bytes);
@@ -170,7 +171,9 @@ static void stream_main(void *arg)
     }
 }
 
-/* ---- queueing --------------------------------------------------------------------------------------------------------- */
+/* ---- queueing
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 /* Half of the calls and copies are late, by up to delay_us. */
 static uint32_t delay_of(const tn_stream *s, uint32_t kind)
@@ -183,7 +186,8 @@ static uint32_t delay_of(const tn_stream *s, uint32_t kind)
     return (uint32_t)((random >> 8) % ((uint64_t)p->delay_us + 1));
 }
 
-/* Queues a copy of `from`. Records and waits are taken from failed streams too, so that what depends on them ends. */
+/* Queues a copy of `from`. Records and waits are taken from failed streams too, so that what depends on them
+ * ends. */
 static tn_status submit(tn_stream *s, const item *from, tn_err *err)
 {
     tn_device_handle *d = s->device;
@@ -201,10 +205,11 @@ static tn_status submit(tn_stream *s, const item *from, tn_err *err)
         if (err)
             *err = s->err;
     } else if (s->closing || s->submitted - s->done >= TNFAKE_QUEUE_MAX) {
-        st = tn_fail(err, TN_E_STATE, s->closing ? "the stream is being destroyed" : "the stream's queue is full");
+        st = tn_fail(err, TN_E_STATE,
+                     s->closing ? "the stream is being destroyed" : "the stream's queue is full");
     } else {
-        i->fault = i->kind <= KIND_COPY && tnfake_fault_due(d, i->kind == KIND_CALL ? TNFAKE_FAULT_CALL
-                                                                                     : TNFAKE_FAULT_COPY);
+        i->fault = i->kind <= KIND_COPY &&
+                   tnfake_fault_due(d, i->kind == KIND_CALL ? TNFAKE_FAULT_CALL : TNFAKE_FAULT_COPY);
         i->delay_us = delay_of(s, i->kind);
         i->order = atomic_fetch_add_explicit(&d->order, 1u, memory_order_relaxed) + 1;
         if (!s->first)
@@ -221,21 +226,24 @@ static tn_status submit(tn_stream *s, const item *from, tn_err *err)
     return st;
 }
 
-tn_status tnfake_stream_call(tn_stream *stream, tn_status (*fn)(void *arg, tn_err *err), void *arg, tn_err *err)
+tn_status tnfake_stream_call(tn_stream *stream, tn_status (*fn)(void *arg, tn_err *err), void *arg,
+                             tn_err *err)
 {
     if (!stream || !fn)
         return tn_fail(err, TN_E_ARG, "no stream or no function to call");
     return submit(stream, &(item){.kind = KIND_CALL, .fn = fn, .arg = arg}, err);
 }
 
-tn_status tnfake_copy(tn_stream *stream, const tn_place *dst, const tn_place *src, uint64_t bytes, tn_err *err)
+tn_status tnfake_copy(tn_stream *stream, const tn_place *dst, const tn_place *src, uint64_t bytes,
+                      tn_err *err)
 {
     if (!stream || !dst || !src || (bytes && (!dst->data || !src->data)) || bytes > SIZE_MAX)
         return tn_fail(err, TN_E_ARG, "a copy needs a stream and two places");
     if (dst->device < -1 || src->device < -1 || dst->device >= (int32_t)stream->device->plugin->devices ||
         src->device >= (int32_t)stream->device->plugin->devices)
         return tn_fail(err, TN_E_UNSUPPORTED, "one end of the copy is no place of a fake device or the host");
-    return submit(stream, &(item){.kind = KIND_COPY, .dst = dst->data, .src = src->data, .bytes = bytes}, err);
+    return submit(stream, &(item){.kind = KIND_COPY, .dst = dst->data, .src = src->data, .bytes = bytes},
+                  err);
 }
 
 tn_status tnfake_stream_record(tn_stream *stream, tnfake_point *point, tn_err *err)
@@ -248,7 +256,7 @@ tn_status tnfake_stream_await(tn_stream *stream, tnfake_point *point, tn_err *er
     return submit(stream, &(item){.kind = KIND_WAIT, .point = point}, err);
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------------------------------- */
 
 static tn_status slot_take(tn_device_handle *device, tn_stream *s, tn_err *err)
 {
