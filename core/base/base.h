@@ -1,8 +1,10 @@
 /*
- * The door of room base: what every other room may use. Each block is implemented in the file named at its head.
+ * The door of room base: what every other room may use. Each block is implemented in the file named at its
+ * head.
  *
- * Rules: memory goes through mem.c, files through file.c, time through clock.c, threads through thread.c, so that
- * tests can make each of them fail. Sizes are computed by the tni_size_ functions. Nothing here prints or exits.
+ * Rules: memory goes through mem.c, files through file.c, time through clock.c, threads through thread.c, so
+ * that tests can make each of them fail. Sizes are computed by the tni_size_ functions. Nothing here prints
+ * or exits.
  */
 #ifndef TN_BASE_H
 #define TN_BASE_H
@@ -27,14 +29,16 @@
  * Thread-local, 512 bytes, never allocates. The first function that knows what is wrong calls tni_error. */
 
 tn_status tni_error(tn_status code, const char *format, ...) TN_PRINTF(2, 3); /* returns `code` */
-tn_status tni_error_number(uint32_t number, tn_status code, const char *format, ...) TN_PRINTF(3, 4); /* TN number */
+tn_status tni_error_number(uint32_t number, tn_status code, const char *format, ...)
+    TN_PRINTF(3, 4);                                          /* TN number */
 tn_status tni_error_take(const tn_err *err, const char *who); /* from a plugin: text becomes "who: message" */
 void tni_error_clear(void);
 void tni_error_get(tn_err *out);        /* copy of this thread's error */
 void tni_error_set(const tn_err *err);  /* puts a copy back, on any thread */
 const char *tni_error_message(void);    /* "" if there is none */
 const char *tni_status_name(tn_status); /* "TN_E_SHAPE" */
-void tni_err_format(tn_err *out, tn_status code, const char *format, ...) TN_PRINTF(3, 4); /* fills a given struct */
+void tni_err_format(tn_err *out, tn_status code, const char *format, ...)
+    TN_PRINTF(3, 4); /* fills a given struct */
 
 /* One row of errors.list, for messages and `tenon explain`. Rows 1 to 15 stand for a status as such. */
 typedef struct tni_error_row {
@@ -46,7 +50,7 @@ typedef struct tni_error_row {
 const tni_error_row *tni_error_rows(size_t *count);
 const tni_error_row *tni_error_row_find(uint32_t number); /* NULL: no such number */
 
-/* ---- size.c (inline): checked arithmetic; false: does not fit ---------------------------------------- */
+/* ---- size.c (inline): checked arithmetic; false: does not fit -------------------------------- */
 
 static inline bool tni_size_mul(uint64_t a, uint64_t b, uint64_t *out)
 {
@@ -64,12 +68,12 @@ static inline bool tni_size_align(uint64_t a, uint64_t align, uint64_t *out)
     return tni_size_add(a, align - 1, out) && ((*out &= ~(align - 1)), true);
 }
 
-/* ---- mem.c: counted host memory that can fail on demand ---------------------------------------------- */
+/* ---- mem.c: counted host memory that can fail on demand -------------------------------------- */
 
-void *tni_alloc(uint64_t bytes);                 /* NULL: out of memory (error set); 0 bytes gives a valid pointer */
+void *tni_alloc(uint64_t bytes); /* NULL: out of memory (error set); 0 bytes gives a valid pointer */
 void *tni_zalloc(uint64_t bytes);
-void *tni_calloc(uint64_t count, uint64_t bytes); /* zeroed; product checked */
-void *tni_realloc(void *p, uint64_t bytes);      /* on failure `p` stays */
+void *tni_calloc(uint64_t count, uint64_t bytes);        /* zeroed; product checked */
+void *tni_realloc(void *p, uint64_t bytes);              /* on failure `p` stays */
 void *tni_alloc_aligned(uint64_t align, uint64_t bytes); /* freed by tni_free_aligned */
 void tni_free(void *p);
 void tni_free_aligned(void *p);
@@ -82,12 +86,12 @@ typedef struct tni_mem_stats {
     uint64_t live_bytes, live_count, peak_bytes, alloc_count;
 } tni_mem_stats;
 void tni_mem_stats_get(tni_mem_stats *out);
-/* Test seam: allocation number `nth` from now (1 = the next) fails, and if `forever` all after it. 0 switches it
- * off. Counted on the calling thread only if `this_thread`. */
+/* Test seam: allocation number `nth` from now (1 = the next) fails, and if `forever` all after it. 0 switches
+ * it off. Counted on the calling thread only if `this_thread`. */
 void tni_mem_fail_at(uint64_t nth, bool forever, bool this_thread);
 bool tni_mem_failed(void); /* true if an injected failure was hit since tni_mem_fail_at */
 
-/* ---- str.c: growing text, with a maximum --------------------------------------------------------------- */
+/* ---- str.c: growing text, with a maximum ----------------------------------------------------- */
 
 typedef struct tni_str {
     char *text; /* ends in NUL once anything was added; NULL before */
@@ -100,18 +104,19 @@ tn_status tni_str_add(tni_str *s, const char *text);
 tn_status tni_str_add_bytes(tni_str *s, const void *bytes, size_t count);
 tn_status tni_str_addf(tni_str *s, const char *format, ...) TN_PRINTF(2, 3);
 tn_status tni_str_add_json(tni_str *s, const char *text, size_t length); /* quoted and escaped JSON string */
-tn_status tni_str_take(tni_str *s, char **out); /* [moves] the text to the caller (tni_free); "" if empty */
+tn_status tni_str_take(tni_str *s, char **out);   /* [moves] the text to the caller (tni_free); "" if empty */
 bool tni_str_equal(const char *a, const char *b); /* both NULL are equal */
 /* Locale-free reading and writing of numbers; false unless all of `text` is one number. */
 bool tni_parse_i64(const char *text, int64_t *out);
 bool tni_parse_u64(const char *text, uint64_t *out);
-bool tni_parse_f64(const char *text, double *out); /* also inf, nan, 1e-3 */
+bool tni_parse_f64(const char *text, double *out);        /* also inf, nan, 1e-3 */
 int tni_format_f64(char *out, size_t size, double value); /* shortest text that reads back equal */
-/* Names of `names` (NULL-ended) nearest to `wrong` by edit distance, at most 3, written into `out`; count returned. */
+/* Names of `names` (NULL-ended) nearest to `wrong` by edit distance, at most 3, written into `out`; count
+ * returned. */
 size_t tni_suggest(const char *wrong, const char *const *names, const char *out[3]);
 size_t tni_edit_distance(const char *a, const char *b, size_t limit);
 
-/* ---- vec.c: growing array of fixed-size items, with a maximum ------------------------------------------ */
+/* ---- vec.c: growing array of fixed-size items, with a maximum -------------------------------- */
 
 typedef struct tni_vec {
     void *data;
@@ -119,12 +124,12 @@ typedef struct tni_vec {
 } tni_vec;
 void tni_vec_init(tni_vec *v, size_t item_bytes, size_t max);
 void tni_vec_fini(tni_vec *v);
-tn_status tni_vec_push(tni_vec *v, const void *item);              /* copies item_bytes */
-tn_status tni_vec_extend(tni_vec *v, size_t count, void **out);    /* appends zeroed items */
+tn_status tni_vec_push(tni_vec *v, const void *item);           /* copies item_bytes */
+tn_status tni_vec_extend(tni_vec *v, size_t count, void **out); /* appends zeroed items */
 tn_status tni_vec_reserve(tni_vec *v, size_t count);
 void *tni_vec_at(const tni_vec *v, size_t index);
 
-/* ---- map.c: hash maps; text keys are copied. Keyed hash, so hostile keys cost nothing extra ------------- */
+/* ---- map.c: hash maps; text keys are copied. Keyed hash, so hostile keys cost nothing extra ---- */
 
 typedef struct tni_map tni_map;
 tn_status tni_map_create(size_t max, tni_map **out);
@@ -135,17 +140,19 @@ bool tni_map_remove(tni_map *m, const char *key);
 size_t tni_map_count(const tni_map *m);
 /* Iterates in insertion order: *cursor starts at 0; false at the end. */
 bool tni_map_next(const tni_map *m, size_t *cursor, const char **key, void **value);
-uint64_t tni_hash_bytes(uint64_t seed, const void *bytes, size_t count); /* fast, 64 bits, the same in each run */
+uint64_t tni_hash_bytes(uint64_t seed, const void *bytes,
+                        size_t count); /* fast, 64 bits, the same in each run */
 
-/* ---- arena.c: allocate much, free once ------------------------------------------------------------------ */
+/* ---- arena.c: allocate much, free once ------------------------------------------------------- */
 
 typedef struct tni_arena tni_arena;
 tn_status tni_arena_create(size_t max_bytes, tni_arena **out);
 void tni_arena_destroy(tni_arena *a);
-void *tni_arena_alloc(tni_arena *a, size_t bytes); /* zeroed, 16-byte aligned; NULL: out of memory (error set) */
+void *tni_arena_alloc(tni_arena *a,
+                      size_t bytes); /* zeroed, 16-byte aligned; NULL: out of memory (error set) */
 char *tni_arena_strdup(tni_arena *a, const char *text);
 
-/* ---- refcount (inline) ---------------------------------------------------------------------------------- */
+/* ---- refcount (inline) ----------------------------------------------------------------------- */
 
 typedef struct tni_refcount {
     atomic_uint count;
@@ -164,22 +171,25 @@ static inline bool tni_ref_release(tni_refcount *r)
     return atomic_fetch_sub_explicit(&r->count, 1u, memory_order_acq_rel) == 1u;
 }
 
-/* ---- file.c ------------------------------------------------------------------------------------------------ */
+/* ---- file.c ---------------------------------------------------------------------------------- */
 
 typedef struct tni_file tni_file; /* a file being read: plain, or .gz if asked, whole size known or bounded */
 tn_status tni_file_open(const char *path, tni_file **out);
-tn_status tni_file_open_gz(const char *path, uint64_t max_bytes, tni_file **out); /* inflates if it begins 1f 8b */
+tn_status tni_file_open_gz(const char *path, uint64_t max_bytes,
+                           tni_file **out); /* inflates if it begins 1f 8b */
 tn_status tni_file_open_memory(const void *bytes, uint64_t count, tni_file **out); /* borrows */
 void tni_file_close(tni_file *f);
-tn_status tni_file_read(tni_file *f, void *out, uint64_t bytes);  /* exactly; TN_E_FORMAT at a short file */
+tn_status tni_file_read(tni_file *f, void *out, uint64_t bytes); /* exactly; TN_E_FORMAT at a short file */
 tn_status tni_file_read_some(tni_file *f, void *out, uint64_t bytes, uint64_t *got); /* 0 at the end */
 tn_status tni_file_skip(tni_file *f, uint64_t bytes);
 uint64_t tni_file_left(const tni_file *f); /* bytes known to be left; of a .gz: what its bound still allows */
 const char *tni_file_name(const tni_file *f);
-tn_status tni_file_read_all(const char *path, uint64_t max_bytes, char **out, uint64_t *bytes); /* NUL-ended, tni_free */
+tn_status tni_file_read_all(const char *path, uint64_t max_bytes, char **out,
+                            uint64_t *bytes); /* NUL-ended, tni_free */
 
 /* Atomic writing: a temporary file beside `path` (O_EXCL, 0666 & ~umask), fsync, rename, fsync of the folder.
- * Nothing appears at `path` before commit; abandon removes the temporary file. A failed fsync or write sticks. */
+ * Nothing appears at `path` before commit; abandon removes the temporary file. A failed fsync or write
+ * sticks. */
 typedef struct tni_writer tni_writer;
 tn_status tni_writer_open(const char *path, tni_writer **out);
 tn_status tni_writer_write(tni_writer *w, const void *bytes, uint64_t count);
@@ -193,7 +203,7 @@ tn_status tni_path_join(const char *a, const char *b, char **out);
  * (only in builds with TN_FAILPOINTS; else a constant TN_OK). */
 tn_status tni_failpoint(const char *name);
 
-/* ---- clock.c, thread.c --------------------------------------------------------------------------------------- */
+/* ---- clock.c, thread.c ----------------------------------------------------------------------- */
 
 uint64_t tni_clock_ns(void);      /* monotonic */
 uint64_t tni_clock_wall_ns(void); /* since 1970 */
@@ -205,7 +215,7 @@ typedef struct tni_thread tni_thread;
 #include "base/thread.h"
 uint32_t tni_cpu_count(void); /* within affinity and cgroup quota; at least 1 */
 
-/* ---- log.c ------------------------------------------------------------------------------------------------------ */
+/* ---- log.c ----------------------------------------------------------------------------------- */
 
 #define TN_LOG_ERROR 0
 #define TN_LOG_WARNING 1
@@ -219,14 +229,15 @@ typedef struct tni_log {
 } tni_log;
 void tni_logf(const tni_log *log, int32_t level, const char *format, ...) TN_PRINTF(3, 4);
 
-/* ---- ini.c: libinih over our own line reader ---------------------------------------------------------------------- */
+/* ---- ini.c: libinih over our own line reader ------------------------------------------------- */
 
 /* One call per key; text lives for the call. A status other than TN_OK stops the reading and is returned. */
-typedef tn_status (*tni_ini_fn)(void *arg, const char *section, const char *key, const char *value, uint32_t line);
+typedef tn_status (*tni_ini_fn)(void *arg, const char *section, const char *key, const char *value,
+                                uint32_t line);
 tn_status tni_ini_read(const char *path, tni_ini_fn fn, void *arg);
 tn_status tni_ini_read_memory(const char *name, const char *text, size_t bytes, tni_ini_fn fn, void *arg);
 
-/* ---- options.c: the table of options.list, and the values of one context ------------------------------------------- */
+/* ---- options.c: the table of options.list, and the values of one context --------------------- */
 
 typedef struct tni_options tni_options;
 #define TN_ORIGIN_DEFAULT 0
@@ -235,49 +246,56 @@ typedef struct tni_options tni_options;
 #define TN_ORIGIN_ENVIRONMENT 3
 #define TN_ORIGIN_SET 4
 typedef struct tni_option_def {
-    const char *key;      /* "engine.type"; "memory.*.pool" holds for each device type */
-    const char *type;     /* text int float bool bytes duration_ms list choice */
-    const char *choices;  /* choice: a|b|c; else the unit */
+    const char *key;     /* "engine.type"; "memory.*.pool" holds for each device type */
+    const char *type;    /* text int float bool bytes duration_ms list choice */
+    const char *choices; /* choice: a|b|c; else the unit */
     const char *default_text;
     const char *help, *since, *env; /* env: MXNET_ names, NAME{theirs:ours;...}, comma list, "" if none */
     double min, max;
-    uint32_t flags;       /* TN_OPTION_INIT, TN_OPTION_LIVE, TN_OPTION_TRUSTED (not from ./tenon.ini or environment) */
+    uint32_t
+        flags; /* TN_OPTION_INIT, TN_OPTION_LIVE, TN_OPTION_TRUSTED (not from ./tenon.ini or environment) */
 } tni_option_def;
 #define TN_OPTION_INIT 1u
 #define TN_OPTION_LIVE 2u
 #define TN_OPTION_TRUSTED 4u
 tn_status tni_options_create(const tni_log *log, tni_options **out);
 void tni_options_destroy(tni_options *o);
-tn_status tni_options_read_file(tni_options *o, const char *path, bool trusted); /* unknown key: error with suggestion */
-tn_status tni_options_read_environment(tni_options *o);      /* MXNET names, then TENON_ names; unknown: warning */
+tn_status tni_options_read_file(tni_options *o, const char *path,
+                                bool trusted);          /* unknown key: error with suggestion */
+tn_status tni_options_read_environment(tni_options *o); /* MXNET names, then TENON_ names; unknown: warning */
 tn_status tni_options_set(tni_options *o, const char *assignment); /* "section.key=value" */
-tn_status tni_options_set_value(tni_options *o, const char *key, const char *value, int32_t origin, const char *where);
+tn_status tni_options_set_value(tni_options *o, const char *key, const char *value, int32_t origin,
+                                const char *where);
 const char *tni_option_text(const tni_options *o, const char *key); /* borrowed; "" if unset */
 int64_t tni_option_int(const tni_options *o, const char *key);      /* int, bytes, duration (ms), bool */
 double tni_option_float(const tni_options *o, const char *key);
 bool tni_option_bool(const tni_options *o, const char *key);
 uint64_t tni_options_generation(const tni_options *o); /* moves with each change */
-/* Every option, set and open-ended ones too (kernel.Op@device, plugin.NAME.key): index from 0; false at the end. */
+/* Every option, set and open-ended ones too (kernel.Op@device, plugin.NAME.key): index from 0; false at the
+ * end. */
 bool tni_options_at(const tni_options *o, size_t index, const char **key, const char **value, int32_t *origin,
                     const char **where);
-size_t tni_option_list_count(const tni_options *o, const char *key);                /* of a comma list */
+size_t tni_option_list_count(const tni_options *o, const char *key); /* of a comma list */
 tn_status tni_option_list_item(const tni_options *o, const char *key, size_t index, char *out, size_t size);
-void tni_options_fork(tni_options *o, uint32_t phase); /* 0: before fork(), takes the lock; 1, 2: after it, gives it back */
+void tni_options_fork(tni_options *o,
+                      uint32_t phase); /* 0: before fork(), takes the lock; 1, 2: after it, gives it back */
 bool tni_option_is_set(const tni_options *o, const char *key); /* by a file, the environment or the user */
 const tni_option_def *tni_option_defs(size_t *count);          /* the rows; in a key, * stands for one part */
 tn_status tni_option_parse(const tni_option_def *def, const char *key, const char *where, const char *text,
                            int64_t *integer, double *number); /* TN_E_ARG says what is expected */
-/* Checks what is set of [plugin.NAME] against the plugin's own rows (keys without prefix). TN_E_KEY, TN_E_ARG */
-tn_status tni_options_check_plugin(tni_options *o, const char *plugin, const tni_option_def *rows, size_t count);
+/* Checks what is set of [plugin.NAME] against the plugin's own rows (keys without prefix). TN_E_KEY, TN_E_ARG
+ */
+tn_status tni_options_check_plugin(tni_options *o, const char *plugin, const tni_option_def *rows,
+                                   size_t count);
 
-/* ---- json.h: the reader is jansson, behind our limits ----------------------------------------------------------------- */
+/* ---- json.h: the reader is jansson, behind our limits ---------------------------------------- */
 
 /* `json_t` is jansson's. Depth at most 256, bytes at most TN_JSON_BYTES_MAX, duplicate keys are errors. */
 struct json_t;
 tn_status tni_json_parse(const char *name, const char *text, uint64_t bytes, struct json_t **out);
 tn_status tni_json_read(const char *path, struct json_t **out);
 
-/* ---- crc.c, rng.c ------------------------------------------------------------------------------------------------------- */
+/* ---- crc.c, rng.c ---------------------------------------------------------------------------- */
 
 uint32_t tni_crc32(uint32_t crc, const void *bytes, uint64_t count); /* zlib's */
 tn_status tni_sha256(const void *bytes, uint64_t count, char out_hex[65]);
@@ -290,13 +308,15 @@ void tni_sha256_end(tni_sha256_state *s, char out_hex[65]); /* 64 lower-case dig
 /* Philox4x32-10: 4 words from a counter and a key. */
 void tni_philox(uint64_t key, uint64_t counter_high, uint64_t counter_low, uint32_t out[4]);
 
-/* ---- trace.c: ring of begin/end events, off by default ------------------------------------------------------------------- */
+/* ---- trace.c: ring of begin/end events, off by default --------------------------------------- */
 
 extern atomic_bool tni_trace_on;
 extern uint32_t tni_trace_flag; /* the same for plugins, which know no atomic types */
-void tni_trace_event(char phase, const char *category, const char *name, uint64_t ns); /* phase: B E i X; ns: 0 = now */
-tn_status tni_trace_start(uint32_t events_max); /* rounded up to a power of two; the oldest events are overwritten */
-void tni_trace_stop(void);                      /* events stay until the next start */
-tn_status tni_trace_json(tni_str *out);         /* Chrome's trace event format */
+void tni_trace_event(char phase, const char *category, const char *name,
+                     uint64_t ns); /* phase: B E i X; ns: 0 = now */
+tn_status tni_trace_start(
+    uint32_t events_max);               /* rounded up to a power of two; the oldest events are overwritten */
+void tni_trace_stop(void);              /* events stay until the next start */
+tn_status tni_trace_json(tni_str *out); /* Chrome's trace event format */
 
 #endif

@@ -84,7 +84,8 @@ static double quota_v1(const char *folder)
     if (!numbers_read(path, quota))
         return 0;
     snprintf(path, sizeof path, "/sys/fs/cgroup/cpu%s/cpu.cfs_period_us", folder);
-    return numbers_read(path, period) && quota[0] > 0 && period[0] > 0 ? (double)quota[0] / (double)period[0] : 0;
+    return numbers_read(path, period) && quota[0] > 0 && period[0] > 0 ? (double)quota[0] / (double)period[0]
+                                                                       : 0;
 }
 
 /* The smallest quota of `folder` and its parents; 0: none. */

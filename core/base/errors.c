@@ -2,8 +2,13 @@
 #include "base/base.h"
 
 static const tni_error_row rows[] = {
-#define TN_ERROR(number_, refusal_, status_, exit_, sentence_, advice_) \
-    {.number = number_, .refusal = refusal_, .status = status_, .exit_code = exit_, .sentence = sentence_, .advice = advice_},
+#define TN_ERROR(number_, refusal_, status_, exit_, sentence_, advice_)                                      \
+    {.number = number_,                                                                                      \
+     .refusal = refusal_,                                                                                    \
+     .status = status_,                                                                                      \
+     .exit_code = exit_,                                                                                     \
+     .sentence = sentence_,                                                                                  \
+     .advice = advice_},
 #include "base/errors.list"
 #undef TN_ERROR
 };

@@ -1,6 +1,6 @@
 /*
- * Named points where tests stop, kill or fail the process: TENON_FAILPOINT=name[:nth]=kill|error|sleep:ms, several
- * divided by commas. Read once. Builds without TN_FAILPOINTS hold none of it.
+ * Named points where tests stop, kill or fail the process: TENON_FAILPOINT=name[:nth]=kill|error|sleep:ms,
+ * several divided by commas. Read once. Builds without TN_FAILPOINTS hold none of it.
  */
 #include "base/base.h"
 

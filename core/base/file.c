@@ -1,6 +1,7 @@
 /*
- * Reading files. A file is regular, its size known when it is opened; a .gz is bounded by what its caller allows and
- * by what deflate can make of the bytes that are left, so tni_file_left never promises more than the file backs.
+ * Reading files. A file is regular, its size known when it is opened; a .gz is bounded by what its caller
+ * allows and by what deflate can make of the bytes that are left, so tni_file_left never promises more than
+ * the file backs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,10 +17,10 @@
 #define GZ_HEAD_BYTES 2u
 
 struct tni_file {
-    int fd;              /* -1: memory */
+    int fd; /* -1: memory */
     char *name;
     const unsigned char *memory;
-    uint64_t size, at;   /* of the source: the file as it lies, or the memory */
+    uint64_t size, at; /* of the source: the file as it lies, or the memory */
     bool inflating, stream_open, stream_end;
     z_stream z;
     uint64_t max_bytes, produced; /* of the inflated bytes */
@@ -93,7 +94,8 @@ tn_status tni_file_open(const char *path, tni_file **out)
     if (st || (st = file_create(path, &f)))
         return st;
     f->buffer = tni_alloc(BUFFER_BYTES);
-    f->fd = f->buffer ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1; /* a pipe without a writer may not hang us */
+    f->fd = f->buffer ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+                      : -1; /* a pipe without a writer may not hang us */
     if (!f->buffer)
         st = TN_E_NOMEM;
     else if (f->fd < 0 || fstat(f->fd, &info))
@@ -248,14 +250,15 @@ tn_status tni_file_open_gz(const char *path, uint64_t max_bytes, tni_file **out)
     st = buffer_fill(f);
     f->inflating = !st && f->last >= GZ_HEAD_BYTES && f->buffer[0] == 0x1f && f->buffer[1] == 0x8b;
     if (f->inflating) {
-        f->z = (z_stream){.zalloc = z_alloc, .zfree = z_free, .next_in = f->buffer, .avail_in = (unsigned)f->last};
+        f->z = (z_stream){
+            .zalloc = z_alloc, .zfree = z_free, .next_in = f->buffer, .avail_in = (unsigned)f->last};
         if (inflateInit2(&f->z, 15 + 16) == Z_OK)
             f->stream_open = true;
         else
             st = TN_E_NOMEM;
     } else if (!st && f->size > max_bytes) {
-        st = tni_error(TN_E_FORMAT, "%s has %llu bytes, but at most %llu are allowed", path, (unsigned long long)f->size,
-                       (unsigned long long)max_bytes);
+        st = tni_error(TN_E_FORMAT, "%s has %llu bytes, but at most %llu are allowed", path,
+                       (unsigned long long)f->size, (unsigned long long)max_bytes);
     }
     if (st) {
         tni_file_close(f);
@@ -346,8 +349,8 @@ tn_status tni_file_read_all(const char *path, uint64_t max_bytes, char **out, ui
         return st;
     size = f->size;
     if (size > max_bytes)
-        st = tni_error(TN_E_FORMAT, "%s has %llu bytes, but at most %llu are allowed", path, (unsigned long long)size,
-                       (unsigned long long)max_bytes);
+        st = tni_error(TN_E_FORMAT, "%s has %llu bytes, but at most %llu are allowed", path,
+                       (unsigned long long)size, (unsigned long long)max_bytes);
     else if (!(text = tni_alloc(size + 1)))
         st = TN_E_NOMEM;
     else

@@ -1,7 +1,8 @@
 /*
- * Configuration files. libinih splits the lines; our reader hands them over one by one, so that what libinih would
- * cut or guess (long lines, long names, ':' for '=', a key given twice) is an error with file and line. An indented
- * line continues the value above it as a further item of a list; the value is reported once, when it is complete.
+ * Configuration files. libinih splits the lines; our reader hands them over one by one, so that what libinih
+ * would cut or guess (long lines, long names, ':' for '=', a key given twice) is an error with file and line.
+ * An indented line continues the value above it as a further item of a list; the value is reported once, when
+ * it is complete.
  */
 #include <ini.h>
 #include <string.h>
@@ -16,9 +17,9 @@ typedef struct ini_reader_state {
     tni_ini_fn fn;
     void *arg;
     uint32_t line, key_line;
-    bool continues;            /* the line handed over last is indented */
+    bool continues; /* the line handed over last is indented */
     char section[TN_INI_NAME_MAX + 1], key[TN_INI_NAME_MAX + 1];
-    bool key_open;             /* key and value wait for further lines */
+    bool key_open; /* key and value wait for further lines */
     tni_str value;
     tni_map *seen;
     tn_status status;
@@ -102,8 +103,8 @@ static bool line_check(ini_reader_state *s, const char *line, const char *end)
     if (first == end || *first == ';' || *first == '#')
         return false;
     if (end - line > TN_INI_LINE_MAX)
-        ini_error(s, "the line has %td bytes, at most %d are allowed; lists may go on in an indented line", end - line,
-                  TN_INI_LINE_MAX);
+        ini_error(s, "the line has %td bytes, at most %d are allowed; lists may go on in an indented line",
+                  end - line, TN_INI_LINE_MAX);
     else if (memchr(line, '\0', (size_t)(end - line)))
         ini_error(s, "the line holds a zero byte");
     else if (s->continues && !s->key[0])
@@ -201,7 +202,8 @@ static int key_handle(void *arg, const char *section, const char *key, const cha
 
     if (s->status)
         return 0;
-    st = s->continues && s->key_open ? value_continue(s, value) : key_begin(s, section, key, value ? value : "");
+    st = s->continues && s->key_open ? value_continue(s, value)
+                                     : key_begin(s, section, key, value ? value : "");
     if (st)
         s->status = st;
     return st == TN_OK;

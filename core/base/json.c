@@ -1,6 +1,6 @@
 /*
- * JSON is read by jansson, behind limits that hold before it sees a byte: size, depth, and an estimate of the heap
- * that its objects and arrays will take (an empty object of two bytes costs jansson some 250).
+ * JSON is read by jansson, behind limits that hold before it sees a byte: size, depth, and an estimate of the
+ * heap that its objects and arrays will take (an empty object of two bytes costs jansson some 250).
  */
 #include <jansson.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #define OBJECT_BYTES 288u /* jansson's hash table with its first buckets, and its slot in the parent */
 #define ARRAY_BYTES 192u
-#define OTHER_BYTES 24u   /* per byte of text of numbers, strings and keys */
+#define OTHER_BYTES 24u /* per byte of text of numbers, strings and keys */
 #define HEAP_FACTOR 50u
 #define HEAP_EXTRA ((uint64_t)64 << 20)
 
@@ -63,8 +63,10 @@ tn_status tni_json_parse(const char *name, const char *text, uint64_t bytes, str
     if (scan.depth_max > TN_JSON_DEPTH_MAX)
         return tni_error(TN_E_FORMAT, "%s: JSON nests %u deep, at most %d are allowed", name, scan.depth_max,
                          TN_JSON_DEPTH_MAX);
-    if (scan.objects * OBJECT_BYTES + scan.arrays * ARRAY_BYTES + bytes * OTHER_BYTES > bytes * HEAP_FACTOR + HEAP_EXTRA)
-        return tni_error(TN_E_FORMAT, "%s: %llu JSON objects and arrays in %llu bytes are more than a model has", name,
+    if (scan.objects * OBJECT_BYTES + scan.arrays * ARRAY_BYTES + bytes * OTHER_BYTES >
+        bytes * HEAP_FACTOR + HEAP_EXTRA)
+        return tni_error(TN_E_FORMAT,
+                         "%s: %llu JSON objects and arrays in %llu bytes are more than a model has", name,
                          (unsigned long long)(scan.objects + scan.arrays), (unsigned long long)bytes);
     root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &error);
     if (!root && json_error_code(&error) == json_error_out_of_memory)

@@ -1,4 +1,5 @@
-/* Log lines go to the function the program gave; without one they are dropped. A line never holds a line break. */
+/* Log lines go to the function the program gave; without one they are dropped. A line never holds a line
+ * break. */
 #include "base/base.h"
 
 #define LOG_LINE_BYTES 2048

@@ -1,7 +1,8 @@
 /*
- * A map from text to pointers that remembers insertion order. Entries lie in one array in that order; an open-addressed
- * table of entry numbers finds them. Removing leaves a hole in both, swept out when the table is rebuilt. The hash is
- * SipHash-1-3 (Aumasson and Bernstein, 2012) under a key drawn once per process, so nobody can choose keys that collide.
+ * A map from text to pointers that remembers insertion order. Entries lie in one array in that order; an
+ * open-addressed table of entry numbers finds them. Removing leaves a hole in both, swept out when the table
+ * is rebuilt. The hash is SipHash-1-3 (Aumasson and Bernstein, 2012) under a key drawn once per process, so
+ * nobody can choose keys that collide.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -160,7 +161,8 @@ static map_entry *map_find(const tni_map *m, const char *key, uint64_t hash)
 {
     if (m->slot_count == 0)
         return NULL;
-    for (size_t at = (size_t)hash & (m->slot_count - 1); m->slots[at] != SLOT_FREE; at = (at + 1) & (m->slot_count - 1)) {
+    for (size_t at = (size_t)hash & (m->slot_count - 1); m->slots[at] != SLOT_FREE;
+         at = (at + 1) & (m->slot_count - 1)) {
         map_entry *entry = &m->entries[m->slots[at]];
 
         if (entry->hash == hash && entry->key && strcmp(entry->key, key) == 0)

@@ -1,8 +1,8 @@
 /*
- * Counted host memory. Each thread counts in a node of its own with plain relaxed stores, so an allocation costs no
- * contended instruction; nodes are never freed, only handed to the next thread, so their sum is exact at any time and
- * survives fork(). The peak is taken whenever a thread has moved by PEAK_STEP bytes: it can be too low by at most
- * that much per thread. Blocks carry no header: the C library knows their size.
+ * Counted host memory. Each thread counts in a node of its own with plain relaxed stores, so an allocation
+ * costs no contended instruction; nodes are never freed, only handed to the next thread, so their sum is
+ * exact at any time and survives fork(). The peak is taken whenever a thread has moved by PEAK_STEP bytes: it
+ * can be too low by at most that much per thread. Blocks carry no header: the C library knows their size.
  *
  * Failure injection counts allocations, process-wide or of one thread, and makes one of them return NULL.
  */
@@ -32,9 +32,9 @@ static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
 static bool exit_key_valid;
 static TN_THREAD_LOCAL_FAST mem_node *mine;
 
-static atomic_bool fail_armed;  /* read by every allocation, written by tests */
+static atomic_bool fail_armed; /* read by every allocation, written by tests */
 static atomic_bool fail_forever, fail_hit;
-static atomic_ullong fail_left; /* process-wide countdown */
+static atomic_ullong fail_left;   /* process-wide countdown */
 static atomic_ullong fail_thread; /* id of the only thread that counts; 0: all */
 
 static void node_leave(void *node)
@@ -86,8 +86,8 @@ static void peak_update(long long moved)
     long long live = atomic_fetch_add_explicit(&flushed_bytes, moved, memory_order_relaxed) + moved;
     long long peak = atomic_load_explicit(&peak_bytes, memory_order_relaxed);
 
-    while (live > peak && !atomic_compare_exchange_weak_explicit(&peak_bytes, &peak, live, memory_order_relaxed,
-                                                                 memory_order_relaxed))
+    while (live > peak && !atomic_compare_exchange_weak_explicit(&peak_bytes, &peak, live,
+                                                                 memory_order_relaxed, memory_order_relaxed))
         ;
 }
 
@@ -99,8 +99,9 @@ static void count_shared(long long bytes, long long blocks, unsigned long long a
     peak_update(bytes);
 }
 
-#define BUMP(counter, by) \
-    atomic_store_explicit(&(counter), atomic_load_explicit(&(counter), memory_order_relaxed) + (by), memory_order_relaxed)
+#define BUMP(counter, by)                                                                                    \
+    atomic_store_explicit(&(counter), atomic_load_explicit(&(counter), memory_order_relaxed) + (by),         \
+                          memory_order_relaxed)
 
 static void count(long long bytes, long long blocks, unsigned long long allocs)
 {
@@ -140,7 +141,8 @@ static bool fail_now(void)
 
 static bool refused(uint64_t bytes)
 {
-    return (TN_UNLIKELY(atomic_load_explicit(&fail_armed, memory_order_relaxed)) && fail_now()) || bytes > TN_SIZE_MAX;
+    return (TN_UNLIKELY(atomic_load_explicit(&fail_armed, memory_order_relaxed)) && fail_now()) ||
+           bytes > TN_SIZE_MAX;
 }
 
 static void *counted(void *p, uint64_t bytes)

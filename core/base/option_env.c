@@ -1,7 +1,7 @@
 /*
- * Options from the environment: first the names that MXNet and OpenMP users know, with their values translated, then
- * TENON_SECTION__KEY. What is unknown or may not be set there is a warning, never an error: the environment belongs to
- * many programs. A TENON_ variable with a bad value is an error.
+ * Options from the environment: first the names that MXNet and OpenMP users know, with their values
+ * translated, then TENON_SECTION__KEY. What is unknown or may not be set there is a warning, never an error:
+ * the environment belongs to many programs. A TENON_ variable with a bad value is an error.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,8 @@
 extern char **environ;
 
 /* Variables of ours that are no options. */
-static const char *const reserved[] = {"TENON_FAILPOINT", "TENON_TEST_", "TENON_SWITCH", "TENON_DEBUG_", NULL};
+static const char *const reserved[] = {"TENON_FAILPOINT", "TENON_TEST_", "TENON_SWITCH", "TENON_DEBUG_",
+                                       NULL};
 
 static bool is_reserved(const char *name)
 {
@@ -130,8 +131,9 @@ static tn_status env_read(tni_options *o, const char *name, const char *value)
         return TN_OK;
     }
     if (def->flags & TN_OPTION_TRUSTED) {
-        tni_logf(option_log(o), TN_LOG_WARNING, "%s is ignored: %s may not come from the environment; use --config or --set",
-                 name, def->key);
+        tni_logf(option_log(o), TN_LOG_WARNING,
+                 "%s is ignored: %s may not come from the environment; use --config or --set", name,
+                 def->key);
         return TN_OK;
     }
     if (option_is_pattern(def))

@@ -1,4 +1,5 @@
-/* The rows of options.list, and how the text of a value is read. The rows never change; values are in options.c. */
+/* The rows of options.list, and how the text of a value is read. The rows never change; values are in
+ * options.c. */
 #include <math.h>
 #include <string.h>
 
@@ -8,9 +9,17 @@
 
 const tni_option_def option_defs[] = {
 #define TN_OPTION(...) OPTION_ROW(__VA_ARGS__)
-#define OPTION_ROW(key_, type_, choices_, default_, min_, max_, flags_, env_, since_, help_) \
-    {.key = key_, .type = type_, .choices = choices_, .default_text = default_, .help = help_, .since = since_, \
-     .env = env_, .min = min_, .max = max_, .flags = flags_},
+#define OPTION_ROW(key_, type_, choices_, default_, min_, max_, flags_, env_, since_, help_)                 \
+    {.key = key_,                                                                                            \
+     .type = type_,                                                                                          \
+     .choices = choices_,                                                                                    \
+     .default_text = default_,                                                                               \
+     .help = help_,                                                                                          \
+     .since = since_,                                                                                        \
+     .env = env_,                                                                                            \
+     .min = min_,                                                                                            \
+     .max = max_,                                                                                            \
+     .flags = flags_},
 #define TN_OPTION_FOREIGN(names, key)
 #include "base/options.list"
 #undef TN_OPTION
@@ -79,17 +88,30 @@ void option_env_name(const char *key, char out[OPTION_KEY_MAX + 16])
     out[at] = '\0';
 }
 
-/* ---- values ------------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 typedef struct unit {
     const char *name;
     double factor;
 } unit;
 
-static const unit byte_units[] = {{"", 1}, {"B", 1}, {"K", 1024.0}, {"KB", 1024.0}, {"KiB", 1024.0},
-    {"M", 1048576.0}, {"MB", 1048576.0}, {"MiB", 1048576.0}, {"G", 1073741824.0}, {"GB", 1073741824.0},
-    {"GiB", 1073741824.0}, {"T", 1099511627776.0}, {"TB", 1099511627776.0}, {"TiB", 1099511627776.0}, {NULL, 0}};
-static const unit time_units[] = {{"", 1}, {"ms", 1}, {"s", 1000}, {"min", 60000}, {"m", 60000}, {"h", 3600000}, {NULL, 0}};
+static const unit byte_units[] = {{"", 1},
+                                  {"B", 1},
+                                  {"K", 1024.0},
+                                  {"KB", 1024.0},
+                                  {"KiB", 1024.0},
+                                  {"M", 1048576.0},
+                                  {"MB", 1048576.0},
+                                  {"MiB", 1048576.0},
+                                  {"G", 1073741824.0},
+                                  {"GB", 1073741824.0},
+                                  {"GiB", 1073741824.0},
+                                  {"T", 1099511627776.0},
+                                  {"TB", 1099511627776.0},
+                                  {"TiB", 1099511627776.0},
+                                  {NULL, 0}};
+static const unit time_units[] = {{"", 1},      {"ms", 1},      {"s", 1000}, {"min", 60000},
+                                  {"m", 60000}, {"h", 3600000}, {NULL, 0}};
 
 /* "4 MiB", "1.5s": a number, perhaps a space, a unit. */
 static bool scaled_parse(const char *text, const unit *units, double *out)
@@ -192,10 +214,12 @@ static tn_status value_refuse(const tni_option_def *def, const char *key, const 
     const char *gap = where[0] ? ": " : "";
 
     if (strcmp(def->type, "choice") == 0)
-        return tni_error_number(1205, TN_E_ARG, "%s%s%s = %.100s, but it is one of %s", where, gap, key, text, def->choices);
+        return tni_error_number(1205, TN_E_ARG, "%s%s%s = %.100s, but it is one of %s", where, gap, key, text,
+                                def->choices);
     for (size_t i = 0; i < sizeof value_types / sizeof value_types[0]; i++)
         if (strcmp(def->type, value_types[i].name) == 0)
-            return tni_error_number(1205, TN_E_ARG, "%s%s%s = %.100s, expected %s", where, gap, key, text, value_types[i].expected);
+            return tni_error_number(1205, TN_E_ARG, "%s%s%s = %.100s, expected %s", where, gap, key, text,
+                                    value_types[i].expected);
     return tni_error(TN_E_INTERNAL, "option %s has the unknown type %s", key, def->type);
 }
 
@@ -214,14 +238,14 @@ tn_status tni_option_parse(const tni_option_def *def, const char *key, const cha
         return TN_OK;
     tni_format_f64(low, sizeof low, def->min);
     tni_format_f64(high, sizeof high, def->max);
-    return tni_error_number(1205, TN_E_ARG, "%s%s%s = %.100s, allowed are %s to %s %s", where, where[0] ? ": " : "", key, text, low, high,
-                     def->choices);
+    return tni_error_number(1205, TN_E_ARG, "%s%s%s = %.100s, allowed are %s to %s %s", where,
+                            where[0] ? ": " : "", key, text, low, high, def->choices);
 }
 
-/* ---- suggestions --------------------------------------------------------------------------------------- */
+/* ---- suggestions ----------------------------------------------------------------------------- */
 
-/* The row's key with its wildcards filled from the same places of `wrong`: memory.*.pool and memory.cpu.pol give
- * memory.cpu.pool. False if the parts do not correspond. */
+/* The row's key with its wildcards filled from the same places of `wrong`: memory.*.pool and memory.cpu.pol
+ * give memory.cpu.pool. False if the parts do not correspond. */
 static bool pattern_fill(const char *pattern, const char *wrong, char out[OPTION_KEY_MAX])
 {
     size_t at = 0;
@@ -262,8 +286,8 @@ tn_status option_unknown(const char *key, const char *where)
     }
     names[count] = NULL;
     found = tni_suggest(key, names, best);
-    return tni_error_number(1204, TN_E_KEY, "%s%sno option %.100s%s%s%s%s%s%s%s", where, where[0] ? ": " : "", key,
-                     found ? "; did you mean " : "", found ? best[0] : "", found > 2 ? ", " : "",
-                     found > 2 ? best[1] : "", found > 1 ? " or " : "", found > 1 ? best[found - 1] : "",
-                     found ? "?" : "");
+    return tni_error_number(1204, TN_E_KEY, "%s%sno option %.100s%s%s%s%s%s%s%s", where, where[0] ? ": " : "",
+                            key, found ? "; did you mean " : "", found ? best[0] : "", found > 2 ? ", " : "",
+                            found > 2 ? best[1] : "", found > 1 ? " or " : "",
+                            found > 1 ? best[found - 1] : "", found ? "?" : "");
 }

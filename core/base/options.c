@@ -1,22 +1,22 @@
 /*
- * The values of one context. Rows without a wildcard are there from the start with their defaults; open-ended keys
- * (kernel.Op@device, plugin.NAME.key) come when they are set. A value gives way only to one of the same or a later
- * origin, so the order in which files, environment and command line are read does not matter. A text that was handed
- * out stays valid until the options are destroyed: replaced ones are kept.
+ * The values of one context. Rows without a wildcard are there from the start with their defaults; open-ended
+ * keys (kernel.Op@device, plugin.NAME.key) come when they are set. A value gives way only to one of the same
+ * or a later origin, so the order in which files, environment and command line are read does not matter. A
+ * text that was handed out stays valid until the options are destroyed: replaced ones are kept.
  */
 #include <string.h>
 
 #include "base/options_internal.h"
 
-#define OPTIONS_MAX 65536      /* keys of one context, open-ended ones too */
+#define OPTIONS_MAX 65536       /* keys of one context, open-ended ones too */
 #define REPLACED_MAX (1u << 20) /* changes of live options in one context */
 
 struct tni_options {
     tni_mutex lock;
-    tni_map *values TN_GUARDED_BY(lock);   /* key -> option_value */
+    tni_map *values TN_GUARDED_BY(lock);       /* key -> option_value */
     tni_map *surroundings TN_GUARDED_BY(lock); /* TENON_ name of an open-ended key -> option_value */
-    tni_vec order TN_GUARDED_BY(lock);     /* option_value *: rows first, then as they were set */
-    tni_vec replaced TN_GUARDED_BY(lock);  /* char *: texts that somebody may still hold */
+    tni_vec order TN_GUARDED_BY(lock);         /* option_value *: rows first, then as they were set */
+    tni_vec replaced TN_GUARDED_BY(lock);      /* char *: texts that somebody may still hold */
     atomic_ullong generation;
     tni_log log;
 };
@@ -56,7 +56,8 @@ static tn_status value_create(const tni_option_def *def, const char *key, const 
 }
 
 /* Puts `*v` [takes, on success] under its key; an older value's texts are kept for those who hold them. */
-static tn_status value_place(tni_options *o, tni_map *map, const char *name, option_value *v) TN_REQUIRES(&o->lock);
+static tn_status value_place(tni_options *o, tni_map *map, const char *name, option_value *v)
+    TN_REQUIRES(&o->lock);
 static tn_status value_place(tni_options *o, tni_map *map, const char *name, option_value *v)
 {
     void *found = NULL;
@@ -137,8 +138,8 @@ tn_status tni_options_create(const tni_log *log, tni_options **out)
         o->log = *log;
     tni_vec_init(&o->order, sizeof(option_value *), OPTIONS_MAX);
     tni_vec_init(&o->replaced, sizeof(char *), REPLACED_MAX);
-    if ((st = tni_map_create(OPTIONS_MAX, &o->values)) || (st = tni_map_create(OPTIONS_MAX, &o->surroundings)) ||
-        (st = defaults_place(o))) {
+    if ((st = tni_map_create(OPTIONS_MAX, &o->values)) ||
+        (st = tni_map_create(OPTIONS_MAX, &o->surroundings)) || (st = defaults_place(o))) {
         tni_options_destroy(o);
         return st;
     }
@@ -162,9 +163,10 @@ TN_NO_THREAD_CHECK void tni_options_destroy(tni_options *o)
     tni_free(o);
 }
 
-/* ---- setting --------------------------------------------------------------------------------------------- */
+/* ---- setting --------------------------------------------------------------------------------- */
 
-tn_status tni_options_set_value(tni_options *o, const char *key, const char *value, int32_t origin, const char *where)
+tn_status tni_options_set_value(tni_options *o, const char *key, const char *value, int32_t origin,
+                                const char *where)
 {
     const tni_option_def *def = option_def_find(key);
     option_value *v;
@@ -216,8 +218,9 @@ static tn_status file_key(void *arg, const char *section, const char *key, const
     snprintf(full, sizeof full, "%s.%s", section, key);
     def = option_def_find(full);
     if (def && (def->flags & TN_OPTION_TRUSTED) && !r->trusted)
-        return tni_error_number(1206, TN_E_KEY, "%s: %s may not be set here; use --config, --set or the system's configuration",
-                         where, full);
+        return tni_error_number(
+            1206, TN_E_KEY, "%s: %s may not be set here; use --config, --set or the system's configuration",
+            where, full);
     return tni_options_set_value(r->options, full, value, TN_ORIGIN_FILE, where);
 }
 
@@ -228,10 +231,10 @@ tn_status tni_options_read_file(tni_options *o, const char *path, bool trusted)
     return tni_ini_read(path, file_key, &r);
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
-/* Copies the value out under the lock; texts in it stay valid. An open-ended key that the environment names in its
- * own spelling is found by that spelling. */
+/* Copies the value out under the lock; texts in it stay valid. An open-ended key that the environment names
+ * in its own spelling is found by that spelling. */
 static bool value_get(const tni_options *options, const char *key, option_value *out)
 {
     tni_options *o = (tni_options *)options; /* for the lock */
@@ -327,8 +330,8 @@ uint64_t tni_options_generation(const tni_options *o)
     return atomic_load(&((tni_options *)o)->generation);
 }
 
-bool tni_options_at(const tni_options *options, size_t index, const char **key, const char **value, int32_t *origin,
-                    const char **where)
+bool tni_options_at(const tni_options *options, size_t index, const char **key, const char **value,
+                    int32_t *origin, const char **where)
 {
     tni_options *o = (tni_options *)options;
     option_value *v = NULL;
@@ -358,7 +361,7 @@ const tni_log *option_log(const tni_options *o)
     return &o->log;
 }
 
-/* ---- lists ----------------------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 /* The item that begins at or behind `*at`, without spaces around it; empty ones are passed over. */
 static bool list_next(const char **at, const char **item, size_t *length)
@@ -397,7 +400,8 @@ tn_status tni_option_list_item(const tni_options *o, const char *key, size_t ind
         if (i < index)
             continue;
         if (length >= size)
-            return tni_error(TN_E_ARG, "%s: an item has %zu bytes, at most %zu are allowed here", key, length, size - 1);
+            return tni_error(TN_E_ARG, "%s: an item has %zu bytes, at most %zu are allowed here", key, length,
+                             size - 1);
         memcpy(out, item, length);
         out[length] = '\0';
         return TN_OK;
@@ -405,9 +409,10 @@ tn_status tni_option_list_item(const tni_options *o, const char *key, size_t ind
     return tni_error(TN_E_KEY, "%s has fewer than %zu items", key, index + 1);
 }
 
-/* ---- rows of a plugin -------------------------------------------------------------------------------------- */
+/* ---- rows of a plugin ------------------------------------------------------------------------ */
 
-static const tni_option_def *row_find(const tni_option_def *rows, size_t count, const char *name, bool environment)
+static const tni_option_def *row_find(const tni_option_def *rows, size_t count, const char *name,
+                                      bool environment)
 {
     char env[OPTION_KEY_MAX + 16], key[OPTION_KEY_MAX];
 
@@ -420,7 +425,8 @@ static const tni_option_def *row_find(const tni_option_def *rows, size_t count, 
     return NULL;
 }
 
-static tn_status row_check(const option_value *v, const tni_option_def *rows, size_t count, const char *name, bool env)
+static tn_status row_check(const option_value *v, const tni_option_def *rows, size_t count, const char *name,
+                           bool env)
 {
     const tni_option_def *row = row_find(rows, count, name, env);
     const char *names[64], *best[3];
@@ -434,11 +440,12 @@ static tn_status row_check(const option_value *v, const tni_option_def *rows, si
         names[n] = rows[n].key;
     names[n] = NULL;
     n = tni_suggest(name, names, best);
-    return tni_error_number(1204, TN_E_KEY, "%s%sno option %.100s%s%s%s", v->where, v->where[0] ? ": " : "", v->key,
-                     n ? "; did you mean " : "", n ? best[0] : "", n ? "?" : "");
+    return tni_error_number(1204, TN_E_KEY, "%s%sno option %.100s%s%s%s", v->where, v->where[0] ? ": " : "",
+                            v->key, n ? "; did you mean " : "", n ? best[0] : "", n ? "?" : "");
 }
 
-tn_status tni_options_check_plugin(tni_options *o, const char *plugin, const tni_option_def *rows, size_t count)
+tn_status tni_options_check_plugin(tni_options *o, const char *plugin, const tni_option_def *rows,
+                                   size_t count)
 {
     char prefix[OPTION_KEY_MAX], key[OPTION_KEY_MAX], env[OPTION_KEY_MAX + 16];
     tn_status st = TN_OK;

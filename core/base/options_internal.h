@@ -26,13 +26,14 @@ extern const size_t option_foreign_count;
 bool option_is_pattern(const tni_option_def *def);
 /* `*` stands for one or more characters other than those of `stops`. */
 bool option_glob(const char *pattern, const char *text, const char *stops);
-const tni_option_def *option_def_find(const char *key); /* NULL: unknown */
+const tni_option_def *option_def_find(const char *key);       /* NULL: unknown */
 tn_status option_unknown(const char *key, const char *where); /* TN_E_KEY with suggestions */
 /* "memory.cpu.pool" -> "TENON_MEMORY_CPU__POOL"; wildcards stay. */
 void option_env_name(const char *key, char out[OPTION_KEY_MAX + 16]);
 
 /* TN_OK also if a later origin holds. `name`: as the environment spells it. */
-tn_status option_env_place(tni_options *o, const tni_option_def *pattern, const char *name, const char *value);
+tn_status option_env_place(tni_options *o, const tni_option_def *pattern, const char *name,
+                           const char *value);
 const tni_log *option_log(const tni_options *o);
 
 #endif

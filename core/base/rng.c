@@ -1,7 +1,7 @@
 /*
- * Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011): ten rounds of
- * multiply and exchange turn a counter of 128 bits and a key of 64 into 128 random bits. No state: element k of a
- * draw is a function of (key, k), so any number of threads gives the same numbers.
+ * Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011): ten
+ * rounds of multiply and exchange turn a counter of 128 bits and a key of 64 into 128 random bits. No state:
+ * element k of a draw is a function of (key, k), so any number of threads gives the same numbers.
  */
 #include "base/base.h"
 

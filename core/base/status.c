@@ -1,7 +1,7 @@
 /*
- * Errors. Each thread has one tn_err of 512 bytes; the first function that knows what is wrong writes it, callers
- * pass the status on. Nothing here allocates, so that "out of memory" can be reported too. A message is one line:
- * control characters, whoever brought them, become spaces.
+ * Errors. Each thread has one tn_err of 512 bytes; the first function that knows what is wrong writes it,
+ * callers pass the status on. Nothing here allocates, so that "out of memory" can be reported too. A message
+ * is one line: control characters, whoever brought them, become spaces.
  */
 #include <string.h>
 
@@ -10,8 +10,9 @@
 static _Thread_local tn_err current;
 
 static const char *const names[] = {
-    "TN_OK",      "TN_E_ARG",    "TN_E_SHAPE",       "TN_E_DTYPE",   "TN_E_ATTR", "TN_E_KEY",       "TN_E_IO",    "TN_E_FORMAT",
-    "TN_E_NOMEM", "TN_E_DEVICE", "TN_E_UNSUPPORTED", "TN_E_TIMEOUT", "TN_E_PEER", "TN_E_CANCELLED", "TN_E_STATE", "TN_E_INTERNAL",
+    "TN_OK",     "TN_E_ARG",       "TN_E_SHAPE", "TN_E_DTYPE",    "TN_E_ATTR",        "TN_E_KEY",
+    "TN_E_IO",   "TN_E_FORMAT",    "TN_E_NOMEM", "TN_E_DEVICE",   "TN_E_UNSUPPORTED", "TN_E_TIMEOUT",
+    "TN_E_PEER", "TN_E_CANCELLED", "TN_E_STATE", "TN_E_INTERNAL",
 };
 
 /* Ends the text and keeps it on one line; a message cut inside a UTF-8 character loses that character. */
@@ -38,7 +39,8 @@ static tn_status code_of(tn_status code)
     return code > TN_OK && code <= TN_E_INTERNAL ? code : TN_E_INTERNAL;
 }
 
-static void TN_PRINTF(4, 0) err_fill(tn_err *out, uint32_t number, tn_status code, const char *format, va_list args)
+static void TN_PRINTF(4, 0)
+    err_fill(tn_err *out, uint32_t number, tn_status code, const char *format, va_list args)
 {
     tn_err next = {.code = code_of(code), .number = number};
 

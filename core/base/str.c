@@ -1,6 +1,6 @@
 /*
- * Growing text with a maximum: the first failure sticks, so a writer adds a hundred pieces and looks once. Numbers
- * are read and written in the C locale whatever the program has set.
+ * Growing text with a maximum: the first failure sticks, so a writer adds a hundred pieces and looks once.
+ * Numbers are read and written in the C locale whatever the program has set.
  */
 #include <errno.h>
 #include <locale.h>
@@ -48,7 +48,8 @@ static tn_status str_grow(tni_str *s, size_t more)
     if (s->status)
         return s->status;
     if (more > s->max || s->length > s->max - more || s->max >= TN_SIZE_MAX / 2)
-        return s->status = tni_error(TN_E_NOMEM, "text of %zu bytes, but the limit here is %zu", s->length + more, s->max);
+        return s->status = tni_error(TN_E_NOMEM, "text of %zu bytes, but the limit here is %zu",
+                                     s->length + more, s->max);
     if (s->length + more < s->capacity)
         return TN_OK;
     while (capacity <= s->length + more)
@@ -182,7 +183,8 @@ bool tni_parse_f64(const char *text, double *out)
     char *end;
     double value;
 
-    if (length == 0 || length == NUMBER_TEXT_MAX || !c || strchr(" \t\n\v\f\r", text[0]) || strpbrk(text, "xX("))
+    if (length == 0 || length == NUMBER_TEXT_MAX || !c || strchr(" \t\n\v\f\r", text[0]) ||
+        strpbrk(text, "xX("))
         return false;
     errno = 0;
     value = strtod_l(text, &end, c);

@@ -1,6 +1,6 @@
 /*
- * Threads, locks, conditions. Conditions run on the monotonic clock, so setting the wall clock disturbs no wait.
- * What a thread wants undone at its end hangs on a list of its own, run by one thread-specific key.
+ * Threads, locks, conditions. Conditions run on the monotonic clock, so setting the wall clock disturbs no
+ * wait. What a thread wants undone at its end hangs on a list of its own, run by one thread-specific key.
  */
 #include <errno.h>
 #include <signal.h>
@@ -79,7 +79,8 @@ void tni_cond_wait(tni_cond *c, tni_mutex *m)
 
 bool tni_cond_wait_until(tni_cond *c, tni_mutex *m, uint64_t deadline_ns)
 {
-    struct timespec at = {.tv_sec = (time_t)(deadline_ns / 1000000000u), .tv_nsec = (long)(deadline_ns % 1000000000u)};
+    struct timespec at = {.tv_sec = (time_t)(deadline_ns / 1000000000u),
+                          .tv_nsec = (long)(deadline_ns % 1000000000u)};
 
     return pthread_cond_timedwait(&c->native, &m->native, &at) != ETIMEDOUT;
 }
@@ -120,7 +121,8 @@ tn_status tni_thread_create(const char *name, tni_thread_fn fn, void *arg, tni_t
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error) {
         tni_error(error == EAGAIN ? TN_E_NOMEM : TN_E_IO, "cannot start thread %s: %s", thread->name,
-                  error == EAGAIN ? "the system's limit of threads or memory is reached" : "refused by the system");
+                  error == EAGAIN ? "the system's limit of threads or memory is reached"
+                                  : "refused by the system");
         tni_free(thread);
         return error == EAGAIN ? TN_E_NOMEM : TN_E_IO;
     }

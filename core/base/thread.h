@@ -1,6 +1,6 @@
 /*
- * Locks, conditions and threads: POSIX threads under names that clang's -Wthread-safety understands. Included by
- * base.h, which declares the three types.
+ * Locks, conditions and threads: POSIX threads under names that clang's -Wthread-safety understands. Included
+ * by base.h, which declares the three types.
  */
 #ifndef TN_BASE_THREAD_H
 #define TN_BASE_THREAD_H
@@ -8,8 +8,9 @@
 #include <pthread.h>
 
 /*
- * On a member: which lock guards it. Said to the reader only: in C, clang before version 19 cannot name one member of
- * a struct in an attribute of another. The function attributes below are checked; they stand behind a prototype.
+ * On a member: which lock guards it. Said to the reader only: in C, clang before version 19 cannot name one
+ * member of a struct in an attribute of another. The function attributes below are checked; they stand behind
+ * a prototype.
  */
 #define TN_GUARDED_BY(x)
 
@@ -32,15 +33,18 @@
 #endif
 
 /*
- * A thread-local of a few bytes on a hot path: one instruction instead of a call. A library that is opened at run
- * time shares some 500 bytes of such memory with all others, so nothing larger than a few words uses it.
+ * A thread-local of a few bytes on a hot path: one instruction instead of a call. A library that is opened at
+ * run time shares some 500 bytes of such memory with all others, so nothing larger than a few words uses it.
  */
 #define TN_THREAD_LOCAL_FAST _Thread_local __attribute__((tls_model("initial-exec")))
 
 struct TN_CAPABILITY_TYPE("mutex") tni_mutex {
     pthread_mutex_t native;
 };
-#define TNI_MUTEX_INIT {PTHREAD_MUTEX_INITIALIZER}
+#define TNI_MUTEX_INIT                                                                                       \
+    {                                                                                                        \
+        PTHREAD_MUTEX_INITIALIZER                                                                            \
+    }
 
 struct tni_cond {
     pthread_cond_t native; /* on the monotonic clock: made by tni_cond_init only */
@@ -61,8 +65,8 @@ void tni_cond_signal(tni_cond *c);
 void tni_cond_broadcast(tni_cond *c);
 
 /*
- * A thread runs `fn(arg)` with all signals blocked, so that the program's handlers stay on the program's threads.
- * `name` is cut to 15 bytes. Each thread is joined exactly once; join frees it.
+ * A thread runs `fn(arg)` with all signals blocked, so that the program's handlers stay on the program's
+ * threads. `name` is cut to 15 bytes. Each thread is joined exactly once; join frees it.
  */
 typedef void (*tni_thread_fn)(void *arg);
 tn_status tni_thread_create(const char *name, tni_thread_fn fn, void *arg, tni_thread **out);

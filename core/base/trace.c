@@ -1,7 +1,7 @@
 /*
- * The profiler's ring. Writers take the next slot with one addition and never wait; the oldest events are lost.
- * A slot is written word by word with relaxed stores under a sequence number, so a reader that meets a slot in the
- * making skips it. A ring is never freed: a writer may still be on its way into it.
+ * The profiler's ring. Writers take the next slot with one addition and never wait; the oldest events are
+ * lost. A slot is written word by word with relaxed stores under a sequence number, so a reader that meets a
+ * slot in the making skips it. A ring is never freed: a writer may still be on its way into it.
  */
 #include <string.h>
 
@@ -118,8 +118,8 @@ static void event_write(tni_str *out, const trace_event *e)
     tni_str_add_json(out, e->name, strnlen(e->name, sizeof e->name));
     tni_str_add(out, ",\"cat\":");
     tni_str_add_json(out, e->category, strnlen(e->category, sizeof e->category));
-    tni_str_addf(out, ",\"ph\":\"%c\",\"pid\":1,\"tid\":%llu,\"ts\":%llu.%03u}", e->phase, (unsigned long long)e->thread,
-                 (unsigned long long)(e->ns / 1000), (unsigned)(e->ns % 1000));
+    tni_str_addf(out, ",\"ph\":\"%c\",\"pid\":1,\"tid\":%llu,\"ts\":%llu.%03u}", e->phase,
+                 (unsigned long long)e->thread, (unsigned long long)(e->ns / 1000), (unsigned)(e->ns % 1000));
 }
 
 tn_status tni_trace_json(tni_str *out)

@@ -1,4 +1,5 @@
-/* A growing array of fixed-size items. It doubles, within its maximum; a failed growth leaves it as it was. */
+/* A growing array of fixed-size items. It doubles, within its maximum; a failed growth leaves it as it was.
+ */
 #include <string.h>
 
 #include "base/base.h"
@@ -44,7 +45,8 @@ tn_status tni_vec_extend(tni_vec *v, size_t count, void **out)
     tn_status st;
 
     if (count > v->max || v->count > v->max - count)
-        return tni_error(TN_E_NOMEM, "%zu items and %zu more, but the limit here is %zu", v->count, count, v->max);
+        return tni_error(TN_E_NOMEM, "%zu items and %zu more, but the limit here is %zu", v->count, count,
+                         v->max);
     st = tni_vec_reserve(v, v->count + count);
     if (st)
         return st;

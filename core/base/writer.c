@@ -1,6 +1,6 @@
 /*
- * Writing files so that a reader, or a machine that loses power, sees the old file or the new one and nothing else:
- * a temporary file beside the target, fsync, rename, fsync of the folder. The first failure sticks.
+ * Writing files so that a reader, or a machine that loses power, sees the old file or the new one and nothing
+ * else: a temporary file beside the target, fsync, rename, fsync of the folder. The first failure sticks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -67,7 +67,8 @@ static tn_status temporary_open(tni_writer *w)
     if (!w->temporary)
         return TN_E_NOMEM;
     for (int i = 0; i < NAMES_TRIED_MAX; i++) {
-        snprintf(w->temporary, size, "%s.tmp-%ld-%u", w->path, (long)getpid(), atomic_fetch_add(&temporaries, 1));
+        snprintf(w->temporary, size, "%s.tmp-%ld-%u", w->path, (long)getpid(),
+                 atomic_fetch_add(&temporaries, 1));
         w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
         if (w->fd >= 0)
             return TN_OK;
@@ -145,7 +146,8 @@ tn_status tni_writer_write(tni_writer *w, const void *bytes, uint64_t count)
     return TN_OK;
 }
 
-/* Makes the rename durable. File systems that cannot sync a folder say EINVAL; there is nothing more to do there. */
+/* Makes the rename durable. File systems that cannot sync a folder say EINVAL; there is nothing more to do
+ * there. */
 static tn_status folder_sync(const char *path)
 {
     const char *slash = strrchr(path, '/');

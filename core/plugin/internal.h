@@ -6,9 +6,9 @@
 
 #include "plugin/plugin.h"
 
-#define TNI_REFUSAL_BASE 3000u   /* TN number of L01 is 3001 */
+#define TNI_REFUSAL_BASE 3000u    /* TN number of L01 is 3001 */
 #define TNI_CAPABILITIES_MAX 1024 /* tables of one plugin */
-#define TNI_OPTION_ROWS_MAX 1024 /* options of one plugin */
+#define TNI_OPTION_ROWS_MAX 1024  /* options of one plugin */
 
 /* What this core accepts; tests put other numbers in. */
 typedef struct tni_abi_range {
@@ -19,22 +19,24 @@ typedef struct tni_trust {
     uid_t owners[3]; /* root, us, the owner of libtenon.so */
     bool check;      /* plugins.trust = owner */
     bool has_group;
-    gid_t group;     /* members of it may write */
+    gid_t group; /* members of it may write */
 } tni_trust;
 
 /* refuse.c: an error whose number says which refusal it is. Returns `status`. */
 tn_status tni_refuse(uint32_t code, tn_status status, const char *format, ...) TN_PRINTF(3, 4);
 uint32_t tni_refusal_code(void); /* of this thread's error; 0: it is none */
 const tni_abi_range *tni_abi_of_core(void);
-tn_status tni_refuse_note(const tni_note *note, const tni_abi_range *range);                       /* L04 to L08 */
-tn_status tni_refuse_descriptor(const tn_plugin *d, const tni_note *note, const tni_abi_range *range); /* L13 */
+tn_status tni_refuse_note(const tni_note *note, const tni_abi_range *range); /* L04 to L08 */
+tn_status tni_refuse_descriptor(const tn_plugin *d, const tni_note *note,
+                                const tni_abi_range *range); /* L13 */
 /* Copies this thread's error with the advice of its row, as a candidate's reason. */
 void tni_refusal_reason(char *out, size_t size);
 tn_status tni_note_check_texts(const tn_note_body *body);
 
 /* trust.c: L01, L02 */
 tn_status tni_trust_create(const tni_options *options, const char *library, tni_trust *out);
-tn_status tni_trust_folder(const tni_trust *trust, const char *folder); /* absolute, resolved; with all its parents */
+tn_status tni_trust_folder(const tni_trust *trust,
+                           const char *folder); /* absolute, resolved; with all its parents */
 tn_status tni_trust_file(const tni_trust *trust, const char *path, int fd);
 
 /* services.c */
@@ -72,7 +74,8 @@ struct tni_registry {
     tni_trust trust;
     tni_mutex lock;
     tni_cond changed;
-    uint64_t loading TN_GUARDED_BY(lock); /* thread that loads a plugin; 0: none. No lock is held while it does */
+    uint64_t loading
+        TN_GUARDED_BY(lock); /* thread that loads a plugin; 0: none. No lock is held while it does */
     tni_vec plugins TN_GUARDED_BY(lock);  /* tni_plugin *: usable ones by name, then refused ones by path */
     tni_vec loaded TN_GUARDED_BY(lock);   /* tni_plugin *: in the order of loading */
     tni_vec tables TN_GUARDED_BY(lock);   /* tni_table: by plugin name, then in the order of the plugin */
@@ -93,10 +96,10 @@ void tni_registry_sort(tni_registry *r);
 /* Opens, trusts and reads the file of `p` again: TN_OK if it is still the one that was scanned. */
 tn_status tni_plugin_recheck(tni_registry *r, tni_plugin *p);
 bool tni_registry_permits(const tni_registry *r, const char *name); /* plugins.load */
-const char *tni_library_path(char *out, size_t size);               /* of libtenon.so, or the program it is linked into */
+const char *tni_library_path(char *out, size_t size); /* of libtenon.so, or the program it is linked into */
 
-/* load.c: everything from dlopen to init, with no lock held. On failure `code` and `reason` of `p` say why if it is
- * the plugin's fault; else the status alone tells. */
+/* load.c: everything from dlopen to init, with no lock held. On failure `code` and `reason` of `p` say why if
+ * it is the plugin's fault; else the status alone tells. */
 tn_status tni_plugin_start(tni_registry *r, tni_plugin *p);
 
 #endif

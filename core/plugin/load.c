@@ -1,7 +1,7 @@
 /*
- * From file to running plugin: the checks of the scan again, dlopen by the resolved path, the entry symbol, which must
- * lie in that very file, the descriptor against the note, the plugin's options, init. A file that was opened is never
- * closed again (rule R10), whatever came of it. No lock is held here.
+ * From file to running plugin: the checks of the scan again, dlopen by the resolved path, the entry symbol,
+ * which must lie in that very file, the descriptor against the note, the plugin's options, init. A file that
+ * was opened is never closed again (rule R10), whatever came of it. No lock is held here.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -36,8 +36,8 @@ static tn_status entry_find(const tni_plugin *p, void *handle, const tn_plugin *
         return tni_refuse(12, TN_E_FORMAT, "%s holds no symbol " ENTRY, p->path);
     if (dlinfo(handle, RTLD_DI_LINKMAP, &own) || !dladdr1(entry, &info, (void **)&holder, RTLD_DL_LINKMAP) ||
         own != holder)
-        return tni_refuse(12, TN_E_FORMAT, "the symbol " ENTRY " lies in %.200s", holder && holder->l_name
-                                                                                   ? holder->l_name : "another file");
+        return tni_refuse(12, TN_E_FORMAT, "the symbol " ENTRY " lies in %.200s",
+                          holder && holder->l_name ? holder->l_name : "another file");
     *out = entry;
     return TN_OK;
 }
@@ -57,11 +57,12 @@ static tn_status file_open(const tni_plugin *p, const tn_plugin **out)
     return entry_find(p, handle, out);
 }
 
-/* ---- options of the plugin -------------------------------------------------------------------------------- */
+/* ---- options of the plugin ------------------------------------------------------------------- */
 
 static tn_status row_copy(const tn_option_row *from, tni_option_def *to)
 {
-    static const char *const types[] = {"text", "int", "float", "bool", "bytes", "duration_ms", "list", "choice"};
+    static const char *const types[] = {"text",  "int",         "float", "bool",
+                                        "bytes", "duration_ms", "list",  "choice"};
     bool known = false;
 
     if (from->struct_size < TN_END(tn_option_row, max) || !from->key || !from->key[0] || !from->type)
@@ -69,7 +70,8 @@ static tn_status row_copy(const tn_option_row *from, tni_option_def *to)
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
         known |= strcmp(from->type, types[i]) == 0;
     if (!known || (strcmp(from->type, "choice") == 0 && !from->choices))
-        return tni_refuse(13, TN_E_FORMAT, "the plugin's option %.60s has the type %.60s", from->key, from->type);
+        return tni_refuse(13, TN_E_FORMAT, "the plugin's option %.60s has the type %.60s", from->key,
+                          from->type);
     *to = (tni_option_def){
         .key = from->key,
         .type = from->type,
@@ -95,7 +97,8 @@ static tn_status rows_read(tni_plugin *p, const tn_option_table *table)
         return TN_OK;
     while (table->rows[count])
         if (++count > TNI_OPTION_ROWS_MAX)
-            return tni_refuse(13, TN_E_FORMAT, "the plugin's option table has over %d rows", TNI_OPTION_ROWS_MAX);
+            return tni_refuse(13, TN_E_FORMAT, "the plugin's option table has over %d rows",
+                              TNI_OPTION_ROWS_MAX);
     tni_free(in->rows);
     in->rows = tni_calloc(count + 1, sizeof *in->rows);
     if (!in->rows)
@@ -117,15 +120,16 @@ static tn_status options_take(tni_registry *r, tni_plugin *p, const tn_plugin *d
         if (d->capabilities[i]->kind == TN_KIND_OPTIONS)
             st = rows_read(p, (const tn_option_table *)(const void *)d->capabilities[i]);
         else if (!tni_kind_name(d->capabilities[i]->kind))
-            tni_logf(&r->log, TN_LOG_WARNING, "L18 %s: a table of kind %u is newer than this core and was left out",
-                     p->note.body.name, d->capabilities[i]->kind);
+            tni_logf(&r->log, TN_LOG_WARNING,
+                     "L18 %s: a table of kind %u is newer than this core and was left out", p->note.body.name,
+                     d->capabilities[i]->kind);
         if (st)
             return st;
     }
     return tni_options_check_plugin(r->options, p->note.body.name, in->services.rows, in->services.row_count);
 }
 
-/* ---- init ---------------------------------------------------------------------------------------------------- */
+/* ---- init ------------------------------------------------------------------------------------ */
 
 static tn_status init_call(tni_registry *r, tni_plugin *p, const tn_plugin *d)
 {
@@ -144,8 +148,9 @@ static tn_status init_call(tni_registry *r, tni_plugin *p, const tn_plugin *d)
         return TN_OK;
     err.message[sizeof err.message - 1] = '\0';
     p->self = NULL;
-    return tni_refuse(14, st > TN_OK && st <= TN_E_INTERNAL ? st : TN_E_INTERNAL, "init of %s failed (%s): %s",
-                      p->note.body.name, tni_status_name(st), err.message[0] ? err.message : "it does not say why");
+    return tni_refuse(14, st > TN_OK && st <= TN_E_INTERNAL ? st : TN_E_INTERNAL,
+                      "init of %s failed (%s): %s", p->note.body.name, tni_status_name(st),
+                      err.message[0] ? err.message : "it does not say why");
 }
 
 tn_status tni_plugin_start(tni_registry *r, tni_plugin *p)

@@ -1,7 +1,7 @@
 /*
- * Reads a plugin's ELF note without running anything of it: ELF header, program headers, the PT_NOTE segments, the
- * dynamic section's flags. Every byte comes through source_read, which knows the size of the file; counts that the
- * file states have limits of their own; nothing is allocated.
+ * Reads a plugin's ELF note without running anything of it: ELF header, program headers, the PT_NOTE
+ * segments, the dynamic section's flags. Every byte comes through source_read, which knows the size of the
+ * file; counts that the file states have limits of their own; nothing is allocated.
  *
  * Layouts: System V ABI, chapters "ELF Header", "Program Header", "Note Section"; gABI for DF_STATIC_TLS.
  */
@@ -13,10 +13,11 @@
 
 #include "plugin/internal.h"
 
-#define SEGMENTS_MAX 128u           /* a shared object has about a dozen */
-#define NOTE_SEGMENT_MAX (16u << 10) /* bytes of notes in one segment: ours takes 760, the linker's a hundred */
-#define NOTES_MAX 64u               /* notes in one segment */
-#define DYNAMIC_MAX 4096u           /* entries of the dynamic section */
+#define SEGMENTS_MAX 128u /* a shared object has about a dozen */
+#define NOTE_SEGMENT_MAX                                                                                     \
+    (16u << 10)           /* bytes of notes in one segment: ours takes 760, the linker's a hundred */
+#define NOTES_MAX 64u     /* notes in one segment */
+#define DYNAMIC_MAX 4096u /* entries of the dynamic section */
 
 typedef struct source {
     const char *name;
@@ -45,7 +46,8 @@ static tn_status source_read(const source *s, uint64_t at, void *out, uint64_t c
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return tni_refuse(3, TN_E_IO, n < 0 ? "the file cannot be read" : "the file is shorter than it was");
+            return tni_refuse(3, TN_E_IO,
+                              n < 0 ? "the file cannot be read" : "the file is shorter than it was");
         to += n;
         at += (uint64_t)n;
         count -= (uint64_t)n;
@@ -79,7 +81,8 @@ static bool name_valid(const char *name)
     if (!((name[0] >= 'a' && name[0] <= 'z') || (name[0] >= '0' && name[0] <= '9')))
         return false;
     for (; *name; name++)
-        if (!((*name >= 'a' && *name <= 'z') || (*name >= '0' && *name <= '9') || *name == '-' || *name == '_'))
+        if (!((*name >= 'a' && *name <= 'z') || (*name >= '0' && *name <= '9') || *name == '-' ||
+              *name == '_'))
             return false;
     return true;
 }
@@ -101,8 +104,8 @@ static tn_status body_take(const unsigned char *body, uint64_t size, tni_note *o
     if (*found)
         return tni_refuse(3, TN_E_FORMAT, "the file holds two Tenon notes");
     if (size < sizeof out->body)
-        return tni_refuse(3, TN_E_FORMAT, "the Tenon note has %llu bytes, at least %zu are needed", (unsigned long long)size,
-                          sizeof out->body);
+        return tni_refuse(3, TN_E_FORMAT, "the Tenon note has %llu bytes, at least %zu are needed",
+                          (unsigned long long)size, sizeof out->body);
     memcpy(&out->body, body, sizeof out->body);
     *found = true;
     return tni_note_check_texts(&out->body);
@@ -121,8 +124,8 @@ static void build_id_take(const unsigned char *body, uint64_t size, tni_note *ou
     out->build_id[2 * size] = '\0';
 }
 
-/* Walks the notes of one segment, all of which is in `bytes`. Notes of a damaged segment behind the damage are not
- * seen; the linker's own notes are not ours to judge. */
+/* Walks the notes of one segment, all of which is in `bytes`. Notes of a damaged segment behind the damage
+ * are not seen; the linker's own notes are not ours to judge. */
 static tn_status notes_walk(const unsigned char *bytes, const segment *s, tni_note *out, bool *found)
 {
     uint64_t align = s->align == 8 ? 8 : 4;
@@ -204,7 +207,8 @@ static tn_status header_read(const source *src, Elf64_Ehdr *h)
     if (h->e_ident[EI_VERSION] != EV_CURRENT || h->e_type != ET_DYN)
         return tni_refuse(3, TN_E_FORMAT, "the file is no shared object");
     if (h->e_phentsize != sizeof(Elf64_Phdr) || h->e_phnum == 0 || h->e_phnum > SEGMENTS_MAX)
-        return tni_refuse(3, TN_E_FORMAT, "the file has %u segments of %u bytes each", h->e_phnum, h->e_phentsize);
+        return tni_refuse(3, TN_E_FORMAT, "the file has %u segments of %u bytes each", h->e_phnum,
+                          h->e_phentsize);
     return TN_OK;
 }
 
@@ -263,7 +267,8 @@ bool tni_note_provides(const tn_note_body *body, const char *kind, const char *i
         size_t length = strcspn(at, " ");
         bool divided = length > kind_length && (at[kind_length] == '@' || at[kind_length] == ':');
 
-        if (length >= kind_length && strncmp(at, kind, kind_length) == 0 && (divided || length == kind_length)) {
+        if (length >= kind_length && strncmp(at, kind, kind_length) == 0 &&
+            (divided || length == kind_length)) {
             size_t rest = divided ? length - kind_length - 1 : 0;
 
             if (!id || (strlen(id) == rest && strncmp(at + kind_length + 1, id, rest) == 0))

@@ -1,7 +1,8 @@
 /*
  * The door of room plugin: find, check, load and list plugins; answer which capabilities there are.
  *
- * Nothing of a file runs before note.c has read its note and refuse.c has passed it. Nothing is ever unloaded.
+ * Nothing of a file runs before note.c has read its note and refuse.c has passed it. Nothing is ever
+ * unloaded.
  */
 #ifndef TN_PLUGIN_H
 #define TN_PLUGIN_H
@@ -9,7 +10,7 @@
 #include "base/base.h"
 #include "tenon/plugin/plugin.h"
 
-/* ---- note.c: the ELF reader. No allocation driven by the file; every offset checked against its size ------------ */
+/* ---- note.c: the ELF reader. No allocation driven by the file; every offset checked against its size ---- */
 
 typedef struct tni_note {
     tn_note_body body;
@@ -17,23 +18,24 @@ typedef struct tni_note {
     uint32_t flags;    /* TNI_NOTE_… */
 } tni_note;
 #define TNI_NOTE_STATIC_TLS 1u
-tn_status tni_note_read_memory(const void *bytes, uint64_t count, const char *name, tni_note *out); /* L03, L04 … */
+tn_status tni_note_read_memory(const void *bytes, uint64_t count, const char *name,
+                               tni_note *out); /* L03, L04 … */
 tn_status tni_note_read(int fd, const char *name, tni_note *out);
 /* Parses "kernels@cpu pool:round": true if the list has `kind` and `id` ("kernels", "cpu"). */
 bool tni_note_provides(const tn_note_body *body, const char *kind, const char *id);
 
-/* ---- registry.c: all candidates of a context ------------------------------------------------------------------------ */
+/* ---- registry.c: all candidates of a context ------------------------------------------------- */
 
 #define TNI_PLUGIN_REFUSED 0 /* `code` and `reason` say why */
 #define TNI_PLUGIN_READY 1   /* checked, not loaded */
 #define TNI_PLUGIN_LOADED 2
-#define TNI_PLUGIN_FAILED 3  /* refused after dlopen (L11 to L14) */
+#define TNI_PLUGIN_FAILED 3 /* refused after dlopen (L11 to L14) */
 
 typedef struct tni_plugin {
     const char *path;
     tni_note note;
     int32_t state;
-    uint32_t code;      /* refusal: 5 is L05; 0: none */
+    uint32_t code; /* refusal: 5 is L05; 0: none */
     char reason[512];
     const tn_plugin *descriptor; /* loaded only */
     void *self;                  /* what init gave */
@@ -64,14 +66,15 @@ tn_status tni_registry_add_static(tni_registry *r, const tn_plugin *descriptor, 
 void tni_registry_fork(tni_registry *r, uint32_t phase);
 /* Changes whenever a plugin was loaded: caches of capabilities compare it. */
 uint64_t tni_registry_generation(const tni_registry *r);
-/* A room above offers plugins a table of its own; `table` outlives the registry. TN_E_KEY: the id is taken. */
+/* A room above offers plugins a table of its own; `table` outlives the registry. TN_E_KEY: the id is taken.
+ */
 tn_status tni_registry_add_service(tni_registry *r, const tn_service *table);
 /* Memory that a plugin took through its host and holds. */
 void tni_plugin_memory(const tni_plugin *p, uint64_t *bytes, uint64_t *blocks);
 
-/* ---- refuse.c ---------------------------------------------------------------------------------------------------- */
+/* ---- refuse.c -------------------------------------------------------------------------------- */
 
-bool tni_isa_present(const char *isa);        /* "" or NULL: nothing needed; unknown names: false */
-const char *tni_kind_name(uint32_t kind);     /* as in `provides`: "kernels"; NULL: unknown */
+bool tni_isa_present(const char *isa);    /* "" or NULL: nothing needed; unknown names: false */
+const char *tni_kind_name(uint32_t kind); /* as in `provides`: "kernels"; NULL: unknown */
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * The candidates of a context and what the loaded ones bring. One thread loads at a time, under no lock (a plugin's
- * init may call back); others that want a plugin wait. A plugin that was loaded stays until the registry is destroyed,
- * its code until the process ends.
+ * The candidates of a context and what the loaded ones bring. One thread loads at a time, under no lock (a
+ * plugin's init may call back); others that want a plugin wait. A plugin that was loaded stays until the
+ * registry is destroyed, its code until the process ends.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 #define SERVICES_MAX 64 /* tables that rooms above offer */
 
-/* ---- loading ------------------------------------------------------------------------------------------------- */
+/* ---- loading --------------------------------------------------------------------------------- */
 
 static tni_plugin *plugin_at(const tni_vec *v, size_t index)
 {
@@ -18,7 +18,8 @@ static tni_plugin *plugin_at(const tni_vec *v, size_t index)
 }
 
 /* Writes the tables of all loaded plugins and of `more` into `out`, in the order of names. */
-static tn_status tables_collect(const tni_registry *r, const tni_plugin *more, const tn_plugin *descriptor, tni_vec *out)
+static tn_status tables_collect(const tni_registry *r, const tni_plugin *more, const tn_plugin *descriptor,
+                                tni_vec *out)
 {
     tn_status st = TN_OK;
 
@@ -67,8 +68,8 @@ static void plugin_stop(tni_registry *r, tni_plugin *p)
     p->self = NULL;
     p->descriptor = NULL;
     if (atomic_load(&s->blocks) || atomic_load(&s->threads))
-        tni_logf(&r->log, TN_LOG_WARNING, "%s leaves %lld bytes in %lld blocks and %d threads behind", s->name,
-                 atomic_load(&s->bytes), atomic_load(&s->blocks), atomic_load(&s->threads));
+        tni_logf(&r->log, TN_LOG_WARNING, "%s leaves %lld bytes in %lld blocks and %d threads behind",
+                 s->name, atomic_load(&s->bytes), atomic_load(&s->blocks), atomic_load(&s->threads));
 }
 
 /* What came of starting `p`, if it was the plugin's fault. Out of memory may go away; so may a bad option. */
@@ -108,7 +109,8 @@ static tn_status load_begin(tni_registry *r, const tni_plugin *p, bool *done)
     else if (p->state != TNI_PLUGIN_READY)
         st = state_error(p);
     else if (r->loading)
-        st = tni_error(TN_E_STATE, "plugin %s asked for itself or another plugin while it was loaded", p->note.body.name);
+        st = tni_error(TN_E_STATE, "plugin %s asked for itself or another plugin while it was loaded",
+                       p->note.body.name);
     else
         r->loading = tni_thread_id();
     tni_mutex_unlock(&r->lock);
@@ -170,7 +172,7 @@ tn_status tni_registry_load_providers(tni_registry *r, const char *kind, const c
     }
 }
 
-/* ---- plugins.require ---------------------------------------------------------------------------------------- */
+/* ---- plugins.require ------------------------------------------------------------------------- */
 
 /* True if a refused candidate is, by its note or its file's name, the plugin `name`. */
 static bool may_be(const tni_plugin *p, const char *name)
@@ -179,7 +181,8 @@ static bool may_be(const tni_plugin *p, const char *name)
     size_t length = strlen(name);
 
     file = file ? file + 1 : p->path;
-    return strcmp(p->note.body.name, name) == 0 || (strncmp(file, name, length) == 0 && strcmp(file + length, ".so") == 0);
+    return strcmp(p->note.body.name, name) == 0 ||
+           (strncmp(file, name, length) == 0 && strcmp(file + length, ".so") == 0);
 }
 
 static tn_status required_absent(tni_registry *r, const char *name)
@@ -194,13 +197,15 @@ static tn_status required_absent(tni_registry *r, const char *name)
         if (p->state == TNI_PLUGIN_LOADED || p->state == TNI_PLUGIN_READY || !may_be(p, name))
             continue;
         if (p->code)
-            at += snprintf(text + at, sizeof text - (size_t)at, "%s%s: L%02u %.160s", found++ ? " · " : "", p->path,
-                           p->code, p->reason);
+            at += snprintf(text + at, sizeof text - (size_t)at, "%s%s: L%02u %.160s", found++ ? " · " : "",
+                           p->path, p->code, p->reason);
         else
-            at += snprintf(text + at, sizeof text - (size_t)at, "%s%s: %s", found++ ? " · " : "", p->path, p->reason);
+            at += snprintf(text + at, sizeof text - (size_t)at, "%s%s: %s", found++ ? " · " : "", p->path,
+                           p->reason);
     }
     if (!found)
-        snprintf(text + at, sizeof text - (size_t)at, "no file in %zu candidates has this name", r->plugins.count);
+        snprintf(text + at, sizeof text - (size_t)at, "no file in %zu candidates has this name",
+                 r->plugins.count);
     return tni_refuse(17, TN_E_DEVICE, "%s", text);
 }
 
@@ -224,7 +229,7 @@ static tn_status required_load(tni_registry *r)
     return st;
 }
 
-/* ---- the registry --------------------------------------------------------------------------------------------- */
+/* ---- the registry ---------------------------------------------------------------------------- */
 
 static tn_status registry_init(tni_registry *r)
 {
@@ -309,8 +314,8 @@ tni_plugin *tni_registry_find(const tni_registry *r, const char *name)
     return NULL;
 }
 
-bool tni_registry_capability(const tni_registry *registry, uint32_t kind, size_t index, const tn_capability **table,
-                             tni_plugin **plugin)
+bool tni_registry_capability(const tni_registry *registry, uint32_t kind, size_t index,
+                             const tn_capability **table, tni_plugin **plugin)
 {
     tni_registry *r = (tni_registry *)registry; /* for the lock */
     bool found = false;
@@ -335,18 +340,22 @@ uint64_t tni_registry_generation(const tni_registry *r)
     return atomic_load_explicit(&((tni_registry *)r)->generation, memory_order_acquire);
 }
 
-/* ---- plugins inside the program ------------------------------------------------------------------------------ */
+/* ---- plugins inside the program -------------------------------------------------------------- */
 
 /* A note made from the descriptor, as TN_PLUGIN_DEFINE would have. */
 static tn_status note_of(const tn_plugin *d, tn_note_body *b)
 {
     size_t at = 0;
 
-    *b = (tn_note_body){.struct_size = (uint32_t)TN_END(tn_note_body, provides), .magic = d->magic,
-                        .abi_major = d->abi_major, .abi_minor = d->abi_minor, .abi_minor_min = d->abi_minor_min,
+    *b = (tn_note_body){.struct_size = (uint32_t)TN_END(tn_note_body, provides),
+                        .magic = d->magic,
+                        .abi_major = d->abi_major,
+                        .abi_minor = d->abi_minor,
+                        .abi_minor_min = d->abi_minor_min,
                         .tag = TN_ABI_TAG};
     if (!d->name || !d->version || !d->license || strlen(d->name) >= sizeof b->name ||
-        strlen(d->version) >= sizeof b->version || strlen(d->license) >= sizeof b->license || !d->capabilities)
+        strlen(d->version) >= sizeof b->version || strlen(d->license) >= sizeof b->license ||
+        !d->capabilities)
         return tni_refuse(13, TN_E_FORMAT, "the descriptor lacks name, version, license or capabilities");
     snprintf(b->name, sizeof b->name, "%s", d->name);
     snprintf(b->version, sizeof b->version, "%s", d->version);
@@ -373,7 +382,8 @@ tn_status tni_registry_add_static(tni_registry *r, const tn_plugin *descriptor, 
     tni_plugin_internal *in;
     tn_status st;
 
-    if (!descriptor || descriptor->struct_size < TN_END(tn_plugin, capabilities) || descriptor->magic != TN_MAGIC)
+    if (!descriptor || descriptor->struct_size < TN_END(tn_plugin, capabilities) ||
+        descriptor->magic != TN_MAGIC)
         return tni_refuse(13, TN_E_FORMAT, "the descriptor is of another size or ABI");
     st = tni_plugin_create(r, "(in the program)", &p);
     if (st)
@@ -404,7 +414,7 @@ cleanup:
     return st;
 }
 
-/* ---- services of rooms above, fork ------------------------------------------------------------------------------ */
+/* ---- services of rooms above, fork ----------------------------------------------------------- */
 
 const tn_service *tni_registry_service(tni_registry *r, const char *id)
 {
@@ -441,8 +451,8 @@ void tni_plugin_memory(const tni_plugin *p, uint64_t *bytes, uint64_t *blocks)
     *blocks = (uint64_t)atomic_load((atomic_llong *)&s->blocks);
 }
 
-/* Between PREPARE and PARENT or CHILD the forking thread holds the locks of registry and options, so that the child
- * finds both whole. The plugins' own functions run before and after. */
+/* Between PREPARE and PARENT or CHILD the forking thread holds the locks of registry and options, so that the
+ * child finds both whole. The plugins' own functions run before and after. */
 TN_NO_THREAD_CHECK void tni_registry_fork(tni_registry *r, uint32_t phase)
 {
     if (phase != TN_FORK_PREPARE) {

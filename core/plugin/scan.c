@@ -1,7 +1,8 @@
 /*
- * Finding candidates: the folders of plugins.path in their order, then the one beside libtenon.so; in each, the files
- * that end in .so, by name. Each is opened, trusted and its note read; nothing of it runs. What is refused stays in
- * the list with its reason. Of two valid files with one name the first found stays, the other is L15.
+ * Finding candidates: the folders of plugins.path in their order, then the one beside libtenon.so; in each,
+ * the files that end in .so, by name. Each is opened, trusted and its note read; nothing of it runs. What is
+ * refused stays in the list with its reason. Of two valid files with one name the first found stays, the
+ * other is L15.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -25,8 +26,8 @@ const char *tni_library_path(char *out, size_t size)
     Dl_info info;
     char resolved[PATH_MAX];
 
-    if (!dladdr((const void *)(uintptr_t)&tni_library_path, &info) || !info.dli_fname || info.dli_fname[0] != '/' ||
-        !realpath(info.dli_fname, resolved)) {
+    if (!dladdr((const void *)(uintptr_t)&tni_library_path, &info) || !info.dli_fname ||
+        info.dli_fname[0] != '/' || !realpath(info.dli_fname, resolved)) {
         ssize_t n = readlink("/proc/self/exe", resolved, sizeof resolved - 1); /* linked into the program */
 
         if (n <= 0)
@@ -151,7 +152,8 @@ static bool same_file(const tni_registry *r, const struct stat *info)
     return false;
 }
 
-/* TN_OK also for a refused file; its reason stands in the list. `folder_status`: L02 of the folder holds for its files. */
+/* TN_OK also for a refused file; its reason stands in the list. `folder_status`: L02 of the folder holds for
+ * its files. */
 static tn_status candidate_add(tni_registry *r, const char *path, bool folder_refused)
 {
     tni_plugin *p = NULL, *other;
@@ -296,13 +298,15 @@ tn_status tni_registry_scan(tni_registry *r)
     tn_status st = TN_OK;
 
     if (count > FOLDERS_MAX)
-        return tni_error(TN_E_ARG, "plugins.path names %zu folders, at most %d are allowed", count, FOLDERS_MAX);
+        return tni_error(TN_E_ARG, "plugins.path names %zu folders, at most %d are allowed", count,
+                         FOLDERS_MAX);
     for (size_t i = 0; i < count && !st; i++) {
         st = tni_option_list_item(r->options, "plugins.path", i, folder, sizeof folder);
         if (!st)
             st = folder_scan(r, folder, true);
     }
-    if (!st && tni_library_path(folder, sizeof folder - sizeof TN_PLUGIN_FOLDER) && (slash = strrchr(folder, '/'))) {
+    if (!st && tni_library_path(folder, sizeof folder - sizeof TN_PLUGIN_FOLDER) &&
+        (slash = strrchr(folder, '/'))) {
         memcpy(slash + 1, TN_PLUGIN_FOLDER, sizeof TN_PLUGIN_FOLDER);
         st = folder_scan(r, folder, false);
     }

@@ -1,6 +1,7 @@
 /*
- * What a plugin may ask its host for: log, memory, options, trace, clock, threads; further tables come from the rooms
- * that own them. One tn_host per plugin and registry, so that lines, bytes and threads carry the plugin's name.
+ * What a plugin may ask its host for: log, memory, options, trace, clock, threads; further tables come from
+ * the rooms that own them. One tn_host per plugin and registry, so that lines, bytes and threads carry the
+ * plugin's name.
  */
 #include <string.h>
 
@@ -48,13 +49,15 @@ static void memory_free(const tn_host *host, void *memory)
 }
 
 /* The full key and, if the plugin has one, the row of `key`. False: it is not set. */
-static bool option_find(const tni_services *s, const char *key, char *full, size_t size, const tni_option_def **row)
+static bool option_find(const tni_services *s, const char *key, char *full, size_t size,
+                        const tni_option_def **row)
 {
     *row = NULL;
     for (size_t i = 0; i < s->row_count; i++)
         if (strcmp(s->rows[i].key, key) == 0)
             *row = &s->rows[i];
-    return snprintf(full, size, "plugin.%s.%s", s->name, key) < (int)size && tni_option_is_set(s->options, full);
+    return snprintf(full, size, "plugin.%s.%s", s->name, key) < (int)size &&
+           tni_option_is_set(s->options, full);
 }
 
 static const char *options_text(const tn_host *host, const char *key)
@@ -62,7 +65,9 @@ static const char *options_text(const tn_host *host, const char *key)
     const tni_option_def *row;
     char full[256];
 
-    return key && option_find(of(host), key, full, sizeof full, &row) ? tni_option_text(of(host)->options, full) : NULL;
+    return key && option_find(of(host), key, full, sizeof full, &row)
+               ? tni_option_text(of(host)->options, full)
+               : NULL;
 }
 
 static tn_status options_integer(const tn_host *host, const char *key, int64_t fallback, int64_t *out)
@@ -77,7 +82,8 @@ static tn_status options_integer(const tn_host *host, const char *key, int64_t f
         return TN_OK;
     }
     if (row) {
-        tn_status st = tni_option_parse(row, full, "", tni_option_text(of(host)->options, full), &value, &number);
+        tn_status st =
+            tni_option_parse(row, full, "", tni_option_text(of(host)->options, full), &value, &number);
 
         if (st)
             return st;
@@ -117,7 +123,8 @@ static uint64_t clock_now(const tn_host *host)
     return tni_clock_ns();
 }
 
-static tn_status threads_create(const tn_host *host, const char *name, void (*run)(void *arg), void *arg, void **thread)
+static tn_status threads_create(const tn_host *host, const char *name, void (*run)(void *arg), void *arg,
+                                void **thread)
 {
     tni_services *s = of(host);
     tni_thread *made;
@@ -141,12 +148,17 @@ static void threads_join(const tn_host *host, void *thread)
     atomic_fetch_sub(&of(host)->threads, 1);
 }
 
-#define HEAD(type, last, id_) {.struct_size = (uint32_t)TN_END(type, last), .id = id_}
+#define HEAD(type, last, id_)                                                                                \
+    {                                                                                                        \
+        .struct_size = (uint32_t)TN_END(type, last), .id = id_                                               \
+    }
 
-static const tn_log_service log_service = {.head = HEAD(tn_log_service, write, TN_SERVICE_LOG), .write = log_write};
+static const tn_log_service log_service = {.head = HEAD(tn_log_service, write, TN_SERVICE_LOG),
+                                           .write = log_write};
 static const tn_memory_service memory_service = {
     .head = HEAD(tn_memory_service, free, TN_SERVICE_MEMORY), .alloc = memory_alloc, .free = memory_free};
-static const tn_options_service options_service = {.head = HEAD(tn_options_service, number, TN_SERVICE_OPTIONS),
+static const tn_options_service options_service = {.head =
+                                                       HEAD(tn_options_service, number, TN_SERVICE_OPTIONS),
                                                    .text = options_text,
                                                    .integer = options_integer,
                                                    .number = options_number};
@@ -154,11 +166,13 @@ static const tn_trace_service trace_service = {
     .head = HEAD(tn_trace_service, event, TN_SERVICE_TRACE), .on = &tni_trace_flag, .event = trace_event};
 static const tn_clock_service clock_service = {.head = HEAD(tn_clock_service, now_ns, TN_SERVICE_CLOCK),
                                                .now_ns = clock_now};
-static const tn_threads_service threads_service = {
-    .head = HEAD(tn_threads_service, join, TN_SERVICE_THREADS), .create = threads_create, .join = threads_join};
+static const tn_threads_service threads_service = {.head = HEAD(tn_threads_service, join, TN_SERVICE_THREADS),
+                                                   .create = threads_create,
+                                                   .join = threads_join};
 
-static const tn_service *const own_services[] = {&log_service.head,   &memory_service.head, &options_service.head,
-                                                 &trace_service.head, &clock_service.head,  &threads_service.head};
+static const tn_service *const own_services[] = {&log_service.head,     &memory_service.head,
+                                                 &options_service.head, &trace_service.head,
+                                                 &clock_service.head,   &threads_service.head};
 
 static const tn_service *service_find(const tn_host *host, const char *id)
 {

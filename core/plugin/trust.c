@@ -1,8 +1,8 @@
 /*
  * Whose code may run here. A plugin and every folder above it must belong to root, to us or to the owner of
- * libtenon.so, and nobody else may write there. A sticky folder such as /tmp, in which everybody may create but only
- * owners may replace, passes if the component below it belongs to root or us. Paths come resolved, without symbolic
- * links, so what was checked is what dlopen opens.
+ * libtenon.so, and nobody else may write there. A sticky folder such as /tmp, in which everybody may create
+ * but only owners may replace, passes if the component below it belongs to root or us. Paths come resolved,
+ * without symbolic links, so what was checked is what dlopen opens.
  */
 #include <errno.h>
 #include <grp.h>
@@ -71,13 +71,15 @@ static bool others_may_write(const tni_trust *t, const struct stat *info)
 /* `below`: owner of the component beneath; a sticky folder is safe for what belongs to root or us. */
 static tn_status component_check(const tni_trust *t, const char *path, const struct stat *info, uid_t below)
 {
-    bool sticky = (info->st_mode & S_ISVTX) && S_ISDIR(info->st_mode) && (below == t->owners[0] || below == t->owners[1]);
+    bool sticky = (info->st_mode & S_ISVTX) && S_ISDIR(info->st_mode) &&
+                  (below == t->owners[0] || below == t->owners[1]);
 
     if (!owner_trusted(t, info->st_uid))
         return tni_refuse(2, TN_E_STATE, "%s belongs to user %u", path, (unsigned)info->st_uid);
     if (others_may_write(t, info) && !sticky)
         return tni_refuse(2, TN_E_STATE, "%s may be written by %s (mode %04o)", path,
-                          info->st_mode & S_IWOTH ? "everybody" : "its group", (unsigned)info->st_mode & 07777u);
+                          info->st_mode & S_IWOTH ? "everybody" : "its group",
+                          (unsigned)info->st_mode & 07777u);
     return TN_OK;
 }
 
@@ -100,7 +102,8 @@ tn_status tni_trust_folder(const tni_trust *trust, const char *folder)
 
         if (lstat(path, &info) || !S_ISDIR(info.st_mode))
             return tni_refuse(1, TN_E_ARG, "%.200s is no folder", path);
-        /* The plugin folder itself may be sticky only for files that are ours: tni_trust_file looks at them. */
+        /* The plugin folder itself may be sticky only for files that are ours: tni_trust_file looks at them.
+         */
         st = trust->check ? component_check(trust, path, &info, first ? NOBODY : below) : TN_OK;
         if (st)
             return st;
