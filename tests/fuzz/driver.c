@@ -1,8 +1,9 @@
 /*
- * Runs a fuzz target without a fuzzer: first every file given (folders: the files in them), then TENON_RUNS mutations
- * of them (default 2000) from TENON_SEED (default 1), at most TENON_MAX_LEN bytes long (default 65536). The same
- * seed gives the same inputs. If the target dies, hangs or a sanitizer stops it, the input at fault is written to
- * the working folder and its name, seed and number are printed; giving that file as an argument replays it.
+ * Runs a fuzz target without a fuzzer: first every file given (folders: the files in them), then TENON_RUNS
+ * mutations of them (default 2000) from TENON_SEED (default 1), at most TENON_MAX_LEN bytes long (default
+ * 65536). The same seed gives the same inputs. If the target dies, hangs or a sanitizer stops it, the input
+ * at fault is written to the working folder and its name, seed and number are printed; giving that file as an
+ * argument replays it.
  *
  * Invariant: `current` is what the target sees, so the handlers can write it out at any moment.
  */
@@ -17,13 +18,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FILES_MAX 4096       /* seeds of a target: a few dozen */
-#define RUN_SECONDS_MAX 60u  /* one input, under sanitizers on a busy machine */
-#define MUTATIONS_MAX 8u     /* on top of each other */
+#define FILES_MAX 4096      /* seeds of a target: a few dozen */
+#define RUN_SECONDS_MAX 60u /* one input, under sanitizers on a busy machine */
+#define MUTATIONS_MAX 8u    /* on top of each other */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 __attribute__((weak)) int LLVMFuzzerInitialize(int *argc, char ***argv);
-__attribute__((weak)) size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t size_max, unsigned seed);
+__attribute__((weak)) size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t size_max,
+                                                     unsigned seed);
 __attribute__((weak)) void __sanitizer_set_death_callback(void (*callback)(void));
 
 typedef struct input {
@@ -59,7 +61,7 @@ static size_t random_below(size_t limit)
     return limit ? (size_t)(random_next() % limit) : 0;
 }
 
-/* ---- the input at fault ------------------------------------------------------------------------------- */
+/* ---- the input at fault ----------------------------------------------------- */
 
 static void save_current(void)
 {
@@ -81,8 +83,9 @@ static void save_current(void)
         }
         close(file);
     }
-    length = snprintf(text, sizeof text, "%s: input written to %s (TENON_SEED=%llu, run %llu, %zu bytes)\n", target_name,
-                      name, (unsigned long long)seed_given, (unsigned long long)run_number, current.size);
+    length = snprintf(text, sizeof text, "%s: input written to %s (TENON_SEED=%llu, run %llu, %zu bytes)\n",
+                      target_name, name, (unsigned long long)seed_given, (unsigned long long)run_number,
+                      current.size);
     if (length > 0 && write(STDERR_FILENO, text, (size_t)length) < 0)
         return;
 }
@@ -130,7 +133,7 @@ static void run_one(const uint8_t *data, size_t size)
     run_number++;
 }
 
-/* ---- seeds ----------------------------------------------------------------------------------------------- */
+/* ---- seeds ----------------------------------------------------- */
 
 static bool file_load(const char *path)
 {
@@ -179,7 +182,7 @@ static bool path_load(const char *path)
     return ok;
 }
 
-/* ---- mutations ------------------------------------------------------------------------------------------- */
+/* ---- mutations ----------------------------------------------------- */
 
 static size_t insert_bytes(uint8_t *data, size_t size, size_t size_max, const uint8_t *from, size_t count)
 {
@@ -209,9 +212,25 @@ static size_t remove_bytes(uint8_t *data, size_t size)
 /* Lengths and counts are where parsers break: numbers at the borders of their types, either byte order. */
 static void put_number(uint8_t *data, size_t size)
 {
-    static const uint64_t numbers[] = {0, 1, 2, 0x7f, 0x80, 0xff, 0x100, 0x7fff, 0x8000, 0xffff, 0x10000, 0x7fffffff,
-                                       0x80000000u, 0xffffffffu, 0x100000000u, INT64_MAX, (uint64_t)INT64_MAX + 1,
-                                       UINT64_MAX, UINT64_MAX - 7};
+    static const uint64_t numbers[] = {0,
+                                       1,
+                                       2,
+                                       0x7f,
+                                       0x80,
+                                       0xff,
+                                       0x100,
+                                       0x7fff,
+                                       0x8000,
+                                       0xffff,
+                                       0x10000,
+                                       0x7fffffff,
+                                       0x80000000u,
+                                       0xffffffffu,
+                                       0x100000000u,
+                                       INT64_MAX,
+                                       (uint64_t)INT64_MAX + 1,
+                                       UINT64_MAX,
+                                       UINT64_MAX - 7};
     uint64_t value = numbers[random_below(sizeof numbers / sizeof *numbers)];
     size_t width = (size_t)1 << random_below(4), at;
     bool big = random_next() & 1;
@@ -241,14 +260,25 @@ static size_t mutate(uint8_t *data, size_t size, size_t size_max)
     if (!size)
         return insert_bytes(data, size, size_max, NULL, 1 + random_below(64));
     switch (random_below(9)) {
-    case 0: data[random_below(size)] ^= (uint8_t)(1u << random_below(8)); return size;
-    case 1: data[random_below(size)] = (uint8_t)random_next(); return size;
+    case 0:
+        data[random_below(size)] ^= (uint8_t)(1u << random_below(8));
+        return size;
+    case 1:
+        data[random_below(size)] = (uint8_t)random_next();
+        return size;
     case 2:
-    case 3: put_number(data, size); return size;
-    case 4: put_mark(data, size); return size;
-    case 5: return remove_bytes(data, size);
-    case 6: return insert_bytes(data, size, size_max, NULL, 1 + random_below(16));
-    case 7: return random_below(size + 1);
+    case 3:
+        put_number(data, size);
+        return size;
+    case 4:
+        put_mark(data, size);
+        return size;
+    case 5:
+        return remove_bytes(data, size);
+    case 6:
+        return insert_bytes(data, size, size_max, NULL, 1 + random_below(16));
+    case 7:
+        return random_below(size + 1);
     default:
         if (!other || !other->size)
             return size;
@@ -299,7 +329,7 @@ int main(int argc, char **argv)
     run_mutations(runs, size_max);
     for (size_t i = 0; i < file_count; i++)
         free(files[i].data);
-    printf("%s: %llu runs from %zu files, seed %llu\n", target_name, (unsigned long long)run_number, file_count,
-           (unsigned long long)seed_given);
+    printf("%s: %llu runs from %zu files, seed %llu\n", target_name, (unsigned long long)run_number,
+           file_count, (unsigned long long)seed_given);
     return ok ? 0 : 1;
 }

@@ -3,4 +3,5 @@
 
 static const tn_capability *const capabilities[] = {NULL};
 
-TN_PLUGIN_DEFINE("acme", "1.0.0", "Acme", "Apache-2.0", "nothing yet", "", "", NULL, NULL, NULL, capabilities);
+TN_PLUGIN_DEFINE("acme", "1.0.0", "Acme", "Apache-2.0", "nothing yet", "", "", NULL, NULL, NULL,
+                 capabilities);
