@@ -84,6 +84,7 @@ typedef struct tni_instruction {
     uint64_t workspace_offset;   /* in the arena */
     uint32_t first_link, link_count; /* run-time attributes that come from elsewhere */
     bool add_by_core;            /* some output is TN_MODE_ADD and the kernel cannot: write aside, then add */
+    bool skip_empty;             /* the kernel wants no tensors without elements, and all its outputs are */
 } tni_instruction;
 
 typedef struct tni_attr_link {   /* attribute `to` of the instruction is attribute `from` of graph node `source` */

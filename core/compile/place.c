@@ -250,10 +250,12 @@ static void writes_note(tni_program *p)
     for (uint32_t c = 0; c < p->code_count; c++) {
         tni_instruction *in = &p->code[c];
 
+        in->skip_empty = !(in->prepared->kernel->flags & TN_KERNEL_EMPTY_OK);
         for (uint32_t k = 0; k < in->out_count; k++) {
             const uint32_t at = in->first_operand + in->in_count + k;
             const tni_place *place = &p->places[p->operands[at]];
 
+            in->skip_empty &= tn_tensor_count(&p->tensors[p->operands[at]]) == 0;
             if (place->kind == TNI_PLACE_INPUT)
                 p->inputs[place->index].written = true;
             if (p->modes[at] == TN_MODE_ADD && !in->prepared->adds)

@@ -141,29 +141,40 @@ tn_status tni_tape_record_cached(struct tni_cached_entry *entry, struct tni_fram
 void tni_tape_entry_release(tni_tape_entry *e);
 void tni_array_forget(tni_array *a); /* drops its entry */
 
-/* ---- frame.c: what one running call of a program needs --------------------------------------------------------------------- */
+/* ---- frame.c: what a running call of a program needs ------------------------------------------------------------- */
 
+typedef struct tni_step {      /* one instruction, ready to run */
+    tn_status (*run)(const tn_plan *plan, const tn_exec *x, tn_err *err);
+    const tn_plan *plan;
+    tn_exec x;
+    tn_rng rng;
+} tni_step;
+
+/* A frame may be called again while earlier calls of it are queued: its arena's variable keeps them in order. */
 typedef struct tni_frame {
     tni_refcount refs;
     tni_context *ctx;
     tni_program *program;
-    tni_storage *arena;        /* one storage; its variable is written by each call */
-    tn_tensor *tensors;        /* per operand */
-    const tn_tensor **operands; /* per operand: what the instructions' exec points into */
-    struct tni_step *steps;    /* one per instruction: ready-made tn_exec */
-    tni_array **inputs, **outputs; /* of the running call; retained until done */
-    tn_rng rng_base;
-    uint64_t draw;
-    bool bound;                /* arena addresses are filled in */
-    struct tni_frame *next;    /* pool */
+    tni_array *arena;            /* bytes; written by each call */
+    tn_tensor *tensors;          /* per entry */
+    const tn_tensor **operands;  /* per operand */
+    tni_step *steps;             /* per instruction */
+    tn_value *values;            /* attributes of instructions with links */
+    uint64_t draw;               /* of the running call */
+    bool bound;                  /* arena addresses are filled in */
+    tni_mutex lock;
+    struct tni_frame_call *calls; /* free call records */
+    struct tni_frame *next;      /* in a pool */
+    atomic_uint queued;          /* calls that are not done */
 } tni_frame;
 tn_status tni_frame_create(tni_context *c, tni_program *p, tni_frame **out);
 void tni_frame_retain(tni_frame *f);
 void tni_frame_release(tni_frame *f);
-/* Queues one run. `sources`: attributes for instructions with run-time values, by attr_source; NULL: as compiled. */
+/* Queues one run. Inputs and outputs are as the program's ports say; the call retains them until it is done.
+ * `sources`: by graph node, attributes that linked instructions read; NULL: as compiled. */
 tn_status tni_frame_run(tni_frame *f, tni_array *const *inputs, tni_array *const *outputs,
                         const tni_attrs *const *sources, uint64_t draw);
-/* A view of a kept entry in the frame's arena, as an array. Holds the frame's arena, not the frame. */
+/* A kept entry in the frame's arena, as an array. Holds the arena, not the frame. */
 tn_status tni_frame_entry(tni_frame *f, uint32_t entry, tni_array **out);
 
 /* ---- cached.c: hybridized nets ------------------------------------------------------------------------------------------------ */
@@ -180,6 +191,7 @@ typedef struct tni_cached_entry { /* compiled for one signature of inputs */
     uint32_t *keep;            /* entries that its backward reads */
     uint32_t keep_count;
     tni_frame *frames;         /* free ones */
+    uint32_t frame_count;      /* made so far */
     tni_mutex lock;
     struct tni_cached_entry *next;
     tni_operand_key *in;

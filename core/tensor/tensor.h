@@ -19,6 +19,7 @@ typedef struct tni_space { /* what arrays of one context share */
     tni_device_set *devices;
     uint32_t slot;      /* of the per-thread counters of live arrays */
     atomic_bool closed; /* destroyed while arrays were live: those no longer own pool memory */
+    void (*grad_release)(void *grad_entry); /* room autograd: an array with a tape entry dies; NULL: none */
 } tni_space;
 tn_status tni_space_create(tni_engine *engine, tni_device_set *devices, tni_space **out);
 /* Call it before the device set goes. All arrays should be gone (ask tni_space_live); arrays that are not may

@@ -1,0 +1,14 @@
+/* Running one eager call. Used by invoke.c only. */
+#ifndef TN_EXEC_CALL_H
+#define TN_EXEC_CALL_H
+
+#include "exec/internal.h"
+
+/* Runs on the calling thread if the variables are free at once; false: nothing happened. */
+bool tni_call_short(tni_context *c, tni_signature *sig, const tni_attrs *attrs, tni_array *const *in,
+                    tni_array *const *out, uint64_t draw, tn_status *status);
+/* Queues the call. */
+tn_status tni_call_push(tni_context *c, tni_signature *sig, tni_attrs *attrs, tni_array *const *in,
+                        tni_array *const *out, uint64_t draw);
+
+#endif

@@ -1,0 +1,488 @@
+/*
+ * Frames: the memory and the ready-made steps of one program, called again and again.
+ *
+ * All that can be settled once is settled when the frame is made: operand pointers, modes, attributes, where each
+ * entry of the arena lies. A call binds the addresses of its inputs and outputs and runs the steps in a row: no
+ * allocation, lock, hash or text on the way. A call's own record keeps its arrays until it is done.
+ */
+#include "exec/internal.h"
+
+#include <string.h>
+
+typedef struct tni_frame_call {
+    struct tni_frame_call *next;
+    tni_frame *frame;
+    tni_array **arrays;   /* inputs, then outputs; retained */
+    tn_value *values;     /* of links, taken when the call was made */
+    uint64_t draw;
+} tni_frame_call;
+
+/* ---- making --------------------------------------------------------------------------------------------------- */
+
+static void frame_destroy(tni_frame *f)
+{
+    while (f->calls) {
+        tni_frame_call *next = f->calls->next;
+
+        tni_free(f->calls);
+        f->calls = next;
+    }
+    tni_mutex_fini(&f->lock);
+    tni_array_release(f->arena);
+    tni_program_release(f->program);
+    tni_free(f->tensors);
+    tni_free((void *)f->operands);
+    tni_free(f->steps);
+    tni_free(f->values);
+    tni_free(f);
+}
+
+void tni_frame_retain(tni_frame *f)
+{
+    tni_ref_retain(&f->refs);
+}
+
+void tni_frame_release(tni_frame *f)
+{
+    if (f && tni_ref_release(&f->refs))
+        frame_destroy(f);
+}
+
+static uint64_t values_count(const tni_program *p)
+{
+    uint64_t n = 0;
+
+    for (uint32_t c = 0; c < p->code_count; c++)
+        if (p->code[c].link_count)
+            n += p->code[c].def->attr_count;
+    return n;
+}
+
+/* Steps point into the frame: operands, attributes, random draw. */
+static void steps_make(tni_frame *f)
+{
+    const tni_program *p = f->program;
+    tn_value *values = f->values;
+
+    for (uint32_t c = 0; c < p->code_count; c++) {
+        const tni_instruction *in = &p->code[c];
+        tni_step *step = &f->steps[c];
+
+        step->run = in->prepared->kernel->run;
+        step->plan = &in->prepared->plan;
+        step->rng = (tn_rng){0, (uint64_t)p->device->index, &f->draw, in->random == TNI_NONE ? 0 : in->random};
+        step->x.struct_size = (uint32_t)TN_END(tn_exec, ops);
+        step->x.threads = p->threads;
+        step->x.in = f->operands + in->first_operand;
+        step->x.out = step->x.in + in->in_count;
+        step->x.modes = p->modes + in->first_operand + in->in_count;
+        step->x.attrs = in->attrs->values;
+        step->x.rng = &step->rng;
+        if (in->link_count) {
+            memcpy(values, in->attrs->values, in->def->attr_count * sizeof *values);
+            step->x.attrs = values;
+            values += in->def->attr_count;
+        }
+    }
+}
+
+tn_status tni_frame_create(tni_context *c, tni_program *p, tni_frame **out)
+{
+    const int64_t bytes = (int64_t)p->arena_bytes;
+    tni_frame *f = tni_zalloc(sizeof *f);
+    tn_status st = TN_OK;
+
+    if (!f)
+        return TN_E_NOMEM;
+    if (tni_mutex_init(&f->lock)) {
+        tni_free(f);
+        return TN_E_NOMEM;
+    }
+    tni_ref_init(&f->refs);
+    f->ctx = c;
+    f->program = p;
+    tni_program_retain(p);
+    f->tensors = tni_calloc(p->graph->entry_count + 1u, sizeof *f->tensors);
+    f->operands = tni_calloc(p->operand_count + 1u, sizeof *f->operands);
+    f->steps = tni_calloc(p->code_count + 1u, sizeof *f->steps);
+    f->values = tni_calloc(values_count(p) + 1u, sizeof *f->values);
+    if (!f->tensors || !f->operands || !f->steps || !f->values)
+        st = TN_E_NOMEM;
+    if (st || (st = tni_array_create(c->space, p->device, TN_U8, 1, &bytes, "frame", &f->arena))) {
+        frame_destroy(f);
+        return st;
+    }
+    memcpy(f->tensors, p->tensors, p->graph->entry_count * sizeof *f->tensors);
+    for (uint32_t i = 0; i < p->operand_count; i++)
+        f->operands[i] = &f->tensors[p->operands[i]];
+    steps_make(f);
+    atomic_fetch_add_explicit(&c->exec->frames, 1, memory_order_relaxed);
+    *out = f;
+    return TN_OK;
+}
+
+tn_status tni_frame_entry(tni_frame *f, uint32_t entry, tni_array **out)
+{
+    const tni_program *p = f->program;
+    const tn_tensor *t = &p->tensors[entry];
+
+    if (p->places[entry].kind != TNI_PLACE_ARENA)
+        return tni_error(TN_E_INTERNAL, "entry %u of a program is not kept in its frame", entry);
+    return tni_array_on(f->arena->storage, t->dtype, p->places[entry].offset / tn_dtype_bytes(t->dtype), t->ndim,
+                        t->shape, NULL, out);
+}
+
+/* ---- running ------------------------------------------------------------------------------------------------------ */
+
+static void bind_arena(tni_frame *f)
+{
+    const tni_program *p = f->program;
+    char *base = tni_array_data(f->arena);
+
+    for (uint32_t e = 0; e < p->graph->entry_count; e++)
+        if (p->places[e].kind == TNI_PLACE_ARENA)
+            f->tensors[e].data = base + p->places[e].offset;
+    for (uint32_t c = 0; c < p->code_count; c++)
+        if (p->code[c].workspace != TNI_NONE)
+            f->steps[c].x.workspace = base + p->code[c].workspace_offset;
+    f->bound = true;
+}
+
+/* Today's inputs, outputs, draw and run-time attributes. */
+static void bind_call(tni_frame *f, const tni_frame_call *k)
+{
+    const tni_program *p = f->program;
+    const tn_value *value = k->values;
+
+    for (uint32_t i = 0; i < p->external_count; i++) {
+        const uint32_t e = p->external[i];
+        const tni_place *place = &p->places[e];
+        const tni_array *a = k->arrays[place->kind == TNI_PLACE_INPUT ? place->index : p->input_count + place->index];
+
+        f->tensors[e].data = tni_array_data(a);
+    }
+    f->draw = k->draw;
+    for (uint32_t c = 0; p->link_count && c < p->code_count; c++)
+        for (uint32_t l = 0; l < p->code[c].link_count; l++)
+            ((tn_value *)f->steps[c].x.attrs)[p->links[p->code[c].first_link + l].to] = *value++;
+    if (p->random_count)
+        for (uint32_t c = 0; c < p->code_count; c++)
+            f->steps[c].rng.seed = tni_random_key(f->ctx, p->device);
+}
+
+/* For a kernel that only writes: what it made is put aside and added. Outputs that are not added are written. */
+static tn_status step_add(tni_frame *f, uint32_t c, tn_err *err)
+{
+    const tni_instruction *in = &f->program->code[c];
+    const tni_step *step = &f->steps[c];
+    tn_tensor *aside = tni_calloc(in->out_count, sizeof *aside);
+    const tn_tensor **out = tni_calloc(in->out_count, sizeof *out);
+    tn_exec x = step->x;
+    tn_status st = aside && out ? TN_OK : tn_fail(err, TN_E_NOMEM, "out of memory for a sum of gradients");
+
+    for (uint32_t o = 0; !st && o < in->out_count; o++) {
+        aside[o] = *step->x.out[o];
+        out[o] = &aside[o];
+        if (step->x.modes[o] == TN_MODE_ADD && !(aside[o].data = tni_alloc(aside[o].bytes)))
+            st = tn_fail(err, TN_E_NOMEM, "out of memory for a sum of gradients");
+    }
+    x.out = out;
+    if (!st)
+        st = step->run(step->plan, &x, err);
+    for (uint32_t o = 0; aside && out && o < in->out_count; o++) {
+        if (!out[o] || step->x.modes[o] != TN_MODE_ADD)
+            continue;
+        if (!st)
+            tni_add_strided(&aside[o], step->x.out[o]);
+        tni_free(aside[o].data);
+    }
+    tni_free(aside);
+    tni_free((void *)out);
+    return st;
+}
+
+/* The whole replay. [worker], or in stream order on a device that runs host kernels. */
+static tn_status frame_replay(void *arg, tn_err *err)
+{
+    tni_frame_call *k = arg;
+    tni_frame *f = k->frame;
+    const tni_program *p = f->program;
+    tn_status st = TN_OK;
+    uint32_t c;
+
+    if (!f->bound)
+        bind_arena(f);
+    bind_call(f, k);
+    for (c = 0; c < p->code_count && !st; c++) {
+        const tni_step *step = &f->steps[c];
+
+        if (TN_UNLIKELY(p->code[c].skip_empty))
+            continue;
+        st = TN_LIKELY(!p->code[c].add_by_core) ? step->run(step->plan, &step->x, err) : step_add(f, c, err);
+    }
+    if (st && c) { /* name the layer */
+        tn_err inner = *err;
+
+        tni_err_format(err, st, "node \"%s\": %.400s", p->graph->nodes[p->code[c - 1].node].name, inner.message);
+    }
+    return st;
+}
+
+/* Memory of the arena and the outputs. An output that is to be added up begins as zeros. */
+static tn_status call_allocate(tni_frame_call *k, tn_stream *stream)
+{
+    tni_frame *f = k->frame;
+    const tni_program *p = f->program;
+    tn_status st = TN_OK;
+
+    if (p->arena_bytes && !f->arena->storage->data && (st = tni_storage_allocate(f->arena->storage, stream)))
+        return st;
+    for (uint32_t i = 0; i < p->input_count + p->output_count && !st; i++) {
+        tni_storage *s = k->arrays[i] ? k->arrays[i]->storage : NULL;
+
+        if (!s || s->data || !s->bytes)
+            continue;
+        st = tni_storage_allocate(s, stream);
+        if (!st && i >= p->input_count && p->outputs[i - p->input_count].mode == TN_MODE_ADD)
+            memset(s->data, 0, s->bytes);
+    }
+    return st;
+}
+
+static tn_status call_run(void *payload, tni_run *run)
+{
+    tni_frame_call *k = *(tni_frame_call **)payload;
+    tn_err err = {0};
+    tn_status st = call_allocate(k, run->stream);
+
+    if (st)
+        return st;
+    if (run->stream && run->device->kernels_plugin)
+        st = run->device->ops->stream_call(run->stream, frame_replay, k, &err);
+    else
+        st = frame_replay(k, &err);
+    return st ? tni_error_take(&err, "program") : TN_OK;
+}
+
+static void call_release(tni_frame_call *k)
+{
+    tni_frame *f = k->frame;
+    const tni_program *p = f->program;
+
+    for (uint32_t i = 0; i < p->input_count + p->output_count; i++) {
+        tni_array_release(k->arrays[i]);
+        k->arrays[i] = NULL;
+    }
+    tni_mutex_lock(&f->lock);
+    k->next = f->calls;
+    f->calls = k;
+    tni_mutex_unlock(&f->lock);
+    atomic_fetch_sub(&f->queued, 1);
+    tni_frame_release(f);
+}
+
+static void call_done(void *payload, tni_engine *engine, tn_status status)
+{
+    tni_frame_call *k = *(tni_frame_call **)payload;
+
+    if (status) /* the arena holds nothing that anybody could still want */
+        tni_engine_clear(engine, tni_array_var(k->frame->arena));
+    call_release(k);
+}
+
+/* ---- queueing --------------------------------------------------------------------------------------------------------- */
+
+static tn_status call_take(tni_frame *f, tni_frame_call **out)
+{
+    const tni_program *p = f->program;
+    const uint32_t ports = p->input_count + p->output_count;
+    tni_frame_call *k;
+
+    tni_mutex_lock(&f->lock);
+    if ((k = f->calls) != NULL)
+        f->calls = k->next;
+    tni_mutex_unlock(&f->lock);
+    if (!k) {
+        if (!(k = tni_zalloc(sizeof *k + (ports + 1u) * sizeof *k->arrays + p->link_count * sizeof *k->values)))
+            return TN_E_NOMEM;
+        k->arrays = (tni_array **)(k + 1);
+        k->values = (tn_value *)(k->arrays + ports);
+        k->frame = f;
+    }
+    tni_frame_retain(f);
+    atomic_fetch_add(&f->queued, 1);
+    *out = k;
+    return TN_OK;
+}
+
+static tn_status port_check(const tni_program *p, const tni_port *port, const tni_array *a, const char *what,
+                            uint32_t index)
+{
+    bool same;
+
+    if (!a)
+        return tni_error(TN_E_ARG, "%s %u of a program is NULL", what, index);
+    same = a->ndim == port->shape.ndim;
+    for (int32_t d = 0; same && d < a->ndim; d++)
+        same = a->shape[d] == port->shape.dim[d];
+    if (!same)
+        return tni_error(TN_E_SHAPE, "%s %u of a program has another shape than it was made for", what, index);
+    if (a->dtype != port->dtype)
+        return tni_error(TN_E_DTYPE, "%s %u of a program is %s, it was made for %s", what, index,
+                         tni_dtype_name(a->dtype), tni_dtype_name(port->dtype));
+    if (a->storage->device != p->device)
+        return tni_error(TN_E_DEVICE, "%s %u of a program is on %s:%d, it was made for %s:%d", what, index,
+                         a->storage->device->type, a->storage->device->index, p->device->type, p->device->index);
+    return TN_OK;
+}
+
+/* The array itself if it is row-major, else a dense copy (inputs) or an empty dense one (outputs). */
+static tn_status dense_of(tni_frame *f, tni_array *a, bool copy, tni_array **out)
+{
+    tn_status st;
+
+    if (a->flags & TNI_ARRAY_CONTIGUOUS) {
+        tni_array_retain(a);
+        *out = a;
+        return TN_OK;
+    }
+    st = tni_array_create(f->ctx->space, f->program->device, a->dtype, a->ndim, a->shape, "array", out);
+    if (!st && copy && (st = tni_array_copy(a, *out))) {
+        tni_array_release(*out);
+        *out = NULL;
+    }
+    return st;
+}
+
+static tn_status call_arrays(tni_frame_call *k, tni_array *const *inputs, tni_array *const *outputs)
+{
+    tni_frame *f = k->frame;
+    const tni_program *p = f->program;
+    tn_status st = TN_OK;
+
+    for (uint32_t i = 0; i < p->input_count && !st; i++)
+        if (!(st = port_check(p, &p->inputs[i], inputs[i], "input", i)))
+            st = dense_of(f, inputs[i], true, &k->arrays[i]);
+    for (uint32_t i = 0; i < p->output_count && !st; i++)
+        if (!(st = port_check(p, &p->outputs[i], outputs[i], "output", i)))
+            st = dense_of(f, outputs[i], p->outputs[i].mode == TN_MODE_ADD, &k->arrays[p->input_count + i]);
+    return st;
+}
+
+static void call_values(tni_frame_call *k, const tni_attrs *const *sources)
+{
+    const tni_program *p = k->frame->program;
+
+    for (uint32_t l = 0; l < p->link_count; l++) {
+        const tni_attr_link *link = &p->links[l];
+        const tni_attrs *from = sources ? sources[link->source] : NULL;
+
+        if (!from)
+            from = p->graph->nodes[link->source].attrs;
+        k->values[l] = from->values[link->from];
+    }
+}
+
+/* True if some array of the call stands in for a strided one that the caller wants written. */
+static bool needs_copy_back(const tni_frame_call *k, tni_array *const *inputs, tni_array *const *outputs)
+{
+    const tni_program *p = k->frame->program;
+    bool needs = false;
+
+    for (uint32_t i = 0; i < p->input_count; i++)
+        needs |= p->inputs[i].written && k->arrays[i] != inputs[i];
+    for (uint32_t i = 0; i < p->output_count; i++)
+        needs |= k->arrays[p->input_count + i] != outputs[i];
+    return needs;
+}
+
+static tn_status copy_back(const tni_program *p, tni_array *const *arrays, tni_array *const *inputs,
+                           tni_array *const *outputs)
+{
+    tn_status st = TN_OK;
+
+    for (uint32_t i = 0; i < p->output_count && !st; i++)
+        if (arrays[p->input_count + i] != outputs[i])
+            st = tni_array_copy(arrays[p->input_count + i], outputs[i]);
+    for (uint32_t i = 0; i < p->input_count && !st; i++)
+        if (p->inputs[i].written && arrays[i] != inputs[i])
+            st = tni_array_copy(arrays[i], inputs[i]);
+    return st;
+}
+
+static tn_status call_push(tni_frame_call *k)
+{
+    const tni_program *p = k->frame->program;
+    const uint32_t count = p->input_count + p->output_count + 1u;
+    tni_var *small[64], **vars = count * 2 > 64 ? tni_calloc(count * 2ull, sizeof *vars) : small;
+    tni_task task = {.run = call_run, .done = call_done, .payload = &k, .payload_bytes = sizeof k};
+    bool clears = true;
+    tn_status st;
+
+    if (!vars)
+        return TN_E_NOMEM;
+    task.reads = vars;
+    task.writes = vars + count;
+    vars[count + task.write_count++] = tni_array_var(k->frame->arena);
+    for (uint32_t i = 0; i < p->input_count; i++) {
+        if (p->inputs[i].written) {
+            vars[count + task.write_count++] = tni_array_var(k->arrays[i]);
+            clears = false;
+        } else {
+            vars[task.read_count++] = tni_array_var(k->arrays[i]);
+        }
+    }
+    for (uint32_t i = 0; i < p->output_count; i++) {
+        vars[count + task.write_count++] = tni_array_var(k->arrays[p->input_count + i]);
+        clears &= p->outputs[i].mode == TN_MODE_WRITE;
+    }
+    task.device = p->device;
+    task.name = "program";
+    task.est_ns = p->est_ns;
+    task.flags = (p->parallel ? TNI_TASK_PARALLEL : 0u) | (clears ? TNI_TASK_CLEARS : 0u);
+    st = tni_engine_push(k->frame->ctx->engine, &task);
+    if (vars != small)
+        tni_free(vars);
+    return st;
+}
+
+/* Once pushed, the record belongs to the call: what is needed behind it is kept apart. */
+static tn_status run_with_copies(tni_frame_call *k, tni_array *const *inputs, tni_array *const *outputs)
+{
+    const tni_program *p = k->frame->program;
+    const uint32_t count = p->input_count + p->output_count;
+    tni_array **kept = tni_calloc(count + 1u, sizeof *kept);
+    tn_status st = kept ? TN_OK : TN_E_NOMEM;
+
+    for (uint32_t i = 0; kept && i < count; i++)
+        tni_array_retain(kept[i] = k->arrays[i]);
+    if (st || (st = call_push(k)))
+        call_release(k);
+    else
+        st = copy_back(p, kept, inputs, outputs);
+    for (uint32_t i = 0; kept && i < count; i++)
+        tni_array_release(kept[i]);
+    tni_free(kept);
+    return st;
+}
+
+tn_status tni_frame_run(tni_frame *f, tni_array *const *inputs, tni_array *const *outputs,
+                        const tni_attrs *const *sources, uint64_t draw)
+{
+    tni_frame_call *k;
+    tn_status st = call_take(f, &k);
+
+    if (st)
+        return st;
+    if ((st = call_arrays(k, inputs, outputs))) {
+        call_release(k);
+        return st;
+    }
+    k->draw = draw;
+    call_values(k, sources);
+    if (needs_copy_back(k, inputs, outputs))
+        return run_with_copies(k, inputs, outputs);
+    if ((st = call_push(k)))
+        call_release(k);
+    return st;
+}

@@ -1,0 +1,359 @@
+/*
+ * Eager operators: find the signature, make the outputs, run or queue, record.
+ *
+ * A site remembers its last two signatures, so a repeated call compares shapes and looks up nothing. Nothing of the
+ * arguments changes if the call fails.
+ */
+#include "exec/call.h"
+
+#include <string.h>
+
+/* ---- sites ---------------------------------------------------------------------------------------------------- */
+
+tn_status tni_site_create(tni_context *c, const char *op, size_t count, const char *const *names,
+                          const char *const *texts, tni_site **out)
+{
+    tni_site *s = tni_zalloc(sizeof *s);
+    tn_status st;
+
+    if (!s)
+        return TN_E_NOMEM;
+    tni_ref_init(&s->refs);
+    atomic_flag_clear(&s->busy);
+    s->ctx = c;
+    if ((st = tni_opset_find(c->ops, op, &s->def)) || (st = tni_attrs_parse(s->def, count, names, texts, &s->attrs))) {
+        tni_free(s);
+        return st;
+    }
+    *out = s;
+    return TN_OK;
+}
+
+void tni_site_release(tni_site *s)
+{
+    if (!s || !tni_ref_release(&s->refs))
+        return;
+    tni_signature_release(s->last[0]);
+    tni_signature_release(s->last[1]);
+    tni_attrs_release(s->attrs);
+    tni_free(s);
+}
+
+static void site_lock(tni_site *s)
+{
+    while (atomic_flag_test_and_set_explicit(&s->busy, memory_order_acquire))
+        ;
+}
+
+static void site_unlock(tni_site *s)
+{
+    atomic_flag_clear_explicit(&s->busy, memory_order_release);
+}
+
+tn_status tni_site_set(tni_site *s, uint32_t attr, tn_value value)
+{
+    tni_attrs *next, *old;
+    tn_status st;
+
+    if (attr >= s->def->attr_count || !(s->def->op->attrs[attr].flags & TN_ATTR_F_RUNTIME))
+        return tni_error(TN_E_ATTR, "operator %s has no run-time attribute %u", s->def->op->name, attr);
+    if ((st = tni_attrs_with(s->attrs, attr, value, &next)))
+        return st;
+    site_lock(s);
+    old = s->attrs;
+    s->attrs = next;
+    site_unlock(s);
+    tni_attrs_release(old);
+    return TN_OK;
+}
+
+/* ---- the signature of a call -------------------------------------------------------------------------------------- */
+
+static tn_status device_of(tni_context *c, const tni_opdef *def, uint32_t in_count, tni_array *const *in,
+                           uint32_t out_count, tni_array *const *out, tni_device **device)
+{
+    tni_device *d = NULL;
+
+    for (uint32_t i = 0; i < in_count; i++) {
+        if (d && in[i]->storage->device != d)
+            return tni_error(TN_E_DEVICE, "operator %s: input %u is on %s:%d, the others are on %s:%d",
+                             def->op->name, i, in[i]->storage->device->type, in[i]->storage->device->index, d->type,
+                             d->index);
+        d = in[i]->storage->device;
+    }
+    for (uint32_t i = 0; !d && i < out_count; i++)
+        if (out[i])
+            d = out[i]->storage->device;
+    if (d) {
+        *device = d;
+        return TN_OK;
+    }
+    return tni_default_device(c, device);
+}
+
+/* Operators without inputs may name their device: attribute ctx. */
+static tn_status device_of_attrs(tni_context *c, const tni_opdef *def, const tni_attrs *attrs, tni_device **device)
+{
+    const int32_t at = tni_attr_index(def, "ctx");
+    const char *text = at < 0 ? NULL : tn_value_pointer(attrs->values[at]);
+
+    return text && *text ? tni_device_parse(c->devices, text, device) : TN_OK;
+}
+
+static uint32_t call_flags(const tni_scope *scope)
+{
+    return scope->training ? TN_NODE_TRAIN : 0;
+}
+
+static tn_status key_make(tni_context *c, const tni_opdef *def, tni_attrs *attrs, uint32_t in_count,
+                          tni_array *const *in, uint32_t out_count, tni_array *const *out, tni_call_key *k)
+{
+    tn_status st = TN_OK;
+
+    for (uint32_t i = 0; i < in_count && !st; i++)
+        if (!in[i])
+            st = tni_error(TN_E_ARG, "operator %s: input %u is NULL", def->op->name, i);
+        else if (in[i]->storage_type != TN_STORAGE_DENSE)
+            st = tni_error(TN_E_UNSUPPORTED, "operator %s: input %u is sparse", def->op->name, i);
+        else if (in[i]->pending)
+            st = tni_array_shape_wait(in[i]);
+    if (st || (st = device_of(c, def, in_count, in, out_count, out, &k->device)) ||
+        (!in_count && (st = device_of_attrs(c, def, attrs, &k->device))))
+        return st;
+    k->def = def;
+    k->attrs = attrs;
+    k->in = in;
+    k->in_count = in_count;
+    k->flags = call_flags(tni_scope_get());
+    k->generation = tni_exec_generation(c);
+    return TN_OK;
+}
+
+/* The site's own memory first, then the table. */
+static tn_status site_signature(tni_site *s, const tni_call_key *k, tni_signature **out)
+{
+    tni_signature *found = NULL, *drop = NULL;
+    tn_status st;
+
+    site_lock(s);
+    for (uint32_t i = 0; i < 2 && s->last[i]; i++)
+        if (tni_signature_matches(s->last[i], k)) {
+            found = s->last[i];
+            s->last[i] = s->last[0];
+            s->last[0] = found;
+            tni_signature_retain(found);
+            break;
+        }
+    site_unlock(s);
+    if (found) {
+        *out = found;
+        return TN_OK;
+    }
+    if ((st = tni_signature_find(s->ctx, k, &found)))
+        return st;
+    tni_signature_retain(found);
+    site_lock(s);
+    drop = s->last[1];
+    s->last[1] = s->last[0];
+    s->last[0] = found;
+    site_unlock(s);
+    tni_signature_release(drop);
+    *out = found;
+    return TN_OK;
+}
+
+/* ---- outputs ---------------------------------------------------------------------------------------------------------- */
+
+static tn_status output_check(const tni_signature *s, uint32_t i, const tni_array *a)
+{
+    const tn_shape *want = &s->out_shape[i];
+    bool same = a->ndim == want->ndim && a->dtype == s->out_dtype[i] && a->storage_type == TN_STORAGE_DENSE;
+
+    for (int32_t d = 0; same && d < a->ndim; d++)
+        same = a->shape[d] == want->dim[d];
+    if (!same)
+        return tni_error(a->dtype == s->out_dtype[i] ? TN_E_SHAPE : TN_E_DTYPE,
+                         "operator %s: output %u does not fit the array given for it", s->def->op->name, i);
+    if (a->storage->device != s->device)
+        return tni_error(TN_E_DEVICE, "operator %s: output %u is on another device", s->def->op->name, i);
+    if (tni_scope_get()->recording && (a->grad || a->grad_entry))
+        return tni_error(TN_E_STATE, "operator %s: an array that is recorded cannot be overwritten while recording",
+                         s->def->op->name);
+    return TN_OK;
+}
+
+/* Fills `all` with the given and new outputs; `made` counts from the front what is new. */
+static tn_status outputs_make(tni_context *c, const tni_signature *s, uint32_t out_count, tni_array *const *out,
+                              tni_array **all)
+{
+    tn_status st = TN_OK;
+    uint32_t i;
+
+    for (i = 0; i < s->out_count && !st; i++) {
+        all[i] = i < out_count ? out[i] : NULL;
+        if (all[i])
+            st = s->pending ? TN_E_UNSUPPORTED : output_check(s, i, all[i]);
+        else if (s->pending)
+            st = tni_array_create_pending(c->space, s->device, s->out_dtype[i], &all[i]);
+        else
+            st = tni_array_create(c->space, s->device, s->out_dtype[i], s->out_shape[i].ndim, s->out_shape[i].dim,
+                                  "array", &all[i]);
+    }
+    if (!st)
+        return TN_OK;
+    while (i-- > 0)
+        if (all[i] && !(i < out_count && out[i])) {
+            tni_array_release(all[i]);
+            all[i] = NULL;
+        }
+    return st == TN_E_UNSUPPORTED
+               ? tni_error(st, "operator %s: its output shape is not known before it ran, so none can be given",
+                           s->def->op->name)
+               : st;
+}
+
+/* Hands the visible new ones to the caller; hidden ones go. */
+static void outputs_give(const tni_signature *s, uint32_t out_count, tni_array **out, tni_array **all)
+{
+    for (uint32_t i = 0; i < s->out_count; i++) {
+        if (i < out_count && out[i] == all[i])
+            continue;
+        if (i < out_count)
+            out[i] = all[i];
+        else
+            tni_array_release(all[i]);
+    }
+}
+
+static void outputs_drop(const tni_signature *s, uint32_t out_count, tni_array *const *out, tni_array **all)
+{
+    for (uint32_t i = 0; i < s->out_count; i++)
+        if (!(i < out_count && out[i] == all[i]))
+            tni_array_release(all[i]);
+}
+
+/* A view shares memory; what is not row-major is copied first. */
+static tn_status view_make(tni_context *c, const tni_signature *s, tni_array *in, tni_array **out)
+{
+    tni_array *dense = NULL;
+    tn_status st = TN_OK;
+
+    if (*out)
+        return tni_error(TN_E_UNSUPPORTED, "operator %s makes a view and writes into no given array",
+                         s->def->op->name);
+    if (in->flags & TNI_ARRAY_CONTIGUOUS)
+        return tni_array_reshape(in, s->out_shape[0].ndim, s->out_shape[0].dim, out);
+    if (!(st = tni_array_create(c->space, s->device, in->dtype, in->ndim, in->shape, "array", &dense)) &&
+        !(st = tni_array_copy(in, dense)))
+        st = tni_array_reshape(dense, s->out_shape[0].ndim, s->out_shape[0].dim, out);
+    tni_array_release(dense);
+    return st;
+}
+
+/* ---- the call -------------------------------------------------------------------------------------------------------------- */
+
+static tn_status call_now(tni_context *c, tni_signature *s, tni_attrs *attrs, tni_array *const *in, tni_array **all)
+{
+    uint64_t draw = 0;
+    tn_status st;
+
+    if (s->def->op->effects & TN_EFFECT_RANDOM)
+        draw = tni_random_take(c, s->device, 1);
+    if (s->short_way && tni_call_short(c, s, attrs, in, all, draw, &st)) {
+        atomic_fetch_add_explicit(&c->exec->short_way, 1, memory_order_relaxed);
+        return st;
+    }
+    return tni_call_push(c, s, attrs, in, all, draw);
+}
+
+static tn_status call_signature(tni_context *c, tni_signature *s, tni_attrs *attrs, uint32_t in_count,
+                                tni_array *const *in, uint32_t out_count, tni_array **out)
+{
+    tni_array *small[TNI_SIG_OPERANDS] = {NULL}, **all = small;
+    tn_status st;
+
+    if (out_count < s->args.visible_count)
+        return tni_error(TN_E_ARG, "operator %s has %u outputs, room for %u is given", s->def->op->name,
+                         s->args.visible_count, out_count);
+    if (s->out_count > TNI_SIG_OPERANDS && !(all = tni_calloc(s->out_count, sizeof *all)))
+        return TN_E_NOMEM;
+    if (out_count > s->args.visible_count)
+        out_count = s->args.visible_count;
+    if (s->view) {
+        all[0] = out[0];
+        st = view_make(c, s, in[0], &all[0]);
+    } else if (!(st = outputs_make(c, s, out_count, out, all)) && (st = call_now(c, s, attrs, in, all))) {
+        outputs_drop(s, out_count, out, all);
+    }
+    for (uint32_t i = 0; !st && i < out_count; i++)
+        if (out[i] && out[i]->grad_entry)
+            tni_array_forget(out[i]);
+    if (!st && tni_scope_get()->recording && (st = tni_tape_record(s, attrs, in_count, in, s->out_count, all)))
+        outputs_drop(s, out_count, out, all);
+    if (!st)
+        outputs_give(s, out_count, out, all);
+    if (all != small)
+        tni_free(all);
+    return st;
+}
+
+tn_status tni_invoke(tni_site *site, uint32_t in_count, tni_array *const *in, uint32_t out_count, tni_array **out)
+{
+    tni_context *c = site->ctx;
+    tni_signature *s = NULL;
+    tni_attrs *attrs;
+    tni_call_key k;
+    tn_status st;
+
+    site_lock(site);
+    attrs = tni_attrs_retain(site->attrs);
+    site_unlock(site);
+    if (!(st = key_make(c, site->def, attrs, in_count, in, out_count, out, &k)) &&
+        !(st = site_signature(site, &k, &s)))
+        st = call_signature(c, s, attrs, in_count, in, out_count, out);
+    tni_signature_release(s);
+    tni_attrs_release(attrs);
+    return st;
+}
+
+tn_status tni_invoke_text(tni_context *c, const char *op, uint32_t in_count, tni_array *const *in, size_t attr_count,
+                          const char *const *names, const char *const *texts, uint32_t out_count, tni_array **out,
+                          uint32_t *made)
+{
+    const tni_opdef *def;
+    tni_attrs *attrs = NULL;
+    tni_signature *s = NULL;
+    tni_call_key k;
+    tn_status st;
+
+    if ((st = tni_opset_find(c->ops, op, &def)))
+        return st;
+    if (def->count_attr >= 0) { /* the number of inputs goes without saying */
+        const char *const name = def->op->attrs[def->count_attr].name;
+        bool given = false;
+
+        for (size_t i = 0; i < attr_count; i++)
+            given |= !strcmp(names[i], name);
+        if (!given) {
+            const char *all_names[129], *all_texts[129];
+            char count[16];
+
+            if (attr_count > 128)
+                return tni_error(TN_E_ATTR, "operator %s: %zu attributes are too many", op, attr_count);
+            snprintf(count, sizeof count, "%u", in_count);
+            memcpy(all_names, names, attr_count * sizeof *names);
+            memcpy(all_texts, texts, attr_count * sizeof *texts);
+            all_names[attr_count] = name;
+            all_texts[attr_count] = count;
+            return tni_invoke_text(c, op, in_count, in, attr_count + 1, all_names, all_texts, out_count, out, made);
+        }
+    }
+    if (!(st = tni_attrs_parse(def, attr_count, names, texts, &attrs)) &&
+        !(st = key_make(c, def, attrs, in_count, in, out_count, out, &k)) && !(st = tni_signature_find(c, &k, &s)))
+        st = call_signature(c, s, attrs, in_count, in, out_count, out);
+    if (!st && made)
+        *made = s->args.visible_count;
+    tni_signature_release(s);
+    tni_attrs_release(attrs);
+    return st;
+}

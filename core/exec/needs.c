@@ -1,0 +1,104 @@
+/*
+ * Which arrays a gradient reads: its function is run once on edges that only count. Head gradients of nodes with
+ * several outputs may be missing later and are then made of zeros in the shape of the output, so those outputs count
+ * as read too.
+ */
+#include "exec/internal.h"
+
+typedef struct dry_run {
+    tn_grad grad;
+    uint64_t in, out;
+    char input, output, head, made; /* their addresses tell the kinds of edges apart */
+} dry_run;
+
+static tn_edge edge_of(void *node, uint32_t index)
+{
+    return (tn_edge){.node = node, .index = index};
+}
+
+static tn_edge dry_input(tn_grad *g, uint32_t index)
+{
+    return edge_of(&((dry_run *)g->self)->input, index);
+}
+
+static tn_edge dry_output(tn_grad *g, uint32_t index)
+{
+    return edge_of(&((dry_run *)g->self)->output, index);
+}
+
+static tn_edge dry_head(tn_grad *g, uint32_t index)
+{
+    return edge_of(&((dry_run *)g->self)->head, index);
+}
+
+static int32_t dry_needs(tn_grad *g, uint32_t index)
+{
+    (void)g;
+    (void)index;
+    return 1;
+}
+
+static void dry_count(dry_run *d, tn_edge e)
+{
+    const uint64_t bit = e.index < 64 ? (uint64_t)1 << e.index : 0;
+
+    if (e.node == &d->input)
+        d->in |= bit;
+    else if (e.node == &d->output || (e.node == &d->head && d->grad.out_count > 1))
+        d->out |= bit;
+}
+
+static tn_status dry_emit(tn_grad *g, const tn_emit *e, tn_edge *out)
+{
+    dry_run *d = g->self;
+
+    for (uint32_t i = 0; i < e->in_count; i++)
+        dry_count(d, e->in[i]);
+    *out = edge_of(&d->made, 0);
+    return TN_OK;
+}
+
+static tn_status dry_set(tn_grad *g, uint32_t input, tn_edge edge)
+{
+    (void)input;
+    dry_count(g->self, edge);
+    return TN_OK;
+}
+
+static const tn_grad_ops dry_ops = {
+    .struct_size = (uint32_t)TN_END(tn_grad_ops, set),
+    .input = dry_input,
+    .output = dry_output,
+    .head = dry_head,
+    .needs = dry_needs,
+    .emit = dry_emit,
+    .set = dry_set,
+};
+
+tn_status tni_gradient_needs(const tni_opdef *def, const tni_attrs *attrs, uint32_t in_count, uint32_t out_count,
+                             uint64_t *need_in, uint64_t *need_out)
+{
+    tn_err err = {0};
+    dry_run d = {.in = 0};
+    tn_status st;
+
+    *need_in = *need_out = 0;
+    if (!def->op->gradient)
+        return TN_OK; /* an error only if somebody asks for the gradient */
+    d.grad.struct_size = (uint32_t)TN_END(tn_grad, self);
+    d.grad.op = def->op;
+    d.grad.attrs = attrs->values;
+    d.grad.attr_count = def->attr_count;
+    d.grad.in_count = in_count;
+    d.grad.out_count = out_count;
+    d.grad.err = &err;
+    d.grad.ops = &dry_ops;
+    d.grad.self = &d;
+    if ((st = def->op->gradient(&d.grad)))
+        return tni_error_take(&err, def->op->name);
+    if (in_count > 64)
+        d.in = UINT64_MAX;
+    *need_in = d.in;
+    *need_out = d.out;
+    return TN_OK;
+}

@@ -1,0 +1,393 @@
+/*
+ * Signatures: what two calls must have in common to run the same prepared kernel.
+ *
+ * Operator, structural attributes, dtypes, shapes, strides of what is not row-major, device, flags, thread budget and
+ * the generation of options and plugins. The table is a hash with an LRU list; a signature in use outlives its place
+ * in the table by its reference count.
+ */
+#include "exec/internal.h"
+
+#include <string.h>
+
+uint64_t tni_exec_generation(const tni_context *c)
+{
+    return tni_options_generation(c->options) << 20 ^ tni_registry_generation(c->plugins);
+}
+
+void tni_signature_retain(tni_signature *s)
+{
+    tni_ref_retain(&s->refs);
+}
+
+void tni_signature_release(tni_signature *s)
+{
+    if (!s || !tni_ref_release(&s->refs))
+        return;
+    tni_prepared_release(s->prepared);
+    tni_attrs_release(s->attrs);
+    tni_free(s);
+}
+
+/* ---- matching ----------------------------------------------------------------------------------------------- */
+
+static bool operand_matches(const tni_operand_key *k, const tni_array *a)
+{
+    if (k->dtype != a->dtype || k->ndim != a->ndim || k->contiguous != (a->flags & TNI_ARRAY_CONTIGUOUS))
+        return false;
+    for (int32_t d = 0; d < k->ndim; d++)
+        if (k->shape[d] != a->shape[d])
+            return false;
+    for (int32_t d = 0; !k->contiguous && d < k->ndim; d++)
+        if (k->stride[d] != a->stride[d])
+            return false;
+    return true;
+}
+
+bool tni_signature_matches(const tni_signature *s, const tni_call_key *k)
+{
+    if (s->def != k->def || s->device != k->device || s->flags != k->flags || s->generation != k->generation ||
+        s->in_count != k->in_count)
+        return false;
+    if (s->attrs != k->attrs && !tni_attrs_equal_structural(s->attrs, k->attrs))
+        return false;
+    for (uint32_t i = 0; i < k->in_count; i++)
+        if (!operand_matches(&s->in[i], k->in[i]))
+            return false;
+    return true;
+}
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+    h ^= v + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
+    return h * 0xff51afd7ed558ccdu;
+}
+
+static uint64_t key_hash(const tni_call_key *k)
+{
+    uint64_t h = mix(k->def->id, k->attrs->hash);
+
+    h = mix(h, k->flags | (uint64_t)k->device->ordinal << 32);
+    h = mix(h, k->generation);
+    for (uint32_t i = 0; i < k->in_count; i++) {
+        const tni_array *a = k->in[i];
+
+        h = mix(h, (uint64_t)a->dtype << 32 | (uint64_t)a->ndim << 8 | (a->flags & TNI_ARRAY_CONTIGUOUS));
+        for (int32_t d = 0; d < a->ndim; d++)
+            h = mix(h, (uint64_t)a->shape[d]);
+    }
+    return h ^ h >> 29;
+}
+
+/* ---- making ---------------------------------------------------------------------------------------------------- */
+
+/* One block: the signature, its operand keys with their dims, modes, output shapes and dtypes. */
+static tn_status signature_alloc(const tni_call_key *k, uint32_t out_count, uint32_t mutated, tni_signature **out)
+{
+    uint64_t dims = 0, bytes;
+    tni_signature *s;
+    int64_t *at;
+
+    for (uint32_t i = 0; i < k->in_count; i++)
+        dims += 2u * (uint64_t)k->in[i]->ndim;
+    bytes = sizeof *s + k->in_count * sizeof *s->in + dims * sizeof(int64_t) +
+            out_count * (sizeof(tn_shape) + sizeof(int32_t)) + out_count + mutated + 16;
+    if (!(s = tni_zalloc(bytes)))
+        return TN_E_NOMEM;
+    s->in = (tni_operand_key *)(s + 1);
+    s->out_shape = (tn_shape *)(s->in + k->in_count);
+    at = (int64_t *)(s->out_shape + out_count);
+    for (uint32_t i = 0; i < k->in_count; i++) {
+        const tni_array *a = k->in[i];
+        const size_t size = (size_t)a->ndim * sizeof *at;
+
+        s->in[i] = (tni_operand_key){a->dtype, a->ndim, a->flags & TNI_ARRAY_CONTIGUOUS, 1, at, at + a->ndim};
+        memcpy(at, a->shape, size);
+        memcpy(at + a->ndim, a->stride, size);
+        at += 2 * a->ndim;
+    }
+    s->out_dtype = (int32_t *)at;
+    s->modes = (uint8_t *)(s->out_dtype + out_count);
+    memset(s->modes, TN_MODE_WRITE, out_count + mutated);
+    *out = s;
+    return TN_OK;
+}
+
+typedef struct infer_room { /* scratch of one inference */
+    tn_shape *shapes;
+    tn_shape **in, **out;
+    int32_t *dtypes;
+} infer_room;
+
+static void infer_room_fini(infer_room *r)
+{
+    tni_free(r->shapes);
+    tni_free(r->in);
+    tni_free(r->dtypes);
+}
+
+static tn_status infer_room_init(infer_room *r, const tni_call_key *k, uint32_t out_count)
+{
+    const uint32_t count = k->in_count + out_count;
+
+    r->shapes = tni_calloc(count + 1u, sizeof *r->shapes);
+    r->in = tni_calloc(count + 1u, sizeof *r->in);
+    r->dtypes = tni_calloc(count + 1u, sizeof *r->dtypes);
+    if (!r->shapes || !r->in || !r->dtypes)
+        return TN_E_NOMEM;
+    r->out = r->in + k->in_count;
+    for (uint32_t i = 0; i < count; i++) {
+        r->in[i] = &r->shapes[i];
+        r->shapes[i].ndim = TN_NDIM_UNKNOWN;
+        r->dtypes[i] = TN_DTYPE_UNKNOWN;
+        if (i >= k->in_count)
+            continue;
+        r->shapes[i].ndim = k->in[i]->ndim;
+        memcpy(r->shapes[i].dim, k->in[i]->shape, (size_t)k->in[i]->ndim * sizeof(int64_t));
+        r->dtypes[i] = k->in[i]->dtype;
+    }
+    return TN_OK;
+}
+
+static tn_status signature_infer(const tni_call_key *k, tni_signature *s)
+{
+    infer_room r = {0};
+    tn_status st;
+
+    if ((st = infer_room_init(&r, k, s->args.out_count)) ||
+        (st = tni_op_infer_shape(k->def, k->attrs, &s->args, TN_INFER_NP_SHAPE, r.in, r.out)) ||
+        (st = tni_op_infer_dtype(k->def, k->attrs, &s->args, r.dtypes, r.dtypes + k->in_count)))
+        goto cleanup;
+    for (uint32_t i = 0; i < s->args.out_count; i++) {
+        s->out_shape[i] = *r.out[i];
+        s->out_dtype[i] = r.dtypes[k->in_count + i];
+        s->pending |= !tn_shape_known(r.out[i]);
+        if (s->out_dtype[i] < 0)
+            s->out_dtype[i] = TN_F32;
+    }
+
+cleanup:
+    infer_room_fini(&r);
+    return st;
+}
+
+typedef struct tensor_room { /* tensors without data that describe a node to select */
+    tn_tensor *tensors;
+    const tn_tensor **list;
+    int64_t *strides;
+} tensor_room;
+
+static void tensor_room_fini(tensor_room *r)
+{
+    tni_free(r->tensors);
+    tni_free((void *)r->list);
+    tni_free(r->strides);
+}
+
+static void tensor_of_shape(tn_tensor *t, const tn_shape *shape, int32_t dtype, int64_t *stride)
+{
+    int64_t step = 1;
+
+    t->shape = shape->dim;
+    t->stride = stride;
+    t->ndim = shape->ndim;
+    t->dtype = dtype;
+    for (int32_t d = t->ndim; d-- > 0;) {
+        stride[d] = step;
+        step *= shape->dim[d] < 0 ? 1 : shape->dim[d];
+    }
+    t->bytes = (uint64_t)step * tn_dtype_bytes(dtype);
+}
+
+static tn_status tensor_room_init(tensor_room *r, const tni_call_key *k, const tni_signature *s)
+{
+    const uint32_t outs = s->out_count + s->mutated_count;
+
+    r->tensors = tni_calloc(k->in_count + outs + 1u, sizeof *r->tensors);
+    r->list = tni_calloc(k->in_count + outs + 1u, sizeof *r->list);
+    r->strides = tni_calloc(s->out_count + 1u, TN_NDIM_MAX * sizeof *r->strides);
+    if (!r->tensors || !r->list || !r->strides)
+        return TN_E_NOMEM;
+    for (uint32_t i = 0; i < k->in_count; i++) {
+        tni_array_tensor(k->in[i], &r->tensors[i]);
+        r->tensors[i].data = NULL;
+    }
+    for (uint32_t i = 0; i < s->out_count; i++)
+        tensor_of_shape(&r->tensors[k->in_count + i], &s->out_shape[i], s->out_dtype[i],
+                        r->strides + (size_t)i * TN_NDIM_MAX);
+    for (uint32_t i = 0; i < s->mutated_count; i++)
+        r->tensors[k->in_count + s->out_count + i] = r->tensors[s->mutated[i]];
+    for (uint32_t i = 0; i < k->in_count + outs; i++)
+        r->list[i] = &r->tensors[i];
+    return TN_OK;
+}
+
+static tn_status signature_prepare(tni_context *c, const tni_call_key *k, tni_signature *s)
+{
+    tensor_room room = {0};
+    tni_request r = {.def = k->def, .attrs = k->attrs, .device = k->device};
+    tn_status st;
+
+    if ((st = tensor_room_init(&room, k, s)))
+        goto cleanup;
+    r.in = room.list;
+    r.out = room.list + k->in_count;
+    r.modes = s->modes;
+    r.in_count = k->in_count;
+    r.out_count = s->out_count + s->mutated_count;
+    r.threads = s->threads;
+    r.flags = (uint16_t)(k->flags | c->exec->node_flags);
+    st = tni_select(c->selector, &r, &s->prepared);
+
+cleanup:
+    tensor_room_fini(&room);
+    return st;
+}
+
+/* A small host kernel without anything special runs on the caller. */
+static bool short_way(const tni_context *c, const tni_signature *s)
+{
+    const tni_prepared *p = s->prepared;
+
+    if (!p || !s->device->host || s->pending || p->dense || s->in_count > TNI_SIG_OPERANDS ||
+        s->out_count + s->mutated_count > TNI_SIG_OPERANDS)
+        return false;
+    if (p->plan.flags & (TN_PLAN_PARALLEL | TN_PLAN_RESIZES) || p->kernel->flags & TN_KERNEL_ASYNC)
+        return false;
+    return p->plan.est_ns && p->plan.est_ns <= c->exec->inline_ns && !p->plan.workspace_bytes &&
+           !p->plan.saved_bytes;
+}
+
+static tn_status signature_create(tni_context *c, const tni_call_key *k, tni_signature **out)
+{
+    tni_signature *s = NULL;
+    tni_args args;
+    uint32_t mutated = 0;
+    tn_status st;
+
+    if ((st = tni_op_args(k->def, k->attrs, k->in_count, &args)))
+        return st;
+    if (args.in_count != k->in_count)
+        return tni_error(TN_E_ARG, "operator %s takes %u inputs, got %u", k->def->op->name, args.in_count,
+                         k->in_count);
+    for (uint32_t i = 0; i < k->in_count && i < 64; i++)
+        mutated += (uint32_t)(k->def->op->mutates >> i & 1u);
+    if (mutated > sizeof s->mutated / sizeof *s->mutated)
+        return tni_error(TN_E_UNSUPPORTED, "operator %s mutates %u inputs, at most 4 are possible", k->def->op->name,
+                         mutated);
+    if ((st = signature_alloc(k, args.out_count, mutated, &s)))
+        return st;
+    tni_ref_init(&s->refs);
+    s->def = k->def;
+    s->attrs = tni_attrs_retain(k->attrs);
+    s->device = k->device;
+    s->flags = k->flags;
+    s->threads = c->exec->threads;
+    s->generation = k->generation;
+    s->in_count = k->in_count;
+    s->out_count = args.out_count;
+    s->args = args;
+    for (uint32_t i = 0; i < k->in_count && i < 64; i++)
+        if (k->def->op->mutates >> i & 1u)
+            s->mutated[s->mutated_count++] = i;
+    s->view = (k->def->op->flags & TN_OP_VIEW) != 0;
+    if ((st = signature_infer(k, s)) || (!s->view && (st = signature_prepare(c, k, s))) ||
+        (st = tni_gradient_needs(k->def, k->attrs, s->in_count, s->out_count, s->need_in, s->need_out)))
+        goto cleanup;
+    s->short_way = short_way(c, s);
+    *out = s;
+    s = NULL;
+
+cleanup:
+    tni_signature_release(s);
+    return st;
+}
+
+/* ---- the table ------------------------------------------------------------------------------------------------------- */
+
+static void lru_unlink(tni_exec *x, tni_signature *s)
+{
+    *(s->lru_prev ? &s->lru_prev->lru_next : &x->lru_first) = s->lru_next;
+    *(s->lru_next ? &s->lru_next->lru_prev : &x->lru_last) = s->lru_prev;
+    s->lru_prev = s->lru_next = NULL;
+}
+
+static void lru_front(tni_exec *x, tni_signature *s)
+{
+    s->lru_next = x->lru_first;
+    s->lru_prev = NULL;
+    *(x->lru_first ? &x->lru_first->lru_prev : &x->lru_last) = s;
+    x->lru_first = s;
+}
+
+static void table_remove(tni_exec *x, tni_signature *s)
+{
+    tni_signature **at = &x->buckets[s->hash % TNI_SIG_BUCKETS];
+
+    while (*at != s)
+        at = &(*at)->bucket_next;
+    *at = s->bucket_next;
+    lru_unlink(x, s);
+    x->signature_count--;
+    tni_signature_release(s);
+}
+
+static tni_signature *table_find(tni_exec *x, uint64_t hash, const tni_call_key *k)
+{
+    for (tni_signature *s = x->buckets[hash % TNI_SIG_BUCKETS]; s; s = s->bucket_next)
+        if (s->hash == hash && tni_signature_matches(s, k)) {
+            lru_unlink(x, s);
+            lru_front(x, s);
+            tni_signature_retain(s);
+            return s;
+        }
+    return NULL;
+}
+
+static void table_add(tni_exec *x, tni_signature *s)
+{
+    tni_signature **bucket = &x->buckets[s->hash % TNI_SIG_BUCKETS];
+
+    tni_signature_retain(s);
+    s->bucket_next = *bucket;
+    *bucket = s;
+    lru_front(x, s);
+    x->signature_count++;
+    while (x->signature_count > x->signature_max)
+        table_remove(x, x->lru_last);
+}
+
+tn_status tni_signature_find(tni_context *c, const tni_call_key *k, tni_signature **out)
+{
+    const uint64_t hash = key_hash(k);
+    tni_exec *x = c->exec;
+    tni_signature *s, *other;
+    tn_status st;
+
+    tni_mutex_lock(&x->lock);
+    s = table_find(x, hash, k);
+    tni_mutex_unlock(&x->lock);
+    atomic_fetch_add_explicit(s ? &x->hits : &x->misses, 1, memory_order_relaxed);
+    if (!s) {
+        if ((st = signature_create(c, k, &s)))
+            return st;
+        s->hash = hash;
+        tni_mutex_lock(&x->lock);
+        if ((other = table_find(x, hash, k)) != NULL) { /* another thread was first */
+            tni_signature_release(s);
+            s = other;
+        } else {
+            table_add(x, s);
+        }
+        tni_mutex_unlock(&x->lock);
+    }
+    *out = s;
+    return TN_OK;
+}
+
+void tni_signature_clear(tni_exec *x)
+{
+    tni_mutex_lock(&x->lock);
+    while (x->lru_last)
+        table_remove(x, x->lru_last);
+    tni_mutex_unlock(&x->lock);
+}
