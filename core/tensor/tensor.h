@@ -144,6 +144,9 @@ tn_status tni_array_at(tni_array *a, int64_t index, tni_array **out);           
 tn_status tni_array_view(tni_array *a, uint64_t offset, int32_t ndim, const int64_t *shape,
                          const int64_t *stride, tni_array **out); /* any, checked */
 tn_status tni_array_detach(tni_array *a, tni_array **out);        /* the same data, off the tape */
+/* A further array on storage `s`, of any dtype, `offset` in its elements; the caller knows that it fits. */
+tn_status tni_array_on(tni_storage *s, int32_t dtype, uint64_t offset, int32_t ndim, const int64_t *shape,
+                       const int64_t *stride, tni_array **out);
 
 /* ---- copy.c ------------------------------------------------------------------------------------------ */
 
