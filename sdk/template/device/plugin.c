@@ -219,9 +219,9 @@ static tn_status options_read(tnfake_plugin *plugin, tn_err *err)
     plugin->devices = (uint32_t)value[3];
     if (!s || !TN_OFFERS(s, tn_options_service, text))
         return TN_OK;
-    if ((text = s->text(plugin->host, "memory")) && *text &&
-        (st = bytes_read(text, &plugin->memory_bytes, err)))
-        return st;
+    text = s->text(plugin->host, "memory");
+    if (text && tn_text_bytes(text, &plugin->memory_bytes))
+        return tnfake_fail(err, TN_E_ARG, "memory is '%.40s', but must be a size such as 64MiB", text);
     text = s->text(plugin->host, "fault");
     return text ? faults_read(plugin, text, err) : TN_OK;
 }

@@ -52,7 +52,7 @@ static inline tn_status tn_text_bytes(const char *text, uint64_t *out)
         for (at++; *at >= '0' && *at <= '9'; at++, scale /= 10)
             nano += (uint64_t)(*at - '0') * scale;
     }
-    if (*at == ' ')
+    if (*at == ' ' && at[1])
         at++;
     switch (*at | 0x20) {
     case 't':
