@@ -30,6 +30,8 @@ struct tni_node {
     tni_map *dict;         /* further attributes: name -> char * ("__shape__", "lr_mult"), NULL if none */
     struct tn_symbol **subgraphs;
     uint32_t subgraph_count;
+    atomic_uint mutations;  /* of a variable: how often composed nodes change it; gives entries their version */
+    tni_node *next_dead;    /* while being released */
 };
 
 typedef struct tn_symbol { /* the public tn_symbol is this very struct */
@@ -65,7 +67,7 @@ tn_status tni_symbol_list(tni_symbol *s, int32_t what, size_t *count, char ***na
 tn_status tni_symbol_attr_get(tni_symbol *s, const char *key, const char **out); /* of its single head; NULL: unset */
 tn_status tni_symbol_attr_set(tni_symbol *s, const char *key, const char *text);
 tn_status tni_symbol_find(tni_symbol *s, const char *output_name, uint32_t *index);
-/* Thread-local scopes: prefix for automatic names, attributes given to every new node. */
+/* Thread-local: a scope of automatic names, with its own counters and a prefix. */
 tn_status tni_symbol_prefix_push(const char *prefix);
 void tni_symbol_prefix_pop(void);
 
@@ -94,6 +96,8 @@ typedef struct tni_gnode {
     uint32_t variable;       /* index among the variables, TNI_NONE */
     const tni_map *dict;     /* borrowed from the symbol, may be NULL */
     const char *device;      /* wanted device ("cpu:1"), NULL: the program's */
+    struct tn_symbol *const *subgraphs; /* borrowed from the symbol */
+    uint32_t subgraph_count;
 } tni_gnode;
 #define TNI_GNODE_BACKWARD 1u
 #define TNI_GNODE_AUX 2u     /* a variable that some node mutates */
@@ -115,6 +119,8 @@ typedef struct tni_graph {
     uint32_t node_capacity, input_capacity, entry_capacity;
     uint32_t inferred;       /* bits: 1 shapes, 2 dtypes, 4 storages complete */
     bool np_shape, train;
+    uint32_t *like;          /* per entry: the entry whose shape and dtype it shares (a gradient and its x), TNI_NONE */
+    uint32_t variable_capacity;
 } tni_graph;
 
 tn_status tni_graph_create(tni_opset *ops, tni_graph **out);
@@ -136,9 +142,14 @@ tn_status tni_graph_prune(const tni_graph *g, tni_graph **out, uint32_t *map);
 /* ---- infer.c ---------------------------------------------------------------------------------------------------------------- */
 
 /* Presets entries of variables from what the caller set in shapes/dtypes/storages and from __shape__, __dtype__;
- * runs rounds in both directions until nothing changes. Partial: unknown entries stay unknown and it is no error. */
+ * runs rounds in both directions until nothing changes. Partial: unknown entries stay unknown and it is no error.
+ * Else variables of unknown dtype become float32, of unknown storage dense, and a variable of unknown shape is
+ * TN_E_SHAPE. Outputs that only their operator knows at run time stay unknown: then bit 1 of `inferred` is not set.
+ * On failure what was found so far stays in the graph. */
 tn_status tni_graph_infer(tni_graph *g, bool partial);
-tn_status tni_graph_preset(tni_graph *g, uint32_t variable, const tn_shape *shape, int32_t dtype, int32_t storage);
+/* `node`: a variable. `shape` NULL, `dtype` or `storage` -1: left as it is. */
+tn_status tni_graph_preset(tni_graph *g, uint32_t node, const tn_shape *shape, int32_t dtype, int32_t storage);
+void tni_graph_infer_reset(tni_graph *g); /* everything unknown again: before other shapes are preset */
 
 /* ---- gradient.c --------------------------------------------------------------------------------------------------------------- */
 
