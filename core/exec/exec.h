@@ -110,34 +110,37 @@ void tni_exec_stats_get(tni_context *c, tni_exec_stats *out);
 /* ---- tape.c: what was recorded ------------------------------------------------------------------------------------------ */
 
 typedef struct tni_tape_node tni_tape_node;
-typedef struct tni_tape_entry { /* array->grad_entry points to one */
-    tni_refcount refs;
-    tni_tape_node *node;   /* NULL: a leaf (marked variable) */
+typedef struct tni_tape_entry { /* array->grad_entry points to one; a reference on it is one on its node */
+    tni_tape_node *node;
     uint32_t index;
 } tni_tape_entry;
 struct tni_frame;
+struct tni_cached_entry;
 struct tni_tape_node {
     tni_refcount refs;
-    uint64_t order;            /* of recording, over all threads */
-    tni_signature *signature;  /* of an operator */
-    tni_attrs *attrs;          /* with the run-time values of the call */
+    uint64_t order;              /* of recording, over all threads */
+    tni_signature *signature;    /* of an operator */
+    tni_attrs *attrs;            /* with the run-time values of the call */
     struct tni_cached_entry *cached; /* of a cached operator, instead */
-    struct tni_frame *frame;   /* its frame, kept until backward is done */
+    struct tni_frame *frame;     /* its frame, kept until backward is done */
     uint32_t in_count, out_count;
-    tni_tape_entry **in_entries;   /* where each input comes from; NULL: a constant */
-    tni_array **in, **out;         /* detached arrays that the gradient reads, NULL for the others */
-    tni_array **leaves;            /* inputs that are leaves, in place; else NULL */
-    tn_status consumed;            /* TN_E_STATE once a backward without retain went through */
-    uint64_t draw;                 /* first random draw that it took */
-    tni_tape_entry **out_entries;  /* entries of its outputs (not retained) */
-    uint64_t mark;                 /* scratch of a walk */
+    tni_tape_entry **in_entries; /* where each input comes from; NULL: a leaf or a constant */
+    tni_array **in, **out;       /* what the gradient reads; NULL for the others */
+    tni_array **leaves;          /* inputs that are leaves; NULL for the others */
+    tni_tape_entry *entries;     /* of its outputs */
+    tn_status consumed;          /* TN_E_STATE once a backward without retain went through */
+    uint64_t mark;               /* scratch of a walk, under the lock of room autograd */
     uint32_t position;
+    tni_tape_node *free_next;
 };
-/* Records a call; outputs get entries. Nothing happens if no input is recorded or marked. */
-tn_status tni_tape_record(tni_signature *sig, tni_attrs *attrs, uint32_t in_count, tni_array *const *in,
-                          uint32_t out_count, tni_array *const *out);
+/* Records a call; outputs get entries. Nothing happens if no input is recorded or a leaf. */
+tn_status tni_tape_record(tni_context *c, tni_signature *sig, tni_attrs *attrs, uint32_t in_count,
+                          tni_array *const *in, uint32_t out_count, tni_array *const *out);
+/* [takes] one reference on `frame`, on success. */
 tn_status tni_tape_record_cached(struct tni_cached_entry *entry, struct tni_frame *frame, uint32_t in_count,
                                  tni_array *const *in, uint32_t out_count, tni_array *const *out);
+bool tni_tape_tracks(uint32_t in_count, tni_array *const *in);
+void tni_tape_consume(tni_tape_node *n);
 void tni_tape_entry_release(tni_tape_entry *e);
 void tni_array_forget(tni_array *a); /* drops its entry */
 
@@ -184,21 +187,26 @@ typedef struct tni_cached_flags {
     uint32_t inline_limit, forward_bulk, backward_bulk;
 } tni_cached_flags;
 typedef struct tni_cached_entry { /* compiled for one signature of inputs */
-    struct tni_cached_op *op;
-    uint64_t id, hash;
-    tni_graph *graph;          /* forward, inferred */
+    tni_refcount refs;
+    uint64_t id;
+    tni_graph *graph;          /* forward, inferred; entries are numbered as in the program's graph */
     tni_program *program;
     uint32_t *keep;            /* entries that its backward reads */
     uint32_t keep_count;
-    tni_frame *frames;         /* free ones */
+    uint8_t *wanted;           /* per input: its gradient is wanted */
+    tni_frame *frames;         /* that no tape holds */
     uint32_t frame_count;      /* made so far */
     tni_mutex lock;
     struct tni_cached_entry *next;
-    tni_operand_key *in;
     tni_device *device;
     uint32_t flags;
     uint64_t generation;
+    bool recorded;
 } tni_cached_entry;
+#define TNI_CACHED_ENTRIES_MAX 64 /* signatures of one net: buckets of lengths; the least recent goes */
+void tni_cached_entry_retain(tni_cached_entry *e);
+void tni_cached_entry_release(tni_cached_entry *e);
+void tni_cached_give_back(tni_cached_entry *e, tni_frame *f); /* [takes] f */
 typedef struct tni_cached_op {
     tni_refcount refs;
     tni_context *ctx;

@@ -288,7 +288,7 @@ static tn_status call_signature(tni_context *c, tni_signature *s, tni_attrs *att
     for (uint32_t i = 0; !st && i < out_count; i++)
         if (out[i] && out[i]->grad_entry)
             tni_array_forget(out[i]);
-    if (!st && tni_scope_get()->recording && (st = tni_tape_record(s, attrs, in_count, in, s->out_count, all)))
+    if (!st && tni_scope_get()->recording && (st = tni_tape_record(c, s, attrs, in_count, in, s->out_count, all)))
         outputs_drop(s, out_count, out, all);
     if (!st)
         outputs_give(s, out_count, out, all);
