@@ -60,6 +60,7 @@ static void fake_close(tn_device_handle *device)
 {
     if (!device || tnfake_forked(device->plugin, NULL))
         return;
+    atomic_store_explicit(&device->hurry, 1u, memory_order_relaxed);
     for (uint32_t i = 0; i < TNFAKE_STREAMS_MAX; i++)
         tnfake_stream_destroy(device->streams[i]);
     tnfake_driver_stop(device);

@@ -168,9 +168,7 @@ void tnfake_driver_stop(tn_device_handle *device)
     pthread_mutex_destroy(&driver->lock);
 }
 
-/* ---- events
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- events -------------------------------------------------------------------------------------- */
 
 tn_status tnfake_event_create(tn_device_handle *device, tn_event **out, tn_err *err)
 {

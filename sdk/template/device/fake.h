@@ -101,6 +101,7 @@ struct tn_device_handle {
     pthread_mutex_t turn_lock; /* reorder = 0: items of the device run strictly in submission order */
     pthread_cond_t turn_changed;
     uint64_t turn;
+    atomic_uint hurry; /* 1: the device is being closed, nothing is late any more */
     tnfake_driver driver;
 };
 

@@ -162,7 +162,7 @@ static void stream_main(void *arg)
         pthread_mutex_unlock(&s->lock);
         if (!i)
             return;
-        if (!closing)
+        if (!closing && !atomic_load_explicit(&s->device->hurry, memory_order_relaxed))
             tnfake_sleep(i->delay_us);
         if (!s->device->plugin->reorder)
             turn_wait(s->device, i->order);
@@ -171,9 +171,7 @@ static void stream_main(void *arg)
     }
 }
 
-/* ---- queueing
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- queueing ------------------------------------------------------------------------------------ */
 
 /* Half of the calls and copies are late, by up to delay_us. */
 static uint32_t delay_of(const tn_stream *s, uint32_t kind)
