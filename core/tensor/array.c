@@ -339,6 +339,8 @@ static void array_parts_release(tni_array *a)
     tni_array_release(a->aux[0]);
     tni_array_release(a->aux[1]);
     tni_array_release(a->grad);
+    if (a->grad_entry && a->storage->space->grad_release)
+        a->storage->space->grad_release(a->grad_entry);
 }
 
 void tni_array_release(tni_array *a)
@@ -348,7 +350,7 @@ void tni_array_release(tni_array *a)
 
     if (!a || !last_reference(&a->refs))
         return;
-    if (TN_UNLIKELY(a->flags & TNI_ARRAY_DIMS || a->aux[0] || a->aux[1] || a->grad))
+    if (TN_UNLIKELY(a->flags & TNI_ARRAY_DIMS || a->aux[0] || a->aux[1] || a->grad || a->grad_entry))
         array_parts_release(a);
     s = a->storage;
     space = s->space;
