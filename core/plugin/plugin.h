@@ -10,7 +10,7 @@
 #include "base/base.h"
 #include "tenon/plugin/plugin.h"
 
-/* ---- note.c: the ELF reader. No allocation driven by the file; every offset checked against its size ---- */
+/* ---- note.c: the ELF reader. Nothing is allocated; every offset is checked against the size ---- */
 
 typedef struct tni_note {
     tn_note_body body;

@@ -1,0 +1,257 @@
+/* Errors, growing text, numbers, suggestions. */
+#include <float.h>
+#include <locale.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "support/scratch.h"
+
+static void errors(void **state)
+{
+    tn_err err = {.code = 77, .number = 3014, .message = "two\nlines"};
+    char big[2000];
+
+    (void)state;
+    assert_int_equal(tni_error(TN_E_SHAPE, "axis %d", 3), TN_E_SHAPE);
+    assert_string_equal(tn_error_text(), "axis 3");
+    assert_int_equal(tn_error_code(), TN_E_SHAPE);
+    assert_int_equal(tni_error(0, "a failure cannot be TN_OK"), TN_E_INTERNAL);
+    assert_int_equal(tni_error_take(&err, "acme"), TN_E_INTERNAL); /* 77 is no status */
+    assert_string_equal(tni_error_message(), "acme: two lines");
+    tni_error_get(&err);
+    assert_int_equal(err.number, 3014);
+    tni_error(TN_E_IO, "again: %s", tni_error_message()); /* its own text as argument */
+    assert_string_equal(tni_error_message(), "again: acme: two lines");
+    memset(big, 'x', sizeof big);
+    memcpy(big + 493, "\xe2\x82\xac", 3); /* a character of three bytes across the end */
+    big[1999] = '\0';
+    tni_error(TN_E_IO, "%s", big);
+    assert_int_equal(strlen(tni_error_message()), 493);
+    memset(&err, 'y', sizeof err); /* a plugin that does not end its text */
+    err.code = TN_E_IO;
+    tni_error_set(&err);
+    assert_true(strlen(tni_error_message()) < sizeof err.message);
+    tn_error_clear();
+    assert_string_equal(tn_error_text(), "");
+    assert_int_equal(tn_error_code(), TN_OK);
+    assert_string_equal(tn_status_name(TN_E_PEER), "TN_E_PEER");
+    assert_string_equal(tn_status_name(-5), "unknown status");
+    assert_string_equal(tn_status_name(16), "unknown status");
+}
+
+static void error_thread(void *arg)
+{
+    *(bool *)arg = tni_error_message()[0] == '\0';
+    tni_error(TN_E_IO, "of the other thread");
+}
+
+static void errors_are_per_thread(void **state)
+{
+    tni_thread *t;
+    bool empty = false;
+
+    (void)state;
+    tni_error(TN_E_ARG, "of this thread");
+    assert_int_equal(tni_thread_create("errors", error_thread, &empty, &t), TN_OK);
+    tni_thread_join(t);
+    assert_true(empty);
+    assert_string_equal(tni_error_message(), "of this thread");
+}
+
+static void error_rows(void **state)
+{
+    size_t count;
+    const tni_error_row *rows = tni_error_rows(&count);
+
+    (void)state;
+    for (size_t i = 0; i < count; i++) {
+        assert_ptr_equal(tni_error_row_find(rows[i].number), &rows[i]); /* numbers are unique */
+        assert_string_not_equal(rows[i].sentence, "");
+        if (rows[i].refusal)
+            assert_int_equal(rows[i].number, 3000 + rows[i].refusal);
+    }
+    for (uint32_t status = 1; status < 16; status++)
+        assert_int_equal(tni_error_row_find(status)->status, status);
+    for (uint32_t refusal = 1; refusal <= 18; refusal++)
+        assert_non_null(tni_error_row_find(3000 + refusal));
+    assert_null(tni_error_row_find(999));
+}
+
+static void text_grows(void **state)
+{
+    tni_str s;
+    char *text;
+
+    (void)state;
+    tni_str_init(&s, 10000);
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(tni_str_addf(&s, "%d,", i % 10), TN_OK);
+    assert_int_equal(s.length, 2000);
+    assert_int_equal(tni_str_take(&s, &text), TN_OK);
+    assert_int_equal(strlen(text), 2000);
+    tni_free(text);
+    assert_int_equal(tni_str_take(&s, &text), TN_OK);
+    assert_string_equal(text, "");
+    tni_free(text);
+    tni_str_fini(&s);
+
+    tni_str_init(&s, 3);
+    assert_int_equal(tni_str_add(&s, "abc"), TN_OK);
+    assert_int_equal(tni_str_add(&s, "d"), TN_E_NOMEM);
+    assert_int_equal(tni_str_add(&s, ""), TN_E_NOMEM); /* the first failure sticks */
+    assert_string_equal(s.text, "abc");
+    tni_str_fini(&s);
+}
+
+static void text_as_json(void **state)
+{
+    static const char in[] = "a\"b\\c\n\t\x01\x7f/\xc3\xa9\0z";
+    tni_str s;
+
+    (void)state;
+    tni_str_init(&s, 1000);
+    assert_int_equal(tni_str_add_json(&s, in, sizeof in - 1), TN_OK);
+    assert_string_equal(s.text, "\"a\\\"b\\\\c\\n\\t\\u0001\x7f/\xc3\xa9\\u0000z\"");
+    tni_str_fini(&s);
+}
+
+static tn_status text_body(void *arg)
+{
+    tni_str s;
+    char *text = NULL;
+    tn_status st;
+
+    (void)arg;
+    tni_str_init(&s, 100000);
+    for (int i = 0; i < 100; i++)
+        tni_str_addf(&s, "%0100d", i);
+    st = tni_str_take(&s, &text);
+    tni_str_fini(&s);
+    tni_free(text);
+    return st;
+}
+
+static void text_without_memory(void **state)
+{
+    (void)state;
+    assert_true(scratch_each_allocation_fails(text_body, NULL) > 3);
+}
+
+static void integers(void **state)
+{
+    static const char *const bad[] = {"",  "-",  "+", " 1", "1 ", "0x10", "1.0", "--1", "9223372036854775808",
+                                      "٣", "1e3"};
+    int64_t i;
+    uint64_t u;
+
+    (void)state;
+    assert_true(tni_parse_i64("-9223372036854775808", &i) && i == INT64_MIN);
+    assert_true(tni_parse_i64("9223372036854775807", &i) && i == INT64_MAX);
+    assert_true(tni_parse_i64("+7", &i) && i == 7);
+    assert_true(tni_parse_u64("18446744073709551615", &u) && u == UINT64_MAX);
+    assert_false(tni_parse_u64("18446744073709551616", &u));
+    assert_false(tni_parse_u64("-1", &u));
+    for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++)
+        assert_false(tni_parse_i64(bad[k], &i));
+}
+
+static void reals(void **state)
+{
+    static const char *const bad[] = {"", " 1", "1 ", "0x1p3", "1,5", "1e999", "abc", "nan(1)", "1.5.5"};
+    static const double values[] = {0,       -0.0,    0.1,    1.0 / 3, 1e22, 123456789012345678.0,
+                                    DBL_MAX, DBL_MIN, 5e-324, 1e-310};
+    char text[64];
+    double d;
+    uint64_t random[2] = {1, 0};
+
+    (void)state;
+    for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++)
+        assert_false(tni_parse_f64(bad[k], &d));
+    assert_true(tni_parse_f64("-inf", &d) && isinf(d) && d < 0);
+    assert_true(tni_parse_f64("nan", &d) && isnan(d));
+    assert_true(tni_parse_f64("1e-3", &d) && d == 0.001);
+    for (size_t k = 0; k < sizeof values / sizeof values[0]; k++) {
+        tni_format_f64(text, sizeof text, values[k]);
+        assert_true(tni_parse_f64(text, &d));
+        assert_memory_equal(&d, &values[k], sizeof d);
+    }
+    for (uint64_t k = 0; k < 20000; k++) { /* any bits */
+        double any;
+
+        tni_philox(5, 0, k, (uint32_t *)random);
+        memcpy(&any, random, sizeof any);
+        tni_format_f64(text, sizeof text, any);
+        assert_true(tni_parse_f64(text, &d));
+        assert_true(isnan(any) ? isnan(d) : d == any);
+    }
+    tni_format_f64(text, sizeof text, 0.1);
+    assert_string_equal(text, "0.1");
+    tni_format_f64(text, sizeof text, 5e-324);
+    assert_string_equal(text, "5e-324");
+}
+
+static void decimal_comma(void **state)
+{
+    char text[64];
+    double d;
+
+    (void)state;
+    if (!setlocale(LC_ALL, "de_DE.UTF-8") && !setlocale(LC_ALL, "fr_FR.UTF-8")) {
+        print_message("skipped: no locale with a decimal comma is installed\n");
+        skip();
+    }
+    tni_format_f64(text, sizeof text, 0.5);
+    assert_string_equal(text, "0.5");
+    assert_true(tni_parse_f64("0.5", &d) && d == 0.5);
+    setlocale(LC_ALL, "C");
+}
+
+static void suggestions(void **state)
+{
+    static const char *const names[] = {"engine.type",    "engine.threads", "run.seed",
+                                        "train.momentum", "train.batch",    NULL};
+    char long_name[1000];
+    const char *best[3];
+
+    (void)state;
+    assert_int_equal(tni_suggest("engine.tpye", names, best), 1);
+    assert_string_equal(best[0], "engine.type");
+    assert_true(tni_suggest("momentun", names, best) >= 1);
+    assert_string_equal(best[0], "train.momentum");
+    assert_int_equal(tni_suggest("something else", names, best), 0);
+    assert_int_equal(tni_edit_distance("abc", "abc", 5), 0);
+    assert_int_equal(tni_edit_distance("abc", "acb", 5), 1);
+    assert_int_equal(tni_edit_distance("", "abc", 5), 3);
+    assert_int_equal(tni_edit_distance("kitten", "sitting", 5), 3);
+    assert_int_equal(tni_edit_distance("kitten", "sitting", 2), 3); /* limit + 1 */
+    memset(long_name, 'a', sizeof long_name);
+    long_name[999] = '\0';
+    assert_int_equal(tni_suggest(long_name, names, best), 0);
+}
+
+static void versions(void **state)
+{
+    (void)state;
+    assert_string_not_equal(tn_version(), "");
+    assert_ptr_equal(tn_build_id(), tn_build_id());
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(errors),        cmocka_unit_test(errors_are_per_thread),
+        cmocka_unit_test(error_rows),    cmocka_unit_test(text_grows),
+        cmocka_unit_test(text_as_json),  cmocka_unit_test(text_without_memory),
+        cmocka_unit_test(integers),      cmocka_unit_test(reals),
+        cmocka_unit_test(decimal_comma), cmocka_unit_test(suggestions),
+        cmocka_unit_test(versions),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,107 @@
+/* The scratch folder lies in TMPDIR or /tmp, is readable by us only, and goes away with the process that made
+ * it. */
+#include <ftw.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "support/scratch.h"
+
+#define FAILURES_MAX 100000
+
+static char folder[SCRATCH_PATH_BYTES / 2];
+static pid_t owner;
+
+static int entry_remove(const char *path, const struct stat *info, int type, struct FTW *walk)
+{
+    (void)info;
+    (void)type;
+    (void)walk;
+    return remove(path);
+}
+
+static int entry_open(const char *path, const struct stat *info, int type, struct FTW *walk)
+{
+    (void)walk;
+    if (type == FTW_D)
+        chmod(path, 0700);
+    (void)info;
+    return 0;
+}
+
+static void folder_remove(void)
+{
+    if (owner != getpid())
+        return;
+    nftw(folder, entry_open, 16, FTW_PHYS);
+    nftw(folder, entry_remove, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+const char *scratch_folder(void)
+{
+    const char *root = getenv("TMPDIR");
+
+    if (folder[0])
+        return folder;
+    snprintf(folder, sizeof folder, "%s/tenon-test-XXXXXX", root && root[0] == '/' ? root : "/tmp");
+    assert_non_null(mkdtemp(folder));
+    owner = getpid();
+    atexit(folder_remove);
+    return folder;
+}
+
+const char *scratch_path(const char *name)
+{
+    static char paths[8][SCRATCH_PATH_BYTES];
+    static unsigned next;
+    char *path = paths[next++ % 8];
+
+    snprintf(path, SCRATCH_PATH_BYTES, "%s/%s", scratch_folder(), name);
+    return path;
+}
+
+const char *scratch_write(const char *name, const void *bytes, size_t count)
+{
+    const char *path = scratch_path(name);
+    FILE *f = fopen(path, "wb");
+
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, count, f), count);
+    assert_int_equal(fclose(f), 0);
+    return path;
+}
+
+uint64_t scratch_each_allocation_fails(tn_status (*body)(void *arg), void *arg)
+{
+    for (uint64_t nth = 1; nth < FAILURES_MAX; nth++) {
+        tni_mem_stats before, after;
+        tn_status st;
+
+        tni_mem_stats_get(&before);
+        tni_mem_fail_at(nth, false, true);
+        st = body(arg);
+        tni_mem_fail_at(0, false, true);
+        tni_mem_stats_get(&after);
+        if (after.live_count != before.live_count)
+            fail_msg("allocation %llu failing leaves %lld blocks", (unsigned long long)nth,
+                     (long long)(after.live_count - before.live_count));
+        if (!tni_mem_failed()) {
+            if (st)
+                fail_msg("without a failing allocation: %s", tni_error_message());
+            return nth - 1;
+        }
+        if (st != TN_E_NOMEM)
+            fail_msg("allocation %llu fails, but the status is %s: %s", (unsigned long long)nth,
+                     tni_status_name(st), tni_error_message());
+        assert_string_not_equal(tni_error_message(), "");
+    }
+    fail_msg("more than %d allocations", FAILURES_MAX);
+    return 0;
+}

@@ -1,0 +1,26 @@
+/* A folder of this test process, removed at its end; and the loop over failing allocations. */
+#ifndef TN_TESTS_SCRATCH_H
+#define TN_TESTS_SCRATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tenon/base.h"
+
+#define SCRATCH_PATH_BYTES 4096
+
+const char *scratch_folder(void);
+/* <folder>/<name> in one of eight rotating buffers. */
+const char *scratch_path(const char *name);
+/* Writes a file and returns its path. */
+const char *scratch_write(const char *name, const void *bytes, size_t count);
+
+/*
+ * Runs `body(arg)` with the first, the second, … allocation failing until it passes. Each failing run must
+ * return TN_E_NOMEM and leave as many live blocks as it found; the passing run must too. Returns the number
+ * of failures.
+ */
+uint64_t scratch_each_allocation_fails(tn_status (*body)(void *arg), void *arg);
+
+#endif
