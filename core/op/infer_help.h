@@ -136,7 +136,7 @@ static inline tn_status tni_axes_mask(tn_infer *i, const tn_tuple *axes, bool ex
     uint32_t all = ndim == 32 ? UINT32_MAX : (1u << ndim) - 1u, m = 0;
 
     for (int64_t k = 0; k < tni_tuple_count(axes); k++) {
-        int32_t axis;
+        int32_t axis = 0;
         tn_status st = tni_axis(i, axes->item[k], ndim, &axis);
 
         if (st)
@@ -299,6 +299,17 @@ static inline tn_edge tni_grad_scalar(tn_grad *g, tn_status *st, const char *op,
 
     if (!*st)
         *st = tn_grad_node(g, op, 1, &a, 1, attr, &out);
+    return out;
+}
+
+/* Node `op` of one input that takes over the forward's attributes of equal name. */
+static inline tn_edge tni_grad_inherit(tn_grad *g, tn_status *st, const char *op, tn_edge a)
+{
+    const tn_emit e = {(uint32_t)TN_END(tn_emit, attr_count), TN_EMIT_INHERIT, op, &a, NULL, 1, 0};
+    tn_edge out = {NULL, 0, 0};
+
+    if (!*st)
+        *st = g->ops->emit(g, &e, &out);
     return out;
 }
 

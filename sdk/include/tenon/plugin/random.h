@@ -1,0 +1,80 @@
+/**
+ * Random numbers without state: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as
+ * 1, 2, 3", SC 2011). Element k of a draw is a function of seed, device, draw number and k alone, so any number of
+ * threads, in any order, gives the same numbers.
+ */
+#ifndef TENON_PLUGIN_RANDOM_H
+#define TENON_PLUGIN_RANDOM_H
+
+#include "op.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** One draw: what all of its elements share. */
+typedef struct tn_draw {
+    uint64_t key, number;
+} tn_draw;
+
+/** 128 random bits of a key and a counter. */
+static inline void tn_philox(uint64_t key, uint64_t high, uint64_t low, uint32_t out[4])
+{
+    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+    uint32_t x0 = (uint32_t)low, x1 = (uint32_t)(low >> 32), x2 = (uint32_t)high, x3 = (uint32_t)(high >> 32);
+
+    for (int32_t round = 0; round < 10; round++) {
+        const uint64_t p0 = (uint64_t)0xD2511F53u * x0, p1 = (uint64_t)0xCD9E8D57u * x2;
+
+        x0 = (uint32_t)(p1 >> 32) ^ x1 ^ k0;
+        x1 = (uint32_t)p1;
+        x2 = (uint32_t)(p0 >> 32) ^ x3 ^ k1;
+        x3 = (uint32_t)p0;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    out[0] = x0;
+    out[1] = x1;
+    out[2] = x2;
+    out[3] = x3;
+}
+
+/** The draw that a call stands for; reads the step counter. */
+static inline tn_draw tn_draw_of(const tn_rng *rng)
+{
+    tn_draw d;
+    uint64_t mixed = rng->stream + 0x9E3779B97F4A7C15u;
+
+    mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9u; /* SplitMix64: devices get unrelated keys */
+    mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBu;
+    d.key = rng->seed ^ mixed ^ (mixed >> 31);
+    d.number = *rng->step + rng->step_add;
+    return d;
+}
+
+/** The four words of element `k`. */
+static inline void tn_draw_words(const tn_draw *d, uint64_t k, uint32_t out[4])
+{
+    tn_philox(d->key, d->number, k, out);
+}
+
+/** 53 bits as a number in [0, 1). */
+static inline double tn_unit(uint32_t high, uint32_t low)
+{
+    return (double)(((uint64_t)high << 21) ^ ((uint64_t)low >> 11)) * (1.0 / 9007199254740992.0);
+}
+
+/** Element `k`, uniform in [0, 1). */
+static inline double tn_draw_unit(const tn_draw *d, uint64_t k)
+{
+    uint32_t w[4];
+
+    tn_philox(d->key, d->number, k, w);
+    return tn_unit(w[0], w[1]);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
