@@ -193,6 +193,7 @@ tn_status tni_file_read_all(const char *path, uint64_t max_bytes, char **out,
 typedef struct tni_writer tni_writer;
 tn_status tni_writer_open(const char *path, tni_writer **out);
 tn_status tni_writer_write(tni_writer *w, const void *bytes, uint64_t count);
+tn_status tni_writer_sync(tni_writer *w);   /* what was written is on the disk; commit does this by itself */
 tn_status tni_writer_commit(tni_writer *w); /* [takes] w, also on failure */
 void tni_writer_abandon(tni_writer *w);
 tn_status tni_file_write_all(const char *path, const void *bytes, uint64_t count); /* atomic */

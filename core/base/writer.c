@@ -19,6 +19,7 @@ struct tni_writer {
     char *path, *temporary;
     unsigned char *buffer;
     size_t used;
+    bool synced; /* all that was written is on the disk */
     tn_status status;
     tn_err error; /* of the failure that stuck */
 };
@@ -136,6 +137,7 @@ tn_status tni_writer_write(tni_writer *w, const void *bytes, uint64_t count)
         return w->status;
     }
     if (count > WRITE_BUFFER_BYTES - w->used) {
+        w->synced = false;
         st = writer_flush(w);
         if (st || count >= WRITE_BUFFER_BYTES)
             return st ? st : write_through(w, bytes, count);
@@ -143,6 +145,27 @@ tn_status tni_writer_write(tni_writer *w, const void *bytes, uint64_t count)
     if (count)
         memcpy(w->buffer + w->used, bytes, count);
     w->used += count;
+    w->synced = false;
+    return TN_OK;
+}
+
+tn_status tni_writer_sync(tni_writer *w)
+{
+    tn_status st = w->status;
+
+    if (st) {
+        tni_error_set(&w->error);
+        return st;
+    }
+    if (w->synced)
+        return TN_OK;
+    if ((st = writer_flush(w)))
+        return st;
+    if ((st = tni_failpoint("writer_sync")))
+        return writer_fail(w, st);
+    if (fsync(w->fd)) /* what it lost will not come back: never tried again */
+        return writer_fail(w, io_error(w->path, "sync"));
+    w->synced = true;
     return TN_OK;
 }
 
@@ -168,17 +191,11 @@ static tn_status folder_sync(const char *path)
 
 static tn_status writer_finish(tni_writer *w)
 {
-    tn_status st = w->status;
+    tn_status st = tni_writer_sync(w);
     int fd = w->fd;
 
-    if (st) {
-        tni_error_set(&w->error);
+    if (st)
         return st;
-    }
-    if ((st = writer_flush(w)) || (st = tni_failpoint("writer_sync")))
-        return st;
-    if (fsync(w->fd))
-        return io_error(w->path, "sync");
     w->fd = -1;
     if (close(fd)) {
         st = io_error(w->path, "close");
