@@ -26,6 +26,11 @@ typedef struct tn_ctx {
 
 tn_status tni_exec_create(tni_context *c, tni_exec **out);
 void tni_exec_destroy(tni_exec *x);
+uint32_t tni_exec_threads(const tni_context *c);    /* budget of a kernel */
+uint16_t tni_exec_node_flags(const tni_context *c); /* TN_NODE_… that run.deterministic asks for */
+/* What room autograd keeps here: made by `make` at the first call. NULL: out of memory. */
+void *tni_exec_upper(tni_context *c, void *(*make)(void));
+void *tni_exec_upper_take(tni_context *c); /* NULL if there is none */
 
 /* ---- scope.c: thread-local switches, captured when a call is made ------------------------------------------ */
 
@@ -57,6 +62,7 @@ typedef struct tni_operand_key {
 
 typedef struct tni_signature {
     tni_refcount refs;
+    uint64_t id;                   /* never used twice in a process */
     uint64_t hash;
     const tni_opdef *def;
     tni_attrs *attrs;              /* structural values count */

@@ -259,6 +259,7 @@ static bool short_way(const tni_context *c, const tni_signature *s)
 
 static tn_status signature_create(tni_context *c, const tni_call_key *k, tni_signature **out)
 {
+    static atomic_uint_fast64_t ids;
     tni_signature *s = NULL;
     tni_args args;
     uint32_t mutated = 0;
@@ -277,6 +278,7 @@ static tn_status signature_create(tni_context *c, const tni_call_key *k, tni_sig
     if ((st = signature_alloc(k, args.out_count, mutated, &s)))
         return st;
     tni_ref_init(&s->refs);
+    s->id = atomic_fetch_add_explicit(&ids, 1, memory_order_relaxed) + 1;
     s->def = k->def;
     s->attrs = tni_attrs_retain(k->attrs);
     s->device = k->device;

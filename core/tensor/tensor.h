@@ -62,6 +62,8 @@ typedef struct tn_array {
     uint32_t grad_req;       /* TN_MODE_… */
     atomic_uint pending;     /* 1: the shape is pending, ndim is -1; known after its write */
     void *home;              /* the thread's cache that the block goes back to */
+    uint64_t leaf_mark;      /* scratch of a walk of room autograd */
+    uint32_t leaf_index;
 } tni_array;
 #define TNI_ARRAY_CONTIGUOUS 1u /* row-major without gaps */
 #define TNI_ARRAY_SMALL 2u      /* storage and data lie in the array's own block */

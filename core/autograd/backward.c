@@ -1,0 +1,377 @@
+/*
+ * Backward: walk the tape, find or build the program of its shape, bind arrays, run.
+ *
+ * One lock per context covers walk and build (they use scratch in nodes and leaves); the run itself is queued like any
+ * other operation. Nothing of the tape changes if backward fails.
+ */
+#include "autograd/walk.h"
+
+#include <string.h>
+
+#define PROGRAMS_MAX 64 /* shapes of tapes kept: a training loop has one or two, buckets some more */
+
+typedef struct autograd {
+    tni_mutex lock;
+    tni_backward_program *first; /* most recent first */
+    uint32_t count;
+} autograd;
+
+static void *autograd_make(void)
+{
+    autograd *a = tni_zalloc(sizeof *a);
+
+    if (a && tni_mutex_init(&a->lock)) {
+        tni_free(a);
+        a = NULL;
+    }
+    return a;
+}
+
+void tni_autograd_close(tni_context *c)
+{
+    autograd *a = tni_exec_upper_take(c);
+
+    if (!a)
+        return;
+    while (a->first) {
+        tni_backward_program *next = a->first->next;
+
+        tni_backward_free(a->first);
+        a->first = next;
+    }
+    tni_mutex_fini(&a->lock);
+    tni_free(a);
+}
+
+/* ---- attached gradients ------------------------------------------------------------------------------------------ */
+
+tn_status tni_grad_attach(tni_context *c, tni_array *a, uint32_t mode, tni_array *grad)
+{
+    tn_status st = TN_OK;
+
+    if (mode > TN_MODE_ADD)
+        return tni_error(TN_E_ARG, "gradient mode %u is none of null, write, add", mode);
+    if (a->storage_type != TN_STORAGE_DENSE)
+        return tni_error(TN_E_UNSUPPORTED, "a sparse array takes no gradient yet");
+    if (a->pending && (st = tni_array_shape_wait(a)))
+        return st;
+    if (grad && (grad->dtype != a->dtype || grad->ndim != a->ndim ||
+                 memcmp(grad->shape, a->shape, (size_t)a->ndim * sizeof *a->shape) != 0))
+        return tni_error(TN_E_SHAPE, "the gradient given has another shape or dtype than the array");
+    if (grad) {
+        tni_array_retain(grad);
+    } else {
+        if ((st = tni_array_create(c->space, a->storage->device, a->dtype, a->ndim, a->shape, "gradient", &grad)))
+            return st;
+        if ((st = tni_array_fill(grad, 0.0))) {
+            tni_array_release(grad);
+            return st;
+        }
+    }
+    tni_array_forget(a);
+    tni_array_release(a->grad);
+    a->grad = grad;
+    a->grad_req = mode;
+    return TN_OK;
+}
+
+void tni_grad_detach(tni_array *a)
+{
+    tni_array_release(a->grad);
+    a->grad = NULL;
+    a->grad_req = TN_MODE_NONE;
+}
+
+tni_array *tni_grad_get(const tni_array *a)
+{
+    return a->grad;
+}
+
+/* ---- the program of a tape's shape --------------------------------------------------------------------------------- */
+
+static bool key_equal(const tni_backward_program *p, const tni_tape_walk *w)
+{
+    return p->hash == w->hash && p->key_count == w->key.count &&
+           !memcmp(p->key, w->key.data, p->key_count * sizeof *p->key);
+}
+
+static tn_status program_find_locked(autograd *a, const tni_tape_walk *w, const uint8_t *modes,
+                                     tni_backward_program **out)
+{
+    tni_backward_program **at, *p;
+    tn_status st;
+
+    for (at = &a->first; (p = *at) != NULL && !key_equal(p, w); at = &p->next)
+        ;
+    if (p) {
+        *at = p->next;
+    } else {
+        if ((st = tni_backward_build(w, modes, &p)))
+            return st;
+        a->count++;
+    }
+    p->next = a->first;
+    a->first = p;
+    for (at = &a->first; a->count > PROGRAMS_MAX && *at; at = &(*at)->next)
+        if (!(*at)->next) { /* the least recent goes */
+            tni_backward_free(*at);
+            *at = NULL;
+            a->count--;
+            break;
+        }
+    *out = p;
+    return TN_OK;
+}
+
+/* ---- binding ------------------------------------------------------------------------------------------------------------ */
+
+typedef struct binding {
+    const tni_tape_walk *w;
+    tni_backward_program *p;
+    tni_array **in, **out; /* in: retained */
+    const tni_attrs **attrs;
+    tni_array *const *head_grads;
+} binding;
+
+static void binding_fini(binding *b)
+{
+    for (uint32_t i = 0; b->in && i < b->p->program->input_count; i++)
+        tni_array_release(b->in[i]);
+    tni_free(b->in);
+    tni_free(b->out);
+    tni_free((void *)b->attrs);
+}
+
+static tn_status ones_like(tni_context *c, const tni_array *a, tni_array **out)
+{
+    tn_status st = tni_array_create(c->space, a->storage->device, a->dtype, a->ndim, a->shape, "gradient", out);
+
+    return st ? st : tni_array_fill(*out, 1.0);
+}
+
+static tn_status head_gradient(const binding *b, uint32_t index, tni_array **out)
+{
+    tni_array *given = b->head_grads ? b->head_grads[index] : NULL;
+
+    if (!given)
+        return ones_like(b->w->ctx, b->w->heads[index], out);
+    tni_array_retain(*out = given);
+    return TN_OK;
+}
+
+/* A view of `a` in the shape of port `port`: an inner view of something that a caller's array holds. */
+static tn_status as_port(tni_array *a, const tni_port *port, tni_array **out)
+{
+    if (a->ndim == port->shape.ndim &&
+        !memcmp(a->shape, port->shape.dim, (size_t)a->ndim * sizeof *a->shape)) {
+        tni_array_retain(*out = a);
+        return TN_OK;
+    }
+    return tni_array_reshape(a, port->shape.ndim, port->shape.dim, out);
+}
+
+/* An entry inside a cached operator: kept in its frame, or in one of its outputs or inputs. */
+static tn_status inner_array(const tni_tape_node *n, uint32_t entry, const tni_port *port, tni_array **out)
+{
+    const tni_place *place = &n->frame->program->places[entry];
+
+    switch (place->kind) {
+    case TNI_PLACE_ARENA:
+        return tni_frame_entry(n->frame, entry, out);
+    case TNI_PLACE_OUTPUT:
+        return as_port(n->out[place->index], port, out);
+    case TNI_PLACE_INPUT:
+        return as_port(n->in[place->index], port, out);
+    default:
+        return tni_error(TN_E_INTERNAL, "entry %u of a net was not kept for its backward", entry);
+    }
+}
+
+static tn_status source_array(const binding *b, uint32_t i, tni_array **out)
+{
+    const tni_source *s = &b->p->sources[i];
+    const tni_tape_node *n = *(tni_tape_node **)tni_vec_at(&b->w->nodes, s->node);
+
+    switch (s->kind) {
+    case TNI_FROM_LEAF:
+        tni_array_retain(*out = *(tni_array **)tni_vec_at(&b->w->leaves, s->index));
+        return TN_OK;
+    case TNI_FROM_IN:
+        tni_array_retain(*out = n->in[s->index]);
+        return TN_OK;
+    case TNI_FROM_OUT:
+        tni_array_retain(*out = n->out[s->index]);
+        return TN_OK;
+    case TNI_FROM_FRAME:
+        return inner_array(n, s->index, &b->p->program->inputs[i], out);
+    default:
+        return head_gradient(b, s->index, out);
+    }
+}
+
+static tn_status binding_init(binding *b, const tni_tape_walk *w, tni_backward_program *p, tni_array *const *grads,
+                              tni_array *const *head_grads)
+{
+    const tni_program *program = p->program;
+    tn_status st = TN_OK;
+
+    *b = (binding){.w = w, .p = p, .head_grads = head_grads};
+    b->in = tni_calloc(program->input_count + 1u, sizeof *b->in);
+    b->out = tni_calloc(program->output_count + 1u, sizeof *b->out);
+    b->attrs = program->link_count ? tni_calloc(program->graph->node_count + 1u, sizeof *b->attrs) : NULL;
+    if (!b->in || !b->out || (program->link_count && !b->attrs))
+        return TN_E_NOMEM;
+    for (uint32_t i = 0; i < program->input_count && !st; i++)
+        st = source_array(b, i, &b->in[i]);
+    for (uint32_t i = 0; i < program->output_count; i++)
+        b->out[i] = grads[p->leaf_of_output[i]];
+    for (uint32_t i = 0; b->attrs && i < program->graph->node_count; i++)
+        if (p->tape_of_node[i] != TNI_NONE)
+            b->attrs[i] = (*(tni_tape_node **)tni_vec_at(&w->nodes, p->tape_of_node[i]))->attrs;
+    return st;
+}
+
+/* ---- the call ---------------------------------------------------------------------------------------------------------------- */
+
+static tn_status head_grads_check(uint32_t count, tni_array *const *heads, tni_array *const *head_grads)
+{
+    for (uint32_t i = 0; i < count && head_grads; i++)
+        if (head_grads[i] && (head_grads[i]->ndim != heads[i]->ndim || head_grads[i]->dtype != heads[i]->dtype ||
+                              memcmp(head_grads[i]->shape, heads[i]->shape,
+                                     (size_t)heads[i]->ndim * sizeof *heads[i]->shape) != 0))
+            return tni_error(TN_E_SHAPE, "the gradient of head %u has another shape or dtype than the head", i);
+    return TN_OK;
+}
+
+/* Runs with the gradients in `grads` (by leaf), each by its mode. */
+static tn_status backward_run(const tni_tape_walk *w, tni_backward_program *p, tni_array *const *grads,
+                              const uint8_t *modes, tni_array *const *head_grads)
+{
+    binding b;
+    tn_status st = binding_init(&b, w, p, grads, head_grads);
+
+    if (!st)
+        st = tni_frame_run(p->frame, b.in, b.out, b.attrs, 0);
+    for (uint32_t i = 0; i < p->zero_count && !st; i++)
+        if (modes[p->zero_leaves[i]] == TN_MODE_WRITE)
+            st = tni_array_fill(grads[p->zero_leaves[i]], 0.0);
+    binding_fini(&b);
+    return st;
+}
+
+static void tape_consume(const tni_tape_walk *w)
+{
+    for (size_t i = 0; i < w->nodes.count; i++)
+        tni_tape_consume(*(tni_tape_node **)tni_vec_at(&w->nodes, i));
+}
+
+typedef struct request {
+    uint32_t count;
+    tni_array *const *heads, *const *head_grads;
+    uint32_t wanted_count;
+    tni_array *const *wanted; /* NULL: attached gradients */
+    tni_array **made;         /* new gradients of the wanted ones */
+    bool retain;
+} request;
+
+static tn_status grads_gather(const tni_tape_walk *w, const request *r, tni_array **grads, uint8_t *modes)
+{
+    for (size_t i = 0; i < w->leaves.count; i++) {
+        tni_array *leaf = *(tni_array **)tni_vec_at(&w->leaves, i);
+
+        grads[i] = r->wanted ? r->made[i] : leaf->grad;
+        modes[i] = r->wanted ? TN_MODE_WRITE : (uint8_t)leaf->grad_req;
+    }
+    return TN_OK;
+}
+
+static tn_status backward_locked(tni_context *c, autograd *a, const request *r)
+{
+    tni_backward_program *p;
+    tni_tape_walk w;
+    tni_array **grads = NULL;
+    uint8_t *modes = NULL;
+    tn_status st = tni_tape_walk_init(&w, c, r->count, r->heads, r->wanted_count, r->wanted, !r->wanted);
+
+    if (st)
+        goto cleanup;
+    if (!w.leaves.count) {
+        st = tni_error(TN_E_STATE, "no array with an attached gradient leads to the heads");
+        goto cleanup;
+    }
+    grads = tni_calloc(w.leaves.count, sizeof *grads);
+    modes = tni_calloc(w.leaves.count, 1);
+    if (!grads || !modes) {
+        st = TN_E_NOMEM;
+        goto cleanup;
+    }
+    if ((st = grads_gather(&w, r, grads, modes)) || (st = program_find_locked(a, &w, modes, &p)) ||
+        (st = backward_run(&w, p, grads, modes, r->head_grads)))
+        goto cleanup;
+    if (!r->retain)
+        tape_consume(&w);
+
+cleanup:
+    tni_free(grads);
+    tni_free(modes);
+    tni_tape_walk_fini(&w);
+    return st;
+}
+
+static tn_status backward(tni_context *c, const request *r)
+{
+    autograd *a;
+    tn_status st;
+
+    if (!r->count)
+        return tni_error(TN_E_ARG, "backward needs a head");
+    if ((st = head_grads_check(r->count, r->heads, r->head_grads)))
+        return st;
+    if (!(a = tni_exec_upper(c, autograd_make)))
+        return TN_E_NOMEM;
+    tni_mutex_lock(&a->lock);
+    st = backward_locked(c, a, r);
+    tni_mutex_unlock(&a->lock);
+    return st;
+}
+
+tn_status tni_backward(tni_context *c, uint32_t count, tni_array *const *heads, tni_array *const *head_grads,
+                       const tni_backward_options *options)
+{
+    const request r = {.count = count, .heads = heads, .head_grads = head_grads, .retain = options && options->retain};
+
+    return backward(c, &r);
+}
+
+tn_status tni_grad(tni_context *c, uint32_t count, tni_array *const *heads, tni_array *const *head_grads,
+                   uint32_t variable_count, tni_array *const *variables, const tni_backward_options *options,
+                   tni_array **out)
+{
+    request r = {.count = count, .heads = heads, .head_grads = head_grads, .retain = options && options->retain};
+    tn_status st = TN_OK;
+
+    if (!variable_count)
+        return tni_error(TN_E_ARG, "grad needs a variable");
+    for (uint32_t i = 0; i < variable_count; i++)
+        if (!variables[i]->grad || variables[i]->grad_entry)
+            return tni_error(TN_E_STATE, "variable %u has no attached gradient", i);
+    for (uint32_t i = 0; i < variable_count; i++) {
+        for (uint32_t k = 0; k < i; k++)
+            if (variables[k] == variables[i])
+                st = tni_error(TN_E_ARG, "variables %u and %u are the same array", k, i);
+        out[i] = NULL;
+    }
+    for (uint32_t i = 0; i < variable_count && !st; i++)
+        st = tni_array_create(c->space, variables[i]->storage->device, variables[i]->dtype, variables[i]->ndim,
+                              variables[i]->shape, "gradient", &out[i]);
+    r.wanted = variables;
+    r.wanted_count = variable_count;
+    r.made = out;
+    if (!st)
+        st = backward(c, &r);
+    for (uint32_t i = 0; st && i < variable_count; i++) {
+        tni_array_release(out[i]);
+        out[i] = NULL;
+    }
+    return st;
+}

@@ -1,0 +1,55 @@
+/* A tape, walked: its nodes in order, its leaves, and the key that names its shape. Used inside room autograd. */
+#ifndef TN_AUTOGRAD_WALK_H
+#define TN_AUTOGRAD_WALK_H
+
+#include "autograd/autograd.h"
+
+typedef struct tni_tape_walk {
+    tni_context *ctx;
+    tni_vec nodes;   /* tni_tape_node *, in order of recording */
+    tni_vec leaves;  /* tni_array *, by first appearance */
+    tni_vec key;     /* uint64_t */
+    uint64_t mark, hash;
+    uint32_t head_count;
+    tni_array *const *heads;
+} tni_tape_walk;
+
+/* Collects what the heads depend on. Caller holds the lock of the context's autograd. `wanted`: the leaves that count
+ * (others are constants); NULL: all with an attached gradient. */
+tn_status tni_tape_walk_init(tni_tape_walk *w, tni_context *c, uint32_t count, tni_array *const *heads,
+                             uint32_t wanted_count, tni_array *const *wanted, bool own_modes);
+void tni_tape_walk_fini(tni_tape_walk *w);
+/* Index of a leaf in `leaves`; TNI_NONE: a constant in this walk. */
+uint32_t tni_tape_leaf(const tni_tape_walk *w, const tni_array *a);
+
+/* Where an input of a backward program comes from. */
+#define TNI_FROM_LEAF 0  /* leaves[index] */
+#define TNI_FROM_IN 1    /* in[index] of node */
+#define TNI_FROM_OUT 2   /* out[index] of node */
+#define TNI_FROM_FRAME 3 /* entry `index` of the frame of node */
+#define TNI_FROM_HEAD 4  /* gradient of head `index` */
+
+typedef struct tni_source {
+    uint32_t kind, node, index;
+} tni_source;
+
+/* A compiled backward pass. */
+typedef struct tni_backward_program {
+    struct tni_backward_program *next;
+    uint64_t hash;
+    uint64_t *key;
+    size_t key_count;
+    tni_program *program;
+    tni_frame *frame;
+    tni_source *sources;      /* per input of the program */
+    uint32_t *leaf_of_output; /* per output of the program: leaf */
+    uint32_t *zero_leaves;    /* leaves that no gradient reaches */
+    uint32_t zero_count;
+    uint32_t *tape_of_node;   /* per node of the program's graph: tape position, TNI_NONE */
+    uint8_t *head_used;       /* per head: its gradient is read */
+} tni_backward_program;
+
+tn_status tni_backward_build(const tni_tape_walk *w, const uint8_t *modes, tni_backward_program **out);
+void tni_backward_free(tni_backward_program *b);
+
+#endif
