@@ -40,7 +40,7 @@ void tni_var_init(tni_var *v);
 void tni_var_fini(tni_var *v); /* no operation may use it; drops poison and tokens */
 static inline uint64_t tni_var_version(const tni_var *v)
 {
-    return v->version;
+    return __atomic_load_n(&v->version, __ATOMIC_RELAXED);
 }
 
 typedef struct tni_run {       /* what a running operation is told */

@@ -1,0 +1,283 @@
+/*
+ * From ready to finished: run an operation, or skip it for the failure of an input; give its variables free; call
+ * `done`. Errors stick to what was written and travel from there, so that they reach exactly the dependants.
+ */
+#include "engine/internal.h"
+
+void tni_op_ready(tni_op *op)
+{
+    if (TN_LIKELY(!(op->flags & OP_SIGNAL)))
+        tni_queue_put(op->queue, op);
+    else
+        tni_signal(op);
+}
+
+/* ---- the end -------------------------------------------------------------------------------------------- */
+
+static void count_done(engine_worker *w, uint8_t era)
+{
+    if (w->era != era)
+        tni_worker_flush(w);
+    w->era = era;
+    w->finished++;
+}
+
+static void op_end(engine_worker *w, tni_op *op, tn_status status)
+{
+    tni_engine *e = op->queue->engine;
+    uint8_t era = op->era;
+    bool stack = op->flags & OP_STACK;
+
+    if (TN_UNLIKELY(atomic_fetch_or_explicit(&op->phase, PHASE_DONE, memory_order_acq_rel) & PHASE_PIN))
+        while (atomic_load_explicit(&op->phase, memory_order_acquire) & PHASE_PIN)
+            (void)sched_yield(); /* the dump is reading */
+    if (op->done) {
+        tni_engine_tls.depth++;
+        tni_engine_tls.inside++;
+        op->done(op_payload(op), e, status);
+        tni_engine_tls.depth--;
+        tni_engine_tls.inside--;
+    }
+    tni_op_recycle(e, op);
+    if (!stack)
+        count_done(w, era);
+}
+
+void tni_op_finish(engine_worker *w, tni_op *op, tn_status status, tni_poison *poison)
+{
+    for (uint32_t i = 0; i < op->var_count; i++)
+        if (TN_LIKELY(!op->released) || !op_released(op, i))
+            tni_var_release(op, i, poison, NULL);
+    tni_op_let_go(w, op, status, poison);
+}
+
+void tni_op_let_go(engine_worker *w, tni_op *op, tn_status status, tni_poison *poison)
+{
+    op_async *a = op->async;
+
+    if (TN_UNLIKELY(a != NULL)) {
+        if (poison && !a->poison)
+            a->poison = tni_poison_retain(poison);
+        tni_poison_release(poison);
+        if (atomic_fetch_sub(&a->tokens, 1u) != 1u)
+            return;
+        if (a->poison)
+            status = a->poison->err.code;
+    } else if (TN_UNLIKELY(poison != NULL)) {
+        tni_poison_release(poison);
+    }
+    op_end(w, op, status);
+}
+
+static tni_poison *poison_of_thread(tni_op *op, tn_status status)
+{
+    tni_poison *p;
+    tn_err err;
+
+    tni_error_get(&err);
+    if (err.code != status)
+        err.message[0] = '\0';
+    p = tni_poison_create(op->queue->engine, op->order, op->name, op->origin, status, &err);
+    tni_error_clear();
+    return p;
+}
+
+/* ---- before the run --------------------------------------------------------------------------------------- */
+
+static void op_skip(engine_worker *w, tni_op *op, tni_poison *poison)
+{
+    w->skipped++;
+    tni_op_finish(w, op, poison->err.code, poison);
+}
+
+static bool device_usable(engine_worker *w, tni_op *op)
+{
+    tni_device *d = op->queue->device;
+    tn_status st;
+
+    if (atomic_load(&d->failed))
+        st = tni_error(TN_E_DEVICE, "device %s:%d failed earlier and refuses further work", d->type, d->index);
+    else
+        st = tni_worker_open(w);
+    if (!st || (op->flags & TNI_TASK_ALWAYS))
+        return true;
+    w->failed++;
+    tni_op_finish(w, op, st, poison_of_thread(op, st));
+    return false;
+}
+
+/* The rare things: cancelled, tokens, poison, streams. False: the operation was dealt with, or will be later. */
+static bool op_prepare(engine_worker *w, tni_op *op, tn_status *skipped)
+{
+    tni_engine *e = op->queue->engine;
+    tni_poison *poison = NULL;
+
+    if (atomic_load_explicit(&op->check, memory_order_relaxed) && !tni_token_gather(w, op, &poison))
+        return false;
+    if (atomic_load_explicit(&e->stopping, memory_order_relaxed)) {
+        tni_poison_release(poison);
+        op_skip(w, op, tni_poison_retain(e->cancelled));
+        return false;
+    }
+    if (poison && !(op->flags & TNI_TASK_ALWAYS)) {
+        op_skip(w, op, poison);
+        return false;
+    }
+    if (poison)
+        *skipped = poison->err.code;
+    tni_poison_release(poison);
+    if (!op->queue->async)
+        return true;
+    if (!device_usable(w, op))
+        return false;
+    if (!*skipped && (atomic_load(&op->queue->device->failed) || !w->stream))
+        *skipped = TN_E_DEVICE;
+    return true;
+}
+
+/* ---- after the run ------------------------------------------------------------------------------------------ */
+
+static void op_failed(engine_worker *w, tni_op *op, tn_status status)
+{
+    tni_poison *poison = poison_of_thread(op, status);
+    tni_device *d = op->queue->device;
+    tn_err err;
+
+    if (op->queue->async && w->stream) /* the stream may still touch what we give free */
+        (void)d->ops->stream_wait(w->stream, &err);
+    w->failed++;
+    tni_op_finish(w, op, status, poison);
+}
+
+static void op_issued(engine_worker *w, tni_op *op)
+{
+    tni_device *d = op->queue->device;
+    tn_err err = {0};
+
+    if (op->queue->engine->type != ENGINE_NAIVE && w->stream) {
+        tni_token_issue(w, op);
+        return;
+    }
+    if (w->stream && d->ops->stream_wait(w->stream, &err)) {
+        atomic_store(&d->failed, 1);
+        (void)tni_error_take(&err, d->type);
+        op_failed(w, op, TN_E_DEVICE);
+        return;
+    }
+    tni_op_finish(w, op, TN_OK, NULL);
+}
+
+static void op_returned(engine_worker *w, tni_op *op, tn_status status)
+{
+    if (status == TN_PENDING && (op->flags & TNI_TASK_ASYNC)) {
+        atomic_fetch_add(&op->queue->engine->outstanding, 1u);
+        if (atomic_exchange(&op->pend, 1u) == 2u)
+            tni_op_pending_finish(w, op);
+        return;
+    }
+    if (status == TN_PENDING)
+        status = tni_error(TN_E_INTERNAL, "returned TN_PENDING, but was not pushed as asynchronous");
+    if (status)
+        op_failed(w, op, status);
+    else
+        op_issued(w, op);
+}
+
+void tni_op_dispatch(engine_worker *w, tni_op *op)
+{
+    engine_queue *q = op->queue;
+    tni_run run = {.engine = q->engine, .op = op, .device = q->device, .threads = q->engine->threads};
+    engine_tls *tls = &tni_engine_tls;
+    tn_status st;
+
+    if (TN_UNLIKELY(atomic_load_explicit(&op->check, memory_order_relaxed) || q->async ||
+                    atomic_load_explicit(&q->engine->stopping, memory_order_relaxed)) &&
+        !op_prepare(w, op, &run.skipped))
+        return;
+    run.stream = w->stream;
+    if (q->kind != QUEUE_NORMAL)
+        run.threads = 1;
+    if (op->flags & TNI_TASK_ASYNC)
+        atomic_store_explicit(&op->pend, 0u, memory_order_relaxed);
+    tls->depth += q->kind != QUEUE_CALL;
+    tls->inside++;
+    st = op->run(op_payload(op), &run);
+    tls->depth -= q->kind != QUEUE_CALL;
+    tls->inside--;
+    if (TN_LIKELY(st == TN_OK && !q->async))
+        tni_op_finish(w, op, TN_OK, NULL);
+    else
+        op_returned(w, op, st);
+}
+
+tn_status tni_op_run_inline(tni_engine *e, tni_op *op)
+{
+    tni_run run = {.engine = e, .op = op, .device = op->queue->device, .threads = 1};
+    engine_tls *tls = &tni_engine_tls;
+    tni_poison *poison = NULL;
+    tn_status st;
+
+    tls->depth++;
+    tls->inside++;
+    st = op->run(op_payload(op), &run);
+    tls->depth--;
+    tls->inside--;
+    if (TN_UNLIKELY(st == TN_PENDING))
+        st = tni_error(TN_E_INTERNAL, "returned TN_PENDING, but was not pushed as asynchronous");
+    if (TN_UNLIKELY(st)) {
+        poison = poison_of_thread(op, st);
+        atomic_fetch_add_explicit(&e->failed, 1u, memory_order_relaxed);
+    }
+    tni_op_finish(NULL, op, st, poison);
+    return TN_OK;
+}
+
+/* ---- completion and release from outside ---------------------------------------------------------------------- */
+
+void tni_op_pending_finish(engine_worker *w, tni_op *op)
+{
+    tni_poison *poison = op->poison;
+
+    op->poison = NULL;
+    atomic_fetch_sub(&op->queue->engine->outstanding, 1u);
+    if (poison)
+        w->failed++;
+    tni_op_finish(w, op, poison ? poison->err.code : TN_OK, poison);
+}
+
+void tni_engine_complete(tni_op *op, tn_status status, const tn_err *err)
+{
+    if (status)
+        op->poison = tni_poison_create(op->queue->engine, op->order, op->name, op->origin, status, err);
+    if (atomic_exchange(&op->pend, 2u) == 1u)
+        tni_queue_completed(op->queue, op);
+}
+
+static bool var_index(const tni_op *op, const tni_var *v, uint32_t *out)
+{
+    for (uint32_t i = 0; i < op->var_count; i++)
+        if (op->vars[i] == v) {
+            *out = i;
+            return true;
+        }
+    return false;
+}
+
+void tni_engine_release(tni_run *run, tni_var *var, tn_status status)
+{
+    tni_op *op = run->op;
+    engine_worker *w = tni_engine_tls.worker;
+    tni_poison *poison = NULL;
+    uint32_t i;
+
+    if (!var_index(op, var, &i) || (op->released && op_released(op, i)))
+        return;
+    op->released |= op->var_count <= 64 ? (uint64_t)1 << i : 1u;
+    if (op->var_count > 64)
+        ((unsigned char *)(op_links(op) + op->var_count))[i] = 1;
+    if (status && op_is_write(op, i))
+        poison = poison_of_thread(op, status);
+    if (poison || !w || !run->stream || op->queue->engine->type == ENGINE_NAIVE || !tni_token_issue_one(w, op, i))
+        tni_var_release(op, i, poison, NULL);
+    tni_poison_release(poison);
+}

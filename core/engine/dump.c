@@ -1,0 +1,151 @@
+/*
+ * What is pending, for people: the watchdog's report and the list of all operations with their variables. Also the
+ * list of live engines, by which a variable alone can tell whether pushes are still to be entered, and the faults
+ * that tests plant.
+ *
+ * The texts of an operation live until its `done`: the dump pins an operation while it reads them, and who finishes
+ * it waits for that moment.
+ */
+#include "engine/internal.h"
+
+#define DUMP_VARS 8u          /* variables told per operation */
+#define REPORT_LINES 64u      /* lines of a report in the log */
+#define ENGINES_MAX 256u      /* engines of one process: one per context */
+
+/* ---- pending operations ------------------------------------------------------------------------------------ */
+
+static void dump_op(const tni_op *op, tni_str *out)
+{
+    const tni_device *d = op->queue->device;
+    unsigned wait = atomic_load_explicit(&op->wait, memory_order_relaxed);
+    bool issued = atomic_load(&op->phase) & PHASE_ISSUED;
+
+    (void)tni_str_addf(out, "%s", op->name ? op->name : "operation");
+    if (op->origin)
+        (void)tni_str_addf(out, " (%s)", op->origin);
+    (void)tni_str_addf(out, " on %s:%d: %s, %u of %u variables granted;", d->type, d->index,
+                       issued ? "issued" : wait ? "waiting" : "ready or running",
+                       wait > op->var_count ? 0 : op->var_count - wait, op->var_count);
+    for (uint32_t i = 0; i < op->var_count && i < DUMP_VARS; i++) {
+        uint64_t s = atomic_load_explicit(&op->vars[i]->state, memory_order_relaxed);
+
+        (void)tni_str_addf(out, " %s %p [%s%llu readers%s%s]", op_is_write(op, i) ? "writes" : "reads",
+                           (void *)op->vars[i], s & VAR_WRITER ? "writer, " : "", (unsigned long long)(s / VAR_READER),
+                           s & VAR_QUEUED ? ", queue" : "", s & VAR_TOKENS ? ", in flight" : "");
+    }
+    (void)tni_str_add(out, op->var_count > DUMP_VARS ? " ...\n" : "\n");
+}
+
+tn_status tni_engine_dump(tni_engine *e, tni_str *out)
+{
+    tni_spin_lock(&e->push_lock); /* no operation is made meanwhile */
+    for (engine_slab *slab = e->slabs; slab; slab = slab->next)
+        for (uint32_t i = 0; i < SLAB_OPS; i++) {
+            tni_op *op = &slab->ops[i];
+            unsigned phase = atomic_load_explicit(&op->phase, memory_order_relaxed);
+
+            if (!(phase & PHASE_PUSHED) || (phase & PHASE_DONE))
+                continue;
+            phase = atomic_fetch_or(&op->phase, PHASE_PIN);
+            if ((phase & PHASE_PUSHED) && !(phase & PHASE_DONE))
+                dump_op(op, out);
+            atomic_fetch_and(&op->phase, ~PHASE_PIN);
+        }
+    tni_spin_unlock(&e->push_lock);
+    return out->status;
+}
+
+void tni_engine_report(tni_engine *e, uint64_t waited_ns)
+{
+    tni_str text;
+    uint32_t lines = 0;
+
+    if (!e->log)
+        return;
+    tni_str_init(&text, (size_t)1 << 20);
+    (void)tni_engine_dump(e, &text);
+    tni_logf(e->log, TN_LOG_WARNING, "a wait has lasted %llu ms; pending operations:",
+             (unsigned long long)(waited_ns / 1000000u));
+    for (char *line = text.text; line && *line && lines < REPORT_LINES; lines++) {
+        char *end = strchr(line, '\n');
+
+        if (end)
+            *end = '\0';
+        tni_logf(e->log, TN_LOG_WARNING, "  %s", line);
+        line = end ? end + 1 : NULL;
+    }
+    tni_str_fini(&text);
+}
+
+/* ---- live engines --------------------------------------------------------------------------------------------- */
+
+static tni_mutex live_mutex = TNI_MUTEX_INIT;
+static tni_engine *live[ENGINES_MAX];
+static uint32_t live_count;
+
+tn_status tni_live_add(tni_engine *e)
+{
+    tn_status st = TN_OK;
+
+    tni_mutex_lock(&live_mutex);
+    if (live_count < ENGINES_MAX)
+        live[live_count++] = e;
+    else
+        st = tni_error(TN_E_STATE, "%u engines are open, the limit", ENGINES_MAX);
+    tni_mutex_unlock(&live_mutex);
+    return st;
+}
+
+void tni_live_remove(tni_engine *e)
+{
+    tni_mutex_lock(&live_mutex);
+    for (uint32_t i = 0; i < live_count; i++)
+        if (live[i] == e) {
+            live[i] = live[--live_count];
+            break;
+        }
+    tni_mutex_unlock(&live_mutex);
+}
+
+static bool all_entered(void)
+{
+    bool entered = true;
+
+    tni_mutex_lock(&live_mutex);
+    for (uint32_t i = 0; i < live_count && entered; i++) {
+        (void)tni_submit_drain(live[i], DRAIN_BATCH);
+        entered = tni_submit_empty(live[i]);
+    }
+    tni_mutex_unlock(&live_mutex);
+    return entered;
+}
+
+bool tni_var_ready(tni_var *v)
+{
+    uint64_t s;
+    bool ready = false, write_queued = false;
+
+    if (!all_entered())
+        return false;
+    s = tni_var_lock(v);
+    for (const op_link *at = v->queue_head; at && !write_queued; at = at->next)
+        write_queued = op_is_write(at->op, (uint32_t)(at - op_links(at->op)));
+    ready = !(s & VAR_WRITER) && !write_queued && !v->write_token;
+    tni_var_unlock(v, s);
+    return ready;
+}
+
+/* ---- planted faults -------------------------------------------------------------------------------------------- */
+
+#ifdef TN_TEST_SWITCHES
+void tni_engine_plant(tni_engine *e, const char *fault)
+{
+    atomic_store(&e->drop_event_wait, !strcmp(fault, "drop_event_wait"));
+}
+#else
+void tni_engine_plant(tni_engine *e, const char *fault)
+{
+    (void)e;
+    (void)fault;
+}
+#endif

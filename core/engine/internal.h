@@ -1,0 +1,444 @@
+/*
+ * What the files of room engine share.
+ *
+ * The way of an operation: pushed (written into the submission list, the only thing that pushers share) → entered
+ * by whoever holds the sequencer (a worker that is awake, else a waiter), in push order, one variable after the
+ * other → ready when the last variable was granted → dispatched by a worker of its queue → finished: variables
+ * released, done called, block recycled. Pushers do not touch variables, so that a variable's cache line stays with
+ * the worker.
+ */
+#ifndef TN_ENGINE_INTERNAL_H
+#define TN_ENGINE_INTERNAL_H
+
+#include <sched.h>
+#include <string.h>
+
+#include "engine/engine.h"
+
+#define OP_VARS_INLINE 8u
+#define OP_DATA_BYTES (TNI_PAYLOAD_MAX + OP_VARS_INLINE * 8u)
+#define OP_VARS_MAX (1u << 20)    /* variables of one operation: far above any segment */
+#define SLAB_OPS 64u              /* operations made at a time */
+#define MAG_OPS 62u               /* operations that change hands at a time */
+#define CHUNK_OPS 254u            /* pointers in one piece of the submission list */
+#define DRAIN_BATCH 64u           /* entered at a time: fits the first-level cache */
+#define ERAS 64u                  /* wait_all calls under way that can be told apart */
+#define POISONS_MAX 1024u         /* failures kept for wait_all; later ones are only at their variables */
+#define CALL_THREADS_MAX 16u      /* threads for host callbacks */
+#define WORKERS_MAX 64u           /* worker threads of one queue */
+#define INLINE_DEPTH_MAX 8u       /* operations that run inside each other on the caller's stack */
+#define SPIN_NS 20000u            /* looked for work, or for the end of a wait, before sleeping */
+#define LINE_BYTES 64
+
+/* state of a variable */
+#define VAR_LOCK 1u
+#define VAR_WRITER 2u
+#define VAR_QUEUED 4u
+#define VAR_TOKENS 8u
+#define VAR_POISON 16u
+#define VAR_CHECK (VAR_TOKENS | VAR_POISON) /* an operation that is granted it must look closer */
+#define VAR_READER 256u
+#define VAR_READERS (~(uint64_t)255)
+
+/* internal flags of an operation, above the TNI_TASK_ ones */
+#define OP_SIGNAL 0x100u /* a waiter's: nothing runs, its owner is woken */
+#define OP_STACK 0x200u  /* lives on its owner's stack */
+#define OP_FLAGS_TASK 0xffu
+
+/* phase of an operation */
+#define PHASE_FREE 0u
+#define PHASE_PUSHED 1u
+#define PHASE_ISSUED 2u
+#define PHASE_DONE 4u
+#define PHASE_PIN 8u /* the dump reads its texts: done must wait */
+
+typedef struct engine_queue engine_queue;
+typedef struct engine_worker engine_worker;
+typedef struct engine_token engine_token;
+
+typedef struct op_link { /* place of an operation in the queue of one variable */
+    struct op_link *next;
+    tni_op *op;
+} op_link;
+
+typedef struct engine_park { /* something that waits for a token to retire */
+    struct engine_park *next;
+    void (*resume)(struct engine_park *park);
+} engine_park;
+
+struct tni_op {
+    /* line 0: written by the pusher */
+    tn_status (*run)(void *payload, tni_run *run);
+    void (*done)(void *payload, tni_engine *engine, tn_status status);
+    engine_queue *queue;
+    const char *name, *origin;
+    tni_var **vars; /* the written ones first; in `data`, or a block of their own with links and released bytes */
+    uint32_t var_count, write_count;
+    int32_t priority;
+    uint16_t flags;
+    uint8_t era, reserved;
+    /* line 1: written by workers */
+    _Alignas(LINE_BYTES) tni_op *next; /* in a ready list */
+    uint64_t order;
+    atomic_uint wait;  /* variables not granted yet */
+    atomic_uint phase;
+    atomic_uint check; /* a granted variable has tokens or poison */
+    atomic_uint pend;  /* TN_PENDING: 1 returned, 2 completed */
+    tni_poison *poison;
+    struct op_async *async; /* of operations issued to a stream */
+    uint64_t released;      /* bit per variable given free early, if there are at most 64 */
+    /* lines 2 and 3 */
+    op_link links[OP_VARS_INLINE];
+    /* lines 4 to 7: variables, then the payload */
+    _Alignas(LINE_BYTES) unsigned char data[OP_DATA_BYTES];
+};
+
+/* Only of operations that were issued to a stream, and of those that wait for one. */
+typedef struct op_async {
+    engine_park park; /* waiting to be dispatched */
+    tni_op *op;
+    atomic_uint tokens; /* not retired, and 1 until the run is over */
+    uint32_t dep_count, dep_capacity;
+    engine_token **deps; /* tokens whose failure is ours; retained */
+    tni_poison *poison;  /* first failure of a token or of the run; the worker's */
+} op_async;
+
+struct engine_token {
+    tni_refcount refs;
+    engine_park park; /* first the tokens that this one depends on */
+    atomic_uint lock; /* waiters, retired */
+    bool retired;
+    engine_park *waiters;
+    engine_queue *queue;
+    tn_stream *stream;
+    tn_event *event;
+    tni_op *op;
+    uint32_t only; /* index of the one variable of an early release; UINT32_MAX: all that were not released early */
+    tn_status status;
+    tn_err *err;         /* what the driver said; may be NULL in spite of a failure */
+    tni_poison *poison;  /* set when retired */
+    engine_token *next;  /* in the queue's completions */
+};
+
+typedef struct engine_token_set {
+    uint32_t count, capacity;
+    engine_token *items[];
+} engine_token_set;
+
+typedef struct engine_mag {
+    struct engine_mag *next;
+    uint64_t count;
+    tni_op *ops[MAG_OPS];
+} engine_mag;
+
+typedef struct engine_chunk {
+    struct engine_chunk *next;
+    uint64_t reserved;
+    tni_op *ops[CHUNK_OPS];
+} engine_chunk;
+
+typedef struct engine_slab {
+    struct engine_slab *next;
+    _Alignas(LINE_BYTES) tni_op ops[SLAB_OPS];
+} engine_slab;
+
+typedef struct engine_list {
+    tni_op *head, *tail;
+} engine_list;
+
+#define QUEUE_NORMAL 0
+#define QUEUE_COPY 1 /* and other operations with a priority */
+#define QUEUE_CALL 2 /* host callbacks */
+
+struct engine_worker {
+    engine_queue *queue;
+    tn_stream *stream;
+    tni_thread *thread;
+    engine_list local; /* ready, of a queue with one worker */
+    engine_mag *mag;   /* recycled operations */
+    uint64_t finished; /* not yet told to the engine */
+    uint64_t failed, skipped, event_waits; /* since the last flush */
+    uint8_t era;
+    uint64_t issued; /* tokens not retired */
+};
+
+struct engine_queue {
+    tni_engine *engine;
+    tni_device *device;
+    int kind;
+    bool async, single;
+    uint32_t worker_max, threads;
+    atomic_uint worker_count;
+    engine_queue *next; /* all queues of the engine */
+    _Alignas(LINE_BYTES) atomic_uint lock; /* the lists */
+    atomic_bool filled;                    /* one of them has something */
+    engine_list ready;                     /* normal */
+    tni_op *heap;                          /* by priority: pairing heap over `next` and `links[0]` */
+    engine_token *token_head, *token_tail; /* completed, to be retired */
+    engine_list completed;                 /* TN_PENDING ones whose completion came */
+    _Alignas(LINE_BYTES) atomic_uint sleepers;
+    uint32_t waking; /* sleepers that a signal is on its way to; under `mutex` */
+    tni_mutex mutex;
+    tni_cond cond;
+    engine_worker workers[WORKERS_MAX];
+};
+
+typedef struct engine_device { /* what tni_device.engine_data points to */
+    engine_queue *normal, *copy;
+} engine_device;
+
+typedef struct engine_era { /* operations between two calls of wait_all */
+    atomic_uint_fast64_t pushed, done, number;
+} engine_era;
+
+#define ENGINE_THREADED 0
+#define ENGINE_NAIVE 1
+#define ENGINE_STEPPED 2
+
+struct tni_engine {
+    int type;
+    uint32_t threads, worker_max;
+    uint64_t queue_max, inline_ns, wait_warn_ns, seed;
+    tni_device_set *devices;
+    const tni_log *log;
+    tni_device *host; /* cpu(0) */
+    tni_poison *no_memory, *cancelled;
+    tni_mutex start_mutex; /* queues, threads */
+    engine_queue *queues, *calls;
+    atomic_bool stopping; /* nothing new begins */
+    atomic_bool quit;     /* workers leave */
+    atomic_bool forking, forked, fork_inside, dead; /* dead: forked inside a callback, nothing works in this child */
+    atomic_bool drop_event_wait;
+    atomic_uint_fast64_t inlined, over_limit, failed, skipped, event_waits, queue_peak;
+
+    /* pushers */
+    _Alignas(LINE_BYTES) atomic_uint push_lock;
+    engine_chunk *push_chunk;
+    uint32_t push_at;
+    uint8_t era; /* era_number modulo ERAS */
+    engine_mag *push_mag;
+    uint64_t done_seen;
+    uint64_t era_number;
+    uint64_t signals; /* operations of waiters, not counted for people */
+    engine_chunk *chunk_spare;
+    _Alignas(LINE_BYTES) atomic_uint_fast64_t pushed;
+
+    /* the sequencer */
+    _Alignas(LINE_BYTES) atomic_uint seq_lock;
+    engine_chunk *seq_chunk;
+    uint32_t seq_at;
+    atomic_uint_fast64_t entered;
+    _Atomic(engine_chunk *) chunk_used;
+
+    /* completion */
+    _Alignas(LINE_BYTES) atomic_uint_fast64_t done;
+    engine_era eras[ERAS];
+    atomic_uint waiters; /* threads at `progress` */
+    atomic_uint inside;  /* threads in a wait, or blocked in a push */
+    tni_mutex progress_mutex;
+    tni_cond progress;
+
+    /* recycling */
+    _Alignas(LINE_BYTES) atomic_uint depot_lock;
+    engine_mag *full, *empty;
+    tni_op *loose;
+    engine_slab *slabs;
+
+    /* naive and stepped: one runner at a time */
+    uint64_t step_owner; /* tni_thread_id of its holder, 0: free; under progress_mutex */
+    uint32_t step_nested, step_running; /* the owner's: entries, operations on its stack */
+    uint64_t step_draws;
+    atomic_uint outstanding; /* operations begun that something outside completes */
+
+    tni_mutex poison_mutex;
+    uint32_t poison_count;
+    tni_poison *poisons[POISONS_MAX];
+};
+
+/* ---- small things ------------------------------------------------------------------------------------- */
+
+typedef struct engine_tls {
+    uint32_t depth;  /* callbacks of the engine on this stack: waiting is refused */
+    uint32_t inside; /* as depth, host callbacks too: pushing never blocks */
+    uint32_t held;   /* between enter and leave: nothing may be waited for */
+    engine_worker *worker;
+} engine_tls;
+extern TN_THREAD_LOCAL_FAST engine_tls tni_engine_tls;
+
+static inline void tni_pause(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+void tni_spin_slow(atomic_uint *lock); /* waits until it looks free */
+
+static inline bool tni_spin_try(atomic_uint *lock)
+{
+    return !atomic_load_explicit(lock, memory_order_relaxed) &&
+           !atomic_exchange_explicit(lock, 1u, memory_order_acquire);
+}
+
+static inline void tni_spin_lock(atomic_uint *lock)
+{
+    while (TN_UNLIKELY(atomic_exchange_explicit(lock, 1u, memory_order_acquire)))
+        tni_spin_slow(lock);
+}
+
+static inline void tni_spin_unlock(atomic_uint *lock)
+{
+    atomic_store_explicit(lock, 0u, memory_order_release);
+}
+
+static inline void tni_list_add(engine_list *l, tni_op *op)
+{
+    op->next = NULL;
+    if (l->tail)
+        l->tail->next = op;
+    else
+        l->head = op;
+    l->tail = op;
+}
+
+static inline tni_op *tni_list_pop(engine_list *l)
+{
+    tni_op *op = l->head;
+
+    if (op && !(l->head = op->next))
+        l->tail = NULL;
+    return op;
+}
+
+static inline bool op_is_write(const tni_op *op, uint32_t i)
+{
+    return i < op->write_count;
+}
+
+static inline op_link *op_links(tni_op *op)
+{
+    return op->var_count <= OP_VARS_INLINE ? op->links : (op_link *)(void *)(op->vars + op->var_count);
+}
+
+static inline void *op_payload(tni_op *op)
+{
+    uint32_t n = op->var_count <= OP_VARS_INLINE ? op->var_count : 0;
+
+    return op->data + ((n * 8u + 15u) & ~15u);
+}
+
+static inline bool op_released(tni_op *op, uint32_t i)
+{
+    return op->var_count <= 64 ? op->released >> i & 1u
+                               : ((unsigned char *)(op_links(op) + op->var_count))[i];
+}
+
+static inline bool tni_submit_empty(tni_engine *e) /* sequentially consistent: pairs with going to sleep */
+{
+    return atomic_load(&e->pushed) == atomic_load(&e->entered);
+}
+
+/* ---- var.c ------------------------------------------------------------------------------------------------ */
+
+uint64_t tni_var_lock(tni_var *v);                   /* returns the state without the lock bit */
+void tni_var_unlock(tni_var *v, uint64_t state);     /* recomputes the flags of tokens and poison */
+bool tni_var_try(tni_var *v, bool write);            /* granted, free of everything */
+bool tni_var_enter(tni_op *op, uint32_t i);          /* granted at once; else queued */
+/* Gives variable `i` of `op` free. poison: NULL or what a written variable gets. token: NULL or the completion. */
+void tni_var_release(tni_op *op, uint32_t i, tni_poison *poison, engine_token *token);
+void tni_var_leave(tni_var *v, bool write, bool written, tni_poison *poison); /* after tni_var_try */
+bool tni_var_abandon(tni_op *op); /* takes a waiter out of its variable's queue; false: it was granted */
+
+/* ---- op.c --------------------------------------------------------------------------------------------------- */
+
+tn_status tni_op_check(const tni_engine *e, const tni_task *task);
+tni_op *tni_op_take(tni_engine *e);           /* under push_lock; NULL: out of memory */
+void tni_op_give_back(tni_engine *e, tni_op *op); /* under push_lock: nothing was pushed */
+tn_status tni_op_fill(tni_op *op, const tni_task *task, engine_queue *q);
+void tni_op_recycle(tni_engine *e, tni_op *op);
+void tni_op_fini(tni_op *op);                 /* what fill allocated */
+void tni_op_depot_fini(tni_engine *e);
+
+/* ---- poison.c ----------------------------------------------------------------------------------------------- */
+
+tni_poison *tni_poison_create(tni_engine *e, uint64_t order, const char *name, const char *origin, tn_status status,
+                              const tn_err *err); /* never NULL */
+tni_poison *tni_poison_retain(tni_poison *p);
+void tni_poison_release(tni_poison *p);
+tn_status tni_poison_report(tni_poison *p); /* sets the thread's error; TN_OK if NULL */
+
+/* ---- submit.c ----------------------------------------------------------------------------------------------- */
+
+void tni_submit_locked(tni_engine *e, tni_op *op);
+tn_status tni_submit_reserve_locked(tni_engine *e); /* room for one more */
+size_t tni_submit_drain(tni_engine *e, size_t limit);
+void tni_submit_fini(tni_engine *e);
+void tni_submit_help(tni_engine *e, uint64_t upto); /* by waiters: returns once so many were entered */
+
+/* ---- queue.c ------------------------------------------------------------------------------------------------ */
+
+tn_status tni_queue_for(tni_engine *e, tni_device *d, uint32_t flags, int32_t priority, engine_queue **out);
+tn_status tni_queue_start(engine_queue *q); /* at least one worker */
+void tni_queue_put(engine_queue *q, tni_op *op);         /* ready */
+void tni_queue_completed(engine_queue *q, tni_op *op);   /* its completion came */
+void tni_queue_token(engine_queue *q, engine_token *t);
+void tni_queue_wake(engine_queue *q);
+bool tni_queue_complete_some(engine_queue *q, engine_worker *w); /* handles what came back */
+tni_op *tni_queue_take(engine_queue *q, engine_worker *w);
+void tni_queue_destroy(engine_queue *q);
+tn_status tni_worker_open(engine_worker *w); /* its stream */
+void tni_worker_flush(engine_worker *w);
+
+/* ---- dispatch.c ----------------------------------------------------------------------------------------------- */
+
+void tni_op_ready(tni_op *op);
+void tni_op_dispatch(engine_worker *w, tni_op *op);
+void tni_op_finish(engine_worker *w, tni_op *op, tn_status status, tni_poison *poison); /* moves poison */
+/* One of the run and the tokens of `op` is over; the last one ends it: done, counted, recycled. Moves poison. */
+void tni_op_let_go(engine_worker *w, tni_op *op, tn_status status, tni_poison *poison);
+void tni_op_pending_finish(engine_worker *w, tni_op *op);
+tn_status tni_op_run_inline(tni_engine *e, tni_op *op); /* granted, on the stack */
+
+/* ---- token.c -------------------------------------------------------------------------------------------------- */
+
+void tni_token_release(engine_token *t);
+void tni_token_set_free(engine_token_set *s);
+bool tni_token_attach(tni_var *v, engine_token *t, bool write); /* variable locked; false: no memory */
+void tni_token_issue(engine_worker *w, tni_op *op);
+bool tni_token_issue_one(engine_worker *w, tni_op *op, uint32_t i);
+void tni_token_retire(engine_worker *w, engine_token *t);
+/* Before dispatch: stream waits, parking (false: dispatched later), poison. */
+bool tni_token_gather(engine_worker *w, tni_op *op, tni_poison **poison);
+tn_status tni_op_async(tni_op *op);
+void tni_token_host_wait(engine_token *t); /* blocks until its stream is there */
+/* For a waiter that was granted its variable: parks behind the first open token; false: there is none. */
+bool tni_token_wait(tni_op *op, engine_park *park);
+bool tni_token_unpark(tni_op *op, engine_park *park); /* false: it is being resumed */
+
+/* ---- wait.c, step.c, engine.c ---------------------------------------------------------------------------------- */
+
+void tni_progress(tni_engine *e); /* wakes wait_all and blocked pushers */
+void tni_wait_room(tni_engine *e);    /* until the queue has room, or the engine stops */
+void tni_wait_pushed(tni_engine *e);  /* until all that was pushed before is complete */
+bool tni_engine_idle(tni_engine *e);  /* nothing is pending */
+void tni_wait_idle(tni_engine *e);    /* until then */
+void tni_count_done(tni_engine *e, uint8_t era, uint64_t n);
+void tni_signal(tni_op *op);
+void tni_step_enter(tni_engine *e);
+void tni_step_leave(tni_engine *e);
+bool tni_step_some(tni_engine *e); /* runs one operation or completion; false: there was none */
+void tni_step_pushed(tni_engine *e); /* naive: runs what was pushed */
+/* Naive and stepped: runs operations until it is reached. False: the deadline passed (0: none). */
+bool tni_step_until(tni_engine *e, bool (*reached)(void *arg), void *arg, uint64_t deadline_ns);
+tn_status tni_live_add(tni_engine *e);
+void tni_live_remove(tni_engine *e);
+void tni_engine_report(tni_engine *e, uint64_t waited_ns); /* the watchdog's lines */
+
+static inline bool tni_fault_drop_event_wait(tni_engine *e)
+{
+    return atomic_load_explicit(&e->drop_event_wait, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,193 @@
+/*
+ * The doors that programs go through: push, and the short way for small host operations (enter, leave).
+ */
+#include "engine/internal.h"
+
+/* ---- the short way ----------------------------------------------------------------------------------------- */
+
+/* Everything pushed before must have been entered, else the short way would overtake it. */
+static inline bool caller_may_run(tni_engine *e)
+{
+    if (TN_UNLIKELY(!tni_submit_empty(e)) && !(tni_submit_drain(e, DRAIN_BATCH), tni_submit_empty(e)))
+        return false;
+    return !atomic_load_explicit(&e->stopping, memory_order_relaxed);
+}
+
+static void vars_put_back(tni_var *const *vars, uint32_t count, bool write)
+{
+    while (count-- > 0)
+        tni_var_leave(vars[count], write, false, NULL);
+}
+
+bool tni_engine_enter(tni_engine *e, tni_var *const *reads, uint32_t read_count, tni_var *const *writes,
+                      uint32_t write_count)
+{
+    if (!e->inline_ns || e->type == ENGINE_STEPPED || !caller_may_run(e))
+        return false;
+    for (uint32_t i = 0; i < write_count; i++)
+        if (!tni_var_try(writes[i], true)) {
+            vars_put_back(writes, i, true);
+            return false;
+        }
+    for (uint32_t i = 0; i < read_count; i++)
+        if (!tni_var_try(reads[i], false)) {
+            vars_put_back(reads, i, false);
+            vars_put_back(writes, write_count, true);
+            return false;
+        }
+    tni_engine_tls.held++;
+    return true;
+}
+
+void tni_engine_leave(tni_engine *e, tni_var *const *reads, uint32_t read_count, tni_var *const *writes,
+                      uint32_t write_count, tn_status status, const char *name)
+{
+    tni_poison *poison = NULL;
+    tn_err err;
+
+    tni_engine_tls.held--;
+    if (TN_UNLIKELY(status)) {
+        tni_error_get(&err);
+        poison = tni_poison_create(e, atomic_load(&e->pushed), name, NULL, status, &err);
+        atomic_fetch_add_explicit(&e->failed, 1u, memory_order_relaxed);
+    }
+    for (uint32_t i = 0; i < write_count; i++)
+        tni_var_leave(writes[i], true, true, poison);
+    for (uint32_t i = 0; i < read_count; i++)
+        tni_var_leave(reads[i], false, false, NULL);
+    tni_poison_release(poison);
+}
+
+/* ---- inline ---------------------------------------------------------------------------------------------------- */
+
+#define INLINE_NEVER \
+    (TNI_TASK_PARALLEL | TNI_TASK_ASYNC | TNI_TASK_COPY | TNI_TASK_HOST_CALL)
+
+static bool vars_try(tni_op *op)
+{
+    for (uint32_t i = 0; i < op->var_count; i++)
+        if (!tni_var_try(op->vars[i], op_is_write(op, i))) {
+            while (i-- > 0)
+                tni_var_leave(op->vars[i], op_is_write(op, i), false, NULL);
+            return false;
+        }
+    return true;
+}
+
+/* True: it ran, on this thread. */
+static bool push_inline(tni_engine *e, const tni_task *task, engine_queue *q)
+{
+    tni_op op;
+
+    if (!task->est_ns || task->est_ns > e->inline_ns || (task->flags & INLINE_NEVER) || task->priority || q->async ||
+        e->type != ENGINE_THREADED || task->read_count + task->write_count > OP_VARS_INLINE ||
+        tni_engine_tls.depth >= INLINE_DEPTH_MAX || !caller_may_run(e))
+        return false;
+    op.async = NULL;
+    op.released = 0;
+    op.order = atomic_load_explicit(&e->pushed, memory_order_relaxed);
+    atomic_init(&op.phase, PHASE_PUSHED);
+    if (tni_op_fill(&op, task, q) || !vars_try(&op))
+        return false;
+    op.flags |= OP_STACK;
+    atomic_fetch_add_explicit(&e->inlined, 1u, memory_order_relaxed);
+    (void)tni_op_run_inline(e, &op);
+    return true;
+}
+
+/* ---- push -------------------------------------------------------------------------------------------------------- */
+
+static void peak_update_locked(tni_engine *e, uint64_t pushed)
+{
+    uint64_t peak = atomic_load_explicit(&e->queue_peak, memory_order_relaxed);
+
+    if (pushed - e->done_seen <= peak || (e->queue_max > 4096 && pushed % 64))
+        return; /* `done` is the workers' line: long queues look at it now and then */
+    e->done_seen = atomic_load(&e->done);
+    if (pushed - e->done_seen > peak)
+        atomic_store_explicit(&e->queue_peak, pushed - e->done_seen, memory_order_relaxed);
+}
+
+/* False: the queue is full and the caller is one that waits. */
+static bool room_locked(tni_engine *e)
+{
+    uint64_t pushed = atomic_load_explicit(&e->pushed, memory_order_relaxed);
+
+    if (TN_LIKELY(pushed - e->done_seen < e->queue_max))
+        return true;
+    e->done_seen = atomic_load(&e->done);
+    if (pushed - e->done_seen < e->queue_max)
+        return true;
+    if (!tni_engine_tls.inside && !tni_engine_tls.held)
+        return false;
+    atomic_fetch_add_explicit(&e->over_limit, 1u, memory_order_relaxed);
+    return true;
+}
+
+static tn_status push_locked(tni_engine *e, const tni_task *task, engine_queue *q)
+{
+    tni_op *op;
+    tn_status st;
+
+    if (TN_UNLIKELY(atomic_load_explicit(&e->stopping, memory_order_relaxed)))
+        return tni_error(TN_E_STATE, "the engine is shutting down");
+    if ((st = tni_submit_reserve_locked(e)))
+        return st;
+    if (!(op = tni_op_take(e)))
+        return TN_E_NOMEM;
+    if ((st = tni_op_fill(op, task, q))) {
+        tni_op_give_back(e, op);
+        return st;
+    }
+    op->era = e->era;
+    atomic_store_explicit(&op->phase, PHASE_PUSHED, memory_order_relaxed);
+    atomic_store_explicit(&e->eras[e->era].pushed,
+                          atomic_load_explicit(&e->eras[e->era].pushed, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    tni_submit_locked(e, op);
+    peak_update_locked(e, atomic_load_explicit(&e->pushed, memory_order_relaxed));
+    return TN_OK;
+}
+
+static tn_status device_allowed(const tni_engine *e, const tni_device *d)
+{
+    if (TN_UNLIKELY(atomic_load_explicit(&e->dead, memory_order_relaxed)))
+        return tni_error(TN_E_STATE, "the process was forked inside a callback of the engine");
+    if (TN_UNLIKELY(!d->host && atomic_load_explicit(&e->forked, memory_order_relaxed)))
+        return tni_error(TN_E_STATE, "%s:%d cannot be used after fork: the child has host devices only", d->type,
+                         d->index);
+    return TN_OK;
+}
+
+tn_status tni_engine_push(tni_engine *e, const tni_task *task)
+{
+    engine_queue *q;
+    tni_device *d;
+    tn_status st;
+
+    if ((st = tni_op_check(e, task)))
+        return st;
+    d = task->device ? task->device : e->host;
+    if ((st = device_allowed(e, d)) || (st = tni_queue_for(e, d, task->flags, task->priority, &q)))
+        return st;
+    if (task->est_ns && push_inline(e, task, q))
+        return TN_OK;
+    tni_spin_lock(&e->push_lock);
+    while (TN_UNLIKELY(!room_locked(e) ||
+                       (atomic_load_explicit(&e->forking, memory_order_relaxed) && !tni_engine_tls.inside))) {
+        tni_spin_unlock(&e->push_lock);
+        tni_wait_room(e);
+        tni_spin_lock(&e->push_lock);
+        if (atomic_load(&e->stopping))
+            break;
+    }
+    st = push_locked(e, task, q);
+    tni_spin_unlock(&e->push_lock);
+    if (TN_UNLIKELY(st))
+        return st;
+    if (TN_LIKELY(e->type == ENGINE_THREADED))
+        tni_queue_wake(q);
+    else
+        tni_step_pushed(e);
+    return TN_OK;
+}

@@ -1,0 +1,156 @@
+/*
+ * The submission list: what pushers share, and the sequencer that empties it.
+ *
+ * A pusher writes its operation and one pointer, and looks whether somebody must be woken; it touches no variable.
+ * Whoever holds the sequencer enters operations in exactly the order of the list. A worker never sleeps while the
+ * list has something, and a push wakes a sleeping worker of its queue, so that the list is always being emptied;
+ * where all workers are deep in long operations, those who wait do it (tni_submit_help).
+ */
+#include "engine/internal.h"
+
+#define HELP_AFTER_NS 5000u /* a waiter leaves the list to a worker that is at it for so long */
+
+void tni_spin_slow(atomic_uint *lock)
+{
+    for (uint32_t spins = 1; atomic_load_explicit(lock, memory_order_relaxed); spins++)
+        if (spins % 64 == 0)
+            (void)sched_yield(); /* its holder may have lost the processor */
+        else
+            tni_pause();
+}
+
+/* ---- pushers -------------------------------------------------------------------------------------------- */
+
+static engine_chunk *chunk_take(tni_engine *e)
+{
+    engine_chunk *chunk = e->chunk_spare;
+
+    if (chunk)
+        e->chunk_spare = NULL;
+    else if (!(chunk = atomic_exchange_explicit(&e->chunk_used, NULL, memory_order_acquire)))
+        chunk = tni_alloc_aligned(LINE_BYTES, sizeof *chunk);
+    if (chunk)
+        chunk->next = NULL;
+    return chunk;
+}
+
+tn_status tni_submit_reserve_locked(tni_engine *e)
+{
+    engine_chunk *chunk;
+
+    if (TN_LIKELY(e->push_chunk && e->push_at < CHUNK_OPS))
+        return TN_OK;
+    if (!(chunk = chunk_take(e)))
+        return TN_E_NOMEM;
+    if (e->push_chunk)
+        e->push_chunk->next = chunk; /* published by the next operation's `pushed` */
+    else
+        e->seq_chunk = chunk;
+    e->push_chunk = chunk;
+    e->push_at = 0;
+    return TN_OK;
+}
+
+void tni_submit_locked(tni_engine *e, tni_op *op)
+{
+    e->push_chunk->ops[e->push_at++] = op;
+    /* Sequentially consistent, as going to sleep is: either we see the sleeper or it sees this operation. */
+    atomic_fetch_add(&e->pushed, 1u);
+}
+
+/* ---- the sequencer ---------------------------------------------------------------------------------------- */
+
+static void op_enter(tni_op *op, uint64_t order)
+{
+    uint32_t count = op->var_count, granted = 0;
+
+    op->order = order;
+    op->poison = NULL;
+    op->released = 0;
+    atomic_store_explicit(&op->check, 0u, memory_order_relaxed);
+    atomic_store_explicit(&op->wait, count + 1, memory_order_relaxed);
+    for (uint32_t i = 0; i < count; i++)
+        granted += tni_var_enter(op, i);
+    if (granted == count || atomic_fetch_sub_explicit(&op->wait, granted + 1, memory_order_acq_rel) == granted + 1)
+        tni_op_ready(op);
+}
+
+static inline void prefetch_op(engine_chunk *chunk, uint32_t at)
+{
+    if (at < CHUNK_OPS) {
+        __builtin_prefetch(chunk->ops[at], 1);
+        __builtin_prefetch(&chunk->ops[at]->next, 1);
+        __builtin_prefetch(chunk->ops[at]->data);
+    }
+}
+
+static size_t drain_locked(tni_engine *e, size_t limit)
+{
+    uint64_t from = atomic_load_explicit(&e->entered, memory_order_relaxed);
+    uint64_t to = atomic_load_explicit(&e->pushed, memory_order_acquire);
+    uint64_t n = to - from < limit ? to - from : limit;
+
+    for (uint64_t i = 0; i < n; i++) {
+        engine_chunk *chunk = e->seq_chunk;
+
+        if (TN_UNLIKELY(e->seq_at == CHUNK_OPS)) {
+            e->seq_chunk = chunk->next;
+            e->seq_at = 0;
+            chunk = atomic_exchange_explicit(&e->chunk_used, chunk, memory_order_acq_rel);
+            if (chunk)
+                tni_free_aligned(chunk);
+            chunk = e->seq_chunk;
+        }
+        if (from + i + 4 < to)
+            prefetch_op(chunk, e->seq_at + 4);
+        op_enter(chunk->ops[e->seq_at++], from + i);
+    }
+    if (n)
+        atomic_store(&e->entered, from + n);
+    return n;
+}
+
+size_t tni_submit_drain(tni_engine *e, size_t limit)
+{
+    size_t n;
+
+    if (tni_submit_empty(e) || !tni_spin_try(&e->seq_lock))
+        return 0;
+    n = drain_locked(e, limit);
+    tni_spin_unlock(&e->seq_lock);
+    return n;
+}
+
+void tni_submit_help(tni_engine *e, uint64_t upto)
+{
+    uint64_t entered = atomic_load(&e->entered), since = 0;
+
+    for (uint64_t at; (at = atomic_load(&e->entered)) < upto;) {
+        uint64_t now = tni_clock_ns();
+
+        if (at != entered || !since) {
+            entered = at;
+            since = now;
+        } else if (now - since > HELP_AFTER_NS) {
+            (void)tni_submit_drain(e, DRAIN_BATCH);
+        }
+        for (int i = 0; i < 32; i++)
+            tni_pause();
+    }
+}
+
+void tni_submit_fini(tni_engine *e)
+{
+    engine_chunk *spare = atomic_load(&e->chunk_used);
+
+    for (engine_chunk *chunk = e->seq_chunk; chunk;) {
+        engine_chunk *next = chunk->next;
+
+        tni_free_aligned(chunk);
+        chunk = next;
+    }
+    if (spare)
+        tni_free_aligned(spare);
+    if (e->chunk_spare)
+        tni_free_aligned(e->chunk_spare);
+}

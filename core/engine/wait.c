@@ -1,0 +1,410 @@
+/*
+ * Waiting: for one variable, for everything, for room in the queue.
+ *
+ * Who waits for a variable pushes an operation of its own, on its stack, that runs nothing: being granted is the
+ * signal, so that each waiter has its own word to sleep on. It then holds the variable and looks itself for
+ * completions still under way. Waiting for everything goes by eras: the call closes the current one, so that later
+ * pushes of other threads do not prolong it. All waits look around for a few microseconds before they sleep, enter
+ * what nobody enters (tni_submit_help), and report pending operations when they last too long.
+ */
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/internal.h"
+
+#define WORD_SLEEPS 2u
+#define HELP_AGAIN_NS 1000000u /* a sleeping wait_all looks this often whether somebody enters operations */
+
+typedef struct waiter {
+    tni_op op;
+    engine_park park;
+    atomic_uint word; /* 0 waiting, 1 signalled, 2 asleep */
+} waiter;
+
+static void word_set(atomic_uint *word)
+{
+    /* The sleeper may be gone after the exchange: waking an address that nobody waits at does nothing. */
+    if (atomic_exchange(word, 1u) == WORD_SLEEPS)
+        (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static void word_sleep(atomic_uint *word, uint64_t ns)
+{
+    struct timespec ts = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+    unsigned zero = 0;
+
+    if (atomic_compare_exchange_strong(word, &zero, WORD_SLEEPS) || zero == WORD_SLEEPS)
+        (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, WORD_SLEEPS, &ts, NULL, 0);
+}
+
+void tni_signal(tni_op *op)
+{
+    word_set(&((waiter *)op)->word);
+}
+
+static void park_resumed(engine_park *park)
+{
+    word_set(&((waiter *)(void *)((char *)park - offsetof(waiter, park)))->word);
+}
+
+static bool word_reached(void *arg)
+{
+    return atomic_load((atomic_uint *)arg) == 1u;
+}
+
+/* ---- how long ------------------------------------------------------------------------------------------------- */
+
+typedef struct patience {
+    uint64_t begin, deadline, warn; /* deadline 0: none */
+} patience;
+
+static patience patience_begin(const tni_engine *e, uint64_t timeout_ms)
+{
+    patience p = {.begin = tni_clock_ns()};
+
+    if (timeout_ms && timeout_ms < UINT64_MAX / 2000000u)
+        p.deadline = p.begin + timeout_ms * 1000000u;
+    p.warn = e->wait_warn_ns;
+    return p;
+}
+
+/* How long to sleep now: at most until the deadline, the next report, or `most`. 0: the deadline has passed. */
+static uint64_t patience_left(tni_engine *e, patience *p, uint64_t most)
+{
+    uint64_t now = tni_clock_ns(), left = most;
+
+    if (p->deadline && now >= p->deadline)
+        return 0;
+    if (p->warn && now - p->begin >= p->warn) {
+        tni_engine_report(e, now - p->begin);
+        p->warn *= 2;
+    }
+    if (p->deadline && p->deadline - now < left)
+        left = p->deadline - now;
+    if (p->warn && p->begin + p->warn - now < left)
+        left = p->begin + p->warn - now;
+    return left ? left : 1;
+}
+
+static bool word_spin(atomic_uint *word)
+{
+    uint64_t until = tni_clock_ns() + SPIN_NS;
+
+    do {
+        for (int i = 0; i < 32; i++) {
+            if (atomic_load_explicit(word, memory_order_acquire) == 1u)
+                return true;
+            tni_pause();
+        }
+    } while (tni_clock_ns() < until);
+    return false;
+}
+
+static bool word_wait(tni_engine *e, atomic_uint *word, patience *p)
+{
+    uint64_t left;
+
+    if (e->type != ENGINE_THREADED)
+        return tni_step_until(e, word_reached, word, p->deadline);
+    if (word_spin(word))
+        return true;
+    while (!word_reached(word)) {
+        if (!(left = patience_left(e, p, 1000000000u)))
+            return false;
+        word_sleep(word, left);
+    }
+    return true;
+}
+
+/* ---- one variable ------------------------------------------------------------------------------------------------ */
+
+static tn_status poison_answer(tni_var *v)
+{
+    uint64_t s = tni_var_lock(v);
+    tni_poison *poison = v->poison ? tni_poison_retain(v->poison) : NULL;
+    tn_status st;
+
+    tni_var_unlock(v, s);
+    st = tni_poison_report(poison);
+    tni_poison_release(poison);
+    return st;
+}
+
+static void waiter_init(waiter *w, tni_var *v, bool write)
+{
+    memset(&w->op, 0, offsetof(tni_op, links));
+    w->op.vars = (tni_var **)(void *)w->op.data;
+    w->op.vars[0] = v;
+    w->op.var_count = 1;
+    w->op.write_count = write;
+    w->op.flags = OP_SIGNAL | OP_STACK;
+    w->park.resume = park_resumed;
+    atomic_init(&w->word, 0u);
+}
+
+static tn_status waiter_push(tni_engine *e, waiter *w, uint64_t *upto)
+{
+    engine_era *era;
+    tn_status st;
+
+    tni_spin_lock(&e->push_lock);
+    if (!(st = tni_submit_reserve_locked(e))) {
+        w->op.era = e->era;
+        era = &e->eras[e->era];
+        atomic_store_explicit(&era->pushed, atomic_load_explicit(&era->pushed, memory_order_relaxed) + 1,
+                              memory_order_relaxed);
+        e->signals++;
+        tni_submit_locked(e, &w->op);
+        *upto = atomic_load_explicit(&e->pushed, memory_order_relaxed);
+    }
+    tni_spin_unlock(&e->push_lock);
+    return st;
+}
+
+static tn_status timed_out(uint64_t timeout_ms)
+{
+    return tni_error(TN_E_TIMEOUT, "waited %llu ms for an operation that is still pending",
+                     (unsigned long long)timeout_ms);
+}
+
+/* Granted: what is still on its way to the variable? */
+static bool tokens_wait(tni_engine *e, waiter *w, patience *p)
+{
+    atomic_store(&w->word, 0u);
+    while (tni_token_wait(&w->op, &w->park)) {
+        if (!word_wait(e, &w->word, p) && tni_token_unpark(&w->op, &w->park))
+            return false;
+        while (!word_reached(&w->word))
+            word_sleep(&w->word, 1000000u); /* its resumption is under way */
+        atomic_store(&w->word, 0u);
+    }
+    return true;
+}
+
+static tn_status wait_slowly(tni_engine *e, tni_var *v, bool write, uint64_t timeout_ms)
+{
+    patience p = patience_begin(e, timeout_ms);
+    uint64_t upto;
+    waiter w;
+    tn_status st;
+
+    waiter_init(&w, v, write);
+    if ((st = waiter_push(e, &w, &upto)))
+        return st;
+    tni_submit_help(e, upto);
+    if (!word_wait(e, &w.word, &p) && tni_var_abandon(&w.op)) {
+        st = timed_out(timeout_ms);
+    } else {
+        while (!word_reached(&w.word))
+            word_sleep(&w.word, 1000000u); /* granted while we gave up: the signal is under way */
+        st = tokens_wait(e, &w, &p) ? poison_answer(v) : timed_out(timeout_ms);
+        tni_var_leave(v, write, false, NULL);
+    }
+    tni_count_done(e, w.op.era, 1);
+    return st;
+}
+
+static tn_status wait_var(tni_engine *e, tni_var *v, bool write, uint64_t timeout_ms)
+{
+    uint64_t blocks = VAR_LOCK | VAR_WRITER | VAR_QUEUED | VAR_TOKENS | (write ? VAR_READERS : 0), s;
+    tn_status st;
+
+    if (tni_engine_on_worker())
+        return tni_error(TN_E_STATE, "waiting for the engine inside one of its operations");
+    if (atomic_load(&e->dead))
+        return tni_error(TN_E_STATE, "the process was forked inside a callback of the engine");
+    if (tni_submit_empty(e)) {
+        s = atomic_load_explicit(&v->state, memory_order_acquire);
+        if (!(s & blocks))
+            return s & VAR_POISON ? poison_answer(v) : TN_OK;
+    }
+    atomic_fetch_add(&e->inside, 1u);
+    st = wait_slowly(e, v, write, timeout_ms);
+    atomic_fetch_sub(&e->inside, 1u);
+    return st;
+}
+
+tn_status tni_engine_wait_read(tni_engine *e, tni_var *v, uint64_t timeout_ms)
+{
+    return wait_var(e, v, false, timeout_ms);
+}
+
+tn_status tni_engine_wait_write(tni_engine *e, tni_var *v, uint64_t timeout_ms)
+{
+    return wait_var(e, v, true, timeout_ms);
+}
+
+/* ---- progress of the whole ---------------------------------------------------------------------------------------- */
+
+void tni_progress(tni_engine *e)
+{
+    tni_mutex_lock(&e->progress_mutex);
+    tni_cond_broadcast(&e->progress);
+    tni_mutex_unlock(&e->progress_mutex);
+}
+
+void tni_count_done(tni_engine *e, uint8_t era, uint64_t n)
+{
+    atomic_fetch_add(&e->eras[era].done, n);
+    atomic_fetch_add(&e->done, n);
+    if (atomic_load(&e->waiters))
+        tni_progress(e);
+}
+
+/* Sleeps until `reached`, which is tested again after every progress. */
+static void progress_wait(tni_engine *e, bool (*reached)(void *arg), void *arg)
+{
+    patience p = patience_begin(e, 0);
+    uint64_t until = p.begin + SPIN_NS;
+
+    while (!reached(arg) && tni_clock_ns() < until)
+        for (int i = 0; i < 64; i++)
+            tni_pause();
+    while (!reached(arg)) {
+        tni_submit_help(e, atomic_load(&e->pushed));
+        tni_mutex_lock(&e->progress_mutex);
+        atomic_fetch_add(&e->waiters, 1u);
+        if (!reached(arg)) /* a report may not be made with the lock held: looked at outside */
+            (void)tni_cond_wait_until(&e->progress, &e->progress_mutex, tni_clock_ns() + HELP_AGAIN_NS * 20);
+        atomic_fetch_sub(&e->waiters, 1u);
+        tni_mutex_unlock(&e->progress_mutex);
+        (void)patience_left(e, &p, 1);
+    }
+}
+
+bool tni_engine_idle(tni_engine *e)
+{
+    uint64_t done = atomic_load(&e->done);
+
+    return done == atomic_load(&e->pushed);
+}
+
+static bool idle_reached(void *arg)
+{
+    return tni_engine_idle(arg);
+}
+
+void tni_wait_idle(tni_engine *e)
+{
+    if (e->type != ENGINE_THREADED)
+        (void)tni_step_until(e, idle_reached, e, 0);
+    else
+        progress_wait(e, idle_reached, e);
+}
+
+static bool room_reached(void *arg)
+{
+    tni_engine *e = arg;
+    uint64_t done = atomic_load(&e->done), pushed = atomic_load(&e->pushed);
+    uint64_t most = e->queue_max - e->queue_max / 4; /* some distance, so that not every completion wakes us */
+
+    return atomic_load(&e->stopping) || (!atomic_load(&e->forking) && (pushed < done + most));
+}
+
+void tni_wait_room(tni_engine *e)
+{
+    atomic_fetch_add(&e->inside, 1u);
+    if (e->type != ENGINE_THREADED)
+        (void)tni_step_until(e, room_reached, e, 0);
+    else
+        progress_wait(e, room_reached, e);
+    atomic_fetch_sub(&e->inside, 1u);
+}
+
+/* ---- everything ------------------------------------------------------------------------------------------------------ */
+
+typedef struct era_wait {
+    tni_engine *engine;
+    uint64_t at, last;
+} era_wait;
+
+static bool era_over(tni_engine *e, uint64_t number)
+{
+    engine_era *era = &e->eras[number % ERAS];
+    uint64_t done = atomic_load(&era->done);
+
+    return done == atomic_load(&era->pushed) || atomic_load(&era->number) > number;
+}
+
+static bool eras_reached(void *arg)
+{
+    era_wait *w = arg;
+
+    while (w->at <= w->last && era_over(w->engine, w->at))
+        w->at++;
+    return w->at > w->last;
+}
+
+/* Ends the current era, if there is a free one to follow; else later pushes count as earlier ones. */
+static uint64_t era_close(tni_engine *e)
+{
+    uint64_t last;
+    engine_era *next;
+
+    tni_spin_lock(&e->push_lock);
+    last = e->era_number;
+    next = &e->eras[(last + 1) % ERAS];
+    if (atomic_load(&next->done) == atomic_load(&next->pushed)) {
+        e->era_number = last + 1;
+        e->era = (uint8_t)(e->era_number % ERAS);
+        atomic_store(&next->number, e->era_number);
+    }
+    tni_spin_unlock(&e->push_lock);
+    return last;
+}
+
+void tni_wait_pushed(tni_engine *e)
+{
+    era_wait w = {.engine = e};
+
+    atomic_fetch_add(&e->inside, 1u);
+    w.last = era_close(e);
+    w.at = w.last >= ERAS ? w.last - (ERAS - 1) : 0;
+    if (e->type != ENGINE_THREADED)
+        (void)tni_step_until(e, eras_reached, &w, 0);
+    else
+        progress_wait(e, eras_reached, &w);
+    atomic_fetch_sub(&e->inside, 1u);
+}
+
+static tni_poison *oldest_unreported(tni_engine *e)
+{
+    tni_poison *oldest = NULL;
+    uint32_t kept = 0;
+
+    tni_mutex_lock(&e->poison_mutex);
+    for (uint32_t i = 0; i < e->poison_count; i++) {
+        tni_poison *p = e->poisons[i];
+
+        if (atomic_load(&p->reported)) {
+            tni_poison_release(p);
+            continue;
+        }
+        e->poisons[kept++] = p;
+        if (!oldest || p->order < oldest->order)
+            oldest = p;
+    }
+    e->poison_count = kept;
+    if (oldest)
+        (void)tni_poison_retain(oldest);
+    tni_mutex_unlock(&e->poison_mutex);
+    return oldest;
+}
+
+tn_status tni_engine_wait_all(tni_engine *e)
+{
+    tni_poison *poison;
+    tn_status st;
+
+    if (tni_engine_on_worker())
+        return tni_error(TN_E_STATE, "waiting for the engine inside one of its operations");
+    if (atomic_load(&e->dead))
+        return tni_error(TN_E_STATE, "the process was forked inside a callback of the engine");
+    tni_wait_pushed(e);
+    poison = oldest_unreported(e);
+    st = tni_poison_report(poison);
+    tni_poison_release(poison);
+    return st;
+}
