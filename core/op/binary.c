@@ -1,0 +1,164 @@
+/*
+ * Gradients of operators of two operands. A row gives, for each operand, what arrives times the partial derivative,
+ * written with operators of the same set (elementwise or broadcasting), so that every order of derivative exists. Where
+ * operands were broadcast, the result is summed back to the operand's shape.
+ */
+#include "op/binary.h"
+
+#include <string.h>
+
+typedef struct binary {
+    tn_grad *g;
+    tn_status st;
+    bool broadcast;
+    tn_edge dy, l, r, y;
+} binary;
+
+/* Operator `name` of the same set: broadcast_mul, elemwise_mul, _power. */
+static tn_edge op2(binary *b, const char *name, tn_edge p, tn_edge q)
+{
+    bool basic = strcmp(name, "add") == 0 || strcmp(name, "sub") == 0 || strcmp(name, "mul") == 0 ||
+                 strcmp(name, "div") == 0;
+    char text[64];
+
+    snprintf(text, sizeof text, "%s%s", b->broadcast ? "broadcast_" : basic ? "elemwise_" : "_", name);
+    return tni_grad_op2(b->g, &b->st, text, p, q);
+}
+
+static tn_edge negative(binary *b, tn_edge e)
+{
+    return tni_grad_op1(b->g, &b->st, "negative", e);
+}
+
+static tn_edge pass(binary *b)
+{
+    return b->dy;
+}
+
+static tn_edge pass_negative(binary *b)
+{
+    return negative(b, b->dy);
+}
+
+static tn_edge mul_l(binary *b)
+{
+    return op2(b, "mul", b->dy, b->r);
+}
+
+static tn_edge mul_r(binary *b)
+{
+    return op2(b, "mul", b->dy, b->l);
+}
+
+static tn_edge div_l(binary *b)
+{
+    return op2(b, "div", b->dy, b->r);
+}
+
+static tn_edge div_r(binary *b)
+{
+    return negative(b, op2(b, "div", op2(b, "mul", b->dy, b->y), b->r));
+}
+
+static tn_edge mod_r(binary *b)
+{
+    tn_edge whole = tni_grad_op1(b->g, &b->st, "floor", op2(b, "div", b->l, b->r));
+
+    return negative(b, op2(b, "mul", b->dy, whole));
+}
+
+static tn_edge power_l(binary *b)
+{
+    tn_edge less = tni_grad_scalar(b->g, &b->st, "_plus_scalar", b->r, "-1");
+
+    return op2(b, "mul", b->dy, op2(b, "mul", b->r, op2(b, "power", b->l, less)));
+}
+
+static tn_edge power_r(binary *b)
+{
+    return op2(b, "mul", b->dy, op2(b, "mul", b->y, tni_grad_op1(b->g, &b->st, "log", b->l)));
+}
+
+static tn_edge maximum_l(binary *b)
+{
+    return op2(b, "mul", b->dy, op2(b, "greater_equal", b->l, b->r));
+}
+
+static tn_edge maximum_r(binary *b)
+{
+    return op2(b, "mul", b->dy, op2(b, "lesser", b->l, b->r));
+}
+
+static tn_edge minimum_l(binary *b)
+{
+    return op2(b, "mul", b->dy, op2(b, "lesser_equal", b->l, b->r));
+}
+
+static tn_edge minimum_r(binary *b)
+{
+    return op2(b, "mul", b->dy, op2(b, "greater", b->l, b->r));
+}
+
+static tn_edge hypot_l(binary *b)
+{
+    return op2(b, "mul", b->dy, op2(b, "div", b->l, b->y));
+}
+
+static tn_edge hypot_r(binary *b)
+{
+    return op2(b, "mul", b->dy, op2(b, "div", b->r, b->y));
+}
+
+static const struct {
+    const char *name; /* behind the prefix */
+    tn_edge (*to_l)(binary *b), (*to_r)(binary *b);
+} rows[] = {
+    {"add", pass, pass},
+    {"sub", pass, pass_negative},
+    {"mul", mul_l, mul_r},
+    {"div", div_l, div_r},
+    {"mod", pass, mod_r},
+    {"power", power_l, power_r},
+    {"maximum", maximum_l, maximum_r},
+    {"minimum", minimum_l, minimum_r},
+    {"hypot", hypot_l, hypot_r},
+};
+
+static tn_status side_set(binary *b, uint32_t input, tn_edge (*partial)(binary *b))
+{
+    tn_edge e;
+
+    if (!b->g->ops->needs(b->g, input))
+        return TN_OK;
+    e = partial(b);
+    if (b->broadcast)
+        e = tni_grad_op2(b->g, &b->st, "_sum_like", e, input ? b->r : b->l);
+    return tni_grad_set(b->g, b->st, input, e);
+}
+
+static tn_status binary_grad(tn_grad *g, bool broadcast)
+{
+    const char *name = strrchr(g->op->name, '_') + 1;
+    binary b = {.g = g, .broadcast = broadcast, .dy = tn_grad_of(g, 0), .l = tn_grad_input(g, 0),
+                .r = tn_grad_input(g, 1), .y = tn_grad_output(g, 0)};
+    tn_status st;
+
+    if (!tni_grad_arrives(g))
+        return TN_OK;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (strcmp(rows[i].name, name) == 0) {
+            st = side_set(&b, 0, rows[i].to_l);
+            return st ? st : side_set(&b, 1, rows[i].to_r);
+        }
+    return tn_fail(g->err, TN_E_INTERNAL, "no row for its gradient");
+}
+
+tn_status tni_binary_grad_elemwise(tn_grad *g)
+{
+    return binary_grad(g, false);
+}
+
+tn_status tni_binary_grad_broadcast(tn_grad *g)
+{
+    return binary_grad(g, true);
+}

@@ -1,0 +1,203 @@
+/* The table of conversions: one row per data type, its loops from convert.inc. Saturation is decided in the wide type,
+ * so no conversion is undefined in C. */
+#include "convert.h"
+
+#define GLUE_(a, b) a##b
+#define GLUE(a, b) GLUE_(a, b)
+
+static int64_t saturate_f(double x, double low, double high)
+{
+    if (!(x == x))
+        return 0;
+    if (x <= low)
+        return (int64_t)low;
+    return x >= high ? (int64_t)high : (int64_t)x;
+}
+
+static int64_t i64_of_f(double x)
+{
+    if (!(x == x))
+        return 0;
+    if (x <= -9223372036854775808.0)
+        return INT64_MIN;
+    return x >= 9223372036854775808.0 ? INT64_MAX : (int64_t)x;
+}
+
+static uint64_t u64_of_f(double x)
+{
+    if (!(x > 0.0))
+        return 0;
+    return x >= 18446744073709551616.0 ? UINT64_MAX : (uint64_t)x;
+}
+
+static float plus_f32(float a, float b)
+{
+    return a + b;
+}
+
+static double plus_f64(double a, double b)
+{
+    return a + b;
+}
+
+static int32_t plus_i32(int32_t a, int32_t b)
+{
+    return (int32_t)((uint32_t)a + (uint32_t)b);
+}
+
+static int64_t plus_i64(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+#define PLUS(a, b) _Generic((a), float: plus_f32, double: plus_f64, int32_t: plus_i32, int64_t: plus_i64)(a, b)
+#define SAME(x) (x)
+
+#define N f32
+#define T float
+#define K float
+#define TO_K SAME
+#define FROM_K SAME
+#define FROM_F(x) ((float)(x))
+#define FROM_I(x) ((float)(x))
+#define FROM_U(x) ((float)(x))
+#include "convert.inc"
+
+#define N f64
+#define T double
+#define K double
+#define TO_K SAME
+#define FROM_K SAME
+#define FROM_F SAME
+#define FROM_I(x) ((double)(x))
+#define FROM_U(x) ((double)(x))
+#include "convert.inc"
+
+#define N f16
+#define T uint16_t
+#define K float
+#define TO_K tncpu_half_float
+#define FROM_K tncpu_float_half
+#define FROM_F(x) tncpu_float_half(tncpu_odd_float(x))
+#define FROM_I(x) tncpu_float_half((float)(x))
+#define FROM_U(x) tncpu_float_half((float)(x))
+#include "convert.inc"
+
+#define N bf16
+#define T uint16_t
+#define K float
+#define TO_K tncpu_bf16_float
+#define FROM_K tncpu_float_bf16
+#define FROM_F(x) tncpu_float_bf16(tncpu_odd_float(x))
+#define FROM_I(x) tncpu_float_bf16((float)(x))
+#define FROM_U(x) tncpu_float_bf16((float)(x))
+#include "convert.inc"
+
+#define N u8
+#define T uint8_t
+#define K int32_t
+#define TO_K(x) ((int32_t)(x))
+#define FROM_K(x) ((uint8_t)(x))
+#define FROM_F(x) ((uint8_t)saturate_f(x, 0, UINT8_MAX))
+#define FROM_I(x) ((uint8_t)(x))
+#define FROM_U(x) ((uint8_t)(x))
+#include "convert.inc"
+
+#define N i8
+#define T int8_t
+#define K int32_t
+#define TO_K(x) ((int32_t)(x))
+#define FROM_K(x) ((int8_t)(x))
+#define FROM_F(x) ((int8_t)saturate_f(x, INT8_MIN, INT8_MAX))
+#define FROM_I(x) ((int8_t)(x))
+#define FROM_U(x) ((int8_t)(x))
+#include "convert.inc"
+
+#define N bln
+#define T uint8_t
+#define K int32_t
+#define TO_K(x) ((int32_t)((x) != 0))
+#define FROM_K(x) ((uint8_t)((x) != 0))
+#define FROM_F(x) ((uint8_t)((x) != 0.0))
+#define FROM_I(x) ((uint8_t)((x) != 0))
+#define FROM_U(x) ((uint8_t)((x) != 0))
+#include "convert.inc"
+
+#define N i16
+#define T int16_t
+#define K int32_t
+#define TO_K(x) ((int32_t)(x))
+#define FROM_K(x) ((int16_t)(x))
+#define FROM_F(x) ((int16_t)saturate_f(x, INT16_MIN, INT16_MAX))
+#define FROM_I(x) ((int16_t)(x))
+#define FROM_U(x) ((int16_t)(x))
+#include "convert.inc"
+
+#define N u16
+#define T uint16_t
+#define K int32_t
+#define TO_K(x) ((int32_t)(x))
+#define FROM_K(x) ((uint16_t)(x))
+#define FROM_F(x) ((uint16_t)saturate_f(x, 0, UINT16_MAX))
+#define FROM_I(x) ((uint16_t)(x))
+#define FROM_U(x) ((uint16_t)(x))
+#include "convert.inc"
+
+#define N i32
+#define T int32_t
+#define K int32_t
+#define TO_K SAME
+#define FROM_K SAME
+#define FROM_F(x) ((int32_t)saturate_f(x, INT32_MIN, INT32_MAX))
+#define FROM_I(x) ((int32_t)(x))
+#define FROM_U(x) ((int32_t)(x))
+#include "convert.inc"
+
+#define N u32
+#define T uint32_t
+#define K int64_t
+#define TO_K(x) ((int64_t)(x))
+#define FROM_K(x) ((uint32_t)(x))
+#define FROM_F(x) ((uint32_t)saturate_f(x, 0, UINT32_MAX))
+#define FROM_I(x) ((uint32_t)(x))
+#define FROM_U(x) ((uint32_t)(x))
+#include "convert.inc"
+
+#define N i64
+#define T int64_t
+#define K int64_t
+#define TO_K SAME
+#define FROM_K SAME
+#define FROM_F i64_of_f
+#define FROM_I SAME
+#define FROM_U(x) ((int64_t)(x))
+#include "convert.inc"
+
+#define N u64
+#define T uint64_t
+#define K int64_t
+#define TO_K(x) ((int64_t)(x))
+#define FROM_K(x) ((uint64_t)(x))
+#define FROM_F u64_of_f
+#define FROM_I(x) ((uint64_t)(x))
+#define FROM_U SAME
+#include "convert.inc"
+
+#define ROW(n, kind, t, k, native)                                                                           \
+    {kind, sizeof(t), sizeof(k), native, load_##n, store_##n, add_##n, fill_##n, store_f_##n, store_i_##n, store_u_##n}
+
+const tncpu_convert tncpu_converts[TN_DTYPE_LIMIT] = {
+    [TN_F32] = ROW(f32, TNCPU_K_F32, float, float, 1),
+    [TN_F64] = ROW(f64, TNCPU_K_F64, double, double, 1),
+    [TN_F16] = ROW(f16, TNCPU_K_F32, uint16_t, float, 0),
+    [TN_U8] = ROW(u8, TNCPU_K_I32, uint8_t, int32_t, 0),
+    [TN_I32] = ROW(i32, TNCPU_K_I32, int32_t, int32_t, 1),
+    [TN_I8] = ROW(i8, TNCPU_K_I32, int8_t, int32_t, 0),
+    [TN_I64] = ROW(i64, TNCPU_K_I64, int64_t, int64_t, 1),
+    [TN_BOOL] = ROW(bln, TNCPU_K_I32, uint8_t, int32_t, 0),
+    [TN_I16] = ROW(i16, TNCPU_K_I32, int16_t, int32_t, 0),
+    [TN_U16] = ROW(u16, TNCPU_K_I32, uint16_t, int32_t, 0),
+    [TN_U32] = ROW(u32, TNCPU_K_I64, uint32_t, int64_t, 0),
+    [TN_U64] = ROW(u64, TNCPU_K_I64, uint64_t, int64_t, 1),
+    [TN_BF16] = ROW(bf16, TNCPU_K_F32, uint16_t, float, 0),
+};

@@ -1,0 +1,276 @@
+/* Kernels of arrays of one shape: two operands, copies and constants, sums of many, casts, a choice by condition. */
+#include "loops.h"
+
+#define OPS2(X)                                                                                              \
+    X(elemwise_add, ADD)                                                                                     \
+    X(elemwise_sub, SUB)                                                                                     \
+    X(elemwise_mul, MUL)                                                                                     \
+    X(elemwise_div, DIV)                                                                                     \
+    X(_grad_add, ADD)                                                                                        \
+    X(_scatter_elemwise_div, DIV)                                                                            \
+    X(_mod, MOD)                                                                                             \
+    X(_power, POWER)                                                                                         \
+    X(_maximum, MAXIMUM)                                                                                     \
+    X(_minimum, MINIMUM)                                                                                     \
+    X(_hypot, HYPOT)                                                                                         \
+    X(_equal, EQUAL)                                                                                         \
+    X(_not_equal, NOT_EQUAL)                                                                                 \
+    X(_greater, GREATER)                                                                                     \
+    X(_greater_equal, GREATER_EQUAL)                                                                         \
+    X(_lesser, LESSER)                                                                                       \
+    X(_lesser_equal, LESSER_EQUAL)                                                                           \
+    X(_logical_and, AND)                                                                                     \
+    X(_logical_or, OR)                                                                                       \
+    X(_logical_xor, XOR)
+
+#define OPS1(X)                                                                                              \
+    X(_copy, COPY)                                                                                           \
+    X(BlockGrad, COPY)                                                                                       \
+    X(make_loss, COPY)                                                                                       \
+    X(MakeLoss, COPY)                                                                                        \
+    X(zeros_like, ZERO)                                                                                      \
+    X(ones_like, ONE)
+
+static const tncpu_point rows[] = {OPS2(TNCPU_POINT_2) OPS1(TNCPU_POINT_1)};
+static const char *const most[] = {"*:" TNCPU_MOST, NULL};
+static const char *const all[] = {"*:" TNCPU_ALL, NULL};
+
+TNCPU_POINT_PREPARE(elemwise_prepare, rows)
+
+/* ---- add_n: ((a + b) + c) + …, in this order for every element ---------------------------------------------- */
+
+typedef struct sum_plan {
+    int64_t count;
+    uint32_t inputs;
+    const tncpu_convert *convert;
+} sum_plan;
+
+typedef struct sum_call {
+    const sum_plan *p;
+    const tn_exec *x;
+} sum_call;
+
+static tn_status sum_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    sum_plan *p;
+    tn_status st = tncpu_state(plugin, plan, sizeof *p, err);
+
+    if (st)
+        return st;
+    p = plan->state;
+    p->count = tn_tensor_count(node->out[0]);
+    p->inputs = node->in_count;
+    p->convert = &tncpu_converts[node->out[0]->dtype];
+    if (node->in_count > 0)
+        plan->inplace[0] = 0;
+    tncpu_plan_work(node, plan, 8.0 + (double)p->count * 0.4 * (double)p->inputs);
+    return TN_OK;
+}
+
+static void sum_part(void *arg, int64_t begin, int64_t end)
+{
+    const sum_call *call = arg;
+    const tn_exec *x = call->x;
+    const tncpu_convert *c = call->p->convert;
+    const tncpu_loop add = tncpu_loops[TNCPU_ADD][c->kind];
+    tncpu_tile total, next;
+    const void *const in[] = {&total, &next};
+
+    for (int64_t at = begin; at < end; at += TNCPU_TILE) {
+        int64_t n = end - at < TNCPU_TILE ? end - at : TNCPU_TILE, offset = at * c->bytes;
+
+        c->load((const char *)x->in[0]->data + offset, 1, &total, n);
+        for (uint32_t k = 1; k < call->p->inputs; k++) {
+            c->load((const char *)x->in[k]->data + offset, 1, &next, n);
+            add(&total, in, n, NULL);
+        }
+        if (x->modes[0] == TN_MODE_ADD)
+            c->add(&total, (char *)x->out[0]->data + offset, 1, n);
+        else
+            c->store(&total, (char *)x->out[0]->data + offset, 1, n);
+    }
+}
+
+static tn_status sum_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    sum_call call = {plan->state, x};
+
+    (void)err;
+    if (x->modes[0] != TN_MODE_NONE)
+        tncpu_for(tncpu_threads(plan, x), call.p->count, TNCPU_TILE, sum_part, &call);
+    return TN_OK;
+}
+
+/* ---- Cast ---------------------------------------------------------------------------------------------------- */
+
+typedef struct cast_call {
+    const tn_exec *x;
+    const tncpu_convert *from, *to;
+} cast_call;
+
+static tn_status cast_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    (void)plugin;
+    (void)err;
+    if (node->in[0]->dtype == node->out[0]->dtype)
+        plan->inplace[0] = 0;
+    tncpu_plan_work(node, plan, 8.0 + (double)tn_tensor_count(node->out[0]));
+    return TN_OK;
+}
+
+/* Through the wide types, unless both compute alike: a float goes as double, an integer as 64 bits. */
+static void cast_tile(const cast_call *c, const char *src, char *dst, int64_t n)
+{
+    tncpu_tile narrow, wide;
+    uint32_t kind = c->from->kind;
+
+    c->from->load(src, 1, kind == TNCPU_K_F64 || kind == TNCPU_K_I64 ? &wide : &narrow, n);
+    if (kind == TNCPU_K_F32 && c->to->kind == TNCPU_K_F32) {
+        c->to->store(&narrow, dst, 1, n);
+        return;
+    }
+    if (kind == TNCPU_K_F32)
+        for (int64_t i = 0; i < n; i++)
+            wide.f64[i] = (double)narrow.f32[i];
+    if (kind == TNCPU_K_I32)
+        for (int64_t i = 0; i < n; i++)
+            wide.i64[i] = narrow.i32[i];
+    if (kind == TNCPU_K_F32 || kind == TNCPU_K_F64)
+        c->to->store_f(wide.f64, dst, 1, n);
+    else if (c->from == &tncpu_converts[TN_U64])
+        c->to->store_u(wide.u64, dst, 1, n);
+    else
+        c->to->store_i(wide.i64, dst, 1, n);
+}
+
+static void cast_part(void *arg, int64_t begin, int64_t end)
+{
+    const cast_call *c = arg;
+
+    for (int64_t at = begin; at < end; at += TNCPU_TILE)
+        cast_tile(c, (const char *)c->x->in[0]->data + at * c->from->bytes,
+                  (char *)c->x->out[0]->data + at * c->to->bytes, end - at < TNCPU_TILE ? end - at : TNCPU_TILE);
+}
+
+static tn_status cast_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    cast_call call = {x, &tncpu_converts[x->in[0]->dtype], &tncpu_converts[x->out[0]->dtype]};
+
+    (void)err;
+    if (x->modes[0] == TN_MODE_NONE)
+        return TN_OK;
+    if (call.from == call.to && x->in[0]->data == x->out[0]->data)
+        return TN_OK;
+    tncpu_for(tncpu_threads(plan, x), tn_tensor_count(x->in[0]), TNCPU_TILE, cast_part, &call);
+    return TN_OK;
+}
+
+/* ---- where ---------------------------------------------------------------------------------------------------- */
+
+typedef struct where_plan {
+    int64_t count, block; /* `block` elements share one element of the condition */
+} where_plan;
+
+typedef struct where_call {
+    const where_plan *p;
+    const tn_exec *x;
+    const char *from[2]; /* where the condition is 0, and where it is not; NULL: zeros */
+} where_call;
+
+static tn_status where_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    int64_t conditions = tn_tensor_count(node->in[0]);
+    where_plan *p;
+    tn_status st = tncpu_state(plugin, plan, sizeof *p, err);
+
+    if (st)
+        return st;
+    p = plan->state;
+    p->count = tn_tensor_count(node->out[0]);
+    p->block = conditions > 0 ? p->count / conditions : 1;
+    tncpu_plan_work(node, plan, 8.0 + (double)p->count * 1.5);
+    return TN_OK;
+}
+
+/* Copies runs that take the same side. */
+static void where_part(void *arg, int64_t begin, int64_t end)
+{
+    const where_call *call = arg;
+    const where_plan *p = call->p;
+    const tncpu_convert *c = &tncpu_converts[call->x->in[0]->dtype];
+    int64_t bytes = (int64_t)tn_dtype_bytes(call->x->out[0]->dtype);
+    const char *condition = call->x->in[0]->data;
+    tncpu_tile flags;
+    const void *const loop_in[] = {&flags};
+
+    for (int64_t at = begin; at < end;) {
+        int64_t first = at / p->block, n = (end - 1) / p->block + 1 - first;
+
+        n = n < TNCPU_TILE ? n : TNCPU_TILE;
+        c->load(condition + first * c->bytes, 1, &flags, n);
+        tncpu_loops[TNCPU_NOT][c->kind](&flags, loop_in, n, NULL); /* 1 where the condition is 0; NaN is true */
+        for (int64_t i = 0; i < n && at < end; i++) {
+            bool zero = c->kind_bytes == 4 ? flags.i32[i] != 0 : flags.i64[i] != 0;
+            int64_t stop = (first + i + 1) * p->block < end ? (first + i + 1) * p->block : end;
+            const char *from = call->from[zero ? 0 : 1];
+            char *to = (char *)call->x->out[0]->data + at * bytes;
+
+            if (from)
+                memcpy(to, from + at * bytes, (size_t)((stop - at) * bytes));
+            else
+                memset(to, 0, (size_t)((stop - at) * bytes));
+            at = stop;
+        }
+    }
+}
+
+static tn_status where_call_run(const tn_plan *plan, const tn_exec *x, const char *yes, const char *no)
+{
+    where_call call = {plan->state, x, {no, yes}};
+
+    if (x->modes[0] != TN_MODE_NONE)
+        tncpu_for(tncpu_threads(plan, x), call.p->count, TNCPU_TILE, where_part, &call);
+    return TN_OK;
+}
+
+static tn_status where_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)err;
+    return where_call_run(plan, x, x->in[1]->data, x->in[2]->data);
+}
+
+/* condition, dy -> dx, dy: each side gets the gradient where it was taken. */
+static tn_status where_x_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)err;
+    return where_call_run(plan, x, x->in[1]->data, NULL);
+}
+
+static tn_status where_y_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)err;
+    return where_call_run(plan, x, NULL, x->in[1]->data);
+}
+
+/* ---- the family ------------------------------------------------------------------------------------------------ */
+
+#define KERNEL2(op, id) TNCPU_POINT_KERNEL(op, elemwise_prepare, most)
+#define KERNEL1(op, id) TNCPU_POINT_KERNEL(op, elemwise_prepare, all)
+OPS2(KERNEL2)
+OPS1(KERNEL1)
+
+static const char *const any[] = {"condition:" TNCPU_ALL, "x:" TNCPU_ALL, "*:=x", NULL};
+static const char *const any_back[] = {"condition:" TNCPU_ALL, "dy:" TNCPU_ALL, "*:=dy", NULL};
+static const char *const cast_types[] = {"*:" TNCPU_ALL, NULL};
+
+static const tn_kernel kernel_add_n = TNCPU_KERNEL("add_n", all, TN_KERNEL_ADD_TO, sum_prepare, sum_run);
+static const tn_kernel kernel_cast = TNCPU_KERNEL("Cast", cast_types, 0, cast_prepare, cast_run);
+static const tn_kernel kernel_amp_cast = TNCPU_KERNEL("amp_cast", cast_types, 0, cast_prepare, cast_run);
+static const tn_kernel kernel_cast_back = TNCPU_KERNEL("_backward_cast", cast_types, 0, cast_prepare, cast_run);
+static const tn_kernel kernel_where = TNCPU_KERNEL("where", any, 0, where_prepare, where_run);
+static const tn_kernel kernel_where_x = TNCPU_KERNEL("_backward_where_x", any_back, 0, where_prepare, where_x_run);
+static const tn_kernel kernel_where_y = TNCPU_KERNEL("_backward_where_y", any_back, 0, where_prepare, where_y_run);
+
+const tn_kernel *const tncpu_family_elemwise[] = {OPS2(TNCPU_POINT_POINTER) OPS1(TNCPU_POINT_POINTER) &kernel_add_n,
+                                                  &kernel_cast, &kernel_amp_cast, &kernel_cast_back, &kernel_where, &kernel_where_x,
+                                                  &kernel_where_y, NULL};

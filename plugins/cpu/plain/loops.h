@@ -1,0 +1,31 @@
+/*
+ * The loops of all pointwise operators, by compute type. loops.list has one line per loop; families name them by id:
+ * tncpu_loops[TNCPU_ADD] is an array of TNCPU_KINDS functions, NULL where the loop has no meaning for the type.
+ */
+#ifndef TNCPU_LOOPS_H
+#define TNCPU_LOOPS_H
+
+#include "pointwise.h"
+
+enum {
+#define LOOP1(id, ns, expression) TNCPU_##id,
+#define LOOP2(id, ns, expression) TNCPU_##id,
+#define LOOP1S(id, ns, expression) TNCPU_##id,
+#define LOOP2S(id, ns, expression) TNCPU_##id,
+#define LOOP1SS(id, ns, expression) TNCPU_##id,
+#define LOOP2SS(id, ns, expression) TNCPU_##id,
+#include "loops.list"
+#include "loops_float.list"
+#undef LOOP1
+#undef LOOP2
+#undef LOOP1S
+#undef LOOP2S
+#undef LOOP1SS
+#undef LOOP2SS
+    TNCPU_LOOP_COUNT
+};
+
+extern const tncpu_loop tncpu_loops[TNCPU_LOOP_COUNT][TNCPU_KINDS];
+extern const float tncpu_loop_ns[TNCPU_LOOP_COUNT];
+
+#endif

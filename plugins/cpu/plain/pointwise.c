@@ -1,0 +1,292 @@
+/*
+ * The driver of pointwise.h. Positions count along the output's shape, row-major. An operand is *direct* where it lies
+ * in the output's order, dense and in its compute type: then the loop reads the array itself. Every other operand is
+ * brought into a tile first. The loop never sees where its elements came from, so results are the same in all cases.
+ */
+#include "loops.h"
+
+#define DIRECT 1u /* dense, in the output's order */
+#define SINGLE 2u /* one element for all positions */
+
+typedef struct point_arg {
+    const tncpu_convert *convert;
+    uint32_t flags;
+    int64_t stride[TN_NDIM_MAX]; /* elements; 0 where it broadcasts */
+} point_arg;
+
+typedef struct point_plan {
+    tncpu_loop loop;
+    int64_t count;
+    uint32_t operands, inputs;
+    int32_t scalar, ndim;        /* ndim: after joining neighbours */
+    uint32_t plain, single_tile; /* plain: the loop may run over the arrays themselves */
+    int64_t shape[TN_NDIM_MAX];
+    point_arg out, in[TNCPU_POINT_IN];
+} point_plan;
+
+typedef struct point_call {
+    const point_plan *p;
+    const tn_exec *x;
+} point_call;
+
+/* ---- planning ------------------------------------------------------------------------------------------------ */
+
+static void arg_plan(point_arg *a, const tn_tensor *t, const tn_tensor *out)
+{
+    int32_t lead = out->ndim - t->ndim;
+
+    a->convert = &tncpu_converts[t->dtype];
+    for (int32_t d = 0; d < out->ndim; d++)
+        a->stride[d] = d < lead || t->shape[d - lead] == 1 ? 0 : t->stride[d - lead];
+    if (t == out)
+        for (int32_t d = 0; d < out->ndim; d++)
+            a->stride[d] = t->stride[d];
+}
+
+/* Joins dimensions that all operands walk as one, and drops those of size 1. */
+static void dims_join(point_plan *p, point_arg *const *args, uint32_t count, const tn_tensor *out)
+{
+    int32_t n = 0;
+
+    for (int32_t d = 0; d < out->ndim; d++) {
+        bool join = n > 0;
+
+        if (out->shape[d] == 1)
+            continue;
+        for (uint32_t k = 0; k < count && join; k++)
+            join = args[k]->stride[n - 1] == args[k]->stride[d] * out->shape[d];
+        n += !join;
+        p->shape[n - 1] = join ? p->shape[n - 1] * out->shape[d] : out->shape[d];
+        for (uint32_t k = 0; k < count; k++)
+            args[k]->stride[n - 1] = args[k]->stride[d];
+    }
+    p->ndim = n;
+}
+
+static void arg_classify(const point_plan *p, point_arg *a)
+{
+    int64_t expected = 1;
+    bool dense = true, single = true;
+
+    for (int32_t d = p->ndim; d-- > 0;) {
+        dense = dense && a->stride[d] == expected;
+        single = single && a->stride[d] == 0;
+        expected *= p->shape[d];
+    }
+    a->flags = (dense ? DIRECT : 0) | (single && p->count > 1 ? SINGLE : 0);
+}
+
+static bool broadcasts(const tn_tensor *in, const tn_tensor *out)
+{
+    if (in->ndim > out->ndim)
+        return false;
+    for (int32_t d = 0; d < in->ndim; d++)
+        if (in->shape[d] != 1 && in->shape[d] != out->shape[d + out->ndim - in->ndim])
+            return false;
+    return true;
+}
+
+static const tncpu_point *row_find(const tncpu_point *rows, size_t count, const char *op)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(rows[i].op, op) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+static tn_status node_check(const tncpu_point *row, const tn_node *node, tn_err *err)
+{
+    uint32_t scalars = row && row->scalar >= 0;
+
+    if (!row || node->in_count + scalars != row->operands || node->out_count < 1)
+        return tn_fail(err, TN_E_UNSUPPORTED, "not an operator of this kernel");
+    if (!tncpu_loops[row->loop][tncpu_converts[node->out[0]->dtype].kind])
+        return tn_fail(err, TN_E_UNSUPPORTED, "no loop for this data type");
+    for (uint32_t k = 0; k < node->in_count; k++) {
+        if (node->in[k]->dtype != node->out[0]->dtype)
+            return tn_fail(err, TN_E_UNSUPPORTED, "inputs and output of different data types");
+        if (!broadcasts(node->in[k], node->out[0]))
+            return tn_fail(err, TN_E_SHAPE, "an input does not broadcast to the output");
+    }
+    return TN_OK;
+}
+
+tn_status tncpu_point_prepare(const tncpu_point *rows, size_t count, void *plugin, const tn_node *node, tn_plan *plan,
+                              tn_err *err)
+{
+    const tncpu_point *row = row_find(rows, count, node->op);
+    point_arg *args[TNCPU_POINT_IN + 1];
+    point_plan *p;
+    tn_status st;
+
+    if ((st = node_check(row, node, err)) || (st = tncpu_state(plugin, plan, sizeof *p, err)))
+        return st;
+    p = plan->state;
+    p->loop = tncpu_loops[row->loop][tncpu_converts[node->out[0]->dtype].kind];
+    p->count = tn_tensor_count(node->out[0]);
+    p->operands = row->operands;
+    p->inputs = node->in_count;
+    p->scalar = row->scalar;
+    arg_plan(args[0] = &p->out, node->out[0], node->out[0]);
+    for (uint32_t k = 0; k < node->in_count; k++)
+        arg_plan(args[k + 1] = &p->in[k], node->in[k], node->out[0]);
+    dims_join(p, args, node->in_count + 1, node->out[0]);
+    p->plain = p->out.convert->native && row->scalar < 0 && node->modes[0] == TN_MODE_WRITE;
+    for (uint32_t k = 0; k <= node->in_count; k++) {
+        arg_classify(p, args[k]);
+        p->plain &= args[k]->flags & DIRECT;
+    }
+    p->single_tile = p->count <= TNCPU_TILE;
+    for (uint32_t k = node->in_count; k-- > 0;)
+        if ((p->in[k].flags & DIRECT) && (p->out.flags & DIRECT) && tncpu_same_shape(node->in[k], node->out[0]))
+            plan->inplace[0] = (int32_t)k;
+    tncpu_plan_work(node, plan, 8.0 + (double)p->count * (double)tncpu_loop_ns[row->loop] * (p->plain ? 1.0 : 1.5));
+    return TN_OK;
+}
+
+/* ---- running ------------------------------------------------------------------------------------------------- */
+
+/* Calls for each run of elements along the innermost dimension; a run ends with its row or the tile. */
+static void gather(const point_plan *p, const point_arg *a, const char *base, int64_t begin, int64_t n, char *to)
+{
+    int64_t inner = p->ndim > 0 ? p->shape[p->ndim - 1] : 1, stride = p->ndim > 0 ? a->stride[p->ndim - 1] : 0;
+
+    while (n > 0) {
+        int64_t at = begin % inner, rest = begin / inner, offset = at * stride;
+        int64_t run = inner - at < n ? inner - at : n;
+
+        for (int32_t d = p->ndim - 1; d-- > 0;) {
+            offset += rest % p->shape[d] * a->stride[d];
+            rest /= p->shape[d];
+        }
+        if (stride == 0)
+            a->convert->fill(base + offset * a->convert->bytes, to, run);
+        else
+            a->convert->load(base + offset * a->convert->bytes, stride, to, run);
+        to += run * a->convert->kind_bytes;
+        begin += run;
+        n -= run;
+    }
+}
+
+static void scatter(const point_plan *p, char *base, int64_t begin, int64_t n, const char *from, bool add)
+{
+    const point_arg *a = &p->out;
+    int64_t inner = p->ndim > 0 ? p->shape[p->ndim - 1] : 1, stride = p->ndim > 0 ? a->stride[p->ndim - 1] : 1;
+
+    while (n > 0) {
+        int64_t at = begin % inner, rest = begin / inner, offset = at * stride;
+        int64_t run = inner - at < n ? inner - at : n;
+        char *to;
+
+        for (int32_t d = p->ndim - 1; d-- > 0;) {
+            offset += rest % p->shape[d] * a->stride[d];
+            rest /= p->shape[d];
+        }
+        to = base + offset * a->convert->bytes;
+        if (add)
+            a->convert->add(from, to, stride, run);
+        else
+            a->convert->store(from, to, stride, run);
+        from += run * a->convert->kind_bytes;
+        begin += run;
+        n -= run;
+    }
+}
+
+/* The scalar operand, in the compute type: to integers toward zero. */
+static void scalar_fill(const point_plan *p, const tn_value *attrs, tncpu_tile *to, int64_t n)
+{
+    double value = tn_value_float(attrs[0]);
+    tncpu_tile one;
+
+    if (p->out.convert->kind == TNCPU_K_F64)
+        one.f64[0] = value;
+    else if (p->out.convert->kind == TNCPU_K_F32)
+        one.f32[0] = (float)value;
+    else if (p->out.convert->kind == TNCPU_K_I32)
+        tncpu_converts[TN_I32].store_f(&value, &one, 1, 1);
+    else
+        tncpu_converts[TN_I64].store_f(&value, &one, 1, 1);
+    switch (p->out.convert->kind_bytes) {
+    case 4:
+        tncpu_converts[TN_I32].fill(&one, to, n);
+        break;
+    default:
+        tncpu_converts[TN_I64].fill(&one, to, n);
+        break;
+    }
+}
+
+static void part_run(void *arg, int64_t begin, int64_t end)
+{
+    const point_call *call = arg;
+    const point_plan *p = call->p;
+    const tn_exec *x = call->x;
+    tncpu_tile tiles[TNCPU_POINT_IN + 1];
+    const void *in[TNCPU_POINT_IN];
+    char *out = x->out[0]->data;
+    bool add = x->modes[0] == TN_MODE_ADD;
+    bool out_direct = !add && (p->out.flags & DIRECT) && p->out.convert->native;
+    int64_t size = end - begin < TNCPU_TILE ? end - begin : TNCPU_TILE;
+
+    for (uint32_t k = 0, i = 0; k < p->operands; k++) {
+        in[k] = &tiles[k];
+        if ((int32_t)k == p->scalar)
+            scalar_fill(p, x->attrs, &tiles[k], size);
+        else if (p->in[i++].flags & SINGLE)
+            p->in[i - 1].convert->fill(x->in[i - 1]->data, &tiles[k], size);
+    }
+    for (int64_t at = begin; at < end; at += TNCPU_TILE) {
+        int64_t n = end - at < TNCPU_TILE ? end - at : TNCPU_TILE;
+        void *to = out_direct ? (void *)(out + at * p->out.convert->bytes) : (void *)&tiles[TNCPU_POINT_IN];
+
+        for (uint32_t k = 0, i = 0; k < p->operands; k++) {
+            const point_arg *a;
+            const char *base;
+
+            if ((int32_t)k == p->scalar)
+                continue;
+            a = &p->in[i];
+            base = x->in[i++]->data;
+            if ((a->flags & DIRECT) && a->convert->native)
+                in[k] = base + at * a->convert->bytes;
+            else if (a->flags & DIRECT)
+                a->convert->load(base + at * a->convert->bytes, 1, &tiles[k], n);
+            else if (!(a->flags & SINGLE))
+                gather(p, a, base, at, n, (char *)&tiles[k]);
+        }
+        p->loop(to, in, n, x->attrs);
+        if (!out_direct)
+            scatter(p, out, at, n, (const char *)&tiles[TNCPU_POINT_IN], add);
+    }
+}
+
+static void plain_run(void *arg, int64_t begin, int64_t end)
+{
+    const point_call *call = arg;
+    const point_plan *p = call->p;
+    const void *in[TNCPU_POINT_IN];
+    int64_t offset = begin * p->out.convert->bytes;
+
+    for (uint32_t k = 0; k < p->inputs; k++)
+        in[k] = (const char *)call->x->in[k]->data + offset;
+    p->loop((char *)call->x->out[0]->data + offset, in, end - begin, call->x->attrs);
+}
+
+tn_status tncpu_point_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const point_plan *p = plan->state;
+    point_call call = {p, x};
+
+    (void)err;
+    if (x->modes[0] == TN_MODE_NONE)
+        return TN_OK;
+    if (plan->threads > 1)
+        tncpu_for(tncpu_threads(plan, x), p->count, TNCPU_TILE, p->plain ? plain_run : part_run, &call);
+    else if (p->plain)
+        plain_run(&call, 0, p->count);
+    else
+        part_run(&call, 0, p->count);
+    return TN_OK;
+}

@@ -1,0 +1,55 @@
+/*
+ * Operators whose output element follows from one element of each input. A loop is written for dense arrays of the
+ * four compute types; this driver brings everything else to it by tiles that stay in the first-level cache: strided
+ * and broadcast inputs, other data types, scalar operands, added outputs.
+ */
+#ifndef TNCPU_POINTWISE_H
+#define TNCPU_POINTWISE_H
+
+#include "convert.h"
+
+#define TNCPU_POINT_IN 4    /* inputs of a loop */
+#define TNCPU_TILE 512      /* elements */
+#define TNCPU_NO_SCALAR (-1)
+
+typedef union tncpu_tile {
+    float f32[TNCPU_TILE];
+    double f64[TNCPU_TILE];
+    int32_t i32[TNCPU_TILE];
+    int64_t i64[TNCPU_TILE];
+    uint64_t u64[TNCPU_TILE];
+} tncpu_tile;
+
+/* out[k] = f(in[0][k], in[1][k] …), all of one compute type. `attrs`: the node's, run-time ones of today. */
+typedef void (*tncpu_loop)(void *out, const void *const *in, int64_t n, const tn_value *attrs);
+
+/* One operator: its loop, and where the operands come from. */
+typedef struct tncpu_point {
+    const char *op;
+    uint32_t loop;     /* TNCPU_ADD … of loops.h */
+    uint32_t operands; /* of the loop */
+    int32_t scalar;    /* the operand that is attribute 0 as a number; TNCPU_NO_SCALAR */
+} tncpu_point;
+
+/* Plans node->op, which must be in `rows`. Inputs broadcast to the output's shape. */
+tn_status tncpu_point_prepare(const tncpu_point *rows, size_t count, void *plugin, const tn_node *node, tn_plan *plan,
+                              tn_err *err);
+tn_status tncpu_point_run(const tn_plan *plan, const tn_exec *x, tn_err *err);
+
+/*
+ * A family out of a list OPS(X) of X(op, loop). ROW is TNCPU_POINT_1, _2 or _SCALAR. Defines tncpu_family_<name>.
+ */
+#define TNCPU_POINT_1(op, id) {#op, TNCPU_##id, 1, TNCPU_NO_SCALAR},
+#define TNCPU_POINT_2(op, id) {#op, TNCPU_##id, 2, TNCPU_NO_SCALAR},
+#define TNCPU_POINT_SCALAR(op, id) {#op, TNCPU_##id, 2, 1},
+#define TNCPU_POINT_KERNEL(op, prepare, types)                                                               \
+    static const tn_kernel kernel_##op =                                                                     \
+        TNCPU_KERNEL(#op, types, TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO, prepare, tncpu_point_run);
+#define TNCPU_POINT_POINTER(op, id) &kernel_##op,
+#define TNCPU_POINT_PREPARE(name, rows)                                                                      \
+    static tn_status name(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)                     \
+    {                                                                                                        \
+        return tncpu_point_prepare(rows, sizeof(rows) / sizeof((rows)[0]), plugin, node, plan, err);         \
+    }
+
+#endif
