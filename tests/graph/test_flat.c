@@ -1,0 +1,186 @@
+/* The flat graph: order, numbers of random nodes, copies, pruning, and that verify sees what is broken. */
+#include "graph/support.h"
+
+static tni_symbol *diamond(tni_opset *ops)
+{
+    tni_symbol *x = var(ops, "x"), *a = op1(ops, "t_pair", NULL, "a", x), *first, *second, *s;
+
+    assert_ok(tni_symbol_output(a, 0, &first));
+    assert_ok(tni_symbol_output(a, 1, &second));
+    s = take2(ops, "t_mul", NULL, "m", first, second);
+    tni_symbol_release(a);
+    return take2(ops, "t_sum2", NULL, "s", s, x);
+}
+
+static void order(void **state)
+{
+    tni_opset *ops = test_ops();
+    tni_symbol *s = diamond(ops);
+    tni_graph *g = NULL;
+
+    (void)state;
+    assert_ok(tni_graph_of(s, &g));
+    assert_ok(tni_graph_verify(g));
+    assert_int_equal(g->node_count, 4);
+    assert_int_equal(node_of(g, "x"), 0);
+    assert_int_equal(node_of(g, "s"), 3);
+    assert_int_equal(g->entry_count, 5);
+    assert_int_equal(g->head_count, 1);
+    assert_int_equal(g->entry_node[g->heads[0]], 3);
+    assert_int_equal(tni_graph_input(g, &g->nodes[2], 1), g->nodes[1].first_entry + 1);
+    tni_graph_destroy(g);
+    tni_symbol_release(s);
+    test_ops_close(ops);
+}
+
+static void random_numbers(void **state)
+{
+    tni_opset *ops = test_ops();
+    tni_symbol *x = var(ops, "x"), *late, *early = op1(ops, "t_draw", NULL, "early", x), *s;
+    tni_graph *g = NULL;
+
+    (void)state;
+    late = op1(ops, "t_draw", NULL, "late", x);
+    s = take2(ops, "t_mul", NULL, "m", late, early); /* the walk meets `late` first */
+    assert_ok(tni_graph_of(s, &g));
+    assert_int_equal(g->random_count, 2);
+    assert_int_equal(g->nodes[node_of(g, "early")].random, 0);
+    assert_int_equal(g->nodes[node_of(g, "late")].random, 1);
+    assert_true(node_of(g, "late") < node_of(g, "early"));
+    tni_graph_destroy(g);
+    tni_symbol_release(s);
+    tni_symbol_release(x);
+    test_ops_close(ops);
+}
+
+static void by_hand(void **state)
+{
+    tni_opset *ops = test_ops();
+    const tni_opdef *mul = NULL, *draw = NULL, *bn = NULL;
+    uint32_t x = 0, y = 0, m = 0, d = 0, inputs[2];
+    tni_graph *g = NULL;
+
+    (void)state;
+    assert_ok(tni_opset_find(ops, "t_mul", &mul));
+    assert_ok(tni_opset_find(ops, "t_draw", &draw));
+    assert_ok(tni_opset_find(ops, "t_state", &bn));
+    assert_ok(tni_graph_create(ops, &g));
+    assert_ok(tni_graph_add_variable(g, "x", &x));
+    assert_ok(tni_graph_add_variable(g, "y", &y));
+    inputs[0] = g->nodes[x].first_entry;
+    inputs[1] = g->nodes[y].first_entry;
+    assert_ok(tni_graph_add_node(g, mul, NULL, NULL, 2, inputs, &m));
+    assert_ok(tni_graph_add_node(g, draw, NULL, "d", 1, &g->nodes[m].first_entry, &d));
+    assert_int_equal(g->nodes[d].random, 0);
+    assert_ok(tni_graph_add_node(g, bn, NULL, "b", 2, inputs, &d));
+    assert_int_equal(g->nodes[y].flags, TNI_GNODE_AUX);
+    assert_int_equal(tni_graph_add_node(g, mul, NULL, "bad", 1, inputs, &d), TN_E_ARG);
+    inputs[1] = 77;
+    assert_int_equal(tni_graph_add_node(g, mul, NULL, "bad", 2, inputs, &d), TN_E_ARG);
+    assert_int_equal(tni_graph_set_heads(g, 1, &inputs[1]), TN_E_ARG);
+    assert_ok(tni_graph_set_heads(g, 1, &g->nodes[m].first_entry));
+    assert_ok(tni_graph_verify(g));
+    tni_graph_destroy(g);
+    test_ops_close(ops);
+}
+
+static void prune(void **state)
+{
+    tni_opset *ops = test_ops();
+    tni_symbol *s = diamond(ops);
+    tni_graph *g = NULL, *copy = NULL, *cut = NULL;
+    uint32_t map[4], head;
+
+    (void)state;
+    assert_ok(tni_graph_of(s, &g));
+    assert_ok(tni_graph_copy(g, &copy));
+    assert_ok(tni_graph_verify(copy));
+    assert_int_equal(copy->node_count, 4);
+    assert_memory_equal(copy->inputs, g->inputs, g->input_total * sizeof *g->inputs);
+    head = g->nodes[node_of(g, "a")].first_entry + 1;
+    assert_ok(tni_graph_set_heads(copy, 1, &head));
+    assert_ok(tni_graph_prune(copy, &cut, map));
+    assert_ok(tni_graph_verify(cut));
+    assert_int_equal(cut->node_count, 2);
+    assert_int_equal(cut->heads[0], 2);
+    assert_int_equal(map[node_of(g, "m")], TNI_NONE);
+    assert_int_equal(map[node_of(g, "a")], 1);
+    tni_graph_destroy(g);
+    tni_symbol_release(s); /* the graphs keep it alive */
+    assert_string_equal(cut->nodes[1].name, "a");
+    tni_graph_destroy(copy);
+    tni_graph_destroy(cut);
+    test_ops_close(ops);
+}
+
+/* A pruned gradient keeps the forward node whose saved block its backward reads. */
+static void prune_gradient(void **state)
+{
+    tni_opset *ops = test_ops();
+    tni_symbol *s = diamond(ops);
+    tni_graph *g = NULL, *cut = NULL;
+    uint32_t wanted = 0, head_var = 0, grad = 0;
+    tni_gradient_spec spec = {.wanted = &wanted, .wanted_count = 1};
+
+    (void)state;
+    assert_ok(tni_graph_of(s, &g));
+    assert_ok(tni_graph_gradient(g, &spec, &head_var, &grad));
+    assert_ok(tni_graph_set_heads(g, 1, &grad));
+    assert_ok(tni_graph_prune(g, &cut, NULL));
+    assert_ok(tni_graph_verify(cut));
+    for (uint32_t i = 0; i < cut->node_count; i++)
+        if (cut->nodes[i].forward != TNI_NONE)
+            assert_true(cut->nodes[i].forward < i);
+    assert_true(cut->nodes[node_of(cut, "m_backward")].forward == node_of(cut, "m"));
+    tni_graph_destroy(g);
+    tni_graph_destroy(cut);
+    tni_symbol_release(s);
+    test_ops_close(ops);
+}
+
+static void verify_sees(void **state)
+{
+    tni_opset *ops = test_ops();
+    tni_symbol *s = diamond(ops);
+    tni_graph *g = NULL;
+
+    (void)state;
+    assert_ok(tni_graph_of(s, &g));
+#define BREAK(lvalue, value)                                                                                           \
+    do {                                                                                                               \
+        uint32_t keep_ = (lvalue);                                                                                     \
+        (lvalue) = (value);                                                                                            \
+        assert_int_equal(tni_graph_verify(g), TN_E_INTERNAL);                                                          \
+        (lvalue) = keep_;                                                                                              \
+        assert_ok(tni_graph_verify(g));                                                                                \
+    } while (0)
+    BREAK(g->inputs[0], 4);              /* cycle */
+    BREAK(g->inputs[1], 99);
+    BREAK(g->nodes[1].output_count, 3);
+    BREAK(g->nodes[1].visible_count, 0);
+    BREAK(g->nodes[2].first_entry, 4);
+    BREAK(g->nodes[2].first_input, 1000);
+    BREAK(g->nodes[2].input_count, 1);
+    BREAK(g->nodes[2].forward, 3);
+    BREAK(g->nodes[2].attr_source, 3);
+    BREAK(g->nodes[2].random, 0);
+    BREAK(g->nodes[0].variable, 5);
+    BREAK(g->nodes[2].variable, 0);
+    BREAK(g->heads[0], 5);
+    BREAK(g->like[1], 5);
+    BREAK(g->variable_count, 0);
+    BREAK(g->entry_node[2], 0);
+    tni_graph_destroy(g);
+    tni_symbol_release(s);
+    test_ops_close(ops);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(order), cmocka_unit_test(random_numbers), cmocka_unit_test(by_hand),
+        cmocka_unit_test(prune), cmocka_unit_test(prune_gradient), cmocka_unit_test(verify_sees),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
