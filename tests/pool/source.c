@@ -173,29 +173,39 @@ static const tn_service *host_service(const tn_host *host, const char *id)
 
 /* ---- the plugin ---------------------------------------------------------------------------------- */
 
+static const tn_plugin *plugin_load(const char *variable, const char *file)
+{
+    const char *folder = getenv(variable);
+    char path[4096];
+    void *loaded, *found;
+
+    if (!folder || snprintf(path, sizeof path, "%s/%s", folder, file) >= (int)sizeof path)
+        fail_msg("%s must name the folder of %s", variable, file);
+    loaded = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!loaded)
+        fail_msg("%s", dlerror());
+    found = dlsym(loaded, "tn_plugin_v1");
+    assert_non_null(found);
+    return found;
+}
+
 static const tn_plugin *plugin_descriptor(void)
 {
     static const tn_plugin *found;
-    const char *folder = getenv("TENON_TEST_PLUGINS");
-    char path[4096];
-    void *file;
 
-    if (found)
-        return found;
-    if (!folder || snprintf(path, sizeof path, "%s/mempool.so", folder) >= (int)sizeof path)
-        fail_msg("TENON_TEST_PLUGINS must name the folder of mempool.so");
-    file = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!file)
-        fail_msg("%s", dlerror());
-    found = dlsym(file, "tn_plugin_v1");
-    assert_non_null(found);
+    if (!found)
+        found = plugin_load("TENON_TEST_PLUGINS", "mempool.so");
     return found;
 }
 
 const tn_pool_ops *source_pool_ops(const char *id)
 {
-    const tn_capability *const *at = plugin_descriptor()->capabilities;
+    static const tn_plugin *template;
+    const tn_capability *const *at;
 
+    if (!strcmp(id, "first-fit") && !template)
+        template = plugin_load("TENON_TEST_BUILD", "templates/acme-pool.so");
+    at = strcmp(id, "first-fit") ? plugin_descriptor()->capabilities : template->capabilities;
     while (*at && ((*at)->kind != TN_KIND_POOL || strcmp((*at)->id, id)))
         at++;
     assert_non_null(*at);

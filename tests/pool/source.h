@@ -53,6 +53,7 @@ typedef struct source {
 void source_init(source *s, bool real); /* loads the plugin too */
 void source_fini(source *s);            /* asserts that everything came back */
 void source_option(source *s, const char *key, const char *text);
+/* Of the plugin mempool; "first-fit" is that of the template in sdk/template/pool. */
 const tn_pool_ops *source_pool_ops(const char *id);
 tn_pool *source_pool(source *s, const char *id);
 tn_stream *source_stream_at(source *s, uint32_t index);

@@ -13,8 +13,9 @@
 
 #define STEPS 30000u
 #define LIVE_MAX 200u
+#define POOLS 4u
 
-static const char *const ids[] = {"naive", "round", "segment"};
+static const char *const ids[] = {"naive", "round", "segment", "first-fit"};
 
 static uint64_t random_size(uint64_t *random)
 {
@@ -46,7 +47,7 @@ static void test_canaries(void **state)
     static source s;
 
     (void)state;
-    for (uint32_t k = 0; k < 3; k++) {
+    for (uint32_t k = 0; k < POOLS; k++) {
         tn_memory live[LIVE_MAX];
         uint64_t random = 7 + k, asked = 0, block = 0;
         uint32_t count = 0;
@@ -159,7 +160,7 @@ static void test_streams(void **state)
 
     (void)state;
     assert_non_null(o.units);
-    for (uint32_t k = 0; k < 3; k++) {
+    for (uint32_t k = 0; k < POOLS; k++) {
         tn_memory live[LIVE_MAX];
         uint64_t random = 77 + k, waits = 0, full = 0;
         uint32_t count = 0;
@@ -205,7 +206,7 @@ static void test_streams(void **state)
         print_message("%s: %llu hits, %llu misses, %llu waits, %llu times full\n", ids[k],
                       (unsigned long long)pool_stats(pool).hits, (unsigned long long)pool_stats(pool).misses,
                       (unsigned long long)waits, (unsigned long long)full);
-        assert_true(waits > 0);
+        assert_true(waits > 0 || k == 3); /* the template waits for no stream */
         while (count) {
             pool->ops->free(pool, &live[--count], source_stream_at(&s, 0));
             claim_end(&o, &live[count], 0);
