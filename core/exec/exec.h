@@ -24,6 +24,20 @@ typedef struct tn_ctx {
     struct tn_ctx *next;                     /* list of open contexts, for fork */
 } tni_context;
 
+/* ---- context.c ------------------------------------------------------------------------------------------------ */
+
+typedef struct tni_context_options {
+    const char *const *files, *const *settings; /* as --config and --set; NULL-ended or NULL */
+    bool environment;                           /* read MXNet's and TENON_ variables */
+    tni_log_fn log;
+    void *log_arg;
+} tni_context_options;
+/* Opens everything in order; on failure nothing is left open. */
+tn_status tni_context_open(const tni_context_options *o, tni_context **out);
+/* Waits for all work, then closes in reverse order. `upper` (may be NULL) runs first: rooms above free their caches.
+ * The last unreported error of the engine is returned; all is closed in any case. */
+tn_status tni_context_close(tni_context *c, void (*upper)(tni_context *c));
+
 tn_status tni_exec_create(tni_context *c, tni_exec **out);
 void tni_exec_destroy(tni_exec *x);
 uint32_t tni_exec_threads(const tni_context *c);    /* budget of a kernel */

@@ -1,0 +1,210 @@
+/*
+ * Contexts: everything one user opened, made in order and closed in reverse.
+ *
+ * All open contexts stand in one list for fork(): before it the engines drain and park, after it the parent goes on
+ * and the child gets fresh workers with one thread each and host devices only.
+ */
+#include "exec/internal.h"
+
+#include <pthread.h>
+#include <string.h>
+
+static tni_mutex contexts_lock = TNI_MUTEX_INIT;
+static tni_context *contexts;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+/* ---- fork ------------------------------------------------------------------------------------------------------ */
+
+static void fork_prepare(void)
+{
+    tni_mutex_lock(&contexts_lock);
+    for (tni_context *c = contexts; c; c = c->next) {
+        tni_engine_fork(c->engine, TN_FORK_PREPARE);
+        tni_registry_fork(c->plugins, TN_FORK_PREPARE);
+    }
+}
+
+static void fork_parent(void)
+{
+    for (tni_context *c = contexts; c; c = c->next) {
+        tni_registry_fork(c->plugins, TN_FORK_PARENT);
+        tni_engine_fork(c->engine, TN_FORK_PARENT);
+    }
+    tni_mutex_unlock(&contexts_lock);
+}
+
+static void fork_child(void)
+{
+    for (tni_context *c = contexts; c; c = c->next) {
+        tni_device_set_forked(c->devices);
+        tni_registry_fork(c->plugins, TN_FORK_CHILD);
+        tni_engine_fork(c->engine, TN_FORK_CHILD);
+        c->exec->threads = 1;
+    }
+    tni_mutex_unlock(&contexts_lock);
+}
+
+static void fork_register(void)
+{
+    (void)pthread_atfork(fork_prepare, fork_parent, fork_child);
+}
+
+static void contexts_add(tni_context *c)
+{
+    (void)pthread_once(&fork_once, fork_register);
+    tni_mutex_lock(&contexts_lock);
+    c->next = contexts;
+    contexts = c;
+    tni_mutex_unlock(&contexts_lock);
+}
+
+static void contexts_remove(const tni_context *c)
+{
+    tni_mutex_lock(&contexts_lock);
+    for (tni_context **at = &contexts; *at; at = &(*at)->next)
+        if (*at == c) {
+            *at = c->next;
+            break;
+        }
+    tni_mutex_unlock(&contexts_lock);
+}
+
+/* ---- room exec's own part ------------------------------------------------------------------------------------------ */
+
+static uint16_t determinism(const tni_options *o)
+{
+    const char *text = tni_option_text(o, "run.deterministic");
+
+    if (!strcmp(text, "off"))
+        return 0;
+    return !strcmp(text, "threads") ? TN_NODE_DETERMINISTIC | TN_NODE_THREAD_INVARIANT : TN_NODE_DETERMINISTIC;
+}
+
+tn_status tni_exec_create(tni_context *c, tni_exec **out)
+{
+    tni_exec *x = tni_zalloc(sizeof *x);
+    tn_status st;
+
+    if (!x)
+        return TN_E_NOMEM;
+    if (!(x->draws = tni_calloc(TN_DEVICES_MAX, sizeof *x->draws)) || tni_mutex_init(&x->lock)) {
+        tni_free(x->draws);
+        tni_free(x);
+        return TN_E_NOMEM;
+    }
+    x->ctx = c;
+    x->signature_max = (uint64_t)tni_option_int(c->options, "exec.cache_max");
+    if (!x->signature_max || x->signature_max > TN_SITE_CACHE_MAX)
+        x->signature_max = TN_SITE_CACHE_MAX;
+    x->inline_ns = tni_engine_inline_ns(c->engine);
+    x->threads = tni_engine_threads(c->engine);
+    x->node_flags = determinism(c->options);
+    if ((st = tni_device_parse(c->devices, tni_option_text(c->options, "device.default"), &x->default_device))) {
+        tni_exec_destroy(x);
+        return st;
+    }
+    for (uint32_t i = 0; i < TN_DEVICES_MAX; i++)
+        atomic_init(&x->draws[i].key, (uint64_t)tni_option_int(c->options, "run.seed"));
+    *out = x;
+    return TN_OK;
+}
+
+void tni_exec_destroy(tni_exec *x)
+{
+    if (!x)
+        return;
+    tni_signature_clear(x);
+    tni_mutex_fini(&x->lock);
+    tni_free(x->draws);
+    tni_free(x);
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------------- */
+
+static tn_status options_open(tni_context *c, const tni_context_options *o)
+{
+    tn_status st = tni_options_create(&c->log, &c->options);
+
+    for (size_t i = 0; !st && o->files && o->files[i]; i++)
+        st = tni_options_read_file(c->options, o->files[i], true);
+    if (!st && o->environment)
+        st = tni_options_read_environment(c->options);
+    for (size_t i = 0; !st && o->settings && o->settings[i]; i++)
+        st = tni_options_set(c->options, o->settings[i]);
+    return st;
+}
+
+static tn_status engine_open(tni_context *c)
+{
+    tni_engine_options e = {0};
+
+    e.type = tni_option_text(c->options, "engine.type");
+    e.threads = (uint32_t)tni_option_int(c->options, "engine.threads");
+    e.queue_max = (uint64_t)tni_option_int(c->options, "engine.queue_max");
+    e.inline_ns = (uint64_t)tni_option_int(c->options, "engine.inline_ns");
+    e.wait_warn_ms = (uint64_t)tni_option_int(c->options, "engine.wait_warn_s");
+    return tni_engine_create(&e, c->devices, &c->log, &c->engine);
+}
+
+static void context_destroy(tni_context *c)
+{
+    tni_exec_destroy(c->exec);
+    tni_selector_destroy(c->selector);
+    tni_engine_destroy(c->engine);
+    tni_space_destroy(c->space);
+    tni_opset_destroy(c->ops);
+    tni_device_set_destroy(c->devices);
+    tni_registry_destroy(c->plugins);
+    tni_options_destroy(c->options);
+    tni_free(c);
+}
+
+tn_status tni_context_open(const tni_context_options *o, tni_context **out)
+{
+    tni_context *c = tni_zalloc(sizeof *c);
+    tn_status st;
+
+    if (!c)
+        return TN_E_NOMEM;
+    tni_ref_init(&c->refs);
+    c->log = (tni_log){o->log, o->log_arg, TN_LOG_WARNING};
+    if ((st = options_open(c, o)) || (st = tni_registry_create(c->options, &c->log, &c->plugins)) ||
+        (st = tni_device_set_create(c->options, c->plugins, &c->log, &c->devices)) || (st = engine_open(c)) ||
+        (st = tni_space_create(c->engine, c->devices, &c->space)) ||
+        (st = tni_opset_create(c->plugins, &c->ops)) ||
+        (st = tni_selector_create(c->ops, c->plugins, c->options, &c->log, &c->selector)) ||
+        (st = tni_exec_create(c, &c->exec))) {
+        context_destroy(c);
+        return st;
+    }
+    contexts_add(c);
+    *out = c;
+    return TN_OK;
+}
+
+tn_status tni_context_close(tni_context *c, void (*upper)(tni_context *c))
+{
+    tn_status st;
+
+    if (!c)
+        return TN_OK;
+    contexts_remove(c);
+    st = tni_engine_wait_all(c->engine);
+    if (upper)
+        upper(c);
+    context_destroy(c);
+    return st;
+}
+
+void tni_exec_stats_get(tni_context *c, tni_exec_stats *out)
+{
+    tni_exec *x = c->exec;
+
+    *out = (tni_exec_stats){.calls = atomic_load(&x->calls),
+                            .hits = atomic_load(&x->hits),
+                            .misses = atomic_load(&x->misses),
+                            .short_way = atomic_load(&x->short_way),
+                            .signatures = x->signature_count,
+                            .programs = atomic_load(&x->programs),
+                            .frames = atomic_load(&x->frames)};
+}
