@@ -1,0 +1,292 @@
+/*
+ * Operators that keep the elements and change how they are laid out: Reshape, Flatten, expand_dims, squeeze (views),
+ * transpose and SwapAxis (copies in another order).
+ *
+ * The gradient of a view is `_backward_reshape`: dy in the shape of the input. The gradient of a transpose is the
+ * transpose with the inverse permutation.
+ */
+#include <stdio.h>
+
+#include "op/infer_help.h"
+#include "op/reshape.h"
+#include "tenon/plugin/attr/shape.h"
+
+static const tn_attr_def reshape_attrs[] = {
+    [TN_RESHAPE_SHAPE] = TN_ATTR_TUPLE_IN("shape", "[]", -4, 9e15,
+                                          "sizes, or 0 keep, -1 the rest, -2 keep all that follow, -3 merge two, "
+                                          "-4 a b split one"),
+    [TN_RESHAPE_REVERSE] = TN_ATTR_BOOL("reverse", "0", "read shapes from right to left"),
+    [TN_RESHAPE_TARGET_SHAPE] = TN_ATTR_TUPLE("target_shape", "[]", "old form of shape: 0 is the rest"),
+    [TN_RESHAPE_KEEP_HIGHEST] = TN_ATTR_BOOL("keep_highest", "0", "old form: the first dimension stays"),
+    TN_ATTR_END,
+};
+
+static const tn_attr_def expand_dims_attrs[] = {
+    [TN_EXPAND_DIMS_AXIS] = TN_ATTR_INT("axis", TN_REQUIRED, "where the new axis of size 1 stands"), TN_ATTR_END,
+};
+
+static const tn_attr_def squeeze_attrs[] = {
+    [TN_SQUEEZE_AXIS] = TN_ATTR_TUPLE("axis", "None", "axes of size 1 to drop; None: all of them"), TN_ATTR_END,
+};
+
+static const tn_attr_def transpose_attrs[] = {
+    [TN_TRANSPOSE_AXES] = TN_ATTR_TUPLE("axes", "[]", "the input's axes in the output's order; (): reversed"),
+    TN_ATTR_END,
+};
+
+static const tn_attr_def swap_axis_attrs[] = {
+    [TN_SWAPAXIS_DIM1] = TN_ATTR_INT("dim1", "0", "one axis"),
+    [TN_SWAPAXIS_DIM2] = TN_ATTR_INT("dim2", "0", "the other"),
+    TN_ATTR_END,
+};
+
+static tn_status reshape_shape(tn_infer *i)
+{
+    const tn_tuple *shape = tni_attr_tuple(i->attrs, TN_RESHAPE_SHAPE);
+    const bool reverse = tni_attr_bool(i->attrs, TN_RESHAPE_REVERSE);
+    tn_shape y;
+    tn_status st;
+
+    y.ndim = TN_NDIM_UNKNOWN;
+    if (i->in_shape[0]->ndim < 0)
+        return TN_OK;
+    if (tni_tuple_count(shape) || (i->flags & TN_INFER_NP_SHAPE))
+        st = tni_reshape(i, i->in_shape[0], shape, reverse, &y);
+    else
+        st = tni_reshape_target(i, i->in_shape[0], tni_attr_tuple(i->attrs, TN_RESHAPE_TARGET_SHAPE),
+                                tni_attr_bool(i->attrs, TN_RESHAPE_KEEP_HIGHEST), &y);
+    if (st || (st = tn_shape_unify(i, &y, i->out_shape[0])))
+        return st;
+    tni_reshape_back(i->in_shape[0], &y);
+    return tni_reshape_counts(i, i->in_shape[0], &y);
+}
+
+static tn_status flatten_shape(tn_infer *i)
+{
+    tn_shape *x = i->in_shape[0], y = {.ndim = 2, .dim = {TN_DIM_UNKNOWN, 1}};
+    tn_status st;
+
+    if (x->ndim == 0)
+        return tni_infer_fail(i, TN_E_SHAPE, "the input has no dimensions, at least 1 is needed");
+    if (x->ndim > 0)
+        y.dim[0] = x->dim[0];
+    else
+        y.dim[1] = TN_DIM_UNKNOWN;
+    for (int32_t k = 1; k < x->ndim; k++)
+        if (x->dim[k] < 0 || y.dim[1] < 0 || __builtin_mul_overflow(y.dim[1], x->dim[k], &y.dim[1]))
+            y.dim[1] = TN_DIM_UNKNOWN;
+    if ((st = tn_shape_unify(i, &y, i->out_shape[0])))
+        return st;
+    if (x->ndim > 0)
+        x->dim[0] = y.dim[0];
+    tni_reshape_back(x, &y);
+    return TN_OK;
+}
+
+static tn_status expand_dims_shape(tn_infer *i)
+{
+    tn_shape *x = i->in_shape[0], *y = i->out_shape[0], z;
+    const int64_t asked = tni_attr_int(i->attrs, TN_EXPAND_DIMS_AXIS);
+    const int32_t ndim = x->ndim >= 0 ? x->ndim + 1 : y->ndim;
+    int32_t axis = 0;
+    tn_status st;
+
+    if (ndim < 0)
+        return TN_OK;
+    if (ndim > TN_NDIM_MAX || ndim < 1)
+        return tni_infer_fail(i, TN_E_SHAPE, "%d dimensions, 1 to %d are allowed", ndim, TN_NDIM_MAX);
+    if ((st = tni_axis(i, asked, ndim, &axis)))
+        return st;
+    z.ndim = ndim;
+    for (int32_t k = 0; k < ndim; k++)
+        z.dim[k] = k == axis ? 1 : x->ndim < 0 ? TN_DIM_UNKNOWN : x->dim[k < axis ? k : k - 1];
+    if ((st = tn_shape_unify(i, &z, y)))
+        return st;
+    x->ndim = ndim - 1;
+    for (int32_t k = 0; k < ndim - 1; k++)
+        x->dim[k] = z.dim[k < axis ? k : k + 1];
+    return TN_OK;
+}
+
+static tn_status squeeze_shape(tn_infer *i)
+{
+    const tn_tuple *axes = tni_attr_tuple(i->attrs, TN_SQUEEZE_AXIS);
+    const tn_shape *x = i->in_shape[0];
+    uint32_t mask = 0;
+    tn_shape y = {0};
+    tn_status st;
+
+    if (x->ndim < 0)
+        return TN_OK;
+    if (axes && (st = tni_axes_mask(i, axes, false, x->ndim, &mask)))
+        return st;
+    if (axes && axes->count == 0)
+        mask = 0;
+    for (int32_t k = 0; k < x->ndim; k++) {
+        if (!axes && x->dim[k] < 0)
+            return TN_OK; /* it may be 1 */
+        if (axes && (mask >> k & 1u) && x->dim[k] > 1)
+            return tni_infer_fail(i, TN_E_SHAPE, "axis %d has size %lld, only size 1 can be dropped", k,
+                                  (long long)x->dim[k]);
+        if (axes ? !(mask >> k & 1u) : x->dim[k] != 1)
+            y.dim[y.ndim++] = x->dim[k];
+    }
+    if (y.ndim == 0 && !(i->flags & TN_INFER_NP_SHAPE))
+        y.dim[y.ndim++] = 1;
+    return tn_shape_unify(i, i->out_shape[0], &y);
+}
+
+/* dy and data: dx is dy in the shape of data. */
+static tn_status backward_reshape_shape(tn_infer *i)
+{
+    tn_status st = tn_shape_unify(i, i->in_shape[1], i->out_shape[0]);
+
+    return st || i->in_shape[0]->ndim < 0 || i->out_shape[0]->ndim < 0
+               ? st
+               : tni_reshape_counts(i, i->in_shape[0], i->out_shape[0]);
+}
+
+static tn_status view_grad(tn_grad *g)
+{
+    const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_input(g, 0)};
+    tn_edge dx;
+    tn_status st = in[0].node ? tn_grad_node(g, "_backward_reshape", 2, in, 0, NULL, &dx) : TN_OK;
+
+    return in[0].node ? tni_grad_set(g, st, 0, dx) : TN_OK;
+}
+
+/* ---- transpose ---------------------------------------------------------------------------------------------------- */
+
+/* The output's axis k is the input's axis order[k]. */
+static tn_status permute(tn_infer *i, int32_t ndim, const int32_t *order)
+{
+    tn_shape *x = i->in_shape[0], y;
+    tn_status st;
+
+    y.ndim = ndim;
+    for (int32_t k = 0; k < ndim; k++)
+        y.dim[k] = x->ndim < 0 ? TN_DIM_UNKNOWN : x->dim[order[k]];
+    if ((st = tn_shape_unify(i, &y, i->out_shape[0])))
+        return st;
+    x->ndim = ndim;
+    for (int32_t k = 0; k < ndim; k++)
+        x->dim[order[k]] = y.dim[k];
+    return TN_OK;
+}
+
+static tn_status transpose_shape(tn_infer *i)
+{
+    const tn_tuple *axes = tni_attr_tuple(i->attrs, TN_TRANSPOSE_AXES);
+    const int32_t ndim = i->in_shape[0]->ndim >= 0 ? i->in_shape[0]->ndim : i->out_shape[0]->ndim;
+    int32_t order[TN_NDIM_MAX];
+    uint32_t seen = 0;
+    tn_status st;
+
+    if (ndim < 0)
+        return TN_OK;
+    if (tni_tuple_count(axes) && axes->count != ndim)
+        return tni_infer_fail(i, TN_E_SHAPE, "axes has %lld items, but the input has %d dimensions",
+                              (long long)axes->count, ndim);
+    for (int32_t k = 0; k < ndim; k++) {
+        order[k] = ndim - 1 - k;
+        if (tni_tuple_count(axes) && (st = tni_axis(i, axes->item[k], ndim, &order[k])))
+            return st;
+        if (seen >> order[k] & 1u)
+            return tni_infer_fail(i, TN_E_SHAPE, "axis %d is there twice", order[k]);
+        seen |= 1u << order[k];
+    }
+    return permute(i, ndim, order);
+}
+
+static tn_status swap_axis_shape(tn_infer *i)
+{
+    const int32_t ndim = i->in_shape[0]->ndim >= 0 ? i->in_shape[0]->ndim : i->out_shape[0]->ndim;
+    int32_t order[TN_NDIM_MAX], a = 0, b = 0;
+    tn_status st;
+
+    if (ndim < 0)
+        return TN_OK;
+    if ((st = tni_axis(i, tni_attr_int(i->attrs, TN_SWAPAXIS_DIM1), ndim, &a)) ||
+        (st = tni_axis(i, tni_attr_int(i->attrs, TN_SWAPAXIS_DIM2), ndim, &b)))
+        return st;
+    for (int32_t k = 0; k < ndim; k++)
+        order[k] = k == a ? b : k == b ? a : k;
+    return permute(i, ndim, order);
+}
+
+static tn_status transpose_grad(tn_grad *g)
+{
+    const tn_tuple *axes = tni_attr_tuple(g->attrs, TN_TRANSPOSE_AXES);
+    const int64_t n = tni_tuple_count(axes);
+    const tn_edge dy = tn_grad_of(g, 0);
+    char text[TN_NDIM_MAX * 4 + 4] = "(";
+    const tn_attr_text attr = {"axes", text};
+    int64_t inverse[TN_NDIM_MAX] = {0};
+    size_t at = 1;
+    tn_edge dx = {0};
+
+    if (!dy.node || n > TN_NDIM_MAX)
+        return TN_OK;
+    for (int64_t k = 0; k < n; k++)
+        inverse[(axes->item[k] + n) % n] = k;
+    for (int64_t k = 0; k < n; k++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%d,", (int)inverse[k]);
+    text[at] = ')';
+    text[at + 1] = '\0';
+    return tni_grad_set(g, tn_grad_node(g, "transpose", 1, &dy, n ? 1 : 0, &attr, &dx), 0, dx);
+}
+
+static tn_status swap_axis_grad(tn_grad *g)
+{
+    const tn_edge dy = tn_grad_of(g, 0);
+    char a[24], b[24];
+    const tn_attr_text attrs[] = {{"dim1", a}, {"dim2", b}};
+    tn_edge dx = {0};
+
+    if (!dy.node)
+        return TN_OK;
+    snprintf(a, sizeof a, "%lld", (long long)tni_attr_int(g->attrs, TN_SWAPAXIS_DIM1));
+    snprintf(b, sizeof b, "%lld", (long long)tni_attr_int(g->attrs, TN_SWAPAXIS_DIM2));
+    return tni_grad_set(g, tn_grad_node(g, "SwapAxis", 1, &dy, 2, attrs, &dx), 0, dx);
+}
+
+/* ---- table --------------------------------------------------------------------------------------------------------- */
+
+static const tn_op reshape = TNI_OP("Reshape",
+    .doc = "The same elements in another shape.", .aliases = TNI_NAMES("reshape"), .attrs = reshape_attrs,
+    .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .flags = TN_OP_VIEW,
+    .shape = reshape_shape, .gradient = view_grad);
+
+static const tn_op flatten = TNI_OP("Flatten",
+    .doc = "All axes but the first as one.", .aliases = TNI_NAMES("_npx_batch_flatten", "flatten"),
+    .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .flags = TN_OP_VIEW,
+    .shape = flatten_shape, .gradient = view_grad);
+
+static const tn_op expand_dims = TNI_OP("expand_dims",
+    .doc = "A new axis of size 1.", .aliases = TNI_NAMES("_npi_expand_dims"), .attrs = expand_dims_attrs,
+    .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .flags = TN_OP_VIEW,
+    .shape = expand_dims_shape, .gradient = view_grad);
+
+static const tn_op squeeze = TNI_OP("squeeze",
+    .doc = "Drops axes of size 1.", .attrs = squeeze_attrs,
+    .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .flags = TN_OP_VIEW,
+    .shape = squeeze_shape, .gradient = view_grad);
+
+static const tn_op backward_reshape = TNI_OP("_backward_reshape",
+    .doc = "Gradient of the operators that only reshape.", .flags = TN_OP_BACKWARD | TN_OP_VIEW,
+    .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"), .shape = backward_reshape_shape,
+    .gradient = view_grad);
+
+static const tn_op transpose = TNI_OP("transpose",
+    .doc = "The axes in another order.", .attrs = transpose_attrs,
+    .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = transpose_shape,
+    .gradient = transpose_grad);
+
+static const tn_op swap_axis = TNI_OP("SwapAxis",
+    .doc = "Two axes change places.", .aliases = TNI_NAMES("_npi_swapaxes", "swapaxes"), .attrs = swap_axis_attrs,
+    .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = swap_axis_shape,
+    .gradient = swap_axis_grad);
+
+const tn_op *const tni_family_shape[] = {
+    &reshape, &flatten, &expand_dims, &squeeze, &backward_reshape, &transpose, &swap_axis, NULL,
+};
