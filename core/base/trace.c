@@ -91,8 +91,7 @@ void tni_trace_event(char phase, const char *category, const char *name, uint64_
     memcpy(words, &event, sizeof words);
     number = atomic_fetch_add(&r->next, 1);
     slot = &r->slots[number & r->mask];
-    atomic_store_explicit(&slot->sequence, 0, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release);
+    atomic_exchange_explicit(&slot->sequence, 0, memory_order_acq_rel); /* no word is stored before it */
     for (size_t i = 0; i < EVENT_WORDS; i++)
         atomic_store_explicit(&slot->words[i], words[i], memory_order_relaxed);
     atomic_store_explicit(&slot->sequence, number + 1, memory_order_release);

@@ -80,9 +80,11 @@ static void plugin_fail(tni_registry *r, tni_plugin *p, tn_status st)
     tni_error_get(&err);
     if (st == TN_E_NOMEM || !tni_refusal_code())
         return;
+    tni_mutex_lock(&r->lock);
     p->state = TNI_PLUGIN_FAILED;
     p->code = tni_refusal_code();
     tni_refusal_reason(p->reason, sizeof p->reason);
+    tni_mutex_unlock(&r->lock);
     tni_logf(&r->log, TN_LOG_WARNING, "L%02u %s: %s", p->code, p->path, p->reason);
     tni_error_set(&err);
 }
@@ -152,24 +154,35 @@ tn_status tni_plugin_load(tni_registry *r, tni_plugin *p)
     return st;
 }
 
+/* The plugin at `index` and its state; NULL at the end. */
+static tni_plugin *state_at(tni_registry *r, size_t index, int32_t *state)
+{
+    tni_plugin *p = NULL;
+
+    tni_mutex_lock(&r->lock);
+    if (index < r->plugins.count) {
+        p = plugin_at(&r->plugins, index);
+        *state = p->state;
+    }
+    tni_mutex_unlock(&r->lock);
+    return p;
+}
+
 tn_status tni_registry_load_providers(tni_registry *r, const char *kind, const char *id)
 {
-    for (size_t i = 0;; i++) {
-        tni_plugin *p = NULL;
+    int32_t state = 0;
+    tni_plugin *p;
+
+    for (size_t i = 0; (p = state_at(r, i, &state)); i++) {
         tn_status st;
 
-        tni_mutex_lock(&r->lock);
-        if (i < r->plugins.count)
-            p = plugin_at(&r->plugins, i);
-        tni_mutex_unlock(&r->lock);
-        if (!p)
-            return TN_OK;
-        if (p->state != TNI_PLUGIN_READY || !tni_note_provides(&p->note.body, kind, id))
+        if (state != TNI_PLUGIN_READY || !tni_note_provides(&p->note.body, kind, id))
             continue;
         st = tni_plugin_load(r, p);
-        if (st && p->state != TNI_PLUGIN_FAILED) /* the user's mistake or no memory: not the plugin's fault */
-            return st;
+        if (st && state_at(r, i, &state) && state != TNI_PLUGIN_FAILED)
+            return st; /* the user's mistake or no memory: not the plugin's fault */
     }
+    return TN_OK;
 }
 
 /* ---- plugins.require ------------------------------------------------------------------------- */
