@@ -32,10 +32,32 @@ static tn_status option_integer(const tn_host *host, const char *key, int64_t fa
     return TN_OK;
 }
 
+static void *memory_alloc(const tn_host *host, uint64_t bytes, uint64_t align)
+{
+    fake *f = host->self;
+    int64_t call = atomic_fetch_add(&f->memory_calls, 1) + 1;
+
+    assert_true(align <= 16);
+    if (f->memory_fail_at && call >= f->memory_fail_at)
+        return NULL;
+    atomic_fetch_add(&f->memory_live, 1);
+    return malloc((size_t)bytes);
+}
+
+static void memory_free(const tn_host *host, void *memory)
+{
+    fake *f = host->self;
+
+    atomic_fetch_sub(&f->memory_live, 1);
+    free(memory);
+}
+
 static const tn_service *host_service(const tn_host *host, const char *id)
 {
     const fake *f = host->self;
 
+    if (!strcmp(id, TN_SERVICE_MEMORY))
+        return &f->memory_service.head;
     return strcmp(id, TN_SERVICE_OPTIONS) ? NULL : &f->options_service.head;
 }
 
@@ -71,6 +93,8 @@ tn_status fake_init(fake *f, fake_options options, tn_err *err)
                              option_text,
                              option_integer,
                              NULL};
+    f->memory_service = (tn_memory_service){
+        {(uint32_t)TN_END(tn_memory_service, free), 0, TN_SERVICE_MEMORY}, memory_alloc, memory_free};
     f->descriptor = plugin_descriptor();
     for (at = f->descriptor->capabilities; (*at)->kind != TN_KIND_DEVICE; at++)
         assert_non_null(at[1]);
@@ -90,6 +114,7 @@ void fake_stop(fake *f)
 {
     f->ops->close(f->device);
     f->descriptor->fini(f->plugin);
+    assert_int_equal(atomic_load(&f->memory_live), 0);
 }
 
 tn_stream *fake_stream(fake *f)

@@ -4,6 +4,7 @@
 
 #include "tenon/plugin/device.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 typedef struct fake_options {
@@ -15,6 +16,9 @@ typedef struct fake {
     fake_options options;
     tn_host host;
     tn_options_service options_service;
+    tn_memory_service memory_service;
+    atomic_llong memory_calls, memory_live;
+    int64_t memory_fail_at; /* this call and all later ones fail; 0: none. Set it after fake_init */
     const tn_plugin *descriptor;
     const tn_device_ops *ops;
     void *plugin;

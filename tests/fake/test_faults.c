@@ -375,6 +375,52 @@ static void test_bad_arguments(void **state)
     fake_stop(&f);
 }
 
+/* Host memory fails from call n on: each function says so and leaves nothing behind; what was taken still
+ * ends. */
+static void test_host_memory_fails(void **state)
+{
+    (void)state;
+    for (int64_t n = 1; n < 60; n++) {
+        static note told[10];
+        static notes seen;
+        int taken = 0, asked = 0;
+        atomic_int ran;
+        tn_stream *s = NULL, *t = NULL;
+        tn_err err = {0};
+        fake f;
+
+        memset(told, 0, sizeof told);
+        memset(&seen, 0, sizeof seen);
+        atomic_init(&ran, 0);
+        assert_int_equal(fake_init(&f, (fake_options){.devices = 1, .delay_us = 5, .reorder = n % 2}, &err),
+                         TN_OK);
+        f.memory_fail_at = atomic_load(&f.memory_calls) + n;
+        if (f.ops->open(f.plugin, 0, &f.device, &err)) {
+            assert_int_equal(err.code, TN_E_NOMEM);
+            fake_stop(&f);
+            continue;
+        }
+        (void)f.ops->stream_create(f.device, 0, &s, &err);
+        (void)f.ops->stream_create(f.device, 0, &t, &err);
+        for (int i = 0; i < 10 && s && t; i++) {
+            tn_event *e = NULL;
+
+            taken += f.ops->stream_call(s, add_run, &ran, &err) == TN_OK;
+            if (f.ops->event_create(f.device, &e, &err))
+                continue;
+            (void)f.ops->event_record(e, s, &err);
+            (void)f.ops->event_wait(t, e, &err);
+            told[i].all = &seen;
+            asked += f.ops->event_notify(e, note_run, &told[i], &err) == TN_OK;
+            f.ops->event_destroy(e);
+        }
+        fake_stop(&f);
+        assert_int_equal(atomic_load(&ran), taken);
+        assert_int_equal(atomic_load(&seen.ok), asked);
+        assert_int_equal(atomic_load(&seen.wrong), 0);
+    }
+}
+
 /* In a child nothing of the device works, nothing hangs. */
 static void test_fork(void **state)
 {
@@ -427,6 +473,7 @@ int main(void)
         cmocka_unit_test(test_again_and_again),
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_bad_arguments),
+        cmocka_unit_test(test_host_memory_fails),
         cmocka_unit_test(test_fork),
     };
 
