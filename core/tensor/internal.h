@@ -32,8 +32,6 @@ void tni_cache_trim(void); /* frees what the calling thread and ended threads ke
 
 /* ---- array.c ----------------------------------------------------------------------------------------- */
 
-/* Checks dims and finds how many elements they have; TN_E_SHAPE. */
-tn_status tni_shape_check(int32_t dtype, int32_t ndim, const int64_t *shape, uint64_t *count);
 /* Gives `a` its dimensions: row-major if `stride` is NULL. TN_E_NOMEM leaves it as it was. */
 tn_status tni_array_dims(tni_array *a, int32_t ndim, const int64_t *shape, const int64_t *stride);
 /* Elements from the first to behind the last one touched; 0 if there are none. TN_E_SHAPE if that overflows.

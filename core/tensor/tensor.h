@@ -86,6 +86,8 @@ void tni_cast(const void *src, int32_t src_dtype, int64_t src_stride, void *dst,
 
 /* ---- array.c ----------------------------------------------------------------------------------------- */
 
+/* Dims and dtype are such as an array may have; how many elements. TN_E_SHAPE, TN_E_DTYPE. */
+tn_status tni_shape_check(int32_t dtype, int32_t ndim, const int64_t *shape, uint64_t *count);
 /* Dense, not yet allocated, contents undefined until written (read before that on a host: zeros). Shape
  * checked: ndim <= 32, product fits. `owner` lives as long as the device set (a literal, an interned name),
  * or is NULL. */

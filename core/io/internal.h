@@ -1,0 +1,50 @@
+/* What the files of room io share and nobody else may use. */
+#ifndef TN_IO_INTERNAL_H
+#define TN_IO_INTERNAL_H
+
+#include <string.h>
+
+#include "io/io.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are little-endian and read as they lie");
+
+#define TNI_PARAMS_MAGIC 0x112u
+#define TNI_PARAMS_V1 0xF993FAC8u
+#define TNI_PARAMS_V2 0xF993FAC9u
+#define TNI_PARAMS_V3 0xF993FACAu
+
+/* ---- stream.c: a part of a file being read, and a file being written, with running checksums
+ * -------------------- */
+
+typedef struct tni_source {
+    tni_file *file;
+    uint64_t left; /* bytes of this part */
+    uint32_t crc;
+} tni_source;
+tn_status tni_source_read(tni_source *s, void *out, uint64_t bytes); /* TN_E_FORMAT beyond the part */
+tn_status tni_source_u32(tni_source *s, uint32_t *out);
+tn_status tni_source_i32(tni_source *s, int32_t *out);
+tn_status tni_source_u64(tni_source *s, uint64_t *out);
+
+typedef struct tni_sink {
+    tni_writer *writer; /* one of the two */
+    tni_str *text;
+    uint32_t crc;
+    uint64_t bytes;
+} tni_sink;
+tn_status tni_sink_write(tni_sink *s, const void *bytes, uint64_t count);
+tn_status tni_sink_u32(tni_sink *s, uint32_t value);
+tn_status tni_sink_u64(tni_sink *s, uint64_t value);
+
+/* The bytes of a dense array, row-major, in host memory: where they lie or (`*copy`, tni_free) copied. Waits.
+ */
+tn_status tni_array_borrow(tni_array *a, const void **data, void **copy);
+
+tn_status tni_params_read(tni_source *from, tni_space *s, tni_device *device, tni_params **out);
+tn_status tni_params_write(const tni_params *p, tni_sink *to);
+
+/* A fresh host array whose memory is there and that nobody else knows: may be written as it lies. */
+tn_status tni_array_fresh(tni_space *s, tni_device *host, int32_t dtype, int32_t ndim, const int64_t *shape,
+                          tni_array **out);
+
+#endif

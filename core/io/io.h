@@ -1,0 +1,93 @@
+/*
+ * The door of room io: files of arrays. Every reader checks a size against what is left of its file before it
+ * takes memory for it: heap stays below 2 x (bytes of the file) + 64 MiB, whatever the file says.
+ */
+#ifndef TN_IO_H
+#define TN_IO_H
+
+#include "tensor/tensor.h"
+
+/* ---- params.c: named lists of arrays ----------------------------------------------------------------- */
+
+/* Entries in file order. An entry may have no value (NULL): MXNet's "none". Names are unique; "" where a list
+ * has no names. Names may begin with "arg:" or "aux:". */
+typedef struct tni_params {
+    size_t count;
+    char **names;
+    tni_array **arrays; /* one reference each */
+    bool named;
+    size_t capacity;
+    tni_map *index; /* name to position + 1 */
+} tni_params;
+
+tn_status tni_params_create(tni_params **out);
+void tni_params_destroy(tni_params *p);
+/* Retains `a` (NULL: an entry without a value). `name` NULL: none. Name taken: TN_E_KEY. */
+tn_status tni_params_add(tni_params *p, const char *name, tni_array *a);
+/* Borrowed array of `name`, else of "arg:name", else of "aux:name"; TN_E_KEY if there is none or it has no
+ * value. */
+tn_status tni_params_get(const tni_params *p, const char *name, tni_array **out);
+const char *tni_params_plain_name(const char *name); /* without "arg:" or "aux:" */
+
+/* ---- params_read.c: MXNet's .params, versions 0 to 3, dense and sparse ------------------------------- */
+
+/* Arrays are made on `device`. TN_E_FORMAT: damaged, with the entry and the reason; TN_E_UNSUPPORTED: another
+ * kind of file (.npy, .npz), or a sparse entry for a device other than the host. */
+tn_status tni_params_load(tni_space *s, tni_device *device, const char *path, tni_params **out);
+tn_status tni_params_load_memory(tni_space *s, tni_device *device, const void *bytes, uint64_t count,
+                                 tni_params **out);
+
+/* ---- params_write.c ---------------------------------------------------------------------------------- */
+
+/* Waits for the values. Version 2; an entry without dimensions or with a dimension of 0 is version 3. Atomic.
+ */
+tn_status tni_params_save(const tni_params *p, const char *path);
+/* Into a growing file image of the caller (tni_free), for tests and embedding. */
+tn_status tni_params_save_memory(const tni_params *p, void **bytes, uint64_t *count);
+/* SHA-256 over, in file order: the name's bytes, dtype flag (int32), dimensions (int32), each dimension
+ * (int64), the elements, all little-endian; of a sparse entry its values, then its index arrays. Entries
+ * without a value: name. */
+tn_status tni_params_sha256(const tni_params *p, char out_hex[65]);
+
+/* ---- idx.c: the format of MNIST's files -------------------------------------------------------------- */
+
+#define TNI_IDX_BYTES_MAX ((uint64_t)8 << 30) /* of one file, inflated */
+/* A host array of the file's shape and type (u8, i8, i16, i32, f32, f64); plain or gzip. Bytes behind the
+ * data are TN_E_FORMAT. */
+tn_status tni_idx_load(tni_space *s, const char *path, tni_array **out);
+/* Images (first dimension: how many) and labels (one dimension, whole numbers) of equal count. */
+tn_status tni_idx_load_pair(tni_space *s, const char *images, const char *labels, tni_array **out_images,
+                            tni_array **out_labels);
+
+/* ---- npy.c: one array as NumPy writes it ------------------------------------------------------------- */
+
+/* Versions 1 to 3; C or Fortran order (a strided array then); little-endian or single bytes. */
+tn_status tni_npy_load(tni_space *s, const char *path, tni_array **out);
+tn_status tni_npy_save(tni_array *a, const char *path); /* bfloat16: TN_E_UNSUPPORTED */
+
+/* ---- checkpoint.c ------------------------------------------------------------------------------------ */
+
+/*
+ * A folder of files checkpoint-000001.tnck … A file is whole or absent (written aside, synced, renamed,
+ * folder synced), every section has a checksum, and the newest whole file wins.
+ */
+#define TNI_CHECKPOINT_KEEP_MAX 1000000u
+typedef struct tni_checkpoint {
+    uint32_t number;
+    char *path;
+    char *json; /* what tni_checkpoint_save was given */
+    tni_params *params;
+    char *skipped; /* newer files that were damaged, and why: one line each; NULL if none */
+} tni_checkpoint;
+/* Writes one more checkpoint and removes the oldest until `keep` are left (0: keeps all), as well as what
+ * killed processes left half-written. `path` (tni_free) may be NULL. A failure leaves the earlier ones as
+ * they were. */
+tn_status tni_checkpoint_save(const char *folder, const char *json, const tni_params *p, uint32_t keep,
+                              char **path);
+/* TN_E_KEY: there is none, or the folder is absent. TN_E_FORMAT: all are damaged. */
+tn_status tni_checkpoint_load_latest(tni_space *s, tni_device *device, const char *folder,
+                                     tni_checkpoint **out);
+tn_status tni_checkpoint_load(tni_space *s, tni_device *device, const char *path, tni_checkpoint **out);
+void tni_checkpoint_destroy(tni_checkpoint *c);
+
+#endif
