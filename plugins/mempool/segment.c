@@ -11,6 +11,9 @@
  * A chunk freed on a stream belongs to that stream until its mark is done. Merging two chunks of one stream
  * keeps the later mark; merging with an idle chunk hands that to the stream for the while.
  *
+ * Where the host runs far ahead of the streams, marks stay open for long. The pool then grows until it has
+ * cached about as much as is live, and from there on makes streams wait for each other's blocks instead.
+ *
  * Invariants: no two neighbours are free and mergeable at the same time, apart from those whose marks have
  * become done since; the chunks of a segment cover it without gaps; the descriptors lie in host memory, never
  * in the device's. `free` allocates nothing.
@@ -30,6 +33,7 @@
 #define GROWTH 16u              /* a new segment is 1/16 of what there is */
 #define PROBE_MAX 16u           /* chunks looked at in the bin of the size itself */
 #define POLL_MAX 32u            /* marks of other streams asked for before the full sweep */
+#define WAIT_SLACK (1u << 20)   /* cached beyond what is live before streams wait for each other's blocks */
 #define STREAM_MEMO 8u          /* streams a sweep remembers as not done yet */
 
 static segment_pool *segment_of(tn_pool *pool)
@@ -222,20 +226,25 @@ static chunk *find(segment_pool *p, segment_heap *heap, uint64_t bytes, tn_strea
     return c;
 }
 
-/* The last resort: any chunk that fits, of either heap and any stream; `stream` is made to wait for its mark.
- */
+/* The smallest chunk of any other stream that fits; `stream` is made to wait for its mark. */
+static chunk *find_waiting(segment_pool *p, uint64_t bytes, tn_stream *stream)
+{
+    chunk *best = NULL;
+
+    for (chunk *c = p->pending_first; c; c = c->pending_after)
+        if (c->bytes >= bytes && c->mark && (!best || c->bytes < best->bytes))
+            best = c;
+    return best && tnpool_mark_wait(&p->device, best->mark, stream) ? best : NULL;
+}
+
+/* The last resort: a chunk of either heap and of any stream. */
 static chunk *find_anywhere(segment_pool *p, uint64_t bytes, tn_stream *stream)
 {
     chunk *best = NULL;
 
     for (uint32_t h = 0; h < HEAP_COUNT && !best; h++)
         best = find(p, &p->heap[h], bytes, stream);
-    if (best)
-        return best;
-    for (chunk *c = p->pending_first; c; c = c->pending_after)
-        if (c->bytes >= bytes && c->mark && (!best || c->bytes < best->bytes))
-            best = c;
-    return best && tnpool_mark_wait(&p->device, best->mark, stream) ? best : NULL;
+    return best ? best : find_waiting(p, bytes, stream);
 }
 
 /* ---- segments ------------------------------------------------------------------------------------ */
@@ -440,6 +449,8 @@ static tn_status find_or_grow(segment_pool *p, segment_heap *heap, uint64_t byte
         c = find(p, heap, bytes, stream);
     if (!c)
         c = adopt(p, heap, bytes);
+    if (!c && p->device.stats.cached_bytes > p->device.stats.live_bytes + bytes + WAIT_SLACK)
+        c = find_waiting(p, bytes, stream);
     if (!c && (st = grow(p, heap, bytes, &c, err)) == TN_OK) {
         p->device.stats.misses++;
     } else {
