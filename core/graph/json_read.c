@@ -273,6 +273,8 @@ static tn_status node_connect(reader *r, tni_node *n, uint32_t count, const tni_
         st = missing_make(r, n, i, &args, &inputs[i]);
     if (!st)
         st = tni_node_connect(n, total, inputs);
+    for (uint32_t i = 0; i < total && !st; i++)
+        n->inputs[i].version = inputs[i].version; /* as the file has it */
     if (!st && r->file->version < 904)
         st = tni_node_init_hints(n);
     for (uint32_t i = count; i < total; i++)
@@ -334,7 +336,8 @@ static tn_status operator_read(reader *r, const json_t *node, const char *op, co
         return st;
     axis_upgrade(r, def);
     if ((st = tni_attrs_parse(def, r->op_names.count, r->op_names.data, r->op_texts.data, &attrs)) ||
-        (st = tni_node_create(def, attrs, name, &n)) || (st = tni_node_dict_fill(n)) ||
+        (st = tni_node_create(def, attrs, name, &n)) ||
+        (st = tni_node_dict_fill(n, r->op_names.count, r->op_names.data, r->op_texts.data)) ||
         (st = inputs_read(r, node, n)) || (st = hidden_apply(r, n)) || (st = subgraphs_read(r, node, n)))
         goto cleanup;
     *out = n; /* moved */

@@ -199,21 +199,30 @@ tn_status tni_node_dict_copy(tni_node *to, const tni_node *from)
     return st;
 }
 
-tn_status tni_node_dict_fill(tni_node *n)
+static tn_status dict_fill_one(tni_node *n, const char *name, const char *given)
+{
+    int32_t index = tni_attr_index(n->def, name);
+    tni_str text;
+    tn_status st;
+
+    if (index < 0)
+        return TN_OK;
+    if (n->def->op->attrs[index].type != TN_ATTR_T_DTYPE)
+        return tni_node_dict_set(n, name, given);
+    tni_str_init(&text, TN_TEXT_MAX);
+    st = tni_attr_format(&n->def->op->attrs[index], n->attrs->values[index], &text);
+    if (!st)
+        st = tni_node_dict_set(n, name, text.text ? text.text : "");
+    tni_str_fini(&text);
+    return st;
+}
+
+tn_status tni_node_dict_fill(tni_node *n, size_t count, const char *const *names, const char *const *texts)
 {
     tn_status st = TN_OK;
 
-    for (uint32_t i = 0; n->attrs && i < n->def->attr_count && !st; i++) {
-        tni_str text;
-
-        if (!(n->attrs->given[i / 64] >> (i % 64) & 1))
-            continue;
-        tni_str_init(&text, TN_TEXT_MAX);
-        st = tni_attr_format(&n->def->op->attrs[i], n->attrs->values[i], &text);
-        if (!st)
-            st = tni_node_dict_set(n, n->def->op->attrs[i].name, text.text ? text.text : "");
-        tni_str_fini(&text);
-    }
+    for (size_t i = 0; i < count && !st; i++)
+        st = dict_fill_one(n, names[i], texts[i]);
     return st;
 }
 
@@ -324,7 +333,7 @@ tn_status tni_symbol_atomic(tni_opset *ops, const char *op, size_t count, const 
     tn_status st;
 
     if ((st = tni_opset_find(ops, op, &def)) || (st = tni_attrs_parse(def, count, names, texts, &attrs)) ||
-        (st = tni_node_create(def, attrs, name, &n)) || (st = tni_node_dict_fill(n)))
+        (st = tni_node_create(def, attrs, name, &n)) || (st = tni_node_dict_fill(n, count, names, texts)))
         goto cleanup;
     for (size_t i = 0; i < count && !st; i++)
         if (hidden_key(names[i]))

@@ -28,8 +28,9 @@ void tni_node_release(tni_node *n); /* iterative: depth does not matter */
 tn_status tni_node_dict_set(tni_node *n, const char *key, const char *text); /* replaces */
 const char *tni_node_dict_get(const tni_node *n, const char *key);           /* NULL: unset */
 tn_status tni_node_dict_copy(tni_node *to, const tni_node *from);            /* keys that `to` has win */
-/* Texts of the attributes that were given, into the dict, as MXNet writes them. */
-tn_status tni_node_dict_fill(tni_node *n);
+/* Texts of the operator's attributes into the dict, as they were given, so that a file comes out as it went in; data
+ * types alone are written MXNet's way, as it would not read "f32". */
+tn_status tni_node_dict_fill(tni_node *n, size_t count, const char *const *names, const char *const *texts);
 /* What MXNet's operators set on variables they meet: initial values of statistics. */
 tn_status tni_node_init_hints(tni_node *n);
 static inline const char *tni_node_name(const tni_node *n)
