@@ -20,6 +20,7 @@ static void fork_prepare(void)
     tni_mutex_lock(&contexts_lock);
     for (tni_context *c = contexts; c; c = c->next) {
         tni_engine_fork(c->engine, TN_FORK_PREPARE);
+        tni_device_set_fork(c->devices, TN_FORK_PREPARE);
         tni_registry_fork(c->plugins, TN_FORK_PREPARE);
     }
 }
@@ -28,6 +29,7 @@ static void fork_parent(void)
 {
     for (tni_context *c = contexts; c; c = c->next) {
         tni_registry_fork(c->plugins, TN_FORK_PARENT);
+        tni_device_set_fork(c->devices, TN_FORK_PARENT);
         tni_engine_fork(c->engine, TN_FORK_PARENT);
     }
     tni_mutex_unlock(&contexts_lock);
@@ -36,8 +38,8 @@ static void fork_parent(void)
 static void fork_child(void)
 {
     for (tni_context *c = contexts; c; c = c->next) {
-        tni_device_set_forked(c->devices);
         tni_registry_fork(c->plugins, TN_FORK_CHILD);
+        tni_device_set_fork(c->devices, TN_FORK_CHILD);
         tni_engine_fork(c->engine, TN_FORK_CHILD);
         c->exec->threads = 1;
     }
@@ -142,7 +144,8 @@ static tn_status engine_open(tni_context *c)
     e.threads = (uint32_t)tni_option_int(c->options, "engine.threads");
     e.queue_max = (uint64_t)tni_option_int(c->options, "engine.queue_max");
     e.inline_ns = (uint64_t)tni_option_int(c->options, "engine.inline_ns");
-    e.wait_warn_ms = (uint64_t)tni_option_int(c->options, "engine.wait_warn_s");
+    e.wait_warn_ms = 1000u * (uint64_t)tni_option_int(c->options, "engine.wait_warn_s");
+    e.workers = (uint32_t)tni_option_int(c->options, "engine.workers");
     return tni_engine_create(&e, c->devices, &c->log, &c->engine);
 }
 

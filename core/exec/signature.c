@@ -360,9 +360,10 @@ static void table_add(tni_exec *x, tni_signature *s)
 
 tn_status tni_signature_find(tni_context *c, const tni_call_key *k, tni_signature **out)
 {
-    const uint64_t hash = key_hash(k);
     tni_exec *x = c->exec;
+    tni_call_key key = *k;
     tni_signature *s, *other;
+    uint64_t hash = key_hash(k);
     tn_status st;
 
     tni_mutex_lock(&x->lock);
@@ -370,11 +371,15 @@ tn_status tni_signature_find(tni_context *c, const tni_call_key *k, tni_signatur
     tni_mutex_unlock(&x->lock);
     atomic_fetch_add_explicit(s ? &x->hits : &x->misses, 1, memory_order_relaxed);
     if (!s) {
-        if ((st = signature_create(c, k, &s)))
+        if ((st = tni_registry_load_providers(c->plugins, "kernels", k->device->kernels_type)))
+            return st;
+        key.generation = tni_exec_generation(c); /* what was loaded just now counts */
+        hash = key_hash(&key);
+        if ((st = signature_create(c, &key, &s)))
             return st;
         s->hash = hash;
         tni_mutex_lock(&x->lock);
-        if ((other = table_find(x, hash, k)) != NULL) { /* another thread was first */
+        if ((other = table_find(x, hash, &key)) != NULL) { /* another thread was first */
             tni_signature_release(s);
             s = other;
         } else {

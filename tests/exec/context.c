@@ -1,0 +1,95 @@
+/* The helpers of tests/exec. */
+#include "context.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void test_ok(tn_status st, const char *what, const char *file, int line)
+{
+    if (st) {
+        print_error("%s:%d: %s: %s: %s\n", file, line, what, tni_status_name(st), tni_error_message());
+        fail();
+    }
+}
+
+static void log_line(void *arg, int32_t level, const char *message)
+{
+    (void)arg;
+    print_message("log %d: %s\n", level, message);
+}
+
+tni_context *test_context(const char *const *more)
+{
+    char path[TN_PATH_BYTES_MAX];
+    const char *settings[32] = {path, NULL};
+    const char *plugins = getenv("TENON_TEST_PLUGINS");
+    tni_context_options o = {.settings = settings, .log = log_line};
+    tni_context *c = NULL;
+
+    snprintf(path, sizeof path, "plugins.path=%s", plugins ? plugins : "");
+    for (size_t i = 0; more && more[i] && i < 30; i++) {
+        settings[i + 1] = more[i];
+        settings[i + 2] = NULL;
+    }
+    assert_ok(tni_context_open(&o, &c));
+    return c;
+}
+
+void test_context_close(tni_context *c)
+{
+    assert_ok(tni_context_close(c, tni_autograd_close));
+}
+
+tni_array *test_array(tni_context *c, int32_t ndim, const int64_t *shape, const float *values)
+{
+    tni_device *d;
+    tni_array *a = NULL;
+
+    assert_ok(tni_default_device(c, &d));
+    assert_ok(tni_array_create(c->space, d, TN_F32, ndim, shape, "test", &a));
+    if (values)
+        assert_ok(tni_array_write(a, values, tni_array_bytes(a)));
+    return a;
+}
+
+tni_array *test_vector(tni_context *c, int64_t count, const float *values)
+{
+    return test_array(c, 1, &count, values);
+}
+
+void test_values(tni_array *a, const float *expected, size_t count, float tolerance)
+{
+    float got[1024];
+
+    assert_true(count <= 1024);
+    assert_int_equal(tni_array_count(a), count);
+    assert_ok(tni_array_read(a, got, count * sizeof *got));
+    for (size_t i = 0; i < count; i++)
+        if (!(fabsf(got[i] - expected[i]) <= tolerance)) {
+            print_error("element %zu: got %g, expected %g\n", i, (double)got[i], (double)expected[i]);
+            fail();
+        }
+}
+
+tni_array *test_op(tni_context *c, const char *op, uint32_t in_count, tni_array *const *in, ...)
+{
+    const char *names[16], *texts[16];
+    char buffer[16][128];
+    tni_array *out[4] = {NULL};
+    size_t count = 0;
+    const char *pair;
+    va_list args;
+
+    va_start(args, in);
+    while ((pair = va_arg(args, const char *)) != NULL) {
+        snprintf(buffer[count], sizeof buffer[count], "%s", pair);
+        names[count] = buffer[count];
+        *strchr(buffer[count], '=') = '\0';
+        texts[count] = strchr(pair, '=') + 1;
+        count++;
+    }
+    va_end(args);
+    assert_ok(tni_invoke_text(c, op, in_count, in, count, names, texts, 4, out, NULL));
+    return out[0];
+}

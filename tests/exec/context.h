@@ -1,0 +1,24 @@
+/* A context over the plugins of the build, and short ways to make and check arrays. */
+#ifndef TN_TEST_EXEC_CONTEXT_H
+#define TN_TEST_EXEC_CONTEXT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "autograd/autograd.h"
+
+/* `more`: NULL-ended further settings, or NULL. Fails the test if it cannot be opened. */
+tni_context *test_context(const char *const *more);
+void test_context_close(tni_context *c);
+tni_array *test_array(tni_context *c, int32_t ndim, const int64_t *shape, const float *values);
+tni_array *test_vector(tni_context *c, int64_t count, const float *values);
+void test_values(tni_array *a, const float *expected, size_t count, float tolerance);
+/* One operator with one output; attributes as "name=text" pairs, NULL-ended. */
+tni_array *test_op(tni_context *c, const char *op, uint32_t in_count, tni_array *const *in, ...);
+#define assert_ok(call) test_ok((call), #call, __FILE__, __LINE__)
+void test_ok(tn_status st, const char *what, const char *file, int line);
+
+#endif

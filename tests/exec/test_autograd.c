@@ -1,0 +1,197 @@
+/* Recording and backward: values, modes, retain, cached operators. */
+#include "context.h"
+
+static void record(bool on)
+{
+    tni_scope_get()->recording = on;
+    tni_scope_get()->training = on;
+}
+
+static void chain(void **state)
+{
+    tni_context *c = test_context(NULL);
+    tni_array *x = test_vector(c, 3, (float[]){1, 2, 3}), *y, *z;
+    const tni_backward_options retain = {.retain = true};
+
+    (void)state;
+    assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
+    for (int round = 0; round < 3; round++) { /* the second and third use the program of the first */
+        record(true);
+        y = test_op(c, "elemwise_mul", 2, (tni_array *[]){x, x}, NULL);
+        z = test_op(c, "elemwise_mul", 2, (tni_array *[]){y, x}, NULL); /* x^3 */
+        record(false);
+        assert_ok(tni_backward(c, 1, &z, NULL, &retain));
+        test_values(tni_grad_get(x), (float[]){3, 12, 27}, 3, 1e-5f);
+        assert_ok(tni_backward(c, 1, &z, NULL, NULL));
+        assert_int_equal(tni_backward(c, 1, &z, NULL, NULL), TN_E_STATE);
+        tni_array_release(y);
+        tni_array_release(z);
+    }
+    tni_array_release(x);
+    test_context_close(c);
+}
+
+static void adds_up(void **state)
+{
+    tni_context *c = test_context(NULL);
+    tni_array *x = test_vector(c, 2, (float[]){1, 2}), *head = test_vector(c, 2, (float[]){10, 100});
+
+    (void)state;
+    assert_ok(tni_grad_attach(c, x, TN_MODE_ADD, NULL));
+    for (int round = 1; round < 4; round++) {
+        tni_array *y;
+
+        record(true);
+        y = test_op(c, "elemwise_mul", 2, (tni_array *[]){x, x}, NULL);
+        record(false);
+        assert_ok(tni_backward(c, 1, &y, &head, NULL));
+        test_values(tni_grad_get(x), (float[]){20.0f * (float)round, 400.0f * (float)round}, 2, 1e-3f);
+        tni_array_release(y);
+    }
+    tni_array_release(x);
+    tni_array_release(head);
+    test_context_close(c);
+}
+
+static void runtime_attributes(void **state)
+{
+    tni_context *c = test_context(NULL);
+    tni_array *x = test_vector(c, 2, (float[]){1, 2}), *y;
+    tni_site *site = NULL;
+
+    (void)state;
+    assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
+    assert_ok(tni_site_create(c, "_mul_scalar", 1, (const char *[]){"scalar"}, (const char *[]){"2"}, &site));
+    for (int i = 1; i < 5; i++) { /* one program; the scalar of each call */
+        assert_ok(tni_site_set(site, 0, tn_value_of_float(i)));
+        record(true);
+        y = NULL;
+        assert_ok(tni_invoke(site, 1, &x, 1, &y));
+        record(false);
+        assert_ok(tni_backward(c, 1, &y, NULL, NULL));
+        test_values(tni_grad_get(x), (float[]){(float)i, (float)i}, 2, 0);
+        tni_array_release(y);
+    }
+    tni_site_release(site);
+    tni_array_release(x);
+    test_context_close(c);
+}
+
+/* tanh(x w^T + b) as a symbol. */
+static tni_cached_op *dense_net(tni_context *c)
+{
+    tni_symbol *data = NULL, *fc = NULL, *fc_done = NULL, *act = NULL, *net = NULL;
+    tni_cached_op *op = NULL;
+
+    assert_ok(tni_symbol_variable(c->ops, "data", &data));
+    assert_ok(tni_symbol_atomic(c->ops, "FullyConnected", 1, (const char *[]){"num_hidden"}, (const char *[]){"2"},
+                                "fc", &fc));
+    assert_ok(tni_symbol_compose(fc, "fc", 1, NULL, &data, &fc_done));
+    assert_ok(tni_symbol_atomic(c->ops, "Activation", 1, (const char *[]){"act_type"}, (const char *[]){"tanh"},
+                                "act", &act));
+    assert_ok(tni_symbol_compose(act, "act", 1, NULL, &fc_done, &net));
+    assert_ok(tni_cached_op_create(c, net, NULL, &op));
+    tni_symbol_release(data);
+    tni_symbol_release(fc);
+    tni_symbol_release(fc_done);
+    tni_symbol_release(act);
+    tni_symbol_release(net);
+    return op;
+}
+
+/* The same net twice before backward, hybridized and not: the same gradients. */
+static void cached_twice(void **state)
+{
+    tni_context *c = test_context(NULL);
+    tni_cached_op *op = dense_net(c);
+    tni_array *w = test_array(c, 2, (int64_t[]){2, 3}, (float[]){.1f, .2f, .3f, -.1f, .5f, -.2f});
+    tni_array *b = test_vector(c, 2, (float[]){.05f, -.05f});
+    tni_array *x[2] = {test_array(c, 2, (int64_t[]){1, 3}, (float[]){1, 2, 3}),
+                       test_array(c, 2, (int64_t[]){1, 3}, (float[]){-1, .5f, 2})};
+    float expected[6];
+
+    (void)state;
+    for (int hybrid = 0; hybrid < 2; hybrid++) {
+        tni_array *y[2] = {NULL, NULL}, *sum;
+
+        assert_ok(tni_grad_attach(c, w, TN_MODE_WRITE, NULL));
+        assert_ok(tni_grad_attach(c, b, TN_MODE_WRITE, NULL));
+        record(true);
+        for (int i = 0; i < 2; i++) {
+            if (hybrid) {
+                assert_ok(tni_cached_op_call(op, 3, (tni_array *[]){x[i], w, b}, 1, &y[i]));
+            } else {
+                tni_array *fc = test_op(c, "FullyConnected", 3, (tni_array *[]){x[i], w, b}, "num_hidden=2", NULL);
+
+                y[i] = test_op(c, "Activation", 1, &fc, "act_type=tanh", NULL);
+                tni_array_release(fc);
+            }
+        }
+        sum = test_op(c, "elemwise_mul", 2, y, NULL);
+        record(false);
+        assert_ok(tni_backward(c, 1, &sum, NULL, NULL));
+        if (hybrid)
+            test_values(tni_grad_get(w), expected, 6, 1e-6f);
+        else
+            assert_ok(tni_array_read(tni_grad_get(w), expected, sizeof expected));
+        for (int i = 0; i < 2; i++)
+            tni_array_release(y[i]);
+        tni_array_release(sum);
+    }
+    tni_array_release(w);
+    tni_array_release(b);
+    tni_array_release(x[0]);
+    tni_array_release(x[1]);
+    tni_cached_op_release(op);
+    test_context_close(c);
+}
+
+static void not_recorded(void **state)
+{
+    tni_context *c = test_context(NULL);
+    tni_array *x = test_vector(c, 2, (float[]){1, 2}), *y = test_op(c, "relu", 1, &x, NULL);
+
+    (void)state;
+    assert_int_equal(tni_backward(c, 1, &y, NULL, NULL), TN_E_STATE);
+    assert_int_equal(tni_backward(c, 0, NULL, NULL, NULL), TN_E_ARG);
+    tni_array_release(x);
+    tni_array_release(y);
+    test_context_close(c);
+}
+
+/* A chain of 20,000 recorded operations is freed without recursion, and its gradient is right. */
+static void long_chain(void **state)
+{
+    tni_context *c = test_context(NULL);
+    tni_array *x = test_vector(c, 1, (float[]){1}), *y = x;
+    tni_site *site = NULL;
+
+    (void)state;
+    assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
+    assert_ok(tni_site_create(c, "_plus_scalar", 1, (const char *[]){"scalar"}, (const char *[]){"1"}, &site));
+    tni_array_retain(y);
+    record(true);
+    for (int i = 0; i < 20000; i++) {
+        tni_array *next = NULL;
+
+        assert_ok(tni_invoke(site, 1, &y, 1, &next));
+        tni_array_release(y);
+        y = next;
+    }
+    record(false);
+    test_values(y, (float[]){20001}, 1, 0);
+    tni_array_release(y);
+    tni_site_release(site);
+    tni_array_release(x);
+    test_context_close(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(chain),        cmocka_unit_test(adds_up),      cmocka_unit_test(runtime_attributes),
+        cmocka_unit_test(cached_twice), cmocka_unit_test(not_recorded), cmocka_unit_test(long_chain),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
