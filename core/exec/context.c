@@ -136,6 +136,20 @@ static tn_status options_open(tni_context *c, const tni_context_options *o)
     return st;
 }
 
+static void entry_release(void *grad_entry)
+{
+    tni_tape_entry_release(grad_entry);
+}
+
+static tn_status space_open(tni_context *c)
+{
+    tn_status st = tni_space_create(c->engine, c->devices, &c->space);
+
+    if (!st)
+        c->space->grad_release = entry_release;
+    return st;
+}
+
 static tn_status engine_open(tni_context *c)
 {
     tni_engine_options e = {0};
@@ -173,8 +187,7 @@ tn_status tni_context_open(const tni_context_options *o, tni_context **out)
     c->log = (tni_log){o->log, o->log_arg, TN_LOG_WARNING};
     if ((st = options_open(c, o)) || (st = tni_registry_create(c->options, &c->log, &c->plugins)) ||
         (st = tni_device_set_create(c->options, c->plugins, &c->log, &c->devices)) || (st = engine_open(c)) ||
-        (st = tni_space_create(c->engine, c->devices, &c->space)) ||
-        (st = tni_opset_create(c->plugins, &c->ops)) ||
+        (st = space_open(c)) || (st = tni_opset_create(c->plugins, &c->ops)) ||
         (st = tni_selector_create(c->ops, c->plugins, c->options, &c->log, &c->selector)) ||
         (st = tni_exec_create(c, &c->exec))) {
         context_destroy(c);

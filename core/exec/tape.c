@@ -31,18 +31,12 @@ void tni_tape_consume(tni_tape_node *n)
     n->frame = NULL;
 }
 
-/* Frees a node; producers whose last reference this was are put on `*list` instead of being freed in turn. */
-static void node_free(tni_tape_node *n, tni_tape_node **list)
+static void node_free(tni_tape_node *n)
 {
     tni_tape_consume(n);
     for (uint32_t i = 0; i < n->in_count; i++) {
-        tni_tape_node *producer = n->in_entries[i] ? n->in_entries[i]->node : NULL;
-
         tni_array_release(n->leaves[i]);
-        if (producer && tni_ref_release(&producer->refs)) {
-            producer->free_next = *list;
-            *list = producer;
-        }
+        tni_tape_entry_release(n->in_entries[i]);
     }
     tni_signature_release(n->signature);
     tni_attrs_release(n->attrs);
@@ -50,19 +44,25 @@ static void node_free(tni_tape_node *n, tni_tape_node **list)
     tni_free(n);
 }
 
+/* Freeing a node drops arrays and entries, which may free further nodes: those are listed and freed in turn, so that
+ * the stack does not grow with the length of the tape. */
 static void node_release(tni_tape_node *n)
 {
-    tni_tape_node *list;
+    static _Thread_local tni_tape_node *list;
+    static _Thread_local bool freeing;
 
     if (!n || !tni_ref_release(&n->refs))
         return;
-    n->free_next = NULL;
-    for (list = n; list;) {
-        tni_tape_node *next = list;
-
-        list = list->free_next;
-        node_free(next, &list);
+    n->free_next = list;
+    list = n;
+    if (freeing)
+        return;
+    freeing = true;
+    while ((n = list) != NULL) {
+        list = n->free_next;
+        node_free(n);
     }
+    freeing = false;
 }
 
 void tni_tape_entry_release(tni_tape_entry *e)

@@ -168,18 +168,18 @@ static void long_chain(void **state)
 
     (void)state;
     assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
-    assert_ok(tni_site_create(c, "_plus_scalar", 1, (const char *[]){"scalar"}, (const char *[]){"1"}, &site));
+    assert_ok(tni_site_create(c, "elemwise_mul", 0, NULL, NULL, &site));
     tni_array_retain(y);
     record(true);
-    for (int i = 0; i < 20000; i++) {
+    for (int i = 0; i < 20000; i++) { /* each node keeps its input, which holds the node before */
         tni_array *next = NULL;
 
-        assert_ok(tni_invoke(site, 1, &y, 1, &next));
+        assert_ok(tni_invoke(site, 2, (tni_array *[]){y, x}, 1, &next));
         tni_array_release(y);
         y = next;
     }
     record(false);
-    test_values(y, (float[]){20001}, 1, 0);
+    test_values(y, (float[]){1}, 1, 0);
     tni_array_release(y);
     tni_site_release(site);
     tni_array_release(x);
