@@ -225,6 +225,7 @@ tn_status tni_op_run_inline(tni_engine *e, tni_op *op)
     if (TN_UNLIKELY(st == TN_PENDING))
         st = tni_error(TN_E_INTERNAL, "returned TN_PENDING, but was not pushed as asynchronous");
     if (TN_UNLIKELY(st)) {
+        op->order = tni_order_inline(e, op->order); /* `order` was the pushes before it */
         poison = poison_of_thread(op, st);
         atomic_fetch_add_explicit(&e->failed, 1u, memory_order_relaxed);
     }

@@ -28,6 +28,7 @@
 #define WORKERS_MAX 64u           /* worker threads of one queue */
 #define INLINE_DEPTH_MAX 8u       /* operations that run inside each other on the caller's stack */
 #define SPIN_NS 20000u            /* looked for work, or for the end of a wait, before sleeping */
+#define ORDER_TIE_BITS 20          /* failures on callers between two pushes that can be told apart */
 #define LINE_BYTES 64
 
 /* state of a variable */
@@ -209,6 +210,7 @@ struct tni_engine {
     atomic_bool quit;     /* workers leave */
     atomic_bool forking, forked, fork_inside, dead; /* dead: forked inside a callback, nothing works in this child */
     atomic_bool drop_event_wait;
+    atomic_uint_fast64_t ties;
     atomic_uint_fast64_t inlined, over_limit, failed, skipped, event_waits, queue_peak;
 
     /* pushers */
@@ -333,6 +335,17 @@ static inline bool op_released(tni_op *op, uint32_t i)
 {
     return op->var_count <= 64 ? op->released >> i & 1u
                                : ((unsigned char *)(op_links(op) + op->var_count))[i];
+}
+
+/* Place in the order of pushes. What ran on a caller comes after what was pushed before it, by its failure. */
+static inline uint64_t tni_order_entered(uint64_t index)
+{
+    return (index + 1) << ORDER_TIE_BITS;
+}
+
+static inline uint64_t tni_order_inline(tni_engine *e, uint64_t pushed)
+{
+    return pushed << ORDER_TIE_BITS | (atomic_fetch_add(&e->ties, 1u) & ((1u << ORDER_TIE_BITS) - 1));
 }
 
 static inline bool tni_submit_empty(tni_engine *e) /* sequentially consistent: pairs with going to sleep */

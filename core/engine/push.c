@@ -48,7 +48,7 @@ void tni_engine_leave(tni_engine *e, tni_var *const *reads, uint32_t read_count,
     tni_engine_tls.held--;
     if (TN_UNLIKELY(status)) {
         tni_error_get(&err);
-        poison = tni_poison_create(e, atomic_load(&e->pushed), name, NULL, status, &err);
+        poison = tni_poison_create(e, tni_order_inline(e, atomic_load(&e->pushed)), name, NULL, status, &err);
         atomic_fetch_add_explicit(&e->failed, 1u, memory_order_relaxed);
     }
     for (uint32_t i = 0; i < write_count; i++)

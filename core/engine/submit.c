@@ -64,7 +64,7 @@ static void op_enter(tni_op *op, uint64_t order)
 {
     uint32_t count = op->var_count, granted = 0;
 
-    op->order = order;
+    op->order = tni_order_entered(order);
     op->poison = NULL;
     op->released = 0;
     atomic_store_explicit(&op->check, 0u, memory_order_relaxed);
