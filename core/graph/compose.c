@@ -1,6 +1,6 @@
 /*
- * Composing: an atomic symbol gets its inputs, and variables for those that are missing; or variables of a composed
- * symbol are replaced. Both make new nodes and leave the given symbols as they are.
+ * Composing: an atomic symbol gets its inputs, and variables for those that are missing; or variables of a
+ * composed symbol are replaced. Both make new nodes and leave the given symbols as they are.
  */
 #include <string.h>
 
@@ -18,7 +18,8 @@ static tn_status args_check(const tni_symbol *s, const compose *c)
         if (!c->args[i] || c->args[i]->ops != s->ops)
             return tni_error(TN_E_ARG, "argument %zu is missing or belongs to another context", i);
         if (c->args[i]->output_count != 1)
-            return tni_error(TN_E_ARG, "argument %zu has %u outputs; take one of them", i, c->args[i]->output_count);
+            return tni_error(TN_E_ARG, "argument %zu has %u outputs; take one of them", i,
+                             c->args[i]->output_count);
         if (c->keys && !c->keys[i])
             return tni_error(TN_E_ARG, "argument %zu has no name", i);
     }
@@ -33,7 +34,7 @@ static tn_status np_shape_inherit(const tni_symbol *s, const compose *c, tni_sym
     return TN_OK;
 }
 
-/* ---- atomic symbols ----------------------------------------------------------------------------------------------- */
+/* ---- atomic symbols -------------------------------------------------------------------------- */
 
 static tn_status input_unknown(const tni_opdef *def, const tni_args *args, const char *key)
 {
@@ -72,7 +73,8 @@ static tn_status input_find(const tni_opdef *def, const tni_args *args, const ch
 static tn_status inputs_place(const tni_node *n, const compose *c, const tni_args *args, tni_entry *inputs)
 {
     if (c->count > args->in_count)
-        return tni_error(TN_E_ARG, "%s takes %u inputs, but %zu are given", n->def->op->name, args->in_count, c->count);
+        return tni_error(TN_E_ARG, "%s takes %u inputs, but %zu are given", n->def->op->name, args->in_count,
+                         c->count);
     for (size_t i = 0; i < c->count; i++) {
         uint32_t place = (uint32_t)i;
         tn_status st = c->keys ? input_find(n->def, args, c->keys[i], &place) : TN_OK;
@@ -194,7 +196,7 @@ static tn_status atomic_compose(const tni_symbol *s, const char *name, const com
     return st;
 }
 
-/* ---- substitution ------------------------------------------------------------------------------------------------- */
+/* ---- substitution ---------------------------------------------------------------------------- */
 
 typedef struct rebuild {
     tni_walk walk;
@@ -225,8 +227,9 @@ static tn_status node_rebuild(rebuild *r, uint32_t i)
         const tni_entry *now = &r->entry[tni_walk_index(&r->walk, n->inputs[k].node)];
 
         changed = changed || now->node != n->inputs[k].node;
-        inputs[k] = now->node == n->inputs[k].node ? n->inputs[k]
-                                                   : (tni_entry){now->node, now->index + n->inputs[k].index, 0};
+        inputs[k] = now->node == n->inputs[k].node
+                        ? n->inputs[k]
+                        : (tni_entry){now->node, now->index + n->inputs[k].index, 0};
     }
     if (!st && changed) {
         st = tni_node_clone(n, n->name, &copy);

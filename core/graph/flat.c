@@ -1,7 +1,7 @@
 /*
- * The flat graph: nodes in one array in topological order, their inputs in another, all outputs numbered as entries.
- * Invariant: a node's inputs are entries of nodes before it; entries of a node are consecutive; variables stand in
- * the order of their nodes. Arrays grow by doubling; names live in the arena.
+ * The flat graph: nodes in one array in topological order, their inputs in another, all outputs numbered as
+ * entries. Invariant: a node's inputs are entries of nodes before it; entries of a node are consecutive;
+ * variables stand in the order of their nodes. Arrays grow by doubling; names live in the arena.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +47,7 @@ void tni_graph_destroy(tni_graph *g)
     tni_free(g);
 }
 
-/* ---- growing ---------------------------------------------------------------------------------------------------- */
+/* ---- growing --------------------------------------------------------------------------------- */
 
 static bool resized(void **p, uint32_t capacity, size_t item_bytes)
 {
@@ -112,7 +112,8 @@ static tn_status entries_reserve(tni_graph *g, uint32_t more)
     bool fits = true;
 
     if (need > 2 * TN_GRAPH_NODES_MAX)
-        return tni_error(TN_E_NOMEM, "the nodes of a graph have more than %u outputs", 2 * TN_GRAPH_NODES_MAX);
+        return tni_error(TN_E_NOMEM, "the nodes of a graph have more than %u outputs",
+                         2 * TN_GRAPH_NODES_MAX);
     if (need <= g->entry_capacity)
         return TN_OK;
     for (int i = 0; i < 5 && fits; i++)
@@ -160,7 +161,8 @@ static tn_status node_append(tni_graph *g, const tni_gnode *like_this, const uin
     tn_status st;
 
     if ((st = nodes_reserve(g, g->node_count + 1)) || (st = inputs_reserve(g, like_this->input_count)) ||
-        (st = entries_reserve(g, like_this->output_count)) || (st = like_this->def ? TN_OK : variables_reserve(g)))
+        (st = entries_reserve(g, like_this->output_count)) ||
+        (st = like_this->def ? TN_OK : variables_reserve(g)))
         return st;
     name = tni_arena_strdup(g->arena, like_this->name);
     if (!name)
@@ -187,8 +189,12 @@ static tn_status node_append(tni_graph *g, const tni_gnode *like_this, const uin
 
 tn_status tni_graph_add_variable(tni_graph *g, const char *name, uint32_t *node)
 {
-    const tni_gnode n = {.name = name ? name : "", .output_count = 1, .visible_count = 1, .forward = TNI_NONE,
-                         .attr_source = g->node_count, .random = TNI_NONE};
+    const tni_gnode n = {.name = name ? name : "",
+                         .output_count = 1,
+                         .visible_count = 1,
+                         .forward = TNI_NONE,
+                         .attr_source = g->node_count,
+                         .random = TNI_NONE};
 
     return node_append(g, &n, NULL, node);
 }
@@ -206,25 +212,32 @@ static void aux_mark(tni_graph *g, uint32_t node)
     }
 }
 
-tn_status tni_graph_add_node(tni_graph *g, const tni_opdef *def, tni_attrs *attrs, const char *name, uint32_t count,
-                             const uint32_t *inputs, uint32_t *node)
+tn_status tni_graph_add_node(tni_graph *g, const tni_opdef *def, tni_attrs *attrs, const char *name,
+                             uint32_t count, const uint32_t *inputs, uint32_t *node)
 {
-    tni_gnode n = {.def = def, .attrs = attrs, .name = name ? name : def->op->name, .input_count = count,
-                   .forward = TNI_NONE, .attr_source = g->node_count, .random = TNI_NONE};
+    tni_gnode n = {.def = def,
+                   .attrs = attrs,
+                   .name = name ? name : def->op->name,
+                   .input_count = count,
+                   .forward = TNI_NONE,
+                   .attr_source = g->node_count,
+                   .random = TNI_NONE};
     tni_args args;
     tn_status st;
 
     if (count > TN_NODE_INPUTS_MAX)
-        return tni_error(TN_E_ARG, "%s: %u inputs, at most %d are allowed", def->op->name, count, TN_NODE_INPUTS_MAX);
+        return tni_error(TN_E_ARG, "%s: %u inputs, at most %d are allowed", def->op->name, count,
+                         TN_NODE_INPUTS_MAX);
     for (uint32_t i = 0; i < count; i++)
         if (inputs[i] >= g->entry_count)
-            return tni_error(TN_E_ARG, "%s: input %u is entry %u of %u", def->op->name, i, inputs[i], g->entry_count);
+            return tni_error(TN_E_ARG, "%s: input %u is entry %u of %u", def->op->name, i, inputs[i],
+                             g->entry_count);
     st = tni_op_args(def, attrs, count, &args);
     if (st)
         return st;
     if (args.in_count != count)
-        return tni_error(TN_E_ARG, "node \"%s\" (%s): %u inputs, but the operator takes %u", n.name, def->op->name,
-                         count, args.in_count);
+        return tni_error(TN_E_ARG, "node \"%s\" (%s): %u inputs, but the operator takes %u", n.name,
+                         def->op->name, count, args.in_count);
     n.output_count = args.out_count;
     n.visible_count = args.visible_count;
     st = node_append(g, &n, inputs, node);
@@ -256,7 +269,8 @@ tn_status tni_graph_set_heads(tni_graph *g, uint32_t count, const uint32_t *entr
 
 tni_graph_mark tni_graph_mark_get(const tni_graph *g)
 {
-    return (tni_graph_mark){g->node_count, g->input_total, g->entry_count, g->variable_count, g->random_count};
+    return (tni_graph_mark){g->node_count, g->input_total, g->entry_count, g->variable_count,
+                            g->random_count};
 }
 
 void tni_graph_cut(tni_graph *g, tni_graph_mark mark)
@@ -273,7 +287,7 @@ void tni_graph_cut(tni_graph *g, tni_graph_mark mark)
             g->like[e] = TNI_NONE;
 }
 
-/* ---- from a symbol ------------------------------------------------------------------------------------------------ */
+/* ---- from a symbol --------------------------------------------------------------------------- */
 
 typedef struct draw { /* a random node and when it was made */
     uint64_t created;
@@ -382,7 +396,7 @@ cleanup:
     return st;
 }
 
-/* ---- copies --------------------------------------------------------------------------------------------------------- */
+/* ---- copies ---------------------------------------------------------------------------------- */
 
 /* Copies node `old` of `g`, all of whose inputs are mapped, to the end of `to`. */
 static tn_status node_copy(const tni_graph *g, uint32_t old, tni_graph *to, uint32_t *map)
@@ -421,7 +435,8 @@ static void like_copy(const tni_graph *g, tni_graph *to, const uint32_t *map)
         if (other == TNI_NONE || map[node] == TNI_NONE || map[g->entry_node[other]] == TNI_NONE)
             continue;
         to->like[to->nodes[map[node]].first_entry + e - g->nodes[node].first_entry] =
-            to->nodes[map[g->entry_node[other]]].first_entry + other - g->nodes[g->entry_node[other]].first_entry;
+            to->nodes[map[g->entry_node[other]]].first_entry + other -
+            g->nodes[g->entry_node[other]].first_entry;
     }
 }
 

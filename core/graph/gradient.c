@@ -1,8 +1,9 @@
 /*
- * Reverse mode on the flat graph. From the last node to the first: what arrived at a node's outputs is summed, its
- * gradient function makes further nodes at the end of the graph, what it sets becomes one term of its inputs' sums.
- * Terms are summed in the order in which they arrive, that is the last user first, as MXNet does. Only nodes between
- * a head and a wanted variable are visited. A failure cuts the graph back to what it was.
+ * Reverse mode on the flat graph. From the last node to the first: what arrived at a node's outputs is
+ * summed, its gradient function makes further nodes at the end of the graph, what it sets becomes one term of
+ * its inputs' sums. Terms are summed in the order in which they arrive, that is the last user first, as MXNet
+ * does. Only nodes between a head and a wanted variable are visited. A failure cuts the graph back to what it
+ * was.
  */
 #include <string.h>
 
@@ -14,7 +15,7 @@ typedef struct term { /* one summand of an entry's gradient; lists by entry, in 
     uint32_t entry, next;
 } term;
 
-typedef struct sums { /* per entry of the forward graph */
+typedef struct sums {     /* per entry of the forward graph */
     uint32_t first, last; /* terms, TNI_NONE */
     uint32_t total;       /* entry of their sum once made, TNI_NONE */
 } sums;
@@ -38,10 +39,11 @@ typedef struct call { /* one call of a gradient function */
     uint32_t *set; /* per input: entry, TNI_NONE */
 } call;
 
-/* ---- nodes ------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
-static tn_status node_add(gradient *x, const tni_opdef *def, tni_attrs *attrs, const char *base, const char *suffix,
-                          uint32_t number, uint32_t count, const uint32_t *inputs, uint32_t *node)
+static tn_status node_add(gradient *x, const tni_opdef *def, tni_attrs *attrs, const char *base,
+                          const char *suffix, uint32_t number, uint32_t count, const uint32_t *inputs,
+                          uint32_t *node)
 {
     tni_str name;
     tn_status st;
@@ -106,7 +108,7 @@ static tn_status sum_add(gradient *x, const tni_opdef *def, const char *base, ui
     return st;
 }
 
-/* ---- sums --------------------------------------------------------------------------------------------------------- */
+/* ---- sums ------------------------------------------------------------------------------------ */
 
 static tn_status term_push(gradient *x, uint32_t entry, uint32_t grad)
 {
@@ -202,7 +204,7 @@ static tn_status total_of(gradient *x, uint32_t entry, uint32_t *out)
     return st;
 }
 
-/* ---- the table that gradient functions call ------------------------------------------------------------------------ */
+/* ---- the table that gradient functions call -------------------------------------------------- */
 
 static tn_edge edge_of(uint32_t node, uint32_t index)
 {
@@ -284,7 +286,8 @@ static tn_status emit_attrs(const tni_opdef *def, const tni_gnode *n, const tn_e
     const char *names[128], *texts[128];
 
     if (e->attr_count > 128)
-        return tni_error(TN_E_ATTR, "%s: %u attributes, at most 128 are allowed", def->op->name, e->attr_count);
+        return tni_error(TN_E_ATTR, "%s: %u attributes, at most 128 are allowed", def->op->name,
+                         e->attr_count);
     if ((e->flags & TN_EMIT_INHERIT) && n->attrs)
         return tni_attrs_inherit(def, n->attrs, e->attr_count, e->attrs, out);
     for (uint32_t i = 0; i < e->attr_count; i++) {
@@ -305,8 +308,10 @@ static tn_status emit_node(call *c, const tn_emit *e, tn_edge *out)
 
     for (uint32_t i = 0; i < e->in_count && !st; i++)
         st = emit_input(c, e->in[i], &inputs[i]);
-    if (st || (st = tni_opset_find(g->ops, e->op, &def)) || (st = emit_attrs(def, &g->nodes[c->node], e, &attrs)) ||
-        (st = node_add(c->x, def, attrs, g->nodes[c->node].name, "_backward", c->emitted, e->in_count, inputs, &node)))
+    if (st || (st = tni_opset_find(g->ops, e->op, &def)) ||
+        (st = emit_attrs(def, &g->nodes[c->node], e, &attrs)) ||
+        (st = node_add(c->x, def, attrs, g->nodes[c->node].name, "_backward", c->emitted, e->in_count, inputs,
+                       &node)))
         goto cleanup;
     c->emitted++;
     if (e->flags & TN_EMIT_INHERIT)
@@ -325,8 +330,8 @@ static tn_status call_emit(tn_grad *grad, const tn_emit *e, tn_edge *out)
 {
     tn_status st;
 
-    if (!e || !out || e->struct_size < TN_END(tn_emit, attr_count) || !e->op || e->in_count > TN_NODE_INPUTS_MAX ||
-        (e->in_count && !e->in) || (e->attr_count && !e->attrs))
+    if (!e || !out || e->struct_size < TN_END(tn_emit, attr_count) || !e->op ||
+        e->in_count > TN_NODE_INPUTS_MAX || (e->in_count && !e->in) || (e->attr_count && !e->attrs))
         return tni_error(TN_E_INTERNAL, "a gradient function emits a node that is not filled in");
     st = emit_node(grad->self, e, out);
     if (st && grad->err->code == TN_OK)
@@ -346,11 +351,16 @@ static tn_status call_set(tn_grad *grad, uint32_t input, tn_edge edge)
 }
 
 static const tn_grad_ops grad_ops = {
-    .struct_size = sizeof(tn_grad_ops), .input = call_input, .output = call_output, .head = call_head,
-    .needs = call_needs, .emit = call_emit, .set = call_set,
+    .struct_size = sizeof(tn_grad_ops),
+    .input = call_input,
+    .output = call_output,
+    .head = call_head,
+    .needs = call_needs,
+    .emit = call_emit,
+    .set = call_set,
 };
 
-/* ---- one node ---------------------------------------------------------------------------------------------------- */
+/* ---- one node -------------------------------------------------------------------------------- */
 
 static tn_status gradient_failed(const tni_gnode *n, tn_status st, const tn_err *err)
 {
@@ -358,7 +368,9 @@ static tn_status gradient_failed(const tni_gnode *n, tn_status st, const tn_err 
 
     tni_error_get(&last);
     return tni_error(st, "gradient of node \"%.80s\" (%s): %.300s", n->name, n->def->op->name,
-                     err->message[0] ? err->message : last.code == st ? last.message : "its function failed");
+                     err->message[0]   ? err->message
+                     : last.code == st ? last.message
+                                       : "its function failed");
 }
 
 static tn_status node_call(gradient *x, uint32_t node, uint32_t *set)
@@ -366,9 +378,15 @@ static tn_status node_call(gradient *x, uint32_t node, uint32_t *set)
     const tni_gnode n = x->g->nodes[node]; /* a copy: the array grows */
     call c = {.x = x, .node = node, .set = set};
     tn_err err = {.code = TN_OK};
-    tn_grad grad = {.struct_size = sizeof grad, .op = n.def->op, .attrs = n.attrs ? n.attrs->values : n.def->defaults,
-                    .attr_count = n.def->attr_count, .in_count = n.input_count, .out_count = n.output_count,
-                    .err = &err, .ops = &grad_ops, .self = &c};
+    tn_grad grad = {.struct_size = sizeof grad,
+                    .op = n.def->op,
+                    .attrs = n.attrs ? n.attrs->values : n.def->defaults,
+                    .attr_count = n.def->attr_count,
+                    .in_count = n.input_count,
+                    .out_count = n.output_count,
+                    .err = &err,
+                    .ops = &grad_ops,
+                    .self = &c};
     tn_status st;
 
     for (uint32_t i = 0; i < n.input_count; i++)
@@ -406,7 +424,8 @@ static tn_status node_visit(gradient *x, uint32_t node)
         return st;
     n = &x->g->nodes[node]; /* sums may have moved it */
     if (!n->def->op->gradient)
-        return tni_error(TN_E_UNSUPPORTED, "operator %s (node \"%.80s\") has no gradient; stop it there with BlockGrad",
+        return tni_error(TN_E_UNSUPPORTED,
+                         "operator %s (node \"%.80s\") has no gradient; stop it there with BlockGrad",
                          n->def->op->name, n->name);
     set = tni_calloc(inputs, sizeof *set);
     if (!set)
@@ -416,7 +435,7 @@ static tn_status node_visit(gradient *x, uint32_t node)
     return st;
 }
 
-/* ---- heads ---------------------------------------------------------------------------------------------------------- */
+/* ---- heads ----------------------------------------------------------------------------------- */
 
 static tn_status head_variable(gradient *x, uint32_t entry, uint32_t *node)
 {
@@ -449,7 +468,9 @@ static tn_status head_start(gradient *x, uint32_t entry, uint32_t *head_var)
     if (!x->wanted[node] || (n->def && (n->def->op->flags & (TN_OP_IGNORE_HEAD | TN_OP_ZERO_GRADIENT))))
         return TN_OK;
     if (x->spec->ones)
-        return (st = plain_add(x, "ones_like", n->name, "_head_ones", entry, &grad)) ? st : term_push(x, entry, grad);
+        return (st = plain_add(x, "ones_like", n->name, "_head_ones", entry, &grad))
+                   ? st
+                   : term_push(x, entry, grad);
     st = head_variable(x, entry, &made);
     if (st)
         return st;
@@ -464,13 +485,17 @@ static tn_status spec_check(const tni_graph *g, const tni_gradient_spec *spec)
             return tni_error(TN_E_ARG, "head %u is entry %u of %u", i, spec->heads[i], g->entry_count);
     for (uint32_t i = 0; i < spec->wanted_count; i++)
         if (spec->wanted[i] >= g->node_count || g->nodes[spec->wanted[i]].def)
-            return tni_error(TN_E_ARG, "the gradient of node %u is asked for, which is no variable", spec->wanted[i]);
+            return tni_error(TN_E_ARG, "the gradient of node %u is asked for, which is no variable",
+                             spec->wanted[i]);
     return TN_OK;
 }
 
 static tn_status gradient_init(gradient *x, tni_graph *g, const tni_gradient_spec *spec)
 {
-    *x = (gradient){.g = g, .spec = spec, .node_count = g->node_count, .entry_count = g->entry_count,
+    *x = (gradient){.g = g,
+                    .spec = spec,
+                    .node_count = g->node_count,
+                    .entry_count = g->entry_count,
                     .add_cap = spec->add_cap ? spec->add_cap : ADD_CAP};
     tni_vec_init(&x->terms, sizeof(term), UINT32_MAX / 2);
     x->sums = tni_calloc(g->entry_count, sizeof *x->sums);
@@ -496,7 +521,8 @@ static void gradient_fini(gradient *x)
     tni_vec_fini(&x->terms);
 }
 
-tn_status tni_graph_gradient(tni_graph *g, const tni_gradient_spec *spec, uint32_t *head_vars, uint32_t *grads)
+tn_status tni_graph_gradient(tni_graph *g, const tni_gradient_spec *spec, uint32_t *head_vars,
+                             uint32_t *grads)
 {
     const uint32_t *heads = spec->heads ? spec->heads : g->heads;
     uint32_t head_count = spec->heads ? spec->head_count : g->head_count;

@@ -1,8 +1,8 @@
 /*
- * Inference over a graph: each node's own inference runs again whenever an entry it touches became better known, in
- * sweeps forward and backward, until nothing changes. Knowledge only grows: what a node says is merged into its
- * entries, and a contradiction is an error that names the node. A gradient has the shape and dtype of what it is the
- * gradient of (graph->like).
+ * Inference over a graph: each node's own inference runs again whenever an entry it touches became better
+ * known, in sweeps forward and backward, until nothing changes. Knowledge only grows: what a node says is
+ * merged into its entries, and a contradiction is an error that names the node. A gradient has the shape and
+ * dtype of what it is the gradient of (graph->like).
  */
 #include <string.h>
 
@@ -17,11 +17,11 @@
 typedef struct inference {
     tni_graph *g;
     int32_t kind;
-    uint32_t flags;         /* TN_INFER_… */
-    uint8_t *dirty;         /* per node */
-    uint32_t *users_from;   /* entry -> first place in `users`; entry_count + 1 */
-    uint32_t *users;        /* nodes */
-    tn_shape *shapes;       /* scratch of one node: inputs, then outputs */
+    uint32_t flags;       /* TN_INFER_… */
+    uint8_t *dirty;       /* per node */
+    uint32_t *users_from; /* entry -> first place in `users`; entry_count + 1 */
+    uint32_t *users;      /* nodes */
+    tn_shape *shapes;     /* scratch of one node: inputs, then outputs */
     tn_shape **pointers;
     int32_t *values;
     bool like_changed;
@@ -61,7 +61,8 @@ static tn_status inference_init(inference *x, tni_graph *g)
 {
     uint32_t most = 1;
 
-    *x = (inference){.g = g, .flags = (g->np_shape ? TN_INFER_NP_SHAPE : 0) | (g->train ? TN_INFER_TRAIN : 0)};
+    *x =
+        (inference){.g = g, .flags = (g->np_shape ? TN_INFER_NP_SHAPE : 0) | (g->train ? TN_INFER_TRAIN : 0)};
     for (uint32_t i = 0; i < g->node_count; i++)
         if (g->nodes[i].input_count + g->nodes[i].output_count > most)
             most = g->nodes[i].input_count + g->nodes[i].output_count;
@@ -81,7 +82,7 @@ static tn_status inference_init(inference *x, tni_graph *g)
     return TN_OK;
 }
 
-/* ---- merging ----------------------------------------------------------------------------------------------------- */
+/* ---- merging --------------------------------------------------------------------------------- */
 
 #define MERGE_SAME 0
 #define MERGE_GREW 1
@@ -141,7 +142,7 @@ static void entry_changed(inference *x, uint32_t e)
     x->like_changed = true;
 }
 
-/* ---- errors ------------------------------------------------------------------------------------------------------ */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static void entry_describe(const inference *x, uint32_t e, tni_str *text)
 {
@@ -202,7 +203,7 @@ static tn_status clash(const inference *x, uint32_t node, uint32_t slot)
     return node_failed(x, node, codes[x->kind]);
 }
 
-/* ---- one node ---------------------------------------------------------------------------------------------------- */
+/* ---- one node -------------------------------------------------------------------------------- */
 
 static uint32_t slot_entry(const inference *x, const tni_gnode *n, uint32_t slot)
 {
@@ -212,7 +213,8 @@ static uint32_t slot_entry(const inference *x, const tni_gnode *n, uint32_t slot
 static tn_status node_call(inference *x, const tni_gnode *n, const tni_args *args)
 {
     if (x->kind == KIND_SHAPE)
-        return tni_op_infer_shape(n->def, n->attrs, args, x->flags, x->pointers, x->pointers + n->input_count);
+        return tni_op_infer_shape(n->def, n->attrs, args, x->flags, x->pointers,
+                                  x->pointers + n->input_count);
     if (x->kind == KIND_DTYPE)
         return tni_op_infer_dtype(n->def, n->attrs, args, x->values, x->values + n->input_count);
     return tni_op_infer_storage(n->def, n->attrs, args, x->values, x->values + n->input_count);
@@ -251,7 +253,7 @@ static tn_status node_infer(inference *x, uint32_t node)
     return TN_OK;
 }
 
-/* ---- sweeps ------------------------------------------------------------------------------------------------------- */
+/* ---- sweeps ---------------------------------------------------------------------------------- */
 
 static int like_merge(inference *x, uint32_t to, uint32_t from)
 {
@@ -273,7 +275,8 @@ static tn_status like_sweep(inference *x)
     for (uint32_t e = 0; e < g->entry_count; e++) {
         uint32_t other = g->like[e];
 
-        if (other == TNI_NONE || (like_merge(x, e, other) != MERGE_CLASH && like_merge(x, other, e) != MERGE_CLASH))
+        if (other == TNI_NONE ||
+            (like_merge(x, e, other) != MERGE_CLASH && like_merge(x, other, e) != MERGE_CLASH))
             continue;
         tni_error(x->kind == KIND_SHAPE ? TN_E_SHAPE : TN_E_DTYPE,
                   "the gradient has another %s than what it is the gradient of, \"%.80s\"",
@@ -308,7 +311,7 @@ static tn_status settle(inference *x)
     return st;
 }
 
-/* ---- presets -------------------------------------------------------------------------------------------------------- */
+/* ---- presets --------------------------------------------------------------------------------- */
 
 bool tni_shape_parse(const char *text, bool np_shape, tn_shape *out)
 {
@@ -436,7 +439,7 @@ void tni_graph_infer_reset(tni_graph *g)
     g->inferred = 0;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------------ */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 /* A variable that nobody said anything about: float32, dense. */
 static void default_set(inference *x, int32_t value)
@@ -468,9 +471,10 @@ static tn_status unknown_shapes(const tni_graph *g)
         tni_str_addf(&text, "%s\"%.80s\" ", count > 1 ? ", " : "", n->name);
         tni_shape_format(&g->shapes[n->first_entry], &text);
     }
-    st = count == 0 ? TN_OK
-                    : tni_error(TN_E_SHAPE, "the shape of %u variable%s does not follow from what is known: %s%s", count,
-                                count > 1 ? "s" : "", text.text ? text.text : "", count > 4 ? ", ..." : "");
+    st = count == 0
+             ? TN_OK
+             : tni_error(TN_E_SHAPE, "the shape of %u variable%s does not follow from what is known: %s%s",
+                         count, count > 1 ? "s" : "", text.text ? text.text : "", count > 4 ? ", ..." : "");
     tni_str_fini(&text);
     return st;
 }

@@ -1,8 +1,8 @@
 /*
- * MXNet's -symbol.json, all versions from 0.8 on. jansson has checked the text behind our limits; here every number is
- * compared with its bound before it is used, inputs must come before their users, and unknown keys are passed over.
- * What older versions wrote differently is brought up to date node by node while reading (mxnet_version of the file
- * decides), so the symbol that comes out is as if 1.9 had written it.
+ * MXNet's -symbol.json, all versions from 0.8 on. jansson has checked the text behind our limits; here every
+ * number is compared with its bound before it is used, inputs must come before their users, and unknown keys
+ * are passed over. What older versions wrote differently is brought up to date node by node while reading
+ * (mxnet_version of the file decides), so the symbol that comes out is as if 1.9 had written it.
  */
 #include <jansson.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 typedef struct file { /* one file, with its subgraphs */
     tni_opset *ops;
     const char *name;
-    uint64_t version;   /* 10901; 800 if the file has none */
+    uint64_t version;        /* 10901; 800 if the file has none */
     uint64_t made, made_max; /* estimate of what missing inputs cost */
     bool np_shape;
 } file;
@@ -31,16 +31,16 @@ typedef struct text_pair {
 typedef struct reader { /* one graph of the file */
     file *file;
     uint32_t depth;
-    tni_node **nodes; /* by their number in the file */
-    int64_t *draws;   /* their __random_index__, -1 none */
-    uint32_t count;   /* read so far */
+    tni_node **nodes;           /* by their number in the file */
+    int64_t *draws;             /* their __random_index__, -1 none */
+    uint32_t count;             /* read so far */
     tni_vec op_names, op_texts; /* attributes of the node at hand that its operator reads */
     tni_vec hidden;             /* text_pair: those that lie in its dict, or in an input's */
 } reader;
 
 static tn_status graph_read(file *f, const json_t *root, uint32_t depth, tni_symbol **out);
 
-/* ---- errors ------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 /* This thread's error with the place before it; complaints about arguments are the file's fault here. */
 static tn_status node_failed(const reader *r, uint32_t index, const char *name, tn_status st)
@@ -50,8 +50,8 @@ static tn_status node_failed(const reader *r, uint32_t index, const char *name, 
     if (st == TN_E_NOMEM)
         return st;
     tni_error_get(&err);
-    return tni_error(st == TN_E_ARG ? TN_E_FORMAT : st, "%.100s: node %u \"%.80s\": %.280s", r->file->name, index,
-                     name ? name : "", err.message);
+    return tni_error(st == TN_E_ARG ? TN_E_FORMAT : st, "%.100s: node %u \"%.80s\": %.280s", r->file->name,
+                     index, name ? name : "", err.message);
 }
 
 static tn_status graph_bad(const file *f, const char *what)
@@ -59,7 +59,7 @@ static tn_status graph_bad(const file *f, const char *what)
     return tni_error(TN_E_FORMAT, "%.200s: %s", f->name, what);
 }
 
-/* ---- small pieces --------------------------------------------------------------------------------------------------- */
+/* ---- small pieces ---------------------------------------------------------------------------- */
 
 /* An integer from 0 to limit - 1. */
 static bool index_read(const json_t *j, uint64_t limit, uint32_t *out)
@@ -91,9 +91,10 @@ static bool texts_ok(const char *text, size_t bytes)
     return strlen(text) == bytes; /* no NUL inside */
 }
 
-/* ---- attributes ----------------------------------------------------------------------------------------------------- */
+/* ---- attributes ------------------------------------------------------------------------------ */
 
-static const char *const hidden_names[] = {"ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage"};
+static const char *const hidden_names[] = {"ctx_group", "lr_mult", "wd_mult", "force_mirroring",
+                                           "mirror_stage"};
 #define HIDDEN_COUNT (sizeof hidden_names / sizeof *hidden_names)
 
 /* The hidden name that `key` is, or ends with behind an underscore; NULL. *prefix: bytes before it. */
@@ -151,7 +152,8 @@ static tn_status attrs_read(reader *r, const json_t *node, bool variable)
             continue;
         if (!json_is_object(object))
             return tni_error(TN_E_FORMAT, "\"%s\" is no object", members[m]);
-        json_object_foreach(object, key, value) {
+        json_object_foreach(object, key, value)
+        {
             bool before = false;
             tn_status st;
 
@@ -171,7 +173,8 @@ static tn_status attrs_read(reader *r, const json_t *node, bool variable)
 /* argmax and argmin said "no axis" with -1 before 0.9.5. */
 static void axis_upgrade(reader *r, const tni_opdef *def)
 {
-    if (r->file->version >= 905 || (strcmp(def->op->name, "argmax") != 0 && strcmp(def->op->name, "argmin") != 0))
+    if (r->file->version >= 905 ||
+        (strcmp(def->op->name, "argmax") != 0 && strcmp(def->op->name, "argmin") != 0))
         return;
     for (size_t i = 0; i < r->op_names.count; i++) {
         const char **name = tni_vec_at(&r->op_names, i), **text = tni_vec_at(&r->op_texts, i);
@@ -184,9 +187,10 @@ static void axis_upgrade(reader *r, const tni_opdef *def)
     }
 }
 
-/* ---- nodes ---------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
-/* "lr_mult" becomes "__lr_mult__" of the node, "weight_lr_mult" that of its input `weight`, if it is a variable. */
+/* "lr_mult" becomes "__lr_mult__" of the node, "weight_lr_mult" that of its input `weight`, if it is a
+ * variable. */
 static tn_status hidden_set(tni_node *n, const text_pair *pair)
 {
     size_t prefix = 0;
@@ -231,7 +235,8 @@ static tn_status variable_read(const reader *r, const char *name, tni_node **out
 }
 
 /* Before 0.9 files held no auxiliary states: inputs that are missing at the end become variables. */
-static tn_status missing_make(reader *r, const tni_node *n, uint32_t place, const tni_args *args, tni_entry *out)
+static tn_status missing_make(reader *r, const tni_node *n, uint32_t place, const tni_args *args,
+                              tni_entry *out)
 {
     char own[TN_NAME_MAX + 32], name[2 * TN_NAME_MAX + 64];
     tni_node *v = NULL;
@@ -325,7 +330,8 @@ static tn_status subgraphs_read(reader *r, const json_t *node, tni_node *n)
     return st;
 }
 
-static tn_status operator_read(reader *r, const json_t *node, const char *op, const char *name, tni_node **out)
+static tn_status operator_read(reader *r, const json_t *node, const char *op, const char *name,
+                               tni_node **out)
 {
     const tni_opdef *def = NULL;
     tni_attrs *attrs = NULL;
@@ -372,7 +378,8 @@ static tn_status node_read(reader *r, const json_t *node)
     r->draws[r->count] = -1;
     if (!json_is_string(op) || !json_is_string(name))
         st = tni_error(TN_E_FORMAT, "\"op\" or \"name\" is missing");
-    else if (!texts_ok(text, json_string_length(name)) || !texts_ok(json_string_value(op), json_string_length(op)))
+    else if (!texts_ok(text, json_string_length(name)) ||
+             !texts_ok(json_string_value(op), json_string_length(op)))
         st = tni_error(TN_E_FORMAT, "a name holds a NUL");
     else if (!control_ok(r, node))
         st = tni_error(TN_E_FORMAT, "\"control_deps\" names a node that does not come before it");
@@ -386,7 +393,7 @@ static tn_status node_read(reader *r, const json_t *node)
     return TN_OK;
 }
 
-/* ---- random nodes ----------------------------------------------------------------------------------------------------- */
+/* ---- random nodes ---------------------------------------------------------------------------- */
 
 typedef struct draw {
     int64_t order;
@@ -436,7 +443,7 @@ static tn_status draws_restore(const reader *r)
     return TN_OK;
 }
 
-/* ---- the graph ---------------------------------------------------------------------------------------------------------- */
+/* ---- the graph ------------------------------------------------------------------------------- */
 
 static tn_status heads_read(const reader *r, const json_t *root, tni_symbol **out)
 {
@@ -506,13 +513,14 @@ static tn_status graph_read(file *f, const json_t *root, uint32_t depth, tni_sym
     st = reader_init(&r, f, depth, count);
     for (size_t i = 0; i < count && !st; i++)
         st = node_read(&r, json_array_get(nodes, i));
-    if (!st && !(st = variables_check(&r, root)) && !(st = draws_restore(&r)) && !(st = heads_read(&r, root, out)))
+    if (!st && !(st = variables_check(&r, root)) && !(st = draws_restore(&r)) &&
+        !(st = heads_read(&r, root, out)))
         (*out)->np_shape = f->np_shape;
     reader_fini(&r);
     return st;
 }
 
-/* ---- the file ------------------------------------------------------------------------------------------------------------ */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 /* {"mxnet_version": ["int", 10901], ...}: kept for writing, apart from what we write ourselves. */
 static tn_status graph_attrs_read(file *f, const json_t *root, tni_map **kept)
@@ -523,7 +531,8 @@ static tn_status graph_attrs_read(file *f, const json_t *root, tni_map **kept)
 
     if (!json_is_object(attrs))
         return attrs ? graph_bad(f, "\"attrs\" is no object") : TN_OK;
-    json_object_foreach(attrs, key, value) {
+    json_object_foreach(attrs, key, value)
+    {
         json_int_t number = json_integer_value(json_array_get(value, 1));
         bool is_int = json_array_size(value) == 2 && json_is_integer(json_array_get(value, 1));
 
@@ -560,7 +569,8 @@ tn_status tni_json_keep(tni_map **map, const char *key, const json_t *value)
     return st;
 }
 
-tn_status tni_symbol_from_json(tni_opset *ops, const char *name, const char *text, uint64_t bytes, tni_symbol **out)
+tn_status tni_symbol_from_json(tni_opset *ops, const char *name, const char *text, uint64_t bytes,
+                               tni_symbol **out)
 {
     file f = {.ops = ops, .name = name, .version = 800, .made_max = bytes * MADE_FACTOR + MADE_EXTRA};
     tni_map *kept = NULL;

@@ -1,6 +1,6 @@
 /*
- * Writes what MXNet 1.9 writes, byte for byte: nodes depth first from the heads, attributes by name, two spaces of
- * indentation, lists of up to ten numbers on one line, ", " before each further item.
+ * Writes what MXNet 1.9 writes, byte for byte: nodes depth first from the heads, attributes by name, two
+ * spaces of indentation, lists of up to ten numbers on one line, ", " before each further item.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -62,18 +62,28 @@ static void item_begin(writer *w)
     line_break(w);
 }
 
-/* Quotes, backslashes and the three usual controls are escaped, nothing else, as MXNet does. */
+/* Escapes what MXNet escapes: quotes, backslashes and three controls. Other controls, which it would write as
+ * they are, become \u001f, so that the file stays JSON. */
 static void text_write(writer *w, const char *text)
 {
+    static const char special[] =
+        "\"\\\n\r\t\1\2\3\4\5\6\7\b\v\f\16\17\20\21\22\23\24\25\26\27\30\31\32\33\34\35\36\37";
+    static const char letters[] = "\"\\nrt";
+
     tni_str_add(w->out, "\"");
     for (const char *p = text; *p;) {
-        size_t plain = strcspn(p, "\"\\\n\r\t");
+        size_t plain = strcspn(p, special);
+        const char *at;
 
         tni_str_add_bytes(w->out, p, plain);
         p += plain;
-        if (*p)
-            tni_str_add(w->out, *p == '"' ? "\\\"" : *p == '\\' ? "\\\\" : *p == '\n' ? "\\n" : *p == '\r' ? "\\r" : "\\t");
-        p += *p != '\0';
+        if (!*p)
+            break;
+        at = strchr(special, *p++);
+        if ((size_t)(at - special) < sizeof letters - 1)
+            tni_str_addf(w->out, "\\%c", letters[at - special]);
+        else
+            tni_str_addf(w->out, "\\u%04x", (unsigned char)*at);
     }
     tni_str_add(w->out, "\"");
 }
@@ -91,7 +101,7 @@ static void entry_write(writer *w, uint32_t node, const tni_entry *e)
     tni_str_addf(w->out, "[%u, %u, %u]", node, e->index, e->version);
 }
 
-/* ---- nodes ---------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 typedef struct key_text {
     const char *key, *text;
@@ -178,7 +188,7 @@ static tn_status node_write(writer *w, const tni_walk *walk, const tni_node *n, 
     return st ? st : w->out->status;
 }
 
-/* ---- random nodes ----------------------------------------------------------------------------------------------------- */
+/* ---- random nodes ---------------------------------------------------------------------------- */
 
 typedef struct draw {
     uint64_t created;
@@ -223,7 +233,7 @@ static tn_status draws_order(const tni_walk *walk, uint32_t **out)
     return TN_OK;
 }
 
-/* ---- the graph ---------------------------------------------------------------------------------------------------------- */
+/* ---- the graph ------------------------------------------------------------------------------- */
 
 static void variables_write(writer *w, const tni_walk *walk)
 {

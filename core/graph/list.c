@@ -1,4 +1,5 @@
-/* Names of a symbol: arguments, auxiliary states, outputs. An auxiliary state is a variable that some node mutates. */
+/* Names of a symbol: arguments, auxiliary states, outputs. An auxiliary state is a variable that some node
+ * mutates. */
 #include <string.h>
 
 #include "graph/walk.h"

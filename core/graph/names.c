@@ -1,6 +1,6 @@
 /*
- * Automatic names: the operator's name in lower case and a counter, "convolution0", as MXNet gives them. Each thread
- * counts for itself; a pushed prefix opens a scope with counters of its own.
+ * Automatic names: the operator's name in lower case and a counter, "convolution0", as MXNet gives them. Each
+ * thread counts for itself; a pushed prefix opens a scope with counters of its own.
  */
 #include <string.h>
 

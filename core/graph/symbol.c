@@ -1,7 +1,8 @@
 /*
- * Symbols: lists of outputs of shared, reference-counted nodes. A node never changes once it is connected, apart from
- * its dict (tni_symbol_attr_set) and its count of mutations, so symbols share nodes freely and cycles cannot arise.
- * Releasing walks a list of dead nodes instead of calling itself: a chain of a million nodes is no danger.
+ * Symbols: lists of outputs of shared, reference-counted nodes. A node never changes once it is connected,
+ * apart from its dict (tni_symbol_attr_set) and its count of mutations, so symbols share nodes freely and
+ * cycles cannot arise. Releasing walks a list of dead nodes instead of calling itself: a chain of a million
+ * nodes is no danger.
  */
 #include <string.h>
 
@@ -11,7 +12,7 @@
 
 static atomic_uint_fast64_t created_next = 1;
 
-/* ---- nodes -------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 tn_status tni_node_create(const tni_opdef *def, const tni_attrs *attrs, const char *name, tni_node **out)
 {
@@ -73,8 +74,8 @@ static tn_status outputs_count(tni_node *n, uint32_t count)
     if (st)
         return st;
     if (args.in_count != count)
-        return tni_error(TN_E_ARG, "%s \"%s\" takes %u inputs, but has %u", n->def->op->name, tni_node_name(n),
-                         args.in_count, count);
+        return tni_error(TN_E_ARG, "%s \"%s\" takes %u inputs, but has %u", n->def->op->name,
+                         tni_node_name(n), args.in_count, count);
     n->output_count = args.out_count;
     n->visible_count = args.visible_count;
     return TN_OK;
@@ -101,7 +102,8 @@ tn_status tni_node_connect(tni_node *n, uint32_t count, const tni_entry *inputs)
         n->inputs[i] = inputs[i];
         tni_node_retain(source);
         if (changes)
-            n->inputs[i].version = 1u + atomic_fetch_add_explicit(&source->mutations, 1u, memory_order_relaxed);
+            n->inputs[i].version =
+                1u + atomic_fetch_add_explicit(&source->mutations, 1u, memory_order_relaxed);
         else if (!source->def)
             n->inputs[i].version = atomic_load_explicit(&source->mutations, memory_order_relaxed);
     }
@@ -160,7 +162,7 @@ void tni_node_release(tni_node *n)
     }
 }
 
-/* ---- dicts ---------------------------------------------------------------------------------------------------------- */
+/* ---- dicts ----------------------------------------------------------------------------------- */
 
 tn_status tni_node_dict_set(tni_node *n, const char *key, const char *text)
 {
@@ -250,7 +252,7 @@ tn_status tni_node_init_hints(tni_node *n)
     return st;
 }
 
-/* ---- symbols -------------------------------------------------------------------------------------------------------- */
+/* ---- symbols --------------------------------------------------------------------------------- */
 
 tn_status tni_symbol_create(tni_opset *ops, uint32_t count, const tni_entry *outputs, tni_symbol **out)
 {

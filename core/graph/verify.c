@@ -3,8 +3,8 @@
 
 static tn_status broken(const tni_graph *g, uint32_t node, const char *what)
 {
-    return tni_error(TN_E_INTERNAL, "graph: node %u \"%.80s\": %s", node, g->nodes[node].name ? g->nodes[node].name : "",
-                     what);
+    return tni_error(TN_E_INTERNAL, "graph: node %u \"%.80s\": %s", node,
+                     g->nodes[node].name ? g->nodes[node].name : "", what);
 }
 
 static tn_status entries_check(const tni_graph *g, uint32_t i)
@@ -98,14 +98,17 @@ static tn_status totals_check(const tni_graph *g)
         variables += !g->nodes[i].def;
     }
     if (inputs != g->input_total || entries != g->entry_count || variables != g->variable_count)
-        return tni_error(TN_E_INTERNAL, "graph: %u inputs, %u entries and %u variables, but %u, %u and %u are counted",
+        return tni_error(TN_E_INTERNAL,
+                         "graph: %u inputs, %u entries and %u variables, but %u, %u and %u are counted",
                          g->input_total, g->entry_count, g->variable_count, inputs, entries, variables);
     for (uint32_t i = 0; i < g->head_count; i++)
         if (g->heads[i] >= g->entry_count)
-            return tni_error(TN_E_INTERNAL, "graph: head %u is entry %u of %u", i, g->heads[i], g->entry_count);
+            return tni_error(TN_E_INTERNAL, "graph: head %u is entry %u of %u", i, g->heads[i],
+                             g->entry_count);
     for (uint32_t e = 0; e < g->entry_count; e++)
         if (g->like[e] != TNI_NONE && g->like[e] >= g->entry_count)
-            return tni_error(TN_E_INTERNAL, "graph: entry %u is like entry %u of %u", e, g->like[e], g->entry_count);
+            return tni_error(TN_E_INTERNAL, "graph: entry %u is like entry %u of %u", e, g->like[e],
+                             g->entry_count);
     return TN_OK;
 }
 

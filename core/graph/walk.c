@@ -1,6 +1,7 @@
 /*
- * The topological order of a symbol. Depth first with a stack of our own, so a chain of a million nodes is no danger;
- * a node is entered once, at its first sight, which gives exactly the order that MXNet writes to files.
+ * The topological order of a symbol. Depth first with a stack of our own, so a chain of a million nodes is no
+ * danger; a node is entered once, at its first sight, which gives exactly the order that MXNet writes to
+ * files.
  */
 #include <string.h>
 

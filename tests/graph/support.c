@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* ---- operators ------------------------------------------------------------------------------------------------------ */
+/* ---- operators ------------------------------------------------------------------------------- */
 
 static tn_status same_shape(tn_infer *i)
 {
@@ -20,7 +20,8 @@ static tn_status same_shape(tn_infer *i)
 
 static tn_status mul_grad(tn_grad *g)
 {
-    const tn_edge a[] = {tn_grad_of(g, 0), tn_grad_input(g, 1)}, b[] = {tn_grad_of(g, 0), tn_grad_input(g, 0)};
+    const tn_edge a[] = {tn_grad_of(g, 0), tn_grad_input(g, 1)},
+                  b[] = {tn_grad_of(g, 0), tn_grad_input(g, 0)};
     tn_status st = g->ops->needs(g, 0) ? tn_grad_emit(g, 0, "t_mul", 2, a) : TN_OK;
 
     return st || !g->ops->needs(g, 1) ? st : tn_grad_emit(g, 1, "t_mul", 2, b);
@@ -70,20 +71,29 @@ static const char *const out_one[] = {"output", NULL};
 static const char *const out_pair[] = {"first", "second", NULL};
 static const char *const out_hidden[] = {"output", "hidden", NULL};
 static const tn_attr_def many_attrs[] = {
-    {.name = "num_args", .type = TN_ATTR_T_INT, .flags = TN_ATTR_F_COUNT, .default_text = NULL, .doc = "inputs", .min = 1,
+    {.name = "num_args",
+     .type = TN_ATTR_T_INT,
+     .flags = TN_ATTR_F_COUNT,
+     .default_text = NULL,
+     .doc = "inputs",
+     .min = 1,
      .max = 4096},
     {.name = NULL},
 };
 
-#define TEST_OP(n, ins, outs) .struct_size = sizeof(tn_op), .version = 1, .name = n, .doc = n, .inputs = ins, .outputs = outs
+#define TEST_OP(n, ins, outs)                                                                                \
+    .struct_size = sizeof(tn_op), .version = 1, .name = n, .doc = n, .inputs = ins, .outputs = outs
 
 static const tn_op ops_of_tests[] = {
     {TEST_OP("t_mul", in_two, out_one), .shape = same_shape, .gradient = mul_grad},
     {TEST_OP("t_pair", in_data, out_pair), .shape = same_shape, .gradient = pair_grad},
     {TEST_OP("t_sum2", in_two, out_one), .shape = same_shape, .gradient = sum2_grad},
-    {TEST_OP("t_state", in_state, out_hidden), .shape = same_shape, .mutates = 2, .visible = 1, .gradient = fade_grad},
-    {TEST_OP("t_draw", in_data, out_one), .shape = same_shape, .effects = TN_EFFECT_RANDOM, .gradient = fade_grad},
-    {TEST_OP("t_loss", in_label, out_one), .shape = same_shape, .flags = TN_OP_IGNORE_HEAD, .gradient = loss_grad},
+    {TEST_OP("t_state", in_state, out_hidden), .shape = same_shape, .mutates = 2, .visible = 1,
+     .gradient = fade_grad},
+    {TEST_OP("t_draw", in_data, out_one), .shape = same_shape, .effects = TN_EFFECT_RANDOM,
+     .gradient = fade_grad},
+    {TEST_OP("t_loss", in_label, out_one), .shape = same_shape, .flags = TN_OP_IGNORE_HEAD,
+     .gradient = loss_grad},
     {TEST_OP("t_stop", in_data, out_one), .shape = same_shape, .flags = TN_OP_ZERO_GRADIENT},
     {TEST_OP("t_none", in_data, out_one), .shape = same_shape},
     {TEST_OP("t_bad", in_data, out_one), .shape = same_shape, .gradient = bad_grad},
@@ -118,7 +128,7 @@ void test_ops_close(tni_opset *ops)
     tni_opset_destroy(ops);
 }
 
-/* ---- symbols -------------------------------------------------------------------------------------------------------- */
+/* ---- symbols --------------------------------------------------------------------------------- */
 
 tni_symbol *var(tni_opset *ops, const char *name)
 {
@@ -142,12 +152,14 @@ static tni_symbol *atomic(tni_opset *ops, const char *op, const char *attrs)
         if (!rest)
             break;
     }
-    assert_ok(tni_symbol_atomic(ops, op, count, (const char *const *)names, (const char *const *)texts, NULL, &s));
+    assert_ok(
+        tni_symbol_atomic(ops, op, count, (const char *const *)names, (const char *const *)texts, NULL, &s));
     free(copy);
     return s;
 }
 
-tni_symbol *op2(tni_opset *ops, const char *op, const char *attrs, const char *name, tni_symbol *a, tni_symbol *b)
+tni_symbol *op2(tni_opset *ops, const char *op, const char *attrs, const char *name, tni_symbol *a,
+                tni_symbol *b)
 {
     tni_symbol *const args[] = {a, b};
     tni_symbol *s = atomic(ops, op, attrs), *out = NULL;
@@ -162,7 +174,8 @@ tni_symbol *op1(tni_opset *ops, const char *op, const char *attrs, const char *n
     return op2(ops, op, attrs, name, a, NULL);
 }
 
-tni_symbol *take2(tni_opset *ops, const char *op, const char *attrs, const char *name, tni_symbol *a, tni_symbol *b)
+tni_symbol *take2(tni_opset *ops, const char *op, const char *attrs, const char *name, tni_symbol *a,
+                  tni_symbol *b)
 {
     tni_symbol *s = op2(ops, op, attrs, name, a, b);
 

@@ -1,4 +1,5 @@
-/* What the tests of room graph share: a set of operators with small ones of our own, and short ways to make symbols. */
+/* What the tests of room graph share: a set of operators with small ones of our own, and short ways to make
+ * symbols. */
 #ifndef TEST_GRAPH_SUPPORT_H
 #define TEST_GRAPH_SUPPORT_H
 
@@ -26,32 +27,35 @@ tni_opset *test_ops(void);
 void test_ops_close(tni_opset *ops);
 
 tni_symbol *var(tni_opset *ops, const char *name);
-/* op(a, b): `attrs` is "key=text;key=text" or NULL; name NULL: automatic; b may be NULL. Fails the test on errors. */
+/* op(a, b): `attrs` is "key=text;key=text" or NULL; name NULL: automatic; b may be NULL. Fails the test on
+ * errors. */
 tni_symbol *op1(tni_opset *ops, const char *op, const char *attrs, const char *name, tni_symbol *a);
-tni_symbol *op2(tni_opset *ops, const char *op, const char *attrs, const char *name, tni_symbol *a, tni_symbol *b);
+tni_symbol *op2(tni_opset *ops, const char *op, const char *attrs, const char *name, tni_symbol *a,
+                tni_symbol *b);
 /* Like op1 and op2, but releases its arguments. */
 tni_symbol *take1(tni_opset *ops, const char *op, const char *attrs, const char *name, tni_symbol *a);
-tni_symbol *take2(tni_opset *ops, const char *op, const char *attrs, const char *name, tni_symbol *a, tni_symbol *b);
+tni_symbol *take2(tni_opset *ops, const char *op, const char *attrs, const char *name, tni_symbol *a,
+                  tni_symbol *b);
 /* Names joined by spaces; tni_free. */
 char *names_of(tni_symbol *s, int32_t what);
-#define assert_names(s, what, text)                                                                                    \
-    do {                                                                                                               \
-        char *names_ = names_of(s, what);                                                                              \
-        assert_string_equal(names_, text);                                                                             \
-        tni_free(names_);                                                                                              \
+#define assert_names(s, what, text)                                                                          \
+    do {                                                                                                     \
+        char *names_ = names_of(s, what);                                                                    \
+        assert_string_equal(names_, text);                                                                   \
+        tni_free(names_);                                                                                    \
     } while (0)
 /* assert_int_equal(TN_OK, call), with the error text. */
-#define assert_ok(call)                                                                                                \
-    do {                                                                                                               \
-        tn_status st_ = (call);                                                                                        \
-        if (st_)                                                                                                       \
-            fail_msg("%s: %s", #call, tn_error_text());                                                                \
+#define assert_ok(call)                                                                                      \
+    do {                                                                                                     \
+        tn_status st_ = (call);                                                                              \
+        if (st_)                                                                                             \
+            fail_msg("%s: %s", #call, tn_error_text());                                                      \
     } while (0)
-#define assert_fails(status, part, call)                                                                               \
-    do {                                                                                                               \
-        assert_int_equal(call, status);                                                                                \
-        if (!strstr(tn_error_text(), part))                                                                            \
-            fail_msg("\"%s\" is not in \"%s\"", part, tn_error_text());                                                \
+#define assert_fails(status, part, call)                                                                     \
+    do {                                                                                                     \
+        assert_int_equal(call, status);                                                                      \
+        if (!strstr(tn_error_text(), part))                                                                  \
+            fail_msg("\"%s\" is not in \"%s\"", part, tn_error_text());                                      \
     } while (0)
 /* Node of a flat graph by name; fails if there is none. */
 uint32_t node_of(const tni_graph *g, const char *name);

@@ -146,15 +146,15 @@ static void verify_sees(void **state)
 
     (void)state;
     assert_ok(tni_graph_of(s, &g));
-#define BREAK(lvalue, value)                                                                                           \
-    do {                                                                                                               \
-        uint32_t keep_ = (lvalue);                                                                                     \
-        (lvalue) = (value);                                                                                            \
-        assert_int_equal(tni_graph_verify(g), TN_E_INTERNAL);                                                          \
-        (lvalue) = keep_;                                                                                              \
-        assert_ok(tni_graph_verify(g));                                                                                \
+#define BREAK(lvalue, value)                                                                                 \
+    do {                                                                                                     \
+        uint32_t keep_ = (lvalue);                                                                           \
+        (lvalue) = (value);                                                                                  \
+        assert_int_equal(tni_graph_verify(g), TN_E_INTERNAL);                                                \
+        (lvalue) = keep_;                                                                                    \
+        assert_ok(tni_graph_verify(g));                                                                      \
     } while (0)
-    BREAK(g->inputs[0], 4);              /* cycle */
+    BREAK(g->inputs[0], 4); /* cycle */
     BREAK(g->inputs[1], 99);
     BREAK(g->nodes[1].output_count, 3);
     BREAK(g->nodes[1].visible_count, 0);

@@ -104,13 +104,15 @@ static void sums(void **state)
 static void zeros_dropped(void **state)
 {
     fixture f = {.ops = test_ops()};
-    tni_symbol *x = var(f.ops, "x"), *a = op1(f.ops, "t_fade", NULL, "a", x), *b = op1(f.ops, "t_stop", NULL, "b", x);
+    tni_symbol *x = var(f.ops, "x"), *a = op1(f.ops, "t_fade", NULL, "a", x),
+               *b = op1(f.ops, "t_stop", NULL, "b", x);
 
     (void)state;
     a = take2(f.ops, "t_sum2", NULL, "s", a, b);
     a = take2(f.ops, "t_sum2", NULL, "t", a, x);
     assert_ok(build(&f, a, "x", false, 0));
-    assert_string_equal(op_at(&f, f.grads[0]), "null"); /* the head gradient itself: the other terms are zero */
+    assert_string_equal(op_at(&f, f.grads[0]),
+                        "null"); /* the head gradient itself: the other terms are zero */
     tni_graph_destroy(f.g);
     assert_ok(build(&f, take1(f.ops, "t_stop", NULL, "b", var(f.ops, "x")), "x", false, 0));
     assert_int_equal(f.grads[0], TNI_NONE);
@@ -188,7 +190,8 @@ static void unsupported(void **state)
     s = take1(f.ops, "t_mul", NULL, "m", take1(f.ops, "t_none", NULL, "n", var(f.ops, "x")));
     assert_ok(build(&f, s, "m_rhs", false, 0)); /* not on the path: no matter */
     tni_graph_destroy(f.g);
-    assert_fails(TN_E_INTERNAL, "node \"b\" (t_bad)", build(&f, take1(f.ops, "t_bad", NULL, "b", var(f.ops, "x")), "x", false, 0));
+    assert_fails(TN_E_INTERNAL, "node \"b\" (t_bad)",
+                 build(&f, take1(f.ops, "t_bad", NULL, "b", var(f.ops, "x")), "x", false, 0));
     finish(&f);
 }
 
@@ -196,7 +199,8 @@ static void twice(void **state)
 {
     fixture f = {.ops = test_ops()};
     uint32_t x = 0, head = 0, again = 0;
-    tni_gradient_spec spec = {.wanted = &x, .wanted_count = 1, .heads = f.grads, .head_count = 1, .ones = true};
+    tni_gradient_spec spec = {
+        .wanted = &x, .wanted_count = 1, .heads = f.grads, .head_count = 1, .ones = true};
 
     (void)state;
     assert_ok(build(&f, take2(f.ops, "t_mul", NULL, "m", var(f.ops, "x"), var(f.ops, "y")), "y", true, 0));
@@ -250,9 +254,9 @@ static void shapes_follow(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(product),   cmocka_unit_test(sums),        cmocka_unit_test(zeros_dropped),
-        cmocka_unit_test(missing_head), cmocka_unit_test(losses),   cmocka_unit_test(ones_and_heads),
-        cmocka_unit_test(unsupported), cmocka_unit_test(twice),     cmocka_unit_test(bad_spec),
+        cmocka_unit_test(product),       cmocka_unit_test(sums),   cmocka_unit_test(zeros_dropped),
+        cmocka_unit_test(missing_head),  cmocka_unit_test(losses), cmocka_unit_test(ones_and_heads),
+        cmocka_unit_test(unsupported),   cmocka_unit_test(twice),  cmocka_unit_test(bad_spec),
         cmocka_unit_test(shapes_follow),
     };
 

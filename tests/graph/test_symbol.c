@@ -11,8 +11,9 @@ static void automatic_names(void **state)
     a = op1(ops, "Convolution", "kernel=(5, 5);num_filter=20", NULL, x);
     b = op1(ops, "Convolution", "kernel=(3, 3);num_filter=8;no_bias=True", NULL, a);
     c = op1(ops, "FullyConnected", "num_hidden=10", NULL, b);
-    assert_names(c, TNI_LIST_ARGUMENTS, "data net_convolution0_weight net_convolution0_bias net_convolution1_weight "
-                                        "net_fullyconnected0_weight net_fullyconnected0_bias");
+    assert_names(c, TNI_LIST_ARGUMENTS,
+                 "data net_convolution0_weight net_convolution0_bias net_convolution1_weight "
+                 "net_fullyconnected0_weight net_fullyconnected0_bias");
     assert_names(c, TNI_LIST_OUTPUTS, "net_fullyconnected0_output");
     tni_symbol_prefix_pop();
     tni_symbol_release(x);
@@ -25,7 +26,8 @@ static void automatic_names(void **state)
 static void lists(void **state)
 {
     tni_opset *ops = test_ops();
-    tni_symbol *s = take1(ops, "t_state", NULL, "bn", var(ops, "x")), *pair, *all, *kids, *none = NULL, *second;
+    tni_symbol *s = take1(ops, "t_state", NULL, "bn", var(ops, "x")), *pair, *all, *kids, *none = NULL,
+               *second;
     uint32_t index = 99;
 
     (void)state;
@@ -83,7 +85,8 @@ static void refusals(void **state)
 
     (void)state;
     assert_fails(TN_E_KEY, "Convolution", tni_symbol_atomic(ops, "Convolutoin", 0, NULL, NULL, NULL, &s));
-    assert_fails(TN_E_ATTR, "num_hidden", tni_symbol_atomic(ops, "FullyConnected", 1, names, texts, NULL, &s));
+    assert_fails(TN_E_ATTR, "num_hidden",
+                 tni_symbol_atomic(ops, "FullyConnected", 1, names, texts, NULL, &s));
     assert_fails(TN_E_ATTR, "num_hidden", tni_symbol_atomic(ops, "FullyConnected", 0, NULL, NULL, NULL, &s));
     assert_ok(tni_symbol_atomic(ops, "t_mul", 0, NULL, NULL, NULL, &atom));
     assert_fails(TN_E_ARG, "takes 2 inputs, but 3", tni_symbol_compose(atom, "m", 3, NULL, three, &s));
@@ -121,7 +124,8 @@ static void substitution(void **state)
     assert_int_equal(out->outputs[0].node->inputs[1].index, 1);
     tni_symbol_release(out);
     assert_fails(TN_E_KEY, "\"z\"", tni_symbol_compose(net, NULL, 1, wrong, &second, &out));
-    assert_ok(tni_symbol_compose(net, NULL, 2, NULL, (tni_symbol *const[]){data, second}, &out)); /* by position */
+    assert_ok(
+        tni_symbol_compose(net, NULL, 2, NULL, (tni_symbol *const[]){data, second}, &out)); /* by position */
     assert_names(out, TNI_LIST_ARGUMENTS, "data");
     tni_symbol_release(out);
     tni_symbol *const all[] = {x, w, data, m, net, pair, second};
@@ -182,7 +186,8 @@ static void variadic(void **state)
     test_ops_close(ops);
 }
 
-/* Nothing here may call itself: a chain of 200,000 nodes is walked, flattened, differentiated and released. */
+/* Nothing here may call itself: a chain of 200,000 nodes is walked, flattened, differentiated and released.
+ */
 static void deep_chain(void **state)
 {
     tni_opset *ops = test_ops();
@@ -205,7 +210,7 @@ static void deep_chain(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(automatic_names), cmocka_unit_test(lists),      cmocka_unit_test(by_name),
+        cmocka_unit_test(automatic_names), cmocka_unit_test(lists),        cmocka_unit_test(by_name),
         cmocka_unit_test(refusals),        cmocka_unit_test(substitution), cmocka_unit_test(attributes),
         cmocka_unit_test(variadic),        cmocka_unit_test(deep_chain),
     };
