@@ -267,7 +267,8 @@ tn_status tni_options_read_environment(tni_options *o); /* MXNET names, then TEN
 tn_status tni_options_set(tni_options *o, const char *assignment); /* "section.key=value" */
 tn_status tni_options_set_value(tni_options *o, const char *key, const char *value, int32_t origin,
                                 const char *where);
-const char *tni_option_text(const tni_options *o, const char *key); /* borrowed; "" if unset */
+/* Borrowed; "" if unset. Sizes and durations are plain numbers of bytes and ms, however they were set. */
+const char *tni_option_text(const tni_options *o, const char *key);
 int64_t tni_option_int(const tni_options *o, const char *key);      /* int, bytes, duration (ms), bool */
 double tni_option_float(const tni_options *o, const char *key);
 bool tni_option_bool(const tni_options *o, const char *key);
@@ -282,6 +283,7 @@ void tni_options_fork(tni_options *o,
                       uint32_t phase); /* 0: before fork(), takes the lock; 1, 2: after it, gives it back */
 bool tni_option_is_set(const tni_options *o, const char *key); /* by a file, the environment or the user */
 const tni_option_def *tni_option_defs(size_t *count);          /* the rows; in a key, * stands for one part */
+const char *const *tni_option_devices(void); /* NULL-ended: device types that options.list names */
 tn_status tni_option_parse(const tni_option_def *def, const char *key, const char *where, const char *text,
                            int64_t *integer, double *number); /* TN_E_ARG says what is expected */
 /* Checks what is set of [plugin.NAME] against the plugin's own rows (keys without prefix). TN_E_KEY, TN_E_ARG

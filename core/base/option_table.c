@@ -21,20 +21,40 @@ const tni_option_def option_defs[] = {
      .max = max_,                                                                                            \
      .flags = flags_},
 #define TN_OPTION_FOREIGN(names, key)
+#define TN_OPTION_DEVICE(name)
 #include "base/options.list"
 #undef TN_OPTION
 #undef TN_OPTION_FOREIGN
+#undef TN_OPTION_DEVICE
 };
 const size_t option_def_count = sizeof option_defs / sizeof option_defs[0];
 
 const option_foreign option_foreigns[] = {
 #define TN_OPTION(...)
 #define TN_OPTION_FOREIGN(names_, key_) {.names = names_, .key = key_},
+#define TN_OPTION_DEVICE(name)
 #include "base/options.list"
 #undef TN_OPTION
 #undef TN_OPTION_FOREIGN
+#undef TN_OPTION_DEVICE
 };
 const size_t option_foreign_count = sizeof option_foreigns / sizeof option_foreigns[0];
+
+static const char *const devices[] = {
+#define TN_OPTION(...)
+#define TN_OPTION_FOREIGN(names, key)
+#define TN_OPTION_DEVICE(name) name,
+#include "base/options.list"
+#undef TN_OPTION
+#undef TN_OPTION_FOREIGN
+#undef TN_OPTION_DEVICE
+    NULL,
+};
+
+const char *const *tni_option_devices(void)
+{
+    return devices;
+}
 
 const tni_option_def *tni_option_defs(size_t *count)
 {

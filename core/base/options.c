@@ -35,11 +35,16 @@ static tn_status value_create(const tni_option_def *def, const char *key, const 
                               const char *where, option_value **out)
 {
     option_value *v = tni_zalloc(sizeof *v);
+    char plain[24];
     tn_status st;
 
     if (!v)
         return TN_E_NOMEM;
     st = tni_option_parse(def, key, where, text, &v->integer, &v->number);
+    if (!st && (strcmp(def->type, "bytes") == 0 || strcmp(def->type, "duration_ms") == 0)) {
+        snprintf(plain, sizeof plain, "%lld", (long long)v->integer);
+        text = plain;
+    }
     v->def = def;
     v->origin = origin;
     v->key = tni_strdup(key);

@@ -98,6 +98,10 @@ tn_status tni_plugin_recheck(tni_registry *r, tni_plugin *p);
 bool tni_registry_permits(const tni_registry *r, const char *name); /* plugins.load */
 const char *tni_library_path(char *out, size_t size); /* of libtenon.so, or the program it is linked into */
 
+/* names.c: TN_E_KEY for a section [memory.D] or a key Op@D of a device type that neither options.list nor
+ * a note names. */
+tn_status tni_registry_check_devices(const tni_registry *r);
+
 /* load.c: everything from dlopen to init, with no lock held. On failure `code` and `reason` of `p` say why if
  * it is the plugin's fault; else the status alone tells. */
 tn_status tni_plugin_start(tni_registry *r, tni_plugin *p);

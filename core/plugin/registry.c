@@ -277,7 +277,7 @@ tn_status tni_registry_create(tni_options *options, const tni_log *log, tni_regi
     if (log)
         r->log = *log;
     if ((st = tni_trust_create(options, tni_library_path(library, sizeof library), &r->trust)) ||
-        (st = tni_registry_scan(r)) || (st = required_load(r))) {
+        (st = tni_registry_scan(r)) || (st = tni_registry_check_devices(r)) || (st = required_load(r))) {
         tn_err err;
 
         tni_error_get(&err);

@@ -164,6 +164,8 @@ static void values(void **state)
     assert_string_equal(tni_option_text(o, "engine.type"), "threaded"); /* nothing of it stays */
     assert_int_equal(tni_options_set(o, "memory.cpu.limit=1.5 GiB"), TN_OK);
     assert_int_equal(tni_option_int(o, "memory.cpu.limit"), 1610612736);
+    assert_string_equal(tni_option_text(o, "memory.cpu.limit"),
+                        "1610612736"); /* plain for whoever reads it */
     assert_int_equal(tni_option_int(o, "memory.fake.limit"), 0);
     assert_int_equal(tni_option_int(o, "memory.cuda.large_alloc_round_size"), 2097152);
     assert_string_equal(tni_option_text(o, "memory.cuda.pinned.pool"), "auto");

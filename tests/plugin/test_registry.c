@@ -525,6 +525,30 @@ static void options_of_plugins(void **state)
     }
 }
 
+static void device_types(void **state)
+{
+    static const struct {
+        const char *setting, *says;
+    } bad[] = {
+        {"memory.cdua.pool=round", "no device type cdua (memory.cdua.pool); did you mean cuda?"},
+        {"kernel.Convolution@cp=cpu", "no device type cp (kernel.Convolution@cp); did you mean cpu?"},
+        {"memory.cdua.pinned.pool=round", "no device type cdua"},
+    };
+    fixture f;
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        f = open_with(scratch_path("good"), bad[i].setting, NULL);
+        assert_int_equal(f.status, TN_E_KEY);
+        assert_non_null(strstr(tni_error_message(), bad[i].says));
+        close_all(&f);
+    }
+    f = open_with(scratch_path("good"), "memory.cuda.pool=round", "kernel.Convolution@cpu=cpu");
+    assert_int_equal(f.status, TN_OK); /* known, but absent: said in the log */
+    assert_non_null(strstr(logged, "2 memory.cuda.pool is set, but no plugin here"));
+    close_all(&f);
+}
+
 static void leaks_are_told(void **state)
 {
     const char *folder = folder_new("leak");
@@ -699,9 +723,9 @@ int main(void)
         cmocka_unit_test(refused_paths),  cmocka_unit_test(refused_owners),
         cmocka_unit_test(changed_later),  cmocka_unit_test(duplicates),
         cmocka_unit_test(rules),          cmocka_unit_test(options_of_plugins),
-        cmocka_unit_test(leaks_are_told), cmocka_unit_test(inside),
-        cmocka_unit_test(threads_load),   cmocka_unit_test(without_memory),
-        cmocka_unit_test(many_notes),
+        cmocka_unit_test(leaks_are_told), cmocka_unit_test(device_types),
+        cmocka_unit_test(inside),         cmocka_unit_test(threads_load),
+        cmocka_unit_test(without_memory), cmocka_unit_test(many_notes),
     };
 
     return cmocka_run_group_tests(tests, plugins_build, NULL);

@@ -1,0 +1,78 @@
+/*
+ * Open-ended options name device types: [memory.D], Convolution@D. Once the notes are known it is known which
+ * types there are; a type that nobody names is a spelling mistake, one that is merely absent here is said in
+ * the log.
+ */
+#include <string.h>
+
+#include "plugin/internal.h"
+
+#define TYPE_BYTES 64
+#define TYPES_MAX (TN_PLUGINS_MAX + 16)
+
+/* The device type in "memory.cpu.pool" or "kernel.Convolution@cpu"; false: the key names none. */
+static bool type_of(const char *key, char out[TYPE_BYTES])
+{
+    const char *type = NULL;
+    size_t length;
+
+    if (strncmp(key, "memory.", 7) == 0)
+        type = key + 7;
+    else if (strncmp(key, "kernel.", 7) == 0 && strchr(key, '@'))
+        type = strchr(key, '@') + 1;
+    if (!type)
+        return false;
+    length = strcspn(type, ".");
+    if (length == 0 || length >= TYPE_BYTES)
+        return false;
+    memcpy(out, type, length);
+    out[length] = '\0';
+    return true;
+}
+
+static bool listed(const char *type)
+{
+    for (const char *const *d = tni_option_devices(); *d; d++)
+        if (strcmp(*d, type) == 0)
+            return true;
+    return false;
+}
+
+static bool noted(const tni_registry *r, const char *type)
+{
+    for (size_t i = 0; i < r->plugins.count; i++) {
+        const tn_note_body *b = &((tni_plugin **)r->plugins.data)[i]->note.body;
+
+        if (tni_note_provides(b, "device", type) || tni_note_provides(b, "kernels", type))
+            return true;
+    }
+    return false;
+}
+
+static tn_status unknown(const char *key, const char *where, const char *type)
+{
+    const char *best[3];
+    size_t found = tni_suggest(type, tni_option_devices(), best);
+
+    return tni_error_number(1204, TN_E_KEY, "%s%sno device type %s (%.100s)%s%s%s", where,
+                            where[0] ? ": " : "", type, key, found ? "; did you mean " : "",
+                            found ? best[0] : "", found ? "?" : "");
+}
+
+tn_status tni_registry_check_devices(const tni_registry *r)
+{
+    const char *key, *value, *where;
+    char type[TYPE_BYTES];
+    int32_t origin;
+
+    for (size_t i = 0; tni_options_at(r->options, i, &key, &value, &origin, &where); i++) {
+        if (origin == TN_ORIGIN_DEFAULT || origin == TN_ORIGIN_MXNET || !type_of(key, type) || noted(r, type))
+            continue;
+        if (!listed(type))
+            return unknown(key, where, type);
+        if (strcmp(type, "cpu") != 0)
+            tni_logf(&r->log, TN_LOG_INFO, "%s is set, but no plugin here provides devices of type %s", key,
+                     type);
+    }
+    return TN_OK;
+}
