@@ -153,8 +153,8 @@ tn_status tni_graph_prune(const tni_graph *g, tni_graph **out, uint32_t *map);
  * unknown shape is TN_E_SHAPE. Outputs that only their operator knows at run time stay unknown: then bit 1 of
  * `inferred` is not set. On failure what was found so far stays in the graph. */
 tn_status tni_graph_infer(tni_graph *g, bool partial);
-/* `node`: a variable. `shape` NULL, `dtype` or `storage` -1: left as it is. */
-tn_status tni_graph_preset(tni_graph *g, uint32_t node, const tn_shape *shape, int32_t dtype,
+/* `variable`: index among the graph's variables. `shape` NULL, `dtype` or `storage` -1: left as it is. */
+tn_status tni_graph_preset(tni_graph *g, uint32_t variable, const tn_shape *shape, int32_t dtype,
                            int32_t storage);
 void tni_graph_infer_reset(tni_graph *g); /* everything unknown again: before other shapes are preset */
 

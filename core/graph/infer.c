@@ -408,17 +408,18 @@ static tn_status presets_take(tni_graph *g)
     return st;
 }
 
-tn_status tni_graph_preset(tni_graph *g, uint32_t node, const tn_shape *shape, int32_t dtype, int32_t storage)
+tn_status tni_graph_preset(tni_graph *g, uint32_t variable, const tn_shape *shape, int32_t dtype,
+                           int32_t storage)
 {
     uint32_t e;
 
-    if (node >= g->node_count || g->nodes[node].def)
-        return tni_error(TN_E_ARG, "node %u of %u is no variable", node, g->node_count);
+    if (variable >= g->variable_count)
+        return tni_error(TN_E_ARG, "variable %u, but the graph has %u", variable, g->variable_count);
     if (shape && (shape->ndim < -1 || shape->ndim > TN_NDIM_MAX))
         return tni_error(TN_E_SHAPE, "%d dimensions, at most %d are allowed", shape->ndim, TN_NDIM_MAX);
     if (dtype < -1 || dtype >= TN_DTYPE_LIMIT)
         return tni_error(TN_E_DTYPE, "%d is no data type", dtype);
-    e = g->nodes[node].first_entry;
+    e = g->nodes[g->variables[variable]].first_entry;
     if (shape)
         g->shapes[e] = *shape;
     if (dtype >= 0)

@@ -20,7 +20,7 @@ static void preset(tni_graph *g, const char *name, int32_t ndim, ...)
     for (int32_t i = 0; i < ndim; i++)
         s.dim[i] = va_arg(list, int);
     va_end(list);
-    assert_ok(tni_graph_preset(g, node_of(g, name), &s, -1, -1));
+    assert_ok(tni_graph_preset(g, g->nodes[node_of(g, name)].variable, &s, -1, -1));
 }
 
 static void assert_shape(const tni_graph *g, const char *name, const char *text)
@@ -88,7 +88,7 @@ static void backward(void **state)
     assert_shape(g, "x", "(3, 7)");
     assert_int_equal(g->inferred & 1u, 1);
     assert_int_equal(g->dtypes[0], TN_DTYPE_UNKNOWN); /* partial: no default */
-    assert_ok(tni_graph_preset(g, node_of(g, "z"), NULL, TN_F16, -1));
+    assert_ok(tni_graph_preset(g, g->nodes[node_of(g, "z")].variable, NULL, TN_F16, -1));
     assert_ok(tni_graph_infer(g, true));
     assert_int_equal(g->dtypes[node_of(g, "x")], TN_F16);
     tni_graph_destroy(g);
@@ -174,10 +174,10 @@ static void contradictions(void **state)
     assert_fails(TN_E_SHAPE, "node \"m\": t_mul", tni_graph_infer(g, true));
     assert_non_null(strstr(tn_error_text(), "x (3, 4), y (3, 5)"));
     tni_graph_infer_reset(g);
-    assert_ok(tni_graph_preset(g, node_of(g, "x"), NULL, TN_F32, -1));
-    assert_ok(tni_graph_preset(g, node_of(g, "y"), NULL, TN_I8, -1));
+    assert_ok(tni_graph_preset(g, g->nodes[node_of(g, "x")].variable, NULL, TN_F32, -1));
+    assert_ok(tni_graph_preset(g, g->nodes[node_of(g, "y")].variable, NULL, TN_I8, -1));
     assert_fails(TN_E_DTYPE, "x float32, y int8", tni_graph_infer(g, true));
-    assert_int_equal(tni_graph_preset(g, node_of(g, "m"), NULL, TN_F32, -1), TN_E_ARG);
+    assert_int_equal(tni_graph_preset(g, g->nodes[node_of(g, "m")].variable, NULL, TN_F32, -1), TN_E_ARG);
     assert_int_equal(tni_graph_preset(g, 0, NULL, 55, -1), TN_E_DTYPE);
     tni_graph_destroy(g);
     test_ops_close(ops);

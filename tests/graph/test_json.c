@@ -169,7 +169,7 @@ static void old_files(void **state)
         squeeze(theirs);
         assert_string_equal(mine, theirs);
         assert_ok(tni_graph_of(s, &g));
-        assert_ok(tni_graph_preset(g, node_of(g, "data"), &shape, TN_F32, -1));
+        assert_ok(tni_graph_preset(g, 0, &shape, TN_F32, -1));
         assert_ok(tni_graph_infer(g, false));
         assert_int_equal(g->shapes[g->nodes[node_of(g, "fc1_weight")].first_entry].dim[1], 2880);
         tni_graph_destroy(g);
