@@ -1,0 +1,213 @@
+/*
+ * slice, slice_axis, slice_like: a window of the input, with steps. Indices count from the end where negative. The
+ * gradient puts dy into zeros in the shape of the input.
+ */
+#include "op/infer_help.h"
+#include "tenon/plugin/attr/shape.h"
+
+static const tn_attr_def slice_attrs[] = {
+    [TN_SLICE_BEGIN] = TN_ATTR_OPT_TUPLE("begin", TN_REQUIRED, "first index of each axis; None: its end"),
+    [TN_SLICE_END] = TN_ATTR_OPT_TUPLE("end", TN_REQUIRED, "where each axis stops; None: its other end"),
+    [TN_SLICE_STEP] = TN_ATTR_OPT_TUPLE("step", "[]", "distance of indices, may be negative; None: 1"),
+    TN_ATTR_END,
+};
+
+static const tn_attr_def slice_axis_attrs[] = {
+    [TN_SLICE_AXIS_AXIS] = TN_ATTR_INT("axis", TN_REQUIRED, "the axis that is cut"),
+    [TN_SLICE_AXIS_BEGIN] = TN_ATTR_INT("begin", TN_REQUIRED, "first index"),
+    [TN_SLICE_AXIS_END] = TN_ATTR_OPT_INT("end", TN_REQUIRED, "where to stop; None: at the end"),
+    TN_ATTR_END,
+};
+
+static const tn_attr_def slice_like_attrs[] = {
+    [TN_SLICE_LIKE_AXES] = TN_ATTR_TUPLE("axes", "[]", "axes that are cut; (): all"), TN_ATTR_END,
+};
+
+/* Indices begin, begin + step … before end, of an axis of `size`; NONE_ITEM: not given. */
+static tn_status range_size(tn_infer *i, int32_t axis, int64_t size, int64_t begin, int64_t end, int64_t step,
+                            int64_t *out)
+{
+    int64_t b = begin, e = end;
+
+    if (step == 0)
+        return tni_infer_fail(i, TN_E_ATTR, "step of axis %d is 0", axis);
+    if (size < 0) {
+        *out = TN_DIM_UNKNOWN;
+        return TN_OK;
+    }
+    if (b == TN_NONE_ITEM)
+        b = step > 0 ? 0 : size - 1;
+    else if (b < 0)
+        b += size;
+    if (e == TN_NONE_ITEM)
+        e = step > 0 ? size : -1;
+    else if (e < 0)
+        e += size;
+    if ((begin != TN_NONE_ITEM && (b < 0 || (b >= size && !(b == size && e == b)))) ||
+        (end != TN_NONE_ITEM && (e < 0 || e > size)))
+        return tni_infer_fail(i, TN_E_SHAPE, "begin %lld and end %lld do not lie in axis %d of size %lld",
+                              (long long)b, (long long)e, axis, (long long)size);
+    if (step > 0)
+        *out = e > b ? (e - b - 1) / step + 1 : 0;
+    else
+        *out = b > e ? (b - e - 1) / (step == INT64_MIN ? INT64_MAX : -step) + 1 : 0;
+    return TN_OK;
+}
+
+static tn_status slice_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
+{
+    const tn_tuple *begin = tni_attr_tuple(i->attrs, TN_SLICE_BEGIN), *end = tni_attr_tuple(i->attrs, TN_SLICE_END);
+    const tn_tuple *step = tni_attr_tuple(i->attrs, TN_SLICE_STEP);
+    tn_shape y = *x;
+    tn_status st;
+
+    if (tni_tuple_count(begin) != tni_tuple_count(end) ||
+        (tni_tuple_count(step) && step->count != tni_tuple_count(begin)))
+        return tni_infer_fail(i, TN_E_ATTR, "begin, end and step have %lld, %lld and %lld items",
+                              (long long)tni_tuple_count(begin), (long long)tni_tuple_count(end),
+                              (long long)tni_tuple_count(step));
+    if (x->ndim < 0)
+        return TN_OK;
+    if (tni_tuple_count(begin) > x->ndim)
+        return tni_infer_fail(i, TN_E_SHAPE, "begin has %lld items, but the input has %d dimensions",
+                              (long long)begin->count, x->ndim);
+    for (int32_t k = 0; k < tni_tuple_count(begin); k++) {
+        int64_t s = tni_tuple_item(step, k, 1);
+
+        if ((st = range_size(i, k, x->dim[k], begin->item[k], end->item[k], s == TN_NONE_ITEM ? 1 : s, &y.dim[k])))
+            return st;
+    }
+    return tn_shape_unify(i, out, &y);
+}
+
+static tn_status slice_axis_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
+{
+    const int64_t *end = tni_attr_opt_int(i->attrs, TN_SLICE_AXIS_END);
+    tn_shape y = *x;
+    int32_t axis = 0;
+    tn_status st;
+
+    if (x->ndim < 0)
+        return TN_OK;
+    if ((st = tni_axis(i, tni_attr_int(i->attrs, TN_SLICE_AXIS_AXIS), x->ndim, &axis)) ||
+        (st = range_size(i, axis, x->dim[axis], tni_attr_int(i->attrs, TN_SLICE_AXIS_BEGIN),
+                         end ? *end : TN_NONE_ITEM, 1, &y.dim[axis])))
+        return st;
+    return tn_shape_unify(i, out, &y);
+}
+
+static tn_status slice_like_unify(tn_infer *i, const tn_shape *x, const tn_shape *like, tn_shape *out)
+{
+    const tn_tuple *axes = tni_attr_tuple(i->attrs, TN_SLICE_LIKE_AXES);
+    tn_shape y = *x;
+    uint32_t mask = 0;
+    tn_status st;
+
+    if (x->ndim < 0 || like->ndim < 0)
+        return TN_OK;
+    if (!tni_tuple_count(axes) && x->ndim != like->ndim)
+        return tni_infer_fail(i, TN_E_SHAPE, "data has %d dimensions, shape_like %d: name the axes", x->ndim,
+                              like->ndim);
+    if ((st = tni_axes_mask(i, axes, false, x->ndim, &mask)))
+        return st;
+    for (int32_t k = 0; k < x->ndim; k++) {
+        if (!(mask >> k & 1u))
+            continue;
+        if (k >= like->ndim || (x->dim[k] >= 0 && like->dim[k] > x->dim[k]))
+            return tni_infer_fail(i, TN_E_SHAPE, "axis %d of shape_like is missing or longer than that of data", k);
+        y.dim[k] = like->dim[k];
+    }
+    return tn_shape_unify(i, out, &y);
+}
+
+static tn_status slice_shape(tn_infer *i)
+{
+    return slice_unify(i, i->in_shape[0], i->out_shape[0]);
+}
+
+static tn_status slice_axis_shape(tn_infer *i)
+{
+    return slice_axis_unify(i, i->in_shape[0], i->out_shape[0]);
+}
+
+static tn_status slice_like_shape(tn_infer *i)
+{
+    return slice_like_unify(i, i->in_shape[0], i->in_shape[1], i->out_shape[0]);
+}
+
+/* The backward operators: dy, data (its shape alone matters). */
+static tn_status backward_slice_shape(tn_infer *i)
+{
+    tn_status st = tn_shape_unify(i, i->in_shape[1], i->out_shape[0]);
+
+    return st ? st : slice_unify(i, i->in_shape[1], i->in_shape[0]);
+}
+
+static tn_status backward_slice_axis_shape(tn_infer *i)
+{
+    tn_status st = tn_shape_unify(i, i->in_shape[1], i->out_shape[0]);
+
+    return st ? st : slice_axis_unify(i, i->in_shape[1], i->in_shape[0]);
+}
+
+static tn_status backward_slice_like_shape(tn_infer *i)
+{
+    return tn_shape_unify(i, i->in_shape[1], i->out_shape[0]);
+}
+
+static tn_status slice_back(tn_grad *g, const char *op)
+{
+    const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_input(g, 0)};
+
+    return in[0].node ? tn_grad_emit(g, 0, op, 2, in) : TN_OK;
+}
+
+static tn_status slice_grad(tn_grad *g)
+{
+    return slice_back(g, "_backward_slice");
+}
+
+static tn_status slice_axis_grad(tn_grad *g)
+{
+    return slice_back(g, "_backward_slice_axis");
+}
+
+static tn_status slice_like_grad(tn_grad *g)
+{
+    tn_status st = slice_back(g, "_backward_slice_like");
+
+    if (st || !g->ops->needs(g, 1))
+        return st;
+    return tni_grad_set(g, st, 1, tni_grad_op1(g, &st, "zeros_like", tn_grad_input(g, 1)));
+}
+
+static const tn_op slice = TNI_OP("slice",
+    .doc = "A window of the input, with steps.", .aliases = TNI_NAMES("_npi_slice", "_npx_slice", "_sparse_slice", "crop"),
+    .attrs = slice_attrs, .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),
+    .shape = slice_shape, .gradient = slice_grad);
+
+static const tn_op backward_slice = TNI_OP("_backward_slice",
+    .doc = "Gradient of slice.", .attrs = slice_attrs, .flags = TN_OP_BACKWARD,
+    .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"), .shape = backward_slice_shape);
+
+static const tn_op slice_axis = TNI_OP("slice_axis",
+    .doc = "A window along one axis.", .attrs = slice_axis_attrs,
+    .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = slice_axis_shape,
+    .gradient = slice_axis_grad);
+
+static const tn_op backward_slice_axis = TNI_OP("_backward_slice_axis",
+    .doc = "Gradient of slice_axis.", .attrs = slice_axis_attrs, .flags = TN_OP_BACKWARD,
+    .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"), .shape = backward_slice_axis_shape);
+
+static const tn_op slice_like = TNI_OP("slice_like",
+    .doc = "The beginning of the input, as much as another one has.", .attrs = slice_like_attrs,
+    .inputs = TNI_NAMES("data", "shape_like"), .outputs = TNI_NAMES("output"), .shape = slice_like_shape,
+    .gradient = slice_like_grad);
+
+static const tn_op backward_slice_like = TNI_OP("_backward_slice_like",
+    .doc = "Gradient of slice_like.", .attrs = slice_like_attrs, .flags = TN_OP_BACKWARD,
+    .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"), .shape = backward_slice_like_shape);
+
+const tn_op *const tni_family_slice[] = {
+    &slice, &backward_slice, &slice_axis, &backward_slice_axis, &slice_like, &backward_slice_like, NULL,
+};

@@ -1,0 +1,297 @@
+/*
+ * Lookups by index. Indices are first read into 64-bit integers and brought into range, then rows are copied. A
+ * gradient adds its rows in the order of the indices; threads take columns, so the order stays.
+ */
+#include "convert.h"
+#include "move.h"
+
+#include "tenon/plugin/attr/shape.h"
+
+#define PART 256 /* indices brought to 64 bits at a time */
+
+/* Data as (outer, size, inner), looked up `count` times along size. */
+typedef struct lookup {
+    int64_t outer, size, inner, count;
+} lookup;
+
+enum { CLIP, RAISE, WRAP, NOTHING };
+
+/* A fraction is cut off, NaN is 0, what is too large saturates. */
+static int64_t whole(double v)
+{
+    return !(v == v) ? 0 : v <= -9e18 ? INT64_MIN : v >= 9e18 ? INT64_MAX : (int64_t)v;
+}
+
+/* Indices first … first+n-1 as integers. */
+static void indices_load(const tn_tensor *t, int64_t first, int64_t n, int64_t *to)
+{
+    const tncpu_convert *c = &tncpu_converts[t->dtype];
+    const char *from = (const char *)t->data + first * (int64_t)c->bytes;
+    double wide[PART];
+    float narrow[PART];
+    int32_t small[PART];
+
+    switch (c->kind) {
+    case TNCPU_K_F64:
+        c->load(from, 1, wide, n);
+        for (int64_t i = 0; i < n; i++)
+            to[i] = whole(wide[i]);
+        break;
+    case TNCPU_K_F32:
+        c->load(from, 1, narrow, n);
+        for (int64_t i = 0; i < n; i++)
+            to[i] = whole((double)narrow[i]);
+        break;
+    case TNCPU_K_I32:
+        c->load(from, 1, small, n);
+        for (int64_t i = 0; i < n; i++)
+            to[i] = small[i];
+        break;
+    default:
+        c->load(from, 1, to, n);
+        for (int64_t i = 0; t->dtype == TN_U64 && i < n; i++)
+            to[i] = to[i] < 0 ? INT64_MAX : to[i];
+    }
+}
+
+/* All indices, brought into 0 … size-1; NOTHING leaves those outside as -1. */
+static tn_status indices_read(const tn_tensor *t, int64_t size, int mode, int64_t *to, tn_err *err)
+{
+    const int64_t count = tn_tensor_count(t);
+
+    for (int64_t first = 0; first < count; first += PART)
+        indices_load(t, first, tncpu_min(PART, count - first), to + first);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t v = to[i];
+
+        if (v >= 0 && v < size)
+            continue;
+        if (mode == RAISE)
+            return tn_fail(err, TN_E_ARG, "an index lies outside of the axis, and mode is raise");
+        if (mode == WRAP)
+            to[i] = (v % size + size) % size;
+        else
+            to[i] = mode == NOTHING ? -1 : v < 0 ? 0 : size - 1;
+    }
+    return TN_OK;
+}
+
+static int take_mode(const tn_value *attrs)
+{
+    const int64_t mode = tn_value_int(attrs[TN_TAKE_MODE]);
+
+    return mode == TN_TAKE_RAISE ? RAISE : mode == TN_TAKE_WRAP ? WRAP : CLIP;
+}
+
+static lookup lookup_of(const tn_tensor *data, int32_t axis, const tn_tensor *indices)
+{
+    return (lookup){tncpu_dims(data, 0, axis), data->shape[axis], tncpu_dims(data, axis + 1, data->ndim),
+                    tn_tensor_count(indices)};
+}
+
+/* Workspace holds the indices. */
+static void lookup_plan(const tn_node *node, tn_plan *plan, const tn_tensor *indices, double ns)
+{
+    tncpu_plan_tasks(node, plan, 30 + ns, tn_tensor_count(indices));
+    plan->workspace_bytes = (uint64_t)(tn_tensor_count(indices) + 1) * sizeof(int64_t);
+    plan->workspace_align = TNCPU_ALIGN;
+}
+
+static void rows_copy(const lookup *l, const int64_t *at, int64_t size, const char *from, char *to, int threads)
+{
+    const int64_t row = l->inner * size, tasks = l->outer * l->count;
+
+    (void)threads;
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+    for (int64_t t = 0; t < tasks; t++)
+        memcpy(to + t * row, from + (t / l->count * l->size + at[t % l->count]) * row, (size_t)row);
+}
+
+#define T float
+#define FN(name) name##_f32
+#include "index.inc"
+#undef T
+#undef FN
+#define T double
+#define FN(name) name##_f64
+#include "index.inc"
+#undef T
+#undef FN
+
+/* dx = rows of dy at their indices, zeros elsewhere. */
+static void rows_add(const tn_plan *plan, const tn_exec *x, const lookup *l)
+{
+    const tn_tensor *dx = x->out[0];
+
+    memset(dx->data, 0, (size_t)tn_tensor_count(dx) * tn_dtype_bytes(dx->dtype));
+    if (dx->dtype == TN_F32)
+        scatter_add_f32(l, x->workspace, x->in[0]->data, dx->data, tncpu_run_threads(plan, x));
+    else
+        scatter_add_f64(l, x->workspace, x->in[0]->data, dx->data, tncpu_run_threads(plan, x));
+}
+
+/* ---- take ------------------------------------------------------------------------------------------------------------ */
+
+static tn_status take_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    (void)plugin, (void)err;
+    lookup_plan(node, plan, node->in[1], (double)tn_tensor_count(node->out[0]));
+    return TN_OK;
+}
+
+static tn_status take_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const tn_tensor *a = x->in[0];
+    const lookup l = lookup_of(a, tncpu_axis(tn_value_int(x->attrs[TN_TAKE_AXIS]), a->ndim), x->in[1]);
+    tn_status st = indices_read(x->in[1], l.size, take_mode(x->attrs), x->workspace, err);
+
+    if (!st)
+        rows_copy(&l, x->workspace, (int64_t)tn_dtype_bytes(a->dtype), a->data, x->out[0]->data,
+                  tncpu_run_threads(plan, x));
+    return st;
+}
+
+/* in: dy, data, indices */
+static tn_status backward_lookup_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    (void)plugin, (void)err;
+    lookup_plan(node, plan, node->in[2], (double)(tn_tensor_count(node->in[0]) + tn_tensor_count(node->out[0])));
+    return TN_OK;
+}
+
+static tn_status backward_take_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const tn_tensor *dx = x->out[0];
+    const lookup l = lookup_of(dx, tncpu_axis(tn_value_int(x->attrs[TN_TAKE_AXIS]), dx->ndim), x->in[2]);
+    tn_status st = indices_read(x->in[2], l.size, take_mode(x->attrs), x->workspace, err);
+
+    if (!st)
+        rows_add(plan, x, &l);
+    return st;
+}
+
+/* ---- Embedding --------------------------------------------------------------------------------------------------------- */
+
+static tn_status embedding_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    (void)plugin, (void)err;
+    lookup_plan(node, plan, node->in[0], (double)tn_tensor_count(node->out[0]));
+    return TN_OK;
+}
+
+static tn_status embedding_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const tn_tensor *weight = x->in[1];
+    const lookup l = lookup_of(weight, 0, x->in[0]);
+    tn_status st = indices_read(x->in[0], l.size, CLIP, x->workspace, err);
+
+    if (!st)
+        rows_copy(&l, x->workspace, (int64_t)tn_dtype_bytes(weight->dtype), weight->data, x->out[0]->data,
+                  tncpu_run_threads(plan, x));
+    return st;
+}
+
+static tn_status backward_embedding_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const lookup l = lookup_of(x->out[0], 0, x->in[2]);
+    tn_status st = indices_read(x->in[2], l.size, CLIP, x->workspace, err);
+
+    if (!st)
+        rows_add(plan, x, &l);
+    return st;
+}
+
+/* ---- one_hot ------------------------------------------------------------------------------------------------------------ */
+
+static tn_status one_hot_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    (void)plugin, (void)err;
+    lookup_plan(node, plan, node->in[0], (double)tn_tensor_count(node->out[0]));
+    plan->threads = 1;
+    plan->flags &= ~TN_PLAN_PARALLEL;
+    return TN_OK;
+}
+
+static tn_status one_hot_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const tn_tensor *y = x->out[0];
+    const tncpu_convert *c = &tncpu_converts[y->dtype];
+    const double on = tn_value_float(x->attrs[TN_ONE_HOT_ON_VALUE]), off = tn_value_float(x->attrs[TN_ONE_HOT_OFF_VALUE]);
+    const int64_t count = tn_tensor_count(x->in[0]), depth = y->shape[y->ndim - 1], all = count * depth;
+    const int64_t *at = x->workspace;
+    double values[PART];
+    tn_status st = indices_read(x->in[0], depth, NOTHING, x->workspace, err);
+
+    (void)plan;
+    for (int64_t i = 0; i < PART; i++)
+        values[i] = off;
+    for (int64_t i = 0; !st && i < all; i += PART)
+        c->store_f(values, (char *)y->data + i * (int64_t)c->bytes, 1, tncpu_min(PART, all - i));
+    for (int64_t i = 0; !st && i < count; i++)
+        if (at[i] >= 0)
+            c->store_f(&on, (char *)y->data + (i * depth + at[i]) * (int64_t)c->bytes, 1, 1);
+    return st;
+}
+
+/* ---- pick -------------------------------------------------------------------------------------------------------------- */
+
+/* The data's element that index number `i` picks. */
+static int64_t picked(const lookup *l, const int64_t *at, int64_t i)
+{
+    return (i / l->inner * l->size + at[i]) * l->inner + i % l->inner;
+}
+
+static tn_status pick_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const tn_tensor *data = x->in[0];
+    const int64_t axis = *(const int64_t *)tn_value_pointer(x->attrs[TN_PICK_AXIS]);
+    const lookup l = lookup_of(data, tncpu_axis(axis, data->ndim), x->in[1]);
+    const int64_t size = (int64_t)tn_dtype_bytes(data->dtype), *at = x->workspace;
+    const int mode = tn_value_int(x->attrs[TN_PICK_MODE]) == TN_PICK_WRAP ? WRAP : CLIP;
+    tn_status st = indices_read(x->in[1], l.size, mode, x->workspace, err);
+
+    (void)plan;
+    for (int64_t i = 0; !st && i < l.count; i++)
+        memcpy((char *)x->out[0]->data + i * size, (const char *)data->data + picked(&l, at, i) * size, (size_t)size);
+    return st;
+}
+
+static tn_status backward_pick_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const tn_tensor *dx = x->out[0];
+    const int64_t axis = *(const int64_t *)tn_value_pointer(x->attrs[TN_PICK_AXIS]);
+    const lookup l = lookup_of(dx, tncpu_axis(axis, dx->ndim), x->in[2]);
+    const int64_t size = (int64_t)tn_dtype_bytes(dx->dtype), *at = x->workspace;
+    const int mode = tn_value_int(x->attrs[TN_PICK_MODE]) == TN_PICK_WRAP ? WRAP : CLIP;
+    tn_status st = indices_read(x->in[2], l.size, mode, x->workspace, err);
+
+    (void)plan;
+    if (st)
+        return st;
+    memset(dx->data, 0, (size_t)(tn_tensor_count(dx) * size));
+    for (int64_t i = 0; i < l.count; i++)
+        memcpy((char *)dx->data + picked(&l, at, i) * size, (const char *)x->in[0]->data + i * size, (size_t)size);
+    return TN_OK;
+}
+
+static const char *const take_types[] = {"a:" TNCPU_ALL, "indices:" TNCPU_ALL, "output:=a", NULL};
+static const char *const embedding_types[] = {"data:" TNCPU_ALL, "weight:" TNCPU_ALL, "output:=weight", NULL};
+static const char *const one_hot_types[] = {"*:" TNCPU_ALL, NULL};
+static const char *const pick_types[] = {"data:" TNCPU_ALL, "index:" TNCPU_ALL, "output:=data", NULL};
+static const char *const back_types[] = {"dy:f32,f64", "data:=dy", "indices:" TNCPU_ALL, "dx:=dy", NULL};
+static const char *const back_pick_types[] = {"dy:" TNCPU_ALL, "data:=dy", "index:" TNCPU_ALL, "dx:=dy", NULL};
+
+static const tn_kernel take = TNCPU_KERNEL("take", take_types, 0, take_prepare, take_run);
+static const tn_kernel backward_take =
+    TNCPU_KERNEL("_backward_take", back_types, TN_KERNEL_EMPTY_OK, backward_lookup_prepare, backward_take_run);
+static const tn_kernel embedding = TNCPU_KERNEL("Embedding", embedding_types, 0, embedding_prepare, embedding_run);
+static const tn_kernel backward_embedding = TNCPU_KERNEL("_backward_Embedding", back_types, TN_KERNEL_EMPTY_OK,
+                                                         backward_lookup_prepare, backward_embedding_run);
+static const tn_kernel one_hot = TNCPU_KERNEL("one_hot", one_hot_types, 0, one_hot_prepare, one_hot_run);
+static const tn_kernel pick = TNCPU_KERNEL("pick", pick_types, 0, take_prepare, pick_run);
+static const tn_kernel backward_pick =
+    TNCPU_KERNEL("_backward_pick", back_pick_types, TN_KERNEL_EMPTY_OK, backward_lookup_prepare, backward_pick_run);
+
+const tn_kernel *const tncpu_family_index[] = {
+    &take, &backward_take, &embedding, &backward_embedding, &one_hot, &pick, &backward_pick, NULL,
+};

@@ -1,0 +1,259 @@
+/*
+ * Concat, stack, SliceChannel: each input or part is one strided copy. tile and repeat copy along dimensions in which
+ * the source does not move; their gradients add up along the same dimensions, in the order of dy. reverse moves
+ * backwards.
+ */
+#include "move.h"
+
+#include "tenon/plugin/attr/shape.h"
+
+static tn_status join_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    int64_t count = 0;
+
+    (void)plugin, (void)err;
+    for (uint32_t k = 0; k < node->out_count; k++)
+        count += tn_tensor_count(node->out[k]);
+    return tncpu_move_plan(node, plan, count);
+}
+
+/* Moves `rows` rows of `count` elements between steps of so many elements. */
+static void rows_move(const tn_plan *plan, const tn_exec *x, int32_t dtype, int64_t rows, int64_t count, const char *src,
+                      int64_t src_step, char *dst, int64_t dst_step)
+{
+    tncpu_move m;
+
+    m.ndim = 0;
+    m.size = (int32_t)tn_dtype_bytes(dtype);
+    if (rows == 0 || count == 0)
+        return;
+    tncpu_move_add(&m, rows, src_step, dst_step);
+    tncpu_move_add(&m, count, 1, 1);
+    tncpu_move_run(&m, src, dst, tncpu_run_threads(plan, x));
+}
+
+/* Parts of `whole` along `axis`, one after the other, from or (`apart`) into `part`; parts have `rank` axes. */
+static void parts_run(const tn_plan *plan, const tn_exec *x, const tn_tensor *whole, int32_t axis, int32_t rank,
+                      const tn_tensor *const *part, const uint8_t *modes)
+{
+    const int64_t size = (int64_t)tn_dtype_bytes(whole->dtype), rows = tncpu_dims(whole, 0, axis);
+    const int64_t row = tncpu_dims(whole, axis, whole->ndim), inner = tncpu_dims(whole, axis + 1, whole->ndim);
+    int64_t done = 0;
+
+    for (int64_t k = 0; done < whole->shape[axis]; k++) {
+        const int64_t here = rank == whole->ndim ? part[k]->shape[axis] : 1;
+        char *at = (char *)whole->data + done * inner * size;
+
+        if (!modes)
+            rows_move(plan, x, whole->dtype, rows, here * inner, part[k]->data, here * inner, at, row);
+        else if (modes[k])
+            rows_move(plan, x, whole->dtype, rows, here * inner, at, row, part[k]->data, here * inner);
+        done += here;
+    }
+}
+
+static tn_status concat_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const tn_tensor *y = x->out[0];
+
+    (void)err;
+    parts_run(plan, x, y, tncpu_axis(tn_value_int(x->attrs[TN_CONCAT_DIM]), y->ndim), y->ndim, x->in, NULL);
+    return TN_OK;
+}
+
+static tn_status backward_concat_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const tn_tensor *dy = x->in[0];
+
+    (void)err;
+    parts_run(plan, x, dy, tncpu_axis(tn_value_int(x->attrs[TN_CONCAT_DIM]), dy->ndim), dy->ndim, x->out, x->modes);
+    return TN_OK;
+}
+
+static tn_status stack_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const tn_tensor *y = x->out[0];
+
+    (void)err;
+    parts_run(plan, x, y, tncpu_axis(tn_value_int(x->attrs[TN_STACK_AXIS]), y->ndim), y->ndim - 1, x->in, NULL);
+    return TN_OK;
+}
+
+static tn_status slice_channel_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const int32_t squeeze = tn_value_int(x->attrs[TN_SLICECHANNEL_SQUEEZE_AXIS]) != 0;
+    const tn_tensor *in = x->in[0];
+
+    (void)err;
+    parts_run(plan, x, in, tncpu_axis(tn_value_int(x->attrs[TN_SLICECHANNEL_AXIS]), in->ndim), in->ndim - squeeze,
+              x->out, x->modes);
+    return TN_OK;
+}
+
+/* ---- tile, repeat, reverse ------------------------------------------------------------------------------------------- */
+
+/* dst (copies) from src; `dst_step` of a copy dimension is that of the larger tensor. `back`: the other way round. */
+static void copies_add(tncpu_move *m, int64_t extent, int64_t small, int64_t large, int back)
+{
+    if (back)
+        tncpu_move_add(m, extent, large, small);
+    else
+        tncpu_move_add(m, extent, small, large);
+}
+
+static void tile_move(const tn_value *attrs, const tn_tensor *x, const tn_tensor *y, int back, tncpu_move *m)
+{
+    const int64_t reps = tncpu_tuple_count(attrs[TN_TILE_REPS]);
+    int64_t small[TN_NDIM_MAX], large[TN_NDIM_MAX];
+
+    m->ndim = 0;
+    m->size = (int32_t)tn_dtype_bytes(x->dtype);
+    tncpu_move_steps(x->shape, x->ndim, small);
+    tncpu_move_steps(y->shape, y->ndim, large);
+    for (int32_t k = 0; k < y->ndim; k++) {
+        const int32_t from = k - (y->ndim - x->ndim);
+        const int64_t at = k - (y->ndim - reps), size = from >= 0 ? x->shape[from] : 1;
+
+        copies_add(m, at >= 0 ? tncpu_tuple_item(attrs[TN_TILE_REPS], at, 1) : 1, 0, size * large[k], back);
+        copies_add(m, size, from >= 0 ? small[from] : 0, large[k], back);
+    }
+}
+
+static void repeat_move(const tn_value *attrs, const tn_tensor *x, int back, tncpu_move *m)
+{
+    const int64_t *axis = (const int64_t *)tn_value_pointer(attrs[TN_REPEAT_AXIS]);
+    const int64_t repeats = tn_value_int(attrs[TN_REPEAT_REPEATS]);
+    const int32_t cut = axis ? tncpu_axis(*axis, x->ndim) + 1 : x->ndim;
+    const int64_t outer = tncpu_dims(x, 0, cut), inner = tncpu_dims(x, cut, x->ndim);
+
+    m->ndim = 0;
+    m->size = (int32_t)tn_dtype_bytes(x->dtype);
+    copies_add(m, outer, inner, repeats * inner, back);
+    copies_add(m, repeats, 0, inner, back);
+    copies_add(m, inner, 1, 1, back);
+}
+
+static tn_status tile_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    tncpu_move m;
+
+    (void)err;
+    tile_move(x->attrs, x->in[0], x->out[0], 0, &m);
+    tncpu_move_run(&m, x->in[0]->data, x->out[0]->data, tncpu_run_threads(plan, x));
+    return TN_OK;
+}
+
+static tn_status repeat_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    tncpu_move m;
+
+    (void)err;
+    repeat_move(x->attrs, x->in[0], 0, &m);
+    tncpu_move_run(&m, x->in[0]->data, x->out[0]->data, tncpu_run_threads(plan, x));
+    return TN_OK;
+}
+
+#define T float
+#define FN(name) name##_f32
+#include "join.inc"
+#undef T
+#undef FN
+#define T double
+#define FN(name) name##_f64
+#include "join.inc"
+#undef T
+#undef FN
+
+static tn_status sum_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    (void)plugin, (void)err;
+    tncpu_plan_tasks(node, plan, 20 + (double)tn_tensor_count(node->in[0]), 1);
+    return TN_OK;
+}
+
+static void copies_sum(const tncpu_move *m, const tn_exec *x)
+{
+    const tn_tensor *dx = x->out[0];
+    tncpu_move whole = *m;
+
+    memset(dx->data, 0, (size_t)tn_tensor_count(dx) * tn_dtype_bytes(dx->dtype));
+    for (int32_t k = 0; k < m->ndim; k++)
+        if (m->extent[k] == 0)
+            return;
+    if (whole.ndim == 0) {
+        whole.ndim = 1;
+        whole.extent[0] = whole.src_step[0] = whole.dst_step[0] = 1;
+    }
+    if (dx->dtype == TN_F32)
+        gather_copies_f32(&whole, x->in[0]->data, dx->data);
+    else
+        gather_copies_f64(&whole, x->in[0]->data, dx->data);
+}
+
+static tn_status backward_tile_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    tncpu_move m;
+
+    (void)plan, (void)err;
+    tile_move(x->attrs, x->out[0], x->in[0], 1, &m);
+    copies_sum(&m, x);
+    return TN_OK;
+}
+
+static tn_status backward_repeat_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    tncpu_move m;
+
+    (void)plan, (void)err;
+    repeat_move(x->attrs, x->out[0], 1, &m);
+    copies_sum(&m, x);
+    return TN_OK;
+}
+
+static tn_status reverse_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const tn_tensor *in = x->in[0];
+    const int64_t axes = tncpu_tuple_count(x->attrs[TN_REVERSE_AXIS]);
+    int64_t step[TN_NDIM_MAX], start = 0;
+    uint32_t mask = axes ? 0 : UINT32_MAX;
+    tncpu_move m;
+
+    (void)err;
+    m.ndim = 0;
+    m.size = (int32_t)tn_dtype_bytes(in->dtype);
+    tncpu_move_steps(in->shape, in->ndim, step);
+    for (int64_t k = 0; k < axes; k++)
+        mask |= 1u << tncpu_axis(tncpu_tuple_item(x->attrs[TN_REVERSE_AXIS], k, 0), in->ndim);
+    for (int32_t k = 0; k < in->ndim; k++) {
+        const int turned = (int)(mask >> k & 1u);
+
+        start += turned ? (in->shape[k] - 1) * step[k] : 0;
+        tncpu_move_add(&m, in->shape[k], turned ? -step[k] : step[k], step[k]);
+    }
+    tncpu_move_run(&m, (const char *)in->data + start * m.size, x->out[0]->data, tncpu_run_threads(plan, x));
+    return TN_OK;
+}
+
+static const char *const concat_types[] = {"arg0:" TNCPU_ALL, "*:=arg0", NULL};
+static const char *const back_types[] = {"dy:" TNCPU_ALL, "*:=dy", NULL};
+static const char *const data_types[] = {"data:" TNCPU_ALL, "*:=data", NULL};
+static const char *const sum_types[] = {"dy:f32,f64", "*:=dy", NULL};
+
+static const tn_kernel concat = TNCPU_KERNEL("Concat", concat_types, TN_KERNEL_EMPTY_OK, join_prepare, concat_run);
+static const tn_kernel backward_concat =
+    TNCPU_KERNEL("_backward_Concat", back_types, TN_KERNEL_EMPTY_OK, join_prepare, backward_concat_run);
+static const tn_kernel stack = TNCPU_KERNEL("stack", concat_types, 0, join_prepare, stack_run);
+static const tn_kernel slice_channel =
+    TNCPU_KERNEL("SliceChannel", data_types, TN_KERNEL_EMPTY_OK, join_prepare, slice_channel_run);
+static const tn_kernel tile = TNCPU_KERNEL("tile", data_types, 0, join_prepare, tile_run);
+static const tn_kernel backward_tile =
+    TNCPU_KERNEL("_backward_tile", sum_types, TN_KERNEL_EMPTY_OK, sum_prepare, backward_tile_run);
+static const tn_kernel repeat = TNCPU_KERNEL("repeat", data_types, 0, join_prepare, repeat_run);
+static const tn_kernel backward_repeat =
+    TNCPU_KERNEL("_backward_repeat", sum_types, TN_KERNEL_EMPTY_OK, sum_prepare, backward_repeat_run);
+static const tn_kernel reverse = TNCPU_KERNEL("reverse", data_types, 0, join_prepare, reverse_run);
+
+const tn_kernel *const tncpu_family_join[] = {
+    &concat, &backward_concat, &stack, &slice_channel, &tile, &backward_tile, &repeat, &backward_repeat, &reverse,
+    NULL,
+};

@@ -1,0 +1,162 @@
+/* Windows with steps, and their gradients: dy put into zeros. All are one strided copy. */
+#include "move.h"
+
+#include "tenon/plugin/attr/shape.h"
+
+/* Per axis of the input: the first index and the distance of the next. */
+typedef struct window {
+    int64_t start[TN_NDIM_MAX], step[TN_NDIM_MAX];
+} window;
+
+static void window_all(const tn_tensor *x, window *w)
+{
+    for (int32_t k = 0; k < x->ndim; k++) {
+        w->start[k] = 0;
+        w->step[k] = 1;
+    }
+}
+
+static void slice_window(const tn_value *attrs, const tn_tensor *x, window *w)
+{
+    window_all(x, w);
+    for (int32_t k = 0; k < tncpu_tuple_count(attrs[TN_SLICE_BEGIN]); k++) {
+        const int64_t step = tncpu_tuple_item(attrs[TN_SLICE_STEP], k, 1);
+        const int64_t begin = tncpu_tuple_item(attrs[TN_SLICE_BEGIN], k, 0);
+
+        w->step[k] = step == TN_NONE_ITEM ? 1 : step;
+        if (begin == TN_NONE_ITEM)
+            w->start[k] = w->step[k] > 0 ? 0 : x->shape[k] - 1;
+        else
+            w->start[k] = begin < 0 ? begin + x->shape[k] : begin;
+    }
+}
+
+static void slice_axis_window(const tn_value *attrs, const tn_tensor *x, window *w)
+{
+    const int32_t axis = tncpu_axis(tn_value_int(attrs[TN_SLICE_AXIS_AXIS]), x->ndim);
+    const int64_t begin = tn_value_int(attrs[TN_SLICE_AXIS_BEGIN]);
+
+    window_all(x, w);
+    w->start[axis] = begin < 0 ? begin + x->shape[axis] : begin;
+}
+
+static tn_status window_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    (void)plugin, (void)err;
+    return tncpu_move_plan(node, plan, tn_tensor_count(node->out[0]));
+}
+
+/* y = the window of x, or (`back`) the window of x = y. */
+static void window_run(const tn_plan *plan, const tn_exec *x, const tn_tensor *whole, const tn_tensor *part,
+                       const window *w, int back)
+{
+    const int64_t size = (int64_t)tn_dtype_bytes(whole->dtype);
+    int64_t whole_step[TN_NDIM_MAX], part_step[TN_NDIM_MAX], start = 0;
+    tncpu_move m;
+
+    m.ndim = 0;
+    m.size = (int32_t)size;
+    tncpu_move_steps(whole->shape, whole->ndim, whole_step);
+    tncpu_move_steps(part->shape, part->ndim, part_step);
+    for (int32_t k = 0; k < whole->ndim; k++) {
+        if (part->shape[k] > 0)
+            start += w->start[k] * whole_step[k];
+        if (back)
+            tncpu_move_add(&m, part->shape[k], part_step[k], w->step[k] * whole_step[k]);
+        else
+            tncpu_move_add(&m, part->shape[k], w->step[k] * whole_step[k], part_step[k]);
+    }
+    if (tn_tensor_count(part) == 0)
+        return;
+    if (back)
+        tncpu_move_run(&m, part->data, (char *)whole->data + start * size, tncpu_run_threads(plan, x));
+    else
+        tncpu_move_run(&m, (const char *)whole->data + start * size, part->data, tncpu_run_threads(plan, x));
+}
+
+static void window_back(const tn_plan *plan, const tn_exec *x, const window *w)
+{
+    const tn_tensor *dx = x->out[0];
+
+    memset(dx->data, 0, (size_t)tn_tensor_count(dx) * tn_dtype_bytes(dx->dtype));
+    window_run(plan, x, dx, x->in[0], w, 1);
+}
+
+static tn_status slice_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    window w;
+
+    (void)err;
+    slice_window(x->attrs, x->in[0], &w);
+    window_run(plan, x, x->in[0], x->out[0], &w, 0);
+    return TN_OK;
+}
+
+static tn_status backward_slice_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    window w;
+
+    (void)err;
+    slice_window(x->attrs, x->out[0], &w);
+    window_back(plan, x, &w);
+    return TN_OK;
+}
+
+static tn_status slice_axis_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    window w;
+
+    (void)err;
+    slice_axis_window(x->attrs, x->in[0], &w);
+    window_run(plan, x, x->in[0], x->out[0], &w, 0);
+    return TN_OK;
+}
+
+static tn_status backward_slice_axis_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    window w;
+
+    (void)err;
+    slice_axis_window(x->attrs, x->out[0], &w);
+    window_back(plan, x, &w);
+    return TN_OK;
+}
+
+static tn_status slice_like_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    window w;
+
+    (void)err;
+    window_all(x->in[0], &w);
+    window_run(plan, x, x->in[0], x->out[0], &w, 0);
+    return TN_OK;
+}
+
+static tn_status backward_slice_like_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    window w;
+
+    (void)err;
+    window_all(x->out[0], &w);
+    window_back(plan, x, &w);
+    return TN_OK;
+}
+
+static const char *const slice_types[] = {"data:" TNCPU_ALL, "output:=data", "shape_like:" TNCPU_ALL, NULL};
+static const char *const back_types[] = {"dy:" TNCPU_ALL, "data:=dy", "dx:=dy", NULL};
+
+#define FORWARD(name) static const tn_kernel name = TNCPU_KERNEL(#name, slice_types, 0, window_prepare, name##_run)
+#define BACKWARD(name)                                                                                           \
+    static const tn_kernel backward_##name =                                                                     \
+        TNCPU_KERNEL("_backward_" #name, back_types, TN_KERNEL_EMPTY_OK, window_prepare, backward_##name##_run)
+
+FORWARD(slice);
+FORWARD(slice_axis);
+FORWARD(slice_like);
+BACKWARD(slice);
+BACKWARD(slice_axis);
+BACKWARD(slice_like);
+
+const tn_kernel *const tncpu_family_slice[] = {
+    &slice, &backward_slice, &slice_axis, &backward_slice_axis, &slice_like, &backward_slice_like, NULL,
+};
