@@ -166,12 +166,15 @@ void tni_array_forget(tni_array *a); /* drops its entry */
 
 /* ---- frame.c: what a running call of a program needs ------------------------------------------------------------- */
 
-typedef struct tni_step {      /* one instruction, ready to run */
+/* One instruction, ready to run: two cache lines, read in order. */
+typedef struct tni_step {
     tn_status (*run)(const tn_plan *plan, const tn_exec *x, tn_err *err);
     const tn_plan *plan;
     tn_exec x;
-    tn_rng rng;
+    uint32_t special;          /* TNI_STEP_… */
 } tni_step;
+#define TNI_STEP_SKIP 1u       /* nothing to compute: no output has elements */
+#define TNI_STEP_ADD 2u        /* the core adds what the kernel can only write */
 
 /* A frame may be called again while earlier calls of it are queued: its arena's variable keeps them in order. */
 typedef struct tni_frame {
@@ -182,6 +185,8 @@ typedef struct tni_frame {
     tn_tensor *tensors;          /* per entry */
     const tn_tensor **operands;  /* per operand */
     tni_step *steps;             /* per instruction */
+    tn_rng *rngs;                /* of the random ones */
+    uint64_t random_steps;
     tn_value *values;            /* attributes of instructions with links */
     uint64_t draw;               /* of the running call */
     bool bound;                  /* arena addresses are filled in */

@@ -32,7 +32,8 @@ static void frame_destroy(tni_frame *f)
     tni_program_release(f->program);
     tni_free(f->tensors);
     tni_free((void *)f->operands);
-    tni_free(f->steps);
+    tni_free_aligned(f->steps);
+    tni_free(f->rngs);
     tni_free(f->values);
     tni_free(f);
 }
@@ -58,11 +59,21 @@ static uint64_t values_count(const tni_program *p)
     return n;
 }
 
+static uint64_t random_steps(const tni_program *p)
+{
+    uint64_t n = 0;
+
+    for (uint32_t c = 0; c < p->code_count; c++)
+        n += p->code[c].random != TNI_NONE;
+    return n;
+}
+
 /* Steps point into the frame: operands, attributes, random draw. */
 static void steps_make(tni_frame *f)
 {
     const tni_program *p = f->program;
     tn_value *values = f->values;
+    tn_rng *rng = f->rngs;
 
     for (uint32_t c = 0; c < p->code_count; c++) {
         const tni_instruction *in = &p->code[c];
@@ -70,14 +81,17 @@ static void steps_make(tni_frame *f)
 
         step->run = in->prepared->kernel->run;
         step->plan = &in->prepared->plan;
-        step->rng = (tn_rng){0, (uint64_t)p->device->index, &f->draw, in->random == TNI_NONE ? 0 : in->random};
+        step->special = (in->skip_empty ? TNI_STEP_SKIP : 0u) | (in->add_by_core ? TNI_STEP_ADD : 0u);
         step->x.struct_size = (uint32_t)TN_END(tn_exec, ops);
         step->x.threads = p->threads;
         step->x.in = f->operands + in->first_operand;
         step->x.out = step->x.in + in->in_count;
         step->x.modes = p->modes + in->first_operand + in->in_count;
         step->x.attrs = in->attrs->values;
-        step->x.rng = &step->rng;
+        if (in->random != TNI_NONE) {
+            *rng = (tn_rng){0, (uint64_t)p->device->index, &f->draw, in->random};
+            step->x.rng = rng++;
+        }
         if (in->link_count) {
             memcpy(values, in->attrs->values, in->def->attr_count * sizeof *values);
             step->x.attrs = values;
@@ -104,10 +118,14 @@ tn_status tni_frame_create(tni_context *c, tni_program *p, tni_frame **out)
     tni_program_retain(p);
     f->tensors = tni_calloc(p->graph->entry_count + 1u, sizeof *f->tensors);
     f->operands = tni_calloc(p->operand_count + 1u, sizeof *f->operands);
-    f->steps = tni_calloc(p->code_count + 1u, sizeof *f->steps);
+    f->steps = tni_alloc_aligned(64, (p->code_count + 1ull) * sizeof *f->steps);
+    f->random_steps = random_steps(p);
+    f->rngs = tni_calloc(f->random_steps + 1u, sizeof *f->rngs);
     f->values = tni_calloc(values_count(p) + 1u, sizeof *f->values);
-    if (!f->tensors || !f->operands || !f->steps || !f->values)
+    if (!f->tensors || !f->operands || !f->steps || !f->rngs || !f->values)
         st = TN_E_NOMEM;
+    else
+        memset(f->steps, 0, (p->code_count + 1ull) * sizeof *f->steps);
     if (st || (st = tni_array_create(c->space, p->device, TN_U8, 1, &bytes, "frame", &f->arena))) {
         frame_destroy(f);
         return st;
@@ -166,8 +184,8 @@ static void bind_call(tni_frame *f, const tni_frame_call *k)
         for (uint32_t l = 0; l < p->code[c].link_count; l++)
             ((tn_value *)f->steps[c].x.attrs)[p->links[p->code[c].first_link + l].to] = *value++;
     if (p->random_count)
-        for (uint32_t c = 0; c < p->code_count; c++)
-            f->steps[c].rng.seed = tni_random_key(f->ctx, p->device);
+        for (uint64_t i = 0; i < f->random_steps; i++)
+            f->rngs[i].seed = tni_random_key(f->ctx, p->device);
 }
 
 /* For a kernel that only writes: what it made is put aside and added. Outputs that are not added are written. */
@@ -207,18 +225,20 @@ static tn_status frame_replay(void *arg, tn_err *err)
     tni_frame_call *k = arg;
     tni_frame *f = k->frame;
     const tni_program *p = f->program;
+    const uint32_t count = p->code_count;
     tn_status st = TN_OK;
     uint32_t c;
 
     if (!f->bound)
         bind_arena(f);
     bind_call(f, k);
-    for (c = 0; c < p->code_count && !st; c++) {
+    for (c = 0; c < count && !st; c++) {
         const tni_step *step = &f->steps[c];
 
-        if (TN_UNLIKELY(p->code[c].skip_empty))
-            continue;
-        st = TN_LIKELY(!p->code[c].add_by_core) ? step->run(step->plan, &step->x, err) : step_add(f, c, err);
+        if (TN_LIKELY(!step->special))
+            st = step->run(step->plan, &step->x, err);
+        else if (!(step->special & TNI_STEP_SKIP))
+            st = step_add(f, c, err);
     }
     if (st && c) { /* name the layer */
         tn_err inner = *err;

@@ -13,6 +13,29 @@ void test_ok(tn_status st, const char *what, const char *file, int line)
     }
 }
 
+const char *const *test_variant;
+
+static const char *const variants[][4] = {
+    {"engine.type=threaded"},
+    {"engine.type=threaded", "engine.inline_ns=0"},
+    {"engine.type=naive"},
+    {"device.default=fake:0", "plugin.fake.seed=3", "plugin.fake.delay_us=20"},
+    {"memory.cpu.pool=round"},
+    {"run.deterministic=threads"},
+};
+
+int test_variants_run(int (*group)(void))
+{
+    int failed = 0;
+
+    for (size_t v = 0; v < sizeof variants / sizeof *variants; v++) {
+        test_variant = variants[v];
+        print_message("with %s %s\n", variants[v][0], variants[v][1] ? variants[v][1] : "");
+        failed += group();
+    }
+    return failed;
+}
+
 static void log_line(void *arg, int32_t level, const char *message)
 {
     (void)arg;
@@ -27,11 +50,14 @@ tni_context *test_context(const char *const *more)
     tni_context_options o = {.settings = settings, .log = log_line};
     tni_context *c = NULL;
 
+    size_t n = 0;
+
     snprintf(path, sizeof path, "plugins.path=%s", plugins ? plugins : "");
-    for (size_t i = 0; more && more[i] && i < 30; i++) {
-        settings[i + 1] = more[i];
-        settings[i + 2] = NULL;
-    }
+    for (size_t i = 0; test_variant && test_variant[i] && n < 30; i++)
+        settings[++n] = test_variant[i];
+    for (size_t i = 0; more && more[i] && n < 30; i++)
+        settings[++n] = more[i];
+    settings[n + 1] = NULL;
     assert_ok(tni_context_open(&o, &c));
     return c;
 }

@@ -10,6 +10,10 @@
 
 #include "autograd/autograd.h"
 
+/* Settings that every test_context of the running variant gets; NULL: none. */
+extern const char *const *test_variant;
+/* Runs a group of tests under each engine, pool and device; the number of failures. */
+int test_variants_run(int (*group)(void));
 /* `more`: NULL-ended further settings, or NULL. Fails the test if it cannot be opened. */
 tni_context *test_context(const char *const *more);
 void test_context_close(tni_context *c);

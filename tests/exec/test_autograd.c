@@ -186,7 +186,7 @@ static void long_chain(void **state)
     test_context_close(c);
 }
 
-int main(void)
+static int group(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chain),        cmocka_unit_test(adds_up),      cmocka_unit_test(runtime_attributes),
@@ -194,4 +194,9 @@ int main(void)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return test_variants_run(group);
 }

@@ -96,7 +96,7 @@ static void strided_inputs(void **state)
     test_context_close(c);
 }
 
-int main(void)
+static int group(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(adds),         cmocka_unit_test(site_repeats),   cmocka_unit_test(refuses),
@@ -104,4 +104,9 @@ int main(void)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return test_variants_run(group);
 }

@@ -1,0 +1,115 @@
+/* Offsets: no two buffers that live together overlap, and the plan is near its bound. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "compile/compile.h"
+
+static uint32_t random_below(uint64_t *state, uint32_t limit)
+{
+    uint32_t words[4];
+
+    tni_philox(7, 0, (*state)++, words);
+    return words[0] % limit;
+}
+
+static void check(tni_interval *items, uint32_t count, uint64_t total)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        assert_true(items[i].offset % 64 == 0);
+        assert_true(!items[i].bytes || items[i].offset + items[i].bytes <= total);
+        for (uint32_t k = 0; k < i; k++) {
+            const tni_interval *a = &items[i], *b = &items[k];
+            bool together = a->first <= b->last && b->first <= a->last && a->bytes && b->bytes;
+
+            if (together)
+                assert_true(a->offset + a->bytes <= b->offset || b->offset + b->bytes <= a->offset);
+        }
+    }
+}
+
+static void random_plans(void **state)
+{
+    uint64_t seed = 0;
+
+    (void)state;
+    for (int round = 0; round < 400; round++) {
+        tni_interval items[120] = {{0}};
+        uint32_t count = random_below(&seed, 120), times = 1 + random_below(&seed, 100);
+        uint64_t total = 0, bound = 0;
+
+        for (uint32_t i = 0; i < count; i++) {
+            items[i].bytes = random_below(&seed, 5000) * (random_below(&seed, 8) ? 1u : 0u);
+            items[i].first = random_below(&seed, times);
+            items[i].last = items[i].first + random_below(&seed, times - items[i].first);
+        }
+        assert_int_equal(tni_plan_offsets(items, count, 64, &total, &bound), TN_OK);
+        assert_true(total >= bound);
+        assert_true(total <= bound + bound / 2);
+        check(items, count, total);
+    }
+}
+
+/* A chain of layers: each buffer lives for two instructions; the plan is the bound. */
+static void chain_is_optimal(void **state)
+{
+    enum { COUNT = 20000 };
+    tni_interval *items = tni_calloc(COUNT, sizeof *items);
+    uint64_t total, bound;
+
+    (void)state;
+    assert_non_null(items);
+    for (uint32_t i = 0; i < COUNT; i++)
+        items[i] = (tni_interval){.bytes = 64u * (1u + i % 7), .first = i, .last = i + 1};
+    assert_int_equal(tni_plan_offsets(items, COUNT, 64, &total, &bound), TN_OK);
+    assert_int_equal(total, bound);
+    tni_free(items);
+}
+
+static void edges(void **state)
+{
+    tni_interval one = {.bytes = 1, .first = 0, .last = 0}, huge[2] = {{.bytes = TN_SIZE_MAX}, {.bytes = TN_SIZE_MAX}};
+    uint64_t total = 1, bound = 1;
+
+    (void)state;
+    assert_int_equal(tni_plan_offsets(NULL, 0, 64, &total, &bound), TN_OK);
+    assert_int_equal(total, 0);
+    assert_int_equal(bound, 0);
+    assert_int_equal(tni_plan_offsets(&one, 1, 256, &total, &bound), TN_OK);
+    assert_int_equal(total, 256);
+    assert_int_equal(tni_plan_offsets(huge, 2, 64, &total, &bound), TN_E_SHAPE);
+}
+
+static void out_of_memory(void **state)
+{
+    (void)state;
+    for (uint64_t nth = 1;; nth++) {
+        tni_interval items[3] = {{.bytes = 10, .last = 2}, {.bytes = 20, .first = 1, .last = 1}, {.bytes = 30}};
+        uint64_t total, bound;
+        tn_status st;
+
+        tni_mem_fail_at(nth, true, true);
+        st = tni_plan_offsets(items, 3, 64, &total, &bound);
+        if (!tni_mem_failed()) {
+            tni_mem_fail_at(0, false, true);
+            assert_int_equal(st, TN_OK);
+            break;
+        }
+        tni_mem_fail_at(0, false, true);
+        assert_int_equal(st, TN_E_NOMEM);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_plans),
+        cmocka_unit_test(chain_is_optimal),
+        cmocka_unit_test(edges),
+        cmocka_unit_test(out_of_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
