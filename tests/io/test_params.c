@@ -332,7 +332,8 @@ typedef struct image {
 static void put(image *im, const void *bytes, uint64_t count)
 {
     assert_true(im->count + count <= sizeof im->bytes);
-    memcpy(im->bytes + im->count, bytes, count);
+    if (count)
+        memcpy(im->bytes + im->count, bytes, count);
     im->count += count;
 }
 
