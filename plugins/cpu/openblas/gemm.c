@@ -1,0 +1,119 @@
+/*
+ * Matrix products by OpenBLAS, one thread per call: inside a team of OpenMP threads the library does not start its
+ * own, and for code outside of one the number of threads is set to 1 and put back afterwards. Tiles are cut by shape,
+ * the sum over k is never cut, so the bits do not depend on the number of threads.
+ */
+#include <cblas.h>
+#include <limits.h>
+#include <omp.h>
+#include <string.h>
+
+#include "../common/gemm.h"
+
+#include "../common/gemm_tiles.inc"
+
+#define NS_PER_FLOP 0.005 /* about 200 GFLOP/s */
+
+uint64_t tncpu_gemm_bytes(int64_t m, int64_t n, int64_t k, int32_t dtype)
+{
+    (void)m, (void)n, (void)k, (void)dtype;
+    return 64; /* the library has its own */
+}
+
+double tncpu_gemm_ns(int64_t m, int64_t n, int64_t k)
+{
+    return 300 + 2 * NS_PER_FLOP * (double)m * (double)n * (double)k;
+}
+
+int tncpu_gemm_begin(void)
+{
+    const int before = omp_get_max_threads();
+
+    omp_set_num_threads(1);
+    return before;
+}
+
+void tncpu_gemm_end(int before)
+{
+    omp_set_num_threads(before);
+}
+
+typedef struct operand {
+    enum CBLAS_TRANSPOSE trans;
+    blasint step;
+} operand;
+
+/* Rows (`row` apart) of elements that lie together, or the transpose of that. */
+static operand operand_of(int64_t rows, int64_t columns, int64_t row, int64_t col)
+{
+    if (col == 1 && (row >= columns || rows <= 1))
+        return (operand){CblasNoTrans, (blasint)tncpu_max(row, tncpu_max(columns, 1))};
+    return (operand){CblasTrans, (blasint)tncpu_max(col, tncpu_max(rows, 1))};
+}
+
+static void clear(const tncpu_gemm *g)
+{
+    const size_t size = tn_dtype_bytes(g->dtype);
+
+    for (int64_t i = 0; i < g->m; i++)
+        for (int64_t j = 0; j < g->n; j++)
+            memset((char *)g->c + (size_t)(i * g->c_row + j * g->c_col) * size, 0, size);
+}
+
+/* y (n) = x (k) · b (k, n): a product with one row. */
+static void vector_product(const tncpu_gemm *g)
+{
+    const operand b = operand_of(g->k, g->n, g->b_row, g->b_col);
+    const int plain = b.trans == CblasNoTrans;
+    const enum CBLAS_TRANSPOSE trans = plain ? CblasTrans : CblasNoTrans; /* y = b' x */
+    const blasint rows = (blasint)(plain ? g->k : g->n), columns = (blasint)(plain ? g->n : g->k);
+
+    if (g->dtype == TN_F32)
+        cblas_sgemv(CblasRowMajor, trans, rows, columns, 1, g->b, b.step, g->a, (blasint)g->a_col, g->add ? 1 : 0, g->c,
+                    (blasint)g->c_col);
+    else
+        cblas_dgemv(CblasRowMajor, trans, rows, columns, 1, g->b, b.step, g->a, (blasint)g->a_col, g->add ? 1 : 0, g->c,
+                    (blasint)g->c_col);
+}
+
+/* c = a b  <=>  c' = b' a' */
+static tncpu_gemm turned(const tncpu_gemm *g)
+{
+    tncpu_gemm t = *g;
+
+    t.a = g->b, t.b = g->a;
+    t.m = g->n, t.n = g->m;
+    t.a_row = g->b_col, t.a_col = g->b_row;
+    t.b_row = g->a_col, t.b_col = g->a_row;
+    t.c_row = g->c_col, t.c_col = g->c_row;
+    return t;
+}
+
+void tncpu_gemm_one(const tncpu_gemm *g, void *work)
+{
+    tncpu_gemm t = *g;
+    operand a, b;
+
+    (void)work;
+    if (g->m <= 0 || g->n <= 0)
+        return;
+    if (g->k <= 0) {
+        if (!g->add)
+            clear(g);
+        return;
+    }
+    if (g->m != 1 && (g->n == 1 || g->c_col != 1))
+        t = turned(g);
+    if (t.m == 1) {
+        vector_product(&t);
+        return;
+    }
+    a = operand_of(t.m, t.k, t.a_row, t.a_col);
+    b = operand_of(t.k, t.n, t.b_row, t.b_col);
+    if (t.dtype == TN_F32)
+        cblas_sgemm(CblasRowMajor, a.trans, b.trans, (blasint)t.m, (blasint)t.n, (blasint)t.k, 1, t.a, a.step, t.b,
+                    b.step, t.add ? 1 : 0, t.c, (blasint)t.c_row);
+    else
+        cblas_dgemm(CblasRowMajor, a.trans, b.trans, (blasint)t.m, (blasint)t.n, (blasint)t.k, 1, t.a, a.step, t.b,
+                    b.step, t.add ? 1 : 0, t.c, (blasint)t.c_row);
+}
