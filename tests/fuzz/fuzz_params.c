@@ -41,8 +41,8 @@ static void again(const tni_params *p)
 {
     tni_params *q = NULL;
     char first[65], second[65];
-    void *image;
-    uint64_t count;
+    void *image = NULL;
+    uint64_t count = 0;
 
     must(!tni_params_sha256(p, first) && !tni_params_save_memory(p, &image, &count));
     must(!tni_params_load_memory(space, cpu, image, count, &q) && !tni_params_sha256(q, second));
