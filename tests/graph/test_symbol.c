@@ -207,12 +207,69 @@ static void deep_chain(void **state)
     test_ops_close(ops);
 }
 
+/* Names an automatic node, composes, substitutes, groups and lists; whatever was made is in `made`. */
+static tn_status all_calls(tni_opset *ops, tni_symbol **made)
+{
+    static const char *const names[] = {"num_hidden", "__lr_mult__"}, *const texts[] = {"10", "2"};
+    static const char *const keys[] = {"x"};
+    char **list = NULL;
+    size_t count;
+    tn_status st;
+
+    (void)((st = tni_symbol_variable(ops, "x", &made[0])) ||
+           (st = tni_symbol_atomic(ops, "FullyConnected", 2, names, texts, NULL, &made[1])) ||
+           (st = tni_symbol_compose(made[1], NULL, 1, NULL, &made[0], &made[2])) ||
+           (st = tni_symbol_atomic(ops, "t_state", 0, NULL, NULL, NULL, &made[3])) ||
+           (st = tni_symbol_compose(made[3], "bn", 1, NULL, &made[2], &made[4])) ||
+           (st = tni_symbol_compose(made[4], NULL, 1, keys, &made[2], &made[5])) ||
+           (st = tni_symbol_group(6, made, &made[6])) || (st = tni_symbol_internals(made[6], &made[7])) ||
+           (st = tni_symbol_children(made[5], &made[8])) ||
+           (st = tni_symbol_list(made[7], TNI_LIST_OUTPUTS, &count, &list)));
+    tni_free(list);
+    return st;
+}
+
+static void allocation_failures(void **state)
+{
+    tni_opset *ops = test_ops();
+    bool failed = true;
+
+    (void)state;
+    assert_ok(tni_symbol_prefix_push("a_")); /* the thread's scopes exist before anything is counted */
+    for (uint64_t nth = 1; failed; nth++) {
+        tni_symbol *made[9] = {NULL};
+        tni_mem_stats before, after;
+        tn_status st;
+
+        tni_mem_stats_get(&before);
+        assert_ok(tni_symbol_prefix_push("b_"));
+        tni_mem_fail_at(nth, false, true);
+        st = all_calls(ops, made);
+        failed = tni_mem_failed();
+        tni_mem_fail_at(0, false, true);
+        assert_int_equal(st, failed ? TN_E_NOMEM : TN_OK);
+        for (size_t i = 0; i < 9; i++)
+            tni_symbol_release(made[i]);
+        tni_symbol_prefix_pop();
+        tni_mem_stats_get(&after);
+        assert_int_equal(after.live_count, before.live_count);
+    }
+    tni_symbol_prefix_pop();
+    test_ops_close(ops);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(automatic_names), cmocka_unit_test(lists),        cmocka_unit_test(by_name),
-        cmocka_unit_test(refusals),        cmocka_unit_test(substitution), cmocka_unit_test(attributes),
-        cmocka_unit_test(variadic),        cmocka_unit_test(deep_chain),
+        cmocka_unit_test(automatic_names),
+        cmocka_unit_test(lists),
+        cmocka_unit_test(by_name),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(substitution),
+        cmocka_unit_test(attributes),
+        cmocka_unit_test(variadic),
+        cmocka_unit_test(deep_chain),
+        cmocka_unit_test(allocation_failures),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
