@@ -1,0 +1,541 @@
+/**
+ * Nets, losses, metrics, optimizers, data and training: what Gluon is, for C.
+ *
+ * Everything hangs on a tn_app. The first error sticks to it: later calls do nothing and return NULL, 0 or
+ * NaN, so a program checks once, at the end. tn_app_close() reports that error, frees everything and returns
+ * the exit code.
+ *
+ * Options are designated initialisers in a macro of the function's name, which also notes the caller's file
+ * and line for error messages. The function behind it, with a `_` at the end, takes the same options as a
+ * struct; C++ and foreign languages call that one. A member that is left out (0, NULL) has the default its
+ * comment names.
+ *
+ * Arrays that these calls return are borrowed. They live until the data set they were made under gives its
+ * next batch, or until tn_app_release(); tn_array_retain() keeps one longer.
+ *
+ * @threads one thread at a time per app, unless a function says otherwise
+ * @since 0.1
+ */
+#ifndef TENON_NN_H
+#define TENON_NN_H
+
+#include <stdio.h>
+
+#include "base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tn_ctx tn_ctx;         /* the core's context, tenon/context.h */
+typedef struct tn_array tn_array;     /* the core's array, tenon/array.h */
+typedef struct tn_app tn_app;         /* an error, a device and all that was made with them */
+typedef struct tn_net tn_net;         /* a sequence of layers and nets, or a loaded model */
+typedef struct tn_data tn_data;       /* samples in batches */
+typedef struct tn_meter tn_meter;     /* a mean over samples */
+typedef struct tn_trainer tn_trainer; /* an optimizer, a schedule and their states */
+typedef struct tn_train tn_train;     /* a whole training, with checkpoints */
+
+/* Of every options struct: its size and where the call stands. */
+#define TN_NN_HEAD                                                                                           \
+    uint32_t struct_size;                                                                                    \
+    int32_t line;                                                                                            \
+    const char *file
+
+/* ---- app ---- */
+
+typedef struct tn_app_options {
+    TN_NN_HEAD;
+    const char *name;            /* of the program, for messages; NULL: "tenon" */
+    const char *config;          /* a configuration file, as --config; NULL: none */
+    const char *const *settings; /* "section.key=value", as --set; NULL-ended; NULL: none */
+    const char *device;          /* "cpu", "fake:0"; NULL: option device.default */
+    int32_t no_environment;      /* 1: TENON_ and MXNet's variables are not read */
+    FILE *errors;                /* tn_app_close() and tn_app_report() write the error here; NULL: nowhere */
+    void (*on_error)(void *arg, const char *text); /* called once, when the first error happens; NULL */
+    void (*log)(void *arg, int32_t level, const char *text); /* messages of the core; NULL: none */
+    void *arg;                                               /* of both */
+} tn_app_options;
+
+/**
+ * Opens everything. Never fails visibly: an error sticks to the app that is returned.
+ *
+ * @param options NULL: all defaults
+ * @return an app; NULL only if there is no memory for it, which all functions here take, and tn_app_close()
+ * tells
+ * @threads any
+ * @since 0.1
+ */
+TN_API tn_app *tn_app_open_(const tn_app_options *options);
+
+/**
+ * Waits for all work, reports the first error to options.errors, frees the app and all that hangs on it.
+ *
+ * @return exit code: 0 no error · 1 the run failed · 2 usage or configuration · 3 a plugin or device is
+ * missing · 4 data is damaged · 5 out of memory · 6 a peer was lost · 130 stopped on request
+ * @since 0.1
+ */
+TN_API int tn_app_close(tn_app *app);
+
+/** 1: nothing failed so far. @since 0.1 */
+TN_API int tn_app_ok(const tn_app *app);
+/** The first error: one line, or several; "" if nothing failed. Borrowed until tn_app_clear(). @since 0.1 */
+TN_API const char *tn_app_error(const tn_app *app);
+/** Its status; TN_OK if nothing failed. @since 0.1 */
+TN_API tn_status tn_app_status(const tn_app *app);
+/** What tn_app_close() would return. @since 0.1 */
+TN_API int tn_app_exit_code(const tn_app *app);
+/** Writes the error to options.errors now; tn_app_close() does not repeat it. @since 0.1 */
+TN_API void tn_app_report(tn_app *app);
+/** Forgets the error: calls work again. Objects whose making failed stay unusable. @since 0.1 */
+TN_API void tn_app_clear(tn_app *app);
+/**
+ * Makes `status` with a text of the caller the app's error, if it has none yet.
+ * @return `status`
+ * @since 0.1
+ */
+TN_API tn_status tn_app_fail(tn_app *app, tn_status status, const char *text);
+/** As tn_app_fail() with the core's status and text of this thread, tn_error_text(); TN_OK: nothing. @since
+ * 0.1 */
+TN_API tn_status tn_app_check(tn_app *app, tn_status status);
+/** The core's context below, for calls of tenon/op.h and the like; NULL if it could not be opened. @since 0.1
+ */
+TN_API tn_ctx *tn_app_ctx(const tn_app *app);
+/** Name of the device that nets and data live on, such as "cpu:0". @since 0.1 */
+TN_API const char *tn_app_device(const tn_app *app);
+
+/** Takes `array` (from a core call) into the app's care: it is released with the temporaries. @since 0.1 */
+TN_API tn_array *tn_app_own(tn_app *app, tn_array *array);
+/** How many temporaries there are: for tn_app_release() after a piece of work outside a loop over data.
+ * @since 0.1 */
+TN_API size_t tn_app_mark(const tn_app *app);
+/** Releases the temporaries made since `mark`. @since 0.1 */
+TN_API void tn_app_release(tn_app *app, size_t mark);
+/**
+ * A new array on the app's device.
+ * @param values row-major, of `shape`; NULL: zeros
+ * @param ndim   0 to 32
+ * @since 0.1
+ */
+TN_API tn_array *tn_app_array(tn_app *app, int32_t ndim, const int64_t *shape, const float *values);
+/** Copies `count` numbers out, after waiting for them; `count` must be the array's. 1: done. @since 0.1 */
+TN_API int tn_app_read(tn_app *app, tn_array *array, size_t count, float *out);
+
+/** From here on this thread records operators, and layers behave as in training. @since 0.1 */
+TN_API void tn_app_record(tn_app *app);
+/** Ends recording without a backward pass. @since 0.1 */
+TN_API void tn_app_pause(tn_app *app);
+/** Ends recording; gradients of the sum of all elements of `loss` into the parameters. @since 0.1 */
+TN_API void tn_app_backward(tn_app *app, tn_array *loss);
+
+/* ---- nets ---- */
+
+/*
+ * Activations by name: relu, sigmoid, tanh, softrelu, softsign. Names of layers: given, or kind and number
+ * within their net: conv0, conv1, pool0, dense0. Data is (N, C, H, W). Of a pair such as .kernel, a second
+ * number of 0 stands for the first one, except in .pad.
+ */
+typedef struct tn_net_options {
+    TN_NN_HEAD;
+    const char *name; /* NULL: "net", or kind and number of a nested one */
+} tn_net_options;
+
+typedef struct tn_dense_options {
+    TN_NN_HEAD;
+    const char *name;
+    int64_t units;          /* output width, at least 1 */
+    const char *activation; /* NULL: none */
+    int32_t no_bias;        /* 1: no bias */
+    int32_t keep_axes;      /* 1: works on the last axis alone; 0: flattens (N, …) to (N, width) first */
+    int64_t input;          /* input width; 0: found at the first forward */
+} tn_dense_options;
+
+typedef struct tn_conv2d_options {
+    TN_NN_HEAD;
+    const char *name;
+    int64_t channels;       /* output channels, at least 1 */
+    int32_t kernel[2];      /* at least 1 */
+    int32_t stride[2];      /* 0: 1 */
+    int32_t pad[2];         /* zeros on both sides */
+    int32_t dilate[2];      /* 0: 1 */
+    int32_t groups;         /* 0: 1 */
+    const char *activation; /* NULL: none */
+    int32_t no_bias;        /* 1: no bias */
+    int64_t input;          /* input channels; 0: found at the first forward */
+} tn_conv2d_options;
+
+typedef struct tn_pool2d_options {
+    TN_NN_HEAD;
+    const char *name;
+    int32_t kernel[2]; /* 0: 2 */
+    int32_t stride[2]; /* 0: as kernel */
+    int32_t pad[2];
+    int32_t ceil;        /* 1: a last window that hangs over the edge counts ("full") */
+    int32_t exclude_pad; /* 1: an average is over what lies inside the input only */
+} tn_pool2d_options;
+
+typedef struct tn_batchnorm_options {
+    TN_NN_HEAD;
+    const char *name;
+    double momentum;    /* of the running mean and variance; 0: 0.9 */
+    double epsilon;     /* 0: 1e-5 */
+    int32_t axis;       /* of the channels; 0: 1 */
+    int32_t no_scale;   /* 1: gamma stays 1 */
+    int32_t no_center;  /* 1: beta stays 0 */
+    int32_t use_global; /* 1: running statistics in training, too */
+} tn_batchnorm_options;
+
+typedef struct tn_dropout_options {
+    TN_NN_HEAD;
+    const char *name;
+    double rate; /* share of elements that become 0 in training, 0 to below 1 */
+} tn_dropout_options;
+
+typedef struct tn_activation_options {
+    TN_NN_HEAD;
+    const char *name;
+    const char *activation; /* relu, sigmoid, tanh, softrelu, softsign */
+} tn_activation_options;
+
+typedef struct tn_leakyrelu_options {
+    TN_NN_HEAD;
+    const char *name;
+    double slope; /* below 0; 0: 0.25 */
+} tn_leakyrelu_options;
+
+typedef struct tn_init_options {
+    TN_NN_HEAD;
+    const char *with; /* of weights: xavier, msraprelu, normal, uniform, constant, zero, one; NULL: xavier */
+    double magnitude; /* xavier: 0: 3 */
+    const char *factor;       /* xavier, msraprelu: avg, in, out; NULL: avg */
+    const char *distribution; /* xavier: uniform, gaussian; NULL: uniform */
+    double slope;             /* msraprelu: of the PReLU behind; 0: 0.25 */
+    double scale;             /* normal: sigma, 0: 0.01; uniform: bound, 0: 0.07; constant: the value */
+    uint64_t seed;            /* 0: option run.seed */
+    int64_t shape[8];         /* of the input, (N, C, H, W): sizes are found now; 0: at the first forward */
+} tn_init_options;
+
+typedef struct tn_hybridize_options {
+    TN_NN_HEAD;
+    int32_t off;          /* 1: layer by layer again */
+    int32_t static_alloc; /* 1: one arena per shape, kept */
+    int32_t static_shape; /* 1: shapes never change between calls of one shape's program */
+} tn_hybridize_options;
+
+/** A new net. Owned by the app. @since 0.1 */
+TN_API tn_net *tn_net_new_(tn_app *app, const tn_net_options *options);
+/** A net within a net, in this place; layers are added to what is returned. @since 0.1 */
+TN_API tn_net *tn_net_sequential_(tn_net *net, const tn_net_options *options);
+/** Fully connected: y = activation(x w' + b). @since 0.1 */
+TN_API void tn_net_dense_(tn_net *net, const tn_dense_options *options);
+/** Two-dimensional convolution. @since 0.1 */
+TN_API void tn_net_conv2d_(tn_net *net, const tn_conv2d_options *options);
+/** Largest, or mean, of each window. @since 0.1 */
+TN_API void tn_net_maxpool2d_(tn_net *net, const tn_pool2d_options *options);
+TN_API void tn_net_avgpool2d_(tn_net *net, const tn_pool2d_options *options);
+/** Mean of each channel: (N, C, H, W) to (N, C, 1, 1). @since 0.1 */
+TN_API void tn_net_globalavgpool2d_(tn_net *net, const tn_net_options *options);
+/** Batch normalisation. @since 0.1 */
+TN_API void tn_net_batchnorm_(tn_net *net, const tn_batchnorm_options *options);
+/** Dropout: in training only. @since 0.1 */
+TN_API void tn_net_dropout_(tn_net *net, const tn_dropout_options *options);
+/** (N, …) to (N, width). @since 0.1 */
+TN_API void tn_net_flatten_(tn_net *net, const tn_net_options *options);
+TN_API void tn_net_activation_(tn_net *net, const tn_activation_options *options);
+TN_API void tn_net_leakyrelu_(tn_net *net, const tn_leakyrelu_options *options);
+/**
+ * A net of the zoo: "lenet" or "zoo:lenet". Its parameters are the options model.*: model.pad (2; 0: as
+ * MXNet's example has it), model.classes (10), model.activation.
+ * @since 0.1
+ */
+TN_API tn_net *tn_net_zoo(tn_app *app, const char *name);
+/** Names in the zoo, NULL-ended. @threads any @since 0.1 */
+TN_API const char *const *tn_net_zoo_names(void);
+
+/**
+ * Gives every parameter its first values: weights by options.with, biases, betas and running means 0, gammas
+ * and running variances 1. Without options.shape that happens at the first forward. Parameter number i of a
+ * net (in order of appearance) has the same values for the same seed on every device, whatever was made
+ * before it.
+ * @since 0.1
+ */
+TN_API void tn_net_init_(tn_net *net, const tn_init_options *options);
+/** From now on the net runs as one compiled program; the numbers are the same. @since 0.1 */
+TN_API void tn_net_hybridize_(tn_net *net, const tn_hybridize_options *options);
+/**
+ * Factors of the learning rate and weight decay of the parameters whose name ends with `suffix`, such as
+ * ".bias". Both are 1 at first, as in Gluon. No such parameter: an error.
+ * @since 0.1
+ */
+TN_API void tn_net_multiply(tn_net *net, const char *suffix, double lr_factor, double wd_factor);
+/** Runs the net on `x`; borrowed. In training after tn_app_record(). @since 0.1 */
+TN_API tn_array *tn_net_forward(tn_net *net, tn_array *x);
+/** Mean over a data set, in its order: "accuracy", "loss" (softmax cross-entropy), "l1", "l2"; NaN on error.
+ * @since 0.1 */
+TN_API double tn_net_eval(tn_net *net, tn_data *data, const char *metric);
+
+/** Layers: how many, nested ones counted. @since 0.1 */
+TN_API size_t tn_net_layers(const tn_net *net);
+/** Parameters (arrays), in order of appearance, auxiliary ones included. @since 0.1 */
+TN_API size_t tn_net_param_count(const tn_net *net);
+/** Structural name of parameter `index` ("0.weight", "features.1.bias"); NULL: none. @since 0.1 */
+TN_API const char *tn_net_param_name(const tn_net *net, size_t index);
+/** Its array; borrowed; NULL if its shape is not known yet. @since 0.1 */
+TN_API tn_array *tn_net_param(tn_net *net, const char *name);
+/** Its gradient after tn_app_backward(); borrowed; NULL for auxiliary ones. @since 0.1 */
+TN_API tn_array *tn_net_param_grad(tn_net *net, const char *name);
+/** Elements of all parameters; 0 while shapes are not known. @since 0.1 */
+TN_API int64_t tn_net_param_elements(const tn_net *net);
+
+/** Parameters under their structural names. @since 0.1 */
+TN_API void tn_net_save(tn_net *net, const char *path);
+/** Reads what tn_net_save() wrote; names and shapes must be the net's. @since 0.1 */
+TN_API void tn_net_load_params(tn_net *net, const char *path);
+/** Writes PREFIX-symbol.json and PREFIX-0000.params, which MXNet reads; the input is called `data`. @since
+ * 0.1 */
+TN_API void tn_net_export(tn_net *net, const char *prefix);
+/** SHA-256 over the arrays of the exported .params: name, type, shape, bytes of each. 1: done. @since 0.1 */
+TN_API int tn_net_sha256(tn_net *net, char out_hex[65]);
+/** A model that was exported, here or by MXNet: for inference. @since 0.1 */
+TN_API tn_net *tn_net_load(tn_app *app, const char *prefix);
+/** The same of two files of any name; `input` NULL: "data". @since 0.1 */
+TN_API tn_net *tn_net_load_files(tn_app *app, const char *json, const char *params, const char *input);
+/**
+ * A table: layer, operator, output shape, parameters, multiply-adds per sample; one line each.
+ * @param shape of the input, (N, C, H, W); NULL: as in the last forward
+ * @since 0.1
+ */
+TN_API void tn_net_summary(tn_net *net, FILE *out, int32_t ndim, const int64_t *shape);
+
+/* ---- losses: one number per sample, (N) ---- */
+
+/** Softmax cross-entropy of `x` (N, classes) and class numbers `labels` (N). @since 0.1 */
+TN_API tn_array *tn_loss_softmax_ce(tn_app *app, tn_array *x, tn_array *labels);
+/** Half the mean of the squared differences. @since 0.1 */
+TN_API tn_array *tn_loss_l2(tn_app *app, tn_array *x, tn_array *labels);
+/** Mean of the absolute differences. @since 0.1 */
+TN_API tn_array *tn_loss_l1(tn_app *app, tn_array *x, tn_array *labels);
+
+/* ---- meters ---- */
+
+/** A mean: "accuracy" (of x (N, classes) and labels (N)) or "loss" (of what a loss returned). @since 0.1 */
+TN_API tn_meter *tn_meter_new(tn_app *app, const char *what);
+/** Adds a batch; does not wait for the device. `labels`: accuracy only. @since 0.1 */
+TN_API void tn_meter_add(tn_meter *meter, tn_array *x, tn_array *labels);
+/** The mean so far, after waiting; NaN if nothing was added or on error. @since 0.1 */
+TN_API double tn_meter_value(tn_meter *meter);
+TN_API void tn_meter_reset(tn_meter *meter);
+
+/* ---- data ---- */
+
+typedef struct tn_data_options {
+    TN_NN_HEAD;
+    int64_t batch;   /* samples of a batch; 0: 64. The last one of an epoch may be smaller */
+    int32_t shuffle; /* 1: another order in each epoch, a function of seed and epoch alone */
+    uint64_t seed;   /* 0: option run.seed */
+} tn_data_options;
+
+typedef struct tn_batch {
+    tn_array *x;   /* (n, 1, H, W) float32, byte / 255 */
+    tn_array *y;   /* (n) float32: class numbers */
+    int64_t n;     /* samples */
+    int64_t index; /* of the batch within the epoch, from 0 */
+    int64_t epoch; /* from 0 */
+} tn_batch;
+
+/**
+ * IDX files as MNIST's are named (train-images-idx3-ubyte, t10k-labels-idx1-ubyte, plain or .gz).
+ * @param name "digits:train", "mnist:test", or a folder: "/data/fashion:train"; without a part: train. Names
+ * are looked up in data.path, then in the installed data, then in that of the build
+ * @since 0.1
+ */
+TN_API tn_data *tn_data_open_(tn_app *app, const char *name, const tn_data_options *options);
+/**
+ * Fills `batch`. The one before it ends, with all temporaries made since.
+ * @return 1; 0 at the end of the epoch (the next call begins the next epoch) or after an error
+ * @since 0.1
+ */
+TN_API int tn_data_next(tn_data *data, tn_batch *batch);
+/** Where the next batch comes from. @since 0.1 */
+TN_API void tn_data_tell(const tn_data *data, int64_t *epoch, int64_t *index);
+TN_API void tn_data_seek(tn_data *data, int64_t epoch, int64_t index);
+/** Samples. @since 0.1 */
+TN_API int64_t tn_data_count(const tn_data *data);
+/** Batches of an epoch. @since 0.1 */
+TN_API int64_t tn_data_batches(const tn_data *data);
+/** Classes: the largest label and one. @since 0.1 */
+TN_API int64_t tn_data_classes(const tn_data *data);
+/** Shape of a sample with a 1 in front: (1, 1, H, W). @since 0.1 */
+TN_API void tn_data_shape(const tn_data *data, int64_t shape[4]);
+/** Name as given, and the file of the images (`labels` 0) or labels (1); borrowed. @since 0.1 */
+TN_API const char *tn_data_name(const tn_data *data);
+TN_API const char *tn_data_file(const tn_data *data, int32_t labels);
+/** SHA-256 over the images' file and the labels' file, as they are on disk. 1: done. @since 0.1 */
+TN_API int tn_data_sha256(tn_data *data, char out_hex[65]);
+
+/* ---- optimizers ---- */
+
+typedef struct tn_trainer_options {
+    TN_NN_HEAD;
+    const char *optimizer;        /* sgd, nag, adam; NULL: sgd */
+    double lr;                    /* 0: 0.01, adam 0.001 */
+    double momentum;              /* sgd, nag */
+    double wd;                    /* weight decay, of every parameter */
+    double beta1, beta2, epsilon; /* adam; 0: 0.9, 0.999, 1e-8 */
+    double clip;                  /* largest absolute value of a gradient's element; 0: not limited */
+    double clip_norm;             /* largest norm of all gradients together; 0: not limited */
+    const char *schedule;         /* constant, factor, cosine; NULL: constant */
+    int64_t steps;                /* cosine: where lr reaches lr_end */
+    int64_t warmup;               /* steps over which lr rises from lr_begin, linearly */
+    double lr_begin, lr_end;
+    double factor; /* factor: lr is multiplied by this … 0: 0.1 */
+    int64_t every; /* … after this many steps each */
+} tn_trainer_options;
+
+/** An optimizer for all parameters of `net`. @since 0.1 */
+TN_API tn_trainer *tn_trainer_new_(tn_net *net, const tn_trainer_options *options);
+/** One update; gradients are divided by `batch`. @since 0.1 */
+TN_API void tn_trainer_step(tn_trainer *trainer, int64_t batch);
+/** Steps done. @since 0.1 */
+TN_API int64_t tn_trainer_steps(const tn_trainer *trainer);
+/** Learning rate of the next step. @since 0.1 */
+TN_API double tn_trainer_lr(const tn_trainer *trainer);
+/** Another base rate from the next step on; the schedule goes on from it. @since 0.1 */
+TN_API void tn_trainer_set_lr(tn_trainer *trainer, double lr);
+/** States and steps, to and from a file. @since 0.1 */
+TN_API void tn_trainer_save(tn_trainer *trainer, const char *path);
+TN_API void tn_trainer_load(tn_trainer *trainer, const char *path);
+/** The learning rate of step `step` (from 0) of a schedule: what a trainer with these options uses. @since
+ * 0.1 */
+TN_API double tn_schedule_lr(const tn_trainer_options *options, int64_t step);
+
+/* ---- a whole training ---- */
+
+/*
+ * What is 0 or NULL here comes from the app's options train.* (tn_app_options.settings, files, environment),
+ * so a command line only has to put its switches into the settings. A number below 0 means none: .momentum =
+ * -1.
+ */
+typedef struct tn_train_options {
+    TN_NN_HEAD;
+    const char *model; /* "zoo:lenet"; NULL: `net` */
+    tn_net *net;       /* used if there is no model; initialised with xavier and the seed */
+    const char *data;  /* "digits": trained on digits:train, validated on digits:test; or with a part */
+    const char *valid; /* NULL: the test part of `data`; "none": no validation */
+    int64_t epochs, batch;
+    const char *optimizer, *schedule;
+    double lr, momentum, wd, clip;
+    double warmup;                          /* epochs */
+    double schedule_factor, schedule_every; /* schedule factor; every: epochs */
+    double clip_norm;                       /* 0: not limited */
+    uint64_t seed;                          /* 0: option run.seed */
+    int32_t no_hybridize, no_shuffle;       /* 1: off, whatever the options say */
+    const char *checkpoint;                 /* folder; NULL: no checkpoints */
+    double checkpoint_every;                /* epochs */
+    int32_t checkpoint_keep;
+    int32_t resume; /* 1: go on from the newest checkpoint in the folder; none there: an error, exit code 2 */
+    const char *config_hash; /* text that a resumed training must have in common with its checkpoint; NULL:
+                                not asked */
+    int32_t (*event)(void *arg, int32_t kind,
+                     tn_train *train); /* on the thread of tn_train_run(); not 0: stop */
+    void *arg;
+} tn_train_options;
+
+/* Kinds of events. */
+#define TN_TRAIN_BEGIN 1 /* before the first step; all of tn_train_info is known */
+#define TN_TRAIN_STEP 2  /* after each step */
+#define TN_TRAIN_EPOCH 3 /* after each epoch and its validation */
+#define TN_TRAIN_SAVED 4 /* a checkpoint was written; `checkpoint` names it */
+#define TN_TRAIN_END 5   /* all epochs are done, or it was stopped and saved */
+
+/** What is known of a training, filled in by tn_train_info_get(). NaN: not known yet. */
+typedef struct tn_train_info {
+    uint32_t struct_size;
+    int32_t stopped;        /* 1: left before the end, on request */
+    int64_t epoch, epochs;  /* running epoch from 1; 0 before the first step */
+    int64_t batch, batches; /* done in this epoch, of an epoch */
+    int64_t step, steps;    /* done, of all epochs */
+    int64_t samples;        /* trained on by this process */
+    int64_t resumed_step;   /* where the checkpoint stood; 0: from the start */
+    int64_t batch_size, train_count, valid_count, param_elements;
+    uint64_t seed;
+    double lr;             /* of the step just done */
+    double loss, accuracy; /* means over this epoch's training batches so far, as of the last reading */
+    double valid_loss, valid_accuracy; /* of the last validation */
+    double best_accuracy;              /* of all validations */
+    double seconds;                    /* since tn_train_run() began, clock time */
+    double epoch_seconds;              /* since the epoch began */
+    double data_seconds;               /* of `seconds`, spent waiting for data */
+    const char *model, *device, *checkpoint, *optimizer,
+        *schedule; /* borrowed; checkpoint: the newest one, NULL */
+} tn_train_info;
+
+/** Builds or takes the net, opens the data, makes the trainer, reads the checkpoint if asked. Owned by the
+ * app. @since 0.1 */
+TN_API tn_train *tn_train_open_(tn_app *app, const tn_train_options *options);
+/**
+ * Trains until all epochs are done, an event says stop, tn_train_stop() was called, or something fails.
+ * Stopped, it finishes the step, writes a checkpoint if there is a folder, and returns; called again, it goes
+ * on.
+ * @return 1: all epochs are done; 0: stopped, or failed (tn_app_ok() tells)
+ * @since 0.1
+ */
+TN_API int tn_train_run(tn_train *train);
+/** Asks tn_train_run() to stop after the running step. @threads any; also from a signal handler @since 0.1 */
+TN_API void tn_train_stop(tn_train *train);
+/**
+ * Fills `info` (info->struct_size is set by the caller). Loss and accuracy are as of the last reading: with
+ * `read` 1 the device is waited for and they are up to date.
+ * @since 0.1
+ */
+TN_API void tn_train_info_get(tn_train *train, int32_t read, tn_train_info *info);
+/** Writes a checkpoint now, if there is a folder; also between steps, from an event. @since 0.1 */
+TN_API void tn_train_save(tn_train *train);
+/** Its parts; borrowed. `valid` is NULL if there is no validation. @since 0.1 */
+TN_API tn_net *tn_train_net(tn_train *train);
+TN_API tn_data *tn_train_data(tn_train *train);
+TN_API tn_data *tn_train_valid(tn_train *train);
+TN_API tn_trainer *tn_train_trainer(tn_train *train);
+
+/* ---- the macros ---- */
+
+#ifndef __cplusplus
+#define TN_NN_FIRST_(first, ...) first
+#define TN_NN_REST_(first, ...) __VA_ARGS__
+#define TN_NN_HERE_(type) .struct_size = (uint32_t)sizeof(type), .line = __LINE__, .file = __FILE__
+#define TN_NN_OPTIONS_(type, ...)                                                                            \
+    &(const type)                                                                                            \
+    {                                                                                                        \
+        TN_NN_HERE_(type), TN_NN_REST_(__VA_ARGS__, )                                                        \
+    }
+#define TN_NN_CALL_(function, type, ...)                                                                     \
+    function(TN_NN_FIRST_(__VA_ARGS__, ), TN_NN_OPTIONS_(type, __VA_ARGS__))
+
+#define tn_app_open(...) tn_app_open_(&(const tn_app_options){TN_NN_HERE_(tn_app_options), __VA_ARGS__})
+#define tn_net_new(...) TN_NN_CALL_(tn_net_new_, tn_net_options, __VA_ARGS__)
+#define tn_net_sequential(...) TN_NN_CALL_(tn_net_sequential_, tn_net_options, __VA_ARGS__)
+#define tn_net_dense(...) TN_NN_CALL_(tn_net_dense_, tn_dense_options, __VA_ARGS__)
+#define tn_net_conv2d(...) TN_NN_CALL_(tn_net_conv2d_, tn_conv2d_options, __VA_ARGS__)
+#define tn_net_maxpool2d(...) TN_NN_CALL_(tn_net_maxpool2d_, tn_pool2d_options, __VA_ARGS__)
+#define tn_net_avgpool2d(...) TN_NN_CALL_(tn_net_avgpool2d_, tn_pool2d_options, __VA_ARGS__)
+#define tn_net_globalavgpool2d(...) TN_NN_CALL_(tn_net_globalavgpool2d_, tn_net_options, __VA_ARGS__)
+#define tn_net_batchnorm(...) TN_NN_CALL_(tn_net_batchnorm_, tn_batchnorm_options, __VA_ARGS__)
+#define tn_net_dropout(...) TN_NN_CALL_(tn_net_dropout_, tn_dropout_options, __VA_ARGS__)
+#define tn_net_flatten(...) TN_NN_CALL_(tn_net_flatten_, tn_net_options, __VA_ARGS__)
+#define tn_net_activation(...) TN_NN_CALL_(tn_net_activation_, tn_activation_options, __VA_ARGS__)
+#define tn_net_leakyrelu(...) TN_NN_CALL_(tn_net_leakyrelu_, tn_leakyrelu_options, __VA_ARGS__)
+#define tn_net_init(...) TN_NN_CALL_(tn_net_init_, tn_init_options, __VA_ARGS__)
+#define tn_net_hybridize(...) TN_NN_CALL_(tn_net_hybridize_, tn_hybridize_options, __VA_ARGS__)
+#define tn_trainer_new(...) TN_NN_CALL_(tn_trainer_new_, tn_trainer_options, __VA_ARGS__)
+#define tn_train_open(...) TN_NN_CALL_(tn_train_open_, tn_train_options, __VA_ARGS__)
+/* tn_data_open(app, "digits:train", .batch = 64) */
+#define tn_data_open(...) TN_NN_DATA_(__VA_ARGS__, )
+#define TN_NN_DATA_(app, name, ...)                                                                          \
+    tn_data_open_(app, name, &(const tn_data_options){TN_NN_HERE_(tn_data_options), __VA_ARGS__})
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
