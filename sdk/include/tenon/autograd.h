@@ -1,0 +1,85 @@
+/**
+ * Gradients: record calls, walk back over them.
+ *
+ * Recording and training are switches of the calling thread. A recorded array keeps what its gradient needs
+ * until it is released or a backward went through.
+ */
+#ifndef TENON_AUTOGRAD_H
+#define TENON_AUTOGRAD_H
+
+#include "array.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Switches recording of this thread on (1) or off (0); returns what it was. @threads any @since 0.1 */
+TN_API int32_t tn_record_set(int32_t on);
+
+/** Switches training mode of this thread (Dropout, BatchNorm) on or off; returns what it was. @threads any
+ * @since 0.1 */
+TN_API int32_t tn_train_set(int32_t on);
+
+/** 1 while this thread records. @threads any @since 0.1 */
+TN_API int32_t tn_recording(void);
+
+/** 1 while this thread is in training mode. @threads any @since 0.1 */
+TN_API int32_t tn_training(void);
+
+/**
+ * Gives an array a gradient, which backward fills in. The array becomes a leaf: it is taken off the tape.
+ *
+ * @param mode TN_MODE_WRITE: each backward overwrites · TN_MODE_ADD: adds · TN_MODE_NONE: no gradient
+ * @param grad the array to fill in, of the same shape, type and device; NULL: a new one of zeros
+ * @return TN_E_ARG: another mode · TN_E_SHAPE, TN_E_DTYPE, TN_E_DEVICE: `grad` does not fit
+ * @threads owner
+ * @since 0.1
+ */
+TN_API tn_status tn_attach_grad(tn_ctx *ctx, tn_array *a, uint32_t mode, tn_array *grad);
+
+/** Takes the gradient away again. NULL is fine. @threads owner @since 0.1 */
+TN_API void tn_detach_grad(tn_array *a);
+
+/** The attached gradient, borrowed; NULL: none. @threads any @since 0.1 */
+TN_API tn_array *tn_array_grad(const tn_array *a);
+
+/** How the attached gradient is filled in: TN_MODE_…. @threads any @since 0.1 */
+TN_API uint32_t tn_array_grad_mode(const tn_array *a);
+
+#define TN_BACKWARD_RETAIN 1u  /* what was recorded stays and may be walked again */
+#define TN_BACKWARD_PREDICT 2u /* operators that differ in training run as outside of it */
+
+/**
+ * Gradients of the sum of <heads[i], head_grads[i]> into the attached gradients of all arrays it was made of.
+ * Queued.
+ *
+ * @param head_grads NULL, or an item NULL: ones
+ * @param flags      TN_BACKWARD_…
+ * @return TN_E_STATE: nothing was recorded, or a backward without RETAIN went through already ·
+ *         TN_E_UNSUPPORTED: an operator on the way has no gradient (its name) · TN_E_SHAPE: a head gradient
+ *         does not fit
+ * @threads any
+ * @since 0.1
+ */
+TN_API tn_status tn_backward(tn_ctx *ctx, uint32_t count, tn_array *const *heads, tn_array *const *head_grads,
+                             uint32_t flags);
+
+/** What tn_gradients differentiates. */
+typedef struct tn_gradient_call {
+    uint32_t struct_size;         /* TN_SIZE(tn_gradient_call) */
+    uint32_t flags;               /* TN_BACKWARD_… */
+    uint32_t head_count, variable_count;
+    tn_array *const *heads;
+    tn_array *const *head_grads;  /* NULL, or an item NULL: ones */
+    tn_array *const *variables;   /* arrays with an attached gradient */
+} tn_gradient_call;
+
+/** The gradients of `variables` as new arrays; attached ones stay as they are. `out`: room for
+ * variable_count. Statuses of tn_backward. @threads any @since 0.1 */
+TN_API tn_status tn_gradients(tn_ctx *ctx, const tn_gradient_call *call, tn_array **out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

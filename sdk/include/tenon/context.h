@@ -1,0 +1,194 @@
+/**
+ * Contexts: what one user opened. Everything else hangs on a context; nothing is global.
+ *
+ * A context reads options, finds plugins, starts an engine. Arrays, symbols and programs of one context may
+ * be used together; those of two may not.
+ */
+#ifndef TENON_CONTEXT_H
+#define TENON_CONTEXT_H
+
+#include "base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tn_ctx tn_ctx;
+
+/** The size of a struct of this release, for its member struct_size. */
+#define TN_SIZE(type) ((uint32_t)sizeof(type))
+
+/* ---- opening and closing ------------------------------------------------------------------------- */
+
+#define TN_LOG_ERROR 0
+#define TN_LOG_WARNING 1
+#define TN_LOG_INFO 2
+#define TN_LOG_DEBUG 3
+
+/** Gets one line of text, without a newline. May be called from any thread, several at once; must not call
+ * Tenon. */
+typedef void (*tn_log_fn)(void *arg, int32_t level, const char *message);
+
+#define TN_OPEN_NO_ENVIRONMENT 1u /* do not read MXNET_… and TENON_… variables */
+#define TN_OPEN_NO_SYSTEM 2u      /* read neither /etc/tenon/tenon.ini nor $XDG_CONFIG_HOME/tenon/tenon.ini */
+#define TN_OPEN_LOCAL 4u          /* read ./tenon.ini if there is one; it may not say where plugins lie */
+
+/** How a context is opened. All zeros but struct_size: the system's files and the environment, no log. */
+typedef struct tn_open_options {
+    uint32_t struct_size;        /* TN_SIZE(tn_open_options) */
+    uint32_t flags;              /* TN_OPEN_… */
+    const char *const *files;    /* INI files, read after the system's; NULL-ended, or NULL */
+    const char *const *settings; /* "section.key=value", stronger than all else; NULL-ended, or NULL */
+    tn_log_fn log;               /* NULL: no log */
+    void *log_arg;
+} tn_open_options;
+
+/**
+ * Opens a context.
+ *
+ * @param options NULL: as a struct of zeros
+ * @return TN_E_ARG: a value is out of range, a setting is no "section.key=value", an unknown flag · TN_E_KEY:
+ *         unknown option (the text suggests) · TN_E_IO, TN_E_FORMAT: a file is absent or damaged ·
+ *         TN_E_DEVICE: plugins.require names a plugin that is not there, or device.default cannot be opened ·
+ *         TN_E_NOMEM
+ * @threads any
+ * @since 0.1
+ */
+TN_API tn_status tn_open(const tn_open_options *options, tn_ctx **out);
+
+/**
+ * Waits for all work and frees everything. Arrays, symbols, sites and programs of the context should be gone:
+ * those that are not may still be released, and nothing else. NULL is fine.
+ *
+ * @return the oldest error that no wait has told yet; the context is closed in any case
+ * @threads owner
+ * @since 0.1
+ */
+TN_API tn_status tn_close(tn_ctx *ctx);
+
+/** Frees memory that a call of Tenon handed out, where its comment says so. NULL is fine.
+ * @threads any @since 0.1 */
+TN_API void tn_free(void *memory);
+
+/** Writes a line into the context's log, if log.level lets it pass. @threads any @since 0.1 */
+TN_API tn_status tn_ctx_log(tn_ctx *ctx, int32_t level, const char *message);
+
+/* ---- options ------------------------------------------------------------------------------------- */
+
+#define TN_ORIGIN_DEFAULT 0
+#define TN_ORIGIN_FILE 1        /* `where` is file:line */
+#define TN_ORIGIN_MXNET 2       /* a variable of MXNet's; `where` is its name */
+#define TN_ORIGIN_ENVIRONMENT 3 /* a TENON_ variable */
+#define TN_ORIGIN_SET 4         /* tn_open_options.settings, tn_ctx_option_set */
+
+#define TN_OPTION_INIT 1u    /* read once, when the context is opened */
+#define TN_OPTION_LIVE 2u    /* tn_ctx_option_set may change it */
+#define TN_OPTION_TRUSTED 4u /* not from ./tenon.ini, not from the environment */
+
+/** One option. All texts are borrowed and never NULL. */
+typedef struct tn_option_info {
+    uint32_t struct_size;     /* set by the caller: TN_SIZE(tn_option_info) */
+    uint32_t flags;           /* TN_OPTION_… */
+    const char *key;          /* "engine.type"; in the table, * is one part: "memory.*.pool" */
+    const char *value;        /* today's; "" in the table of all options */
+    const char *where;        /* what set it: file:line, name of a variable; "" by default */
+    const char *type;         /* text int float bool bytes duration_ms list choice */
+    const char *choices;      /* of a choice: a|b|c; else the unit */
+    const char *default_text;
+    const char *help, *since;
+    const char *env;          /* foreign variables it answers to: NAME{theirs:ours;…}, comma list */
+    double min, max;          /* of numbers; min > max: no bound */
+    int32_t origin;           /* TN_ORIGIN_… */
+    uint32_t reserved;
+} tn_option_info;
+
+/** Value of an option as text, borrowed until the option is changed; "" if unset; NULL: no such option.
+ * @threads any @since 0.1 */
+TN_API const char *tn_ctx_option(const tn_ctx *ctx, const char *key);
+
+/** Value of an option of type int, bool (0 or 1), bytes or duration_ms. TN_E_KEY: no such option; TN_E_ARG:
+ * of another type. @threads any @since 0.1 */
+TN_API tn_status tn_ctx_option_int(const tn_ctx *ctx, const char *key, int64_t *value);
+
+/** Value of an option of type float or int. TN_E_KEY: no such option; TN_E_ARG: of another type.
+ * @threads any @since 0.1 */
+TN_API tn_status tn_ctx_option_float(const tn_ctx *ctx, const char *key, double *value);
+
+/**
+ * Changes a live option: log.level, run.seed and others with TN_OPTION_LIVE.
+ *
+ * @return TN_E_KEY: no such option · TN_E_ARG: a bad value · TN_E_STATE: it is read only when a context is
+ *         opened
+ * @threads owner
+ * @since 0.1
+ */
+TN_API tn_status tn_ctx_option_set(tn_ctx *ctx, const char *key, const char *value);
+
+/** Effective options of a context, those without a fixed name too (kernel.Op@device): how many.
+ * @threads any @since 0.1 */
+TN_API tn_status tn_ctx_option_count(const tn_ctx *ctx, size_t *count);
+
+/** One effective option by index. TN_E_ARG: index too large, or struct_size 0. @threads any @since 0.1 */
+TN_API tn_status tn_ctx_option_at(const tn_ctx *ctx, size_t index, tn_option_info *out);
+
+/** Rows of the table of all options, without a context. @threads any @since 0.1 */
+TN_API size_t tn_option_count(void);
+
+/** One row of the table of all options. TN_E_ARG: index too large, or struct_size 0.
+ * @threads any @since 0.1 */
+TN_API tn_status tn_option_at(size_t index, tn_option_info *out);
+
+/* ---- plugins ------------------------------------------------------------------------------------- */
+
+#define TN_PLUGIN_REFUSED 0 /* `refusal` and `reason` say why */
+#define TN_PLUGIN_READY 1   /* checked, will be loaded when it is needed */
+#define TN_PLUGIN_LOADED 2
+#define TN_PLUGIN_FAILED 3  /* refused after it was loaded */
+
+/** One plugin file that was found. Texts live as long as the context and are never NULL. */
+typedef struct tn_plugin_info {
+    uint32_t struct_size; /* set by the caller: TN_SIZE(tn_plugin_info) */
+    int32_t state;        /* TN_PLUGIN_… */
+    const char *name, *version, *vendor, *license, *summary;
+    const char *provides; /* "kernels@cpu device:cuda pool:round" */
+    const char *isa;      /* instruction set it needs: "x86-64-v3", "" */
+    const char *abi;      /* "linux-x86_64-lp64-le" */
+    const char *build_id; /* hexadecimal; "" */
+    const char *path;     /* "" for one that is part of the program */
+    const char *reason;   /* one sentence that says what to do; "" */
+    uint32_t refusal;     /* 5 is L05; 0: none */
+    uint32_t abi_major, abi_minor, abi_minor_min;
+    uint64_t memory_bytes, memory_blocks; /* host memory that it holds */
+} tn_plugin_info;
+
+/** How many plugins were found. @threads any @since 0.1 */
+TN_API tn_status tn_plugin_count(const tn_ctx *ctx, size_t *count);
+
+/** A plugin by index: by name, refused ones last. TN_E_ARG: index too large, or struct_size 0.
+ * @threads any @since 0.1 */
+TN_API tn_status tn_plugin_at(const tn_ctx *ctx, size_t index, tn_plugin_info *out);
+
+/** Loads a plugin now rather than at first need. TN_E_KEY: none of this name; TN_E_DEVICE: refused, with the
+ * reason.
+ * @threads any @since 0.1 */
+TN_API tn_status tn_plugin_load(tn_ctx *ctx, const char *name);
+
+struct tn_plugin; /* tenon/plugin/plugin.h */
+
+/**
+ * Adds a plugin that is part of the program: operators with kernels, a device, a pool. Its descriptor is
+ * checked as that of a file.
+ *
+ * @param descriptor lives as long as the context
+ * @return TN_E_KEY: the name is taken · TN_E_UNSUPPORTED, TN_E_FORMAT: the descriptor was refused · what its
+ *         init gave
+ * @threads owner
+ * @since 0.1
+ */
+TN_API tn_status tn_plugin_add(tn_ctx *ctx, const struct tn_plugin *descriptor);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,42 @@
+/** Data files: IDX (MNIST), NumPy arrays, and where data sets lie. */
+#ifndef TENON_DATA_H
+#define TENON_DATA_H
+
+#include "array.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** An IDX file, plain or .gz, as a host array of the file's shape and type. TN_E_IO · TN_E_FORMAT: damaged.
+ * @threads any @since 0.1 */
+TN_API tn_status tn_idx_load(tn_ctx *ctx, const char *path, tn_array **out);
+
+/** Images (N, …) and labels (N) from two IDX files. TN_E_SHAPE, TN_E_FORMAT: their numbers differ, or labels
+ * are not whole numbers. @threads any @since 0.1 */
+TN_API tn_status tn_idx_load_pair(tn_ctx *ctx, const char *images, const char *labels, tn_array **out_images,
+                                  tn_array **out_labels);
+
+/** One .npy file as a host array. @threads any @since 0.1 */
+TN_API tn_status tn_npy_load(tn_ctx *ctx, const char *path, tn_array **out);
+
+/** Writes one .npy file; it is whole or absent. TN_E_UNSUPPORTED: bfloat16, sparse.
+ * @threads any @since 0.1 */
+TN_API tn_status tn_npy_save(tn_array *a, const char *path);
+
+/**
+ * Folder of a data set: `name` with a '/' is the folder itself; else it is looked up in data.path, then among
+ * the installed ones, then in examples/data.
+ *
+ * @param path yours (tn_free)
+ * @return TN_E_KEY: not found, with all places that were searched
+ * @threads any
+ * @since 0.1
+ */
+TN_API tn_status tn_data_find(tn_ctx *ctx, const char *name, char **path);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

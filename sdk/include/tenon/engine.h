@@ -1,0 +1,90 @@
+/**
+ * The engine: own work among that of arrays, and what was counted.
+ *
+ * Work names the variables that it reads and writes; it runs, on a thread of the engine, when all earlier
+ * work that conflicts with it is done. An array's variable is the array itself.
+ */
+#ifndef TENON_ENGINE_H
+#define TENON_ENGINE_H
+
+#include "array.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tn_var tn_var;
+
+/** A variable of the program. @threads any @since 0.1 */
+TN_API tn_status tn_var_create(tn_ctx *ctx, tn_var **out);
+
+/** Waits for work that uses it, then frees it. NULL is fine. @threads owner @since 0.1 */
+TN_API void tn_var_destroy(tn_var *var);
+
+/** The variable of an array, borrowed: lives as long as the array's memory. NULL for NULL. @threads any
+ * @since 0.1 */
+TN_API tn_var *tn_array_var(tn_array *a);
+
+/** Waits until all work queued so far that writes the variable is done; its error comes out. @threads any
+ * @since 0.1 */
+TN_API tn_status tn_var_wait(tn_ctx *ctx, tn_var *var);
+
+/** Work to queue. Variables live until `done`, or the end of `run` where there is none. */
+typedef struct tn_task {
+    uint32_t struct_size;                          /* TN_SIZE(tn_task) */
+    int32_t priority;                              /* higher first among ready work */
+    tn_status (*run)(void *arg);                   /* [worker] may not wait for the engine */
+    void (*done)(void *arg, tn_status status);     /* once, also if skipped or cancelled; may be NULL */
+    void *arg;
+    tn_var *const *reads, *const *writes;
+    uint32_t read_count, write_count;
+    const char *name;                              /* for messages; lives until `done`; NULL: "task" */
+    const tn_device *device;                       /* whose worker runs it; NULL: cpu:0 */
+    uint64_t est_ns;                               /* 0: not known; short work may run on the caller */
+} tn_task;
+
+/** Queues work. Waits while the queue is full. A failure of `run` poisons what it writes, and all that
+ * depends on it. TN_E_ARG: no `run`, a NULL variable. @threads any @since 0.1 */
+TN_API tn_status tn_engine_push(tn_ctx *ctx, const tn_task *task);
+
+/* ---- counters ------------------------------------------------------------------------------------ */
+
+/** Counters of a context since it was opened. */
+typedef struct tn_stats {
+    uint32_t struct_size;         /* set by the caller: TN_SIZE(tn_stats) */
+    uint32_t threads;             /* thread budget of a host device */
+    uint64_t pushed, done;        /* work queued, finished */
+    uint64_t inlined;             /* run at once on the calling thread */
+    uint64_t failed, skipped;     /* skipped: an input was poisoned */
+    uint64_t over_limit;          /* pushes that went over engine.queue_max */
+    uint64_t event_waits;         /* waits of one stream for another */
+    uint64_t queue_peak;
+    uint64_t calls, hits, misses; /* operators called; plans found, made */
+    uint64_t short_way;           /* calls run without the queue */
+    uint64_t signatures, programs, frames; /* that exist; compiled; made */
+    uint64_t arrays, storages;    /* that exist */
+    uint64_t host_bytes, host_blocks, host_allocations; /* of the library, in the whole process */
+} tn_stats;
+
+/** Reads the counters. TN_E_ARG: struct_size 0. @threads any @since 0.1 */
+TN_API tn_status tn_ctx_stats(tn_ctx *ctx, tn_stats *out);
+
+/** All pending work with its variables, one line each, yours (tn_free). @threads any @since 0.1 */
+TN_API tn_status tn_engine_dump(tn_ctx *ctx, char **text);
+
+/* ---- trace --------------------------------------------------------------------------------------- */
+
+/** Begins to keep the last `events_max` events of the process. @threads any @since 0.1 */
+TN_API tn_status tn_trace_start(uint32_t events_max);
+
+/** Stops; events stay until the next start. @threads any @since 0.1 */
+TN_API void tn_trace_stop(void);
+
+/** The events as Chrome's trace format, JSON, yours (tn_free). @threads any @since 0.1 */
+TN_API tn_status tn_trace_json(char **text);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
