@@ -146,14 +146,27 @@ bool tni_step_some(tni_engine *e)
     return count && run_one(e, choose(e, count));
 }
 
+/* The owner sleeps and is no owner meanwhile: what it waits for may be held by a thread that wants to step. */
 static void progress_sleep(tni_engine *e, uint64_t deadline)
 {
     uint64_t until = tni_clock_ns() + POLL_NS / 1000; /* completions may come between the look and the sleep */
+    const uint64_t me = tni_thread_id();
+    uint32_t nested;
 
     if (deadline && deadline < until)
         until = deadline;
     tni_mutex_lock(&e->progress_mutex);
+    nested = e->step_nested;
+    if (!e->step_running) {
+        e->step_owner = 0;
+        e->step_nested = 0;
+        tni_cond_broadcast(&e->progress);
+    }
     (void)tni_cond_wait_until(&e->progress, &e->progress_mutex, until);
+    while (e->step_owner && e->step_owner != me)
+        tni_cond_wait(&e->progress, &e->progress_mutex);
+    e->step_owner = me;
+    e->step_nested = nested;
     tni_mutex_unlock(&e->progress_mutex);
 }
 

@@ -1,0 +1,133 @@
+/* One net served from several threads at once; one site used from several threads; frames apart, results equal. */
+#include "context.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { THREADS = 8, CALLS = 200, WIDTH = 16 };
+
+typedef struct served {
+    tni_context *c;
+    tni_cached_op *op;
+    tni_array *weight, *bias;
+    tni_site *site;
+    uint32_t index;
+    tn_status status;
+    char error[512];
+} served;
+
+static tni_symbol *operator_on(tni_context *c, const char *op, const char *attr, const char *text, tni_symbol *in)
+{
+    tni_symbol *atom = NULL, *done = NULL;
+
+    assert_ok(tni_symbol_atomic(c->ops, op, attr ? 1 : 0, &attr, &text, op, &atom));
+    assert_ok(tni_symbol_compose(atom, op, 1, NULL, &in, &done));
+    tni_symbol_release(atom);
+    tni_symbol_release(in);
+    return done;
+}
+
+static tni_cached_op *net(tni_context *c)
+{
+    tni_symbol *s = NULL;
+    tni_cached_op *op = NULL;
+
+    assert_ok(tni_symbol_variable(c->ops, "data", &s));
+    s = operator_on(c, "FullyConnected", "num_hidden", "16", s);
+    s = operator_on(c, "tanh", NULL, NULL, s);
+    s = operator_on(c, "square", NULL, NULL, s);
+    assert_ok(tni_cached_op_create(c, s, NULL, &op));
+    tni_symbol_release(s);
+    return op;
+}
+
+/* One call; its input depends on thread and turn, and so does what comes out. */
+static tn_status one_call(served *s, uint32_t turn)
+{
+    const int64_t shape[2] = {1 + (int64_t)(s->index % 3), WIDTH};
+    float in[3 * WIDTH], out[3 * WIDTH];
+    tni_array *x = NULL, *y = NULL, *z = NULL;
+    tni_device *d;
+    tn_status st;
+
+    for (int64_t i = 0; i < shape[0] * WIDTH; i++)
+        in[i] = (float)(s->index * 31 + turn % 7) / 100.0f;
+    if ((st = tni_default_device(s->c, &d)) || (st = tni_array_create(s->c->space, d, TN_F32, 2, shape, "x", &x)) ||
+        (st = tni_array_write(x, in, tni_array_bytes(x))) ||
+        (st = tni_cached_op_call(s->op, 3, (tni_array *[]){x, s->weight, s->bias}, 1, &y)) ||
+        (st = tni_invoke(s->site, 1, &y, 1, &z)) || (st = tni_array_read(z, out, tni_array_bytes(z))))
+        goto cleanup;
+    for (int64_t i = 0; i < shape[0] * WIDTH; i++) {
+        const float h = tanhf(in[0] * 0.5f + 0.25f), want = h * h * 3.0f;
+
+        if (fabsf(out[i] - want) > 1e-5f) {
+            st = tni_error(TN_E_INTERNAL, "thread %u turn %u element %lld: %g, not %g", s->index, turn, (long long)i,
+                           (double)out[i], (double)want);
+            break;
+        }
+    }
+
+cleanup:
+    tni_array_release(x);
+    tni_array_release(y);
+    tni_array_release(z);
+    return st;
+}
+
+static void serve(void *arg)
+{
+    served *s = arg;
+
+    for (uint32_t turn = 0; turn < CALLS && !s->status; turn++)
+        s->status = one_call(s, turn);
+    if (s->status)
+        snprintf(s->error, sizeof s->error, "%s", tni_error_message());
+}
+
+static void eight_threads(void **state)
+{
+    tni_context *c = test_context(NULL);
+    float weight[WIDTH * WIDTH], bias[WIDTH];
+    served all[THREADS];
+    tni_thread *threads[THREADS];
+    tni_cached_op *op = net(c);
+    tni_array *w, *b;
+    tni_site *site = NULL;
+
+    (void)state;
+    for (int i = 0; i < WIDTH * WIDTH; i++)
+        weight[i] = 0.5f / WIDTH;
+    for (int i = 0; i < WIDTH; i++)
+        bias[i] = 0.25f;
+    w = test_array(c, 2, (int64_t[]){WIDTH, WIDTH}, weight);
+    b = test_vector(c, WIDTH, bias);
+    assert_ok(tni_site_create(c, "_mul_scalar", 1, (const char *[]){"scalar"}, (const char *[]){"3"}, &site));
+    for (uint32_t i = 0; i < THREADS; i++) {
+        all[i] = (served){.c = c, .op = op, .weight = w, .bias = b, .site = site, .index = i};
+        assert_ok(tni_thread_create("serve", serve, &all[i], &threads[i]));
+    }
+    for (uint32_t i = 0; i < THREADS; i++)
+        tni_thread_join(threads[i]);
+    for (uint32_t i = 0; i < THREADS; i++)
+        if (all[i].status) {
+            print_error("%s\n", all[i].error);
+            fail();
+        }
+    tni_site_release(site);
+    tni_array_release(w);
+    tni_array_release(b);
+    tni_cached_op_release(op);
+    test_context_close(c);
+}
+
+static int group(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(eight_threads)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return test_variants_run(group);
+}
