@@ -363,40 +363,57 @@ void tni_array_release(tni_array *a)
 
 /* ---- memory ------------------------------------------------------------------------------------------ */
 
-static tn_status storage_allocate(tni_storage *s, tn_stream *stream, bool zero)
+/* Memory for `s` in `block`, NULL data for no bytes. */
+static tn_status memory_take(tni_storage *s, tn_stream *stream, tni_block *block)
 {
-    tn_status st;
+    return tni_block_alloc(s->device, s->memory, s->bytes, stream, s->owner, block);
+}
 
-    if (s->bytes == 0) { /* a valid pointer that nobody dereferences */
-        __atomic_store_n(&s->data, (void *)tni_block_of_storage(s)->small, __ATOMIC_RELEASE);
-        return TN_OK;
-    }
-    st = tni_block_alloc(s->device, s->memory, s->bytes, stream, s->owner, &s->block);
-    if (st)
-        return st;
-    if (zero && s->device->host)
-        memset(s->block.memory.data, 0, s->bytes);
-    __atomic_store_n(&s->data, s->block.memory.data, __ATOMIC_RELEASE);
-    return TN_OK;
+static void memory_set(tni_storage *s, const tni_block *block)
+{
+    /* no bytes: a valid pointer that nobody dereferences */
+    void *data = s->bytes ? block->memory.data : (void *)tni_block_of_storage(s)->small;
+
+    s->block = *block;
+    __atomic_store_n(&s->data, data, __ATOMIC_RELEASE);
+}
+
+static tn_status storage_allocate(tni_storage *s, tn_stream *stream)
+{
+    tni_block block;
+    tn_status st = memory_take(s, stream, &block);
+
+    if (!st)
+        memory_set(s, &block);
+    return st;
 }
 
 tn_status tni_storage_allocate(tni_storage *s, tn_stream *stream)
 {
-    return TN_LIKELY(s->data != NULL) ? TN_OK : storage_allocate(s, stream, false);
+    return TN_LIKELY(s->data != NULL) ? TN_OK : storage_allocate(s, stream);
 }
 
 tn_status tni_storage_touch(tni_storage *s, tn_stream *stream)
 {
     static tni_mutex lock = TNI_MUTEX_INIT;
-    tn_status st = TN_OK;
+    tni_block block;
+    bool late;
+    tn_status st;
 
     if (__atomic_load_n(&s->data, __ATOMIC_ACQUIRE))
         return TN_OK;
+    if ((st = memory_take(s, stream, &block))) /* not under the lock: a pool may wait for operations */
+        return st;
+    if (s->device->host && s->bytes)
+        memset(block.memory.data, 0, s->bytes);
     tni_mutex_lock(&lock);
-    if (!s->data)
-        st = storage_allocate(s, stream, true);
+    late = s->data != NULL;
+    if (!late)
+        memory_set(s, &block);
     tni_mutex_unlock(&lock);
-    return st;
+    if (late)
+        tni_block_free(&block, stream);
+    return TN_OK;
 }
 
 uint64_t tni_array_count(const tni_array *a)
@@ -454,7 +471,7 @@ tn_status tni_array_resolve(tni_array *a, int32_t ndim, const int64_t *shape, tn
     if ((st = tni_array_dims(a, ndim, shape, NULL)))
         return st;
     s->bytes = count * tn_dtype_bytes(a->dtype);
-    if ((st = storage_allocate(s, stream, false))) {
+    if ((st = storage_allocate(s, stream))) {
         if (a->flags & TNI_ARRAY_DIMS)
             tni_free(a->shape);
         a->flags = 0;
