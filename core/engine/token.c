@@ -193,11 +193,14 @@ tn_status tni_op_async(tni_op *op)
 static void token_reached(void *arg, tn_status status, const tn_err *err)
 {
     engine_token *t = arg;
+    tni_engine *e = t->queue->engine;
 
+    atomic_fetch_add(&e->inside, 1u); /* the token, once queued, no longer keeps the engine */
     t->status = status;
     if (status && err && (t->err = tni_alloc(sizeof *t->err)))
         *t->err = *err;
     tni_queue_token(t->queue, t);
+    atomic_fetch_sub(&e->inside, 1u);
 }
 
 static tn_status token_record(engine_worker *w, tni_op *op, uint32_t only, engine_token **out)
