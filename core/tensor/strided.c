@@ -8,6 +8,15 @@ typedef struct loop_dim {
     int64_t size, src, dst;
 } loop_dim;
 
+typedef struct walk {
+    int32_t src_dtype, dst_dtype;
+    int64_t src_bytes, dst_bytes; /* of an element */
+    bool add;
+} walk;
+
+#define STRIP 16                                                                                               \
+    16 /* elements: as many lines of the source as a set of the first-level cache holds, or little more */
+
 /* Fills `dims`, outermost first; returns how many (at least 1), or 0 if there is no element. */
 static int32_t loop_dims(const tn_tensor *src, const tn_tensor *dst, loop_dim dims[TN_NDIM_MAX])
 {
@@ -39,36 +48,61 @@ static int32_t loop_dims(const tn_tensor *src, const tn_tensor *dst, loop_dim di
     return joined + 1;
 }
 
-static void row(const void *src, const tn_tensor *s, void *dst, const tn_tensor *d, const loop_dim *inner,
-                bool add)
+static void row(const char *from, char *to, const walk *w, const loop_dim *inner, int64_t size)
 {
-    if (add)
-        tni_cast_add(src, inner->src, dst, inner->dst, d->dtype, inner->size);
+    if (w->add)
+        tni_cast_add(from, inner->src, to, inner->dst, w->dst_dtype, size);
     else
-        tni_cast(src, s->dtype, inner->src, dst, d->dtype, inner->dst, inner->size);
+        tni_cast(from, w->src_dtype, inner->src, to, w->dst_dtype, inner->dst, size);
 }
 
-static void walk(const tn_tensor *src, const tn_tensor *dst, bool add)
+/* Two dimensions whose sources run crosswise: narrow strips, so that a line of memory is read once. */
+static void strips(const char *from, char *to, const walk *w, const loop_dim *outer, const loop_dim *inner)
 {
-    const uint64_t src_bytes = tn_dtype_bytes(src->dtype), dst_bytes = tn_dtype_bytes(dst->dtype);
+    for (int64_t begin = 0; begin < inner->size; begin += STRIP) {
+        const int64_t size = inner->size - begin < STRIP ? inner->size - begin : STRIP;
+        const char *src = from + begin * inner->src * w->src_bytes;
+        char *dst = to + begin * inner->dst * w->dst_bytes;
+
+        for (int64_t i = 0; i < outer->size; i++) {
+            row(src, dst, w, inner, size);
+            src += outer->src * w->src_bytes;
+            dst += outer->dst * w->dst_bytes;
+        }
+    }
+}
+
+static void walk_all(const tn_tensor *src, const tn_tensor *dst, bool add)
+{
+    const walk w = {.src_dtype = src->dtype,
+                    .dst_dtype = dst->dtype,
+                    .src_bytes = (int64_t)tn_dtype_bytes(src->dtype),
+                    .dst_bytes = (int64_t)tn_dtype_bytes(dst->dtype),
+                    .add = add};
     int64_t index[TN_NDIM_MAX] = {0};
     loop_dim dims[TN_NDIM_MAX];
     const char *from = src->data;
     char *to = dst->data;
-    int32_t count = loop_dims(src, dst, dims), at;
+    int32_t count = loop_dims(src, dst, dims), at, last;
+    bool crosswise;
 
     if (count == 0)
         return;
+    crosswise = count > 1 && dims[count - 2].src < dims[count - 1].src && dims[count - 2].size > 1;
+    last = crosswise ? count - 2 : count - 1; /* the odometer turns the dimensions before it */
     for (;;) {
-        row(from, src, to, dst, &dims[count - 1], add);
-        for (at = count - 2; at >= 0; at--) {
-            from += dims[at].src * (int64_t)src_bytes;
-            to += dims[at].dst * (int64_t)dst_bytes;
+        if (crosswise)
+            strips(from, to, &w, &dims[last], &dims[last + 1]);
+        else
+            row(from, to, &w, &dims[last], dims[last].size);
+        for (at = last - 1; at >= 0; at--) {
+            from += dims[at].src * w.src_bytes;
+            to += dims[at].dst * w.dst_bytes;
             if (++index[at] < dims[at].size)
                 break;
             index[at] = 0;
-            from -= dims[at].size * dims[at].src * (int64_t)src_bytes;
-            to -= dims[at].size * dims[at].dst * (int64_t)dst_bytes;
+            from -= dims[at].size * dims[at].src * w.src_bytes;
+            to -= dims[at].size * dims[at].dst * w.dst_bytes;
         }
         if (at < 0)
             return;
@@ -77,10 +111,10 @@ static void walk(const tn_tensor *src, const tn_tensor *dst, bool add)
 
 void tni_copy_strided(const tn_tensor *src, const tn_tensor *dst)
 {
-    walk(src, dst, false);
+    walk_all(src, dst, false);
 }
 
 void tni_add_strided(const tn_tensor *src, const tn_tensor *dst)
 {
-    walk(src, dst, true);
+    walk_all(src, dst, true);
 }

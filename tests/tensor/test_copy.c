@@ -201,6 +201,28 @@ static void adding(void **state)
     }
 }
 
+/* Wider than a strip of the crosswise loop, with a rest. */
+static void transposed(void **state)
+{
+    static float in[3 * 37 * 53];
+    static double out[3 * 37 * 53];
+    tni_array *a = make(t.cpu, TN_F32, 3, DIMS(3, 37, 53)), *b = make(t.cpu, TN_F64, 3, DIMS(3, 53, 37)),
+              *v = NULL;
+
+    (void)state;
+    for (int i = 0; i < 3 * 37 * 53; i++)
+        in[i] = (float)i;
+    assert_int_equal(tni_array_write(a, in, sizeof in), TN_OK);
+    assert_int_equal(tni_array_view(a, 0, 3, DIMS(3, 53, 37), DIMS(37 * 53, 1, 53), &v), TN_OK);
+    assert_int_equal(tni_array_copy(v, b), TN_OK);
+    assert_int_equal(tni_array_read(b, out, sizeof out), TN_OK);
+    for (int i = 0; i < 3 * 37 * 53; i++)
+        assert_true(out[i] == i / (37 * 53) * 37 * 53 + i % 37 * 53 + i / 37 % 53);
+    tni_array_release(v);
+    tni_array_release(a);
+    tni_array_release(b);
+}
+
 static void refusals(void **state)
 {
     tni_array *a = make(t.cpu, TN_F32, 2, DIMS(2, 3)), *b = make(t.cpu, TN_F32, 2, DIMS(3, 2));
@@ -261,7 +283,8 @@ static void poison(void **state)
 
 #define COPY_TESTS                                                                                           \
     cmocka_unit_test(random_copies), cmocka_unit_test(device_copies), cmocka_unit_test(overlapping),         \
-        cmocka_unit_test(refusals), cmocka_unit_test(poison), cmocka_unit_test(adding)
+        cmocka_unit_test(transposed), cmocka_unit_test(refusals), cmocka_unit_test(poison),                  \
+        cmocka_unit_test(adding)
 
 int main(void)
 {
