@@ -14,8 +14,8 @@ typedef struct walk {
     bool add;
 } walk;
 
-#define STRIP 16                                                                                               \
-    16 /* elements: as many lines of the source as a set of the first-level cache holds, or little more */
+/* Elements: lines of the source that the first-level cache keeps even at a stride of 2^n. */
+#define STRIP 16
 
 /* Fills `dims`, outermost first; returns how many (at least 1), or 0 if there is no element. */
 static int32_t loop_dims(const tn_tensor *src, const tn_tensor *dst, loop_dim dims[TN_NDIM_MAX])
