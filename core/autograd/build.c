@@ -21,7 +21,7 @@ typedef struct build {
     uint32_t *first_out;
     uint32_t *leaf_entry;
     tni_vec tape_of_node; /* per node of g */
-    bool train;
+    bool train, graph_taken; /* taken: the program's, or gone */
 } build;
 
 static tni_tape_node *node_at(const build *b, size_t i)
@@ -339,7 +339,7 @@ static tn_status program_make(build *b, const gradient *d, tni_backward_program 
     if (!st && !(st = outputs_choose(b, d, p, modes, head_modes)) && !(st = tni_graph_infer(b->g, false))) {
         spec.graph = b->g;
         st = tni_program_create(c->selector, &spec, &p->program);
-        b->g = st ? NULL : p->program->graph; /* taken, also on failure; borrowed from here on */
+        b->graph_taken = true; /* also on failure */
     }
     tni_free(head_modes);
     return st;
@@ -369,9 +369,9 @@ static tn_status tables_make(build *b, const gradient *d, tni_backward_program *
     return st;
 }
 
-static void build_fini(build *b, bool graph_owned)
+static void build_fini(build *b)
 {
-    if (graph_owned)
+    if (!b->graph_taken)
         tni_graph_destroy(b->g);
     tni_vec_fini(&b->origins);
     tni_vec_fini(&b->outs);
@@ -408,12 +408,10 @@ tn_status tni_backward_build(const tni_tape_walk *w, const uint8_t *modes, tni_b
         (st = tni_frame_create(w->ctx, p->program, &p->frame)))
         goto cleanup;
     *out = p;
-    build_fini(&b, false);
-    gradient_fini(&d);
-    return TN_OK;
+    p = NULL;
 
 cleanup:
-    build_fini(&b, p && !p->program);
+    build_fini(&b);
     gradient_fini(&d);
     tni_backward_free(p);
     return st;
