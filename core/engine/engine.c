@@ -119,7 +119,7 @@ static void workers_join(tni_engine *e)
         tni_mutex_unlock(&q->mutex);
     }
     for (engine_queue *q = e->queues; q; q = q->next)
-        for (uint32_t i = 0; i < q->worker_max; i++) {
+        for (uint32_t i = 0; i < WORKERS_MAX; i++) {
             tni_thread_join(q->workers[i].thread);
             q->workers[i].thread = NULL;
         }
@@ -132,6 +132,12 @@ static void engine_free(tni_engine *e)
 
         e->queues = q->next;
         tni_queue_destroy(q);
+    }
+    for (size_t i = 0; i < tni_device_count(e->devices); i++) {
+        tni_device *d = tni_device_at(e->devices, i);
+
+        tni_free(d->engine_data);
+        d->engine_data = NULL;
     }
     tni_op_depot_fini(e);
     tni_submit_fini(e);
@@ -171,9 +177,9 @@ void tni_engine_destroy(tni_engine *e)
 
 static void locks_take(tni_engine *e) TN_NO_THREAD_CHECK
 {
-    tni_mutex_lock(&e->start_mutex);
+    tni_spin_lock(&e->seq_lock); /* entering may start a thread: above start_mutex */
     tni_spin_lock(&e->push_lock);
-    tni_spin_lock(&e->seq_lock);
+    tni_mutex_lock(&e->start_mutex);
     for (engine_queue *q = e->queues; q; q = q->next) {
         tni_mutex_lock(&q->mutex);
         tni_spin_lock(&q->lock);
@@ -192,9 +198,9 @@ static void locks_give(tni_engine *e) TN_NO_THREAD_CHECK
         tni_spin_unlock(&q->lock);
         tni_mutex_unlock(&q->mutex);
     }
-    tni_spin_unlock(&e->seq_lock);
-    tni_spin_unlock(&e->push_lock);
     tni_mutex_unlock(&e->start_mutex);
+    tni_spin_unlock(&e->push_lock);
+    tni_spin_unlock(&e->seq_lock);
 }
 
 static void fork_prepare(tni_engine *e)
@@ -206,8 +212,10 @@ static void fork_prepare(tni_engine *e)
     atomic_store(&e->forking, true);
     for (;;) {
         tni_wait_idle(e);
+        while (atomic_load(&e->waits)) /* signalled by now, and about to leave */
+            (void)sched_yield();
         locks_take(e);
-        if (tni_engine_idle(e))
+        if (tni_engine_idle(e) && !atomic_load(&e->waits))
             break;
         locks_give(e);
     }
@@ -222,7 +230,7 @@ static void fork_child(tni_engine *e)
         atomic_store(&q->sleepers, 0u);
         q->waking = 0;
         atomic_store(&q->worker_count, 0u);
-        q->threads = 1;
+        atomic_store(&q->threads, 1u);
         if (q->kind != QUEUE_CALL)
             q->worker_max = 1;
         for (uint32_t i = 0; i < WORKERS_MAX; i++) {

@@ -168,8 +168,8 @@ struct engine_queue {
     tni_device *device;
     int kind;
     bool async, single;
-    uint32_t worker_max, threads;
-    atomic_uint worker_count;
+    uint32_t worker_max;
+    atomic_uint threads, worker_count; /* wanted, there */
     engine_queue *next; /* all queues of the engine */
     _Alignas(LINE_BYTES) atomic_uint lock; /* the lists */
     atomic_bool filled;                    /* one of them has something */
@@ -237,6 +237,7 @@ struct tni_engine {
     engine_era eras[ERAS];
     atomic_uint waiters; /* threads at `progress` */
     atomic_uint inside;  /* threads in a wait, or blocked in a push */
+    atomic_uint waits;   /* waits for one variable, which hold it at their end */
     tni_mutex progress_mutex;
     tni_cond progress;
 

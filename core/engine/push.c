@@ -149,6 +149,29 @@ static tn_status push_locked(tni_engine *e, const tni_task *task, engine_queue *
     return TN_OK;
 }
 
+static bool may_push_locked(tni_engine *e)
+{
+    return atomic_load_explicit(&e->stopping, memory_order_relaxed) ||
+           (room_locked(e) && (!atomic_load_explicit(&e->forking, memory_order_relaxed) || tni_engine_tls.inside));
+}
+
+/* The queue is full, or a fork is being prepared: waits. Counted as inside to the end, so that shutdown waits. */
+static tn_status push_blocked(tni_engine *e, const tni_task *task, engine_queue *q)
+{
+    tn_status st;
+
+    atomic_fetch_add(&e->inside, 1u);
+    do {
+        tni_spin_unlock(&e->push_lock);
+        tni_wait_room(e);
+        tni_spin_lock(&e->push_lock);
+    } while (!may_push_locked(e));
+    st = push_locked(e, task, q);
+    tni_spin_unlock(&e->push_lock);
+    atomic_fetch_sub(&e->inside, 1u);
+    return st;
+}
+
 static tn_status device_allowed(const tni_engine *e, const tni_device *d)
 {
     if (TN_UNLIKELY(atomic_load_explicit(&e->dead, memory_order_relaxed)))
@@ -173,16 +196,12 @@ tn_status tni_engine_push(tni_engine *e, const tni_task *task)
     if (task->est_ns && push_inline(e, task, q))
         return TN_OK;
     tni_spin_lock(&e->push_lock);
-    while (TN_UNLIKELY(!room_locked(e) ||
-                       (atomic_load_explicit(&e->forking, memory_order_relaxed) && !tni_engine_tls.inside))) {
+    if (TN_UNLIKELY(!may_push_locked(e))) {
+        st = push_blocked(e, task, q); /* unlocks */
+    } else {
+        st = push_locked(e, task, q);
         tni_spin_unlock(&e->push_lock);
-        tni_wait_room(e);
-        tni_spin_lock(&e->push_lock);
-        if (atomic_load(&e->stopping))
-            break;
     }
-    st = push_locked(e, task, q);
-    tni_spin_unlock(&e->push_lock);
     if (TN_UNLIKELY(st))
         return st;
     if (TN_LIKELY(e->type == ENGINE_THREADED))

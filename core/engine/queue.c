@@ -92,7 +92,7 @@ static void queue_filled(engine_queue *q) /* lists locked; unlocks */
 static void calls_grow(engine_queue *q)
 {
     if (!atomic_load(&q->sleepers) && atomic_load(&q->worker_count) < q->worker_max) {
-        q->threads = atomic_load(&q->worker_count) + 1;
+        atomic_store(&q->threads, atomic_load(&q->worker_count) + 1);
         (void)tni_queue_start(q); /* the first one is there: without a further one it only takes longer */
     }
 }
@@ -301,15 +301,16 @@ tn_status tni_queue_start(engine_queue *q)
     uint32_t count;
     tn_status st = TN_OK;
 
-    if (TN_LIKELY(atomic_load_explicit(&q->worker_count, memory_order_acquire) >= q->threads))
+    if (TN_LIKELY(atomic_load_explicit(&q->worker_count, memory_order_acquire) >=
+                  atomic_load_explicit(&q->threads, memory_order_relaxed)))
         return TN_OK;
     if (q->engine->type != ENGINE_THREADED) {
         q->workers[0].queue = q;
-        atomic_store(&q->worker_count, q->threads);
+        atomic_store(&q->worker_count, atomic_load(&q->threads));
         return TN_OK;
     }
     tni_mutex_lock(&q->engine->start_mutex);
-    while (!st && (count = atomic_load(&q->worker_count)) < q->threads && count < q->worker_max)
+    while (!st && (count = atomic_load(&q->worker_count)) < atomic_load(&q->threads) && count < q->worker_max)
         st = worker_start(q, count);
     tni_mutex_unlock(&q->engine->start_mutex);
     return st && !atomic_load(&q->worker_count) ? st : TN_OK; /* fewer workers than asked for will do */
@@ -329,7 +330,8 @@ static tn_status queue_create(tni_engine *e, tni_device *d, int kind, engine_que
     q->device = d;
     q->kind = kind;
     q->async = !d->host;
-    q->threads = q->worker_max = kind == QUEUE_NORMAL && d->host ? e->worker_max : 1;
+    q->worker_max = kind == QUEUE_NORMAL && d->host ? e->worker_max : 1;
+    atomic_init(&q->threads, q->worker_max);
     if (kind == QUEUE_CALL)
         q->worker_max = CALL_THREADS_MAX;
     q->single = q->worker_max == 1 && kind == QUEUE_NORMAL && e->type == ENGINE_THREADED;
@@ -392,17 +394,11 @@ tn_status tni_queue_for(tni_engine *e, tni_device *d, uint32_t flags, int32_t pr
 
 void tni_queue_destroy(engine_queue *q)
 {
-    engine_device *data = q->device->engine_data;
-
-    for (uint32_t i = 0; i < q->worker_max; i++) {
+    for (uint32_t i = 0; i < WORKERS_MAX; i++) {
         if (q->workers[i].stream)
             q->device->ops->stream_destroy(q->workers[i].stream);
         if (q->workers[i].mag)
             tni_free_aligned(q->workers[i].mag);
-    }
-    if (data && q->kind != QUEUE_CALL) {
-        tni_free(data);
-        q->device->engine_data = NULL;
     }
     tni_cond_fini(&q->cond);
     tni_mutex_fini(&q->mutex);

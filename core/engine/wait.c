@@ -19,6 +19,7 @@
 
 typedef struct waiter {
     tni_op op;
+    tni_engine *engine;
     engine_park park;
     atomic_uint word; /* 0 waiting, 1 signalled, 2 asleep */
 } waiter;
@@ -41,7 +42,10 @@ static void word_sleep(atomic_uint *word, uint64_t ns)
 
 void tni_signal(tni_op *op)
 {
-    word_set(&((waiter *)op)->word);
+    waiter *w = (waiter *)op;
+
+    tni_count_done(w->engine, op->era, 1);
+    word_set(&w->word);
 }
 
 static void park_resumed(engine_park *park)
@@ -149,13 +153,20 @@ static tn_status waiter_push(tni_engine *e, waiter *w, uint64_t *upto)
     engine_era *era;
     tn_status st;
 
+    w->engine = e;
     tni_spin_lock(&e->push_lock);
+    while (atomic_load_explicit(&e->forking, memory_order_relaxed)) { /* the child would find our variable held */
+        tni_spin_unlock(&e->push_lock);
+        tni_sleep_ns(100000);
+        tni_spin_lock(&e->push_lock);
+    }
     if (!(st = tni_submit_reserve_locked(e))) {
         w->op.era = e->era;
         era = &e->eras[e->era];
         atomic_store_explicit(&era->pushed, atomic_load_explicit(&era->pushed, memory_order_relaxed) + 1,
                               memory_order_relaxed);
         e->signals++;
+        atomic_fetch_add(&e->waits, 1u);
         tni_submit_locked(e, &w->op);
         *upto = atomic_load_explicit(&e->pushed, memory_order_relaxed);
     }
@@ -196,13 +207,14 @@ static tn_status wait_slowly(tni_engine *e, tni_var *v, bool write, uint64_t tim
     tni_submit_help(e, upto);
     if (!word_wait(e, &w.word, &p) && tni_var_abandon(&w.op)) {
         st = timed_out(timeout_ms);
+        tni_count_done(e, w.op.era, 1);
     } else {
         while (!word_reached(&w.word))
             word_sleep(&w.word, 1000000u); /* granted while we gave up: the signal is under way */
         st = tokens_wait(e, &w, &p) ? poison_answer(v) : timed_out(timeout_ms);
         tni_var_leave(v, write, false, NULL);
     }
-    tni_count_done(e, w.op.era, 1);
+    atomic_fetch_sub(&e->waits, 1u);
     return st;
 }
 
@@ -305,12 +317,10 @@ static bool room_reached(void *arg)
 
 void tni_wait_room(tni_engine *e)
 {
-    atomic_fetch_add(&e->inside, 1u);
     if (e->type != ENGINE_THREADED)
         (void)tni_step_until(e, room_reached, e, 0);
     else
         progress_wait(e, room_reached, e);
-    atomic_fetch_sub(&e->inside, 1u);
 }
 
 /* ---- everything ------------------------------------------------------------------------------------------------------ */
