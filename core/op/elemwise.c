@@ -154,6 +154,11 @@ static tn_status cast_grad(tn_grad *g)
     return tni_grad_arrives(g) ? tn_grad_emit(g, 0, "_backward_cast", 2, in) : TN_OK;
 }
 
+static tn_status back_cast_shape(tn_infer *i)
+{
+    return tn_shape_unify(i, i->in_shape[0], i->out_shape[0]);
+}
+
 static tn_status back_cast_dtype(tn_infer *i)
 {
     return tni_dtype_unify(i, &i->out_dtype[0], &i->in_dtype[1]);
@@ -176,7 +181,7 @@ static const tn_op op_amp_cast = TNI_OP("amp_cast", .doc = "a cast put in by mix
                                         .shape = tni_shape_same, .dtype = cast_dtype, .gradient = cast_grad);
 static const tn_op op_back_cast = TNI_OP("_backward_cast", .doc = "dy in the type of the second input",
                                          .inputs = back_cast_names, .outputs = output_names,
-                                         .flags = TN_OP_POINTWISE | TN_OP_BACKWARD, .shape = tni_shape_same,
+                                         .flags = TN_OP_BACKWARD, .shape = back_cast_shape,
                                          .dtype = back_cast_dtype, .gradient = back_cast_grad);
 
 /* ---- where ------------------------------------------------------------------------------------------------------- */

@@ -313,6 +313,9 @@ static inline tn_edge tni_grad_inherit(tn_grad *g, tn_status *st, const char *op
     return out;
 }
 
+/* A function of `b` as a chain of steps, such as "square +1 ^-2 *2 &sign": see unary.c. */
+tn_edge tni_grad_formula(tn_grad *g, tn_status *st, const char *formula, tn_edge b);
+
 static inline tn_status tni_grad_set(tn_grad *g, tn_status st, uint32_t input, tn_edge edge)
 {
     return st ? st : g->ops->set(g, input, edge);

@@ -105,7 +105,7 @@ static tn_edge step_apply(tn_grad *g, tn_status *st, const char *step, tn_edge a
     }
 }
 
-static tn_edge formula_apply(tn_grad *g, tn_status *st, const char *formula, tn_edge b)
+tn_edge tni_grad_formula(tn_grad *g, tn_status *st, const char *formula, tn_edge b)
 {
     tn_edge at = b;
     char step[32];
@@ -139,7 +139,7 @@ static tn_status unary_back_grad(tn_grad *g)
         return TN_OK;
     return tni_grad_set(g, st, 1,
                         tni_grad_op2(g, &st, "elemwise_mul", tni_grad_op2(g, &st, "elemwise_mul", h, dy),
-                                     formula_apply(g, &st, row->second, b)));
+                                     tni_grad_formula(g, &st, row->second, b)));
 }
 
 /* exp is its own derivative: the gradient is a product with the output. */

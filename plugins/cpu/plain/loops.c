@@ -185,6 +185,7 @@ static int32_t int32_of(double d)
 const tncpu_loop tncpu_loops[TNCPU_LOOP_COUNT][TNCPU_KINDS] = {
 #define LOOP1(id, ns, expression) [TNCPU_##id] = {id##_f32, id##_f64, id##_i32, id##_i64},
 #define LOOP2 LOOP1
+#define LOOP3 LOOP1
 #define LOOP1S LOOP1
 #define LOOP2S LOOP1
 #define LOOP1SS LOOP1

@@ -10,6 +10,7 @@
 enum {
 #define LOOP1(id, ns, expression) TNCPU_##id,
 #define LOOP2(id, ns, expression) TNCPU_##id,
+#define LOOP3(id, ns, expression) TNCPU_##id,
 #define LOOP1S(id, ns, expression) TNCPU_##id,
 #define LOOP2S(id, ns, expression) TNCPU_##id,
 #define LOOP1SS(id, ns, expression) TNCPU_##id,
@@ -18,6 +19,7 @@ enum {
 #include "loops_float.list"
 #undef LOOP1
 #undef LOOP2
+#undef LOOP3
 #undef LOOP1S
 #undef LOOP2S
 #undef LOOP1SS

@@ -20,6 +20,8 @@ typedef struct point_plan {
     uint32_t operands, inputs;
     int32_t scalar, ndim;        /* ndim: after joining neighbours */
     uint32_t plain, single_tile; /* plain: the loop may run over the arrays themselves */
+    const tn_value *attrs;       /* NULL: the node's */
+    tn_value number;
     int64_t shape[TN_NDIM_MAX];
     point_arg out, in[TNCPU_POINT_IN];
 } point_plan;
@@ -144,6 +146,14 @@ tn_status tncpu_point_prepare(const tncpu_point *rows, size_t count, void *plugi
     return TN_OK;
 }
 
+void tncpu_point_number(tn_plan *plan, double number)
+{
+    point_plan *p = plan->state;
+
+    p->number = tn_value_of_float(number);
+    p->attrs = &p->number;
+}
+
 /* ---- running ------------------------------------------------------------------------------------------------- */
 
 /* Calls for each run of elements along the innermost dimension; a run ends with its row or the tile. */
@@ -256,7 +266,7 @@ static void part_run(void *arg, int64_t begin, int64_t end)
             else if (!(a->flags & SINGLE))
                 gather(p, a, base, at, n, (char *)&tiles[k]);
         }
-        p->loop(to, in, n, x->attrs);
+        p->loop(to, in, n, p->attrs ? p->attrs : x->attrs);
         if (!out_direct)
             scatter(p, out, at, n, (const char *)&tiles[TNCPU_POINT_IN], add);
     }
@@ -271,7 +281,7 @@ static void plain_run(void *arg, int64_t begin, int64_t end)
 
     for (uint32_t k = 0; k < p->inputs; k++)
         in[k] = (const char *)call->x->in[k]->data + offset;
-    p->loop((char *)call->x->out[0]->data + offset, in, end - begin, call->x->attrs);
+    p->loop((char *)call->x->out[0]->data + offset, in, end - begin, p->attrs ? p->attrs : call->x->attrs);
 }
 
 tn_status tncpu_point_run(const tn_plan *plan, const tn_exec *x, tn_err *err)

@@ -34,6 +34,8 @@ typedef struct tncpu_point {
 /* Plans node->op, which must be in `rows`. Inputs broadcast to the output's shape. */
 tn_status tncpu_point_prepare(const tncpu_point *rows, size_t count, void *plugin, const tn_node *node, tn_plan *plan,
                               tn_err *err);
+/* Attribute 0 of the loop shall be this number, whatever the node's attributes are. After prepare. */
+void tncpu_point_number(tn_plan *plan, double number);
 tn_status tncpu_point_run(const tn_plan *plan, const tn_exec *x, tn_err *err);
 
 /*

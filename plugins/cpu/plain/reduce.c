@@ -1,0 +1,616 @@
+/*
+ * Reductions with a fixed tree. The elements that go into one output are counted row-major over the reduced axes and cut
+ * into leaves of 1024; leaves are joined two and two, then the pairs, and so on. Neither the number of threads nor the
+ * strides move the tree. Floating point is accumulated in double (so f32 sums are exact to the last bit nearly always),
+ * integers in 64 bits.
+ *
+ * Where the last axis is reduced, a leaf is a row; where it is kept, a leaf goes over columns, a strip of outputs at a time.
+ */
+#include <math.h>
+
+#include "loops.h"
+
+#define LEAF 1024
+#define STRIP 128  /* outputs that are reduced side by side */
+#define LEVELS 54  /* of the tree: 2^63 / LEAF leaves at most */
+
+typedef union acc {
+    double f;
+    int64_t i;
+} acc;
+
+typedef struct reduction {
+    void (*row)(const void *from, int64_t n, void *to);
+    void (*column)(const void *from, int64_t n, void *to);
+    void (*init)(int64_t n, void *to);
+    void (*merge)(void *to, const void *from, int64_t n);
+} reduction;
+
+/* ---- leaves by type ----------------------------------------------------------------------------------------------- */
+
+#define GLUE_(a, b) a##b
+#define GLUE(a, b) GLUE_(a, b)
+
+#define ACC double
+#define PLUS(a, b) ((a) + (b))
+#define TIMES(a, b) ((a) * (b))
+#define MINUS(a) (-(a))
+#define LOW -INFINITY
+#define HIGH INFINITY
+#define IS_NAN(x) ((x) != (x))
+#define K float
+#define N _f32
+#include "reduce.inc"
+#undef K
+#undef N
+#define K double
+#define N _f64
+#include "reduce.inc"
+#undef K
+#undef N
+#undef ACC
+#undef PLUS
+#undef TIMES
+#undef MINUS
+#undef LOW
+#undef HIGH
+#undef IS_NAN
+
+#define ACC int64_t
+#define PLUS(a, b) ((int64_t)((uint64_t)(a) + (uint64_t)(b)))
+#define TIMES(a, b) ((int64_t)((uint64_t)(a) * (uint64_t)(b)))
+#define MINUS(a) ((int64_t)(0 - (uint64_t)(a)))
+#define LOW INT64_MIN
+#define HIGH INT64_MAX
+#define IS_NAN(x) 0
+#define K int32_t
+#define N _i32
+#include "reduce.inc"
+#undef K
+#undef N
+#define K int64_t
+#define N _i64
+#include "reduce.inc"
+
+enum {
+#define REDUCE(id, init, map, join) R_##id,
+#include "reduce.list"
+#undef REDUCE
+    R_COUNT
+};
+
+static const reduction reductions[R_COUNT][TNCPU_KINDS] = {
+#define ROW(id, n) {row_##id##n, column_##id##n, init_##id##n, merge_##id##n}
+#define REDUCE(id, init, map, join) {ROW(id, _f32), ROW(id, _f64), ROW(id, _i32), ROW(id, _i64)},
+#include "reduce.list"
+#undef REDUCE
+};
+
+/* ---- the plan ---------------------------------------------------------------------------------------------------- */
+
+#define FINISH_NONE 0
+#define FINISH_MEAN 1
+#define FINISH_ROOT 2
+
+typedef struct axes { /* some of the input's dimensions, as one space */
+    int32_t ndim;
+    int64_t count, shape[TN_NDIM_MAX], stride[TN_NDIM_MAX];
+} axes;
+
+typedef struct reduce_plan {
+    reduction r;
+    const tncpu_convert *in, *out;
+    uint32_t finish, column; /* column: the innermost axis is kept */
+    int64_t strip;           /* outputs along that axis */
+    axes kept, reduced, target; /* target: where output number k lies */
+} reduce_plan;
+
+typedef struct reduce_call {
+    const reduce_plan *p;
+    const char *in;
+    char *out;
+    acc *leaves; /* split run: results of leaves */
+    bool add;
+} reduce_call;
+
+static void axes_add(axes *a, int64_t size, int64_t stride)
+{
+    if (a->ndim > 0 && a->stride[a->ndim - 1] == size * stride) { /* one axis with the one before */
+        a->shape[a->ndim - 1] *= size;
+        a->stride[a->ndim - 1] = stride;
+    } else if (size != 1) {
+        a->shape[a->ndim] = size;
+        a->stride[a->ndim++] = stride;
+    }
+    a->count *= size;
+}
+
+static int64_t axes_offset(const axes *a, int64_t index)
+{
+    int64_t offset = 0;
+
+    if (a->ndim == 1)
+        return index * a->stride[0];
+    for (int32_t d = a->ndim; d-- > 0;) {
+        offset += index % a->shape[d] * a->stride[d];
+        index /= a->shape[d];
+    }
+    return offset;
+}
+
+static tn_status plan_make(void *plugin, const tn_node *node, tn_plan *plan, uint32_t id, uint32_t finish, uint32_t mask,
+                           tn_err *err)
+{
+    const tn_tensor *in = node->in[0], *out = node->out[0];
+    reduce_plan *p;
+    tn_status st = tncpu_state(plugin, plan, sizeof *p, err);
+
+    if (st)
+        return st;
+    p = plan->state;
+    p->in = &tncpu_converts[in->dtype];
+    p->out = &tncpu_converts[out->dtype];
+    p->r = reductions[id][p->in->kind];
+    p->finish = finish;
+    p->kept.count = p->reduced.count = p->target.count = 1;
+    for (int32_t d = 0; d < in->ndim; d++) {
+        axes_add(mask >> d & 1u ? &p->reduced : &p->kept, in->shape[d], in->stride[d]);
+        if (in->shape[d] != 1)
+            p->column = !(mask >> d & 1u);
+    }
+    for (int32_t d = 0; d < out->ndim; d++)
+        axes_add(&p->target, out->shape[d], out->stride[d]);
+    p->column = p->column && p->reduced.count > 1 && p->kept.count > 0;
+    p->strip = p->column ? p->kept.shape[p->kept.ndim - 1] : 1;
+    if (p->kept.count != p->target.count) {
+        tncpu_release(plan);
+        return tn_fail(err, TN_E_SHAPE, "the output has not the size of the kept axes");
+    }
+    tncpu_plan_work(node, plan, 20.0 + (double)p->kept.count * (5.0 + (double)p->reduced.count * 0.4));
+    if ((int64_t)plan->threads > p->kept.count && !p->column && p->reduced.count >= 8 * LEAF)
+        plan->workspace_bytes = (uint64_t)((p->reduced.count + LEAF - 1) / LEAF) * sizeof(acc);
+    return TN_OK;
+}
+
+/* ---- running ------------------------------------------------------------------------------------------------------ */
+
+/* Elements `begin` … of the reduced space of one output, as compute elements. */
+static const void *row_load(const reduce_plan *p, const char *base, int64_t begin, int64_t n, tncpu_tile *tiles)
+{
+    const axes *a = &p->reduced;
+    int64_t inner = a->ndim > 0 ? a->shape[a->ndim - 1] : 1, stride = a->ndim > 0 ? a->stride[a->ndim - 1] : 1;
+    char *to = (char *)tiles;
+
+    if (begin % inner + n <= inner && stride == 1 && p->in->native)
+        return base + axes_offset(a, begin) * p->in->bytes;
+    while (n > 0) {
+        int64_t run = inner - begin % inner < n ? inner - begin % inner : n;
+
+        p->in->load(base + axes_offset(a, begin) * p->in->bytes, stride, to, run);
+        to += run * p->in->kind_bytes;
+        begin += run;
+        n -= run;
+    }
+    return tiles;
+}
+
+static acc leaf_run(const reduce_plan *p, const char *base, int64_t leaf)
+{
+    tncpu_tile tiles[LEAF / TNCPU_TILE];
+    int64_t begin = leaf * LEAF, n = p->reduced.count - begin;
+    acc sum;
+
+    n = n < LEAF ? n : LEAF;
+    p->r.row(row_load(p, base, begin, n, tiles), n, &sum);
+    return sum;
+}
+
+/* The tree as a binary counter: level k holds the join of 2^k leaves that waits for its partner. `width` sums at once. */
+typedef struct tree {
+    int64_t leaves;
+    int32_t depth;
+    int64_t level_leaves[LEVELS];
+} tree;
+
+static void tree_push(const reduction *r, tree *t, acc *levels, int64_t width)
+{
+    t->level_leaves[t->depth++] = 1;
+    while (t->depth > 1 && t->level_leaves[t->depth - 1] == t->level_leaves[t->depth - 2]) {
+        r->merge(levels + (t->depth - 2) * width, levels + (t->depth - 1) * width, width);
+        t->level_leaves[t->depth-- - 2] *= 2;
+    }
+}
+
+static void tree_end(const reduction *r, tree *t, acc *levels, int64_t width)
+{
+    for (; t->depth > 1; t->depth--)
+        r->merge(levels + (t->depth - 2) * width, levels + (t->depth - 1) * width, width);
+}
+
+static void output_store(const reduce_call *call, int64_t index, acc sum)
+{
+    const reduce_plan *p = call->p;
+    char *to = call->out + axes_offset(&p->target, index) * p->out->bytes;
+    double count = (double)p->reduced.count;
+    tncpu_tile one;
+
+    if (p->in->kind <= TNCPU_K_F64) {
+        if (p->finish == FINISH_MEAN)
+            sum.f /= count;
+        else if (p->finish == FINISH_ROOT)
+            sum.f = sqrt(sum.f);
+    } else if (p->finish == FINISH_MEAN) {
+        sum.i = p->reduced.count ? sum.i / p->reduced.count : 0;
+    } else if (p->finish == FINISH_ROOT) {
+        sum.i = (int64_t)sqrt((double)sum.i);
+    }
+    if (!call->add) {
+        if (p->in->kind <= TNCPU_K_F64)
+            p->out->store_f(&sum.f, to, 1, 1);
+        else
+            p->out->store_i(&sum.i, to, 1, 1);
+        return;
+    }
+    if (p->out->kind == TNCPU_K_F32)
+        one.f32[0] = (float)(p->in->kind <= TNCPU_K_F64 ? sum.f : (double)sum.i);
+    else if (p->out->kind == TNCPU_K_F64)
+        one.f64[0] = p->in->kind <= TNCPU_K_F64 ? sum.f : (double)sum.i;
+    else
+        tncpu_converts[p->out->kind == TNCPU_K_I32 ? TN_I32 : TN_I64].store_i(&sum.i, &one, 1, 1);
+    p->out->add(&one, to, 1, 1);
+}
+
+static void rows_run(void *arg, int64_t begin, int64_t end)
+{
+    const reduce_call *call = arg;
+    const reduce_plan *p = call->p;
+    int64_t leaves = (p->reduced.count + LEAF - 1) / LEAF;
+
+    for (int64_t k = begin; k < end; k++) {
+        const char *base = call->in + axes_offset(&p->kept, k) * p->in->bytes;
+        acc levels[LEVELS + 1];
+        tree t = {0};
+
+        if (leaves == 0)
+            p->r.init(1, levels);
+        for (int64_t leaf = 0; leaf < leaves; leaf++) {
+            levels[t.depth] = leaf_run(p, base, leaf);
+            tree_push(&p->r, &t, levels, 1);
+        }
+        tree_end(&p->r, &t, levels, 1);
+        output_store(call, k, levels[0]);
+    }
+}
+
+/* Leaves of one output, by several threads; joined afterwards by the same tree. */
+static void leaves_run(void *arg, int64_t begin, int64_t end)
+{
+    const reduce_call *call = arg;
+
+    for (int64_t leaf = begin; leaf < end; leaf++)
+        call->leaves[leaf] = leaf_run(call->p, call->in, leaf);
+}
+
+static void split_run(reduce_call *call, uint32_t threads)
+{
+    const reduce_plan *p = call->p;
+    const char *first = call->in;
+    int64_t leaves = (p->reduced.count + LEAF - 1) / LEAF;
+
+    for (int64_t k = 0; k < p->kept.count; k++) {
+        acc levels[LEVELS + 1];
+        tree t = {0};
+
+        call->in = first + axes_offset(&p->kept, k) * p->in->bytes;
+        tncpu_for(threads, leaves, 1, leaves_run, call);
+        for (int64_t leaf = 0; leaf < leaves; leaf++) {
+            levels[t.depth] = call->leaves[leaf];
+            tree_push(&p->r, &t, levels, 1);
+        }
+        tree_end(&p->r, &t, levels, 1);
+        output_store(call, k, levels[0]);
+    }
+}
+
+/* Outputs `first` …, at most STRIP of one row of the kept space. */
+static void strip_run(const reduce_call *call, int64_t first, int64_t width)
+{
+    const reduce_plan *p = call->p;
+    const char *base = call->in + axes_offset(&p->kept, first) * p->in->bytes;
+    int64_t stride = p->kept.stride[p->kept.ndim - 1];
+    acc levels[(LEVELS + 1) / 2 * STRIP]; /* 2^26 leaves: more elements than fit in an address space */
+    tncpu_tile row;
+    tree t = {0};
+
+    for (int64_t begin = 0; begin < p->reduced.count; begin += LEAF) {
+        int64_t end = begin + LEAF < p->reduced.count ? begin + LEAF : p->reduced.count;
+        acc *sums = levels + t.depth * width;
+
+        p->r.init(width, sums);
+        for (int64_t k = begin; k < end; k++) {
+            const char *from = base + axes_offset(&p->reduced, k) * p->in->bytes;
+
+            if (!p->in->native || stride != 1) {
+                p->in->load(from, stride, &row, width);
+                from = (const char *)&row;
+            }
+            p->r.column(from, width, sums);
+        }
+        tree_push(&p->r, &t, levels, width);
+    }
+    tree_end(&p->r, &t, levels, width);
+    for (int64_t k = 0; k < width; k++)
+        output_store(call, first + k, levels[k]);
+}
+
+/* Parts are counted in strips. */
+static void strips_run(void *arg, int64_t begin, int64_t end)
+{
+    const reduce_call *call = arg;
+    int64_t inner = call->p->strip, per_row = (inner + STRIP - 1) / STRIP;
+
+    for (int64_t k = begin; k < end; k++) {
+        int64_t at = k % per_row * STRIP;
+
+        strip_run(call, k / per_row * inner + at, inner - at < STRIP ? inner - at : STRIP);
+    }
+}
+
+static tn_status reduce_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const reduce_plan *p = plan->state;
+    reduce_call call = {p, x->in[0]->data, x->out[0]->data, x->workspace, x->modes[0] == TN_MODE_ADD};
+    uint32_t threads = tncpu_threads(plan, x);
+
+    (void)err;
+    if (x->modes[0] == TN_MODE_NONE)
+        return TN_OK;
+    if (p->column)
+        tncpu_for(threads, p->kept.count / p->strip * ((p->strip + STRIP - 1) / STRIP), 1, strips_run, &call);
+    else if (plan->workspace_bytes)
+        split_run(&call, threads);
+    else
+        tncpu_for(threads, p->kept.count, 1, rows_run, &call);
+    return TN_OK;
+}
+
+/* ---- axes from attributes ------------------------------------------------------------------------------------------ */
+
+static uint32_t mask_of(tn_value axis, bool exclude, int32_t ndim)
+{
+    const tn_tuple *t = tn_value_pointer(axis);
+    uint32_t all = ndim >= 32 ? UINT32_MAX : (1u << ndim) - 1u, mask = 0;
+
+    for (int64_t k = 0; t && k < t->count; k++)
+        mask |= 1u << (t->item[k] < 0 ? t->item[k] + ndim : t->item[k]);
+    if (!t || t->count == 0)
+        return exclude ? 0 : all;
+    return exclude ? all & ~mask : mask;
+}
+
+static const struct {
+    const char *op;
+    uint32_t id, finish;
+} rows[] = {
+    {"sum", R_SUM, FINISH_NONE},         {"mean", R_SUM, FINISH_MEAN},       {"prod", R_PROD, FINISH_NONE},
+    {"nansum", R_NANSUM, FINISH_NONE},   {"nanprod", R_NANPROD, FINISH_NONE}, {"max", R_MAX, FINISH_NONE},
+    {"min", R_MIN, FINISH_NONE},         {"_square_sum", R_SQUARES, FINISH_NONE},
+};
+
+static tn_status reduce_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (strcmp(rows[i].op, node->op) == 0)
+            return plan_make(plugin, node, plan, rows[i].id, rows[i].finish,
+                             mask_of(node->attrs[0], node->attrs[2] != 0, node->in[0]->ndim), err);
+    return tn_fail(err, TN_E_UNSUPPORTED, "not an operator of this kernel");
+}
+
+static tn_status norm_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    bool one = tn_value_int(node->attrs[0]) == 1;
+
+    return plan_make(plugin, node, plan, one ? R_MAGNITUDES : R_SQUARES, one ? FINISH_NONE : FINISH_ROOT,
+                     mask_of(node->attrs[1], false, node->in[0]->ndim), err);
+}
+
+/* The axes that stretching added or repeated. */
+static tn_status sum_like_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const tn_tensor *in = node->in[0], *out = node->out[0];
+    int32_t lead = in->ndim - out->ndim;
+    uint32_t mask = 0;
+
+    for (int32_t d = 0; d < in->ndim; d++)
+        if (d < lead || (out->shape[d - lead] == 1 && in->shape[d] != 1))
+            mask |= 1u << d;
+    if (tncpu_same_shape(in, out) && tncpu_dense(in) && tncpu_dense(out))
+        plan->inplace[0] = 0;
+    return plan_make(plugin, node, plan, R_SUM, FINISH_NONE, mask, err);
+}
+
+/* ---- positions ----------------------------------------------------------------------------------------------------- */
+
+typedef struct arg_plan {
+    const tncpu_convert *convert;
+    int64_t outer, size, inner; /* dense input: (outer, size, inner) */
+    bool largest;
+} arg_plan;
+
+static tn_status arg_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const tn_tensor *in = node->in[0];
+    const int64_t *axis = node->attr_count > 0 ? tn_value_pointer(node->attrs[0]) : NULL;
+    int64_t a = node->attr_count == 0 ? 1 : axis ? (*axis < 0 ? *axis + in->ndim : *axis) : -1;
+    arg_plan *p;
+    tn_status st = tncpu_state(plugin, plan, sizeof *p, err);
+
+    if (st)
+        return st;
+    p = plan->state;
+    p->convert = &tncpu_converts[in->dtype];
+    p->largest = strcmp(node->op, "argmin") != 0;
+    p->outer = p->size = p->inner = 1;
+    for (int32_t d = 0; d < in->ndim; d++)
+        *(a < 0 || d == a ? &p->size : d < a ? &p->outer : &p->inner) *= in->shape[d];
+    tncpu_plan_work(node, plan, 20.0 + (double)tn_tensor_count(in) * 2.0);
+    return TN_OK;
+}
+
+/* NaN counts as the largest, and as the smallest: the first one is found. */
+#define ARG_LOOP(member)                                                                                     \
+    for (int64_t i = 0; i < n; i++) {                                                                        \
+        if (found.member == found.member && (at + i == 0 || (p->largest ? tile.member[i] > found.member      \
+                                                                        : tile.member[i] < found.member) ||  \
+                                             tile.member[i] != tile.member[i])) {                            \
+            found.member = tile.member[i];                                                                   \
+            where = at + i;                                                                                  \
+        }                                                                                                    \
+    }
+
+static int64_t arg_find(const arg_plan *p, const char *base)
+{
+    union {
+        float f32;
+        double f64;
+        int32_t i32;
+        int64_t i64;
+    } found = {0};
+    int64_t where = 0;
+    tncpu_tile tile;
+
+    for (int64_t at = 0; at < p->size; at += TNCPU_TILE) {
+        int64_t n = p->size - at < TNCPU_TILE ? p->size - at : TNCPU_TILE;
+
+        p->convert->load(base + at * p->inner * p->convert->bytes, p->inner, &tile, n);
+        switch (p->convert->kind) {
+        case TNCPU_K_F32:
+            ARG_LOOP(f32)
+            break;
+        case TNCPU_K_F64:
+            ARG_LOOP(f64)
+            break;
+        case TNCPU_K_I32:
+            ARG_LOOP(i32)
+            break;
+        default:
+            ARG_LOOP(i64)
+            break;
+        }
+    }
+    return where;
+}
+
+static void arg_part(void *arg, int64_t begin, int64_t end)
+{
+    const reduce_call *call = arg;
+    const arg_plan *p = (const void *)call->p;
+
+    for (int64_t k = begin; k < end; k++) {
+        int64_t offset = k / p->inner * p->size * p->inner + k % p->inner;
+        int64_t where = arg_find(p, call->in + offset * p->convert->bytes);
+
+        p->convert->store_i(&where, call->out + k * p->convert->bytes, 1, 1);
+    }
+}
+
+static tn_status arg_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const arg_plan *p = plan->state;
+    reduce_call call = {.p = plan->state, .in = x->in[0]->data, .out = x->out[0]->data};
+
+    (void)err;
+    if (x->modes[0] != TN_MODE_NONE)
+        tncpu_for(tncpu_threads(plan, x), p->outer * p->inner, 1, arg_part, &call);
+    return TN_OK;
+}
+
+/* ---- gradients: what arrives, stretched over the reduced axes -------------------------------------------------------- */
+
+static const tncpu_point back_rows[] = {
+    {"_backward_sum", TNCPU_COPY, 1, TNCPU_NO_SCALAR},           {"_backward_mean", TNCPU_OVER, 1, TNCPU_NO_SCALAR},
+    {"_backward_nansum", TNCPU_NANSUM_BACK, 2, TNCPU_NO_SCALAR}, {"_backward_nanprod", TNCPU_NANPROD_BACK, 3, TNCPU_NO_SCALAR},
+    {"_backward_max", TNCPU_PICKED_BACK, 3, TNCPU_NO_SCALAR},    {"_backward_min", TNCPU_PICKED_BACK, 3, TNCPU_NO_SCALAR},
+};
+
+/* A tensor of the reduction's shape, seen with all of the input's axes; the reduced ones have size 1. */
+static void small_view(const tn_tensor *small, const tn_tensor *wide, uint32_t mask, int64_t *dims, tn_tensor *view)
+{
+    int64_t *shape = dims, *stride = dims + TN_NDIM_MAX;
+    bool keepdims = small->ndim == wide->ndim;
+
+    for (int32_t d = 0, k = 0; d < wide->ndim; d++) {
+        bool reduced = mask >> d & 1u;
+
+        shape[d] = reduced ? 1 : wide->shape[d];
+        stride[d] = reduced || (keepdims ? d : k) >= small->ndim ? 0 : small->stride[keepdims ? d : k];
+        k += !reduced;
+    }
+    *view = *small;
+    view->ndim = wide->ndim;
+    view->shape = shape;
+    view->stride = stride;
+}
+
+static tn_status back_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const tn_tensor *wide = node->out[0];
+    uint32_t mask = mask_of(node->attrs[0], node->attrs[2] != 0, wide->ndim), sums = strcmp(node->op, "_backward_sum") == 0;
+    int64_t dims[2][2 * TN_NDIM_MAX], count = 1;
+    tn_tensor views[2];
+    const tn_tensor *in[3] = {&views[0], node->in_count > 1 ? node->in[1] : NULL, &views[1]};
+    tn_node stretched = *node;
+    tn_status st;
+
+    small_view(node->in[0], wide, mask, dims[0], &views[0]);
+    if (node->in_count > 2)
+        small_view(node->in[2], wide, mask, dims[1], &views[1]);
+    stretched.in = in;
+    stretched.in_count = sums || strcmp(node->op, "_backward_mean") == 0      ? 1
+                         : strcmp(node->op, "_backward_nansum") == 0 ? 2
+                                                                     : 3;
+    for (int32_t d = 0; d < wide->ndim; d++)
+        count *= mask >> d & 1u ? wide->shape[d] : 1;
+    st = tncpu_point_prepare(back_rows, sizeof back_rows / sizeof back_rows[0], plugin, &stretched, plan, err);
+    if (!st)
+        tncpu_point_number(plan, (double)count);
+    return st;
+}
+
+/* ---- the family ------------------------------------------------------------------------------------------------------ */
+
+#define FLAGS (TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO)
+
+static const char *const most[] = {"*:" TNCPU_MOST, NULL};
+static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
+
+#define REDUCE_KERNEL(op) static const tn_kernel kernel_##op = TNCPU_KERNEL(#op, most, FLAGS, reduce_prepare, reduce_run);
+#define ARG_KERNEL(op) static const tn_kernel kernel_##op = TNCPU_KERNEL(#op, most, 0, arg_prepare, arg_run);
+#define BACK_KERNEL(op, types) \
+    static const tn_kernel kernel##op = TNCPU_KERNEL(#op, types, FLAGS, back_prepare, tncpu_point_run);
+REDUCE_KERNEL(sum)
+REDUCE_KERNEL(mean)
+REDUCE_KERNEL(prod)
+REDUCE_KERNEL(nansum)
+REDUCE_KERNEL(nanprod)
+REDUCE_KERNEL(max)
+REDUCE_KERNEL(min)
+REDUCE_KERNEL(_square_sum)
+ARG_KERNEL(argmax)
+ARG_KERNEL(argmin)
+ARG_KERNEL(argmax_channel)
+BACK_KERNEL(_backward_sum, most)
+BACK_KERNEL(_backward_mean, most)
+BACK_KERNEL(_backward_nansum, floats)
+BACK_KERNEL(_backward_nanprod, floats)
+BACK_KERNEL(_backward_max, most)
+BACK_KERNEL(_backward_min, most)
+static const tn_kernel kernel_norm = TNCPU_KERNEL("norm", most, FLAGS, norm_prepare, reduce_run);
+static const tn_kernel kernel_sum_like = TNCPU_KERNEL("_sum_like", most, FLAGS, sum_like_prepare, reduce_run);
+
+const tn_kernel *const tncpu_family_reduce[] = {
+    &kernel_sum, &kernel_mean, &kernel_prod, &kernel_nansum, &kernel_nanprod, &kernel_max, &kernel_min,
+    &kernel__square_sum, &kernel_argmax, &kernel_argmin, &kernel_argmax_channel, &kernel_backward_sum,
+    &kernel_backward_mean, &kernel_backward_nansum, &kernel_backward_nanprod, &kernel_backward_max, &kernel_backward_min,
+    &kernel_norm, &kernel_sum_like, NULL,
+};

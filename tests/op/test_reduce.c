@@ -1,0 +1,119 @@
+/* Family reduce: sums and their relatives over axes, norms, positions; the fixed tree over many threads. */
+#include "support/op_case.h"
+
+#define N TN_CASE_NO_GRAD
+
+static const tn_op_case sum[] = {
+    {"all", "", .in = {"f32[2,3] 1 2 3 4 5 6"}, .out = {"f32[1] 21"}},
+    {"all, 0-d", "", .in = {"f32[2,3] 1 2 3 4 5 6"}, .out = {"f32[] 21"}, .flags = TN_CASE_NP_SHAPE | N},
+    {"rows", "axis=1", .in = {"f32[2,3] 1 2 3 4 5 6"}, .out = {"f32[2] 6 15"}, .flags = TN_CASE_GRAD2},
+    {"columns", "axis=0", .in = {"f32[2,3] 1 2 3 4 5 6"}, .out = {"f32[3] 5 7 9"}, .flags = TN_CASE_GRAD2},
+    {"negative axis", "axis=-1", .in = {"f32[2,3] 1 2 3 4 5 6"}, .out = {"f32[2] 6 15"}},
+    {"keepdims", "axis=(0,) keepdims=True", .in = {"f32[2,3] 1 2 3 4 5 6"}, .out = {"f32[1,3] 5 7 9"}},
+    {"two axes", "axis=(0,2)", .in = {"f64[2,3,4] range"}, .out = {"f64[3] 60 92 124"}},
+    {"exclude", "axis=1 exclude=True", .in = {"f64[2,3,4] range"}, .out = {"f64[3] 60 92 124"}},
+    {"exclude keepdims", "axis=1 exclude=1 keepdims=1", .in = {"f64[2,3,4] range"}, .out = {"f64[1,3,1] 60 92 124"}},
+    {"empty tuple", "axis=()", .in = {"i32[3] 1 2 3"}, .out = {"i32[1] 6"}},
+    {"exclude none", "axis=None exclude=True", .in = {"f32[2] 1 2"}, .out = {"f32[2] 1 2"}},
+    {"no elements", "axis=1", .in = {"f32[2,0]"}, .out = {"f32[2] 0 0"}},
+    {"nothing out", "axis=0", .in = {"f32[2,0]"}, .out = {"f32[0]"}, .flags = N},
+    {"nan", "", .in = {"f32[3] 1 nan 2"}, .out = {"f32[1] nan"}, .flags = N},
+    {"wraps", "", .in = {"i32[2] 2147483647 1"}, .out = {"i32[1] -2147483648"}},
+    {"i64", "", .in = {"i64[2] 4611686018427387904 3"}, .out = {"i64[1] 4611686018427387907"}},
+    {"f16", "", .in = {"f16[3] 0.1 0.2 0.3"}, .out = {"f16[1] 0.6"}},
+    {"many rows", "axis=1", .in = {"f32[300,70] random"}, .flags = N},
+    {"long row", "", .in = {"f32[200000] random"}, .flags = N},
+    {"long rows", "axis=1", .in = {"f32[3,70001] random"}, .flags = N},
+    {"many columns", "axis=0", .in = {"f32[2100,300] random"}, .flags = N},
+    {"middle", "axis=1", .in = {"f32[5,1500,40] random"}, .flags = N},
+    {"outer and inner", "axis=(0,2)", .in = {"f64[5,3,7] random"}, .flags = TN_CASE_GRAD2},
+    {"axis too large", "axis=2", .in = {"f32[2,3] 1 2 3 4 5 6"}, .status = TN_E_SHAPE, .message = "axis 2"},
+    {"axis twice", "axis=(0,-2)", .in = {"f32[2,3] 1 2 3 4 5 6"}, .status = TN_E_SHAPE, .message = "twice"},
+    {"unknown attribute", "axes=1", .in = {"f32[2] 1 2"}, .status = TN_E_ATTR, .message = "did you mean axis"},
+    {"bad tuple", "axis=(1", .in = {"f32[2] 1 2"}, .status = TN_E_ATTR},
+    {"too many inputs", "", .in = {"f32[1] 1", "f32[1] 1"}, .status = TN_E_ARG},
+};
+static const tn_op_case mean[] = {
+    {"rows", "axis=1", .in = {"f32[2,3] 1 2 3 4 5 9"}, .out = {"f32[2] 2 6"}, .flags = TN_CASE_GRAD2},
+    {"all", "", .in = {"f64[4,5] random"}, .flags = TN_CASE_GRAD2},
+    {"integers", "", .in = {"i32[3] 1 2 5"}, .out = {"i32[1] 2"}},
+    {"no elements", "", .in = {"f32[0]"}, .out = {"f32[1] nan"}, .flags = N},
+};
+static const tn_op_case prod[] = {
+    {"rows", "axis=1", .in = {"f32[2,3] 1 2 3 4 5 6"}, .out = {"f32[2] 6 120"}, .flags = TN_CASE_GRAD2},
+    {"columns", "axis=0", .in = {"f64[3,2] 1 2 3 4 5 6"}, .out = {"f64[2] 15 48"}},
+    {"no elements", "", .in = {"f32[0]"}, .out = {"f32[1] 1"}, .flags = N},
+};
+static const tn_op_case nansum[] = {
+    {"skips", "", .in = {"f32[3] 1 nan 2"}, .out = {"f32[1] 3"}, .grad = {"f32[3] 1 0 1"}, .flags = N},
+    {"smooth", "axis=0", .in = {"f64[3,2] random"}, .flags = TN_CASE_GRAD2},
+};
+static const tn_op_case nanprod[] = {
+    {"skips", "", .in = {"f32[3] 2 nan 3"}, .out = {"f32[1] 6"}, .grad = {"f32[3] 3 0 2"}, .flags = N},
+    {"smooth", "axis=0", .in = {"f64[3,2] random:0.5:2"}},
+};
+static const tn_op_case max[] = {
+    {"rows", "axis=1", .in = {"f32[2,3] 1 3 2 -4 -5 -6"}, .out = {"f32[2] 3 -4"}, .flags = TN_CASE_GRAD2},
+    {"ties share", "", .in = {"f32[3] 5 1 5"}, .out = {"f32[1] 5"}, .grad = {"f32[3] 1 0 1"}, .flags = N},
+    {"nan", "", .in = {"f32[3] 5 nan 7"}, .out = {"f32[1] nan"}, .flags = N},
+    {"i64", "axis=0", .in = {"i64[2,2] -9007199254740993 1 -9007199254740994 2"}, .out = {"i64[2] -9007199254740993 2"}},
+    {"random", "axis=(0,2)", .in = {"f64[4,3,5] random"}},
+    {"u8", "", .in = {"u8[3] 3 250 7"}, .out = {"u8[1] 250"}},
+    {"infinite", "", .in = {"f32[2] -inf -inf"}, .out = {"f32[1] -inf"}, .flags = N},
+};
+static const tn_op_case min[] = {
+    {"columns", "axis=0", .in = {"f32[2,3] 1 3 2 -4 5 -6"}, .out = {"f32[3] -4 3 -6"}},
+    {"nan", "axis=0", .in = {"f32[2,1] nan 1"}, .out = {"f32[1] nan"}, .flags = N},
+    {"random", "axis=1", .in = {"f64[4,9] random"}},
+};
+static const tn_op_case square_sum[] = {
+    {"rows", "axis=1", .in = {"f32[2,3] 1 2 3 4 5 6"}, .out = {"f32[2] 14 77"}, .flags = TN_CASE_GRAD2},
+};
+static const tn_op_case norm[] = {
+    {"two", "", .in = {"f32[2,2] 1 2 2 4"}, .out = {"f32[1] 5"}, .flags = TN_CASE_GRAD2},
+    {"one", "ord=1 axis=1", .in = {"f32[2,2] 1 -2 2 4"}, .out = {"f32[2] 3 6"}},
+    {"keepdims", "axis=0 keepdims=True", .in = {"f64[3,4] random"}, .flags = TN_CASE_GRAD2},
+    {"wider", "out_dtype=float64", .in = {"f32[2] 3 4"}, .out = {"f64[1] 5"}},
+    {"three", "ord=3", .in = {"f32[1] 1"}, .status = TN_E_ATTR, .message = "from 1 to 2"},
+};
+static const tn_op_case argmax[] = {
+    {"rows", "axis=1", .in = {"f32[2,3] 1 3 2 9 5 9"}, .out = {"f32[2] 1 0"}},
+    {"columns", "axis=0", .in = {"f32[2,3] 1 3 2 9 5 1"}, .out = {"f32[3] 1 1 0"}},
+    {"flat", "", .in = {"f32[2,3] 1 3 2 9 5 1"}, .out = {"f32[1] 3"}},
+    {"keepdims", "axis=-1 keepdims=True", .in = {"i32[2,2] 1 3 2 -9"}, .out = {"i32[2,1] 1 0"}},
+    {"nan", "", .in = {"f32[4] 1 nan 9 nan"}, .out = {"f32[1] 1"}},
+    {"long", "axis=1", .in = {"f64[3,5000] random"}},
+    {"empty axis", "axis=1", .in = {"f32[2,0]"}, .status = TN_E_SHAPE, .message = "empty"},
+    {"no such axis", "axis=-3", .in = {"f32[2,2] 1 2 3 4"}, .status = TN_E_SHAPE},
+};
+static const tn_op_case argmin[] = {
+    {"rows", "axis=1", .in = {"f32[2,3] 1 3 1 9 5 -9"}, .out = {"f32[2] 0 2"}},
+};
+static const tn_op_case argmax_channel[] = {
+    {"rows", "", .in = {"f32[2,3] 1 3 1 9 5 -9"}, .out = {"f32[2] 1 0"}},
+    {"one axis", "", .in = {"f32[2] 1 3"}, .status = TN_E_SHAPE},
+};
+
+TN_OP_TESTS(sum, "sum", sum)
+TN_OP_TESTS(mean, "mean", mean)
+TN_OP_TESTS(prod, "prod", prod)
+TN_OP_TESTS(nansum, "nansum", nansum)
+TN_OP_TESTS(nanprod, "nanprod", nanprod)
+TN_OP_TESTS(max, "max", max)
+TN_OP_TESTS(min, "min", min)
+TN_OP_TESTS(square_sum, "_square_sum", square_sum)
+TN_OP_TESTS(norm, "norm", norm)
+TN_OP_TESTS(argmax, "argmax", argmax)
+TN_OP_TESTS(argmin, "argmin", argmin)
+TN_OP_TESTS(argmax_channel, "argmax_channel", argmax_channel)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TN_OP_TEST(sum),        TN_OP_TEST(mean), TN_OP_TEST(prod),   TN_OP_TEST(nansum), TN_OP_TEST(nanprod),
+        TN_OP_TEST(max),        TN_OP_TEST(min),  TN_OP_TEST(square_sum), TN_OP_TEST(norm),   TN_OP_TEST(argmax),
+        TN_OP_TEST(argmin),     TN_OP_TEST(argmax_channel),
+    };
+
+    return tn_op_main(tests);
+}
