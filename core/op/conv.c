@@ -2,31 +2,36 @@
  * Convolution, 1-D to 3-D: data (N, C, space...) or (N, space..., C), weight (F, C/groups, kernel...) or
  * (F, kernel..., C/groups), bias (F).
  *
- * Shapes flow both ways: the data's channels give the weight's and the other way round, so that layers may leave
- * either open. The backward operator has the same attributes in the same order.
+ * Shapes flow both ways: the data's channels give the weight's and the other way round, so that layers may
+ * leave either open. The backward operator has the same attributes in the same order.
  */
-#include "op/infer_help.h"
 #include "tenon/plugin/attr/conv.h"
+#include "op/infer_help.h"
 
-#define CONV_SIZE_MAX 1e9 /* of a kernel, stride, pad, filter count: far above any net, keeps arithmetic in 64 bits */
+#define CONV_SIZE_MAX                                                                                        \
+    1e9 /* of a kernel, stride, pad, filter count: far above any net, keeps arithmetic in 64 bits */
 
 static const tn_attr_def convolution_attrs[] = {
-    [TN_CONVOLUTION_KERNEL] = TN_ATTR_TUPLE_IN("kernel", TN_REQUIRED, 1, CONV_SIZE_MAX,
-                                               "window size: (w,), (h, w) or (d, h, w)"),
-    [TN_CONVOLUTION_STRIDE] = TN_ATTR_TUPLE_IN("stride", "[]", 1, CONV_SIZE_MAX, "step of the window, 1 if not given"),
-    [TN_CONVOLUTION_DILATE] = TN_ATTR_TUPLE_IN("dilate", "[]", 1, CONV_SIZE_MAX, "distance of taps, 1 if not given"),
-    [TN_CONVOLUTION_PAD] = TN_ATTR_TUPLE_IN("pad", "[]", 0, CONV_SIZE_MAX, "zeros on both sides, 0 if not given"),
-    [TN_CONVOLUTION_NUM_FILTER] = TN_ATTR_INT_IN("num_filter", TN_REQUIRED, 1, CONV_SIZE_MAX, "output channels"),
-    [TN_CONVOLUTION_NUM_GROUP] = TN_ATTR_INT_IN("num_group", "1", 1, CONV_SIZE_MAX,
-                                                "groups of channels that do not see each other"),
-    [TN_CONVOLUTION_WORKSPACE] = TN_ATTR_INT_IN("workspace", "1024", 0, CONV_SIZE_MAX,
-                                                "MiB a library may use; advice only"),
+    [TN_CONVOLUTION_KERNEL] =
+        TN_ATTR_TUPLE_IN("kernel", TN_REQUIRED, 1, CONV_SIZE_MAX, "window size: (w,), (h, w) or (d, h, w)"),
+    [TN_CONVOLUTION_STRIDE] =
+        TN_ATTR_TUPLE_IN("stride", "[]", 1, CONV_SIZE_MAX, "step of the window, 1 if not given"),
+    [TN_CONVOLUTION_DILATE] =
+        TN_ATTR_TUPLE_IN("dilate", "[]", 1, CONV_SIZE_MAX, "distance of taps, 1 if not given"),
+    [TN_CONVOLUTION_PAD] =
+        TN_ATTR_TUPLE_IN("pad", "[]", 0, CONV_SIZE_MAX, "zeros on both sides, 0 if not given"),
+    [TN_CONVOLUTION_NUM_FILTER] =
+        TN_ATTR_INT_IN("num_filter", TN_REQUIRED, 1, CONV_SIZE_MAX, "output channels"),
+    [TN_CONVOLUTION_NUM_GROUP] =
+        TN_ATTR_INT_IN("num_group", "1", 1, CONV_SIZE_MAX, "groups of channels that do not see each other"),
+    [TN_CONVOLUTION_WORKSPACE] =
+        TN_ATTR_INT_IN("workspace", "1024", 0, CONV_SIZE_MAX, "MiB a library may use; advice only"),
     [TN_CONVOLUTION_NO_BIAS] = TN_ATTR_BOOL("no_bias", "0", "there is no input bias"),
-    [TN_CONVOLUTION_CUDNN_TUNE] = TN_ATTR_CHOICE("cudnn_tune", "None", "None|fastest|limited_workspace|off",
-                                                 "advice to cuDNN"),
+    [TN_CONVOLUTION_CUDNN_TUNE] =
+        TN_ATTR_CHOICE("cudnn_tune", "None", "None|fastest|limited_workspace|off", "advice to cuDNN"),
     [TN_CONVOLUTION_CUDNN_OFF] = TN_ATTR_BOOL("cudnn_off", "0", "advice to cuDNN"),
-    [TN_CONVOLUTION_LAYOUT] = TN_ATTR_CHOICE("layout", "None", TN_CONVOLUTION_LAYOUTS,
-                                             "of data and output; None: channels second"),
+    [TN_CONVOLUTION_LAYOUT] =
+        TN_ATTR_CHOICE("layout", "None", TN_CONVOLUTION_LAYOUTS, "of data and output; None: channels second"),
     TN_ATTR_END,
 };
 
@@ -50,8 +55,8 @@ static tn_status convolution_check(tn_infer *i, int32_t *space)
     if (n < 1 || n > 3)
         return tni_infer_fail(i, TN_E_ATTR, "kernel has %lld dimensions, 1 to 3 are allowed", (long long)n);
     if (dims[layout] && dims[layout] != n)
-        return tni_infer_fail(i, TN_E_ATTR, "the layout is for %d dimensions of space, kernel has %lld", dims[layout],
-                              (long long)n);
+        return tni_infer_fail(i, TN_E_ATTR, "the layout is for %d dimensions of space, kernel has %lld",
+                              dims[layout], (long long)n);
     for (size_t k = 0; k < sizeof tuples / sizeof *tuples; k++) {
         const int64_t count = tni_tuple_count(tni_attr_tuple(i->attrs, tuples[k]));
 
@@ -60,8 +65,8 @@ static tn_status convolution_check(tn_infer *i, int32_t *space)
                                   convolution_attrs[tuples[k]].name, (long long)count, (long long)n);
     }
     if (filters % groups)
-        return tni_infer_fail(i, TN_E_ATTR, "num_filter %lld is not a multiple of num_group %lld", (long long)filters,
-                              (long long)groups);
+        return tni_infer_fail(i, TN_E_ATTR, "num_filter %lld is not a multiple of num_group %lld",
+                              (long long)filters, (long long)groups);
     *space = (int32_t)n;
     return TN_OK;
 }
@@ -72,14 +77,15 @@ static tn_status channels_unify(tn_infer *i, int64_t *data, int64_t *weight)
     const int64_t groups = tni_attr_int(i->attrs, TN_CONVOLUTION_NUM_GROUP);
 
     if (*data >= 0 && *data % groups)
-        return tni_infer_fail(i, TN_E_SHAPE, "%lld channels are not a multiple of num_group %lld", (long long)*data,
-                              (long long)groups);
+        return tni_infer_fail(i, TN_E_SHAPE, "%lld channels are not a multiple of num_group %lld",
+                              (long long)*data, (long long)groups);
     if (*data >= 0 && *weight < 0)
         *weight = *data / groups;
     else if (*data < 0 && *weight >= 0 && __builtin_mul_overflow(*weight, groups, data))
         return tni_infer_fail(i, TN_E_SHAPE, "the weight has too many channels");
     else if (*data >= 0 && *data / groups != *weight)
-        return tni_infer_fail(i, TN_E_SHAPE, "data has %lld channels in %lld groups, the weight has %lld of a group",
+        return tni_infer_fail(i, TN_E_SHAPE,
+                              "data has %lld channels in %lld groups, the weight has %lld of a group",
                               (long long)*data, (long long)groups, (long long)*weight);
     return TN_OK;
 }
@@ -92,12 +98,14 @@ static tn_status spaces_out(tn_infer *i, int32_t space, const int64_t *in, int64
         const int64_t pad = tni_tuple_item(tni_attr_tuple(i->attrs, TN_CONVOLUTION_PAD), k, 0);
         const int64_t dilate = tni_tuple_item(tni_attr_tuple(i->attrs, TN_CONVOLUTION_DILATE), k, 1);
 
-        out[k] = tni_window_size(in[k], kernel, tni_tuple_item(tni_attr_tuple(i->attrs, TN_CONVOLUTION_STRIDE), k, 1),
-                                 pad, dilate);
+        out[k] = tni_window_size(in[k], kernel,
+                                 tni_tuple_item(tni_attr_tuple(i->attrs, TN_CONVOLUTION_STRIDE), k, 1), pad,
+                                 dilate);
         if (in[k] >= 0 && out[k] < 0)
-            return tni_infer_fail(i, TN_E_SHAPE,
-                                  "kernel %lld with dilate %lld is larger than the input, %lld with 2 * pad %lld",
-                                  (long long)kernel, (long long)dilate, (long long)in[k], (long long)pad);
+            return tni_infer_fail(
+                i, TN_E_SHAPE,
+                "kernel %lld with dilate %lld is larger than the input, %lld with 2 * pad %lld",
+                (long long)kernel, (long long)dilate, (long long)in[k], (long long)pad);
     }
     return TN_OK;
 }
@@ -120,8 +128,8 @@ static tn_status convolution_unify(tn_infer *i, tn_shape *data, tn_shape *weight
         w.dim[(last ? 1 : 2) + k] = tni_tuple_item(tni_attr_tuple(i->attrs, TN_CONVOLUTION_KERNEL), k, 1);
     if ((st = tn_shape_unify(i, &d, data)) || (st = tn_shape_unify(i, &w, weight)) ||
         (st = channels_unify(i, &d.dim[last ? space + 1 : 1], &w.dim[last ? space + 1 : 1])) ||
-        (st = spaces_out(i, space, &d.dim[last ? 1 : 2], &y.dim[last ? 1 : 2])) || (st = tn_shape_unify(i, &y, out)) ||
-        (st = tni_dim_unify(i, &d.dim[0], &y.dim[0])))
+        (st = spaces_out(i, space, &d.dim[last ? 1 : 2], &y.dim[last ? 1 : 2])) ||
+        (st = tn_shape_unify(i, &y, out)) || (st = tni_dim_unify(i, &d.dim[0], &y.dim[0])))
         return st;
     *data = d;
     *weight = w;
@@ -173,16 +181,16 @@ static tn_status backward_convolution_shape(tn_infer *i)
     return i->out_count < 3 ? TN_OK : bias_unify(i, i->out_shape[2]);
 }
 
-static const tn_op convolution = TNI_OP("Convolution",
-    .doc = "Slides `num_filter` windows over 1 to 3 dimensions of space.",
+static const tn_op convolution = TNI_OP(
+    "Convolution", .doc = "Slides `num_filter` windows over 1 to 3 dimensions of space.",
     .aliases = TNI_NAMES("_npx_convolution"), .attrs = convolution_attrs,
-    .inputs = TNI_NAMES("data", "weight", "bias"), .outputs = TNI_NAMES("output"),
-    .args = convolution_args, .shape = convolution_shape, .dtype = tni_dtype_same_float,
-    .gradient = convolution_grad);
+    .inputs = TNI_NAMES("data", "weight", "bias"), .outputs = TNI_NAMES("output"), .args = convolution_args,
+    .shape = convolution_shape, .dtype = tni_dtype_same_float, .gradient = convolution_grad);
 
-static const tn_op backward_convolution = TNI_OP("_backward_Convolution",
-    .doc = "Gradients of Convolution.", .attrs = convolution_attrs, .flags = TN_OP_BACKWARD,
-    .inputs = TNI_NAMES("dy", "data", "weight"), .outputs = TNI_NAMES("dx", "dw", "db"),
-    .args = backward_convolution_args, .shape = backward_convolution_shape, .dtype = tni_dtype_same_float);
+static const tn_op backward_convolution =
+    TNI_OP("_backward_Convolution", .doc = "Gradients of Convolution.", .attrs = convolution_attrs,
+           .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data", "weight"),
+           .outputs = TNI_NAMES("dx", "dw", "db"), .args = backward_convolution_args,
+           .shape = backward_convolution_shape, .dtype = tni_dtype_same_float);
 
 const tn_op *const tni_family_conv[] = {&convolution, &backward_convolution, NULL};

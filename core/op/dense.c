@@ -1,12 +1,13 @@
 /*
- * FullyConnected: y = x · weight' + bias. `flatten`: x is (N, rest taken together), else the last axis is transformed.
- * The weight (num_hidden, inputs) follows from the data, and the data's inputs from the weight.
+ * FullyConnected: y = x · weight' + bias. `flatten`: x is (N, rest taken together), else the last axis is
+ * transformed. The weight (num_hidden, inputs) follows from the data, and the data's inputs from the weight.
  */
 #include "op/infer_help.h"
 #include "tenon/plugin/attr/conv.h"
 
 static const tn_attr_def dense_attrs[] = {
-    [TN_FULLYCONNECTED_NUM_HIDDEN] = TN_ATTR_INT_IN("num_hidden", TN_REQUIRED, 1, 9e15, "outputs of the layer"),
+    [TN_FULLYCONNECTED_NUM_HIDDEN] =
+        TN_ATTR_INT_IN("num_hidden", TN_REQUIRED, 1, 9e15, "outputs of the layer"),
     [TN_FULLYCONNECTED_NO_BIAS] = TN_ATTR_BOOL("no_bias", "0", "there is no input bias"),
     [TN_FULLYCONNECTED_FLATTEN] = TN_ATTR_BOOL("flatten", "1", "take all axes but the first as one"),
     TN_ATTR_END,
@@ -67,7 +68,8 @@ static tn_status dense_unify(tn_infer *i, tn_shape *data, tn_shape *weight, tn_s
         w.dim[1] = row_inputs(data, flatten);
     if ((st = tn_shape_unify(i, &w, weight)))
         return data->ndim >= 1 && weight->ndim == 2
-                   ? tni_infer_fail(i, TN_E_SHAPE, "weight (%lld, %lld), but data gives rows of %lld for num_hidden %lld",
+                   ? tni_infer_fail(i, TN_E_SHAPE,
+                                    "weight (%lld, %lld), but data gives rows of %lld for num_hidden %lld",
                                     (long long)weight->dim[0], (long long)weight->dim[1],
                                     (long long)row_inputs(data, flatten), (long long)w.dim[0])
                    : st;
@@ -121,15 +123,16 @@ static tn_status backward_dense_shape(tn_infer *i)
     return i->out_count < 3 ? TN_OK : bias_unify(i, i->out_shape[2]);
 }
 
-static const tn_op fully_connected = TNI_OP("FullyConnected",
-    .doc = "A dense layer: data · weight' + bias.",
-    .aliases = TNI_NAMES("_npx_fully_connected", "_sparse_FullyConnected"), .attrs = dense_attrs,
-    .inputs = TNI_NAMES("data", "weight", "bias"), .outputs = TNI_NAMES("output"),
-    .args = dense_args, .shape = dense_shape, .dtype = tni_dtype_same_float, .gradient = dense_grad);
+static const tn_op fully_connected =
+    TNI_OP("FullyConnected", .doc = "A dense layer: data · weight' + bias.",
+           .aliases = TNI_NAMES("_npx_fully_connected", "_sparse_FullyConnected"), .attrs = dense_attrs,
+           .inputs = TNI_NAMES("data", "weight", "bias"), .outputs = TNI_NAMES("output"), .args = dense_args,
+           .shape = dense_shape, .dtype = tni_dtype_same_float, .gradient = dense_grad);
 
-static const tn_op backward_fully_connected = TNI_OP("_backward_FullyConnected",
-    .doc = "Gradients of FullyConnected.", .attrs = dense_attrs, .flags = TN_OP_BACKWARD,
-    .inputs = TNI_NAMES("dy", "data", "weight"), .outputs = TNI_NAMES("dx", "dw", "db"),
-    .args = backward_dense_args, .shape = backward_dense_shape, .dtype = tni_dtype_same_float);
+static const tn_op backward_fully_connected =
+    TNI_OP("_backward_FullyConnected", .doc = "Gradients of FullyConnected.", .attrs = dense_attrs,
+           .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data", "weight"),
+           .outputs = TNI_NAMES("dx", "dw", "db"), .args = backward_dense_args, .shape = backward_dense_shape,
+           .dtype = tni_dtype_same_float);
 
 const tn_op *const tni_family_dense[] = {&fully_connected, &backward_fully_connected, NULL};

@@ -1,7 +1,7 @@
 /*
- * Lookups by index arrays: take, Embedding, one_hot, pick. Indices may be of any data type, fractions are cut off. What
- * lies outside is clipped, wrapped round or refused, as the mode says. Gradients go to the data; indices have none
- * (zeros, where somebody asks).
+ * Lookups by index arrays: take, Embedding, one_hot, pick. Indices may be of any data type, fractions are cut
+ * off. What lies outside is clipped, wrapped round or refused, as the mode says. Gradients go to the data;
+ * indices have none (zeros, where somebody asks).
  */
 #include "op/infer_help.h"
 #include "tenon/plugin/attr/shape.h"
@@ -43,7 +43,9 @@ static tn_status no_gradient(tn_grad *g, tn_status st, uint32_t input)
     return tni_grad_set(g, st, input, tni_grad_op1(g, &st, "zeros_like", tn_grad_input(g, input)));
 }
 
-/* ---- take ------------------------------------------------------------------------------------------------------------ */
+/* ---- take
+ * ------------------------------------------------------------------------------------------------------------
+ */
 
 static tn_status take_unify(tn_infer *i, const tn_shape *a, const tn_shape *indices, tn_shape *out)
 {
@@ -108,12 +110,15 @@ static tn_status backward_index_dtype(tn_infer *i)
                : TN_OK;
 }
 
-/* ---- Embedding --------------------------------------------------------------------------------------------------------- */
+/* ---- Embedding
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 static tn_status embedding_unify(tn_infer *i, tn_shape *data, tn_shape *weight, tn_shape *out)
 {
-    const tn_shape w = {.ndim = 2, .dim = {tni_attr_int(i->attrs, TN_EMBEDDING_INPUT_DIM),
-                                           tni_attr_int(i->attrs, TN_EMBEDDING_OUTPUT_DIM)}};
+    const tn_shape w = {.ndim = 2,
+                        .dim = {tni_attr_int(i->attrs, TN_EMBEDDING_INPUT_DIM),
+                                tni_attr_int(i->attrs, TN_EMBEDDING_OUTPUT_DIM)}};
     tn_shape y = *data;
     tn_status st = tni_shape_assign(i, weight, &w);
 
@@ -168,7 +173,9 @@ static tn_status backward_embedding_shape(tn_infer *i)
                : tn_shape_unify(i, i->in_shape[1], i->out_shape[0]);
 }
 
-/* ---- one_hot --------------------------------------------------------------------------------------------------------------- */
+/* ---- one_hot
+ * ---------------------------------------------------------------------------------------------------------------
+ */
 
 static tn_status one_hot_shape(tn_infer *i)
 {
@@ -188,7 +195,9 @@ static tn_status one_hot_dtype(tn_infer *i)
     return tni_dtype_assign(i, &i->out_dtype[0], (int32_t)tni_attr_int(i->attrs, TN_ONE_HOT_DTYPE));
 }
 
-/* ---- pick -------------------------------------------------------------------------------------------------------------------- */
+/* ---- pick
+ * --------------------------------------------------------------------------------------------------------------------
+ */
 
 /* The index has the data's shape without the axis, or with size 1 there. */
 static tn_status pick_unify(tn_infer *i, const tn_shape *data, tn_shape *index, tn_shape *out)
@@ -210,7 +219,10 @@ static tn_status pick_unify(tn_infer *i, const tn_shape *data, tn_shape *index, 
     tni_shape_reduce(data, 1u << axis, true, np, &with);
     tni_shape_reduce(data, 1u << axis, false, np, &without);
     y = keep ? with : without;
-    if ((st = tni_shape_assign(i, index, index->ndim == with.ndim && data->ndim > 1 ? &with : index->ndim < 0 ? &y : &without)))
+    if ((st = tni_shape_assign(i, index,
+                               index->ndim == with.ndim && data->ndim > 1 ? &with
+                               : index->ndim < 0                          ? &y
+                                                                          : &without)))
         return st;
     return tn_shape_unify(i, out, &y);
 }
@@ -235,41 +247,42 @@ static tn_status backward_pick_shape(tn_infer *i)
     return st ? st : pick_unify(i, i->in_shape[1], i->in_shape[2], i->in_shape[0]);
 }
 
-static const tn_op take = TNI_OP("take",
-    .doc = "Elements of `a` along an axis, in the order of the indices.", .aliases = TNI_NAMES("_npi_take"),
-    .attrs = take_attrs, .inputs = TNI_NAMES("a", "indices"), .outputs = TNI_NAMES("output"),
-    .shape = take_shape, .dtype = take_dtype, .gradient = take_grad);
+static const tn_op take =
+    TNI_OP("take", .doc = "Elements of `a` along an axis, in the order of the indices.",
+           .aliases = TNI_NAMES("_npi_take"), .attrs = take_attrs, .inputs = TNI_NAMES("a", "indices"),
+           .outputs = TNI_NAMES("output"), .shape = take_shape, .dtype = take_dtype, .gradient = take_grad);
 
-static const tn_op backward_take = TNI_OP("_backward_take",
-    .doc = "Gradient of take.", .attrs = take_attrs, .flags = TN_OP_BACKWARD,
-    .inputs = TNI_NAMES("dy", "data", "indices"), .outputs = TNI_NAMES("dx"),
-    .shape = backward_take_shape, .dtype = backward_index_dtype);
+static const tn_op backward_take =
+    TNI_OP("_backward_take", .doc = "Gradient of take.", .attrs = take_attrs, .flags = TN_OP_BACKWARD,
+           .inputs = TNI_NAMES("dy", "data", "indices"), .outputs = TNI_NAMES("dx"),
+           .shape = backward_take_shape, .dtype = backward_index_dtype);
 
-static const tn_op embedding = TNI_OP("Embedding",
-    .doc = "Rows of a weight, chosen by index; indices outside are clipped.",
-    .aliases = TNI_NAMES("_npx_embedding", "_sparse_Embedding"), .attrs = embedding_attrs,
-    .inputs = TNI_NAMES("data", "weight"), .outputs = TNI_NAMES("output"),
-    .shape = embedding_shape, .dtype = embedding_dtype, .gradient = embedding_grad);
+static const tn_op embedding =
+    TNI_OP("Embedding", .doc = "Rows of a weight, chosen by index; indices outside are clipped.",
+           .aliases = TNI_NAMES("_npx_embedding", "_sparse_Embedding"), .attrs = embedding_attrs,
+           .inputs = TNI_NAMES("data", "weight"), .outputs = TNI_NAMES("output"), .shape = embedding_shape,
+           .dtype = embedding_dtype, .gradient = embedding_grad);
 
-static const tn_op backward_embedding = TNI_OP("_backward_Embedding",
-    .doc = "Gradient of Embedding.", .attrs = embedding_attrs, .flags = TN_OP_BACKWARD,
-    .inputs = TNI_NAMES("dy", "data", "indices"), .outputs = TNI_NAMES("dx"),
-    .shape = backward_embedding_shape, .dtype = backward_index_dtype);
+static const tn_op backward_embedding =
+    TNI_OP("_backward_Embedding", .doc = "Gradient of Embedding.", .attrs = embedding_attrs,
+           .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data", "indices"), .outputs = TNI_NAMES("dx"),
+           .shape = backward_embedding_shape, .dtype = backward_index_dtype);
 
-static const tn_op one_hot = TNI_OP("one_hot",
-    .doc = "A new last axis with `on_value` at the index.", .aliases = TNI_NAMES("_npx_one_hot"),
+static const tn_op one_hot = TNI_OP(
+    "one_hot", .doc = "A new last axis with `on_value` at the index.", .aliases = TNI_NAMES("_npx_one_hot"),
     .attrs = one_hot_attrs, .inputs = TNI_NAMES("indices"), .outputs = TNI_NAMES("output"),
     .flags = TN_OP_ZERO_GRADIENT, .shape = one_hot_shape, .dtype = one_hot_dtype);
 
-static const tn_op pick = TNI_OP("pick",
-    .doc = "One element along an axis for each index.", .aliases = TNI_NAMES("_npx_pick", "choose_element_0index"),
-    .attrs = pick_attrs, .inputs = TNI_NAMES("data", "index"), .outputs = TNI_NAMES("output"),
-    .shape = pick_shape, .dtype = take_dtype, .gradient = pick_grad);
+static const tn_op pick =
+    TNI_OP("pick", .doc = "One element along an axis for each index.",
+           .aliases = TNI_NAMES("_npx_pick", "choose_element_0index"), .attrs = pick_attrs,
+           .inputs = TNI_NAMES("data", "index"), .outputs = TNI_NAMES("output"), .shape = pick_shape,
+           .dtype = take_dtype, .gradient = pick_grad);
 
-static const tn_op backward_pick = TNI_OP("_backward_pick",
-    .doc = "Gradient of pick.", .attrs = pick_attrs, .flags = TN_OP_BACKWARD,
-    .inputs = TNI_NAMES("dy", "data", "index"), .outputs = TNI_NAMES("dx"),
-    .shape = backward_pick_shape, .dtype = backward_index_dtype);
+static const tn_op backward_pick =
+    TNI_OP("_backward_pick", .doc = "Gradient of pick.", .attrs = pick_attrs, .flags = TN_OP_BACKWARD,
+           .inputs = TNI_NAMES("dy", "data", "index"), .outputs = TNI_NAMES("dx"),
+           .shape = backward_pick_shape, .dtype = backward_index_dtype);
 
 const tn_op *const tni_family_index[] = {
     &take, &backward_take, &embedding, &backward_embedding, &one_hot, &pick, &backward_pick, NULL,

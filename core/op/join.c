@@ -19,14 +19,17 @@ static const tn_attr_def stack_attrs[] = {
 };
 
 static const tn_attr_def slice_channel_attrs[] = {
-    [TN_SLICECHANNEL_NUM_OUTPUTS] = TN_ATTR_INT_IN("num_outputs", TN_REQUIRED, 1, 4096, "number of equal parts"),
+    [TN_SLICECHANNEL_NUM_OUTPUTS] =
+        TN_ATTR_INT_IN("num_outputs", TN_REQUIRED, 1, 4096, "number of equal parts"),
     [TN_SLICECHANNEL_AXIS] = TN_ATTR_INT("axis", "1", "the axis that is cut"),
-    [TN_SLICECHANNEL_SQUEEZE_AXIS] = TN_ATTR_BOOL("squeeze_axis", "0", "drop the axis; parts must have size 1"),
+    [TN_SLICECHANNEL_SQUEEZE_AXIS] =
+        TN_ATTR_BOOL("squeeze_axis", "0", "drop the axis; parts must have size 1"),
     TN_ATTR_END,
 };
 
 static const tn_attr_def tile_attrs[] = {
-    [TN_TILE_REPS] = TN_ATTR_TUPLE_IN("reps", TN_REQUIRED, 0, 9e15, "how often along each axis"), TN_ATTR_END,
+    [TN_TILE_REPS] = TN_ATTR_TUPLE_IN("reps", TN_REQUIRED, 0, 9e15, "how often along each axis"),
+    TN_ATTR_END,
 };
 
 static const tn_attr_def repeat_attrs[] = {
@@ -36,10 +39,13 @@ static const tn_attr_def repeat_attrs[] = {
 };
 
 static const tn_attr_def reverse_attrs[] = {
-    [TN_REVERSE_AXIS] = TN_ATTR_TUPLE("axis", TN_REQUIRED, "axes whose order is turned round"), TN_ATTR_END,
+    [TN_REVERSE_AXIS] = TN_ATTR_TUPLE("axis", TN_REQUIRED, "axes whose order is turned round"),
+    TN_ATTR_END,
 };
 
-/* ---- Concat ------------------------------------------------------------------------------------------------------------ */
+/* ---- Concat
+ * ------------------------------------------------------------------------------------------------------------
+ */
 
 /* The rank that anyone knows, -1: nobody. */
 static int32_t known_rank(tn_shape *const *in, uint32_t count, const tn_shape *out)
@@ -139,7 +145,8 @@ static tn_status concat_grad(tn_grad *g)
     return st;
 }
 
-/* ---- stack and SliceChannel --------------------------------------------------------------------------------------------- */
+/* ---- stack and SliceChannel
+ * --------------------------------------------------------------------------------------------- */
 
 static tn_status stack_shape(tn_infer *i)
 {
@@ -162,7 +169,9 @@ static tn_status stack_shape(tn_infer *i)
         return st;
     y.ndim = ndim;
     for (int32_t k = 0; k < ndim; k++)
-        y.dim[k] = k == axis ? (int64_t)i->in_count : part.ndim < 0 ? TN_DIM_UNKNOWN : part.dim[k < axis ? k : k - 1];
+        y.dim[k] = k == axis       ? (int64_t)i->in_count
+                   : part.ndim < 0 ? TN_DIM_UNKNOWN
+                                   : part.dim[k < axis ? k : k - 1];
     if ((st = tn_shape_unify(i, &y, out)))
         return st;
     part.ndim = ndim - 1;
@@ -257,7 +266,8 @@ static tn_status slice_channel_grad(tn_grad *g)
     return tni_grad_set(g, st, 0, dx);
 }
 
-/* ---- tile, repeat, reverse ---------------------------------------------------------------------------------------------- */
+/* ---- tile, repeat, reverse
+ * ---------------------------------------------------------------------------------------------- */
 
 static tn_status tile_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
 {
@@ -272,7 +282,8 @@ static tn_status tile_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
     y.ndim = n > x->ndim ? (int32_t)n : x->ndim;
     for (int32_t k = 0; k < y.ndim; k++) {
         const int32_t from = k - (y.ndim - x->ndim);
-        const int64_t at = k - (y.ndim - n), size = from >= 0 ? x->dim[from] : 1, rep = at >= 0 ? reps->item[at] : 1;
+        const int64_t at = k - (y.ndim - n), size = from >= 0 ? x->dim[from] : 1,
+                      rep = at >= 0 ? reps->item[at] : 1;
 
         y.dim[k] = TN_DIM_UNKNOWN;
         if (size >= 0 && __builtin_mul_overflow(size, rep, &y.dim[k]))
@@ -299,7 +310,8 @@ static tn_status repeat_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
     } else if ((st = tni_axis(i, *axis, x->ndim, &k))) {
         return st;
     }
-    if (y.dim[k] >= 0 && __builtin_mul_overflow(y.dim[k], tni_attr_int(i->attrs, TN_REPEAT_REPEATS), &y.dim[k]))
+    if (y.dim[k] >= 0 &&
+        __builtin_mul_overflow(y.dim[k], tni_attr_int(i->attrs, TN_REPEAT_REPEATS), &y.dim[k]))
         return tni_infer_fail(i, TN_E_SHAPE, "dimension %d of the output is too large", k);
     return tn_shape_unify(i, out, &y);
 }
@@ -365,46 +377,49 @@ static tn_status reverse_grad(tn_grad *g)
     return dy.node ? tni_grad_set(g, st, 0, dx) : TN_OK;
 }
 
-static const tn_op concat = TNI_OP("Concat",
-    .doc = "Inputs one after the other along an axis.", .aliases = TNI_NAMES("_sparse_concat", "concat"),
-    .attrs = concat_attrs, .inputs = TNI_NAMES("arg*"), .outputs = TNI_NAMES("output"), .shape = concat_shape,
-    .gradient = concat_grad);
+static const tn_op concat = TNI_OP("Concat", .doc = "Inputs one after the other along an axis.",
+                                   .aliases = TNI_NAMES("_sparse_concat", "concat"), .attrs = concat_attrs,
+                                   .inputs = TNI_NAMES("arg*"), .outputs = TNI_NAMES("output"),
+                                   .shape = concat_shape, .gradient = concat_grad);
 
-static const tn_op backward_concat = TNI_OP("_backward_Concat",
-    .doc = "Gradients of Concat.", .attrs = concat_attrs, .flags = TN_OP_BACKWARD,
-    .inputs = TNI_NAMES("dy", "arg*"), .outputs = TNI_NAMES("dx*"), .args = backward_concat_args,
-    .shape = backward_concat_shape);
+static const tn_op backward_concat =
+    TNI_OP("_backward_Concat", .doc = "Gradients of Concat.", .attrs = concat_attrs, .flags = TN_OP_BACKWARD,
+           .inputs = TNI_NAMES("dy", "arg*"), .outputs = TNI_NAMES("dx*"), .args = backward_concat_args,
+           .shape = backward_concat_shape);
 
-static const tn_op stack = TNI_OP("stack",
-    .doc = "Inputs along a new axis.", .attrs = stack_attrs, .inputs = TNI_NAMES("arg*"),
-    .outputs = TNI_NAMES("output"), .shape = stack_shape, .gradient = stack_grad);
+static const tn_op stack =
+    TNI_OP("stack", .doc = "Inputs along a new axis.", .attrs = stack_attrs, .inputs = TNI_NAMES("arg*"),
+           .outputs = TNI_NAMES("output"), .shape = stack_shape, .gradient = stack_grad);
 
-static const tn_op slice_channel = TNI_OP("SliceChannel",
-    .doc = "Equal parts along an axis.", .aliases = TNI_NAMES("split"), .attrs = slice_channel_attrs,
-    .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output*"), .args = slice_channel_args,
-    .shape = slice_channel_shape, .gradient = slice_channel_grad);
+static const tn_op slice_channel =
+    TNI_OP("SliceChannel", .doc = "Equal parts along an axis.", .aliases = TNI_NAMES("split"),
+           .attrs = slice_channel_attrs, .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output*"),
+           .args = slice_channel_args, .shape = slice_channel_shape, .gradient = slice_channel_grad);
 
-static const tn_op tile = TNI_OP("tile",
-    .doc = "The input again and again along each axis.", .aliases = TNI_NAMES("_npi_tile"), .attrs = tile_attrs,
-    .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = tile_shape, .gradient = tile_grad);
+static const tn_op tile =
+    TNI_OP("tile", .doc = "The input again and again along each axis.", .aliases = TNI_NAMES("_npi_tile"),
+           .attrs = tile_attrs, .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),
+           .shape = tile_shape, .gradient = tile_grad);
 
-static const tn_op backward_tile = TNI_OP("_backward_tile",
-    .doc = "Gradient of tile.", .attrs = tile_attrs, .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data"),
-    .outputs = TNI_NAMES("dx"), .shape = backward_tile_shape);
+static const tn_op backward_tile =
+    TNI_OP("_backward_tile", .doc = "Gradient of tile.", .attrs = tile_attrs, .flags = TN_OP_BACKWARD,
+           .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"), .shape = backward_tile_shape);
 
-static const tn_op repeat = TNI_OP("repeat",
-    .doc = "Each element several times.", .aliases = TNI_NAMES("_np_repeat"), .attrs = repeat_attrs,
-    .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = repeat_shape, .gradient = repeat_grad);
+static const tn_op repeat =
+    TNI_OP("repeat", .doc = "Each element several times.", .aliases = TNI_NAMES("_np_repeat"),
+           .attrs = repeat_attrs, .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),
+           .shape = repeat_shape, .gradient = repeat_grad);
 
-static const tn_op backward_repeat = TNI_OP("_backward_repeat",
-    .doc = "Gradient of repeat.", .attrs = repeat_attrs, .flags = TN_OP_BACKWARD,
-    .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"), .shape = backward_repeat_shape);
+static const tn_op backward_repeat =
+    TNI_OP("_backward_repeat", .doc = "Gradient of repeat.", .attrs = repeat_attrs, .flags = TN_OP_BACKWARD,
+           .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"), .shape = backward_repeat_shape);
 
-static const tn_op reverse = TNI_OP("reverse",
-    .doc = "The order along some axes turned round.", .aliases = TNI_NAMES("flip"), .attrs = reverse_attrs,
-    .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = reverse_shape, .gradient = reverse_grad);
+static const tn_op reverse =
+    TNI_OP("reverse", .doc = "The order along some axes turned round.", .aliases = TNI_NAMES("flip"),
+           .attrs = reverse_attrs, .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),
+           .shape = reverse_shape, .gradient = reverse_grad);
 
 const tn_op *const tni_family_join[] = {
-    &concat, &backward_concat, &stack, &slice_channel, &tile, &backward_tile, &repeat, &backward_repeat, &reverse,
-    NULL,
+    &concat,        &backward_concat, &stack,           &slice_channel, &tile,
+    &backward_tile, &repeat,          &backward_repeat, &reverse,       NULL,
 };

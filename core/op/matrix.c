@@ -1,6 +1,7 @@
 /*
- * dot and batch_dot. dot sums over the last axis of lhs and the first of rhs; `transpose_a` means the first axis of
- * lhs, `transpose_b` the last of rhs. batch_dot multiplies the matrices that the last two axes hold, for all others.
+ * dot and batch_dot. dot sums over the last axis of lhs and the first of rhs; `transpose_a` means the first
+ * axis of lhs, `transpose_b` the last of rhs. batch_dot multiplies the matrices that the last two axes hold,
+ * for all others.
  */
 #include "op/infer_help.h"
 #include "tenon/plugin/attr/shape.h"
@@ -8,14 +9,15 @@
 static const tn_attr_def dot_attrs[] = {
     [TN_DOT_TRANSPOSE_A] = TN_ATTR_BOOL("transpose_a", "0", "lhs is summed over its other end"),
     [TN_DOT_TRANSPOSE_B] = TN_ATTR_BOOL("transpose_b", "0", "rhs is summed over its other end"),
-    [TN_DOT_FORWARD_STYPE] = TN_ATTR_CHOICE("forward_stype", "None", "None|csr|default|row_sparse",
-                                            "storage of the output"),
+    [TN_DOT_FORWARD_STYPE] =
+        TN_ATTR_CHOICE("forward_stype", "None", "None|csr|default|row_sparse", "storage of the output"),
     TN_ATTR_END,
 };
 
 static tn_status dot_unify(tn_infer *i, tn_shape *a, tn_shape *b, tn_shape *out)
 {
-    const bool ta = tni_attr_bool(i->attrs, TN_DOT_TRANSPOSE_A), tb = tni_attr_bool(i->attrs, TN_DOT_TRANSPOSE_B);
+    const bool ta = tni_attr_bool(i->attrs, TN_DOT_TRANSPOSE_A),
+               tb = tni_attr_bool(i->attrs, TN_DOT_TRANSPOSE_B);
     tn_shape y = {0};
     int32_t in_a, in_b;
 
@@ -48,7 +50,8 @@ static tn_status dot_unify(tn_infer *i, tn_shape *a, tn_shape *b, tn_shape *out)
 
 static tn_status batch_dot_unify(tn_infer *i, tn_shape *a, tn_shape *b, tn_shape *out)
 {
-    const bool ta = tni_attr_bool(i->attrs, TN_DOT_TRANSPOSE_A), tb = tni_attr_bool(i->attrs, TN_DOT_TRANSPOSE_B);
+    const bool ta = tni_attr_bool(i->attrs, TN_DOT_TRANSPOSE_A),
+               tb = tni_attr_bool(i->attrs, TN_DOT_TRANSPOSE_B);
     tn_shape y;
     int32_t n;
     tn_status st;
@@ -56,7 +59,8 @@ static tn_status batch_dot_unify(tn_infer *i, tn_shape *a, tn_shape *b, tn_shape
     if (a->ndim < 0 || b->ndim < 0)
         return TN_OK;
     if (a->ndim < 3 || a->ndim != b->ndim)
-        return tni_infer_fail(i, TN_E_SHAPE, "operands of %d and %d dimensions, both need the same number, 3 or more",
+        return tni_infer_fail(i, TN_E_SHAPE,
+                              "operands of %d and %d dimensions, both need the same number, 3 or more",
                               a->ndim, b->ndim);
     n = a->ndim;
     y.ndim = n;
@@ -120,23 +124,24 @@ static tn_status backward_batch_dot_shape(tn_infer *i)
     return st ? st : batch_dot_unify(i, i->in_shape[1], i->in_shape[2], i->in_shape[0]);
 }
 
-static const tn_op dot = TNI_OP("dot",
-    .doc = "Sum of products over the last axis of lhs and the first of rhs.", .aliases = TNI_NAMES("_sparse_dot"),
-    .attrs = dot_attrs, .inputs = TNI_NAMES("lhs", "rhs"), .outputs = TNI_NAMES("output"),
-    .shape = dot_shape, .dtype = tni_dtype_same_float, .gradient = dot_grad);
+static const tn_op dot = TNI_OP(
+    "dot", .doc = "Sum of products over the last axis of lhs and the first of rhs.",
+    .aliases = TNI_NAMES("_sparse_dot"), .attrs = dot_attrs, .inputs = TNI_NAMES("lhs", "rhs"),
+    .outputs = TNI_NAMES("output"), .shape = dot_shape, .dtype = tni_dtype_same_float, .gradient = dot_grad);
 
-static const tn_op backward_dot = TNI_OP("_backward_dot",
-    .doc = "Gradients of dot.", .attrs = dot_attrs, .flags = TN_OP_BACKWARD,
-    .inputs = TNI_NAMES("dy", "lhs", "rhs"), .outputs = TNI_NAMES("dlhs", "drhs"),
-    .shape = backward_dot_shape, .dtype = tni_dtype_same_float);
+static const tn_op backward_dot =
+    TNI_OP("_backward_dot", .doc = "Gradients of dot.", .attrs = dot_attrs, .flags = TN_OP_BACKWARD,
+           .inputs = TNI_NAMES("dy", "lhs", "rhs"), .outputs = TNI_NAMES("dlhs", "drhs"),
+           .shape = backward_dot_shape, .dtype = tni_dtype_same_float);
 
-static const tn_op batch_dot = TNI_OP("batch_dot",
-    .doc = "Products of matrices, one for each index of the leading axes.", .aliases = TNI_NAMES("_npx_batch_dot"),
-    .attrs = dot_attrs, .inputs = TNI_NAMES("lhs", "rhs"), .outputs = TNI_NAMES("output"),
-    .shape = batch_dot_shape, .dtype = tni_dtype_same_float, .gradient = batch_dot_grad);
+static const tn_op batch_dot =
+    TNI_OP("batch_dot", .doc = "Products of matrices, one for each index of the leading axes.",
+           .aliases = TNI_NAMES("_npx_batch_dot"), .attrs = dot_attrs, .inputs = TNI_NAMES("lhs", "rhs"),
+           .outputs = TNI_NAMES("output"), .shape = batch_dot_shape, .dtype = tni_dtype_same_float,
+           .gradient = batch_dot_grad);
 
-static const tn_op backward_batch_dot = TNI_OP("_backward_batch_dot",
-    .doc = "Gradients of batch_dot.", .attrs = dot_attrs, .flags = TN_OP_BACKWARD,
+static const tn_op backward_batch_dot = TNI_OP(
+    "_backward_batch_dot", .doc = "Gradients of batch_dot.", .attrs = dot_attrs, .flags = TN_OP_BACKWARD,
     .inputs = TNI_NAMES("dy", "lhs", "rhs"), .outputs = TNI_NAMES("dlhs", "drhs"),
     .shape = backward_batch_dot_shape, .dtype = tni_dtype_same_float);
 

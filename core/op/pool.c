@@ -1,28 +1,33 @@
 /*
  * Pooling over 1 to 3 dimensions of space: max, avg, sum, lp.
  *
- * Conventions for the output's extent, from input x, kernel k, pad p, stride s: valid floor((x + 2p - k) / s) + 1,
- * full ceil((x + 2p - k) / s) + 1, same ceil((x + 2p) / s). A global pool takes the whole space as its window. Of a
- * window that reaches behind the input, only what lies inside counts; `count_include_pad` (the default) divides an
- * average by the window's size within the padded input.
+ * Conventions for the output's extent, from input x, kernel k, pad p, stride s: valid floor((x + 2p - k) / s)
+ * + 1, full ceil((x + 2p - k) / s) + 1, same ceil((x + 2p) / s). A global pool takes the whole space as its
+ * window. Of a window that reaches behind the input, only what lies inside counts; `count_include_pad` (the
+ * default) divides an average by the window's size within the padded input.
  */
-#include "op/infer_help.h"
 #include "tenon/plugin/attr/pool.h"
+#include "op/infer_help.h"
 
 #define POOL_SIZE_MAX 1e9
 
 static const tn_attr_def pooling_attrs[] = {
-    [TN_POOLING_KERNEL] = TN_ATTR_TUPLE_IN("kernel", "[]", 1, POOL_SIZE_MAX, "window size; needed unless global_pool"),
+    [TN_POOLING_KERNEL] =
+        TN_ATTR_TUPLE_IN("kernel", "[]", 1, POOL_SIZE_MAX, "window size; needed unless global_pool"),
     [TN_POOLING_POOL_TYPE] = TN_ATTR_CHOICE("pool_type", "max", TN_POOLING_TYPES, "what is made of a window"),
     [TN_POOLING_GLOBAL_POOL] = TN_ATTR_BOOL("global_pool", "0", "one window over all of space"),
     [TN_POOLING_CUDNN_OFF] = TN_ATTR_BOOL("cudnn_off", "0", "advice to cuDNN"),
     [TN_POOLING_CONVENTION] = TN_ATTR_CHOICE("pooling_convention", "valid", TN_POOLING_CONVENTIONS,
                                              "how the output's extent is rounded"),
-    [TN_POOLING_STRIDE] = TN_ATTR_TUPLE_IN("stride", "[]", 1, POOL_SIZE_MAX, "step of the window, 1 if not given"),
-    [TN_POOLING_PAD] = TN_ATTR_TUPLE_IN("pad", "[]", 0, POOL_SIZE_MAX, "padding on both sides, 0 if not given"),
+    [TN_POOLING_STRIDE] =
+        TN_ATTR_TUPLE_IN("stride", "[]", 1, POOL_SIZE_MAX, "step of the window, 1 if not given"),
+    [TN_POOLING_PAD] =
+        TN_ATTR_TUPLE_IN("pad", "[]", 0, POOL_SIZE_MAX, "padding on both sides, 0 if not given"),
     [TN_POOLING_P_VALUE] = TN_ATTR_OPT_INT("p_value", "None", "p of pool_type lp: 1, 2 or 3"),
-    [TN_POOLING_COUNT_INCLUDE_PAD] = TN_ATTR_OPT_BOOL("count_include_pad", "None", "averages count the padding"),
-    [TN_POOLING_LAYOUT] = TN_ATTR_CHOICE("layout", "None", TN_POOLING_LAYOUTS, "of data; None: channels second"),
+    [TN_POOLING_COUNT_INCLUDE_PAD] =
+        TN_ATTR_OPT_BOOL("count_include_pad", "None", "averages count the padding"),
+    [TN_POOLING_LAYOUT] =
+        TN_ATTR_CHOICE("layout", "None", TN_POOLING_LAYOUTS, "of data; None: channels second"),
     TN_ATTR_END,
 };
 
@@ -40,12 +45,13 @@ static tn_status pooling_check(tn_infer *i)
     if (n < 1 || n > 3)
         return tni_infer_fail(i, TN_E_ATTR, "kernel has %lld dimensions, 1 to 3 are allowed", (long long)n);
     if ((strides && strides != n) || (pads && pads != n))
-        return tni_infer_fail(i, TN_E_ATTR, "kernel has %lld dimensions, stride %lld and pad %lld", (long long)n,
-                              (long long)strides, (long long)pads);
+        return tni_infer_fail(i, TN_E_ATTR, "kernel has %lld dimensions, stride %lld and pad %lld",
+                              (long long)n, (long long)strides, (long long)pads);
     for (int64_t k = 0; k < n; k++)
         if (tni_tuple_item(tni_attr_tuple(i->attrs, TN_POOLING_PAD), k, 0) >=
             tni_attr_tuple(i->attrs, TN_POOLING_KERNEL)->item[k])
-            return tni_infer_fail(i, TN_E_ATTR, "pad must be smaller than kernel in dimension %lld", (long long)k);
+            return tni_infer_fail(i, TN_E_ATTR, "pad must be smaller than kernel in dimension %lld",
+                                  (long long)k);
     return TN_OK;
 }
 
@@ -76,7 +82,8 @@ static tn_status window_count(tn_infer *i, int32_t k, int64_t in, int64_t *out)
 static tn_status pooling_unify(tn_infer *i, tn_shape *data, tn_shape *out)
 {
     const int64_t layout = tni_attr_int(i->attrs, TN_POOLING_LAYOUT);
-    const bool last = layout >= TN_POOLING_LAYOUT_NDHWC, global = tni_attr_bool(i->attrs, TN_POOLING_GLOBAL_POOL);
+    const bool last = layout >= TN_POOLING_LAYOUT_NDHWC,
+               global = tni_attr_bool(i->attrs, TN_POOLING_GLOBAL_POOL);
     const int64_t n = tni_tuple_count(tni_attr_tuple(i->attrs, TN_POOLING_KERNEL));
     static const int8_t dims[] = {0, 3, 2, 1, 3, 2, 1}; /* of each layout, 0: any */
     tn_shape y;
@@ -88,8 +95,8 @@ static tn_status pooling_unify(tn_infer *i, tn_shape *data, tn_shape *out)
         return TN_OK;
     if (data->ndim < 3 || data->ndim > 5 || (!global && n != data->ndim - 2) ||
         (dims[layout] && dims[layout] != data->ndim - 2))
-        return tni_infer_fail(i, TN_E_SHAPE, "data has %d dimensions: kernel or layout is for %lld of space", data->ndim,
-                              (long long)(global ? dims[layout] : n));
+        return tni_infer_fail(i, TN_E_SHAPE, "data has %d dimensions: kernel or layout is for %lld of space",
+                              data->ndim, (long long)(global ? dims[layout] : n));
     y = *data;
     for (int32_t k = 0; k < data->ndim - 2; k++) {
         const int32_t d = (last ? 1 : 2) + k;
@@ -136,14 +143,15 @@ static tn_status backward_pooling_shape(tn_infer *i)
     return i->in_count < 3 ? TN_OK : tn_shape_unify(i, i->in_shape[2], i->in_shape[0]);
 }
 
-static const tn_op pooling = TNI_OP("Pooling",
-    .doc = "The maximum, average, sum or p-norm of each window.", .aliases = TNI_NAMES("_npx_pooling"),
-    .attrs = pooling_attrs, .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),
-    .shape = pooling_shape, .dtype = tni_dtype_same_float, .gradient = pooling_grad);
+static const tn_op pooling =
+    TNI_OP("Pooling", .doc = "The maximum, average, sum or p-norm of each window.",
+           .aliases = TNI_NAMES("_npx_pooling"), .attrs = pooling_attrs, .inputs = TNI_NAMES("data"),
+           .outputs = TNI_NAMES("output"), .shape = pooling_shape, .dtype = tni_dtype_same_float,
+           .gradient = pooling_grad);
 
-static const tn_op backward_pooling = TNI_OP("_backward_Pooling",
-    .doc = "Gradient of Pooling.", .attrs = pooling_attrs, .flags = TN_OP_BACKWARD,
-    .inputs = TNI_NAMES("dy", "data", "output"), .outputs = TNI_NAMES("dx"),
-    .args = backward_pooling_args, .shape = backward_pooling_shape, .dtype = tni_dtype_same_float);
+static const tn_op backward_pooling =
+    TNI_OP("_backward_Pooling", .doc = "Gradient of Pooling.", .attrs = pooling_attrs,
+           .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data", "output"), .outputs = TNI_NAMES("dx"),
+           .args = backward_pooling_args, .shape = backward_pooling_shape, .dtype = tni_dtype_same_float);
 
 const tn_op *const tni_family_pool[] = {&pooling, &backward_pooling, NULL};

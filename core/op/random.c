@@ -1,10 +1,10 @@
 /*
- * Operators that take a draw: uniform and normal numbers, and dropout. The bounds are run-time attributes; element k
- * uses counter k of the draw (tenon/plugin/random.h).
+ * Operators that take a draw: uniform and normal numbers, and dropout. The bounds are run-time attributes;
+ * element k uses counter k of the draw (tenon/plugin/random.h).
  */
+#include "tenon/plugin/attr/random.h"
 #include "op/infer_help.h"
 #include "op/shape_attr.h"
-#include "tenon/plugin/attr/random.h"
 
 #define SHAPE TN_ATTR_TUPLE_IN("shape", "None", -1, 9e15, "of the output; -1: to be inferred")
 #define CTX TN_ATTR_TEXT("ctx", "", "device, read by whoever calls")
@@ -13,13 +13,19 @@
 static const tn_attr_def uniform_attrs[] = {
     [TN_RANDOM_A] = TN_ATTR_FLOAT_RUN("low", "0", "lower bound"),
     [TN_RANDOM_B] = TN_ATTR_FLOAT_RUN("high", "1", "upper bound, not included"),
-    [TN_RANDOM_SHAPE] = SHAPE, [TN_RANDOM_CTX] = CTX, [TN_RANDOM_DTYPE] = DTYPE, TN_ATTR_END,
+    [TN_RANDOM_SHAPE] = SHAPE,
+    [TN_RANDOM_CTX] = CTX,
+    [TN_RANDOM_DTYPE] = DTYPE,
+    TN_ATTR_END,
 };
 
 static const tn_attr_def normal_attrs[] = {
     [TN_RANDOM_A] = TN_ATTR_FLOAT_RUN("loc", "0", "mean"),
     [TN_RANDOM_B] = TN_ATTR_FLOAT_RUN("scale", "1", "standard deviation"),
-    [TN_RANDOM_SHAPE] = SHAPE, [TN_RANDOM_CTX] = CTX, [TN_RANDOM_DTYPE] = DTYPE, TN_ATTR_END,
+    [TN_RANDOM_SHAPE] = SHAPE,
+    [TN_RANDOM_CTX] = CTX,
+    [TN_RANDOM_DTYPE] = DTYPE,
+    TN_ATTR_END,
 };
 
 static const tn_attr_def dropout_attrs[] = {
@@ -90,25 +96,26 @@ static tn_status backward_dropout_shape(tn_infer *i)
     return st ? st : mask_unify(i, i->in_shape[0], i->in_shape[1]);
 }
 
-static const tn_op uniform = TNI_OP("_random_uniform",
-    .doc = "Numbers drawn evenly from [low, high).", .aliases = TNI_NAMES("random_uniform", "uniform"),
-    .attrs = uniform_attrs, .inputs = NULL, .outputs = TNI_NAMES("output"),
-    .effects = TN_EFFECT_RANDOM, .shape = random_shape, .dtype = random_dtype);
+static const tn_op uniform =
+    TNI_OP("_random_uniform", .doc = "Numbers drawn evenly from [low, high).",
+           .aliases = TNI_NAMES("random_uniform", "uniform"), .attrs = uniform_attrs, .inputs = NULL,
+           .outputs = TNI_NAMES("output"), .effects = TN_EFFECT_RANDOM, .shape = random_shape,
+           .dtype = random_dtype);
 
-static const tn_op normal = TNI_OP("_random_normal",
-    .doc = "Numbers drawn from a normal distribution.", .aliases = TNI_NAMES("random_normal", "normal"),
-    .attrs = normal_attrs, .inputs = NULL, .outputs = TNI_NAMES("output"),
-    .effects = TN_EFFECT_RANDOM, .shape = random_shape, .dtype = random_dtype);
+static const tn_op normal = TNI_OP("_random_normal", .doc = "Numbers drawn from a normal distribution.",
+                                   .aliases = TNI_NAMES("random_normal", "normal"), .attrs = normal_attrs,
+                                   .inputs = NULL, .outputs = TNI_NAMES("output"),
+                                   .effects = TN_EFFECT_RANDOM, .shape = random_shape, .dtype = random_dtype);
 
-static const tn_op dropout = TNI_OP("Dropout",
-    .doc = "Sets a random share `p` of the elements to zero and scales the others by 1 / (1 - p).",
-    .aliases = TNI_NAMES("_npx_dropout"), .attrs = dropout_attrs,
-    .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output", "mask"), .visible = 1,
-    .effects = TN_EFFECT_RANDOM, .shape = dropout_shape, .dtype = tni_dtype_same_float, .gradient = dropout_grad);
+static const tn_op dropout = TNI_OP(
+    "Dropout", .doc = "Sets a random share `p` of the elements to zero and scales the others by 1 / (1 - p).",
+    .aliases = TNI_NAMES("_npx_dropout"), .attrs = dropout_attrs, .inputs = TNI_NAMES("data"),
+    .outputs = TNI_NAMES("output", "mask"), .visible = 1, .effects = TN_EFFECT_RANDOM, .shape = dropout_shape,
+    .dtype = tni_dtype_same_float, .gradient = dropout_grad);
 
-static const tn_op backward_dropout = TNI_OP("_backward_Dropout",
-    .doc = "Gradient of Dropout.", .attrs = dropout_attrs, .flags = TN_OP_BACKWARD,
-    .inputs = TNI_NAMES("dy", "mask"), .outputs = TNI_NAMES("dx"),
-    .shape = backward_dropout_shape, .dtype = tni_dtype_same_float);
+static const tn_op backward_dropout =
+    TNI_OP("_backward_Dropout", .doc = "Gradient of Dropout.", .attrs = dropout_attrs,
+           .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "mask"), .outputs = TNI_NAMES("dx"),
+           .shape = backward_dropout_shape, .dtype = tni_dtype_same_float);
 
 const tn_op *const tni_family_random[] = {&uniform, &normal, &dropout, &backward_dropout, NULL};

@@ -39,7 +39,8 @@ static tn_status push(reading *r, int64_t dim)
 static tn_status next(reading *r, int64_t code, int64_t *dim)
 {
     if (r->from >= r->x->ndim)
-        return tni_infer_fail(r->i, TN_E_SHAPE, "code %lld of shape needs a dimension more than the input's %d",
+        return tni_infer_fail(r->i, TN_E_SHAPE,
+                              "code %lld of shape needs a dimension more than the input's %d",
                               (long long)code, r->x->ndim);
     *dim = r->x->dim[r->from++];
     return TN_OK;
@@ -54,8 +55,9 @@ static tn_status merge_two(reading *r)
         return st;
     if (a < 0 || b < 0)
         return push(r, TN_DIM_UNKNOWN);
-    return __builtin_mul_overflow(a, b, &n) ? tni_infer_fail(r->i, TN_E_SHAPE, "the merged dimension is too large")
-                                            : push(r, n);
+    return __builtin_mul_overflow(a, b, &n)
+               ? tni_infer_fail(r->i, TN_E_SHAPE, "the merged dimension is too large")
+               : push(r, n);
 }
 
 static tn_status split_one(reading *r)
@@ -70,8 +72,8 @@ static tn_status split_one(reading *r)
     a = r->code[++r->at];
     b = r->code[++r->at];
     if (a < -1 || b < -1 || (a == -1 && b == -1))
-        return tni_infer_fail(r->i, TN_E_ATTR, "code -4 of shape is followed by sizes %lld and %lld", (long long)a,
-                              (long long)b);
+        return tni_infer_fail(r->i, TN_E_ATTR, "code -4 of shape is followed by sizes %lld and %lld",
+                              (long long)a, (long long)b);
     if (a == -1)
         a = n < 0 ? TN_DIM_UNKNOWN : b > 0 && n % b == 0 ? n / b : b == 0 && n == 0 ? 0 : INT64_MAX;
     else if (b == -1)
@@ -121,7 +123,8 @@ static tn_status rest_fill(tn_infer *i, const tn_shape *x, tn_shape *y, int32_t 
     if (all < 0 || others < 0)
         return TN_OK;
     if (others == 0 || all % others)
-        return tni_infer_fail(i, TN_E_SHAPE, "%lld elements cannot be divided by %lld to find the -1 of shape",
+        return tni_infer_fail(i, TN_E_SHAPE,
+                              "%lld elements cannot be divided by %lld to find the -1 of shape",
                               (long long)all, (long long)others);
     y->dim[rest] = all / others;
     return TN_OK;
@@ -160,7 +163,8 @@ tn_status tni_reshape(tn_infer *i, const tn_shape *x, const tn_tuple *codes, boo
     return TN_OK;
 }
 
-tn_status tni_reshape_target(tn_infer *i, const tn_shape *x, const tn_tuple *target, bool keep_highest, tn_shape *out)
+tn_status tni_reshape_target(tn_infer *i, const tn_shape *x, const tn_tuple *target, bool keep_highest,
+                             tn_shape *out)
 {
     int32_t rest = -1;
 
@@ -194,7 +198,8 @@ void tni_reshape_back(tn_shape *x, const tn_shape *y)
             return;
         open = k;
     }
-    if (open < 0 || !product(y, -1, &all) || !product(x, open, &others) || all < 0 || others <= 0 || all % others)
+    if (open < 0 || !product(y, -1, &all) || !product(x, open, &others) || all < 0 || others <= 0 ||
+        all % others)
         return;
     x->dim[open] = all / others;
 }
@@ -206,6 +211,7 @@ tn_status tni_reshape_counts(tn_infer *i, const tn_shape *x, const tn_shape *y)
     if (!product(x, -1, &a) || !product(y, -1, &b))
         return tni_infer_fail(i, TN_E_SHAPE, "the shape is too large");
     if (a >= 0 && b >= 0 && a != b)
-        return tni_infer_fail(i, TN_E_SHAPE, "%lld elements do not fit a shape of %lld", (long long)a, (long long)b);
+        return tni_infer_fail(i, TN_E_SHAPE, "%lld elements do not fit a shape of %lld", (long long)a,
+                              (long long)b);
     return TN_OK;
 }

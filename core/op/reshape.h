@@ -4,12 +4,13 @@
 
 #include "op/op.h"
 
-/* The shape that `codes` make of `x` (rank known): 0 keep, -1 the rest, -2 keep all that follow, -3 merge two, -4 a b
- * split one (a or b may be -1). What depends on an unknown dimension is unknown. */
+/* The shape that `codes` make of `x` (rank known): 0 keep, -1 the rest, -2 keep all that follow, -3 merge
+ * two, -4 a b split one (a or b may be -1). What depends on an unknown dimension is unknown. */
 tn_status tni_reshape(tn_infer *i, const tn_shape *x, const tn_tuple *codes, bool reverse, tn_shape *out);
 
 /* MXNet's old form: 0 is the rest, `keep_highest` takes the first dimension over. */
-tn_status tni_reshape_target(tn_infer *i, const tn_shape *x, const tn_tuple *target, bool keep_highest, tn_shape *out);
+tn_status tni_reshape_target(tn_infer *i, const tn_shape *x, const tn_tuple *target, bool keep_highest,
+                             tn_shape *out);
 
 /* If `y` is known and one dimension of `x` is not, it follows. */
 void tni_reshape_back(tn_shape *x, const tn_shape *y);

@@ -1,9 +1,9 @@
 /*
- * Operators that keep the elements and change how they are laid out: Reshape, Flatten, expand_dims, squeeze (views),
- * transpose and SwapAxis (copies in another order).
+ * Operators that keep the elements and change how they are laid out: Reshape, Flatten, expand_dims, squeeze
+ * (views), transpose and SwapAxis (copies in another order).
  *
- * The gradient of a view is `_backward_reshape`: dy in the shape of the input. The gradient of a transpose is the
- * transpose with the inverse permutation.
+ * The gradient of a view is `_backward_reshape`: dy in the shape of the input. The gradient of a transpose is
+ * the transpose with the inverse permutation.
  */
 #include <stdio.h>
 
@@ -12,9 +12,10 @@
 #include "tenon/plugin/attr/shape.h"
 
 static const tn_attr_def reshape_attrs[] = {
-    [TN_RESHAPE_SHAPE] = TN_ATTR_TUPLE_IN("shape", "[]", -4, 9e15,
-                                          "sizes, or 0 keep, -1 the rest, -2 keep all that follow, -3 merge two, "
-                                          "-4 a b split one"),
+    [TN_RESHAPE_SHAPE] =
+        TN_ATTR_TUPLE_IN("shape", "[]", -4, 9e15,
+                         "sizes, or 0 keep, -1 the rest, -2 keep all that follow, -3 merge two, "
+                         "-4 a b split one"),
     [TN_RESHAPE_REVERSE] = TN_ATTR_BOOL("reverse", "0", "read shapes from right to left"),
     [TN_RESHAPE_TARGET_SHAPE] = TN_ATTR_TUPLE("target_shape", "[]", "old form of shape: 0 is the rest"),
     [TN_RESHAPE_KEEP_HIGHEST] = TN_ATTR_BOOL("keep_highest", "0", "old form: the first dimension stays"),
@@ -22,11 +23,13 @@ static const tn_attr_def reshape_attrs[] = {
 };
 
 static const tn_attr_def expand_dims_attrs[] = {
-    [TN_EXPAND_DIMS_AXIS] = TN_ATTR_INT("axis", TN_REQUIRED, "where the new axis of size 1 stands"), TN_ATTR_END,
+    [TN_EXPAND_DIMS_AXIS] = TN_ATTR_INT("axis", TN_REQUIRED, "where the new axis of size 1 stands"),
+    TN_ATTR_END,
 };
 
 static const tn_attr_def squeeze_attrs[] = {
-    [TN_SQUEEZE_AXIS] = TN_ATTR_TUPLE("axis", "None", "axes of size 1 to drop; None: all of them"), TN_ATTR_END,
+    [TN_SQUEEZE_AXIS] = TN_ATTR_TUPLE("axis", "None", "axes of size 1 to drop; None: all of them"),
+    TN_ATTR_END,
 };
 
 static const tn_attr_def transpose_attrs[] = {
@@ -155,7 +158,8 @@ static tn_status view_grad(tn_grad *g)
     return in[0].node ? tni_grad_set(g, st, 0, dx) : TN_OK;
 }
 
-/* ---- transpose ---------------------------------------------------------------------------------------------------- */
+/* ---- transpose
+ * ---------------------------------------------------------------------------------------------------- */
 
 /* The output's axis k is the input's axis order[k]. */
 static tn_status permute(tn_infer *i, int32_t ndim, const int32_t *order)
@@ -250,42 +254,42 @@ static tn_status swap_axis_grad(tn_grad *g)
     return tni_grad_set(g, tn_grad_node(g, "SwapAxis", 1, &dy, 2, attrs, &dx), 0, dx);
 }
 
-/* ---- table --------------------------------------------------------------------------------------------------------- */
+/* ---- table
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
-static const tn_op reshape = TNI_OP("Reshape",
-    .doc = "The same elements in another shape.", .aliases = TNI_NAMES("reshape"), .attrs = reshape_attrs,
-    .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .flags = TN_OP_VIEW,
-    .shape = reshape_shape, .gradient = view_grad);
+static const tn_op reshape =
+    TNI_OP("Reshape", .doc = "The same elements in another shape.", .aliases = TNI_NAMES("reshape"),
+           .attrs = reshape_attrs, .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),
+           .flags = TN_OP_VIEW, .shape = reshape_shape, .gradient = view_grad);
 
-static const tn_op flatten = TNI_OP("Flatten",
-    .doc = "All axes but the first as one.", .aliases = TNI_NAMES("_npx_batch_flatten", "flatten"),
-    .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .flags = TN_OP_VIEW,
-    .shape = flatten_shape, .gradient = view_grad);
+static const tn_op flatten = TNI_OP("Flatten", .doc = "All axes but the first as one.",
+                                    .aliases = TNI_NAMES("_npx_batch_flatten", "flatten"),
+                                    .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),
+                                    .flags = TN_OP_VIEW, .shape = flatten_shape, .gradient = view_grad);
 
-static const tn_op expand_dims = TNI_OP("expand_dims",
-    .doc = "A new axis of size 1.", .aliases = TNI_NAMES("_npi_expand_dims"), .attrs = expand_dims_attrs,
-    .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .flags = TN_OP_VIEW,
-    .shape = expand_dims_shape, .gradient = view_grad);
+static const tn_op expand_dims =
+    TNI_OP("expand_dims", .doc = "A new axis of size 1.", .aliases = TNI_NAMES("_npi_expand_dims"),
+           .attrs = expand_dims_attrs, .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),
+           .flags = TN_OP_VIEW, .shape = expand_dims_shape, .gradient = view_grad);
 
-static const tn_op squeeze = TNI_OP("squeeze",
-    .doc = "Drops axes of size 1.", .attrs = squeeze_attrs,
-    .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .flags = TN_OP_VIEW,
-    .shape = squeeze_shape, .gradient = view_grad);
+static const tn_op squeeze = TNI_OP("squeeze", .doc = "Drops axes of size 1.", .attrs = squeeze_attrs,
+                                    .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),
+                                    .flags = TN_OP_VIEW, .shape = squeeze_shape, .gradient = view_grad);
 
-static const tn_op backward_reshape = TNI_OP("_backward_reshape",
-    .doc = "Gradient of the operators that only reshape.", .flags = TN_OP_BACKWARD | TN_OP_VIEW,
-    .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"), .shape = backward_reshape_shape,
-    .gradient = view_grad);
+static const tn_op backward_reshape =
+    TNI_OP("_backward_reshape", .doc = "Gradient of the operators that only reshape.",
+           .flags = TN_OP_BACKWARD | TN_OP_VIEW, .inputs = TNI_NAMES("dy", "data"),
+           .outputs = TNI_NAMES("dx"), .shape = backward_reshape_shape, .gradient = view_grad);
 
-static const tn_op transpose = TNI_OP("transpose",
-    .doc = "The axes in another order.", .attrs = transpose_attrs,
-    .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = transpose_shape,
-    .gradient = transpose_grad);
+static const tn_op transpose = TNI_OP(
+    "transpose", .doc = "The axes in another order.", .attrs = transpose_attrs, .inputs = TNI_NAMES("data"),
+    .outputs = TNI_NAMES("output"), .shape = transpose_shape, .gradient = transpose_grad);
 
-static const tn_op swap_axis = TNI_OP("SwapAxis",
-    .doc = "Two axes change places.", .aliases = TNI_NAMES("_npi_swapaxes", "swapaxes"), .attrs = swap_axis_attrs,
-    .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = swap_axis_shape,
-    .gradient = swap_axis_grad);
+static const tn_op swap_axis =
+    TNI_OP("SwapAxis", .doc = "Two axes change places.", .aliases = TNI_NAMES("_npi_swapaxes", "swapaxes"),
+           .attrs = swap_axis_attrs, .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),
+           .shape = swap_axis_shape, .gradient = swap_axis_grad);
 
 const tn_op *const tni_family_shape[] = {
     &reshape, &flatten, &expand_dims, &squeeze, &backward_reshape, &transpose, &swap_axis, NULL,

@@ -1,6 +1,6 @@
 /*
- * slice, slice_axis, slice_like: a window of the input, with steps. Indices count from the end where negative. The
- * gradient puts dy into zeros in the shape of the input.
+ * slice, slice_axis, slice_like: a window of the input, with steps. Indices count from the end where
+ * negative. The gradient puts dy into zeros in the shape of the input.
  */
 #include "op/infer_help.h"
 #include "tenon/plugin/attr/shape.h"
@@ -20,7 +20,8 @@ static const tn_attr_def slice_axis_attrs[] = {
 };
 
 static const tn_attr_def slice_like_attrs[] = {
-    [TN_SLICE_LIKE_AXES] = TN_ATTR_TUPLE("axes", "[]", "axes that are cut; (): all"), TN_ATTR_END,
+    [TN_SLICE_LIKE_AXES] = TN_ATTR_TUPLE("axes", "[]", "axes that are cut; (): all"),
+    TN_ATTR_END,
 };
 
 /* Indices begin, begin + step … before end, of an axis of `size`; NONE_ITEM: not given. */
@@ -56,7 +57,8 @@ static tn_status range_size(tn_infer *i, int32_t axis, int64_t size, int64_t beg
 
 static tn_status slice_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
 {
-    const tn_tuple *begin = tni_attr_tuple(i->attrs, TN_SLICE_BEGIN), *end = tni_attr_tuple(i->attrs, TN_SLICE_END);
+    const tn_tuple *begin = tni_attr_tuple(i->attrs, TN_SLICE_BEGIN),
+                   *end = tni_attr_tuple(i->attrs, TN_SLICE_END);
     const tn_tuple *step = tni_attr_tuple(i->attrs, TN_SLICE_STEP);
     tn_shape y = *x;
     tn_status st;
@@ -74,7 +76,8 @@ static tn_status slice_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
     for (int32_t k = 0; k < tni_tuple_count(begin); k++) {
         int64_t s = tni_tuple_item(step, k, 1);
 
-        if ((st = range_size(i, k, x->dim[k], begin->item[k], end->item[k], s == TN_NONE_ITEM ? 1 : s, &y.dim[k])))
+        if ((st = range_size(i, k, x->dim[k], begin->item[k], end->item[k], s == TN_NONE_ITEM ? 1 : s,
+                             &y.dim[k])))
             return st;
     }
     return tn_shape_unify(i, out, &y);
@@ -114,7 +117,8 @@ static tn_status slice_like_unify(tn_infer *i, const tn_shape *x, const tn_shape
         if (!(mask >> k & 1u))
             continue;
         if (k >= like->ndim || (x->dim[k] >= 0 && like->dim[k] > x->dim[k]))
-            return tni_infer_fail(i, TN_E_SHAPE, "axis %d of shape_like is missing or longer than that of data", k);
+            return tni_infer_fail(i, TN_E_SHAPE,
+                                  "axis %d of shape_like is missing or longer than that of data", k);
         y.dim[k] = like->dim[k];
     }
     return tn_shape_unify(i, out, &y);
@@ -181,32 +185,34 @@ static tn_status slice_like_grad(tn_grad *g)
     return tni_grad_set(g, st, 1, tni_grad_op1(g, &st, "zeros_like", tn_grad_input(g, 1)));
 }
 
-static const tn_op slice = TNI_OP("slice",
-    .doc = "A window of the input, with steps.", .aliases = TNI_NAMES("_npi_slice", "_npx_slice", "_sparse_slice", "crop"),
-    .attrs = slice_attrs, .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),
-    .shape = slice_shape, .gradient = slice_grad);
+static const tn_op slice =
+    TNI_OP("slice", .doc = "A window of the input, with steps.",
+           .aliases = TNI_NAMES("_npi_slice", "_npx_slice", "_sparse_slice", "crop"), .attrs = slice_attrs,
+           .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = slice_shape,
+           .gradient = slice_grad);
 
-static const tn_op backward_slice = TNI_OP("_backward_slice",
-    .doc = "Gradient of slice.", .attrs = slice_attrs, .flags = TN_OP_BACKWARD,
-    .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"), .shape = backward_slice_shape);
+static const tn_op backward_slice =
+    TNI_OP("_backward_slice", .doc = "Gradient of slice.", .attrs = slice_attrs, .flags = TN_OP_BACKWARD,
+           .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"), .shape = backward_slice_shape);
 
-static const tn_op slice_axis = TNI_OP("slice_axis",
-    .doc = "A window along one axis.", .attrs = slice_axis_attrs,
-    .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = slice_axis_shape,
-    .gradient = slice_axis_grad);
+static const tn_op slice_axis = TNI_OP(
+    "slice_axis", .doc = "A window along one axis.", .attrs = slice_axis_attrs, .inputs = TNI_NAMES("data"),
+    .outputs = TNI_NAMES("output"), .shape = slice_axis_shape, .gradient = slice_axis_grad);
 
-static const tn_op backward_slice_axis = TNI_OP("_backward_slice_axis",
-    .doc = "Gradient of slice_axis.", .attrs = slice_axis_attrs, .flags = TN_OP_BACKWARD,
-    .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"), .shape = backward_slice_axis_shape);
+static const tn_op backward_slice_axis =
+    TNI_OP("_backward_slice_axis", .doc = "Gradient of slice_axis.", .attrs = slice_axis_attrs,
+           .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"),
+           .shape = backward_slice_axis_shape);
 
-static const tn_op slice_like = TNI_OP("slice_like",
-    .doc = "The beginning of the input, as much as another one has.", .attrs = slice_like_attrs,
-    .inputs = TNI_NAMES("data", "shape_like"), .outputs = TNI_NAMES("output"), .shape = slice_like_shape,
-    .gradient = slice_like_grad);
+static const tn_op slice_like =
+    TNI_OP("slice_like", .doc = "The beginning of the input, as much as another one has.",
+           .attrs = slice_like_attrs, .inputs = TNI_NAMES("data", "shape_like"),
+           .outputs = TNI_NAMES("output"), .shape = slice_like_shape, .gradient = slice_like_grad);
 
-static const tn_op backward_slice_like = TNI_OP("_backward_slice_like",
-    .doc = "Gradient of slice_like.", .attrs = slice_like_attrs, .flags = TN_OP_BACKWARD,
-    .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"), .shape = backward_slice_like_shape);
+static const tn_op backward_slice_like =
+    TNI_OP("_backward_slice_like", .doc = "Gradient of slice_like.", .attrs = slice_like_attrs,
+           .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"),
+           .shape = backward_slice_like_shape);
 
 const tn_op *const tni_family_slice[] = {
     &slice, &backward_slice, &slice_axis, &backward_slice_axis, &slice_like, &backward_slice_like, NULL,

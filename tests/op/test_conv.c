@@ -1,6 +1,6 @@
 /*
- * Families conv and dense: values against a plain triple loop (in Python: sums of x * w over the window, inputs
- * counting up from 0), gradients by differences, shapes that cut every tile and block of the kernels.
+ * Families conv and dense: values against a plain triple loop (in Python: sums of x * w over the window,
+ * inputs counting up from 0), gradients by differences, shapes that cut every tile and block of the kernels.
  */
 #include "support/op_case.h"
 
@@ -12,7 +12,8 @@ static const tn_op_case conv_cases[] = {
      .out = {"f32[1,2,2,2] 1196 1916 2313 3558 2708 4508 5877 9390"}},
     {"groups and dilate", "kernel=(2,2) num_filter=2 num_group=2 dilate=(2,1) pad=(0,1) no_bias=1",
      .in = {"f32[1,4,5,3] range", "f32[2,2,2,2] range"},
-     .out = {"f32[1,2,3,4] 240 454 482 222 288 538 566 258 336 622 650 294 2016 3918 4010 1942 2160 4194 4286 2074 "
+     .out = {"f32[1,2,3,4] 240 454 482 222 288 538 566 258 336 622 650 294 2016 3918 4010 1942 2160 4194 "
+             "4286 2074 "
              "2304 4470 4562 2206"}},
     {"channels last", "kernel=(2,2) num_filter=1 layout=NHWC no_bias=1",
      .in = {"f32[1,2,3,2] range", "f32[1,2,2,2] range"}, .out = {"f32[1,1,2,1] 184 240"}},
@@ -20,13 +21,14 @@ static const tn_op_case conv_cases[] = {
      .out = {"f32[1,1,3] 12 23 34"}},
     {"1x1", "kernel=(1,1) num_filter=1 no_bias=1", .in = {"f64[1,2,1,3] range", "f64[1,2,1,1] 1 10"},
      .out = {"f64[1,1,1,3] 30 41 52"}},
-    {"batch", "kernel=(3,3) num_filter=5 pad=(1,1)", .in = {"f64[9,3,7,6] random", "f64[5,3,3,3] random",
-     "f64[5] random"}},
+    {"batch", "kernel=(3,3) num_filter=5 pad=(1,1)",
+     .in = {"f64[9,3,7,6] random", "f64[5,3,3,3] random", "f64[5] random"}},
     {"odd strides", "kernel=(3,2) num_filter=4 stride=(3,2) pad=(2,1) dilate=(1,2)",
      .in = {"f64[2,3,8,7] random", "f64[4,3,3,2] random", "f64[4] random"}},
     {"1x1 stride 2", "kernel=(1,1) num_filter=3 stride=(2,2)",
      .in = {"f64[2,4,5,5] random", "f64[3,4,1,1] random", "f64[3] random"}},
-    {"1x1 batch", "kernel=(1,1) num_filter=3", .in = {"f64[2,4,5,5] random", "f64[3,4,1,1] random", "f64[3] random"}},
+    {"1x1 batch", "kernel=(1,1) num_filter=3",
+     .in = {"f64[2,4,5,5] random", "f64[3,4,1,1] random", "f64[3] random"}},
     {"depthwise", "kernel=(3,3) num_filter=6 num_group=6 pad=(1,1)",
      .in = {"f64[2,6,5,5] random", "f64[6,1,3,3] random", "f64[6] random"}},
     {"two groups last", "kernel=(3,3) num_filter=4 num_group=2 layout=NHWC pad=(1,1) stride=(2,1)",
@@ -42,14 +44,14 @@ static const tn_op_case conv_cases[] = {
     {"many channels", "kernel=(3,3) num_filter=33 pad=(1,1)",
      .in = {"f32[2,40,12,11] random", "f32[33,40,3,3] random", "f32[33] random"}, .flags = TN_CASE_NO_GRAD,
      .tolerance = 1e-4},
-    {"many tiles", "kernel=(5,5) num_filter=20 no_bias=1", .in = {"f32[3,1,60,50] random", "f32[20,1,5,5] random"},
-     .flags = TN_CASE_NO_GRAD},
+    {"many tiles", "kernel=(5,5) num_filter=20 no_bias=1",
+     .in = {"f32[3,1,60,50] random", "f32[20,1,5,5] random"}, .flags = TN_CASE_NO_GRAD},
     {"no image", "kernel=(3,3) num_filter=2", .in = {"f32[0,2,4,4]", "f32[2,2,3,3] random", "f32[2] random"},
      .out = {"f32[0,2,2,2]"}, .flags = TN_CASE_NO_GRAD},
     {"too large", "kernel=(5,5) num_filter=2 no_bias=1", .in = {"f32[1,2,4,4] range", "f32[2,2,5,5] range"},
      .status = TN_E_SHAPE, .message = "larger than the input"},
-    {"wrong weight", "kernel=(3,3) num_filter=2 no_bias=1", .in = {"f32[1,2,4,4] range", "f32[2,3,3,3] range"},
-     .status = TN_E_SHAPE, .message = "2 channels"},
+    {"wrong weight", "kernel=(3,3) num_filter=2 no_bias=1",
+     .in = {"f32[1,2,4,4] range", "f32[2,3,3,3] range"}, .status = TN_E_SHAPE, .message = "2 channels"},
     {"wrong group", "kernel=(3,3) num_filter=2 num_group=3 no_bias=1",
      .in = {"f32[1,3,4,4] range", "f32[2,1,3,3] range"}, .status = TN_E_ATTR, .message = "num_group"},
     {"group of channels", "kernel=(3,3) num_filter=2 num_group=2 no_bias=1",
@@ -64,7 +66,8 @@ static const tn_op_case conv_cases[] = {
      .in = {"f32[1,2,4,4] range", "f32[2,2,3,3] range"}, .status = TN_E_ATTR, .message = "layout"},
     {"four dimensions", "kernel=(1,1,1,1) num_filter=2 no_bias=1",
      .in = {"f32[1,2,4,4] range", "f32[2,2,3,3] range"}, .status = TN_E_ATTR, .message = "1 to 3"},
-    {"no kernel", "num_filter=2 no_bias=1", .in = {"f32[1,2,4,4] range", "f32[2,2,3,3] range"}, .status = TN_E_ATTR},
+    {"no kernel", "num_filter=2 no_bias=1", .in = {"f32[1,2,4,4] range", "f32[2,2,3,3] range"},
+     .status = TN_E_ATTR},
     {"huge", "kernel=(999999999,999999999) pad=(999999999,999999999) num_filter=999999999 no_bias=1",
      .in = {"f32[1,2,4,4] range", "f32[2,2,3,3] range"}, .status = TN_E_SHAPE},
     {"integers", "kernel=(3,3) num_filter=2 no_bias=1", .in = {"i32[1,2,4,4] range", "i32[2,2,3,3] range"},
@@ -79,7 +82,8 @@ static const tn_op_case dense_cases[] = {
      .out = {"f32[2,2] 8 26 8 44"}},
     {"no bias", "num_hidden=2 no_bias=True", .in = {"f32[2,3] range", "f32[2,3] 1 0 -1 2 2 2"},
      .out = {"f32[2,2] -2 6 -2 24"}},
-    {"flatten", "num_hidden=1 no_bias=1", .in = {"f64[2,2,2] range", "f64[1,4] 1 1 1 1"}, .out = {"f64[2,1] 6 22"}},
+    {"flatten", "num_hidden=1 no_bias=1", .in = {"f64[2,2,2] range", "f64[1,4] 1 1 1 1"},
+     .out = {"f64[2,1] 6 22"}},
     {"last axis", "num_hidden=1 no_bias=1 flatten=False", .in = {"f64[2,2,2] range", "f64[1,2] 1 10"},
      .out = {"f64[2,2,1] 10 32 54 76"}},
     {"one row", "num_hidden=70", .in = {"f64[1,75] random", "f64[70,75] random", "f64[70] random"}},
@@ -97,7 +101,8 @@ static const tn_op_case dense_cases[] = {
      .message = "weight (2, 4)"},
     {"bias of three", "num_hidden=2", .in = {"f32[2,3] range", "f32[2,3] range", "f32[3] range"},
      .status = TN_E_SHAPE},
-    {"hidden 0", "num_hidden=0", .in = {"f32[2,3] range", "f32[2,3] range", "f32[2] range"}, .status = TN_E_ATTR},
+    {"hidden 0", "num_hidden=0", .in = {"f32[2,3] range", "f32[2,3] range", "f32[2] range"},
+     .status = TN_E_ATTR},
     {"hidden", "", .in = {"f32[2,3] range", "f32[2,3] range", "f32[2] range"}, .status = TN_E_ATTR},
     {"bool", "num_hidden=2 no_bias=1", .in = {"bool[2,3] fill:1", "bool[2,3] fill:1"}, .status = TN_E_DTYPE},
 };

@@ -13,7 +13,8 @@ static const tn_op_case take_cases[] = {
     {"scalar index", "", .in = {A, "f32[] 1.9"}, .out = {"f32[2] 3 4"}, .flags = TN_CASE_NP_SHAPE,
      .no_grad_inputs = 2},
     {"not a number", "", .in = {A, "f32[2] nan inf"}, .out = {"f32[2,2] 1 2 5 6"}, .flags = TN_CASE_NO_GRAD},
-    {"large", "", .in = {A, "u64[1] 18446744073709551615"}, .out = {"f32[1,2] 5 6"}, .flags = TN_CASE_NO_GRAD},
+    {"large", "", .in = {A, "u64[1] 18446744073709551615"}, .out = {"f32[1,2] 5 6"},
+     .flags = TN_CASE_NO_GRAD},
     {"bytes", "", .in = {"u8[3] 7 8 9", "u8[2] 2 1"}, .out = {"u8[2] 9 8"}, .flags = TN_CASE_NO_GRAD},
     {"no index", "", .in = {A, "i32[0]"}, .out = {"f32[0,2]"}, .flags = TN_CASE_NO_GRAD},
     {"nothing there", "", .in = {"f32[0,2]", "i32[1] 0"}, .status = TN_E_SHAPE},
@@ -25,8 +26,10 @@ TN_OP_TESTS(take, "take", take_cases)
 static const tn_op_case embedding_cases[] = {
     {"rows", "input_dim=3 output_dim=2", .in = {"f32[1,2] 2 0", A}, .out = {"f32[1,2,2] 5 6 1 2"},
      .no_grad_inputs = 1},
-    {"clip", "input_dim=3 output_dim=2", .in = {"i32[2] -1 3", A}, .out = {"f32[2,2] 1 2 5 6"}, .no_grad_inputs = 1},
-    {"again", "input_dim=4 output_dim=70", .in = {"i64[6] 0 3 3 1 0 3", "f64[4,70] random"}, .no_grad_inputs = 1},
+    {"clip", "input_dim=3 output_dim=2", .in = {"i32[2] -1 3", A}, .out = {"f32[2,2] 1 2 5 6"},
+     .no_grad_inputs = 1},
+    {"again", "input_dim=4 output_dim=70", .in = {"i64[6] 0 3 3 1 0 3", "f64[4,70] random"},
+     .no_grad_inputs = 1},
     {"weight", "input_dim=4 output_dim=2", .in = {"f32[1] 2", A}, .status = TN_E_SHAPE},
     {"dim", "input_dim=0 output_dim=2", .in = {"f32[1] 2", A}, .status = TN_E_ATTR},
 };
@@ -36,7 +39,8 @@ static const tn_op_case one_hot_cases[] = {
     {"float", "depth=3", .in = {"f32[2] 1 0"}, .out = {"f32[2,3] 0 1 0 1 0 0"}, .flags = TN_CASE_NO_GRAD},
     {"values", "depth=2 on_value=8 off_value=-1 dtype=int32", .in = {"i32[1,2] 1 0"},
      .out = {"i32[1,2,2] -1 8 8 -1"}, .flags = TN_CASE_NO_GRAD},
-    {"outside", "depth=2", .in = {"f32[3] -1 2 nan"}, .out = {"f32[3,2] 0 0 0 0 1 0"}, .flags = TN_CASE_NO_GRAD},
+    {"outside", "depth=2", .in = {"f32[3] -1 2 nan"}, .out = {"f32[3,2] 0 0 0 0 1 0"},
+     .flags = TN_CASE_NO_GRAD},
     {"depth 0", "depth=0", .in = {"f32[3] 1 2 3"}, .out = {"f32[3,0]"}, .flags = TN_CASE_NO_GRAD},
     {"negative", "depth=-1", .in = {"f32[3] 1 2 3"}, .status = TN_E_ATTR},
 };
@@ -45,7 +49,8 @@ TN_OP_TESTS(one_hot, "one_hot", one_hot_cases)
 static const tn_op_case pick_cases[] = {
     {"last", "", .in = {A, "f32[3] 1 0 1"}, .out = {"f32[3] 2 3 6"}, .no_grad_inputs = 2},
     {"kept", "keepdims=True", .in = {A, "f32[3] 1 0 1"}, .out = {"f32[3,1] 2 3 6"}, .no_grad_inputs = 2},
-    {"kept index", "keepdims=True", .in = {A, "f32[3,1] 1 0 1"}, .out = {"f32[3,1] 2 3 6"}, .no_grad_inputs = 2},
+    {"kept index", "keepdims=True", .in = {A, "f32[3,1] 1 0 1"}, .out = {"f32[3,1] 2 3 6"},
+     .no_grad_inputs = 2},
     {"first", "axis=0", .in = {A, "i32[2] 2 0"}, .out = {"f32[2] 5 2"}, .no_grad_inputs = 2},
     {"clip", "", .in = {A, "i32[3] -1 5 0"}, .out = {"f32[3] 1 4 5"}, .no_grad_inputs = 2},
     {"wrap", "mode=wrap", .in = {A, "i32[3] -1 5 0"}, .out = {"f32[3] 2 4 5"}, .no_grad_inputs = 2},

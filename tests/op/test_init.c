@@ -48,8 +48,8 @@ TN_OP_TESTS(eye, "_eye", eye_cases)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TN_OP_TEST(zeros), TN_OP_TEST(ones), TN_OP_TEST(full), TN_OP_TEST(arange),
-                                       TN_OP_TEST(eye)};
+    const struct CMUnitTest tests[] = {TN_OP_TEST(zeros), TN_OP_TEST(ones), TN_OP_TEST(full),
+                                       TN_OP_TEST(arange), TN_OP_TEST(eye)};
 
     return tn_op_main(tests);
 }

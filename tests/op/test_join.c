@@ -45,7 +45,8 @@ static const tn_op_case concat_cases[] = {
     {"rows", "dim=0", .in = {"f32[1,2] 1 2", "f32[2,2] 3 4 5 6"}, .out = {"f32[3,2] 1 2 3 4 5 6"}},
     {"last", "dim=-1", .in = {"f64[2,3,1] random", "f64[2,3,4] random", "f64[2,3,2] random"}},
     {"one", "dim=0", .in = {"f64[2] 1 2"}, .out = {"f64[2] 1 2"}},
-    {"empty part", "dim=0", .in = {"f32[0,2]", "f32[1,2] 1 2"}, .out = {"f32[1,2] 1 2"}, .flags = TN_CASE_NO_GRAD},
+    {"empty part", "dim=0", .in = {"f32[0,2]", "f32[1,2] 1 2"}, .out = {"f32[1,2] 1 2"},
+     .flags = TN_CASE_NO_GRAD},
     {"bytes", "dim=0", .in = {"u8[1] 1", "u8[2] 2 3"}, .out = {"u8[3] 1 2 3"}, .flags = TN_CASE_NO_GRAD},
     {"extents", "dim=0", .in = {"f32[1,2] 1 2", "f32[1,3] 1 2 3"}, .status = TN_E_SHAPE},
     {"ranks", "dim=0", .in = {"f32[2] 1 2", "f32[1,2] 1 2"}, .status = TN_E_SHAPE},
@@ -104,9 +105,9 @@ TN_OP_TESTS(reverse, "reverse", reverse_cases)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TN_OP_TEST(slice), TN_OP_TEST(slice_axis), TN_OP_TEST(slice_like),
-                                       TN_OP_TEST(concat), TN_OP_TEST(stack),     TN_OP_TEST(split),
-                                       TN_OP_TEST(tile),  TN_OP_TEST(repeat),     TN_OP_TEST(reverse)};
+    const struct CMUnitTest tests[] = {TN_OP_TEST(slice),  TN_OP_TEST(slice_axis), TN_OP_TEST(slice_like),
+                                       TN_OP_TEST(concat), TN_OP_TEST(stack),      TN_OP_TEST(split),
+                                       TN_OP_TEST(tile),   TN_OP_TEST(repeat),     TN_OP_TEST(reverse)};
 
     return tn_op_main(tests);
 }

@@ -1,13 +1,17 @@
-/* Family matrix: values by hand, every form of transpose, vectors, sizes that cut tiles; gradients by differences. */
+/* Family matrix: values by hand, every form of transpose, vectors, sizes that cut tiles; gradients by
+ * differences. */
 #include "support/op_case.h"
 
 static const tn_op_case dot_cases[] = {
     {"matrices", "", .in = {"f32[2,3] range", "f32[3,2] range"}, .out = {"f32[2,2] 10 13 28 40"}},
-    {"a turned", "transpose_a=True", .in = {"f32[3,2] range", "f32[3,2] range"}, .out = {"f32[2,2] 20 26 26 35"}},
-    {"b turned", "transpose_b=True", .in = {"f32[2,3] range", "f32[2,3] range"}, .out = {"f32[2,2] 5 14 14 50"}},
+    {"a turned", "transpose_a=True", .in = {"f32[3,2] range", "f32[3,2] range"},
+     .out = {"f32[2,2] 20 26 26 35"}},
+    {"b turned", "transpose_b=True", .in = {"f32[2,3] range", "f32[2,3] range"},
+     .out = {"f32[2,2] 5 14 14 50"}},
     {"both turned", "transpose_a=1 transpose_b=1", .in = {"f64[4,3] random", "f64[5,4] random"}},
     {"vectors", "", .in = {"f64[3] 1 2 3", "f64[3] 4 5 6"}, .out = {"f64[1] 32"}},
-    {"vectors, np", "", .in = {"f64[3] 1 2 3", "f64[3] 4 5 6"}, .out = {"f64[] 32"}, .flags = TN_CASE_NP_SHAPE},
+    {"vectors, np", "", .in = {"f64[3] 1 2 3", "f64[3] 4 5 6"}, .out = {"f64[] 32"},
+     .flags = TN_CASE_NP_SHAPE},
     {"matrix and vector", "", .in = {"f64[2,3] range", "f64[3] 1 0 2"}, .out = {"f64[2] 4 13"}},
     {"vector and matrix", "", .in = {"f64[2] 1 2", "f64[2,3] range"}, .out = {"f64[3] 6 9 12"}},
     {"many axes", "", .in = {"f64[2,3,4] random", "f64[4,5,2] random"}},
@@ -16,8 +20,10 @@ static const tn_op_case dot_cases[] = {
     {"one row turned", "transpose_b=1", .in = {"f64[1,60] random", "f64[40,60] random"}},
     {"one column", "", .in = {"f64[50,60] random", "f64[60,1] random"}},
     {"outer", "", .in = {"f64[5,1] random", "f64[1,7] random"}},
-    {"tiles", "", .in = {"f32[130,300] random", "f32[300,270] random"}, .flags = TN_CASE_NO_GRAD, .tolerance = 1e-4},
-    {"nothing to sum", "", .in = {"f32[2,0]", "f32[0,2]"}, .out = {"f32[2,2] 0 0 0 0"}, .flags = TN_CASE_NO_GRAD},
+    {"tiles", "", .in = {"f32[130,300] random", "f32[300,270] random"}, .flags = TN_CASE_NO_GRAD,
+     .tolerance = 1e-4},
+    {"nothing to sum", "", .in = {"f32[2,0]", "f32[0,2]"}, .out = {"f32[2,2] 0 0 0 0"},
+     .flags = TN_CASE_NO_GRAD},
     {"no rows", "", .in = {"f32[0,2]", "f32[2,2] random"}, .out = {"f32[0,2]"}, .flags = TN_CASE_NO_GRAD},
     {"sizes", "", .in = {"f32[2,3] range", "f32[2,3] range"}, .status = TN_E_SHAPE, .message = "sum runs"},
     {"scalar", "", .in = {"f32[] 1", "f32[2,3] range"}, .status = TN_E_SHAPE},
@@ -31,8 +37,10 @@ static const tn_op_case batch_cases[] = {
     {"few", "", .in = {"f64[3,4,5] random", "f64[3,5,2] random"}},
     {"many", "transpose_a=1", .in = {"f64[11,5,4] random", "f64[11,5,2] random"}},
     {"turned", "transpose_b=1", .in = {"f64[9,4,5] random", "f64[9,2,5] random"}},
-    {"both turned, four axes", "transpose_a=1 transpose_b=1", .in = {"f64[2,2,3,4] random", "f64[2,2,5,3] random"}},
-    {"large", "", .in = {"f32[9,60,70] random", "f32[9,70,50] random"}, .flags = TN_CASE_NO_GRAD, .tolerance = 1e-4},
+    {"both turned, four axes", "transpose_a=1 transpose_b=1",
+     .in = {"f64[2,2,3,4] random", "f64[2,2,5,3] random"}},
+    {"large", "", .in = {"f32[9,60,70] random", "f32[9,70,50] random"}, .flags = TN_CASE_NO_GRAD,
+     .tolerance = 1e-4},
     {"batches", "", .in = {"f32[2,1,2] range", "f32[3,2,1] range"}, .status = TN_E_SHAPE},
     {"matrices", "", .in = {"f32[1,2] range", "f32[2,1] range"}, .status = TN_E_SHAPE},
 };

@@ -31,7 +31,8 @@ ONE(nag[]) = {
 TN_OP_TESTS(nag, "nag_mom_update", nag)
 
 ONE(adam[]) = {
-    {"step", "lr=0.01 beta1=0.9 beta2=0.99 epsilon=1e-8 wd=0.1", .in = {W, G, "f64[2] 0.1 0.1", "f64[2] 0.2 0.2"},
+    {"step", "lr=0.01 beta1=0.9 beta2=0.99 epsilon=1e-8 wd=0.1",
+     .in = {W, G, "f64[2] 0.1 0.1", "f64[2] 0.2 0.2"},
      .out = {"f64[2] 0.9966592345504994 -2.003760178536062", "f64[2] 0.15 0.17", "f64[2] 0.2016 0.2044"},
      .flags = TN_CASE_NO_GRAD},
 };
@@ -81,8 +82,9 @@ TN_OP_TESTS(mp_sgd_mom, "mp_sgd_mom_update", mixed_mom)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TN_OP_TEST(sgd),    TN_OP_TEST(sgd_mom), TN_OP_TEST(nag),         TN_OP_TEST(adam),   TN_OP_TEST(signsgd),
-        TN_OP_TEST(signum), TN_OP_TEST(rmsprop), TN_OP_TEST(rmspropalex), TN_OP_TEST(mp_sgd), TN_OP_TEST(mp_sgd_mom),
+        TN_OP_TEST(sgd),     TN_OP_TEST(sgd_mom),    TN_OP_TEST(nag),     TN_OP_TEST(adam),
+        TN_OP_TEST(signsgd), TN_OP_TEST(signum),     TN_OP_TEST(rmsprop), TN_OP_TEST(rmspropalex),
+        TN_OP_TEST(mp_sgd),  TN_OP_TEST(mp_sgd_mom),
     };
 
     return tn_op_main(tests);

@@ -1,6 +1,6 @@
 /*
- * Family random: Philox against the known answers of its authors' distribution (Random123, kat_vectors), moments of
- * the draws, dropout's share and gradient, equal bits for all threads (the runner's forms).
+ * Family random: Philox against the known answers of its authors' distribution (Random123, kat_vectors),
+ * moments of the draws, dropout's share and gradient, equal bits for all threads (the runner's forms).
  */
 #include <math.h>
 
@@ -15,7 +15,10 @@ static void philox_known(void **state)
     } known[] = {
         {0, 0, 0, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
         {UINT64_MAX, UINT64_MAX, UINT64_MAX, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
-        {0x299f31d0a4093822, 0x0370734413198a2e, 0x85a308d3243f6a88, {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+        {0x299f31d0a4093822,
+         0x0370734413198a2e,
+         0x85a308d3243f6a88,
+         {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
     };
 
     (void)state;
@@ -32,8 +35,10 @@ static void philox_known(void **state)
 static void draws_differ(void **state)
 {
     const uint64_t step = 5;
-    const tn_rng base = {1, 0, &step, 0}, device = {1, 1, &step, 0}, seed = {2, 0, &step, 0}, next = {1, 0, &step, 1};
-    const tn_draw a = tn_draw_of(&base), b = tn_draw_of(&device), c = tn_draw_of(&seed), d = tn_draw_of(&next);
+    const tn_rng base = {1, 0, &step, 0}, device = {1, 1, &step, 0}, seed = {2, 0, &step, 0},
+                 next = {1, 0, &step, 1};
+    const tn_draw a = tn_draw_of(&base), b = tn_draw_of(&device), c = tn_draw_of(&seed),
+                  d = tn_draw_of(&next);
     double sum = 0, squares = 0;
     const int count = 20000;
 

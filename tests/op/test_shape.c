@@ -1,4 +1,5 @@
-/* Family shape: the codes of Reshape as MXNet documents them, views and transposes, gradients by differences. */
+/* Family shape: the codes of Reshape as MXNet documents them, views and transposes, gradients by differences.
+ */
 #include "support/op_case.h"
 
 #define X "f32[2,3,4] range"
@@ -18,7 +19,8 @@ static const tn_op_case reshape_cases[] = {
     {"from the left", "shape=(-1,0)", .in = {"f32[10,5,4] range"}, .out = {"f32[40,5] range"}},
     {"target", "target_shape=(2,0)", .in = {X}, .out = {"f32[2,12] range"}},
     {"target keeps", "target_shape=(9,0) keep_highest=1", .in = {X}, .out = {"f32[2,12] range"}},
-    {"scalar", "shape=()", .in = {"f64[1] 3"}, .out = {"f64[] 3"}, .flags = TN_CASE_NP_SHAPE | TN_CASE_NO_GRAD},
+    {"scalar", "shape=()", .in = {"f64[1] 3"}, .out = {"f64[] 3"},
+     .flags = TN_CASE_NP_SHAPE | TN_CASE_NO_GRAD},
     {"bytes", "shape=(3,2)", .in = {"u8[6] 1 2 3 4 5 6"}, .out = {"u8[3,2] 1 2 3 4 5 6"}},
     {"empty", "shape=(-1,3)", .in = {"f32[0,3]"}, .out = {"f32[0,3]"}, .flags = TN_CASE_NO_GRAD},
     {"gradient", "shape=(-3,0)", .in = {"f64[2,3,4] random"}},
@@ -91,8 +93,8 @@ TN_OP_TESTS(swap_axis, "SwapAxis", swap_cases)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TN_OP_TEST(reshape),   TN_OP_TEST(flatten),   TN_OP_TEST(expand_dims),
-                                       TN_OP_TEST(squeeze),   TN_OP_TEST(transpose), TN_OP_TEST(swap_axis)};
+    const struct CMUnitTest tests[] = {TN_OP_TEST(reshape), TN_OP_TEST(flatten),   TN_OP_TEST(expand_dims),
+                                       TN_OP_TEST(squeeze), TN_OP_TEST(transpose), TN_OP_TEST(swap_axis)};
 
     return tn_op_main(tests);
 }

@@ -5,9 +5,9 @@
 #include "gemm.h"
 #include "tenon/plugin/attr/conv.h"
 
-#define TNCPU_SPACE 3                   /* depth, height, width */
+#define TNCPU_SPACE 3                    /* depth, height, width */
 #define TNCPU_CONV_COL_BYTES (384 << 10) /* of unfolded pixels at a time: stays in the second-level cache */
-#define TNCPU_CONV_TASKS 8              /* that a run is cut into where the shape allows it */
+#define TNCPU_CONV_TASKS 8               /* that a run is cut into where the shape allows it */
 #define TNCPU_CONV_PARTIAL_BYTES ((int64_t)64 << 20) /* of partial weight gradients, at most */
 
 typedef struct tncpu_conv {
@@ -17,8 +17,9 @@ typedef struct tncpu_conv {
     int64_t in_pixels, out_pixels, taps;
     int64_t rows;        /* channels * taps: the length of one unfolded pixel */
     int64_t tile, tiles; /* pixels unfolded at a time, and how many times */
-    int64_t outer, inner, outer_block, outer_blocks; /* rows = outer * inner: (channel, tap) or (tap, channel) */
-    int64_t chunks;      /* parts of the batch with their own weight gradient */
+    int64_t outer, inner, outer_block,
+        outer_blocks; /* rows = outer * inner: (channel, tap) or (tap, channel) */
+    int64_t chunks;   /* parts of the batch with their own weight gradient */
     int32_t channels_last, direct, dtype, has_bias; /* direct: 1x1, nothing to unfold */
 } tncpu_conv;
 
@@ -30,8 +31,9 @@ static inline void tncpu_conv_tiles(tncpu_conv *c)
 
     tile = tncpu_max(tile, 64);
     if (images < TNCPU_CONV_TASKS)
-        tile = tncpu_min(tile, tncpu_max(64, tncpu_ceil_div(c->out_pixels, tncpu_ceil_div(TNCPU_CONV_TASKS,
-                                                                                          tncpu_max(images, 1)))));
+        tile = tncpu_min(
+            tile, tncpu_max(64, tncpu_ceil_div(c->out_pixels,
+                                               tncpu_ceil_div(TNCPU_CONV_TASKS, tncpu_max(images, 1)))));
     if (width > 0 && width <= tile)
         tile = tile / width * width;
     c->tile = tncpu_max(1, tncpu_min(tile, c->out_pixels));
@@ -50,11 +52,13 @@ static inline void tncpu_conv_blocks(tncpu_conv *c)
     c->outer_block = tncpu_max(1, tncpu_ceil_div(c->outer, wanted));
     c->outer_blocks = tncpu_ceil_div(c->outer, c->outer_block);
     wanted = tncpu_ceil_div(TNCPU_CONV_TASKS, tncpu_max(1, c->groups * c->outer_blocks));
-    c->chunks = tncpu_max(1, tncpu_min(wanted, tncpu_min(c->batch, TNCPU_CONV_PARTIAL_BYTES / (weights + 1))));
+    c->chunks =
+        tncpu_max(1, tncpu_min(wanted, tncpu_min(c->batch, TNCPU_CONV_PARTIAL_BYTES / (weights + 1))));
 }
 
 /** Reads the geometry; `data` and `out` are the tensors in front of and behind the convolution. */
-static inline void tncpu_conv_read(const tn_value *attrs, const tn_tensor *data, const tn_tensor *out, tncpu_conv *c)
+static inline void tncpu_conv_read(const tn_value *attrs, const tn_tensor *data, const tn_tensor *out,
+                                   tncpu_conv *c)
 {
     const int64_t layout = tn_value_int(attrs[TN_CONVOLUTION_LAYOUT]);
     const int32_t space = data->ndim - 2;

@@ -1,8 +1,8 @@
 /*
  * What the CPU plugins share: how a kernel says what a run costs, and how it reads tensors and attributes.
  *
- * Threads: work is cut into tasks by shape alone, each task is computed by one thread in a fixed order, so every
- * plan made here gives the same bits on any number of threads.
+ * Threads: work is cut into tasks by shape alone, each task is computed by one thread in a fixed order, so
+ * every plan made here gives the same bits on any number of threads.
  */
 #ifndef TNCPU_CPU_H
 #define TNCPU_CPU_H

@@ -33,8 +33,8 @@ int64_t tncpu_gemm_tasks(int64_t m, int64_t n, int64_t k);
 /** Nanoseconds that a product takes on one thread, roughly. */
 double tncpu_gemm_ns(int64_t m, int64_t n, int64_t k);
 
-/** Runs `first` before any product on the calling thread and `last` after them: a library's own threads are off
- * in between. For code that calls tncpu_gemm_one outside a team. */
+/** Runs `first` before any product on the calling thread and `last` after them: a library's own threads are
+ * off in between. For code that calls tncpu_gemm_one outside a team. */
 int tncpu_gemm_begin(void);
 void tncpu_gemm_end(int before);
 

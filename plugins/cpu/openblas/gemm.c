@@ -1,7 +1,7 @@
 /*
- * Matrix products by OpenBLAS, one thread per call: inside a team of OpenMP threads the library does not start its
- * own, and for code outside of one the number of threads is set to 1 and put back afterwards. Tiles are cut by shape,
- * the sum over k is never cut, so the bits do not depend on the number of threads.
+ * Matrix products by OpenBLAS, one thread per call: inside a team of OpenMP threads the library does not
+ * start its own, and for code outside of one the number of threads is set to 1 and put back afterwards. Tiles
+ * are cut by shape, the sum over k is never cut, so the bits do not depend on the number of threads.
  */
 #include <cblas.h>
 #include <limits.h>
@@ -69,11 +69,11 @@ static void vector_product(const tncpu_gemm *g)
     const blasint rows = (blasint)(plain ? g->k : g->n), columns = (blasint)(plain ? g->n : g->k);
 
     if (g->dtype == TN_F32)
-        cblas_sgemv(CblasRowMajor, trans, rows, columns, 1, g->b, b.step, g->a, (blasint)g->a_col, g->add ? 1 : 0, g->c,
-                    (blasint)g->c_col);
+        cblas_sgemv(CblasRowMajor, trans, rows, columns, 1, g->b, b.step, g->a, (blasint)g->a_col,
+                    g->add ? 1 : 0, g->c, (blasint)g->c_col);
     else
-        cblas_dgemv(CblasRowMajor, trans, rows, columns, 1, g->b, b.step, g->a, (blasint)g->a_col, g->add ? 1 : 0, g->c,
-                    (blasint)g->c_col);
+        cblas_dgemv(CblasRowMajor, trans, rows, columns, 1, g->b, b.step, g->a, (blasint)g->a_col,
+                    g->add ? 1 : 0, g->c, (blasint)g->c_col);
 }
 
 /* c = a b  <=>  c' = b' a' */
@@ -111,9 +111,9 @@ void tncpu_gemm_one(const tncpu_gemm *g, void *work)
     a = operand_of(t.m, t.k, t.a_row, t.a_col);
     b = operand_of(t.k, t.n, t.b_row, t.b_col);
     if (t.dtype == TN_F32)
-        cblas_sgemm(CblasRowMajor, a.trans, b.trans, (blasint)t.m, (blasint)t.n, (blasint)t.k, 1, t.a, a.step, t.b,
-                    b.step, t.add ? 1 : 0, t.c, (blasint)t.c_row);
+        cblas_sgemm(CblasRowMajor, a.trans, b.trans, (blasint)t.m, (blasint)t.n, (blasint)t.k, 1, t.a, a.step,
+                    t.b, b.step, t.add ? 1 : 0, t.c, (blasint)t.c_row);
     else
-        cblas_dgemm(CblasRowMajor, a.trans, b.trans, (blasint)t.m, (blasint)t.n, (blasint)t.k, 1, t.a, a.step, t.b,
-                    b.step, t.add ? 1 : 0, t.c, (blasint)t.c_row);
+        cblas_dgemm(CblasRowMajor, a.trans, b.trans, (blasint)t.m, (blasint)t.n, (blasint)t.k, 1, t.a, a.step,
+                    t.b, b.step, t.add ? 1 : 0, t.c, (blasint)t.c_row);
 }

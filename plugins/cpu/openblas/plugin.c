@@ -1,6 +1,6 @@
 /*
- * The plugin cpu-openblas: products of matrices by OpenBLAS, built with OpenMP so that there is one pool of threads.
- * Everything but the product itself is shared with the plugin cpu (../common).
+ * The plugin cpu-openblas: products of matrices by OpenBLAS, built with OpenMP so that there is one pool of
+ * threads. Everything but the product itself is shared with the plugin cpu (../common).
  */
 #include "tenon/plugin/op.h"
 
@@ -30,5 +30,5 @@ static tn_status blas_init(const tn_host *host, void **plugin, tn_err *err)
     return TN_OK;
 }
 
-TN_PLUGIN_DEFINE("cpu-openblas", "0.1.0", "Tenon", "Apache-2.0", "matrix products by OpenBLAS", "", "kernels@cpu",
-                 blas_init, NULL, NULL, capabilities);
+TN_PLUGIN_DEFINE("cpu-openblas", "0.1.0", "Tenon", "Apache-2.0", "matrix products by OpenBLAS", "",
+                 "kernels@cpu", blas_init, NULL, NULL, capabilities);

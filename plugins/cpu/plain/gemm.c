@@ -1,6 +1,6 @@
 /*
- * Matrix products of the plain CPU kernels: picks the instruction set once, and brings every product to the form in
- * which the columns of c lie together.
+ * Matrix products of the plain CPU kernels: picks the instruction set once, and brings every product to the
+ * form in which the columns of c lie together.
  */
 #include "gemm_isa.h"
 

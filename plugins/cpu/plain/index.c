@@ -1,6 +1,6 @@
 /*
- * Lookups by index. Indices are first read into 64-bit integers and brought into range, then rows are copied. A
- * gradient adds its rows in the order of the indices; threads take columns, so the order stays.
+ * Lookups by index. Indices are first read into 64-bit integers and brought into range, then rows are copied.
+ * A gradient adds its rows in the order of the indices; threads take columns, so the order stays.
  */
 #include "convert.h"
 #include "move.h"
@@ -97,7 +97,8 @@ static void lookup_plan(const tn_node *node, tn_plan *plan, const tn_tensor *ind
     plan->workspace_align = TNCPU_ALIGN;
 }
 
-static void rows_copy(const lookup *l, const int64_t *at, int64_t size, const char *from, char *to, int threads)
+static void rows_copy(const lookup *l, const int64_t *at, int64_t size, const char *from, char *to,
+                      int threads)
 {
     const int64_t row = l->inner * size, tasks = l->outer * l->count;
 
@@ -130,7 +131,9 @@ static void rows_add(const tn_plan *plan, const tn_exec *x, const lookup *l)
         scatter_add_f64(l, x->workspace, x->in[0]->data, dx->data, tncpu_run_threads(plan, x));
 }
 
-/* ---- take ------------------------------------------------------------------------------------------------------------ */
+/* ---- take
+ * ------------------------------------------------------------------------------------------------------------
+ */
 
 static tn_status take_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -155,7 +158,8 @@ static tn_status take_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 static tn_status backward_lookup_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     (void)plugin, (void)err;
-    lookup_plan(node, plan, node->in[2], (double)(tn_tensor_count(node->in[0]) + tn_tensor_count(node->out[0])));
+    lookup_plan(node, plan, node->in[2],
+                (double)(tn_tensor_count(node->in[0]) + tn_tensor_count(node->out[0])));
     return TN_OK;
 }
 
@@ -170,7 +174,9 @@ static tn_status backward_take_run(const tn_plan *plan, const tn_exec *x, tn_err
     return st;
 }
 
-/* ---- Embedding --------------------------------------------------------------------------------------------------------- */
+/* ---- Embedding
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 static tn_status embedding_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -201,7 +207,9 @@ static tn_status backward_embedding_run(const tn_plan *plan, const tn_exec *x, t
     return st;
 }
 
-/* ---- one_hot ------------------------------------------------------------------------------------------------------------ */
+/* ---- one_hot
+ * ------------------------------------------------------------------------------------------------------------
+ */
 
 static tn_status one_hot_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -216,7 +224,8 @@ static tn_status one_hot_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const tn_tensor *y = x->out[0];
     const tncpu_convert *c = &tncpu_converts[y->dtype];
-    const double on = tn_value_float(x->attrs[TN_ONE_HOT_ON_VALUE]), off = tn_value_float(x->attrs[TN_ONE_HOT_OFF_VALUE]);
+    const double on = tn_value_float(x->attrs[TN_ONE_HOT_ON_VALUE]),
+                 off = tn_value_float(x->attrs[TN_ONE_HOT_OFF_VALUE]);
     const int64_t count = tn_tensor_count(x->in[0]), depth = y->shape[y->ndim - 1], all = count * depth;
     const int64_t *at = x->workspace;
     double values[PART];
@@ -233,7 +242,9 @@ static tn_status one_hot_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return st;
 }
 
-/* ---- pick -------------------------------------------------------------------------------------------------------------- */
+/* ---- pick
+ * --------------------------------------------------------------------------------------------------------------
+ */
 
 /* The data's element that index number `i` picks. */
 static int64_t picked(const lookup *l, const int64_t *at, int64_t i)
@@ -252,7 +263,8 @@ static tn_status pick_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
     (void)plan;
     for (int64_t i = 0; !st && i < l.count; i++)
-        memcpy((char *)x->out[0]->data + i * size, (const char *)data->data + picked(&l, at, i) * size, (size_t)size);
+        memcpy((char *)x->out[0]->data + i * size, (const char *)data->data + picked(&l, at, i) * size,
+               (size_t)size);
     return st;
 }
 
@@ -270,7 +282,8 @@ static tn_status backward_pick_run(const tn_plan *plan, const tn_exec *x, tn_err
         return st;
     memset(dx->data, 0, (size_t)(tn_tensor_count(dx) * size));
     for (int64_t i = 0; i < l.count; i++)
-        memcpy((char *)dx->data + picked(&l, at, i) * size, (const char *)x->in[0]->data + i * size, (size_t)size);
+        memcpy((char *)dx->data + picked(&l, at, i) * size, (const char *)x->in[0]->data + i * size,
+               (size_t)size);
     return TN_OK;
 }
 
@@ -279,18 +292,20 @@ static const char *const embedding_types[] = {"data:" TNCPU_ALL, "weight:" TNCPU
 static const char *const one_hot_types[] = {"*:" TNCPU_ALL, NULL};
 static const char *const pick_types[] = {"data:" TNCPU_ALL, "index:" TNCPU_ALL, "output:=data", NULL};
 static const char *const back_types[] = {"dy:f32,f64", "data:=dy", "indices:" TNCPU_ALL, "dx:=dy", NULL};
-static const char *const back_pick_types[] = {"dy:" TNCPU_ALL, "data:=dy", "index:" TNCPU_ALL, "dx:=dy", NULL};
+static const char *const back_pick_types[] = {"dy:" TNCPU_ALL, "data:=dy", "index:" TNCPU_ALL, "dx:=dy",
+                                              NULL};
 
 static const tn_kernel take = TNCPU_KERNEL("take", take_types, 0, take_prepare, take_run);
-static const tn_kernel backward_take =
-    TNCPU_KERNEL("_backward_take", back_types, TN_KERNEL_EMPTY_OK, backward_lookup_prepare, backward_take_run);
-static const tn_kernel embedding = TNCPU_KERNEL("Embedding", embedding_types, 0, embedding_prepare, embedding_run);
-static const tn_kernel backward_embedding = TNCPU_KERNEL("_backward_Embedding", back_types, TN_KERNEL_EMPTY_OK,
-                                                         backward_lookup_prepare, backward_embedding_run);
+static const tn_kernel backward_take = TNCPU_KERNEL("_backward_take", back_types, TN_KERNEL_EMPTY_OK,
+                                                    backward_lookup_prepare, backward_take_run);
+static const tn_kernel embedding =
+    TNCPU_KERNEL("Embedding", embedding_types, 0, embedding_prepare, embedding_run);
+static const tn_kernel backward_embedding = TNCPU_KERNEL(
+    "_backward_Embedding", back_types, TN_KERNEL_EMPTY_OK, backward_lookup_prepare, backward_embedding_run);
 static const tn_kernel one_hot = TNCPU_KERNEL("one_hot", one_hot_types, 0, one_hot_prepare, one_hot_run);
 static const tn_kernel pick = TNCPU_KERNEL("pick", pick_types, 0, take_prepare, pick_run);
-static const tn_kernel backward_pick =
-    TNCPU_KERNEL("_backward_pick", back_pick_types, TN_KERNEL_EMPTY_OK, backward_lookup_prepare, backward_pick_run);
+static const tn_kernel backward_pick = TNCPU_KERNEL("_backward_pick", back_pick_types, TN_KERNEL_EMPTY_OK,
+                                                    backward_lookup_prepare, backward_pick_run);
 
 const tn_kernel *const tncpu_family_index[] = {
     &take, &backward_take, &embedding, &backward_embedding, &one_hot, &pick, &backward_pick, NULL,

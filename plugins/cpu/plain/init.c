@@ -70,7 +70,8 @@ static tn_status arange_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
         for (int64_t k = 0; k < n; k++)
             values[k] = start + (double)((i + k) / repeat) * step;
-        tncpu_converts[y->dtype].store_f(values, (char *)y->data + (uint64_t)i * tn_dtype_bytes(y->dtype), 1, n);
+        tncpu_converts[y->dtype].store_f(values, (char *)y->data + (uint64_t)i * tn_dtype_bytes(y->dtype), 1,
+                                         n);
     }
     return TN_OK;
 }
@@ -87,7 +88,8 @@ static tn_status eye_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     if (k >= columns || k <= -rows)
         return TN_OK;
     for (int64_t i = k < 0 ? -k : 0; i < rows && i + k < columns; i++)
-        tncpu_converts[y->dtype].store_f(&one, (char *)y->data + (uint64_t)(i * columns + i + k) * size, 1, 1);
+        tncpu_converts[y->dtype].store_f(&one, (char *)y->data + (uint64_t)(i * columns + i + k) * size, 1,
+                                         1);
     return TN_OK;
 }
 

@@ -1,7 +1,7 @@
 /*
- * Concat, stack, SliceChannel: each input or part is one strided copy. tile and repeat copy along dimensions in which
- * the source does not move; their gradients add up along the same dimensions, in the order of dy. reverse moves
- * backwards.
+ * Concat, stack, SliceChannel: each input or part is one strided copy. tile and repeat copy along dimensions
+ * in which the source does not move; their gradients add up along the same dimensions, in the order of dy.
+ * reverse moves backwards.
  */
 #include "move.h"
 
@@ -18,8 +18,8 @@ static tn_status join_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
 }
 
 /* Moves `rows` rows of `count` elements between steps of so many elements. */
-static void rows_move(const tn_plan *plan, const tn_exec *x, int32_t dtype, int64_t rows, int64_t count, const char *src,
-                      int64_t src_step, char *dst, int64_t dst_step)
+static void rows_move(const tn_plan *plan, const tn_exec *x, int32_t dtype, int64_t rows, int64_t count,
+                      const char *src, int64_t src_step, char *dst, int64_t dst_step)
 {
     tncpu_move m;
 
@@ -32,12 +32,14 @@ static void rows_move(const tn_plan *plan, const tn_exec *x, int32_t dtype, int6
     tncpu_move_run(&m, src, dst, tncpu_run_threads(plan, x));
 }
 
-/* Parts of `whole` along `axis`, one after the other, from or (`apart`) into `part`; parts have `rank` axes. */
-static void parts_run(const tn_plan *plan, const tn_exec *x, const tn_tensor *whole, int32_t axis, int32_t rank,
-                      const tn_tensor *const *part, const uint8_t *modes)
+/* Parts of `whole` along `axis`, one after the other, from or (`apart`) into `part`; parts have `rank` axes.
+ */
+static void parts_run(const tn_plan *plan, const tn_exec *x, const tn_tensor *whole, int32_t axis,
+                      int32_t rank, const tn_tensor *const *part, const uint8_t *modes)
 {
     const int64_t size = (int64_t)tn_dtype_bytes(whole->dtype), rows = tncpu_dims(whole, 0, axis);
-    const int64_t row = tncpu_dims(whole, axis, whole->ndim), inner = tncpu_dims(whole, axis + 1, whole->ndim);
+    const int64_t row = tncpu_dims(whole, axis, whole->ndim),
+                  inner = tncpu_dims(whole, axis + 1, whole->ndim);
     int64_t done = 0;
 
     for (int64_t k = 0; done < whole->shape[axis]; k++) {
@@ -66,7 +68,8 @@ static tn_status backward_concat_run(const tn_plan *plan, const tn_exec *x, tn_e
     const tn_tensor *dy = x->in[0];
 
     (void)err;
-    parts_run(plan, x, dy, tncpu_axis(tn_value_int(x->attrs[TN_CONCAT_DIM]), dy->ndim), dy->ndim, x->out, x->modes);
+    parts_run(plan, x, dy, tncpu_axis(tn_value_int(x->attrs[TN_CONCAT_DIM]), dy->ndim), dy->ndim, x->out,
+              x->modes);
     return TN_OK;
 }
 
@@ -75,7 +78,8 @@ static tn_status stack_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     const tn_tensor *y = x->out[0];
 
     (void)err;
-    parts_run(plan, x, y, tncpu_axis(tn_value_int(x->attrs[TN_STACK_AXIS]), y->ndim), y->ndim - 1, x->in, NULL);
+    parts_run(plan, x, y, tncpu_axis(tn_value_int(x->attrs[TN_STACK_AXIS]), y->ndim), y->ndim - 1, x->in,
+              NULL);
     return TN_OK;
 }
 
@@ -85,14 +89,16 @@ static tn_status slice_channel_run(const tn_plan *plan, const tn_exec *x, tn_err
     const tn_tensor *in = x->in[0];
 
     (void)err;
-    parts_run(plan, x, in, tncpu_axis(tn_value_int(x->attrs[TN_SLICECHANNEL_AXIS]), in->ndim), in->ndim - squeeze,
-              x->out, x->modes);
+    parts_run(plan, x, in, tncpu_axis(tn_value_int(x->attrs[TN_SLICECHANNEL_AXIS]), in->ndim),
+              in->ndim - squeeze, x->out, x->modes);
     return TN_OK;
 }
 
-/* ---- tile, repeat, reverse ------------------------------------------------------------------------------------------- */
+/* ---- tile, repeat, reverse
+ * ------------------------------------------------------------------------------------------- */
 
-/* dst (copies) from src; `dst_step` of a copy dimension is that of the larger tensor. `back`: the other way round. */
+/* dst (copies) from src; `dst_step` of a copy dimension is that of the larger tensor. `back`: the other way
+ * round. */
 static void copies_add(tncpu_move *m, int64_t extent, int64_t small, int64_t large, int back)
 {
     if (back)
@@ -239,7 +245,8 @@ static const char *const back_types[] = {"dy:" TNCPU_ALL, "*:=dy", NULL};
 static const char *const data_types[] = {"data:" TNCPU_ALL, "*:=data", NULL};
 static const char *const sum_types[] = {"dy:f32,f64", "*:=dy", NULL};
 
-static const tn_kernel concat = TNCPU_KERNEL("Concat", concat_types, TN_KERNEL_EMPTY_OK, join_prepare, concat_run);
+static const tn_kernel concat =
+    TNCPU_KERNEL("Concat", concat_types, TN_KERNEL_EMPTY_OK, join_prepare, concat_run);
 static const tn_kernel backward_concat =
     TNCPU_KERNEL("_backward_Concat", back_types, TN_KERNEL_EMPTY_OK, join_prepare, backward_concat_run);
 static const tn_kernel stack = TNCPU_KERNEL("stack", concat_types, 0, join_prepare, stack_run);
@@ -254,6 +261,6 @@ static const tn_kernel backward_repeat =
 static const tn_kernel reverse = TNCPU_KERNEL("reverse", data_types, 0, join_prepare, reverse_run);
 
 const tn_kernel *const tncpu_family_join[] = {
-    &concat, &backward_concat, &stack, &slice_channel, &tile, &backward_tile, &repeat, &backward_repeat, &reverse,
-    NULL,
+    &concat,        &backward_concat, &stack,           &slice_channel, &tile,
+    &backward_tile, &repeat,          &backward_repeat, &reverse,       NULL,
 };

@@ -1,7 +1,7 @@
 /*
- * The strided copy. The last dimension is the inner loop; where the source runs along another dimension, both are
- * walked in square tiles, so that each cache line is read and written once. Threads take parts of the first
- * dimension: every element is written by one of them.
+ * The strided copy. The last dimension is the inner loop; where the source runs along another dimension, both
+ * are walked in square tiles, so that each cache line is read and written once. Threads take parts of the
+ * first dimension: every element is written by one of them.
  */
 #include "move.h"
 
@@ -43,22 +43,23 @@ tn_status tncpu_move_plan(const tn_node *node, tn_plan *plan, int64_t count)
 }
 
 /* One run of n elements, and tiles of rows x columns: src runs along rows, dst along columns. */
-#define DEFINE_LOOPS(T, name)                                                                                      \
-    static void run_##name(const T *src, int64_t src_step, T *dst, int64_t dst_step, int64_t n)                    \
-    {                                                                                                              \
-        if (src_step == 1 && dst_step == 1)                                                                        \
-            memcpy(dst, src, sizeof(T) * (size_t)n);                                                               \
-        else                                                                                                       \
-            for (int64_t i = 0; i < n; i++)                                                                        \
-                dst[i * dst_step] = src[i * src_step];                                                             \
-    }                                                                                                              \
-    static void tiles_##name(const T *src, int64_t src_step, T *dst, int64_t dst_step, int64_t rows, int64_t cols) \
-    {                                                                                                              \
-        for (int64_t i0 = 0; i0 < rows; i0 += TILE)                                                                \
-            for (int64_t j0 = 0; j0 < cols; j0 += TILE)                                                            \
-                for (int64_t i = i0; i < rows && i < i0 + TILE; i++)                                               \
-                    for (int64_t j = j0; j < cols && j < j0 + TILE; j++)                                           \
-                        dst[i * dst_step + j] = src[i + j * src_step];                                             \
+#define DEFINE_LOOPS(T, name)                                                                                \
+    static void run_##name(const T *src, int64_t src_step, T *dst, int64_t dst_step, int64_t n)              \
+    {                                                                                                        \
+        if (src_step == 1 && dst_step == 1)                                                                  \
+            memcpy(dst, src, sizeof(T) * (size_t)n);                                                         \
+        else                                                                                                 \
+            for (int64_t i = 0; i < n; i++)                                                                  \
+                dst[i * dst_step] = src[i * src_step];                                                       \
+    }                                                                                                        \
+    static void tiles_##name(const T *src, int64_t src_step, T *dst, int64_t dst_step, int64_t rows,         \
+                             int64_t cols)                                                                   \
+    {                                                                                                        \
+        for (int64_t i0 = 0; i0 < rows; i0 += TILE)                                                          \
+            for (int64_t j0 = 0; j0 < cols; j0 += TILE)                                                      \
+                for (int64_t i = i0; i < rows && i < i0 + TILE; i++)                                         \
+                    for (int64_t j = j0; j < cols && j < j0 + TILE; j++)                                     \
+                        dst[i * dst_step + j] = src[i + j * src_step];                                       \
     }
 DEFINE_LOOPS(uint8_t, 1)
 DEFINE_LOOPS(uint16_t, 2)
@@ -77,8 +78,8 @@ static void run_any(int32_t size, const void *src, int64_t src_step, void *dst, 
         run_1(src, src_step, dst, dst_step, n);
 }
 
-static void tiles_any(int32_t size, const void *src, int64_t src_step, void *dst, int64_t dst_step, int64_t rows,
-                      int64_t cols)
+static void tiles_any(int32_t size, const void *src, int64_t src_step, void *dst, int64_t dst_step,
+                      int64_t rows, int64_t cols)
 {
     if (size == 4)
         tiles_4(src, src_step, dst, dst_step, rows, cols);
@@ -115,7 +116,8 @@ static void move_part(const tncpu_move *m, const char *src, char *dst)
         if (across < 0)
             run_any(m->size, src, m->src_step[last], dst, m->dst_step[last], m->extent[last]);
         else
-            tiles_any(m->size, src, m->src_step[last], dst, m->dst_step[across], m->extent[across], m->extent[last]);
+            tiles_any(m->size, src, m->src_step[last], dst, m->dst_step[across], m->extent[across],
+                      m->extent[last]);
         for (; k >= 0; k--) {
             if (k == across)
                 continue;

@@ -1,6 +1,6 @@
 /*
- * Normalisation. Blocks of channels (or whole rows) are the tasks; a sum never crosses tasks, so the bits do not
- * depend on threads.
+ * Normalisation. Blocks of channels (or whole rows) are the tasks; a sum never crosses tasks, so the bits do
+ * not depend on threads.
  */
 #include <math.h>
 
@@ -39,7 +39,8 @@ static double tree(const double *lane)
 #undef T
 #undef FN
 
-/* ---- BatchNorm ------------------------------------------------------------------------------------------------------ */
+/* ---- BatchNorm
+ * ------------------------------------------------------------------------------------------------------ */
 
 typedef struct batch_norm_state {
     int64_t train; /* the batch's own statistics are used */
@@ -70,7 +71,8 @@ static tn_status batch_norm_prepare(void *plugin, const tn_node *node, tn_plan *
 static tn_status batch_norm_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const layout l = layout_of(x->in[0], tn_value_int(x->attrs[TN_BATCHNORM_AXIS]));
-    const int train = ((const batch_norm_state *)plan->state)->train != 0, threads = tncpu_run_threads(plan, x);
+    const int train = ((const batch_norm_state *)plan->state)->train != 0,
+              threads = tncpu_run_threads(plan, x);
 
     (void)err, (void)threads;
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
@@ -85,7 +87,8 @@ static tn_status batch_norm_run(const tn_plan *plan, const tn_exec *x, tn_err *e
 static tn_status backward_batch_norm_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const layout l = layout_of(x->in[1], tn_value_int(x->attrs[TN_BATCHNORM_AXIS]));
-    const int train = ((const batch_norm_state *)plan->state)->train != 0, threads = tncpu_run_threads(plan, x);
+    const int train = ((const batch_norm_state *)plan->state)->train != 0,
+              threads = tncpu_run_threads(plan, x);
 
     (void)err, (void)threads;
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
@@ -97,7 +100,8 @@ static tn_status backward_batch_norm_run(const tn_plan *plan, const tn_exec *x, 
     return TN_OK;
 }
 
-/* ---- LayerNorm ------------------------------------------------------------------------------------------------------ */
+/* ---- LayerNorm
+ * ------------------------------------------------------------------------------------------------------ */
 
 static tn_status layer_norm_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -149,11 +153,12 @@ static const char *const norm_types[] = {"data:f32,f64", "*:=data", NULL};
 
 static const tn_kernel batch_norm =
     TNCPU_KERNEL("BatchNorm", norm_types, TN_KERNEL_EMPTY_OK, batch_norm_prepare, batch_norm_run);
-static const tn_kernel backward_batch_norm = TNCPU_KERNEL("_backward_BatchNorm", norm_types, TN_KERNEL_EMPTY_OK,
-                                                          batch_norm_prepare, backward_batch_norm_run);
-static const tn_kernel layer_norm = TNCPU_KERNEL("LayerNorm", norm_types, 0, layer_norm_prepare, layer_norm_run);
-static const tn_kernel backward_layer_norm = TNCPU_KERNEL("_backward_LayerNorm", norm_types, TN_KERNEL_EMPTY_OK,
-                                                          layer_norm_prepare, backward_layer_norm_run);
+static const tn_kernel backward_batch_norm = TNCPU_KERNEL(
+    "_backward_BatchNorm", norm_types, TN_KERNEL_EMPTY_OK, batch_norm_prepare, backward_batch_norm_run);
+static const tn_kernel layer_norm =
+    TNCPU_KERNEL("LayerNorm", norm_types, 0, layer_norm_prepare, layer_norm_run);
+static const tn_kernel backward_layer_norm = TNCPU_KERNEL(
+    "_backward_LayerNorm", norm_types, TN_KERNEL_EMPTY_OK, layer_norm_prepare, backward_layer_norm_run);
 
-const tn_kernel *const tncpu_family_norm[] = {&batch_norm, &backward_batch_norm, &layer_norm, &backward_layer_norm,
-                                              NULL};
+const tn_kernel *const tncpu_family_norm[] = {&batch_norm, &backward_batch_norm, &layer_norm,
+                                              &backward_layer_norm, NULL};

@@ -1,6 +1,6 @@
 /*
- * Optimizer steps: one pass over weight, gradient and states. The new weight may take the weight's own place, so
- * every loop reads element i before it writes element i, and nothing else.
+ * Optimizer steps: one pass over weight, gradient and states. The new weight may take the weight's own place,
+ * so every loop reads element i before it writes element i, and nothing else.
  */
 #include <math.h>
 
@@ -86,28 +86,29 @@ static tn_status update_mixed_prepare(void *plugin, const tn_node *node, tn_plan
     return TN_OK;
 }
 
-#define METHOD(name, which, states, numbers)                                                                     \
-    static tn_status name##_run(const tn_plan *plan, const tn_exec *x, tn_err *err)                              \
-    {                                                                                                            \
-        static const method m = {which, states, numbers};                                                        \
-                                                                                                                 \
-        (void)err;                                                                                               \
-        return update(plan, x, &m);                                                                              \
-    }                                                                                                            \
+#define METHOD(name, which, states, numbers)                                                                 \
+    static tn_status name##_run(const tn_plan *plan, const tn_exec *x, tn_err *err)                          \
+    {                                                                                                        \
+        static const method m = {which, states, numbers};                                                    \
+                                                                                                             \
+        (void)err;                                                                                           \
+        return update(plan, x, &m);                                                                          \
+    }                                                                                                        \
     static const tn_kernel name = TNCPU_KERNEL(#name "_update", float_types, 0, update_prepare, name##_run);
 
-#define MIXED_METHOD(name, which, states, numbers, types)                                                        \
-    static tn_status name##_run(const tn_plan *plan, const tn_exec *x, tn_err *err)                              \
-    {                                                                                                            \
-        static const method m = {which, states, numbers};                                                        \
-                                                                                                                 \
-        (void)plan, (void)err;                                                                                   \
-        return update_mixed(x, &m);                                                                              \
-    }                                                                                                            \
+#define MIXED_METHOD(name, which, states, numbers, types)                                                    \
+    static tn_status name##_run(const tn_plan *plan, const tn_exec *x, tn_err *err)                          \
+    {                                                                                                        \
+        static const method m = {which, states, numbers};                                                    \
+                                                                                                             \
+        (void)plan, (void)err;                                                                               \
+        return update_mixed(x, &m);                                                                          \
+    }                                                                                                        \
     static const tn_kernel name = TNCPU_KERNEL(#name "_update", types, 0, update_mixed_prepare, name##_run);
 
 static const char *const float_types[] = {"weight:f32,f64", "*:=weight", NULL};
-static const char *const mixed_types[] = {"weight:f16,bf16,f32", "grad:=weight", "output:=weight", "*:f32", NULL};
+static const char *const mixed_types[] = {"weight:f16,bf16,f32", "grad:=weight", "output:=weight", "*:f32",
+                                          NULL};
 
 METHOD(sgd, SGD, 0, 4)
 METHOD(sgd_mom, SGD_MOM, 1, 5)

@@ -1,6 +1,7 @@
 /*
- * Pooling. A plane is what windows never leave: one channel of one image (NC*), or one image whose pixels are runs
- * of channels (N*C). Forward tasks are output rows, backward tasks are planes: nothing is summed across tasks.
+ * Pooling. A plane is what windows never leave: one channel of one image (NC*), or one image whose pixels are
+ * runs of channels (N*C). Forward tasks are output rows, backward tasks are planes: nothing is summed across
+ * tasks.
  */
 #include <float.h>
 #include <math.h>
@@ -55,8 +56,11 @@ static geometry geometry_of(const tn_value *attrs, const tn_tensor *x, const tn_
     const int64_t *p = (const int64_t *)tn_value_pointer(attrs[TN_POOLING_P_VALUE]);
     const int32_t space = x->ndim - 2;
     geometry g = {
-        .planes = x->shape[0] * (last ? 1 : x->shape[1]), .inner = last ? x->shape[x->ndim - 1] : 1,
-        .type = tn_value_int(attrs[TN_POOLING_POOL_TYPE]), .p = p ? *p : 1, .count_pad = !count || *count,
+        .planes = x->shape[0] * (last ? 1 : x->shape[1]),
+        .inner = last ? x->shape[x->ndim - 1] : 1,
+        .type = tn_value_int(attrs[TN_POOLING_POOL_TYPE]),
+        .p = p ? *p : 1,
+        .count_pad = !count || *count,
     };
 
     for (int32_t i = 0; i < SPACE; i++) {
@@ -136,15 +140,33 @@ static tn_status backward_pooling_run(const tn_plan *plan, const tn_exec *x, tn_
 static const char *const pooling_types[] = {"data:f32,f64", "*:=data", NULL};
 
 static const tn_kernel pooling = {
-    .struct_size = (uint32_t)sizeof(tn_kernel), .rank = 64, .op = "Pooling", .name = "plain", .device = "cpu",
-    .isa = "", .op_version_min = 1, .op_version_max = 1, .flags = TN_KERNEL_DETERMINISTIC, .types = pooling_types,
-    .prepare = pooling_prepare, .run = pooling_run,
+    .struct_size = (uint32_t)sizeof(tn_kernel),
+    .rank = 64,
+    .op = "Pooling",
+    .name = "plain",
+    .device = "cpu",
+    .isa = "",
+    .op_version_min = 1,
+    .op_version_max = 1,
+    .flags = TN_KERNEL_DETERMINISTIC,
+    .types = pooling_types,
+    .prepare = pooling_prepare,
+    .run = pooling_run,
 };
 
 static const tn_kernel backward_pooling = {
-    .struct_size = (uint32_t)sizeof(tn_kernel), .rank = 64, .op = "_backward_Pooling", .name = "plain",
-    .device = "cpu", .isa = "", .op_version_min = 1, .op_version_max = 1, .flags = TN_KERNEL_DETERMINISTIC,
-    .types = pooling_types, .prepare = backward_pooling_prepare, .run = backward_pooling_run,
+    .struct_size = (uint32_t)sizeof(tn_kernel),
+    .rank = 64,
+    .op = "_backward_Pooling",
+    .name = "plain",
+    .device = "cpu",
+    .isa = "",
+    .op_version_min = 1,
+    .op_version_max = 1,
+    .flags = TN_KERNEL_DETERMINISTIC,
+    .types = pooling_types,
+    .prepare = backward_pooling_prepare,
+    .run = backward_pooling_run,
 };
 
 const tn_kernel *const tncpu_family_pool[] = {&pooling, &backward_pooling, NULL};

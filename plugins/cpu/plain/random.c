@@ -1,6 +1,6 @@
 /*
- * Random numbers and dropout. Element k of a draw uses counter k, so parts may be made in any order and by any number
- * of threads. Numbers are made in double and rounded once: f32 and f64 draws are the same numbers.
+ * Random numbers and dropout. Element k of a draw uses counter k, so parts may be made in any order and by
+ * any number of threads. Numbers are made in double and rounded once: f32 and f64 draws are the same numbers.
  */
 #include <math.h>
 
@@ -28,7 +28,8 @@ static void normal_part(const tn_draw *d, int64_t first, int64_t n, double mean,
         uint32_t w[4];
 
         tn_draw_words(d, (uint64_t)(first + i), w);
-        to[i] = mean + deviation * sqrt(-2 * log(1 - tn_unit(w[0], w[1]))) * cos(TWO_PI * tn_unit(w[2], w[3]));
+        to[i] =
+            mean + deviation * sqrt(-2 * log(1 - tn_unit(w[0], w[1]))) * cos(TWO_PI * tn_unit(w[2], w[3]));
     }
 }
 
@@ -59,7 +60,8 @@ static tn_status draw(const tn_plan *plan, const tn_exec *x, part_fn *part, int 
         double values[PART];
 
         part(&d, first, n, a, b, values);
-        tncpu_converts[y->dtype].store_f(values, (char *)y->data + (uint64_t)first * tn_dtype_bytes(y->dtype), 1, n);
+        tncpu_converts[y->dtype].store_f(values, (char *)y->data + (uint64_t)first * tn_dtype_bytes(y->dtype),
+                                         1, n);
         if (is_uniform && b > a)
             below(y, first, n, b);
     }
@@ -94,7 +96,8 @@ static tn_status normal_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return draw(plan, x, normal_part, 0);
 }
 
-/* ---- dropout --------------------------------------------------------------------------------------------------- */
+/* ---- dropout
+ * --------------------------------------------------------------------------------------------------- */
 
 #define T float
 #define FN(name) name##_f32
@@ -109,8 +112,8 @@ static tn_status normal_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
 static tn_status dropout_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    const int active = (node->flags & TN_NODE_TRAIN) ||
-                       tn_value_int(node->attrs[TN_DROPOUT_MODE]) == TN_DROPOUT_ALWAYS;
+    const int active =
+        (node->flags & TN_NODE_TRAIN) || tn_value_int(node->attrs[TN_DROPOUT_MODE]) == TN_DROPOUT_ALWAYS;
     int64_t *state;
     tn_status st = tncpu_state(plugin, plan, sizeof *state, err);
 
@@ -159,10 +162,11 @@ static const char *const random_types[] = {"*:" TNCPU_FLOATS, NULL};
 static const char *const dropout_types[] = {"data:f32,f64", "*:=data", NULL};
 static const char *const backward_dropout_types[] = {"dy:f32,f64", "*:=dy", NULL};
 
-static const tn_kernel uniform = TNCPU_KERNEL("_random_uniform", random_types, 0, uniform_prepare, uniform_run);
+static const tn_kernel uniform =
+    TNCPU_KERNEL("_random_uniform", random_types, 0, uniform_prepare, uniform_run);
 static const tn_kernel normal = TNCPU_KERNEL("_random_normal", random_types, 0, normal_prepare, normal_run);
 static const tn_kernel dropout = TNCPU_KERNEL("Dropout", dropout_types, 0, dropout_prepare, dropout_run);
-static const tn_kernel backward_dropout =
-    TNCPU_KERNEL("_backward_Dropout", backward_dropout_types, 0, backward_dropout_prepare, backward_dropout_run);
+static const tn_kernel backward_dropout = TNCPU_KERNEL("_backward_Dropout", backward_dropout_types, 0,
+                                                       backward_dropout_prepare, backward_dropout_run);
 
 const tn_kernel *const tncpu_family_random[] = {&uniform, &normal, &dropout, &backward_dropout, NULL};

@@ -5,7 +5,8 @@
 
 #include "tenon/plugin/attr/shape.h"
 
-/* ---- copies --------------------------------------------------------------------------------------------------- */
+/* ---- copies
+ * --------------------------------------------------------------------------------------------------- */
 
 static tn_status copy_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -24,7 +25,8 @@ static tn_status copy_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-/* ---- transposes ------------------------------------------------------------------------------------------------ */
+/* ---- transposes
+ * ------------------------------------------------------------------------------------------------ */
 
 /* The output's axis k is the input's axis order[k]. */
 static void permute(const tn_plan *plan, const tn_exec *x, const int32_t *order)
@@ -80,7 +82,8 @@ static const tn_kernel reshape = TNCPU_KERNEL("Reshape", move_types, 0, copy_pre
 static const tn_kernel flatten = TNCPU_KERNEL("Flatten", move_types, 0, copy_prepare, copy_run);
 static const tn_kernel expand_dims = TNCPU_KERNEL("expand_dims", move_types, 0, copy_prepare, copy_run);
 static const tn_kernel squeeze = TNCPU_KERNEL("squeeze", move_types, 0, copy_prepare, copy_run);
-static const tn_kernel backward_reshape = TNCPU_KERNEL("_backward_reshape", back_types, 0, copy_prepare, copy_run);
+static const tn_kernel backward_reshape =
+    TNCPU_KERNEL("_backward_reshape", back_types, 0, copy_prepare, copy_run);
 static const tn_kernel transpose = TNCPU_KERNEL("transpose", move_types, 0, transpose_prepare, transpose_run);
 static const tn_kernel swap_axis = TNCPU_KERNEL("SwapAxis", move_types, 0, transpose_prepare, swap_axis_run);
 

@@ -1,7 +1,7 @@
 /**
- * Random numbers without state: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as
- * 1, 2, 3", SC 2011). Element k of a draw is a function of seed, device, draw number and k alone, so any number of
- * threads, in any order, gives the same numbers.
+ * Random numbers without state: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy
+ * as 1, 2, 3", SC 2011). Element k of a draw is a function of seed, device, draw number and k alone, so any
+ * number of threads, in any order, gives the same numbers.
  */
 #ifndef TENON_PLUGIN_RANDOM_H
 #define TENON_PLUGIN_RANDOM_H
