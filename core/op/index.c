@@ -43,9 +43,7 @@ static tn_status no_gradient(tn_grad *g, tn_status st, uint32_t input)
     return tni_grad_set(g, st, input, tni_grad_op1(g, &st, "zeros_like", tn_grad_input(g, input)));
 }
 
-/* ---- take
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- take --------------------------------------------------------------------------------------------- */
 
 static tn_status take_unify(tn_infer *i, const tn_shape *a, const tn_shape *indices, tn_shape *out)
 {
@@ -110,9 +108,7 @@ static tn_status backward_index_dtype(tn_infer *i)
                : TN_OK;
 }
 
-/* ---- Embedding
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- Embedding ---------------------------------------------------------------------------------------- */
 
 static tn_status embedding_unify(tn_infer *i, tn_shape *data, tn_shape *weight, tn_shape *out)
 {
@@ -173,9 +169,7 @@ static tn_status backward_embedding_shape(tn_infer *i)
                : tn_shape_unify(i, i->in_shape[1], i->out_shape[0]);
 }
 
-/* ---- one_hot
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- one_hot ------------------------------------------------------------------------------------------ */
 
 static tn_status one_hot_shape(tn_infer *i)
 {
@@ -195,9 +189,7 @@ static tn_status one_hot_dtype(tn_infer *i)
     return tni_dtype_assign(i, &i->out_dtype[0], (int32_t)tni_attr_int(i->attrs, TN_ONE_HOT_DTYPE));
 }
 
-/* ---- pick
- * --------------------------------------------------------------------------------------------------------------------
- */
+/* ---- pick --------------------------------------------------------------------------------------------- */
 
 /* The index has the data's shape without the axis, or with size 1 there. */
 static tn_status pick_unify(tn_infer *i, const tn_shape *data, tn_shape *index, tn_shape *out)

@@ -43,9 +43,7 @@ static const tn_attr_def reverse_attrs[] = {
     TN_ATTR_END,
 };
 
-/* ---- Concat
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- Concat ------------------------------------------------------------------------------------------- */
 
 /* The rank that anyone knows, -1: nobody. */
 static int32_t known_rank(tn_shape *const *in, uint32_t count, const tn_shape *out)

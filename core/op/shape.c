@@ -254,9 +254,7 @@ static tn_status swap_axis_grad(tn_grad *g)
     return tni_grad_set(g, tn_grad_node(g, "SwapAxis", 1, &dy, 2, attrs, &dx), 0, dx);
 }
 
-/* ---- table
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- table -------------------------------------------------------------------------------------------- */
 
 static const tn_op reshape =
     TNI_OP("Reshape", .doc = "The same elements in another shape.", .aliases = TNI_NAMES("reshape"),

@@ -131,9 +131,7 @@ static void rows_add(const tn_plan *plan, const tn_exec *x, const lookup *l)
         scatter_add_f64(l, x->workspace, x->in[0]->data, dx->data, tncpu_run_threads(plan, x));
 }
 
-/* ---- take
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- take --------------------------------------------------------------------------------------------- */
 
 static tn_status take_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -174,9 +172,7 @@ static tn_status backward_take_run(const tn_plan *plan, const tn_exec *x, tn_err
     return st;
 }
 
-/* ---- Embedding
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- Embedding ---------------------------------------------------------------------------------------- */
 
 static tn_status embedding_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -207,9 +203,7 @@ static tn_status backward_embedding_run(const tn_plan *plan, const tn_exec *x, t
     return st;
 }
 
-/* ---- one_hot
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- one_hot ------------------------------------------------------------------------------------------ */
 
 static tn_status one_hot_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -242,9 +236,7 @@ static tn_status one_hot_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return st;
 }
 
-/* ---- pick
- * --------------------------------------------------------------------------------------------------------------
- */
+/* ---- pick --------------------------------------------------------------------------------------------- */
 
 /* The data's element that index number `i` picks. */
 static int64_t picked(const lookup *l, const int64_t *at, int64_t i)
