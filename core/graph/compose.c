@@ -320,7 +320,7 @@ tn_status tni_symbol_compose(tni_symbol *s, const char *name, size_t count, cons
         return st;
     if (s->output_count == 1 && head->def && !head->inputs)
         return atomic_compose(s, name, &c, out);
-    if (name)
+    if (name && *name)
         return tni_error(TN_E_ARG, "a composed symbol cannot be named \"%.80s\"", name);
     return substitute(s, &c, out);
 }

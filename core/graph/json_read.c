@@ -181,8 +181,10 @@ static void axis_upgrade(reader *r, const tni_opdef *def)
 
         if (strcmp(*name, "axis") != 0 || strcmp(*text, "-1") != 0)
             continue;
-        *name = *(const char **)tni_vec_at(&r->op_names, --r->op_names.count);
-        *text = *(const char **)tni_vec_at(&r->op_texts, --r->op_texts.count);
+        *name = *(const char **)tni_vec_at(&r->op_names, r->op_names.count - 1);
+        *text = *(const char **)tni_vec_at(&r->op_texts, r->op_texts.count - 1);
+        r->op_names.count--;
+        r->op_texts.count--;
         return;
     }
 }

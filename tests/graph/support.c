@@ -101,25 +101,13 @@ static const tn_op ops_of_tests[] = {
     {TEST_OP("t_many", in_args, out_one), .attrs = many_attrs, .shape = same_shape},
 };
 
-/* What gradients are made of, while the core's own families of it are not there. */
-static const tn_op stand_ins[] = {
-    {TEST_OP("zeros_like", in_data, out_one), .shape = same_shape, .flags = TN_OP_ZERO_GRADIENT},
-    {TEST_OP("ones_like", in_data, out_one), .shape = same_shape, .flags = TN_OP_ZERO_GRADIENT},
-    {TEST_OP("_grad_add", in_two, out_one), .shape = same_shape, .gradient = sum2_grad},
-    {TEST_OP("add_n", in_args, out_one), .attrs = many_attrs, .shape = same_shape},
-};
-
 tni_opset *test_ops(void)
 {
-    const tni_opdef *def;
     tni_opset *ops = NULL;
 
     assert_ok(tni_opset_create(NULL, &ops));
     for (size_t i = 0; i < sizeof ops_of_tests / sizeof *ops_of_tests; i++)
         assert_ok(tni_opset_add(ops, &ops_of_tests[i], NULL));
-    for (size_t i = 0; i < sizeof stand_ins / sizeof *stand_ins; i++)
-        if (tni_opset_find(ops, stand_ins[i].name, &def))
-            assert_ok(tni_opset_add(ops, &stand_ins[i], NULL));
     return ops;
 }
 
