@@ -283,6 +283,7 @@ void tni_options_fork(tni_options *o,
                       uint32_t phase); /* 0: before fork(), takes the lock; 1, 2: after it, gives it back */
 bool tni_option_is_set(const tni_options *o, const char *key); /* by a file, the environment or the user */
 const tni_option_def *tni_option_defs(size_t *count);          /* the rows; in a key, * stands for one part */
+tn_status tni_option_def_find(const char *key, const tni_option_def **out); /* TN_E_KEY with suggestions */
 const char *const *tni_option_devices(void); /* NULL-ended: device types that options.list names */
 tn_status tni_option_parse(const tni_option_def *def, const char *key, const char *where, const char *text,
                            int64_t *integer, double *number); /* TN_E_ARG says what is expected */

@@ -95,6 +95,16 @@ const tni_option_def *option_def_find(const char *key)
     return NULL;
 }
 
+tn_status tni_option_def_find(const char *key, const tni_option_def **out)
+{
+    const tni_option_def *def = option_def_find(key);
+
+    if (!def)
+        return option_unknown(key, "");
+    *out = def;
+    return TN_OK;
+}
+
 void option_env_name(const char *key, char out[OPTION_KEY_MAX + 16])
 {
     const char *split = strrchr(key, '.');

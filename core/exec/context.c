@@ -1,19 +1,20 @@
 /*
  * Contexts: everything one user opened, made in order and closed in reverse.
  *
- * All open contexts stand in one list for fork(): before it the engines drain and park, after it the parent goes on
- * and the child gets fresh workers with one thread each and host devices only.
+ * All open contexts stand in one list for fork(): before it the engines drain and park, after it the parent
+ * goes on and the child gets fresh workers with one thread each and host devices only.
  */
 #include "exec/internal.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 static tni_mutex contexts_lock = TNI_MUTEX_INIT;
 static tni_context *contexts;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
-/* ---- fork ------------------------------------------------------------------------------------------------------ */
+/* ---- fork ---------------------------------------------------------------------------------------- */
 
 static void fork_prepare(void)
 {
@@ -71,7 +72,7 @@ static void contexts_remove(const tni_context *c)
     tni_mutex_unlock(&contexts_lock);
 }
 
-/* ---- room exec's own part ------------------------------------------------------------------------------------------ */
+/* ---- room exec's own part ------------------------------------------------------------------------ */
 
 static uint16_t determinism(const tni_options *o)
 {
@@ -79,7 +80,8 @@ static uint16_t determinism(const tni_options *o)
 
     if (!strcmp(text, "off"))
         return 0;
-    return !strcmp(text, "threads") ? TN_NODE_DETERMINISTIC | TN_NODE_THREAD_INVARIANT : TN_NODE_DETERMINISTIC;
+    return !strcmp(text, "threads") ? TN_NODE_DETERMINISTIC | TN_NODE_THREAD_INVARIANT
+                                    : TN_NODE_DETERMINISTIC;
 }
 
 tn_status tni_exec_create(tni_context *c, tni_exec **out)
@@ -101,7 +103,8 @@ tn_status tni_exec_create(tni_context *c, tni_exec **out)
     x->inline_ns = tni_engine_inline_ns(c->engine);
     x->threads = tni_engine_threads(c->engine);
     x->node_flags = determinism(c->options);
-    if ((st = tni_device_parse(c->devices, tni_option_text(c->options, "device.default"), &x->default_device))) {
+    if ((st = tni_device_parse(c->devices, tni_option_text(c->options, "device.default"),
+                               &x->default_device))) {
         tni_exec_destroy(x);
         return st;
     }
@@ -121,19 +124,56 @@ void tni_exec_destroy(tni_exec *x)
     tni_free(x);
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------------- */
+/* ---- the whole ----------------------------------------------------------------------------------- */
+
+static tn_status file_read_if(tni_options *o, const char *path, bool trusted)
+{
+    return tni_file_exists(path) ? tni_options_read_file(o, path, trusted) : TN_OK;
+}
+
+/* A relative XDG_CONFIG_HOME does not count, as its specification says. */
+static tn_status system_files_read(tni_options *o)
+{
+    const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+    char path[TN_PATH_BYTES_MAX];
+    tn_status st = file_read_if(o, "/etc/tenon/tenon.ini", true);
+    int length = 0;
+
+    if (xdg && xdg[0] == '/')
+        length = snprintf(path, sizeof path, "%s/tenon/tenon.ini", xdg);
+    else if (home && home[0] == '/')
+        length = snprintf(path, sizeof path, "%s/.config/tenon/tenon.ini", home);
+    if (!st && length > 0 && (size_t)length < sizeof path)
+        st = file_read_if(o, path, true);
+    return st;
+}
+
+tn_status tni_context_log_level(tni_context *c)
+{
+    static const char *const levels[] = {"error", "warning", "info", "debug"};
+    const char *text = tni_option_text(c->options, "log.level");
+
+    for (int32_t i = TN_LOG_ERROR; i <= TN_LOG_DEBUG; i++)
+        if (!strcmp(text, levels[i]))
+            c->log.level = i;
+    return TN_OK;
+}
 
 static tn_status options_open(tni_context *c, const tni_context_options *o)
 {
     tn_status st = tni_options_create(&c->log, &c->options);
 
+    if (!st && o->system_files)
+        st = system_files_read(c->options);
+    if (!st && o->local_file)
+        st = file_read_if(c->options, "tenon.ini", false);
     for (size_t i = 0; !st && o->files && o->files[i]; i++)
         st = tni_options_read_file(c->options, o->files[i], true);
     if (!st && o->environment)
         st = tni_options_read_environment(c->options);
     for (size_t i = 0; !st && o->settings && o->settings[i]; i++)
         st = tni_options_set(c->options, o->settings[i]);
-    return st;
+    return st ? st : tni_context_log_level(c);
 }
 
 static void entry_release(void *grad_entry)

@@ -31,12 +31,15 @@ typedef struct tni_context_options {
     bool environment;                           /* read MXNet's and TENON_ variables */
     tni_log_fn log;
     void *log_arg;
+    bool system_files;                          /* /etc/tenon/tenon.ini and $XDG_CONFIG_HOME/tenon/tenon.ini */
+    bool local_file;                            /* ./tenon.ini, which is not trusted */
 } tni_context_options;
 /* Opens everything in order; on failure nothing is left open. */
 tn_status tni_context_open(const tni_context_options *o, tni_context **out);
 /* Waits for all work, then closes in reverse order. `upper` (may be NULL) runs first: rooms above free their caches.
  * The last unreported error of the engine is returned; all is closed in any case. */
 tn_status tni_context_close(tni_context *c, void (*upper)(tni_context *c));
+tn_status tni_context_log_level(tni_context *c); /* takes over log.level */
 
 tn_status tni_exec_create(tni_context *c, tni_exec **out);
 void tni_exec_destroy(tni_exec *x);
@@ -103,7 +106,7 @@ void tni_signature_release(tni_signature *s);
 
 /* ---- invoke.c: one eager operator ------------------------------------------------------------------------------------ */
 
-typedef struct tni_site {          /* the public tn_site: operator and parsed attributes */
+typedef struct tn_site {           /* the public tn_site is this very struct: operator and parsed attributes */
     tni_refcount refs;
     tni_context *ctx;
     const tni_opdef *def;
@@ -232,7 +235,7 @@ typedef struct tni_cached_entry { /* compiled for one signature of inputs */
 void tni_cached_entry_retain(tni_cached_entry *e);
 void tni_cached_entry_release(tni_cached_entry *e);
 void tni_cached_give_back(tni_cached_entry *e, tni_frame *f); /* [takes] f */
-typedef struct tni_cached_op {
+typedef struct tn_cached_op {  /* the public one is this very struct */
     tni_refcount refs;
     tni_context *ctx;
     tni_symbol *symbol;

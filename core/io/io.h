@@ -11,7 +11,7 @@
 
 /* Entries in file order. An entry may have no value (NULL): MXNet's "none". Names are unique; "" where a list
  * has no names. Names may begin with "arg:" or "aux:". */
-typedef struct tni_params {
+typedef struct tn_params { /* the public one is this very struct */
     size_t count;
     char **names;
     tni_array **arrays; /* one reference each */
@@ -59,6 +59,12 @@ tn_status tni_idx_load(tni_space *s, const char *path, tni_array **out);
 tn_status tni_idx_load_pair(tni_space *s, const char *images, const char *labels, tni_array **out_images,
                             tni_array **out_labels);
 
+/* ---- find.c ------------------------------------------------------------------------------------------ */
+
+/* Folder of a data set by name, or `name` itself if it has a '/'; `*path` is the caller's (tni_free). TN_E_KEY: all
+ * places that were searched. */
+tn_status tni_data_find(const tni_options *options, const char *name, char **path);
+
 /* ---- npy.c: one array as NumPy writes it ------------------------------------------------------------- */
 
 /* Versions 1 to 3; C or Fortran order (a strided array then); little-endian or single bytes. */
@@ -72,7 +78,7 @@ tn_status tni_npy_save(tni_array *a, const char *path); /* bfloat16: TN_E_UNSUPP
  * folder synced), every section has a checksum, and the newest whole file wins.
  */
 #define TNI_CHECKPOINT_KEEP_MAX 1000000u
-typedef struct tni_checkpoint {
+typedef struct tn_checkpoint { /* the public one is this very struct */
     uint32_t number;
     char *path;
     char *json; /* what tni_checkpoint_save was given */

@@ -55,7 +55,7 @@ typedef struct tn_array_memory {
     void *arg;
 } tn_array_memory;
 
-/** An array around memory of the program. TN_E_SHAPE: the shape reaches beyond `bytes`. On failure `release`
+/** An array around memory of the program. TN_E_ARG: the shape reaches beyond `bytes`. On failure `release`
  * is not called. @threads any @since 0.1 */
 TN_API tn_status tn_array_wrap(tn_ctx *ctx, const tn_array_memory *memory, tn_array **out);
 
@@ -165,16 +165,16 @@ TN_API tn_status tn_array_data(tn_array *a, void **data);
  * not row-major without gaps. @threads any @since 0.1 */
 TN_API tn_status tn_array_reshape(tn_array *a, int32_t ndim, const int64_t *shape, tn_array **out);
 
-/** Rows begin … end-1 along axis 0; negative counts from the end. TN_E_SHAPE: outside, or no dimensions.
+/** Rows begin … end-1 along axis 0; negative counts from the end. TN_E_ARG: outside; TN_E_SHAPE: no dimensions.
  * @threads any @since 0.1 */
 TN_API tn_status tn_array_slice(tn_array *a, int64_t begin, int64_t end, tn_array **out);
 
-/** Item `index` along axis 0, which goes; negative counts from the end. TN_E_SHAPE.
+/** Item `index` along axis 0, which goes; negative counts from the end. TN_E_ARG: outside.
  * @threads any @since 0.1 */
 TN_API tn_status tn_array_at(tn_array *a, int64_t index, tn_array **out);
 
 /** Any view of the same memory: from `offset` (elements from the first of `a`), with strides in elements.
- * TN_E_SHAPE: it reaches outside the memory. @threads any @since 0.1 */
+ * TN_E_ARG: it reaches outside the memory. @threads any @since 0.1 */
 TN_API tn_status tn_array_view(tn_array *a, uint64_t offset, int32_t ndim, const int64_t *shape,
                                const int64_t *stride, tn_array **out);
 

@@ -161,6 +161,10 @@ typedef struct tn_plugin_info {
     uint64_t memory_bytes, memory_blocks; /* host memory that it holds */
 } tn_plugin_info;
 
+/** The plugin ABI of this library: its tag such as "linux-x86_64-lp64-le", and its numbers (each may be
+ * NULL). `draft` counts the drafts before ABI 1 is frozen. @threads any @since 0.1 */
+TN_API const char *tn_abi(uint32_t *major, uint32_t *minor, uint32_t *draft);
+
 /** How many plugins were found. @threads any @since 0.1 */
 TN_API tn_status tn_plugin_count(const tn_ctx *ctx, size_t *count);
 

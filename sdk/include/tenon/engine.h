@@ -18,8 +18,9 @@ typedef struct tn_var tn_var;
 /** A variable of the program. @threads any @since 0.1 */
 TN_API tn_status tn_var_create(tn_ctx *ctx, tn_var **out);
 
-/** Waits for work that uses it, then frees it. NULL is fine. @threads owner @since 0.1 */
-TN_API void tn_var_destroy(tn_var *var);
+/** Frees a variable of the program once the work that uses it is done; does not wait. NULL is fine.
+ * @threads owner @since 0.1 */
+TN_API void tn_var_destroy(tn_ctx *ctx, tn_var *var);
 
 /** The variable of an array, borrowed: lives as long as the array's memory. NULL for NULL. @threads any
  * @since 0.1 */

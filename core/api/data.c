@@ -1,0 +1,39 @@
+/* tenon/data.h */
+#include "tenon/data.h"
+#include "api/api.h"
+
+tn_status tn_idx_load(tn_ctx *ctx, const char *path, tn_array **out)
+{
+    if (!ctx || !path || !out)
+        return api_null(__func__, "ctx, path or out");
+    return tni_idx_load(ctx->space, path, out);
+}
+
+tn_status tn_idx_load_pair(tn_ctx *ctx, const char *images, const char *labels, tn_array **out_images,
+                           tn_array **out_labels)
+{
+    if (!ctx || !images || !labels || !out_images || !out_labels)
+        return api_null(__func__, "ctx, images, labels, out_images or out_labels");
+    return tni_idx_load_pair(ctx->space, images, labels, out_images, out_labels);
+}
+
+tn_status tn_npy_load(tn_ctx *ctx, const char *path, tn_array **out)
+{
+    if (!ctx || !path || !out)
+        return api_null(__func__, "ctx, path or out");
+    return tni_npy_load(ctx->space, path, out);
+}
+
+tn_status tn_npy_save(tn_array *a, const char *path)
+{
+    if (!a || !path)
+        return api_null(__func__, "a or path");
+    return tni_npy_save(a, path);
+}
+
+tn_status tn_data_find(tn_ctx *ctx, const char *name, char **path)
+{
+    if (!ctx || !name || !path)
+        return api_null(__func__, "ctx, name or path");
+    return tni_data_find(ctx->options, name, path);
+}
