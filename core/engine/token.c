@@ -499,10 +499,9 @@ bool tni_token_gather(engine_worker *w, tni_op *op, tni_poison **poison)
     gather_result result = GATHER_READY;
     bool async = op->queue->async;
 
-    for (uint32_t i = 0; i < op->var_count && result == GATHER_READY; i++)
-        result = gather_one(w, op, i, false);
-    if (result == GATHER_PARKED)
-        return false;
+    for (uint32_t i = 0; result == GATHER_READY && i < op->var_count; i++)
+        if ((result = gather_one(w, op, i, false)) == GATHER_PARKED)
+            return false; /* another worker may have it already: not to be touched any more */
     if (result == GATHER_READY && async && !tni_worker_open(w)) {
         result = tni_op_async(op) ? GATHER_FAILED : GATHER_READY;
         for (uint32_t i = 0; i < op->var_count && result == GATHER_READY; i++)
