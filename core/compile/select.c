@@ -117,37 +117,51 @@ static tn_status candidates_make_locked(tni_selector *s)
 
 /* ---- static rules ------------------------------------------------------------------------------------------- */
 
-static bool isa_present(const char *isa)
+/* Index that `name` has behind the variadic input `have` ("arg*"): "arg3" is 3, "arg*" is any, -2; -1: not its. */
+static int64_t variadic_index(const char *have, const char *name, size_t length)
 {
-#if defined(__x86_64__)
-    if (!isa || !*isa || !strcmp(isa, "x86-64") || !strcmp(isa, "x86-64-v2"))
-        return true;
-    if (!strcmp(isa, "x86-64-v3"))
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
-    if (!strcmp(isa, "x86-64-v4"))
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    return false;
-#else
-    return !isa || !*isa;
-#endif
+    const size_t stem = strlen(have) - 1;
+    int64_t index = 0;
+
+    if (length <= stem || memcmp(have, name, stem) != 0)
+        return -1;
+    if (length == stem + 1 && name[stem] == '*')
+        return -2;
+    for (size_t i = stem; i < length; i++) {
+        if (name[i] < '0' || name[i] > '9' || index > TN_NODE_INPUTS_MAX)
+            return -1;
+        index = index * 10 + (name[i] - '0');
+    }
+    return index;
 }
 
-/* Index of the argument called `name`: inputs from 0, outputs from in_count; -1 none. */
+/* True if argument `index` (inputs from 0, outputs from in_count) is called `name`. */
+static bool argument_is(const tni_request *r, uint32_t index, const char *name, size_t length)
+{
+    const bool output = index >= r->in_count;
+    const char *const *names = output ? r->def->op->outputs : r->def->op->inputs;
+    uint32_t at = output ? index - r->in_count : index;
+
+    for (uint32_t i = 0; names && names[i]; i++) {
+        const size_t have = strlen(names[i]);
+
+        if (have && names[i][have - 1] == '*' && at >= i) {
+            const int64_t rest = variadic_index(names[i], name, length);
+
+            return rest == -2 || rest == (int64_t)(at - i);
+        }
+        if (i == at)
+            return have == length && !memcmp(names[i], name, length);
+    }
+    return false;
+}
+
+/* Index of the first argument called `name`; -1 none. */
 static int64_t argument_find(const tni_request *r, const char *name, size_t length)
 {
-    for (uint32_t i = 0; r->def->op->inputs && r->def->op->inputs[i]; i++) {
-        const char *have = r->def->op->inputs[i];
-
-        if (strlen(have) == length && !memcmp(have, name, length))
+    for (uint32_t i = 0; i < r->in_count + r->out_count; i++)
+        if (argument_is(r, i, name, length))
             return i;
-    }
-    for (uint32_t i = 0; r->def->op->outputs && r->def->op->outputs[i]; i++) {
-        const char *have = r->def->op->outputs[i];
-
-        if (strlen(have) == length && !memcmp(have, name, length))
-            return (int64_t)r->in_count + i;
-    }
     return -1;
 }
 
@@ -193,7 +207,7 @@ static const char *rule_of(const tni_request *r, const tn_kernel *k, uint32_t in
 
         if (length == 1 && **t == '*')
             any = *t + 2;
-        else if (argument_find(r, *t, length) == (int64_t)index)
+        else if (argument_is(r, index, *t, length))
             return *t + length + 1;
     }
     return any;
@@ -231,7 +245,7 @@ static bool rules_match(const tni_request *r, const candidate *c, char *why, siz
                  k->op_version_max, r->def->op->version);
         return false;
     }
-    if (!isa_present(k->isa)) {
+    if (!tni_isa_present(k->isa)) {
         snprintf(why, size, "needs %s", k->isa);
         return false;
     }

@@ -227,7 +227,8 @@ static tn_status call_bind(call *k)
         const uint32_t o = i - k->in_count;
         tni_array *a = k->arrays[i];
 
-        if (!a->pending && !a->storage->data && (st = tni_storage_allocate(a->storage, k->run.stream)))
+        if (!a->pending && (st = i < k->in_count ? tni_storage_touch(a->storage, k->run.stream)
+                                                 : tni_storage_allocate(a->storage, k->run.stream)))
             return st;
         tni_array_tensor(a, &k->tensors[i]);
         k->list[i] = &k->tensors[i];

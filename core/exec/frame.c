@@ -248,7 +248,7 @@ static tn_status frame_replay(void *arg, tn_err *err)
     return st;
 }
 
-/* Memory of the arena and the outputs. An output that is to be added up begins as zeros. */
+/* Memory of the arena and the outputs. What is read or added up and was never written begins as zeros. */
 static tn_status call_allocate(tni_frame_call *k, tn_stream *stream)
 {
     tni_frame *f = k->frame;
@@ -260,11 +260,10 @@ static tn_status call_allocate(tni_frame_call *k, tn_stream *stream)
     for (uint32_t i = 0; i < p->input_count + p->output_count && !st; i++) {
         tni_storage *s = k->arrays[i] ? k->arrays[i]->storage : NULL;
 
-        if (!s || s->data || !s->bytes)
-            continue;
-        st = tni_storage_allocate(s, stream);
-        if (!st && i >= p->input_count && p->outputs[i - p->input_count].mode == TN_MODE_ADD)
-            memset(s->data, 0, s->bytes);
+        const bool adds = i >= p->input_count && p->outputs[i - p->input_count].mode == TN_MODE_ADD;
+
+        if (s)
+            st = i < p->input_count || adds ? tni_storage_touch(s, stream) : tni_storage_allocate(s, stream);
     }
     return st;
 }

@@ -176,6 +176,8 @@ static tn_status output_check(const tni_signature *s, uint32_t i, const tni_arra
                          "operator %s: output %u does not fit the array given for it", s->def->op->name, i);
     if (a->storage->device != s->device)
         return tni_error(TN_E_DEVICE, "operator %s: output %u is on another device", s->def->op->name, i);
+    if (!tni_array_writable(a))
+        return tni_error(TN_E_STATE, "operator %s: output %u is memory that may only be read", s->def->op->name, i);
     if (tni_scope_get()->recording && (a->grad || a->grad_entry))
         return tni_error(TN_E_STATE, "operator %s: an array that is recorded cannot be overwritten while recording",
                          s->def->op->name);
