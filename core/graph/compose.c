@@ -34,7 +34,7 @@ static tn_status np_shape_inherit(const tni_symbol *s, const compose *c, tni_sym
     return TN_OK;
 }
 
-/* ---- atomic symbols -------------------------------------------------------------------------- */
+/* ---- atomic symbols ------------------------------------------------------------------------------ */
 
 static tn_status input_unknown(const tni_opdef *def, const tni_args *args, const char *key)
 {
@@ -196,7 +196,7 @@ static tn_status atomic_compose(const tni_symbol *s, const char *name, const com
     return st;
 }
 
-/* ---- substitution ---------------------------------------------------------------------------- */
+/* ---- substitution -------------------------------------------------------------------------------- */
 
 typedef struct rebuild {
     tni_walk walk;

@@ -47,7 +47,7 @@ void tni_graph_destroy(tni_graph *g)
     tni_free(g);
 }
 
-/* ---- growing --------------------------------------------------------------------------------- */
+/* ---- growing ------------------------------------------------------------------------------------- */
 
 static bool resized(void **p, uint32_t capacity, size_t item_bytes)
 {
@@ -287,7 +287,7 @@ void tni_graph_cut(tni_graph *g, tni_graph_mark mark)
             g->like[e] = TNI_NONE;
 }
 
-/* ---- from a symbol --------------------------------------------------------------------------- */
+/* ---- from a symbol ------------------------------------------------------------------------------- */
 
 typedef struct draw { /* a random node and when it was made */
     uint64_t created;
@@ -396,7 +396,7 @@ cleanup:
     return st;
 }
 
-/* ---- copies ---------------------------------------------------------------------------------- */
+/* ---- copies -------------------------------------------------------------------------------------- */
 
 /* Copies node `old` of `g`, all of whose inputs are mapped, to the end of `to`. */
 static tn_status node_copy(const tni_graph *g, uint32_t old, tni_graph *to, uint32_t *map)

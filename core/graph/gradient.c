@@ -39,7 +39,7 @@ typedef struct call { /* one call of a gradient function */
     uint32_t *set; /* per input: entry, TNI_NONE */
 } call;
 
-/* ---- nodes ----------------------------------------------------------------------------------- */
+/* ---- nodes --------------------------------------------------------------------------------------- */
 
 static tn_status node_add(gradient *x, const tni_opdef *def, tni_attrs *attrs, const char *base,
                           const char *suffix, uint32_t number, uint32_t count, const uint32_t *inputs,
@@ -108,7 +108,7 @@ static tn_status sum_add(gradient *x, const tni_opdef *def, const char *base, ui
     return st;
 }
 
-/* ---- sums ------------------------------------------------------------------------------------ */
+/* ---- sums ---------------------------------------------------------------------------------------- */
 
 static tn_status term_push(gradient *x, uint32_t entry, uint32_t grad)
 {
@@ -204,7 +204,7 @@ static tn_status total_of(gradient *x, uint32_t entry, uint32_t *out)
     return st;
 }
 
-/* ---- the table that gradient functions call -------------------------------------------------- */
+/* ---- the table that gradient functions call ------------------------------------------------------ */
 
 static tn_edge edge_of(uint32_t node, uint32_t index)
 {
@@ -360,7 +360,7 @@ static const tn_grad_ops grad_ops = {
     .set = call_set,
 };
 
-/* ---- one node -------------------------------------------------------------------------------- */
+/* ---- one node ------------------------------------------------------------------------------------ */
 
 static tn_status gradient_failed(const tni_gnode *n, tn_status st, const tn_err *err)
 {
@@ -435,7 +435,7 @@ static tn_status node_visit(gradient *x, uint32_t node)
     return st;
 }
 
-/* ---- heads ----------------------------------------------------------------------------------- */
+/* ---- heads --------------------------------------------------------------------------------------- */
 
 static tn_status head_variable(gradient *x, uint32_t entry, uint32_t *node)
 {

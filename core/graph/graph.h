@@ -12,7 +12,7 @@
 
 #include "op/op.h"
 
-/* ---- symbol.c -------------------------------------------------------------------------------- */
+/* ---- symbol.c ------------------------------------------------------------------------------------ */
 
 typedef struct tni_node tni_node;
 
@@ -75,7 +75,7 @@ tn_status tni_symbol_find(tni_symbol *s, const char *output_name, uint32_t *inde
 tn_status tni_symbol_prefix_push(const char *prefix);
 void tni_symbol_prefix_pop(void);
 
-/* ---- json.c: MXNet's -symbol.json, read 0.8 to 1.9, write 1.9 -------------------------------- */
+/* ---- json.c: MXNet's -symbol.json, read 0.8 to 1.9, write 1.9 ------------------------------------ */
 
 tn_status tni_symbol_from_json(tni_opset *ops, const char *name, const char *text, uint64_t bytes,
                                tni_symbol **out);
@@ -83,7 +83,7 @@ tn_status tni_symbol_load(tni_opset *ops, const char *path, tni_symbol **out);
 tn_status tni_symbol_to_json(tni_symbol *s, tni_str *out);
 tn_status tni_symbol_save(tni_symbol *s, const char *path); /* atomic */
 
-/* ---- flat.c: the flat graph ------------------------------------------------------------------ */
+/* ---- flat.c: the flat graph ---------------------------------------------------------------------- */
 
 #define TNI_NONE UINT32_MAX
 
@@ -145,7 +145,7 @@ static inline uint32_t tni_graph_input(const tni_graph *g, const tni_gnode *n, u
  */
 tn_status tni_graph_prune(const tni_graph *g, tni_graph **out, uint32_t *map);
 
-/* ---- infer.c --------------------------------------------------------------------------------- */
+/* ---- infer.c ------------------------------------------------------------------------------------- */
 
 /* Presets entries of variables from what the caller set in shapes/dtypes/storages and from __shape__,
  * __dtype__; runs rounds in both directions until nothing changes. Partial: unknown entries stay unknown and
@@ -158,7 +158,7 @@ tn_status tni_graph_preset(tni_graph *g, uint32_t variable, const tn_shape *shap
                            int32_t storage);
 void tni_graph_infer_reset(tni_graph *g); /* everything unknown again: before other shapes are preset */
 
-/* ---- gradient.c ------------------------------------------------------------------------------ */
+/* ---- gradient.c ---------------------------------------------------------------------------------- */
 
 typedef struct tni_gradient_spec {
     const uint32_t *heads; /* entries of `g` that gradients arrive at; NULL: all of g->heads */
@@ -176,7 +176,7 @@ typedef struct tni_gradient_spec {
 tn_status tni_graph_gradient(tni_graph *g, const tni_gradient_spec *spec, uint32_t *head_vars,
                              uint32_t *grads);
 
-/* ---- verify.c -------------------------------------------------------------------------------- */
+/* ---- verify.c ------------------------------------------------------------------------------------ */
 
 tn_status tni_graph_verify(
     const tni_graph *g); /* every invariant above; TN_E_INTERNAL with the first that fails */

@@ -82,7 +82,7 @@ static tn_status inference_init(inference *x, tni_graph *g)
     return TN_OK;
 }
 
-/* ---- merging --------------------------------------------------------------------------------- */
+/* ---- merging ------------------------------------------------------------------------------------- */
 
 #define MERGE_SAME 0
 #define MERGE_GREW 1
@@ -142,7 +142,7 @@ static void entry_changed(inference *x, uint32_t e)
     x->like_changed = true;
 }
 
-/* ---- errors ---------------------------------------------------------------------------------- */
+/* ---- errors -------------------------------------------------------------------------------------- */
 
 static void entry_describe(const inference *x, uint32_t e, tni_str *text)
 {
@@ -203,7 +203,7 @@ static tn_status clash(const inference *x, uint32_t node, uint32_t slot)
     return node_failed(x, node, codes[x->kind]);
 }
 
-/* ---- one node -------------------------------------------------------------------------------- */
+/* ---- one node ------------------------------------------------------------------------------------ */
 
 static uint32_t slot_entry(const inference *x, const tni_gnode *n, uint32_t slot)
 {
@@ -253,7 +253,7 @@ static tn_status node_infer(inference *x, uint32_t node)
     return TN_OK;
 }
 
-/* ---- sweeps ---------------------------------------------------------------------------------- */
+/* ---- sweeps -------------------------------------------------------------------------------------- */
 
 static int like_merge(inference *x, uint32_t to, uint32_t from)
 {
@@ -311,7 +311,7 @@ static tn_status settle(inference *x)
     return st;
 }
 
-/* ---- presets --------------------------------------------------------------------------------- */
+/* ---- presets ------------------------------------------------------------------------------------- */
 
 bool tni_shape_parse(const char *text, bool np_shape, tn_shape *out)
 {
@@ -440,7 +440,7 @@ void tni_graph_infer_reset(tni_graph *g)
     g->inferred = 0;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- all of it ----------------------------------------------------------------------------------- */
 
 /* A variable that nobody said anything about: float32, dense. */
 static void default_set(inference *x, int32_t value)

@@ -40,7 +40,7 @@ typedef struct reader { /* one graph of the file */
 
 static tn_status graph_read(file *f, const json_t *root, uint32_t depth, tni_symbol **out);
 
-/* ---- errors ---------------------------------------------------------------------------------- */
+/* ---- errors -------------------------------------------------------------------------------------- */
 
 /* This thread's error with the place before it; complaints about arguments are the file's fault here. */
 static tn_status node_failed(const reader *r, uint32_t index, const char *name, tn_status st)
@@ -59,7 +59,7 @@ static tn_status graph_bad(const file *f, const char *what)
     return tni_error(TN_E_FORMAT, "%.200s: %s", f->name, what);
 }
 
-/* ---- small pieces ---------------------------------------------------------------------------- */
+/* ---- small pieces -------------------------------------------------------------------------------- */
 
 /* An integer from 0 to limit - 1. */
 static bool index_read(const json_t *j, uint64_t limit, uint32_t *out)
@@ -86,12 +86,7 @@ static bool entry_read(const reader *r, const json_t *j, tni_entry *out)
     return true;
 }
 
-static bool texts_ok(const char *text, size_t bytes)
-{
-    return strlen(text) == bytes; /* no NUL inside */
-}
-
-/* ---- attributes ------------------------------------------------------------------------------ */
+/* ---- attributes ---------------------------------------------------------------------------------- */
 
 static const char *const hidden_names[] = {"ctx_group", "lr_mult", "wd_mult", "force_mirroring",
                                            "mirror_stage"};
@@ -161,7 +156,7 @@ static tn_status attrs_read(reader *r, const json_t *node, bool variable)
                 before = before || json_object_get(json_object_get(node, members[k]), key);
             if (before)
                 continue;
-            if (!json_is_string(value) || !texts_ok(json_string_value(value), json_string_length(value)))
+            if (!json_is_string(value))
                 return tni_error(TN_E_FORMAT, "attribute \"%.60s\" is no text", key);
             if ((st = attr_take(r, variable, key, json_string_value(value))))
                 return st;
@@ -189,7 +184,7 @@ static void axis_upgrade(reader *r, const tni_opdef *def)
     }
 }
 
-/* ---- nodes ----------------------------------------------------------------------------------- */
+/* ---- nodes --------------------------------------------------------------------------------------- */
 
 /* "lr_mult" becomes "__lr_mult__" of the node, "weight_lr_mult" that of its input `weight`, if it is a
  * variable. */
@@ -380,9 +375,6 @@ static tn_status node_read(reader *r, const json_t *node)
     r->draws[r->count] = -1;
     if (!json_is_string(op) || !json_is_string(name))
         st = tni_error(TN_E_FORMAT, "\"op\" or \"name\" is missing");
-    else if (!texts_ok(text, json_string_length(name)) ||
-             !texts_ok(json_string_value(op), json_string_length(op)))
-        st = tni_error(TN_E_FORMAT, "a name holds a NUL");
     else if (!control_ok(r, node))
         st = tni_error(TN_E_FORMAT, "\"control_deps\" names a node that does not come before it");
     else if (variable && json_array_size(json_object_get(node, "inputs")) > 0)
@@ -395,7 +387,7 @@ static tn_status node_read(reader *r, const json_t *node)
     return TN_OK;
 }
 
-/* ---- random nodes ---------------------------------------------------------------------------- */
+/* ---- random nodes -------------------------------------------------------------------------------- */
 
 typedef struct draw {
     int64_t order;
@@ -445,7 +437,7 @@ static tn_status draws_restore(const reader *r)
     return TN_OK;
 }
 
-/* ---- the graph ------------------------------------------------------------------------------- */
+/* ---- the graph ----------------------------------------------------------------------------------- */
 
 static tn_status heads_read(const reader *r, const json_t *root, tni_symbol **out)
 {
@@ -522,7 +514,7 @@ static tn_status graph_read(file *f, const json_t *root, uint32_t depth, tni_sym
     return st;
 }
 
-/* ---- the file -------------------------------------------------------------------------------- */
+/* ---- the file ------------------------------------------------------------------------------------ */
 
 /* {"mxnet_version": ["int", 10901], ...}: kept for writing, apart from what we write ourselves. */
 static tn_status graph_attrs_read(file *f, const json_t *root, tni_map **kept)

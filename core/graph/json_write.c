@@ -101,7 +101,7 @@ static void entry_write(writer *w, uint32_t node, const tni_entry *e)
     tni_str_addf(w->out, "[%u, %u, %u]", node, e->index, e->version);
 }
 
-/* ---- nodes ----------------------------------------------------------------------------------- */
+/* ---- nodes --------------------------------------------------------------------------------------- */
 
 typedef struct key_text {
     const char *key, *text;
@@ -188,7 +188,7 @@ static tn_status node_write(writer *w, const tni_walk *walk, const tni_node *n, 
     return st ? st : w->out->status;
 }
 
-/* ---- random nodes ---------------------------------------------------------------------------- */
+/* ---- random nodes -------------------------------------------------------------------------------- */
 
 typedef struct draw {
     uint64_t created;
@@ -233,7 +233,7 @@ static tn_status draws_order(const tni_walk *walk, uint32_t **out)
     return TN_OK;
 }
 
-/* ---- the graph ------------------------------------------------------------------------------- */
+/* ---- the graph ----------------------------------------------------------------------------------- */
 
 static void variables_write(writer *w, const tni_walk *walk)
 {

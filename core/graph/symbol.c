@@ -12,7 +12,7 @@
 
 static atomic_uint_fast64_t created_next = 1;
 
-/* ---- nodes ----------------------------------------------------------------------------------- */
+/* ---- nodes --------------------------------------------------------------------------------------- */
 
 tn_status tni_node_create(const tni_opdef *def, const tni_attrs *attrs, const char *name, tni_node **out)
 {
@@ -162,7 +162,7 @@ void tni_node_release(tni_node *n)
     }
 }
 
-/* ---- dicts ----------------------------------------------------------------------------------- */
+/* ---- dicts --------------------------------------------------------------------------------------- */
 
 tn_status tni_node_dict_set(tni_node *n, const char *key, const char *text)
 {
@@ -252,7 +252,7 @@ tn_status tni_node_init_hints(tni_node *n)
     return st;
 }
 
-/* ---- symbols --------------------------------------------------------------------------------- */
+/* ---- symbols ------------------------------------------------------------------------------------- */
 
 tn_status tni_symbol_create(tni_opset *ops, uint32_t count, const tni_entry *outputs, tni_symbol **out)
 {

@@ -18,7 +18,7 @@ tn_status tni_walk_of(const tni_symbol *s, tni_walk *out);
 void tni_walk_fini(tni_walk *w);
 uint32_t tni_walk_index(const tni_walk *w, const tni_node *n); /* TNI_NONE: not in it */
 
-/* ---- nodes (symbol.c) ------------------------------------------------------------------------ */
+/* ---- nodes (symbol.c) ---------------------------------------------------------------------------- */
 
 tn_status tni_node_create(const tni_opdef *def, const tni_attrs *attrs, const char *name, tni_node **out);
 /* Copies definition, attributes, name, dict, subgraphs; inputs are left open. */
@@ -49,11 +49,11 @@ tn_status tni_symbol_create(tni_opset *ops, uint32_t count, const tni_entry *out
                             tni_symbol **out); /* retains */
 void tni_dict_destroy(tni_map *dict);          /* with its texts */
 
-/* ---- names.c --------------------------------------------------------------------------------- */
+/* ---- names.c ------------------------------------------------------------------------------------- */
 
 tn_status tni_name_auto(const char *op, char **out); /* "convolution0"; tni_free */
 
-/* ---- flat.c ---------------------------------------------------------------------------------- */
+/* ---- flat.c -------------------------------------------------------------------------------------- */
 
 /* Cuts a graph back to what it was when it had these counts. */
 typedef struct tni_graph_mark {
@@ -62,7 +62,7 @@ typedef struct tni_graph_mark {
 tni_graph_mark tni_graph_mark_get(const tni_graph *g);
 void tni_graph_cut(tni_graph *g, tni_graph_mark mark);
 
-/* ---- infer.c --------------------------------------------------------------------------------- */
+/* ---- infer.c ------------------------------------------------------------------------------------- */
 
 /* "(64, 0, 3)"; zeros are unknown dimensions, and "()" an unknown shape, unless np_shape. False: no shape. */
 bool tni_shape_parse(const char *text, bool np_shape, tn_shape *out);
