@@ -1,0 +1,279 @@
+/* The whole way of a program: arrays, operators, gradients, a hybridized net, files. */
+#include "api/support.h"
+
+#include <stdio.h>
+
+#include "support/scratch.h"
+
+#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static void arrays_compute(void **state)
+{
+    const float a_values[] = {1, 2, 3, 4, 5, 6}, b_values[] = {1, 0, 0, 1, 1, 1};
+    const float sum[] = {2, 2, 3, 5, 6, 7}, product[] = {4, 5, 10, 11};
+    tn_ctx *ctx = test_open(NULL);
+    tn_array *a = test_array(ctx, 2, (int64_t[]){2, 3}, a_values),
+             *b = test_array(ctx, 2, (int64_t[]){2, 3}, b_values);
+    tn_array *c = test_op(ctx, "elemwise_add", NULL, 2, (tn_array *[]){a, b}), *r = NULL, *d, *e;
+    tn_site *site = NULL;
+
+    (void)state;
+    test_values(c, sum, 6, 0);
+    assert_ok(tn_array_reshape(b, 2, (int64_t[]){3, -1}, &r));
+    d = test_op(ctx, "dot", NULL, 2, (tn_array *[]){a, r});
+    test_values(d, product, 4, 0);
+    assert_ok(tn_site_create(ctx, "elemwise_add", NULL, &site));
+    for (int i = 0; i < 100; i++) {
+        e = NULL;
+        assert_ok(tn_invoke(site, 2, (tn_array *[]){a, b}, 1, &e));
+        tn_array_release(e);
+    }
+    tn_site_release(site);
+    tn_array_release(a);
+    tn_array_release(b);
+    tn_array_release(c);
+    tn_array_release(d);
+    tn_array_release(r);
+    test_close(ctx);
+}
+
+/* y = sum((x w^T)^2): dw = 2 (x w^T)^T x */
+static void gradients_flow(void **state)
+{
+    const float x_values[] = {1, 2}, w_values[] = {3, 4}, expected[] = {22, 44};
+    tn_ctx *ctx = test_open(NULL);
+    tn_array *x = test_array(ctx, 2, (int64_t[]){1, 2}, x_values),
+             *w = test_array(ctx, 2, (int64_t[]){1, 2}, w_values);
+    const char *const *attrs = LIST("num_hidden", "1", "no_bias", "True");
+    tn_array *y, *z, *g = NULL;
+
+    (void)state;
+    assert_ok(tn_attach_grad(ctx, w, TN_MODE_WRITE, NULL));
+    for (int pass = 0; pass < 3; pass++) {
+        assert_int_equal(tn_record_set(1), 0);
+        assert_int_equal(tn_train_set(1), 0);
+        y = test_op(ctx, "FullyConnected", attrs, 2, (tn_array *[]){x, w});
+        z = test_op(ctx, "square", NULL, 1, &y);
+        assert_int_equal(tn_recording(), 1);
+        tn_record_set(0);
+        tn_train_set(0);
+        assert_ok(tn_backward(ctx, 1, &z, NULL, 0));
+        test_values(tn_array_grad(w), expected, 2, 0);
+        assert_fails(tn_backward(ctx, 1, &z, NULL, 0), TN_E_STATE);
+        tn_array_release(y);
+        tn_array_release(z);
+    }
+    tn_record_set(1);
+    y = test_op(ctx, "FullyConnected", attrs, 2, (tn_array *[]){x, w});
+    z = test_op(ctx, "square", NULL, 1, &y);
+    tn_record_set(0);
+    const tn_gradient_call call = {.struct_size = TN_SIZE(tn_gradient_call),
+                                   .head_count = 1,
+                                   .variable_count = 1,
+                                   .heads = &z,
+                                   .variables = &w};
+    assert_ok(tn_gradients(ctx, &call, &g));
+    test_values(g, expected, 2, 0);
+    tn_array_release(g);
+    tn_array_release(y);
+    tn_array_release(z);
+    tn_array_release(x);
+    tn_array_release(w);
+    test_close(ctx);
+}
+
+static tn_symbol *node(tn_ctx *ctx, const char *op, const char *name, const char *const *attrs, tn_symbol *in)
+{
+    const tn_symbol_call call = {.struct_size = TN_SIZE(tn_symbol_call),
+                                 .in_count = 1,
+                                 .op = op,
+                                 .name = name,
+                                 .attrs = attrs,
+                                 .in = &in};
+    tn_symbol *out = NULL;
+
+    assert_ok(tn_symbol_op(ctx, &call, &out));
+    tn_symbol_release(in);
+    return out;
+}
+
+static tn_symbol *mlp(tn_ctx *ctx)
+{
+    tn_symbol *s = NULL;
+
+    assert_ok(tn_symbol_variable(ctx, "data", &s));
+    s = node(ctx, "FullyConnected", "fc1", LIST("num_hidden", "8"), s);
+    s = node(ctx, "Activation", "relu1", LIST("act_type", "relu"), s);
+    return node(ctx, "FullyConnected", "fc2", LIST("num_hidden", "3"), s);
+}
+
+typedef struct net {
+    tn_symbol *symbol;
+    tn_array *in[8];
+    char **names;
+    size_t count;
+} net;
+
+/* Inputs of the shapes that follow from data (4, 5), filled by a rule. */
+static void net_make(tn_ctx *ctx, net *n)
+{
+    const tn_known known = {.name = "data", .shape = (int64_t[]){4, 5}, .ndim = 2, .dtype = TN_F32};
+    tn_inferred *inferred = NULL;
+    tn_known found;
+
+    n->symbol = mlp(ctx);
+    assert_ok(tn_symbol_list(n->symbol, TN_LIST_INPUTS, &n->count, &n->names));
+    assert_int_equal(n->count, 5);
+    assert_ok(tn_symbol_infer(n->symbol, 1, &known, 0, &inferred));
+    assert_int_equal(tn_inferred_complete(inferred), 1);
+    for (size_t i = 0; i < n->count; i++) {
+        float values[64];
+        uint64_t count;
+
+        assert_ok(tn_inferred_at(inferred, TN_LIST_INPUTS, i, &found));
+        assert_string_equal(found.name, n->names[i]);
+        assert_ok(tn_array_create(ctx, found.dtype, found.ndim, found.shape, NULL, &n->in[i]));
+        count = tn_array_count(n->in[i]);
+        for (uint64_t k = 0; k < count; k++)
+            values[k] = (float)((int)((k * 7 + i * 3) % 11) - 5) * 0.1f;
+        assert_ok(tn_array_write(n->in[i], values, count * sizeof *values));
+    }
+    assert_ok(tn_inferred_at(inferred, TN_LIST_OUTPUTS, 0, &found));
+    assert_string_equal(found.name, "fc2_output");
+    assert_int_equal(found.shape[0], 4);
+    assert_int_equal(found.shape[1], 3);
+    tn_inferred_destroy(inferred);
+}
+
+static void net_free(net *n)
+{
+    for (size_t i = 0; i < n->count; i++)
+        tn_array_release(n->in[i]);
+    tn_free(n->names);
+    tn_symbol_release(n->symbol);
+}
+
+static void read_all(tn_array *a, float *out, size_t count)
+{
+    assert_int_equal(tn_array_count(a), count);
+    assert_ok(tn_array_read(a, out, count * sizeof *out));
+}
+
+static void nets_are_compiled(void **state)
+{
+    const tn_cached_options options = {
+        .struct_size = TN_SIZE(tn_cached_options), .static_alloc = 1, .static_shape = 1};
+    tn_ctx *ctx = test_open(NULL);
+    tn_cached_op *op = NULL;
+    uint64_t planned, bound;
+    float first[12], eager[12], grad[2][40];
+    tn_array *h, *a, *y;
+    net n;
+
+    (void)state;
+    net_make(ctx, &n);
+    assert_ok(tn_cached_op_create(ctx, n.symbol, &options, &op));
+    assert_fails(tn_cached_op_memory(op, &planned, &bound), TN_E_STATE);
+    h = test_op(ctx, "FullyConnected", LIST("num_hidden", "8"), 3, n.in);
+    a = test_op(ctx, "Activation", LIST("act_type", "relu"), 1, &h);
+    y = test_op(ctx, "FullyConnected", LIST("num_hidden", "3"), 3, (tn_array *[]){a, n.in[3], n.in[4]});
+    read_all(y, eager, 12);
+    tn_array_release(h);
+    tn_array_release(a);
+    tn_array_release(y);
+    for (int i = 0; i < 3; i++) {
+        y = NULL;
+        assert_ok(tn_cached_op_call(op, 5, n.in, 1, &y));
+        read_all(y, first, 12);
+        assert_memory_equal(first, eager, sizeof eager);
+        tn_array_release(y);
+    }
+    assert_ok(tn_cached_op_memory(op, &planned, &bound));
+    assert_true(planned >= bound);
+    assert_ok(tn_attach_grad(ctx, n.in[1], TN_MODE_WRITE, NULL));
+    for (int i = 0; i < 2; i++) {
+        tn_record_set(1);
+        tn_train_set(1);
+        y = NULL;
+        assert_ok(tn_cached_op_call(op, 5, n.in, 1, &y));
+        tn_record_set(0);
+        tn_train_set(0);
+        assert_ok(tn_backward(ctx, 1, &y, NULL, 0));
+        read_all(tn_array_grad(n.in[1]), grad[i], 40);
+        tn_array_release(y);
+    }
+    assert_memory_equal(grad[0], grad[1], sizeof grad[0]);
+    tn_cached_op_release(op);
+    net_free(&n);
+    test_close(ctx);
+}
+
+static void files_go_round(void **state)
+{
+    const char *symbol = scratch_path("net-symbol.json"), *params = scratch_path("net-0000.params");
+    const char *folder = scratch_path("checkpoints");
+    char hex[2][65], *path = NULL;
+    tn_ctx *ctx = test_open(NULL);
+    tn_params *p = NULL, *q = NULL;
+    tn_program *program = NULL;
+    tn_checkpoint *c = NULL;
+    tn_array *y = NULL, *z = NULL;
+    float want[12], got[12];
+    net n;
+
+    (void)state;
+    net_make(ctx, &n);
+    assert_ok(tn_params_create(&p));
+    for (size_t i = 1; i < n.count; i++) {
+        char name[64];
+
+        (void)snprintf(name, sizeof name, "arg:%s", n.names[i]);
+        assert_ok(tn_params_add(p, name, n.in[i]));
+    }
+    assert_fails(tn_params_add(p, "arg:fc1_bias", n.in[1]), TN_E_KEY);
+    assert_ok(tn_symbol_save(n.symbol, symbol));
+    assert_ok(tn_params_save(p, params));
+    assert_ok(tn_params_load(ctx, params, NULL, &q));
+    assert_ok(tn_params_sha256(p, hex[0]));
+    assert_ok(tn_params_sha256(q, hex[1]));
+    assert_string_equal(hex[0], hex[1]);
+    assert_ok(tn_program_create(ctx, n.symbol, p, &program));
+    assert_ok(tn_program_run(program, 1, n.in, 1, &y));
+    read_all(y, want, 12);
+    tn_program_destroy(program);
+    assert_ok(tn_program_load(ctx, symbol, params, NULL, &program));
+    assert_int_equal(tn_program_input_count(program), 1);
+    assert_string_equal(tn_program_input(program, 0), "data");
+    assert_string_equal(tn_program_output(program, 0), "fc2_output");
+    assert_ok(tn_program_run(program, 1, n.in, 1, &z));
+    read_all(z, got, 12);
+    assert_memory_equal(got, want, sizeof want);
+    assert_ok(tn_checkpoint_save(folder, "{\"epoch\":3}", p, 2, &path));
+    assert_ok(tn_checkpoint_load(ctx, folder, NULL, &c));
+    assert_string_equal(tn_checkpoint_json(c), "{\"epoch\":3}");
+    assert_string_equal(tn_checkpoint_path(c), path);
+    assert_int_equal(tn_checkpoint_number(c), 1);
+    assert_string_equal(tn_checkpoint_skipped(c), "");
+    assert_int_equal(tn_params_count(tn_checkpoint_params(c)), 4);
+    tn_checkpoint_destroy(c);
+    tn_free(path);
+    tn_array_release(y);
+    tn_array_release(z);
+    tn_program_destroy(program);
+    tn_params_destroy(p);
+    tn_params_destroy(q);
+    net_free(&n);
+    test_close(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arrays_compute),
+        cmocka_unit_test(gradients_flow),
+        cmocka_unit_test(nets_are_compiled),
+        cmocka_unit_test(files_go_round),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
