@@ -30,6 +30,9 @@ void tncpu_gemm_all(const tncpu_gemm *g, void *work, int threads);
 /** How many tiles tncpu_gemm_all makes of this shape. */
 int64_t tncpu_gemm_tasks(int64_t m, int64_t n, int64_t k);
 
+/** The largest extent or stride that a product may have. */
+int64_t tncpu_gemm_extent_max(void);
+
 /** Nanoseconds that a product takes on one thread, roughly. */
 double tncpu_gemm_ns(int64_t m, int64_t n, int64_t k);
 

@@ -20,6 +20,11 @@ uint64_t tncpu_gemm_bytes(int64_t m, int64_t n, int64_t k, int32_t dtype)
     return 64; /* the library has its own */
 }
 
+int64_t tncpu_gemm_extent_max(void)
+{
+    return INT_MAX; /* its integers have 32 bits */
+}
+
 double tncpu_gemm_ns(int64_t m, int64_t n, int64_t k)
 {
     return 300 + 2 * NS_PER_FLOP * (double)m * (double)n * (double)k;

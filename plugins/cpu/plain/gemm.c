@@ -16,6 +16,11 @@ uint64_t tncpu_gemm_bytes(int64_t m, int64_t n, int64_t k, int32_t dtype)
     return (uint64_t)tncpu_max(tncpu_max(blocks, k), 64) * tn_dtype_bytes(dtype);
 }
 
+int64_t tncpu_gemm_extent_max(void)
+{
+    return INT64_MAX;
+}
+
 double tncpu_gemm_ns(int64_t m, int64_t n, int64_t k)
 {
     return 100 + 2 * NS_PER_FLOP * (double)m * (double)n * (double)k;
