@@ -1,8 +1,8 @@
 /*
  * Cold start: from the start of a process to the first result of an MLP 784-128-10, with cpu.so alone.
  *
- * The parent writes the model, then starts itself again and again with --child; each child opens a context, loads the
- * model, runs it once and prints when it had the result. Both read the same monotonic clock.
+ * The parent writes the model, then starts itself again and again with --child; each child opens a context,
+ * loads the model, runs it once and prints when it had the result. Both read the same monotonic clock.
  *
  *     cold_start [--runs N] [--json]
  */
@@ -55,8 +55,8 @@ static int child(const char *folder)
     snprintf(symbol, sizeof symbol, "%s/mlp-symbol.json", folder);
     snprintf(params, sizeof params, "%s/mlp-0000.params", folder);
     if (open_small(&ctx) || tn_program_load(ctx, symbol, params, NULL, &program) ||
-        tn_array_from(ctx, TN_F32, 2, shape, pixels, &x) ||
-        tn_program_run(program, 1, &x, 1, &y) || tn_array_read(y, scores, sizeof scores))
+        tn_array_from(ctx, TN_F32, 2, shape, pixels, &x) || tn_program_run(program, 1, &x, 1, &y) ||
+        tn_array_read(y, scores, sizeof scores))
         return failed("child");
     printf("%.6f\n", now_ms());
     tn_array_release(x);
@@ -65,13 +65,19 @@ static int child(const char *folder)
     return tn_close(ctx) ? failed("close") : 0;
 }
 
-/* ---- the model ------------------------------------------------------------------------------------------------- */
+/* ---- the model
+ * ------------------------------------------------------------------------------------------------- */
 
-static tn_status layer(tn_ctx *ctx, const char *op, const char *name, const char *key, const char *text, tn_symbol **s)
+static tn_status layer(tn_ctx *ctx, const char *op, const char *name, const char *key, const char *text,
+                       tn_symbol **s)
 {
     const char *const attrs[] = {key, text, NULL};
-    const tn_symbol_call call = {
-        .struct_size = TN_SIZE(tn_symbol_call), .op = op, .name = name, .attrs = attrs, .in_count = 1, .in = s};
+    const tn_symbol_call call = {.struct_size = TN_SIZE(tn_symbol_call),
+                                 .op = op,
+                                 .name = name,
+                                 .attrs = attrs,
+                                 .in_count = 1,
+                                 .in = s};
     tn_symbol *next = NULL;
     tn_status st = tn_symbol_op(ctx, &call, &next);
 
@@ -82,7 +88,8 @@ static tn_status layer(tn_ctx *ctx, const char *op, const char *name, const char
     return st;
 }
 
-static tn_status weight(tn_ctx *ctx, tn_params *p, const char *name, int32_t ndim, int64_t rows, int64_t columns)
+static tn_status weight(tn_ctx *ctx, tn_params *p, const char *name, int32_t ndim, int64_t rows,
+                        int64_t columns)
 {
     const int64_t shape[2] = {rows, columns};
     tn_array *a = NULL;
@@ -119,11 +126,13 @@ static int model_write(const char *folder)
     return tn_close(ctx) ? failed("close") : 0;
 }
 
-/* ---- runs --------------------------------------------------------------------------------------------------------- */
+/* ---- runs
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 static int run_once(const char *self, const char *folder, double *ms)
 {
-    char *const argv[] = {(char *)(size_t)self, (char *)(size_t)"--child", (char *)(size_t)folder, NULL};
+    char *const argv[] = {(char *)(size_t)self, (char *)(size_t) "--child", (char *)(size_t)folder, NULL};
     posix_spawn_file_actions_t actions;
     char text[64] = "";
     int pipes[2], status = 1;

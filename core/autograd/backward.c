@@ -1,8 +1,8 @@
 /*
  * Backward: walk the tape, find or build the program of its shape, bind arrays, run.
  *
- * One lock per context covers walk and build (they use scratch in nodes and leaves); the run itself is queued like any
- * other operation. Nothing of the tape changes if backward fails.
+ * One lock per context covers walk and build (they use scratch in nodes and leaves); the run itself is queued
+ * like any other operation. Nothing of the tape changes if backward fails.
  */
 #include "autograd/walk.h"
 
@@ -43,7 +43,8 @@ void tni_autograd_close(tni_context *c)
     tni_free(a);
 }
 
-/* ---- attached gradients ------------------------------------------------------------------------------------------ */
+/* ---- attached gradients
+ * ------------------------------------------------------------------------------------------ */
 
 tn_status tni_grad_attach(tni_context *c, tni_array *a, uint32_t mode, tni_array *grad)
 {
@@ -61,7 +62,8 @@ tn_status tni_grad_attach(tni_context *c, tni_array *a, uint32_t mode, tni_array
     if (grad) {
         tni_array_retain(grad);
     } else {
-        if ((st = tni_array_create(c->space, a->storage->device, a->dtype, a->ndim, a->shape, "gradient", &grad)))
+        if ((st = tni_array_create(c->space, a->storage->device, a->dtype, a->ndim, a->shape, "gradient",
+                                   &grad)))
             return st;
         if ((st = tni_array_fill(grad, 0.0))) {
             tni_array_release(grad);
@@ -87,7 +89,8 @@ tni_array *tni_grad_get(const tni_array *a)
     return a->grad;
 }
 
-/* ---- the program of a tape's shape --------------------------------------------------------------------------------- */
+/* ---- the program of a tape's shape
+ * --------------------------------------------------------------------------------- */
 
 static bool key_equal(const tni_backward_program *p, const tni_tape_walk *w)
 {
@@ -123,7 +126,9 @@ static tn_status program_find_locked(autograd *a, const tni_tape_walk *w, const 
     return TN_OK;
 }
 
-/* ---- binding ------------------------------------------------------------------------------------------------------------ */
+/* ---- binding
+ * ------------------------------------------------------------------------------------------------------------
+ */
 
 typedef struct binding {
     const tni_tape_walk *w;
@@ -144,7 +149,8 @@ static void binding_fini(binding *b)
 
 static tn_status ones_like(tni_context *c, const tni_array *a, tni_array **out)
 {
-    tn_status st = tni_array_create(c->space, a->storage->device, a->dtype, a->ndim, a->shape, "gradient", out);
+    tn_status st =
+        tni_array_create(c->space, a->storage->device, a->dtype, a->ndim, a->shape, "gradient", out);
 
     return st ? st : tni_array_fill(*out, 1.0);
 }
@@ -209,8 +215,8 @@ static tn_status source_array(const binding *b, uint32_t i, tni_array **out)
     }
 }
 
-static tn_status binding_init(binding *b, const tni_tape_walk *w, tni_backward_program *p, tni_array *const *grads,
-                              tni_array *const *head_grads)
+static tn_status binding_init(binding *b, const tni_tape_walk *w, tni_backward_program *p,
+                              tni_array *const *grads, tni_array *const *head_grads)
 {
     const tni_program *program = p->program;
     tn_status st = TN_OK;
@@ -231,15 +237,19 @@ static tn_status binding_init(binding *b, const tni_tape_walk *w, tni_backward_p
     return st;
 }
 
-/* ---- the call ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the call
+ * ----------------------------------------------------------------------------------------------------------------
+ */
 
 static tn_status head_grads_check(uint32_t count, tni_array *const *heads, tni_array *const *head_grads)
 {
     for (uint32_t i = 0; i < count && head_grads; i++)
-        if (head_grads[i] && (head_grads[i]->ndim != heads[i]->ndim || head_grads[i]->dtype != heads[i]->dtype ||
-                              memcmp(head_grads[i]->shape, heads[i]->shape,
-                                     (size_t)heads[i]->ndim * sizeof *heads[i]->shape) != 0))
-            return tni_error(TN_E_SHAPE, "the gradient of head %u has another shape or dtype than the head", i);
+        if (head_grads[i] &&
+            (head_grads[i]->ndim != heads[i]->ndim || head_grads[i]->dtype != heads[i]->dtype ||
+             memcmp(head_grads[i]->shape, heads[i]->shape,
+                    (size_t)heads[i]->ndim * sizeof *heads[i]->shape) != 0))
+            return tni_error(TN_E_SHAPE, "the gradient of head %u has another shape or dtype than the head",
+                             i);
     return TN_OK;
 }
 
@@ -338,7 +348,8 @@ static tn_status backward(tni_context *c, const request *r)
 tn_status tni_backward(tni_context *c, uint32_t count, tni_array *const *heads, tni_array *const *head_grads,
                        const tni_backward_options *options)
 {
-    const request r = {.count = count, .heads = heads, .head_grads = head_grads, .retain = options && options->retain};
+    const request r = {
+        .count = count, .heads = heads, .head_grads = head_grads, .retain = options && options->retain};
 
     return backward(c, &r);
 }
@@ -347,7 +358,8 @@ tn_status tni_grad(tni_context *c, uint32_t count, tni_array *const *heads, tni_
                    uint32_t variable_count, tni_array *const *variables, const tni_backward_options *options,
                    tni_array **out)
 {
-    request r = {.count = count, .heads = heads, .head_grads = head_grads, .retain = options && options->retain};
+    request r = {
+        .count = count, .heads = heads, .head_grads = head_grads, .retain = options && options->retain};
     tn_status st = TN_OK;
 
     if (!variable_count)
@@ -362,8 +374,8 @@ tn_status tni_grad(tni_context *c, uint32_t count, tni_array *const *heads, tni_
         out[i] = NULL;
     }
     for (uint32_t i = 0; i < variable_count && !st; i++)
-        st = tni_array_create(c->space, variables[i]->storage->device, variables[i]->dtype, variables[i]->ndim,
-                              variables[i]->shape, "gradient", &out[i]);
+        st = tni_array_create(c->space, variables[i]->storage->device, variables[i]->dtype,
+                              variables[i]->ndim, variables[i]->shape, "gradient", &out[i]);
     r.wanted = variables;
     r.wanted_count = variable_count;
     r.made = out;

@@ -1,9 +1,9 @@
 /*
  * From a walked tape to a compiled backward pass.
  *
- * The tape becomes a flat graph (cached operators are opened up into their inner nodes), the gradient pass appends the
- * backward nodes, and a program is made of those alone: what they read of the forward part becomes its inputs, and a
- * table says where in a tape of this shape each of them is found.
+ * The tape becomes a flat graph (cached operators are opened up into their inner nodes), the gradient pass
+ * appends the backward nodes, and a program is made of those alone: what they read of the forward part
+ * becomes its inputs, and a table says where in a tape of this shape each of them is found.
  */
 #include "autograd/walk.h"
 
@@ -16,11 +16,11 @@ typedef struct origin { /* of a forward entry */
 typedef struct build {
     const tni_tape_walk *w;
     tni_graph *g;
-    tni_vec origins;      /* per entry of g */
-    tni_vec outs;         /* entries: outputs of tape node k from first_out[k] on */
+    tni_vec origins; /* per entry of g */
+    tni_vec outs;    /* entries: outputs of tape node k from first_out[k] on */
     uint32_t *first_out;
     uint32_t *leaf_entry;
-    tni_vec tape_of_node; /* per node of g */
+    tni_vec tape_of_node;    /* per node of g */
     bool train, graph_taken; /* taken: the program's, or gone */
 } build;
 
@@ -127,7 +127,8 @@ static tn_status operator_add(build *b, const tni_tape_node *n, const uint32_t *
 }
 
 /* One inner node of a cached operator. `map`: its graph's entries to ours. */
-static tn_status inner_add(build *b, const tni_tape_node *n, uint32_t inner, uint32_t *map, const uint32_t *in)
+static tn_status inner_add(build *b, const tni_tape_node *n, uint32_t inner, uint32_t *map,
+                           const uint32_t *in)
 {
     const tni_graph *from = n->cached->graph;
     const tni_gnode *node = &from->nodes[inner];
@@ -191,7 +192,8 @@ static tn_status nodes_add(build *b)
     return st;
 }
 
-/* ---- the gradient --------------------------------------------------------------------------------------------- */
+/* ---- the gradient
+ * --------------------------------------------------------------------------------------------- */
 
 typedef struct gradient {
     uint32_t *heads, *head_vars, *wanted, *grads;
@@ -240,7 +242,8 @@ static tn_status gradient_make(build *b, gradient *d)
     return TN_OK;
 }
 
-/* ---- sources ------------------------------------------------------------------------------------------------------ */
+/* ---- sources
+ * ------------------------------------------------------------------------------------------------------ */
 
 /* A consumer that kept this output of node `n` as its input. */
 static bool kept_by_consumer(const build *b, uint32_t entry, tni_source *out)
@@ -253,7 +256,8 @@ static bool kept_by_consumer(const build *b, uint32_t entry, tni_source *out)
         for (uint32_t i = 0; i < n->in_count; i++) {
             const tni_tape_entry *e = n->in_entries[i];
 
-            if (e && n->in[i] && *(uint32_t *)tni_vec_at(&b->outs, b->first_out[e->node->position] + e->index) == entry) {
+            if (e && n->in[i] &&
+                *(uint32_t *)tni_vec_at(&b->outs, b->first_out[e->node->position] + e->index) == entry) {
                 *out = (tni_source){TNI_FROM_IN, (uint32_t)k, i};
                 return true;
             }
@@ -276,13 +280,15 @@ static tn_status source_of(const build *b, const gradient *d, uint32_t entry, tn
     }
     from = tni_vec_at(&b->origins, entry);
     *out = (tni_source){from->kind, from->node, from->index};
-    if (from->kind == TNI_FROM_OUT && !node_at(b, from->node)->out[from->index] && !kept_by_consumer(b, entry, out))
+    if (from->kind == TNI_FROM_OUT && !node_at(b, from->node)->out[from->index] &&
+        !kept_by_consumer(b, entry, out))
         return tni_error(TN_E_INTERNAL, "the gradient of %s reads output %u, which was not kept",
                          node_at(b, from->node)->signature->def->op->name, from->index);
     return TN_OK;
 }
 
-/* ---- the whole -------------------------------------------------------------------------------------------------------- */
+/* ---- the whole
+ * -------------------------------------------------------------------------------------------------------- */
 
 void tni_backward_free(tni_backward_program *p)
 {
@@ -300,8 +306,8 @@ void tni_backward_free(tni_backward_program *p)
 }
 
 /* Heads of the backward graph: one gradient per leaf that is reached. */
-static tn_status outputs_choose(const build *b, const gradient *d, tni_backward_program *p, const uint8_t *modes,
-                                uint8_t *head_modes)
+static tn_status outputs_choose(const build *b, const gradient *d, tni_backward_program *p,
+                                const uint8_t *modes, uint8_t *head_modes)
 {
     const uint32_t leaves = (uint32_t)b->w->leaves.count;
     uint32_t *heads = tni_calloc(leaves + 1u, sizeof *heads), count = 0;

@@ -1,6 +1,6 @@
 /*
- * Walking a tape: everything that the heads depend on, in order of recording, with a key of numbers that two tapes
- * share exactly if one compiled backward pass serves both.
+ * Walking a tape: everything that the heads depend on, in order of recording, with a key of numbers that two
+ * tapes share exactly if one compiled backward pass serves both.
  */
 #include "autograd/walk.h"
 
@@ -22,7 +22,8 @@ static tn_status visit(tni_tape_walk *w, tni_tape_node *n)
     if (n->mark == w->mark)
         return TN_OK;
     if (n->consumed)
-        return tni_error(TN_E_STATE, "backward went through %s already; keep the tape with retain to walk it again",
+        return tni_error(TN_E_STATE,
+                         "backward went through %s already; keep the tape with retain to walk it again",
                          n->signature ? n->signature->def->op->name : "this net");
     n->mark = w->mark;
     return tni_vec_push(&w->nodes, &n);
@@ -44,7 +45,8 @@ static tn_status nodes_collect(tni_tape_walk *w)
         const tni_tape_entry *e = w->heads[i] ? w->heads[i]->grad_entry : NULL;
 
         st = e ? visit(w, e->node)
-               : tni_error(TN_E_STATE, "head %u was not recorded: nothing leads from it to an array with a gradient", i);
+               : tni_error(TN_E_STATE,
+                           "head %u was not recorded: nothing leads from it to an array with a gradient", i);
     }
     for (size_t i = 0; i < w->nodes.count && !st; i++) {
         const tni_tape_node *n = *(tni_tape_node **)tni_vec_at(&w->nodes, i);
@@ -81,7 +83,8 @@ static void key_put(uint64_t **at, uint64_t value)
 }
 
 /* What an input is: a producer's output, a leaf with what is done to its gradient, or a constant. */
-static void key_input(const tni_tape_walk *w, const tni_tape_node *n, uint32_t i, bool own_modes, uint64_t **at)
+static void key_input(const tni_tape_walk *w, const tni_tape_node *n, uint32_t i, bool own_modes,
+                      uint64_t **at)
 {
     const tni_tape_entry *e = n->in_entries[i];
     const uint32_t leaf = tni_tape_leaf(w, n->leaves[i]);
@@ -89,7 +92,8 @@ static void key_input(const tni_tape_walk *w, const tni_tape_node *n, uint32_t i
     if (e)
         key_put(at, KEY_NODE | (uint64_t)e->node->position << 32 | (uint64_t)e->index << 4);
     else if (leaf != TNI_NONE)
-        key_put(at, KEY_LEAF | (uint64_t)leaf << 32 | (own_modes ? (uint64_t)n->leaves[i]->grad_req << 4 : 0));
+        key_put(at,
+                KEY_LEAF | (uint64_t)leaf << 32 | (own_modes ? (uint64_t)n->leaves[i]->grad_req << 4 : 0));
     else
         key_put(at, KEY_CONSTANT);
 }

@@ -1,4 +1,5 @@
-/* A tape, walked: its nodes in order, its leaves, and the key that names its shape. Used inside room autograd. */
+/* A tape, walked: its nodes in order, its leaves, and the key that names its shape. Used inside room
+ * autograd. */
 #ifndef TN_AUTOGRAD_WALK_H
 #define TN_AUTOGRAD_WALK_H
 
@@ -6,16 +7,16 @@
 
 typedef struct tni_tape_walk {
     tni_context *ctx;
-    tni_vec nodes;   /* tni_tape_node *, in order of recording */
-    tni_vec leaves;  /* tni_array *, by first appearance */
-    tni_vec key;     /* uint64_t */
+    tni_vec nodes;  /* tni_tape_node *, in order of recording */
+    tni_vec leaves; /* tni_array *, by first appearance */
+    tni_vec key;    /* uint64_t */
     uint64_t mark, hash;
     uint32_t head_count;
     tni_array *const *heads;
 } tni_tape_walk;
 
-/* Collects what the heads depend on. Caller holds the lock of the context's autograd. `wanted`: the leaves that count
- * (others are constants); NULL: all with an attached gradient. */
+/* Collects what the heads depend on. Caller holds the lock of the context's autograd. `wanted`: the leaves
+ * that count (others are constants); NULL: all with an attached gradient. */
 tn_status tni_tape_walk_init(tni_tape_walk *w, tni_context *c, uint32_t count, tni_array *const *heads,
                              uint32_t wanted_count, tni_array *const *wanted, bool own_modes);
 void tni_tape_walk_fini(tni_tape_walk *w);
@@ -45,8 +46,8 @@ typedef struct tni_backward_program {
     uint32_t *leaf_of_output; /* per output of the program: leaf */
     uint32_t *zero_leaves;    /* leaves that no gradient reaches */
     uint32_t zero_count;
-    uint32_t *tape_of_node;   /* per node of the program's graph: tape position, TNI_NONE */
-    uint8_t *head_used;       /* per head: its gradient is read */
+    uint32_t *tape_of_node; /* per node of the program's graph: tape position, TNI_NONE */
+    uint8_t *head_used;     /* per head: its gradient is read */
 } tni_backward_program;
 
 tn_status tni_backward_build(const tni_tape_walk *w, const uint8_t *modes, tni_backward_program **out);

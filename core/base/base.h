@@ -269,7 +269,7 @@ tn_status tni_options_set_value(tni_options *o, const char *key, const char *val
                                 const char *where);
 /* Borrowed; "" if unset. Sizes and durations are plain numbers of bytes and ms, however they were set. */
 const char *tni_option_text(const tni_options *o, const char *key);
-int64_t tni_option_int(const tni_options *o, const char *key);      /* int, bytes, duration (ms), bool */
+int64_t tni_option_int(const tni_options *o, const char *key); /* int, bytes, duration (ms), bool */
 double tni_option_float(const tni_options *o, const char *key);
 bool tni_option_bool(const tni_options *o, const char *key);
 uint64_t tni_options_generation(const tni_options *o); /* moves with each change */

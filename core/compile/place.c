@@ -1,9 +1,9 @@
 /*
  * Where everything of a program lies.
  *
- * Each entry has a root: itself, the root of what it views, or the root of an input that it overwrites in place. A
- * root lies in an external input, an external output or the arena. In the arena it lives from the instruction that
- * makes it to the last that touches any entry of that root; kept entries live to the end.
+ * Each entry has a root: itself, the root of what it views, or the root of an input that it overwrites in
+ * place. A root lies in an external input, an external output or the arena. In the arena it lives from the
+ * instruction that makes it to the last that touches any entry of that root; kept entries live to the end.
  */
 #include "compile/place.h"
 
@@ -33,8 +33,8 @@ static void views_resolve(placer *w)
 
     for (uint32_t e = 0; e < g->entry_count; e++) {
         const tni_gnode *node = &g->nodes[g->entry_node[e]];
-        bool view = node->def && node->def->op->flags & TN_OP_VIEW && g->entry_node[e] >= w->spec->first_node &&
-                    node->first_entry == e;
+        bool view = node->def && node->def->op->flags & TN_OP_VIEW &&
+                    g->entry_node[e] >= w->spec->first_node && node->first_entry == e;
 
         p->places[e].root = view ? root_of(p, tni_graph_input(g, node, 0)) : e;
         p->places[e].interval = TNI_NONE;
@@ -42,7 +42,9 @@ static void views_resolve(placer *w)
     }
 }
 
-/* ---- ports --------------------------------------------------------------------------------------------------------- */
+/* ---- ports
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 static void port_fill(const tni_program *p, tni_port *port, uint32_t entry)
 {
@@ -60,7 +62,8 @@ static bool entry_is_computed(const placer *w, uint32_t entry)
     return node >= w->spec->first_node && w->p->graph->nodes[node].def;
 }
 
-/* Inputs: every variable of a whole program, in order; of a part, whatever its instructions read from outside. */
+/* Inputs: every variable of a whole program, in order; of a part, whatever its instructions read from
+ * outside. */
 static tn_status inputs_make(placer *w)
 {
     tni_program *p = w->p;
@@ -108,7 +111,9 @@ static tn_status outputs_make(placer *w)
     return TN_OK;
 }
 
-/* ---- lives ------------------------------------------------------------------------------------------------------------- */
+/* ---- lives
+ * -------------------------------------------------------------------------------------------------------------
+ */
 
 static void touch(placer *w, uint32_t entry, uint32_t at, bool makes)
 {
@@ -144,7 +149,9 @@ static void lives_make(placer *w)
         p->outputs[i].last_use = w->last[p->outputs[i].entry];
 }
 
-/* ---- in place ------------------------------------------------------------------------------------------------------------ */
+/* ---- in place
+ * ------------------------------------------------------------------------------------------------------------
+ */
 
 /* May `out` of instruction `c` take over the memory of its input `in`? */
 static bool may_share(const placer *w, uint32_t c, uint32_t out, uint32_t in)
@@ -157,7 +164,8 @@ static bool may_share(const placer *w, uint32_t c, uint32_t out, uint32_t in)
     if (p->places[from].kind != TNI_PLACE_NONE || p->places[to].kind != TNI_PLACE_NONE ||
         p->places[to].root != to || w->first[from] == TNI_NONE)
         return false;
-    if (w->last[from] != c || w->kept[from] || w->first[to] != c || p->tensors[from].bytes != p->tensors[to].bytes)
+    if (w->last[from] != c || w->kept[from] || w->first[to] != c ||
+        p->tensors[from].bytes != p->tensors[to].bytes)
         return false;
     for (uint32_t k = 0; k < code->in_count + code->out_count; k++)
         if (k != in && k != code->in_count + out && root_of(p, operand[k]) == from &&
@@ -188,7 +196,9 @@ static void inplace_share(placer *w)
     }
 }
 
-/* ---- arena ------------------------------------------------------------------------------------------------------------------ */
+/* ---- arena
+ * ------------------------------------------------------------------------------------------------------------------
+ */
 
 static uint32_t interval_add(placer *w, uint64_t bytes, uint32_t first, uint32_t last)
 {

@@ -1,4 +1,5 @@
-/* Where everything of a program lies: ports, views, in-place sharing, arena offsets. Used by program.c only. */
+/* Where everything of a program lies: ports, views, in-place sharing, arena offsets. Used by program.c only.
+ */
 #ifndef TN_COMPILE_PLACE_H
 #define TN_COMPILE_PLACE_H
 

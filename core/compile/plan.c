@@ -1,22 +1,23 @@
 /*
  * Offsets of buffers in one arena: greedy by size, then improved.
  *
- * Buffers are placed one after the other, each at the lowest offset where it overlaps no placed buffer that lives at
- * the same time. The order decides: from the largest to the smallest comes first (it equals the largest live sum on
- * most nets), then by size times life. While that is above the bound and the graph is small, the order is improved:
- * the buffer that ends highest moves ahead, and what is no worse is kept. Deterministic: draws come from Philox.
+ * Buffers are placed one after the other, each at the lowest offset where it overlaps no placed buffer that
+ * lives at the same time. The order decides: from the largest to the smallest comes first (it equals the
+ * largest live sum on most nets), then by size times life. While that is above the bound and the graph is
+ * small, the order is improved: the buffer that ends highest moves ahead, and what is no worse is kept.
+ * Deterministic: draws come from Philox.
  *
- * Who lives at the same time is found with a segment tree over instructions. An item is listed as `cover` at the
- * O(log n) nodes that make up its life, and as `below` at all nodes above those. Two lives overlap exactly if one's
- * cover node is the other's, or lies above or below one of them.
+ * Who lives at the same time is found with a segment tree over instructions. An item is listed as `cover` at
+ * the O(log n) nodes that make up its life, and as `below` at all nodes above those. Two lives overlap
+ * exactly if one's cover node is the other's, or lies above or below one of them.
  */
 #include "compile/compile.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define IMPROVE_ITEMS 4096u  /* beyond, one placement takes too long to repeat */
-#define IMPROVE_ROUNDS 400u  /* of moving one buffer ahead */
+#define IMPROVE_ITEMS 4096u /* beyond, one placement takes too long to repeat */
+#define IMPROVE_ROUNDS 400u /* of moving one buffer ahead */
 #define IMPROVE_KEY 0x706c616eu
 
 typedef struct placed {
@@ -44,19 +45,20 @@ static int ranked_compare(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* ---- the tree ------------------------------------------------------------------------------------------------ */
+/* ---- the tree
+ * ------------------------------------------------------------------------------------------------ */
 
 typedef struct link { /* one item in the list of one tree node */
     uint32_t item, next;
 } link;
 
 typedef struct tree {
-    uint32_t leaves;          /* a power of two */
-    uint32_t *cover, *below;  /* per node: first link + 1; 0: none */
-    uint32_t *below_mark;     /* per node: last item listed there + 1 */
+    uint32_t leaves;         /* a power of two */
+    uint32_t *cover, *below; /* per node: first link + 1; 0: none */
+    uint32_t *below_mark;    /* per node: last item listed there + 1 */
     tni_vec links;
-    uint32_t *seen;           /* per item: last query that met it */
-    tni_vec found;            /* placed */
+    uint32_t *seen; /* per item: last query that met it */
+    tni_vec found;  /* placed */
 } tree;
 
 static void tree_fini(tree *t)
@@ -159,7 +161,8 @@ static tn_status tree_find(tree *t, const tni_interval *items, const tni_interva
     return st;
 }
 
-/* ---- placing ------------------------------------------------------------------------------------------------------ */
+/* ---- placing
+ * ------------------------------------------------------------------------------------------------------ */
 
 /* The lowest offset for `bytes` beside the `taken`. */
 static uint64_t lowest_gap(placed *taken, size_t count, uint64_t bytes)
@@ -205,7 +208,8 @@ static tn_status sizes_round(tni_interval *items, uint32_t count, uint64_t align
 
     *times = 1;
     for (uint32_t i = 0; i < count; i++) {
-        if (!tni_size_align(items[i].bytes, align, &items[i].bytes) || !tni_size_add(sum, items[i].bytes, &sum))
+        if (!tni_size_align(items[i].bytes, align, &items[i].bytes) ||
+            !tni_size_add(sum, items[i].bytes, &sum))
             return tni_error(TN_E_SHAPE, "the arena of a program does not fit the address space");
         if (items[i].last >= *times)
             *times = items[i].last + 1u;
@@ -213,7 +217,8 @@ static tn_status sizes_round(tni_interval *items, uint32_t count, uint64_t align
     return TN_OK;
 }
 
-static void order_sort(const tni_interval *items, uint32_t count, bool by_life, ranked *scratch, uint32_t *order)
+static void order_sort(const tni_interval *items, uint32_t count, bool by_life, ranked *scratch,
+                       uint32_t *order)
 {
     for (uint32_t i = 0; i < count; i++) {
         const double life = (double)(items[i].last - items[i].first) + 1.0;
@@ -294,7 +299,8 @@ static tn_status order_improve(search *s, uint64_t bound)
     return st;
 }
 
-tn_status tni_plan_offsets(tni_interval *items, uint32_t count, uint64_t align, uint64_t *total, uint64_t *bound)
+tn_status tni_plan_offsets(tni_interval *items, uint32_t count, uint64_t align, uint64_t *total,
+                           uint64_t *bound)
 {
     ranked *scratch = tni_calloc(count + 1u, sizeof *scratch);
     uint32_t *orders = tni_calloc(3ull * count + 3u, sizeof *orders), top;

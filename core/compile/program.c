@@ -1,9 +1,10 @@
 /*
  * Building a program: one instruction per computed node, each with a prepared kernel.
  *
- * The graph is completely inferred. Nodes before `first_node` are not computed; what the others read of them, and of
- * variables, are the program's inputs. Views (Reshape, Flatten …) make no instruction. Heads that are no fresh result
- * of an instruction are copied by a `_copy` behind the rest. Where everything lies is decided in place.c.
+ * The graph is completely inferred. Nodes before `first_node` are not computed; what the others read of them,
+ * and of variables, are the program's inputs. Views (Reshape, Flatten …) make no instruction. Heads that are
+ * no fresh result of an instruction are copied by a `_copy` behind the rest. Where everything lies is decided
+ * in place.c.
  */
 #include "compile/compile.h"
 #include "compile/place.h"
@@ -41,7 +42,8 @@ void tni_program_release(tni_program *p)
     tni_free(p);
 }
 
-/* ---- tensors of entries ---------------------------------------------------------------------------------- */
+/* ---- tensors of entries ----------------------------------------------------------------------------------
+ */
 
 static tn_status tensors_make(tni_program *p)
 {
@@ -74,13 +76,14 @@ static tn_status tensors_make(tni_program *p)
     return TN_OK;
 }
 
-/* ---- which nodes are computed --------------------------------------------------------------------------------- */
+/* ---- which nodes are computed
+ * --------------------------------------------------------------------------------- */
 
 typedef struct builder {
     tni_program *p;
     tni_selector *selector;
     const tni_program_spec *spec;
-    uint8_t *wanted;          /* per node: computed */
+    uint8_t *wanted; /* per node: computed */
     tni_vec code, operands, modes, links;
 } builder;
 
@@ -110,7 +113,8 @@ static void wanted_mark(builder *b)
     }
 }
 
-/* ---- instructions ------------------------------------------------------------------------------------------------ */
+/* ---- instructions
+ * ------------------------------------------------------------------------------------------------ */
 
 static tn_status links_make(builder *b, tni_instruction *in, const tni_gnode *node, uint32_t index)
 {
@@ -227,8 +231,8 @@ static tn_status instruction_of_node(builder *b, uint32_t index)
     return st;
 }
 
-/* Is this head written by its own instruction, and the only head there? If it is to be added up, nobody else may
- * read it, since its memory then holds more than the result. */
+/* Is this head written by its own instruction, and the only head there? If it is to be added up, nobody else
+ * may read it, since its memory then holds more than the result. */
 static bool head_direct(const builder *b, uint32_t head, uint8_t mode)
 {
     const tni_graph *g = b->p->graph;
@@ -254,7 +258,8 @@ static tn_status entry_append(tni_program *p, uint32_t entry, uint32_t *out)
     uint32_t node;
     tn_status st;
 
-    if ((st = tni_opset_find(p->graph->ops, "_copy", &copy)) || (st = tni_attrs_parse(copy, 0, NULL, NULL, &attrs)) ||
+    if ((st = tni_opset_find(p->graph->ops, "_copy", &copy)) ||
+        (st = tni_attrs_parse(copy, 0, NULL, NULL, &attrs)) ||
         (st = tni_graph_add_node(p->graph, copy, attrs, "head", 1, &entry, &node)))
         goto cleanup;
     *out = p->graph->nodes[node].first_entry;
@@ -296,7 +301,9 @@ static tn_status code_make(builder *b)
     return st;
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------------------------------- */
+/* ---- the whole
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 static void builder_init(builder *b, tni_program *p, tni_selector *s, const tni_program_spec *spec)
 {

@@ -1,11 +1,11 @@
 /*
  * Choosing the kernel for a node.
  *
- * The order of candidates is total and depends on names and configuration only, never on the order of loading: pinned
- * by [kernel] Op@device, then the plugin that ran the forward, kernel.prefer, declared rank, plugin name, kernel name.
- * Static rules (device type, versions, instruction set, data types, determinism) are matched here; what is left is
- * asked of `prepare`, which may still say TN_E_UNSUPPORTED. Nothing falls back silently: no kernel is an error that
- * lists every candidate with its reason.
+ * The order of candidates is total and depends on names and configuration only, never on the order of
+ * loading: pinned by [kernel] Op@device, then the plugin that ran the forward, kernel.prefer, declared rank,
+ * plugin name, kernel name. Static rules (device type, versions, instruction set, data types, determinism)
+ * are matched here; what is left is asked of `prepare`, which may still say TN_E_UNSUPPORTED. Nothing falls
+ * back silently: no kernel is an error that lists every candidate with its reason.
  */
 #include "compile/compile.h"
 
@@ -115,9 +115,11 @@ static tn_status candidates_make_locked(tni_selector *s)
     return TN_OK;
 }
 
-/* ---- static rules ------------------------------------------------------------------------------------------- */
+/* ---- static rules
+ * ------------------------------------------------------------------------------------------- */
 
-/* Index that `name` has behind the variadic input `have` ("arg*"): "arg3" is 3, "arg*" is any, -2; -1: not its. */
+/* Index that `name` has behind the variadic input `have` ("arg*"): "arg3" is 3, "arg*" is any, -2; -1: not
+ * its. */
 static int64_t variadic_index(const char *have, const char *name, size_t length)
 {
     const size_t stem = strlen(have) - 1;
@@ -225,7 +227,8 @@ static bool types_match(const tni_request *r, const tn_kernel *k, char *why, siz
 
         if (rule && !types_allow(r, rule, dtype)) {
             snprintf(why, size, "%s %u is %s, takes %s", i < r->in_count ? "input" : "output",
-                     i < r->in_count ? i : i - r->in_count, tni_dtype_name(dtype) ? tni_dtype_name(dtype) : "?", rule);
+                     i < r->in_count ? i : i - r->in_count,
+                     tni_dtype_name(dtype) ? tni_dtype_name(dtype) : "?", rule);
             return false;
         }
     }
@@ -237,7 +240,8 @@ static bool rules_match(const tni_request *r, const candidate *c, char *why, siz
     const tn_kernel *k = c->kernel;
 
     if (r->device->kernels_plugin && strcmp(r->device->kernels_plugin, c->plugin->descriptor->name)) {
-        snprintf(why, size, "device %s runs the kernels of %s only", r->device->type, r->device->kernels_plugin);
+        snprintf(why, size, "device %s runs the kernels of %s only", r->device->type,
+                 r->device->kernels_plugin);
         return false;
     }
     if (r->def->op->version < k->op_version_min || r->def->op->version > k->op_version_max) {
@@ -256,7 +260,8 @@ static bool rules_match(const tni_request *r, const candidate *c, char *why, siz
     return types_match(r, k, why, size);
 }
 
-/* ---- order ---------------------------------------------------------------------------------------------------- */
+/* ---- order
+ * ---------------------------------------------------------------------------------------------------- */
 
 typedef struct ranked {
     candidate c;
@@ -270,7 +275,8 @@ static int32_t prefer_position(const tni_selector *s, const char *plugin)
     char item[64];
 
     for (size_t i = 0; i < count; i++)
-        if (tni_option_list_item(s->options, "kernel.prefer", i, item, sizeof item) == TN_OK && !strcmp(item, plugin))
+        if (tni_option_list_item(s->options, "kernel.prefer", i, item, sizeof item) == TN_OK &&
+            !strcmp(item, plugin))
             return (int32_t)i;
     return INT32_MAX;
 }
@@ -347,7 +353,8 @@ static tn_status ranked_list(tni_selector *s, const tni_request *r, tni_vec *out
     return st;
 }
 
-/* ---- preparing ---------------------------------------------------------------------------------------------------- */
+/* ---- preparing
+ * ---------------------------------------------------------------------------------------------------- */
 
 void tni_prepared_retain(tni_prepared *p)
 {
@@ -475,7 +482,8 @@ static tn_status candidate_prepare(const tni_request *r, const candidate *c, tni
     dense_copy dense = {0};
     tni_prepared *p = NULL;
     tn_node node = {.struct_size = (uint32_t)TN_END(tn_node, host)};
-    const tn_prepare_ops host = {.struct_size = (uint32_t)TN_END(tn_prepare_ops, stream), .host = &c->plugin->host};
+    const tn_prepare_ops host = {.struct_size = (uint32_t)TN_END(tn_prepare_ops, stream),
+                                 .host = &c->plugin->host};
     tn_status st;
 
     if ((st = prepared_create(r, c, &p)) || (st = dense_init(r, strided, p->adds, &dense)))
@@ -510,8 +518,8 @@ cleanup:
 }
 
 /* Tries the candidates in order; lines of what was refused go to `text`. */
-static tn_status candidates_try(const tni_request *r, const tni_vec *list, const char *pin, tni_prepared **out,
-                                tni_str *text)
+static tn_status candidates_try(const tni_request *r, const tni_vec *list, const char *pin,
+                                tni_prepared **out, tni_str *text)
 {
     for (size_t i = 0; i < list->count; i++) {
         const ranked *item = tni_vec_at(list, i);
@@ -529,12 +537,13 @@ static tn_status candidates_try(const tni_request *r, const tni_vec *list, const
                 return TN_OK;
             }
             if (st != TN_E_UNSUPPORTED)
-                return st == TN_E_NOMEM && !err.message[0] ? tni_error(st, "out of memory while a kernel is prepared")
-                                                           : tni_error_take(&err, item->c.kernel->name);
+                return st == TN_E_NOMEM && !err.message[0]
+                           ? tni_error(st, "out of memory while a kernel is prepared")
+                           : tni_error_take(&err, item->c.kernel->name);
             snprintf(why, sizeof why, "%s", err.message[0] ? err.message : "does not serve this case");
         }
-        (void)tni_str_addf(text, "%s/%s, rank %d: %s\n", item->c.plugin->descriptor->name, item->c.kernel->name,
-                           item->c.kernel->rank, why);
+        (void)tni_str_addf(text, "%s/%s, rank %d: %s\n", item->c.plugin->descriptor->name,
+                           item->c.kernel->name, item->c.kernel->rank, why);
     }
     return TN_E_UNSUPPORTED;
 }

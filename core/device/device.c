@@ -1,9 +1,9 @@
 /*
- * Devices by type and index. The host device is made here; all others are opened through their plugin's table at
- * their first use and stay open until the set is destroyed.
+ * Devices by type and index. The host device is made here; all others are opened through their plugin's table
+ * at their first use and stay open until the set is destroyed.
  *
- * One thread at a time loads plugins, opens devices and makes pools (the `opening` right), and holds no lock while
- * it does; `devices` only grows, so that a found device is used without a lock.
+ * One thread at a time loads plugins, opens devices and makes pools (the `opening` right), and holds no lock
+ * while it does; `devices` only grows, so that a found device is used without a lock.
  */
 #include <string.h>
 
@@ -13,7 +13,8 @@
 
 /* ---- the set ------------------------------------------------------------------------------------------ */
 
-tn_status tni_device_set_create(tni_options *options, tni_registry *registry, const tni_log *log, tni_device_set **out)
+tn_status tni_device_set_create(tni_options *options, tni_registry *registry, const tni_log *log,
+                                tni_device_set **out)
 {
     tni_device_set *s = tni_zalloc(sizeof *s);
     tn_status st;
@@ -93,7 +94,8 @@ tni_device *tni_device_at(tni_device_set *s, size_t index)
     return index < tni_device_count(s) ? s->devices[index] : NULL;
 }
 
-/* ---- fork ----------------------------------------------------------------------------------------------- */
+/* ---- fork -----------------------------------------------------------------------------------------------
+ */
 
 static void pools_each(tni_device_set *s, void (*fn)(tni_mutex *)) TN_NO_THREAD_CHECK
 {
@@ -128,7 +130,8 @@ void tni_device_set_forked(tni_device_set *s)
     atomic_store(&s->forked, true);
 }
 
-/* ---- opening ---------------------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------------------
+ */
 
 static tni_device *device_find(tni_device_set *s, const char *type, int32_t index)
 {
@@ -157,9 +160,9 @@ static tn_status type_intern(tni_device_set *s, const char *type, uint16_t *out)
 static bool ops_whole(const tn_device_ops *o)
 {
     return o->head.struct_size >= TN_END(tn_device_ops, copy) && o->count && o->open && o->close && o->info &&
-           o->alloc && o->free && o->stream_create && o->stream_destroy && o->stream_wait && o->event_create &&
-           o->event_destroy && o->event_record && o->event_wait && o->event_query && o->event_notify && o->copy &&
-           (o->stream_call || !o->runs_kernels_of);
+           o->alloc && o->free && o->stream_create && o->stream_destroy && o->stream_wait &&
+           o->event_create && o->event_destroy && o->event_record && o->event_wait && o->event_query &&
+           o->event_notify && o->copy && (o->stream_call || !o->runs_kernels_of);
 }
 
 /* "no plugin provides device 'x'", with what was found and what was refused. */
@@ -196,8 +199,9 @@ static tn_status ops_find(tni_device_set *s, const char *type, const tn_device_o
         if (strcmp(table->id, type))
             continue;
         *ops = (const tn_device_ops *)(const void *)table;
-        return ops_whole(*ops) ? TN_OK
-                               : tni_error(TN_E_DEVICE, "the table of device '%s' lacks a function it must have", type);
+        return ops_whole(*ops)
+                   ? TN_OK
+                   : tni_error(TN_E_DEVICE, "the table of device '%s' lacks a function it must have", type);
     }
     return device_absent(s, type);
 }
@@ -288,7 +292,8 @@ tn_status tni_device_get(tni_device_set *s, const char *type, int32_t index, tni
     if (index < 0 || index >= TN_DEVICES_MAX)
         return tni_error(TN_E_ARG, "device index %d, but indices are 0 to %d", index, TN_DEVICES_MAX - 1);
     if (strcmp(type, "cpu") && atomic_load(&s->forked))
-        return tni_error(TN_E_STATE, "device %s:%d cannot be used after fork: the child has host devices only", type,
+        return tni_error(TN_E_STATE,
+                         "device %s:%d cannot be used after fork: the child has host devices only", type,
                          index);
     if ((d = device_find(s, type, index))) {
         *out = d;
@@ -307,7 +312,8 @@ tn_status tni_device_get(tni_device_set *s, const char *type, int32_t index, tni
     return st;
 }
 
-/* ---- text ---------------------------------------------------------------------------------------------------- */
+/* ---- text
+ * ---------------------------------------------------------------------------------------------------- */
 
 static bool type_char(char c)
 {

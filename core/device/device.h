@@ -1,8 +1,8 @@
 /*
  * The door of room device: devices by type and index, their streams, events, memory kinds and pools.
  *
- * The host device "cpu" is built in, has any index below TN_DEVICES_MAX, works at once (no streams: NULL), and its
- * memory is 64-byte aligned. All other types come from plugins and are opened at their first use.
+ * The host device "cpu" is built in, has any index below TN_DEVICES_MAX, works at once (no streams: NULL),
+ * and its memory is 64-byte aligned. All other types come from plugins and are opened at their first use.
  */
 #ifndef TN_DEVICE_H
 #define TN_DEVICE_H
@@ -16,24 +16,26 @@ typedef struct tni_pool tni_pool; /* a tn_pool with its lock, counters and sourc
 
 typedef struct tni_device {
     tni_device_set *set;
-    const char *type;          /* "cpu"; interned: compare type_id */
-    const char *kernels_type;  /* device type whose kernels run here: "cpu" for fake */
+    const char *type;           /* "cpu"; interned: compare type_id */
+    const char *kernels_type;   /* device type whose kernels run here: "cpu" for fake */
     const char *kernels_plugin; /* NULL: any plugin; else only this one (runs_kernels_of) */
     int32_t index;
-    uint16_t type_id;          /* 0: cpu; the same for one type within a set */
-    bool host;                 /* the built-in one: synchronous, no streams */
+    uint16_t type_id; /* 0: cpu; the same for one type within a set */
+    bool host;        /* the built-in one: synchronous, no streams */
     bool host_addressable;
-    const tn_device_ops *ops;  /* NULL for host */
+    const tn_device_ops *ops; /* NULL for host */
     tn_device_handle *handle;
     tni_plugin *plugin;
-    uint32_t ordinal;          /* dense over the set, for tables */
-    void *engine_data;         /* room engine keeps its queue of this device here */
-    tni_pool *pools[4];        /* by TN_MEMORY_… */
-    atomic_int failed;         /* sticky: the device refuses work (TN_E_DEVICE) */
+    uint32_t ordinal;   /* dense over the set, for tables */
+    void *engine_data;  /* room engine keeps its queue of this device here */
+    tni_pool *pools[4]; /* by TN_MEMORY_… */
+    atomic_int failed;  /* sticky: the device refuses work (TN_E_DEVICE) */
 } tni_device;
 
-tn_status tni_device_set_create(tni_options *options, tni_registry *registry, const tni_log *log, tni_device_set **out);
-void tni_device_set_destroy(tni_device_set *s); /* no block may be live; live ones are counted and given back */
+tn_status tni_device_set_create(tni_options *options, tni_registry *registry, const tni_log *log,
+                                tni_device_set **out);
+void tni_device_set_destroy(
+    tni_device_set *s); /* no block may be live; live ones are counted and given back */
 /* Loads the provider of `type` if need be and opens the device. TN_E_DEVICE with what was searched. */
 tn_status tni_device_get(tni_device_set *s, const char *type, int32_t index, tni_device **out);
 /* Reads "cpu", "cpu:1", "fake:0", also MXNet's "cpu(0)". */
@@ -43,11 +45,12 @@ tni_device *tni_device_at(tni_device_set *s, size_t index);
 tn_status tni_device_type_count(tni_device_set *s, const char *type, int32_t *out); /* without opening */
 /* True once in a child after fork(): devices other than the host answer TN_E_STATE. */
 void tni_device_set_forked(tni_device_set *s);
-/* fork() phases: prepare takes every lock of the set, parent and child give them back; the child is then forked. */
+/* fork() phases: prepare takes every lock of the set, parent and child give them back; the child is then
+ * forked. */
 void tni_device_set_fork(tni_device_set *s, uint32_t phase);
 
-/* Events for reuse, of devices that have streams. An event given back may be recorded again at once: a stream that
- * was told to wait for it waits for the point recorded before that call. */
+/* Events for reuse, of devices that have streams. An event given back may be recorded again at once: a stream
+ * that was told to wait for it waits for the point recorded before that call. */
 tn_status tni_device_event_take(tni_device *d, tn_event **out);
 void tni_device_event_give(tni_device *d, tn_event *event);
 
@@ -58,8 +61,9 @@ typedef struct tni_block {
     const char *owner;
 } tni_block;
 
-/* `bytes` 0 gives data NULL. `stream` is the worker's, NULL on the host. Out of memory: trims, then asks `relief` of
- * the set (set by room engine: waits for pending work) once, then TN_E_NOMEM with owners and largest free block. */
+/* `bytes` 0 gives data NULL. `stream` is the worker's, NULL on the host. Out of memory: trims, then asks
+ * `relief` of the set (set by room engine: waits for pending work) once, then TN_E_NOMEM with owners and
+ * largest free block. */
 tn_status tni_block_alloc(tni_device *d, int32_t memory, uint64_t bytes, tn_stream *stream, const char *owner,
                           tni_block *out);
 void tni_block_free(tni_block *b, tn_stream *stream); /* clears *b */

@@ -1,9 +1,10 @@
 /*
  * Plain host memory, and how much of it there is.
  *
- * Large blocks are aligned to a huge page and marked for them: page faults of first use are the largest cost of a
- * fresh block. Free memory is what the kernel could give (MemAvailable, not the free pages: the page cache is not
- * in use), within the cgroup's limit. It is read at most ten times a second, because pools ask at every miss.
+ * Large blocks are aligned to a huge page and marked for them: page faults of first use are the largest cost
+ * of a fresh block. Free memory is what the kernel could give (MemAvailable, not the free pages: the page
+ * cache is not in use), within the cgroup's limit. It is read at most ten times a second, because pools ask
+ * at every miss.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -98,7 +99,8 @@ static void info_read(uint64_t *free_bytes, uint64_t *total_bytes)
         *total_bytes = meminfo_bytes(text, "MemTotal:");
         *free_bytes = meminfo_bytes(text, "MemAvailable:");
     }
-    if (system_number("/sys/fs/cgroup/memory.max", &max) && system_number("/sys/fs/cgroup/memory.current", &used)) {
+    if (system_number("/sys/fs/cgroup/memory.max", &max) &&
+        system_number("/sys/fs/cgroup/memory.current", &used)) {
         uint64_t left = max > used ? max - used : 0;
 
         *total_bytes = max < *total_bytes ? max : *total_bytes;

@@ -39,7 +39,8 @@ static inline device_impl *tni_device_impl(tni_device *d)
     return (device_impl *)d;
 }
 
-/* Takes the right to load, open and create; waits for its present holder. Pairs with tni_device_opening_end. */
+/* Takes the right to load, open and create; waits for its present holder. Pairs with tni_device_opening_end.
+ */
 void tni_device_opening_begin(tni_device_set *s);
 void tni_device_opening_end(tni_device_set *s);
 

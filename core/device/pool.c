@@ -1,9 +1,9 @@
 /*
  * Blocks of memory: a lock, owners and the way out of an exhausted pool around each plugin's tn_pool.
  *
- * A pool belongs to one (device, memory kind) and is made at its first block. Its lock is held in every call of it
- * and never while waiting. Out of memory: trim the device's pools, try again, ask for relief (room engine waits for
- * pending work), trim and try once more, then say who owns what.
+ * A pool belongs to one (device, memory kind) and is made at its first block. Its lock is held in every call
+ * of it and never while waiting. Out of memory: trim the device's pools, try again, ask for relief (room
+ * engine waits for pending work), trim and try once more, then say who owns what.
  */
 #include <string.h>
 
@@ -21,7 +21,8 @@ static const tn_pool_ops *pool_find(tni_device_set *s, const char *name, tni_plu
     *plugin = NULL;
     if (!strcmp(name, "none"))
         return &tni_pool_none;
-    for (size_t i = 0; s->registry && tni_registry_capability(s->registry, TN_KIND_POOL, i, &table, plugin); i++) {
+    for (size_t i = 0; s->registry && tni_registry_capability(s->registry, TN_KIND_POOL, i, &table, plugin);
+         i++) {
         const tn_pool_ops *ops = (const tn_pool_ops *)(const void *)table;
 
         if (!strcmp(table->id, name) && table->struct_size >= TN_END(tn_pool_ops, destroy) && ops->create &&
@@ -54,14 +55,16 @@ static tn_status pool_choose(tni_device *d, const char *wanted, const tn_pool_op
     const char *name = any ? "segment" : wanted;
     tn_status st;
 
-    if (s->registry && strcmp(name, "none") && (st = tni_registry_load_providers(s->registry, "pool", name)) && !any)
+    if (s->registry && strcmp(name, "none") &&
+        (st = tni_registry_load_providers(s->registry, "pool", name)) && !any)
         return st;
     if (!(*ops = pool_find(s, name, plugin)) && any)
         *ops = pool_find(s, "none", plugin);
     if (*ops)
         return TN_OK;
-    return s->registry ? pool_unknown(s, d->type, name)
-                       : tni_error(TN_E_KEY, "memory.%s.pool is '%s', but no plugins are loaded", d->type, name);
+    return s->registry
+               ? pool_unknown(s, d->type, name)
+               : tni_error(TN_E_KEY, "memory.%s.pool is '%s', but no plugins are loaded", d->type, name);
 }
 
 static tn_status pool_create(tni_device *d, int32_t memory, tni_pool **out)
@@ -76,7 +79,8 @@ static tn_status pool_create(tni_device *d, int32_t memory, tni_pool **out)
         return TN_E_NOMEM;
     p->device = d;
     p->memory = memory;
-    if ((st = tni_mutex_init(&p->lock)) || (st = tni_mutex_init(&p->raw_lock)) || (st = tni_pool_source_init(p)))
+    if ((st = tni_mutex_init(&p->lock)) || (st = tni_mutex_init(&p->raw_lock)) ||
+        (st = tni_pool_source_init(p)))
         goto cleanup;
     wanted = memory == TN_MEMORY_SHARED ? "none" : p->source.option(p, "pool");
     if ((st = pool_choose(d, wanted, &p->ops, &plugin)))
@@ -192,8 +196,8 @@ static void owners_text(tni_pool *p, char *out, size_t size)
             return;
         told[best] = true;
         size_text(p->owners[best].bytes, text, sizeof text);
-        used += (size_t)snprintf(out + used, size - used, "%s%.40s %s", round ? ", " : " (", p->owners[best].name,
-                                 text);
+        used += (size_t)snprintf(out + used, size - used, "%s%.40s %s", round ? ", " : " (",
+                                 p->owners[best].name, text);
     }
 }
 
@@ -232,10 +236,11 @@ static tn_status block_exhausted(tni_pool *p, uint64_t bytes, const char *owner)
     size_text(stats.cached_bytes, cached, sizeof cached);
     size_text(stats.largest_free, largest, sizeof largest);
     size_text(free_bytes, left, sizeof left);
-    return tni_error(TN_E_NOMEM, "%s:%d has no %s for '%.40s': live %s%s%s, cached %s, largest free block %s, "
+    return tni_error(TN_E_NOMEM,
+                     "%s:%d has no %s for '%.40s': live %s%s%s, cached %s, largest free block %s, "
                      "free on the device %s",
-                     p->device->type, p->device->index, wanted, owner, live, owners, owners[0] ? ")" : "", cached,
-                     largest, left);
+                     p->device->type, p->device->index, wanted, owner, live, owners, owners[0] ? ")" : "",
+                     cached, largest, left);
 }
 
 /* The slow way: memory is short. */
@@ -272,7 +277,8 @@ tn_status tni_block_alloc(tni_device *d, int32_t memory, uint64_t bytes, tn_stre
         return TN_OK;
     }
     if (TN_UNLIKELY(bytes > TN_SIZE_MAX))
-        return tni_error(TN_E_NOMEM, "a block of %llu bytes is more than any may have", (unsigned long long)bytes);
+        return tni_error(TN_E_NOMEM, "a block of %llu bytes is more than any may have",
+                         (unsigned long long)bytes);
     if (!p->device->host && atomic_load_explicit(&p->device->set->forked, memory_order_relaxed))
         return tni_error(TN_E_STATE, "%s:%d cannot be used after fork", d->type, d->index);
     st = block_try(p, bytes, p->device->host ? NULL : stream, &block);
@@ -298,7 +304,8 @@ void tni_block_free(tni_block *b, tn_stream *stream)
     *b = (tni_block){.pool = NULL};
 }
 
-/* ---- numbers -------------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------------------
+ */
 
 void tni_pool_stats(tni_pool *p, tn_pool_stats *out)
 {

@@ -1,6 +1,7 @@
 /*
- * The built-in pool `none`: every block comes from the device and goes back at once, or, where a stream may still
- * use it, as soon as that stream has passed the point of the free. It keeps nothing, so each miss is the rule.
+ * The built-in pool `none`: every block comes from the device and goes back at once, or, where a stream may
+ * still use it, as soon as that stream has passed the point of the free. It keeps nothing, so each miss is
+ * the rule.
  */
 #include "device/internal.h"
 

@@ -1,8 +1,9 @@
 /*
- * The sizes of the raw blocks that a pool took from its device: an open-addressing table from address to bytes.
+ * The sizes of the raw blocks that a pool took from its device: an open-addressing table from address to
+ * bytes.
  *
- * Pools give raw memory back by address only. The table makes the core's count of a device's memory and its limit
- * independent of what a pool's own statistics say, and gives back what a pool forgot.
+ * Pools give raw memory back by address only. The table makes the core's count of a device's memory and its
+ * limit independent of what a pool's own statistics say, and gives back what a pool forgot.
  */
 #include "device/internal.h"
 

@@ -1,6 +1,7 @@
 /*
- * Where pools get memory from: raw blocks of the device, counted and limited, and marks, which are the device's
- * events. Events are kept for reuse; one may be recorded again while streams still wait for its earlier point.
+ * Where pools get memory from: raw blocks of the device, counted and limited, and marks, which are the
+ * device's events. Events are kept for reuse; one may be recorded again while streams still wait for its
+ * earlier point.
  */
 #include "device/internal.h"
 
@@ -76,7 +77,8 @@ static tn_status source_alloc(void *arg, uint64_t bytes, void **out, tn_err *err
         err = &local;
     tni_mutex_lock(&p->raw_lock);
     if (p->limit_bytes && (bytes > p->limit_bytes || p->raw.bytes > p->limit_bytes - bytes)) {
-        tni_err_format(err, TN_E_NOMEM, "the limit of %llu bytes is reached", (unsigned long long)p->limit_bytes);
+        tni_err_format(err, TN_E_NOMEM, "the limit of %llu bytes is reached",
+                       (unsigned long long)p->limit_bytes);
         st = TN_E_NOMEM;
     } else if ((st = tni_raw_reserve(&p->raw))) {
         tni_error_get(err);

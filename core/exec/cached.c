@@ -1,10 +1,10 @@
 /*
  * Cached operators: a symbol compiled once per signature of its inputs, called like one operator.
  *
- * For a recorded call the program keeps the entries that the gradient will read; its frame belongs to the tape until
- * backward is done and then comes back. A call that nobody recorded gives its frame back as soon as it is queued if
- * the pool is full, since a frame's own variable orders its calls; else when it is done, so that callers on several
- * threads run side by side.
+ * For a recorded call the program keeps the entries that the gradient will read; its frame belongs to the
+ * tape until backward is done and then comes back. A call that nobody recorded gives its frame back as soon
+ * as it is queued if the pool is full, since a frame's own variable orders its calls; else when it is done,
+ * so that callers on several threads run side by side.
  */
 #include "exec/internal.h"
 
@@ -12,7 +12,8 @@
 
 #define FRAMES_MAX 8 /* frames of one entry made for concurrent callers; recorded calls may need more */
 
-tn_status tni_cached_op_create(tni_context *c, tni_symbol *s, const tni_cached_flags *flags, tni_cached_op **out)
+tn_status tni_cached_op_create(tni_context *c, tni_symbol *s, const tni_cached_flags *flags,
+                               tni_cached_op **out)
 {
     tni_cached_op *op = tni_zalloc(sizeof *op);
     tn_status st;
@@ -80,7 +81,8 @@ void tni_cached_op_release(tni_cached_op *op)
     tni_free(op);
 }
 
-/* ---- entries ------------------------------------------------------------------------------------------------------ */
+/* ---- entries
+ * ------------------------------------------------------------------------------------------------------ */
 
 typedef struct cached_key {
     tni_array *const *in;
@@ -97,7 +99,8 @@ static bool tracked(const tni_array *a)
 
 static bool entry_matches(const tni_cached_entry *e, const cached_key *k)
 {
-    if (e->flags != k->flags || e->device != k->device || e->generation != k->generation || e->recorded != k->recorded)
+    if (e->flags != k->flags || e->device != k->device || e->generation != k->generation ||
+        e->recorded != k->recorded)
         return false;
     for (uint32_t i = 0; i < k->in_count; i++) {
         const tni_array *a = k->in[i];
@@ -249,7 +252,9 @@ static tn_status entry_find(tni_cached_op *op, const cached_key *k, tni_cached_e
     return st;
 }
 
-/* ---- frames ---------------------------------------------------------------------------------------------------------- */
+/* ---- frames
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 static tn_status frame_take(tni_context *c, tni_cached_entry *e, bool recorded, tni_frame **out)
 {
@@ -286,7 +291,9 @@ void tni_cached_give_back(tni_cached_entry *e, tni_frame *f)
     tni_mutex_unlock(&e->lock);
 }
 
-/* ---- the call -------------------------------------------------------------------------------------------------------------- */
+/* ---- the call
+ * --------------------------------------------------------------------------------------------------------------
+ */
 
 static tn_status key_make(tni_cached_op *op, uint32_t in_count, tni_array *const *in, cached_key *k)
 {
@@ -294,8 +301,8 @@ static tn_status key_make(tni_cached_op *op, uint32_t in_count, tni_array *const
     tn_status st = TN_OK;
 
     if (in_count != op->graph->variable_count)
-        return tni_error(TN_E_ARG, "the net takes %u inputs with its parameters, got %u", op->graph->variable_count,
-                         in_count);
+        return tni_error(TN_E_ARG, "the net takes %u inputs with its parameters, got %u",
+                         op->graph->variable_count, in_count);
     memset(k, 0, sizeof *k);
     for (uint32_t i = 0; i < in_count && !st; i++) {
         if (!in[i])
@@ -329,7 +336,8 @@ static tn_status outputs_make(tni_context *c, const tni_program *p, tni_array **
 
         if (out[i])
             continue;
-        st = tni_array_create(c->space, p->device, port->dtype, port->shape.ndim, port->shape.dim, "array", &out[i]);
+        st = tni_array_create(c->space, p->device, port->dtype, port->shape.ndim, port->shape.dim, "array",
+                              &out[i]);
         if (!st && i < 64)
             *made |= (uint64_t)1 << i;
     }
@@ -348,7 +356,8 @@ static tn_status entry_call(tni_context *c, tni_cached_entry *e, const cached_ke
         draw = tni_random_take(c, k->device, e->program->random_count);
     if ((st = tni_frame_run(f, k->in, out, NULL, draw)))
         goto cleanup;
-    if (k->recorded && !(st = tni_tape_record_cached(e, f, k->in_count, k->in, e->program->output_count, out)))
+    if (k->recorded &&
+        !(st = tni_tape_record_cached(e, f, k->in_count, k->in, e->program->output_count, out)))
         f = NULL;
 
 cleanup:
@@ -370,7 +379,8 @@ tn_status tni_cached_op_call(tni_cached_op *op, uint32_t in_count, tni_array *co
     tn_status st;
 
     if (out_count < op->graph->head_count || op->graph->head_count > 64)
-        return tni_error(TN_E_ARG, "the net has %u outputs, room for %u is given", op->graph->head_count, out_count);
+        return tni_error(TN_E_ARG, "the net has %u outputs, room for %u is given", op->graph->head_count,
+                         out_count);
     if ((st = key_make(op, in_count, in, &k)) || (st = entry_find(op, &k, &e)))
         return st;
     st = entry_call(op->ctx, e, &k, out);

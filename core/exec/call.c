@@ -1,9 +1,9 @@
 /*
  * Running one eager call: the short way on the caller, or as an operation of the engine.
  *
- * A queued call is one block of memory that keeps its arrays, signature and attributes until it is complete. Before
- * the kernel runs it gets memory for outputs, workspace, and dense stand-ins: for strided operands that the kernel
- * does not take, and for outputs that overlap an input which they may not take over.
+ * A queued call is one block of memory that keeps its arrays, signature and attributes until it is complete.
+ * Before the kernel runs it gets memory for outputs, workspace, and dense stand-ins: for strided operands
+ * that the kernel does not take, and for outputs that overlap an input which they may not take over.
  */
 #include "exec/call.h"
 
@@ -13,23 +13,24 @@ typedef struct call {
     tni_context *ctx;
     tni_signature *sig;
     tni_attrs *attrs;
-    tni_op *op;              /* for complete */
+    tni_op *op;                   /* for complete */
     uint32_t in_count, out_count; /* out: with the mutated inputs */
-    tni_array **arrays;      /* inputs, then outputs; retained */
-    tn_tensor *tensors;      /* the same order */
+    tni_array **arrays;           /* inputs, then outputs; retained */
+    tn_tensor *tensors;           /* the same order */
     const tn_tensor **list;
-    tni_block *standin;      /* dense memory per operand, mostly empty */
-    tn_tensor *real;         /* the tensors that stand-ins stand for */
-    int64_t *strides;        /* of stand-ins */
+    tni_block *standin; /* dense memory per operand, mostly empty */
+    tn_tensor *real;    /* the tensors that stand-ins stand for */
+    int64_t *strides;   /* of stand-ins */
     tni_block workspace;
-    tni_vec scratch;         /* tni_block, from call_ops.alloc */
+    tni_vec scratch; /* tni_block, from call_ops.alloc */
     tni_run run;
     tn_rng rng;
     uint64_t draw;
     tn_exec x;
 } call;
 
-/* ---- the short way -------------------------------------------------------------------------------------------- */
+/* ---- the short way
+ * -------------------------------------------------------------------------------------------- */
 
 typedef struct var_set {
     tni_var *reads[TNI_SIG_OPERANDS * 2], *writes[TNI_SIG_OPERANDS];
@@ -73,7 +74,8 @@ static bool vars_collect(const tni_signature *sig, tni_array *const *in, tni_arr
     return true;
 }
 
-/* May output `o` lie where it lies? It may share storage with inputs only if it takes over one of them exactly. */
+/* May output `o` lie where it lies? It may share storage with inputs only if it takes over one of them
+ * exactly. */
 static bool output_apart(const tni_signature *sig, tni_array *const *in, const tni_array *out, uint32_t o)
 {
     const int32_t inplace = sig->prepared->plan.inplace[o];
@@ -96,7 +98,8 @@ bool tni_call_short(tni_context *c, tni_signature *sig, const tni_attrs *attrs, 
     tn_tensor tensors[TNI_SIG_OPERANDS * 2];
     const tn_tensor *list[TNI_SIG_OPERANDS * 2];
     const uint32_t outs = sig->out_count + sig->mutated_count;
-    const tn_rng rng = {.seed = tni_random_key(c, sig->device), .stream = (uint64_t)sig->device->index, .step = &draw};
+    const tn_rng rng = {
+        .seed = tni_random_key(c, sig->device), .stream = (uint64_t)sig->device->index, .step = &draw};
     tn_exec x = {.struct_size = (uint32_t)TN_END(tn_exec, ops), .threads = 1};
     tn_err err;
     var_set v;
@@ -113,9 +116,10 @@ bool tni_call_short(tni_context *c, tni_signature *sig, const tni_attrs *attrs, 
         if (!out[i]->storage->data)
             st = tni_storage_allocate(out[i]->storage, NULL);
     for (uint32_t i = 0; i < sig->in_count + outs; i++) {
-        const tni_array *a = i < sig->in_count                    ? in[i]
-                             : i < sig->in_count + sig->out_count ? out[i - sig->in_count]
-                                                                  : in[sig->mutated[i - sig->in_count - sig->out_count]];
+        const tni_array *a = i < sig->in_count ? in[i]
+                             : i < sig->in_count + sig->out_count
+                                 ? out[i - sig->in_count]
+                                 : in[sig->mutated[i - sig->in_count - sig->out_count]];
 
         tni_array_tensor(a, &tensors[i]);
         list[i] = &tensors[i];
@@ -133,7 +137,8 @@ bool tni_call_short(tni_context *c, tni_signature *sig, const tni_attrs *attrs, 
     return true;
 }
 
-/* ---- a queued call ------------------------------------------------------------------------------------------------ */
+/* ---- a queued call
+ * ------------------------------------------------------------------------------------------------ */
 
 static void call_destroy(call *k)
 {
@@ -156,7 +161,8 @@ static tn_status call_create(tni_context *c, tni_signature *sig, tni_attrs *attr
                              tni_array *const *out, call **result)
 {
     const uint32_t outs = sig->out_count + sig->mutated_count, count = sig->in_count + outs;
-    call *k = tni_zalloc(sizeof *k + count * (sizeof(tni_block) + 2 * sizeof(tn_tensor) + 2 * sizeof(void *)));
+    call *k =
+        tni_zalloc(sizeof *k + count * (sizeof(tni_block) + 2 * sizeof(tn_tensor) + 2 * sizeof(void *)));
 
     if (!k)
         return TN_E_NOMEM;
@@ -174,9 +180,10 @@ static tn_status call_create(tni_context *c, tni_signature *sig, tni_attrs *attr
     tni_attrs_retain(attrs);
     tni_vec_init(&k->scratch, sizeof(tni_block), 4096);
     for (uint32_t i = 0; i < count; i++) {
-        k->arrays[i] = i < sig->in_count                    ? in[i]
-                       : i < sig->in_count + sig->out_count ? out[i - sig->in_count]
-                                                            : in[sig->mutated[i - sig->in_count - sig->out_count]];
+        k->arrays[i] = i < sig->in_count ? in[i]
+                       : i < sig->in_count + sig->out_count
+                           ? out[i - sig->in_count]
+                           : in[sig->mutated[i - sig->in_count - sig->out_count]];
         tni_array_retain(k->arrays[i]);
     }
     *result = k;
@@ -202,7 +209,8 @@ static tn_status standin_make(call *k, uint32_t i)
     int64_t step = 1;
     tn_status st;
 
-    if (!k->strides && !(k->strides = tni_calloc((uint64_t)k->in_count + k->out_count, TN_NDIM_MAX * sizeof(int64_t))))
+    if (!k->strides &&
+        !(k->strides = tni_calloc((uint64_t)k->in_count + k->out_count, TN_NDIM_MAX * sizeof(int64_t))))
         return TN_E_NOMEM;
     k->real[i] = *t;
     t->stride = k->strides + (size_t)i * TN_NDIM_MAX;
@@ -211,7 +219,8 @@ static tn_status standin_make(call *k, uint32_t i)
         step *= t->shape[d];
     }
     t->bytes = (uint64_t)step * tn_dtype_bytes(t->dtype);
-    st = tni_block_alloc(k->sig->device, TN_MEMORY_DEVICE, t->bytes, k->run.stream, "stand-in", &k->standin[i]);
+    st = tni_block_alloc(k->sig->device, TN_MEMORY_DEVICE, t->bytes, k->run.stream, "stand-in",
+                         &k->standin[i]);
     t->data = k->standin[i].memory.data;
     return st;
 }
@@ -240,16 +249,17 @@ static tn_status call_bind(call *k)
                 return st;
     }
     if (p->plan.workspace_bytes &&
-        (st = tni_block_alloc(k->sig->device, TN_MEMORY_DEVICE, p->plan.workspace_bytes, k->run.stream, "workspace",
-                              &k->workspace)))
+        (st = tni_block_alloc(k->sig->device, TN_MEMORY_DEVICE, p->plan.workspace_bytes, k->run.stream,
+                              "workspace", &k->workspace)))
         return st;
     return TN_OK;
 }
 
-/* ---- what a kernel may call ------------------------------------------------------------------------------------------ */
+/* ---- what a kernel may call
+ * ------------------------------------------------------------------------------------------ */
 
-static tn_status op_resize(tn_call *opaque, uint32_t out, int32_t ndim, const int64_t *shape, const tn_tensor **tensor,
-                           tn_err *err)
+static tn_status op_resize(tn_call *opaque, uint32_t out, int32_t ndim, const int64_t *shape,
+                           const tn_tensor **tensor, tn_err *err)
 {
     call *k = (call *)opaque;
     tn_status st;
@@ -293,7 +303,9 @@ static const tn_call_ops call_ops = {
     .complete = op_complete,
 };
 
-/* ---- running ----------------------------------------------------------------------------------------------------------- */
+/* ---- running
+ * -----------------------------------------------------------------------------------------------------------
+ */
 
 static bool all_empty(const call *k)
 {

@@ -24,20 +24,21 @@ typedef struct tn_ctx {
     struct tn_ctx *next;                     /* list of open contexts, for fork */
 } tni_context;
 
-/* ---- context.c ------------------------------------------------------------------------------------------------ */
+/* ---- context.c
+ * ------------------------------------------------------------------------------------------------ */
 
 typedef struct tni_context_options {
     const char *const *files, *const *settings; /* as --config and --set; NULL-ended or NULL */
     bool environment;                           /* read MXNet's and TENON_ variables */
     tni_log_fn log;
     void *log_arg;
-    bool system_files;                          /* /etc/tenon/tenon.ini and $XDG_CONFIG_HOME/tenon/tenon.ini */
-    bool local_file;                            /* ./tenon.ini, which is not trusted */
+    bool system_files; /* /etc/tenon/tenon.ini and $XDG_CONFIG_HOME/tenon/tenon.ini */
+    bool local_file;   /* ./tenon.ini, which is not trusted */
 } tni_context_options;
 /* Opens everything in order; on failure nothing is left open. */
 tn_status tni_context_open(const tni_context_options *o, tni_context **out);
-/* Waits for all work, then closes in reverse order. `upper` (may be NULL) runs first: rooms above free their caches.
- * The last unreported error of the engine is returned; all is closed in any case. */
+/* Waits for all work, then closes in reverse order. `upper` (may be NULL) runs first: rooms above free their
+ * caches. The last unreported error of the engine is returned; all is closed in any case. */
 tn_status tni_context_close(tni_context *c, void (*upper)(tni_context *c));
 tn_status tni_context_log_level(tni_context *c); /* takes over log.level */
 
@@ -49,7 +50,8 @@ uint16_t tni_exec_node_flags(const tni_context *c); /* TN_NODE_… that run.dete
 void *tni_exec_upper(tni_context *c, void *(*make)(void));
 void *tni_exec_upper_take(tni_context *c); /* NULL if there is none */
 
-/* ---- scope.c: thread-local switches, captured when a call is made ------------------------------------------ */
+/* ---- scope.c: thread-local switches, captured when a call is made
+ * ------------------------------------------ */
 
 typedef struct tni_scope {
     bool recording, training, np_shape, no_cache;
@@ -59,15 +61,17 @@ typedef struct tni_scope {
 tni_scope *tni_scope_get(void); /* of this thread */
 tn_status tni_default_device(tni_context *c, tni_device **out);
 
-/* ---- random.c: draw counters --------------------------------------------------------------------------------- */
+/* ---- random.c: draw counters
+ * --------------------------------------------------------------------------------- */
 
 tn_status tni_random_seed(tni_context *c, uint64_t seed, tni_device *d); /* d NULL: all; counters go to 0 */
 uint64_t tni_random_take(tni_context *c, tni_device *d, uint64_t count); /* first of `count` draws */
 uint64_t tni_random_key(tni_context *c, tni_device *d);
-uint64_t tni_random_position(tni_context *c, tni_device *d);             /* for checkpoints */
+uint64_t tni_random_position(tni_context *c, tni_device *d); /* for checkpoints */
 tn_status tni_random_restore(tni_context *c, tni_device *d, uint64_t key, uint64_t position);
 
-/* ---- signature.c: what a call looks like, and how it is run ------------------------------------------------------ */
+/* ---- signature.c: what a call looks like, and how it is run
+ * ------------------------------------------------------ */
 
 #define TNI_SIG_OPERANDS 8 /* inputs or outputs that the short way serves */
 
@@ -79,58 +83,61 @@ typedef struct tni_operand_key {
 
 typedef struct tni_signature {
     tni_refcount refs;
-    uint64_t id;                   /* never used twice in a process */
+    uint64_t id; /* never used twice in a process */
     uint64_t hash;
     const tni_opdef *def;
-    tni_attrs *attrs;              /* structural values count */
+    tni_attrs *attrs; /* structural values count */
     tni_device *device;
-    uint32_t flags, threads;       /* TN_NODE_… */
-    uint64_t generation;           /* of options and plugins */
-    uint32_t in_count, out_count;  /* out: the definition's */
+    uint32_t flags, threads;      /* TN_NODE_… */
+    uint64_t generation;          /* of options and plugins */
+    uint32_t in_count, out_count; /* out: the definition's */
     uint32_t mutated_count;
-    uint32_t mutated[4];           /* inputs that are outputs too */
-    tni_operand_key *in;           /* in_count */
-    uint8_t *modes;                /* out_count + mutated_count */
-    tn_shape *out_shape;           /* out_count */
+    uint32_t mutated[4]; /* inputs that are outputs too */
+    tni_operand_key *in; /* in_count */
+    uint8_t *modes;      /* out_count + mutated_count */
+    tn_shape *out_shape; /* out_count */
     int32_t *out_dtype;
     tni_args args;
-    tni_prepared *prepared;        /* NULL: a view, copied nothing */
+    tni_prepared *prepared;           /* NULL: a view, copied nothing */
     uint64_t need_in[1], need_out[1]; /* what the gradient reads (bits; inputs beyond 63: all) */
-    bool short_way;                /* small host kernel: runs on the caller if variables are free */
-    bool view;                     /* output 0 is a view of input 0 */
-    bool pending;                  /* an output's shape is known only after the run */
+    bool short_way;                   /* small host kernel: runs on the caller if variables are free */
+    bool view;                        /* output 0 is a view of input 0 */
+    bool pending;                     /* an output's shape is known only after the run */
     struct tni_signature *bucket_next, *lru_prev, *lru_next;
 } tni_signature;
 void tni_signature_retain(tni_signature *s);
 void tni_signature_release(tni_signature *s);
 
-/* ---- invoke.c: one eager operator ------------------------------------------------------------------------------------ */
+/* ---- invoke.c: one eager operator
+ * ------------------------------------------------------------------------------------ */
 
-typedef struct tn_site {           /* the public tn_site is this very struct: operator and parsed attributes */
+typedef struct tn_site { /* the public tn_site is this very struct: operator and parsed attributes */
     tni_refcount refs;
     tni_context *ctx;
     const tni_opdef *def;
-    tni_attrs *attrs;              /* replaced when a run-time attribute is set */
-    atomic_flag busy;              /* guards attrs and last */
-    tni_signature *last[2];        /* most recent first */
+    tni_attrs *attrs;       /* replaced when a run-time attribute is set */
+    atomic_flag busy;       /* guards attrs and last */
+    tni_signature *last[2]; /* most recent first */
 } tni_site;
 tn_status tni_site_create(tni_context *c, const char *op, size_t count, const char *const *names,
                           const char *const *texts, tni_site **out);
 void tni_site_release(tni_site *s);
 tn_status tni_site_set(tni_site *s, uint32_t attr, tn_value value); /* run-time attributes only */
 
-/* out[i] NULL: made; else written in place of a new array (shape and dtype must fit). `out_count`: room in `out`, at
- * least the visible outputs. Records if the scope says so. */
-tn_status tni_invoke(tni_site *site, uint32_t in_count, tni_array *const *in, uint32_t out_count, tni_array **out);
-tn_status tni_invoke_text(tni_context *c, const char *op, uint32_t in_count, tni_array *const *in, size_t attr_count,
-                          const char *const *names, const char *const *texts, uint32_t out_count, tni_array **out,
-                          uint32_t *made);
+/* out[i] NULL: made; else written in place of a new array (shape and dtype must fit). `out_count`: room in
+ * `out`, at least the visible outputs. Records if the scope says so. */
+tn_status tni_invoke(tni_site *site, uint32_t in_count, tni_array *const *in, uint32_t out_count,
+                     tni_array **out);
+tn_status tni_invoke_text(tni_context *c, const char *op, uint32_t in_count, tni_array *const *in,
+                          size_t attr_count, const char *const *names, const char *const *texts,
+                          uint32_t out_count, tni_array **out, uint32_t *made);
 typedef struct tni_exec_stats {
     uint64_t calls, hits, misses, short_way, signatures, programs, frames;
 } tni_exec_stats;
 void tni_exec_stats_get(tni_context *c, tni_exec_stats *out);
 
-/* ---- tape.c: what was recorded ------------------------------------------------------------------------------------------ */
+/* ---- tape.c: what was recorded
+ * ------------------------------------------------------------------------------------------ */
 
 typedef struct tni_tape_node tni_tape_node;
 typedef struct tni_tape_entry { /* array->grad_entry points to one; a reference on it is one on its node */
@@ -141,11 +148,11 @@ struct tni_frame;
 struct tni_cached_entry;
 struct tni_tape_node {
     tni_refcount refs;
-    uint64_t order;              /* of recording, over all threads */
-    tni_signature *signature;    /* of an operator */
-    tni_attrs *attrs;            /* with the run-time values of the call */
+    uint64_t order;                  /* of recording, over all threads */
+    tni_signature *signature;        /* of an operator */
+    tni_attrs *attrs;                /* with the run-time values of the call */
     struct tni_cached_entry *cached; /* of a cached operator, instead */
-    struct tni_frame *frame;     /* its frame, kept until backward is done */
+    struct tni_frame *frame;         /* its frame, kept until backward is done */
     uint32_t in_count, out_count;
     tni_tape_entry **in_entries; /* where each input comes from; NULL: a leaf or a constant */
     tni_array **in, **out;       /* what the gradient reads; NULL for the others */
@@ -167,36 +174,38 @@ void tni_tape_consume(tni_tape_node *n);
 void tni_tape_entry_release(tni_tape_entry *e);
 void tni_array_forget(tni_array *a); /* drops its entry */
 
-/* ---- frame.c: what a running call of a program needs ------------------------------------------------------------- */
+/* ---- frame.c: what a running call of a program needs
+ * ------------------------------------------------------------- */
 
 /* One instruction, ready to run: two cache lines, read in order. */
 typedef struct tni_step {
     tn_status (*run)(const tn_plan *plan, const tn_exec *x, tn_err *err);
     const tn_plan *plan;
     tn_exec x;
-    uint32_t special;          /* TNI_STEP_… */
+    uint32_t special; /* TNI_STEP_… */
 } tni_step;
-#define TNI_STEP_SKIP 1u       /* nothing to compute: no output has elements */
-#define TNI_STEP_ADD 2u        /* the core adds what the kernel can only write */
+#define TNI_STEP_SKIP 1u /* nothing to compute: no output has elements */
+#define TNI_STEP_ADD 2u  /* the core adds what the kernel can only write */
 
-/* A frame may be called again while earlier calls of it are queued: its arena's variable keeps them in order. */
+/* A frame may be called again while earlier calls of it are queued: its arena's variable keeps them in order.
+ */
 typedef struct tni_frame {
     tni_refcount refs;
     tni_context *ctx;
     tni_program *program;
-    tni_array *arena;            /* bytes; written by each call */
-    tn_tensor *tensors;          /* per entry */
-    const tn_tensor **operands;  /* per operand */
-    tni_step *steps;             /* per instruction */
-    tn_rng *rngs;                /* of the random ones */
+    tni_array *arena;           /* bytes; written by each call */
+    tn_tensor *tensors;         /* per entry */
+    const tn_tensor **operands; /* per operand */
+    tni_step *steps;            /* per instruction */
+    tn_rng *rngs;               /* of the random ones */
     uint64_t random_steps;
-    tn_value *values;            /* attributes of instructions with links */
-    uint64_t draw;               /* of the running call */
-    bool bound;                  /* arena addresses are filled in */
+    tn_value *values; /* attributes of instructions with links */
+    uint64_t draw;    /* of the running call */
+    bool bound;       /* arena addresses are filled in */
     tni_mutex lock;
     struct tni_frame_call *calls; /* free call records */
-    struct tni_frame *next;      /* in a pool */
-    atomic_uint queued;          /* calls that are not done */
+    struct tni_frame *next;       /* in a pool */
+    atomic_uint queued;           /* calls that are not done */
 } tni_frame;
 tn_status tni_frame_create(tni_context *c, tni_program *p, tni_frame **out);
 void tni_frame_retain(tni_frame *f);
@@ -208,7 +217,8 @@ tn_status tni_frame_run(tni_frame *f, tni_array *const *inputs, tni_array *const
 /* A kept entry in the frame's arena, as an array. Holds the arena, not the frame. */
 tn_status tni_frame_entry(tni_frame *f, uint32_t entry, tni_array **out);
 
-/* ---- cached.c: hybridized nets ------------------------------------------------------------------------------------------------ */
+/* ---- cached.c: hybridized nets
+ * ------------------------------------------------------------------------------------------------ */
 
 typedef struct tni_cached_flags {
     bool static_alloc, static_shape;
@@ -217,13 +227,13 @@ typedef struct tni_cached_flags {
 typedef struct tni_cached_entry { /* compiled for one signature of inputs */
     tni_refcount refs;
     uint64_t id;
-    tni_graph *graph;          /* forward, inferred; entries are numbered as in the program's graph */
+    tni_graph *graph; /* forward, inferred; entries are numbered as in the program's graph */
     tni_program *program;
-    uint32_t *keep;            /* entries that its backward reads */
+    uint32_t *keep; /* entries that its backward reads */
     uint32_t keep_count;
-    uint8_t *wanted;           /* per input: its gradient is wanted */
-    tni_frame *frames;         /* that no tape holds */
-    uint32_t frame_count;      /* made so far */
+    uint8_t *wanted;      /* per input: its gradient is wanted */
+    tni_frame *frames;    /* that no tape holds */
+    uint32_t frame_count; /* made so far */
     tni_mutex lock;
     struct tni_cached_entry *next;
     tni_device *device;
@@ -235,17 +245,18 @@ typedef struct tni_cached_entry { /* compiled for one signature of inputs */
 void tni_cached_entry_retain(tni_cached_entry *e);
 void tni_cached_entry_release(tni_cached_entry *e);
 void tni_cached_give_back(tni_cached_entry *e, tni_frame *f); /* [takes] f */
-typedef struct tn_cached_op {  /* the public one is this very struct */
+typedef struct tn_cached_op {                                 /* the public one is this very struct */
     tni_refcount refs;
     tni_context *ctx;
     tni_symbol *symbol;
     tni_cached_flags flags;
-    tni_graph *graph;          /* not inferred */
+    tni_graph *graph; /* not inferred */
     tni_mutex lock;
     tni_cached_entry *entries;
     uint32_t entry_count;
 } tni_cached_op;
-tn_status tni_cached_op_create(tni_context *c, tni_symbol *s, const tni_cached_flags *flags, tni_cached_op **out);
+tn_status tni_cached_op_create(tni_context *c, tni_symbol *s, const tni_cached_flags *flags,
+                               tni_cached_op **out);
 void tni_cached_op_retain(tni_cached_op *op);
 void tni_cached_op_release(tni_cached_op *op);
 /* Inputs in the order of TNI_LIST_INPUTS. out[i] NULL: made. */

@@ -1,9 +1,9 @@
 /*
  * Frames: the memory and the ready-made steps of one program, called again and again.
  *
- * All that can be settled once is settled when the frame is made: operand pointers, modes, attributes, where each
- * entry of the arena lies. A call binds the addresses of its inputs and outputs and runs the steps in a row: no
- * allocation, lock, hash or text on the way. A call's own record keeps its arrays until it is done.
+ * All that can be settled once is settled when the frame is made: operand pointers, modes, attributes, where
+ * each entry of the arena lies. A call binds the addresses of its inputs and outputs and runs the steps in a
+ * row: no allocation, lock, hash or text on the way. A call's own record keeps its arrays until it is done.
  */
 #include "exec/internal.h"
 
@@ -12,12 +12,13 @@
 typedef struct tni_frame_call {
     struct tni_frame_call *next;
     tni_frame *frame;
-    tni_array **arrays;   /* inputs, then outputs; retained */
-    tn_value *values;     /* of links, taken when the call was made */
+    tni_array **arrays; /* inputs, then outputs; retained */
+    tn_value *values;   /* of links, taken when the call was made */
     uint64_t draw;
 } tni_frame_call;
 
-/* ---- making --------------------------------------------------------------------------------------------------- */
+/* ---- making
+ * --------------------------------------------------------------------------------------------------- */
 
 static void frame_destroy(tni_frame *f)
 {
@@ -146,11 +147,12 @@ tn_status tni_frame_entry(tni_frame *f, uint32_t entry, tni_array **out)
 
     if (p->places[entry].kind != TNI_PLACE_ARENA)
         return tni_error(TN_E_INTERNAL, "entry %u of a program is not kept in its frame", entry);
-    return tni_array_on(f->arena->storage, t->dtype, p->places[entry].offset / tn_dtype_bytes(t->dtype), t->ndim,
-                        t->shape, NULL, out);
+    return tni_array_on(f->arena->storage, t->dtype, p->places[entry].offset / tn_dtype_bytes(t->dtype),
+                        t->ndim, t->shape, NULL, out);
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------------ */
+/* ---- running
+ * ------------------------------------------------------------------------------------------------------ */
 
 static void bind_arena(tni_frame *f)
 {
@@ -175,7 +177,8 @@ static void bind_call(tni_frame *f, const tni_frame_call *k)
     for (uint32_t i = 0; i < p->external_count; i++) {
         const uint32_t e = p->external[i];
         const tni_place *place = &p->places[e];
-        const tni_array *a = k->arrays[place->kind == TNI_PLACE_INPUT ? place->index : p->input_count + place->index];
+        const tni_array *a =
+            k->arrays[place->kind == TNI_PLACE_INPUT ? place->index : p->input_count + place->index];
 
         f->tensors[e].data = tni_array_data(a);
     }
@@ -188,7 +191,8 @@ static void bind_call(tni_frame *f, const tni_frame_call *k)
             f->rngs[i].seed = tni_random_key(f->ctx, p->device);
 }
 
-/* For a kernel that only writes: what it made is put aside and added. Outputs that are not added are written. */
+/* For a kernel that only writes: what it made is put aside and added. Outputs that are not added are written.
+ */
 static tn_status step_add(tni_frame *f, uint32_t c, tn_err *err)
 {
     const tni_instruction *in = &f->program->code[c];
@@ -243,7 +247,8 @@ static tn_status frame_replay(void *arg, tn_err *err)
     if (st && c) { /* name the layer */
         tn_err inner = *err;
 
-        tni_err_format(err, st, "node \"%s\": %.400s", p->graph->nodes[p->code[c - 1].node].name, inner.message);
+        tni_err_format(err, st, "node \"%s\": %.400s", p->graph->nodes[p->code[c - 1].node].name,
+                       inner.message);
     }
     return st;
 }
@@ -309,7 +314,9 @@ static void call_done(void *payload, tni_engine *engine, tn_status status)
     call_release(k);
 }
 
-/* ---- queueing --------------------------------------------------------------------------------------------------------- */
+/* ---- queueing
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 static tn_status call_take(tni_frame *f, tni_frame_call **out)
 {
@@ -322,7 +329,8 @@ static tn_status call_take(tni_frame *f, tni_frame_call **out)
         f->calls = k->next;
     tni_mutex_unlock(&f->lock);
     if (!k) {
-        if (!(k = tni_zalloc(sizeof *k + (ports + 1u) * sizeof *k->arrays + p->link_count * sizeof *k->values)))
+        if (!(k = tni_zalloc(sizeof *k + (ports + 1u) * sizeof *k->arrays +
+                             p->link_count * sizeof *k->values)))
             return TN_E_NOMEM;
         k->arrays = (tni_array **)(k + 1);
         k->values = (tn_value *)(k->arrays + ports);
@@ -345,13 +353,15 @@ static tn_status port_check(const tni_program *p, const tni_port *port, const tn
     for (int32_t d = 0; same && d < a->ndim; d++)
         same = a->shape[d] == port->shape.dim[d];
     if (!same)
-        return tni_error(TN_E_SHAPE, "%s %u of a program has another shape than it was made for", what, index);
+        return tni_error(TN_E_SHAPE, "%s %u of a program has another shape than it was made for", what,
+                         index);
     if (a->dtype != port->dtype)
         return tni_error(TN_E_DTYPE, "%s %u of a program is %s, it was made for %s", what, index,
                          tni_dtype_name(a->dtype), tni_dtype_name(port->dtype));
     if (a->storage->device != p->device)
         return tni_error(TN_E_DEVICE, "%s %u of a program is on %s:%d, it was made for %s:%d", what, index,
-                         a->storage->device->type, a->storage->device->index, p->device->type, p->device->index);
+                         a->storage->device->type, a->storage->device->index, p->device->type,
+                         p->device->index);
     return TN_OK;
 }
 

@@ -13,16 +13,16 @@ typedef struct tni_draws { /* random numbers of one device */
 struct tni_exec {
     tni_context *ctx;
     tni_device *default_device;
-    tni_draws *draws;              /* by device ordinal, TN_DEVICES_MAX */
-    tni_mutex lock;                /* guards the table of signatures */
+    tni_draws *draws; /* by device ordinal, TN_DEVICES_MAX */
+    tni_mutex lock;   /* guards the table of signatures */
     tni_signature *buckets[TNI_SIG_BUCKETS];
     tni_signature *lru_first, *lru_last; /* most recent first */
     uint64_t signature_count, signature_max;
     uint64_t inline_ns;
     uint32_t threads;
-    uint16_t node_flags;           /* of run.deterministic */
+    uint16_t node_flags; /* of run.deterministic */
     atomic_uint_fast64_t calls, hits, misses, short_way, programs, frames, tape_order;
-    void *backward;                /* room autograd's cache of programs */
+    void *backward; /* room autograd's cache of programs */
 };
 
 /* One call's key, before there is a signature for it. */
@@ -43,7 +43,7 @@ tn_status tni_signature_find(tni_context *c, const tni_call_key *k, tni_signatur
 void tni_signature_clear(tni_exec *x);
 
 /* Bits of arrays that a gradient function reads, found by a dry run. */
-tn_status tni_gradient_needs(const tni_opdef *def, const tni_attrs *attrs, uint32_t in_count, uint32_t out_count,
-                             uint64_t *need_in, uint64_t *need_out);
+tn_status tni_gradient_needs(const tni_opdef *def, const tni_attrs *attrs, uint32_t in_count,
+                             uint32_t out_count, uint64_t *need_in, uint64_t *need_out);
 
 #endif

@@ -1,14 +1,15 @@
 /*
  * Eager operators: find the signature, make the outputs, run or queue, record.
  *
- * A site remembers its last two signatures, so a repeated call compares shapes and looks up nothing. Nothing of the
- * arguments changes if the call fails.
+ * A site remembers its last two signatures, so a repeated call compares shapes and looks up nothing. Nothing
+ * of the arguments changes if the call fails.
  */
 #include "exec/call.h"
 
 #include <string.h>
 
-/* ---- sites ---------------------------------------------------------------------------------------------------- */
+/* ---- sites
+ * ---------------------------------------------------------------------------------------------------- */
 
 tn_status tni_site_create(tni_context *c, const char *op, size_t count, const char *const *names,
                           const char *const *texts, tni_site **out)
@@ -21,7 +22,8 @@ tn_status tni_site_create(tni_context *c, const char *op, size_t count, const ch
     tni_ref_init(&s->refs);
     atomic_flag_clear(&s->busy);
     s->ctx = c;
-    if ((st = tni_opset_find(c->ops, op, &s->def)) || (st = tni_attrs_parse(s->def, count, names, texts, &s->attrs))) {
+    if ((st = tni_opset_find(c->ops, op, &s->def)) ||
+        (st = tni_attrs_parse(s->def, count, names, texts, &s->attrs))) {
         tni_free(s);
         return st;
     }
@@ -67,7 +69,8 @@ tn_status tni_site_set(tni_site *s, uint32_t attr, tn_value value)
     return TN_OK;
 }
 
-/* ---- the signature of a call -------------------------------------------------------------------------------------- */
+/* ---- the signature of a call
+ * -------------------------------------------------------------------------------------- */
 
 static tn_status device_of(tni_context *c, const tni_opdef *def, uint32_t in_count, tni_array *const *in,
                            uint32_t out_count, tni_array *const *out, tni_device **device)
@@ -77,8 +80,8 @@ static tn_status device_of(tni_context *c, const tni_opdef *def, uint32_t in_cou
     for (uint32_t i = 0; i < in_count; i++) {
         if (d && in[i]->storage->device != d)
             return tni_error(TN_E_DEVICE, "operator %s: input %u is on %s:%d, the others are on %s:%d",
-                             def->op->name, i, in[i]->storage->device->type, in[i]->storage->device->index, d->type,
-                             d->index);
+                             def->op->name, i, in[i]->storage->device->type, in[i]->storage->device->index,
+                             d->type, d->index);
         d = in[i]->storage->device;
     }
     for (uint32_t i = 0; !d && i < out_count; i++)
@@ -92,7 +95,8 @@ static tn_status device_of(tni_context *c, const tni_opdef *def, uint32_t in_cou
 }
 
 /* Operators without inputs may name their device: attribute ctx. */
-static tn_status device_of_attrs(tni_context *c, const tni_opdef *def, const tni_attrs *attrs, tni_device **device)
+static tn_status device_of_attrs(tni_context *c, const tni_opdef *def, const tni_attrs *attrs,
+                                 tni_device **device)
 {
     const int32_t at = tni_attr_index(def, "ctx");
     const char *text = at < 0 ? NULL : tn_value_pointer(attrs->values[at]);
@@ -162,7 +166,9 @@ static tn_status site_signature(tni_site *s, const tni_call_key *k, tni_signatur
     return TN_OK;
 }
 
-/* ---- outputs ---------------------------------------------------------------------------------------------------------- */
+/* ---- outputs
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 static tn_status output_check(const tni_signature *s, uint32_t i, const tni_array *a)
 {
@@ -177,16 +183,18 @@ static tn_status output_check(const tni_signature *s, uint32_t i, const tni_arra
     if (a->storage->device != s->device)
         return tni_error(TN_E_DEVICE, "operator %s: output %u is on another device", s->def->op->name, i);
     if (!tni_array_writable(a))
-        return tni_error(TN_E_STATE, "operator %s: output %u is memory that may only be read", s->def->op->name, i);
+        return tni_error(TN_E_STATE, "operator %s: output %u is memory that may only be read",
+                         s->def->op->name, i);
     if (tni_scope_get()->recording && (a->grad || a->grad_entry))
-        return tni_error(TN_E_STATE, "operator %s: an array that is recorded cannot be overwritten while recording",
+        return tni_error(TN_E_STATE,
+                         "operator %s: an array that is recorded cannot be overwritten while recording",
                          s->def->op->name);
     return TN_OK;
 }
 
 /* Fills `all` with the given and new outputs; `made` counts from the front what is new. */
-static tn_status outputs_make(tni_context *c, const tni_signature *s, uint32_t out_count, tni_array *const *out,
-                              tni_array **all)
+static tn_status outputs_make(tni_context *c, const tni_signature *s, uint32_t out_count,
+                              tni_array *const *out, tni_array **all)
 {
     tn_status st = TN_OK;
     uint32_t i;
@@ -198,8 +206,8 @@ static tn_status outputs_make(tni_context *c, const tni_signature *s, uint32_t o
         else if (s->pending)
             st = tni_array_create_pending(c->space, s->device, s->out_dtype[i], &all[i]);
         else
-            st = tni_array_create(c->space, s->device, s->out_dtype[i], s->out_shape[i].ndim, s->out_shape[i].dim,
-                                  "array", &all[i]);
+            st = tni_array_create(c->space, s->device, s->out_dtype[i], s->out_shape[i].ndim,
+                                  s->out_shape[i].dim, "array", &all[i]);
     }
     if (!st)
         return TN_OK;
@@ -209,7 +217,8 @@ static tn_status outputs_make(tni_context *c, const tni_signature *s, uint32_t o
             all[i] = NULL;
         }
     return st == TN_E_UNSUPPORTED
-               ? tni_error(st, "operator %s: its output shape is not known before it ran, so none can be given",
+               ? tni_error(st,
+                           "operator %s: its output shape is not known before it ran, so none can be given",
                            s->def->op->name)
                : st;
 }
@@ -252,9 +261,12 @@ static tn_status view_make(tni_context *c, const tni_signature *s, tni_array *in
     return st;
 }
 
-/* ---- the call -------------------------------------------------------------------------------------------------------------- */
+/* ---- the call
+ * --------------------------------------------------------------------------------------------------------------
+ */
 
-static tn_status call_now(tni_context *c, tni_signature *s, tni_attrs *attrs, tni_array *const *in, tni_array **all)
+static tn_status call_now(tni_context *c, tni_signature *s, tni_attrs *attrs, tni_array *const *in,
+                          tni_array **all)
 {
     uint64_t draw = 0;
     tn_status st;
@@ -290,7 +302,8 @@ static tn_status call_signature(tni_context *c, tni_signature *s, tni_attrs *att
     for (uint32_t i = 0; !st && i < out_count; i++)
         if (out[i] && out[i]->grad_entry)
             tni_array_forget(out[i]);
-    if (!st && tni_scope_get()->recording && (st = tni_tape_record(c, s, attrs, in_count, in, s->out_count, all)))
+    if (!st && tni_scope_get()->recording &&
+        (st = tni_tape_record(c, s, attrs, in_count, in, s->out_count, all)))
         outputs_drop(s, out_count, out, all);
     if (!st)
         outputs_give(s, out_count, out, all);
@@ -299,7 +312,8 @@ static tn_status call_signature(tni_context *c, tni_signature *s, tni_attrs *att
     return st;
 }
 
-tn_status tni_invoke(tni_site *site, uint32_t in_count, tni_array *const *in, uint32_t out_count, tni_array **out)
+tn_status tni_invoke(tni_site *site, uint32_t in_count, tni_array *const *in, uint32_t out_count,
+                     tni_array **out)
 {
     tni_context *c = site->ctx;
     tni_signature *s = NULL;
@@ -318,9 +332,9 @@ tn_status tni_invoke(tni_site *site, uint32_t in_count, tni_array *const *in, ui
     return st;
 }
 
-tn_status tni_invoke_text(tni_context *c, const char *op, uint32_t in_count, tni_array *const *in, size_t attr_count,
-                          const char *const *names, const char *const *texts, uint32_t out_count, tni_array **out,
-                          uint32_t *made)
+tn_status tni_invoke_text(tni_context *c, const char *op, uint32_t in_count, tni_array *const *in,
+                          size_t attr_count, const char *const *names, const char *const *texts,
+                          uint32_t out_count, tni_array **out, uint32_t *made)
 {
     const tni_opdef *def;
     tni_attrs *attrs = NULL;
@@ -347,11 +361,13 @@ tn_status tni_invoke_text(tni_context *c, const char *op, uint32_t in_count, tni
             memcpy(all_texts, texts, attr_count * sizeof *texts);
             all_names[attr_count] = name;
             all_texts[attr_count] = count;
-            return tni_invoke_text(c, op, in_count, in, attr_count + 1, all_names, all_texts, out_count, out, made);
+            return tni_invoke_text(c, op, in_count, in, attr_count + 1, all_names, all_texts, out_count, out,
+                                   made);
         }
     }
     if (!(st = tni_attrs_parse(def, attr_count, names, texts, &attrs)) &&
-        !(st = key_make(c, def, attrs, in_count, in, out_count, out, &k)) && !(st = tni_signature_find(c, &k, &s)))
+        !(st = key_make(c, def, attrs, in_count, in, out_count, out, &k)) &&
+        !(st = tni_signature_find(c, &k, &s)))
         st = call_signature(c, s, attrs, in_count, in, out_count, out);
     if (!st && made)
         *made = s->args.visible_count;

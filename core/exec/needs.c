@@ -1,7 +1,7 @@
 /*
- * Which arrays a gradient reads: its function is run once on edges that only count. Head gradients of nodes with
- * several outputs may be missing later and are then made of zeros in the shape of the output, so those outputs count
- * as read too.
+ * Which arrays a gradient reads: its function is run once on edges that only count. Head gradients of nodes
+ * with several outputs may be missing later and are then made of zeros in the shape of the output, so those
+ * outputs count as read too.
  */
 #include "exec/internal.h"
 
@@ -75,8 +75,8 @@ static const tn_grad_ops dry_ops = {
     .set = dry_set,
 };
 
-tn_status tni_gradient_needs(const tni_opdef *def, const tni_attrs *attrs, uint32_t in_count, uint32_t out_count,
-                             uint64_t *need_in, uint64_t *need_out)
+tn_status tni_gradient_needs(const tni_opdef *def, const tni_attrs *attrs, uint32_t in_count,
+                             uint32_t out_count, uint64_t *need_in, uint64_t *need_out)
 {
     tn_err err = {0};
     dry_run d = {.in = 0};

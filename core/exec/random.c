@@ -1,6 +1,7 @@
 /*
- * Random numbers: a key and a draw counter per device. A draw is taken when a call is made, on the calling thread, so
- * the numbers depend on the order of calls only; element k of a draw uses counter k of the generator.
+ * Random numbers: a key and a draw counter per device. A draw is taken when a call is made, on the calling
+ * thread, so the numbers depend on the order of calls only; element k of a draw uses counter k of the
+ * generator.
  */
 #include "exec/internal.h"
 

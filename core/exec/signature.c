@@ -1,9 +1,9 @@
 /*
  * Signatures: what two calls must have in common to run the same prepared kernel.
  *
- * Operator, structural attributes, dtypes, shapes, strides of what is not row-major, device, flags, thread budget and
- * the generation of options and plugins. The table is a hash with an LRU list; a signature in use outlives its place
- * in the table by its reference count.
+ * Operator, structural attributes, dtypes, shapes, strides of what is not row-major, device, flags, thread
+ * budget and the generation of options and plugins. The table is a hash with an LRU list; a signature in use
+ * outlives its place in the table by its reference count.
  */
 #include "exec/internal.h"
 
@@ -28,7 +28,8 @@ void tni_signature_release(tni_signature *s)
     tni_free(s);
 }
 
-/* ---- matching ----------------------------------------------------------------------------------------------- */
+/* ---- matching
+ * ----------------------------------------------------------------------------------------------- */
 
 static bool operand_matches(const tni_operand_key *k, const tni_array *a)
 {
@@ -45,8 +46,8 @@ static bool operand_matches(const tni_operand_key *k, const tni_array *a)
 
 bool tni_signature_matches(const tni_signature *s, const tni_call_key *k)
 {
-    if (s->def != k->def || s->device != k->device || s->flags != k->flags || s->generation != k->generation ||
-        s->in_count != k->in_count)
+    if (s->def != k->def || s->device != k->device || s->flags != k->flags ||
+        s->generation != k->generation || s->in_count != k->in_count)
         return false;
     if (s->attrs != k->attrs && !tni_attrs_equal_structural(s->attrs, k->attrs))
         return false;
@@ -78,10 +79,12 @@ static uint64_t key_hash(const tni_call_key *k)
     return h ^ h >> 29;
 }
 
-/* ---- making ---------------------------------------------------------------------------------------------------- */
+/* ---- making
+ * ---------------------------------------------------------------------------------------------------- */
 
 /* One block: the signature, its operand keys with their dims, modes, output shapes and dtypes. */
-static tn_status signature_alloc(const tni_call_key *k, uint32_t out_count, uint32_t mutated, tni_signature **out)
+static tn_status signature_alloc(const tni_call_key *k, uint32_t out_count, uint32_t mutated,
+                                 tni_signature **out)
 {
     uint64_t dims = 0, bytes;
     tni_signature *s;
@@ -273,8 +276,8 @@ static tn_status signature_create(tni_context *c, const tni_call_key *k, tni_sig
     for (uint32_t i = 0; i < k->in_count && i < 64; i++)
         mutated += (uint32_t)(k->def->op->mutates >> i & 1u);
     if (mutated > sizeof s->mutated / sizeof *s->mutated)
-        return tni_error(TN_E_UNSUPPORTED, "operator %s mutates %u inputs, at most 4 are possible", k->def->op->name,
-                         mutated);
+        return tni_error(TN_E_UNSUPPORTED, "operator %s mutates %u inputs, at most 4 are possible",
+                         k->def->op->name, mutated);
     if ((st = signature_alloc(k, args.out_count, mutated, &s)))
         return st;
     tni_ref_init(&s->refs);
@@ -304,7 +307,8 @@ cleanup:
     return st;
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------------- */
+/* ---- the table
+ * ------------------------------------------------------------------------------------------------------- */
 
 static void lru_unlink(tni_exec *x, tni_signature *s)
 {

@@ -1,9 +1,10 @@
 /*
  * The tape: what was recorded, as nodes that arrays point into.
  *
- * A node keeps the arrays that its gradient reads and nothing else: inputs as they are, outputs as detached views (an
- * output points to its node, so the node must not point back). A leaf is an array with an attached gradient and no
- * producer. An entry is part of its node and counts as a reference on it. Chains are freed without recursion.
+ * A node keeps the arrays that its gradient reads and nothing else: inputs as they are, outputs as detached
+ * views (an output points to its node, so the node must not point back). A leaf is an array with an attached
+ * gradient and no producer. An entry is part of its node and counts as a reference on it. Chains are freed
+ * without recursion.
  */
 #include "exec/internal.h"
 
@@ -44,8 +45,8 @@ static void node_free(tni_tape_node *n)
     tni_free(n);
 }
 
-/* Freeing a node drops arrays and entries, which may free further nodes: those are listed and freed in turn, so that
- * the stack does not grow with the length of the tape. */
+/* Freeing a node drops arrays and entries, which may free further nodes: those are listed and freed in turn,
+ * so that the stack does not grow with the length of the tape. */
 static void node_release(tni_tape_node *n)
 {
     static _Thread_local tni_tape_node *list;
@@ -166,8 +167,8 @@ tn_status tni_tape_record(tni_context *c, tni_signature *sig, tni_attrs *attrs, 
     return st;
 }
 
-tn_status tni_tape_record_cached(tni_cached_entry *entry, tni_frame *frame, uint32_t in_count, tni_array *const *in,
-                                 uint32_t out_count, tni_array *const *out)
+tn_status tni_tape_record_cached(tni_cached_entry *entry, tni_frame *frame, uint32_t in_count,
+                                 tni_array *const *in, uint32_t out_count, tni_array *const *out)
 {
     tni_tape_node *n = node_alloc(frame->ctx, in_count, out_count);
     tn_status st;

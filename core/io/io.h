@@ -61,8 +61,8 @@ tn_status tni_idx_load_pair(tni_space *s, const char *images, const char *labels
 
 /* ---- find.c ------------------------------------------------------------------------------------------ */
 
-/* Folder of a data set by name, or `name` itself if it has a '/'; `*path` is the caller's (tni_free). TN_E_KEY: all
- * places that were searched. */
+/* Folder of a data set by name, or `name` itself if it has a '/'; `*path` is the caller's (tni_free).
+ * TN_E_KEY: all places that were searched. */
 tn_status tni_data_find(const tni_options *options, const char *name, char **path);
 
 /* ---- npy.c: one array as NumPy writes it ------------------------------------------------------------- */

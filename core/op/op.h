@@ -1,39 +1,43 @@
 /*
- * The door of room op: the vocabulary. Definitions in tables (one file per family), attribute values, inference.
+ * The door of room op: the vocabulary. Definitions in tables (one file per family), attribute values,
+ * inference.
  *
  * A definition is a `tn_op`, whoever brought it: the core's families, a plugin, or a program.
  */
 #ifndef TN_OP_H
 #define TN_OP_H
 
-#include "tensor/tensor.h"
 #include "tenon/plugin/op.h"
+#include "tensor/tensor.h"
 
 typedef struct tni_opdef {
     const tn_op *op;
     uint32_t attr_count;
-    uint32_t id;            /* dense within the set */
-    uint32_t input_count;   /* fixed ones: without a variadic last */
+    uint32_t id;          /* dense within the set */
+    uint32_t input_count; /* fixed ones: without a variadic last */
     bool variadic;
-    int32_t count_attr;     /* index of the TN_ATTR_F_COUNT attribute, -1 none */
+    int32_t count_attr;       /* index of the TN_ATTR_F_COUNT attribute, -1 none */
     const tn_value *defaults; /* attr_count values */
     uint64_t runtime_mask[2]; /* attributes that are TN_ATTR_F_RUNTIME, by bit */
-    tni_plugin *plugin;     /* NULL: core or program */
-    void *kernels;          /* room compile keeps its candidates here */
+    tni_plugin *plugin;       /* NULL: core or program */
+    void *kernels;            /* room compile keeps its candidates here */
 } tni_opdef;
 
 /* ---- registry.c --------------------------------------------------------------------------------------- */
 
 typedef struct tni_opset tni_opset;
-tn_status tni_opset_create(tni_registry *plugins, tni_opset **out); /* core families; plugins' on first miss */
+tn_status tni_opset_create(tni_registry *plugins,
+                           tni_opset **out); /* core families; plugins' on first miss */
 void tni_opset_destroy(tni_opset *s);
-tn_status tni_opset_add(tni_opset *s, const tn_op *op, tni_plugin *plugin); /* checked; name taken: TN_E_KEY */
+tn_status tni_opset_add(tni_opset *s, const tn_op *op,
+                        tni_plugin *plugin); /* checked; name taken: TN_E_KEY */
 /* By name or alias; TN_E_KEY with suggestions. Definitions live as long as the set. */
 tn_status tni_opset_find(tni_opset *s, const char *name, const tni_opdef **out);
 size_t tni_opset_count(const tni_opset *s);
 const tni_opdef *tni_opset_at(const tni_opset *s, size_t index); /* by order of registration */
 
-/* ---- attr.c: values of attributes; immutable, shared ------------------------------------------------------ */
+/* ---- attr.c: values of attributes; immutable, shared ------------------------------------------------------
+ */
 
 typedef struct tni_attrs {
     tni_refcount refs;
@@ -42,15 +46,15 @@ typedef struct tni_attrs {
     uint64_t given[2];      /* bit i: attribute i was given, not defaulted (JSON writes only these) */
     uint64_t hash;          /* of the structural values */
 } tni_attrs;
-/* Unknown name (suggestions), missing required, bad text or out of range: TN_E_ATTR naming operator and attribute.
- * Names that begin and end with "__" are passed over. At most 128 attributes. */
-tn_status tni_attrs_parse(const tni_opdef *def, size_t count, const char *const *names, const char *const *texts,
-                          tni_attrs **out);
+/* Unknown name (suggestions), missing required, bad text or out of range: TN_E_ATTR naming operator and
+ * attribute. Names that begin and end with "__" are passed over. At most 128 attributes. */
+tn_status tni_attrs_parse(const tni_opdef *def, size_t count, const char *const *names,
+                          const char *const *texts, tni_attrs **out);
 /* The same values but attribute `index` = `value` (copied deep). */
 tn_status tni_attrs_with(const tni_attrs *a, uint32_t index, tn_value value, tni_attrs **out);
 /* From values of another definition: attributes of equal name and type are taken over, then `texts` win. */
-tn_status tni_attrs_inherit(const tni_opdef *def, const tni_attrs *from, size_t count, const tn_attr_text *texts,
-                            tni_attrs **out);
+tn_status tni_attrs_inherit(const tni_opdef *def, const tni_attrs *from, size_t count,
+                            const tn_attr_text *texts, tni_attrs **out);
 tni_attrs *tni_attrs_retain(const tni_attrs *a);
 void tni_attrs_release(tni_attrs *a);
 bool tni_attrs_equal_structural(const tni_attrs *a, const tni_attrs *b); /* run-time attributes left out */
@@ -58,25 +62,29 @@ bool tni_attrs_equal_structural(const tni_attrs *a, const tni_attrs *b); /* run-
 tn_status tni_attr_format(const tn_attr_def *def, tn_value value, tni_str *out);
 int32_t tni_attr_index(const tni_opdef *def, const char *name); /* -1: no such */
 
-/* ---- infer.c ---------------------------------------------------------------------------------------------------- */
+/* ---- infer.c
+ * ---------------------------------------------------------------------------------------------------- */
 
 typedef struct tni_args { /* what a node of this operator has, given its attributes */
     uint32_t in_count, out_count, visible_count;
     const char *const *in_names, *const *out_names; /* NULL for a variadic's: see tni_op_input_name */
 } tni_args;
-/* `given`: inputs that the caller has, or -1; decides a variadic's count where the attribute was not given. */
+/* `given`: inputs that the caller has, or -1; decides a variadic's count where the attribute was not given.
+ */
 tn_status tni_op_args(const tni_opdef *def, const tni_attrs *attrs, int64_t given, tni_args *out);
 /* Name of input `index`: "weight", "arg3". `out` has TN_NAME_MAX bytes at most; truncated never. */
-tn_status tni_op_input_name(const tni_opdef *def, const tni_args *args, uint32_t index, char *out, size_t size);
-tn_status tni_op_output_name(const tni_opdef *def, const tni_args *args, uint32_t index, char *out, size_t size);
-/* One round of one kind: fills in what follows. Afterwards every known size is checked (dims >= 0, product fits).
- * Errors name the operator and the shapes. */
-tn_status tni_op_infer_shape(const tni_opdef *def, const tni_attrs *attrs, const tni_args *args, uint32_t flags,
-                             tn_shape *const *in, tn_shape *const *out);
+tn_status tni_op_input_name(const tni_opdef *def, const tni_args *args, uint32_t index, char *out,
+                            size_t size);
+tn_status tni_op_output_name(const tni_opdef *def, const tni_args *args, uint32_t index, char *out,
+                             size_t size);
+/* One round of one kind: fills in what follows. Afterwards every known size is checked (dims >= 0, product
+ * fits). Errors name the operator and the shapes. */
+tn_status tni_op_infer_shape(const tni_opdef *def, const tni_attrs *attrs, const tni_args *args,
+                             uint32_t flags, tn_shape *const *in, tn_shape *const *out);
 tn_status tni_op_infer_dtype(const tni_opdef *def, const tni_attrs *attrs, const tni_args *args, int32_t *in,
                              int32_t *out);
-tn_status tni_op_infer_storage(const tni_opdef *def, const tni_attrs *attrs, const tni_args *args, int32_t *in,
-                               int32_t *out);
+tn_status tni_op_infer_storage(const tni_opdef *def, const tni_attrs *attrs, const tni_args *args,
+                               int32_t *in, int32_t *out);
 tn_status tni_shape_format(const tn_shape *s, tni_str *out); /* "(64, 1, ?, 28)", "?" */
 
 /* Attribute access inside definitions: value of attribute `i` of an infer or grad. */

@@ -16,12 +16,9 @@ void test_ok(tn_status st, const char *what, const char *file, int line)
 const char *const *test_variant;
 
 static const char *const variants[][4] = {
-    {"engine.type=threaded"},
-    {"engine.type=threaded", "engine.inline_ns=0"},
-    {"engine.type=naive"},
-    {"device.default=fake:0", "plugin.fake.seed=3", "plugin.fake.delay_us=20"},
-    {"memory.cpu.pool=round"},
-    {"run.deterministic=threads"},
+    {"engine.type=threaded"},  {"engine.type=threaded", "engine.inline_ns=0"},
+    {"engine.type=naive"},     {"device.default=fake:0", "plugin.fake.seed=3", "plugin.fake.delay_us=20"},
+    {"memory.cpu.pool=round"}, {"run.deterministic=threads"},
 };
 
 int test_variants_run(int (*group)(void))

@@ -1,5 +1,5 @@
-/* Allocation 1, 2, 3 … fails over load, bind, one training step and save: a clean status, no leak, and everything still
- * works afterwards with the same bits. */
+/* Allocation 1, 2, 3 … fails over load, bind, one training step and save: a clean status, no leak, and
+ * everything still works afterwards with the same bits. */
 #include "context.h"
 
 #include <stdlib.h>
@@ -22,8 +22,8 @@ typedef struct trained {
 static const int64_t shapes[PARAMS][4] = {{4, 1, 3, 3}, {4}, {5, 36}, {5}};
 static const int32_t ranks[PARAMS] = {4, 1, 2, 1};
 
-static tn_status on(tni_context *c, const char *op, size_t count, const char *const *names, const char *const *texts,
-                    tni_symbol **s)
+static tn_status on(tni_context *c, const char *op, size_t count, const char *const *names,
+                    const char *const *texts, tni_symbol **s)
 {
     tni_symbol *atom = NULL, *done = NULL;
     tn_status st;
@@ -46,7 +46,8 @@ static tn_status net_load(tni_context *c, tni_cached_op **out)
 
     tni_str_init(&json, TN_TEXT_MAX);
     if ((st = tni_symbol_variable(c->ops, "data", &s)) ||
-        (st = on(c, "Convolution", 2, (const char *[]){"kernel", "num_filter"}, (const char *[]){"(3, 3)", "4"}, &s)) ||
+        (st = on(c, "Convolution", 2, (const char *[]){"kernel", "num_filter"},
+                 (const char *[]){"(3, 3)", "4"}, &s)) ||
         (st = on(c, "tanh", 0, NULL, NULL, &s)) ||
         (st = on(c, "Pooling", 3, (const char *[]){"kernel", "stride", "pool_type"},
                  (const char *[]){"(2, 2)", "(2, 2)", "max"}, &s)) ||
@@ -78,7 +79,8 @@ static tn_status step(trained *t)
     if (st || (st = tni_backward(t->c, 1, &y, NULL, NULL)))
         goto cleanup;
     for (int i = 0; i < PARAMS && !st; i++) {
-        tni_array *operands[3] = {t->params[i], tni_grad_get(t->params[i]), t->states[i]}, *out = t->params[i];
+        tni_array *operands[3] = {t->params[i], tni_grad_get(t->params[i]), t->states[i]},
+                  *out = t->params[i];
 
         st = tni_invoke_text(t->c, "sgd_mom_update", 3, operands, 2, names, texts, 1, &out, NULL);
     }
@@ -185,7 +187,8 @@ static void each_fails(trained *t, bool reload, bool forever, float expected[PAR
             break;
         }
         if (st && st != TN_E_NOMEM)
-            print_error("allocation %llu: %s: %s\n", (unsigned long long)nth, tni_status_name(st), tni_error_message());
+            print_error("allocation %llu: %s: %s\n", (unsigned long long)nth, tni_status_name(st),
+                        tni_error_message());
         assert_true(st == TN_OK || st == TN_E_NOMEM);
         refused += st != TN_OK;
         reset(t);
@@ -193,7 +196,8 @@ static void each_fails(trained *t, bool reload, bool forever, float expected[PAR
         values_get(t, got);
         assert_memory_equal(got, expected, sizeof got);
     }
-    print_message("%llu allocations, %llu refused\n", (unsigned long long)nth - 1, (unsigned long long)refused);
+    print_message("%llu allocations, %llu refused\n", (unsigned long long)nth - 1,
+                  (unsigned long long)refused);
     assert_true(nth > 3);
 }
 

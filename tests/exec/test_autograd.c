@@ -84,11 +84,11 @@ static tni_cached_op *dense_net(tni_context *c)
     tni_cached_op *op = NULL;
 
     assert_ok(tni_symbol_variable(c->ops, "data", &data));
-    assert_ok(tni_symbol_atomic(c->ops, "FullyConnected", 1, (const char *[]){"num_hidden"}, (const char *[]){"2"},
-                                "fc", &fc));
+    assert_ok(tni_symbol_atomic(c->ops, "FullyConnected", 1, (const char *[]){"num_hidden"},
+                                (const char *[]){"2"}, "fc", &fc));
     assert_ok(tni_symbol_compose(fc, "fc", 1, NULL, &data, &fc_done));
-    assert_ok(tni_symbol_atomic(c->ops, "Activation", 1, (const char *[]){"act_type"}, (const char *[]){"tanh"},
-                                "act", &act));
+    assert_ok(tni_symbol_atomic(c->ops, "Activation", 1, (const char *[]){"act_type"},
+                                (const char *[]){"tanh"}, "act", &act));
     assert_ok(tni_symbol_compose(act, "act", 1, NULL, &fc_done, &net));
     assert_ok(tni_cached_op_create(c, net, NULL, &op));
     tni_symbol_release(data);
@@ -121,7 +121,8 @@ static void cached_twice(void **state)
             if (hybrid) {
                 assert_ok(tni_cached_op_call(op, 3, (tni_array *[]){x[i], w, b}, 1, &y[i]));
             } else {
-                tni_array *fc = test_op(c, "FullyConnected", 3, (tni_array *[]){x[i], w, b}, "num_hidden=2", NULL);
+                tni_array *fc =
+                    test_op(c, "FullyConnected", 3, (tni_array *[]){x[i], w, b}, "num_hidden=2", NULL);
 
                 y[i] = test_op(c, "Activation", 1, &fc, "act_type=tanh", NULL);
                 tni_array_release(fc);

@@ -4,7 +4,8 @@
 static void adds(void **state)
 {
     tni_context *c = test_context(NULL);
-    tni_array *in[2] = {test_vector(c, 4, (float[]){1, 2, 3, 4}), test_vector(c, 4, (float[]){10, 20, 30, 40})};
+    tni_array *in[2] = {test_vector(c, 4, (float[]){1, 2, 3, 4}),
+                        test_vector(c, 4, (float[]){10, 20, 30, 40})};
     tni_array *out = test_op(c, "elemwise_add", 2, in, NULL);
     tni_array *twice = test_op(c, "elemwise_add", 2, (tni_array *[]){out, out}, NULL);
 
@@ -44,17 +45,20 @@ static void site_repeats(void **state)
 static void refuses(void **state)
 {
     tni_context *c = test_context(NULL);
-    tni_array *a = test_vector(c, 4, (float[]){1, 2, 3, 4}), *b = test_vector(c, 3, (float[]){1, 2, 3}), *out = NULL;
+    tni_array *a = test_vector(c, 4, (float[]){1, 2, 3, 4}), *b = test_vector(c, 3, (float[]){1, 2, 3}),
+              *out = NULL;
 
     (void)state;
     assert_int_equal(tni_invoke_text(c, "no_such_op", 1, &a, 0, NULL, NULL, 1, &out, NULL), TN_E_KEY);
-    assert_int_equal(tni_invoke_text(c, "elemwise_add", 2, (tni_array *[]){a, b}, 0, NULL, NULL, 1, &out, NULL),
-                     TN_E_SHAPE);
+    assert_int_equal(
+        tni_invoke_text(c, "elemwise_add", 2, (tni_array *[]){a, b}, 0, NULL, NULL, 1, &out, NULL),
+        TN_E_SHAPE);
     assert_int_equal(tni_invoke_text(c, "elemwise_add", 1, &a, 0, NULL, NULL, 1, &out, NULL), TN_E_ARG);
-    assert_int_equal(tni_invoke_text(c, "elemwise_add", 2, (tni_array *[]){a, NULL}, 0, NULL, NULL, 1, &out, NULL),
-                     TN_E_ARG);
-    assert_int_equal(tni_invoke_text(c, "elemwise_add", 2, (tni_array *[]){a, a}, 0, NULL, NULL, 0, &out, NULL),
-                     TN_E_ARG);
+    assert_int_equal(
+        tni_invoke_text(c, "elemwise_add", 2, (tni_array *[]){a, NULL}, 0, NULL, NULL, 1, &out, NULL),
+        TN_E_ARG);
+    assert_int_equal(
+        tni_invoke_text(c, "elemwise_add", 2, (tni_array *[]){a, a}, 0, NULL, NULL, 0, &out, NULL), TN_E_ARG);
     assert_null(out);
     tni_array_release(a);
     tni_array_release(b);
@@ -64,14 +68,16 @@ static void refuses(void **state)
 static void writes_given(void **state)
 {
     tni_context *c = test_context(NULL);
-    tni_array *a = test_vector(c, 4, (float[]){1, 2, 3, 4}), *b = test_vector(c, 3, (float[]){0, 0, 0}), *wrong = b;
+    tni_array *a = test_vector(c, 4, (float[]){1, 2, 3, 4}), *b = test_vector(c, 3, (float[]){0, 0, 0}),
+              *wrong = b;
 
     (void)state;
     for (int i = 0; i < 3; i++) /* in place: a += a */
         assert_ok(tni_invoke_text(c, "elemwise_add", 2, (tni_array *[]){a, a}, 0, NULL, NULL, 1, &a, NULL));
     test_values(a, (float[]){8, 16, 24, 32}, 4, 0);
-    assert_int_equal(tni_invoke_text(c, "elemwise_add", 2, (tni_array *[]){a, a}, 0, NULL, NULL, 1, &wrong, NULL),
-                     TN_E_SHAPE);
+    assert_int_equal(
+        tni_invoke_text(c, "elemwise_add", 2, (tni_array *[]){a, a}, 0, NULL, NULL, 1, &wrong, NULL),
+        TN_E_SHAPE);
     test_values(b, (float[]){0, 0, 0}, 3, 0);
     tni_array_release(a);
     tni_array_release(b);

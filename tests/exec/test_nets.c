@@ -21,7 +21,8 @@ static tni_symbol *join(tni_context *c, const char *op, tni_symbol *a, tni_symbo
 {
     tni_symbol *atom = NULL, *done = NULL, *args[] = {a, b};
 
-    assert_ok(tni_symbol_atomic(c->ops, op, count ? 1 : 0, (const char *[]){"num_args"}, &count, NULL, &atom));
+    assert_ok(
+        tni_symbol_atomic(c->ops, op, count ? 1 : 0, (const char *[]){"num_args"}, &count, NULL, &atom));
     assert_ok(tni_symbol_compose(atom, NULL, 2, NULL, args, &done));
     tni_symbol_release(atom);
     tni_symbol_release(a);

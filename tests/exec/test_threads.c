@@ -1,4 +1,5 @@
-/* One net served from several threads at once; one site used from several threads; frames apart, results equal. */
+/* One net served from several threads at once; one site used from several threads; frames apart, results
+ * equal. */
 #include "context.h"
 
 #include <math.h>
@@ -16,7 +17,8 @@ typedef struct served {
     char error[512];
 } served;
 
-static tni_symbol *operator_on(tni_context *c, const char *op, const char *attr, const char *text, tni_symbol *in)
+static tni_symbol *operator_on(tni_context *c, const char *op, const char *attr, const char *text,
+                               tni_symbol *in)
 {
     tni_symbol *atom = NULL, *done = NULL;
 
@@ -52,7 +54,8 @@ static tn_status one_call(served *s, uint32_t turn)
 
     for (int64_t i = 0; i < shape[0] * WIDTH; i++)
         in[i] = (float)(s->index * 31 + turn % 7) / 100.0f;
-    if ((st = tni_default_device(s->c, &d)) || (st = tni_array_create(s->c->space, d, TN_F32, 2, shape, "x", &x)) ||
+    if ((st = tni_default_device(s->c, &d)) ||
+        (st = tni_array_create(s->c->space, d, TN_F32, 2, shape, "x", &x)) ||
         (st = tni_array_write(x, in, tni_array_bytes(x))) ||
         (st = tni_cached_op_call(s->op, 3, (tni_array *[]){x, s->weight, s->bias}, 1, &y)) ||
         (st = tni_invoke(s->site, 1, &y, 1, &z)) || (st = tni_array_read(z, out, tni_array_bytes(z))))
@@ -61,8 +64,8 @@ static tn_status one_call(served *s, uint32_t turn)
         const float h = tanhf(in[0] * 0.5f + 0.25f), want = h * h * 3.0f;
 
         if (fabsf(out[i] - want) > 1e-5f) {
-            st = tni_error(TN_E_INTERNAL, "thread %u turn %u element %lld: %g, not %g", s->index, turn, (long long)i,
-                           (double)out[i], (double)want);
+            st = tni_error(TN_E_INTERNAL, "thread %u turn %u element %lld: %g, not %g", s->index, turn,
+                           (long long)i, (double)out[i], (double)want);
             break;
         }
     }

@@ -22,23 +22,23 @@ extern "C" {
 /** What a call came to: TN_OK, one of TN_E_…, or (from a kernel's run only) TN_PENDING. */
 typedef int32_t tn_status;
 
-#define TN_OK 0            /* done */
-#define TN_E_ARG 1         /* an argument is missing or out of range */
-#define TN_E_SHAPE 2       /* shapes do not fit */
-#define TN_E_DTYPE 3       /* a data type is not allowed here */
-#define TN_E_ATTR 4        /* an operator's attribute is unknown, missing or out of range */
-#define TN_E_KEY 5         /* no such name, or the name is taken */
-#define TN_E_IO 6          /* the system refused a read or a write */
-#define TN_E_FORMAT 7      /* a file or message is damaged or of an unknown version */
-#define TN_E_NOMEM 8       /* out of memory */
-#define TN_E_DEVICE 9      /* a device failed or is absent */
+#define TN_OK 0             /* done */
+#define TN_E_ARG 1          /* an argument is missing or out of range */
+#define TN_E_SHAPE 2        /* shapes do not fit */
+#define TN_E_DTYPE 3        /* a data type is not allowed here */
+#define TN_E_ATTR 4         /* an operator's attribute is unknown, missing or out of range */
+#define TN_E_KEY 5          /* no such name, or the name is taken */
+#define TN_E_IO 6           /* the system refused a read or a write */
+#define TN_E_FORMAT 7       /* a file or message is damaged or of an unknown version */
+#define TN_E_NOMEM 8        /* out of memory */
+#define TN_E_DEVICE 9       /* a device failed or is absent */
 #define TN_E_UNSUPPORTED 10 /* not provided here; from `prepare`: try the next kernel */
-#define TN_E_TIMEOUT 11    /* a wait passed its limit */
-#define TN_E_PEER 12       /* another process died or misbehaved */
-#define TN_E_CANCELLED 13  /* stopped on request, or skipped because an input is poisoned */
-#define TN_E_STATE 14      /* not allowed in this state of the object */
-#define TN_E_INTERNAL 15   /* a broken invariant: a defect of Tenon or of a plugin */
-#define TN_PENDING (-1)    /* from `run` only: `complete` is called later, exactly once */
+#define TN_E_TIMEOUT 11     /* a wait passed its limit */
+#define TN_E_PEER 12        /* another process died or misbehaved */
+#define TN_E_CANCELLED 13   /* stopped on request, or skipped because an input is poisoned */
+#define TN_E_STATE 14       /* not allowed in this state of the object */
+#define TN_E_INTERNAL 15    /* a broken invariant: a defect of Tenon or of a plugin */
+#define TN_PENDING (-1)     /* from `run` only: `complete` is called later, exactly once */
 
 /* ---- data types: MXNet's type flags --------------------------------------------------------------- */
 
@@ -70,9 +70,9 @@ typedef int32_t tn_status;
 #define TN_MEMORY_SHARED 2 /* host memory shared between processes */
 #define TN_MEMORY_HOST 3   /* plain host memory */
 
-#define TN_NDIM_MAX 32        /* dimensions of a tensor */
-#define TN_NDIM_UNKNOWN (-1)  /* inference: not even the number of dimensions is known */
-#define TN_DIM_UNKNOWN (-1)   /* inference: this dimension is not known */
+#define TN_NDIM_MAX 32       /* dimensions of a tensor */
+#define TN_NDIM_UNKNOWN (-1) /* inference: not even the number of dimensions is known */
+#define TN_DIM_UNKNOWN (-1)  /* inference: this dimension is not known */
 
 /** What is to be done with an output: nothing, overwrite it, or add to it. */
 #define TN_MODE_NONE 0
@@ -99,7 +99,8 @@ typedef struct tn_blob {
 
 /**
  * One attribute value. Integers: two's complement. Floats: the bits of a double. Choice: its index.
- * Bool: 0 or 1. Dtype: the flag, or -1 for None. Text, tuples and optional numbers: a pointer (uintptr_t), None = 0.
+ * Bool: 0 or 1. Dtype: the flag, or -1 for None. Text, tuples and optional numbers: a pointer (uintptr_t),
+ * None = 0.
  */
 typedef uint64_t tn_value;
 
@@ -115,45 +116,46 @@ typedef struct tn_layout tn_layout;
 /** A tensor as kernels see it. Strides count elements and are never negative. */
 typedef struct tn_tensor {
     void *data;
-    const int64_t *shape, *stride; /* `ndim` entries each */
-    const tn_layout *layout;       /* NULL: dense or strided */
+    const int64_t *shape, *stride;  /* `ndim` entries each */
+    const tn_layout *layout;        /* NULL: dense or strided */
     const struct tn_tensor *aux[2]; /* row_sparse: {row ids}; csr: {indptr, indices} */
-    uint64_t bytes;                /* that may be touched, counted from `data` */
-    uint64_t version;              /* of the storage; moves with every write */
+    uint64_t bytes;                 /* that may be touched, counted from `data` */
+    uint64_t version;               /* of the storage; moves with every write */
     int32_t ndim, dtype;
-    int32_t device;                /* index within its type */
-    uint16_t storage, memory;      /* TN_STORAGE_…, TN_MEMORY_… */
+    int32_t device;           /* index within its type */
+    uint16_t storage, memory; /* TN_STORAGE_…, TN_MEMORY_… */
     uint64_t reserved[4];
 } tn_tensor;
 
 /** One attribute of an operator. `choices` of a choice: names divided by '|', in the order of their index. */
 typedef struct tn_attr_def {
     const char *name;
-    uint32_t type;             /* TN_ATTR_T_… */
-    uint32_t flags;            /* TN_ATTR_F_… */
-    const char *choices;       /* choice only */
-    const char *default_text;  /* NULL: required */
+    uint32_t type;            /* TN_ATTR_T_… */
+    uint32_t flags;           /* TN_ATTR_F_… */
+    const char *choices;      /* choice only */
+    const char *default_text; /* NULL: required */
     const char *doc;
-    double min, max;           /* of numbers and of each tuple item; min > max: no bound */
-    uint32_t since;            /* version of the operator that brought it */
+    double min, max; /* of numbers and of each tuple item; min > max: no bound */
+    uint32_t since;  /* version of the operator that brought it */
     uint32_t reserved;
 } tn_attr_def;
 
-#define TN_ATTR_T_INT 1      /* int64 */
-#define TN_ATTR_T_FLOAT 2    /* double */
-#define TN_ATTR_T_BOOL 3     /* 0 or 1; reads True, False, true, false, 1, 0 */
-#define TN_ATTR_T_CHOICE 4   /* index in `choices`; a choice may be called None */
-#define TN_ATTR_T_TEXT 5     /* const char *, NULL if None */
-#define TN_ATTR_T_TUPLE 6    /* const tn_tuple *; reads (1, 2), [1,2], 3; None -> NULL */
-#define TN_ATTR_T_DTYPE 7    /* TN_F32 …; -1 for None; reads float32 and f32 */
-#define TN_ATTR_T_OPT_INT 8  /* const int64_t *, NULL if None */
-#define TN_ATTR_T_OPT_FLOAT 9 /* const double *, NULL if None */
-#define TN_ATTR_T_OPT_BOOL 10 /* const int64_t *, NULL if None */
-#define TN_ATTR_T_FLOATS 11  /* const tn_floats *; a tuple of doubles; None -> NULL */
+#define TN_ATTR_T_INT 1        /* int64 */
+#define TN_ATTR_T_FLOAT 2      /* double */
+#define TN_ATTR_T_BOOL 3       /* 0 or 1; reads True, False, true, false, 1, 0 */
+#define TN_ATTR_T_CHOICE 4     /* index in `choices`; a choice may be called None */
+#define TN_ATTR_T_TEXT 5       /* const char *, NULL if None */
+#define TN_ATTR_T_TUPLE 6      /* const tn_tuple *; reads (1, 2), [1,2], 3; None -> NULL */
+#define TN_ATTR_T_DTYPE 7      /* TN_F32 …; -1 for None; reads float32 and f32 */
+#define TN_ATTR_T_OPT_INT 8    /* const int64_t *, NULL if None */
+#define TN_ATTR_T_OPT_FLOAT 9  /* const double *, NULL if None */
+#define TN_ATTR_T_OPT_BOOL 10  /* const int64_t *, NULL if None */
+#define TN_ATTR_T_FLOATS 11    /* const tn_floats *; a tuple of doubles; None -> NULL */
 #define TN_ATTR_T_OPT_TUPLE 12 /* tuple whose items may be None: None becomes TN_NONE_ITEM */
 
-#define TN_ATTR_F_RUNTIME 1u /* a run-time attribute: not part of a signature, read by kernels at every call */
-#define TN_ATTR_F_COUNT 2u   /* the number of inputs of a variadic operator; set by the caller if absent */
+#define TN_ATTR_F_RUNTIME                                                                                    \
+    1u                     /* a run-time attribute: not part of a signature, read by kernels at every call */
+#define TN_ATTR_F_COUNT 2u /* the number of inputs of a variadic operator; set by the caller if absent */
 
 /** An item of a TN_ATTR_T_OPT_TUPLE that is None. */
 #define TN_NONE_ITEM INT64_MIN
@@ -182,16 +184,16 @@ typedef struct tn_capability {
     const char *id; /* device: "cuda"; pool: "round"; kernels: the device type they run on */
 } tn_capability;
 
-#define TN_KIND_OPS 1        /* tn_op_table: definitions of operators */
-#define TN_KIND_KERNELS 2    /* tn_kernel_table: kernels for one device type */
-#define TN_KIND_DEVICE 3     /* tn_device_ops */
-#define TN_KIND_POOL 4       /* tn_pool_ops */
+#define TN_KIND_OPS 1     /* tn_op_table: definitions of operators */
+#define TN_KIND_KERNELS 2 /* tn_kernel_table: kernels for one device type */
+#define TN_KIND_DEVICE 3  /* tn_device_ops */
+#define TN_KIND_POOL 4    /* tn_pool_ops */
 #define TN_KIND_TRANSPORT 5
 #define TN_KIND_COLLECTIVE 6
 #define TN_KIND_ITER 7
 #define TN_KIND_FORMAT 8
 #define TN_KIND_PASS 9
-#define TN_KIND_OPTIONS 10   /* tn_option_table: rows as in options.list */
+#define TN_KIND_OPTIONS 10 /* tn_option_table: rows as in options.list */
 
 /* ---- inline helpers ---------------------------------------------------------------------------------- */
 

@@ -1,8 +1,8 @@
 /**
  * A device plugin: streams, events, copies, raw memory of one device type.
  *
- * The host device is the core's own. A device whose memory the host can address and whose kernels are those of
- * another plugin names it in `runs_kernels_of`; the core then wraps each kernel in `stream_call`.
+ * The host device is the core's own. A device whose memory the host can address and whose kernels are those
+ * of another plugin names it in `runs_kernels_of`; the core then wraps each kernel in `stream_call`.
  */
 #ifndef TENON_PLUGIN_DEVICE_H
 #define TENON_PLUGIN_DEVICE_H
@@ -19,15 +19,16 @@ typedef struct tn_event tn_event;                 /* the plugin's: a point in a 
 
 typedef struct tn_device_info {
     uint32_t struct_size;
-    uint32_t flags;             /* TN_DEVICE_F_… */
-    char name[64];              /* for people: "NVIDIA H200" */
-    uint64_t memory_total, memory_free; /* bytes */
+    uint32_t flags;                        /* TN_DEVICE_F_… */
+    char name[64];                         /* for people: "NVIDIA H200" */
+    uint64_t memory_total, memory_free;    /* bytes */
     uint32_t compute_major, compute_minor; /* of the device's own instruction set, 0 if it has none */
-    uint32_t units;             /* multiprocessors or cores */
-    uint32_t alignment;         /* of raw memory, bytes */
+    uint32_t units;                        /* multiprocessors or cores */
+    uint32_t alignment;                    /* of raw memory, bytes */
 } tn_device_info;
 
-#define TN_DEVICE_F_HOST_ADDRESSABLE 1u /* the host may read and write device memory when no work is pending on it */
+#define TN_DEVICE_F_HOST_ADDRESSABLE                                                                         \
+    1u /* the host may read and write device memory when no work is pending on it */
 
 /** One end of a copy: where the bytes lie. `device` counts within the plugin's type; -1: host memory. */
 typedef struct tn_place {
@@ -38,7 +39,8 @@ typedef struct tn_place {
 
 typedef struct tn_device_ops {
     tn_capability head; /* kind TN_KIND_DEVICE, id: the device type, "cuda" */
-    /** NULL: kernels declared for `head.id`. Else a plugin's name: that plugin's kernels only, run in stream_call. */
+    /** NULL: kernels declared for `head.id`. Else a plugin's name: that plugin's kernels only, run in
+     * stream_call. */
     const char *runs_kernels_of;
     /** [any] How many devices there are; 0 is fine. */
     tn_status (*count)(void *plugin, int32_t *out, tn_err *err);
@@ -57,23 +59,27 @@ typedef struct tn_device_ops {
     void (*stream_destroy)(tn_stream *stream);
     /** [any] Blocks until all work of the stream is done; reports the stream's sticky error. */
     tn_status (*stream_wait)(tn_stream *stream, tn_err *err);
-    /** [worker] Runs `fn(arg)` in stream order; `fn` returns a status that, if not TN_OK, fails the stream. */
-    tn_status (*stream_call)(tn_stream *stream, tn_status (*fn)(void *arg, tn_err *err), void *arg, tn_err *err);
+    /** [worker] Runs `fn(arg)` in stream order; `fn` returns a status that, if not TN_OK, fails the stream.
+     */
+    tn_status (*stream_call)(tn_stream *stream, tn_status (*fn)(void *arg, tn_err *err), void *arg,
+                             tn_err *err);
 
-    /** [worker] Events may be recorded again. `event_wait` makes `stream` wait for `event` without blocking the host. */
+    /** [worker] Events may be recorded again. `event_wait` makes `stream` wait for `event` without blocking
+     * the host. */
     tn_status (*event_create)(tn_device_handle *device, tn_event **out, tn_err *err);
     void (*event_destroy)(tn_event *event);
     tn_status (*event_record)(tn_event *event, tn_stream *stream, tn_err *err);
     tn_status (*event_wait)(tn_stream *stream, tn_event *event, tn_err *err);
     /** [any] TN_OK: reached; TN_PENDING: not yet; else the stream's sticky error. */
     tn_status (*event_query)(tn_event *event, tn_err *err);
-    /** [worker] Calls `fn(arg, status, err)` once [driver] when the recorded point was reached or the stream failed.
-     * `fn` must not call the device plugin. It may be called before event_notify returns. */
-    tn_status (*event_notify)(tn_event *event, void (*fn)(void *arg, tn_status status, const tn_err *err), void *arg,
-                              tn_err *err);
+    /** [worker] Calls `fn(arg, status, err)` once [driver] when the recorded point was reached or the stream
+     * failed. `fn` must not call the device plugin. It may be called before event_notify returns. */
+    tn_status (*event_notify)(tn_event *event, void (*fn)(void *arg, tn_status status, const tn_err *err),
+                              void *arg, tn_err *err);
 
     /** [worker] Queues a copy; TN_E_UNSUPPORTED: this pair of places is not mine to copy. */
-    tn_status (*copy)(tn_stream *stream, const tn_place *dst, const tn_place *src, uint64_t bytes, tn_err *err);
+    tn_status (*copy)(tn_stream *stream, const tn_place *dst, const tn_place *src, uint64_t bytes,
+                      tn_err *err);
 
     /* Optional from here. */
     /** [any] Numbers for people and tests, as one JSON object; valid until the next call. */

@@ -1,10 +1,10 @@
 /**
  * Operators and kernels: what an operator means, and what computes it.
  *
- * A *definition* (tn_op) holds names, attributes, inference and the gradient; it is pure and knows no device. A
- * *kernel* (tn_kernel) computes one definition on one device type. `prepare` plans a kernel once for a signature
- * (operator, structural attributes, shapes, dtypes, strides, modes); `run` then runs it any number of times, from
- * any number of threads at once.
+ * A *definition* (tn_op) holds names, attributes, inference and the gradient; it is pure and knows no device.
+ * A *kernel* (tn_kernel) computes one definition on one device type. `prepare` plans a kernel once for a
+ * signature (operator, structural attributes, shapes, dtypes, strides, modes); `run` then runs it any number
+ * of times, from any number of threads at once.
  */
 #ifndef TENON_PLUGIN_OP_H
 #define TENON_PLUGIN_OP_H
@@ -36,11 +36,11 @@ typedef struct tn_shape {
 #define TN_INFER_TRAIN 2u
 
 /**
- * The state of one inference. Called again and again, in both directions, until nothing changes: read what is known,
- * fill in what follows, fail where two facts contradict. Must be pure.
+ * The state of one inference. Called again and again, in both directions, until nothing changes: read what is
+ * known, fill in what follows, fail where two facts contradict. Must be pure.
  *
- * `args` sets in_count, out_count and visible_count (and may set the names); the other functions only read them. The
- * inputs declared in `mutates` are no outputs here.
+ * `args` sets in_count, out_count and visible_count (and may set the names); the other functions only read
+ * them. The inputs declared in `mutates` are no outputs here.
  */
 struct tn_infer {
     uint32_t struct_size;
@@ -56,7 +56,8 @@ struct tn_infer {
     tn_err *err; /* never NULL */
 };
 
-/* ---- gradients ------------------------------------------------------------------------------------------ */
+/* ---- gradients ------------------------------------------------------------------------------------------
+ */
 
 /** One output of one node of a graph under construction; node NULL: no gradient arrives here. */
 typedef struct tn_edge {
@@ -69,8 +70,9 @@ typedef struct tn_attr_text {
     const char *name, *text;
 } tn_attr_text;
 
-#define TN_EMIT_INHERIT 1u  /* attributes of the same name are taken over from the forward node */
-#define TN_EMIT_BACKWARD 2u /* the new node is this operator's backward: its kernel may read what the forward saved */
+#define TN_EMIT_INHERIT 1u /* attributes of the same name are taken over from the forward node */
+#define TN_EMIT_BACKWARD                                                                                     \
+    2u /* the new node is this operator's backward: its kernel may read what the forward saved */
 
 typedef struct tn_emit {
     uint32_t struct_size, flags;
@@ -82,19 +84,20 @@ typedef struct tn_emit {
 
 typedef struct tn_grad_ops {
     uint32_t struct_size, reserved;
-    tn_edge (*input)(tn_grad *g, uint32_t index);  /* of the forward node */
+    tn_edge (*input)(tn_grad *g, uint32_t index); /* of the forward node */
     tn_edge (*output)(tn_grad *g, uint32_t index);
-    tn_edge (*head)(tn_grad *g, uint32_t index);   /* gradient of output `index`; node NULL: none arrives */
-    int32_t (*needs)(tn_grad *g, uint32_t index);  /* 1: somebody wants the gradient of input `index` */
+    tn_edge (*head)(tn_grad *g, uint32_t index);  /* gradient of output `index`; node NULL: none arrives */
+    int32_t (*needs)(tn_grad *g, uint32_t index); /* 1: somebody wants the gradient of input `index` */
     /** Makes a node; `*out` is its output 0, further outputs have the same node and index 1, 2 …
-     * An input edge whose node is NULL stands for zeros in the shape of what it belongs to: allowed for heads only. */
+     * An input edge whose node is NULL stands for zeros in the shape of what it belongs to: allowed for heads
+     * only. */
     tn_status (*emit)(tn_grad *g, const tn_emit *e, tn_edge *out);
     tn_status (*set)(tn_grad *g, uint32_t input, tn_edge edge); /* the gradient of input `input` */
 } tn_grad_ops;
 
 /**
- * Builds the gradient of one node out of further nodes. The function must not read run-time attributes: programs
- * are kept while those change. Emitted nodes inherit them (TN_EMIT_INHERIT).
+ * Builds the gradient of one node out of further nodes. The function must not read run-time attributes:
+ * programs are kept while those change. Emitted nodes inherit them (TN_EMIT_INHERIT).
  */
 struct tn_grad {
     uint32_t struct_size, flags;
@@ -106,7 +109,8 @@ struct tn_grad {
     void *self;
 };
 
-/* ---- definitions -------------------------------------------------------------------------------------------- */
+/* ---- definitions
+ * -------------------------------------------------------------------------------------------- */
 
 #define TN_EXEC_KERNEL 0
 #define TN_EXEC_SUBGRAPH 1
@@ -118,15 +122,17 @@ struct tn_grad {
 #define TN_EFFECT_HOST 2u
 #define TN_EFFECT_COLLECTIVE 4u
 
-#define TN_OP_POINTWISE 1u     /* output element i depends on input elements i only (equal shapes) */
-#define TN_OP_BACKWARD 2u      /* internal: not offered to users */
-#define TN_OP_VIEW 4u          /* output 0 is a view of input 0 with another shape (Reshape, Flatten, expand_dims) */
-#define TN_OP_IGNORE_HEAD 8u   /* a loss layer: its gradient needs no head gradient (SoftmaxOutput) */
-#define TN_OP_ZERO_GRADIENT 16u /* the gradient of every input is zero; `gradient` is NULL (argmax, floor, comparisons) */
+#define TN_OP_POINTWISE 1u /* output element i depends on input elements i only (equal shapes) */
+#define TN_OP_BACKWARD 2u  /* internal: not offered to users */
+#define TN_OP_VIEW 4u /* output 0 is a view of input 0 with another shape (Reshape, Flatten, expand_dims) */
+#define TN_OP_IGNORE_HEAD 8u /* a loss layer: its gradient needs no head gradient (SoftmaxOutput) */
+#define TN_OP_ZERO_GRADIENT                                                                                  \
+    16u /* the gradient of every input is zero; `gradient` is NULL (argmax, floor, comparisons) */
 
 /**
- * One operator. `inputs` and `outputs` are NULL-ended; a last input such as "arg*" is variadic ("arg0", "arg1" …,
- * counted by the attribute flagged TN_ATTR_F_COUNT). Bit i of `mutates`: input i is changed (statistics, states).
+ * One operator. `inputs` and `outputs` are NULL-ended; a last input such as "arg*" is variadic ("arg0",
+ * "arg1" …, counted by the attribute flagged TN_ATTR_F_COUNT). Bit i of `mutates`: input i is changed
+ * (statistics, states).
  */
 struct tn_op {
     uint32_t struct_size;
@@ -137,7 +143,7 @@ struct tn_op {
     const char *const *inputs, *const *outputs;
     uint64_t mutates;
     uint32_t effects, flags;
-    uint32_t visible, reserved; /* outputs that users see; 0: all */
+    uint32_t visible, reserved;        /* outputs that users see; 0: all */
     tn_status (*args)(tn_infer *i);    /* NULL: counts follow from the tables above */
     tn_status (*shape)(tn_infer *i);   /* NULL: not allowed, except for exec kinds other than KERNEL */
     tn_status (*dtype)(tn_infer *i);   /* NULL: all inputs and outputs have one dtype */
@@ -146,11 +152,12 @@ struct tn_op {
 };
 
 typedef struct tn_op_table {
-    tn_capability head; /* kind TN_KIND_OPS */
+    tn_capability head;      /* kind TN_KIND_OPS */
     const tn_op *const *ops; /* NULL-ended */
 } tn_op_table;
 
-/* ---- kernels -------------------------------------------------------------------------------------------------- */
+/* ---- kernels
+ * -------------------------------------------------------------------------------------------------- */
 
 /** A private memory order; comparable by owner and bytes. */
 struct tn_layout {
@@ -158,7 +165,7 @@ struct tn_layout {
     const char *owner;           /* plugin */
     const void *bytes;
     uint64_t byte_count;
-    uint64_t memory_bytes;       /* that a tensor in this layout takes */
+    uint64_t memory_bytes; /* that a tensor in this layout takes */
 };
 #define TN_LAYOUT_POINTWISE 1u /* elementwise kernels of anyone may run over its memory */
 
@@ -183,14 +190,14 @@ typedef struct tn_prepare_ops {
     uint32_t struct_size, reserved;
     const tn_host *host;
     void *arg;
-    uint64_t tuning_budget_ns; /* 0: no measuring (deterministic mode) */
+    uint64_t tuning_budget_ns;                   /* 0: no measuring (deterministic mode) */
     void *(*scratch)(void *arg, uint64_t bytes); /* freed after prepare */
     const tn_stream *stream;
 } tn_prepare_ops;
 
 /**
- * One node, as a kernel plans it. Outputs that follow the definition's are the mutated inputs, in order, sharing
- * their memory. `in[i]->data` is set only where the input is constant and host readable.
+ * One node, as a kernel plans it. Outputs that follow the definition's are the mutated inputs, in order,
+ * sharing their memory. `in[i]->data` is set only where the input is constant and host readable.
  */
 typedef struct tn_node {
     uint32_t struct_size;
@@ -200,7 +207,7 @@ typedef struct tn_node {
     uint32_t attr_count, in_count, out_count, threads;
     const tn_tensor *const *in, *const *out; /* shape -1: known after run */
     const uint8_t *modes;                    /* per output: TN_MODE_… */
-    const tn_plan *forward;                  /* of a backward: the forward's plan, if the same plugin made it */
+    const tn_plan *forward; /* of a backward: the forward's plan, if the same plugin made it */
     const tn_graph *const *subgraphs;
     const tn_prepare_ops *host;
 } tn_node;
@@ -217,16 +224,17 @@ struct tn_plan {
     uint64_t workspace_bytes, saved_bytes; /* per call; saved: what forward leaves for its backward */
     uint64_t est_ns;                       /* of one run; 0: not known */
     uint32_t workspace_align, saved_align, threads, reserved;
-    int32_t *inplace;                      /* per output: the input whose memory it may take over, -1 none */
+    int32_t *inplace; /* per output: the input whose memory it may take over, -1 none */
     const tn_layout **in_layout, **out_layout;
     tn_blob tuning;
 };
 
 typedef struct tn_call_ops {
     uint32_t struct_size, reserved;
-    /** [worker] Gives output `out` (of a RESIZES plan) its shape and memory; `*tensor` is valid until the end of run. */
-    tn_status (*resize)(tn_call *call, uint32_t out, int32_t ndim, const int64_t *shape, const tn_tensor **tensor,
-                        tn_err *err);
+    /** [worker] Gives output `out` (of a RESIZES plan) its shape and memory; `*tensor` is valid until the end
+     * of run. */
+    tn_status (*resize)(tn_call *call, uint32_t out, int32_t ndim, const int64_t *shape,
+                        const tn_tensor **tensor, tn_err *err);
     /** [worker] Scratch until the end of the call, in stream order. */
     tn_status (*alloc)(tn_call *call, uint64_t bytes, void **out, tn_err *err);
     /** [any] After TN_PENDING, exactly once. */
@@ -251,16 +259,16 @@ struct tn_exec {
 #define TN_KERNEL_STRIDED 2u       /* takes strided inputs and outputs; else the core hands over dense ones */
 #define TN_KERNEL_ADD_TO 4u        /* serves TN_MODE_ADD; else the core adds */
 #define TN_KERNEL_ASYNC 8u
-#define TN_KERNEL_EMPTY_OK 16u     /* wants to see tensors without elements */
+#define TN_KERNEL_EMPTY_OK 16u /* wants to see tensors without elements */
 
 /**
  * One kernel. `types` is NULL-ended: "data:f32,f64", "*:f32" (every input and output not named otherwise),
- * "indices:i32,i64". All listed arguments match independently, except that "=name" in place of a type means "the
- * same dtype as argument `name`".
+ * "indices:i32,i64". All listed arguments match independently, except that "=name" in place of a type means
+ * "the same dtype as argument `name`".
  */
 typedef struct tn_kernel {
     uint32_t struct_size;
-    int32_t rank; /* 64 plain, 128 library, 192 tuned */
+    int32_t rank;                         /* 64 plain, 128 library, 192 tuned */
     const char *op, *name, *device, *isa; /* isa: "" or "x86-64-v3", "x86-64-v4" */
     uint16_t op_version_min, op_version_max;
     uint32_t flags; /* TN_KERNEL_… */
@@ -269,16 +277,17 @@ typedef struct tn_kernel {
     /** TN_E_UNSUPPORTED: try the next kernel. Called once for a signature. [any] */
     tn_status (*prepare)(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err);
     tn_status (*run)(const tn_plan *plan, const tn_exec *x, tn_err *err); /* [worker] */
-    void (*release)(tn_plan *plan); /* frees plan->state; may be NULL */
+    void (*release)(tn_plan *plan);                                       /* frees plan->state; may be NULL */
 } tn_kernel;
 
 typedef struct tn_kernel_table {
-    tn_capability head; /* kind TN_KIND_KERNELS, id: device type */
-    const tn_kernel *const *kernels; /* NULL-ended */
+    tn_capability head;                              /* kind TN_KIND_KERNELS, id: device type */
+    const tn_kernel *const *kernels;                 /* NULL-ended */
     void (*stream_detach)(void *plugin, void *slot); /* frees what a stream_slot holds; may be NULL */
 } tn_kernel_table;
 
-/* ---- inline helpers ---------------------------------------------------------------------------------------------- */
+/* ---- inline helpers
+ * ---------------------------------------------------------------------------------------------- */
 
 static inline tn_edge tn_grad_of(tn_grad *g, uint32_t out)
 {
@@ -295,11 +304,13 @@ static inline tn_edge tn_grad_output(tn_grad *g, uint32_t out)
     return g->ops->output(g, out);
 }
 
-/** Makes node `op` with inherited attributes; its outputs 0 … inputs-1 become the gradients of the first inputs. */
+/** Makes node `op` with inherited attributes; its outputs 0 … inputs-1 become the gradients of the first
+ * inputs. */
 static inline tn_status tn_grad_emit_all(tn_grad *g, const char *op, uint32_t count, const tn_edge *in,
                                          uint32_t first, uint32_t inputs)
 {
-    const tn_emit e = {(uint32_t)TN_END(tn_emit, attr_count), TN_EMIT_INHERIT | TN_EMIT_BACKWARD, op, in, NULL, count, 0};
+    const tn_emit e = {
+        (uint32_t)TN_END(tn_emit, attr_count), TN_EMIT_INHERIT | TN_EMIT_BACKWARD, op, in, NULL, count, 0};
     tn_edge out;
     tn_status st = g->ops->emit(g, &e, &out);
 
@@ -311,7 +322,8 @@ static inline tn_status tn_grad_emit_all(tn_grad *g, const char *op, uint32_t co
 }
 
 /** Makes node `op`; its output 0 becomes the gradient of input `input`. */
-static inline tn_status tn_grad_emit(tn_grad *g, uint32_t input, const char *op, uint32_t count, const tn_edge *in)
+static inline tn_status tn_grad_emit(tn_grad *g, uint32_t input, const char *op, uint32_t count,
+                                     const tn_edge *in)
 {
     return tn_grad_emit_all(g, op, count, in, input, 1);
 }
@@ -350,7 +362,8 @@ static inline tn_status tn_shape_unify(tn_infer *in, tn_shape *a, tn_shape *b)
         return TN_OK;
     }
     if (a->ndim != b->ndim)
-        return tn_fail(in->err, TN_E_SHAPE, "two shapes that must agree have a different number of dimensions");
+        return tn_fail(in->err, TN_E_SHAPE,
+                       "two shapes that must agree have a different number of dimensions");
     for (int32_t i = 0; i < a->ndim; i++) {
         if (a->dim[i] < 0)
             a->dim[i] = b->dim[i];

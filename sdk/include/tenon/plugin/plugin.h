@@ -1,11 +1,12 @@
 /**
- * What makes a shared object a Tenon plugin: the descriptor `tn_plugin_v1`, the ELF note, the host's services.
+ * What makes a shared object a Tenon plugin: the descriptor `tn_plugin_v1`, the ELF note, the host's
+ * services.
  *
- * A plugin exports exactly one symbol, the data symbol tn_plugin_v1, and has no undefined tn_ symbol. It reaches
- * the host only through the tables passed to it.
+ * A plugin exports exactly one symbol, the data symbol tn_plugin_v1, and has no undefined tn_ symbol. It
+ * reaches the host only through the tables passed to it.
  *
- * Thread tags: [load] while plugins load, one at a time · [any] · [worker] called by the engine, may not wait on
- * it · [driver] a device's callback.
+ * Thread tags: [load] while plugins load, one at a time · [any] · [worker] called by the engine, may not wait
+ * on it · [driver] a device's callback.
  */
 #ifndef TENON_PLUGIN_PLUGIN_H
 #define TENON_PLUGIN_PLUGIN_H
@@ -19,7 +20,8 @@ extern "C" {
 #define TN_ABI_MAJOR 1
 #define TN_ABI_MINOR 0 /* the newest minor these headers know */
 
-/* The minor a plugin needs, and the newest it may use where TN_HAS says so. Define before the first include. */
+/* The minor a plugin needs, and the newest it may use where TN_HAS says so. Define before the first include.
+ */
 #ifndef TN_ABI_MIN
 #define TN_ABI_MIN 0
 #endif
@@ -106,7 +108,8 @@ typedef struct tn_clock_service {
 /** [any] Threads that the host counts and names. `join` waits for the end of `thread` and frees it. */
 typedef struct tn_threads_service {
     tn_service head;
-    tn_status (*create)(const tn_host *host, const char *name, void (*run)(void *arg), void *arg, void **thread);
+    tn_status (*create)(const tn_host *host, const char *name, void (*run)(void *arg), void *arg,
+                        void **thread);
     void (*join)(const tn_host *host, void *thread);
 } tn_threads_service;
 
@@ -122,7 +125,8 @@ struct tn_host {
 
 /* ---- options that a plugin brings -------------------------------------------------------------------- */
 
-/** One row of the option table of section [plugin.NAME]. `type`: text int float bool bytes duration_ms choice. */
+/** One row of the option table of section [plugin.NAME]. `type`: text int float bool bytes duration_ms
+ * choice. */
 typedef struct tn_option_row {
     uint32_t struct_size;
     uint32_t flags;
@@ -131,7 +135,7 @@ typedef struct tn_option_row {
 } tn_option_row;
 
 typedef struct tn_option_table {
-    tn_capability head; /* kind TN_KIND_OPTIONS, id: the plugin's name */
+    tn_capability head;               /* kind TN_KIND_OPTIONS, id: the plugin's name */
     const tn_option_row *const *rows; /* NULL-ended */
 } tn_option_table;
 
@@ -145,7 +149,8 @@ typedef struct tn_plugin {
     uint32_t struct_size, magic;
     uint16_t abi_major, abi_minor, abi_minor_min, flags;
     const char *name, *version, *vendor, *license, *summary;
-    /** [load] Optional. Takes under 100 ms, opens no device, socket or large file. May come again after fini. */
+    /** [load] Optional. Takes under 100 ms, opens no device, socket or large file. May come again after fini.
+     */
     tn_status (*init)(const tn_host *host, void **plugin, tn_err *err);
     /** [load] Optional. Joins every thread of the plugin. */
     void (*fini)(void *plugin);
@@ -154,7 +159,8 @@ typedef struct tn_plugin {
     const tn_capability *const *capabilities; /* NULL-ended */
 } tn_plugin;
 
-/* ---- the ELF note ---------------------------------------------------------------------------------------- */
+/* ---- the ELF note ----------------------------------------------------------------------------------------
+ */
 
 #define TN_NOTE_OWNER "Tenon"
 #define TN_NOTE_TYPE 1u
@@ -166,13 +172,14 @@ typedef struct tn_plugin {
 #define TN_NOTE_TEXT_BYTES 96
 
 /**
- * What the host reads from the file before any of its code runs. Only uint32_t and char, so that no padding can
- * move anything. `provides` lists what the file gives, divided by spaces: "kernels@cpu device:cuda pool:round
- * op:acme_fft options".
+ * What the host reads from the file before any of its code runs. Only uint32_t and char, so that no padding
+ * can move anything. `provides` lists what the file gives, divided by spaces: "kernels@cpu device:cuda
+ * pool:round op:acme_fft options".
  */
 typedef struct tn_note_body {
     uint32_t struct_size, magic, abi_major, abi_minor, abi_minor_min, flags;
-    char name[TN_NOTE_NAME_BYTES], version[TN_NOTE_VERSION_BYTES], tag[TN_NOTE_TAG_BYTES], isa[TN_NOTE_ISA_BYTES];
+    char name[TN_NOTE_NAME_BYTES], version[TN_NOTE_VERSION_BYTES], tag[TN_NOTE_TAG_BYTES],
+        isa[TN_NOTE_ISA_BYTES];
     char vendor[TN_NOTE_TEXT_BYTES], license[TN_NOTE_TEXT_BYTES], summary[TN_NOTE_TEXT_BYTES];
     char provides[TN_NOTE_PROVIDES_BYTES];
 } tn_note_body;
@@ -198,25 +205,46 @@ extern TN_PLUGIN_EXPORT const tn_plugin tn_plugin_v1;
 /**
  * Defines the descriptor and its note. Texts are string literals.
  *
- *     TN_PLUGIN_DEFINE("acme-fft", "1.0.0", "Acme", "Apache-2.0", "FFT operators", "", "op:acme_fft kernels@cpu",
- *                      acme_init, acme_fini, NULL, acme_capabilities);
+ *     TN_PLUGIN_DEFINE("acme-fft", "1.0.0", "Acme", "Apache-2.0", "FFT operators", "", "op:acme_fft
+ * kernels@cpu", acme_init, acme_fini, NULL, acme_capabilities);
  *
- * INIT, FINI and FORK may be NULL; CAPABILITIES is a NULL-ended array of tables. `ISA` is what the whole file needs
+ * INIT, FINI and FORK may be NULL; CAPABILITIES is a NULL-ended array of tables. `ISA` is what the whole file
+ * needs
  * ("" or x86-64-v2, -v3, -v4); single kernels name theirs.
  */
-#define TN_PLUGIN_DEFINE(NAME, VERSION, VENDOR, LICENSE, SUMMARY, ISA, PROVIDES, INIT, FINI, FORK, CAPABILITIES) \
-    static const tn_note tn_plugin_note __attribute__((section(".note.tenon"), used, aligned(4))) = { \
-        6u, (uint32_t)sizeof(tn_note_body), TN_NOTE_TYPE, TN_NOTE_OWNER,                                          \
-        {(uint32_t)TN_END(tn_note_body, provides), TN_MAGIC, TN_ABI_MAJOR, TN_ABI_TARGET, TN_ABI_MIN, 0u, NAME,   \
-         VERSION, TN_ABI_TAG, ISA, VENDOR, LICENSE, SUMMARY, PROVIDES}};                                         \
-    const tn_plugin tn_plugin_v1 = {(uint32_t)TN_END(tn_plugin, capabilities), TN_MAGIC, TN_ABI_MAJOR,            \
-                                    TN_ABI_TARGET, TN_ABI_MIN, 0u, NAME, VERSION, VENDOR, LICENSE, SUMMARY, INIT, \
-                                    FINI, FORK, CAPABILITIES}
+#define TN_PLUGIN_DEFINE(NAME, VERSION, VENDOR, LICENSE, SUMMARY, ISA, PROVIDES, INIT, FINI, FORK,           \
+                         CAPABILITIES)                                                                       \
+    static const tn_note tn_plugin_note __attribute__((section(".note.tenon"), used, aligned(4))) = {        \
+        6u,                                                                                                  \
+        (uint32_t)sizeof(tn_note_body),                                                                      \
+        TN_NOTE_TYPE,                                                                                        \
+        TN_NOTE_OWNER,                                                                                       \
+        {(uint32_t)TN_END(tn_note_body, provides), TN_MAGIC, TN_ABI_MAJOR, TN_ABI_TARGET, TN_ABI_MIN, 0u,    \
+         NAME, VERSION, TN_ABI_TAG, ISA, VENDOR, LICENSE, SUMMARY, PROVIDES}};                               \
+    const tn_plugin tn_plugin_v1 = {(uint32_t)TN_END(tn_plugin, capabilities),                               \
+                                    TN_MAGIC,                                                                \
+                                    TN_ABI_MAJOR,                                                            \
+                                    TN_ABI_TARGET,                                                           \
+                                    TN_ABI_MIN,                                                              \
+                                    0u,                                                                      \
+                                    NAME,                                                                    \
+                                    VERSION,                                                                 \
+                                    VENDOR,                                                                  \
+                                    LICENSE,                                                                 \
+                                    SUMMARY,                                                                 \
+                                    INIT,                                                                    \
+                                    FINI,                                                                    \
+                                    FORK,                                                                    \
+                                    CAPABILITIES}
 
 /** The start of a capability table: TN_CAPABILITY(tn_pool_ops, last_member, TN_KIND_POOL, "naive"). */
-#define TN_CAPABILITY(type, last_member, kind_, id_) {(uint32_t)TN_END(type, last_member), kind_, id_}
+#define TN_CAPABILITY(type, last_member, kind_, id_)                                                         \
+    {                                                                                                        \
+        (uint32_t) TN_END(type, last_member), kind_, id_                                                     \
+    }
 
-/* ---- inline helpers ------------------------------------------------------------------------------------------ */
+/* ---- inline helpers
+ * ------------------------------------------------------------------------------------------ */
 
 /** The host's table for `id`, or NULL. */
 static inline const void *tn_host_service(const tn_host *host, const char *id)

@@ -1,8 +1,8 @@
 /**
  * A pool plugin: keeps freed memory of one (device, memory kind) for the next allocation.
  *
- * A pool has the state that `create` makes and starts with `const tn_pool_ops *ops`. The core calls a pool with
- * its own lock held, one call at a time, and passes memory blocks back exactly as they were given out.
+ * A pool has the state that `create` makes and starts with `const tn_pool_ops *ops`. The core calls a pool
+ * with its own lock held, one call at a time, and passes memory blocks back exactly as they were given out.
  */
 #ifndef TENON_PLUGIN_POOL_H
 #define TENON_PLUGIN_POOL_H
@@ -36,7 +36,7 @@ typedef struct tn_pool_stats {
     uint64_t cached_bytes, cached_blocks; /* kept for later */
     uint64_t peak_bytes;                  /* highest live + cached: what the device had to give */
     uint64_t largest_free;                /* bytes of the largest cached block */
-    uint64_t hits, misses, releases;      /* answered from the cache; from the device; blocks given back to it */
+    uint64_t hits, misses, releases; /* answered from the cache; from the device; blocks given back to it */
 } tn_pool_stats;
 
 /** Where a pool gets its memory from; the core's. Valid until destroy. All functions [any]. */
@@ -51,8 +51,9 @@ typedef struct tn_pool_source {
     /** An option of [memory.D]: "reserve", "round_linear_cutoff", "page_size", "limit"; NULL if unset. */
     const char *(*option)(void *arg, const char *key);
     /**
-     * Marks the present end of `stream`; `*out` is NULL where there are no streams. A block freed on one stream may
-     * be reused on another only once its mark is done, or after `mark_wait` made that stream wait for it.
+     * Marks the present end of `stream`; `*out` is NULL where there are no streams. A block freed on one
+     * stream may be reused on another only once its mark is done, or after `mark_wait` made that stream wait
+     * for it.
      */
     tn_status (*mark_record)(void *arg, tn_stream *stream, void **out);
     int32_t (*mark_done)(void *arg, void *mark); /* 1: reached */
@@ -63,7 +64,8 @@ typedef struct tn_pool_source {
 struct tn_pool_ops {
     tn_capability head; /* kind TN_KIND_POOL, id: "round" */
     tn_status (*create)(void *plugin, const tn_pool_source *source, tn_pool **out, tn_err *err);
-    /** `bytes` > 0; memory aligned to source->alignment; fills `out` whole. TN_E_NOMEM: the pool did all it can. */
+    /** `bytes` > 0; memory aligned to source->alignment; fills `out` whole. TN_E_NOMEM: the pool did all it
+     * can. */
     tn_status (*alloc)(tn_pool *pool, uint64_t bytes, tn_stream *stream, tn_memory *out, tn_err *err);
     /** `stream`: where the block was used last. */
     void (*free)(tn_pool *pool, const tn_memory *memory, tn_stream *stream);

@@ -10,7 +10,8 @@
 extern "C" {
 #endif
 
-/** Reads decimal digits at `*at` and moves it behind them. TN_E_ARG: there are none, or 64 bits do not hold them. */
+/** Reads decimal digits at `*at` and moves it behind them. TN_E_ARG: there are none, or 64 bits do not hold
+ * them. */
 static inline tn_status tn_text_digits(const char **at, uint64_t *out)
 {
     uint64_t value = 0;
@@ -31,8 +32,8 @@ static inline tn_status tn_text_digits(const char **at, uint64_t *out)
 }
 
 /**
- * Reads a size as options of type `bytes` are written: "4096", "64k", "2MiB", "1.5 GB". K, M, G, T are powers of
- * 1024, in either case, with or without "B" or "iB". Digits behind the point count to the ninth.
+ * Reads a size as options of type `bytes` are written: "4096", "64k", "2MiB", "1.5 GB". K, M, G, T are powers
+ * of 1024, in either case, with or without "B" or "iB". Digits behind the point count to the ninth.
  *
  * @return TN_OK, or TN_E_ARG: not such a text, or more than 64 bits hold; `*out` is as it was
  * @threads any

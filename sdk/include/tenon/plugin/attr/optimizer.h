@@ -1,4 +1,5 @@
-/** Where kernels of the family optimizer find their attributes: indices into the value arrays of nodes and calls. */
+/** Where kernels of the family optimizer find their attributes: indices into the value arrays of nodes and
+ * calls. */
 #ifndef TENON_PLUGIN_ATTR_OPTIMIZER_H
 #define TENON_PLUGIN_ATTR_OPTIMIZER_H
 
