@@ -1,13 +1,13 @@
 /*
- * Activation functions chosen by an attribute. Those of Activation have derivatives that follow from y alone, so the
- * planner may give the bytes of x away after the forward pass; those of LeakyReLU need x.
+ * Activation functions chosen by an attribute. Those of Activation have derivatives that follow from y alone,
+ * so the planner may give the bytes of x away after the forward pass; those of LeakyReLU need x.
  */
 #include "op/infer_help.h"
 
 static const char *const data_names[] = {"data", NULL};
 static const char *const output_names[] = {"output", NULL};
 
-/* ---- Activation ------------------------------------------------------------------------------------------------- */
+/* ---- Activation ------------------------------------------------------------------------------- */
 
 static const tn_attr_def activation_attrs[] = {
     TN_ATTR_CHOICE("act_type", TN_REQUIRED, "relu|sigmoid|tanh|softrelu|softsign", "the function"),
@@ -25,7 +25,8 @@ static tn_status activation_grad(tn_grad *g)
 /* Of dy f(y): to dy goes h f(y), to y goes h dy f'(y). */
 static tn_status activation_back_grad(tn_grad *g)
 {
-    static const char *const slopes[] = {NULL, "*-2 +1", "*-2", "*-1 exp", "abs *-1 +1 *-2 &sign"}; /* f'(y) by act_type */
+    static const char *const slopes[] = {NULL, "*-2 +1", "*-2", "*-1 exp",
+                                         "abs *-1 +1 *-2 &sign"}; /* f'(y) by act_type */
     tn_edge h = tn_grad_of(g, 0), dy = tn_grad_input(g, 0), y = tn_grad_input(g, 1);
     const tn_edge in[] = {h, y};
     const char *slope = slopes[tni_attr_int(g->attrs, 0)];
@@ -36,20 +37,21 @@ static tn_status activation_back_grad(tn_grad *g)
     if ((st = tn_grad_emit(g, 0, "_backward_Activation", 2, in)) || !slope || !g->ops->needs(g, 1))
         return st;
     h = tni_grad_op2(g, &st, "elemwise_mul", h, dy);
-    return tni_grad_set(g, st, 1, tni_grad_op2(g, &st, "elemwise_mul", h, tni_grad_formula(g, &st, slope, y)));
+    return tni_grad_set(g, st, 1,
+                        tni_grad_op2(g, &st, "elemwise_mul", h, tni_grad_formula(g, &st, slope, y)));
 }
 
 static const tn_op op_activation =
     TNI_OP("Activation", .doc = "relu, sigmoid, tanh, softrelu or softsign of each element",
            .aliases = TNI_NAMES("_npx_activation"), .attrs = activation_attrs, .inputs = data_names,
-           .outputs = output_names, .flags = TN_OP_POINTWISE, .shape = tni_shape_same, .dtype = tni_dtype_same_float,
-           .gradient = activation_grad);
-static const tn_op op_activation_back =
-    TNI_OP("_backward_Activation", .doc = "gradient of Activation", .attrs = activation_attrs,
-           .inputs = activation_back_names, .outputs = output_names, .flags = TN_OP_POINTWISE | TN_OP_BACKWARD,
-           .shape = tni_shape_same, .dtype = tni_dtype_same_float, .gradient = activation_back_grad);
+           .outputs = output_names, .flags = TN_OP_POINTWISE, .shape = tni_shape_same,
+           .dtype = tni_dtype_same_float, .gradient = activation_grad);
+static const tn_op op_activation_back = TNI_OP(
+    "_backward_Activation", .doc = "gradient of Activation", .attrs = activation_attrs,
+    .inputs = activation_back_names, .outputs = output_names, .flags = TN_OP_POINTWISE | TN_OP_BACKWARD,
+    .shape = tni_shape_same, .dtype = tni_dtype_same_float, .gradient = activation_back_grad);
 
-/* ---- LeakyReLU --------------------------------------------------------------------------------------------------- */
+/* ---- LeakyReLU -------------------------------------------------------------------------------- */
 
 #define RRELU 0
 #define LEAKY 1
@@ -90,7 +92,8 @@ static tn_status gamma_shape(tn_infer *i, const tn_shape *data, tn_shape *gamma)
         tni_shape_set(gamma, 1, &channels);
         return TN_OK;
     }
-    if (gamma->ndim != 1 || (gamma->dim[0] >= 0 && gamma->dim[0] != 1 && channels >= 0 && gamma->dim[0] != channels))
+    if (gamma->ndim != 1 ||
+        (gamma->dim[0] >= 0 && gamma->dim[0] != 1 && channels >= 0 && gamma->dim[0] != channels))
         return tn_fail(i->err, TN_E_SHAPE, "gamma has one element, or one for each channel of axis 1");
     return TN_OK;
 }
@@ -132,17 +135,21 @@ static tn_status leaky_grad(tn_grad *g)
 }
 
 static const tn_op op_leaky =
-    TNI_OP("LeakyReLU", .doc = "x above 0; below it a line or a curve by act_type", .aliases = TNI_NAMES("_npx_leaky_relu"),
-           .attrs = leaky_attrs, .inputs = leaky_names, .outputs = output_names, .args = leaky_args,
-           .shape = leaky_shape, .dtype = tni_dtype_same_float, .gradient = leaky_grad);
+    TNI_OP("LeakyReLU", .doc = "x above 0; below it a line or a curve by act_type",
+           .aliases = TNI_NAMES("_npx_leaky_relu"), .attrs = leaky_attrs, .inputs = leaky_names,
+           .outputs = output_names, .args = leaky_args, .shape = leaky_shape, .dtype = tni_dtype_same_float,
+           .gradient = leaky_grad);
 static const tn_op op_leaky_back =
-    TNI_OP("_backward_LeakyReLU", .doc = "gradient of LeakyReLU to data", .attrs = leaky_attrs, .inputs = leaky_back_names,
-           .outputs = output_names, .flags = TN_OP_BACKWARD, .args = leaky_back_args, .shape = leaky_back_shape,
-           .dtype = tni_dtype_same_float);
+    TNI_OP("_backward_LeakyReLU", .doc = "gradient of LeakyReLU to data", .attrs = leaky_attrs,
+           .inputs = leaky_back_names, .outputs = output_names, .flags = TN_OP_BACKWARD,
+           .args = leaky_back_args, .shape = leaky_back_shape, .dtype = tni_dtype_same_float);
 static const tn_op op_gamma_back =
-    TNI_OP("_backward_prelu_gamma", .doc = "gradient of LeakyReLU(prelu) to gamma", .inputs = leaky_back_names,
-           .outputs = output_names, .flags = TN_OP_BACKWARD, .shape = gamma_back_shape, .dtype = tni_dtype_same_float);
+    TNI_OP("_backward_prelu_gamma", .doc = "gradient of LeakyReLU(prelu) to gamma",
+           .inputs = leaky_back_names, .outputs = output_names, .flags = TN_OP_BACKWARD,
+           .shape = gamma_back_shape, .dtype = tni_dtype_same_float);
 
+/* clang-format off */
 const tn_op *const tni_family_activation[] = {
     &op_activation, &op_activation_back, &op_leaky, &op_leaky_back, &op_gamma_back, NULL,
 };
+/* clang-format on */

@@ -1,17 +1,17 @@
 /*
- * Attribute values: text in, text out, shared and immutable in between. A tni_attrs is one block of memory: the
- * values in the order of the definition, behind them what pointers among the values point to. Two passes make it: a
- * builder collects values and a payload of words, pointers being word offsets; sealing copies both and turns offsets
- * into addresses. A reader of text knows its end from the NUL and has a limit on items.
+ * Attribute values: text in, text out, shared and immutable in between. A tni_attrs is one block of memory:
+ * the values in the order of the definition, behind them what pointers among the values point to. Two passes
+ * make it: a builder collects values and a payload of words, pointers being word offsets; sealing copies both
+ * and turns offsets into addresses. A reader of text knows its end from the NUL and has a limit on items.
  */
 #include <string.h>
 
 #include "op/attr_type.h"
 #include "op/op.h"
 
-#define ITEMS_MAX 4096      /* items of a tuple: multi-tensor optimizers carry one rate per weight */
-#define PAYLOAD_MAX 131072  /* words behind the values of one node: 1 MiB */
-#define TEXT_SHOWN 80       /* bytes of a wrong text that a message repeats */
+#define ITEMS_MAX 4096     /* items of a tuple: multi-tensor optimizers carry one rate per weight */
+#define PAYLOAD_MAX 131072 /* words behind the values of one node: 1 MiB */
+#define TEXT_SHOWN 80      /* bytes of a wrong text that a message repeats */
 
 typedef struct attr_builder {
     const tni_opdef *def;
@@ -44,7 +44,8 @@ static size_t payload_words(uint32_t type, const void *p)
     case TN_ATTR_T_TUPLE:
     case TN_ATTR_T_OPT_TUPLE:
     case TN_ATTR_T_FLOATS:
-        return 1 + (size_t)((const tn_tuple *)p)->count; /* tn_floats begins alike and its items are as wide */
+        return 1 +
+               (size_t)((const tn_tuple *)p)->count; /* tn_floats begins alike and its items are as wide */
     default:
         return 1;
     }
@@ -77,7 +78,7 @@ static tn_status builder_copy(attr_builder *b, uint32_t index, uint32_t type, tn
     return TN_OK;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------- */
+/* ---- reading ---------------------------------------------------------------------------------- */
 
 static bool none(const char *text)
 {
@@ -186,7 +187,8 @@ static bool tuple_scan(const tn_attr_def *d, const char *p, int64_t *count, int6
     }
 }
 
-static tn_status tuple_parse(attr_builder *b, const tn_attr_def *d, const char *text, tn_value *out, bool *good)
+static tn_status tuple_parse(attr_builder *b, const tn_attr_def *d, const char *text, tn_value *out,
+                             bool *good)
 {
     int64_t count, *words;
     void *to;
@@ -211,7 +213,8 @@ static tn_status tuple_parse(attr_builder *b, const tn_attr_def *d, const char *
 }
 
 /* Numbers that may be None, and those that may not. */
-static tn_status number_parse(attr_builder *b, const tn_attr_def *d, const char *text, tn_value *out, bool *good)
+static tn_status number_parse(attr_builder *b, const tn_attr_def *d, const char *text, tn_value *out,
+                              bool *good)
 {
     bool optional = d->type >= TN_ATTR_T_OPT_INT;
     int64_t integer = 0;
@@ -241,7 +244,8 @@ static tn_status number_parse(attr_builder *b, const tn_attr_def *d, const char 
     return TN_OK;
 }
 
-static tn_status value_parse(attr_builder *b, const tn_attr_def *d, const char *text, tn_value *out, bool *good)
+static tn_status value_parse(attr_builder *b, const tn_attr_def *d, const char *text, tn_value *out,
+                             bool *good)
 {
     int64_t integer = 0;
     int32_t dtype = TN_DTYPE_UNKNOWN;
@@ -291,8 +295,8 @@ static const char *expected(uint32_t type)
 static tn_status value_error(const char *op, const tn_attr_def *d, const char *text)
 {
     if (d->type == TN_ATTR_T_CHOICE)
-        return tni_error(TN_E_ATTR, "%s: attribute %s is \"%.*s\", expected one of %s", op, d->name, TEXT_SHOWN, text,
-                         d->choices);
+        return tni_error(TN_E_ATTR, "%s: attribute %s is \"%.*s\", expected one of %s", op, d->name,
+                         TEXT_SHOWN, text, d->choices);
     if (d->min <= d->max)
         return tni_error(TN_E_ATTR, "%s: attribute %s is \"%.*s\", expected %s from %g to %g", op, d->name,
                          TEXT_SHOWN, text, expected(d->type), d->min, d->max);
@@ -311,7 +315,7 @@ static tn_status builder_read(attr_builder *b, uint32_t index, const char *text)
     return good ? TN_OK : value_error(b->def->op->name, d, text);
 }
 
-/* ---- building and sealing ------------------------------------------------------------------------------------ */
+/* ---- building and sealing --------------------------------------------------------------------- */
 
 static void builder_init(attr_builder *b, const tni_opdef *def)
 {
@@ -335,7 +339,8 @@ static bool value_equal(const tn_attr_def *d, tn_value a, tn_value b)
 
     if (a == b || !tni_attr_is_pointer(d->type) || !a || !b)
         return a == b;
-    return payload_bytes(d->type, p) == payload_bytes(d->type, q) && memcmp(p, q, payload_bytes(d->type, p)) == 0;
+    return payload_bytes(d->type, p) == payload_bytes(d->type, q) &&
+           memcmp(p, q, payload_bytes(d->type, p)) == 0;
 }
 
 static tn_status builder_seal(attr_builder *b, tni_attrs **out)
@@ -404,15 +409,16 @@ static tn_status unknown_error(const tni_opdef *def, const char *name)
         names[count++] = def->op->attrs[i].name;
     names[count] = NULL;
     if (count == 0)
-        return tni_error(TN_E_ATTR, "%s has no attribute %.*s, it has none at all", def->op->name, TEXT_SHOWN, name);
+        return tni_error(TN_E_ATTR, "%s has no attribute %.*s, it has none at all", def->op->name, TEXT_SHOWN,
+                         name);
     if (tni_suggest(name, names, near) > 0)
-        return tni_error(TN_E_ATTR, "%s has no attribute %.*s, did you mean %s?", def->op->name, TEXT_SHOWN, name,
-                         near[0]);
+        return tni_error(TN_E_ATTR, "%s has no attribute %.*s, did you mean %s?", def->op->name, TEXT_SHOWN,
+                         name, near[0]);
     return tni_error(TN_E_ATTR, "%s has no attribute %.*s", def->op->name, TEXT_SHOWN, name);
 }
 
-static tn_status builder_read_all(attr_builder *b, size_t count, const char *const *names, const char *const *texts,
-                                  uint64_t *have)
+static tn_status builder_read_all(attr_builder *b, size_t count, const char *const *names,
+                                  const char *const *texts, uint64_t *have)
 {
     uint64_t seen[2] = {0, 0};
 
@@ -438,8 +444,8 @@ static tn_status builder_read_all(attr_builder *b, size_t count, const char *con
     return TN_OK;
 }
 
-tn_status tni_attrs_parse(const tni_opdef *def, size_t count, const char *const *names, const char *const *texts,
-                          tni_attrs **out)
+tn_status tni_attrs_parse(const tni_opdef *def, size_t count, const char *const *names,
+                          const char *const *texts, tni_attrs **out)
 {
     attr_builder b;
     uint64_t have[2] = {0, 0};
@@ -514,8 +520,8 @@ static bool choice_convert(const tn_attr_def *to, const tn_attr_def *from, tn_va
     return true;
 }
 
-tn_status tni_attrs_inherit(const tni_opdef *def, const tni_attrs *from, size_t count, const tn_attr_text *texts,
-                            tni_attrs **out)
+tn_status tni_attrs_inherit(const tni_opdef *def, const tni_attrs *from, size_t count,
+                            const tn_attr_text *texts, tni_attrs **out)
 {
     attr_builder b;
     uint64_t have[2] = {0, 0}, texted[2] = {0, 0};

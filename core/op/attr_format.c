@@ -1,6 +1,6 @@
 /*
- * Attribute values as MXNet's Python front end writes them into a symbol file: "(3, 3)", "(3,)", "True", "relu",
- * "0.9", "1e-05", "None", "float32". Reading such a text gives the same value again, bit for bit.
+ * Attribute values as MXNet's Python front end writes them into a symbol file: "(3, 3)", "(3,)", "True",
+ * "relu", "0.9", "1e-05", "None", "float32". Reading such a text gives the same value again, bit for bit.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -10,7 +10,8 @@
 #include "op/attr_type.h"
 #include "op/op.h"
 
-/* The fewest decimal digits that read back as `value`, without a point; *exponent: value = 0.DIGITS x 10^exponent. */
+/* The fewest decimal digits that read back as `value`, without a point; *exponent: value = 0.DIGITS x
+ * 10^exponent. */
 static size_t float_digits(double value, char digits[24], int *exponent)
 {
     char text[40];
@@ -54,7 +55,8 @@ static tn_status float_format(double value, tni_str *out)
         exponent = 1;
     if (exponent < -3 || exponent > 16) {
         tni_str_addf(out, "%c%s%s", digits[0], count > 1 ? "." : "", digits + 1);
-        return tni_str_addf(out, "e%c%02d", exponent < 1 ? '-' : '+', exponent < 1 ? 1 - exponent : exponent - 1);
+        return tni_str_addf(out, "e%c%02d", exponent < 1 ? '-' : '+',
+                            exponent < 1 ? 1 - exponent : exponent - 1);
     }
     if (exponent <= 0)
         return tni_str_addf(out, "0.%.*s%s", -exponent, "0000", digits);

@@ -1,7 +1,7 @@
 /*
- * Gradients of operators of two operands. A row gives, for each operand, what arrives times the partial derivative,
- * written with operators of the same set (elementwise or broadcasting), so that every order of derivative exists. Where
- * operands were broadcast, the result is summed back to the operand's shape.
+ * Gradients of operators of two operands. A row gives, for each operand, what arrives times the partial
+ * derivative, written with operators of the same set (elementwise or broadcasting), so that every order of
+ * derivative exists. Where operands were broadcast, the result is summed back to the operand's shape.
  */
 #include "op/binary.h"
 
@@ -139,8 +139,12 @@ static tn_status side_set(binary *b, uint32_t input, tn_edge (*partial)(binary *
 static tn_status binary_grad(tn_grad *g, bool broadcast)
 {
     const char *name = strrchr(g->op->name, '_') + 1;
-    binary b = {.g = g, .broadcast = broadcast, .dy = tn_grad_of(g, 0), .l = tn_grad_input(g, 0),
-                .r = tn_grad_input(g, 1), .y = tn_grad_output(g, 0)};
+    binary b = {.g = g,
+                .broadcast = broadcast,
+                .dy = tn_grad_of(g, 0),
+                .l = tn_grad_input(g, 0),
+                .r = tn_grad_input(g, 1),
+                .y = tn_grad_output(g, 0)};
     tn_status st;
 
     if (!tni_grad_arrives(g))

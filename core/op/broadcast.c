@@ -1,6 +1,6 @@
 /*
- * Operators of two arrays whose dimensions of size 1 stretch to the other's, as NumPy has it, and operators that stretch
- * one array. The gradient of a stretched operand is summed back to its shape (_sum_like).
+ * Operators of two arrays whose dimensions of size 1 stretch to the other's, as NumPy has it, and operators
+ * that stretch one array. The gradient of a stretched operand is summed back to its shape (_sum_like).
  */
 #include "op/binary.h"
 
@@ -8,7 +8,7 @@ static const char *const pair_names[] = {"lhs", "rhs", NULL};
 static const char *const data_names[] = {"data", NULL};
 static const char *const output_names[] = {"output", NULL};
 
-/* ---- two operands ------------------------------------------------------------------------------------------------ */
+/* ---- two operands ----------------------------------------------------------------------------- */
 
 static tn_status pair_shape(tn_infer *i)
 {
@@ -44,6 +44,7 @@ static tn_status pair_shape(tn_infer *i)
     X(broadcast_logical_xor, NULL, TN_OP_ZERO_GRADIENT, "1 where exactly one is not 0, else 0")
 
 #define ALIAS(name, ...) static const char *const alias_##name[] = {__VA_ARGS__, NULL};
+/* clang-format off */
 ALIAS(broadcast_add, "_sparse_broadcast_add", "_sparse_broadcast_plus", "broadcast_plus")
 ALIAS(broadcast_sub, "_sparse_broadcast_minus", "_sparse_broadcast_sub", "broadcast_minus")
 ALIAS(broadcast_mul, "_sparse_broadcast_mul")
@@ -62,15 +63,18 @@ ALIAS(broadcast_lesser_equal, NULL)
 ALIAS(broadcast_logical_and, NULL)
 ALIAS(broadcast_logical_or, NULL)
 ALIAS(broadcast_logical_xor, NULL)
+/* clang-format on */
 
 #define PAIR(name_, gradient_, flags_, doc_)                                                                 \
     static const tn_op op_##name_ =                                                                          \
         TNI_OP(#name_, .doc = doc_ "; dimensions of size 1 stretch", .aliases = alias_##name_,               \
                .inputs = pair_names, .outputs = output_names, .flags = flags_, .shape = pair_shape,          \
                .gradient = gradient_);
+/* clang-format off */
 PAIRS(PAIR)
+/* clang-format on */
 
-/* ---- one stretched --------------------------------------------------------------------------------------------- */
+/* ---- one stretched ---------------------------------------------------------------------------- */
 
 static const tn_attr_def to_attrs[] = {
     TN_ATTR_TUPLE_IN("shape", "()", 0, 9e18, "shape of the output; 0 keeps the input's dimension"),
@@ -90,8 +94,8 @@ static const tn_attr_def like_attrs[] = {
 static tn_status dim_stretch(tn_infer *i, tn_shape *out, int32_t axis, int64_t size)
 {
     if (out->dim[axis] >= 0 && out->dim[axis] != 1 && size >= 0 && out->dim[axis] != size)
-        return tni_infer_fail(i, TN_E_SHAPE, "dimension %d has size %lld, it cannot be stretched to %lld", axis,
-                              (long long)out->dim[axis], (long long)size);
+        return tni_infer_fail(i, TN_E_SHAPE, "dimension %d has size %lld, it cannot be stretched to %lld",
+                              axis, (long long)out->dim[axis], (long long)size);
     out->dim[axis] = size;
     return TN_OK;
 }
@@ -122,8 +126,8 @@ static tn_status axis_shape(tn_infer *i)
     if (out.ndim < 0)
         return TN_OK;
     if (tni_tuple_count(axes) != tni_tuple_count(sizes))
-        return tni_infer_fail(i, TN_E_ATTR, "axis has %lld items, size has %lld", (long long)tni_tuple_count(axes),
-                              (long long)tni_tuple_count(sizes));
+        return tni_infer_fail(i, TN_E_ATTR, "axis has %lld items, size has %lld",
+                              (long long)tni_tuple_count(axes), (long long)tni_tuple_count(sizes));
     for (int64_t k = 0; k < tni_tuple_count(axes); k++) {
         int32_t axis = 0;
 
@@ -169,19 +173,22 @@ static tn_status stretch_grad(tn_grad *g)
     return tni_grad_arrives(g) ? tn_grad_emit(g, 0, "_sum_like", 2, in) : TN_OK;
 }
 
+/* clang-format off */
 ALIAS(broadcast_axis, "broadcast_axes")
-static const tn_op op_broadcast_to = TNI_OP("broadcast_to", .doc = "stretches dimensions of size 1 to a given shape",
-                                            .attrs = to_attrs, .inputs = data_names, .outputs = output_names,
-                                            .shape = to_shape, .gradient = stretch_grad);
-static const tn_op op_broadcast_axis = TNI_OP("broadcast_axis", .doc = "stretches given dimensions of size 1",
-                                              .aliases = alias_broadcast_axis, .attrs = axis_attrs,
-                                              .inputs = data_names, .outputs = output_names, .shape = axis_shape,
-                                              .gradient = stretch_grad);
-static const tn_op op_broadcast_like = TNI_OP("broadcast_like", .doc = "stretches lhs to the shape of rhs",
-                                              .attrs = like_attrs, .inputs = pair_names, .outputs = output_names,
-                                              .shape = like_shape, .gradient = stretch_grad);
+/* clang-format on */
 
-/* ---- back again -------------------------------------------------------------------------------------------------- */
+static const tn_op op_broadcast_to =
+    TNI_OP("broadcast_to", .doc = "stretches dimensions of size 1 to a given shape", .attrs = to_attrs,
+           .inputs = data_names, .outputs = output_names, .shape = to_shape, .gradient = stretch_grad);
+static const tn_op op_broadcast_axis =
+    TNI_OP("broadcast_axis", .doc = "stretches given dimensions of size 1", .aliases = alias_broadcast_axis,
+           .attrs = axis_attrs, .inputs = data_names, .outputs = output_names, .shape = axis_shape,
+           .gradient = stretch_grad);
+static const tn_op op_broadcast_like =
+    TNI_OP("broadcast_like", .doc = "stretches lhs to the shape of rhs", .attrs = like_attrs,
+           .inputs = pair_names, .outputs = output_names, .shape = like_shape, .gradient = stretch_grad);
+
+/* ---- back again ------------------------------------------------------------------------------- */
 
 static const char *const sum_like_names[] = {"data", "like", NULL};
 
@@ -204,7 +211,8 @@ static tn_status sum_like_grad(tn_grad *g)
     const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_input(g, 0)};
     tn_status st = TN_OK;
 
-    return tni_grad_arrives(g) ? tni_grad_set(g, st, 0, tni_grad_op2(g, &st, "_stretch_like", in[0], in[1])) : TN_OK;
+    return tni_grad_arrives(g) ? tni_grad_set(g, st, 0, tni_grad_op2(g, &st, "_stretch_like", in[0], in[1]))
+                               : TN_OK;
 }
 
 /* As NumPy stretches: `data` may have fewer dimensions. */
@@ -221,16 +229,17 @@ static tn_status stretch_like_shape(tn_infer *i)
     return tn_shape_unify(i, i->in_shape[1], &wide);
 }
 
-static const tn_op op_sum_like = TNI_OP("_sum_like", .doc = "sum over what stretching repeated", .inputs = sum_like_names,
-                                        .outputs = output_names, .flags = TN_OP_BACKWARD, .shape = sum_like_shape,
-                                        .gradient = sum_like_grad);
-static const tn_op op_stretch_like = TNI_OP("_stretch_like", .doc = "stretches data to the shape of like",
-                                            .inputs = sum_like_names, .outputs = output_names,
-                                            .flags = TN_OP_BACKWARD, .shape = stretch_like_shape,
-                                            .gradient = stretch_grad);
+static const tn_op op_sum_like = TNI_OP(
+    "_sum_like", .doc = "sum over what stretching repeated", .inputs = sum_like_names,
+    .outputs = output_names, .flags = TN_OP_BACKWARD, .shape = sum_like_shape, .gradient = sum_like_grad);
+static const tn_op op_stretch_like = TNI_OP(
+    "_stretch_like", .doc = "stretches data to the shape of like", .inputs = sum_like_names,
+    .outputs = output_names, .flags = TN_OP_BACKWARD, .shape = stretch_like_shape, .gradient = stretch_grad);
 
+/* clang-format off */
 const tn_op *const tni_family_broadcast[] = {
 #define POINTER(name, gradient, flags, doc) &op_##name,
-    PAIRS(POINTER)
-    &op_broadcast_to, &op_broadcast_axis, &op_broadcast_like, &op_sum_like, &op_stretch_like, NULL,
+    PAIRS(POINTER) &op_broadcast_to, &op_broadcast_axis, &op_broadcast_like, &op_sum_like,
+    &op_stretch_like, NULL,
 };
+/* clang-format on */

@@ -1,6 +1,6 @@
 /*
- * Operators of arrays of one shape: arithmetic and comparison of two, sums of many, copies, constants of a shape,
- * casts, a choice by condition. Rows of two operands take their gradients from binary.c.
+ * Operators of arrays of one shape: arithmetic and comparison of two, sums of many, copies, constants of a
+ * shape, casts, a choice by condition. Rows of two operands take their gradients from binary.c.
  */
 #include "op/binary.h"
 
@@ -32,6 +32,7 @@ static const char *const output_names[] = {"output", NULL};
     X(_logical_xor, NULL, TN_OP_ZERO_GRADIENT, "1 where exactly one is not 0, else 0")
 
 #define ALIAS(name, ...) static const char *const alias_##name[] = {__VA_ARGS__, NULL};
+/* clang-format off */
 ALIAS(elemwise_add, "_Plus", "_add", "_plus", "_sparse_elemwise_add")
 ALIAS(elemwise_sub, "_Minus", "_minus", "_sparse_elemwise_sub", "_sub")
 ALIAS(elemwise_mul, "_Mul", "_mul", "_sparse_elemwise_mul")
@@ -52,14 +53,17 @@ ALIAS(_lesser_equal, "_Lesser_Equal")
 ALIAS(_logical_and, "_Logical_And")
 ALIAS(_logical_or, "_Logical_Or")
 ALIAS(_logical_xor, "_Logical_Xor")
+/* clang-format on */
 
 #define PAIR(name_, gradient_, flags_, doc_)                                                                 \
     static const tn_op op_##name_ =                                                                          \
         TNI_OP(#name_, .doc = doc_, .aliases = alias_##name_, .inputs = pair_names, .outputs = output_names, \
                .flags = TN_OP_POINTWISE | (flags_), .shape = tni_shape_same, .gradient = gradient_);
+/* clang-format off */
 PAIRS(PAIR)
+/* clang-format on */
 
-/* ---- copies and constants ------------------------------------------------------------------------------------- */
+/* ---- copies and constants --------------------------------------------------------------------- */
 
 static tn_status pass_grad(tn_grad *g)
 {
@@ -88,19 +92,23 @@ static tn_status MakeLoss_grad(tn_grad *g)
 static const tn_attr_def MakeLoss_attrs[] = {
     TN_ATTR_FLOAT("grad_scale", "1", "factor of the gradient"),
     TN_ATTR_FLOAT("valid_thresh", "0", "with normalization=valid: elements above this count"),
-    TN_ATTR_CHOICE("normalization", "null", "batch|null|valid", "what the gradient is divided by: the batch size, 1, "
-                                                                "the number of valid elements"),
+    TN_ATTR_CHOICE("normalization", "null", "batch|null|valid",
+                   "what the gradient is divided by: the batch size, 1, "
+                   "the number of valid elements"),
     TN_ATTR_END,
 };
 
+/* clang-format off */
 ALIAS(_copy, "identity")
 ALIAS(BlockGrad, "_sparse_stop_gradient", "stop_gradient")
 ALIAS(make_loss, "_sparse_make_loss")
 ALIAS(zeros_like, "_sparse_zeros_like")
+/* clang-format on */
 
 #define ONE(name_, ...)                                                                                      \
     static const tn_op op_##name_ =                                                                          \
         TNI_OP(#name_, .inputs = data_names, .outputs = output_names, .shape = tni_shape_same, __VA_ARGS__);
+/* clang-format off */
 ONE(_copy, .doc = "the same again", .aliases = alias__copy, .flags = TN_OP_POINTWISE, .gradient = pass_grad)
 ONE(BlockGrad, .doc = "the same again; no gradient goes back", .aliases = alias_BlockGrad,
     .flags = TN_OP_POINTWISE | TN_OP_ZERO_GRADIENT)
@@ -112,13 +120,17 @@ ONE(_backward_MakeLoss, .doc = "gradient of MakeLoss", .attrs = MakeLoss_attrs, 
 ONE(zeros_like, .doc = "zeros of this shape and type", .aliases = alias_zeros_like,
     .flags = TN_OP_POINTWISE | TN_OP_ZERO_GRADIENT)
 ONE(ones_like, .doc = "ones of this shape and type", .flags = TN_OP_POINTWISE | TN_OP_ZERO_GRADIENT)
+/* clang-format on */
 
-/* ---- add_n ------------------------------------------------------------------------------------------------------ */
+/* ---- add_n ------------------------------------------------------------------------------------ */
 
 static const tn_attr_def add_n_attrs[] = {TN_ATTR_COUNT("num_args"), TN_ATTR_END};
 static const char *const add_n_inputs[] = {"arg*", NULL};
 
+/* clang-format off */
 ALIAS(add_n, "ElementWiseSum", "_sparse_ElementWiseSum", "_sparse_add_n")
+/* clang-format on */
+
 static tn_status add_n_args(tn_infer *i)
 {
     if (i->in_count == 0)
@@ -127,14 +139,15 @@ static tn_status add_n_args(tn_infer *i)
     return TN_OK;
 }
 
-static const tn_op op_add_n = TNI_OP("add_n", .doc = "sum of all inputs, added from first to last", .aliases = alias_add_n,
-                                     .attrs = add_n_attrs, .inputs = add_n_inputs, .outputs = output_names,
-                                     .flags = TN_OP_POINTWISE, .args = add_n_args, .shape = tni_shape_same,
-                                     .gradient = pass_grad);
+static const tn_op op_add_n =
+    TNI_OP("add_n", .doc = "sum of all inputs, added from first to last", .aliases = alias_add_n,
+           .attrs = add_n_attrs, .inputs = add_n_inputs, .outputs = output_names, .flags = TN_OP_POINTWISE,
+           .args = add_n_args, .shape = tni_shape_same, .gradient = pass_grad);
 
-/* ---- casts -------------------------------------------------------------------------------------------------------- */
+/* ---- casts ------------------------------------------------------------------------------------ */
 
-static const tn_attr_def cast_attrs[] = {TN_ATTR_DTYPE("dtype", TN_REQUIRED, "type of the output"), TN_ATTR_END};
+static const tn_attr_def cast_attrs[] = {TN_ATTR_DTYPE("dtype", TN_REQUIRED, "type of the output"),
+                                         TN_ATTR_END};
 static const char *const back_cast_names[] = {"dy", "like", NULL};
 
 static tn_status cast_dtype(tn_infer *i)
@@ -171,20 +184,24 @@ static tn_status back_cast_grad(tn_grad *g)
     return tni_grad_arrives(g) ? tn_grad_emit(g, 0, "_backward_cast", 2, in) : TN_OK;
 }
 
+/* clang-format off */
 ALIAS(Cast, "_npi_cast", "_npx_cast", "cast")
-static const tn_op op_Cast = TNI_OP("Cast", .doc = "the same numbers as another type; to integers toward zero",
-                                    .aliases = alias_Cast, .attrs = cast_attrs, .inputs = data_names,
-                                    .outputs = output_names, .flags = TN_OP_POINTWISE, .shape = tni_shape_same,
-                                    .dtype = cast_dtype, .gradient = cast_grad);
-static const tn_op op_amp_cast = TNI_OP("amp_cast", .doc = "a cast put in by mixed precision", .attrs = cast_attrs,
-                                        .inputs = data_names, .outputs = output_names, .flags = TN_OP_POINTWISE,
-                                        .shape = tni_shape_same, .dtype = cast_dtype, .gradient = cast_grad);
-static const tn_op op_back_cast = TNI_OP("_backward_cast", .doc = "dy in the type of the second input",
-                                         .inputs = back_cast_names, .outputs = output_names,
-                                         .flags = TN_OP_BACKWARD, .shape = back_cast_shape,
-                                         .dtype = back_cast_dtype, .gradient = back_cast_grad);
+/* clang-format on */
 
-/* ---- where ------------------------------------------------------------------------------------------------------- */
+static const tn_op op_Cast =
+    TNI_OP("Cast", .doc = "the same numbers as another type; to integers toward zero", .aliases = alias_Cast,
+           .attrs = cast_attrs, .inputs = data_names, .outputs = output_names, .flags = TN_OP_POINTWISE,
+           .shape = tni_shape_same, .dtype = cast_dtype, .gradient = cast_grad);
+static const tn_op op_amp_cast =
+    TNI_OP("amp_cast", .doc = "a cast put in by mixed precision", .attrs = cast_attrs, .inputs = data_names,
+           .outputs = output_names, .flags = TN_OP_POINTWISE, .shape = tni_shape_same, .dtype = cast_dtype,
+           .gradient = cast_grad);
+static const tn_op op_back_cast =
+    TNI_OP("_backward_cast", .doc = "dy in the type of the second input", .inputs = back_cast_names,
+           .outputs = output_names, .flags = TN_OP_BACKWARD, .shape = back_cast_shape,
+           .dtype = back_cast_dtype, .gradient = back_cast_grad);
+
+/* ---- where ------------------------------------------------------------------------------------ */
 
 static const char *const where_names[] = {"condition", "x", "y", NULL};
 static const char *const back_where_names[] = {"condition", "dy", NULL};
@@ -203,7 +220,8 @@ static tn_status rest_shape(tn_infer *i)
     if (c->ndim == i->out_shape[0]->ndim)
         return tni_shape_assign(i, i->in_shape[0], i->out_shape[0]);
     if (c->ndim != 1)
-        return tn_fail(i->err, TN_E_SHAPE, "the condition must have the shape of x, or one element for each row of it");
+        return tn_fail(i->err, TN_E_SHAPE,
+                       "the condition must have the shape of x, or one element for each row of it");
     return tni_dim_unify(i, &i->in_shape[0]->dim[0], &i->out_shape[0]->dim[0]);
 }
 
@@ -235,20 +253,25 @@ static tn_status back_where_grad(tn_grad *g)
     return tni_grad_arrives(g) ? tn_grad_emit(g, 1, g->op->name, 2, in) : TN_OK;
 }
 
+/* clang-format off */
 ALIAS(where, "_sparse_where")
-static const tn_op op_where = TNI_OP("where", .doc = "x where the condition is not 0, else y", .aliases = alias_where,
-                                     .inputs = where_names, .outputs = output_names, .shape = rest_shape,
-                                     .dtype = rest_dtype, .gradient = where_grad);
+/* clang-format on */
+
+static const tn_op op_where = TNI_OP("where", .doc = "x where the condition is not 0, else y",
+                                     .aliases = alias_where, .inputs = where_names, .outputs = output_names,
+                                     .shape = rest_shape, .dtype = rest_dtype, .gradient = where_grad);
 #define BACK_WHERE(side)                                                                                     \
-    TNI_OP("_backward_where_" side, .doc = "dy where where took " side ", else 0", .inputs = back_where_names, \
-           .outputs = output_names, .flags = TN_OP_BACKWARD, .shape = rest_shape, .dtype = rest_dtype,       \
-           .gradient = back_where_grad)
+    TNI_OP("_backward_where_" side, .doc = "dy where where took " side ", else 0",                           \
+           .inputs = back_where_names, .outputs = output_names, .flags = TN_OP_BACKWARD,                     \
+           .shape = rest_shape, .dtype = rest_dtype, .gradient = back_where_grad)
 static const tn_op op_back_where_x = BACK_WHERE("x");
 static const tn_op op_back_where_y = BACK_WHERE("y");
 
+/* clang-format off */
 const tn_op *const tni_family_elemwise[] = {
 #define POINTER(name, gradient, flags, doc) &op_##name,
-    PAIRS(POINTER)
-    &op__copy, &op_BlockGrad, &op_make_loss, &op_MakeLoss, &op__backward_MakeLoss, &op_zeros_like, &op_ones_like,
-    &op_add_n, &op_Cast, &op_amp_cast, &op_back_cast, &op_where, &op_back_where_x, &op_back_where_y, NULL,
+    PAIRS(POINTER) &op__copy, &op_BlockGrad, &op_make_loss, &op_MakeLoss, &op__backward_MakeLoss,
+    &op_zeros_like, &op_ones_like, &op_add_n, &op_Cast, &op_amp_cast, &op_back_cast, &op_where,
+    &op_back_where_x, &op_back_where_y, NULL,
 };
+/* clang-format on */

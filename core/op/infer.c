@@ -1,8 +1,8 @@
 /*
- * Inference: one round over one node. The definition's function fills in what follows from what is known; this file
- * wraps it with what holds for every operator: counts and names of arguments, one dtype where nothing else is said,
- * sizes that fit, errors that name the operator and its shapes. What fails may leave shapes half filled in: the
- * caller keeps its own copies.
+ * Inference: one round over one node. The definition's function fills in what follows from what is known;
+ * this file wraps it with what holds for every operator: counts and names of arguments, one dtype where
+ * nothing else is said, sizes that fit, errors that name the operator and its shapes. What fails may leave
+ * shapes half filled in: the caller keeps its own copies.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -15,14 +15,21 @@ static tn_infer infer_of(const tni_opdef *def, const tni_attrs *attrs, const tni
     err->code = TN_OK;
     err->message[0] = '\0';
     return (tn_infer){
-        .struct_size = TN_END(tn_infer, err), .flags = flags, .op = def->op,
-        .attrs = attrs ? attrs->values : def->defaults, .attr_count = def->attr_count,
-        .in_count = args->in_count, .out_count = args->out_count, .visible_count = args->visible_count,
-        .in_names = args->in_names, .out_names = args->out_names, .err = err,
+        .struct_size = TN_END(tn_infer, err),
+        .flags = flags,
+        .op = def->op,
+        .attrs = attrs ? attrs->values : def->defaults,
+        .attr_count = def->attr_count,
+        .in_count = args->in_count,
+        .out_count = args->out_count,
+        .visible_count = args->visible_count,
+        .in_names = args->in_names,
+        .out_names = args->out_names,
+        .err = err,
     };
 }
 
-/* ---- counts and names ---------------------------------------------------------------------------------------- */
+/* ---- counts and names ------------------------------------------------------------------------- */
 
 static uint32_t names_count(const char *const *names)
 {
@@ -44,7 +51,7 @@ static tn_status variadic_count(const tni_opdef *def, const tni_attrs *attrs, in
     if (counted < 0 && given < 0)
         return tni_error(TN_E_ATTR, "%s: how many inputs? attribute %s is missing", def->op->name,
                          attr >= 0 ? def->op->attrs[attr].name : "num_args");
-    if (!def->op->args && counted >= 0 && given >= 0 && counted != given)
+    if (counted >= 0 && given >= 0 && counted != given)
         return tni_error(TN_E_ARG, "%s: %s is %" PRId64 ", but there are %" PRId64 " inputs", def->op->name,
                          def->op->attrs[attr].name, counted, given);
     if (given < 0)
@@ -58,13 +65,15 @@ static tn_status variadic_count(const tni_opdef *def, const tni_attrs *attrs, in
 
 static tn_status op_failed(const tni_opdef *def, tn_status st, const tn_err *err)
 {
-    return tni_error(st, "%s: %s", def->op->name, err->message[0] ? err->message : "not possible with these arguments");
+    return tni_error(st, "%s: %s", def->op->name,
+                     err->message[0] ? err->message : "not possible with these arguments");
 }
 
 tn_status tni_op_args(const tni_opdef *def, const tni_attrs *attrs, int64_t given, tni_args *out)
 {
     const tn_op *op = def->op;
-    tni_args args = {.in_count = def->input_count, .out_count = names_count(op->outputs), .visible_count = op->visible};
+    tni_args args = {
+        .in_count = def->input_count, .out_count = names_count(op->outputs), .visible_count = op->visible};
     tn_status st;
 
     if (def->variadic && (st = variadic_count(def, attrs, given, &args.in_count)))
@@ -78,8 +87,8 @@ tn_status tni_op_args(const tni_opdef *def, const tni_attrs *attrs, int64_t give
         args = (tni_args){i.in_count, i.out_count, i.visible_count, i.in_names, i.out_names};
     }
     if (args.in_count > TN_NODE_INPUTS_MAX || args.out_count > TN_NODE_INPUTS_MAX || args.out_count == 0)
-        return tni_error(TN_E_ATTR, "%s: %u inputs and %u outputs, 1 to %d are allowed", op->name, args.in_count,
-                         args.out_count, TN_NODE_INPUTS_MAX);
+        return tni_error(TN_E_ATTR, "%s: %u inputs and %u outputs, 1 to %d are allowed", op->name,
+                         args.in_count, args.out_count, TN_NODE_INPUTS_MAX);
     if (args.visible_count == 0 || args.visible_count > args.out_count)
         args.visible_count = args.out_count;
     if (!args.in_names && !def->variadic && args.in_count <= def->input_count)
@@ -106,8 +115,8 @@ static tn_status name_write(const char *text, size_t length, int64_t number, cha
 }
 
 /* Name `index` of a list whose last may be variadic; without a list "prefix" and the index. */
-static tn_status list_name(const char *const *own, const char *const *names, uint32_t index, const char *prefix,
-                           char *out, size_t size)
+static tn_status list_name(const char *const *own, const char *const *names, uint32_t index,
+                           const char *prefix, char *out, size_t size)
 {
     uint32_t count = names_count(names);
     size_t length = count > 0 ? strlen(names[count - 1]) : 0;
@@ -124,21 +133,23 @@ static tn_status list_name(const char *const *own, const char *const *names, uin
     return name_write(prefix, strlen(prefix), index, out, size);
 }
 
-tn_status tni_op_input_name(const tni_opdef *def, const tni_args *args, uint32_t index, char *out, size_t size)
+tn_status tni_op_input_name(const tni_opdef *def, const tni_args *args, uint32_t index, char *out,
+                            size_t size)
 {
     if (index >= args->in_count)
         return tni_error(TN_E_ARG, "%s has no input %u, only %u", def->op->name, index, args->in_count);
     return list_name(args->in_names, def->op->inputs, index, "arg", out, size);
 }
 
-tn_status tni_op_output_name(const tni_opdef *def, const tni_args *args, uint32_t index, char *out, size_t size)
+tn_status tni_op_output_name(const tni_opdef *def, const tni_args *args, uint32_t index, char *out,
+                             size_t size)
 {
     if (index >= args->out_count)
         return tni_error(TN_E_ARG, "%s has no output %u, only %u", def->op->name, index, args->out_count);
     return list_name(args->out_names, def->op->outputs, index, "output", out, size);
 }
 
-/* ---- shapes -------------------------------------------------------------------------------------------------- */
+/* ---- shapes ----------------------------------------------------------------------------------- */
 
 tn_status tni_shape_format(const tn_shape *s, tni_str *out)
 {
@@ -192,8 +203,8 @@ static tn_status shape_failed(const tni_opdef *def, const tni_args *args, tn_sha
     return st;
 }
 
-tn_status tni_op_infer_shape(const tni_opdef *def, const tni_attrs *attrs, const tni_args *args, uint32_t flags,
-                             tn_shape *const *in, tn_shape *const *out)
+tn_status tni_op_infer_shape(const tni_opdef *def, const tni_attrs *attrs, const tni_args *args,
+                             uint32_t flags, tn_shape *const *in, tn_shape *const *out)
 {
     tn_err err;
     tn_infer i = infer_of(def, attrs, args, flags, &err);
@@ -211,7 +222,7 @@ tn_status tni_op_infer_shape(const tni_opdef *def, const tni_attrs *attrs, const
     return TN_OK;
 }
 
-/* ---- dtypes and storage types -------------------------------------------------------------------------------- */
+/* ---- dtypes and storage types ----------------------------------------------------------------- */
 
 /* One value for all inputs and outputs; `unknown` where nobody knows it yet. */
 static bool unify_all(int32_t *in, uint32_t in_count, int32_t *out, uint32_t out_count, int32_t clash[2])
@@ -268,8 +279,8 @@ tn_status tni_op_infer_dtype(const tni_opdef *def, const tni_attrs *attrs, const
     return TN_OK;
 }
 
-tn_status tni_op_infer_storage(const tni_opdef *def, const tni_attrs *attrs, const tni_args *args, int32_t *in,
-                               int32_t *out)
+tn_status tni_op_infer_storage(const tni_opdef *def, const tni_attrs *attrs, const tni_args *args,
+                               int32_t *in, int32_t *out)
 {
     tn_err err;
     tn_infer i = infer_of(def, attrs, args, 0, &err);
@@ -280,8 +291,9 @@ tn_status tni_op_infer_storage(const tni_opdef *def, const tni_attrs *attrs, con
             int32_t *v = k < args->in_count ? &in[k] : &out[k - args->in_count];
 
             if (*v != TN_STORAGE_UNKNOWN && *v != TN_STORAGE_DENSE)
-                return tni_error(TN_E_UNSUPPORTED, "%s takes dense arrays only, %s %u is sparse", def->op->name,
-                                 k < args->in_count ? "input" : "output", k < args->in_count ? k : k - args->in_count);
+                return tni_error(TN_E_UNSUPPORTED, "%s takes dense arrays only, %s %u is sparse",
+                                 def->op->name, k < args->in_count ? "input" : "output",
+                                 k < args->in_count ? k : k - args->in_count);
             *v = TN_STORAGE_DENSE;
         }
         return TN_OK;

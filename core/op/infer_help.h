@@ -1,6 +1,6 @@
 /*
- * What the families' shape, dtype and gradient functions have in common. All of it is inline and pure; failures fill
- * the inference's `err`. Attributes are read by their index in the family's table.
+ * What the families' shape, dtype and gradient functions have in common. All of it is inline and pure;
+ * failures fill the inference's `err`. Attributes are read by their index in the family's table.
  */
 #ifndef TN_OP_INFER_HELP_H
 #define TN_OP_INFER_HELP_H
@@ -10,8 +10,11 @@
 #include "tenon/plugin/attr.h"
 
 /* An operator's row: name, struct_size and version filled in. TNI_OP("exp", .inputs = tni_args_data, ...) */
-#define TNI_OP(name_, ...) \
-    {.struct_size = TN_END(tn_op, gradient), .version = 1, .exec = TN_EXEC_KERNEL, .name = name_, __VA_ARGS__}
+#define TNI_OP(name_, ...)                                                                                   \
+    {                                                                                                        \
+        .struct_size = TN_END(tn_op, gradient), .version = 1, .exec = TN_EXEC_KERNEL, .name = name_,         \
+        __VA_ARGS__                                                                                          \
+    }
 
 #define TNI_NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
 
@@ -27,7 +30,7 @@ static inline tn_status tni_infer_fail(tn_infer *i, tn_status st, const char *fo
     return tn_fail(i->err, st, text);
 }
 
-/* ---- attributes ---------------------------------------------------------------------------------------------- */
+/* ---- attributes ------------------------------------------------------------------------------- */
 
 static inline bool tni_attr_bool(const tn_value *attrs, uint32_t i)
 {
@@ -66,7 +69,7 @@ static inline int64_t tni_tuple_item(const tn_tuple *t, int64_t i, int64_t fallb
     return t && i < t->count ? t->item[i] : fallback;
 }
 
-/* ---- shapes -------------------------------------------------------------------------------------------------- */
+/* ---- shapes ----------------------------------------------------------------------------------- */
 
 static inline void tni_shape_unknown(tn_shape *s)
 {
@@ -81,7 +84,8 @@ static inline void tni_shape_set(tn_shape *s, int32_t ndim, const int64_t *dim)
         s->dim[i] = dim[i];
 }
 
-/* Says that `s` is `known` (which may have unknown dimensions): fills in, or fails. `known` is not changed. */
+/* Says that `s` is `known` (which may have unknown dimensions): fills in, or fails. `known` is not changed.
+ */
 static inline tn_status tni_shape_assign(tn_infer *i, tn_shape *s, const tn_shape *known)
 {
     tn_shape copy = *known;
@@ -97,7 +101,8 @@ static inline tn_status tni_dim_unify(tn_infer *i, int64_t *a, int64_t *b)
     else if (*b < 0)
         *b = *a;
     else if (*a != *b)
-        return tni_infer_fail(i, TN_E_SHAPE, "dimensions %lld and %lld must be equal", (long long)*a, (long long)*b);
+        return tni_infer_fail(i, TN_E_SHAPE, "dimensions %lld and %lld must be equal", (long long)*a,
+                              (long long)*b);
     return TN_OK;
 }
 
@@ -125,13 +130,15 @@ static inline tn_status tni_shape_same(tn_infer *i)
 static inline tn_status tni_axis(tn_infer *i, int64_t axis, int32_t ndim, int32_t *out)
 {
     if (axis < -ndim || axis >= ndim)
-        return tni_infer_fail(i, TN_E_SHAPE, "axis %lld, but the input has %d dimensions", (long long)axis, ndim);
+        return tni_infer_fail(i, TN_E_SHAPE, "axis %lld, but the input has %d dimensions", (long long)axis,
+                              ndim);
     *out = (int32_t)(axis < 0 ? axis + ndim : axis);
     return TN_OK;
 }
 
 /* The axes of a reduction as a mask. None or (): all; `exclude`: all but these. An axis twice is an error. */
-static inline tn_status tni_axes_mask(tn_infer *i, const tn_tuple *axes, bool exclude, int32_t ndim, uint32_t *mask)
+static inline tn_status tni_axes_mask(tn_infer *i, const tn_tuple *axes, bool exclude, int32_t ndim,
+                                      uint32_t *mask)
 {
     uint32_t all = ndim == 32 ? UINT32_MAX : (1u << ndim) - 1u, m = 0;
 
@@ -153,9 +160,10 @@ static inline tn_status tni_axes_mask(tn_infer *i, const tn_tuple *axes, bool ex
     return TN_OK;
 }
 
-/* The shape that is left when the axes of `mask` are reduced to 1, or dropped. MXNet's classic mode has no 0-d arrays:
- * without np_shape a full reduction gives (1,). */
-static inline void tni_shape_reduce(const tn_shape *in, uint32_t mask, bool keepdims, bool np_shape, tn_shape *out)
+/* The shape that is left when the axes of `mask` are reduced to 1, or dropped. MXNet's classic mode has no
+ * 0-d arrays: without np_shape a full reduction gives (1,). */
+static inline void tni_shape_reduce(const tn_shape *in, uint32_t mask, bool keepdims, bool np_shape,
+                                    tn_shape *out)
 {
     int32_t n = 0;
 
@@ -195,7 +203,8 @@ static inline tn_status tni_shape_broadcast(tn_infer *i, const tn_shape *a, cons
     return TN_OK;
 }
 
-/* Output size of a window of `kernel` steps `dilate` apart over `in` + 2 `pad`, moved by `stride`; -1: unknown or none. */
+/* Output size of a window of `kernel` steps `dilate` apart over `in` + 2 `pad`, moved by `stride`; -1:
+ * unknown or none. */
 static inline int64_t tni_window_size(int64_t in, int64_t kernel, int64_t stride, int64_t pad, int64_t dilate)
 {
     int64_t span, size;
@@ -206,7 +215,7 @@ static inline int64_t tni_window_size(int64_t in, int64_t kernel, int64_t stride
     return (size - span - 1) / stride + 1;
 }
 
-/* ---- dtypes -------------------------------------------------------------------------------------------------- */
+/* ---- dtypes ----------------------------------------------------------------------------------- */
 
 /* Says that `*slot` is `dtype`; -1 says nothing. */
 static inline tn_status tni_dtype_assign(tn_infer *i, int32_t *slot, int32_t dtype)
@@ -256,13 +265,15 @@ static inline tn_status tni_dtype_same_float(tn_infer *i)
     int32_t dtype = i->in_count > 0 ? i->in_dtype[0] : i->out_dtype[0];
 
     if (!st && dtype >= 0 && !tni_dtype_is_float(dtype))
-        return tni_infer_fail(i, TN_E_DTYPE, "%s is no floating point type, cast it first", tni_dtype_name(dtype));
+        return tni_infer_fail(i, TN_E_DTYPE, "%s is no floating point type, cast it first",
+                              tni_dtype_name(dtype));
     return st;
 }
 
-/* ---- gradients ----------------------------------------------------------------------------------------------- */
+/* ---- gradients -------------------------------------------------------------------------------- */
 
-/* An operator whose outputs' gradients do not arrive has nothing to hand on: its inputs' gradients stay unset. */
+/* An operator whose outputs' gradients do not arrive has nothing to hand on: its inputs' gradients stay
+ * unset. */
 static inline bool tni_grad_arrives(tn_grad *g)
 {
     for (uint32_t k = 0; k < g->out_count; k++)
@@ -292,7 +303,8 @@ static inline tn_edge tni_grad_op2(tn_grad *g, tn_status *st, const char *op, tn
 }
 
 /* Node `op` (a _…_scalar) with a constant operand. */
-static inline tn_edge tni_grad_scalar(tn_grad *g, tn_status *st, const char *op, tn_edge a, const char *scalar)
+static inline tn_edge tni_grad_scalar(tn_grad *g, tn_status *st, const char *op, tn_edge a,
+                                      const char *scalar)
 {
     const tn_attr_text attr[] = {{"scalar", scalar}};
     tn_edge out = {NULL, 0, 0};

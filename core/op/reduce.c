@@ -1,6 +1,6 @@
 /*
- * Reductions over axes. None and () mean all axes; `exclude` all but the given ones. Gradients stretch what arrives
- * over the reduced axes (_backward_sum and its relatives) and multiply by the partial derivative.
+ * Reductions over axes. None and () mean all axes; `exclude` all but the given ones. Gradients stretch what
+ * arrives over the reduced axes (_backward_sum and its relatives) and multiply by the partial derivative.
  */
 #include <string.h>
 
@@ -24,8 +24,8 @@ static const char *const back_like_names[] = {"dy", "like", NULL};
 static tn_status reduced_shape(tn_infer *i, const tn_shape *in, bool has_exclude, tn_shape *out)
 {
     uint32_t mask = 0;
-    tn_status st = tni_axes_mask(i, tni_attr_tuple(i->attrs, AXIS), has_exclude && tni_attr_bool(i->attrs, EXCLUDE),
-                                 in->ndim, &mask);
+    tn_status st = tni_axes_mask(i, tni_attr_tuple(i->attrs, AXIS),
+                                 has_exclude && tni_attr_bool(i->attrs, EXCLUDE), in->ndim, &mask);
 
     if (!st)
         tni_shape_reduce(in, mask, tni_attr_bool(i->attrs, KEEPDIMS), i->flags & TN_INFER_NP_SHAPE, out);
@@ -53,12 +53,13 @@ static tn_status back_shape(tn_infer *i)
         return st;
     if (i->in_shape[0]->ndim == 0)
         i->flags |= TN_INFER_NP_SHAPE;
-    if ((st = reduced_shape(i, i->in_shape[1], true, &small)) || (st = tni_shape_assign(i, i->in_shape[0], &small)))
+    if ((st = reduced_shape(i, i->in_shape[1], true, &small)) ||
+        (st = tni_shape_assign(i, i->in_shape[0], &small)))
         return st;
     return i->in_count > 2 ? tni_shape_assign(i, i->in_shape[2], &small) : TN_OK;
 }
 
-/* ---- gradients -------------------------------------------------------------------------------------------------- */
+/* ---- gradients -------------------------------------------------------------------------------- */
 
 /* Node `op` with the axes of this one. */
 static tn_edge like_node(tn_grad *g, tn_status *st, const char *op, uint32_t count, const tn_edge *in)
@@ -108,7 +109,8 @@ static tn_status prod_grad(tn_grad *g)
     if (!tni_grad_arrives(g))
         return TN_OK;
     e = tni_grad_op2(g, &st, "elemwise_mul", tn_grad_of(g, 0), tn_grad_output(g, 0));
-    return tni_grad_set(g, st, 0, tni_grad_op2(g, &st, "elemwise_div", stretched(g, &st, e), tn_grad_input(g, 0)));
+    return tni_grad_set(g, st, 0,
+                        tni_grad_op2(g, &st, "elemwise_div", stretched(g, &st, e), tn_grad_input(g, 0)));
 }
 
 /* Of a stretched gradient: what arrives, reduced again. */
@@ -136,7 +138,7 @@ static tn_status back_picked_grad(tn_grad *g)
     return tni_grad_set(g, st, 0, like_node(g, &st, "sum", 1, &mask));
 }
 
-/* ---- norm ---------------------------------------------------------------------------------------------------------- */
+/* ---- norm ------------------------------------------------------------------------------------- */
 
 static const tn_attr_def norm_attrs[] = {
     TN_ATTR_INT_IN("ord", "2", 1, 2, "1: sum of absolute values; 2: root of the sum of squares"),
@@ -191,7 +193,7 @@ static tn_status norm_grad(tn_grad *g)
     return tni_grad_set(g, st, 0, tni_grad_op2(g, &st, "elemwise_mul", dy, e));
 }
 
-/* ---- positions ------------------------------------------------------------------------------------------------------- */
+/* ---- positions -------------------------------------------------------------------------------- */
 
 static const tn_attr_def arg_attrs[] = {
     TN_ATTR_OPT_INT("axis", "None", "axis to search; None: the flat array"),
@@ -214,7 +216,8 @@ static tn_status arg_shape(tn_infer *i)
     for (int32_t d = 0; d < in->ndim; d++)
         if (in->dim[d] == 0 && (!axis || d == a))
             return tn_fail(i->err, TN_E_SHAPE, "an empty axis has no largest element");
-    tni_shape_reduce(in, axis ? 1u << a : UINT32_MAX, tni_attr_bool(i->attrs, 1), i->flags & TN_INFER_NP_SHAPE, &out);
+    tni_shape_reduce(in, axis ? 1u << a : UINT32_MAX, tni_attr_bool(i->attrs, 1),
+                     i->flags & TN_INFER_NP_SHAPE, &out);
     return tn_shape_unify(i, i->out_shape[0], &out);
 }
 
@@ -230,9 +233,10 @@ static tn_status channel_shape(tn_infer *i)
     return tn_shape_unify(i, i->out_shape[0], &out);
 }
 
-/* ---- the family -------------------------------------------------------------------------------------------------------- */
+/* ---- the family ------------------------------------------------------------------------------- */
 
 #define ALIAS(name, ...) static const char *const alias_##name[] = {__VA_ARGS__, NULL};
+/* clang-format off */
 ALIAS(sum, "_sparse_sum", "sum_axis")
 ALIAS(mean, "_sparse_mean")
 ALIAS(max, "max_axis")
@@ -241,6 +245,7 @@ ALIAS(prod, NULL)
 ALIAS(nansum, NULL)
 ALIAS(nanprod, NULL)
 ALIAS(_square_sum, NULL)
+/* clang-format on */
 
 /* sum of x^2: 2 dy x */
 static tn_status square_sum_grad(tn_grad *g)
@@ -259,9 +264,10 @@ static tn_status square_sum_grad(tn_grad *g)
         TNI_OP(#name_, .doc = doc_, .aliases = alias_##name_, .attrs = reduce_attrs, .inputs = data_names,   \
                .outputs = output_names, .shape = reduce_shape, .gradient = gradient_);
 #define BACK(name_, names_, gradient_)                                                                       \
-    static const tn_op back_##name_ =                                                                        \
-        TNI_OP("_backward_" #name_, .doc = "gradient of " #name_, .attrs = reduce_attrs, .inputs = names_,   \
-               .outputs = output_names, .flags = TN_OP_BACKWARD, .shape = back_shape, .gradient = gradient_);
+    static const tn_op back_##name_ = TNI_OP(                                                                \
+        "_backward_" #name_, .doc = "gradient of " #name_, .attrs = reduce_attrs, .inputs = names_,          \
+        .outputs = output_names, .flags = TN_OP_BACKWARD, .shape = back_shape, .gradient = gradient_);
+/* clang-format off */
 REDUCE(sum, linear_grad, "sum")
 REDUCE(mean, linear_grad, "arithmetic mean")
 REDUCE(prod, prod_grad, "product")
@@ -276,21 +282,25 @@ BACK(nansum, back_names, back_picked_grad)
 BACK(nanprod, back_names, NULL)
 BACK(max, back_names, back_picked_grad)
 BACK(min, back_names, back_picked_grad)
+/* clang-format on */
 
 static const tn_op op_norm = TNI_OP("norm", .doc = "norm over axes", .aliases = TNI_NAMES("_sparse_norm"),
                                     .attrs = norm_attrs, .inputs = data_names, .outputs = output_names,
                                     .shape = norm_shape, .dtype = norm_dtype, .gradient = norm_grad);
-static const tn_op op_argmax = TNI_OP("argmax", .doc = "position of the largest element; the first if there are several",
-                                      .attrs = arg_attrs, .inputs = data_names, .outputs = output_names,
-                                      .flags = TN_OP_ZERO_GRADIENT, .shape = arg_shape);
-static const tn_op op_argmin = TNI_OP("argmin", .doc = "position of the smallest element; the first if there are several",
-                                      .attrs = arg_attrs, .inputs = data_names, .outputs = output_names,
-                                      .flags = TN_OP_ZERO_GRADIENT, .shape = arg_shape);
-static const tn_op op_argmax_channel = TNI_OP("argmax_channel", .doc = "position of the largest element along axis 1",
-                                              .inputs = data_names, .outputs = output_names,
-                                              .flags = TN_OP_ZERO_GRADIENT, .shape = channel_shape);
+static const tn_op op_argmax = TNI_OP(
+    "argmax", .doc = "position of the largest element; the first if there are several", .attrs = arg_attrs,
+    .inputs = data_names, .outputs = output_names, .flags = TN_OP_ZERO_GRADIENT, .shape = arg_shape);
+static const tn_op op_argmin = TNI_OP(
+    "argmin", .doc = "position of the smallest element; the first if there are several", .attrs = arg_attrs,
+    .inputs = data_names, .outputs = output_names, .flags = TN_OP_ZERO_GRADIENT, .shape = arg_shape);
+static const tn_op op_argmax_channel =
+    TNI_OP("argmax_channel", .doc = "position of the largest element along axis 1", .inputs = data_names,
+           .outputs = output_names, .flags = TN_OP_ZERO_GRADIENT, .shape = channel_shape);
 
+/* clang-format off */
 const tn_op *const tni_family_reduce[] = {
-    &op_sum, &op_mean, &op_prod, &op_nansum, &op_nanprod, &op_max, &op_min, &op__square_sum, &back_sum, &back_mean,
-    &back_nansum, &back_nanprod, &back_max, &back_min, &op_norm, &op_argmax, &op_argmin, &op_argmax_channel, NULL,
+    &op_sum, &op_mean, &op_prod, &op_nansum, &op_nanprod, &op_max, &op_min, &op__square_sum, &back_sum,
+    &back_mean, &back_nansum, &back_nanprod, &back_max, &back_min, &op_norm, &op_argmax, &op_argmin,
+    &op_argmax_channel, NULL,
 };
+/* clang-format on */

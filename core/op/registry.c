@@ -1,7 +1,7 @@
 /*
- * The set of definitions of one context: the families of the core, what plugins bring, what the program registers.
- * A definition is checked when it is added, so that everybody behind the door may trust its tables. Definitions are
- * only ever added: a pointer once handed out stays good until the set is destroyed.
+ * The set of definitions of one context: the families of the core, what plugins bring, what the program
+ * registers. A definition is checked when it is added, so that everybody behind the door may trust its
+ * tables. Definitions are only ever added: a pointer once handed out stays good until the set is destroyed.
  */
 #include <string.h>
 
@@ -37,7 +37,7 @@ struct tni_opset {
     bool asked TN_GUARDED_BY(lock);          /* plugins with operators have been loaded */
 };
 
-/* ---- checks of a definition ---------------------------------------------------------------------------------- */
+/* ---- checks of a definition ------------------------------------------------------------------- */
 
 static bool name_good(const char *name)
 {
@@ -48,8 +48,8 @@ static bool name_good(const char *name)
     for (size_t i = 0; i < length; i++) {
         char c = name[i];
 
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
-              c == '-' || c == ':'))
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+              c == '.' || c == '-' || c == ':'))
             return false;
     }
     return true;
@@ -60,11 +60,13 @@ static tn_status attr_check(const tn_op *op, const tn_attr_def *d)
     if (!name_good(d->name))
         return tni_error(TN_E_ARG, "operator %s: an attribute has a bad name", op->name);
     if (d->type < TN_ATTR_T_INT || d->type > TN_ATTR_T_OPT_TUPLE)
-        return tni_error(TN_E_ARG, "operator %s: attribute %s has the unknown type %u", op->name, d->name, d->type);
+        return tni_error(TN_E_ARG, "operator %s: attribute %s has the unknown type %u", op->name, d->name,
+                         d->type);
     if (d->type == TN_ATTR_T_CHOICE && (!d->choices || !d->choices[0]))
         return tni_error(TN_E_ARG, "operator %s: attribute %s has no choices", op->name, d->name);
     if ((d->flags & TN_ATTR_F_COUNT) && d->type != TN_ATTR_T_INT)
-        return tni_error(TN_E_ARG, "operator %s: attribute %s counts inputs, but is no integer", op->name, d->name);
+        return tni_error(TN_E_ARG, "operator %s: attribute %s counts inputs, but is no integer", op->name,
+                         d->name);
     for (const tn_attr_def *e = op->attrs; e < d; e++)
         if (strcmp(e->name, d->name) == 0)
             return tni_error(TN_E_ARG, "operator %s: attribute %s is there twice", op->name, d->name);
@@ -101,8 +103,8 @@ static tn_status def_fill(tni_opdef *def, const tn_op *op, tni_plugin *plugin)
     tn_status st;
 
     if (op->struct_size < TN_END(tn_op, gradient))
-        return tni_error(TN_E_ARG, "an operator's definition has %u bytes, at least %zu are needed", op->struct_size,
-                         TN_END(tn_op, gradient));
+        return tni_error(TN_E_ARG, "an operator's definition has %u bytes, at least %zu are needed",
+                         op->struct_size, TN_END(tn_op, gradient));
     if (!name_good(op->name))
         return tni_error(TN_E_ARG, "an operator has a bad name: letters, digits and _.-: are allowed");
     def->op = op;
@@ -112,7 +114,8 @@ static tn_status def_fill(tni_opdef *def, const tn_op *op, tni_plugin *plugin)
         (st = args_check(op, op->outputs, &outputs, &output_variadic)))
         return st;
     if (op->exec > TN_EXEC_COLLECTIVE || (!op->shape && op->exec == TN_EXEC_KERNEL))
-        return tni_error(TN_E_ARG, "operator %s: no shape function, or an unknown kind of execution", op->name);
+        return tni_error(TN_E_ARG, "operator %s: no shape function, or an unknown kind of execution",
+                         op->name);
     if (!op->args && (outputs == 0 || output_variadic || op->visible > outputs))
         return tni_error(TN_E_ARG, "operator %s: no function says how many outputs it has", op->name);
     if (def->input_count < ARGS_MAX && op->mutates >> def->input_count && !def->variadic)
@@ -130,7 +133,7 @@ static tn_status def_fill(tni_opdef *def, const tn_op *op, tni_plugin *plugin)
     return TN_OK;
 }
 
-/* ---- adding -------------------------------------------------------------------------------------------------- */
+/* ---- adding ----------------------------------------------------------------------------------- */
 
 static void entry_destroy(entry *e)
 {
@@ -215,8 +218,8 @@ static bool known(tni_opset *s, const tn_op *op) TN_REQUIRES(&s->lock)
     return name_good(op->name) && tni_map_get(s->names, op->name, &found) && ((entry *)found)->def.op == op;
 }
 
-/* Takes in the definitions of loaded plugins. One bad plugin must not take the others' operators away: the first
- * error is handed out, the rest goes on. */
+/* Takes in the definitions of loaded plugins. One bad plugin must not take the others' operators away: the
+ * first error is handed out, the rest goes on. */
 static tn_status plugins_take(tni_opset *s) TN_REQUIRES(&s->lock)
 {
     const tn_capability *table;
@@ -238,7 +241,7 @@ static tn_status plugins_take(tni_opset *s) TN_REQUIRES(&s->lock)
     return first;
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------------- */
+/* ---- asking ----------------------------------------------------------------------------------- */
 
 static const tni_opdef *lookup(tni_opset *s, const char *name)
 {
@@ -251,8 +254,8 @@ static const tni_opdef *lookup(tni_opset *s, const char *name)
     return found ? &((entry *)found)->def : NULL;
 }
 
-/* After a miss: plugins that bring operators are loaded once, and looked through whenever any was loaded since. The
- * lock is not held while plugins load. */
+/* After a miss: plugins that bring operators are loaded once, and looked through whenever any was loaded
+ * since. The lock is not held while plugins load. */
 static tn_status plugins_ask(tni_opset *s)
 {
     bool asked;
@@ -339,7 +342,7 @@ const tni_opdef *tni_opset_at(const tni_opset *s, size_t index)
     return def;
 }
 
-/* ---- the set ------------------------------------------------------------------------------------------------- */
+/* ---- the set ---------------------------------------------------------------------------------- */
 
 tn_status tni_opset_create(tni_registry *plugins, tni_opset **out)
 {

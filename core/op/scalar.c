@@ -1,6 +1,6 @@
 /*
- * Operators of an array and a number. The number is a run-time attribute: gradients never read it, they hand it on to
- * the nodes they make, so one compiled backward serves all its values.
+ * Operators of an array and a number. The number is a run-time attribute: gradients never read it, they hand
+ * it on to the nodes they make, so one compiled backward serves all its values.
  */
 #include "op/infer_help.h"
 
@@ -33,7 +33,8 @@ static tn_status rminus_grad(tn_grad *g)
 {
     tn_status st = TN_OK;
 
-    return tni_grad_arrives(g) ? tni_grad_set(g, st, 0, tni_grad_op1(g, &st, "negative", tn_grad_of(g, 0))) : TN_OK;
+    return tni_grad_arrives(g) ? tni_grad_set(g, st, 0, tni_grad_op1(g, &st, "negative", tn_grad_of(g, 0)))
+                               : TN_OK;
 }
 
 /* x s and x / s: the same operator on what arrives. */
@@ -41,7 +42,9 @@ static tn_status linear_grad(tn_grad *g)
 {
     tn_status st = TN_OK;
 
-    return tni_grad_arrives(g) ? tni_grad_set(g, st, 0, tni_grad_inherit(g, &st, g->op->name, tn_grad_of(g, 0))) : TN_OK;
+    return tni_grad_arrives(g)
+               ? tni_grad_set(g, st, 0, tni_grad_inherit(g, &st, g->op->name, tn_grad_of(g, 0)))
+               : TN_OK;
 }
 
 /* y = s / x: -dy y / x */
@@ -88,7 +91,8 @@ static tn_status back_power_grad(tn_grad *g)
         return st;
     s = number_array(g, &st, tn_grad_input(g, 1));
     less = tni_grad_scalar(g, &st, "_plus_scalar", s, "-1");
-    power = tni_grad_op2(g, &st, "_power", tn_grad_input(g, 1), tni_grad_scalar(g, &st, "_plus_scalar", s, "-2"));
+    power =
+        tni_grad_op2(g, &st, "_power", tn_grad_input(g, 1), tni_grad_scalar(g, &st, "_plus_scalar", s, "-2"));
     power = tni_grad_op2(g, &st, "elemwise_mul", tni_grad_op2(g, &st, "elemwise_mul", s, less), power);
     power = tni_grad_op2(g, &st, "elemwise_mul", tn_grad_input(g, 0), power);
     return tni_grad_set(g, st, 1, dy_times(g, &st, power));
@@ -103,7 +107,8 @@ static tn_status rpower_grad(tn_grad *g)
     if (!tni_grad_arrives(g))
         return TN_OK;
     e = tni_grad_op1(g, &st, "log", number_array(g, &st, tn_grad_input(g, 0)));
-    return tni_grad_set(g, st, 0, dy_times(g, &st, tni_grad_op2(g, &st, "elemwise_mul", tn_grad_output(g, 0), e)));
+    return tni_grad_set(g, st, 0,
+                        dy_times(g, &st, tni_grad_op2(g, &st, "elemwise_mul", tn_grad_output(g, 0), e)));
 }
 
 static tn_status chosen_grad(tn_grad *g, const char *where)
@@ -159,11 +164,13 @@ static tn_status hypot_grad(tn_grad *g)
     X(_lesser_equal_scalar, NULL, TN_OP_ZERO_GRADIENT, "1 where x <= scalar, else 0")                        \
     X(_logical_and_scalar, NULL, TN_OP_ZERO_GRADIENT, "1 where neither x nor scalar is 0, else 0")           \
     X(_logical_or_scalar, NULL, TN_OP_ZERO_GRADIENT, "1 where x or scalar is not 0, else 0")                 \
-    X(_logical_xor_scalar, NULL, TN_OP_ZERO_GRADIENT, "1 where exactly one of x and scalar is not 0, else 0")\
+    X(_logical_xor_scalar, NULL, TN_OP_ZERO_GRADIENT,                                                        \
+      "1 where exactly one of x and scalar is not 0, else 0")                                                \
     X(_scatter_plus_scalar, pass_grad, 0, "x + scalar, where x is stored")                                   \
     X(_scatter_minus_scalar, pass_grad, 0, "x - scalar, where x is stored")
 
 #define ALIAS(name, ...) static const char *const alias_##name[] = {__VA_ARGS__, NULL};
+/* clang-format off */
 ALIAS(_plus_scalar, "_PlusScalar")
 ALIAS(_minus_scalar, "_MinusScalar")
 ALIAS(_rminus_scalar, "_RMinusScalar")
@@ -188,20 +195,25 @@ ALIAS(_logical_or_scalar, "_LogicalOrScalar")
 ALIAS(_logical_xor_scalar, "_LogicalXorScalar")
 ALIAS(_scatter_plus_scalar, NULL)
 ALIAS(_scatter_minus_scalar, NULL)
+/* clang-format on */
 
 #define DEFINE(name_, gradient_, flags_, doc_)                                                               \
     static const tn_op op_##name_ =                                                                          \
         TNI_OP(#name_, .doc = doc_, .aliases = alias_##name_, .attrs = scalar_attrs, .inputs = data_names,   \
-               .outputs = output_names, .flags = TN_OP_POINTWISE | (flags_),                                 \
-               .shape = tni_shape_same, .gradient = gradient_);
+               .outputs = output_names, .flags = TN_OP_POINTWISE | (flags_), .shape = tni_shape_same,        \
+               .gradient = gradient_);
+/* clang-format off */
 OPS(DEFINE)
+/* clang-format on */
 
-static const tn_op op_back_power = TNI_OP("_backward_power_scalar", .doc = "dy scalar x^(scalar - 1)", .attrs = scalar_attrs,
-                                          .inputs = back_names, .outputs = output_names,
-                                          .flags = TN_OP_POINTWISE | TN_OP_BACKWARD, .shape = tni_shape_same,
-                                          .gradient = back_power_grad);
+static const tn_op op_back_power =
+    TNI_OP("_backward_power_scalar", .doc = "dy scalar x^(scalar - 1)", .attrs = scalar_attrs,
+           .inputs = back_names, .outputs = output_names, .flags = TN_OP_POINTWISE | TN_OP_BACKWARD,
+           .shape = tni_shape_same, .gradient = back_power_grad);
 
+/* clang-format off */
 const tn_op *const tni_family_scalar[] = {
 #define POINTER(name, gradient, flags, doc) &op_##name,
     OPS(POINTER) &op_back_power, NULL,
 };
+/* clang-format on */

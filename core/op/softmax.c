@@ -1,6 +1,6 @@
 /*
- * The softmax family: normalised exponentials along an axis, their logarithm, and the loss layers built on them. A loss
- * layer's gradient follows from its output and the labels; what arrives from above is ignored.
+ * The softmax family: normalised exponentials along an axis, their logarithm, and the loss layers built on
+ * them. A loss layer's gradient follows from its output and the labels; what arrives from above is ignored.
  */
 #include <string.h>
 
@@ -10,7 +10,7 @@ static const char *const data_names[] = {"data", NULL};
 static const char *const output_names[] = {"output", NULL};
 static const char *const back_names[] = {"dy", "y", NULL};
 
-/* ---- softmax, log_softmax, softmin --------------------------------------------------------------------------------- */
+/* ---- softmax, log_softmax, softmin ------------------------------------------------------------ */
 
 #define AXIS 0
 #define TEMPERATURE 1
@@ -21,7 +21,8 @@ static const tn_attr_def softmax_attrs[] = {
     TN_ATTR_INT("axis", "-1", "axis along which the outputs sum to 1"),
     TN_ATTR_OPT_FLOAT("temperature", "None", "the input is divided by this; None: 1"),
     TN_ATTR_DTYPE("dtype", "None", "type of the output; None: the input's"),
-    TN_ATTR_OPT_BOOL("use_length", "False", "take the number of valid elements along the axis from a second input"),
+    TN_ATTR_OPT_BOOL("use_length", "False",
+                     "take the number of valid elements along the axis from a second input"),
     TN_ATTR_END,
 };
 static const char *const softmax_names[] = {"data", "length", NULL};
@@ -76,11 +77,15 @@ static tn_status softmax_dtype(tn_infer *i)
 static tn_status softmax_grad(tn_grad *g)
 {
     const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_output(g, 0)};
-    const tn_emit e = {(uint32_t)TN_END(tn_emit, attr_count), TN_EMIT_INHERIT | TN_EMIT_BACKWARD,
+    const tn_emit e = {(uint32_t)TN_END(tn_emit, attr_count),
+                       TN_EMIT_INHERIT | TN_EMIT_BACKWARD,
                        strcmp(g->op->name, "softmax") == 0   ? "_backward_softmax"
                        : strcmp(g->op->name, "softmin") == 0 ? "_backward_softmin"
                                                              : "_backward_log_softmax",
-                       in, NULL, 2, 0};
+                       in,
+                       NULL,
+                       2,
+                       0};
     tn_edge out = {NULL, 0, 0};
     tn_status st;
 
@@ -98,7 +103,8 @@ static const tn_attr_def softmax_back_attrs[] = {
     TN_ATTR_END,
 };
 
-/* dx = y (dy - sum(dy y)) / T: linear in dy and self-adjoint; to y goes h (dy - sum(dy y)) - dy sum(h y), over T. */
+/* dx = y (dy - sum(dy y)) / T: linear in dy and self-adjoint; to y goes h (dy - sum(dy y)) - dy sum(h y),
+ * over T. */
 static tn_status softmax_back_grad(tn_grad *g)
 {
     tn_edge h = tn_grad_of(g, 0), dy = tn_grad_input(g, 0), y = tn_grad_input(g, 1), dot, part;
@@ -127,24 +133,26 @@ static tn_status softmax_back_grad(tn_grad *g)
     return tni_grad_set(g, st, 1, part);
 }
 
-#define SOFTMAX(id, name_, aliases_, doc_)                                                                   \
+#define SOFTMAX(id, name_, names_, aliases_, doc_)                                                           \
     static const tn_op op_##id =                                                                             \
-        TNI_OP(name_, .doc = doc_, .aliases = aliases_, .attrs = softmax_attrs, .inputs = softmax_names,     \
-               .outputs = output_names, .args = softmax_args, .shape = softmax_shape, .dtype = softmax_dtype, \
-               .gradient = softmax_grad);
+        TNI_OP(name_, .doc = doc_, .aliases = aliases_, .attrs = softmax_attrs, .inputs = names_,            \
+               .outputs = output_names, .args = softmax_args, .shape = softmax_shape,                        \
+               .dtype = softmax_dtype, .gradient = softmax_grad);
 #define SOFTMAX_BACK(id, name_, gradient_)                                                                   \
     static const tn_op op_back_##id =                                                                        \
         TNI_OP(name_, .doc = "gradient, from y", .attrs = softmax_back_attrs, .inputs = back_names,          \
                .outputs = output_names, .flags = TN_OP_BACKWARD, .shape = tni_shape_same,                    \
                .dtype = tni_dtype_same_float, .gradient = gradient_);
-SOFTMAX(softmax, "softmax", TNI_NAMES("_npx_softmax"), "exp(x / T), scaled to sum to 1 along an axis")
-SOFTMAX(log_softmax, "log_softmax", TNI_NAMES("_npx_log_softmax"), "logarithm of softmax")
-SOFTMAX(softmin, "softmin", NULL, "softmax of -x")
+/* clang-format off */
+SOFTMAX(softmax, "softmax", softmax_names, TNI_NAMES("_npx_softmax"), "exp(x / T), scaled to sum to 1")
+SOFTMAX(log_softmax, "log_softmax", data_names, TNI_NAMES("_npx_log_softmax"), "logarithm of softmax")
+SOFTMAX(softmin, "softmin", data_names, NULL, "softmax of -x")
 SOFTMAX_BACK(softmax, "_backward_softmax", softmax_back_grad)
 SOFTMAX_BACK(log_softmax, "_backward_log_softmax", NULL)
 SOFTMAX_BACK(softmin, "_backward_softmin", NULL)
+/* clang-format on */
 
-/* ---- SoftmaxActivation ----------------------------------------------------------------------------------------------- */
+/* ---- SoftmaxActivation ------------------------------------------------------------------------ */
 
 static const tn_attr_def activation_attrs[] = {
     TN_ATTR_CHOICE("mode", "instance", "instance|channel", "over all of an example, or over axis 1"),
@@ -169,14 +177,14 @@ static tn_status activation_shape(tn_infer *i)
 
 static const tn_op op_activation =
     TNI_OP("SoftmaxActivation", .doc = "softmax over an example or its channels", .attrs = activation_attrs,
-           .inputs = data_names, .outputs = output_names, .shape = activation_shape, .dtype = tni_dtype_same_float,
-           .gradient = activation_grad);
+           .inputs = data_names, .outputs = output_names, .shape = activation_shape,
+           .dtype = tni_dtype_same_float, .gradient = activation_grad);
 static const tn_op op_activation_back =
     TNI_OP("_backward_SoftmaxActivation", .doc = "gradient of SoftmaxActivation", .attrs = activation_attrs,
            .inputs = back_names, .outputs = output_names, .flags = TN_OP_BACKWARD, .shape = activation_shape,
            .dtype = tni_dtype_same_float);
 
-/* ---- SoftmaxOutput -------------------------------------------------------------------------------------------------- */
+/* ---- SoftmaxOutput ---------------------------------------------------------------------------- */
 
 #define MULTI_OUTPUT 2
 #define OUT_GRAD 6
@@ -184,11 +192,13 @@ static const tn_op op_activation_back =
 static const tn_attr_def output_attrs[] = {
     TN_ATTR_FLOAT("grad_scale", "1", "factor of the gradient"),
     TN_ATTR_FLOAT("ignore_label", "-1", "with use_ignore: examples of this label give no gradient"),
-    TN_ATTR_BOOL("multi_output", "False", "classes are axis 1, one label for each position of the other axes"),
+    TN_ATTR_BOOL("multi_output", "False",
+                 "classes are axis 1, one label for each position of the other axes"),
     TN_ATTR_BOOL("use_ignore", "False", "mind ignore_label"),
     TN_ATTR_BOOL("preserve_shape", "False", "classes are the last axis"),
-    TN_ATTR_CHOICE("normalization", "null", "batch|null|valid", "what the gradient is divided by: examples, 1, "
-                                                                "examples that are not ignored"),
+    TN_ATTR_CHOICE("normalization", "null", "batch|null|valid",
+                   "what the gradient is divided by: examples, 1, "
+                   "examples that are not ignored"),
     TN_ATTR_BOOL("out_grad", "False", "multiply by the gradient that arrives"),
     TN_ATTR_FLOAT_IN("smooth_alpha", "0", 0, 1, "label smoothing: probability moved to the other classes"),
     TN_ATTR_END,
@@ -275,8 +285,13 @@ static tn_status output_back_dtype(tn_infer *i)
 static tn_status output_grad(tn_grad *g)
 {
     const tn_edge in[] = {tn_grad_input(g, 1), tn_grad_output(g, 0)};
-    const tn_emit e = {(uint32_t)TN_END(tn_emit, attr_count), TN_EMIT_INHERIT | TN_EMIT_BACKWARD,
-                       "_backward_SoftmaxOutput", in, NULL, 2, 0};
+    const tn_emit e = {(uint32_t)TN_END(tn_emit, attr_count),
+                       TN_EMIT_INHERIT | TN_EMIT_BACKWARD,
+                       "_backward_SoftmaxOutput",
+                       in,
+                       NULL,
+                       2,
+                       0};
     tn_edge out = {NULL, 0, 0};
     tn_status st = g->ops->emit(g, &e, &out);
 
@@ -285,16 +300,16 @@ static tn_status output_grad(tn_grad *g)
     return tni_grad_set(g, st, 0, out);
 }
 
-static const tn_op op_output =
-    TNI_OP("SoftmaxOutput", .doc = "softmax; its gradient is that of cross-entropy with the labels",
-           .aliases = TNI_NAMES("Softmax"), .attrs = output_attrs, .inputs = output_inputs, .outputs = output_names,
-           .flags = TN_OP_IGNORE_HEAD, .shape = output_shape, .dtype = output_dtype, .gradient = output_grad);
+static const tn_op op_output = TNI_OP(
+    "SoftmaxOutput", .doc = "softmax; its gradient is that of cross-entropy with the labels",
+    .aliases = TNI_NAMES("Softmax"), .attrs = output_attrs, .inputs = output_inputs, .outputs = output_names,
+    .flags = TN_OP_IGNORE_HEAD, .shape = output_shape, .dtype = output_dtype, .gradient = output_grad);
 static const tn_op op_output_back =
     TNI_OP("_backward_SoftmaxOutput", .doc = "(y - label) grad_scale, normalised", .attrs = output_attrs,
-           .inputs = output_back_inputs, .outputs = output_names, .flags = TN_OP_BACKWARD, .shape = output_back_shape,
-           .dtype = output_back_dtype);
+           .inputs = output_back_inputs, .outputs = output_names, .flags = TN_OP_BACKWARD,
+           .shape = output_back_shape, .dtype = output_back_dtype);
 
-/* ---- softmax_cross_entropy -------------------------------------------------------------------------------------------- */
+/* ---- softmax_cross_entropy -------------------------------------------------------------------- */
 
 static const char *const entropy_back_inputs[] = {"dy", "data", "label", NULL};
 
@@ -305,7 +320,8 @@ static tn_status entropy_shapes(tn_infer *i, tn_shape *data, tn_shape *label, tn
     if ((st = tni_shape_assign(i, loss, &(tn_shape){.ndim = 1, .dim = {1}})) || data->ndim < 0)
         return st;
     if (data->ndim != 2)
-        return tni_infer_fail(i, TN_E_SHAPE, "data has %d dimensions, expected (examples, classes)", data->ndim);
+        return tni_infer_fail(i, TN_E_SHAPE, "data has %d dimensions, expected (examples, classes)",
+                              data->ndim);
     return tni_shape_assign(i, label, &(tn_shape){.ndim = 1, .dim = {data->dim[0]}});
 }
 
@@ -335,15 +351,17 @@ static tn_status entropy_grad(tn_grad *g)
     return tni_grad_arrives(g) ? tn_grad_emit(g, 0, "_backward_softmax_cross_entropy", 3, in) : TN_OK;
 }
 
-static const tn_op op_entropy =
-    TNI_OP("softmax_cross_entropy", .doc = "sum over examples of -log softmax(data)[label]", .inputs = output_inputs,
-           .outputs = output_names, .shape = entropy_shape, .dtype = output_dtype, .gradient = entropy_grad);
+static const tn_op op_entropy = TNI_OP(
+    "softmax_cross_entropy", .doc = "sum over examples of -log softmax(data)[label]", .inputs = output_inputs,
+    .outputs = output_names, .shape = entropy_shape, .dtype = output_dtype, .gradient = entropy_grad);
 static const tn_op op_entropy_back =
-    TNI_OP("_backward_softmax_cross_entropy", .doc = "gradient of softmax_cross_entropy", .inputs = entropy_back_inputs,
-           .outputs = output_names, .flags = TN_OP_BACKWARD, .shape = entropy_back_shape, .dtype = entropy_back_dtype);
+    TNI_OP("_backward_softmax_cross_entropy", .doc = "gradient of softmax_cross_entropy",
+           .inputs = entropy_back_inputs, .outputs = output_names, .flags = TN_OP_BACKWARD,
+           .shape = entropy_back_shape, .dtype = entropy_back_dtype);
 
+/* clang-format off */
 const tn_op *const tni_family_softmax[] = {
-    &op_softmax,      &op_log_softmax,     &op_softmin,  &op_back_softmax, &op_back_log_softmax, &op_back_softmin,
-    &op_activation,   &op_activation_back, &op_output,   &op_output_back,  &op_entropy,          &op_entropy_back,
-    NULL,
+    &op_softmax, &op_log_softmax, &op_softmin, &op_back_softmax, &op_back_log_softmax, &op_back_softmin,
+    &op_activation, &op_activation_back, &op_output, &op_output_back, &op_entropy, &op_entropy_back, NULL,
 };
+/* clang-format on */

@@ -1,8 +1,9 @@
 /*
- * Functions of one array, element by element. A row says of what the gradient is made: the input (IN) or the output
- * (OUT) goes into `_backward_<name>` with what arrives. For the second derivative a row has a formula of that operand,
- * a chain of steps: a name is a function, "*2", "+1" and "^-3" take a number, "&f" multiplies by f of the operand
- * and "&" by the operand itself. Higher derivatives follow, because the steps are operators.
+ * Functions of one array, element by element. A row says of what the gradient is made: the input (IN) or the
+ * output (OUT) goes into `_backward_<name>` with what arrives. For the second derivative a row has a formula
+ * of that operand, a chain of steps: a name is a function, "*2", "+1" and "^-3" take a number, "&f"
+ * multiplies by f of the operand and "&" by the operand itself. Higher derivatives follow, because the steps
+ * are operators.
  */
 #include <string.h>
 
@@ -158,7 +159,7 @@ static tn_status linear_grad(tn_grad *g)
     return tni_grad_arrives(g) ? tn_grad_emit(g, 0, g->op->name, 1, in) : TN_OK;
 }
 
-/* ---- with attributes ----------------------------------------------------------------------------------------- */
+/* ---- with attributes -------------------------------------------------------------------------- */
 
 static const tn_attr_def clip_attrs[] = {
     TN_ATTR_FLOAT_RUN("a_min", TN_REQUIRED, "smaller elements become this"),
@@ -193,35 +194,39 @@ static tn_status attr_back_grad(tn_grad *g)
     return tni_grad_arrives(g) ? tn_grad_emit(g, 0, g->op->name, 2, in) : TN_OK;
 }
 
-/* ---- the family ------------------------------------------------------------------------------------------------ */
+/* ---- the family ------------------------------------------------------------------------------- */
 
 #define DEFINE(name_, doc_, dtype_, flags_, gradient_)                                                       \
     static const tn_op op_##name_ =                                                                          \
         TNI_OP(#name_, .doc = doc_, .aliases = alias_##name_, .inputs = data_name, .outputs = output_name,   \
-               .flags = TN_OP_POINTWISE | (flags_), .shape = tni_shape_same, .dtype = dtype_, .gradient = gradient_);
+               .flags = TN_OP_POINTWISE | (flags_), .shape = tni_shape_same, .dtype = dtype_,                \
+               .gradient = gradient_);
 #define DEFINE_BACK(name_, dtype_)                                                                           \
     static const tn_op back_##name_ =                                                                        \
-        TNI_OP("_backward_" #name_, .doc = "gradient of " #name_, .inputs = back_names, .outputs = output_name, \
-               .flags = TN_OP_POINTWISE | TN_OP_BACKWARD, .shape = tni_shape_same, .dtype = dtype_,          \
-               .gradient = unary_back_grad);
+        TNI_OP("_backward_" #name_, .doc = "gradient of " #name_, .inputs = back_names,                      \
+               .outputs = output_name, .flags = TN_OP_POINTWISE | TN_OP_BACKWARD, .shape = tni_shape_same,   \
+               .dtype = dtype_, .gradient = unary_back_grad);
 #define ALIAS(name_, ...) static const char *const alias_##name_[] = {__VA_ARGS__};
 #define SPARSE(name_) ALIAS(name_, "_sparse_" #name_, NULL)
 #define NONE(name_) ALIAS(name_, NULL)
 
+/* clang-format off */
 SPARSE(sigmoid) NONE(softsign) SPARSE(tanh) SPARSE(expm1) SPARSE(log) SPARSE(log2) SPARSE(log10) SPARSE(log1p)
 SPARSE(sqrt) SPARSE(rsqrt) SPARSE(cbrt) NONE(rcbrt) NONE(reciprocal) ALIAS(erf, "_npx_erf", NULL)
-ALIAS(erfinv, "_npx_erfinv", NULL) SPARSE(sin) SPARSE(cos) SPARSE(tan) SPARSE(arcsin) SPARSE(arccos) SPARSE(arctan)
-SPARSE(sinh) SPARSE(cosh) SPARSE(arcsinh) SPARSE(arccosh) SPARSE(arctanh)
+ALIAS(erfinv, "_npx_erfinv", NULL) SPARSE(sin) SPARSE(cos) SPARSE(tan) SPARSE(arcsin) SPARSE(arccos)
+SPARSE(arctan) SPARSE(sinh) SPARSE(cosh) SPARSE(arcsinh) SPARSE(arccosh) SPARSE(arctanh)
 ALIAS(gamma, "_npx_gamma", "_sparse_gamma", NULL) ALIAS(gammaln, "_npx_gammaln", "_sparse_gammaln", NULL)
 SPARSE(square) SPARSE(relu) SPARSE(abs) SPARSE(sign) SPARSE(floor) SPARSE(ceil) SPARSE(round) SPARSE(rint)
 SPARSE(fix) SPARSE(trunc) SPARSE(exp) SPARSE(negative) SPARSE(degrees) SPARSE(radians) NONE(logical_not)
 ALIAS(clip, "_npi_clip", "_sparse_clip", NULL) NONE(hard_sigmoid) ALIAS(smooth_l1, "_npx_smooth_l1", NULL)
+/* clang-format on */
 
-#define FLOAT_OP(name, operand, second, doc) \
+#define FLOAT_OP(name, operand, second, doc)                                                                 \
     DEFINE(name, doc, tni_dtype_same_float, 0, unary_grad) DEFINE_BACK(name, tni_dtype_same_float)
-#define NUMBER_OP(name, operand, second, doc) \
+#define NUMBER_OP(name, operand, second, doc)                                                                \
     DEFINE(name, doc, tni_dtype_same, 0, unary_grad) DEFINE_BACK(name, tni_dtype_same)
 #define STEP_OP(name, doc) DEFINE(name, doc, tni_dtype_same, TN_OP_ZERO_GRADIENT, NULL)
+/* clang-format off */
 FLOATS(FLOAT_OP)
 NUMBERS(NUMBER_OP)
 STEPS(STEP_OP)
@@ -230,6 +235,7 @@ DEFINE(exp, "exponential", tni_dtype_same_float, 0, exp_grad)
 DEFINE(negative, "-x", tni_dtype_same, 0, linear_grad)
 DEFINE(degrees, "x from radians to degrees", tni_dtype_same_float, 0, linear_grad)
 DEFINE(radians, "x from degrees to radians", tni_dtype_same_float, 0, linear_grad)
+/* clang-format on */
 
 #define ATTR_OP(name_, doc_, dtype_)                                                                         \
     static const tn_op op_##name_ =                                                                          \
@@ -240,6 +246,7 @@ DEFINE(radians, "x from degrees to radians", tni_dtype_same_float, 0, linear_gra
         TNI_OP("_backward_" #name_, .doc = "gradient of " #name_, .attrs = name_##_attrs,                    \
                .inputs = back_names, .outputs = output_name, .flags = TN_OP_POINTWISE | TN_OP_BACKWARD,      \
                .shape = tni_shape_same, .dtype = dtype_, .gradient = attr_back_grad);
+/* clang-format off */
 ATTR_OP(clip, "x limited to a_min ... a_max", tni_dtype_same)
 ATTR_OP(hard_sigmoid, "alpha x + beta, limited to 0 ... 1", tni_dtype_same_float)
 ATTR_OP(smooth_l1, "quadratic near 0, else |x| - 0.5 / sigma^2", tni_dtype_same_float)
@@ -247,7 +254,8 @@ ATTR_OP(smooth_l1, "quadratic near 0, else |x| - 0.5 / sigma^2", tni_dtype_same_
 const tn_op *const tni_family_unary[] = {
 #define BOTH(name, operand, second, doc) &op_##name, &back_##name,
 #define ONE(name, doc) &op_##name,
-    FLOATS(BOTH) NUMBERS(BOTH) STEPS(ONE)
-    &op_logical_not, &op_exp, &op_negative, &op_degrees, &op_radians, &op_clip, &back_clip, &op_hard_sigmoid,
-    &back_hard_sigmoid, &op_smooth_l1, &back_smooth_l1, NULL,
+    FLOATS(BOTH) NUMBERS(BOTH) STEPS(ONE) &op_logical_not, &op_exp, &op_negative, &op_degrees,
+    &op_radians, &op_clip, &back_clip, &op_hard_sigmoid, &back_hard_sigmoid, &op_smooth_l1,
+    &back_smooth_l1, NULL,
 };
+/* clang-format on */

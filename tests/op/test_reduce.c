@@ -12,7 +12,8 @@ static const tn_op_case sum[] = {
     {"keepdims", "axis=(0,) keepdims=True", .in = {"f32[2,3] 1 2 3 4 5 6"}, .out = {"f32[1,3] 5 7 9"}},
     {"two axes", "axis=(0,2)", .in = {"f64[2,3,4] range"}, .out = {"f64[3] 60 92 124"}},
     {"exclude", "axis=1 exclude=True", .in = {"f64[2,3,4] range"}, .out = {"f64[3] 60 92 124"}},
-    {"exclude keepdims", "axis=1 exclude=1 keepdims=1", .in = {"f64[2,3,4] range"}, .out = {"f64[1,3,1] 60 92 124"}},
+    {"exclude keepdims", "axis=1 exclude=1 keepdims=1", .in = {"f64[2,3,4] range"},
+     .out = {"f64[1,3,1] 60 92 124"}},
     {"empty tuple", "axis=()", .in = {"i32[3] 1 2 3"}, .out = {"i32[1] 6"}},
     {"exclude none", "axis=None exclude=True", .in = {"f32[2] 1 2"}, .out = {"f32[2] 1 2"}},
     {"no elements", "axis=1", .in = {"f32[2,0]"}, .out = {"f32[2] 0 0"}},
@@ -29,7 +30,8 @@ static const tn_op_case sum[] = {
     {"outer and inner", "axis=(0,2)", .in = {"f64[5,3,7] random"}, .flags = TN_CASE_GRAD2},
     {"axis too large", "axis=2", .in = {"f32[2,3] 1 2 3 4 5 6"}, .status = TN_E_SHAPE, .message = "axis 2"},
     {"axis twice", "axis=(0,-2)", .in = {"f32[2,3] 1 2 3 4 5 6"}, .status = TN_E_SHAPE, .message = "twice"},
-    {"unknown attribute", "axes=1", .in = {"f32[2] 1 2"}, .status = TN_E_ATTR, .message = "did you mean axis"},
+    {"unknown attribute", "axes=1", .in = {"f32[2] 1 2"}, .status = TN_E_ATTR,
+     .message = "did you mean axis"},
     {"bad tuple", "axis=(1", .in = {"f32[2] 1 2"}, .status = TN_E_ATTR},
     {"too many inputs", "", .in = {"f32[1] 1", "f32[1] 1"}, .status = TN_E_ARG},
 };
@@ -56,7 +58,8 @@ static const tn_op_case max[] = {
     {"rows", "axis=1", .in = {"f32[2,3] 1 3 2 -4 -5 -6"}, .out = {"f32[2] 3 -4"}, .flags = TN_CASE_GRAD2},
     {"ties share", "", .in = {"f32[3] 5 1 5"}, .out = {"f32[1] 5"}, .grad = {"f32[3] 1 0 1"}, .flags = N},
     {"nan", "", .in = {"f32[3] 5 nan 7"}, .out = {"f32[1] nan"}, .flags = N},
-    {"i64", "axis=0", .in = {"i64[2,2] -9007199254740993 1 -9007199254740994 2"}, .out = {"i64[2] -9007199254740993 2"}},
+    {"i64", "axis=0", .in = {"i64[2,2] -9007199254740993 1 -9007199254740994 2"},
+     .out = {"i64[2] -9007199254740993 2"}},
     {"random", "axis=(0,2)", .in = {"f64[4,3,5] random"}},
     {"u8", "", .in = {"u8[3] 3 250 7"}, .out = {"u8[1] 250"}},
     {"infinite", "", .in = {"f32[2] -inf -inf"}, .out = {"f32[1] -inf"}, .flags = N},
@@ -94,6 +97,7 @@ static const tn_op_case argmax_channel[] = {
     {"one axis", "", .in = {"f32[2] 1 3"}, .status = TN_E_SHAPE},
 };
 
+/* clang-format off */
 TN_OP_TESTS(sum, "sum", sum)
 TN_OP_TESTS(mean, "mean", mean)
 TN_OP_TESTS(prod, "prod", prod)
@@ -106,13 +110,14 @@ TN_OP_TESTS(norm, "norm", norm)
 TN_OP_TESTS(argmax, "argmax", argmax)
 TN_OP_TESTS(argmin, "argmin", argmin)
 TN_OP_TESTS(argmax_channel, "argmax_channel", argmax_channel)
+/* clang-format on */
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TN_OP_TEST(sum),        TN_OP_TEST(mean), TN_OP_TEST(prod),   TN_OP_TEST(nansum), TN_OP_TEST(nanprod),
-        TN_OP_TEST(max),        TN_OP_TEST(min),  TN_OP_TEST(square_sum), TN_OP_TEST(norm),   TN_OP_TEST(argmax),
-        TN_OP_TEST(argmin),     TN_OP_TEST(argmax_channel),
+        TN_OP_TEST(sum),     TN_OP_TEST(mean),   TN_OP_TEST(prod),   TN_OP_TEST(nansum),
+        TN_OP_TEST(nanprod), TN_OP_TEST(max),    TN_OP_TEST(min),    TN_OP_TEST(square_sum),
+        TN_OP_TEST(norm),    TN_OP_TEST(argmax), TN_OP_TEST(argmin), TN_OP_TEST(argmax_channel),
     };
 
     return tn_op_main(tests);

@@ -56,10 +56,12 @@ static const domain smooth[] = {
     {"logical_not", "", "random", 0},
 };
 
-/* Each function on each floating point type, dense, strided, added, in place; large enough for several tiles. */
+/* Each function on each floating point type, dense, strided, added, in place; large enough for several tiles.
+ */
 static void test_smooth(void **state)
 {
-    static const char *const shapes[] = {"f64[3,4]", "f32[3,4]", "f32[2,700]", "f16[2,300]", "bf16[5]", "f32[]", "f32[0,3]"};
+    static const char *const shapes[] = {"f64[3,4]", "f32[3,4]", "f32[2,700]", "f16[2,300]",
+                                         "bf16[5]",  "f32[]",    "f32[0,3]"};
 
     (void)state;
     for (size_t i = 0; i < sizeof smooth / sizeof smooth[0]; i++)
@@ -95,14 +97,22 @@ static double f_digits(double x)
 }
 
 static const value values[] = {
-    {"exp", exp, -90, 89},        {"log", log, 0, 1e30},       {"tanh", tanh, -12, 12},     {"sigmoid", f_sigmoid, -100, 100},
-    {"tanh", tanh, -1e-3, 1e-3},  {"log", log, 0.9, 1.1},      {"expm1", expm1, -1, 1},     {"log2", log2, 0, 9},
-    {"log10", log10, 0, 9},       {"log1p", log1p, -0.9, 9},   {"sqrt", sqrt, 0, 9},        {"rsqrt", f_rsqrt, 0.1, 9},
-    {"cbrt", cbrt, -9, 9},        {"erf", erf, -3, 3},         {"sin", sin, -30, 30},       {"cos", cos, -30, 30},
-    {"tan", tan, -1.5, 1.5},      {"arcsin", asin, -1, 1},     {"arccos", acos, -1, 1},     {"arctan", atan, -30, 30},
-    {"sinh", sinh, -9, 9},        {"cosh", cosh, -9, 9},       {"arcsinh", asinh, -9, 9},   {"arccosh", acosh, 1, 9},
-    {"arctanh", atanh, -0.9, .9}, {"gamma", tgamma, -3.9, 9},  {"gammaln", lgamma, 0.1, 90}, {"degrees", f_digits, -9, 9},
-    {"floor", floor, -9, 9},      {"ceil", ceil, -9, 9},       {"round", round, -9, 9},     {"trunc", trunc, -9, 9},
+    {"exp", exp, -90, 89},        {"log", log, 0, 1e30},
+    {"tanh", tanh, -12, 12},      {"sigmoid", f_sigmoid, -100, 100},
+    {"tanh", tanh, -1e-3, 1e-3},  {"log", log, 0.9, 1.1},
+    {"expm1", expm1, -1, 1},      {"log2", log2, 0, 9},
+    {"log10", log10, 0, 9},       {"log1p", log1p, -0.9, 9},
+    {"sqrt", sqrt, 0, 9},         {"rsqrt", f_rsqrt, 0.1, 9},
+    {"cbrt", cbrt, -9, 9},        {"erf", erf, -3, 3},
+    {"sin", sin, -30, 30},        {"cos", cos, -30, 30},
+    {"tan", tan, -1.5, 1.5},      {"arcsin", asin, -1, 1},
+    {"arccos", acos, -1, 1},      {"arctan", atan, -30, 30},
+    {"sinh", sinh, -9, 9},        {"cosh", cosh, -9, 9},
+    {"arcsinh", asinh, -9, 9},    {"arccosh", acosh, 1, 9},
+    {"arctanh", atanh, -0.9, .9}, {"gamma", tgamma, -3.9, 9},
+    {"gammaln", lgamma, 0.1, 90}, {"degrees", f_digits, -9, 9},
+    {"floor", floor, -9, 9},      {"ceil", ceil, -9, 9},
+    {"round", round, -9, 9},      {"trunc", trunc, -9, 9},
     {"fix", trunc, -9, 9},        {"abs", fabs, -9, 9},
 };
 
@@ -114,7 +124,11 @@ static void test_values(void **state)
         for (int wide = 0; wide < 2; wide++) {
             static char in[8000], out[8000];
             size_t a = (size_t)snprintf(in, sizeof in, "f%d[200]", wide ? 64 : 32), b = a;
-            tn_op_case c = {values[i].op, "", .in = {in}, .out = {out}, .tolerance = wide ? 1e-14 : 1.3e-7,
+            tn_op_case c = {values[i].op,
+                            "",
+                            .in = {in},
+                            .out = {out},
+                            .tolerance = wide ? 1e-14 : 1.3e-7,
                             .flags = TN_CASE_NO_GRAD | TN_CASE_ONE_FORM};
 
             snprintf(out, sizeof out, "%s", in);
@@ -142,14 +156,17 @@ static const tn_op_case square[] = {
     {"f16", "", .in = {"f16[3] 0.1 300 -2"}, .out = {"f16[3] 0.01 inf 4"}, .flags = N},
 };
 static const tn_op_case edges_exp[] = {
-    {"edges", "", .in = {"f32[7] nan inf -inf 0 -0 89 -104"}, .out = {"f32[7] nan inf 0 1 1 inf 0"}, .flags = N},
+    {"edges", "", .in = {"f32[7] nan inf -inf 0 -0 89 -104"}, .out = {"f32[7] nan inf 0 1 1 inf 0"},
+     .flags = N},
     {"integers", "", .in = {"i32[1] 1"}, .status = TN_E_DTYPE, .message = "floating point"},
 };
 static const tn_op_case edges_log[] = {
-    {"edges", "", .in = {"f32[6] nan inf -1 0 1 1e-45"}, .out = {"f32[6] nan inf nan -inf 0 -103.278929903"}, .flags = N},
+    {"edges", "", .in = {"f32[6] nan inf -1 0 1 1e-45"}, .out = {"f32[6] nan inf nan -inf 0 -103.278929903"},
+     .flags = N},
 };
 static const tn_op_case edges_tanh[] = {
-    {"edges", "", .in = {"f32[6] nan inf -inf 0 1e-30 -1e-9"}, .out = {"f32[6] nan 1 -1 0 1e-30 -1e-9"}, .flags = N},
+    {"edges", "", .in = {"f32[6] nan inf -inf 0 1e-30 -1e-9"}, .out = {"f32[6] nan 1 -1 0 1e-30 -1e-9"},
+     .flags = N},
 };
 static const tn_op_case sign[] = {
     {"signs", "", .in = {"f32[5] -3 0 -0 7 nan"}, .out = {"f32[5] -1 0 0 1 0"}, .flags = N},
@@ -167,19 +184,22 @@ static const tn_op_case logical_not[] = {
     {"bool", "", .in = {"bool[2] 0 1"}, .out = {"bool[2] 1 0"}},
 };
 static const tn_op_case clip[] = {
-    {"f32", "a_min=-1 a_max=1", .in = {"f32[5] -3 -1 0.5 9 nan"}, .out = {"f32[5] -1 -1 0.5 1 nan"}, .flags = N},
+    {"f32", "a_min=-1 a_max=1", .in = {"f32[5] -3 -1 0.5 9 nan"}, .out = {"f32[5] -1 -1 0.5 1 nan"},
+     .flags = N},
     {"u8", "a_min=-5 a_max=100.7", .in = {"u8[3] 0 99 200"}, .out = {"u8[3] 0 99 100"}, .flags = N},
     {"missing", "a_min=1", .in = {"f32[1] 0"}, .status = TN_E_ATTR, .message = "a_max"},
     {"words", "a_min=low a_max=1", .in = {"f32[1] 0"}, .status = TN_E_ATTR, .message = "expected a number"},
 };
 static const tn_op_case smooth_l1[] = {
-    {"sigma", "scalar=2", .in = {"f32[4] -1 0.1 0.25 3"}, .out = {"f32[4] 0.875 0.02 0.125 2.875"}, .flags = N},
+    {"sigma", "scalar=2", .in = {"f32[4] -1 0.1 0.25 3"}, .out = {"f32[4] 0.875 0.02 0.125 2.875"},
+     .flags = N},
 };
 static const tn_op_case erfinv[] = {
     {"edges", "", .in = {"f64[6] -1 1 0 0.5 1.1 0.999999"},
      .out = {"f64[6] -inf inf 0 0.47693627620446987 nan 3.4589107372795"}, .flags = N},
 };
 
+/* clang-format off */
 TN_OP_TESTS(relu, "relu", relu)
 TN_OP_TESTS(relu_alias, "_sparse_relu", relu)
 TN_OP_TESTS(square, "square", square)
@@ -193,14 +213,26 @@ TN_OP_TESTS(logical_not, "logical_not", logical_not)
 TN_OP_TESTS(clip, "clip", clip)
 TN_OP_TESTS(smooth_l1, "smooth_l1", smooth_l1)
 TN_OP_TESTS(erfinv, "erfinv", erfinv)
+/* clang-format on */
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_smooth), cmocka_unit_test(test_values), TN_OP_TEST(relu), TN_OP_TEST(relu_alias),
-        TN_OP_TEST(square),            TN_OP_TEST(exp),               TN_OP_TEST(log),  TN_OP_TEST(tanh),
-        TN_OP_TEST(sign),              TN_OP_TEST(rint),              TN_OP_TEST(round), TN_OP_TEST(logical_not),
-        TN_OP_TEST(clip),              TN_OP_TEST(smooth_l1),         TN_OP_TEST(erfinv),
+        cmocka_unit_test(test_smooth),
+        cmocka_unit_test(test_values),
+        TN_OP_TEST(relu),
+        TN_OP_TEST(relu_alias),
+        TN_OP_TEST(square),
+        TN_OP_TEST(exp),
+        TN_OP_TEST(log),
+        TN_OP_TEST(tanh),
+        TN_OP_TEST(sign),
+        TN_OP_TEST(rint),
+        TN_OP_TEST(round),
+        TN_OP_TEST(logical_not),
+        TN_OP_TEST(clip),
+        TN_OP_TEST(smooth_l1),
+        TN_OP_TEST(erfinv),
     };
 
     return tn_op_main(tests);

@@ -1,6 +1,6 @@
 /*
- * The forms of a case. The plain form is compared with what is expected, every other form with the plain one bit by bit;
- * gradients with central differences in f64 of the plain form.
+ * The forms of a case. The plain form is compared with what is expected, every other form with the plain one
+ * bit by bit; gradients with central differences in f64 of the plain form.
  */
 #include "op_case.h"
 
@@ -48,7 +48,7 @@ static double tolerance_of(const tn_op_case *c, int32_t dtype)
     }
 }
 
-/* ---- setting up ------------------------------------------------------------------------------------------------ */
+/* ---- setting up ------------------------------------------------------------------------------- */
 
 /* "a=1 b=(2, 3)" */
 static tn_status attrs_split(const tni_opdef *def, const char *text, tni_attrs **out)
@@ -83,7 +83,8 @@ static tn_status attrs_split(const tni_opdef *def, const char *text, tni_attrs *
 
 static uint32_t node_flags(const tn_op_case *c)
 {
-    return (c->flags & TN_CASE_TRAIN ? TN_NODE_TRAIN : 0) | (c->flags & TN_CASE_NP_SHAPE ? TN_NODE_NP_SHAPE : 0);
+    return (c->flags & TN_CASE_TRAIN ? TN_NODE_TRAIN : 0) |
+           (c->flags & TN_CASE_NP_SHAPE ? TN_NODE_NP_SHAPE : 0);
 }
 
 /* Reads the inputs (as f64 where floating, if asked) and infers. */
@@ -117,9 +118,10 @@ static void inputs_free(case_run *r)
         op_tensor_free(&r->in[i]);
 }
 
-/* ---- forms ------------------------------------------------------------------------------------------------------- */
+/* ---- forms ------------------------------------------------------------------------------------ */
 
-static tn_status form_run(case_run *r, const op_kernel *kernel, const op_form *form, op_node *n, op_tensor *in)
+static tn_status form_run(case_run *r, const op_kernel *kernel, const op_form *form, op_node *n,
+                          op_tensor *in)
 {
     op_tensor *pointers[OP_ARGS_MAX];
     tn_status st;
@@ -132,7 +134,8 @@ static tn_status form_run(case_run *r, const op_kernel *kernel, const op_form *f
     for (uint32_t i = 0; i < r->in_count; i++) {
         bool mutated = r->def->op->mutates >> i & 1u;
 
-        op_tensor_create(&in[i], r->in[i].t.dtype, r->in[i].t.ndim, r->in[i].shape, form->strided && !mutated);
+        op_tensor_create(&in[i], r->in[i].t.dtype, r->in[i].t.ndim, r->in[i].shape,
+                         form->strided && !mutated);
         op_tensor_copy(&r->in[i], &in[i]);
         pointers[i] = &in[i];
     }
@@ -230,7 +233,8 @@ static void kernel_forms(case_run *r, const op_kernel *kernel)
     if (!any_empty(&plain) || (kernel_flags & TN_KERNEL_EMPTY_OK))
         expected_compare(r, &plain, kernel);
     if (!(r->c->flags & TN_CASE_ONE_FORM)) {
-        for (uint32_t threads = 2; threads <= 4 && (plain.plan.flags & TN_PLAN_THREAD_INVARIANT); threads += 2) {
+        for (uint32_t threads = 2; threads <= 4 && (plain.plan.flags & TN_PLAN_THREAD_INVARIANT);
+             threads += 2) {
             form = plain_form;
             form.threads = threads;
             form_compare(r, &plain, kernel, &form, threads == 2 ? "2 threads" : "4 threads");
@@ -257,7 +261,7 @@ static void kernel_forms(case_run *r, const op_kernel *kernel)
     form_free(r, &plain, in);
 }
 
-/* ---- gradients ----------------------------------------------------------------------------------------------------- */
+/* ---- gradients -------------------------------------------------------------------------------- */
 
 static bool is_float(int32_t dtype)
 {
@@ -377,7 +381,8 @@ static void input_check(case_run *r, uint32_t i, const op_tensor *got, bool seco
         numeric = (high - low) / (2 * h);
         value = got ? op_tensor_get(got, k) : 0;
         if (!(fabs(numeric - value) <= 2e-6 * (1 + fabs(numeric) + fabs(high)))) {
-            snprintf(text, sizeof text, "element %lld is %.12g, differences say %.12g", (long long)k, value, numeric);
+            snprintf(text, sizeof text, "element %lld is %.12g, differences say %.12g", (long long)k, value,
+                     numeric);
             failed(r, where, text);
             return;
         }
@@ -394,7 +399,8 @@ static void differences_check(case_run *r, bool second)
         st = grad_open(r, r->in, false, &g);
     if (!st && !(st = analytic(r, &g, second, grads)))
         for (uint32_t i = 0; i < r->in_count && r->failures < 20; i++)
-            if (is_float(r->in[i].t.dtype) && !(r->c->no_grad_inputs >> i & 1u) && !(r->def->op->mutates >> i & 1u))
+            if (is_float(r->in[i].t.dtype) && !(r->c->no_grad_inputs >> i & 1u) &&
+                !(r->def->op->mutates >> i & 1u))
                 input_check(r, i, grads[i].node ? op_tape_value(g.tape, grads[i]) : NULL, second);
     if (st)
         failed(r, second ? "second gradient" : "gradient", tni_error_message());
@@ -424,9 +430,9 @@ static void expected_grads(case_run *r)
         if (!r->c->grad[i])
             continue;
         op_tensor_read(&expected, r->c->grad[i], -1, 1);
-        differs = g.grads[i].node
-                      ? op_tensor_differs(op_tape_value(g.tape, g.grads[i]), &expected, tolerance_of(r->c, expected.t.dtype))
-                      : "there is none";
+        differs = g.grads[i].node ? op_tensor_differs(op_tape_value(g.tape, g.grads[i]), &expected,
+                                                      tolerance_of(r->c, expected.t.dtype))
+                                  : "there is none";
         if (differs)
             failed(r, "gradient", differs);
         op_tensor_free(&expected);
@@ -436,7 +442,7 @@ static void expected_grads(case_run *r)
     inputs_free(r);
 }
 
-/* ---- one case -------------------------------------------------------------------------------------------------------- */
+/* ---- one case --------------------------------------------------------------------------------- */
 
 /* A case that must fail: in parsing, inference, or because no kernel takes it. */
 static void failure_check(case_run *r, tn_status got, const char *message)
@@ -444,7 +450,8 @@ static void failure_check(case_run *r, tn_status got, const char *message)
     char text[700];
 
     if (got != r->c->status) {
-        snprintf(text, sizeof text, "%s (%s), expected %s", tni_status_name(got), message, tni_status_name(r->c->status));
+        snprintf(text, sizeof text, "%s (%s), expected %s", tni_status_name(got), message,
+                 tni_status_name(r->c->status));
         failed(r, "status", text);
     } else if (r->c->message && !strstr(message, r->c->message)) {
         snprintf(text, sizeof text, "\"%s\" does not say \"%s\"", message, r->c->message);

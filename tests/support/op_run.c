@@ -25,7 +25,7 @@ tn_err *op_error(void)
     return &run.err;
 }
 
-/* ---- tensors --------------------------------------------------------------------------------------------------- */
+/* ---- tensors ---------------------------------------------------------------------------------- */
 
 void op_tensor_create(op_tensor *t, int32_t dtype, int32_t ndim, const int64_t *shape, bool strided)
 {
@@ -34,14 +34,19 @@ void op_tensor_create(op_tensor *t, int32_t dtype, int32_t ndim, const int64_t *
     memset(t, 0, sizeof *t);
     for (int32_t d = 0; d < ndim; d++)
         t->shape[d] = shape[d];
-    for (int32_t d = 0; d < ndim; d++) { /* dense: last dimension first; strided: first first, and every second */
+    for (int32_t d = 0; d < ndim;
+         d++) { /* dense: last dimension first; strided: first first, and every second */
         int32_t k = strided ? d : ndim - 1 - d;
 
         t->stride[k] = strided ? 2 * extent : extent;
         extent *= shape[k];
     }
-    t->t = (tn_tensor){.shape = t->shape, .stride = t->stride, .ndim = ndim, .dtype = dtype,
-                       .memory = TN_MEMORY_HOST, .version = 1};
+    t->t = (tn_tensor){.shape = t->shape,
+                       .stride = t->stride,
+                       .ndim = ndim,
+                       .dtype = dtype,
+                       .memory = TN_MEMORY_HOST,
+                       .version = 1};
     t->t.bytes = (uint64_t)(strided ? 2 * extent : extent) * tn_dtype_bytes(dtype);
     t->block = aligned_alloc(64, (size_t)(t->t.bytes + 64) / 64 * 64);
     memset(t->block, 0x5a, (size_t)(t->t.bytes + 64) / 64 * 64);
@@ -129,7 +134,8 @@ static void words_fill(op_tensor *t, const char *text, uint64_t seed)
             end++;
     }
     if (got != count) {
-        fprintf(stderr, "a tensor of %lld elements has %lld values: %s\n", (long long)count, (long long)got, text);
+        fprintf(stderr, "a tensor of %lld elements has %lld values: %s\n", (long long)count, (long long)got,
+                text);
         abort();
     }
 }
@@ -164,8 +170,9 @@ const char *op_tensor_differs(const op_tensor *got, const op_tensor *expected, d
     int64_t count = tn_tensor_count(&expected->t);
 
     if (got->t.dtype != expected->t.dtype || got->t.ndim != expected->t.ndim) {
-        snprintf(text, sizeof text, "%s with %d dimensions, expected %s with %d", tni_dtype_name(got->t.dtype),
-                 got->t.ndim, tni_dtype_name(expected->t.dtype), expected->t.ndim);
+        snprintf(text, sizeof text, "%s with %d dimensions, expected %s with %d",
+                 tni_dtype_name(got->t.dtype), got->t.ndim, tni_dtype_name(expected->t.dtype),
+                 expected->t.ndim);
         return text;
     }
     for (int32_t d = 0; d < got->t.ndim; d++)
@@ -188,7 +195,7 @@ const char *op_tensor_differs(const op_tensor *got, const op_tensor *expected, d
     return NULL;
 }
 
-/* ---- plugins --------------------------------------------------------------------------------------------------- */
+/* ---- plugins ---------------------------------------------------------------------------------- */
 
 static void *host_alloc(const tn_host *host, uint64_t bytes, uint64_t align)
 {
@@ -211,7 +218,8 @@ static const tn_service *host_service(const tn_host *host, const char *id)
     return strcmp(id, TN_SERVICE_MEMORY) == 0 ? &memory.head : NULL;
 }
 
-static const tn_host host = {(uint32_t)TN_END(tn_host, service), TN_ABI_MAJOR, TN_ABI_MINOR, "test", NULL, host_service};
+static const tn_host host = {
+    (uint32_t)TN_END(tn_host, service), TN_ABI_MAJOR, TN_ABI_MINOR, "test", NULL, host_service};
 
 static void plugin_open(const char *path)
 {
@@ -286,7 +294,8 @@ static bool isa_present(const char *isa)
     return !isa[0];
 }
 
-static bool rule_allows(const char *rule, const tni_opdef *def, const tni_args *args, const int32_t *dtypes, int32_t dtype)
+static bool rule_allows(const char *rule, const tni_opdef *def, const tni_args *args, const int32_t *dtypes,
+                        int32_t dtype)
 {
     while (*rule) {
         size_t length = strcspn(rule, ",");
@@ -344,18 +353,18 @@ size_t op_kernels_find(const tni_opdef *def, const tni_args *args, const int32_t
             if ((*c)->kind != TN_KIND_KERNELS || strcmp((*c)->id, "cpu") != 0)
                 continue;
             for (size_t k = 0; table->kernels[k] && count < max; k++)
-                if (strcmp(table->kernels[k]->op, def->op->name) == 0 && isa_present(table->kernels[k]->isa) &&
-                    types_match(table->kernels[k], def, args, dtypes))
-                    found[count++] = (op_kernel){table->kernels[k], run.plugins[p].self,
-                                                 run.plugins[p].descriptor->name};
+                if (strcmp(table->kernels[k]->op, def->op->name) == 0 &&
+                    isa_present(table->kernels[k]->isa) && types_match(table->kernels[k], def, args, dtypes))
+                    found[count++] =
+                        (op_kernel){table->kernels[k], run.plugins[p].self, run.plugins[p].descriptor->name};
         }
     return count;
 }
 
-/* ---- one node -------------------------------------------------------------------------------------------------- */
+/* ---- one node --------------------------------------------------------------------------------- */
 
-tn_status op_infer(const tni_opdef *def, const tni_attrs *attrs, const tni_args *args, uint32_t flags, tn_shape *in_shape,
-                   tn_shape *out_shape, int32_t *in_dtype, int32_t *out_dtype)
+tn_status op_infer(const tni_opdef *def, const tni_attrs *attrs, const tni_args *args, uint32_t flags,
+                   tn_shape *in_shape, tn_shape *out_shape, int32_t *in_dtype, int32_t *out_dtype)
 {
     tn_shape *in[OP_ARGS_MAX], *out[OP_ARGS_MAX];
     int32_t storage[2 * OP_ARGS_MAX];
@@ -380,8 +389,8 @@ typedef struct op_call {
     size_t block_count;
 } op_call;
 
-static tn_status call_resize(tn_call *call, uint32_t out, int32_t ndim, const int64_t *shape, const tn_tensor **tensor,
-                             tn_err *err)
+static tn_status call_resize(tn_call *call, uint32_t out, int32_t ndim, const int64_t *shape,
+                             const tn_tensor **tensor, tn_err *err)
 {
     op_node *n = ((op_call *)(void *)call)->node;
     int32_t dtype = n->out[out].t.dtype;
@@ -419,17 +428,26 @@ static void *block(uint64_t bytes)
     return p;
 }
 
-static tn_status node_prepare(op_node *n, const tn_tensor *const *in, const tn_tensor *const *out, const uint8_t *modes,
-                              const op_form *form, const op_node *forward)
+static tn_status node_prepare(op_node *n, const tn_tensor *const *in, const tn_tensor *const *out,
+                              const uint8_t *modes, const op_form *form, const op_node *forward)
 {
-    const tn_prepare_ops ops = {.struct_size = TN_END(tn_prepare_ops, stream), .host = &host, .scratch = prepare_scratch};
+    const tn_prepare_ops ops = {
+        .struct_size = TN_END(tn_prepare_ops, stream), .host = &host, .scratch = prepare_scratch};
     tn_tensor blind[2 * OP_ARGS_MAX];
     const tn_tensor *pin[OP_ARGS_MAX], *pout[OP_ARGS_MAX];
-    tn_node node = {.struct_size = TN_END(tn_node, host), .op_version = n->def->op->version,
+    tn_node node = {.struct_size = TN_END(tn_node, host),
+                    .op_version = n->def->op->version,
                     .flags = (uint16_t)(form->node_flags | (form->recorded ? TN_NODE_RECORDED : 0)),
-                    .op = n->def->op->name, .attrs = n->attrs->values, .attr_count = n->def->attr_count,
-                    .in_count = n->args.in_count, .out_count = (uint32_t)n->out_count, .threads = form->threads,
-                    .in = pin, .out = pout, .modes = modes, .host = &ops,
+                    .op = n->def->op->name,
+                    .attrs = n->attrs->values,
+                    .attr_count = n->def->attr_count,
+                    .in_count = n->args.in_count,
+                    .out_count = (uint32_t)n->out_count,
+                    .threads = form->threads,
+                    .in = pin,
+                    .out = pout,
+                    .modes = modes,
+                    .host = &ops,
                     .forward = forward && forward->kernel.plugin == n->kernel.plugin ? &forward->plan : NULL};
 
     for (uint32_t i = 0; i < n->args.in_count; i++) { /* data is not known yet */
@@ -456,14 +474,21 @@ tn_status op_node_run(op_node *n, op_tensor *const *in, const tn_shape *out_shap
                       const op_form *form, const op_node *forward)
 {
     static const uint64_t step = 7;
-    static const tn_call_ops call_ops = {.struct_size = TN_END(tn_call_ops, complete), .resize = call_resize,
-                                         .alloc = call_alloc};
+    static const tn_call_ops call_ops = {
+        .struct_size = TN_END(tn_call_ops, complete), .resize = call_resize, .alloc = call_alloc};
     const tn_rng rng = {.seed = 42, .stream = 0, .step = &step, .step_add = 0};
     const tn_tensor *tin[OP_ARGS_MAX], *tout[OP_ARGS_MAX];
     uint8_t modes[OP_ARGS_MAX];
     op_call call = {.node = n};
-    tn_exec x = {.struct_size = TN_END(tn_exec, ops), .threads = form->threads, .in = tin, .out = tout, .modes = modes,
-                 .attrs = n->attrs->values, .rng = &rng, .call = (tn_call *)(void *)&call, .ops = &call_ops};
+    tn_exec x = {.struct_size = TN_END(tn_exec, ops),
+                 .threads = form->threads,
+                 .in = tin,
+                 .out = tout,
+                 .modes = modes,
+                 .attrs = n->attrs->values,
+                 .rng = &rng,
+                 .call = (tn_call *)(void *)&call,
+                 .ops = &call_ops};
     tn_status st;
 
     n->out_count = n->args.out_count;
@@ -473,8 +498,8 @@ tn_status op_node_run(op_node *n, op_tensor *const *in, const tn_shape *out_shap
         int64_t none[1] = {-1};
         bool known = tn_shape_known(&out_shape[i]);
 
-        op_tensor_create(&n->out[i], out_dtype[i], known ? out_shape[i].ndim : 0, known ? out_shape[i].dim : none,
-                         form->strided);
+        op_tensor_create(&n->out[i], out_dtype[i], known ? out_shape[i].ndim : 0,
+                         known ? out_shape[i].dim : none, form->strided);
         for (int64_t k = 0; form->mode == TN_MODE_ADD && k < tn_tensor_count(&n->out[i].t); k++)
             op_tensor_set(&n->out[i], k, (double)(k % 5));
         modes[i] = form->mode;
@@ -496,7 +521,8 @@ tn_status op_node_run(op_node *n, op_tensor *const *in, const tn_shape *out_shap
         if (n->inplace[i] >= 0)
             n->out[i].t.data = in[n->inplace[i]]->t.data;
     x.workspace = block(n->plan.workspace_bytes);
-    n->saved = forward && forward->kernel.plugin == n->kernel.plugin ? forward->saved : block(n->plan.saved_bytes);
+    n->saved =
+        forward && forward->kernel.plugin == n->kernel.plugin ? forward->saved : block(n->plan.saved_bytes);
     x.saved = n->saved;
     st = n->kernel.kernel->run(&n->plan, &x, &run.err);
     for (uint32_t i = 0; st == TN_OK && form->in_place && i < n->args.out_count; i++)

@@ -1,4 +1,5 @@
-/* What op_case.c is made of: tensors from text, definitions and kernels without an engine, a tape for gradients. */
+/* What op_case.c is made of: tensors from text, definitions and kernels without an engine, a tape for
+ * gradients. */
 #ifndef TN_TESTS_OP_RUN_H
 #define TN_TESTS_OP_RUN_H
 
@@ -24,7 +25,7 @@ const char *op_tensor_differs(const op_tensor *got, const op_tensor *expected, d
 
 typedef struct op_kernel {
     const tn_kernel *kernel;
-    void *plugin;            /* what its init gave */
+    void *plugin; /* what its init gave */
     const char *plugin_name;
 } op_kernel;
 
@@ -45,37 +46,38 @@ typedef struct op_node {
     const tn_layout *in_layout[OP_ARGS_MAX], *out_layout[OP_ARGS_MAX];
     op_tensor out[OP_ARGS_MAX]; /* what run made */
     void *saved;
-    uint64_t out_count;         /* with the mutated */
+    uint64_t out_count; /* with the mutated */
 } op_node;
 
 typedef struct op_form {
     uint32_t threads, node_flags;
-    uint8_t mode;       /* of outputs */
+    uint8_t mode; /* of outputs */
     bool strided, in_place;
     bool recorded;
 } op_form;
 
 /* Infers: shapes and dtypes of the outputs (op_shape known or not). */
-tn_status op_infer(const tni_opdef *def, const tni_attrs *attrs, const tni_args *args, uint32_t flags, tn_shape *in_shape,
-                   tn_shape *out_shape, int32_t *in_dtype, int32_t *out_dtype);
-/* Prepares node->kernel for these inputs and runs it once into node->out. `before`: what outputs held (mode add). */
+tn_status op_infer(const tni_opdef *def, const tni_attrs *attrs, const tni_args *args, uint32_t flags,
+                   tn_shape *in_shape, tn_shape *out_shape, int32_t *in_dtype, int32_t *out_dtype);
+/* Prepares node->kernel for these inputs and runs it once into node->out. `before`: what outputs held (mode
+ * add). */
 tn_status op_node_run(op_node *n, op_tensor *const *in, const tn_shape *out_shape, const int32_t *out_dtype,
                       const op_form *form, const op_node *forward);
 void op_node_free(op_node *n);
 
-/* ---- op_tape.c ------------------------------------------------------------------------------------------------------ */
+/* ---- op_tape.c -------------------------------------------------------------------------------- */
 
 typedef struct op_tape op_tape;
 op_tape *op_tape_create(uint32_t flags);
 void op_tape_destroy(op_tape *t);
 tn_edge op_tape_input(op_tape *t, const op_tensor *value); /* a variable; borrows */
-tn_status op_tape_invoke(op_tape *t, const tni_opdef *def, const tni_attrs *attrs, uint32_t count, const tn_edge *in,
-                         const op_node *forward, tn_edge *out);
+tn_status op_tape_invoke(op_tape *t, const tni_opdef *def, const tni_attrs *attrs, uint32_t count,
+                         const tn_edge *in, const op_node *forward, tn_edge *out);
 const op_tensor *op_tape_value(const op_tape *t, tn_edge e);
 uint32_t op_tape_outputs(const op_tape *t, tn_edge e); /* visible outputs of its node */
 /* Gradients of sum_i <head_i, edge_i> to the `wrt` edges; node NULL where there is none. */
-tn_status op_tape_backward(op_tape *t, uint32_t heads, const tn_edge *edges, const tn_edge *grads, uint32_t count,
-                           const tn_edge *wrt, tn_edge *out);
+tn_status op_tape_backward(op_tape *t, uint32_t heads, const tn_edge *edges, const tn_edge *grads,
+                           uint32_t count, const tn_edge *wrt, tn_edge *out);
 tn_err *op_error(void); /* of the last failure that came from a kernel or gradient */
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * Gradients without a graph: nodes are evaluated the moment they are made, so a definition's gradient function runs on
- * values. The tape keeps them in order; going back over it emits further nodes, over which one can go back again.
+ * Gradients without a graph: nodes are evaluated the moment they are made, so a definition's gradient
+ * function runs on values. The tape keeps them in order; going back over it emits further nodes, over which
+ * one can go back again.
  */
 #include "op_run.h"
 
@@ -10,7 +11,7 @@
 typedef struct tape_node {
     op_node n;
     bool variable;
-    op_tensor own;           /* of a variable: a borrowed view */
+    op_tensor own; /* of a variable: a borrowed view */
     tn_edge in[OP_ARGS_MAX];
 } tape_node;
 
@@ -87,8 +88,8 @@ static void shape_of(const op_tensor *v, tn_shape *s)
     memcpy(s->dim, v->shape, sizeof s->dim);
 }
 
-tn_status op_tape_invoke(op_tape *t, const tni_opdef *def, const tni_attrs *attrs, uint32_t count, const tn_edge *in,
-                         const op_node *forward, tn_edge *out)
+tn_status op_tape_invoke(op_tape *t, const tni_opdef *def, const tni_attrs *attrs, uint32_t count,
+                         const tn_edge *in, const op_node *forward, tn_edge *out)
 {
     op_form form = {.threads = 1, .node_flags = t->flags, .mode = TN_MODE_WRITE, .recorded = true};
     tn_shape in_shape[OP_ARGS_MAX], out_shape[OP_ARGS_MAX];
@@ -102,7 +103,8 @@ tn_status op_tape_invoke(op_tape *t, const tni_opdef *def, const tni_attrs *attr
     if ((st = tni_op_args(def, attrs, count, &args)))
         return st;
     if (args.in_count != count)
-        return tni_error(TN_E_ARG, "%s takes %u inputs, a gradient gives %u", def->op->name, args.in_count, count);
+        return tni_error(TN_E_ARG, "%s takes %u inputs, a gradient gives %u", def->op->name, args.in_count,
+                         count);
     for (uint32_t i = 0; i < OP_ARGS_MAX; i++) {
         in_shape[i].ndim = out_shape[i].ndim = -1;
         in_dtype[i] = out_dtype[i] = -1;
@@ -111,8 +113,8 @@ tn_status op_tape_invoke(op_tape *t, const tni_opdef *def, const tni_attrs *attr
             in_dtype[i] = value_of(in[i])->t.dtype;
         }
     }
-    if ((st = op_infer(def, attrs, &args, t->flags & TN_NODE_TRAIN ? TN_INFER_TRAIN : 0, in_shape, out_shape, in_dtype,
-                       out_dtype)))
+    if ((st = op_infer(def, attrs, &args, t->flags & TN_NODE_TRAIN ? TN_INFER_TRAIN : 0, in_shape, out_shape,
+                       in_dtype, out_dtype)))
         return st;
     if (op_kernels_find(def, &args, in_dtype, out_dtype, kernels, 1) == 0)
         return tni_error(TN_E_UNSUPPORTED, "%s has no kernel for these data types", def->op->name);
@@ -139,7 +141,7 @@ tn_status op_tape_invoke(op_tape *t, const tni_opdef *def, const tni_attrs *attr
     return st ? tni_error(st, "%s: %s", def->op->name, op_error()->message) : TN_OK;
 }
 
-/* ---- going back ------------------------------------------------------------------------------------------------ */
+/* ---- going back ------------------------------------------------------------------------------- */
 
 typedef struct slot { /* the gradient of one output, as it grows */
     tn_edge edge, sum;
@@ -171,7 +173,8 @@ static tn_status sum_add(walk *w, tn_edge edge, tn_edge grad)
         if (w->slots[i].edge.node == edge.node && w->slots[i].edge.index == edge.index) {
             const tn_edge both[] = {w->slots[i].sum, grad};
 
-            if ((st = tni_opset_find(op_set(), "elemwise_add", &def)) || (st = tni_attrs_parse(def, 0, NULL, NULL, &attrs)))
+            if ((st = tni_opset_find(op_set(), "elemwise_add", &def)) ||
+                (st = tni_attrs_parse(def, 0, NULL, NULL, &attrs)))
                 return st;
             st = op_tape_invoke(w->tape, def, attrs, 2, both, NULL, &w->slots[i].sum);
             tni_attrs_release(attrs);
@@ -215,9 +218,11 @@ static tn_status grad_emit(tn_grad *g, const tn_emit *e, tn_edge *out)
     tn_status st = tni_opset_find(op_set(), e->op, &def);
 
     if (!st)
-        st = tni_attrs_inherit(def, e->flags & TN_EMIT_INHERIT ? w->at->n.attrs : NULL, e->attr_count, e->attrs, &attrs);
+        st = tni_attrs_inherit(def, e->flags & TN_EMIT_INHERIT ? w->at->n.attrs : NULL, e->attr_count,
+                               e->attrs, &attrs);
     if (!st)
-        st = op_tape_invoke(w->tape, def, attrs, e->in_count, e->in, e->flags & TN_EMIT_BACKWARD ? &w->at->n : NULL, out);
+        st = op_tape_invoke(w->tape, def, attrs, e->in_count, e->in,
+                            e->flags & TN_EMIT_BACKWARD ? &w->at->n : NULL, out);
     if (st)
         w->st = st;
     tni_attrs_release(attrs);
@@ -237,20 +242,33 @@ static tn_status grad_set(tn_grad *g, uint32_t input, tn_edge edge)
     b = value_of(w->at->in[input]);
     if (edge.index >= (((tape_node *)edge.node)->variable ? 1 : ((tape_node *)edge.node)->n.args.out_count) ||
         a->t.ndim != b->t.ndim || memcmp(a->shape, b->shape, sizeof(int64_t) * (size_t)a->t.ndim) != 0)
-        return w->st = tni_error(TN_E_SHAPE, "%s: the gradient of input %u has not its shape", w->at->n.def->op->name, input);
+        return w->st = tni_error(TN_E_SHAPE, "%s: the gradient of input %u has not its shape",
+                                 w->at->n.def->op->name, input);
     return w->st = sum_add(w, w->at->in[input], edge);
 }
 
-static const tn_grad_ops grad_ops = {(uint32_t)TN_END(tn_grad_ops, set), 0, grad_input, grad_output, grad_head, grad_needs,
-                                     grad_emit, grad_set};
+static const tn_grad_ops grad_ops = {(uint32_t)TN_END(tn_grad_ops, set),
+                                     0,
+                                     grad_input,
+                                     grad_output,
+                                     grad_head,
+                                     grad_needs,
+                                     grad_emit,
+                                     grad_set};
 
 static tn_status node_back(walk *w)
 {
     const tni_opdef *def = w->at->n.def;
     tn_err err = {0};
-    tn_grad g = {.struct_size = TN_END(tn_grad, self), .op = def->op, .attrs = w->at->n.attrs->values,
-                 .attr_count = def->attr_count, .in_count = w->at->n.args.in_count,
-                 .out_count = w->at->n.args.out_count, .err = &err, .ops = &grad_ops, .self = w};
+    tn_grad g = {.struct_size = TN_END(tn_grad, self),
+                 .op = def->op,
+                 .attrs = w->at->n.attrs->values,
+                 .attr_count = def->attr_count,
+                 .in_count = w->at->n.args.in_count,
+                 .out_count = w->at->n.args.out_count,
+                 .err = &err,
+                 .ops = &grad_ops,
+                 .self = w};
     bool arrives = false;
     tn_status st;
 
@@ -266,8 +284,8 @@ static tn_status node_back(walk *w)
     return st;
 }
 
-tn_status op_tape_backward(op_tape *t, uint32_t heads, const tn_edge *edges, const tn_edge *grads, uint32_t count,
-                           const tn_edge *wrt, tn_edge *out)
+tn_status op_tape_backward(op_tape *t, uint32_t heads, const tn_edge *edges, const tn_edge *grads,
+                           uint32_t count, const tn_edge *wrt, tn_edge *out)
 {
     walk w = {.tape = t};
     size_t nodes = t->count;

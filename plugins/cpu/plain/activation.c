@@ -22,7 +22,7 @@ static tn_status activation_prepare(void *plugin, const tn_node *node, tn_plan *
     return tncpu_point_prepare(&rows[node->attrs[0]], 1, plugin, node, plan, err);
 }
 
-/* ---- LeakyReLU ----------------------------------------------------------------------------------------------------- */
+/* ---- LeakyReLU -------------------------------------------------------------------------------- */
 
 #define RRELU 0
 #define LEAKY 1
@@ -73,7 +73,8 @@ static tn_status leaky_prepare(void *plugin, const tn_node *node, tn_plan *plan,
     tn_status st;
 
     if (type == RRELU && (node->flags & TN_NODE_TRAIN))
-        return tn_fail(err, TN_E_UNSUPPORTED, "act_type rrelu with random slopes (training) is not there yet");
+        return tn_fail(err, TN_E_UNSUPPORTED,
+                       "act_type rrelu with random slopes (training) is not there yet");
     if (type == PRELU) {
         gamma_view(node->in[node->in_count - 1], node->in[0], dims, &view);
         in[node->in_count - 1] = &view;
@@ -85,7 +86,7 @@ static tn_status leaky_prepare(void *plugin, const tn_node *node, tn_plan *plan,
     return st;
 }
 
-/* ---- the gradient of gamma: the sum of dy x where x is negative ------------------------------------------------------ */
+/* ---- the gradient of gamma: the sum of dy x where x is negative ------------------------------- */
 
 typedef struct gamma_plan {
     int64_t examples, channels, inner;
@@ -120,7 +121,8 @@ static void gamma_part(void *arg, int64_t begin, int64_t end)
         double sum = 0;
 
         for (int64_t at = 0; at < p->examples * p->inner;) {
-            int64_t within = at % p->inner, n = p->inner - within < TNCPU_TILE ? p->inner - within : TNCPU_TILE;
+            int64_t within = at % p->inner,
+                    n = p->inner - within < TNCPU_TILE ? p->inner - within : TNCPU_TILE;
             int64_t offset = ((at / p->inner * p->channels + k) * p->inner + within) * c->bytes;
 
             c->load((const char *)x->in[0]->data + offset, 1, &dy, n);
@@ -155,10 +157,15 @@ static const tn_kernel kernel_activation =
     TNCPU_KERNEL("Activation", floats, FLAGS, activation_prepare, tncpu_point_run);
 static const tn_kernel kernel_activation_back =
     TNCPU_KERNEL("_backward_Activation", floats, FLAGS, activation_prepare, tncpu_point_run);
-static const tn_kernel kernel_leaky = TNCPU_KERNEL("LeakyReLU", floats, FLAGS, leaky_prepare, tncpu_point_run);
+static const tn_kernel kernel_leaky =
+    TNCPU_KERNEL("LeakyReLU", floats, FLAGS, leaky_prepare, tncpu_point_run);
 static const tn_kernel kernel_leaky_back =
     TNCPU_KERNEL("_backward_LeakyReLU", floats, FLAGS, leaky_prepare, tncpu_point_run);
-static const tn_kernel kernel_gamma = TNCPU_KERNEL("_backward_prelu_gamma", floats, 0, gamma_prepare, gamma_run);
+static const tn_kernel kernel_gamma =
+    TNCPU_KERNEL("_backward_prelu_gamma", floats, 0, gamma_prepare, gamma_run);
 
-const tn_kernel *const tncpu_family_activation[] = {&kernel_activation, &kernel_activation_back, &kernel_leaky,
-                                                    &kernel_leaky_back, &kernel_gamma, NULL};
+/* clang-format off */
+const tn_kernel *const tncpu_family_activation[] = {
+    &kernel_activation, &kernel_activation_back, &kernel_leaky, &kernel_leaky_back, &kernel_gamma, NULL,
+};
+/* clang-format on */

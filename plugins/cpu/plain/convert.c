@@ -1,5 +1,5 @@
-/* The table of conversions: one row per data type, its loops from convert.inc. Saturation is decided in the wide type,
- * so no conversion is undefined in C. */
+/* The table of conversions: one row per data type, its loops from convert.inc. Saturation is decided in the
+ * wide type, so no conversion is undefined in C. */
 #include "convert.h"
 
 #define GLUE_(a, b) a##b
@@ -50,7 +50,8 @@ static int64_t plus_i64(int64_t a, int64_t b)
     return (int64_t)((uint64_t)a + (uint64_t)b);
 }
 
-#define PLUS(a, b) _Generic((a), float: plus_f32, double: plus_f64, int32_t: plus_i32, int64_t: plus_i64)(a, b)
+#define PLUS(a, b)                                                                                           \
+    _Generic((a), float : plus_f32, double : plus_f64, int32_t : plus_i32, int64_t : plus_i64)(a, b)
 #define SAME(x) (x)
 
 #define N f32
@@ -184,7 +185,10 @@ static int64_t plus_i64(int64_t a, int64_t b)
 #include "convert.inc"
 
 #define ROW(n, kind, t, k, native)                                                                           \
-    {kind, sizeof(t), sizeof(k), native, load_##n, store_##n, add_##n, fill_##n, store_f_##n, store_i_##n, store_u_##n}
+    {                                                                                                        \
+        kind, sizeof(t), sizeof(k), native, load_##n, store_##n, add_##n, fill_##n, store_f_##n,             \
+            store_i_##n, store_u_##n                                                                         \
+    }
 
 const tncpu_convert tncpu_converts[TN_DTYPE_LIMIT] = {
     [TN_F32] = ROW(f32, TNCPU_K_F32, float, float, 1),

@@ -1,6 +1,6 @@
 /*
- * Elements of any data type, brought to one of four types that loops are written for (its compute type) and back:
- * f16 and bf16 compute as f32, the small integers as i32, u32 and u64 as i64 (u64 by its bits).
+ * Elements of any data type, brought to one of four types that loops are written for (its compute type) and
+ * back: f16 and bf16 compute as f32, the small integers as i32, u32 and u64 as i64 (u64 by its bits).
  */
 #ifndef TNCPU_CONVERT_H
 #define TNCPU_CONVERT_H
@@ -14,14 +14,14 @@
 #define TNCPU_K_I64 3
 
 typedef struct tncpu_convert {
-    uint32_t kind;        /* TNCPU_K_… */
-    uint32_t bytes;       /* of an element */
-    uint32_t kind_bytes;  /* of a compute element */
-    uint32_t native;      /* 1: elements are compute elements, nothing to convert */
+    uint32_t kind;       /* TNCPU_K_… */
+    uint32_t bytes;      /* of an element */
+    uint32_t kind_bytes; /* of a compute element */
+    uint32_t native;     /* 1: elements are compute elements, nothing to convert */
     void (*load)(const void *src, int64_t stride, void *to, int64_t n);
     void (*store)(const void *from, void *dst, int64_t stride, int64_t n);
     void (*add)(const void *from, void *dst, int64_t stride, int64_t n); /* dst += from */
-    void (*fill)(const void *element, void *to, int64_t n);              /* one stored element, n compute elements */
+    void (*fill)(const void *element, void *to, int64_t n); /* one stored element, n compute elements */
     /* From wide types: to integers toward zero, out of range saturates, NaN is 0. */
     void (*store_f)(const double *from, void *dst, int64_t stride, int64_t n);
     void (*store_i)(const int64_t *from, void *dst, int64_t stride, int64_t n);

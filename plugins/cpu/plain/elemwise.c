@@ -1,4 +1,5 @@
-/* Kernels of arrays of one shape: two operands, copies and constants, sums of many, casts, a choice by condition. */
+/* Kernels of arrays of one shape: two operands, copies and constants, sums of many, casts, a choice by
+ * condition. */
 #include "loops.h"
 
 #define OPS2(X)                                                                                              \
@@ -31,13 +32,17 @@
     X(zeros_like, ZERO)                                                                                      \
     X(ones_like, ONE)
 
+/* clang-format off */
 static const tncpu_point rows[] = {OPS2(TNCPU_POINT_2) OPS1(TNCPU_POINT_1)};
+/* clang-format on */
 static const char *const most[] = {"*:" TNCPU_MOST, NULL};
 static const char *const all[] = {"*:" TNCPU_ALL, NULL};
 
+/* clang-format off */
 TNCPU_POINT_PREPARE(elemwise_prepare, rows)
+/* clang-format on */
 
-/* ---- add_n: ((a + b) + c) + …, in this order for every element ---------------------------------------------- */
+/* ---- add_n: ((a + b) + c) + …, in this order for every element -------------------------------- */
 
 typedef struct sum_plan {
     int64_t count;
@@ -101,7 +106,7 @@ static tn_status sum_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-/* ---- Cast ---------------------------------------------------------------------------------------------------- */
+/* ---- Cast ------------------------------------------------------------------------------------- */
 
 typedef struct cast_call {
     const tn_exec *x;
@@ -149,7 +154,8 @@ static void cast_part(void *arg, int64_t begin, int64_t end)
 
     for (int64_t at = begin; at < end; at += TNCPU_TILE)
         cast_tile(c, (const char *)c->x->in[0]->data + at * c->from->bytes,
-                  (char *)c->x->out[0]->data + at * c->to->bytes, end - at < TNCPU_TILE ? end - at : TNCPU_TILE);
+                  (char *)c->x->out[0]->data + at * c->to->bytes,
+                  end - at < TNCPU_TILE ? end - at : TNCPU_TILE);
 }
 
 static tn_status cast_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
@@ -165,7 +171,7 @@ static tn_status cast_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-/* ---- where ---------------------------------------------------------------------------------------------------- */
+/* ---- where ------------------------------------------------------------------------------------ */
 
 typedef struct where_plan {
     int64_t count, block; /* `block` elements share one element of the condition */
@@ -208,7 +214,8 @@ static void where_part(void *arg, int64_t begin, int64_t end)
 
         n = n < TNCPU_TILE ? n : TNCPU_TILE;
         c->load(condition + first * c->bytes, 1, &flags, n);
-        tncpu_loops[TNCPU_NOT][c->kind](&flags, loop_in, n, NULL); /* 1 where the condition is 0; NaN is true */
+        tncpu_loops[TNCPU_NOT][c->kind](&flags, loop_in, n,
+                                        NULL); /* 1 where the condition is 0; NaN is true */
         for (int64_t i = 0; i < n && at < end; i++) {
             bool zero = c->kind_bytes == 4 ? flags.i32[i] != 0 : flags.i64[i] != 0;
             int64_t stop = (first + i + 1) * p->block < end ? (first + i + 1) * p->block : end;
@@ -252,12 +259,14 @@ static tn_status where_y_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return where_call_run(plan, x, NULL, x->in[1]->data);
 }
 
-/* ---- the family ------------------------------------------------------------------------------------------------ */
+/* ---- the family ------------------------------------------------------------------------------- */
 
 #define KERNEL2(op, id) TNCPU_POINT_KERNEL(op, elemwise_prepare, most)
 #define KERNEL1(op, id) TNCPU_POINT_KERNEL(op, elemwise_prepare, all)
+/* clang-format off */
 OPS2(KERNEL2)
 OPS1(KERNEL1)
+/* clang-format on */
 
 static const char *const any[] = {"condition:" TNCPU_ALL, "x:" TNCPU_ALL, "*:=x", NULL};
 static const char *const any_back[] = {"condition:" TNCPU_ALL, "dy:" TNCPU_ALL, "*:=dy", NULL};
@@ -266,11 +275,17 @@ static const char *const cast_types[] = {"*:" TNCPU_ALL, NULL};
 static const tn_kernel kernel_add_n = TNCPU_KERNEL("add_n", all, TN_KERNEL_ADD_TO, sum_prepare, sum_run);
 static const tn_kernel kernel_cast = TNCPU_KERNEL("Cast", cast_types, 0, cast_prepare, cast_run);
 static const tn_kernel kernel_amp_cast = TNCPU_KERNEL("amp_cast", cast_types, 0, cast_prepare, cast_run);
-static const tn_kernel kernel_cast_back = TNCPU_KERNEL("_backward_cast", cast_types, 0, cast_prepare, cast_run);
+static const tn_kernel kernel_cast_back =
+    TNCPU_KERNEL("_backward_cast", cast_types, 0, cast_prepare, cast_run);
 static const tn_kernel kernel_where = TNCPU_KERNEL("where", any, 0, where_prepare, where_run);
-static const tn_kernel kernel_where_x = TNCPU_KERNEL("_backward_where_x", any_back, 0, where_prepare, where_x_run);
-static const tn_kernel kernel_where_y = TNCPU_KERNEL("_backward_where_y", any_back, 0, where_prepare, where_y_run);
+static const tn_kernel kernel_where_x =
+    TNCPU_KERNEL("_backward_where_x", any_back, 0, where_prepare, where_x_run);
+static const tn_kernel kernel_where_y =
+    TNCPU_KERNEL("_backward_where_y", any_back, 0, where_prepare, where_y_run);
 
-const tn_kernel *const tncpu_family_elemwise[] = {OPS2(TNCPU_POINT_POINTER) OPS1(TNCPU_POINT_POINTER) &kernel_add_n,
-                                                  &kernel_cast, &kernel_amp_cast, &kernel_cast_back, &kernel_where, &kernel_where_x,
-                                                  &kernel_where_y, NULL};
+/* clang-format off */
+const tn_kernel *const tncpu_family_elemwise[] = {
+    OPS2(TNCPU_POINT_POINTER) OPS1(TNCPU_POINT_POINTER) &kernel_add_n, &kernel_cast, &kernel_amp_cast,
+    &kernel_cast_back, &kernel_where, &kernel_where_x, &kernel_where_y, NULL,
+};
+/* clang-format on */

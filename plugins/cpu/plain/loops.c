@@ -1,7 +1,7 @@
 /*
- * The loops of loops.list and loops_float.list, compiled per compute type. The vocabulary of their expressions is
- * defined here for each type: floating point as C has it, integers wrapping, divisions by zero giving 0. Maximum and
- * minimum hand on NaN; the remainder has the sign of the divisor.
+ * The loops of loops.list and loops_float.list, compiled per compute type. The vocabulary of their
+ * expressions is defined here for each type: floating point as C has it, integers wrapping, divisions by zero
+ * giving 0. Maximum and minimum hand on NaN; the remainder has the sign of the divisor.
  */
 #include "loops.h"
 #include "mathf.h"
@@ -9,7 +9,7 @@
 #define GLUE_(a, b) a##b
 #define GLUE(a, b) GLUE_(a, b)
 
-/* ---- helpers of the expressions ------------------------------------------------------------------------------ */
+/* ---- helpers of the expressions --------------------------------------------------------------- */
 
 static double float_mod(double a, double b)
 {
@@ -51,7 +51,7 @@ static int32_t int32_of(double d)
     return i;
 }
 
-/* ---- floating point ------------------------------------------------------------------------------------------ */
+/* ---- floating point --------------------------------------------------------------------------- */
 
 #define FLOATING 1
 #define ADD(a, b) ((a) + (b))
@@ -66,7 +66,7 @@ static int32_t int32_of(double d)
 #define RELU(a) ((a) <= 0 ? 0 : (a))
 #define CLIP(x, low, high) ((x) > (high) ? (high) : (x) < (low) ? (low) : (x))
 #define CLIP_BACK(dy, x, low, high) ((x) <= (high) && (x) >= (low) ? (dy) : 0)
-#define RINT(a) ((a) - FLOOR(a) <= (T)0.5 ? FLOOR(a) : FLOOR(a) + 1)
+#define RINT(a) ((a)-FLOOR(a) <= (T)0.5 ? FLOOR(a) : FLOOR(a) + 1)
 
 #define T float
 #define N f32
@@ -142,7 +142,7 @@ static int32_t int32_of(double d)
 #undef RELU
 #undef RINT
 
-/* ---- integers ------------------------------------------------------------------------------------------------ */
+/* ---- integers --------------------------------------------------------------------------------- */
 
 #define FLOATING 0
 #define ADD(a, b) ((T)((U)(a) + (U)(b)))
@@ -180,7 +180,7 @@ static int32_t int32_of(double d)
 #define SCALAR(v) int_of(tn_value_float(v))
 #include "loops.inc"
 
-/* ---- the tables ---------------------------------------------------------------------------------------------- */
+/* ---- the tables ------------------------------------------------------------------------------- */
 
 const tncpu_loop tncpu_loops[TNCPU_LOOP_COUNT][TNCPU_KINDS] = {
 #define LOOP1(id, ns, expression) [TNCPU_##id] = {id##_f32, id##_f64, id##_i32, id##_i64},

@@ -1,6 +1,7 @@
 /*
- * The loops of all pointwise operators, by compute type. loops.list has one line per loop; families name them by id:
- * tncpu_loops[TNCPU_ADD] is an array of TNCPU_KINDS functions, NULL where the loop has no meaning for the type.
+ * The loops of all pointwise operators, by compute type. loops.list has one line per loop; families name them
+ * by id: tncpu_loops[TNCPU_ADD] is an array of TNCPU_KINDS functions, NULL where the loop has no meaning for
+ * the type.
  */
 #ifndef TNCPU_LOOPS_H
 #define TNCPU_LOOPS_H

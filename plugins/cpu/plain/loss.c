@@ -1,6 +1,6 @@
 /*
- * Gradients of the loss layers, and softmax_cross_entropy. They are the last step of a forward pass and read every
- * element once; one example is one thread's. Elements are brought to double one row at a time.
+ * Gradients of the loss layers, and softmax_cross_entropy. They are the last step of a forward pass and read
+ * every element once; one example is one thread's. Elements are brought to double one row at a time.
  */
 #include <math.h>
 
@@ -27,7 +27,7 @@ static double number(const tncpu_convert *c, const void *data, int64_t at)
     }
 }
 
-/* ---- SoftmaxOutput: (y - label) scale -------------------------------------------------------------------------------- */
+/* ---- SoftmaxOutput: (y - label) scale --------------------------------------------------------- */
 
 typedef struct output_plan {
     int64_t outer, size, inner; /* as in softmax.c; labels: (outer, inner) */
@@ -159,7 +159,7 @@ static tn_status output_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-/* ---- softmax_cross_entropy: rows are joined in order ------------------------------------------------------------------ */
+/* ---- softmax_cross_entropy: rows are joined in order ------------------------------------------ */
 
 static tn_status entropy_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -233,7 +233,7 @@ static tn_status entropy_back_run(const tn_plan *plan, const tn_exec *x, tn_err 
     return TN_OK;
 }
 
-/* ---- MakeLoss: a constant, divided by the batch or by the elements above a threshold ------------------------------------ */
+/* ---- MakeLoss: a constant, divided by the batch or by the elements above a threshold ---------- */
 
 static tn_status make_loss_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -270,11 +270,17 @@ static tn_status make_loss_run(const tn_plan *plan, const tn_exec *x, tn_err *er
 static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
 static const char *const labelled[] = {"label:" TNCPU_MOST, "*:" TNCPU_FLOATS, NULL};
 
-static const tn_kernel kernel_output = TNCPU_KERNEL("_backward_SoftmaxOutput", labelled, 0, output_prepare, output_run);
-static const tn_kernel kernel_entropy = TNCPU_KERNEL("softmax_cross_entropy", labelled, 0, entropy_prepare, entropy_run);
+static const tn_kernel kernel_output =
+    TNCPU_KERNEL("_backward_SoftmaxOutput", labelled, 0, output_prepare, output_run);
+static const tn_kernel kernel_entropy =
+    TNCPU_KERNEL("softmax_cross_entropy", labelled, 0, entropy_prepare, entropy_run);
 static const tn_kernel kernel_entropy_back =
     TNCPU_KERNEL("_backward_softmax_cross_entropy", labelled, 0, entropy_prepare, entropy_back_run);
-static const tn_kernel kernel_make_loss = TNCPU_KERNEL("_backward_MakeLoss", floats, 0, make_loss_prepare, make_loss_run);
+static const tn_kernel kernel_make_loss =
+    TNCPU_KERNEL("_backward_MakeLoss", floats, 0, make_loss_prepare, make_loss_run);
 
-const tn_kernel *const tncpu_family_loss[] = {&kernel_output, &kernel_entropy, &kernel_entropy_back, &kernel_make_loss,
-                                              NULL};
+/* clang-format off */
+const tn_kernel *const tncpu_family_loss[] = {
+    &kernel_output, &kernel_entropy, &kernel_entropy_back, &kernel_make_loss, NULL,
+};
+/* clang-format on */

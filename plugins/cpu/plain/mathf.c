@@ -6,7 +6,8 @@ double tncpu_softrelu_f64(double x)
     return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
 }
 
-/* The logarithmic derivative of gamma: reflection for x <= 0, recurrence up to 10, then the asymptotic series. */
+/* The logarithmic derivative of gamma: reflection for x <= 0, recurrence up to 10, then the asymptotic
+ * series. */
 double tncpu_digamma(double x)
 {
     double sum = 0.0, z;
@@ -21,7 +22,8 @@ double tncpu_digamma(double x)
     for (; x < 10.0; x += 1.0)
         sum -= 1.0 / x;
     z = 1.0 / (x * x);
-    z *= 1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760)))));
+    z *= 1.0 / 12 -
+         z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760)))));
     return sum + log(x) - 0.5 / x - z;
 }
 

@@ -1,7 +1,7 @@
 /*
- * Functions for f32, computed in double: plain arithmetic only, so they vectorise, and give the same bits on every
- * processor (libm picks its code by processor). Relative error below 1e-11 before the rounding to f32, so results are
- * correctly rounded but for about one in a thousand, which is off by one unit. f64 uses libm.
+ * Functions for f32, computed in double: plain arithmetic only, so they vectorise, and give the same bits on
+ * every processor (libm picks its code by processor). Relative error below 1e-11 before the rounding to f32,
+ * so results are correctly rounded but for about one in a thousand, which is off by one unit. f64 uses libm.
  */
 #ifndef TNCPU_MATHF_H
 #define TNCPU_MATHF_H
@@ -29,7 +29,8 @@ static inline double tncpu_bits_double(uint64_t bits)
 /* e^x for what becomes an f32: beyond -150 and 130 the result is 0 or infinite there anyway. */
 static inline double tncpu_exp(double x)
 {
-    const double magic = 6755399441055744.0; /* 1.5 * 2^52: adding it leaves the nearest integer in the low bits */
+    const double magic =
+        6755399441055744.0; /* 1.5 * 2^52: adding it leaves the nearest integer in the low bits */
     double shifted, n, r, p;
 
     x = x > 130.0 ? 130.0 : x;

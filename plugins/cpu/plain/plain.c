@@ -1,15 +1,15 @@
 /*
- * Memory, thread counts and the one OpenMP region of this plugin. A part of a parallel loop is a range that depends on
- * the size and the number of threads; no result does, because parts write apart from each other.
+ * Memory, thread counts and the one OpenMP region of this plugin. A part of a parallel loop is a range that
+ * depends on the size and the number of threads; no result does, because parts write apart from each other.
  */
 #include "plain.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define HEAD_BYTES 64           /* before each block: where it goes back to; keeps the block aligned */
-#define PARALLEL_NS 30000.0     /* below this a region costs more than it saves */
-#define THREAD_NS 10000.0       /* work that makes one more thread worth while */
+#define HEAD_BYTES 64       /* before each block: where it goes back to; keeps the block aligned */
+#define PARALLEL_NS 30000.0 /* below this a region costs more than it saves */
+#define THREAD_NS 10000.0   /* work that makes one more thread worth while */
 
 typedef struct block_head {
     const tn_host *host;

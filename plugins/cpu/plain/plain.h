@@ -1,7 +1,7 @@
 /*
- * What the kernel files of this plugin share. A family file defines `tncpu_family_<name>[]`, NULL-ended; kernels.list
- * has one line for it. Every kernel here gives the same bits for every thread count: work is cut by size alone, and
- * what is summed is summed in a fixed order.
+ * What the kernel files of this plugin share. A family file defines `tncpu_family_<name>[]`, NULL-ended;
+ * kernels.list has one line for it. Every kernel here gives the same bits for every thread count: work is cut
+ * by size alone, and what is summed is summed in a fixed order.
  */
 #ifndef TNCPU_PLAIN_H
 #define TNCPU_PLAIN_H
@@ -23,16 +23,19 @@
 #define TNCPU_TYPES(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 /* A kernel's row. `flags_` beside DETERMINISTIC: TN_KERNEL_STRIDED, _ADD_TO, _EMPTY_OK. */
-#define TNCPU_KERNEL(op_, types_, flags_, prepare_, run_)                                                        \
-    {.struct_size = TN_END(tn_kernel, release), .rank = 64, .op = op_, .name = "plain", .device = "cpu",         \
-     .isa = "", .op_version_min = 1, .op_version_max = 1, .flags = TN_KERNEL_DETERMINISTIC | (flags_),           \
-     .types = types_, .prepare = prepare_, .run = run_, .release = tncpu_release}
+#define TNCPU_KERNEL(op_, types_, flags_, prepare_, run_)                                                    \
+    {                                                                                                        \
+        .struct_size = TN_END(tn_kernel, release), .rank = 64, .op = op_, .name = "plain", .device = "cpu",  \
+        .isa = "", .op_version_min = 1, .op_version_max = 1, .flags = TN_KERNEL_DETERMINISTIC | (flags_),    \
+        .types = types_, .prepare = prepare_, .run = run_, .release = tncpu_release                          \
+    }
 
 #define TNCPU_FLOATS "f32,f64,f16,bf16"
-#define TNCPU_MOST "f32,f64,f16,u8,i32,i8,i64,bool,i16,u16,u32,bf16" /* all but u64: i64 loops misread its upper half */
+#define TNCPU_MOST                                                                                           \
+    "f32,f64,f16,u8,i32,i8,i64,bool,i16,u16,u32,bf16" /* all but u64: i64 loops misread its upper half */
 #define TNCPU_ALL "f32,f64,f16,u8,i32,i8,i64,bool,i16,u16,u32,u64,bf16"
 
-/* ---- plain.c ------------------------------------------------------------------------------------------------- */
+/* ---- plain.c ---------------------------------------------------------------------------------- */
 
 /* Memory of the host, counted, zeroed; NULL: out of memory. `plugin` as prepare got it. */
 void *tncpu_alloc(void *plugin, uint64_t bytes);
@@ -45,8 +48,8 @@ tn_status tncpu_state(void *plugin, tn_plan *plan, uint64_t bytes, tn_err *err);
 /* Fills est_ns, threads and flags from a guess of the work of one run, in ns on one thread. */
 void tncpu_plan_work(const tn_node *node, tn_plan *plan, double ns);
 
-/* Calls fn(arg, begin, end) for parts of 0 … count-1, on at most `threads` threads; each part begins at a multiple of
- * `grain`. With one thread: one call. */
+/* Calls fn(arg, begin, end) for parts of 0 … count-1, on at most `threads` threads; each part begins at a
+ * multiple of `grain`. With one thread: one call. */
 typedef void (*tncpu_part)(void *arg, int64_t begin, int64_t end);
 void tncpu_for(uint32_t threads, int64_t count, int64_t grain, tncpu_part fn, void *arg);
 

@@ -1,6 +1,7 @@
 /*
- * The plugin cpu: loops in C, no library but libm and libgomp; the reference for all other kernels and the smallest
- * node. One kernel table per family; nothing is done at init, prepare of each kernel plans its own call.
+ * The plugin cpu: loops in C, no library but libm and libgomp; the reference for all other kernels and the
+ * smallest node. One kernel table per family; nothing is done at init, prepare of each kernel plans its own
+ * call.
  */
 #include "plain.h"
 

@@ -1,7 +1,8 @@
 /*
- * The driver of pointwise.h. Positions count along the output's shape, row-major. An operand is *direct* where it lies
- * in the output's order, dense and in its compute type: then the loop reads the array itself. Every other operand is
- * brought into a tile first. The loop never sees where its elements came from, so results are the same in all cases.
+ * The driver of pointwise.h. Positions count along the output's shape, row-major. An operand is *direct*
+ * where it lies in the output's order, dense and in its compute type: then the loop reads the array itself.
+ * Every other operand is brought into a tile first. The loop never sees where its elements came from, so
+ * results are the same in all cases.
  */
 #include "loops.h"
 
@@ -31,7 +32,7 @@ typedef struct point_call {
     const tn_exec *x;
 } point_call;
 
-/* ---- planning ------------------------------------------------------------------------------------------------ */
+/* ---- planning --------------------------------------------------------------------------------- */
 
 static void arg_plan(point_arg *a, const tn_tensor *t, const tn_tensor *out)
 {
@@ -113,8 +114,8 @@ static tn_status node_check(const tncpu_point *row, const tn_node *node, tn_err 
     return TN_OK;
 }
 
-tn_status tncpu_point_prepare(const tncpu_point *rows, size_t count, void *plugin, const tn_node *node, tn_plan *plan,
-                              tn_err *err)
+tn_status tncpu_point_prepare(const tncpu_point *rows, size_t count, void *plugin, const tn_node *node,
+                              tn_plan *plan, tn_err *err)
 {
     const tncpu_point *row = row_find(rows, count, node->op);
     point_arg *args[TNCPU_POINT_IN + 1];
@@ -140,9 +141,11 @@ tn_status tncpu_point_prepare(const tncpu_point *rows, size_t count, void *plugi
     }
     p->single_tile = p->count <= TNCPU_TILE;
     for (uint32_t k = node->in_count; k-- > 0;)
-        if ((p->in[k].flags & DIRECT) && (p->out.flags & DIRECT) && tncpu_same_shape(node->in[k], node->out[0]))
+        if ((p->in[k].flags & DIRECT) && (p->out.flags & DIRECT) &&
+            tncpu_same_shape(node->in[k], node->out[0]))
             plan->inplace[0] = (int32_t)k;
-    tncpu_plan_work(node, plan, 8.0 + (double)p->count * (double)tncpu_loop_ns[row->loop] * (p->plain ? 1.0 : 1.5));
+    tncpu_plan_work(node, plan,
+                    8.0 + (double)p->count * (double)tncpu_loop_ns[row->loop] * (p->plain ? 1.0 : 1.5));
     return TN_OK;
 }
 
@@ -154,12 +157,14 @@ void tncpu_point_number(tn_plan *plan, double number)
     p->attrs = &p->number;
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------- */
+/* ---- running ---------------------------------------------------------------------------------- */
 
 /* Calls for each run of elements along the innermost dimension; a run ends with its row or the tile. */
-static void gather(const point_plan *p, const point_arg *a, const char *base, int64_t begin, int64_t n, char *to)
+static void gather(const point_plan *p, const point_arg *a, const char *base, int64_t begin, int64_t n,
+                   char *to)
 {
-    int64_t inner = p->ndim > 0 ? p->shape[p->ndim - 1] : 1, stride = p->ndim > 0 ? a->stride[p->ndim - 1] : 0;
+    int64_t inner = p->ndim > 0 ? p->shape[p->ndim - 1] : 1,
+            stride = p->ndim > 0 ? a->stride[p->ndim - 1] : 0;
 
     while (n > 0) {
         int64_t at = begin % inner, rest = begin / inner, offset = at * stride;
@@ -182,7 +187,8 @@ static void gather(const point_plan *p, const point_arg *a, const char *base, in
 static void scatter(const point_plan *p, char *base, int64_t begin, int64_t n, const char *from, bool add)
 {
     const point_arg *a = &p->out;
-    int64_t inner = p->ndim > 0 ? p->shape[p->ndim - 1] : 1, stride = p->ndim > 0 ? a->stride[p->ndim - 1] : 1;
+    int64_t inner = p->ndim > 0 ? p->shape[p->ndim - 1] : 1,
+            stride = p->ndim > 0 ? a->stride[p->ndim - 1] : 1;
 
     while (n > 0) {
         int64_t at = begin % inner, rest = begin / inner, offset = at * stride;

@@ -1,15 +1,15 @@
 /*
- * Operators whose output element follows from one element of each input. A loop is written for dense arrays of the
- * four compute types; this driver brings everything else to it by tiles that stay in the first-level cache: strided
- * and broadcast inputs, other data types, scalar operands, added outputs.
+ * Operators whose output element follows from one element of each input. A loop is written for dense arrays
+ * of the four compute types; this driver brings everything else to it by tiles that stay in the first-level
+ * cache: strided and broadcast inputs, other data types, scalar operands, added outputs.
  */
 #ifndef TNCPU_POINTWISE_H
 #define TNCPU_POINTWISE_H
 
 #include "convert.h"
 
-#define TNCPU_POINT_IN 4    /* inputs of a loop */
-#define TNCPU_TILE 512      /* elements */
+#define TNCPU_POINT_IN 4 /* inputs of a loop */
+#define TNCPU_TILE 512   /* elements */
 #define TNCPU_NO_SCALAR (-1)
 
 typedef union tncpu_tile {
@@ -32,14 +32,15 @@ typedef struct tncpu_point {
 } tncpu_point;
 
 /* Plans node->op, which must be in `rows`. Inputs broadcast to the output's shape. */
-tn_status tncpu_point_prepare(const tncpu_point *rows, size_t count, void *plugin, const tn_node *node, tn_plan *plan,
-                              tn_err *err);
+tn_status tncpu_point_prepare(const tncpu_point *rows, size_t count, void *plugin, const tn_node *node,
+                              tn_plan *plan, tn_err *err);
 /* Attribute 0 of the loop shall be this number, whatever the node's attributes are. After prepare. */
 void tncpu_point_number(tn_plan *plan, double number);
 tn_status tncpu_point_run(const tn_plan *plan, const tn_exec *x, tn_err *err);
 
 /*
- * A family out of a list OPS(X) of X(op, loop). ROW is TNCPU_POINT_1, _2 or _SCALAR. Defines tncpu_family_<name>.
+ * A family out of a list OPS(X) of X(op, loop). ROW is TNCPU_POINT_1, _2 or _SCALAR. Defines
+ * tncpu_family_<name>.
  */
 #define TNCPU_POINT_1(op, id) {#op, TNCPU_##id, 1, TNCPU_NO_SCALAR},
 #define TNCPU_POINT_2(op, id) {#op, TNCPU_##id, 2, TNCPU_NO_SCALAR},

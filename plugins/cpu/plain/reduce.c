@@ -1,18 +1,19 @@
 /*
- * Reductions with a fixed tree. The elements that go into one output are counted row-major over the reduced axes and cut
- * into leaves of 1024; leaves are joined two and two, then the pairs, and so on. Neither the number of threads nor the
- * strides move the tree. Floating point is accumulated in double (so f32 sums are exact to the last bit nearly always),
- * integers in 64 bits.
+ * Reductions with a fixed tree. The elements that go into one output are counted row-major over the reduced
+ * axes and cut into leaves of 1024; leaves are joined two and two, then the pairs, and so on. Neither the
+ * number of threads nor the strides move the tree. Floating point is accumulated in double (so f32 sums are
+ * exact to the last bit nearly always), integers in 64 bits.
  *
- * Where the last axis is reduced, a leaf is a row; where it is kept, a leaf goes over columns, a strip of outputs at a time.
+ * Where the last axis is reduced, a leaf is a row; where it is kept, a leaf goes over columns, a strip of
+ * outputs at a time.
  */
 #include <math.h>
 
 #include "loops.h"
 
 #define LEAF 1024
-#define STRIP 128  /* outputs that are reduced side by side */
-#define LEVELS 54  /* of the tree: 2^63 / LEAF leaves at most */
+#define STRIP 128 /* outputs that are reduced side by side */
+#define LEVELS 54 /* of the tree: 2^63 / LEAF leaves at most */
 
 typedef union acc {
     double f;
@@ -26,7 +27,7 @@ typedef struct reduction {
     void (*merge)(void *to, const void *from, int64_t n);
 } reduction;
 
-/* ---- leaves by type ----------------------------------------------------------------------------------------------- */
+/* ---- leaves by type --------------------------------------------------------------------------- */
 
 #define GLUE_(a, b) a##b
 #define GLUE(a, b) GLUE_(a, b)
@@ -80,13 +81,16 @@ enum {
 };
 
 static const reduction reductions[R_COUNT][TNCPU_KINDS] = {
-#define ROW(id, n) {row_##id##n, column_##id##n, init_##id##n, merge_##id##n}
+#define ROW(id, n)                                                                                           \
+    {                                                                                                        \
+        row_##id##n, column_##id##n, init_##id##n, merge_##id##n                                             \
+    }
 #define REDUCE(id, init, map, join) {ROW(id, _f32), ROW(id, _f64), ROW(id, _i32), ROW(id, _i64)},
 #include "reduce.list"
 #undef REDUCE
 };
 
-/* ---- the plan ---------------------------------------------------------------------------------------------------- */
+/* ---- the plan --------------------------------------------------------------------------------- */
 
 #define FINISH_NONE 0
 #define FINISH_MEAN 1
@@ -100,8 +104,8 @@ typedef struct axes { /* some of the input's dimensions, as one space */
 typedef struct reduce_plan {
     reduction r;
     const tncpu_convert *in, *out;
-    uint32_t finish, column; /* column: the innermost axis is kept */
-    int64_t strip;           /* outputs along that axis */
+    uint32_t finish, column;    /* column: the innermost axis is kept */
+    int64_t strip;              /* outputs along that axis */
     axes kept, reduced, target; /* target: where output number k lies */
 } reduce_plan;
 
@@ -138,8 +142,8 @@ static int64_t axes_offset(const axes *a, int64_t index)
     return offset;
 }
 
-static tn_status plan_make(void *plugin, const tn_node *node, tn_plan *plan, uint32_t id, uint32_t finish, uint32_t mask,
-                           tn_err *err)
+static tn_status plan_make(void *plugin, const tn_node *node, tn_plan *plan, uint32_t id, uint32_t finish,
+                           uint32_t mask, tn_err *err)
 {
     const tn_tensor *in = node->in[0], *out = node->out[0];
     reduce_plan *p;
@@ -172,13 +176,15 @@ static tn_status plan_make(void *plugin, const tn_node *node, tn_plan *plan, uin
     return TN_OK;
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------------ */
+/* ---- running ---------------------------------------------------------------------------------- */
 
 /* Elements `begin` … of the reduced space of one output, as compute elements. */
-static const void *row_load(const reduce_plan *p, const char *base, int64_t begin, int64_t n, tncpu_tile *tiles)
+static const void *row_load(const reduce_plan *p, const char *base, int64_t begin, int64_t n,
+                            tncpu_tile *tiles)
 {
     const axes *a = &p->reduced;
-    int64_t inner = a->ndim > 0 ? a->shape[a->ndim - 1] : 1, stride = a->ndim > 0 ? a->stride[a->ndim - 1] : 1;
+    int64_t inner = a->ndim > 0 ? a->shape[a->ndim - 1] : 1,
+            stride = a->ndim > 0 ? a->stride[a->ndim - 1] : 1;
     char *to = (char *)tiles;
 
     if (begin % inner + n <= inner && stride == 1 && p->in->native)
@@ -205,7 +211,8 @@ static acc leaf_run(const reduce_plan *p, const char *base, int64_t leaf)
     return sum;
 }
 
-/* The tree as a binary counter: level k holds the join of 2^k leaves that waits for its partner. `width` sums at once. */
+/* The tree as a binary counter: level k holds the join of 2^k leaves that waits for its partner. `width` sums
+ * at once. */
 typedef struct tree {
     int64_t leaves;
     int32_t depth;
@@ -374,7 +381,7 @@ static tn_status reduce_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-/* ---- axes from attributes ------------------------------------------------------------------------------------------ */
+/* ---- axes from attributes --------------------------------------------------------------------- */
 
 static uint32_t mask_of(tn_value axis, bool exclude, int32_t ndim)
 {
@@ -392,8 +399,9 @@ static const struct {
     const char *op;
     uint32_t id, finish;
 } rows[] = {
-    {"sum", R_SUM, FINISH_NONE},         {"mean", R_SUM, FINISH_MEAN},       {"prod", R_PROD, FINISH_NONE},
-    {"nansum", R_NANSUM, FINISH_NONE},   {"nanprod", R_NANPROD, FINISH_NONE}, {"max", R_MAX, FINISH_NONE},
+    {"sum", R_SUM, FINISH_NONE},         {"mean", R_SUM, FINISH_MEAN},
+    {"prod", R_PROD, FINISH_NONE},       {"nansum", R_NANSUM, FINISH_NONE},
+    {"nanprod", R_NANPROD, FINISH_NONE}, {"max", R_MAX, FINISH_NONE},
     {"min", R_MIN, FINISH_NONE},         {"_square_sum", R_SQUARES, FINISH_NONE},
 };
 
@@ -429,7 +437,7 @@ static tn_status sum_like_prepare(void *plugin, const tn_node *node, tn_plan *pl
     return plan_make(plugin, node, plan, R_SUM, FINISH_NONE, mask, err);
 }
 
-/* ---- positions ----------------------------------------------------------------------------------------------------- */
+/* ---- positions -------------------------------------------------------------------------------- */
 
 typedef struct arg_plan {
     const tncpu_convert *convert;
@@ -460,9 +468,9 @@ static tn_status arg_prepare(void *plugin, const tn_node *node, tn_plan *plan, t
 /* NaN counts as the largest, and as the smallest: the first one is found. */
 #define ARG_LOOP(member)                                                                                     \
     for (int64_t i = 0; i < n; i++) {                                                                        \
-        if (found.member == found.member && (at + i == 0 || (p->largest ? tile.member[i] > found.member      \
-                                                                        : tile.member[i] < found.member) ||  \
-                                             tile.member[i] != tile.member[i])) {                            \
+        if (found.member == found.member &&                                                                  \
+            (at + i == 0 || (p->largest ? tile.member[i] > found.member : tile.member[i] < found.member) ||  \
+             tile.member[i] != tile.member[i])) {                                                            \
             found.member = tile.member[i];                                                                   \
             where = at + i;                                                                                  \
         }                                                                                                    \
@@ -525,16 +533,20 @@ static tn_status arg_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-/* ---- gradients: what arrives, stretched over the reduced axes -------------------------------------------------------- */
+/* ---- gradients: what arrives, stretched over the reduced axes --------------------------------- */
 
 static const tncpu_point back_rows[] = {
-    {"_backward_sum", TNCPU_COPY, 1, TNCPU_NO_SCALAR},           {"_backward_mean", TNCPU_OVER, 1, TNCPU_NO_SCALAR},
-    {"_backward_nansum", TNCPU_NANSUM_BACK, 2, TNCPU_NO_SCALAR}, {"_backward_nanprod", TNCPU_NANPROD_BACK, 3, TNCPU_NO_SCALAR},
-    {"_backward_max", TNCPU_PICKED_BACK, 3, TNCPU_NO_SCALAR},    {"_backward_min", TNCPU_PICKED_BACK, 3, TNCPU_NO_SCALAR},
+    {"_backward_sum", TNCPU_COPY, 1, TNCPU_NO_SCALAR},
+    {"_backward_mean", TNCPU_OVER, 1, TNCPU_NO_SCALAR},
+    {"_backward_nansum", TNCPU_NANSUM_BACK, 2, TNCPU_NO_SCALAR},
+    {"_backward_nanprod", TNCPU_NANPROD_BACK, 3, TNCPU_NO_SCALAR},
+    {"_backward_max", TNCPU_PICKED_BACK, 3, TNCPU_NO_SCALAR},
+    {"_backward_min", TNCPU_PICKED_BACK, 3, TNCPU_NO_SCALAR},
 };
 
 /* A tensor of the reduction's shape, seen with all of the input's axes; the reduced ones have size 1. */
-static void small_view(const tn_tensor *small, const tn_tensor *wide, uint32_t mask, int64_t *dims, tn_tensor *view)
+static void small_view(const tn_tensor *small, const tn_tensor *wide, uint32_t mask, int64_t *dims,
+                       tn_tensor *view)
 {
     int64_t *shape = dims, *stride = dims + TN_NDIM_MAX;
     bool keepdims = small->ndim == wide->ndim;
@@ -555,7 +567,8 @@ static void small_view(const tn_tensor *small, const tn_tensor *wide, uint32_t m
 static tn_status back_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     const tn_tensor *wide = node->out[0];
-    uint32_t mask = mask_of(node->attrs[0], node->attrs[2] != 0, wide->ndim), sums = strcmp(node->op, "_backward_sum") == 0;
+    uint32_t mask = mask_of(node->attrs[0], node->attrs[2] != 0, wide->ndim),
+             sums = strcmp(node->op, "_backward_sum") == 0;
     int64_t dims[2][2 * TN_NDIM_MAX], count = 1;
     tn_tensor views[2];
     const tn_tensor *in[3] = {&views[0], node->in_count > 1 ? node->in[1] : NULL, &views[1]};
@@ -566,28 +579,31 @@ static tn_status back_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
     if (node->in_count > 2)
         small_view(node->in[2], wide, mask, dims[1], &views[1]);
     stretched.in = in;
-    stretched.in_count = sums || strcmp(node->op, "_backward_mean") == 0      ? 1
-                         : strcmp(node->op, "_backward_nansum") == 0 ? 2
-                                                                     : 3;
+    stretched.in_count = sums || strcmp(node->op, "_backward_mean") == 0 ? 1
+                         : strcmp(node->op, "_backward_nansum") == 0     ? 2
+                                                                         : 3;
     for (int32_t d = 0; d < wide->ndim; d++)
         count *= mask >> d & 1u ? wide->shape[d] : 1;
-    st = tncpu_point_prepare(back_rows, sizeof back_rows / sizeof back_rows[0], plugin, &stretched, plan, err);
+    st =
+        tncpu_point_prepare(back_rows, sizeof back_rows / sizeof back_rows[0], plugin, &stretched, plan, err);
     if (!st)
         tncpu_point_number(plan, (double)count);
     return st;
 }
 
-/* ---- the family ------------------------------------------------------------------------------------------------------ */
+/* ---- the family ------------------------------------------------------------------------------- */
 
 #define FLAGS (TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO)
 
 static const char *const most[] = {"*:" TNCPU_MOST, NULL};
 static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
 
-#define REDUCE_KERNEL(op) static const tn_kernel kernel_##op = TNCPU_KERNEL(#op, most, FLAGS, reduce_prepare, reduce_run);
+#define REDUCE_KERNEL(op)                                                                                    \
+    static const tn_kernel kernel_##op = TNCPU_KERNEL(#op, most, FLAGS, reduce_prepare, reduce_run);
 #define ARG_KERNEL(op) static const tn_kernel kernel_##op = TNCPU_KERNEL(#op, most, 0, arg_prepare, arg_run);
-#define BACK_KERNEL(op, types) \
+#define BACK_KERNEL(op, types)                                                                               \
     static const tn_kernel kernel##op = TNCPU_KERNEL(#op, types, FLAGS, back_prepare, tncpu_point_run);
+/* clang-format off */
 REDUCE_KERNEL(sum)
 REDUCE_KERNEL(mean)
 REDUCE_KERNEL(prod)
@@ -605,12 +621,16 @@ BACK_KERNEL(_backward_nansum, floats)
 BACK_KERNEL(_backward_nanprod, floats)
 BACK_KERNEL(_backward_max, most)
 BACK_KERNEL(_backward_min, most)
+/* clang-format on */
+
 static const tn_kernel kernel_norm = TNCPU_KERNEL("norm", most, FLAGS, norm_prepare, reduce_run);
 static const tn_kernel kernel_sum_like = TNCPU_KERNEL("_sum_like", most, FLAGS, sum_like_prepare, reduce_run);
 
+/* clang-format off */
 const tn_kernel *const tncpu_family_reduce[] = {
     &kernel_sum, &kernel_mean, &kernel_prod, &kernel_nansum, &kernel_nanprod, &kernel_max, &kernel_min,
     &kernel__square_sum, &kernel_argmax, &kernel_argmin, &kernel_argmax_channel, &kernel_backward_sum,
-    &kernel_backward_mean, &kernel_backward_nansum, &kernel_backward_nanprod, &kernel_backward_max, &kernel_backward_min,
-    &kernel_norm, &kernel_sum_like, NULL,
+    &kernel_backward_mean, &kernel_backward_nansum, &kernel_backward_nanprod, &kernel_backward_max,
+    &kernel_backward_min, &kernel_norm, &kernel_sum_like, NULL,
 };
+/* clang-format on */

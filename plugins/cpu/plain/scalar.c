@@ -27,12 +27,26 @@
     X(_logical_or_scalar, OR)                                                                                \
     X(_logical_xor_scalar, XOR)
 
-static const tncpu_point rows[] = {OPS(TNCPU_POINT_SCALAR)};
-static const char *const most[] = {"*:" TNCPU_MOST, NULL};
+/* dy, x: the number is the loop's own attribute. */
+#define BACKWARD(X) X(_backward_power_scalar, POWER_BACK)
 
+/* clang-format off */
+static const tncpu_point rows[] = {OPS(TNCPU_POINT_SCALAR) BACKWARD(TNCPU_POINT_2)};
+/* clang-format on */
+static const char *const most[] = {"*:" TNCPU_MOST, NULL};
+static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
+
+/* clang-format off */
 TNCPU_POINT_PREPARE(scalar_prepare, rows)
+/* clang-format on */
 
 #define KERNEL(op, id) TNCPU_POINT_KERNEL(op, scalar_prepare, most)
+#define KERNEL_BACK(op, id) TNCPU_POINT_KERNEL(op, scalar_prepare, floats)
+/* clang-format off */
 OPS(KERNEL)
+BACKWARD(KERNEL_BACK)
 
-const tn_kernel *const tncpu_family_scalar[] = {OPS(TNCPU_POINT_POINTER) NULL};
+const tn_kernel *const tncpu_family_scalar[] = {
+    OPS(TNCPU_POINT_POINTER) BACKWARD(TNCPU_POINT_POINTER) NULL,
+};
+/* clang-format on */

@@ -1,6 +1,7 @@
 /*
- * The softmax family. An array is seen as (outer, size, inner): `size` elements sum to 1. Types that are not computed in
- * themselves go through the workspace. Each vector is one thread's, so results do not depend on their number.
+ * The softmax family. An array is seen as (outer, size, inner): `size` elements sum to 1. Types that are not
+ * computed in themselves go through the workspace. Each vector is one thread's, so results do not depend on
+ * their number.
  */
 #include <math.h>
 
@@ -47,10 +48,10 @@ typedef struct soft_call {
     bool back;
 } soft_call;
 
-/* ---- planning ------------------------------------------------------------------------------------------------------ */
+/* ---- planning --------------------------------------------------------------------------------- */
 
-static tn_status soft_plan_make(void *plugin, const tn_node *node, tn_plan *plan, int32_t axis_first, int32_t axis_end,
-                                tn_err *err)
+static tn_status soft_plan_make(void *plugin, const tn_node *node, tn_plan *plan, int32_t axis_first,
+                                int32_t axis_end, tn_err *err)
 {
     const tn_tensor *out = node->out[0];
     uint32_t inputs = strncmp(node->op, "_backward", 9) == 0 ? 2 : 1;
@@ -120,10 +121,15 @@ static tn_status output_prepare(void *plugin, const tn_node *node, tn_plan *plan
     int32_t ndim = node->out[0]->ndim;
     bool multi = node->attrs[2] != 0, last = node->attrs[4] != 0;
 
-    return soft_plan_make(plugin, node, plan, multi ? 1 : last ? ndim - 1 : ndim > 1 ? 1 : 0, multi ? 2 : ndim, err);
+    return soft_plan_make(plugin, node, plan,
+                          multi      ? 1
+                          : last     ? ndim - 1
+                          : ndim > 1 ? 1
+                                     : 0,
+                          multi ? 2 : ndim, err);
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------------- */
+/* ---- running ---------------------------------------------------------------------------------- */
 
 /* To the compute type, or back from it. */
 static void widen(const tncpu_convert *c, const char *from, char *to, int64_t n, bool wide)
@@ -170,12 +176,13 @@ static void vectors_run(const soft_call *call, int64_t vector, int64_t width)
     if (call->back && p->inner == 1)
         (p->wide ? back_row_f64 : back_row_f32)(call->in[0] + at, call->in[1] + at, out, n, p->mode, p->over);
     else if (call->back)
-        (p->wide ? back_strip_f64 : back_strip_f32)(call->in[0] + at, call->in[1] + at, out, n, p->inner, width, p->mode,
-                                                    p->over);
+        (p->wide ? back_strip_f64 : back_strip_f32)(call->in[0] + at, call->in[1] + at, out, n, p->inner,
+                                                    width, p->mode, p->over);
     else if (p->inner == 1)
         (p->wide ? forward_row_f64 : forward_row_f32)(call->in[0] + at, out, n, p->mode, p->over);
     else
-        (p->wide ? forward_strip_f64 : forward_strip_f32)(call->in[0] + at, out, n, p->inner, width, p->mode, p->over);
+        (p->wide ? forward_strip_f64 : forward_strip_f32)(call->in[0] + at, out, n, p->inner, width, p->mode,
+                                                          p->over);
     for (int64_t k = n; k < p->size; k++)
         memset(out + k * p->inner * bytes, 0, (size_t)(width * bytes));
 }
@@ -184,7 +191,8 @@ static void vectors_run(const soft_call *call, int64_t vector, int64_t width)
 static void soft_part(void *arg, int64_t begin, int64_t end)
 {
     const soft_call *call = arg;
-    int64_t inner = call->p->inner, strip = call->p->length ? 1 : STRIP, per_row = (inner + strip - 1) / strip;
+    int64_t inner = call->p->inner, strip = call->p->length ? 1 : STRIP,
+            per_row = (inner + strip - 1) / strip;
 
     for (int64_t k = begin; k < end; k++) {
         int64_t first = k % per_row * strip;
@@ -238,7 +246,9 @@ static const char *const floats[] = {"*:" FLOATS, NULL};
 static const char *const lengths[] = {"data:" FLOATS, "length:" TNCPU_ALL, "*:" FLOATS, NULL};
 static const char *const labelled[] = {"label:" TNCPU_MOST, "*:" FLOATS, NULL};
 
-#define KERNEL(id, op, types, prepare, run) static const tn_kernel kernel_##id = TNCPU_KERNEL(op, types, 0, prepare, run);
+#define KERNEL(id, op, types, prepare, run)                                                                  \
+    static const tn_kernel kernel_##id = TNCPU_KERNEL(op, types, 0, prepare, run);
+/* clang-format off */
 KERNEL(softmax, "softmax", lengths, softmax_prepare, soft_run)
 KERNEL(log_softmax, "log_softmax", floats, softmax_prepare, soft_run)
 KERNEL(softmin, "softmin", floats, softmax_prepare, soft_run)
@@ -250,6 +260,7 @@ KERNEL(back_activation, "_backward_SoftmaxActivation", floats, activation_prepar
 KERNEL(output, "SoftmaxOutput", labelled, output_prepare, soft_run)
 
 const tn_kernel *const tncpu_family_softmax[] = {
-    &kernel_softmax,      &kernel_log_softmax, &kernel_softmin,         &kernel_back_softmax, &kernel_back_log_softmax,
-    &kernel_back_softmin, &kernel_activation,  &kernel_back_activation, &kernel_output,       NULL,
+    &kernel_softmax, &kernel_log_softmax, &kernel_softmin, &kernel_back_softmax, &kernel_back_log_softmax,
+    &kernel_back_softmin, &kernel_activation, &kernel_back_activation, &kernel_output, NULL,
 };
+/* clang-format on */

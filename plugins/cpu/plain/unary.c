@@ -90,19 +90,27 @@
     X(_backward_abs, SIGN_BACK)                                                                              \
     X(_backward_clip, CLIP_BACK)
 
+/* clang-format off */
 static const tncpu_point rows[] = {FORWARD(TNCPU_POINT_1) FORWARD_ALL(TNCPU_POINT_1) BACKWARD(TNCPU_POINT_2)
                                        BACKWARD_ALL(TNCPU_POINT_2)};
+/* clang-format on */
 static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
 static const char *const most[] = {"*:" TNCPU_MOST, NULL};
 
+/* clang-format off */
 TNCPU_POINT_PREPARE(unary_prepare, rows)
+/* clang-format on */
 
 #define KERNEL_FLOAT(op, id) TNCPU_POINT_KERNEL(op, unary_prepare, floats)
 #define KERNEL_MOST(op, id) TNCPU_POINT_KERNEL(op, unary_prepare, most)
+/* clang-format off */
 FORWARD(KERNEL_FLOAT)
 FORWARD_ALL(KERNEL_MOST)
 BACKWARD(KERNEL_FLOAT)
 BACKWARD_ALL(KERNEL_MOST)
 
-const tn_kernel *const tncpu_family_unary[] = {FORWARD(TNCPU_POINT_POINTER) FORWARD_ALL(TNCPU_POINT_POINTER)
-                                                   BACKWARD(TNCPU_POINT_POINTER) BACKWARD_ALL(TNCPU_POINT_POINTER) NULL};
+const tn_kernel *const tncpu_family_unary[] = {
+    FORWARD(TNCPU_POINT_POINTER) FORWARD_ALL(TNCPU_POINT_POINTER) BACKWARD(TNCPU_POINT_POINTER)
+    BACKWARD_ALL(TNCPU_POINT_POINTER) NULL,
+};
+/* clang-format on */

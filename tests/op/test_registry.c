@@ -1,0 +1,232 @@
+/* The set of definitions: names, refusals, arguments, one round of inference. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "op/op.h"
+#include "support/scratch.h"
+#include "tenon/plugin/attr.h"
+
+#include <cmocka.h>
+
+static const char *const data[] = {"data", NULL};
+static const char *const args[] = {"first", "arg*", NULL};
+static const char *const misplaced[] = {"arg*", "last", NULL};
+static const char *const aliases[] = {"acme_second", "acme_third", NULL};
+static const char *const taken[] = {"acme_fresh", "Convolution", NULL};
+static const tn_attr_def count_attrs[] = {TN_ATTR_COUNT("num_args"), TN_ATTR_END};
+static const tn_attr_def twice_attrs[] = {TN_ATTR_INT("a", "1", ""), TN_ATTR_INT("a", "1", ""), TN_ATTR_END};
+static const tn_attr_def default_attrs[] = {TN_ATTR_INT("a", "one", ""), TN_ATTR_END};
+static const tn_attr_def choice_attrs[] = {TN_ATTR_CHOICE("a", "x", "", ""), TN_ATTR_END};
+static const tn_attr_def type_attrs[] = {{"a", 99, 0, NULL, "1", "", 1, 0, 1, 0}, TN_ATTR_END};
+
+static tn_status shape_same(tn_infer *i)
+{
+    return tn_shape_unify(i, i->in_shape[0], i->out_shape[0]);
+}
+
+static tn_status shape_huge(tn_infer *i)
+{
+    i->out_shape[0]->ndim = 2;
+    i->out_shape[0]->dim[0] = i->out_shape[0]->dim[1] = INT64_MAX / 2;
+    return TN_OK;
+}
+
+static tn_status args_none(tn_infer *i)
+{
+    i->out_count = 0;
+    return TN_OK;
+}
+
+static tn_status args_many(tn_infer *i)
+{
+    i->out_count = 5000;
+    return TN_OK;
+}
+
+#define OP4(inputs_, outputs_, shape_, ...)                                                                  \
+    {                                                                                                        \
+        .struct_size = TN_END(tn_op, gradient), .version = 1, .doc = "test", .inputs = inputs_,              \
+        .outputs = outputs_, .shape = shape_, __VA_ARGS__                                                    \
+    }
+#define OP(...) OP4(data, data, shape_same, __VA_ARGS__)
+static const tn_op good = OP(.name = "acme_first", .aliases = aliases);
+static const tn_op variadic = OP4(args, data, shape_same, .name = "acme_list", .attrs = count_attrs);
+static const tn_op huge = OP4(data, data, shape_huge, .name = "acme_huge");
+static const tn_op none = OP(.name = "acme_none", .args = args_none);
+static const tn_op many = OP(.name = "acme_many", .args = args_many);
+static const tn_op bad[] = {
+    OP(.name = "bad name"),
+    OP(.name = ""),
+    OP(.name = NULL),
+    OP4(data, data, NULL, .name = "acme_a"),
+    OP4(misplaced, data, shape_same, .name = "acme_b"),
+    OP4(data, NULL, shape_same, .name = "acme_c"),
+    OP(.name = "acme_d", .attrs = twice_attrs),
+    OP(.name = "acme_e", .attrs = default_attrs),
+    OP(.name = "acme_f", .attrs = choice_attrs),
+    OP(.name = "acme_g", .attrs = type_attrs),
+    OP(.name = "acme_h", .mutates = 2),
+    OP(.name = "acme_i", .exec = 77),
+    OP(.name = "acme_j", .visible = 2),
+    OP(.name = "acme_k", .aliases = taken),
+    OP(.name = "Convolution"),
+    {.struct_size = 16, .name = "acme_l"},
+};
+
+static void test_add(void **state)
+{
+    const tni_opdef *a, *b;
+    tni_opset *s;
+    size_t count;
+
+    (void)state;
+    assert_int_equal(tni_opset_create(NULL, &s), TN_OK);
+    count = tni_opset_count(s);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        if (tni_opset_add(s, &bad[i], NULL) == TN_OK)
+            fail_msg("definition %zu was taken", i);
+    assert_int_equal(tni_opset_add(s, NULL, NULL), TN_E_ARG);
+    assert_int_equal(tni_opset_count(s), count);
+    assert_int_equal(tni_opset_find(s, "acme_fresh", &a), TN_E_KEY); /* nothing is left of a refused one */
+    assert_int_equal(tni_opset_add(s, &good, NULL), TN_OK);
+    assert_int_equal(tni_opset_add(s, &good, NULL), TN_E_KEY);
+    assert_int_equal(tni_opset_find(s, "acme_first", &a), TN_OK);
+    assert_int_equal(tni_opset_find(s, "acme_third", &b), TN_OK);
+    assert_ptr_equal(a, b);
+    assert_int_equal(a->id, count);
+    assert_ptr_equal(tni_opset_at(s, count), a);
+    assert_null(tni_opset_at(s, count + 1));
+    tni_opset_destroy(s);
+}
+
+static void test_find(void **state)
+{
+    const tni_opdef *def = NULL;
+    tni_opset *s;
+
+    (void)state;
+    assert_int_equal(tni_opset_create(NULL, &s), TN_OK);
+    assert_int_equal(tni_opset_find(s, "Convolutoin", &def), TN_E_KEY);
+    assert_non_null(strstr(tni_error_message(), "Convolution"));
+    assert_int_equal(tni_opset_find(s, "", &def), TN_E_KEY);
+    assert_int_equal(tni_opset_find(s, NULL, &def), TN_E_ARG);
+    assert_null(def);
+    tni_opset_destroy(s);
+    tni_opset_destroy(NULL);
+}
+
+static void test_args(void **state)
+{
+    const char *name = "num_args", *three = "3";
+    const tni_opdef *def;
+    tni_opset *s;
+    tni_attrs *attrs;
+    tni_args a;
+    char text[16];
+
+    (void)state;
+    assert_int_equal(tni_opset_create(NULL, &s), TN_OK);
+    assert_int_equal(tni_opset_add(s, &variadic, NULL) | tni_opset_add(s, &none, NULL) |
+                         tni_opset_add(s, &many, NULL),
+                     TN_OK);
+    assert_int_equal(tni_opset_find(s, "acme_list", &def), TN_OK);
+    assert_int_equal(tni_op_args(def, NULL, -1, &a), TN_E_ATTR);
+    assert_int_equal(tni_op_args(def, NULL, 5000, &a), TN_E_ARG);
+    assert_int_equal(tni_op_args(def, NULL, 4, &a), TN_OK);
+    assert_int_equal(a.in_count, 4);
+    assert_int_equal(tni_op_input_name(def, &a, 0, text, sizeof text), TN_OK);
+    assert_string_equal(text, "first");
+    assert_int_equal(tni_op_input_name(def, &a, 3, text, sizeof text), TN_OK);
+    assert_string_equal(text, "arg2");
+    assert_int_equal(tni_op_input_name(def, &a, 3, text, 4), TN_E_ARG);
+    assert_int_equal(tni_op_input_name(def, &a, 4, text, sizeof text), TN_E_ARG);
+    assert_int_equal(tni_op_output_name(def, &a, 0, text, sizeof text), TN_OK);
+    assert_string_equal(text, "data");
+    assert_int_equal(tni_attrs_parse(def, 1, &name, &three, &attrs), TN_OK);
+    assert_int_equal(tni_op_args(def, attrs, -1, &a), TN_OK);
+    assert_int_equal(a.in_count, 3);
+    assert_int_equal(tni_op_args(def, attrs, 2, &a), TN_E_ARG);
+    tni_attrs_release(attrs);
+    assert_int_equal(tni_opset_find(s, "acme_none", &def), TN_OK);
+    assert_int_equal(tni_op_args(def, NULL, -1, &a), TN_E_ATTR);
+    assert_int_equal(tni_opset_find(s, "acme_many", &def), TN_OK);
+    assert_int_equal(tni_op_args(def, NULL, -1, &a), TN_E_ATTR);
+    tni_opset_destroy(s);
+}
+
+static void test_infer(void **state)
+{
+    tn_shape in = {.ndim = -1}, out = {.ndim = 2, .dim = {3, -1}};
+    tn_shape *ins[] = {&in}, *outs[] = {&out};
+    int32_t dtype[2] = {TN_DTYPE_UNKNOWN, TN_F16}, storage[2] = {TN_STORAGE_CSR, TN_STORAGE_UNKNOWN};
+    const tni_opdef *def;
+    tni_opset *s;
+    tni_args a;
+    tni_str text;
+
+    (void)state;
+    assert_int_equal(tni_opset_create(NULL, &s), TN_OK);
+    assert_int_equal(tni_opset_add(s, &good, NULL) | tni_opset_add(s, &huge, NULL), TN_OK);
+    assert_int_equal(tni_opset_find(s, "acme_first", &def) | tni_op_args(def, NULL, -1, &a), TN_OK);
+    assert_int_equal(tni_op_infer_shape(def, NULL, &a, 0, ins, outs), TN_OK); /* backwards */
+    assert_int_equal(in.dim[0], 3);
+    in.dim[1] = 5;
+    assert_int_equal(tni_op_infer_shape(def, NULL, &a, 0, ins, outs), TN_OK);
+    assert_int_equal(out.dim[1], 5);
+    in.dim[0] = 4;
+    assert_int_equal(tni_op_infer_shape(def, NULL, &a, 0, ins, outs), TN_E_SHAPE);
+    assert_non_null(strstr(tni_error_message(), "acme_first"));
+    assert_non_null(strstr(tni_error_message(), "(4, 5)"));
+    assert_int_equal(tni_op_infer_dtype(def, NULL, &a, dtype, dtype + 1), TN_OK);
+    assert_int_equal(dtype[0], TN_F16);
+    dtype[0] = TN_F32;
+    assert_int_equal(tni_op_infer_dtype(def, NULL, &a, dtype, dtype + 1), TN_E_DTYPE);
+    dtype[0] = 13;
+    assert_int_equal(tni_op_infer_dtype(def, NULL, &a, dtype, dtype + 1), TN_E_DTYPE);
+    assert_int_equal(tni_op_infer_storage(def, NULL, &a, storage, storage + 1), TN_E_UNSUPPORTED);
+    storage[0] = TN_STORAGE_UNKNOWN;
+    assert_int_equal(tni_op_infer_storage(def, NULL, &a, storage, storage + 1), TN_OK);
+    assert_int_equal(storage[0] | storage[1], TN_STORAGE_DENSE);
+    assert_int_equal(tni_opset_find(s, "acme_huge", &def) | tni_op_args(def, NULL, -1, &a), TN_OK);
+    assert_int_equal(tni_op_infer_shape(def, NULL, &a, 0, ins, outs), TN_E_SHAPE);
+    tni_str_init(&text, 100);
+    in = (tn_shape){.ndim = 4, .dim = {64, 1, -1, 28}};
+    assert_int_equal(tni_shape_format(&in, &text), TN_OK);
+    in.ndim = -1;
+    assert_int_equal(tni_str_add(&text, " ") | tni_shape_format(&in, &text), TN_OK);
+    assert_string_equal(text.text, "(64, 1, ?, 28) ?");
+    tni_str_fini(&text);
+    tni_opset_destroy(s);
+}
+
+static tn_status life(void *arg)
+{
+    tni_opset *s = NULL;
+    const tni_opdef *def;
+    tn_status st = tni_opset_create(NULL, &s);
+
+    (void)arg;
+    if (!st)
+        st = tni_opset_add(s, &good, NULL);
+    if (!st)
+        st = tni_opset_find(s, "acme_second", &def);
+    tni_opset_destroy(s);
+    return st;
+}
+
+static void test_memory(void **state)
+{
+    (void)state;
+    assert_true(scratch_each_allocation_fails(life, NULL) > 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_add),   cmocka_unit_test(test_find),   cmocka_unit_test(test_args),
+        cmocka_unit_test(test_infer), cmocka_unit_test(test_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
