@@ -82,7 +82,8 @@ def check(root, name, quote, target, layers, doors):
     if parts[0] == "core":
         return check_core(root, name, target, layers, doors) if quote == '"' or target.startswith("tenon/") else None
     if parts[0] in ("nn", "cli", "examples"):
-        return check_outside(name, quote, target, root, parts[0], r"tenon/[^/]+\.h$")
+        inner = "" if parts[0] == "nn" else "(plugin/)?" # a program may bring a plugin of its own
+        return check_outside(name, quote, target, root, parts[0], r"tenon/%s[^/]+\.h$" % inner)
     if parts[0] == "plugins":
         return check_outside(name, quote, target, root, "/".join(parts[:2]), r"tenon/plugin/")
     if parts[:2] == ["sdk", "template"]:

@@ -55,6 +55,7 @@ typedef struct tn_app_options {
     void (*on_error)(void *arg, const char *text); /* called once, when the first error happens; NULL */
     void (*log)(void *arg, int32_t level, const char *text); /* messages of the core; NULL: none */
     void *arg;                                               /* of both */
+    int32_t local; /* 1: ./tenon.ini is read, too, where it is; it may not say where plugins lie */
 } tn_app_options;
 
 /**

@@ -1,0 +1,269 @@
+/*
+ * Arguments: one table of all options, what a command line says of them, help, and the nearest name to a wrong one.
+ *
+ * An option that stands for one of the library's (--epochs for train.epochs) becomes a setting like --set, in the
+ * order given: the last one wins.
+ */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+#define NAME_MAX_BYTES 64 /* longer names are not compared for suggestions */
+
+typedef struct option {
+    char letter;         /* 0: none */
+    const char *name;    /* without the dashes */
+    const char *value;   /* its name in the help; in brackets: may be left out; NULL: takes none */
+    const char *setting; /* the library's option it stands for, or NULL */
+    const char *help;
+} option;
+
+static const option options[OPT_COUNT] = {
+    [OPT_HELP] = {'h', "help", NULL, NULL, "this text"},
+    [OPT_JSON] = {0, "json", NULL, NULL, "JSON on stdout"},
+    [OPT_QUIET] = {'q', "quiet", NULL, NULL, "nothing on stderr but errors"},
+    [OPT_VERBOSE] = {'v', "verbose", NULL, NULL, "the library's messages, too"},
+    [OPT_CONFIG] = {0, "config", "FILE", NULL, "configuration file, stronger than the system's and the user's"},
+    [OPT_SET] = {0, "set", "SECTION.KEY=VALUE", NULL, "one option of the library, stronger than all files"},
+    [OPT_DEVICE] = {0, "device", "NAME", "device.default", "cpu, cpu:1, fake:0"},
+    [OPT_DATA] = {0, "data", "NAME|FOLDER", NULL, "data set, default digits; NAME:train is one part"},
+    [OPT_EPOCHS] = {0, "epochs", "N", "train.epochs", "passes over the training data"},
+    [OPT_SEED] = {0, "seed", "N", "run.seed", "seed of all random numbers"},
+    [OPT_BATCH] = {0, "batch", "N", "train.batch", "samples of a step"},
+    [OPT_LR] = {0, "lr", "X", "train.lr", "learning rate"},
+    [OPT_OUT] = {0, "out", "FOLDER", "run.dir", "the run folder"},
+    [OPT_RESUME] = {0, "resume", "[FOLDER]", NULL, "go on from the newest checkpoint of a run, default the newest run"},
+    [OPT_PROGRESS] = {0, "progress", "bar|plain|json|none", NULL, "default: bar on a terminal, else plain"},
+    [OPT_BY_WRITER] = {0, "by-writer", NULL, NULL,
+                       "train on DATA-by-writer as well (other writers in the test part) and print its accuracy"},
+};
+static const uint8_t common_options[] = {OPT_CONFIG, OPT_SET, OPT_JSON, OPT_QUIET, OPT_VERBOSE, OPT_HELP, OPT_NONE};
+
+/* ---- help ---- */
+
+static void help_options(const uint8_t *ids, FILE *out)
+{
+    for (; *ids != OPT_NONE; ids++) {
+        const option *o = &options[*ids];
+        const char *value = o->value ? o->value : "";
+        char letter[8] = "    ", left[64];
+
+        if (o->letter)
+            (void)snprintf(letter, sizeof letter, "-%c, ", o->letter);
+        (void)snprintf(left, sizeof left, "%s--%s%s%s", letter, o->name, *value ? " " : "", value);
+        (void)fprintf(out, "  %-32s %s\n", left, o->help);
+    }
+}
+
+void cli_help(const cli_command *command, FILE *out)
+{
+    (void)fprintf(out, "usage: tenon %s%s%s [OPTION]...\n\n%s\n", command->name, *command->words ? " " : "",
+                  command->words, command->summary);
+    if (command->help)
+        (void)fprintf(out, "\n%s", command->help);
+    (void)fputs("\noptions\n", out);
+    help_options(command->options, out);
+    help_options(common_options, out);
+}
+
+/* ---- the nearest name ---- */
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Levenshtein's distance, with neighbours that changed places as one step. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t rows[3][NAME_MAX_BYTES + 1], m = strlen(a), n = strlen(b);
+    size_t *before = rows[0], *last = rows[1], *now = rows[2];
+
+    if (m > NAME_MAX_BYTES || n > NAME_MAX_BYTES)
+        return SIZE_MAX;
+    for (size_t j = 0; j <= n; j++)
+        before[j] = last[j] = j;
+    for (size_t i = 1; i <= m; i++) {
+        size_t *oldest = before;
+
+        now[0] = i;
+        for (size_t j = 1; j <= n; j++) {
+            now[j] = smaller(smaller(last[j], now[j - 1]) + 1, last[j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                now[j] = smaller(now[j], before[j - 2] + 1);
+        }
+        before = last;
+        last = now;
+        now = oldest;
+    }
+    return last[n];
+}
+
+const char *cli_nearest(const char *text, const char *(*next)(const void *from, size_t index), const void *from)
+{
+    size_t best = 1 + strlen(text) / 3, best_index = SIZE_MAX;
+    const char *name;
+
+    for (size_t i = 0; (name = next(from, i)); i++) {
+        size_t d = distance(text, name);
+
+        if (d < best || (d == best && best_index == SIZE_MAX)) {
+            best = d;
+            best_index = i;
+        }
+    }
+    return best_index == SIZE_MAX ? NULL : next(from, best_index);
+}
+
+static const char *option_name(const void *from, size_t index)
+{
+    const cli_command *command = from;
+    size_t own = 0;
+
+    while (command->options[own] != OPT_NONE)
+        own++;
+    if (index < own)
+        return options[command->options[index]].name;
+    return index - own < sizeof common_options ? options[common_options[index - own]].name : NULL;
+}
+
+/* ---- parsing ---- */
+
+static bool takes(const cli_command *command, uint8_t id)
+{
+    for (const uint8_t *own = command->options; *own != OPT_NONE; own++)
+        if (*own == id)
+            return true;
+    for (const uint8_t *common = common_options; *common != OPT_NONE; common++)
+        if (*common == id)
+            return true;
+    return false;
+}
+
+/* The option that `text` (with its dashes) names, and in `*value` what follows "="; OPT_NONE: unknown, said. */
+static uint8_t option_find(const cli_command *command, const char *text, const char **value)
+{
+    const char *equals = strchr(text, '=');
+    size_t length = equals ? (size_t)(equals - text) : strlen(text);
+    char name[NAME_MAX_BYTES + 1];
+    const char *near;
+
+    *value = equals ? equals + 1 : NULL;
+    for (uint8_t id = 1; id < OPT_COUNT; id++) {
+        const option *o = &options[id];
+
+        if (!takes(command, id))
+            continue;
+        if (text[1] == '-' && strlen(o->name) == length - 2 && !strncmp(o->name, text + 2, length - 2))
+            return id;
+        if (text[1] != '-' && o->letter && text[1] == o->letter && !text[2])
+            return id;
+    }
+    (void)snprintf(name, sizeof name, "%.*s", (int)smaller(length, NAME_MAX_BYTES), text);
+    near = cli_nearest(name + strspn(name, "-"), option_name, command);
+    cli_error("unknown option %s%s%s%s; `tenon %s --help` lists them", name, near ? "; did you mean --" : "",
+              near ? near : "", near ? "?" : "", command->name);
+    return OPT_NONE;
+}
+
+static bool setting_add(cli_args *args, char *text)
+{
+    if (text && args->setting_count < CLI_SETTINGS_MAX) {
+        args->settings[args->setting_count++] = text;
+        return true;
+    }
+    if (text)
+        cli_error("more than %d settings", CLI_SETTINGS_MAX);
+    free(text);
+    return false;
+}
+
+bool cli_args_setting(cli_args *args, const char *key, const char *value)
+{
+    return setting_add(args, cli_format("%s=%s", key, value));
+}
+
+static bool option_take(cli_args *args, uint8_t id, const char *value)
+{
+    const option *o = &options[id];
+
+    if (args->value[id] && id != OPT_SET && o->value && strcmp(args->value[id], value)) {
+        cli_error("--%s is given twice: \"%s\" and \"%s\"", o->name, args->value[id], value);
+        return false;
+    }
+    args->value[id] = value;
+    if (id == OPT_SET) {
+        if (!strchr(value, '=') || *value == '=') {
+            cli_error("--set %s: SECTION.KEY=VALUE is asked", value);
+            return false;
+        }
+        return setting_add(args, cli_format("%s", value));
+    }
+    return !o->setting || cli_args_setting(args, o->setting, value);
+}
+
+/* One argument that begins with '-'; `*index` moves on if its value is the next one. */
+static bool option_read(cli_args *args, int *index)
+{
+    const char *text = args->argv[*index], *value;
+    uint8_t id = option_find(args->command, text, &value);
+    const option *o = &options[id];
+    const char *next = *index + 1 < args->argc ? args->argv[*index + 1] : NULL;
+
+    if (id == OPT_NONE)
+        return false;
+    if (!o->value) {
+        if (!value)
+            return option_take(args, id, "");
+        cli_error("--%s takes no value", o->name);
+        return false;
+    }
+    if (!value && next && (*o->value != '[' || *next != '-')) {
+        value = next;
+        ++*index;
+    }
+    if (!value && *o->value == '[')
+        value = "";
+    if (value)
+        return option_take(args, id, value);
+    cli_error("--%s needs a value: %s", o->name, o->value);
+    return false;
+}
+
+bool cli_args_parse(cli_args *args, const cli_command *command, int first, int argc, char *const *argv)
+{
+    bool only_words = false;
+
+    memset(args, 0, sizeof *args);
+    args->command = command;
+    args->argc = argc;
+    args->argv = argv;
+    for (int i = first; i < argc; i++) {
+        if (!only_words && !strcmp(argv[i], "--")) {
+            only_words = true;
+        } else if (!only_words && argv[i][0] == '-' && argv[i][1]) {
+            if (!option_read(args, &i))
+                return false;
+        } else if (args->word_count < command->words_max) {
+            args->words[args->word_count++] = argv[i];
+        } else {
+            cli_error("%s: argument \"%s\" is one too many; `tenon %s --help` tells", command->name, argv[i],
+                      command->name);
+            return false;
+        }
+    }
+    if (args->value[OPT_HELP] || args->word_count >= command->words_min)
+        return true;
+    cli_error("%s: an argument is missing: %s; `tenon %s --help` tells", command->name, command->words,
+              command->name);
+    return false;
+}
+
+void cli_args_fini(cli_args *args)
+{
+    for (size_t i = 0; i < args->setting_count; i++)
+        free(args->settings[i]);
+    args->setting_count = 0;
+}

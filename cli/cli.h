@@ -1,0 +1,132 @@
+/*
+ * What the commands of the tool share: parsed arguments, output, the terminal.
+ *
+ * Results go to stdout, everything else to stderr. A command returns the exit code: 0 ok · 1 the run failed · 2 usage
+ * or configuration · 3 a plugin or device is missing · 4 data is damaged · 5 out of memory · 6 a peer was lost · 130
+ * stopped on request.
+ */
+#ifndef TN_CLI_H
+#define TN_CLI_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <jansson.h>
+
+#include "tenon/nn.h"
+#include "tenon/tenon.h"
+
+#define CLI_EXIT_FAILED 1
+#define CLI_EXIT_USAGE 2
+#define CLI_EXIT_DATA 4
+#define CLI_EXIT_MEMORY 5
+#define CLI_EXIT_STOPPED 130
+
+#define CLI_WORDS_MAX 8      /* arguments of a command that are no options */
+#define CLI_SETTINGS_MAX 256 /* --set and options that stand for one */
+
+#if defined(__GNUC__)
+#define CLI_PRINTF(text, first) __attribute__((__format__(__printf__, text, first)))
+#else
+#define CLI_PRINTF(text, first)
+#endif
+
+/* ---- args.c ---- */
+
+typedef enum cli_option_id {
+    OPT_NONE, /* ends a list */
+    OPT_HELP,
+    OPT_JSON,
+    OPT_QUIET,
+    OPT_VERBOSE,
+    OPT_CONFIG,
+    OPT_SET,
+    OPT_DEVICE,
+    OPT_DATA,
+    OPT_EPOCHS,
+    OPT_SEED,
+    OPT_BATCH,
+    OPT_LR,
+    OPT_OUT,
+    OPT_RESUME,
+    OPT_PROGRESS,
+    OPT_BY_WRITER,
+    OPT_COUNT
+} cli_option_id;
+
+struct cli_args;
+
+/* One command: a row of the table in main.c. */
+typedef struct cli_command {
+    const char *name;      /* "plugins list" */
+    const char *words;     /* of the usage line: "MODEL" */
+    const char *summary;   /* one line */
+    const char *help;      /* further lines of --help, or NULL */
+    const uint8_t *options; /* cli_option_id of its own, ended by OPT_NONE */
+    uint32_t words_min, words_max;
+    int (*run)(const struct cli_args *args);
+} cli_command;
+
+typedef struct cli_args {
+    const cli_command *command;
+    const char *value[OPT_COUNT]; /* NULL: not given; "": given without a value */
+    const char *words[CLI_WORDS_MAX];
+    size_t word_count;
+    char *settings[CLI_SETTINGS_MAX + 1]; /* "section.key=value" in the order given, NULL-ended; owned */
+    size_t setting_count;
+    int argc; /* as main() got them */
+    char *const *argv;
+} cli_args;
+
+/* Reads argv[first …]; what is wrong has been said. Returns false then. */
+bool cli_args_parse(cli_args *args, const cli_command *command, int first, int argc, char *const *argv);
+void cli_args_fini(cli_args *args);
+bool cli_args_setting(cli_args *args, const char *key, const char *value);
+void cli_help(const cli_command *command, FILE *out);
+/* The name nearest to `text` by edit distance, or NULL if none is near. `next` gives name by name, then NULL. */
+const char *cli_nearest(const char *text, const char *(*next)(const void *from, size_t index), const void *from);
+
+extern const cli_command cli_commands[]; /* ended by a row without name */
+
+/* ---- out.c ---- */
+
+/* "tenon: …" on stderr, and ends a bar that is being drawn. */
+void cli_error(const char *format, ...) CLI_PRINTF(1, 2);
+void cli_error_set_before(void (*before)(void)); /* called before each message; NULL: none */
+/* One line of JSON on stdout; takes `value` (NULL: there was no memory for it). */
+void cli_json_line(json_t *value);
+json_t *cli_json_number(double value);    /* null if it is not finite */
+json_t *cli_json_text(const char *text);  /* bytes that are no UTF-8 become '?' */
+#define CLI_JSON_FLAGS (JSON_REAL_PRECISION(10)) /* of every number we write */
+/* Whether all output reached its place; says so if not. */
+bool cli_out_done(void);
+/* Whole or absent: written aside, then renamed. A failure is the app's error. */
+bool cli_json_save(tn_app *app, const char *path, const json_t *value);
+char *cli_format(const char *format, ...) CLI_PRINTF(1, 2); /* free(); NULL: out of memory, said */
+char *cli_path(const char *folder, const char *name);
+void cli_time_text(char text[32]); /* now, UTC: 2026-03-01T10:00:04Z */
+double cli_now(void);              /* monotonic seconds */
+
+typedef struct cli_terminal {
+    bool terminal; /* lines can be redrawn */
+    bool color, utf8;
+    int columns;
+} cli_terminal;
+cli_terminal cli_terminal_of(FILE *stream);
+
+/* ---- app.c ---- */
+
+/* An app with what --config, --set, --device and ./tenon.ini say; `extra` settings (NULL-ended or NULL) are weaker
+ * than --set. Its first error is reported when it is closed, or at once if opening failed. */
+tn_app *cli_app_open(const cli_args *args, const char *const *extra);
+
+/* ---- commands ---- */
+
+int cmd_version(const cli_args *args);
+int cmd_plugins_list(const cli_args *args);
+int cmd_train(const cli_args *args);
+int cmd_eval(const cli_args *args);
+int cmd_bench_engine(const cli_args *args);
+
+#endif

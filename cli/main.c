@@ -1,0 +1,184 @@
+/*
+ * tenon: one tool with sub-commands. The table below is all there is to know of them: parsing, help and suggestions
+ * read it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+static const uint8_t no_options[] = {OPT_NONE};
+static const uint8_t train_options[] = {OPT_DATA, OPT_EPOCHS,   OPT_SEED,     OPT_BATCH,  OPT_LR,  OPT_OUT,
+                                        OPT_RESUME, OPT_BY_WRITER, OPT_PROGRESS, OPT_DEVICE, OPT_NONE};
+static const uint8_t eval_options[] = {OPT_DATA, OPT_BATCH, OPT_DEVICE, OPT_NONE};
+
+const cli_command cli_commands[] = {
+    {.name = "train", .words = "MODEL", .words_max = 1, .options = train_options, .run = cmd_train,
+     .summary = "train a net and keep everything in a run folder",
+     .help = "MODEL is zoo:lenet. The run folder (runs/DATE-NAME-ID, or --out) gets model-symbol.json,\n"
+             "model-0000.params, run.json, curves.svg, metrics.jsonl and checkpoints.\n"
+             "^C finishes the step, saves and says how to resume; a second ^C stops at once.\n"
+             "--resume goes on with what the folder's run.json says; further options change it.\n"},
+    {.name = "eval", .words = "[MODEL-symbol.json] FILE.params", .words_min = 1, .words_max = 2,
+     .options = eval_options, .run = cmd_eval,
+     .summary = "accuracy and loss of a saved model; SHA-256 of a .params file",
+     .help = "With one file: params_sha256 alone, over name, type, shape and values of each array.\n"},
+    {.name = "plugins list", .words = "", .options = no_options, .run = cmd_plugins_list,
+     .summary = "plugins that were found, what they give, and why some are refused",
+     .help = "Reads the files' notes; no code of a plugin runs.\n"},
+    {.name = "bench engine", .words = "", .options = no_options, .run = cmd_bench_engine,
+     .summary = "what one operation costs: replayed, pushed, called, differentiated",
+     .help = "Each figure is measured in two interleaved series. If their medians differ by more than 10 %,\n"
+             "the machine is too busy to say anything: exit code 1.\n"},
+    {.name = "version", .words = "", .options = no_options, .run = cmd_version,
+     .summary = "versions of the tool and the libraries, build id, plugin ABI"},
+    {.name = NULL},
+};
+
+static const char *command_name(const void *from, size_t index)
+{
+    (void)from;
+    return cli_commands[index].name;
+}
+
+/* A command's first word, for suggestions on that alone. */
+static const char *group_name(const void *from, size_t index)
+{
+    static char word[32];
+
+    (void)from;
+    if (!cli_commands[index].name)
+        return NULL;
+    (void)snprintf(word, sizeof word, "%.*s", (int)strcspn(cli_commands[index].name, " "), cli_commands[index].name);
+    return word;
+}
+
+static void overview(FILE *out)
+{
+    (void)fputs("usage: tenon COMMAND [OPTION]...\n\ncommands\n", out);
+    for (const cli_command *c = cli_commands; c->name; c++)
+        (void)fprintf(out, "  %-14s %s\n", c->name, c->summary);
+    (void)fputs("\n`tenon COMMAND --help` tells the options. Results go to stdout, everything else to stderr.\n"
+                "exit codes: 0 ok, 1 failed, 2 usage or configuration, 3 plugin or device missing, 4 data damaged,\n"
+                "            5 out of memory, 6 peer lost, 130 interrupted and saved\n",
+                out);
+}
+
+/* The sub-commands of a word such as "plugins"; false: there are none. */
+static bool group_overview(const char *word, FILE *out)
+{
+    size_t length = strlen(word), count = 0;
+
+    for (const cli_command *c = cli_commands; c->name; c++) {
+        if (strncmp(c->name, word, length) || c->name[length] != ' ')
+            continue;
+        if (!count++)
+            (void)fprintf(out, "usage: tenon %s COMMAND [OPTION]...\n\ncommands\n", word);
+        (void)fprintf(out, "  %-14s %s\n", c->name, c->summary);
+    }
+    return count > 0;
+}
+
+/* The command that argv names, and in `*first` where its arguments begin. */
+static const cli_command *command_find(int argc, char *const *argv, int *first)
+{
+    const char *word = strcmp(argv[1], "--version") ? argv[1] : "version";
+
+    for (const cli_command *c = cli_commands; c->name; c++) {
+        size_t length = strcspn(c->name, " ");
+
+        if (strncmp(c->name, word, length) || word[length])
+            continue;
+        *first = 2;
+        if (!c->name[length])
+            return c;
+        *first = 3;
+        if (argc > 2 && !strcmp(argv[2], c->name + length + 1))
+            return c;
+    }
+    return NULL;
+}
+
+static int unknown(int argc, char *const *argv)
+{
+    bool help = argc > 2 && (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h"));
+    const char *near = NULL;
+    char both[96];
+
+    if (argc < 3 || argv[2][0] == '-') {
+        if (group_overview(argv[1], help ? stdout : stderr))
+            return help ? 0 : CLI_EXIT_USAGE;
+        (void)snprintf(both, sizeof both, "%s", argv[1]);
+        near = cli_nearest(both, group_name, NULL);
+    } else {
+        (void)snprintf(both, sizeof both, "%s %s", argv[1], argv[2]);
+        near = cli_nearest(both, command_name, NULL);
+        if (!near) {
+            (void)snprintf(both, sizeof both, "%s", argv[1]);
+            near = cli_nearest(both, group_name, NULL);
+        }
+    }
+    cli_error("unknown command \"%s\"%s%s%s; `tenon --help` lists them", both, near ? "; did you mean \"" : "",
+              near ? near : "", near ? "\"?" : "");
+    return CLI_EXIT_USAGE;
+}
+
+/* A closed stream must not give its number to a file that we open and then print into. */
+static void streams_hold(void)
+{
+    static const int modes[] = {O_WRONLY, O_RDONLY, O_WRONLY}; /* what is wrong with 1 comes out at the end */
+
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)!open("/dev/null", modes[fd]);
+    (void)signal(SIGPIPE, SIG_IGN);
+}
+
+static int run(int argc, char *const *argv)
+{
+    const cli_command *command;
+    cli_args args;
+    int first, code;
+
+    if (argc < 2) {
+        overview(stderr);
+        return CLI_EXIT_USAGE;
+    }
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || (!strcmp(argv[1], "help") && argc == 2)) {
+        overview(stdout);
+        return 0;
+    }
+    if (!strcmp(argv[1], "help"))
+        argc--, argv++;
+    command = command_find(argc, argv, &first);
+    if (!command)
+        return unknown(argc, argv);
+    if (!cli_args_parse(&args, command, first, argc, argv)) {
+        cli_args_fini(&args);
+        return CLI_EXIT_USAGE;
+    }
+    if (args.value[OPT_HELP]) {
+        cli_help(command, stdout);
+        code = 0;
+    } else {
+        code = command->run(&args);
+    }
+    cli_args_fini(&args);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    int code;
+
+    streams_hold();
+    (void)setlocale(LC_CTYPE, ""); /* what the terminal can show; numbers stay as in C */
+    code = run(argc, argv);
+    if (!cli_out_done() && code == 0)
+        code = CLI_EXIT_FAILED;
+    return code;
+}

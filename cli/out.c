@@ -1,0 +1,182 @@
+/*
+ * Output: messages, JSON, files that are whole or absent, and what a terminal can show.
+ */
+#include <errno.h>
+#include <langinfo.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+#define COLUMNS_DEFAULT 80
+#define COLUMNS_MAX 1000
+
+static void (*before_error)(void);
+static int out_error; /* errno of the first write to stdout that failed */
+
+void cli_error_set_before(void (*before)(void))
+{
+    before_error = before;
+}
+
+void cli_error(const char *format, ...)
+{
+    va_list args;
+
+    if (before_error)
+        before_error();
+    (void)fputs("tenon: ", stderr);
+    va_start(args, format);
+    (void)vfprintf(stderr, format, args);
+    va_end(args);
+    (void)fputc('\n', stderr);
+}
+
+char *cli_format(const char *format, ...)
+{
+    va_list args;
+    char *text = NULL;
+    int length;
+
+    va_start(args, format);
+    length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (length >= 0 && (text = malloc((size_t)length + 1))) {
+        va_start(args, format);
+        (void)vsnprintf(text, (size_t)length + 1, format, args);
+        va_end(args);
+    }
+    if (!text)
+        cli_error("out of memory");
+    return text;
+}
+
+char *cli_path(const char *folder, const char *name)
+{
+    return cli_format("%s/%s", folder, name);
+}
+
+void cli_time_text(char text[32])
+{
+    time_t now = time(NULL);
+    struct tm utc;
+
+    if (!gmtime_r(&now, &utc) || !strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", &utc))
+        text[0] = '\0';
+}
+
+double cli_now(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- JSON ---- */
+
+json_t *cli_json_number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *cli_json_text(const char *text)
+{
+    json_t *value = json_string(text);
+    char *copy;
+
+    if (value || !(copy = cli_format("%s", text)))
+        return value;
+    for (char *c = copy; *c; c++)
+        if ((unsigned char)*c >= 0x80)
+            *c = '?';
+    value = json_string(copy);
+    free(copy);
+    return value;
+}
+
+static void out_note(bool failed)
+{
+    if (failed && !out_error)
+        out_error = errno ? errno : EIO;
+}
+
+void cli_json_line(json_t *value)
+{
+    char *text = value ? json_dumps(value, CLI_JSON_FLAGS | JSON_COMPACT) : NULL;
+
+    if (text) {
+        out_note(puts(text) == EOF || fflush(stdout) == EOF);
+        free(text);
+    } else {
+        cli_error("out of memory");
+        out_note(true);
+    }
+    json_decref(value);
+}
+
+bool cli_json_save(tn_app *app, const char *path, const json_t *value)
+{
+    char *aside = cli_format("%s.tmp-%ld", path, (long)getpid()), *text = NULL;
+    FILE *file = NULL;
+    bool ok = false;
+
+    if (!aside)
+        return !tn_app_fail(app, TN_E_NOMEM, "out of memory");
+    errno = 0;
+    if ((file = fopen(aside, "we"))) {
+        ok = !json_dumpf(value, file, CLI_JSON_FLAGS | JSON_INDENT(2)) && fputc('\n', file) != EOF && !fflush(file);
+        ok = !fclose(file) && ok && !rename(aside, path);
+    }
+    if (!ok) {
+        text = cli_format("%s: %s", path, strerror(errno ? errno : EIO));
+        (void)tn_app_fail(app, TN_E_IO, text ? text : path);
+        (void)unlink(aside);
+    }
+    free(text);
+    free(aside);
+    return ok;
+}
+
+bool cli_out_done(void)
+{
+    errno = 0;
+    out_note(fflush(stdout) == EOF || ferror(stdout));
+    if (out_error)
+        cli_error("cannot write to standard output: %s", strerror(out_error));
+    return !out_error;
+}
+
+/* ---- the terminal ---- */
+
+static int columns_of(FILE *stream)
+{
+    const char *text = getenv("COLUMNS");
+    struct winsize size;
+    long columns = 0;
+
+    if (!ioctl(fileno(stream), TIOCGWINSZ, &size) && size.ws_col)
+        columns = size.ws_col;
+    else if (text)
+        columns = strtol(text, NULL, 10);
+    if (columns <= 0)
+        return COLUMNS_DEFAULT;
+    return columns > COLUMNS_MAX ? COLUMNS_MAX : (int)columns;
+}
+
+cli_terminal cli_terminal_of(FILE *stream)
+{
+    const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
+    cli_terminal t = {0};
+
+    t.terminal = isatty(fileno(stream)) && term && *term && strcmp(term, "dumb");
+    t.color = t.terminal && !(no_color && *no_color);
+    t.utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8");
+    t.columns = columns_of(stream);
+    return t;
+}

@@ -1,0 +1,75 @@
+/*
+ * What the files of `tenon train` share: the run folder, its history, and how progress is shown.
+ */
+#ifndef TN_CLI_TRAIN_H
+#define TN_CLI_TRAIN_H
+
+#include "cli.h"
+
+#define CLI_CHECKPOINTS "checkpoints" /* in the run folder */
+
+/* One finished epoch: a line of metrics.jsonl. */
+typedef struct cli_epoch {
+    int64_t epoch, step;
+    double loss, accuracy, valid_loss, valid_accuracy; /* NaN: not known */
+    double lr, seconds;
+} cli_epoch;
+
+/* ---- run.c: the run folder ---- */
+
+typedef struct cli_run {
+    char *folder;
+    char *model, *data; /* as they were named */
+    const char *id;    /* within `folder`: the part behind the last '-' */
+    json_t *record;    /* run.json */
+    cli_epoch *epochs; /* metrics.jsonl */
+    size_t epoch_count, epoch_capacity;
+} cli_run;
+
+/* The folder that --resume VALUE means, "" is the newest below runs/, and its run.json. False: said why. */
+bool cli_run_find(cli_run *run, const char *value);
+/* Settings that make the run's options again: "key=value", NULL-ended, `max` at most; texts to be freed. */
+size_t cli_run_settings(const cli_run *run, char **settings, size_t max);
+const char *cli_run_text(const cli_run *run, const char *key); /* "" if there is none */
+/* A new folder: option run.dir, else runs/DATE-NAME-ID. A failure is the app's error. */
+bool cli_run_make(cli_run *run, tn_app *app, const char *model);
+/* Writes run.json before the first step: command, options, data, plugins, versions. */
+bool cli_run_begin(cli_run *run, tn_app *app, const cli_args *args, tn_train *train);
+/* Writes run.json and curves.svg at the end; takes `result`. */
+bool cli_run_end(cli_run *run, tn_app *app, json_t *result);
+/* After a resume: forgets epochs behind `step`, in the file, too. */
+bool cli_run_rewind(cli_run *run, tn_app *app, int64_t step);
+bool cli_run_epoch_add(cli_run *run, tn_app *app, const cli_epoch *epoch);
+json_t *cli_epoch_json(const cli_epoch *epoch);
+void cli_run_fini(cli_run *run);
+
+/* ---- curves.c ---- */
+
+/* Loss and accuracy over the epochs, as SVG. */
+void cli_curves_write(FILE *out, const cli_epoch *epochs, size_t count);
+
+/* ---- view.c: what stderr shows ---- */
+
+typedef enum cli_view_mode { CLI_VIEW_NONE, CLI_VIEW_BAR, CLI_VIEW_PLAIN, CLI_VIEW_JSON } cli_view_mode;
+
+typedef struct cli_view {
+    cli_view_mode mode;
+    cli_terminal terminal;
+    const char *id;     /* of the run */
+    double last;        /* when something was shown */
+    int drawn;          /* columns of the bar that stands there */
+    double loss[12];    /* of the last epochs, for the small curve */
+    size_t loss_count;
+} cli_view;
+
+/* `mode` as --progress names it; NULL: what fits. False: no such mode, said. */
+bool cli_view_init(cli_view *view, const char *mode, bool quiet);
+void cli_view_begin(cli_view *view, const cli_run *run, const tn_train_info *info);
+/* Whether it is time to show a step: then call cli_view_step with fresh facts. */
+bool cli_view_due(const cli_view *view);
+void cli_view_step(cli_view *view, const tn_train_info *info);
+void cli_view_epoch(cli_view *view, const tn_train_info *info);
+void cli_view_note(cli_view *view, const char *format, ...) CLI_PRINTF(2, 3); /* a line of its own */
+void cli_view_clear(cli_view *view); /* takes the bar away */
+
+#endif
