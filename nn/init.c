@@ -1,0 +1,239 @@
+/*
+ * First values of parameters: weights as the initialiser says, biases, betas and running means 0, gammas and
+ * running variances 1, as MXNet's. Element k of parameter number i is a function of seed, i and k.
+ */
+#include "internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const initialisers[] = {"xavier",   "msraprelu", "normal", "uniform",
+                                           "constant", "zero",      "one",    NULL};
+static const char *const factors[] = {"avg", "in", "out", NULL};
+static const char *const distributions[] = {"uniform", "gaussian", NULL};
+
+static tn_status options_check(tn_app *app, const tn_init_options *o)
+{
+    if (!tnn_one_of(o->with, initialisers))
+        return tnn_unknown(app, "initialiser", o->with, initialisers);
+    if (!tnn_one_of(o->factor, factors))
+        return tnn_unknown(app, "initialiser's factor", o->factor, factors);
+    if (!tnn_one_of(o->distribution, distributions))
+        return tnn_unknown(app, "initialiser's distribution", o->distribution, distributions);
+    if (!isfinite(o->magnitude) || o->magnitude < 0)
+        return tnn_fail(app, TN_E_ARG, "initialiser %s: .magnitude is %g, it must be above 0", o->with,
+                        o->magnitude);
+    if (!isfinite(o->scale) || !isfinite(o->slope) || (o->scale < 0 && strcmp(o->with, "constant")))
+        return tnn_fail(app, TN_E_ARG, "initialiser %s: .scale is %g", o->with, o->scale);
+    return TN_OK;
+}
+
+/* Whole names: texts of the caller are not kept. */
+static const char *kept(const char *text, const char *const *names)
+{
+    for (; *names; names++)
+        if (!strcmp(text, *names))
+            return *names;
+    return NULL;
+}
+
+static tn_status init_now(tn_app *app, tn_net *net, const tn_init_options *o)
+{
+    int32_t ndim = 0;
+
+    while (ndim < TNN_NDIM_MAX && o->shape[ndim])
+        ndim++;
+    for (int32_t i = 0; i < TNN_NDIM_MAX; i++)
+        if (o->shape[i] < 0 || (i >= ndim && o->shape[i]))
+            return tnn_fail(app, TN_E_ARG, "tn_net_init at %s:%d: .shape has a dimension below 1",
+                            o->file ? o->file : "?", o->line);
+    if (!ndim)
+        return TN_OK;
+    if (tnn_net_infer(net, ndim, o->shape))
+        return app->status;
+    return tnn_net_fill(net);
+}
+
+void tn_net_init_(tn_net *net, const tn_init_options *options)
+{
+    tn_app *app = tnn_net_app(net);
+    tn_init_options o = {0};
+
+    if (!app)
+        return;
+    tnn_options_copy(&o, sizeof o, options);
+    o.with = o.with ? o.with : "xavier";
+    o.factor = o.factor ? o.factor : "avg";
+    o.distribution = o.distribution ? o.distribution : "uniform";
+    if (net->model) {
+        (void)tnn_fail(app, TN_E_STATE, "net %s was loaded: it has its values", net->path);
+        return;
+    }
+    if (options_check(app, &o) || tnn_seed(app, o.seed, &net->init_seed) || tnn_net_collect(net))
+        return;
+    net->init = o;
+    net->init.with = kept(o.with, initialisers);
+    net->init.factor = kept(o.factor, factors);
+    net->init.distribution = kept(o.distribution, distributions);
+    net->init.file = NULL;
+    net->initialised = true;
+    for (size_t i = 0; i < net->param_count; i++) { /* again: with new values */
+        tn_array_release(net->params[i]->array);
+        net->params[i]->array = NULL;
+    }
+    net->in_ndim = -1;
+    net->filled = false;
+    (void)init_now(app, net, &o);
+}
+
+/* ---- values ---- */
+
+typedef struct draw {
+    int kind; /* 0 constant, 1 uniform, 2 normal */
+    double scale;
+} draw;
+
+static draw xavier(const tn_init_options *o, const tnn_param *p, bool gaussian, double magnitude)
+{
+    double inner = 1, in, out, mean;
+
+    for (int32_t i = 2; i < p->ndim; i++)
+        inner *= (double)p->shape[i];
+    in = p->ndim > 1 ? (double)p->shape[1] * inner : 1;
+    out = p->ndim > 0 ? (double)p->shape[0] * inner : 1;
+    mean = !strcmp(o->factor, "in") ? in : !strcmp(o->factor, "out") ? out : (in + out) / 2;
+    return (draw){gaussian ? 2 : 1, sqrt(magnitude / (mean > 0 ? mean : 1))};
+}
+
+static draw draw_of(const tn_init_options *o, const tnn_param *p)
+{
+    const double slope = o->slope != 0 ? o->slope : 0.25;
+
+    switch (p->role) {
+    case TNN_BIAS:
+    case TNN_BETA:
+    case TNN_MEAN:
+        return (draw){0, 0};
+    case TNN_GAMMA:
+    case TNN_VAR:
+        return (draw){0, 1};
+    case TNN_WEIGHT:
+        break;
+    }
+    if (!strcmp(o->with, "xavier"))
+        return xavier(o, p, !strcmp(o->distribution, "gaussian"), o->magnitude > 0 ? o->magnitude : 3);
+    if (!strcmp(o->with, "msraprelu"))
+        return xavier(o, p, true, 2 / (1 + slope * slope));
+    if (!strcmp(o->with, "normal"))
+        return (draw){2, o->scale > 0 ? o->scale : 0.01};
+    if (!strcmp(o->with, "uniform"))
+        return (draw){1, o->scale > 0 ? o->scale : 0.07};
+    return (draw){0, !strcmp(o->with, "constant") ? o->scale : !strcmp(o->with, "one")};
+}
+
+tn_status tnn_param_make(tn_app *app, tnn_param *p, const float *values)
+{
+    tn_array *array = NULL;
+    tn_status st = values ? tn_array_from(app->ctx, TN_F32, p->ndim, p->shape, values, &array)
+                          : tn_array_zeros(app->ctx, TN_F32, p->ndim, p->shape, NULL, &array);
+
+    if (!st && !p->fixed)
+        st = tn_attach_grad(app->ctx, array, TN_MODE_WRITE, NULL);
+    if (st) {
+        tn_array_release(array);
+        return tnn_check(app, st, "parameter %s", p->full);
+    }
+    tn_array_release(p->array);
+    p->array = array;
+    return TN_OK;
+}
+
+static tn_status param_fill(tn_app *app, const tn_net *net, tnn_param *p, size_t index)
+{
+    const uint64_t key = tnn_random_mix(net->init_seed, TNN_PURPOSE_INIT);
+    const draw d = draw_of(&net->init, p);
+    uint64_t count = 1;
+    float *values;
+    tn_status st;
+
+    for (int32_t i = 0; i < p->ndim; i++)
+        count *= (uint64_t)p->shape[i]; /* inference has checked that it fits */
+    if (!(values = tnn_alloc(app, count, sizeof *values)))
+        return TN_E_NOMEM;
+    for (uint64_t k = 0; k < count; k++)
+        values[k] = (float)(d.kind == 0   ? d.scale
+                            : d.kind == 1 ? (2 * tnn_random_unit(key, index, k) - 1) * d.scale
+                                          : tnn_random_normal(key, index, k) * d.scale);
+    st = tnn_param_make(app, p, values);
+    free(values);
+    return st;
+}
+
+/* The net, or the nearest above it, that tn_net_init was called for. */
+static tn_net *initialised(tn_net *net)
+{
+    while (net && !net->initialised)
+        net = net->parent;
+    return net;
+}
+
+tn_status tnn_net_fill(tn_net *net)
+{
+    tn_app *app = tnn_net_app(net);
+    tn_net *source = initialised(net);
+
+    if (!app)
+        return TN_E_STATE;
+    if (tnn_net_collect(net) || (source && tnn_net_collect(source)))
+        return app->status;
+    for (size_t i = 0; i < net->param_count; i++) {
+        tnn_param *p = net->params[i];
+        size_t index = 0;
+
+        if (p->array)
+            continue;
+        if (!source)
+            return tnn_fail(app, TN_E_STATE, "parameter %s has no values: call tn_net_init(), or load them",
+                            p->full);
+        while (index < source->param_count && source->params[index] != p)
+            index++;
+        if (param_fill(app, source, p, index))
+            return app->status;
+    }
+    net->filled = true;
+    return TN_OK;
+}
+
+tn_status tnn_param_fits(tn_app *app, const tnn_param *p, tn_array *values)
+{
+    const int64_t *shape = NULL;
+    char want[TNN_SHAPE_TEXT], have[TNN_SHAPE_TEXT];
+    int32_t ndim = -1;
+    tn_status st = values ? tn_array_shape(values, &ndim, &shape) : TN_E_FORMAT;
+
+    if (!values)
+        return tnn_fail(app, TN_E_FORMAT, "parameter %s has no values in the file", p->name);
+    if (st)
+        return tnn_check(app, st, "parameter %s", p->name);
+    if (ndim > TNN_NDIM_MAX ||
+        (p->ndim >= 0 && (p->ndim != ndim || memcmp(p->shape, shape, (size_t)ndim * sizeof *shape))))
+        return tnn_fail(app, TN_E_SHAPE, "parameter %s is %s, the file holds %s", p->name,
+                        tnn_shape_text(p->ndim, p->shape, want), tnn_shape_text(ndim, shape, have));
+    return TN_OK;
+}
+
+tn_status tnn_param_set(tn_app *app, tnn_param *p, tn_array *values)
+{
+    const int64_t *shape = NULL;
+    int32_t ndim = -1;
+
+    if (tnn_param_fits(app, p, values) ||
+        tnn_check(app, tn_array_shape(values, &ndim, &shape), "%s", p->name))
+        return app->status;
+    p->ndim = ndim;
+    memcpy(p->shape, shape, (size_t)ndim * sizeof *shape);
+    if (!p->array && tnn_param_make(app, p, NULL))
+        return app->status;
+    return tnn_check(app, tn_array_copy(values, p->array), "parameter %s", p->name);
+}

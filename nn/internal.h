@@ -1,0 +1,227 @@
+/*
+ * What the files of nn share. Everything hangs on the app: it owns a list of objects (nets, data sets,
+ * trainers …) and a stack of temporary arrays. A function that fails puts its error into the app, once;
+ * whoever finds the app failed returns at once.
+ */
+#ifndef TN_NN_INTERNAL_H
+#define TN_NN_INTERNAL_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tenon/nn.h"
+#include "tenon/tenon.h"
+
+#define TNN_TEXT_MAX 4096   /* bytes of an error text: a few lines */
+#define TNN_LAYERS_MAX 4096 /* of a net, far above any that is written by hand */
+#define TNN_DEPTH_MAX 32    /* of nested nets */
+#define TNN_TEMPORARIES_MAX 1048576
+#define TNN_NDIM_MAX 8 /* of a net's input */
+
+#if defined(__GNUC__)
+#define TNN_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#else
+#define TNN_PRINTF(text, first)
+#endif
+
+/* ---- app.c ---- */
+
+typedef struct tnn_object { /* first member of all that hangs on an app */
+    struct tnn_object *next;
+    struct tn_app *app;
+    void (*destroy)(struct tnn_object *object);
+} tnn_object;
+
+typedef struct tnn_scope { /* temporaries made since a data set gave its batch */
+    const void *owner;
+    size_t mark;
+} tnn_scope;
+
+struct tn_app {
+    tn_ctx *ctx;
+    tn_app_options options; /* as far as its writer knew them; texts are not kept */
+    char *name;
+    char device[32];
+    tn_status status;
+    int exit_code;
+    uint32_t number; /* TN number */
+    char error[TNN_TEXT_MAX];
+    bool reported, recording;
+    tnn_object *objects; /* newest first */
+    tn_array **temporaries;
+    size_t temporary_count, temporary_capacity;
+    tnn_scope scopes[64];
+    size_t scope_count;
+    struct tnn_sites *sites; /* of losses and meters, loss.c */
+};
+
+bool tnn_ok(const tn_app *app);
+/* The first error stays; returns `status`. */
+tn_status tnn_fail(tn_app *app, tn_status status, const char *format, ...) TNN_PRINTF(3, 4);
+/* Of the core: its text of this thread behind "what: ". TN_OK: nothing. */
+tn_status tnn_check(tn_app *app, tn_status status, const char *format, ...) TNN_PRINTF(3, 4);
+tn_status tnn_no_memory(tn_app *app);
+void *tnn_alloc(tn_app *app, size_t count, size_t bytes); /* zeroed; NULL: the app has failed */
+char *tnn_strdup(tn_app *app, const char *text);
+char *tnn_format(tn_app *app, const char *format, ...) TNN_PRINTF(2, 3); /* to be freed */
+void tnn_object_add(tn_app *app, tnn_object *object, void (*destroy)(tnn_object *));
+/* Copies the options that the caller knew into zeroed memory; NULL: stays zero. */
+void tnn_options_copy(void *dst, size_t dst_bytes, const void *src);
+void tnn_scope_begin(tn_app *app, const void *owner); /* ends the owner's earlier one */
+void tnn_scope_end(tn_app *app, const void *owner);
+
+/* ---- text.c ---- */
+
+#define TNN_SHAPE_TEXT 256
+const char *tnn_shape_text(int32_t ndim, const int64_t *shape, char out[TNN_SHAPE_TEXT]); /* 64×1×28×28 */
+bool tnn_one_of(const char *text, const char *const *names); /* names: NULL-ended */
+/* Fails with "unknown WHAT "text"; did you mean …? There are: …". */
+tn_status tnn_unknown(tn_app *app, const char *what, const char *text, const char *const *names);
+bool tnn_ends_with(const char *text, const char *suffix);
+
+/* ---- random.c: Philox, the same numbers everywhere ---- */
+
+void tnn_random_words(uint64_t key, uint64_t high, uint64_t low, uint32_t out[4]);
+double tnn_random_unit(uint64_t key, uint64_t high, uint64_t low);   /* [0, 1) */
+double tnn_random_normal(uint64_t key, uint64_t high, uint64_t low); /* mean 0, deviation 1 */
+uint64_t tnn_random_mix(uint64_t seed, uint64_t purpose);            /* unrelated keys for unrelated uses */
+#define TNN_PURPOSE_INIT 1
+#define TNN_PURPOSE_SHUFFLE 2
+tn_status tnn_seed(tn_app *app, uint64_t given, uint64_t *seed); /* given, or option run.seed */
+
+/* ---- net.c, layer.c ---- */
+
+typedef enum tnn_role { TNN_WEIGHT, TNN_BIAS, TNN_GAMMA, TNN_BETA, TNN_MEAN, TNN_VAR } tnn_role;
+
+typedef struct tnn_param {
+    char *name; /* structural: "0.weight" */
+    char *full; /* of its variable: "lenet_conv0_weight" */
+    tnn_role role;
+    bool aux, fixed; /* fixed: no gradient */
+    bool given;      /* the program said its shape */
+    double lr_factor, wd_factor;
+    int32_t ndim;                /* -1: not known */
+    int64_t shape[TNN_NDIM_MAX]; /* -1: not known */
+    tn_array *array;             /* NULL: not initialised */
+} tnn_param;
+
+#define TNN_LAYER_PARAMS 5
+
+typedef struct tnn_layer {
+    const char *op; /* NULL: a nested net */
+    const char *stem;
+    char *name, *path, *prefix; /* "conv0"; "lenet.conv0"; "lenet_conv0" */
+    char *file;
+    int32_t line;
+    char *attrs[28]; /* pairs, NULL-ended */
+    size_t attr_count;
+    char *activation; /* NULL: none */
+    bool window;      /* kernel, stride, pad, dilate say how space shrinks */
+    bool ceil;
+    int64_t channels; /* of a convolution's output */
+    int32_t kernel[2], stride[2], pad[2], dilate[2];
+    tnn_param *params[TNN_LAYER_PARAMS];
+    uint32_t param_count;
+    tn_site *site, *activation_site;
+    tn_net *child;
+    int32_t out_ndim; /* as last inferred; -1 */
+    int64_t out_shape[TNN_NDIM_MAX];
+} tnn_layer;
+
+struct tn_net {
+    tnn_object object;
+    tn_net *parent;
+    char *name, *path, *prefix, *structure; /* structure: "features." in front of parameter names, "" */
+    int32_t depth;
+    tnn_layer **layers;
+    size_t layer_count, layer_capacity;
+    tnn_param **params; /* of all layers below, in order of appearance; NULL: to be collected */
+    size_t param_count;
+    bool initialised; /* tn_net_init was called */
+    bool filled;      /* every parameter has an array */
+    tn_init_options init;
+    uint64_t init_seed;
+    bool hybrid;
+    tn_hybridize_options hybrid_options;
+    tn_cached_op *cached;
+    tnn_param **cached_params; /* per input of `cached`; NULL: the data */
+    tn_array **cached_in;
+    size_t cached_count;
+    int32_t in_ndim; /* of the last inference or forward; -1 */
+    int64_t in_shape[TNN_NDIM_MAX];
+    struct tnn_model *model; /* a loaded one, load.c; it has no layers */
+};
+
+tn_app *tnn_net_app(const tn_net *net); /* NULL if the net is, or the app has failed */
+tn_status tnn_net_collect(tn_net *net); /* fills net->params */
+tn_net *tnn_net_create(tn_app *app, tn_net *parent, const char *name, const char *structural);
+void tnn_net_changed(tn_net *net); /* a layer was added: programs and lists are stale */
+/* A layer with its name; `stem` numbers unnamed ones. NULL: failed. */
+typedef struct tnn_layer_spec {
+    const char *stem, *op, *name, *file;
+    int32_t line;
+} tnn_layer_spec;
+tnn_layer *tnn_layer_add(tn_net *net, const tnn_layer_spec *spec);
+void tnn_layer_destroy(tnn_layer *layer);
+/* `value` is formatted; the first failure sticks to the app. */
+tn_status tnn_layer_attr(tn_app *app, tnn_layer *layer, const char *name, const char *format, ...)
+    TNN_PRINTF(4, 5);
+tnn_param *tnn_layer_param(tn_net *net, tnn_layer *layer, tnn_role role, const char *suffix);
+/* The layer's operators over `data`. */
+tn_status tnn_layer_symbol(tn_app *app, const tnn_layer *layer, tn_symbol *data, tn_symbol **out);
+/* Error of the core in a layer, with its place and input. */
+tn_status tnn_layer_fail(tn_app *app, const tnn_layer *layer, tn_status status, int32_t ndim,
+                         const int64_t *shape, const char *from);
+
+/* ---- graph.c: files ---- */
+
+/* All arrays are checked before the first is changed. `what`: the file, for messages. */
+tn_status tnn_net_take(tn_net *net, const tn_params *params, const char *what);
+
+/* ---- infer.c: shapes, layer by layer ---- */
+
+/* From the shape of the input: shapes of parameters and of every layer's output. */
+tn_status tnn_net_infer(tn_net *net, int32_t ndim, const int64_t *shape);
+
+/* ---- init.c ---- */
+
+/* Makes and fills the arrays that parameters lack; shapes must be known. */
+tn_status tnn_net_fill(tn_net *net);
+tn_status tnn_param_fits(tn_app *app, const tnn_param *param, tn_array *values);
+/* Puts values into a parameter, making its array if need be. */
+tn_status tnn_param_set(tn_app *app, tnn_param *param, tn_array *values);
+tn_status tnn_param_make(tn_app *app, tnn_param *param, const float *values);
+
+/* ---- graph.c ---- */
+
+tn_status tnn_net_symbol(tn_net *net, tn_symbol **out); /* over the variable "data" */
+tn_status tnn_net_cached(tn_net *net);                  /* makes net->cached */
+void tnn_net_uncache(tn_net *net);
+tn_status tnn_net_params(tn_net *net, bool full_names, tn_params **out); /* full: "arg:lenet_conv0_weight" */
+
+/* ---- load.c ---- */
+
+void tnn_model_destroy(struct tnn_model *model);
+tn_array *tnn_model_forward(tn_net *net, tn_array *x);
+const tn_params *tnn_model_params(const struct tnn_model *model);
+tn_symbol *tnn_model_symbol(const struct tnn_model *model);
+const char *tnn_model_input(const struct tnn_model *model);
+
+/* ---- loss.c ---- */
+
+struct tnn_sites;
+void tnn_sites_destroy(struct tnn_sites *sites);
+/* Sum and count of a meter, after waiting; and back. */
+tn_status tnn_meter_get(tn_meter *meter, double *sum, int64_t *count);
+void tnn_meter_set(tn_meter *meter, double sum, int64_t count);
+
+/* ---- trainer.c ---- */
+
+/* Adds, or takes back, all states under "state:…", and the step count. */
+tn_status tnn_trainer_export(tn_trainer *trainer, tn_params *params);
+tn_status tnn_trainer_import(tn_trainer *trainer, const tn_params *params, int64_t steps);
+const tn_trainer_options *tnn_trainer_options(const tn_trainer *trainer); /* as filled in */
+tn_app *tnn_trainer_app(const tn_trainer *trainer);
+
+#endif

@@ -1,0 +1,84 @@
+/*
+ * Texts for people: shapes, and names that were meant.
+ */
+#include "internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *tnn_shape_text(int32_t ndim, const int64_t *shape, char out[TNN_SHAPE_TEXT])
+{
+    size_t at = 0;
+
+    out[0] = '\0';
+    if (ndim <= 0)
+        return strcpy(out, ndim < 0 ? "?" : "()");
+    for (int32_t i = 0; i < ndim && at < TNN_SHAPE_TEXT - 32; i++) {
+        int n = shape[i] < 0 ? snprintf(out + at, 32, "%s?", i ? "×" : "")
+                             : snprintf(out + at, 32, "%s%lld", i ? "×" : "", (long long)shape[i]);
+
+        at += n > 0 ? (size_t)n : 0;
+    }
+    return out;
+}
+
+bool tnn_one_of(const char *text, const char *const *names)
+{
+    for (; text && *names; names++)
+        if (!strcmp(text, *names))
+            return true;
+    return false;
+}
+
+bool tnn_ends_with(const char *text, const char *suffix)
+{
+    size_t n = strlen(text), m = strlen(suffix);
+
+    return n >= m && !strcmp(text + n - m, suffix);
+}
+
+/* Edit distance of short texts; beyond 31 bytes they are cut. */
+static int distance(const char *a, const char *b)
+{
+    int row[33];
+    const int n = (int)strnlen(a, 31), m = (int)strnlen(b, 31);
+
+    for (int j = 0; j <= m; j++)
+        row[j] = j;
+    for (int i = 1; i <= n; i++) {
+        int diagonal = row[0];
+
+        row[0] = i;
+        for (int j = 1; j <= m; j++) {
+            int best = diagonal + (a[i - 1] != b[j - 1]);
+
+            diagonal = row[j];
+            best = row[j] + 1 < best ? row[j] + 1 : best;
+            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+            row[j] = best;
+        }
+    }
+    return row[m];
+}
+
+tn_status tnn_unknown(tn_app *app, const char *what, const char *text, const char *const *names)
+{
+    const char *nearest = NULL;
+    char list[512] = "";
+    int best = 3;
+
+    for (const char *const *name = names; *name; name++) {
+        int d = distance(text, *name);
+
+        if (d < best) {
+            best = d;
+            nearest = *name;
+        }
+        if (strlen(list) + strlen(*name) + 3 < sizeof list)
+            strcat(strcat(list, *list ? ", " : ""), *name);
+    }
+    if (nearest)
+        return tnn_fail(app, TN_E_ARG, "unknown %s \"%.80s\"; did you mean \"%s\"? There are: %s", what, text,
+                        nearest, list);
+    return tnn_fail(app, TN_E_ARG, "unknown %s \"%.80s\"; there are: %s", what, text, list);
+}

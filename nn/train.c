@@ -1,0 +1,404 @@
+/*
+ * A whole training: what `tenon train` and the examples run.
+ *
+ * All that decides the weights is in a checkpoint: parameters, states of the optimizer, random numbers'
+ * position, step and place in the data. Orders of samples and learning rates are functions of seed and step.
+ * So a resumed training makes the same steps as one that was never broken off, bit for bit; sums of the
+ * meters are kept too, so it also reports the same numbers.
+ */
+#include "train.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static double now(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static tn_app *train_app(const tn_train *t)
+{
+    return t && t->usable && tnn_ok(t->object.app) ? t->object.app : NULL;
+}
+
+static void train_destroy(tnn_object *object)
+{
+    tn_train *t = (tn_train *)object;
+
+    free(t->model);
+    free(t->data_name);
+    free(t->valid_name);
+    free(t->folder);
+    free(t->config_hash);
+    free(t->checkpoint);
+    free(t);
+}
+
+/* ---- making ---- */
+
+static void number_from(tn_app *app, const char *key, double *value)
+{
+    if (*value < 0)
+        *value = 0; /* none was asked */
+    else if (*value == 0)
+        (void)tnn_check(app, tn_ctx_option_float(app->ctx, key, value), "%s", "");
+}
+
+static void whole_from(tn_app *app, const char *key, int64_t *value)
+{
+    if (*value < 0)
+        *value = 0;
+    else if (*value == 0)
+        (void)tnn_check(app, tn_ctx_option_int(app->ctx, key, value), "%s", "");
+}
+
+static bool switch_from(tn_app *app, const char *key, int32_t no)
+{
+    int64_t on = 0;
+
+    (void)tnn_check(app, tn_ctx_option_int(app->ctx, key, &on), "%s", "");
+    return on && !no;
+}
+
+static tn_status options_fill(tn_app *app, tn_train *t)
+{
+    tn_train_options *o = &t->o;
+    int64_t keep = o->checkpoint_keep;
+
+    whole_from(app, "train.epochs", &o->epochs);
+    whole_from(app, "train.batch", &o->batch);
+    number_from(app, "train.lr", &o->lr);
+    number_from(app, "train.momentum", &o->momentum);
+    number_from(app, "train.wd", &o->wd);
+    number_from(app, "train.clip", &o->clip);
+    number_from(app, "train.warmup", &o->warmup);
+    number_from(app, "train.schedule_factor", &o->schedule_factor);
+    number_from(app, "train.schedule_every", &o->schedule_every);
+    number_from(app, "train.checkpoint_every", &o->checkpoint_every);
+    whole_from(app, "train.checkpoint_keep", &keep);
+    o->checkpoint_keep = (int32_t)(keep > 1000000 ? 1000000 : keep);
+    o->optimizer = o->optimizer ? o->optimizer : tn_ctx_option(app->ctx, "train.optimizer");
+    o->schedule = o->schedule ? o->schedule : tn_ctx_option(app->ctx, "train.schedule");
+    t->hybridize = switch_from(app, "train.hybridize", o->no_hybridize);
+    t->shuffle = switch_from(app, "train.shuffle", o->no_shuffle);
+    (void)tnn_seed(app, o->seed, &t->seed);
+    if (app->status)
+        return app->status;
+    if (o->epochs < 1 || o->epochs > 1000000000 || o->batch < 1)
+        return tnn_fail(app, TN_E_ARG, "a training of %lld epochs with batches of %lld", (long long)o->epochs,
+                        (long long)o->batch);
+    if (!o->model && !o->net)
+        return tnn_fail(app, TN_E_ARG, "tn_train_open at %s:%d: neither a model nor a net is given",
+                        o->file ? o->file : "?", o->line);
+    return o->data ? TN_OK
+                   : tnn_fail(app, TN_E_ARG, "tn_train_open at %s:%d: no data is given",
+                              o->file ? o->file : "?", o->line);
+}
+
+/* "digits" stands for digits:train and digits:test. */
+static tn_status data_open(tn_app *app, tn_train *t)
+{
+    const char *colon = strrchr(t->o.data, ':');
+    const bool parted = colon && (!strcmp(colon, ":train") || !strcmp(colon, ":test"));
+    const int length = parted ? (int)(colon - t->o.data) : (int)strlen(t->o.data);
+
+    t->data_name = parted ? tnn_strdup(app, t->o.data) : tnn_format(app, "%s:train", t->o.data);
+    if (t->o.valid && !strcmp(t->o.valid, "none"))
+        t->valid_name = NULL;
+    else
+        t->valid_name =
+            t->o.valid ? tnn_strdup(app, t->o.valid) : tnn_format(app, "%.*s:test", length, t->o.data);
+    if (app->status)
+        return app->status;
+    t->data = tn_data_open(app, t->data_name, .batch = t->o.batch, .shuffle = t->shuffle, .seed = t->seed);
+    if (t->valid_name)
+        t->valid = tn_data_open(app, t->valid_name, .batch = 256, .seed = t->seed);
+    if (app->status)
+        return app->status;
+    t->batches = tn_data_batches(t->data);
+    if (t->o.epochs > INT64_MAX / 2 / t->batches)
+        return tnn_fail(app, TN_E_ARG, "%lld epochs of %lld batches are too many", (long long)t->o.epochs,
+                        (long long)t->batches);
+    t->steps = t->o.epochs * t->batches;
+    return TN_OK;
+}
+
+static int64_t steps_of(const tn_train *t, double epochs, int64_t least)
+{
+    const double steps = epochs * (double)t->batches;
+
+    return steps >= 9e18 ? INT64_MAX : steps > (double)least ? (int64_t)(steps + 0.5) : least;
+}
+
+static tn_status net_make(tn_app *app, tn_train *t)
+{
+    int64_t shape[4], rows = t->o.batch;
+
+    t->net = t->o.model ? tn_net_zoo(app, t->o.model) : t->o.net;
+    if (!t->net)
+        return app->status ? app->status : tnn_fail(app, TN_E_ARG, "tn_train_open: the net is not usable");
+    tn_data_shape(t->data, shape);
+    if (!t->net->initialised) {
+        tn_net_init(t->net, .seed = t->seed, .shape = {rows, shape[1], shape[2], shape[3]});
+    } else {
+        shape[0] = rows;
+        if (!tnn_net_infer(t->net, 4, shape))
+            (void)tnn_net_fill(t->net);
+    }
+    if (t->hybridize)
+        tn_net_hybridize(t->net, .static_alloc = 1, .static_shape = 1);
+    t->trainer =
+        tn_trainer_new(t->net, .optimizer = t->o.optimizer, .lr = t->o.lr, .momentum = t->o.momentum,
+                       .wd = t->o.wd, .clip = t->o.clip, .clip_norm = t->o.clip_norm,
+                       .schedule = t->o.schedule, .steps = t->steps, .warmup = steps_of(t, t->o.warmup, 0),
+                       .factor = t->o.schedule_factor, .every = steps_of(t, t->o.schedule_every, 1));
+    t->loss = tn_meter_new(app, "loss");
+    t->accuracy = tn_meter_new(app, "accuracy");
+    return app->status;
+}
+
+/* Texts of the caller are not kept. */
+static tn_status texts_keep(tn_app *app, tn_train *t)
+{
+    const tn_train_options *o = &t->o;
+
+    if (!(t->model = tnn_strdup(app, o->model ? o->model : o->net->path)) ||
+        (o->checkpoint && !(t->folder = tnn_strdup(app, o->checkpoint))) ||
+        (o->config_hash && !(t->config_hash = tnn_strdup(app, o->config_hash))))
+        return app->status;
+    t->o.checkpoint = t->folder;
+    t->o.config_hash = t->config_hash;
+    t->o.file = NULL;
+    return TN_OK;
+}
+
+tn_train *tn_train_open_(tn_app *app, const tn_train_options *options)
+{
+    tn_train *t;
+
+    if (!tnn_ok(app) || !(t = tnn_alloc(app, 1, sizeof *t)))
+        return NULL;
+    tnn_object_add(app, &t->object, train_destroy);
+    tnn_options_copy(&t->o, sizeof t->o, options);
+    atomic_init(&t->stop, 0);
+    t->last_loss = t->last_accuracy = t->valid_loss = t->valid_accuracy = t->best = t->lr = NAN;
+    if (options_fill(app, t) || texts_keep(app, t) || data_open(app, t) ||
+        tnn_check(app, tn_random_seed(app->ctx, t->seed, NULL), "%s", "") || net_make(app, t))
+        return NULL;
+    t->o.optimizer = tnn_trainer_options(t->trainer)->optimizer;
+    t->o.schedule = tnn_trainer_options(t->trainer)->schedule;
+    t->o.model = t->o.data = t->o.valid = NULL;
+    t->usable = true;
+    t->checkpoint_steps = t->folder ? steps_of(t, t->o.checkpoint_every, 0) : 0;
+    if (t->o.checkpoint_every > 0 && !t->checkpoint_steps && t->folder)
+        t->checkpoint_steps = 1;
+    if (t->o.resume && tnn_train_resume(t))
+        t->usable = false;
+    return t->usable ? t : NULL;
+}
+
+/* ---- running ---- */
+
+/* The figures as of now; waits for the device. */
+static void figures_read(tn_train *t)
+{
+    const double loss = tn_meter_value(t->loss), accuracy = tn_meter_value(t->accuracy);
+
+    if (isnan(accuracy))
+        return; /* an epoch has just begun: the figures of the one before stay */
+    t->last_loss = loss;
+    t->last_accuracy = accuracy;
+}
+
+static void event(tn_train *t, int32_t kind)
+{
+    if (t->o.event && tnn_ok(t->object.app) && t->o.event(t->o.arg, kind, t))
+        tn_train_stop(t);
+}
+
+static tn_status one_step(tn_app *app, tn_train *t, const tn_batch *b)
+{
+    tn_array *y, *loss;
+
+    t->lr = tn_trainer_lr(t->trainer);
+    tn_app_record(app);
+    y = tn_net_forward(t->net, b->x);
+    loss = tn_loss_softmax_ce(app, y, b->y);
+    tn_app_backward(app, loss);
+    tn_trainer_step(t->trainer, b->n);
+    tn_meter_add(t->loss, loss, NULL);
+    tn_meter_add(t->accuracy, y, b->y);
+    t->samples += b->n;
+    return app->status;
+}
+
+static void validate(tn_app *app, tn_train *t)
+{
+    tn_meter *loss = t->valid_meters[0], *accuracy = t->valid_meters[1];
+    tn_batch b;
+
+    if (!t->valid || app->status)
+        return;
+    if (!loss) {
+        loss = t->valid_meters[0] = tn_meter_new(app, "loss");
+        accuracy = t->valid_meters[1] = tn_meter_new(app, "accuracy");
+    }
+    tn_meter_reset(loss);
+    tn_meter_reset(accuracy);
+    tn_data_seek(t->valid, 0, 0);
+    while (tn_data_next(t->valid, &b)) {
+        tn_array *y = tn_net_forward(t->net, b.x);
+
+        tn_meter_add(loss, tn_loss_softmax_ce(app, y, b.y), NULL);
+        tn_meter_add(accuracy, y, b.y);
+    }
+    t->valid_loss = tn_meter_value(loss);
+    t->valid_accuracy = tn_meter_value(accuracy);
+    if (!(t->best >= t->valid_accuracy)) /* also the first */
+        t->best = t->valid_accuracy;
+}
+
+void tn_train_save(tn_train *t)
+{
+    tn_app *app = train_app(t);
+
+    if (app && t->folder && t->saved_step != tn_trainer_steps(t->trainer) && !tnn_train_checkpoint(t)) {
+        t->saved_step = tn_trainer_steps(t->trainer);
+        event(t, TN_TRAIN_SAVED);
+    }
+}
+
+/* What is due behind a step: figures at the end of an epoch, a checkpoint, the events. */
+static void step_end(tn_app *app, tn_train *t, bool last_of_epoch)
+{
+    const int64_t step = tn_trainer_steps(t->trainer);
+
+    event(t, TN_TRAIN_STEP);
+    if (last_of_epoch) {
+        figures_read(t);
+        validate(app, t);
+        t->epochs_done++;
+        event(t, TN_TRAIN_EPOCH);
+        tn_meter_reset(t->loss);
+        tn_meter_reset(t->accuracy);
+        t->epoch_began = now();
+    }
+    if (t->checkpoint_steps && step % t->checkpoint_steps == 0)
+        tn_train_save(t);
+}
+
+static void epoch_run(tn_app *app, tn_train *t)
+{
+    tn_batch b;
+
+    for (;;) {
+        double began = now();
+        int more = tn_data_next(t->data, &b);
+
+        t->data_seconds += now() - began;
+        if (!more || one_step(app, t, &b))
+            return;
+        t->batch = b.index + 1;
+        step_end(app, t, t->batch == t->batches);
+        if (atomic_load(&t->stop))
+            return;
+    }
+}
+
+int tn_train_run(tn_train *t)
+{
+    tn_app *app = train_app(t);
+
+    if (!app)
+        return 0;
+    atomic_store(&t->stop, 0);
+    t->stopped = false;
+    t->began = t->epoch_began = now();
+    t->data_seconds = 0;
+    t->samples = 0;
+    event(t, TN_TRAIN_BEGIN);
+    while (tnn_ok(app) && !atomic_load(&t->stop) && tn_trainer_steps(t->trainer) < t->steps)
+        epoch_run(app, t);
+    if (!tnn_ok(app))
+        return 0;
+    t->stopped = tn_trainer_steps(t->trainer) < t->steps;
+    if (t->stopped)
+        figures_read(t);
+    tn_train_save(t);
+    event(t, TN_TRAIN_END);
+    return tnn_ok(app) && !t->stopped;
+}
+
+void tn_train_stop(tn_train *t)
+{
+    if (t)
+        atomic_store(&t->stop, 1);
+}
+
+void tn_train_info_get(tn_train *t, int32_t read, tn_train_info *out)
+{
+    tn_train_info i = {.struct_size = sizeof i};
+    uint32_t size = out->struct_size < sizeof i ? out->struct_size : (uint32_t)sizeof i;
+
+    if (train_app(t)) {
+        if (read)
+            figures_read(t);
+        i.epochs = t->o.epochs;
+        i.batches = t->batches;
+        i.batch = t->batch;
+        i.step = tn_trainer_steps(t->trainer);
+        i.steps = t->steps;
+        i.epoch = i.step ? (i.step - 1) / t->batches + 1 : 0;
+        i.seconds = t->began > 0 ? now() - t->began : 0;
+        i.epoch_seconds = t->began > 0 ? now() - t->epoch_began : 0;
+        i.train_count = tn_data_count(t->data);
+        i.valid_count = tn_data_count(t->valid);
+        i.param_elements = tn_net_param_elements(t->net);
+        i.device = tn_app_device(t->object.app);
+    }
+    if (t) {
+        i.stopped = t->stopped;
+        i.samples = t->samples;
+        i.resumed_step = t->resumed_step;
+        i.batch_size = t->o.batch;
+        i.seed = t->seed;
+        i.lr = t->lr;
+        i.loss = t->last_loss;
+        i.accuracy = t->last_accuracy;
+        i.valid_loss = t->valid_loss;
+        i.valid_accuracy = t->valid_accuracy;
+        i.best_accuracy = t->best;
+        i.data_seconds = t->data_seconds;
+        i.model = t->model;
+        i.checkpoint = t->checkpoint;
+        i.optimizer = t->o.optimizer;
+        i.schedule = t->o.schedule;
+    }
+    i.struct_size = size;
+    memcpy(out, &i, size);
+}
+
+tn_net *tn_train_net(tn_train *t)
+{
+    return train_app(t) ? t->net : NULL;
+}
+
+tn_data *tn_train_data(tn_train *t)
+{
+    return train_app(t) ? t->data : NULL;
+}
+
+tn_data *tn_train_valid(tn_train *t)
+{
+    return train_app(t) ? t->valid : NULL;
+}
+
+tn_trainer *tn_train_trainer(tn_train *t)
+{
+    return train_app(t) ? t->trainer : NULL;
+}

@@ -1,0 +1,456 @@
+/*
+ * Optimizers: one update operator per parameter and step, called through a site of its own, so that only
+ * run-time attributes change from step to step. Schedules are functions of the step's number; nothing of them
+ * is a state.
+ */
+#include "internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const optimizers[] = {"sgd", "nag", "adam", NULL};
+static const char *const schedules[] = {"constant", "factor", "cosine", NULL};
+
+typedef struct slot { /* of one parameter */
+    tnn_param *param;
+    tn_site *site;
+    uint32_t lr, wd, rescale; /* attributes' indices */
+    double lr_now, wd_now, rescale_now;
+    tn_array *states[2];
+} slot;
+
+struct tn_trainer {
+    tnn_object object;
+    tn_net *net;
+    tn_trainer_options o;
+    const char *op;
+    size_t state_count;
+    slot *slots; /* one per parameter with a gradient; made at the first step */
+    size_t slot_count;
+    int64_t steps;
+    bool made;
+};
+
+/* ---- schedules ---- */
+
+double tn_schedule_lr(const tn_trainer_options *o, int64_t step)
+{
+    const double turn = 3.14159265358979323846;
+    int64_t t, last;
+
+    if (!o)
+        return NAN;
+    t = step + 1; /* MXNet counts updates from 1 */
+    if (o->warmup > 0 && t < o->warmup)
+        return o->lr_begin + (o->lr - o->lr_begin) * (double)t / (double)o->warmup;
+    if (!o->schedule || !strcmp(o->schedule, "constant"))
+        return o->lr;
+    if (!strcmp(o->schedule, "factor")) {
+        const int64_t every = o->every > 0 ? o->every : 1;
+
+        return fmax(o->lr * pow(o->factor > 0 ? o->factor : 0.1, (double)((t - 1) / every)), o->lr_end);
+    }
+    last = o->steps - o->warmup;
+    if (t > o->steps || last <= 0)
+        return o->lr_end;
+    return o->lr_end + (o->lr - o->lr_end) * (1 + cos(turn * (double)(t - o->warmup) / (double)last)) / 2;
+}
+
+/* ---- making ---- */
+
+static void slots_clear(tn_trainer *t)
+{
+    for (size_t i = 0; i < t->slot_count; i++) {
+        tn_site_release(t->slots[i].site);
+        tn_array_release(t->slots[i].states[0]);
+        tn_array_release(t->slots[i].states[1]);
+    }
+    free(t->slots);
+    t->slots = NULL;
+    t->slot_count = 0;
+}
+
+static void trainer_destroy(tnn_object *object)
+{
+    tn_trainer *t = (tn_trainer *)object;
+
+    slots_clear(t);
+    free(t);
+}
+
+tn_app *tnn_trainer_app(const tn_trainer *t)
+{
+    return t && tnn_ok(t->object.app) ? t->object.app : NULL;
+}
+
+static bool between(double x, double least, double most)
+{
+    return x >= least && x <= most; /* not for NaN */
+}
+
+static tn_status numbers_check(tn_app *app, const tn_trainer_options *o)
+{
+    const struct {
+        const char *name;
+        double value, least, most;
+    } rows[] = {
+        {"lr", o->lr, 0, 1e6},
+        {"momentum", o->momentum, 0, 1},
+        {"wd", o->wd, 0, 1e6},
+        {"beta1", o->beta1, 0, 1},
+        {"beta2", o->beta2, 0, 1},
+        {"epsilon", o->epsilon, 0, 1},
+        {"clip", o->clip, 0, 1e30},
+        {"clip_norm", o->clip_norm, 0, 1e30},
+        {"lr_begin", o->lr_begin, 0, 1e6},
+        {"lr_end", o->lr_end, 0, 1e6},
+        {"factor", o->factor, 0, 1},
+        {"steps", (double)o->steps, 0, 1e18},
+        {"warmup", (double)o->warmup, 0, 1e18},
+        {"every", (double)o->every, 0, 1e18},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!between(rows[i].value, rows[i].least, rows[i].most))
+            return tnn_fail(app, TN_E_ARG, "trainer at %s:%d: .%s is %g, %g to %g is allowed",
+                            o->file ? o->file : "?", o->line, rows[i].name, rows[i].value, rows[i].least,
+                            rows[i].most);
+    if (o->schedule && !strcmp(o->schedule, "cosine") && o->steps < 1)
+        return tnn_fail(app, TN_E_ARG, "trainer at %s:%d: schedule cosine needs .steps",
+                        o->file ? o->file : "?", o->line);
+    return TN_OK;
+}
+
+static const char *kept(const char *text, const char *const *names)
+{
+    while (*names && strcmp(text, *names))
+        names++;
+    return *names;
+}
+
+static tn_status options_set(tn_app *app, tn_trainer *t)
+{
+    tn_trainer_options *o = &t->o;
+
+    o->optimizer = o->optimizer ? o->optimizer : "sgd";
+    o->schedule = o->schedule ? o->schedule : "constant";
+    if (!tnn_one_of(o->optimizer, optimizers))
+        return tnn_unknown(app, "optimizer", o->optimizer, optimizers);
+    if (!tnn_one_of(o->schedule, schedules))
+        return tnn_unknown(app, "schedule", o->schedule, schedules);
+    o->optimizer = kept(o->optimizer, optimizers);
+    o->schedule = kept(o->schedule, schedules);
+    if (!strcmp(o->optimizer, "adam")) {
+        t->op = "adam_update";
+        t->state_count = 2;
+        o->beta1 = o->beta1 != 0 ? o->beta1 : 0.9;
+        o->beta2 = o->beta2 != 0 ? o->beta2 : 0.999;
+        o->epsilon = o->epsilon != 0 ? o->epsilon : 1e-8;
+    } else {
+        t->state_count = o->momentum != 0;
+        t->op = !t->state_count                ? "sgd_update"
+                : !strcmp(o->optimizer, "nag") ? "nag_mom_update"
+                                               : "sgd_mom_update";
+    }
+    if (o->lr == 0)
+        o->lr = !strcmp(o->optimizer, "adam") ? 0.001 : 0.01;
+    if (numbers_check(app, o))
+        return app->status;
+    o->file = NULL;
+    return TN_OK;
+}
+
+tn_trainer *tn_trainer_new_(tn_net *net, const tn_trainer_options *options)
+{
+    tn_app *app = tnn_net_app(net);
+    tn_trainer *t;
+
+    if (!app)
+        return NULL;
+    if (net->model) {
+        (void)tnn_fail(app, TN_E_UNSUPPORTED, "net %s was loaded for inference: it cannot be trained",
+                       net->path);
+        return NULL;
+    }
+    if (!(t = tnn_alloc(app, 1, sizeof *t)))
+        return NULL;
+    tnn_object_add(app, &t->object, trainer_destroy);
+    t->net = net;
+    tnn_options_copy(&t->o, sizeof t->o, options);
+    return options_set(app, t) ? NULL : t;
+}
+
+/* ---- states ---- */
+
+static tn_status slot_make(tn_app *app, tn_trainer *t, slot *s)
+{
+    char numbers[4][32];
+    const char *attrs[16] = {"lr", "0", "wd", "0"};
+    size_t n = 4;
+    tn_status st;
+
+    (void)snprintf(numbers[0], sizeof *numbers, "%.17g", t->o.clip > 0 ? t->o.clip : -1);
+    attrs[n++] = "clip_gradient";
+    attrs[n++] = numbers[0];
+    if (!strcmp(t->op, "adam_update")) {
+        (void)snprintf(numbers[1], sizeof *numbers, "%.17g", t->o.beta1);
+        (void)snprintf(numbers[2], sizeof *numbers, "%.17g", t->o.beta2);
+        (void)snprintf(numbers[3], sizeof *numbers, "%.17g", t->o.epsilon);
+        attrs[n++] = "beta1";
+        attrs[n++] = numbers[1];
+        attrs[n++] = "beta2";
+        attrs[n++] = numbers[2];
+        attrs[n++] = "epsilon";
+        attrs[n++] = numbers[3];
+    } else if (t->state_count) {
+        (void)snprintf(numbers[1], sizeof *numbers, "%.17g", t->o.momentum);
+        attrs[n++] = "momentum";
+        attrs[n++] = numbers[1];
+    }
+    attrs[n] = NULL;
+    s->lr_now = s->wd_now = 0;
+    s->rescale_now = 1;
+    if (!(st = tn_site_create(app->ctx, t->op, attrs, &s->site)) &&
+        !(st = tn_site_attr(s->site, "lr", &s->lr)) && !(st = tn_site_attr(s->site, "wd", &s->wd)))
+        st = tn_site_attr(s->site, "rescale_grad", &s->rescale);
+    for (size_t k = 0; !st && k < t->state_count; k++)
+        st = tn_array_zeros(app->ctx, TN_F32, s->param->ndim, s->param->shape,
+                            tn_array_device(s->param->array), &s->states[k]);
+    return tnn_check(app, st, "optimizer %s", t->o.optimizer);
+}
+
+static tn_status slots_make(tn_trainer *t)
+{
+    tn_app *app = t->object.app;
+    tn_net *net = t->net;
+
+    if (t->made)
+        return TN_OK;
+    if (tnn_net_collect(net))
+        return app->status;
+    for (size_t i = 0; i < net->param_count; i++)
+        if (!net->params[i]->array)
+            return tnn_fail(app, TN_E_STATE,
+                            "parameter %s has no values yet: give tn_net_init() a .shape, or run the "
+                            "net once",
+                            net->params[i]->full);
+    if (!(t->slots = tnn_alloc(app, net->param_count, sizeof *t->slots)))
+        return TN_E_NOMEM;
+    for (size_t i = 0; i < net->param_count; i++) {
+        if (net->params[i]->fixed)
+            continue;
+        t->slots[t->slot_count].param = net->params[i];
+        if (slot_make(app, t, &t->slots[t->slot_count++])) {
+            slots_clear(t);
+            return app->status;
+        }
+    }
+    t->made = true;
+    return TN_OK;
+}
+
+/* ---- a step ---- */
+
+/* Norm of all gradients together, each times `rescale`. Waits for them. */
+static tn_status norm_of(tn_app *app, tn_trainer *t, double rescale, double *norm)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < t->slot_count; i++) {
+        tn_array *grad = tn_array_grad(t->slots[i].param->array), *out = NULL;
+        tn_op_call call = {.struct_size = TN_SIZE(tn_op_call), .in_count = 1, .op = "norm", .in = &grad};
+        double value = 0;
+        tn_status st = tn_invoke_text(app->ctx, &call, 1, &out, NULL);
+
+        if (!st)
+            st = tn_array_scalar(out, &value);
+        tn_array_release(out);
+        if (st)
+            return tnn_check(app, st, "norm of the gradient of %s", t->slots[i].param->full);
+        sum += value * rescale * value * rescale;
+    }
+    *norm = sqrt(sum);
+    return TN_OK;
+}
+
+static tn_status set(tn_site *site, uint32_t attr, double value, double *now)
+{
+    tn_status st;
+
+    if (value == *now)
+        return TN_OK;
+    if (!(st = tn_site_set_float(site, attr, value)))
+        *now = value;
+    return st;
+}
+
+static tn_status slot_step(tn_app *app, tn_trainer *t, slot *s, double lr, double rescale)
+{
+    tn_array *weight = s->param->array;
+    tn_array *in[4] = {weight, tn_array_grad(weight), s->states[0], s->states[1]};
+    tn_array *out[1] = {weight};
+    tn_status st;
+
+    if (!(st = set(s->site, s->lr, lr * s->param->lr_factor, &s->lr_now)) &&
+        !(st = set(s->site, s->wd, t->o.wd * s->param->wd_factor, &s->wd_now)) &&
+        !(st = set(s->site, s->rescale, rescale, &s->rescale_now)))
+        st = tn_invoke(s->site, (uint32_t)(2 + t->state_count), in, 1, out);
+    return tnn_check(app, st, "update of %s", s->param->full);
+}
+
+void tn_trainer_step(tn_trainer *t, int64_t batch)
+{
+    tn_app *app = tnn_trainer_app(t);
+    double lr, rescale, norm = 0;
+
+    if (!app)
+        return;
+    if (batch < 1) {
+        (void)tnn_fail(app, TN_E_ARG, "tn_trainer_step: a batch of %lld samples", (long long)batch);
+        return;
+    }
+    if (slots_make(t))
+        return;
+    tn_app_pause(app);
+    lr = tn_schedule_lr(&t->o, t->steps);
+    rescale = 1 / (double)batch;
+    if (t->o.clip_norm > 0) {
+        if (norm_of(app, t, rescale, &norm))
+            return;
+        if (norm > t->o.clip_norm)
+            rescale *= t->o.clip_norm / norm;
+    }
+    if (!strcmp(t->o.optimizer, "adam")) {
+        const double n = (double)(t->steps + 1);
+
+        lr *= sqrt(1 - pow(t->o.beta2, n)) / (1 - pow(t->o.beta1, n));
+    }
+    for (size_t i = 0; i < t->slot_count; i++)
+        if (slot_step(app, t, &t->slots[i], lr, rescale))
+            return;
+    t->steps++;
+}
+
+int64_t tn_trainer_steps(const tn_trainer *t)
+{
+    return tnn_trainer_app(t) ? t->steps : 0;
+}
+
+double tn_trainer_lr(const tn_trainer *t)
+{
+    return tnn_trainer_app(t) ? tn_schedule_lr(&t->o, t->steps) : NAN;
+}
+
+void tn_trainer_set_lr(tn_trainer *t, double lr)
+{
+    tn_app *app = tnn_trainer_app(t);
+
+    if (!app)
+        return;
+    if (!between(lr, 0, 1e6))
+        (void)tnn_fail(app, TN_E_ARG, "tn_trainer_set_lr: %g", lr);
+    else
+        t->o.lr = lr;
+}
+
+/* ---- files ---- */
+
+const tn_trainer_options *tnn_trainer_options(const tn_trainer *t)
+{
+    return &t->o;
+}
+
+static char *state_name(tn_app *app, const slot *s, size_t k)
+{
+    return tnn_format(app, "state:%zu:%s", k, s->param->name);
+}
+
+tn_status tnn_trainer_export(tn_trainer *t, tn_params *params)
+{
+    tn_app *app = tnn_trainer_app(t);
+
+    if (!app)
+        return TN_E_STATE;
+    if (slots_make(t))
+        return app->status;
+    for (size_t i = 0; i < t->slot_count; i++)
+        for (size_t k = 0; k < t->state_count; k++) {
+            char *name = state_name(app, &t->slots[i], k);
+            tn_status st = name ? tn_params_add(params, name, t->slots[i].states[k]) : TN_E_NOMEM;
+
+            free(name);
+            if (st)
+                return tnn_check(app, st, "state of %s", t->slots[i].param->full);
+        }
+    return TN_OK;
+}
+
+static tn_status state_take(tn_app *app, slot *s, size_t k, const tn_params *params)
+{
+    char *name = state_name(app, s, k);
+    tn_array *array = NULL;
+    tn_status st;
+
+    if (!name)
+        return TN_E_NOMEM;
+    if (!(st = tn_params_get(params, name, &array)))
+        st = array ? tn_array_copy(array, s->states[k]) : TN_E_FORMAT;
+    (void)tnn_check(app, st, "%s", name);
+    tn_array_release(array);
+    free(name);
+    return st;
+}
+
+tn_status tnn_trainer_import(tn_trainer *t, const tn_params *params, int64_t steps)
+{
+    tn_app *app = tnn_trainer_app(t);
+
+    if (!app)
+        return TN_E_STATE;
+    if (slots_make(t))
+        return app->status;
+    if (steps < 0)
+        return tnn_fail(app, TN_E_FORMAT, "a trainer after %lld steps", (long long)steps);
+    for (size_t i = 0; i < t->slot_count; i++)
+        for (size_t k = 0; k < t->state_count; k++)
+            if (state_take(app, &t->slots[i], k, params))
+                return app->status;
+    t->steps = steps;
+    return TN_OK;
+}
+
+/* The step count travels as an array of one number, so that the file stays a .params file. */
+void tn_trainer_save(tn_trainer *t, const char *path)
+{
+    tn_app *app = tnn_trainer_app(t);
+    const int64_t one = 1;
+    tn_params *params = NULL;
+    tn_array *steps = NULL;
+
+    if (!app || !path)
+        return;
+    if (!tnn_check(app, tn_params_create(&params), "%s", path) && !tnn_trainer_export(t, params) &&
+        !tnn_check(app, tn_array_from(app->ctx, TN_I64, 1, &one, &t->steps, &steps), "%s", path) &&
+        !tnn_check(app, tn_params_add(params, "steps", steps), "%s", path))
+        (void)tnn_check(app, tn_params_save(params, path), "%s", path);
+    tn_array_release(steps);
+    tn_params_destroy(params);
+}
+
+void tn_trainer_load(tn_trainer *t, const char *path)
+{
+    tn_app *app = tnn_trainer_app(t);
+    tn_params *params = NULL;
+    tn_array *steps = NULL;
+    int64_t count = 0;
+
+    if (!app || !path)
+        return;
+    if (!tnn_check(app, tn_params_load(app->ctx, path, NULL, &params), "%s", path) &&
+        !tnn_check(app, tn_params_get(params, "steps", &steps), "%s", path) &&
+        !tnn_check(app, tn_array_read(steps, &count, sizeof count), "%s", path))
+        (void)tnn_trainer_import(t, params, count);
+    tn_array_release(steps);
+    tn_params_destroy(params);
+}
