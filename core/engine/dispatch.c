@@ -28,9 +28,10 @@ static void op_end(engine_worker *w, tni_op *op, tn_status status)
     uint8_t era = op->era;
     bool stack = op->flags & OP_STACK;
 
-    if (TN_UNLIKELY(atomic_fetch_or_explicit(&op->phase, PHASE_DONE, memory_order_acq_rel) & PHASE_PIN))
-        while (atomic_load_explicit(&op->phase, memory_order_acquire) & PHASE_PIN)
-            (void)sched_yield(); /* the dump is reading */
+    atomic_store_explicit(&op->phase, PHASE_DONE, memory_order_release);
+    atomic_signal_fence(memory_order_seq_cst); /* the dump supplies the other half: membarrier */
+    if (TN_UNLIKELY(atomic_load_explicit(&e->dumping, memory_order_relaxed)))
+        tni_dump_wait(e);
     if (op->done) {
         tni_engine_tls.depth++;
         tni_engine_tls.inside++;

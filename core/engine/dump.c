@@ -3,9 +3,14 @@
  * list of live engines, by which a variable alone can tell whether pushes are still to be entered, and the faults
  * that tests plant.
  *
- * The texts of an operation live until its `done`: the dump pins an operation while it reads them, and who finishes
- * it waits for that moment.
+ * The texts of an operation live until its `done`. Who finishes one marks it as done, then looks whether a dump is
+ * under way, and waits for its end if so. The dump says that it is under way, has the kernel run a barrier on every
+ * processor, then looks at the marks: so the common path needs no atomic operation of its own.
  */
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "engine/internal.h"
 
 #define DUMP_VARS 8u          /* variables told per operation */
@@ -36,22 +41,37 @@ static void dump_op(const tni_op *op, tni_str *out)
     (void)tni_str_add(out, op->var_count > DUMP_VARS ? " ...\n" : "\n");
 }
 
-tn_status tni_engine_dump(tni_engine *e, tni_str *out)
+static void dump_slabs_locked(tni_engine *e, tni_str *out)
 {
-    tni_spin_lock(&e->push_lock); /* no operation is made meanwhile */
     for (engine_slab *slab = e->slabs; slab; slab = slab->next)
         for (uint32_t i = 0; i < SLAB_OPS; i++) {
             tni_op *op = &slab->ops[i];
-            unsigned phase = atomic_load_explicit(&op->phase, memory_order_relaxed);
+            unsigned phase = atomic_load_explicit(&op->phase, memory_order_acquire);
 
-            if (!(phase & PHASE_PUSHED) || (phase & PHASE_DONE))
-                continue;
-            phase = atomic_fetch_or(&op->phase, PHASE_PIN);
             if ((phase & PHASE_PUSHED) && !(phase & PHASE_DONE))
                 dump_op(op, out);
-            atomic_fetch_and(&op->phase, ~PHASE_PIN);
         }
-    tni_spin_unlock(&e->push_lock);
+}
+
+void tni_dump_wait(tni_engine *e)
+{
+    tni_mutex_lock(&e->dump_mutex);
+    tni_mutex_unlock(&e->dump_mutex);
+}
+
+tn_status tni_engine_dump(tni_engine *e, tni_str *out)
+{
+    tni_mutex_lock(&e->dump_mutex);
+    atomic_store(&e->dumping, true);
+    if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0) {
+        tni_spin_lock(&e->push_lock); /* no operation is made meanwhile */
+        dump_slabs_locked(e, out);
+        tni_spin_unlock(&e->push_lock);
+    } else {
+        (void)tni_str_add(out, "the kernel offers no membarrier: operations cannot be listed\n");
+    }
+    atomic_store(&e->dumping, false);
+    tni_mutex_unlock(&e->dump_mutex);
     return out->status;
 }
 

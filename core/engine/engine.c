@@ -48,7 +48,8 @@ static tn_status locks_init(tni_engine *e)
     tn_status st;
 
     (void)((st = tni_mutex_init(&e->start_mutex)) || (st = tni_mutex_init(&e->progress_mutex)) ||
-           (st = tni_mutex_init(&e->poison_mutex)) || (st = tni_cond_init(&e->progress)));
+           (st = tni_mutex_init(&e->poison_mutex)) ||
+           (st = tni_mutex_init(&e->dump_mutex)) || (st = tni_cond_init(&e->progress)));
     return st;
 }
 
@@ -147,6 +148,7 @@ static void engine_free(tni_engine *e)
     tni_poison_release(e->cancelled);
     tni_cond_fini(&e->progress);
     tni_mutex_fini(&e->poison_mutex);
+    tni_mutex_fini(&e->dump_mutex);
     tni_mutex_fini(&e->progress_mutex);
     tni_mutex_fini(&e->start_mutex);
     tni_free_aligned(e);

@@ -21,7 +21,8 @@
 #define SLAB_OPS 64u              /* operations made at a time */
 #define MAG_OPS 62u               /* operations that change hands at a time */
 #define CHUNK_OPS 254u            /* pointers in one piece of the submission list */
-#define DRAIN_BATCH 64u           /* entered at a time: fits the first-level cache */
+#define DRAIN_BATCH 8u             /* entered at a time: few of them wait for each other yet */
+#define RUN_BATCH 32u              /* run before completions and new operations are looked at */
 #define ERAS 64u                  /* wait_all calls under way that can be told apart */
 #define POISONS_MAX 1024u         /* failures kept for wait_all; later ones are only at their variables */
 #define CALL_THREADS_MAX 16u      /* threads for host callbacks */
@@ -51,7 +52,6 @@
 #define PHASE_PUSHED 1u
 #define PHASE_ISSUED 2u
 #define PHASE_DONE 4u
-#define PHASE_PIN 8u /* the dump reads its texts: done must wait */
 
 typedef struct engine_queue engine_queue;
 typedef struct engine_worker engine_worker;
@@ -210,6 +210,8 @@ struct tni_engine {
     atomic_bool quit;     /* workers leave */
     atomic_bool forking, forked, fork_inside, dead; /* dead: forked inside a callback, nothing works in this child */
     atomic_bool drop_event_wait;
+    atomic_bool dumping; /* somebody reads the texts of pending operations: see dump.c */
+    tni_mutex dump_mutex;
     atomic_uint_fast64_t ties;
     atomic_uint_fast64_t inlined, over_limit, failed, skipped, event_waits, queue_peak;
 
@@ -448,6 +450,7 @@ void tni_step_pushed(tni_engine *e); /* naive: runs what was pushed */
 bool tni_step_until(tni_engine *e, bool (*reached)(void *arg), void *arg, uint64_t deadline_ns);
 tn_status tni_live_add(tni_engine *e);
 void tni_live_remove(tni_engine *e);
+void tni_dump_wait(tni_engine *e); /* until the dump under way is over */
 void tni_engine_report(tni_engine *e, uint64_t waited_ns); /* the watchdog's lines */
 
 static inline bool tni_fault_drop_event_wait(tni_engine *e)

@@ -202,16 +202,15 @@ void tni_worker_flush(engine_worker *w)
     tni_engine *e = w->queue->engine;
     uint64_t n = w->finished;
 
-    if (!n)
-        return;
-    w->finished = 0;
-    if (w->failed | w->skipped | w->event_waits) {
+    if (TN_UNLIKELY(w->failed | w->skipped | w->event_waits)) {
         atomic_fetch_add_explicit(&e->failed, w->failed, memory_order_relaxed);
         atomic_fetch_add_explicit(&e->skipped, w->skipped, memory_order_relaxed);
         atomic_fetch_add_explicit(&e->event_waits, w->event_waits, memory_order_relaxed);
         w->failed = w->skipped = w->event_waits = 0;
     }
-    tni_count_done(e, w->era, n);
+    w->finished = 0;
+    if (n)
+        tni_count_done(e, w->era, n);
 }
 
 static void worker_sleep(engine_queue *q)
@@ -265,7 +264,7 @@ static void worker_main(void *arg)
             worked = true;
         if (tni_submit_drain(e, DRAIN_BATCH))
             worked = true;
-        for (uint32_t n = 0; n < DRAIN_BATCH && (op = tni_queue_take(q, w)); n++) {
+        for (uint32_t n = 0; n < RUN_BATCH && (op = tni_queue_take(q, w)); n++) {
             worked = true;
             tni_op_dispatch(w, op);
             if (q->kind != QUEUE_NORMAL || atomic_load_explicit(&e->waiters, memory_order_relaxed))

@@ -1,0 +1,312 @@
+/*
+ * Operations on a device with streams: who follows whom by a stream wait and who by a notification, failures that
+ * come out late, early release, waits with a limit, allocation failure, and a planted fault that must be seen.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "async_device.h"
+#include "scratch.h"
+
+/* Under ThreadSanitizer the planted fault is what it is: a race, reported as one. */
+#if defined(TN_TEST_SWITCHES) && !defined(__SANITIZE_THREAD__)
+static const bool switches = true;
+#else
+static const bool switches = false;
+#endif
+
+typedef struct job { /* y = x + add, late */
+    const uint64_t *x;
+    uint64_t *y;
+    uint64_t add, delay_ns;
+    bool fails;
+    tni_var *free_early;
+    atomic_uint *hold; /* waits until it is not 0 */
+    atomic_uint ran;
+} job;
+
+static tn_status job_body(void *arg, tn_err *err)
+{
+    job *j = arg;
+
+    if (j->delay_ns)
+        tni_sleep_ns(j->delay_ns);
+    while (j->hold && !atomic_load(j->hold))
+        tni_sleep_ns(20000);
+    if (j->fails)
+        return tn_fail(err, TN_E_DEVICE, "the unit is on fire");
+    *j->y = *j->x + j->add;
+    atomic_store(&j->ran, 1u);
+    return TN_OK;
+}
+
+static tn_status job_run(void *payload, tni_run *run)
+{
+    job *j = *(job **)payload;
+    tn_err err = {0};
+
+    if (!run->stream)
+        return job_body(j, &err);
+    if (run->device->ops->stream_call(run->stream, job_body, j, &err))
+        return tni_error_take(&err, "late");
+    if (j->free_early)
+        tni_engine_release(run, j->free_early, TN_OK);
+    return TN_OK;
+}
+
+static tn_status push_job(tni_engine *e, job *j, tni_device *d, tni_var *read, tni_var *write, uint32_t flags)
+{
+    tni_var *reads[] = {read}, *writes[] = {write};
+    tni_task task = {.run = job_run, .payload = &j, .payload_bytes = sizeof j, .reads = reads, .read_count = 1,
+                     .writes = writes, .write_count = 1, .device = d, .flags = flags, .name = "job"};
+
+    return tni_engine_push(e, &task);
+}
+
+typedef struct setup {
+    test_engine t;
+    tni_device *first, *second;
+    tni_var vars[4];
+    uint64_t values[4];
+} setup;
+
+static void setup_open(setup *s, const char *type)
+{
+    memset(s, 0, sizeof *s);
+    test_engine_open(&s->t, (tni_engine_options){.type = type});
+    assert_int_equal(tni_device_get(s->t.devices, "late", 0, &s->first), TN_OK);
+    assert_int_equal(tni_device_get(s->t.devices, "late", 1, &s->second), TN_OK);
+}
+
+static void setup_close(setup *s)
+{
+    test_engine_close(&s->t);
+    for (int i = 0; i < 4; i++)
+        tni_var_fini(&s->vars[i]);
+}
+
+/* The first device holds its write until its copy queue and the second device were told to wait for it (or, wrongly,
+ * ran); then the host follows. Returns what came out at the end. */
+static uint64_t relay(setup *s, tni_engine_stats *stats)
+{
+    atomic_uint open = tni_engine_is_naive(s->t.engine);
+    tni_var *v = s->vars;
+    job jobs[4];
+
+    for (uint64_t i = 0, add = 1; i < 4; i++, add *= 10)
+        jobs[i] = (job){.x = &s->values[i], .y = &s->values[(i + 1) % 4], .add = add, .hold = i ? NULL : &open};
+    assert_int_equal(push_job(s->t.engine, &jobs[0], s->first, &v[0], &v[1], 0), TN_OK);
+    assert_int_equal(push_job(s->t.engine, &jobs[1], s->first, &v[1], &v[2], TNI_TASK_COPY), TN_OK);
+    assert_int_equal(push_job(s->t.engine, &jobs[2], s->second, &v[2], &v[3], 0), TN_OK);
+    assert_int_equal(push_job(s->t.engine, &jobs[3], NULL, &v[3], &v[0], 0), TN_OK);
+    do {
+        tni_engine_stats_get(s->t.engine, stats);
+        if (tni_engine_ready_count(s->t.engine))
+            (void)tni_engine_step(s->t.engine, 0);
+    } while (!atomic_load(&open) && stats->event_waits < 2 && !atomic_load(&jobs[2].ran));
+    atomic_store(&open, 1u);
+    assert_int_equal(tni_engine_wait_read(s->t.engine, &s->vars[0], 0), TN_OK);
+    assert_int_equal(tni_engine_wait_all(s->t.engine), TN_OK);
+    tni_engine_stats_get(s->t.engine, stats);
+    return s->values[0];
+}
+
+static void test_follow(void **state)
+{
+    static const char *const types[] = {"threaded", "stepped", "naive"};
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        tni_engine_stats stats;
+        setup s;
+
+        setup_open(&s, types[i]);
+        assert_int_equal(relay(&s, &stats), 1111);
+        assert_int_equal(stats.event_waits, i < 2 ? 2 : 0); /* naive waits on the host */
+        setup_close(&s);
+    }
+}
+
+static void test_planted(void **state) /* without its event wait the engine is wrong, and this test sees it */
+{
+    tni_engine_stats stats;
+    setup s;
+
+    (void)state;
+    if (!switches)
+        skip();
+    setup_open(&s, "threaded");
+    tni_engine_plant(s.t.engine, "drop_event_wait");
+    assert_int_not_equal(relay(&s, &stats), 1111);
+    setup_close(&s);
+}
+
+static void test_same_stream(void **state)
+{
+    tni_engine_stats stats;
+    setup s;
+    job jobs[50];
+
+    (void)state;
+    setup_open(&s, "threaded");
+    for (int i = 0; i < 50; i++) {
+        jobs[i] = (job){.x = &s.values[0], .y = &s.values[0], .add = 1, .delay_ns = i % 10 == 0 ? 200000 : 0};
+        assert_int_equal(push_job(s.t.engine, &jobs[i], s.first, &s.vars[1], &s.vars[0], 0), TN_OK);
+    }
+    assert_int_equal(tni_engine_wait_write(s.t.engine, &s.vars[0], 0), TN_OK);
+    assert_int_equal(s.values[0], 50);
+    tni_engine_stats_get(s.t.engine, &stats);
+    assert_int_equal(stats.event_waits, 0);
+    setup_close(&s);
+}
+
+static void expect_device_error(setup *s, tni_var *v, const char *text)
+{
+    for (int i = 0; i < 2; i++) { /* each time */
+        assert_int_equal(tni_engine_wait_read(s->t.engine, v, 0), TN_E_DEVICE);
+        assert_string_equal(tni_error_message(), text);
+    }
+}
+
+static void failing_stream(const char *type)
+{
+    static const char text[] = "job: device late:0 failed: the unit is on fire";
+    setup s;
+    job bad = {.fails = true, .delay_ns = 1000000}, good[3], again = {.add = 7}, elsewhere = {.add = 5};
+
+    setup_open(&s, type);
+    bad.y = &s.values[0];
+    bad.x = &s.values[0];
+    for (int i = 0; i < 3; i++)
+        good[i] = (job){.x = &s.values[i], .y = &s.values[i + 1], .add = 1};
+    again.y = elsewhere.y = &s.values[0];
+    again.x = elsewhere.x = &s.values[0];
+    assert_int_equal(push_job(s.t.engine, &bad, s.first, &s.vars[0], &s.vars[0], 0), TN_OK);
+    assert_int_equal(push_job(s.t.engine, &good[0], s.second, &s.vars[0], &s.vars[1], 0), TN_OK); /* by event */
+    assert_int_equal(push_job(s.t.engine, &good[1], NULL, &s.vars[1], &s.vars[2], 0), TN_OK);     /* by notify */
+    expect_device_error(&s, &s.vars[0], text);
+    expect_device_error(&s, &s.vars[1], text);
+    expect_device_error(&s, &s.vars[2], text);
+    assert_int_equal(tni_engine_wait_read(s.t.engine, &s.vars[3], 0), TN_OK);
+
+    assert_int_equal(push_job(s.t.engine, &good[2], s.first, &s.vars[3], &s.vars[3], 0), TN_OK);
+    expect_device_error(&s, &s.vars[3], "job: device late:0 failed earlier and refuses further work");
+
+    assert_int_equal(push_job(s.t.engine, &elsewhere, s.second, &s.vars[0], &s.vars[0], 0), TN_OK);
+    expect_device_error(&s, &s.vars[0], text); /* does not clear: skipped */
+    assert_int_equal(push_job(s.t.engine, &again, s.second, &s.vars[0], &s.vars[0], TNI_TASK_CLEARS), TN_OK);
+    assert_int_equal(tni_engine_wait_read(s.t.engine, &s.vars[0], 0), TN_OK);
+    tni_engine_clear(s.t.engine, &s.vars[1]);
+    assert_int_equal(tni_engine_wait_read(s.t.engine, &s.vars[1], 0), TN_OK);
+    setup_close(&s);
+}
+
+static void test_failing_stream(void **state)
+{
+    (void)state;
+    failing_stream("threaded");
+    failing_stream("stepped");
+}
+
+static void test_failing_naive(void **state) /* the failure is known at once */
+{
+    setup s;
+    job bad = {.fails = true};
+
+    (void)state;
+    setup_open(&s, "naive");
+    bad.y = &s.values[0];
+    bad.x = &s.values[0];
+    assert_int_equal(push_job(s.t.engine, &bad, s.first, &s.vars[0], &s.vars[0], 0), TN_OK);
+    assert_int_equal(tni_engine_wait_read(s.t.engine, &s.vars[0], 0), TN_E_DEVICE);
+    assert_non_null(strstr(tni_error_message(), "the unit is on fire"));
+    setup_close(&s);
+}
+
+static void test_timeout(void **state)
+{
+    setup s;
+    job slow = {.add = 1, .delay_ns = 30000000};
+
+    (void)state;
+    setup_open(&s, "threaded");
+    slow.x = &s.values[0];
+    slow.y = &s.values[1];
+    assert_int_equal(push_job(s.t.engine, &slow, s.first, &s.vars[0], &s.vars[1], 0), TN_OK);
+    assert_int_equal(tni_engine_wait_read(s.t.engine, &s.vars[1], 5), TN_E_TIMEOUT); /* granted, but in flight */
+    assert_int_equal(tni_engine_wait_write(s.t.engine, &s.vars[0], 5), TN_E_TIMEOUT);
+    assert_int_equal(tni_engine_wait_read(s.t.engine, &s.vars[0], 5), TN_OK); /* it is only read */
+    assert_false(tni_var_ready(&s.vars[1]));
+    assert_int_equal(tni_engine_wait_write(s.t.engine, &s.vars[0], 0), TN_OK);
+    assert_int_equal(s.values[1], 1);
+    setup_close(&s);
+}
+
+static void test_early_release(void **state)
+{
+    setup s;
+
+    (void)state;
+    setup_open(&s, "threaded");
+    for (int round = 0; round < 20; round++) {
+        job segment = {.x = &s.values[0], .y = &s.values[1], .add = (uint64_t)round,
+                       .delay_ns = round % 2 ? 300000 : 0, .free_early = &s.vars[1]};
+        job after = {.x = &s.values[1], .y = &s.values[2], .add = 1};
+
+        assert_int_equal(push_job(s.t.engine, &segment, s.first, &s.vars[0], &s.vars[1], 0), TN_OK);
+        assert_int_equal(push_job(s.t.engine, &after, round % 3 ? s.second : NULL, &s.vars[1], &s.vars[2], 0), TN_OK);
+        assert_int_equal(tni_engine_wait_read(s.t.engine, &s.vars[2], 0), TN_OK);
+        assert_int_equal(s.values[2], s.values[0] + (uint64_t)round + 1);
+        assert_int_equal(tni_engine_wait_all(s.t.engine), TN_OK);
+    }
+    setup_close(&s);
+}
+
+/* Whatever allocation fails: an error at its place or a right value, and the next round works. */
+static void test_no_memory(void **state)
+{
+    bool failed = true;
+
+    (void)state;
+    for (uint64_t nth = 1; failed && nth < 200; nth++) {
+        setup s;
+        job jobs[3];
+        tn_status st;
+
+        setup_open(&s, "stepped");
+        for (int i = 0; i < 3; i++)
+            jobs[i] = (job){.x = &s.values[i], .y = &s.values[i + 1], .add = 1, .delay_ns = 100000};
+        tni_mem_fail_at(nth, false, true);
+        (void)((st = push_job(s.t.engine, &jobs[0], s.first, &s.vars[0], &s.vars[1], 0)) ||
+               (st = push_job(s.t.engine, &jobs[1], s.second, &s.vars[1], &s.vars[2], 0)) ||
+               (st = push_job(s.t.engine, &jobs[2], NULL, &s.vars[2], &s.vars[3], 0)) ||
+               (st = tni_engine_wait_read(s.t.engine, &s.vars[3], 0)));
+        tni_mem_fail_at(0, false, true);
+        failed = tni_mem_failed();
+        if (!st)
+            assert_int_equal(s.values[3], 3);
+        else if (st != TN_E_NOMEM)
+            fail_msg("allocation %llu fails, and the wait says %d: %s", (unsigned long long)nth, st,
+                     tni_error_message());
+        while (tni_engine_wait_all(s.t.engine))
+            ;
+        setup_close(&s);
+    }
+    assert_false(failed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_follow),         cmocka_unit_test(test_planted),
+        cmocka_unit_test(test_same_stream),    cmocka_unit_test(test_failing_stream),
+        cmocka_unit_test(test_failing_naive),  cmocka_unit_test(test_timeout),
+        cmocka_unit_test(test_early_release),  cmocka_unit_test(test_no_memory),
+    };
+
+    return cmocka_run_group_tests_name("engine.async", tests, NULL, NULL);
+}
