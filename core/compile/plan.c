@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define IMPROVE_ITEMS 4096u /* beyond, one placement takes too long to repeat */
 #define IMPROVE_ROUNDS 400u /* of moving one buffer ahead */
+#define IMPROVE_WORK 65536u /* buffers placed in all rounds together: some 20 ms */
 #define IMPROVE_KEY 0x706c616eu
 
 typedef struct placed {
@@ -284,7 +284,7 @@ static tn_status order_improve(search *s, uint64_t bound)
             s->best_total = total;
             memcpy(s->best, s->order, s->count * sizeof *s->best);
         }
-        if (total <= bound || top == 0 || round >= IMPROVE_ROUNDS || s->count > IMPROVE_ITEMS)
+        if (total <= bound || top == 0 || round >= IMPROVE_ROUNDS || round * s->count >= IMPROVE_WORK)
             break;
         memcpy(s->trial, s->order, s->count * sizeof *s->trial);
         tni_philox(IMPROVE_KEY, 0, round, words);
