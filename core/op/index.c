@@ -239,6 +239,54 @@ static tn_status backward_pick_shape(tn_infer *i)
     return st ? st : pick_unify(i, i->in_shape[1], i->in_shape[2], i->in_shape[0]);
 }
 
+/* ---- gather_nd ---------------------------------------------------------------------------------------- */
+
+/* indices (M, rest): the first M axes of data are looked up. */
+static tn_status gather_unify(tn_infer *i, const tn_shape *data, const tn_shape *indices, tn_shape *out)
+{
+    tn_shape y;
+    int64_t looked_up;
+
+    if (data->ndim < 0 || indices->ndim < 0 || (indices->ndim > 0 && indices->dim[0] < 0))
+        return TN_OK;
+    looked_up = indices->ndim > 0 ? indices->dim[0] : 0;
+    if (looked_up < 1 || looked_up > data->ndim)
+        return tni_infer_fail(i, TN_E_SHAPE, "indices look up %lld axes, but the data has %d",
+                              (long long)looked_up, data->ndim);
+    if (indices->ndim - 1 + data->ndim - looked_up > TN_NDIM_MAX)
+        return tni_infer_fail(i, TN_E_SHAPE, "the output would have more than %d dimensions", TN_NDIM_MAX);
+    y.ndim = 0;
+    for (int32_t k = 1; k < indices->ndim; k++)
+        y.dim[y.ndim++] = indices->dim[k];
+    for (int32_t k = (int32_t)looked_up; k < data->ndim; k++)
+        y.dim[y.ndim++] = data->dim[k];
+    if (y.ndim == 0 && !(i->flags & TN_INFER_NP_SHAPE))
+        y.dim[y.ndim++] = 1;
+    return tn_shape_unify(i, out, &y);
+}
+
+static tn_status gather_shape(tn_infer *i)
+{
+    return gather_unify(i, i->in_shape[0], i->in_shape[1], i->out_shape[0]);
+}
+
+static tn_status gather_grad(tn_grad *g)
+{
+    const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_input(g, 0), tn_grad_input(g, 1)};
+
+    return in[0].node ? no_gradient(g, tn_grad_emit(g, 0, "_backward_gather_nd", 3, in), 1) : TN_OK;
+}
+
+/* dy, data, indices */
+static tn_status backward_gather_shape(tn_infer *i)
+{
+    tn_status st = tn_shape_unify(i, i->in_shape[1], i->out_shape[0]);
+
+    return st ? st : gather_unify(i, i->in_shape[1], i->in_shape[2], i->in_shape[0]);
+}
+
+/* ---- table -------------------------------------------------------------------------------------------- */
+
 static const tn_op take =
     TNI_OP("take", .doc = "Elements of `a` along an axis, in the order of the indices.",
            .aliases = TNI_NAMES("_npi_take"), .attrs = take_attrs, .inputs = TNI_NAMES("a", "indices"),
@@ -276,6 +324,17 @@ static const tn_op backward_pick =
            .inputs = TNI_NAMES("dy", "data", "index"), .outputs = TNI_NAMES("dx"),
            .shape = backward_pick_shape, .dtype = backward_index_dtype);
 
+static const tn_op gather_nd = TNI_OP(
+    "gather_nd", .doc = "Elements of the data whose coordinates are the columns of indices.",
+    .aliases = TNI_NAMES("_npi_gather_nd", "_npx_gather_nd"), .inputs = TNI_NAMES("data", "indices"),
+    .outputs = TNI_NAMES("output"), .shape = gather_shape, .dtype = take_dtype, .gradient = gather_grad);
+
+static const tn_op backward_gather_nd =
+    TNI_OP("_backward_gather_nd", .doc = "Gradient of gather_nd.", .flags = TN_OP_BACKWARD,
+           .inputs = TNI_NAMES("dy", "data", "indices"), .outputs = TNI_NAMES("dx"),
+           .shape = backward_gather_shape, .dtype = backward_index_dtype);
+
 const tn_op *const tni_family_index[] = {
-    &take, &backward_take, &embedding, &backward_embedding, &one_hot, &pick, &backward_pick, NULL,
+    &take, &backward_take, &embedding, &backward_embedding, &one_hot,
+    &pick, &backward_pick, &gather_nd, &backward_gather_nd, NULL,
 };

@@ -61,10 +61,18 @@ static const tn_op_case pick_cases[] = {
 };
 TN_OP_TESTS(pick, "pick", pick_cases)
 
+static const tn_op_case gather_cases[] = {
+    {"elements", "", .in = {A, "i32[2,3] 0 2 -1 1 0 0"}, .out = {"f32[3] 2 5 5"}, .no_grad_inputs = 2},
+    {"rows", "", .in = {A, "f32[1,2] 2 0"}, .out = {"f32[2,2] 5 6 1 2"}, .no_grad_inputs = 2},
+    {"again", "", .in = {"f64[3,2,4] random", "i32[2,5] 0 1 2 1 0 0 1 1 1 0"}, .no_grad_inputs = 2},
+    {"axes", "", .in = {A, "i32[3,1] 0 0 0"}, .status = TN_E_SHAPE},
+};
+TN_OP_TESTS(gather_nd, "gather_nd", gather_cases)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {TN_OP_TEST(take), TN_OP_TEST(embedding), TN_OP_TEST(one_hot),
-                                       TN_OP_TEST(pick)};
+                                       TN_OP_TEST(pick), TN_OP_TEST(gather_nd)};
 
     return tn_op_main(tests);
 }

@@ -279,10 +279,55 @@ static tn_status backward_pick_run(const tn_plan *plan, const tn_exec *x, tn_err
     return TN_OK;
 }
 
+/* ---- gather_nd ---------------------------------------------------------------------------------------- */
+
+/* Columns of indices (axes, count) as positions among the rows of the data's first `axes` axes. */
+static tn_status positions_read(const tn_tensor *indices, const tn_tensor *data, lookup *l, int64_t *at,
+                                tn_err *err)
+{
+    const int64_t axes = indices->shape[0], all = tn_tensor_count(indices), count = all / axes;
+
+    *l = (lookup){1, tncpu_dims(data, 0, (int32_t)axes), tncpu_dims(data, (int32_t)axes, data->ndim), count};
+    for (int64_t first = 0; first < all; first += PART)
+        indices_load(indices, first, tncpu_min(PART, all - first), at + first);
+    for (int64_t a = 0; a < axes; a++)
+        for (int64_t i = 0; i < count; i++) {
+            const int64_t given = at[a * count + i], size = data->shape[a];
+            const int64_t v = given < 0 && given >= -size ? given + size : given;
+
+            if (v < 0 || v >= size)
+                return tn_fail(err, TN_E_ARG, "a coordinate lies outside of the data");
+            at[i] = a == 0 ? v : at[i] * size + v;
+        }
+    return TN_OK;
+}
+
+static tn_status gather_nd_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    lookup l;
+    tn_status st = positions_read(x->in[1], x->in[0], &l, x->workspace, err);
+
+    if (!st)
+        rows_copy(&l, x->workspace, (int64_t)tn_dtype_bytes(x->in[0]->dtype), x->in[0]->data, x->out[0]->data,
+                  tncpu_run_threads(plan, x));
+    return st;
+}
+
+static tn_status backward_gather_nd_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    lookup l;
+    tn_status st = positions_read(x->in[2], x->out[0], &l, x->workspace, err);
+
+    if (!st)
+        rows_add(plan, x, &l);
+    return st;
+}
+
 static const char *const take_types[] = {"a:" TNCPU_ALL, "indices:" TNCPU_ALL, "output:=a", NULL};
 static const char *const embedding_types[] = {"data:" TNCPU_ALL, "weight:" TNCPU_ALL, "output:=weight", NULL};
 static const char *const one_hot_types[] = {"*:" TNCPU_ALL, NULL};
 static const char *const pick_types[] = {"data:" TNCPU_ALL, "index:" TNCPU_ALL, "output:=data", NULL};
+static const char *const gather_types[] = {"data:" TNCPU_ALL, "indices:" TNCPU_ALL, "output:=data", NULL};
 static const char *const back_types[] = {"dy:f32,f64", "data:=dy", "indices:" TNCPU_ALL, "dx:=dy", NULL};
 static const char *const back_pick_types[] = {"dy:" TNCPU_ALL, "data:=dy", "index:" TNCPU_ALL, "dx:=dy",
                                               NULL};
@@ -299,6 +344,11 @@ static const tn_kernel pick = TNCPU_KERNEL("pick", pick_types, 0, take_prepare, 
 static const tn_kernel backward_pick = TNCPU_KERNEL("_backward_pick", back_pick_types, TN_KERNEL_EMPTY_OK,
                                                     backward_lookup_prepare, backward_pick_run);
 
+static const tn_kernel gather_nd = TNCPU_KERNEL("gather_nd", gather_types, 0, take_prepare, gather_nd_run);
+static const tn_kernel backward_gather_nd = TNCPU_KERNEL(
+    "_backward_gather_nd", back_types, TN_KERNEL_EMPTY_OK, backward_lookup_prepare, backward_gather_nd_run);
+
 const tn_kernel *const tncpu_family_index[] = {
-    &take, &backward_take, &embedding, &backward_embedding, &one_hot, &pick, &backward_pick, NULL,
+    &take, &backward_take, &embedding, &backward_embedding, &one_hot,
+    &pick, &backward_pick, &gather_nd, &backward_gather_nd, NULL,
 };

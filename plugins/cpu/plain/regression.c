@@ -1,0 +1,92 @@
+/* Regression losses: one pass over the elements, forward and backward. */
+#include <math.h>
+
+#include "plain.h"
+#include "tenon/plugin/attr/regression.h"
+
+enum { LINEAR, MAE }; /* what a gradient is made of: the difference, or its sign */
+
+#define T float
+#define FN(name) name##_f32
+#include "regression.inc"
+#undef T
+#undef FN
+#define T double
+#define FN(name) name##_f64
+#include "regression.inc"
+#undef T
+#undef FN
+
+static tn_status regression_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    (void)plugin, (void)err;
+    tncpu_plan_work(node, plan, 20 + 8 * (double)tn_tensor_count(node->in[0]));
+    plan->threads = 1;
+    plan->flags &= ~TN_PLAN_PARALLEL;
+    plan->inplace[0] = 0;
+    return TN_OK;
+}
+
+static tn_status identity_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)plan, (void)err;
+    if (x->out[0]->data != x->in[0]->data)
+        memcpy(x->out[0]->data, x->in[0]->data,
+               (size_t)tn_tensor_count(x->in[0]) * tn_dtype_bytes(x->in[0]->dtype));
+    return TN_OK;
+}
+
+static tn_status logistic_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)plan, (void)err;
+    if (x->in[0]->dtype == TN_F32)
+        sigmoid_f32(x->in[0]->data, tn_tensor_count(x->in[0]), x->out[0]->data);
+    else
+        sigmoid_f64(x->in[0]->data, tn_tensor_count(x->in[0]), x->out[0]->data);
+    return TN_OK;
+}
+
+/* in: output, label */
+static tn_status back(const tn_exec *x, int kind)
+{
+    const int64_t count = tn_tensor_count(x->in[1]);
+    const int64_t each = x->in[1]->ndim && x->in[1]->shape[0] ? count / x->in[1]->shape[0] : 1;
+    const double scale = tn_value_float(x->attrs[TN_REGRESSION_GRAD_SCALE]) / (double)(each > 0 ? each : 1);
+
+    if (x->in[0]->dtype == TN_F32)
+        slope_f32(x->in[0]->data, x->in[1]->data, count, kind, (float)scale, x->out[0]->data);
+    else
+        slope_f64(x->in[0]->data, x->in[1]->data, count, kind, scale, x->out[0]->data);
+    return TN_OK;
+}
+
+static tn_status backward_difference_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)plan, (void)err;
+    return back(x, LINEAR);
+}
+
+static tn_status backward_mae_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)plan, (void)err;
+    return back(x, MAE);
+}
+
+static const char *const types[] = {"data:f32,f64", "*:=data", NULL};
+static const char *const back_types[] = {"output:f32,f64", "*:=output", NULL};
+
+static const tn_kernel linear =
+    TNCPU_KERNEL("LinearRegressionOutput", types, 0, regression_prepare, identity_run);
+static const tn_kernel backward_linear = TNCPU_KERNEL("_backward_LinearRegressionOutput", back_types, 0,
+                                                      regression_prepare, backward_difference_run);
+static const tn_kernel logistic =
+    TNCPU_KERNEL("LogisticRegressionOutput", types, 0, regression_prepare, logistic_run);
+static const tn_kernel backward_logistic = TNCPU_KERNEL("_backward_LogisticRegressionOutput", back_types, 0,
+                                                        regression_prepare, backward_difference_run);
+static const tn_kernel mae = TNCPU_KERNEL("MAERegressionOutput", types, 0, regression_prepare, identity_run);
+static const tn_kernel backward_mae =
+    TNCPU_KERNEL("_backward_MAERegressionOutput", back_types, 0, regression_prepare, backward_mae_run);
+
+const tn_kernel *const tncpu_family_regression[] = {
+    &linear, &backward_linear, &logistic, &backward_logistic, &mae, &backward_mae, NULL,
+};
