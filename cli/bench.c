@@ -13,17 +13,17 @@
 #include "cli.h"
 
 #define SPREAD_MAX 0.10
-#define ROUNDS 31 /* of each series */
-#define WARM_ROUNDS 3
+#define ROUNDS 101 /* of each series; a round takes less than a slice of the scheduler's time, so most are undisturbed */
+#define WARM_ROUNDS 5
 
 #define REPLAY_NODES 65536
 #define REPLAY_BACK 64   /* the second input is the output of so many nodes before: so many blocks are live */
-#define REPLAY_CALLS 8   /* of a round */
-#define PUSH_TASKS 32768 /* of a round */
+#define REPLAY_CALLS 1   /* of a round */
+#define PUSH_TASKS 16384 /* of a round */
 #define PUSH_VARS 64
-#define EAGER_CALLS 20000
+#define EAGER_CALLS 5000
 #define CHAIN_OPS 100
-#define CHAIN_CALLS 50
+#define CHAIN_CALLS 20
 
 typedef struct bench {
     tn_app *app;
@@ -263,7 +263,8 @@ static const figure figures[] = {
 #define FIGURES (sizeof figures / sizeof *figures)
 
 typedef struct result {
-    double value, spread; /* spread: between the medians of A and B, as a part of the smaller */
+    double value, best; /* median and smallest of all rounds */
+    double spread;      /* between the medians of A and B, as a part of the smaller */
 } result;
 
 static int by_value(const void *a, const void *b)
@@ -298,28 +299,32 @@ static tn_status measure(bench *b, const figure *f, result *out)
     m[0] = median(series[0], ROUNDS);
     m[1] = median(series[1], ROUNDS);
     out->value = median(both, 2 * ROUNDS);
+    out->best = both[0];
     out->spread = fabs(m[0] - m[1]) / fmin(m[0], m[1]);
     return TN_OK;
 }
 
 static void print(const cli_args *args, const result *results, bool noisy)
 {
-    json_t *o, *spread;
+    json_t *o, *spread, *best;
 
     if (!args->value[OPT_JSON]) {
         for (size_t i = 0; i < FIGURES; i++)
-            (void)printf("%-12s %8.2f  (goal %g, A/A spread %.1f %%)  %s\n", figures[i].name, results[i].value,
-                         figures[i].goal, 100 * results[i].spread, figures[i].what);
+            (void)printf("%-12s %8.2f  (best %.2f, goal %g, A/A spread %.1f %%)  %s\n", figures[i].name,
+                         results[i].value, results[i].best, figures[i].goal, 100 * results[i].spread, figures[i].what);
         return;
     }
     o = json_object();
     spread = json_object();
+    best = json_object();
     if (noisy)
         (void)json_object_set_new(o, "noisy", json_true());
     for (size_t i = 0; i < FIGURES; i++) {
         (void)json_object_set_new(o, figures[i].name, cli_json_number(results[i].value));
+        (void)json_object_set_new(best, figures[i].name, cli_json_number(results[i].best));
         (void)json_object_set_new(spread, figures[i].name, cli_json_number(results[i].spread));
     }
+    (void)json_object_set_new(o, "best", best);
     (void)json_object_set_new(o, "spread", spread);
     cli_json_line(o);
 }
@@ -327,7 +332,7 @@ static void print(const cli_args *args, const result *results, bool noisy)
 int cmd_bench_engine(const cli_args *args)
 {
     bench *b = calloc(1, sizeof *b);
-    result results[FIGURES] = {{0, 0}};
+    result results[FIGURES] = {{0, 0, 0}};
     bool noisy = false;
     int code;
 

@@ -16,6 +16,7 @@
 
 #define DATA_DEFAULT "digits"
 #define BY_WRITER "-by-writer"
+#define SAME_SIGNAL_S 0.2
 
 typedef struct training {
     const cli_args *args;
@@ -30,11 +31,17 @@ typedef struct training {
 
 static volatile sig_atomic_t stop_asked;
 
-/* The first ^C asks; the second stops at once. SIGTERM and SIGUSR1 (a batch system's warning) ask. */
+/* The first ^C asks; the second stops at once. SIGTERM and SIGUSR1 (a batch system's warning) ask. A signal that
+ * comes again within a moment is the same one: wrappers such as timeout send it to the process and to its group. */
 static void on_signal(int number)
 {
-    if (number == SIGINT && stop_asked == SIGINT)
+    static double asked_at; /* read and written in the handler only, which its signals do not interrupt */
+    double at = cli_now();
+
+    if (number == SIGINT && stop_asked == SIGINT && at - asked_at > SAME_SIGNAL_S)
         _exit(CLI_EXIT_STOPPED);
+    if (number != stop_asked)
+        asked_at = at;
     stop_asked = number;
 }
 
@@ -45,6 +52,8 @@ static void signals_take(void)
     struct sigaction before;
 
     (void)sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        (void)sigaddset(&action.sa_mask, numbers[i]);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (!sigaction(numbers[i], NULL, &before) && (before.sa_handler != SIG_IGN || numbers[i] == SIGUSR1))
             (void)sigaction(numbers[i], &action, NULL);

@@ -16,7 +16,7 @@ resume() { # resume WHAT
     "$tool" train --resume "$work/killed" --json >"$work/resumed.json" 2>"$work/resumed.err"
     status=$?
     count=$((count + 1))
-    if [ $status = 2 ] && ! ls "$work"/killed/*checkpoint* >/dev/null 2>&1; then
+    if [ $status = 2 ] && ! ls "$work"/killed/checkpoints/*.tnck >/dev/null 2>&1; then
         grep -q 'checkpoint' "$work/resumed.err" || fail "$1: exit 2 without a word about checkpoints"
         echo "$1: killed before the first checkpoint"
         return
