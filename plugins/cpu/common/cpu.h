@@ -9,7 +9,7 @@
 
 #include "tenon/plugin/op.h"
 
-#define TNCPU_PARALLEL_NS 20000u /* below this a team of threads costs more than it brings */
+#define TNCPU_PARALLEL_NS 50000u /* below this, waking a team of threads costs more than it brings */
 #define TNCPU_ALIGN 64u
 
 /** Fills in the plan of a kernel that cuts a run of `ns` nanoseconds (on one thread) into `tasks`. */
