@@ -16,12 +16,12 @@ static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
 /* ---- fork ---------------------------------------------------------------------------------------- */
 
+/* The engine sees to its device set: that is locked last and given back first. */
 static void fork_prepare(void)
 {
     tni_mutex_lock(&contexts_lock);
     for (tni_context *c = contexts; c; c = c->next) {
         tni_engine_fork(c->engine, TN_FORK_PREPARE);
-        tni_device_set_fork(c->devices, TN_FORK_PREPARE);
         tni_registry_fork(c->plugins, TN_FORK_PREPARE);
     }
 }
@@ -30,7 +30,6 @@ static void fork_parent(void)
 {
     for (tni_context *c = contexts; c; c = c->next) {
         tni_registry_fork(c->plugins, TN_FORK_PARENT);
-        tni_device_set_fork(c->devices, TN_FORK_PARENT);
         tni_engine_fork(c->engine, TN_FORK_PARENT);
     }
     tni_mutex_unlock(&contexts_lock);
@@ -40,7 +39,6 @@ static void fork_child(void)
 {
     for (tni_context *c = contexts; c; c = c->next) {
         tni_registry_fork(c->plugins, TN_FORK_CHILD);
-        tni_device_set_fork(c->devices, TN_FORK_CHILD);
         tni_engine_fork(c->engine, TN_FORK_CHILD);
         c->exec->threads = 1;
     }
