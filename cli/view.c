@@ -211,8 +211,8 @@ static void bar_epoch(cli_view *view, const tn_train_info *info)
         (void)snprintf(valid, sizeof valid, " %s val loss %.4f acc %.4f%s", bar, info->valid_loss, info->valid_accuracy,
                        info->valid_accuracy >= info->best_accuracy ? " *" : "");
     cli_view_clear(view);
-    (void)fprintf(stderr, "%3lld  loss %.4f acc %.4f%s %s %.1f s %s%s%s\n", (long long)info->epoch, info->loss,
-                  info->accuracy, valid, bar, info->epoch_seconds, *curve ? bar : "", *curve ? " loss " : "", curve);
+    (void)fprintf(stderr, "%3lld  loss %.4f acc %.4f%s %s %.1f s%s%s\n", (long long)info->epoch, info->loss,
+                  info->accuracy, valid, bar, info->epoch_seconds, *curve ? " │ loss " : "", curve);
 }
 
 /* ---- lines ---- */

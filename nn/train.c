@@ -30,6 +30,8 @@ static void train_destroy(tnn_object *object)
 {
     tn_train *t = (tn_train *)object;
 
+    for (size_t i = 0; i < TNN_STEPS_AHEAD; i++)
+        tn_array_release(t->ahead[i]);
     free(t->model);
     free(t->data_name);
     free(t->valid_name);
@@ -221,6 +223,18 @@ static void event(tn_train *t, int32_t kind)
         tn_train_stop(t);
 }
 
+/* Waits for the forward pass of the step TNN_STEPS_AHEAD before; keeps `loss` to wait for later. */
+static void ahead_bound(tn_app *app, tn_train *t, tn_array *loss)
+{
+    tn_array **slot = &t->ahead[tn_trainer_steps(t->trainer) % TNN_STEPS_AHEAD];
+
+    if (*slot)
+        (void)tnn_check(app, tn_array_wait(*slot), "%s", "");
+    tn_array_release(*slot);
+    *slot = loss;
+    tn_array_retain(loss);
+}
+
 static tn_status one_step(tn_app *app, tn_train *t, const tn_batch *b)
 {
     tn_array *y, *loss;
@@ -233,6 +247,7 @@ static tn_status one_step(tn_app *app, tn_train *t, const tn_batch *b)
     tn_trainer_step(t->trainer, b->n);
     tn_meter_add(t->loss, loss, NULL);
     tn_meter_add(t->accuracy, y, b->y);
+    ahead_bound(app, t, loss);
     t->samples += b->n;
     return app->status;
 }
