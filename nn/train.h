@@ -8,7 +8,8 @@
 
 #include "internal.h"
 
-#define TNN_STEPS_AHEAD 2 /* queued and not done: more would fill memory and delay what is shown, and a stop */
+#define TNN_STEPS_AHEAD                                                                                      \
+    2 /* queued and not done: more would fill memory and delay what is shown, and a stop */
 
 struct tn_train {
     tnn_object object;
@@ -24,7 +25,7 @@ struct tn_train {
     int64_t batches, steps, batch, epochs_done, samples, resumed_step;
     int64_t checkpoint_steps; /* between two; 0: none but the last */
     int64_t saved_step;
-    char *checkpoint; /* path of the newest; NULL */
+    char *checkpoint;                 /* path of the newest; NULL */
     tn_array *ahead[TNN_STEPS_AHEAD]; /* losses of the last steps; NULL */
     double lr, last_loss, last_accuracy, valid_loss, valid_accuracy, best;
     double began, epoch_began, data_seconds;

@@ -1,0 +1,190 @@
+/* Saved, exported, loaded again: the same outputs; what does not fit is refused and changes nothing. */
+#include "nn/support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const int64_t input[4] = {3, 2, 8, 8};
+
+static tn_net *make(tn_app *app, int64_t units, uint64_t seed)
+{
+    tn_net *net = tn_net_new(app, .name = "n"), *inner;
+
+    tn_net_conv2d(net, .channels = 3, .kernel = {3}, .activation = "relu");
+    tn_net_batchnorm(net);
+    inner = tn_net_sequential(net, .name = "tail");
+    tn_net_dropout(inner, .rate = 0.5);
+    tn_net_dense(inner, .units = units);
+    tn_net_init(net, .seed = seed, .shape = {3, 2, 8, 8});
+    return net;
+}
+
+/* A step of training, so that running statistics are not what they began as. */
+static void train_once(tn_app *app, tn_net *net)
+{
+    const int64_t labels[1] = {3};
+    tn_trainer *t = tn_trainer_new(net, .lr = 0.1);
+
+    tn_app_record(app);
+    tn_app_backward(app, tn_loss_softmax_ce(app, tn_net_forward(net, nn_array(app, 4, input, 1)),
+                                            tn_app_array(app, 1, labels, NULL)));
+    tn_trainer_step(t, 3);
+}
+
+static size_t output(tn_app *app, tn_net *net, float *out)
+{
+    tn_array *y = tn_net_forward(net, nn_array(app, 4, input, 9));
+
+    if (!y)
+        print_error("%s\n", tn_app_error(app));
+    return nn_read(app, y, out, 64);
+}
+
+static void test_params(void **state)
+{
+    char *folder = nn_folder(), path[512], a_hash[65], b_hash[65];
+    tn_app *app = nn_open(NULL);
+    tn_net *a = make(app, 4, 1), *b = make(app, 4, 2), *c = make(app, 5, 3);
+    float x[64], y[64];
+
+    (void)state;
+    train_once(app, a);
+    (void)snprintf(path, sizeof path, "%s/a.params", folder);
+    tn_net_save(a, path);
+    assert_int_equal(output(app, a, x), 12);
+    assert_int_equal(output(app, b, y), 12);
+    assert_memory_not_equal(x, y, 12 * sizeof *x);
+    tn_net_load_params(b, path);
+    assert_int_equal(output(app, b, y), 12);
+    assert_memory_equal(x, y, 12 * sizeof *x);
+    assert_true(tn_net_sha256(a, a_hash) && tn_net_sha256(b, b_hash));
+    assert_string_equal(a_hash, b_hash);
+
+    assert_int_equal(output(app, c, x), 15);
+    tn_net_load_params(c, path); /* another width: refused, nothing changed */
+    assert_non_null(strstr(tn_app_error(app), "parameter 2.1.weight is 5×108, the file holds 4×108"));
+    tn_app_clear(app);
+    assert_int_equal(output(app, c, y), 15);
+    assert_memory_equal(x, y, 15 * sizeof *x);
+    tn_net_load_params(c, "/nowhere/at/all");
+    nn_close_failed(app, "/nowhere/at/all", 1);
+    nn_folder_remove(folder);
+}
+
+/* A net whose sizes are not known yet takes them from the file. */
+static void test_deferred(void **state)
+{
+    char *folder = nn_folder(), path[512];
+    tn_app *app = nn_open(NULL);
+    tn_net *a = make(app, 4, 1), *b = tn_net_new(app), *inner;
+    float x[64], y[64];
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/a.params", folder);
+    tn_net_save(a, path);
+    tn_net_conv2d(b, .channels = 3, .kernel = {3}, .activation = "relu");
+    tn_net_batchnorm(b);
+    inner = tn_net_sequential(b);
+    tn_net_dropout(inner, .rate = 0.5);
+    tn_net_dense(inner, .units = 4);
+    tn_net_load_params(b, path);
+    tn_net_hybridize(b);
+    assert_int_equal(output(app, a, x), 12);
+    assert_int_equal(output(app, b, y), 12);
+    assert_memory_equal(x, y, 12 * sizeof *x);
+    nn_close(app);
+    nn_folder_remove(folder);
+}
+
+static char *slurp(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    char *text = calloc(1, 1 << 20);
+
+    assert_non_null(file);
+    assert_non_null(text);
+    assert_true(fread(text, 1, (1 << 20) - 1, file) > 0);
+    (void)fclose(file);
+    return text;
+}
+
+static void test_export(void **state)
+{
+    char *folder = nn_folder(), prefix[256], file[512], a_hash[65], b_hash[65], *json;
+    tn_app *app = nn_open(NULL);
+    tn_net *a = make(app, 4, 1), *b;
+    tn_params *params = NULL;
+    float x[64], y[64];
+
+    (void)state;
+    train_once(app, a);
+    (void)snprintf(prefix, sizeof prefix, "%s/model", folder);
+    tn_net_export(a, prefix);
+    assert_int_equal(output(app, a, x), 12);
+    assert_true(tn_net_sha256(a, a_hash));
+    nn_close(app);
+
+    app = nn_open(NULL);
+    b = tn_net_load(app, prefix);
+    assert_int_equal(output(app, b, y), 12);
+    assert_memory_equal(x, y, 12 * sizeof *x);
+    assert_true(tn_net_sha256(b, b_hash));
+    assert_string_equal(a_hash, b_hash);
+    assert_int_equal(tn_net_param_count(b), 8);
+    tn_net_dense(b, .units = 3); /* a loaded net takes no layers */
+    nn_close_failed(app, "was loaded", 1);
+
+    (void)snprintf(file, sizeof file, "%s-symbol.json", prefix);
+    json = slurp(file);
+    assert_non_null(strstr(json, "\"name\": \"data\""));
+    assert_non_null(strstr(json, "n_conv0_weight"));
+    assert_non_null(strstr(json, "BatchNorm"));
+    free(json);
+    app = nn_open(NULL);
+    (void)snprintf(file, sizeof file, "%s-0000.params", prefix);
+    assert_int_equal(tn_params_load(tn_app_ctx(app), file, NULL, &params), TN_OK);
+    assert_int_equal(tn_params_count(params), 8);
+    assert_string_equal(tn_params_name(params, 0), "arg:n_conv0_weight");
+    assert_string_equal(tn_params_name(params, 7), "aux:n_batchnorm0_running_var");
+    tn_params_destroy(params);
+    assert_null(tn_net_load_files(app, "/nowhere/x.json", file, NULL));
+    nn_close_failed(app, "/nowhere/x.json", 1);
+    app = nn_open(NULL);
+    (void)snprintf(prefix, sizeof prefix, "%s/model-symbol.json", folder);
+    assert_null(tn_net_load_files(app, prefix, file, "pixels"));
+    nn_close_failed(app, "\"pixels\"", 2);
+    nn_folder_remove(folder);
+}
+
+static void test_not_ready(void **state)
+{
+    tn_app *app = nn_open(NULL);
+    tn_net *net = tn_net_new(app);
+
+    (void)state;
+    tn_net_export(net, "/tmp/x");
+    nn_close_failed(app, "no layers", 1);
+    app = nn_open(NULL);
+    net = tn_net_new(app);
+    tn_net_dense(net, .units = 2);
+    tn_net_init(net);
+    tn_net_save(net, "/tmp/x");
+    nn_close_failed(app, "no values yet", 1);
+    app = nn_open(NULL);
+    net = make(app, 2, 1);
+    tn_net_export(net, "/nowhere/at/all/x");
+    nn_close_failed(app, "/nowhere/at/all/x-symbol.json", 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_params),
+        cmocka_unit_test(test_deferred),
+        cmocka_unit_test(test_export),
+        cmocka_unit_test(test_not_ready),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

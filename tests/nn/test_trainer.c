@@ -1,0 +1,347 @@
+/* Updates against numbers computed here, schedules, losses, meters. */
+#include "nn/support.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define N 6
+
+typedef struct fixture {
+    tn_app *app;
+    tn_net *net;
+    tn_array *x, *y;
+} fixture;
+
+/* One dense layer 3 -> 2 without bias: the gradient is asked from the core, the update is computed here. */
+static fixture fixture_open(const char *setting)
+{
+    const int64_t in[2] = {4, 3}, out[2] = {4, 2};
+    fixture f = {.app = nn_open(setting, NULL)};
+
+    f.net = tn_net_new(f.app);
+    tn_net_dense(f.net, .units = 2, .no_bias = 1);
+    tn_net_init(f.net, .with = "uniform", .scale = 0.5, .seed = 2, .shape = {4, 3});
+    f.x = nn_array(f.app, 2, in, 1);
+    f.y = nn_array(f.app, 2, out, 2);
+    return f;
+}
+
+static void gradient(const fixture *f, float out[N])
+{
+    tn_app_record(f->app);
+    tn_app_backward(f->app, tn_loss_l2(f->app, tn_net_forward(f->net, f->x), f->y));
+    assert_int_equal(nn_read(f->app, tn_net_param_grad(f->net, "0.weight"), out, N), N);
+}
+
+static void weights(const fixture *f, float out[N])
+{
+    assert_int_equal(nn_read(f->app, tn_net_param(f->net, "0.weight"), out, N), N);
+}
+
+static void near(const float *have, const double *wanted)
+{
+    for (int i = 0; i < N; i++)
+        if (fabs((double)have[i] - wanted[i]) > 2e-6) {
+            print_error("weight %d is %.9g, expected %.9g\n", i, (double)have[i], wanted[i]);
+            fail();
+        }
+}
+
+static void test_sgd(void **state)
+{
+    static const struct {
+        const char *optimizer;
+        double momentum, wd, clip;
+    } rows[] = {{"sgd", 0, 0, 0},
+                {"sgd", 0, 0.1, 0},
+                {"sgd", 0.9, 0.1, 0},
+                {"sgd", 0.9, 0.1, 0.02},
+                {"nag", 0.9, 0.1, 0}};
+
+    (void)state;
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        fixture f = fixture_open(NULL);
+        tn_trainer *t = tn_trainer_new(f.net, .optimizer = rows[r].optimizer, .lr = 0.3,
+                                       .momentum = rows[r].momentum, .wd = rows[r].wd, .clip = rows[r].clip);
+        double w[N], m[N] = {0};
+        float g[N], now[N];
+
+        weights(&f, now);
+        for (int i = 0; i < N; i++)
+            w[i] = (double)now[i];
+        for (int step = 0; step < 4; step++) {
+            gradient(&f, g);
+            for (int i = 0; i < N; i++) {
+                double d = (double)g[i] / 4;
+
+                if (rows[r].clip > 0)
+                    d = fmin(fmax(d, -rows[r].clip), rows[r].clip);
+                d += rows[r].wd * w[i];
+                if (!strcmp(rows[r].optimizer, "nag")) {
+                    m[i] = rows[r].momentum * m[i] + d;
+                    w[i] -= 0.3 * (rows[r].momentum * m[i] + d);
+                } else {
+                    m[i] = rows[r].momentum * m[i] - 0.3 * d;
+                    w[i] += m[i];
+                }
+            }
+            tn_trainer_step(t, 4);
+            weights(&f, now);
+            near(now, w);
+        }
+        assert_int_equal(tn_trainer_steps(t), 4);
+        nn_close(f.app);
+    }
+}
+
+static void test_adam(void **state)
+{
+    fixture f = fixture_open(NULL);
+    tn_trainer *t = tn_trainer_new(f.net, .optimizer = "adam", .lr = 0.01, .wd = 0.1);
+    double w[N], m[N] = {0}, v[N] = {0};
+    float g[N], now[N];
+
+    (void)state;
+    weights(&f, now);
+    for (int i = 0; i < N; i++)
+        w[i] = (double)now[i];
+    for (int step = 1; step <= 5; step++) {
+        const double lr = 0.01 * sqrt(1 - pow(0.999, step)) / (1 - pow(0.9, step));
+
+        gradient(&f, g);
+        for (int i = 0; i < N; i++) {
+            const double d = (double)g[i] / 4 + 0.1 * w[i];
+
+            m[i] = 0.9 * m[i] + 0.1 * d;
+            v[i] = 0.999 * v[i] + 0.001 * d * d;
+            w[i] -= lr * m[i] / (sqrt(v[i]) + 1e-8);
+        }
+        tn_trainer_step(t, 4);
+        weights(&f, now);
+        near(now, w);
+    }
+    nn_close(f.app);
+}
+
+static void test_factors_and_norm(void **state)
+{
+    fixture f = fixture_open(NULL);
+    tn_trainer *t = tn_trainer_new(f.net, .lr = 0.3, .wd = 0.1, .clip_norm = 0.01);
+    double w[N], norm = 0;
+    float g[N], now[N];
+
+    (void)state;
+    tn_net_multiply(f.net, ".weight", 0.5, 2);
+    weights(&f, now);
+    gradient(&f, g);
+    for (int i = 0; i < N; i++)
+        norm += (double)g[i] / 4 * (double)g[i] / 4;
+    norm = sqrt(norm);
+    assert_true(norm > 0.01);
+    for (int i = 0; i < N; i++)
+        w[i] = (double)now[i] - 0.15 * ((double)g[i] / 4 * 0.01 / norm + 0.2 * (double)now[i]);
+    tn_trainer_step(t, 4);
+    weights(&f, now);
+    near(now, w);
+    nn_close(f.app);
+}
+
+static void test_states(void **state)
+{
+    char *folder = nn_folder(), path[512];
+    float a[N], b[N], g[N];
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/states", folder);
+    for (int adam = 0; adam < 2; adam++) {
+        fixture f = fixture_open(NULL);
+        const char *name = adam ? "adam" : "sgd";
+        tn_trainer *t = tn_trainer_new(f.net, .optimizer = name, .lr = 0.1, .momentum = 0.9);
+        tn_trainer *u = tn_trainer_new(f.net, .optimizer = name, .lr = 0.1, .momentum = 0.9);
+        tn_array *weight = tn_net_param(f.net, "0.weight");
+
+        for (int i = 0; i < 3; i++) {
+            gradient(&f, g);
+            tn_trainer_step(t, 4);
+        }
+        tn_trainer_save(t, path);
+        tn_trainer_load(u, path);
+        assert_int_equal(tn_trainer_steps(u), 3);
+        weights(&f, b);
+        gradient(&f, g);
+        tn_trainer_step(t, 4);
+        weights(&f, a);
+        assert_int_equal(tn_array_write(weight, b, sizeof b),
+                         TN_OK); /* the same step once more, by the other */
+        gradient(&f, g);
+        tn_trainer_step(u, 4);
+        weights(&f, b);
+        assert_memory_equal(a, b, sizeof a);
+        nn_close(f.app);
+    }
+    {
+        fixture f = fixture_open(NULL);
+        tn_trainer *plain = tn_trainer_new(f.net, .optimizer = "adam");
+
+        tn_trainer_load(plain, "/nowhere/states");
+        nn_close_failed(f.app, "/nowhere/states", 1);
+    }
+    nn_folder_remove(folder);
+}
+
+static void test_refused(void **state)
+{
+    static const struct {
+        tn_trainer_options o;
+        const char *text;
+    } bad[] = {
+        {{.optimizer = "sdg"}, "did you mean \"sgd\""},
+        {{.schedule = "cosin", .steps = 1}, "did you mean \"cosine\""},
+        {{.lr = -1}, ".lr is -1"},
+        {{.momentum = 1.5}, ".momentum"},
+        {{.wd = (double)INFINITY}, ".wd"},
+        {{.lr = (double)NAN}, ".lr"},
+        {{.schedule = "cosine"}, "needs .steps"},
+        {{.warmup = -5}, ".warmup"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        fixture f = fixture_open(NULL);
+        tn_trainer_options o = bad[i].o;
+
+        o.struct_size = sizeof o;
+        assert_null(tn_trainer_new_(f.net, &o));
+        nn_close_failed(f.app, bad[i].text, 2);
+    }
+    fixture f = fixture_open(NULL);
+
+    tn_trainer_step(tn_trainer_new(f.net), 0);
+    nn_close_failed(f.app, "a batch of 0", 2);
+}
+
+/* A struct of an earlier release ends sooner: what it does not have is 0. */
+static void test_short_struct(void **state)
+{
+    fixture f = fixture_open(NULL);
+    tn_trainer_options o = {.struct_size = offsetof(tn_trainer_options, momentum),
+                            .optimizer = "sgd",
+                            .lr = 0.25,
+                            .momentum = 17,
+                            .schedule = "nonsense"};
+
+    (void)state;
+    assert_true(tn_trainer_lr(tn_trainer_new_(f.net, &o)) == 0.25);
+    nn_close(f.app);
+}
+
+static void test_schedules(void **state)
+{
+    const tn_trainer_options cosine = {.struct_size = sizeof cosine,
+                                       .lr = 0.1,
+                                       .lr_end = 0.01,
+                                       .schedule = "cosine",
+                                       .steps = 110,
+                                       .warmup = 10};
+    const tn_trainer_options factor = {.struct_size = sizeof factor,
+                                       .lr = 1,
+                                       .schedule = "factor",
+                                       .factor = 0.5,
+                                       .every = 3,
+                                       .lr_end = 0.2};
+    const tn_trainer_options flat = {.struct_size = sizeof flat, .lr = 0.3, .warmup = 4, .lr_begin = 0.1};
+    static const double steps[] = {1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.2, 0.2};
+
+    (void)state;
+    assert_true(fabs(tn_schedule_lr(&cosine, 0) - 0.01) < 1e-12); /* a tenth of the way */
+    assert_true(fabs(tn_schedule_lr(&cosine, 9) - 0.1) < 1e-12);
+    assert_true(fabs(tn_schedule_lr(&cosine, 59) - 0.055) < 1e-12);
+    assert_true(fabs(tn_schedule_lr(&cosine, 109) - 0.01) < 1e-12);
+    assert_true(fabs(tn_schedule_lr(&cosine, 5000) - 0.01) < 1e-12);
+    for (int64_t i = 1; i < 109; i++) {
+        assert_true(i >= 10 || tn_schedule_lr(&cosine, i) > tn_schedule_lr(&cosine, i - 1));
+        assert_true(i < 10 || tn_schedule_lr(&cosine, i) < tn_schedule_lr(&cosine, i - 1));
+    }
+    for (int64_t i = 0; i < 11; i++)
+        assert_true(fabs(tn_schedule_lr(&factor, i) - steps[i]) < 1e-12);
+    assert_true(fabs(tn_schedule_lr(&flat, 0) - 0.15) < 1e-12);
+    assert_true(fabs(tn_schedule_lr(&flat, 3) - 0.3) < 1e-12);
+    assert_true(isnan(tn_schedule_lr(NULL, 3)));
+}
+
+/* No call site misses its plan after the first steps, whatever the schedule does. */
+static void test_no_misses(void **state)
+{
+    fixture f = fixture_open(NULL);
+    tn_trainer *t = tn_trainer_new(f.net, .optimizer = "adam", .lr = 0.1, .schedule = "cosine", .steps = 200,
+                                   .warmup = 20);
+    tn_stats before = {.struct_size = sizeof before}, after = {.struct_size = sizeof after};
+    const size_t mark = tn_app_mark(f.app);
+    float g[N];
+
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        if (i == 5)
+            assert_int_equal(tn_ctx_stats(tn_app_ctx(f.app), &before), TN_OK);
+        gradient(&f, g);
+        tn_trainer_step(t, 4);
+        tn_app_release(f.app, mark);
+    }
+    assert_int_equal(tn_ctx_stats(tn_app_ctx(f.app), &after), TN_OK);
+    assert_int_equal(before.misses, after.misses);
+    assert_int_equal(before.signatures, after.signatures);
+    assert_int_equal(before.arrays, after.arrays);
+    nn_close(f.app);
+}
+
+static void test_losses_and_meters(void **state)
+{
+    const int64_t in[2] = {2, 3}, labels[1] = {2};
+    const float x[6] = {1, 2, 4, -1, 0.5f, 0.25f}, y[2] = {2, 0}, z[6] = {0, 2, 5, 1, 0.5f, 0};
+    tn_app *app = nn_open(NULL);
+    tn_array *a = tn_app_array(app, 2, in, x), *b = tn_app_array(app, 1, labels, y);
+    tn_array *c = tn_app_array(app, 2, in, z);
+    tn_meter *accuracy = tn_meter_new(app, "accuracy"), *mean = tn_meter_new(app, "loss");
+    float out[2];
+    double e[2];
+
+    (void)state;
+    e[0] = log(exp(1) + exp(2) + exp(4)) - 4;
+    e[1] = log(exp(-1) + exp(0.5) + exp(0.25)) + 1;
+    assert_int_equal(nn_read(app, tn_loss_softmax_ce(app, a, b), out, 2), 2);
+    assert_true(fabs((double)out[0] - e[0]) < 1e-6 && fabs((double)out[1] - e[1]) < 1e-6);
+    assert_int_equal(nn_read(app, tn_loss_l2(app, a, c), out, 2), 2);
+    assert_true(fabs((double)out[0] - 1.0 / 3) < 1e-6 && fabs((double)out[1] - 4.0625 / 6) < 1e-6);
+    assert_int_equal(nn_read(app, tn_loss_l1(app, a, c), out, 2), 2);
+    assert_true(fabs((double)out[0] - 2.0 / 3) < 1e-6 && fabs((double)out[1] - 2.25 / 3) < 1e-6);
+    for (int i = 0; i < 100; i++) { /* more than a meter keeps unread */
+        tn_meter_add(accuracy, a, b);
+        tn_meter_add(mean, tn_loss_l1(app, a, c), NULL);
+    }
+    assert_true(fabs(tn_meter_value(accuracy) - 0.5) < 1e-12);
+    assert_true(fabs(tn_meter_value(mean) - (2.0 / 3 + 2.25 / 3) / 2) < 1e-6);
+    tn_meter_reset(mean);
+    assert_true(isnan(tn_meter_value(mean)));
+    assert_true(tn_app_ok(app));
+    assert_null(tn_loss_l2(app, a, b)); /* 6 numbers against 2 */
+    assert_false(tn_app_ok(app));
+    assert_int_equal(tn_app_close(app), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sgd),
+        cmocka_unit_test(test_adam),
+        cmocka_unit_test(test_factors_and_norm),
+        cmocka_unit_test(test_states),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_short_struct),
+        cmocka_unit_test(test_schedules),
+        cmocka_unit_test(test_no_misses),
+        cmocka_unit_test(test_losses_and_meters),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
