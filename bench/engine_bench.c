@@ -9,6 +9,7 @@
 
 #define VARS 64u
 #define REPEATS 9
+#define QUEUE_MAX 65536u /* the default of engine.queue_max */
 
 typedef struct cell {
     _Alignas(64) tni_var var;
@@ -28,7 +29,7 @@ typedef struct bench {
 
 static tn_status bench_open(bench *b, uint64_t inline_ns)
 {
-    tni_engine_options options = {.type = "threaded", .threads = 1, .workers = 1, .queue_max = (uint64_t)1 << 20,
+    tni_engine_options options = {.type = "threaded", .threads = 1, .workers = 1, .queue_max = QUEUE_MAX,
                                   .inline_ns = inline_ns};
     tn_status st;
 
