@@ -192,6 +192,7 @@ static bool named_make(cli_run *run, tn_app *app, const char *folder)
         free(text);
         return false;
     }
+    run->made = access(folder, F_OK) != 0;
     return ((run->folder = cli_format("%s", folder)) || no_memory(app)) && folders_make(app, folder);
 }
 
@@ -220,6 +221,7 @@ bool cli_run_make(cli_run *run, tn_app *app, const char *model)
         if (!run->folder)
             return no_memory(app);
         if (!mkdir(run->folder, 0777)) {
+            run->made = true;
             id_set(run);
             return true;
         }
@@ -506,6 +508,8 @@ bool cli_run_rewind(cli_run *run, tn_app *app, int64_t step)
 
 void cli_run_fini(cli_run *run)
 {
+    if (run->made)
+        (void)rmdir(run->folder); /* if nothing came to lie there: the training never began */
     free(run->folder);
     free(run->model);
     free(run->data);

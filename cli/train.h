@@ -21,6 +21,7 @@ typedef struct cli_run {
     char *folder;
     char *model, *data; /* as they were named */
     const char *id;    /* within `folder`: the part behind the last '-' */
+    bool made;         /* the folder is new */
     json_t *record;    /* run.json */
     cli_epoch *epochs; /* metrics.jsonl */
     size_t epoch_count, epoch_capacity;

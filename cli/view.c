@@ -258,7 +258,7 @@ void cli_view_begin(cli_view *view, const cli_run *run, const tn_train_info *inf
     char a[32], b[32], c[32];
 
     view->id = run->id;
-    view->last = cli_now();
+    view->last = cli_now() - BAR_EVERY_S; /* a bar stands there from the first step on */
     shown = view;
     cli_error_set_before(shown_clear);
     if (view->mode == CLI_VIEW_JSON || view->mode == CLI_VIEW_NONE)

@@ -1,0 +1,185 @@
+/*
+ * The command line: help, wrong words, options, plugins, output that cannot be written.
+ */
+#include "tool.h"
+
+#include <unistd.h>
+
+static void help_of_all(void **state)
+{
+    static const char *const commands[] = {"", "train", "eval", "plugins", "plugins list", "bench", "bench engine",
+                                           "version"};
+    char line[128];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        const tool_said *s;
+
+        (void)snprintf(line, sizeof line, "\"$T\" %s --help", commands[i]);
+        s = tool(line);
+        if (s->code || strncmp(s->out, "usage: tenon", 12) || *s->err)
+            fail_msg("%s: code %d, out %s, err %s", line, s->code, s->out, s->err);
+    }
+}
+
+static void usage_errors(void **state)
+{
+    static const struct {
+        const char *line, *says;
+    } rows[] = {
+        {"\"$T\"", "usage: tenon"},
+        {"\"$T\" tarin zoo:lenet", "did you mean \"train\""},
+        {"\"$T\" plugin list", "did you mean \"plugins list\""},
+        {"\"$T\" plugins lsit", "did you mean \"plugins list\""},
+        {"\"$T\" plugins", "plugins list"},
+        {"\"$T\" quux", "unknown command \"quux\""},
+        {"\"$T\" version --jsno", "did you mean --json"},
+        {"\"$T\" version -x", "unknown option -x"},
+        {"\"$T\" version --json=1", "takes no value"},
+        {"\"$T\" version extra", "one too many"},
+        {"\"$T\" train", "MODEL"},
+        {"\"$T\" train zoo:lenet --epochs", "needs a value"},
+        {"\"$T\" train zoo:lenet --epochs 1 --epochs 2", "given twice"},
+        {"\"$T\" train zoo:lente", "did you mean \"zoo:lenet\""},
+        {"\"$T\" train zoo:lenet --progress lots", "bar, plain, json or none"},
+        {"\"$T\" train zoo:lenet --set train.epochs", "SECTION.KEY=VALUE"},
+        {"\"$T\" train zoo:lenet --set train.epchs=2", "train.epochs"},
+        {"\"$T\" train zoo:lenet --epochs many", "train.epochs"},
+        {"\"$T\" train zoo:lenet --epochs 0", "train.epochs"},
+        {"\"$T\" train zoo:lenet --data nothing-of-this-name", "nothing-of-this-name"},
+        {"\"$T\" train zoo:lenet --config missing.ini", "missing.ini"},
+        {"\"$T\" eval", "argument is missing"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const tool_said *s = tool(rows[i].line);
+
+        if (*s->out || !strstr(s->err, rows[i].says))
+            fail_msg("%s: out %s, err %s, expected \"%s\"", rows[i].line, s->out, s->err, rows[i].says);
+        if (s->code != 2 && !(strstr(rows[i].line, "missing.ini") && s->code == 1))
+            fail_msg("%s: code %d: %s", rows[i].line, s->code, s->err);
+    }
+}
+
+static void version(void **state)
+{
+    const tool_said *s = tool("\"$T\" version --json");
+    json_t *o = tool_json(s, 0);
+
+    (void)state;
+    assert_int_equal(s->code, 0);
+    assert_non_null(json_string_value(json_object_get(o, "version")));
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(o, "abi"), "major")), 1);
+    assert_true(strlen(json_string_value(json_object_get(o, "build_id"))) >= 8);
+    json_decref(o);
+    s = tool("\"$T\" --version");
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, "plugin ABI");
+}
+
+static json_t *plugin_at(json_t *list, const char *key, const char *value)
+{
+    size_t index;
+    json_t *p;
+
+    json_array_foreach(json_object_get(list, "plugins"), index, p)
+    {
+        const char *text = json_string_value(json_object_get(p, key));
+
+        if (text && strstr(text, value))
+            return p;
+    }
+    return NULL;
+}
+
+/* A broken file among good ones is shown with its code, and is no failure; nothing is loaded. */
+static void plugins(void **state)
+{
+    const tool_said *s;
+    json_t *list, *p;
+
+    (void)state;
+    assert_int_equal(tool("mkdir -p good && chmod 755 . good && printf 'no plugin' >good/broken.so")->code, 0);
+    s = tool("\"$T\" plugins list --json --set plugins.path=\"$PWD/good\"");
+    assert_int_equal(s->code, 0);
+    list = tool_json(s, 0);
+    p = plugin_at(list, "path", "/good/broken.so");
+    assert_non_null(p);
+    assert_string_equal(json_string_value(json_object_get(p, "state")), "refused");
+    assert_string_equal(json_string_value(json_object_get(p, "refusal")), "L03");
+    assert_true(strlen(json_string_value(json_object_get(p, "reason"))) > 10);
+    p = plugin_at(list, "name", "cpu");
+    assert_non_null(p);
+    assert_string_equal(json_string_value(json_object_get(p, "state")), "ready");
+    assert_true(json_is_null(json_object_get(p, "refusal")));
+    json_decref(list);
+
+    s = tool("\"$T\" plugins list --set plugins.path=\"$PWD/good\" --set plugins.require=absent");
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, "NAME ");
+    assert_says(s->out, "kernels@cpu");
+    assert_says(s->out, "rejected: ");
+    assert_says(s->out, "L03: ");
+}
+
+/* ./tenon.ini is read, and may not say where plugins lie. */
+static void local_file(void **state)
+{
+    const tool_said *s;
+
+    (void)state;
+    assert_int_equal(tool("printf '[train]\\nepochs = 0\\n' >tenon.ini")->code, 0);
+    s = tool("\"$T\" plugins list");
+    assert_int_equal(s->code, 2);
+    assert_says(s->err, "tenon.ini:2");
+    assert_int_equal(tool("printf '[plugins]\\npath = /tmp\\n' >tenon.ini")->code, 0);
+    s = tool("\"$T\" plugins list");
+    assert_int_equal(s->code, 2);
+    assert_says(s->err, "plugins.path");
+    assert_int_equal(tool("rm tenon.ini")->code, 0);
+}
+
+/* What cannot be written is an error; a number of a closed stream is not given to a file. */
+static void no_output(void **state)
+{
+    const tool_said *s = tool("\"$T\" version >&-");
+
+    (void)state;
+    assert_int_equal(s->code, 1);
+    assert_says(s->err, "standard output");
+    s = tool("\"$T\" version --json >/dev/full");
+    assert_int_equal(s->code, 1);
+    assert_says(s->err, "standard output");
+    assert_int_equal(tool("\"$T\" version 2>&-")->code, 0);
+    assert_int_equal(tool("\"$T\" version <&-")->code, 0);
+}
+
+static void eval_errors(void **state)
+{
+    const tool_said *s = tool("\"$T\" eval nothing.params");
+
+    (void)state;
+    assert_int_equal(s->code, 1);
+    assert_says(s->err, "nothing.params");
+    assert_int_equal(tool("head -c 100 /dev/zero >zeros.params")->code, 0);
+    s = tool("\"$T\" eval zeros.params --json");
+    assert_true(s->code == 4 || s->code == 1);
+    assert_string_equal(s->out, "");
+    assert_says(s->err, "zeros.params");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(help_of_all), cmocka_unit_test(usage_errors), cmocka_unit_test(version),
+        cmocka_unit_test(plugins),     cmocka_unit_test(local_file),   cmocka_unit_test(no_output),
+        cmocka_unit_test(eval_errors),
+    };
+    int failed;
+
+    tool_setup();
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    tool_teardown();
+    return failed;
+}

@@ -1,0 +1,228 @@
+/*
+ * Running the built tool. A line runs in /bin/sh with its output in files, so that nothing blocks.
+ */
+#include "tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pty.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LINES_WAIT_S 60
+
+static tool_said said;
+static char folder[] = "/tmp/tenon-cli-XXXXXX";
+static char home[PATH_MAX];
+
+static void shell(const char *command)
+{
+    if (system(command))
+        fprintf(stderr, "failed: %s\n", command);
+}
+
+void tool_setup(void)
+{
+    const char *path = getenv("TENON_TEST_TOOL");
+
+    if (!path || access(path, X_OK)) {
+        printf("skipped: the tool is not built\n");
+        exit(77);
+    }
+    setenv("T", path, 1);
+    setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
+    unsetenv("NO_COLOR");
+    if (!getcwd(home, sizeof home) || !mkdtemp(folder) || chdir(folder))
+        exit(1);
+}
+
+void tool_teardown(void)
+{
+    char command[128];
+
+    (void)snprintf(command, sizeof command, "rm -rf %s", folder);
+    if (!chdir(home))
+        shell(command);
+}
+
+char *tool_file(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    char *text = calloc(1, 1 << 20);
+
+    if (text && file && !fread(text, 1, (1 << 20) - 1, file))
+        *text = '\0';
+    if (file)
+        fclose(file);
+    return text;
+}
+
+static void file_into(const char *path, char *text, size_t bytes)
+{
+    FILE *file = fopen(path, "r");
+    size_t n = file ? fread(text, 1, bytes - 1, file) : 0;
+
+    text[n] = '\0';
+    if (file)
+        fclose(file);
+}
+
+static int code_of(int status)
+{
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+pid_t tool_start(const char *line)
+{
+    pid_t pid;
+
+    fflush(stdout);
+    pid = fork();
+    if (pid == 0) {
+        int out = open("out.txt", O_WRONLY | O_CREAT | O_TRUNC, 0666);
+        int err = open("err.txt", O_WRONLY | O_CREAT | O_TRUNC, 0666);
+
+        if (dup2(out, 1) >= 0 && dup2(err, 2) >= 0)
+            execl("/bin/sh", "sh", "-c", line, (char *)NULL);
+        _exit(126);
+    }
+    return pid;
+}
+
+const tool_said *tool_wait(pid_t pid)
+{
+    int status = 0;
+
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    said.code = code_of(status);
+    file_into("out.txt", said.out, sizeof said.out);
+    file_into("err.txt", said.err, sizeof said.err);
+    return &said;
+}
+
+const tool_said *tool(const char *line)
+{
+    return tool_wait(tool_start(line));
+}
+
+const tool_said *tool_terminal(int columns, const char *line)
+{
+    struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)columns};
+    size_t used = 0;
+    int master, status = 0;
+    ssize_t n;
+    pid_t pid;
+
+    fflush(stdout);
+    pid = forkpty(&master, NULL, NULL, &size);
+    if (pid == 0) {
+        execl("/bin/sh", "sh", "-c", line, (char *)NULL);
+        _exit(126);
+    }
+    while (used + 1 < sizeof said.out && (n = read(master, said.out + used, sizeof said.out - used - 1)) > 0)
+        used += (size_t)n;
+    said.out[used] = said.err[0] = '\0';
+    close(master);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    said.code = code_of(status);
+    return &said;
+}
+
+static int lines_of(const char *path)
+{
+    char *text = tool_file(path);
+    int lines = 0;
+
+    for (const char *c = text; c && *c; c++)
+        lines += *c == '\n';
+    free(text);
+    return lines;
+}
+
+bool tool_lines(pid_t pid, const char *path, int lines)
+{
+    const struct timespec moment = {0, 5000000};
+
+    for (int i = 0; i < LINES_WAIT_S * 200; i++) {
+        siginfo_t gone = {0};
+
+        if (lines_of(path) >= lines)
+            return true;
+        if (waitid(P_PID, (id_t)pid, &gone, WEXITED | WNOHANG | WNOWAIT) || gone.si_pid)
+            return lines_of(path) >= lines;
+        nanosleep(&moment, NULL);
+    }
+    return false;
+}
+
+static void number_write(FILE *file, uint32_t n)
+{
+    for (int shift = 24; shift >= 0; shift -= 8)
+        fputc((int)(n >> shift & 255), file);
+}
+
+/* Class c lights the row c mod 8, and for c above 7 the columns, too; some noise. */
+static void part_write(const char *data, const char *part, int count)
+{
+    char path[256];
+    uint32_t random = 7;
+    FILE *images, *labels;
+
+    (void)snprintf(path, sizeof path, "%s/%s-images-idx3-ubyte", data, part);
+    images = fopen(path, "w");
+    (void)snprintf(path, sizeof path, "%s/%s-labels-idx1-ubyte", data, part);
+    labels = fopen(path, "w");
+    assert_non_null(images);
+    assert_non_null(labels);
+    number_write(images, 0x803);
+    number_write(images, (uint32_t)count);
+    number_write(images, 8);
+    number_write(images, 8);
+    number_write(labels, 0x801);
+    number_write(labels, (uint32_t)count);
+    for (int i = 0; i < count; i++) {
+        int c = i * 7 % 10;
+
+        for (int k = 0; k < 64; k++) {
+            random = random * 1664525u + 1013904223u;
+            fputc((k / 8 == c % 8 || (c > 7 && k % 8 == c - 7) ? 200 : 0) + (int)(random >> 27), images);
+        }
+        fputc(c, labels);
+    }
+    fclose(images);
+    fclose(labels);
+}
+
+void tool_data(const char *data, int count)
+{
+    assert_true(!mkdir(data, 0777) || errno == EEXIST);
+    part_write(data, "train", count);
+    part_write(data, "t10k", count);
+}
+
+json_t *tool_json(const tool_said *s, int from_end)
+{
+    size_t end = strlen(s->out), begin;
+    json_t *value;
+
+    for (;; from_end--) {
+        while (end && s->out[end - 1] == '\n')
+            end--;
+        begin = end;
+        while (begin && s->out[begin - 1] != '\n')
+            begin--;
+        if (!from_end)
+            break;
+        end = begin;
+    }
+    value = json_loadb(s->out + begin, end - begin, JSON_REJECT_DUPLICATES, NULL);
+    if (!value)
+        fail_msg("no JSON: %.*s; stderr: %s", (int)(end - begin), s->out + begin, s->err);
+    return value;
+}
