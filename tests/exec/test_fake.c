@@ -1,7 +1,7 @@
 /*
- * A training on the fake device, whose streams and completions come late and out of order, ends with the bits of
- * the same training on the CPU; with one wait for an event dropped in the engine it does not. TENON_RUNS is the
- * number of seeds (default 20).
+ * A training on the fake device, whose streams and completions come late and out of order, ends with the bits
+ * of the same training on the CPU; with one wait for an event dropped in the engine it does not. TENON_RUNS
+ * is the number of seeds (default 20).
  */
 #include "training.h"
 
@@ -42,7 +42,7 @@ static void train(const char *const *settings, const char *fault, uint32_t steps
 {
     tni_context *c = test_context(settings);
     tni_device *d;
-    training *t = training_create(c, "sgd_update");
+    training *t = training_create(c, "sgd_update", 1);
 
     if (fault)
         tni_engine_plant(c->engine, fault);
@@ -58,7 +58,8 @@ static void train(const char *const *settings, const char *fault, uint32_t steps
 static void train_fake(uint32_t seed, const char *fault, uint32_t steps, outcome *out)
 {
     char text[64];
-    const char *settings[] = {"device.default=fake:0", "plugin.fake.reorder=1", "plugin.fake.delay_us=60", text,
+    const char *settings[] = {"device.default=fake:0",     "plugin.fake.reorder=1",
+                              "plugin.fake.delay_us=60",   text,
                               "run.deterministic=threads", NULL};
 
     snprintf(text, sizeof text, "plugin.fake.seed=%u", seed);
@@ -109,7 +110,8 @@ static void dropped_wait_is_seen(void **state)
     assert_true(wrong > 0);
 }
 
-/* Without this the tests above would prove little: the device does reorder what the engine lets it reorder. */
+/* Without this the tests above would prove little: the device does reorder what the engine lets it reorder.
+ */
 static void reorders(void **state)
 {
     outcome cpu, fake;

@@ -1,4 +1,5 @@
-/* A small net that is really trained: convolution, pooling, dense layers, backward, an optimizer; eager calls. */
+/* A small net that is really trained: convolution, pooling, dense layers, backward, an optimizer; eager
+ * calls. */
 #ifndef TN_TEST_EXEC_TRAINING_H
 #define TN_TEST_EXEC_TRAINING_H
 
@@ -15,13 +16,14 @@ enum {
 
 typedef struct training training;
 
-/* `optimizer`: "sgd_update" or "adam_update". The same numbers on each device: initial values come from the host. */
-training *training_create(tni_context *c, const char *optimizer);
+/* `optimizer`: "sgd_update" or "adam_update". The same numbers on each device: initial values come from the
+ * host. `scale` multiplies the batch, the filters and the hidden units. */
+training *training_create(tni_context *c, const char *optimizer, uint32_t scale);
 void training_destroy(training *t);
-/* One step on batch `which`: the batch is copied to the device, nothing is waited for. The last `left_out` samples
- * of the batch are left out. */
+/* One step on batch `which`: the batch is copied to the device, nothing is waited for. The last `left_out`
+ * samples of the batch are left out. */
 void training_step(training *t, uint32_t which, uint32_t left_out, double lr);
-/* All parameters, one after the other; waits. False: one of them is not finite. */
+/* All parameters of a training of scale 1, one after the other; waits. False: one of them is not finite. */
 bool training_read(training *t, float values[TRAINING_FLOATS]);
 
 #endif

@@ -1,0 +1,185 @@
+/*
+ * What repeats costs nothing new: steps of an optimizer under a changing learning rate and steps of a
+ * training find their signatures and programs, and their memory; memory stays flat. TENON_RUNS is the number
+ * of optimizer steps (default 20,000).
+ */
+#include "training.h"
+
+#include <stdlib.h>
+
+enum { SLACK_BLOCKS = 16, SLACK_BYTES = 8192 };
+
+static uint64_t runs(uint64_t fallback)
+{
+    const char *text = getenv("TENON_RUNS");
+
+    return text && *text ? strtoull(text, NULL, 10) : fallback;
+}
+
+typedef struct held { /* what a context holds */
+    tni_mem_stats host;
+    tni_memory_stats pool;
+    tni_exec_stats exec;
+    uint64_t arrays;
+} held;
+
+static held held_now(tni_context *c)
+{
+    tni_device *d;
+    held h;
+
+    assert_ok(tni_engine_wait_all(c->engine));
+    assert_ok(tni_default_device(c, &d));
+    assert_ok(tni_device_memory(d, TN_MEMORY_DEVICE, &h.pool));
+    tni_mem_stats_get(&h.host);
+    tni_exec_stats_get(c, &h.exec);
+    tni_space_live(c->space, &h.arrays, NULL);
+    return h;
+}
+
+static void flat(const held *before, const held *after)
+{
+    assert_int_equal(after->exec.misses, before->exec.misses);
+    assert_int_equal(after->exec.signatures, before->exec.signatures);
+    assert_int_equal(after->exec.programs, before->exec.programs);
+    assert_int_equal(after->arrays, before->arrays);
+    /* Blocks that are kept for later move between the threads' caches: a few more or less, however many the
+     * steps. */
+    assert_in_range(after->host.live_count + SLACK_BLOCKS, before->host.live_count,
+                    before->host.live_count + 2 * SLACK_BLOCKS);
+    assert_in_range(after->host.live_bytes + SLACK_BYTES, before->host.live_bytes,
+                    before->host.live_bytes + 2 * SLACK_BYTES);
+    assert_int_equal(after->pool.live, before->pool.live);
+}
+
+static double rate(uint64_t step) /* of a schedule: another number at each step */
+{
+    return 0.001 / (1.0 + 1e-6 * (double)step);
+}
+
+static void adam_steps(void **state)
+{
+    enum { COUNT = 64, WARM_UP = 256, PENDING = 64 };
+    tni_context *c = test_context(NULL);
+    float values[COUNT], end[COUNT];
+    tni_array *in[4], *out;
+    tni_site *site = NULL;
+    const uint64_t steps = runs(20000);
+    held before, after;
+
+    (void)state;
+    for (int i = 0; i < COUNT; i++)
+        values[i] = (float)(i - 20) / 10.0f;
+    in[0] = test_vector(c, COUNT, values);
+    in[1] = test_vector(c, COUNT, values);
+    for (int i = 0; i < COUNT; i++)
+        values[i] = 0.0f;
+    in[2] = test_vector(c, COUNT, values);
+    in[3] = test_vector(c, COUNT, values);
+    assert_ok(tni_site_create(c, "adam_update", 1, (const char *[]){"lr"}, (const char *[]){"0"}, &site));
+    for (uint64_t step = 0; step < steps + WARM_UP; step++) {
+        if (step == WARM_UP)
+            before = held_now(c);
+        assert_ok(tni_site_set(site, 0, tn_value_of_float(rate(step))));
+        out = in[0];
+        assert_ok(tni_invoke(site, 4, in, 1, &out));
+        assert_ptr_equal(out, in[0]);
+        if (step % PENDING == 0) /* as a training does; a queue that grows without bound is no repetition */
+            assert_int_equal(held_now(c).exec.misses, 1);
+    }
+    after = held_now(c);
+    assert_int_equal(after.exec.misses, 1);
+    flat(&before, &after);
+    assert_ok(tni_array_read(in[0], end, sizeof end));
+    assert_true(end[0] > -2.0f && end[COUNT - 1] < 4.3f); /* against the gradients, whose signs they have */
+    for (int i = 0; i < 4; i++)
+        tni_array_release(in[i]);
+    tni_site_release(site);
+    test_context_close(c);
+}
+
+/* Batches as they come: whole ones and a short last one. */
+static void epoch(tni_context *c, training *t, uint32_t number)
+{
+    for (uint32_t b = 0; b < TRAINING_BATCHES; b++)
+        training_step(t, b, b == TRAINING_BATCHES - 1 ? 5 : 0, rate(number * TRAINING_BATCHES + b));
+    assert_ok(tni_engine_wait_all(c->engine));
+}
+
+static void training_steps(void **state)
+{
+    enum { WARM_UP = 8, EPOCHS = 80 }; /* 288 steps between the looks */
+    tni_context *c = test_context(NULL);
+    training *t = training_create(c, "adam_update", 1);
+    held first, before, after;
+
+    (void)state;
+    epoch(c, t, 0);
+    first = held_now(c);
+    for (uint32_t e = 1; e < WARM_UP; e++)
+        epoch(c, t, e);
+    before = held_now(c);
+    for (uint32_t e = WARM_UP; e < EPOCHS; e++)
+        epoch(c, t, e);
+    after = held_now(c);
+    assert_int_equal(after.exec.misses, first.exec.misses);
+    flat(&before, &after);
+    training_destroy(t);
+    test_context_close(c);
+}
+
+/* Peak and hit rate after the first epoch of one training, with a pool; one thread, so always the same
+ * requests. */
+static uint64_t pooled(const char *pool, double *hit_rate)
+{
+    enum { EPOCHS = 30 };
+    char text[64];
+    const char *settings[] = {"engine.type=naive", text, NULL};
+    tni_context *c;
+    training *t;
+    held first, last;
+    uint64_t hits, misses;
+
+    snprintf(text, sizeof text, "memory.cpu.pool=%s", pool);
+    c = test_context(settings);
+    t = training_create(c, "sgd_update", 8);
+    epoch(c, t, 0);
+    first = held_now(c);
+    for (uint32_t e = 1; e < EPOCHS; e++)
+        epoch(c, t, e);
+    last = held_now(c);
+    hits = last.pool.hits - first.pool.hits;
+    misses = last.pool.misses - first.pool.misses;
+    assert_true(hits + misses > 1000);
+    *hit_rate = (double)hits / (double)(hits + misses);
+    print_message("%-8s peak %8llu bytes, %.2f %% of %llu requests from the cache\n", pool,
+                  (unsigned long long)last.pool.peak, 100.0 * *hit_rate, (unsigned long long)(hits + misses));
+    training_destroy(t);
+    test_context_close(c);
+    return last.pool.peak;
+}
+
+static void pools(void **state)
+{
+    double naive_rate, round_rate, segment_rate;
+    uint64_t naive, round, segment;
+
+    (void)state;
+    naive = pooled("naive", &naive_rate);
+    round = pooled("round", &round_rate);
+    segment = pooled("segment", &segment_rate);
+    assert_true(naive_rate >= 0.99 && round_rate >= 0.99 && segment_rate >= 0.99);
+    assert_true(segment < round);
+    assert_true(segment < naive);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(adam_steps),
+        cmocka_unit_test(training_steps),
+        cmocka_unit_test(pools),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
