@@ -1,5 +1,6 @@
 /*
- * An app for a command: options of the command line in their order, errors on stderr, the log if it is asked for.
+ * An app for a command: options of the command line in their order, errors on stderr, the log if it is asked
+ * for.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +30,8 @@ tn_app *cli_app_open(const cli_args *args, const char *const *extra)
     for (size_t i = 0; i < args->setting_count; i++)
         settings[count++] = args->settings[i];
     settings[count] = NULL;
-    app = tn_app_open(.name = "tenon", .config = args->value[OPT_CONFIG], .settings = settings, .errors = stderr,
-                      .log = log_line, .local = 1);
+    app = tn_app_open(.name = "tenon", .config = args->value[OPT_CONFIG], .settings = settings,
+                      .errors = stderr, .log = log_line, .local = 1);
     tn_app_report(app);
     return app;
 }

@@ -1,8 +1,9 @@
 /*
- * Arguments: one table of all options, what a command line says of them, help, and the nearest name to a wrong one.
+ * Arguments: one table of all options, what a command line says of them, help, and the nearest name to a
+ * wrong one.
  *
- * An option that stands for one of the library's (--epochs for train.epochs) becomes a setting like --set, in the
- * order given: the last one wins.
+ * An option that stands for one of the library's (--epochs for train.epochs) becomes a setting like --set, in
+ * the order given: the last one wins.
  */
 #include <stdarg.h>
 #include <stdlib.h>
@@ -25,7 +26,8 @@ static const option options[OPT_COUNT] = {
     [OPT_JSON] = {0, "json", NULL, NULL, "JSON on stdout"},
     [OPT_QUIET] = {'q', "quiet", NULL, NULL, "nothing on stderr but errors"},
     [OPT_VERBOSE] = {'v', "verbose", NULL, NULL, "the library's messages, too"},
-    [OPT_CONFIG] = {0, "config", "FILE", NULL, "configuration file, stronger than the system's and the user's"},
+    [OPT_CONFIG] = {0, "config", "FILE", NULL,
+                    "configuration file, stronger than the system's and the user's"},
     [OPT_SET] = {0, "set", "SECTION.KEY=VALUE", NULL, "one option of the library, stronger than all files"},
     [OPT_DEVICE] = {0, "device", "NAME", "device.default", "cpu, cpu:1, fake:0"},
     [OPT_DATA] = {0, "data", "NAME|FOLDER", NULL, "data set, default digits; NAME:train is one part"},
@@ -34,12 +36,15 @@ static const option options[OPT_COUNT] = {
     [OPT_BATCH] = {0, "batch", "N", "train.batch", "samples of a step"},
     [OPT_LR] = {0, "lr", "X", "train.lr", "learning rate"},
     [OPT_OUT] = {0, "out", "FOLDER", "run.dir", "the run folder"},
-    [OPT_RESUME] = {0, "resume", "[FOLDER]", NULL, "go on from the newest checkpoint of a run, default the newest run"},
+    [OPT_RESUME] = {0, "resume", "[FOLDER]", NULL,
+                    "go on from the newest checkpoint of a run, default the newest run"},
     [OPT_PROGRESS] = {0, "progress", "bar|plain|json|none", NULL, "default: bar on a terminal, else plain"},
-    [OPT_BY_WRITER] = {0, "by-writer", NULL, NULL,
-                       "train on DATA-by-writer as well (other writers in the test part) and print its accuracy"},
+    [OPT_BY_WRITER] =
+        {0, "by-writer", NULL, NULL,
+         "train on DATA-by-writer as well (other writers in the test part) and print its accuracy"},
 };
-static const uint8_t common_options[] = {OPT_CONFIG, OPT_SET, OPT_JSON, OPT_QUIET, OPT_VERBOSE, OPT_HELP, OPT_NONE};
+static const uint8_t common_options[] = {OPT_CONFIG,  OPT_SET,  OPT_JSON, OPT_QUIET,
+                                         OPT_VERBOSE, OPT_HELP, OPT_NONE};
 
 /* ---- help ---- */
 
@@ -101,7 +106,8 @@ static size_t distance(const char *a, const char *b)
     return last[n];
 }
 
-const char *cli_nearest(const char *text, const char *(*next)(const void *from, size_t index), const void *from)
+const char *cli_nearest(const char *text, const char *(*next)(const void *from, size_t index),
+                        const void *from)
 {
     size_t best = 1 + strlen(text) / 3, best_index = SIZE_MAX;
     const char *name;
@@ -142,7 +148,8 @@ static bool takes(const cli_command *command, uint8_t id)
     return false;
 }
 
-/* The option that `text` (with its dashes) names, and in `*value` what follows "="; OPT_NONE: unknown, said. */
+/* The option that `text` (with its dashes) names, and in `*value` what follows "="; OPT_NONE: unknown, said.
+ */
 static uint8_t option_find(const cli_command *command, const char *text, const char **value)
 {
     const char *equals = strchr(text, '=');

@@ -1,8 +1,9 @@
 /*
  * tenon bench engine: what the library itself costs, around kernels that do next to nothing.
  *
- * Each figure is measured in two series, A and B, whose rounds take turns on the same code: what differs between them
- * is the machine, not Tenon. Where their medians differ by more than 10 % nothing is said to be known: exit code 1.
+ * Each figure is measured in two series, A and B, whose rounds take turns on the same code: what differs
+ * between them is the machine, not Tenon. Where their medians differ by more than 10 % nothing is said to be
+ * known: exit code 1.
  */
 #include "bench.h"
 
@@ -13,7 +14,9 @@
 #include "cli.h"
 
 #define SPREAD_MAX 0.10
-#define ROUNDS 101 /* of each series; a round takes less than a slice of the scheduler's time, so most are undisturbed */
+#define ROUNDS                                                                                               \
+    101 /* of each series; a round takes less than a slice of the scheduler's time, so most are undisturbed  \
+         */
 #define WARM_ROUNDS 5
 
 #define REPLAY_NODES 65536
@@ -67,7 +70,8 @@ static void teardown(bench *b)
 
 static tn_status touch_symbol(bench *b, tn_symbol *const in[2], tn_symbol **out)
 {
-    const tn_symbol_call call = {.struct_size = TN_SIZE(tn_symbol_call), .in_count = 2, .op = CLI_BENCH_TOUCH, .in = in};
+    const tn_symbol_call call = {
+        .struct_size = TN_SIZE(tn_symbol_call), .in_count = 2, .op = CLI_BENCH_TOUCH, .in = in};
 
     return tn_symbol_op(b->ctx, &call, out);
 }
@@ -144,7 +148,8 @@ static tn_status push_setup(bench *b)
             random = random * 1664525u + 1013904223u;
             b->pick[i][k] = (uint8_t)(random >> 26);
         }
-        while (b->pick[i][1] == b->pick[i][0] || b->pick[i][1] == b->pick[i][2] || b->pick[i][0] == b->pick[i][2]) {
+        while (b->pick[i][1] == b->pick[i][0] || b->pick[i][1] == b->pick[i][2] ||
+               b->pick[i][0] == b->pick[i][2]) {
             b->pick[i][0] = (uint8_t)((b->pick[i][0] + 1) % PUSH_VARS);
             b->pick[i][1] = (uint8_t)((b->pick[i][1] + 3) % PUSH_VARS);
         }
@@ -158,9 +163,16 @@ static tn_status push_round(bench *b)
     tn_status st = TN_OK;
 
     for (size_t i = 0; !st && i < PUSH_TASKS; i++) {
-        tn_var *const reads[2] = {b->vars[b->pick[i][0]], b->vars[b->pick[i][1]]}, *const write = b->vars[b->pick[i][2]];
-        const tn_task task = {.struct_size = TN_SIZE(tn_task), .run = touch, .arg = &b->touched, .reads = reads,
-                              .writes = &write, .read_count = 2, .write_count = 1, .name = "bench"};
+        tn_var *const reads[2] = {b->vars[b->pick[i][0]], b->vars[b->pick[i][1]]}, *const write =
+                                                                                       b->vars[b->pick[i][2]];
+        const tn_task task = {.struct_size = TN_SIZE(tn_task),
+                              .run = touch,
+                              .arg = &b->touched,
+                              .reads = reads,
+                              .writes = &write,
+                              .read_count = 2,
+                              .write_count = 1,
+                              .name = "bench"};
 
         st = tn_engine_push(b->ctx, &task);
     }
@@ -244,7 +256,8 @@ static tn_status chain_round(bench *b)
 
     for (int i = 0; !st && i < CHAIN_CALLS; i++)
         st = chain_once(b);
-    if (!st && !(st = tn_array_read(tn_array_grad(b->x), grad, sizeof grad)) && !(fabs(grad[3] - expected) < 1e-4))
+    if (!st && !(st = tn_array_read(tn_array_grad(b->x), grad, sizeof grad)) &&
+        !(fabs(grad[3] - expected) < 1e-4))
         st = tn_app_fail(b->app, TN_E_INTERNAL, "the chain's gradient is wrong");
     return st;
 }
@@ -252,13 +265,14 @@ static tn_status chain_round(bench *b)
 /* ---- series ---- */
 
 static const figure figures[] = {
-    {"replay_ns", "one node of a program of 65,536", 1, 10, (double)REPLAY_NODES * REPLAY_CALLS, replay_setup,
+    {"replay_ns", "one node of a program of 65,536", 1, 10, (double)REPLAY_NODES *REPLAY_CALLS, replay_setup,
      replay_round, teardown},
-    {"push_ns", "one operation, 2 reads and 1 write over 64 variables", 1, 100, PUSH_TASKS, push_setup, push_round,
-     push_teardown},
-    {"eager_ns", "one addition of 4 elements through a call site", 1, 200, EAGER_CALLS, eager_setup, eager_round,
+    {"push_ns", "one operation, 2 reads and 1 write over 64 variables", 1, 100, PUSH_TASKS, push_setup,
+     push_round, push_teardown},
+    {"eager_ns", "one addition of 4 elements through a call site", 1, 200, EAGER_CALLS, eager_setup,
+     eager_round, teardown},
+    {"chain100_us", "100 operations forward and backward", 1000, 75, CHAIN_CALLS, chain_setup, chain_round,
      teardown},
-    {"chain100_us", "100 operations forward and backward", 1000, 75, CHAIN_CALLS, chain_setup, chain_round, teardown},
 };
 #define FIGURES (sizeof figures / sizeof *figures)
 
@@ -311,7 +325,8 @@ static void print(const cli_args *args, const result *results, bool noisy)
     if (!args->value[OPT_JSON]) {
         for (size_t i = 0; i < FIGURES; i++)
             (void)printf("%-12s %8.2f  (best %.2f, goal %g, A/A spread %.1f %%)  %s\n", figures[i].name,
-                         results[i].value, results[i].best, figures[i].goal, 100 * results[i].spread, figures[i].what);
+                         results[i].value, results[i].best, figures[i].goal, 100 * results[i].spread,
+                         figures[i].what);
         return;
     }
     o = json_object();
@@ -349,7 +364,8 @@ int cmd_bench_engine(const cli_args *args)
     if (tn_app_ok(b->app))
         print(args, results, noisy);
     if (tn_app_ok(b->app) && noisy)
-        cli_error("two series of the same measurement differ by more than %.0f %%: this machine is too busy to measure",
+        cli_error("two series of the same measurement differ by more than %.0f %%: this machine is too busy "
+                  "to measure",
                   100 * SPREAD_MAX);
     code = tn_app_close(b->app);
     free(b);

@@ -1,6 +1,7 @@
 /*
- * The plugin inside the tool: operator bench_touch, whose body is as small as one can be that touches memory. It reads
- * one element of each input and writes one: y = a + 0 b + 1. What a program of it costs is what replay costs.
+ * The plugin inside the tool: operator bench_touch, whose body is as small as one can be that touches memory.
+ * It reads one element of each input and writes one: y = a + 0 b + 1. What a program of it costs is what
+ * replay costs.
  */
 #include "tenon/plugin/op.h"
 
@@ -48,7 +49,8 @@ static const tn_op touch = {
 };
 
 static const tn_op *const ops[] = {&touch, NULL};
-static const tn_op_table op_table = {.head = TN_CAPABILITY(tn_op_table, ops, TN_KIND_OPS, "bench"), .ops = ops};
+static const tn_op_table op_table = {.head = TN_CAPABILITY(tn_op_table, ops, TN_KIND_OPS, "bench"),
+                                     .ops = ops};
 
 static const char *const types[] = {"*:f32", NULL};
 static const tn_kernel kernel = {

@@ -1,9 +1,9 @@
 /*
  * What the commands of the tool share: parsed arguments, output, the terminal.
  *
- * Results go to stdout, everything else to stderr. A command returns the exit code: 0 ok · 1 the run failed · 2 usage
- * or configuration · 3 a plugin or device is missing · 4 data is damaged · 5 out of memory · 6 a peer was lost · 130
- * stopped on request.
+ * Results go to stdout, everything else to stderr. A command returns the exit code: 0 ok · 1 the run failed ·
+ * 2 usage or configuration · 3 a plugin or device is missing · 4 data is damaged · 5 out of memory · 6 a peer
+ * was lost · 130 stopped on request.
  */
 #ifndef TN_CLI_H
 #define TN_CLI_H
@@ -59,10 +59,10 @@ struct cli_args;
 
 /* One command: a row of the table in main.c. */
 typedef struct cli_command {
-    const char *name;      /* "plugins list" */
-    const char *words;     /* of the usage line: "MODEL" */
-    const char *summary;   /* one line */
-    const char *help;      /* further lines of --help, or NULL */
+    const char *name;       /* "plugins list" */
+    const char *words;      /* of the usage line: "MODEL" */
+    const char *summary;    /* one line */
+    const char *help;       /* further lines of --help, or NULL */
     const uint8_t *options; /* cli_option_id of its own, ended by OPT_NONE */
     uint32_t words_min, words_max;
     int (*run)(const struct cli_args *args);
@@ -84,8 +84,10 @@ bool cli_args_parse(cli_args *args, const cli_command *command, int first, int a
 void cli_args_fini(cli_args *args);
 bool cli_args_setting(cli_args *args, const char *key, const char *value);
 void cli_help(const cli_command *command, FILE *out);
-/* The name nearest to `text` by edit distance, or NULL if none is near. `next` gives name by name, then NULL. */
-const char *cli_nearest(const char *text, const char *(*next)(const void *from, size_t index), const void *from);
+/* The name nearest to `text` by edit distance, or NULL if none is near. `next` gives name by name, then NULL.
+ */
+const char *cli_nearest(const char *text, const char *(*next)(const void *from, size_t index),
+                        const void *from);
 
 extern const cli_command cli_commands[]; /* ended by a row without name */
 
@@ -96,8 +98,8 @@ void cli_error(const char *format, ...) CLI_PRINTF(1, 2);
 void cli_error_set_before(void (*before)(void)); /* called before each message; NULL: none */
 /* One line of JSON on stdout; takes `value` (NULL: there was no memory for it). */
 void cli_json_line(json_t *value);
-json_t *cli_json_number(double value);    /* null if it is not finite */
-json_t *cli_json_text(const char *text);  /* bytes that are no UTF-8 become '?' */
+json_t *cli_json_number(double value);           /* null if it is not finite */
+json_t *cli_json_text(const char *text);         /* bytes that are no UTF-8 become '?' */
 #define CLI_JSON_FLAGS (JSON_REAL_PRECISION(10)) /* of every number we write */
 /* Whether all output reached its place; says so if not. */
 bool cli_out_done(void);
@@ -117,8 +119,8 @@ cli_terminal cli_terminal_of(FILE *stream);
 
 /* ---- app.c ---- */
 
-/* An app with what --config, --set, --device and ./tenon.ini say; `extra` settings (NULL-ended or NULL) are weaker
- * than --set. Its first error is reported when it is closed, or at once if opening failed. */
+/* An app with what --config, --set, --device and ./tenon.ini say; `extra` settings (NULL-ended or NULL) are
+ * weaker than --set. Its first error is reported when it is closed, or at once if opening failed. */
 tn_app *cli_app_open(const cli_args *args, const char *const *extra);
 
 /* ---- commands ---- */

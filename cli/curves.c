@@ -1,6 +1,6 @@
 /*
- * curves.svg: two panels, loss and accuracy over the epochs, training and test. Plain SVG 1.1 with fonts by family:
- * any browser shows it.
+ * curves.svg: two panels, loss and accuracy over the epochs, training and test. Plain SVG 1.1 with fonts by
+ * family: any browser shows it.
  */
 #include <math.h>
 
@@ -27,12 +27,15 @@ typedef struct panel {
 
 static const panel panels[] = {
     {"loss",
-     {{"training", "#1f77b4", offsetof(cli_epoch, loss)}, {"test", "#d62728", offsetof(cli_epoch, valid_loss)}},
-     1, 0},
+     {{"training", "#1f77b4", offsetof(cli_epoch, loss)},
+      {"test", "#d62728", offsetof(cli_epoch, valid_loss)}},
+     1,
+     0},
     {"accuracy",
      {{"training", "#1f77b4", offsetof(cli_epoch, accuracy)},
       {"test", "#d62728", offsetof(cli_epoch, valid_accuracy)}},
-     1, 0},
+     1,
+     0},
 };
 
 typedef struct axis {
@@ -93,16 +96,20 @@ static void axes_write(FILE *out, const panel *p, const axis *x, const axis *y)
     for (int i = 0; i < TICKS_MAX && y->low + i * y->step <= y->high + 1e-9 * y->step; i++) {
         double v = y->low + i * y->step, at = place(y, v);
 
-        (void)fprintf(out, "<path d=\"M%g %.1fH%g\" class=\"grid\"/><text x=\"%g\" y=\"%.1f\" class=\"y\">%.4g</text>\n",
-                      x->from, at, x->to, x->from - 6, at + 4, fabs(v) < 1e-9 * y->step ? 0.0 : v);
+        (void)fprintf(
+            out,
+            "<path d=\"M%g %.1fH%g\" class=\"grid\"/><text x=\"%g\" y=\"%.1f\" class=\"y\">%.4g</text>\n",
+            x->from, at, x->to, x->from - 6, at + 4, fabs(v) < 1e-9 * y->step ? 0.0 : v);
     }
     for (int i = 0; i < TICKS_MAX && x->low + i * x->step <= x->high + 1e-9; i++) {
         double v = x->low + i * x->step;
 
-        (void)fprintf(out, "<text x=\"%.1f\" y=\"%g\" class=\"x\">%.4g</text>\n", place(x, v), y->from + 16, v);
+        (void)fprintf(out, "<text x=\"%.1f\" y=\"%g\" class=\"x\">%.4g</text>\n", place(x, v), y->from + 16,
+                      v);
     }
-    (void)fprintf(out, "<path d=\"M%g %gV%gH%g\" class=\"axis\"/><text x=\"%g\" y=\"%g\" class=\"x\">epoch</text>\n",
-                  x->from, y->to, y->from, x->to, (x->from + x->to) / 2, y->from + 32);
+    (void)fprintf(
+        out, "<path d=\"M%g %gV%gH%g\" class=\"axis\"/><text x=\"%g\" y=\"%g\" class=\"x\">epoch</text>\n",
+        x->from, y->to, y->from, x->to, (x->from + x->to) / 2, y->from + 32);
 }
 
 static void line_write(FILE *out, const series *s, const cli_epoch *epochs, size_t count, const axis xy[2])
@@ -133,7 +140,9 @@ static void line_write(FILE *out, const series *s, const cli_epoch *epochs, size
 
 static void panel_write(FILE *out, const panel *p, const cli_epoch *epochs, size_t count)
 {
-    axis xy[2] = {{.low = 1, .high = count ? (double)epochs[count - 1].epoch : 1, .from = LEFT,
+    axis xy[2] = {{.low = 1,
+                   .high = count ? (double)epochs[count - 1].epoch : 1,
+                   .from = LEFT,
                    .to = PANEL_WIDTH - RIGHT},
                   axis_of_values(p, epochs, count)};
 
@@ -147,8 +156,10 @@ static void panel_write(FILE *out, const panel *p, const cli_epoch *epochs, size
         double at = PANEL_WIDTH - RIGHT - 150 + 80 * (double)k;
 
         line_write(out, &p->lines[k], epochs, count, xy);
-        (void)fprintf(out, "<path d=\"M%g 14h16\" stroke=\"%s\" stroke-width=\"2\"/><text x=\"%g\" y=\"18\">%s</text>\n",
-                      at, p->lines[k].color, at + 21, p->lines[k].label);
+        (void)fprintf(
+            out,
+            "<path d=\"M%g 14h16\" stroke=\"%s\" stroke-width=\"2\"/><text x=\"%g\" y=\"18\">%s</text>\n", at,
+            p->lines[k].color, at + 21, p->lines[k].label);
     }
 }
 
@@ -156,12 +167,13 @@ void cli_curves_write(FILE *out, const cli_epoch *epochs, size_t count)
 {
     size_t panel_count = sizeof panels / sizeof *panels;
 
-    (void)fprintf(out,
-                  "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%g\" height=\"%g\" viewBox=\"0 0 %g %g\">\n"
-                  "<style>text{font:12px sans-serif;fill:#333}.title{font-weight:bold;font-size:14px}"
-                  ".y{text-anchor:end}.x{text-anchor:middle}.grid{stroke:#e3e3e3}"
-                  ".axis{stroke:#555;fill:none}</style>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
-                  PANEL_WIDTH * (double)panel_count, PANEL_HEIGHT, PANEL_WIDTH * (double)panel_count, PANEL_HEIGHT);
+    (void)fprintf(
+        out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%g\" height=\"%g\" viewBox=\"0 0 %g %g\">\n"
+        "<style>text{font:12px sans-serif;fill:#333}.title{font-weight:bold;font-size:14px}"
+        ".y{text-anchor:end}.x{text-anchor:middle}.grid{stroke:#e3e3e3}"
+        ".axis{stroke:#555;fill:none}</style>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
+        PANEL_WIDTH * (double)panel_count, PANEL_HEIGHT, PANEL_WIDTH * (double)panel_count, PANEL_HEIGHT);
     for (size_t i = 0; i < panel_count; i++) {
         (void)fprintf(out, "<g transform=\"translate(%g 0)\">\n", PANEL_WIDTH * (double)i);
         panel_write(out, &panels[i], epochs, count);

@@ -1,6 +1,6 @@
 /*
- * tenon: one tool with sub-commands. The table below is all there is to know of them: parsing, help and suggestions
- * read it.
+ * tenon: one tool with sub-commands. The table below is all there is to know of them: parsing, help and
+ * suggestions read it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,29 +12,46 @@
 #include "cli.h"
 
 static const uint8_t no_options[] = {OPT_NONE};
-static const uint8_t train_options[] = {OPT_DATA, OPT_EPOCHS,   OPT_SEED,     OPT_BATCH,  OPT_LR,  OPT_OUT,
+static const uint8_t train_options[] = {OPT_DATA,   OPT_EPOCHS,    OPT_SEED,     OPT_BATCH,  OPT_LR,  OPT_OUT,
                                         OPT_RESUME, OPT_BY_WRITER, OPT_PROGRESS, OPT_DEVICE, OPT_NONE};
 static const uint8_t eval_options[] = {OPT_DATA, OPT_BATCH, OPT_DEVICE, OPT_NONE};
 
 const cli_command cli_commands[] = {
-    {.name = "train", .words = "MODEL", .words_max = 1, .options = train_options, .run = cmd_train,
+    {.name = "train",
+     .words = "MODEL",
+     .words_max = 1,
+     .options = train_options,
+     .run = cmd_train,
      .summary = "train a net and keep everything in a run folder",
      .help = "MODEL is zoo:lenet. The run folder (runs/DATE-NAME-ID, or --out) gets model-symbol.json,\n"
              "model-0000.params, run.json, curves.svg, metrics.jsonl and checkpoints.\n"
              "^C finishes the step, saves and says how to resume; a second ^C stops at once.\n"
              "--resume goes on with what the folder's run.json says; further options change it.\n"},
-    {.name = "eval", .words = "[MODEL-symbol.json] FILE.params", .words_min = 1, .words_max = 2,
-     .options = eval_options, .run = cmd_eval,
+    {.name = "eval",
+     .words = "[MODEL-symbol.json] FILE.params",
+     .words_min = 1,
+     .words_max = 2,
+     .options = eval_options,
+     .run = cmd_eval,
      .summary = "accuracy and loss of a saved model; SHA-256 of a .params file",
      .help = "With one file: params_sha256 alone, over name, type, shape and values of each array.\n"},
-    {.name = "plugins list", .words = "", .options = no_options, .run = cmd_plugins_list,
+    {.name = "plugins list",
+     .words = "",
+     .options = no_options,
+     .run = cmd_plugins_list,
      .summary = "plugins that were found, what they give, and why some are refused",
      .help = "Reads the files' notes; no code of a plugin runs.\n"},
-    {.name = "bench engine", .words = "", .options = no_options, .run = cmd_bench_engine,
+    {.name = "bench engine",
+     .words = "",
+     .options = no_options,
+     .run = cmd_bench_engine,
      .summary = "what one operation costs: replayed, pushed, called, differentiated",
      .help = "Each figure is measured in two interleaved series. If their medians differ by more than 10 %,\n"
              "the machine is too busy to say anything: exit code 1.\n"},
-    {.name = "version", .words = "", .options = no_options, .run = cmd_version,
+    {.name = "version",
+     .words = "",
+     .options = no_options,
+     .run = cmd_version,
      .summary = "versions of the tool and the libraries, build id, plugin ABI"},
     {.name = NULL},
 };
@@ -53,7 +70,8 @@ static const char *group_name(const void *from, size_t index)
     (void)from;
     if (!cli_commands[index].name)
         return NULL;
-    (void)snprintf(word, sizeof word, "%.*s", (int)strcspn(cli_commands[index].name, " "), cli_commands[index].name);
+    (void)snprintf(word, sizeof word, "%.*s", (int)strcspn(cli_commands[index].name, " "),
+                   cli_commands[index].name);
     return word;
 }
 
@@ -62,10 +80,11 @@ static void overview(FILE *out)
     (void)fputs("usage: tenon COMMAND [OPTION]...\n\ncommands\n", out);
     for (const cli_command *c = cli_commands; c->name; c++)
         (void)fprintf(out, "  %-14s %s\n", c->name, c->summary);
-    (void)fputs("\n`tenon COMMAND --help` tells the options. Results go to stdout, everything else to stderr.\n"
-                "exit codes: 0 ok, 1 failed, 2 usage or configuration, 3 plugin or device missing, 4 data damaged,\n"
-                "            5 out of memory, 6 peer lost, 130 interrupted and saved\n",
-                out);
+    (void)fputs(
+        "\n`tenon COMMAND --help` tells the options. Results go to stdout, everything else to stderr.\n"
+        "exit codes: 0 ok, 1 failed, 2 usage or configuration, 3 plugin or device missing, 4 data damaged,\n"
+        "            5 out of memory, 6 peer lost, 130 interrupted and saved\n",
+        out);
 }
 
 /* The sub-commands of a word such as "plugins"; false: there are none. */
@@ -122,8 +141,8 @@ static int unknown(int argc, char *const *argv)
             near = cli_nearest(both, group_name, NULL);
         }
     }
-    cli_error("unknown command \"%s\"%s%s%s; `tenon --help` lists them", both, near ? "; did you mean \"" : "",
-              near ? near : "", near ? "\"?" : "");
+    cli_error("unknown command \"%s\"%s%s%s; `tenon --help` lists them", both,
+              near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
     return CLI_EXIT_USAGE;
 }
 

@@ -130,7 +130,8 @@ bool cli_json_save(tn_app *app, const char *path, const json_t *value)
         return !tn_app_fail(app, TN_E_NOMEM, "out of memory");
     errno = 0;
     if ((file = fopen(aside, "we"))) {
-        ok = !json_dumpf(value, file, CLI_JSON_FLAGS | JSON_INDENT(2)) && fputc('\n', file) != EOF && !fflush(file);
+        ok = !json_dumpf(value, file, CLI_JSON_FLAGS | JSON_INDENT(2)) && fputc('\n', file) != EOF &&
+             !fflush(file);
         ok = !fclose(file) && ok && !rename(aside, path);
     }
     if (!ok) {

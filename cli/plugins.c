@@ -1,6 +1,6 @@
 /*
- * tenon plugins list: the notes of all plugins found. Nothing is loaded: what would be loaded at start is taken out
- * of the options.
+ * tenon plugins list: the notes of all plugins found. Nothing is loaded: what would be loaded at start is
+ * taken out of the options.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +10,10 @@
 #define COLUMNS 6
 
 static const char *const nothing_at_start[] = {"plugins.require=", "device.default=cpu", NULL};
-static const char *const states[] = {
-    [TN_PLUGIN_REFUSED] = "refused", [TN_PLUGIN_READY] = "ready", [TN_PLUGIN_LOADED] = "loaded",
-    [TN_PLUGIN_FAILED] = "failed"};
+static const char *const states[] = {[TN_PLUGIN_REFUSED] = "refused",
+                                     [TN_PLUGIN_READY] = "ready",
+                                     [TN_PLUGIN_LOADED] = "loaded",
+                                     [TN_PLUGIN_FAILED] = "failed"};
 
 static bool is_refused(const tn_plugin_info *p)
 {
@@ -89,7 +90,8 @@ static void text_print(tn_app *app, size_t count)
         tn_plugin_info p = {.struct_size = TN_SIZE(tn_plugin_info)};
 
         if (!tn_app_check(app, tn_plugin_at(tn_app_ctx(app), i, &p)) && is_refused(&p))
-            (void)printf("rejected: %s: L%02u: %s\n", *p.path ? p.path : p.name, (unsigned)p.refusal, p.reason);
+            (void)printf("rejected: %s: L%02u: %s\n", *p.path ? p.path : p.name, (unsigned)p.refusal,
+                         p.reason);
     }
 }
 
@@ -98,9 +100,10 @@ static json_t *plugin_json(const tn_plugin_info *p)
     const struct {
         const char *key, *text;
     } texts[] = {
-        {"name", p->name},       {"version", p->version}, {"vendor", p->vendor},     {"license", p->license},
-        {"summary", p->summary}, {"isa", p->isa},         {"platform", p->abi},      {"build_id", p->build_id},
-        {"path", p->path},       {"state", state_of(p)},  {"provides", p->provides}, {"reason", p->reason},
+        {"name", p->name},       {"version", p->version},   {"vendor", p->vendor},
+        {"license", p->license}, {"summary", p->summary},   {"isa", p->isa},
+        {"platform", p->abi},    {"build_id", p->build_id}, {"path", p->path},
+        {"state", state_of(p)},  {"provides", p->provides}, {"reason", p->reason},
     };
     json_t *o = json_object();
     char abi[32], code[16] = "";

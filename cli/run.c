@@ -1,8 +1,8 @@
 /*
  * The run folder: what a training leaves behind, and what is needed to go on with it.
  *
- * run.json is written before the first step, so a run that is killed at any later moment can be resumed; metrics.jsonl
- * grows by a line per epoch; all other files are whole or absent.
+ * run.json is written before the first step, so a run that is killed at any later moment can be resumed;
+ * metrics.jsonl grows by a line per epoch; all other files are whole or absent.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -63,7 +63,8 @@ static char *newest(const char *part)
     struct dirent *entry;
 
     while (dir && (entry = readdir(dir))) {
-        char *path = strstr(entry->d_name, part) && entry->d_name[0] != '.' ? cli_path(RUNS, entry->d_name) : NULL;
+        char *path =
+            strstr(entry->d_name, part) && entry->d_name[0] != '.' ? cli_path(RUNS, entry->d_name) : NULL;
         struct stat s;
 
         if (path && !stat(path, &s) && S_ISDIR(s.st_mode) &&
@@ -86,9 +87,11 @@ bool cli_run_find(cli_run *run, const char *value)
     json_error_t error;
     char *path = NULL;
 
-    run->folder = *value && (is_folder(value) || strchr(value, '/')) ? cli_format("%s", value) : newest(value);
+    run->folder =
+        *value && (is_folder(value) || strchr(value, '/')) ? cli_format("%s", value) : newest(value);
     if (!run->folder) {
-        cli_error("there is no checkpoint to resume from: no run%s%s below " RUNS "/", *value ? " called " : "", value);
+        cli_error("there is no checkpoint to resume from: no run%s%s below " RUNS "/",
+                  *value ? " called " : "", value);
         return false;
     }
     while (run->folder[0] && run->folder[1] && run->folder[strlen(run->folder) - 1] == '/')
@@ -112,8 +115,8 @@ const char *cli_run_text(const cli_run *run, const char *key)
     return text ? text : "";
 }
 
-/* Whether a resumed run takes an option over: what changes its numbers, not where things lie or what is logged. Trusted
- * ones never come from a run folder: it may be somebody else's. */
+/* Whether a resumed run takes an option over: what changes its numbers, not where things lie or what is
+ * logged. Trusted ones never come from a run folder: it may be somebody else's. */
 static bool is_kept(const char *key)
 {
     static const char *const left_out[] = {"plugins.", "log.", "profiler.", "run.dir"};
@@ -185,8 +188,8 @@ static bool is_taken(const char *folder)
 static bool named_make(cli_run *run, tn_app *app, const char *folder)
 {
     if (is_taken(folder)) {
-        char *text = cli_format("%s holds a run already: --resume %s goes on with it, or name another folder", folder,
-                                folder);
+        char *text = cli_format("%s holds a run already: --resume %s goes on with it, or name another folder",
+                                folder, folder);
 
         (void)tn_app_fail(app, TN_E_ARG, text ? text : folder);
         free(text);
@@ -213,11 +216,13 @@ bool cli_run_make(cli_run *run, tn_app *app, const char *model)
     if (!strftime(date, sizeof date, "%Y-%m-%d", gmtime(&now.tv_sec)) || !folders_make(app, RUNS))
         return false;
     for (unsigned i = 0; i < NAME_TRIES; i++) {
-        uint64_t mixed = ((uint64_t)now.tv_nsec ^ (uint64_t)getpid() << 20 ^ (uint64_t)now.tv_sec) + i * 40503u;
+        uint64_t mixed =
+            ((uint64_t)now.tv_nsec ^ (uint64_t)getpid() << 20 ^ (uint64_t)now.tv_sec) + i * 40503u;
 
         mixed *= UINT64_C(0x9e3779b97f4a7c15);
         free(run->folder);
-        run->folder = cli_format(RUNS "/%s-%.*s-%04x", date, (int)strcspn(name, "."), name, (unsigned)(mixed >> 48));
+        run->folder =
+            cli_format(RUNS "/%s-%.*s-%04x", date, (int)strcspn(name, "."), name, (unsigned)(mixed >> 48));
         if (!run->folder)
             return no_memory(app);
         if (!mkdir(run->folder, 0777)) {
@@ -246,9 +251,10 @@ static json_t *options_json(tn_app *app)
         if (tn_app_check(app, tn_ctx_option_at(tn_app_ctx(app), i, &o)))
             break;
         (void)json_array_append_new(
-            list, json_pack("{s:o, s:o, s:s, s:o}", "key", cli_json_text(o.key), "value", cli_json_text(o.value),
-                            "origin", o.origin >= 0 && o.origin <= TN_ORIGIN_SET ? origins[o.origin] : "?", "where",
-                            cli_json_text(o.where)));
+            list,
+            json_pack("{s:o, s:o, s:s, s:o}", "key", cli_json_text(o.key), "value", cli_json_text(o.value),
+                      "origin", o.origin >= 0 && o.origin <= TN_ORIGIN_SET ? origins[o.origin] : "?", "where",
+                      cli_json_text(o.where)));
     }
     return list;
 }
@@ -265,10 +271,10 @@ static json_t *plugins_json(tn_app *app)
         if (tn_app_check(app, tn_plugin_at(tn_app_ctx(app), i, &p)))
             break;
         if (p.state == TN_PLUGIN_LOADED || p.state == TN_PLUGIN_READY)
-            (void)json_array_append_new(
-                list, json_pack("{s:o, s:o, s:o, s:b}", "name", cli_json_text(p.name), "version",
-                                cli_json_text(p.version), "build_id", cli_json_text(p.build_id), "loaded",
-                                p.state == TN_PLUGIN_LOADED));
+            (void)json_array_append_new(list, json_pack("{s:o, s:o, s:o, s:b}", "name", cli_json_text(p.name),
+                                                        "version", cli_json_text(p.version), "build_id",
+                                                        cli_json_text(p.build_id), "loaded",
+                                                        p.state == TN_PLUGIN_LOADED));
     }
     return list;
 }
@@ -287,8 +293,9 @@ static json_t *data_json(tn_data *data)
     if (!data || !tn_data_sha256(data, sha))
         return json_null();
     return json_pack("{s:o, s:I, s:o, s:o, s:s}", "name", cli_json_text(tn_data_name(data)), "samples",
-                     (json_int_t)tn_data_count(data), "images", cli_json_text(file_name(tn_data_file(data, 0))),
-                     "labels", cli_json_text(file_name(tn_data_file(data, 1))), "sha256", sha);
+                     (json_int_t)tn_data_count(data), "images",
+                     cli_json_text(file_name(tn_data_file(data, 0))), "labels",
+                     cli_json_text(file_name(tn_data_file(data, 1))), "sha256", sha);
 }
 
 static json_t *command_json(const cli_args *args)
@@ -308,10 +315,10 @@ static json_t *versions_json(void)
 
     if (uname(&host))
         memset(&host, 0, sizeof host);
-    return json_pack("{s:s, s:s, s:s, s:{s:o, s:o, s:o, s:I}}", "tenon", tn_version(), "build_id", tn_build_id(),
-                     "jansson", jansson_version_str(), "host", "system", cli_json_text(host.sysname), "release",
-                     cli_json_text(host.release), "machine", cli_json_text(host.machine), "processors",
-                     (json_int_t)processors);
+    return json_pack("{s:s, s:s, s:s, s:{s:o, s:o, s:o, s:I}}", "tenon", tn_version(), "build_id",
+                     tn_build_id(), "jansson", jansson_version_str(), "host", "system",
+                     cli_json_text(host.sysname), "release", cli_json_text(host.release), "machine",
+                     cli_json_text(host.machine), "processors", (json_int_t)processors);
 }
 
 static bool record_save(cli_run *run, tn_app *app)
@@ -337,8 +344,9 @@ static void command_set(cli_run *run, const cli_args *args, const tn_train_info 
         (void)json_object_set_new(run->record, "resumed", json_array());
         resumed = json_object_get(run->record, "resumed");
     }
-    (void)json_array_append_new(resumed, json_pack("{s:s, s:I, s:o}", "time", now, "step",
-                                                   (json_int_t)info->resumed_step, "command", command_json(args)));
+    (void)json_array_append_new(resumed,
+                                json_pack("{s:s, s:I, s:o}", "time", now, "step",
+                                          (json_int_t)info->resumed_step, "command", command_json(args)));
 }
 
 bool cli_run_begin(cli_run *run, tn_app *app, const cli_args *args, tn_train *train)
@@ -356,9 +364,9 @@ bool cli_run_begin(cli_run *run, tn_app *app, const cli_args *args, tn_train *tr
     (void)json_object_set_new(run->record, "device", cli_json_text(info.device ? info.device : ""));
     (void)json_object_set_new(run->record, "parameters", json_integer((json_int_t)info.param_elements));
     (void)json_object_set_new(run->record, "seed", json_integer((json_int_t)info.seed));
-    (void)json_object_set_new(
-        run->record, "data",
-        json_pack("{s:o, s:o}", "train", data_json(tn_train_data(train)), "valid", data_json(tn_train_valid(train))));
+    (void)json_object_set_new(run->record, "data",
+                              json_pack("{s:o, s:o}", "train", data_json(tn_train_data(train)), "valid",
+                                        data_json(tn_train_valid(train))));
     (void)json_object_set_new(run->record, "versions", versions_json());
     (void)json_object_set_new(run->record, "plugins", plugins_json(app));
     (void)json_object_set_new(run->record, "options", options_json(app));
@@ -407,10 +415,10 @@ bool cli_run_end(cli_run *run, tn_app *app, json_t *result)
 json_t *cli_epoch_json(const cli_epoch *e)
 {
     return json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "epoch", (json_int_t)e->epoch, "step",
-                     (json_int_t)e->step, "loss", cli_json_number(e->loss), "accuracy", cli_json_number(e->accuracy),
-                     "valid_loss", cli_json_number(e->valid_loss), "valid_accuracy",
-                     cli_json_number(e->valid_accuracy), "lr", cli_json_number(e->lr), "seconds",
-                     cli_json_number(e->seconds));
+                     (json_int_t)e->step, "loss", cli_json_number(e->loss), "accuracy",
+                     cli_json_number(e->accuracy), "valid_loss", cli_json_number(e->valid_loss),
+                     "valid_accuracy", cli_json_number(e->valid_accuracy), "lr", cli_json_number(e->lr),
+                     "seconds", cli_json_number(e->seconds));
 }
 
 static bool epoch_keep(cli_run *run, tn_app *app, const cli_epoch *epoch)
@@ -490,8 +498,13 @@ bool cli_run_rewind(cli_run *run, tn_app *app, int64_t step)
     file = fopen(path, "re");
     while (file && ok && fgets(line, sizeof line, file)) {
         json_t *o = json_loads(line, 0, NULL); /* a torn last line is no JSON and goes */
-        cli_epoch e = {0, 0, number_at(o, "loss"), number_at(o, "accuracy"),
-                       number_at(o, "valid_loss"), number_at(o, "valid_accuracy"), number_at(o, "lr"),
+        cli_epoch e = {0,
+                       0,
+                       number_at(o, "loss"),
+                       number_at(o, "accuracy"),
+                       number_at(o, "valid_loss"),
+                       number_at(o, "valid_accuracy"),
+                       number_at(o, "lr"),
                        number_at(o, "seconds")};
 
         e.epoch = (int64_t)json_integer_value(json_object_get(o, "epoch"));

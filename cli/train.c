@@ -1,9 +1,10 @@
 /*
  * tenon train: a training from options to a run folder.
  *
- * All of the training itself is nn's tn_train; here are the folder, signals, what is shown, and the two lives of a
- * run: new, or resumed with what its run.json says. A resumed run's options come first, so the command line may change
- * them; what has to stay (model, data, batch, seed, optimizer) is compared with the checkpoint.
+ * All of the training itself is nn's tn_train; here are the folder, signals, what is shown, and the two lives
+ * of a run: new, or resumed with what its run.json says. A resumed run's options come first, so the command
+ * line may change them; what has to stay (model, data, batch, seed, optimizer) is compared with the
+ * checkpoint.
  */
 #include <errno.h>
 #include <math.h>
@@ -31,8 +32,9 @@ typedef struct training {
 
 static volatile sig_atomic_t stop_asked;
 
-/* The first ^C asks; the second stops at once. SIGTERM and SIGUSR1 (a batch system's warning) ask. A signal that
- * comes again within a moment is the same one: wrappers such as timeout send it to the process and to its group. */
+/* The first ^C asks; the second stops at once. SIGTERM and SIGUSR1 (a batch system's warning) ask. A signal
+ * that comes again within a moment is the same one: wrappers such as timeout send it to the process and to
+ * its group. */
 static void on_signal(int number)
 {
     static double asked_at; /* read and written in the handler only, which its signals do not interrupt */
@@ -76,11 +78,11 @@ static void event_begin(training *t)
     if (t->json)
         cli_json_line(json_pack(
             "{s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "event", "start", "run",
-            cli_json_text(t->run.id), "folder", cli_json_text(t->run.folder), "model", cli_json_text(info.model),
-            "device", cli_json_text(info.device), "seed", (json_int_t)info.seed, "epochs", (json_int_t)info.epochs,
-            "batch", (json_int_t)info.batch_size, "train", (json_int_t)info.train_count, "valid",
-            (json_int_t)info.valid_count, "parameters", (json_int_t)info.param_elements, "resumed_step",
-            (json_int_t)info.resumed_step));
+            cli_json_text(t->run.id), "folder", cli_json_text(t->run.folder), "model",
+            cli_json_text(info.model), "device", cli_json_text(info.device), "seed", (json_int_t)info.seed,
+            "epochs", (json_int_t)info.epochs, "batch", (json_int_t)info.batch_size, "train",
+            (json_int_t)info.train_count, "valid", (json_int_t)info.valid_count, "parameters",
+            (json_int_t)info.param_elements, "resumed_step", (json_int_t)info.resumed_step));
 }
 
 static void event_epoch(training *t)
@@ -129,8 +131,8 @@ static int32_t on_event(void *arg, int32_t kind, tn_train *train)
 
 static json_t *result_json(const char *event, const tn_train_info *info)
 {
-    json_t *o = json_pack("{s:s, s:o, s:o}", "event", event, "accuracy", cli_json_number(info->valid_accuracy), "loss",
-                          cli_json_number(info->valid_loss));
+    json_t *o = json_pack("{s:s, s:o, s:o}", "event", event, "accuracy",
+                          cli_json_number(info->valid_accuracy), "loss", cli_json_number(info->valid_loss));
 
     (void)json_object_set_new(o, "step", json_integer((json_int_t)info->step));
     return o;
@@ -277,7 +279,8 @@ static bool names_find(training *t)
 /* What a resumed training must have in common with its checkpoint. */
 static char *config_text(training *t)
 {
-    static const char *const keys[] = {"run.seed", "train.batch", "train.optimizer", "train.shuffle", "model.pad"};
+    static const char *const keys[] = {"run.seed", "train.batch", "train.optimizer", "train.shuffle",
+                                       "model.pad"};
     char *text = cli_format("model=%s data=%s", t->run.model, t->run.data);
 
     for (size_t i = 0; text && i < sizeof keys / sizeof *keys; i++) {
@@ -335,7 +338,8 @@ static int train_open(training *t)
 
 int cmd_train(const cli_args *args)
 {
-    training t = {.args = args, .json = args->value[OPT_JSON] != NULL, .resume = args->value[OPT_RESUME] != NULL};
+    training t = {
+        .args = args, .json = args->value[OPT_JSON] != NULL, .resume = args->value[OPT_RESUME] != NULL};
     int code = CLI_EXIT_USAGE;
 
     if (cli_view_init(&t.view, args->value[OPT_PROGRESS], args->value[OPT_QUIET] != NULL) &&

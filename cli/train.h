@@ -20,10 +20,10 @@ typedef struct cli_epoch {
 typedef struct cli_run {
     char *folder;
     char *model, *data; /* as they were named */
-    const char *id;    /* within `folder`: the part behind the last '-' */
-    bool made;         /* the folder is new */
-    json_t *record;    /* run.json */
-    cli_epoch *epochs; /* metrics.jsonl */
+    const char *id;     /* within `folder`: the part behind the last '-' */
+    bool made;          /* the folder is new */
+    json_t *record;     /* run.json */
+    cli_epoch *epochs;  /* metrics.jsonl */
     size_t epoch_count, epoch_capacity;
 } cli_run;
 
@@ -56,10 +56,10 @@ typedef enum cli_view_mode { CLI_VIEW_NONE, CLI_VIEW_BAR, CLI_VIEW_PLAIN, CLI_VI
 typedef struct cli_view {
     cli_view_mode mode;
     cli_terminal terminal;
-    const char *id;     /* of the run */
-    double last;        /* when something was shown */
-    int drawn;          /* columns of the bar that stands there */
-    double loss[12];    /* of the last epochs, for the small curve */
+    const char *id;  /* of the run */
+    double last;     /* when something was shown */
+    int drawn;       /* columns of the bar that stands there */
+    double loss[12]; /* of the last epochs, for the small curve */
     size_t loss_count;
 } cli_view;
 
@@ -71,6 +71,6 @@ bool cli_view_due(const cli_view *view);
 void cli_view_step(cli_view *view, const tn_train_info *info);
 void cli_view_epoch(cli_view *view, const tn_train_info *info);
 void cli_view_note(cli_view *view, const char *format, ...) CLI_PRINTF(2, 3); /* a line of its own */
-void cli_view_clear(cli_view *view); /* takes the bar away */
+void cli_view_clear(cli_view *view);                                          /* takes the bar away */
 
 #endif

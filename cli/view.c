@@ -1,8 +1,8 @@
 /*
  * Progress on stderr: a bar that is redrawn on a terminal, else lines for logs, or JSON lines, or nothing.
  *
- * A bar is one line without a newline; it is overwritten with blanks before anything else is printed, so that no
- * escape sequence is needed but colours.
+ * A bar is one line without a newline; it is overwritten with blanks before anything else is printed, so that
+ * no escape sequence is needed but colours.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -29,7 +29,8 @@ bool cli_view_init(cli_view *view, const char *mode, bool quiet)
     static const struct {
         const char *name;
         cli_view_mode mode;
-    } modes[] = {{"bar", CLI_VIEW_BAR}, {"plain", CLI_VIEW_PLAIN}, {"json", CLI_VIEW_JSON}, {"none", CLI_VIEW_NONE}};
+    } modes[] = {
+        {"bar", CLI_VIEW_BAR}, {"plain", CLI_VIEW_PLAIN}, {"json", CLI_VIEW_JSON}, {"none", CLI_VIEW_NONE}};
 
     memset(view, 0, sizeof *view);
     view->terminal = cli_terminal_of(stderr);
@@ -208,8 +209,8 @@ static void bar_epoch(cli_view *view, const tn_train_info *info)
     }
     small_curve(view, curve, sizeof curve);
     if (isfinite(info->valid_accuracy))
-        (void)snprintf(valid, sizeof valid, " %s val loss %.4f acc %.4f%s", bar, info->valid_loss, info->valid_accuracy,
-                       info->valid_accuracy >= info->best_accuracy ? " *" : "");
+        (void)snprintf(valid, sizeof valid, " %s val loss %.4f acc %.4f%s", bar, info->valid_loss,
+                       info->valid_accuracy, info->valid_accuracy >= info->best_accuracy ? " *" : "");
     cli_view_clear(view);
     (void)fprintf(stderr, "%3lld  loss %.4f acc %.4f%s %s %.1f s%s%s\n", (long long)info->epoch, info->loss,
                   info->accuracy, valid, bar, info->epoch_seconds, *curve ? " │ loss " : "", curve);
@@ -223,25 +224,27 @@ static void plain_line(const cli_view *view, const tn_train_info *info, bool who
     size_t used;
 
     cli_time_text(now);
-    used = (size_t)snprintf(line, sizeof line, "%s train run=%s epoch=%lld/%lld step=%lld/%lld loss=%.4f acc=%.4f", now,
+    used = (size_t)snprintf(line, sizeof line,
+                            "%s train run=%s epoch=%lld/%lld step=%lld/%lld loss=%.4f acc=%.4f", now,
                             view->id, (long long)info->epoch, (long long)info->epochs, (long long)info->step,
                             (long long)info->steps, info->loss, info->accuracy);
     if (whole && isfinite(info->valid_accuracy))
-        used += (size_t)snprintf(line + used, sizeof line - used, " valid_loss=%.4f valid_acc=%.4f", info->valid_loss,
-                                 info->valid_accuracy);
-    (void)snprintf(line + used, sizeof line - used, " lr=%.4g rate=%.0f data_wait=%.2f mem_mib=%lld eta_s=%.0f", info->lr,
-                   rate_of(info), info->seconds > 0 ? info->data_seconds / info->seconds : 0,
-                   (long long)memory_mib(), eta_of(info));
+        used += (size_t)snprintf(line + used, sizeof line - used, " valid_loss=%.4f valid_acc=%.4f",
+                                 info->valid_loss, info->valid_accuracy);
+    (void)snprintf(line + used, sizeof line - used,
+                   " lr=%.4g rate=%.0f data_wait=%.2f mem_mib=%lld eta_s=%.0f", info->lr, rate_of(info),
+                   info->seconds > 0 ? info->data_seconds / info->seconds : 0, (long long)memory_mib(),
+                   eta_of(info));
     (void)fprintf(stderr, "%s\n", line);
 }
 
 static void json_line(const tn_train_info *info, const char *kind)
 {
     json_t *o = json_pack("{s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "progress", kind, "epoch",
-                          (json_int_t)info->epoch, "epochs", (json_int_t)info->epochs, "step", (json_int_t)info->step,
-                          "steps", (json_int_t)info->steps, "loss", cli_json_number(info->loss), "accuracy",
-                          cli_json_number(info->accuracy), "rate", cli_json_number(rate_of(info)), "eta_s",
-                          cli_json_number(eta_of(info)));
+                          (json_int_t)info->epoch, "epochs", (json_int_t)info->epochs, "step",
+                          (json_int_t)info->step, "steps", (json_int_t)info->steps, "loss",
+                          cli_json_number(info->loss), "accuracy", cli_json_number(info->accuracy), "rate",
+                          cli_json_number(rate_of(info)), "eta_s", cli_json_number(eta_of(info)));
     char *text = o ? json_dumps(o, CLI_JSON_FLAGS | JSON_COMPACT) : NULL;
 
     if (text)
@@ -263,13 +266,15 @@ void cli_view_begin(cli_view *view, const cli_run *run, const tn_train_info *inf
     cli_error_set_before(shown_clear);
     if (view->mode == CLI_VIEW_JSON || view->mode == CLI_VIEW_NONE)
         return;
-    (void)fprintf(stderr, "run %s %s %s %s %s parameters %s %s %s seed %llu\n", run->id, dot, info->model, dot,
-                  grouped(info->param_elements, a), dot, info->device, dot, (unsigned long long)info->seed);
+    (void)fprintf(stderr, "run %s %s %s %s %s parameters %s %s %s seed %llu\n", run->id, dot, info->model,
+                  dot, grouped(info->param_elements, a), dot, info->device, dot,
+                  (unsigned long long)info->seed);
     (void)fprintf(stderr, "data %s images to train on, %s to test on, batches of %s %s log %s\n",
-                  grouped(info->train_count, a), grouped(info->valid_count, b), grouped(info->batch_size, c), dot,
-                  run->folder);
+                  grouped(info->train_count, a), grouped(info->valid_count, b), grouped(info->batch_size, c),
+                  dot, run->folder);
     if (info->resumed_step)
-        (void)fprintf(stderr, "resumed after step %s of %s\n", grouped(info->resumed_step, a), grouped(info->steps, b));
+        (void)fprintf(stderr, "resumed after step %s of %s\n", grouped(info->resumed_step, a),
+                      grouped(info->steps, b));
 }
 
 bool cli_view_due(const cli_view *view)

@@ -44,8 +44,8 @@ static void run_folder_check(const char *hash)
     result = json_object_get(o, "result");
     assert_string_equal(json_string_value(json_object_get(result, "params_sha256")), hash);
     assert_string_equal(json_string_value(json_object_get(result, "status")), "done");
-    assert_true(strlen(json_string_value(json_object_get(
-                    json_object_get(json_object_get(o, "data"), "train"), "sha256"))) == 64);
+    assert_true(strlen(json_string_value(
+                    json_object_get(json_object_get(json_object_get(o, "data"), "train"), "sha256"))) == 64);
     json_decref(o);
     assert_true(!strncmp(curves, "<svg ", 5) && strstr(curves, "</svg>\n"));
     assert_null(strstr(curves, "nan"));
@@ -184,13 +184,16 @@ static void wrong_places(void **state)
     assert_true(s->code != 0 && s->code < 128);
     assert_says(s->err, "nowhere");
     assert_int_equal(tool("mkdir -p torn && cp small/* torn && head -c 99 small/train-images-idx3-ubyte "
-                          ">torn/train-images-idx3-ubyte")->code, 0);
+                          ">torn/train-images-idx3-ubyte")
+                         ->code,
+                     0);
     s = tool("exec \"$T\" train zoo:lenet --data ./torn");
     assert_int_equal(s->code, 4);
     assert_says(s->err, "torn");
 }
 
-/* On a terminal a bar, without colours or bytes above 127 where they are not wanted, never wider than the terminal. */
+/* On a terminal a bar, without colours or bytes above 127 where they are not wanted, never wider than the
+ * terminal. */
 static void bar(void **state)
 {
     const tool_said *s;
@@ -238,7 +241,8 @@ static void progress_modes(void **state)
     assert_string_equal(s->err, "");
 }
 
-/* Nobody reads the events: the training is whole, the exit code tells. A second run gets a folder of its own. */
+/* Nobody reads the events: the training is whole, the exit code tells. A second run gets a folder of its own.
+ */
 static void lost_output(void **state)
 {
     const tool_said *s = tool("rm -rf p; " TRAIN "--epochs 1 --out p --json >&-");
@@ -268,9 +272,11 @@ static void locale(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole),        cmocka_unit_test(stop_and_resume), cmocka_unit_test(second_signal),
-        cmocka_unit_test(nothing_to_resume), cmocka_unit_test(wrong_places), cmocka_unit_test(bar),
-        cmocka_unit_test(progress_modes), cmocka_unit_test(lost_output),   cmocka_unit_test(locale),
+        cmocka_unit_test(whole),          cmocka_unit_test(stop_and_resume),
+        cmocka_unit_test(second_signal),  cmocka_unit_test(nothing_to_resume),
+        cmocka_unit_test(wrong_places),   cmocka_unit_test(bar),
+        cmocka_unit_test(progress_modes), cmocka_unit_test(lost_output),
+        cmocka_unit_test(locale),
     };
     int failed;
 

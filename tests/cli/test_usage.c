@@ -7,8 +7,8 @@
 
 static void help_of_all(void **state)
 {
-    static const char *const commands[] = {"", "train", "eval", "plugins", "plugins list", "bench", "bench engine",
-                                           "version"};
+    static const char *const commands[] = {"",      "train",        "eval",   "plugins", "plugins list",
+                                           "bench", "bench engine", "version"};
     char line[128];
 
     (void)state;
@@ -100,7 +100,8 @@ static void plugins(void **state)
     json_t *list, *p;
 
     (void)state;
-    assert_int_equal(tool("mkdir -p good && chmod 755 . good && printf 'no plugin' >good/broken.so")->code, 0);
+    assert_int_equal(tool("mkdir -p good && chmod 755 . good && printf 'no plugin' >good/broken.so")->code,
+                     0);
     s = tool("\"$T\" plugins list --json --set plugins.path=\"$PWD/good\"");
     assert_int_equal(s->code, 0);
     list = tool_json(s, 0);

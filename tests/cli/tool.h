@@ -1,6 +1,6 @@
 /*
- * Running the built tool: its exit code and what it said. Each test program works in a folder of its own, which goes
- * away; commands are lines for the shell in which "$T" is the tool.
+ * Running the built tool: its exit code and what it said. Each test program works in a folder of its own,
+ * which goes away; commands are lines for the shell in which "$T" is the tool.
  */
 #ifndef TN_TEST_CLI_TOOL_H
 #define TN_TEST_CLI_TOOL_H
