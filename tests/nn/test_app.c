@@ -11,6 +11,24 @@ static void on_error(void *arg, const char *text)
     assert_true(*text);
 }
 
+static void build_everything(tn_net *net)
+{
+    assert_null(tn_net_sequential(net));
+    tn_net_dense(net, .units = 1);
+    tn_net_conv2d(net, .channels = 1, .kernel = {1});
+    tn_net_maxpool2d(net);
+    tn_net_avgpool2d(net);
+    tn_net_globalavgpool2d(net);
+    tn_net_batchnorm(net);
+    tn_net_dropout(net, .rate = 0.5);
+    tn_net_flatten(net);
+    tn_net_activation(net, .activation = "relu");
+    tn_net_leakyrelu(net);
+    tn_net_init(net);
+    tn_net_hybridize(net);
+    tn_net_multiply(net, ".bias", 1, 0);
+}
+
 /* Every call on an app that has failed, or on NULL, does nothing. */
 static void call_everything(tn_app *app, tn_net *net, tn_data *data, tn_trainer *trainer, tn_train *train)
 {
@@ -26,20 +44,7 @@ static void call_everything(tn_app *app, tn_net *net, tn_data *data, tn_trainer 
     assert_null(meter);
     assert_null(tn_net_new(app));
     assert_null(tn_net_zoo(app, "lenet"));
-    assert_null(tn_net_sequential(net));
-    tn_net_dense(net, .units = 1);
-    tn_net_conv2d(net, .channels = 1, .kernel = {1});
-    tn_net_maxpool2d(net);
-    tn_net_avgpool2d(net);
-    tn_net_globalavgpool2d(net);
-    tn_net_batchnorm(net);
-    tn_net_dropout(net, .rate = 0.5);
-    tn_net_flatten(net);
-    tn_net_activation(net, .activation = "relu");
-    tn_net_leakyrelu(net);
-    tn_net_init(net);
-    tn_net_hybridize(net);
-    tn_net_multiply(net, ".bias", 1, 0);
+    build_everything(net);
     assert_null(tn_net_forward(net, x));
     assert_true(isnan(tn_net_eval(net, data, "accuracy")));
     assert_int_equal(tn_net_layers(net), 0);
