@@ -238,6 +238,7 @@ struct tni_engine {
     _Alignas(LINE_BYTES) atomic_uint_fast64_t done;
     engine_era eras[ERAS];
     atomic_uint waiters; /* threads at `progress` */
+    atomic_uint_fast64_t wake_done; /* they want to be woken at so many completions */
     atomic_uint inside;  /* threads in a wait, or blocked in a push */
     atomic_uint waits;   /* waits for one variable, which hold it at their end */
     tni_mutex progress_mutex;

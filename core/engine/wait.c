@@ -253,6 +253,7 @@ tn_status tni_engine_wait_write(tni_engine *e, tni_var *v, uint64_t timeout_ms)
 void tni_progress(tni_engine *e)
 {
     tni_mutex_lock(&e->progress_mutex);
+    atomic_store(&e->wake_done, UINT64_MAX);
     tni_cond_broadcast(&e->progress);
     tni_mutex_unlock(&e->progress_mutex);
 }
@@ -260,13 +261,16 @@ void tni_progress(tni_engine *e)
 void tni_count_done(tni_engine *e, uint8_t era, uint64_t n)
 {
     atomic_fetch_add(&e->eras[era].done, n);
-    atomic_fetch_add(&e->done, n);
-    if (atomic_load(&e->waiters))
+    n += atomic_fetch_add(&e->done, n);
+    if (TN_UNLIKELY(atomic_load(&e->waiters)) && n >= atomic_load(&e->wake_done))
         tni_progress(e);
 }
 
-/* Sleeps until `reached`, which is tested again after every progress. */
-static void progress_wait(tni_engine *e, bool (*reached)(void *arg), void *arg)
+/*
+ * Sleeps until `reached`. `target` gives the number of completions before which it cannot be: workers wake nobody
+ * earlier. The sleeper counts itself and leaves its target, then looks again; a worker counts, then looks for both.
+ */
+static void progress_wait(tni_engine *e, bool (*reached)(void *arg), uint64_t (*target)(void *arg), void *arg)
 {
     patience p = patience_begin(e, 0);
     uint64_t until = p.begin + SPIN_NS;
@@ -278,6 +282,8 @@ static void progress_wait(tni_engine *e, bool (*reached)(void *arg), void *arg)
         tni_submit_help(e, atomic_load(&e->pushed));
         tni_mutex_lock(&e->progress_mutex);
         atomic_fetch_add(&e->waiters, 1u);
+        if (target(arg) < atomic_load(&e->wake_done))
+            atomic_store(&e->wake_done, target(arg));
         if (!reached(arg)) /* a report may not be made with the lock held: looked at outside */
             (void)tni_cond_wait_until(&e->progress, &e->progress_mutex, tni_clock_ns() + HELP_AGAIN_NS * 20);
         atomic_fetch_sub(&e->waiters, 1u);
@@ -298,21 +304,33 @@ static bool idle_reached(void *arg)
     return tni_engine_idle(arg);
 }
 
+static uint64_t idle_target(void *arg)
+{
+    return atomic_load(&((tni_engine *)arg)->pushed);
+}
+
 void tni_wait_idle(tni_engine *e)
 {
     if (e->type != ENGINE_THREADED)
         (void)tni_step_until(e, idle_reached, e, 0);
     else
-        progress_wait(e, idle_reached, e);
+        progress_wait(e, idle_reached, idle_target, e);
+}
+
+/* Some distance to the limit, so that not every completion wakes a pusher. */
+static uint64_t room_target(void *arg)
+{
+    tni_engine *e = arg;
+    uint64_t pushed = atomic_load(&e->pushed), most = e->queue_max - e->queue_max / 4;
+
+    return pushed < most ? 0 : pushed - most + 1;
 }
 
 static bool room_reached(void *arg)
 {
     tni_engine *e = arg;
-    uint64_t done = atomic_load(&e->done), pushed = atomic_load(&e->pushed);
-    uint64_t most = e->queue_max - e->queue_max / 4; /* some distance, so that not every completion wakes us */
 
-    return atomic_load(&e->stopping) || (!atomic_load(&e->forking) && (pushed < done + most));
+    return atomic_load(&e->stopping) || (!atomic_load(&e->forking) && atomic_load(&e->done) >= room_target(e));
 }
 
 void tni_wait_room(tni_engine *e)
@@ -320,7 +338,7 @@ void tni_wait_room(tni_engine *e)
     if (e->type != ENGINE_THREADED)
         (void)tni_step_until(e, room_reached, e, 0);
     else
-        progress_wait(e, room_reached, e);
+        progress_wait(e, room_reached, room_target, e);
 }
 
 /* ---- everything ------------------------------------------------------------------------------------------------------ */
@@ -345,6 +363,20 @@ static bool eras_reached(void *arg)
     while (w->at <= w->last && era_over(w->engine, w->at))
         w->at++;
     return w->at > w->last;
+}
+
+static uint64_t eras_target(void *arg)
+{
+    const era_wait *w = arg;
+    uint64_t done = atomic_load(&w->engine->done), left = 0;
+
+    for (uint64_t i = w->at; i <= w->last; i++) {
+        engine_era *era = &w->engine->eras[i % ERAS];
+        uint64_t over = atomic_load(&era->done);
+
+        left += atomic_load(&era->pushed) - over;
+    }
+    return done + left; /* an era counts first, so this is never too much */
 }
 
 /* Ends the current era, if there is a free one to follow; else later pushes count as earlier ones. */
@@ -375,7 +407,7 @@ void tni_wait_pushed(tni_engine *e)
     if (e->type != ENGINE_THREADED)
         (void)tni_step_until(e, eras_reached, &w, 0);
     else
-        progress_wait(e, eras_reached, &w);
+        progress_wait(e, eras_reached, eras_target, &w);
     atomic_fetch_sub(&e->inside, 1u);
 }
 
