@@ -11,38 +11,44 @@
 #include <string.h>
 
 static tni_mutex contexts_lock = TNI_MUTEX_INIT;
-static tni_context *contexts;
+static tni_context *contexts; /* newest first */
+static tni_context *oldest;   /* from prepare to parent or child */
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
 /* ---- fork ---------------------------------------------------------------------------------------- */
 
-/* The engine sees to its device set: that is locked last and given back first. */
+/* The engine sees to its device set: that is locked last and given back first. Contexts are locked from the
+ * newest on and given back from the oldest on, so that no lock is taken below one that it stands above. */
 static void fork_prepare(void)
 {
     tni_mutex_lock(&contexts_lock);
     for (tni_context *c = contexts; c; c = c->next) {
         tni_engine_fork(c->engine, TN_FORK_PREPARE);
         tni_registry_fork(c->plugins, TN_FORK_PREPARE);
+        oldest = c;
     }
+}
+
+static void fork_after(uint32_t phase)
+{
+    for (tni_context *c = oldest; c; c = c->before) {
+        tni_registry_fork(c->plugins, phase);
+        tni_engine_fork(c->engine, phase);
+        if (phase == TN_FORK_CHILD)
+            c->exec->threads = 1;
+    }
+    oldest = NULL;
+    tni_mutex_unlock(&contexts_lock);
 }
 
 static void fork_parent(void)
 {
-    for (tni_context *c = contexts; c; c = c->next) {
-        tni_registry_fork(c->plugins, TN_FORK_PARENT);
-        tni_engine_fork(c->engine, TN_FORK_PARENT);
-    }
-    tni_mutex_unlock(&contexts_lock);
+    fork_after(TN_FORK_PARENT);
 }
 
 static void fork_child(void)
 {
-    for (tni_context *c = contexts; c; c = c->next) {
-        tni_registry_fork(c->plugins, TN_FORK_CHILD);
-        tni_engine_fork(c->engine, TN_FORK_CHILD);
-        c->exec->threads = 1;
-    }
-    tni_mutex_unlock(&contexts_lock);
+    fork_after(TN_FORK_CHILD);
 }
 
 static void fork_register(void)
@@ -55,18 +61,21 @@ static void contexts_add(tni_context *c)
     (void)pthread_once(&fork_once, fork_register);
     tni_mutex_lock(&contexts_lock);
     c->next = contexts;
+    if (contexts)
+        contexts->before = c;
     contexts = c;
     tni_mutex_unlock(&contexts_lock);
 }
 
-static void contexts_remove(const tni_context *c)
+static void contexts_remove(tni_context *c)
 {
     tni_mutex_lock(&contexts_lock);
-    for (tni_context **at = &contexts; *at; at = &(*at)->next)
-        if (*at == c) {
-            *at = c->next;
-            break;
-        }
+    if (c->next)
+        c->next->before = c->before;
+    if (c->before)
+        c->before->next = c->next;
+    else
+        contexts = c->next;
     tni_mutex_unlock(&contexts_lock);
 }
 

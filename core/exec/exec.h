@@ -21,7 +21,7 @@ typedef struct tn_ctx {
     tni_selector *selector;
     tni_exec *exec;
     void (*close_hooks[4])(struct tn_ctx *); /* upper rooms free what they keep here */
-    struct tn_ctx *next;                     /* list of open contexts, for fork */
+    struct tn_ctx *next, *before;            /* list of open contexts, for fork */
 } tni_context;
 
 /* ---- context.c
