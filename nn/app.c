@@ -181,6 +181,17 @@ void tnn_object_add(tn_app *app, tnn_object *object, void (*destroy)(tnn_object 
     app->objects = object;
 }
 
+void tnn_object_drop(tnn_object *object)
+{
+    tnn_object **at = &object->app->objects;
+
+    while (*at && *at != object)
+        at = &(*at)->next;
+    if (*at)
+        *at = object->next;
+    object->destroy(object);
+}
+
 void tnn_options_copy(void *dst, size_t dst_bytes, const void *src)
 {
     uint32_t size = 0;

@@ -15,15 +15,14 @@
 /* What decides the weights. Epochs count where the schedule looks at the end. */
 static json_t *config_json(tn_app *app, tn_train *t)
 {
-    char data_hash[65];
     const bool cosine = !strcmp(t->o.schedule, "cosine");
     json_t *c;
 
-    if (!tn_data_sha256(t->data, data_hash))
+    if (!*t->data_hash && !tn_data_sha256(t->data, t->data_hash))
         return NULL;
     c = json_pack(
         "{s:s, s:s, s:s, s:I, s:I, s:I, s:b, s:s, s:f, s:f, s:f, s:f, s:f, s:s, s:f, s:f, s:f, s:s}", "model",
-        t->model, "data", t->data_name, "data_sha256", data_hash, "epochs",
+        t->model, "data", t->data_name, "data_sha256", t->data_hash, "epochs",
         (json_int_t)(cosine ? t->o.epochs : 0), "batch", (json_int_t)t->o.batch, "seed", (json_int_t)t->seed,
         "shuffle", (int)t->shuffle, "optimizer", t->o.optimizer, "lr", t->o.lr, "momentum", t->o.momentum,
         "wd", t->o.wd, "clip", t->o.clip, "clip_norm", t->o.clip_norm, "schedule", t->o.schedule, "warmup",

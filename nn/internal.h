@@ -66,6 +66,7 @@ void *tnn_alloc(tn_app *app, size_t count, size_t bytes); /* zeroed; NULL: the a
 char *tnn_strdup(tn_app *app, const char *text);
 char *tnn_format(tn_app *app, const char *format, ...) TNN_PRINTF(2, 3); /* to be freed */
 void tnn_object_add(tn_app *app, tnn_object *object, void (*destroy)(tnn_object *));
+void tnn_object_drop(tnn_object *object); /* destroys it before its app closes */
 /* Copies the options that the caller knew into zeroed memory; NULL: stays zero. */
 void tnn_options_copy(void *dst, size_t dst_bytes, const void *src);
 void tnn_scope_begin(tn_app *app, const void *owner); /* ends the owner's earlier one */

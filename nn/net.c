@@ -376,6 +376,7 @@ double tn_net_eval(tn_net *net, tn_data *data, const char *metric)
     int64_t epoch, index;
     tn_meter *meter;
     tn_batch b;
+    double value;
 
     if (!app || !data)
         return NAN;
@@ -384,7 +385,8 @@ double tn_net_eval(tn_net *net, tn_data *data, const char *metric)
         return NAN;
     }
     tn_app_pause(app);
-    meter = tn_meter_new(app, accuracy ? "accuracy" : "loss");
+    if (!(meter = tn_meter_new(app, accuracy ? "accuracy" : "loss")))
+        return NAN;
     tn_data_tell(data, &epoch, &index);
     tn_data_seek(data, epoch, 0);
     while (tn_data_next(data, &b)) {
@@ -400,5 +402,7 @@ double tn_net_eval(tn_net *net, tn_data *data, const char *metric)
                          NULL);
     }
     tn_data_seek(data, epoch, index);
-    return tn_meter_value(meter);
+    value = tn_meter_value(meter);
+    tnn_object_drop((tnn_object *)meter);
+    return value;
 }

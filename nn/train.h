@@ -15,6 +15,7 @@ struct tn_train {
     tnn_object object;
     tn_train_options o; /* filled in; texts are constants or ours */
     char *model, *data_name, *valid_name, *folder, *config_hash;
+    char data_hash[65]; /* "": not computed yet */
     tn_net *net;
     tn_data *data, *valid;
     tn_trainer *trainer;
