@@ -15,14 +15,20 @@
 
 #define HUGE_BYTES ((uint64_t)2 << 20)
 #define ALIGN_BYTES 64u
+#define ASK_BYTES ((uint64_t)1 << 30) /* from here on the machine's memory is looked at: the kernel promises more */
 #define INFO_TEXT_BYTES 4096
 #define INFO_AGE_NS 100000000u
 
 tn_status tni_host_alloc(int32_t memory, uint64_t bytes, void **out)
 {
-    uint64_t padded;
+    uint64_t padded, free_bytes, total_bytes = 0;
     void *data;
 
+    if (bytes >= ASK_BYTES)
+        tni_host_info(&free_bytes, &total_bytes);
+    if (total_bytes && bytes > total_bytes)
+        return tni_error(TN_E_NOMEM, "%llu bytes, but the host has %llu", (unsigned long long)bytes,
+                         (unsigned long long)total_bytes);
     if (!tni_size_align(bytes, ALIGN_BYTES, &padded))
         return tni_error(TN_E_NOMEM, "%llu bytes of host memory are more than any block may have",
                          (unsigned long long)bytes);

@@ -8,14 +8,14 @@
 typedef struct late_free { /* made with the block, so that free cannot fail */
     void *data, *mark;
     uint64_t bytes;
-    struct late_free *next;
+    struct late_free *next, **at; /* in `late`, or in `live` */
 } late_free;
 
 typedef struct none_pool {
     tn_pool pool;
     const tn_pool_source *source;
     bool streams;
-    late_free *late;
+    late_free *late, *live;
     tn_pool_stats stats;
 } none_pool;
 
@@ -42,21 +42,30 @@ static void none_release(none_pool *p, void *data, uint64_t bytes)
     p->stats.cached_blocks--;
 }
 
+static void late_link(late_free **list, late_free *f)
+{
+    if ((f->next = *list))
+        f->next->at = &f->next;
+    f->at = list;
+    *list = f;
+}
+
+static void late_unlink(late_free *f)
+{
+    if ((*f->at = f->next))
+        f->next->at = f->at;
+}
+
 static void none_sweep(none_pool *p, bool all)
 {
-    late_free **at = &p->late;
-
-    while (*at) {
-        late_free *f = *at;
-
-        if (all || p->source->mark_done(p->source->arg, f->mark)) {
-            *at = f->next;
-            p->source->mark_release(p->source->arg, f->mark);
-            none_release(p, f->data, f->bytes);
-            tni_free(f);
-        } else {
-            at = &f->next;
-        }
+    for (late_free *f = p->late, *next; f; f = next) {
+        next = f->next;
+        if (!all && !p->source->mark_done(p->source->arg, f->mark))
+            continue;
+        late_unlink(f);
+        p->source->mark_release(p->source->arg, f->mark);
+        none_release(p, f->data, f->bytes);
+        tni_free(f);
     }
 }
 
@@ -76,6 +85,8 @@ static tn_status none_alloc(tn_pool *pool, uint64_t bytes, tn_stream *stream, tn
         return st;
     }
     *out = (tn_memory){.data = data, .bytes = bytes, .block_bytes = bytes, .tag = late, .stream = stream};
+    if (late)
+        late_link(&p->live, late);
     p->stats.misses++;
     p->stats.live_blocks++;
     p->stats.live_bytes += bytes;
@@ -94,9 +105,13 @@ static void none_free(tn_pool *pool, const tn_memory *memory, tn_stream *stream)
     p->stats.live_bytes -= memory->block_bytes;
     p->stats.cached_blocks++;
     p->stats.cached_bytes += memory->block_bytes;
+    if (late)
+        late_unlink(late);
     if (late && !p->source->mark_record(p->source->arg, stream, &mark) && mark) {
-        *late = (late_free){memory->data, mark, memory->block_bytes, p->late};
-        p->late = late;
+        late->data = memory->data;
+        late->mark = mark;
+        late->bytes = memory->block_bytes;
+        late_link(&p->late, late);
         return;
     }
     tni_free(late);
@@ -124,7 +139,11 @@ static void none_destroy(tn_pool *pool)
 {
     none_pool *p = (none_pool *)pool;
 
-    none_sweep(p, true); /* streams are gone by now; the core gives back what is still live */
+    none_sweep(p, true); /* streams are gone by now */
+    for (late_free *f = p->live, *next; f; f = next) { /* never freed: the core gives their memory back */
+        next = f->next;
+        tni_free(f);
+    }
     tni_free(p);
 }
 

@@ -192,23 +192,6 @@ static void source_mark_release(void *arg, void *mark)
     tni_device_event_give(((tni_pool *)arg)->device, mark);
 }
 
-/* [memory.D] limit: bytes with an optional k, M, G. */
-static uint64_t limit_parse(const char *text)
-{
-    uint64_t value = 0, unit = 1;
-
-    for (; *text >= '0' && *text <= '9'; text++)
-        if (!tni_size_mul(value, 10, &value) || !tni_size_add(value, (uint64_t)(*text - '0'), &value))
-            return 0;
-    if (*text == 'k' || *text == 'K')
-        unit = 1u << 10;
-    else if (*text == 'm' || *text == 'M')
-        unit = 1u << 20;
-    else if (*text == 'g' || *text == 'G')
-        unit = 1u << 30;
-    return tni_size_mul(value, unit, &value) ? value : 0;
-}
-
 tn_status tni_pool_source_init(tni_pool *p)
 {
     const char *limit;
@@ -226,7 +209,7 @@ tn_status tni_pool_source_init(tni_pool *p)
         .mark_wait = source_mark_wait,
         .mark_release = source_mark_release,
     };
-    if ((limit = source_option(p, "limit")))
-        p->limit_bytes = limit_parse(limit);
+    if ((limit = source_option(p, "limit")) && !tni_parse_u64(limit, &p->limit_bytes))
+        return tni_error(TN_E_ARG, "memory.%s.limit is '%s', expected bytes", p->device->type, limit);
     return TN_OK;
 }
