@@ -23,6 +23,7 @@
 #define MUTATIONS_MAX 8u    /* on top of each other */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+__attribute__((visibility("default"))) const char *__ubsan_default_options(void);
 __attribute__((weak)) int LLVMFuzzerInitialize(int *argc, char ***argv);
 __attribute__((weak)) size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t size_max,
                                                      unsigned seed);
@@ -102,9 +103,15 @@ static void on_signal(int number)
     _exit(1);
 }
 
+/* The runtime of gcc's undefined behaviour sanitizer knows no death callback, but it can abort. */
+const char *__ubsan_default_options(void)
+{
+    return "abort_on_error=1";
+}
+
 static void catch_faults(void)
 {
-    static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 
     if (__sanitizer_set_death_callback) {
         __sanitizer_set_death_callback(save_current);
@@ -112,6 +119,7 @@ static void catch_faults(void)
         for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
             signal(fatal[i], on_signal);
     }
+    signal(SIGABRT, on_signal); /* a failed check of the target; the address sanitizer leaves it alone */
     signal(SIGALRM, on_signal);
 }
 
