@@ -40,7 +40,8 @@ static uint32_t names_count(const char *const *names)
     return count;
 }
 
-/* Inputs of a variadic operator: from the attribute that counts them, or what the caller has. */
+/* Inputs of a variadic operator: from the attribute that counts them, or what the caller has. A gradient has
+ * more inputs than the attribute that it inherits says. */
 static tn_status variadic_count(const tni_opdef *def, const tni_attrs *attrs, int64_t given, uint32_t *out)
 {
     int32_t attr = def->count_attr;
@@ -51,7 +52,7 @@ static tn_status variadic_count(const tni_opdef *def, const tni_attrs *attrs, in
     if (counted < 0 && given < 0)
         return tni_error(TN_E_ATTR, "%s: how many inputs? attribute %s is missing", def->op->name,
                          attr >= 0 ? def->op->attrs[attr].name : "num_args");
-    if (counted >= 0 && given >= 0 && counted != given)
+    if (!(def->op->flags & TN_OP_BACKWARD) && counted >= 0 && given >= 0 && counted != given)
         return tni_error(TN_E_ARG, "%s: %s is %" PRId64 ", but there are %" PRId64 " inputs", def->op->name,
                          def->op->attrs[attr].name, counted, given);
     if (given < 0)

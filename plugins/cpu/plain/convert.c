@@ -5,13 +5,15 @@
 #define GLUE_(a, b) a##b
 #define GLUE(a, b) GLUE_(a, b)
 
-static int64_t saturate_f(double x, double low, double high)
+/* Toward zero; beyond the range its end, NaN 0. */
+static void saturate(const double *from, int64_t *to, int64_t n, double low, double high)
 {
-    if (!(x == x))
-        return 0;
-    if (x <= low)
-        return (int64_t)low;
-    return x >= high ? (int64_t)high : (int64_t)x;
+    for (int64_t i = 0; i < n; i++) {
+        double x = from[i] == from[i] ? from[i] : 0.0;
+
+        x = x < low ? low : x;
+        to[i] = (int64_t)(x > high ? high : x);
+    }
 }
 
 static int64_t i64_of_f(double x)
@@ -75,6 +77,7 @@ static int64_t plus_i64(int64_t a, int64_t b)
 #include "convert.inc"
 
 #define N f16
+#define COSTLY
 #define T uint16_t
 #define K float
 #define TO_K tncpu_half_float
@@ -85,6 +88,7 @@ static int64_t plus_i64(int64_t a, int64_t b)
 #include "convert.inc"
 
 #define N bf16
+#define COSTLY
 #define T uint16_t
 #define K float
 #define TO_K tncpu_bf16_float
@@ -99,9 +103,9 @@ static int64_t plus_i64(int64_t a, int64_t b)
 #define K int32_t
 #define TO_K(x) ((int32_t)(x))
 #define FROM_K(x) ((uint8_t)(x))
-#define FROM_F(x) ((uint8_t)saturate_f(x, 0, UINT8_MAX))
+#define LOW 0
+#define HIGH UINT8_MAX
 #define FROM_I(x) ((uint8_t)(x))
-#define FROM_U(x) ((uint8_t)(x))
 #include "convert.inc"
 
 #define N i8
@@ -109,9 +113,9 @@ static int64_t plus_i64(int64_t a, int64_t b)
 #define K int32_t
 #define TO_K(x) ((int32_t)(x))
 #define FROM_K(x) ((int8_t)(x))
-#define FROM_F(x) ((int8_t)saturate_f(x, INT8_MIN, INT8_MAX))
+#define LOW INT8_MIN
+#define HIGH INT8_MAX
 #define FROM_I(x) ((int8_t)(x))
-#define FROM_U(x) ((int8_t)(x))
 #include "convert.inc"
 
 #define N bln
@@ -121,7 +125,6 @@ static int64_t plus_i64(int64_t a, int64_t b)
 #define FROM_K(x) ((uint8_t)((x) != 0))
 #define FROM_F(x) ((uint8_t)((x) != 0.0))
 #define FROM_I(x) ((uint8_t)((x) != 0))
-#define FROM_U(x) ((uint8_t)((x) != 0))
 #include "convert.inc"
 
 #define N i16
@@ -129,9 +132,9 @@ static int64_t plus_i64(int64_t a, int64_t b)
 #define K int32_t
 #define TO_K(x) ((int32_t)(x))
 #define FROM_K(x) ((int16_t)(x))
-#define FROM_F(x) ((int16_t)saturate_f(x, INT16_MIN, INT16_MAX))
+#define LOW INT16_MIN
+#define HIGH INT16_MAX
 #define FROM_I(x) ((int16_t)(x))
-#define FROM_U(x) ((int16_t)(x))
 #include "convert.inc"
 
 #define N u16
@@ -139,9 +142,9 @@ static int64_t plus_i64(int64_t a, int64_t b)
 #define K int32_t
 #define TO_K(x) ((int32_t)(x))
 #define FROM_K(x) ((uint16_t)(x))
-#define FROM_F(x) ((uint16_t)saturate_f(x, 0, UINT16_MAX))
+#define LOW 0
+#define HIGH UINT16_MAX
 #define FROM_I(x) ((uint16_t)(x))
-#define FROM_U(x) ((uint16_t)(x))
 #include "convert.inc"
 
 #define N i32
@@ -149,9 +152,9 @@ static int64_t plus_i64(int64_t a, int64_t b)
 #define K int32_t
 #define TO_K SAME
 #define FROM_K SAME
-#define FROM_F(x) ((int32_t)saturate_f(x, INT32_MIN, INT32_MAX))
+#define LOW INT32_MIN
+#define HIGH INT32_MAX
 #define FROM_I(x) ((int32_t)(x))
-#define FROM_U(x) ((int32_t)(x))
 #include "convert.inc"
 
 #define N u32
@@ -159,9 +162,9 @@ static int64_t plus_i64(int64_t a, int64_t b)
 #define K int64_t
 #define TO_K(x) ((int64_t)(x))
 #define FROM_K(x) ((uint32_t)(x))
-#define FROM_F(x) ((uint32_t)saturate_f(x, 0, UINT32_MAX))
+#define LOW 0
+#define HIGH UINT32_MAX
 #define FROM_I(x) ((uint32_t)(x))
-#define FROM_U(x) ((uint32_t)(x))
 #include "convert.inc"
 
 #define N i64
@@ -171,7 +174,6 @@ static int64_t plus_i64(int64_t a, int64_t b)
 #define FROM_K SAME
 #define FROM_F i64_of_f
 #define FROM_I SAME
-#define FROM_U(x) ((int64_t)(x))
 #include "convert.inc"
 
 #define N u64
@@ -181,19 +183,23 @@ static int64_t plus_i64(int64_t a, int64_t b)
 #define FROM_K(x) ((uint64_t)(x))
 #define FROM_F u64_of_f
 #define FROM_I(x) ((uint64_t)(x))
-#define FROM_U SAME
 #include "convert.inc"
 
 #define ROW(n, kind, t, k, native)                                                                           \
+    {                                                                                                        \
+        kind, sizeof(t), sizeof(k), native, load_##n, store_##n, add_##n, fill_##n, store_f_##n,             \
+            store_i_##n, NULL                                                                                \
+    }
+#define ROW_FLOAT(n, kind, t, k, native)                                                                     \
     {                                                                                                        \
         kind, sizeof(t), sizeof(k), native, load_##n, store_##n, add_##n, fill_##n, store_f_##n,             \
             store_i_##n, store_u_##n                                                                         \
     }
 
 const tncpu_convert tncpu_converts[TN_DTYPE_LIMIT] = {
-    [TN_F32] = ROW(f32, TNCPU_K_F32, float, float, 1),
-    [TN_F64] = ROW(f64, TNCPU_K_F64, double, double, 1),
-    [TN_F16] = ROW(f16, TNCPU_K_F32, uint16_t, float, 0),
+    [TN_F32] = ROW_FLOAT(f32, TNCPU_K_F32, float, float, 1),
+    [TN_F64] = ROW_FLOAT(f64, TNCPU_K_F64, double, double, 1),
+    [TN_F16] = ROW_FLOAT(f16, TNCPU_K_F32, uint16_t, float, 0),
     [TN_U8] = ROW(u8, TNCPU_K_I32, uint8_t, int32_t, 0),
     [TN_I32] = ROW(i32, TNCPU_K_I32, int32_t, int32_t, 1),
     [TN_I8] = ROW(i8, TNCPU_K_I32, int8_t, int32_t, 0),
@@ -203,5 +209,5 @@ const tncpu_convert tncpu_converts[TN_DTYPE_LIMIT] = {
     [TN_U16] = ROW(u16, TNCPU_K_I32, uint16_t, int32_t, 0),
     [TN_U32] = ROW(u32, TNCPU_K_I64, uint32_t, int64_t, 0),
     [TN_U64] = ROW(u64, TNCPU_K_I64, uint64_t, int64_t, 1),
-    [TN_BF16] = ROW(bf16, TNCPU_K_F32, uint16_t, float, 0),
+    [TN_BF16] = ROW_FLOAT(bf16, TNCPU_K_F32, uint16_t, float, 0),
 };

@@ -25,7 +25,7 @@ typedef struct tncpu_convert {
     /* From wide types: to integers toward zero, out of range saturates, NaN is 0. */
     void (*store_f)(const double *from, void *dst, int64_t stride, int64_t n);
     void (*store_i)(const int64_t *from, void *dst, int64_t stride, int64_t n);
-    void (*store_u)(const uint64_t *from, void *dst, int64_t stride, int64_t n);
+    void (*store_u)(const uint64_t *from, void *dst, int64_t stride, int64_t n); /* NULL: as store_i */
 } tncpu_convert;
 
 extern const tncpu_convert tncpu_converts[TN_DTYPE_LIMIT];

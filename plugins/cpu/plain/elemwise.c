@@ -142,7 +142,7 @@ static void cast_tile(const cast_call *c, const char *src, char *dst, int64_t n)
             wide.i64[i] = narrow.i32[i];
     if (kind == TNCPU_K_F32 || kind == TNCPU_K_F64)
         c->to->store_f(wide.f64, dst, 1, n);
-    else if (c->from == &tncpu_converts[TN_U64])
+    else if (c->from == &tncpu_converts[TN_U64] && c->to->store_u)
         c->to->store_u(wide.u64, dst, 1, n);
     else
         c->to->store_i(wide.i64, dst, 1, n);

@@ -20,6 +20,15 @@
 #define TNCPU_IVDEP
 #endif
 
+/* The next loop has eight rounds: sums that run side by side, kept in registers. */
+#if defined(__clang__)
+#define TNCPU_UNROLL8 _Pragma("clang loop unroll(full)")
+#elif defined(__GNUC__)
+#define TNCPU_UNROLL8 _Pragma("GCC unroll 8")
+#else
+#define TNCPU_UNROLL8
+#endif
+
 #define TNCPU_TYPES(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 /* A kernel's row. `flags_` beside DETERMINISTIC: TN_KERNEL_STRIDED, _ADD_TO, _EMPTY_OK. */

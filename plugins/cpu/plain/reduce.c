@@ -64,11 +64,6 @@ typedef struct reduction {
 #define LOW INT64_MIN
 #define HIGH INT64_MAX
 #define IS_NAN(x) 0
-#define K int32_t
-#define N _i32
-#include "reduce.inc"
-#undef K
-#undef N
 #define K int64_t
 #define N _i64
 #include "reduce.inc"
@@ -85,7 +80,7 @@ static const reduction reductions[R_COUNT][TNCPU_KINDS] = {
     {                                                                                                        \
         row_##id##n, column_##id##n, init_##id##n, merge_##id##n                                             \
     }
-#define REDUCE(id, init, map, join) {ROW(id, _f32), ROW(id, _f64), ROW(id, _i32), ROW(id, _i64)},
+#define REDUCE(id, init, map, join) {ROW(id, _f32), ROW(id, _f64), ROW(id, _i64), ROW(id, _i64)},
 #include "reduce.list"
 #undef REDUCE
 };
@@ -105,6 +100,7 @@ typedef struct reduce_plan {
     reduction r;
     const tncpu_convert *in, *out;
     uint32_t finish, column;    /* column: the innermost axis is kept */
+    uint32_t widen, bytes;      /* widen: small integers to 64 bits; bytes of what leaves read */
     int64_t strip;              /* outputs along that axis */
     axes kept, reduced, target; /* target: where output number k lies */
 } reduce_plan;
@@ -155,6 +151,8 @@ static tn_status plan_make(void *plugin, const tn_node *node, tn_plan *plan, uin
     p->in = &tncpu_converts[in->dtype];
     p->out = &tncpu_converts[out->dtype];
     p->r = reductions[id][p->in->kind];
+    p->widen = p->in->kind == TNCPU_K_I32;
+    p->bytes = p->widen ? 8 : p->in->kind_bytes;
     p->finish = finish;
     p->kept.count = p->reduced.count = p->target.count = 1;
     for (int32_t d = 0; d < in->ndim; d++) {
@@ -170,13 +168,32 @@ static tn_status plan_make(void *plugin, const tn_node *node, tn_plan *plan, uin
         tncpu_release(plan);
         return tn_fail(err, TN_E_SHAPE, "the output has not the size of the kept axes");
     }
-    tncpu_plan_work(node, plan, 20.0 + (double)p->kept.count * (5.0 + (double)p->reduced.count * 0.4));
+    tncpu_plan_work(node, plan, 20.0 + (double)p->kept.count * (6.0 + (double)p->reduced.count * 0.2));
     if ((int64_t)plan->threads > p->kept.count && !p->column && p->reduced.count >= 8 * LEAF)
         plan->workspace_bytes = (uint64_t)((p->reduced.count + LEAF - 1) / LEAF) * sizeof(acc);
     return TN_OK;
 }
 
 /* ---- running ---------------------------------------------------------------------------------- */
+
+/* Brings elements to what leaves read. */
+static void elements_load(const reduce_plan *p, const char *from, int64_t stride, void *to, int64_t n)
+{
+    tncpu_tile narrow;
+    int64_t *wide = to;
+
+    if (!p->widen) {
+        p->in->load(from, stride, to, n);
+        return;
+    }
+    for (int64_t at = 0; at < n; at += TNCPU_TILE) {
+        int64_t count = n - at < TNCPU_TILE ? n - at : TNCPU_TILE;
+
+        p->in->load(from + at * stride * p->in->bytes, stride, &narrow, count);
+        for (int64_t i = 0; i < count; i++)
+            wide[at + i] = narrow.i32[i];
+    }
+}
 
 /* Elements `begin` … of the reduced space of one output, as compute elements. */
 static const void *row_load(const reduce_plan *p, const char *base, int64_t begin, int64_t n,
@@ -187,13 +204,13 @@ static const void *row_load(const reduce_plan *p, const char *base, int64_t begi
             stride = a->ndim > 0 ? a->stride[a->ndim - 1] : 1;
     char *to = (char *)tiles;
 
-    if (begin % inner + n <= inner && stride == 1 && p->in->native)
+    if (begin % inner + n <= inner && stride == 1 && p->in->native && !p->widen)
         return base + axes_offset(a, begin) * p->in->bytes;
     while (n > 0) {
         int64_t run = inner - begin % inner < n ? inner - begin % inner : n;
 
-        p->in->load(base + axes_offset(a, begin) * p->in->bytes, stride, to, run);
-        to += run * p->in->kind_bytes;
+        elements_load(p, base + axes_offset(a, begin) * p->in->bytes, stride, to, run);
+        to += run * p->bytes;
         begin += run;
         n -= run;
     }
@@ -337,8 +354,8 @@ static void strip_run(const reduce_call *call, int64_t first, int64_t width)
         for (int64_t k = begin; k < end; k++) {
             const char *from = base + axes_offset(&p->reduced, k) * p->in->bytes;
 
-            if (!p->in->native || stride != 1) {
-                p->in->load(from, stride, &row, width);
+            if (!p->in->native || p->widen || stride != 1) {
+                elements_load(p, from, stride, &row, width);
                 from = (const char *)&row;
             }
             p->r.column(from, width, sums);

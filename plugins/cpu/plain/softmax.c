@@ -6,27 +6,27 @@
 #include <math.h>
 
 #include "loops.h"
-#include "mathf.h"
 
 #define SOFT 0
 #define LOGS 1
 #define MIN 2
-#define STRIP 64 /* vectors side by side */
+#define STRIP 64  /* vectors side by side */
+#define BLOCK 512 /* elements of a row at a time */
 
 #define GLUE_(a, b) a##b
 #define GLUE(a, b) GLUE_(a, b)
 
 #define K float
 #define N _f32
-#define EXP(x) tncpu_exp((double)(x))
+#define KIND TNCPU_K_F32
 #define LOG(x) log(x)
 #include "softmax.inc"
 #undef K
 #undef N
-#undef EXP
+#undef KIND
 #define K double
 #define N _f64
-#define EXP(x) exp(x)
+#define KIND TNCPU_K_F64
 #include "softmax.inc"
 #undef K
 #undef N
@@ -80,7 +80,7 @@ static tn_status soft_plan_make(void *plugin, const tn_node *node, tn_plan *plan
         plan->inplace[0] = 0;
     else
         plan->workspace_bytes = (inputs + 1) * (uint64_t)p->count * 8;
-    tncpu_plan_work(node, plan, 30.0 + (double)p->count * (p->wide ? 12.0 : 4.0));
+    tncpu_plan_work(node, plan, 20.0 + (double)(p->outer * p->inner) * 40.0 + (double)p->count * 5.0);
     return TN_OK;
 }
 
