@@ -196,10 +196,6 @@ static bool option_take(cli_args *args, uint8_t id, const char *value)
 {
     const option *o = &options[id];
 
-    if (args->value[id] && id != OPT_SET && o->value && strcmp(args->value[id], value)) {
-        cli_error("--%s is given twice: \"%s\" and \"%s\"", o->name, args->value[id], value);
-        return false;
-    }
     args->value[id] = value;
     if (id == OPT_SET) {
         if (!strchr(value, '=') || *value == '=') {

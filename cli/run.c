@@ -120,9 +120,13 @@ const char *cli_run_text(const cli_run *run, const char *key)
 static bool is_kept(const char *key)
 {
     static const char *const left_out[] = {"plugins.", "log.", "profiler.", "run.dir"};
+    tn_option_info o = {.struct_size = TN_SIZE(tn_option_info)};
 
     for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
         if (!strncmp(key, left_out[i], strlen(left_out[i])))
+            return false;
+    for (size_t i = 0; i < tn_option_count(); i++)
+        if (!tn_option_at(i, &o) && !strcmp(o.key, key) && (o.flags & TN_OPTION_TRUSTED))
             return false;
     return true;
 }

@@ -151,9 +151,11 @@ static int stopped(training *t, const tn_train_info *info)
         return CLI_EXIT_FAILED;
     }
     cli_view_clear(&t->view);
-    (void)fprintf(stderr, "stopped after step %lld of %lld; checkpoint %s\nresume: tenon train --resume %s\n",
-                  (long long)info->step, (long long)info->steps, info->checkpoint ? info->checkpoint : "none",
-                  t->run.folder);
+    if (!t->args->value[OPT_QUIET])
+        (void)fprintf(stderr,
+                      "stopped after step %lld of %lld; checkpoint %s\nresume: tenon train --resume %s\n",
+                      (long long)info->step, (long long)info->steps,
+                      info->checkpoint ? info->checkpoint : "none", t->run.folder);
     if (t->json)
         cli_json_line(o);
     else

@@ -167,6 +167,13 @@ static void nothing_to_resume(void **state)
         assert_says(s->err, "checkpoint");
     }
     assert_int_equal(tool("printf '{' >early/run.json; exec \"$T\" train --resume early")->code, 2);
+    /* What a run folder says of plugins is not believed. */
+    assert_int_equal(
+        tool("rm -rf sly && cp -r run sly && sed 's/\"origin\": \"default\"/\"origin\": \"set\"/;"
+             "s/\"value\": \"owner\"/\"value\": \"nonsense\"/' run/run.json >sly/run.json")
+            ->code,
+        0);
+    assert_int_equal(tool("grep -q nonsense sly/run.json && exec \"$T\" train --resume sly")->code, 0);
     /* A resumed run keeps what its checkpoint was made with. */
     assert_true(tool("exec \"$T\" train --resume run --batch 16")->code != 0);
 }
