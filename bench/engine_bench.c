@@ -1,6 +1,6 @@
 /*
- * Prints the engine's own costs: a push through variables and a worker, the short way on the caller, a round trip.
- * Each is the median of some repeats after a warm-up, with the lowest and the highest beside it.
+ * Prints the engine's own costs: a push through variables and a worker, the short way on the caller, a round
+ * trip. Each is the median of some repeats after a warm-up, with the lowest and the highest beside it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +29,8 @@ typedef struct bench {
 
 static tn_status bench_open(bench *b, uint64_t inline_ns)
 {
-    tni_engine_options options = {.type = "threaded", .threads = 1, .workers = 1, .queue_max = QUEUE_MAX,
-                                  .inline_ns = inline_ns};
+    tni_engine_options options = {
+        .type = "threaded", .threads = 1, .workers = 1, .queue_max = QUEUE_MAX, .inline_ns = inline_ns};
     tn_status st;
 
     memset(b, 0, sizeof *b);
@@ -72,8 +72,14 @@ static tn_status push_many(bench *b, uint64_t count)
         {
             add_args args = {&x->value, &z->value, &y->value};
             tni_var *reads[] = {&x->var, &z->var}, *writes[] = {&y->var};
-            tni_task task = {.run = add_run, .payload = &args, .payload_bytes = sizeof args, .reads = reads,
-                             .writes = writes, .read_count = 2, .write_count = 1, .name = "add"};
+            tni_task task = {.run = add_run,
+                             .payload = &args,
+                             .payload_bytes = sizeof args,
+                             .reads = reads,
+                             .writes = writes,
+                             .read_count = 2,
+                             .write_count = 1,
+                             .name = "add"};
             tn_status st = tni_engine_push(b->engine, &task);
 
             if (st)
@@ -155,7 +161,8 @@ static int measure(const char *name, const char *unit, tn_status (*fn)(uint64_t,
             return 1;
         }
     qsort(value, REPEATS, sizeof value[0], by_value);
-    (void)printf("%-14s %8.2f %s  (%.2f to %.2f)\n", name, value[REPEATS / 2], unit, value[0], value[REPEATS - 1]);
+    (void)printf("%-14s %8.2f %s  (%.2f to %.2f)\n", name, value[REPEATS / 2], unit, value[0],
+                 value[REPEATS - 1]);
     return 0;
 }
 

@@ -5,8 +5,9 @@
 #include "engine/engine.h"
 
 /*
- * Nanoseconds per operation from the first push to the end of wait_all: `count` operations, each reading two and
- * writing one of 64 variables drawn by a fixed generator, one worker, nothing inline. The bodies add up numbers.
+ * Nanoseconds per operation from the first push to the end of wait_all: `count` operations, each reading two
+ * and writing one of 64 variables drawn by a fixed generator, one worker, nothing inline. The bodies add up
+ * numbers.
  */
 tn_status bench_engine_push_ns(uint64_t count, double *out);
 

@@ -11,7 +11,7 @@
 
 #define HOST_ALIGNMENT 64u
 
-/* ---- the set ------------------------------------------------------------------------------------------ */
+/* ---- the set --------------------------------------------------------------------------------------- */
 
 tn_status tni_device_set_create(tni_options *options, tni_registry *registry, const tni_log *log,
                                 tni_device_set **out)
@@ -312,8 +312,7 @@ tn_status tni_device_get(tni_device_set *s, const char *type, int32_t index, tni
     return st;
 }
 
-/* ---- text
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------------ */
 
 static bool type_char(char c)
 {

@@ -15,7 +15,8 @@
 
 #define HUGE_BYTES ((uint64_t)2 << 20)
 #define ALIGN_BYTES 64u
-#define ASK_BYTES ((uint64_t)1 << 30) /* from here on the machine's memory is looked at: the kernel promises more */
+#define ASK_BYTES                                                                                            \
+    ((uint64_t)1 << 30) /* from here on the machine's memory is looked at: the kernel promises more */
 #define INFO_TEXT_BYTES 4096
 #define INFO_AGE_NS 100000000u
 

@@ -12,7 +12,7 @@
 #define POOL_NAME_BYTES 64
 #define OWNERS_TOLD 4
 
-/* ---- which pool ------------------------------------------------------------------------------------- */
+/* ---- which pool ------------------------------------------------------------------------------------ */
 
 static const tn_pool_ops *pool_find(tni_device_set *s, const char *name, tni_plugin **plugin)
 {
@@ -147,7 +147,7 @@ void tni_pool_close(tni_pool *p)
     tni_free(p);
 }
 
-/* ---- owners ------------------------------------------------------------------------------------------ */
+/* ---- owners ---------------------------------------------------------------------------------------- */
 
 static pool_owner *owner_find(tni_pool *p, const char *name)
 {
@@ -201,7 +201,7 @@ static void owners_text(tni_pool *p, char *out, size_t size)
     }
 }
 
-/* ---- allocation ---------------------------------------------------------------------------------------- */
+/* ---- allocation ------------------------------------------------------------------------------------ */
 
 static tn_status block_try(tni_pool *p, uint64_t bytes, tn_stream *stream, tni_block *out)
 {

@@ -139,7 +139,7 @@ static void none_destroy(tn_pool *pool)
 {
     none_pool *p = (none_pool *)pool;
 
-    none_sweep(p, true); /* streams are gone by now */
+    none_sweep(p, true);                               /* streams are gone by now */
     for (late_free *f = p->live, *next; f; f = next) { /* never freed: the core gives their memory back */
         next = f->next;
         tni_free(f);

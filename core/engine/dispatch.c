@@ -1,6 +1,7 @@
 /*
- * From ready to finished: run an operation, or skip it for the failure of an input; give its variables free; call
- * `done`. Errors stick to what was written and travel from there, so that they reach exactly the dependants.
+ * From ready to finished: run an operation, or skip it for the failure of an input; give its variables free;
+ * call `done`. Errors stick to what was written and travel from there, so that they reach exactly the
+ * dependants.
  */
 #include "engine/internal.h"
 
@@ -12,7 +13,8 @@ void tni_op_ready(tni_op *op)
         tni_signal(op);
 }
 
-/* ---- the end -------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------------------
+ */
 
 static void count_done(engine_worker *w, uint8_t era)
 {
@@ -83,7 +85,8 @@ static tni_poison *poison_of_thread(tni_op *op, tn_status status)
     return p;
 }
 
-/* ---- before the run --------------------------------------------------------------------------------------- */
+/* ---- before the run ---------------------------------------------------------------------------------------
+ */
 
 static void op_skip(engine_worker *w, tni_op *op, tni_poison *poison)
 {
@@ -97,7 +100,8 @@ static bool device_usable(engine_worker *w, tni_op *op)
     tn_status st;
 
     if (atomic_load(&d->failed))
-        st = tni_error(TN_E_DEVICE, "device %s:%d failed earlier and refuses further work", d->type, d->index);
+        st =
+            tni_error(TN_E_DEVICE, "device %s:%d failed earlier and refuses further work", d->type, d->index);
     else
         st = tni_worker_open(w);
     if (!st || (op->flags & TNI_TASK_ALWAYS))
@@ -107,7 +111,8 @@ static bool device_usable(engine_worker *w, tni_op *op)
     return false;
 }
 
-/* The rare things: cancelled, tokens, poison, streams. False: the operation was dealt with, or will be later. */
+/* The rare things: cancelled, tokens, poison, streams. False: the operation was dealt with, or will be later.
+ */
 static bool op_prepare(engine_worker *w, tni_op *op, tn_status *skipped)
 {
     tni_engine *e = op->queue->engine;
@@ -136,7 +141,7 @@ static bool op_prepare(engine_worker *w, tni_op *op, tn_status *skipped)
     return true;
 }
 
-/* ---- after the run ------------------------------------------------------------------------------------------ */
+/* ---- after the run --------------------------------------------------------------------------------- */
 
 static void op_failed(engine_worker *w, tni_op *op, tn_status status)
 {
@@ -234,7 +239,7 @@ tn_status tni_op_run_inline(tni_engine *e, tni_op *op)
     return TN_OK;
 }
 
-/* ---- completion and release from outside ---------------------------------------------------------------------- */
+/* ---- completion and release from outside ----------------------------------------------------------- */
 
 void tni_op_pending_finish(engine_worker *w, tni_op *op)
 {
@@ -279,7 +284,8 @@ void tni_engine_release(tni_run *run, tni_var *var, tn_status status)
         ((unsigned char *)(op_links(op) + op->var_count))[i] = 1;
     if (status && op_is_write(op, i))
         poison = poison_of_thread(op, status);
-    if (poison || !w || !run->stream || op->queue->engine->type == ENGINE_NAIVE || !tni_token_issue_one(w, op, i))
+    if (poison || !w || !run->stream || op->queue->engine->type == ENGINE_NAIVE ||
+        !tni_token_issue_one(w, op, i))
         tni_var_release(op, i, poison, NULL);
     tni_poison_release(poison);
 }

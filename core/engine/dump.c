@@ -1,11 +1,12 @@
 /*
- * What is pending, for people: the watchdog's report and the list of all operations with their variables. Also the
- * list of live engines, by which a variable alone can tell whether pushes are still to be entered, and the faults
- * that tests plant.
+ * What is pending, for people: the watchdog's report and the list of all operations with their variables.
+ * Also the list of live engines, by which a variable alone can tell whether pushes are still to be entered,
+ * and the faults that tests plant.
  *
- * The texts of an operation live until its `done`. Who finishes one marks it as done, then looks whether a dump is
- * under way, and waits for its end if so. The dump says that it is under way, has the kernel run a barrier on every
- * processor, then looks at the marks: so the common path needs no atomic operation of its own.
+ * The texts of an operation live until its `done`. Who finishes one marks it as done, then looks whether a
+ * dump is under way, and waits for its end if so. The dump says that it is under way, has the kernel run a
+ * barrier on every processor, then looks at the marks: so the common path needs no atomic operation of its
+ * own.
  */
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
@@ -13,11 +14,11 @@
 
 #include "engine/internal.h"
 
-#define DUMP_VARS 8u          /* variables told per operation */
-#define REPORT_LINES 64u      /* lines of a report in the log */
-#define ENGINES_MAX 256u      /* engines of one process: one per context */
+#define DUMP_VARS 8u     /* variables told per operation */
+#define REPORT_LINES 64u /* lines of a report in the log */
+#define ENGINES_MAX 256u /* engines of one process: one per context */
 
-/* ---- pending operations ------------------------------------------------------------------------------------ */
+/* ---- pending operations ---------------------------------------------------------------------------- */
 
 static void dump_op(const tni_op *op, tni_str *out)
 {
@@ -29,14 +30,17 @@ static void dump_op(const tni_op *op, tni_str *out)
     if (op->origin)
         (void)tni_str_addf(out, " (%s)", op->origin);
     (void)tni_str_addf(out, " on %s:%d: %s, %u of %u variables granted;", d->type, d->index,
-                       issued ? "issued" : wait ? "waiting" : "ready or running",
+                       issued ? "issued"
+                       : wait ? "waiting"
+                              : "ready or running",
                        wait > op->var_count ? 0 : op->var_count - wait, op->var_count);
     for (uint32_t i = 0; i < op->var_count && i < DUMP_VARS; i++) {
         uint64_t s = atomic_load_explicit(&op->vars[i]->state, memory_order_relaxed);
 
         (void)tni_str_addf(out, " %s %p [%s%llu readers%s%s]", op_is_write(op, i) ? "writes" : "reads",
-                           (void *)op->vars[i], s & VAR_WRITER ? "writer, " : "", (unsigned long long)(s / VAR_READER),
-                           s & VAR_QUEUED ? ", queue" : "", s & VAR_TOKENS ? ", in flight" : "");
+                           (void *)op->vars[i], s & VAR_WRITER ? "writer, " : "",
+                           (unsigned long long)(s / VAR_READER), s & VAR_QUEUED ? ", queue" : "",
+                           s & VAR_TOKENS ? ", in flight" : "");
     }
     (void)tni_str_add(out, op->var_count > DUMP_VARS ? " ...\n" : "\n");
 }
@@ -84,8 +88,8 @@ void tni_engine_report(tni_engine *e, uint64_t waited_ns)
         return;
     tni_str_init(&text, (size_t)1 << 20);
     (void)tni_engine_dump(e, &text);
-    tni_logf(e->log, TN_LOG_WARNING, "a wait has lasted %llu ms; pending operations:",
-             (unsigned long long)(waited_ns / 1000000u));
+    tni_logf(e->log, TN_LOG_WARNING,
+             "a wait has lasted %llu ms; pending operations:", (unsigned long long)(waited_ns / 1000000u));
     for (char *line = text.text; line && *line && lines < REPORT_LINES; lines++) {
         char *end = strchr(line, '\n');
 
@@ -97,7 +101,7 @@ void tni_engine_report(tni_engine *e, uint64_t waited_ns)
     tni_str_fini(&text);
 }
 
-/* ---- live engines --------------------------------------------------------------------------------------------- */
+/* ---- live engines ---------------------------------------------------------------------------------- */
 
 static tni_mutex live_mutex = TNI_MUTEX_INIT;
 static tni_engine *live[ENGINES_MAX];
@@ -155,7 +159,7 @@ bool tni_var_ready(tni_var *v)
     return ready;
 }
 
-/* ---- planted faults -------------------------------------------------------------------------------------------- */
+/* ---- planted faults -------------------------------------------------------------------------------- */
 
 #ifdef TN_TEST_SWITCHES
 void tni_engine_plant(tni_engine *e, const char *fault)

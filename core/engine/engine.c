@@ -3,7 +3,7 @@
  */
 #include "engine/internal.h"
 
-/* ---- creation ------------------------------------------------------------------------------------------ */
+/* ---- creation -------------------------------------------------------------------------------------- */
 
 static tni_poison *poison_spare(tn_status status, const char *text)
 {
@@ -48,8 +48,8 @@ static tn_status locks_init(tni_engine *e)
     tn_status st;
 
     (void)((st = tni_mutex_init(&e->start_mutex)) || (st = tni_mutex_init(&e->progress_mutex)) ||
-           (st = tni_mutex_init(&e->poison_mutex)) ||
-           (st = tni_mutex_init(&e->dump_mutex)) || (st = tni_cond_init(&e->progress)));
+           (st = tni_mutex_init(&e->poison_mutex)) || (st = tni_mutex_init(&e->dump_mutex)) ||
+           (st = tni_cond_init(&e->progress)));
     return st;
 }
 
@@ -109,7 +109,8 @@ cleanup:
     return st;
 }
 
-/* ---- shutdown --------------------------------------------------------------------------------------------- */
+/* ---- shutdown ---------------------------------------------------------------------------------------------
+ */
 
 static void workers_join(tni_engine *e)
 {
@@ -175,7 +176,7 @@ void tni_engine_destroy(tni_engine *e)
     engine_free(e);
 }
 
-/* ---- fork ---------------------------------------------------------------------------------------------------- */
+/* ---- fork ------------------------------------------------------------------------------------------ */
 
 static void locks_take(tni_engine *e) TN_NO_THREAD_CHECK
 {
@@ -271,7 +272,7 @@ void tni_engine_fork(tni_engine *e, uint32_t phase)
     tni_progress(e);
 }
 
-/* ---- numbers --------------------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------------- */
 
 void tni_engine_stats_get(tni_engine *e, tni_engine_stats *out)
 {

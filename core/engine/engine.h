@@ -1,14 +1,14 @@
 /*
  * The door of room engine: variables, and operations that run when their variables allow it.
  *
- * An operation names the variables that it reads and writes. It runs when all earlier operations that conflict with
- * it have released them; writes to one variable keep the order of their pushes, and pushes of several threads never
- * deadlock (all variables of a push are entered at once). A variable is embedded in what it guards; whoever pushes
- * keeps it alive until the operation's `done`.
+ * An operation names the variables that it reads and writes. It runs when all earlier operations that
+ * conflict with it have released them; writes to one variable keep the order of their pushes, and pushes of
+ * several threads never deadlock (all variables of a push are entered at once). A variable is embedded in
+ * what it guards; whoever pushes keeps it alive until the operation's `done`.
  *
- * On a device with streams an operation is *issued* when its run returned and *complete* when the event recorded
- * behind it was reached. Operations of the same plugin follow an issued one by a stream wait; all others follow its
- * completion, which comes by event_notify: no worker ever blocks on an event.
+ * On a device with streams an operation is *issued* when its run returned and *complete* when the event
+ * recorded behind it was reached. Operations of the same plugin follow an issued one by a stream wait; all
+ * others follow its completion, which comes by event_notify: no worker ever blocks on an event.
  */
 #ifndef TN_ENGINE_H
 #define TN_ENGINE_H
@@ -26,14 +26,15 @@ typedef struct tni_poison {
     tn_err err;     /* code, message with the operation's name and origin */
 } tni_poison;
 
-/* Treat as opaque outside room engine; defined here so that storages embed it. Zero bytes are a valid new variable. */
+/* Treat as opaque outside room engine; defined here so that storages embed it. Zero bytes are a valid new
+ * variable. */
 typedef struct tni_var {
-    _Atomic uint64_t state;         /* lock bit, writer bit, readers, "has queue" bit */
-    uint64_t version;               /* completed writes; see tni_var_version */
-    void *queue_head, *queue_tail;  /* waiting operations, under the lock bit */
-    void *write_token;              /* completion of the last issued write, NULL if complete */
-    void *read_tokens;              /* completions of issued reads behind it */
-    tni_poison *poison;             /* NULL: fine */
+    _Atomic uint64_t state;        /* lock bit, writer bit, readers, "has queue" bit */
+    uint64_t version;              /* completed writes; see tni_var_version */
+    void *queue_head, *queue_tail; /* waiting operations, under the lock bit */
+    void *write_token;             /* completion of the last issued write, NULL if complete */
+    void *read_tokens;             /* completions of issued reads behind it */
+    tni_poison *poison;            /* NULL: fine */
 } tni_var;
 
 void tni_var_init(tni_var *v);
@@ -43,34 +44,38 @@ static inline uint64_t tni_var_version(const tni_var *v)
     return __atomic_load_n(&v->version, __ATOMIC_RELAXED);
 }
 
-typedef struct tni_run {       /* what a running operation is told */
+typedef struct tni_run { /* what a running operation is told */
     tni_engine *engine;
-    tni_op *op;                /* for tni_engine_complete and tni_engine_release */
+    tni_op *op; /* for tni_engine_complete and tni_engine_release */
     tni_device *device;
-    tn_stream *stream;         /* NULL on the host */
-    uint32_t threads;          /* budget */
-    tn_status skipped;         /* TNI_TASK_ALWAYS only: TN_E_CANCELLED.. status of a poisoned input, else TN_OK */
+    tn_stream *stream; /* NULL on the host */
+    uint32_t threads;  /* budget */
+    tn_status skipped; /* TNI_TASK_ALWAYS only: TN_E_CANCELLED.. status of a poisoned input, else TN_OK */
 } tni_run;
 
-#define TNI_TASK_ASYNC 1u    /* run may return TN_PENDING; tni_engine_complete follows exactly once, from any thread */
-#define TNI_TASK_ALWAYS 2u   /* runs even if an input is poisoned (frees, waits); does not spread the poison */
+#define TNI_TASK_ASYNC                                                                                       \
+    1u /* run may return TN_PENDING; tni_engine_complete follows exactly once, from any thread */
+#define TNI_TASK_ALWAYS 2u   /* runs even if an input is poisoned (frees, waits); does not spread the poison \
+                              */
 #define TNI_TASK_COPY 4u     /* goes to the device's copy queue */
 #define TNI_TASK_PARALLEL 8u /* uses an OpenMP region: never inline on the caller */
-#define TNI_TASK_CLEARS 16u  /* overwrites its outputs whole: old poison of written variables does not stop it */
+#define TNI_TASK_CLEARS                                                                                      \
+    16u /* overwrites its outputs whole: old poison of written variables does not stop it */
 #define TNI_TASK_HOST_CALL 32u /* host callback: runs on callback threads that may push and wait */
 
 typedef struct tni_task {
-    tn_status (*run)(void *payload, tni_run *run);                       /* [worker] error text by tni_error */
-    void (*done)(void *payload, tni_engine *engine, tn_status status);   /* once, after completion or skip; may be NULL */
-    const void *payload;                                                 /* copied into the operation */
-    uint32_t payload_bytes;                                              /* at most TNI_PAYLOAD_MAX */
+    tn_status (*run)(void *payload, tni_run *run); /* [worker] error text by tni_error */
+    void (*done)(void *payload, tni_engine *engine,
+                 tn_status status); /* once, after completion or skip; may be NULL */
+    const void *payload;            /* copied into the operation */
+    uint32_t payload_bytes;         /* at most TNI_PAYLOAD_MAX */
     uint32_t flags;
     tni_var *const *reads, *const *writes; /* may repeat and overlap: a variable in both is written */
     uint32_t read_count, write_count;
-    tni_device *device;                    /* NULL: cpu(0) */
-    const char *name, *origin;             /* live until done; origin: "conv1" or a source line, may be NULL */
-    uint64_t est_ns;                       /* 0: not known */
-    int32_t priority;                      /* higher first, among the ready ones of a priority or copy queue */
+    tni_device *device;        /* NULL: cpu(0) */
+    const char *name, *origin; /* live until done; origin: "conv1" or a source line, may be NULL */
+    uint64_t est_ns;           /* 0: not known */
+    int32_t priority;          /* higher first, among the ready ones of a priority or copy queue */
 } tni_task;
 #define TNI_PAYLOAD_MAX 192
 
@@ -89,14 +94,14 @@ tn_status tni_engine_create(const tni_engine_options *options, tni_device_set *d
 /* Cancels what has not begun (its done gets TN_E_CANCELLED), waits for what runs, joins all threads. */
 void tni_engine_destroy(tni_engine *e);
 
-/* Queues `task`. Blocks while the queue is full, unless the caller is inside a callback of the engine. On failure
- * nothing was queued and `done` is not called. */
+/* Queues `task`. Blocks while the queue is full, unless the caller is inside a callback of the engine. On
+ * failure nothing was queued and `done` is not called. */
 tn_status tni_engine_push(tni_engine *e, const tni_task *task);
 
-/* The short way for small host operations: takes all variables if they are free right now, in order and unpoisoned.
- * True: the caller runs its body at once and calls leave; false: nothing happened, push instead. Distinct variables.
- * Always false if the engine may not run inline. `status` other than TN_OK poisons the written variables with the
- * thread's error text. */
+/* The short way for small host operations: takes all variables if they are free right now, in order and
+ * unpoisoned. True: the caller runs its body at once and calls leave; false: nothing happened, push instead.
+ * Distinct variables. Always false if the engine may not run inline. `status` other than TN_OK poisons the
+ * written variables with the thread's error text. */
 bool tni_engine_enter(tni_engine *e, tni_var *const *reads, uint32_t read_count, tni_var *const *writes,
                       uint32_t write_count);
 void tni_engine_leave(tni_engine *e, tni_var *const *reads, uint32_t read_count, tni_var *const *writes,
@@ -106,15 +111,16 @@ uint32_t tni_engine_threads(const tni_engine *e);
 bool tni_engine_is_naive(const tni_engine *e);
 
 void tni_engine_complete(tni_op *op, tn_status status, const tn_err *err); /* ASYNC operations; [any] */
-/* Gives one variable free before the operation ends (a segment's last touch). `status` poisons it if not TN_OK. */
+/* Gives one variable free before the operation ends (a segment's last touch). `status` poisons it if not
+ * TN_OK. */
 void tni_engine_release(tni_run *run, tni_var *var, tn_status status);
 
-/* Waits until everything pushed before is complete. A poisoned variable gives its error each time, until rewritten
- * or cleared. TN_E_STATE on a worker. `timeout_ms` 0: no limit but the watchdog's report. */
+/* Waits until everything pushed before is complete. A poisoned variable gives its error each time, until
+ * rewritten or cleared. TN_E_STATE on a worker. `timeout_ms` 0: no limit but the watchdog's report. */
 tn_status tni_engine_wait_read(tni_engine *e, tni_var *v, uint64_t timeout_ms);  /* its value may be read */
 tn_status tni_engine_wait_write(tni_engine *e, tni_var *v, uint64_t timeout_ms); /* it may be overwritten */
-tn_status tni_engine_wait_all(tni_engine *e); /* oldest unreported error */
-void tni_engine_clear(tni_engine *e, tni_var *v); /* forgets poison */
+tn_status tni_engine_wait_all(tni_engine *e);                                    /* oldest unreported error */
+void tni_engine_clear(tni_engine *e, tni_var *v);                                /* forgets poison */
 bool tni_engine_on_worker(void); /* true inside a run, done or driver callback */
 bool tni_var_ready(tni_var *v);  /* no write is pending: non-blocking */
 

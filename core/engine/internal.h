@@ -1,11 +1,11 @@
 /*
  * What the files of room engine share.
  *
- * The way of an operation: pushed (written into the submission list, the only thing that pushers share) → entered
- * by whoever holds the sequencer (a worker that is awake, else a waiter), in push order, one variable after the
- * other → ready when the last variable was granted → dispatched by a worker of its queue → finished: variables
- * released, done called, block recycled. Pushers do not touch variables, so that a variable's cache line stays with
- * the worker.
+ * The way of an operation: pushed (written into the submission list, the only thing that pushers share) →
+ * entered by whoever holds the sequencer (a worker that is awake, else a waiter), in push order, one variable
+ * after the other → ready when the last variable was granted → dispatched by a worker of its queue →
+ * finished: variables released, done called, block recycled. Pushers do not touch variables, so that a
+ * variable's cache line stays with the worker.
  */
 #ifndef TN_ENGINE_INTERNAL_H
 #define TN_ENGINE_INTERNAL_H
@@ -17,19 +17,19 @@
 
 #define OP_VARS_INLINE 8u
 #define OP_DATA_BYTES (TNI_PAYLOAD_MAX + OP_VARS_INLINE * 8u)
-#define OP_VARS_MAX (1u << 20)    /* variables of one operation: far above any segment */
-#define SLAB_OPS 64u              /* operations made at a time */
-#define MAG_OPS 62u               /* operations that change hands at a time */
-#define CHUNK_OPS 254u            /* pointers in one piece of the submission list */
-#define DRAIN_BATCH 8u             /* entered at a time: few of them wait for each other yet */
-#define RUN_BATCH 32u              /* run before completions and new operations are looked at */
-#define ERAS 64u                  /* wait_all calls under way that can be told apart */
-#define POISONS_MAX 1024u         /* failures kept for wait_all; later ones are only at their variables */
-#define CALL_THREADS_MAX 16u      /* threads for host callbacks */
-#define WORKERS_MAX 64u           /* worker threads of one queue */
-#define INLINE_DEPTH_MAX 8u       /* operations that run inside each other on the caller's stack */
-#define SPIN_NS 20000u            /* looked for work, or for the end of a wait, before sleeping */
-#define ORDER_TIE_BITS 20          /* failures on callers between two pushes that can be told apart */
+#define OP_VARS_MAX (1u << 20) /* variables of one operation: far above any segment */
+#define SLAB_OPS 64u           /* operations made at a time */
+#define MAG_OPS 62u            /* operations that change hands at a time */
+#define CHUNK_OPS 254u         /* pointers in one piece of the submission list */
+#define DRAIN_BATCH 8u         /* entered at a time: few of them wait for each other yet */
+#define RUN_BATCH 32u          /* run before completions and new operations are looked at */
+#define ERAS 64u               /* wait_all calls under way that can be told apart */
+#define POISONS_MAX 1024u      /* failures kept for wait_all; later ones are only at their variables */
+#define CALL_THREADS_MAX 16u   /* threads for host callbacks */
+#define WORKERS_MAX 64u        /* worker threads of one queue */
+#define INLINE_DEPTH_MAX 8u    /* operations that run inside each other on the caller's stack */
+#define SPIN_NS 20000u         /* looked for work, or for the end of a wait, before sleeping */
+#define ORDER_TIE_BITS 20      /* failures on callers between two pushes that can be told apart */
 #define LINE_BYTES 64
 
 /* state of a variable */
@@ -73,7 +73,8 @@ struct tni_op {
     void (*done)(void *payload, tni_engine *engine, tn_status status);
     engine_queue *queue;
     const char *name, *origin;
-    tni_var **vars; /* the written ones first; in `data`, or a block of their own with links and released bytes */
+    tni_var *
+        *vars; /* the written ones first; in `data`, or a block of their own with links and released bytes */
     uint32_t var_count, write_count;
     int32_t priority;
     uint16_t flags;
@@ -81,7 +82,7 @@ struct tni_op {
     /* line 1: written by workers */
     _Alignas(LINE_BYTES) tni_op *next; /* in a ready list */
     uint64_t order;
-    atomic_uint wait;  /* variables not granted yet */
+    atomic_uint wait; /* variables not granted yet */
     atomic_uint phase;
     atomic_uint check; /* a granted variable has tokens or poison */
     atomic_uint pend;  /* TN_PENDING: 1 returned, 2 completed */
@@ -114,11 +115,12 @@ struct engine_token {
     tn_stream *stream;
     tn_event *event;
     tni_op *op;
-    uint32_t only; /* index of the one variable of an early release; UINT32_MAX: all that were not released early */
+    uint32_t only; /* index of the one variable of an early release; UINT32_MAX: all that were not released
+                      early */
     tn_status status;
-    tn_err *err;         /* what the driver said; may be NULL in spite of a failure */
-    tni_poison *poison;  /* set when retired */
-    engine_token *next;  /* in the queue's completions */
+    tn_err *err;        /* what the driver said; may be NULL in spite of a failure */
+    tni_poison *poison; /* set when retired */
+    engine_token *next; /* in the queue's completions */
 };
 
 typedef struct engine_token_set {
@@ -155,9 +157,9 @@ struct engine_worker {
     engine_queue *queue;
     tn_stream *stream;
     tni_thread *thread;
-    engine_list local; /* ready, of a queue with one worker */
-    engine_mag *mag;   /* recycled operations */
-    uint64_t finished; /* not yet told to the engine */
+    engine_list local;                     /* ready, of a queue with one worker */
+    engine_mag *mag;                       /* recycled operations */
+    uint64_t finished;                     /* not yet told to the engine */
     uint64_t failed, skipped, event_waits; /* since the last flush */
     uint8_t era;
     uint64_t issued; /* tokens not retired */
@@ -169,8 +171,8 @@ struct engine_queue {
     int kind;
     bool async, single;
     uint32_t worker_max;
-    atomic_uint threads, worker_count; /* wanted, there */
-    engine_queue *next; /* all queues of the engine */
+    atomic_uint threads, worker_count;     /* wanted, there */
+    engine_queue *next;                    /* all queues of the engine */
     _Alignas(LINE_BYTES) atomic_uint lock; /* the lists */
     atomic_bool filled;                    /* one of them has something */
     engine_list ready;                     /* normal */
@@ -208,7 +210,8 @@ struct tni_engine {
     engine_queue *queues, *calls;
     atomic_bool stopping; /* nothing new begins */
     atomic_bool quit;     /* workers leave */
-    atomic_bool forking, forked, fork_inside, dead; /* dead: forked inside a callback, nothing works in this child */
+    atomic_bool forking, forked, fork_inside,
+        dead; /* dead: forked inside a callback, nothing works in this child */
     atomic_bool drop_event_wait;
     atomic_bool dumping; /* somebody reads the texts of pending operations: see dump.c */
     tni_mutex dump_mutex;
@@ -237,10 +240,10 @@ struct tni_engine {
     /* completion */
     _Alignas(LINE_BYTES) atomic_uint_fast64_t done;
     engine_era eras[ERAS];
-    atomic_uint waiters; /* threads at `progress` */
+    atomic_uint waiters;            /* threads at `progress` */
     atomic_uint_fast64_t wake_done; /* they want to be woken at so many completions */
-    atomic_uint inside;  /* threads in a wait, or blocked in a push */
-    atomic_uint waits;   /* waits for one variable, which hold it at their end */
+    atomic_uint inside;             /* threads in a wait, or blocked in a push */
+    atomic_uint waits;              /* waits for one variable, which hold it at their end */
     tni_mutex progress_mutex;
     tni_cond progress;
 
@@ -251,7 +254,7 @@ struct tni_engine {
     engine_slab *slabs;
 
     /* naive and stepped: one runner at a time */
-    uint64_t step_owner; /* tni_thread_id of its holder, 0: free; under progress_mutex */
+    uint64_t step_owner;                /* tni_thread_id of its holder, 0: free; under progress_mutex */
     uint32_t step_nested, step_running; /* the owner's: entries, operations on its stack */
     uint64_t step_draws;
     atomic_uint outstanding; /* operations begun that something outside completes */
@@ -261,7 +264,7 @@ struct tni_engine {
     tni_poison *poisons[POISONS_MAX];
 };
 
-/* ---- small things ------------------------------------------------------------------------------------- */
+/* ---- small things ---------------------------------------------------------------------------------- */
 
 typedef struct engine_tls {
     uint32_t depth;  /* callbacks of the engine on this stack: waiting is refused */
@@ -341,7 +344,8 @@ static inline bool op_released(tni_op *op, uint32_t i)
                                : ((unsigned char *)(op_links(op) + op->var_count))[i];
 }
 
-/* Place in the order of pushes. What ran on a caller comes after what was pushed before it, by its failure. */
+/* Place in the order of pushes. What ran on a caller comes after what was pushed before it, by its failure.
+ */
 static inline uint64_t tni_order_entered(uint64_t index)
 {
     return (index + 1) << ORDER_TIE_BITS;
@@ -357,36 +361,38 @@ static inline bool tni_submit_empty(tni_engine *e) /* sequentially consistent: p
     return atomic_load(&e->pushed) == atomic_load(&e->entered);
 }
 
-/* ---- var.c ------------------------------------------------------------------------------------------------ */
+/* ---- var.c ------------------------------------------------------------------------------------------------
+ */
 
-uint64_t tni_var_lock(tni_var *v);                   /* returns the state without the lock bit */
-void tni_var_unlock(tni_var *v, uint64_t state);     /* recomputes the flags of tokens and poison */
-bool tni_var_try(tni_var *v, bool write);            /* granted, free of everything */
-bool tni_var_enter(tni_op *op, uint32_t i);          /* granted at once; else queued */
-/* Gives variable `i` of `op` free. poison: NULL or what a written variable gets. token: NULL or the completion. */
+uint64_t tni_var_lock(tni_var *v);               /* returns the state without the lock bit */
+void tni_var_unlock(tni_var *v, uint64_t state); /* recomputes the flags of tokens and poison */
+bool tni_var_try(tni_var *v, bool write);        /* granted, free of everything */
+bool tni_var_enter(tni_op *op, uint32_t i);      /* granted at once; else queued */
+/* Gives variable `i` of `op` free. poison: NULL or what a written variable gets. token: NULL or the
+ * completion. */
 void tni_var_release(tni_op *op, uint32_t i, tni_poison *poison, engine_token *token);
 void tni_var_leave(tni_var *v, bool write, bool written, tni_poison *poison); /* after tni_var_try */
 bool tni_var_abandon(tni_op *op); /* takes a waiter out of its variable's queue; false: it was granted */
 
-/* ---- op.c --------------------------------------------------------------------------------------------------- */
+/* ---- op.c ------------------------------------------------------------------------------------------ */
 
 tn_status tni_op_check(const tni_engine *e, const tni_task *task);
-tni_op *tni_op_take(tni_engine *e);           /* under push_lock; NULL: out of memory */
+tni_op *tni_op_take(tni_engine *e);               /* under push_lock; NULL: out of memory */
 void tni_op_give_back(tni_engine *e, tni_op *op); /* under push_lock: nothing was pushed */
 tn_status tni_op_fill(tni_op *op, const tni_task *task, engine_queue *q);
 void tni_op_recycle(tni_engine *e, tni_op *op);
-void tni_op_fini(tni_op *op);                 /* what fill allocated */
+void tni_op_fini(tni_op *op); /* what fill allocated */
 void tni_op_depot_fini(tni_engine *e);
 
-/* ---- poison.c ----------------------------------------------------------------------------------------------- */
+/* ---- poison.c -------------------------------------------------------------------------------------- */
 
-tni_poison *tni_poison_create(tni_engine *e, uint64_t order, const char *name, const char *origin, tn_status status,
-                              const tn_err *err); /* never NULL */
+tni_poison *tni_poison_create(tni_engine *e, uint64_t order, const char *name, const char *origin,
+                              tn_status status, const tn_err *err); /* never NULL */
 tni_poison *tni_poison_retain(tni_poison *p);
 void tni_poison_release(tni_poison *p);
 tn_status tni_poison_report(tni_poison *p); /* sets the thread's error; TN_OK if NULL */
 
-/* ---- submit.c ----------------------------------------------------------------------------------------------- */
+/* ---- submit.c -------------------------------------------------------------------------------------- */
 
 void tni_submit_locked(tni_engine *e, tni_op *op);
 tn_status tni_submit_reserve_locked(tni_engine *e); /* room for one more */
@@ -394,12 +400,12 @@ size_t tni_submit_drain(tni_engine *e, size_t limit);
 void tni_submit_fini(tni_engine *e);
 void tni_submit_help(tni_engine *e, uint64_t upto); /* by waiters: returns once so many were entered */
 
-/* ---- queue.c ------------------------------------------------------------------------------------------------ */
+/* ---- queue.c --------------------------------------------------------------------------------------- */
 
 tn_status tni_queue_for(tni_engine *e, tni_device *d, uint32_t flags, int32_t priority, engine_queue **out);
-tn_status tni_queue_start(engine_queue *q); /* at least one worker */
-void tni_queue_put(engine_queue *q, tni_op *op);         /* ready */
-void tni_queue_completed(engine_queue *q, tni_op *op);   /* its completion came */
+tn_status tni_queue_start(engine_queue *q);            /* at least one worker */
+void tni_queue_put(engine_queue *q, tni_op *op);       /* ready */
+void tni_queue_completed(engine_queue *q, tni_op *op); /* its completion came */
 void tni_queue_token(engine_queue *q, engine_token *t);
 void tni_queue_wake(engine_queue *q);
 bool tni_queue_complete_some(engine_queue *q, engine_worker *w); /* handles what came back */
@@ -408,17 +414,18 @@ void tni_queue_destroy(engine_queue *q);
 tn_status tni_worker_open(engine_worker *w); /* its stream */
 void tni_worker_flush(engine_worker *w);
 
-/* ---- dispatch.c ----------------------------------------------------------------------------------------------- */
+/* ---- dispatch.c ------------------------------------------------------------------------------------ */
 
 void tni_op_ready(tni_op *op);
 void tni_op_dispatch(engine_worker *w, tni_op *op);
 void tni_op_finish(engine_worker *w, tni_op *op, tn_status status, tni_poison *poison); /* moves poison */
-/* One of the run and the tokens of `op` is over; the last one ends it: done, counted, recycled. Moves poison. */
+/* One of the run and the tokens of `op` is over; the last one ends it: done, counted, recycled. Moves poison.
+ */
 void tni_op_let_go(engine_worker *w, tni_op *op, tn_status status, tni_poison *poison);
 void tni_op_pending_finish(engine_worker *w, tni_op *op);
 tn_status tni_op_run_inline(tni_engine *e, tni_op *op); /* granted, on the stack */
 
-/* ---- token.c -------------------------------------------------------------------------------------------------- */
+/* ---- token.c --------------------------------------------------------------------------------------- */
 
 void tni_token_release(engine_token *t);
 void tni_token_set_free(engine_token_set *s);
@@ -434,24 +441,24 @@ void tni_token_host_wait(engine_token *t); /* blocks until its stream is there *
 bool tni_token_wait(tni_op *op, engine_park *park);
 bool tni_token_unpark(tni_op *op, engine_park *park); /* false: it is being resumed */
 
-/* ---- wait.c, step.c, engine.c ---------------------------------------------------------------------------------- */
+/* ---- wait.c, step.c, engine.c ---------------------------------------------------------------------- */
 
-void tni_progress(tni_engine *e); /* wakes wait_all and blocked pushers */
-void tni_wait_room(tni_engine *e);    /* until the queue has room, or the engine stops */
-void tni_wait_pushed(tni_engine *e);  /* until all that was pushed before is complete */
-bool tni_engine_idle(tni_engine *e);  /* nothing is pending */
-void tni_wait_idle(tni_engine *e);    /* until then */
+void tni_progress(tni_engine *e);    /* wakes wait_all and blocked pushers */
+void tni_wait_room(tni_engine *e);   /* until the queue has room, or the engine stops */
+void tni_wait_pushed(tni_engine *e); /* until all that was pushed before is complete */
+bool tni_engine_idle(tni_engine *e); /* nothing is pending */
+void tni_wait_idle(tni_engine *e);   /* until then */
 void tni_count_done(tni_engine *e, uint8_t era, uint64_t n);
 void tni_signal(tni_op *op);
 void tni_step_enter(tni_engine *e);
 void tni_step_leave(tni_engine *e);
-bool tni_step_some(tni_engine *e); /* runs one operation or completion; false: there was none */
+bool tni_step_some(tni_engine *e);   /* runs one operation or completion; false: there was none */
 void tni_step_pushed(tni_engine *e); /* naive: runs what was pushed */
 /* Naive and stepped: runs operations until it is reached. False: the deadline passed (0: none). */
 bool tni_step_until(tni_engine *e, bool (*reached)(void *arg), void *arg, uint64_t deadline_ns);
 tn_status tni_live_add(tni_engine *e);
 void tni_live_remove(tni_engine *e);
-void tni_dump_wait(tni_engine *e); /* until the dump under way is over */
+void tni_dump_wait(tni_engine *e);                         /* until the dump under way is over */
 void tni_engine_report(tni_engine *e, uint64_t waited_ns); /* the watchdog's lines */
 
 static inline bool tni_fault_drop_event_wait(tni_engine *e)

@@ -1,6 +1,7 @@
 /*
- * Operations as blocks: made in slabs, handed from the workers that finish them back to the pushers in magazines
- * of pointers, so that a steady stream of pushes allocates nothing and no block's line is read to find the next.
+ * Operations as blocks: made in slabs, handed from the workers that finish them back to the pushers in
+ * magazines of pointers, so that a steady stream of pushes allocates nothing and no block's line is read to
+ * find the next.
  */
 #include <stdlib.h>
 
@@ -12,7 +13,8 @@ tn_status tni_op_check(const tni_engine *e, const tni_task *task)
     if (!task || !task->run)
         return tni_error(TN_E_ARG, "a task without a function");
     if (task->payload_bytes > TNI_PAYLOAD_MAX)
-        return tni_error(TN_E_ARG, "payload of %u bytes, but at most %d fit", task->payload_bytes, TNI_PAYLOAD_MAX);
+        return tni_error(TN_E_ARG, "payload of %u bytes, but at most %d fit", task->payload_bytes,
+                         TNI_PAYLOAD_MAX);
     if ((task->payload_bytes && !task->payload) || (task->read_count && !task->reads) ||
         (task->write_count && !task->writes))
         return tni_error(TN_E_ARG, "task '%s': a count without its array", task->name ? task->name : "");
@@ -22,7 +24,8 @@ tn_status tni_op_check(const tni_engine *e, const tni_task *task)
     return TN_OK;
 }
 
-/* ---- variables: each once, written ones first ------------------------------------------------------------ */
+/* ---- variables: each once, written ones first ------------------------------------------------------------
+ */
 
 static inline bool among(tni_var *const *list, uint32_t count, const tni_var *v)
 {
@@ -140,7 +143,7 @@ void tni_op_fini(tni_op *op)
     }
 }
 
-/* ---- recycling ---------------------------------------------------------------------------------------------- */
+/* ---- recycling ------------------------------------------------------------------------------------- */
 
 static tni_op *slab_take(tni_engine *e)
 {

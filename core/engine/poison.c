@@ -1,6 +1,6 @@
 /*
- * What a failure leaves behind: one shared note with the error, held by every variable that it spoilt, and by the
- * engine until somebody was told of it.
+ * What a failure leaves behind: one shared note with the error, held by every variable that it spoilt, and by
+ * the engine until somebody was told of it.
  */
 #include "engine/internal.h"
 
@@ -41,8 +41,8 @@ static void poison_keep(tni_engine *e, tni_poison *p)
     tni_mutex_unlock(&e->poison_mutex);
 }
 
-tni_poison *tni_poison_create(tni_engine *e, uint64_t order, const char *name, const char *origin, tn_status status,
-                              const tn_err *err)
+tni_poison *tni_poison_create(tni_engine *e, uint64_t order, const char *name, const char *origin,
+                              tn_status status, const tn_err *err)
 {
     tn_err before;
     tni_poison *p;

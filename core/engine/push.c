@@ -3,7 +3,7 @@
  */
 #include "engine/internal.h"
 
-/* ---- the short way ----------------------------------------------------------------------------------------- */
+/* ---- the short way --------------------------------------------------------------------------------- */
 
 /* Everything pushed before must have been entered, else the short way would overtake it. */
 static inline bool caller_may_run(tni_engine *e)
@@ -58,10 +58,9 @@ void tni_engine_leave(tni_engine *e, tni_var *const *reads, uint32_t read_count,
     tni_poison_release(poison);
 }
 
-/* ---- inline ---------------------------------------------------------------------------------------------------- */
+/* ---- inline ---------------------------------------------------------------------------------------- */
 
-#define INLINE_NEVER \
-    (TNI_TASK_PARALLEL | TNI_TASK_ASYNC | TNI_TASK_COPY | TNI_TASK_HOST_CALL)
+#define INLINE_NEVER (TNI_TASK_PARALLEL | TNI_TASK_ASYNC | TNI_TASK_COPY | TNI_TASK_HOST_CALL)
 
 static bool vars_try(tni_op *op)
 {
@@ -79,8 +78,8 @@ static bool push_inline(tni_engine *e, const tni_task *task, engine_queue *q)
 {
     tni_op op;
 
-    if (!task->est_ns || task->est_ns > e->inline_ns || (task->flags & INLINE_NEVER) || task->priority || q->async ||
-        e->type != ENGINE_THREADED || task->read_count + task->write_count > OP_VARS_INLINE ||
+    if (!task->est_ns || task->est_ns > e->inline_ns || (task->flags & INLINE_NEVER) || task->priority ||
+        q->async || e->type != ENGINE_THREADED || task->read_count + task->write_count > OP_VARS_INLINE ||
         tni_engine_tls.depth >= INLINE_DEPTH_MAX || !caller_may_run(e))
         return false;
     op.async = NULL;
@@ -95,7 +94,7 @@ static bool push_inline(tni_engine *e, const tni_task *task, engine_queue *q)
     return true;
 }
 
-/* ---- push -------------------------------------------------------------------------------------------------------- */
+/* ---- push ------------------------------------------------------------------------------------------ */
 
 static void peak_update_locked(tni_engine *e, uint64_t pushed)
 {
@@ -152,10 +151,12 @@ static tn_status push_locked(tni_engine *e, const tni_task *task, engine_queue *
 static bool may_push_locked(tni_engine *e)
 {
     return atomic_load_explicit(&e->stopping, memory_order_relaxed) ||
-           (room_locked(e) && (!atomic_load_explicit(&e->forking, memory_order_relaxed) || tni_engine_tls.inside));
+           (room_locked(e) &&
+            (!atomic_load_explicit(&e->forking, memory_order_relaxed) || tni_engine_tls.inside));
 }
 
-/* The queue is full, or a fork is being prepared: waits. Counted as inside to the end, so that shutdown waits. */
+/* The queue is full, or a fork is being prepared: waits. Counted as inside to the end, so that shutdown
+ * waits. */
 static tn_status push_blocked(tni_engine *e, const tni_task *task, engine_queue *q)
 {
     tn_status st;
@@ -177,8 +178,8 @@ static tn_status device_allowed(const tni_engine *e, const tni_device *d)
     if (TN_UNLIKELY(atomic_load_explicit(&e->dead, memory_order_relaxed)))
         return tni_error(TN_E_STATE, "the process was forked inside a callback of the engine");
     if (TN_UNLIKELY(!d->host && atomic_load_explicit(&e->forked, memory_order_relaxed)))
-        return tni_error(TN_E_STATE, "%s:%d cannot be used after fork: the child has host devices only", d->type,
-                         d->index);
+        return tni_error(TN_E_STATE, "%s:%d cannot be used after fork: the child has host devices only",
+                         d->type, d->index);
     return TN_OK;
 }
 

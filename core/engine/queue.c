@@ -1,10 +1,10 @@
 /*
- * Queues of ready operations and the workers that serve them: one normal queue per device (first in, first out),
- * one for its copies and for what has a priority (highest first), one of the engine for host callbacks.
+ * Queues of ready operations and the workers that serve them: one normal queue per device (first in, first
+ * out), one for its copies and for what has a priority (highest first), one of the engine for host callbacks.
  *
- * A queue with one worker keeps what that worker made ready itself in a list without a lock. Going to sleep and
- * adding work are ordered: the sleeper counts itself, then looks again; who adds looks for sleepers afterwards. A
- * waker takes the sleeper off the count, so that one sleep costs one signal.
+ * A queue with one worker keeps what that worker made ready itself in a list without a lock. Going to sleep
+ * and adding work are ordered: the sleeper counts itself, then looks again; who adds looks for sleepers
+ * afterwards. A waker takes the sleeper off the count, so that one sleep costs one signal.
  */
 #include "engine/internal.h"
 
@@ -15,7 +15,7 @@ static bool queue_has_work(engine_queue *q)
     return atomic_load(&q->filled) || !tni_submit_empty(q->engine);
 }
 
-/* ---- the priority heap: child in links[0].next as a tni_op, sibling in next ---------------------------------- */
+/* ---- the priority heap: child in links[0].next as a tni_op, sibling in next ------------------------ */
 
 static inline tni_op *heap_child(tni_op *op)
 {
@@ -63,7 +63,7 @@ static tni_op *heap_pop(tni_op **heap)
     return top;
 }
 
-/* ---- adding -------------------------------------------------------------------------------------------------- */
+/* ---- adding ---------------------------------------------------------------------------------------- */
 
 void tni_queue_wake(engine_queue *q)
 {
@@ -137,7 +137,7 @@ void tni_queue_token(engine_queue *q, engine_token *t)
     queue_filled(q);
 }
 
-/* ---- taking ---------------------------------------------------------------------------------------------------- */
+/* ---- taking ---------------------------------------------------------------------------------------- */
 
 static void filled_update(engine_queue *q)
 {
@@ -183,7 +183,7 @@ bool tni_queue_complete_some(engine_queue *q, engine_worker *w)
     return token || op;
 }
 
-/* ---- workers ----------------------------------------------------------------------------------------------------- */
+/* ---- workers --------------------------------------------------------------------------------------- */
 
 tn_status tni_worker_open(engine_worker *w)
 {
@@ -236,7 +236,8 @@ static void worker_idle(engine_queue *q)
 {
     uint64_t until = 0;
 
-    for (uint32_t i = 0; !queue_has_work(q) && !atomic_load_explicit(&q->engine->quit, memory_order_relaxed); i++) {
+    for (uint32_t i = 0; !queue_has_work(q) && !atomic_load_explicit(&q->engine->quit, memory_order_relaxed);
+         i++) {
         tni_pause();
         if (i % 64)
             continue;
@@ -315,7 +316,7 @@ tn_status tni_queue_start(engine_queue *q)
     return st && !atomic_load(&q->worker_count) ? st : TN_OK; /* fewer workers than asked for will do */
 }
 
-/* ---- creation ----------------------------------------------------------------------------------------------------- */
+/* ---- creation -------------------------------------------------------------------------------------- */
 
 static tn_status queue_create(tni_engine *e, tni_device *d, int kind, engine_queue **out)
 {

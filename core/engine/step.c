@@ -1,10 +1,10 @@
 /*
- * Engines without threads of their own: naive runs everything on the caller before push returns, stepped runs one
- * chosen operation per call.
+ * Engines without threads of their own: naive runs everything on the caller before push returns, stepped runs
+ * one chosen operation per call.
  *
  * Both enter operations into the same variables and queues as the threaded engine; only who serves the queues
- * differs: one thread at a time, the owner. A push from inside an operation is left to the owner's loop; a push
- * from inside a host callback is run within it, as far as it can run.
+ * differs: one thread at a time, the owner. A push from inside an operation is left to the owner's loop; a
+ * push from inside a host callback is run within it, as far as it can run.
  */
 #include "engine/internal.h"
 
@@ -146,10 +146,12 @@ bool tni_step_some(tni_engine *e)
     return count && run_one(e, choose(e, count));
 }
 
-/* The owner sleeps and is no owner meanwhile: what it waits for may be held by a thread that wants to step. */
+/* The owner sleeps and is no owner meanwhile: what it waits for may be held by a thread that wants to step.
+ */
 static void progress_sleep(tni_engine *e, uint64_t deadline)
 {
-    uint64_t until = tni_clock_ns() + POLL_NS / 1000; /* completions may come between the look and the sleep */
+    uint64_t until =
+        tni_clock_ns() + POLL_NS / 1000; /* completions may come between the look and the sleep */
     const uint64_t me = tni_thread_id();
     uint32_t nested;
 

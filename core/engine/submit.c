@@ -1,10 +1,11 @@
 /*
  * The submission list: what pushers share, and the sequencer that empties it.
  *
- * A pusher writes its operation and one pointer, and looks whether somebody must be woken; it touches no variable.
- * Whoever holds the sequencer enters operations in exactly the order of the list. A worker never sleeps while the
- * list has something, and a push wakes a sleeping worker of its queue, so that the list is always being emptied;
- * where all workers are deep in long operations, those who wait do it (tni_submit_help).
+ * A pusher writes its operation and one pointer, and looks whether somebody must be woken; it touches no
+ * variable. Whoever holds the sequencer enters operations in exactly the order of the list. A worker never
+ * sleeps while the list has something, and a push wakes a sleeping worker of its queue, so that the list is
+ * always being emptied; where all workers are deep in long operations, those who wait do it
+ * (tni_submit_help).
  */
 #include "engine/internal.h"
 
@@ -19,7 +20,8 @@ void tni_spin_slow(atomic_uint *lock)
             tni_pause();
 }
 
-/* ---- pushers -------------------------------------------------------------------------------------------- */
+/* ---- pushers --------------------------------------------------------------------------------------------
+ */
 
 static engine_chunk *chunk_take(tni_engine *e)
 {
@@ -58,7 +60,8 @@ void tni_submit_locked(tni_engine *e, tni_op *op)
     atomic_fetch_add(&e->pushed, 1u);
 }
 
-/* ---- the sequencer ---------------------------------------------------------------------------------------- */
+/* ---- the sequencer ----------------------------------------------------------------------------------------
+ */
 
 static void op_enter(tni_op *op, uint64_t order)
 {
@@ -71,7 +74,8 @@ static void op_enter(tni_op *op, uint64_t order)
     atomic_store_explicit(&op->wait, count + 1, memory_order_relaxed);
     for (uint32_t i = 0; i < count; i++)
         granted += tni_var_enter(op, i);
-    if (granted == count || atomic_fetch_sub_explicit(&op->wait, granted + 1, memory_order_acq_rel) == granted + 1)
+    if (granted == count ||
+        atomic_fetch_sub_explicit(&op->wait, granted + 1, memory_order_acq_rel) == granted + 1)
         tni_op_ready(op);
 }
 

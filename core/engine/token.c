@@ -1,19 +1,20 @@
 /*
  * Completions of what was issued to streams.
  *
- * When an operation's run returned on a stream, an event is recorded behind it: its token. The token is left at each
- * variable (the last write, and the reads after it) and the variables are given free at once, so that the next
- * operations become ready. What comes next looks at the tokens: on a stream of the same plugin it tells its stream
- * to wait, everything else is parked until the token retires. A token retires on a worker of its queue, after the
- * driver's callback, which only marks and enqueues it; then `done` is called. If the stream failed, what the token
- * still covers is poisoned, and so is all that was issued behind it on the strength of that data (its dependants'
- * tokens wait for it and take its poison).
+ * When an operation's run returned on a stream, an event is recorded behind it: its token. The token is left
+ * at each variable (the last write, and the reads after it) and the variables are given free at once, so that
+ * the next operations become ready. What comes next looks at the tokens: on a stream of the same plugin it
+ * tells its stream to wait, everything else is parked until the token retires. A token retires on a worker of
+ * its queue, after the driver's callback, which only marks and enqueues it; then `done` is called. If the
+ * stream failed, what the token still covers is poisoned, and so is all that was issued behind it on the
+ * strength of that data (its dependants' tokens wait for it and take its poison).
  */
 #include "engine/internal.h"
 
 #define SET_FIRST 4u
 
-/* ---- tokens ----------------------------------------------------------------------------------------------- */
+/* ---- tokens -----------------------------------------------------------------------------------------------
+ */
 
 void tni_token_release(engine_token *t)
 {
@@ -93,7 +94,7 @@ static bool token_retired(engine_token *t)
     return retired;
 }
 
-/* ---- tokens at variables ------------------------------------------------------------------------------------- */
+/* ---- tokens at variables --------------------------------------------------------------------------- */
 
 void tni_token_set_free(engine_token_set *s)
 {
@@ -165,7 +166,7 @@ static void token_detach(engine_token *t, tni_var *v, tni_poison *poison)
     tni_var_unlock(v, s);
 }
 
-/* ---- issue ------------------------------------------------------------------------------------------------------ */
+/* ---- issue ----------------------------------------------------------------------------------------- */
 
 static void op_resume(engine_park *park)
 {
@@ -220,7 +221,8 @@ static tn_status token_record(engine_worker *w, tni_op *op, uint32_t only, engin
     return TN_OK;
 }
 
-/* Asks to be told. If the device cannot, the host waits here, and the token retires as if it had been told. */
+/* Asks to be told. If the device cannot, the host waits here, and the token retires as if it had been told.
+ */
 static void token_watch(engine_worker *w, engine_token *t)
 {
     tni_device *d = w->queue->device;
@@ -289,7 +291,7 @@ bool tni_token_issue_one(engine_worker *w, tni_op *op, uint32_t i)
     return true;
 }
 
-/* ---- retirement ---------------------------------------------------------------------------------------------------- */
+/* ---- retirement ------------------------------------------------------------------------------------ */
 
 /* The first token not retired that `op` relied on, else NULL and the oldest failure among them. */
 static engine_token *deps_open(tni_op *op, tni_poison **poison)
@@ -367,7 +369,7 @@ void tni_token_retire(engine_worker *w, engine_token *t)
     tni_op_let_go(w, op, TN_OK, poison);
 }
 
-/* ---- before dispatch --------------------------------------------------------------------------------------------------- */
+/* ---- before dispatch ------------------------------------------------------------------------------- */
 
 /* Tokens at variable `i` that matter to `op`, retained; the one that carries its data comes first. */
 static engine_token_set *tokens_of(tni_op *op, uint32_t i, bool *data, bool *no_memory)
@@ -490,8 +492,8 @@ static tni_poison *gather_failed(tni_op *op)
 
     tni_error_get(&err);
     tni_error_clear();
-    return tni_poison_create(op->queue->engine, op->order, op->name, op->origin, err.code ? err.code : TN_E_NOMEM,
-                             &err);
+    return tni_poison_create(op->queue->engine, op->order, op->name, op->origin,
+                             err.code ? err.code : TN_E_NOMEM, &err);
 }
 
 bool tni_token_gather(engine_worker *w, tni_op *op, tni_poison **poison)

@@ -1,13 +1,14 @@
 /*
  * Variables: who may touch what, in which order.
  *
- * `state` says who holds the variable (a writer, or so many readers), whether operations wait in its queue and
- * whether there is more to look at (tokens, poison). Everything else of a variable is read and written under the
- * lock bit only. Whoever holds a variable keeps it alive; nobody touches it after the store that gives it free.
+ * `state` says who holds the variable (a writer, or so many readers), whether operations wait in its queue
+ * and whether there is more to look at (tokens, poison). Everything else of a variable is read and written
+ * under the lock bit only. Whoever holds a variable keeps it alive; nobody touches it after the store that
+ * gives it free.
  *
- * A write excludes all, reads that follow each other share, and the queue is first in, first out: so writes keep
- * the order of their pushes. Operations are entered by one thread at a time (the sequencer), in push order, which
- * is why two of them never wait for each other in a circle.
+ * A write excludes all, reads that follow each other share, and the queue is first in, first out: so writes
+ * keep the order of their pushes. Operations are entered by one thread at a time (the sequencer), in push
+ * order, which is why two of them never wait for each other in a circle.
  */
 #include "engine/internal.h"
 
@@ -31,8 +32,8 @@ uint64_t tni_var_lock(tni_var *v)
     uint64_t s = atomic_load_explicit(&v->state, memory_order_relaxed);
 
     for (uint32_t spins = 1;; spins++) {
-        if (!(s & VAR_LOCK) && atomic_compare_exchange_weak_explicit(&v->state, &s, s | VAR_LOCK,
-                                                                     memory_order_acquire, memory_order_relaxed))
+        if (!(s & VAR_LOCK) && atomic_compare_exchange_weak_explicit(
+                                   &v->state, &s, s | VAR_LOCK, memory_order_acquire, memory_order_relaxed))
             return s;
         if (spins % 64 == 0)
             (void)sched_yield(); /* its holder may have lost the processor */
@@ -103,7 +104,8 @@ bool tni_var_enter(tni_op *op, uint32_t i)
     return false;
 }
 
-/* Grants what the queue's head may have now; returns the granted links, first to last. The variable is locked. */
+/* Grants what the queue's head may have now; returns the granted links, first to last. The variable is
+ * locked. */
 static op_link *queue_grant(tni_var *v, uint64_t *state)
 {
     op_link *first = v->queue_head, *last = NULL, *at = first;
@@ -128,7 +130,8 @@ static op_link *queue_grant(tni_var *v, uint64_t *state)
     return first;
 }
 
-/* The variable is unlocked by now and may be gone; the operations are ours until their last variable is granted. */
+/* The variable is unlocked by now and may be gone; the operations are ours until their last variable is
+ * granted. */
 static void granted_ready(op_link *link, bool check)
 {
     while (link) {
@@ -167,7 +170,8 @@ static bool release_quick(tni_var *v, bool write, uint64_t blocks)
     uint64_t s = atomic_load_explicit(&v->state, memory_order_relaxed);
 
     while (!(s & (blocks | VAR_LOCK | VAR_QUEUED)))
-        if (atomic_compare_exchange_weak_explicit(&v->state, &s, write ? s & ~(uint64_t)VAR_WRITER : s - VAR_READER,
+        if (atomic_compare_exchange_weak_explicit(&v->state, &s,
+                                                  write ? s & ~(uint64_t)VAR_WRITER : s - VAR_READER,
                                                   memory_order_release, memory_order_relaxed))
             return true;
     return false;

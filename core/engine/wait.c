@@ -1,11 +1,12 @@
 /*
  * Waiting: for one variable, for everything, for room in the queue.
  *
- * Who waits for a variable pushes an operation of its own, on its stack, that runs nothing: being granted is the
- * signal, so that each waiter has its own word to sleep on. It then holds the variable and looks itself for
- * completions still under way. Waiting for everything goes by eras: the call closes the current one, so that later
- * pushes of other threads do not prolong it. All waits look around for a few microseconds before they sleep, enter
- * what nobody enters (tni_submit_help), and report pending operations when they last too long.
+ * Who waits for a variable pushes an operation of its own, on its stack, that runs nothing: being granted is
+ * the signal, so that each waiter has its own word to sleep on. It then holds the variable and looks itself
+ * for completions still under way. Waiting for everything goes by eras: the call closes the current one, so
+ * that later pushes of other threads do not prolong it. All waits look around for a few microseconds before
+ * they sleep, enter what nobody enters (tni_submit_help), and report pending operations when they last too
+ * long.
  */
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -58,7 +59,7 @@ static bool word_reached(void *arg)
     return atomic_load((atomic_uint *)arg) == 1u;
 }
 
-/* ---- how long ------------------------------------------------------------------------------------------------- */
+/* ---- how long -------------------------------------------------------------------------------------- */
 
 typedef struct patience {
     uint64_t begin, deadline, warn; /* deadline 0: none */
@@ -74,7 +75,8 @@ static patience patience_begin(const tni_engine *e, uint64_t timeout_ms)
     return p;
 }
 
-/* How long to sleep now: at most until the deadline, the next report, or `most`. 0: the deadline has passed. */
+/* How long to sleep now: at most until the deadline, the next report, or `most`. 0: the deadline has passed.
+ */
 static uint64_t patience_left(tni_engine *e, patience *p, uint64_t most)
 {
     uint64_t now = tni_clock_ns(), left = most;
@@ -122,7 +124,7 @@ static bool word_wait(tni_engine *e, atomic_uint *word, patience *p)
     return true;
 }
 
-/* ---- one variable ------------------------------------------------------------------------------------------------ */
+/* ---- one variable ---------------------------------------------------------------------------------- */
 
 static tn_status poison_answer(tni_var *v)
 {
@@ -155,7 +157,8 @@ static tn_status waiter_push(tni_engine *e, waiter *w, uint64_t *upto)
 
     w->engine = e;
     tni_spin_lock(&e->push_lock);
-    while (atomic_load_explicit(&e->forking, memory_order_relaxed)) { /* the child would find our variable held */
+    while (atomic_load_explicit(&e->forking,
+                                memory_order_relaxed)) { /* the child would find our variable held */
         tni_spin_unlock(&e->push_lock);
         tni_sleep_ns(100000);
         tni_spin_lock(&e->push_lock);
@@ -248,7 +251,7 @@ tn_status tni_engine_wait_write(tni_engine *e, tni_var *v, uint64_t timeout_ms)
     return wait_var(e, v, true, timeout_ms);
 }
 
-/* ---- progress of the whole ---------------------------------------------------------------------------------------- */
+/* ---- progress of the whole ------------------------------------------------------------------------- */
 
 void tni_progress(tni_engine *e)
 {
@@ -267,8 +270,9 @@ void tni_count_done(tni_engine *e, uint8_t era, uint64_t n)
 }
 
 /*
- * Sleeps until `reached`. `target` gives the number of completions before which it cannot be: workers wake nobody
- * earlier. The sleeper counts itself and leaves its target, then looks again; a worker counts, then looks for both.
+ * Sleeps until `reached`. `target` gives the number of completions before which it cannot be: workers wake
+ * nobody earlier. The sleeper counts itself and leaves its target, then looks again; a worker counts, then
+ * looks for both.
  */
 static void progress_wait(tni_engine *e, bool (*reached)(void *arg), uint64_t (*target)(void *arg), void *arg)
 {
@@ -330,7 +334,8 @@ static bool room_reached(void *arg)
 {
     tni_engine *e = arg;
 
-    return atomic_load(&e->stopping) || (!atomic_load(&e->forking) && atomic_load(&e->done) >= room_target(e));
+    return atomic_load(&e->stopping) ||
+           (!atomic_load(&e->forking) && atomic_load(&e->done) >= room_target(e));
 }
 
 void tni_wait_room(tni_engine *e)
@@ -341,7 +346,7 @@ void tni_wait_room(tni_engine *e)
         progress_wait(e, room_reached, room_target, e);
 }
 
-/* ---- everything ------------------------------------------------------------------------------------------------------ */
+/* ---- everything ------------------------------------------------------------------------------------ */
 
 typedef struct era_wait {
     tni_engine *engine;

@@ -1,6 +1,6 @@
 /*
- * Devices by name, pools and their way out of full memory, owners, limits, and blocks that a stream still uses. The
- * device "slab" of this test has a memory of 1 MiB and events that the test completes by hand.
+ * Devices by name, pools and their way out of full memory, owners, limits, and blocks that a stream still
+ * uses. The device "slab" of this test has a memory of 1 MiB and events that the test completes by hand.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -146,7 +146,8 @@ static tn_status event_query(tn_event *e, tn_err *err)
     return e->reached ? TN_OK : TN_PENDING;
 }
 
-static tn_status event_notify(tn_event *e, void (*fn)(void *, tn_status, const tn_err *), void *arg, tn_err *err)
+static tn_status event_notify(tn_event *e, void (*fn)(void *, tn_status, const tn_err *), void *arg,
+                              tn_err *err)
 {
     (void)e;
     (void)err;
@@ -154,7 +155,8 @@ static tn_status event_notify(tn_event *e, void (*fn)(void *, tn_status, const t
     return TN_OK;
 }
 
-static tn_status slab_copy(tn_stream *s, const tn_place *dst, const tn_place *src, uint64_t bytes, tn_err *err)
+static tn_status slab_copy(tn_stream *s, const tn_place *dst, const tn_place *src, uint64_t bytes,
+                           tn_err *err)
 {
     (void)s;
     (void)dst;
@@ -182,7 +184,8 @@ static const tn_device_ops slab_ops = {
     .event_notify = event_notify,
     .copy = slab_copy,
 };
-static const tn_device_ops half_ops = { /* lacks what it must have */
+static const tn_device_ops half_ops = {
+    /* lacks what it must have */
     .head = TN_CAPABILITY(tn_device_ops, copy, TN_KIND_DEVICE, "half"),
     .count = slab_count,
     .open = slab_open,
@@ -230,7 +233,7 @@ static void expect(tn_status st, tn_status wanted, const char *text)
         fail_msg("status %d '%s', expected %d '%s'", st, tni_error_message(), wanted, text ? text : "");
 }
 
-/* ---- names ---------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------------- */
 
 static void test_names(void **state)
 {
@@ -313,7 +316,7 @@ static void test_counts(void **state)
     slab_close(handle);
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------------------------ */
+/* ---- blocks ---------------------------------------------------------------------------------------- */
 
 static void test_host_blocks(void **state)
 {
@@ -486,7 +489,8 @@ cleanup:
     return st;
 }
 
-/* A pool asks again after the first refusal, so that single failures are survived: here all fail from one on. */
+/* A pool asks again after the first refusal, so that single failures are survived: here all fail from one on.
+ */
 static void test_no_memory(void **state)
 {
     tni_mem_stats before, after;
@@ -508,7 +512,7 @@ static void test_no_memory(void **state)
     assert_false(failed);
 }
 
-/* ---- threads ------------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------------- */
 
 static void churn_main(void *arg)
 {
@@ -547,10 +551,11 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),     cmocka_unit_test(test_counts),     cmocka_unit_test(test_host_blocks),
-        cmocka_unit_test(test_exhausted), cmocka_unit_test(test_late_free),  cmocka_unit_test(test_forgotten),
-        cmocka_unit_test(test_pool_names), cmocka_unit_test(test_limit),     cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_names),       cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_host_blocks), cmocka_unit_test(test_exhausted),
+        cmocka_unit_test(test_late_free),   cmocka_unit_test(test_forgotten),
+        cmocka_unit_test(test_pool_names),  cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_no_memory),   cmocka_unit_test(test_threads),
     };
 
     return cmocka_run_group_tests_name("device", tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /*
- * The device "late". A stream is a thread with a list of commands: a call, a record, a wait. Waits bind to the
- * point that was recorded when they were queued. Notifications are delivered by one more thread per device, which
- * picks any of those that are due. A call that fails makes its stream refuse all later calls.
+ * The device "late". A stream is a thread with a list of commands: a call, a record, a wait. Waits bind to
+ * the point that was recorded when they were queued. Notifications are delivered by one more thread per
+ * device, which picks any of those that are due. A call that fails makes its stream refuse all later calls.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -89,7 +89,7 @@ static void delay(uint64_t *random)
         tni_sleep_ns((uint64_t)(test_random(random) % most) * 1000u);
 }
 
-/* ---- device ------------------------------------------------------------------------------------------------ */
+/* ---- device ---------------------------------------------------------------------------------------- */
 
 static notice *notice_pick(tn_device_handle *d, uint64_t draw)
 {
@@ -194,7 +194,7 @@ static void late_free(tn_device_handle *d, int32_t memory, void *data)
     free(data);
 }
 
-/* ---- streams -------------------------------------------------------------------------------------------------- */
+/* ---- streams --------------------------------------------------------------------------------------- */
 
 static void command_run(tn_stream *s, command *c, uint64_t *random) /* locked */
 {
@@ -296,7 +296,8 @@ static tn_status late_stream_wait(tn_stream *s, tn_err *err)
     return st;
 }
 
-static tn_status late_stream_call(tn_stream *s, tn_status (*fn)(void *arg, tn_err *err), void *arg, tn_err *err)
+static tn_status late_stream_call(tn_stream *s, tn_status (*fn)(void *arg, tn_err *err), void *arg,
+                                  tn_err *err)
 {
     (void)err;
     pthread_mutex_lock(&lock);
@@ -305,7 +306,7 @@ static tn_status late_stream_call(tn_stream *s, tn_status (*fn)(void *arg, tn_er
     return TN_OK;
 }
 
-/* ---- events ------------------------------------------------------------------------------------------------------ */
+/* ---- events ---------------------------------------------------------------------------------------- */
 
 static tn_status late_event_create(tn_device_handle *d, tn_event **out, tn_err *err)
 {
@@ -354,8 +355,8 @@ static tn_status late_event_query(tn_event *e, tn_err *err)
     return st;
 }
 
-static tn_status late_event_notify(tn_event *e, void (*fn)(void *arg, tn_status status, const tn_err *err), void *arg,
-                                   tn_err *err)
+static tn_status late_event_notify(tn_event *e, void (*fn)(void *arg, tn_status status, const tn_err *err),
+                                   void *arg, tn_err *err)
 {
     notice *n = calloc(1, sizeof *n);
     tn_device_handle *d = e->device;
@@ -363,7 +364,11 @@ static tn_status late_event_notify(tn_event *e, void (*fn)(void *arg, tn_status 
     if (!n)
         return tn_fail(err, TN_E_NOMEM, "no memory");
     pthread_mutex_lock(&lock);
-    *n = (notice){.next = d->notices, .event = e, .point = e->recorded, .number = ++d->notice_count, .fn = fn,
+    *n = (notice){.next = d->notices,
+                  .event = e,
+                  .point = e->recorded,
+                  .number = ++d->notice_count,
+                  .fn = fn,
                   .arg = arg};
     d->notices = n;
     pthread_cond_broadcast(&changed);
@@ -371,7 +376,8 @@ static tn_status late_event_notify(tn_event *e, void (*fn)(void *arg, tn_status 
     return TN_OK;
 }
 
-static tn_status late_copy(tn_stream *s, const tn_place *dst, const tn_place *src, uint64_t bytes, tn_err *err)
+static tn_status late_copy(tn_stream *s, const tn_place *dst, const tn_place *src, uint64_t bytes,
+                           tn_err *err)
 {
     (void)s;
     (void)dst;
@@ -414,7 +420,7 @@ const tn_plugin test_async_plugin = {
     .capabilities = capabilities,
 };
 
-/* ---- the engine of a test ---------------------------------------------------------------------------------------------- */
+/* ---- the engine of a test -------------------------------------------------------------------------- */
 
 static void log_line(void *arg, int32_t level, const char *message)
 {

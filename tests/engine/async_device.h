@@ -1,5 +1,5 @@
-/* A small asynchronous device inside the test program: streams with a thread each, events, notifications that come
- * late and in any order, faults on demand. And the engine with its rooms, opened for one test. */
+/* A small asynchronous device inside the test program: streams with a thread each, events, notifications that
+ * come late and in any order, faults on demand. And the engine with its rooms, opened for one test. */
 #ifndef TEST_ENGINE_ASYNC_DEVICE_H
 #define TEST_ENGINE_ASYNC_DEVICE_H
 

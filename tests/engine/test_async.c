@@ -1,6 +1,7 @@
 /*
- * Operations on a device with streams: who follows whom by a stream wait and who by a notification, failures that
- * come out late, early release, waits with a limit, allocation failure, and a planted fault that must be seen.
+ * Operations on a device with streams: who follows whom by a stream wait and who by a notification, failures
+ * that come out late, early release, waits with a limit, allocation failure, and a planted fault that must be
+ * seen.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,8 +62,16 @@ static tn_status job_run(void *payload, tni_run *run)
 static tn_status push_job(tni_engine *e, job *j, tni_device *d, tni_var *read, tni_var *write, uint32_t flags)
 {
     tni_var *reads[] = {read}, *writes[] = {write};
-    tni_task task = {.run = job_run, .payload = &j, .payload_bytes = sizeof j, .reads = reads, .read_count = 1,
-                     .writes = writes, .write_count = 1, .device = d, .flags = flags, .name = "job"};
+    tni_task task = {.run = job_run,
+                     .payload = &j,
+                     .payload_bytes = sizeof j,
+                     .reads = reads,
+                     .read_count = 1,
+                     .writes = writes,
+                     .write_count = 1,
+                     .device = d,
+                     .flags = flags,
+                     .name = "job"};
 
     return tni_engine_push(e, &task);
 }
@@ -89,8 +98,8 @@ static void setup_close(setup *s)
         tni_var_fini(&s->vars[i]);
 }
 
-/* The first device holds its write until its copy queue and the second device were told to wait for it (or, wrongly,
- * ran); then the host follows. Returns what came out at the end. */
+/* The first device holds its write until its copy queue and the second device were told to wait for it (or,
+ * wrongly, ran); then the host follows. Returns what came out at the end. */
 static uint64_t relay(setup *s, tni_engine_stats *stats)
 {
     atomic_uint open = tni_engine_is_naive(s->t.engine);
@@ -98,7 +107,8 @@ static uint64_t relay(setup *s, tni_engine_stats *stats)
     job jobs[4];
 
     for (uint64_t i = 0, add = 1; i < 4; i++, add *= 10)
-        jobs[i] = (job){.x = &s->values[i], .y = &s->values[(i + 1) % 4], .add = add, .hold = i ? NULL : &open};
+        jobs[i] =
+            (job){.x = &s->values[i], .y = &s->values[(i + 1) % 4], .add = add, .hold = i ? NULL : &open};
     assert_int_equal(push_job(s->t.engine, &jobs[0], s->first, &v[0], &v[1], 0), TN_OK);
     assert_int_equal(push_job(s->t.engine, &jobs[1], s->first, &v[1], &v[2], TNI_TASK_COPY), TN_OK);
     assert_int_equal(push_job(s->t.engine, &jobs[2], s->second, &v[2], &v[3], 0), TN_OK);
@@ -186,8 +196,9 @@ static void failing_stream(const char *type)
     again.y = elsewhere.y = &s.values[0];
     again.x = elsewhere.x = &s.values[0];
     assert_int_equal(push_job(s.t.engine, &bad, s.first, &s.vars[0], &s.vars[0], 0), TN_OK);
-    assert_int_equal(push_job(s.t.engine, &good[0], s.second, &s.vars[0], &s.vars[1], 0), TN_OK); /* by event */
-    assert_int_equal(push_job(s.t.engine, &good[1], NULL, &s.vars[1], &s.vars[2], 0), TN_OK);     /* by notify */
+    assert_int_equal(push_job(s.t.engine, &good[0], s.second, &s.vars[0], &s.vars[1], 0),
+                     TN_OK);                                                                  /* by event */
+    assert_int_equal(push_job(s.t.engine, &good[1], NULL, &s.vars[1], &s.vars[2], 0), TN_OK); /* by notify */
     expect_device_error(&s, &s.vars[0], text);
     expect_device_error(&s, &s.vars[1], text);
     expect_device_error(&s, &s.vars[2], text);
@@ -237,7 +248,8 @@ static void test_timeout(void **state)
     slow.x = &s.values[0];
     slow.y = &s.values[1];
     assert_int_equal(push_job(s.t.engine, &slow, s.first, &s.vars[0], &s.vars[1], 0), TN_OK);
-    assert_int_equal(tni_engine_wait_read(s.t.engine, &s.vars[1], 5), TN_E_TIMEOUT); /* granted, but in flight */
+    assert_int_equal(tni_engine_wait_read(s.t.engine, &s.vars[1], 5),
+                     TN_E_TIMEOUT); /* granted, but in flight */
     assert_int_equal(tni_engine_wait_write(s.t.engine, &s.vars[0], 5), TN_E_TIMEOUT);
     assert_int_equal(tni_engine_wait_read(s.t.engine, &s.vars[0], 5), TN_OK); /* it is only read */
     assert_false(tni_var_ready(&s.vars[1]));
@@ -253,12 +265,16 @@ static void test_early_release(void **state)
     (void)state;
     setup_open(&s, "threaded");
     for (int round = 0; round < 20; round++) {
-        job segment = {.x = &s.values[0], .y = &s.values[1], .add = (uint64_t)round,
-                       .delay_ns = round % 2 ? 300000 : 0, .free_early = &s.vars[1]};
+        job segment = {.x = &s.values[0],
+                       .y = &s.values[1],
+                       .add = (uint64_t)round,
+                       .delay_ns = round % 2 ? 300000 : 0,
+                       .free_early = &s.vars[1]};
         job after = {.x = &s.values[1], .y = &s.values[2], .add = 1};
 
         assert_int_equal(push_job(s.t.engine, &segment, s.first, &s.vars[0], &s.vars[1], 0), TN_OK);
-        assert_int_equal(push_job(s.t.engine, &after, round % 3 ? s.second : NULL, &s.vars[1], &s.vars[2], 0), TN_OK);
+        assert_int_equal(push_job(s.t.engine, &after, round % 3 ? s.second : NULL, &s.vars[1], &s.vars[2], 0),
+                         TN_OK);
         assert_int_equal(tni_engine_wait_read(s.t.engine, &s.vars[2], 0), TN_OK);
         assert_int_equal(s.values[2], s.values[0] + (uint64_t)round + 1);
         assert_int_equal(tni_engine_wait_all(s.t.engine), TN_OK);
@@ -302,10 +318,10 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_follow),         cmocka_unit_test(test_planted),
-        cmocka_unit_test(test_same_stream),    cmocka_unit_test(test_failing_stream),
-        cmocka_unit_test(test_failing_naive),  cmocka_unit_test(test_timeout),
-        cmocka_unit_test(test_early_release),  cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_follow),        cmocka_unit_test(test_planted),
+        cmocka_unit_test(test_same_stream),   cmocka_unit_test(test_failing_stream),
+        cmocka_unit_test(test_failing_naive), cmocka_unit_test(test_timeout),
+        cmocka_unit_test(test_early_release), cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests_name("engine.async", tests, NULL, NULL);

@@ -1,9 +1,9 @@
 /*
  * Random programs against oracles: the values that a serial run gives, and the errors that should be where.
  *
- * A program has a few variables, each with a number; an operation mixes the numbers that it reads into those that
- * it writes, so that any lost, doubled or reordered operation changes the result. Some operations fail, clear, or
- * run always; some run on an asynchronous device.
+ * A program has a few variables, each with a number; an operation mixes the numbers that it reads into those
+ * that it writes, so that any lost, doubled or reordered operation changes the result. Some operations fail,
+ * clear, or run always; some run on an asynchronous device.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,7 +49,8 @@ typedef struct program_kind { /* what a program may contain */
     bool deep; /* also clears, always, early release */
 } program_kind;
 
-/* ---- the body, the same for the oracle ------------------------------------------------------------------- */
+/* ---- the body, the same for the oracle -------------------------------------------------------------------
+ */
 
 static uint64_t mix(uint64_t a, uint64_t b)
 {
@@ -106,7 +107,7 @@ static void step_done(void *payload, tni_engine *engine, tn_status status)
     atomic_fetch_add(&s->done, 1u);
 }
 
-/* ---- making programs ----------------------------------------------------------------------------------------- */
+/* ---- making programs ------------------------------------------------------------------------------- */
 
 static void step_make(program *p, step *s, const program_kind *kind, uint64_t *random)
 {
@@ -142,7 +143,7 @@ static void program_make(program *p, const program_kind *kind, uint64_t *random)
     }
 }
 
-/* ---- the oracle ---------------------------------------------------------------------------------------------------- */
+/* ---- the oracle ------------------------------------------------------------------------------------ */
 
 static bool among(cell *const *list, uint32_t count, const cell *c)
 {
@@ -157,7 +158,7 @@ static uint32_t older(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* What the operation finds: the oldest failure of what it reads, and of what it writes unless it clears. */
+/* What the operation finds: the oldest failure of what it reads, and of what it writes unless it clears */
 static uint32_t step_poison(const step *s)
 {
     uint32_t found = NO_POISON;
@@ -192,15 +193,23 @@ static bool oracle_step(step *s)
     return runs;
 }
 
-/* ---- one run ------------------------------------------------------------------------------------------------------------ */
+/* ---- one run --------------------------------------------------------------------------------------- */
 
 static void step_push(test_engine *t, step *s, tni_device *const devices[3])
 {
     tni_var *reads[TOUCH_MAX], *writes[TOUCH_MAX];
     step *self = s;
-    tni_task task = {.run = step_run, .done = step_done, .payload = &self, .payload_bytes = sizeof self,
-                     .flags = s->flags, .reads = reads, .writes = writes, .read_count = s->read_count,
-                     .write_count = s->write_count, .name = s->name, .est_ns = s->est_ns};
+    tni_task task = {.run = step_run,
+                     .done = step_done,
+                     .payload = &self,
+                     .payload_bytes = sizeof self,
+                     .flags = s->flags,
+                     .reads = reads,
+                     .writes = writes,
+                     .read_count = s->read_count,
+                     .write_count = s->write_count,
+                     .name = s->name,
+                     .est_ns = s->est_ns};
 
     for (uint32_t i = 0; i < s->read_count; i++)
         reads[i] = &s->reads[i]->var;
@@ -231,7 +240,8 @@ static void program_check(test_engine *t, program *p, uint64_t seed)
         ran[i] = oracle_step(&p->steps[i]);
     for (uint32_t i = 0; i < VARS; i++) {
         cell *c = &p->cells[i];
-        tn_status st = i % 2 ? tni_engine_wait_read(t->engine, &c->var, 0) : tni_engine_wait_write(t->engine, &c->var, 0);
+        tn_status st = i % 2 ? tni_engine_wait_read(t->engine, &c->var, 0)
+                             : tni_engine_wait_write(t->engine, &c->var, 0);
         char wanted[48];
 
         if (c->poison == NO_POISON) {
@@ -248,8 +258,8 @@ static void program_check(test_engine *t, program *p, uint64_t seed)
     steps_over(t, p); /* those that write nothing */
     for (uint32_t i = 0; i < p->count; i++)
         if (atomic_load(&p->steps[i].done) != 1 || atomic_load(&p->steps[i].runs) != ran[i])
-            fail_msg("seed %llu: operation %u ran %u times and was done %u times", (unsigned long long)seed, i,
-                     atomic_load(&p->steps[i].runs), atomic_load(&p->steps[i].done));
+            fail_msg("seed %llu: operation %u ran %u times and was done %u times", (unsigned long long)seed,
+                     i, atomic_load(&p->steps[i].runs), atomic_load(&p->steps[i].done));
 }
 
 /* Every failure comes out of wait_all once, oldest first, unless a wait told it before. */
@@ -264,8 +274,8 @@ static void failures_check(test_engine *t, program *p, uint64_t seed)
         (void)snprintf(wanted, sizeof wanted, "op%u: planted", i);
         st = tni_engine_wait_all(t->engine);
         if (st != TN_E_SHAPE || strcmp(tni_error_message(), wanted))
-            fail_msg("seed %llu: wait_all says '%s', expected '%s'", (unsigned long long)seed, tni_error_message(),
-                     wanted);
+            fail_msg("seed %llu: wait_all says '%s', expected '%s'", (unsigned long long)seed,
+                     tni_error_message(), wanted);
     }
     assert_int_equal(tni_engine_wait_all(t->engine), TN_OK);
 }
@@ -277,8 +287,9 @@ static void programs_run(const program_kind *kind, uint64_t runs)
     test_engine t;
     uint64_t first = test_seed();
 
-    test_engine_open(&t, (tni_engine_options){.type = kind->engine, .workers = kind->workers, .inline_ns = 1000,
-                                              .seed = first});
+    test_engine_open(&t,
+                     (tni_engine_options){
+                         .type = kind->engine, .workers = kind->workers, .inline_ns = 1000, .seed = first});
     if (kind->device_percent) {
         assert_int_equal(tni_device_get(t.devices, "late", 0, &devices[0]), TN_OK);
         assert_int_equal(tni_device_get(t.devices, "late", 1, &devices[1]), TN_OK);
@@ -303,7 +314,7 @@ static void programs_run(const program_kind *kind, uint64_t runs)
     test_engine_close(&t);
 }
 
-/* ---- the tests ---------------------------------------------------------------------------------------------------------- */
+/* ---- the tests ------------------------------------------------------------------------------------- */
 
 static void test_values(void **state)
 {
@@ -320,7 +331,7 @@ static void test_values(void **state)
 static void test_errors(void **state)
 {
     static const program_kind kinds[] = {
-        {"naive", 1, 10, 0, true},   {"stepped", 1, 10, 0, true}, {"threaded", 1, 10, 0, true},
+        {"naive", 1, 10, 0, true},   {"stepped", 1, 10, 0, true},  {"threaded", 1, 10, 0, true},
         {"threaded", 2, 3, 0, true}, {"threaded", 4, 30, 0, true},
     };
 
@@ -332,7 +343,9 @@ static void test_errors(void **state)
 static void test_async_values(void **state)
 {
     static const program_kind kinds[] = {
-        {"threaded", 2, 0, 60, false}, {"stepped", 1, 0, 60, false}, {"naive", 1, 0, 60, false},
+        {"threaded", 2, 0, 60, false},
+        {"stepped", 1, 0, 60, false},
+        {"naive", 1, 0, 60, false},
         {"threaded", 1, 0, 100, true},
     };
 

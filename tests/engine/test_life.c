@@ -1,6 +1,6 @@
 /*
- * The engine as people meet it: several pushers, a full queue, waits with a limit, shutdown at any moment, fork,
- * completion from outside, early release, host callbacks, the short way.
+ * The engine as people meet it: several pushers, a full queue, waits with a limit, shutdown at any moment,
+ * fork, completion from outside, early release, host callbacks, the short way.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,20 +45,29 @@ static tn_status sum_run(void *payload, tni_run *run)
     if (a->write->last[a->pusher] >= a->number)
         atomic_fetch_add(a->wrong, 1u);
     a->write->last[a->pusher] = a->number;
-    a->write->value += a->add + 0 * (a->reads[0]->value + a->reads[1]->value); /* reads race if not excluded */
+    a->write->value +=
+        a->add + 0 * (a->reads[0]->value + a->reads[1]->value); /* reads race if not excluded */
     return TN_OK;
 }
 
 static tn_status push_sum(tni_engine *e, sum_args *a, uint64_t est_ns)
 {
     tni_var *reads[] = {&a->reads[0]->var, &a->reads[1]->var}, *writes[] = {&a->write->var};
-    tni_task task = {.run = sum_run, .payload = a, .payload_bytes = sizeof *a, .reads = reads, .read_count = 2,
-                     .writes = writes, .write_count = 1, .name = "sum", .est_ns = est_ns};
+    tni_task task = {.run = sum_run,
+                     .payload = a,
+                     .payload_bytes = sizeof *a,
+                     .reads = reads,
+                     .read_count = 2,
+                     .writes = writes,
+                     .write_count = 1,
+                     .name = "sum",
+                     .est_ns = est_ns};
 
     return tni_engine_push(e, &task);
 }
 
-/* ---- several pushers ------------------------------------------------------------------------------------- */
+/* ---- several pushers -------------------------------------------------------------------------------------
+ */
 
 typedef struct pusher {
     tni_engine *engine;
@@ -112,8 +121,8 @@ static void pushers_run(const char *type, uint32_t workers, bool eager, uint64_t
     test_engine t;
 
     memset(cells, 0, sizeof cells);
-    test_engine_open(&t, (tni_engine_options){.type = type, .workers = workers, .inline_ns = 1000,
-                                              .queue_max = queue_max});
+    test_engine_open(&t, (tni_engine_options){
+                             .type = type, .workers = workers, .inline_ns = 1000, .queue_max = queue_max});
     for (uint64_t i = 0; i < PUSHERS; i++) {
         p[i] = (pusher){t.engine, cells, i, test_runs(2000), test_seed() + i, {0}, &wrong, eager};
         assert_int_equal(tni_thread_create("pusher", pusher_main, &p[i], &threads[i]), TN_OK);
@@ -142,7 +151,7 @@ static void test_enter_leave(void **state)
     pushers_run("naive", 1, true, 0);
 }
 
-/* ---- gates: operations that wait for the test ---------------------------------------------------------------- */
+/* ---- gates: operations that wait for the test ------------------------------------------------------ */
 
 typedef struct gate {
     atomic_uint open, entered, runs, done, cancelled;
@@ -180,11 +189,19 @@ static void count_done(void *payload, tni_engine *e, tn_status status)
         atomic_fetch_add(&g->cancelled, 1u);
 }
 
-static tn_status push_on(tni_engine *e, tn_status (*run)(void *, tni_run *), gate *g, tni_var *var, uint32_t flags)
+static tn_status push_on(tni_engine *e, tn_status (*run)(void *, tni_run *), gate *g, tni_var *var,
+                         uint32_t flags)
 {
     tni_var *writes[] = {var};
-    tni_task task = {.run = run, .done = count_done, .payload = &g, .payload_bytes = sizeof g, .writes = writes,
-                     .write_count = var != NULL, .flags = flags, .name = "gate", .origin = "life.c"};
+    tni_task task = {.run = run,
+                     .done = count_done,
+                     .payload = &g,
+                     .payload_bytes = sizeof g,
+                     .writes = writes,
+                     .write_count = var != NULL,
+                     .flags = flags,
+                     .name = "gate",
+                     .origin = "life.c"};
 
     return tni_engine_push(e, &task);
 }
@@ -280,7 +297,7 @@ static void test_host_call(void **state)
     }
 }
 
-/* ---- waits ------------------------------------------------------------------------------------------------------ */
+/* ---- waits ----------------------------------------------------------------------------------------- */
 
 static void test_timeout(void **state)
 {
@@ -312,8 +329,13 @@ static void test_early_release(void **state)
     tni_var var = {0}, other = {0};
     tni_var *writes[] = {&other, &var};
     gate *self = &g;
-    tni_task task = {.run = gate_run, .done = count_done, .payload = &self, .payload_bytes = sizeof self,
-                     .writes = writes, .write_count = 2, .name = "segment"};
+    tni_task task = {.run = gate_run,
+                     .done = count_done,
+                     .payload = &self,
+                     .payload_bytes = sizeof self,
+                     .writes = writes,
+                     .write_count = 2,
+                     .name = "segment"};
 
     (void)state;
     test_engine_open(&t, (tni_engine_options){.workers = 2});
@@ -329,7 +351,7 @@ static void test_early_release(void **state)
     test_engine_close(&t);
 }
 
-/* ---- completion from outside ---------------------------------------------------------------------------------------- */
+/* ---- completion from outside ----------------------------------------------------------------------- */
 
 typedef struct outside {
     tni_op *op;
@@ -372,8 +394,13 @@ static void outside_test(const char *type)
     for (int i = 0; i < 3; i++) {
         tni_var *writes[] = {&vars[i]};
         outside *self = &o[i];
-        tni_task task = {.run = outside_run, .payload = &self, .payload_bytes = sizeof self, .writes = writes,
-                         .write_count = 1, .flags = TNI_TASK_ASYNC, .name = "pull"};
+        tni_task task = {.run = outside_run,
+                         .payload = &self,
+                         .payload_bytes = sizeof self,
+                         .writes = writes,
+                         .write_count = 1,
+                         .flags = TNI_TASK_ASYNC,
+                         .name = "pull"};
 
         assert_int_equal(tni_engine_push(t.engine, &task), TN_OK);
         assert_int_equal(push_on(t.engine, count_run, &g, &vars[i], 0), TN_OK);
@@ -398,7 +425,7 @@ static void test_pending(void **state)
     outside_test("stepped");
 }
 
-/* ---- the end of an engine ------------------------------------------------------------------------------------------------ */
+/* ---- the end of an engine -------------------------------------------------------------------------- */
 
 static void shutdown_once(uint64_t seed)
 {
@@ -411,14 +438,23 @@ static void shutdown_once(uint64_t seed)
     gate g = {0};
 
     memset(cells, 0, sizeof cells);
-    test_engine_open(&t, (tni_engine_options){.type = types[seed % 4], .workers = 1 + test_random(&random) % 3});
+    test_engine_open(&t,
+                     (tni_engine_options){.type = types[seed % 4], .workers = 1 + test_random(&random) % 3});
     if (seed % 8 < 4)
         assert_int_equal(tni_device_get(t.devices, "late", 0, &late), TN_OK);
     for (uint32_t i = 0; i < count; i++) {
         gate *self = &g;
-        tni_var *reads[] = {&cells[test_random(&random) % VARS].var}, *writes[] = {&cells[test_random(&random) % VARS].var};
-        tni_task task = {.run = count_run, .done = count_done, .payload = &self, .payload_bytes = sizeof self,
-                         .reads = reads, .read_count = 1, .writes = writes, .write_count = 1, .name = "any",
+        tni_var *reads[] = {&cells[test_random(&random) % VARS].var},
+                *writes[] = {&cells[test_random(&random) % VARS].var};
+        tni_task task = {.run = count_run,
+                         .done = count_done,
+                         .payload = &self,
+                         .payload_bytes = sizeof self,
+                         .reads = reads,
+                         .read_count = 1,
+                         .writes = writes,
+                         .write_count = 1,
+                         .name = "any",
                          .device = test_random(&random) % 2 ? late : NULL,
                          .flags = test_random(&random) % 4 ? 0 : TNI_TASK_COPY};
 
@@ -472,7 +508,8 @@ static void opener_main(void *arg)
     atomic_store(&((gate *)arg)->open, 1u);
 }
 
-static void test_shutdown_blocked(void **state) /* a pusher that waits for room, and a wait, on other threads */
+static void test_shutdown_blocked(
+    void **state) /* a pusher that waits for room, and a wait, on other threads */
 {
     test_engine t;
     gate g = {0};
@@ -500,7 +537,7 @@ static void test_shutdown_blocked(void **state) /* a pusher that waits for room,
     tni_var_fini(&var);
 }
 
-/* ---- fork ------------------------------------------------------------------------------------------------------------------ */
+/* ---- fork ------------------------------------------------------------------------------------------ */
 
 static int child_main(test_engine *t, cell *cells, tni_device *late)
 {
@@ -509,8 +546,12 @@ static int child_main(test_engine *t, cell *cells, tni_device *late)
     tni_device *d;
     tni_var *writes[] = {&cells[0].var};
     gate *self = &g;
-    tni_task on_late = {.run = count_run, .payload = &self, .payload_bytes = sizeof self, .writes = writes,
-                        .write_count = 1, .device = late};
+    tni_task on_late = {.run = count_run,
+                        .payload = &self,
+                        .payload_bytes = sizeof self,
+                        .writes = writes,
+                        .write_count = 1,
+                        .device = late};
 
     for (uint64_t i = 1; i <= 100; i++) {
         sum_args args = {{&cells[1], &cells[2]}, &cells[3], 1, 0, i + 1000, &wrong};
@@ -522,7 +563,8 @@ static int child_main(test_engine *t, cell *cells, tni_device *late)
         return 2;
     if (tni_engine_threads(t->engine) != 1)
         return 3;
-    if (tni_engine_push(t->engine, &on_late) != TN_E_STATE || tni_device_get(t->devices, "late", 1, &d) != TN_E_STATE)
+    if (tni_engine_push(t->engine, &on_late) != TN_E_STATE ||
+        tni_device_get(t->devices, "late", 1, &d) != TN_E_STATE)
         return 4;
     if (tni_device_get(t->devices, "cpu", 5, &d))
         return 5;
@@ -575,7 +617,7 @@ static void test_fork(void **state)
     }
 }
 
-/* ---- out of memory ----------------------------------------------------------------------------------------------------------- */
+/* ---- out of memory --------------------------------------------------------------------------------- */
 
 static tn_status whole_life(void *arg)
 {
@@ -583,14 +625,19 @@ static tn_status whole_life(void *arg)
     tni_engine *engine = NULL;
     tni_var vars[20] = {{0}}, *list[20];
     gate g = {0}, *self = &g;
-    tni_task task = {.run = count_run, .done = count_done, .payload = &self, .payload_bytes = sizeof self,
-                     .writes = list, .write_count = 20};
+    tni_task task = {.run = count_run,
+                     .done = count_done,
+                     .payload = &self,
+                     .payload_bytes = sizeof self,
+                     .writes = list,
+                     .write_count = 20};
     tn_status st;
 
     for (int i = 0; i < 20; i++)
         list[i] = &vars[i];
     if ((st = tni_device_set_create(NULL, NULL, NULL, &devices)) ||
-        (st = tni_engine_create(&(tni_engine_options){.type = arg, .queue_max = 100}, devices, NULL, &engine)) ||
+        (st = tni_engine_create(&(tni_engine_options){.type = arg, .queue_max = 100}, devices, NULL,
+                                &engine)) ||
         (st = tni_engine_push(engine, &task)))
         goto cleanup;
     task.write_count = 2;
