@@ -165,6 +165,7 @@ static void array_init(tni_array *a, tni_storage *s, int32_t dtype, uint32_t fla
     a->grad_entry = NULL;
     a->grad = NULL;
     a->grad_req = TN_MODE_NONE;
+    a->leaf_mark = 0; /* of no walk: an old one of the block may equal a mark to come */
     atomic_init(&a->pending, 0);
 }
 
