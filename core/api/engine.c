@@ -116,32 +116,36 @@ static tn_status vars_check(uint32_t count, tn_var *const *vars)
 
 tn_status tn_engine_push(tn_ctx *ctx, const tn_task *task)
 {
+    const tn_task *k = task;
     tni_device *d = NULL;
-    tn_task k;
+    tn_task other;
     tn_status st;
 
     if (!ctx || !task)
         return api_null(__func__, "ctx or task");
-    if ((st = api_options(__func__, task, &k, (uint32_t)sizeof k)))
-        return st;
-    if (!k.run)
+    if (task->struct_size != sizeof other) { /* built against another version: taken over member by member */
+        if ((st = api_options(__func__, task, &other, (uint32_t)sizeof other)))
+            return st;
+        k = &other;
+    }
+    if (!k->run)
         return api_null(__func__, "run");
-    if ((st = vars_check(k.read_count, k.reads)) || (st = vars_check(k.write_count, k.writes)) ||
-        (k.device && (st = api_device(ctx, k.device, &d))))
+    if ((st = vars_check(k->read_count, k->reads)) || (st = vars_check(k->write_count, k->writes)) ||
+        (k->device && (st = api_device(ctx, k->device, &d))))
         return st;
-    const work w = {k.run, k.done, k.arg};
+    const work w = {k->run, k->done, k->arg};
     const tni_task t = {.run = work_run,
-                        .done = k.done ? work_done : NULL,
+                        .done = k->done ? work_done : NULL,
                         .payload = &w,
                         .payload_bytes = sizeof w,
-                        .reads = (void *)k.reads,
-                        .writes = (void *)k.writes,
-                        .read_count = k.read_count,
-                        .write_count = k.write_count,
+                        .reads = (void *)k->reads,
+                        .writes = (void *)k->writes,
+                        .read_count = k->read_count,
+                        .write_count = k->write_count,
                         .device = d,
-                        .name = k.name ? k.name : "task",
-                        .est_ns = k.est_ns,
-                        .priority = k.priority};
+                        .name = k->name ? k->name : "task",
+                        .est_ns = k->est_ns,
+                        .priority = k->priority};
 
     return tni_engine_push(ctx->engine, &t);
 }

@@ -212,6 +212,9 @@ static tn_status engine_open(tni_context *c)
 
 static void context_destroy(tni_context *c)
 {
+    if (c->space)
+        c->space->grad_release =
+            NULL; /* what late arrays recorded needs all that goes now: it stays behind */
     tni_exec_destroy(c->exec);
     tni_selector_destroy(c->selector);
     tni_engine_destroy(c->engine);

@@ -360,8 +360,7 @@ static void arrays_viewed(void **state)
     assert_null(out);
 }
 
-/* ---- files, engine
- * ------------------------------------------------------------------------------------------------ */
+/* ---- files, engine ----------------------------------------------------------------------------------- */
 
 static void files(void **state)
 {
@@ -492,8 +491,7 @@ static void engines(void **state)
     assert_true(!var && !text);
 }
 
-/* ---- none is left out
- * -------------------------------------------------------------------------------------------- */
+/* ---- none is left out -------------------------------------------------------------------------------- */
 
 static char *text_read(const char *folder, const char *name)
 {

@@ -5,8 +5,7 @@
 
 #include "support/scratch.h"
 
-/* ---- operators, gradients
- * ------------------------------------------------------------------------------------ */
+/* ---- operators, gradients ---------------------------------------------------------------------------- */
 
 static void vocabulary(void **state)
 {
@@ -155,8 +154,7 @@ static void gradients(void **state)
     assert_null(out[0]);
 }
 
-/* ---- symbols, programs
- * ------------------------------------------------------------------------------------------ */
+/* ---- symbols, programs ------------------------------------------------------------------------------- */
 
 static void symbols_composed(void **state)
 {

@@ -165,7 +165,8 @@ TN_API tn_status tn_array_data(tn_array *a, void **data);
  * not row-major without gaps. @threads any @since 0.1 */
 TN_API tn_status tn_array_reshape(tn_array *a, int32_t ndim, const int64_t *shape, tn_array **out);
 
-/** Rows begin … end-1 along axis 0; negative counts from the end. TN_E_ARG: outside; TN_E_SHAPE: no dimensions.
+/** Rows begin … end-1 along axis 0; negative counts from the end. TN_E_ARG: outside; TN_E_SHAPE: no
+ * dimensions.
  * @threads any @since 0.1 */
 TN_API tn_status tn_array_slice(tn_array *a, int64_t begin, int64_t end, tn_array **out);
 

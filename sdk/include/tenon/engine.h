@@ -30,8 +30,8 @@ TN_API tn_var *tn_array_var(tn_array *a);
  * @since 0.1 */
 TN_API tn_status tn_var_wait(tn_ctx *ctx, tn_var *var);
 
-/** Work to queue. Variables of the program live until tn_var_destroy. When `done` runs the variables are free again, so
- * later work may be running by then. */
+/** Work to queue. Variables of the program live until tn_var_destroy. When `done` runs the variables are free
+ * again, so later work may be running by then. */
 typedef struct tn_task {
     uint32_t struct_size;                          /* TN_SIZE(tn_task) */
     int32_t priority;                              /* higher first among ready work */

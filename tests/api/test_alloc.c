@@ -1,0 +1,100 @@
+/* Each allocation of a call fails in turn: TN_E_NOMEM, nothing leaked, everything as it was. */
+#include "api/fixture.h"
+
+#include "support/scratch.h"
+
+static tn_status open_and_close(void *arg)
+{
+    tn_ctx *ctx = NULL;
+    tn_status st = test_open_with(arg, &ctx);
+
+    return st ? st : tn_close(ctx);
+}
+
+static void opening(void **state)
+{
+    (void)state;
+    assert_true(scratch_each_allocation_fails(open_and_close, NULL) > 50);
+    assert_true(scratch_each_allocation_fails(open_and_close, (void *)LIST("engine.type=naive")) > 50);
+}
+
+static tn_status arrays(void *arg)
+{
+    float data[6] = {0};
+    tn_array *a = NULL, *b = NULL, *c = NULL;
+    tn_status st;
+
+    (void)arg;
+    if (!(st = tn_array_from(f.ctx, TN_F32, 2, f.shape, data, &a)) &&
+        !(st = tn_array_reshape(a, 1, (int64_t[]){-1}, &b)) && !(st = tn_array_cast(f.ctx, a, TN_F64, &c)))
+        st = tn_wait_all(f.ctx);
+    tn_array_release(a);
+    tn_array_release(b);
+    tn_array_release(c);
+    return st;
+}
+
+static tn_status infer(void *arg)
+{
+    const tn_known known = {.name = "x", .shape = f.shape, .ndim = 2, .dtype = TN_F32};
+    tn_inferred *r = NULL;
+    char *json = NULL;
+    tn_symbol *copy = NULL;
+    tn_status st;
+
+    (void)arg;
+    if (!(st = tn_symbol_infer(f.net, 1, &known, 0, &r)) && !(st = tn_symbol_to_json(f.net, &json)))
+        st = tn_symbol_from_json(f.ctx, json, strlen(json), &copy);
+    tn_inferred_destroy(r);
+    tn_symbol_release(copy);
+    tn_free(json);
+    return st;
+}
+
+static tn_status params(void *arg)
+{
+    tn_params *p = NULL, *q = NULL;
+    uint64_t bytes = 0;
+    void *data = NULL;
+    tn_status st;
+
+    (void)arg;
+    if (!(st = tn_params_create(&p)) && !(st = tn_params_add(p, "arg:a", f.a)) &&
+        !(st = tn_params_add(p, "aux:b", f.b)) && !(st = tn_params_to_memory(p, &data, &bytes)))
+        st = tn_params_from_memory(f.ctx, data, bytes, NULL, &q);
+    tn_params_destroy(p);
+    tn_params_destroy(q);
+    tn_free(data);
+    return st;
+}
+
+static tn_status program(void *arg)
+{
+    tn_params *p = NULL;
+    tn_program *made = NULL;
+    tn_status st;
+
+    (void)arg;
+    if (!(st = tn_params_create(&p)) && !(st = tn_params_add(p, "arg:fc_weight", f.a)))
+        st = tn_program_create(f.ctx, f.net, p, &made);
+    tn_program_destroy(made);
+    tn_params_destroy(p);
+    return st;
+}
+
+static void objects(void **state)
+{
+    (void)state;
+    assert_ok(arrays(NULL)); /* caches are filled */
+    assert_true(scratch_each_allocation_fails(infer, NULL) > 10);
+    assert_true(scratch_each_allocation_fails(params, NULL) > 5);
+    assert_true(scratch_each_allocation_fails(program, NULL) > 10);
+    (void)scratch_each_allocation_fails(arrays, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(opening), cmocka_unit_test(objects)};
+
+    return cmocka_run_group_tests(tests, fixture_open, fixture_close);
+}
