@@ -65,8 +65,7 @@ static int child(const char *folder)
     return tn_close(ctx) ? failed("close") : 0;
 }
 
-/* ---- the model
- * ------------------------------------------------------------------------------------------------- */
+/* ---- the model --------------------------------------------------------------------------------------- */
 
 static tn_status layer(tn_ctx *ctx, const char *op, const char *name, const char *key, const char *text,
                        tn_symbol **s)
@@ -126,9 +125,7 @@ static int model_write(const char *folder)
     return tn_close(ctx) ? failed("close") : 0;
 }
 
-/* ---- runs
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- runs -------------------------------------------------------------------------------------------- */
 
 static int run_once(const char *self, const char *folder, double *ms)
 {

@@ -43,8 +43,7 @@ void tni_autograd_close(tni_context *c)
     tni_free(a);
 }
 
-/* ---- attached gradients
- * ------------------------------------------------------------------------------------------ */
+/* ---- attached gradients ------------------------------------------------------------------------------ */
 
 tn_status tni_grad_attach(tni_context *c, tni_array *a, uint32_t mode, tni_array *grad)
 {
@@ -89,8 +88,7 @@ tni_array *tni_grad_get(const tni_array *a)
     return a->grad;
 }
 
-/* ---- the program of a tape's shape
- * --------------------------------------------------------------------------------- */
+/* ---- the program of a tape's shape ------------------------------------------------------------------- */
 
 static bool key_equal(const tni_backward_program *p, const tni_tape_walk *w)
 {
@@ -126,9 +124,7 @@ static tn_status program_find_locked(autograd *a, const tni_tape_walk *w, const 
     return TN_OK;
 }
 
-/* ---- binding
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- binding ----------------------------------------------------------------------------------------- */
 
 typedef struct binding {
     const tni_tape_walk *w;
@@ -237,9 +233,7 @@ static tn_status binding_init(binding *b, const tni_tape_walk *w, tni_backward_p
     return st;
 }
 
-/* ---- the call
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- the call ---------------------------------------------------------------------------------------- */
 
 static tn_status head_grads_check(uint32_t count, tni_array *const *heads, tni_array *const *head_grads)
 {

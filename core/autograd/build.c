@@ -192,8 +192,7 @@ static tn_status nodes_add(build *b)
     return st;
 }
 
-/* ---- the gradient
- * --------------------------------------------------------------------------------------------- */
+/* ---- the gradient ------------------------------------------------------------------------------------ */
 
 typedef struct gradient {
     uint32_t *heads, *head_vars, *wanted, *grads;
@@ -242,8 +241,7 @@ static tn_status gradient_make(build *b, gradient *d)
     return TN_OK;
 }
 
-/* ---- sources
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- sources ----------------------------------------------------------------------------------------- */
 
 /* A consumer that kept this output of node `n` as its input. */
 static bool kept_by_consumer(const build *b, uint32_t entry, tni_source *out)
@@ -287,8 +285,7 @@ static tn_status source_of(const build *b, const gradient *d, uint32_t entry, tn
     return TN_OK;
 }
 
-/* ---- the whole
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- the whole --------------------------------------------------------------------------------------- */
 
 void tni_backward_free(tni_backward_program *p)
 {

@@ -59,8 +59,7 @@ typedef struct tni_interval { /* one buffer: bytes, first and last instruction t
 tn_status tni_plan_offsets(tni_interval *items, uint32_t count, uint64_t align, uint64_t *total,
                            uint64_t *bound);
 
-/* ---- program.c
- * ---------------------------------------------------------------------------------------------- */
+/* ---- program.c --------------------------------------------------------------------------------------- */
 
 #define TNI_PLACE_NONE 0   /* nobody needs it */
 #define TNI_PLACE_ARENA 1  /* at `offset` of the arena */

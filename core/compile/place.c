@@ -42,9 +42,7 @@ static void views_resolve(placer *w)
     }
 }
 
-/* ---- ports
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- ports ------------------------------------------------------------------------------------------- */
 
 static void port_fill(const tni_program *p, tni_port *port, uint32_t entry)
 {
@@ -111,9 +109,7 @@ static tn_status outputs_make(placer *w)
     return TN_OK;
 }
 
-/* ---- lives
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- lives ------------------------------------------------------------------------------------------- */
 
 static void touch(placer *w, uint32_t entry, uint32_t at, bool makes)
 {
@@ -149,9 +145,7 @@ static void lives_make(placer *w)
         p->outputs[i].last_use = w->last[p->outputs[i].entry];
 }
 
-/* ---- in place
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- in place ---------------------------------------------------------------------------------------- */
 
 /* May `out` of instruction `c` take over the memory of its input `in`? */
 static bool may_share(const placer *w, uint32_t c, uint32_t out, uint32_t in)
@@ -196,9 +190,7 @@ static void inplace_share(placer *w)
     }
 }
 
-/* ---- arena
- * ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- arena ------------------------------------------------------------------------------------------- */
 
 static uint32_t interval_add(placer *w, uint64_t bytes, uint32_t first, uint32_t last)
 {

@@ -45,8 +45,7 @@ static int ranked_compare(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* ---- the tree
- * ------------------------------------------------------------------------------------------------ */
+/* ---- the tree ---------------------------------------------------------------------------------------- */
 
 typedef struct link { /* one item in the list of one tree node */
     uint32_t item, next;
@@ -161,8 +160,7 @@ static tn_status tree_find(tree *t, const tni_interval *items, const tni_interva
     return st;
 }
 
-/* ---- placing
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- placing ----------------------------------------------------------------------------------------- */
 
 /* The lowest offset for `bytes` beside the `taken`. */
 static uint64_t lowest_gap(placed *taken, size_t count, uint64_t bytes)

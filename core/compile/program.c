@@ -76,8 +76,7 @@ static tn_status tensors_make(tni_program *p)
     return TN_OK;
 }
 
-/* ---- which nodes are computed
- * --------------------------------------------------------------------------------- */
+/* ---- which nodes are computed ------------------------------------------------------------------------ */
 
 typedef struct builder {
     tni_program *p;
@@ -113,8 +112,7 @@ static void wanted_mark(builder *b)
     }
 }
 
-/* ---- instructions
- * ------------------------------------------------------------------------------------------------ */
+/* ---- instructions ------------------------------------------------------------------------------------ */
 
 static tn_status links_make(builder *b, tni_instruction *in, const tni_gnode *node, uint32_t index)
 {
@@ -301,9 +299,7 @@ static tn_status code_make(builder *b)
     return st;
 }
 
-/* ---- the whole
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- the whole --------------------------------------------------------------------------------------- */
 
 static void builder_init(builder *b, tni_program *p, tni_selector *s, const tni_program_spec *spec)
 {

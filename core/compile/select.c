@@ -115,8 +115,7 @@ static tn_status candidates_make_locked(tni_selector *s)
     return TN_OK;
 }
 
-/* ---- static rules
- * ------------------------------------------------------------------------------------------- */
+/* ---- static rules ------------------------------------------------------------------------------------ */
 
 /* Index that `name` has behind the variadic input `have` ("arg*"): "arg3" is 3, "arg*" is any, -2; -1: not
  * its. */
@@ -260,8 +259,7 @@ static bool rules_match(const tni_request *r, const candidate *c, char *why, siz
     return types_match(r, k, why, size);
 }
 
-/* ---- order
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------------------------- */
 
 typedef struct ranked {
     candidate c;
@@ -353,8 +351,7 @@ static tn_status ranked_list(tni_selector *s, const tni_request *r, tni_vec *out
     return st;
 }
 
-/* ---- preparing
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- preparing --------------------------------------------------------------------------------------- */
 
 void tni_prepared_retain(tni_prepared *p)
 {

@@ -81,8 +81,7 @@ void tni_cached_op_release(tni_cached_op *op)
     tni_free(op);
 }
 
-/* ---- entries
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- entries ----------------------------------------------------------------------------------------- */
 
 typedef struct cached_key {
     tni_array *const *in;
@@ -252,9 +251,7 @@ static tn_status entry_find(tni_cached_op *op, const cached_key *k, tni_cached_e
     return st;
 }
 
-/* ---- frames
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- frames ------------------------------------------------------------------------------------------ */
 
 static tn_status frame_take(tni_context *c, tni_cached_entry *e, bool recorded, tni_frame **out)
 {
@@ -291,9 +288,7 @@ void tni_cached_give_back(tni_cached_entry *e, tni_frame *f)
     tni_mutex_unlock(&e->lock);
 }
 
-/* ---- the call
- * --------------------------------------------------------------------------------------------------------------
- */
+/* ---- the call ---------------------------------------------------------------------------------------- */
 
 static tn_status key_make(tni_cached_op *op, uint32_t in_count, tni_array *const *in, cached_key *k)
 {

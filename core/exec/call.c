@@ -29,8 +29,7 @@ typedef struct call {
     tn_exec x;
 } call;
 
-/* ---- the short way
- * -------------------------------------------------------------------------------------------- */
+/* ---- the short way ----------------------------------------------------------------------------------- */
 
 typedef struct var_set {
     tni_var *reads[TNI_SIG_OPERANDS * 2], *writes[TNI_SIG_OPERANDS];
@@ -66,8 +65,6 @@ static bool vars_collect(const tni_signature *sig, tni_array *const *in, tni_arr
     for (uint32_t i = 0; i < sig->in_count; i++) {
         tni_var *var = tni_array_var(in[i]);
 
-        if (!in[i]->storage->data)
-            return false;
         if (!var_in(v->writes, v->write_count, var) && !var_in(v->reads, v->read_count, var))
             v->reads[v->read_count++] = var;
     }
@@ -113,8 +110,9 @@ bool tni_call_short(tni_context *c, tni_signature *sig, const tni_attrs *attrs, 
     if (!tni_engine_enter(c->engine, v.reads, v.read_count, v.writes, v.write_count))
         return false;
     for (uint32_t i = 0; i < sig->out_count && !st; i++)
-        if (!out[i]->storage->data)
-            st = tni_storage_allocate(out[i]->storage, NULL);
+        st = tni_storage_allocate(out[i]->storage, NULL);
+    for (uint32_t i = 0; i < sig->in_count && !st; i++)
+        st = tni_storage_touch(in[i]->storage, NULL);
     for (uint32_t i = 0; i < sig->in_count + outs; i++) {
         const tni_array *a = i < sig->in_count ? in[i]
                              : i < sig->in_count + sig->out_count
@@ -137,8 +135,7 @@ bool tni_call_short(tni_context *c, tni_signature *sig, const tni_attrs *attrs, 
     return true;
 }
 
-/* ---- a queued call
- * ------------------------------------------------------------------------------------------------ */
+/* ---- a queued call ----------------------------------------------------------------------------------- */
 
 static void call_destroy(call *k)
 {
@@ -255,8 +252,7 @@ static tn_status call_bind(call *k)
     return TN_OK;
 }
 
-/* ---- what a kernel may call
- * ------------------------------------------------------------------------------------------ */
+/* ---- what a kernel may call -------------------------------------------------------------------------- */
 
 static tn_status op_resize(tn_call *opaque, uint32_t out, int32_t ndim, const int64_t *shape,
                            const tn_tensor **tensor, tn_err *err)
@@ -303,9 +299,7 @@ static const tn_call_ops call_ops = {
     .complete = op_complete,
 };
 
-/* ---- running
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- running ----------------------------------------------------------------------------------------- */
 
 static bool all_empty(const call *k)
 {

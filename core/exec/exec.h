@@ -24,8 +24,7 @@ typedef struct tn_ctx {
     struct tn_ctx *next, *before;            /* list of open contexts, for fork */
 } tni_context;
 
-/* ---- context.c
- * ------------------------------------------------------------------------------------------------ */
+/* ---- context.c --------------------------------------------------------------------------------------- */
 
 typedef struct tni_context_options {
     const char *const *files, *const *settings; /* as --config and --set; NULL-ended or NULL */
@@ -50,8 +49,7 @@ uint16_t tni_exec_node_flags(const tni_context *c); /* TN_NODE_… that run.dete
 void *tni_exec_upper(tni_context *c, void *(*make)(void));
 void *tni_exec_upper_take(tni_context *c); /* NULL if there is none */
 
-/* ---- scope.c: thread-local switches, captured when a call is made
- * ------------------------------------------ */
+/* ---- scope.c: thread-local switches, captured when a call is made ------------------------------------ */
 
 typedef struct tni_scope {
     bool recording, training, np_shape, no_cache;
@@ -61,8 +59,7 @@ typedef struct tni_scope {
 tni_scope *tni_scope_get(void); /* of this thread */
 tn_status tni_default_device(tni_context *c, tni_device **out);
 
-/* ---- random.c: draw counters
- * --------------------------------------------------------------------------------- */
+/* ---- random.c: draw counters ------------------------------------------------------------------------- */
 
 tn_status tni_random_seed(tni_context *c, uint64_t seed, tni_device *d); /* d NULL: all; counters go to 0 */
 uint64_t tni_random_take(tni_context *c, tni_device *d, uint64_t count); /* first of `count` draws */
@@ -70,8 +67,7 @@ uint64_t tni_random_key(tni_context *c, tni_device *d);
 uint64_t tni_random_position(tni_context *c, tni_device *d); /* for checkpoints */
 tn_status tni_random_restore(tni_context *c, tni_device *d, uint64_t key, uint64_t position);
 
-/* ---- signature.c: what a call looks like, and how it is run
- * ------------------------------------------------------ */
+/* ---- signature.c: what a call looks like, and how it is run ------------------------------------------ */
 
 #define TNI_SIG_OPERANDS 8 /* inputs or outputs that the short way serves */
 
@@ -108,8 +104,7 @@ typedef struct tni_signature {
 void tni_signature_retain(tni_signature *s);
 void tni_signature_release(tni_signature *s);
 
-/* ---- invoke.c: one eager operator
- * ------------------------------------------------------------------------------------ */
+/* ---- invoke.c: one eager operator -------------------------------------------------------------------- */
 
 typedef struct tn_site { /* the public tn_site is this very struct: operator and parsed attributes */
     tni_refcount refs;
@@ -136,8 +131,7 @@ typedef struct tni_exec_stats {
 } tni_exec_stats;
 void tni_exec_stats_get(tni_context *c, tni_exec_stats *out);
 
-/* ---- tape.c: what was recorded
- * ------------------------------------------------------------------------------------------ */
+/* ---- tape.c: what was recorded ----------------------------------------------------------------------- */
 
 typedef struct tni_tape_node tni_tape_node;
 typedef struct tni_tape_entry { /* array->grad_entry points to one; a reference on it is one on its node */
@@ -174,8 +168,7 @@ void tni_tape_consume(tni_tape_node *n);
 void tni_tape_entry_release(tni_tape_entry *e);
 void tni_array_forget(tni_array *a); /* drops its entry */
 
-/* ---- frame.c: what a running call of a program needs
- * ------------------------------------------------------------- */
+/* ---- frame.c: what a running call of a program needs ------------------------------------------------- */
 
 /* One instruction, ready to run: two cache lines, read in order. */
 typedef struct tni_step {
@@ -217,8 +210,7 @@ tn_status tni_frame_run(tni_frame *f, tni_array *const *inputs, tni_array *const
 /* A kept entry in the frame's arena, as an array. Holds the arena, not the frame. */
 tn_status tni_frame_entry(tni_frame *f, uint32_t entry, tni_array **out);
 
-/* ---- cached.c: hybridized nets
- * ------------------------------------------------------------------------------------------------ */
+/* ---- cached.c: hybridized nets ----------------------------------------------------------------------- */
 
 typedef struct tni_cached_flags {
     bool static_alloc, static_shape;

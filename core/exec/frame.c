@@ -17,8 +17,7 @@ typedef struct tni_frame_call {
     uint64_t draw;
 } tni_frame_call;
 
-/* ---- making
- * --------------------------------------------------------------------------------------------------- */
+/* ---- making ------------------------------------------------------------------------------------------ */
 
 static void frame_destroy(tni_frame *f)
 {
@@ -151,8 +150,7 @@ tn_status tni_frame_entry(tni_frame *f, uint32_t entry, tni_array **out)
                         t->ndim, t->shape, NULL, out);
 }
 
-/* ---- running
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- running ----------------------------------------------------------------------------------------- */
 
 static void bind_arena(tni_frame *f)
 {
@@ -314,9 +312,7 @@ static void call_done(void *payload, tni_engine *engine, tn_status status)
     call_release(k);
 }
 
-/* ---- queueing
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- queueing ---------------------------------------------------------------------------------------- */
 
 static tn_status call_take(tni_frame *f, tni_frame_call **out)
 {

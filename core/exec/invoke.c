@@ -8,8 +8,7 @@
 
 #include <string.h>
 
-/* ---- sites
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- sites ------------------------------------------------------------------------------------------- */
 
 tn_status tni_site_create(tni_context *c, const char *op, size_t count, const char *const *names,
                           const char *const *texts, tni_site **out)
@@ -69,8 +68,7 @@ tn_status tni_site_set(tni_site *s, uint32_t attr, tn_value value)
     return TN_OK;
 }
 
-/* ---- the signature of a call
- * -------------------------------------------------------------------------------------- */
+/* ---- the signature of a call ------------------------------------------------------------------------- */
 
 static tn_status device_of(tni_context *c, const tni_opdef *def, uint32_t in_count, tni_array *const *in,
                            uint32_t out_count, tni_array *const *out, tni_device **device)
@@ -166,9 +164,7 @@ static tn_status site_signature(tni_site *s, const tni_call_key *k, tni_signatur
     return TN_OK;
 }
 
-/* ---- outputs
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- outputs ----------------------------------------------------------------------------------------- */
 
 static tn_status output_check(const tni_signature *s, uint32_t i, const tni_array *a)
 {
@@ -261,9 +257,7 @@ static tn_status view_make(tni_context *c, const tni_signature *s, tni_array *in
     return st;
 }
 
-/* ---- the call
- * --------------------------------------------------------------------------------------------------------------
- */
+/* ---- the call ---------------------------------------------------------------------------------------- */
 
 static tn_status call_now(tni_context *c, tni_signature *s, tni_attrs *attrs, tni_array *const *in,
                           tni_array **all)

@@ -28,8 +28,7 @@ void tni_signature_release(tni_signature *s)
     tni_free(s);
 }
 
-/* ---- matching
- * ----------------------------------------------------------------------------------------------- */
+/* ---- matching ---------------------------------------------------------------------------------------- */
 
 static bool operand_matches(const tni_operand_key *k, const tni_array *a)
 {
@@ -79,8 +78,7 @@ static uint64_t key_hash(const tni_call_key *k)
     return h ^ h >> 29;
 }
 
-/* ---- making
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- making ------------------------------------------------------------------------------------------ */
 
 /* One block: the signature, its operand keys with their dims, modes, output shapes and dtypes. */
 static tn_status signature_alloc(const tni_call_key *k, uint32_t out_count, uint32_t mutated,
@@ -254,6 +252,9 @@ static bool short_way(const tni_context *c, const tni_signature *s)
     if (!p || !s->device->host || s->pending || p->dense || s->in_count > TNI_SIG_OPERANDS ||
         s->out_count + s->mutated_count > TNI_SIG_OPERANDS)
         return false;
+    for (uint32_t i = 0; i < s->out_count; i++)
+        if (!tn_shape_count(&s->out_shape[i])) /* kernels need not see what has no elements */
+            return false;
     if (p->plan.flags & (TN_PLAN_PARALLEL | TN_PLAN_RESIZES) || p->kernel->flags & TN_KERNEL_ASYNC)
         return false;
     return p->plan.est_ns && p->plan.est_ns <= c->exec->inline_ns && !p->plan.workspace_bytes &&
@@ -307,8 +308,7 @@ cleanup:
     return st;
 }
 
-/* ---- the table
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- the table --------------------------------------------------------------------------------------- */
 
 static void lru_unlink(tni_exec *x, tni_signature *s)
 {

@@ -22,8 +22,7 @@
 #define FILES_MAX (TNI_CHECKPOINT_KEEP_MAX + 64) /* in one folder */
 #define NUMBER_MAX 4000000000u
 
-/* ---- the folder
- * --------------------------------------------------------------------------------------------------- */
+/* ---- the folder -------------------------------------------------------------------------------------- */
 
 /* "checkpoint-000012.tnck" gives 12 and ""; "checkpoint-000012.tnck.tmp-7-1" gives ".tmp-7-1" as `rest`. */
 static bool name_parse(const char *name, uint32_t *number, const char **rest)
@@ -92,8 +91,7 @@ static tn_status file_path(const char *folder, uint32_t number, char **out)
     return tni_path_join(folder, name, out);
 }
 
-/* ---- writing
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------- */
 
 static tn_status section_begin(tni_sink *to, uint32_t kind, uint64_t bytes)
 {
@@ -222,8 +220,7 @@ cleanup:
     return st;
 }
 
-/* ---- reading
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------- */
 
 void tni_checkpoint_destroy(tni_checkpoint *c)
 {

@@ -13,8 +13,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are little-endi
 #define TNI_PARAMS_V2 0xF993FAC9u
 #define TNI_PARAMS_V3 0xF993FACAu
 
-/* ---- stream.c: a part of a file being read, and a file being written, with running checksums
- * -------------------- */
+/* ---- stream.c: a part of a file being read, and a file being written, with running checksums --------- */
 
 typedef struct tni_source {
     tni_file *file;

@@ -143,8 +143,7 @@ static tn_status concat_grad(tn_grad *g)
     return st;
 }
 
-/* ---- stack and SliceChannel
- * --------------------------------------------------------------------------------------------- */
+/* ---- stack and SliceChannel -------------------------------------------------------------------------- */
 
 static tn_status stack_shape(tn_infer *i)
 {
@@ -264,8 +263,7 @@ static tn_status slice_channel_grad(tn_grad *g)
     return tni_grad_set(g, st, 0, dx);
 }
 
-/* ---- tile, repeat, reverse
- * ---------------------------------------------------------------------------------------------- */
+/* ---- tile, repeat, reverse --------------------------------------------------------------------------- */
 
 static tn_status tile_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
 {

@@ -130,8 +130,7 @@ static tn_status backward_norm_dtype(tn_infer *i)
     return norm_dtype(i, &i->in_dtype[1], 5, stats);
 }
 
-/* ---- LayerNorm
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- LayerNorm --------------------------------------------------------------------------------------- */
 
 static tn_status layer_norm_args(tn_infer *i)
 {

@@ -62,8 +62,7 @@ bool tni_attrs_equal_structural(const tni_attrs *a, const tni_attrs *b); /* run-
 tn_status tni_attr_format(const tn_attr_def *def, tn_value value, tni_str *out);
 int32_t tni_attr_index(const tni_opdef *def, const char *name); /* -1: no such */
 
-/* ---- infer.c
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- infer.c ----------------------------------------------------------------------------------------- */
 
 typedef struct tni_args { /* what a node of this operator has, given its attributes */
     uint32_t in_count, out_count, visible_count;

@@ -158,8 +158,7 @@ static tn_status view_grad(tn_grad *g)
     return in[0].node ? tni_grad_set(g, st, 0, dx) : TN_OK;
 }
 
-/* ---- transpose
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- transpose --------------------------------------------------------------------------------------- */
 
 /* The output's axis k is the input's axis order[k]. */
 static tn_status permute(tn_infer *i, int32_t ndim, const int32_t *order)

@@ -102,11 +102,31 @@ static void strided_inputs(void **state)
     test_context_close(c);
 }
 
+/* Arrays without elements, and one that was never written: anything may be in it, but it has memory. */
+static void empty_and_unwritten(void **state)
+{
+    tni_context *c = test_context(NULL);
+    tni_array *e = test_array(c, 2, (int64_t[]){0, 3}, NULL), *u = test_vector(c, 2, NULL), *out;
+
+    (void)state;
+    out = test_op(c, "elemwise_add", 2, (tni_array *[]){e, e}, NULL);
+    assert_int_equal(tni_array_count(out), 0);
+    assert_ok(tni_array_wait(out));
+    tni_array_release(out);
+    out = test_op(c, "_plus_scalar", 1, &u, "scalar=2", NULL);
+    assert_ok(tni_array_wait(out));
+    tni_array_release(out);
+    tni_array_release(e);
+    tni_array_release(u);
+    test_context_close(c);
+}
+
 static int group(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(adds),         cmocka_unit_test(site_repeats),   cmocka_unit_test(refuses),
         cmocka_unit_test(writes_given), cmocka_unit_test(strided_inputs),
+        cmocka_unit_test(empty_and_unwritten),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -508,8 +508,7 @@ static void many_entries(void **state)
     }
 }
 
-/* ---- failing allocation
- * -------------------------------------------------------------------------------------- */
+/* ---- failing allocation ------------------------------------------------------------------------------ */
 
 static tn_status story(const char *bytes, uint64_t count, const char *path)
 {

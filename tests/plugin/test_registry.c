@@ -568,8 +568,7 @@ static void leaks_are_told(void **state)
     tni_free_aligned(block);
 }
 
-/* ---- plugins inside the program
- * -------------------------------------------------------------------------------- */
+/* ---- plugins inside the program ---------------------------------------------------------------------- */
 
 static tni_registry *reentered;
 static tn_status reentered_status;

@@ -94,8 +94,7 @@ static tn_status slice_channel_run(const tn_plan *plan, const tn_exec *x, tn_err
     return TN_OK;
 }
 
-/* ---- tile, repeat, reverse
- * ------------------------------------------------------------------------------------------- */
+/* ---- tile, repeat, reverse --------------------------------------------------------------------------- */
 
 /* dst (copies) from src; `dst_step` of a copy dimension is that of the larger tensor. `back`: the other way
  * round. */

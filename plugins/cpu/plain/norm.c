@@ -39,8 +39,7 @@ static double tree(const double *lane)
 #undef T
 #undef FN
 
-/* ---- BatchNorm
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- BatchNorm --------------------------------------------------------------------------------------- */
 
 typedef struct batch_norm_state {
     int64_t train; /* the batch's own statistics are used */
@@ -100,8 +99,7 @@ static tn_status backward_batch_norm_run(const tn_plan *plan, const tn_exec *x, 
     return TN_OK;
 }
 
-/* ---- LayerNorm
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- LayerNorm --------------------------------------------------------------------------------------- */
 
 static tn_status layer_norm_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {

@@ -96,8 +96,7 @@ static tn_status normal_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return draw(plan, x, normal_part, 0);
 }
 
-/* ---- dropout
- * --------------------------------------------------------------------------------------------------- */
+/* ---- dropout ----------------------------------------------------------------------------------------- */
 
 #define T float
 #define FN(name) name##_f32

@@ -5,8 +5,7 @@
 
 #include "tenon/plugin/attr/shape.h"
 
-/* ---- copies
- * --------------------------------------------------------------------------------------------------- */
+/* ---- copies ------------------------------------------------------------------------------------------ */
 
 static tn_status copy_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -25,8 +24,7 @@ static tn_status copy_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-/* ---- transposes
- * ------------------------------------------------------------------------------------------------ */
+/* ---- transposes -------------------------------------------------------------------------------------- */
 
 /* The output's axis k is the input's axis order[k]. */
 static void permute(const tn_plan *plan, const tn_exec *x, const int32_t *order)

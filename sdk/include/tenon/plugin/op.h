@@ -109,8 +109,7 @@ struct tn_grad {
     void *self;
 };
 
-/* ---- definitions
- * -------------------------------------------------------------------------------------------- */
+/* ---- definitions ------------------------------------------------------------------------------------- */
 
 #define TN_EXEC_KERNEL 0
 #define TN_EXEC_SUBGRAPH 1
@@ -156,8 +155,7 @@ typedef struct tn_op_table {
     const tn_op *const *ops; /* NULL-ended */
 } tn_op_table;
 
-/* ---- kernels
- * -------------------------------------------------------------------------------------------------- */
+/* ---- kernels ----------------------------------------------------------------------------------------- */
 
 /** A private memory order; comparable by owner and bytes. */
 struct tn_layout {
@@ -286,8 +284,7 @@ typedef struct tn_kernel_table {
     void (*stream_detach)(void *plugin, void *slot); /* frees what a stream_slot holds; may be NULL */
 } tn_kernel_table;
 
-/* ---- inline helpers
- * ---------------------------------------------------------------------------------------------- */
+/* ---- inline helpers ---------------------------------------------------------------------------------- */
 
 static inline tn_edge tn_grad_of(tn_grad *g, uint32_t out)
 {

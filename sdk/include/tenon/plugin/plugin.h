@@ -243,8 +243,7 @@ extern TN_PLUGIN_EXPORT const tn_plugin tn_plugin_v1;
         (uint32_t) TN_END(type, last_member), kind_, id_                                                     \
     }
 
-/* ---- inline helpers
- * ------------------------------------------------------------------------------------------ */
+/* ---- inline helpers ---------------------------------------------------------------------------------- */
 
 /** The host's table for `id`, or NULL. */
 static inline const void *tn_host_service(const tn_host *host, const char *id)
