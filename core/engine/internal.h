@@ -42,6 +42,8 @@
 #define VAR_READER 256u
 #define VAR_READERS (~(uint64_t)255)
 
+#define SEQ_BRIEF 2u /* seq_lock is held by a brief operation of a caller */
+
 /* internal flags of an operation, above the TNI_TASK_ ones */
 #define OP_SIGNAL 0x100u /* a waiter's: nothing runs, its owner is woken */
 #define OP_STACK 0x200u  /* lives on its owner's stack */
@@ -270,6 +272,7 @@ typedef struct engine_tls {
     uint32_t depth;  /* callbacks of the engine on this stack: waiting is refused */
     uint32_t inside; /* as depth, host callbacks too: pushing never blocks */
     uint32_t held;   /* between enter and leave: nothing may be waited for */
+    bool brief;      /* and the sequencer is held */
     engine_worker *worker;
 } engine_tls;
 extern TN_THREAD_LOCAL_FAST engine_tls tni_engine_tls;
@@ -372,6 +375,8 @@ bool tni_var_enter(tni_op *op, uint32_t i);      /* granted at once; else queued
  * completion. */
 void tni_var_release(tni_op *op, uint32_t i, tni_poison *poison, engine_token *token);
 void tni_var_leave(tni_var *v, bool write, bool written, tni_poison *poison); /* after tni_var_try */
+void tni_var_written(tni_var *v);                                             /* counts a write */
+void tni_var_spoil(tni_var *v, tni_poison *poison); /* poisons it; nobody holds it */
 bool tni_var_abandon(tni_op *op); /* takes a waiter out of its variable's queue; false: it was granted */
 
 /* ---- op.c ------------------------------------------------------------------------------------------ */

@@ -8,9 +8,21 @@
 /* Everything pushed before must have been entered, else the short way would overtake it. */
 static inline bool caller_may_run(tni_engine *e)
 {
-    if (TN_UNLIKELY(!tni_submit_empty(e)) && !(tni_submit_drain(e, DRAIN_BATCH), tni_submit_empty(e)))
+    if (TN_UNLIKELY(tni_engine_tls.brief))
+        return false; /* the sequencer is ours */
+    if (TN_UNLIKELY(!tni_submit_empty(e)) && !((void)tni_submit_drain(e, DRAIN_BATCH), tni_submit_empty(e)))
         return false;
     return !atomic_load_explicit(&e->stopping, memory_order_relaxed);
+}
+
+/* After variables were taken one by one: a brief operation that saw them free before may still be running. */
+static inline void brief_wait(tni_engine *e)
+{
+    for (uint32_t spins = 1; TN_UNLIKELY(atomic_load(&e->seq_lock) == SEQ_BRIEF); spins++)
+        if (spins % 64 == 0)
+            (void)sched_yield();
+        else
+            tni_pause();
 }
 
 static void vars_put_back(tni_var *const *vars, uint32_t count, bool write)
@@ -35,27 +47,79 @@ bool tni_engine_enter(tni_engine *e, tni_var *const *reads, uint32_t read_count,
             vars_put_back(writes, write_count, true);
             return false;
         }
+    brief_wait(e);
     tni_engine_tls.held++;
     return true;
+}
+
+static tni_poison *leave_poison(tni_engine *e, tn_status status, const char *name)
+{
+    tn_err err;
+
+    tni_error_get(&err);
+    if (err.code != status)
+        err.message[0] = '\0';
+    atomic_fetch_add_explicit(&e->failed, 1u, memory_order_relaxed);
+    return tni_poison_create(e, tni_order_inline(e, atomic_load(&e->pushed)), name, NULL, status, &err);
 }
 
 void tni_engine_leave(tni_engine *e, tni_var *const *reads, uint32_t read_count, tni_var *const *writes,
                       uint32_t write_count, tn_status status, const char *name)
 {
-    tni_poison *poison = NULL;
-    tn_err err;
+    tni_poison *poison = TN_UNLIKELY(status) ? leave_poison(e, status, name) : NULL;
 
     tni_engine_tls.held--;
-    if (TN_UNLIKELY(status)) {
-        tni_error_get(&err);
-        poison = tni_poison_create(e, tni_order_inline(e, atomic_load(&e->pushed)), name, NULL, status, &err);
-        atomic_fetch_add_explicit(&e->failed, 1u, memory_order_relaxed);
-    }
     for (uint32_t i = 0; i < write_count; i++)
         tni_var_leave(writes[i], true, true, poison);
     for (uint32_t i = 0; i < read_count; i++)
         tni_var_leave(reads[i], false, false, NULL);
     tni_poison_release(poison);
+}
+
+/*
+ * Brief: holds the sequencer instead of the variables. While it does nothing can be granted that is free now,
+ * except by the long form of enter and by inline pushes, which mark their variables first and look at the
+ * sequencer then, as we take the sequencer first and look at the variables then: one of the two sees the
+ * other.
+ */
+bool tni_engine_enter_brief(tni_engine *e, tni_var *const *reads, uint32_t read_count, tni_var *const *writes,
+                            uint32_t write_count)
+{
+    uint64_t busy = 0;
+    unsigned open = 0;
+
+    if (!e->inline_ns || e->type == ENGINE_STEPPED || !caller_may_run(e))
+        return false;
+    if (!atomic_compare_exchange_strong(&e->seq_lock, &open, SEQ_BRIEF))
+        return false;
+    for (uint32_t i = 0; i < write_count; i++)
+        busy |= atomic_load(&writes[i]->state);
+    for (uint32_t i = 0; i < read_count; i++)
+        busy |= atomic_load(&reads[i]->state) & ~VAR_READERS;
+    if (TN_UNLIKELY(busy)) {
+        tni_spin_unlock(&e->seq_lock);
+        return false;
+    }
+    tni_engine_tls.held++;
+    tni_engine_tls.brief = true;
+    return true;
+}
+
+void tni_engine_leave_brief(tni_engine *e, tni_var *const *writes, uint32_t write_count, tn_status status,
+                            const char *name)
+{
+    for (uint32_t i = 0; i < write_count; i++)
+        tni_var_written(writes[i]);
+    if (TN_UNLIKELY(status)) {
+        tni_poison *poison = leave_poison(e, status, name);
+
+        for (uint32_t i = 0; i < write_count; i++)
+            tni_var_spoil(writes[i], poison);
+        tni_poison_release(poison);
+    }
+    tni_engine_tls.brief = false;
+    tni_engine_tls.held--;
+    tni_spin_unlock(&e->seq_lock);
 }
 
 /* ---- inline ---------------------------------------------------------------------------------------- */
@@ -70,6 +134,7 @@ static bool vars_try(tni_op *op)
                 tni_var_leave(op->vars[i], op_is_write(op, i), false, NULL);
             return false;
         }
+    brief_wait(op->queue->engine);
     return true;
 }
 

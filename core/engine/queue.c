@@ -236,6 +236,10 @@ static void worker_idle(engine_queue *q)
 {
     uint64_t until = 0;
 
+    if (!atomic_load(&q->filled) && !tni_submit_empty(q->engine)) {
+        (void)sched_yield(); /* somebody else is entering, or runs a brief operation */
+        return;
+    }
     for (uint32_t i = 0; !queue_has_work(q) && !atomic_load_explicit(&q->engine->quit, memory_order_relaxed);
          i++) {
         tni_pause();

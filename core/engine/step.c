@@ -195,6 +195,8 @@ static bool pushed_done(const tni_engine *e)
 
 void tni_step_pushed(tni_engine *e)
 {
+    if (tni_engine_tls.brief)
+        return; /* the sequencer is held by our caller; who pushes or waits next enters it */
     if (e->type == ENGINE_STEPPED || (tni_engine_tls.depth && step_mine(e)) || tni_engine_tls.held) {
         enter_all(e);
         return;

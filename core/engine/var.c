@@ -204,6 +204,19 @@ void tni_var_release(tni_op *op, uint32_t i, tni_poison *poison, engine_token *t
     release_locked(v, write ? s & ~(uint64_t)VAR_WRITER : s - VAR_READER);
 }
 
+void tni_var_written(tni_var *v)
+{
+    version_next(v);
+}
+
+void tni_var_spoil(tni_var *v, tni_poison *poison)
+{
+    uint64_t s = tni_var_lock(v);
+
+    poison_put(v, poison);
+    tni_var_unlock(v, s);
+}
+
 void tni_var_leave(tni_var *v, bool write, bool written, tni_poison *poison)
 {
     uint64_t s;

@@ -226,7 +226,7 @@ static tn_status wait_var(tni_engine *e, tni_var *v, bool write, uint64_t timeou
     uint64_t blocks = VAR_LOCK | VAR_WRITER | VAR_QUEUED | VAR_TOKENS | (write ? VAR_READERS : 0), s;
     tn_status st;
 
-    if (tni_engine_on_worker())
+    if (tni_engine_on_worker() || tni_engine_tls.brief)
         return tni_error(TN_E_STATE, "waiting for the engine inside one of its operations");
     if (atomic_load(&e->dead))
         return tni_error(TN_E_STATE, "the process was forked inside a callback of the engine");
@@ -445,7 +445,7 @@ tn_status tni_engine_wait_all(tni_engine *e)
     tni_poison *poison;
     tn_status st;
 
-    if (tni_engine_on_worker())
+    if (tni_engine_on_worker() || tni_engine_tls.brief)
         return tni_error(TN_E_STATE, "waiting for the engine inside one of its operations");
     if (atomic_load(&e->dead))
         return tni_error(TN_E_STATE, "the process was forked inside a callback of the engine");

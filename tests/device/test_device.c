@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "device/device.h"
-#include "scratch.h"
+#include "support/scratch.h"
 
 #define SLAB_BYTES ((uint64_t)1 << 20)
 

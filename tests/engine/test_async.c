@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "async_device.h"
-#include "scratch.h"
+#include "support/scratch.h"
 
 /* Under ThreadSanitizer the planted fault is what it is: a race, reported as one. */
 #if defined(TN_TEST_SWITCHES) && !defined(__SANITIZE_THREAD__)

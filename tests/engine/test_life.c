@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "async_device.h"
-#include "scratch.h"
+#include "support/scratch.h"
 
 #define VARS 16
 #define PUSHERS 3
@@ -77,16 +77,19 @@ typedef struct pusher {
     bool eager;
 } pusher;
 
-static void eager_sum(pusher *p, cell *to, cell *from, uint64_t add)
+static void eager_sum(pusher *p, cell *to, cell *from, uint64_t add, bool brief)
 {
     tni_var *reads[] = {&from->var}, *writes[] = {&to->var};
 
-    if (tni_engine_enter(p->engine, reads, 1, writes, 1)) {
-        to->value += add + 0 * from->value;
-        tni_engine_leave(p->engine, reads, 1, writes, 1, TN_OK, "eager");
-    } else {
+    if (!(brief ? tni_engine_enter_brief : tni_engine_enter)(p->engine, reads, 1, writes, 1)) {
         p->added[to - p->cells] -= add;
+        return;
     }
+    to->value += add + 0 * from->value;
+    if (brief)
+        tni_engine_leave_brief(p->engine, writes, 1, TN_OK, "brief");
+    else
+        tni_engine_leave(p->engine, reads, 1, writes, 1, TN_OK, "eager");
 }
 
 static void pusher_main(void *arg)
@@ -100,7 +103,7 @@ static void pusher_main(void *arg)
 
         p->added[to - p->cells] += args.add;
         if (p->eager && i % 3 == 0 && a != to)
-            eager_sum(p, to, a, args.add);
+            eager_sum(p, to, a, args.add, i % 2);
         else if (push_sum(p->engine, &args, i % 5 ? 0 : 100))
             abort();
         if (i % 64 == 0 && tni_engine_wait_read(p->engine, &to->var, 0))
@@ -149,6 +152,43 @@ static void test_enter_leave(void **state)
     (void)state;
     pushers_run("threaded", 2, true, 0);
     pushers_run("naive", 1, true, 0);
+}
+
+static void test_short_way(void **state) /* what it does to variables, and when it is refused */
+{
+    tni_var a = {0}, b = {0};
+    tni_var *reads[] = {&a}, *writes[] = {&b};
+    tni_engine_stats stats;
+    test_engine t;
+
+    (void)state;
+    test_engine_open(&t, (tni_engine_options){.inline_ns = 1000});
+    assert_true(tni_engine_enter_brief(t.engine, reads, 1, writes, 1));
+    assert_false(tni_engine_enter_brief(t.engine, writes, 1, reads, 1)); /* one at a time */
+    assert_false(tni_engine_enter(t.engine, reads, 1, NULL, 0));
+    assert_int_equal(tni_engine_wait_read(t.engine, &a, 0), TN_E_STATE);
+    tni_engine_leave_brief(t.engine, writes, 1, TN_OK, "x");
+    assert_int_equal(tni_var_version(&b), 1);
+    assert_true(tni_engine_enter(t.engine, reads, 1, writes, 1));
+    assert_false(tni_engine_enter(t.engine, writes, 1, NULL, 0));
+    assert_false(tni_engine_enter_brief(t.engine, writes, 1, NULL, 0));
+    assert_true(tni_engine_enter_brief(t.engine, reads, 1, NULL, 0)); /* reads share */
+    tni_engine_leave_brief(t.engine, NULL, 0, TN_OK, "x");
+    tni_engine_leave(t.engine, reads, 1, writes, 1, tni_error(TN_E_SHAPE, "no"), "add");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(tni_engine_wait_read(t.engine, &b, 0), TN_E_SHAPE);
+        assert_string_equal(tni_error_message(), "add: no");
+    }
+    assert_false(tni_engine_enter(t.engine, NULL, 0, writes, 1)); /* poisoned */
+    tni_engine_clear(t.engine, &b);
+    assert_true(tni_engine_enter_brief(t.engine, reads, 1, writes, 1));
+    tni_engine_leave_brief(t.engine, writes, 1, tni_error(TN_E_DTYPE, "never"), "mul");
+    assert_int_equal(tni_engine_wait_write(t.engine, &b, 0), TN_E_DTYPE);
+    assert_int_equal(tni_engine_wait_all(t.engine), TN_OK); /* both were told */
+    tni_engine_stats_get(t.engine, &stats);
+    assert_int_equal(stats.failed, 2);
+    test_engine_close(&t);
+    tni_var_fini(&b);
 }
 
 /* ---- gates: operations that wait for the test ------------------------------------------------------ */
@@ -667,12 +707,13 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pushers),       cmocka_unit_test(test_enter_leave),
-        cmocka_unit_test(test_bounded),       cmocka_unit_test(test_over_limit),
-        cmocka_unit_test(test_host_call),     cmocka_unit_test(test_timeout),
-        cmocka_unit_test(test_early_release), cmocka_unit_test(test_pending),
-        cmocka_unit_test(test_shutdown),      cmocka_unit_test(test_shutdown_blocked),
-        cmocka_unit_test(test_fork),          cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_pushers),          cmocka_unit_test(test_enter_leave),
+        cmocka_unit_test(test_short_way),        cmocka_unit_test(test_bounded),
+        cmocka_unit_test(test_over_limit),       cmocka_unit_test(test_host_call),
+        cmocka_unit_test(test_timeout),          cmocka_unit_test(test_early_release),
+        cmocka_unit_test(test_pending),          cmocka_unit_test(test_shutdown),
+        cmocka_unit_test(test_shutdown_blocked), cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_no_memory),
     };
 
     print_message("seed %llu\n", (unsigned long long)test_seed());
