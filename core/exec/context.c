@@ -19,7 +19,7 @@ static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
 /* The engine sees to its device set: that is locked last and given back first. Contexts are locked from the
  * newest on and given back from the oldest on, so that no lock is taken below one that it stands above. */
-static void fork_prepare(void)
+static void fork_prepare(void) TN_NO_THREAD_CHECK
 {
     tni_mutex_lock(&contexts_lock);
     for (tni_context *c = contexts; c; c = c->next) {
@@ -29,7 +29,7 @@ static void fork_prepare(void)
     }
 }
 
-static void fork_after(uint32_t phase)
+static void fork_after(uint32_t phase) TN_NO_THREAD_CHECK
 {
     for (tni_context *c = oldest; c; c = c->before) {
         tni_registry_fork(c->plugins, phase);
