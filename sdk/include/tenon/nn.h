@@ -337,7 +337,7 @@ typedef struct tn_data_options {
 } tn_data_options;
 
 typedef struct tn_batch {
-    tn_array *x;   /* (n, 1, H, W) float32, byte / 255 */
+    tn_array *x;   /* (n, C, H, W) float32, byte / 255; C is 1 in files of three dimensions */
     tn_array *y;   /* (n) float32: class numbers */
     int64_t n;     /* samples */
     int64_t index; /* of the batch within the epoch, from 0 */
@@ -366,7 +366,7 @@ TN_API int64_t tn_data_count(const tn_data *data);
 TN_API int64_t tn_data_batches(const tn_data *data);
 /** Classes: the largest label and one. @since 0.1 */
 TN_API int64_t tn_data_classes(const tn_data *data);
-/** Shape of a sample with a 1 in front: (1, 1, H, W). @since 0.1 */
+/** Shape of a sample with a 1 in front: (1, C, H, W). @since 0.1 */
 TN_API void tn_data_shape(const tn_data *data, int64_t shape[4]);
 /** Name as given, and the file of the images (`labels` 0) or labels (1); borrowed. @since 0.1 */
 TN_API const char *tn_data_name(const tn_data *data);
