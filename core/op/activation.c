@@ -37,7 +37,7 @@ static tn_status activation_back_grad(tn_grad *g)
     if ((st = tn_grad_emit(g, 0, "_backward_Activation", 2, in)) || !slope || !g->ops->needs(g, 1))
         return st;
     h = tni_grad_op2(g, &st, "elemwise_mul", h, dy);
-    return tni_grad_set(g, st, 1,
+    return tni_grad_set(g, &st, 1,
                         tni_grad_op2(g, &st, "elemwise_mul", h, tni_grad_formula(g, &st, slope, y)));
 }
 

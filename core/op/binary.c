@@ -133,7 +133,7 @@ static tn_status side_set(binary *b, uint32_t input, tn_edge (*partial)(binary *
     e = partial(b);
     if (b->broadcast)
         e = tni_grad_op2(b->g, &b->st, "_sum_like", e, input ? b->r : b->l);
-    return tni_grad_set(b->g, b->st, input, e);
+    return tni_grad_set(b->g, &b->st, input, e);
 }
 
 static tn_status binary_grad(tn_grad *g, bool broadcast)

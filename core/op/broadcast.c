@@ -211,7 +211,7 @@ static tn_status sum_like_grad(tn_grad *g)
     const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_input(g, 0)};
     tn_status st = TN_OK;
 
-    return tni_grad_arrives(g) ? tni_grad_set(g, st, 0, tni_grad_op2(g, &st, "_stretch_like", in[0], in[1]))
+    return tni_grad_arrives(g) ? tni_grad_set(g, &st, 0, tni_grad_op2(g, &st, "_stretch_like", in[0], in[1]))
                                : TN_OK;
 }
 

@@ -79,7 +79,7 @@ static tn_status make_loss_grad(tn_grad *g)
 {
     tn_status st = TN_OK;
 
-    return tni_grad_set(g, st, 0, tni_grad_op1(g, &st, "ones_like", tn_grad_input(g, 0)));
+    return tni_grad_set(g, &st, 0, tni_grad_op1(g, &st, "ones_like", tn_grad_input(g, 0)));
 }
 
 static tn_status MakeLoss_grad(tn_grad *g)

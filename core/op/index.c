@@ -40,7 +40,7 @@ static tn_status no_gradient(tn_grad *g, tn_status st, uint32_t input)
 {
     if (st || !g->ops->needs(g, input))
         return st;
-    return tni_grad_set(g, st, input, tni_grad_op1(g, &st, "zeros_like", tn_grad_input(g, input)));
+    return tni_grad_set(g, &st, input, tni_grad_op1(g, &st, "zeros_like", tn_grad_input(g, input)));
 }
 
 /* ---- take --------------------------------------------------------------------------------------------- */

@@ -260,7 +260,7 @@ static tn_status slice_channel_grad(tn_grad *g)
         !(st = number_text(count, sizeof count, g->out_count)))
         st = tn_grad_node(g, squeeze ? "stack" : "Concat", g->out_count, in, 2, attrs, &dx);
     tni_free(in);
-    return tni_grad_set(g, st, 0, dx);
+    return tni_grad_set(g, &st, 0, dx);
 }
 
 /* ---- tile, repeat, reverse --------------------------------------------------------------------------- */
@@ -370,7 +370,7 @@ static tn_status reverse_grad(tn_grad *g)
     tn_edge dx = {0};
     tn_status st = dy.node ? g->ops->emit(g, &e, &dx) : TN_OK;
 
-    return dy.node ? tni_grad_set(g, st, 0, dx) : TN_OK;
+    return dy.node ? tni_grad_set(g, &st, 0, dx) : TN_OK;
 }
 
 static const tn_op concat = TNI_OP("Concat", .doc = "Inputs one after the other along an axis.",

@@ -109,7 +109,7 @@ static tn_status prod_grad(tn_grad *g)
     if (!tni_grad_arrives(g))
         return TN_OK;
     e = tni_grad_op2(g, &st, "elemwise_mul", tn_grad_of(g, 0), tn_grad_output(g, 0));
-    return tni_grad_set(g, st, 0,
+    return tni_grad_set(g, &st, 0,
                         tni_grad_op2(g, &st, "elemwise_div", stretched(g, &st, e), tn_grad_input(g, 0)));
 }
 
@@ -121,7 +121,7 @@ static tn_status back_linear_grad(tn_grad *g)
 
     if (!tni_grad_arrives(g))
         return TN_OK;
-    return tni_grad_set(g, st, 0, like_node(g, &st, g->op->name + strlen("_backward_"), 1, in));
+    return tni_grad_set(g, &st, 0, like_node(g, &st, g->op->name + strlen("_backward_"), 1, in));
 }
 
 /* Linear in dy with a mask of x: the mask is this operator of ones. */
@@ -135,7 +135,7 @@ static tn_status back_picked_grad(tn_grad *g)
     in[0] = tni_grad_op1(g, &st, "ones_like", in[0]);
     mask = like_node(g, &st, g->op->name, 3, in);
     mask = tni_grad_op2(g, &st, "elemwise_mul", tn_grad_of(g, 0), mask);
-    return tni_grad_set(g, st, 0, like_node(g, &st, "sum", 1, &mask));
+    return tni_grad_set(g, &st, 0, like_node(g, &st, "sum", 1, &mask));
 }
 
 /* ---- norm ------------------------------------------------------------------------------------- */
@@ -190,7 +190,7 @@ static tn_status norm_grad(tn_grad *g)
         e = tni_grad_op1(g, &st, "sign", x);
     else
         e = tni_grad_op2(g, &st, "elemwise_div", x, stretched(g, &st, y));
-    return tni_grad_set(g, st, 0, tni_grad_op2(g, &st, "elemwise_mul", dy, e));
+    return tni_grad_set(g, &st, 0, tni_grad_op2(g, &st, "elemwise_mul", dy, e));
 }
 
 /* ---- positions -------------------------------------------------------------------------------- */
@@ -256,7 +256,7 @@ static tn_status square_sum_grad(tn_grad *g)
     if (!tni_grad_arrives(g))
         return TN_OK;
     e = tni_grad_op2(g, &st, "elemwise_mul", stretched(g, &st, tn_grad_of(g, 0)), tn_grad_input(g, 0));
-    return tni_grad_set(g, st, 0, tni_grad_scalar(g, &st, "_mul_scalar", e, "2"));
+    return tni_grad_set(g, &st, 0, tni_grad_scalar(g, &st, "_mul_scalar", e, "2"));
 }
 
 #define REDUCE(name_, gradient_, doc_)                                                                       \

@@ -49,7 +49,7 @@ static tn_status regression_back(tn_grad *g, const char *op)
 
     if (st || !g->ops->needs(g, 1))
         return st;
-    return tni_grad_set(g, st, 1, tni_grad_op1(g, &st, "zeros_like", tn_grad_input(g, 1)));
+    return tni_grad_set(g, &st, 1, tni_grad_op1(g, &st, "zeros_like", tn_grad_input(g, 1)));
 }
 
 static tn_status linear_grad(tn_grad *g)

@@ -33,7 +33,7 @@ static tn_status rminus_grad(tn_grad *g)
 {
     tn_status st = TN_OK;
 
-    return tni_grad_arrives(g) ? tni_grad_set(g, st, 0, tni_grad_op1(g, &st, "negative", tn_grad_of(g, 0)))
+    return tni_grad_arrives(g) ? tni_grad_set(g, &st, 0, tni_grad_op1(g, &st, "negative", tn_grad_of(g, 0)))
                                : TN_OK;
 }
 
@@ -43,7 +43,7 @@ static tn_status linear_grad(tn_grad *g)
     tn_status st = TN_OK;
 
     return tni_grad_arrives(g)
-               ? tni_grad_set(g, st, 0, tni_grad_inherit(g, &st, g->op->name, tn_grad_of(g, 0)))
+               ? tni_grad_set(g, &st, 0, tni_grad_inherit(g, &st, g->op->name, tn_grad_of(g, 0)))
                : TN_OK;
 }
 
@@ -56,7 +56,7 @@ static tn_status rdiv_grad(tn_grad *g)
     if (!tni_grad_arrives(g))
         return TN_OK;
     e = tni_grad_op2(g, &st, "elemwise_div", dy_times(g, &st, tn_grad_output(g, 0)), tn_grad_input(g, 0));
-    return tni_grad_set(g, st, 0, tni_grad_op1(g, &st, "negative", e));
+    return tni_grad_set(g, &st, 0, tni_grad_op1(g, &st, "negative", e));
 }
 
 /* s mod x = s - x floor(s / x) */
@@ -68,7 +68,7 @@ static tn_status rmod_grad(tn_grad *g)
     if (!tni_grad_arrives(g))
         return TN_OK;
     e = tni_grad_op1(g, &st, "floor", tni_grad_inherit(g, &st, "_rdiv_scalar", tn_grad_input(g, 0)));
-    return tni_grad_set(g, st, 0, tni_grad_op1(g, &st, "negative", dy_times(g, &st, e)));
+    return tni_grad_set(g, &st, 0, tni_grad_op1(g, &st, "negative", dy_times(g, &st, e)));
 }
 
 static tn_status power_grad(tn_grad *g)
@@ -95,7 +95,7 @@ static tn_status back_power_grad(tn_grad *g)
         tni_grad_op2(g, &st, "_power", tn_grad_input(g, 1), tni_grad_scalar(g, &st, "_plus_scalar", s, "-2"));
     power = tni_grad_op2(g, &st, "elemwise_mul", tni_grad_op2(g, &st, "elemwise_mul", s, less), power);
     power = tni_grad_op2(g, &st, "elemwise_mul", tn_grad_input(g, 0), power);
-    return tni_grad_set(g, st, 1, dy_times(g, &st, power));
+    return tni_grad_set(g, &st, 1, dy_times(g, &st, power));
 }
 
 /* y = s^x: dy y ln s */
@@ -107,7 +107,7 @@ static tn_status rpower_grad(tn_grad *g)
     if (!tni_grad_arrives(g))
         return TN_OK;
     e = tni_grad_op1(g, &st, "log", number_array(g, &st, tn_grad_input(g, 0)));
-    return tni_grad_set(g, st, 0,
+    return tni_grad_set(g, &st, 0,
                         dy_times(g, &st, tni_grad_op2(g, &st, "elemwise_mul", tn_grad_output(g, 0), e)));
 }
 
@@ -117,7 +117,7 @@ static tn_status chosen_grad(tn_grad *g, const char *where)
 
     if (!tni_grad_arrives(g))
         return TN_OK;
-    return tni_grad_set(g, st, 0, dy_times(g, &st, tni_grad_inherit(g, &st, where, tn_grad_input(g, 0))));
+    return tni_grad_set(g, &st, 0, dy_times(g, &st, tni_grad_inherit(g, &st, where, tn_grad_input(g, 0))));
 }
 
 static tn_status maximum_grad(tn_grad *g)
@@ -138,7 +138,7 @@ static tn_status hypot_grad(tn_grad *g)
     if (!tni_grad_arrives(g))
         return TN_OK;
     e = tni_grad_op2(g, &st, "elemwise_div", tn_grad_input(g, 0), tn_grad_output(g, 0));
-    return tni_grad_set(g, st, 0, dy_times(g, &st, e));
+    return tni_grad_set(g, &st, 0, dy_times(g, &st, e));
 }
 
 /* X(name, gradient, flags, doc) */

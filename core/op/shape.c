@@ -155,7 +155,7 @@ static tn_status view_grad(tn_grad *g)
     tn_edge dx;
     tn_status st = in[0].node ? tn_grad_node(g, "_backward_reshape", 2, in, 0, NULL, &dx) : TN_OK;
 
-    return in[0].node ? tni_grad_set(g, st, 0, dx) : TN_OK;
+    return in[0].node ? tni_grad_set(g, &st, 0, dx) : TN_OK;
 }
 
 /* ---- transpose --------------------------------------------------------------------------------------- */
@@ -227,6 +227,7 @@ static tn_status transpose_grad(tn_grad *g)
     int64_t inverse[TN_NDIM_MAX] = {0};
     size_t at = 1;
     tn_edge dx = {0};
+    tn_status st;
 
     if (!dy.node || n > TN_NDIM_MAX)
         return TN_OK;
@@ -236,7 +237,8 @@ static tn_status transpose_grad(tn_grad *g)
         at += (size_t)snprintf(text + at, sizeof text - at, "%d,", (int)inverse[k]);
     text[at] = ')';
     text[at + 1] = '\0';
-    return tni_grad_set(g, tn_grad_node(g, "transpose", 1, &dy, n ? 1 : 0, &attr, &dx), 0, dx);
+    st = tn_grad_node(g, "transpose", 1, &dy, n ? 1 : 0, &attr, &dx);
+    return tni_grad_set(g, &st, 0, dx);
 }
 
 static tn_status swap_axis_grad(tn_grad *g)
@@ -245,12 +247,14 @@ static tn_status swap_axis_grad(tn_grad *g)
     char a[24], b[24];
     const tn_attr_text attrs[] = {{"dim1", a}, {"dim2", b}};
     tn_edge dx = {0};
+    tn_status st;
 
     if (!dy.node)
         return TN_OK;
     snprintf(a, sizeof a, "%lld", (long long)tni_attr_int(g->attrs, TN_SWAPAXIS_DIM1));
     snprintf(b, sizeof b, "%lld", (long long)tni_attr_int(g->attrs, TN_SWAPAXIS_DIM2));
-    return tni_grad_set(g, tn_grad_node(g, "SwapAxis", 1, &dy, 2, attrs, &dx), 0, dx);
+    st = tn_grad_node(g, "SwapAxis", 1, &dy, 2, attrs, &dx);
+    return tni_grad_set(g, &st, 0, dx);
 }
 
 /* ---- table -------------------------------------------------------------------------------------------- */

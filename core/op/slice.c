@@ -182,7 +182,7 @@ static tn_status slice_like_grad(tn_grad *g)
 
     if (st || !g->ops->needs(g, 1))
         return st;
-    return tni_grad_set(g, st, 1, tni_grad_op1(g, &st, "zeros_like", tn_grad_input(g, 1)));
+    return tni_grad_set(g, &st, 1, tni_grad_op1(g, &st, "zeros_like", tn_grad_input(g, 1)));
 }
 
 static const tn_op slice =

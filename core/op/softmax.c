@@ -94,7 +94,7 @@ static tn_status softmax_grad(tn_grad *g)
     st = g->ops->emit(g, &e, &out);
     if (tni_attr_int(g->attrs, DTYPE) >= 0)
         out = tni_grad_op2(g, &st, "_backward_cast", out, tn_grad_input(g, 0));
-    return tni_grad_set(g, st, 0, out);
+    return tni_grad_set(g, &st, 0, out);
 }
 
 static const tn_attr_def softmax_back_attrs[] = {
@@ -103,15 +103,26 @@ static const tn_attr_def softmax_back_attrs[] = {
     TN_ATTR_END,
 };
 
+/* Divided by the temperature. */
+static tn_edge cooled(tn_grad *g, tn_status *st, tn_edge e)
+{
+    const double *temperature = tni_attr_opt_float(g->attrs, TEMPERATURE);
+    char text[40];
+
+    if (!temperature)
+        return e;
+    tni_format_f64(text, sizeof text, *temperature);
+    return tni_grad_scalar(g, st, "_div_scalar", e, text);
+}
+
 /* dx = y (dy - sum(dy y)) / T: linear in dy and self-adjoint; to y goes h (dy - sum(dy y)) - dy sum(h y),
  * over T. */
 static tn_status softmax_back_grad(tn_grad *g)
 {
     tn_edge h = tn_grad_of(g, 0), dy = tn_grad_input(g, 0), y = tn_grad_input(g, 1), dot, part;
     tn_attr_text axis[2] = {{"axis", NULL}, {"keepdims", "True"}};
-    const double *temperature = tni_attr_opt_float(g->attrs, TEMPERATURE);
     const tn_edge in[] = {h, y};
-    char text[32], scale[40];
+    char text[32];
     tn_status st;
 
     if (!tni_grad_arrives(g))
@@ -126,11 +137,29 @@ static tn_status softmax_back_grad(tn_grad *g)
     dot = tni_grad_op2(g, &st, "elemwise_mul", h, y);
     st = st ? st : tn_grad_node(g, "sum", 1, &dot, 2, axis, &dot);
     part = tni_grad_op2(g, &st, "elemwise_sub", part, tni_grad_op2(g, &st, "broadcast_mul", dy, dot));
-    if (temperature) {
-        tni_format_f64(scale, sizeof scale, *temperature);
-        part = tni_grad_scalar(g, &st, "_div_scalar", part, scale);
-    }
-    return tni_grad_set(g, st, 1, part);
+    return tni_grad_set(g, &st, 1, cooled(g, &st, part));
+}
+
+/* dx = (dy - e^y sum(dy)) / T: to dy goes (h - sum(h e^y)) / T, to y goes -h e^y sum(dy) / T. */
+static tn_status log_back_grad(tn_grad *g)
+{
+    tn_edge h = tn_grad_of(g, 0), dy = tn_grad_input(g, 0), weighted, sum = {0};
+    tn_attr_text axis[2] = {{"axis", NULL}, {"keepdims", "True"}};
+    char text[32];
+    tn_status st = TN_OK;
+
+    if (!tni_grad_arrives(g))
+        return TN_OK;
+    snprintf(text, sizeof text, "%lld", (long long)tni_attr_int(g->attrs, AXIS));
+    axis[0].text = text;
+    weighted = tni_grad_op2(g, &st, "elemwise_mul", h, tni_grad_op1(g, &st, "exp", tn_grad_input(g, 1)));
+    st = st ? st : tn_grad_node(g, "sum", 1, &weighted, 2, axis, &sum);
+    st = tni_grad_set(g, &st, 0, cooled(g, &st, tni_grad_op2(g, &st, "broadcast_sub", h, sum)));
+    if (st || !g->ops->needs(g, 1))
+        return st;
+    st = tn_grad_node(g, "sum", 1, &dy, 2, axis, &sum);
+    sum = tni_grad_op2(g, &st, "broadcast_mul", weighted, sum);
+    return tni_grad_set(g, &st, 1, cooled(g, &st, tni_grad_op1(g, &st, "negative", sum)));
 }
 
 #define SOFTMAX(id, name_, names_, aliases_, doc_)                                                           \
@@ -148,7 +177,7 @@ SOFTMAX(softmax, "softmax", softmax_names, TNI_NAMES("_npx_softmax"), "exp(x / T
 SOFTMAX(log_softmax, "log_softmax", data_names, TNI_NAMES("_npx_log_softmax"), "logarithm of softmax")
 SOFTMAX(softmin, "softmin", data_names, NULL, "softmax of -x")
 SOFTMAX_BACK(softmax, "_backward_softmax", softmax_back_grad)
-SOFTMAX_BACK(log_softmax, "_backward_log_softmax", NULL)
+SOFTMAX_BACK(log_softmax, "_backward_log_softmax", log_back_grad)
 SOFTMAX_BACK(softmin, "_backward_softmin", NULL)
 /* clang-format on */
 
@@ -297,7 +326,7 @@ static tn_status output_grad(tn_grad *g)
 
     if (tni_attr_bool(g->attrs, OUT_GRAD) && tn_grad_of(g, 0).node)
         out = tni_grad_op2(g, &st, "elemwise_mul", out, tn_grad_of(g, 0));
-    return tni_grad_set(g, st, 0, out);
+    return tni_grad_set(g, &st, 0, out);
 }
 
 static const tn_op op_output = TNI_OP(

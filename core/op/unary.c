@@ -138,7 +138,7 @@ static tn_status unary_back_grad(tn_grad *g)
         return tn_fail(g->err, TN_E_UNSUPPORTED, "it has a first derivative only");
     if (strcmp(row->second, "0") == 0)
         return TN_OK;
-    return tni_grad_set(g, st, 1,
+    return tni_grad_set(g, &st, 1,
                         tni_grad_op2(g, &st, "elemwise_mul", tni_grad_op2(g, &st, "elemwise_mul", h, dy),
                                      tni_grad_formula(g, &st, row->second, b)));
 }

@@ -1,7 +1,11 @@
 /* Families elemwise, scalar and broadcast. */
 #include <stdio.h>
 
+#include <math.h>
+#include <string.h>
+
 #include "support/op_case.h"
+#include "support/op_run.h"
 
 #define N TN_CASE_NO_GRAD
 
@@ -299,6 +303,70 @@ TN_OP_TESTS(broadcast_axis, "broadcast_axes", broadcast_axis)
 TN_OP_TESTS(broadcast_like, "broadcast_like", broadcast_like)
 /* clang-format on */
 
+/* ---- every half, and many floats on their way to a half ------------------------------------------- */
+
+/* Runs Cast from `in` to `dtype`; the result is in n->out[0]. */
+static void cast_run(op_tensor *in, const char *dtype, op_node *n)
+{
+    const op_form form = {.threads = 1, .mode = TN_MODE_WRITE};
+    const char *name = "dtype";
+    tn_shape shape = {.ndim = 1, .dim = {in->shape[0]}};
+    int32_t in_dtype = in->t.dtype, out_dtype;
+
+    memset(n, 0, sizeof *n);
+    assert_int_equal(tni_opset_find(op_set(), "Cast", &n->def), TN_OK);
+    assert_int_equal(tni_attrs_parse(n->def, 1, &name, &dtype, &n->attrs), TN_OK);
+    assert_int_equal(tni_op_args(n->def, n->attrs, -1, &n->args), TN_OK);
+    assert_true(tni_dtype_parse(dtype, &out_dtype));
+    assert_true(op_kernels_find(n->def, &n->args, &in_dtype, &out_dtype, &n->kernel, 1) == 1);
+    assert_int_equal(op_node_run(n, &in, &shape, &out_dtype, &form, NULL), TN_OK);
+}
+
+static void test_halves(void **state)
+{
+    static const char *const names[] = {"float16", "bfloat16"};
+    static const int32_t dtypes[] = {TN_F16, TN_BF16};
+    const int64_t all = 65536, many = 400000;
+    op_tensor in, singles;
+    op_node n;
+
+    (void)state;
+    for (int kind = 0; kind < 2; kind++) {
+        op_tensor_create(&in, dtypes[kind], 1, &all, false);
+        for (int64_t i = 0; i < all; i++)
+            ((uint16_t *)in.t.data)[i] = (uint16_t)i;
+        cast_run(&in, "float32", &n);
+        for (int64_t i = 0; i < all; i++) {
+            float expected = kind ? tni_bf16_to_float((uint16_t)i) : tni_half_to_float((uint16_t)i);
+            float got = ((const float *)n.out[0].t.data)[i];
+
+            if (memcmp(&got, &expected, sizeof got) != 0 && !(isnan(got) && isnan(expected)))
+                fail_msg("%s %04llx became %g, expected %g", names[kind], (unsigned long long)i, (double)got,
+                         (double)expected);
+        }
+        op_node_free(&n);
+        op_tensor_free(&in);
+        op_tensor_create(&singles, TN_F32, 1, &many, false);
+        for (int64_t i = 0; i < many; i++) { /* all exponents; every fourth one half way between two halves */
+            uint32_t bits = (uint32_t)((uint64_t)i * 2654435761u);
+
+            bits = i % 4 == 0 ? (bits & ~(kind ? 0xffffu : 0x1fffu)) | (kind ? 0x8000u : 0x1000u) : bits;
+            memcpy((float *)singles.t.data + i, &bits, sizeof bits);
+        }
+        cast_run(&singles, names[kind], &n);
+        for (int64_t i = 0; i < many; i++) {
+            float f = ((const float *)singles.t.data)[i];
+            uint16_t expected = kind ? tni_float_to_bf16(f) : tni_float_to_half(f);
+            uint16_t got = ((const uint16_t *)n.out[0].t.data)[i];
+
+            if (got != expected && !isnan(f))
+                fail_msg("%.9g as %s is %04x, expected %04x", (double)f, names[kind], got, expected);
+        }
+        op_node_free(&n);
+        op_tensor_free(&singles);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -317,7 +385,7 @@ int main(void)
         TN_OP_TEST(ones_like),
         TN_OP_TEST(cast),
         TN_OP_TEST(where),
-        cmocka_unit_test(test_scalars),
+        cmocka_unit_test(test_scalars), cmocka_unit_test(test_halves),
         TN_OP_TEST(mul_scalar),
         TN_OP_TEST(mod_scalar),
         TN_OP_TEST(rmod_scalar),
