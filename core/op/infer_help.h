@@ -328,8 +328,8 @@ static inline tn_edge tni_grad_inherit(tn_grad *g, tn_status *st, const char *op
 /* A function of `b` as a chain of steps, such as "square +1 ^-2 *2 &sign": see unary.c. */
 tn_edge tni_grad_formula(tn_grad *g, tn_status *st, const char *formula, tn_edge b);
 
-/* The end of a chain of the above: `edge` becomes the gradient of `input`, unless a step failed. The status comes by
- * address because the steps may stand among the arguments. */
+/* The end of a chain of the above: `edge` becomes the gradient of `input`, unless a step failed. The status
+ * comes by address because the steps may stand among the arguments. */
 static inline tn_status tni_grad_set(tn_grad *g, const tn_status *st, uint32_t input, tn_edge edge)
 {
     return *st ? *st : g->ops->set(g, input, edge);
