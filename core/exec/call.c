@@ -113,6 +113,10 @@ bool tni_call_short(tni_context *c, tni_signature *sig, const tni_attrs *attrs, 
         st = tni_storage_allocate(out[i]->storage, NULL);
     for (uint32_t i = 0; i < sig->in_count && !st; i++)
         st = tni_storage_touch(in[i]->storage, NULL);
+    if (st) { /* holding variables nobody may wait for memory: the long way may */
+        tni_engine_leave(c->engine, v.reads, v.read_count, v.writes, v.write_count, TN_OK, NULL);
+        return false;
+    }
     for (uint32_t i = 0; i < sig->in_count + outs; i++) {
         const tni_array *a = i < sig->in_count ? in[i]
                              : i < sig->in_count + sig->out_count
@@ -128,7 +132,7 @@ bool tni_call_short(tni_context *c, tni_signature *sig, const tni_attrs *attrs, 
     x.attrs = attrs->values;
     x.rng = &rng;
     err.message[0] = '\0';
-    if (!st && (st = sig->prepared->kernel->run(&sig->prepared->plan, &x, &err)))
+    if ((st = sig->prepared->kernel->run(&sig->prepared->plan, &x, &err)))
         st = tni_error_take(&err, sig->def->op->name);
     tni_engine_leave(c->engine, v.reads, v.read_count, v.writes, v.write_count, st, sig->def->op->name);
     *status = TN_OK; /* a failure sticks to the outputs, as everywhere */

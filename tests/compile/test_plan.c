@@ -70,7 +70,8 @@ static void chain_is_optimal(void **state)
 
 static void edges(void **state)
 {
-    tni_interval one = {.bytes = 1, .first = 0, .last = 0}, huge[2] = {{.bytes = TN_SIZE_MAX}, {.bytes = TN_SIZE_MAX}};
+    tni_interval one = {.bytes = 1, .first = 0, .last = 0},
+                 huge[2] = {{.bytes = TN_SIZE_MAX}, {.bytes = TN_SIZE_MAX}};
     uint64_t total = 1, bound = 1;
 
     (void)state;
@@ -86,7 +87,8 @@ static void out_of_memory(void **state)
 {
     (void)state;
     for (uint64_t nth = 1;; nth++) {
-        tni_interval items[3] = {{.bytes = 10, .last = 2}, {.bytes = 20, .first = 1, .last = 1}, {.bytes = 30}};
+        tni_interval items[3] = {
+            {.bytes = 10, .last = 2}, {.bytes = 20, .first = 1, .last = 1}, {.bytes = 30}};
         uint64_t total, bound;
         tn_status st;
 
