@@ -9,7 +9,7 @@ train run --epochs $epochs &
 shell=$!
 while kill -0 $shell 2>/dev/null; do
     child=$(pgrep -P $shell -x tenon | head -n 1)
-    [ -n "$child" ] && sed -n 's/^VmRSS: *\([0-9]*\) kB/\1/p' "/proc/$child/status" >>"$work/rss" 2>/dev/null
+    [ -n "$child" ] && sed -n 's/^VmRSS:[[:space:]]*\([0-9]*\) kB/\1/p' "/proc/$child/status" >>"$work/rss" 2>/dev/null
     sleep 0.1
 done
 wait $shell || fail "tenon train ended with $?: $(tail -n 3 "$work/run.err")"
