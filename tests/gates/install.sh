@@ -38,6 +38,12 @@ plugin_by_pkg_config() {
         [ "$(nm -D --defined-only "$work/acme.so" | awk '{print $3}')" = tn_plugin_v1 ]
 }
 
+readme_by_pkg_config() {
+    local flags
+    flags=$(pkg-config --cflags --libs tenon-nn) || return 1
+    LD_LIBRARY_PATH="$libdir" eval "python3 \"$source_dir/tests/docs/readme.py\" \"$source_dir\" cc $flags"
+}
+
 plugindir_by_pkg_config() {
     eval "[ $(pkg-config --variable=plugindir tenon-plugin) -ef \"$plugins\" ]"
 }
@@ -56,6 +62,9 @@ check "a plugin by pkg-config" plugin_by_pkg_config
 check "plugindir of tenon-plugin.pc" plugindir_by_pkg_config
 check "tenon-plugin.pc has no Libs" test -z "$(pkg-config --libs tenon-plugin)"
 check "abi_major of tenon-plugin.pc" test "$(pkg-config --variable=abi_major tenon-plugin)" = 1
+if [ -f "$libdir/libtenon-nn.so" ]; then
+    check "the programs of README.md" readme_by_pkg_config
+fi
 check "find_package: configure" cmake -S "$source_dir/tests/gates/consumer" -B "$work/consumer" -DCMAKE_PREFIX_PATH="$prefix"
 check "find_package: build" cmake --build "$work/consumer"
 check "find_package: run" "$work/consumer/program"

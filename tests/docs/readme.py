@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""Builds and runs the C programs that README.md shows, so that they are true.
+
+usage: readme.py ROOT COMPILER FLAG...
+
+Each block ```c of README.md that has a main is compiled with the given flags and run in an empty folder; a block
+```text behind it is what the program must print, to the letter.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+
+def blocks(text):
+    """(program, what it prints or None) in the order of the page."""
+    found = list(re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.S | re.M))
+    for index, block in enumerate(found):
+        if block.group(1) == "c" and re.search(r"\bmain\(", block.group(2)):
+            behind = found[index + 1] if index + 1 < len(found) else None
+            yield block.group(2), behind.group(2) if behind and behind.group(1) == "text" else None
+
+
+def main():
+    root, compiler, flags = sys.argv[1], sys.argv[2], sys.argv[3:]
+    with open(os.path.join(root, "README.md"), encoding="utf-8") as page:
+        programs = list(blocks(page.read()))
+    if not programs:
+        sys.exit("README.md shows no C program")
+    for number, (program, prints) in enumerate(programs, 1):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "program.c"), "w", encoding="utf-8") as out:
+                out.write(program)
+            subprocess.run([compiler, "-std=c11", "-Wall", "-Wextra", "-Werror", "program.c", "-o", "program", *flags],
+                           cwd=folder, check=True)
+            done = subprocess.run([os.path.join(folder, "program")], cwd=folder, stdout=subprocess.PIPE, text=True)
+        if done.returncode:
+            sys.exit("program %d ended with %d" % (number, done.returncode))
+        if prints is not None and done.stdout != prints:
+            sys.exit("program %d printed:\n%sbut README.md says:\n%s" % (number, done.stdout, prints))
+    print("%d programs built and run" % len(programs))
+
+
+main()
