@@ -147,6 +147,66 @@ static void cached_twice(void **state)
     test_context_close(c);
 }
 
+/* sum(square(w2 (w1 x))) as a function of the weights. */
+static float two_layers(tni_context *c, tni_array *x, tni_array *const w[2], bool on)
+{
+    tni_array *h, *y, *loss;
+    float values[4], sum = 0;
+
+    record(on);
+    h = test_op(c, "FullyConnected", 2, (tni_array *[]){x, w[0]}, "num_hidden=2", "no_bias=True", NULL);
+    y = test_op(c, "FullyConnected", 2, (tni_array *[]){h, w[1]}, "num_hidden=2", "no_bias=True", NULL);
+    loss = test_op(c, "square", 1, &y, NULL);
+    record(false);
+    if (on)
+        assert_ok(tni_backward(c, 1, &loss, NULL, NULL));
+    assert_ok(tni_array_read(loss, values, sizeof values));
+    for (int i = 0; i < 4; i++)
+        sum += values[i];
+    tni_array_release(h);
+    tni_array_release(y);
+    tni_array_release(loss);
+    return sum;
+}
+
+/* Two layers of equal shapes share one plan; each has its own gradient. */
+static void equal_layers(void **state)
+{
+    tni_context *c = test_context(NULL);
+    float values[2][4] = {{.5f, -.3f, .2f, .8f}, {-.4f, .6f, .1f, -.7f}};
+    tni_array *x = test_array(c, 2, (int64_t[]){2, 2}, (float[]){1, 2, -1, .5f}), *w[2];
+    const float step = 1e-2f;
+
+    (void)state;
+    for (int l = 0; l < 2; l++) {
+        w[l] = test_array(c, 2, (int64_t[]){2, 2}, values[l]);
+        assert_ok(tni_grad_attach(c, w[l], TN_MODE_WRITE, NULL));
+    }
+    (void)two_layers(c, x, w, true);
+    for (int l = 0; l < 2; l++) {
+        float expected[4];
+
+        for (int i = 0; i < 4; i++) {
+            float up, down;
+
+            values[l][i] += step;
+            assert_ok(tni_array_write(w[l], values[l], sizeof values[l]));
+            up = two_layers(c, x, w, false);
+            values[l][i] -= 2 * step;
+            assert_ok(tni_array_write(w[l], values[l], sizeof values[l]));
+            down = two_layers(c, x, w, false);
+            values[l][i] += step;
+            assert_ok(tni_array_write(w[l], values[l], sizeof values[l]));
+            expected[i] = (up - down) / (2 * step);
+        }
+        test_values(tni_grad_get(w[l]), expected, 4, 2e-3f);
+    }
+    tni_array_release(x);
+    tni_array_release(w[0]);
+    tni_array_release(w[1]);
+    test_context_close(c);
+}
+
 static void not_recorded(void **state)
 {
     tni_context *c = test_context(NULL);
@@ -191,7 +251,8 @@ static int group(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chain),        cmocka_unit_test(adds_up),      cmocka_unit_test(runtime_attributes),
-        cmocka_unit_test(cached_twice), cmocka_unit_test(not_recorded), cmocka_unit_test(long_chain),
+        cmocka_unit_test(cached_twice), cmocka_unit_test(equal_layers), cmocka_unit_test(not_recorded),
+        cmocka_unit_test(long_chain),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
