@@ -142,7 +142,7 @@ static uint64_t pooled(const char *pool, double *hit_rate)
 
     snprintf(text, sizeof text, "memory.cpu.pool=%s", pool);
     c = test_context(settings);
-    t = training_create(c, "sgd_update", 8);
+    t = training_create(c, "sgd_update", 4);
     epoch(c, t, 0);
     first = held_now(c);
     for (uint32_t e = 1; e < EPOCHS; e++)
