@@ -20,6 +20,15 @@ int32_t tn_train_set(int32_t on)
     return before;
 }
 
+int32_t tn_np_shape_set(int32_t on)
+{
+    tni_scope *scope = tni_scope_get();
+    const bool before = scope->np_shape;
+
+    scope->np_shape = on != 0;
+    return before;
+}
+
 int32_t tn_recording(void)
 {
     return tni_scope_get()->recording;

@@ -222,12 +222,12 @@ static tn_status zeros_fill(const tn_program *p, tni_array **all, uint8_t *made)
         d = d ? d : all[i]->storage->device;
         shape.ndim = all[i]->ndim;
         memcpy(shape.dim, all[i]->shape, (size_t)shape.ndim * sizeof *shape.dim);
-        st = tni_graph_preset(g, g->variables[i], &shape, all[i]->dtype, TN_STORAGE_DENSE);
+        st = tni_graph_preset(g, i, &shape, all[i]->dtype, TN_STORAGE_DENSE);
     }
     if (!st && !d)
         st = tni_default_device(p->ctx, &d);
     if (!st) {
-        g->np_shape = true;
+        g->np_shape = p->op->graph->np_shape || tni_scope_get()->np_shape;
         st = tni_graph_infer(g, false);
     }
     for (uint32_t i = 0; !st && i < p->count; i++)

@@ -191,7 +191,7 @@ static tn_status known_set(tni_graph *g, const tn_known *k)
     }
     for (uint32_t i = 0; i < g->variable_count; i++)
         if (!strcmp(g->nodes[g->variables[i]].name, k->name))
-            return tni_graph_preset(g, g->variables[i], k->ndim < 0 ? NULL : &shape, k->dtype,
+            return tni_graph_preset(g, i, k->ndim < 0 ? NULL : &shape, k->dtype,
                                     TN_STORAGE_UNKNOWN);
     return tni_error(TN_E_KEY, "the symbol has no variable %.80s", k->name);
 }
@@ -235,7 +235,7 @@ tn_status tn_symbol_infer(tn_symbol *s, size_t count, const tn_known *known, uin
         return TN_E_NOMEM;
     if ((st = tni_graph_of(s, &r->graph)))
         goto cleanup;
-    r->graph->np_shape = true; /* -1 is unknown, 0 is no elements */
+    r->graph->np_shape = s->np_shape || tni_scope_get()->np_shape;
     for (size_t i = 0; i < count; i++)
         if ((st = known_set(r->graph, &known[i])))
             goto cleanup;

@@ -20,8 +20,8 @@ typedef struct build {
     tni_vec outs;    /* entries: outputs of tape node k from first_out[k] on */
     uint32_t *first_out;
     uint32_t *leaf_entry;
-    tni_vec tape_of_node;    /* per node of g */
-    bool train, graph_taken; /* taken: the program's, or gone */
+    tni_vec tape_of_node;              /* per node of g */
+    bool train, np_shape, graph_taken; /* taken: the program's, or gone */
 } build;
 
 static tni_tape_node *node_at(const build *b, size_t i)
@@ -117,6 +117,7 @@ static tn_status operator_add(build *b, const tni_tape_node *n, const uint32_t *
     if (st || (st = follow(b, TNI_FROM_OUT, n->position, 0, n->position)))
         return st;
     b->train |= (s->flags & TN_NODE_TRAIN) != 0;
+    b->np_shape |= (s->flags & TN_NODE_NP_SHAPE) != 0;
     for (uint32_t o = 0; o < s->out_count && !st; o++) {
         const uint32_t entry = b->g->nodes[node].first_entry + o;
 
@@ -163,6 +164,7 @@ static tn_status cached_add(build *b, const tni_tape_node *n, const uint32_t *in
     tn_status st = map ? TN_OK : TN_E_NOMEM;
 
     b->train |= (n->cached->flags & TN_NODE_TRAIN) != 0;
+    b->np_shape |= from->np_shape;
     for (uint32_t i = 0; i < from->node_count && !st; i++)
         st = inner_add(b, n, i, map, in);
     for (uint32_t h = 0; h < from->head_count && !st; h++)
@@ -236,7 +238,7 @@ static tn_status gradient_make(build *b, gradient *d)
         if (d->head_vars[i] != TNI_NONE)
             entry_set(b, b->g->nodes[d->head_vars[i]].first_entry, &b->g->shapes[d->heads[i]],
                       b->g->dtypes[d->heads[i]]);
-    b->g->np_shape = true;
+    b->g->np_shape = b->np_shape;
     b->g->train = b->train;
     return TN_OK;
 }

@@ -127,7 +127,7 @@ static tn_status graph_for(tni_cached_op *op, const cached_key *k, tni_graph **o
         st = tni_graph_preset(g, i, &shape, k->in[i]->dtype, TN_STORAGE_DENSE);
     }
     if (!st) {
-        g->np_shape = true; /* shapes of arrays are known: 0 means no elements */
+        g->np_shape = op->graph->np_shape || (k->flags & TN_NODE_NP_SHAPE);
         g->train = (k->flags & TN_NODE_TRAIN) != 0;
         st = tni_graph_infer(g, false);
     }
@@ -316,7 +316,7 @@ static tn_status key_make(tni_cached_op *op, uint32_t in_count, tni_array *const
         return st;
     k->in = in;
     k->in_count = in_count;
-    k->flags = scope->training ? TN_NODE_TRAIN : 0;
+    k->flags = (scope->training ? TN_NODE_TRAIN : 0u) | (scope->np_shape ? TN_NODE_NP_SHAPE : 0u);
     k->generation = tni_exec_generation(op->ctx);
     k->recorded = scope->recording && tni_tape_tracks(in_count, in);
     return TN_OK;

@@ -104,7 +104,7 @@ static tn_status device_of_attrs(tni_context *c, const tni_opdef *def, const tni
 
 static uint32_t call_flags(const tni_scope *scope)
 {
-    return scope->training ? TN_NODE_TRAIN : 0;
+    return (scope->training ? TN_NODE_TRAIN : 0u) | (scope->np_shape ? TN_NODE_NP_SHAPE : 0u);
 }
 
 static tn_status key_make(tni_context *c, const tni_opdef *def, tni_attrs *attrs, uint32_t in_count,

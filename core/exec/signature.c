@@ -151,11 +151,13 @@ static tn_status infer_room_init(infer_room *r, const tni_call_key *k, uint32_t 
 
 static tn_status signature_infer(const tni_call_key *k, tni_signature *s)
 {
+    const uint32_t flags = (k->flags & TN_NODE_NP_SHAPE ? TN_INFER_NP_SHAPE : 0u) |
+                           (k->flags & TN_NODE_TRAIN ? TN_INFER_TRAIN : 0u);
     infer_room r = {0};
     tn_status st;
 
     if ((st = infer_room_init(&r, k, s->args.out_count)) ||
-        (st = tni_op_infer_shape(k->def, k->attrs, &s->args, TN_INFER_NP_SHAPE, r.in, r.out)) ||
+        (st = tni_op_infer_shape(k->def, k->attrs, &s->args, flags, r.in, r.out)) ||
         (st = tni_op_infer_dtype(k->def, k->attrs, &s->args, r.dtypes, r.dtypes + k->in_count)))
         goto cleanup;
     for (uint32_t i = 0; i < s->args.out_count; i++) {

@@ -117,6 +117,8 @@ static void gradients(void **state)
     tn_array *heads[] = {f.a}, *nothing[] = {NULL}, *out[1] = {NULL};
 
     (void)state;
+    assert_int_equal(tn_np_shape_set(1), 0);
+    assert_int_equal(tn_np_shape_set(0), 1);
     assert_int_equal(tn_record_set(0), 0);
     assert_int_equal(tn_train_set(0), 0);
     assert_int_equal(tn_recording(), 0);

@@ -208,6 +208,48 @@ static void nets_are_compiled(void **state)
     test_close(ctx);
 }
 
+/* What is known of a later variable counts for that one: fc(data) + extra, with `extra` known. */
+static void inference_goes_by_name(void **state)
+{
+    const char *const attrs[] = {"num_hidden", "5", NULL};
+    const int64_t extra[] = {3, 5}, data[] = {3, 4};
+    const tn_known known[] = {{"extra", extra, 2, TN_F32}, {"data", data, 2, TN_F32}};
+    tn_ctx *ctx = test_open(NULL);
+    tn_symbol *in[2] = {NULL}, *sum = NULL, *fc = NULL;
+    const tn_symbol_call dense = {.struct_size = TN_SIZE(tn_symbol_call),
+                                  .op = "FullyConnected",
+                                  .name = "fc",
+                                  .attrs = attrs,
+                                  .in_count = 1,
+                                  .in = in};
+    const tn_symbol_call add = {
+        .struct_size = TN_SIZE(tn_symbol_call), .op = "elemwise_add", .name = "sum", .in_count = 2, .in = in};
+    const int64_t wrong[] = {3, 6};
+    const tn_known contradiction[] = {{"extra", wrong, 2, TN_F32}};
+    tn_inferred *found = NULL;
+    tn_known weight;
+
+    (void)state;
+    assert_ok(tn_symbol_variable(ctx, "data", &in[0]));
+    assert_ok(tn_symbol_op(ctx, &dense, &fc));
+    tn_symbol_release(in[0]);
+    in[0] = fc;
+    assert_ok(tn_symbol_variable(ctx, "extra", &in[1]));
+    assert_ok(tn_symbol_op(ctx, &add, &sum));
+    assert_ok(tn_symbol_infer(sum, 2, known, 0, &found));
+    assert_int_equal(tn_inferred_complete(found), 1);
+    assert_ok(tn_inferred_at(found, TN_LIST_ARGUMENTS, 1, &weight));
+    assert_string_equal(weight.name, "fc_weight");
+    assert_int_equal(weight.shape[0], 5);
+    assert_int_equal(weight.shape[1], 4);
+    tn_inferred_destroy(found);
+    assert_fails(tn_symbol_infer(sum, 1, contradiction, TN_SYMBOL_PARTIAL, &found), TN_E_SHAPE);
+    tn_symbol_release(in[0]);
+    tn_symbol_release(in[1]);
+    tn_symbol_release(sum);
+    test_close(ctx);
+}
+
 static void files_go_round(void **state)
 {
     const char *symbol = scratch_path("net-symbol.json"), *params = scratch_path("net-0000.params");
@@ -269,9 +311,8 @@ static void files_go_round(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arrays_compute),
-        cmocka_unit_test(gradients_flow),
-        cmocka_unit_test(nets_are_compiled),
+        cmocka_unit_test(arrays_compute),    cmocka_unit_test(gradients_flow),
+        cmocka_unit_test(nets_are_compiled), cmocka_unit_test(inference_goes_by_name),
         cmocka_unit_test(files_go_round),
     };
 

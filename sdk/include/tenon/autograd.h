@@ -20,6 +20,14 @@ TN_API int32_t tn_record_set(int32_t on);
  * @since 0.1 */
 TN_API int32_t tn_train_set(int32_t on);
 
+/**
+ * Says whether results without dimensions are arrays of no dimensions (NumPy's way, 1) or of shape (1,)
+ * (MXNet's, 0, the default) on this thread; returns what it was. A symbol that was loaded with MXNet's
+ * np_shape keeps to it.
+ * @threads any @since 0.1
+ */
+TN_API int32_t tn_np_shape_set(int32_t on);
+
 /** 1 while this thread records. @threads any @since 0.1 */
 TN_API int32_t tn_recording(void);
 
@@ -66,12 +74,12 @@ TN_API tn_status tn_backward(tn_ctx *ctx, uint32_t count, tn_array *const *heads
 
 /** What tn_gradients differentiates. */
 typedef struct tn_gradient_call {
-    uint32_t struct_size;         /* TN_SIZE(tn_gradient_call) */
-    uint32_t flags;               /* TN_BACKWARD_… */
+    uint32_t struct_size; /* TN_SIZE(tn_gradient_call) */
+    uint32_t flags;       /* TN_BACKWARD_… */
     uint32_t head_count, variable_count;
     tn_array *const *heads;
-    tn_array *const *head_grads;  /* NULL, or an item NULL: ones */
-    tn_array *const *variables;   /* arrays with an attached gradient */
+    tn_array *const *head_grads; /* NULL, or an item NULL: ones */
+    tn_array *const *variables;  /* arrays with an attached gradient */
 } tn_gradient_call;
 
 /** The gradients of `variables` as new arrays; attached ones stay as they are. `out`: room for
