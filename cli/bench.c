@@ -2,8 +2,8 @@
  * tenon bench engine: what the library itself costs, around kernels that do next to nothing.
  *
  * Each figure is measured in two series, A and B, whose rounds take turns on the same code: what differs
- * between them is the machine, not Tenon. Where their medians differ by more than 10 % nothing is said to be
- * known: exit code 1.
+ * between them is the machine, not Tenon. Where their medians differ by more than 10 %, or the median is over
+ * twice the best round, nothing is said to be known: exit code 1.
  */
 #include "bench.h"
 
@@ -14,6 +14,7 @@
 #include "cli.h"
 
 #define SPREAD_MAX 0.10
+#define SLOWER_MAX 2.0 /* median over best round: above, both series were disturbed alike */
 #define ROUNDS                                                                                               \
     101 /* of each series; a round takes less than a slice of the scheduler's time, so most are undisturbed  \
          */
@@ -359,14 +360,15 @@ int cmd_bench_engine(const cli_args *args)
     b->ctx = tn_app_ctx(b->app);
     for (size_t i = 0; tn_app_ok(b->app) && i < FIGURES; i++) {
         (void)measure(b, &figures[i], &results[i]);
-        noisy = noisy || results[i].spread > SPREAD_MAX;
+        noisy = noisy || results[i].spread > SPREAD_MAX || results[i].value > SLOWER_MAX * results[i].best;
     }
     if (tn_app_ok(b->app))
         print(args, results, noisy);
     if (tn_app_ok(b->app) && noisy)
-        cli_error("two series of the same measurement differ by more than %.0f %%: this machine is too busy "
-                  "to measure",
-                  100 * SPREAD_MAX);
+        cli_error(
+            "two series of the same measurement differ by more than %.0f %%, or most rounds took over %g "
+            "times the best one: this machine is too busy to measure",
+            100 * SPREAD_MAX, SLOWER_MAX);
     code = tn_app_close(b->app);
     free(b);
     return code ? code : noisy ? CLI_EXIT_FAILED : 0;

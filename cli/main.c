@@ -47,7 +47,7 @@ const cli_command cli_commands[] = {
      .run = cmd_bench_engine,
      .summary = "what one operation costs: replayed, pushed, called, differentiated",
      .help = "Each figure is measured in two interleaved series. If their medians differ by more than 10 %,\n"
-             "the machine is too busy to say anything: exit code 1.\n"},
+             "or are over twice the best round, the machine is too busy to say anything: exit code 1.\n"},
     {.name = "version",
      .words = "",
      .options = no_options,
