@@ -3,9 +3,9 @@
  *
  * Buffers are placed one after the other, each at the lowest offset where it overlaps no placed buffer that
  * lives at the same time. The order decides: from the largest to the smallest comes first (it equals the
- * largest live sum on most nets), then by size times life. While that is above the bound and the graph is
- * small, the order is improved: the buffer that ends highest moves ahead, and what is no worse is kept.
- * Deterministic: draws come from Philox.
+ * largest live sum on most nets), then three others. While the best is above the bound and the graph is small,
+ * each order is improved: the buffer that ends highest moves ahead, any other moves anywhere, and what is no
+ * worse is kept. Deterministic: draws come from Philox.
  *
  * Who lives at the same time is found with a segment tree over instructions. An item is listed as `cover` at
  * the O(log n) nodes that make up its life, and as `below` at all nodes above those. Two lives overlap
@@ -178,24 +178,26 @@ static uint64_t lowest_gap(placed *taken, size_t count, uint64_t bytes)
     return at;
 }
 
-/* Largest sum of sizes alive at one instruction. */
-static tn_status live_peak(const tni_interval *items, uint32_t count, uint32_t times, uint64_t *out)
+/* Sums of sizes alive at each instruction, `times` of them, and the largest; *live is the caller's to free.
+ */
+static tn_status live_sums(const tni_interval *items, uint32_t count, uint32_t times, uint64_t **live,
+                           uint64_t *peak)
 {
-    int64_t *delta = tni_calloc(times + 1ull, sizeof *delta), live = 0, peak = 0;
+    uint64_t *sums = tni_calloc(times + 1ull, sizeof *sums), sum = 0;
 
-    if (!delta)
+    if (!sums)
         return TN_E_NOMEM;
-    for (uint32_t i = 0; i < count; i++) {
-        delta[items[i].first] += (int64_t)items[i].bytes;
-        delta[items[i].last + 1u] -= (int64_t)items[i].bytes;
+    for (uint32_t i = 0; i < count; i++) { /* differences wrap around and come out right */
+        sums[items[i].first] += items[i].bytes;
+        sums[items[i].last + 1u] -= items[i].bytes;
     }
+    *peak = 0;
     for (uint32_t i = 0; i < times; i++) {
-        live += delta[i];
-        if (live > peak)
-            peak = live;
+        sums[i] = sum += sums[i];
+        if (sum > *peak)
+            *peak = sum;
     }
-    tni_free(delta);
-    *out = (uint64_t)peak;
+    *live = sums;
     return TN_OK;
 }
 
@@ -215,14 +217,42 @@ static tn_status sizes_round(tni_interval *items, uint32_t count, uint64_t align
     return TN_OK;
 }
 
-static void order_sort(const tni_interval *items, uint32_t count, bool by_life, ranked *scratch,
-                       uint32_t *order)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        const double life = (double)(items[i].last - items[i].first) + 1.0;
+/* Orders that placement starts from: by size, size times life, how crowded the life is at its worst, start.
+ */
+#define ORDER_KINDS 4u
 
-        scratch[i] = (ranked){(double)items[i].bytes * (by_life ? life : 1.0), i};
+/* Largest of `live` over a life. */
+static double crowd(const uint64_t *live, const tni_interval *item)
+{
+    uint64_t most = 0;
+
+    for (uint32_t i = item->first; i <= item->last; i++)
+        if (live[i] > most)
+            most = live[i];
+    return (double)most;
+}
+
+static double weight_of(const tni_interval *item, const uint64_t *live, uint32_t kind)
+{
+    const double bytes = (double)item->bytes;
+
+    switch (kind) {
+    case 0:
+        return bytes;
+    case 1:
+        return bytes * ((double)(item->last - item->first) + 1.0);
+    case 2:
+        return crowd(live, item) + bytes / (double)TN_SIZE_MAX;
+    default:
+        return -(double)item->first;
     }
+}
+
+static void order_sort(const tni_interval *items, uint32_t count, const uint64_t *live, uint32_t kind,
+                       ranked *scratch, uint32_t *order)
+{
+    for (uint32_t i = 0; i < count; i++)
+        scratch[i] = (ranked){weight_of(&items[i], live, kind), i};
     if (count > 1)
         qsort(scratch, count, sizeof *scratch, ranked_compare);
     for (uint32_t i = 0; i < count; i++)
@@ -262,19 +292,33 @@ typedef struct search {
     uint64_t best_total;
 } search;
 
-/* Moves the buffer at `from` to a random place before it. */
-static void order_move(uint32_t *order, uint32_t from, uint32_t draw)
+static void order_move(uint32_t *order, uint32_t from, uint32_t to)
 {
-    const uint32_t to = draw % from, item = order[from];
+    const uint32_t item = order[from];
 
-    memmove(order + to + 1, order + to, (from - to) * sizeof *order);
+    if (to < from)
+        memmove(order + to + 1, order + to, (from - to) * sizeof *order);
+    else
+        memmove(order + from, order + from + 1, (to - from) * sizeof *order);
     order[to] = item;
+}
+
+/* In turns the buffer that ends highest moves ahead, and any moves anywhere. */
+static void order_change(uint32_t *order, uint32_t count, uint32_t top, uint32_t round)
+{
+    uint32_t words[4];
+
+    tni_philox(IMPROVE_KEY, 0, round, words);
+    if (round & 1u)
+        order_move(order, words[0] % count, words[1] % count);
+    else
+        order_move(order, top, words[0] % (top + 1u));
 }
 
 static tn_status order_improve(search *s, uint64_t bound)
 {
     uint64_t total = 0, trial_total;
-    uint32_t top, trial_top, words[4];
+    uint32_t top, trial_top;
     tn_status st = place_all(s->items, s->count, s->times, s->order, &total, &top);
 
     for (uint32_t round = 0; !st; round++) {
@@ -282,11 +326,10 @@ static tn_status order_improve(search *s, uint64_t bound)
             s->best_total = total;
             memcpy(s->best, s->order, s->count * sizeof *s->best);
         }
-        if (total <= bound || top == 0 || round >= IMPROVE_ROUNDS || round * s->count >= IMPROVE_WORK)
+        if (total <= bound || round >= IMPROVE_ROUNDS || round * s->count >= IMPROVE_WORK)
             break;
         memcpy(s->trial, s->order, s->count * sizeof *s->trial);
-        tni_philox(IMPROVE_KEY, 0, round, words);
-        order_move(s->trial, top, words[0]);
+        order_change(s->trial, s->count, top, round);
         st = place_all(s->items, s->count, s->times, s->trial, &trial_total, &trial_top);
         if (!st && trial_total <= total) {
             total = trial_total;
@@ -302,17 +345,20 @@ tn_status tni_plan_offsets(tni_interval *items, uint32_t count, uint64_t align, 
 {
     ranked *scratch = tni_calloc(count + 1u, sizeof *scratch);
     uint32_t *orders = tni_calloc(3ull * count + 3u, sizeof *orders), top;
+    uint64_t *live = NULL;
     search s = {.items = items, .count = count, .best_total = UINT64_MAX};
     tn_status st = TN_E_NOMEM;
 
     if (!scratch || !orders || (st = sizes_round(items, count, align, &s.times)) ||
-        (st = live_peak(items, count, s.times, bound)))
+        (st = live_sums(items, count, s.times, &live, bound)))
         goto cleanup;
     s.order = orders;
     s.trial = orders + count;
     s.best = s.trial + count;
-    for (int by_life = 0; by_life < 2 && s.best_total > *bound; by_life++) {
-        order_sort(items, count, by_life != 0, scratch, s.order);
+    for (uint32_t kind = 0; kind < ORDER_KINDS && s.best_total > *bound; kind++) {
+        if (kind == 2 && (uint64_t)count * s.times > IMPROVE_WORK * 64ull)
+            continue; /* too many lives to look through */
+        order_sort(items, count, live, kind, scratch, s.order);
         if ((st = order_improve(&s, *bound)))
             goto cleanup;
     }
@@ -321,5 +367,6 @@ tn_status tni_plan_offsets(tni_interval *items, uint32_t count, uint64_t align, 
 cleanup:
     tni_free(scratch);
     tni_free(orders);
+    tni_free(live);
     return st;
 }
