@@ -3,7 +3,7 @@
  *
  * Buffers are placed one after the other, each at the lowest offset where it overlaps no placed buffer that
  * lives at the same time. The order decides: from the largest to the smallest comes first (it equals the
- * largest live sum on most nets), then three others. While the best is above the bound and the graph is small,
+ * largest live sum on most nets), then three others. While the best is above the bound and the graph small,
  * each order is improved: the buffer that ends highest moves ahead, any other moves anywhere, and what is no
  * worse is kept. Deterministic: draws come from Philox.
  *
