@@ -310,7 +310,7 @@ tn_status tni_checkpoint_load(tni_space *s, tni_device *device, const char *path
     tni_checkpoint *c = tni_zalloc(sizeof *c);
     tni_source file, part;
     char magic[8];
-    uint32_t crcs[2];
+    uint32_t crcs[2] = {0};
     tn_status st;
 
     if (!c)

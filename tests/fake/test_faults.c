@@ -46,7 +46,7 @@ static void note_run(void *arg, tn_status status, const tn_err *err)
         if (!err || err->code != status)
             atomic_fetch_add(&n->all->wrong, 1);
         else
-            strncpy(n->all->message, err->message, sizeof n->all->message - 1);
+            snprintf(n->all->message, sizeof n->all->message, "%.60s", err->message);
         n->all->status = status;
         atomic_fetch_add(&n->all->failed, 1);
     } else {
