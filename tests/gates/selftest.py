@@ -56,6 +56,17 @@ FAULTS = [
      "not needed any more"),
     ("words.py", "a path of one machine", file_fault("docs/planted.md", "see /ho" + "me/somebody/tenon\n"), "absolute path"),
     ("words.py", "a mark of unfinished work", file_fault("core/base/planted.c", "/* TO" + "DO */\n"), "unfinished"),
+    ("docs.py", "a public function without a comment", file_fault("sdk/include/tenon/planted.h",
+                                                                  "TN_API int tn_planted(void);\n"), "has no comment"),
+    ("docs.py", "a comment that says nothing of threads", file_fault(
+        "sdk/include/tenon/planted.h", "/** Planted. @since 0.1 */\nTN_API int tn_planted(void);\n"), "lacks @threads"),
+    ("docs.py", "an option that the manual lacks", file_fault(
+        "core/base/options.list", "TN_OPTION(\"planted.key\", \"int\")\n"), "planted.key is missing"),
+    ("docs.py", "a link that leads nowhere", file_fault("docs/planted.md", "[x](gone.md)\n"), "leads nowhere"),
+    ("docs.py", "a folder without a README", lambda root: os.remove(os.path.join(root, "core/op/README.md")),
+     "core/op has no README"),
+    ("docs.py", "a decision without its parts", file_fault("docs/decisions/9999-planted.md", "# 9999. Planted\n"),
+     "no part"),
     ("headers.py", "a header that needs another first", file_fault("sdk/include/tenon/planted.h", "extern tn_status x;\n"),
      "planted.h"),
     ("headers.py", "a header that C++ refuses", file_fault("sdk/include/tenon/planted.h", "extern int class;\n"), "c++"),
