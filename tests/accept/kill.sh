@@ -1,6 +1,6 @@
 #!/bin/bash
 # A training that is killed and resumed ends with the bits of the unbroken one, or says that there is no checkpoint
-# and exits 2. Short form: 4 kills; TENON_FULL=1: 20, further ones at named points where a checkpoint is written.
+# and exits 2. Short form: 4 kills at random moments and 8 while a checkpoint is written; TENON_FULL=1: 20 and 16.
 . "$(dirname "$0")/common.bash"
 
 kills=4 epochs=6
@@ -35,5 +35,26 @@ for ((i = 0; i < kills; i++)); do
     kill -9 $pid 2>/dev/null
     wait $pid 2>/dev/null
     resume "killed after $ms ms"
+done
+
+# Killed while a checkpoint is written: only builds with failpoints can, so the debug build does where there is one.
+points=(checkpoint_begin checkpoint_written checkpoint_synced checkpoint_renamed) nth=(1 2)
+[ "$full" = 1 ] && nth=(1 2 5 9)
+dev=$(dirname "$build")/build-dev/bin/tenon
+if [ ! -x "$dev" ]; then
+    echo "no debug build: nothing was killed while a checkpoint was written"
+    finish
+fi
+tool=$dev
+want=$(hash unbroken "${options[@]}") || fail "the unbroken training of the debug build failed"
+for point in "${points[@]}"; do
+    for n in "${nth[@]}"; do
+        rm -rf "$work/killed"
+        TENON_FAILPOINT=$point:$n=kill "$tool" train zoo:lenet --data digits --seed 42 --json \
+            --set run.dir="$work/killed" "${options[@]}" >/dev/null 2>&1
+        status=$?
+        [ $status = 137 ] || fail "$point:$n: was not killed, ended with $status"
+        resume "killed at $point, time $n"
+    done
 done
 finish
