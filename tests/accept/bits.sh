@@ -1,6 +1,7 @@
 #!/bin/bash
 # The same bits whatever runs the operations: threads, engine, pool, hybridized or not, the fake device.
-# Short form: two epochs, one change at a time. TENON_FULL=1: twelve epochs, and 40 random combinations.
+# Short form: two epochs, one change at a time and 4 random combinations. TENON_FULL=1: twelve epochs, 40 random
+# combinations, then all of them.
 . "$(dirname "$0")/common.bash"
 
 epochs=2 combinations=4 fake_seeds=2
@@ -29,6 +30,16 @@ for ((i = 0; i < combinations; i++)); do
     OMP_NUM_THREADS=$n expect "$want" "threads $n, engine $e, pool $p, hybridize $h" \
         --set engine.type="$e" --set memory.cpu.pool="$p" --set train.hybridize="$h"
 done
+
+# Every combination there is.
+product() {
+    local n e p h
+    for n in "${threads[@]}"; do for e in "${engines[@]}"; do for p in "${pools[@]}"; do for h in "${hybridize[@]}"; do
+        OMP_NUM_THREADS=$n expect "$want" "threads $n, engine $e, pool $p, hybridize $h" \
+            --set engine.type="$e" --set memory.cpu.pool="$p" --set train.hybridize="$h"
+    done; done; done; done
+}
+[ "$full" = 1 ] && product
 
 plain=$(hash run "${common[@]}" --set kernel.prefer=cpu) || fail "kernel.prefer=cpu: the training failed"
 for ((fake = 1; fake <= fake_seeds; fake++)); do
