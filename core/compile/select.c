@@ -473,6 +473,18 @@ static bool any_strided(const tni_request *r)
     return false;
 }
 
+/* What a plan may ask for and this version does not give: blocks that a forward saves, private layouts. */
+static bool asks_too_much(const tni_prepared *p)
+{
+    bool layouts = false;
+
+    for (uint32_t i = 0; i < p->in_count; i++)
+        layouts |= p->plan.in_layout[i] != NULL;
+    for (uint32_t i = 0; i < p->out_count; i++)
+        layouts |= p->plan.out_layout[i] != NULL;
+    return layouts || p->plan.saved_bytes;
+}
+
 static tn_status candidate_prepare(const tni_request *r, const candidate *c, tni_prepared **out, tn_err *err)
 {
     const bool strided = (c->kernel->flags & TN_KERNEL_STRIDED) != 0;
@@ -501,6 +513,11 @@ static tn_status candidate_prepare(const tni_request *r, const candidate *c, tni
     node.host = &host;
     if (c->kernel->prepare && (st = c->kernel->prepare(c->plugin->self, &node, &p->plan, err)))
         goto cleanup;
+    if (asks_too_much(p)) {
+        st = tn_fail(err, TN_E_UNSUPPORTED,
+                     "asks for a saved block or a private layout, which this host does not give");
+        goto cleanup;
+    }
     if ((r->flags & TN_NODE_THREAD_INVARIANT) && !(p->plan.flags & TN_PLAN_THREAD_INVARIANT)) {
         st = tn_fail(err, TN_E_UNSUPPORTED, "its bits depend on the number of threads");
         goto cleanup;
