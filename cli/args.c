@@ -13,45 +13,20 @@
 
 #define NAME_MAX_BYTES 64 /* longer names are not compared for suggestions */
 
-typedef struct option {
-    char letter;         /* 0: none */
-    const char *name;    /* without the dashes */
-    const char *value;   /* its name in the help; in brackets: may be left out; NULL: takes none */
-    const char *setting; /* the library's option it stands for, or NULL */
-    const char *help;
-} option;
-
-static const option options[OPT_COUNT] = {
-    [OPT_HELP] = {'h', "help", NULL, NULL, "this text"},
-    [OPT_JSON] = {0, "json", NULL, NULL, "JSON on stdout"},
-    [OPT_QUIET] = {'q', "quiet", NULL, NULL, "nothing on stderr but errors"},
-    [OPT_VERBOSE] = {'v', "verbose", NULL, NULL, "the library's messages, too"},
-    [OPT_CONFIG] = {0, "config", "FILE", NULL,
-                    "configuration file, stronger than the system's and the user's"},
-    [OPT_SET] = {0, "set", "SECTION.KEY=VALUE", NULL, "one option of the library, stronger than all files"},
-    [OPT_DEVICE] = {0, "device", "NAME", "device.default", "cpu, cpu:1, fake:0"},
-    [OPT_DATA] = {0, "data", "NAME|FOLDER", NULL, "data set, default digits; NAME:train is one part"},
-    [OPT_EPOCHS] = {0, "epochs", "N", "train.epochs", "passes over the training data"},
-    [OPT_SEED] = {0, "seed", "N", "run.seed", "seed of all random numbers"},
-    [OPT_BATCH] = {0, "batch", "N", "train.batch", "samples of a step"},
-    [OPT_LR] = {0, "lr", "X", "train.lr", "learning rate"},
-    [OPT_OUT] = {0, "out", "FOLDER", "run.dir", "the run folder"},
-    [OPT_RESUME] = {0, "resume", "[FOLDER]", NULL,
-                    "go on from the newest checkpoint of a run, default the newest run"},
-    [OPT_PROGRESS] = {0, "progress", "bar|plain|json|none", NULL, "default: bar on a terminal, else plain"},
-    [OPT_BY_WRITER] =
-        {0, "by-writer", NULL, NULL,
-         "train on DATA-by-writer as well (other writers in the test part) and print its accuracy"},
+const cli_option cli_options[OPT_COUNT] = {
+#define CLI_OPTION(id, letter, name, value, setting, help) [OPT_##id] = {letter, name, value, setting, help},
+#include "options.list"
+#undef CLI_OPTION
 };
-static const uint8_t common_options[] = {OPT_CONFIG,  OPT_SET,  OPT_JSON, OPT_QUIET,
-                                         OPT_VERBOSE, OPT_HELP, OPT_NONE};
+const uint8_t cli_common_options[] = {OPT_CONFIG,  OPT_SET,  OPT_JSON, OPT_QUIET,
+                                      OPT_VERBOSE, OPT_HELP, OPT_NONE};
 
 /* ---- help ---- */
 
 static void help_options(const uint8_t *ids, FILE *out)
 {
     for (; *ids != OPT_NONE; ids++) {
-        const option *o = &options[*ids];
+        const cli_option *o = &cli_options[*ids];
         const char *value = o->value ? o->value : "";
         char letter[8] = "    ", left[64];
 
@@ -70,7 +45,7 @@ void cli_help(const cli_command *command, FILE *out)
         (void)fprintf(out, "\n%s", command->help);
     (void)fputs("\noptions\n", out);
     help_options(command->options, out);
-    help_options(common_options, out);
+    help_options(cli_common_options, out);
 }
 
 /* ---- the nearest name ---- */
@@ -131,8 +106,8 @@ static const char *option_name(const void *from, size_t index)
     while (command->options[own] != OPT_NONE)
         own++;
     if (index < own)
-        return options[command->options[index]].name;
-    return index - own < sizeof common_options ? options[common_options[index - own]].name : NULL;
+        return cli_options[command->options[index]].name;
+    return index - own < sizeof cli_common_options ? cli_options[cli_common_options[index - own]].name : NULL;
 }
 
 /* ---- parsing ---- */
@@ -142,7 +117,7 @@ static bool takes(const cli_command *command, uint8_t id)
     for (const uint8_t *own = command->options; *own != OPT_NONE; own++)
         if (*own == id)
             return true;
-    for (const uint8_t *common = common_options; *common != OPT_NONE; common++)
+    for (const uint8_t *common = cli_common_options; *common != OPT_NONE; common++)
         if (*common == id)
             return true;
     return false;
@@ -159,7 +134,7 @@ static uint8_t option_find(const cli_command *command, const char *text, const c
 
     *value = equals ? equals + 1 : NULL;
     for (uint8_t id = 1; id < OPT_COUNT; id++) {
-        const option *o = &options[id];
+        const cli_option *o = &cli_options[id];
 
         if (!takes(command, id))
             continue;
@@ -194,8 +169,14 @@ bool cli_args_setting(cli_args *args, const char *key, const char *value)
 
 static bool option_take(cli_args *args, uint8_t id, const char *value)
 {
-    const option *o = &options[id];
+    const cli_option *o = &cli_options[id];
 
+    if (args->given_count >= CLI_SETTINGS_MAX) {
+        cli_error("more than %d options", CLI_SETTINGS_MAX);
+        return false;
+    }
+    args->given[args->given_count].id = id;
+    args->given[args->given_count++].value = value;
     args->value[id] = value;
     if (id == OPT_SET) {
         if (!strchr(value, '=') || *value == '=') {
@@ -212,7 +193,7 @@ static bool option_read(cli_args *args, int *index)
 {
     const char *text = args->argv[*index], *value;
     uint8_t id = option_find(args->command, text, &value);
-    const option *o = &options[id];
+    const cli_option *o = &cli_options[id];
     const char *next = *index + 1 < args->argc ? args->argv[*index + 1] : NULL;
 
     if (id == OPT_NONE)
@@ -262,6 +243,14 @@ bool cli_args_parse(cli_args *args, const cli_command *command, int first, int a
     cli_error("%s: an argument is missing: %s; `tenon %s --help` tells", command->name, command->words,
               command->name);
     return false;
+}
+
+const char *cli_args_each(const cli_args *args, cli_option_id id, size_t *cursor)
+{
+    while (*cursor < args->given_count)
+        if (args->given[(*cursor)++].id == (uint8_t)id)
+            return args->given[*cursor - 1].value;
+    return NULL;
 }
 
 void cli_args_fini(cli_args *args)

@@ -19,11 +19,12 @@
 
 #define CLI_EXIT_FAILED 1
 #define CLI_EXIT_USAGE 2
+#define CLI_EXIT_MISSING 3
 #define CLI_EXIT_DATA 4
 #define CLI_EXIT_MEMORY 5
 #define CLI_EXIT_STOPPED 130
 
-#define CLI_WORDS_MAX 8      /* arguments of a command that are no options */
+#define CLI_WORDS_MAX 64     /* arguments of a command that are no options */
 #define CLI_SETTINGS_MAX 256 /* --set and options that stand for one */
 
 #if defined(__GNUC__)
@@ -36,28 +37,27 @@
 
 typedef enum cli_option_id {
     OPT_NONE, /* ends a list */
-    OPT_HELP,
-    OPT_JSON,
-    OPT_QUIET,
-    OPT_VERBOSE,
-    OPT_CONFIG,
-    OPT_SET,
-    OPT_DEVICE,
-    OPT_DATA,
-    OPT_EPOCHS,
-    OPT_SEED,
-    OPT_BATCH,
-    OPT_LR,
-    OPT_OUT,
-    OPT_RESUME,
-    OPT_PROGRESS,
-    OPT_BY_WRITER,
+#define CLI_OPTION(id, letter, name, value, setting, help) OPT_##id,
+#include "options.list"
+#undef CLI_OPTION
     OPT_COUNT
 } cli_option_id;
 
+/* One option: a row of options.list. */
+typedef struct cli_option {
+    char letter;         /* 0: none */
+    const char *name;    /* without the dashes */
+    const char *value;   /* its name in the help; in brackets: may be left out; NULL: takes none */
+    const char *setting; /* the library's option it stands for, or NULL */
+    const char *help;
+} cli_option;
+
+extern const cli_option cli_options[OPT_COUNT];
+extern const uint8_t cli_common_options[]; /* of every command; ended by OPT_NONE */
+
 struct cli_args;
 
-/* One command: a row of the table in main.c. */
+/* One command: a row of commands.list. */
 typedef struct cli_command {
     const char *name;       /* "plugins list" */
     const char *words;      /* of the usage line: "MODEL" */
@@ -75,6 +75,11 @@ typedef struct cli_args {
     size_t word_count;
     char *settings[CLI_SETTINGS_MAX + 1]; /* "section.key=value" in the order given, NULL-ended; owned */
     size_t setting_count;
+    struct {
+        uint8_t id;
+        const char *value;
+    } given[CLI_SETTINGS_MAX]; /* all options in their order, repeated ones, too */
+    size_t given_count;
     int argc; /* as main() got them */
     char *const *argv;
 } cli_args;
@@ -83,6 +88,8 @@ typedef struct cli_args {
 bool cli_args_parse(cli_args *args, const cli_command *command, int first, int argc, char *const *argv);
 void cli_args_fini(cli_args *args);
 bool cli_args_setting(cli_args *args, const char *key, const char *value);
+/* The values of an option that was given several times, one by one; *cursor begins as 0. NULL: no more. */
+const char *cli_args_each(const cli_args *args, cli_option_id id, size_t *cursor);
 void cli_help(const cli_command *command, FILE *out);
 /* The name nearest to `text` by edit distance, or NULL if none is near. `next` gives name by name, then NULL.
  */
@@ -90,6 +97,13 @@ const char *cli_nearest(const char *text, const char *(*next)(const void *from, 
                         const void *from);
 
 extern const cli_command cli_commands[]; /* ended by a row without name */
+
+/* What an exit code means. */
+typedef struct cli_exit {
+    int code;
+    const char *meaning;
+} cli_exit;
+extern const cli_exit cli_exits[]; /* ended by a row without meaning */
 
 /* ---- out.c ---- */
 
@@ -105,8 +119,11 @@ json_t *cli_json_text(const char *text);         /* bytes that are no UTF-8 beco
 bool cli_out_done(void);
 /* Whole or absent: written aside, then renamed. A failure is the app's error. */
 bool cli_json_save(tn_app *app, const char *path, const json_t *value);
+bool cli_text_save(tn_app *app, const char *path, const char *text, size_t bytes);
 char *cli_format(const char *format, ...) CLI_PRINTF(1, 2); /* free(); NULL: out of memory, said */
 char *cli_path(const char *folder, const char *name);
+bool cli_is_folder(const char *path);
+bool cli_ends_with(const char *text, const char *end);
 void cli_time_text(char text[32]); /* now, UTC: 2026-03-01T10:00:04Z */
 double cli_now(void);              /* monotonic seconds */
 
@@ -125,10 +142,9 @@ tn_app *cli_app_open(const cli_args *args, const char *const *extra);
 
 /* ---- commands ---- */
 
-int cmd_version(const cli_args *args);
-int cmd_plugins_list(const cli_args *args);
-int cmd_train(const cli_args *args);
-int cmd_eval(const cli_args *args);
-int cmd_bench_engine(const cli_args *args);
+#define CLI_COMMAND(name, words, words_min, words_max, run, options, summary, help)                          \
+    int run(const cli_args *args);
+#include "commands.list"
+#undef CLI_COMMAND
 
 #endif

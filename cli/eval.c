@@ -1,14 +1,15 @@
 /*
- * tenon eval: a saved model on a data set; the hash of a .params file.
+ * tenon eval: a saved model on a data set, and what it takes for what; the hash of a .params file.
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 
 typedef struct evaluation {
-    double accuracy, loss;
-    int64_t samples;
+    tn_evaluation found;
+    tn_data *data;
     char sha256[65];
 } evaluation;
 
@@ -26,47 +27,136 @@ static void params_hash(tn_app *app, const char *path, char sha256[65])
 /* NAME is its test part, as after a training; NAME:train is meant as it stands. */
 static void evaluate(tn_app *app, const cli_args *args, evaluation *e)
 {
-    const char *given = args->value[OPT_DATA] ? args->value[OPT_DATA] : "digits";
+    const char *given = tn_ctx_option(tn_app_ctx(app), "train.data");
     int64_t batch = 0;
-    char name[1024];
-    tn_data *data;
+    char *name = cli_format("%s%s", given, strrchr(given, ':') ? "" : ":test");
     tn_net *net;
 
-    (void)snprintf(name, sizeof name, "%s%s", given, strrchr(given, ':') ? "" : ":test");
     (void)tn_app_check(app, tn_ctx_option_int(tn_app_ctx(app), "train.batch", &batch));
+    if (!name)
+        (void)tn_app_fail(app, TN_E_NOMEM, "out of memory");
     net = tn_net_load_files(app, args->words[0], args->words[1], NULL);
-    data = tn_data_open(app, name, .batch = batch);
-    if (!net || !data)
-        return;
-    e->samples = tn_data_count(data);
-    e->accuracy = tn_net_eval(net, data, "accuracy");
-    e->loss = tn_net_eval(net, data, "loss");
+    e->data = tn_data_open(app, name, .batch = batch);
+    free(name);
+    if (net && e->data)
+        (void)tn_net_evaluate(net, e->data, &e->found);
+}
+
+/* ---- who is taken for whom ---- */
+
+/* Samples of the class, and those that were taken for it. */
+static void class_sums(const tn_evaluation *f, int64_t k, int64_t *are, int64_t *said)
+{
+    *are = *said = 0;
+    for (int64_t i = 0; i < f->classes; i++) {
+        *are += f->confusion[k * f->classes + i];
+        *said += f->confusion[i * f->classes + k];
+    }
+}
+
+static double part(int64_t some, int64_t all)
+{
+    return all ? (double)some / (double)all : NAN;
+}
+
+static void confusion_json(const evaluation *e, json_t *o)
+{
+    const tn_evaluation *f = &e->found;
+    json_t *rows = json_array(), *classes = json_array();
+
+    for (int64_t k = 0; k < f->classes; k++) {
+        const char *name = tn_data_class_name(e->data, k);
+        const int64_t right = f->confusion[k * f->classes + k];
+        json_t *row = json_array(), *one;
+        int64_t are, said;
+
+        class_sums(f, k, &are, &said);
+        for (int64_t i = 0; i < f->classes; i++)
+            (void)json_array_append_new(row, json_integer((json_int_t)f->confusion[k * f->classes + i]));
+        (void)json_array_append_new(rows, row);
+        one =
+            json_pack("{s:I, s:I, s:o, s:o}", "class", (json_int_t)k, "samples", (json_int_t)are, "precision",
+                      cli_json_number(part(right, said)), "recall", cli_json_number(part(right, are)));
+        if (name)
+            (void)json_object_set_new(one, "name", cli_json_text(name));
+        (void)json_array_append_new(classes, one);
+    }
+    (void)json_object_set_new(o, "classes", classes);
+    (void)json_object_set_new(o, "confusion", rows);
+}
+
+static void share_print(double share)
+{
+    if (isfinite(share))
+        (void)printf("  %9.4f", share);
+    else
+        (void)printf("  %9s", "-"); /* no such sample */
+}
+
+/* Rows are what the samples are, columns what the net takes them for. */
+static void confusion_print(const evaluation *e)
+{
+    const tn_evaluation *f = &e->found;
+    int64_t most = 0;
+    int width;
+
+    for (int64_t i = 0; i < f->classes * f->classes; i++)
+        most = f->confusion[i] > most ? f->confusion[i] : most;
+    width = snprintf(NULL, 0, "%lld", (long long)(most > f->classes ? most : f->classes)) + 1;
+    (void)printf("confusion: a row for each class, a column for what it is taken for\n%-16s", "class");
+    for (int64_t i = 0; i < f->classes; i++)
+        (void)printf("%*lld", width, (long long)i);
+    (void)printf("  precision     recall\n");
+    for (int64_t k = 0; k < f->classes; k++) {
+        const int64_t right = f->confusion[k * f->classes + k];
+        const char *name = tn_data_class_name(e->data, k);
+        int64_t are, said;
+
+        class_sums(f, k, &are, &said);
+        (void)printf("%-4lld %-11s", (long long)k, name ? name : "");
+        for (int64_t i = 0; i < f->classes; i++)
+            (void)printf("%*lld", width, (long long)f->confusion[k * f->classes + i]);
+        share_print(part(right, said));
+        share_print(part(right, are));
+        (void)printf("\n");
+    }
+}
+
+/* ---- the answer ---- */
+
+static void print_json(const cli_args *args, const evaluation *e)
+{
+    json_t *o = json_object();
+
+    if (args->word_count == 2) {
+        (void)json_object_set_new(o, "accuracy", cli_json_number(e->found.accuracy));
+        (void)json_object_set_new(o, "loss", cli_json_number(e->found.loss));
+        (void)json_object_set_new(o, "samples", json_integer((json_int_t)e->found.samples));
+        if (e->found.confusion)
+            confusion_json(e, o);
+    }
+    (void)json_object_set_new(o, "params_sha256", json_string(e->sha256));
+    cli_json_line(o);
 }
 
 static void print(const cli_args *args, const evaluation *e)
 {
-    json_t *o;
-
     if (args->value[OPT_JSON]) {
-        o = json_object();
-        if (args->word_count == 2) {
-            (void)json_object_set_new(o, "accuracy", cli_json_number(e->accuracy));
-            (void)json_object_set_new(o, "loss", cli_json_number(e->loss));
-            (void)json_object_set_new(o, "samples", json_integer((json_int_t)e->samples));
-        }
-        (void)json_object_set_new(o, "params_sha256", json_string(e->sha256));
-        cli_json_line(o);
+        print_json(args, e);
         return;
     }
     if (args->word_count == 2)
-        (void)printf("accuracy %.4f\nloss %.4f\nsamples %lld\n", e->accuracy, e->loss, (long long)e->samples);
+        (void)printf("accuracy %.4f\nloss %.4f\nsamples %lld\n", e->found.accuracy, e->found.loss,
+                     (long long)e->found.samples);
     (void)printf("params_sha256 %s\n", e->sha256);
+    if (args->word_count == 2 && args->value[OPT_CONFUSION] && e->found.confusion)
+        confusion_print(e);
 }
 
 int cmd_eval(const cli_args *args)
 {
     tn_app *app = cli_app_open(args, NULL);
-    evaluation e = {NAN, NAN, 0, ""};
+    evaluation e = {.found = {.struct_size = TN_SIZE(tn_evaluation)}};
 
     if (tn_app_ok(app)) {
         params_hash(app, args->words[args->word_count - 1], e.sha256);

@@ -1,5 +1,5 @@
 /*
- * tenon: one tool with sub-commands. The table below is all there is to know of them: parsing, help and
+ * tenon: one tool with sub-commands. commands.list is all there is to know of them: parsing, help and
  * suggestions read it.
  */
 #include <errno.h>
@@ -11,49 +11,27 @@
 
 #include "cli.h"
 
-static const uint8_t no_options[] = {OPT_NONE};
-static const uint8_t train_options[] = {OPT_DATA,   OPT_EPOCHS,    OPT_SEED,     OPT_BATCH,  OPT_LR,  OPT_OUT,
-                                        OPT_RESUME, OPT_BY_WRITER, OPT_PROGRESS, OPT_DEVICE, OPT_NONE};
-static const uint8_t eval_options[] = {OPT_DATA, OPT_BATCH, OPT_DEVICE, OPT_NONE};
+#define CLI_NONE ((const uint8_t[]){OPT_NONE})
+#define CLI_TAKES(...) ((const uint8_t[]){__VA_ARGS__, OPT_NONE})
+#define CLI_COMMAND(name, words, words_min, words_max, run, options, summary, help)                          \
+    {name, words, summary, help, options, words_min, words_max, run},
 
 const cli_command cli_commands[] = {
-    {.name = "train",
-     .words = "MODEL",
-     .words_max = 1,
-     .options = train_options,
-     .run = cmd_train,
-     .summary = "train a net and keep everything in a run folder",
-     .help = "MODEL is zoo:lenet. The run folder (runs/DATE-NAME-ID, or --out) gets model-symbol.json,\n"
-             "model-0000.params, run.json, curves.svg, metrics.jsonl and checkpoints.\n"
-             "^C finishes the step, saves and says how to resume; a second ^C stops at once.\n"
-             "--resume goes on with what the folder's run.json says; further options change it.\n"},
-    {.name = "eval",
-     .words = "[MODEL-symbol.json] FILE.params",
-     .words_min = 1,
-     .words_max = 2,
-     .options = eval_options,
-     .run = cmd_eval,
-     .summary = "accuracy and loss of a saved model; SHA-256 of a .params file",
-     .help = "With one file: params_sha256 alone, over name, type, shape and values of each array.\n"},
-    {.name = "plugins list",
-     .words = "",
-     .options = no_options,
-     .run = cmd_plugins_list,
-     .summary = "plugins that were found, what they give, and why some are refused",
-     .help = "Reads the files' notes; no code of a plugin runs.\n"},
-    {.name = "bench engine",
-     .words = "",
-     .options = no_options,
-     .run = cmd_bench_engine,
-     .summary = "what one operation costs: replayed, pushed, called, differentiated",
-     .help = "Each figure is measured in two interleaved series. If their medians differ by more than 10 %,\n"
-             "or are over twice the best round, the machine is too busy to say anything: exit code 1.\n"},
-    {.name = "version",
-     .words = "",
-     .options = no_options,
-     .run = cmd_version,
-     .summary = "versions of the tool and the libraries, build id, plugin ABI"},
+#include "commands.list"
     {.name = NULL},
+};
+#undef CLI_COMMAND
+
+const cli_exit cli_exits[] = {
+    {0, "ok"},
+    {CLI_EXIT_FAILED, "failed"},
+    {CLI_EXIT_USAGE, "usage or configuration"},
+    {3, "plugin or device missing"},
+    {CLI_EXIT_DATA, "data damaged"},
+    {CLI_EXIT_MEMORY, "out of memory"},
+    {6, "peer lost"},
+    {CLI_EXIT_STOPPED, "interrupted and saved"},
+    {0, NULL},
 };
 
 static const char *command_name(const void *from, size_t index)
@@ -82,9 +60,15 @@ static void overview(FILE *out)
         (void)fprintf(out, "  %-14s %s\n", c->name, c->summary);
     (void)fputs(
         "\n`tenon COMMAND --help` tells the options. Results go to stdout, everything else to stderr.\n"
-        "exit codes: 0 ok, 1 failed, 2 usage or configuration, 3 plugin or device missing, 4 data damaged,\n"
-        "            5 out of memory, 6 peer lost, 130 interrupted and saved\n",
+        "exit codes: ",
         out);
+    for (const cli_exit *e = cli_exits; e->meaning; e++)
+        (void)fprintf(out, "%s%d %s",
+                      e == cli_exits ? ""
+                      : e->code == 5 ? ",\n            "
+                                     : ", ",
+                      e->code, e->meaning);
+    (void)fputc('\n', out);
 }
 
 /* The sub-commands of a word such as "plugins"; false: there are none. */
@@ -161,6 +145,7 @@ static int run(int argc, char *const *argv)
 {
     const cli_command *command;
     cli_args args;
+    bool help = false;
     int first, code;
 
     if (argc < 2) {
@@ -171,11 +156,17 @@ static int run(int argc, char *const *argv)
         overview(stdout);
         return 0;
     }
-    if (!strcmp(argv[1], "help"))
+    if ((help = !strcmp(argv[1], "help")))
         argc--, argv++;
     command = command_find(argc, argv, &first);
+    if (help && !command && argc == 2 && group_overview(argv[1], stdout))
+        return 0;
     if (!command)
         return unknown(argc, argv);
+    if (help) {
+        cli_help(command, stdout);
+        return 0;
+    }
     if (!cli_args_parse(&args, command, first, argc, argv)) {
         cli_args_fini(&args);
         return CLI_EXIT_USAGE;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -59,6 +60,20 @@ char *cli_format(const char *format, ...)
 char *cli_path(const char *folder, const char *name)
 {
     return cli_format("%s/%s", folder, name);
+}
+
+bool cli_is_folder(const char *path)
+{
+    struct stat s;
+
+    return !stat(path, &s) && S_ISDIR(s.st_mode);
+}
+
+bool cli_ends_with(const char *text, const char *end)
+{
+    const size_t length = strlen(text), tail = strlen(end);
+
+    return length >= tail && !strcmp(text + length - tail, end);
 }
 
 void cli_time_text(char text[32])
@@ -120,27 +135,58 @@ void cli_json_line(json_t *value)
     json_decref(value);
 }
 
-bool cli_json_save(tn_app *app, const char *path, const json_t *value)
+static bool stream_write(const char *path, const char *text, size_t bytes)
 {
-    char *aside = cli_format("%s.tmp-%ld", path, (long)getpid()), *text = NULL;
-    FILE *file = NULL;
-    bool ok = false;
+    FILE *file = fopen(path, "we");
+    bool ok = file && fwrite(text, 1, bytes, file) == bytes && !fflush(file);
 
-    if (!aside)
+    return (!file || !fclose(file)) && ok;
+}
+
+/* Devices and pipes are written to as they are: a rename would put a file in their place. A link stays a
+ * link. */
+bool cli_text_save(tn_app *app, const char *path, const char *text, size_t bytes)
+{
+    struct stat s;
+    bool there = !stat(path, &s), ok = false;
+    char *real = there && S_ISREG(s.st_mode) ? realpath(path, NULL) : NULL;
+    char *aside = cli_format("%s.tmp-%ld", real ? real : path, (long)getpid()), *why = NULL;
+
+    if (!aside) {
+        free(real);
         return !tn_app_fail(app, TN_E_NOMEM, "out of memory");
+    }
     errno = 0;
-    if ((file = fopen(aside, "we"))) {
-        ok = !json_dumpf(value, file, CLI_JSON_FLAGS | JSON_INDENT(2)) && fputc('\n', file) != EOF &&
-             !fflush(file);
-        ok = !fclose(file) && ok && !rename(aside, path);
+    if (there && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode)) {
+        ok = stream_write(path, text, bytes);
+    } else {
+        ok = stream_write(aside, text, bytes) && !rename(aside, real ? real : path);
+        if (!ok) {
+            const int error = errno;
+
+            (void)unlink(aside);
+            errno = error;
+        }
     }
     if (!ok) {
-        text = cli_format("%s: %s", path, strerror(errno ? errno : EIO));
-        (void)tn_app_fail(app, TN_E_IO, text ? text : path);
-        (void)unlink(aside);
+        why = cli_format("%s: %s", path, strerror(errno ? errno : EIO));
+        (void)tn_app_fail(app, TN_E_IO, why ? why : path);
     }
-    free(text);
+    free(why);
     free(aside);
+    free(real);
+    return ok;
+}
+
+bool cli_json_save(tn_app *app, const char *path, const json_t *value)
+{
+    char *text = json_dumps(value, CLI_JSON_FLAGS | JSON_INDENT(2)), *line;
+    bool ok;
+
+    line = text ? cli_format("%s\n", text) : NULL;
+    ok = line ? cli_text_save(app, path, line, strlen(line)) : !tn_app_fail(app, TN_E_NOMEM, "out of memory");
+    free(line);
+    free(text);
     return ok;
 }
 
@@ -148,7 +194,7 @@ bool cli_out_done(void)
 {
     errno = 0;
     out_note(fflush(stdout) == EOF || ferror(stdout));
-    if (out_error)
+    if (out_error && out_error != EPIPE) /* `| head` has seen enough */
         cli_error("cannot write to standard output: %s", strerror(out_error));
     return !out_error;
 }

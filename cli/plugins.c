@@ -1,13 +1,13 @@
 /*
- * tenon plugins list: the notes of all plugins found. Nothing is loaded: what would be loaded at start is
- * taken out of the options.
+ * tenon plugins list: the notes of all plugins found. Nothing is loaded, unless --ops asks for kernels: what
+ * would be loaded at start is taken out of the options.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
+#include "plugins.h"
 
-#define COLUMNS 6
+#define SYSTEM_FOLDER "/tenon/plugins-1/"
 
 static const char *const nothing_at_start[] = {"plugins.require=", "device.default=cpu", NULL};
 static const char *const states[] = {[TN_PLUGIN_REFUSED] = "refused",
@@ -15,14 +15,52 @@ static const char *const states[] = {[TN_PLUGIN_REFUSED] = "refused",
                                      [TN_PLUGIN_LOADED] = "loaded",
                                      [TN_PLUGIN_FAILED] = "failed"};
 
-static bool is_refused(const tn_plugin_info *p)
+/* ---- shared with the other commands ---- */
+
+tn_app *cli_plugins_open(const cli_args *args)
+{
+    cli_args *plain = malloc(sizeof *plain); /* its texts stay args' */
+    tn_app *app;
+
+    if (!plain) {
+        cli_error("out of memory");
+        return NULL;
+    }
+    *plain = *args;
+    for (size_t i = 0; nothing_at_start[i]; i++)
+        if (plain->setting_count < CLI_SETTINGS_MAX)
+            plain->settings[plain->setting_count++] = (char *)nothing_at_start[i];
+    plain->settings[plain->setting_count] = NULL;
+    app = cli_app_open(plain, NULL);
+    free(plain);
+    return app;
+}
+
+bool cli_plugin_refused(const tn_plugin_info *p)
 {
     return p->state == TN_PLUGIN_REFUSED || p->state == TN_PLUGIN_FAILED;
 }
 
-static const char *state_of(const tn_plugin_info *p)
+const char *cli_plugin_state(const tn_plugin_info *p)
 {
     return p->state >= 0 && p->state <= TN_PLUGIN_FAILED ? states[p->state] : "?";
+}
+
+bool cli_plugin_at(tn_app *app, size_t index, tn_plugin_info *out)
+{
+    *out = (tn_plugin_info){.struct_size = TN_SIZE(tn_plugin_info)};
+    return tn_app_ok(app) && !tn_plugin_at(tn_app_ctx(app), index, out);
+}
+
+const char *cli_plugin_package(const tn_plugin_info *p, char *out, size_t bytes)
+{
+    const char *end = strrchr(p->path, '/');
+
+    if (strstr(p->path, SYSTEM_FOLDER))
+        (void)snprintf(out, bytes, "tenon-plugin-%s", p->name);
+    else
+        (void)snprintf(out, bytes, "%.*s", end ? (int)(end - p->path) : 0, p->path);
+    return out;
 }
 
 /* The kinds of what it provides, each once: "kernels@cpu op:acme" gives "kernels, op". */
@@ -42,68 +80,141 @@ static void kinds_of(const tn_plugin_info *p, char *text, size_t bytes)
     }
 }
 
-typedef char row[COLUMNS][300];
+/* ---- a table ---- */
 
-static void row_fill(row r, const tn_plugin_info *p)
+bool cli_table_row(cli_column_table *t, const char *const *cells)
 {
-    (void)snprintf(r[0], sizeof r[0], "%s", p->name);
-    kinds_of(p, r[1], sizeof r[1]);
-    (void)snprintf(r[2], sizeof r[2], "%s", p->version);
-    (void)snprintf(r[3], sizeof r[3], "%u.%u", (unsigned)p->abi_major, (unsigned)p->abi_minor);
-    (void)snprintf(r[4], sizeof r[4], "%s", state_of(p));
-    (void)snprintf(r[5], sizeof r[5], "%s", p->provides);
+    if (t->rows == t->room) {
+        const size_t room = t->room ? 2 * t->room : 64;
+        void *more = realloc(t->cells, room * t->columns * sizeof *t->cells);
+
+        if (!more)
+            return false;
+        t->cells = more;
+        t->room = room;
+    }
+    for (size_t c = 0; c < t->columns; c++)
+        if (!(t->cells[t->rows * t->columns + c] = strdup(cells[c] && *cells[c] ? cells[c] : "-"))) {
+            while (c-- > 0)
+                free((char *)t->cells[t->rows * t->columns + c]);
+            return false;
+        }
+    t->rows++;
+    return true;
 }
 
-static void table_print(row *rows, size_t count)
+void cli_table_print(const cli_column_table *t)
 {
-    int width[COLUMNS] = {0};
+    for (size_t r = 0; r < t->rows; r++)
+        for (size_t c = 0; c < t->columns; c++) {
+            int width = 0;
 
-    for (size_t i = 0; i < count; i++)
-        for (int c = 0; c < COLUMNS; c++)
-            width[c] = (int)strlen(rows[i][c]) > width[c] ? (int)strlen(rows[i][c]) : width[c];
-    for (size_t i = 0; i < count; i++)
-        for (int c = 0; c < COLUMNS; c++)
-            (void)printf("%-*s%s", c + 1 < COLUMNS ? width[c] : 0, rows[i][c], c + 1 < COLUMNS ? "  " : "\n");
+            for (size_t i = 0; i < t->rows && c + 1 < t->columns; i++) {
+                const int length = (int)strlen(t->cells[i * t->columns + c]);
+
+                width = length > width ? length : width;
+            }
+            (void)printf("%-*s%s", width, t->cells[r * t->columns + c], c + 1 < t->columns ? "  " : "\n");
+        }
 }
 
-static void text_print(tn_app *app, size_t count)
+void cli_table_free(cli_column_table *t)
 {
-    static const char *const head[COLUMNS] = {"NAME", "KIND", "VERSION", "ABI", "STATE", "GIVES"};
-    row *rows = calloc(count + 1, sizeof *rows);
-    size_t used = 1;
+    for (size_t i = 0; i < t->rows * t->columns; i++)
+        free((char *)t->cells[i]);
+    free(t->cells);
+}
 
-    if (!rows) {
+/* ---- the list ---- */
+
+#define COLUMNS 7
+#define COLUMNS_ALL 11
+
+static bool row_add(cli_column_table *t, const tn_plugin_info *p)
+{
+    char kinds[300], abi[32], package[4200], bytes[32];
+    const char *cells[COLUMNS_ALL] = {p->name,     kinds,   p->version, abi,   cli_plugin_state(p),
+                                      p->provides, package, p->isa,     bytes, p->build_id,
+                                      p->path};
+
+    kinds_of(p, kinds, sizeof kinds);
+    (void)snprintf(abi, sizeof abi, "%u.%u", (unsigned)p->abi_major, (unsigned)p->abi_minor);
+    (void)snprintf(bytes, sizeof bytes, "%llu KiB", (unsigned long long)(p->file_bytes + 1023) / 1024);
+    (void)cli_plugin_package(p, package, sizeof package);
+    return cli_table_row(t, cells);
+}
+
+/* Libraries of a plugin that the linker would not find, read from its file: "libx.so.1, liby.so". */
+static const char *libraries_missing(tn_app *app, size_t index, char *out, size_t bytes)
+{
+    tn_library_info l = {.struct_size = TN_SIZE(tn_library_info)};
+    size_t used = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; !tn_plugin_library(tn_app_ctx(app), index, i, &l) && used < bytes; i++)
+        if (!l.found)
+            used += (size_t)snprintf(out + used, bytes - used, "%s%s", used ? ", " : "", l.name);
+    return out;
+}
+
+static void missing_print(tn_app *app, size_t count)
+{
+    char missing[512];
+    tn_plugin_info p;
+
+    for (size_t i = 0; i < count; i++)
+        if (cli_plugin_at(app, i, &p) && !cli_plugin_refused(&p) &&
+            *libraries_missing(app, i, missing, sizeof missing))
+            (void)printf("will not load: %s: not found: %s\n", p.name, missing);
+}
+
+static void text_print(tn_app *app, const cli_args *args, size_t count)
+{
+    static const char *const head[COLUMNS_ALL] = {"NAME",    "KIND",  "VERSION", "ABI",   "STATE", "GIVES",
+                                                  "PACKAGE", "NEEDS", "SIZE",    "BUILD", "FILE"};
+    cli_column_table t = {.columns = args->value[OPT_REFUSED] ? COLUMNS_ALL : COLUMNS};
+    bool ok = cli_table_row(&t, head);
+    tn_plugin_info p;
+
+    for (size_t i = 0; ok && i < count; i++)
+        if (cli_plugin_at(app, i, &p) && !cli_plugin_refused(&p))
+            ok = row_add(&t, &p);
+    if (ok)
+        cli_table_print(&t);
+    else
         (void)tn_app_fail(app, TN_E_NOMEM, "out of memory");
-        return;
-    }
-    for (int c = 0; c < COLUMNS; c++)
-        (void)snprintf(rows[0][c], sizeof rows[0][c], "%s", head[c]);
+    cli_table_free(&t);
+    missing_print(app, count);
     for (size_t i = 0; i < count; i++) {
-        tn_plugin_info p = {.struct_size = TN_SIZE(tn_plugin_info)};
-
-        if (!tn_app_check(app, tn_plugin_at(tn_app_ctx(app), i, &p)) && !is_refused(&p))
-            row_fill(rows[used++], &p);
-    }
-    table_print(rows, used);
-    free(rows);
-    for (size_t i = 0; i < count; i++) {
-        tn_plugin_info p = {.struct_size = TN_SIZE(tn_plugin_info)};
-
-        if (!tn_app_check(app, tn_plugin_at(tn_app_ctx(app), i, &p)) && is_refused(&p))
+        if (!cli_plugin_at(app, i, &p) || !cli_plugin_refused(&p))
+            continue;
+        if (p.refusal)
             (void)printf("rejected: %s: L%02u: %s\n", *p.path ? p.path : p.name, (unsigned)p.refusal,
                          p.reason);
+        else
+            (void)printf("left out: %s: %s\n", *p.path ? p.path : p.name, p.reason);
     }
 }
 
-static json_t *plugin_json(const tn_plugin_info *p)
+json_t *cli_plugin_json(const tn_plugin_info *p)
 {
+    char package[4200];
     const struct {
         const char *key, *text;
     } texts[] = {
-        {"name", p->name},       {"version", p->version},   {"vendor", p->vendor},
-        {"license", p->license}, {"summary", p->summary},   {"isa", p->isa},
-        {"platform", p->abi},    {"build_id", p->build_id}, {"path", p->path},
-        {"state", state_of(p)},  {"provides", p->provides}, {"reason", p->reason},
+        {"name", p->name},
+        {"version", p->version},
+        {"vendor", p->vendor},
+        {"license", p->license},
+        {"summary", p->summary},
+        {"isa", p->isa},
+        {"platform", p->abi},
+        {"build_id", p->build_id},
+        {"path", p->path},
+        {"state", cli_plugin_state(p)},
+        {"provides", p->provides},
+        {"reason", p->reason},
+        {"package", cli_plugin_package(p, package, sizeof package)},
     };
     json_t *o = json_object();
     char abi[32], code[16] = "";
@@ -114,35 +225,179 @@ static json_t *plugin_json(const tn_plugin_info *p)
     if (p->refusal)
         (void)snprintf(code, sizeof code, "L%02u", (unsigned)p->refusal);
     (void)json_object_set_new(o, "abi", json_string(abi));
+    (void)json_object_set_new(o, "abi_min", json_integer(p->abi_minor_min));
+    (void)json_object_set_new(o, "bytes", json_integer((json_int_t)p->file_bytes));
     (void)json_object_set_new(o, "refusal", *code ? json_string(code) : json_null());
     return o;
 }
 
+static json_t *listed_json(tn_app *app, size_t index, const tn_plugin_info *p)
+{
+    json_t *o = cli_plugin_json(p);
+    char missing[512];
+
+    if (!cli_plugin_refused(p))
+        (void)json_object_set_new(o, "missing",
+                                  cli_json_text(libraries_missing(app, index, missing, sizeof missing)));
+    return o;
+}
+
+/* ---- --ops: kernels of each operator ---- */
+
+bool cli_kernel_letters(tn_app *app, const char *plugin, const char *op, char out[CLI_LETTERS])
+{
+    static const char backward[] = "_backward_";
+    bool forward = false, back = false, deterministic = true, strided = false, half = false;
+    size_t count = 0;
+
+    (void)tn_kernel_count(tn_app_ctx(app), &count);
+    for (size_t i = 0; i < count; i++) {
+        tn_kernel_info k = {.struct_size = TN_SIZE(tn_kernel_info)};
+        const bool is_back =
+            !tn_kernel_at(tn_app_ctx(app), i, &k) && !strncmp(k.op, backward, sizeof backward - 1);
+
+        if (!k.op || strcmp(k.plugin, plugin) || strcmp(k.op + (is_back ? sizeof backward - 1 : 0), op))
+            continue;
+        forward |= !is_back;
+        back |= is_back;
+        deterministic &= (k.flags & TN_KERNEL_IS_DETERMINISTIC) != 0;
+        strided |= (k.flags & TN_KERNEL_IS_STRIDED) != 0;
+        for (const char *const *t = k.types; *t; t++)
+            half |= strstr(*t, "f16") != NULL && strcmp(strstr(*t, "f16"), "bf16");
+    }
+    (void)snprintf(out, CLI_LETTERS, "%c%c%c%c%c", forward ? 'F' : '.', back ? 'B' : '.',
+                   deterministic ? 'D' : '.', strided ? 'S' : '.', half ? 'h' : '.');
+    return forward || back;
+}
+
+#define OPS_PLUGINS 16 /* columns of the table */
+
+/* Loads what has kernels; one that cannot be is said and passed over. Returns how many have some. */
+static size_t kernels_load(tn_app *app, size_t count, const char *names[OPS_PLUGINS])
+{
+    size_t used = 0;
+    tn_plugin_info p;
+
+    for (size_t i = 0; i < count && used < OPS_PLUGINS; i++) {
+        if (!cli_plugin_at(app, i, &p) || cli_plugin_refused(&p) || !strstr(p.provides, "kernels@"))
+            continue;
+        if (tn_plugin_load(tn_app_ctx(app), p.name))
+            cli_error("%s: %s", p.name, tn_error_text());
+        else
+            names[used++] = p.name;
+    }
+    return used;
+}
+
+static bool ops_row(tn_app *app, cli_column_table *t, json_t *list, const char *op, const char *const *names)
+{
+    char letters[OPS_PLUGINS][CLI_LETTERS];
+    const char *cells[OPS_PLUGINS + 1] = {op};
+    json_t *row = list ? json_object() : NULL;
+    bool any = false;
+
+    for (size_t i = 0; i + 1 < t->columns; i++) {
+        const bool has = cli_kernel_letters(app, names[i], op, letters[i]);
+
+        any |= has;
+        cells[i + 1] = has ? letters[i] : "";
+        if (has && row)
+            (void)json_object_set_new(row, names[i], json_string(letters[i]));
+    }
+    if (any && list)
+        (void)json_object_set_new(list, op, row);
+    else
+        json_decref(row);
+    return !any || list || cli_table_row(t, cells);
+}
+
+static void ops_print(tn_app *app, bool json, size_t count)
+{
+    const char *names[OPS_PLUGINS + 1] = {"OPERATOR"};
+    cli_column_table t = {.columns = 1 + kernels_load(app, count, names + 1)};
+    json_t *list = json ? json_object() : NULL;
+    bool ok = cli_table_row(&t, names);
+    size_t ops = 0;
+
+    (void)tn_app_check(app, tn_op_count(tn_app_ctx(app), &ops));
+    for (size_t i = 0; ok && i < ops; i++) {
+        tn_op_info o = {.struct_size = TN_SIZE(tn_op_info)};
+
+        if (!tn_op_at(tn_app_ctx(app), i, &o) && strncmp(o.name, "_backward_", 10) != 0)
+            ok = ops_row(app, &t, list, o.name, names + 1);
+    }
+    if (!ok)
+        (void)tn_app_fail(app, TN_E_NOMEM, "out of memory");
+    else if (json)
+        cli_json_line(json_pack("{s:o}", "ops", list));
+    else
+        cli_table_print(&t);
+    cli_table_free(&t);
+}
+
+/* ---- --exists ---- */
+
+/* As versions: numbers by value, other characters as they are. */
+static int version_compare(const char *a, const char *b)
+{
+    while (*a || *b) {
+        char *a_end, *b_end;
+        const unsigned long x = strtoul(a, &a_end, 10), y = strtoul(b, &b_end, 10);
+
+        if (a_end != a && b_end != b && x != y)
+            return x < y ? -1 : 1;
+        if (a_end == a && b_end == b && *a != *b)
+            return *a < *b ? -1 : 1;
+        if ((a_end == a) != (b_end == b))
+            return a_end == a ? -1 : 1;
+        a = a_end != a ? a_end : a + (*a != '\0');
+        b = b_end != b ? b_end : b + (*b != '\0');
+    }
+    return 0;
+}
+
+static int exists(tn_app *app, const cli_args *args, size_t count)
+{
+    const char *name = args->value[OPT_EXISTS], *least = args->value[OPT_AT_LEAST];
+    char missing[512];
+    tn_plugin_info p;
+
+    for (size_t i = 0; i < count; i++)
+        if (cli_plugin_at(app, i, &p) && !cli_plugin_refused(&p) && !strcmp(p.name, name) &&
+            !*libraries_missing(app, i, missing, sizeof missing))
+            return !least || version_compare(p.version, least) >= 0 ? 0 : CLI_EXIT_MISSING;
+    return CLI_EXIT_MISSING;
+}
+
 int cmd_plugins_list(const cli_args *args)
 {
+    const bool json = args->value[OPT_JSON] != NULL;
     tn_app *app;
     size_t count = 0;
-    cli_args plain = *args; /* its texts stay args' */
+    int code = 0, closed;
 
-    for (size_t i = 0; nothing_at_start[i]; i++)
-        if (plain.setting_count < CLI_SETTINGS_MAX)
-            plain.settings[plain.setting_count++] = (char *)nothing_at_start[i];
-    plain.settings[plain.setting_count] = NULL;
-    app = cli_app_open(&plain, NULL);
+    if (args->value[OPT_AT_LEAST] && !args->value[OPT_EXISTS]) {
+        cli_error("--at-least goes with --exists NAME");
+        return CLI_EXIT_USAGE;
+    }
+    app = cli_plugins_open(args);
     if (!tn_app_ok(app) || tn_app_check(app, tn_plugin_count(tn_app_ctx(app), &count)))
         return tn_app_close(app);
-    if (args->value[OPT_JSON]) {
+    if (args->value[OPT_EXISTS]) {
+        code = exists(app, args, count);
+    } else if (args->value[OPT_OPS]) {
+        ops_print(app, json, count);
+    } else if (json) {
         json_t *list = json_array();
+        tn_plugin_info p;
 
-        for (size_t i = 0; i < count; i++) {
-            tn_plugin_info p = {.struct_size = TN_SIZE(tn_plugin_info)};
-
-            if (!tn_app_check(app, tn_plugin_at(tn_app_ctx(app), i, &p)))
-                (void)json_array_append_new(list, plugin_json(&p));
-        }
+        for (size_t i = 0; i < count; i++)
+            if (cli_plugin_at(app, i, &p))
+                (void)json_array_append_new(list, listed_json(app, i, &p));
         cli_json_line(json_pack("{s:o}", "plugins", list));
     } else {
-        text_print(app, count);
+        text_print(app, args, count);
     }
-    return tn_app_close(app);
+    closed = tn_app_close(app);
+    return closed ? closed : code;
 }

@@ -47,15 +47,8 @@ static void id_set(cli_run *run)
 
 /* ---- finding a run again ---- */
 
-static bool is_folder(const char *path)
-{
-    struct stat s;
-
-    return !stat(path, &s) && S_ISDIR(s.st_mode);
-}
-
-/* The newest folder below runs/ whose name holds `part`. */
-static char *newest(const char *part)
+/* The newest run below runs/ whose name holds `part`, and how many there are. */
+static char *newest(const char *part, size_t *count)
 {
     DIR *dir = opendir(RUNS);
     struct timespec best = {0, 0};
@@ -65,9 +58,11 @@ static char *newest(const char *part)
     while (dir && (entry = readdir(dir))) {
         char *path =
             strstr(entry->d_name, part) && entry->d_name[0] != '.' ? cli_path(RUNS, entry->d_name) : NULL;
+        char *record = path ? cli_path(path, "run.json") : NULL;
         struct stat s;
 
-        if (path && !stat(path, &s) && S_ISDIR(s.st_mode) &&
+        *count += record && !access(record, F_OK);
+        if (record && !access(record, F_OK) && !stat(path, &s) && S_ISDIR(s.st_mode) &&
             (!found || s.st_mtim.tv_sec > best.tv_sec ||
              (s.st_mtim.tv_sec == best.tv_sec && s.st_mtim.tv_nsec > best.tv_nsec))) {
             best = s.st_mtim;
@@ -75,6 +70,7 @@ static char *newest(const char *part)
             found = path;
             path = NULL;
         }
+        free(record);
         free(path);
     }
     if (dir)
@@ -86,12 +82,16 @@ bool cli_run_find(cli_run *run, const char *value)
 {
     json_error_t error;
     char *path = NULL;
+    size_t count = 0;
 
-    run->folder =
-        *value && (is_folder(value) || strchr(value, '/')) ? cli_format("%s", value) : newest(value);
-    if (!run->folder) {
-        cli_error("there is no checkpoint to resume from: no run%s%s below " RUNS "/",
-                  *value ? " called " : "", value);
+    run->folder = *value && (cli_is_folder(value) || strchr(value, '/')) ? cli_format("%s", value)
+                                                                         : newest(value, &count);
+    if (!run->folder || (*value && count > 1)) {
+        if (run->folder)
+            cli_error("\"%s\" fits %zu runs below " RUNS "/; name one of them", value, count);
+        else
+            cli_error("there is no run%s%s with a checkpoint below " RUNS "/", *value ? " called " : "",
+                      value);
         return false;
     }
     while (run->folder[0] && run->folder[1] && run->folder[strlen(run->folder) - 1] == '/')
@@ -101,7 +101,7 @@ bool cli_run_find(cli_run *run, const char *value)
         return false;
     run->record = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
     if (!run->record && access(path, F_OK))
-        cli_error("there is no checkpoint to resume from: %s does not exist", path);
+        cli_error("%s is no run folder with checkpoints: %s does not exist", run->folder, path);
     else if (!json_is_object(run->record))
         cli_error("%s is damaged: line %d: %s", path, error.line, error.text);
     free(path);
@@ -353,6 +353,25 @@ static void command_set(cli_run *run, const cli_args *args, const tn_train_info 
                                           (json_int_t)info->resumed_step, "command", command_json(args)));
 }
 
+/* Names of the data's classes beside the model, where `predict` finds them. */
+static bool names_save(cli_run *run, tn_app *app, const tn_data *data)
+{
+    char *path = tn_data_class_name(data, 0) ? cli_path(run->folder, "classes.txt") : NULL;
+    FILE *file = path ? fopen(path, "we") : NULL;
+    const char *name;
+    bool ok = !path || file;
+
+    errno = 0;
+    for (int64_t k = 0; file && (name = tn_data_class_name(data, k)); k++)
+        ok = fprintf(file, "%s\n", name) > 0 && ok;
+    if (file)
+        ok = !fclose(file) && ok;
+    if (!ok)
+        (void)failed(app, path);
+    free(path);
+    return ok;
+}
+
 bool cli_run_begin(cli_run *run, tn_app *app, const cli_args *args, tn_train *train)
 {
     tn_train_info info = {.struct_size = TN_SIZE(tn_train_info)};
@@ -375,7 +394,9 @@ bool cli_run_begin(cli_run *run, tn_app *app, const cli_args *args, tn_train *tr
     (void)json_object_set_new(run->record, "plugins", plugins_json(app));
     (void)json_object_set_new(run->record, "options", options_json(app));
     (void)json_object_del(run->record, "result");
-    return tn_app_ok(app) && record_save(run, app);
+    (void)json_object_del(run->record, "ended");
+    run->begun = tn_app_ok(app) && names_save(run, app, tn_train_data(train)) && record_save(run, app);
+    return run->begun;
 }
 
 static bool curves_save(cli_run *run, tn_app *app)
@@ -401,6 +422,35 @@ static bool curves_save(cli_run *run, tn_app *app)
     free(aside);
     free(path);
     return ok;
+}
+
+bool cli_run_lock(cli_run *run, tn_app *app, cli_lock_owner *found)
+{
+    char *folder = cli_path(run->folder, CLI_CHECKPOINTS);
+    bool ok =
+        folder ? folders_make(app, folder) && cli_lock_take(&run->lock, app, folder, found) : no_memory(app);
+
+    free(folder);
+    return ok;
+}
+
+void cli_run_failed(cli_run *run, tn_app *app)
+{
+    char now[32], *path = NULL, *aside = NULL;
+
+    if (!run->begun || !(path = cli_path(run->folder, "run.json")) || !(aside = cli_format("%s.tmp", path)))
+        goto cleanup;
+    cli_time_text(now);
+    (void)json_object_set_new(run->record, "ended", json_string(now));
+    (void)json_object_set_new(
+        run->record, "result",
+        json_pack("{s:s, s:o}", "status", "failed", "error", cli_json_text(tn_app_error(app))));
+    if (json_dump_file(run->record, aside, CLI_JSON_FLAGS | JSON_INDENT(2)) || rename(aside, path))
+        (void)unlink(aside); /* the training's own error is what counts */
+
+cleanup:
+    free(aside);
+    free(path);
 }
 
 bool cli_run_end(cli_run *run, tn_app *app, json_t *result)
@@ -490,7 +540,7 @@ static double number_at(const json_t *o, const char *key)
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-bool cli_run_rewind(cli_run *run, tn_app *app, int64_t step)
+bool cli_run_epochs(cli_run *run, tn_app *app, int64_t step)
 {
     char *path = cli_path(run->folder, "metrics.jsonl"), line[LINE_MAX_BYTES];
     FILE *file;
@@ -520,13 +570,24 @@ bool cli_run_rewind(cli_run *run, tn_app *app, int64_t step)
     if (file)
         (void)fclose(file);
     free(path);
-    return ok && metrics_write(run, app, true);
+    return ok;
+}
+
+bool cli_run_rewind(cli_run *run, tn_app *app, int64_t step)
+{
+    return cli_run_epochs(run, app, step) && metrics_write(run, app, true);
 }
 
 void cli_run_fini(cli_run *run)
 {
+    char *checkpoints = run->folder ? cli_path(run->folder, CLI_CHECKPOINTS) : NULL;
+
+    cli_lock_drop(&run->lock);
+    if (checkpoints)
+        (void)rmdir(checkpoints); /* if nothing came to lie there: the training never began */
     if (run->made)
-        (void)rmdir(run->folder); /* if nothing came to lie there: the training never began */
+        (void)rmdir(run->folder);
+    free(checkpoints);
     free(run->folder);
     free(run->model);
     free(run->data);

@@ -47,6 +47,11 @@ static void on_signal(int number)
     stop_asked = number;
 }
 
+bool cli_stop_asked(void)
+{
+    return stop_asked != 0;
+}
+
 static void signals_take(void)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGUSR1};
@@ -135,6 +140,8 @@ static json_t *result_json(const char *event, const tn_train_info *info)
                           cli_json_number(info->valid_accuracy), "loss", cli_json_number(info->valid_loss));
 
     (void)json_object_set_new(o, "step", json_integer((json_int_t)info->step));
+    (void)json_object_set_new(o, "best_accuracy", cli_json_number(info->best_accuracy));
+    (void)json_object_set_new(o, "best_epoch", json_integer((json_int_t)info->best_epoch));
     return o;
 }
 
@@ -182,7 +189,8 @@ static double writer_disjoint(training *t)
     if (!data)
         return NAN;
     cli_view_note(&t->view, "once more on %s, whose test images are by other writers", data);
-    train = tn_train_open(t->app, .model = t->run.model, .data = data, .event = on_other_event);
+    train =
+        tn_train_open(t->app, .model = t->run.model, .data = data, .valid = data, .event = on_other_event);
     if (train && tn_train_run(train))
         tn_train_info_get(train, 1, &info);
     free(data);
@@ -216,6 +224,7 @@ static int done(training *t, tn_train_info *info)
         by_writer = writer_disjoint(t);
     o = result_json("done", info);
     (void)json_object_set_new(o, "params_sha256", json_string(sha256));
+    (void)json_object_set_new(o, "early_stop", json_boolean(info->ended_early));
     if (t->args->value[OPT_BY_WRITER])
         (void)json_object_set_new(o, "writer_disjoint_accuracy", cli_json_number(by_writer));
     (void)json_object_set_new(o, "seconds", cli_json_number(info->seconds));
@@ -228,12 +237,18 @@ static int done(training *t, tn_train_info *info)
         return CLI_EXIT_FAILED;
     }
     cli_view_clear(&t->view);
+    if (info->ended_early)
+        cli_view_note(&t->view,
+                      "ended after epoch %lld of %lld: no better one in %lld epochs; the best was %lld",
+                      (long long)info->epoch, (long long)info->epochs, (long long)info->waited,
+                      (long long)info->best_epoch);
     if (t->json) {
         cli_json_line(o);
         return 0;
     }
     json_decref(o);
-    (void)printf("accuracy %.4f\nloss %.4f\n", info->valid_accuracy, info->valid_loss);
+    if (tn_train_valid(t->train))
+        (void)printf("accuracy %.4f\nloss %.4f\n", info->valid_accuracy, info->valid_loss);
     if (t->args->value[OPT_BY_WRITER])
         (void)printf("writer_disjoint_accuracy %.4f\n", by_writer);
     (void)printf("params_sha256 %s\nfolder %s\n", sha256, t->run.folder);
@@ -256,25 +271,28 @@ static bool model_check(const char *model)
     for (const char *const *known = tn_net_zoo_names(); *known; known++)
         if (!strcmp(name, *known))
             return true;
+    if (cli_ends_with(model, ".json"))
+        return true; /* nn tells whether it is there */
     near = cli_nearest(name, zoo_name, NULL);
-    cli_error("unknown model \"%s\"%s%s%s; nets are: zoo:lenet", model, near ? "; did you mean \"zoo:" : "",
-              near ? near : "", near ? "\"?" : "");
+    cli_error("unknown model \"%s\"%s%s%s; a model is zoo:lenet, a -symbol.json or an .ini that names one",
+              model, near ? "; did you mean \"zoo:" : "", near ? near : "", near ? "\"?" : "");
     return false;
 }
 
-/* Model and data: of the command line, else of the resumed run. False: said why. */
+/* Model and data as the options have them: the command line, else the resumed run, else a file. */
 static bool names_find(training *t)
 {
-    const cli_args *args = t->args;
-    const char *model = args->word_count ? args->words[0] : cli_run_text(&t->run, "model");
-    const char *data = args->value[OPT_DATA] ? args->value[OPT_DATA] : cli_run_text(&t->run, "data_name");
+    const char *model = tn_ctx_option(tn_app_ctx(t->app), "train.model");
+    const char *data = tn_ctx_option(tn_app_ctx(t->app), "train.data");
 
-    if (!*model) {
-        cli_error("train: which MODEL? nets are: zoo:lenet; `tenon train --help` tells more");
+    if (!model || !*model) {
+        cli_error("train: which MODEL? zoo:lenet, a -symbol.json or an .ini with [train] model; `tenon train "
+                  "--help` "
+                  "tells more");
         return false;
     }
     t->run.model = cli_format("%s", model);
-    t->run.data = cli_format("%s", *data ? data : DATA_DEFAULT);
+    t->run.data = cli_format("%s", data && *data ? data : DATA_DEFAULT);
     return t->run.model && t->run.data && model_check(model);
 }
 
@@ -295,16 +313,33 @@ static char *config_text(training *t)
     return text;
 }
 
+/* The folder is ours from here on; a lock that a killed process left is taken over, with a word. */
+static bool folder_take(training *t)
+{
+    cli_lock_owner found = {0};
+
+    if (!cli_run_lock(&t->run, t->app, &found))
+        return false;
+    if (found.pid)
+        cli_view_note(&t->view, "note: %s was in use by process %ld, which is gone; its lock is taken over",
+                      t->run.folder, found.pid);
+    return true;
+}
+
 static int train_run(training *t)
 {
     char *checkpoints = cli_path(t->run.folder, CLI_CHECKPOINTS), *config = config_text(t);
+    char *best = cli_path(t->run.folder, "model");
     tn_train_info info = {.struct_size = TN_SIZE(tn_train_info)};
+    int64_t keep_best = 0;
     int code = CLI_EXIT_FAILED;
 
-    if (!checkpoints || !config)
+    (void)tn_app_check(t->app, tn_ctx_option_int(tn_app_ctx(t->app), "train.checkpoint_best", &keep_best));
+    if (!checkpoints || !config || !best || !folder_take(t))
         goto cleanup;
     t->train = tn_train_open(t->app, .model = t->run.model, .data = t->run.data, .checkpoint = checkpoints,
-                             .resume = t->resume, .config_hash = config, .event = on_event, .arg = t);
+                             .resume = t->resume, .config_hash = config, .event = on_event, .arg = t,
+                             .best = keep_best ? best : NULL);
     if (!t->train || !tn_app_ok(t->app))
         goto cleanup;
     if (tn_train_run(t->train)) {
@@ -314,23 +349,52 @@ static int train_run(training *t)
         tn_train_info_get(t->train, 1, &info);
         code = stopped(t, &info);
     }
+    if (!tn_app_ok(t->app))
+        cli_run_failed(&t->run, t->app);
 
 cleanup:
+    free(best);
     free(config);
     free(checkpoints);
     return code;
 }
 
+/* What a resumed run was, as settings that the command line may change. */
+static size_t kept_settings(training *t, char **kept, size_t max)
+{
+    static const struct {
+        const char *key, *field;
+    } names[] = {{"train.model", "model"}, {"train.data", "data_name"}};
+    size_t count = t->resume ? cli_run_settings(&t->run, kept, max - 2) : 0;
+
+    for (size_t i = 0; t->resume && i < 2; i++) {
+        const char *value = cli_run_text(&t->run, names[i].field);
+
+        if (*value && (kept[count] = cli_format("%s=%s", names[i].key, value)))
+            count++;
+    }
+    kept[count] = NULL;
+    return count;
+}
+
 static int train_open(training *t)
 {
     char *kept[CLI_SETTINGS_MAX];
-    size_t kept_count = t->resume ? cli_run_settings(&t->run, kept, CLI_SETTINGS_MAX) : 0;
-    int code = CLI_EXIT_FAILED, closed;
+    size_t kept_count = kept_settings(t, kept, CLI_SETTINGS_MAX);
+    int code = CLI_EXIT_USAGE, closed;
 
-    kept[kept_count] = NULL;
     t->app = cli_app_open(t->args, (const char *const *)kept);
-    if (tn_app_ok(t->app) && (t->resume || cli_run_make(&t->run, t->app, t->run.model)))
-        code = train_run(t);
+    if (tn_app_ok(t->app) && names_find(t)) {
+        const cli_proof proof = {t->app, t->run.model, t->run.data, t->json};
+
+        code = CLI_EXIT_FAILED;
+        if (t->args->value[OPT_DRY_RUN])
+            code = cli_prove_dry_run(&proof);
+        else if (t->args->value[OPT_OVERFIT_ONE])
+            code = cli_prove_overfit(&proof);
+        else if (t->resume || cli_run_make(&t->run, t->app, t->run.model))
+            code = train_run(t);
+    }
     cli_view_clear(&t->view);
     closed = tn_app_close(t->app);
     for (size_t i = 0; i < kept_count; i++)
@@ -338,17 +402,39 @@ static int train_open(training *t)
     return closed ? closed : code;
 }
 
+/* The one word: a file of options, or a model. False: said why. */
+static bool word_take(cli_args *args)
+{
+    const char *word = args->word_count ? args->words[0] : "";
+
+    if (!cli_ends_with(word, ".ini"))
+        return !*word || cli_args_setting(args, "train.model", word);
+    if (args->value[OPT_CONFIG]) {
+        cli_error("train: %s and --config %s: one file of options is read", word, args->value[OPT_CONFIG]);
+        return false;
+    }
+    args->value[OPT_CONFIG] = word;
+    return true;
+}
+
 int cmd_train(const cli_args *args)
 {
+    cli_args own = *args; /* with what the word means */
     training t = {
-        .args = args, .json = args->value[OPT_JSON] != NULL, .resume = args->value[OPT_RESUME] != NULL};
+        .args = &own, .json = args->value[OPT_JSON] != NULL, .resume = args->value[OPT_RESUME] != NULL};
     int code = CLI_EXIT_USAGE;
 
-    if (cli_view_init(&t.view, args->value[OPT_PROGRESS], args->value[OPT_QUIET] != NULL) &&
-        (!t.resume || cli_run_find(&t.run, args->value[OPT_RESUME])) && names_find(&t)) {
+    t.run.lock.fd = -1;
+    if (t.resume && args->value[OPT_OUT])
+        cli_error("--out names a new run; --resume goes on in the folder of the old one");
+    else if (word_take(&own) &&
+             cli_view_init(&t.view, args->value[OPT_PROGRESS], args->value[OPT_QUIET] != NULL) &&
+             (!t.resume || cli_run_find(&t.run, args->value[OPT_RESUME]))) {
         signals_take();
         code = train_open(&t);
     }
     cli_run_fini(&t.run);
+    for (size_t i = args->setting_count; i < own.setting_count; i++)
+        free(own.settings[i]);
     return code;
 }

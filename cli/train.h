@@ -5,6 +5,7 @@
 #define TN_CLI_TRAIN_H
 
 #include "cli.h"
+#include "lock.h"
 
 #define CLI_CHECKPOINTS "checkpoints" /* in the run folder */
 
@@ -22,6 +23,8 @@ typedef struct cli_run {
     char *model, *data; /* as they were named */
     const char *id;     /* within `folder`: the part behind the last '-' */
     bool made;          /* the folder is new */
+    bool begun;         /* run.json is written */
+    cli_lock lock;      /* of `folder`, while it is trained in */
     json_t *record;     /* run.json */
     cli_epoch *epochs;  /* metrics.jsonl */
     size_t epoch_count, epoch_capacity;
@@ -38,11 +41,34 @@ bool cli_run_make(cli_run *run, tn_app *app, const char *model);
 bool cli_run_begin(cli_run *run, tn_app *app, const cli_args *args, tn_train *train);
 /* Writes run.json and curves.svg at the end; takes `result`. */
 bool cli_run_end(cli_run *run, tn_app *app, json_t *result);
+/* The app has failed: notes it in run.json, if the training had begun. */
+void cli_run_failed(cli_run *run, tn_app *app);
+/* Takes the folder for this process; `found`: who left a lock behind that nobody holds (pid 0: nobody). */
+bool cli_run_lock(cli_run *run, tn_app *app, cli_lock_owner *found);
+/* Reads the epochs up to `step` from metrics.jsonl; no file is no epoch. */
+bool cli_run_epochs(cli_run *run, tn_app *app, int64_t step);
 /* After a resume: forgets epochs behind `step`, in the file, too. */
 bool cli_run_rewind(cli_run *run, tn_app *app, int64_t step);
 bool cli_run_epoch_add(cli_run *run, tn_app *app, const cli_epoch *epoch);
 json_t *cli_epoch_json(const cli_epoch *epoch);
 void cli_run_fini(cli_run *run);
+
+/* ---- train.c ---- */
+
+bool cli_stop_asked(void); /* ^C or a signal */
+
+/* ---- prove.c: before a training, without a run folder ---- */
+
+typedef struct cli_proof {
+    tn_app *app;
+    const char *model, *data;
+    bool json;
+} cli_proof;
+
+/* Builds everything, shows shapes, memory, kernels and data, makes one step. Exit code. */
+int cli_prove_dry_run(const cli_proof *proof);
+/* Trains on one batch until it is known by heart. Exit code: 1 if the net cannot. */
+int cli_prove_overfit(const cli_proof *proof);
 
 /* ---- curves.c ---- */
 

@@ -15,6 +15,7 @@
 #define BAR_EVERY_S 0.1
 #define LINE_EVERY_S 10.0
 #define BAR_CELLS 22
+#define KEY_COLUMNS 2 /* a terminal shows ^C behind the bar */
 #define FIELDS_MAX 10
 
 static cli_view *shown; /* whose bar an error message has to take away first */
@@ -103,9 +104,12 @@ static int columns_of(const char *text)
 
 void cli_view_clear(cli_view *view)
 {
+    int width;
+
     if (!view || !view->drawn)
         return;
-    (void)fprintf(stderr, "\r%*s\r", view->drawn, "");
+    width = view->drawn + KEY_COLUMNS < view->terminal.columns ? view->drawn + KEY_COLUMNS : view->drawn;
+    (void)fprintf(stderr, "\r%*s\r", width, "");
     view->drawn = 0;
 }
 
@@ -149,10 +153,13 @@ static size_t bar_fields(const tn_train_info *info, char fields[FIELDS_MAX][48])
 static void bar_draw(cli_view *view, const tn_train_info *info)
 {
     const char *dot = view->terminal.utf8 ? " · " : " | ";
-    int room = view->terminal.columns - 1, columns;
+    int room, columns;
     char head[64], cells[256] = "", fields[FIELDS_MAX][48], line[1024];
     size_t used, count = bar_fields(info, fields);
 
+    view->terminal.columns = cli_terminal_of(stderr).columns; /* a window changes its size */
+    room = view->terminal.columns - 1;
+    view->drawn = view->drawn < room ? view->drawn : room;
     (void)snprintf(head, sizeof head, "epoch %lld/%lld", (long long)info->epoch, (long long)info->epochs);
     columns = columns_of(head);
     if (columns > room)

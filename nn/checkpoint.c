@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define FORMAT 1 /* raise it when a reader of the old one would be wrong */
 
@@ -21,13 +22,15 @@ static json_t *config_json(tn_app *app, tn_train *t)
     if (!*t->data_hash && !tn_data_sha256(t->data, t->data_hash))
         return NULL;
     c = json_pack(
-        "{s:s, s:s, s:s, s:I, s:I, s:I, s:b, s:s, s:f, s:f, s:f, s:f, s:f, s:s, s:f, s:f, s:f, s:s}", "model",
-        t->model, "data", t->data_name, "data_sha256", t->data_hash, "epochs",
+        "{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:b, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s}", "model",
+        t->model, "data", t->data_name, "data_sha256", t->data_hash, "schedule", t->o.schedule, "epochs",
         (json_int_t)(cosine ? t->o.epochs : 0), "batch", (json_int_t)t->o.batch, "seed", (json_int_t)t->seed,
         "shuffle", (int)t->shuffle, "optimizer", t->o.optimizer, "lr", t->o.lr, "momentum", t->o.momentum,
-        "wd", t->o.wd, "clip", t->o.clip, "clip_norm", t->o.clip_norm, "schedule", t->o.schedule, "warmup",
-        t->o.warmup, "schedule_factor", t->o.schedule_factor, "schedule_every", t->o.schedule_every,
-        "config_hash", t->config_hash ? t->config_hash : "");
+        "wd", t->o.wd, "clip", t->o.clip, "clip_norm", t->o.clip_norm, "warmup", t->o.warmup,
+        "schedule_factor", t->o.schedule_factor, "schedule_every", t->o.schedule_every, "config_hash",
+        t->config_hash ? t->config_hash : "");
+    if (c && t->net->graph_file) /* the file may not have changed */
+        (void)json_object_set_new(c, "graph", json_string(t->net->graph_hash));
     if (!c)
         (void)tnn_no_memory(app);
     return c;
@@ -43,7 +46,7 @@ static json_t *meter_json(tn_meter *m)
     double sum = 0;
     int64_t count = 0;
 
-    return tnn_meter_get(m, &sum, &count) ? NULL : json_pack("[f, I]", sum, (json_int_t)count);
+    return tnn_meter_get(m, &sum, &count) ? NULL : json_pack("[o, I]", number(sum), (json_int_t)count);
 }
 
 static char *state_text(tn_app *app, tn_train *t)
@@ -63,6 +66,10 @@ static char *state_text(tn_app *app, tn_train *t)
                      "random_position", (json_int_t)position, "loss", meter_json(t->loss), "accuracy",
                      meter_json(t->accuracy), "valid_loss", number(t->valid_loss), "valid_accuracy",
                      number(t->valid_accuracy), "best_accuracy", number(t->best), "config", config);
+    (void)json_object_set_new(root, "best_value", number(t->best_value));
+    (void)json_object_set_new(root, "best_epoch", json_integer((json_int_t)t->best_epoch));
+    (void)json_object_set_new(root, "watched", number(t->watched));
+    (void)json_object_set_new(root, "waited", json_integer((json_int_t)t->waited));
     if (!root || !(text = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(17))))
         (void)tnn_no_memory(app);
     json_decref(root);
@@ -140,7 +147,7 @@ static double real_or_nan(const json_t *value)
 static void meter_back(tn_meter *m, const json_t *state)
 {
     if (json_array_size(state) == 2)
-        tnn_meter_set(m, json_number_value(json_array_get(state, 0)),
+        tnn_meter_set(m, real_or_nan(json_array_get(state, 0)),
                       (int64_t)json_integer_value(json_array_get(state, 1)));
 }
 
@@ -166,6 +173,11 @@ static tn_status state_take(tn_app *app, tn_train *t, const json_t *root, const 
     t->valid_loss = real_or_nan(json_object_get(root, "valid_loss"));
     t->valid_accuracy = real_or_nan(json_object_get(root, "valid_accuracy"));
     t->best = real_or_nan(json_object_get(root, "best_accuracy"));
+    t->best_value = real_or_nan(json_object_get(root, "best_value"));
+    t->best_epoch = (int64_t)json_integer_value(json_object_get(root, "best_epoch"));
+    t->watched = real_or_nan(json_object_get(root, "watched"));
+    t->waited = (int64_t)json_integer_value(json_object_get(root, "waited"));
+    t->best_saved = t->best_file && t->best_epoch > 0 && !access(t->best_file, F_OK);
     return tnn_check(
         app,
         tn_random_restore(app->ctx, NULL, (uint64_t)json_integer_value(json_object_get(root, "random_seed")),

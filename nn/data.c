@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tenon/random.h" /* tn_philox */
+
 #define BATCH_MAX (1 << 24)
 
 __extension__ typedef unsigned __int128 wide;
@@ -28,10 +30,11 @@ struct tn_data {
     int64_t shape[4]; /* 1, C, H, W */
     bool shuffle, failed;
     uint64_t seed;
-    int64_t epoch, index; /* of the next batch */
-    int64_t order_epoch;  /* that `order` is of; -1 */
-    uint32_t *order;      /* NULL: as in the file */
-    float *buffer;        /* of one batch */
+    int64_t epoch, index;    /* of the next batch */
+    int64_t order_epoch;     /* that `order` is of; -1 */
+    uint32_t *order;         /* NULL: as in the file */
+    float *buffer;           /* of one batch */
+    struct tnn_names *names; /* of the classes; NULL: none */
 };
 
 static void data_destroy(tnn_object *object)
@@ -42,6 +45,7 @@ static void data_destroy(tnn_object *object)
     free(d->labels);
     free(d->order);
     free(d->buffer);
+    tnn_names_destroy(d->names);
     free(d->name);
     free(d->files[0]);
     free(d->files[1]);
@@ -89,6 +93,7 @@ static tn_status files_find(tn_app *app, tn_data *d)
         stem = strcmp(part, "test") ? "train" : "t10k";
         d->files[0] = file_find(app, folder, stem, "images-idx3-ubyte");
         d->files[1] = d->files[0] ? file_find(app, folder, stem, "labels-idx1-ubyte") : NULL;
+        (void)tnn_names_beside(app, folder, &d->names);
     }
     tn_free(folder);
     free(set);
@@ -222,7 +227,7 @@ static void shuffle(tn_data *d)
         uint32_t w[4], kept = d->order[i];
         uint64_t bits, j;
 
-        tnn_random_words(key, (uint64_t)d->epoch, (uint64_t)i, w);
+        tn_philox(key, (uint64_t)d->epoch, (uint64_t)i, w);
         bits = (uint64_t)w[0] << 32 | w[1];
         j = (uint64_t)((wide)bits * (uint64_t)(i + 1) >> 64);
         d->order[i] = d->order[j];
@@ -322,6 +327,11 @@ void tn_data_shape(const tn_data *d, int64_t shape[4])
     memset(shape, 0, 4 * sizeof *shape);
     if (data_app(d))
         memcpy(shape, d->shape, sizeof d->shape);
+}
+
+const char *tn_data_class_name(const tn_data *d, int64_t index)
+{
+    return data_app(d) ? tnn_names_at(d->names, index) : NULL;
 }
 
 const char *tn_data_name(const tn_data *d)

@@ -34,6 +34,11 @@ tn_status tnn_net_symbol(tn_net *net, tn_symbol **out)
 
     if (!app)
         return TN_E_STATE;
+    if (net->graph) {
+        tn_symbol_retain(net->graph);
+        *out = net->graph;
+        return TN_OK;
+    }
     if (!tn_net_layers(net))
         return tnn_fail(app, TN_E_STATE, "net %s has no layers", net->path);
     st = tn_symbol_variable(app->ctx, "data", &x);
@@ -45,6 +50,25 @@ tn_status tnn_net_symbol(tn_net *net, tn_symbol **out)
     }
     *out = x;
     return TN_OK;
+}
+
+tn_symbol *tn_net_symbol(tn_net *net)
+{
+    tn_symbol *symbol = NULL;
+
+    if (!tnn_net_app(net))
+        return NULL;
+    if (!net->model)
+        return tnn_net_symbol(net, &symbol) ? NULL : symbol;
+    tn_symbol_retain(symbol = tnn_model_symbol(net->model));
+    return symbol;
+}
+
+const char *tn_net_input(const tn_net *net)
+{
+    if (!tnn_net_app(net))
+        return NULL;
+    return net->model ? tnn_model_input(net->model) : net->graph ? net->data_name : "data";
 }
 
 /* ---- the program ---- */
@@ -100,6 +124,8 @@ tn_status tnn_net_cached(tn_net *net)
         return TN_OK;
     o.static_alloc = net->hybrid_options.static_alloc != 0;
     o.static_shape = net->hybrid_options.static_shape != 0;
+    o.inline_limit =
+        net->graph && !net->hybrid ? UINT32_MAX : 0; /* a graph is a program, or run node by node */
     if (!(st = tnn_net_collect(net)) && !(st = tnn_net_symbol(net, &symbol)) &&
         !(st = cached_inputs(app, net, symbol)))
         st = tnn_check(app, tn_cached_op_create(app->ctx, symbol, &o, &net->cached), "net %s", net->path);
@@ -212,7 +238,10 @@ tn_status tnn_net_take(tn_net *net, const tn_params *params, const char *what)
             tnn_param *p = net->params[i];
             tn_array *array = NULL;
 
-            if (tnn_check(app, tn_params_get(params, p->name, &array), "%s", what))
+            if (tn_params_get(params, p->name, &array) ==
+                TN_E_KEY) /* an exported file has the graph's names */
+                (void)tnn_check(app, tn_params_get(params, p->full, &array), "%s", what);
+            if (app->status)
                 return app->status;
             (void)(pass ? tnn_param_set(app, p, array) : tnn_param_fits(app, p, array));
             tn_array_release(array);
@@ -260,6 +289,10 @@ void tn_net_export(tn_net *net, const char *prefix)
         goto cleanup;
     if (!net->model && (tnn_net_symbol(net, &symbol) || tnn_net_params(net, true, &params)))
         goto cleanup;
+    if (net->graph_file) {
+        tn_symbol_release(symbol);
+        tn_symbol_retain(symbol = net->graph_file);
+    }
     if (!tnn_check(app, tn_symbol_save(symbol ? symbol : tnn_model_symbol(net->model), json), "%s", json))
         (void)tnn_check(app, tn_params_save(params ? params : tnn_model_params(net->model), file), "%s",
                         file);

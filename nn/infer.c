@@ -154,7 +154,8 @@ tn_status tnn_net_infer(tn_net *net, int32_t ndim, const int64_t *shape)
         return tnn_fail(app, TN_E_SHAPE, "net %s: an input has %d dimensions, 1 to %d are allowed", net->path,
                         ndim, TNN_NDIM_MAX);
     memcpy(running, shape, (size_t)ndim * sizeof *shape);
-    if (!(st = net_infer(app, net, &running_ndim, running, &from))) {
+    if (!(st = net->graph ? tnn_graph_infer(net, ndim, shape)
+                          : net_infer(app, net, &running_ndim, running, &from))) {
         net->in_ndim = ndim;
         memcpy(net->in_shape, shape, (size_t)ndim * sizeof *shape);
     }

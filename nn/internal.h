@@ -83,7 +83,6 @@ bool tnn_ends_with(const char *text, const char *suffix);
 
 /* ---- random.c: Philox, the same numbers everywhere ---- */
 
-void tnn_random_words(uint64_t key, uint64_t high, uint64_t low, uint32_t out[4]);
 double tnn_random_unit(uint64_t key, uint64_t high, uint64_t low);   /* [0, 1) */
 double tnn_random_normal(uint64_t key, uint64_t high, uint64_t low); /* mean 0, deviation 1 */
 uint64_t tnn_random_mix(uint64_t seed, uint64_t purpose);            /* unrelated keys for unrelated uses */
@@ -130,6 +129,15 @@ typedef struct tnn_layer {
     int64_t out_shape[TNN_NDIM_MAX];
 } tnn_layer;
 
+/* What the last operator of a file's graph gives. */
+typedef enum tnn_head {
+    TNN_HEAD_SCORES,      /* any numbers, one per class */
+    TNN_HEAD_SOFTMAX,     /* probabilities */
+    TNN_HEAD_LOG_SOFTMAX, /* their logarithms */
+    TNN_HEAD_OUTPUT,      /* SoftmaxOutput: probabilities; has a label */
+    TNN_HEAD_OTHER,       /* not of a classifier, or several outputs */
+} tnn_head;
+
 struct tn_net {
     tnn_object object;
     tn_net *parent;
@@ -151,7 +159,14 @@ struct tn_net {
     size_t cached_count;
     int32_t in_ndim; /* of the last inference or forward; -1 */
     int64_t in_shape[TNN_NDIM_MAX];
+    struct tnn_names *names; /* of the classes; NULL: none */
     struct tnn_model *model; /* a loaded one, load.c; it has no layers */
+    tn_symbol *graph;      /* of a file, to be trained, from_symbol.c: no layers, and `params` are its own */
+    tn_symbol *graph_file; /* as the file has it: what is exported */
+    tnn_head head;         /* of graph_file; graph gives scores */
+    char *data_name, graph_hash[65];
+    int32_t out_ndim; /* of graph, as last inferred; -1 */
+    int64_t out_shape[TNN_NDIM_MAX];
 };
 
 tn_app *tnn_net_app(const tn_net *net); /* NULL if the net is, or the app has failed */
@@ -164,6 +179,7 @@ typedef struct tnn_layer_spec {
     int32_t line;
 } tnn_layer_spec;
 tnn_layer *tnn_layer_add(tn_net *net, const tnn_layer_spec *spec);
+void tnn_param_destroy(tnn_param *param);
 void tnn_layer_destroy(tnn_layer *layer);
 /* `value` is formatted; the first failure sticks to the app. */
 tn_status tnn_layer_attr(tn_app *app, tnn_layer *layer, const char *name, const char *format, ...)
@@ -201,6 +217,13 @@ tn_status tnn_net_cached(tn_net *net);                  /* makes net->cached */
 void tnn_net_uncache(tn_net *net);
 tn_status tnn_net_params(tn_net *net, bool full_names, tn_params **out); /* full: "arg:lenet_conv0_weight" */
 
+/* ---- from_symbol.c ---- */
+
+tn_status tnn_graph_infer(tn_net *net, int32_t ndim, const int64_t *shape);
+tnn_head tnn_head_of(tn_app *app, tn_symbol *symbol);
+/* Classes that the net tells apart, as last inferred; -1: its output is not (N, classes). */
+int64_t tnn_net_width(const tn_net *net);
+
 /* ---- load.c ---- */
 
 void tnn_model_destroy(struct tnn_model *model);
@@ -208,6 +231,21 @@ tn_array *tnn_model_forward(tn_net *net, tn_array *x);
 const tn_params *tnn_model_params(const struct tnn_model *model);
 tn_symbol *tnn_model_symbol(const struct tnn_model *model);
 const char *tnn_model_input(const struct tnn_model *model);
+tnn_head tnn_model_head(const struct tnn_model *model);
+
+/* ---- names.c: names of classes ---- */
+
+struct tnn_names;
+/* FOLDER/classes.txt, if it is there. */
+tn_status tnn_names_beside(tn_app *app, const char *folder, struct tnn_names **out);
+tn_status tnn_names_read(tn_app *app, const char *path, struct tnn_names **out);
+const char *tnn_names_at(const struct tnn_names *names, int64_t index); /* NULL: none */
+void tnn_names_destroy(struct tnn_names *names);
+
+/* ---- evaluate.c ---- */
+
+/* Whether the net takes such an input and gives (N, classes). */
+tn_status tnn_net_fits(tn_net *net, int32_t ndim, const int64_t *shape, int64_t *classes);
 
 /* ---- loss.c ---- */
 

@@ -11,18 +11,24 @@ static const char *const activations[] = {"relu", "sigmoid", "tanh", "softrelu",
 
 /* ---- making ---- */
 
+void tnn_param_destroy(tnn_param *param)
+{
+    if (!param)
+        return;
+    tn_array_release(param->array);
+    free(param->name);
+    free(param->full);
+    free(param);
+}
+
 void tnn_layer_destroy(tnn_layer *layer)
 {
     if (!layer)
         return;
     for (size_t i = 1; i < layer->attr_count; i += 2)
         free(layer->attrs[i]);
-    for (uint32_t i = 0; i < layer->param_count; i++) {
-        tn_array_release(layer->params[i]->array);
-        free(layer->params[i]->name);
-        free(layer->params[i]->full);
-        free(layer->params[i]);
-    }
+    for (uint32_t i = 0; i < layer->param_count; i++)
+        tnn_param_destroy(layer->params[i]);
     tn_site_release(layer->site);
     tn_site_release(layer->activation_site);
     free(layer->name);
@@ -61,7 +67,7 @@ static char *layer_name(tn_app *app, const tn_net *net, const tnn_layer_spec *sp
 
 static tn_status layer_append(tn_app *app, tn_net *net, tnn_layer *layer)
 {
-    if (net->model)
+    if (net->model || net->graph_file)
         return tnn_fail(app, TN_E_STATE, "net %s was loaded: it takes no further layers", net->path);
     if (net->layer_count == TNN_LAYERS_MAX)
         return tnn_fail(app, TN_E_ARG, "net %s has %d layers, the most there may be", net->path,

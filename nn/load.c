@@ -14,6 +14,7 @@ struct tnn_model {
     char *input;
     tn_array **in; /* one per input of the program */
     uint32_t in_count, data;
+    tnn_head head;
 };
 
 void tnn_model_destroy(struct tnn_model *model)
@@ -43,11 +44,41 @@ const char *tnn_model_input(const struct tnn_model *model)
     return model->input;
 }
 
-/* Which of the program's inputs the data is. */
-static tn_status input_find(tn_app *app, struct tnn_model *m, const char *json)
+tnn_head tnn_model_head(const struct tnn_model *model)
 {
+    return model->head;
+}
+
+/* The one input that is no label by its name; NULL: none, or several. */
+static const char *only_input(const struct tnn_model *m)
+{
+    const char *found = NULL;
+
+    for (uint32_t i = 0; i < m->in_count; i++) {
+        const char *name = tn_program_input(m->program, i);
+
+        if (!strcmp(name, "data"))
+            return name;
+        if (tnn_ends_with(name, "label"))
+            continue;
+        if (found)
+            return NULL;
+        found = name;
+    }
+    return found;
+}
+
+/* Which of the program's inputs the data is: the one asked for, "data", or the only one. */
+static tn_status input_find(tn_app *app, struct tnn_model *m, const char *json, const char *input)
+{
+    const char *name = input;
+
     m->in_count = tn_program_input_count(m->program);
     if (!(m->in = tnn_alloc(app, m->in_count, sizeof *m->in)))
+        return TN_E_NOMEM;
+    if (!name && !(name = only_input(m)))
+        name = "data";
+    if (!(m->input = tnn_strdup(app, name)))
         return TN_E_NOMEM;
     for (m->data = 0; m->data < m->in_count; m->data++)
         if (!strcmp(tn_program_input(m->program, m->data), m->input))
@@ -68,6 +99,18 @@ static tn_status labels_check(tn_app *app, const struct tnn_model *m, const char
     return TN_OK;
 }
 
+/* classes.txt in the folder of the graph. */
+static tn_status names_find(tn_app *app, const char *json, struct tnn_names **out)
+{
+    const char *slash = strrchr(json, '/');
+    char *folder = slash ? tnn_format(app, "%.*s", (int)(slash - json), json) : tnn_strdup(app, ".");
+
+    if (folder)
+        (void)tnn_names_beside(app, *folder ? folder : "/", out);
+    free(folder);
+    return app->status;
+}
+
 tn_net *tn_net_load_files(tn_app *app, const char *json, const char *params, const char *input)
 {
     struct tnn_model *m;
@@ -82,13 +125,14 @@ tn_net *tn_net_load_files(tn_app *app, const char *json, const char *params, con
     if (!(net = tnn_net_create(app, NULL, "model", "")) || !(m = tnn_alloc(app, 1, sizeof *m)))
         return NULL;
     net->model = m;
-    if (!(m->input = tnn_strdup(app, input ? input : "data")) ||
-        tnn_check(app, tn_symbol_load(app->ctx, json, &m->symbol), "%s", json) ||
+    if (tnn_check(app, tn_symbol_load(app->ctx, json, &m->symbol), "%s", json) ||
         tnn_check(app, tn_params_load(app->ctx, params, NULL, &m->params), "%s", params) ||
         tnn_check(app, tn_program_create(app->ctx, m->symbol, m->params, &m->program), "%s", json) ||
-        input_find(app, m, json) || labels_check(app, m, params))
+        input_find(app, m, json, input) || labels_check(app, m, params))
         return NULL;
-    return net;
+    m->head = tnn_head_of(app, m->symbol);
+    (void)names_find(app, json, &net->names);
+    return app->status ? NULL : net;
 }
 
 tn_net *tn_net_load(tn_app *app, const char *prefix)

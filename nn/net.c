@@ -25,6 +25,12 @@ static void net_destroy(tnn_object *object)
     for (size_t i = 0; i < net->layer_count; i++)
         tnn_layer_destroy(net->layers[i]);
     tnn_model_destroy(net->model);
+    tnn_names_destroy(net->names);
+    for (size_t i = 0; net->graph_file && i < net->param_count; i++)
+        tnn_param_destroy(net->params[i]);
+    tn_symbol_release(net->graph);
+    tn_symbol_release(net->graph_file);
+    free(net->data_name);
     free(net->layers);
     free(net->params);
     free(net->name);
@@ -55,7 +61,7 @@ tn_net *tnn_net_create(tn_app *app, tn_net *parent, const char *name, const char
     tnn_object_add(app, &net->object, net_destroy);
     net->parent = parent;
     net->depth = parent ? parent->depth + 1 : 0;
-    net->in_ndim = -1;
+    net->in_ndim = net->out_ndim = -1;
     net->name = tnn_strdup(app, name);
     net->structure = tnn_strdup(app, structural);
     if (net->name) {
@@ -158,7 +164,9 @@ size_t tn_net_param_count(const tn_net *net)
 {
     if (!tnn_net_app(net))
         return 0;
-    return net->model ? tn_params_count(tnn_model_params(net->model)) : params_count(net);
+    if (net->model)
+        return tn_params_count(tnn_model_params(net->model));
+    return net->graph ? net->param_count : params_count(net);
 }
 
 const char *tn_net_param_name(const tn_net *net, size_t index)
@@ -357,7 +365,7 @@ tn_array *tn_net_forward(tn_net *net, tn_array *x)
         return tn_app_own(app, tnn_model_forward(net, x));
     if (ready(app, net, x))
         return NULL;
-    if (net->hybrid && net->layer_count)
+    if (net->graph || (net->hybrid && net->layer_count))
         return tn_app_own(app, cached_forward(app, net, x));
     tn_array_retain(x);
     out = x;
@@ -383,6 +391,11 @@ double tn_net_eval(tn_net *net, tn_data *data, const char *metric)
     if (!tnn_one_of(metric, metrics)) {
         (void)tnn_unknown(app, "metric", metric ? metric : "", metrics);
         return NAN;
+    }
+    if (net->model && (accuracy || !strcmp(metric, "loss"))) { /* it may give probabilities */
+        tn_evaluation e = {.struct_size = sizeof e};
+
+        return !tn_net_evaluate(net, data, &e) ? NAN : accuracy ? e.accuracy : e.loss;
     }
     tn_app_pause(app);
     if (!(meter = tn_meter_new(app, accuracy ? "accuracy" : "loss")))

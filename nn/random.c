@@ -1,33 +1,13 @@
 /*
- * Random numbers without state: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy
- * as 1, 2, 3", SC 2011), as the core's. Every number is a function of a key and two counters, computed on the
- * host, so first weights and orders of samples are the same on every device and in whatever order they are
- * asked for.
+ * Random numbers without state: Philox4x32-10, as the core's. Every number is a function of a key and two
+ * counters, computed on the host, so first weights and orders of samples are the same on every device and in
+ * whatever order they are asked for.
  */
 #include "internal.h"
 
 #include <math.h>
 
-void tnn_random_words(uint64_t key, uint64_t high, uint64_t low, uint32_t out[4])
-{
-    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
-    uint32_t x0 = (uint32_t)low, x1 = (uint32_t)(low >> 32), x2 = (uint32_t)high, x3 = (uint32_t)(high >> 32);
-
-    for (int round = 0; round < 10; round++) {
-        const uint64_t p0 = (uint64_t)0xD2511F53u * x0, p1 = (uint64_t)0xCD9E8D57u * x2;
-
-        x0 = (uint32_t)(p1 >> 32) ^ x1 ^ k0;
-        x1 = (uint32_t)p1;
-        x2 = (uint32_t)(p0 >> 32) ^ x3 ^ k1;
-        x3 = (uint32_t)p0;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    out[0] = x0;
-    out[1] = x1;
-    out[2] = x2;
-    out[3] = x3;
-}
+#include "tenon/random.h" /* tn_philox */
 
 static double unit(uint32_t high, uint32_t low)
 {
@@ -38,7 +18,7 @@ double tnn_random_unit(uint64_t key, uint64_t high, uint64_t low)
 {
     uint32_t w[4];
 
-    tnn_random_words(key, high, low, w);
+    tn_philox(key, high, low, w);
     return unit(w[0], w[1]);
 }
 
@@ -48,7 +28,7 @@ double tnn_random_normal(uint64_t key, uint64_t high, uint64_t low)
     const double turn = 6.283185307179586476925286766559;
     uint32_t w[4];
 
-    tnn_random_words(key, high, low, w);
+    tn_philox(key, high, low, w);
     return sqrt(-2.0 * log(1.0 - unit(w[0], w[1]))) * cos(turn * unit(w[2], w[3]));
 }
 

@@ -67,15 +67,15 @@ static void rows_write(FILE *out, const tn_net *net, totals *t)
     }
 }
 
-/* A loaded model: every output of every node. */
+/* The graph of a file: every output of every node. */
 static void model_write(tn_app *app, tn_net *net, FILE *out, int32_t ndim, const int64_t *shape)
 {
-    tn_known known = {.name = tnn_model_input(net->model), .shape = shape, .ndim = ndim, .dtype = TN_F32};
-    tn_symbol *all = NULL;
+    tn_known known = {.name = tn_net_input(net), .shape = shape, .ndim = ndim, .dtype = TN_F32};
+    tn_symbol *symbol = tn_net_symbol(net), *all = NULL;
     tn_inferred *found = NULL;
     tn_known row;
     char text[TNN_SHAPE_TEXT];
-    tn_status st = tn_symbol_internals(tnn_model_symbol(net->model), &all);
+    tn_status st = tn_symbol_internals(symbol, &all);
 
     if (!st && !(st = tn_symbol_infer(all, 1, &known, TN_SYMBOL_PARTIAL, &found)))
         for (size_t i = 0;
@@ -85,6 +85,7 @@ static void model_write(tn_app *app, tn_net *net, FILE *out, int32_t ndim, const
     (void)tnn_check(app, st, "net %s", net->path);
     tn_inferred_destroy(found);
     tn_symbol_release(all);
+    tn_symbol_release(symbol);
 }
 
 void tn_net_summary(tn_net *net, FILE *out, int32_t ndim, const int64_t *shape)
@@ -103,7 +104,7 @@ void tn_net_summary(tn_net *net, FILE *out, int32_t ndim, const int64_t *shape)
                        net->path);
         return;
     }
-    if (net->model) {
+    if (net->model || net->graph) {
         model_write(app, net, out, ndim, shape);
         return;
     }

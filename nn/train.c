@@ -38,6 +38,9 @@ static void train_destroy(tnn_object *object)
     free(t->folder);
     free(t->config_hash);
     free(t->checkpoint);
+    free(t->best_prefix);
+    free(t->best_file);
+    free(t->losses);
     free(t);
 }
 
@@ -78,6 +81,7 @@ static tn_status options_fill(tn_app *app, tn_train *t)
     number_from(app, "train.momentum", &o->momentum);
     number_from(app, "train.wd", &o->wd);
     number_from(app, "train.clip", &o->clip);
+    number_from(app, "train.clip_norm", &o->clip_norm);
     number_from(app, "train.warmup", &o->warmup);
     number_from(app, "train.schedule_factor", &o->schedule_factor);
     number_from(app, "train.schedule_every", &o->schedule_every);
@@ -89,6 +93,7 @@ static tn_status options_fill(tn_app *app, tn_train *t)
     t->hybridize = switch_from(app, "train.hybridize", o->no_hybridize);
     t->shuffle = switch_from(app, "train.shuffle", o->no_shuffle);
     (void)tnn_seed(app, o->seed, &t->seed);
+    (void)tnn_watch_options(app, t);
     if (app->status)
         return app->status;
     if (o->epochs < 1 || o->epochs > 1000000000 || o->batch < 1)
@@ -102,19 +107,35 @@ static tn_status options_fill(tn_app *app, tn_train *t)
                               o->file ? o->file : "?", o->line);
 }
 
+static const char *text_from(tn_app *app, const char *key, const char *given)
+{
+    const char *text = given ? given : tn_ctx_option(app->ctx, key);
+
+    return text && *text ? text : NULL;
+}
+
+/* Length of a data set's name without its part; all of it if it names none. */
+static int part_of(const char *name)
+{
+    const char *colon = strrchr(name, ':');
+
+    return colon && (!strcmp(colon, ":train") || !strcmp(colon, ":test")) ? (int)(colon - name)
+                                                                          : (int)strlen(name);
+}
+
 /* "digits" stands for digits:train and digits:test. */
 static tn_status data_open(tn_app *app, tn_train *t)
 {
-    const char *colon = strrchr(t->o.data, ':');
-    const bool parted = colon && (!strcmp(colon, ":train") || !strcmp(colon, ":test"));
-    const int length = parted ? (int)(colon - t->o.data) : (int)strlen(t->o.data);
+    const char *valid = text_from(app, "train.valid", t->o.valid);
+    const int length = part_of(t->o.data);
 
-    t->data_name = parted ? tnn_strdup(app, t->o.data) : tnn_format(app, "%s:train", t->o.data);
-    if (t->o.valid && !strcmp(t->o.valid, "none"))
+    t->data_name = t->o.data[length] ? tnn_strdup(app, t->o.data) : tnn_format(app, "%s:train", t->o.data);
+    if (valid && !strcmp(valid, "none"))
         t->valid_name = NULL;
+    else if (valid)
+        t->valid_name = valid[part_of(valid)] ? tnn_strdup(app, valid) : tnn_format(app, "%s:test", valid);
     else
-        t->valid_name =
-            t->o.valid ? tnn_strdup(app, t->o.valid) : tnn_format(app, "%.*s:test", length, t->o.data);
+        t->valid_name = tnn_format(app, "%.*s:test", length, t->o.data);
     if (app->status)
         return app->status;
     t->data = tn_data_open(app, t->data_name, .batch = t->o.batch, .shuffle = t->shuffle, .seed = t->seed);
@@ -122,6 +143,8 @@ static tn_status data_open(tn_app *app, tn_train *t)
         t->valid = tn_data_open(app, t->valid_name, .batch = 256, .seed = t->seed);
     if (app->status)
         return app->status;
+    if (!t->valid && t->early != TNN_EARLY_NONE)
+        return tnn_fail(app, TN_E_ARG, "early_stop needs data to validate on, but valid is none");
     t->batches = tn_data_batches(t->data);
     if (t->o.epochs > INT64_MAX / 2 / t->batches)
         return tnn_fail(app, TN_E_ARG, "%lld epochs of %lld batches are too many", (long long)t->o.epochs,
@@ -137,11 +160,51 @@ static int64_t steps_of(const tn_train *t, double epochs, int64_t least)
     return steps >= 9e18 ? INT64_MAX : steps > (double)least ? (int64_t)(steps + 0.5) : least;
 }
 
+/* The labels must be classes that the net tells apart: an operator would take the nearest one it has. */
+static tn_status classes_check(tn_app *app, const tn_train *t)
+{
+    const int64_t width = tnn_net_width(t->net);
+    const tn_data *all[] = {t->data, t->valid};
+
+    if (width < 1)
+        return tnn_fail(app, TN_E_SHAPE, "%s: its output is not (N, classes)", t->model);
+    for (int i = 0; i < 2; i++)
+        if (all[i] && tn_data_classes(all[i]) > width)
+            return tnn_fail(app, TN_E_SHAPE,
+                            "%s tells %lld classes apart, but data \"%s\" has %lld (labels 0 to %lld)",
+                            t->model, (long long)width, tn_data_name(all[i]),
+                            (long long)tn_data_classes(all[i]), (long long)tn_data_classes(all[i]) - 1);
+    return TN_OK;
+}
+
+/* An epoch is too late to find that out. */
+static tn_status valid_check(tn_app *app, const tn_train *t)
+{
+    int64_t shape[4], out[TNN_NDIM_MAX];
+    int32_t ndim;
+
+    if (!t->valid || app->status)
+        return app->status;
+    tn_data_shape(t->valid, shape);
+    if (tn_net_takes(t->net, 4, shape, &ndim, out))
+        return TN_OK;
+    return tnn_check(app, tn_error_code(), "data \"%s\" to validate on does not fit", tn_data_name(t->valid));
+}
+
+static tn_net *net_of(tn_app *app, const tn_train *t)
+{
+    if (!t->o.model)
+        return t->o.net;
+    return tnn_ends_with(t->o.model, ".json") ? tn_net_from_symbol(app, t->o.model)
+                                              : tn_net_zoo(app, t->o.model);
+}
+
 static tn_status net_make(tn_app *app, tn_train *t)
 {
+    const char *params = text_from(app, "train.params", t->o.params);
     int64_t shape[4], rows = t->o.batch;
 
-    t->net = t->o.model ? tn_net_zoo(app, t->o.model) : t->o.net;
+    t->net = net_of(app, t);
     if (!t->net)
         return app->status ? app->status : tnn_fail(app, TN_E_ARG, "tn_train_open: the net is not usable");
     tn_data_shape(t->data, shape);
@@ -152,6 +215,10 @@ static tn_status net_make(tn_app *app, tn_train *t)
         if (!tnn_net_infer(t->net, 4, shape))
             (void)tnn_net_fill(t->net);
     }
+    if (params && !t->o.resume)
+        tn_net_load_params(t->net, params);
+    if (app->status || classes_check(app, t) || valid_check(app, t))
+        return app->status;
     if (t->hybridize)
         tn_net_hybridize(t->net, .static_alloc = 1, .static_shape = 1);
     t->trainer =
@@ -171,9 +238,12 @@ static tn_status texts_keep(tn_app *app, tn_train *t)
 
     if (!(t->model = tnn_strdup(app, o->model ? o->model : o->net->path)) ||
         (o->checkpoint && !(t->folder = tnn_strdup(app, o->checkpoint))) ||
-        (o->config_hash && !(t->config_hash = tnn_strdup(app, o->config_hash))))
+        (o->config_hash && !(t->config_hash = tnn_strdup(app, o->config_hash))) ||
+        (o->best && (!(t->best_prefix = tnn_strdup(app, o->best)) ||
+                     !(t->best_file = tnn_format(app, "%s-best.params", o->best)))))
         return app->status;
     t->o.checkpoint = t->folder;
+    t->o.best = t->best_prefix;
     t->o.config_hash = t->config_hash;
     t->o.file = NULL;
     return TN_OK;
@@ -189,12 +259,13 @@ tn_train *tn_train_open_(tn_app *app, const tn_train_options *options)
     tnn_options_copy(&t->o, sizeof t->o, options);
     atomic_init(&t->stop, 0);
     t->last_loss = t->last_accuracy = t->valid_loss = t->valid_accuracy = t->best = t->lr = NAN;
+    t->best_value = t->watched = NAN;
     if (options_fill(app, t) || texts_keep(app, t) || data_open(app, t) ||
         tnn_check(app, tn_random_seed(app->ctx, t->seed, NULL), "%s", "") || net_make(app, t))
         return NULL;
     t->o.optimizer = tnn_trainer_options(t->trainer)->optimizer;
     t->o.schedule = tnn_trainer_options(t->trainer)->schedule;
-    t->o.model = t->o.data = t->o.valid = NULL;
+    t->o.model = t->o.data = t->o.valid = t->o.params = NULL;
     t->usable = true;
     t->checkpoint_steps = t->folder ? steps_of(t, t->o.checkpoint_every, 0) : 0;
     if (t->o.checkpoint_every > 0 && !t->checkpoint_steps && t->folder)
@@ -224,19 +295,20 @@ static void event(tn_train *t, int32_t kind)
 }
 
 /* Waits for the forward pass of the step TNN_STEPS_AHEAD before; keeps `loss` to wait for later. */
-static void ahead_bound(tn_app *app, tn_train *t, tn_array *loss)
+static void ahead_bound(tn_train *t, tn_array *loss)
 {
-    tn_array **slot = &t->ahead[tn_trainer_steps(t->trainer) % TNN_STEPS_AHEAD];
+    const int64_t step = tn_trainer_steps(t->trainer);
+    const size_t slot = (size_t)(step % TNN_STEPS_AHEAD);
 
-    if (*slot)
-        (void)tnn_check(app, tn_array_wait(*slot), "%s", "");
-    tn_array_release(*slot);
-    *slot = loss;
+    (void)tnn_watch_slot(t, slot);
+    t->ahead[slot] = loss;
+    t->ahead_step[slot] = step;
     tn_array_retain(loss);
 }
 
-static tn_status one_step(tn_app *app, tn_train *t, const tn_batch *b)
+tn_status tnn_train_step(tn_train *t, const tn_batch *b)
 {
+    tn_app *app = t->object.app;
     tn_array *y, *loss;
 
     t->lr = tn_trainer_lr(t->trainer);
@@ -247,7 +319,8 @@ static tn_status one_step(tn_app *app, tn_train *t, const tn_batch *b)
     tn_trainer_step(t->trainer, b->n);
     tn_meter_add(t->loss, loss, NULL);
     tn_meter_add(t->accuracy, y, b->y);
-    ahead_bound(app, t, loss);
+    if (loss)
+        ahead_bound(t, loss);
     t->samples += b->n;
     return app->status;
 }
@@ -282,7 +355,8 @@ void tn_train_save(tn_train *t)
 {
     tn_app *app = train_app(t);
 
-    if (app && t->folder && t->saved_step != tn_trainer_steps(t->trainer) && !tnn_train_checkpoint(t)) {
+    if (app && t->folder && t->saved_step != tn_trainer_steps(t->trainer) && !tnn_watch_finite(t) &&
+        !tnn_train_checkpoint(t)) {
         t->saved_step = tn_trainer_steps(t->trainer);
         event(t, TN_TRAIN_SAVED);
     }
@@ -298,6 +372,7 @@ static void step_end(tn_app *app, tn_train *t, bool last_of_epoch)
         figures_read(t);
         validate(app, t);
         t->epochs_done++;
+        tnn_watch_epoch(t);
         event(t, TN_TRAIN_EPOCH);
         tn_meter_reset(t->loss);
         tn_meter_reset(t->accuracy);
@@ -305,6 +380,12 @@ static void step_end(tn_app *app, tn_train *t, bool last_of_epoch)
     }
     if (t->checkpoint_steps && step % t->checkpoint_steps == 0)
         tn_train_save(t);
+}
+
+/* Only at the end of an epoch: one that was resumed within the next one goes on to its end. */
+static bool ends_early(const tn_train *t)
+{
+    return tnn_watch_ends(t) && t->batch == t->batches;
 }
 
 static void epoch_run(tn_app *app, tn_train *t)
@@ -316,11 +397,11 @@ static void epoch_run(tn_app *app, tn_train *t)
         int more = tn_data_next(t->data, &b);
 
         t->data_seconds += now() - began;
-        if (!more || one_step(app, t, &b))
+        if (!more || tnn_train_step(t, &b))
             return;
         t->batch = b.index + 1;
         step_end(app, t, t->batch == t->batches);
-        if (atomic_load(&t->stop))
+        if (atomic_load(&t->stop) || ends_early(t))
             return;
     }
 }
@@ -337,11 +418,12 @@ int tn_train_run(tn_train *t)
     t->data_seconds = 0;
     t->samples = 0;
     event(t, TN_TRAIN_BEGIN);
-    while (tnn_ok(app) && !atomic_load(&t->stop) && tn_trainer_steps(t->trainer) < t->steps)
+    while (tnn_ok(app) && !atomic_load(&t->stop) && !ends_early(t) && tn_trainer_steps(t->trainer) < t->steps)
         epoch_run(app, t);
-    if (!tnn_ok(app))
+    if (!tnn_ok(app) || tnn_watch_finite(t))
         return 0;
-    t->stopped = tn_trainer_steps(t->trainer) < t->steps;
+    t->ended_early = tn_trainer_steps(t->trainer) < t->steps && ends_early(t);
+    t->stopped = tn_trainer_steps(t->trainer) < t->steps && !t->ended_early;
     if (t->stopped)
         figures_read(t);
     tn_train_save(t);
@@ -378,6 +460,11 @@ void tn_train_info_get(tn_train *t, int32_t read, tn_train_info *out)
     }
     if (t) {
         i.stopped = t->stopped;
+        i.ended_early = t->ended_early;
+        i.best_epoch = t->best_epoch;
+        i.waited = t->waited;
+        i.best_value = t->best_value;
+        i.best = t->best_saved ? t->best_file : NULL;
         i.samples = t->samples;
         i.resumed_step = t->resumed_step;
         i.batch_size = t->o.batch;

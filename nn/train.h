@@ -1,5 +1,6 @@
 /*
- * What train.c and its checkpoints share.
+ * What the files of a training share: train.c its course, checkpoint.c files, watch.c what may end it,
+ * prove.c what is tried beforehand.
  */
 #ifndef TN_NN_TRAIN_H
 #define TN_NN_TRAIN_H
@@ -10,6 +11,8 @@
 
 #define TNN_STEPS_AHEAD                                                                                      \
     2 /* queued and not done: more would fill memory and delay what is shown, and a stop */
+
+typedef enum tnn_early { TNN_EARLY_NONE, TNN_EARLY_LOSS, TNN_EARLY_ACCURACY } tnn_early;
 
 struct tn_train {
     tnn_object object;
@@ -28,11 +31,31 @@ struct tn_train {
     int64_t saved_step;
     char *checkpoint;                 /* path of the newest; NULL */
     tn_array *ahead[TNN_STEPS_AHEAD]; /* losses of the last steps; NULL */
+    int64_t ahead_step[TNN_STEPS_AHEAD];
     double lr, last_loss, last_accuracy, valid_loss, valid_accuracy, best;
     double began, epoch_began, data_seconds;
+    /* watch.c */
+    tnn_early early;
+    bool nan_stops, best_saved, ended_early;
+    double min_delta, best_value; /* of the epoch that is kept */
+    double watched;               /* best value of early_stop */
+    int64_t best_epoch, waited;   /* from 1; epochs without a better one */
+    char *best_prefix, *best_file;
+    float *losses;
+    size_t loss_room;
 };
 
 tn_status tnn_train_checkpoint(tn_train *t); /* writes one */
 tn_status tnn_train_resume(tn_train *t);     /* goes back to the newest */
+/* Forward, backward, update; the loss is kept to be waited for. */
+tn_status tnn_train_step(tn_train *t, const tn_batch *b);
+
+/* ---- watch.c ---- */
+
+tn_status tnn_watch_options(tn_app *app, tn_train *t);
+tn_status tnn_watch_slot(tn_train *t, size_t slot); /* waits for ahead[slot], looks at it, drops it */
+tn_status tnn_watch_finite(tn_train *t); /* all losses so far and all weights; before they are kept */
+void tnn_watch_epoch(tn_train *t);       /* behind an epoch's validation */
+bool tnn_watch_ends(const tn_train *t);  /* no better epoch in all its patience */
 
 #endif

@@ -169,7 +169,9 @@ tn_trainer *tn_trainer_new_(tn_net *net, const tn_trainer_options *options)
     if (!app)
         return NULL;
     if (net->model) {
-        (void)tnn_fail(app, TN_E_UNSUPPORTED, "net %s was loaded for inference: it cannot be trained",
+        (void)tnn_fail(app, TN_E_UNSUPPORTED,
+                       "net %s was loaded for inference: it cannot be trained; "
+                       "tn_net_from_symbol() makes one that can",
                        net->path);
         return NULL;
     }

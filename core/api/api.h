@@ -7,6 +7,7 @@
 
 #include "autograd/autograd.h"
 #include "io/io.h"
+#include "tenon/context.h"
 
 /* TN_E_ARG: "tn_open: out is NULL". `what`: the arguments that were looked at, such as "ctx or out". */
 tn_status api_null(const char *function, const char *what);
@@ -19,6 +20,21 @@ tn_status api_info(const char *function, const void *from, void *out, uint32_t b
 tn_status api_device(tni_context *c, const void *device, tni_device **out);
 /* Each is an array of `c`; NULL items are let pass. `arrays` may be NULL if `count` is 0. */
 tn_status api_arrays(const char *function, const tni_context *c, uint32_t count, tni_array *const *arrays);
+
+/* What a row of a table says of an option: all but key, value, origin. */
+void api_option_fill(const tni_option_def *def, struct tn_option_info *info);
+
+struct tn_inferred { /* symbol.c makes it, view.c reads it */
+    tni_graph *graph;
+    char **outputs;         /* names of the heads; one block */
+    uint32_t *variables[2]; /* of arguments and aux states: nodes, in order */
+    uint32_t count[2];
+    bool complete;
+};
+
+/* What a cached operator compiled last, copied (view.c). */
+struct tn_program_view;
+tn_status api_view_cached(tni_cached_op *op, struct tn_program_view **out);
 
 #define API_ATTRS_MAX 128 /* attributes of one call: more than any operator may have */
 

@@ -1,4 +1,4 @@
-/* tenon/context.h: opening and closing, options, plugins. */
+/* tenon/context.h: opening and closing, options. Its plugins are plugin.c. */
 #include <string.h>
 
 #include "api/api.h"
@@ -6,27 +6,35 @@
 
 /* ---- opening and closing ------------------------------------------------------------------------- */
 
-tn_status tn_open(const tn_open_options *options, tn_ctx **out)
+static tn_status open_options(const char *function, const tn_open_options *options, tni_context_options *out)
 {
     const uint32_t known = TN_OPEN_NO_ENVIRONMENT | TN_OPEN_NO_SYSTEM | TN_OPEN_LOCAL;
     tn_open_options o = {0};
     tn_status st;
 
-    if (!out)
-        return api_null(__func__, "out");
-    if (options && (st = api_options(__func__, options, &o, (uint32_t)sizeof o)))
+    if (options && (st = api_options(function, options, &o, (uint32_t)sizeof o)))
         return st;
     if (o.flags & ~known)
-        return tni_error(TN_E_ARG, "tn_open: flags 0x%x are not known", o.flags & ~known);
-    const tni_context_options c = {.files = o.files,
-                                   .settings = o.settings,
-                                   .environment = !(o.flags & TN_OPEN_NO_ENVIRONMENT),
-                                   .system_files = !(o.flags & TN_OPEN_NO_SYSTEM),
-                                   .local_file = (o.flags & TN_OPEN_LOCAL) != 0,
-                                   .log = o.log,
-                                   .log_arg = o.log_arg};
+        return tni_error(TN_E_ARG, "%s: flags 0x%x are not known", function, o.flags & ~known);
+    *out = (tni_context_options){.files = o.files,
+                                 .settings = o.settings,
+                                 .environment = !(o.flags & TN_OPEN_NO_ENVIRONMENT),
+                                 .system_files = !(o.flags & TN_OPEN_NO_SYSTEM),
+                                 .local_file = (o.flags & TN_OPEN_LOCAL) != 0,
+                                 .log = o.log,
+                                 .log_arg = o.log_arg};
+    return TN_OK;
+}
 
-    return tni_context_open(&c, out);
+tn_status tn_open(const tn_open_options *options, tn_ctx **out)
+{
+    tni_context_options o;
+    tn_status st;
+
+    if (!out)
+        return api_null(__func__, "out");
+    st = open_options(__func__, options, &o);
+    return st ? st : tni_context_open(&o, out);
 }
 
 tn_status tn_close(tn_ctx *ctx)
@@ -104,6 +112,24 @@ tn_status tn_ctx_option_float(const tn_ctx *ctx, const char *key, double *value)
     return TN_OK;
 }
 
+static tn_status wait_warn_take(tn_ctx *ctx)
+{
+    tni_engine_wait_warn(ctx->engine, 1000u * (uint64_t)tni_option_int(ctx->options, "engine.wait_warn_s"));
+    return TN_OK;
+}
+
+static tn_status seed_take(tn_ctx *ctx)
+{
+    return tni_random_seed(ctx, (uint64_t)tni_option_int(ctx->options, "run.seed"), NULL);
+}
+
+/* What takes over a change of each live option. */
+static const struct {
+    const char *key;
+    tn_status (*take)(tn_ctx *ctx);
+} live[] = {
+    {"log.level", tni_context_log_level}, {"run.seed", seed_take}, {"engine.wait_warn_s", wait_warn_take}};
+
 tn_status tn_ctx_option_set(tn_ctx *ctx, const char *key, const char *value)
 {
     const tni_option_def *def;
@@ -117,14 +143,13 @@ tn_status tn_ctx_option_set(tn_ctx *ctx, const char *key, const char *value)
         return tni_error(TN_E_STATE, "option %s is read when a context is opened: give it to tn_open", key);
     if ((st = tni_options_set_value(ctx->options, key, value, TN_ORIGIN_SET, "")))
         return st;
-    if (!strcmp(key, "log.level"))
-        st = tni_context_log_level(ctx);
-    else if (!strcmp(key, "run.seed"))
-        st = tni_random_seed(ctx, (uint64_t)tni_option_int(ctx->options, key), NULL);
-    return st;
+    for (size_t i = 0; i < sizeof live / sizeof *live; i++)
+        if (!strcmp(key, live[i].key))
+            return live[i].take(ctx);
+    return tni_error(TN_E_INTERNAL, "option %s is live, but nothing takes its changes over", key);
 }
 
-static void option_fill(const tni_option_def *def, tn_option_info *info)
+void api_option_fill(const tni_option_def *def, tn_option_info *info)
 {
     info->flags = def->flags;
     info->type = def->type;
@@ -167,7 +192,7 @@ tn_status tn_ctx_option_at(const tn_ctx *ctx, size_t index, tn_option_info *out)
         info.choices = info.default_text = info.help = info.since = info.env = "";
         info.min = 1;
     } else {
-        option_fill(def, &info);
+        api_option_fill(def, &info);
     }
     return api_info(__func__, &info, out, (uint32_t)sizeof info);
 }
@@ -191,74 +216,74 @@ tn_status tn_option_at(size_t index, tn_option_info *out)
     if (index >= count)
         return tni_error(TN_E_ARG, "option %zu of %zu", index, count);
     info.key = defs[index].key;
-    option_fill(&defs[index], &info);
+    api_option_fill(&defs[index], &info);
     return api_info(__func__, &info, out, (uint32_t)sizeof info);
 }
 
-/* ---- plugins ------------------------------------------------------------------------------------- */
+/* ---- variables, checking ------------------------------------------------------------------------- */
 
-const char *tn_abi(uint32_t *major, uint32_t *minor, uint32_t *draft)
+size_t tn_variable_count(void)
 {
-    if (major)
-        *major = TN_ABI_MAJOR;
-    if (minor)
-        *minor = TN_ABI_MINOR;
-    if (draft)
-        *draft = TN_ABI_DRAFT;
-    return TN_ABI_TAG;
+    size_t count;
+
+    (void)tni_variables(&count);
+    return count;
 }
 
-tn_status tn_plugin_count(const tn_ctx *ctx, size_t *count)
+tn_status tn_variable_at(size_t index, tn_variable_info *out)
 {
-    if (!ctx || !count)
-        return api_null(__func__, "ctx or count");
-    *count = tni_registry_count(ctx->plugins);
-    return TN_OK;
-}
+    tn_variable_info info = {0};
+    size_t count;
+    const tni_variable *all = tni_variables(&count);
 
-tn_status tn_plugin_at(const tn_ctx *ctx, size_t index, tn_plugin_info *out)
-{
-    tn_plugin_info info = {0};
-    const tni_plugin *p;
-
-    if (!ctx || !out)
-        return api_null(__func__, "ctx or out");
-    if (index >= tni_registry_count(ctx->plugins))
-        return tni_error(TN_E_ARG, "plugin %zu of %zu", index, tni_registry_count(ctx->plugins));
-    p = tni_registry_at(ctx->plugins, index);
-    info.state = p->state;
-    info.name = p->note.body.name;
-    info.version = p->note.body.version;
-    info.vendor = p->note.body.vendor;
-    info.license = p->note.body.license;
-    info.summary = p->note.body.summary;
-    info.provides = p->note.body.provides;
-    info.isa = p->note.body.isa;
-    info.abi = p->note.body.tag;
-    info.build_id = p->note.build_id;
-    info.path = p->path;
-    info.reason = p->reason;
-    info.refusal = p->code;
-    info.abi_major = p->note.body.abi_major;
-    info.abi_minor = p->note.body.abi_minor;
-    info.abi_minor_min = p->note.body.abi_minor_min;
-    tni_plugin_memory(p, &info.memory_bytes, &info.memory_blocks);
+    if (!out)
+        return api_null(__func__, "out");
+    if (index >= count)
+        return tni_error(TN_E_ARG, "variable %zu of %zu", index, count);
+    info.name = all[index].name;
+    info.key = all[index].key;
+    info.values = all[index].values;
+    info.reason = all[index].reason;
     return api_info(__func__, &info, out, (uint32_t)sizeof info);
 }
 
-tn_status tn_plugin_load(tn_ctx *ctx, const char *name)
+tn_status tn_variable_translate(size_t index, const char *value, char *text, size_t bytes)
 {
-    tni_plugin *p;
+    size_t count;
+    const tni_variable *all = tni_variables(&count);
 
-    if (!ctx || !name)
-        return api_null(__func__, "ctx or name");
-    p = tni_registry_find(ctx->plugins, name);
-    return p ? tni_plugin_load(ctx->plugins, p) : tni_error(TN_E_KEY, "there is no plugin %.60s", name);
+    if (!value || !text)
+        return api_null(__func__, "value or text");
+    if (index >= count || !bytes)
+        return tni_error(TN_E_ARG, "variable %zu of %zu, %zu bytes for the text", index, count, bytes);
+    return tni_variable_translate(&all[index], value, text, bytes);
 }
 
-tn_status tn_plugin_add(tn_ctx *ctx, const struct tn_plugin *descriptor)
+typedef struct findings {
+    tn_problem_fn fn;
+    void *arg;
+} findings;
+
+static void finding_pass(void *arg, int32_t level, const tn_err *err)
 {
-    if (!ctx || !descriptor)
-        return api_null(__func__, "ctx or descriptor");
-    return tni_registry_add_static(ctx->plugins, descriptor, NULL);
+    const findings *f = arg;
+    const tn_problem p = {.struct_size = TN_SIZE(tn_problem),
+                          .level = level,
+                          .status = err->code,
+                          .number = err->number ? err->number : (uint32_t)err->code,
+                          .text = err->message};
+
+    f->fn(f->arg, &p);
+}
+
+tn_status tn_config_check(const tn_open_options *options, tn_problem_fn fn, void *arg)
+{
+    findings f = {.fn = fn, .arg = arg};
+    tni_context_options o;
+    tn_status st;
+
+    if (!fn)
+        return api_null(__func__, "fn");
+    st = open_options(__func__, options, &o);
+    return st ? st : tni_context_check(&o, finding_pass, &f);
 }

@@ -31,6 +31,20 @@ tn_status tn_npy_save(tn_array *a, const char *path)
     return tni_npy_save(a, path);
 }
 
+tn_status tn_csv_load(tn_ctx *ctx, const char *path, tn_array **out)
+{
+    if (!ctx || !path || !out)
+        return api_null(__func__, "ctx, path or out");
+    return tni_csv_load(ctx->space, path, out);
+}
+
+tn_status tn_csv_from_memory(tn_ctx *ctx, const void *text, uint64_t bytes, const char *name, tn_array **out)
+{
+    if (!ctx || !text || !name || !out)
+        return api_null(__func__, "ctx, text, name or out");
+    return tni_csv_load_memory(ctx->space, text, bytes, name, out);
+}
+
 tn_status tn_data_find(tn_ctx *ctx, const char *name, char **path)
 {
     if (!ctx || !name || !path)

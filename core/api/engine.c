@@ -174,13 +174,13 @@ tn_status tn_ctx_stats(tn_ctx *ctx, tn_stats *out)
     info.over_limit = engine.over_limit;
     info.event_waits = engine.event_waits;
     info.queue_peak = engine.queue_peak;
-    info.calls = exec.calls;
     info.hits = exec.hits;
     info.misses = exec.misses;
     info.short_way = exec.short_way;
     info.signatures = exec.signatures;
     info.programs = exec.programs;
     info.frames = exec.frames;
+    info.by_node = exec.by_node;
     info.host_bytes = memory.live_bytes;
     info.host_blocks = memory.live_count;
     info.host_allocations = memory.alloc_count;

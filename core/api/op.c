@@ -23,7 +23,8 @@ static tn_status op_give(const char *function, const tni_opdef *def, tn_op_info 
                              .visible = op->visible,
                              .differentiable = op->gradient || (op->flags & TN_OP_ZERO_GRADIENT),
                              .random = (op->effects & TN_EFFECT_RANDOM) != 0,
-                             .definition = op};
+                             .definition = op,
+                             .family = def->family ? def->family : ""};
 
     return api_info(function, &info, out, (uint32_t)sizeof info);
 }

@@ -9,6 +9,7 @@
 
 #include "api/api.h"
 #include "tenon/program.h"
+#include "tenon/view.h"
 
 #define INPUTS_ON_STACK 256 /* inputs and weights of a run that needs no memory for its list */
 
@@ -298,4 +299,9 @@ tn_status tn_program_memory(tn_program *p, uint64_t *planned, uint64_t *bound)
     if (!p || !planned || !bound)
         return api_null(__func__, "p, planned or bound");
     return tni_cached_op_memory(p->op, planned, bound);
+}
+
+tn_status tn_program_view_create(tn_program *p, tn_program_view **out)
+{
+    return p && out ? api_view_cached(p->op, out) : api_null(__func__, "p or out");
 }

@@ -163,14 +163,6 @@ tn_status tn_symbol_attr_set(tn_symbol *s, const char *key, const char *text)
 
 /* ---- shapes and data types ----------------------------------------------------------------------- */
 
-struct tn_inferred {
-    tni_graph *graph;
-    char **outputs;         /* names of the heads; one block */
-    uint32_t *variables[2]; /* of arguments and aux states: nodes, in order */
-    uint32_t count[2];
-    bool complete;
-};
-
 static tn_status known_set(tni_graph *g, const tn_known *k)
 {
     tn_shape shape = {.ndim = k->ndim};
@@ -191,8 +183,7 @@ static tn_status known_set(tni_graph *g, const tn_known *k)
     }
     for (uint32_t i = 0; i < g->variable_count; i++)
         if (!strcmp(g->nodes[g->variables[i]].name, k->name))
-            return tni_graph_preset(g, i, k->ndim < 0 ? NULL : &shape, k->dtype,
-                                    TN_STORAGE_UNKNOWN);
+            return tni_graph_preset(g, i, k->ndim < 0 ? NULL : &shape, k->dtype, TN_STORAGE_UNKNOWN);
     return tni_error(TN_E_KEY, "the symbol has no variable %.80s", k->name);
 }
 

@@ -164,8 +164,7 @@ static tn_status head_gradient(const binding *b, uint32_t index, tni_array **out
 /* A view of `a` in the shape of port `port`: an inner view of something that a caller's array holds. */
 static tn_status as_port(tni_array *a, const tni_port *port, tni_array **out)
 {
-    if (a->ndim == port->shape.ndim &&
-        !memcmp(a->shape, port->shape.dim, (size_t)a->ndim * sizeof *a->shape)) {
+    if (tni_array_has_shape(a, port->shape.ndim, port->shape.dim)) {
         tni_array_retain(*out = a);
         return TN_OK;
     }
@@ -203,6 +202,11 @@ static tn_status source_array(const binding *b, uint32_t i, tni_array **out)
         return TN_OK;
     case TNI_FROM_OUT:
         tni_array_retain(*out = n->out[s->index]);
+        return TN_OK;
+    case TNI_FROM_SAVED:
+        if (n->frame)
+            return tni_frame_saved(n->frame, s->index, out);
+        tni_array_retain(*out = n->saved);
         return TN_OK;
     case TNI_FROM_FRAME:
         return inner_array(n, s->index, &b->p->program->inputs[i], out);

@@ -13,6 +13,11 @@ typedef struct origin { /* of a forward entry */
     uint32_t kind, node, index;
 } origin;
 
+typedef struct ran {        /* how a forward node ran */
+    tni_prepared *prepared; /* NULL: a variable, a view */
+    uint32_t tape, instruction;
+} ran;
+
 typedef struct build {
     const tni_tape_walk *w;
     tni_graph *g;
@@ -21,6 +26,8 @@ typedef struct build {
     uint32_t *first_out;
     uint32_t *leaf_entry;
     tni_vec tape_of_node;              /* per node of g */
+    tni_vec rans;                      /* ran, per node of the forward part */
+    tni_prepared **forward;            /* the same as a table for the program's builder */
     bool train, np_shape, graph_taken; /* taken: the program's, or gone */
 } build;
 
@@ -38,14 +45,23 @@ static tni_array *leaf_at(const build *b, size_t i)
 static tn_status follow(build *b, uint32_t kind, uint32_t node, uint32_t index, uint32_t tape)
 {
     const tni_gnode *last = &b->g->nodes[b->g->node_count - 1];
+    const ran nothing = {NULL, TNI_NONE, TNI_NONE};
     tn_status st = tni_vec_push(&b->tape_of_node, &tape);
 
+    if (!st)
+        st = tni_vec_push(&b->rans, &nothing);
     for (uint32_t o = 0; o < last->output_count && !st; o++) {
         const origin from = {kind, node, index + o};
 
         st = tni_vec_push(&b->origins, &from);
     }
     return st;
+}
+
+/* The node that was added last ran on `prepared`. */
+static void ran_on(build *b, tni_prepared *prepared, uint32_t tape, uint32_t instruction)
+{
+    *(ran *)tni_vec_at(&b->rans, b->rans.count - 1) = (ran){prepared, tape, instruction};
 }
 
 static void entry_set(build *b, uint32_t entry, const tn_shape *shape, int32_t dtype)
@@ -116,6 +132,7 @@ static tn_status operator_add(build *b, const tni_tape_node *n, const uint32_t *
 
     if (st || (st = follow(b, TNI_FROM_OUT, n->position, 0, n->position)))
         return st;
+    ran_on(b, s->prepared, n->position, TNI_NONE);
     b->train |= (s->flags & TN_NODE_TRAIN) != 0;
     b->np_shape |= (s->flags & TN_NODE_NP_SHAPE) != 0;
     for (uint32_t o = 0; o < s->out_count && !st; o++) {
@@ -160,13 +177,21 @@ static tn_status inner_add(build *b, const tni_tape_node *n, uint32_t inner, uin
 static tn_status cached_add(build *b, const tni_tape_node *n, const uint32_t *in)
 {
     const tni_graph *from = n->cached->graph;
+    const tni_program *program = n->cached->program;
     uint32_t *map = tni_calloc(from->entry_count + 1u, sizeof *map);
     tn_status st = map ? TN_OK : TN_E_NOMEM;
 
     b->train |= (n->cached->flags & TN_NODE_TRAIN) != 0;
     b->np_shape |= from->np_shape;
-    for (uint32_t i = 0; i < from->node_count && !st; i++)
+    for (uint32_t i = 0, c = 0; i < from->node_count && !st; i++) {
         st = inner_add(b, n, i, map, in);
+        if (st || !from->nodes[i].def)
+            continue;
+        while (c < program->code_count && program->code[c].node < i) /* in the order of nodes */
+            c++;
+        if (c < program->code_count && program->code[c].node == i)
+            ran_on(b, program->code[c].prepared, n->position, c);
+    }
     for (uint32_t h = 0; h < from->head_count && !st; h++)
         st = tni_vec_push(&b->outs, &map[from->heads[h]]);
     tni_free(map);
@@ -266,10 +291,17 @@ static bool kept_by_consumer(const build *b, uint32_t entry, tni_source *out)
     return false;
 }
 
-static tn_status source_of(const build *b, const gradient *d, uint32_t entry, tni_source *out)
+static tn_status source_of(const build *b, const gradient *d, const tni_port *port, tni_source *out)
 {
+    const uint32_t entry = port->entry;
     const origin *from;
 
+    if (entry == TNI_NONE) {
+        const ran *r = tni_vec_at(&b->rans, port->saved_node);
+
+        *out = (tni_source){TNI_FROM_SAVED, r->tape, r->instruction};
+        return TN_OK;
+    }
     if (entry >= d->forward_entries) {
         for (uint32_t i = 0; i < b->w->head_count; i++)
             if (d->head_vars[i] == b->g->entry_node[entry]) {
@@ -341,6 +373,12 @@ static tn_status program_make(build *b, const gradient *d, tni_backward_program 
     spec.flags = (uint16_t)(tni_exec_node_flags(c) | (b->train ? TN_NODE_TRAIN : 0u));
     spec.device = b->w->heads[0]->storage->device;
     spec.modes = head_modes;
+    b->forward = tni_calloc(b->rans.count + 1u, sizeof *b->forward);
+    spec.forward = b->forward;
+    if (!b->forward)
+        st = TN_E_NOMEM;
+    for (size_t i = 0; !st && i < b->rans.count; i++)
+        b->forward[i] = ((ran *)tni_vec_at(&b->rans, i))->prepared;
     if (!st && !(st = outputs_choose(b, d, p, modes, head_modes)) && !(st = tni_graph_infer(b->g, false))) {
         spec.graph = b->g;
         st = tni_program_create(c->selector, &spec, &p->program);
@@ -367,7 +405,7 @@ static tn_status tables_make(build *b, const gradient *d, tni_backward_program *
     for (size_t i = 0; i < b->tape_of_node.count; i++)
         p->tape_of_node[i] = *(uint32_t *)tni_vec_at(&b->tape_of_node, i);
     for (uint32_t i = 0; i < p->program->input_count && !st; i++) {
-        st = source_of(b, d, p->program->inputs[i].entry, &p->sources[i]);
+        st = source_of(b, d, &p->program->inputs[i], &p->sources[i]);
         if (!st && p->sources[i].kind == TNI_FROM_HEAD)
             p->head_used[p->sources[i].index] = 1;
     }
@@ -381,6 +419,8 @@ static void build_fini(build *b)
     tni_vec_fini(&b->origins);
     tni_vec_fini(&b->outs);
     tni_vec_fini(&b->tape_of_node);
+    tni_vec_fini(&b->rans);
+    tni_free((void *)b->forward);
     tni_free(b->first_out);
     tni_free(b->leaf_entry);
 }
@@ -392,6 +432,7 @@ static tn_status build_init(build *b, const tni_tape_walk *w)
     tni_vec_init(&b->origins, sizeof(origin), 2u * TN_TAPE_NODES_MAX);
     tni_vec_init(&b->outs, sizeof(uint32_t), 2u * TN_TAPE_NODES_MAX);
     tni_vec_init(&b->tape_of_node, sizeof(uint32_t), 2u * TN_TAPE_NODES_MAX);
+    tni_vec_init(&b->rans, sizeof(ran), 2u * TN_TAPE_NODES_MAX);
     b->first_out = tni_calloc(w->nodes.count + 1u, sizeof *b->first_out);
     b->leaf_entry = tni_calloc(w->leaves.count + 1u, sizeof *b->leaf_entry);
     if (!b->first_out || !b->leaf_entry)

@@ -29,6 +29,7 @@ uint32_t tni_tape_leaf(const tni_tape_walk *w, const tni_array *a);
 #define TNI_FROM_OUT 2   /* out[index] of node */
 #define TNI_FROM_FRAME 3 /* entry `index` of the frame of node */
 #define TNI_FROM_HEAD 4  /* gradient of head `index` */
+#define TNI_FROM_SAVED 5 /* the block that node saved; of a net: the one of instruction `index` */
 
 typedef struct tni_source {
     uint32_t kind, node, index;

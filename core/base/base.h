@@ -17,7 +17,8 @@
 #include <stdio.h>
 
 #include "base/limits.h"
-#include "tenon/base.h" /* tn_status and TN_API */
+#include "tenon/base.h"          /* tn_status and TN_API */
+#include "tenon/plugin/philox.h" /* tn_philox: random bits of a counter */
 
 #if defined(__GNUC__)
 #define TN_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
@@ -226,7 +227,8 @@ typedef void (*tni_log_fn)(void *arg, int32_t level, const char *message);
 typedef struct tni_log {
     tni_log_fn fn; /* NULL: dropped */
     void *arg;
-    int32_t level; /* above it: dropped */
+    atomic_int level;         /* above it: dropped; may change at any time */
+    const struct tni_log *as; /* whose level holds, for copies; NULL: its own */
 } tni_log;
 void tni_logf(const tni_log *log, int32_t level, const char *format, ...) TN_PRINTF(3, 4);
 
@@ -235,7 +237,11 @@ void tni_logf(const tni_log *log, int32_t level, const char *format, ...) TN_PRI
 /* One call per key; text lives for the call. A status other than TN_OK stops the reading and is returned. */
 typedef tn_status (*tni_ini_fn)(void *arg, const char *section, const char *key, const char *value,
                                 uint32_t line);
-tn_status tni_ini_read(const char *path, tni_ini_fn fn, void *arg);
+/* `problem`: reading goes on after a line that is not understood; what is wrong is the thread's error during
+ * the call. NULL: such a line ends the reading. */
+tn_status tni_ini_read(const char *path, tni_ini_fn fn, void (*problem)(void *arg), void *arg);
+tn_status tni_ini_read_all(const char *name, const char *text, size_t bytes, tni_ini_fn fn,
+                           void (*problem)(void *arg), void *arg);
 tn_status tni_ini_read_memory(const char *name, const char *text, size_t bytes, tni_ini_fn fn, void *arg);
 
 /* ---- options.c: the table of options.list, and the values of one context --------------------- */
@@ -259,6 +265,7 @@ typedef struct tni_option_def {
 #define TN_OPTION_INIT 1u
 #define TN_OPTION_LIVE 2u
 #define TN_OPTION_TRUSTED 4u
+#define TN_OPTION_UNREAD 8u /* its reader is not part of this version */
 tn_status tni_options_create(const tni_log *log, tni_options **out);
 void tni_options_destroy(tni_options *o);
 tn_status tni_options_read_file(tni_options *o, const char *path,
@@ -292,6 +299,20 @@ tn_status tni_option_parse(const tni_option_def *def, const char *key, const cha
 tn_status tni_options_check_plugin(tni_options *o, const char *plugin, const tni_option_def *rows,
                                    size_t count);
 
+/* From now on what is wrong in files, the environment and [plugin.NAME] is reported one by one (in the
+ * thread's error) and passed over. NULL: ends that. */
+void tni_options_collect(tni_options *o, void (*problem)(void *arg), void *arg);
+bool tni_options_collected(const tni_options *o); /* failures are collected */
+tn_status tni_options_problem(tni_options *o,
+                              tn_status st); /* reports a failure if they are collected; else gives it back */
+/* variables.c: what MXNet's variables stand for. `key` "": nothing, `reason` says why. */
+typedef struct tni_variable {
+    const char *name, *key, *values, *reason;
+} tni_variable;
+const tni_variable *tni_variables(size_t *count);
+/* The option's text for a value of the variable; "" leaves it as it is. TN_E_KEY: it stands for none. */
+tn_status tni_variable_translate(const tni_variable *v, const char *value, char *out, size_t size);
+
 /* ---- json.h: the reader is jansson, behind our limits ---------------------------------------- */
 
 /* `json_t` is jansson's. Depth at most 256, bytes at most TN_JSON_BYTES_MAX, duplicate keys are errors. */
@@ -299,7 +320,7 @@ struct json_t;
 tn_status tni_json_parse(const char *name, const char *text, uint64_t bytes, struct json_t **out);
 tn_status tni_json_read(const char *path, struct json_t **out);
 
-/* ---- crc.c, rng.c ---------------------------------------------------------------------------- */
+/* ---- crc.c ----------------------------------------------------------------------------------- */
 
 uint32_t tni_crc32(uint32_t crc, const void *bytes, uint64_t count); /* zlib's */
 tn_status tni_sha256(const void *bytes, uint64_t count, char out_hex[65]);
@@ -309,8 +330,6 @@ typedef struct tni_sha256_state {
 void tni_sha256_begin(tni_sha256_state *s);
 void tni_sha256_add(tni_sha256_state *s, const void *bytes, uint64_t count);
 void tni_sha256_end(tni_sha256_state *s, char out_hex[65]); /* 64 lower-case digits and NUL */
-/* Philox4x32-10: 4 words from a counter and a key. */
-void tni_philox(uint64_t key, uint64_t counter_high, uint64_t counter_low, uint32_t out[4]);
 
 /* ---- trace.c: ring of begin/end events, off by default --------------------------------------- */
 

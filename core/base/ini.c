@@ -23,6 +23,8 @@ typedef struct ini_reader_state {
     tni_str value;
     tni_map *seen;
     tn_status status;
+    void (*problem)(void *arg);    /* NULL: the first line that is not understood ends the reading */
+    bool value_lost, section_lost; /* the lines that belong to a wrong one are passed over */
 } ini_reader_state;
 
 static tn_status TN_PRINTF(2, 3) ini_error(ini_reader_state *s, const char *format, ...)
@@ -118,6 +120,39 @@ static bool line_check(ini_reader_state *s, const char *line, const char *end)
     return !s->status;
 }
 
+/* After a wrong line, if somebody collects them: told, after what stands above it, and all that belongs to it
+ * passed over. */
+static void line_problem(ini_reader_state *s)
+{
+    tn_err err;
+
+    if (!s->problem || s->status != TN_E_FORMAT)
+        return;
+    tni_error_get(&err);
+    s->status = TN_OK;
+    key_report(s);
+    if (s->status)
+        return;
+    tni_error_set(&err);
+    s->problem(s->arg);
+    tni_error_clear();
+    s->key[0] = '\0';
+    s->value_lost = true;
+}
+
+/* Whether the line belongs to something that was not understood. */
+static bool line_is_lost(ini_reader_state *s, const char *line, const char *end)
+{
+    bool continues = line < end && (*line == ' ' || *line == '\t');
+
+    if (s->value_lost && continues)
+        return true;
+    s->value_lost = false;
+    if (s->section_lost && line < end && *line == '[')
+        s->section_lost = false;
+    return s->section_lost;
+}
+
 /* libinih's fgets: the next line that matters. NULL ends the reading, after an error too. */
 static char *line_next(char *out, int size, void *arg)
 {
@@ -134,8 +169,13 @@ static char *line_next(char *out, int size, void *arg)
             ini_error(s, "too many lines");
             return NULL;
         }
-        if (!line_check(s, line, end))
+        if (line_is_lost(s, line, end))
             continue;
+        if (!line_check(s, line, end)) {
+            s->section_lost |= s->problem && s->status && *line == '[';
+            line_problem(s);
+            continue;
+        }
         if (!s->continues)
             key_report(s);
         length = (size_t)(end - line);
@@ -206,39 +246,57 @@ static int key_handle(void *arg, const char *section, const char *key, const cha
                                      : key_begin(s, section, key, value ? value : "");
     if (st)
         s->status = st;
-    return st == TN_OK;
+    if (st == TN_E_FORMAT && s->problem) {
+        s->key_open = false;
+        s->value.length = 0;
+        line_problem(s);
+    }
+    return s->status == TN_OK;
 }
 
-tn_status tni_ini_read_memory(const char *name, const char *text, size_t bytes, tni_ini_fn fn, void *arg)
+static tn_status text_read(ini_reader_state *s, size_t bytes)
 {
-    ini_reader_state s = {.name = name, .at = text, .end = text + bytes, .fn = fn, .arg = arg};
     tn_status st;
     int line;
 
     if (bytes > TN_INI_BYTES_MAX)
-        return tni_error(TN_E_FORMAT, "%s has %zu bytes, at most %llu are allowed", name, bytes,
+        return tni_error(TN_E_FORMAT, "%s has %zu bytes, at most %llu are allowed", s->name, bytes,
                          (unsigned long long)TN_INI_BYTES_MAX);
-    st = tni_map_create(INI_KEYS_MAX, &s.seen);
+    st = tni_map_create(INI_KEYS_MAX, &s->seen);
     if (st)
         return st;
-    tni_str_init(&s.value, 2 * TN_OPTION_VALUE_MAX);
-    line = ini_parse_stream(line_next, &s, key_handle, &s);
-    if (line > 0 && !s.status)
-        ini_error(&s, "not understood");
-    key_report(&s);
-    tni_str_fini(&s.value);
-    tni_map_destroy(s.seen);
-    return s.status;
+    tni_str_init(&s->value, 2 * TN_OPTION_VALUE_MAX);
+    line = ini_parse_stream(line_next, s, key_handle, s);
+    if (line > 0 && !s->status)
+        ini_error(s, "not understood");
+    key_report(s);
+    tni_str_fini(&s->value);
+    tni_map_destroy(s->seen);
+    return s->status;
 }
 
-tn_status tni_ini_read(const char *path, tni_ini_fn fn, void *arg)
+tn_status tni_ini_read_all(const char *name, const char *text, size_t bytes, tni_ini_fn fn,
+                           void (*problem)(void *arg), void *arg)
+{
+    ini_reader_state s = {
+        .name = name, .at = text, .end = text + bytes, .fn = fn, .problem = problem, .arg = arg};
+
+    return text_read(&s, bytes);
+}
+
+tn_status tni_ini_read_memory(const char *name, const char *text, size_t bytes, tni_ini_fn fn, void *arg)
+{
+    return tni_ini_read_all(name, text, bytes, fn, NULL, arg);
+}
+
+tn_status tni_ini_read(const char *path, tni_ini_fn fn, void (*problem)(void *arg), void *arg)
 {
     char *text = NULL;
     uint64_t bytes = 0;
     tn_status st = tni_file_read_all(path, TN_INI_BYTES_MAX, &text, &bytes);
 
     if (!st)
-        st = tni_ini_read_memory(path, text, (size_t)bytes, fn, arg);
+        st = tni_ini_read_all(path, text, (size_t)bytes, fn, problem, arg);
     tni_free(text);
     return st;
 }

@@ -9,7 +9,8 @@ void tni_logf(const tni_log *log, int32_t level, const char *format, ...)
     char line[LOG_LINE_BYTES];
     va_list args;
 
-    if (!log || !log->fn || level > log->level)
+    if (!log || !log->fn ||
+        level > atomic_load_explicit(log->as ? &log->as->level : &log->level, memory_order_relaxed))
         return;
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);

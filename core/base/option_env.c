@@ -8,8 +8,6 @@
 
 #include "base/options_internal.h"
 
-#define FOREIGN_NAME_MAX 64
-
 extern char **environ;
 
 /* Variables of ours that are no options. */
@@ -24,70 +22,50 @@ static bool is_reserved(const char *name)
     return false;
 }
 
-/* Finds `value` in "theirs:ours;theirs:ours" of `length` bytes. */
-static bool value_translate(const char *pairs, size_t length, const char *value, char *out, size_t size)
+static void foreign_read(tni_options *o, const tni_variable *v, const char *text)
 {
-    const char *end = pairs + length;
+    char value[TN_OPTION_VALUE_MAX + 1];
 
-    while (pairs < end) {
-        size_t pair = 0, left = 0;
-
-        while (pairs + pair < end && pairs[pair] != ';')
-            pair++;
-        while (left < pair && pairs[left] != ':')
-            left++;
-        if (left < pair && strlen(value) == left && strncmp(pairs, value, left) == 0) {
-            snprintf(out, size, "%.*s", (int)(pair - left - 1), pairs + left + 1);
-            return true;
-        }
-        pairs += pair + 1;
-    }
-    return false;
-}
-
-/* One of "NAME{…},NAME". Moves `*names` behind it. */
-static void foreign_read(tni_options *o, const char **names, const char *key)
-{
-    const char *at = *names, *pairs = NULL;
-    size_t length = strcspn(at, ",{"), pairs_length = 0;
-    char name[FOREIGN_NAME_MAX], value[256];
-    const char *text;
-
-    snprintf(name, sizeof name, "%.*s", (int)length, at);
-    at += length;
-    if (*at == '{') {
-        pairs = at + 1;
-        pairs_length = strcspn(pairs, "}");
-        at = pairs + pairs_length + 1;
-    }
-    *names = *at == ',' ? at + 1 : at;
-    text = getenv(name);
-    if (!text || !text[0])
-        return;
-    if (!pairs) /* OMP_NUM_THREADS=4,2 has one number per nesting level */
-        snprintf(value, sizeof value, "%.*s", (int)strcspn(text, ","), text);
-    else if (!value_translate(pairs, pairs_length, text, value, sizeof value)) {
-        tni_logf(option_log(o), TN_LOG_WARNING, "%s=%.100s is not understood; %s stays %s", name, text, key,
-                 tni_option_text(o, key));
+    if (!v->key[0]) {
+        tni_logf(option_log(o), TN_LOG_INFO, "%s is set and means nothing here: %s", v->name, v->reason);
         return;
     }
-    if (tni_options_set_value(o, key, value, TN_ORIGIN_MXNET, name)) {
-        tni_logf(option_log(o), TN_LOG_WARNING, "%s=%.100s is ignored: %s", name, text, tni_error_message());
-        tni_error_clear();
-    }
+    if (tni_variable_translate(v, text, value, sizeof value) == TN_OK &&
+        (!value[0] || tni_options_set_value(o, v->key, value, TN_ORIGIN_MXNET, v->name) == TN_OK))
+        return;
+    tni_logf(option_log(o), TN_LOG_WARNING, "%s; %s stays %s", tni_error_message(), v->key,
+             tni_option_text(o, v->key));
+    tni_error_clear();
 }
 
 static void foreign_read_all(tni_options *o)
 {
-    for (size_t i = 0; i < option_def_count; i++)
-        for (const char *names = option_defs[i].env; *names;)
-            foreign_read(o, &names, option_defs[i].key);
-    for (size_t i = 0; i < option_foreign_count; i++)
-        for (const char *names = option_foreigns[i].names; *names;)
-            foreign_read(o, &names, option_foreigns[i].key);
+    size_t count;
+    const tni_variable *all = tni_variables(&count);
+
+    for (size_t i = 0; i < count; i++) {
+        const char *text = getenv(all[i].name);
+
+        if (text && text[0])
+            foreign_read(o, &all[i], text);
+    }
 }
 
-static const tni_option_def *env_def_find(const char *name)
+/* A name of a foreign family that none of them reads, but that looks like one they do. */
+static void foreign_misspelt(tni_options *o, const char *name)
+{
+    static const char *const families[] = {"MXNET_", "DMLC_", "PS_", "NNVM_"};
+    const char *near = NULL;
+
+    for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
+        if (strncmp(name, families[i], strlen(families[i])) == 0)
+            near = option_variable_near(name);
+    if (near && strcmp(near, name) != 0)
+        tni_logf(option_log(o), TN_LOG_WARNING, "%.100s is not known and ignored; did you mean %s?", name,
+                 near);
+}
+
+const tni_option_def *option_env_find(const char *name)
 {
     char env[OPTION_KEY_MAX + 16];
 
@@ -101,30 +79,15 @@ static const tni_option_def *env_def_find(const char *name)
 
 static void env_unknown(tni_options *o, const char *name)
 {
-    const char **names = tni_calloc(option_def_count + 1, sizeof *names);
-    char(*texts)[OPTION_KEY_MAX + 16] = tni_calloc(option_def_count, sizeof *texts);
-    const char *best[3];
-    size_t count = 0, found = 0;
+    char text[300];
 
-    if (names && texts) {
-        for (size_t i = 0; i < option_def_count; i++) {
-            if (option_is_pattern(&option_defs[i]))
-                continue;
-            option_env_name(option_defs[i].key, texts[count]);
-            names[count] = texts[count];
-            count++;
-        }
-        found = tni_suggest(name, names, best);
-    }
-    tni_logf(option_log(o), TN_LOG_WARNING, "%.100s names no option and is ignored%s%s%s", name,
-             found ? "; did you mean " : "", found ? best[0] : "", found ? "?" : "");
-    tni_free(names);
-    tni_free(texts);
+    option_suggest_row(name, true, text, sizeof text);
+    tni_logf(option_log(o), TN_LOG_WARNING, "%.100s names no option and is ignored%s", name, text);
 }
 
 static tn_status env_read(tni_options *o, const char *name, const char *value)
 {
-    const tni_option_def *def = env_def_find(name);
+    const tni_option_def *def = option_env_find(name);
 
     if (!def) {
         env_unknown(o, name);
@@ -150,12 +113,16 @@ tn_status tni_options_read_environment(tni_options *o)
     for (char **e = environ; e && *e && !st; e++) {
         size_t length = strcspn(*e, "=");
 
-        if (strncmp(*e, "TENON_", 6) != 0 || length >= sizeof name || (*e)[length] != '=')
+        if (length >= sizeof name && strncmp(*e, "TENON_", 6) == 0)
+            tni_logf(option_log(o), TN_LOG_WARNING, "%.60s… names no option and is ignored", *e);
+        if (length >= sizeof name || (*e)[length] != '=')
             continue;
         memcpy(name, *e, length);
         name[length] = '\0';
-        if (!is_reserved(name))
-            st = env_read(o, name, *e + length + 1);
+        if (strncmp(name, "TENON_", 6) != 0)
+            foreign_misspelt(o, name);
+        else if (!is_reserved(name))
+            st = tni_options_problem(o, env_read(o, name, *e + length + 1));
     }
     return st;
 }

@@ -5,8 +5,6 @@
 
 #include "base/options_internal.h"
 
-#define SUGGESTED_MAX 512 /* rows of the table, with room */
-
 const tni_option_def option_defs[] = {
 #define TN_OPTION(...) OPTION_ROW(__VA_ARGS__)
 #define OPTION_ROW(key_, type_, choices_, default_, min_, max_, flags_, env_, since_, help_)                 \
@@ -67,6 +65,14 @@ bool option_is_pattern(const tni_option_def *def)
     return strchr(def->key, '*') != NULL;
 }
 
+bool option_stops(const char *stops, char c)
+{
+    for (; *stops; stops++)
+        if (*stops == c)
+            return true;
+    return false;
+}
+
 /* At most three wildcards per pattern and 160 bytes of text bound the recursion. */
 bool option_glob(const char *pattern, const char *text, const char *stops)
 {
@@ -76,7 +82,7 @@ bool option_glob(const char *pattern, const char *text, const char *stops)
     }
     if (!*pattern)
         return !*text;
-    for (size_t n = 0; text[n] && !strchr(stops, text[n]); n++)
+    for (size_t n = 0; text[n] && !option_stops(stops, text[n]); n++)
         if (option_glob(pattern + 1, text + n + 1, stops))
             return true;
     return false;
@@ -113,7 +119,9 @@ void option_env_name(const char *key, char out[OPTION_KEY_MAX + 16])
     for (const char *c = key; *c && at + 2 < OPTION_KEY_MAX + 16; c++) {
         if (c == split)
             out[at++] = '_';
-        out[at++] = (char)(strchr(".-@", *c) ? '_' : *c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c);
+        out[at++] = (char)(*c == '.' || *c == '-' || *c == '@' ? '_'
+                           : *c >= 'a' && *c <= 'z'            ? *c - 'a' + 'A'
+                                                               : *c);
     }
     out[at] = '\0';
 }
@@ -270,54 +278,4 @@ tn_status tni_option_parse(const tni_option_def *def, const char *key, const cha
     tni_format_f64(high, sizeof high, def->max);
     return tni_error_number(1205, TN_E_ARG, "%s%s%s = %.100s, allowed are %s to %s %s", where,
                             where[0] ? ": " : "", key, text, low, high, def->choices);
-}
-
-/* ---- suggestions ----------------------------------------------------------------------------- */
-
-/* The row's key with its wildcards filled from the same places of `wrong`: memory.*.pool and memory.cpu.pol
- * give memory.cpu.pool. False if the parts do not correspond. */
-static bool pattern_fill(const char *pattern, const char *wrong, char out[OPTION_KEY_MAX])
-{
-    size_t at = 0;
-
-    while (*pattern) {
-        size_t part = strcspn(pattern, ".");
-        size_t theirs = strcspn(wrong, ".");
-        const char *from = part == 1 && *pattern == '*' ? wrong : pattern;
-        size_t count = from == wrong ? theirs : part;
-
-        if (theirs == 0 || at + count + 2 > OPTION_KEY_MAX || (from == pattern && memchr(pattern, '*', part)))
-            return false;
-        memcpy(out + at, from, count);
-        at += count;
-        pattern += part;
-        wrong += theirs;
-        if (*pattern) {
-            out[at++] = *pattern++;
-            wrong += *wrong == '.';
-        }
-    }
-    out[at] = '\0';
-    return *wrong == '\0';
-}
-
-tn_status option_unknown(const char *key, const char *where)
-{
-    char filled[16][OPTION_KEY_MAX];
-    const char *names[SUGGESTED_MAX + 1];
-    const char *best[3];
-    size_t count = 0, filled_count = 0, found;
-
-    for (size_t i = 0; i < option_def_count && count < SUGGESTED_MAX; i++) {
-        if (!option_is_pattern(&option_defs[i]))
-            names[count++] = option_defs[i].key;
-        else if (filled_count < 16 && pattern_fill(option_defs[i].key, key, filled[filled_count]))
-            names[count++] = filled[filled_count++];
-    }
-    names[count] = NULL;
-    found = tni_suggest(key, names, best);
-    return tni_error_number(1204, TN_E_KEY, "%s%sno option %.100s%s%s%s%s%s%s%s", where, where[0] ? ": " : "",
-                            key, found ? "; did you mean " : "", found ? best[0] : "", found > 2 ? ", " : "",
-                            found > 2 ? best[1] : "", found > 1 ? " or " : "",
-                            found > 1 ? best[found - 1] : "", found ? "?" : "");
 }

@@ -10,6 +10,7 @@
 
 #define OPTIONS_MAX 65536       /* keys of one context, open-ended ones too */
 #define REPLACED_MAX (1u << 20) /* changes of live options in one context */
+#define ROWS_SUGGESTED_MAX 64   /* rows of a plugin that a misspelt name is compared with */
 
 struct tni_options {
     tni_mutex lock;
@@ -19,6 +20,8 @@ struct tni_options {
     tni_vec replaced TN_GUARDED_BY(lock);      /* char *: texts that somebody may still hold */
     atomic_ullong generation;
     tni_log log;
+    void (*problem)(void *arg); /* collects what is wrong; NULL: the first failure ends the reading */
+    void *problem_arg;
 };
 
 static void value_free(option_value *v)
@@ -170,6 +173,26 @@ TN_NO_THREAD_CHECK void tni_options_destroy(tni_options *o)
 
 /* ---- setting --------------------------------------------------------------------------------- */
 
+void tni_options_collect(tni_options *o, void (*problem)(void *arg), void *arg)
+{
+    o->problem = problem;
+    o->problem_arg = arg;
+}
+
+bool tni_options_collected(const tni_options *o)
+{
+    return o->problem != NULL;
+}
+
+tn_status tni_options_problem(tni_options *o, tn_status st)
+{
+    if (!st || !o->problem || st == TN_E_NOMEM)
+        return st;
+    o->problem(o->problem_arg);
+    tni_error_clear();
+    return TN_OK;
+}
+
 tn_status tni_options_set_value(tni_options *o, const char *key, const char *value, int32_t origin,
                                 const char *where)
 {
@@ -216,24 +239,34 @@ static tn_status file_key(void *arg, const char *section, const char *key, const
     const file_reading *r = arg;
     char full[OPTION_KEY_MAX], where[TN_PATH_BYTES_MAX];
     const tni_option_def *def;
+    tn_status st;
 
     snprintf(where, sizeof where, "%s:%u", r->path, line);
-    if (!section[0])
-        return tni_error(TN_E_KEY, "%s: %s stands in no section; write [section] above it", where, key);
     snprintf(full, sizeof full, "%s.%s", section, key);
     def = option_def_find(full);
-    if (def && (def->flags & TN_OPTION_TRUSTED) && !r->trusted)
-        return tni_error_number(
-            1206, TN_E_KEY, "%s: %s may not be set here; use --config, --set or the system's configuration",
-            where, full);
-    return tni_options_set_value(r->options, full, value, TN_ORIGIN_FILE, where);
+    if (!section[0])
+        st = tni_error(TN_E_KEY, "%s: %s stands in no section; write [section] above it", where, key);
+    else if (def && (def->flags & TN_OPTION_TRUSTED) && !r->trusted)
+        st = tni_error_number(1206, TN_E_KEY,
+                              "%s: %s may not be set here; use --config, --set or the system's configuration",
+                              where, full);
+    else
+        st = tni_options_set_value(r->options, full, value, TN_ORIGIN_FILE, where);
+    return tni_options_problem(r->options, st);
+}
+
+static void file_problem(void *arg)
+{
+    const file_reading *r = arg;
+
+    r->options->problem(r->options->problem_arg);
 }
 
 tn_status tni_options_read_file(tni_options *o, const char *path, bool trusted)
 {
     file_reading r = {.options = o, .path = path, .trusted = trusted};
 
-    return tni_ini_read(path, file_key, &r);
+    return tni_options_problem(o, tni_ini_read(path, file_key, o->problem ? file_problem : NULL, &r));
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -430,44 +463,41 @@ static const tni_option_def *row_find(const tni_option_def *rows, size_t count, 
     return NULL;
 }
 
-static tn_status row_check(const option_value *v, const tni_option_def *rows, size_t count, const char *name,
-                           bool env)
+static tn_status row_check(const char *key, const char *value, const char *where, const tni_option_def *row,
+                           const char *near)
 {
-    const tni_option_def *row = row_find(rows, count, name, env);
-    const char *names[64], *best[3];
     int64_t integer;
     double number;
-    size_t n = 0;
 
     if (row)
-        return tni_option_parse(row, v->key, v->where, v->text, &integer, &number);
-    for (; n < count && n < 63; n++)
-        names[n] = rows[n].key;
-    names[n] = NULL;
-    n = tni_suggest(name, names, best);
-    return tni_error_number(1204, TN_E_KEY, "%s%sno option %.100s%s%s%s", v->where, v->where[0] ? ": " : "",
-                            v->key, n ? "; did you mean " : "", n ? best[0] : "", n ? "?" : "");
+        return tni_option_parse(row, key, where, value, &integer, &number);
+    return tni_error_number(1204, TN_E_KEY, "%s%sno option %.100s%s", where, where[0] ? ": " : "", key, near);
 }
 
 tn_status tni_options_check_plugin(tni_options *o, const char *plugin, const tni_option_def *rows,
                                    size_t count)
 {
-    char prefix[OPTION_KEY_MAX], key[OPTION_KEY_MAX], env[OPTION_KEY_MAX + 16];
+    char prefix[OPTION_KEY_MAX], sample[OPTION_KEY_MAX], env[OPTION_KEY_MAX + 16], near[300];
+    const char *key, *value, *where, *names[ROWS_SUGGESTED_MAX + 1];
+    int32_t origin;
     tn_status st = TN_OK;
+    size_t n = 0;
 
     snprintf(prefix, sizeof prefix, "plugin.%s.", plugin);
-    snprintf(key, sizeof key, "plugin.%s.x", plugin);
-    option_env_name(key, env);
+    snprintf(sample, sizeof sample, "plugin.%s.x", plugin);
+    option_env_name(sample, env);
     env[strlen(env) - 1] = '\0';
-    tni_mutex_lock(&o->lock);
-    for (size_t i = 0; i < o->order.count && !st; i++) {
-        const option_value *v = ((option_value **)o->order.data)[i];
+    for (; n < count && n < ROWS_SUGGESTED_MAX; n++)
+        names[n] = rows[n].key;
+    names[n] = NULL;
+    for (size_t i = 0; !st && tni_options_at(o, i, &key, &value, &origin, &where); i++) {
+        bool ours = strncmp(key, prefix, strlen(prefix)) == 0;
+        const char *name = key + strlen(ours ? prefix : env);
 
-        if (strncmp(v->key, prefix, strlen(prefix)) == 0)
-            st = row_check(v, rows, count, v->key + strlen(prefix), false);
-        else if (strncmp(v->key, env, strlen(env)) == 0)
-            st = row_check(v, rows, count, v->key + strlen(env), true);
+        if (!ours && strncmp(key, env, strlen(env)) != 0)
+            continue;
+        option_suggest(name, names, near, sizeof near);
+        st = tni_options_problem(o, row_check(key, value, where, row_find(rows, count, name, !ours), near));
     }
-    tni_mutex_unlock(&o->lock);
     return st;
 }

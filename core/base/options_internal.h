@@ -25,11 +25,19 @@ extern const size_t option_foreign_count;
 
 bool option_is_pattern(const tni_option_def *def);
 /* `*` stands for one or more characters other than those of `stops`. */
+bool option_stops(const char *stops, char c);
 bool option_glob(const char *pattern, const char *text, const char *stops);
 const tni_option_def *option_def_find(const char *key);       /* NULL: unknown */
 tn_status option_unknown(const char *key, const char *where); /* TN_E_KEY with suggestions */
+/* "; did you mean a, b or c?", or "" if nothing is near: among `names`, or among the rows (`environment`: in
+ * the spelling of variables). */
+void option_suggest(const char *wrong, const char *const *names, char *out, size_t size);
+void option_suggest_row(const char *wrong, bool environment, char *out, size_t size);
+const char *option_variable_near(const char *name);
 /* "memory.cpu.pool" -> "TENON_MEMORY_CPU__POOL"; wildcards stay. */
 void option_env_name(const char *key, char out[OPTION_KEY_MAX + 16]);
+
+const tni_option_def *option_env_find(const char *name); /* the row of a TENON_ variable; NULL: none */
 
 /* TN_OK also if a later origin holds. `name`: as the environment spells it. */
 tn_status option_env_place(tni_options *o, const tni_option_def *pattern, const char *name,

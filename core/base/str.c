@@ -222,34 +222,55 @@ int tni_format_f64(char *out, size_t size, double value)
     return length;
 }
 
+static size_t least_of(size_t a, size_t b)
+{
+    return b < a ? b : a;
+}
+
+/* One row of the table, columns low to high; the cells beside them count as too far. Returns its least. */
+static size_t distance_row(const char *a, const char *b, size_t *const rows[3], size_t low, size_t high)
+{
+    size_t *row = rows[2], *above = rows[1], *before = rows[0], least;
+
+    row[low - 1] = low == 1 ? above[0] + 1 : EDIT_LENGTH_MAX;
+    least = row[low - 1];
+    for (size_t j = low; j <= high; j++) {
+        size_t best = above[j - 1] + (a[0] != b[j - 1]);
+
+        best = least_of(best, least_of(above[j], row[j - 1]) + 1);
+        if (before && j > 1 && a[0] == b[j - 2] && a[-1] == b[j - 1])
+            best = least_of(best, before[j - 2] + 1); /* two letters exchanged */
+        row[j] = best;
+        least = least_of(least, best);
+    }
+    row[high + 1] = EDIT_LENGTH_MAX;
+    return least;
+}
+
+/* Only cells within `limit` of the diagonal can matter; a row without one that near ends it. */
 size_t tni_edit_distance(const char *a, const char *b, size_t limit)
 {
-    size_t a_length = strnlen(a, EDIT_LENGTH_MAX), b_length = strnlen(b, EDIT_LENGTH_MAX);
-    size_t rows[3][EDIT_LENGTH_MAX + 1];
-    size_t *before = rows[0], *above = rows[1], *row = rows[2];
+    size_t a_length = strnlen(a, EDIT_LENGTH_MAX), b_length = strnlen(b, EDIT_LENGTH_MAX), least_above = 0;
+    size_t cells[3][EDIT_LENGTH_MAX + 2];
+    size_t *rows[3] = {NULL, cells[0], cells[1]}, *spare = cells[2];
 
     if ((a_length > b_length ? a_length - b_length : b_length - a_length) > limit)
         return limit + 1;
-    for (size_t j = 0; j <= b_length; j++)
-        above[j] = before[j] = j;
+    for (size_t j = 0; j <= b_length + 1; j++)
+        rows[1][j] = j;
     for (size_t i = 1; i <= a_length; i++) {
-        size_t *spare = before;
+        size_t least = distance_row(a + i - 1, b, rows, i > limit ? i - limit : 1,
+                                    limit < b_length && i + limit < b_length ? i + limit : b_length);
+        size_t *oldest = rows[0];
 
-        row[0] = i;
-        for (size_t j = 1; j <= b_length; j++) {
-            size_t best = above[j - 1] + (a[i - 1] != b[j - 1]);
-
-            best = above[j] + 1 < best ? above[j] + 1 : best;
-            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && before[j - 2] + 1 < best)
-                best = before[j - 2] + 1; /* two letters exchanged */
-            row[j] = best;
-        }
-        before = above;
-        above = row;
-        row = spare;
+        if (least > limit && least_above > limit)
+            return limit + 1;
+        least_above = least;
+        rows[0] = rows[1];
+        rows[1] = rows[2];
+        rows[2] = oldest ? oldest : spare;
     }
-    return above[b_length] > limit ? limit + 1 : above[b_length];
+    return rows[1][b_length] > limit ? limit + 1 : rows[1][b_length];
 }
 
 /* How far `name` is from `wrong`; a name whose last part is `wrong` counts as near. */
@@ -263,27 +284,37 @@ static size_t suggestion_distance(const char *wrong, const char *name, size_t li
     return distance;
 }
 
+/* Smaller is nearer; of names equally far the one that begins most alike. */
+static size_t suggestion_rank(const char *wrong, const char *name, size_t limit)
+{
+    size_t distance = suggestion_distance(wrong, name, limit), same = 0;
+
+    while (same < EDIT_LENGTH_MAX && wrong[same] && wrong[same] == name[same])
+        same++;
+    return distance > limit ? SIZE_MAX : distance * (EDIT_LENGTH_MAX + 1) + EDIT_LENGTH_MAX - same;
+}
+
 size_t tni_suggest(const char *wrong, const char *const *suggested, const char *out[3])
 {
     size_t length = strnlen(wrong, EDIT_LENGTH_MAX);
     size_t limit = length < 4 ? 1 : 2 + length / 8;
-    size_t distance[3], count = 0;
+    size_t rank[3], count = 0;
 
     for (; *suggested; suggested++) {
-        size_t d = suggestion_distance(wrong, *suggested, limit);
+        size_t r = suggestion_rank(wrong, *suggested, limit);
         size_t at = count;
 
-        if (d > limit)
+        if (r == SIZE_MAX)
             continue;
-        while (at > 0 && distance[at - 1] > d)
+        while (at > 0 && rank[at - 1] > r)
             at--;
         if (at == 3)
             continue;
         for (size_t i = count < 3 ? count : 2; i > at; i--) {
-            distance[i] = distance[i - 1];
+            rank[i] = rank[i - 1];
             out[i] = out[i - 1];
         }
-        distance[at] = d;
+        rank[at] = r;
         out[at] = *suggested;
         count += count < 3;
     }

@@ -23,7 +23,14 @@ typedef struct tni_prepared {
     uint32_t in_count, out_count; /* outputs and then mutated inputs */
     bool dense;                   /* wants row-major tensors: the caller copies strided ones */
     bool adds;                    /* serves TN_MODE_ADD itself */
+    struct tni_prepared *forward; /* of a backward: its forward, if it was told of it; retained */
 } tni_prepared;
+
+/* A backward that reads the block which its forward saved. */
+static inline uint64_t tni_prepared_reads(const tni_prepared *p)
+{
+    return p->forward ? p->forward->plan.saved_bytes : 0;
+}
 
 typedef struct tni_request {
     const tni_opdef *def;
@@ -33,20 +40,59 @@ typedef struct tni_request {
     const uint8_t *modes;
     uint32_t in_count, out_count; /* out: with the mutated inputs behind */
     uint32_t threads;
-    uint16_t flags; /* TN_NODE_TRAIN … */
-    const tni_prepared *forward;
+    uint16_t flags;        /* TN_NODE_TRAIN … */
+    tni_prepared *forward; /* of a backward: what its forward runs on; NULL: not known */
 } tni_request;
 
 tn_status tni_selector_create(tni_opset *ops, tni_registry *plugins, tni_options *options, const tni_log *log,
                               tni_selector **out);
 void tni_selector_destroy(tni_selector *s);
+/* Loads all plugins with kernels that may run on `device`. */
+tn_status tni_kernels_load(tni_registry *plugins, const tni_device *device);
 /* First of: pinned by [kernel] Op@device, kernel.prefer, rank, name, whose prepare accepts the node. None:
  * TN_E_UNSUPPORTED with each candidate and why not. */
 tn_status tni_select(tni_selector *s, const tni_request *r, tni_prepared **out);
-/* One line per candidate in order of preference: plugin/kernel, rank, why chosen or not. */
-tn_status tni_select_explain(tni_selector *s, const tni_request *r, tni_str *out);
 void tni_prepared_retain(tni_prepared *p);
 void tni_prepared_release(tni_prepared *p);
+
+/* Kernels of `def` for the type of `device`, and how many of them run to their end before they return. */
+tn_status tni_select_count(tni_selector *s, const tni_opdef *def, tni_device *device, uint32_t *count,
+                           uint32_t *prompt);
+
+/* ---- why.c: the same choice, told ---------------------------------------------------------------------- */
+
+typedef struct tni_choice_line {
+    tni_plugin *plugin;
+    const tn_kernel *kernel; /* NULL: a plugin that was not loaded; `why` says why not */
+    int32_t prefer;          /* place in kernel.prefer; INT32_MAX: not there */
+    bool pinned, fits, asked;
+    char why[256]; /* it does not fit */
+} tni_choice_line;
+
+typedef struct tni_choice {
+    tni_vec lines;   /* tni_choice_line, in order of preference */
+    uint32_t chosen; /* TNI_NONE: none */
+    int32_t rule;    /* TN_RULE_…: what put it before the next one that fits */
+} tni_choice;
+/* All candidates of a request. `ask`: those that the rules let pass are asked by `prepare`, all of them; else
+ * a choice may still fall on a later one. TN_OK also if there is none. */
+tn_status tni_select_why(tni_selector *s, const tni_request *r, bool ask, tni_choice *out);
+void tni_choice_fini(tni_choice *c);
+
+/* ---- breaks.c: nodes that cannot be part of a program -------------------------------------------------- */
+
+typedef struct tni_break {
+    uint32_t node;
+    bool runs; /* called by itself it may run */
+    char why[256];
+} tni_break;
+/* True if a node of `def`, served by `prepared` (NULL: not prepared), cannot be an instruction. */
+bool tni_node_breaks(const tni_opdef *def, const tni_prepared *prepared, char *why, size_t size);
+/* Every such node of a graph (tni_break, in `out`, which the caller frees). Nodes whose tensors are all known
+ * are prepared; of the others only what follows from operator and kernels alone is found. `flags`: TN_NODE_…
+ */
+tn_status tni_graph_breaks(tni_selector *s, const tni_graph *g, tni_device *device, uint32_t threads,
+                           uint16_t flags, tni_vec *out);
 
 /* ---- plan.c: offsets in an arena -------------------------------------------------------------------------
  */
@@ -84,6 +130,10 @@ typedef struct tni_instruction {
     uint32_t random;                 /* ordinal of its draw; TNI_NONE */
     uint32_t workspace;              /* interval; TNI_NONE */
     uint64_t workspace_offset;       /* in the arena */
+    uint32_t saved;                  /* interval of the block it saves; TNI_NONE */
+    uint64_t saved_offset;           /* in the arena: of the block that it saves or reads */
+    uint32_t saved_of;               /* instruction whose block it reads; TNI_NONE */
+    uint32_t saved_input;            /* input that is the block which it reads; TNI_NONE */
     uint32_t first_link, link_count; /* run-time attributes that come from elsewhere */
     bool add_by_core; /* some output is TN_MODE_ADD and the kernel cannot: write aside, then add */
     bool skip_empty;  /* the kernel wants no tensors without elements, and all its outputs are */
@@ -96,7 +146,8 @@ typedef struct tni_attr_link { /* attribute `to` of the instruction is attribute
 
 /* What an input or output of a program is. */
 typedef struct tni_port {
-    uint32_t entry;
+    uint32_t entry; /* TNI_NONE: a block of bytes that graph node `saved_node` saved */
+    uint32_t saved_node;
     int32_t dtype;
     tn_shape shape;
     uint32_t mode;     /* outputs: TN_MODE_WRITE, TN_MODE_ADD, TN_MODE_NONE */
@@ -122,6 +173,7 @@ typedef struct tni_program {
     uint32_t external_count;
     tni_port *inputs, *outputs;
     uint32_t input_count, output_count;
+    uint32_t saved_input_count; /* the last of the inputs are blocks that forward nodes saved */
     uint64_t arena_bytes, arena_bound;
     uint64_t est_ns;
     uint32_t random_count; /* draws taken by one call */
@@ -137,7 +189,8 @@ typedef struct tni_program_spec {
     const uint32_t *keep; /* further entries that stay valid in the arena until the frame is reused */
     uint32_t keep_count;
     uint32_t threads;
-    uint16_t flags; /* TN_NODE_TRAIN, DETERMINISTIC … */
+    uint16_t flags; /* TN_NODE_TRAIN, DETERMINISTIC …; RECORDED: saved blocks stay in the arena */
+    tni_prepared *const *forward; /* per node before first_node: what it ran on, NULL if unknown; or NULL */
     uint32_t
         first_node; /* nodes before it are not computed: their entries used here are inputs too (backward) */
 } tni_program_spec;

@@ -60,6 +60,26 @@ static bool entry_is_computed(const placer *w, uint32_t entry)
     return node >= w->spec->first_node && w->p->graph->nodes[node].def;
 }
 
+/* Blocks that forward nodes outside have saved: inputs of plain bytes, behind the others. */
+static void saved_inputs_make(tni_program *p)
+{
+    for (uint32_t c = 0; c < p->code_count; c++) {
+        tni_instruction *in = &p->code[c];
+        const uint64_t bytes = tni_prepared_reads(in->prepared);
+
+        if (!bytes || in->saved_of != TNI_NONE)
+            continue;
+        in->saved_input = p->input_count;
+        p->saved_input_count++;
+        p->inputs[p->input_count++] = (tni_port){.entry = TNI_NONE,
+                                                 .saved_node = p->graph->nodes[in->node].forward,
+                                                 .dtype = TN_U8,
+                                                 .shape = {.ndim = 1, .dim = {(int64_t)bytes}},
+                                                 .mode = TN_MODE_WRITE,
+                                                 .last_use = c};
+    }
+}
+
 /* Inputs: every variable of a whole program, in order; of a part, whatever its instructions read from
  * outside. */
 static tn_status inputs_make(placer *w)
@@ -68,7 +88,7 @@ static tn_status inputs_make(placer *w)
     const tni_graph *g = p->graph;
     uint8_t *used = tni_calloc(g->entry_count + 1u, 1);
 
-    p->inputs = tni_calloc(g->entry_count + 1u, sizeof *p->inputs);
+    p->inputs = tni_calloc((uint64_t)g->entry_count + p->code_count + 1u, sizeof *p->inputs);
     if (!used || !p->inputs) {
         tni_free(used);
         return TN_E_NOMEM;
@@ -86,6 +106,7 @@ static tn_status inputs_make(placer *w)
         p->places[p->inputs[i].entry].kind = TNI_PLACE_INPUT;
         p->places[p->inputs[i].entry].index = i;
     }
+    saved_inputs_make(p);
     tni_free(used);
     return TN_OK;
 }
@@ -140,7 +161,8 @@ static void lives_make(placer *w)
         w->last[root] = p->code_count;
     }
     for (uint32_t i = 0; i < p->input_count; i++)
-        p->inputs[i].last_use = w->last[p->inputs[i].entry];
+        if (p->inputs[i].entry != TNI_NONE)
+            p->inputs[i].last_use = w->last[p->inputs[i].entry];
     for (uint32_t i = 0; i < p->output_count; i++)
         p->outputs[i].last_use = w->last[p->outputs[i].entry];
 }
@@ -198,12 +220,42 @@ static uint32_t interval_add(placer *w, uint64_t bytes, uint32_t first, uint32_t
     return w->interval_count++;
 }
 
+/* Saved blocks live to the last backward here that reads them; recorded ones to the end. */
+static void saved_plan(placer *w)
+{
+    tni_program *p = w->p;
+
+    for (uint32_t c = 0; c < p->code_count; c++) {
+        tni_instruction *in = &p->code[c];
+
+        if (in->prepared->plan.saved_bytes)
+            in->saved = interval_add(w, in->prepared->plan.saved_bytes, c,
+                                     w->spec->flags & TN_NODE_RECORDED ? p->code_count : c);
+        else if (in->saved_of != TNI_NONE && w->intervals[p->code[in->saved_of].saved].last < c)
+            w->intervals[p->code[in->saved_of].saved].last = c;
+    }
+}
+
+static void saved_settle(placer *w)
+{
+    tni_program *p = w->p;
+
+    for (uint32_t c = 0; c < p->code_count; c++) {
+        tni_instruction *in = &p->code[c];
+        const uint32_t saved = in->saved_of == TNI_NONE ? in->saved : p->code[in->saved_of].saved;
+
+        if (saved != TNI_NONE)
+            in->saved_offset = w->intervals[saved].offset;
+    }
+}
+
 static tn_status arena_plan(placer *w)
 {
     tni_program *p = w->p;
     tn_status st;
 
-    w->intervals = tni_calloc((uint64_t)p->graph->entry_count + p->code_count + 1u, sizeof *w->intervals);
+    w->intervals =
+        tni_calloc((uint64_t)p->graph->entry_count + 2ull * p->code_count + 1u, sizeof *w->intervals);
     if (!w->intervals)
         return TN_E_NOMEM;
     for (uint32_t e = 0; e < p->graph->entry_count; e++)
@@ -212,6 +264,7 @@ static tn_status arena_plan(placer *w)
     for (uint32_t c = 0; c < p->code_count; c++)
         if (p->code[c].prepared->plan.workspace_bytes)
             p->code[c].workspace = interval_add(w, p->code[c].prepared->plan.workspace_bytes, c, c);
+    saved_plan(w);
     st = tni_plan_offsets(w->intervals, w->interval_count, p->device->host ? 64 : 256, &p->arena_bytes,
                           &p->arena_bound);
     for (uint32_t e = 0; !st && e < p->graph->entry_count; e++)
@@ -222,6 +275,8 @@ static tn_status arena_plan(placer *w)
     for (uint32_t c = 0; !st && c < p->code_count; c++)
         if (p->code[c].workspace != TNI_NONE)
             p->code[c].workspace_offset = w->intervals[p->code[c].workspace].offset;
+    if (!st)
+        saved_settle(w);
     return st;
 }
 

@@ -7,6 +7,10 @@
  * each order is improved: the buffer that ends highest moves ahead, any other moves anywhere, and what is no
  * worse is kept. Deterministic: draws come from Philox.
  *
+ * Where very many buffers live to the end (a recorded net of thousands of nodes keeps its results for the
+ * backward), all pairs of them would be compared. Then they are stacked from 0 up in the order of their
+ * making, and every other buffer lies above those of them that were made before it dies.
+ *
  * Who lives at the same time is found with a segment tree over instructions. An item is listed as `cover` at
  * the O(log n) nodes that make up its life, and as `below` at all nodes above those. Two lives overlap
  * exactly if one's cover node is the other's, or lies above or below one of them.
@@ -19,6 +23,7 @@
 #define IMPROVE_ROUNDS 400u /* of moving one buffer ahead */
 #define IMPROVE_WORK 65536u /* buffers placed in all rounds together: some 20 ms */
 #define IMPROVE_KEY 0x706c616eu
+#define STACKED_MIN 1024u /* buffers that live to the end, from which on they are stacked */
 
 typedef struct placed {
     uint64_t offset, end;
@@ -162,11 +167,9 @@ static tn_status tree_find(tree *t, const tni_interval *items, const tni_interva
 
 /* ---- placing ----------------------------------------------------------------------------------------- */
 
-/* The lowest offset for `bytes` beside the `taken`. */
-static uint64_t lowest_gap(placed *taken, size_t count, uint64_t bytes)
+/* The lowest offset for `bytes`, from `at` on, beside the `taken`. */
+static uint64_t lowest_gap(placed *taken, size_t count, uint64_t at, uint64_t bytes)
 {
-    uint64_t at = 0;
-
     if (count > 1)
         qsort(taken, count, sizeof *taken, placed_compare);
     for (size_t i = 0; i < count; i++) {
@@ -259,22 +262,67 @@ static void order_sort(const tni_interval *items, uint32_t count, const uint64_t
         order[i] = scratch[i].index;
 }
 
-/* Places all in this order. `*top`: place in the order of the buffer that ends highest. */
-static tn_status place_all(tni_interval *items, uint32_t count, uint32_t times, const uint32_t *order,
-                           uint64_t *total, uint32_t *top)
-{
-    tree t = {0};
-    tn_status st = tree_init(&t, count, times);
+typedef struct search {
+    tni_interval *items;
+    uint32_t count, times;
+    uint64_t *floors; /* per instruction: bytes of stacked buffers made up to it; NULL: none are stacked */
+    uint32_t *order, *trial, *best;
+    uint64_t best_total;
+} search;
 
-    *total = 0;
+static bool is_stacked(const search *s, const tni_interval *item)
+{
+    return s->floors && item->last + 1u == s->times;
+}
+
+/* Offsets of what lives to the end, and the floors above it. Nothing happens if that is not much. */
+static tn_status stack_make(search *s)
+{
+    uint32_t stacked = 0;
+    uint64_t *next;
+
+    for (uint32_t i = 0; i < s->count; i++)
+        stacked += s->items[i].last + 1u == s->times;
+    if (stacked < STACKED_MIN)
+        return TN_OK;
+    if (!(s->floors = tni_calloc(s->times + 1ull, sizeof *s->floors)) ||
+        !(next = tni_calloc(s->times + 1ull, sizeof *next)))
+        return TN_E_NOMEM;
+    for (uint32_t i = 0; i < s->count; i++)
+        if (is_stacked(s, &s->items[i]))
+            s->floors[s->items[i].first] += s->items[i].bytes;
+    for (uint32_t t = 1; t < s->times; t++) {
+        next[t] = s->floors[t - 1];
+        s->floors[t] += s->floors[t - 1];
+    }
+    for (uint32_t i = 0; i < s->count; i++)
+        if (is_stacked(s, &s->items[i])) {
+            s->items[i].offset = next[s->items[i].first];
+            next[s->items[i].first] += s->items[i].bytes;
+        }
+    tni_free(next);
+    return TN_OK;
+}
+
+/* Places all in this order. `*top`: place in the order of the buffer that ends highest. */
+static tn_status place_all(const search *s, const uint32_t *order, uint64_t *total, uint32_t *top)
+{
+    tni_interval *items = s->items;
+    tree t = {0};
+    tn_status st = tree_init(&t, s->count, s->times);
+
+    *total = s->floors ? s->floors[s->times - 1] : 0;
     *top = 0;
-    for (uint32_t i = 0; i < count && !st; i++) {
+    for (uint32_t i = 0; i < s->count && !st; i++) {
         tni_interval *item = &items[order[i]];
 
+        if (is_stacked(s, item))
+            continue;
         item->offset = 0;
         if (!item->bytes || (st = tree_find(&t, items, item, i + 1)))
             continue;
-        item->offset = lowest_gap(t.found.data, t.found.count, item->bytes);
+        item->offset =
+            lowest_gap(t.found.data, t.found.count, s->floors ? s->floors[item->last] : 0, item->bytes);
         if (item->offset + item->bytes > *total) {
             *total = item->offset + item->bytes;
             *top = i;
@@ -284,13 +332,6 @@ static tn_status place_all(tni_interval *items, uint32_t count, uint32_t times, 
     tree_fini(&t);
     return st;
 }
-
-typedef struct search {
-    tni_interval *items;
-    uint32_t count, times;
-    uint32_t *order, *trial, *best;
-    uint64_t best_total;
-} search;
 
 static void order_move(uint32_t *order, uint32_t from, uint32_t to)
 {
@@ -308,7 +349,7 @@ static void order_change(uint32_t *order, uint32_t count, uint32_t top, uint32_t
 {
     uint32_t words[4];
 
-    tni_philox(IMPROVE_KEY, 0, round, words);
+    tn_philox(IMPROVE_KEY, 0, round, words);
     if (round & 1u)
         order_move(order, words[0] % count, words[1] % count);
     else
@@ -319,7 +360,7 @@ static tn_status order_improve(search *s, uint64_t bound)
 {
     uint64_t total = 0, trial_total;
     uint32_t top, trial_top;
-    tn_status st = place_all(s->items, s->count, s->times, s->order, &total, &top);
+    tn_status st = place_all(s, s->order, &total, &top);
 
     for (uint32_t round = 0; !st; round++) {
         if (total < s->best_total) {
@@ -330,7 +371,7 @@ static tn_status order_improve(search *s, uint64_t bound)
             break;
         memcpy(s->trial, s->order, s->count * sizeof *s->trial);
         order_change(s->trial, s->count, top, round);
-        st = place_all(s->items, s->count, s->times, s->trial, &trial_total, &trial_top);
+        st = place_all(s, s->trial, &trial_total, &trial_top);
         if (!st && trial_total <= total) {
             total = trial_total;
             top = trial_top;
@@ -350,7 +391,7 @@ tn_status tni_plan_offsets(tni_interval *items, uint32_t count, uint64_t align, 
     tn_status st = TN_E_NOMEM;
 
     if (!scratch || !orders || (st = sizes_round(items, count, align, &s.times)) ||
-        (st = live_sums(items, count, s.times, &live, bound)))
+        (st = live_sums(items, count, s.times, &live, bound)) || (st = stack_make(&s)))
         goto cleanup;
     s.order = orders;
     s.trial = orders + count;
@@ -362,11 +403,12 @@ tn_status tni_plan_offsets(tni_interval *items, uint32_t count, uint64_t align, 
         if ((st = order_improve(&s, *bound)))
             goto cleanup;
     }
-    st = place_all(items, count, s.times, s.best, total, &top);
+    st = place_all(&s, s.best, total, &top);
 
 cleanup:
     tni_free(scratch);
     tni_free(orders);
     tni_free(live);
+    tni_free(s.floors);
     return st;
 }

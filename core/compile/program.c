@@ -59,18 +59,13 @@ static tn_status tensors_make(tni_program *p)
         return TN_E_NOMEM;
     for (uint32_t e = 0; e < g->entry_count; e++) {
         tn_tensor *t = &p->tensors[e];
-        int64_t step = 1;
 
         t->shape = g->shapes[e].dim;
         t->stride = at;
         t->ndim = g->shapes[e].ndim;
         t->dtype = g->dtypes[e];
         t->device = p->device->index;
-        for (int32_t d = t->ndim; d-- > 0;) {
-            at[d] = step;
-            step *= t->shape[d];
-        }
-        t->bytes = (uint64_t)step * tn_dtype_bytes(t->dtype);
+        t->bytes = (uint64_t)tni_row_major(t->ndim, t->shape, at) * tn_dtype_bytes(t->dtype);
         at += t->ndim > 0 ? t->ndim : 0;
     }
     return TN_OK;
@@ -82,7 +77,8 @@ typedef struct builder {
     tni_program *p;
     tni_selector *selector;
     const tni_program_spec *spec;
-    uint8_t *wanted; /* per node: computed */
+    uint8_t *wanted;   /* per node: computed */
+    uint32_t *code_of; /* per node: its instruction, TNI_NONE */
     tni_vec code, operands, modes, links;
 } builder;
 
@@ -162,6 +158,18 @@ static tn_status operands_of(builder *b, tni_instruction *in, const tni_gnode *n
     return st;
 }
 
+/* What the forward of a backward node runs on; `*at`: its instruction, if it is in this program. */
+static tni_prepared *forward_of(const builder *b, const tni_gnode *node, uint32_t *at)
+{
+    *at = TNI_NONE;
+    if (!(node->flags & TNI_GNODE_BACKWARD) || node->forward == TNI_NONE)
+        return NULL;
+    if (node->forward < b->spec->first_node)
+        return b->spec->forward ? b->spec->forward[node->forward] : NULL;
+    *at = b->code_of[node->forward];
+    return *at == TNI_NONE ? NULL : ((tni_instruction *)tni_vec_at(&b->code, *at))->prepared;
+}
+
 /* Chooses and prepares the kernel of an instruction whose operands and modes stand. */
 static tn_status instruction_prepare(builder *b, tni_instruction *in)
 {
@@ -170,6 +178,7 @@ static tn_status instruction_prepare(builder *b, tni_instruction *in)
     const uint8_t *modes = (const uint8_t *)b->modes.data + in->first_operand + in->in_count;
     const tn_tensor **t = tni_calloc(count + 1u, sizeof *t);
     tni_request r = {.def = in->def, .attrs = in->attrs, .device = b->p->device};
+    char why[256];
     tn_status st;
 
     if (!t)
@@ -183,13 +192,16 @@ static tn_status instruction_prepare(builder *b, tni_instruction *in)
     r.out_count = in->out_count;
     r.threads = b->p->threads;
     r.flags = b->spec->flags;
+    r.forward = forward_of(b, &b->p->graph->nodes[in->node], &in->saved_of);
     st = tni_select(b->selector, &r, &in->prepared);
     tni_free((void *)t);
     if (st)
         return st;
-    if (in->prepared->kernel->flags & TN_KERNEL_ASYNC || in->prepared->plan.flags & TN_PLAN_RESIZES)
-        return tni_error(TN_E_UNSUPPORTED, "%s runs node by node only: its kernel %s completes later",
-                         in->def->op->name, in->prepared->kernel->name);
+    if (tni_node_breaks(in->def, in->prepared, why, sizeof why))
+        return tni_error(TN_E_UNSUPPORTED, "node \"%s\" (%s) cannot be part of a program: %s",
+                         b->p->graph->nodes[in->node].name, in->def->op->name, why);
+    if (!tni_prepared_reads(in->prepared))
+        in->saved_of = TNI_NONE;
     b->p->est_ns += in->prepared->plan.est_ns ? in->prepared->plan.est_ns : 1000;
     b->p->parallel |= (in->prepared->plan.flags & TN_PLAN_PARALLEL) != 0;
     return TN_OK;
@@ -212,17 +224,26 @@ static void head_modes(builder *b, const tni_gnode *node, tni_instruction *in)
 static tn_status instruction_of_node(builder *b, uint32_t index)
 {
     const tni_gnode *node = &b->p->graph->nodes[index];
-    tni_instruction in = {.def = node->def, .node = index, .random = node->random, .workspace = TNI_NONE};
+    tni_instruction in = {.def = node->def,
+                          .node = index,
+                          .random = node->random,
+                          .workspace = TNI_NONE,
+                          .saved = TNI_NONE,
+                          .saved_of = TNI_NONE,
+                          .saved_input = TNI_NONE};
+    char why[256];
     tn_status st;
 
-    if (node->def->op->exec != TN_EXEC_KERNEL)
-        return tni_error(TN_E_UNSUPPORTED, "node \"%s\" (%s) cannot be part of a program", node->name,
-                         node->def->op->name);
+    if (tni_node_breaks(node->def, NULL, why, sizeof why))
+        return tni_error(TN_E_UNSUPPORTED, "node \"%s\" (%s) cannot be part of a program: %s", node->name,
+                         node->def->op->name, why);
     in.attrs = tni_attrs_retain(node->attrs);
     if (!(st = operands_of(b, &in, node))) {
         head_modes(b, node, &in);
-        if (!(st = links_make(b, &in, node, index)) && !(st = instruction_prepare(b, &in)))
+        if (!(st = links_make(b, &in, node, index)) && !(st = instruction_prepare(b, &in))) {
+            b->code_of[index] = (uint32_t)b->code.count;
             st = tni_vec_push(&b->code, &in);
+        }
     }
     if (st)
         instruction_fini(&in);
@@ -326,6 +347,7 @@ static void builder_finish(builder *b)
     p->links = b->links.data;
     p->link_count = (uint32_t)b->links.count;
     tni_free(b->wanted);
+    tni_free(b->code_of);
 }
 
 tn_status tni_program_create(tni_selector *s, tni_program_spec *spec, tni_program **out)
@@ -349,10 +371,13 @@ tn_status tni_program_create(tni_selector *s, tni_program_spec *spec, tni_progra
     builder_init(&b, p, s, spec);
     if ((st = heads_copy(&b)) || (st = tensors_make(p)))
         goto cleanup;
-    if (!(b.wanted = tni_calloc(p->graph->node_count + 1u, 1))) {
+    b.wanted = tni_calloc(p->graph->node_count + 1u, 1);
+    b.code_of = tni_alloc((p->graph->node_count + 1u) * sizeof *b.code_of);
+    if (!b.wanted || !b.code_of) {
         st = TN_E_NOMEM;
         goto cleanup;
     }
+    memset(b.code_of, 0xff, (p->graph->node_count + 1u) * sizeof *b.code_of);
     wanted_mark(&b);
     st = code_make(&b);
 

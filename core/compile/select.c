@@ -4,18 +4,12 @@
  * The order of candidates is total and depends on names and configuration only, never on the order of
  * loading: pinned by [kernel] Op@device, then the plugin that ran the forward, kernel.prefer, declared rank,
  * plugin name, kernel name. Static rules (device type, versions, instruction set, data types, determinism)
- * are matched here; what is left is asked of `prepare`, which may still say TN_E_UNSUPPORTED. Nothing falls
- * back silently: no kernel is an error that lists every candidate with its reason.
+ * are matched by rules.c; what is left is asked of `prepare`, which may still say TN_E_UNSUPPORTED. Nothing
+ * falls back silently: no kernel is an error that lists every candidate with its reason.
  */
-#include "compile/compile.h"
+#include "compile/select.h"
 
 #include <string.h>
-
-typedef struct candidate {
-    const tn_kernel *kernel;
-    const tn_kernel_table *table;
-    tni_plugin *plugin;
-} candidate;
 
 struct tni_selector {
     tni_opset *ops;
@@ -23,7 +17,7 @@ struct tni_selector {
     tni_options *options;
     const tni_log *log;
     tni_mutex lock;
-    tni_map *by_op;      /* operator name -> tni_vec of candidate */
+    tni_map *by_op;      /* operator name -> tni_vec of tni_candidate */
     uint64_t generation; /* of the registry when by_op was made */
     bool made;
 };
@@ -72,7 +66,12 @@ void tni_selector_destroy(tni_selector *s)
     tni_free(s);
 }
 
-static tn_status candidate_add(tni_selector *s, const candidate *c)
+tni_registry *tni_selector_plugins(const tni_selector *s)
+{
+    return s->plugins;
+}
+
+static tn_status candidate_add(tni_selector *s, const tni_candidate *c)
 {
     void *list = NULL;
     tn_status st;
@@ -80,7 +79,7 @@ static tn_status candidate_add(tni_selector *s, const candidate *c)
     if (!tni_map_get(s->by_op, c->kernel->op, &list)) {
         if (!(list = tni_zalloc(sizeof(tni_vec))))
             return TN_E_NOMEM;
-        tni_vec_init(list, sizeof(candidate), TN_KERNELS_MAX);
+        tni_vec_init(list, sizeof(tni_candidate), TN_KERNELS_MAX);
         if ((st = tni_map_set(s->by_op, c->kernel->op, list))) {
             tni_free(list);
             return st;
@@ -93,7 +92,7 @@ static tn_status candidate_add(tni_selector *s, const candidate *c)
 static tn_status candidates_make_locked(tni_selector *s)
 {
     const tn_capability *head;
-    candidate c;
+    tni_candidate c;
     tn_status st;
 
     if (s->made && s->generation == tni_registry_generation(s->plugins))
@@ -115,156 +114,7 @@ static tn_status candidates_make_locked(tni_selector *s)
     return TN_OK;
 }
 
-/* ---- static rules ------------------------------------------------------------------------------------ */
-
-/* Index that `name` has behind the variadic input `have` ("arg*"): "arg3" is 3, "arg*" is any, -2; -1: not
- * its. */
-static int64_t variadic_index(const char *have, const char *name, size_t length)
-{
-    const size_t stem = strlen(have) - 1;
-    int64_t index = 0;
-
-    if (length <= stem || memcmp(have, name, stem) != 0)
-        return -1;
-    if (length == stem + 1 && name[stem] == '*')
-        return -2;
-    for (size_t i = stem; i < length; i++) {
-        if (name[i] < '0' || name[i] > '9' || index > TN_NODE_INPUTS_MAX)
-            return -1;
-        index = index * 10 + (name[i] - '0');
-    }
-    return index;
-}
-
-/* True if argument `index` (inputs from 0, outputs from in_count) is called `name`. */
-static bool argument_is(const tni_request *r, uint32_t index, const char *name, size_t length)
-{
-    const bool output = index >= r->in_count;
-    const char *const *names = output ? r->def->op->outputs : r->def->op->inputs;
-    uint32_t at = output ? index - r->in_count : index;
-
-    for (uint32_t i = 0; names && names[i]; i++) {
-        const size_t have = strlen(names[i]);
-
-        if (have && names[i][have - 1] == '*' && at >= i) {
-            const int64_t rest = variadic_index(names[i], name, length);
-
-            return rest == -2 || rest == (int64_t)(at - i);
-        }
-        if (i == at)
-            return have == length && !memcmp(names[i], name, length);
-    }
-    return false;
-}
-
-/* Index of the first argument called `name`; -1 none. */
-static int64_t argument_find(const tni_request *r, const char *name, size_t length)
-{
-    for (uint32_t i = 0; i < r->in_count + r->out_count; i++)
-        if (argument_is(r, i, name, length))
-            return i;
-    return -1;
-}
-
-static int32_t argument_dtype(const tni_request *r, int64_t index)
-{
-    if (index >= 0 && index < (int64_t)r->in_count)
-        return r->in[index]->dtype;
-    index -= r->in_count;
-    return index >= 0 && index < (int64_t)r->out_count ? r->out[index]->dtype : TN_DTYPE_UNKNOWN;
-}
-
-/* True if `dtype` is in the comma list `types`, of which "=name" means the dtype of another argument. */
-static bool types_allow(const tni_request *r, const char *types, int32_t dtype)
-{
-    while (*types) {
-        size_t length = strcspn(types, ",");
-        int32_t allowed = TN_DTYPE_UNKNOWN;
-
-        if (*types == '=') {
-            allowed = argument_dtype(r, argument_find(r, types + 1, length - 1));
-        } else if (length < 16) {
-            char text[16];
-
-            memcpy(text, types, length);
-            text[length] = '\0';
-            if (!tni_dtype_parse(text, &allowed))
-                allowed = TN_DTYPE_UNKNOWN;
-        }
-        if (allowed == dtype)
-            return true;
-        types += length + (types[length] == ',');
-    }
-    return false;
-}
-
-/* The rule for argument `index`: its own or "*"; NULL: anything goes. */
-static const char *rule_of(const tni_request *r, const tn_kernel *k, uint32_t index)
-{
-    const char *any = NULL;
-
-    for (const char *const *t = k->types; t && *t; t++) {
-        size_t length = strcspn(*t, ":");
-
-        if (length == 1 && **t == '*')
-            any = *t + 2;
-        else if (argument_is(r, index, *t, length))
-            return *t + length + 1;
-    }
-    return any;
-}
-
-static bool types_match(const tni_request *r, const tn_kernel *k, char *why, size_t size)
-{
-    uint32_t outputs = r->out_count;
-
-    for (uint32_t i = 0; r->def->op->mutates >> i && i < r->in_count && outputs; i++)
-        outputs -= (uint32_t)(r->def->op->mutates >> i & 1u);
-    for (uint32_t i = 0; i < r->in_count + outputs; i++) {
-        const char *rule = rule_of(r, k, i);
-        int32_t dtype = argument_dtype(r, i);
-
-        if (rule && !types_allow(r, rule, dtype)) {
-            snprintf(why, size, "%s %u is %s, takes %s", i < r->in_count ? "input" : "output",
-                     i < r->in_count ? i : i - r->in_count,
-                     tni_dtype_name(dtype) ? tni_dtype_name(dtype) : "?", rule);
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool rules_match(const tni_request *r, const candidate *c, char *why, size_t size)
-{
-    const tn_kernel *k = c->kernel;
-
-    if (r->device->kernels_plugin && strcmp(r->device->kernels_plugin, c->plugin->descriptor->name)) {
-        snprintf(why, size, "device %s runs the kernels of %s only", r->device->type,
-                 r->device->kernels_plugin);
-        return false;
-    }
-    if (r->def->op->version < k->op_version_min || r->def->op->version > k->op_version_max) {
-        snprintf(why, size, "made for versions %u to %u of the operator, this is %u", k->op_version_min,
-                 k->op_version_max, r->def->op->version);
-        return false;
-    }
-    if (!tni_isa_present(k->isa)) {
-        snprintf(why, size, "needs %s", k->isa);
-        return false;
-    }
-    if ((r->flags & TN_NODE_DETERMINISTIC) && !(k->flags & TN_KERNEL_DETERMINISTIC)) {
-        snprintf(why, size, "is not deterministic");
-        return false;
-    }
-    return types_match(r, k, why, size);
-}
-
 /* ---- order ------------------------------------------------------------------------------------------- */
-
-typedef struct ranked {
-    candidate c;
-    int32_t pin, prefer; /* smaller first */
-} ranked;
 
 /* Position of the plugin in kernel.prefer; INT32_MAX if it is not there. */
 static int32_t prefer_position(const tni_selector *s, const char *plugin)
@@ -280,7 +130,7 @@ static int32_t prefer_position(const tni_selector *s, const char *plugin)
 }
 
 /* "plugin" or "plugin/kernel" of [kernel] Op@device; "" if the operator is not pinned. */
-static const char *pin_of(const tni_selector *s, const tni_request *r)
+const char *tni_pin_of(const tni_selector *s, const tni_request *r)
 {
     char key[256];
     int n = snprintf(key, sizeof key, "kernel.%s@%s", r->def->op->name, r->device->kernels_type);
@@ -288,7 +138,7 @@ static const char *pin_of(const tni_selector *s, const tni_request *r)
     return n > 0 && (size_t)n < sizeof key ? tni_option_text(s->options, key) : "";
 }
 
-static bool pin_matches(const char *pin, const candidate *c)
+static bool pin_matches(const char *pin, const tni_candidate *c)
 {
     size_t plugin = strcspn(pin, "/");
     const char *name = c->plugin->descriptor->name;
@@ -298,7 +148,7 @@ static bool pin_matches(const char *pin, const candidate *c)
     return !pin[plugin] || !strcmp(pin + plugin + 1, c->kernel->name);
 }
 
-static int ranked_compare(const ranked *a, const ranked *b)
+static int ranked_compare(const tni_ranked *a, const tni_ranked *b)
 {
     int by_name;
 
@@ -312,24 +162,33 @@ static int ranked_compare(const ranked *a, const ranked *b)
     return by_name ? by_name : strcmp(a->c.kernel->name, b->c.kernel->name);
 }
 
-/* The candidates of the request's operator and device type, best first. */
-static tn_status ranked_list(tni_selector *s, const tni_request *r, tni_vec *out)
+tn_status tni_kernels_load(tni_registry *plugins, const tni_device *device)
 {
-    const char *pin = pin_of(s, r);
+    tn_status st = tni_registry_load_providers(plugins, "kernels", device->kernels_type);
+
+    if (!st && device->kernels_type != device->type)
+        st = tni_registry_load_providers(plugins, "kernels", device->type);
+    return st;
+}
+
+/* The candidates of the request's operator and device type, best first. */
+tn_status tni_ranked_list(tni_selector *s, const tni_request *r, tni_vec *out)
+{
+    const char *pin = tni_pin_of(s, r);
     void *list = NULL;
     tn_status st;
 
-    if ((st = tni_registry_load_providers(s->plugins, "kernels", r->device->kernels_type)))
+    if ((st = tni_kernels_load(s->plugins, r->device)))
         return st;
     tni_mutex_lock(&s->lock);
     if (!(st = candidates_make_locked(s)))
         (void)tni_map_get(s->by_op, r->def->op->name, &list);
     for (size_t i = 0; !st && list && i < ((tni_vec *)list)->count; i++) {
-        const candidate *c = tni_vec_at(list, i);
-        ranked item = {.c = *c, .pin = 2, .prefer = INT32_MAX};
+        const tni_candidate *c = tni_vec_at(list, i);
+        tni_ranked item = {.c = *c, .pin = 2, .prefer = INT32_MAX};
         size_t at;
 
-        if (strcmp(c->kernel->device, r->device->kernels_type))
+        if (strcmp(c->kernel->device, r->device->kernels_type) && strcmp(c->kernel->device, r->device->type))
             continue;
         item.prefer = prefer_position(s, c->plugin->descriptor->name);
         if (*pin && pin_matches(pin, c))
@@ -339,7 +198,7 @@ static tn_status ranked_list(tni_selector *s, const tni_request *r, tni_vec *out
         if ((st = tni_vec_push(out, &item)))
             break;
         for (at = out->count - 1; at > 0; at--) { /* insertion: lists are short */
-            ranked *here = tni_vec_at(out, at), *before = tni_vec_at(out, at - 1), swap = *here;
+            tni_ranked *here = tni_vec_at(out, at), *before = tni_vec_at(out, at - 1), swap = *here;
 
             if (ranked_compare(before, here) <= 0)
                 break;
@@ -366,13 +225,14 @@ void tni_prepared_release(tni_prepared *p)
         p->kernel->release(&p->plan);
     if (p->plan.tuning.release)
         p->plan.tuning.release(p->plan.tuning.data);
+    tni_prepared_release(p->forward);
     tni_free(p->plan.inplace);
     tni_free((void *)p->plan.in_layout);
     tni_free((void *)p->plan.out_layout);
     tni_free(p);
 }
 
-static tn_status prepared_create(const tni_request *r, const candidate *c, tni_prepared **out)
+static tn_status prepared_create(const tni_request *r, const tni_candidate *c, tni_prepared **out)
 {
     tni_prepared *p = tni_zalloc(sizeof *p);
 
@@ -407,15 +267,9 @@ static tn_status prepared_create(const tni_request *r, const candidate *c, tni_p
 /* A tensor as if it were row-major; `stride` has room for ndim. */
 static void tensor_dense(const tn_tensor *t, tn_tensor *out, int64_t *stride)
 {
-    int64_t step = 1;
-
     *out = *t;
-    for (int32_t d = t->ndim; d-- > 0;) {
-        stride[d] = step;
-        step *= t->shape[d];
-    }
     out->stride = stride;
-    out->bytes = (uint64_t)step * tn_dtype_bytes(t->dtype);
+    out->bytes = (uint64_t)tni_row_major(t->ndim, t->shape, stride) * tn_dtype_bytes(t->dtype);
 }
 
 typedef struct dense_copy { /* what a kernel without STRIDED is shown */
@@ -462,19 +316,17 @@ static bool any_strided(const tni_request *r)
 {
     for (uint32_t i = 0; i < r->in_count + r->out_count; i++) {
         const tn_tensor *t = i < r->in_count ? r->in[i] : r->out[i - r->in_count];
-        int64_t step = 1;
 
-        for (int32_t d = t->ndim; d-- > 0;) {
-            if (t->shape[d] != 1 && t->stride[d] != step)
-                return true;
-            step *= t->shape[d];
-        }
+        if (!tni_is_row_major(t->ndim, t->shape, t->stride))
+            return true;
     }
     return false;
 }
 
-/* What a plan may ask for and this version does not give: blocks that a forward saves, private layouts. */
-static bool asks_too_much(const tni_prepared *p)
+#define SAVED_ALIGN_MAX 64 /* where blocks of their own begin */
+
+/* What a plan may ask for and this version does not give; NULL: nothing. */
+static const char *asks_too_much(const tni_prepared *p)
 {
     bool layouts = false;
 
@@ -482,10 +334,16 @@ static bool asks_too_much(const tni_prepared *p)
         layouts |= p->plan.in_layout[i] != NULL;
     for (uint32_t i = 0; i < p->out_count; i++)
         layouts |= p->plan.out_layout[i] != NULL;
-    return layouts || p->plan.saved_bytes;
+    if (layouts)
+        return "asks for a private layout, which this host does not give";
+    if (p->plan.saved_bytes && p->plan.saved_align > SAVED_ALIGN_MAX)
+        return "asks for a saved block aligned to more than 64 bytes";
+    if (p->plan.saved_bytes && tni_prepared_reads(p))
+        return "asks for a saved block although it reads its forward's";
+    return p->plan.saved_bytes > TN_SIZE_MAX / 2 ? "asks for a saved block that no memory holds" : NULL;
 }
 
-static tn_status candidate_prepare(const tni_request *r, const candidate *c, tni_prepared **out, tn_err *err)
+tn_status tni_candidate_prepare(const tni_request *r, const tni_candidate *c, tni_prepared **out, tn_err *err)
 {
     const bool strided = (c->kernel->flags & TN_KERNEL_STRIDED) != 0;
     dense_copy dense = {0};
@@ -493,6 +351,7 @@ static tn_status candidate_prepare(const tni_request *r, const candidate *c, tni
     tn_node node = {.struct_size = (uint32_t)TN_END(tn_node, host)};
     const tn_prepare_ops host = {.struct_size = (uint32_t)TN_END(tn_prepare_ops, stream),
                                  .host = &c->plugin->host};
+    const char *why;
     tn_status st;
 
     if ((st = prepared_create(r, c, &p)) || (st = dense_init(r, strided, p->adds, &dense)))
@@ -509,13 +368,16 @@ static tn_status candidate_prepare(const tni_request *r, const candidate *c, tni
     node.in = dense.in;
     node.out = dense.out;
     node.modes = dense.modes;
-    node.forward = r->forward && r->forward->plugin == c->plugin ? &r->forward->plan : NULL;
+    if (r->forward && r->forward->plugin == c->plugin) {
+        p->forward = r->forward;
+        tni_prepared_retain(p->forward);
+        node.forward = &p->forward->plan;
+    }
     node.host = &host;
     if (c->kernel->prepare && (st = c->kernel->prepare(c->plugin->self, &node, &p->plan, err)))
         goto cleanup;
-    if (asks_too_much(p)) {
-        st = tn_fail(err, TN_E_UNSUPPORTED,
-                     "asks for a saved block or a private layout, which this host does not give");
+    if ((why = asks_too_much(p)) != NULL) {
+        st = tn_fail(err, TN_E_UNSUPPORTED, why);
         goto cleanup;
     }
     if ((r->flags & TN_NODE_THREAD_INVARIANT) && !(p->plan.flags & TN_PLAN_THREAD_INVARIANT)) {
@@ -536,20 +398,21 @@ static tn_status candidates_try(const tni_request *r, const tni_vec *list, const
                                 tni_prepared **out, tni_str *text)
 {
     for (size_t i = 0; i < list->count; i++) {
-        const ranked *item = tni_vec_at(list, i);
+        const tni_ranked *item = tni_vec_at(list, i);
         tn_err err = {0};
         char why[512] = "";
         tn_status st = TN_E_UNSUPPORTED;
 
         if (*pin && item->pin != 0)
             snprintf(why, sizeof why, "not the pinned one");
-        else if (rules_match(r, &item->c, why, sizeof why)) {
-            st = candidate_prepare(r, &item->c, out, &err);
+        else if (tni_rules_match(r, &item->c, why, sizeof why)) {
+            st = tni_candidate_prepare(r, &item->c, out, &err);
             if (st == TN_OK) {
                 (void)tni_str_addf(text, "%s/%s, rank %d: chosen\n", item->c.plugin->descriptor->name,
                                    item->c.kernel->name, item->c.kernel->rank);
                 return TN_OK;
             }
+            err.message[sizeof err.message - 1] = '\0'; /* theirs */
             if (st != TN_E_UNSUPPORTED)
                 return st == TN_E_NOMEM && !err.message[0]
                            ? tni_error(st, "out of memory while a kernel is prepared")
@@ -567,10 +430,10 @@ static tn_status select_with(tni_selector *s, const tni_request *r, tni_prepared
     tni_vec list;
     tn_status st;
 
-    tni_vec_init(&list, sizeof(ranked), TN_KERNELS_MAX);
-    st = ranked_list(s, r, &list);
+    tni_vec_init(&list, sizeof(tni_ranked), TN_KERNELS_MAX);
+    st = tni_ranked_list(s, r, &list);
     if (!st)
-        st = candidates_try(r, &list, pin_of(s, r), out, text);
+        st = candidates_try(r, &list, tni_pin_of(s, r), out, text);
     if (st == TN_E_UNSUPPORTED && !list.count)
         (void)tni_str_add(text, "no loaded plugin has one\n");
     tni_vec_fini(&list);
@@ -606,11 +469,26 @@ tn_status tni_select(tni_selector *s, const tni_request *r, tni_prepared **out)
     return st;
 }
 
-tn_status tni_select_explain(tni_selector *s, const tni_request *r, tni_str *out)
+tn_status tni_select_count(tni_selector *s, const tni_opdef *def, tni_device *device, uint32_t *count,
+                           uint32_t *prompt)
 {
-    tni_prepared *p = NULL;
-    tn_status st = select_with(s, r, &p, out);
+    const tni_request r = {.def = def, .device = device};
+    tni_vec list;
+    tn_status st;
 
-    tni_prepared_release(p);
-    return st == TN_E_UNSUPPORTED ? TN_OK : st;
+    tni_vec_init(&list, sizeof(tni_ranked), TN_KERNELS_MAX);
+    if (!(st = tni_ranked_list(s, &r, &list))) {
+        *count = *prompt = 0;
+        for (size_t i = 0; i < list.count; i++) {
+            const tni_ranked *item = tni_vec_at(&list, i);
+
+            if (device->kernels_plugin &&
+                strcmp(device->kernels_plugin, item->c.plugin->descriptor->name) != 0)
+                continue;
+            ++*count;
+            *prompt += !(item->c.kernel->flags & TN_KERNEL_ASYNC);
+        }
+    }
+    tni_vec_fini(&list);
+    return st;
 }

@@ -16,9 +16,10 @@ typedef struct tni_pool tni_pool; /* a tn_pool with its lock, counters and sourc
 
 typedef struct tni_device {
     tni_device_set *set;
-    const char *type;           /* "cpu"; interned: compare type_id */
-    const char *kernels_type;   /* device type whose kernels run here: "cpu" for fake */
-    const char *kernels_plugin; /* NULL: any plugin; else only this one (runs_kernels_of) */
+    const char *type;         /* "cpu"; interned: compare type_id */
+    const char *kernels_type; /* device type whose kernels run here: "cpu" for fake */
+    const char
+        *kernels_plugin; /* NULL: any plugin; else of kernels for that type this one's (runs_kernels_of) */
     int32_t index;
     uint16_t type_id; /* 0: cpu; the same for one type within a set */
     bool host;        /* the built-in one: synchronous, no streams */

@@ -16,6 +16,20 @@ void tni_op_ready(tni_op *op)
 /* ---- the end --------------------------------------------------------------------------------------------
  */
 
+/* Between two events of the profiler, if it is on. */
+static tn_status op_body(tni_op *op, tni_run *run)
+{
+    const char *name = op->name ? op->name : "operation";
+    tn_status st;
+
+    if (TN_LIKELY(!atomic_load_explicit(&tni_trace_on, memory_order_relaxed)))
+        return op->run(op_payload(op), run);
+    tni_trace_event('B', "engine", name, 0);
+    st = op->run(op_payload(op), run);
+    tni_trace_event('E', "engine", name, 0);
+    return st;
+}
+
 static void count_done(engine_worker *w, uint8_t era)
 {
     if (w->era != era)
@@ -207,7 +221,7 @@ void tni_op_dispatch(engine_worker *w, tni_op *op)
         atomic_store_explicit(&op->pend, 0u, memory_order_relaxed);
     tls->depth += q->kind != QUEUE_CALL;
     tls->inside++;
-    st = op->run(op_payload(op), &run);
+    st = op_body(op, &run);
     tls->depth -= q->kind != QUEUE_CALL;
     tls->inside--;
     if (TN_LIKELY(st == TN_OK && !q->async))
@@ -225,7 +239,7 @@ tn_status tni_op_run_inline(tni_engine *e, tni_op *op)
 
     tls->depth++;
     tls->inside++;
-    st = op->run(op_payload(op), &run);
+    st = op_body(op, &run);
     tls->depth--;
     tls->inside--;
     if (TN_UNLIKELY(st == TN_PENDING))

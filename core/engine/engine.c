@@ -29,6 +29,11 @@ static tn_status type_parse(const char *text, int *out)
     return tni_error(TN_E_ARG, "engine '%s', but engines are threaded, naive, stepped", text);
 }
 
+void tni_engine_wait_warn(tni_engine *e, uint64_t ms)
+{
+    atomic_store(&e->wait_warn_ns, ms < UINT64_MAX / 4000000u ? ms * 1000000u : 0);
+}
+
 static void settings(tni_engine *e, const tni_engine_options *o)
 {
     e->threads = o->threads ? o->threads : tni_cpu_count();
@@ -39,7 +44,7 @@ static void settings(tni_engine *e, const tni_engine_options *o)
     if (e->queue_max > TN_SIZE_MAX)
         e->queue_max = TN_SIZE_MAX;
     e->inline_ns = o->inline_ns;
-    e->wait_warn_ns = o->wait_warn_ms < UINT64_MAX / 4000000u ? o->wait_warn_ms * 1000000u : 0;
+    tni_engine_wait_warn(e, o->wait_warn_ms);
     e->seed = o->seed;
 }
 

@@ -92,6 +92,8 @@ typedef struct tni_engine_options {
 
 tn_status tni_engine_create(const tni_engine_options *options, tni_device_set *devices, const tni_log *log,
                             tni_engine **out);
+/* From the next wait on; 0: never. */
+void tni_engine_wait_warn(tni_engine *e, uint64_t ms);
 /* Cancels what has not begun (its done gets TN_E_CANCELLED), waits for what runs, joins all threads. */
 void tni_engine_destroy(tni_engine *e);
 

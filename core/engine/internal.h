@@ -203,7 +203,8 @@ typedef struct engine_era { /* operations between two calls of wait_all */
 struct tni_engine {
     int type;
     uint32_t threads, worker_max;
-    uint64_t queue_max, inline_ns, wait_warn_ns, seed;
+    uint64_t queue_max, inline_ns, seed;
+    atomic_uint_fast64_t wait_warn_ns; /* 0: never; may change at any time */
     tni_device_set *devices;
     const tni_log *log;
     tni_device *host; /* cpu(0) */

@@ -131,7 +131,7 @@ static size_t choose(tni_engine *e, size_t count)
 
     if (e->type == ENGINE_NAIVE || count < 2)
         return 0;
-    tni_philox(e->seed, 0, e->step_draws++, draw);
+    tn_philox(e->seed, 0, e->step_draws++, draw);
     return draw[0] % count;
 }
 

@@ -71,7 +71,7 @@ static patience patience_begin(const tni_engine *e, uint64_t timeout_ms)
 
     if (timeout_ms && timeout_ms < UINT64_MAX / 2000000u)
         p.deadline = p.begin + timeout_ms * 1000000u;
-    p.warn = e->wait_warn_ns;
+    p.warn = atomic_load_explicit(&e->wait_warn_ns, memory_order_relaxed);
     return p;
 }
 

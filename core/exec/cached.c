@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#define HEADS_MAX 64 /* outputs of a net */
 #define FRAMES_MAX 8 /* frames of one entry made for concurrent callers; recorded calls may need more */
 
 tn_status tni_cached_op_create(tni_context *c, tni_symbol *s, const tni_cached_flags *flags,
@@ -59,6 +60,7 @@ void tni_cached_entry_release(tni_cached_entry *e)
         e->frames = next;
     }
     tni_program_release(e->program);
+    tni_bynode_destroy(e->bynode);
     tni_graph_destroy(e->graph);
     tni_mutex_fini(&e->lock);
     tni_free(e->keep);
@@ -106,11 +108,9 @@ static bool entry_matches(const tni_cached_entry *e, const cached_key *k)
         const tn_shape *shape = &e->graph->shapes[e->graph->nodes[e->graph->variables[i]].first_entry];
         const int32_t dtype = e->graph->dtypes[e->graph->nodes[e->graph->variables[i]].first_entry];
 
-        if (dtype != a->dtype || shape->ndim != a->ndim || (k->recorded && e->wanted[i] != tracked(a)))
+        if (dtype != a->dtype || !tni_array_has_shape(a, shape->ndim, shape->dim) ||
+            (k->recorded && e->wanted[i] != tracked(a)))
             return false;
-        for (int32_t d = 0; d < a->ndim; d++)
-            if (shape->dim[d] != a->shape[d])
-                return false;
     }
     return true;
 }
@@ -138,8 +138,7 @@ static tn_status graph_for(tni_cached_op *op, const cached_key *k, tni_graph **o
     return st;
 }
 
-/* Entries of `g` that its gradient reads, variables apart. */
-static tn_status keep_find(const tni_graph *g, tni_cached_entry *e)
+tn_status tni_gradient_keep(const tni_graph *g, const uint8_t *of, uint32_t **keep, uint32_t *count)
 {
     tni_gradient_spec spec = {0};
     tni_graph *copy = NULL;
@@ -147,12 +146,13 @@ static tn_status keep_find(const tni_graph *g, tni_cached_entry *e)
     uint32_t *grads = tni_calloc(g->variable_count + 1u, sizeof *grads);
     uint32_t *head_vars = tni_calloc(g->head_count + 1u, sizeof *head_vars);
     uint8_t *read = tni_calloc(g->entry_count + 1u, 1);
+    uint32_t *list = tni_calloc(g->entry_count + 1u, sizeof *list), found = 0;
     tn_status st = TN_E_NOMEM;
 
-    if (!wanted || !grads || !head_vars || !read || (st = tni_graph_copy(g, &copy)))
+    if (!wanted || !grads || !head_vars || !read || !list || (st = tni_graph_copy(g, &copy)))
         goto cleanup;
     for (uint32_t i = 0; i < g->variable_count; i++)
-        if (e->wanted[i])
+        if (of[i])
             wanted[spec.wanted_count++] = g->variables[i];
     spec.wanted = wanted;
     if ((st = tni_graph_gradient(copy, &spec, head_vars, grads)))
@@ -164,13 +164,12 @@ static tn_status keep_find(const tni_graph *g, tni_cached_entry *e)
             if (entry < g->entry_count && g->nodes[g->entry_node[entry]].def)
                 read[entry] = 1;
         }
-    if (!(e->keep = tni_calloc(g->entry_count + 1u, sizeof *e->keep))) {
-        st = TN_E_NOMEM;
-        goto cleanup;
-    }
     for (uint32_t i = 0; i < g->entry_count; i++)
         if (read[i])
-            e->keep[e->keep_count++] = i;
+            list[found++] = i;
+    *keep = list; /* moved */
+    *count = found;
+    list = NULL;
 
 cleanup:
     tni_graph_destroy(copy);
@@ -178,7 +177,40 @@ cleanup:
     tni_free(grads);
     tni_free(head_vars);
     tni_free(read);
+    tni_free(list);
     return st;
+}
+
+static tn_status entry_compile(tni_context *c, const cached_key *k, tni_cached_entry *e)
+{
+    tni_program_spec spec = {.device = k->device, .threads = c->exec->threads};
+    tn_status st;
+
+    if ((k->recorded && (st = tni_gradient_keep(e->graph, e->wanted, &e->keep, &e->keep_count))) ||
+        (st = tni_graph_copy(e->graph, &spec.graph)))
+        return st;
+    spec.keep = e->keep;
+    spec.keep_count = e->keep_count;
+    spec.flags = (uint16_t)(k->flags | c->exec->node_flags | (k->recorded ? TN_NODE_RECORDED : 0u));
+    if ((st = tni_program_create(c->selector, &spec, &e->program)))
+        return st;
+    atomic_fetch_add_explicit(&c->exec->programs, 1, memory_order_relaxed);
+    return TN_OK;
+}
+
+/* After a refusal: node by node if that is possible, else the refusal stands. */
+static tn_status entry_by_node(tni_cached_op *op, const cached_key *k, tni_cached_entry *e)
+{
+    const uint16_t flags = (uint16_t)(k->flags | op->ctx->exec->node_flags);
+    char refusal[512];
+    tn_status st;
+
+    snprintf(refusal, sizeof refusal, "%s", tni_error_message());
+    st = tni_bynode_create(op, e->graph, k->device, flags, &e->bynode);
+    if (st)
+        return st == TN_E_UNSUPPORTED ? tni_error(st, "%s", refusal) : st;
+    tni_error_clear();
+    return TN_OK;
 }
 
 static tn_status entry_create(tni_cached_op *op, const cached_key *k, tni_cached_entry **out)
@@ -186,7 +218,6 @@ static tn_status entry_create(tni_cached_op *op, const cached_key *k, tni_cached
     static atomic_uint_fast64_t ids;
     tni_context *c = op->ctx;
     tni_cached_entry *e = tni_zalloc(sizeof *e + k->in_count + 1u);
-    tni_program_spec spec = {.device = k->device, .threads = c->exec->threads};
     tn_status st;
 
     if (!e)
@@ -204,15 +235,13 @@ static tn_status entry_create(tni_cached_op *op, const cached_key *k, tni_cached
     e->flags = k->flags;
     e->generation = k->generation;
     e->recorded = k->recorded;
-    if ((st = graph_for(op, k, &e->graph)) || (k->recorded && (st = keep_find(e->graph, e))) ||
-        (st = tni_graph_copy(e->graph, &spec.graph)))
+    if ((st = graph_for(op, k, &e->graph)))
         goto cleanup;
-    spec.keep = e->keep;
-    spec.keep_count = e->keep_count;
-    spec.flags = (uint16_t)(k->flags | c->exec->node_flags);
-    if ((st = tni_program_create(c->selector, &spec, &e->program)))
+    st = entry_compile(c, k, e);
+    if (st == TN_E_UNSUPPORTED)
+        st = entry_by_node(op, k, e);
+    if (st)
         goto cleanup;
-    atomic_fetch_add_explicit(&c->exec->programs, 1, memory_order_relaxed);
     *out = e;
     e = NULL;
 
@@ -366,6 +395,49 @@ cleanup:
     return st;
 }
 
+static tn_status entry_dispatch(tni_cached_op *op, tni_cached_entry *e, const cached_key *k, tni_array **out)
+{
+    return e->program ? entry_call(op->ctx, e, k, out)
+                      : tni_bynode_call(op->ctx, e->bynode, e->graph, k->in, out);
+}
+
+/* Does a given output share its memory with an input? */
+static bool outputs_overlap(const cached_key *k, uint32_t count, tni_array *const *out)
+{
+    for (uint32_t o = 0; o < count; o++)
+        for (uint32_t i = 0; out[o] && i < k->in_count; i++)
+            if (k->in[i]->storage == out[o]->storage)
+                return true;
+    return false;
+}
+
+/* Such an output is written behind everything that reads the input. */
+static tn_status call_aside(tni_cached_op *op, tni_cached_entry *e, const cached_key *k, tni_array **out)
+{
+    const uint32_t count = op->graph->head_count;
+    tni_array *made[HEADS_MAX] = {NULL};
+    tn_status st;
+
+    if (k->recorded)
+        return tni_error(TN_E_STATE,
+                         "an input of a net that is recorded cannot be overwritten by one of its outputs");
+    st = entry_dispatch(op, e, k, made);
+    for (uint32_t o = 0; o < count && !st; o++)
+        if (out[o] &&
+            (!tni_array_has_shape(out[o], made[o]->ndim, made[o]->shape) || out[o]->dtype != made[o]->dtype))
+            st = tni_error(TN_E_SHAPE, "output %u of the net has another shape or dtype than the array given",
+                           o);
+    for (uint32_t o = 0; o < count && !st; o++)
+        if (out[o])
+            st = tni_array_copy(made[o], out[o]);
+    for (uint32_t o = 0; o < count; o++)
+        if (!st && !out[o])
+            out[o] = made[o];
+        else
+            tni_array_release(made[o]);
+    return st;
+}
+
 tn_status tni_cached_op_call(tni_cached_op *op, uint32_t in_count, tni_array *const *in, uint32_t out_count,
                              tni_array **out)
 {
@@ -373,27 +445,41 @@ tn_status tni_cached_op_call(tni_cached_op *op, uint32_t in_count, tni_array *co
     cached_key k;
     tn_status st;
 
-    if (out_count < op->graph->head_count || op->graph->head_count > 64)
+    if (out_count < op->graph->head_count || op->graph->head_count > HEADS_MAX)
         return tni_error(TN_E_ARG, "the net has %u outputs, room for %u is given", op->graph->head_count,
                          out_count);
     if ((st = key_make(op, in_count, in, &k)) || (st = entry_find(op, &k, &e)))
         return st;
-    st = entry_call(op->ctx, e, &k, out);
+    st = outputs_overlap(&k, op->graph->head_count, out) ? call_aside(op, e, &k, out)
+                                                         : entry_dispatch(op, e, &k, out);
     tni_cached_entry_release(e);
+    return st;
+}
+
+tn_status tni_cached_op_recent(tni_cached_op *op, tni_cached_entry **out)
+{
+    tn_status st = TN_OK;
+
+    tni_mutex_lock(&op->lock);
+    if (op->entries && op->entries->program)
+        tni_cached_entry_retain(*out = op->entries);
+    else if (op->entries)
+        st = tni_error(TN_E_STATE, "the net runs node by node: its graph breaks");
+    else
+        st = tni_error(TN_E_STATE, "the net has not been called yet");
+    tni_mutex_unlock(&op->lock);
     return st;
 }
 
 tn_status tni_cached_op_memory(tni_cached_op *op, uint64_t *planned, uint64_t *bound)
 {
-    tn_status st = TN_OK;
+    tni_cached_entry *e = NULL;
+    tn_status st = tni_cached_op_recent(op, &e);
 
-    tni_mutex_lock(&op->lock);
-    if (!op->entries) {
-        st = tni_error(TN_E_STATE, "the net has not been called yet");
-    } else {
-        *planned = op->entries->program->arena_bytes;
-        *bound = op->entries->program->arena_bound;
-    }
-    tni_mutex_unlock(&op->lock);
-    return st;
+    if (st)
+        return st;
+    *planned = e->program->arena_bytes;
+    *bound = e->program->arena_bound;
+    tni_cached_entry_release(e);
+    return TN_OK;
 }

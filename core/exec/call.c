@@ -22,7 +22,8 @@ typedef struct call {
     tn_tensor *real;    /* the tensors that stand-ins stand for */
     int64_t *strides;   /* of stand-ins */
     tni_block workspace;
-    tni_vec scratch; /* tni_block, from call_ops.alloc */
+    tni_array *saved; /* bytes for the backward; retained; NULL: none */
+    tni_vec scratch;  /* tni_block, from call_ops.alloc */
     tni_run run;
     tn_rng rng;
     uint64_t draw;
@@ -149,6 +150,7 @@ static void call_destroy(call *k)
         tni_block_free(&k->standin[i], k->run.stream);
         tni_array_release(k->arrays[i]);
     }
+    tni_array_release(k->saved);
     tni_block_free(&k->workspace, k->run.stream);
     for (size_t i = 0; i < k->scratch.count; i++)
         tni_block_free(tni_vec_at(&k->scratch, i), k->run.stream);
@@ -191,35 +193,19 @@ static tn_status call_create(tni_context *c, tni_signature *sig, tni_attrs *attr
     return TN_OK;
 }
 
-static bool tensor_is_dense(const tn_tensor *t)
-{
-    int64_t step = 1;
-
-    for (int32_t d = t->ndim; d-- > 0;) {
-        if (t->shape[d] != 1 && t->stride[d] != step)
-            return false;
-        step *= t->shape[d];
-    }
-    return true;
-}
-
 /* Gives operand `i` dense memory of its own. */
 static tn_status standin_make(call *k, uint32_t i)
 {
     tn_tensor *t = &k->tensors[i];
-    int64_t step = 1;
+    int64_t *stride;
     tn_status st;
 
     if (!k->strides &&
         !(k->strides = tni_calloc((uint64_t)k->in_count + k->out_count, TN_NDIM_MAX * sizeof(int64_t))))
         return TN_E_NOMEM;
     k->real[i] = *t;
-    t->stride = k->strides + (size_t)i * TN_NDIM_MAX;
-    for (int32_t d = t->ndim; d-- > 0;) {
-        k->strides[(size_t)i * TN_NDIM_MAX + (size_t)d] = step;
-        step *= t->shape[d];
-    }
-    t->bytes = (uint64_t)step * tn_dtype_bytes(t->dtype);
+    t->stride = stride = k->strides + (size_t)i * TN_NDIM_MAX;
+    t->bytes = (uint64_t)tni_row_major(t->ndim, t->shape, stride) * tn_dtype_bytes(t->dtype);
     st = tni_block_alloc(k->sig->device, TN_MEMORY_DEVICE, t->bytes, k->run.stream, "stand-in",
                          &k->standin[i]);
     t->data = k->standin[i].memory.data;
@@ -244,7 +230,7 @@ static tn_status call_bind(call *k)
         k->list[i] = &k->tensors[i];
         if (a->pending)
             continue;
-        if ((!strided && !tensor_is_dense(&k->tensors[i])) ||
+        if ((!strided && !tni_is_row_major(a->ndim, a->shape, a->stride)) ||
             (i >= k->in_count && o < k->sig->out_count && !output_apart(k->sig, k->arrays, a, o)))
             if ((st = standin_make(k, i)))
                 return st;
@@ -253,7 +239,7 @@ static tn_status call_bind(call *k)
         (st = tni_block_alloc(k->sig->device, TN_MEMORY_DEVICE, p->plan.workspace_bytes, k->run.stream,
                               "workspace", &k->workspace)))
         return st;
-    return TN_OK;
+    return k->saved ? tni_storage_allocate(k->saved->storage, k->run.stream) : TN_OK;
 }
 
 /* ---- what a kernel may call -------------------------------------------------------------------------- */
@@ -350,6 +336,7 @@ static tn_status call_run(void *payload, tni_run *run)
     k->x.modes = k->sig->modes;
     k->x.attrs = k->attrs->values;
     k->x.workspace = k->workspace.memory.data;
+    k->x.saved = k->saved ? tni_array_data(k->saved) : NULL;
     k->x.stream = run->stream;
     k->x.rng = &k->rng;
     k->x.call = (tn_call *)k;
@@ -390,7 +377,7 @@ static bool overwrites_whole(const tni_signature *sig, tni_array *const *in, tni
 }
 
 tn_status tni_call_push(tni_context *c, tni_signature *sig, tni_attrs *attrs, tni_array *const *in,
-                        tni_array *const *out, uint64_t draw)
+                        tni_array *const *out, const tni_call_with *with)
 {
     const uint32_t outs = sig->out_count + sig->mutated_count;
     tni_task task = {.run = call_run, .done = call_done, .payload_bytes = sizeof(call *)};
@@ -400,19 +387,23 @@ tn_status tni_call_push(tni_context *c, tni_signature *sig, tni_attrs *attrs, tn
 
     if ((st = call_create(c, sig, attrs, in, out, &k)))
         return st;
-    if (sig->in_count + outs > 24 && !(vars = tni_calloc(sig->in_count + outs, sizeof *vars))) {
+    if (sig->in_count + outs >= 24 && !(vars = tni_calloc(sig->in_count + outs + 1u, sizeof *vars))) {
         call_destroy(k);
         return TN_E_NOMEM;
     }
     for (uint32_t i = 0; i < sig->in_count + outs; i++)
         vars[i] = tni_array_var(k->arrays[i]);
-    k->draw = draw;
+    if (with->saved) {
+        tni_array_retain(k->saved = with->saved);
+        vars[sig->in_count + outs] = tni_array_var(with->saved);
+    }
+    k->draw = with->draw;
     k->rng = (tn_rng){tni_random_key(c, sig->device), (uint64_t)sig->device->index, &k->draw, 0};
     task.payload = &k;
     task.reads = vars;
     task.read_count = sig->in_count;
     task.writes = vars + sig->in_count;
-    task.write_count = outs;
+    task.write_count = outs + (with->saved != NULL);
     task.device = sig->device;
     task.name = sig->def->op->name;
     task.origin = tni_scope_get()->origin;

@@ -162,24 +162,41 @@ tn_status tni_context_log_level(tni_context *c)
 
     for (int32_t i = TN_LOG_ERROR; i <= TN_LOG_DEBUG; i++)
         if (!strcmp(text, levels[i]))
-            c->log.level = i;
+            atomic_store(&c->log.level, i);
     return TN_OK;
+}
+
+/* Settings come before the environment, so that its lines are logged as they say; a value's origin decides
+ * what holds. */
+static tn_status options_read(const tni_context_options *o, tni_options *options, tni_context *c)
+{
+    bool files = o->files && o->files[0];
+    tn_status st = o->system_files ? system_files_read(options) : TN_OK;
+
+    if (!st && o->local_file && !files) /* --config takes its place */
+        st = file_read_if(options, "tenon.ini", false);
+    for (size_t i = 0; !st && files && o->files[i]; i++)
+        st = tni_options_read_file(options, o->files[i], true);
+    for (size_t i = 0; !st && o->settings && o->settings[i]; i++)
+        st = tni_options_problem(options, tni_options_set(options, o->settings[i]));
+    if (!st && c)
+        st = tni_context_log_level(c);
+    if (!st && o->environment)
+        st = tni_options_read_environment(options);
+    return st;
+}
+
+tn_status tni_context_options_read(const tni_context_options *o, tni_options *options)
+{
+    return options_read(o, options, NULL);
 }
 
 static tn_status options_open(tni_context *c, const tni_context_options *o)
 {
     tn_status st = tni_options_create(&c->log, &c->options);
 
-    if (!st && o->system_files)
-        st = system_files_read(c->options);
-    if (!st && o->local_file)
-        st = file_read_if(c->options, "tenon.ini", false);
-    for (size_t i = 0; !st && o->files && o->files[i]; i++)
-        st = tni_options_read_file(c->options, o->files[i], true);
-    if (!st && o->environment)
-        st = tni_options_read_environment(c->options);
-    for (size_t i = 0; !st && o->settings && o->settings[i]; i++)
-        st = tni_options_set(c->options, o->settings[i]);
+    if (!st)
+        st = options_read(o, c->options, c);
     return st ? st : tni_context_log_level(c);
 }
 
@@ -210,6 +227,34 @@ static tn_status engine_open(tni_context *c)
     return tni_engine_create(&e, c->devices, &c->log, &c->engine);
 }
 
+/* ---- the profiler: one for the process, so the last context that closes writes what it holds ----- */
+
+static tn_status profiler_start(const tni_context *c)
+{
+    if (!tni_option_bool(c->options, "profiler.autostart"))
+        return TN_OK;
+    return tni_trace_start((uint32_t)tni_option_int(c->options, "profiler.events_max"));
+}
+
+static void profiler_write(const tni_context *c)
+{
+    const char *path = tni_option_text(c->options, "profiler.file");
+    tni_str text;
+    tn_err err;
+    tn_status st;
+
+    if (!tni_option_bool(c->options, "profiler.autostart") || !path[0])
+        return;
+    tni_error_get(&err);
+    tni_str_init(&text, TN_TEXT_MAX);
+    tni_trace_stop();
+    if ((st = tni_trace_json(&text)) || (st = tni_file_write_all(path, text.text, text.length)))
+        tni_logf(&c->log, TN_LOG_WARNING, "the profile was not written (%s): %s", tni_status_name(st),
+                 tni_error_message());
+    tni_str_fini(&text);
+    tni_error_set(&err);
+}
+
 static void context_destroy(tni_context *c)
 {
     if (c->space)
@@ -234,12 +279,12 @@ tn_status tni_context_open(const tni_context_options *o, tni_context **out)
     if (!c)
         return TN_E_NOMEM;
     tni_ref_init(&c->refs);
-    c->log = (tni_log){o->log, o->log_arg, TN_LOG_WARNING};
+    c->log = (tni_log){.fn = o->log, .arg = o->log_arg, .level = TN_LOG_WARNING, .as = &c->log};
     if ((st = options_open(c, o)) || (st = tni_registry_create(c->options, &c->log, &c->plugins)) ||
         (st = tni_device_set_create(c->options, c->plugins, &c->log, &c->devices)) || (st = engine_open(c)) ||
         (st = space_open(c)) || (st = tni_opset_create(c->plugins, &c->ops)) ||
         (st = tni_selector_create(c->ops, c->plugins, c->options, &c->log, &c->selector)) ||
-        (st = tni_exec_create(c, &c->exec))) {
+        (st = tni_exec_create(c, &c->exec)) || (st = profiler_start(c))) {
         context_destroy(c);
         return st;
     }
@@ -258,6 +303,7 @@ tn_status tni_context_close(tni_context *c, void (*upper)(tni_context *c))
     st = tni_engine_wait_all(c->engine);
     if (upper)
         upper(c);
+    profiler_write(c);
     context_destroy(c);
     return st;
 }
@@ -266,11 +312,11 @@ void tni_exec_stats_get(tni_context *c, tni_exec_stats *out)
 {
     tni_exec *x = c->exec;
 
-    *out = (tni_exec_stats){.calls = atomic_load(&x->calls),
-                            .hits = atomic_load(&x->hits),
+    *out = (tni_exec_stats){.hits = atomic_load(&x->hits),
                             .misses = atomic_load(&x->misses),
                             .short_way = atomic_load(&x->short_way),
                             .signatures = x->signature_count,
                             .programs = atomic_load(&x->programs),
-                            .frames = atomic_load(&x->frames)};
+                            .frames = atomic_load(&x->frames),
+                            .by_node = atomic_load(&x->by_node)};
 }

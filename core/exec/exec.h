@@ -20,8 +20,7 @@ typedef struct tn_ctx {
     tni_opset *ops;
     tni_selector *selector;
     tni_exec *exec;
-    void (*close_hooks[4])(struct tn_ctx *); /* upper rooms free what they keep here */
-    struct tn_ctx *next, *before;            /* list of open contexts, for fork */
+    struct tn_ctx *next, *before; /* list of open contexts, for fork */
 } tni_context;
 
 /* ---- context.c --------------------------------------------------------------------------------------- */
@@ -40,6 +39,14 @@ tn_status tni_context_open(const tni_context_options *o, tni_context **out);
  * caches. The last unreported error of the engine is returned; all is closed in any case. */
 tn_status tni_context_close(tni_context *c, void (*upper)(tni_context *c));
 tn_status tni_context_log_level(tni_context *c); /* takes over log.level */
+/* Reads files, variables and settings in their order. */
+tn_status tni_context_options_read(const tni_context_options *o, tni_options *options);
+
+/* ---- check.c ----------------------------------------------------------------------------------------- */
+
+/* `level` as in the log: what keeps a context from opening is an error, what is ignored a warning. */
+typedef void (*tni_check_fn)(void *arg, int32_t level, const tn_err *err);
+tn_status tni_context_check(const tni_context_options *o, tni_check_fn fn, void *arg);
 
 tn_status tni_exec_create(tni_context *c, tni_exec **out);
 void tni_exec_destroy(tni_exec *x);
@@ -53,8 +60,9 @@ void *tni_exec_upper_take(tni_context *c); /* NULL if there is none */
 
 typedef struct tni_scope {
     bool recording, training, np_shape, no_cache;
-    tni_device *device; /* default of new arrays; NULL: device.default */
-    const char *origin; /* of operations, for error messages; NULL */
+    tni_device *device;   /* default of new arrays; NULL: device.default */
+    const char *origin;   /* of operations, for error messages; NULL */
+    const uint64_t *draw; /* that the next random operator uses, already taken; NULL: it takes one */
 } tni_scope;
 tni_scope *tni_scope_get(void); /* of this thread */
 tn_status tni_default_device(tni_context *c, tni_device **out);
@@ -66,6 +74,40 @@ uint64_t tni_random_take(tni_context *c, tni_device *d, uint64_t count); /* firs
 uint64_t tni_random_key(tni_context *c, tni_device *d);
 uint64_t tni_random_position(tni_context *c, tni_device *d); /* for checkpoints */
 tn_status tni_random_restore(tni_context *c, tni_device *d, uint64_t key, uint64_t position);
+
+/* ---- why.c: which kernel would serve a call, and why --------------------------------------------------- */
+
+#define TNI_WHY_NAME_BYTES 128 /* of an input or output */
+
+typedef struct tni_why_input {
+    const char *name; /* NULL: the input at this place */
+    const int64_t *shape;
+    int32_t ndim, dtype; /* -1: not known */
+} tni_why_input;
+
+typedef struct tni_why_query {
+    const char *op;
+    size_t attr_count;
+    const char *const *names, *const *texts; /* of attributes */
+    tni_device *device;
+    const tni_why_input *inputs;
+    uint32_t input_count; /* 0: shapes are not known, and no kernel is asked */
+    int32_t dtype;        /* of the first input */
+    bool train;
+} tni_why_query;
+
+typedef struct tni_why {
+    const tni_opdef *def;
+    tni_device *device;
+    tni_choice choice;
+    bool asked; /* shapes were given */
+    uint32_t in_count, out_count;
+    tn_shape *shapes; /* inputs, then outputs */
+    int32_t *dtypes;
+    char (*names)[TNI_WHY_NAME_BYTES];
+} tni_why;
+tn_status tni_why_create(tni_context *c, const tni_why_query *q, tni_why **out);
+void tni_why_destroy(tni_why *y);
 
 /* ---- signature.c: what a call looks like, and how it is run ------------------------------------------ */
 
@@ -116,6 +158,7 @@ typedef struct tn_site { /* the public tn_site is this very struct: operator and
 } tni_site;
 tn_status tni_site_create(tni_context *c, const char *op, size_t count, const char *const *names,
                           const char *const *texts, tni_site **out);
+tn_status tni_site_of(tni_context *c, const tni_opdef *def, const tni_attrs *attrs, tni_site **out);
 void tni_site_release(tni_site *s);
 tn_status tni_site_set(tni_site *s, uint32_t attr, tn_value value); /* run-time attributes only */
 
@@ -127,7 +170,7 @@ tn_status tni_invoke_text(tni_context *c, const char *op, uint32_t in_count, tni
                           size_t attr_count, const char *const *names, const char *const *texts,
                           uint32_t out_count, tni_array **out, uint32_t *made);
 typedef struct tni_exec_stats {
-    uint64_t calls, hits, misses, short_way, signatures, programs, frames;
+    uint64_t hits, misses, short_way, signatures, programs, frames, by_node;
 } tni_exec_stats;
 void tni_exec_stats_get(tni_context *c, tni_exec_stats *out);
 
@@ -150,6 +193,7 @@ struct tni_tape_node {
     uint32_t in_count, out_count;
     tni_tape_entry **in_entries; /* where each input comes from; NULL: a leaf or a constant */
     tni_array **in, **out;       /* what the gradient reads; NULL for the others */
+    tni_array *saved;            /* bytes that the kernel left for its backward; NULL: none */
     tni_array **leaves;          /* inputs that are leaves; NULL for the others */
     tni_tape_entry *entries;     /* of its outputs */
     tn_status consumed;          /* TN_E_STATE once a backward without retain went through */
@@ -158,8 +202,8 @@ struct tni_tape_node {
     tni_tape_node *free_next;
 };
 /* Records a call; outputs get entries. Nothing happens if no input is recorded or a leaf. */
-tn_status tni_tape_record(tni_context *c, tni_signature *sig, tni_attrs *attrs, uint32_t in_count,
-                          tni_array *const *in, uint32_t out_count, tni_array *const *out);
+tn_status tni_tape_record(tni_context *c, tni_signature *sig, tni_attrs *attrs, tni_array *const *in,
+                          tni_array *const *out, tni_array *saved);
 /* [takes] one reference on `frame`, on success. */
 tn_status tni_tape_record_cached(struct tni_cached_entry *entry, struct tni_frame *frame, uint32_t in_count,
                                  tni_array *const *in, uint32_t out_count, tni_array *const *out);
@@ -209,6 +253,8 @@ tn_status tni_frame_run(tni_frame *f, tni_array *const *inputs, tni_array *const
                         const tni_attrs *const *sources, uint64_t draw);
 /* A kept entry in the frame's arena, as an array. Holds the arena, not the frame. */
 tn_status tni_frame_entry(tni_frame *f, uint32_t entry, tni_array **out);
+/* The block that an instruction of a recorded program saved, as bytes in the frame's arena. */
+tn_status tni_frame_saved(tni_frame *f, uint32_t instruction, tni_array **out);
 
 /* ---- cached.c: hybridized nets ----------------------------------------------------------------------- */
 
@@ -219,9 +265,10 @@ typedef struct tni_cached_flags {
 typedef struct tni_cached_entry { /* compiled for one signature of inputs */
     tni_refcount refs;
     uint64_t id;
-    tni_graph *graph; /* forward, inferred; entries are numbered as in the program's graph */
-    tni_program *program;
-    uint32_t *keep; /* entries that its backward reads */
+    tni_graph *graph;          /* forward, inferred; entries are numbered as in the program's graph */
+    tni_program *program;      /* NULL: the graph breaks */
+    struct tni_bynode *bynode; /* then: how it runs node by node */
+    uint32_t *keep;            /* entries that its backward reads */
     uint32_t keep_count;
     uint8_t *wanted;      /* per input: its gradient is wanted */
     tni_frame *frames;    /* that no tape holds */
@@ -246,6 +293,7 @@ typedef struct tn_cached_op {                                 /* the public one 
     tni_mutex lock;
     tni_cached_entry *entries;
     uint32_t entry_count;
+    bool told; /* that it runs node by node; under the lock */
 } tni_cached_op;
 tn_status tni_cached_op_create(tni_context *c, tni_symbol *s, const tni_cached_flags *flags,
                                tni_cached_op **out);
@@ -254,6 +302,10 @@ void tni_cached_op_release(tni_cached_op *op);
 /* Inputs in the order of TNI_LIST_INPUTS. out[i] NULL: made. */
 tn_status tni_cached_op_call(tni_cached_op *op, uint32_t in_count, tni_array *const *in, uint32_t out_count,
                              tni_array **out);
+/* Entries of `g` that the gradient of the marked variables (`of`, per variable) reads, variables apart. */
+tn_status tni_gradient_keep(const tni_graph *g, const uint8_t *of, uint32_t **keep, uint32_t *count);
+/* The entry called last, retained. TN_E_STATE: it was never called, or runs node by node. */
+tn_status tni_cached_op_recent(tni_cached_op *op, tni_cached_entry **out);
 /* Arena bytes and their lower bound of the most recent entry. */
 tn_status tni_cached_op_memory(tni_cached_op *op, uint64_t *planned, uint64_t *bound);
 

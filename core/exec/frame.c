@@ -150,6 +150,14 @@ tn_status tni_frame_entry(tni_frame *f, uint32_t entry, tni_array **out)
                         t->ndim, t->shape, NULL, out);
 }
 
+tn_status tni_frame_saved(tni_frame *f, uint32_t instruction, tni_array **out)
+{
+    const tni_instruction *in = &f->program->code[instruction];
+    const int64_t bytes = (int64_t)in->prepared->plan.saved_bytes;
+
+    return tni_array_on(f->arena->storage, TN_U8, in->saved_offset, 1, &bytes, NULL, out);
+}
+
 /* ---- running ----------------------------------------------------------------------------------------- */
 
 static void bind_arena(tni_frame *f)
@@ -160,9 +168,14 @@ static void bind_arena(tni_frame *f)
     for (uint32_t e = 0; e < p->graph->entry_count; e++)
         if (p->places[e].kind == TNI_PLACE_ARENA)
             f->tensors[e].data = base + p->places[e].offset;
-    for (uint32_t c = 0; c < p->code_count; c++)
-        if (p->code[c].workspace != TNI_NONE)
-            f->steps[c].x.workspace = base + p->code[c].workspace_offset;
+    for (uint32_t c = 0; c < p->code_count; c++) {
+        const tni_instruction *in = &p->code[c];
+
+        if (in->workspace != TNI_NONE)
+            f->steps[c].x.workspace = base + in->workspace_offset;
+        if (in->saved != TNI_NONE || in->saved_of != TNI_NONE)
+            f->steps[c].x.saved = base + in->saved_offset;
+    }
     f->bound = true;
 }
 
@@ -180,6 +193,9 @@ static void bind_call(tni_frame *f, const tni_frame_call *k)
 
         f->tensors[e].data = tni_array_data(a);
     }
+    for (uint32_t c = 0; p->saved_input_count && c < p->code_count; c++)
+        if (p->code[c].saved_input != TNI_NONE)
+            f->steps[c].x.saved = tni_array_data(k->arrays[p->code[c].saved_input]);
     f->draw = k->draw;
     for (uint32_t c = 0; p->link_count && c < p->code_count; c++)
         for (uint32_t l = 0; l < p->code[c].link_count; l++)
@@ -341,14 +357,9 @@ static tn_status call_take(tni_frame *f, tni_frame_call **out)
 static tn_status port_check(const tni_program *p, const tni_port *port, const tni_array *a, const char *what,
                             uint32_t index)
 {
-    bool same;
-
     if (!a)
         return tni_error(TN_E_ARG, "%s %u of a program is NULL", what, index);
-    same = a->ndim == port->shape.ndim;
-    for (int32_t d = 0; same && d < a->ndim; d++)
-        same = a->shape[d] == port->shape.dim[d];
-    if (!same)
+    if (!tni_array_has_shape(a, port->shape.ndim, port->shape.dim))
         return tni_error(TN_E_SHAPE, "%s %u of a program has another shape than it was made for", what,
                          index);
     if (a->dtype != port->dtype)

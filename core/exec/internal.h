@@ -21,7 +21,7 @@ struct tni_exec {
     uint64_t inline_ns;
     uint32_t threads;
     uint16_t node_flags; /* of run.deterministic */
-    atomic_uint_fast64_t calls, hits, misses, short_way, programs, frames, tape_order;
+    atomic_uint_fast64_t hits, misses, short_way, programs, frames, tape_order, by_node;
     void *backward; /* room autograd's cache of programs */
 };
 
@@ -45,5 +45,13 @@ void tni_signature_clear(tni_exec *x);
 /* Bits of arrays that a gradient function reads, found by a dry run. */
 tn_status tni_gradient_needs(const tni_opdef *def, const tni_attrs *attrs, uint32_t in_count,
                              uint32_t out_count, uint64_t *need_in, uint64_t *need_out);
+
+/* bynode.c: graphs that cannot be one program. TN_E_UNSUPPORTED: nor can they run node by node. */
+typedef struct tni_bynode tni_bynode;
+tn_status tni_bynode_create(tni_cached_op *op, const tni_graph *g, tni_device *device, uint16_t flags,
+                            tni_bynode **out);
+void tni_bynode_destroy(tni_bynode *b);
+tn_status tni_bynode_call(tni_context *c, const tni_bynode *b, const tni_graph *g, tni_array *const *in,
+                          tni_array **out);
 
 #endif

@@ -30,6 +30,21 @@ tn_status tni_site_create(tni_context *c, const char *op, size_t count, const ch
     return TN_OK;
 }
 
+tn_status tni_site_of(tni_context *c, const tni_opdef *def, const tni_attrs *attrs, tni_site **out)
+{
+    tni_site *s = tni_zalloc(sizeof *s);
+
+    if (!s)
+        return TN_E_NOMEM;
+    tni_ref_init(&s->refs);
+    atomic_flag_clear(&s->busy);
+    s->ctx = c;
+    s->def = def;
+    s->attrs = tni_attrs_retain(attrs);
+    *out = s;
+    return TN_OK;
+}
+
 void tni_site_release(tni_site *s)
 {
     if (!s || !tni_ref_release(&s->refs))
@@ -102,6 +117,13 @@ static tn_status device_of_attrs(tni_context *c, const tni_opdef *def, const tni
     return text && *text ? tni_device_parse(c->devices, text, device) : TN_OK;
 }
 
+/* Whether a backward may follow: then kernels save what theirs needs. */
+static bool is_recorded(const tni_opdef *def, uint32_t in_count, tni_array *const *in)
+{
+    return tni_scope_get()->recording && !(def->op->flags & TN_OP_ZERO_GRADIENT) &&
+           tni_tape_tracks(in_count, in);
+}
+
 static uint32_t call_flags(const tni_scope *scope)
 {
     return (scope->training ? TN_NODE_TRAIN : 0u) | (scope->np_shape ? TN_NODE_NP_SHAPE : 0u);
@@ -126,7 +148,7 @@ static tn_status key_make(tni_context *c, const tni_opdef *def, tni_attrs *attrs
     k->attrs = attrs;
     k->in = in;
     k->in_count = in_count;
-    k->flags = call_flags(tni_scope_get());
+    k->flags = call_flags(tni_scope_get()) | (is_recorded(def, in_count, in) ? TN_NODE_RECORDED : 0u);
     k->generation = tni_exec_generation(c);
     return TN_OK;
 }
@@ -169,11 +191,9 @@ static tn_status site_signature(tni_site *s, const tni_call_key *k, tni_signatur
 static tn_status output_check(const tni_signature *s, uint32_t i, const tni_array *a)
 {
     const tn_shape *want = &s->out_shape[i];
-    bool same = a->ndim == want->ndim && a->dtype == s->out_dtype[i] && a->storage_type == TN_STORAGE_DENSE;
 
-    for (int32_t d = 0; same && d < a->ndim; d++)
-        same = a->shape[d] == want->dim[d];
-    if (!same)
+    if (a->dtype != s->out_dtype[i] || a->storage_type != TN_STORAGE_DENSE ||
+        !tni_array_has_shape(a, want->ndim, want->dim))
         return tni_error(a->dtype == s->out_dtype[i] ? TN_E_SHAPE : TN_E_DTYPE,
                          "operator %s: output %u does not fit the array given for it", s->def->op->name, i);
     if (a->storage->device != s->device)
@@ -259,25 +279,32 @@ static tn_status view_make(tni_context *c, const tni_signature *s, tni_array *in
 
 /* ---- the call ---------------------------------------------------------------------------------------- */
 
+/* Runs or queues; `*saved` is the block that the kernel leaves for its backward, NULL if there is none. */
 static tn_status call_now(tni_context *c, tni_signature *s, tni_attrs *attrs, tni_array *const *in,
-                          tni_array **all)
+                          tni_array **all, tni_array **saved)
 {
-    uint64_t draw = 0;
+    const int64_t saved_bytes = s->prepared ? (int64_t)s->prepared->plan.saved_bytes : 0;
+    tni_call_with with = {0};
     tn_status st;
 
+    if (saved_bytes &&
+        (st = tni_array_create(c->space, s->device, TN_U8, 1, &saved_bytes, "saved block", saved)))
+        return st;
+    with.saved = *saved;
+
     if (s->def->op->effects & TN_EFFECT_RANDOM)
-        draw = tni_random_take(c, s->device, 1);
-    if (s->short_way && tni_call_short(c, s, attrs, in, all, draw, &st)) {
+        with.draw = tni_scope_get()->draw ? *tni_scope_get()->draw : tni_random_take(c, s->device, 1);
+    if (s->short_way && tni_call_short(c, s, attrs, in, all, with.draw, &st)) {
         atomic_fetch_add_explicit(&c->exec->short_way, 1, memory_order_relaxed);
         return st;
     }
-    return tni_call_push(c, s, attrs, in, all, draw);
+    return tni_call_push(c, s, attrs, in, all, &with);
 }
 
-static tn_status call_signature(tni_context *c, tni_signature *s, tni_attrs *attrs, uint32_t in_count,
-                                tni_array *const *in, uint32_t out_count, tni_array **out)
+static tn_status call_signature(tni_context *c, tni_signature *s, tni_attrs *attrs, tni_array *const *in,
+                                uint32_t out_count, tni_array **out)
 {
-    tni_array *small[TNI_SIG_OPERANDS] = {NULL}, **all = small;
+    tni_array *small[TNI_SIG_OPERANDS] = {NULL}, **all = small, *saved = NULL;
     tn_status st;
 
     if (out_count < s->args.visible_count)
@@ -290,17 +317,18 @@ static tn_status call_signature(tni_context *c, tni_signature *s, tni_attrs *att
     if (s->view) {
         all[0] = out[0];
         st = view_make(c, s, in[0], &all[0]);
-    } else if (!(st = outputs_make(c, s, out_count, out, all)) && (st = call_now(c, s, attrs, in, all))) {
+    } else if (!(st = outputs_make(c, s, out_count, out, all)) &&
+               (st = call_now(c, s, attrs, in, all, &saved))) {
         outputs_drop(s, out_count, out, all);
     }
     for (uint32_t i = 0; !st && i < out_count; i++)
         if (out[i] && out[i]->grad_entry)
             tni_array_forget(out[i]);
-    if (!st && tni_scope_get()->recording &&
-        (st = tni_tape_record(c, s, attrs, in_count, in, s->out_count, all)))
+    if (!st && s->flags & TN_NODE_RECORDED && (st = tni_tape_record(c, s, attrs, in, all, saved)))
         outputs_drop(s, out_count, out, all);
     if (!st)
         outputs_give(s, out_count, out, all);
+    tni_array_release(saved);
     if (all != small)
         tni_free(all);
     return st;
@@ -320,7 +348,7 @@ tn_status tni_invoke(tni_site *site, uint32_t in_count, tni_array *const *in, ui
     site_unlock(site);
     if (!(st = key_make(c, site->def, attrs, in_count, in, out_count, out, &k)) &&
         !(st = site_signature(site, &k, &s)))
-        st = call_signature(c, s, attrs, in_count, in, out_count, out);
+        st = call_signature(c, s, attrs, in, out_count, out);
     tni_signature_release(s);
     tni_attrs_release(attrs);
     return st;
@@ -362,7 +390,7 @@ tn_status tni_invoke_text(tni_context *c, const char *op, uint32_t in_count, tni
     if (!(st = tni_attrs_parse(def, attr_count, names, texts, &attrs)) &&
         !(st = key_make(c, def, attrs, in_count, in, out_count, out, &k)) &&
         !(st = tni_signature_find(c, &k, &s)))
-        st = call_signature(c, s, attrs, in_count, in, out_count, out);
+        st = call_signature(c, s, attrs, in, out_count, out);
     if (!st && made)
         *made = s->args.visible_count;
     tni_signature_release(s);

@@ -188,17 +188,11 @@ static void tensor_room_fini(tensor_room *r)
 
 static void tensor_of_shape(tn_tensor *t, const tn_shape *shape, int32_t dtype, int64_t *stride)
 {
-    int64_t step = 1;
-
     t->shape = shape->dim;
     t->stride = stride;
     t->ndim = shape->ndim;
     t->dtype = dtype;
-    for (int32_t d = t->ndim; d-- > 0;) {
-        stride[d] = step;
-        step *= shape->dim[d] < 0 ? 1 : shape->dim[d];
-    }
-    t->bytes = (uint64_t)step * tn_dtype_bytes(dtype);
+    t->bytes = (uint64_t)tni_row_major(t->ndim, t->shape, stride) * tn_dtype_bytes(dtype);
 }
 
 static tn_status tensor_room_init(tensor_room *r, const tni_call_key *k, const tni_signature *s)
@@ -377,7 +371,7 @@ tn_status tni_signature_find(tni_context *c, const tni_call_key *k, tni_signatur
     tni_mutex_unlock(&x->lock);
     atomic_fetch_add_explicit(s ? &x->hits : &x->misses, 1, memory_order_relaxed);
     if (!s) {
-        if ((st = tni_registry_load_providers(c->plugins, "kernels", k->device->kernels_type)))
+        if ((st = tni_kernels_load(c->plugins, k->device)))
             return st;
         key.generation = tni_exec_generation(c); /* what was loaded just now counts */
         hash = key_hash(&key);

@@ -20,6 +20,8 @@ static void node_drop_arrays(tni_tape_node *n)
         tni_array_release(n->out[i]);
         n->out[i] = NULL;
     }
+    tni_array_release(n->saved);
+    n->saved = NULL;
 }
 
 /* Gives up what only a backward pass needs; the node stays as a mark that it went through. */
@@ -148,16 +150,19 @@ static tn_status node_outputs(tni_tape_node *n, tni_array *const *out, uint64_t 
     return st;
 }
 
-tn_status tni_tape_record(tni_context *c, tni_signature *sig, tni_attrs *attrs, uint32_t in_count,
-                          tni_array *const *in, uint32_t out_count, tni_array *const *out)
+tn_status tni_tape_record(tni_context *c, tni_signature *sig, tni_attrs *attrs, tni_array *const *in,
+                          tni_array *const *out, tni_array *saved)
 {
     tni_tape_node *n;
     tn_status st;
 
-    if (sig->def->op->flags & TN_OP_ZERO_GRADIENT || !tni_tape_tracks(in_count, in))
+    if (sig->def->op->flags & TN_OP_ZERO_GRADIENT || !tni_tape_tracks(sig->in_count, in))
         return TN_OK;
-    if (!(n = node_alloc(c, in_count, out_count)))
+    if (!(n = node_alloc(c, sig->in_count, sig->out_count)))
         return TN_E_NOMEM;
+    n->saved = saved;
+    if (saved)
+        tni_array_retain(saved);
     n->signature = sig;
     tni_signature_retain(sig);
     n->attrs = tni_attrs_retain(attrs);

@@ -59,6 +59,15 @@ tn_status tni_idx_load(tni_space *s, const char *path, tni_array **out);
 tn_status tni_idx_load_pair(tni_space *s, const char *images, const char *labels, tni_array **out_images,
                             tni_array **out_labels);
 
+/* ---- csv.c: rows of numbers -------------------------------------------------------------------------- */
+
+#define TNI_CSV_BYTES_MAX ((uint64_t)8 << 30) /* of one file, inflated */
+/* A host array (rows, columns) of float32; plain or gzip. */
+tn_status tni_csv_load(tni_space *s, const char *path, tni_array **out);
+/* The same of bytes in memory; `name` is for messages. */
+tn_status tni_csv_load_memory(tni_space *s, const void *bytes, uint64_t count, const char *name,
+                              tni_array **out);
+
 /* ---- find.c ------------------------------------------------------------------------------------------ */
 
 /* Folder of a data set by name, or `name` itself if it has a '/'; `*path` is the caller's (tni_free).

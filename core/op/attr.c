@@ -584,6 +584,18 @@ bool tni_attrs_equal_structural(const tni_attrs *a, const tni_attrs *b)
     return true;
 }
 
+const tn_attr_def *tni_attrs_newer(const tni_attrs *a, uint32_t version)
+{
+    for (uint32_t i = 0; i < a->def->attr_count; i++) {
+        const tn_attr_def *d = &a->def->op->attrs[i];
+
+        if (d->since > version &&
+            ((d->flags & TN_ATTR_F_RUNTIME) || !value_equal(d, a->values[i], a->def->defaults[i])))
+            return d;
+    }
+    return NULL;
+}
+
 int32_t tni_attr_index(const tni_opdef *def, const char *name)
 {
     for (uint32_t i = 0; i < def->attr_count; i++)

@@ -21,6 +21,7 @@ typedef struct tni_opdef {
     uint64_t runtime_mask[2]; /* attributes that are TN_ATTR_F_RUNTIME, by bit */
     tni_plugin *plugin;       /* NULL: core or program */
     void *kernels;            /* room compile keeps its candidates here */
+    const char *family;       /* the core's file that defines it; NULL: a plugin's, or the program's */
 } tni_opdef;
 
 /* ---- registry.c --------------------------------------------------------------------------------------- */
@@ -58,6 +59,9 @@ tn_status tni_attrs_inherit(const tni_opdef *def, const tni_attrs *from, size_t 
 tni_attrs *tni_attrs_retain(const tni_attrs *a);
 void tni_attrs_release(tni_attrs *a);
 bool tni_attrs_equal_structural(const tni_attrs *a, const tni_attrs *b); /* run-time attributes left out */
+/* The first attribute that came after `version` of the operator and says something: it is not at its default,
+ * or it may change from call to call. NULL: none. */
+const tn_attr_def *tni_attrs_newer(const tni_attrs *a, uint32_t version);
 /* One value as MXNet writes it: "(3, 3)", "True", "relu", "0.9", "None", "float32". */
 tn_status tni_attr_format(const tn_attr_def *def, tn_value value, tni_str *out);
 int32_t tni_attr_index(const tni_opdef *def, const char *name); /* -1: no such */

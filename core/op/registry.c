@@ -22,6 +22,11 @@ static const tn_op *const *const families[] = {
 #undef TNI_FAMILY
     NULL,
 };
+static const char *const family_names[] = {
+#define TNI_FAMILY(name) #name,
+#include "op/families.list"
+#undef TNI_FAMILY
+};
 
 typedef struct entry {
     tni_opdef def;
@@ -67,6 +72,10 @@ static tn_status attr_check(const tn_op *op, const tn_attr_def *d)
     if ((d->flags & TN_ATTR_F_COUNT) && d->type != TN_ATTR_T_INT)
         return tni_error(TN_E_ARG, "operator %s: attribute %s counts inputs, but is no integer", op->name,
                          d->name);
+    if (d->since > 1 && d->since > op->version)
+        return tni_error(TN_E_ARG,
+                         "operator %s: attribute %s came with version %u, but the operator is of version %u",
+                         op->name, d->name, d->since, op->version);
     for (const tn_attr_def *e = op->attrs; e < d; e++)
         if (strcmp(e->name, d->name) == 0)
             return tni_error(TN_E_ARG, "operator %s: attribute %s is there twice", op->name, d->name);
@@ -361,7 +370,8 @@ tn_status tni_opset_create(tni_registry *plugins, tni_opset **out)
     st = tni_map_create(TN_OPERATORS_MAX, &s->names);
     for (size_t f = 0; !st && families[f]; f++)
         for (size_t i = 0; !st && families[f][i]; i++)
-            st = op_add(s, families[f][i], NULL);
+            if (!(st = op_add(s, families[f][i], NULL)))
+                (*(entry **)tni_vec_at(&s->entries, s->entries.count - 1))->def.family = family_names[f];
     tni_mutex_unlock(&s->lock);
     if (st) {
         tni_opset_destroy(s);

@@ -6,6 +6,7 @@
 
 #include "plugin/plugin.h"
 
+#define TNI_ENTRY "tn_plugin_v1"
 #define TNI_REFUSAL_BASE 3000u    /* TN number of L01 is 3001 */
 #define TNI_CAPABILITIES_MAX 1024 /* tables of one plugin */
 #define TNI_OPTION_ROWS_MAX 1024  /* options of one plugin */
@@ -29,6 +30,9 @@ const tni_abi_range *tni_abi_of_core(void);
 tn_status tni_refuse_note(const tni_note *note, const tni_abi_range *range); /* L04 to L08 */
 tn_status tni_refuse_descriptor(const tn_plugin *d, const tni_note *note,
                                 const tni_abi_range *range); /* L13 */
+/* tables.c: L13 */
+tn_status tni_refuse_kernels(const tn_capability *head, const tn_note_body *b);
+tn_status tni_refuse_ops(const tn_capability *head, const tn_note_body *b);
 /* Copies this thread's error with the advice of its row, as a candidate's reason. */
 void tni_refusal_reason(char *out, size_t size);
 tn_status tni_note_check_texts(const tn_note_body *body);
@@ -57,8 +61,11 @@ const tn_service *tni_registry_service(tni_registry *r, const char *id); /* of a
 typedef struct tni_plugin_internal {
     tni_services services;
     char *path;
-    uint64_t device, inode; /* of the file */
-    tni_option_def *rows;   /* services.rows */
+    uint64_t device, inode;              /* of the file */
+    int64_t size, changed_s, changed_ns; /* of the file when it was checked last */
+    tni_option_def *rows;                /* services.rows */
+    tni_library *libraries;              /* NULL: not looked at yet */
+    size_t library_count;
     bool permitted;         /* by plugins.load */
     const tn_plugin *fixed; /* of tni_registry_add_static */
 } tni_plugin_internal;
@@ -80,21 +87,37 @@ struct tni_registry {
     tni_vec loaded TN_GUARDED_BY(lock);   /* tni_plugin *: in the order of loading */
     tni_vec tables TN_GUARDED_BY(lock);   /* tni_table: by plugin name, then in the order of the plugin */
     tni_vec services TN_GUARDED_BY(lock); /* const tn_service * */
+    tni_vec folders;                      /* tni_folder: those that were searched; fixed after the scan */
     atomic_ullong generation;
 };
+
+typedef struct tni_folder {
+    char *path;
+    bool opened;
+} tni_folder;
 
 typedef struct tni_table {
     const tn_capability *head;
     tni_plugin *plugin;
 } tni_table;
 
+/* libraries.c */
+void tni_libraries_free(tni_library *list, size_t count);
+
 /* scan.c */
 tn_status tni_plugin_create(tni_registry *r, const char *path, tni_plugin **out);
 void tni_plugin_destroy(tni_plugin *p);
 tn_status tni_registry_scan(tni_registry *r);
 void tni_registry_sort(tni_registry *r);
+/* require.c: loads what plugins.require names; L17. */
+tn_status tni_registry_require(tni_registry *r);
+/* Everything that is asked of a file but its folder: on TN_OK `p` has its note, its file's number and whether
+ * plugins.load permits it. */
+tn_status tni_plugin_check(tni_registry *r, tni_plugin *p);
 /* Opens, trusts and reads the file of `p` again: TN_OK if it is still the one that was scanned. */
 tn_status tni_plugin_recheck(tni_registry *r, tni_plugin *p);
+/* True if the file of `p` is the one that was checked last, unchanged. */
+bool tni_plugin_unchanged(const tni_plugin *p);
 bool tni_registry_permits(const tni_registry *r, const char *name); /* plugins.load */
 const char *tni_library_path(char *out, size_t size); /* of libtenon.so, or the program it is linked into */
 

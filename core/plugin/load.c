@@ -6,11 +6,9 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "plugin/internal.h"
 
-#define ENTRY "tn_plugin_v1"
 #define INIT_WARN_NS 100000000u /* rule R8 */
 
 /* The message of the dynamic linker begins with the path, which the reader knows. */
@@ -29,30 +27,51 @@ static const char *linker_text(const char *path)
 static tn_status entry_find(const tni_plugin *p, void *handle, const tn_plugin **out)
 {
     struct link_map *own = NULL, *holder = NULL;
-    const void *entry = dlsym(handle, ENTRY);
+    const void *entry = dlsym(handle, TNI_ENTRY);
     Dl_info info;
 
     if (!entry)
-        return tni_refuse(12, TN_E_FORMAT, "%s holds no symbol " ENTRY, p->path);
+        return tni_refuse(12, TN_E_FORMAT, "%s holds no symbol " TNI_ENTRY, p->path);
     if (dlinfo(handle, RTLD_DI_LINKMAP, &own) || !dladdr1(entry, &info, (void **)&holder, RTLD_DL_LINKMAP) ||
         own != holder)
-        return tni_refuse(12, TN_E_FORMAT, "the symbol " ENTRY " lies in %.200s",
+        return tni_refuse(12, TN_E_FORMAT, "the symbol " TNI_ENTRY " lies in %.200s",
                           holder && holder->l_name ? holder->l_name : "another file");
     *out = entry;
     return TN_OK;
 }
 
-static tn_status file_open(const tni_plugin *p, const tn_plugin **out)
+/* What the linker said, and all libraries that are missing: it names the first one only. */
+static tn_status linker_refuse(tni_registry *r, tni_plugin *p, const char *said)
 {
-    const tni_plugin_internal *in = tni_plugin_internal_of(p);
-    struct stat info;
-    void *handle;
+    char missing[200] = "";
+    const tni_library *list;
+    size_t count = 0, at = 0;
 
+    if (tni_plugin_libraries(r, p, &list, &count))
+        count = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!list[i].path && at < sizeof missing)
+            at += (size_t)snprintf(missing + at, sizeof missing - at, "%s%s", at ? ", " : "", list[i].name);
+    return tni_refuse(11, TN_E_DEVICE, "%.240s%s%s", said, at ? "; not found: " : "", missing);
+}
+
+static tn_status file_open(tni_registry *r, tni_plugin *p, const tn_plugin **out)
+{
+    char said[256];
+    void *handle;
+    tn_status st = tni_failpoint("plugin.map");
+
+    if (st)
+        return st;
+    if (!tni_plugin_unchanged(p))
+        return tni_refuse(13, TN_E_STATE, "%s changed while it was loaded; open Tenon again", p->path);
     dlerror();
     handle = dlopen(p->path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (!handle)
-        return tni_refuse(11, TN_E_DEVICE, "%s", linker_text(p->path));
-    if (stat(p->path, &info) || info.st_ino != in->inode || info.st_dev != in->device)
+    if (!handle) {
+        snprintf(said, sizeof said, "%s", linker_text(p->path));
+        return linker_refuse(r, p, said);
+    }
+    if (!tni_plugin_unchanged(p))
         return tni_refuse(13, TN_E_STATE, "%s was replaced while it was loaded; open Tenon again", p->path);
     return entry_find(p, handle, out);
 }
@@ -94,7 +113,7 @@ static tn_status rows_read(tni_plugin *p, const tn_option_table *table)
     tn_status st = TN_OK;
 
     if (table->head.struct_size < TN_END(tn_option_table, rows) || !table->rows)
-        return TN_OK;
+        return tni_refuse(13, TN_E_FORMAT, "%s has a table of options without rows", p->note.body.name);
     while (table->rows[count])
         if (++count > TNI_OPTION_ROWS_MAX)
             return tni_refuse(13, TN_E_FORMAT, "the plugin's option table has over %d rows",
@@ -159,7 +178,7 @@ tn_status tni_plugin_start(tni_registry *r, tni_plugin *p)
     const tn_plugin *d = in->fixed;
     tn_status st;
 
-    if (!d && ((st = tni_plugin_recheck(r, p)) || (st = file_open(p, &d))))
+    if (!d && ((st = tni_plugin_recheck(r, p)) || (st = file_open(r, p, &d))))
         return st;
     tni_services_host(&in->services, &p->host);
     if ((st = tni_refuse_descriptor(d, &p->note, tni_abi_of_core())) || (st = options_take(r, p, d)) ||

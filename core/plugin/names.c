@@ -68,11 +68,14 @@ tn_status tni_registry_check_devices(const tni_registry *r)
     for (size_t i = 0; tni_options_at(r->options, i, &key, &value, &origin, &where); i++) {
         if (origin == TN_ORIGIN_DEFAULT || origin == TN_ORIGIN_MXNET || !type_of(key, type) || noted(r, type))
             continue;
-        if (!listed(type))
-            return unknown(key, where, type);
-        if (strcmp(type, "cpu") != 0)
-            tni_logf(&r->log, TN_LOG_INFO, "%s is set, but no plugin here provides devices of type %s", key,
-                     type);
+        if (!listed(type)) {
+            tn_status st = tni_options_problem(r->options, unknown(key, where, type));
+
+            if (st)
+                return st;
+        } else if (strcmp(type, "cpu") != 0)
+            tni_logf(&r->log, TN_LOG_INFO, "%s%s%s is set, but no plugin here provides devices of type %s",
+                     where, where[0] ? ": " : "", key, type);
     }
     return TN_OK;
 }

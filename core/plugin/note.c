@@ -1,59 +1,23 @@
 /*
  * Reads a plugin's ELF note without running anything of it: ELF header, program headers, the PT_NOTE
- * segments, the dynamic section's flags. Every byte comes through source_read, which knows the size of the
+ * segments, the dynamic section's flags. Every byte comes through tni_elf_read, which knows the size of the
  * file; counts that the file states have limits of their own; nothing is allocated.
  *
  * Layouts: System V ABI, chapters "ELF Header", "Program Header", "Note Section"; gABI for DF_STATIC_TLS.
  */
-#include <elf.h>
-#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "plugin/internal.h"
+#include "plugin/elf.h"
 
-#define SEGMENTS_MAX 128u /* a shared object has about a dozen */
 #define NOTE_SEGMENT_MAX                                                                                     \
     (16u << 10)           /* bytes of notes in one segment: ours takes 760, the linker's a hundred */
 #define NOTES_MAX 64u     /* notes in one segment */
 #define DYNAMIC_MAX 4096u /* entries of the dynamic section */
 
-typedef struct source {
-    const char *name;
-    const unsigned char *bytes; /* NULL: fd */
-    int fd;
-    uint64_t size;
-} source;
-
 typedef struct segment {
     uint64_t offset, size, align;
 } segment;
-
-static tn_status source_read(const source *s, uint64_t at, void *out, uint64_t count)
-{
-    unsigned char *to = out;
-
-    if (at > s->size || count > s->size - at)
-        return tni_refuse(3, TN_E_FORMAT, "the file ends inside its own tables");
-    if (s->bytes) {
-        memcpy(out, s->bytes + at, count);
-        return TN_OK;
-    }
-    while (count > 0) {
-        ssize_t n = pread(s->fd, to, count, (off_t)at);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return tni_refuse(3, TN_E_IO,
-                              n < 0 ? "the file cannot be read" : "the file is shorter than it was");
-        to += n;
-        at += (uint64_t)n;
-        count -= (uint64_t)n;
-    }
-    return TN_OK;
-}
 
 /* True if `text` of `size` bytes ends in NUL and holds nothing but printable ASCII. */
 static bool text_valid(const char *text, size_t size)
@@ -156,7 +120,7 @@ static tn_status notes_walk(const unsigned char *bytes, const segment *s, tni_no
     return TN_OK;
 }
 
-static tn_status notes_read(const source *src, const segment *s, tni_note *out, bool *found)
+static tn_status notes_read(const tni_elf *src, const segment *s, tni_note *out, bool *found)
 {
     unsigned char bytes[NOTE_SEGMENT_MAX];
     tn_status st;
@@ -166,17 +130,17 @@ static tn_status notes_read(const source *src, const segment *s, tni_note *out, 
                           (unsigned long long)s->size, NOTE_SEGMENT_MAX);
     if (s->offset > src->size || s->size > src->size - s->offset)
         return tni_refuse(3, TN_E_FORMAT, "the file ends inside its notes");
-    st = source_read(src, s->offset, bytes, s->size);
+    st = tni_elf_read(src, s->offset, bytes, s->size);
     return st ? st : notes_walk(bytes, s, out, found);
 }
 
-static tn_status dynamic_read(const source *src, const segment *s, tni_note *out)
+static tn_status dynamic_read(const tni_elf *src, const segment *s, tni_note *out)
 {
     uint64_t count = s->size / sizeof(Elf64_Dyn);
 
     for (uint64_t i = 0; i < count && i < DYNAMIC_MAX; i++) {
         Elf64_Dyn entry;
-        tn_status st = source_read(src, s->offset + i * sizeof entry, &entry, sizeof entry);
+        tn_status st = tni_elf_read(src, s->offset + i * sizeof entry, &entry, sizeof entry);
 
         if (st)
             return st;
@@ -188,36 +152,12 @@ static tn_status dynamic_read(const source *src, const segment *s, tni_note *out
     return TN_OK;
 }
 
-static tn_status header_read(const source *src, Elf64_Ehdr *h)
-{
-    static const unsigned char magic[4] = {0x7f, 'E', 'L', 'F'};
-    tn_status st;
-
-    if (src->size < sizeof *h)
-        return tni_refuse(3, TN_E_FORMAT, "the file is too short for a shared object");
-    st = source_read(src, 0, h, sizeof *h);
-    if (st)
-        return st;
-    if (memcmp(h->e_ident, magic, sizeof magic) != 0)
-        return tni_refuse(3, TN_E_FORMAT, "the file is no ELF file");
-    if (h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_ident[EI_DATA] != ELFDATA2LSB)
-        return tni_refuse(4, TN_E_UNSUPPORTED, "the file is a %s-bit %s-endian object, this is " TN_ABI_TAG,
-                          h->e_ident[EI_CLASS] == ELFCLASS32 ? "32" : "64",
-                          h->e_ident[EI_DATA] == ELFDATA2MSB ? "big" : "little");
-    if (h->e_ident[EI_VERSION] != EV_CURRENT || h->e_type != ET_DYN)
-        return tni_refuse(3, TN_E_FORMAT, "the file is no shared object");
-    if (h->e_phentsize != sizeof(Elf64_Phdr) || h->e_phnum == 0 || h->e_phnum > SEGMENTS_MAX)
-        return tni_refuse(3, TN_E_FORMAT, "the file has %u segments of %u bytes each", h->e_phnum,
-                          h->e_phentsize);
-    return TN_OK;
-}
-
-static tn_status source_note(const source *src, tni_note *out)
+static tn_status source_note(const tni_elf *src, tni_note *out)
 {
     Elf64_Ehdr header;
     tni_note note = {0};
     bool found = false;
-    tn_status st = header_read(src, &header);
+    tn_status st = tni_elf_header(src, &header);
 
     for (uint32_t i = 0; !st && i < header.e_phnum; i++) {
         Elf64_Phdr p;
@@ -226,7 +166,7 @@ static tn_status source_note(const source *src, tni_note *out)
 
         if (__builtin_add_overflow(header.e_phoff, i * sizeof p, &at))
             return tni_refuse(3, TN_E_FORMAT, "the file ends inside its own tables");
-        st = source_read(src, at, &p, sizeof p);
+        st = tni_elf_read(src, at, &p, sizeof p);
         s = (segment){.offset = p.p_offset, .size = p.p_filesz, .align = p.p_align};
         if (!st && p.p_type == PT_NOTE)
             st = notes_read(src, &s, &note, &found);
@@ -242,14 +182,15 @@ static tn_status source_note(const source *src, tni_note *out)
 
 tn_status tni_note_read_memory(const void *bytes, uint64_t count, const char *name, tni_note *out)
 {
-    const source src = {.name = name, .bytes = bytes, .fd = -1, .size = count};
+    const tni_elf src = {.name = name, .bytes = bytes, .fd = -1, .size = count};
 
     return source_note(&src, out);
 }
 
 tn_status tni_note_read(int fd, const char *name, tni_note *out)
 {
-    source src = {.name = name, .fd = fd};
+    tni_elf_window window = {0};
+    tni_elf src = {.name = name, .fd = fd, .window = &window};
     struct stat info;
 
     if (fstat(fd, &info) || !S_ISREG(info.st_mode))

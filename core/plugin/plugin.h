@@ -50,10 +50,15 @@ typedef struct tni_registry tni_registry;
 tn_status tni_registry_create(tni_options *options, const tni_log *log, tni_registry **out);
 /* Calls fini of every loaded plugin, last loaded first. The engine must be gone. */
 void tni_registry_destroy(tni_registry *r);
+/* A folder that was searched, by index in its order; `files`: candidates in it. False at the end. */
+bool tni_registry_folder(const tni_registry *r, size_t index, const char **path, bool *opened, size_t *files);
 size_t tni_registry_count(const tni_registry *r);
 tni_plugin *tni_registry_at(const tni_registry *r, size_t index); /* sorted by name, refused ones last */
 tni_plugin *tni_registry_find(const tni_registry *r, const char *name);
 tn_status tni_plugin_load(tni_registry *r, tni_plugin *p); /* loaded already: TN_OK. [load] */
+/* One file, by its absolute path, with all checks of a scan: then it is a candidate like the others. It takes
+ * the place of one that has its name and was not loaded. Refused: nothing has changed. */
+tn_status tni_registry_open(tni_registry *r, const char *path, tni_plugin **out);
 /* Loads every permitted plugin whose note provides (kind, id), e.g. ("kernels", "cpu"), ("device", "fake"),
  * ("pool", "round"), ("op", NULL = any). None at all is TN_OK: the caller knows what it misses. */
 tn_status tni_registry_load_providers(tni_registry *r, const char *kind, const char *id);
@@ -71,6 +76,18 @@ uint64_t tni_registry_generation(const tni_registry *r);
 tn_status tni_registry_add_service(tni_registry *r, const tn_service *table);
 /* Memory that a plugin took through its host and holds. */
 void tni_plugin_memory(const tni_plugin *p, uint64_t *bytes, uint64_t *blocks);
+
+/* ---- libraries.c: what a file needs, read from the file ----------------------------------------- */
+
+#define TNI_LIBRARY_BYTES 256 /* name of a library or symbol */
+typedef struct tni_library {
+    char name[TNI_LIBRARY_BYTES];
+    char *path; /* where the linker would find it; NULL: nowhere */
+} tni_library;
+tn_status tni_plugin_libraries(tni_registry *r, tni_plugin *p, const tni_library **out, size_t *count);
+/* Rows of the option table of a loaded plugin, without prefix. */
+const tni_option_def *tni_plugin_options(const tni_plugin *p, size_t *count);
+int64_t tni_plugin_size(const tni_plugin *p); /* bytes of the file; 0: not known */
 
 /* ---- refuse.c -------------------------------------------------------------------------------- */
 

@@ -159,7 +159,9 @@ static tn_status capability_check(const tn_capability *c, const tn_note_body *b)
         return tni_refuse(13, TN_E_FORMAT,
                           "%s has a table %s:%.60s, which the note's `provides` does not name", b->name, kind,
                           c->id);
-    return TN_OK;
+    if (c->kind == TN_KIND_KERNELS)
+        return tni_refuse_kernels(c, b);
+    return c->kind == TN_KIND_OPS ? tni_refuse_ops(c, b) : TN_OK;
 }
 
 tn_status tni_refuse_descriptor(const tn_plugin *d, const tni_note *note, const tni_abi_range *range)

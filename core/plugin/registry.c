@@ -9,6 +9,7 @@
 #include "plugin/internal.h"
 
 #define SERVICES_MAX 64 /* tables that rooms above offer */
+#define FOLDERS_MAX 128 /* that are searched: plugins.path and our own */
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
@@ -185,63 +186,6 @@ tn_status tni_registry_load_providers(tni_registry *r, const char *kind, const c
     return TN_OK;
 }
 
-/* ---- plugins.require ------------------------------------------------------------------------- */
-
-/* True if a refused candidate is, by its note or its file's name, the plugin `name`. */
-static bool may_be(const tni_plugin *p, const char *name)
-{
-    const char *file = strrchr(p->path, '/');
-    size_t length = strlen(name);
-
-    file = file ? file + 1 : p->path;
-    return strcmp(p->note.body.name, name) == 0 ||
-           (strncmp(file, name, length) == 0 && strcmp(file + length, ".so") == 0);
-}
-
-static tn_status required_absent(tni_registry *r, const char *name)
-{
-    char text[400];
-    int at = snprintf(text, sizeof text, "plugin %.40s is required, but ", name);
-    size_t found = 0;
-
-    for (size_t i = 0; i < r->plugins.count && at < (int)sizeof text; i++) {
-        const tni_plugin *p = plugin_at(&r->plugins, i);
-
-        if (p->state == TNI_PLUGIN_LOADED || p->state == TNI_PLUGIN_READY || !may_be(p, name))
-            continue;
-        if (p->code)
-            at += snprintf(text + at, sizeof text - (size_t)at, "%s%s: L%02u %.160s", found++ ? " · " : "",
-                           p->path, p->code, p->reason);
-        else
-            at += snprintf(text + at, sizeof text - (size_t)at, "%s%s: %s", found++ ? " · " : "", p->path,
-                           p->reason);
-    }
-    if (!found)
-        snprintf(text + at, sizeof text - (size_t)at, "no file in %zu candidates has this name",
-                 r->plugins.count);
-    return tni_refuse(17, TN_E_DEVICE, "%s", text);
-}
-
-static tn_status required_load(tni_registry *r)
-{
-    size_t count = tni_option_list_count(r->options, "plugins.require");
-    char name[TN_NOTE_NAME_BYTES];
-    tn_status st = TN_OK;
-
-    for (size_t i = 0; i < count && !st; i++) {
-        tni_plugin *p;
-
-        st = tni_option_list_item(r->options, "plugins.require", i, name, sizeof name);
-        if (st)
-            return st;
-        p = tni_registry_find(r, name);
-        st = p ? tni_plugin_load(r, p) : required_absent(r, name);
-        if (st && p && p->state == TNI_PLUGIN_FAILED)
-            st = required_absent(r, name);
-    }
-    return st;
-}
-
 /* ---- the registry ---------------------------------------------------------------------------- */
 
 static tn_status registry_init(tni_registry *r)
@@ -259,6 +203,7 @@ static tn_status registry_init(tni_registry *r)
     tni_vec_init(&r->plugins, sizeof(tni_plugin *), TN_PLUGINS_MAX);
     tni_vec_init(&r->loaded, sizeof(tni_plugin *), TN_PLUGINS_MAX);
     tni_vec_init(&r->tables, sizeof(tni_table), (size_t)TN_PLUGINS_MAX * TNI_CAPABILITIES_MAX);
+    tni_vec_init(&r->folders, sizeof(tni_folder), FOLDERS_MAX);
     tni_vec_init(&r->services, sizeof(const tn_service *), SERVICES_MAX);
     return TN_OK;
 }
@@ -277,7 +222,8 @@ tn_status tni_registry_create(tni_options *options, const tni_log *log, tni_regi
     if (log)
         r->log = *log;
     if ((st = tni_trust_create(options, tni_library_path(library, sizeof library), &r->trust)) ||
-        (st = tni_registry_scan(r)) || (st = tni_registry_check_devices(r)) || (st = required_load(r))) {
+        (st = tni_registry_scan(r)) || (st = tni_registry_check_devices(r)) ||
+        (st = tni_registry_require(r))) {
         tn_err err;
 
         tni_error_get(&err);
@@ -297,6 +243,9 @@ void tni_registry_destroy(tni_registry *r)
         plugin_stop(r, plugin_at(&r->loaded, i));
     for (size_t i = 0; i < r->plugins.count; i++)
         tni_plugin_destroy(plugin_at(&r->plugins, i));
+    for (size_t i = 0; i < r->folders.count; i++)
+        tni_free(((tni_folder *)tni_vec_at(&r->folders, i))->path);
+    tni_vec_fini(&r->folders);
     tni_vec_fini(&r->plugins);
     tni_vec_fini(&r->loaded);
     tni_vec_fini(&r->tables);
@@ -306,25 +255,38 @@ void tni_registry_destroy(tni_registry *r)
     tni_free(r);
 }
 
-size_t tni_registry_count(const tni_registry *r)
+size_t tni_registry_count(const tni_registry *registry)
 {
-    return r->plugins.count;
+    tni_registry *r = (tni_registry *)registry; /* for the lock */
+    size_t count;
+
+    tni_mutex_lock(&r->lock);
+    count = r->plugins.count;
+    tni_mutex_unlock(&r->lock);
+    return count;
 }
 
 tni_plugin *tni_registry_at(const tni_registry *r, size_t index)
 {
-    return index < r->plugins.count ? plugin_at(&r->plugins, index) : NULL;
+    int32_t state;
+
+    return state_at((tni_registry *)r, index, &state);
 }
 
-tni_plugin *tni_registry_find(const tni_registry *r, const char *name)
+tni_plugin *tni_registry_find(const tni_registry *registry, const char *name)
 {
-    for (size_t i = 0; i < r->plugins.count; i++) {
+    tni_registry *r = (tni_registry *)registry; /* for the lock */
+    tni_plugin *found = NULL;
+
+    tni_mutex_lock(&r->lock);
+    for (size_t i = 0; i < r->plugins.count && !found; i++) {
         tni_plugin *p = plugin_at(&r->plugins, i);
 
         if (p->state != TNI_PLUGIN_REFUSED && strcmp(p->note.body.name, name) == 0)
-            return p;
+            found = p;
     }
-    return NULL;
+    tni_mutex_unlock(&r->lock);
+    return found;
 }
 
 bool tni_registry_capability(const tni_registry *registry, uint32_t kind, size_t index,

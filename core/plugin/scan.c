@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "plugin/internal.h"
+#include "plugin/elf.h"
 
 #if !defined(TN_PLUGIN_FOLDER)
 #define TN_PLUGIN_FOLDER "tenon/plugins-1"
@@ -76,10 +76,22 @@ void tni_plugin_destroy(tni_plugin *p)
     if (!p)
         return;
     in = tni_plugin_internal_of(p);
+    tni_libraries_free(in->libraries, in->library_count);
     tni_free(in->rows);
     tni_free(in->path);
     tni_free(in);
     tni_free(p);
+}
+
+/* Whether the linker could map the file, and the entry is its own: L03, L04, L12. */
+static tn_status link_check(int fd, const char *path, const struct stat *info)
+{
+    tni_elf_window window = {0};
+    const tni_elf e = {.name = path, .fd = fd, .size = (uint64_t)info->st_size, .window = &window};
+    tni_link link;
+    tn_status st = tni_link_read(&e, &link);
+
+    return st ? st : tni_link_defines(&e, &link, TNI_ENTRY);
 }
 
 /* Everything that is asked of a file before it may be loaded. */
@@ -94,12 +106,44 @@ static tn_status file_check(tni_registry *r, const char *path, tni_note *note, s
     if ((st = tni_trust_file(&r->trust, path, fd)) || (st = tni_note_read(fd, path, note)) ||
         (st = tni_refuse_note(note, tni_abi_of_core())))
         goto cleanup;
-    if (fstat(fd, info))
-        st = tni_refuse(1, TN_E_IO, "%.200s cannot be read", path);
+    st = fstat(fd, info) ? tni_refuse(1, TN_E_IO, "%.200s cannot be read", path) : link_check(fd, path, info);
 
 cleanup:
     close(fd);
     return st;
+}
+
+/* Which file it is, and that it is what was read. */
+static void file_note(tni_plugin_internal *in, const struct stat *info)
+{
+    in->device = info->st_dev;
+    in->inode = info->st_ino;
+    in->size = info->st_size;
+    in->changed_s = info->st_mtim.tv_sec;
+    in->changed_ns = info->st_mtim.tv_nsec;
+}
+
+bool tni_plugin_unchanged(const tni_plugin *p)
+{
+    const tni_plugin_internal *in = tni_plugin_internal_of(p);
+    struct stat info;
+
+    return lstat(p->path, &info) == 0 && info.st_ino == in->inode && info.st_dev == in->device &&
+           info.st_size == in->size && info.st_mtim.tv_sec == in->changed_s &&
+           info.st_mtim.tv_nsec == in->changed_ns;
+}
+
+const tni_option_def *tni_plugin_options(const tni_plugin *p, size_t *count)
+{
+    const tni_services *s = &tni_plugin_internal_of(p)->services;
+
+    *count = p->state == TNI_PLUGIN_LOADED ? s->row_count : 0;
+    return s->rows;
+}
+
+int64_t tni_plugin_size(const tni_plugin *p)
+{
+    return tni_plugin_internal_of(p)->size;
 }
 
 tn_status tni_plugin_recheck(tni_registry *r, tni_plugin *p)
@@ -116,8 +160,7 @@ tn_status tni_plugin_recheck(tni_registry *r, tni_plugin *p)
         return st;
     if (memcmp(&note.body, &p->note.body, sizeof note.body) != 0)
         return tni_refuse(13, TN_E_STATE, "the file has changed since it was found; open Tenon again");
-    in->device = info.st_dev;
-    in->inode = info.st_ino;
+    file_note(in, &info);
     return TN_OK;
 }
 
@@ -141,60 +184,58 @@ static tni_plugin *same_name(const tni_registry *r, const char *name)
     return NULL;
 }
 
-static bool same_file(const tni_registry *r, const struct stat *info)
+static bool same_file(const tni_registry *r, const tni_plugin *p)
 {
+    const tni_plugin_internal *own = tni_plugin_internal_of(p);
+
     for (size_t i = 0; i < r->plugins.count; i++) {
         const tni_plugin_internal *in = tni_plugin_internal_of(((tni_plugin **)r->plugins.data)[i]);
 
-        if (in->inode == info->st_ino && in->device == info->st_dev)
+        if (in->inode == own->inode && in->device == own->device)
             return true;
     }
     return false;
 }
 
-/* TN_OK also for a refused file; its reason stands in the list. `folder_status`: L02 of the folder holds for
- * its files. */
+tn_status tni_plugin_check(tni_registry *r, tni_plugin *p)
+{
+    tni_plugin_internal *in = tni_plugin_internal_of(p);
+    struct stat info;
+    tn_status st = file_check(r, p->path, &p->note, &info);
+
+    if (st)
+        return st;
+    file_note(in, &info);
+    snprintf(in->services.name, sizeof in->services.name, "%s", p->note.body.name);
+    in->permitted = tni_registry_permits(r, p->note.body.name);
+    return TN_OK;
+}
+
+/* TN_OK also for a refused file; its reason stands in the list. `folder_refused`: what this thread's error
+ * says of the folder holds for its files. */
 static tn_status candidate_add(tni_registry *r, const char *path, bool folder_refused)
 {
     tni_plugin *p = NULL, *other;
-    tni_plugin_internal *in;
-    struct stat info = {0};
-    tn_status st = tni_plugin_create(r, path, &p);
+    tn_status st = tni_vec_reserve(&r->plugins, r->plugins.count + 1);
 
-    if (!st)
-        st = tni_vec_push(&r->plugins, &p);
-    if (st) {
-        tni_plugin_destroy(p);
+    if (st || (st = tni_plugin_create(r, path, &p)))
         return st;
-    }
-    in = tni_plugin_internal_of(p);
-    if (folder_refused || file_check(r, path, &p->note, &info)) {
+    if (folder_refused || tni_plugin_check(r, p)) {
         plugin_refuse(r, p);
-        return TN_OK;
-    }
-    if (same_file(r, &info)) { /* a folder named twice */
-        r->plugins.count--;
+    } else if (same_file(r, p)) { /* a folder named twice */
         tni_plugin_destroy(p);
         return TN_OK;
-    }
-    in->device = info.st_dev;
-    in->inode = info.st_ino;
-    snprintf(in->services.name, sizeof in->services.name, "%s", p->note.body.name);
-    in->permitted = tni_registry_permits(r, p->note.body.name);
-    r->plugins.count--; /* not its own namesake */
-    other = same_name(r, p->note.body.name);
-    r->plugins.count++;
-    if (other) {
+    } else if ((other = same_name(r, p->note.body.name))) {
         tni_refuse(15, TN_E_KEY, "%.60s was found at %.200s first", p->note.body.name, other->path);
         plugin_refuse(r, p);
-    } else if (!in->permitted) {
+    } else if (!tni_plugin_internal_of(p)->permitted) {
         p->state = TNI_PLUGIN_REFUSED;
         snprintf(p->reason, sizeof p->reason, "not in plugins.load");
         tni_logf(&r->log, TN_LOG_DEBUG, "%s is left out: not in plugins.load", path);
     } else {
         p->state = TNI_PLUGIN_READY;
     }
-    return TN_OK;
+    return tni_vec_push(&r->plugins, &p);
 }
 
 static int name_compare(const void *a, const void *b)
@@ -249,6 +290,22 @@ static tn_status files_add(tni_registry *r, const char *folder, const tni_vec *n
     return st;
 }
 
+/* That it was searched; the one beside libtenon.so may be named in plugins.path, too. */
+static tn_status folder_note(tni_registry *r, const char *path, bool opened)
+{
+    tni_folder f = {.opened = opened};
+    tn_status st;
+
+    for (size_t i = 0; i < r->folders.count; i++)
+        if (strcmp(((const tni_folder *)tni_vec_at(&r->folders, i))->path, path) == 0)
+            return TN_OK;
+    if (!(f.path = tni_strdup(path)))
+        return TN_E_NOMEM;
+    if ((st = tni_vec_push(&r->folders, &f)))
+        tni_free(f.path);
+    return st;
+}
+
 static tn_status folder_scan(tni_registry *r, const char *folder, bool expected)
 {
     char resolved[PATH_MAX];
@@ -261,11 +318,13 @@ static tn_status folder_scan(tni_registry *r, const char *folder, bool expected)
     if (!realpath(folder, resolved) || !(dir = opendir(resolved))) {
         if (expected)
             tni_logf(&r->log, TN_LOG_WARNING, "plugins.path: %s cannot be opened", folder);
-        return TN_OK;
+        return folder_note(r, folder, false);
     }
     tni_vec_init(&names, sizeof(char *), TN_PLUGINS_MAX);
     st = names_read(dir, &names);
     closedir(dir);
+    if (!st)
+        st = folder_note(r, resolved, true);
     if (!st)
         st = files_add(r, resolved, &names);
     for (size_t i = 0; i < names.count; i++)
@@ -290,11 +349,21 @@ void tni_registry_sort(tni_registry *r)
         qsort(r->plugins.data, r->plugins.count, sizeof(tni_plugin *), plugin_compare);
 }
 
+/* The folder of the plugins that were installed with libtenon.so. */
+static bool own_folder(char *out, size_t size)
+{
+    char *slash;
+
+    if (!tni_library_path(out, size - sizeof TN_PLUGIN_FOLDER) || !(slash = strrchr(out, '/')))
+        return false;
+    memcpy(slash + 1, TN_PLUGIN_FOLDER, sizeof TN_PLUGIN_FOLDER);
+    return true;
+}
+
 tn_status tni_registry_scan(tni_registry *r)
 {
     size_t count = tni_option_list_count(r->options, "plugins.path");
     char folder[TN_PATH_BYTES_MAX];
-    char *slash;
     tn_status st = TN_OK;
 
     if (count > FOLDERS_MAX)
@@ -305,12 +374,39 @@ tn_status tni_registry_scan(tni_registry *r)
         if (!st)
             st = folder_scan(r, folder, true);
     }
-    if (!st && tni_library_path(folder, sizeof folder - sizeof TN_PLUGIN_FOLDER) &&
-        (slash = strrchr(folder, '/'))) {
-        memcpy(slash + 1, TN_PLUGIN_FOLDER, sizeof TN_PLUGIN_FOLDER);
+    if (!st && own_folder(folder, sizeof folder))
         st = folder_scan(r, folder, false);
-    }
     if (!st)
         tni_registry_sort(r);
     return st;
+}
+
+/* Candidates that lie directly in `folder`. */
+static size_t files_in(const tni_registry *r, const char *folder)
+{
+    size_t length = strlen(folder), count = 0;
+
+    for (size_t i = 0; i < r->plugins.count; i++) {
+        const char *path = ((tni_plugin **)r->plugins.data)[i]->path;
+
+        count += strncmp(path, folder, length) == 0 && path[length] == '/' && !strchr(path + length + 1, '/');
+    }
+    return count;
+}
+
+bool tni_registry_folder(const tni_registry *registry, size_t index, const char **path, bool *opened,
+                         size_t *files)
+{
+    tni_registry *r = (tni_registry *)registry; /* for the lock */
+    const tni_folder *f;
+
+    if (index >= r->folders.count)
+        return false;
+    f = tni_vec_at(&r->folders, index);
+    *path = f->path;
+    *opened = f->opened;
+    tni_mutex_lock(&r->lock);
+    *files = files_in(r, f->path);
+    tni_mutex_unlock(&r->lock);
+    return true;
 }

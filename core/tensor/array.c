@@ -99,17 +99,19 @@ tn_status tni_extent(int32_t ndim, const int64_t *shape, const int64_t *stride, 
     return TN_OK;
 }
 
-static void row_major(int32_t ndim, const int64_t *shape, int64_t *stride)
+int64_t tni_row_major(int32_t ndim, const int64_t *shape, int64_t *stride)
 {
-    int64_t step = 1;
+    int64_t step = 1, count = 1;
 
     for (int32_t i = ndim - 1; i >= 0; i--) {
         stride[i] = step;
-        step *= shape[i] ? shape[i] : 1;
+        step *= shape[i] > 0 ? shape[i] : 1;
+        count *= shape[i] < 0 ? 1 : shape[i];
     }
+    return count;
 }
 
-static bool is_row_major(int32_t ndim, const int64_t *shape, const int64_t *stride)
+bool tni_is_row_major(int32_t ndim, const int64_t *shape, const int64_t *stride)
 {
     int64_t step = 1;
 
@@ -142,8 +144,8 @@ tn_status tni_array_dims(tni_array *a, int32_t ndim, const int64_t *shape, const
         for (int32_t i = 0; i < ndim; i++)
             dims[ndim + i] = stride[i];
     else
-        row_major(ndim, shape, dims + ndim);
-    if (!stride || is_row_major(ndim, shape, stride))
+        (void)tni_row_major(ndim, shape, dims + ndim);
+    if (!stride || tni_is_row_major(ndim, shape, stride))
         a->flags |= TNI_ARRAY_CONTIGUOUS;
     return TN_OK;
 }

@@ -132,6 +132,18 @@ static inline bool tni_array_writable(const tni_array *a)
 {
     return !(a->storage->flags & TNI_STORAGE_READ_ONLY);
 }
+/* Strides of a dense tensor; its elements are returned. Dimensions that are not known count as 1. */
+int64_t tni_row_major(int32_t ndim, const int64_t *shape, int64_t *stride);
+bool tni_is_row_major(int32_t ndim, const int64_t *shape,
+                      const int64_t *stride); /* the order of elements is */
+static inline bool tni_array_has_shape(const tni_array *a, int32_t ndim, const int64_t *shape)
+{
+    bool same = a->ndim == ndim;
+
+    for (int32_t d = 0; same && d < ndim; d++)
+        same = a->shape[d] == shape[d];
+    return same;
+}
 /* Fills `t` for a kernel; shape and stride point into the array. `aux` stays NULL: sparse kernels' callers
  * fill in tensors of a->aux[] that live long enough. */
 void tni_array_tensor(const tni_array *a, tn_tensor *t);

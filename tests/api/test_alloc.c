@@ -1,6 +1,9 @@
 /* Each allocation of a call fails in turn: TN_E_NOMEM, nothing leaked, everything as it was. */
 #include "api/fixture.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "support/scratch.h"
 
 static tn_status open_and_close(void *arg)
@@ -16,6 +19,35 @@ static void opening(void **state)
     (void)state;
     assert_true(scratch_each_allocation_fails(open_and_close, NULL) > 50);
     assert_true(scratch_each_allocation_fails(open_and_close, (void *)LIST("engine.type=naive")) > 50);
+}
+
+static void nothing_found(void *arg, const tn_problem *problem)
+{
+    (void)arg;
+    (void)problem;
+}
+
+static tn_status check_file(void *arg)
+{
+    const char *folder = getenv("TENON_TEST_PLUGINS");
+    char path[4200];
+    tn_open_options o = {.struct_size = TN_SIZE(tn_open_options),
+                         .flags = TN_OPEN_NO_ENVIRONMENT | TN_OPEN_NO_SYSTEM,
+                         .files = LIST(arg),
+                         .settings = LIST("plugins.trust=off", path)};
+
+    (void)snprintf(path, sizeof path, "plugins.path=%s", folder ? folder : "");
+    return tn_config_check(&o, nothing_found, NULL);
+}
+
+static void checking(void **state)
+{
+    static const char ini[] = "[engine]\ntype = naive\n[memory.cpu]\npool = round\n[plugin.fake]\nseed = 1\n";
+    char path[SCRATCH_PATH_BYTES];
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s", scratch_write("check.ini", ini, sizeof ini - 1));
+    assert_true(scratch_each_allocation_fails(check_file, path) > 50);
 }
 
 static tn_status arrays(void *arg)
@@ -82,6 +114,24 @@ static tn_status program(void *arg)
     return st;
 }
 
+static tn_status views(void *arg)
+{
+    const tn_known known = {.name = "x", .shape = f.shape, .ndim = 2, .dtype = TN_F32};
+    tn_inferred *shapes = NULL;
+    tn_symbol_view *nodes = NULL;
+    tn_breaks *b = NULL;
+    tn_status st;
+
+    (void)arg;
+    if (!(st = tn_symbol_infer(f.net, 1, &known, 0, &shapes)) &&
+        !(st = tn_symbol_view_create(f.net, shapes, &nodes)))
+        st = tn_graph_breaks(f.ctx, f.net, NULL, NULL, &b);
+    tn_symbol_view_destroy(nodes);
+    tn_breaks_destroy(b);
+    tn_inferred_destroy(shapes);
+    return st;
+}
+
 static void objects(void **state)
 {
     (void)state;
@@ -89,12 +139,15 @@ static void objects(void **state)
     assert_true(scratch_each_allocation_fails(infer, NULL) > 10);
     assert_true(scratch_each_allocation_fails(params, NULL) > 5);
     assert_true(scratch_each_allocation_fails(program, NULL) > 10);
+    assert_ok(views(NULL)); /* kernels are loaded */
+    assert_true(scratch_each_allocation_fails(views, NULL) > 20);
     (void)scratch_each_allocation_fails(arrays, NULL);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(opening), cmocka_unit_test(objects)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(opening), cmocka_unit_test(checking),
+                                       cmocka_unit_test(objects)};
 
     return cmocka_run_group_tests(tests, fixture_open, fixture_close);
 }

@@ -75,6 +75,72 @@ static void opening(void **state)
     tn_free(NULL);
 }
 
+static void variables(void **state)
+{
+    tn_variable_info info = {.struct_size = TN_SIZE(tn_variable_info)}, none = {0};
+    size_t count = tn_variable_count(), named = 0;
+    char text[64];
+
+    (void)state;
+    assert_true(count > 200);
+    assert_fails(tn_variable_at(0, NULL), TN_E_ARG);
+    assert_fails(tn_variable_at(0, &none), TN_E_ARG); /* no struct_size */
+    assert_fails(tn_variable_at(count, &info), TN_E_ARG);
+    assert_fails(tn_variable_translate(count, "1", text, sizeof text), TN_E_ARG);
+    assert_fails(tn_variable_translate(0, NULL, text, sizeof text), TN_E_ARG);
+    assert_fails(tn_variable_translate(0, "1", NULL, sizeof text), TN_E_ARG);
+    assert_fails(tn_variable_translate(0, "1", text, 0), TN_E_ARG);
+    for (size_t i = 0; i < count; i++) {
+        assert_ok(tn_variable_at(i, &info));
+        assert_true(!info.key[0] == !!info.reason[0]);
+        if (!info.key[0])
+            assert_fails(tn_variable_translate(i, "1", text, sizeof text), TN_E_KEY);
+        if (strcmp(info.name, "MXNET_ENGINE_TYPE") != 0)
+            continue;
+        named++;
+        assert_string_equal(info.key, "engine.type");
+        assert_ok(tn_variable_translate(i, "NaiveEngine", text, sizeof text));
+        assert_string_equal(text, "naive");
+        assert_fails(tn_variable_translate(i, "Naive", text, sizeof text), TN_E_ARG);
+        assert_fails(tn_variable_translate(i, "NaiveEngine", text, 3), TN_E_ARG);
+    }
+    assert_int_equal(named, 1);
+}
+
+static void problem_count(void *arg, const tn_problem *p)
+{
+    size_t *counts = arg;
+
+    assert_true(p->struct_size == TN_SIZE(tn_problem) && p->level >= TN_LOG_ERROR && p->level <= TN_LOG_INFO);
+    assert_true(p->text[0] && (p->level != TN_LOG_ERROR) == !p->status);
+    counts[p->level]++;
+}
+
+static void checking(void **state)
+{
+    static const char bad[] = "[engine]\ntyp = naive\nthreads = many\n[plugins\nload = x\n[engine]\n"
+                              "type = naive\ntype = naive\n: = 1\n[memory.cqu]\npool = none\n"
+                              "[plugin.nobody]\nx = 1\n[kvstore]\ntype = dist_sync\n";
+    tn_open_options o = {.struct_size = TN_SIZE(tn_open_options),
+                         .flags = TN_OPEN_NO_ENVIRONMENT | TN_OPEN_NO_SYSTEM};
+    size_t counts[4] = {0};
+
+    (void)state;
+    assert_fails(tn_config_check(&o, NULL, NULL), TN_E_ARG);
+    assert_ok(tn_config_check(&o, problem_count, counts));
+    assert_true(!counts[0] && !counts[1] && !counts[2]);
+    o.files = LIST(scratch_write("check.ini", bad, sizeof bad - 1), scratch_path("absent.ini"));
+    o.settings = LIST("engine.queue_max=1", "nonsense", "train.lr=high", "plugins.require=nobody, no-one");
+    assert_ok(tn_config_check(&o, problem_count, counts));
+    assert_int_equal(counts[TN_LOG_ERROR], 5 + 1 + 3 + 2 + 1); /* file, absent one, settings, required, cqu */
+    assert_int_equal(counts[TN_LOG_WARNING], 0);
+    assert_int_equal(counts[TN_LOG_INFO], 2); /* the section of an absent plugin, what nothing reads */
+    o.flags = 0x80000000u;
+    assert_fails(tn_config_check(&o, problem_count, counts), TN_E_ARG);
+    o.struct_size = 0;
+    assert_fails(tn_config_check(&o, problem_count, counts), TN_E_ARG);
+}
+
 /* Members that a newer program knows may not be set; older programs' structs are shorter. */
 static void sizes_of_structs(void **state)
 {
@@ -154,6 +220,11 @@ static void contexts(void **state)
     assert_fails(tn_plugin_load(NULL, "cpu"), TN_E_ARG);
     assert_fails(tn_plugin_load(f.ctx, NULL), TN_E_ARG);
     assert_fails(tn_plugin_load(f.ctx, "no-such-plugin"), TN_E_KEY);
+    assert_fails(tn_plugin_open(NULL, "/x.so", &n), TN_E_ARG);
+    assert_fails(tn_plugin_open(f.ctx, NULL, &n), TN_E_ARG);
+    assert_fails(tn_plugin_open(f.ctx, "x.so", &n), TN_E_ARG);
+    assert_int_equal(tn_error_number(), 3001);
+    assert_fails(tn_plugin_open(f.ctx, "/no/such/folder/x.so", NULL), TN_E_IO);
     assert_fails(tn_plugin_add(NULL, NULL), TN_E_ARG);
     assert_fails(tn_plugin_add(f.ctx, NULL), TN_E_ARG);
 }
@@ -436,6 +507,13 @@ static void data_sets(void **state)
     assert_fails(tn_npy_save(NULL, path), TN_E_ARG);
     assert_fails(tn_npy_save(f.a, NULL), TN_E_ARG);
     assert_fails(tn_npy_save(f.a, "/nowhere/at/all.npy"), TN_E_IO);
+    assert_fails(tn_csv_load(NULL, path, &a), TN_E_ARG);
+    assert_fails(tn_csv_load(f.ctx, path, NULL), TN_E_ARG);
+    assert_fails(tn_csv_load(f.ctx, path, &a), TN_E_IO);
+    assert_fails(tn_csv_from_memory(NULL, "1", 1, "m", &a), TN_E_ARG);
+    assert_fails(tn_csv_from_memory(f.ctx, NULL, 1, "m", &a), TN_E_ARG);
+    assert_fails(tn_csv_from_memory(f.ctx, "1", 1, NULL, &a), TN_E_ARG);
+    assert_fails(tn_csv_from_memory(f.ctx, "x,1", 3, "m", &a), TN_E_FORMAT);
     assert_fails(tn_data_find(NULL, "digits", &found), TN_E_ARG);
     assert_fails(tn_data_find(f.ctx, NULL, &found), TN_E_ARG);
     assert_fails(tn_data_find(f.ctx, "digits", NULL), TN_E_ARG);
@@ -522,7 +600,7 @@ static size_t header_check(const char *header, char *const tests[2], const char 
             begin--;
         (void)snprintf(call, sizeof call, "%.*s(", (int)(end - begin), begin);
         at = end;
-        if (!strstr(tests[0], call) && !strstr(tests[1], call)) {
+        if (!strstr(tests[0], call) && !strstr(tests[1], call) && !strstr(tests[2], call)) {
             print_error("%s: %s) is not called with wrong arguments\n", name, call);
             missing++;
         }
@@ -536,7 +614,7 @@ static void every_function_is_here(void **state)
     char folder[4096];
     struct dirent *entry;
     size_t missing = 0, headers = 0;
-    char *tests[2];
+    char *tests[3];
     DIR *dir;
 
     (void)state;
@@ -544,6 +622,7 @@ static void every_function_is_here(void **state)
         skip();
     tests[0] = text_read(root, "tests/api/test_arguments.c");
     tests[1] = text_read(root, "tests/api/test_arguments_graph.c");
+    tests[2] = text_read(root, "tests/api/test_arguments_plugin.c");
     (void)snprintf(folder, sizeof folder, "%s/sdk/include/tenon", root);
     assert_non_null(dir = opendir(folder));
     while ((entry = readdir(dir)) != NULL) {
@@ -559,6 +638,7 @@ static void every_function_is_here(void **state)
     (void)closedir(dir);
     free(tests[0]);
     free(tests[1]);
+    free(tests[2]);
     assert_true(headers >= 16);
     assert_int_equal(missing, 0);
 }
@@ -569,6 +649,8 @@ int main(void)
         cmocka_unit_test(base_and_errors),
         cmocka_unit_test(opening),
         cmocka_unit_test(sizes_of_structs),
+        cmocka_unit_test(variables),
+        cmocka_unit_test(checking),
         cmocka_unit_test(contexts),
         cmocka_unit_test(devices),
         cmocka_unit_test(arrays_made),

@@ -337,6 +337,142 @@ static void programs(void **state)
     tn_params_destroy(params);
 }
 
+/* ---- views ------------------------------------------------------------------------------------------- */
+
+static void symbol_views(void **state)
+{
+    tn_known known = {.name = "x", .ndim = 2, .shape = f.shape, .dtype = TN_F32}, found = {.name = NULL};
+    tn_view_node node = {.struct_size = TN_SIZE(tn_view_node)}, bad = {0};
+    tn_inferred *shapes = NULL;
+    tn_symbol_view *v = NULL;
+    tn_view_edge edge;
+
+    (void)state;
+    assert_ok(tn_symbol_infer(f.net, 1, &known, 0, &shapes));
+    assert_fails(tn_symbol_view_create(NULL, shapes, &v), TN_E_ARG);
+    assert_fails(tn_symbol_view_create(f.net, shapes, NULL), TN_E_ARG);
+    assert_fails(tn_symbol_view_create(f.x, shapes, &v), TN_E_ARG); /* another symbol's shapes */
+    assert_null(v);
+    assert_ok(tn_symbol_view_create(f.net, shapes, &v));
+    tn_inferred_destroy(shapes);
+    assert_int_equal(tn_symbol_view_count(NULL), 0);
+    assert_int_equal(tn_symbol_view_count(v), 4); /* x, weight, bias, fc */
+    assert_fails(tn_symbol_view_node(NULL, 0, &node), TN_E_ARG);
+    assert_fails(tn_symbol_view_node(v, 0, NULL), TN_E_ARG);
+    assert_fails(tn_symbol_view_node(v, 0, &bad), TN_E_ARG);
+    assert_fails(tn_symbol_view_node(v, 4, &node), TN_E_ARG);
+    assert_fails(tn_symbol_view_output(NULL, 0, 0, &found), TN_E_ARG);
+    assert_fails(tn_symbol_view_output(v, 0, 0, NULL), TN_E_ARG);
+    assert_fails(tn_symbol_view_output(v, 0, 1, &found), TN_E_ARG);
+    assert_fails(tn_symbol_view_output(v, HUGE_COUNT, 0, &found), TN_E_ARG);
+    assert_fails(tn_symbol_view_head(NULL, 0, &edge), TN_E_ARG);
+    assert_fails(tn_symbol_view_head(v, 0, NULL), TN_E_ARG);
+    assert_fails(tn_symbol_view_head(v, 1, &edge), TN_E_ARG);
+    assert_null(found.name);
+    assert_ok(tn_symbol_view_node(v, 3, &node));
+    assert_string_equal(node.op, "FullyConnected");
+    assert_true(node.input_count == 3 && node.inputs[1].node == 1 && !node.flags);
+    assert_string_equal(node.attrs[0], "num_hidden");
+    assert_string_equal(node.attrs[1], "4");
+    assert_null(node.attrs[2]);
+    assert_ok(tn_symbol_view_output(v, 1, 0, &found));
+    assert_string_equal(found.name, "fc_weight");
+    assert_true(found.ndim == 2 && found.shape[0] == 4 && found.shape[1] == 3 && found.dtype == TN_F32);
+    assert_ok(tn_symbol_view_head(v, 0, &edge));
+    assert_true(edge.node == 3 && edge.output == 0);
+    tn_symbol_view_destroy(v);
+    tn_symbol_view_destroy(NULL);
+}
+
+static void program_views(void **state)
+{
+    tn_known known = {.name = "x", .ndim = 2, .shape = f.shape, .dtype = TN_F32};
+    tn_view_program info = {.struct_size = TN_SIZE(tn_view_program)}, no_info = {0};
+    tn_view_entry entry = {.struct_size = TN_SIZE(tn_view_entry)}, no_entry = {0};
+    tn_view_step step = {.struct_size = TN_SIZE(tn_view_step)}, no_step = {0};
+    tn_inferred *shapes = NULL, *partial = NULL;
+    tn_program_view *v = NULL;
+    tn_cached_op *op = NULL;
+    tn_params *params = NULL;
+    tn_program *p = NULL;
+
+    (void)state;
+    assert_ok(tn_symbol_infer(f.net, 1, &known, 0, &shapes));
+    assert_ok(tn_symbol_infer(f.net, 0, NULL, TN_SYMBOL_PARTIAL, &partial));
+    assert_fails(tn_program_view_plan(NULL, f.net, shapes, NULL, 0, &v), TN_E_ARG);
+    assert_fails(tn_program_view_plan(f.ctx, NULL, shapes, NULL, 0, &v), TN_E_ARG);
+    assert_fails(tn_program_view_plan(f.ctx, f.net, NULL, NULL, 0, &v), TN_E_ARG);
+    assert_fails(tn_program_view_plan(f.ctx, f.net, shapes, NULL, 0, NULL), TN_E_ARG);
+    assert_fails(tn_program_view_plan(f.other, f.net, shapes, NULL, 0, &v), TN_E_ARG);
+    assert_fails(tn_program_view_plan(f.ctx, f.x, shapes, NULL, 0, &v), TN_E_ARG);
+    assert_fails(tn_program_view_plan(f.ctx, f.net, shapes, f.foreign_device, 0, &v), TN_E_ARG);
+    assert_fails(tn_program_view_plan(f.ctx, f.net, shapes, NULL, 8, &v), TN_E_ARG);
+    assert_fails(tn_program_view_plan(f.ctx, f.net, partial, NULL, 0, &v), TN_E_SHAPE);
+    assert_ok(tn_cached_op_create(f.ctx, f.net, NULL, &op));
+    assert_fails(tn_program_view_cached(NULL, &v), TN_E_ARG);
+    assert_fails(tn_program_view_cached(op, NULL), TN_E_ARG);
+    assert_fails(tn_program_view_cached(op, &v), TN_E_STATE);
+    assert_ok(tn_params_create(&params));
+    assert_ok(tn_program_create(f.ctx, f.net, params, &p));
+    assert_fails(tn_program_view_create(NULL, &v), TN_E_ARG);
+    assert_fails(tn_program_view_create(p, NULL), TN_E_ARG);
+    assert_fails(tn_program_view_create(p, &v), TN_E_STATE);
+    assert_fails(tn_program_view_info(NULL, &info), TN_E_ARG);
+    assert_fails(tn_program_view_entry(NULL, 0, &entry), TN_E_ARG);
+    assert_fails(tn_program_view_step(NULL, 0, &step), TN_E_ARG);
+    assert_null(v);
+    assert_ok(tn_program_view_plan(f.ctx, f.net, shapes, NULL, TN_VIEW_TRAIN | TN_VIEW_RECORDED, &v));
+    assert_fails(tn_program_view_info(v, NULL), TN_E_ARG);
+    assert_fails(tn_program_view_info(v, &no_info), TN_E_ARG);
+    assert_ok(tn_program_view_info(v, &info));
+    assert_true(info.step_count == 1 && info.entry_count >= 4 && info.planned >= info.bound);
+    assert_fails(tn_program_view_entry(v, 0, NULL), TN_E_ARG);
+    assert_fails(tn_program_view_entry(v, 0, &no_entry), TN_E_ARG);
+    assert_fails(tn_program_view_entry(v, info.entry_count, &entry), TN_E_ARG);
+    assert_ok(tn_program_view_entry(v, 1, &entry));
+    assert_true(entry.kind == TN_VIEW_INPUT && entry.bytes == 48 && entry.root == 1);
+    assert_fails(tn_program_view_step(v, 0, NULL), TN_E_ARG);
+    assert_fails(tn_program_view_step(v, 0, &no_step), TN_E_ARG);
+    assert_fails(tn_program_view_step(v, 1, &step), TN_E_ARG);
+    assert_ok(tn_program_view_step(v, 0, &step));
+    assert_string_equal(step.node, "fc");
+    assert_true(step.plugin[0] && step.kernel[0]);
+    tn_program_view_destroy(v);
+    tn_program_view_destroy(NULL);
+    tn_inferred_destroy(shapes);
+    tn_inferred_destroy(partial);
+    tn_cached_op_release(op);
+    tn_program_destroy(p);
+    tn_params_destroy(params);
+}
+
+static void breaks(void **state)
+{
+    tn_break one = {.struct_size = TN_SIZE(tn_break)};
+    tn_known known = {.name = "x", .ndim = 2, .shape = f.shape, .dtype = TN_F32};
+    tn_inferred *shapes = NULL;
+    tn_breaks *b = NULL;
+
+    (void)state;
+    assert_ok(tn_symbol_infer(f.net, 1, &known, 0, &shapes));
+    assert_fails(tn_graph_breaks(NULL, f.net, NULL, NULL, &b), TN_E_ARG);
+    assert_fails(tn_graph_breaks(f.ctx, NULL, NULL, NULL, &b), TN_E_ARG);
+    assert_fails(tn_graph_breaks(f.ctx, f.net, NULL, NULL, NULL), TN_E_ARG);
+    assert_fails(tn_graph_breaks(f.other, f.net, NULL, NULL, &b), TN_E_ARG);
+    assert_fails(tn_graph_breaks(f.ctx, f.x, shapes, NULL, &b), TN_E_ARG);
+    assert_fails(tn_graph_breaks(f.ctx, f.net, shapes, f.foreign_device, &b), TN_E_ARG);
+    assert_null(b);
+    assert_ok(tn_graph_breaks(f.ctx, f.net, shapes, NULL, &b));
+    assert_int_equal(tn_breaks_count(b), 0);
+    assert_int_equal(tn_breaks_count(NULL), 0);
+    assert_fails(tn_breaks_at(NULL, 0, &one), TN_E_ARG);
+    assert_fails(tn_breaks_at(b, 0, NULL), TN_E_ARG);
+    assert_fails(tn_breaks_at(b, 0, &one), TN_E_ARG);
+    tn_breaks_destroy(b);
+    tn_breaks_destroy(NULL);
+    tn_inferred_destroy(shapes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -347,6 +483,9 @@ int main(void)
         cmocka_unit_test(symbols_composed),
         cmocka_unit_test(symbols_asked),
         cmocka_unit_test(programs),
+        cmocka_unit_test(symbol_views),
+        cmocka_unit_test(program_views),
+        cmocka_unit_test(breaks),
     };
 
     return cmocka_run_group_tests(tests, fixture_open, fixture_close);

@@ -118,10 +118,54 @@ static void callback_stops(void **state)
     int calls = 0;
 
     (void)state;
-    assert_int_equal(tni_ini_read(path, stop, &calls), TN_E_KEY);
+    assert_int_equal(tni_ini_read(path, stop, NULL, &calls), TN_E_KEY);
     assert_int_equal(calls, 2);
-    assert_int_equal(tni_ini_read(scratch_path("absent.ini"), stop, &calls), TN_E_IO);
-    assert_int_equal(tni_ini_read(scratch_folder(), stop, &calls), TN_E_IO);
+    assert_int_equal(tni_ini_read(scratch_path("absent.ini"), stop, NULL, &calls), TN_E_IO);
+    assert_int_equal(tni_ini_read(scratch_folder(), stop, NULL, &calls), TN_E_IO);
+}
+
+static tn_status key_note(void *arg, const char *section, const char *key, const char *value, uint32_t line)
+{
+    tni_str *s = arg;
+
+    return tni_str_addf(s, "%s.%s=%s@%u ", section, key, value, line);
+}
+
+static void wrong_note(void *arg)
+{
+    tni_str *s = arg;
+
+    tni_str_addf(s, "!%.4s ", tni_error_message());
+}
+
+/* With somebody who collects them, wrong lines and what belongs to them are passed over, in order. */
+static void all_problems(void **state)
+{
+    static const struct {
+        const char *text, *found;
+    } cases[] = {
+        {"[a]\nx=1\n", "a.x=1@2 "},
+        {"[a]\nnonsense\nx=1\n", "!t:2: a.x=1@3 "},
+        {"[a]\nx=1\nx=2\n  3\ny=4\n", "a.x=1@2 !t:3: a.y=4@5 "},
+        {"[a]\nx=1\n  2\nnonsense\n  3\ny=4\n", "a.x=1, 2@2 !t:4: a.y=4@6 "},
+        {"[a\nx=1\ny\n[b]\nz=2\n", "!t:1: b.z=2@5 "},
+        {"[a]\nx=1\n[b\nx=2\n  3\n[c] d\nx=4\n[e]\nx=5\n", "a.x=1@2 !t:3: !t:6: e.x=5@9 "},
+        {"  1\n[a]\n  2\nx=3\n", "!t:1: !t:3: a.x=3@4 "},
+        {"[]\nx=1\n[a]\n=1\n:=2\nk;=3\n", "!t:1: !t:4: !t:5: !t:6: "},
+        {"nonsense", "!t:1: "},
+        {"", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tni_str s;
+
+        tni_str_init(&s, 4096);
+        assert_int_equal(
+            tni_ini_read_all("t", cases[i].text, strlen(cases[i].text), key_note, wrong_note, &s), TN_OK);
+        assert_string_equal(s.text ? s.text : "", cases[i].found);
+        tni_str_fini(&s);
+    }
 }
 
 /* A value grown over many lines is bounded. */
@@ -164,8 +208,13 @@ static void ini_without_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good),           cmocka_unit_test(bad),         cmocka_unit_test(lengths),
-        cmocka_unit_test(callback_stops), cmocka_unit_test(long_values), cmocka_unit_test(ini_without_memory),
+        cmocka_unit_test(good),
+        cmocka_unit_test(bad),
+        cmocka_unit_test(lengths),
+        cmocka_unit_test(all_problems),
+        cmocka_unit_test(callback_stops),
+        cmocka_unit_test(long_values),
+        cmocka_unit_test(ini_without_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

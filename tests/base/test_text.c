@@ -184,7 +184,7 @@ static void reals(void **state)
     for (uint64_t k = 0; k < 20000; k++) { /* any bits */
         double any;
 
-        tni_philox(5, 0, k, (uint32_t *)random);
+        tn_philox(5, 0, k, (uint32_t *)random);
         memcpy(&any, random, sizeof any);
         tni_format_f64(text, sizeof text, any);
         assert_true(tni_parse_f64(text, &d));
@@ -210,6 +210,49 @@ static void decimal_comma(void **state)
     assert_string_equal(text, "0.5");
     assert_true(tni_parse_f64("0.5", &d) && d == 0.5);
     setlocale(LC_ALL, "C");
+}
+
+/* The distance by its definition, on the whole table. */
+static size_t distance_plain(const char *a, const char *b)
+{
+    size_t cell[16][16], m = strlen(a), n = strlen(b);
+
+    for (size_t i = 0; i <= m; i++)
+        for (size_t j = 0; j <= n; j++) {
+            size_t best = i && j ? cell[i - 1][j - 1] + (a[i - 1] != b[j - 1]) : i + j;
+
+            if (i && j && cell[i - 1][j] + 1 < best)
+                best = cell[i - 1][j] + 1;
+            if (i && j && cell[i][j - 1] + 1 < best)
+                best = cell[i][j - 1] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                cell[i - 2][j - 2] + 1 < best)
+                best = cell[i - 2][j - 2] + 1;
+            cell[i][j] = best;
+        }
+    return cell[m][n];
+}
+
+static void distances(void **state)
+{
+    uint32_t words[4];
+
+    (void)state;
+    for (uint64_t n = 0; n < 40000; n++) {
+        char a[13] = "", b[13] = "";
+        size_t exact;
+
+        tn_philox(7, 0, n, words);
+        for (uint32_t i = 0; i < words[0] % 13; i++)
+            a[i] = (char)('a' + (words[1] >> 2 * i) % 4);
+        for (uint32_t i = 0; i < words[2] % 13; i++)
+            b[i] = (char)('a' + (words[3] >> 2 * i) % 4);
+        exact = distance_plain(a, b);
+        for (size_t limit = 0; limit < 14; limit++)
+            if (tni_edit_distance(a, b, limit) != (exact > limit ? limit + 1 : exact))
+                fail_msg("%s and %s: %zu, but %zu at the limit %zu", a, b, exact,
+                         tni_edit_distance(a, b, limit), limit);
+    }
 }
 
 static void suggestions(void **state)
@@ -249,8 +292,8 @@ int main(void)
         cmocka_unit_test(error_rows),    cmocka_unit_test(text_grows),
         cmocka_unit_test(text_as_json),  cmocka_unit_test(text_without_memory),
         cmocka_unit_test(integers),      cmocka_unit_test(reals),
-        cmocka_unit_test(decimal_comma), cmocka_unit_test(suggestions),
-        cmocka_unit_test(versions),
+        cmocka_unit_test(decimal_comma), cmocka_unit_test(distances),
+        cmocka_unit_test(suggestions),   cmocka_unit_test(versions),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

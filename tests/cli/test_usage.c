@@ -170,12 +170,40 @@ static void eval_errors(void **state)
     assert_says(s->err, "zeros.params");
 }
 
+/* Asking for help runs nothing; what is read is not written over; an option that would be ignored is refused.
+ */
+static void nothing_behind_the_back(void **state)
+{
+    const tool_said *s;
+
+    (void)state;
+    s = tool("mkdir helped && cd helped && exec \"$T\" help train zoo:lenet --epochs 1");
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, "usage: tenon train");
+    assert_true(access("helped/runs", F_OK) != 0);
+    s = tool("exec \"$T\" help plugins");
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, "plugins list");
+    assert_int_equal(tool("exec \"$T\" help nosuch")->code, 2);
+    s = tool("echo 1,2 >row.csv; exec \"$T\" predict m-symbol.json m.params row.csv --out row.csv");
+    assert_int_equal(s->code, 2);
+    assert_says(s->err, "would replace row.csv");
+    assert_int_equal(tool("exec \"$T\" train --resume x --out y")->code, 2);
+    s = tool("exec \"$T\" viz zoo:lenet --shape 1,1,28,28 -o x.svg");
+    assert_int_equal(s->code, 2);
+    assert_says(s->err, "-o is for pictures");
+    s = tool("exec \"$T\" viz zoo:lenet --graph --shape 1,1,28,28 -o x.png");
+    assert_int_equal(s->code, 2);
+    assert_says(s->err, ".svg, graphs also as .dot or .gv");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(help_of_all), cmocka_unit_test(usage_errors), cmocka_unit_test(version),
-        cmocka_unit_test(plugins),     cmocka_unit_test(local_file),   cmocka_unit_test(no_output),
-        cmocka_unit_test(eval_errors),
+        cmocka_unit_test(help_of_all), cmocka_unit_test(usage_errors),
+        cmocka_unit_test(version),     cmocka_unit_test(plugins),
+        cmocka_unit_test(local_file),  cmocka_unit_test(no_output),
+        cmocka_unit_test(eval_errors), cmocka_unit_test(nothing_behind_the_back),
     };
     int failed;
 

@@ -12,20 +12,21 @@ import subprocess
 import sys
 import tempfile
 
+import blocks
 
-def blocks(text):
+
+def programs_of(text):
     """(program, what it prints or None) in the order of the page."""
-    found = list(re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.S | re.M))
-    for index, block in enumerate(found):
-        if block.group(1) == "c" and re.search(r"\bmain\(", block.group(2)):
-            behind = found[index + 1] if index + 1 < len(found) else None
-            yield block.group(2), behind.group(2) if behind and behind.group(1) == "text" else None
+    found = list(blocks.parse(text))
+    for (_, language, _, body), behind in zip(found, found[1:] + [None]):
+        if language == "c" and re.search(r"\bmain\(", body):
+            yield body, behind[3] if behind and behind[1] == "text" else None
 
 
 def main():
     root, compiler, flags = sys.argv[1], sys.argv[2], sys.argv[3:]
     with open(os.path.join(root, "README.md"), encoding="utf-8") as page:
-        programs = list(blocks(page.read()))
+        programs = list(programs_of(page.read()))
     if not programs:
         sys.exit("README.md shows no C program")
     for number, (program, prints) in enumerate(programs, 1):

@@ -247,12 +247,53 @@ static void long_chain(void **state)
     test_context_close(c);
 }
 
+/* An output given is an input, too: whoever reads the input still sees what it was. */
+static void output_over_input(void **state)
+{
+    tni_context *c = test_context(NULL);
+    tni_symbol *x = NULL, *open[2] = {NULL}, *sum = NULL, *product = NULL, *both = NULL;
+    tni_array *in = test_vector(c, 2, (float[]){2, 3}), *out[2] = {in, NULL};
+    tni_cached_op *op = NULL;
+
+    (void)state;
+    assert_ok(tni_symbol_variable(c->ops, "x", &x));
+    assert_ok(tni_symbol_atomic(c->ops, "elemwise_add", 0, NULL, NULL, "sum", &open[0]));
+    assert_ok(tni_symbol_compose(open[0], "sum", 2, NULL, (tni_symbol *[]){x, x}, &sum));
+    assert_ok(tni_symbol_atomic(c->ops, "elemwise_mul", 0, NULL, NULL, "product", &open[1]));
+    assert_ok(tni_symbol_compose(open[1], "product", 2, NULL, (tni_symbol *[]){sum, x}, &product));
+    assert_ok(tni_symbol_group(2, (tni_symbol *[]){sum, product}, &both));
+    assert_ok(tni_cached_op_create(c, both, NULL, &op));
+    assert_ok(tni_cached_op_call(op, 1, &in, 2, out));
+    test_values(in, (float[]){4, 6}, 2, 0);
+    test_values(out[1], (float[]){8, 18}, 2, 0);
+    tni_array_release(out[1]);
+    assert_ok(tni_grad_attach(c, in, TN_MODE_WRITE, NULL));
+    out[1] = NULL;
+    record(true);
+    assert_int_equal(tni_cached_op_call(op, 1, &in, 2, out), TN_E_STATE);
+    record(false);
+    tni_cached_op_release(op);
+    for (int i = 0; i < 2; i++)
+        tni_symbol_release(open[i]);
+    tni_symbol_release(x);
+    tni_symbol_release(sum);
+    tni_symbol_release(product);
+    tni_symbol_release(both);
+    tni_array_release(in);
+    test_context_close(c);
+}
+
 static int group(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chain),        cmocka_unit_test(adds_up),      cmocka_unit_test(runtime_attributes),
-        cmocka_unit_test(cached_twice), cmocka_unit_test(equal_layers), cmocka_unit_test(not_recorded),
+        cmocka_unit_test(chain),
+        cmocka_unit_test(adds_up),
+        cmocka_unit_test(runtime_attributes),
+        cmocka_unit_test(cached_twice),
+        cmocka_unit_test(equal_layers),
+        cmocka_unit_test(not_recorded),
         cmocka_unit_test(long_chain),
+        cmocka_unit_test(output_over_input),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,6 +25,16 @@ static tn_status key_take(void *arg, const char *section, const char *key, const
     return st == TN_E_NOMEM ? st : TN_OK;
 }
 
+static size_t wrong;
+
+static void line_wrong(void *arg)
+{
+    (void)arg;
+    wrong++;
+    if (strncmp(tni_error_message(), "f:", 2) != 0)
+        abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     tni_options *options;
@@ -37,6 +47,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     st = tni_ini_read_memory("f", (const char *)data, size, key_take, options);
     if (st && strncmp(tni_error_message(), "f:", 2) != 0 && st == TN_E_FORMAT)
         abort(); /* an error without its place */
+    wrong = 0;
+    if (tni_ini_read_all("f", (const char *)data, size, key_take, line_wrong, options) == TN_E_FORMAT &&
+        size <= TN_INI_BYTES_MAX)
+        abort(); /* what is wrong is told and passed over */
+    if ((st == TN_E_FORMAT) != (wrong > 0) && st != TN_E_NOMEM)
+        abort(); /* both readers see the same */
     tni_options_destroy(options);
     tni_mem_stats_get(&after);
     if (after.live_count != before.live_count || after.peak_bytes > HEAP_MAX(size))

@@ -17,11 +17,14 @@ RUNS = "20000"
 
 # name: source, the check, what stands there instead
 PLANTED = {
-    "note": ("core/plugin/note.c",
+    "note": ("core/plugin/elf.c",
              "    if (at > s->size || count > s->size - at)\n"
              "        return tni_refuse(3, TN_E_FORMAT, \"the file ends inside its own tables\");\n"
              "    if (s->bytes) {",
              "    if (s->bytes) {"),
+    "elf": ("core/plugin/link.c",
+            "    if (!memchr(out, '\\0', left < size ? left : size))\n        return damaged(\"a name has no end\");\n",
+            ""),
     "params": ("core/io/params_read.c", "    if (ndim > TN_NDIM_MAX)\n", "    if (ndim == UINT32_MAX)\n"),
     "idx": ("core/io/idx.c", "    if (head[3] == 0 || head[3] > TN_NDIM_MAX)\n", "    if (head[3] == 0)\n"),
     "json_symbol": ("core/graph/json_read.c", "(uint64_t)value >= limit)", "value >= UINT32_MAX || limit == 0)"),

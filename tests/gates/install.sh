@@ -38,10 +38,42 @@ plugin_by_pkg_config() {
         [ "$(nm -D --defined-only "$work/acme.so" | awk '{print $3}')" = tn_plugin_v1 ]
 }
 
-readme_by_pkg_config() {
-    local flags
-    flags=$(pkg-config --cflags --libs tenon-nn) || return 1
-    LD_LIBRARY_PATH="$libdir" eval "python3 \"$source_dir/tests/docs/readme.py\" \"$source_dir\" cc $flags"
+variables_by_pkg_config() {
+    eval "test -f $(pkg-config --variable=map tenon-plugin)" &&
+        eval "test -f $(pkg-config --variable=templatedir tenon-plugin)/operator/Makefile" &&
+        eval "test $(pkg-config --variable=tool tenon-plugin) -ef \"$prefix/bin/tenon\"" &&
+        pkg-config --variable=ldflags tenon-plugin | grep -q version-script
+}
+
+other_version() { # find_package refuses what is not this version's
+    sed "s/Tenon 0.1 REQUIRED/Tenon $1 REQUIRED/" "$source_dir/tests/gates/consumer/CMakeLists.txt" >"$work/other/CMakeLists.txt" &&
+        ! cmake -S "$work/other" -B "$work/other/build" -DCMAKE_PREFIX_PATH="$prefix" >"$work/other/log" 2>&1 &&
+        grep -q "version.*$1" "$work/other/log"
+}
+
+# The commands of the pages do not quote the flags, so they get the installation by a path without a blank.
+pages() {
+    ln -sfn "$prefix" "$work/prefix" &&
+        python3 "$source_dir/tests/docs/blocks.py" --install "$work/prefix" "$@"
+}
+
+wrong_pages() { # every kind of lie is seen
+    local page
+    mkdir -p "$work/wrong" && cd "$work/wrong" || return 1
+    printf '```sh\necho yes\n```\n```text\nno\n```\n' >text.md
+    printf '```console\n$ echo yes\nno\n```\n' >console.md
+    printf '```sh\nfalse\ntrue\n```\n' >sh.md
+    printf '```sh exit=3\nexit 4\n```\n' >exit.md
+    printf '```c\nint main(void) { return 1; }\n```\n' >program.md
+    printf '```c\nint x = "text";\n```\n' >code.md
+    printf '```ini\n[engine]\ntpye = naive\n```\n' >ini.md
+    printf '```json\n{"a":}\n```\n' >json.md
+    printf '```text\nnobody prints this\n```\n' >alone.md
+    printf '```make\nall:\n```\n' >make.md
+    for page in *.md; do
+        pages "$page" && echo "$page was not seen" && return 1
+    done
+    return 0
 }
 
 plugindir_by_pkg_config() {
@@ -62,10 +94,16 @@ check "a plugin by pkg-config" plugin_by_pkg_config
 check "plugindir of tenon-plugin.pc" plugindir_by_pkg_config
 check "tenon-plugin.pc has no Libs" test -z "$(pkg-config --libs tenon-plugin)"
 check "abi_major of tenon-plugin.pc" test "$(pkg-config --variable=abi_major tenon-plugin)" = 1
+check "abi_minor of tenon-plugin.pc" test "$(pkg-config --variable=abi_minor tenon-plugin)" = 0
+check "the other variables of tenon-plugin.pc" variables_by_pkg_config
 if [ -f "$libdir/libtenon-nn.so" ]; then
-    check "the programs of README.md" readme_by_pkg_config
+    check "every block of README.md and docs" pages "$source_dir/README.md" "$source_dir"/docs/*.md
+    check "a wrong page is seen" wrong_pages
 fi
 check "find_package: configure" cmake -S "$source_dir/tests/gates/consumer" -B "$work/consumer" -DCMAKE_PREFIX_PATH="$prefix"
+mkdir "$work/other" && cp "$source_dir/tests/gates/consumer"/*.c "$work/other"
+check "find_package: a later minor is refused" other_version 0.2
+check "find_package: another major is refused" other_version 1.0
 check "find_package: build" cmake --build "$work/consumer"
 check "find_package: run" "$work/consumer/program"
 check "find_package: the plugin exports one symbol" \

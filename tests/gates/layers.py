@@ -3,7 +3,7 @@
 
 core: a room includes its own headers and those of the rooms LAYERS lists for it; from another room only what that
 room's door, core/<room>/<room>.h, is or includes (and .list tables). nn, cli, examples: tenon/*.h and their own.
-Plugins and templates: tenon/plugin/*.h and their own folder. Public headers: public headers.
+Plugins and templates: tenon/plugin/*.h and their own folder; test programs of templates: tenon/*.h. Public headers: public headers.
 """
 import os
 import posixpath
@@ -81,13 +81,18 @@ def check(root, name, quote, target, layers, doors):
     parts = name.split("/")
     if parts[0] == "core":
         return check_core(root, name, target, layers, doors) if quote == '"' or target.startswith("tenon/") else None
+    if parts[0] == "cli" and target == "check.h": # the door of sdk/check, which is part of the tool
+        return None
     if parts[0] in ("nn", "cli", "examples"):
         inner = "" if parts[0] == "nn" else "(plugin/)?" # a program may bring a plugin of its own
         return check_outside(name, quote, target, root, parts[0], r"tenon/%s[^/]+\.h$" % inner)
     if parts[0] == "plugins":
         return check_outside(name, quote, target, root, "/".join(parts[:2]), r"tenon/plugin/")
     if parts[:2] == ["sdk", "template"]:
-        return check_outside(name, quote, target, root, "/".join(parts[:3]), r"tenon/plugin/")
+        allowed = r"tenon/[^/]+\.h$" if parts[-1].startswith("test_") else r"tenon/plugin/" # a test is a program
+        return check_outside(name, quote, target, root, "/".join(parts[:3]), allowed)
+    if parts[:2] == ["sdk", "check"]:
+        return check_outside(name, quote, target, root, "sdk/check", r"tenon/(plugin/)?[^/]+\.h$")
     if parts[:3] == ["sdk", "include", "tenon"]:
         home = "sdk/include/tenon/plugin" if parts[3] == "plugin" else "sdk/include/tenon"
         return check_outside(name, quote, target, root, home, None)

@@ -62,6 +62,10 @@ FAULTS = [
         "sdk/include/tenon/planted.h", "/** Planted. @since 0.1 */\nTN_API int tn_planted(void);\n"), "lacks @threads"),
     ("docs.py", "an option that the manual lacks", file_fault(
         "core/base/options.list", "TN_OPTION(\"planted.key\", \"int\")\n"), "planted.key is missing"),
+    ("options.py", "an option that nobody reads", file_fault(
+        "core/base/options.list", "TN_OPTION(\"planted.unread_key\", \"int\", INIT)\n"), "nothing reads planted.unread_key"),
+    ("options.py", "an option that is read and denies it", file_fault(
+        "core/base/planted.c", "const char *x = \"kvstore.type\";\n"), "kvstore.type is read now"),
     ("docs.py", "a link that leads nowhere", file_fault("docs/planted.md", "[x](gone.md)\n"), "leads nowhere"),
     ("docs.py", "a folder without a README", lambda root: os.remove(os.path.join(root, "core/op/README.md")),
      "core/op has no README"),

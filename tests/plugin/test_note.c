@@ -206,7 +206,7 @@ static void bytes_changed(void **state)
     for (uint64_t n = 0; n < 100000; n++) {
         image im = image_make();
 
-        tni_philox(3, 0, n, words);
+        tn_philox(3, 0, n, words);
         for (int i = 0; i < 3; i++)
             *at(&im, (words[i] >> 8) % (i ? NOTE_AT + 60 : sizeof im)) = (unsigned char)words[i];
         read_code(&im, words[3] % 4 ? sizeof im : words[3] % sizeof im, &note);

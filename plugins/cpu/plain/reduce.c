@@ -256,6 +256,7 @@ static void output_store(const reduce_call *call, int64_t index, acc sum)
     const reduce_plan *p = call->p;
     char *to = call->out + axes_offset(&p->target, index) * p->out->bytes;
     double count = (double)p->reduced.count;
+    const tncpu_convert *whole = &tncpu_converts[p->out->kind == TNCPU_K_I32 ? TN_I32 : TN_I64];
     tncpu_tile one;
 
     if (p->in->kind <= TNCPU_K_F64) {
@@ -279,8 +280,10 @@ static void output_store(const reduce_call *call, int64_t index, acc sum)
         one.f32[0] = (float)(p->in->kind <= TNCPU_K_F64 ? sum.f : (double)sum.i);
     else if (p->out->kind == TNCPU_K_F64)
         one.f64[0] = p->in->kind <= TNCPU_K_F64 ? sum.f : (double)sum.i;
+    else if (p->in->kind <= TNCPU_K_F64)
+        whole->store_f(&sum.f, &one, 1, 1);
     else
-        tncpu_converts[p->out->kind == TNCPU_K_I32 ? TN_I32 : TN_I64].store_i(&sum.i, &one, 1, 1);
+        whole->store_i(&sum.i, &one, 1, 1);
     p->out->add(&one, to, 1, 1);
 }
 

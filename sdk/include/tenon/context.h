@@ -84,21 +84,22 @@ TN_API tn_status tn_ctx_log(tn_ctx *ctx, int32_t level, const char *message);
 #define TN_OPTION_INIT 1u    /* read once, when the context is opened */
 #define TN_OPTION_LIVE 2u    /* tn_ctx_option_set may change it */
 #define TN_OPTION_TRUSTED 4u /* not from ./tenon.ini, not from the environment */
+#define TN_OPTION_UNREAD 8u  /* accepted and checked, but what will read it is not part of this version */
 
 /** One option. All texts are borrowed and never NULL. */
 typedef struct tn_option_info {
-    uint32_t struct_size;     /* set by the caller: TN_SIZE(tn_option_info) */
-    uint32_t flags;           /* TN_OPTION_… */
-    const char *key;          /* "engine.type"; in the table, * is one part: "memory.*.pool" */
-    const char *value;        /* today's; "" in the table of all options */
-    const char *where;        /* what set it: file:line, name of a variable; "" by default */
-    const char *type;         /* text int float bool bytes duration_ms list choice */
-    const char *choices;      /* of a choice: a|b|c; else the unit */
+    uint32_t struct_size; /* set by the caller: TN_SIZE(tn_option_info) */
+    uint32_t flags;       /* TN_OPTION_… */
+    const char *key;      /* "engine.type"; in the table, * is one part: "memory.*.pool" */
+    const char *value;    /* today's; "" in the table of all options */
+    const char *where;    /* what set it: file:line, name of a variable; "" by default */
+    const char *type;     /* text int float bool bytes duration_ms list choice */
+    const char *choices;  /* of a choice: a|b|c; else the unit */
     const char *default_text;
     const char *help, *since;
-    const char *env;          /* foreign variables it answers to: NAME{theirs:ours;…}, comma list */
-    double min, max;          /* of numbers; min > max: no bound */
-    int32_t origin;           /* TN_ORIGIN_… */
+    const char *env; /* foreign variables it answers to: NAME{theirs:ours;…}, comma list */
+    double min, max; /* of numbers; min > max: no bound */
+    int32_t origin;  /* TN_ORIGIN_… */
     uint32_t reserved;
 } tn_option_info;
 
@@ -138,12 +139,67 @@ TN_API size_t tn_option_count(void);
  * @threads any @since 0.1 */
 TN_API tn_status tn_option_at(size_t index, tn_option_info *out);
 
+/** A variable of MXNet, dmlc-core, ps-lite or OpenMP. All texts live for ever and are never NULL. */
+typedef struct tn_variable_info {
+    uint32_t struct_size; /* set by the caller: TN_SIZE(tn_variable_info) */
+    uint32_t reserved;
+    const char *name;
+    const char *key;    /* the option it stands for; "": it means nothing here */
+    const char *values; /* theirs:ours;… where values are translated; "": they pass as they are */
+    const char *reason; /* why it means nothing; "" if it stands for an option */
+} tn_variable_info;
+
+/** How many variables are known; one that stands for several options is there several times.
+ * @threads any @since 0.1 */
+TN_API size_t tn_variable_count(void);
+
+/** One known variable; where two stand for the same option, the later one wins. TN_E_ARG: index too large, or
+ * struct_size 0. @threads any @since 0.1 */
+TN_API tn_status tn_variable_at(size_t index, tn_variable_info *out);
+
+/**
+ * What a variable's value says as text of its option.
+ *
+ * @param index  as for tn_variable_at
+ * @param text   gets the text; "": this value leaves the option as it is
+ * @param bytes  room in `text`; 4097 is enough for every value
+ * @return TN_E_ARG: index too large, or a value that is not understood or out of range · TN_E_KEY: the
+ * variable means nothing here
+ * @threads any
+ * @since 0.1
+ */
+TN_API tn_status tn_variable_translate(size_t index, const char *value, char *text, size_t bytes);
+
+/** Something that tn_config_check found. Texts live for the call. */
+typedef struct tn_problem {
+    uint32_t struct_size; /* TN_SIZE(tn_problem) of the library */
+    int32_t level;        /* TN_LOG_ERROR: tn_open fails · TN_LOG_WARNING: ignored · TN_LOG_INFO: a note */
+    tn_status status;     /* of an error, else TN_OK */
+    uint32_t number;      /* TN number of an error, 1 to 15 for a status as such; else 0 */
+    const char *text;     /* begins with file:line, or the variable's name, where there is one */
+} tn_problem;
+
+typedef void (*tn_problem_fn)(void *arg, const tn_problem *problem);
+
+/**
+ * Finds everything that is wrong with files, variables and settings, not only the first thing that keeps
+ * tn_open from working. Loads each plugin that has a section and compares the section with the plugin's
+ * options; opens the default device and its pool.
+ *
+ * @param options as for tn_open; its log is not used
+ * @param fn      called for each finding, in the order they were met; may not call Tenon
+ * @return TN_OK also if there were findings · TN_E_ARG: `fn` is NULL, an unknown flag · TN_E_NOMEM
+ * @threads any
+ * @since 0.1
+ */
+TN_API tn_status tn_config_check(const tn_open_options *options, tn_problem_fn fn, void *arg);
+
 /* ---- plugins ------------------------------------------------------------------------------------- */
 
 #define TN_PLUGIN_REFUSED 0 /* `refusal` and `reason` say why */
 #define TN_PLUGIN_READY 1   /* checked, will be loaded when it is needed */
 #define TN_PLUGIN_LOADED 2
-#define TN_PLUGIN_FAILED 3  /* refused after it was loaded */
+#define TN_PLUGIN_FAILED 3 /* refused after it was loaded */
 
 /** One plugin file that was found. Texts live as long as the context and are never NULL. */
 typedef struct tn_plugin_info {
@@ -158,7 +214,9 @@ typedef struct tn_plugin_info {
     const char *reason;   /* one sentence that says what to do; "" */
     uint32_t refusal;     /* 5 is L05; 0: none */
     uint32_t abi_major, abi_minor, abi_minor_min;
-    uint64_t memory_bytes, memory_blocks; /* host memory that it holds */
+    uint64_t memory_bytes, memory_blocks;    /* host memory that it holds */
+    uint32_t capability_count, option_count; /* of a loaded one: for the calls below */
+    uint64_t file_bytes;                     /* size of the file; 0: not known */
 } tn_plugin_info;
 
 /** The plugin ABI of this library: its tag such as "linux-x86_64-lp64-le", and its numbers (each may be
@@ -172,10 +230,70 @@ TN_API tn_status tn_plugin_count(const tn_ctx *ctx, size_t *count);
  * @threads any @since 0.1 */
 TN_API tn_status tn_plugin_at(const tn_ctx *ctx, size_t index, tn_plugin_info *out);
 
+/** One table of a loaded plugin: something it brings. */
+typedef struct tn_capability_info {
+    uint32_t struct_size; /* set by the caller: TN_SIZE(tn_capability_info) */
+    uint32_t count;       /* operators, kernels or options in it; else 1 */
+    const char *kind; /* op kernels device pool transport collective iter format pass options; "": newer */
+    const char *id;   /* "cpu", "round" */
+} tn_capability_info;
+
+/** A table of the plugin at index `plugin`. TN_E_ARG: an index too large (a plugin that is not loaded has
+ * none), or struct_size 0. @threads any @since 0.1 */
+TN_API tn_status tn_plugin_capability(const tn_ctx *ctx, size_t plugin, size_t index,
+                                      tn_capability_info *out);
+
+/** An option of a loaded plugin: `key` is the one inside its section [plugin.NAME], `value` today's. TN_E_ARG
+ * as above. @threads any @since 0.1 */
+TN_API tn_status tn_plugin_option(const tn_ctx *ctx, size_t plugin, size_t index, tn_option_info *out);
+
+/** A shared library that a plugin's file needs. Texts live as long as the context. */
+typedef struct tn_library_info {
+    uint32_t struct_size; /* set by the caller: TN_SIZE(tn_library_info) */
+    int32_t found;        /* 1: the linker would find it */
+    const char *name;     /* "libopenblas.so.0" */
+    const char *path;     /* "": not found */
+} tn_library_info;
+
+/** How many libraries the file of a plugin names, read from the file: nothing is loaded. A refusal (L01, L03,
+ * L04) if the file cannot be read so; TN_E_ARG: index too large; TN_E_NOMEM. @threads any @since 0.1 */
+TN_API tn_status tn_plugin_library_count(const tn_ctx *ctx, size_t plugin, size_t *count);
+
+/** One of them. TN_E_ARG: index too large, or struct_size 0. @threads any @since 0.1 */
+TN_API tn_status tn_plugin_library(const tn_ctx *ctx, size_t plugin, size_t index, tn_library_info *out);
+
+/** A folder that was searched for plugins. */
+typedef struct tn_folder_info {
+    uint32_t struct_size; /* set by the caller: TN_SIZE(tn_folder_info) */
+    int32_t opened;       /* 0: it is absent, or may not be read */
+    const char *path;     /* lives as long as the context */
+    size_t files;         /* candidates in it */
+} tn_folder_info;
+
+/** Folders in the order in which they were searched: plugins.path, then the one beside libtenon.so. TN_E_ARG:
+ * index too large, or struct_size 0. @threads any @since 0.1 */
+TN_API tn_status tn_plugin_folder(const tn_ctx *ctx, size_t index, tn_folder_info *out);
+
 /** Loads a plugin now rather than at first need. TN_E_KEY: none of this name; TN_E_DEVICE: refused, with the
  * reason.
  * @threads any @since 0.1 */
 TN_API tn_status tn_plugin_load(tn_ctx *ctx, const char *name);
+
+/**
+ * Adds one file to the plugins of the context, with every check that a found one gets: owners, note, version,
+ * platform, name. It is not loaded: tn_plugin_load, or the first need, does that. It takes the place of a
+ * plugin of its name that was found and not loaded; that one stays in the list as L15.
+ *
+ * @param path  absolute; no symbolic link
+ * @param index its index now (may be NULL); the indices of others may have changed
+ * @return a refusal, whose number tn_error_number tells: TN_E_ARG, TN_E_IO (L01), TN_E_STATE (L02),
+ *         TN_E_FORMAT (L03, L12), TN_E_UNSUPPORTED (L04 to L08), TN_E_KEY (L15: one of its name is loaded),
+ *         TN_E_DEVICE (this very file failed before) · TN_E_STATE: its name is not in plugins.load ·
+ *         TN_E_NOMEM. Then nothing has changed.
+ * @threads owner
+ * @since 0.1
+ */
+TN_API tn_status tn_plugin_open(tn_ctx *ctx, const char *path, size_t *index);
 
 struct tn_plugin; /* tenon/plugin/plugin.h */
 

@@ -25,6 +25,25 @@ TN_API tn_status tn_npy_load(tn_ctx *ctx, const char *path, tn_array **out);
 TN_API tn_status tn_npy_save(tn_array *a, const char *path);
 
 /**
+ * A CSV file, plain or .gz, as a float32 host array (rows, columns). A line is a row, all rows are of equal
+ * length; fields are divided by tab, semicolon or comma and may be quoted; a first line without any number is
+ * a header and passed over, as empty lines are. Numbers are as in C in every locale, and finite.
+ *
+ * @return TN_E_IO · TN_E_FORMAT: rows of unequal length, what is no finite number, more than 131072 fields or
+ * 4 MiB in a line, nothing to read; with file and line · TN_E_NOMEM
+ * @threads any
+ * @since 0.1
+ */
+TN_API tn_status tn_csv_load(tn_ctx *ctx, const char *path, tn_array **out);
+
+/** The same of `bytes` bytes in memory (never gzip), which are not kept; `name` stands in messages for the
+ * file.
+ * @return as tn_csv_load() but for TN_E_IO
+ * @threads any @since 0.1 */
+TN_API tn_status tn_csv_from_memory(tn_ctx *ctx, const void *text, uint64_t bytes, const char *name,
+                                    tn_array **out);
+
+/**
  * Folder of a data set: `name` with a '/' is the folder itself; else it is looked up in data.path, then among
  * the installed ones, then in examples/data.
  *

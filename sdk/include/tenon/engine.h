@@ -33,16 +33,16 @@ TN_API tn_status tn_var_wait(tn_ctx *ctx, tn_var *var);
 /** Work to queue. Variables of the program live until tn_var_destroy. When `done` runs the variables are free
  * again, so later work may be running by then. */
 typedef struct tn_task {
-    uint32_t struct_size;                          /* TN_SIZE(tn_task) */
-    int32_t priority;                              /* higher first among ready work */
-    tn_status (*run)(void *arg);                   /* [worker] may not wait for the engine */
-    void (*done)(void *arg, tn_status status);     /* once, also if skipped or cancelled; may be NULL */
+    uint32_t struct_size;                      /* TN_SIZE(tn_task) */
+    int32_t priority;                          /* higher first among ready work */
+    tn_status (*run)(void *arg);               /* [worker] may not wait for the engine */
+    void (*done)(void *arg, tn_status status); /* once, also if skipped or cancelled; may be NULL */
     void *arg;
     tn_var *const *reads, *const *writes;
     uint32_t read_count, write_count;
-    const char *name;                              /* for messages; lives until `done`; NULL: "task" */
-    const tn_device *device;                       /* whose worker runs it; NULL: cpu:0 */
-    uint64_t est_ns;                               /* 0: not known; short work may run on the caller */
+    const char *name;        /* for messages; lives until `done`; NULL: "task" */
+    const tn_device *device; /* whose worker runs it; NULL: cpu:0 */
+    uint64_t est_ns;         /* 0: not known; short work may run on the caller */
 } tn_task;
 
 /** Queues work. Waits while the queue is full. A failure of `run` poisons what it writes, and all that
@@ -53,19 +53,20 @@ TN_API tn_status tn_engine_push(tn_ctx *ctx, const tn_task *task);
 
 /** Counters of a context since it was opened. */
 typedef struct tn_stats {
-    uint32_t struct_size;         /* set by the caller: TN_SIZE(tn_stats) */
-    uint32_t threads;             /* thread budget of a host device */
-    uint64_t pushed, done;        /* work queued, finished */
-    uint64_t inlined;             /* run at once on the calling thread */
-    uint64_t failed, skipped;     /* skipped: an input was poisoned */
-    uint64_t over_limit;          /* pushes that went over engine.queue_max */
-    uint64_t event_waits;         /* waits of one stream for another */
+    uint32_t struct_size;     /* set by the caller: TN_SIZE(tn_stats) */
+    uint32_t threads;         /* thread budget of a host device */
+    uint64_t pushed, done;    /* work queued, finished */
+    uint64_t inlined;         /* run at once on the calling thread */
+    uint64_t failed, skipped; /* skipped: an input was poisoned */
+    uint64_t over_limit;      /* pushes that went over engine.queue_max */
+    uint64_t event_waits;     /* waits of one stream for another */
     uint64_t queue_peak;
-    uint64_t calls, hits, misses; /* operators called; plans found, made */
-    uint64_t short_way;           /* calls run without the queue */
+    uint64_t hits, misses;                 /* plans found in the table, made; a site remembers its own */
+    uint64_t short_way;                    /* calls run without the queue */
     uint64_t signatures, programs, frames; /* that exist; compiled; made */
-    uint64_t arrays, storages;    /* that exist */
+    uint64_t arrays, storages;             /* that exist */
     uint64_t host_bytes, host_blocks, host_allocations; /* of the library, in the whole process */
+    uint64_t by_node; /* calls of nets that ran node by node, since their graphs break (tn_graph_breaks) */
 } tn_stats;
 
 /** Reads the counters. TN_E_ARG: struct_size 0. @threads any @since 0.1 */

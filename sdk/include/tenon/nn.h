@@ -29,6 +29,7 @@ extern "C" {
 
 typedef struct tn_ctx tn_ctx;         /* the core's context, tenon/context.h */
 typedef struct tn_array tn_array;     /* the core's array, tenon/array.h */
+typedef struct tn_symbol tn_symbol;   /* the core's symbol, tenon/symbol.h */
 typedef struct tn_app tn_app;         /* an error, a device and all that was made with them */
 typedef struct tn_net tn_net;         /* a sequence of layers and nets, or a loaded model */
 typedef struct tn_data tn_data;       /* samples in batches */
@@ -275,6 +276,52 @@ TN_API tn_array *tn_net_forward(tn_net *net, tn_array *x);
  * @since 0.1 */
 TN_API double tn_net_eval(tn_net *net, tn_data *data, const char *metric);
 
+/**
+ * Whether the net takes an input of this shape; its weights' shapes count. Nothing runs, and the app does not
+ * fail.
+ * @param ndim      0 to 8
+ * @param out_ndim  dimensions of the (first) output; -1: they do not follow
+ * @param out_shape of it; -1: a dimension that does not follow
+ * @return 1: it does; 0: it does not, and tn_error_text() says why
+ * @since 0.1
+ */
+TN_API int tn_net_takes(tn_net *net, int32_t ndim, const int64_t *shape, int32_t *out_ndim,
+                        int64_t out_shape[8]);
+
+/* What the numbers of a net's output are. */
+#define TN_GIVES_SCORES 0        /* any, the largest is the class */
+#define TN_GIVES_PROBABILITIES 1 /* softmax, SoftmaxOutput */
+#define TN_GIVES_LOGARITHMS 2    /* of probabilities: log_softmax */
+#define TN_GIVES_OTHER 3         /* not of a classifier */
+
+/** TN_GIVES_SCORES …: of a loaded model by its last operator, of any other net scores. @since 0.1 */
+TN_API int32_t tn_net_gives(const tn_net *net);
+/** Reads names of classes: a text file with a name per line. A loaded model has those of a classes.txt beside
+ * its graph. 1: done. @since 0.1 */
+TN_API int tn_net_name_classes(tn_net *net, const char *path);
+/** Name of class `index`, borrowed; NULL: it has none. @since 0.1 */
+TN_API const char *tn_net_class_name(const tn_net *net, int64_t index);
+
+/** What tn_net_evaluate() found. */
+typedef struct tn_evaluation {
+    uint32_t struct_size; /* set by the caller: sizeof(tn_evaluation) */
+    uint32_t reserved;
+    int64_t samples, classes, right;
+    double accuracy;
+    double loss; /* softmax cross-entropy; NaN if the net's outputs are not those of a classifier */
+    /* classes × classes: how often samples of the row's class were taken for the column's. Lives as long as
+     * the app; NULL: over 2048 classes. */
+    const int64_t *confusion;
+} tn_evaluation;
+
+/**
+ * Runs a classifier over a data set, in its order. Of a loaded model the last operator says what it gives:
+ * class scores, softmax, log_softmax, SoftmaxOutput.
+ * @return 1: done; 0: an error, before anything has run if model and data do not fit
+ * @since 0.1
+ */
+TN_API int tn_net_evaluate(tn_net *net, tn_data *data, tn_evaluation *out);
+
 /** Layers: how many, nested ones counted. @since 0.1 */
 TN_API size_t tn_net_layers(const tn_net *net);
 /** Parameters (arrays), in order of appearance, auxiliary ones included. @since 0.1 */
@@ -295,12 +342,27 @@ TN_API void tn_net_load_params(tn_net *net, const char *path);
 /** Writes PREFIX-symbol.json and PREFIX-0000.params, which MXNet reads; the input is called `data`. @since
  * 0.1 */
 TN_API void tn_net_export(tn_net *net, const char *prefix);
+/**
+ * The net as a symbol over the variable `data`; yours (tn_symbol_release). Needs no shapes and no values.
+ * @since 0.1
+ */
+TN_API tn_symbol *tn_net_symbol(tn_net *net);
 /** SHA-256 over the arrays of the exported .params: name, type, shape, bytes of each. 1: done. @since 0.1 */
 TN_API int tn_net_sha256(tn_net *net, char out_hex[65]);
 /** A model that was exported, here or by MXNet: for inference. @since 0.1 */
 TN_API tn_net *tn_net_load(tn_app *app, const char *prefix);
-/** The same of two files of any name; `input` NULL: "data". @since 0.1 */
+/** The same of two files of any name; `input` NULL: "data", or the only input that is no label. @since 0.1 */
 TN_API tn_net *tn_net_load_files(tn_app *app, const char *json, const char *params, const char *input);
+/**
+ * A net that can be trained, from a -symbol.json that was exported, here or by MXNet: one input, one output
+ * of class scores (N, classes), with or without a softmax or SoftmaxOutput behind them, which
+ * tn_net_forward() leaves out and tn_net_export() writes again. Then tn_net_init() for fresh values,
+ * tn_net_load_params() for those of a .params file.
+ * @since 0.1
+ */
+TN_API tn_net *tn_net_from_symbol(tn_app *app, const char *json);
+/** Name of that variable: "data", or the one of a loaded model. Borrowed; NULL: failed. @since 0.1 */
+TN_API const char *tn_net_input(const tn_net *net);
 /**
  * A table: layer, operator, output shape, parameters, multiply-adds per sample; one line each.
  * @param shape of the input, (N, C, H, W); NULL: as in the last forward
@@ -371,6 +433,9 @@ TN_API void tn_data_shape(const tn_data *data, int64_t shape[4]);
 /** Name as given, and the file of the images (`labels` 0) or labels (1); borrowed. @since 0.1 */
 TN_API const char *tn_data_name(const tn_data *data);
 TN_API const char *tn_data_file(const tn_data *data, int32_t labels);
+/** Name of class `index`, borrowed, from the data set's classes.txt (a name per line); NULL: it has none.
+ * @since 0.1 */
+TN_API const char *tn_data_class_name(const tn_data *data, int64_t index);
 /** SHA-256 over the images' file and the labels' file, as they are on disk. 1: done. @since 0.1 */
 TN_API int tn_data_sha256(tn_data *data, char out_hex[65]);
 
@@ -419,10 +484,10 @@ TN_API double tn_schedule_lr(const tn_trainer_options *options, int64_t step);
  */
 typedef struct tn_train_options {
     TN_NN_HEAD;
-    const char *model; /* "zoo:lenet"; NULL: `net` */
+    const char *model; /* "zoo:lenet", or a -symbol.json (tn_net_from_symbol); NULL: `net` */
     tn_net *net;       /* used if there is no model; initialised with xavier and the seed */
     const char *data;  /* "digits": trained on digits:train, validated on digits:test; or with a part */
-    const char *valid; /* NULL: the test part of `data`; "none": no validation */
+    const char *valid; /* "digits" is its test part; NULL: that of `data`; "none": no validation */
     int64_t epochs, batch;
     const char *optimizer, *schedule;
     double lr, momentum, wd, clip;
@@ -440,6 +505,15 @@ typedef struct tn_train_options {
     int32_t (*event)(void *arg, int32_t kind,
                      tn_train *train); /* on the thread of tn_train_run(); not 0: stop */
     void *arg;
+    const char *params; /* a .params file with first weights; NULL: random ones */
+    /* PREFIX: PREFIX-best.params gets the weights of the best epoch so far (by what early_stop watches, else
+     * by accuracy), PREFIX-symbol.json the graph. NULL: none. */
+    const char *best;
+    const char *early_stop; /* none, val_loss, val_accuracy: what has to get better … */
+    int64_t patience;       /* … within so many epochs … */
+    double min_delta;       /* … by more than this, or the training is done. Below 0: by anything */
+    const char *on_nan; /* stop: a loss or weight that is not finite is an error and nothing is written any
+                           more; ignore */
 } tn_train_options;
 
 /* Kinds of events. */
@@ -468,7 +542,13 @@ typedef struct tn_train_info {
     double epoch_seconds;              /* since the epoch began */
     double data_seconds;               /* of `seconds`, spent waiting for data */
     const char *model, *device, *checkpoint, *optimizer,
-        *schedule; /* borrowed; checkpoint: the newest one, NULL */
+        *schedule;       /* borrowed; checkpoint: the newest one, NULL */
+    int32_t ended_early; /* 1: done, because early_stop says so */
+    int32_t reserved;
+    int64_t best_epoch,
+        waited;        /* epoch of best_value, from 1, 0: none; epochs since early_stop saw a better value */
+    double best_value; /* of what early_stop watches; accuracy if it watches nothing */
+    const char *best;  /* file with the weights of best_epoch, borrowed; NULL: none */
 } tn_train_info;
 
 /** Builds or takes the net, opens the data, makes the trainer, reads the checkpoint if asked. Owned by the
@@ -478,7 +558,7 @@ TN_API tn_train *tn_train_open_(tn_app *app, const tn_train_options *options);
  * Trains until all epochs are done, an event says stop, tn_train_stop() was called, or something fails.
  * Stopped, it finishes the step, writes a checkpoint if there is a folder, and returns; called again, it goes
  * on.
- * @return 1: all epochs are done; 0: stopped, or failed (tn_app_ok() tells)
+ * @return 1: all epochs are done, or early_stop ended it; 0: stopped, or failed (tn_app_ok() tells)
  * @since 0.1
  */
 TN_API int tn_train_run(tn_train *train);

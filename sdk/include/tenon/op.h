@@ -33,6 +33,7 @@ typedef struct tn_op_info {
     int32_t differentiable;       /* 1: it has a gradient (or one of zeros) */
     uint32_t random;              /* 1: it takes random numbers */
     const struct tn_op *definition;
+    const char *family;           /* of the core's operators: "conv", "reduce"; "": not one of them */
 } tn_op_info;
 
 /** Operators known so far; those of plugins come when a name is not found, or at tn_plugin_load.

@@ -36,7 +36,8 @@ TN_API tn_status tn_cached_op_create(tn_ctx *ctx, tn_symbol *symbol, const tn_ca
 TN_API void tn_cached_op_release(tn_cached_op *op);
 
 /**
- * Runs the whole symbol. Queued; recorded as one call if the thread is recording.
+ * Runs the whole symbol. Queued; recorded as one call if the thread is recording. A graph that breaks
+ * (tn_graph_breaks) runs and is recorded node by node: the log warns once, tn_stats counts.
  *
  * @param in  one array per name of TN_LIST_INPUTS, in that order
  * @param out one per output; out[i] NULL: a new array is made, yours
@@ -49,7 +50,7 @@ TN_API tn_status tn_cached_op_call(tn_cached_op *op, uint32_t in_count, tn_array
                                    uint32_t out_count, tn_array **out);
 
 /** Bytes that the most recent program plans for its activations, and the least that any plan needs.
- * TN_E_STATE: it was never called. @threads any @since 0.1 */
+ * TN_E_STATE: it was never called, or runs node by node (tn_graph_breaks). @threads any @since 0.1 */
 TN_API tn_status tn_cached_op_memory(tn_cached_op *op, uint64_t *planned, uint64_t *bound);
 
 /* ---- programs: a symbol with its weights, for inference ------------------------------------------ */

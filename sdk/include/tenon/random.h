@@ -6,6 +6,7 @@
 #define TENON_RANDOM_H
 
 #include "device.h"
+#include "plugin/philox.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -12,10 +12,12 @@
 #include "dlpack.h"
 #include "engine.h"
 #include "errors.h"
+#include "kernel.h"
 #include "op.h"
 #include "params.h"
 #include "program.h"
 #include "random.h"
 #include "symbol.h"
+#include "view.h"
 
 #endif

@@ -1,10 +1,9 @@
 /*
  * A plugin with one memory pool, `first-fit`: the first free piece that is large enough, in order of address.
  *
- * Start from this file: rename `acme`, and put a better search where `piece_find` walks a list. Device memory
- * comes in regions of at least 1 MiB, which are cut into pieces; a piece knows the next one of its region.
- * Nothing is ever written to the memory itself: it may be a device's. The host calls a pool under its own
- * lock.
+ * Device memory comes in regions of at least 1 MiB, which are cut into pieces; a piece knows the next one of
+ * its region. Nothing is ever written to the memory itself: it may be a device's. The host calls a pool under
+ * its own lock.
  */
 #include "tenon/plugin/pool.h"
 
@@ -27,12 +26,12 @@ typedef struct region {
     uint64_t bytes;
 } region;
 
-typedef struct acme_pool {
+typedef struct own_pool {
     tn_pool head; /* must be the first */
     const tn_pool_source *source;
     region *regions;
     tn_pool_stats stats;
-} acme_pool;
+} own_pool;
 
 static uint64_t round_up(uint64_t bytes, uint64_t step)
 {
@@ -42,7 +41,7 @@ static uint64_t round_up(uint64_t bytes, uint64_t step)
 /* ---- pieces -------------------------------------------------------------------------------------- */
 
 /* Forgets who used a piece, once that is over. */
-static int32_t piece_idle(acme_pool *p, piece *at)
+static int32_t piece_idle(own_pool *p, piece *at)
 {
     if (at->mark && p->source->mark_done(p->source->arg, at->mark)) {
         p->source->mark_release(p->source->arg, at->mark);
@@ -53,7 +52,7 @@ static int32_t piece_idle(acme_pool *p, piece *at)
 }
 
 /* Merges every two neighbours that are idle. */
-static void region_merge(acme_pool *p, region *r)
+static void region_merge(own_pool *p, region *r)
 {
     for (piece *at = r->first; at; at = at->next)
         while (at->next && piece_idle(p, at) && piece_idle(p, at->next)) {
@@ -66,7 +65,7 @@ static void region_merge(acme_pool *p, region *r)
         }
 }
 
-static piece *piece_find(acme_pool *p, uint64_t bytes, tn_stream *stream)
+static piece *piece_find(own_pool *p, uint64_t bytes, tn_stream *stream)
 {
     for (region *r = p->regions; r; r = r->next) {
         region_merge(p, r);
@@ -79,7 +78,7 @@ static piece *piece_find(acme_pool *p, uint64_t bytes, tn_stream *stream)
 
 /* Cuts what is too much off a piece. Without memory for a descriptor the piece stays larger than asked for.
  */
-static void piece_split(acme_pool *p, piece *at, uint64_t bytes)
+static void piece_split(own_pool *p, piece *at, uint64_t bytes)
 {
     piece *rest = at->bytes > bytes && !at->stream ? calloc(1, sizeof *rest) : NULL;
 
@@ -95,7 +94,7 @@ static void piece_split(acme_pool *p, piece *at, uint64_t bytes)
 
 /* ---- regions ------------------------------------------------------------------------------------- */
 
-static tn_status region_add(acme_pool *p, uint64_t bytes, piece **out, tn_err *err)
+static tn_status region_add(own_pool *p, uint64_t bytes, piece **out, tn_err *err)
 {
     region *r = calloc(1, sizeof *r);
     piece *first = calloc(1, sizeof *first);
@@ -124,7 +123,7 @@ static tn_status region_add(acme_pool *p, uint64_t bytes, piece **out, tn_err *e
     return TN_OK;
 }
 
-static void region_give(acme_pool *p, region *r)
+static void region_give(own_pool *p, region *r)
 {
     p->source->free(p->source->arg, r->first->data);
     for (piece *at = r->first, *next; at; at = next) {
@@ -145,7 +144,7 @@ static const tn_pool_ops pool_ops;
 
 static tn_status pool_create(void *plugin, const tn_pool_source *source, tn_pool **out, tn_err *err)
 {
-    acme_pool *p = calloc(1, sizeof *p);
+    own_pool *p = calloc(1, sizeof *p);
 
     (void)plugin;
     if (!p)
@@ -158,7 +157,7 @@ static tn_status pool_create(void *plugin, const tn_pool_source *source, tn_pool
 
 static void pool_trim(tn_pool *pool, uint64_t keep_bytes)
 {
-    acme_pool *p = (acme_pool *)pool;
+    own_pool *p = (own_pool *)pool;
 
     for (region **at = &p->regions; *at && p->stats.cached_bytes > keep_bytes;) {
         region *r = *at;
@@ -175,7 +174,7 @@ static void pool_trim(tn_pool *pool, uint64_t keep_bytes)
 
 static tn_status pool_alloc(tn_pool *pool, uint64_t bytes, tn_stream *stream, tn_memory *out, tn_err *err)
 {
-    acme_pool *p = (acme_pool *)pool;
+    own_pool *p = (own_pool *)pool;
     const uint64_t need = round_up(bytes, p->source->alignment);
     piece *at = need ? piece_find(p, need, stream) : NULL;
     tn_status st;
@@ -215,7 +214,7 @@ static tn_status pool_alloc(tn_pool *pool, uint64_t bytes, tn_stream *stream, tn
 /* On a device the block stays its stream's until the mark is done. */
 static void pool_free(tn_pool *pool, const tn_memory *memory, tn_stream *stream)
 {
-    acme_pool *p = (acme_pool *)pool;
+    own_pool *p = (own_pool *)pool;
     piece *at = memory->tag;
 
     at->used = 0;
@@ -230,7 +229,7 @@ static void pool_free(tn_pool *pool, const tn_memory *memory, tn_stream *stream)
 
 static void pool_stats(tn_pool *pool, tn_pool_stats *out)
 {
-    acme_pool *p = (acme_pool *)pool;
+    own_pool *p = (own_pool *)pool;
     const uint32_t size = out->struct_size;
 
     if (size < (uint32_t)TN_END(tn_pool_stats, releases))
@@ -246,7 +245,7 @@ static void pool_stats(tn_pool *pool, tn_pool_stats *out)
 
 static void pool_destroy(tn_pool *pool)
 {
-    acme_pool *p = (acme_pool *)pool;
+    own_pool *p = (own_pool *)pool;
 
     while (p && p->regions) {
         region *r = p->regions;
@@ -269,5 +268,5 @@ static const tn_pool_ops pool_ops = {
 
 static const tn_capability *const capabilities[] = {&pool_ops.head, NULL};
 
-TN_PLUGIN_DEFINE("acme-pool", "1.0.0", "Acme", "Apache-2.0", "a first-fit memory pool", "", "pool:first-fit",
-                 NULL, NULL, NULL, capabilities);
+TN_PLUGIN_DEFINE("acme-pool", "1.0.0", "Acme", "Apache-2.0", "a memory pool", "", "pool:first-fit", NULL,
+                 NULL, NULL, capabilities);

@@ -9,6 +9,10 @@
  *
  * A default is text, as a user would write it; TN_REQUIRED: there is none. `…_IN` rows bound the number, or
  * each item.
+ *
+ * A later release adds its attributes at the end, with a default that means what was before, and raises the
+ * definition's `version`: TN_ATTR_ROW_SINCE says with which version a row came. Kernels of an older version
+ * are not offered nodes where such an attribute differs from its default.
  */
 #ifndef TENON_PLUGIN_ATTR_H
 #define TENON_PLUGIN_ATTR_H
@@ -18,8 +22,10 @@
 #define TN_REQUIRED NULL
 
 #define TN_ATTR_ROW(name, type, flags, choices, fallback, min, max, doc)                                     \
+    TN_ATTR_ROW_SINCE(1u, name, type, flags, choices, fallback, min, max, doc)
+#define TN_ATTR_ROW_SINCE(since, name, type, flags, choices, fallback, min, max, doc)                        \
     {                                                                                                        \
-        name, type, flags, choices, fallback, doc, min, max, 1u, 0u                                          \
+        name, type, flags, choices, fallback, doc, min, max, since, 0u                                       \
     }
 
 #define TN_ATTR_INT(name, fallback, doc) TN_ATTR_ROW(name, TN_ATTR_T_INT, 0u, NULL, fallback, 1.0, 0.0, doc)

@@ -2,7 +2,9 @@
  * A device plugin: streams, events, copies, raw memory of one device type.
  *
  * The host device is the core's own. A device whose memory the host can address and whose kernels are those
- * of another plugin names it in `runs_kernels_of`; the core then wraps each kernel in `stream_call`.
+ * of another plugin names it in `runs_kernels_of`; the core then wraps each kernel in `stream_call`. Kernels
+ * that any plugin declares for the device type itself (tn_kernel.device is head.id) run there in the same
+ * way.
  */
 #ifndef TENON_PLUGIN_DEVICE_H
 #define TENON_PLUGIN_DEVICE_H
@@ -39,8 +41,8 @@ typedef struct tn_place {
 
 typedef struct tn_device_ops {
     tn_capability head; /* kind TN_KIND_DEVICE, id: the device type, "cuda" */
-    /** NULL: kernels declared for `head.id`. Else a plugin's name: that plugin's kernels only, run in
-     * stream_call. */
+    /** NULL: kernels declared for `head.id`. Else a plugin's name: that plugin's kernels, too, and of no
+     * other; all are run in stream_call. */
     const char *runs_kernels_of;
     /** [any] How many devices there are; 0 is fine. */
     tn_status (*count)(void *plugin, int32_t *out, tn_err *err);

@@ -260,9 +260,10 @@ struct tn_exec {
 #define TN_KERNEL_EMPTY_OK 16u /* wants to see tensors without elements */
 
 /**
- * One kernel. `types` is NULL-ended: "data:f32,f64", "*:f32" (every input and output not named otherwise),
- * "indices:i32,i64". All listed arguments match independently, except that "=name" in place of a type means
- * "the same dtype as argument `name`".
+ * One kernel. It serves versions op_version_min to op_version_max of the definition, and later ones where
+ * every attribute that came since has its default. `types` is NULL-ended: "data:f32,f64", "*:f32" (every
+ * input and output not named otherwise), "indices:i32,i64". All listed arguments match independently, except
+ * that "=name" in place of a type means "the same dtype as argument `name`".
  */
 typedef struct tn_kernel {
     uint32_t struct_size;

@@ -21,7 +21,8 @@ extern "C" {
 #define TN_ABI_MINOR 0 /* the newest minor these headers know */
 
 /* The minor a plugin needs, and the newest it may use where TN_HAS says so. Define before the first include.
- */
+ * What came with minor n stands between `#if TN_ABI_TARGET >= n` and `#endif`, so what is newer does not
+ * compile. */
 #ifndef TN_ABI_MIN
 #define TN_ABI_MIN 0
 #endif

@@ -1,0 +1,194 @@
+/*
+ * tenon explain: the list of errors, or the row that a number, a refusal, a status or a message means.
+ */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+#define NAME_BYTES 32
+
+static bool row_at(size_t index, tn_error_info *e)
+{
+    *e = (tn_error_info){.struct_size = TN_SIZE(tn_error_info)};
+    return !tn_error_at(index, e);
+}
+
+/* "TN-3005", and in `other` "L05" or "TN_E_SHAPE" ("": none). */
+static void names_of(const tn_error_info *e, char name[NAME_BYTES], char other[NAME_BYTES])
+{
+    (void)snprintf(name, NAME_BYTES, "TN-%04u", (unsigned)e->number);
+    other[0] = '\0';
+    if (e->refusal)
+        (void)snprintf(other, NAME_BYTES, "L%02u", (unsigned)e->refusal);
+    else if (e->number <= TN_E_INTERNAL)
+        (void)snprintf(other, NAME_BYTES, "%s", tn_status_name(e->status));
+}
+
+/* The row that one word names: TN-3005, TN3005, 3005, L05, TN_E_SHAPE; with punctuation around it. */
+static bool word_find(const char *word, size_t length, tn_error_info *e)
+{
+    char text[NAME_BYTES], name[NAME_BYTES], other[NAME_BYTES];
+    const char *digits = text;
+    char *end;
+    unsigned long number;
+
+    if (!length || length >= sizeof text)
+        return false;
+    for (size_t i = 0; i < length; i++)
+        text[i] = (char)toupper((unsigned char)word[i]);
+    text[length] = '\0';
+    if (!strncmp(text, "TN-", 3) || (!strncmp(text, "TN", 2) && isdigit((unsigned char)text[2])))
+        digits += text[2] == '-' ? 3 : 2;
+    number = isdigit((unsigned char)*digits) ? strtoul(digits, &end, 10) : 0;
+    if (number && number <= UINT32_MAX && !*end) {
+        *e = (tn_error_info){.struct_size = TN_SIZE(tn_error_info)};
+        return !tn_error_find((uint32_t)number, e);
+    }
+    for (size_t i = 0; row_at(i, e); i++) {
+        names_of(e, name, other);
+        if (*other && !strcmp(text, other))
+            return true;
+    }
+    return false;
+}
+
+/* The first word of a message that names a row; bare numbers do not count there. */
+static bool message_find(const char *text, tn_error_info *e)
+{
+    static const char parts[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+
+    while (*text) {
+        const size_t length = strspn(text, parts);
+
+        if (length && !isdigit((unsigned char)*text) && word_find(text, length, e))
+            return true;
+        text += length ? length : 1;
+    }
+    return false;
+}
+
+/* How many words of `text` (of four letters and more) stand in the row's sentence. */
+static int words_common(const char *text, const char *sentence)
+{
+    int common = 0;
+
+    while (*text) {
+        char word[32];
+        size_t length = 0;
+
+        while (isalpha((unsigned char)text[length]))
+            length++;
+        (void)snprintf(word, sizeof word, "%.*s", length < sizeof word ? (int)length : 0, text);
+        common += length >= 4 && strstr(sentence, word) != NULL;
+        text += length ? length : 1;
+    }
+    return common;
+}
+
+static bool sentence_find(const char *text, tn_error_info *e)
+{
+    tn_error_info row;
+    int best = 1, common;
+
+    for (size_t i = 0; row_at(i, &row); i++)
+        if ((common = words_common(text, row.sentence)) > best) {
+            best = common;
+            *e = row;
+        }
+    return best > 1;
+}
+
+static const char *name_next(const void *from, size_t index)
+{
+    static char name[NAME_BYTES], other[NAME_BYTES];
+    tn_error_info e;
+
+    (void)from;
+    if (!row_at(index / 2, &e))
+        return NULL;
+    names_of(&e, name, other);
+    return index % 2 && *other ? other : name;
+}
+
+/* ---- output ---- */
+
+static json_t *row_json(const tn_error_info *e)
+{
+    char name[NAME_BYTES], other[NAME_BYTES];
+
+    names_of(e, name, other);
+    return json_pack("{s:s,s:i,s:o,s:s,s:i,s:b,s:s,s:s}", "name", name, "number", (int)e->number, "refusal",
+                     e->refusal ? json_string(other) : json_null(), "status", tn_status_name(e->status),
+                     "exit_code", (int)e->exit_code, "reserved", !strncmp(e->sentence, "reserved", 8),
+                     "sentence", e->sentence, "advice", e->advice);
+}
+
+static void row_print(const tn_error_info *e)
+{
+    char name[NAME_BYTES], other[NAME_BYTES];
+
+    names_of(e, name, other);
+    (void)printf("%s%s%s%s%s\n  %s\n", name, *other ? " (" : "", other, *other ? ")" : "",
+                 e->refusal ? ", a plugin is refused" : "", e->sentence);
+    if (*e->advice)
+        (void)printf("  what to do: %s\n", e->advice);
+    (void)printf("  status %s, exit code %d\n", tn_status_name(e->status), (int)e->exit_code);
+}
+
+static int all_print(bool json)
+{
+    json_t *list = json ? json_array() : NULL;
+    char name[NAME_BYTES], other[NAME_BYTES];
+    tn_error_info e;
+
+    for (size_t i = 0; row_at(i, &e); i++) {
+        names_of(&e, name, other);
+        if (json)
+            (void)json_array_append_new(list, row_json(&e));
+        else
+            (void)printf("%-8s %-16s %3d  %s\n", name, other, (int)e.exit_code, e.sentence);
+    }
+    if (json)
+        cli_json_line(json_pack("{s:o}", "errors", list));
+    return 0;
+}
+
+static char *words_join(const cli_args *args)
+{
+    char *text = cli_format("%s", args->words[0]), *more;
+
+    for (size_t i = 1; text && i < args->word_count; i++) {
+        more = cli_format("%s %s", text, args->words[i]);
+        free(text);
+        text = more;
+    }
+    return text;
+}
+
+int cmd_explain(const cli_args *args)
+{
+    const bool json = args->value[OPT_JSON] != NULL;
+    const char *near;
+    tn_error_info e;
+    char *text;
+    bool found;
+
+    if (!args->word_count)
+        return all_print(json);
+    if (!(text = words_join(args)))
+        return CLI_EXIT_MEMORY;
+    found = word_find(text, strlen(text), &e) || message_find(text, &e) || sentence_find(text, &e);
+    if (found && json) {
+        cli_json_line(row_json(&e));
+    } else if (found) {
+        row_print(&e);
+    } else {
+        near = cli_nearest(text, name_next, NULL);
+        cli_error("there is no error \"%.80s\"%s%s%s; `tenon explain` lists them", text,
+                  near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    }
+    free(text);
+    return found ? 0 : CLI_EXIT_USAGE;
+}

@@ -1,0 +1,29 @@
+/* What the commands about plugins share. */
+#ifndef TN_CLI_PLUGINS_H
+#define TN_CLI_PLUGINS_H
+
+#include "cli.h"
+
+/* An app that loads nothing by itself: what would be loaded at start is taken out of the options. */
+tn_app *cli_plugins_open(const cli_args *args);
+const char *cli_plugin_state(const tn_plugin_info *p); /* "ready" */
+bool cli_plugin_refused(const tn_plugin_info *p);
+/* The plugin at `index`; false: it is gone, or the app has failed. */
+bool cli_plugin_at(tn_app *app, size_t index, tn_plugin_info *out);
+/* The package it comes with, or the folder it lies in. */
+const char *cli_plugin_package(const tn_plugin_info *p, char *out, size_t bytes);
+json_t *cli_plugin_json(const tn_plugin_info *p);
+/* What a plugin's kernels do for an operator, by letter: F forward, B backward, D deterministic, S strided,
+ * h float16; a point for what is not there. False: it has none for it. */
+#define CLI_LETTERS 6
+bool cli_kernel_letters(tn_app *app, const char *plugin, const char *op, char out[CLI_LETTERS]);
+/* Columns as wide as their longest text; texts are borrowed. */
+typedef struct cli_column_table {
+    const char **cells;
+    size_t columns, rows, room;
+} cli_column_table;
+bool cli_table_row(cli_column_table *t, const char *const *cells); /* copies the texts; false: no memory */
+void cli_table_print(const cli_column_table *t);
+void cli_table_free(cli_column_table *t);
+
+#endif

@@ -1,0 +1,63 @@
+/*
+ * What the files of `tenon predict` share: samples from files, and answers to files.
+ */
+#ifndef TN_CLI_PREDICT_H
+#define TN_CLI_PREDICT_H
+
+#include "cli.h"
+
+#define CLI_DIMS_MAX 8 /* of an input or output, as nn's */
+
+/* ---- samples.c ---- */
+
+typedef struct cli_samples {
+    const char *name; /* as given */
+    int32_t ndim;     /* of `shape`, samples in front */
+    int64_t shape[CLI_DIMS_MAX];
+    int64_t count, each; /* samples, numbers of one */
+    float *values;       /* owned */
+} cli_samples;
+
+/* Reads IDX, .npy or CSV, plain or (IDX, CSV) .gz; "-": CSV from stdin. `scale` NAN: bytes of IDX by 1/255,
+ * others as they are. A failure is the app's error. */
+bool cli_samples_load(cli_samples *s, tn_app *app, const char *name, double scale);
+/* Gives the samples a shape that the net takes: `wanted` ("1,28,28"), or the file's, or that of an image. */
+bool cli_samples_fit(cli_samples *s, tn_app *app, tn_net *net, const char *wanted);
+void cli_samples_fini(cli_samples *s);
+
+/* ---- answers.c ---- */
+
+typedef enum cli_answer_kind {
+    CLI_ANSWER_TABLE,
+    CLI_ANSWER_CSV,
+    CLI_ANSWER_JSON,
+    CLI_ANSWER_NPY
+} cli_answer_kind;
+
+typedef struct cli_answers {
+    tn_app *app;
+    const tn_net *net;
+    cli_answer_kind kind;
+    FILE *out;          /* NULL: .npy */
+    char *path, *aside; /* NULL: stdout */
+    int32_t ndim;       /* of an output, samples in front */
+    int64_t shape[CLI_DIMS_MAX];
+    int64_t each;    /* numbers of one sample */
+    int64_t top;     /* classes that are told */
+    int64_t done;    /* samples */
+    bool classes;    /* numbers are of classes */
+    double *chances; /* of one sample */
+    int64_t *order;  /* of the most likely classes */
+    float *raw;      /* .npy: all outputs */
+    size_t raw_count, raw_room;
+} cli_answers;
+
+/* `path` NULL: stdout, `kind` as given; else by the end of its name: .csv, .json, .jsonl, .npy. */
+bool cli_answers_open(cli_answers *a, const char *path);
+/* The output of sample `index` of `input`. */
+bool cli_answers_add(cli_answers *a, const char *input, int64_t index, const float *values);
+/* Writes what is left; the file is whole or absent. */
+bool cli_answers_close(cli_answers *a);
+void cli_answers_fini(cli_answers *a);
+
+#endif

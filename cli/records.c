@@ -1,0 +1,345 @@
+/*
+ * Reading run folders.
+ *
+ * Whether one still runs says its lock; how it ended says run.json; how far it came says metrics.jsonl.
+ */
+#include "runs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define RECORD_BYTES_MAX (16 << 20) /* run.json: a few hundred options */
+#define LINE_BYTES_MAX 4096         /* of metrics.jsonl */
+#define RECORDS_MAX 100000
+
+const char *cli_record_state_name(cli_record_state state)
+{
+    static const char *const names[] = {"finished", "stopped", "failed", "running", "broken"};
+
+    return names[state];
+}
+
+/* A regular file of bounded size; NULL: there is none such. */
+static FILE *file_open(const char *folder, const char *name, off_t bytes_max)
+{
+    char *path = cli_path(folder, name);
+    int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
+    FILE *file = NULL;
+    struct stat s;
+
+    free(path);
+    if (fd >= 0 && !fstat(fd, &s) && S_ISREG(s.st_mode) && s.st_size <= bytes_max)
+        file = fdopen(fd, "r");
+    if (fd >= 0 && !file)
+        (void)close(fd);
+    return file;
+}
+
+const char *cli_record_text(const cli_record *record, const char *key)
+{
+    const char *text = json_string_value(json_object_get(record->json, key));
+
+    return text ? text : "";
+}
+
+const char *cli_record_option(const cli_record *record, const char *key)
+{
+    const json_t *o;
+    size_t index;
+
+    json_array_foreach(json_object_get(record->json, "options"), index, o)
+    {
+        const char *name = json_string_value(json_object_get(o, "key"));
+        const char *value = json_string_value(json_object_get(o, "value"));
+
+        if (name && value && !strcmp(name, key))
+            return value;
+    }
+    return "";
+}
+
+static double number_at(const json_t *o, const char *key)
+{
+    const json_t *value = json_object_get(o, key);
+
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+/* ---- one run ---- */
+
+static void metrics_read(cli_record *record)
+{
+    FILE *file = file_open(record->folder, "metrics.jsonl", INT64_MAX);
+    char line[LINE_BYTES_MAX];
+
+    while (file && fgets(line, sizeof line, file)) {
+        json_t *o = json_loads(line, 0, NULL); /* a torn last line is none */
+        const double accuracy = number_at(o, "valid_accuracy");
+
+        if (o)
+            record->epochs = (int64_t)json_integer_value(json_object_get(o, "epoch"));
+        if (isfinite(accuracy)) {
+            record->best = isfinite(record->best) ? fmax(record->best, accuracy) : accuracy;
+            record->accuracy = accuracy;
+            record->loss = number_at(o, "valid_loss");
+        }
+        json_decref(o);
+    }
+    if (file)
+        (void)fclose(file);
+}
+
+static void json_read(cli_record *record)
+{
+    FILE *file = file_open(record->folder, "run.json", RECORD_BYTES_MAX);
+    json_error_t error = {.text = ""};
+
+    if (!file) {
+        (void)snprintf(record->why, sizeof record->why, "run.json cannot be read");
+        return;
+    }
+    record->json = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+    (void)fclose(file);
+    if (!json_is_object(record->json)) {
+        (void)snprintf(record->why, sizeof record->why, "run.json is damaged: line %d: %.100s", error.line,
+                       error.text);
+        json_decref(record->json);
+        record->json = NULL;
+        return;
+    }
+    record->ours = json_is_array(json_object_get(record->json, "command")) &&
+                   json_is_string(json_object_get(json_object_get(record->json, "versions"), "tenon")) &&
+                   json_is_array(json_object_get(record->json, "options"));
+}
+
+static bool has_checkpoint(const char *folder)
+{
+    char *path = cli_path(folder, "checkpoints");
+    DIR *dir = path ? opendir(path) : NULL;
+    const struct dirent *entry;
+    bool found = false;
+
+    while (dir && !found && (entry = readdir(dir)))
+        found = strlen(entry->d_name) > 5 && !strcmp(entry->d_name + strlen(entry->d_name) - 5, ".tnck");
+    if (dir)
+        (void)closedir(dir);
+    free(path);
+    return found;
+}
+
+static void lock_read(cli_record *record, cli_lock_state *lock)
+{
+    char *path = cli_path(record->folder, "checkpoints/" CLI_LOCK_NAME);
+    cli_lock_owner owner = {0};
+
+    *lock = path ? cli_lock_look(path, &owner) : CLI_LOCK_FREE;
+    free(path);
+    if (*lock == CLI_LOCK_LIVE)
+        (void)snprintf(record->why, sizeof record->why, "process %ld", owner.pid);
+    else if (*lock == CLI_LOCK_FOREIGN)
+        (void)snprintf(record->why, sizeof record->why, "process %ld on host %s", owner.pid, owner.host);
+}
+
+static void state_find(cli_record *record)
+{
+    static const struct {
+        const char *status;
+        cli_record_state state;
+    } rows[] = {
+        {"done", CLI_RECORD_FINISHED}, {"stopped", CLI_RECORD_STOPPED}, {"failed", CLI_RECORD_FAILED}};
+    const json_t *result = json_object_get(record->json, "result");
+    const char *status = json_string_value(json_object_get(result, "status"));
+    const char *error = json_string_value(json_object_get(result, "error"));
+    cli_lock_state lock;
+
+    record->state = CLI_RECORD_BROKEN;
+    lock_read(record, &lock);
+    if (lock == CLI_LOCK_LIVE || lock == CLI_LOCK_FOREIGN) {
+        record->state = CLI_RECORD_RUNNING;
+        return;
+    }
+    for (size_t i = 0; status && i < sizeof rows / sizeof *rows; i++)
+        if (!strcmp(status, rows[i].status))
+            record->state = rows[i].state;
+    record->resumable = record->ours && has_checkpoint(record->folder);
+    if (record->state == CLI_RECORD_FAILED && error)
+        (void)snprintf(record->why, sizeof record->why, "%.*s", (int)strcspn(error, "\n"), error);
+    else if (record->state == CLI_RECORD_BROKEN && record->json && !record->ours)
+        (void)snprintf(record->why, sizeof record->why, "its run.json is not of tenon train");
+    else if (record->state == CLI_RECORD_BROKEN && record->json)
+        (void)snprintf(record->why, sizeof record->why, "ended without a word (killed?)%s",
+                       record->resumable ? "; --resume goes on" : "");
+}
+
+/* [takes] folder. */
+static bool record_read(cli_record *record, char *folder)
+{
+    const char *slash, *dash;
+
+    memset(record, 0, sizeof *record);
+    record->folder = folder;
+    record->best = record->accuracy = record->loss = NAN;
+    if (!folder)
+        return false;
+    slash = strrchr(folder, '/');
+    if (!(record->name = cli_format("%s", slash ? slash + 1 : folder)))
+        return false;
+    dash = strrchr(record->name, '-');
+    record->id = dash && dash[1] ? dash + 1 : record->name;
+    json_read(record);
+    metrics_read(record);
+    state_find(record);
+    record->epochs_wanted = strtoll(cli_record_option(record, "train.epochs"), NULL, 10);
+    return true;
+}
+
+void cli_record_fini(cli_record *record)
+{
+    json_decref(record->json);
+    free(record->folder);
+    free(record->name);
+    memset(record, 0, sizeof *record);
+}
+
+/* ---- all of a folder ---- */
+
+/* A folder, not a link to one, with a run.json in it. */
+static bool is_run(const char *folder)
+{
+    char *path = cli_path(folder, "run.json");
+    struct stat s, file;
+    bool yes = path && !lstat(folder, &s) && S_ISDIR(s.st_mode) && !lstat(path, &file);
+
+    free(path);
+    return yes;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const cli_record *x = a, *y = b;
+    const int order = strcmp(cli_record_text(x, "started"), cli_record_text(y, "started"));
+
+    return order ? order : strcmp(x->name, y->name);
+}
+
+static bool record_add(cli_records *r, char *folder)
+{
+    if (r->count == r->room) {
+        size_t room = r->room ? 2 * r->room : 16;
+        cli_record *grown = room <= RECORDS_MAX ? realloc(r->at, room * sizeof *grown) : NULL;
+
+        if (!grown) {
+            cli_error("out of memory, or more than %d runs", RECORDS_MAX);
+            free(folder);
+            return false;
+        }
+        r->at = grown;
+        r->room = room;
+    }
+    return record_read(&r->at[r->count++], folder);
+}
+
+bool cli_records_read(cli_records *r, const char *folder)
+{
+    DIR *dir = opendir(folder);
+    const struct dirent *entry;
+    bool ok = true;
+
+    memset(r, 0, sizeof *r);
+    r->folder = folder;
+    if (!dir && errno != ENOENT)
+        cli_error("%s: %s", folder, strerror(errno));
+    if (!dir)
+        return errno == ENOENT;
+    while (ok && (entry = readdir(dir))) {
+        char *path = entry->d_name[0] == '.' ? NULL : cli_path(folder, entry->d_name);
+
+        if (path && is_run(path))
+            ok = record_add(r, path);
+        else
+            free(path);
+    }
+    (void)closedir(dir);
+    if (ok && r->count)
+        qsort(r->at, r->count, sizeof *r->at, by_start);
+    return ok;
+}
+
+void cli_records_fini(cli_records *r)
+{
+    for (size_t i = 0; i < r->count; i++)
+        cli_record_fini(&r->at[i]);
+    free(r->at);
+    memset(r, 0, sizeof *r);
+}
+
+/* 0: no · 1: a part of the name behind a dash · 2: the name or the id */
+static int match(const char *run, const char *name)
+{
+    const char *dash = strrchr(run, '-'), *at;
+
+    if (!strcmp(run, name) || (dash && !strcmp(dash + 1, name)))
+        return 2;
+    for (at = strstr(run, name); at; at = strstr(at + 1, name))
+        if (at == run || at[-1] == '-')
+            return 1;
+    return 0;
+}
+
+/* The one folder below `folder` that `name` fits best; NULL: none or several, said. */
+static char *folder_find(const char *folder, const char *name)
+{
+    DIR *dir = *name ? opendir(folder) : NULL;
+    const struct dirent *entry;
+    char *found = NULL;
+    int best = 0, several = 0;
+
+    while (dir && (entry = readdir(dir))) {
+        const int fits = entry->d_name[0] == '.' ? 0 : match(entry->d_name, name);
+        char *path = fits && fits >= best ? cli_path(folder, entry->d_name) : NULL;
+
+        if (!path || !is_run(path)) {
+            free(path);
+            continue;
+        }
+        several = fits == best ? several + 1 : 1;
+        best = fits;
+        free(found);
+        found = path;
+    }
+    if (dir)
+        (void)closedir(dir);
+    if (several == 1)
+        return found;
+    if (several)
+        cli_error("\"%s\" fits %d runs below %s; `tenon runs list` shows their names", name, several, folder);
+    else
+        cli_error("there is no run \"%s\" below %s; `tenon runs list` shows what there is", name, folder);
+    free(found);
+    return NULL;
+}
+
+bool cli_record_find(cli_record *record, const char *folder, const char *name)
+{
+    char *path;
+
+    memset(record, 0, sizeof *record);
+    if (!strchr(name, '/') && !is_run(name))
+        path = folder_find(folder, name);
+    else if (!(path = cli_format("%s", name)))
+        return false;
+    else if (!is_run(name)) {
+        cli_error("%s is no run folder: there is no run.json in it", name);
+        free(path);
+        path = NULL;
+    }
+    for (size_t n = path ? strlen(path) : 0; n > 1 && path[n - 1] == '/'; n--)
+        path[n - 1] = '\0';
+    return path && record_read(record, path);
+}

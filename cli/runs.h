@@ -1,0 +1,48 @@
+/*
+ * What `tenon runs` knows of run folders. Everything is read as a stranger's: files of bounded size, no
+ * symbolic links, nothing of them is believed but to be shown.
+ */
+#ifndef TN_CLI_RUNS_H
+#define TN_CLI_RUNS_H
+
+#include "cli.h"
+#include "lock.h"
+
+typedef enum cli_record_state {
+    CLI_RECORD_FINISHED,
+    CLI_RECORD_STOPPED, /* on request; may be resumed */
+    CLI_RECORD_FAILED,  /* ended with an error that run.json tells */
+    CLI_RECORD_RUNNING,
+    CLI_RECORD_BROKEN, /* ended without a word, or run.json cannot be read */
+} cli_record_state;
+
+typedef struct cli_record {
+    char *folder, *name; /* runs/2026-…-7f3a and its last part */
+    const char *id;      /* within `name` */
+    json_t *json;        /* run.json; NULL: not readable */
+    cli_record_state state;
+    char why[256]; /* of RUNNING, FAILED, BROKEN; "" */
+    bool ours;     /* run.json is one that train writes */
+    bool resumable;
+    int64_t epochs, epochs_wanted;
+    double best, accuracy, loss; /* best: of all validations; NaN: not known */
+} cli_record;
+
+typedef struct cli_records {
+    cli_record *at;
+    size_t count, room;
+    const char *folder; /* they lie below */
+} cli_records;
+
+const char *cli_record_state_name(cli_record_state state);
+/* All run folders below `folder`, oldest first. False: said why. A folder that is not there has none. */
+bool cli_records_read(cli_records *r, const char *folder);
+void cli_records_fini(cli_records *r);
+/* One run by path, name, or part of its name behind a dash. False: said why. */
+bool cli_record_find(cli_record *record, const char *folder, const char *name);
+void cli_record_fini(cli_record *record);
+const char *cli_record_text(const cli_record *record, const char *key); /* of run.json; "" */
+/* Value of an option as it was; "": not known. */
+const char *cli_record_option(const cli_record *record, const char *key);
+
+#endif

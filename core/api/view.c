@@ -1,0 +1,573 @@
+/*
+ * tenon/view.h: copies of what graphs and programs are, for looking at.
+ *
+ * Each view keeps all it says in one arena, so that nothing of it depends on symbols, plugins or contexts
+ * that go away.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "tenon/view.h"
+
+/* ---- the nodes of a symbol ----------------------------------------------------------------------- */
+
+typedef struct node_copy {
+    tn_view_node info;
+    uint32_t first_known;
+} node_copy;
+
+struct tn_symbol_view {
+    tni_arena *arena;
+    node_copy *nodes;
+    tn_known *known; /* outputs of all nodes */
+    tn_view_edge *heads;
+    uint32_t node_count, head_count;
+};
+
+static const char *text_copy(tni_arena *a, const char *text)
+{
+    return tni_arena_strdup(a, text ? text : "");
+}
+
+static int pair_compare(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Names and texts as the symbol keeps them, by name. */
+static tn_status attrs_copy(tni_arena *a, const tni_map *dict, const char *const **out)
+{
+    const size_t count = dict ? tni_map_count(dict) : 0;
+    const char **pairs = tni_arena_alloc(a, (2 * count + 1) * sizeof *pairs), *key;
+    size_t cursor = 0, used = 0;
+    void *text;
+
+    if (!pairs)
+        return TN_E_NOMEM;
+    while (dict && used < 2 * count && tni_map_next(dict, &cursor, &key, &text)) {
+        pairs[used++] = text_copy(a, key);
+        pairs[used++] = text_copy(a, text);
+        if (!pairs[used - 2] || !pairs[used - 1])
+            return TN_E_NOMEM;
+    }
+    qsort(pairs, used / 2, 2 * sizeof *pairs, pair_compare);
+    *out = pairs;
+    return TN_OK;
+}
+
+static tn_view_edge edge_of(const tni_graph *g, uint32_t entry)
+{
+    const uint32_t node = g->entry_node[entry];
+
+    return (tn_view_edge){node, entry - g->nodes[node].first_entry};
+}
+
+static tn_status node_fill(tn_symbol_view *v, const tni_graph *g, uint32_t index)
+{
+    const tni_gnode *n = &g->nodes[index];
+    tn_view_edge *inputs = tni_arena_alloc(v->arena, (n->input_count + 1u) * sizeof *inputs);
+    node_copy *copy = &v->nodes[index];
+    tn_view_node *to = &copy->info;
+
+    copy->first_known = n->first_entry;
+    to->name = text_copy(v->arena, n->name);
+    to->op = n->def ? text_copy(v->arena, n->def->op->name) : NULL;
+    if (!inputs || !to->name || (n->def && !to->op))
+        return TN_E_NOMEM;
+    for (uint32_t i = 0; i < n->input_count; i++)
+        inputs[i] = edge_of(g, tni_graph_input(g, n, i));
+    to->inputs = inputs;
+    to->flags = (n->flags & TNI_GNODE_AUX ? TN_VIEW_AUX : 0u) | (n->random != TNI_NONE ? TN_VIEW_RANDOM : 0u);
+    to->input_count = n->input_count;
+    to->output_count = n->output_count;
+    to->visible_count = n->def ? n->visible_count : 1;
+    to->subgraph_count = n->subgraph_count;
+    return attrs_copy(v->arena, n->dict, &to->attrs);
+}
+
+/* `g`: of the symbol itself; `found`: with the shapes, or NULL. Both number nodes and entries alike. */
+static tn_status known_fill(tn_symbol_view *v, const tni_graph *g, const tni_graph *found)
+{
+    for (uint32_t e = 0; e < g->entry_count; e++) {
+        const int32_t ndim = found ? found->shapes[e].ndim : TN_NDIM_UNKNOWN;
+        int64_t *shape = tni_arena_alloc(v->arena, (ndim > 0 ? (size_t)ndim : 1) * sizeof *shape);
+
+        if (!shape)
+            return TN_E_NOMEM;
+        for (int32_t d = 0; d < ndim; d++)
+            shape[d] = found->shapes[e].dim[d];
+        v->known[e].name = v->nodes[g->entry_node[e]].info.name;
+        v->known[e].shape = shape;
+        v->known[e].ndim = ndim;
+        v->known[e].dtype = found ? found->dtypes[e] : TN_DTYPE_UNKNOWN;
+    }
+    return TN_OK;
+}
+
+static tn_status symbol_copy(tn_symbol_view *v, const tni_graph *g, const tni_graph *found)
+{
+    tn_status st = tni_arena_create(TN_TEXT_MAX, &v->arena);
+
+    if (st)
+        return st;
+    v->nodes = tni_arena_alloc(v->arena, (g->node_count + 1u) * sizeof *v->nodes);
+    v->known = tni_arena_alloc(v->arena, (g->entry_count + 1u) * sizeof *v->known);
+    v->heads = tni_arena_alloc(v->arena, (g->head_count + 1u) * sizeof *v->heads);
+    if (!v->nodes || !v->known || !v->heads)
+        return TN_E_NOMEM;
+    for (uint32_t n = 0; n < g->node_count && !st; n++)
+        st = node_fill(v, g, n);
+    for (uint32_t h = 0; h < g->head_count; h++)
+        v->heads[h] = edge_of(g, g->heads[h]);
+    v->node_count = g->node_count;
+    v->head_count = g->head_count;
+    return st ? st : known_fill(v, g, found);
+}
+
+static tn_status shapes_check(const char *function, const tn_symbol *s, const tn_inferred *shapes)
+{
+    if (!shapes || shapes->graph->symbol == s)
+        return TN_OK;
+    return tni_error(TN_E_ARG, "%s: the shapes were found for another symbol", function);
+}
+
+tn_status tn_symbol_view_create(tn_symbol *s, const tn_inferred *shapes, tn_symbol_view **out)
+{
+    tn_symbol_view *v = NULL;
+    tni_graph *g = NULL;
+    tn_status st;
+
+    if (!s || !out)
+        return api_null(__func__, "s or out");
+    if ((st = shapes_check(__func__, s, shapes)))
+        return st;
+    if (!(v = tni_zalloc(sizeof *v)))
+        return TN_E_NOMEM;
+    if (!(st = tni_graph_of(s, &g)) && !(st = symbol_copy(v, g, shapes ? shapes->graph : NULL))) {
+        *out = v; /* moved */
+        v = NULL;
+    }
+    tni_graph_destroy(g);
+    tn_symbol_view_destroy(v);
+    return st;
+}
+
+uint32_t tn_symbol_view_count(const tn_symbol_view *v)
+{
+    return v ? v->node_count : 0;
+}
+
+tn_status tn_symbol_view_node(const tn_symbol_view *v, uint32_t index, tn_view_node *out)
+{
+    if (!v || !out)
+        return api_null(__func__, "v or out");
+    if (index >= v->node_count)
+        return tni_error(TN_E_ARG, "node %u of %u", index, v->node_count);
+    return api_info(__func__, &v->nodes[index].info, out, (uint32_t)sizeof *out);
+}
+
+tn_status tn_symbol_view_output(const tn_symbol_view *v, uint32_t node, uint32_t output, tn_known *out)
+{
+    if (!v || !out)
+        return api_null(__func__, "v or out");
+    if (node >= v->node_count || output >= v->nodes[node].info.output_count)
+        return tni_error(TN_E_ARG, "output %u of node %u of %u", output, node, v->node_count);
+    *out = v->known[v->nodes[node].first_known + output];
+    return TN_OK;
+}
+
+tn_status tn_symbol_view_head(const tn_symbol_view *v, uint32_t index, tn_view_edge *out)
+{
+    if (!v || !out)
+        return api_null(__func__, "v or out");
+    if (index >= v->head_count)
+        return tni_error(TN_E_ARG, "head %u of %u", index, v->head_count);
+    *out = v->heads[index];
+    return TN_OK;
+}
+
+void tn_symbol_view_destroy(tn_symbol_view *v)
+{
+    if (!v)
+        return;
+    tni_arena_destroy(v->arena);
+    tni_free(v);
+}
+
+/* ---- a program ----------------------------------------------------------------------------------- */
+
+struct tn_program_view {
+    tni_arena *arena;
+    tn_view_program info;
+    tn_view_entry *entries;
+    tn_view_step *steps;
+};
+
+/* Lives of roots: as the compiler placed them. A kept entry lives to the end. */
+static void lives_find(const tni_program *p, const uint32_t *keep, uint32_t keep_count, uint32_t *first,
+                       uint32_t *last)
+{
+    const uint32_t end = p->code_count;
+
+    memset(first, 0xff, p->graph->entry_count * sizeof *first);
+    memset(last, 0, p->graph->entry_count * sizeof *last);
+    for (uint32_t c = 0; c < p->code_count; c++) {
+        const tni_instruction *in = &p->code[c];
+
+        for (uint32_t k = 0; k < in->in_count + in->out_count; k++) {
+            const uint32_t root = p->places[p->operands[in->first_operand + k]].root;
+
+            if (first[root] == TNI_NONE)
+                first[root] = c;
+            last[root] = c;
+        }
+    }
+    for (uint32_t i = 0; i < keep_count; i++)
+        last[p->places[keep[i]].root] = end;
+}
+
+static tn_status entry_fill(tn_program_view *v, const tni_program *p, uint32_t e, const uint32_t *first,
+                            const uint32_t *last)
+{
+    const tni_place *place = &p->places[e];
+    const tni_gnode *node = &p->graph->nodes[p->graph->entry_node[e]];
+    const tn_tensor *t = &p->tensors[e];
+    tn_view_entry *to = &v->entries[e];
+    int64_t *shape = tni_arena_alloc(v->arena, (t->ndim > 0 ? (size_t)t->ndim : 1) * sizeof *shape);
+
+    if (!shape || !(to->node = text_copy(v->arena, node->name)))
+        return TN_E_NOMEM;
+    for (int32_t d = 0; d < t->ndim; d++)
+        shape[d] = t->shape[d];
+    to->kind = first[place->root] == TNI_NONE && place->kind != TNI_PLACE_INPUT ? TN_VIEW_UNUSED
+                                                                                : (int32_t)place->kind;
+    to->output = e - node->first_entry;
+    to->root = place->root;
+    to->bytes = t->bytes;
+    to->offset = place->kind == TNI_PLACE_ARENA ? place->offset : 0;
+    to->first = first[place->root] == TNI_NONE ? 0 : first[place->root];
+    to->last = last[place->root];
+    to->dtype = t->dtype;
+    to->ndim = t->ndim;
+    to->shape = shape;
+    return TN_OK;
+}
+
+/* A block of bytes that is no tensor of the graph: a workspace, or what a kernel saves. */
+static tn_status block_add(tn_program_view *v, int32_t kind, const tn_view_entry *like)
+{
+    tn_view_entry *to = &v->entries[v->info.entry_count];
+    int64_t *shape = tni_arena_alloc(v->arena, sizeof *shape);
+
+    if (!shape)
+        return TN_E_NOMEM;
+    *to = *like;
+    *shape = (int64_t)like->bytes;
+    to->kind = kind;
+    to->root = v->info.entry_count++;
+    to->dtype = TN_U8;
+    to->ndim = 1;
+    to->shape = shape;
+    return TN_OK;
+}
+
+/* The last instruction that needs the block which instruction `c` saves. */
+static uint32_t saved_last(const tni_program *p, uint32_t c, bool recorded)
+{
+    uint32_t last = c;
+
+    for (uint32_t k = c + 1; k < p->code_count; k++)
+        if (p->code[k].saved_of == c)
+            last = k;
+    return recorded ? p->code_count : last;
+}
+
+/* Instruction `c`, with its workspace and what it saves. */
+static tn_status step_fill(tn_program_view *v, const tni_program *p, uint32_t c, bool recorded)
+{
+    const tni_instruction *in = &p->code[c];
+    tn_view_step *to = &v->steps[c];
+    tn_view_entry block = {.first = c, .last = c};
+    tn_status st = TN_OK;
+
+    to->threads = in->prepared->plan.threads;
+    to->node = block.node = text_copy(v->arena, p->graph->nodes[in->node].name);
+    to->op = text_copy(v->arena, in->def->op->name);
+    to->plugin = text_copy(v->arena, in->prepared->plugin->descriptor->name);
+    to->kernel = text_copy(v->arena, in->prepared->kernel->name);
+    to->est_ns = in->prepared->plan.est_ns;
+    to->scratch_bytes = in->prepared->plan.workspace_bytes;
+    if (!to->node || !to->op || !to->plugin || !to->kernel)
+        return TN_E_NOMEM;
+    if (in->workspace != TNI_NONE) {
+        block.bytes = to->scratch_bytes;
+        block.offset = in->workspace_offset;
+        st = block_add(v, TN_VIEW_SCRATCH, &block);
+    }
+    if (!st && in->saved != TNI_NONE) {
+        block.bytes = in->prepared->plan.saved_bytes;
+        block.offset = in->saved_offset;
+        block.last = saved_last(p, c, recorded);
+        st = block_add(v, TN_VIEW_SAVED, &block);
+    }
+    return st;
+}
+
+/* What was compiled, and which of its entries are kept for a gradient. */
+typedef struct compiled {
+    const tni_program *program;
+    const uint32_t *keep;
+    uint32_t keep_count;
+    bool recorded;
+} compiled;
+
+static tn_status program_copy(const compiled *k, tn_program_view *v)
+{
+    const tni_program *p = k->program;
+    const uint32_t entries = p->graph->entry_count;
+    uint32_t *first = tni_calloc(2ull * entries + 1u, sizeof *first), *last = first + entries;
+    char device[96];
+    tn_status st;
+
+    if (!first || (st = tni_arena_create(TN_TEXT_MAX, &v->arena))) {
+        tni_free(first);
+        return TN_E_NOMEM;
+    }
+    lives_find(p, k->keep, k->keep_count, first, last);
+    snprintf(device, sizeof device, "%s:%d", p->device->type, p->device->index);
+    v->info.entry_count = entries;
+    v->info.step_count = p->code_count;
+    v->info.threads = p->threads;
+    v->info.planned = p->arena_bytes;
+    v->info.bound = p->arena_bound;
+    v->info.est_ns = p->est_ns;
+    v->entries =
+        tni_arena_alloc(v->arena, ((size_t)entries + 2ull * p->code_count + 1u) * sizeof *v->entries);
+    v->steps = tni_arena_alloc(v->arena, (p->code_count + 1u) * sizeof *v->steps);
+    if (!v->entries || !v->steps || !(v->info.device = text_copy(v->arena, device)))
+        st = TN_E_NOMEM;
+    for (uint32_t e = 0; !st && e < entries; e++)
+        st = entry_fill(v, p, e, first, last);
+    for (uint32_t c = 0; !st && c < p->code_count; c++)
+        st = step_fill(v, p, c, k->recorded);
+    tni_free(first);
+    return st;
+}
+
+static tn_status program_view(const compiled *k, tn_program_view **out)
+{
+    tn_program_view *v = tni_zalloc(sizeof *v);
+    tn_status st = v ? program_copy(k, v) : TN_E_NOMEM;
+
+    if (st)
+        tn_program_view_destroy(v);
+    else
+        *out = v;
+    return st;
+}
+
+tn_status api_view_cached(tni_cached_op *op, tn_program_view **out)
+{
+    tni_cached_entry *e = NULL;
+    tn_status st = tni_cached_op_recent(op, &e);
+
+    if (st)
+        return st;
+    st = program_view(&(const compiled){e->program, e->keep, e->keep_count, e->recorded}, out);
+    tni_cached_entry_release(e);
+    return st;
+}
+
+tn_status tn_program_view_cached(tn_cached_op *op, tn_program_view **out)
+{
+    return op && out ? api_view_cached(op, out) : api_null(__func__, "op or out");
+}
+
+/* Arguments alone: states have no gradient. */
+static tn_status keep_all(const tni_graph *g, uint32_t **keep, uint32_t *count)
+{
+    uint8_t *of = tni_calloc(g->variable_count + 1u, 1);
+    tn_status st;
+
+    if (!of)
+        return TN_E_NOMEM;
+    for (uint32_t i = 0; i < g->variable_count; i++)
+        of[i] = !(g->nodes[g->variables[i]].flags & TNI_GNODE_AUX);
+    st = tni_gradient_keep(g, of, keep, count);
+    tni_free(of);
+    return st;
+}
+
+static tn_status plan_compile(tn_ctx *ctx, const tn_inferred *shapes, tni_device *device, uint32_t flags,
+                              tn_program_view **out)
+{
+    tni_program_spec spec = {.device = device, .threads = tni_exec_threads(ctx)};
+    tni_program *p = NULL;
+    uint32_t *keep = NULL;
+    tn_status st = tni_graph_copy(shapes->graph, &spec.graph);
+
+    if (st)
+        return st;
+    spec.graph->train = (flags & TN_VIEW_TRAIN) != 0;
+    spec.flags = (uint16_t)(tni_exec_node_flags(ctx) | (flags & TN_VIEW_TRAIN ? TN_NODE_TRAIN : 0u) |
+                            (flags & TN_VIEW_RECORDED ? TN_NODE_RECORDED : 0u));
+    if (flags & TN_VIEW_RECORDED && (st = keep_all(spec.graph, &keep, &spec.keep_count))) {
+        tni_graph_destroy(spec.graph);
+        return st;
+    }
+    spec.keep = keep;
+    if (!(st = tni_program_create(ctx->selector, &spec, &p)))
+        st = program_view(&(const compiled){p, keep, spec.keep_count, keep != NULL}, out);
+    tni_program_release(p);
+    tni_free(keep);
+    return st;
+}
+
+tn_status tn_program_view_plan(tn_ctx *ctx, tn_symbol *s, const tn_inferred *shapes, const tn_device *device,
+                               uint32_t flags, tn_program_view **out)
+{
+    tni_device *d;
+    tn_status st;
+
+    if (!ctx || !s || !shapes || !out)
+        return api_null(__func__, "ctx, s, shapes or out");
+    if (s->ops != ctx->ops)
+        return tni_error(TN_E_ARG, "the symbol belongs to another context");
+    if (flags & ~(TN_VIEW_TRAIN | TN_VIEW_RECORDED))
+        return tni_error(TN_E_ARG, "%s: flags 0x%x are not known", __func__, flags);
+    if ((st = shapes_check(__func__, s, shapes)) || (st = api_device(ctx, device, &d)))
+        return st;
+    for (uint32_t e = 0; e < shapes->graph->entry_count; e++)
+        if (!tn_shape_known(&shapes->graph->shapes[e]) || shapes->graph->dtypes[e] < 0)
+            return tni_error(TN_E_SHAPE, "node \"%.200s\": shape or data type is not known",
+                             shapes->graph->nodes[shapes->graph->entry_node[e]].name);
+    return plan_compile(ctx, shapes, d, flags, out);
+}
+
+tn_status tn_program_view_info(const tn_program_view *v, tn_view_program *out)
+{
+    if (!v || !out)
+        return api_null(__func__, "v or out");
+    return api_info(__func__, &v->info, out, (uint32_t)sizeof *out);
+}
+
+tn_status tn_program_view_entry(const tn_program_view *v, uint32_t index, tn_view_entry *out)
+{
+    if (!v || !out)
+        return api_null(__func__, "v or out");
+    if (index >= v->info.entry_count)
+        return tni_error(TN_E_ARG, "tensor %u of %u", index, v->info.entry_count);
+    return api_info(__func__, &v->entries[index], out, (uint32_t)sizeof *out);
+}
+
+tn_status tn_program_view_step(const tn_program_view *v, uint32_t index, tn_view_step *out)
+{
+    if (!v || !out)
+        return api_null(__func__, "v or out");
+    if (index >= v->info.step_count)
+        return tni_error(TN_E_ARG, "instruction %u of %u", index, v->info.step_count);
+    return api_info(__func__, &v->steps[index], out, (uint32_t)sizeof *out);
+}
+
+void tn_program_view_destroy(tn_program_view *v)
+{
+    if (!v)
+        return;
+    tni_arena_destroy(v->arena);
+    tni_free(v);
+}
+
+/* ---- what breaks a graph ------------------------------------------------------------------------- */
+
+struct tn_breaks {
+    tni_arena *arena;
+    tn_break *items;
+    uint32_t count;
+};
+
+static tn_status breaks_copy(const tni_graph *g, const tni_vec *found, tn_breaks *b)
+{
+    tn_status st = tni_arena_create(TN_TEXT_MAX, &b->arena);
+
+    if (st)
+        return st;
+    if (!(b->items = tni_arena_alloc(b->arena, (found->count + 1) * sizeof *b->items)))
+        return TN_E_NOMEM;
+    for (size_t i = 0; i < found->count; i++) {
+        const tni_break *from = tni_vec_at(found, i);
+        tn_break *to = &b->items[i];
+
+        to->index = from->node;
+        to->node = text_copy(b->arena, g->nodes[from->node].name);
+        to->op = text_copy(b->arena, g->nodes[from->node].def->op->name);
+        to->why = text_copy(b->arena, from->why);
+        if (!to->node || !to->op || !to->why)
+            return TN_E_NOMEM;
+    }
+    b->count = (uint32_t)found->count;
+    return TN_OK;
+}
+
+static tn_status breaks_find(tn_ctx *ctx, const tni_graph *g, tni_device *device, tn_breaks **out)
+{
+    tn_breaks *b = tni_zalloc(sizeof *b);
+    tni_vec found;
+    tn_status st;
+
+    if (!b)
+        return TN_E_NOMEM;
+    tni_vec_init(&found, sizeof(tni_break), TN_GRAPH_NODES_MAX);
+    if (!(st = tni_graph_breaks(ctx->selector, g, device, tni_exec_threads(ctx), tni_exec_node_flags(ctx),
+                                &found)) &&
+        !(st = breaks_copy(g, &found, b))) {
+        *out = b; /* moved */
+        b = NULL;
+    }
+    tni_vec_fini(&found);
+    tn_breaks_destroy(b);
+    return st;
+}
+
+tn_status tn_graph_breaks(tn_ctx *ctx, tn_symbol *s, const tn_inferred *shapes, const tn_device *device,
+                          tn_breaks **out)
+{
+    tni_graph *g = NULL;
+    tni_device *d;
+    tn_status st;
+
+    if (!ctx || !s || !out)
+        return api_null(__func__, "ctx, s or out");
+    if (s->ops != ctx->ops)
+        return tni_error(TN_E_ARG, "the symbol belongs to another context");
+    if ((st = shapes_check(__func__, s, shapes)) || (st = api_device(ctx, device, &d)))
+        return st;
+    if (shapes)
+        return breaks_find(ctx, shapes->graph, d, out);
+    if (!(st = tni_graph_of(s, &g)))
+        st = breaks_find(ctx, g, d, out);
+    tni_graph_destroy(g);
+    return st;
+}
+
+uint32_t tn_breaks_count(const tn_breaks *b)
+{
+    return b ? b->count : 0;
+}
+
+tn_status tn_breaks_at(const tn_breaks *b, uint32_t index, tn_break *out)
+{
+    if (!b || !out)
+        return api_null(__func__, "b or out");
+    if (index >= b->count)
+        return tni_error(TN_E_ARG, "break %u of %u", index, b->count);
+    return api_info(__func__, &b->items[index], out, (uint32_t)sizeof *out);
+}
+
+void tn_breaks_destroy(tn_breaks *b)
+{
+    if (!b)
+        return;
+    tni_arena_destroy(b->arena);
+    tni_free(b);
+}

@@ -1,0 +1,205 @@
+/*
+ * Which nodes cannot be part of a program, and why. The compiler asks the same question of each instruction,
+ * so a graph without breaks compiles, memory permitting.
+ */
+#include "compile/compile.h"
+
+#include <string.h>
+
+static const char *const exec_kinds[] = {
+    [TN_EXEC_KERNEL] = NULL,
+    [TN_EXEC_SUBGRAPH] = "it runs graphs of its own",
+    [TN_EXEC_HOST] = "it calls back into the program",
+    [TN_EXEC_COPY] = "it copies between devices",
+    [TN_EXEC_COLLECTIVE] = "it works together with other processes",
+};
+
+bool tni_node_breaks(const tni_opdef *def, const tni_prepared *prepared, char *why, size_t size)
+{
+    const uint16_t exec = def->op->exec;
+
+    if (exec != TN_EXEC_KERNEL) {
+        snprintf(why, size, "%s",
+                 exec < sizeof exec_kinds / sizeof *exec_kinds ? exec_kinds[exec] : "it is of a newer kind");
+        return true;
+    }
+    if (prepared && prepared->kernel->flags & TN_KERNEL_ASYNC) {
+        snprintf(why, size, "its kernel %s completes later", prepared->kernel->name);
+        return true;
+    }
+    if (prepared && prepared->plan.flags & TN_PLAN_RESIZES) {
+        snprintf(why, size, "its kernel %s decides on the size of its outputs while it runs",
+                 prepared->kernel->name);
+        return true;
+    }
+    return false;
+}
+
+typedef struct checker {
+    tni_selector *selector;
+    const tni_graph *g;
+    tni_device *device;
+    uint32_t threads;
+    uint16_t flags;
+    tn_tensor *tensors; /* per entry; stride NULL: not all of it is known */
+    int64_t *strides;
+    const tn_tensor **operands; /* room for the widest node */
+    uint8_t *modes;
+} checker;
+
+static tn_status checker_init(checker *c)
+{
+    const tni_graph *g = c->g;
+    uint64_t dims = 0, widest = 0;
+    int64_t *at;
+
+    for (uint32_t e = 0; e < g->entry_count; e++)
+        dims += (uint64_t)(g->shapes[e].ndim > 0 ? g->shapes[e].ndim : 0);
+    for (uint32_t n = 0; n < g->node_count; n++)
+        if (2ull * g->nodes[n].input_count + g->nodes[n].output_count > widest)
+            widest = 2ull * g->nodes[n].input_count + g->nodes[n].output_count;
+    c->tensors = tni_calloc(g->entry_count + 1u, sizeof *c->tensors);
+    c->strides = at = tni_calloc(dims + 1u, sizeof *c->strides);
+    c->operands = tni_calloc(widest + 1u, sizeof *c->operands);
+    c->modes = tni_calloc(widest + 1u, 1);
+    if (!c->tensors || !c->strides || !c->operands || !c->modes)
+        return TN_E_NOMEM;
+    memset(c->modes, TN_MODE_WRITE, widest + 1u);
+    for (uint32_t e = 0; e < g->entry_count; e++) {
+        tn_tensor *t = &c->tensors[e];
+        int64_t step = 1;
+
+        if (!tn_shape_known(&g->shapes[e]) || g->dtypes[e] < 0)
+            continue;
+        t->shape = g->shapes[e].dim;
+        t->stride = at;
+        t->ndim = g->shapes[e].ndim;
+        t->dtype = g->dtypes[e];
+        t->device = c->device->index;
+        for (int32_t d = t->ndim; d-- > 0;) {
+            at[d] = step;
+            step *= t->shape[d]; /* inference has seen that the product fits */
+        }
+        t->bytes = (uint64_t)step * tn_dtype_bytes(t->dtype);
+        at += t->ndim;
+    }
+    return TN_OK;
+}
+
+static void checker_fini(checker *c)
+{
+    tni_free(c->tensors);
+    tni_free(c->strides);
+    tni_free((void *)c->operands);
+    tni_free(c->modes);
+}
+
+/* The operands of a node as its instruction would have them; false if one is not known. */
+static bool operands_of(const checker *c, const tni_gnode *node, tni_request *r)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < node->input_count; i++)
+        c->operands[count++] = &c->tensors[tni_graph_input(c->g, node, i)];
+    for (uint32_t i = 0; i < node->output_count; i++)
+        c->operands[count++] = &c->tensors[node->first_entry + i];
+    for (uint32_t i = 0; i < node->input_count && i < 64; i++)
+        if (node->def->op->mutates >> i & 1u)
+            c->operands[count++] = &c->tensors[tni_graph_input(c->g, node, i)];
+    for (uint32_t i = 0; i < count; i++)
+        if (!c->operands[i]->stride)
+            return false;
+    r->def = node->def;
+    r->attrs = node->attrs;
+    r->device = c->device;
+    r->in = c->operands;
+    r->out = c->operands + node->input_count;
+    r->modes = c->modes;
+    r->in_count = node->input_count;
+    r->out_count = count - node->input_count;
+    r->threads = c->threads;
+    r->flags = c->flags;
+    return true;
+}
+
+/* Everything goes in known and something comes out unknown: only a run tells its size. */
+static bool sized_by_run(const checker *c, const tni_gnode *node)
+{
+    bool unknown = false;
+
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (!c->tensors[tni_graph_input(c->g, node, i)].stride)
+            return false;
+    for (uint32_t i = 0; i < node->output_count; i++)
+        unknown |= !tn_shape_known(&c->g->shapes[node->first_entry + i]);
+    return unknown;
+}
+
+/* From operator and kernels alone. */
+static tn_status check_loosely(const checker *c, const tni_gnode *node, tni_break *found)
+{
+    uint32_t count = 0, prompt = 0;
+    tn_status st = tni_select_count(c->selector, node->def, c->device, &count, &prompt);
+
+    if (st)
+        return st;
+    if (!count)
+        snprintf(found->why, sizeof found->why, "no loaded plugin has a kernel for device %s",
+                 c->device->type);
+    else if ((found->runs = !prompt))
+        snprintf(found->why, sizeof found->why, "each of its kernels for device %s completes later",
+                 c->device->type);
+    return TN_OK;
+}
+
+static tn_status check_exactly(const checker *c, const tni_request *r, tni_break *found)
+{
+    tni_prepared *prepared = NULL;
+    tn_status st = tni_select(c->selector, r, &prepared);
+
+    if (st == TN_E_UNSUPPORTED) {
+        snprintf(found->why, sizeof found->why, "%s", tni_error_message());
+        tni_error_clear();
+        return TN_OK;
+    }
+    if (!st)
+        found->runs = tni_node_breaks(r->def, prepared, found->why, sizeof found->why);
+    tni_prepared_release(prepared);
+    return st;
+}
+
+static tn_status check_node(const checker *c, const tni_gnode *node, tni_break *found)
+{
+    tni_request r = {0};
+
+    found->runs = tni_node_breaks(node->def, NULL, found->why, sizeof found->why);
+    if (found->runs)
+        return TN_OK;
+    if (operands_of(c, node, &r))
+        return check_exactly(c, &r, found);
+    if (!sized_by_run(c, node))
+        return check_loosely(c, node, found);
+    snprintf(found->why, sizeof found->why, "the size of its outputs is known only after it ran");
+    found->runs = true;
+    return TN_OK;
+}
+
+tn_status tni_graph_breaks(tni_selector *s, const tni_graph *g, tni_device *device, uint32_t threads,
+                           uint16_t flags, tni_vec *out)
+{
+    checker c = {.selector = s, .g = g, .device = device, .threads = threads, .flags = flags};
+    tn_status st = checker_init(&c);
+
+    for (uint32_t n = 0; !st && n < g->node_count; n++) {
+        const tni_gnode *node = &g->nodes[n];
+        tni_break found = {.node = n};
+
+        if (!node->def || node->def->op->flags & TN_OP_VIEW)
+            continue;
+        st = check_node(&c, node, &found);
+        if (!st && found.why[0])
+            st = tni_vec_push(out, &found);
+    }
+    checker_fini(&c);
+    return st;
+}

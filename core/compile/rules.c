@@ -1,0 +1,165 @@
+/*
+ * The rules of a kernel that are decided without asking it: device, versions, instruction set, determinism,
+ * data types. The reason of a refusal is one clause, without the kernel's name.
+ */
+#include <string.h>
+
+#include "compile/select.h"
+
+/* Index that `name` has behind the variadic input `have` ("arg*"): "arg3" is 3, "arg*" is any, -2; -1: not
+ * its. */
+static int64_t variadic_index(const char *have, const char *name, size_t length)
+{
+    const size_t stem = strlen(have) - 1;
+    int64_t index = 0;
+
+    if (length <= stem || memcmp(have, name, stem) != 0)
+        return -1;
+    if (length == stem + 1 && name[stem] == '*')
+        return -2;
+    for (size_t i = stem; i < length; i++) {
+        if (name[i] < '0' || name[i] > '9' || index > TN_NODE_INPUTS_MAX)
+            return -1;
+        index = index * 10 + (name[i] - '0');
+    }
+    return index;
+}
+
+/* True if argument `index` (inputs from 0, outputs from in_count) is called `name`. */
+static bool argument_is(const tni_request *r, uint32_t index, const char *name, size_t length)
+{
+    const bool output = index >= r->in_count;
+    const char *const *names = output ? r->def->op->outputs : r->def->op->inputs;
+    uint32_t at = output ? index - r->in_count : index;
+
+    for (uint32_t i = 0; names && names[i]; i++) {
+        const size_t have = strlen(names[i]);
+
+        if (have && names[i][have - 1] == '*' && at >= i) {
+            const int64_t rest = variadic_index(names[i], name, length);
+
+            return rest == -2 || rest == (int64_t)(at - i);
+        }
+        if (i == at)
+            return have == length && !memcmp(names[i], name, length);
+    }
+    return false;
+}
+
+/* Index of the first argument called `name`; -1 none. */
+static int64_t argument_find(const tni_request *r, const char *name, size_t length)
+{
+    for (uint32_t i = 0; i < r->in_count + r->out_count; i++)
+        if (argument_is(r, i, name, length))
+            return i;
+    return -1;
+}
+
+static int32_t argument_dtype(const tni_request *r, int64_t index)
+{
+    if (index >= 0 && index < (int64_t)r->in_count)
+        return r->in[index]->dtype;
+    index -= r->in_count;
+    return index >= 0 && index < (int64_t)r->out_count ? r->out[index]->dtype : TN_DTYPE_UNKNOWN;
+}
+
+/* True if `dtype` is in the comma list `types`, of which "=name" means the dtype of another argument. */
+static bool types_allow(const tni_request *r, const char *types, int32_t dtype)
+{
+    while (*types) {
+        size_t length = strcspn(types, ",");
+        int32_t allowed = TN_DTYPE_UNKNOWN;
+
+        if (*types == '=') {
+            allowed = argument_dtype(r, argument_find(r, types + 1, length - 1));
+        } else if (length < 16) {
+            char text[16];
+
+            memcpy(text, types, length);
+            text[length] = '\0';
+            if (!tni_dtype_parse(text, &allowed))
+                allowed = TN_DTYPE_UNKNOWN;
+        }
+        if (allowed == dtype)
+            return true;
+        types += length + (types[length] == ',');
+    }
+    return false;
+}
+
+/* The rule for argument `index`: its own or "*"; NULL: anything goes. */
+static const char *rule_of(const tni_request *r, const tn_kernel *k, uint32_t index)
+{
+    const char *any = NULL;
+
+    for (const char *const *t = k->types; t && *t; t++) {
+        size_t length = strcspn(*t, ":");
+
+        if (length == 1 && **t == '*')
+            any = *t + 2;
+        else if (argument_is(r, index, *t, length))
+            return *t + length + 1;
+    }
+    return any;
+}
+
+static bool types_match(const tni_request *r, const tn_kernel *k, char *why, size_t size)
+{
+    uint32_t outputs = r->out_count;
+
+    for (uint32_t i = 0; r->def->op->mutates >> i && i < r->in_count && outputs; i++)
+        outputs -= (uint32_t)(r->def->op->mutates >> i & 1u);
+    for (uint32_t i = 0; i < r->in_count + outputs; i++) {
+        const char *rule = rule_of(r, k, i);
+        int32_t dtype = argument_dtype(r, i);
+
+        if (rule && !types_allow(r, rule, dtype)) {
+            snprintf(why, size, "%s %u is %s, takes %s", i < r->in_count ? "input" : "output",
+                     i < r->in_count ? i : i - r->in_count,
+                     tni_dtype_name(dtype) ? tni_dtype_name(dtype) : "?", rule);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A kernel may be older than the definition, as long as no attribute that it does not know says anything. */
+static bool version_matches(const tni_request *r, const tn_kernel *k, char *why, size_t size)
+{
+    const uint16_t version = r->def->op->version;
+    const tn_attr_def *newer =
+        version > k->op_version_max ? tni_attrs_newer(r->attrs, k->op_version_max) : NULL;
+
+    if (version >= k->op_version_min && !newer)
+        return true;
+    if (newer)
+        snprintf(why, size, "made for version %u of the operator, but %s came with version %u",
+                 k->op_version_max, newer->name, newer->since);
+    else
+        snprintf(why, size, "made for versions %u to %u of the operator, this is %u", k->op_version_min,
+                 k->op_version_max, version);
+    return false;
+}
+
+bool tni_rules_match(const tni_request *r, const tni_candidate *c, char *why, size_t size)
+{
+    const tn_kernel *k = c->kernel;
+
+    if (r->device->kernels_plugin && strcmp(k->device, r->device->type) &&
+        strcmp(r->device->kernels_plugin, c->plugin->descriptor->name)) {
+        snprintf(why, size, "device %s runs the kernels of %s, and those made for %s, only", r->device->type,
+                 r->device->kernels_plugin, r->device->type);
+        return false;
+    }
+    if (!version_matches(r, k, why, size))
+        return false;
+    if (!tni_isa_present(k->isa)) {
+        snprintf(why, size, "needs %s", k->isa);
+        return false;
+    }
+    if ((r->flags & TN_NODE_DETERMINISTIC) && !(k->flags & TN_KERNEL_DETERMINISTIC)) {
+        snprintf(why, size, "is not deterministic");
+        return false;
+    }
+    return types_match(r, k, why, size);
+}

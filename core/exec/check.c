@@ -1,0 +1,234 @@
+/*
+ * Checking a configuration: the steps of opening a context, each going on after what is wrong. Files,
+ * settings and variables are read collecting; plugins that have a section are loaded, which compares the
+ * section with their options; devices that have one are opened with their pools. Nothing of it stays.
+ */
+#include "exec/internal.h"
+
+#include <string.h>
+
+#define NAME_BYTES 64
+
+typedef struct check {
+    tni_check_fn fn;
+    void *arg;
+    tni_log log;
+    tni_options *options;
+    tni_registry *plugins;
+    tni_device_set *devices;
+    tni_opset *ops;
+} check;
+
+static void error_found(void *arg)
+{
+    check *c = arg;
+    tn_err err;
+
+    tni_error_get(&err);
+    c->fn(c->arg, TN_LOG_ERROR, &err);
+    tni_error_clear();
+}
+
+/* Only TN_E_NOMEM ends the check. */
+static tn_status found(check *c, tn_status st)
+{
+    if (!st || st == TN_E_NOMEM)
+        return st;
+    error_found(c);
+    return TN_OK;
+}
+
+static void line_found(void *arg, int32_t level, const char *message)
+{
+    check *c = arg;
+    tn_err err = {0};
+
+    (void)snprintf(err.message, sizeof err.message, "%s", message);
+    c->fn(c->arg, level, &err);
+}
+
+static void TN_PRINTF(3, 4) say(check *c, int32_t level, const char *format, ...)
+{
+    tn_err err = {0};
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(err.message, sizeof err.message, format, args);
+    va_end(args);
+    c->fn(c->arg, level, &err);
+}
+
+/* The part of the key between `prefix` and `end`; false: the key is of another kind. */
+static bool part_of(const char *key, const char *prefix, char end, char out[NAME_BYTES])
+{
+    const char *from = key + strlen(prefix);
+    size_t length;
+
+    if (strncmp(key, prefix, strlen(prefix)) != 0)
+        return false;
+    length = strcspn(from, (const char[]){end, '\0'});
+    if (length == 0 || length >= NAME_BYTES || from[length] != end)
+        return false;
+    memcpy(out, from, length);
+    out[length] = '\0';
+    return true;
+}
+
+/* ---- [plugin.NAME] ----------------------------------------------------------------------------------- */
+
+/* Whether a variable such as TENON_PLUGIN_CPU_OPENBLAS__TILE is of the plugin cpu-openblas. */
+static bool variable_of(const char *key, const char *plugin)
+{
+    char name[2 * NAME_BYTES];
+    size_t at = (size_t)snprintf(name, sizeof name, "TENON_PLUGIN_%.63s__", plugin);
+
+    for (size_t i = 0; i < at; i++)
+        name[i] = (char)(strchr(".-@", name[i])             ? '_'
+                         : name[i] >= 'a' && name[i] <= 'z' ? name[i] - 'a' + 'A'
+                                                            : name[i]);
+    return strncmp(key, name, at) == 0;
+}
+
+static bool has_section(const check *c, const char *plugin)
+{
+    const char *key, *value, *where;
+    char name[NAME_BYTES];
+    int32_t origin;
+
+    for (size_t i = 0; tni_options_at(c->options, i, &key, &value, &origin, &where); i++)
+        if ((part_of(key, "plugin.", '.', name) && strcmp(name, plugin) == 0) || variable_of(key, plugin))
+            return true;
+    return false;
+}
+
+static tn_status plugins_check(check *c)
+{
+    tn_status st = TN_OK;
+
+    for (size_t i = 0; i < tni_registry_count(c->plugins) && !st; i++) {
+        tni_plugin *p = tni_registry_at(c->plugins, i);
+
+        if (p->state == TNI_PLUGIN_READY && has_section(c, p->note.body.name))
+            st = found(c, tni_plugin_load(c->plugins, p));
+    }
+    return st;
+}
+
+static void plugins_absent(check *c)
+{
+    const char *key, *value, *where;
+    char name[NAME_BYTES], last[NAME_BYTES] = "";
+    int32_t origin;
+
+    for (size_t i = 0; tni_options_at(c->options, i, &key, &value, &origin, &where); i++) {
+        if (!part_of(key, "plugin.", '.', name) || strcmp(name, last) == 0 ||
+            tni_registry_find(c->plugins, name))
+            continue;
+        memcpy(last, name, sizeof last);
+        say(c, TN_LOG_INFO, "%s%s[plugin.%s] was not checked: this plugin is not here", where,
+            where[0] ? ": " : "", name);
+    }
+}
+
+/* ---- [kernel], [memory.D], what nothing reads -------------------------------------------------------- */
+
+static void operator_check(check *c, const char *key, const char *where)
+{
+    const tni_opdef *def;
+    char name[NAME_BYTES];
+
+    if (!part_of(key, "kernel.", '@', name) || !tni_opset_find(c->ops, name, &def))
+        return;
+    say(c, TN_LOG_WARNING, "%s%s%s: %s", where, where[0] ? ": " : "", key, tni_error_message());
+    tni_error_clear();
+}
+
+static tn_status memory_check(check *c, const char *key)
+{
+    tni_memory_stats stats;
+    tni_device *d;
+    char type[NAME_BYTES];
+    int32_t count = 0;
+
+    if (!part_of(key, "memory.", '.', type))
+        return TN_OK;
+    if (tni_device_type_count(c->devices, type, &count) || count == 0 ||
+        tni_device_get(c->devices, type, 0, &d)) {
+        tni_error_clear(); /* absent here: has been said */
+        return TN_OK;
+    }
+    return found(c,
+                 tni_device_memory(d, strstr(key, ".pinned.") ? TN_MEMORY_PINNED : TN_MEMORY_DEVICE, &stats));
+}
+
+static bool is_default(const tni_option_def *def, const char *key, const char *value)
+{
+    int64_t integer[2] = {0};
+    double number[2] = {0};
+
+    if (tni_option_parse(def, key, "", value, &integer[0], &number[0]) ||
+        tni_option_parse(def, key, "", def->default_text, &integer[1], &number[1])) {
+        tni_error_clear();
+        return false;
+    }
+    return strcmp(value, def->default_text) == 0 ||
+           (integer[0] == integer[1] && number[0] == number[1] && strcmp(def->type, "text") != 0);
+}
+
+static tn_status keys_check(check *c)
+{
+    const char *key, *value, *where;
+    const tni_option_def *def;
+    int32_t origin;
+    tn_status st = TN_OK;
+
+    for (size_t i = 0; !st && tni_options_at(c->options, i, &key, &value, &origin, &where); i++) {
+        if (origin == TN_ORIGIN_DEFAULT || tni_option_def_find(key, &def)) {
+            tni_error_clear();
+            continue;
+        }
+        if ((def->flags & TN_OPTION_UNREAD) && !is_default(def, key, value))
+            say(c, TN_LOG_INFO, "%s%s%s has no effect: what reads it is not part of this version", where,
+                where[0] ? ": " : "", key);
+        operator_check(c, key, where);
+        st = memory_check(c, key);
+    }
+    return st;
+}
+
+static tn_status rooms_check(check *c)
+{
+    tni_device *device;
+    tni_memory_stats stats;
+    tn_status st;
+
+    if ((st = tni_registry_create(c->options, &c->log, &c->plugins)))
+        return found(c, st);
+    plugins_absent(c);
+    if ((st = plugins_check(c)) ||
+        (st = tni_device_set_create(c->options, c->plugins, &c->log, &c->devices)) ||
+        (st = tni_opset_create(c->plugins, &c->ops)))
+        return found(c, st);
+    if ((st = tni_device_parse(c->devices, tni_option_text(c->options, "device.default"), &device)) ||
+        (st = tni_device_memory(device, TN_MEMORY_DEVICE, &stats)))
+        st = found(c, st);
+    return st ? st : keys_check(c);
+}
+
+tn_status tni_context_check(const tni_context_options *o, tni_check_fn fn, void *arg)
+{
+    check c = {.fn = fn, .arg = arg};
+    tn_status st;
+
+    c.log = (tni_log){.fn = line_found, .arg = &c, .level = TN_LOG_INFO};
+    if ((st = tni_options_create(&c.log, &c.options)))
+        return st;
+    tni_options_collect(c.options, error_found, &c);
+    if (!(st = tni_context_options_read(o, c.options)))
+        st = rooms_check(&c);
+    tni_opset_destroy(c.ops);
+    tni_device_set_destroy(c.devices);
+    tni_registry_destroy(c.plugins);
+    tni_options_destroy(c.options);
+    return st;
+}

@@ -1,0 +1,55 @@
+/* Reading ELF files without loading them: elf.c bytes and header, note.c notes, link.c what the linker needs.
+ */
+#ifndef TN_PLUGIN_ELF_H
+#define TN_PLUGIN_ELF_H
+
+#include <elf.h>
+
+#include "plugin/internal.h"
+
+#define TNI_ELF_SEGMENTS_MAX 128u /* a shared object has about a dozen */
+#define TNI_ELF_NEEDED_MAX 64u    /* libraries that one file names */
+
+typedef struct tni_elf_window { /* bytes of the file that were read last */
+    uint64_t at, count;
+    unsigned char bytes[4096];
+} tni_elf_window;
+
+typedef struct tni_elf {
+    const char *name;
+    const unsigned char *bytes; /* NULL: fd */
+    int fd;
+    uint64_t size;
+    tni_elf_window *window; /* NULL: none */
+} tni_elf;
+
+/* TN_OK: all `count` bytes; else L03. */
+tn_status tni_elf_read(const tni_elf *s, uint64_t at, void *out, uint64_t count);
+/* A shared object of this class and byte order with a sane table of segments; L03, L04. */
+tn_status tni_elf_header(const tni_elf *src, Elf64_Ehdr *h);
+
+/* What the dynamic section says; offsets are those of the file, 0: not there. */
+typedef struct tni_link {
+    Elf64_Ehdr header;
+    uint64_t strings, strings_size; /* DT_STRTAB */
+    uint64_t symbols;               /* DT_SYMTAB */
+    uint64_t gnu_hash, hash;
+    uint64_t run_path; /* in the strings; 0: none */
+    uint32_t needed_count;
+    uint64_t needed[TNI_ELF_NEEDED_MAX]; /* in the strings */
+} tni_link;
+
+/* L03: tables that lie outside the file, or segments that the file does not hold; L04: another machine. */
+tn_status tni_link_read(const tni_elf *e, tni_link *out);
+/* A text of the string table; L03: it has no end, or is longer than `size`. */
+tn_status tni_link_text(const tni_elf *e, const tni_link *l, uint64_t at, char *out, size_t size);
+/* TN_OK: the file itself defines the data symbol `name`, and the linker would find it; else L12. */
+tn_status tni_link_defines(const tni_elf *e, const tni_link *l, const char *name);
+/* "liba.so.1, libb.so" of what it needs. */
+void tni_link_needed(const tni_elf *e, const tni_link *l, char *out, size_t size);
+
+/* libraries.c: where the linker would find the library `name` for a file in `folder` with this DT_RUNPATH
+ * ("": none). False: nowhere. Only files for this machine count. */
+bool tni_library_find(const char *name, const char *folder, const char *run_path, char *out, size_t size);
+
+#endif

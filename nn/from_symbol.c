@@ -1,0 +1,382 @@
+/*
+ * Nets from symbol files, to be trained: the file's graph up to the class scores. A softmax at its head is
+ * taken off, because the loss has it; what is exported has it again. Every argument but the data is a
+ * parameter, known by the end of its name as MXNet's initialisers do.
+ */
+#include "internal.h"
+
+#include <jansson.h>
+#include <sha256.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what a file's graph says of itself ---- */
+
+static const char *attr_of(const json_t *node, const char *key)
+{
+    const char *text = json_string_value(json_object_get(json_object_get(node, "attrs"), key));
+
+    return text ? text : "";
+}
+
+static bool is_set(const char *text)
+{
+    return !strcmp(text, "True") || !strcmp(text, "true") || !strcmp(text, "1");
+}
+
+/* Along the classes of (N, classes)? */
+static bool along_classes(const json_t *node)
+{
+    const char *axis = attr_of(node, "axis");
+
+    return !*axis || !strcmp(axis, "-1") || !strcmp(axis, "1");
+}
+
+/* What an output layer gives, and whether its gradient is that of softmax cross-entropy. */
+static tnn_head head_kind(const json_t *node)
+{
+    static const struct {
+        const char *op;
+        tnn_head head;
+    } rows[] = {
+        {"SoftmaxOutput", TNN_HEAD_OUTPUT},
+        {"Softmax", TNN_HEAD_OUTPUT},
+        {"softmax", TNN_HEAD_SOFTMAX},
+        {"SoftmaxActivation", TNN_HEAD_SOFTMAX},
+        {"log_softmax", TNN_HEAD_LOG_SOFTMAX},
+        {"LinearRegressionOutput", TNN_HEAD_OTHER},
+        {"LogisticRegressionOutput", TNN_HEAD_OTHER},
+        {"MAERegressionOutput", TNN_HEAD_OTHER},
+        {"SVMOutput", TNN_HEAD_OTHER},
+        {"MakeLoss", TNN_HEAD_OTHER},
+        {"make_loss", TNN_HEAD_OTHER},
+    };
+    const char *op = json_string_value(json_object_get(node, "op"));
+    tnn_head head = TNN_HEAD_SCORES;
+
+    for (size_t i = 0; op && i < sizeof rows / sizeof *rows; i++)
+        if (!strcmp(op, rows[i].op))
+            head = rows[i].head;
+    if ((head == TNN_HEAD_SOFTMAX || head == TNN_HEAD_LOG_SOFTMAX) && !along_classes(node))
+        head = TNN_HEAD_OTHER;
+    return head;
+}
+
+/* Attributes of SoftmaxOutput that change its gradient. */
+static const char *unlike_loss(const json_t *node)
+{
+    static const char *const switches[] = {"multi_output", "use_ignore", "preserve_shape", "out_grad"};
+    const char *scale = attr_of(node, "grad_scale"), *smooth = attr_of(node, "smooth_alpha");
+
+    for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
+        if (is_set(attr_of(node, switches[i])))
+            return switches[i];
+    if (*scale && strtod(scale, NULL) != 1)
+        return "grad_scale";
+    return *smooth && strtod(smooth, NULL) != 0 ? "smooth_alpha" : NULL;
+}
+
+/* Borrowed from `root`; NULL: several heads. */
+static const json_t *head_node(const json_t *root)
+{
+    const json_t *heads = json_object_get(root, "heads");
+    const json_t *at = json_array_get(json_array_get(heads, 0), 0);
+
+    if (json_array_size(heads) != 1)
+        return NULL;
+    return json_array_get(json_object_get(root, "nodes"), (size_t)json_integer_value(at));
+}
+
+static json_t *graph_json(tn_app *app, tn_symbol *symbol)
+{
+    char *text = NULL;
+    json_t *root = NULL;
+
+    if (tnn_check(app, tn_symbol_to_json(symbol, &text), "%s", ""))
+        return NULL;
+    if (!(root = json_loads(text, 0, NULL)))
+        (void)tnn_no_memory(app);
+    tn_free(text);
+    return root;
+}
+
+tnn_head tnn_head_of(tn_app *app, tn_symbol *symbol)
+{
+    json_t *root = graph_json(app, symbol);
+    const json_t *node = root ? head_node(root) : NULL;
+    const tnn_head head = node ? head_kind(node) : TNN_HEAD_OTHER;
+
+    json_decref(root);
+    return head;
+}
+
+/* ---- parameters ---- */
+
+static const struct {
+    const char *suffix;
+    tnn_role role;
+} suffixes[] = {
+    {"weight", TNN_WEIGHT},    {"bias", TNN_BIAS},          {"gamma", TNN_GAMMA},     {"beta", TNN_BETA},
+    {"moving_mean", TNN_MEAN}, {"running_mean", TNN_MEAN},  {"moving_avg", TNN_MEAN}, {"moving_var", TNN_VAR},
+    {"running_var", TNN_VAR},  {"moving_inv_var", TNN_VAR},
+};
+
+static bool role_of(const char *name, tnn_role *role)
+{
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
+        if (tnn_ends_with(name, suffixes[i].suffix)) {
+            *role = suffixes[i].role;
+            return true;
+        }
+    return false;
+}
+
+/* lr_mult and wd_mult of a variable, as MXNet writes them. */
+static double factor_of(const json_t *node, const char *key)
+{
+    const char *text = attr_of(node, key);
+    const double factor = *text ? strtod(text, NULL) : 1;
+
+    return factor >= 0 && factor <= 1e6 ? factor : 1;
+}
+
+static tn_status param_add(tn_app *app, tn_net *net, const char *name, bool aux, const json_t *root)
+{
+    const json_t *node;
+    tnn_param *p;
+    size_t index;
+
+    if (!(p = tnn_alloc(app, 1, sizeof *p)))
+        return TN_E_NOMEM;
+    net->params[net->param_count++] = p;
+    p->aux = p->fixed = aux;
+    p->lr_factor = p->wd_factor = 1;
+    p->ndim = -1;
+    if (!(p->name = tnn_strdup(app, name)) || !(p->full = tnn_strdup(app, name)))
+        return TN_E_NOMEM;
+    json_array_foreach(json_object_get(root, "nodes"), index, node)
+    {
+        const char *other = json_string_value(json_object_get(node, "name"));
+
+        if (!other || strcmp(other, name))
+            continue;
+        p->lr_factor = factor_of(node, "__lr_mult__");
+        p->wd_factor = factor_of(node, "__wd_mult__");
+        break;
+    }
+    if (!role_of(name, &p->role))
+        return tnn_fail(app, TN_E_UNSUPPORTED,
+                        "%s: input \"%s\" is neither the data nor a parameter by its name (…_weight, …_bias, "
+                        "…_gamma, …_beta, …_moving_mean, …_moving_var)",
+                        net->path, name);
+    return TN_OK;
+}
+
+/* The data is "data", or else the one argument whose name is no parameter's. */
+static bool is_data(char *const *names, size_t count, size_t index)
+{
+    bool called_data = false;
+    tnn_role role;
+
+    for (size_t i = 0; i < count; i++)
+        called_data = called_data || !strcmp(names[i], "data");
+    return called_data ? !strcmp(names[index], "data") : !role_of(names[index], &role);
+}
+
+static bool is_listed(char *const *names, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(names[i], name))
+            return true;
+    return false;
+}
+
+/* In order of appearance, as a net of layers has them: its number decides a parameter's first values. */
+static tn_status params_make(tn_app *app, tn_net *net, const json_t *root)
+{
+    char **all = NULL, **aux = NULL;
+    size_t count = 0, aux_count = 0;
+    tn_status st = tn_symbol_list(net->graph, TN_LIST_INPUTS, &count, &all);
+
+    if (!st)
+        st = tn_symbol_list(net->graph, TN_LIST_AUX, &aux_count, &aux);
+    if (tnn_check(app, st, "%s", net->path))
+        goto cleanup;
+    if (!(net->params = tnn_alloc(app, count + 1, sizeof(tnn_param *))))
+        st = TN_E_NOMEM;
+    for (size_t i = 0; !st && i < count; i++) {
+        if (is_listed(aux, aux_count, all[i]) || !is_data(all, count, i))
+            st = param_add(app, net, all[i], is_listed(aux, aux_count, all[i]), root);
+        else if (!net->data_name)
+            st = (net->data_name = tnn_strdup(app, all[i])) ? TN_OK : TN_E_NOMEM;
+        else
+            st = tnn_fail(app, TN_E_UNSUPPORTED,
+                          "%s has several inputs (\"%s\" and \"%s\"); one is trained on", net->path,
+                          net->data_name, all[i]);
+    }
+    if (!st && !net->data_name)
+        st = tnn_fail(app, TN_E_FORMAT, "%s has no input for data", net->path);
+
+cleanup:
+    tn_free(all);
+    tn_free(aux);
+    return st;
+}
+
+/* ---- the head ---- */
+
+static tn_status head_take_off(tn_app *app, tn_net *net, const json_t *node)
+{
+    const char *op = json_string_value(json_object_get(node, "op")), *unlike;
+    tn_symbol *inputs = NULL;
+    tn_status st;
+
+    net->head = head_kind(node);
+    if (net->head == TNN_HEAD_OTHER || !op)
+        return tnn_fail(app, TN_E_UNSUPPORTED,
+                        "%s ends in %s: only class scores, softmax or SoftmaxOutput can be trained",
+                        net->path, op ? op : "nothing");
+    if (net->head == TNN_HEAD_OUTPUT && (unlike = unlike_loss(node)))
+        return tnn_fail(app, TN_E_UNSUPPORTED,
+                        "%s: SoftmaxOutput with %s=%s has another gradient than the loss", net->path, unlike,
+                        attr_of(node, unlike));
+    if (net->head == TNN_HEAD_SCORES) {
+        tn_symbol_retain(net->graph_file);
+        net->graph = net->graph_file;
+        return TN_OK;
+    }
+    if (!(st = tn_symbol_children(net->graph_file, &inputs)))
+        st = inputs ? tn_symbol_output(inputs, 0, &net->graph) : TN_E_FORMAT;
+    tn_symbol_release(inputs);
+    return tnn_check(app, st, "%s", net->path);
+}
+
+static tn_status graph_hash(tn_app *app, tn_net *net)
+{
+    uint8_t digest[SHA256_DIGEST_LENGTH];
+    char *text = NULL;
+    SHA256_CTX sha;
+
+    if (tnn_check(app, tn_symbol_to_json(net->graph_file, &text), "%s", net->path))
+        return app->status;
+    SHA256Init(&sha);
+    SHA256Update(&sha, (const uint8_t *)text, strlen(text));
+    SHA256Final(digest, &sha);
+    for (int i = 0; i < SHA256_DIGEST_LENGTH; i++)
+        (void)snprintf(net->graph_hash + 2 * i, 3, "%02x", digest[i]);
+    tn_free(text);
+    return TN_OK;
+}
+
+static tn_status graph_take(tn_app *app, tn_net *net, const char *json)
+{
+    const json_t *node;
+    json_t *root;
+
+    if (tnn_check(app, tn_symbol_load(app->ctx, json, &net->graph_file), "%s", ""))
+        return app->status;
+    if (!(root = graph_json(app, net->graph_file)))
+        return app->status;
+    if (!(node = head_node(root)))
+        (void)tnn_fail(app, TN_E_UNSUPPORTED, "%s has %zu outputs; one is trained", json,
+                       json_array_size(json_object_get(root, "heads")));
+    else if (!head_take_off(app, net, node) && !params_make(app, net, root))
+        (void)graph_hash(app, net);
+    json_decref(root);
+    return app->status;
+}
+
+tn_net *tn_net_from_symbol(tn_app *app, const char *json)
+{
+    tn_net *net;
+
+    if (!tnn_ok(app))
+        return NULL;
+    if (!json) {
+        (void)tnn_fail(app, TN_E_ARG, "tn_net_from_symbol: a file's name is missing");
+        return NULL;
+    }
+    if (!(net = tnn_net_create(app, NULL, "model", "")))
+        return NULL;
+    free(net->path);
+    if (!(net->path = tnn_strdup(app, json)))
+        return NULL;
+    return graph_take(app, net, json) ? NULL : net;
+}
+
+/* ---- shapes ---- */
+
+static tn_status known_list(tn_app *app, const tn_net *net, int32_t ndim, const int64_t *shape,
+                            tn_known **out)
+{
+    tn_known *known = tnn_alloc(app, net->param_count + 1, sizeof *known);
+
+    if (!known)
+        return TN_E_NOMEM;
+    known[0] = (tn_known){.name = net->data_name, .shape = shape, .ndim = ndim, .dtype = TN_F32};
+    for (size_t i = 0; i < net->param_count; i++) {
+        const tnn_param *p = net->params[i];
+
+        known[i + 1] =
+            (tn_known){.name = p->full, .shape = p->shape, .ndim = p->array ? p->ndim : -1, .dtype = TN_F32};
+    }
+    *out = known;
+    return TN_OK;
+}
+
+static tn_status param_take_shape(tn_app *app, tn_net *net, const tn_known *found)
+{
+    tnn_param *p = NULL;
+
+    for (size_t i = 0; i < net->param_count && !p; i++)
+        if (!strcmp(net->params[i]->full, found->name))
+            p = net->params[i];
+    if (!p)
+        return TN_OK; /* the data */
+    if (found->ndim < 0 || found->ndim > TNN_NDIM_MAX)
+        return tnn_fail(app, TN_E_SHAPE, "%s: parameter %s has %d dimensions, at most %d are allowed",
+                        net->path, p->full, found->ndim, TNN_NDIM_MAX);
+    if (found->dtype != TN_F32 && found->dtype >= 0)
+        return tnn_fail(app, TN_E_DTYPE, "%s: parameter %s is %s; float32 is trained", net->path, p->full,
+                        tn_dtype_name(found->dtype));
+    p->ndim = found->ndim;
+    memcpy(p->shape, found->shape, (size_t)found->ndim * sizeof *p->shape);
+    return TN_OK;
+}
+
+tn_status tnn_graph_infer(tn_net *net, int32_t ndim, const int64_t *shape)
+{
+    static const int32_t lists[] = {TN_LIST_ARGUMENTS, TN_LIST_AUX};
+    tn_app *app = net->object.app;
+    tn_inferred *found = NULL;
+    tn_known *known = NULL, row;
+    char text[TNN_SHAPE_TEXT];
+
+    if (known_list(app, net, ndim, shape, &known))
+        return app->status;
+    if (!tnn_check(app, tn_symbol_infer(net->graph, net->param_count + 1, known, 0, &found),
+                   "%s with an input of %s", net->path, tnn_shape_text(ndim, shape, text))) {
+        for (size_t list = 0; list < 2; list++)
+            for (size_t i = 0;
+                 !app->status && i <= net->param_count && !tn_inferred_at(found, lists[list], i, &row); i++)
+                (void)param_take_shape(app, net, &row);
+        if (!app->status && !tn_inferred_at(found, TN_LIST_OUTPUTS, 0, &row) && row.ndim <= TNN_NDIM_MAX) {
+            net->out_ndim = row.ndim;
+            memcpy(net->out_shape, row.shape, (size_t)row.ndim * sizeof *row.shape);
+        }
+    }
+    tn_inferred_destroy(found);
+    free(known);
+    return app->status;
+}
+
+int64_t tnn_net_width(const tn_net *net)
+{
+    const tnn_layer *last = net->layer_count ? net->layers[net->layer_count - 1] : NULL;
+    const int64_t *shape = net->graph ? net->out_shape : last ? last->out_shape : NULL;
+    const int32_t ndim = net->graph ? net->out_ndim : last ? last->out_ndim : -1;
+
+    if (last && last->child)
+        return tnn_net_width(last->child);
+    return ndim == 2 ? shape[1] : -1;
+}

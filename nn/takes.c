@@ -1,0 +1,139 @@
+/*
+ * Whether a net takes an input of some shape, and what comes out of it: by inference over its graph and the
+ * shapes of its parameters. Nothing runs.
+ */
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct question {
+    tn_symbol *symbol;
+    tn_known *known;
+    size_t count;
+} question;
+
+static const char *plain_name(const char *name)
+{
+    return !strncmp(name, "arg:", 4) || !strncmp(name, "aux:", 4) ? name + 4 : name;
+}
+
+static bool is_listed(char *const *names, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(names[i], name))
+            return true;
+    return false;
+}
+
+static tn_status known_add(question *q, const char *name, tn_array *array)
+{
+    tn_known *k = &q->known[q->count++];
+
+    *k = (tn_known){.name = name, .dtype = tn_array_dtype(array)};
+    return tn_array_shape(array, &k->ndim, &k->shape);
+}
+
+/* Of a loaded model: variables of the graph that the file has values for. Further arrays of it are passed
+ * over. */
+static tn_status model_add(question *q, const tn_params *params)
+{
+    tn_status st = TN_OK;
+
+    for (int32_t what = TN_LIST_ARGUMENTS; !st && what <= TN_LIST_AUX; what++) {
+        char **names = NULL;
+        size_t count = 0;
+
+        st = tn_symbol_list(q->symbol, what, &count, &names);
+        for (size_t i = 0; !st && i < tn_params_count(params); i++) {
+            const char *name = plain_name(tn_params_name(params, i));
+            tn_array *array = NULL;
+
+            if (!is_listed(names, count, name) || (st = tn_params_at(params, i, &array)) || !array)
+                continue;
+            st = known_add(q, name, array);
+            tn_array_release(array); /* the list keeps it */
+        }
+        tn_free(names);
+    }
+    return st;
+}
+
+static tn_status layers_add(question *q, const tn_net *net)
+{
+    tn_status st = TN_OK;
+
+    for (size_t i = 0; !st && i < net->param_count; i++)
+        if (net->params[i]->array)
+            st = known_add(q, net->params[i]->full, net->params[i]->array);
+    return st;
+}
+
+static tn_status ask(const question *q, int32_t *out_ndim, int64_t *out_shape)
+{
+    tn_inferred *found = NULL;
+    tn_known row;
+    tn_status st = tn_symbol_infer(q->symbol, q->count, q->known, TN_SYMBOL_PARTIAL, &found);
+
+    *out_ndim = -1;
+    if (!st && !(st = tn_inferred_at(found, TN_LIST_OUTPUTS, 0, &row)) && row.ndim >= 0 &&
+        row.ndim <= TNN_NDIM_MAX) {
+        *out_ndim = row.ndim;
+        memcpy(out_shape, row.shape, (size_t)row.ndim * sizeof *out_shape);
+    }
+    tn_inferred_destroy(found);
+    return st;
+}
+
+int tn_net_takes(tn_net *net, int32_t ndim, const int64_t *shape, int32_t *out_ndim, int64_t out_shape[8])
+{
+    tn_app *app = tnn_net_app(net);
+    question q = {0};
+    tn_status st = TN_E_NOMEM;
+    size_t most;
+
+    if (!app || !shape || !out_ndim || !out_shape || ndim < 0 || ndim > TNN_NDIM_MAX)
+        return 0;
+    if (!net->model && tnn_net_collect(net))
+        return 0;
+    most = 2 * (net->model ? tn_params_count(tnn_model_params(net->model)) : net->param_count) + 1;
+    if ((q.symbol = tn_net_symbol(net)) && (q.known = tnn_alloc(app, most, sizeof *q.known))) {
+        q.known[q.count++] =
+            (tn_known){.name = tn_net_input(net), .shape = shape, .ndim = ndim, .dtype = TN_F32};
+        if (!(st = net->model ? model_add(&q, tnn_model_params(net->model)) : layers_add(&q, net)))
+            st = ask(&q, out_ndim, out_shape);
+    }
+    free(q.known);
+    tn_symbol_release(q.symbol);
+    return !st;
+}
+
+int32_t tn_net_gives(const tn_net *net)
+{
+    static const int32_t kinds[] = {
+        [TNN_HEAD_SCORES] = TN_GIVES_SCORES,        [TNN_HEAD_SOFTMAX] = TN_GIVES_PROBABILITIES,
+        [TNN_HEAD_OUTPUT] = TN_GIVES_PROBABILITIES, [TNN_HEAD_LOG_SOFTMAX] = TN_GIVES_LOGARITHMS,
+        [TNN_HEAD_OTHER] = TN_GIVES_OTHER,
+    };
+
+    if (!tnn_net_app(net))
+        return TN_GIVES_OTHER;
+    return net->model ? kinds[tnn_model_head(net->model)] : TN_GIVES_SCORES;
+}
+
+int tn_net_name_classes(tn_net *net, const char *path)
+{
+    tn_app *app = tnn_net_app(net);
+    struct tnn_names *names = NULL;
+
+    if (!app || !path || tnn_names_read(app, path, &names))
+        return 0;
+    tnn_names_destroy(net->names);
+    net->names = names;
+    return 1;
+}
+
+const char *tn_net_class_name(const tn_net *net, int64_t index)
+{
+    return tnn_net_app(net) ? tnn_names_at(net->names, index) : NULL;
+}

@@ -1,0 +1,157 @@
+/*
+ * One running call as the kit's host serves it: scratch memory, outputs whose shape comes at run time,
+ * completion. Everything here may be called from any thread of the plugin.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "call.h"
+
+#define COMPLETE_S 20
+
+static chk_call *of(tn_call *call)
+{
+    return (chk_call *)(void *)call;
+}
+
+/* 64-byte aligned, freed at the end of the call; NULL: this is the one that fails. */
+static void *call_block(chk_call *c, uint64_t bytes)
+{
+    void *memory = NULL;
+    chk_call_block *b;
+
+    (void)pthread_mutex_lock(&c->lock);
+    c->node->allocs++;
+    if (c->node->allocs != c->node->form.nomem_at && bytes < ((uint64_t)1 << 32) &&
+        (b = calloc(1, sizeof *b))) {
+        memory = b->memory = aligned_alloc(64, ((size_t)bytes + 127) / 64 * 64);
+        if (memory)
+            memset(memory, c->node->form.fill, (size_t)bytes);
+        b->next = c->blocks;
+        c->blocks = b;
+    }
+    (void)pthread_mutex_unlock(&c->lock);
+    return memory;
+}
+
+static tn_status call_alloc(tn_call *call, uint64_t bytes, void **out, tn_err *err)
+{
+    chk_call *c = of(call);
+
+    if (!c || !out)
+        return tn_fail(err, TN_E_ARG, "no call, or no place for the block");
+    if (!(*out = call_block(c, bytes)))
+        return tn_fail(err, TN_E_NOMEM, "no memory for scratch (planned by the kit)");
+    return TN_OK;
+}
+
+static tn_status call_resize(tn_call *call, uint32_t out, int32_t ndim, const int64_t *shape,
+                             const tn_tensor **tensor, tn_err *err)
+{
+    chk_call *c = of(call);
+    chk_node *n = c->node;
+    tn_shape s = {.ndim = ndim};
+    chk_operand *o;
+    int64_t count, step = 1;
+
+    if (out >= n->p->f.args.out_count || ndim < 0 || ndim > TN_NDIM_MAX || (ndim && !shape))
+        chk_fail(n->lab->env, "K-resize", "resize is called for output %u with %d dimensions (%s)", out, ndim,
+                 n->p->text);
+    if (tn_shape_known(&n->p->f.out_shape[out]))
+        chk_fail(n->lab->env, "K-resize", "resize is called for output %u, whose shape is known (%s)", out,
+                 n->p->text);
+    if (!(n->plan->flags & TN_PLAN_RESIZES))
+        chk_fail(n->lab->env, "K-resize", "resize is called by a plan without TN_PLAN_RESIZES (%s)",
+                 n->p->text);
+    for (int32_t d = 0; d < ndim; d++)
+        s.dim[d] = shape[d];
+    if ((count = chk_shape_elements(&s, (int64_t)1 << 30)) < 0)
+        return tn_fail(err, TN_E_SHAPE, "a dimension is negative, or the output too large");
+    o = &n->out[out];
+    if (!(o->memory = call_block(c, (uint64_t)count * tn_dtype_bytes(o->t.dtype) + 1)))
+        return tn_fail(err, TN_E_NOMEM, "no memory for an output (planned by the kit)");
+    memcpy(o->shape, s.dim, sizeof o->shape);
+    for (int32_t d = ndim; d-- > 0;) {
+        o->stride[d] = step;
+        step *= s.dim[d];
+    }
+    o->t.ndim = ndim;
+    o->t.data = o->memory;
+    o->t.bytes = (uint64_t)count * tn_dtype_bytes(o->t.dtype);
+    *tensor = &o->t;
+    return TN_OK;
+}
+
+static void call_complete(tn_call *call, tn_status status, const tn_err *err)
+{
+    chk_call *c = of(call);
+
+    (void)pthread_mutex_lock(&c->lock);
+    if (c->completions++ == 0) {
+        c->status = status;
+        if (err)
+            c->node->err = *err;
+    }
+    (void)pthread_cond_broadcast(&c->changed);
+    (void)pthread_mutex_unlock(&c->lock);
+}
+
+const tn_call_ops chk_call_ops = {.struct_size = (uint32_t)TN_END(tn_call_ops, complete),
+                                  .resize = call_resize,
+                                  .alloc = call_alloc,
+                                  .complete = call_complete};
+
+void chk_call_init(chk_call *c, chk_node *n)
+{
+    memset(c, 0, sizeof *c);
+    c->node = n;
+    (void)pthread_mutex_init(&c->lock, NULL);
+    (void)pthread_cond_init(&c->changed, NULL);
+}
+
+void chk_call_begin(chk_call *c)
+{
+    while (c->blocks) {
+        chk_call_block *next = c->blocks->next;
+
+        free(c->blocks->memory);
+        free(c->blocks);
+        c->blocks = next;
+    }
+    c->completions = 0;
+    c->node->allocs = 0;
+}
+
+tn_status chk_call_wait(chk_call *c, tn_status st)
+{
+    chk_env *env = c->node->lab->env;
+    const char *text = c->node->p->text;
+    struct timespec until;
+    uint32_t completions;
+    int rc = 0;
+
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += COMPLETE_S;
+    (void)pthread_mutex_lock(&c->lock);
+    while (st == TN_PENDING && !c->completions && rc != ETIMEDOUT)
+        rc = pthread_cond_timedwait(&c->changed, &c->lock, &until);
+    completions = c->completions;
+    (void)pthread_mutex_unlock(&c->lock);
+    if (st == TN_PENDING && !completions)
+        chk_fail(env, "K-complete", "run says TN_PENDING, and complete was not called within %d s (%s)",
+                 COMPLETE_S, text);
+    if (st != TN_PENDING && completions)
+        chk_fail(env, "K-complete", "run returns %s and yet calls complete (%s)", tn_status_name(st), text);
+    if (st == TN_PENDING && !(c->node->side->kernel->flags & TN_KERNEL_ASYNC))
+        chk_fail(env, "K-complete", "run says TN_PENDING without TN_KERNEL_ASYNC (%s)", text);
+    return st == TN_PENDING ? c->status : st;
+}
+
+void chk_call_fini(chk_call *c)
+{
+    chk_call_begin(c);
+    (void)pthread_cond_destroy(&c->changed);
+    (void)pthread_mutex_destroy(&c->lock);
+}

@@ -1,0 +1,165 @@
+/*
+ * One case, in the process it has for itself: the context if its row asks for one, the handler of faults, the
+ * test, the verdict.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define PATIENCE 4u
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define PATIENCE 4u
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define THREADS_SANITIZED true
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define THREADS_SANITIZED true
+#endif
+#endif
+#ifndef THREADS_SANITIZED
+#define THREADS_SANITIZED false
+#endif
+#ifndef PATIENCE
+#define PATIENCE 1u
+#endif
+
+uint32_t chk_patience(void)
+{
+    return PATIENCE;
+}
+
+bool chk_threads_sanitized(void)
+{
+    return THREADS_SANITIZED;
+}
+
+/* splitmix64 over the case's name: the same seed gives each case numbers of its own. */
+static uint64_t mix(uint64_t *state)
+{
+    uint64_t z = *state += 0x9E3779B97F4A7C15ULL;
+
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ULL;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBULL;
+    return z ^ z >> 31;
+}
+
+static void random_begin(chk_env *env)
+{
+    chk_case *c = chk_case_of(env);
+    const char *const names[] = {c->test->group, "/", c->test->name, "/", env->subject};
+    uint64_t state = env->seed;
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (const char *at = names[i]; *at; at++)
+            state = (state ^ (unsigned char)*at) * 0x100000001B3ULL;
+    c->random[0] = mix(&state);
+    c->random[1] = mix(&state) | 1u;
+}
+
+/* Only what the files beside libtenon say, and what the caller sets: a check must not hang on the user's
+ * settings. */
+static void context_open(chk_env *env, const chk_options *options)
+{
+    const tn_open_options open = {.struct_size = TN_SIZE(tn_open_options),
+                                  .flags = TN_OPEN_NO_ENVIRONMENT | TN_OPEN_NO_SYSTEM,
+                                  .files = options->files,
+                                  .settings = options->settings};
+
+    if (tn_open(&open, &env->ctx))
+        chk_fail(env, "kit", "no context of libtenon: %s", tn_error_text());
+}
+
+/* What `jump` may clobber lies in the case. */
+static void run_caught(chk_env *env, const chk_options *options)
+{
+    chk_case *c = chk_case_of(env);
+
+    if (setjmp(c->back))
+        return;
+    c->jumps = true;
+    if (!c->test->bare)
+        context_open(env, options);
+    c->test->run(env);
+    if (!atomic_load(&c->counted))
+        chk_fail(env, "kit", "looked at nothing");
+    if (!atomic_flag_test_and_set(&c->said))
+        c->verdict.result = CHK_PASS;
+}
+
+void chk_case_init(chk_case *c, const chk_test *test, int pipe)
+{
+    memset(c, 0, sizeof *c);
+    c->test = test;
+    c->thread = pthread_self();
+    c->pipe = pipe;
+    c->bounds_rule = "K-bounds";
+    c->read_only_rule = "K-readonly";
+    atomic_flag_clear(&c->said);
+}
+
+void chk_case_run(chk_env *env, const chk_options *options)
+{
+    chk_case *c = chk_case_of(env);
+
+    random_begin(env);
+    chk_faults_catch(env);
+    run_caught(env, options);
+    c->jumps = false;
+    chk_verdict_send(c);
+}
+
+/* ---- subjects ---- */
+
+void chk_subject_plugin(chk_env *env, chk_names *names)
+{
+    (void)env;
+    chk_name_add(names, "");
+}
+
+static void tables_add(chk_env *env, chk_names *names, uint32_t kind)
+{
+    for (const tn_capability *at = NULL; (at = chk_capability(env, kind, NULL, at));)
+        chk_name_add(names, at->id ? at->id : "?");
+}
+
+void chk_subject_devices(chk_env *env, chk_names *names)
+{
+    tables_add(env, names, TN_KIND_DEVICE);
+}
+
+void chk_subject_pools(chk_env *env, chk_names *names)
+{
+    tables_add(env, names, TN_KIND_POOL);
+}
+
+static void subjects_caught(chk_env *env, chk_names *names, const char *group, const char *name)
+{
+    chk_case *c = chk_case_of(env);
+
+    if (setjmp(c->back))
+        return;
+    c->jumps = true;
+    (void)chk_descriptor(env); /* fails here once for all tests */
+    for (const chk_test *t = chk_tests; t->name; t++) {
+        if ((*group && strcmp(t->group, group) != 0) || (*name && strcmp(t->name, name) != 0))
+            continue;
+        c->test = t;
+        names->test = (uint32_t)(t - chk_tests);
+        t->subjects(env, names);
+    }
+    c->verdict.result = CHK_PASS;
+}
+
+void chk_case_subjects(chk_env *env, chk_names *names, const char *group, const char *name)
+{
+    chk_case *c = chk_case_of(env);
+
+    subjects_caught(env, names, group, name);
+    c->jumps = false;
+    chk_verdict_send(c);
+}

@@ -1,0 +1,45 @@
+/*
+ * A device under test: opened by the kit, with the handles of its streams and events.
+ */
+#ifndef TN_CHECK_DEVICE_H
+#define TN_CHECK_DEVICE_H
+
+#include "internal.h"
+
+typedef struct chk_device {
+    chk_env *env;
+    chk_plugin plugin;
+    const tn_device_ops *ops;
+    tn_device_handle *handle; /* of device 0 */
+    int32_t count;
+    tn_device_info info;
+} chk_device;
+
+/* A run of an event's notification. */
+typedef struct chk_notice {
+    atomic_uint calls;
+    _Atomic tn_status status;
+    chk_env *env;
+} chk_notice;
+
+/* Opens the plugin on a host of `kind`, device 0 of the table env->subject; skips the case if there is no
+ * device. */
+void chk_device_open(chk_device *d, chk_env *env, chk_host_kind kind);
+/* The plugin alone, and the number of its devices. */
+void chk_device_begin(chk_device *d, chk_env *env, chk_host_kind kind);
+void chk_device_close(chk_device *d);
+/* Each ends the case if the call fails. */
+tn_stream *chk_device_stream(chk_device *d);
+tn_event *chk_device_event(chk_device *d);
+void *chk_device_alloc(chk_device *d, int32_t memory, uint64_t bytes);
+void chk_device_wait(chk_device *d, tn_stream *s);
+void chk_device_call(chk_device *d, tn_stream *s, tn_status (*fn)(void *arg, tn_err *err), void *arg);
+void chk_device_copy(chk_device *d, tn_stream *s, const tn_place *to, const tn_place *from, uint64_t bytes);
+void chk_device_notify(chk_device *d, tn_event *e, chk_notice *notice);
+/* Until the notification came, or a generous limit: fails the case then. */
+void chk_notice_wait(chk_device *d, chk_notice *notice);
+/* What a call that failed must say. */
+void chk_device_said(chk_device *d, const char *call, tn_status st, const tn_err *err);
+void chk_sleep_us(uint32_t us);
+
+#endif

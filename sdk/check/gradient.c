@@ -1,0 +1,455 @@
+/*
+ * Gradients by the real tape: the plugin is loaded into a context, preferred there, and what backward says of
+ * an input is held against differences along random directions.
+ *
+ * The step is swept; the best one counts. Where the two one-sided differences of the smallest step disagree
+ * there is a kink, and nothing is said. Along a direction in which the operator is linear every step is as
+ * good, so the bound is that of rounding.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "generate.h"
+
+#define PROBLEMS_MAX 12
+
+typedef struct walk {
+    tn_ctx *ctx;
+    uint32_t problems[2], compared, kinks; /* problems: outside of training, in training */
+    bool served;
+} walk;
+
+/* One evaluation: arrays of the inputs, outputs, weights for the floating point ones. */
+typedef struct point {
+    tn_array *in[CHK_ARGS_MAX], *out[CHK_ARGS_MAX], *weight[CHK_ARGS_MAX];
+    uint32_t out_count;
+} point;
+
+static double weight_of(uint32_t o, int64_t k, uint64_t seed)
+{
+    return cos(1.7 * (double)k + o + (double)(seed % 97)) + 0.3;
+}
+
+static double direction_of(uint32_t i, int64_t k, uint64_t seed)
+{
+    return (double)(chk_mix(seed * 131 + i * 7919u + (uint64_t)k) >> 11) / 4503599627370496.0 - 1.0;
+}
+
+static void point_free(point *x)
+{
+    for (uint32_t i = 0; i < CHK_ARGS_MAX; i++) {
+        tn_array_release(x->in[i]);
+        tn_array_release(x->out[i]);
+        tn_array_release(x->weight[i]);
+    }
+    memset(x, 0, sizeof *x);
+}
+
+/* ---- calling ----------------------------------------------------------------------------------------- */
+
+static const char *tuple_text(chk_arena *a, const tn_tuple *t)
+{
+    const char *text = "(";
+
+    for (int64_t i = 0; i < t->count; i++)
+        text = t->item[i] == TN_NONE_ITEM ? chk_text(a, "%sNone,", text)
+                                          : chk_text(a, "%s%lld,", text, (long long)t->item[i]);
+    return chk_text(a, "%s)", text);
+}
+
+static const char *choice_text(chk_arena *a, const char *choices, int64_t index)
+{
+    while (index-- > 0)
+        choices += strcspn(choices, "|") + 1;
+    return chk_text(a, "%.*s", (int)strcspn(choices, "|"), choices);
+}
+
+static const char *floats_text(chk_arena *a, const tn_floats *f)
+{
+    const char *text = "(";
+
+    for (int64_t i = 0; i < f->count; i++)
+        text = chk_text(a, "%s%.17g,", text, f->item[i]);
+    return chk_text(a, "%s)", text);
+}
+
+/* A value as a user writes it. */
+static const char *value_text(chk_arena *a, const tn_attr_def *def, tn_value v)
+{
+    const void *at = tn_value_pointer(v);
+
+    switch (def->type) {
+    case TN_ATTR_T_INT:
+        return chk_text(a, "%lld", (long long)v);
+    case TN_ATTR_T_FLOAT:
+        return chk_text(a, "%.17g", tn_value_float(v));
+    case TN_ATTR_T_BOOL:
+        return v ? "True" : "False";
+    case TN_ATTR_T_CHOICE:
+        return choice_text(a, def->choices, (int64_t)v);
+    case TN_ATTR_T_DTYPE:
+        return (int64_t)v < 0 ? "None" : tn_dtype_name((int32_t)v);
+    case TN_ATTR_T_TEXT:
+        return at ? at : "None";
+    default:
+        break;
+    }
+    if (!at)
+        return "None";
+    if (def->type == TN_ATTR_T_OPT_FLOAT)
+        return chk_text(a, "%.17g", *(const double *)at);
+    if (def->type == TN_ATTR_T_OPT_INT)
+        return chk_text(a, "%lld", (long long)*(const int64_t *)at);
+    if (def->type == TN_ATTR_T_OPT_BOOL)
+        return *(const int64_t *)at ? "True" : "False";
+    return def->type == TN_ATTR_T_FLOATS ? floats_text(a, at) : tuple_text(a, at);
+}
+
+static const char *const *attr_texts(chk_lab *lab, const chk_problem *p)
+{
+    const char **pairs = chk_take(&lab->arena, (2 * p->attrs.count + 1) * sizeof *pairs);
+    uint32_t used = 0;
+
+    for (uint32_t i = 0; i < p->attrs.count; i++) {
+        const tn_attr_def *def = &p->op->attrs[i];
+
+        if (def->type == TN_ATTR_T_TEXT && !p->attrs.values[i])
+            continue;
+        pairs[used++] = def->name;
+        pairs[used++] = value_text(&lab->arena, def, p->attrs.values[i]);
+    }
+    return pairs;
+}
+
+static tn_status inputs_make(const walk *w, const chk_problem *p, void *const *data, point *x)
+{
+    tn_status st = TN_OK;
+
+    for (uint32_t i = 0; i < p->f.args.in_count && !st; i++)
+        st = tn_array_from(w->ctx, p->f.in_dtype[i], p->f.in_shape[i].ndim, p->f.in_shape[i].dim, data[i],
+                           &x->in[i]);
+    return st;
+}
+
+static tn_status invoke(chk_lab *lab, const walk *w, const chk_problem *p, point *x)
+{
+    const tn_op_call call = {.struct_size = TN_SIZE(tn_op_call),
+                             .in_count = p->f.args.in_count,
+                             .op = p->op->name,
+                             .attrs = attr_texts(lab, p),
+                             .in = x->in};
+
+    (void)tn_random_seed(w->ctx, lab->env->seed, NULL);
+    return tn_invoke_text(w->ctx, &call, CHK_ARGS_MAX, x->out, &x->out_count);
+}
+
+static void *array_read(chk_lab *lab, tn_array *a, int64_t *count)
+{
+    void *data = chk_take(&lab->arena, tn_array_bytes(a) + 1);
+
+    *count = (int64_t)tn_array_count(a);
+    return tn_array_read(a, data, tn_array_bytes(a)) ? NULL : data;
+}
+
+/* Sum of weights and outputs at inputs `data`. */
+static bool loss(chk_lab *lab, const walk *w, const chk_problem *p, void *const *data, double *sum)
+{
+    point x = {.out_count = 0};
+    bool good = !inputs_make(w, p, data, &x) && !invoke(lab, w, p, &x);
+
+    *sum = 0;
+    for (uint32_t o = 0; good && o < x.out_count; o++) {
+        int64_t count;
+        void *out = array_read(lab, x.out[o], &count);
+
+        good = out != NULL;
+        for (int64_t k = 0; good && chk_is_float(tn_array_dtype(x.out[o])) && k < count; k++)
+            *sum += chk_get(out, tn_array_dtype(x.out[o]), k) * weight_of(o, k, lab->env->seed);
+    }
+    point_free(&x);
+    return good && isfinite(*sum);
+}
+
+/* ---- what backward says ------------------------------------------------------------------------------ */
+
+static bool wants_gradient(const chk_problem *p, uint32_t i)
+{
+    return chk_is_float(p->f.in_dtype[i]) && !(p->op->mutates >> i & 1u) &&
+           chk_shape_elements(&p->f.in_shape[i], INT64_MAX / 16) > 0;
+}
+
+static tn_status weights_make(chk_lab *lab, const walk *w, point *x, double factor)
+{
+    tn_status st = TN_OK;
+
+    for (uint32_t o = 0; o < x->out_count && !st; o++) {
+        const int64_t *shape;
+        int32_t ndim, dtype = tn_array_dtype(x->out[o]);
+        uint64_t count = tn_array_count(x->out[o]);
+        void *data = chk_take(&lab->arena, count * 8 + 1);
+
+        if (!chk_is_float(dtype) || (st = tn_array_shape(x->out[o], &ndim, &shape)))
+            continue;
+        for (uint64_t k = 0; k < count; k++)
+            chk_set(data, dtype, (int64_t)k, factor * weight_of(o, (int64_t)k, lab->env->seed));
+        st = tn_array_from(w->ctx, dtype, ndim, shape, data, &x->weight[o]);
+    }
+    return st;
+}
+
+/* Records the call, walks back, reads the gradients (NULL where there is none). */
+static tn_status gradients(chk_lab *lab, const walk *w, const chk_problem *p, double factor, void **out)
+{
+    point x = {.out_count = 0};
+    tn_status st = inputs_make(w, p, p->in_data, &x);
+
+    for (uint32_t i = 0; i < p->f.args.in_count && !st; i++)
+        if (wants_gradient(p, i))
+            st = tn_attach_grad(w->ctx, x.in[i], TN_MODE_WRITE, NULL);
+    (void)tn_record_set(1);
+    if (!st)
+        st = invoke(lab, w, p, &x);
+    (void)tn_record_set(0);
+    if (!st && !(st = weights_make(lab, w, &x, factor)))
+        st = tn_backward(w->ctx, x.out_count, x.out, x.weight, 0);
+    for (uint32_t i = 0; i < p->f.args.in_count && !st; i++) {
+        tn_array *g = wants_gradient(p, i) ? tn_array_grad(x.in[i]) : NULL;
+        int64_t count;
+
+        out[i] = g ? array_read(lab, g, &count) : NULL;
+        if (g && !out[i])
+            st = tn_error_code();
+    }
+    point_free(&x);
+    return st;
+}
+
+/* ---- differences ------------------------------------------------------------------------------------- */
+
+/* The loss at inputs of which number `i` is moved by `h` along its direction. */
+static bool moved_loss(chk_lab *lab, const walk *w, const chk_problem *p, uint32_t i, double h, uint64_t seed,
+                       double *sum)
+{
+    const chk_mark mark = chk_mark_set(&lab->arena);
+    const int64_t count = chk_shape_elements(&p->f.in_shape[i], INT64_MAX / 16);
+    void *data[CHK_ARGS_MAX];
+    bool good;
+
+    memcpy(data, p->in_data, sizeof data);
+    data[i] = chk_take(&lab->arena, (uint64_t)count * 8 + 1);
+    for (int64_t k = 0; k < count; k++)
+        chk_set(data[i], p->f.in_dtype[i], k,
+                chk_get(p->in_data[i], p->f.in_dtype[i], k) + h * direction_of(i, k, seed));
+    good = loss(lab, w, p, data, sum);
+    chk_mark_back(&lab->arena, mark);
+    return good;
+}
+
+typedef struct slope {
+    double best, error; /* the difference quotient nearest to what is expected */
+    double scale;       /* of the loss, for what rounding does */
+    bool kink, linear;
+} slope;
+
+static bool slope_find(chk_lab *lab, const walk *w, const chk_problem *p, uint32_t i, double expected,
+                       uint64_t seed, slope *s)
+{
+    static const double steps[] = {0.25, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6};
+    const uint32_t last = p->f.in_dtype[i] == TN_F64 ? 6 : 4;
+    double here, low, high, first = 0;
+
+    *s = (slope){.error = INFINITY, .linear = true};
+    if (!loss(lab, w, p, p->in_data, &here))
+        return false;
+    for (uint32_t k = 0; k < last; k++) {
+        double quotient;
+
+        if (!moved_loss(lab, w, p, i, steps[k], seed, &high) ||
+            !moved_loss(lab, w, p, i, -steps[k], seed, &low))
+            continue;
+        quotient = (high - low) / (2 * steps[k]);
+        first = k == 0 ? quotient : first;
+        s->scale = fabs(here) + fabs(high) + 1;
+        s->linear &= k > 1 || fabs(quotient - first) <= 1e-9 * s->scale;
+        s->kink = fabs((high - here) - (here - low)) > 0.02 * fabs(high - low) + 1e-9 * s->scale;
+        if (fabs(quotient - expected) < s->error) {
+            s->error = fabs(quotient - expected);
+            s->best = quotient;
+        }
+    }
+    return isfinite(s->error);
+}
+
+static void input_check(chk_lab *lab, walk *w, const chk_problem *p, uint32_t i, const void *gradient)
+{
+    const bool wide = p->f.in_dtype[i] == TN_F64;
+    const int64_t count = chk_shape_elements(&p->f.in_shape[i], INT64_MAX / 16);
+    const uint32_t directions = lab->env->sizes ? 8 : 2;
+
+    for (uint32_t d = 0; d < directions; d++) {
+        const uint64_t seed = lab->env->seed + d * 1000u;
+        double expected = 0, size = 0;
+        slope s;
+
+        for (int64_t k = 0; gradient && k < count; k++) {
+            const double g = chk_get(gradient, p->f.in_dtype[i], k) * direction_of(i, k, seed);
+
+            expected += g;
+            size += fabs(g);
+        }
+        if (!slope_find(lab, w, p, i, expected, seed, &s))
+            continue;
+        chk_count(lab->env);
+        w->compared++;
+        if (s.error <= (wide ? s.linear ? 1e-8 : 2e-5 : 3e-2) * (s.scale + size))
+            continue;
+        if (s.kink) {
+            w->kinks++;
+            continue;
+        }
+        chk_fail(lab->env, p->op->flags & TN_OP_ZERO_GRADIENT ? "G-zero" : "G-values",
+                 "gradient of input %s along a random direction is %.9g, differences say %.9g (%s)",
+                 chk_argument_name(p->op, &p->f.args, i), expected, s.best, p->text);
+    }
+}
+
+/* A loss layer's gradient does not depend on the one that arrives. */
+static void head_check(chk_lab *lab, const walk *w, const chk_problem *p, void *const *once)
+{
+    void *twice[CHK_ARGS_MAX] = {NULL};
+
+    if (gradients(lab, w, p, 2, twice))
+        return;
+    for (uint32_t i = 0; i < p->f.args.in_count; i++)
+        if (once[i] && twice[i] &&
+            memcmp(once[i], twice[i],
+                   (size_t)((uint64_t)chk_shape_elements(&p->f.in_shape[i], INT64_MAX / 16) *
+                            tn_dtype_bytes(p->f.in_dtype[i]))))
+            chk_fail(
+                lab->env, "G-head",
+                "says TN_OP_IGNORE_HEAD, and its gradient of input %s changes with the one that arrives (%s)",
+                chk_argument_name(p->op, &p->f.args, i), p->text);
+    chk_count(lab->env);
+}
+
+/* Operators that are there to have another gradient than their derivative, and outputs that MXNet's gradients
+ * leave out: where the attribute is set, or always. */
+static const struct {
+    const char *op, *attr;
+} exceptions[] = {
+    {"BlockGrad", ""},
+    {"LayerNorm", "output_mean_var=True"},
+    {"BatchNorm", "output_mean_var=True"},
+};
+
+/* Differences need outputs as fine as the inputs. */
+static bool is_comparable(const chk_problem *p)
+{
+    bool any = false;
+
+    for (uint32_t o = 0; o < p->f.args.visible_count; o++) {
+        const int32_t dtype = p->f.out_dtype[o];
+
+        if (dtype == TN_F16 || dtype == TN_BF16 || (dtype == TN_F32 && p->f.in_dtype[0] == TN_F64))
+            return false;
+        any |= chk_is_float(dtype);
+    }
+    for (size_t i = 0; i < sizeof exceptions / sizeof *exceptions; i++)
+        if (!strcmp(exceptions[i].op, p->op->name) && strstr(p->attrs.text, exceptions[i].attr))
+            return false;
+    return any && !p->resizes;
+}
+
+/* The same problem with positive inputs, for logarithms and powers. */
+static const chk_problem *positive_problem(chk_lab *lab, const chk_problem *p)
+{
+    chk_problem *made = chk_take(&lab->arena, sizeof *made);
+
+    *made = *p;
+    for (uint32_t i = 0; i < p->f.args.in_count; i++) {
+        const int64_t count = chk_shape_elements(&p->f.in_shape[i], INT64_MAX / 16);
+
+        made->in_data[i] = chk_take(&lab->arena, (uint64_t)count * 8 + 1);
+        for (int64_t k = 0; k < count; k++)
+            chk_set(made->in_data[i], p->f.in_dtype[i], k,
+                    chk_is_float(p->f.in_dtype[i])
+                        ? fabs(chk_get(p->in_data[i], p->f.in_dtype[i], k)) * 0.5 + 0.5
+                        : chk_get(p->in_data[i], p->f.in_dtype[i], k));
+    }
+    return made;
+}
+
+static bool is_refusal(tn_status st)
+{
+    return st == TN_E_ARG || st == TN_E_SHAPE || st == TN_E_ATTR || st == TN_E_DTYPE ||
+           st == TN_E_UNSUPPORTED;
+}
+
+static bool gradient_visit(chk_lab *lab, const chk_problem *p, void *arg)
+{
+    void *once[CHK_ARGS_MAX] = {NULL};
+    walk *w = arg;
+    uint32_t *seen = &w->problems[p->flags & TN_NODE_TRAIN ? 1 : 0];
+    double sum;
+    tn_status st;
+
+    if (!is_comparable(p))
+        return true;
+    if (*seen >= PROBLEMS_MAX && !lab->env->sizes)
+        return false;
+    (void)tn_train_set(p->flags & TN_NODE_TRAIN ? 1 : 0);
+    if (!loss(lab, w, p, p->in_data, &sum))
+        p = positive_problem(lab, p);
+    st = gradients(lab, w, p, 1, once);
+    if (st == TN_E_STATE) /* nothing was recorded: zeros */
+        st = TN_OK;
+    if (is_refusal(st))
+        return true;
+    if (st)
+        chk_fail(lab->env, "G-values", "backward gives %s: %s (%s)", tn_status_name(st), tn_error_text(),
+                 p->text);
+    w->served = true;
+    ++*seen;
+    if (p->op->flags & TN_OP_IGNORE_HEAD)
+        head_check(lab, w, p, once);
+    for (uint32_t i = 0; i < p->f.args.in_count && !(p->op->flags & TN_OP_IGNORE_HEAD); i++)
+        if (wants_gradient(p, i))
+            input_check(lab, w, p, i, once[i]);
+    return true;
+}
+
+/* A context in which the plugin is preferred. */
+static tn_ctx *context_open(chk_env *env)
+{
+    const char *name = chk_descriptor(env)->name;
+    char prefer[160];
+    const char *const settings[] = {prefer, "engine.type=naive", NULL};
+    const tn_open_options options = {.struct_size = TN_SIZE(tn_open_options),
+                                     .flags = TN_OPEN_NO_ENVIRONMENT | TN_OPEN_NO_SYSTEM,
+                                     .settings = settings};
+    tn_ctx *ctx;
+
+    (void)snprintf(prefer, sizeof prefer, "kernel.prefer=%s", name);
+    if (tn_open(&options, &ctx))
+        chk_fail(env, "kit", "no context of libtenon: %s", tn_error_text());
+    if (tn_plugin_open(ctx, env->file, NULL) || tn_plugin_load(ctx, name))
+        chk_skip(env, "the core does not load it: %s", tn_error_text());
+    return ctx;
+}
+
+void chk_gradient_values(chk_env *env)
+{
+    walk w = {.ctx = context_open(env)};
+    chk_lab lab;
+
+    chk_lab_open_context(env, w.ctx, &lab);
+    if (!lab.op->gradient && !(lab.op->flags & TN_OP_ZERO_GRADIENT))
+        chk_skip(env, "its operator has no gradient");
+    chk_problems_float64(&lab, gradient_visit, &w);
+    if (!w.served)
+        chk_skip(env, "no kernel serves it on the host");
+    if (!w.compared && !(lab.op->flags & TN_OP_IGNORE_HEAD))
+        chk_skip(env, "no input of floating point");
+    chk_lab_close(&lab);
+    (void)tn_close(w.ctx);
+}

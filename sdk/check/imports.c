@@ -1,0 +1,306 @@
+/*
+ * What the plugin calls by itself: its entries for malloc and friends, and for functions that rule R8
+ * forbids, are redirected here once it was opened. So its own memory is counted, its own allocations can
+ * fail, and atexit is seen. Calls made inside other libraries are not redirected.
+ */
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <link.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+#if defined(__x86_64__)
+#define SLOT R_X86_64_JUMP_SLOT
+#define DATA R_X86_64_GLOB_DAT
+#define ADDRESS R_X86_64_64
+#else
+#define SLOT R_AARCH64_JUMP_SLOT
+#define DATA R_AARCH64_GLOB_DAT
+#define ADDRESS R_AARCH64_ABS64
+#endif
+
+/* ---- failing on demand ---- */
+
+static atomic_llong fail_in = 0; /* 0: never; n: the n-th fails; -1: it was reached */
+
+void chk_allocation_arm(uint64_t nth)
+{
+    atomic_store(&fail_in, (long long)nth);
+}
+
+long long chk_allocation_armed(void)
+{
+    return atomic_load(&fail_in);
+}
+
+bool chk_allocation_fails(void)
+{
+    long long at = atomic_load(&fail_in);
+
+    while (at > 0)
+        if (atomic_compare_exchange_weak(&fail_in, &at, at == 1 ? -1 : at - 1))
+            return at == 1;
+    return false;
+}
+
+/* ---- the plugin's own blocks ---- */
+
+#define BLOCKS_MIN 4096u
+
+static struct {
+    pthread_mutex_t lock;
+    void **at; /* open addressing; NULL: free, GONE: was freed */
+    size_t room, used, live;
+    uint64_t bytes;
+} blocks = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static char gone;
+#define GONE ((void *)&gone)
+
+static size_t hash_of(const void *p)
+{
+    return (size_t)((uintptr_t)p >> 4) * (size_t)0x9E3779B97F4A7C15ULL >> 20;
+}
+
+static void **find_locked(const void *p)
+{
+    for (size_t i = hash_of(p);; i++) {
+        void **at = &blocks.at[i & (blocks.room - 1)];
+
+        if (!*at || *at == p)
+            return at;
+    }
+}
+
+static bool grow_locked(void)
+{
+    void **before = blocks.at;
+    size_t room = blocks.room, now = room ? room * 2 : BLOCKS_MIN;
+    void **made = mmap(NULL, now * sizeof *made, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (made == MAP_FAILED)
+        return false;
+    blocks.at = made;
+    blocks.room = now;
+    blocks.used = 0;
+    for (size_t i = 0; i < room; i++)
+        if (before[i] && before[i] != GONE) {
+            *find_locked(before[i]) = before[i];
+            blocks.used++;
+        }
+    if (before)
+        (void)munmap(before, room * sizeof *before);
+    return true;
+}
+
+static void *add(void *p)
+{
+    if (!p)
+        return NULL;
+    (void)pthread_mutex_lock(&blocks.lock);
+    if (blocks.used * 2 < blocks.room || grow_locked()) {
+        *find_locked(p) = p;
+        blocks.used++;
+        blocks.live++;
+        blocks.bytes += malloc_usable_size(p);
+    }
+    (void)pthread_mutex_unlock(&blocks.lock);
+    return p;
+}
+
+static void drop(void *p)
+{
+    void **at;
+
+    (void)pthread_mutex_lock(&blocks.lock);
+    if (p && blocks.room && *(at = find_locked(p)) == p) {
+        *at = GONE;
+        blocks.live--;
+        blocks.bytes -= malloc_usable_size(p);
+    }
+    (void)pthread_mutex_unlock(&blocks.lock);
+}
+
+void chk_imports_memory(uint64_t *bytes, uint64_t *count)
+{
+    (void)pthread_mutex_lock(&blocks.lock);
+    *bytes = blocks.bytes;
+    *count = blocks.live;
+    (void)pthread_mutex_unlock(&blocks.lock);
+}
+
+/* ---- instead of the C library's ---- */
+
+static void *nothing(void)
+{
+    errno = ENOMEM;
+    return NULL;
+}
+
+static void *own_malloc(size_t bytes)
+{
+    return chk_allocation_fails() ? nothing() : add(malloc(bytes));
+}
+
+static void *own_calloc(size_t count, size_t bytes)
+{
+    return chk_allocation_fails() ? nothing() : add(calloc(count, bytes));
+}
+
+static void *own_realloc(void *p, size_t bytes)
+{
+    void *made;
+
+    if (chk_allocation_fails())
+        return nothing();
+    drop(p);
+    made = realloc(p, bytes);
+    if (!made && bytes)
+        (void)add(p); /* it is still there */
+    return add(made);
+}
+
+static void own_free(void *p)
+{
+    drop(p);
+    free(p);
+}
+
+static int own_posix_memalign(void **out, size_t align, size_t bytes)
+{
+    int failed = chk_allocation_fails() ? ENOMEM : posix_memalign(out, align, bytes);
+
+    if (!failed)
+        (void)add(*out);
+    return failed;
+}
+
+static void *own_aligned_alloc(size_t align, size_t bytes)
+{
+    return chk_allocation_fails() ? nothing() : add(aligned_alloc(align, bytes));
+}
+
+static void *own_memalign(size_t align, size_t bytes)
+{
+    return chk_allocation_fails() ? nothing() : add(memalign(align, bytes));
+}
+
+static char *own_strdup(const char *text)
+{
+    return chk_allocation_fails() ? nothing() : add(strdup(text));
+}
+
+static char *own_strndup(const char *text, size_t bytes)
+{
+    return chk_allocation_fails() ? nothing() : add(strndup(text, bytes));
+}
+
+static atomic_uint exits; /* calls of atexit */
+
+static int own_cxa_atexit(void (*fn)(void *), void *arg, void *dso)
+{
+    (void)fn;
+    (void)arg;
+    (void)dso;
+    atomic_fetch_add(&exits, 1);
+    return 0;
+}
+
+uint32_t chk_imports_exits(void)
+{
+    return atomic_load(&exits);
+}
+
+/* ---- redirecting ---- */
+
+typedef void (*function)(void);
+static const struct {
+    const char *name;
+    function to;
+} hooks[] = {
+    {"malloc", (function)own_malloc},
+    {"calloc", (function)own_calloc},
+    {"realloc", (function)own_realloc},
+    {"free", (function)own_free},
+    {"posix_memalign", (function)own_posix_memalign},
+    {"aligned_alloc", (function)own_aligned_alloc},
+    {"memalign", (function)own_memalign},
+    {"strdup", (function)own_strdup},
+    {"strndup", (function)own_strndup},
+    {"__cxa_atexit", (function)own_cxa_atexit},
+};
+
+static function hook_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof hooks / sizeof *hooks; i++)
+        if (strcmp(hooks[i].name, name) == 0)
+            return hooks[i].to;
+    return NULL;
+}
+
+typedef struct tables {
+    const ElfW(Sym) * symbols;
+    const char *texts;
+    const ElfW(Rela) * rela[2];
+    size_t count[2];
+} tables;
+
+static tables tables_of(const struct link_map *map)
+{
+    tables t = {0};
+
+    for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++) {
+        const void *at = (const void *)d->d_un.d_ptr; /* the linker made addresses of them */
+        size_t size = d->d_un.d_val;
+
+        if (d->d_tag == DT_SYMTAB)
+            t.symbols = at;
+        else if (d->d_tag == DT_STRTAB)
+            t.texts = at;
+        else if (d->d_tag == DT_RELA)
+            t.rela[0] = at;
+        else if (d->d_tag == DT_RELASZ)
+            t.count[0] = size / sizeof *t.rela[0];
+        else if (d->d_tag == DT_JMPREL)
+            t.rela[1] = at;
+        else if (d->d_tag == DT_PLTRELSZ)
+            t.count[1] = size / sizeof *t.rela[1];
+    }
+    return t;
+}
+
+static bool slot_write(void *at, function to)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)at / page * page;
+
+    if (mprotect((void *)from, page, PROT_READ | PROT_WRITE))
+        return false;
+    memcpy(at, &to, sizeof to);
+    return true;
+}
+
+bool chk_imports_redirect(void *handle)
+{
+    struct link_map *map = NULL;
+    tables t;
+
+    if (dlinfo(handle, RTLD_DI_LINKMAP, &map) || !map)
+        return false;
+    t = tables_of(map);
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; t.symbols && t.texts && t.rela[k] && i < t.count[k]; i++) {
+            const ElfW(Rela) *r = &t.rela[k][i];
+            uint32_t type = (uint32_t)ELF64_R_TYPE(r->r_info);
+            function to = hook_of(t.texts + t.symbols[ELF64_R_SYM(r->r_info)].st_name);
+
+            if (to && (type == SLOT || type == DATA || type == ADDRESS) &&
+                !slot_write((void *)(map->l_addr + r->r_offset), to))
+                return false;
+        }
+    return true;
+}

@@ -1,0 +1,432 @@
+/*
+ * Inference of operators that the plugin defines: pure, at rest after a few rounds, the same from either end,
+ * contradictions told, and no fuzzed shape or type that makes it crash or answer nonsense. The arrays that it
+ * gets end at guard pages.
+ */
+#include <string.h>
+
+#include "generate.h"
+
+typedef struct rig {
+    chk_lab lab;
+    const tn_op *op;
+    chk_args args;
+    tn_shape *in[CHK_ARGS_MAX], *out[CHK_ARGS_MAX]; /* each before a guard page */
+    chk_buffer *lists[4];                           /* in_shape, out_shape, in_dtype, out_dtype */
+    chk_buffer *shapes[2 * CHK_ARGS_MAX];
+    uint64_t state;
+    chk_problem seen; /* the last problem */
+    uint32_t problems;
+} rig;
+
+/* ---- one call, at the edge of memory ----------------------------------------------------------------- */
+
+static void rig_free(rig *r)
+{
+    for (uint32_t i = 0; i < 4; i++) {
+        chk_buffer_destroy(r->lists[i]);
+        r->lists[i] = NULL;
+    }
+    for (uint32_t i = 0; i < 2 * CHK_ARGS_MAX; i++) {
+        chk_buffer_destroy(r->shapes[i]);
+        r->shapes[i] = NULL;
+    }
+}
+
+static void rig_make(rig *r, const chk_args *args)
+{
+    chk_env *env = r->lab.env;
+
+    if (r->lists[0] && r->args.in_count == args->in_count && r->args.out_count == args->out_count)
+        return;
+    rig_free(r);
+    r->args = *args;
+    for (uint32_t i = 0; i < 4; i++)
+        r->lists[i] = chk_buffer_create(env,
+                                        (uint64_t)(i % 2 ? args->out_count : args->in_count) *
+                                            (i < 2 ? sizeof(tn_shape *) : sizeof(int32_t)),
+                                        0, CHK_GUARD_END);
+    for (uint32_t i = 0; i < args->in_count + args->out_count; i++) {
+        const bool in = i < args->in_count;
+        tn_shape **list = chk_buffer_data(r->lists[in ? 0 : 1]);
+
+        r->shapes[i] = chk_buffer_create(env, sizeof(tn_shape), 0, CHK_GUARD_END);
+        list[in ? i : i - args->in_count] = chk_buffer_data(r->shapes[i]);
+    }
+}
+
+static void facts_move(rig *r, chk_facts *f, bool into)
+{
+    tn_shape **in = chk_buffer_data(r->lists[0]), **out = chk_buffer_data(r->lists[1]);
+    int32_t *in_dtype = chk_buffer_data(r->lists[2]), *out_dtype = chk_buffer_data(r->lists[3]);
+
+    for (uint32_t i = 0; i < r->args.in_count; i++)
+        if (into) {
+            *in[i] = f->in_shape[i];
+            in_dtype[i] = f->in_dtype[i];
+        } else {
+            f->in_shape[i] = *in[i];
+            f->in_dtype[i] = in_dtype[i];
+        }
+    for (uint32_t i = 0; i < r->args.out_count; i++)
+        if (into) {
+            *out[i] = f->out_shape[i];
+            out_dtype[i] = f->out_dtype[i];
+        } else {
+            f->out_shape[i] = *out[i];
+            f->out_dtype[i] = out_dtype[i];
+        }
+}
+
+static void answer_check(rig *r, tn_status st, const tn_infer *i, const tn_err *err)
+{
+    chk_env *env = r->lab.env;
+
+    if (st < TN_OK || st > TN_E_INTERNAL)
+        chk_fail(env, "I-status", "inference gives %d, which is no status", (int)st);
+    if (st && (!err->message[0] || !memchr(err->message, 0, sizeof err->message)))
+        chk_fail(env, "I-text", "inference gives %s without a text", tn_status_name(st));
+    if (i->in_count != r->args.in_count || i->out_count != r->args.out_count)
+        chk_fail(env, "I-pure", "shape or dtype changes the number of arguments");
+    for (uint32_t k = 0; k < 4; k++)
+        if (!chk_buffer_intact(r->lists[k], &(uint64_t){0}))
+            chk_fail(env, "I-bounds", "inference writes beside its arrays");
+    for (uint32_t k = 0; k < r->args.in_count + r->args.out_count; k++)
+        if (!chk_buffer_intact(r->shapes[k], &(uint64_t){0}))
+            chk_fail(env, "I-bounds", "inference writes beside a shape");
+}
+
+/* Calls shape (or dtype) once. */
+static tn_status infer_once(rig *r, const chk_attrs *attrs, chk_facts *f, bool dtypes)
+{
+    const chk_host_kind kind = chk_host_kind_of(r->lab.plugin.host);
+    tn_err err = {0};
+    tn_infer i = {.struct_size = (uint32_t)TN_END(tn_infer, err),
+                  .op = r->op,
+                  .attrs = attrs->values,
+                  .attr_count = attrs->count,
+                  .in_count = f->args.in_count,
+                  .out_count = f->args.out_count,
+                  .visible_count = f->args.visible_count,
+                  .err = &err};
+    tn_infer *made;
+    tn_status st = TN_OK;
+
+    if (dtypes ? !r->op->dtype : !r->op->shape)
+        return TN_OK;
+    rig_make(r, &f->args);
+    facts_move(r, f, true);
+    i.in_shape = chk_buffer_data(r->lists[0]);
+    i.out_shape = chk_buffer_data(r->lists[1]);
+    i.in_dtype = chk_buffer_data(r->lists[2]);
+    i.out_dtype = chk_buffer_data(r->lists[3]);
+    made = kind == CHK_HOST_EXACT ? &i : chk_struct_make(r->lab.env, kind, &i, CHK_SIZES(tn_infer, err));
+    st = dtypes ? r->op->dtype(made) : r->op->shape(made);
+    answer_check(r, st, made, &err);
+    if (made != &i)
+        chk_struct_free(r->lab.env, made);
+    facts_move(r, f, false);
+    chk_count(r->lab.env);
+    return st;
+}
+
+/* Once again from the same facts: the same answer. */
+static tn_status infer_twice(rig *r, const chk_attrs *attrs, chk_facts *f, bool dtypes)
+{
+    chk_facts *again = chk_take(&r->lab.arena, sizeof *again);
+    tn_status first, second;
+
+    *again = *f;
+    first = infer_once(r, attrs, f, dtypes);
+    second = infer_once(r, attrs, again, dtypes);
+    if (first != second || (!first && !chk_facts_equal(f, again)))
+        chk_fail(r->lab.env, "I-pure", "the same facts give %s once and %s then, or other %s (%s)",
+                 tn_status_name(first), tn_status_name(second), dtypes ? "data types" : "shapes",
+                 r->seen.text);
+    return first;
+}
+
+/* Until nothing changes; what was known must stay as it was. */
+static tn_status infer_all(rig *r, const chk_attrs *attrs, chk_facts *f)
+{
+    chk_facts *before = chk_take(&r->lab.arena, sizeof *before);
+
+    for (uint32_t round = 0; round < 16; round++) {
+        tn_status st;
+
+        *before = *f;
+        if ((st = infer_twice(r, attrs, f, false)) || (st = infer_twice(r, attrs, f, true)))
+            return st;
+        if (chk_facts_equal(before, f))
+            return TN_OK;
+    }
+    chk_fail(r->lab.env, "I-rest", "inference still changes shapes or types after 16 rounds (%s)",
+             r->seen.text);
+}
+
+/* ---- a problem, with facts taken away ---------------------------------------------------------------- */
+
+static bool shape_within(const tn_shape *got, const tn_shape *whole)
+{
+    if (got->ndim < 0 || whole->ndim < 0)
+        return true;
+    if (got->ndim != whole->ndim)
+        return false;
+    for (int32_t d = 0; d < got->ndim; d++)
+        if (got->dim[d] >= 0 && whole->dim[d] >= 0 && got->dim[d] != whole->dim[d])
+            return false;
+    return true;
+}
+
+/* What is inferred from a part of the facts does not contradict all of them. A data type that nobody gave may
+ * be a default. */
+static void part_check(rig *r, const chk_problem *p, chk_facts *f, const char *what)
+{
+    int32_t in_dtype[CHK_ARGS_MAX], out_dtype[CHK_ARGS_MAX];
+    bool within;
+    tn_status st;
+
+    memcpy(in_dtype, f->in_dtype, sizeof in_dtype);
+    memcpy(out_dtype, f->out_dtype, sizeof out_dtype);
+    st = infer_all(r, &p->attrs, f);
+    within = st == TN_OK;
+
+    for (uint32_t i = 0; within && i < f->args.in_count; i++)
+        within = shape_within(&f->in_shape[i], &p->f.in_shape[i]) &&
+                 (in_dtype[i] < 0 || f->in_dtype[i] == p->f.in_dtype[i]);
+    for (uint32_t o = 0; within && o < f->args.out_count; o++)
+        within = shape_within(&f->out_shape[o], &p->f.out_shape[o]) &&
+                 (out_dtype[o] < 0 || f->out_dtype[o] == p->f.out_dtype[o]);
+    if (!within)
+        chk_fail(r->lab.env, "I-directions",
+                 "%s, inference gives %s, or other shapes or types than before (%s)", what,
+                 tn_status_name(st), p->text);
+}
+
+static void forget(chk_facts *f, uint32_t index)
+{
+    const bool in = index < f->args.in_count;
+    tn_shape *s = in ? &f->in_shape[index] : &f->out_shape[index - f->args.in_count];
+
+    s->ndim = -1;
+    *(in ? &f->in_dtype[index] : &f->out_dtype[index - f->args.in_count]) = TN_DTYPE_UNKNOWN;
+}
+
+/* Output `o` in another shape than inference gives must be refused, in another type too. */
+static void contradiction_check(rig *r, const chk_problem *p, uint32_t o)
+{
+    chk_facts *f = chk_take(&r->lab.arena, sizeof *f);
+
+    *f = p->f;
+    if (!tn_shape_known(&f->out_shape[o]))
+        return;
+    f->out_shape[o].dim[f->out_shape[o].ndim > 0 ? f->out_shape[o].ndim - 1 : 0] += 1;
+    if (f->out_shape[o].ndim == 0)
+        f->out_shape[o].ndim = 1;
+    if (infer_all(r, &p->attrs, f) == TN_OK)
+        chk_fail(r->lab.env, "I-contradiction",
+                 "accepts output %u with shape %s, though all inputs are known and it inferred %s (%s)", o,
+                 chk_shape_text(&r->lab.arena, &f->out_shape[o]),
+                 chk_shape_text(&r->lab.arena, &p->f.out_shape[o]), p->text);
+    *f = p->f;
+    f->out_dtype[o] = f->out_dtype[o] == TN_F64 ? TN_I32 : TN_F64;
+    if (r->op->dtype && infer_all(r, &p->attrs, f) == TN_OK)
+        chk_fail(r->lab.env, "I-contradiction",
+                 "accepts output %u as %s, though all inputs are known and it inferred %s (%s)", o,
+                 tn_dtype_name(f->out_dtype[o]), tn_dtype_name(p->f.out_dtype[o]), p->text);
+}
+
+static bool problem_visit(chk_lab *lab, const chk_problem *p, void *arg)
+{
+    rig *r = arg;
+    const uint32_t count = p->f.args.in_count + p->f.args.out_count;
+    chk_facts *f = chk_take(&lab->arena, sizeof *f);
+
+    r->seen = *p;
+    r->problems++;
+    *f = p->f;
+    part_check(r, p, f, "with everything known");
+    for (uint32_t i = 0; i < count; i++) {
+        *f = p->f;
+        forget(f, i);
+        part_check(r, p, f,
+                   chk_text(&lab->arena, "with %s unknown", chk_argument_name(p->op, &p->f.args, i)));
+    }
+    *f = p->f;
+    for (uint32_t i = 0; i < p->f.args.in_count; i++)
+        forget(f, i);
+    part_check(r, p, f, "with the outputs known alone");
+    chk_facts_unknown(f);
+    part_check(r, p, f, "with nothing known");
+    for (uint32_t o = 0; p->f.args.in_count && o < p->f.args.out_count; o++)
+        contradiction_check(r, p, o);
+    return true;
+}
+
+static void rig_open(chk_env *env, chk_host_kind kind, rig *r)
+{
+    memset(r, 0, sizeof *r);
+    chk_lab_open_op(env, kind, &r->lab);
+    r->op = r->lab.op;
+    r->seen.text = "";
+    chk_fault_rules(env, "I-bounds", "I-bounds", "inference");
+}
+
+static void rig_close(rig *r)
+{
+    rig_free(r);
+    chk_lab_close(&r->lab);
+}
+
+void chk_infer_problems(chk_env *env)
+{
+    rig r;
+
+    rig_open(env, CHK_HOST_EXACT, &r);
+    chk_problems(&r.lab, CHK_PROBLEMS_ALL, problem_visit, &r);
+    if (!r.problems)
+        chk_fail(env, "I-problems", "no shape that the kit tried is accepted for any attributes");
+    rig_close(&r);
+}
+
+static bool host_visit(chk_lab *lab, const chk_problem *p, void *arg)
+{
+    chk_facts *f = chk_take(&lab->arena, sizeof *f);
+    rig *r = arg;
+
+    r->seen = *p;
+    r->problems++;
+    *f = p->f;
+    part_check(r, p, f, "with everything known");
+    return true;
+}
+
+void chk_infer_hosts(chk_env *env)
+{
+    static const chk_host_kind kinds[] = {CHK_HOST_OLD, CHK_HOST_FUTURE};
+    rig r;
+
+    for (uint32_t k = 0; k < 2; k++) {
+        rig_open(env, kinds[k], &r);
+        chk_fault_rules(env, "R3", "R3", "inference, given the struct of an older or later host,");
+        chk_problems(&r.lab, CHK_PROBLEMS_FEW, host_visit, &r);
+        rig_close(&r);
+    }
+}
+
+/* ---- nonsense ---------------------------------------------------------------------------------------- */
+
+static const int64_t dims[] = {-1, 0, 1, 2, 3, 7, 65536, (int64_t)1 << 31, (int64_t)1 << 62, INT64_MAX};
+
+static uint64_t draw(rig *r, uint64_t below)
+{
+    return chk_mix(r->state++) % below;
+}
+
+static void shape_fuzz(rig *r, tn_shape *s)
+{
+    const uint64_t how = draw(r, 8);
+
+    memset(s, 0, sizeof *s);
+    s->ndim = how == 0   ? -1
+              : how == 1 ? TN_NDIM_MAX
+              : how == 2 ? (int32_t)draw(r, TN_NDIM_MAX + 1)
+                         : (int32_t)draw(r, 6);
+    for (int32_t d = 0; d < s->ndim; d++)
+        s->dim[d] = dims[draw(r, sizeof dims / sizeof *dims)];
+}
+
+static void result_check(rig *r, const chk_facts *f)
+{
+    for (uint32_t i = 0; i < f->args.in_count + f->args.out_count; i++) {
+        const bool in = i < f->args.in_count;
+        const tn_shape *s = in ? &f->in_shape[i] : &f->out_shape[i - f->args.in_count];
+        const int32_t dtype = in ? f->in_dtype[i] : f->out_dtype[i - f->args.in_count];
+
+        if (s->ndim < -1 || s->ndim > TN_NDIM_MAX || dtype < -1 || dtype >= TN_DTYPE_LIMIT)
+            chk_fail(r->lab.env, "I-fuzz", "inference says TN_OK, and argument %u has %d dimensions, type %d",
+                     i, s->ndim, dtype);
+        for (int32_t d = 0; d < s->ndim; d++)
+            if (s->dim[d] < -1)
+                chk_fail(r->lab.env, "I-fuzz",
+                         "inference says TN_OK, and argument %u has a dimension of %lld", i,
+                         (long long)s->dim[d]);
+    }
+}
+
+static void base_fuzz(rig *r, const chk_attrs *attrs, uint32_t rounds)
+{
+    chk_facts *f = chk_take(&r->lab.arena, sizeof *f);
+    const chk_mark mark = chk_mark_set(&r->lab.arena);
+    tn_err err;
+
+    if (chk_infer_args(r->op, attrs, 2, &f->args, &err))
+        return;
+    for (uint32_t round = 0; round < rounds; round++) {
+        for (uint32_t i = 0; i < CHK_ARGS_MAX; i++) {
+            shape_fuzz(r, &f->in_shape[i]);
+            shape_fuzz(r, &f->out_shape[i]);
+            if (draw(r, 3) == 0)
+                f->in_shape[i] = f->in_shape[0]; /* equal ones go further */
+            if (draw(r, 2) == 0)
+                f->out_shape[i].ndim = -1;
+            f->in_dtype[i] = (int32_t)draw(r, TN_DTYPE_LIMIT + 1) - 1;
+            f->out_dtype[i] = (int32_t)draw(r, TN_DTYPE_LIMIT + 1) - 1;
+        }
+        if (infer_twice(r, attrs, f, false) == TN_OK)
+            result_check(r, f);
+        if (infer_twice(r, attrs, f, true) == TN_OK)
+            result_check(r, f);
+        chk_mark_back(&r->lab.arena, mark);
+    }
+}
+
+void chk_infer_fuzz(chk_env *env)
+{
+    chk_base *bases;
+    generator g;
+    uint32_t count;
+    rig r;
+
+    rig_open(env, CHK_HOST_EXACT, &r);
+    r.state = env->seed * 1000003;
+    g = (generator){.lab = &r.lab, .op = r.op};
+    bases = chk_take(&r.lab.arena, CHK_BASES_MAX * sizeof *bases);
+    count = chk_bases(&g, bases);
+    if (!count)
+        chk_fail(env, "I-problems", "the kit finds no values for its required attributes");
+    for (uint32_t i = 0; i < count; i++)
+        base_fuzz(&r, &bases[i].attrs, (env->sizes ? 20000u : 1000u) / count + 10);
+    rig_close(&r);
+}
+
+/* ---- arguments --------------------------------------------------------------------------------------- */
+
+void chk_infer_counts(chk_env *env)
+{
+    static const uint32_t given[] = {0, 1, 2, 3, 7, 4096, UINT32_MAX};
+    chk_base *bases;
+    generator g;
+    uint32_t count;
+    rig r;
+
+    rig_open(env, CHK_HOST_EXACT, &r);
+    g = (generator){.lab = &r.lab, .op = r.op};
+    bases = chk_take(&r.lab.arena, CHK_BASES_MAX * sizeof *bases);
+    count = chk_bases(&g, bases);
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < sizeof given / sizeof *given; k++) {
+            chk_args first = {0, 0, 0}, second = {0, 0, 0};
+            tn_err err;
+            tn_status one = chk_infer_args(r.op, &bases[i].attrs, given[k], &first, &err),
+                      two = chk_infer_args(r.op, &bases[i].attrs, given[k], &second, &err);
+
+            if (one != two || memcmp(&first, &second, sizeof first) != 0)
+                chk_fail(env, "I-pure", "args gives %s once and %s then, or other counts (%s)",
+                         tn_status_name(one), tn_status_name(two), bases[i].attrs.text);
+            chk_count(env);
+        }
+    if (!count)
+        chk_fail(env, "I-problems", "the kit finds no values for its required attributes");
+    rig_close(&r);
+}

@@ -1,0 +1,191 @@
+/*
+ * A definition's inference, driven to its fix point as a host does it, without the host.
+ */
+#include <string.h>
+
+#include "lab.h"
+
+#define ROUNDS_MAX 16
+
+static uint32_t names_count(const char *const *names)
+{
+    uint32_t count = 0;
+
+    while (names && names[count])
+        count++;
+    return count;
+}
+
+static bool is_variadic(const char *const *names)
+{
+    const uint32_t count = names_count(names);
+    const size_t length = count ? strlen(names[count - 1]) : 0;
+
+    return length > 1 && names[count - 1][length - 1] == '*';
+}
+
+static tn_infer infer_of(const tn_op *op, const chk_attrs *attrs, const chk_args *args, uint32_t flags,
+                         tn_err *err)
+{
+    memset(err, 0, sizeof *err);
+    return (tn_infer){
+        .struct_size = (uint32_t)TN_END(tn_infer, err),
+        .flags = flags,
+        .op = op,
+        .attrs = attrs->values,
+        .attr_count = attrs->count,
+        .in_count = args->in_count,
+        .out_count = args->out_count,
+        .visible_count = args->visible_count,
+        .err = err,
+    };
+}
+
+tn_status chk_infer_args(const tn_op *op, const chk_attrs *attrs, uint32_t given, chk_args *out, tn_err *err)
+{
+    chk_args args = {names_count(op->inputs), names_count(op->outputs), op->visible};
+
+    if (is_variadic(op->inputs))
+        args.in_count = given;
+    if (op->args) {
+        tn_infer i = infer_of(op, attrs, &args, 0, err);
+        tn_status st = op->args(&i);
+
+        if (st)
+            return st;
+        args = (chk_args){i.in_count, i.out_count, i.visible_count};
+    }
+    if (args.in_count + 2 * args.out_count > CHK_ARGS_MAX || !args.out_count)
+        return TN_E_ARG;
+    if (!args.visible_count || args.visible_count > args.out_count)
+        args.visible_count = args.out_count;
+    *out = args;
+    return TN_OK;
+}
+
+void chk_facts_unknown(chk_facts *f)
+{
+    for (uint32_t i = 0; i < CHK_ARGS_MAX; i++) {
+        memset(&f->in_shape[i], 0, sizeof f->in_shape[i]);
+        memset(&f->out_shape[i], 0, sizeof f->out_shape[i]);
+        f->in_shape[i].ndim = f->out_shape[i].ndim = -1;
+        f->in_dtype[i] = f->out_dtype[i] = TN_DTYPE_UNKNOWN;
+    }
+}
+
+bool chk_shape_equal(const tn_shape *a, const tn_shape *b)
+{
+    if (a->ndim != b->ndim)
+        return false;
+    for (int32_t d = 0; d < a->ndim; d++)
+        if (a->dim[d] != b->dim[d])
+            return false;
+    return true;
+}
+
+int64_t chk_shape_elements(const tn_shape *s, int64_t most)
+{
+    int64_t count = 1;
+
+    if (s->ndim < 0 || s->ndim > TN_NDIM_MAX)
+        return -1;
+    for (int32_t d = 0; d < s->ndim; d++) {
+        if (s->dim[d] < 0 || (s->dim[d] > 0 && count > most / s->dim[d]))
+            return -1;
+        count *= s->dim[d];
+    }
+    return count;
+}
+
+const char *chk_shape_text(chk_arena *a, const tn_shape *s)
+{
+    char text[300] = "(";
+
+    if (s->ndim < 0)
+        return "?";
+    for (int32_t d = 0; d < s->ndim && d < 12; d++) {
+        const size_t used = strlen(text);
+
+        if (s->dim[d] < 0)
+            (void)snprintf(text + used, sizeof text - used, "%s?", d ? "," : "");
+        else
+            (void)snprintf(text + used, sizeof text - used, "%s%lld", d ? "," : "", (long long)s->dim[d]);
+    }
+    return chk_text(a, "%s%s)", text, s->ndim == 1 ? "," : "");
+}
+
+bool chk_facts_equal(const chk_facts *a, const chk_facts *b)
+{
+    for (uint32_t i = 0; i < a->args.in_count; i++)
+        if (!chk_shape_equal(&a->in_shape[i], &b->in_shape[i]) || a->in_dtype[i] != b->in_dtype[i])
+            return false;
+    for (uint32_t i = 0; i < a->args.out_count; i++)
+        if (!chk_shape_equal(&a->out_shape[i], &b->out_shape[i]) || a->out_dtype[i] != b->out_dtype[i])
+            return false;
+    return true;
+}
+
+tn_status chk_infer_shapes(const tn_op *op, const chk_attrs *attrs, uint32_t flags, chk_facts *f, tn_err *err)
+{
+    tn_shape *in[CHK_ARGS_MAX], *out[CHK_ARGS_MAX];
+    chk_facts before;
+    tn_status st;
+
+    if (!op->shape)
+        return TN_OK;
+    for (uint32_t i = 0; i < CHK_ARGS_MAX; i++) {
+        in[i] = &f->in_shape[i];
+        out[i] = &f->out_shape[i];
+    }
+    for (uint32_t round = 0; round < ROUNDS_MAX; round++) {
+        tn_infer i = infer_of(op, attrs, &f->args, flags, err);
+
+        i.in_shape = in;
+        i.out_shape = out;
+        before = *f;
+        if ((st = op->shape(&i)))
+            return st;
+        if (chk_facts_equal(&before, f))
+            return TN_OK;
+    }
+    return tn_fail(err, TN_E_INTERNAL, "inference of shapes does not come to rest");
+}
+
+static tn_status unify_dtypes(chk_facts *f, tn_err *err)
+{
+    int32_t value = TN_DTYPE_UNKNOWN;
+
+    for (uint32_t i = 0; i < f->args.in_count + f->args.out_count; i++) {
+        int32_t v = i < f->args.in_count ? f->in_dtype[i] : f->out_dtype[i - f->args.in_count];
+
+        if (v >= 0 && value >= 0 && v != value)
+            return tn_fail(err, TN_E_DTYPE, "two data types that must agree differ");
+        value = v >= 0 ? v : value;
+    }
+    for (uint32_t i = 0; i < f->args.in_count; i++)
+        f->in_dtype[i] = value;
+    for (uint32_t i = 0; i < f->args.out_count; i++)
+        f->out_dtype[i] = value;
+    return TN_OK;
+}
+
+tn_status chk_infer_dtypes(const tn_op *op, const chk_attrs *attrs, chk_facts *f, tn_err *err)
+{
+    chk_facts before;
+    tn_status st;
+
+    if (!op->dtype)
+        return unify_dtypes(f, err);
+    for (uint32_t round = 0; round < ROUNDS_MAX; round++) {
+        tn_infer i = infer_of(op, attrs, &f->args, 0, err);
+
+        i.in_dtype = f->in_dtype;
+        i.out_dtype = f->out_dtype;
+        before = *f;
+        if ((st = op->dtype(&i)))
+            return st;
+        if (chk_facts_equal(&before, f))
+            return TN_OK;
+    }
+    return tn_fail(err, TN_E_INTERNAL, "inference of data types does not come to rest");
+}

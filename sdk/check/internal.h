@@ -1,0 +1,105 @@
+/*
+ * What the files of the kit share beside check.h.
+ */
+#ifndef TN_CHECK_INTERNAL_H
+#define TN_CHECK_INTERNAL_H
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdatomic.h>
+
+#include "check.h"
+
+#define CHK_MESSAGE_BYTES 900
+
+/* ---- tests.c ---- */
+
+#define CHK_TEST(group, name, rule, what, limit, subjects, run)                                              \
+    void subjects(chk_env *env, chk_names *names);                                                           \
+    void run(chk_env *env);
+#define CHK_BARE CHK_TEST
+#include "tests.list"
+#undef CHK_TEST
+#undef CHK_BARE
+
+/* ---- report.c ---- */
+
+/* What a case came to, as it crosses the pipe. */
+typedef struct chk_verdict {
+    chk_result result;
+    char rule[32];
+    char message[CHK_MESSAGE_BYTES];
+} chk_verdict;
+
+/* One running case: env->internal. */
+typedef struct chk_case {
+    const chk_test *test;
+    pthread_t thread; /* the one that may jump */
+    jmp_buf back;
+    bool jumps; /* `back` is set */
+    int pipe;   /* where the verdict goes; -1: reproduce */
+    chk_verdict verdict;
+    atomic_uint_fast64_t counted;
+    atomic_flag said; /* the first verdict counts */
+    uint64_t random[2];
+    const char *bounds_rule, *read_only_rule, *fault_who;
+    void *handle; /* of dlopen */
+    const tn_plugin *descriptor;
+    uint32_t inits; /* that went well */
+} chk_case;
+
+static inline chk_case *chk_case_of(chk_env *env)
+{
+    return env->internal;
+}
+
+/* Writes the verdict to the pipe. Async-signal-safe. */
+void chk_verdict_send(chk_case *c);
+
+/* ---- host.c ---- */
+
+chk_host *chk_host_create(chk_env *env, chk_host_kind kind);
+void chk_host_accounts(const chk_host *host); /* fails the case if something is left */
+bool chk_host_intact(const chk_host *host);   /* nothing was written behind its tables */
+
+/* ---- imports.c ---- */
+
+bool chk_imports_redirect(void *handle);
+void chk_imports_memory(uint64_t *bytes, uint64_t *count); /* that the plugin holds of its own malloc's */
+uint32_t chk_imports_exits(void);                          /* calls of atexit up to now */
+void chk_allocation_arm(uint64_t nth);
+long long chk_allocation_armed(void); /* -1: the one that was to fail was reached */
+bool chk_allocation_fails(void);      /* counts one */
+
+/* ---- memory.c ---- */
+
+/* A page range that nobody may touch; `what` and `rule` as of now. Used by the handler of faults. */
+typedef struct chk_guard {
+    uintptr_t from, to; /* to: behind the last byte */
+    const char *rule;   /* NULL: the case's rule for its kind */
+    const char *what;   /* "tn_exec beyond its struct_size" */
+    uint32_t kind;      /* CHK_GUARD_… */
+} chk_guard;
+#define CHK_GUARD_BOUNDS 0u
+#define CHK_GUARD_LOCKED 1u
+chk_guard *chk_guard_add(chk_env *env, const void *from, uint64_t bytes, uint32_t kind, const char *what);
+void chk_guard_remove(chk_guard *guard);
+void chk_faults_catch(chk_env *env); /* installs the handler: once for each process */
+
+/* ---- case.c, run.c ---- */
+
+/* Subjects go to the parent as they are named. */
+struct chk_names {
+    int pipe;
+    uint32_t test; /* index in chk_tests */
+};
+
+void chk_case_init(chk_case *c, const chk_test *test, int pipe);
+/* Runs the case in this process; its verdict is in env's case and in the pipe. */
+void chk_case_run(chk_env *env, const chk_options *options);
+/* Names the subjects of all tests of a group ("": of all) and name. */
+void chk_case_subjects(chk_env *env, chk_names *names, const char *group, const char *name);
+bool chk_threads_sanitized(void);
+uint32_t chk_patience(void); /* by how much limits are longer in this build */
+
+#endif

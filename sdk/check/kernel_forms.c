@@ -1,0 +1,338 @@
+/*
+ * The same problem in other forms: strides, alignment, nothing in it, in place, modes, guards around memory,
+ * other garbage before. Each form is held against the plain one; empty problems against the reference.
+ */
+#include <string.h>
+
+#include "lab.h"
+
+/* ---- one form after the other ------------------------------------------------------------------------ */
+
+typedef struct forms {
+    chk_form form[4];
+    uint32_t count, ran;
+    const char *what[4];
+    bool exact; /* for deterministic kernels: bit for bit */
+} forms;
+
+static bool is_exact(const chk_lab *lab)
+{
+    return (lab->side.kernel->flags & TN_KERNEL_DETERMINISTIC) != 0;
+}
+
+/* Values that nobody can foresee. */
+static bool is_arbitrary(const chk_lab *lab, const chk_problem *p)
+{
+    return (p->op->effects & TN_EFFECT_RANDOM) && !is_exact(lab);
+}
+
+static bool plain_outputs(chk_lab *lab, const chk_problem *p, chk_outputs *out)
+{
+    const chk_form plain = {.mode = TN_MODE_WRITE};
+    chk_node *n = chk_take(&lab->arena, sizeof *n);
+
+    if (is_arbitrary(lab, p) || !chk_host_would_run(lab, p) || !chk_node_first(lab, p, &plain, n))
+        return false;
+    chk_outputs_take(n, out);
+    chk_node_close(n);
+    return true;
+}
+
+static bool forms_visit(chk_lab *lab, const chk_problem *p, void *arg)
+{
+    forms *f = arg;
+    chk_outputs *plain = chk_take(&lab->arena, sizeof *plain);
+    chk_node *n = chk_take(&lab->arena, sizeof *n);
+
+    if (!plain_outputs(lab, p, plain))
+        return true;
+    for (uint32_t i = 0; i < f->count; i++) {
+        if (!chk_node_try(lab, p, &f->form[i], n))
+            continue;
+        chk_node_guards(n);
+        chk_same(n, plain, f->exact && is_exact(lab), f->what[i]);
+        chk_node_close(n);
+        f->ran++;
+    }
+    return true;
+}
+
+static void forms_run(chk_env *env, forms *f, uint32_t what)
+{
+    chk_lab lab;
+
+    chk_lab_open(env, CHK_HOST_EXACT, &lab);
+    chk_fault_rules(env, "K-bounds", "K-readonly", env->subject);
+    chk_problems(&lab, what, forms_visit, f);
+    if (!f->ran)
+        chk_skip(env, "no problem for this test");
+    chk_lab_close(&lab);
+}
+
+void chk_kernel_misaligned(chk_env *env)
+{
+    forms f = {.form = {{.mode = TN_MODE_WRITE, .offset = 1}},
+               .what = {"bases aligned to elements only"},
+               .count = 1};
+
+    forms_run(env, &f, CHK_PROBLEMS_ALL);
+}
+
+void chk_kernel_bounds(chk_env *env)
+{
+    forms f = {.form = {{.mode = TN_MODE_WRITE, .guard = CHK_GUARD_END, .lock = true, .recorded = true},
+                        {.mode = TN_MODE_WRITE, .guard = CHK_GUARD_START, .lock = true, .recorded = true}},
+               .what = {"guard pages behind", "guard pages before"},
+               .count = 2};
+
+    forms_run(env, &f, env->sizes ? CHK_PROBLEMS_ALL : CHK_PROBLEMS_FEW);
+    if (!env->sizes) { /* each data type and rank, at one of the two ends */
+        f.count = 1;
+        forms_run(env, &f, CHK_PROBLEMS_ALL);
+    }
+}
+
+void chk_kernel_uninitialised(chk_env *env)
+{
+    forms f = {.form = {{.mode = TN_MODE_WRITE, .fill = 0xff}, {.mode = TN_MODE_WRITE, .fill = 0xa5}},
+               .what = {"outputs and workspace held 0xff before, not 0",
+                        "outputs and workspace held 0xa5 before, not 0"},
+               .count = 2,
+               .exact = true};
+
+    forms_run(env, &f, CHK_PROBLEMS_ALL);
+}
+
+/* ---- strides ----------------------------------------------------------------------------------------- */
+
+/* The same problem with input `i` constant along its first dimension of more than one; false: it has none. */
+static bool broadcast_problem(chk_lab *lab, const chk_problem *p, uint32_t i, chk_problem *out)
+{
+    const tn_shape *s = &p->f.in_shape[i];
+    const uint64_t size = tn_dtype_bytes(p->f.in_dtype[i]);
+    const int64_t count = chk_shape_elements(s, INT64_MAX / 16);
+    int64_t inner = count, outer = 1;
+    int32_t d = 0;
+
+    while (d < s->ndim && s->dim[d] <= 1) {
+        if (s->dim[d] == 0)
+            return false;
+        d++;
+    }
+    if (d == s->ndim || count == 0 || (p->op->mutates >> i & 1u))
+        return false;
+    inner = count / s->dim[d];
+    *out = *p;
+    out->in_data[i] = chk_take(&lab->arena, (uint64_t)count * size);
+    for (outer = 0; outer < s->dim[d]; outer++)
+        memcpy((char *)out->in_data[i] + (uint64_t)(outer * inner) * size, p->in_data[i],
+               (size_t)((uint64_t)inner * size));
+    return true;
+}
+
+static void strided_run(chk_lab *lab, const chk_problem *p, const chk_form *form, const char *what, forms *f)
+{
+    chk_outputs *plain = chk_take(&lab->arena, sizeof *plain);
+    chk_node *n = chk_take(&lab->arena, sizeof *n);
+
+    if (!plain_outputs(lab, p, plain) || !chk_node_try(lab, p, form, n))
+        return;
+    chk_same(n, plain, false, what);
+    chk_node_close(n);
+    f->ran++;
+}
+
+static bool strided_visit(chk_lab *lab, const chk_problem *p, void *arg)
+{
+    static const chk_form reversed = {.mode = TN_MODE_WRITE, .layout = CHK_LAYOUT_REVERSED},
+                          gaps = {.mode = TN_MODE_WRITE, .layout = CHK_LAYOUT_GAPS};
+    chk_problem *constant = chk_take(&lab->arena, sizeof *constant);
+
+    strided_run(lab, p, &reversed, "the first dimension innermost", arg);
+    strided_run(lab, p, &gaps, "every second element", arg);
+    for (uint32_t i = 0; i < p->f.args.in_count; i++) {
+        const chk_form broadcast = {.mode = TN_MODE_WRITE, .broadcast = i + 1};
+
+        if (broadcast_problem(lab, p, i, constant))
+            strided_run(lab, constant, &broadcast, "an input with a stride of 0", arg);
+    }
+    return true;
+}
+
+void chk_kernel_strided(chk_env *env)
+{
+    forms f = {.ran = 0};
+    chk_lab lab;
+
+    chk_lab_open(env, CHK_HOST_EXACT, &lab);
+    if (!(lab.side.kernel->flags & TN_KERNEL_STRIDED))
+        chk_skip(env, "takes dense tensors only");
+    chk_problems(&lab, CHK_PROBLEMS_ALL, strided_visit, &f);
+    chk_lab_close(&lab);
+}
+
+/* ---- nothing in it ----------------------------------------------------------------------------------- */
+
+static bool empty_visit(chk_lab *lab, const chk_problem *p, void *arg)
+{
+    const chk_form form = {.mode = TN_MODE_WRITE, .guard = CHK_GUARD_END, .lock = true};
+    chk_outputs *outputs = chk_take(&lab->arena, 2 * sizeof *outputs);
+    chk_node *n = chk_take(&lab->arena, sizeof *n);
+    uint32_t *ran = arg;
+    tn_status st;
+
+    if (!chk_host_would_run(lab, p) || p->resizes || is_arbitrary(lab, p))
+        return true;
+    st = chk_node_open(lab, &lab->side, p, &form, n);
+    if (!st && !(st = chk_node_run(n)))
+        chk_node_guards(n);
+    else if (st != TN_E_UNSUPPORTED && chk_reference_outputs(lab, p, outputs + 1))
+        chk_fail(lab->env, NULL, "gives %s: %s (%s)", tn_status_name(st), n->err.message, p->text);
+    if (!st) {
+        chk_count(lab->env);
+        ++*ran;
+        chk_outputs_take(n, outputs);
+        if (chk_reference_outputs(lab, p, outputs + 1))
+            chk_reference_compare(lab, p, outputs, outputs + 1);
+    }
+    chk_node_close(n);
+    return true;
+}
+
+void chk_kernel_empty(chk_env *env)
+{
+    uint32_t ran = 0;
+    chk_lab lab;
+
+    chk_lab_open(env, CHK_HOST_EXACT, &lab);
+    chk_fault_rules(env, "K-empty", "K-readonly", env->subject);
+    chk_problems(&lab, CHK_PROBLEMS_EMPTY, empty_visit, &ran);
+    if (!ran)
+        chk_skip(env, "the host would not call it for empty tensors");
+    chk_lab_close(&lab);
+}
+
+/* ---- in place ---------------------------------------------------------------------------------------- */
+
+static bool inplace_visit(chk_lab *lab, const chk_problem *p, void *arg)
+{
+    const chk_form form = {.mode = TN_MODE_WRITE, .in_place = true};
+    chk_outputs *plain = chk_take(&lab->arena, sizeof *plain);
+    chk_node *n = chk_take(&lab->arena, sizeof *n);
+    uint32_t *ran = arg;
+    bool any = false;
+
+    if (!plain_outputs(lab, p, plain) || !chk_node_try(lab, p, &form, n))
+        return true;
+    for (uint32_t o = 0; o < p->f.args.out_count; o++)
+        any |= n->inplace[o] >= 0;
+    if (any)
+        chk_same(n, plain, false, "in place");
+    *ran += any;
+    chk_node_close(n);
+    return true;
+}
+
+void chk_kernel_inplace(chk_env *env)
+{
+    uint32_t ran = 0;
+    chk_lab lab;
+
+    chk_lab_open(env, CHK_HOST_EXACT, &lab);
+    chk_problems(&lab, CHK_PROBLEMS_ALL, inplace_visit, &ran);
+    if (!ran)
+        chk_skip(env, "no plan lets an output take over an input");
+    chk_lab_close(&lab);
+}
+
+/* ---- modes ------------------------------------------------------------------------------------------- */
+
+#define UNTOUCHED 0x5a
+
+static void mode_none(chk_lab *lab, const chk_problem *p, const chk_outputs *plain, uint32_t which)
+{
+    chk_node *n = chk_take(&lab->arena, sizeof *n);
+    uint8_t modes[CHK_ARGS_MAX];
+    const chk_form form = {.modes = modes, .fill = UNTOUCHED, .guard = CHK_GUARD_END};
+
+    for (uint32_t o = 0; o < CHK_ARGS_MAX; o++)
+        modes[o] = o == which ? TN_MODE_NONE : TN_MODE_WRITE;
+    if (!chk_node_try(lab, p, &form, n))
+        return;
+    for (uint32_t o = 0; o < p->f.args.out_count; o++) {
+        const unsigned char *bytes = n->out[o].memory;
+        int64_t count;
+        const char *differs;
+
+        for (uint64_t k = 0; o == which && k < n->out[o].t.bytes; k++)
+            if (bytes[k] != UNTOUCHED)
+                chk_fail(lab->env, NULL, "output %s has mode none, and its byte %llu was written (%s)",
+                         chk_node_output_name(n, o), (unsigned long long)k, p->text);
+        if (o == which)
+            continue;
+        differs = chk_values_differ(&lab->arena, chk_node_output(n, o, &count), plain->dtype[o],
+                                    plain->data[o], plain->dtype[o], plain->elements[o], 1);
+        if (differs)
+            chk_fail(lab->env, NULL, "output %s, while output %u has mode none: %s (%s)",
+                     chk_node_output_name(n, o), which, differs, p->text);
+    }
+    chk_node_guards(n);
+    chk_node_close(n);
+}
+
+static void mode_add(chk_lab *lab, const chk_problem *p, const chk_outputs *plain)
+{
+    const chk_form form = {.mode = TN_MODE_ADD};
+    chk_node *n = chk_take(&lab->arena, sizeof *n);
+
+    for (uint32_t o = 0; o < p->f.args.out_count; o++)
+        if (p->f.out_dtype[o] == TN_BOOL)
+            return;
+    if (!chk_node_try(lab, p, &form, n))
+        return;
+    for (uint32_t o = 0; o < p->f.args.out_count; o++) {
+        int64_t count;
+        void *got = chk_node_output(n, o, &count);
+        const uint64_t size = tn_dtype_bytes(plain->dtype[o]);
+        const char *differs;
+
+        for (int64_t k = 0; k < count; k++) {
+            const double v = chk_get(plain->data[o], plain->dtype[o], k);
+
+            if (chk_is_float(plain->dtype[o]) || (v < 9e15 && v > -9e15))
+                chk_set(plain->data[o], plain->dtype[o], k, v + (double)(k % 5));
+            else /* a double does not hold it */
+                memcpy((char *)plain->data[o] + (uint64_t)k * size, (char *)got + (uint64_t)k * size,
+                       (size_t)size);
+        }
+        differs =
+            chk_values_differ(&lab->arena, got, plain->dtype[o], plain->data[o], plain->dtype[o], count, 2);
+        if (differs)
+            chk_fail(lab->env, NULL, "output %s in mode add: %s (%s)", chk_node_output_name(n, o), differs,
+                     p->text);
+    }
+    chk_node_close(n);
+}
+
+static bool modes_visit(chk_lab *lab, const chk_problem *p, void *arg)
+{
+    chk_outputs *plain = chk_take(&lab->arena, sizeof *plain);
+
+    (void)arg;
+    if (p->resizes || !plain_outputs(lab, p, plain))
+        return true;
+    for (uint32_t o = 0; p->f.args.out_count > 1 && o < p->f.args.out_count; o++)
+        mode_none(lab, p, plain, o);
+    if (lab->side.kernel->flags & TN_KERNEL_ADD_TO)
+        mode_add(lab, p, plain);
+    return true;
+}
+
+void chk_kernel_modes(chk_env *env)
+{
+    chk_lab lab;
+
+    chk_lab_open(env, CHK_HOST_EXACT, &lab);
+    chk_problems(&lab, CHK_PROBLEMS_ALL, modes_visit, NULL);
+    chk_lab_close(&lab);
+}

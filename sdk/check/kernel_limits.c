@@ -1,0 +1,313 @@
+/*
+ * Memory that comes back, memory that is not there, data types and sizes that a kernel never said it takes,
+ * what it leaves behind in the process, hosts older and newer than it.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "lab.h"
+
+static const chk_form plain_form = {.mode = TN_MODE_WRITE, .fill = 0x3c};
+
+/* ---- memory comes back ------------------------------------------------------------------------------- */
+
+typedef struct leak {
+    uint32_t left, rounds;
+    uint64_t pages; /* resident before, to be compared at the end */
+} leak;
+
+static uint64_t resident_pages(void)
+{
+    unsigned long long size = 0, resident = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+
+    if (!f)
+        return 0;
+    if (fscanf(f, "%llu %llu", &size, &resident) != 2)
+        resident = 0;
+    (void)fclose(f);
+    return resident;
+}
+
+static void rounds_run(chk_lab *lab, const chk_problem *p, uint32_t rounds)
+{
+    for (uint32_t i = 0; i < rounds; i++) {
+        const chk_mark mark = chk_mark_set(&lab->arena);
+        chk_node *n = chk_take(&lab->arena, sizeof *n);
+
+        if (chk_node_open(lab, &lab->side, p, &plain_form, n) == TN_OK)
+            (void)chk_node_run(n);
+        chk_node_close(n);
+        chk_mark_back(&lab->arena, mark);
+    }
+}
+
+static bool leak_visit(chk_lab *lab, const chk_problem *p, void *arg)
+{
+    leak *l = arg;
+    uint64_t bytes[2], blocks[2], pages;
+
+    if (!chk_host_would_run(lab, p))
+        return true;
+    rounds_run(lab, p, 20); /* what is made once is made */
+    chk_host_memory(lab->plugin.host, &bytes[0], &blocks[0]);
+    pages = resident_pages();
+    rounds_run(lab, p, l->rounds);
+    chk_host_memory(lab->plugin.host, &bytes[1], &blocks[1]);
+    if (blocks[1] > blocks[0])
+        chk_fail(lab->env, NULL,
+                 "%u times prepare, run and release leave %llu blocks with %lld bytes more than before (%s)",
+                 l->rounds, (unsigned long long)(blocks[1] - blocks[0]), (long long)(bytes[1] - bytes[0]),
+                 p->text);
+    if (resident_pages() > pages + 512 + l->rounds / 2)
+        chk_fail(lab->env, NULL, "%u times prepare, run and release make the process %llu pages larger (%s)",
+                 l->rounds, (unsigned long long)(resident_pages() - pages), p->text);
+    chk_count(lab->env);
+    return --l->left > 0;
+}
+
+void chk_kernel_leak(chk_env *env)
+{
+    leak l = {.left = env->sizes ? 10 : 2, .rounds = env->sizes ? 1000 : 250};
+    chk_lab lab;
+
+    chk_lab_open(env, CHK_HOST_EXACT, &lab);
+    chk_problems(&lab, CHK_PROBLEMS_FEW, leak_visit, &l);
+    chk_lab_close(&lab);
+}
+
+/* ---- memory that is not there ------------------------------------------------------------------------ */
+
+#define NTH_MAX 200
+
+static void status_check(chk_lab *lab, const chk_problem *p, tn_status st, const char *what, uint64_t nth)
+{
+    if (st != TN_E_NOMEM && st != TN_OK)
+        chk_fail(lab->env, NULL, "allocation %llu fails, and %s gives %s, not TN_E_NOMEM (%s)",
+                 (unsigned long long)nth, what, tn_status_name(st), p->text);
+}
+
+static void balance_check(chk_lab *lab, const chk_problem *p, uint64_t before, uint64_t nth, const char *what)
+{
+    uint64_t bytes, blocks;
+
+    chk_host_memory(lab->plugin.host, &bytes, &blocks);
+    if (blocks > before)
+        chk_fail(lab->env, NULL, "allocation %llu fails in %s, and %llu blocks are lost (%s)",
+                 (unsigned long long)nth, what, (unsigned long long)(blocks - before), p->text);
+}
+
+/* What went well although an allocation failed must be right. */
+static void result_check(chk_node *n, const chk_outputs *want, uint64_t nth)
+{
+    chk_same(n, want, false,
+             chk_text(&n->lab->arena, "allocation %llu failed, and run says TN_OK", (unsigned long long)nth));
+}
+
+static bool nomem_prepare(chk_lab *lab, const chk_problem *p, uint64_t nth, const chk_outputs *want)
+{
+    chk_node *n = chk_take(&lab->arena, sizeof *n);
+    uint64_t bytes, before;
+    bool reached;
+    tn_status st;
+
+    chk_host_memory(lab->plugin.host, &bytes, &before);
+    chk_host_fail_at(lab->plugin.host, nth);
+    st = chk_node_open(lab, &lab->side, p, &plain_form, n);
+    reached = chk_host_failed(lab->plugin.host);
+    chk_host_fail_at(lab->plugin.host, 0);
+    if (reached)
+        status_check(lab, p, st, "prepare", nth);
+    if (st == TN_OK && reached && chk_node_run(n) == TN_OK)
+        result_check(n, want, nth);
+    chk_node_close(n);
+    if (reached)
+        balance_check(lab, p, before, nth, "prepare");
+    chk_count(lab->env);
+    return reached;
+}
+
+/* `host`: the plugin's own allocations fail; else those asked of the call. */
+static bool nomem_run(chk_lab *lab, const chk_problem *p, uint64_t nth, bool host, const chk_outputs *want)
+{
+    chk_node *n = chk_take(&lab->arena, sizeof *n);
+    chk_form form = plain_form;
+    uint64_t bytes, before;
+    bool reached = false;
+    tn_status st;
+
+    form.nomem_at = host ? 0 : nth;
+    if (chk_node_open(lab, &lab->side, p, &form, n) == TN_OK) {
+        chk_node_reset(n);
+        chk_host_memory(lab->plugin.host, &bytes, &before);
+        chk_host_fail_at(lab->plugin.host, host ? nth : 0);
+        st = chk_node_call(n);
+        reached = host ? chk_host_failed(lab->plugin.host) : n->allocs >= nth;
+        chk_host_fail_at(lab->plugin.host, 0);
+        if (reached) {
+            status_check(lab, p, st, "run", nth);
+            balance_check(lab, p, before, nth, "run");
+            if (st == TN_OK)
+                result_check(n, want, nth);
+        }
+    }
+    chk_node_close(n);
+    chk_count(lab->env);
+    return reached;
+}
+
+static bool nomem_visit(chk_lab *lab, const chk_problem *p, void *arg)
+{
+    chk_outputs *want = chk_take(&lab->arena, 2 * sizeof *want);
+    uint32_t *left = arg;
+    tn_err err;
+
+    if (!chk_host_would_run(lab, p) || chk_outputs_of(lab, &lab->side, p, want, &err))
+        return true;
+    for (uint64_t nth = 1; nth <= NTH_MAX && nomem_prepare(lab, p, nth, want);)
+        nth++;
+    for (uint64_t nth = 1; nth <= NTH_MAX && nomem_run(lab, p, nth, true, want);)
+        nth++;
+    for (uint64_t nth = 1; nth <= NTH_MAX && nomem_run(lab, p, nth, false, want);)
+        nth++;
+    if (chk_outputs_of(lab, &lab->side, p, &want[1], &err))
+        chk_fail(lab->env, NULL, "after failed allocations it no longer works: %s (%s)", err.message,
+                 p->text);
+    return --*left > 0;
+}
+
+void chk_kernel_nomem(chk_env *env)
+{
+    uint32_t left = env->sizes ? 40 : 6;
+    chk_lab lab;
+
+    chk_lab_open(env, CHK_HOST_EXACT, &lab);
+    chk_problems(&lab, CHK_PROBLEMS_FEW, nomem_visit, &left);
+    chk_lab_close(&lab);
+}
+
+/* ---- what it never said it takes --------------------------------------------------------------------- */
+
+/* Prepares with metadata alone. Any status will do, and nothing may be lost. */
+static void metadata_prepare(chk_lab *lab, const chk_problem *p)
+{
+    const chk_form form = {.mode = TN_MODE_WRITE, .metadata = true, .threads = 2};
+    chk_node *n = chk_take(&lab->arena, sizeof *n);
+    tn_status st = chk_node_open(lab, &lab->side, p, &form, n);
+
+    if (st < TN_OK || st > TN_E_INTERNAL)
+        chk_fail(lab->env, NULL, "prepare gives %d, which is no status (%s)", (int)st, p->text);
+    chk_node_close(n);
+    chk_count(lab->env);
+}
+
+static bool dtypes_visit(chk_lab *lab, const chk_problem *p, void *arg)
+{
+    chk_problem *other = chk_take(&lab->arena, sizeof *other);
+    uint32_t *left = arg;
+
+    for (uint32_t i = 0; i < p->f.args.in_count + p->f.args.out_count; i++)
+        for (int32_t d = 0; d < TN_DTYPE_LIMIT; d++) {
+            *other = *p;
+            if (i < p->f.args.in_count)
+                other->f.in_dtype[i] = d;
+            else
+                other->f.out_dtype[i - p->f.args.in_count] = d;
+            metadata_prepare(lab, other);
+        }
+    for (int32_t d = 0; d < TN_DTYPE_LIMIT; d++) { /* all of them of a type that it may not take */
+        *other = *p;
+        for (uint32_t i = 0; i < CHK_ARGS_MAX; i++)
+            other->f.in_dtype[i] = other->f.out_dtype[i] = d;
+        metadata_prepare(lab, other);
+    }
+    return --*left > 0;
+}
+
+static bool huge_visit(chk_lab *lab, const chk_problem *p, void *arg)
+{
+    (void)arg;
+    metadata_prepare(lab, p);
+    return true;
+}
+
+void chk_kernel_errors(chk_env *env)
+{
+    uint32_t left = 4;
+    chk_lab lab;
+
+    chk_lab_open(env, CHK_HOST_EXACT, &lab);
+    chk_problems(&lab, CHK_PROBLEMS_FEW, dtypes_visit, &left);
+    if (!(lab.op->flags & TN_OP_BACKWARD)) /* the forward of a backward would have to be computed */
+        chk_problems(&lab, CHK_PROBLEMS_HUGE, huge_visit, NULL);
+    chk_lab_close(&lab);
+}
+
+/* ---- what it leaves behind --------------------------------------------------------------------------- */
+
+static bool run_visit(chk_lab *lab, const chk_problem *p, void *arg)
+{
+    const uint32_t *threads = arg;
+    const chk_form form = {.mode = TN_MODE_WRITE, .threads = *threads};
+    chk_node *n = chk_take(&lab->arena, sizeof *n);
+
+    if (!chk_host_would_run(lab, p) || !chk_node_first(lab, p, &form, n))
+        return true;
+    chk_node_close(n);
+    return true;
+}
+
+void chk_kernel_process(chk_env *env)
+{
+    uint32_t one = 1, several = 3;
+    chk_process *before;
+    const char *changed;
+    chk_lab lab;
+
+    chk_lab_open(env, CHK_HOST_EXACT, &lab);
+    before = chk_process_snapshot(env);
+    chk_problems(&lab, CHK_PROBLEMS_FEW, run_visit, &one);
+    chk_problems(&lab, env->sizes ? CHK_PROBLEMS_LARGE : CHK_PROBLEMS_FEW, run_visit, &several);
+    changed = chk_process_changed(before, CHK_PROCESS_THREADS);
+    if (changed)
+        chk_fail(env, NULL, "prepare and run change the process: %s", changed);
+    chk_process_free(before);
+    chk_lab_close(&lab);
+}
+
+/* ---- older and newer hosts --------------------------------------------------------------------------- */
+
+static bool hosts_visit(chk_lab *lab, const chk_problem *p, void *arg)
+{
+    chk_outputs *got = chk_take(&lab->arena, 2 * sizeof *got), *want = got + 1;
+    chk_node *n = chk_take(&lab->arena, sizeof *n);
+
+    (void)arg;
+    if (!chk_host_would_run(lab, p) || !chk_node_first(lab, p, &plain_form, n))
+        return true;
+    chk_outputs_take(n, got);
+    if (chk_reference_outputs(lab, p, want))
+        chk_reference_compare(lab, p, got, want);
+    chk_node_close(n);
+    return true;
+}
+
+static void hosts_run(chk_env *env, chk_host_kind kind, const char *who)
+{
+    chk_lab lab;
+
+    chk_lab_open(env, kind, &lab);
+    chk_fault_rules(env, "R3", "R3", who);
+    chk_problems(&lab, CHK_PROBLEMS_FEW, hosts_visit, NULL);
+    chk_lab_close(&lab);
+}
+
+void chk_kernel_old_host(chk_env *env)
+{
+    hosts_run(env, CHK_HOST_OLD, "the kernel, given structs of an old host,");
+}
+
+void chk_kernel_future_host(chk_env *env)
+{
+    hosts_run(env, CHK_HOST_FUTURE, "the kernel, given structs of a later host,");
+}

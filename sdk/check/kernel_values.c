@@ -1,0 +1,228 @@
+/*
+ * Values of a kernel: against the plain kernels of plugin `cpu` in float64, or in the same integers. That
+ * plugin's own kernels are held against its float64 ones. What a kernel declares and never serves is a
+ * defect.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "lab.h"
+
+typedef struct coverage {
+    uint64_t ran, declined, compared, failed_reference;
+    uint32_t seen[CHK_ARGS_MAX]; /* bit d: argument ran with data type d */
+    uint32_t in_count, out_count;
+    bool any;
+    char why[300];
+} coverage;
+
+/* The same problem in wider floating point. False: the definition does not allow it. */
+static bool widen(chk_lab *lab, const chk_problem *p, int32_t wide, bool ints, chk_problem *out)
+{
+    tn_value *values = chk_take(&lab->arena, (p->attrs.count + 1u) * sizeof *values);
+    tn_err err;
+
+    *out = *p;
+    memcpy(values, p->attrs.values, p->attrs.count * sizeof *values);
+    for (uint32_t i = 0; i < p->attrs.count; i++)
+        if (p->op->attrs[i].type == TN_ATTR_T_DTYPE && chk_is_float((int32_t)(int64_t)values[i]))
+            values[i] = (tn_value)wide;
+    out->attrs.values = values;
+    for (uint32_t o = 0; o < p->f.args.out_count; o++)
+        out->f.out_dtype[o] = TN_DTYPE_UNKNOWN;
+    for (uint32_t i = 0; i < p->f.args.in_count; i++) {
+        const int64_t count = chk_shape_elements(&p->f.in_shape[i], INT64_MAX / 16);
+
+        if (!chk_is_float(p->f.in_dtype[i]) && !(ints && p->f.in_dtype[i] == p->f.in_dtype[0]))
+            continue;
+        out->f.in_dtype[i] = wide;
+        out->in_data[i] = chk_take(&lab->arena, (uint64_t)count * tn_dtype_bytes(wide) + 1);
+        chk_convert(p->in_data[i], p->f.in_dtype[i], out->in_data[i], wide, count);
+    }
+    return !chk_infer_dtypes(out->op, &out->attrs, &out->f, &err) && !out->resizes;
+}
+
+static bool same_types(const chk_problem *a, const chk_problem *b)
+{
+    return !memcmp(a->f.in_dtype, b->f.in_dtype, a->f.args.in_count * sizeof *a->f.in_dtype) &&
+           !memcmp(a->f.out_dtype, b->f.out_dtype, a->f.args.out_count * sizeof *a->f.out_dtype);
+}
+
+static bool reference_try(chk_lab *lab, const tn_plugin *plugin, const chk_problem *wide, chk_outputs *out)
+{
+    chk_side side;
+    tn_err err;
+
+    return chk_side_find(lab, plugin, wide, &side) && !chk_outputs_of(lab, &side, wide, out, &err);
+}
+
+static bool has_f64(const chk_problem *p)
+{
+    for (uint32_t i = 0; i < p->f.args.in_count + p->f.args.out_count; i++)
+        if ((i < p->f.args.in_count ? p->f.in_dtype[i] : p->f.out_dtype[i - p->f.args.in_count]) == TN_F64)
+            return true;
+    return false;
+}
+
+/* What the outputs should be; false: nobody says. */
+bool chk_reference_outputs(chk_lab *lab, const chk_problem *p, chk_outputs *out)
+{
+    const tn_plugin *const plugins[] = {lab->reference, lab->plugin.descriptor};
+    static const int32_t wides[] = {TN_F64, TN_F32};
+    chk_problem *wide = chk_take(&lab->arena, sizeof *wide);
+    const bool ints = p->f.args.in_count && !chk_is_float(p->f.in_dtype[0]);
+
+    for (uint32_t k = 0; k < 2; k++) { /* integers: in the same type, of another plugin */
+        if (ints && !lab->is_reference && k == 0 && reference_try(lab, lab->reference, p, out))
+            return true;
+        for (uint32_t w = 0; w < (has_f64(p) ? 2u : 4u); w++)
+            if (plugins[k] && widen(lab, p, wides[w / 2], w % 2 == 1, wide) &&
+                (!same_types(wide, p) || plugins[k] != lab->plugin.descriptor) &&
+                reference_try(lab, plugins[k], wide, out))
+                return true;
+        if (plugins[k] != lab->plugin.descriptor && reference_try(lab, plugins[k], p, out))
+            return true;
+    }
+    return false;
+}
+
+/* Random numbers: mean and mean square agree. */
+static const char *statistics_differ(chk_lab *lab, const chk_outputs *got, const chk_outputs *want,
+                                     uint32_t o)
+{
+    double sums[2][2] = {{0, 0}, {0, 0}};
+    const double n = (double)got->elements[o];
+
+    if (n < 256)
+        return NULL;
+    for (int64_t i = 0; i < got->elements[o]; i++) {
+        const double g = chk_get(got->data[o], got->dtype[o], i),
+                     w = chk_get(want->data[o], want->dtype[o], i);
+
+        sums[0][0] += g / n;
+        sums[1][0] += w / n;
+        sums[0][1] += g * g / n;
+        sums[1][1] += w * w / n;
+    }
+    for (uint32_t k = 0; k < 2; k++)
+        if (!(fabs(sums[0][k] - sums[1][k]) <= 12 * sqrt(sums[1][1] + 1e-12) * (1 + sums[1][1]) / sqrt(n)))
+            return chk_text(&lab->arena, "the mean of its %s is %.4g, expected %.4g",
+                            k ? "squares" : "elements", sums[0][k], sums[1][k]);
+    return NULL;
+}
+
+void chk_reference_compare(chk_lab *lab, const chk_problem *p, const chk_outputs *got,
+                           const chk_outputs *want)
+{
+    const bool random = (p->op->effects & TN_EFFECT_RANDOM) != 0;
+
+    for (uint32_t o = 0; o < got->count; o++) {
+        const char *name = o < p->f.args.out_count
+                               ? chk_argument_name(p->op, &p->f.args, p->f.args.in_count + o)
+                               : chk_argument_name(p->op, &p->f.args, p->mutated[o - p->f.args.out_count]);
+        const char *differs = got->elements[o] != want->elements[o] ? "another number of elements"
+                              : random
+                                  ? statistics_differ(lab, got, want, o)
+                                  : chk_values_differ(&lab->arena, got->data[o], got->dtype[o], want->data[o],
+                                                      want->dtype[o], got->elements[o], 1);
+
+        if (differs)
+            chk_fail(lab->env, NULL, "output %s: %s (%s)", name, differs, p->text);
+    }
+}
+
+bool chk_host_would_run(const chk_lab *lab, const chk_problem *p)
+{
+    if (lab->side.kernel->flags & TN_KERNEL_EMPTY_OK)
+        return true;
+    for (uint32_t o = 0; o < p->f.args.out_count; o++)
+        if (chk_shape_elements(&p->f.out_shape[o], INT64_MAX / 16) != 0)
+            return true;
+    return p->mutated_count > 0;
+}
+
+static bool values_visit(chk_lab *lab, const chk_problem *p, void *arg)
+{
+    coverage *c = arg;
+    chk_outputs *got = chk_take(&lab->arena, 2 * sizeof *got), *want = got + 1;
+    tn_err err;
+    tn_status st;
+
+    if (!chk_host_would_run(lab, p))
+        return true;
+    st = chk_outputs_of(lab, &lab->side, p, got, &err);
+    if (st == TN_E_UNSUPPORTED) {
+        c->declined++;
+        (void)snprintf(c->why, sizeof c->why, "%.150s: %.140s", p->text, err.message);
+        return true;
+    }
+    if (st && chk_reference_outputs(lab, p, want)) /* where the reference fails too, the problem is not one */
+        chk_fail(lab->env, "K-values", "gives %s: %s (%s)", tn_status_name(st), err.message, p->text);
+    if (st)
+        return true;
+    chk_count(lab->env);
+    c->ran++;
+    c->in_count = p->f.args.in_count > c->in_count ? p->f.args.in_count : c->in_count;
+    for (uint32_t i = 0; i < p->f.args.in_count + p->f.args.out_count; i++) {
+        const bool in = i < p->f.args.in_count;
+        const int32_t d = in ? p->f.in_dtype[i] : p->f.out_dtype[i - p->f.args.in_count];
+
+        for (const char *const *t = lab->side.kernel->types; t && *t; t++)
+            if (t - lab->side.kernel->types < CHK_ARGS_MAX &&
+                chk_rule_of(p->op, lab->side.kernel, &p->f.args, i) == *t + strcspn(*t, ":") + 1)
+                c->seen[t - lab->side.kernel->types] |= 1u << d;
+    }
+    if (chk_reference_outputs(lab, p, want)) {
+        chk_reference_compare(lab, p, got, want);
+        c->compared++;
+    }
+    return true;
+}
+
+/* Declared data types of rule `t` that no problem had. */
+static uint32_t missing_types(const chk_lab *lab, const coverage *c, uint32_t t)
+{
+    const char *rule = lab->side.kernel->types[t];
+
+    return chk_rule_mask(rule + strcspn(rule, ":") + 1) & ~c->seen[t];
+}
+
+static bool any_missing(const chk_lab *lab, const coverage *c)
+{
+    for (uint32_t t = 0; lab->side.kernel->types && lab->side.kernel->types[t] && t < CHK_ARGS_MAX; t++)
+        if (missing_types(lab, c, t))
+            return true;
+    return !c->ran;
+}
+
+/* Each declared data type of each rule was seen in a problem that ran. */
+static void declared_check(chk_lab *lab, const coverage *c)
+{
+    const char *const *types = lab->side.kernel->types;
+
+    if (!c->ran)
+        chk_fail(lab->env, "K-declared", "of %llu problems it serves none; the last one declined: %s",
+                 (unsigned long long)c->declined, c->why[0] ? c->why : "no problem could be made");
+    for (uint32_t t = 0; types && types[t] && t < CHK_ARGS_MAX; t++) {
+        const uint32_t missing = missing_types(lab, c, t);
+
+        for (int32_t d = 0; d < TN_DTYPE_LIMIT; d++)
+            if (missing >> d & 1u)
+                chk_fail(lab->env, "K-declared", "declares \"%s\" but serves no problem with %s%s%s",
+                         types[t], tn_dtype_name(d), c->why[0] ? "; declined last: " : "", c->why);
+    }
+}
+
+void chk_kernel_values(chk_env *env)
+{
+    chk_lab lab;
+    coverage c = {0};
+
+    chk_lab_open(env, CHK_HOST_EXACT, &lab);
+    chk_fault_rules(env, "K-bounds", "K-readonly", env->subject);
+    chk_problems(&lab, CHK_PROBLEMS_ALL, values_visit, &c);
+    if (any_missing(&lab, &c))
+        chk_problems(&lab, CHK_PROBLEMS_TYPES, values_visit, &c);
+    declared_check(&lab, &c);
+    chk_lab_close(&lab);
+}

@@ -1,0 +1,257 @@
+/*
+ * What a test of a kernel or of an operator works with: the plugin under test, the subject's definition, and
+ * plugin `cpu` as reference: its own file, opened a second time by the kit, so that its kernels can be called
+ * as directly as those under test.
+ */
+#include <dlfcn.h>
+#include <string.h>
+
+#include "lab.h"
+
+/* ---- subjects ---------------------------------------------------------------------------------------- */
+
+static const char *subject_text(const tn_kernel *k, char *text, size_t size)
+{
+    const bool host = !strcmp(k->device, "cpu");
+
+    (void)snprintf(text, size, "%s/%s%s%s", k->op, k->name, host ? "" : "@", host ? "" : k->device);
+    return text;
+}
+
+static void kernels_name(chk_env *env, chk_names *names, bool host_only)
+{
+    char text[200];
+
+    for (const tn_kernel_table *t = NULL; (t = chk_capability(env, TN_KIND_KERNELS, NULL, t));)
+        for (const tn_kernel *const *k = t->kernels; *k; k++)
+            if (!host_only || !strcmp((*k)->device, "cpu"))
+                chk_name_add(names, subject_text(*k, text, sizeof text));
+}
+
+void chk_subject_kernels(chk_env *env, chk_names *names)
+{
+    kernels_name(env, names, true);
+}
+
+void chk_subject_all_kernels(chk_env *env, chk_names *names)
+{
+    kernels_name(env, names, false);
+}
+
+void chk_subject_operators(chk_env *env, chk_names *names)
+{
+    for (const tn_op_table *t = NULL; (t = chk_capability(env, TN_KIND_OPS, NULL, t));)
+        for (const tn_op *const *op = t->ops; *op; op++)
+            chk_name_add(names, (*op)->name);
+}
+
+static bool named_before(chk_env *env, const tn_kernel_table *table, const tn_kernel *const *kernel)
+{
+    for (const tn_op_table *t = NULL; (t = chk_capability(env, TN_KIND_OPS, NULL, t));)
+        for (const tn_op *const *op = t->ops; *op; op++)
+            if (!strcmp((*op)->name, (*kernel)->op))
+                return true;
+    for (const tn_kernel_table *t = NULL; (t = chk_capability(env, TN_KIND_KERNELS, "cpu", t));)
+        for (const tn_kernel *const *k = t->kernels; *k; k++) {
+            if (t == table && k == kernel)
+                return false;
+            if (!strcmp((*k)->op, (*kernel)->op))
+                return true;
+        }
+    return false;
+}
+
+void chk_subject_gradients(chk_env *env, chk_names *names)
+{
+    for (const tn_op_table *t = NULL; (t = chk_capability(env, TN_KIND_OPS, NULL, t));)
+        for (const tn_op *const *op = t->ops; *op; op++)
+            if (!((*op)->flags & TN_OP_BACKWARD))
+                chk_name_add(names, (*op)->name);
+    for (const tn_kernel_table *t = NULL; (t = chk_capability(env, TN_KIND_KERNELS, "cpu", t));)
+        for (const tn_kernel *const *k = t->kernels; *k; k++)
+            if (strncmp((*k)->op, "_backward_", 10) != 0 && !named_before(env, t, k))
+                chk_name_add(names, (*k)->op);
+}
+
+static const tn_kernel *kernel_find(chk_env *env)
+{
+    char text[200];
+
+    for (const tn_kernel_table *t = NULL; (t = chk_capability(env, TN_KIND_KERNELS, NULL, t));)
+        for (const tn_kernel *const *k = t->kernels; *k; k++)
+            if (!strcmp(subject_text(*k, text, sizeof text), env->subject))
+                return *k;
+    chk_fail(env, "kit", "the plugin has no kernel %s", env->subject);
+}
+
+/* ---- definitions ------------------------------------------------------------------------------------- */
+
+static const tn_op *own_op(chk_lab *lab, const char *name, size_t *index)
+{
+    for (const tn_op_table *t = NULL; (t = chk_capability(lab->env, TN_KIND_OPS, NULL, t));)
+        for (const tn_op *const *op = t->ops; *op; op++) {
+            if (name ? !strcmp((*op)->name, name) : *index == 0)
+                return *op;
+            if (!name)
+                --*index;
+        }
+    return NULL;
+}
+
+const tn_op *chk_op_find(chk_lab *lab, const char *name)
+{
+    tn_op_info info = {.struct_size = TN_SIZE(tn_op_info)};
+    size_t none = 0;
+    const tn_op *op = own_op(lab, name, &none);
+
+    if (op)
+        return op;
+    return tn_op_find(lab->ctx, name, &info) ? NULL : info.definition;
+}
+
+const tn_op *chk_op_at(chk_lab *lab, size_t index)
+{
+    tn_op_info info = {.struct_size = TN_SIZE(tn_op_info)};
+    const tn_op *op = own_op(lab, NULL, &index);
+
+    if (op)
+        return op;
+    return tn_op_at(lab->ctx, index, &info) ? NULL : info.definition;
+}
+
+/* ---- the reference ----------------------------------------------------------------------------------- */
+
+static const tn_service *no_service(const tn_host *host, const char *id)
+{
+    (void)host;
+    (void)id;
+    return NULL;
+}
+
+static const tn_host reference_host = {
+    (uint32_t)TN_END(tn_host, service), TN_ABI_MAJOR, TN_ABI_MINOR, "kit", NULL, no_service};
+
+static void reference_open(chk_lab *lab)
+{
+    tn_plugin_info info = {.struct_size = TN_SIZE(tn_plugin_info)};
+    const tn_plugin *p;
+    size_t count = 0;
+    void *handle;
+    tn_err err;
+
+    if (!strcmp(lab->plugin.descriptor->name, "cpu")) {
+        lab->is_reference = true;
+        lab->reference = lab->plugin.descriptor;
+        lab->reference_self = lab->plugin.self;
+        return;
+    }
+    (void)tn_plugin_count(lab->ctx, &count);
+    for (size_t i = 0; i < count; i++)
+        if (!tn_plugin_at(lab->ctx, i, &info) && !strcmp(info.name, "cpu") &&
+            info.state != TN_PLUGIN_REFUSED && *info.path && (handle = dlopen(info.path, RTLD_NOW)) &&
+            (p = dlsym(handle, "tn_plugin_v1")) &&
+            (!p->init || p->init(&reference_host, &lab->reference_self, &err) == TN_OK)) {
+            lab->reference = p;
+            return;
+        }
+}
+
+bool chk_isa_present(const char *isa)
+{
+    if (!isa || !isa[0])
+        return true;
+#if defined(__x86_64__)
+    if (!strcmp(isa, "x86-64-v2"))
+        return __builtin_cpu_supports("sse4.2");
+    if (!strcmp(isa, "x86-64-v3"))
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (!strcmp(isa, "x86-64-v4"))
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
+#endif
+    return false;
+}
+
+bool chk_kernel_matches(chk_lab *lab, const tn_kernel *k, const chk_problem *p)
+{
+    return chk_version_matches(&lab->arena, k, p->op, &p->attrs) && chk_types_match(p->op, k, &p->f);
+}
+
+bool chk_side_find(chk_lab *lab, const tn_plugin *plugin, const chk_problem *p, chk_side *out)
+{
+    for (const tn_capability *const *c = plugin ? plugin->capabilities : NULL; c && *c; c++) {
+        const tn_kernel_table *t = (const tn_kernel_table *)(const void *)*c;
+
+        if ((*c)->kind != TN_KIND_KERNELS || strcmp((*c)->id, "cpu") != 0)
+            continue;
+        for (const tn_kernel *const *k = t->kernels; *k; k++)
+            if (!strcmp((*k)->op, p->op->name) && chk_isa_present((*k)->isa) &&
+                chk_kernel_matches(lab, *k, p)) {
+                const bool reference = plugin == lab->reference && !lab->is_reference;
+
+                out->kernel = *k;
+                out->self = reference ? lab->reference_self : lab->plugin.self;
+                out->host = reference ? &reference_host : chk_host_table(lab->plugin.host);
+                return true;
+            }
+    }
+    return false;
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------- */
+
+void chk_lab_open(chk_env *env, chk_host_kind kind, chk_lab *lab)
+{
+    const tn_kernel *k = kernel_find(env);
+
+    memset(lab, 0, sizeof *lab);
+    lab->env = env;
+    lab->ctx = env->ctx;
+    if (strcmp(k->device, "cpu") != 0)
+        chk_skip(env, "kernels for device %s are not run: the kit has host memory only", k->device);
+    if (!chk_isa_present(k->isa))
+        chk_skip(env, "this processor lacks %s", k->isa);
+    (void)chk_plugin_open(env, kind, &lab->plugin);
+    lab->op = chk_op_find(lab, k->op);
+    if (!lab->op)
+        chk_skip(env, "no operator %s is known here", k->op);
+    if (lab->op->version < k->op_version_min)
+        chk_skip(env, "made for versions %u to %u of %s, known here is %u", k->op_version_min,
+                 k->op_version_max, k->op, lab->op->version);
+    for (uint32_t i = 0; lab->op->attrs && lab->op->attrs[i].name; i++)
+        if (lab->op->attrs[i].since > k->op_version_max && (lab->op->attrs[i].flags & TN_ATTR_F_RUNTIME))
+            chk_skip(env, "made for version %u of %s: %s came later and may change from call to call",
+                     k->op_version_max, k->op, lab->op->attrs[i].name);
+    lab->side = (chk_side){k, lab->plugin.self, chk_host_table(lab->plugin.host)};
+    reference_open(lab);
+}
+
+void chk_lab_open_op(chk_env *env, chk_host_kind kind, chk_lab *lab)
+{
+    memset(lab, 0, sizeof *lab);
+    lab->env = env;
+    lab->ctx = env->ctx;
+    (void)chk_plugin_open(env, kind, &lab->plugin);
+    lab->op = chk_op_find(lab, env->subject);
+    if (!lab->op)
+        chk_fail(env, "kit", "the plugin has no operator %s", env->subject);
+    reference_open(lab);
+}
+
+void chk_lab_open_context(chk_env *env, tn_ctx *ctx, chk_lab *lab)
+{
+    memset(lab, 0, sizeof *lab);
+    lab->env = env;
+    lab->ctx = ctx;
+    lab->op = chk_op_find(lab, env->subject);
+    if (!lab->op)
+        chk_skip(env, "no operator %s is known here", env->subject);
+}
+
+void chk_lab_close(chk_lab *lab)
+{
+    if (lab->reference && !lab->is_reference && lab->reference->fini)
+        lab->reference->fini(lab->reference_self);
+    if (lab->plugin.descriptor)
+        (void)chk_plugin_close(lab->env, &lab->plugin);
+    chk_arena_free(&lab->arena);
+}

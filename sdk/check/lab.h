@@ -1,0 +1,284 @@
+/*
+ * What the tests of kernels and operators share: definitions, attribute values, inference, problems, nodes.
+ *
+ * A *problem* is one call that an operator's definition allows: attribute values, shapes, data types and the
+ * inputs' elements. A *side* is a kernel with its plugin. A *node* is a side prepared for a problem in one
+ * *form*: strides, alignment, modes, thread budget, guards.
+ */
+#ifndef TN_CHECK_LAB_H
+#define TN_CHECK_LAB_H
+
+#include "check.h"
+
+#define CHK_ARGS_MAX 24 /* arguments of a problem: inputs, outputs, mutated inputs */
+
+/* ---- arena.c ----------------------------------------------------------------------------------------- */
+
+/* Memory of one problem: freed to a mark, all at once. */
+typedef struct chk_arena {
+    struct chk_arena_block *last;
+} chk_arena;
+typedef struct chk_mark {
+    struct chk_arena_block *block;
+    size_t used;
+} chk_mark;
+void *chk_take(chk_arena *a, uint64_t bytes); /* zeroed, 64-byte aligned; never NULL */
+char *chk_text(chk_arena *a, const char *format, ...) CHK_PRINTF(2, 3);
+chk_mark chk_mark_set(chk_arena *a);
+void chk_mark_back(chk_arena *a, chk_mark m);
+void chk_arena_free(chk_arena *a);
+
+/* ---- lab.c ------------------------------------------------------------------------------------------- */
+
+typedef struct chk_side {
+    const tn_kernel *kernel;
+    void *self;
+    const tn_host *host;
+} chk_side;
+
+typedef struct chk_lab {
+    chk_env *env;
+    tn_ctx *ctx;                /* that knows the operators */
+    chk_plugin plugin;          /* the one under test */
+    const tn_op *op;            /* of the subject */
+    chk_side side;              /* of the subject; kernel NULL: the subject is an operator */
+    const tn_plugin *reference; /* plugin "cpu"; NULL: there is none */
+    void *reference_self;
+    bool is_reference; /* the plugin under test is the reference */
+    chk_arena arena;
+} chk_lab;
+
+/* Opens the plugin under test and finds the subject's kernel, its definition, the reference. */
+void chk_lab_open(chk_env *env, chk_host_kind kind, chk_lab *lab);
+void chk_lab_open_op(chk_env *env, chk_host_kind kind, chk_lab *lab);
+/* The same without opening the plugin: the context has it. */
+void chk_lab_open_context(chk_env *env, tn_ctx *ctx, chk_lab *lab);
+void chk_lab_close(chk_lab *lab);
+/* Definition by name: the plugin's own first, then those of the context. NULL: none. */
+const tn_op *chk_op_find(chk_lab *lab, const char *name);
+/* Definition by index: all of the plugin, then all of the context. NULL: no more. */
+const tn_op *chk_op_at(chk_lab *lab, size_t index);
+void chk_subject_kernels(chk_env *env, chk_names *names);     /* for the host */
+void chk_subject_all_kernels(chk_env *env, chk_names *names); /* for other devices, too: those are skipped */
+void chk_subject_operators(chk_env *env, chk_names *names);
+/* Operators that the plugin defines, and those that it has kernels for, backward ones left out. */
+void chk_subject_gradients(chk_env *env, chk_names *names);
+bool chk_isa_present(const char *isa);
+
+/* ---- attrs.c ----------------------------------------------------------------------------------------- */
+
+typedef struct chk_attrs {
+    const tn_value *values;
+    uint32_t count;
+    const char *text; /* "axis=1 keepdims=1": what differs from defaults */
+} chk_attrs;
+uint32_t chk_attr_count(const tn_op *op);
+int32_t chk_attr_index(const tn_op *op, const char *name);
+/* Reads one value; false: not of the attribute's type, or out of its range. */
+bool chk_attr_parse(chk_arena *a, const tn_attr_def *def, const char *text, tn_value *out);
+/* From "name=text name=text", defaults for the rest; false: something required is missing, or is bad. */
+bool chk_attrs_parse(chk_arena *a, const tn_op *op, const char *text, chk_attrs *out);
+/* The same values but one. */
+void chk_attrs_with(chk_arena *a, const chk_attrs *from, uint32_t index, tn_value value, const char *text,
+                    chk_attrs *out);
+/* A kernel may be older than the definition where every newer attribute has its default. */
+bool chk_version_matches(chk_arena *a, const tn_kernel *k, const tn_op *op, const chk_attrs *attrs);
+/* Values of equal name and type, then `texts`; false: something required is missing. */
+bool chk_attrs_inherit(chk_arena *a, const tn_op *op, const tn_op *from_op, const chk_attrs *from,
+                       const tn_emit *emit, chk_attrs *out);
+
+/* ---- inference.c ------------------------------------------------------------------------------------- */
+
+typedef struct chk_args {
+    uint32_t in_count, out_count, visible_count;
+} chk_args;
+/* Shapes and data types of one call, inputs and outputs. */
+typedef struct chk_facts {
+    chk_args args;
+    tn_shape in_shape[CHK_ARGS_MAX], out_shape[CHK_ARGS_MAX];
+    int32_t in_dtype[CHK_ARGS_MAX], out_dtype[CHK_ARGS_MAX];
+} chk_facts;
+bool chk_facts_equal(const chk_facts *a, const chk_facts *b); /* shapes and dtypes */
+tn_status chk_infer_args(const tn_op *op, const chk_attrs *attrs, uint32_t given, chk_args *out, tn_err *err);
+/* Until nothing changes. `flags`: TN_INFER_…. */
+tn_status chk_infer_shapes(const tn_op *op, const chk_attrs *attrs, uint32_t flags, chk_facts *f,
+                           tn_err *err);
+tn_status chk_infer_dtypes(const tn_op *op, const chk_attrs *attrs, chk_facts *f, tn_err *err);
+void chk_facts_unknown(chk_facts *f); /* all shapes and types; keeps args */
+bool chk_shape_equal(const tn_shape *a, const tn_shape *b);
+/* Elements; -1: not known, or more than `most`. */
+int64_t chk_shape_elements(const tn_shape *s, int64_t most);
+const char *chk_shape_text(chk_arena *a, const tn_shape *s);
+
+/* ---- types.c: rules such as "data:f32,f64" ----------------------------------------------------------- */
+
+/* The rule for argument `index` (inputs, then outputs), its text behind the colon; NULL: anything goes. */
+const char *chk_rule_of(const tn_op *op, const tn_kernel *k, const chk_args *args, uint32_t index);
+bool chk_rule_allows(const tn_op *op, const chk_facts *f, const char *rule, int32_t dtype);
+bool chk_types_match(const tn_op *op, const tn_kernel *k, const chk_facts *f);
+/* Bit d: the rule names data type d; 0: it names another argument. */
+uint32_t chk_rule_mask(const char *rule);
+const char *chk_argument_name(const tn_op *op, const chk_args *args, uint32_t index);
+
+/* ---- values.c ---------------------------------------------------------------------------------------- */
+
+bool chk_is_float(int32_t dtype);
+double chk_get(const void *data, int32_t dtype, int64_t index);
+void chk_set(void *data, int32_t dtype, int64_t index, double value);
+void chk_convert(const void *from, int32_t from_dtype, void *to, int32_t to_dtype, int64_t count);
+/* NULL: equal within what `dtype` of `got` allows (`loose` times as much); else what differs. */
+const char *chk_values_differ(chk_arena *a, const void *got, int32_t got_dtype, const void *want,
+                              int32_t want_dtype, int64_t count, double loose);
+
+/* ---- problem.c, backward.c --------------------------------------------------------------------------- */
+
+typedef struct chk_problem {
+    const tn_op *op;
+    chk_attrs attrs;
+    chk_facts f;
+    void *in_data[CHK_ARGS_MAX]; /* row-major, without gaps */
+    uint32_t mutated[CHK_ARGS_MAX], mutated_count;
+    uint16_t flags;                    /* TN_NODE_TRAIN */
+    int32_t rank;                      /* of the shape it was made from */
+    bool resizes;                      /* an output's shape is known after run only */
+    const struct chk_problem *forward; /* of a backward */
+    const char *text;
+} chk_problem;
+
+#define CHK_PROBLEMS_ALL 0u   /* each data type × rank 0 to 8, odd sizes, each attribute value */
+#define CHK_PROBLEMS_EMPTY 1u /* the same with a dimension of 0 */
+#define CHK_PROBLEMS_FEW 2u   /* each data type, two ranks, a few attribute values */
+#define CHK_PROBLEMS_HUGE 5u  /* more elements than memory: no inputs, only for forms with `metadata` */
+#define CHK_PROBLEMS_TYPES 4u /* each data type × each attribute value */
+#define CHK_PROBLEMS_LARGE 3u /* one data type, enough elements for several threads */
+
+/* Return false to stop. What the visit takes from the arena is freed after it. */
+typedef bool (*chk_visit)(chk_lab *lab, const chk_problem *p, void *arg);
+/* Problems of the subject whose types its kernel declares (all, if there is no kernel). */
+void chk_problems(chk_lab *lab, uint32_t what, chk_visit visit, void *arg);
+/* Problems of any operator, by its definition alone; `dtype_mask` bounds the types tried. */
+bool chk_problems_of(chk_lab *lab, const tn_op *op, uint32_t what, chk_visit visit, void *arg);
+/* Problems by the definition alone in float64 (and float32, if those are refused): few shapes, each attribute
+ * value. */
+void chk_problems_float64(chk_lab *lab, chk_visit visit, void *arg);
+/* Problems for a backward operator out of its forwards'. False: no forward makes one. */
+bool chk_problems_backward(chk_lab *lab, uint32_t what, chk_visit visit, void *arg);
+/* New inputs (another seed) for the same problem. */
+void chk_problem_values(chk_lab *lab, chk_problem *p, uint64_t seed);
+const char *chk_problem_text(chk_lab *lab, const chk_problem *p);
+
+/* One row of cases.list: where a definition does not say what is plausible. */
+typedef struct chk_hint {
+    const char *op;
+    const char *attrs;  /* "kernel=(3,3) num_filter=4" */
+    const char *shape;  /* of the first input "(2,3,9,9)"; NULL: any */
+    const char *values; /* "indices:0:3 var:0:1": from and below; NULL: any */
+} chk_hint;
+extern const chk_hint chk_hints[]; /* ended by a row without op */
+
+/* ---- node.c ------------------------------------------------------------------------------------------ */
+
+#define CHK_LAYOUT_DENSE 0u
+#define CHK_LAYOUT_REVERSED 1u /* the first dimension is the innermost */
+#define CHK_LAYOUT_GAPS 2u     /* every second element */
+
+typedef struct chk_form {
+    uint32_t threads; /* 0: 1 */
+    uint32_t layout;  /* of inputs and outputs: CHK_LAYOUT_… */
+    uint32_t offset;  /* elements behind an aligned address */
+    uint32_t guard;   /* CHK_GUARD_…: buffers that tell; 0: plain memory */
+    bool lock;        /* inputs are read-only */
+    bool in_place;    /* where the plan says so */
+    bool recorded;
+    bool metadata;                  /* prepare only: no memory anywhere */
+    uint8_t mode;                   /* of all outputs */
+    const uint8_t *modes;           /* of each output */
+    uint8_t fill;                   /* what outputs and workspace hold before */
+    const tn_value *run_attrs;      /* of run, if others than those of prepare */
+    const struct chk_node *forward; /* hand over its plan and saved block */
+    uint32_t broadcast;             /* 1 + input whose first dimension gets stride 0; 0: none */
+    uint64_t nomem_at;              /* the n-th call_ops.alloc or resize fails; 0: none */
+} chk_form;
+
+typedef struct chk_operand {
+    tn_tensor t;
+    int64_t shape[TN_NDIM_MAX], stride[TN_NDIM_MAX];
+    chk_buffer *buffer;
+    void *memory; /* where elements are */
+} chk_operand;
+
+/* The list of operands as kernels get it. */
+typedef struct chk_operands {
+    const tn_tensor *in[CHK_ARGS_MAX], *out[CHK_ARGS_MAX];
+} chk_operands;
+
+typedef struct chk_node {
+    chk_lab *lab;
+    const chk_side *side;
+    const chk_problem *p;
+    chk_form form;
+    tn_plan *plan;
+    struct chk_node *own_forward; /* closed with this node */
+    bool shares_plan;             /* another node's */
+    int32_t inplace[CHK_ARGS_MAX];
+    const tn_layout *in_layout[CHK_ARGS_MAX], *out_layout[CHK_ARGS_MAX];
+    chk_operand in[CHK_ARGS_MAX], out[CHK_ARGS_MAX];
+    chk_operands list;
+    uint32_t out_count; /* with the mutated inputs */
+    uint8_t modes[CHK_ARGS_MAX];
+    void *workspace, *saved, *slot;
+    chk_buffer *workspace_buffer, *saved_buffer;
+    tn_err err;
+    struct chk_call *call;
+    uint64_t allocs; /* calls of call_ops.alloc and resize in the last run */
+} chk_node;
+
+/* Makes tensors and prepares. The node is filled in, and to be closed, in any case. TN_E_UNSUPPORTED: the
+ * kernel declines, or asks for what this host does not give. */
+tn_status chk_node_open(chk_lab *lab, const chk_side *side, const chk_problem *p, const chk_form *form,
+                        chk_node *n);
+/* Tensors of another problem of the same shapes for the same plan. */
+void chk_node_share(const chk_node *with, const chk_problem *p, chk_node *n);
+/* Sets inputs and outputs to what they are before a run. */
+void chk_node_reset(chk_node *n);
+/* Runs and waits for completion; any thread, one at a time for each node. */
+tn_status chk_node_call(chk_node *n);
+/* Resets and runs. */
+tn_status chk_node_run(chk_node *n);
+/* Elements of output `o`, row-major, in the arena. */
+void *chk_node_output(chk_node *n, uint32_t o, int64_t *count);
+int32_t chk_node_dtype(const chk_node *n, uint32_t o);
+const char *chk_node_output_name(const chk_node *n, uint32_t o);
+/* Fails the case if something beside outputs, workspace and saved block was written. */
+void chk_node_guards(chk_node *n);
+void chk_node_close(chk_node *n);
+/* A node of the subject's kernel that ran well; false: prepare declined, nothing is open. Other failures end
+ * the case. */
+bool chk_node_try(chk_lab *lab, const chk_problem *p, const chk_form *form, chk_node *n);
+/* The same for the first run of a problem: what the kernel says it cannot mean is no problem of this test. */
+bool chk_node_first(chk_lab *lab, const chk_problem *p, const chk_form *form, chk_node *n);
+typedef struct chk_outputs {
+    uint32_t count;
+    void *data[CHK_ARGS_MAX];
+    int64_t elements[CHK_ARGS_MAX];
+    int32_t dtype[CHK_ARGS_MAX];
+} chk_outputs;
+void chk_outputs_take(chk_node *n, chk_outputs *out);
+/* Prepares, runs, takes the outputs, closes. Another status than TN_OK: the kernel's. */
+tn_status chk_outputs_of(chk_lab *lab, const chk_side *side, const chk_problem *p, chk_outputs *out,
+                         tn_err *err);
+/* The host calls a kernel for empty outputs only if it says EMPTY_OK. */
+bool chk_host_would_run(const chk_lab *lab, const chk_problem *p);
+/* What the outputs should be: by the reference in float64, or in the same types. False: nobody says. */
+bool chk_reference_outputs(chk_lab *lab, const chk_problem *p, chk_outputs *out);
+/* Fails the case with K-values if outputs are not those. */
+void chk_reference_compare(chk_lab *lab, const chk_problem *p, const chk_outputs *got,
+                           const chk_outputs *want);
+/* Fails the case if outputs are not what they should be; `exact`: bit for bit. */
+void chk_same(chk_node *n, const chk_outputs *want, bool exact, const char *what);
+/* A kernel that takes the problem: of the plugin under test, or of the reference. */
+bool chk_side_find(chk_lab *lab, const tn_plugin *plugin, const chk_problem *p, chk_side *out);
+/* As the host: by version, and by data types. */
+bool chk_kernel_matches(chk_lab *lab, const tn_kernel *k, const chk_problem *p);
+
+#endif

@@ -1,0 +1,173 @@
+/*
+ * Group load: init and fini, once, again, on hosts that offer little, and where memory fails.
+ */
+#include <string.h>
+#include <time.h>
+
+#include "internal.h"
+
+#define INIT_LIMIT_NS 100000000u   /* rule R8 */
+#define FIRST_LIMIT_NS 1000000000u /* of the first, on a machine that does other work too */
+#define TRIES 5
+#define ALLOCATIONS_MAX 4096u
+#define CYCLES 8
+
+static uint64_t clock_ns(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* On a busy machine one init may take long by no fault of its own: the fastest of some counts, and the first
+ * only where it took as long as nothing but waiting takes. */
+void chk_load_init_time(chk_env *env)
+{
+    uint64_t fastest = UINT64_MAX, first = 0;
+
+    (void)chk_descriptor(env);
+    for (int i = 0; i < TRIES && fastest > INIT_LIMIT_NS; i++) {
+        chk_plugin p;
+        uint64_t began = clock_ns(), took;
+
+        (void)chk_plugin_open(env, CHK_HOST_EXACT, &p);
+        took = clock_ns() - began;
+        first = first ? first : took;
+        fastest = took < fastest ? took : fastest;
+        (void)chk_plugin_close(env, &p);
+        chk_count(env);
+    }
+    if (fastest > INIT_LIMIT_NS || first > FIRST_LIMIT_NS)
+        chk_fail(
+            env, "R8",
+            "init takes %llu ms, the first time %llu ms; 100 are allowed: devices, sockets and large files "
+            "are opened later",
+            (unsigned long long)(fastest / 1000000u), (unsigned long long)(first / 1000000u));
+}
+
+void chk_load_init_quiet(chk_env *env)
+{
+    chk_process *before;
+    const char *changed;
+    chk_plugin p;
+
+    (void)chk_descriptor(env);
+    before = chk_process_snapshot(env);
+    (void)chk_plugin_open(env, CHK_HOST_EXACT, &p);
+    chk_count(env);
+    if ((changed = chk_process_changed(before, CHK_PROCESS_THREADS)))
+        chk_fail(env, "R8", "init %s", changed);
+    (void)chk_plugin_close(env, &p);
+    if ((changed = chk_process_changed(before, CHK_PROCESS_THREADS)))
+        chk_fail(env, "R8", "fini %s", changed);
+    if ((changed = chk_process_changed(before, 0)))
+        chk_fail(env, "R9", "fini %s", changed);
+    chk_process_free(before);
+}
+
+/* What is opened by dlopen itself: constructors that open, start or change something. */
+void chk_load_open_quiet(chk_env *env)
+{
+    chk_process *before = chk_process_snapshot(env);
+    const char *changed;
+
+    (void)chk_descriptor(env);
+    chk_count(env);
+    if ((changed = chk_process_changed(before, CHK_PROCESS_FILES)))
+        chk_fail(env, "R8", "opening the file %s", changed);
+    chk_process_free(before);
+}
+
+void chk_load_init_again(chk_env *env)
+{
+    chk_plugin first, second;
+
+    for (int i = 0; i < 3; i++) {
+        tn_err err;
+        tn_status st = chk_plugin_try(env, CHK_HOST_EXACT, &first, &err);
+
+        if (st)
+            chk_fail(env, "R9", "init number %d fails with %s: %s", i + 1, tn_status_name(st), err.message);
+        (void)chk_plugin_close(env, &first);
+        chk_count(env);
+    }
+    /* Two hosts in one process: two contexts of one program. */
+    (void)chk_plugin_open(env, CHK_HOST_EXACT, &first);
+    (void)chk_plugin_open(env, CHK_HOST_EXACT, &second);
+    (void)chk_plugin_close(env, &first);
+    (void)chk_plugin_close(env, &second);
+}
+
+void chk_load_no_services(chk_env *env)
+{
+    chk_plugin p;
+    tn_err err;
+    tn_status st = chk_plugin_try(env, CHK_HOST_BARE, &p, &err);
+
+    chk_count(env);
+    if (st && !*err.message)
+        chk_fail(env, "R3", "init refuses a host without optional services (%s) and does not say why",
+                 tn_status_name(st));
+    if (st)
+        chk_skip(env, "init needs a service: %s", err.message);
+    (void)chk_plugin_close(env, &p);
+}
+
+/* ---- memory ---- */
+
+void chk_load_init_memory(chk_env *env)
+{
+    (void)chk_descriptor(env);
+    for (uint64_t nth = 1; nth < ALLOCATIONS_MAX; nth++) {
+        uint64_t bytes, before, after;
+        chk_plugin p = {.descriptor = chk_descriptor(env), .host = chk_host_create(env, CHK_HOST_EXACT)};
+        tn_err err;
+        tn_status st;
+        bool reached;
+
+        chk_host_memory(p.host, &bytes, &before);
+        chk_host_fail_at(p.host, nth);
+        st = chk_plugin_init(env, &p, &err);
+        reached = chk_host_failed(p.host);
+        chk_host_fail_at(p.host, 0);
+        chk_count(env);
+        if (st && !reached)
+            chk_fail(env, NULL, "init fails with %s: %s", tn_status_name(st), err.message);
+        if (st && st != TN_E_NOMEM)
+            chk_fail(env, NULL, "where allocation %llu fails, init gives %s instead of TN_E_NOMEM",
+                     (unsigned long long)nth, tn_status_name(st));
+        if (!st)
+            (void)chk_plugin_close(env, &p);
+        else
+            chk_host_accounts(p.host);
+        chk_host_memory(p.host, &bytes, &after);
+        if (after > before && st)
+            chk_fail(env, "M-leak", "init that failed for memory leaves %llu blocks behind",
+                     (unsigned long long)(after - before));
+        if (!reached)
+            return;
+    }
+    chk_fail(env, NULL, "init allocates over %u times", ALLOCATIONS_MAX);
+}
+
+/* What each cycle leaves behind; what the first one leaves may be a table made once. */
+void chk_memory_lifecycle(chk_env *env)
+{
+    uint64_t bytes = 0, blocks = 0, now_bytes = 0, now_blocks = 0;
+    chk_plugin p;
+
+    for (int i = 0; i < CYCLES; i++) {
+        (void)chk_plugin_open(env, CHK_HOST_EXACT, &p);
+        (void)chk_plugin_close(env, &p);
+        chk_host_memory(p.host, &now_bytes, &now_blocks);
+        if (!i) {
+            bytes = now_bytes;
+            blocks = now_blocks;
+        }
+        chk_count(env);
+    }
+    if (now_blocks > blocks)
+        chk_fail(env, NULL, "%d times init and fini leave %llu blocks with %llu bytes behind", CYCLES - 1,
+                 (unsigned long long)(now_blocks - blocks), (unsigned long long)(now_bytes - bytes));
+}

@@ -1,0 +1,586 @@
+/*
+ * Nodes: tensors laid out as a form asks, a plan, runs. The structs that a kernel gets are those of the
+ * plugin's host: exact, or cut at a guard page, or longer and poisoned.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "call.h"
+
+/* ---- operands ---------------------------------------------------------------------------------------- */
+
+/* Elements from the first to the last, both included. */
+static int64_t extent_of(const chk_operand *o)
+{
+    int64_t last = 0;
+
+    for (int32_t d = 0; d < o->t.ndim; d++) {
+        if (o->shape[d] == 0)
+            return 0;
+        last += (o->shape[d] - 1) * o->stride[d];
+    }
+    return last + 1;
+}
+
+static void strides_set(chk_operand *o, uint32_t layout)
+{
+    int64_t step = layout == CHK_LAYOUT_GAPS ? 2 : 1;
+
+    for (int32_t d = 0; d < o->t.ndim; d++) {
+        const int32_t k = layout == CHK_LAYOUT_REVERSED ? d : o->t.ndim - 1 - d;
+
+        o->stride[k] = step;
+        step *= o->shape[k] > 0 ? o->shape[k] : 1;
+    }
+}
+
+static void operand_make(chk_node *n, chk_operand *o, const tn_shape *s, int32_t dtype, bool broadcast)
+{
+    static const tn_shape pending = {.ndim = 1, .dim = {-1}};
+    const uint64_t size = tn_dtype_bytes(dtype);
+    const bool known = tn_shape_known(s);
+
+    memset(o, 0, sizeof *o);
+    if (!known)
+        s = &pending;
+    memcpy(o->shape, s->dim, sizeof o->shape);
+    o->t = (tn_tensor){.ndim = s->ndim,
+                       .dtype = dtype,
+                       .shape = o->shape,
+                       .stride = o->stride,
+                       .memory = TN_MEMORY_HOST,
+                       .version = 1};
+    if (!known)
+        return;
+    strides_set(o, n->form.layout);
+    for (int32_t d = 0; broadcast && d < s->ndim; d++)
+        if (s->dim[d] > 1) {
+            o->stride[d] = 0;
+            break;
+        }
+    o->t.bytes = (uint64_t)extent_of(o) * size;
+    if (n->form.metadata)
+        return;
+    if (n->form.guard) {
+        o->buffer =
+            chk_buffer_create(n->lab->env, o->t.bytes, n->form.offset * size, n->form.guard & ~CHK_READ_ONLY);
+        o->memory = chk_buffer_data(o->buffer);
+    } else {
+        o->memory = (char *)chk_take(&n->lab->arena, o->t.bytes + (n->form.offset + 1) * size) +
+                    n->form.offset * size;
+    }
+    o->t.data = o->memory;
+}
+
+/* Where element `index` (row-major) lies. */
+static int64_t offset_of(const chk_operand *o, int64_t index)
+{
+    int64_t offset = 0;
+
+    for (int32_t d = o->t.ndim; d-- > 0;) {
+        offset += index % o->shape[d] * o->stride[d];
+        index /= o->shape[d];
+    }
+    return offset;
+}
+
+static int64_t elements_of(const chk_operand *o)
+{
+    int64_t count = 1;
+
+    for (int32_t d = 0; d < o->t.ndim; d++)
+        count *= o->shape[d] > 0 ? o->shape[d] : 0;
+    return count;
+}
+
+static bool is_dense(const chk_operand *o)
+{
+    int64_t step = 1;
+
+    for (int32_t d = o->t.ndim; d-- > 0;) {
+        if (o->shape[d] != 1 && o->stride[d] != step)
+            return false;
+        step *= o->shape[d];
+    }
+    return true;
+}
+
+static void elements_move(const chk_operand *o, void *dense, bool into)
+{
+    const uint64_t size = tn_dtype_bytes(o->t.dtype);
+    const int64_t count = elements_of(o);
+
+    if (is_dense(o)) {
+        memcpy(into ? o->memory : dense, into ? dense : o->memory, (size_t)((uint64_t)count * size));
+        return;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        char *at = (char *)o->memory + (uint64_t)offset_of(o, i) * size;
+        char *plain = (char *)dense + (uint64_t)i * size;
+
+        memcpy(into ? at : plain, into ? plain : at, (size_t)size);
+    }
+}
+
+/* ---- preparing --------------------------------------------------------------------------------------- */
+
+static void *scratch(void *arg, uint64_t bytes)
+{
+    chk_node *n = arg;
+
+    return bytes < ((uint64_t)1 << 30) ? chk_take(&n->lab->arena, bytes) : NULL;
+}
+
+static chk_host_kind kind_of(const chk_node *n)
+{
+    return n->side == &n->lab->side ? chk_host_kind_of(n->lab->plugin.host) : CHK_HOST_EXACT;
+}
+
+#define MADE(n, T, last, value)                                                                              \
+    (kind_of(n) == CHK_HOST_EXACT                                                                            \
+         ? (T *)&(value)                                                                                     \
+         : (T *)chk_struct_make((n)->lab->env, kind_of(n), &(value), CHK_SIZES(T, last)))
+
+static void made_free(const chk_node *n, void *made)
+{
+    if (kind_of(n) == CHK_HOST_EXACT)
+        return;
+    if (!chk_struct_intact(made))
+        chk_fail(n->lab->env, "R2", "writes beyond the struct_size of a struct (%s)", n->p->text);
+    chk_struct_free(n->lab->env, made);
+}
+
+static void operands_make(chk_node *n)
+{
+    const chk_facts *f = &n->p->f;
+
+    n->out_count = f->args.out_count;
+    for (uint32_t i = 0; i < f->args.in_count; i++) {
+        operand_make(n, &n->in[i], &f->in_shape[i], f->in_dtype[i], n->form.broadcast == i + 1);
+        n->list.in[i] = &n->in[i].t;
+    }
+    for (uint32_t o = 0; o < f->args.out_count; o++) {
+        operand_make(n, &n->out[o], &f->out_shape[o], f->out_dtype[o], false);
+        n->list.out[o] = &n->out[o].t;
+        n->modes[o] = n->form.modes ? n->form.modes[o] : n->form.mode;
+        n->inplace[o] = -1;
+    }
+    for (uint32_t m = 0; m < n->p->mutated_count; m++) { /* shares the input's memory */
+        n->modes[n->out_count] = TN_MODE_WRITE;
+        n->inplace[n->out_count] = -1;
+        n->list.out[n->out_count++] = &n->in[n->p->mutated[m]].t;
+    }
+}
+
+static void plan_preset(chk_node *n, tn_plan *plan)
+{
+    memset(plan, 0, sizeof *plan);
+    plan->struct_size = (uint32_t)TN_END(tn_plan, tuning);
+    plan->threads = 1;
+    plan->workspace_align = plan->saved_align = 64;
+    plan->inplace = n->inplace;
+    plan->in_layout = n->in_layout;
+    plan->out_layout = n->out_layout;
+}
+
+static tn_status prepare(chk_node *n)
+{
+    const chk_problem *p = n->p;
+    const chk_facts *f = &p->f;
+    tn_tensor blind[2 * CHK_ARGS_MAX];
+    chk_operands list;
+    tn_prepare_ops ops = {.struct_size = (uint32_t)TN_END(tn_prepare_ops, stream),
+                          .host = n->side->host,
+                          .arg = n,
+                          .scratch = scratch};
+    tn_node node = {.struct_size = (uint32_t)TN_END(tn_node, host),
+                    .op_version = p->op->version,
+                    .flags = (uint16_t)(p->flags | (n->form.recorded ? TN_NODE_RECORDED : 0u)),
+                    .op = p->op->name,
+                    .attrs = p->attrs.values,
+                    .attr_count = p->attrs.count,
+                    .in_count = f->args.in_count,
+                    .out_count = n->out_count,
+                    .threads = n->form.threads,
+                    .in = list.in,
+                    .out = list.out,
+                    .modes = n->modes,
+                    .forward = n->form.forward ? n->form.forward->plan : NULL};
+    tn_prepare_ops *made_ops = MADE(n, tn_prepare_ops, stream, ops);
+    tn_node *made;
+    tn_status st;
+
+    for (uint32_t i = 0; i < f->args.in_count + n->out_count; i++) { /* data is not known yet */
+        blind[i] = i < f->args.in_count ? *n->list.in[i] : *n->list.out[i - f->args.in_count];
+        blind[i].data = NULL;
+        if (i < f->args.in_count)
+            list.in[i] = &blind[i];
+        else
+            list.out[i - f->args.in_count] = &blind[i];
+    }
+    node.host = made_ops;
+    made = MADE(n, tn_node, host, node);
+    st = n->side->kernel->prepare ? n->side->kernel->prepare(n->side->self, made, n->plan, &n->err) : TN_OK;
+    made_free(n, made);
+    made_free(n, made_ops);
+    return st;
+}
+
+static bool plan_fits(const chk_node *n)
+{
+    for (uint32_t i = 0; i < CHK_ARGS_MAX; i++)
+        if (n->in_layout[i] || n->out_layout[i])
+            return false;
+    return n->plan->workspace_bytes < ((uint64_t)1 << 32) && n->plan->saved_bytes < ((uint64_t)1 << 32);
+}
+
+static void inplace_apply(chk_node *n)
+{
+    bool taken[CHK_ARGS_MAX] = {false};
+
+    for (uint32_t o = 0; o < n->p->f.args.out_count; o++) {
+        const int32_t i = n->inplace[o];
+
+        if (i >= (int32_t)n->p->f.args.in_count || i < -1)
+            chk_fail(n->lab->env, "K-inplace", "inplace[%u] is %d, there are %u inputs (%s)", o, i,
+                     n->p->f.args.in_count, n->p->text);
+        if (i < 0 || !n->form.in_place || taken[i] || (n->p->op->mutates >> i & 1u) ||
+            n->in[i].t.bytes != n->out[o].t.bytes)
+            continue;
+        taken[i] = true;
+        n->out[o].memory = n->out[o].t.data = n->in[i].memory;
+    }
+}
+
+static void *block_make(chk_node *n, uint64_t bytes, uint32_t align, chk_buffer **buffer)
+{
+    const uint32_t guard = bytes % 64 == 0 ? n->form.guard : CHK_GUARD_START;
+    char *memory;
+
+    *buffer = NULL;
+    if (!bytes)
+        return NULL;
+    if (n->form.guard && align <= 64) {
+        *buffer = chk_buffer_create(n->lab->env, bytes, 0, guard);
+        return chk_buffer_data(*buffer);
+    }
+    memory = chk_take(&n->lab->arena, bytes + align);
+    return memory + (align - (uintptr_t)memory % align) % align;
+}
+
+/* A backward may want its forward's plan and what that saved. */
+static bool forward_own(chk_node *n)
+{
+    const chk_form recorded = {.mode = TN_MODE_WRITE, .recorded = true, .fill = 0x3c};
+    chk_node *forward = chk_take(&n->lab->arena, sizeof *forward);
+    chk_side *side = chk_take(&n->lab->arena, sizeof *side);
+
+    if (n->side->kernel != n->lab->side.kernel ||
+        !chk_side_find(n->lab, n->lab->plugin.descriptor, n->p->forward, side))
+        return false;
+    if (chk_node_open(n->lab, side, n->p->forward, &recorded, forward) || chk_node_run(forward)) {
+        chk_node_close(forward);
+        return false;
+    }
+    n->own_forward = forward;
+    n->form.forward = forward;
+    return true;
+}
+
+tn_status chk_node_open(chk_lab *lab, const chk_side *side, const chk_problem *p, const chk_form *form,
+                        chk_node *n)
+{
+    tn_plan plan;
+    tn_status st;
+
+    memset(n, 0, sizeof *n);
+    n->lab = lab;
+    n->side = side;
+    n->p = p;
+    n->form = *form;
+    n->form.threads = form->threads ? form->threads : 1;
+    n->call = chk_take(&lab->arena, sizeof *n->call);
+    chk_call_init(n->call, n);
+    operands_make(n);
+    plan_preset(n, &plan);
+    if (kind_of(n) == CHK_HOST_EXACT) {
+        n->plan = chk_take(&lab->arena, sizeof plan);
+        *n->plan = plan;
+    } else {
+        n->plan = chk_struct_make(lab->env, kind_of(n), &plan, CHK_SIZES(tn_plan, tuning));
+    }
+    st = prepare(n);
+    if (st == TN_E_UNSUPPORTED && p->forward && !form->forward && !form->metadata && forward_own(n))
+        st = prepare(n);
+    if (st) {
+        made_free(n, n->plan);
+        n->plan = NULL;
+        return st;
+    }
+    if (!form->metadata && !plan_fits(n))
+        return tn_fail(&n->err, TN_E_UNSUPPORTED, "asks for a private layout, or for over 4 GiB");
+    if (p->resizes && !form->metadata && !(n->plan->flags & TN_PLAN_RESIZES))
+        return tn_fail(&n->err, TN_E_UNSUPPORTED, "does not say that it resizes its outputs");
+    if (n->plan->workspace_align & (n->plan->workspace_align - 1) ||
+        n->plan->saved_align & (n->plan->saved_align - 1))
+        chk_fail(lab->env, "K-plan", "an alignment that is no power of two: workspace %u, saved %u (%s)",
+                 n->plan->workspace_align, n->plan->saved_align, p->text);
+    if (n->plan->threads > n->form.threads)
+        chk_fail(lab->env, "K-plan", "plans %u threads, granted were %u (%s)", n->plan->threads,
+                 n->form.threads, p->text);
+    if (form->metadata)
+        return TN_OK;
+    inplace_apply(n);
+    n->workspace = block_make(n, n->plan->workspace_bytes, n->plan->workspace_align, &n->workspace_buffer);
+    if (n->form.forward && n->form.forward->plan)
+        n->saved = n->form.forward->saved;
+    else
+        n->saved = block_make(n, n->plan->saved_bytes, n->plan->saved_align, &n->saved_buffer);
+    return TN_OK;
+}
+
+void chk_node_share(const chk_node *with, const chk_problem *p, chk_node *n)
+{
+    memset(n, 0, sizeof *n);
+    n->lab = with->lab;
+    n->side = with->side;
+    n->p = p;
+    n->form = with->form;
+    n->plan = with->plan;
+    n->shares_plan = true;
+    n->call = chk_take(&n->lab->arena, sizeof *n->call);
+    chk_call_init(n->call, n);
+    operands_make(n);
+    n->workspace = block_make(n, n->plan->workspace_bytes, n->plan->workspace_align, &n->workspace_buffer);
+    if (n->form.forward && n->form.forward->plan)
+        n->saved = n->form.forward->saved;
+    else
+        n->saved = block_make(n, n->plan->saved_bytes, n->plan->saved_align, &n->saved_buffer);
+}
+
+/* ---- running ----------------------------------------------------------------------------------------- */
+
+void chk_node_reset(chk_node *n)
+{
+    const chk_facts *f = &n->p->f;
+
+    for (uint32_t o = 0; o < f->args.out_count; o++) {
+        const bool pending = !tn_shape_known(&f->out_shape[o]);
+
+        if (n->out[o].memory && !pending)
+            memset(n->out[o].memory, n->form.fill, (size_t)n->out[o].t.bytes);
+        for (int64_t k = 0; n->modes[o] == TN_MODE_ADD && k < elements_of(&n->out[o]); k++)
+            chk_set((char *)n->out[o].memory +
+                        (uint64_t)offset_of(&n->out[o], k) * tn_dtype_bytes(n->out[o].t.dtype),
+                    n->out[o].t.dtype, 0, (double)(k % 5));
+    }
+    for (uint32_t i = 0; i < f->args.in_count; i++) {
+        if (n->in[i].buffer && n->form.lock)
+            chk_buffer_unlock(n->in[i].buffer);
+        elements_move(&n->in[i], n->p->in_data[i], true);
+        if (n->in[i].buffer && n->form.lock && !(n->p->op->mutates >> i & 1u))
+            chk_buffer_lock(n->in[i].buffer);
+    }
+    if (n->workspace)
+        memset(n->workspace, n->form.fill, (size_t)n->plan->workspace_bytes);
+    if (n->saved && !(n->form.forward && n->form.forward->plan))
+        memset(n->saved, n->form.fill, (size_t)n->plan->saved_bytes);
+}
+
+tn_status chk_node_call(chk_node *n)
+{
+    static const uint64_t step = 7;
+    tn_rng rng = {.seed = n->lab->env->seed, .stream = 0, .step = &step, .step_add = 0};
+    tn_call_ops ops = chk_call_ops, *made_ops = MADE(n, tn_call_ops, complete, ops);
+    tn_exec x = {.struct_size = (uint32_t)TN_END(tn_exec, ops),
+                 .threads = n->form.threads,
+                 .in = n->list.in,
+                 .out = n->list.out,
+                 .modes = n->modes,
+                 .attrs = n->form.run_attrs ? n->form.run_attrs : n->p->attrs.values,
+                 .workspace = n->workspace,
+                 .saved = n->saved,
+                 .stream_slot = &n->slot,
+                 .rng = &rng,
+                 .call = (tn_call *)(void *)n->call,
+                 .ops = made_ops};
+    tn_exec *made = MADE(n, tn_exec, ops, x);
+    tn_status st;
+
+    chk_call_begin(n->call);
+    n->err.message[0] = '\0';
+    st = chk_call_wait(n->call, n->side->kernel->run(n->plan, made, &n->err));
+    if (n->call->completions > 1)
+        chk_fail(n->lab->env, "K-complete", "complete was called %u times (%s)", n->call->completions,
+                 n->p->text);
+    made_free(n, made);
+    made_free(n, made_ops);
+    return st;
+}
+
+tn_status chk_node_run(chk_node *n)
+{
+    chk_node_reset(n);
+    return chk_node_call(n);
+}
+
+void chk_node_close(chk_node *n)
+{
+    chk_call_fini(n->call);
+    for (uint32_t i = 0; i < CHK_ARGS_MAX; i++) {
+        chk_buffer_destroy(n->in[i].buffer);
+        chk_buffer_destroy(n->out[i].buffer);
+    }
+    chk_buffer_destroy(n->workspace_buffer);
+    chk_buffer_destroy(n->saved_buffer);
+    if (!n->plan || n->shares_plan)
+        return;
+    if (n->side->kernel->release)
+        n->side->kernel->release(n->plan);
+    if (n->plan->tuning.release)
+        n->plan->tuning.release(n->plan->tuning.data);
+    made_free(n, n->plan);
+    n->plan = NULL;
+    if (n->own_forward)
+        chk_node_close(n->own_forward);
+}
+
+/* ---- outputs ----------------------------------------------------------------------------------------- */
+
+static chk_operand *output_operand(chk_node *n, uint32_t o)
+{
+    const uint32_t own = n->p->f.args.out_count;
+
+    return o < own ? &n->out[o] : &n->in[n->p->mutated[o - own]];
+}
+
+int32_t chk_node_dtype(const chk_node *n, uint32_t o)
+{
+    return n->list.out[o]->dtype;
+}
+
+const char *chk_node_output_name(const chk_node *n, uint32_t o)
+{
+    const chk_args *args = &n->p->f.args;
+
+    return o < args->out_count ? chk_argument_name(n->p->op, args, args->in_count + o)
+                               : chk_argument_name(n->p->op, args, n->p->mutated[o - args->out_count]);
+}
+
+void *chk_node_output(chk_node *n, uint32_t o, int64_t *count)
+{
+    chk_operand *from = output_operand(n, o);
+    void *dense;
+
+    *count = elements_of(from);
+    if (o < n->p->f.args.out_count && !tn_shape_known(&n->p->f.out_shape[o]) && !from->memory)
+        chk_fail(n->lab->env, "K-resize", "run gave output %u neither shape nor memory (%s)", o, n->p->text);
+    dense = chk_take(&n->lab->arena, (uint64_t)*count * tn_dtype_bytes(from->t.dtype) + 1);
+    elements_move(from, dense, false);
+    return dense;
+}
+
+void chk_outputs_take(chk_node *n, chk_outputs *out)
+{
+    out->count = n->out_count;
+    for (uint32_t o = 0; o < n->out_count; o++) {
+        out->data[o] = chk_node_output(n, o, &out->elements[o]);
+        out->dtype[o] = chk_node_dtype(n, o);
+    }
+}
+
+void chk_node_guards(chk_node *n)
+{
+    uint64_t at = 0;
+
+    for (uint32_t i = 0; i < n->p->f.args.in_count; i++)
+        if (n->in[i].buffer && !chk_buffer_intact(n->in[i].buffer, &at))
+            chk_fail(n->lab->env, "K-bounds", "writes %lld bytes from the start of input %s (%s)",
+                     (long long)at, chk_argument_name(n->p->op, &n->p->f.args, i), n->p->text);
+    for (uint32_t o = 0; o < n->p->f.args.out_count; o++)
+        if (n->out[o].buffer && !chk_buffer_intact(n->out[o].buffer, &at))
+            chk_fail(n->lab->env, "K-bounds",
+                     "writes %lld bytes from the start of output %s, which has %llu (%s)", (long long)at,
+                     chk_node_output_name(n, o), (unsigned long long)n->out[o].t.bytes, n->p->text);
+    if (n->workspace_buffer && !chk_buffer_intact(n->workspace_buffer, &at))
+        chk_fail(n->lab->env, "K-bounds",
+                 "writes %lld bytes from the start of its workspace, which has %llu as planned (%s)",
+                 (long long)at, (unsigned long long)n->plan->workspace_bytes, n->p->text);
+    if (n->saved_buffer && !chk_buffer_intact(n->saved_buffer, &at))
+        chk_fail(n->lab->env, "K-bounds",
+                 "writes %lld bytes from the start of its saved block, which has %llu as planned (%s)",
+                 (long long)at, (unsigned long long)n->plan->saved_bytes, n->p->text);
+}
+
+/* ---- short ways -------------------------------------------------------------------------------------- */
+
+static bool is_refusal(tn_status st)
+{
+    return st == TN_E_UNSUPPORTED || st == TN_E_ARG || st == TN_E_SHAPE || st == TN_E_DTYPE ||
+           st == TN_E_ATTR;
+}
+
+bool chk_node_first(chk_lab *lab, const chk_problem *p, const chk_form *form, chk_node *n)
+{
+    tn_status st = chk_node_open(lab, &lab->side, p, form, n);
+
+    if (!st)
+        st = chk_node_run(n);
+    if (is_refusal(st)) {
+        chk_node_close(n);
+        return false;
+    }
+    if (st)
+        chk_fail(lab->env, NULL, "gives %s: %s (%s)", tn_status_name(st), n->err.message, p->text);
+    chk_count(lab->env);
+    return true;
+}
+
+bool chk_node_try(chk_lab *lab, const chk_problem *p, const chk_form *form, chk_node *n)
+{
+    tn_status st = chk_node_open(lab, &lab->side, p, form, n);
+
+    if (st == TN_E_UNSUPPORTED) {
+        chk_node_close(n);
+        return false;
+    }
+    if (st)
+        chk_fail(lab->env, NULL, "prepare gives %s: %s (%s)", tn_status_name(st), n->err.message, p->text);
+    if ((st = chk_node_run(n)))
+        chk_fail(lab->env, NULL, "run gives %s: %s (%s)", tn_status_name(st), n->err.message, p->text);
+    chk_count(lab->env);
+    return true;
+}
+
+tn_status chk_outputs_of(chk_lab *lab, const chk_side *side, const chk_problem *p, chk_outputs *out,
+                         tn_err *err)
+{
+    const chk_form form = {.mode = TN_MODE_WRITE};
+    chk_node n;
+    tn_status st = chk_node_open(lab, side, p, &form, &n);
+
+    if (!st && !(st = chk_node_run(&n)))
+        chk_outputs_take(&n, out);
+    *err = n.err;
+    chk_node_close(&n);
+    return st;
+}
+
+void chk_same(chk_node *n, const chk_outputs *want, bool exact, const char *what)
+{
+    for (uint32_t o = 0; o < n->out_count; o++) {
+        int64_t count;
+        void *got = chk_node_output(n, o, &count);
+        const char *differs = NULL;
+
+        if (count != want->elements[o])
+            differs = "another number of elements";
+        else if (!exact ||
+                 memcmp(got, want->data[o], (size_t)((uint64_t)count * tn_dtype_bytes(want->dtype[o]))))
+            differs = chk_values_differ(&n->lab->arena, got, chk_node_dtype(n, o), want->data[o],
+                                        want->dtype[o], count, exact ? 0 : 1);
+        if (differs)
+            chk_fail(n->lab->env, NULL, "%s: output %s: %s (%s)", what, chk_node_output_name(n, o), differs,
+                     n->p->text);
+    }
+}

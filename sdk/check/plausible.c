@@ -1,0 +1,163 @@
+/*
+ * Sets of attribute values worth trying: the rows of cases.list, or required attributes filled in by type;
+ * then one attribute after the other given each of its other values.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "generate.h"
+
+#define CHK_CASE(op, attrs, shape, values) {op, attrs, shape, values},
+
+const chk_hint chk_hints[] = {
+#include "cases.list"
+    {NULL, NULL, NULL, NULL},
+};
+
+#undef CHK_CASE
+
+/* Texts to try for each type of attribute, divided by '|'; those out of range, or that inference refuses,
+ * drop out. */
+static const char *const others[] = {
+    [TN_ATTR_T_INT] = "0|1|-1|2|3",
+    [TN_ATTR_T_FLOAT] = "0.5|-1.5|2",
+    [TN_ATTR_T_BOOL] = "True|False",
+    [TN_ATTR_T_TUPLE] = "(0,)|(1,)|(0,1)|(1,0)|(0,2)|(1,1)|(2,2)|(3,3)|(1,1,1)|(2,)|()",
+    [TN_ATTR_T_DTYPE] =
+        "float32|float64|float16|bfloat16|uint8|int8|int32|int64|bool|int16|uint16|uint32|uint64|None",
+    [TN_ATTR_T_OPT_INT] = "0|1|-1|2|None",
+    [TN_ATTR_T_OPT_FLOAT] = "0.5|2|None",
+    [TN_ATTR_T_OPT_BOOL] = "True|False|None",
+    [TN_ATTR_T_FLOATS] = "(0.5,)|(0.5,1.5)",
+    [TN_ATTR_T_OPT_TUPLE] = "(1,)|(None,)|(0,1)",
+};
+#define OTHERS ((uint32_t)(sizeof others / sizeof others[0]))
+
+/* Required attributes, the first text that is in range. */
+static const char *const required[] = {
+    [TN_ATTR_T_INT] = "2|1|0",       [TN_ATTR_T_FLOAT] = "0.5|1|2|-1", [TN_ATTR_T_BOOL] = "False",
+    [TN_ATTR_T_TUPLE] = "(1,)|(2,)", [TN_ATTR_T_DTYPE] = "float32",    [TN_ATTR_T_OPT_INT] = "None",
+    [TN_ATTR_T_TEXT] = "text",       [TN_ATTR_T_OPT_FLOAT] = "None",   [TN_ATTR_T_OPT_BOOL] = "None",
+    [TN_ATTR_T_FLOATS] = "(0.5,)",   [TN_ATTR_T_OPT_TUPLE] = "(0,)",
+};
+
+/* Calls for each of "a|b|c" until one returns true. */
+static bool each_text(const char *texts, bool (*fn)(void *arg, const char *text), void *arg)
+{
+    char text[64];
+
+    while (texts && *texts) {
+        const size_t length = strcspn(texts, "|");
+
+        if (length < sizeof text) {
+            memcpy(text, texts, length);
+            text[length] = '\0';
+            if (fn(arg, text))
+                return true;
+        }
+        texts += length + (texts[length] == '|');
+    }
+    return false;
+}
+
+typedef struct vary {
+    generator *g;
+    const tn_attr_def *def;
+    uint32_t index, count;
+    chk_base *bases;
+    tn_value value;
+} vary;
+
+static bool value_read(void *arg, const char *text)
+{
+    vary *v = arg;
+
+    return chk_attr_parse(&v->g->lab->arena, v->def, text, &v->value);
+}
+
+static bool base_vary(void *arg, const char *text)
+{
+    vary *v = arg;
+    const chk_base *first = &v->bases[0];
+    chk_base *b = &v->bases[v->count];
+
+    if (v->count == CHK_BASES_MAX || !value_read(v, text))
+        return v->count == CHK_BASES_MAX;
+    if (v->value == first->attrs.values[v->index])
+        return false;
+    *b = *first;
+    b->variation = true;
+    chk_attrs_with(&v->g->lab->arena, &first->attrs, v->index, v->value,
+                   chk_text(&v->g->lab->arena, "%s=%s", v->def->name, text), &b->attrs);
+    v->count++;
+    return false;
+}
+
+static bool required_fill(generator *g, chk_attrs *out)
+{
+    const uint32_t count = chk_attr_count(g->op);
+    tn_value *values = chk_take(&g->lab->arena, (count + 1u) * sizeof *values);
+    vary v = {.g = g};
+
+    for (uint32_t i = 0; i < count; i++) {
+        const tn_attr_def *def = v.def = &g->op->attrs[i];
+        const char *texts = def->default_text;
+
+        if (!texts && def->type == TN_ATTR_T_CHOICE)
+            texts = def->choices;
+        if (!texts && (def->flags & TN_ATTR_F_COUNT))
+            texts = "3|2|1";
+        if (!texts)
+            texts = def->type < OTHERS ? required[def->type] : NULL;
+        if (!each_text(texts, value_read, &v))
+            return false;
+        values[i] = v.value;
+    }
+    *out = (chk_attrs){values, count, ""};
+    return true;
+}
+
+static void shape_read(const char *text, chk_base *b)
+{
+    b->has_shape = text != NULL;
+    if (!text)
+        return;
+    for (text += strspn(text, "( "); *text && *text != ')'; text += strspn(text, ", ")) {
+        char *end;
+
+        b->shape.dim[b->shape.ndim++] = strtoll(text, &end, 10);
+        text = end;
+    }
+}
+
+uint32_t chk_bases(generator *g, chk_base *out)
+{
+    const tn_kernel *k = g->lab->side.kernel;
+    vary v = {.g = g, .bases = out};
+
+    for (const chk_hint *h = chk_hints; h->op && v.count < CHK_BASES_MAX / 2; h++) {
+        chk_base *b = &out[v.count];
+
+        memset(b, 0, sizeof *b);
+        if (strcmp(h->op, g->op->name) || !chk_attrs_parse(&g->lab->arena, g->op, h->attrs, &b->attrs))
+            continue;
+        shape_read(h->shape, b);
+        v.count++;
+    }
+    if (!v.count) {
+        memset(&out[0], 0, sizeof out[0]);
+        if (!required_fill(g, &out[0].attrs))
+            return 0;
+        v.count = 1;
+    }
+    for (v.index = 0; v.index < out[0].attrs.count; v.index++) {
+        v.def = &g->op->attrs[v.index];
+        if (k && !strcmp(k->op, g->op->name) && v.def->since > k->op_version_max)
+            continue; /* an older kernel is offered its default alone */
+        if (v.def->type == TN_ATTR_T_CHOICE)
+            (void)each_text(v.def->choices, base_vary, &v);
+        else if (v.def->type < OTHERS)
+            (void)each_text(others[v.def->type], base_vary, &v);
+    }
+    return v.count;
+}

@@ -1,0 +1,515 @@
+/*
+ * Problems from a definition: attribute values out of its table, a shape for the first input, the rest by
+ * inference; what inference leaves open is tried until it accepts. What it refuses is no problem.
+ */
+#include <string.h>
+
+#include "generate.h"
+
+#define ELEMENTS_MAX 20000
+#define ELEMENTS_LARGE 400000
+
+/* ---- shapes ------------------------------------------------------------------------------------------ */
+
+typedef struct shape_row {
+    int32_t ndim;
+    int64_t dim[8];
+} shape_row;
+
+static const shape_row ranks[] = {
+    {0, {0}},
+    {1, {7}},
+    {2, {3, 5}},
+    {3, {2, 3, 4}},
+    {4, {2, 3, 4, 3}},
+    {5, {2, 1, 3, 2, 2}},
+    {6, {2, 1, 2, 3, 1, 2}},
+    {7, {1, 2, 1, 2, 1, 3, 2}},
+    {8, {2, 1, 2, 1, 2, 1, 2, 2}},
+};
+static const shape_row odd[] = {
+    {1, {1}},     {1, {33}},        {1, {257}},     {2, {1, 1}},    {2, {17, 33}},      {2, {1, 65}},
+    {2, {65, 1}}, {3, {7, 17, 33}}, {3, {4, 1, 3}}, {3, {1, 1, 7}}, {4, {2, 7, 1, 17}}, {4, {3, 2, 9, 9}},
+};
+static const shape_row common[] = {{2, {4, 6}}, {3, {2, 4, 6}}, {1, {6}}, {4, {2, 4, 3, 6}}};
+static const shape_row empty[] = {{1, {0}},       {2, {0, 3}},       {2, {3, 0}},
+                                  {3, {2, 0, 3}}, {4, {2, 3, 0, 4}}, {3, {0, 0, 0}}};
+static const shape_row large[] = {{2, {96, 1031}}, {3, {8, 96, 129}}, {1, {100003}}, {4, {4, 8, 33, 65}}};
+static const shape_row huge[] = {
+    {1, {(int64_t)3 << 30}},
+    {2, {65536, 65537}},
+    {2, {(int64_t)1 << 31, (int64_t)1 << 29}},
+    {3, {1 << 20, 1 << 20, 1 << 20}},
+    {4, {1 << 15, 1 << 15, 1 << 15, 1 << 15}},
+};
+
+#define COUNT(a) ((uint32_t)(sizeof(a) / sizeof((a)[0])))
+
+static tn_shape shape_of(const shape_row *row)
+{
+    tn_shape s = {.ndim = row->ndim};
+
+    memcpy(s.dim, row->dim, sizeof row->dim);
+    return s;
+}
+
+/* What an input that nothing is known of might be, beside `data`. False: no more. */
+static bool candidate(const tn_shape *data, uint32_t index, tn_shape *out)
+{
+    const int32_t n = data->ndim;
+
+    memset(out, 0, sizeof *out);
+    switch (index) {
+    case 0:
+        *out = *data;
+        return true;
+    case 1: /* one for each of the last dimension */
+    case 2: /* of the first */
+    case 3: /* of the second */
+        out->ndim = 1;
+        out->dim[0] = n == 0 ? 1 : data->dim[index == 1 ? n - 1 : index == 2 || n < 2 ? 0 : 1];
+        return true;
+    case 4: /* all but the last */
+        *out = *data;
+        out->ndim = n > 0 ? n - 1 : 0;
+        return true;
+    case 5: /* a matrix for the last */
+        out->ndim = 2;
+        out->dim[0] = n > 0 ? data->dim[n - 1] : 1;
+        out->dim[1] = 5;
+        return true;
+    case 6: /* the last two swapped */
+        *out = *data;
+        if (n > 1) {
+            out->dim[n - 2] = data->dim[n - 1];
+            out->dim[n - 1] = data->dim[n - 2];
+        }
+        return true;
+    case 7:
+        out->ndim = 1;
+        out->dim[0] = 1;
+        return true;
+    case 8:
+        out->ndim = 2;
+        out->dim[0] = n > 0 && n < 4 ? n : 1;
+        out->dim[1] = 3;
+        return true;
+    case 9:
+        return true; /* a scalar */
+    default:
+        return false;
+    }
+}
+
+/* Fills in the inputs from `at` on; false: inference takes nothing that was tried. */
+static bool shapes_complete(generator *g, const chk_attrs *attrs, const tn_shape *data, uint32_t flags,
+                            chk_facts *f)
+{
+    uint32_t at = 0;
+    chk_facts *before;
+    tn_shape try;
+    tn_err err;
+
+    if (g->tries++ > 400 || chk_infer_shapes(g->op, attrs, flags, f, &err))
+        return false;
+    while (at < f->args.in_count && tn_shape_known(&f->in_shape[at]))
+        at++;
+    if (at == f->args.in_count)
+        return true;
+    before = chk_take(&g->lab->arena, sizeof *before);
+    *before = *f;
+    if (g->thin && at && f->in_shape[at].ndim < 0 && data->ndim) {
+        f->in_shape[at] = *data;
+        f->in_shape[at].dim[0] = 1;
+        if (shapes_complete(g, attrs, data, flags, f))
+            return true;
+    }
+    for (uint32_t c = 0; candidate(data, c, &try); c++) {
+        *f = *before;
+        if (f->in_shape[at].ndim >= 0) { /* partly known: what fits it */
+            if (f->in_shape[at].ndim != try.ndim)
+                continue;
+            for (int32_t d = 0; d < try.ndim; d++)
+                if (f->in_shape[at].dim[d] >= 0)
+                    try.dim[d] = f->in_shape[at].dim[d];
+        }
+        f->in_shape[at] = try;
+        if (shapes_complete(g, attrs, data, flags, f))
+            return true;
+    }
+    return false;
+}
+
+static bool sizes_fit(const generator *g, const chk_facts *f, bool *resizes)
+{
+    const int64_t most = g->what == CHK_PROBLEMS_HUGE    ? INT64_MAX / 8
+                         : g->what == CHK_PROBLEMS_LARGE ? ELEMENTS_LARGE
+                                                         : ELEMENTS_MAX;
+
+    *resizes = false;
+    for (uint32_t i = 0; i < f->args.in_count; i++)
+        if (chk_shape_elements(&f->in_shape[i], most) < 0)
+            return false;
+    for (uint32_t o = 0; o < f->args.out_count; o++)
+        if (!tn_shape_known(&f->out_shape[o]))
+            *resizes = true;
+        else if (chk_shape_elements(&f->out_shape[o], most) < 0)
+            return false;
+    return true;
+}
+
+/* ---- data types -------------------------------------------------------------------------------------- */
+
+/* A data type for an input that inference leaves open. */
+static int32_t dtype_for(const generator *g, const chk_facts *f, uint32_t index, int32_t wanted)
+{
+    const char *rule = g->kernel ? chk_rule_of(g->op, g->kernel, &f->args, index) : NULL;
+    static const int32_t order[] = {TN_F32, TN_F64, TN_F16, TN_I32, TN_I64};
+
+    if (!rule || chk_rule_allows(g->op, f, rule, wanted))
+        return wanted;
+    for (uint32_t i = 0; i < COUNT(order); i++)
+        if (chk_rule_allows(g->op, f, rule, order[i]))
+            return order[i];
+    for (int32_t d = 0; d < TN_DTYPE_LIMIT; d++)
+        if (chk_rule_allows(g->op, f, rule, d))
+            return d;
+    return wanted;
+}
+
+/* Input `primary` has data type `dtype`, the others what goes with it. */
+static bool dtypes_complete(const generator *g, const chk_attrs *attrs, uint32_t primary, int32_t dtype,
+                            chk_facts *f)
+{
+    tn_err err;
+
+    if (primary < f->args.in_count)
+        f->in_dtype[primary] = dtype;
+    if (chk_infer_dtypes(g->op, attrs, f, &err))
+        return false;
+    for (uint32_t i = 0; i < f->args.in_count; i++) {
+        if (f->in_dtype[i] >= 0)
+            continue;
+        f->in_dtype[i] = dtype_for(g, f, i, primary ? TN_F32 : dtype);
+        if (chk_infer_dtypes(g->op, attrs, f, &err))
+            return false;
+    }
+    for (uint32_t o = 0; o < f->args.out_count; o++)
+        if (f->out_dtype[o] < 0)
+            return false;
+    return !g->kernel || chk_types_match(g->op, g->kernel, f);
+}
+
+/* ---- inputs ------------------------------------------------------------------------------------------ */
+
+uint64_t chk_mix(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+/* "indices:0:3 var:0:1": bounds of argument `name`. */
+static void values_range(const char *values, const char *name, double *low, double *high)
+{
+    const size_t length = strlen(name);
+
+    for (const char *at = values ? values : ""; *at; at += strspn(at, " ")) {
+        const size_t word = strcspn(at, " ");
+
+        if (word > length && !memcmp(at, name, length) && at[length] == ':')
+            (void)sscanf(at + length, ":%lf:%lf", low, high);
+        at += word;
+    }
+}
+
+void chk_fill(void *data, int32_t dtype, int64_t count, double low, double high, uint64_t seed)
+{
+    for (int64_t k = 0; k < count; k++) {
+        const double unit = (double)(chk_mix(seed + (uint64_t)k) >> 11) / 9007199254740992.0;
+        const double v = low + (high - low) * unit;
+
+        chk_set(data, dtype, k, chk_is_float(dtype) || v >= 0 ? v : v - 0.999);
+    }
+}
+
+void chk_problem_values(chk_lab *lab, chk_problem *p, uint64_t seed)
+{
+    const char *values = NULL;
+
+    for (const chk_hint *h = chk_hints; h->op; h++)
+        if (!strcmp(h->op, p->op->name) && h->values)
+            values = h->values;
+    for (uint32_t i = 0; i < p->f.args.in_count; i++) {
+        const int32_t dtype = p->f.in_dtype[i];
+        const int64_t count = chk_shape_elements(&p->f.in_shape[i], INT64_MAX / 16);
+        const bool is_signed = dtype == TN_I8 || dtype == TN_I16 || dtype == TN_I32 || dtype == TN_I64;
+        double low = chk_is_float(dtype) ? -2 : is_signed ? -3 : 0, high = chk_is_float(dtype) ? 2 : 9;
+
+        values_range(values, chk_argument_name(p->op, &p->f.args, i), &low, &high);
+        p->in_data[i] = chk_take(&lab->arena, (uint64_t)count * tn_dtype_bytes(dtype) + 1);
+        chk_fill(p->in_data[i], dtype, count, low, high, chk_mix(seed * 64 + i + 1));
+    }
+}
+
+const char *chk_problem_text(chk_lab *lab, const chk_problem *p)
+{
+    const char *text = chk_text(&lab->arena, "%s%s", p->attrs.text, *p->attrs.text ? ": " : "");
+
+    for (uint32_t i = 0; i < p->f.args.in_count && i < 6; i++)
+        text =
+            chk_text(&lab->arena, "%s%s%s %s%s", text, i ? ", " : "", chk_argument_name(p->op, &p->f.args, i),
+                     tn_dtype_name(p->f.in_dtype[i]), chk_shape_text(&lab->arena, &p->f.in_shape[i]));
+    if (!p->f.args.in_count)
+        text = chk_text(&lab->arena, "%soutput %s%s", text, tn_dtype_name(p->f.out_dtype[0]),
+                        chk_shape_text(&lab->arena, &p->f.out_shape[0]));
+    return p->flags & TN_NODE_TRAIN ? chk_text(&lab->arena, "%s, training", text) : text;
+}
+
+void chk_problem_finish(chk_problem *p)
+{
+    p->mutated_count = 0;
+    for (uint32_t i = 0; i < p->f.args.in_count && i < 64; i++)
+        if (p->op->mutates >> i & 1u)
+            p->mutated[p->mutated_count++] = i;
+}
+
+/* ---- one problem ------------------------------------------------------------------------------------- */
+
+/* An operator without inputs takes the shape as an attribute. */
+static void shape_attr(generator *g, const tn_shape *s, chk_attrs *attrs)
+{
+    const int32_t at = chk_attr_index(g->op, "shape");
+    tn_tuple *t;
+
+    if (at < 0 || g->op->attrs[at].type != TN_ATTR_T_TUPLE)
+        return;
+    t = chk_take(&g->lab->arena, sizeof *t + TN_NDIM_MAX * sizeof(int64_t));
+    t->count = s->ndim;
+    memcpy(t->item, s->dim, sizeof s->dim);
+    chk_attrs_with(&g->lab->arena, attrs, (uint32_t)at, (uintptr_t)t, "", attrs);
+}
+
+bool chk_generate_one(generator *g, const chk_attrs *from, const tn_shape *s, uint32_t primary, int32_t dtype)
+{
+    const chk_mark mark = chk_mark_set(&g->lab->arena);
+    chk_problem *p = chk_take(&g->lab->arena, sizeof *p);
+    const int32_t count_at = g->count_attr;
+    const uint32_t infer_flags = g->train ? TN_INFER_TRAIN : 0;
+    bool good = false;
+    tn_err err;
+
+    p->op = g->op;
+    p->attrs = *from;
+    p->flags = g->train ? TN_NODE_TRAIN : 0;
+    p->rank = s->ndim;
+    g->tries = 0;
+    if (!chk_infer_args(g->op, from, count_at < 0 ? 3 : (uint32_t)tn_value_int(from->values[count_at]),
+                        &p->f.args, &err) &&
+        (primary == 0 || primary < p->f.args.in_count)) {
+        chk_facts_unknown(&p->f);
+        if (p->f.args.in_count)
+            p->f.in_shape[0] = *s;
+        else
+            shape_attr(g, s, &p->attrs);
+        good = (!g->kernel || chk_version_matches(&g->lab->arena, g->kernel, g->op, &p->attrs)) &&
+               dtypes_complete(g, &p->attrs, primary, dtype, &p->f) &&
+               shapes_complete(g, &p->attrs, s, infer_flags, &p->f) && sizes_fit(g, &p->f, &p->resizes);
+    }
+    if (good) {
+        chk_problem_finish(p);
+        if (g->what != CHK_PROBLEMS_HUGE)
+            chk_problem_values(g->lab, p, g->lab->env->seed);
+        p->text = chk_problem_text(g->lab, p);
+        g->made++;
+        g->stop = !g->visit(g->lab, p, g->arg);
+    }
+    chk_mark_back(&g->lab->arena, mark);
+    return good;
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------- */
+
+/* Data types that are tried for input `index`. */
+static uint32_t types_mask(const generator *g, const chk_attrs *attrs, uint32_t index)
+{
+    const chk_args fallback = {1, 1, 1};
+    const char *rule;
+    chk_args args;
+    tn_err err;
+
+    if (!g->kernel)
+        return g->dtype_mask;
+    if (chk_infer_args(g->op, attrs, 3, &args, &err))
+        args = fallback;
+    if (index >= args.in_count)
+        return args.in_count ? 0 : 1u << TN_F32;
+    rule = chk_rule_of(g->op, g->kernel, &args, index);
+    return rule ? chk_rule_mask(rule) : (1u << TN_DTYPE_LIMIT) - 1;
+}
+
+static int32_t lowest(uint32_t mask)
+{
+    int32_t d = 0;
+
+    while (d < TN_DTYPE_LIMIT - 1 && !(mask >> d & 1u))
+        d++;
+    return d;
+}
+
+static void shapes_with(generator *g, const chk_attrs *attrs, const shape_row *rows, uint32_t count,
+                        uint32_t mask)
+{
+    for (uint32_t r = 0; r < count && !g->stop; r++) {
+        const tn_shape s = shape_of(&rows[r]);
+
+        for (int32_t d = 0; d < TN_DTYPE_LIMIT && !g->stop; d++)
+            if (mask >> d & 1u)
+                (void)chk_generate_one(g, attrs, &s, 0, d);
+    }
+}
+
+/* The base's own shape: as it is, or with one dimension empty. */
+static void own_shape(generator *g, const chk_base *b, uint32_t mask)
+{
+    for (int32_t zero = -1; zero < b->shape.ndim && !g->stop; zero++) {
+        tn_shape s = b->shape;
+
+        if ((zero < 0) == (g->what == CHK_PROBLEMS_EMPTY))
+            continue;
+        if (zero >= 0)
+            s.dim[zero] = 0;
+        if (g->what == CHK_PROBLEMS_LARGE)
+            s.dim[0] *= s.ndim ? 5 : 1;
+        for (int32_t d = 0; d < TN_DTYPE_LIMIT && !g->stop; d++)
+            if (mask >> d & 1u)
+                (void)chk_generate_one(g, &b->attrs, &s, 0, d);
+    }
+}
+
+/* Other inputs with types of their own: labels, indices, conditions. */
+static void other_types(generator *g, const chk_base *b)
+{
+    const tn_shape s = b->has_shape ? b->shape : shape_of(&common[0]);
+
+    for (uint32_t i = 1; i < (g->kernel ? 8u : 3u) && !g->stop; i++) {
+        const uint32_t mask = types_mask(g, &b->attrs, i);
+
+        for (int32_t d = 0; d < TN_DTYPE_LIMIT && !g->stop; d++)
+            if (mask >> d & 1u)
+                (void)chk_generate_one(g, &b->attrs, &s, i, d);
+    }
+}
+
+static void base_problems(generator *g, const chk_base *b)
+{
+    const uint32_t mask = types_mask(g, &b->attrs, 0), one = 1u << lowest(mask);
+    const bool types = g->what == CHK_PROBLEMS_TYPES;
+
+    if (b->has_shape)
+        own_shape(g, b, g->what == CHK_PROBLEMS_LARGE || (b->variation && !types) ? one : mask);
+    if (b->has_shape && b->variation)
+        return;
+    if (g->what == CHK_PROBLEMS_HUGE)
+        shapes_with(g, &b->attrs, huge, COUNT(huge), one);
+    else if (types)
+        shapes_with(g, &b->attrs, common, COUNT(common), mask);
+    else if (g->what == CHK_PROBLEMS_EMPTY)
+        shapes_with(g, &b->attrs, empty, COUNT(empty), b->variation ? one : mask);
+    else if (g->what == CHK_PROBLEMS_LARGE && !b->has_shape && !b->variation)
+        shapes_with(g, &b->attrs, large, g->lab->env->sizes ? COUNT(large) : 2, one);
+    else if (b->variation)
+        for (uint32_t k = 0, before = (uint32_t)g->made; k < COUNT(common) && !g->stop; k++) {
+            shapes_with(g, &b->attrs, common + k, 1, one);
+            if (g->what == CHK_PROBLEMS_FEW && g->made > before)
+                break;
+        }
+    else if (g->what == CHK_PROBLEMS_FEW)
+        shapes_with(g, &b->attrs, ranks + 2, 2, mask);
+    else if (g->what == CHK_PROBLEMS_ALL) {
+        shapes_with(g, &b->attrs, ranks, COUNT(ranks), mask);
+        shapes_with(g, &b->attrs, odd, COUNT(odd), one);
+        other_types(g, b);
+    }
+}
+
+static bool generate(generator *g)
+{
+    chk_base bases[CHK_BASES_MAX];
+    const uint32_t count = chk_bases(g, bases);
+    uint32_t one;
+
+    g->count_attr = -1;
+    for (uint32_t i = 0; g->op->attrs && g->op->attrs[i].name; i++)
+        if (g->op->attrs[i].flags & TN_ATTR_F_COUNT)
+            g->count_attr = (int32_t)i;
+    for (uint32_t i = 0; i < count && !g->stop; i++) {
+        base_problems(g, &bases[i]);
+        if (g->what == CHK_PROBLEMS_LARGE && g->made)
+            break;
+    }
+    if ((g->what == CHK_PROBLEMS_ALL || g->what == CHK_PROBLEMS_FEW) && count && !g->stop && g->op->inputs &&
+        g->op->inputs[0] && g->op->inputs[1] && !bases[0].has_shape) {
+        g->thin = true;
+        shapes_with(g, &bases[0].attrs, common, 1, 1u << lowest(types_mask(g, &bases[0].attrs, 0)));
+        g->thin = false;
+    }
+    if (g->what == CHK_PROBLEMS_FEW && count && !g->stop && !g->train && !bases[0].has_shape) {
+        g->train = true;
+        shapes_with(g, &bases[0].attrs, ranks + 2, 1, 1u << lowest(types_mask(g, &bases[0].attrs, 0)));
+        g->train = false;
+    }
+    if (g->what != CHK_PROBLEMS_ALL || !count || g->stop)
+        return g->made > 0;
+    one = 1u << lowest(types_mask(g, &bases[0].attrs, 0));
+    g->train = true;
+    if (bases[0].has_shape)
+        own_shape(g, &bases[0], one);
+    else
+        shapes_with(g, &bases[0].attrs, common, COUNT(common), one);
+    return g->made > 0;
+}
+
+bool chk_problems_of(chk_lab *lab, const tn_op *op, uint32_t what, chk_visit visit, void *arg)
+{
+    const chk_mark mark = chk_mark_set(&lab->arena);
+    generator g = {.lab = lab, .op = op, .what = what, .visit = visit, .arg = arg};
+    bool any;
+
+    if (op == lab->op)
+        g.kernel = lab->side.kernel;
+    for (const char *const *t = lab->side.kernel ? lab->side.kernel->types : NULL; t && *t; t++)
+        g.dtype_mask |= chk_rule_mask(*t + strcspn(*t, ":") + 1);
+    if (!g.dtype_mask)
+        g.dtype_mask = (1u << TN_DTYPE_LIMIT) - 1;
+    any = generate(&g);
+    chk_mark_back(&lab->arena, mark);
+    return any;
+}
+
+void chk_problems_float64(chk_lab *lab, chk_visit visit, void *arg)
+{
+    const chk_mark mark = chk_mark_set(&lab->arena);
+    generator g = {.lab = lab,
+                   .op = lab->op,
+                   .what = CHK_PROBLEMS_FEW,
+                   .visit = visit,
+                   .arg = arg,
+                   .dtype_mask = 1u << TN_F64};
+
+    if (!generate(&g)) {
+        g.dtype_mask = 1u << TN_F32;
+        (void)generate(&g);
+    }
+    g.stop = false;
+    g.train = true;
+    (void)generate(&g);
+    chk_mark_back(&lab->arena, mark);
+}
+
+void chk_problems(chk_lab *lab, uint32_t what, chk_visit visit, void *arg)
+{
+    if (!(lab->op->flags & TN_OP_BACKWARD) || !chk_problems_backward(lab, what, visit, arg))
+        (void)chk_problems_of(lab, lab->op, what, visit, arg);
+}

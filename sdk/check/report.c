@@ -1,0 +1,80 @@
+/*
+ * What a test says. The first verdict of a case counts. On the case's own thread it jumps back to the runner;
+ * on any other thread there is nothing to go back to, so the process ends there.
+ */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+void chk_verdict_send(chk_case *c)
+{
+    const char *at = (const char *)&c->verdict;
+    uint64_t counted = atomic_load(&c->counted);
+    char bytes[sizeof c->verdict + sizeof counted];
+    size_t sent = 0;
+
+    if (c->pipe < 0)
+        return;
+    memcpy(bytes, at, sizeof c->verdict);
+    memcpy(bytes + sizeof c->verdict, &counted, sizeof counted);
+    while (sent < sizeof bytes) {
+        ssize_t n = write(c->pipe, bytes + sent, sizeof bytes - sent);
+
+        if (n <= 0)
+            break;
+        sent += (size_t)n;
+    }
+}
+
+static _Noreturn void say(chk_env *env, chk_result result, const char *rule, const char *format, va_list args)
+{
+    chk_case *c = chk_case_of(env);
+
+    while (atomic_flag_test_and_set(&c->said))
+        (void)pause(); /* another thread was first, and ends the process */
+    c->verdict.result = result;
+    (void)snprintf(c->verdict.rule, sizeof c->verdict.rule, "%s", rule ? rule : c->test->rule);
+    (void)vsnprintf(c->verdict.message, sizeof c->verdict.message, format, args);
+    for (char *at = c->verdict.message; *at; at++)
+        if ((unsigned char)*at < ' ')
+            *at = ' ';
+    if (c->jumps && pthread_equal(pthread_self(), c->thread))
+        longjmp(c->back, 1);
+    chk_verdict_send(c);
+    _exit(0);
+}
+
+_Noreturn void chk_fail(chk_env *env, const char *rule, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    say(env, CHK_FAIL, rule, format, args);
+}
+
+_Noreturn void chk_skip(chk_env *env, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    say(env, CHK_SKIP, NULL, format, args);
+}
+
+void chk_count(chk_env *env)
+{
+    atomic_fetch_add_explicit(&chk_case_of(env)->counted, 1, memory_order_relaxed);
+}
+
+/* xorshift128+: the kit's own, so that a seed means the same everywhere. */
+uint64_t chk_random(chk_env *env)
+{
+    uint64_t *s = chk_case_of(env)->random, x = s[0], y = s[1];
+
+    s[0] = y;
+    x ^= x << 23;
+    s[1] = x ^ y ^ (x >> 17) ^ (y >> 26);
+    return s[1] + y;
+}

@@ -1,0 +1,560 @@
+/*
+ * All cases of one file. This process never opens the plugin: a first child names the subjects, then every
+ * case has a child of its own, `jobs` at a time. A child sends its verdict through a pipe; one that ends
+ * without a verdict crashed, one that is late is killed with all its children. Results are handed out in the
+ * order of the table.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+#define JOBS_MAX 64u
+#define CASES_MAX 1000000u
+#define NAMES_LIMIT_S 60u
+#define NAMES_BYTES_MAX ((size_t)64 << 20)
+#define OUTPUT_BYTES 2048u /* of what a case writes: its last lines */
+#define NAME_BYTES 256u
+
+typedef struct one_case {
+    const chk_test *test;
+    char *subject;
+    bool done;
+    chk_case_result result;
+    char *message, *output, *rule;
+} one_case;
+
+typedef struct job {
+    pid_t pid;
+    int pipe, output;
+    double began, deadline;
+    one_case *what;
+    size_t got;
+    unsigned char bytes[sizeof(chk_verdict) + sizeof(uint64_t)];
+    bool late;
+} job;
+
+typedef struct run {
+    const chk_options *options;
+    chk_summary *summary;
+    char folder[64], group[NAME_BYTES], name[NAME_BYTES];
+    const char *subject; /* of `only`; NULL: all */
+    one_case *cases;
+    size_t count, room, reported;
+    job jobs[JOBS_MAX];
+    size_t job_count;
+} run;
+
+static double now_s(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static tn_status refuse(run *r, tn_status st, const char *text, const char *more)
+{
+    (void)snprintf(r->summary->message, sizeof r->summary->message, "%s%s", text, more);
+    return st;
+}
+
+/* ---- `only` ---- */
+
+static tn_status only_read(run *r)
+{
+    const char *only = r->options->only, *slash;
+    bool known = false;
+
+    if (!only || !*only)
+        return TN_OK;
+    slash = strchr(only, '/');
+    (void)snprintf(r->group, sizeof r->group, "%.*s", (int)(slash ? slash - only : (ptrdiff_t)strlen(only)),
+                   only);
+    if (slash) {
+        const char *name = slash + 1;
+
+        slash = strchr(name, '/');
+        (void)snprintf(r->name, sizeof r->name, "%.*s", (int)(slash ? slash - name : (ptrdiff_t)strlen(name)),
+                       name);
+        r->subject = slash && slash[1] ? slash + 1 : NULL;
+    }
+    for (const chk_test *t = chk_tests; t->name; t++)
+        known |= strcmp(t->group, r->group) == 0 && (!*r->name || strcmp(t->name, r->name) == 0);
+    return known ? TN_OK : refuse(r, TN_E_KEY, "the kit has no test ", only);
+}
+
+/* ---- children ---- */
+
+/* In the child: its own group of processes, no core file, output into a file in memory, gone with the parent.
+ */
+static void child_settle(int output)
+{
+    const struct rlimit none = {0, 0};
+    int in = open("/dev/null", O_RDONLY);
+
+    (void)setpgid(0, 0);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)setrlimit(RLIMIT_CORE, &none);
+    if (in >= 0) {
+        (void)dup2(in, 0);
+        (void)close(in);
+    }
+    (void)dup2(output, 1);
+    (void)dup2(output, 2);
+    (void)close(output);
+}
+
+static tn_status child_start(run *r, job *j, pid_t *pid)
+{
+    int ends[2];
+
+    j->output = memfd_create("check-output", MFD_CLOEXEC);
+    if (j->output < 0 || pipe2(ends, O_CLOEXEC)) {
+        if (j->output >= 0)
+            (void)close(j->output);
+        return refuse(r, TN_E_IO, "no pipe for a case: ", strerror(errno));
+    }
+    (void)fflush(NULL);
+    *pid = fork();
+    if (*pid < 0) {
+        (void)close(ends[0]);
+        (void)close(ends[1]);
+        (void)close(j->output);
+        return refuse(r, TN_E_IO, "no process for a case: ", strerror(errno));
+    }
+    if (*pid == 0) {
+        (void)close(ends[0]);
+        child_settle(j->output);
+        j->pipe = ends[1];
+        return TN_OK;
+    }
+    (void)setpgid(*pid, *pid);
+    (void)close(ends[1]);
+    j->pipe = ends[0];
+    j->pid = *pid;
+    j->began = now_s();
+    return TN_OK;
+}
+
+static void env_fill(const run *r, chk_env *env, chk_case *c, const char *subject)
+{
+    *env = (chk_env){.file = r->options->file,
+                     .subject = subject,
+                     .seed = r->options->seed ? r->options->seed : 1,
+                     .folder = r->folder,
+                     .sizes = r->options->sizes,
+                     .internal = c};
+}
+
+/* ---- naming the subjects ---- */
+
+void chk_name_add(chk_names *names, const char *subject)
+{
+    uint32_t head[2] = {names->test, (uint32_t)strlen(subject)};
+
+    if (head[1] >= NAME_BYTES)
+        head[1] = NAME_BYTES - 1;
+    (void)!write(names->pipe, head, sizeof head);
+    (void)!write(names->pipe, subject, head[1]);
+}
+
+static tn_status case_add(run *r, uint32_t test, const char *subject, size_t length)
+{
+    one_case *c;
+
+    if (r->count == r->room) {
+        size_t room = r->room ? r->room * 2 : 256;
+        one_case *cases = room > CASES_MAX ? NULL : realloc(r->cases, room * sizeof *cases);
+
+        if (!cases)
+            return refuse(r, TN_E_NOMEM, "out of memory", "");
+        r->cases = cases;
+        r->room = room;
+    }
+    c = &r->cases[r->count];
+    *c = (one_case){.test = &chk_tests[test], .subject = strndup(subject, length)};
+    if (!c->subject)
+        return refuse(r, TN_E_NOMEM, "out of memory", "");
+    if (r->subject && strcmp(r->subject, c->subject) != 0)
+        free(c->subject);
+    else
+        r->count++;
+    return TN_OK;
+}
+
+/* Everything the child wrote, up to its end or the limit. */
+static unsigned char *read_all(int fd, double deadline, size_t *bytes)
+{
+    unsigned char *text = NULL;
+    size_t room = 0;
+
+    *bytes = 0;
+    for (;;) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        double left = deadline - now_s();
+        ssize_t n;
+
+        if (*bytes == room) {
+            unsigned char *more = room < NAMES_BYTES_MAX ? realloc(text, room ? room * 2 : 65536) : NULL;
+
+            if (!more)
+                break;
+            text = more;
+            room = room ? room * 2 : 65536;
+        }
+        if (left <= 0 || (poll(&p, 1, (int)(left * 1e3) + 1) < 0 && errno != EINTR))
+            break;
+        if (!p.revents)
+            continue;
+        n = read(fd, text + *bytes, room - *bytes);
+        if (n <= 0)
+            break;
+        *bytes += (size_t)n;
+    }
+    return text;
+}
+
+static tn_status names_read(run *r, const unsigned char *text, size_t bytes, const chk_verdict *verdict)
+{
+    tn_status st = TN_OK;
+
+    if (verdict->result != CHK_PASS)
+        return refuse(r, TN_E_DEVICE, verdict->message, "");
+    for (size_t at = 0; !st && at + 2 * sizeof(uint32_t) <= bytes;) {
+        uint32_t head[2];
+
+        memcpy(head, text + at, sizeof head);
+        at += sizeof head;
+        if (head[1] > bytes - at)
+            break;
+        st = case_add(r, head[0], (const char *)text + at, head[1]);
+        at += head[1];
+    }
+    return st;
+}
+
+static tn_status subjects_find(run *r)
+{
+    job j = {0};
+    size_t bytes, tail = sizeof(chk_verdict) + sizeof(uint64_t);
+    unsigned char *text;
+    chk_verdict verdict;
+    int status = 0;
+    pid_t pid;
+    tn_status st = child_start(r, &j, &pid);
+
+    if (st)
+        return st;
+    if (pid == 0) {
+        chk_names names = {.pipe = j.pipe};
+        chk_case c;
+        chk_env env;
+
+        chk_case_init(&c, chk_tests, j.pipe);
+        env_fill(r, &env, &c, "");
+        chk_case_subjects(&env, &names, r->group, r->name);
+        _exit(0);
+    }
+    text = read_all(j.pipe, j.began + NAMES_LIMIT_S * chk_patience(), &bytes);
+    (void)kill(-pid, SIGKILL);
+    (void)waitpid(pid, &status, 0);
+    (void)close(j.pipe);
+    (void)close(j.output);
+    if (!text || bytes < tail) {
+        char end[64];
+
+        (void)snprintf(end, sizeof end, WIFSIGNALED(status) ? "signal %d" : "exit code %d",
+                       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+        st = refuse(r, TN_E_DEVICE, "the process ends while it opens the file: ", end);
+    } else {
+        memcpy(&verdict, text + bytes - tail, sizeof verdict);
+        st = names_read(r, text, bytes - tail, &verdict);
+    }
+    free(text);
+    return st;
+}
+
+/* ---- cases ---- */
+
+static tn_status job_start(run *r, one_case *what)
+{
+    job *j = &r->jobs[r->job_count];
+    pid_t pid;
+    tn_status st;
+
+    *j = (job){.what = what};
+    st = child_start(r, j, &pid);
+    if (st)
+        return st;
+    if (pid == 0) {
+        chk_case c;
+        chk_env env;
+
+        chk_case_init(&c, what->test, j->pipe);
+        env_fill(r, &env, &c, what->subject);
+        (void)snprintf(r->folder + strlen(r->folder), sizeof r->folder - strlen(r->folder), "/%ld",
+                       (long)getpid());
+        (void)mkdir(r->folder, 0700);
+        chk_case_run(&env, r->options);
+        _exit(0);
+    }
+    j->deadline = j->began + what->test->limit_s * chk_patience();
+    r->job_count++;
+    return TN_OK;
+}
+
+/* The last lines of what the case wrote. */
+static char *output_of(const job *j)
+{
+    struct stat info;
+    off_t from;
+    ssize_t n = 0;
+    char *text = calloc(1, OUTPUT_BYTES + 1);
+
+    if (text && !fstat(j->output, &info) && info.st_size > 0) {
+        from = info.st_size > (off_t)OUTPUT_BYTES ? info.st_size - (off_t)OUTPUT_BYTES : 0;
+        n = pread(j->output, text, OUTPUT_BYTES, from);
+        while (n > 0 && text[n - 1] == '\n')
+            n--;
+        text[n < 0 ? 0 : n] = '\0';
+    }
+    return text;
+}
+
+static void crash_say(one_case *what, const job *j, int status)
+{
+    const char *how = "the process ended with exit code %d before the test did";
+    char text[CHK_MESSAGE_BYTES];
+    int number = WEXITSTATUS(status);
+
+    if (j->late) {
+        how = "still running after its limit of %d s";
+        number = (int)(what->test->limit_s * chk_patience());
+    } else if (WIFSIGNALED(status)) {
+        number = what->result.signal = WTERMSIG(status);
+        how = "the process died of signal %d";
+    }
+    what->result.result = CHK_CRASH;
+    (void)snprintf(text, sizeof text, how, number); /* NOLINT: one of the three above */
+    if (!j->late && WIFSIGNALED(status))
+        (void)snprintf(text + strlen(text), sizeof text - strlen(text), " (%s)", strsignal(number));
+    what->message = strdup(text);
+    what->rule = strdup(what->test->rule);
+}
+
+static void job_end(run *r, size_t at)
+{
+    job *j = &r->jobs[at];
+    one_case *what = j->what;
+    chk_verdict verdict;
+    int status = 0;
+
+    (void)kill(-j->pid, SIGKILL);
+    (void)waitpid(j->pid, &status, 0);
+    what->result = (chk_case_result){.group = what->test->group,
+                                     .test = what->test->name,
+                                     .subject = what->subject,
+                                     .seed = r->options->seed ? r->options->seed : 1,
+                                     .seconds = now_s() - j->began};
+    if (j->got == sizeof j->bytes) {
+        memcpy(&verdict, j->bytes, sizeof verdict);
+        memcpy(&what->result.counted, j->bytes + sizeof verdict, sizeof what->result.counted);
+        what->result.result = verdict.result;
+        what->message = strdup(verdict.message);
+        what->rule = strdup(*verdict.rule ? verdict.rule : what->test->rule);
+    } else {
+        crash_say(what, j, status);
+    }
+    what->output = output_of(j);
+    what->done = true;
+    (void)close(j->pipe);
+    (void)close(j->output);
+    r->jobs[at] = r->jobs[--r->job_count];
+}
+
+static void report(run *r)
+{
+    uint32_t *const totals[] = {[CHK_PASS] = &r->summary->passed,
+                                [CHK_FAIL] = &r->summary->failed,
+                                [CHK_CRASH] = &r->summary->crashed,
+                                [CHK_SKIP] = &r->summary->skipped};
+
+    for (; r->reported < r->count && r->cases[r->reported].done; r->reported++) {
+        one_case *c = &r->cases[r->reported];
+
+        c->result.message = c->message ? c->message : "";
+        c->result.rule = c->rule ? c->rule : c->test->rule;
+        c->result.output = c->output ? c->output : "";
+        c->result.index = r->reported;
+        c->result.count = r->count;
+        (*totals[c->result.result])++;
+        if (r->options->done)
+            r->options->done(r->options->arg, &c->result);
+    }
+}
+
+/* One round: waits for bytes, ends and limits. */
+static void jobs_wait(run *r)
+{
+    struct pollfd p[JOBS_MAX];
+    double nearest = 1e300, left;
+
+    for (size_t i = 0; i < r->job_count; i++) {
+        p[i] = (struct pollfd){.fd = r->jobs[i].pipe, .events = POLLIN};
+        nearest = r->jobs[i].deadline < nearest ? r->jobs[i].deadline : nearest;
+    }
+    left = nearest - now_s();
+    if (poll(p, r->job_count, left > 0 ? (int)(left * 1e3) + 1 : 0) < 0)
+        return;
+    for (size_t i = r->job_count; i-- > 0;) {
+        job *j = &r->jobs[i];
+        bool ended = false;
+
+        if (p[i].revents) {
+            ssize_t n = read(j->pipe, j->bytes + j->got, sizeof j->bytes - j->got);
+
+            j->got += n > 0 ? (size_t)n : 0;
+            ended = n <= 0 || j->got == sizeof j->bytes;
+        } else if (now_s() >= j->deadline) {
+            j->late = ended = true;
+        }
+        if (ended)
+            job_end(r, i);
+    }
+}
+
+static tn_status cases_run(run *r)
+{
+    uint32_t jobs = r->options->jobs;
+    cpu_set_t set;
+    tn_status st = TN_OK;
+
+    if (!jobs)
+        jobs = sched_getaffinity(0, sizeof set, &set) ? 1u : (uint32_t)CPU_COUNT(&set);
+    jobs = jobs > JOBS_MAX ? JOBS_MAX : jobs;
+    for (size_t next = 0; next < r->count || r->job_count;) {
+        while (!st && next < r->count && r->job_count < jobs) {
+            st = job_start(r, &r->cases[next]);
+            next += !st;
+        }
+        if (!r->job_count)
+            break;
+        jobs_wait(r);
+        report(r);
+    }
+    return st;
+}
+
+/* ---- one case, here ---- */
+
+/* A case leaves what it made to the end of its process; a leak checker would tell that of this one. */
+static void leaks_ignore(void)
+{
+    union {
+        void *symbol;
+        void (*call)(void);
+    } disable = {.symbol = dlsym(RTLD_DEFAULT, "__lsan_disable")};
+
+    if (disable.symbol)
+        disable.call();
+}
+
+static tn_status reproduce(run *r)
+{
+    const chk_test *test = chk_tests;
+    one_case what = {0};
+    chk_case c;
+    chk_env env;
+
+    while (test->name && (strcmp(test->group, r->group) != 0 || strcmp(test->name, r->name) != 0))
+        test++;
+    if (!test->name)
+        return refuse(r, TN_E_KEY, "a case has the form group/test/subject; the kit has no test ",
+                      r->options->only);
+    chk_case_init(&c, test, -1);
+    env_fill(r, &env, &c, r->subject ? r->subject : "");
+    leaks_ignore();
+    chk_case_run(&env, r->options);
+    what.test = test;
+    what.result = (chk_case_result){.group = test->group,
+                                    .test = test->name,
+                                    .subject = env.subject,
+                                    .seed = env.seed,
+                                    .counted = atomic_load(&c.counted),
+                                    .result = c.verdict.result};
+    what.message = c.verdict.message;
+    what.rule = *c.verdict.rule ? c.verdict.rule : (char *)(uintptr_t)test->rule;
+    what.done = true;
+    r->cases = &what;
+    r->count = 1;
+    report(r);
+    r->cases = NULL;
+    r->count = 0;
+    return TN_OK;
+}
+
+/* ---- the whole ---- */
+
+static int removed(const char *path, const struct stat *info, int type, struct FTW *at)
+{
+    (void)info;
+    (void)type;
+    (void)at;
+    return remove(path);
+}
+
+static void run_free(run *r)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        free(r->cases[i].subject);
+        free(r->cases[i].message);
+        free(r->cases[i].output);
+        free(r->cases[i].rule);
+    }
+    free(r->cases);
+    (void)nftw(r->folder, removed, 8, FTW_DEPTH | FTW_PHYS);
+    free(r);
+}
+
+tn_status chk_run(const chk_options *options, chk_summary *out)
+{
+    const char *temporary = getenv("TMPDIR");
+    run *r = calloc(1, sizeof *r);
+    tn_status st;
+
+    memset(out, 0, sizeof *out);
+    if (!r)
+        return TN_E_NOMEM;
+    r->options = options;
+    r->summary = out;
+    if (!temporary || strlen(temporary) > 32)
+        temporary = "/tmp";
+    (void)snprintf(r->folder, sizeof r->folder, "%s/tenon-check-XXXXXX", temporary);
+    if (!mkdtemp(r->folder)) {
+        free(r);
+        (void)snprintf(out->message, sizeof out->message, "no temporary folder: %s", strerror(errno));
+        return TN_E_IO;
+    }
+    st = only_read(r);
+    if (!st && options->reproduce)
+        st = reproduce(r);
+    else if (!st && !(st = subjects_find(r)))
+        st = cases_run(r);
+    run_free(r);
+    return st;
+}

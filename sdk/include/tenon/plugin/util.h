@@ -1,0 +1,155 @@
+/**
+ * Short ways for plugins: attributes by index, errors with numbers in them, what several kernels say again
+ * and again. Inline functions on top of the tables; nothing here is needed, and nothing here crosses the
+ * border.
+ */
+#ifndef TENON_PLUGIN_UTIL_H
+#define TENON_PLUGIN_UTIL_H
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "op.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- errors ------------------------------------------------------------------------------------------ */
+
+/** As tn_fail, with a text as for printf; what is too long for `err` is cut off. @since 0.1 */
+__attribute__((__format__(__printf__, 3, 4))) static inline tn_status tn_failf(tn_err *err, tn_status code,
+                                                                               const char *format, ...)
+{
+    va_list args;
+
+    if (!err)
+        return code;
+    (void)tn_fail(err, code, "");
+    va_start(args, format);
+    (void)vsnprintf(err->message, sizeof err->message, format, args);
+    va_end(args);
+    return code;
+}
+
+/* ---- attributes: the value of row `i` ---------------------------------------------------------------- */
+
+/** Of an integer, a bool (0 or 1), a choice (its index) or a data type (-1: None). @since 0.1 */
+static inline int64_t tn_attrs_int(const tn_value *attrs, uint32_t i)
+{
+    return tn_value_int(attrs[i]);
+}
+
+/** Of a float. @since 0.1 */
+static inline double tn_attrs_float(const tn_value *attrs, uint32_t i)
+{
+    return tn_value_float(attrs[i]);
+}
+
+/** Of a text; NULL: None. @since 0.1 */
+static inline const char *tn_attrs_text(const tn_value *attrs, uint32_t i)
+{
+    return (const char *)tn_value_pointer(attrs[i]);
+}
+
+/** Of an integer (or bool) that may be None: `none` then. @since 0.1 */
+static inline int64_t tn_attrs_opt_int(const tn_value *attrs, uint32_t i, int64_t none)
+{
+    const int64_t *value = (const int64_t *)tn_value_pointer(attrs[i]);
+
+    return value ? *value : none;
+}
+
+/** Of a float that may be None: `none` then. @since 0.1 */
+static inline double tn_attrs_opt_float(const tn_value *attrs, uint32_t i, double none)
+{
+    const double *value = (const double *)tn_value_pointer(attrs[i]);
+
+    return value ? *value : none;
+}
+
+/** Items of a tuple; 0 for None. @since 0.1 */
+static inline int64_t tn_attrs_tuple_count(const tn_value *attrs, uint32_t i)
+{
+    const tn_tuple *tuple = (const tn_tuple *)tn_value_pointer(attrs[i]);
+
+    return tuple ? tuple->count : 0;
+}
+
+/** Item `k` of a tuple; `none` where the tuple is None or shorter. @since 0.1 */
+static inline int64_t tn_attrs_tuple_at(const tn_value *attrs, uint32_t i, int64_t k, int64_t none)
+{
+    const tn_tuple *tuple = (const tn_tuple *)tn_value_pointer(attrs[i]);
+
+    return tuple && k >= 0 && k < tuple->count ? tuple->item[k] : none;
+}
+
+/* ---- inference --------------------------------------------------------------------------------------- */
+
+/** A set of data types: TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_F64). */
+#define TN_DTYPE_BIT(dtype) (1u << (dtype))
+
+/**
+ * All inputs and outputs have one data type, one of `allowed`; what is known of one holds for all.
+ * TN_E_DTYPE: two differ, or it is none of these. @since 0.1
+ */
+static inline tn_status tn_infer_same_dtype(tn_infer *i, uint32_t allowed)
+{
+    int32_t dtype = TN_DTYPE_UNKNOWN;
+
+    for (uint32_t k = 0; k < i->in_count + i->out_count; k++) {
+        const int32_t have = k < i->in_count ? i->in_dtype[k] : i->out_dtype[k - i->in_count];
+
+        if (have != TN_DTYPE_UNKNOWN && dtype != TN_DTYPE_UNKNOWN && have != dtype)
+            return tn_fail(i->err, TN_E_DTYPE,
+                           "all inputs and outputs must have one data type, but two differ");
+        if (have != TN_DTYPE_UNKNOWN)
+            dtype = have;
+    }
+    if (dtype == TN_DTYPE_UNKNOWN)
+        return TN_OK;
+    if (dtype < 0 || dtype >= TN_DTYPE_LIMIT || !(allowed & TN_DTYPE_BIT(dtype)))
+        return tn_fail(i->err, TN_E_DTYPE, "this data type is not served");
+    for (uint32_t k = 0; k < i->in_count; k++)
+        i->in_dtype[k] = dtype;
+    for (uint32_t k = 0; k < i->out_count; k++)
+        i->out_dtype[k] = dtype;
+    return TN_OK;
+}
+
+/** All inputs and outputs have one shape; what is known of one holds for all. TN_E_SHAPE: two differ.
+ * @since 0.1 */
+static inline tn_status tn_infer_same_shape(tn_infer *i)
+{
+    tn_shape *first = i->in_count ? i->in_shape[0] : i->out_shape[0];
+    tn_status st = TN_OK;
+
+    for (uint32_t round = 0; round < 2;
+         round++) { /* the second brings the last one's facts to the first ones */
+        for (uint32_t k = 0; !st && k < i->in_count; k++)
+            st = tn_shape_unify(i, first, i->in_shape[k]);
+        for (uint32_t k = 0; !st && k < i->out_count; k++)
+            st = tn_shape_unify(i, first, i->out_shape[k]);
+    }
+    return st;
+}
+
+/* ---- runs -------------------------------------------------------------------------------------------- */
+
+/** What is to be done with output `i`: TN_MODE_NONE, TN_MODE_WRITE or TN_MODE_ADD. @since 0.1 */
+static inline uint32_t tn_exec_mode(const tn_exec *x, uint32_t i)
+{
+    return x->modes ? x->modes[i] : (uint32_t)TN_MODE_WRITE;
+}
+
+/** Number of elements of output `i`. @since 0.1 */
+static inline int64_t tn_exec_count(const tn_exec *x, uint32_t i)
+{
+    return tn_tensor_count(x->out[i]);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,192 @@
+/**
+ * Looking at graphs and programs: what nodes a symbol has, what a program runs and where its tensors lie, and
+ * which nodes cannot be part of a program.
+ *
+ * A view is a copy: it owns all it says, never changes, and may outlive what it was made of.
+ */
+#ifndef TENON_VIEW_H
+#define TENON_VIEW_H
+
+#include "program.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- the nodes of a symbol ----------------------------------------------------------------------- */
+
+typedef struct tn_symbol_view tn_symbol_view;
+
+/** One output of one node. */
+typedef struct tn_view_edge {
+    uint32_t node, output;
+} tn_view_edge;
+
+#define TN_VIEW_AUX 1u    /* a variable that some operator changes */
+#define TN_VIEW_RANDOM 2u /* takes random numbers */
+
+/** One node; borrowed from the view. */
+typedef struct tn_view_node {
+    uint32_t struct_size; /* set by the caller: TN_SIZE(tn_view_node) */
+    uint32_t flags;       /* TN_VIEW_AUX, TN_VIEW_RANDOM */
+    const char *op;       /* NULL: a variable */
+    const char *name;
+    const char *const *attrs; /* pairs of name and text as given, sorted by name, NULL-ended */
+    const tn_view_edge *inputs;
+    uint32_t input_count, output_count;
+    uint32_t visible_count; /* outputs that callers see */
+    uint32_t subgraph_count;
+} tn_view_node;
+
+/**
+ * The nodes of `s` in topological order: inputs come before their users.
+ *
+ * @param shapes what tn_symbol_infer found for this very symbol, or NULL: then no shape is known
+ * @return TN_E_ARG: `shapes` is another symbol's · TN_E_NOMEM
+ * @threads any
+ * @since 0.1
+ */
+TN_API tn_status tn_symbol_view_create(tn_symbol *s, const tn_inferred *shapes, tn_symbol_view **out);
+
+/** Nodes; 0 for NULL. @threads any @since 0.1 */
+TN_API uint32_t tn_symbol_view_count(const tn_symbol_view *v);
+
+/** A node by index. TN_E_ARG: index too large, struct_size 0. @threads any @since 0.1 */
+TN_API tn_status tn_symbol_view_node(const tn_symbol_view *v, uint32_t index, tn_view_node *out);
+
+/** Shape and data type of an output; `name` is the node's. TN_E_ARG: no such node or output.
+ * @threads any @since 0.1 */
+TN_API tn_status tn_symbol_view_output(const tn_symbol_view *v, uint32_t node, uint32_t output,
+                                       tn_known *out);
+
+/** An output of the symbol itself. TN_E_ARG: index too large. @threads any @since 0.1 */
+TN_API tn_status tn_symbol_view_head(const tn_symbol_view *v, uint32_t index, tn_view_edge *out);
+
+/** NULL is fine. @threads any @since 0.1 */
+TN_API void tn_symbol_view_destroy(tn_symbol_view *v);
+
+/* ---- a program ----------------------------------------------------------------------------------- */
+
+typedef struct tn_program_view tn_program_view;
+
+#define TN_VIEW_TRAIN 1u    /* as in training */
+#define TN_VIEW_RECORDED 2u /* as recorded: what a gradient of all arguments would read is kept */
+
+/**
+ * What a cached operator would run for these shapes. It is compiled, but not run, and nothing is kept; no
+ * array is made.
+ *
+ * @param shapes what tn_symbol_infer found for this very symbol, complete
+ * @param device NULL: the default
+ * @param flags  TN_VIEW_TRAIN, TN_VIEW_RECORDED
+ * @return TN_E_ARG: objects of another context, or of another symbol; other flags · TN_E_SHAPE: some shape is
+ *         not known · TN_E_UNSUPPORTED: a node cannot be part of a program · TN_E_NOMEM
+ * @threads any
+ * @since 0.1
+ */
+TN_API tn_status tn_program_view_plan(tn_ctx *ctx, tn_symbol *s, const tn_inferred *shapes,
+                                      const tn_device *device, uint32_t flags, tn_program_view **out);
+
+/** What a cached operator compiled last. TN_E_STATE: it was never called, or runs node by node.
+ * @threads any @since 0.1 */
+TN_API tn_status tn_program_view_cached(tn_cached_op *op, tn_program_view **out);
+
+/** What a program compiled last. TN_E_STATE: it never ran, or runs node by node. @threads any @since 0.1 */
+TN_API tn_status tn_program_view_create(tn_program *p, tn_program_view **out);
+
+/** The whole of a program; borrowed from the view. */
+typedef struct tn_view_program {
+    uint32_t struct_size;    /* set by the caller: TN_SIZE(tn_view_program) */
+    uint32_t entry_count;    /* tensors */
+    uint32_t step_count;     /* instructions */
+    uint32_t threads;        /* budget of each kernel */
+    const char *device;      /* "cpu:0" */
+    uint64_t planned, bound; /* bytes of the arena; the least that any plan needs */
+    uint64_t est_ns;         /* sum of what the kernels said of themselves; 1000 for each that said nothing */
+} tn_view_program;
+
+/** TN_E_ARG: struct_size 0. @threads any @since 0.1 */
+TN_API tn_status tn_program_view_info(const tn_program_view *v, tn_view_program *out);
+
+#define TN_VIEW_UNUSED 0  /* nobody needs it */
+#define TN_VIEW_ARENA 1   /* in the arena */
+#define TN_VIEW_INPUT 2   /* in an array that the caller gives: data, weights */
+#define TN_VIEW_OUTPUT 3  /* in an array that the caller gets */
+#define TN_VIEW_SCRATCH 4 /* workspace of one instruction, in the arena */
+#define TN_VIEW_SAVED 5   /* what one instruction leaves for its backward, in the arena */
+
+/** One tensor of a program; borrowed from the view. */
+typedef struct tn_view_entry {
+    uint32_t struct_size; /* set by the caller: TN_SIZE(tn_view_entry) */
+    int32_t kind;         /* TN_VIEW_ARENA … */
+    const char *node;     /* that makes it */
+    uint32_t output;      /* of that node */
+    uint32_t root;        /* entry whose memory it shares (a view of it, or in place); itself: its own */
+    uint64_t bytes;
+    uint64_t offset;      /* bytes, in the arena */
+    uint32_t first, last; /* instructions during which its memory is in use; step_count: it is kept */
+    int32_t dtype, ndim;
+    const int64_t *shape;
+} tn_view_entry;
+
+/** A tensor by index; workspaces and saved blocks come last. TN_E_ARG: index too large, struct_size 0.
+ * @threads any @since 0.1 */
+TN_API tn_status tn_program_view_entry(const tn_program_view *v, uint32_t index, tn_view_entry *out);
+
+/** One instruction; borrowed from the view. */
+typedef struct tn_view_step {
+    uint32_t struct_size; /* set by the caller: TN_SIZE(tn_view_step) */
+    uint32_t threads;     /* that its kernel uses */
+    const char *node, *op;
+    const char *plugin, *kernel;
+    uint64_t est_ns;        /* of one run, by the kernel's own word; 0: it said nothing */
+    uint64_t scratch_bytes; /* workspace */
+} tn_view_step;
+
+/** An instruction by index, in the order they run. TN_E_ARG: index too large, struct_size 0.
+ * @threads any @since 0.1 */
+TN_API tn_status tn_program_view_step(const tn_program_view *v, uint32_t index, tn_view_step *out);
+
+/** NULL is fine. @threads any @since 0.1 */
+TN_API void tn_program_view_destroy(tn_program_view *v);
+
+/* ---- what breaks a graph ------------------------------------------------------------------------- */
+
+typedef struct tn_breaks tn_breaks;
+
+/** One node that cannot be part of a program; borrowed. */
+typedef struct tn_break {
+    uint32_t struct_size; /* set by the caller: TN_SIZE(tn_break) */
+    uint32_t index;       /* of the node, as in tn_symbol_view_node */
+    const char *node, *op, *why;
+} tn_break;
+
+/**
+ * The nodes of `s` that cannot be part of a program on `device`: host callbacks, kernels that complete later
+ * or decide on sizes while they run, operators without a kernel.
+ *
+ * @param shapes as of tn_symbol_view_create. A node whose shapes are known is prepared, so the answer is the
+ *               compiler's; of the others only what follows from operator and kernels alone is told
+ * @param device NULL: the default
+ * @return TN_E_ARG: objects of another context or symbol · TN_E_DEVICE · TN_E_NOMEM
+ * @threads any
+ * @since 0.1
+ */
+TN_API tn_status tn_graph_breaks(tn_ctx *ctx, tn_symbol *s, const tn_inferred *shapes,
+                                 const tn_device *device, tn_breaks **out);
+
+/** How many; 0 for NULL. @threads any @since 0.1 */
+TN_API uint32_t tn_breaks_count(const tn_breaks *b);
+
+/** A break by index, in the order of nodes. TN_E_ARG: index too large, struct_size 0. @threads any @since 0.1
+ */
+TN_API tn_status tn_breaks_at(const tn_breaks *b, uint32_t index, tn_break *out);
+
+/** NULL is fine. @threads any @since 0.1 */
+TN_API void tn_breaks_destroy(tn_breaks *b);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

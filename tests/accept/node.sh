@@ -1,0 +1,73 @@
+#!/bin/bash
+# The smallest node: core, cpu.so and the tool alone, with the libraries that they need, in a folder that is its whole
+# world. It evaluates a trained LeNet and gets what the build tree gets. Sizes are printed; the total without libc (and
+# the other files of its package) and jansson is at most 3 MB.
+# usage: node.sh BUILD
+set -u
+. "$(dirname "$0")/common.bash"
+limit=3000000
+build=$(cd "$build" && pwd)
+tool=$build/bin/tenon
+node=$work/node
+[ -f "$build/lib/tenon/plugins-1/cpu.so" ] || { echo "the plugin cpu is not built"; exit 77; }
+command -v ldd >/dev/null || { echo "ldd is not installed"; exit 77; }
+chmod 755 "$work" # what lies below is checked for who may write it
+
+for component in core nn cli plugin-cpu; do
+    cmake --install "$build" --component $component --strip --prefix "$node/usr" >"$work/install.log" 2>&1 ||
+        fail "install of $component: $(tail -n 3 "$work/install.log")"
+    rm -f "$build/install_manifest_$component.txt" # what `uninstall` would look for
+done
+rm -rf "$node/usr/share" # manual pages and completion
+mapfile -t ours < <(find "$node/usr" -type f | sort)
+mapfile -t libraries < <(ldd "${ours[@]}" 2>/dev/null | grep -o '/[^ ]*\.so[^ ]*' | grep -v "^$node" | grep -v ':$' | sort -u)
+# glibc opens libgcc_s by itself when a thread of libgomp ends
+libc=$(printf '%s\n' "${libraries[@]}" | grep '/libc\.so' | head -n 1)
+[ -f "$(dirname "$libc")/libgcc_s.so.1" ] && libraries+=("$(dirname "$libc")/libgcc_s.so.1")
+for library in "${libraries[@]}"; do cp --parents -L "$library" "$node" || fail "cannot copy $library"; done
+
+train trained --epochs 2 || fail "training: $(cat "$work/trained.err")"
+mkdir -p "$node/model" "$node/digits" "$node/tmp"
+cp "$work"/trained/model-symbol.json "$work"/trained/model-0000.params "$node/model"
+cp -L "$build"/share/tenon/data/digits/t10k-* "$build"/share/tenon/data/digits/train-* "$node/digits"
+# with the same plugins as on the node: OpenBLAS adds up in another order
+"$tool" eval "$work/trained/model-symbol.json" "$work/trained/model-0000.params" --data digits:test --json --set plugins.load=cpu \
+    >"$work/here.json" || fail "eval in the build tree failed"
+count=$((count + 1))
+
+files=(/model/model-symbol.json /model/model-0000.params)
+if [ "$(id -u)" = 0 ]; then
+    how="in a chroot"
+    env -i "$(PATH=$PATH:/usr/sbin command -v chroot)" "$node" /usr/bin/tenon eval "${files[@]}" --data /digits:test --json >"$work/there.json" 2>"$work/there.err"
+else
+    how="with its own libraries"
+    (cd "$node" && env -i "$node"/lib64/ld-linux-x86-64.so.2 --library-path \
+        "$(dirname "$(find "$node/usr" -name libtenon.so.0)"):$node/lib/x86_64-linux-gnu:$node/usr/lib/x86_64-linux-gnu" \
+        "$node/usr/bin/tenon" eval "$node${files[0]}" "$node${files[1]}" --data "$node/digits:test" --json) \
+        >"$work/there.json" 2>"$work/there.err"
+fi || fail "eval on the node, $how: $(cat "$work/there.err")"
+for value in accuracy loss; do
+    here=$(field $value "$work/here.json") there=$(field $value "$work/there.json")
+    [ -n "$there" ] && [ "$here" = "$there" ] || fail "$value is $there on the node, $here in the build tree"
+    count=$((count + 1))
+done
+echo "eval $how: accuracy $(field accuracy "$work/there.json")"
+
+total=0 own=0
+while read -r file; do
+    size=$(stat -c %s "$node$file")
+    case $file in
+    */libc.so.* | */libm.so.* | */ld-linux* | */libdl.so.* | */libpthread.so.* | */librt.so.* | */libjansson.so.*)
+        printf '  %9d  %s (not counted)\n' "$size" "$file" ;;
+    *)
+        printf '  %9d  %s\n' "$size" "$file"
+        total=$((total + size))
+        case " ${ours[*]} " in *" $node$file "*) own=$((own + size)) ;; esac
+        ;;
+    esac
+done < <(cd "$node" && find . -type f -not -path './model/*' -not -path './digits/*' | sed 's/^\.//' | sort)
+echo "  $own  bytes of Tenon"
+echo "  $total  bytes in all, without libc and jansson (at most $limit)"
+[ "$total" -le "$limit" ] || fail "$total bytes, at most $limit"
+count=$((count + 1))
+finish

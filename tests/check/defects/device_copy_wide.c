@@ -1,0 +1,10 @@
+/* Copies whole words. */
+#include "healthy_device.h"
+
+static tn_status copy(tn_stream *s, const tn_place *dst, const tn_place *src, uint64_t bytes, tn_err *err)
+{
+    return stream_copy(s, dst, src, (bytes + 3) / 4 * 4, err);
+}
+
+DEFECT_DEVICE("defect-device-copy-wide", .open = device_open, .stream_wait = stream_wait,
+              .event_destroy = event_destroy, .event_notify = event_notify, .copy = copy);

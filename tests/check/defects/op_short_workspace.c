@@ -1,0 +1,4 @@
+/* Uses more workspace than it planned. */
+#define DEFECT SHORT_WORKSPACE
+#define NAME "defect-op-short-workspace"
+#include "healthy_operator.h"

@@ -1,0 +1,150 @@
+#include "kit.h"
+
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void kit_setup(void)
+{
+    const char *path = getenv("TENON_TEST_TOOL");
+
+    if (!path || access(path, X_OK)) {
+        printf("skipped: the tool is not built\n");
+        exit(77);
+    }
+}
+
+json_t *kit_run(const char *file, const char *more, int *code)
+{
+    char line[4096];
+    json_t *answer;
+    FILE *from;
+    int status;
+
+    (void)snprintf(line, sizeof line, "exec '%s' plugins check '%s' --json %s", getenv("TENON_TEST_TOOL"),
+                   file, more);
+    (void)fflush(stdout);
+    from = popen(line, "r");
+    assert_non_null(from);
+    answer = json_loadf(from, 0, NULL);
+    status = pclose(from);
+    *code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return answer;
+}
+
+const json_t *kit_results(const json_t *answer)
+{
+    return json_object_get(json_array_get(json_object_get(answer, "files"), 0), "results");
+}
+
+const char *kit_text(const json_t *result, const char *name)
+{
+    const char *text = json_string_value(json_object_get(result, name));
+
+    return text ? text : "";
+}
+
+size_t kit_print_failures(const json_t *results)
+{
+    size_t i, count = 0;
+    const json_t *r;
+
+    json_array_foreach(results, i, r)
+    {
+        const char *result = kit_text(r, "result");
+
+        if (strcmp(result, "PASS") == 0 || strcmp(result, "SKIP") == 0)
+            continue;
+        count++;
+        printf("%s %s/%s/%s: %s: %s\n%s\n", result, kit_text(r, "group"), kit_text(r, "test"),
+               kit_text(r, "subject"), kit_text(r, "rule"), kit_text(r, "message"), kit_text(r, "output"));
+    }
+    return count;
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
+/* Thousands of processes take minutes with a sanitizer: of the kernels, what it could see more in. */
+static bool is_run(const char *group, const char *test)
+{
+#ifdef SANITIZED
+    static const char *const kernel_tests[] = {"values", "bounds", "future-host"};
+
+    for (size_t i = 0; i < sizeof kernel_tests / sizeof *kernel_tests; i++)
+        if (strcmp(test, kernel_tests[i]) == 0)
+            return true;
+    return strcmp(group, "kernel") != 0;
+#else
+    (void)group;
+    (void)test;
+    return true;
+#endif
+}
+
+/* The tests as the tool lists them. */
+static json_t *tests_list(void)
+{
+    char line[4096];
+    json_t *list;
+    FILE *from;
+
+    (void)snprintf(line, sizeof line, "exec '%s' plugins check --list --json", getenv("TENON_TEST_TOOL"));
+    from = popen(line, "r");
+    assert_non_null(from);
+    list = json_loadf(from, 0, NULL);
+    assert_int_equal(pclose(from), 0);
+    assert_true(json_array_size(json_object_get(list, "tests")) > 50);
+    return list;
+}
+
+static json_int_t one_passes(const char *file, const json_t *test)
+{
+    const char *full = getenv("TENON_FULL");
+    json_int_t passed;
+    char more[256];
+    json_t *answer;
+    int code;
+
+    (void)snprintf(more, sizeof more, "--only %s/%s%s", kit_text(test, "group"), kit_text(test, "test"),
+                   full && *full == '1' ? " --full" : "");
+    answer = kit_run(file, more, &code);
+    assert_non_null(answer);
+    if (kit_print_failures(kit_results(answer)) || code)
+        fail_msg("%s %s: the kit ends with %d", file, more, code);
+    passed = json_integer_value(json_object_get(answer, "passed"));
+    json_decref(answer);
+    return passed;
+}
+
+void kit_pass(const char *root, const char *pattern, size_t part, size_t parts)
+{
+    json_t *list = tests_list();
+    char path[4096];
+    glob_t found;
+
+    (void)snprintf(path, sizeof path, "%s/%s", root, pattern);
+    assert_int_equal(glob(path, 0, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        json_int_t passed = 0;
+        const json_t *test;
+        size_t at;
+
+        json_array_foreach(json_object_get(list, "tests"), at,
+                           test) if (at % parts == part &&
+                                     is_run(kit_text(test, "group"), kit_text(test, "test"))) passed +=
+            one_passes(found.gl_pathv[i], test);
+        printf("%s: %d passed\n", strrchr(found.gl_pathv[i], '/') + 1, (int)passed);
+        assert_true(passed > 8);
+    }
+    globfree(&found);
+    json_decref(list);
+}

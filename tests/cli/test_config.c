@@ -1,0 +1,458 @@
+/*
+ * tenon config, and what a file given with --config alone changes: show, check, dump, from-mxnet-env; files
+ * and variables that may not say which code runs; slips of the pen, sampled (tests/base has them all).
+ */
+#include "tool.h"
+
+#include <ctype.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void file_put(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* The row of `key` in the answer of `config show --json`. */
+static json_t *row_of(json_t *shown, const char *key)
+{
+    json_t *row, *list = json_object_get(shown, "options");
+    size_t i;
+
+    json_array_foreach(list, i,
+                       row) if (!strcmp(json_string_value(json_object_get(row, "key")), key)) return row;
+    fail_msg("%s is not shown", key);
+    return NULL;
+}
+
+static const char *text_of(json_t *row, const char *name)
+{
+    const char *text = json_string_value(json_object_get(row, name));
+
+    return text ? text : "";
+}
+
+static void row_is(json_t *shown, const char *key, const char *value, const char *origin, const char *where)
+{
+    json_t *row = row_of(shown, key);
+
+    if (strcmp(text_of(row, "value"), value) || strcmp(text_of(row, "origin"), origin) ||
+        strcmp(text_of(row, "where"), where))
+        fail_msg("%s = %s, %s %s; expected %s, %s %s", key, text_of(row, "value"), text_of(row, "origin"),
+                 text_of(row, "where"), value, origin, where);
+}
+
+/* ---- show -------------------------------------------------------------------------------------------- */
+
+static void show(void **state)
+{
+    const tool_said *s;
+    json_t *shown;
+
+    (void)state;
+    file_put("a.ini", "[engine]\ntype = naive\nthreads = 2\n[kernel]\ndot@cpu = cpu\n");
+    s = tool("TENON_ENGINE__THREADS=3 MXNET_CPU_WORKER_NTHREADS=4 \"$T\" config show --json --config a.ini "
+             "--set train.lr=0.5");
+    assert_int_equal(s->code, 0);
+    shown = tool_json(s, 0);
+    row_is(shown, "engine.type", "naive", "file", "a.ini:2");
+    row_is(shown, "engine.threads", "3", "environment", "TENON_ENGINE__THREADS");
+    row_is(shown, "engine.workers", "4", "mxnet", "MXNET_CPU_WORKER_NTHREADS");
+    row_is(shown, "train.lr", "0.5", "set", "");
+    row_is(shown, "train.wd", "0.0001", "default", "");
+    row_is(shown, "kernel.dot@cpu", "cpu", "file", "a.ini:5");
+    assert_string_equal(text_of(row_of(shown, "engine.type"), "choices"), "threaded|naive|stepped");
+    assert_string_equal(text_of(row_of(shown, "engine.threads"), "unit"), "threads");
+    assert_string_equal(text_of(row_of(shown, "engine.threads"), "type"), "int");
+    assert_true(json_array_size(json_object_get(row_of(shown, "plugins.path"), "flags")) == 2);
+    json_decref(shown);
+    s = tool("\"$T\" config show engine.type --origin --config a.ini");
+    assert_string_equal(s->out, "engine.type = naive  file a.ini:2\n");
+    s = tool("\"$T\" config show engine.type memory.fake.pinned.pool --config a.ini");
+    assert_string_equal(s->out, "engine.type             = naive\nmemory.fake.pinned.pool = auto\n");
+    s = tool("\"$T\" config show engine");
+    assert_says(s->out, "engine.queue_max");
+    assert_null(strstr(s->out, "train."));
+    s = tool("TENON_MEMORY_CPU__POOL=none \"$T\" config show memory.cpu.pool");
+    assert_string_equal(s->out, "memory.cpu.pool = none\n");
+    s = tool("\"$T\" config show engin.type");
+    assert_int_equal(s->code, 2);
+    assert_says(s->err, "did you mean engine.type?");
+    s = tool("\"$T\" config show \"\"");
+    assert_int_equal(s->code, 2);
+    s = tool("\"$T\" config show kernel.x kernel.x@cpu");
+    assert_int_equal(s->code, 2);
+    s = tool("\"$T\" config show >/dev/full");
+    assert_int_equal(s->code, 1);
+}
+
+/* --config takes the place of ./tenon.ini. */
+static void show_local(void **state)
+{
+    (void)state;
+    file_put("tenon.ini", "[engine]\ntype = naive\n");
+    file_put("b.ini", "[train]\nepochs = 3\n");
+    assert_says(tool("\"$T\" config show engine.type")->out, "naive");
+    assert_says(tool("\"$T\" config show engine.type --config b.ini")->out, "threaded");
+    assert_int_equal(unlink("tenon.ini"), 0);
+}
+
+/* ---- one file switches ------------------------------------------------------------------------------- */
+
+static void one_file_switches(void **state)
+{
+    const tool_said *s;
+    json_t *shown, *list, *plugin;
+    size_t i;
+
+    (void)state;
+    file_put("all.ini", "[engine]\ntype = naive\n[memory.cpu]\npool = round\n[kernel]\nprefer = cpu\n"
+                        "FullyConnected@cpu = cpu\n[plugins]\nload = cpu, mempool, fake\nrequire = mempool\n"
+                        "[device]\ndefault = fake:0\n");
+    s = tool("\"$T\" config show --json --config all.ini");
+    assert_int_equal(s->code, 0);
+    shown = tool_json(s, 0);
+    row_is(shown, "engine.type", "naive", "file", "all.ini:2");
+    row_is(shown, "memory.cpu.pool", "round", "file", "all.ini:4");
+    row_is(shown, "kernel.prefer", "cpu", "file", "all.ini:6");
+    row_is(shown, "kernel.FullyConnected@cpu", "cpu", "file", "all.ini:7");
+    row_is(shown, "plugins.load", "cpu, mempool, fake", "file", "all.ini:9");
+    row_is(shown, "plugins.require", "mempool", "file", "all.ini:10");
+    row_is(shown, "device.default", "fake:0", "file", "all.ini:12");
+    json_decref(shown);
+    s = tool("\"$T\" train zoo:lenet --dry-run --config all.ini");
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, "on fake:0");
+    assert_says(s->out, "plugins cpu (");
+    s = tool("\"$T\" plugins list --json --config all.ini");
+    shown = tool_json(s, 0);
+    list = json_object_get(shown, "plugins");
+    json_array_foreach(list, i, plugin) if (!strcmp(text_of(plugin, "name"), "cpu-openblas"))
+        assert_says(text_of(plugin, "reason"), "plugins.load");
+    json_decref(shown);
+    file_put("none.ini", "[plugins]\nrequire = nobody\n");
+    s = tool("\"$T\" train zoo:lenet --config none.ini --out never");
+    assert_int_equal(s->code, 3);
+    assert_says(s->err, "nobody");
+    assert_true(access("never", F_OK) != 0);
+    file_put("device.ini", "[device]\ndefault = abacus:0\n");
+    assert_int_equal(tool("\"$T\" train zoo:lenet --config device.ini --out never")->code, 3);
+    file_put("pool.ini", "[memory.cpu]\npool = rond\n");
+    s = tool("\"$T\" train zoo:lenet --dry-run --config pool.ini");
+    assert_int_equal(s->code, 2);
+    assert_says(s->err, "round");
+}
+
+/* The kernel of one line of a dry run: "  8  lenet_dense0_fwd  FullyConnected  plain  64x500". */
+static void kernel_is(const tool_said *s, const char *op, const char *plugin)
+{
+    const char *line = strstr(s->out, op);
+    char found[64] = "";
+
+    assert_int_equal(s->code, 0);
+    assert_non_null(line);
+    (void)sscanf(line + strlen(op), " %63s", found);
+    if (strcmp(found, plugin))
+        fail_msg("%s runs on %s, expected %s", op, found, plugin);
+}
+
+static void one_file_chooses_kernels(void **state)
+{
+    (void)state;
+    if (!strstr(tool("\"$T\" plugins list")->out, "cpu-openblas")) {
+        printf("skipped: no cpu-openblas\n");
+        skip();
+    }
+    file_put("k.ini", "[kernel]\nprefer = cpu\n");
+    kernel_is(tool("\"$T\" train zoo:lenet --dry-run --config k.ini"), "FullyConnected", "plain");
+    kernel_is(tool("\"$T\" train zoo:lenet --dry-run --config k.ini"), "Convolution", "plain");
+    file_put("k.ini", "[kernel]\nprefer = cpu-openblas\n");
+    kernel_is(tool("\"$T\" train zoo:lenet --dry-run --config k.ini"), "FullyConnected", "openblas");
+    file_put("k.ini", "[kernel]\nprefer = cpu-openblas\nFullyConnected@cpu = cpu\n");
+    kernel_is(tool("\"$T\" train zoo:lenet --dry-run --config k.ini"), "FullyConnected", "plain");
+}
+
+/* ---- trust ------------------------------------------------------------------------------------------- */
+
+static void who_may_say_what_runs(void **state)
+{
+    static const char *const keys[] = {"path", "load", "require", "trust", "trust_group"};
+    static const char *const values[] = {"/tmp", "cpu", "cpu", "off", "users"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        char text[128], line[256];
+        const tool_said *s;
+
+        (void)snprintf(text, sizeof text, "[engine]\ntype = naive\n[plugins]\n%s = %s\n", keys[i], values[i]);
+        file_put("tenon.ini", text);
+        s = tool("\"$T\" config show");
+        (void)snprintf(line, sizeof line, "error[TN-1206]: tenon.ini:4: plugins.%s may not be set here",
+                       keys[i]);
+        assert_int_equal(s->code, 2);
+        assert_says(s->err, line);
+        assert_says(s->err, "--config");
+        assert_int_equal(tool("\"$T\" train zoo:lenet --out never")->code, 2);
+        assert_true(access("never", F_OK) != 0);
+        s = tool("\"$T\" config check");
+        assert_int_equal(s->code, 2);
+        assert_says(s->out, line);
+        assert_int_equal(unlink("tenon.ini"), 0);
+        for (char *c = strcpy(text, keys[i]); *c; c++)
+            *c = (char)toupper((unsigned char)*c);
+        (void)snprintf(line, sizeof line, "TENON_PLUGINS__%s=%s \"$T\" config show --origin plugins.%s", text,
+                       values[i], keys[i]);
+        s = tool(line);
+        assert_int_equal(s->code, 0);
+        assert_says(s->out, "default");
+        (void)snprintf(line, sizeof line, "warning: TENON_PLUGINS__%s is ignored", text);
+        assert_says(s->err, line);
+        (void)snprintf(line, sizeof line, "\"$T\" config show --origin plugins.%s --set plugins.%s=%s",
+                       keys[i], keys[i], values[i]);
+        s = tool(line);
+        assert_int_equal(s->code, 0);
+        assert_says(s->out, values[i]);
+    }
+}
+
+/* ---- check ------------------------------------------------------------------------------------------- */
+
+static void check(void **state)
+{
+    static const char *const lines[] = {
+        "error[TN-1204]: bad.ini:2: no option engine.typ; did you mean engine.type?",
+        "error[TN-1205]: bad.ini:3: engine.threads = many, expected an integer",
+        "error[TN-1201]: bad.ini:4: ']' is missing",
+        "error[TN-1201]: bad.ini:8: type is set twice in section [engine]",
+        "error[TN-1201]: bad.ini:11: expected key = value",
+        "error[TN-1204]: bad.ini:12: no option engnie.type; did you mean engine.type?",
+        "error[TN-1204]: bad.ini:14: no device type cqu (memory.cqu.pool); did you mean cpu?",
+        "error[TN-1204]: bad.ini:17: no option plugin.fake.delay_u; did you mean delay_us?",
+        "error[TN-1205]: bad.ini:16: plugin.fake.seed = x",
+        "note: bad.ini:19: [plugin.nobody] was not checked",
+        "note: bad.ini:21: memory.cuda.pool is set, but no plugin here provides devices of type cuda",
+        "warning: bad.ini:23: kernel.Convolutoin@cpu: ",
+        "note: bad.ini:25: kvstore.type has no effect",
+        "warning: TENON_ENGINE__TYP names no option",
+        "error[TN-1205]: TENON_TRAIN__LR: train.lr = high, expected a number",
+        "warning: MXNET_ENGINE_TYP is not known and ignored; did you mean MXNET_ENGINE_TYPE?",
+        "error[TN-0006]: absent.ini: ",
+        "error[TN-1205]: train.epochs = none, expected an integer",
+    };
+    const tool_said *s;
+    json_t *found;
+
+    (void)state;
+    file_put(
+        "bad.ini",
+        "[engine]\ntyp = naive\nthreads = many\n[engine\ntype = x\n[engine]\ntype = naive\ntype = naive\n"
+        "  more\n[engnie]\nnonsense\ntype = naive\n[memory.cqu]\npool = none\n[plugin.fake]\nseed = x\n"
+        "delay_u = 1\n[plugin.nobody]\nx = 1\n[memory.cuda]\npool = none\n[kernel]\n"
+        "Convolutoin@cpu = cpu\n[kvstore]\ntype = dist_sync\n");
+    s = tool(
+        "TENON_ENGINE__TYP=x TENON_TRAIN__LR=high MXNET_ENGINE_TYP=x \"$T\" config check bad.ini absent.ini "
+        "--set train.epochs=none");
+    assert_int_equal(s->code, 2);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        assert_says(s->out, lines[i]);
+    s = tool("\"$T\" config check bad.ini --json");
+    assert_int_equal(s->code, 2);
+    found = tool_json(s, 0);
+    assert_true(json_integer_value(json_object_get(found, "errors")) == 10); /* the plugin minds, too */
+    json_decref(found);
+    file_put("good.ini", "[plugin.fake]\nseed = 1\n[plugin.nobody]\nx = 1\n[memory.cuda]\npool = none\n"
+                         "[kernel]\nFullyConnected@cuda = cuda\n");
+    s = tool("\"$T\" config check good.ini");
+    assert_int_equal(s->code, 0);
+    assert_says(s->err, "0 errors, 0 warnings, ");
+    assert_says(s->out, "note: good.ini:4: [plugin.nobody]");
+    assert_string_equal(tool("\"$T\" config check good.ini -q")->out, "");
+    s = tool("\"$T\" config check --config all.ini good.ini");
+    assert_int_equal(s->code, 0);
+    s = tool("\"$T\" config check none.ini");
+    assert_int_equal(s->code, 2);
+    assert_says(s->out, "TN-3017");
+    assert_int_equal(tool("\"$T\" config check /dev/zero")->code, 2);
+    assert_int_equal(tool("\"$T\" config check .")->code, 2);
+    assert_int_equal(tool("printf '[a\\000b]\\nx=1\\n' >nul.ini; \"$T\" config check nul.ini")->code, 2);
+}
+
+/* ---- dump -------------------------------------------------------------------------------------------- */
+
+static void dump(void **state)
+{
+    static const char *const lines[] = {"\"$T\" config dump >dump.ini",
+                                        "\"$T\" config dump --commented >dump.ini"};
+    json_t *table, *list, *row;
+
+    (void)state;
+    table = tool_json(tool("\"$T\" config dump --json"), 0);
+    list = json_object_get(table, "options");
+    assert_true(json_array_size(list) > 80);
+    for (size_t i = 0; i < 2; i++) {
+        const tool_said *s = tool(lines[i]);
+        json_t *shown, *plain;
+        size_t k;
+
+        assert_int_equal(s->code, 0);
+        assert_int_equal(tool("test -z \"$(awk 'length > 198' dump.ini)\"")->code, 0);
+        s = tool("\"$T\" config check dump.ini");
+        assert_int_equal(s->code, 0);
+        assert_string_equal(s->out, "");
+        plain = tool_json(tool("\"$T\" config show --json"), 0);
+        shown = tool_json(tool("\"$T\" config show --json --config dump.ini"), 0);
+        json_array_foreach(list, k, row)
+        {
+            const char *key = text_of(row, "key");
+            char cpu[96];
+
+            (void)snprintf(cpu, sizeof cpu, "memory.cpu.%.70s", strlen(key) > 9 ? key + 9 : "");
+            if (!strncmp(key, "memory.*.", 9))
+                assert_string_equal(text_of(row_of(shown, cpu), "value"), text_of(row, "default"));
+            if (strchr(key, '*'))
+                continue;
+            assert_string_equal(text_of(row_of(shown, key), "origin"), "file");
+            assert_string_equal(text_of(row_of(shown, key), "value"), text_of(row_of(plain, key), "value"));
+        }
+        json_decref(plain);
+        json_decref(shown);
+    }
+    json_decref(table);
+    assert_int_equal(tool("grep -q '^; MXNET_GPU_MEM_POOL_RESERVE for memory.cuda.reserve$' dump.ini")->code,
+                     0);
+    assert_int_equal(tool("grep -q '^; how operations are scheduled' dump.ini")->code, 0);
+    assert_int_equal(tool("\"$T\" config dump >/dev/full")->code, 1);
+}
+
+/* ---- from-mxnet-env ---------------------------------------------------------------------------------- */
+
+#define VARIABLES                                                                                            \
+    "MXNET_ENGINE_TYPE=NaiveEngine MXNET_GPU_MEM_POOL_TYPE=Round OMP_NUM_THREADS=4,2 "                       \
+    "MXNET_OMP_MAX_THREADS=8 "                                                                               \
+    "DMLC_ROLE=server PS_HEARTBEAT_INTERVAL=5 MXNET_HOME=/data "
+
+static void from_mxnet_env(void **state)
+{
+    const tool_said *s;
+    json_t *shown;
+    char *text;
+
+    (void)state;
+    s = tool("env " VARIABLES
+             "MXNET_BACKWARD_DO_MIRROR=1 S3_SECRET_ACCESS_KEY=hush \"$T\" config from-mxnet-env "
+             ">env.ini");
+    assert_int_equal(s->code, 0);
+    text = tool_file("env.ini");
+    assert_says(text, "[engine]\n; MXNET_ENGINE_TYPE=NaiveEngine\ntype = naive\n");
+    assert_says(text, "; OMP_NUM_THREADS=4,2\nthreads = 4\n");
+    assert_says(text, "[memory.cuda]\n; MXNET_GPU_MEM_POOL_TYPE=Round\npool = round\n");
+    assert_says(text, "; MXNET_OMP_MAX_THREADS=8, engine.threads: OMP_NUM_THREADS rules\n");
+    assert_says(text, "; MXNET_BACKWARD_DO_MIRROR means nothing here: ");
+    assert_says(text, "; S3_SECRET_ACCESS_KEY means nothing here: ");
+    assert_null(strstr(text, "hush")); /* no value of what is not used */
+    free(text);
+    s = tool("\"$T\" config check env.ini");
+    assert_int_equal(s->code, 0);
+    shown = tool_json(tool("\"$T\" config show --json --config env.ini"), 0);
+    row_is(shown, "engine.type", "naive", "file", "env.ini:5");
+    row_is(shown, "engine.threads", "4", "file", "env.ini:7");
+    row_is(shown, "kvstore.heartbeat", "5000", "file", text_of(row_of(shown, "kvstore.heartbeat"), "where"));
+    row_is(shown, "data.path", "/data/datasets", "file", text_of(row_of(shown, "data.path"), "where"));
+    json_decref(shown);
+    /* values that a file cannot hold, or that mean nothing, are comments */
+    s = tool("MXNET_HOME=\"$(printf 'a ;b\\nc')\" DMLC_INTERFACE=\" eth0\" MXNET_ENGINE_TYPE=x "
+             "DMLC_NODE_HOST=$(head "
+             "-c 300 /dev/zero | tr '\\0' y) \"$T\" config from-mxnet-env >odd.ini");
+    assert_int_equal(s->code, 0);
+    assert_int_equal(tool("grep -qv '^;' odd.ini && test -z \"$(grep -v '^;' odd.ini)\"")->code, 0);
+    s = tool("\"$T\" config check odd.ini");
+    assert_int_equal(s->code, 0);
+    s = tool("env -i T=\"$T\" sh -c '\"$T\" config from-mxnet-env --json'");
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, "\"options\":[]");
+    shown = tool_json(tool("env " VARIABLES "\"$T\" config from-mxnet-env --json"), 0);
+    assert_true(json_array_size(json_object_get(shown, "options")) == 6);
+    assert_true(json_array_size(json_object_get(shown, "unused")) == 1);
+    json_decref(shown);
+}
+
+/* ---- slips ------------------------------------------------------------------------------------------- */
+
+static void slips(void **state)
+{
+    static const struct {
+        const char *wrong, *right;
+    } keys[] = {
+        {"engine.tpye", "engine.type"},
+        {"engnie.type", "engine.type"},
+        {"engine.typ", "engine.type"},
+        {"engine.typee", "engine.type"},
+        {"device.defaulr", "device.default"},
+        {"memory.cpu.pol", "memory.cpu.pool"},
+        {"memroy.cpu.pool", "memory.cpu.pool"},
+        {"memory.cpu.pinned.resreve", "memory.cpu.pinned.reserve"},
+        {"kernel.perfer", "kernel.prefer"},
+        {"kernl.dot@cpu", "kernel.dot@cpu"},
+        {"plugins.requires", "plugins.require"},
+        {"plugin.load", "plugins.load"},
+        {"run.sed", "run.seed"},
+        {"train.momentun", "train.momentum"},
+        {"kvstore.tranport", "kvstore.transport"},
+        {"modle.pad", "model.pad"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const char *dot = strrchr(keys[i].wrong, '.');
+        char line[256], text[256], variable[128];
+        const tool_said *s;
+
+        (void)snprintf(line, sizeof line, "\"$T\" config show --set %s=x", keys[i].wrong);
+        s = tool(line);
+        assert_int_equal(s->code, 2);
+        assert_says(s->err, keys[i].right);
+        (void)snprintf(text, sizeof text, "# a comment\n[%.*s]\n%s = x\n", (int)(dot - keys[i].wrong),
+                       keys[i].wrong, dot + 1);
+        file_put("slip.ini", text);
+        s = tool("\"$T\" config show --config slip.ini");
+        assert_int_equal(s->code, 2);
+        (void)snprintf(text, sizeof text, "slip.ini:3: no option %s; did you mean ", keys[i].wrong);
+        assert_says(s->err, text);
+        assert_says(s->err, keys[i].right);
+        (void)snprintf(variable, sizeof variable, "TENON_%.*s__%s", (int)(dot - keys[i].wrong), keys[i].wrong,
+                       dot + 1);
+        for (char *c = variable; *c; c++)
+            *c = (char)(strchr(".@-", *c) ? '_' : toupper((unsigned char)*c));
+        (void)snprintf(line, sizeof line, "%s=x \"$T\" config show engine.type", variable);
+        s = tool(line);
+        assert_int_equal(s->code, 0);
+        (void)snprintf(text, sizeof text, "warning: %s names no option and is ignored; did you mean TENON_",
+                       variable);
+        assert_says(s->err, text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(show),
+        cmocka_unit_test(show_local),
+        cmocka_unit_test(one_file_switches),
+        cmocka_unit_test(one_file_chooses_kernels),
+        cmocka_unit_test(who_may_say_what_runs),
+        cmocka_unit_test(check),
+        cmocka_unit_test(dump),
+        cmocka_unit_test(from_mxnet_env),
+        cmocka_unit_test(slips),
+    };
+    int failed;
+
+    tool_setup();
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    tool_teardown();
+    return failed;
+}

@@ -1,0 +1,414 @@
+/*
+ * tenon doctor: each problem is planted, must be found by the check that is there for it with the advice that
+ * helps, and must not be found where it was not planted.
+ */
+#include "tool.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tenon/plugin/plugin.h"
+
+#define CLEAN "env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE -u OMP_NUM_THREADS -u TENON_RUNS -u TENON_SEED "
+
+/* The finding of `check` whose text holds `part`; NULL: none. */
+static json_t *finding(json_t *said_json, const char *check, const char *part)
+{
+    json_t *f;
+    size_t i;
+
+    json_array_foreach(json_object_get(said_json, "checks"), i,
+                       f) if (!strcmp(json_string_value(json_object_get(f, "check")), check) &&
+                              strstr(json_string_value(json_object_get(f, "text")), part)) return f;
+    return NULL;
+}
+
+/* Runs the doctor; the line has to make it find this at this level, with this advice, and give this code. */
+static void finds(const char *line, const char *check, const char *level, const char *part,
+                  const char *advice)
+{
+    const tool_said *s = tool(line);
+    json_t *o, *f;
+    bool bad = !strcmp(level, "bad");
+
+    if (s->code != 0 && s->code != 1)
+        fail_msg("%s: code %d: %s", line, s->code, s->err);
+    o = tool_json(s, 0);
+    f = finding(o, check, part);
+    if (!f)
+        fail_msg("%s: %s does not say \"%s\": %s", line, check, part, s->out);
+    assert_string_equal(json_string_value(json_object_get(f, "level")), level);
+    assert_says(json_string_value(json_object_get(f, "advice")), advice);
+    if (bad)
+        assert_int_equal(s->code, 1);
+    assert_true(json_integer_value(json_object_get(o, bad ? "problems" : "warnings")) > 0);
+    json_decref(o);
+}
+
+static void finds_not(const char *line, const char *check, const char *part)
+{
+    const tool_said *s = tool(line);
+    json_t *o = tool_json(s, 0);
+
+    if (finding(o, check, part))
+        fail_msg("%s: %s says \"%s\" although it was not planted", line, check, part);
+    json_decref(o);
+}
+
+/* ---- planting ---- */
+
+/* p/NAME.so: the template of a pool, with some bytes changed by `change`. */
+static void plugin_plant(const char *name, void (*change)(char *bytes, size_t size))
+{
+    char path[600];
+    const char *build = getenv("TENON_TEST_BUILD");
+    struct stat info;
+    char *bytes;
+    FILE *file;
+
+    assert_int_equal(tool("rm -rf p && mkdir -m 755 p && chmod 755 .")->code, 0);
+    (void)snprintf(path, sizeof path, "%s/templates/acme-pool.so", build ? build : "");
+    if (stat(path, &info))
+        skip();
+    bytes = malloc((size_t)info.st_size);
+    assert_non_null(bytes);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    assert_int_equal(fread(bytes, 1, (size_t)info.st_size, file), info.st_size);
+    fclose(file);
+    change(bytes, (size_t)info.st_size);
+    (void)snprintf(path, sizeof path, "p/%s.so", name);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, (size_t)info.st_size, file), info.st_size);
+    fclose(file);
+    chmod(path, 0755);
+    free(bytes);
+}
+
+static tn_note_body *note_of(char *bytes, size_t size)
+{
+    const char owner[8] = TN_NOTE_OWNER;
+
+    for (size_t i = 12; i + sizeof owner + sizeof(tn_note_body) <= size; i += 4)
+        if (!memcmp(bytes + i, owner, sizeof owner))
+            return (tn_note_body *)(void *)(bytes + i + sizeof owner);
+    fail_msg("the template holds no note");
+    return NULL;
+}
+
+static void change_nothing(char *bytes, size_t size)
+{
+    (void)bytes;
+    (void)size;
+}
+
+static void change_draft(char *bytes, size_t size)
+{
+    uint32_t magic = (TN_MAGIC & ~0xffu) | 0xfe;
+
+    memcpy((char *)note_of(bytes, size) + offsetof(tn_note_body, magic), &magic, sizeof magic);
+}
+
+static void change_isa(char *bytes, size_t size)
+{
+    memcpy((char *)note_of(bytes, size) + offsetof(tn_note_body, isa), "x86-64-v9", sizeof "x86-64-v9");
+}
+
+/* The file needs libq… that is nowhere, instead of libc.so.6, or of what a sanitizer puts there. */
+static void change_needed(char *bytes, size_t size)
+{
+    static const char *const needed[] = {"libc.so.6", "libasan.so.", "libubsan.so.", "libtsan.so."};
+    bool found = false;
+
+    for (size_t i = 0; i + 16 <= size && !found; i++)
+        for (size_t k = 0; k < sizeof needed / sizeof *needed; k++)
+            if (!memcmp(bytes + i, needed[k], strlen(needed[k]))) {
+                bytes[i + 3] = 'q';
+                found = true;
+            }
+    assert_true(found);
+}
+
+static bool has(const char *test, const char *what)
+{
+    if (tool(test)->code == 0)
+        return true;
+    printf("skipped: %s\n", what);
+    return false;
+}
+
+#define PLUGIN "\"$T\" doctor --json --set plugins.path=\"$PWD/p\""
+
+/* ---- the ten ---- */
+
+static void preset_openblas(void **state)
+{
+    (void)state;
+    finds("OPENBLAS_CORETYPE=Haswell \"$T\" doctor --json", "variables", "bad", "OPENBLAS_CORETYPE=Haswell",
+          "unset OPENBLAS_CORETYPE");
+    finds("OPENBLAS_L2_SIZE=512 \"$T\" doctor --json", "variables", "bad", "OPENBLAS_L2_SIZE=512",
+          "unset OPENBLAS_L2_SIZE");
+    finds_not(CLEAN "\"$T\" doctor --json", "variables", "OPENBLAS");
+}
+
+static void wrong_mode(void **state)
+{
+    (void)state;
+    plugin_plant("acme-pool", change_nothing);
+    finds_not(PLUGIN, "plugins", "/p");
+    chmod("p", 0777);
+    finds(PLUGIN, "plugins", "bad", "may be written by everybody (mode 0777)", "take away write access");
+    chmod("p", 0755);
+    chmod("p/acme-pool.so", 0664);
+    finds(PLUGIN, "plugins", "bad", "may be written by its group", "chown it");
+    if (geteuid() == 0) {
+        chmod("p/acme-pool.so", 0644);
+        assert_int_equal(chown("p", 12345, 0), 0);
+        finds(PLUGIN, "plugins", "bad", "belongs to user 12345", "chown it");
+    }
+}
+
+static void missing_library(void **state)
+{
+    (void)state;
+    plugin_plant("acme-pool", change_nothing);
+    finds_not(PLUGIN, "libraries", "acme-pool");
+    plugin_plant("acme-pool", change_needed);
+    finds(PLUGIN, "libraries", "bad", "libq", "install the library it names");
+}
+
+static void unknown_variable(void **state)
+{
+    (void)state;
+    finds("TENON_DEVICE__DEFUALT=cpu \"$T\" doctor --json", "variables", "bad",
+          "did you mean TENON_DEVICE__DEFAULT?", "unset it");
+    finds("MXNET_ENGINE_TYPE=Speedy \"$T\" doctor --json", "variables", "bad", "MXNET_ENGINE_TYPE=Speedy",
+          "correct it");
+    finds_not(CLEAN "\"$T\" doctor --json", "variables", "TENON_");
+}
+
+static void two_openmp(void **state)
+{
+    (void)state;
+    if (!has("command -v cc", "no C compiler to build a plugin with"))
+        skip();
+    assert_int_equal(tool("rm -rf p l && mkdir -m 755 p l && chmod 755 . &&"
+                          "for l in libgomp.so.1 libiomp5.so; do"
+                          " echo 'int f(void) { return 0; }' | cc -shared -fPIC -x c - -Wl,-soname,$l -o "
+                          "l/$l || exit; done &&"
+                          "cc -shared -fPIC -I\"$TENON_TEST_SOURCE/sdk/include\" -o p/acme-pool.so "
+                          "\"$TENON_TEST_SOURCE/sdk/template/pool/acme_pool.c\" -Wl,--no-as-needed "
+                          "l/libiomp5.so l/libgomp.so.1 && chmod 755 p/acme-pool.so")
+                         ->code,
+                     0);
+    finds("LD_LIBRARY_PATH=$PWD/l " PLUGIN, "OpenMP", "bad", "libiomp5.so of Intel (acme-pool)",
+          "with gcc's OpenMP, or leave it out");
+    finds_not("LD_LIBRARY_PATH=$PWD/l " PLUGIN " --set plugins.load=cpu,cpu-openblas", "OpenMP", "libiomp5");
+}
+
+static void small_shared_memory(void **state)
+{
+    (void)state;
+    if (!has("unshare -m true", "no mount namespace may be made"))
+        skip();
+    finds("unshare -m sh -c 'mount -t tmpfs -o size=1m none /dev/shm && \"$T\" doctor --json'",
+          "shared memory", "bad", "/dev/shm has 1 MiB", "--shm-size");
+    finds("unshare -m sh -c 'mount -t tmpfs -o size=64m none /dev/shm && \"$T\" doctor --json'",
+          "shared memory", "warning", "64 MiB", "size=1G");
+    finds_not("unshare -m sh -c 'mount -t tmpfs -o size=1g none /dev/shm && \"$T\" doctor --json'",
+              "shared memory", "need more");
+}
+
+static void full_disk(void **state)
+{
+    (void)state;
+    assert_int_equal(tool("mkdir -p r")->code, 0);
+    if (!has("unshare -m true", "no mount namespace may be made"))
+        skip();
+    finds("unshare -m sh -c 'mount -t tmpfs -o size=100k none r && head -c 1m /dev/zero >r/fill;"
+          " \"$T\" doctor r --json'",
+          "disk", "bad", "checkpoints: 0 MiB are free in r", "make room below r");
+    finds("unshare -m sh -c 'mount -t tmpfs -o size=1g,nr_inodes=3 none r && touch r/a r/b;"
+          " \"$T\" doctor --json --set run.dir=r'",
+          "disk", "bad", "new runs: room for 0 more files", "make room");
+    finds("unshare -m sh -c 'mount -t tmpfs -o size=300m none r; TMPDIR=$PWD/r \"$T\" doctor --json'", "disk",
+          "warning", "temporary files: 300 MiB are free", "make room");
+    finds("unshare -m sh -c 'mount -t tmpfs -o ro none r; \"$T\" doctor r --json'", "disk", "bad",
+          "may not be written", "--out");
+}
+
+static void old_abi(void **state)
+{
+    (void)state;
+    plugin_plant("acme-pool", change_draft);
+    finds(PLUGIN, "plugins", "bad", "built for ABI 1 draft 254", "get a build for this version of Tenon");
+    finds(PLUGIN, "plugins", "bad", "L05", "");
+}
+
+static void wrong_isa(void **state)
+{
+    (void)state;
+    plugin_plant("acme-pool", change_isa);
+    finds(PLUGIN, "plugins", "bad", "needs the instruction set x86-64-v9; this processor is x86-64",
+          "get a build for this processor");
+}
+
+static void stale_lock(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        tool("mkdir -p runs/a/checkpoints runs/b/checkpoints && : >runs/b/checkpoints/run.lock &&"
+             "printf 'pid 999999999\\nstart 1\\nhost %s\\n' \"$(uname -n)\" >runs/a/checkpoints/run.lock")
+            ->code,
+        0);
+    finds("\"$T\" doctor --json", "runs", "bad", "runs/a: stale lock, process 999999999 is gone",
+          "rm runs/a/checkpoints/run.lock");
+    finds("\"$T\" doctor --json runs/b", "runs", "bad", "runs/b: stale lock, the file names no process",
+          "rm runs/b/checkpoints/run.lock");
+    assert_int_equal(tool("printf 'pid %d\\nstart %s\\nhost %s\\n' $$ $(cut -d' ' -f22 /proc/$$/stat)"
+                          " \"$(uname -n)\" >runs/b/checkpoints/run.lock; \"$T\" doctor --json runs/b >lives;"
+                          " printf 'pid 7\\nstart 1\\nhost elsewhere\\n' >runs/a/checkpoints/run.lock")
+                             ->code &
+                         ~1,
+                     0);
+    finds_not("cat lives", "runs", "stale");
+    finds("\"$T\" doctor --json runs/a", "runs", "warning", "locked by process 7 on host elsewhere",
+          "rm runs/a/");
+    assert_int_equal(tool("rm -r runs")->code, 0);
+}
+
+/* ---- more ---- */
+
+static void further_problems(void **state)
+{
+    static const struct {
+        const char *line, *check, *level, *part, *advice;
+    } rows[] = {
+        {"OMP_NUM_THREADS=100000 \"$T\" doctor --json", "threads", "bad", "OMP_NUM_THREADS=100000",
+         "unset OMP_NUM_THREADS"},
+        {"OMP_NUM_THREADS=many \"$T\" doctor --json", "threads", "bad", "no number of threads", "unset"},
+        {"env -u HOME -u XDG_CONFIG_HOME \"$T\" doctor --json", "home", "warning", "HOME is unset", "export"},
+        {"XDG_CONFIG_HOME=x \"$T\" doctor --json", "home", "warning", "not absolute", "make it absolute"},
+        {"LC_ALL=xx_XX.UTF-8 \"$T\" doctor --json", "locale", "warning", "xx_XX.UTF-8 is not installed",
+         "C.UTF-8"},
+        {"GLIBC_TUNABLES=glibc.malloc.check=1 \"$T\" doctor --json", "variables", "warning", "GLIBC_TUNABLES",
+         "unset GLIBC_TUNABLES"},
+        {"\"$T\" doctor --json --set plugins.require=absent", "configuration", "bad", "absent is required",
+         "take its name out of plugins.require"},
+        {"\"$T\" doctor --json --set train.epochs=0", "configuration", "bad", "train.epochs",
+         "kind and range"},
+        {"\"$T\" doctor --json --config nowhere.ini", "configuration", "bad", "nowhere.ini", "correct it"},
+        {"mkdir -p x/tenon && : >x/tenon/tenon.ini && chmod 666 x/tenon/tenon.ini &&"
+         " XDG_CONFIG_HOME=$PWD/x \"$T\" doctor --json",
+         "configuration", "bad", "may be written by everybody", "chmod go-w"},
+        {"mkdir -p i && cd i && printf '[train]\\nepochs = 0\\n' >tenon.ini; \"$T\" doctor --json",
+         "configuration", "bad", "tenon.ini:2", "kind and range"},
+        {"printf '[engine]\\ntype = thraeded\\nthreads = x\\n' >two.ini; \"$T\" doctor --json --config "
+         "two.ini",
+         "configuration", "bad", "two.ini:3", "kind and range"},
+        {"\"$T\" doctor --json --set plugins.path=/nonexistent/p", "variables", "bad",
+         "/nonexistent/p cannot be opened", "correct it"},
+        {"\"$T\" doctor --json --set plugins.trust=off", "configuration", "warning", "plugins.trust is off",
+         "take plugins.trust"},
+        {"\"$T\" doctor --json --set plugins.load=nothing", "plugins", "bad", "none can be used", "install"},
+        {"ulimit -n 40; \"$T\" doctor --json", "limits", "bad", "open files: 40", "ulimit -n"},
+        {"\"$T\" doctor --json nowhere", "runs", "bad", "nowhere is no folder", "name a folder"},
+        {"\"$T\" doctor --json \"$(head -c 60000 /dev/zero | tr '\\0' a)\"", "runs", "bad", "is no folder",
+         "name"},
+        {"d=$(printf '\\377\\001x'); mkdir -p $d/checkpoints && : >$d/checkpoints/run.lock; \"$T\" doctor "
+         "--json $d",
+         "runs", "bad", "stale lock", "rm "},
+        {"mkdir -p f/checkpoints && mkfifo f/checkpoints/run.lock; \"$T\" doctor --json f", "runs", "bad",
+         "f: stale lock", "rm f/"},
+        {"mkdir -p z/checkpoints && head -c 5m /dev/zero >z/checkpoints/run.lock; \"$T\" doctor --json z",
+         "runs", "bad", "z: stale lock", "rm z/"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        finds(rows[i].line, rows[i].check, rows[i].level, rows[i].part, rows[i].advice);
+}
+
+/* A plugin that ends the process while it is loaded, and one that never comes back, are findings. */
+static void crashing_plugin(void **state)
+{
+    (void)state;
+    if (!has("command -v cc", "no C compiler to build a plugin with"))
+        skip();
+    assert_int_equal(
+        tool("rm -rf p && mkdir -m 755 p && { cat \"$TENON_TEST_SOURCE/sdk/template/pool/acme_pool.c\";"
+             " echo '#include <stdlib.h>'; echo '__attribute__((constructor)) static void boom(void)"
+             " { abort(); }'; } | cc -shared -fPIC -I\"$TENON_TEST_SOURCE/sdk/include\" -x c - -o"
+             " p/acme-pool.so && chmod 755 p/acme-pool.so")
+            ->code,
+        0);
+    finds(PLUGIN, "libraries", "bad", "acme-pool: loading it ends the process with signal 6", "plugins.load");
+    finds(PLUGIN " --set plugins.require=acme-pool", "configuration", "bad", "ends the process with signal 6",
+          "");
+}
+
+static void governor(void **state)
+{
+    (void)state;
+    if (!has("unshare -m sh -c 'mount -t tmpfs none /sys/devices/system/cpu/cpu0'", "nothing may be mounted"))
+        skip();
+    finds(
+        "unshare -m sh -c 'cd /sys/devices/system/cpu/cpu0 && mount -t tmpfs none . && cd . && cd ../cpu0 &&"
+        " mkdir cpufreq && echo powersave >cpufreq/scaling_governor && \"$T\" doctor --json'",
+        "processor", "warning", "powersave", "cpupower");
+}
+
+/* ---- output ---- */
+
+static void report(void **state)
+{
+    const tool_said *s =
+        tool("TENON_PLUGIN__ACME__API_KEY=hush1 TENON_TOKEN=hush2 OMP_NUM_THREADS=1 \"$T\" doctor "
+             "--report --set run.seed=77");
+
+    (void)state;
+    assert_says(s->out, "[versions]");
+    assert_says(s->out, "build_id");
+    assert_says(s->out, "key=run.seed value=77 from=");
+    assert_says(s->out, "OMP_NUM_THREADS    1");
+    assert_says(s->out, "TENON_TOKEN        (set, not shown)");
+    assert_says(s->out, "name=cpu version=");
+    assert_null(strstr(s->out, "hush"));
+    assert_null(strstr(s->err, "hush"));
+    s = tool("TENON_TOKEN=hush2 \"$T\" doctor --report --json");
+    assert_says(s->out, "\"report\":{\"versions\"");
+    assert_null(strstr(s->out, "hush"));
+}
+
+static void output(void **state)
+{
+    const tool_said *s = tool(CLEAN "OPENBLAS_CORETYPE=x \"$T\" doctor --quiet");
+
+    (void)state;
+    assert_says(s->out, "bad  variables: OPENBLAS_CORETYPE=x");
+    assert_null(strstr(s->out, "ok   "));
+    assert_null(strchr(s->out, '\033'));
+    assert_int_equal(tool("\"$T\" doctor >/dev/full")->code, 1);
+    assert_int_equal(tool("\"$T\" doctor --reprot")->code, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(preset_openblas),  cmocka_unit_test(wrong_mode),
+        cmocka_unit_test(missing_library),  cmocka_unit_test(unknown_variable),
+        cmocka_unit_test(two_openmp),       cmocka_unit_test(small_shared_memory),
+        cmocka_unit_test(full_disk),        cmocka_unit_test(old_abi),
+        cmocka_unit_test(wrong_isa),        cmocka_unit_test(stale_lock),
+        cmocka_unit_test(further_problems), cmocka_unit_test(crashing_plugin),
+        cmocka_unit_test(governor),         cmocka_unit_test(report),
+        cmocka_unit_test(output),
+    };
+    int failed;
+
+    tool_setup();
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    tool_teardown();
+    return failed;
+}

@@ -1,0 +1,211 @@
+/*
+ * tenon ops: the list and the page of one operator; tenon bench op and bench model: rows, combinations,
+ * comparison.
+ */
+#include "tool.h"
+
+static size_t shown(const char *line)
+{
+    const tool_said *s = tool(line);
+    json_t *o;
+    size_t count;
+
+    assert_int_equal(s->code, 0);
+    o = tool_json(s, 0);
+    count = json_array_size(json_object_get(o, "operators"));
+    json_decref(o);
+    return count;
+}
+
+static void list(void **state)
+{
+    const tool_said *s = tool("\"$T\" ops --family conv");
+
+    (void)state;
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, "Convolution");
+    assert_null(strstr(s->out, "FullyConnected"));
+    s = tool("\"$T\" ops");
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, "FullyConnected");
+    assert_says(s->out, "Slides `num_filter` windows");
+    assert_null(strstr(s->out, "_backward_"));
+    assert_true(shown("\"$T\" ops --search windows --json") >= 1);
+    assert_true(shown("\"$T\" ops --search STOP_gradient --json") >= 1); /* an alias */
+    assert_true(shown("\"$T\" ops --family reduce --search norm --json") == 1);
+    s = tool("\"$T\" ops --search no-such-word-anywhere");
+    assert_int_equal(s->code, 1);
+    s = tool("\"$T\" ops --family cnov");
+    assert_int_equal(s->code, 2);
+    assert_says(s->err, "did you mean \"conv\"");
+}
+
+static void page(void **state)
+{
+    const tool_said *s = tool("\"$T\" ops Convolution");
+    json_t *o, *attr;
+
+    (void)state;
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, "data, weight, bias");
+    assert_says(s->out, "num_filter           int 1 to 1000000000, required");
+    assert_says(s->out, "cpu/plain on cpu, rank 64");
+    s = tool("\"$T\" ops Pooling --json");
+    o = tool_json(s, 0);
+    assert_string_equal(json_string_value(json_object_get(o, "gradient")), "yes");
+    assert_string_equal(json_string_value(json_object_get(o, "family")), "pool");
+    attr = json_array_get(json_object_get(o, "attributes"), 0);
+    assert_string_equal(json_string_value(json_object_get(attr, "name")), "kernel");
+    json_decref(o);
+    s = tool("\"$T\" ops BatchNorm");
+    assert_says(s->out, "changes   moving_mean, moving_var");
+    s = tool("\"$T\" ops stop_gradient"); /* an alias is as good */
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, "BlockGrad");
+    s = tool("\"$T\" ops Convolutoin");
+    assert_int_equal(s->code, 2);
+    assert_says(s->err, "did you mean Convolution?");
+    assert_string_equal(s->out, "");
+    assert_int_equal(tool("\"$T\" ops Convolution --family conv")->code, 2);
+    assert_int_equal(tool("\"$T\" ops ''")->code, 2);
+}
+
+/* ---- bench op ---- */
+
+/* Exit code 1 is a busy machine, which says so. */
+static json_t *rows_of(const char *line)
+{
+    const tool_said *s = tool(line);
+    json_t *o, *rows;
+
+    if (s->code != 0 && !(s->code == 1 && strstr(s->err, "too busy")))
+        fail_msg("%s: exit %d: %s", line, s->code, s->err);
+    o = tool_json(s, 0);
+    assert_int_equal(json_is_true(json_object_get(o, "noisy")), s->code == 1);
+    rows = json_incref(json_object_get(o, "rows"));
+    json_decref(o);
+    return rows;
+}
+
+static void bench_op(void **state)
+{
+    json_t *rows = rows_of(
+        "\"$T\" bench op Convolution --shape 2x4x8x8,1x4x6x6 --attr 'kernel=(3,3)' --attr num_filter=4 "
+        "--dtype float32,float64 --device cpu,cpu:0 --repeat 3 -o json");
+    size_t index;
+    json_t *row;
+
+    (void)state;
+    assert_int_equal(json_array_size(rows), 8);
+    json_array_foreach(rows, index, row)
+    {
+        const double mean = json_number_value(json_object_get(row, "mean_ms"));
+        const double median = json_number_value(json_object_get(row, "median_ms"));
+
+        assert_true(mean > 0 && median > 0);
+        /* 2 × (outputs) × (weights of a filter) operations */
+        if (!strcmp(json_string_value(json_object_get(row, "shape")), "2x4x8x8"))
+            assert_true(
+                json_number_value(json_object_get(row, "gflops")) * median * 1e6 / (2.0 * 2 * 4 * 36 * 36) >
+                    0.999 &&
+                json_number_value(json_object_get(row, "gflops")) * median * 1e6 / (2.0 * 2 * 4 * 36 * 36) <
+                    1.001);
+        assert_non_null(strchr(json_string_value(json_object_get(row, "kernel")), '/'));
+        assert_true(strlen(json_string_value(json_object_get(row, "build"))) >= 8);
+    }
+    json_decref(rows);
+    rows = rows_of("\"$T\" bench op tanh --shape 16x16 --backward --repeat 3 --json");
+    assert_true(json_is_null(json_object_get(json_array_get(rows, 0), "gflops")));
+    json_decref(rows);
+    rows = rows_of("\"$T\" bench op add_n --shape 4x4 --shape 4x4 --shape 4x4 --repeat 3 -o json");
+    assert_int_equal(json_array_size(rows), 1);
+    json_decref(rows);
+}
+
+static void compared(void **state)
+{
+    FILE *file = fopen("old.json", "w");
+    json_t *rows;
+
+    (void)state;
+    assert_non_null(file);
+    fputs("{\"rows\": [{\"op\": \"tanh\", \"attrs\": {}, \"shape\": \"64\", \"dtype\": \"float32\", "
+          "\"device\": \"cpu\", "
+          "\"backward\": false, \"mean_ms\": 1000000, \"sd_ms\": 0.5}, 7, null, {}]}",
+          file);
+    fclose(file);
+    rows = rows_of("\"$T\" bench op tanh --shape 64,32 --device cpu --repeat 3 --compare old.json -o json");
+    assert_true(json_is_true(json_object_get(json_array_get(rows, 0), "changed")));
+    assert_non_null(strstr(json_string_value(json_object_get(json_array_get(rows, 0), "change")), "faster"));
+    assert_string_equal(json_string_value(json_object_get(json_array_get(rows, 1), "change")), "new");
+    json_decref(rows);
+}
+
+static void bench_model(void **state)
+{
+    json_t *rows = rows_of(
+               "\"$T\" bench model zoo:lenet --shape data=1,1,8,8 --batch 2 --train --repeat 3 -o json"),
+           *row;
+
+    (void)state;
+    row = json_array_get(rows, 0);
+    assert_int_equal(json_integer_value(json_object_get(row, "batch")), 2);
+    assert_string_equal(json_string_value(json_object_get(row, "mode")), "train");
+    assert_true(json_number_value(json_object_get(row, "samples_per_s")) > 0);
+    assert_true(json_integer_value(json_object_get(row, "planned_bytes")) >=
+                json_integer_value(json_object_get(row, "bound_bytes")));
+    json_decref(rows);
+}
+
+static void bad_arguments(void **state)
+{
+    static const struct {
+        const char *line, *says;
+        int code;
+    } rows[] = {
+        {"\"$T\" bench op", "argument is missing", 2},
+        {"\"$T\" bench op tnah --shape 3", "did you mean tanh", 2},
+        {"\"$T\" bench op tanh", "--shape", 2},
+        {"\"$T\" bench op tanh --shape 3x", "is no shape", 2},
+        {"\"$T\" bench op tanh --shape ''", "is no shape", 2},
+        {"\"$T\" bench op tanh --shape 3,,4", "is no shape", 2},
+        {"\"$T\" bench op tanh --shape rhs=3", "rhs", 2},
+        {"\"$T\" bench op dot --shape 3x3", "rhs", 2},
+        {"\"$T\" bench op dot --shape 3x3 --shape rhs=4x4", "dot", 2},
+        {"\"$T\" bench op tanh --shape 3 --dtype float33", "float33", 2},
+        {"\"$T\" bench op tanh --shape 3 --attr x", "NAME=VALUE", 2},
+        {"\"$T\" bench op tanh --shape 3 --attr frob=1", "frob", 2},
+        {"\"$T\" bench op tanh --shape 3 --device abacus", "abacus", 3},
+        {"\"$T\" bench op tanh --shape 3 --repeat 0", "--repeat", 2},
+        {"\"$T\" bench op tanh --shape 3 -o xml", "md, csv or json", 2},
+        {"\"$T\" bench op tanh --shape 3 --compare absent.json", "cannot be read", 2},
+        {"echo '{' >torn.json; \"$T\" bench op tanh --shape 3 --compare torn.json", "no JSON", 4},
+        {"\"$T\" bench op argmax --shape 3x3 --attr axis=1 --dtype int32 --backward", "floating-point", 1},
+        {"\"$T\" bench model", "argument is missing", 2},
+        {"\"$T\" bench model zoo:lenet", "give --shape data=", 2},
+        {"\"$T\" bench model zoo:lenet --shape 1,1,28,28 --batch 0", "batch", 2},
+        {"\"$T\" bench model absent.json --shape 1", "absent.json", 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const tool_said *s = tool(rows[i].line);
+
+        if (s->code != rows[i].code || !strstr(s->err, rows[i].says) || *s->out)
+            fail_msg("%s: exit %d, out %s, err %s", rows[i].line, s->code, s->out, s->err);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(list),     cmocka_unit_test(page),        cmocka_unit_test(bench_op),
+        cmocka_unit_test(compared), cmocka_unit_test(bench_model), cmocka_unit_test(bad_arguments),
+    };
+    int failed;
+
+    tool_setup();
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    tool_teardown();
+    return failed;
+}

@@ -1,0 +1,385 @@
+/*
+ * plugins list, inspect, why, needs; explain; what is said of a required plugin that is not there.
+ */
+#include "tool.h"
+
+#include <unistd.h>
+
+static bool has_blas(void)
+{
+    return tool("\"$T\" plugins list --exists cpu-openblas")->code == 0;
+}
+
+/* ---- list ---------------------------------------------------------------------------------------- */
+
+static void list(void **state)
+{
+    static const struct {
+        const char *line;
+        int code;
+    } exists[] = {
+        {"--exists cpu", 0},
+        {"--exists cpu --at-least 0.0.9", 0},
+        {"--exists cpu --at-least 0.1.0", 0},
+        {"--exists cpu --at-least 0.10", 3},
+        {"--exists cpu --at-least 99", 3},
+        {"--exists cpuu", 3},
+        {"--exists broken", 3},
+        {"--exists cpu --at-least ''", 0},
+        {"--at-least 1", 2},
+        {"--exists", 2},
+    };
+    char line[256];
+    const tool_said *s;
+
+    (void)state;
+    assert_int_equal(tool("mkdir -p good && chmod 755 . good && printf 'no plugin' >good/broken.so")->code,
+                     0);
+    for (size_t i = 0; i < sizeof exists / sizeof *exists; i++) {
+        (void)snprintf(line, sizeof line, "\"$T\" plugins list --set plugins.path=\"$PWD/good\" %s",
+                       exists[i].line);
+        s = tool(line);
+        if (s->code != exists[i].code || s->out[0])
+            fail_msg("%s: exit %d, %s", exists[i].line, s->code, s->out);
+    }
+    s = tool("\"$T\" plugins list --all");
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, "/cpu.so");
+    assert_says(s->out, "KiB");
+    s = tool("\"$T\" plugins list --set plugins.load=cpu");
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, "left out: ");
+    assert_says(s->out, "mempool.so: not in plugins.load");
+    /* a library that a plugin names is not there: said without loading it */
+    s = tool(
+        "mkdir -p lost && chmod 755 lost && p=$(\"$T\" plugins list --json | "
+        "sed 's/.*\"path\":\"\\([^\"]*mempool.so\\)\".*/\\1/') && LC_ALL=C sed 's/libc\\.so\\.6/libq.so.6/; "
+        "s/^/&/' \"$p\" >lost/m.so && \"$T\" plugins list --set plugins.path=\"$PWD/lost\"");
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, "will not load: mempool: not found: libq.so.6");
+    assert_int_equal(tool("\"$T\" plugins list --exists mempool --set plugins.path=\"$PWD/lost\"")->code, 3);
+    s = tool("\"$T\" plugins inspect mempool --set plugins.path=\"$PWD/lost\"");
+    assert_int_equal(s->code, 3);
+    assert_says(s->err, "error[TN-3011]");
+    assert_says(s->err, "libq.so.6");
+    s = tool("\"$T\" plugins list --ops --set plugins.path=\"$PWD/good\"");
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, "Convolution");
+    assert_says(s->out, "FBD");
+    s = tool("\"$T\" plugins list --ops --json");
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, "\"Pooling\":{\"cpu\":\"FBD");
+}
+
+/* ---- inspect ------------------------------------------------------------------------------------- */
+
+static void inspect(void **state)
+{
+    const tool_said *s = tool("\"$T\" plugins inspect mempool");
+    json_t *o;
+
+    (void)state;
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, "gives     pool ");
+    assert_says(s->out, "libc.so");
+    assert_says(s->out, "require = mempool");
+    assert_says(s->out, "licence Apache-2.0");
+    s = tool("\"$T\" plugins inspect fake --set plugin.fake.delay_us=7 --json");
+    assert_int_equal(s->code, 0);
+    o = tool_json(s, 0);
+    assert_string_equal(json_string_value(json_object_get(o, "state")), "loaded");
+    assert_true(json_array_size(json_object_get(o, "libraries")) > 0);
+    assert_true(json_array_size(json_object_get(o, "options")) > 3);
+    assert_says(s->out,
+                "\"key\":\"delay_us\",\"type\":\"int\",\"choices\":\"\",\"default\":\"50\",\"value\":\"7\"");
+    json_decref(o);
+    s = tool("cp \"$(\"$T\" plugins list --json | sed 's/.*\"path\":\"\\([^\"]*mempool.so\\)\".*/\\1/')\" "
+             "mine.so && "
+             "chmod 755 . mine.so && \"$T\" plugins inspect ./mine.so");
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, "/mine.so");
+    s = tool("\"$T\" plugins inspect memool");
+    assert_int_equal(s->code, 3);
+    assert_says(s->err, "did you mean \"mempool\"");
+    s = tool("\"$T\" plugins inspect ./good/broken.so");
+    assert_int_equal(s->code, 3);
+    assert_says(s->err, "error[TN-3003]");
+    assert_int_equal(tool("\"$T\" plugins inspect ./absent.so")->code, 3);
+    assert_int_equal(tool("\"$T\" plugins inspect /dev/null")->code, 3);
+    assert_int_equal(tool("\"$T\" plugins inspect")->code, 2);
+    assert_int_equal(tool("\"$T\" plugins inspect ''")->code, 3);
+}
+
+/* ---- why ----------------------------------------------------------------------------------------- */
+
+static void why_is(const char *options, const char *plugin, const char *rule, const char *option)
+{
+    char line[512];
+    const tool_said *s;
+    const char *got_plugin, *got_rule, *got_option;
+    json_t *o;
+
+    (void)snprintf(line, sizeof line,
+                   "\"$T\" plugins why FullyConnected --device cpu --dtype float32 --json %s", options);
+    s = tool(line);
+    o = tool_json(s, 0);
+    assert_non_null(o);
+    got_plugin = json_string_value(json_object_get(json_object_get(o, "chosen"), "plugin"));
+    got_rule = json_string_value(json_object_get(o, "rule"));
+    got_option = json_string_value(json_object_get(o, "option"));
+    if (s->code || !got_plugin || strcmp(got_plugin, plugin) || strcmp(got_rule, rule) ||
+        strcmp(got_option, option))
+        fail_msg("%s: exit %d, %s", options, s->code, s->out);
+    json_decref(o);
+}
+
+static void why(void **state)
+{
+    (void)state;
+    if (!has_blas()) {
+        print_message("skipped: cpu-openblas was not built\n");
+        skip();
+    }
+    assert_int_equal(tool("printf '[kernel]\\nFullyConnected@cpu = cpu\\n' >pin.ini;"
+                          "printf '[kernel]\\nprefer = cpu, cpu-openblas\\n' >prefer.ini;"
+                          "printf '[plugins]\\nload = cpu, mempool\\n' >load.ini")
+                         ->code,
+                     0);
+    why_is("", "cpu-openblas", "rank", "");
+    why_is("--shape 64,784 --attr num_hidden=10", "cpu-openblas", "rank", "");
+    why_is("--shape data=64,784 --shape weight=10,784 --shape bias=10 --attr num_hidden=10", "cpu-openblas",
+           "rank", "");
+    why_is("--config pin.ini", "cpu", "pin", "kernel.FullyConnected@cpu");
+    why_is("--config prefer.ini", "cpu", "prefer", "kernel.prefer");
+    why_is("--config load.ini", "cpu", "plugins.load", "plugins.load");
+    assert_says(tool("\"$T\" plugins why FullyConnected --config pin.ini")->out, "pin.ini:2");
+    assert_says(tool("\"$T\" plugins why FullyConnected --config pin.ini")->out, "not the pinned one");
+}
+
+static void why_not(void **state)
+{
+    static const struct {
+        const char *line;
+        int code;
+        const char *says;
+    } cases[] = {
+        {"FullyConected", 2, "did you mean FullyConnected"},
+        {"FullyConnected --device abacus", 3, "abacus"},
+        {"FullyConnected --dtype float33", 2, "float33"},
+        {"FullyConnected --dtype float16", 1, ""},
+        {"FullyConnected --set kernel.FullyConnected@cpu=nobody", 1, ""},
+        {"FullyConnected --shape 64,784", 2, "num_hidden"},
+        {"FullyConnected --shape 64x --attr num_hidden=10", 2, "64x"},
+        {"FullyConnected --shape x=64,784 --attr num_hidden=10", 2, "data, weight, bias"},
+        {"FullyConnected --shape 64,784 --attr num_hidden=-4", 2, "num_hidden"},
+        {"FullyConnected --shape 64,784 --attr num_hidden", 2, "NAME=VALUE"},
+        {"FullyConnected --shape data=64,784 --shape weight=3,3 --attr num_hidden=10", 1, "weight (3, 3)"},
+        {"FullyConnected --shape 9223372036854775807,9223372036854775807 --attr num_hidden=10", 1, ""},
+        {"", 2, "OPERATOR"},
+        {"''", 2, ""},
+    };
+    char line[512];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const tool_said *s;
+
+        (void)snprintf(line, sizeof line, "\"$T\" plugins why %s", cases[i].line);
+        s = tool(line);
+        if (s->code != cases[i].code || !strstr(s->err, cases[i].says))
+            fail_msg("%s: exit %d: %s%s", cases[i].line, s->code, s->out, s->err);
+    }
+    assert_says(tool("\"$T\" plugins why Flatten --shape 2,3,4")->out, "a view of the input");
+    assert_says(tool("\"$T\" plugins why FullyConnected --set plugins.load=mempool")->out, "decided by none");
+}
+
+/* ---- needs --------------------------------------------------------------------------------------- */
+
+static void needs(void **state)
+{
+    static const char model[] =
+        "printf '{\"nodes\":[{\"op\":\"null\",\"name\":\"data\",\"inputs\":[]},"
+        "{\"op\":\"Pooling\",\"name\":\"p1\",\"attrs\":{\"kernel\":\"(2, 2)\"},\"inputs\":[[0,0,0]]},"
+        "{\"op\":\"NoSuchOp\",\"name\":\"n1\",\"inputs\":[[1,0,0]]},"
+        "{\"op\":\"Pooling\",\"name\":\"p2\",\"attrs\":{\"kernel\":\"x\"},\"inputs\":[[2,0,0]]},"
+        "{\"op\":\"NoSuchOther\",\"name\":\"n2\",\"inputs\":[[3,0,0]]}],"
+        "\"arg_nodes\":[0],\"heads\":[[4,0,0]]}' >%s";
+    char line[1024];
+    const tool_said *s;
+
+    (void)state;
+    (void)snprintf(line, sizeof line, model, "bad-symbol.json");
+    assert_int_equal(tool(line)->code, 0);
+    s = tool("\"$T\" plugins needs bad-symbol.json");
+    assert_int_equal(s->code, 3);
+    assert_says(s->out, "not served: node n1: NoSuchOp"); /* all at once */
+    assert_says(s->out, "not served: node p2: Pooling");
+    assert_says(s->out, "not served: node n2: NoSuchOther");
+    assert_says(s->out, "apt install tenon tenon-plugin-cpu");
+    assert_int_equal(tool("sed -e '/x/s/\"x\"/\"(2, 2)\"/; s/NoSuchOp\"/relu\"/; s/NoSuchOther/relu/' "
+                          "bad-symbol.json >good-symbol.json")
+                         ->code,
+                     0);
+    s = tool("\"$T\" plugins needs good-symbol.json --json");
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, "\"unserved\":[]");
+    assert_says(s->out, "\"operators\":4");
+    assert_says(s->out, "\"name\":\"libtenon\"");
+    s = tool(
+        "printf '[plugins]\\nrequire = cpu,\\n  nobody\\n[memory.cpu]\\npool = round\\n[device]\\ndefault = "
+        "fake:0\\n[kernel]\\nPooling@cpu = cpu/plain\\n[train]\\nmodel = zoo:lenet\\n' >c.ini && "
+        "\"$T\" plugins needs c.ini --json");
+    assert_int_equal(s->code, 3);
+    assert_says(s->out, "\"name\":\"nobody\",\"why\":\"plugins.require\",\"present\":false");
+    assert_says(s->out, "\"name\":\"mempool\",\"why\":\"memory.cpu.pool");
+    assert_says(s->out, "\"name\":\"fake\",\"why\":\"device.default\"");
+    assert_says(s->out, "kernel.Pooling@cpu");
+    s = tool("grep -v nobody c.ini >d.ini && \"$T\" plugins needs d.ini");
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, "together ");
+    assert_int_equal(
+        tool("mkdir -p run && cp good-symbol.json run/model-symbol.json && printf "
+             "'{\"plugins\":[{\"name\":\"cpu\",\"loaded\":true},{\"name\":\"gone\",\"loaded\":true},"
+             "{\"name\":\"idle\",\"loaded\":false}]}' "
+             ">run/run.json")
+            ->code,
+        0);
+    s = tool("\"$T\" plugins needs run");
+    assert_int_equal(s->code, 3); /* one that the run had is gone */
+    assert_says(s->out, "gone");
+    assert_null(strstr(s->out, "idle"));
+    assert_says(s->out, "absent");
+    assert_int_equal(tool("printf '[' >run/run.json; \"$T\" plugins needs run")->code,
+                     0); /* the model says enough */
+    assert_int_equal(tool("\"$T\" plugins needs absent-symbol.json")->code, 1);
+    assert_int_equal(tool("printf '{' >broken-symbol.json; \"$T\" plugins needs broken-symbol.json")->code,
+                     4);
+    assert_int_equal(tool("printf '[1]' >broken-symbol.json; \"$T\" plugins needs broken-symbol.json")->code,
+                     4);
+    assert_int_equal(
+        tool("printf '{\"nodes\":[1,null,{\"op\":4}]}' >odd.json; \"$T\" plugins needs odd.json")->code, 0);
+    assert_int_equal(tool("\"$T\" plugins needs absent.ini")->code, 1);
+    assert_int_equal(tool("\"$T\" plugins needs")->code, 2);
+}
+
+/* ---- a required plugin that is not there --------------------------------------------------------- */
+
+static size_t lines_with(const char *text, const char *begin)
+{
+    size_t count = 0;
+
+    for (const char *at = text; (at = strstr(at, begin)); at++)
+        count += at == text || at[-1] == '\n';
+    return count;
+}
+
+static void required(void **state)
+{
+    static const struct {
+        const char *make;
+        size_t refused;
+    } cases[] = {
+        {"true", 0},
+        {"printf 'no plugin' >few/nobody.so", 1},
+        {"for i in $(seq 29); do printf 'no plugin' >few/f$i.so; done", 30},
+    };
+    const tool_said *s;
+
+    (void)state;
+    assert_int_equal(
+        tool("mkdir -p few && chmod 755 . few && cp good-symbol.json m-symbol.json || true")->code, 0);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(tool(cases[i].make)->code, 0);
+        s = tool("\"$T\" train zoo:lenet --epochs 1 --out never --set plugins.require=nobody --set "
+                 "plugins.path=\"$PWD/few, $PWD/nowhere\"");
+        assert_int_equal(s->code, 3);
+        assert_int_equal(access("never", F_OK), -1); /* before any work */
+        assert_int_equal(lines_with(s->err, "error: refused "), cases[i].refused);
+        assert_says(s->err, "/few: ");
+        assert_says(s->err, "/nowhere: it cannot be opened");
+        assert_true(lines_with(s->err, "error: searched ") == 3);
+        assert_says(s->err, "error: plugins that can be used: cpu");
+        assert_says(s->err, "error[TN-3017]: plugin nobody is required");
+        if (i)
+            assert_says(s->err, "/few/nobody.so: L03 ");
+    }
+    s = tool("\"$T\" version --set plugins.require=nobody"); /* opens nothing */
+    assert_int_equal(s->code, 0);
+}
+
+/* ---- explain ------------------------------------------------------------------------------------- */
+
+static void explain(void **state)
+{
+    static const struct {
+        const char *line, *says;
+        int code;
+    } cases[] = {
+        {"TN-3005", "(L05)", 0},
+        {"tn-3005", "(L05)", 0},
+        {"TN3005", "(L05)", 0},
+        {"3005", "(L05)", 0},
+        {"L05", "TN-3005", 0},
+        {"l05", "TN-3005", 0},
+        {"TN_E_SHAPE", "shapes do not fit", 0},
+        {"'error[TN-1204]: c.ini:4: no option x'", "an option is unknown", 0},
+        {"rejected: /x/y.so: L02: /x may be written by its group", "chown", 0},
+        {"an option may not be set in this place", "TN-1206", 0},
+        {"TN-9999", "TN-", 2},
+        {"0", "", 2},
+        {"99999999999999999999", "", 2},
+        {"L5x", "", 2},
+        {"''", "", 2},
+        {"xyzzy", "", 2},
+    };
+    const tool_said *s;
+    char line[256];
+    json_t *o;
+    size_t reserved = 0, refusals = 0, i;
+    json_t *e;
+
+    (void)state;
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        (void)snprintf(line, sizeof line, "\"$T\" explain %s", cases[i].line);
+        s = tool(line);
+        if (s->code != cases[i].code || !strstr(s->code ? s->err : s->out, cases[i].says))
+            fail_msg("%s: exit %d: %s%s", cases[i].line, s->code, s->out, s->err);
+    }
+    assert_says(tool("\"$T\" explain")->out, "TN-3018  L18");
+    s = tool("\"$T\" explain --json");
+    assert_int_equal(s->code, 0);
+    o = tool_json(s, 0);
+    json_array_foreach(json_object_get(o, "errors"), i, e)
+    {
+        refusals += !json_is_null(json_object_get(e, "refusal"));
+        reserved += json_is_true(json_object_get(e, "reserved"));
+    }
+    assert_int_equal(refusals, 18);
+    assert_int_equal(reserved, 3); /* L09, L10, L16 */
+    json_decref(o);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    tool_setup();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    tool_teardown();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(list),    cmocka_unit_test(inspect), cmocka_unit_test(why),
+        cmocka_unit_test(why_not), cmocka_unit_test(needs),   cmocka_unit_test(required),
+        cmocka_unit_test(explain),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,322 @@
+/*
+ * tenon predict and eval: the same answers from IDX, .npy, CSV and standard input, as table, CSV, JSON and
+ * .npy; what is damaged or does not fit is an error before anything runs.
+ */
+#include "tool.h"
+
+#include <math.h>
+#include <unistd.h>
+
+#define PREDICT "exec \"$T\" predict run/model-symbol.json run/model-0000.params "
+#define IMAGES "small/t10k-images-idx3-ubyte"
+#define PIXELS 64
+
+static unsigned char pixels[40 * PIXELS];
+
+static void bytes_write(const char *path, const void *head, size_t head_bytes, const void *data, size_t bytes)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_int_equal(fwrite(head, 1, head_bytes, file), head_bytes);
+    assert_int_equal(fwrite(data, 1, bytes, file), bytes);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void npy_write(const char *path, const char *shape, const void *data, size_t bytes, const char *descr)
+{
+    char head[128];
+
+    memset(head, ' ', sizeof head);
+    memcpy(head, "\x93NUMPY\x01\x00\x76\x00", 10);
+    memcpy(
+        head + 10 +
+            snprintf(head + 10, 100, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", descr, shape),
+        " ", 1);
+    head[127] = '\n';
+    bytes_write(path, head, sizeof head, data, bytes);
+}
+
+/* The test images once more, in the other formats. */
+static void inputs_make(void)
+{
+    static float values[40 * PIXELS];
+    FILE *in = fopen(IMAGES, "r"), *csv = fopen("rows.csv", "w"), *head = fopen("head.csv", "w");
+
+    assert_true(in && csv && head);
+    assert_int_equal(fseek(in, 16, SEEK_SET), 0);
+    assert_int_equal(fread(pixels, 1, sizeof pixels, in), sizeof pixels);
+    for (int i = 0; i < PIXELS; i++)
+        fprintf(head, "%s\"p%d\"", i ? ";" : "", i);
+    for (size_t i = 0; i < sizeof pixels; i++) {
+        values[i] = (float)pixels[i] / 255.0f;
+        fprintf(csv, "%s%.9g", i % PIXELS ? "," : i ? "\n" : "", (double)values[i]);
+        fprintf(head, "%s%.9g", i % PIXELS ? ";" : "\r\n", (double)values[i]);
+    }
+    fclose(in);
+    fclose(csv);
+    fclose(head);
+    npy_write("flat.npy", "(40, 64)", values, sizeof values, "<f4");
+    npy_write("images.npy", "(40, 1, 8, 8)", values, sizeof values, "<f4");
+    npy_write("plain.npy", "(40, 8, 8)", values, sizeof values, "<f4");
+    npy_write("bytes.npy", "(40, 8, 8)", pixels, sizeof pixels, "|u1");
+    npy_write("one.npy", "(64,)", values, PIXELS * sizeof *values, "<f4");
+    npy_write("none.npy", "(0, 64)", values, 0, "<f4");
+    npy_write("odd.npy", "(40, 64, 1)", values, sizeof values, "<f4");
+    npy_write("many.npy", "(2, 2, 2, 2, 2, 2, 2, 2, 2)", values, 512 * sizeof *values, "<f4");
+    values[70] = NAN;
+    npy_write("nan.npy", "(40, 64)", values, sizeof values, "<f4");
+}
+
+static void same_answers(void **state)
+{
+    static const char *const inputs[] = {"rows.csv",
+                                         "head.csv --shape 1,8,8",
+                                         "- <head.csv",
+                                         "flat.npy",
+                                         "images.npy",
+                                         "plain.npy --batch 7",
+                                         "flat.npy --shape 1x8x8",
+                                         "bytes.npy --scale 0.00392156862745098",
+                                         "packed.gz",
+                                         "rows.csv.gz"};
+    char *want, line[256];
+
+    (void)state;
+    assert_int_equal(tool("gzip -nc " IMAGES " >packed.gz; gzip -nc rows.csv >rows.csv.gz")->code, 0);
+    assert_int_equal(tool(PREDICT IMAGES " >want.txt")->code, 0);
+    want = tool_file("want.txt");
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+        const tool_said *s;
+
+        (void)snprintf(line, sizeof line, PREDICT "%s", inputs[i]);
+        s = tool(line);
+        if (s->code || strcmp(s->out, want))
+            fail_msg("%s: code %d: %s\n%s", inputs[i], s->code, s->out, s->err);
+    }
+    free(want);
+    assert_int_equal(tool(PREDICT "one.npy | wc -l | grep -q '^2$'")->code, 0);
+    assert_int_equal(tool(PREDICT "one.npy rows.csv | wc -l | grep -q '^42$'")->code, 0);
+}
+
+static void forms(void **state)
+{
+    const tool_said *s = tool(PREDICT IMAGES " --json --top 3");
+    json_t *o = tool_json(s, 0), *top = json_object_get(o, "top");
+    double sum = 0;
+    char *text;
+
+    (void)state;
+    assert_int_equal(s->code, 0);
+    assert_int_equal(json_integer_value(json_object_get(o, "sample")), 39);
+    assert_int_equal(json_array_size(top), 3);
+    assert_true(json_number_value(json_object_get(json_array_get(top, 0), "probability")) >=
+                json_number_value(json_object_get(json_array_get(top, 1), "probability")));
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(top, 0), "class")),
+                     json_integer_value(json_object_get(o, "class")));
+    json_decref(o);
+    s = tool(PREDICT IMAGES " --out a.csv");
+    assert_int_equal(s->code, 0);
+    assert_string_equal(s->out, "samples 40\nout a.csv\n");
+    text = tool_file("a.csv");
+    assert_int_equal(strncmp(text, "input,sample,class,name,probability,p0,", 39), 0);
+    for (char *at = strrchr(text, '"'), *end = at; at && *end != '\n';) { /* the last line's probabilities */
+        double p = strtod(end + 1, &end);
+
+        sum += p;
+    }
+    free(text);
+    assert_true(sum > 1); /* the first one twice */
+    s = tool(PREDICT IMAGES " --out a.jsonl --json && test $(wc -l <a.jsonl) = 40");
+    assert_int_equal(s->code, 0);
+    /* The outputs as they are, read again as input of nothing: they are a .npy of (40, 10). */
+    s = tool(PREDICT IMAGES " rows.csv --out a.npy && head -c 128 a.npy | grep -aq '(80, 10)'");
+    assert_int_equal(s->code, 0);
+    assert_int_equal(tool("test $(wc -c <a.npy) = 3328")->code, 0);
+    /* Names: of a file, or beside the model. */
+    assert_int_equal(tool("i=0; while [ $i -lt 10 ]; do echo name-$i; i=$((i+1)); done >names.txt")->code, 0);
+    s = tool(PREDICT IMAGES " --classes names.txt");
+    assert_says(s->out, " name-");
+    s = tool("cp names.txt run/classes.txt; " PREDICT IMAGES " --json");
+    assert_says(s->out, "\"name\":\"name-");
+    s = tool("rm run/classes.txt; " PREDICT IMAGES " --classes absent.txt");
+    assert_int_equal(s->code, 1);
+}
+
+/* Nothing is printed and no file left behind. */
+static void refused(void **state)
+{
+    static const struct {
+        const char *words;
+        int code;
+        const char *says;
+    } rows[] = {
+        {"nan.npy", 4, "nan.npy: number 7 of sample 1 is nan"},
+        {"none.npy", 4, "no samples"},
+        {"many.npy", 1, "9 dimensions"},
+        {"odd.npy", 1, "does not take"},
+        {"rows.csv --shape 1,8,9", 2, "samples of 64 numbers"},
+        {"rows.csv --shape 1,8,8,", 2, "--shape"},
+        {"rows.csv --shape 0", 2, "--shape"},
+        {"rows.csv --shape 99999999999999999999", 2, "--shape"},
+        {"rows.csv --shape 64", 1, "does not take"},
+        {"rows.csv --top 0", 2, "--top"},
+        {"rows.csv --top x", 2, "--top"},
+        {"rows.csv --scale inf", 2, "--scale"},
+        {"rows.csv --batch 0", 2, "batch"},
+        {"rows.csv --out a.png", 2, ".csv, .json"},
+        {"rows.csv --out nowhere/a.csv", 1, "nowhere/a.csv"},
+        {"rows.csv --out nowhere/a.npy", 1, "nowhere/a.npy"},
+        {"absent.csv", 1, "absent.csv"},
+        {"absent.npy", 1, "absent.npy"},
+        {"small", 1, "small"},
+        {"/dev/zero", 1, "/dev/zero"},
+        {"- - <rows.csv", 2, "once"},
+        {"- </dev/null", 4, "standard input holds no numbers"},
+        {"ragged.csv", 4, "ragged.csv:2: fewer"},
+        {"word.csv", 4, "word.csv:2: field 2"},
+        {"wide.csv", 1, "does not take"},
+        {"rows.csv ragged.csv", 4, "ragged.csv:2"},
+        {"cut.npy", 4, "cut.npy"},
+        {"cut.gz", 4, "cut.gz"},
+    };
+    char line[256];
+
+    (void)state;
+    assert_int_equal(
+        tool("printf '1,2\\n3\\n' >ragged.csv; printf '1,2\\n3,x\\n' >word.csv; printf '1,2\\n' >wide.csv; "
+             "head -c 200 flat.npy >cut.npy; head -c 99 packed.gz >cut.gz")
+            ->code,
+        0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const tool_said *s;
+
+        (void)snprintf(line, sizeof line, PREDICT "%s", rows[i].words);
+        s = tool(line);
+        if (s->code != rows[i].code || !strstr(s->err, rows[i].says) || *s->out)
+            fail_msg("%s: code %d: %s\n%s", rows[i].words, s->code, s->out, s->err);
+    }
+    assert_int_equal(tool("ls | grep tmp-")->code, 1);
+    assert_int_equal(tool("exec \"$T\" predict run/model-symbol.json run/model-0000.params")->code, 2);
+    assert_int_equal(tool("exec \"$T\" predict rows.csv run/model-0000.params rows.csv")->code, 4);
+    assert_int_equal(tool("exec \"$T\" predict run/model-symbol.json rows.csv rows.csv")->code, 4);
+}
+
+/* A file cut at every place, and with a byte changed here and there: an error or an answer, never a crash. */
+static void damaged(void **state)
+{
+    char line[256];
+
+    (void)state;
+    for (int cut = 0; cut < 140; cut += 9) {
+        const tool_said *s;
+
+        (void)snprintf(line, sizeof line, "head -c %d one.npy >d.npy; " PREDICT "d.npy", cut);
+        s = tool(line);
+        if (s->code != 4 || *s->out)
+            fail_msg("cut at %d: code %d: %s", cut, s->code, s->err);
+    }
+    for (int at = 0; at < 128; at += 8) {
+        const tool_said *s;
+
+        (void)snprintf(
+            line, sizeof line,
+            "cp one.npy d.npy; printf '\\377' | dd of=d.npy bs=1 seek=%d conv=notrunc 2>/dev/null; " PREDICT
+            "d.npy",
+            at);
+        s = tool(line);
+        if (s->code > 5)
+            fail_msg("byte %d: code %d: %s", at, s->code, s->err);
+    }
+}
+
+/* The graph with a SoftmaxOutput behind it, as MXNet's trainings have it. */
+static void softmax_add(const char *from, const char *to)
+{
+    json_t *g = json_load_file(from, 0, NULL), *nodes = json_object_get(g, "nodes"), *rows = json_array();
+    const json_int_t n = (json_int_t)json_array_size(nodes) + 1;
+
+    json_array_append_new(nodes,
+                          json_pack("{s:s, s:s, s:[]}", "op", "null", "name", "softmax_label", "inputs"));
+    json_array_append_new(nodes,
+                          json_pack("{s:s, s:s, s:[O, [I, i, i]]}", "op", "SoftmaxOutput", "name", "softmax",
+                                    "inputs", json_array_get(json_object_get(g, "heads"), 0), n - 1, 0, 0));
+    json_array_append_new(json_object_get(g, "arg_nodes"), json_integer(n - 1));
+    json_object_set_new(g, "heads", json_pack("[[I, i, i]]", n, 0, 0));
+    for (json_int_t i = 0; i < n + 2; i++)
+        json_array_append_new(rows, json_integer(i));
+    json_object_set_new(g, "node_row_ptr", rows);
+    assert_int_equal(json_dump_file(g, to, 0), 0);
+    json_decref(g);
+}
+
+/* Precision and recall are those of the matrix; its sums are the samples; the loss is that of the scores,
+ * whatever stands at the head of the graph. */
+static void confusion(void **state)
+{
+    const tool_said *s =
+        tool("exec \"$T\" eval run/model-symbol.json run/model-0000.params --data ./small --json");
+    json_t *o = tool_json(s, 0), *rows = json_object_get(o, "confusion"), *other;
+    int64_t all = 0, right = 0;
+
+    (void)state;
+    assert_int_equal(s->code, 0);
+    assert_int_equal(json_array_size(rows), 10);
+    for (size_t i = 0; i < 10; i++)
+        for (size_t k = 0; k < 10; k++) {
+            int64_t n = (int64_t)json_integer_value(json_array_get(json_array_get(rows, i), k));
+
+            all += n;
+            right += i == k ? n : 0;
+        }
+    assert_int_equal(all, 40);
+    assert_true(fabs((double)right / 40 - json_number_value(json_object_get(o, "accuracy"))) < 1e-9);
+    assert_int_equal(json_array_size(json_object_get(o, "classes")), 10);
+    softmax_add("run/model-symbol.json", "soft-symbol.json");
+    s = tool("exec \"$T\" eval soft-symbol.json run/model-0000.params --data ./small --json");
+    assert_int_equal(s->code, 0);
+    other = tool_json(s, 0);
+    assert_true(fabs(json_number_value(json_object_get(other, "loss")) -
+                     json_number_value(json_object_get(o, "loss"))) < 1e-5);
+    json_decref(other);
+    json_decref(o);
+    /* Such a graph can be trained, and is exported as it came. */
+    s = tool("exec \"$T\" train soft-symbol.json --data ./small --epochs 1 --out soft -q");
+    assert_int_equal(s->code, 0);
+    assert_int_equal(tool("grep -q SoftmaxOutput soft/model-symbol.json")->code, 0);
+    s = tool("exec \"$T\" eval run/model-symbol.json run/model-0000.params --data ./small --confusion");
+    assert_says(s->out, "precision     recall\n");
+    s = tool("printf 'zero\\none\\n' >small/classes.txt; exec \"$T\" eval run/model-symbol.json "
+             "run/model-0000.params --data ./small --confusion");
+    assert_says(s->out, "1    one");
+    s = tool("printf 'zero\\n\\n' >small/classes.txt; exec \"$T\" eval run/model-symbol.json "
+             "run/model-0000.params --data ./small");
+    assert_int_equal(s->code, 4);
+    /* A run keeps the names beside its model. */
+    s = tool(
+        "printf 'zero\\none\\n' >small/classes.txt; exec \"$T\" train zoo:lenet --data ./small --epochs 1 "
+        "--out named -q");
+    assert_int_equal(s->code, 0);
+    s = tool("exec \"$T\" predict named/model-symbol.json named/model-0000.params " IMAGES " --top 10");
+    assert_says(s->out, " zero");
+    assert_int_equal(tool("rm small/classes.txt")->code, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_answers), cmocka_unit_test(forms),     cmocka_unit_test(refused),
+        cmocka_unit_test(damaged),      cmocka_unit_test(confusion),
+    };
+    int failed;
+
+    tool_setup();
+    setenv("OMP_NUM_THREADS", "1", 1); /* many small trainings beside other tests */
+    tool_data("small", 40);
+    inputs_make();
+    if (tool("exec \"$T\" train zoo:lenet --data ./small --batch 8 --seed 5 --epochs 4 --out run -q")->code)
+        return 1;
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    tool_teardown();
+    return failed;
+}

@@ -1,0 +1,308 @@
+/*
+ * tenon train: what it is told in a file, what it is built from, what ends it: early stop, numbers that are
+ * not finite, another process in the folder; and what is tried beforehand. Resumed, all of it has the bits of
+ * the unbroken run.
+ */
+#include "tool.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#define TRAIN "exec \"$T\" train zoo:lenet --data ./small --batch 8 --seed 5 --set run.deterministic=threads "
+#define EARLY "--set train.early_stop=val_loss --set train.patience=2 --set train.min_delta=0.05 "
+
+static json_t *last(const tool_said *s)
+{
+    if (s->code)
+        fail_msg("code %d: %s %s", s->code, s->out, s->err);
+    return tool_json(s, 0);
+}
+
+static void value_is(const char *json, const char *key, const char *want)
+{
+    json_t *o = json_loads(json, 0, NULL);
+    const char *have = json_string_value(json_object_get(o, key));
+
+    if (!have || strcmp(have, want))
+        fail_msg("%s is %s, not %s", key, have ? have : "missing", want);
+    json_decref(o);
+}
+
+/* All that a training needs from a file; the command line is stronger; what is wrong has a line. */
+static void from_file(void **state)
+{
+    const tool_said *s;
+    json_t *o, *result;
+
+    (void)state;
+    assert_int_equal(tool("printf '[train]\\nmodel = zoo:lenet\\ndata = ./small\\nbatch = 8\\nepochs = 3\\n"
+                          "optimizer = nag\\nlr = 0.02\\nclip_norm = 3\\n\\n[run]\\nseed = 5\\n' >a.ini")
+                         ->code,
+                     0);
+    o = last(tool("exec \"$T\" train a.ini --out ini --epochs 2 --json -q"));
+    assert_int_equal(json_integer_value(json_object_get(o, "step")), 10);
+    json_decref(o);
+    o = json_load_file("ini/run.json", 0, NULL);
+    result = json_object_get(o, "data_name");
+    assert_string_equal(json_string_value(result), "./small");
+    json_decref(o);
+    s = tool("exec \"$T\" train --resume ini --json -q"); /* the file is not needed any more */
+    assert_int_equal(s->code, 0);
+    s = tool("printf '[train]\\nmomentun = 1\\n' >bad.ini; exec \"$T\" train bad.ini");
+    assert_int_equal(s->code, 2);
+    assert_says(s->err, "bad.ini:2");
+    assert_says(s->err, "train.momentum");
+    s = tool("printf '[train]\\nlr = 0.1\\n' >none.ini; exec \"$T\" train none.ini");
+    assert_int_equal(s->code, 2);
+    assert_says(s->err, "which MODEL?");
+    s = tool("exec \"$T\" train a.ini --config a.ini");
+    assert_int_equal(s->code, 2);
+    assert_says(s->err, "one file of options");
+    s = tool("exec \"$T\" train a.ini --set train.optimizer=sgb --out no");
+    assert_int_equal(s->code, 2);
+    s = tool("exec \"$T\" train absent.ini");
+    assert_true(s->code != 0 && s->code < 128);
+    assert_int_equal(access("no", F_OK), -1);
+}
+
+/* The graph of an exported model is trained as the net it came from: the same bits. */
+static void from_symbol(void **state)
+{
+    const tool_said *s;
+    json_t *o;
+    char hash[65];
+
+    (void)state;
+    o = last(tool(TRAIN "--epochs 2 --json -q --out net"));
+    (void)snprintf(hash, sizeof hash, "%s", json_string_value(json_object_get(o, "params_sha256")));
+    json_decref(o);
+    s = tool("exec \"$T\" train net/model-symbol.json --data ./small --batch 8 --seed 5 --set "
+             "run.deterministic=threads --epochs 2 --json -q --out graph");
+    json_decref(last(s));
+    value_is(strrchr(s->out, '{') ? s->out + strlen(s->out) - strlen(strstr(s->out, "{\"event\":\"done\""))
+                                  : "{}",
+             "params_sha256", hash);
+    assert_int_equal(tool("cmp net/model-symbol.json graph/model-symbol.json")->code, 0);
+    s = tool("exec \"$T\" train --resume graph --json -q");
+    value_is(strstr(s->out, "{\"event\":\"done\""), "params_sha256", hash);
+    /* Values of a file to begin with; one that is not this net's is refused. */
+    o = last(
+        tool("exec \"$T\" train net/model-symbol.json --data ./small --epochs 1 --lr 0 --out again --json -q "
+             "--set train.params=net/model-0000.params --set train.wd=0"));
+    assert_string_equal(json_string_value(json_object_get(o, "params_sha256")), hash);
+    json_decref(o);
+    s = tool("exec \"$T\" train zoo:lenet --data ./small --epochs 1 --out wrong --set model.pad=0 --set "
+             "train.params=net/model-0000.params");
+    assert_true(s->code != 0 && s->code < 128);
+    assert_int_equal(access("wrong", F_OK), -1);
+    /* Changed behind the run's back: it is not resumed. */
+    assert_int_equal(
+        tool("sed 's/500/400/g' net/model-symbol.json >graph2.json && cp graph2.json net/model-symbol.json")
+            ->code,
+        0);
+    s = tool("exec \"$T\" train --resume graph --json -q");
+    assert_int_equal(s->code, 2);
+    assert_says(s->err, "graph");
+}
+
+static void not_trainable(void **state)
+{
+    static const char *const lines[] = {
+        "exec \"$T\" train absent-symbol.json --data ./small",
+        "printf '{' >x.json; exec \"$T\" train x.json --data ./small",
+        "printf '{\"nodes\":[],\"heads\":[]}' >y.json; exec \"$T\" train y.json --data small",
+        "exec \"$T\" train zoo:lenet --data ./small --set model.classes=3",
+        "exec \"$T\" train zoo:lenet --data ./small --set train.valid=./nowhere",
+        "exec \"$T\" train zoo:lenet --data ./small --set train.valid=./large",
+        "exec \"$T\" eval large/symbol.json large/x.params --data ./large",
+        "exec \"$T\" train zoo:lenet --data ./small --set train.valid=none --set train.early_stop=val_loss",
+        "exec \"$T\" train zoo:lenet --data ./small --set train.params=absent.params",
+    };
+
+    (void)state;
+    assert_int_equal(
+        tool("mkdir large; cd large; (printf '\\0\\0\\10\\3\\0\\0\\0\\2\\0\\0\\0\\14\\0\\0\\0\\14'; "
+             "head -c 288 /dev/zero) >t10k-images-idx3-ubyte; printf "
+             "'\\0\\0\\10\\1\\0\\0\\0\\2\\0\\1' >t10k-labels-idx1-ubyte")
+            ->code,
+        0);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        const tool_said *s = tool(lines[i]);
+
+        if (s->code < 1 || s->code > 5 || !strstr(s->err, "error[TN-"))
+            fail_msg("%s: code %d: %s", lines[i], s->code, s->err);
+    }
+    assert_int_equal(tool("test ! -d runs || rmdir runs")->code, 0); /* nothing began */
+}
+
+/* It ends once it gets no better, keeps the best epoch, and so does a run that was broken off on the way. */
+static void early_stop(void **state)
+{
+    const tool_said *s = tool(TRAIN EARLY "--epochs 50 --json --out early");
+    json_t *o = last(s);
+    int64_t steps = (int64_t)json_integer_value(json_object_get(o, "step")), best;
+    char hash[65], *want;
+    pid_t pid;
+
+    (void)state;
+    assert_true(json_is_true(json_object_get(o, "early_stop")));
+    assert_true(steps < 250);
+    best = (int64_t)json_integer_value(json_object_get(o, "best_epoch"));
+    assert_true(best >= 1 && best * 5 <= steps);
+    (void)snprintf(hash, sizeof hash, "%s", json_string_value(json_object_get(o, "params_sha256")));
+    json_decref(o);
+    assert_says(s->err, "no better one in 2 epochs");
+    s = tool("exec \"$T\" eval --json early/model-best.params");
+    assert_int_equal(s->code, 0);
+    want = strdup(s->out);
+    assert_int_equal(
+        tool("exec \"$T\" eval early/model-symbol.json early/model-best.params --data ./small")->code, 0);
+    /* The finished run, resumed, does nothing; more patience goes on. */
+    o = last(tool("exec \"$T\" train --resume early --json -q"));
+    assert_int_equal(json_integer_value(json_object_get(o, "step")), steps);
+    json_decref(o);
+
+    pid = tool_start(TRAIN EARLY "--epochs 50 --json --out broken --set train.checkpoint_every=0.2");
+    (void)tool_lines(pid, "broken/metrics.jsonl", 1);
+    (void)kill(pid, SIGKILL);
+    s = tool_wait(pid);
+    s = tool("exec \"$T\" train --resume broken --json");
+    o = last(s);
+    assert_string_equal(json_string_value(json_object_get(o, "params_sha256")), hash);
+    assert_int_equal(json_integer_value(json_object_get(o, "step")), steps);
+    assert_int_equal(json_integer_value(json_object_get(o, "best_epoch")), best);
+    json_decref(o);
+    s = tool("exec \"$T\" eval --json broken/model-best.params");
+    assert_string_equal(s->out, want);
+    free(want);
+    o = last(tool("exec \"$T\" train --resume early --json -q --set train.early_stop=none --epochs 50"));
+    assert_int_equal(json_integer_value(json_object_get(o, "step")), 250);
+    json_decref(o);
+}
+
+/* Numbers that are not finite: exit 1, the step's name, and what was good stays as it was. */
+static void diverges(void **state)
+{
+    const tool_said *s = tool(TRAIN "--epochs 4 --lr 1e5 --out nan --set model.activation=relu --set "
+                                    "train.warmup=0 --set train.checkpoint_every=0.2 -q");
+    json_t *o;
+
+    (void)state;
+    assert_int_equal(s->code, 1);
+    assert_says(s->err, "error[TN-0014]: step ");
+    assert_says(s->err, "diverged");
+    assert_says(s->err, "train.clip_norm");
+    assert_int_equal(access("nan/model-0000.params", F_OK), -1);
+    o = json_load_file("nan/run.json", 0, NULL);
+    assert_string_equal(json_string_value(json_object_get(json_object_get(o, "result"), "status")), "failed");
+    json_decref(o);
+    if (!access("nan/checkpoints/checkpoint-000001.tnck",
+                F_OK)) { /* the last one is good: it goes on from there */
+        assert_says(s->err, "last good checkpoint is nan/checkpoints/");
+        s = tool("exec \"$T\" train --resume nan -q");
+        assert_int_equal(s->code, 1);
+    }
+    s = tool(TRAIN "--epochs 1 --lr 1e5 --out ignored --set model.activation=relu --set train.warmup=0 --set "
+                   "train.on_nan=ignore -q");
+    assert_int_equal(s->code, 0);
+    /* Gradients that are limited do not diverge. */
+    s = tool(TRAIN "--epochs 1 --lr 10 --out limited --set model.activation=relu --set train.warmup=0 --set "
+                   "train.clip_norm=0.01 -q");
+    assert_int_equal(s->code, 0);
+}
+
+/* One process in a folder; who is gone is no owner. */
+static void locked(void **state)
+{
+    pid_t pid = tool_start(TRAIN "--epochs 100000 --out held -q");
+    const tool_said *s;
+    char line[256];
+
+    (void)state;
+    assert_true(tool_lines(pid, "held/metrics.jsonl", 1));
+    (void)snprintf(line, sizeof line, "grep -q 'pid %d$' held/checkpoints/run.lock", (int)pid);
+    assert_int_equal(system(line), 0);
+    assert_int_equal(system("\"$T\" train --resume held >busy.out 2>&1; test $? = 1"), 0);
+    assert_int_equal(system("grep -q 'in use by process' busy.out"), 0);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    (void)tool_wait(pid);
+    assert_int_equal(access("held/checkpoints/run.lock", F_OK), 0);
+    pid = tool_start("exec \"$T\" train --resume held --set train.epochs=100000");
+    (void)usleep(1000);
+    for (int i = 0; i < 200 && system("grep -q 'resumed after' err.txt"); i++)
+        (void)usleep(20000);
+    assert_int_equal(kill(pid, SIGTERM), 0);
+    s = tool_wait(pid);
+    assert_int_equal(s->code, 130);
+    assert_says(s->err, "which is gone; its lock is taken over");
+    assert_int_equal(access("held/checkpoints/run.lock", F_OK), -1);
+    /* A number that lives is not the process that wrote it; another host cannot be asked; a link is not
+     * followed. */
+    assert_int_equal(tool("printf 'pid 1\\nstart 1\\nhost %s\\n' \"$(hostname)\" >held/checkpoints/run.lock; "
+                          "exec \"$T\" train --resume held --epochs 1 -q --json")
+                         ->code,
+                     2); /* cosine: other epochs are another training; the lock was no obstacle */
+    s = tool("printf 'pid 1\\nstart 1\\nhost elsewhere.invalid\\n' >held/checkpoints/run.lock; "
+             "exec \"$T\" train --resume held -q");
+    assert_int_equal(s->code, 1);
+    assert_says(s->err, "on host elsewhere.invalid");
+    s = tool("rm held/checkpoints/run.lock; echo kept >victim; ln -s ../../victim held/checkpoints/run.lock; "
+             "exec \"$T\" train --resume held -q");
+    assert_int_equal(s->code, 1);
+    assert_int_equal(tool("grep -q kept victim")->code, 0);
+    s = tool("rm held/checkpoints/run.lock; echo rubbish >held/checkpoints/run.lock; "
+             "exec \"$T\" train --resume held -q --epochs 1");
+    assert_int_equal(s->code, 2);
+}
+
+static void tried_beforehand(void **state)
+{
+    const tool_said *s = tool(TRAIN "--dry-run --json");
+    json_t *o = last(s), *row;
+
+    (void)state;
+    assert_int_equal(json_array_size(json_object_get(o, "layers")), 10);
+    row = json_array_get(json_object_get(o, "layers"), 9);
+    assert_string_equal(json_string_value(json_object_get(row, "op")), "FullyConnected");
+    assert_int_equal(json_integer_value(json_array_get(json_object_get(row, "shape"), 0)), 8);
+    assert_true(json_array_size(json_object_get(o, "kernels")) > 5);
+    assert_true(json_integer_value(json_object_get(json_object_get(o, "memory"), "activations")) >=
+                json_integer_value(json_object_get(json_object_get(o, "memory"), "least")));
+    assert_true(json_number_value(json_object_get(json_object_get(o, "step"), "loss")) > 1);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(o, "data"), "samples")), 40);
+    json_decref(o);
+    s = tool(TRAIN "--dry-run");
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, "FullyConnected");
+    assert_says(s->out, "step 1: loss ");
+    assert_int_equal(access("runs", F_OK), -1);
+    s = tool(TRAIN "--dry-run --set model.classes=2");
+    assert_int_equal(s->code, 1);
+
+    o = last(tool(TRAIN "--overfit-one --json"));
+    assert_true(json_is_true(json_object_get(o, "learned")));
+    assert_true(json_number_value(json_object_get(o, "loss")) <= 0.01);
+    json_decref(o);
+    s = tool(TRAIN "--overfit-one --lr 1e-9 --batch 2");
+    assert_int_equal(s->code, 1);
+    assert_says(s->out, "learned no");
+    assert_says(s->err, "does not learn");
+    assert_int_equal(access("runs", F_OK), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tried_beforehand), cmocka_unit_test(not_trainable), cmocka_unit_test(from_file),
+        cmocka_unit_test(from_symbol),      cmocka_unit_test(early_stop),    cmocka_unit_test(diverges),
+        cmocka_unit_test(locked),
+    };
+    int failed;
+
+    tool_setup();
+    setenv("OMP_NUM_THREADS", "1", 1); /* many small trainings beside other tests */
+    tool_data("small", 40);
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    tool_teardown();
+    return failed;
+}

@@ -1,0 +1,214 @@
+/* CSV: separators, quotes, headers, gzip, the same numbers in every locale; ragged rows, what is no number,
+ * long lines, bombs, failing allocation: each with file and line. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cmocka.h>
+#include <locale.h>
+
+#include "io/io.h"
+#include "support/scratch.h"
+#include "support/space.h"
+
+static test_space t;
+
+static int open_space(void **state)
+{
+    (void)state;
+    test_space_open(&t, "naive");
+    return 0;
+}
+
+static int close_space(void **state)
+{
+    (void)state;
+    test_space_close(&t);
+    return 0;
+}
+
+static void check(tni_array *a, int64_t rows, int64_t columns, const float *values)
+{
+    assert_int_equal(a->ndim, 2);
+    assert_int_equal(a->shape[0], rows);
+    assert_int_equal(a->shape[1], columns);
+    assert_int_equal(a->dtype, TN_F32);
+    assert_memory_equal(tni_array_data(a), values, (size_t)(rows * columns) * sizeof(float));
+}
+
+static void read_well(void **state)
+{
+    static const float want[] = {1, -2.5f, 3e2f, 4, 0.125f, -0.0f};
+    static const char *const texts[] = {
+        "1,-2.5,3e2\n4,.125,-0\n",
+        "1,-2.5,3e2\n4,.125,-0",
+        "1;-2.5;3E+2\r\n4;0.125;-0\r\n",
+        "1\t-2.5\t300\n4\t125e-3\t-0.0\n",
+        "a,b,c\n1,-2.5,3e2\n4,.125,-0\n",
+        "\"a, \"\"b\"\"\",b,c\n\"1\",\"-2.5\" , \"3e2\"\n4,.125,-0\n",
+        "\n  \n1, -2.5 ,300\n\n4 ,+.125,-0\n\n",
+        "\xef\xbb\xbf"
+        "1,-2.5,300\n4,.125,-0\n",
+        "\xef\xbb\xbf"
+        "x,y,z\n1,-2.5,300\n4,.125,-0\n",
+    };
+
+    (void)state;
+    for (int gz = 0; gz < 2; gz++)
+        for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+            const char *path = scratch_write("x.csv", texts[i], strlen(texts[i]));
+            tni_array *a = NULL, *b = NULL;
+
+            if (gz) {
+                gzFile g = gzopen(path, "wb");
+
+                assert_int_equal(gzwrite(g, texts[i], (unsigned)strlen(texts[i])), strlen(texts[i]));
+                assert_int_equal(gzclose(g), Z_OK);
+            }
+            if (tni_csv_load(t.space, path, &a))
+                fail_msg("%zu: %s", i, tni_error_message());
+            check(a, 2, 3, want);
+            tni_array_release(a);
+            assert_int_equal(tni_csv_load_memory(t.space, texts[i], strlen(texts[i]), "m", &b), TN_OK);
+            check(b, 2, 3, want);
+            tni_array_release(b);
+        }
+}
+
+/* A decimal comma is the locale's, not the file's. */
+static void locales(void **state)
+{
+    static const float want[] = {1.5f, 2};
+    tni_array *a = NULL;
+
+    (void)state;
+    if (!setlocale(LC_NUMERIC, "de_DE.UTF-8"))
+        print_message("de_DE.UTF-8 is not installed: only C was tried\n");
+    assert_int_equal(tni_csv_load_memory(t.space, "1.5,2\n", 6, "m", &a), TN_OK);
+    check(a, 1, 2, want);
+    tni_array_release(a);
+    assert_int_equal(tni_csv_load_memory(t.space, "1,5;2\n", 6, "m", &a), TN_E_FORMAT);
+    (void)setlocale(LC_NUMERIC, "C");
+}
+
+static void refused(void **state)
+{
+    static const struct {
+        const char *text, *says;
+    } bad[] = {
+        {"", "holds no numbers"},
+        {"\n\n  \n", "holds no numbers"},
+        {"a,b\n", "only a header"},
+        {"1,2\n3\n", "m:2: fewer than the 2 fields"},
+        {"1,2\n3,4,5\n", "m:2: more than the 2 fields"},
+        {"a,b\n1,2\n\n1,2,\n", "m:4: more than"},
+        {"1,2\n3,\n", "m:2: field 2 is empty"},
+        {"1,x\n3,4\n", "m:1: field 2 is \"x\", which is no number"},
+        {"1,2\nnan,4\n", "m:2: field 1 is \"nan\": only finite"},
+        {"1,2\n3,-INF\n", "m:2: field 2 is \"-INF\": only finite"},
+        {"1,2\n3,1e39\n", "m:2: field 2 is \"1e39\": only finite"},
+        {"1,2\n3,1e999\n", "m:2: field 2"},
+        {"1,2\n3,0x10\n", "m:2: field 2 is \"0x10\", which"},
+        {"1,2\n3,\"4\n", "m:2: the quotes of field 2 do not end"},
+        {"1,2\n3,\"4\"5\n", "m:2: something stands behind the quotes of field 2"},
+        {"1,2\n3,1000000000000000000000000000000000000000000000000000000000000000000000000\n",
+         "m:2: field 2"},
+        {"1,2\n3 4,5\n", "m:2: field 1 is \"3 4\", which"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        tni_array *a = NULL;
+
+        if (tni_csv_load_memory(t.space, bad[i].text, strlen(bad[i].text), "m", &a) != TN_E_FORMAT ||
+            !strstr(tni_error_message(), bad[i].says))
+            fail_msg("%s: %s", bad[i].text, tni_error_message());
+        assert_null(a);
+    }
+    assert_int_equal(tni_csv_load_memory(t.space, "1,2\n3\0,4\n", 9, "m", &(tni_array *){NULL}), TN_E_FORMAT);
+    assert_non_null(strstr(tni_error_message(), "m:2: a NUL"));
+    assert_int_equal(tni_csv_load(t.space, "/nonexistent/x.csv", &(tni_array *){NULL}), TN_E_IO);
+    assert_int_equal(tni_csv_load(t.space, "/dev/zero", &(tni_array *){NULL}), TN_E_IO);
+}
+
+/* Lines and rows without an end: an error before the memory is taken. */
+static void bombs(void **state)
+{
+    const size_t bytes = 5u << 20;
+    char *text = malloc(bytes);
+    const char *path;
+    tni_array *a = NULL;
+    gzFile g;
+
+    (void)state;
+    memset(text, '1', bytes);
+    assert_int_equal(tni_csv_load_memory(t.space, text, bytes, "m", &a), TN_E_FORMAT);
+    assert_non_null(strstr(tni_error_message(), "m:1: a line of more than"));
+    for (size_t i = 1; i < bytes; i += 2)
+        text[i] = ',';
+    assert_int_equal(tni_csv_load_memory(t.space, text, 1u << 20, "m", &a), TN_E_FORMAT);
+    assert_non_null(strstr(tni_error_message(), "m:1: more than 131072 fields"));
+    path = scratch_write("bomb.csv.gz", "", 0);
+    g = gzopen(path, "wb9");
+    memset(text, '1', bytes);
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(gzwrite(g, text, (unsigned)bytes), bytes);
+    assert_int_equal(gzclose(g), Z_OK);
+    assert_int_equal(tni_csv_load(t.space, path, &a), TN_E_FORMAT);
+    assert_non_null(strstr(tni_error_message(), ":1: a line of more than"));
+    assert_null(a);
+    free(text);
+}
+
+/* Memory is what the rows need: the heap stays below twice the file and 64 MiB. */
+static void memory(void **state)
+{
+    const uint64_t rows = 400000;
+    char *text = malloc(rows * 8);
+    tni_mem_stats before, after;
+    tni_array *a = NULL;
+
+    (void)state;
+    for (uint64_t i = 0; i < rows; i++)
+        memcpy(text + i * 8, "1,2,3,4\n", 8);
+    tni_mem_stats_get(&before);
+    assert_int_equal(tni_csv_load_memory(t.space, text, rows * 8, "m", &a), TN_OK);
+    tni_mem_stats_get(&after);
+    if (after.peak_bytes > before.live_bytes + 2 * rows * 8 + (3u << 20)) /* a pool rounds */
+        fail_msg("%llu %llu", (unsigned long long)before.live_bytes, (unsigned long long)after.peak_bytes);
+    tni_array_release(a);
+    free(text);
+}
+
+static tn_status load_once(void *arg)
+{
+    tni_array *a = NULL;
+    tn_status st = tni_csv_load(t.space, arg, &a);
+
+    tni_array_release(a);
+    return st;
+}
+
+static void out_of_memory(void **state)
+{
+    const char *path = scratch_write("fail.csv", "a,b\n1,2\n3,4\n", 12);
+
+    (void)state;
+    assert_int_equal(load_once((void *)(uintptr_t)path), TN_OK);
+    assert_true(scratch_each_allocation_fails(load_once, (void *)(uintptr_t)path) > 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory), /* first: it reads the peak so far */
+        cmocka_unit_test(read_well), cmocka_unit_test(locales),       cmocka_unit_test(refused),
+        cmocka_unit_test(bombs),     cmocka_unit_test(out_of_memory),
+    };
+
+    return cmocka_run_group_tests(tests, open_space, close_space);
+}

@@ -1,0 +1,277 @@
+/* What ends a training, and what it keeps: early stop and the best epoch, broken off anywhere and resumed
+ * with the same bits; numbers that are not finite are found before anything is written. */
+#include "nn/support.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EPOCHS 12
+
+typedef struct watch {
+    int64_t stop_at; /* step; 0: never */
+    int saved;
+    int64_t poison_at; /* step at which the weights are spoiled; 0: never */
+    tn_ctx *ctx;
+} watch;
+
+typedef struct result {
+    int done;
+    char hash[65], best[65];
+    int64_t step, best_epoch, waited;
+    double best_value;
+    int32_t early;
+} result;
+
+static int32_t on_event(void *arg, int32_t kind, tn_train *train)
+{
+    watch *w = arg;
+    tn_train_info i = {.struct_size = sizeof i};
+
+    tn_train_info_get(train, 0, &i);
+    w->saved += kind == TN_TRAIN_SAVED;
+    return kind == TN_TRAIN_STEP && i.step == w->stop_at;
+}
+
+static tn_net *make(tn_app *app)
+{
+    tn_net *net = tn_net_new(app, .name = "n");
+
+    tn_net_dense(net, .units = 16, .activation = "tanh");
+    tn_net_dropout(net, .rate = 0.1);
+    tn_net_dense(net, .units = 10);
+    return net;
+}
+
+static void best_hash(tn_app *app, const char *folder, char hash[65])
+{
+    char path[512];
+    tn_params *params = NULL;
+
+    (void)snprintf(path, sizeof path, "%s/m-best.params", folder);
+    hash[0] = '\0';
+    if (!access(path, F_OK) && !tn_params_load(tn_app_ctx(app), path, NULL, &params))
+        assert_int_equal(tn_params_sha256(params, hash), TN_OK);
+    tn_params_destroy(params);
+}
+
+/* One process: fresh or resumed, to step `stop_at`, or the end. */
+static void run(const char *folder, int resume, int64_t stop_at, const char *what, result *r)
+{
+    tn_app *app = nn_open("run.deterministic=threads", "engine.threads=1", NULL);
+    tn_train_info i = {.struct_size = sizeof i};
+    char prefix[512];
+    watch w = {.stop_at = stop_at};
+    tn_train *t;
+
+    (void)snprintf(prefix, sizeof prefix, "%s/m", folder);
+    t = tn_train_open(app, .net = make(app), .data = "digits", .epochs = EPOCHS, .seed = 3, .batch = 256,
+                      .lr = 0.5, .schedule = "constant", .warmup = -1, .checkpoint = folder,
+                      .checkpoint_every = 0.5, .checkpoint_keep = 1, .resume = resume, .event = on_event,
+                      .arg = &w, .early_stop = what, .patience = 2, .min_delta = 0.08, .best = prefix);
+    r->done = tn_train_run(t);
+    if (!tn_app_ok(app))
+        fail_msg("%s", tn_app_error(app));
+    tn_train_info_get(t, 1, &i);
+    assert_true(tn_net_sha256(tn_train_net(t), r->hash));
+    best_hash(app, folder, r->best);
+    r->step = i.step;
+    r->best_epoch = i.best_epoch;
+    r->best_value = i.best_value;
+    r->waited = i.waited;
+    r->early = i.ended_early;
+    nn_close(app);
+}
+
+static void same(const result *a, const result *b)
+{
+    assert_string_equal(a->hash, b->hash);
+    assert_string_equal(a->best, b->best);
+    assert_int_equal(a->step, b->step);
+    assert_int_equal(a->best_epoch, b->best_epoch);
+    assert_int_equal(a->waited, b->waited);
+    assert_int_equal(a->early, b->early);
+    assert_true(a->best_value == b->best_value);
+}
+
+static void test_early(void **state)
+{
+    static const char *const kinds[] = {"val_loss", "val_accuracy", "none"};
+
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        char *whole = nn_folder();
+        result want, have;
+
+        run(whole, 0, 0, kinds[k], &want);
+        assert_true(want.done);
+        assert_int_equal(strlen(want.best), 64);
+        assert_true(want.best_epoch >= 1);
+        if (k < 2) {
+            assert_true(want.early && want.step < EPOCHS * 6 && want.waited == 2);
+        } else {
+            assert_false(want.early);
+            assert_int_equal(want.step, EPOCHS * 6);
+        }
+        run(whole, 1, 0, kinds[k], &have); /* it is done */
+        same(&want, &have);
+        for (int64_t stop = 12; stop < want.step; stop += 11) { /* between epochs, and in them */
+            if (k == 2 && stop > 12)
+                break; /* nothing ends it: test_train.c goes further */
+            char *broken = nn_folder();
+
+            run(broken, 0, stop, kinds[k], &have);
+            assert_false(have.done);
+            run(broken, 1, stop + 6 < want.step ? stop + 6 : 0, kinds[k], &have);
+            run(broken, 1, 0, kinds[k], &have);
+            same(&want, &have);
+            nn_folder_remove(broken);
+        }
+        nn_folder_remove(whole);
+    }
+}
+
+/* The best epoch's file is that epoch's net, whatever checkpoint_keep says. */
+static void test_best(void **state)
+{
+    char *folder = nn_folder(), path[512], json[512];
+    tn_evaluation e = {.struct_size = sizeof e};
+    result r;
+    tn_app *app = nn_open(NULL);
+    tn_net *net;
+
+    (void)state;
+    run(folder, 0, 0, "none", &r);
+    (void)snprintf(json, sizeof json, "%s/m-symbol.json", folder);
+    (void)snprintf(path, sizeof path, "%s/m-best.params", folder);
+    net = tn_net_load_files(app, json, path, NULL);
+    assert_true(tn_net_evaluate(net, tn_data_open(app, "digits:test"), &e));
+    assert_true(fabs(e.accuracy - r.best_value) < 1e-9);
+    nn_close(app);
+    nn_folder_remove(folder);
+}
+
+/* A weight is spoiled behind the training's back: the checkpoints before stay, none is written after. */
+static int32_t poison(void *arg, int32_t kind, tn_train *train)
+{
+    watch *w = arg;
+    tn_train_info i = {.struct_size = sizeof i};
+    float values[10];
+    tn_array *bias, *from = NULL;
+    const int64_t shape[1] = {10};
+
+    tn_train_info_get(train, 0, &i);
+    w->saved += kind == TN_TRAIN_SAVED;
+    if (kind != TN_TRAIN_STEP || i.step != w->poison_at)
+        return 0;
+    for (int k = 0; k < 10; k++)
+        values[k] = k == 4 ? INFINITY : 0;
+    bias = tn_net_param(tn_train_net(train), "2.bias");
+    assert_int_equal(tn_array_from(w->ctx, TN_F32, 1, shape, values, &from), TN_OK);
+    assert_int_equal(tn_array_copy(from, bias), TN_OK);
+    tn_array_release(from);
+    return 0;
+}
+
+static void test_not_finite(void **state)
+{
+    (void)state;
+    for (int ignore = 0; ignore < 2; ignore++) {
+        char *folder = nn_folder();
+        tn_app *app = nn_open(NULL);
+        watch w = {.poison_at = 7, .ctx = tn_app_ctx(app)};
+        tn_train *t =
+            tn_train_open(app, .net = make(app), .data = "digits", .epochs = 2, .seed = 3, .batch = 256,
+                          .checkpoint = folder, .checkpoint_every = 1.0 / 6, .checkpoint_keep = 100,
+                          .event = poison, .arg = &w, .on_nan = ignore ? "ignore" : "stop");
+
+        if (ignore) {
+            if (!tn_train_run(t))
+                fail_msg("%s", tn_app_error(app));
+            assert_int_equal(w.saved, 12);
+            nn_close(app);
+        } else {
+            assert_false(tn_train_run(t));
+            assert_int_equal(w.saved, 6); /* of steps 1 to 6 */
+            assert_non_null(strstr(tn_app_error(app), "of step 6"));
+            assert_non_null(strstr(tn_app_error(app), "parameter n_dense1_bias is inf"));
+            nn_close_failed(app, "step 7 (epoch 2", 1);
+        }
+        nn_folder_remove(folder);
+    }
+}
+
+/* Found by the loss alone where nothing is written; a validation that is not finite is no better one. */
+static void test_loss_not_finite(void **state)
+{
+    tn_app *app = nn_open(NULL);
+    watch w = {.poison_at = 7, .ctx = tn_app_ctx(app)};
+    tn_train *t = tn_train_open(app, .net = make(app), .data = "digits", .epochs = 2, .seed = 3, .batch = 256,
+                                .event = poison, .arg = &w);
+
+    (void)state;
+    assert_false(tn_train_run(t));
+    nn_close_failed(app, "step 8 (epoch 2", 1);
+}
+
+static void test_refused(void **state)
+{
+    static const struct {
+        tn_train_options o;
+        const char *text;
+        int code;
+    } bad[] = {
+        {{.early_stop = "val_los"}, "did you mean \"val_loss\"", 2},
+        {{.on_nan = "go"}, "unknown on_nan", 2},
+        {{.early_stop = "val_loss", .patience = -1}, "patience of -1", 2},
+        {{.early_stop = "val_loss", .valid = "none"}, "early_stop needs data", 2},
+        {{.params = "absent.params"}, "absent.params", 1},
+        {{.model = "absent-symbol.json"}, "absent-symbol.json", 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        tn_app *app = nn_open(NULL);
+        tn_train_options o = bad[i].o;
+
+        o.struct_size = sizeof o;
+        o.model = o.model ? o.model : "zoo:lenet";
+        o.data = "digits";
+        assert_null(tn_train_open_(app, &o));
+        nn_close_failed(app, bad[i].text, bad[i].code);
+    }
+}
+
+/* An older program's struct ends before what came later. */
+static void test_older_program(void **state)
+{
+    tn_app *app = nn_open(NULL);
+    tn_train_options o = {.struct_size = (uint32_t)offsetof(tn_train_options, params),
+                          .model = "zoo:lenet",
+                          .data = "digits",
+                          .epochs = 1,
+                          .params = "never read",
+                          .early_stop = "never read"};
+    tn_train_info i = {.struct_size = (uint32_t)offsetof(tn_train_info, ended_early), .best_epoch = -7};
+    tn_train *t = tn_train_open_(app, &o);
+
+    (void)state;
+    assert_non_null(t);
+    assert_true(tn_train_run(t));
+    tn_train_info_get(t, 0, &i);
+    assert_true(i.best_epoch == -7 && i.step == 23);
+    nn_close(app);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_early),      cmocka_unit_test(test_best),
+        cmocka_unit_test(test_not_finite), cmocka_unit_test(test_loss_not_finite),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_older_program),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
