@@ -211,6 +211,18 @@ static void locks_give(tni_engine *e) TN_NO_THREAD_CHECK
     tni_spin_unlock(&e->seq_lock);
 }
 
+/* Every worker asleep at its condition, none on its way there: what a worker does behind its last operation, such
+ * as freeing memory, holds locks of libraries that the child could never give back. All locks held. */
+static bool workers_parked(const tni_engine *e)
+{
+    if (e->type != ENGINE_THREADED)
+        return true;
+    for (const engine_queue *q = e->queues; q; q = q->next)
+        if (q->waking || atomic_load(&q->sleepers) != atomic_load(&q->worker_count))
+            return false;
+    return true;
+}
+
 static void fork_prepare(tni_engine *e)
 {
     if (tni_engine_tls.inside || tni_engine_tls.held) {
@@ -223,9 +235,10 @@ static void fork_prepare(tni_engine *e)
         while (atomic_load(&e->waits)) /* signalled by now, and about to leave */
             (void)sched_yield();
         locks_take(e);
-        if (tni_engine_idle(e) && !atomic_load(&e->waits))
+        if (tni_engine_idle(e) && !atomic_load(&e->waits) && workers_parked(e))
             break;
         locks_give(e);
+        (void)sched_yield();
     }
     tni_device_set_fork(e->devices, TN_FORK_PREPARE);
 }

@@ -240,6 +240,10 @@ static void worker_idle(engine_queue *q)
         (void)sched_yield(); /* somebody else is entering, or runs a brief operation */
         return;
     }
+    if (TN_UNLIKELY(atomic_load_explicit(&q->engine->forking, memory_order_relaxed))) {
+        worker_sleep(q); /* whoever forks waits for that */
+        return;
+    }
     for (uint32_t i = 0; !queue_has_work(q) && !atomic_load_explicit(&q->engine->quit, memory_order_relaxed);
          i++) {
         tni_pause();
