@@ -73,6 +73,18 @@ static tn_status line_add(reader *r, uint64_t count)
     return tni_str_add_bytes(&r->line, r->chunk + r->first, count);
 }
 
+/* What some programs write before the first line is no part of it, also where nothing else stands there. */
+static void byte_order_drop(reader *r)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+    const size_t size = sizeof mark - 1;
+
+    if (r->line.length < size || memcmp(r->line.text, mark, size))
+        return;
+    r->line.length -= size;
+    memmove(r->line.text, r->line.text + size, r->line.length);
+}
+
 /* The next line into r->line, without what ends it; r->end: there was none. */
 static tn_status line_read(reader *r)
 {
@@ -102,6 +114,8 @@ static tn_status line_read(reader *r)
             break;
     }
     r->end = !any;
+    if (r->number == 1)
+        byte_order_drop(r);
     if (r->line.length && r->line.text[r->line.length - 1] == '\r')
         r->line.length--;
     return tni_str_add_bytes(&r->line, "", 0) ? TN_E_NOMEM : TN_OK;
@@ -220,12 +234,9 @@ static tn_status row_read(const reader *r, const sheet *s, float *out, uint64_t 
 
 static tn_status first_line(reader *r, sheet *s)
 {
-    static const char byte_order[] = "\xef\xbb\xbf";
     bool numbers = false;
     tn_status st;
 
-    if (r->number == 1 && r->line.length >= 3 && !memcmp(r->line.text, byte_order, 3))
-        memcpy(r->line.text, "   ", 3);
     s->separator = memchr(r->line.text, '\t', r->line.length)  ? '\t'
                    : memchr(r->line.text, ';', r->line.length) ? ';'
                                                                : ',';
@@ -247,8 +258,6 @@ static tn_status sheet_read(const origin *from, sheet *s, float *out)
             continue;
         if (!lines++ && ((!out && (st = first_line(&r, s))) || s->header))
             continue;
-        if (out && r.number == 1 && r.line.length >= 3 && (unsigned char)r.line.text[0] == 0xef)
-            memcpy(r.line.text, "   ", 3);
         if (out && rows == s->rows)
             st = tni_error(TN_E_IO, "%s was changed while it was read", r.name);
         else if (!(st = row_read(&r, s, out ? out + rows * s->columns : NULL, &columns, NULL)))

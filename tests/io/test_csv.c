@@ -55,6 +55,9 @@ static void read_well(void **state)
         "1,-2.5,300\n4,.125,-0\n",
         "\xef\xbb\xbf"
         "x,y,z\n1,-2.5,300\n4,.125,-0\n",
+        "\xef\xbb\xbf\n1,-2.5,300\n4,.125,-0\n",
+        "\xef\xbb\xbf\r\n \nx;y;z\r\n1;-2.5;300\r\n4;.125;-0\r\n",
+        "\xef\xbb\xbf\"x\"\ty\tz\n1\t-2.5\t300\n4\t.125\t-0\n",
     };
 
     (void)state;
@@ -103,6 +106,11 @@ static void refused(void **state)
         {"", "holds no numbers"},
         {"\n\n  \n", "holds no numbers"},
         {"a,b\n", "only a header"},
+        {"\xef\xbb\xbf", "holds no numbers"},
+        {"\xef\xbb\xbf\n", "holds no numbers"},
+        {"\xef\xbb\xbf\n\xef\xbb\xbf\n", "only a header"}, /* a second one is a text */
+        {"\xef\xbb", "only a header"},
+        {"1\n\xef\xbb\xbf\n", "m:2: field 1 is \"\xef\xbb\xbf\", which is no number"},
         {"1,2\n3\n", "m:2: fewer than the 2 fields"},
         {"1,2\n3,4,5\n", "m:2: more than the 2 fields"},
         {"a,b\n1,2\n\n1,2,\n", "m:4: more than"},
