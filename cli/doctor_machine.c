@@ -2,6 +2,7 @@
  * Checks of the machine: processors, memory, limits, room on disks, clock.
  */
 #include "doctor.h"
+#include "runs.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -328,13 +329,23 @@ static void room_check(doctor *d, const char *what, const char *path)
         doctor_say(d, DOCTOR_OK, "", "%s: %.0f MiB are free in %s", what, free_mib, folder);
 }
 
+/* Where the run's checkpoints go; a name that means none is told by the check of runs. */
+static void run_room_check(doctor *d, const char *name)
+{
+    char why[CLI_WHY_BYTES], *folder = cli_record_folder(CLI_RUNS, name, why);
+
+    if (folder)
+        room_check(d, "checkpoints", folder);
+    free(folder);
+}
+
 void doctor_disk(doctor *d)
 {
     const char *run = doctor_option(d, "run.dir"), *tmp = getenv("TMPDIR");
 
-    room_check(d, "new runs", *run ? run : "runs");
+    room_check(d, "new runs", *run ? run : CLI_RUNS);
     for (size_t i = 0; i < d->args->word_count; i++)
-        room_check(d, "checkpoints", d->args->words[i]);
+        run_room_check(d, d->args->words[i]);
     room_check(d, "temporary files", tmp && *tmp ? tmp : "/tmp");
 }
 

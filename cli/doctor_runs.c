@@ -3,6 +3,7 @@
  */
 #include "doctor.h"
 #include "lock.h"
+#include "runs.h"
 
 #include <glob.h>
 #include <stdlib.h>
@@ -55,12 +56,13 @@ void doctor_runs(doctor *d)
     tally t = {0};
 
     for (size_t i = 0; i < d->args->word_count; i++) {
-        const char *folder = d->args->words[i];
+        char why[CLI_WHY_BYTES], *folder = cli_record_folder(CLI_RUNS, d->args->words[i], why);
 
-        if (stat(folder, &info) || !S_ISDIR(info.st_mode))
-            doctor_say(d, DOCTOR_BAD, "name a folder that `tenon train` made", "%.500s is no folder", folder);
-        else
+        if (folder)
             folder_check(d, folder, &t);
+        else
+            doctor_say(d, DOCTOR_BAD, "name a folder that `tenon train` made", "%s", why);
+        free(folder);
     }
     if (!d->args->word_count && !glob("runs/*", 0, NULL, &found))
         for (size_t i = 0; i < found.gl_pathc; i++)

@@ -203,7 +203,7 @@ int cmd_runs_prune(const cli_args *args)
     int code = CLI_EXIT_USAGE;
 
     if (keep_read(args, &keep))
-        code = cli_records_read(&records, args->value[OPT_RUNS] ? args->value[OPT_RUNS] : "runs")
+        code = cli_records_read(&records, args->value[OPT_RUNS] ? args->value[OPT_RUNS] : CLI_RUNS)
                    ? prune(args, &records, keep)
                    : CLI_EXIT_FAILED;
     cli_records_fini(&records);

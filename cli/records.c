@@ -95,27 +95,31 @@ static void metrics_read(cli_record *record)
         (void)fclose(file);
 }
 
-static void json_read(cli_record *record)
+json_t *cli_record_json(const char *folder, char why[CLI_WHY_BYTES])
 {
-    FILE *file = file_open(record->folder, "run.json", RECORD_BYTES_MAX);
+    FILE *file = file_open(folder, "run.json", RECORD_BYTES_MAX);
     json_error_t error = {.text = ""};
+    json_t *json;
 
     if (!file) {
-        (void)snprintf(record->why, sizeof record->why, "run.json cannot be read");
-        return;
+        (void)snprintf(why, CLI_WHY_BYTES, "run.json cannot be read");
+        return NULL;
     }
-    record->json = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+    json = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
     (void)fclose(file);
-    if (!json_is_object(record->json)) {
-        (void)snprintf(record->why, sizeof record->why, "run.json is damaged: line %d: %.100s", error.line,
-                       error.text);
-        json_decref(record->json);
-        record->json = NULL;
-        return;
-    }
-    record->ours = json_is_array(json_object_get(record->json, "command")) &&
-                   json_is_string(json_object_get(json_object_get(record->json, "versions"), "tenon")) &&
-                   json_is_array(json_object_get(record->json, "options"));
+    if (json_is_object(json))
+        return json;
+    (void)snprintf(why, CLI_WHY_BYTES, "run.json is damaged: line %d: %.100s", error.line,
+                   json ? "this is no object" : error.text);
+    json_decref(json);
+    return NULL;
+}
+
+bool cli_record_ours(const json_t *json)
+{
+    return json_is_array(json_object_get(json, "command")) &&
+           json_is_string(json_object_get(json_object_get(json, "versions"), "tenon")) &&
+           json_is_array(json_object_get(json, "options"));
 }
 
 static bool has_checkpoint(const char *folder)
@@ -192,7 +196,8 @@ static bool record_read(cli_record *record, char *folder)
         return false;
     dash = strrchr(record->name, '-');
     record->id = dash && dash[1] ? dash + 1 : record->name;
-    json_read(record);
+    record->json = cli_record_json(folder, record->why);
+    record->ours = record->json && cli_record_ours(record->json);
     metrics_read(record);
     state_find(record);
     record->epochs_wanted = strtoll(cli_record_option(record, "train.epochs"), NULL, 10);
@@ -292,13 +297,13 @@ static int match(const char *run, const char *name)
     return 0;
 }
 
-/* The one folder below `folder` that `name` fits best; NULL: none or several, said. */
-static char *folder_find(const char *folder, const char *name)
+/* The one run below `folder` that `name` fits best; NULL: none (`*count` 0) or several. */
+static char *best_find(const char *folder, const char *name, size_t *count)
 {
-    DIR *dir = *name ? opendir(folder) : NULL;
+    DIR *dir = opendir(folder);
     const struct dirent *entry;
     char *found = NULL;
-    int best = 0, several = 0;
+    int best = 0;
 
     while (dir && (entry = readdir(dir))) {
         const int fits = entry->d_name[0] == '.' ? 0 : match(entry->d_name, name);
@@ -308,38 +313,105 @@ static char *folder_find(const char *folder, const char *name)
             free(path);
             continue;
         }
-        several = fits == best ? several + 1 : 1;
+        *count = fits == best ? *count + 1 : 1;
         best = fits;
         free(found);
         found = path;
     }
     if (dir)
         (void)closedir(dir);
-    if (several == 1)
+    if (*count <= 1)
         return found;
-    if (several)
-        cli_error("\"%s\" fits %d runs below %s; `tenon runs list` shows their names", name, several, folder);
-    else
-        cli_error("there is no run \"%s\" below %s; `tenon runs list` shows what there is", name, folder);
     free(found);
     return NULL;
 }
 
+/* Without slashes at its end. */
+static char *path_plain(const char *name)
+{
+    size_t length = strlen(name);
+
+    while (length > 1 && name[length - 1] == '/')
+        length--;
+    return cli_format("%.*s", (int)length, name);
+}
+
+char *cli_record_folder(const char *folder, const char *name, char why[CLI_WHY_BYTES])
+{
+    char *found = NULL;
+    size_t count = 0;
+
+    *why = '\0';
+    if (!*name) {
+        (void)snprintf(why, CLI_WHY_BYTES, "the name of a run is missing");
+        return NULL;
+    }
+    if (!strchr(name, '/') && !is_run(name) &&
+        ((found = best_find(folder, name, &count)) || count || !cli_is_folder(name))) {
+        if (count > 1)
+            (void)snprintf(why, CLI_WHY_BYTES,
+                           "\"%.200s\" fits %zu runs below %.200s; `tenon runs list` shows their names", name,
+                           count, folder);
+        else if (!found)
+            (void)snprintf(why, CLI_WHY_BYTES,
+                           "%.200s is no folder, and no run below %.200s is called so; `tenon runs list` "
+                           "shows what there is",
+                           name, folder);
+        return found;
+    }
+    if (cli_is_folder(name))
+        return path_plain(name);
+    (void)snprintf(why, CLI_WHY_BYTES, "%.500s is no folder", name);
+    return NULL;
+}
+
+char *cli_record_newest(const char *folder, char why[CLI_WHY_BYTES])
+{
+    DIR *dir = opendir(folder);
+    struct timespec best = {0, 0};
+    const struct dirent *entry;
+    char *found = NULL;
+
+    while (dir && (entry = readdir(dir))) {
+        char *path = entry->d_name[0] == '.' ? NULL : cli_path(folder, entry->d_name);
+        struct stat s;
+
+        if (path && is_run(path) && !stat(path, &s) &&
+            (!found || s.st_mtim.tv_sec > best.tv_sec ||
+             (s.st_mtim.tv_sec == best.tv_sec && s.st_mtim.tv_nsec > best.tv_nsec))) {
+            best = s.st_mtim;
+            free(found);
+            found = path;
+            path = NULL;
+        }
+        free(path);
+    }
+    if (dir)
+        (void)closedir(dir);
+    if (!found)
+        (void)snprintf(why, CLI_WHY_BYTES, "there is no run below %.200s", folder);
+    return found;
+}
+
 bool cli_record_find(cli_record *record, const char *folder, const char *name)
 {
-    char *path;
+    char why[CLI_WHY_BYTES], *path = cli_record_folder(folder, name, why), *file = NULL;
+    struct stat s;
+    bool ok;
 
     memset(record, 0, sizeof *record);
-    if (!strchr(name, '/') && !is_run(name))
-        path = folder_find(folder, name);
-    else if (!(path = cli_format("%s", name)))
+    if (!path) {
+        cli_error("%s", why);
         return false;
-    else if (!is_run(name)) {
-        cli_error("%s is no run folder: there is no run.json in it", name);
-        free(path);
-        path = NULL;
     }
-    for (size_t n = path ? strlen(path) : 0; n > 1 && path[n - 1] == '/'; n--)
-        path[n - 1] = '\0';
-    return path && record_read(record, path);
+    ok = (file = cli_path(path, "run.json")) != NULL;
+    if (ok && lstat(file, &s)) {
+        cli_error("%s is no run folder: there is no run.json in it", path);
+        ok = false;
+    }
+    free(file);
+    if (ok)
+        return record_read(record, path);
+    free(path);
+    return false;
 }

@@ -4,7 +4,6 @@
  * run.json is written before the first step, so a run that is killed at any later moment can be resumed;
  * metrics.jsonl grows by a line per epoch; all other files are whole or absent.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -14,10 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runs.h"
 #include "tenon/plugin/plugin.h"
 #include "train.h"
 
-#define RUNS "runs"
 #define NAME_TRIES 100
 #define EPOCHS_MAX 1000000
 #define LINE_MAX_BYTES 4096 /* of metrics.jsonl */
@@ -47,65 +46,19 @@ static void id_set(cli_run *run)
 
 /* ---- finding a run again ---- */
 
-/* The newest run below runs/ whose name holds `part`, and how many there are. */
-static char *newest(const char *part, size_t *count)
-{
-    DIR *dir = opendir(RUNS);
-    struct timespec best = {0, 0};
-    char *found = NULL;
-    struct dirent *entry;
-
-    while (dir && (entry = readdir(dir))) {
-        char *path =
-            strstr(entry->d_name, part) && entry->d_name[0] != '.' ? cli_path(RUNS, entry->d_name) : NULL;
-        char *record = path ? cli_path(path, "run.json") : NULL;
-        struct stat s;
-
-        *count += record && !access(record, F_OK);
-        if (record && !access(record, F_OK) && !stat(path, &s) && S_ISDIR(s.st_mode) &&
-            (!found || s.st_mtim.tv_sec > best.tv_sec ||
-             (s.st_mtim.tv_sec == best.tv_sec && s.st_mtim.tv_nsec > best.tv_nsec))) {
-            best = s.st_mtim;
-            free(found);
-            found = path;
-            path = NULL;
-        }
-        free(record);
-        free(path);
-    }
-    if (dir)
-        (void)closedir(dir);
-    return found;
-}
-
 bool cli_run_find(cli_run *run, const char *value)
 {
-    json_error_t error;
-    char *path = NULL;
-    size_t count = 0;
+    char why[CLI_WHY_BYTES];
 
-    run->folder = *value && (cli_is_folder(value) || strchr(value, '/')) ? cli_format("%s", value)
-                                                                         : newest(value, &count);
-    if (!run->folder || (*value && count > 1)) {
-        if (run->folder)
-            cli_error("\"%s\" fits %zu runs below " RUNS "/; name one of them", value, count);
-        else
-            cli_error("there is no run%s%s with a checkpoint below " RUNS "/", *value ? " called " : "",
-                      value);
+    run->folder = *value ? cli_record_folder(CLI_RUNS, value, why) : cli_record_newest(CLI_RUNS, why);
+    if (!run->folder) {
+        cli_error("no checkpoint to go on from: %s", why);
         return false;
     }
-    while (run->folder[0] && run->folder[1] && run->folder[strlen(run->folder) - 1] == '/')
-        run->folder[strlen(run->folder) - 1] = '\0';
     id_set(run);
-    if (!(path = cli_path(run->folder, "run.json")))
-        return false;
-    run->record = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
-    if (!run->record && access(path, F_OK))
-        cli_error("%s is no run folder with checkpoints: %s does not exist", run->folder, path);
-    else if (!json_is_object(run->record))
-        cli_error("%s is damaged: line %d: %s", path, error.line, error.text);
-    free(path);
-    return json_is_object(run->record);
+    if (!(run->record = cli_record_json(run->folder, why)))
+        cli_error("%s: %s, without it no checkpoint is gone on from", run->folder, why);
+    return run->record != NULL;
 }
 
 const char *cli_run_text(const cli_run *run, const char *key)
@@ -217,7 +170,7 @@ bool cli_run_make(cli_run *run, tn_app *app, const char *model)
     }
     name = name ? name + 1 : strrchr(model, '/') ? strrchr(model, '/') + 1 : model;
     (void)clock_gettime(CLOCK_REALTIME, &now);
-    if (!strftime(date, sizeof date, "%Y-%m-%d", gmtime(&now.tv_sec)) || !folders_make(app, RUNS))
+    if (!strftime(date, sizeof date, "%Y-%m-%d", gmtime(&now.tv_sec)) || !folders_make(app, CLI_RUNS))
         return false;
     for (unsigned i = 0; i < NAME_TRIES; i++) {
         uint64_t mixed =
@@ -225,8 +178,8 @@ bool cli_run_make(cli_run *run, tn_app *app, const char *model)
 
         mixed *= UINT64_C(0x9e3779b97f4a7c15);
         free(run->folder);
-        run->folder =
-            cli_format(RUNS "/%s-%.*s-%04x", date, (int)strcspn(name, "."), name, (unsigned)(mixed >> 48));
+        run->folder = cli_format(CLI_RUNS "/%s-%.*s-%04x", date, (int)strcspn(name, "."), name,
+                                 (unsigned)(mixed >> 48));
         if (!run->folder)
             return no_memory(app);
         if (!mkdir(run->folder, 0777)) {

@@ -11,7 +11,7 @@
 
 static const char *runs_folder(const cli_args *args)
 {
-    return args->value[OPT_RUNS] ? args->value[OPT_RUNS] : "runs";
+    return args->value[OPT_RUNS] ? args->value[OPT_RUNS] : CLI_RUNS;
 }
 
 static json_t *record_json(const cli_record *r)

@@ -1,5 +1,5 @@
 /*
- * What `tenon runs` knows of run folders. Everything is read as a stranger's: files of bounded size, no
+ * What the commands know of run folders. Everything is read as a stranger's: files of bounded size, no
  * symbolic links, nothing of them is believed but to be shown.
  */
 #ifndef TN_CLI_RUNS_H
@@ -7,6 +7,9 @@
 
 #include "cli.h"
 #include "lock.h"
+
+#define CLI_RUNS "runs" /* where runs lie if nothing else is said */
+#define CLI_WHY_BYTES 700
 
 typedef enum cli_record_state {
     CLI_RECORD_FINISHED,
@@ -21,8 +24,8 @@ typedef struct cli_record {
     const char *id;      /* within `name` */
     json_t *json;        /* run.json; NULL: not readable */
     cli_record_state state;
-    char why[256]; /* of RUNNING, FAILED, BROKEN; "" */
-    bool ours;     /* run.json is one that train writes */
+    char why[CLI_WHY_BYTES]; /* of RUNNING, FAILED, BROKEN; "" */
+    bool ours;               /* run.json is one that train writes */
     bool resumable;
     int64_t epochs, epochs_wanted;
     double best, accuracy, loss; /* best: of all validations; NaN: not known */
@@ -38,7 +41,16 @@ const char *cli_record_state_name(cli_record_state state);
 /* All run folders below `folder`, oldest first. False: said why. A folder that is not there has none. */
 bool cli_records_read(cli_records *r, const char *folder);
 void cli_records_fini(cli_records *r);
-/* One run by path, name, or part of its name behind a dash. False: said why. */
+/* The folder that every command means by NAME: a path, or the run below `folder` of this name or id, or whose
+ * name has it at its start or behind a dash; else a folder here that is no run. NULL: none or several, `why`
+ * tells. free() */
+char *cli_record_folder(const char *folder, const char *name, char why[CLI_WHY_BYTES]);
+/* The run below `folder` that was changed last; NULL: there is none, `why` tells. free() */
+char *cli_record_newest(const char *folder, char why[CLI_WHY_BYTES]);
+/* Its run.json, an object; NULL: `why` tells. json_decref() */
+json_t *cli_record_json(const char *folder, char why[CLI_WHY_BYTES]);
+bool cli_record_ours(const json_t *json); /* one that train writes */
+/* One run by its name, as cli_record_folder() takes it. False: said why. */
 bool cli_record_find(cli_record *record, const char *folder, const char *name);
 void cli_record_fini(cli_record *record);
 const char *cli_record_text(const cli_record *record, const char *key); /* of run.json; "" */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runs.h"
 #include "train.h"
 #include "viz.h"
 
@@ -38,11 +39,13 @@ static double number_of(const cli_epoch *e, const curve *c)
 /* Its folder and epochs; what is wrong has been said, or is the app's error. */
 static int run_read(cli_run *run, tn_app *app, const char *what)
 {
-    if (cli_is_folder(what))
-        run->folder = cli_format("%s", what);
-    else if (!cli_run_find(run, what))
+    char why[CLI_WHY_BYTES];
+
+    if (!(run->folder = cli_record_folder(CLI_RUNS, what, why))) {
+        cli_error("%s", why);
         return CLI_EXIT_USAGE;
-    if (!run->folder || !cli_run_epochs(run, app, INT64_MAX))
+    }
+    if (!cli_run_epochs(run, app, INT64_MAX))
         return CLI_EXIT_FAILED;
     if (run->epoch_count)
         return 0;

@@ -116,6 +116,59 @@ static void shown(void **state)
     assert_int_equal(tool("touch file; exec \"$T\" runs list --runs file")->code, 1);
 }
 
+/* Every command means the same run by a name. */
+static void one_name(void **state)
+{
+    static const struct {
+        const char *name, *says;
+        int code;
+    } rows[] = {
+        {"aaaa", "", 0},
+        {"lenet-aaaa", "", 0},
+        {"2026-01-01", "", 0},
+        {"runs/2026-01-01-lenet-aaaa//", "", 0},
+        {"runs/../runs/2026-01-01-lenet-aaaa", "", 0},
+        {"link", "", 0}, /* whoever names a link means where it leads */
+        {"lenet", "fits 4 runs below runs", 2},
+        {"2026-01", "fits 4 runs", 2},
+        {"aaa", "", 0},
+        {"enet-aaaa", "is no folder, and no run below runs is called so", 2},
+        {"''", "the name of a run is missing", 2},
+        {"../runs/none", "../runs/none is no folder", 2},
+        {"small/train-images-idx3-ubyte", "is no folder", 2},
+        {"\"$(printf 'a\\001\\377b')\"", "is no folder", 2},
+        {"\"$(head -c 60000 /dev/zero | tr '\\0' a)\"", "is no folder", 2},
+    };
+    static const char *const commands[] = {"runs show %s", "runs compare %s bbbb", "viz --curves --json %s",
+                                           "doctor --json %s", "train -q --resume=%s"};
+
+    (void)state;
+    assert_int_equal(tool("ln -s runs/2026-01-01-lenet-aaaa link && mkdir aaaa")->code, 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (size_t k = 0; k < sizeof commands / sizeof *commands; k++) {
+            const bool doctor = !strncmp(commands[k], "doctor", 6);
+            char line[512], rest[256];
+            const tool_said *s;
+
+            if (!strcmp(rows[i].name, "''") && !strncmp(commands[k], "train", 5))
+                continue; /* --resume= is the newest */
+            (void)snprintf(rest, sizeof rest, commands[k], rows[i].name);
+            (void)snprintf(line, sizeof line, "exec \"$T\" %s", rest);
+            s = tool(line);
+            if (doctor ? s->code > 1 : s->code != rows[i].code)
+                fail_msg("%s: code %d: %s", line, s->code, s->err);
+            if (rows[i].code)
+                assert_says(doctor ? s->out : s->err,
+                            doctor && strchr(rows[i].says, '"') ? "" : rows[i].says);
+            else if (doctor)
+                assert_null(strstr(s->out, "is no folder"));
+        }
+    assert_int_equal(tool("rm link && rmdir aaaa")->code, 0);
+    /* A folder that is no run. */
+    assert_int_equal(tool("exec \"$T\" runs show small")->code, 2);
+    assert_says(tool("exec \"$T\" train --resume small")->err, "run.json cannot be read");
+}
+
 /* Folders that somebody else made: nothing is believed, nothing crashes, nothing of them is removed. */
 static void strangers(void **state)
 {
@@ -188,6 +241,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(states),
         cmocka_unit_test(shown),
+        cmocka_unit_test(one_name),
         cmocka_unit_test(strangers),
     };
     int failed;
