@@ -450,10 +450,6 @@ static int bench_run(bench_op *b)
     tn_status st = tn_op_find(b->ctx, b->args->words[0], &b->op);
     int code;
 
-    if (st == TN_E_KEY) {
-        cli_error("%s", tn_error_text());
-        return CLI_EXIT_USAGE;
-    }
     if (tn_app_check(b->app, st))
         return CLI_EXIT_FAILED;
     if (!asked_read(b))

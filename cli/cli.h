@@ -24,6 +24,8 @@
 #define CLI_EXIT_MEMORY 5
 #define CLI_EXIT_STOPPED 130
 
+#define CLI_NO_OPERATOR 1301u /* TN number of an operator that nothing here defines; its exit code is 3 */
+
 #define CLI_WORDS_MAX 64     /* arguments of a command that are no options */
 #define CLI_SETTINGS_MAX 256 /* --set and options that stand for one */
 

@@ -26,7 +26,7 @@ const cli_exit cli_exits[] = {
     {0, "ok"},
     {CLI_EXIT_FAILED, "failed"},
     {CLI_EXIT_USAGE, "usage or configuration"},
-    {3, "plugin or device missing"},
+    {CLI_EXIT_MISSING, "plugin, operator or device missing"},
     {CLI_EXIT_DATA, "data damaged"},
     {CLI_EXIT_MEMORY, "out of memory"},
     {6, "peer lost"},

@@ -105,7 +105,7 @@ static int file_open(cli_model *m, const char *path)
     const tn_status st = tn_symbol_load(ctx, path, &m->symbol);
     json_t *file;
 
-    if (st != TN_E_KEY)
+    if (!st || tn_error_number() != CLI_NO_OPERATOR)
         return tn_app_check(m->app, st) ? CLI_EXIT_FAILED : 0;
     file = json_load_file(path, 0, NULL);
     if (!unknown_say(ctx, path, json_object_get(file, "nodes")))
@@ -114,7 +114,7 @@ static int file_open(cli_model *m, const char *path)
         cli_error("%s: these operators may come with a plugin; `tenon plugins list` shows what is here",
                   path);
     json_decref(file);
-    return 3; /* something is missing here */
+    return CLI_EXIT_MISSING;
 }
 
 static int zoo_open(cli_model *m, const char *name)

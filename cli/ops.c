@@ -387,17 +387,11 @@ static void page_print(tn_ctx *ctx, const tn_op_info *o)
 static int show_one(tn_app *app, const cli_args *args)
 {
     tn_op_info o = {.struct_size = TN_SIZE(tn_op_info)};
-    tn_status st;
     json_t *page, *attrs, *mutated;
 
     plugins_load(tn_app_ctx(app));
-    st = tn_op_find(tn_app_ctx(app), args->words[0], &o);
-    if (st == TN_E_KEY) {
-        cli_error("%s", tn_error_text());
-        return CLI_EXIT_USAGE;
-    }
-    if (tn_app_check(app, st))
-        return CLI_EXIT_FAILED;
+    if (tn_app_check(app, tn_op_find(tn_app_ctx(app), args->words[0], &o)))
+        return CLI_EXIT_FAILED; /* the app knows it better: 3 */
     if (!args->value[OPT_JSON]) {
         page_print(tn_app_ctx(app), &o);
         return 0;
@@ -421,7 +415,10 @@ int cmd_ops(const cli_args *args)
     tn_app *app = cli_app_open(args, NULL);
     int code = 0, closed;
 
-    if (args->word_count && (args->value[OPT_FAMILY] || args->value[OPT_SEARCH])) {
+    if (args->word_count && !*args->words[0]) {
+        cli_error("ops: the name of an operator is missing");
+        code = CLI_EXIT_USAGE;
+    } else if (args->word_count && (args->value[OPT_FAMILY] || args->value[OPT_SEARCH])) {
         cli_error("--family and --search choose among all operators; \"%s\" is one", args->words[0]);
         code = CLI_EXIT_USAGE;
     } else if (tn_app_ok(app)) {

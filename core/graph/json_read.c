@@ -50,8 +50,9 @@ static tn_status node_failed(const reader *r, uint32_t index, const char *name, 
     if (st == TN_E_NOMEM)
         return st;
     tni_error_get(&err);
-    return tni_error(st == TN_E_ARG ? TN_E_FORMAT : st, "%.100s: node %u \"%.80s\": %.280s", r->file->name,
-                     index, name ? name : "", err.message);
+    return tni_error_number(err.number, st == TN_E_ARG ? TN_E_FORMAT : st,
+                            "%.100s: node %u \"%.80s\": %.280s", r->file->name, index, name ? name : "",
+                            err.message);
 }
 
 static tn_status graph_bad(const file *f, const char *what)

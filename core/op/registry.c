@@ -304,9 +304,9 @@ static tn_status miss_error(tni_opset *s, const char *name)
     found = tni_suggest(name, names, near);
     tni_free(names);
     if (found == 0)
-        return tni_error(TN_E_KEY, "there is no operator %.80s", name);
-    return tni_error(TN_E_KEY, "there is no operator %.80s, did you mean %s%s%s?", name, near[0],
-                     found > 1 ? " or " : "", found > 1 ? near[1] : "");
+        return tni_error_number(1301, TN_E_KEY, "there is no operator %.80s", name);
+    return tni_error_number(1301, TN_E_KEY, "there is no operator %.80s, did you mean %s%s%s?", name, near[0],
+                            found > 1 ? " or " : "", found > 1 ? near[1] : "");
 }
 
 tn_status tni_opset_find(tni_opset *s, const char *name, const tni_opdef **out)

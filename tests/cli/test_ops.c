@@ -63,7 +63,7 @@ static void page(void **state)
     assert_int_equal(s->code, 0);
     assert_says(s->out, "BlockGrad");
     s = tool("\"$T\" ops Convolutoin");
-    assert_int_equal(s->code, 2);
+    assert_int_equal(s->code, 3);
     assert_says(s->err, "did you mean Convolution?");
     assert_string_equal(s->out, "");
     assert_int_equal(tool("\"$T\" ops Convolution --family conv")->code, 2);
@@ -164,7 +164,7 @@ static void bad_arguments(void **state)
         int code;
     } rows[] = {
         {"\"$T\" bench op", "argument is missing", 2},
-        {"\"$T\" bench op tnah --shape 3", "did you mean tanh", 2},
+        {"\"$T\" bench op tnah --shape 3", "did you mean tanh", 3},
         {"\"$T\" bench op tanh", "--shape", 2},
         {"\"$T\" bench op tanh --shape 3x", "is no shape", 2},
         {"\"$T\" bench op tanh --shape ''", "is no shape", 2},

@@ -163,7 +163,7 @@ static void why_not(void **state)
         int code;
         const char *says;
     } cases[] = {
-        {"FullyConected", 2, "did you mean FullyConnected"},
+        {"FullyConected", 3, "did you mean FullyConnected"},
         {"FullyConnected --device abacus", 3, "abacus"},
         {"FullyConnected --dtype float33", 2, "float33"},
         {"FullyConnected --dtype float16", 1, ""},

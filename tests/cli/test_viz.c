@@ -428,6 +428,57 @@ static void unknown_operators(void **state)
     assert_string_equal(s->out, "");
 }
 
+/* An operator that nothing here defines is 3, whichever command meets it and wherever its name stands. */
+static void unknown_operator_code(void **state)
+{
+    static const char *const lines[] = {
+        "viz unknown.json --graph",
+        "viz unknown.json --shape 1,1,8,8",
+        "viz nested.json --graph",
+        "plugins needs unknown.json",
+        "plugins needs u.ini",
+        "plugins why AcmeSecret",
+        "plugins why Convolutoin",
+        "train unknown.json --data ./small --out never",
+        "train nested.json --data ./small --out never",
+        "train u.ini --out never",
+        "eval unknown.json some/model-0000.params --data ./small",
+        "predict unknown.json some/model-0000.params ./small",
+        "bench model unknown.json --shape 1,1,8,8",
+        "bench op AcmeSecret --shape 3",
+        "ops AcmeSecret",
+        "ops \"$(head -c 5000 /dev/zero | tr '\\0' a)\"",
+        "ops \"$(printf '\\377\\001%%s')\"",
+    };
+
+    (void)state;
+    tool_data("small", 40);
+    SAYS(tool("exec \"$T\" train zoo:lenet --data ./small --epochs 1 -q --out some"), 0);
+    file_write("u.ini", "[train]\nmodel = unknown.json\ndata = ./small\n");
+    file_write(
+        "nested.json",
+        "{\"nodes\": [{\"op\": \"null\", \"name\": \"data\", \"inputs\": []}, "
+        "{\"op\": \"relu\", \"name\": \"c1\", \"inputs\": [[0, 0, 0]]}, "
+        "{\"op\": \"\\u0001AcmeSecret\", \"name\": \"s\", \"inputs\": [[1, 0, 0]]}], \"arg_nodes\": [0], "
+        "\"heads\": [[2, 0, 0]]}");
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        char line[256];
+        const tool_said *s;
+
+        (void)snprintf(line, sizeof line, "exec \"$T\" %s", lines[i]);
+        s = tool(line);
+        if (s->code != 3)
+            fail_msg("%s: exit %d: %s", lines[i], s->code, s->err);
+        if (!strstr(lines[i], "needs"))
+            assert_says(s->err, "there is no operator ");
+        assert_null(strchr(s->err, '\001'));
+    }
+    assert_int_equal(access("never", F_OK), -1);
+    assert_says(tool("exec \"$T\" ops AcmeSecret")->err, "error[TN-1301]");
+    assert_says(tool("exec \"$T\" explain TN-1301")->out, "exit code");
+    SAYS(tool("exec \"$T\" ops ''"), 2);
+}
+
 /* Names are the file's: they must not break out of DOT, SVG, JSON or a table. */
 static void hostile_names(void **state)
 {
@@ -467,9 +518,16 @@ static void hostile_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(summary),       cmocka_unit_test(memory),        cmocka_unit_test(breaks),
-        cmocka_unit_test(graph),         cmocka_unit_test(large_graphs),  cmocka_unit_test(curves),
-        cmocka_unit_test(run_folder),    cmocka_unit_test(bad_arguments), cmocka_unit_test(unknown_operators),
+        cmocka_unit_test(summary),
+        cmocka_unit_test(memory),
+        cmocka_unit_test(breaks),
+        cmocka_unit_test(graph),
+        cmocka_unit_test(large_graphs),
+        cmocka_unit_test(curves),
+        cmocka_unit_test(run_folder),
+        cmocka_unit_test(bad_arguments),
+        cmocka_unit_test(unknown_operators),
+        cmocka_unit_test(unknown_operator_code),
         cmocka_unit_test(hostile_names),
     };
     int failed;
