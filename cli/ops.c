@@ -415,10 +415,7 @@ int cmd_ops(const cli_args *args)
     tn_app *app = cli_app_open(args, NULL);
     int code = 0, closed;
 
-    if (args->word_count && !*args->words[0]) {
-        cli_error("ops: the name of an operator is missing");
-        code = CLI_EXIT_USAGE;
-    } else if (args->word_count && (args->value[OPT_FAMILY] || args->value[OPT_SEARCH])) {
+    if (args->word_count && (args->value[OPT_FAMILY] || args->value[OPT_SEARCH])) {
         cli_error("--family and --search choose among all operators; \"%s\" is one", args->words[0]);
         code = CLI_EXIT_USAGE;
     } else if (tn_app_ok(app)) {

@@ -316,6 +316,8 @@ tn_status tni_opset_find(tni_opset *s, const char *name, const tni_opdef **out)
 
     if (!name)
         return tni_error(TN_E_ARG, "no operator named");
+    if (!*name)
+        return tni_error(TN_E_KEY, "the name of an operator is empty");
     if (!(def = lookup(s, name))) {
         st = plugins_ask(s);
         def = lookup(s, name);
