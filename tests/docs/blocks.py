@@ -14,6 +14,7 @@ The blocks of a page run in their order in one empty folder. The words behind ``
                                 compile with tenon-plugin's flags
     ```ini                      a configuration: must be read without an error by the tool
     ```json                     must be JSON
+    ```diff                     is applied with `patch -p0` to the files it names: every line must fit
     ```cmake, ```make, ...      without a name: an error, as is any other language: nothing would look at it
 
 In expected text a line "..." stands for any lines, and "..." in a line for any characters. A block that cannot run here
@@ -139,6 +140,13 @@ class Page:
             json.loads(body)
         except ValueError as error:
             raise Wrong("is not JSON: %s" % error) from None
+        self.printed = None
+
+    def block_diff(self, _, body):
+        change = os.path.join(self.folder, "block.diff")
+        with open(change, "w", encoding="utf-8") as out:
+            out.write(body)
+        self.shell("patch -p0 --fuzz=0 --no-backup-if-mismatch <'%s'" % change)
         self.printed = None
 
     def block_text(self, _, body):

@@ -70,6 +70,7 @@ wrong_pages() { # every kind of lie is seen
     printf '```json\n{"a":}\n```\n' >json.md
     printf '```text\nnobody prints this\n```\n' >alone.md
     printf '```make\nall:\n```\n' >make.md
+    printf '```txt a.txt\none\n```\n```diff\n--- a.txt\n+++ a.txt\n@@ -1 +1 @@\n-two\n+three\n```\n' >diff.md
     for page in *.md; do
         pages "$page" && echo "$page was not seen" && return 1
     done
