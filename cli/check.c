@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli.h"
+#include "plugins.h"
 
 #include "check.h"
 
@@ -235,9 +235,7 @@ static bool path_of_name(const cli_args *args, const char *name, char path[PATH_
 
 static bool path_of(const cli_args *args, const char *word, char path[PATH_MAX])
 {
-    size_t length = strlen(word);
-
-    if (!strchr(word, '/') && (length < 3 || strcmp(word + length - 3, ".so") != 0))
+    if (!cli_plugin_is_file(word))
         return path_of_name(args, word, path);
     if (realpath(word, path))
         return true;

@@ -1,6 +1,7 @@
 /*
  * tenon plugins inspect: all that is to be known of one plugin, which is loaded once its checks are passed.
  */
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,28 +21,34 @@ static const char *name_next(const void *from, size_t index)
     return name;
 }
 
+/* Takes `text`, which is NULL without memory. */
+static bool absent(tn_app *app, char *text)
+{
+    (void)tn_app_fail(app, TN_E_DEVICE, text ? text : "there is no such plugin");
+    free(text);
+    return false;
+}
+
 /* Loads the plugin that `what` names; its index. */
 static bool plugin_find(tn_app *app, const char *what, size_t *index, tn_plugin_info *p)
 {
     tn_ctx *ctx = tn_app_ctx(app);
-    char path[PATH_MAX], *text;
+    char path[PATH_MAX];
     const char *near;
     size_t count = 0;
 
-    if (strchr(what, '/')) {
+    if (cli_plugin_is_file(what)) {
         if (!realpath(what, path))
-            (void)snprintf(path, sizeof path, "%s", what);
+            return absent(app, cli_format("%s: %s", what, strerror(errno)));
         if (tn_app_check(app, tn_plugin_open(ctx, path, index)) || !cli_plugin_at(app, *index, p))
             return false;
         what = p->name;
     }
     if (tn_plugin_load(ctx, what) == TN_E_KEY) {
         near = cli_nearest(what, name_next, app);
-        text = cli_format("there is no plugin %.60s%s%s%s; `tenon plugins list` shows what was found", what,
-                          near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
-        (void)tn_app_fail(app, TN_E_DEVICE, text ? text : "there is no such plugin");
-        free(text);
-        return false;
+        return absent(
+            app, cli_format("there is no plugin %.60s%s%s%s; `tenon plugins list` shows what was found", what,
+                            near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : ""));
     }
     if (tn_error_code() && tn_app_check(app, tn_error_code()))
         return false;

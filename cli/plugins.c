@@ -52,6 +52,13 @@ bool cli_plugin_at(tn_app *app, size_t index, tn_plugin_info *out)
     return tn_app_ok(app) && !tn_plugin_at(tn_app_ctx(app), index, out);
 }
 
+bool cli_plugin_is_file(const char *word)
+{
+    const size_t length = strlen(word);
+
+    return strchr(word, '/') || (length > 3 && !strcmp(word + length - 3, ".so"));
+}
+
 const char *cli_plugin_package(const tn_plugin_info *p, char *out, size_t bytes)
 {
     const char *end = strrchr(p->path, '/');

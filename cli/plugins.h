@@ -7,6 +7,7 @@
 /* An app that loads nothing by itself: what would be loaded at start is taken out of the options. */
 tn_app *cli_plugins_open(const cli_args *args);
 const char *cli_plugin_state(const tn_plugin_info *p); /* "ready" */
+bool cli_plugin_is_file(const char *word);             /* a path or NAME.so, not a plugin's name */
 bool cli_plugin_refused(const tn_plugin_info *p);
 /* The plugin at `index`; false: it is gone, or the app has failed. */
 bool cli_plugin_at(tn_app *app, size_t index, tn_plugin_info *out);

@@ -104,7 +104,16 @@ static void inspect(void **state)
     s = tool("\"$T\" plugins inspect ./good/broken.so");
     assert_int_equal(s->code, 3);
     assert_says(s->err, "error[TN-3003]");
-    assert_int_equal(tool("\"$T\" plugins inspect ./absent.so")->code, 3);
+    for (uint32_t i = 0; i < 3; i++) { /* a file, with and without a folder, is told from a name */
+        static const char *const absent[] = {"./absent.so", "absent.so", "no/folder"};
+        char command[64];
+
+        (void)snprintf(command, sizeof command, "\"$T\" plugins inspect %s", absent[i]);
+        s = tool(command);
+        assert_int_equal(s->code, 3);
+        assert_says(s->err, absent[i]);
+        assert_says(s->err, ": No such file or directory");
+    }
     assert_int_equal(tool("\"$T\" plugins inspect /dev/null")->code, 3);
     assert_int_equal(tool("\"$T\" plugins inspect")->code, 2);
     assert_int_equal(tool("\"$T\" plugins inspect ''")->code, 3);
