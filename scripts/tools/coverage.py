@@ -4,7 +4,7 @@
 usage: coverage.py ROOT BUILD PERCENT FILE...
 
 Prints each file's share of executed lines; ends with 1 if one is below PERCENT or was never run. A name may be a
-pattern; one that fits no file of the tree is skipped.
+pattern; one that fits no file of the tree counts as such a file.
 """
 import glob
 import gzip
@@ -55,7 +55,11 @@ def main():
     root, build, percent = sys.argv[1], sys.argv[2], float(sys.argv[3])
     low = 0
     for pattern in sys.argv[4:]:
-        for path in sorted(glob.glob(os.path.join(root, pattern))):
+        paths = sorted(glob.glob(os.path.join(root, pattern)))
+        if not paths:
+            low += 1
+            print("there is no file %s" % pattern)
+        for path in paths:
             source = os.path.relpath(path, root)
             counts = line_counts(root, build, source)
             missed = [line for line, count in counts.items() if not count]

@@ -4,8 +4,9 @@
 Every TN_API declaration of sdk/include/tenon/*.h has a comment in front of it with @since, and with @threads, unless
 its header says for all of them. Declarations that follow each other without an empty line share the comment. Every
 row of core/base/options.list stands in docs/options.md (tests/docs checks that table and that of the operators to the
-letter). Every folder of FOLDERS has a README of at most 60 lines. Links between the tree's own pages lead somewhere.
-Decision records have a number of their own, the four headings and at most 40 lines.
+letter). Every folder of FOLDERS has a README of at most 60 lines, and names only source files that there are. Links between
+the tree's own pages lead somewhere, to a heading where they say so; docs/README.md has one to each page of docs. Decision
+records have a number of their own, the four headings and at most 40 lines.
 """
 import os
 import re
@@ -62,14 +63,42 @@ def option_findings(root):
             if "| `%s` |" % key not in page], len(keys)
 
 
-def page_findings(root, name):
+def anchors_of(root, path):
+    """What links may put behind #: headings in lower case, without marks, words joined by hyphens."""
+    text = re.sub(r"^```.*?^```", "", common.read(root, path), flags=re.S | re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in re.findall(r"^#+ (.*)$", text, re.M)}
+
+
+def link_findings(root, name, text):
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?[^)]*\)", text):
+        path = os.path.normpath(os.path.join(os.path.dirname(name), target)) if target else name
+        if "://" in target:
+            continue
+        if not os.path.exists(os.path.join(root, path)):
+            yield "%s: the link to %s leads nowhere" % (name, target)
+        elif anchor and path.endswith(".md") and anchor not in anchors_of(root, path):
+            yield "%s: %s has no heading #%s" % (name, path, anchor)
+
+
+def readme_findings(name, text, files):
+    lines = text.count("\n")
+    if lines > README_LINES and name != "README.md":
+        yield "%s: %d lines, at most %d" % (name, lines, README_LINES)
+    for source in sorted(set(re.findall(r"`([\w./-]+\.(?:c|h|inc|list|py))`", text))):
+        if not any(("/" + file).endswith("/" + os.path.basename(source)) for file in files):
+            yield "%s: there is no file %s" % (name, source)
+    if name == "docs/README.md":
+        for page in files:
+            if re.match(r"docs/(decisions/)?[^/]+\.md$", page) and page != name and "](%s)" % page[5:] not in text:
+                yield "%s: does not name %s" % (name, page)
+
+
+def page_findings(root, name, files):
     text = common.read(root, name)
     lines = text.count("\n")
-    if os.path.basename(name) == "README.md" and lines > README_LINES and name != "README.md":
-        yield "%s: %d lines, at most %d" % (name, lines, README_LINES)
-    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
-        if "://" not in target and not os.path.exists(os.path.join(root, os.path.dirname(name), target)):
-            yield "%s: the link to %s leads nowhere" % (name, target)
+    yield from link_findings(root, name, text)
+    if os.path.basename(name) == "README.md":
+        yield from readme_findings(name, text, files)
     if name.startswith("docs/decisions/"):
         if lines > DECISION_LINES:
             yield "%s: %d lines, at most %d" % (name, lines, DECISION_LINES)
@@ -88,7 +117,7 @@ def main():
             findings += found
             checked += count
         elif name.endswith(".md"):
-            findings += page_findings(root, name)
+            findings += page_findings(root, name, files)
             checked += 1
     findings += ["%s has no README.md" % folder for folder in FOLDERS
                  if os.path.isdir(os.path.join(root, folder)) and folder + "/README.md" not in files]

@@ -67,6 +67,12 @@ FAULTS = [
     ("options.py", "an option that is read and denies it", file_fault(
         "core/base/planted.c", "const char *x = \"kvstore.type\";\n"), "kvstore.type is read now"),
     ("docs.py", "a link that leads nowhere", file_fault("docs/planted.md", "[x](gone.md)\n"), "leads nowhere"),
+    ("docs.py", "a link to a heading that is not there", file_fault("docs/planted.md", "# Here\n[x](#there)\n"),
+     "no heading #there"),
+    ("docs.py", "a page that docs/README.md does not name", file_fault("docs/planted.md", "# Planted\n"),
+     "does not name docs/planted.md"),
+    ("docs.py", "a README that names what is gone", file_fault("nn/planted/README.md", "`gone_for_good.c`\n"),
+     "no file gone_for_good.c"),
     ("docs.py", "a folder without a README", lambda root: os.remove(os.path.join(root, "core/op/README.md")),
      "core/op has no README"),
     ("docs.py", "a decision without its parts", file_fault("docs/decisions/9999-planted.md", "# 9999. Planted\n"),
