@@ -211,8 +211,8 @@ static void locks_give(tni_engine *e) TN_NO_THREAD_CHECK
     tni_spin_unlock(&e->seq_lock);
 }
 
-/* Every worker asleep at its condition, none on its way there: what a worker does behind its last operation, such
- * as freeing memory, holds locks of libraries that the child could never give back. All locks held. */
+/* Every worker asleep at its condition, none on its way there: what a worker does behind its last operation,
+ * such as freeing memory, holds locks of libraries that the child could never give back. All locks held. */
 static bool workers_parked(const tni_engine *e)
 {
     if (e->type != ENGINE_THREADED)
