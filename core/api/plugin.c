@@ -32,27 +32,44 @@ static tn_status plugin_at(const tn_ctx *ctx, size_t index, tni_plugin **out)
     return tni_error(TN_E_ARG, "plugin %zu of %zu", index, tni_registry_count(ctx->plugins));
 }
 
-static size_t capability_count(const tni_plugin *p)
+/* Of a plugin in the state that the caller saw. */
+static size_t capability_count(const tni_plugin *p, int32_t state)
 {
     size_t count = 0;
 
-    while (p->state == TNI_PLUGIN_LOADED && p->descriptor->capabilities[count])
+    while (state == TNI_PLUGIN_LOADED && p->descriptor->capabilities[count])
         count++;
     return count;
+}
+
+/* What follows from the state, which is looked at once: the plugin may be loaded at this moment. */
+static void state_take(const tni_plugin *p, tn_plugin_info *info)
+{
+    size_t options = 0;
+
+    info->state = tni_plugin_state(p);
+    info->reason = "";
+    if (info->state == TNI_PLUGIN_REFUSED || info->state == TNI_PLUGIN_FAILED) {
+        info->reason = p->reason;
+        info->refusal = p->code;
+    }
+    if (info->state == TNI_PLUGIN_LOADED)
+        (void)tni_plugin_options(p, &options);
+    info->option_count = (uint32_t)options;
+    info->capability_count = (uint32_t)capability_count(p, info->state);
 }
 
 tn_status tn_plugin_at(const tn_ctx *ctx, size_t index, tn_plugin_info *out)
 {
     tn_plugin_info info = {0};
     tni_plugin *p;
-    size_t options;
     tn_status st;
 
     if (!ctx || !out)
         return api_null(__func__, "ctx or out");
     if ((st = plugin_at(ctx, index, &p)))
         return st;
-    info.state = p->state;
+    state_take(p, &info);
     info.name = p->note.body.name;
     info.version = p->note.body.version;
     info.vendor = p->note.body.vendor;
@@ -63,15 +80,10 @@ tn_status tn_plugin_at(const tn_ctx *ctx, size_t index, tn_plugin_info *out)
     info.abi = p->note.body.tag;
     info.build_id = p->note.build_id;
     info.path = p->path[0] == '/' ? p->path : "";
-    info.reason = p->reason;
-    info.refusal = p->code;
     info.abi_major = p->note.body.abi_major;
     info.abi_minor = p->note.body.abi_minor;
     info.abi_minor_min = p->note.body.abi_minor_min;
     tni_plugin_memory(p, &info.memory_bytes, &info.memory_blocks);
-    info.capability_count = (uint32_t)capability_count(p);
-    (void)tni_plugin_options(p, &options);
-    info.option_count = (uint32_t)options;
     info.file_bytes = (uint64_t)tni_plugin_size(p);
     return api_info(__func__, &info, out, (uint32_t)sizeof info);
 }
@@ -101,14 +113,16 @@ tn_status tn_plugin_capability(const tn_ctx *ctx, size_t plugin, size_t index, t
     tn_capability_info info = {0};
     const tn_capability *c;
     tni_plugin *p;
+    size_t count;
     tn_status st;
 
     if (!ctx || !out)
         return api_null(__func__, "ctx or out");
     if ((st = plugin_at(ctx, plugin, &p)))
         return st;
-    if (index >= capability_count(p))
-        return tni_error(TN_E_ARG, "table %zu of %zu", index, capability_count(p));
+    count = capability_count(p, tni_plugin_state(p));
+    if (index >= count)
+        return tni_error(TN_E_ARG, "table %zu of %zu", index, count);
     c = p->descriptor->capabilities[index];
     info.kind = tni_kind_name(c->kind) ? tni_kind_name(c->kind) : "";
     info.id = c->id ? c->id : "";
@@ -204,7 +218,7 @@ static const tni_plugin *plugin_refused(const tn_ctx *ctx, const char *name)
         const char *file = p->path ? strrchr(p->path, '/') : NULL;
         const size_t length = strlen(name);
 
-        if (length && p->state == TNI_PLUGIN_REFUSED &&
+        if (length && tni_plugin_state(p) == TNI_PLUGIN_REFUSED &&
             (!strcmp(p->note.body.name, name) ||
              (file && !strncmp(file + 1, name, length) && !strcmp(file + 1 + length, ".so"))))
             return p;

@@ -118,10 +118,12 @@ void tni_device_set_fork(tni_device_set *s, uint32_t phase) TN_NO_THREAD_CHECK
     }
     pools_each(s, tni_mutex_unlock);
     s->opening = false;
-    if (phase == TN_FORK_CHILD)
+    if (phase == TN_FORK_CHILD) {
+        (void)tni_cond_init(&s->changed); /* who waited for it is not here */
         atomic_store(&s->forked, true);
-    else
+    } else {
         tni_cond_broadcast(&s->changed);
+    }
     tni_mutex_unlock(&s->lock);
 }
 
@@ -174,7 +176,7 @@ static tn_status device_absent(tni_device_set *s, const char *type)
     tni_str_init(&text, 400);
     for (size_t i = 0; s->registry && i < tni_registry_count(s->registry); i++) {
         const tni_plugin *p = tni_registry_at(s->registry, i);
-        bool refused = p->state == TNI_PLUGIN_REFUSED || p->state == TNI_PLUGIN_FAILED;
+        const bool refused = tni_plugin_unusable(p);
 
         if (refused && tni_note_provides(&p->note.body, "device", type))
             (void)tni_str_addf(&text, "; %s was refused: %s", p->note.body.name, p->reason);

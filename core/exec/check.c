@@ -108,7 +108,7 @@ static tn_status plugins_check(check *c)
     for (size_t i = 0; i < tni_registry_count(c->plugins) && !st; i++) {
         tni_plugin *p = tni_registry_at(c->plugins, i);
 
-        if (p->state == TNI_PLUGIN_READY && has_section(c, p->note.body.name))
+        if (tni_plugin_state(p) == TNI_PLUGIN_READY && has_section(c, p->note.body.name))
             st = found(c, tni_plugin_load(c->plugins, p));
     }
     return st;

@@ -311,11 +311,15 @@ tn_status tni_context_close(tni_context *c, void (*upper)(tni_context *c))
 void tni_exec_stats_get(tni_context *c, tni_exec_stats *out)
 {
     tni_exec *x = c->exec;
+    uint64_t signatures;
 
+    tni_mutex_lock(&x->lock);
+    signatures = x->signature_count;
+    tni_mutex_unlock(&x->lock);
     *out = (tni_exec_stats){.hits = atomic_load(&x->hits),
                             .misses = atomic_load(&x->misses),
                             .short_way = atomic_load(&x->short_way),
-                            .signatures = x->signature_count,
+                            .signatures = signatures,
                             .programs = atomic_load(&x->programs),
                             .frames = atomic_load(&x->frames),
                             .by_node = atomic_load(&x->by_node)};

@@ -75,6 +75,12 @@ static inline tni_plugin_internal *tni_plugin_internal_of(const tni_plugin *p)
     return p->internal;
 }
 
+/* Under the registry's lock, or while nobody else knows `p`; what the state speaks of is written before. */
+static inline void tni_plugin_turn(tni_plugin *p, int32_t state)
+{
+    atomic_store_explicit(&p->state, state, memory_order_release);
+}
+
 struct tni_registry {
     tni_options *options;
     tni_log log;
@@ -82,7 +88,8 @@ struct tni_registry {
     tni_mutex lock;
     tni_cond changed;
     uint64_t loading
-        TN_GUARDED_BY(lock); /* thread that loads a plugin; 0: none. No lock is held while it does */
+        TN_GUARDED_BY(lock); /* thread that loads a plugin or forks; 0: none. No lock is held while it does */
+    bool forked_in_init;     /* the thread that forks was loading; from PREPARE to PARENT or CHILD */
     tni_vec plugins TN_GUARDED_BY(lock);  /* tni_plugin *: usable ones by name, then refused ones by path */
     tni_vec loaded TN_GUARDED_BY(lock);   /* tni_plugin *: in the order of loading */
     tni_vec tables TN_GUARDED_BY(lock);   /* tni_table: by plugin name, then in the order of the plugin */

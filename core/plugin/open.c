@@ -34,7 +34,8 @@ static tni_plugin *file_known(const tni_registry *r, const tni_plugin *p)
         tni_plugin *have = ((tni_plugin **)r->plugins.data)[i];
         const tni_plugin_internal *in = tni_plugin_internal_of(have);
 
-        if (have->state != TNI_PLUGIN_REFUSED && in->inode == own->inode && in->device == own->device)
+        if (tni_plugin_state(have) != TNI_PLUGIN_REFUSED && in->inode == own->inode &&
+            in->device == own->device)
             return have;
     }
     return NULL;
@@ -46,9 +47,10 @@ static tn_status namesake(const tni_registry *r, const tni_plugin *p, tni_plugin
     for (size_t i = 0; i < r->plugins.count; i++) {
         tni_plugin *have = ((tni_plugin **)r->plugins.data)[i];
 
-        if (have->state == TNI_PLUGIN_REFUSED || strcmp(have->note.body.name, p->note.body.name) != 0)
+        if (tni_plugin_state(have) == TNI_PLUGIN_REFUSED ||
+            strcmp(have->note.body.name, p->note.body.name) != 0)
             continue;
-        if (have->state == TNI_PLUGIN_LOADED)
+        if (tni_plugin_state(have) == TNI_PLUGIN_LOADED)
             return tni_refuse(15, TN_E_KEY, "%.60s is loaded already, from %.200s", p->note.body.name,
                               have->path);
         *out = have;
@@ -59,11 +61,11 @@ static tn_status namesake(const tni_registry *r, const tni_plugin *p, tni_plugin
 /* A failed one keeps its own reason. */
 static void yield(tni_plugin *p, const char *to)
 {
-    if (p->state == TNI_PLUGIN_READY) {
+    if (tni_plugin_state(p) == TNI_PLUGIN_READY) {
         p->code = 15;
         snprintf(p->reason, sizeof p->reason, "%.300s was opened in its place", to);
     }
-    p->state = TNI_PLUGIN_REFUSED;
+    tni_plugin_turn(p, TNI_PLUGIN_REFUSED);
 }
 
 /* Makes `p` a candidate; `*out` is what is one now: it may be the same file, found before. */
@@ -78,7 +80,7 @@ static tn_status enter_locked(tni_registry *r, tni_plugin *p, tni_plugin **out)
     if (r->loading)
         return tni_error(TN_E_STATE, "a plugin may not open another one while it is loaded");
     have = file_known(r, p);
-    if (have && have->state == TNI_PLUGIN_FAILED)
+    if (have && tni_plugin_state(have) == TNI_PLUGIN_FAILED)
         return tni_error_number(TNI_REFUSAL_BASE + have->code, TN_E_DEVICE,
                                 "%.100s is unusable: L%02u %.300s", have->path, have->code, have->reason);
     *out = have ? have : p;
@@ -88,7 +90,7 @@ static tn_status enter_locked(tni_registry *r, tni_plugin *p, tni_plugin **out)
         return st;
     if (other)
         yield(other, p->path);
-    p->state = TNI_PLUGIN_READY;
+    tni_plugin_turn(p, TNI_PLUGIN_READY);
     tni_registry_sort(r);
     return TN_OK;
 }

@@ -31,17 +31,31 @@ bool tni_note_provides(const tn_note_body *body, const char *kind, const char *i
 #define TNI_PLUGIN_LOADED 2
 #define TNI_PLUGIN_FAILED 3 /* refused after dlopen (L11 to L14) */
 
+/* The state is written last: whoever read it finds what it speaks of complete, never to change again. */
 typedef struct tni_plugin {
     const char *path;
     tni_note note;
-    int32_t state;
-    uint32_t code; /* refusal: 5 is L05; 0: none */
-    char reason[512];
-    const tn_plugin *descriptor; /* loaded only */
+    atomic_int state;            /* read by tni_plugin_state */
+    uint32_t code;               /* REFUSED, FAILED: 5 is L05; 0: none */
+    char reason[512];            /* REFUSED, FAILED */
+    const tn_plugin *descriptor; /* LOADED; so are all below */
     void *self;                  /* what init gave */
     tn_host host;
     void *internal;
 } tni_plugin;
+
+static inline int32_t tni_plugin_state(const tni_plugin *p)
+{
+    return atomic_load_explicit(&p->state, memory_order_acquire);
+}
+
+/* Then code and reason hold. */
+static inline bool tni_plugin_unusable(const tni_plugin *p)
+{
+    const int32_t state = tni_plugin_state(p);
+
+    return state == TNI_PLUGIN_REFUSED || state == TNI_PLUGIN_FAILED;
+}
 
 typedef struct tni_registry tni_registry;
 

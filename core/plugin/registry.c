@@ -26,7 +26,8 @@ static tn_status tables_collect(const tni_registry *r, const tni_plugin *more, c
 
     for (size_t i = 0; i < r->plugins.count; i++) {
         tni_plugin *p = plugin_at(&r->plugins, i);
-        const tn_plugin *d = p == more ? descriptor : p->state == TNI_PLUGIN_LOADED ? p->descriptor : NULL;
+        const bool loaded = tni_plugin_state(p) == TNI_PLUGIN_LOADED;
+        const tn_plugin *d = p == more ? descriptor : loaded ? p->descriptor : NULL;
 
         for (size_t k = 0; d && d->capabilities[k] && !st; k++) {
             const tni_table table = {.head = d->capabilities[k], .plugin = p};
@@ -55,7 +56,7 @@ static tn_status plugin_enter(tni_registry *r, tni_plugin *p)
     tni_vec_fini(&r->tables);
     r->tables = tables;
     tni_vec_push(&r->loaded, &p);
-    p->state = TNI_PLUGIN_LOADED;
+    tni_plugin_turn(p, TNI_PLUGIN_LOADED);
     atomic_fetch_add(&r->generation, 1);
     return TN_OK;
 }
@@ -82,9 +83,9 @@ static void plugin_fail(tni_registry *r, tni_plugin *p, tn_status st)
     if (st == TN_E_NOMEM || !tni_refusal_code())
         return;
     tni_mutex_lock(&r->lock);
-    p->state = TNI_PLUGIN_FAILED;
     p->code = tni_refusal_code();
     tni_refusal_reason(p->reason, sizeof p->reason);
+    tni_plugin_turn(p, TNI_PLUGIN_FAILED);
     tni_mutex_unlock(&r->lock);
     tni_logf(&r->log, TN_LOG_WARNING, "L%02u %s: %s", p->code, p->path, p->reason);
     tni_error_set(&err);
@@ -102,14 +103,16 @@ static tn_status state_error(const tni_plugin *p)
 static tn_status load_begin(tni_registry *r, const tni_plugin *p, bool *done)
 {
     tn_status st = TN_OK;
+    int32_t state;
 
     *done = false;
     tni_mutex_lock(&r->lock);
     while (r->loading && r->loading != tni_thread_id())
         tni_cond_wait(&r->changed, &r->lock);
-    if (p->state == TNI_PLUGIN_LOADED)
+    state = tni_plugin_state(p);
+    if (state == TNI_PLUGIN_LOADED)
         *done = true;
-    else if (p->state != TNI_PLUGIN_READY)
+    else if (state != TNI_PLUGIN_READY)
         st = state_error(p);
     else if (r->loading)
         st = tni_error(TN_E_STATE, "plugin %s asked for itself or another plugin while it was loaded",
@@ -155,32 +158,29 @@ tn_status tni_plugin_load(tni_registry *r, tni_plugin *p)
     return st;
 }
 
-/* The plugin at `index` and its state; NULL at the end. */
-static tni_plugin *state_at(tni_registry *r, size_t index, int32_t *state)
+tni_plugin *tni_registry_at(const tni_registry *registry, size_t index)
 {
+    tni_registry *r = (tni_registry *)registry; /* for the lock */
     tni_plugin *p = NULL;
 
     tni_mutex_lock(&r->lock);
-    if (index < r->plugins.count) {
+    if (index < r->plugins.count)
         p = plugin_at(&r->plugins, index);
-        *state = p->state;
-    }
     tni_mutex_unlock(&r->lock);
     return p;
 }
 
 tn_status tni_registry_load_providers(tni_registry *r, const char *kind, const char *id)
 {
-    int32_t state = 0;
     tni_plugin *p;
 
-    for (size_t i = 0; (p = state_at(r, i, &state)); i++) {
+    for (size_t i = 0; (p = tni_registry_at(r, i)); i++) {
         tn_status st;
 
-        if (state != TNI_PLUGIN_READY || !tni_note_provides(&p->note.body, kind, id))
+        if (tni_plugin_state(p) != TNI_PLUGIN_READY || !tni_note_provides(&p->note.body, kind, id))
             continue;
         st = tni_plugin_load(r, p);
-        if (st && state_at(r, i, &state) && state != TNI_PLUGIN_FAILED)
+        if (st && !tni_plugin_unusable(p))
             return st; /* the user's mistake or no memory: not the plugin's fault */
     }
     return TN_OK;
@@ -266,25 +266,25 @@ size_t tni_registry_count(const tni_registry *registry)
     return count;
 }
 
-tni_plugin *tni_registry_at(const tni_registry *r, size_t index)
+static tni_plugin *find_locked(const tni_registry *r, const char *name) TN_REQUIRES(&r->lock);
+static tni_plugin *find_locked(const tni_registry *r, const char *name)
 {
-    int32_t state;
+    for (size_t i = 0; i < r->plugins.count; i++) {
+        tni_plugin *p = plugin_at(&r->plugins, i);
 
-    return state_at((tni_registry *)r, index, &state);
+        if (tni_plugin_state(p) != TNI_PLUGIN_REFUSED && strcmp(p->note.body.name, name) == 0)
+            return p;
+    }
+    return NULL;
 }
 
 tni_plugin *tni_registry_find(const tni_registry *registry, const char *name)
 {
     tni_registry *r = (tni_registry *)registry; /* for the lock */
-    tni_plugin *found = NULL;
+    tni_plugin *found;
 
     tni_mutex_lock(&r->lock);
-    for (size_t i = 0; i < r->plugins.count && !found; i++) {
-        tni_plugin *p = plugin_at(&r->plugins, i);
-
-        if (p->state != TNI_PLUGIN_REFUSED && strcmp(p->note.body.name, name) == 0)
-            found = p;
-    }
+    found = find_locked(r, name);
     tni_mutex_unlock(&r->lock);
     return found;
 }
@@ -365,16 +365,14 @@ tn_status tni_registry_add_static(tni_registry *r, const tn_plugin *descriptor, 
         return st;
     in = tni_plugin_internal_of(p);
     in->fixed = descriptor;
-    p->state = TNI_PLUGIN_READY;
+    tni_plugin_turn(p, TNI_PLUGIN_READY);
     if ((st = note_of(descriptor, &p->note.body)) || (st = tni_refuse_note(&p->note, tni_abi_of_core())))
         goto cleanup;
     snprintf(in->services.name, sizeof in->services.name, "%s", p->note.body.name);
-    if (tni_registry_find(r, p->note.body.name)) {
-        st = tni_refuse(15, TN_E_KEY, "there is a plugin %s already", p->note.body.name);
-        goto cleanup;
-    }
     tni_mutex_lock(&r->lock);
-    st = tni_vec_push(&r->plugins, &p);
+    st = find_locked(r, p->note.body.name)
+             ? tni_refuse(15, TN_E_KEY, "there is a plugin %s already", p->note.body.name)
+             : tni_vec_push(&r->plugins, &p);
     tni_registry_sort(r);
     tni_mutex_unlock(&r->lock);
     if (st)
@@ -426,24 +424,40 @@ void tni_plugin_memory(const tni_plugin *p, uint64_t *bytes, uint64_t *blocks)
     *blocks = (uint64_t)atomic_load((atomic_llong *)&s->blocks);
 }
 
-/* Between PREPARE and PARENT or CHILD the forking thread holds the locks of registry and options, so that the
- * child finds both whole. The plugins' own functions run before and after. */
-TN_NO_THREAD_CHECK void tni_registry_fork(tni_registry *r, uint32_t phase)
+/* The list of loaded plugins stands still here: this thread has the right to load. */
+static void loaded_fork(tni_registry *r, uint32_t phase)
 {
-    if (phase != TN_FORK_PREPARE) {
-        tni_options_fork(r->options, phase);
-        tni_mutex_unlock(&r->lock);
-    }
     for (size_t i = 0; i < r->loaded.count; i++) {
         tni_plugin *p = plugin_at(&r->loaded, i);
 
         if (p->descriptor->fork)
             p->descriptor->fork(p->self, phase);
     }
+}
+
+/* Between PREPARE and PARENT or CHILD the forking thread holds the locks of registry and options, so that the
+ * child finds both whole. The plugins' own functions run before and after, under no lock; from the first to
+ * the last of them nobody else loads, so each plugin sees all phases or none. A plugin that forks in its init
+ * has that right already. */
+TN_NO_THREAD_CHECK void tni_registry_fork(tni_registry *r, uint32_t phase)
+{
     if (phase == TN_FORK_PREPARE) {
         tni_mutex_lock(&r->lock);
-        while (r->loading)
+        while (r->loading && r->loading != tni_thread_id())
             tni_cond_wait(&r->changed, &r->lock);
+        r->forked_in_init = r->loading != 0;
+        r->loading = tni_thread_id();
+        tni_mutex_unlock(&r->lock);
+        loaded_fork(r, phase);
+        tni_mutex_lock(&r->lock);
         tni_options_fork(r->options, phase);
+        return;
     }
+    tni_options_fork(r->options, phase);
+    if (phase == TN_FORK_CHILD)
+        (void)tni_cond_init(&r->changed); /* who waited for it is not here */
+    tni_mutex_unlock(&r->lock);
+    loaded_fork(r, phase);
+    if (!r->forked_in_init)
+        load_end(r);
 }

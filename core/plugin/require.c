@@ -13,11 +13,6 @@ static tni_plugin *plugin_at(const tni_registry *r, size_t index)
     return ((tni_plugin **)r->plugins.data)[index];
 }
 
-static bool usable(const tni_plugin *p)
-{
-    return p->state == TNI_PLUGIN_LOADED || p->state == TNI_PLUGIN_READY;
-}
-
 /* True if a refused candidate is, by its note or its file's name, the plugin `name`. */
 static bool may_be(const tni_plugin *p, const char *name)
 {
@@ -58,7 +53,7 @@ static void usable_tell(const tni_registry *r)
     size_t at = 0;
 
     for (size_t i = 0; i < r->plugins.count && at < sizeof text; i++)
-        if (usable(plugin_at(r, i)))
+        if (!tni_plugin_unusable(plugin_at(r, i)))
             at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", at ? ", " : "",
                                    plugin_at(r, i)->note.body.name);
     tni_logf(&r->log, TN_LOG_ERROR, "plugins that can be used: %s", text[0] ? text : "none");
@@ -70,7 +65,7 @@ static void search_tell(tni_registry *r)
 
     folders_tell(r);
     for (size_t i = 0; i < r->plugins.count; i++) {
-        if (usable(plugin_at(r, i)))
+        if (!tni_plugin_unusable(plugin_at(r, i)))
             continue;
         if (told++ < TOLD_MAX)
             candidate_tell(r, plugin_at(r, i));
@@ -95,7 +90,7 @@ static tn_status required_absent(tni_registry *r, const char *name)
     for (size_t i = 0; i < r->plugins.count && at < (int)sizeof text; i++) {
         const tni_plugin *p = plugin_at(r, i);
 
-        if (usable(p) || !may_be(p, name))
+        if (!tni_plugin_unusable(p) || !may_be(p, name))
             continue;
         if (p->code)
             at += snprintf(text + at, sizeof text - (size_t)at, "%s%s: L%02u %.160s", found++ ? " · " : "",
@@ -124,7 +119,7 @@ tn_status tni_registry_require(tni_registry *r)
             return st;
         p = tni_registry_find(r, name);
         st = p ? tni_plugin_load(r, p) : required_absent(r, name);
-        if (st && p && p->state == TNI_PLUGIN_FAILED)
+        if (st && p && tni_plugin_state(p) == TNI_PLUGIN_FAILED)
             st = required_absent(r, name);
         st = tni_options_problem(r->options, st);
     }

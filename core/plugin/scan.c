@@ -137,13 +137,19 @@ const tni_option_def *tni_plugin_options(const tni_plugin *p, size_t *count)
 {
     const tni_services *s = &tni_plugin_internal_of(p)->services;
 
-    *count = p->state == TNI_PLUGIN_LOADED ? s->row_count : 0;
-    return s->rows;
+    *count = tni_plugin_state(p) == TNI_PLUGIN_LOADED ? s->row_count : 0;
+    return *count ? s->rows : NULL;
 }
 
 int64_t tni_plugin_size(const tni_plugin *p)
 {
-    return tni_plugin_internal_of(p)->size;
+    const tni_plugin_internal *in = tni_plugin_internal_of(p);
+    int64_t size;
+
+    tni_mutex_lock(&in->services.registry->lock);
+    size = in->size;
+    tni_mutex_unlock(&in->services.registry->lock);
+    return size;
 }
 
 tn_status tni_plugin_recheck(tni_registry *r, tni_plugin *p)
@@ -160,15 +166,17 @@ tn_status tni_plugin_recheck(tni_registry *r, tni_plugin *p)
         return st;
     if (memcmp(&note.body, &p->note.body, sizeof note.body) != 0)
         return tni_refuse(13, TN_E_STATE, "the file has changed since it was found; open Tenon again");
+    tni_mutex_lock(&r->lock);
     file_note(in, &info);
+    tni_mutex_unlock(&r->lock);
     return TN_OK;
 }
 
 static void plugin_refuse(tni_registry *r, tni_plugin *p)
 {
-    p->state = TNI_PLUGIN_REFUSED;
     p->code = tni_refusal_code();
     tni_refusal_reason(p->reason, sizeof p->reason);
+    tni_plugin_turn(p, TNI_PLUGIN_REFUSED);
     tni_logf(&r->log, TN_LOG_INFO, "L%02u %s: %s", p->code, p->path, p->reason);
     tni_error_clear();
 }
@@ -178,7 +186,7 @@ static tni_plugin *same_name(const tni_registry *r, const char *name)
     for (size_t i = 0; i < r->plugins.count; i++) {
         tni_plugin *p = ((tni_plugin **)r->plugins.data)[i];
 
-        if (p->state != TNI_PLUGIN_REFUSED && strcmp(p->note.body.name, name) == 0)
+        if (tni_plugin_state(p) != TNI_PLUGIN_REFUSED && strcmp(p->note.body.name, name) == 0)
             return p;
     }
     return NULL;
@@ -229,11 +237,11 @@ static tn_status candidate_add(tni_registry *r, const char *path, bool folder_re
         tni_refuse(15, TN_E_KEY, "%.60s was found at %.200s first", p->note.body.name, other->path);
         plugin_refuse(r, p);
     } else if (!tni_plugin_internal_of(p)->permitted) {
-        p->state = TNI_PLUGIN_REFUSED;
         snprintf(p->reason, sizeof p->reason, "not in plugins.load");
+        tni_plugin_turn(p, TNI_PLUGIN_REFUSED);
         tni_logf(&r->log, TN_LOG_DEBUG, "%s is left out: not in plugins.load", path);
     } else {
-        p->state = TNI_PLUGIN_READY;
+        tni_plugin_turn(p, TNI_PLUGIN_READY);
     }
     return tni_vec_push(&r->plugins, &p);
 }
@@ -336,7 +344,8 @@ static tn_status folder_scan(tni_registry *r, const char *folder, bool expected)
 static int plugin_compare(const void *a, const void *b)
 {
     const tni_plugin *x = *(tni_plugin *const *)a, *y = *(tni_plugin *const *)b;
-    bool x_refused = x->state == TNI_PLUGIN_REFUSED, y_refused = y->state == TNI_PLUGIN_REFUSED;
+    const bool x_refused = tni_plugin_state(x) == TNI_PLUGIN_REFUSED;
+    const bool y_refused = tni_plugin_state(y) == TNI_PLUGIN_REFUSED;
 
     if (x_refused != y_refused)
         return x_refused - y_refused;

@@ -81,3 +81,20 @@ tn_array *test_op(tn_ctx *ctx, const char *op, const char *const *attrs, uint32_
     assert_int_equal(made, 1);
     return out;
 }
+
+void test_use(tn_ctx *ctx)
+{
+    tn_array *a = NULL, *b, *c;
+
+    assert_ok(tn_array_zeros(ctx, TN_F32, 2, (int64_t[]){3, 3}, NULL, &a));
+    assert_ok(tn_attach_grad(ctx, a, TN_MODE_ADD, NULL));
+    tn_record_set(1);
+    b = test_op(ctx, "dot", NULL, 2, (tn_array *[]){a, a});
+    c = test_op(ctx, "sum", NULL, 1, &b);
+    tn_record_set(0);
+    assert_ok(tn_backward(ctx, 1, &c, NULL, 0));
+    assert_ok(tn_array_wait(tn_array_grad(a)));
+    tn_array_release(a);
+    tn_array_release(b);
+    tn_array_release(c);
+}

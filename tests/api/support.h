@@ -23,6 +23,8 @@ void test_values(tn_array *a, const float *expected, size_t count, float toleran
 /* One output of an operator by name; `attrs` are pairs. */
 tn_array *test_op(tn_ctx *ctx, const char *op, const char *const *attrs, uint32_t in_count,
                   tn_array *const *in);
+/* A little of everything, so that all that a context makes on demand is made. */
+void test_use(tn_ctx *ctx);
 
 #define assert_ok(call) test_status((call), TN_OK, #call, __FILE__, __LINE__)
 #define assert_fails(call, status) test_status((call), (status), #call, __FILE__, __LINE__)

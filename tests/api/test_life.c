@@ -1,4 +1,4 @@
-/* What a program lives with: contexts opened and closed again and again, fork, own work and own operators,
+/* What a program lives with: contexts opened and closed again and again, own work and own operators,
  * DLPack. */
 #include "api/support.h"
 
@@ -7,7 +7,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/scratch.h"
@@ -30,24 +29,6 @@ static size_t entries_of(const char *folder)
 /* ---- opening and closing ----------------------------------------------------------------------------------
  */
 
-/* A little of everything, so that all that a context makes on demand is made. */
-static void context_use(tn_ctx *ctx)
-{
-    tn_array *a = NULL, *b, *c;
-
-    assert_ok(tn_array_zeros(ctx, TN_F32, 2, (int64_t[]){3, 3}, NULL, &a));
-    assert_ok(tn_attach_grad(ctx, a, TN_MODE_ADD, NULL));
-    tn_record_set(1);
-    b = test_op(ctx, "dot", NULL, 2, (tn_array *[]){a, a});
-    c = test_op(ctx, "sum", NULL, 1, &b);
-    tn_record_set(0);
-    assert_ok(tn_backward(ctx, 1, &c, NULL, 0));
-    assert_ok(tn_array_wait(tn_array_grad(a)));
-    tn_array_release(a);
-    tn_array_release(b);
-    tn_array_release(c);
-}
-
 /* A thread that was joined stands in /proc a little longer. */
 static bool threads_fall_to(size_t most)
 {
@@ -67,7 +48,7 @@ static void contexts_leave_nothing(void **state)
         tn_ctx *ctx = test_open(i % 3 ? NULL : LIST("engine.type=naive"));
 
         if (i % 10 == 0)
-            context_use(ctx);
+            test_use(ctx);
         assert_ok(tn_ctx_stats(ctx, &stats));
         test_close(ctx);
         if (i == 10) {
@@ -79,10 +60,10 @@ static void contexts_leave_nothing(void **state)
     {
         tn_ctx *ctx = test_open(LIST("engine.type=naive"));
 
-        context_use(ctx);
+        test_use(ctx);
         test_close(ctx);
         ctx = test_open(NULL);
-        context_use(ctx);
+        test_use(ctx);
         assert_ok(tn_ctx_stats(ctx, &stats));
         test_close(ctx);
     }
@@ -129,10 +110,10 @@ static void two_contexts_live_apart(void **state)
     (void)state;
     assert_string_equal(tn_ctx_option(one, "engine.type"), "threaded");
     assert_string_equal(tn_ctx_option(two, "engine.type"), "naive");
-    context_use(one);
-    context_use(two);
+    test_use(one);
+    test_use(two);
     test_close(one);
-    context_use(two);
+    test_use(two);
     test_close(two);
 }
 
@@ -253,41 +234,6 @@ static void seeds_are_live(void **state)
     assert_memory_equal(v[0], v[1], sizeof v[0]);
     assert_memory_not_equal(v[0], v[2], sizeof v[0]);
     test_close(ctx);
-}
-
-/* ---- fork
- * ------------------------------------------------------------------------------------------------------ */
-
-#if defined(__SANITIZE_THREAD__)
-#define FORKS 3
-#define ENGINE_OF_CHILD "engine.type=naive" /* the sanitizer allows no threads in a child */
-#else
-#define FORKS 30 /* right behind the work: the parent's workers are still busy with what comes after it */
-#define ENGINE_OF_CHILD "engine.type=threaded"
-#endif
-
-static void a_child_goes_on(void **state)
-{
-    tn_ctx *ctx = test_open(LIST(ENGINE_OF_CHILD)), *naive = test_open(LIST("engine.type=naive"));
-    int status;
-    pid_t child;
-
-    (void)state;
-    context_use(ctx);
-    for (int i = 0; i < FORKS; i++) {
-        child = fork();
-        if (!child) {
-            context_use(ctx);
-            context_use(naive);
-            _exit(tn_close(ctx) || tn_close(naive) ? 3 : 0);
-        }
-        assert_true(child > 0);
-        context_use(ctx);
-        assert_int_equal(waitpid(child, &status, 0), child);
-        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    }
-    test_close(ctx);
-    test_close(naive);
 }
 
 /* ---- own work
@@ -768,21 +714,13 @@ static void counters_tell(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(contexts_leave_nothing),
-        cmocka_unit_test(late_releases),
-        cmocka_unit_test(two_contexts_live_apart),
-        cmocka_unit_test(options_have_an_origin),
-        cmocka_unit_test(the_local_file_is_not_trusted),
-        cmocka_unit_test(seeds_are_live),
-        cmocka_unit_test(a_child_goes_on),
-        cmocka_unit_test(work_is_ordered_by_variables),
-        cmocka_unit_test(work_stands_between_operators),
-        cmocka_unit_test(one_program_serves_many_threads),
-        cmocka_unit_test(absent_inputs_are_zeros),
-        cmocka_unit_test(memory_is_borrowed_and_lent),
-        cmocka_unit_test(arrays_are_cast_viewed_and_kept),
-        cmocka_unit_test(programs_bring_operators),
-        cmocka_unit_test(counters_tell),
+        cmocka_unit_test(contexts_leave_nothing),          cmocka_unit_test(late_releases),
+        cmocka_unit_test(two_contexts_live_apart),         cmocka_unit_test(options_have_an_origin),
+        cmocka_unit_test(the_local_file_is_not_trusted),   cmocka_unit_test(seeds_are_live),
+        cmocka_unit_test(work_is_ordered_by_variables),    cmocka_unit_test(work_stands_between_operators),
+        cmocka_unit_test(one_program_serves_many_threads), cmocka_unit_test(absent_inputs_are_zeros),
+        cmocka_unit_test(memory_is_borrowed_and_lent),     cmocka_unit_test(arrays_are_cast_viewed_and_kept),
+        cmocka_unit_test(programs_bring_operators),        cmocka_unit_test(counters_tell),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
