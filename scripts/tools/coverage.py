@@ -52,7 +52,7 @@ def ranges(lines):
 def main():
     if len(sys.argv) < 5:
         sys.exit(__doc__.strip())
-    root, build, percent = sys.argv[1], sys.argv[2], float(sys.argv[3])
+    root, build, percent = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), float(sys.argv[3])
     low = 0
     for pattern in sys.argv[4:]:
         paths = sorted(glob.glob(os.path.join(root, pattern)))
