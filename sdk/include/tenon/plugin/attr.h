@@ -8,7 +8,7 @@
  *     };
  *
  * A default is text, as a user would write it; TN_REQUIRED: there is none. `…_IN` rows bound the number, or
- * each item.
+ * each item; in a row that is written out, `min` above `max` (1.0, 0.0) says that there are no bounds.
  *
  * A later release adds its attributes at the end, with a default that means what was before, and raises the
  * definition's `version`: TN_ATTR_ROW_SINCE says with which version a row came. Kernels of an older version
@@ -59,6 +59,8 @@
 /** Run-time numbers: not part of a signature, read by the kernel at each call. */
 #define TN_ATTR_FLOAT_RUN(name, fallback, doc)                                                               \
     TN_ATTR_ROW(name, TN_ATTR_T_FLOAT, TN_ATTR_F_RUNTIME, NULL, fallback, 1.0, 0.0, doc)
+#define TN_ATTR_FLOAT_RUN_IN(name, fallback, min, max, doc)                                                  \
+    TN_ATTR_ROW(name, TN_ATTR_T_FLOAT, TN_ATTR_F_RUNTIME, NULL, fallback, min, max, doc)
 #define TN_ATTR_INT_RUN(name, fallback, doc)                                                                 \
     TN_ATTR_ROW(name, TN_ATTR_T_INT, TN_ATTR_F_RUNTIME, NULL, fallback, 1.0, 0.0, doc)
 
