@@ -42,6 +42,7 @@ static const described files[] = {
     {"./tenon.ini", "Options of a project; it may not say where plugins are."},
     {"PREFIX/lib/tenon/plugins-1/", "The plugins, beside libtenon.so."},
     {"PREFIX/share/tenon/data/", "The data sets that are shipped."},
+    {"PREFIX/share/doc/tenon/docs/", "The manuals for programs and plugins: plugins.md and others."},
     {NULL, NULL},
 };
 

@@ -41,6 +41,7 @@ plugin_by_pkg_config() {
 variables_by_pkg_config() {
     eval "test -f $(pkg-config --variable=map tenon-plugin)" &&
         eval "test -f $(pkg-config --variable=templatedir tenon-plugin)/operator/Makefile" &&
+        eval "test -f $(pkg-config --variable=docdir tenon-plugin)/plugins.md" &&
         eval "test $(pkg-config --variable=tool tenon-plugin) -ef \"$prefix/bin/tenon\"" &&
         pkg-config --variable=ldflags tenon-plugin | grep -q version-script
 }

@@ -112,6 +112,8 @@ check "libtenon-dev: headers" holds libtenon-dev 'include/tenon/tenon\.h'
 check "libtenon-dev: link" holds libtenon-dev 'lib/.*libtenon\.so'
 check "libtenon-dev: pc" holds libtenon-dev 'lib/.*pkgconfig/tenon-plugin\.pc'
 check "libtenon-dev: templates" holds libtenon-dev 'share/tenon/template/operator/Makefile'
+check "libtenon-dev: the manual" holds libtenon-dev 'share/doc/tenon/docs/plugins\.md'
+check "libtenon-dev: its programs" holds libtenon-dev 'share/doc/tenon/examples/own_operator\.c'
 check "libtenon-dev: needs its library" says libtenon-dev Depends "libtenon0 (= "
 check "tenon: tool" holds tenon bin/tenon
 check "tenon: page" holds tenon 'share/man/man1/tenon-train\.1\.gz'
