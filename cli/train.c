@@ -26,6 +26,7 @@ typedef struct training {
     cli_run run;
     cli_view view;
     bool json, resume, begun;
+    bool finished; /* resumed, but no step is left: nothing is changed */
 } training;
 
 /* ---- signals ---- */
@@ -68,6 +69,16 @@ static void signals_take(void)
 
 /* ---- events ---- */
 
+/* Whether the run had its end, and what is asked now adds no step to it. */
+static bool is_finished(const training *t, const tn_train_info *info)
+{
+    const json_t *result = json_object_get(t->run.record, "result");
+    const char *status = json_string_value(json_object_get(result, "status"));
+
+    return t->resume && status && !strcmp(status, "done") && !t->args->value[OPT_BY_WRITER] &&
+           (info->step >= info->steps || info->ended_early);
+}
+
 static void event_begin(training *t)
 {
     tn_train_info info = {.struct_size = TN_SIZE(tn_train_info)};
@@ -76,6 +87,8 @@ static void event_begin(training *t)
         return;
     t->begun = true;
     tn_train_info_get(t->train, 0, &info);
+    if ((t->finished = is_finished(t, &info)))
+        return;
     if ((t->resume && !cli_run_rewind(&t->run, t->app, info.resumed_step)) ||
         !cli_run_begin(&t->run, t->app, t->args, t->train))
         return;
@@ -206,6 +219,61 @@ static bool model_save(training *t, char sha256[65])
     tn_net_export(tn_train_net(t->train), prefix);
     free(prefix);
     return tn_app_ok(t->app) && tn_net_sha256(tn_train_net(t->train), sha256);
+}
+
+/* The two files of the model, if one is not there: as a doctor advises who found it damaged. */
+static bool model_again(training *t, const char *wanted, char sha256[65])
+{
+    static const char *const names[] = {"model-symbol.json", "model-0000.params"};
+    bool missing = false;
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char *path = cli_path(t->run.folder, names[i]);
+
+        if (!path)
+            return false;
+        missing |= access(path, F_OK) != 0;
+        free(path);
+    }
+    if (!tn_net_sha256(tn_train_net(t->train), sha256))
+        return false;
+    if (strcmp(wanted, sha256)) {
+        (void)tn_app_fail(
+            t->app, TN_E_FORMAT,
+            "the last checkpoint does not hold what run.json says that the training ended with");
+        return false;
+    }
+    if (!missing)
+        return true;
+    cli_view_note(&t->view, "the model's files were not whole: written again from the last checkpoint");
+    return model_save(t, sha256);
+}
+
+/* Says what run.json says of the end, which stays as it is. */
+static int finished(training *t)
+{
+    const json_t *result = json_object_get(t->run.record, "result");
+    const char *wanted = json_string_value(json_object_get(result, "params_sha256"));
+    const json_t *accuracy = json_object_get(result, "accuracy"), *loss = json_object_get(result, "loss");
+    char sha256[65] = "";
+    json_t *o;
+
+    if (!model_again(t, wanted ? wanted : "", sha256))
+        return CLI_EXIT_FAILED;
+    cli_view_clear(&t->view);
+    cli_view_note(&t->view, "%s is finished: there is nothing to go on with, nothing was changed%s",
+                  t->run.folder, t->args->setting_count ? "; the options given have no effect" : "");
+    if (t->json && (o = json_pack("{s:s}", "event", "done"))) {
+        (void)json_object_update_missing(o, (json_t *)(uintptr_t)result);
+        (void)json_object_del(o, "status");
+        (void)json_object_set_new(o, "folder", cli_json_text(t->run.folder));
+        cli_json_line(o);
+        return 0;
+    }
+    if (json_is_number(accuracy) && json_is_number(loss))
+        (void)printf("accuracy %.4f\nloss %.4f\n", json_number_value(accuracy), json_number_value(loss));
+    (void)printf("params_sha256 %s\nfolder %s\n", sha256, t->run.folder);
+    return 0;
 }
 
 static int done(training *t, tn_train_info *info)
@@ -344,7 +412,7 @@ static int train_run(training *t)
         goto cleanup;
     if (tn_train_run(t->train)) {
         tn_train_info_get(t->train, 1, &info);
-        code = done(t, &info);
+        code = t->finished ? finished(t) : done(t, &info);
     } else if (tn_app_ok(t->app)) {
         tn_train_info_get(t->train, 1, &info);
         code = stopped(t, &info);

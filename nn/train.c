@@ -417,6 +417,7 @@ int tn_train_run(tn_train *t)
     t->began = t->epoch_began = now();
     t->data_seconds = 0;
     t->samples = 0;
+    t->ended_early = ends_early(t);
     event(t, TN_TRAIN_BEGIN);
     while (tnn_ok(app) && !atomic_load(&t->stop) && !ends_early(t) && tn_trainer_steps(t->trainer) < t->steps)
         epoch_run(app, t);

@@ -180,6 +180,81 @@ static void early_stop(void **state)
     json_decref(o);
 }
 
+/* A finished run is told to be that, and nothing in its folder changes, whatever is asked on top. */
+static void finished_run(void **state)
+{
+    static const char *const lines[] = {
+        "--resume fin",
+        "--resume fin --json",
+        "--resume fin --set engine.type=naive --set train.checkpoint_every=0.5",
+        "--resume fin --progress plain --set train.checkpoint_keep=1 --set train.checkpoint_best=false",
+        "--resume fin --set train.hybridize=false --set log.level=debug -q",
+    };
+    static const struct {
+        const char *change, *says;
+        int code;
+    } rows[] = {
+        {"sed -i 's/\"params_sha256\": \"./&f/' run.json", "does not hold what run.json says", 4},
+        {"sed -i 's/\"params_sha256\"/\"params\"/' run.json", "does not hold what run.json says", 4},
+        {"sed -i 's/\"accuracy\": [0-9.]*/\"accuracy\": [{}]/' run.json", "is finished", 0},
+        {"echo >>run.json", "is finished", 0},
+        {"printf '{\"epoch\":9' >>metrics.jsonl", "is finished", 0},
+        {"rm model-symbol.json curves.svg && cp ../fin/model-symbol.json .", "is finished", 0},
+    };
+    const tool_said *s;
+    json_t *o;
+
+    (void)state;
+    o = last(tool(TRAIN "--epochs 2 --json -q --out fin"));
+    json_decref(o);
+    assert_int_equal(tool("cp -r fin before")->code, 0);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        char line[300];
+
+        (void)snprintf(line, sizeof line, "exec \"$T\" train %s", lines[i]);
+        s = tool(line);
+        assert_int_equal(s->code, 0);
+        assert_says(s->out, "params_sha256");
+        if (!strstr(lines[i], "-q"))
+            assert_says(s->err, "fin is finished: there is nothing to go on with, nothing was changed");
+        if (strstr(lines[i], "--set") && !strstr(lines[i], "-q"))
+            assert_says(s->err, "the options given have no effect");
+        if (strstr(lines[i], "--json"))
+            assert_true(strncmp(s->out, "{\"event\":\"done\",", 16) == 0);
+        if (tool("diff -r before fin")->code)
+            fail_msg("%s: %s", lines[i], tool("diff -r before fin")->out);
+    }
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char line[300];
+
+        (void)snprintf(
+            line, sizeof line,
+            "rm -rf odd then && cp -r fin odd && (cd odd && %s) && cp -r odd then && exec \"$T\" train "
+            "--resume odd",
+            rows[i].change);
+        s = tool(line);
+        if (s->code != rows[i].code || !strstr(s->err, rows[i].says))
+            fail_msg("%s: code %d: %s", line, s->code, s->err);
+        if (tool("diff -r then odd")->code)
+            fail_msg("%s: %s", line, tool("diff -r then odd")->out);
+    }
+    /* More epochs are another training under the cosine; refused, nothing changes either. */
+    assert_int_equal(tool("exec \"$T\" train --resume fin --epochs 4 -q")->code, 2);
+    assert_int_equal(tool("diff -r before fin")->code, 0);
+    /* A file of the model that is gone is written again, the rest stays. */
+    s = tool("rm fin/model-0000.params; exec \"$T\" train --resume fin");
+    assert_int_equal(s->code, 0);
+    assert_says(s->err, "written again from the last checkpoint");
+    assert_int_equal(tool("diff -r before fin")->code, 0);
+    /* A run that says of itself that it is done, and is not, goes on. */
+    assert_int_equal(
+        tool("rm fin/checkpoints/checkpoint-000002.tnck; exec \"$T\" train --resume fin -q")->code, 0);
+    assert_int_equal(tool("cmp before/model-0000.params fin/model-0000.params")->code, 0);
+    o = json_load_file("fin/run.json", 0, NULL);
+    assert_int_equal(json_array_size(json_object_get(o, "resumed")), 1);
+    json_decref(o);
+}
+
 /* Numbers that are not finite: exit 1, the step's name, and what was good stays as it was. */
 static void diverges(void **state)
 {
@@ -294,8 +369,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tried_beforehand), cmocka_unit_test(not_trainable), cmocka_unit_test(from_file),
-        cmocka_unit_test(from_symbol),      cmocka_unit_test(early_stop),    cmocka_unit_test(diverges),
-        cmocka_unit_test(locked),
+        cmocka_unit_test(from_symbol),      cmocka_unit_test(early_stop),    cmocka_unit_test(finished_run),
+        cmocka_unit_test(diverges),         cmocka_unit_test(locked),
     };
     int failed;
 
