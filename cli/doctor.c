@@ -32,6 +32,9 @@ void doctor_say(doctor *d, doctor_level level, const char *advice, const char *f
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    for (char *c = text; *c; c++) /* names of files may hold anything */
+        if ((unsigned char)*c < ' ' || *c == 127)
+            *c = '?';
     if (d->count == d->capacity) {
         size_t capacity = d->capacity ? 2 * d->capacity : 32;
         doctor_finding *more = realloc(d->findings, capacity * sizeof *more);

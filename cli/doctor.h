@@ -5,6 +5,7 @@
 #define TN_CLI_DOCTOR_H
 
 #include "cli.h"
+#include "runs.h"
 
 typedef enum doctor_level { DOCTOR_OK, DOCTOR_WARNING, DOCTOR_BAD } doctor_level;
 
@@ -33,6 +34,7 @@ typedef struct doctor {
     json_t *problems;      /* array of {level, number, text}: all that is wrong with the configuration */
     doctor_probe *probes;
     size_t probe_count;
+    tn_ctx *reader;    /* for the files of runs: nothing in it that does not load; NULL: not opened */
     const char *check; /* that runs now */
     doctor_finding *findings;
     size_t count, capacity;
@@ -51,6 +53,24 @@ bool doctor_line(const char *path, char *text, size_t bytes);
 /* Starts the library and loads each plugin, each in a process of its own; then opens the context. */
 void doctor_open(doctor *d);
 void doctor_close(doctor *d);
+
+/* Opens d->reader; false: it cannot be, said. */
+bool doctor_reader_open(doctor *d);
+
+/* ---- doctor_files.c: what lies in a run folder ---- */
+
+typedef struct doctor_run {
+    const char *folder;
+    cli_record record;
+    bool live;  /* its lock is held, or another host's */
+    bool whole; /* there is a checkpoint to go on from */
+} doctor_run;
+
+void doctor_record_check(doctor *d, doctor_run *r);
+void doctor_metrics_check(doctor *d, doctor_run *r);
+/* These two read with d->reader. */
+void doctor_checkpoints_check(doctor *d, doctor_run *r);
+void doctor_models_check(doctor *d, doctor_run *r);
 
 /* ---- doctor_report.c: everything to paste ---- */
 

@@ -270,6 +270,36 @@ void doctor_open(doctor *d)
         d->ctx_error = cli_format("%s", tn_error_text());
 }
 
+/* "plugins.load=a,b": those that have loaded. */
+static char *good_plugins(const doctor *d)
+{
+    char *list = cli_format("plugins.load="), *more;
+
+    for (size_t i = 0; list && i < d->probe_count; i++) {
+        if (d->probes[i].number)
+            continue;
+        more = cli_format("%s%s%s", list, cli_ends_with(list, "=") ? "" : ",", d->probes[i].name);
+        free(list);
+        list = more;
+    }
+    return list;
+}
+
+bool doctor_reader_open(doctor *d)
+{
+    char *load = good_plugins(d);
+    const char *const settings[] = {"plugins.require=", "device.default=cpu", load, NULL};
+    const tn_open_options bare = {.struct_size = TN_SIZE(tn_open_options),
+                                  .flags = TN_OPEN_NO_ENVIRONMENT | TN_OPEN_NO_SYSTEM,
+                                  .settings = settings};
+
+    if (load && open_with(d->args, settings, NULL, &d->reader) && tn_open(&bare, &d->reader))
+        doctor_say(d, DOCTOR_BAD, "correct what is said above, then ask again", "no run was looked at: %s",
+                   tn_error_text());
+    free(load);
+    return d->reader != NULL;
+}
+
 void doctor_close(doctor *d)
 {
     for (size_t i = 0; i < d->probe_count; i++)
@@ -279,6 +309,8 @@ void doctor_close(doctor *d)
     free(d->start_error);
     json_decref(d->warnings);
     json_decref(d->problems);
+    if (d->reader)
+        (void)tn_close(d->reader);
     if (d->ctx)
         (void)tn_close(d->ctx);
 }

@@ -25,8 +25,7 @@ const char *cli_record_state_name(cli_record_state state)
     return names[state];
 }
 
-/* A regular file of bounded size; NULL: there is none such. */
-static FILE *file_open(const char *folder, const char *name, off_t bytes_max)
+FILE *cli_record_file(const char *folder, const char *name, off_t bytes_max)
 {
     char *path = cli_path(folder, name);
     int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
@@ -75,7 +74,7 @@ static double number_at(const json_t *o, const char *key)
 
 static void metrics_read(cli_record *record)
 {
-    FILE *file = file_open(record->folder, "metrics.jsonl", INT64_MAX);
+    FILE *file = cli_record_file(record->folder, "metrics.jsonl", INT64_MAX);
     char line[LINE_BYTES_MAX];
 
     while (file && fgets(line, sizeof line, file)) {
@@ -97,7 +96,7 @@ static void metrics_read(cli_record *record)
 
 json_t *cli_record_json(const char *folder, char why[CLI_WHY_BYTES])
 {
-    FILE *file = file_open(folder, "run.json", RECORD_BYTES_MAX);
+    FILE *file = cli_record_file(folder, "run.json", RECORD_BYTES_MAX);
     json_error_t error = {.text = ""};
     json_t *json;
 
@@ -181,8 +180,7 @@ static void state_find(cli_record *record)
                        record->resumable ? "; --resume goes on" : "");
 }
 
-/* [takes] folder. */
-static bool record_read(cli_record *record, char *folder)
+bool cli_record_read(cli_record *record, char *folder)
 {
     const char *slash, *dash;
 
@@ -247,7 +245,7 @@ static bool record_add(cli_records *r, char *folder)
         r->at = grown;
         r->room = room;
     }
-    return record_read(&r->at[r->count++], folder);
+    return cli_record_read(&r->at[r->count++], folder);
 }
 
 bool cli_records_read(cli_records *r, const char *folder)
@@ -411,7 +409,7 @@ bool cli_record_find(cli_record *record, const char *folder, const char *name)
     }
     free(file);
     if (ok)
-        return record_read(record, path);
+        return cli_record_read(record, path);
     free(path);
     return false;
 }

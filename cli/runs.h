@@ -5,6 +5,8 @@
 #ifndef TN_CLI_RUNS_H
 #define TN_CLI_RUNS_H
 
+#include <sys/types.h>
+
 #include "cli.h"
 #include "lock.h"
 
@@ -47,11 +49,15 @@ void cli_records_fini(cli_records *r);
 char *cli_record_folder(const char *folder, const char *name, char why[CLI_WHY_BYTES]);
 /* The run below `folder` that was changed last; NULL: there is none, `why` tells. free() */
 char *cli_record_newest(const char *folder, char why[CLI_WHY_BYTES]);
+/* A regular file of bounded size in it, no link; NULL: there is none such. */
+FILE *cli_record_file(const char *folder, const char *name, off_t bytes_max);
 /* Its run.json, an object; NULL: `why` tells. json_decref() */
 json_t *cli_record_json(const char *folder, char why[CLI_WHY_BYTES]);
 bool cli_record_ours(const json_t *json); /* one that train writes */
 /* One run by its name, as cli_record_folder() takes it. False: said why. */
 bool cli_record_find(cli_record *record, const char *folder, const char *name);
+/* The run in that folder [takes]; false: out of memory, said. cli_record_fini() in any case. */
+bool cli_record_read(cli_record *record, char *folder);
 void cli_record_fini(cli_record *record);
 const char *cli_record_text(const cli_record *record, const char *key); /* of run.json; "" */
 /* Value of an option as it was; "": not known. */

@@ -24,6 +24,18 @@ tn_status tn_checkpoint_load(tn_ctx *ctx, const char *folder, const tn_device *d
     return tni_checkpoint_load_latest(ctx->space, d, folder, out);
 }
 
+tn_status tn_checkpoint_load_file(tn_ctx *ctx, const char *path, const tn_device *device, tn_checkpoint **out)
+{
+    tni_device *d;
+    tn_status st;
+
+    if (!ctx || !path || !out)
+        return api_null(__func__, "ctx, path or out");
+    if ((st = api_device(ctx, device, &d)))
+        return st;
+    return tni_checkpoint_load(ctx->space, d, path, out);
+}
+
 void tn_checkpoint_destroy(tn_checkpoint *c)
 {
     tni_checkpoint_destroy(c);

@@ -479,6 +479,14 @@ static void files(void **state)
     assert_fails(tn_checkpoint_load(NULL, path, NULL, &c), TN_E_ARG);
     assert_fails(tn_checkpoint_load(f.ctx, NULL, NULL, &c), TN_E_ARG);
     assert_fails(tn_checkpoint_load(f.ctx, path, NULL, &c), TN_E_KEY);
+    assert_fails(tn_checkpoint_load_file(NULL, path, NULL, &c), TN_E_ARG);
+    assert_fails(tn_checkpoint_load_file(f.ctx, NULL, NULL, &c), TN_E_ARG);
+    assert_fails(tn_checkpoint_load_file(f.ctx, path, NULL, NULL), TN_E_ARG);
+    assert_fails(tn_checkpoint_load_file(f.ctx, "", NULL, &c), TN_E_ARG);
+    assert_fails(tn_checkpoint_load_file(f.ctx, "/nowhere/at/all", NULL, &c), TN_E_IO);
+    assert_fails(tn_checkpoint_load_file(f.ctx, "/dev/zero", NULL, &c), TN_E_IO);
+    assert_fails(tn_checkpoint_load_file(f.ctx, "/", NULL, &c), TN_E_IO);
+    assert_fails(tn_checkpoint_load_file(f.ctx, "/proc/self/exe", NULL, &c), TN_E_FORMAT);
     tn_checkpoint_destroy(NULL);
     assert_string_equal(tn_checkpoint_json(NULL), "");
     assert_string_equal(tn_checkpoint_path(NULL), "");

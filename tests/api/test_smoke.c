@@ -298,6 +298,11 @@ static void files_go_round(void **state)
     assert_string_equal(tn_checkpoint_skipped(c), "");
     assert_int_equal(tn_params_count(tn_checkpoint_params(c)), 4);
     tn_checkpoint_destroy(c);
+    assert_ok(tn_checkpoint_load_file(ctx, path, NULL, &c));
+    assert_string_equal(tn_checkpoint_json(c), "{\"epoch\":3}");
+    assert_string_equal(tn_checkpoint_path(c), path);
+    assert_int_equal(tn_params_count(tn_checkpoint_params(c)), 4);
+    tn_checkpoint_destroy(c);
     tn_free(path);
     tn_array_release(y);
     tn_array_release(z);

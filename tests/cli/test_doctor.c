@@ -278,6 +278,178 @@ static void stale_lock(void **state)
     assert_int_equal(tool("rm -r runs")->code, 0);
 }
 
+/* ---- run folders ---- */
+
+#define GOOD "runs/2026-01-01-lenet-aaaa"
+
+static const struct {
+    const char *damage, *level, *part, *advice;
+} damages[] = {
+    {"rm run.json", "bad", "b: run.json is missing", "put a copy of b/run.json back"},
+    {": >run.json", "bad", "run.json is damaged: line 1", "put a copy of b/run.json"},
+    {"head -c 200 run.json >x; mv x run.json", "bad", "run.json is damaged: line ", "put a copy"},
+    {"echo '{}' >run.json", "bad", "run.json is not what `tenon train` writes", "put a copy"},
+    {"echo '[1]' >run.json", "bad", "run.json is damaged", "put a copy"},
+    {"sed -i 's/\"command\": \\[/\"command\": 7, \"x\": [/' run.json", "bad", "not what `tenon train`",
+     "put"},
+    {"truncate -s 20M run.json", "bad", "run.json cannot be read", "put a copy"},
+    {"rm run.json && mkfifo run.json", "bad", "run.json cannot be read", "put a copy"},
+    {"rm run.json && mkdir run.json", "bad", "run.json cannot be read", "put a copy"},
+    {"mv run.json y && ln -s y run.json", "bad", "run.json cannot be read", "put a copy"},
+    {"rm metrics.jsonl", "bad", "b/metrics.jsonl is missing", "only the curves"},
+    {": >metrics.jsonl", "bad", "ends with step 0, the training with step 15", "put a copy"},
+    {"sed -i '$d' metrics.jsonl", "bad", "ends with step 10, the training with step 15", "put a copy"},
+    {"printf '{\"epoch\":4,\"st' >>metrics.jsonl", "bad", "metrics.jsonl:4: the line has no end",
+     "sed -i 4d b/metrics.jsonl"},
+    {"sed -i '2s/.*/rubbish/' metrics.jsonl", "bad", "metrics.jsonl:2: the line is no epoch",
+     "sed -i 2d b/m"},
+    {"sed -i '2s/.*/[]/;1s/.*//' metrics.jsonl", "bad", "metrics.jsonl:1: the line is no epoch, and others",
+     "take these lines out"},
+    {"sed -i '2s/\"epoch\": *2/\"epoch\":1/' metrics.jsonl", "bad", ":2: the line does not follow", "sed -i"},
+    {"head -c 100000 /dev/zero >>metrics.jsonl", "bad", ":4: the line has no end", "sed -i 4d"},
+    {"head -c 9000 /dev/zero | tr '\\0' x >>metrics.jsonl; echo >>metrics.jsonl; echo '{}' "
+     ">>metrics.jsonl",
+     "bad", ":4: the line has no end, and others", "take these lines out"},
+    {"rm metrics.jsonl && mkfifo metrics.jsonl", "bad", "metrics.jsonl cannot be read", "regular file"},
+    {"truncate -s 2G metrics.jsonl", "bad", "metrics.jsonl cannot be read", "regular file"},
+    {"truncate -s 1000 checkpoints/checkpoint-000003.tnck", "bad", "checkpoint-000003.tnck",
+     "rm b/checkpoints/checkpoint-000003.tnck; --resume goes on from "
+     "b/checkpoints/checkpoint-000002.tnck"},
+    {"truncate -s 4 checkpoints/checkpoint-000003.tnck", "bad", "checkpoint-000003.tnck", "goes on from"},
+    {": >checkpoints/checkpoint-000003.tnck", "bad", "checkpoint-000003.tnck", "goes on from"},
+    {"printf x >>checkpoints/checkpoint-000003.tnck", "bad", "checkpoint-000003.tnck", "goes on from"},
+    {"printf NOCKPT1 | dd of=checkpoints/checkpoint-000003.tnck conv=notrunc status=none", "bad",
+     "checkpoint-000003.tnck is no checkpoint of version 1", "goes on from"},
+    {"printf x | dd of=checkpoints/checkpoint-000002.tnck bs=1 seek=30000 conv=notrunc status=none", "bad",
+     "checkpoint-000002.tnck: damaged: checksum",
+     "rm b/checkpoints/checkpoint-000002.tnck; --resume goes on"},
+    {"printf '\\377\\377\\377\\377\\377\\377' | dd of=checkpoints/checkpoint-000002.tnck bs=1 seek=16 "
+     "conv=notrunc status=none",
+     "bad", "checkpoint-000002.tnck: a section of ", "goes on from"},
+    {"for i in 1 2 3; do truncate -s 1000 checkpoints/checkpoint-00000$i.tnck; done", "bad",
+     "checkpoint-000003.tnck", "put a copy of b/checkpoints/checkpoint-000003.tnck back, or train anew"},
+    {"mv checkpoints/checkpoint-000003.tnck checkpoints/checkpoint-000007.tnck", "bad",
+     "checkpoint-000007.tnck is checkpoint 3 by",
+     "mv b/checkpoints/checkpoint-000007.tnck b/checkpoints/checkpoint-000003.tnck:"},
+    {"rm checkpoints/checkpoint-000003.tnck", "warning",
+     "the newest checkpoint is of step 10, the run came to 15", "put a copy"},
+    {"rm checkpoints/*.tnck", "warning", "there is no checkpoint", "put copies into b/checkpoints"},
+    {"rm -r checkpoints", "warning", "there is no checkpoint", "put copies"},
+    {"rm -r checkpoints && : >checkpoints", "bad", "b/checkpoints: ", "chmod"},
+    {"rm checkpoints/checkpoint-000003.tnck && mkfifo checkpoints/checkpoint-000003.tnck", "bad",
+     "checkpoint-000003.tnck is not a regular file", "goes on from"},
+    {"rm checkpoints/checkpoint-000003.tnck && ln -s nowhere checkpoints/checkpoint-000003.tnck", "bad",
+     "checkpoint-000003.tnck", "goes on from"},
+    {"rm model-symbol.json", "bad", "b/model-symbol.json is missing",
+     "tenon train --resume b: it is written again"},
+    {"rm model-0000.params", "bad", "b/model-0000.params is missing",
+     "tenon train --resume b: it is written again"},
+    {"rm model-0000.params checkpoints/*", "bad", "b/model-0000.params is missing", "or train anew"},
+    {"rm model-best.params", "bad", "b/model-best.params is missing", "it cannot be made again"},
+    {"truncate -s 1000 model-0000.params", "bad",
+     "b/model-0000.params: ", "rm b/model-0000.params && tenon train"},
+    {": >model-0000.params", "bad", "b/model-0000.params", "rm b/model-0000.params && tenon train"},
+    {"printf x | dd of=model-0000.params bs=1 seek=3000 conv=notrunc status=none", "bad",
+     "its values are not those that the training wrote", "rm b/model-0000.params && tenon train --resume b"},
+    {"truncate -s 1000 model-best.params", "bad", "b/model-best.params: ", "it cannot be made again"},
+    {"head -c 500 model-symbol.json >x; mv x model-symbol.json", "bad", "b/model-symbol.json",
+     "rm b/model-symbol"},
+    {"sed -i s/Convolution/AcmeSecret/ model-symbol.json", "bad", "there is no operator AcmeSecret",
+     "tenon plugins needs b/model-symbol.json"},
+    {"rm model-0000.params && mkfifo model-0000.params", "bad", "model-0000.params is not a regular",
+     "rm b/model"},
+    {"sed -i 's/\"result\": {/\"result\": 7, \"x\": {/' run.json; printf '{\"ep' >>metrics.jsonl", "warning",
+     "metrics.jsonl: the last line has no end", "tenon train --resume b drops the line"},
+};
+
+/* Each damage in a fresh copy of a good run: what is found in it, and what helps. */
+static void damaged_run(void **state)
+{
+    (void)state;
+    tool_data("small", 40);
+    assert_int_equal(
+        tool("rm -rf runs && \"$T\" train zoo:lenet --data ./small --batch 8 --epochs 3 -q --seed 1 "
+             "--set train.checkpoint_keep=3 --out " GOOD)
+            ->code,
+        0);
+    finds_not("\"$T\" doctor --json aaaa", "runs", "aaaa");
+    finds_not("\"$T\" doctor --json --set plugins.load=mempool aaaa", "runs", "aaaa");
+    finds_not("\"$T\" doctor --json --set device.default=cuda aaaa", "runs", "aaaa");
+    for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
+        char line[512];
+
+        (void)snprintf(line, sizeof line, "rm -rf b && cp -r " GOOD " b && (cd b && %s)", damages[i].damage);
+        if (tool(line)->code)
+            fail_msg("%s: %d", line, tool(line)->code);
+        finds("\"$T\" doctor --json b", "runs", damages[i].level, damages[i].part, damages[i].advice);
+    }
+    /* Below runs/ what is small is looked at without being named. */
+    assert_int_equal(tool("rm -rf b && : >" GOOD "/run.json && mkdir runs/notes")->code, 0);
+    finds("\"$T\" doctor --json", "runs", "bad", GOOD ": run.json is damaged", "put a copy");
+    finds_not("\"$T\" doctor --json", "runs", "notes");
+    finds("\"$T\" doctor --json notes", "runs", "bad", "no run below runs", "name a folder");
+    finds("\"$T\" doctor --json runs/notes", "runs", "bad", "is no run folder", "name a folder");
+    assert_int_equal(tool("rm -r runs")->code, 0);
+}
+
+/* What a damaged file is said to be mended with mends it. */
+static void advice_helps(void **state)
+{
+    static const char *const mended[] = {
+        "rm model-0000.params",
+        "truncate -s 10 model-0000.params",
+        "printf x | dd of=model-0000.params bs=1 seek=3000 conv=notrunc status=none",
+        "rm model-symbol.json",
+        "head -c 50 model-symbol.json >x; mv x model-symbol.json",
+        "truncate -s 1000 checkpoints/checkpoint-000003.tnck",
+        "mv checkpoints/checkpoint-000002.tnck checkpoints/checkpoint-000001.tnck",
+        "printf '{\"epoch\":4,\"st' >>metrics.jsonl",
+        "printf 'rubbish\\n' >>metrics.jsonl",
+    };
+    char line[512];
+
+    (void)state;
+    assert_int_equal(
+        tool("rm -rf good && \"$T\" train zoo:lenet --data ./small --batch 8 --epochs 3 -q --seed 1 "
+             "--out good")
+            ->code,
+        0);
+    for (size_t i = 0; i < sizeof mended / sizeof *mended; i++) {
+        const tool_said *s;
+        json_t *o, *f;
+        size_t k, said = 0;
+
+        (void)snprintf(line, sizeof line, "rm -rf b && cp -r good b && (cd b && %s); \"$T\" doctor --json b",
+                       mended[i]);
+        s = tool(line);
+        o = tool_json(s, 0);
+        json_array_foreach(json_object_get(o, "checks"), k, f)
+        {
+            char *advice;
+
+            if (strcmp(json_string_value(json_object_get(f, "check")), "runs"))
+                continue;
+            said++;
+            advice = strdup(json_string_value(json_object_get(f, "advice")));
+            advice[strcspn(advice, strstr(advice, "goes on from") ? ";" : ":,")] = '\0';
+            (void)snprintf(line, sizeof line, "tenon() { \"$T\" \"$@\"; }; %s", advice);
+            if (tool(line)->code)
+                fail_msg("%s: %s: %s", mended[i], line, tool(line)->err);
+            free(advice);
+        }
+        assert_int_equal(said, 1);
+        json_decref(o);
+        s = tool("\"$T\" doctor --json b");
+        o = tool_json(s, 0);
+        f = finding(o, "runs", "");
+        if (!f || strcmp(json_string_value(json_object_get(f, "level")), "bad") == 0)
+            fail_msg("%s: %s", mended[i], s->out);
+        json_decref(o);
+        assert_int_equal(
+            tool("test ! -f b/model-0000.params || cmp good/model-0000.params b/model-0000.params")->code, 0);
+    }
+}
+
 /* ---- more ---- */
 
 static void further_problems(void **state)
@@ -401,6 +573,7 @@ int main(void)
         cmocka_unit_test(two_openmp),       cmocka_unit_test(small_shared_memory),
         cmocka_unit_test(full_disk),        cmocka_unit_test(old_abi),
         cmocka_unit_test(wrong_isa),        cmocka_unit_test(stale_lock),
+        cmocka_unit_test(damaged_run),      cmocka_unit_test(advice_helps),
         cmocka_unit_test(further_problems), cmocka_unit_test(crashing_plugin),
         cmocka_unit_test(governor),         cmocka_unit_test(report),
         cmocka_unit_test(output),

@@ -180,6 +180,18 @@ static void early_stop(void **state)
     json_decref(o);
 }
 
+static const struct {
+    const char *change, *says;
+    int code;
+} odd_ends[] = {
+    {"sed -i 's/\"params_sha256\": \"./&f/' run.json", "does not hold what run.json says", 4},
+    {"sed -i 's/\"params_sha256\"/\"params\"/' run.json", "does not hold what run.json says", 4},
+    {"sed -i 's/\"accuracy\": [0-9.]*/\"accuracy\": [{}]/' run.json", "is finished", 0},
+    {"echo >>run.json", "is finished", 0},
+    {"printf '{\"epoch\":9' >>metrics.jsonl", "is finished", 0},
+    {"rm model-symbol.json curves.svg && cp ../fin/model-symbol.json .", "is finished", 0},
+};
+
 /* A finished run is told to be that, and nothing in its folder changes, whatever is asked on top. */
 static void finished_run(void **state)
 {
@@ -189,17 +201,6 @@ static void finished_run(void **state)
         "--resume fin --set engine.type=naive --set train.checkpoint_every=0.5",
         "--resume fin --progress plain --set train.checkpoint_keep=1 --set train.checkpoint_best=false",
         "--resume fin --set train.hybridize=false --set log.level=debug -q",
-    };
-    static const struct {
-        const char *change, *says;
-        int code;
-    } rows[] = {
-        {"sed -i 's/\"params_sha256\": \"./&f/' run.json", "does not hold what run.json says", 4},
-        {"sed -i 's/\"params_sha256\"/\"params\"/' run.json", "does not hold what run.json says", 4},
-        {"sed -i 's/\"accuracy\": [0-9.]*/\"accuracy\": [{}]/' run.json", "is finished", 0},
-        {"echo >>run.json", "is finished", 0},
-        {"printf '{\"epoch\":9' >>metrics.jsonl", "is finished", 0},
-        {"rm model-symbol.json curves.svg && cp ../fin/model-symbol.json .", "is finished", 0},
     };
     const tool_said *s;
     json_t *o;
@@ -224,16 +225,16 @@ static void finished_run(void **state)
         if (tool("diff -r before fin")->code)
             fail_msg("%s: %s", lines[i], tool("diff -r before fin")->out);
     }
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < sizeof odd_ends / sizeof *odd_ends; i++) {
         char line[300];
 
         (void)snprintf(
             line, sizeof line,
             "rm -rf odd then && cp -r fin odd && (cd odd && %s) && cp -r odd then && exec \"$T\" train "
             "--resume odd",
-            rows[i].change);
+            odd_ends[i].change);
         s = tool(line);
-        if (s->code != rows[i].code || !strstr(s->err, rows[i].says))
+        if (s->code != odd_ends[i].code || !strstr(s->err, odd_ends[i].says))
             fail_msg("%s: code %d: %s", line, s->code, s->err);
         if (tool("diff -r then odd")->code)
             fail_msg("%s: %s", line, tool("diff -r then odd")->out);

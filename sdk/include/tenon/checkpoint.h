@@ -32,6 +32,12 @@ TN_API tn_status tn_checkpoint_save(const char *folder, const char *json, const 
 TN_API tn_status tn_checkpoint_load(tn_ctx *ctx, const char *folder, const tn_device *device,
                                     tn_checkpoint **out);
 
+/** Reads one checkpoint file, whether or not it is the newest, its arrays on `device` (NULL: the default).
+ * TN_E_IO · TN_E_FORMAT: damaged, torn or no checkpoint · TN_E_UNSUPPORTED: arrays of a later version.
+ * @threads any @since 0.1 */
+TN_API tn_status tn_checkpoint_load_file(tn_ctx *ctx, const char *path, const tn_device *device,
+                                         tn_checkpoint **out);
+
 /** NULL is fine. @threads owner @since 0.1 */
 TN_API void tn_checkpoint_destroy(tn_checkpoint *c);
 
