@@ -180,7 +180,7 @@ static bool vertex_run(tape *t, vertex *v, const chk_problem *p)
     tn_err err;
 
     if (!chk_side_find(t->lab, t->lab->reference, p, &side) &&
-        !chk_side_find(t->lab, t->lab->plugin.descriptor, p, &side))
+        !chk_side_find(t->lab, t->lab->plugin.descriptor, p, &side) && !chk_side_beside(t->lab, p, &side))
         return false;
     if (chk_outputs_of(t->lab, &side, p, &outputs, &err))
         return false;

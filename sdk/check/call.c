@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "call.h"
+#include "space.h"
 
 #define COMPLETE_S 20
 
@@ -17,33 +18,33 @@ static chk_call *of(tn_call *call)
 }
 
 /* 64-byte aligned, freed at the end of the call; NULL: this is the one that fails. */
-static void *call_block(chk_call *c, uint64_t bytes)
+static const chk_block *call_block(chk_call *c, uint64_t bytes)
 {
-    void *memory = NULL;
-    chk_call_block *b;
+    chk_call_block *b = NULL;
 
     (void)pthread_mutex_lock(&c->lock);
     c->node->allocs++;
     if (c->node->allocs != c->node->form.nomem_at && bytes < ((uint64_t)1 << 32) &&
         (b = calloc(1, sizeof *b))) {
-        memory = b->memory = aligned_alloc(64, ((size_t)bytes + 127) / 64 * 64);
-        if (memory)
-            memset(memory, c->node->form.fill, (size_t)bytes);
+        c->node->side->space->ops->make(c->node, bytes, 64, 0, CHK_BLOCK_SHARED, &b->b);
+        memset(b->b.memory, c->node->form.fill, (size_t)bytes);
         b->next = c->blocks;
         c->blocks = b;
     }
     (void)pthread_mutex_unlock(&c->lock);
-    return memory;
+    return b ? &b->b : NULL;
 }
 
 static tn_status call_alloc(tn_call *call, uint64_t bytes, void **out, tn_err *err)
 {
     chk_call *c = of(call);
+    const chk_block *b;
 
     if (!c || !out)
         return tn_fail(err, TN_E_ARG, "no call, or no place for the block");
-    if (!(*out = call_block(c, bytes)))
+    if (!(b = call_block(c, bytes)))
         return tn_fail(err, TN_E_NOMEM, "no memory for scratch (planned by the kit)");
+    *out = b->data;
     return TN_OK;
 }
 
@@ -53,6 +54,7 @@ static tn_status call_resize(tn_call *call, uint32_t out, int32_t ndim, const in
     chk_call *c = of(call);
     chk_node *n = c->node;
     tn_shape s = {.ndim = ndim};
+    const chk_block *b;
     chk_operand *o;
     int64_t count, step = 1;
 
@@ -70,15 +72,17 @@ static tn_status call_resize(tn_call *call, uint32_t out, int32_t ndim, const in
     if ((count = chk_shape_elements(&s, (int64_t)1 << 30)) < 0)
         return tn_fail(err, TN_E_SHAPE, "a dimension is negative, or the output too large");
     o = &n->out[out];
-    if (!(o->memory = call_block(c, (uint64_t)count * tn_dtype_bytes(o->t.dtype) + 1)))
+    if (!(b = call_block(c, (uint64_t)count * tn_dtype_bytes(o->t.dtype) + 1)))
         return tn_fail(err, TN_E_NOMEM, "no memory for an output (planned by the kit)");
+    o->block = *b;
+    o->block.borrowed = true;
     memcpy(o->shape, s.dim, sizeof o->shape);
     for (int32_t d = ndim; d-- > 0;) {
         o->stride[d] = step;
         step *= s.dim[d];
     }
     o->t.ndim = ndim;
-    o->t.data = o->memory;
+    o->t.data = o->block.data;
     o->t.bytes = (uint64_t)count * tn_dtype_bytes(o->t.dtype);
     *tensor = &o->t;
     return TN_OK;
@@ -116,7 +120,7 @@ void chk_call_begin(chk_call *c)
     while (c->blocks) {
         chk_call_block *next = c->blocks->next;
 
-        free(c->blocks->memory);
+        chk_block_drop(&c->blocks->b);
         free(c->blocks);
         c->blocks = next;
     }

@@ -10,7 +10,7 @@
 
 typedef struct chk_call_block {
     struct chk_call_block *next;
-    void *memory;
+    chk_block b;
 } chk_call_block;
 
 typedef struct chk_call {

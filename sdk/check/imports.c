@@ -39,6 +39,16 @@ long long chk_allocation_armed(void)
     return atomic_load(&fail_in);
 }
 
+long long chk_allocation_hold(void)
+{
+    return atomic_exchange(&fail_in, 0);
+}
+
+void chk_allocation_go_on(long long held)
+{
+    atomic_store(&fail_in, held);
+}
+
 bool chk_allocation_fails(void)
 {
     long long at = atomic_load(&fail_in);

@@ -70,6 +70,9 @@ uint32_t chk_imports_exits(void);                          /* calls of atexit up
 void chk_allocation_arm(uint64_t nth);
 long long chk_allocation_armed(void); /* -1: the one that was to fail was reached */
 bool chk_allocation_fails(void);      /* counts one */
+/* Between the two no allocation fails or is counted: the kit itself uses the plugin. */
+long long chk_allocation_hold(void);
+void chk_allocation_go_on(long long held);
 
 /* ---- memory.c ---- */
 

@@ -82,7 +82,7 @@ void chk_kernel_bounds(chk_env *env)
 {
     forms f = {.form = {{.mode = TN_MODE_WRITE, .guard = CHK_GUARD_END, .lock = true, .recorded = true},
                         {.mode = TN_MODE_WRITE, .guard = CHK_GUARD_START, .lock = true, .recorded = true}},
-               .what = {"guard pages behind", "guard pages before"},
+               .what = {"with guards close behind", "with guards close before"},
                .count = 2};
 
     forms_run(env, &f, env->sizes ? CHK_PROBLEMS_ALL : CHK_PROBLEMS_FEW);
@@ -260,7 +260,7 @@ static void mode_none(chk_lab *lab, const chk_problem *p, const chk_outputs *pla
     if (!chk_node_try(lab, p, &form, n))
         return;
     for (uint32_t o = 0; o < p->f.args.out_count; o++) {
-        const unsigned char *bytes = n->out[o].memory;
+        const unsigned char *bytes = n->out[o].block.memory;
         int64_t count;
         const char *differs;
 

@@ -57,7 +57,7 @@ static bool state_visit(chk_lab *lab, const chk_problem *p, void *arg)
         return true;
     chk_outputs_take(a, first);
     other = other_values(lab, p, 17);
-    chk_node_share(a, other, b);
+    chk_node_share(a, other, 1, b);
     if (chk_node_run(b) == TN_OK) {
         chk_outputs_take(b, second);
         if (chk_node_try(lab, other, &plain_form, alone)) {
@@ -111,10 +111,10 @@ static bool threads_visit(chk_lab *lab, const chk_problem *p, void *arg)
         return true;
     chk_outputs_take(&n[0], &alone[0]);
     for (; count < THREADS; count++) {
-        chk_node_share(&n[0], other_values(lab, p, count), &n[count]);
+        chk_node_share(&n[0], other_values(lab, p, count), count, &n[count]);
         if (chk_node_run(&n[count])) { /* these values are none for it: once more the first */
             chk_node_close(&n[count]);
-            chk_node_share(&n[0], p, &n[count]);
+            chk_node_share(&n[0], p, count, &n[count]);
             (void)chk_node_run(&n[count]);
         }
         chk_outputs_take(&n[count], &alone[count]);
@@ -292,14 +292,14 @@ static bool saved_visit(chk_lab *lab, const chk_problem *p, void *arg)
     tn_err err;
 
     if (!p->forward || !chk_host_would_run(lab, p) ||
-        !chk_side_find(lab, lab->plugin.descriptor, p->forward, &side))
+        !chk_side_beside(lab, p->forward, &side))
         return true;
     if (chk_node_open(lab, &side, p->forward, &recorded, forward) || chk_node_run(forward)) {
         chk_node_close(forward);
         return true;
     }
     chk_node_guards(forward);
-    chk_node_share(forward, other_values(lab, p->forward, 23), between); /* has a block of its own */
+    chk_node_share(forward, other_values(lab, p->forward, 23), 1, between); /* has a block of its own */
     (void)chk_node_run(between);
     back.forward = forward;
     if (chk_node_first(lab, p, &back, n)) {

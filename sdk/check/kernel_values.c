@@ -48,12 +48,20 @@ static bool same_types(const chk_problem *a, const chk_problem *b)
            !memcmp(a->f.out_dtype, b->f.out_dtype, a->f.args.out_count * sizeof *a->f.out_dtype);
 }
 
-static bool reference_try(chk_lab *lab, const tn_plugin *plugin, const chk_problem *wide, chk_outputs *out)
+/* Where a reference is looked for: kernels of a plugin, for the host or for the subject's device. */
+typedef struct source {
+    const tn_plugin *plugin; /* NULL: the subject's, beside it on its device */
+    bool same;               /* it may be the very kernel under test: only other types tell */
+} source;
+
+static bool reference_try(chk_lab *lab, const source *from, const chk_problem *wide, chk_outputs *out)
 {
     chk_side side;
     tn_err err;
 
-    return chk_side_find(lab, plugin, wide, &side) && !chk_outputs_of(lab, &side, wide, out, &err);
+    return (from->plugin ? chk_side_find(lab, from->plugin, wide, &side)
+                         : chk_side_beside(lab, wide, &side)) &&
+           !chk_outputs_of(lab, &side, wide, out, &err);
 }
 
 static bool has_f64(const chk_problem *p)
@@ -67,20 +75,23 @@ static bool has_f64(const chk_problem *p)
 /* What the outputs should be; false: nobody says. */
 bool chk_reference_outputs(chk_lab *lab, const chk_problem *p, chk_outputs *out)
 {
-    const tn_plugin *const plugins[] = {lab->reference, lab->plugin.descriptor};
+    const source sources[] = {{lab->reference, lab->is_reference && !lab->device},
+                              {lab->plugin.descriptor, !lab->device},
+                              {NULL, true}};
     static const int32_t wides[] = {TN_F64, TN_F32};
     chk_problem *wide = chk_take(&lab->arena, sizeof *wide);
     const bool ints = p->f.args.in_count && !chk_is_float(p->f.in_dtype[0]);
 
-    for (uint32_t k = 0; k < 2; k++) { /* integers: in the same type, of another plugin */
-        if (ints && !lab->is_reference && k == 0 && reference_try(lab, lab->reference, p, out))
+    for (const source *s = sources; s < sources + (lab->device ? 3 : 2); s++) {
+        if (s == sources && !s->plugin)
+            continue;
+        if (ints && !s->same && reference_try(lab, s, p, out)) /* integers: in the same type */
             return true;
         for (uint32_t w = 0; w < (has_f64(p) ? 2u : 4u); w++)
-            if (plugins[k] && widen(lab, p, wides[w / 2], w % 2 == 1, wide) &&
-                (!same_types(wide, p) || plugins[k] != lab->plugin.descriptor) &&
-                reference_try(lab, plugins[k], wide, out))
+            if (widen(lab, p, wides[w / 2], w % 2 == 1, wide) && (!same_types(wide, p) || !s->same) &&
+                reference_try(lab, s, wide, out))
                 return true;
-        if (plugins[k] != lab->plugin.descriptor && reference_try(lab, plugins[k], p, out))
+        if (!s->same && reference_try(lab, s, p, out))
             return true;
     }
     return false;

@@ -6,7 +6,8 @@
 #include <dlfcn.h>
 #include <string.h>
 
-#include "lab.h"
+#include "internal.h"
+#include "space.h"
 
 /* ---- subjects ---------------------------------------------------------------------------------------- */
 
@@ -18,24 +19,52 @@ static const char *subject_text(const tn_kernel *k, char *text, size_t size)
     return text;
 }
 
-static void kernels_name(chk_env *env, chk_names *names, bool host_only)
+static bool is_for_host(chk_env *env, const tn_kernel *k)
+{
+    (void)env;
+    return !strcmp(k->device, "cpu");
+}
+
+static bool is_for_own_device(chk_env *env, const tn_kernel *k)
+{
+    return !is_for_host(env, k) && chk_device_table(env, k->device);
+}
+
+static bool is_here(chk_env *env, const tn_kernel *k)
+{
+    return is_for_host(env, k) || is_for_own_device(env, k);
+}
+
+static bool is_any(chk_env *env, const tn_kernel *k)
+{
+    (void)env;
+    (void)k;
+    return true;
+}
+
+static void kernels_name(chk_env *env, chk_names *names, bool (*fits)(chk_env *env, const tn_kernel *k))
 {
     char text[200];
 
     for (const tn_kernel_table *t = NULL; (t = chk_capability(env, TN_KIND_KERNELS, NULL, t));)
         for (const tn_kernel *const *k = t->kernels; *k; k++)
-            if (!host_only || !strcmp((*k)->device, "cpu"))
+            if (fits(env, *k))
                 chk_name_add(names, subject_text(*k, text, sizeof text));
 }
 
 void chk_subject_kernels(chk_env *env, chk_names *names)
 {
-    kernels_name(env, names, true);
+    kernels_name(env, names, is_here);
+}
+
+void chk_subject_device_kernels(chk_env *env, chk_names *names)
+{
+    kernels_name(env, names, is_for_own_device);
 }
 
 void chk_subject_all_kernels(chk_env *env, chk_names *names)
 {
-    kernels_name(env, names, false);
+    kernels_name(env, names, is_any);
 }
 
 void chk_subject_operators(chk_env *env, chk_names *names)
@@ -73,14 +102,16 @@ void chk_subject_gradients(chk_env *env, chk_names *names)
                 chk_name_add(names, (*k)->op);
 }
 
-static const tn_kernel *kernel_find(chk_env *env)
+static const tn_kernel *kernel_find(chk_env *env, const tn_kernel_table **table)
 {
     char text[200];
 
     for (const tn_kernel_table *t = NULL; (t = chk_capability(env, TN_KIND_KERNELS, NULL, t));)
         for (const tn_kernel *const *k = t->kernels; *k; k++)
-            if (!strcmp(subject_text(*k, text, sizeof text), env->subject))
+            if (!strcmp(subject_text(*k, text, sizeof text), env->subject)) {
+                *table = t;
                 return *k;
+            }
     chk_fail(env, "kit", "the plugin has no kernel %s", env->subject);
 }
 
@@ -176,38 +207,59 @@ bool chk_kernel_matches(chk_lab *lab, const tn_kernel *k, const chk_problem *p)
     return chk_version_matches(&lab->arena, k, p->op, &p->attrs) && chk_types_match(p->op, k, &p->f);
 }
 
-bool chk_side_find(chk_lab *lab, const tn_plugin *plugin, const chk_problem *p, chk_side *out)
+static bool side_find(chk_lab *lab, const tn_plugin *plugin, const char *device, const chk_problem *p,
+                      chk_side *out)
 {
+    const bool reference = plugin == lab->reference && !lab->is_reference;
+
     for (const tn_capability *const *c = plugin ? plugin->capabilities : NULL; c && *c; c++) {
         const tn_kernel_table *t = (const tn_kernel_table *)(const void *)*c;
 
-        if ((*c)->kind != TN_KIND_KERNELS || strcmp((*c)->id, "cpu") != 0)
+        if ((*c)->kind != TN_KIND_KERNELS || strcmp((*c)->id, device) != 0)
             continue;
         for (const tn_kernel *const *k = t->kernels; *k; k++)
             if (!strcmp((*k)->op, p->op->name) && chk_isa_present((*k)->isa) &&
                 chk_kernel_matches(lab, *k, p)) {
-                const bool reference = plugin == lab->reference && !lab->is_reference;
-
-                out->kernel = *k;
-                out->self = reference ? lab->reference_self : lab->plugin.self;
-                out->host = reference ? &reference_host : chk_host_table(lab->plugin.host);
+                *out = (chk_side){.kernel = *k,
+                                  .table = t,
+                                  .self = reference ? lab->reference_self : lab->plugin.self,
+                                  .host = reference ? &reference_host : chk_host_table(lab->plugin.host),
+                                  .space = strcmp(device, "cpu") ? lab->device : &chk_space_host};
                 return true;
             }
     }
     return false;
 }
 
+bool chk_side_find(chk_lab *lab, const tn_plugin *plugin, const chk_problem *p, chk_side *out)
+{
+    return side_find(lab, plugin, "cpu", p, out);
+}
+
+bool chk_side_beside(chk_lab *lab, const chk_problem *p, chk_side *out)
+{
+    const char *device = lab->side.kernel ? lab->side.kernel->device : "cpu";
+
+    return side_find(lab, lab->plugin.descriptor, device, p, out);
+}
+
 /* ---- opening ----------------------------------------------------------------------------------------- */
+
+static bool is_stream_test(chk_env *env)
+{
+    return chk_case_of(env)->test->run == chk_kernel_stream;
+}
 
 void chk_lab_open(chk_env *env, chk_host_kind kind, chk_lab *lab)
 {
-    const tn_kernel *k = kernel_find(env);
+    const tn_kernel_table *table;
+    const tn_kernel *k = kernel_find(env, &table);
 
     memset(lab, 0, sizeof *lab);
     lab->env = env;
     lab->ctx = env->ctx;
-    if (strcmp(k->device, "cpu") != 0)
-        chk_skip(env, "kernels for device %s are not run: the kit has host memory only", k->device);
+    if (!is_here(env, k))
+        chk_skip(env, "kernels for device %s are not run: the plugin itself has no such device", k->device);
     if (!chk_isa_present(k->isa))
         chk_skip(env, "this processor lacks %s", k->isa);
     (void)chk_plugin_open(env, kind, &lab->plugin);
@@ -221,8 +273,16 @@ void chk_lab_open(chk_env *env, chk_host_kind kind, chk_lab *lab)
         if (lab->op->attrs[i].since > k->op_version_max && (lab->op->attrs[i].flags & TN_ATTR_F_RUNTIME))
             chk_skip(env, "made for version %u of %s: %s came later and may change from call to call",
                      k->op_version_max, k->op, lab->op->attrs[i].name);
-    lab->side = (chk_side){k, lab->plugin.self, chk_host_table(lab->plugin.host)};
+    if (!is_for_host(env, k))
+        lab->device = chk_space_device(lab, k, table);
+    lab->side = (chk_side){.kernel = k,
+                           .table = table,
+                           .self = lab->plugin.self,
+                           .host = chk_host_table(lab->plugin.host),
+                           .space = lab->device ? lab->device : &chk_space_host};
     reference_open(lab);
+    if (lab->device && !is_stream_test(env) && !chk_stream_followed(lab))
+        chk_skip(env, "its work does not follow its stream: kernel/stream says more");
 }
 
 void chk_lab_open_op(chk_env *env, chk_host_kind kind, chk_lab *lab)
@@ -249,6 +309,7 @@ void chk_lab_open_context(chk_env *env, tn_ctx *ctx, chk_lab *lab)
 
 void chk_lab_close(chk_lab *lab)
 {
+    chk_space_close(lab->device);
     if (lab->reference && !lab->is_reference && lab->reference->fini)
         lab->reference->fini(lab->reference_self);
     if (lab->plugin.descriptor)

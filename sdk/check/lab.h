@@ -30,10 +30,14 @@ void chk_arena_free(chk_arena *a);
 
 /* ---- lab.c ------------------------------------------------------------------------------------------- */
 
+typedef struct chk_space chk_space; /* space.h: the memory that a side works in */
+
 typedef struct chk_side {
     const tn_kernel *kernel;
+    const tn_kernel_table *table;
     void *self;
     const tn_host *host;
+    chk_space *space;
 } chk_side;
 
 typedef struct chk_lab {
@@ -42,6 +46,7 @@ typedef struct chk_lab {
     chk_plugin plugin;          /* the one under test */
     const tn_op *op;            /* of the subject */
     chk_side side;              /* of the subject; kernel NULL: the subject is an operator */
+    chk_space *device;          /* that the subject's kernel works on; NULL: the host */
     const tn_plugin *reference; /* plugin "cpu"; NULL: there is none */
     void *reference_self;
     bool is_reference; /* the plugin under test is the reference */
@@ -58,8 +63,10 @@ void chk_lab_close(chk_lab *lab);
 const tn_op *chk_op_find(chk_lab *lab, const char *name);
 /* Definition by index: all of the plugin, then all of the context. NULL: no more. */
 const tn_op *chk_op_at(chk_lab *lab, size_t index);
-void chk_subject_kernels(chk_env *env, chk_names *names);     /* for the host */
-void chk_subject_all_kernels(chk_env *env, chk_names *names); /* for other devices, too: those are skipped */
+/* For the host and for devices of the plugin's own; the other one: all, and those elsewhere are skipped. */
+void chk_subject_kernels(chk_env *env, chk_names *names);
+void chk_subject_device_kernels(chk_env *env, chk_names *names); /* only for devices of the plugin's own */
+void chk_subject_all_kernels(chk_env *env, chk_names *names);
 void chk_subject_operators(chk_env *env, chk_names *names);
 /* Operators that the plugin defines, and those that it has kernels for, backward ones left out. */
 void chk_subject_gradients(chk_env *env, chk_names *names);
@@ -176,11 +183,20 @@ typedef struct chk_hint {
 } chk_hint;
 extern const chk_hint chk_hints[]; /* ended by a row without op */
 
+/* ---- kernel_stream.c --------------------------------------------------------------------------------- */
+
+/* True if the work of the subject's kernel follows its stream, as far as one small problem tells. */
+bool chk_stream_followed(chk_lab *lab);
+
 /* ---- node.c ------------------------------------------------------------------------------------------ */
 
 #define CHK_LAYOUT_DENSE 0u
 #define CHK_LAYOUT_REVERSED 1u /* the first dimension is the innermost */
 #define CHK_LAYOUT_GAPS 2u     /* every second element */
+
+#define CHK_PACE_ANY 0u
+#define CHK_PACE_QUIET 1u /* all is done before run is called, and has time enough afterwards */
+#define CHK_PACE_LATE 2u  /* what the stream was asked for before is held back until run was called */
 
 typedef struct chk_form {
     uint32_t threads; /* 0: 1 */
@@ -198,14 +214,29 @@ typedef struct chk_form {
     const struct chk_node *forward; /* hand over its plan and saved block */
     uint32_t broadcast;             /* 1 + input whose first dimension gets stride 0; 0: none */
     uint64_t nomem_at;              /* the n-th call_ops.alloc or resize fails; 0: none */
+    uint32_t pace;                  /* on a device: CHK_PACE_… */
 } chk_form;
+
+/* Memory of a kernel. Tests write and read at `memory`, the kernel at `data`: see space.h. */
+typedef struct chk_block {
+    void *memory, *data;
+    chk_buffer *buffer;       /* with canaries; NULL: plain memory */
+    struct chk_extent *there; /* on a device */
+    chk_space *space;         /* NULL: nothing is here */
+    bool borrowed;            /* another one's: not to be dropped */
+} chk_block;
 
 typedef struct chk_operand {
     tn_tensor t;
     int64_t shape[TN_NDIM_MAX], stride[TN_NDIM_MAX];
-    chk_buffer *buffer;
-    void *memory; /* where elements are */
+    chk_block block;
 } chk_operand;
+
+/* A stream, and what the plugin keeps for it. */
+typedef struct chk_lane {
+    tn_stream *stream; /* NULL: on the host there are none */
+    void *slot;
+} chk_lane;
 
 /* The list of operands as kernels get it. */
 typedef struct chk_operands {
@@ -226,24 +257,26 @@ typedef struct chk_node {
     chk_operands list;
     uint32_t out_count; /* with the mutated inputs */
     uint8_t modes[CHK_ARGS_MAX];
-    void *workspace, *saved, *slot;
-    chk_buffer *workspace_buffer, *saved_buffer;
+    chk_block workspace, saved;
+    chk_lane *lane;
     tn_err err;
     struct chk_call *call;
     uint64_t allocs; /* calls of call_ops.alloc and resize in the last run */
+    bool early;      /* complete came while the stream was held back */
 } chk_node;
 
 /* Makes tensors and prepares. The node is filled in, and to be closed, in any case. TN_E_UNSUPPORTED: the
  * kernel declines, or asks for what this host does not give. */
 tn_status chk_node_open(chk_lab *lab, const chk_side *side, const chk_problem *p, const chk_form *form,
                         chk_node *n);
-/* Tensors of another problem of the same shapes for the same plan. */
-void chk_node_share(const chk_node *with, const chk_problem *p, chk_node *n);
+/* Tensors of another problem of the same shapes for the same plan. `index`: of those that share it, from 1;
+ * each has a stream of its own, where there are streams. */
+void chk_node_share(const chk_node *with, const chk_problem *p, uint32_t index, chk_node *n);
 /* Sets inputs and outputs to what they are before a run. */
 void chk_node_reset(chk_node *n);
 /* Runs and waits for completion; any thread, one at a time for each node. */
 tn_status chk_node_call(chk_node *n);
-/* Resets and runs. */
+/* Resets and runs. On a device the outputs are here afterwards. */
 tn_status chk_node_run(chk_node *n);
 /* Elements of output `o`, row-major, in the arena. */
 void *chk_node_output(chk_node *n, uint32_t o, int64_t *count);
@@ -276,8 +309,10 @@ void chk_reference_compare(chk_lab *lab, const chk_problem *p, const chk_outputs
                            const chk_outputs *want);
 /* Fails the case if outputs are not what they should be; `exact`: bit for bit. */
 void chk_same(chk_node *n, const chk_outputs *want, bool exact, const char *what);
-/* A kernel that takes the problem: of the plugin under test, or of the reference. */
+/* A kernel for the host that takes the problem: of the plugin under test, or of the reference. */
 bool chk_side_find(chk_lab *lab, const tn_plugin *plugin, const chk_problem *p, chk_side *out);
+/* One of the plugin under test, for the subject's device. */
+bool chk_side_beside(chk_lab *lab, const chk_problem *p, chk_side *out);
 /* As the host: by version, and by data types. */
 bool chk_kernel_matches(chk_lab *lab, const tn_kernel *k, const chk_problem *p);
 

@@ -216,6 +216,12 @@ uint64_t chk_buffer_bytes(const chk_buffer *b)
     return b->bytes;
 }
 
+void *chk_buffer_pages(const chk_buffer *b, uint64_t *bytes)
+{
+    *bytes = b->page_bytes;
+    return b->pages;
+}
+
 void chk_buffer_lock(chk_buffer *b)
 {
     if (b->locked || mprotect(b->pages, b->page_bytes, PROT_READ))

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "call.h"
+#include "space.h"
 
 /* ---- operands ---------------------------------------------------------------------------------------- */
 
@@ -34,7 +35,27 @@ static void strides_set(chk_operand *o, uint32_t layout)
     }
 }
 
-static void operand_make(chk_node *n, chk_operand *o, const tn_shape *s, int32_t dtype, bool broadcast)
+/* Its first dimension of more than one gets stride 0. */
+static void first_broadcast(chk_operand *o)
+{
+    for (int32_t d = 0; d < o->t.ndim; d++)
+        if (o->shape[d] > 1) {
+            o->stride[d] = 0;
+            return;
+        }
+}
+
+/* Where argument `index` (inputs, then outputs) lies: some kernels want a few in host memory. */
+static chk_space *space_of(const chk_node *n, uint32_t index)
+{
+    const tn_kernel *k = n->side->kernel;
+    const uint32_t ins = n->p->f.args.in_count, bit = index < ins ? index : index - ins;
+
+    return bit < 32 && (index < ins ? k->host_in : k->host_out) >> bit & 1u ? &chk_space_host
+                                                                            : n->side->space;
+}
+
+static void operand_make(chk_node *n, chk_operand *o, const tn_shape *s, int32_t dtype, chk_space *space)
 {
     static const tn_shape pending = {.ndim = 1, .dim = {-1}};
     const uint64_t size = tn_dtype_bytes(dtype);
@@ -48,28 +69,18 @@ static void operand_make(chk_node *n, chk_operand *o, const tn_shape *s, int32_t
                        .dtype = dtype,
                        .shape = o->shape,
                        .stride = o->stride,
-                       .memory = TN_MEMORY_HOST,
+                       .memory = (uint16_t)space->ops->memory,
                        .version = 1};
     if (!known)
         return;
     strides_set(o, n->form.layout);
-    for (int32_t d = 0; broadcast && d < s->ndim; d++)
-        if (s->dim[d] > 1) {
-            o->stride[d] = 0;
-            break;
-        }
+    if (n->form.broadcast && o == &n->in[n->form.broadcast - 1])
+        first_broadcast(o);
     o->t.bytes = (uint64_t)extent_of(o) * size;
     if (n->form.metadata)
         return;
-    if (n->form.guard) {
-        o->buffer =
-            chk_buffer_create(n->lab->env, o->t.bytes, n->form.offset * size, n->form.guard & ~CHK_READ_ONLY);
-        o->memory = chk_buffer_data(o->buffer);
-    } else {
-        o->memory = (char *)chk_take(&n->lab->arena, o->t.bytes + (n->form.offset + 1) * size) +
-                    n->form.offset * size;
-    }
-    o->t.data = o->memory;
+    space->ops->make(n, o->t.bytes, 64, n->form.offset * size, n->form.guard & ~CHK_READ_ONLY, &o->block);
+    o->t.data = o->block.data;
 }
 
 /* Where element `index` (row-major) lies. */
@@ -111,11 +122,12 @@ static void elements_move(const chk_operand *o, void *dense, bool into)
     const int64_t count = elements_of(o);
 
     if (is_dense(o)) {
-        memcpy(into ? o->memory : dense, into ? dense : o->memory, (size_t)((uint64_t)count * size));
+        memcpy(into ? o->block.memory : dense, into ? dense : o->block.memory,
+               (size_t)((uint64_t)count * size));
         return;
     }
     for (int64_t i = 0; i < count; i++) {
-        char *at = (char *)o->memory + (uint64_t)offset_of(o, i) * size;
+        char *at = (char *)o->block.memory + (uint64_t)offset_of(o, i) * size;
         char *plain = (char *)dense + (uint64_t)i * size;
 
         memcpy(into ? at : plain, into ? plain : at, (size_t)size);
@@ -156,11 +168,11 @@ static void operands_make(chk_node *n)
 
     n->out_count = f->args.out_count;
     for (uint32_t i = 0; i < f->args.in_count; i++) {
-        operand_make(n, &n->in[i], &f->in_shape[i], f->in_dtype[i], n->form.broadcast == i + 1);
+        operand_make(n, &n->in[i], &f->in_shape[i], f->in_dtype[i], space_of(n, i));
         n->list.in[i] = &n->in[i].t;
     }
     for (uint32_t o = 0; o < f->args.out_count; o++) {
-        operand_make(n, &n->out[o], &f->out_shape[o], f->out_dtype[o], false);
+        operand_make(n, &n->out[o], &f->out_shape[o], f->out_dtype[o], space_of(n, f->args.in_count + o));
         n->list.out[o] = &n->out[o].t;
         n->modes[o] = n->form.modes ? n->form.modes[o] : n->form.mode;
         n->inplace[o] = -1;
@@ -192,7 +204,8 @@ static tn_status prepare(chk_node *n)
     tn_prepare_ops ops = {.struct_size = (uint32_t)TN_END(tn_prepare_ops, stream),
                           .host = n->side->host,
                           .arg = n,
-                          .scratch = scratch};
+                          .scratch = scratch,
+                          .stream = n->lane->stream};
     tn_node node = {.struct_size = (uint32_t)TN_END(tn_node, host),
                     .op_version = p->op->version,
                     .flags = (uint16_t)(p->flags | (n->form.recorded ? TN_NODE_RECORDED : 0u)),
@@ -248,24 +261,30 @@ static void inplace_apply(chk_node *n)
             n->in[i].t.bytes != n->out[o].t.bytes)
             continue;
         taken[i] = true;
-        n->out[o].memory = n->out[o].t.data = n->in[i].memory;
+        chk_block_drop(&n->out[o].block);
+        n->out[o].block = n->in[i].block;
+        n->out[o].block.borrowed = true;
+        n->out[o].t.data = n->in[i].t.data;
     }
 }
 
-static void *block_make(chk_node *n, uint64_t bytes, uint32_t align, chk_buffer **buffer)
+static void block_make(chk_node *n, uint64_t bytes, uint32_t align, chk_block *out)
 {
     const uint32_t guard = bytes % 64 == 0 ? n->form.guard : CHK_GUARD_START;
-    char *memory;
 
-    *buffer = NULL;
-    if (!bytes)
-        return NULL;
-    if (n->form.guard && align <= 64) {
-        *buffer = chk_buffer_create(n->lab->env, bytes, 0, guard);
-        return chk_buffer_data(*buffer);
+    if (bytes)
+        n->side->space->ops->make(n, bytes, align, 0, n->form.guard ? guard : 0, out);
+}
+
+static void blocks_make(chk_node *n)
+{
+    block_make(n, n->plan->workspace_bytes, n->plan->workspace_align, &n->workspace);
+    if (n->form.forward && n->form.forward->plan) {
+        n->saved = n->form.forward->saved;
+        n->saved.borrowed = true;
+    } else {
+        block_make(n, n->plan->saved_bytes, n->plan->saved_align, &n->saved);
     }
-    memory = chk_take(&n->lab->arena, bytes + align);
-    return memory + (align - (uintptr_t)memory % align) % align;
 }
 
 /* A backward may want its forward's plan and what that saved. */
@@ -275,8 +294,7 @@ static bool forward_own(chk_node *n)
     chk_node *forward = chk_take(&n->lab->arena, sizeof *forward);
     chk_side *side = chk_take(&n->lab->arena, sizeof *side);
 
-    if (n->side->kernel != n->lab->side.kernel ||
-        !chk_side_find(n->lab, n->lab->plugin.descriptor, n->p->forward, side))
+    if (n->side->kernel != n->lab->side.kernel || !chk_side_beside(n->lab, n->p->forward, side))
         return false;
     if (chk_node_open(n->lab, side, n->p->forward, &recorded, forward) || chk_node_run(forward)) {
         chk_node_close(forward);
@@ -299,6 +317,7 @@ tn_status chk_node_open(chk_lab *lab, const chk_side *side, const chk_problem *p
     n->p = p;
     n->form = *form;
     n->form.threads = form->threads ? form->threads : 1;
+    n->lane = side->space->ops->lane(n, 0);
     n->call = chk_take(&lab->arena, sizeof *n->call);
     chk_call_init(n->call, n);
     operands_make(n);
@@ -331,15 +350,11 @@ tn_status chk_node_open(chk_lab *lab, const chk_side *side, const chk_problem *p
     if (form->metadata)
         return TN_OK;
     inplace_apply(n);
-    n->workspace = block_make(n, n->plan->workspace_bytes, n->plan->workspace_align, &n->workspace_buffer);
-    if (n->form.forward && n->form.forward->plan)
-        n->saved = n->form.forward->saved;
-    else
-        n->saved = block_make(n, n->plan->saved_bytes, n->plan->saved_align, &n->saved_buffer);
+    blocks_make(n);
     return TN_OK;
 }
 
-void chk_node_share(const chk_node *with, const chk_problem *p, chk_node *n)
+void chk_node_share(const chk_node *with, const chk_problem *p, uint32_t index, chk_node *n)
 {
     memset(n, 0, sizeof *n);
     n->lab = with->lab;
@@ -348,17 +363,48 @@ void chk_node_share(const chk_node *with, const chk_problem *p, chk_node *n)
     n->form = with->form;
     n->plan = with->plan;
     n->shares_plan = true;
+    n->lane = n->side->space->ops->lane(n, index);
     n->call = chk_take(&n->lab->arena, sizeof *n->call);
     chk_call_init(n->call, n);
     operands_make(n);
-    n->workspace = block_make(n, n->plan->workspace_bytes, n->plan->workspace_align, &n->workspace_buffer);
-    if (n->form.forward && n->form.forward->plan)
-        n->saved = n->form.forward->saved;
-    else
-        n->saved = block_make(n, n->plan->saved_bytes, n->plan->saved_align, &n->saved_buffer);
+    blocks_make(n);
 }
 
 /* ---- running ----------------------------------------------------------------------------------------- */
+
+/* Those that are the node's own. */
+static void blocks_each(chk_node *n, void (*visit)(chk_node *n, const chk_block *b))
+{
+    for (uint32_t i = 0; i < n->p->f.args.in_count; i++)
+        if (n->in[i].block.space)
+            visit(n, &n->in[i].block);
+    for (uint32_t o = 0; o < n->p->f.args.out_count; o++)
+        if (n->out[o].block.space && !n->out[o].block.borrowed)
+            visit(n, &n->out[o].block);
+    if (n->workspace.space)
+        visit(n, &n->workspace);
+    if (n->saved.space && !n->saved.borrowed)
+        visit(n, &n->saved);
+}
+
+static void push(chk_node *n, const chk_block *b)
+{
+    b->space->ops->push(n, b);
+}
+
+static void pull(chk_node *n, const chk_block *b)
+{
+    b->space->ops->pull(n, b);
+}
+
+void chk_outputs_pull(chk_node *n)
+{
+    for (uint32_t o = 0; o < n->p->f.args.out_count; o++)
+        if (n->out[o].block.space)
+            pull(n, &n->out[o].block);
+    for (uint32_t m = 0; m < n->p->mutated_count; m++)
+        pull(n, &n->in[n->p->mutated[m]].block);
+}
 
 void chk_node_reset(chk_node *n)
 {
@@ -367,24 +413,33 @@ void chk_node_reset(chk_node *n)
     for (uint32_t o = 0; o < f->args.out_count; o++) {
         const bool pending = !tn_shape_known(&f->out_shape[o]);
 
-        if (n->out[o].memory && !pending)
-            memset(n->out[o].memory, n->form.fill, (size_t)n->out[o].t.bytes);
+        if (pending)
+            n->out[o].block = (chk_block){0}; /* what the call before gave is gone */
+        else if (n->out[o].block.memory)
+            memset(n->out[o].block.memory, n->form.fill, (size_t)n->out[o].t.bytes);
         for (int64_t k = 0; n->modes[o] == TN_MODE_ADD && k < elements_of(&n->out[o]); k++)
-            chk_set((char *)n->out[o].memory +
+            chk_set((char *)n->out[o].block.memory +
                         (uint64_t)offset_of(&n->out[o], k) * tn_dtype_bytes(n->out[o].t.dtype),
                     n->out[o].t.dtype, 0, (double)(k % 5));
     }
     for (uint32_t i = 0; i < f->args.in_count; i++) {
-        if (n->in[i].buffer && n->form.lock)
-            chk_buffer_unlock(n->in[i].buffer);
+        const bool host = n->in[i].block.space == &chk_space_host;
+
+        if (n->in[i].block.buffer && n->form.lock)
+            chk_buffer_unlock(n->in[i].block.buffer);
         elements_move(&n->in[i], n->p->in_data[i], true);
-        if (n->in[i].buffer && n->form.lock && !(n->p->op->mutates >> i & 1u))
-            chk_buffer_lock(n->in[i].buffer);
+        if (n->in[i].block.buffer && host && n->form.lock && !(n->p->op->mutates >> i & 1u))
+            chk_buffer_lock(n->in[i].block.buffer);
     }
-    if (n->workspace)
-        memset(n->workspace, n->form.fill, (size_t)n->plan->workspace_bytes);
-    if (n->saved && !(n->form.forward && n->form.forward->plan))
-        memset(n->saved, n->form.fill, (size_t)n->plan->saved_bytes);
+    if (n->workspace.memory)
+        memset(n->workspace.memory, n->form.fill, (size_t)n->plan->workspace_bytes);
+    if (n->saved.memory && !n->saved.borrowed)
+        memset(n->saved.memory, n->form.fill, (size_t)n->plan->saved_bytes);
+    if (n->form.pace == CHK_PACE_LATE)
+        n->side->space->ops->delay(n);
+    blocks_each(n, push);
+    if (n->form.pace == CHK_PACE_QUIET)
+        (void)n->side->space->ops->settle(n);
 }
 
 tn_status chk_node_call(chk_node *n)
@@ -398,9 +453,10 @@ tn_status chk_node_call(chk_node *n)
                  .out = n->list.out,
                  .modes = n->modes,
                  .attrs = n->form.run_attrs ? n->form.run_attrs : n->p->attrs.values,
-                 .workspace = n->workspace,
-                 .saved = n->saved,
-                 .stream_slot = &n->slot,
+                 .workspace = n->workspace.data,
+                 .saved = n->saved.data,
+                 .stream = n->lane->stream,
+                 .stream_slot = n->lane->stream ? &n->lane->slot : NULL,
                  .rng = &rng,
                  .call = (tn_call *)(void *)n->call,
                  .ops = made_ops};
@@ -409,7 +465,7 @@ tn_status chk_node_call(chk_node *n)
 
     chk_call_begin(n->call);
     n->err.message[0] = '\0';
-    st = chk_call_wait(n->call, n->side->kernel->run(n->plan, made, &n->err));
+    st = n->side->space->ops->run(n, made);
     if (n->call->completions > 1)
         chk_fail(n->lab->env, "K-complete", "complete was called %u times (%s)", n->call->completions,
                  n->p->text);
@@ -428,11 +484,11 @@ void chk_node_close(chk_node *n)
 {
     chk_call_fini(n->call);
     for (uint32_t i = 0; i < CHK_ARGS_MAX; i++) {
-        chk_buffer_destroy(n->in[i].buffer);
-        chk_buffer_destroy(n->out[i].buffer);
+        chk_block_drop(&n->in[i].block);
+        chk_block_drop(&n->out[i].block);
     }
-    chk_buffer_destroy(n->workspace_buffer);
-    chk_buffer_destroy(n->saved_buffer);
+    chk_block_drop(&n->workspace);
+    chk_block_drop(&n->saved);
     if (!n->plan || n->shares_plan)
         return;
     if (n->side->kernel->release)
@@ -473,7 +529,7 @@ void *chk_node_output(chk_node *n, uint32_t o, int64_t *count)
     void *dense;
 
     *count = elements_of(from);
-    if (o < n->p->f.args.out_count && !tn_shape_known(&n->p->f.out_shape[o]) && !from->memory)
+    if (o < n->p->f.args.out_count && !tn_shape_known(&n->p->f.out_shape[o]) && !from->block.memory)
         chk_fail(n->lab->env, "K-resize", "run gave output %u neither shape nor memory (%s)", o, n->p->text);
     dense = chk_take(&n->lab->arena, (uint64_t)*count * tn_dtype_bytes(from->t.dtype) + 1);
     elements_move(from, dense, false);
@@ -489,24 +545,52 @@ void chk_outputs_take(chk_node *n, chk_outputs *out)
     }
 }
 
+/* Where a block was written beside its bytes; false: nowhere. */
+static bool is_damaged(const chk_block *b, uint64_t *at)
+{
+    return b->buffer && !b->borrowed && !chk_buffer_intact(b->buffer, at);
+}
+
+/* On a device nothing faults: an input is looked at afterwards. */
+static void input_unchanged(chk_node *n, uint32_t i)
+{
+    const chk_operand *o = &n->in[i];
+    void *now;
+
+    if (o->block.space == &chk_space_host || !n->form.lock || n->p->op->mutates >> i & 1u)
+        return;
+    now = chk_take(&n->lab->arena, (uint64_t)elements_of(o) * tn_dtype_bytes(o->t.dtype) + 1);
+    elements_move(o, now, false);
+    if (memcmp(now, n->p->in_data[i], (size_t)((uint64_t)elements_of(o) * tn_dtype_bytes(o->t.dtype))))
+        chk_fail(n->lab->env, "K-readonly", "writes to input %s, which it may only read (%s)",
+                 chk_argument_name(n->p->op, &n->p->f.args, i), n->p->text);
+}
+
 void chk_node_guards(chk_node *n)
 {
     uint64_t at = 0;
+    tn_status st;
 
-    for (uint32_t i = 0; i < n->p->f.args.in_count; i++)
-        if (n->in[i].buffer && !chk_buffer_intact(n->in[i].buffer, &at))
+    blocks_each(n, pull);
+    if ((st = n->side->space->ops->settle(n)))
+        chk_fail(n->lab->env, "D-copy", "after run, copies from the device give %s: %s (%s)",
+                 tn_status_name(st), n->err.message, n->p->text);
+    for (uint32_t i = 0; i < n->p->f.args.in_count; i++) {
+        if (is_damaged(&n->in[i].block, &at))
             chk_fail(n->lab->env, "K-bounds", "writes %lld bytes from the start of input %s (%s)",
                      (long long)at, chk_argument_name(n->p->op, &n->p->f.args, i), n->p->text);
+        input_unchanged(n, i);
+    }
     for (uint32_t o = 0; o < n->p->f.args.out_count; o++)
-        if (n->out[o].buffer && !chk_buffer_intact(n->out[o].buffer, &at))
+        if (is_damaged(&n->out[o].block, &at))
             chk_fail(n->lab->env, "K-bounds",
                      "writes %lld bytes from the start of output %s, which has %llu (%s)", (long long)at,
                      chk_node_output_name(n, o), (unsigned long long)n->out[o].t.bytes, n->p->text);
-    if (n->workspace_buffer && !chk_buffer_intact(n->workspace_buffer, &at))
+    if (is_damaged(&n->workspace, &at))
         chk_fail(n->lab->env, "K-bounds",
                  "writes %lld bytes from the start of its workspace, which has %llu as planned (%s)",
                  (long long)at, (unsigned long long)n->plan->workspace_bytes, n->p->text);
-    if (n->saved_buffer && !chk_buffer_intact(n->saved_buffer, &at))
+    if (is_damaged(&n->saved, &at))
         chk_fail(n->lab->env, "K-bounds",
                  "writes %lld bytes from the start of its saved block, which has %llu as planned (%s)",
                  (long long)at, (unsigned long long)n->plan->saved_bytes, n->p->text);

@@ -81,6 +81,16 @@ static const defect defects[] = {
     {"saved_beyond", "K-bounds", "G-values", ""},
     {"saved_elsewhere", "K-saved", NULL, ""},
     {"saved_unasked", "K-values", NULL, "--only kernel/values"},
+    {"kernels_wrong_stream", "K-stream", NULL, "--only kernel"},
+    {"kernels_too_early", "K-stream", NULL, "--only kernel/stream"},
+    {"kernels_completes_early", "K-stream", NULL, "--only kernel"},
+    {"kernels_writes_behind", "K-bounds", NULL, "--only kernel/bounds"},
+    {"kernels_writes_before", "K-bounds", NULL, "--only kernel/bounds"},
+    {"kernels_writes_input", "K-readonly", NULL, "--only kernel/bounds"},
+    {"kernels_short_workspace", "K-bounds", NULL, "--only kernel/bounds"},
+    {"kernels_ignores_add", "K-modes", NULL, "--only kernel/modes"},
+    {"kernels_saved_elsewhere", "K-saved", NULL, "--only kernel/saved"},
+    {"kernels_reads_host", "K-values", NULL, "--only kernel/values"},
 };
 
 static void defect_is_found(void **state)
@@ -129,7 +139,7 @@ static void defect_is_found(void **state)
 /* The operators that the defects are planted in pass as they are. */
 static void healthy_passes(void **state)
 {
-    static const char *const healthy[] = {"op", "saved"};
+    static const char *const healthy[] = {"op", "saved", "kernels"};
 
     (void)state;
     for (size_t i = 0; i < sizeof healthy / sizeof *healthy; i++) {
