@@ -53,9 +53,8 @@ static void node_look(chk_node *n, uint32_t rounds, look *l)
             l->broken = chk_text(&lab->arena, "run fails while its stream is behind: %s (%s)", n->err.message,
                                  n->p->text);
         else if (n->early)
-            l->broken = chk_text(&lab->arena,
-                                 "complete is called before earlier work of the stream is done (%s)",
-                                 n->p->text);
+            l->broken = chk_text(
+                &lab->arena, "complete is called before earlier work of the stream is done (%s)", n->p->text);
         else if ((differs = outputs_differ(lab, late, quiet)))
             l->broken = chk_text(&lab->arena,
                                  "it does not wait for earlier work of its stream, or its stream not for it: "

@@ -45,7 +45,7 @@ void chk_space_close(chk_space *space); /* NULL is fine */
 /* The plugin's table of a device type; NULL: it has none. */
 const tn_device_ops *chk_device_table(chk_env *env, const char *type);
 
-void chk_block_drop(chk_block *b); /* an empty or a borrowed one: nothing */
+void chk_block_drop(chk_block *b);  /* an empty or a borrowed one: nothing */
 void chk_outputs_pull(chk_node *n); /* pulls every output and mutated input */
 
 #endif

@@ -16,7 +16,7 @@
 #include "device.h"
 #include "space.h"
 
-#define LANES 5u          /* of nodes that share a plan, and one more to look on */
+#define LANES 5u         /* of nodes that share a plan, and one more to look on */
 #define GATE_MS 100      /* how long a stream is held back at most: who waits for it there must go on */
 #define LATE_US 500u     /* what does not wait for its stream is through by then */
 #define QUIET_US 2000u   /* and by then in any case */
