@@ -261,8 +261,9 @@ typedef struct chk_node {
     chk_lane *lane;
     tn_err err;
     struct chk_call *call;
-    uint64_t allocs; /* calls of call_ops.alloc and resize in the last run */
-    bool early;      /* complete came while the stream was held back */
+    uint64_t allocs;  /* calls of call_ops.alloc and resize in the last run */
+    uint32_t hold_us; /* of a pace: how long the stream is held back behind the call of run, or left alone */
+    bool early;       /* complete came meanwhile */
 } chk_node;
 
 /* Makes tensors and prepares. The node is filled in, and to be closed, in any case. TN_E_UNSUPPORTED: the

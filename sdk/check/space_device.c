@@ -18,8 +18,6 @@
 
 #define LANES 5u         /* of nodes that share a plan, and one more to look on */
 #define GATE_MS 100      /* how long a stream is held back at most: who waits for it there must go on */
-#define LATE_US 500u     /* what does not wait for its stream is through by then */
-#define QUIET_US 2000u   /* and by then in any case */
 #define KEPT_MAX 64u     /* extents kept for later */
 #define CANARY_BYTES 64u /* at least, before and behind the data */
 #define GARBAGE 0xffu    /* floats: NaN */
@@ -265,7 +263,7 @@ static void gate_open(chk_node *n)
 {
     gate *g = &space_of(n)->gate;
 
-    chk_sleep_us(LATE_US);
+    chk_sleep_us(n->hold_us * chk_patience());
     (void)pthread_mutex_lock(&n->call->lock);
     (void)pthread_mutex_lock(&g->lock);
     n->early = !g->passed && n->call->completions;
@@ -350,7 +348,7 @@ static tn_status device_run(chk_node *n, const tn_exec *x)
         st = st ? st : own_st;
     }
     if (n->form.pace == CHK_PACE_QUIET)
-        chk_sleep_us(QUIET_US);
+        chk_sleep_us(n->hold_us);
     held = chk_allocation_hold();
     if (!st) {
         n->lane = pending ? lane_at(d, LANES - 1) : own;

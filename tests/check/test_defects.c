@@ -81,7 +81,7 @@ static const defect defects[] = {
     {"saved_beyond", "K-bounds", "G-values", ""},
     {"saved_elsewhere", "K-saved", NULL, ""},
     {"saved_unasked", "K-values", NULL, "--only kernel/values"},
-    {"kernels_wrong_stream", "K-stream", NULL, "--only kernel"},
+    {"kernels_wrong_stream", "K-stream", NULL, "--only kernel/stream"},
     {"kernels_too_early", "K-stream", NULL, "--only kernel/stream"},
     {"kernels_completes_early", "K-stream", NULL, "--only kernel"},
     {"kernels_writes_behind", "K-bounds", NULL, "--only kernel/bounds"},
