@@ -46,9 +46,9 @@ static bool plugin_find(tn_app *app, const char *what, size_t *index, tn_plugin_
     }
     if (tn_plugin_load(ctx, what) == TN_E_KEY) {
         near = cli_nearest(what, name_next, app);
-        return absent(
-            app, cli_format("there is no plugin %.60s%s%s%s; `tenon plugins list` shows what was found", what,
-                            near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : ""));
+        return absent(app,
+                      cli_format("there is no plugin %.60s%s%s%s; `tenon plugins list` shows what was found",
+                                 what, near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : ""));
     }
     if (tn_error_code() && tn_app_check(app, tn_error_code()))
         return false;

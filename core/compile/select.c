@@ -408,7 +408,7 @@ static tn_status candidates_try(const tni_request *r, const tni_vec *list, const
         else if (tni_rules_match(r, &item->c, why, sizeof why)) {
             st = tni_candidate_prepare(r, &item->c, out, &err);
             if (st == TN_OK) {
-                (void)tni_str_addf(text, "%s/%s, rank %d: chosen\n", item->c.plugin->descriptor->name,
+                (void)tni_str_addf(text, "%s/%s, rank %d: chosen; ", item->c.plugin->descriptor->name,
                                    item->c.kernel->name, item->c.kernel->rank);
                 return TN_OK;
             }
@@ -419,10 +419,26 @@ static tn_status candidates_try(const tni_request *r, const tni_vec *list, const
                            : tni_error_take(&err, item->c.kernel->name);
             snprintf(why, sizeof why, "%s", err.message[0] ? err.message : "does not serve this case");
         }
-        (void)tni_str_addf(text, "%s/%s, rank %d: %s\n", item->c.plugin->descriptor->name,
+        (void)tni_str_addf(text, "%s/%s, rank %d: %s; ", item->c.plugin->descriptor->name,
                            item->c.kernel->name, item->c.kernel->rank, why);
     }
     return TN_E_UNSUPPORTED;
+}
+
+/* Nobody has a kernel; plugins that say they have some for the device and may not run are told. */
+static void none_tell(tni_selector *s, const tni_request *r, tni_str *text)
+{
+    tni_registry *plugins = tni_selector_plugins(s);
+
+    (void)tni_str_add(text, "no loaded plugin has one; ");
+    for (size_t i = 0; i < tni_registry_count(plugins); i++) {
+        const tni_plugin *p = tni_registry_at(plugins, i);
+
+        if (p && tni_plugin_unusable(p) &&
+            (tni_note_provides(&p->note.body, "kernels", r->device->kernels_type) ||
+             tni_note_provides(&p->note.body, "kernels", r->device->type)))
+            (void)tni_str_addf(text, "%s was refused: %.240s; ", p->note.body.name, p->reason);
+    }
 }
 
 static tn_status select_with(tni_selector *s, const tni_request *r, tni_prepared **out, tni_str *text)
@@ -435,21 +451,20 @@ static tn_status select_with(tni_selector *s, const tni_request *r, tni_prepared
     if (!st)
         st = candidates_try(r, &list, tni_pin_of(s, r), out, text);
     if (st == TN_E_UNSUPPORTED && !list.count)
-        (void)tni_str_add(text, "no loaded plugin has one\n");
+        none_tell(s, r, text);
     tni_vec_fini(&list);
     return st;
 }
 
-/* Makes one line of several: newlines become "; ". */
-static void lines_join(char *text)
+/* One line of what was said of the candidates: "; " stands behind each, and a plugin's text may have lines.
+ */
+static void line_make(tni_str *s)
 {
-    size_t length = strlen(text);
-
-    while (length && text[length - 1] == '\n')
-        text[--length] = '\0';
-    for (; *text; text++)
-        if (*text == '\n')
-            *text = ';';
+    while (s->length && strchr("; \n", s->text[s->length - 1]))
+        s->text[--s->length] = '\0';
+    for (size_t i = 0; i < s->length; i++)
+        if (s->text[i] == '\n')
+            s->text[i] = ' ';
 }
 
 tn_status tni_select(tni_selector *s, const tni_request *r, tni_prepared **out)
@@ -461,7 +476,7 @@ tn_status tni_select(tni_selector *s, const tni_request *r, tni_prepared **out)
     st = select_with(s, r, out, &text);
     if (st == TN_E_UNSUPPORTED) {
         if (text.text)
-            lines_join(text.text);
+            line_make(&text);
         st = tni_error(st, "operator %s has no kernel on device %s: %s", r->def->op->name, r->device->type,
                        text.text ? text.text : "");
     }

@@ -285,12 +285,35 @@ static tn_status plugins_ask(tni_opset *s)
     return st;
 }
 
+/* A plugin that may not run and whose note promises `name`; else one whose note was not even read; or NULL.
+ */
+static const tni_plugin *refused_provider(const tni_opset *s, const char *name)
+{
+    const tni_plugin *unread = NULL;
+
+    for (size_t i = 0; s->plugins && i < tni_registry_count(s->plugins); i++) {
+        const tni_plugin *p = tni_registry_at(s->plugins, i);
+
+        if (!p || !tni_plugin_unusable(p))
+            continue;
+        if (tni_note_provides(&p->note.body, "op", name))
+            return p;
+        if (!unread && !p->note.body.name[0])
+            unread = p;
+    }
+    return unread;
+}
+
 static tn_status miss_error(tni_opset *s, const char *name)
 {
+    const tni_plugin *refused = refused_provider(s, name);
     const char **names, *key, *near[3];
     size_t cursor = 0, count = 0, found;
     void *value;
 
+    if (refused && refused->note.body.name[0])
+        return tni_error_number(1301, TN_E_KEY, "there is no operator %.80s: plugin %s was refused: %s", name,
+                                refused->note.body.name, refused->reason);
     tni_mutex_lock(&s->lock);
     names = tni_calloc(tni_map_count(s->names) + 1, sizeof *names);
     if (!names) {
@@ -303,6 +326,9 @@ static tn_status miss_error(tni_opset *s, const char *name)
     tni_mutex_unlock(&s->lock); /* names are never removed once added, so the texts stay */
     found = tni_suggest(name, names, near);
     tni_free(names);
+    if (found == 0 && refused)
+        return tni_error_number(1301, TN_E_KEY, "there is no operator %.80s, but %.160s was refused: %s",
+                                name, refused->path, refused->reason);
     if (found == 0)
         return tni_error_number(1301, TN_E_KEY, "there is no operator %.80s", name);
     return tni_error_number(1301, TN_E_KEY, "there is no operator %.80s, did you mean %s%s%s?", name, near[0],

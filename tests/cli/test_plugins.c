@@ -186,10 +186,24 @@ static void why_not(void **state)
         {"FullyConnected --shape 9223372036854775807,9223372036854775807 --attr num_hidden=10", 1, ""},
         {"", 2, "OPERATOR"},
         {"''", 2, ""},
+        {"acme_scale_shift", 3, "no operator acme_scale_shift"},
+        /* a plugin would bring it, and is refused: when it is found, when it is loaded, on purpose */
+        {"acme_scale_shift --set plugins.path=\"$PWD/open\"", 3, "open/acme-operator.so was refused: "},
+        {"acme_scale_shift --set plugins.path=\"$PWD/differs\"", 3,
+         "plugin acme-operator was refused: acme-operator has a table kernels:fake"},
+        {"acme_scale_shift --set plugins.path=\"$PWD/sound\" --set plugins.load=cpu", 3,
+         "not in plugins.load"},
+        {"acme_scale_shift --set plugins.path=\"$PWD/sound\"", 0, ""},
     };
+    const tool_said *said;
     char line[512];
 
     (void)state;
+    assert_int_equal(tool("p=$TENON_TEST_BUILD/templates/acme-operator.so; mkdir -p open differs sound && "
+                          "cp \"$p\" open && cp \"$p\" sound && chmod 777 open && chmod 755 differs sound && "
+                          "LC_ALL=C sed 's/kernels@fake/kernels@fakx/' \"$p\" >differs/acme-operator.so")
+                         ->code,
+                     0);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const tool_said *s;
 
@@ -200,6 +214,10 @@ static void why_not(void **state)
     }
     assert_says(tool("\"$T\" plugins why Flatten --shape 2,3,4")->out, "a view of the input");
     assert_says(tool("\"$T\" plugins why FullyConnected --set plugins.load=mempool")->out, "decided by none");
+    /* a call says the same */
+    said = tool("\"$T\" bench op relu --shape 4x4 --repeat 3 --set plugins.load=mempool");
+    assert_says(said->err, "no loaded plugin has one; cpu");
+    assert_says(said->err, "; cpu was refused: not in plugins.load\n");
 }
 
 /* ---- needs --------------------------------------------------------------------------------------- */
