@@ -83,12 +83,13 @@ void doctor_configuration(doctor *d)
     json_array_foreach(d->problems, k, problem)
     {
         const char *text = json_string_value(json_object_get(problem, "text"));
+        const int level = (int)json_integer_value(json_object_get(problem, "level"));
+        const uint32_t number = (uint32_t)json_integer_value(json_object_get(problem, "number"));
 
-        if (json_integer_value(json_object_get(problem, "level")) != TN_LOG_ERROR)
+        if (level != TN_LOG_ERROR && !(level == TN_LOG_WARNING && number > STATUSES))
             continue;
         said |= strstr(text, error) != NULL || strstr(error, text) != NULL;
-        doctor_say(d, DOCTOR_BAD,
-                   advice_of((uint32_t)json_integer_value(json_object_get(problem, "number")), CORRECT), "%s",
+        doctor_say(d, level == TN_LOG_ERROR ? DOCTOR_BAD : DOCTOR_WARNING, advice_of(number, CORRECT), "%s",
                    text);
     }
     if (*error && !said)
@@ -149,6 +150,7 @@ void doctor_variables(doctor *d)
     {
         text = json_object_get(problem, "text");
         if (json_integer_value(json_object_get(problem, "level")) == TN_LOG_WARNING &&
+            json_integer_value(json_object_get(problem, "number")) <= STATUSES &&
             !was_said(d, json_string_value(text)))
             doctor_say(d, DOCTOR_BAD, "correct it, or unset it", "%s", json_string_value(text));
     }

@@ -115,6 +115,8 @@ int tni_format_f64(char *out, size_t size, double value); /* shortest text that 
 /* Names of `names` (NULL-ended) nearest to `wrong` by edit distance, at most 3, written into `out`; count
  * returned. */
 size_t tni_suggest(const char *wrong, const char *const *names, const char *out[3]);
+/* "; did you mean a, b or c?", or "" if nothing is near. */
+void tni_suggest_text(const char *wrong, const char *const *names, char *out, size_t size);
 size_t tni_edit_distance(const char *a, const char *b, size_t limit);
 
 /* ---- vec.c: growing array of fixed-size items, with a maximum -------------------------------- */

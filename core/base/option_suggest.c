@@ -236,7 +236,7 @@ static void said(const char *const *best, size_t found, char *out, size_t size)
                                i + 1 == found ? "?" : "");
 }
 
-void option_suggest(const char *wrong, const char *const *names, char *out, size_t size)
+void tni_suggest_text(const char *wrong, const char *const *names, char *out, size_t size)
 {
     const char *best[3];
 

@@ -496,7 +496,7 @@ tn_status tni_options_check_plugin(tni_options *o, const char *plugin, const tni
 
         if (!ours && strncmp(key, env, strlen(env)) != 0)
             continue;
-        option_suggest(name, names, near, sizeof near);
+        tni_suggest_text(name, names, near, sizeof near);
         st = tni_options_problem(o, row_check(key, value, where, row_find(rows, count, name, !ours), near));
     }
     return st;

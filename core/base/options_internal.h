@@ -29,9 +29,7 @@ bool option_stops(const char *stops, char c);
 bool option_glob(const char *pattern, const char *text, const char *stops);
 const tni_option_def *option_def_find(const char *key);       /* NULL: unknown */
 tn_status option_unknown(const char *key, const char *where); /* TN_E_KEY with suggestions */
-/* "; did you mean a, b or c?", or "" if nothing is near: among `names`, or among the rows (`environment`: in
- * the spelling of variables). */
-void option_suggest(const char *wrong, const char *const *names, char *out, size_t size);
+/* As tni_suggest_text() among the rows; `environment`: in the spelling of variables. */
 void option_suggest_row(const char *wrong, bool environment, char *out, size_t size);
 const char *option_variable_near(const char *name);
 /* "memory.cpu.pool" -> "TENON_MEMORY_CPU__POOL"; wildcards stay. */

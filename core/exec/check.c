@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define NAME_BYTES 64
+#define PLUGIN_ABSENT 1207 /* of errors.list */
 
 typedef struct check {
     tni_check_fn fn;
@@ -38,24 +39,36 @@ static tn_status found(check *c, tn_status st)
     return TN_OK;
 }
 
+/* A warning or a note; as errors are, it is one line without control characters. */
+static void tell(check *c, int32_t level, const tn_err *raw)
+{
+    tn_err err, pending;
+
+    tni_error_get(&pending);
+    tni_error_set(raw);
+    tni_error_get(&err);
+    tni_error_set(&pending);
+    c->fn(c->arg, level, &err);
+}
+
 static void line_found(void *arg, int32_t level, const char *message)
 {
     check *c = arg;
     tn_err err = {0};
 
     (void)snprintf(err.message, sizeof err.message, "%s", message);
-    c->fn(c->arg, level, &err);
+    tell(c, level, &err);
 }
 
-static void TN_PRINTF(3, 4) say(check *c, int32_t level, const char *format, ...)
+static void TN_PRINTF(4, 5) say(check *c, int32_t level, uint32_t number, const char *format, ...)
 {
-    tn_err err = {0};
+    tn_err err = {.number = number};
     va_list args;
 
     va_start(args, format);
     (void)vsnprintf(err.message, sizeof err.message, format, args);
     va_end(args);
-    c->fn(c->arg, level, &err);
+    tell(c, level, &err);
 }
 
 /* The part of the key between `prefix` and `end`; false: the key is of another kind. */
@@ -125,7 +138,7 @@ static void plugins_absent(check *c)
             tni_registry_find(c->plugins, name))
             continue;
         memcpy(last, name, sizeof last);
-        say(c, TN_LOG_INFO, "%s%s[plugin.%s] was not checked: this plugin is not here", where,
+        say(c, TN_LOG_INFO, 0, "%s%s[plugin.%s] was not checked: this plugin is not here", where,
             where[0] ? ": " : "", name);
     }
 }
@@ -139,8 +152,47 @@ static void operator_check(check *c, const char *key, const char *where)
 
     if (!part_of(key, "kernel.", '@', name) || !tni_opset_find(c->ops, name, &def))
         return;
-    say(c, TN_LOG_WARNING, "%s%s%s: %s", where, where[0] ? ": " : "", key, tni_error_message());
+    say(c, TN_LOG_WARNING, 0, "%s%s%s: %s", where, where[0] ? ": " : "", key, tni_error_message());
     tni_error_clear();
+}
+
+/* One plugin that an option names; `kernels`: to run operators. */
+static void plugin_check(check *c, const char *key, const char *where, const char *name, bool kernels)
+{
+    const char *gap = where[0] ? ": " : "";
+    char why[TNI_PLUGIN_WHY_BYTES];
+
+    if (tni_registry_lacks(c->plugins, name, why))
+        say(c, TN_LOG_WARNING, PLUGIN_ABSENT, "%s%s%s names the plugin %.64s: %s", where, gap, key, name,
+            why);
+    else if (kernels && !tni_note_provides(&tni_registry_find(c->plugins, name)->note.body, "kernels", NULL))
+        say(c, TN_LOG_WARNING, PLUGIN_ABSENT, "%s%s%s names the plugin %.64s, which brings no kernels", where,
+            gap, key, name);
+}
+
+/* Lists and pins; what plugins.require names has been asked for at the start. */
+static void names_check(check *c, const char *key, const char *where, const char *value)
+{
+    const bool prefer = strcmp(key, "kernel.prefer") == 0;
+    const char *at = strchr(key, '@');
+    char name[NAME_BYTES * 2];
+
+    if (strncmp(key, "kernel.", 7) == 0 && at) {
+        if (value[0] && tni_registry_has_device(c->plugins, at + 1)) /* an absent one's has been noted */
+            plugin_check(c, key, where, value, true);
+        return;
+    }
+    if (!prefer && strcmp(key, "plugins.load") != 0)
+        return;
+    for (size_t i = 0; i < tni_option_list_count(c->options, key); i++) {
+        if (tni_option_list_item(c->options, key, i, name, sizeof name)) {
+            say(c, TN_LOG_WARNING, PLUGIN_ABSENT, "%s%s%s: name %zu is too long for a plugin", where,
+                where[0] ? ": " : "", key, i + 1);
+            tni_error_clear();
+        } else if (prefer || strcmp(name, "auto") != 0) {
+            plugin_check(c, key, where, name, prefer);
+        }
+    }
 }
 
 static tn_status memory_check(check *c, const char *key)
@@ -188,9 +240,10 @@ static tn_status keys_check(check *c)
             continue;
         }
         if ((def->flags & TN_OPTION_UNREAD) && !is_default(def, key, value))
-            say(c, TN_LOG_INFO, "%s%s%s has no effect: what reads it is not part of this version", where,
+            say(c, TN_LOG_INFO, 0, "%s%s%s has no effect: what reads it is not part of this version", where,
                 where[0] ? ": " : "", key);
         operator_check(c, key, where);
+        names_check(c, key, where, value);
         st = memory_check(c, key);
     }
     return st;

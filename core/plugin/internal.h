@@ -128,7 +128,12 @@ bool tni_plugin_unchanged(const tni_plugin *p);
 bool tni_registry_permits(const tni_registry *r, const char *name); /* plugins.load */
 const char *tni_library_path(char *out, size_t size); /* of libtenon.so, or the program it is linked into */
 
-/* names.c: TN_E_KEY for a section [memory.D] or a key Op@D of a device type that neither options.list nor
+/* True if a refused candidate is, by its note or its file's name, the plugin `name`. */
+bool tni_plugin_may_be(const tni_plugin *p, const char *name);
+
+/* names.c: "; did you mean …?" among the plugins that can be used or that plugins.load leaves out; or "". */
+void tni_registry_suggest(const tni_registry *r, const char *name, char *out, size_t size);
+/* TN_E_KEY for a section [memory.D] or a key Op@D of a device type that neither options.list nor
  * a note names. */
 tn_status tni_registry_check_devices(const tni_registry *r);
 

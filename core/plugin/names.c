@@ -1,7 +1,8 @@
 /*
- * Open-ended options name device types: [memory.D], Convolution@D. Once the notes are known it is known which
- * types there are; a type that nobody names is a spelling mistake, one that is merely absent here is said in
- * the log.
+ * Names that a configuration uses. Open-ended options name device types: [memory.D], Convolution@D. Once the
+ * notes are known it is known which types there are; a type that nobody names is a spelling mistake, one that
+ * is merely absent here is said in the log. Lists and pins name plugins, which may be absent for several
+ * reasons.
  */
 #include <string.h>
 
@@ -78,4 +79,54 @@ tn_status tni_registry_check_devices(const tni_registry *r)
                      where, where[0] ? ": " : "", key, type);
     }
     return TN_OK;
+}
+
+bool tni_registry_has_device(const tni_registry *r, const char *type)
+{
+    return strcmp(type, "cpu") == 0 || noted(r, type);
+}
+
+/* ---- plugins ----------------------------------------------------------------------------------------- */
+
+void tni_registry_suggest(const tni_registry *r, const char *name, char *out, size_t size)
+{
+    const char **names = tni_calloc(r->plugins.count + 1, sizeof *names);
+    size_t count = 0;
+
+    out[0] = '\0';
+    if (!names)
+        return; /* the name alone will do */
+    for (size_t i = 0; i < r->plugins.count; i++) {
+        const tni_plugin *p = ((tni_plugin **)r->plugins.data)[i];
+
+        if (!p->code && p->note.body.name[0])
+            names[count++] = p->note.body.name;
+    }
+    names[count] = NULL;
+    tni_suggest_text(name, names, out, size);
+    tni_free(names);
+}
+
+bool tni_registry_lacks(const tni_registry *r, const char *name, char why[TNI_PLUGIN_WHY_BYTES])
+{
+    const tni_plugin *found = tni_registry_find(r, name);
+    char near[300];
+
+    if (found && found->state != TNI_PLUGIN_FAILED)
+        return false;
+    for (size_t i = 0; i < r->plugins.count && !found; i++) {
+        const tni_plugin *p = ((tni_plugin **)r->plugins.data)[i];
+
+        if (p->state == TNI_PLUGIN_REFUSED && tni_plugin_may_be(p, name))
+            found = p;
+    }
+    if (!found) {
+        tni_registry_suggest(r, name, near, sizeof near);
+        (void)snprintf(why, TNI_PLUGIN_WHY_BYTES, "no plugin here has this name%s", near);
+    } else if (found->code) {
+        (void)snprintf(why, TNI_PLUGIN_WHY_BYTES, "it is refused, L%02u: %.300s", found->code, found->reason);
+    } else {
+        (void)snprintf(why, TNI_PLUGIN_WHY_BYTES, "it is %.300s", found->reason);
+    }
+    return true;
 }

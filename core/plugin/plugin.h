@@ -91,6 +91,14 @@ tn_status tni_registry_add_service(tni_registry *r, const tn_service *table);
 /* Memory that a plugin took through its host and holds. */
 void tni_plugin_memory(const tni_plugin *p, uint64_t *bytes, uint64_t *blocks);
 
+/* ---- names.c: what a configuration calls plugins ------------------------------------------------ */
+
+#define TNI_PLUGIN_WHY_BYTES 400
+/* True if no plugin of this name can be used; `why` tells, with names that are near. */
+bool tni_registry_lacks(const tni_registry *r, const char *name, char why[TNI_PLUGIN_WHY_BYTES]);
+/* Whether a plugin here, refused or not, is for devices of this type; the host's is always. */
+bool tni_registry_has_device(const tni_registry *r, const char *type);
+
 /* ---- libraries.c: what a file needs, read from the file ----------------------------------------- */
 
 #define TNI_LIBRARY_BYTES 256 /* name of a library or symbol */

@@ -13,8 +13,7 @@ static tni_plugin *plugin_at(const tni_registry *r, size_t index)
     return ((tni_plugin **)r->plugins.data)[index];
 }
 
-/* True if a refused candidate is, by its note or its file's name, the plugin `name`. */
-static bool may_be(const tni_plugin *p, const char *name)
+bool tni_plugin_may_be(const tni_plugin *p, const char *name)
 {
     const char *file = strrchr(p->path, '/');
     size_t length = strlen(name);
@@ -81,7 +80,7 @@ static void search_tell(tni_registry *r)
 
 static tn_status required_absent(tni_registry *r, const char *name)
 {
-    char text[400];
+    char text[400], near[200];
     int at = snprintf(text, sizeof text, "plugin %.40s is required, but ", name);
     size_t found = 0;
 
@@ -90,7 +89,7 @@ static tn_status required_absent(tni_registry *r, const char *name)
     for (size_t i = 0; i < r->plugins.count && at < (int)sizeof text; i++) {
         const tni_plugin *p = plugin_at(r, i);
 
-        if (!tni_plugin_unusable(p) || !may_be(p, name))
+        if (!tni_plugin_unusable(p) || !tni_plugin_may_be(p, name))
             continue;
         if (p->code)
             at += snprintf(text + at, sizeof text - (size_t)at, "%s%s: L%02u %.160s", found++ ? " · " : "",
@@ -99,9 +98,11 @@ static tn_status required_absent(tni_registry *r, const char *name)
             at += snprintf(text + at, sizeof text - (size_t)at, "%s%s: %s", found++ ? " · " : "", p->path,
                            p->reason);
     }
-    if (!found)
-        snprintf(text + at, sizeof text - (size_t)at, "no file in %zu candidates has this name",
-                 r->plugins.count);
+    if (!found) {
+        tni_registry_suggest(r, name, near, sizeof near);
+        snprintf(text + at, sizeof text - (size_t)at, "no file in %zu candidates has this name%s",
+                 r->plugins.count, near);
+    }
     return tni_refuse(17, TN_E_DEVICE, "%s", text);
 }
 

@@ -281,6 +281,86 @@ static void check(void **state)
     assert_int_equal(tool("printf '[a\\000b]\\nx=1\\n' >nul.ini; \"$T\" config check nul.ini")->code, 2);
 }
 
+static const struct {
+    const char *text, *says;
+    int code;
+} named[] = {
+    {"[kernel]\nprefer = cpu\n", "", 0},
+    {"[kernel]\nprefer = cpu,\n  cqu\n",
+     "warning[TN-1207]: p.ini:2: kernel.prefer names the plugin cqu: no plugin here has this name; did "
+     "you mean cpu",
+     2},
+    {"[kernel]\nprefer = cpu, mempool\n",
+     "p.ini:2: kernel.prefer names the plugin mempool, which brings no kernels", 2},
+    {"[kernel]\nprefer = zzzzzzzzzz\n", "the plugin zzzzzzzzzz: no plugin here has this name\n", 2},
+    {"[kernel]\nFullyConnected@cpu = cpu\n", "", 0},
+    {"[kernel]\nFullyConnected@fake = cpu\n", "", 0},
+    {"[kernel]\nFullyConnected@cpu = cup\n",
+     "warning[TN-1207]: p.ini:2: kernel.FullyConnected@cpu names the plugin cup: no plugin here has this "
+     "name; did "
+     "you mean cpu",
+     2},
+    {"[kernel]\nFullyConnected@cpu = mempool\n", "mempool, which brings no kernels", 2},
+    {"[kernel]\nFullyConnected@cpu =\n", "", 0},
+    {"[kernel]\nFullyConnected@cuda = cuda\n", "note: p.ini:2: kernel.FullyConnected@cuda is set, but no", 0},
+    {"[plugins]\nload = cpu, mempol\n",
+     "warning[TN-1207]: p.ini:2: plugins.load names the plugin mempol: no plugin here has this name; did "
+     "you mean "
+     "mempool?",
+     2},
+    {"[plugins]\nload = auto\n", "", 0},
+    {"[plugins]\nload = mempool\n[kernel]\nprefer = cpu\n",
+     "p.ini:4: kernel.prefer names the plugin cpu: it is not in "
+     "plugins.load",
+     2},
+    {"[plugins]\nrequire = cpu, mempol\n", "error[TN-3017]: plugin mempol is required, but no file in ", 2},
+    {"[plugins]\nrequire = cpu, mempol\n", "has this name; did you mean mempool?", 2},
+    {"[kernel]\nprefer = "
+     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n",
+     "kernel.prefer: name 1 is too long for a plugin", 2},
+    {"[kernel]\nprefer = ,,cpu,,\n", "", 0},
+    {"[kernel]\nprefer = ../cpu, %s%n, cpu.so\n", "kernel.prefer names the plugin %s%n: no plugin", 2},
+    {"[kernel]\nprefer = \033[31mcpu\n", "no plugin here has this name", 2},
+};
+
+/* Names of plugins: what is required is an error, what is preferred, pinned or permitted a warning. */
+static void plugin_names(void **state)
+{
+    const tool_said *s;
+    json_t *o;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
+        file_put("p.ini", named[i].text);
+        s = tool("exec \"$T\" config check p.ini");
+        if (s->code != named[i].code || !strstr(s->out, named[i].says) || strchr(s->out, '\033'))
+            fail_msg("%s: code %d: %s%s", named[i].text, s->code, s->out, s->err);
+        if (!named[i].code && !*named[i].says)
+            assert_string_equal(s->out, "");
+    }
+    s = tool("exec \"$T\" config check --json --set kernel.prefer=cqu,mempol --set plugins.require=cqu");
+    assert_int_equal(s->code, 2);
+    o = tool_json(s, 0);
+    assert_int_equal(json_integer_value(json_object_get(o, "errors")), 1);
+    assert_int_equal(json_integer_value(json_object_get(o, "warnings")), 2);
+    json_decref(o);
+    s = tool("exec \"$T\" config check --set kernel.prefer=cpu-opneblas,cpu-openbla");
+    assert_int_equal(s->code, 2);
+    /* The doctor says the same of the configuration, with the advice. */
+    s = tool("exec \"$T\" doctor --set kernel.prefer=mempol");
+    assert_says(
+        s->out,
+        "configuration: kernel.prefer names the plugin mempol: no plugin here has this name; did you mean "
+        "mempool?");
+    assert_says(s->out, "tenon plugins list");
+    /* Nothing of it keeps a program from starting, but what is required. */
+    assert_int_equal(tool("exec \"$T\" ops relu --set kernel.prefer=mempol")->code, 0);
+    s = tool("exec \"$T\" ops relu --set plugins.require=mempol");
+    assert_int_equal(s->code, 3);
+    assert_says(s->err, "did you mean mempool?");
+}
+
 /* ---- dump -------------------------------------------------------------------------------------------- */
 
 static void dump(void **state)
@@ -445,6 +525,7 @@ int main(void)
         cmocka_unit_test(one_file_chooses_kernels),
         cmocka_unit_test(who_may_say_what_runs),
         cmocka_unit_test(check),
+        cmocka_unit_test(plugin_names),
         cmocka_unit_test(dump),
         cmocka_unit_test(from_mxnet_env),
         cmocka_unit_test(slips),
