@@ -11,6 +11,32 @@
 
 /* ---- subjects ---------------------------------------------------------------------------------------- */
 
+/* Tables without a list, and what lacks its names or functions, are for the group load: other tests pass over
+ * them. */
+static const tn_kernel *const *kernels_of(const tn_kernel_table *t)
+{
+    static const tn_kernel *const none[] = {NULL};
+
+    return TN_OFFERS(t, tn_kernel_table, kernels) ? t->kernels : none;
+}
+
+static const tn_op *const *ops_of(const tn_op_table *t)
+{
+    static const tn_op *const none[] = {NULL};
+
+    return TN_OFFERS(t, tn_op_table, ops) ? t->ops : none;
+}
+
+static bool is_whole(const tn_kernel *k)
+{
+    return k->struct_size >= TN_END(tn_kernel, run) && k->op && k->name && k->device && k->prepare && k->run;
+}
+
+static bool is_called(const tn_op *op, const char *name)
+{
+    return op->name && !strcmp(op->name, name);
+}
+
 static const char *subject_text(const tn_kernel *k, char *text, size_t size)
 {
     const bool host = !strcmp(k->device, "cpu");
@@ -47,8 +73,8 @@ static void kernels_name(chk_env *env, chk_names *names, bool (*fits)(chk_env *e
     char text[200];
 
     for (const tn_kernel_table *t = NULL; (t = chk_capability(env, TN_KIND_KERNELS, NULL, t));)
-        for (const tn_kernel *const *k = t->kernels; *k; k++)
-            if (fits(env, *k))
+        for (const tn_kernel *const *k = kernels_of(t); *k; k++)
+            if (is_whole(*k) && fits(env, *k))
                 chk_name_add(names, subject_text(*k, text, sizeof text));
 }
 
@@ -70,21 +96,22 @@ void chk_subject_all_kernels(chk_env *env, chk_names *names)
 void chk_subject_operators(chk_env *env, chk_names *names)
 {
     for (const tn_op_table *t = NULL; (t = chk_capability(env, TN_KIND_OPS, NULL, t));)
-        for (const tn_op *const *op = t->ops; *op; op++)
-            chk_name_add(names, (*op)->name);
+        for (const tn_op *const *op = ops_of(t); *op; op++)
+            if ((*op)->name)
+                chk_name_add(names, (*op)->name);
 }
 
 static bool named_before(chk_env *env, const tn_kernel_table *table, const tn_kernel *const *kernel)
 {
     for (const tn_op_table *t = NULL; (t = chk_capability(env, TN_KIND_OPS, NULL, t));)
-        for (const tn_op *const *op = t->ops; *op; op++)
-            if (!strcmp((*op)->name, (*kernel)->op))
+        for (const tn_op *const *op = ops_of(t); *op; op++)
+            if (is_called(*op, (*kernel)->op))
                 return true;
     for (const tn_kernel_table *t = NULL; (t = chk_capability(env, TN_KIND_KERNELS, "cpu", t));)
-        for (const tn_kernel *const *k = t->kernels; *k; k++) {
+        for (const tn_kernel *const *k = kernels_of(t); *k; k++) {
             if (t == table && k == kernel)
                 return false;
-            if (!strcmp((*k)->op, (*kernel)->op))
+            if (is_whole(*k) && !strcmp((*k)->op, (*kernel)->op))
                 return true;
         }
     return false;
@@ -93,12 +120,12 @@ static bool named_before(chk_env *env, const tn_kernel_table *table, const tn_ke
 void chk_subject_gradients(chk_env *env, chk_names *names)
 {
     for (const tn_op_table *t = NULL; (t = chk_capability(env, TN_KIND_OPS, NULL, t));)
-        for (const tn_op *const *op = t->ops; *op; op++)
-            if (!((*op)->flags & TN_OP_BACKWARD))
+        for (const tn_op *const *op = ops_of(t); *op; op++)
+            if ((*op)->name && !((*op)->flags & TN_OP_BACKWARD))
                 chk_name_add(names, (*op)->name);
     for (const tn_kernel_table *t = NULL; (t = chk_capability(env, TN_KIND_KERNELS, "cpu", t));)
-        for (const tn_kernel *const *k = t->kernels; *k; k++)
-            if (strncmp((*k)->op, "_backward_", 10) != 0 && !named_before(env, t, k))
+        for (const tn_kernel *const *k = kernels_of(t); *k; k++)
+            if (is_whole(*k) && strncmp((*k)->op, "_backward_", 10) != 0 && !named_before(env, t, k))
                 chk_name_add(names, (*k)->op);
 }
 
@@ -107,8 +134,8 @@ static const tn_kernel *kernel_find(chk_env *env, const tn_kernel_table **table)
     char text[200];
 
     for (const tn_kernel_table *t = NULL; (t = chk_capability(env, TN_KIND_KERNELS, NULL, t));)
-        for (const tn_kernel *const *k = t->kernels; *k; k++)
-            if (!strcmp(subject_text(*k, text, sizeof text), env->subject)) {
+        for (const tn_kernel *const *k = kernels_of(t); *k; k++)
+            if (is_whole(*k) && !strcmp(subject_text(*k, text, sizeof text), env->subject)) {
                 *table = t;
                 return *k;
             }
@@ -120,8 +147,8 @@ static const tn_kernel *kernel_find(chk_env *env, const tn_kernel_table **table)
 static const tn_op *own_op(chk_lab *lab, const char *name, size_t *index)
 {
     for (const tn_op_table *t = NULL; (t = chk_capability(lab->env, TN_KIND_OPS, NULL, t));)
-        for (const tn_op *const *op = t->ops; *op; op++) {
-            if (name ? !strcmp((*op)->name, name) : *index == 0)
+        for (const tn_op *const *op = ops_of(t); *op; op++) {
+            if (name ? is_called(*op, name) : *index == 0)
                 return *op;
             if (!name)
                 --*index;
@@ -215,10 +242,10 @@ static bool side_find(chk_lab *lab, const tn_plugin *plugin, const char *device,
     for (const tn_capability *const *c = plugin ? plugin->capabilities : NULL; c && *c; c++) {
         const tn_kernel_table *t = (const tn_kernel_table *)(const void *)*c;
 
-        if ((*c)->kind != TN_KIND_KERNELS || strcmp((*c)->id, device) != 0)
+        if ((*c)->kind != TN_KIND_KERNELS || !(*c)->id || strcmp((*c)->id, device) != 0)
             continue;
-        for (const tn_kernel *const *k = t->kernels; *k; k++)
-            if (!strcmp((*k)->op, p->op->name) && chk_isa_present((*k)->isa) &&
+        for (const tn_kernel *const *k = kernels_of(t); *k; k++)
+            if (is_whole(*k) && !strcmp((*k)->op, p->op->name) && chk_isa_present((*k)->isa) &&
                 chk_kernel_matches(lab, *k, p)) {
                 *out = (chk_side){.kernel = *k,
                                   .table = t,

@@ -262,7 +262,8 @@ static void operators_provided(chk_env *env, const tn_note_body *note, const tn_
 
         (void)snprintf(item, sizeof item, "op:%s", table->ops[i]->name ? table->ops[i]->name : "");
         chk_count(env);
-        if (!(table->ops[i]->flags & TN_OP_BACKWARD) && !provides(note->provides, item))
+        if (table->ops[i]->name && !(table->ops[i]->flags & TN_OP_BACKWARD) &&
+            !provides(note->provides, item))
             chk_fail(env, NULL, "`provides` of the note lacks \"%s\", so nobody will load the plugin for it",
                      item);
     }
