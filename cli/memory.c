@@ -258,10 +258,12 @@ int cli_viz_breaks(const cli_args *args, const cli_model *m)
 
         (void)tn_breaks_at(b, i, &one); /* the index is good */
         if (list)
-            (void)json_array_append_new(list, json_pack("{s:o, s:s, s:o}", "node", cli_json_text(one.node),
-                                                        "operator", one.op, "why", cli_json_text(one.why)));
+            (void)json_array_append_new(
+                list, json_pack("{s:o, s:s, s:o, s:b}", "node", cli_json_text(one.node), "operator", one.op,
+                                "why", cli_json_text(one.why), "backward", (int)one.backward));
         else
-            (void)printf("%s (%s): %s\n", one.node, one.op, one.why);
+            (void)printf("%s (%s)%s: %s\n", one.node, one.op, one.backward ? ", of the gradient" : "",
+                         one.why);
     }
     if (list)
         cli_json_line(

@@ -482,49 +482,81 @@ void tn_program_view_destroy(tn_program_view *v)
 
 struct tn_breaks {
     tni_arena *arena;
-    tn_break *items;
-    uint32_t count;
+    tni_vec items; /* tn_break */
 };
 
-static tn_status breaks_copy(const tni_graph *g, const tni_vec *found, tn_breaks *b)
+/* Those from node `first` on; the nodes from `backward` on are of gradients. */
+static tn_status breaks_copy(const tni_graph *g, const tni_vec *found, uint32_t first, uint32_t backward,
+                             tn_breaks *b)
 {
-    tn_status st = tni_arena_create(TN_TEXT_MAX, &b->arena);
-
-    if (st)
-        return st;
-    if (!(b->items = tni_arena_alloc(b->arena, (found->count + 1) * sizeof *b->items)))
-        return TN_E_NOMEM;
     for (size_t i = 0; i < found->count; i++) {
         const tni_break *from = tni_vec_at(found, i);
-        tn_break *to = &b->items[i];
+        const tni_gnode *node = &g->nodes[from->node];
+        tn_break to = {.backward = from->node >= backward};
 
-        to->index = from->node;
-        to->node = text_copy(b->arena, g->nodes[from->node].name);
-        to->op = text_copy(b->arena, g->nodes[from->node].def->op->name);
-        to->why = text_copy(b->arena, from->why);
-        if (!to->node || !to->op || !to->why)
+        if (from->node < first)
+            continue;
+        to.index = to.backward ? node->forward : from->node;
+        to.node = text_copy(b->arena, node->name);
+        to.op = text_copy(b->arena, node->def->op->name);
+        to.why = text_copy(b->arena, from->why);
+        if (!to.node || !to.op || !to.why)
+            return TN_E_NOMEM;
+        if (tni_vec_push(&b->items, &to))
             return TN_E_NOMEM;
     }
-    b->count = (uint32_t)found->count;
     return TN_OK;
 }
 
-static tn_status breaks_find(tn_ctx *ctx, const tni_graph *g, tni_device *device, tn_breaks **out)
+/* What a pass over `g` finds from node `first` on. */
+static tn_status breaks_of(tni_breaks_spec *ask, tni_selector *selector, uint32_t first, uint32_t backward,
+                           tn_breaks *b)
+{
+    tni_vec found;
+    tn_status st;
+
+    tni_vec_init(&found, sizeof(tni_break), TN_GRAPH_NODES_MAX);
+    if (!(st = tni_graph_breaks(selector, ask, &found)))
+        st = breaks_copy(ask->graph, &found, first, backward, b);
+    tni_vec_fini(&found);
+    return st;
+}
+
+/* The graph as it stands, then what training would append to it, if that is possible. */
+static tn_status breaks_find(tn_ctx *ctx, const tni_graph *g, tni_device *device, tn_breaks *b)
+{
+    tni_breaks_spec ask = {
+        .graph = g, .device = device, .threads = tni_exec_threads(ctx), .flags = tni_exec_node_flags(ctx)};
+    tni_graph *trained = NULL;
+    tn_status st;
+
+    if ((st = breaks_of(&ask, ctx->selector, 0, g->node_count, b)))
+        return st;
+    st = tni_graph_trained(g, &trained);
+    if (st == TN_E_UNSUPPORTED) { /* nobody trains this */
+        tni_error_clear();
+        return TN_OK;
+    }
+    ask.graph = trained;
+    ask.flags |= TN_NODE_TRAIN | TN_NODE_RECORDED;
+    if (!st)
+        st = breaks_of(&ask, ctx->selector, g->node_count, g->node_count, b);
+    tni_graph_destroy(trained);
+    return st;
+}
+
+static tn_status breaks_make(tn_ctx *ctx, const tni_graph *g, tni_device *device, tn_breaks **out)
 {
     tn_breaks *b = tni_zalloc(sizeof *b);
-    tni_vec found;
     tn_status st;
 
     if (!b)
         return TN_E_NOMEM;
-    tni_vec_init(&found, sizeof(tni_break), TN_GRAPH_NODES_MAX);
-    if (!(st = tni_graph_breaks(ctx->selector, g, device, tni_exec_threads(ctx), tni_exec_node_flags(ctx),
-                                &found)) &&
-        !(st = breaks_copy(g, &found, b))) {
+    tni_vec_init(&b->items, sizeof(tn_break), 2u * TN_GRAPH_NODES_MAX);
+    if (!(st = tni_arena_create(TN_TEXT_MAX, &b->arena)) && !(st = breaks_find(ctx, g, device, b))) {
         *out = b; /* moved */
-        b = NULL;
+        return TN_OK;
     }
-    tni_vec_fini(&found);
     tn_breaks_destroy(b);
     return st;
 }
@@ -543,31 +575,32 @@ tn_status tn_graph_breaks(tn_ctx *ctx, tn_symbol *s, const tn_inferred *shapes, 
     if ((st = shapes_check(__func__, s, shapes)) || (st = api_device(ctx, device, &d)))
         return st;
     if (shapes)
-        return breaks_find(ctx, shapes->graph, d, out);
+        return breaks_make(ctx, shapes->graph, d, out);
     if (!(st = tni_graph_of(s, &g)))
-        st = breaks_find(ctx, g, d, out);
+        st = breaks_make(ctx, g, d, out);
     tni_graph_destroy(g);
     return st;
 }
 
 uint32_t tn_breaks_count(const tn_breaks *b)
 {
-    return b ? b->count : 0;
+    return b ? (uint32_t)b->items.count : 0;
 }
 
 tn_status tn_breaks_at(const tn_breaks *b, uint32_t index, tn_break *out)
 {
     if (!b || !out)
         return api_null(__func__, "b or out");
-    if (index >= b->count)
-        return tni_error(TN_E_ARG, "break %u of %u", index, b->count);
-    return api_info(__func__, &b->items[index], out, (uint32_t)sizeof *out);
+    if (index >= b->items.count)
+        return tni_error(TN_E_ARG, "break %u of %zu", index, b->items.count);
+    return api_info(__func__, tni_vec_at(&b->items, index), out, (uint32_t)sizeof *out);
 }
 
 void tn_breaks_destroy(tn_breaks *b)
 {
     if (!b)
         return;
+    tni_vec_fini(&b->items);
     tni_arena_destroy(b->arena);
     tni_free(b);
 }

@@ -10,10 +10,13 @@
 
 #define PROGRAMS_MAX 64 /* shapes of tapes kept: a training loop has one or two, buckets some more */
 
+#define TOLD_MAX 64 /* operators; beyond that the log is full enough */
+
 typedef struct autograd {
     tni_mutex lock;
     tni_backward_program *first; /* most recent first */
-    uint32_t count;
+    uint32_t count, told_count;
+    const tni_opdef *told[TOLD_MAX]; /* that break backward passes: the log has said so */
 } autograd;
 
 static void *autograd_make(void)
@@ -96,6 +99,20 @@ static bool key_equal(const tni_backward_program *p, const tni_tape_walk *w)
            !memcmp(p->key, w->key.data, p->key_count * sizeof *p->key);
 }
 
+/* Once for each operator: a loop over buckets of lengths makes many programs. */
+static void by_node_tell_locked(autograd *a, const tni_context *c, const tni_bynode *b)
+{
+    const tni_opdef *def = tni_bynode_first(b)->def;
+
+    for (uint32_t i = 0; i < a->told_count; i++)
+        if (a->told[i] == def)
+            return;
+    if (a->told_count == TOLD_MAX)
+        return;
+    a->told[a->told_count++] = def;
+    tni_bynode_tell(c, b, "gradients are computed");
+}
+
 static tn_status program_find_locked(autograd *a, const tni_tape_walk *w, const uint8_t *modes,
                                      tni_backward_program **out)
 {
@@ -110,6 +127,8 @@ static tn_status program_find_locked(autograd *a, const tni_tape_walk *w, const 
         if ((st = tni_backward_build(w, modes, &p)))
             return st;
         a->count++;
+        if (p->bynode)
+            by_node_tell_locked(a, w->ctx, p->bynode);
     }
     p->next = a->first;
     a->first = p;
@@ -136,7 +155,7 @@ typedef struct binding {
 
 static void binding_fini(binding *b)
 {
-    for (uint32_t i = 0; b->in && i < b->p->program->input_count; i++)
+    for (uint32_t i = 0; b->in && i < b->p->input_count; i++)
         tni_array_release(b->in[i]);
     tni_free(b->in);
     tni_free(b->out);
@@ -209,7 +228,7 @@ static tn_status source_array(const binding *b, uint32_t i, tni_array **out)
         tni_array_retain(*out = n->saved);
         return TN_OK;
     case TNI_FROM_FRAME:
-        return inner_array(n, s->index, &b->p->program->inputs[i], out);
+        return inner_array(n, s->index, &b->p->inputs[i], out);
     default:
         return head_gradient(b, s->index, out);
     }
@@ -218,20 +237,20 @@ static tn_status source_array(const binding *b, uint32_t i, tni_array **out)
 static tn_status binding_init(binding *b, const tni_tape_walk *w, tni_backward_program *p,
                               tni_array *const *grads, tni_array *const *head_grads)
 {
-    const tni_program *program = p->program;
+    const bool links = p->bynode || p->program->link_count;
     tn_status st = TN_OK;
 
     *b = (binding){.w = w, .p = p, .head_grads = head_grads};
-    b->in = tni_calloc(program->input_count + 1u, sizeof *b->in);
-    b->out = tni_calloc(program->output_count + 1u, sizeof *b->out);
-    b->attrs = program->link_count ? tni_calloc(program->graph->node_count + 1u, sizeof *b->attrs) : NULL;
-    if (!b->in || !b->out || (program->link_count && !b->attrs))
+    b->in = tni_calloc(p->input_count + 1u, sizeof *b->in);
+    b->out = tni_calloc(p->graph->head_count + 1u, sizeof *b->out);
+    b->attrs = links ? tni_calloc(p->graph->node_count + 1u, sizeof *b->attrs) : NULL;
+    if (!b->in || !b->out || (links && !b->attrs))
         return TN_E_NOMEM;
-    for (uint32_t i = 0; i < program->input_count && !st; i++)
+    for (uint32_t i = 0; i < p->input_count && !st; i++)
         st = source_array(b, i, &b->in[i]);
-    for (uint32_t i = 0; i < program->output_count; i++)
+    for (uint32_t i = 0; i < p->graph->head_count; i++)
         b->out[i] = grads[p->leaf_of_output[i]];
-    for (uint32_t i = 0; b->attrs && i < program->graph->node_count; i++)
+    for (uint32_t i = 0; b->attrs && i < p->graph->node_count; i++)
         if (p->tape_of_node[i] != TNI_NONE)
             b->attrs[i] = (*(tni_tape_node **)tni_vec_at(&w->nodes, p->tape_of_node[i]))->attrs;
     return st;
@@ -251,6 +270,38 @@ static tn_status head_grads_check(uint32_t count, tni_array *const *heads, tni_a
     return TN_OK;
 }
 
+/* What a node-by-node pass made becomes the gradient, or is added to it. */
+static tn_status gradient_put(const tni_backward_program *p, tni_array *made, tni_array *grad, uint8_t mode)
+{
+    tni_array *const in[] = {grad, made};
+
+    if (mode == TN_MODE_NONE)
+        return TN_OK;
+    return mode == TN_MODE_ADD ? tni_invoke(p->add, 2, in, 1, &grad) : tni_array_copy(made, grad);
+}
+
+/* The gradients change only when all nodes are queued. */
+static tn_status run_by_node(const binding *b, const uint8_t *modes)
+{
+    const tni_backward_program *p = b->p;
+    tni_scope *scope = tni_scope_get();
+    const tni_scope before = *scope;
+    tni_array **made = tni_calloc(p->graph->head_count + 1u, sizeof *made);
+    tn_status st = TN_E_NOMEM;
+
+    scope->recording = false;
+    scope->training = p->graph->train;
+    if (made)
+        st = tni_bynode_call(b->w->ctx, p->bynode, b->in, b->attrs, made);
+    for (uint32_t i = 0; !st && i < p->graph->head_count; i++)
+        st = gradient_put(p, made[i], b->out[i], modes[p->leaf_of_output[i]]);
+    *scope = before;
+    for (uint32_t i = 0; made && i < p->graph->head_count; i++)
+        tni_array_release(made[i]);
+    tni_free(made);
+    return st;
+}
+
 /* Runs with the gradients in `grads` (by leaf), each by its mode. */
 static tn_status backward_run(const tni_tape_walk *w, tni_backward_program *p, tni_array *const *grads,
                               const uint8_t *modes, tni_array *const *head_grads)
@@ -259,7 +310,7 @@ static tn_status backward_run(const tni_tape_walk *w, tni_backward_program *p, t
     tn_status st = binding_init(&b, w, p, grads, head_grads);
 
     if (!st)
-        st = tni_frame_run(p->frame, b.in, b.out, b.attrs, 0);
+        st = p->bynode ? run_by_node(&b, modes) : tni_frame_run(p->frame, b.in, b.out, b.attrs, 0);
     for (uint32_t i = 0; i < p->zero_count && !st; i++)
         if (modes[p->zero_leaves[i]] == TN_MODE_WRITE)
             st = tni_array_fill(grads[p->zero_leaves[i]], 0.0);

@@ -327,6 +327,9 @@ void tni_backward_free(tni_backward_program *p)
         return;
     tni_frame_release(p->frame);
     tni_program_release(p->program);
+    tni_bynode_destroy(p->bynode);
+    tni_graph_destroy(p->broken);
+    tni_site_release(p->add);
     tni_free(p->key);
     tni_free(p->sources);
     tni_free(p->leaf_of_output);
@@ -363,6 +366,50 @@ static tn_status outputs_choose(const build *b, const gradient *d, tni_backward_
     return st;
 }
 
+/* The compiler's refusal stands if the nodes cannot run one by one either. */
+static tn_status by_node(tni_context *c, tni_backward_program *p, const tni_program_spec *refused)
+{
+    const tni_bynode_spec spec = {.graph = p->broken,
+                                  .device = refused->device,
+                                  .first_node = refused->first_node,
+                                  .forward = refused->forward,
+                                  .flags = refused->flags};
+    char refusal[512];
+    tn_status st;
+
+    snprintf(refusal, sizeof refusal, "%s", tni_error_message());
+    st = tni_bynode_create(c, &spec, &p->bynode);
+    if (st)
+        return st == TN_E_UNSUPPORTED ? tni_error(st, "%s", refusal) : st;
+    tni_error_clear();
+    p->graph = p->broken;
+    p->inputs = tni_bynode_inputs(p->bynode, &p->input_count);
+    return tni_site_create(c, "_grad_add", 0, NULL, NULL, &p->add);
+}
+
+/* As a program, or node by node where the graph breaks. Takes the graph of `b`. */
+static tn_status compile(build *b, tni_backward_program *p, tni_program_spec *spec)
+{
+    tni_context *c = b->w->ctx;
+    tn_status st = tni_graph_copy(b->g, &p->broken);
+
+    if (st)
+        return st;
+    spec->graph = b->g;
+    b->graph_taken = true; /* also on failure */
+    st = tni_program_create(c->selector, spec, &p->program);
+    if (st) {
+        b->g = p->broken; /* the other one is gone */
+        return st == TN_E_UNSUPPORTED ? by_node(c, p, spec) : st;
+    }
+    tni_graph_destroy(p->broken);
+    p->broken = NULL;
+    p->graph = p->program->graph;
+    p->inputs = p->program->inputs;
+    p->input_count = p->program->input_count;
+    return tni_frame_create(c, p->program, &p->frame);
+}
+
 static tn_status program_make(build *b, const gradient *d, tni_backward_program *p, const uint8_t *modes)
 {
     tni_context *c = b->w->ctx;
@@ -379,11 +426,8 @@ static tn_status program_make(build *b, const gradient *d, tni_backward_program 
         st = TN_E_NOMEM;
     for (size_t i = 0; !st && i < b->rans.count; i++)
         b->forward[i] = ((ran *)tni_vec_at(&b->rans, i))->prepared;
-    if (!st && !(st = outputs_choose(b, d, p, modes, head_modes)) && !(st = tni_graph_infer(b->g, false))) {
-        spec.graph = b->g;
-        st = tni_program_create(c->selector, &spec, &p->program);
-        b->graph_taken = true; /* also on failure */
-    }
+    if (!st && !(st = outputs_choose(b, d, p, modes, head_modes)) && !(st = tni_graph_infer(b->g, false)))
+        st = compile(b, p, &spec);
     tni_free(head_modes);
     return st;
 }
@@ -392,20 +436,20 @@ static tn_status tables_make(build *b, const gradient *d, tni_backward_program *
 {
     tn_status st = TN_OK;
 
-    p->sources = tni_calloc(p->program->input_count + 1u, sizeof *p->sources);
+    p->sources = tni_calloc(p->input_count + 1u, sizeof *p->sources);
     p->head_used = tni_calloc(b->w->head_count + 1u, 1);
-    p->tape_of_node = tni_calloc(p->program->graph->node_count + 1u, sizeof *p->tape_of_node);
+    p->tape_of_node = tni_calloc(p->graph->node_count + 1u, sizeof *p->tape_of_node);
     p->key = tni_alloc(b->w->key.count * sizeof *p->key);
     if (!p->sources || !p->head_used || !p->tape_of_node || !p->key)
         return TN_E_NOMEM;
     memcpy(p->key, b->w->key.data, b->w->key.count * sizeof *p->key);
     p->key_count = b->w->key.count;
     p->hash = b->w->hash;
-    memset(p->tape_of_node, 0xff, p->program->graph->node_count * sizeof *p->tape_of_node);
+    memset(p->tape_of_node, 0xff, p->graph->node_count * sizeof *p->tape_of_node);
     for (size_t i = 0; i < b->tape_of_node.count; i++)
         p->tape_of_node[i] = *(uint32_t *)tni_vec_at(&b->tape_of_node, i);
-    for (uint32_t i = 0; i < p->program->input_count && !st; i++) {
-        st = source_of(b, d, &p->program->inputs[i], &p->sources[i]);
+    for (uint32_t i = 0; i < p->input_count && !st; i++) {
+        st = source_of(b, d, &p->inputs[i], &p->sources[i]);
         if (!st && p->sources[i].kind == TNI_FROM_HEAD)
             p->head_used[p->sources[i].index] = 1;
     }
@@ -450,8 +494,7 @@ tn_status tni_backward_build(const tni_tape_walk *w, const uint8_t *modes, tni_b
     if (!p)
         st = TN_E_NOMEM;
     if (st || (st = leaves_add(&b)) || (st = nodes_add(&b)) || (st = gradient_make(&b, &d)) ||
-        (st = program_make(&b, &d, p, modes)) || (st = tables_make(&b, &d, p)) ||
-        (st = tni_frame_create(w->ctx, p->program, &p->frame)))
+        (st = program_make(&b, &d, p, modes)) || (st = tables_make(&b, &d, p)))
         goto cleanup;
     *out = p;
     p = NULL;

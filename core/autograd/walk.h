@@ -41,13 +41,19 @@ typedef struct tni_backward_program {
     uint64_t hash;
     uint64_t *key;
     size_t key_count;
-    tni_program *program;
+    tni_program *program; /* NULL: its graph breaks */
     tni_frame *frame;
-    tni_source *sources;      /* per input of the program */
-    uint32_t *leaf_of_output; /* per output of the program: leaf */
+    tni_bynode *bynode; /* then: how its nodes run one by one; so with the two below */
+    tni_graph *broken;
+    tni_site *add;
+    const tni_graph *graph; /* of the program, or the broken one */
+    const tni_port *inputs;
+    uint32_t input_count;
+    tni_source *sources;      /* per input */
+    uint32_t *leaf_of_output; /* per output: leaf */
     uint32_t *zero_leaves;    /* leaves that no gradient reaches */
     uint32_t zero_count;
-    uint32_t *tape_of_node; /* per node of the program's graph: tape position, TNI_NONE */
+    uint32_t *tape_of_node; /* per node of the graph: tape position, TNI_NONE */
     uint8_t *head_used;     /* per head: its gradient is read */
 } tni_backward_program;
 

@@ -37,11 +37,12 @@ bool tni_node_breaks(const tni_opdef *def, const tni_prepared *prepared, char *w
 
 typedef struct checker {
     tni_selector *selector;
+    const tni_breaks_spec *spec;
     const tni_graph *g;
     tni_device *device;
-    uint32_t threads;
-    uint16_t flags;
-    tn_tensor *tensors; /* per entry; stride NULL: not all of it is known */
+    uint8_t *wanted;         /* per node */
+    tni_prepared **prepared; /* per node: what was chosen here; NULL: nothing, or not asked */
+    tn_tensor *tensors;      /* per entry; stride NULL: not all of it is known */
     int64_t *strides;
     const tn_tensor **operands; /* room for the widest node */
     uint8_t *modes;
@@ -62,8 +63,11 @@ static tn_status checker_init(checker *c)
     c->strides = at = tni_calloc(dims + 1u, sizeof *c->strides);
     c->operands = tni_calloc(widest + 1u, sizeof *c->operands);
     c->modes = tni_calloc(widest + 1u, 1);
-    if (!c->tensors || !c->strides || !c->operands || !c->modes)
+    c->wanted = tni_calloc(g->node_count + 1u, 1);
+    c->prepared = tni_calloc(g->node_count + 1u, sizeof(*c->prepared));
+    if (!c->tensors || !c->strides || !c->operands || !c->modes || !c->wanted || !c->prepared)
         return TN_E_NOMEM;
+    tni_graph_wanted(g, c->spec->first_node, c->wanted);
     memset(c->modes, TN_MODE_WRITE, widest + 1u);
     for (uint32_t e = 0; e < g->entry_count; e++) {
         tn_tensor *t = &c->tensors[e];
@@ -92,6 +96,20 @@ static void checker_fini(checker *c)
     tni_free(c->strides);
     tni_free((void *)c->operands);
     tni_free(c->modes);
+    tni_free(c->wanted);
+    for (uint32_t n = 0; c->prepared && n < c->g->node_count; n++)
+        tni_prepared_release(c->prepared[n]);
+    tni_free(c->prepared);
+}
+
+/* What the forward of a backward node runs on, as far as it is known. */
+static tni_prepared *forward_of(const checker *c, const tni_gnode *node)
+{
+    if (!(node->flags & TNI_GNODE_BACKWARD) || node->forward == TNI_NONE)
+        return NULL;
+    if (node->forward < c->spec->first_node)
+        return c->spec->forward ? c->spec->forward[node->forward] : NULL;
+    return c->prepared[node->forward];
 }
 
 /* The operands of a node as its instruction would have them; false if one is not known. */
@@ -117,8 +135,9 @@ static bool operands_of(const checker *c, const tni_gnode *node, tni_request *r)
     r->modes = c->modes;
     r->in_count = node->input_count;
     r->out_count = count - node->input_count;
-    r->threads = c->threads;
-    r->flags = c->flags;
+    r->threads = c->spec->threads;
+    r->flags = c->spec->flags;
+    r->forward = forward_of(c, node);
     return true;
 }
 
@@ -164,7 +183,7 @@ static tn_status check_exactly(const checker *c, const tni_request *r, tni_break
     }
     if (!st)
         found->runs = tni_node_breaks(r->def, prepared, found->why, sizeof found->why);
-    tni_prepared_release(prepared);
+    c->prepared[found->node] = prepared; /* moved */
     return st;
 }
 
@@ -184,17 +203,17 @@ static tn_status check_node(const checker *c, const tni_gnode *node, tni_break *
     return TN_OK;
 }
 
-tn_status tni_graph_breaks(tni_selector *s, const tni_graph *g, tni_device *device, uint32_t threads,
-                           uint16_t flags, tni_vec *out)
+tn_status tni_graph_breaks(tni_selector *s, const tni_breaks_spec *spec, tni_vec *out)
 {
-    checker c = {.selector = s, .g = g, .device = device, .threads = threads, .flags = flags};
+    const tni_graph *g = spec->graph;
+    checker c = {.selector = s, .spec = spec, .g = g, .device = spec->device};
     tn_status st = checker_init(&c);
 
-    for (uint32_t n = 0; !st && n < g->node_count; n++) {
+    for (uint32_t n = spec->first_node; !st && n < g->node_count; n++) {
         const tni_gnode *node = &g->nodes[n];
         tni_break found = {.node = n};
 
-        if (!node->def || node->def->op->flags & TN_OP_VIEW)
+        if (!node->def || !c.wanted[n] || node->def->op->flags & TN_OP_VIEW)
             continue;
         st = check_node(&c, node, &found);
         if (!st && found.why[0])

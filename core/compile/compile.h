@@ -88,11 +88,18 @@ typedef struct tni_break {
 } tni_break;
 /* True if a node of `def`, served by `prepared` (NULL: not prepared), cannot be an instruction. */
 bool tni_node_breaks(const tni_opdef *def, const tni_prepared *prepared, char *why, size_t size);
-/* Every such node of a graph (tni_break, in `out`, which the caller frees). Nodes whose tensors are all known
- * are prepared; of the others only what follows from operator and kernels alone is found. `flags`: TN_NODE_…
- */
-tn_status tni_graph_breaks(tni_selector *s, const tni_graph *g, tni_device *device, uint32_t threads,
-                           uint16_t flags, tni_vec *out);
+typedef struct tni_breaks_spec {
+    const tni_graph *graph;
+    tni_device *device;
+    uint32_t threads;
+    uint32_t first_node;          /* as of tni_program_spec */
+    tni_prepared *const *forward; /* the same */
+    uint16_t flags;               /* TN_NODE_… */
+} tni_breaks_spec;
+/* Every such node of a graph from first_node on that its heads or an effect need (tni_break, in `out`, which
+ * the caller frees). Nodes whose tensors are all known are prepared; of the others only what follows from
+ * operator and kernels alone is found. */
+tn_status tni_graph_breaks(tni_selector *s, const tni_breaks_spec *spec, tni_vec *out);
 
 /* ---- plan.c: offsets in an arena -------------------------------------------------------------------------
  */

@@ -87,25 +87,13 @@ static bool node_computed(const builder *b, uint32_t node)
     return node >= b->spec->first_node && b->p->graph->nodes[node].def;
 }
 
-/* Marks what the heads and kept entries need; nodes are in topological order, so one walk backwards does. */
 static void wanted_mark(builder *b)
 {
     const tni_graph *g = b->p->graph;
 
-    for (uint32_t i = 0; i < g->head_count; i++)
-        b->wanted[g->entry_node[g->heads[i]]] = 1;
     for (uint32_t i = 0; i < b->spec->keep_count; i++)
         b->wanted[g->entry_node[b->spec->keep[i]]] = 1;
-    for (uint32_t n = g->node_count; n-- > b->spec->first_node;) {
-        const tni_gnode *node = &g->nodes[n];
-
-        if (node->def && node->def->op->mutates && !(node->flags & TNI_GNODE_BACKWARD))
-            b->wanted[n] = 1; /* an effect that somebody asked for by composing it */
-        if (!b->wanted[n] || !node->def)
-            continue;
-        for (uint32_t i = 0; i < node->input_count; i++)
-            b->wanted[g->entry_node[tni_graph_input(g, node, i)]] = 1;
-    }
+    tni_graph_wanted(g, b->spec->first_node, b->wanted);
 }
 
 /* ---- instructions ------------------------------------------------------------------------------------ */

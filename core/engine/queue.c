@@ -313,7 +313,6 @@ tn_status tni_queue_start(engine_queue *q)
                   atomic_load_explicit(&q->threads, memory_order_relaxed)))
         return TN_OK;
     if (q->engine->type != ENGINE_THREADED) {
-        q->workers[0].queue = q;
         atomic_store(&q->worker_count, atomic_load(&q->threads));
         return TN_OK;
     }
@@ -347,6 +346,7 @@ static tn_status queue_create(tni_engine *e, tni_device *d, int kind, engine_que
         tni_free_aligned(q);
         return st;
     }
+    q->workers[0].queue = q; /* where there are no threads, whoever runs something is this one */
     q->next = e->queues;
     e->queues = q;
     *out = q;

@@ -201,15 +201,19 @@ static tn_status entry_compile(tni_context *c, const cached_key *k, tni_cached_e
 /* After a refusal: node by node if that is possible, else the refusal stands. */
 static tn_status entry_by_node(tni_cached_op *op, const cached_key *k, tni_cached_entry *e)
 {
-    const uint16_t flags = (uint16_t)(k->flags | op->ctx->exec->node_flags);
+    const tni_bynode_spec spec = {
+        .graph = e->graph, .device = k->device, .flags = (uint16_t)(k->flags | op->ctx->exec->node_flags)};
     char refusal[512];
     tn_status st;
 
     snprintf(refusal, sizeof refusal, "%s", tni_error_message());
-    st = tni_bynode_create(op, e->graph, k->device, flags, &e->bynode);
+    st = tni_bynode_create(op->ctx, &spec, &e->bynode);
     if (st)
         return st == TN_E_UNSUPPORTED ? tni_error(st, "%s", refusal) : st;
     tni_error_clear();
+    if (!op->told)
+        tni_bynode_tell(op->ctx, e->bynode, "a net runs");
+    op->told = true;
     return TN_OK;
 }
 
@@ -398,7 +402,7 @@ cleanup:
 static tn_status entry_dispatch(tni_cached_op *op, tni_cached_entry *e, const cached_key *k, tni_array **out)
 {
     return e->program ? entry_call(op->ctx, e, k, out)
-                      : tni_bynode_call(op->ctx, e->bynode, e->graph, k->in, out);
+                      : tni_bynode_call(op->ctx, e->bynode, k->in, NULL, out);
 }
 
 /* Does a given output share its memory with an input? */

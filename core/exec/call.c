@@ -22,7 +22,8 @@ typedef struct call {
     tn_tensor *real;    /* the tensors that stand-ins stand for */
     int64_t *strides;   /* of stand-ins */
     tni_block workspace;
-    tni_array *saved; /* bytes for the backward; retained; NULL: none */
+    tni_array *saved; /* bytes for the backward, or of the forward; retained; NULL: none */
+    bool reads;       /* of the forward */
     tni_vec scratch;  /* tni_block, from call_ops.alloc */
     tni_run run;
     tn_rng rng;
@@ -239,7 +240,10 @@ static tn_status call_bind(call *k)
         (st = tni_block_alloc(k->sig->device, TN_MEMORY_DEVICE, p->plan.workspace_bytes, k->run.stream,
                               "workspace", &k->workspace)))
         return st;
-    return k->saved ? tni_storage_allocate(k->saved->storage, k->run.stream) : TN_OK;
+    if (!k->saved)
+        return TN_OK;
+    return k->reads ? tni_storage_touch(k->saved->storage, k->run.stream)
+                    : tni_storage_allocate(k->saved->storage, k->run.stream);
 }
 
 /* ---- what a kernel may call -------------------------------------------------------------------------- */
@@ -380,6 +384,7 @@ tn_status tni_call_push(tni_context *c, tni_signature *sig, tni_attrs *attrs, tn
                         tni_array *const *out, const tni_call_with *with)
 {
     const uint32_t outs = sig->out_count + sig->mutated_count;
+    const uint32_t blocks = with->saved != NULL, reads = sig->in_count + (with->reads ? blocks : 0);
     tni_task task = {.run = call_run, .done = call_done, .payload_bytes = sizeof(call *)};
     tni_var *small[24], **vars = small;
     call *k = NULL;
@@ -391,19 +396,22 @@ tn_status tni_call_push(tni_context *c, tni_signature *sig, tni_attrs *attrs, tn
         call_destroy(k);
         return TN_E_NOMEM;
     }
-    for (uint32_t i = 0; i < sig->in_count + outs; i++)
+    for (uint32_t i = 0; i < sig->in_count; i++)
         vars[i] = tni_array_var(k->arrays[i]);
+    for (uint32_t i = 0; i < outs; i++)
+        vars[reads + i] = tni_array_var(k->arrays[sig->in_count + i]);
     if (with->saved) {
         tni_array_retain(k->saved = with->saved);
-        vars[sig->in_count + outs] = tni_array_var(with->saved);
+        vars[with->reads ? sig->in_count : reads + outs] = tni_array_var(with->saved);
     }
+    k->reads = with->reads;
     k->draw = with->draw;
     k->rng = (tn_rng){tni_random_key(c, sig->device), (uint64_t)sig->device->index, &k->draw, 0};
     task.payload = &k;
     task.reads = vars;
-    task.read_count = sig->in_count;
-    task.writes = vars + sig->in_count;
-    task.write_count = outs + (with->saved != NULL);
+    task.read_count = reads;
+    task.writes = vars + reads;
+    task.write_count = sig->in_count + outs + blocks - reads;
     task.device = sig->device;
     task.name = sig->def->op->name;
     task.origin = tni_scope_get()->origin;

@@ -137,6 +137,7 @@ typedef struct tni_signature {
     int32_t *out_dtype;
     tni_args args;
     tni_prepared *prepared;           /* NULL: a view, copied nothing */
+    tni_prepared *forward;            /* of a backward: what it was told of its forward; retained, NULL */
     uint64_t need_in[1], need_out[1]; /* what the gradient reads (bits; inputs beyond 63: all) */
     bool short_way;                   /* small host kernel: runs on the caller if variables are free */
     bool view;                        /* output 0 is a view of input 0 */
@@ -166,6 +167,13 @@ tn_status tni_site_set(tni_site *s, uint32_t attr, tn_value value); /* run-time 
  * `out`, at least the visible outputs. Records if the scope says so. */
 tn_status tni_invoke(tni_site *site, uint32_t in_count, tni_array *const *in, uint32_t out_count,
                      tni_array **out);
+typedef struct tni_invoke_given { /* what a call knows beside its inputs */
+    tni_attrs *attrs;             /* in place of the site's; NULL: those */
+    tni_prepared *forward;        /* of a backward: what its forward ran on; NULL: not known */
+    tni_array *saved;             /* the block that this left; NULL: none */
+} tni_invoke_given;
+tn_status tni_invoke_with(tni_site *site, const tni_invoke_given *given, uint32_t in_count,
+                          tni_array *const *in, uint32_t out_count, tni_array **out);
 tn_status tni_invoke_text(tni_context *c, const char *op, uint32_t in_count, tni_array *const *in,
                           size_t attr_count, const char *const *names, const char *const *texts,
                           uint32_t out_count, tni_array **out, uint32_t *made);
@@ -267,7 +275,7 @@ typedef struct tni_cached_entry { /* compiled for one signature of inputs */
     uint64_t id;
     tni_graph *graph;          /* forward, inferred; entries are numbered as in the program's graph */
     tni_program *program;      /* NULL: the graph breaks */
-    struct tni_bynode *bynode; /* then: how it runs node by node */
+    struct tni_bynode *bynode; /* then: how its nodes run one by one */
     uint32_t *keep;            /* entries that its backward reads */
     uint32_t keep_count;
     uint8_t *wanted;      /* per input: its gradient is wanted */
@@ -308,5 +316,30 @@ tn_status tni_gradient_keep(const tni_graph *g, const uint8_t *of, uint32_t **ke
 tn_status tni_cached_op_recent(tni_cached_op *op, tni_cached_entry **out);
 /* Arena bytes and their lower bound of the most recent entry. */
 tn_status tni_cached_op_memory(tni_cached_op *op, uint64_t *planned, uint64_t *bound);
+
+/* ---- bynode.c: graphs that cannot be one program --------------------------------------------------------
+ */
+
+typedef struct tni_bynode tni_bynode;
+typedef struct tni_bynode_spec {
+    const tni_graph *graph; /* inferred; outlives what is made of it */
+    tni_device *device;
+    uint32_t first_node;          /* as of tni_program_spec */
+    tni_prepared *const *forward; /* the same */
+    uint16_t flags;
+} tni_bynode_spec;
+/* TN_E_UNSUPPORTED: nothing breaks the graph, or a node could not even run by itself. */
+tn_status tni_bynode_create(tni_context *c, const tni_bynode_spec *spec, tni_bynode **out);
+void tni_bynode_destroy(tni_bynode *b);
+/* The first node that breaks the graph. */
+const tni_gnode *tni_bynode_first(const tni_bynode *b);
+/* A warning in the log: `what` ("a net") runs node by node, and why. */
+void tni_bynode_tell(const tni_context *c, const tni_bynode *b, const char *what);
+/* What a call takes: all variables of a whole graph, in order; of a part, as tni_program's inputs. */
+const tni_port *tni_bynode_inputs(const tni_bynode *b, uint32_t *count);
+/* Runs and counts. `sources`: by node, the run-time attributes of its call; NULL: as they stand in the graph.
+ * out[i] NULL: made. */
+tn_status tni_bynode_call(tni_context *c, const tni_bynode *b, tni_array *const *in,
+                          const tni_attrs *const *sources, tni_array **out);
 
 #endif

@@ -32,6 +32,7 @@ typedef struct tni_call_key {
     tni_device *device;
     uint32_t flags;
     uint64_t generation;
+    tni_prepared *forward; /* NULL: not known, or no backward */
     uint32_t in_count;
     tni_array *const *in;
 } tni_call_key;
@@ -45,13 +46,5 @@ void tni_signature_clear(tni_exec *x);
 /* Bits of arrays that a gradient function reads, found by a dry run. */
 tn_status tni_gradient_needs(const tni_opdef *def, const tni_attrs *attrs, uint32_t in_count,
                              uint32_t out_count, uint64_t *need_in, uint64_t *need_out);
-
-/* bynode.c: graphs that cannot be one program. TN_E_UNSUPPORTED: nor can they run node by node. */
-typedef struct tni_bynode tni_bynode;
-tn_status tni_bynode_create(tni_cached_op *op, const tni_graph *g, tni_device *device, uint16_t flags,
-                            tni_bynode **out);
-void tni_bynode_destroy(tni_bynode *b);
-tn_status tni_bynode_call(tni_context *c, const tni_bynode *b, const tni_graph *g, tni_array *const *in,
-                          tni_array **out);
 
 #endif

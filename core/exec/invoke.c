@@ -148,6 +148,7 @@ static tn_status key_make(tni_context *c, const tni_opdef *def, tni_attrs *attrs
     k->attrs = attrs;
     k->in = in;
     k->in_count = in_count;
+    k->forward = NULL;
     k->flags = call_flags(tni_scope_get()) | (is_recorded(def, in_count, in) ? TN_NODE_RECORDED : 0u);
     k->generation = tni_exec_generation(c);
     return TN_OK;
@@ -280,17 +281,21 @@ static tn_status view_make(tni_context *c, const tni_signature *s, tni_array *in
 /* ---- the call ---------------------------------------------------------------------------------------- */
 
 /* Runs or queues; `*saved` is the block that the kernel leaves for its backward, NULL if there is none. */
-static tn_status call_now(tni_context *c, tni_signature *s, tni_attrs *attrs, tni_array *const *in,
-                          tni_array **all, tni_array **saved)
+static tn_status call_now(tni_context *c, tni_signature *s, const tni_invoke_given *given,
+                          tni_array *const *in, tni_array **all, tni_array **saved)
 {
-    const int64_t saved_bytes = s->prepared ? (int64_t)s->prepared->plan.saved_bytes : 0;
-    tni_call_with with = {0};
+    const int64_t saved_bytes = (int64_t)s->prepared->plan.saved_bytes;
+    tni_attrs *const attrs = given->attrs;
+    tni_call_with with = {.reads = tni_prepared_reads(s->prepared) != 0};
     tn_status st;
 
-    if (saved_bytes &&
+    if (saved_bytes && /* a backward that reads its forward's leaves none */
         (st = tni_array_create(c->space, s->device, TN_U8, 1, &saved_bytes, "saved block", saved)))
         return st;
-    with.saved = *saved;
+    with.saved = with.reads ? given->saved : *saved;
+    if (with.reads && !with.saved)
+        return tni_error(TN_E_INTERNAL, "operator %s reads what its forward saved, which was not kept",
+                         s->def->op->name);
 
     if (s->def->op->effects & TN_EFFECT_RANDOM)
         with.draw = tni_scope_get()->draw ? *tni_scope_get()->draw : tni_random_take(c, s->device, 1);
@@ -301,8 +306,8 @@ static tn_status call_now(tni_context *c, tni_signature *s, tni_attrs *attrs, tn
     return tni_call_push(c, s, attrs, in, all, &with);
 }
 
-static tn_status call_signature(tni_context *c, tni_signature *s, tni_attrs *attrs, tni_array *const *in,
-                                uint32_t out_count, tni_array **out)
+static tn_status call_signature(tni_context *c, tni_signature *s, const tni_invoke_given *given,
+                                tni_array *const *in, uint32_t out_count, tni_array **out)
 {
     tni_array *small[TNI_SIG_OPERANDS] = {NULL}, **all = small, *saved = NULL;
     tn_status st;
@@ -318,13 +323,13 @@ static tn_status call_signature(tni_context *c, tni_signature *s, tni_attrs *att
         all[0] = out[0];
         st = view_make(c, s, in[0], &all[0]);
     } else if (!(st = outputs_make(c, s, out_count, out, all)) &&
-               (st = call_now(c, s, attrs, in, all, &saved))) {
+               (st = call_now(c, s, given, in, all, &saved))) {
         outputs_drop(s, out_count, out, all);
     }
     for (uint32_t i = 0; !st && i < out_count; i++)
         if (out[i] && out[i]->grad_entry)
             tni_array_forget(out[i]);
-    if (!st && s->flags & TN_NODE_RECORDED && (st = tni_tape_record(c, s, attrs, in, all, saved)))
+    if (!st && s->flags & TN_NODE_RECORDED && (st = tni_tape_record(c, s, given->attrs, in, all, saved)))
         outputs_drop(s, out_count, out, all);
     if (!st)
         outputs_give(s, out_count, out, all);
@@ -334,24 +339,36 @@ static tn_status call_signature(tni_context *c, tni_signature *s, tni_attrs *att
     return st;
 }
 
-tn_status tni_invoke(tni_site *site, uint32_t in_count, tni_array *const *in, uint32_t out_count,
-                     tni_array **out)
+tn_status tni_invoke_with(tni_site *site, const tni_invoke_given *given, uint32_t in_count,
+                          tni_array *const *in, uint32_t out_count, tni_array **out)
 {
     tni_context *c = site->ctx;
+    tni_invoke_given with = *given;
     tni_signature *s = NULL;
-    tni_attrs *attrs;
     tni_call_key k;
     tn_status st;
 
-    site_lock(site);
-    attrs = tni_attrs_retain(site->attrs);
-    site_unlock(site);
-    if (!(st = key_make(c, site->def, attrs, in_count, in, out_count, out, &k)) &&
-        !(st = site_signature(site, &k, &s)))
-        st = call_signature(c, s, attrs, in, out_count, out);
+    if (with.attrs) {
+        tni_attrs_retain(with.attrs);
+    } else {
+        site_lock(site);
+        with.attrs = tni_attrs_retain(site->attrs);
+        site_unlock(site);
+    }
+    if (!(st = key_make(c, site->def, with.attrs, in_count, in, out_count, out, &k))) {
+        k.forward = with.forward;
+        if (!(st = site_signature(site, &k, &s)))
+            st = call_signature(c, s, &with, in, out_count, out);
+    }
     tni_signature_release(s);
-    tni_attrs_release(attrs);
+    tni_attrs_release(with.attrs);
     return st;
+}
+
+tn_status tni_invoke(tni_site *site, uint32_t in_count, tni_array *const *in, uint32_t out_count,
+                     tni_array **out)
+{
+    return tni_invoke_with(site, &(tni_invoke_given){0}, in_count, in, out_count, out);
 }
 
 tn_status tni_invoke_text(tni_context *c, const char *op, uint32_t in_count, tni_array *const *in,
@@ -359,7 +376,7 @@ tn_status tni_invoke_text(tni_context *c, const char *op, uint32_t in_count, tni
                           uint32_t out_count, tni_array **out, uint32_t *made)
 {
     const tni_opdef *def;
-    tni_attrs *attrs = NULL;
+    tni_invoke_given given = {0};
     tni_signature *s = NULL;
     tni_call_key k;
     tn_status st;
@@ -368,11 +385,11 @@ tn_status tni_invoke_text(tni_context *c, const char *op, uint32_t in_count, tni
         return st;
     if (def->count_attr >= 0) { /* the number of inputs goes without saying */
         const char *const name = def->op->attrs[def->count_attr].name;
-        bool given = false;
+        bool named = false;
 
         for (size_t i = 0; i < attr_count; i++)
-            given |= !strcmp(names[i], name);
-        if (!given) {
+            named |= !strcmp(names[i], name);
+        if (!named) {
             const char *all_names[129], *all_texts[129];
             char count[16];
 
@@ -387,13 +404,13 @@ tn_status tni_invoke_text(tni_context *c, const char *op, uint32_t in_count, tni
                                    made);
         }
     }
-    if (!(st = tni_attrs_parse(def, attr_count, names, texts, &attrs)) &&
-        !(st = key_make(c, def, attrs, in_count, in, out_count, out, &k)) &&
+    if (!(st = tni_attrs_parse(def, attr_count, names, texts, &given.attrs)) &&
+        !(st = key_make(c, def, given.attrs, in_count, in, out_count, out, &k)) &&
         !(st = tni_signature_find(c, &k, &s)))
-        st = call_signature(c, s, attrs, in, out_count, out);
+        st = call_signature(c, s, &given, in, out_count, out);
     if (!st && made)
         *made = s->args.visible_count;
     tni_signature_release(s);
-    tni_attrs_release(attrs);
+    tni_attrs_release(given.attrs);
     return st;
 }

@@ -24,6 +24,7 @@ void tni_signature_release(tni_signature *s)
     if (!s || !tni_ref_release(&s->refs))
         return;
     tni_prepared_release(s->prepared);
+    tni_prepared_release(s->forward);
     tni_attrs_release(s->attrs);
     tni_free(s);
 }
@@ -46,7 +47,7 @@ static bool operand_matches(const tni_operand_key *k, const tni_array *a)
 bool tni_signature_matches(const tni_signature *s, const tni_call_key *k)
 {
     if (s->def != k->def || s->device != k->device || s->flags != k->flags ||
-        s->generation != k->generation || s->in_count != k->in_count)
+        s->generation != k->generation || s->in_count != k->in_count || s->forward != k->forward)
         return false;
     if (s->attrs != k->attrs && !tni_attrs_equal_structural(s->attrs, k->attrs))
         return false;
@@ -68,6 +69,7 @@ static uint64_t key_hash(const tni_call_key *k)
 
     h = mix(h, k->flags | (uint64_t)k->device->ordinal << 32);
     h = mix(h, k->generation);
+    h = mix(h, (uint64_t)(uintptr_t)k->forward);
     for (uint32_t i = 0; i < k->in_count; i++) {
         const tni_array *a = k->in[i];
 
@@ -233,6 +235,7 @@ static tn_status signature_prepare(tni_context *c, const tni_call_key *k, tni_si
     r.out_count = s->out_count + s->mutated_count;
     r.threads = s->threads;
     r.flags = (uint16_t)(k->flags | c->exec->node_flags);
+    r.forward = k->forward;
     st = tni_select(c->selector, &r, &s->prepared);
 
 cleanup:
@@ -254,7 +257,7 @@ static bool short_way(const tni_context *c, const tni_signature *s)
     if (p->plan.flags & (TN_PLAN_PARALLEL | TN_PLAN_RESIZES) || p->kernel->flags & TN_KERNEL_ASYNC)
         return false;
     return p->plan.est_ns && p->plan.est_ns <= c->exec->inline_ns && !p->plan.workspace_bytes &&
-           !p->plan.saved_bytes;
+           !p->plan.saved_bytes && !tni_prepared_reads(p);
 }
 
 static tn_status signature_create(tni_context *c, const tni_call_key *k, tni_signature **out)
@@ -281,6 +284,8 @@ static tn_status signature_create(tni_context *c, const tni_call_key *k, tni_sig
     s->id = atomic_fetch_add_explicit(&ids, 1, memory_order_relaxed) + 1;
     s->def = k->def;
     s->attrs = tni_attrs_retain(k->attrs);
+    if ((s->forward = k->forward))
+        tni_prepared_retain(s->forward);
     s->device = k->device;
     s->flags = k->flags;
     s->threads = c->exec->threads;

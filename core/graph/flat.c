@@ -531,3 +531,20 @@ tn_status tni_graph_prune(const tni_graph *g, tni_graph **out, uint32_t *map)
 {
     return copy_or_prune(g, false, out, map);
 }
+
+/* Nodes are in topological order, so one walk backwards does. */
+void tni_graph_wanted(const tni_graph *g, uint32_t first_node, uint8_t *wanted)
+{
+    for (uint32_t i = 0; i < g->head_count; i++)
+        wanted[g->entry_node[g->heads[i]]] = 1;
+    for (uint32_t n = g->node_count; n-- > first_node;) {
+        const tni_gnode *node = &g->nodes[n];
+
+        if (node->def && node->def->op->mutates && !(node->flags & TNI_GNODE_BACKWARD))
+            wanted[n] = 1; /* an effect that somebody asked for by composing it */
+        if (!wanted[n] || !node->def)
+            continue;
+        for (uint32_t i = 0; i < node->input_count; i++)
+            wanted[g->entry_node[tni_graph_input(g, node, i)]] = 1;
+    }
+}

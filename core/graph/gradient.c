@@ -548,3 +548,54 @@ tn_status tni_graph_gradient(tni_graph *g, const tni_gradient_spec *spec, uint32
     gradient_fini(&x);
     return st;
 }
+
+/* ---- as training runs it ------------------------------------------------------------------------- */
+
+/* Arguments that a gradient may be asked of: variables that nobody mutates, of a type that has one. */
+static uint32_t trainable(const tni_graph *g, uint32_t *list)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < g->variable_count; i++) {
+        const tni_gnode *n = &g->nodes[g->variables[i]];
+        const int32_t dtype = g->dtypes[n->first_entry];
+
+        if (!(n->flags & TNI_GNODE_AUX) && (dtype < 0 || tni_dtype_is_float(dtype)))
+            list[count++] = g->variables[i];
+    }
+    return count;
+}
+
+/* `lists`: room for variables, their gradients, head variables, heads. */
+static tn_status gradients_append(tni_graph *g, uint32_t *lists)
+{
+    uint32_t *wanted = lists, *grads = wanted + g->variable_count, *head_vars = grads + g->variable_count,
+             *heads = head_vars + g->head_count, count = g->head_count;
+    const tni_gradient_spec spec = {.wanted = wanted, .wanted_count = trainable(g, wanted)};
+    tn_status st;
+
+    memcpy(heads, g->heads, count * sizeof *heads);
+    if ((st = tni_graph_gradient(g, &spec, head_vars, grads)))
+        return st;
+    for (uint32_t i = 0; i < spec.wanted_count; i++)
+        if (grads[i] != TNI_NONE)
+            heads[count++] = grads[i];
+    if ((st = tni_graph_set_heads(g, count, heads)))
+        return st;
+    return tni_graph_infer(g, true);
+}
+
+tn_status tni_graph_trained(const tni_graph *g, tni_graph **out)
+{
+    uint32_t *lists = tni_calloc(3ull * g->variable_count + 2ull * g->head_count + 1, sizeof *lists);
+    tni_graph *made = NULL;
+    tn_status st = lists ? tni_graph_copy(g, &made) : TN_E_NOMEM;
+
+    if (!st && !(st = gradients_append(made, lists))) {
+        *out = made; /* moved */
+        made = NULL;
+    }
+    tni_graph_destroy(made);
+    tni_free(lists);
+    return st;
+}

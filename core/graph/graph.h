@@ -137,6 +137,9 @@ tn_status tni_graph_add_variable(tni_graph *g, const char *name, uint32_t *node)
 tn_status tni_graph_add_node(tni_graph *g, const tni_opdef *def, tni_attrs *attrs, const char *name,
                              uint32_t count, const uint32_t *inputs, uint32_t *node);
 tn_status tni_graph_set_heads(tni_graph *g, uint32_t count, const uint32_t *entries);
+/* Marks what heads, effects and nodes that are marked already need, from `first_node` on: per node, zeros
+ * before. */
+void tni_graph_wanted(const tni_graph *g, uint32_t first_node, uint8_t *wanted);
 static inline uint32_t tni_graph_input(const tni_graph *g, const tni_gnode *n, uint32_t i)
 {
     return g->inputs[n->first_input + i];
@@ -175,6 +178,10 @@ typedef struct tni_gradient_spec {
  * operator and node. */
 tn_status tni_graph_gradient(tni_graph *g, const tni_gradient_spec *spec, uint32_t *head_vars,
                              uint32_t *grads);
+
+/* A copy of `g` as training runs it: the gradients of all arguments of a floating or unknown type are
+ * appended, as further heads, and inferred as far as `g` is. TN_E_UNSUPPORTED as above. */
+tn_status tni_graph_trained(const tni_graph *g, tni_graph **out);
 
 /* ---- verify.c ------------------------------------------------------------------------------------ */
 

@@ -253,11 +253,6 @@ static inline tn_status tni_dtype_same(tn_infer *i)
     return st;
 }
 
-static inline bool tni_dtype_is_float(int32_t dtype)
-{
-    return dtype == TN_F32 || dtype == TN_F64 || dtype == TN_F16 || dtype == TN_BF16;
-}
-
 /* As tni_dtype_same, but only floating point will do: functions that mean nothing on integers. */
 static inline tn_status tni_dtype_same_float(tn_infer *i)
 {

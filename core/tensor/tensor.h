@@ -72,7 +72,11 @@ typedef struct tn_array {
 
 /* ---- dtype.c ----------------------------------------------------------------------------------------- */
 
-const char *tni_dtype_name(int32_t dtype);            /* "float32"; NULL: none */
+const char *tni_dtype_name(int32_t dtype); /* "float32"; NULL: none */
+static inline bool tni_dtype_is_float(int32_t dtype)
+{
+    return dtype == TN_F32 || dtype == TN_F64 || dtype == TN_F16 || dtype == TN_BF16;
+}
 bool tni_dtype_parse(const char *text, int32_t *out); /* float32, f32 */
 float tni_half_to_float(uint16_t h);
 uint16_t tni_float_to_half(float f); /* round to nearest even */

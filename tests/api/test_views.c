@@ -56,7 +56,16 @@ static const tn_op later = OP("test_later", TN_EXEC_KERNEL, same_shape, gradient
 static const tn_op host = OP("test_host", TN_EXEC_HOST, same_shape, gradient);
 static const tn_op positive = OP("test_positive", TN_EXEC_KERNEL, shape_by_run, NULL);
 static const tn_op orphan = OP("test_orphan", TN_EXEC_KERNEL, same_shape, NULL); /* no kernel at all */
-static const tn_op *const ops[] = {&later, &host, &positive, &orphan, NULL};
+static tn_status gradient_later(tn_grad *g)
+{
+    const tn_edge dy = tn_grad_of(g, 0);
+
+    return dy.node ? tn_grad_emit(g, 0, "_backward_test_shy", 1, &dy) : TN_OK;
+}
+
+static const tn_op shy = OP("test_shy", TN_EXEC_KERNEL, same_shape, gradient_later);
+static const tn_op shy_backward = OP("_backward_test_shy", TN_EXEC_KERNEL, same_shape, NULL);
+static const tn_op *const ops[] = {&later, &host, &positive, &orphan, &shy, &shy_backward, NULL};
 static const tn_op_table op_table = {.head = TN_CAPABILITY(tn_op_table, ops, TN_KIND_OPS, "breaky"),
                                      .ops = ops};
 
@@ -110,7 +119,10 @@ static const char *const types[] = {"*:f32", NULL};
 static const tn_kernel kernel_later = KERNEL("test_later", TN_KERNEL_ASYNC, NULL, run_line);
 static const tn_kernel kernel_host = KERNEL("test_host", 0u, NULL, run_line);
 static const tn_kernel kernel_positive = KERNEL("test_positive", 0u, prepare_resizing, run_positive);
-static const tn_kernel *const kernels[] = {&kernel_later, &kernel_host, &kernel_positive, NULL};
+static const tn_kernel kernel_shy = KERNEL("test_shy", 0u, NULL, run_line);
+static const tn_kernel kernel_shy_backward = KERNEL("_backward_test_shy", TN_KERNEL_ASYNC, NULL, run_line);
+static const tn_kernel *const kernels[] = {&kernel_later, &kernel_host,         &kernel_positive,
+                                           &kernel_shy,   &kernel_shy_backward, NULL};
 static const tn_kernel_table kernel_table = {
     .head = TN_CAPABILITY(tn_kernel_table, stream_detach, TN_KIND_KERNELS, "cpu"), .kernels = kernels};
 static const tn_capability *const capabilities[] = {&op_table.head, &kernel_table.head, NULL};
@@ -206,6 +218,7 @@ static void breaks_of(tn_ctx *ctx, tn_symbol *s, bool with_shapes, size_t count,
 
         assert_ok(tn_breaks_at(b, i, &one));
         assert_string_equal(one.node, nodes[i]);
+        assert_int_equal(one.backward, strstr(one.node, "_backward") != NULL);
         if (!strstr(one.why, whys[i]))
             fail_msg("%s: \"%s\" has no \"%s\" in it", one.node, one.why, whys[i]);
     }
@@ -228,6 +241,30 @@ static void named(void **state)
               LIST("test_later completes later", "calls back", "no kernel", "only after it ran"));
     breaks_of(ctx, s, false, 3, LIST("b", "c", "d"),
               LIST("completes later", "calls back", "no loaded plugin"));
+    tn_symbol_release(s);
+    test_close(ctx);
+}
+
+/* Nodes of the gradient are named behind those of the net, by the node that they are the gradient of. */
+static void named_backward(void **state)
+{
+    tn_ctx *ctx = open_breaky();
+    tn_symbol *s = node(ctx, "tanh", "a", NULL, variable(ctx, "x"));
+    tn_breaks *b = NULL;
+    tn_break one = {.struct_size = TN_SIZE(tn_break)};
+
+    (void)state;
+    s = node(ctx, "test_later", "c", NULL, node(ctx, "test_shy", "b", NULL, s));
+    breaks_of(ctx, s, true, 2, LIST("c", "b_backward"),
+              LIST("test_later completes later", "its kernel _backward_test_shy completes later"));
+    breaks_of(ctx, s, false, 2, LIST("c", "b_backward"), LIST("completes later", "each of its kernels"));
+    assert_ok(tn_graph_breaks(ctx, s, NULL, NULL, &b));
+    assert_ok(tn_breaks_at(b, 1, &one));
+    assert_int_equal(one.index, 2); /* x, a, b */
+    assert_string_equal(one.op, "_backward_test_shy");
+    tn_breaks_destroy(b);
+    s = node(ctx, "test_orphan", "d", NULL, s); /* it has no gradient: nobody trains this */
+    breaks_of(ctx, s, true, 2, LIST("c", "d"), LIST("completes later", "no kernel"));
     tn_symbol_release(s);
     test_close(ctx);
 }
@@ -545,6 +582,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(named),
+        cmocka_unit_test(named_backward),
         cmocka_unit_test(gradients_are_right),
         cmocka_unit_test(outputs_of_all_kinds),
         cmocka_unit_test(refusals_stand),

@@ -66,7 +66,8 @@ typedef struct tn_stats {
     uint64_t signatures, programs, frames; /* that exist; compiled; made */
     uint64_t arrays, storages;             /* that exist */
     uint64_t host_bytes, host_blocks, host_allocations; /* of the library, in the whole process */
-    uint64_t by_node; /* calls of nets that ran node by node, since their graphs break (tn_graph_breaks) */
+    uint64_t by_node; /* calls of nets, and backward passes, that ran node by node, since their graphs break
+                         (tn_graph_breaks) */
 } tn_stats;
 
 /** Reads the counters. TN_E_ARG: struct_size 0. @threads any @since 0.1 */

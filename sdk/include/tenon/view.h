@@ -157,13 +157,17 @@ typedef struct tn_breaks tn_breaks;
 /** One node that cannot be part of a program; borrowed. */
 typedef struct tn_break {
     uint32_t struct_size; /* set by the caller: TN_SIZE(tn_break) */
-    uint32_t index;       /* of the node, as in tn_symbol_view_node */
+    uint32_t index; /* of the node, as in tn_symbol_view_node; of a gradient's: of what it is the gradient
+                       of, UINT32_MAX: of no single node */
     const char *node, *op, *why;
+    uint32_t backward; /* 1: a node of the gradient, which only training runs */
+    uint32_t reserved;
 } tn_break;
 
 /**
  * The nodes of `s` that cannot be part of a program on `device`: host callbacks, kernels that complete later
- * or decide on sizes while they run, operators without a kernel.
+ * or decide on sizes while they run, operators without a kernel. Behind them those of its gradient, if all
+ * operators between its outputs and its arguments have one.
  *
  * @param shapes as of tn_symbol_view_create. A node whose shapes are known is prepared, so the answer is the
  *               compiler's; of the others only what follows from operator and kernels alone is told

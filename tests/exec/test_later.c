@@ -1,0 +1,468 @@
+/*
+ * Backward kernels that complete later: no program can hold them, so the pass runs node by node. Its
+ * gradients have the bits of those that a program computes with an ordinary kernel: eager and hybridized,
+ * written and added, with blocks that the forward left and run-time attributes that change from call to call.
+ */
+#include "context.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- y = x^3 with an ordinary backward kernel and one that completes on a thread of its own ------------ */
+
+static atomic_int ran_later;
+
+static tn_status same_shape(tn_infer *i)
+{
+    return tn_shape_unify(i, i->in_shape[0], i->out_shape[0]);
+}
+
+static tn_status cube_gradient(tn_grad *g)
+{
+    const tn_edge dy = tn_grad_of(g, 0);
+
+    return dy.node ? tn_grad_emit(g, 0, "_backward_test_cube", 1, &dy) : TN_OK;
+}
+
+static const char *const names_x[] = {"x", NULL}, *const names_y[] = {"y", NULL};
+static const char *const names_dy[] = {"dy", NULL}, *const names_dx[] = {"dx", NULL};
+static const tn_op cube = {.struct_size = (uint32_t)TN_END(tn_op, gradient),
+                           .version = 1,
+                           .name = "test_cube",
+                           .doc = "x to the third power",
+                           .inputs = names_x,
+                           .outputs = names_y,
+                           .shape = same_shape,
+                           .gradient = cube_gradient};
+static const tn_op cube_backward = {.struct_size = (uint32_t)TN_END(tn_op, gradient),
+                                    .version = 1,
+                                    .name = "_backward_test_cube",
+                                    .doc = "its gradient",
+                                    .inputs = names_dy,
+                                    .outputs = names_dx,
+                                    .flags = TN_OP_BACKWARD,
+                                    .shape = same_shape};
+static const tn_op *const ops[] = {&cube, &cube_backward, NULL};
+static const tn_op_table op_table = {.head = TN_CAPABILITY(tn_op_table, ops, TN_KIND_OPS, "cubes"),
+                                     .ops = ops};
+
+static tn_status cube_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    (void)plugin;
+    (void)err;
+    plan->saved_bytes = 4u * (uint64_t)tn_tensor_count(node->in[0]);
+    plan->est_ns = 100;
+    return TN_OK;
+}
+
+static tn_status cube_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const float *in = x->in[0]->data;
+    float *out = x->out[0]->data, *block = x->saved;
+
+    (void)plan;
+    (void)err;
+    for (int64_t i = 0; i < tn_tensor_count(x->in[0]); i++) {
+        if (block)
+            block[i] = 3 * in[i] * in[i];
+        out[i] = in[i] * in[i] * in[i];
+    }
+    return TN_OK;
+}
+
+static tn_status backward_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    (void)plugin;
+    if (!node->forward || node->forward->saved_bytes != 4u * (uint64_t)tn_tensor_count(node->in[0]))
+        return tn_fail(err, TN_E_UNSUPPORTED, "needs what the forward saved");
+    plan->est_ns = 100;
+    return TN_OK;
+}
+
+static tn_status backward_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const float *dy = x->in[0]->data, *block = x->saved;
+    float *dx = x->out[0]->data;
+
+    (void)plan;
+    if (!block)
+        return tn_fail(err, TN_E_INTERNAL, "no saved block");
+    for (int64_t i = 0; i < tn_tensor_count(x->in[0]); i++)
+        dx[i] = dy[i] * block[i];
+    return TN_OK;
+}
+
+static void *later_thread(void *arg)
+{
+    const tn_exec *x = arg;
+    const struct timespec a_little = {.tv_nsec = 300000};
+    tn_err err = {0};
+    tn_status st;
+
+    (void)nanosleep(&a_little, NULL);
+    atomic_fetch_add(&ran_later, 1);
+    st = backward_run(NULL, x, &err);
+    x->ops->complete(x->call, st, &err);
+    return NULL;
+}
+
+static tn_status backward_later(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+    int error = pthread_attr_init(&attr);
+
+    (void)plan;
+    if (!error) {
+        (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+        error = pthread_create(&thread, &attr, later_thread, (void *)x);
+        (void)pthread_attr_destroy(&attr);
+    }
+    return error ? tn_fail(err, TN_E_NOMEM, "no thread") : TN_PENDING;
+}
+
+static const char *const types[] = {"*:f32", NULL};
+#define KERNEL(op_, name_, flags_, prepare_, run_)                                                           \
+    {                                                                                                        \
+        .struct_size = (uint32_t)TN_END(tn_kernel, release), .rank = 64, .op = (op_), .name = (name_),       \
+        .device = "cpu", .isa = "", .op_version_min = 1, .op_version_max = 1,                                \
+        .flags = TN_KERNEL_DETERMINISTIC | (flags_), .types = types, .prepare = (prepare_), .run = (run_)    \
+    }
+static const tn_kernel cube_kernel = KERNEL("test_cube", "cube", 0u, cube_prepare, cube_run);
+static const tn_kernel prompt_kernel =
+    KERNEL("_backward_test_cube", "prompt", 0u, backward_prepare, backward_run);
+static const tn_kernel later_kernel =
+    KERNEL("_backward_test_cube", "later", TN_KERNEL_ASYNC, backward_prepare, backward_later);
+static const tn_kernel *const kernels[] = {&cube_kernel, &prompt_kernel, &later_kernel, NULL};
+static const tn_kernel_table kernel_table = {
+    .head = TN_CAPABILITY(tn_kernel_table, stream_detach, TN_KIND_KERNELS, "cpu"), .kernels = kernels};
+static const tn_capability *const capabilities[] = {&op_table.head, &kernel_table.head, NULL};
+static const tn_plugin plugin = {.struct_size = (uint32_t)TN_END(tn_plugin, capabilities),
+                                 .magic = TN_MAGIC,
+                                 .abi_major = TN_ABI_MAJOR,
+                                 .name = "cubes",
+                                 .version = "1",
+                                 .license = "Apache-2.0",
+                                 .capabilities = capabilities};
+
+/* ---- contexts ------------------------------------------------------------------------------------------ */
+
+static char logged[4096];
+
+static void log_keep(void *arg, int32_t level, const char *text)
+{
+    const size_t used = strlen(logged);
+
+    (void)arg;
+    if (level <= TN_LOG_WARNING)
+        (void)snprintf(logged + used, sizeof logged - used, "%s\n", text);
+}
+
+static tni_context *open_with(const char *engine, bool later)
+{
+    const char *folder = getenv("TENON_TEST_PLUGINS");
+    char path[TN_PATH_BYTES_MAX], pin[64];
+    const char *const settings[] = {path, pin, engine, NULL};
+    const tni_context_options o = {.settings = settings, .log = log_keep};
+    tni_context *c = NULL;
+
+    (void)snprintf(path, sizeof path, "plugins.path=%s", folder ? folder : "");
+    (void)snprintf(pin, sizeof pin, "kernel._backward_test_cube@cpu=cubes/%s", later ? "later" : "prompt");
+    logged[0] = '\0';
+    atomic_store(&ran_later, 0);
+    assert_ok(tni_context_open(&o, &c));
+    assert_ok(tni_registry_add_static(c->plugins, &plugin, NULL));
+    return c;
+}
+
+static uint64_t by_node(tni_context *c)
+{
+    tni_exec_stats stats;
+
+    tni_exec_stats_get(c, &stats);
+    return stats.by_node;
+}
+
+static void record(bool on)
+{
+    tni_scope_get()->recording = on;
+    tni_scope_get()->training = on;
+}
+
+/* ---- a training ---------------------------------------------------------------------------------------- */
+
+#define STEPS 3
+#define VALUES (4 + 6 + 3) /* gradients of x, w, b */
+
+typedef struct training {
+    tni_context *c;
+    tni_array *x, *w, *b;
+    tni_site *scale; /* its scalar is a run-time attribute */
+    tni_cached_op *net;
+} training;
+
+static tni_symbol *symbol_on(tni_context *c, const char *op, const char *attr, const char *text,
+                             tni_symbol *in)
+{
+    tni_symbol *atom = NULL, *done = NULL;
+
+    assert_ok(tni_symbol_atomic(c->ops, op, attr ? 1 : 0, &attr, &text, op, &atom));
+    assert_ok(tni_symbol_compose(atom, op, 1, NULL, &in, &done));
+    tni_symbol_release(atom);
+    tni_symbol_release(in);
+    return done;
+}
+
+static void training_open(training *t, const char *engine, bool later)
+{
+    tni_symbol *s = NULL;
+
+    *t = (training){.c = open_with(engine, later)};
+    t->x = test_array(t->c, 2, (int64_t[]){2, 2}, (float[]){0.1f, -0.4f, 0.7f, 0.3f});
+    t->w = test_array(t->c, 2, (int64_t[]){3, 2}, (float[]){1, 0.5f, -0.5f, 2, 0.25f, -1});
+    t->b = test_vector(t->c, 3, (float[]){0.1f, 0.2f, 0.3f});
+    assert_ok(tni_grad_attach(t->c, t->x, TN_MODE_WRITE, NULL));
+    assert_ok(tni_grad_attach(t->c, t->w, TN_MODE_WRITE, NULL));
+    assert_ok(tni_grad_attach(t->c, t->b, TN_MODE_ADD, NULL));
+    assert_ok(tni_site_create(t->c, "_mul_scalar", 1, (const char *[]){"scalar"}, (const char *[]){"1"},
+                              &t->scale));
+    assert_ok(tni_symbol_variable(t->c->ops, "data", &s));
+    s = symbol_on(t->c, "FullyConnected", "num_hidden", "3", s);
+    s = symbol_on(t->c, "test_cube", NULL, NULL, symbol_on(t->c, "tanh", NULL, NULL, s));
+    assert_ok(tni_cached_op_create(t->c, s, NULL, &t->net));
+    tni_symbol_release(s);
+}
+
+static void training_close(training *t)
+{
+    tni_array_release(t->x);
+    tni_array_release(t->w);
+    tni_array_release(t->b);
+    tni_site_release(t->scale);
+    tni_cached_op_release(t->net);
+    test_context_close(t->c);
+}
+
+static void grad_read(tni_array *leaf, float **at)
+{
+    tni_array *g = tni_grad_get(leaf);
+
+    assert_ok(tni_array_read(g, *at, tni_array_bytes(g)));
+    *at += tni_array_count(g);
+}
+
+/* cube(s cube(tanh(w x + b))) summed, with another s each time; the first three layers as a net or one by
+ * one. */
+static void step(training *t, bool hybrid, int turn, float *out)
+{
+    const tni_backward_options retain = {.retain = true};
+    tni_array *in[] = {t->x, t->w, t->b}, *h[3] = {NULL}, *y[3] = {NULL};
+    double scale = 0.5 + turn;
+    uint64_t bits;
+
+    memcpy(&bits, &scale, sizeof bits);
+    assert_ok(tni_site_set(t->scale, 0, bits));
+    record(true);
+    if (hybrid) {
+        assert_ok(tni_cached_op_call(t->net, 3, in, 1, &h[2]));
+    } else {
+        h[0] = test_op(t->c, "FullyConnected", 3, in, "num_hidden=3", NULL);
+        h[1] = test_op(t->c, "tanh", 1, &h[0], NULL);
+        h[2] = test_op(t->c, "test_cube", 1, &h[1], NULL);
+    }
+    assert_ok(tni_invoke(t->scale, 1, &h[2], 1, &y[0]));
+    y[1] = test_op(t->c, "test_cube", 1, &y[0], NULL);
+    y[2] = test_op(t->c, "sum", 1, &y[1], NULL);
+    record(false);
+    if (turn == 1) /* twice over the same tape: what is added is added twice */
+        assert_ok(tni_backward(t->c, 1, &y[2], NULL, &retain));
+    assert_ok(tni_backward(t->c, 1, &y[2], NULL, NULL));
+    grad_read(t->x, &out);
+    grad_read(t->w, &out);
+    grad_read(t->b, &out);
+    for (int i = 0; i < 3; i++)
+        tni_array_release(y[i]);
+    for (int i = 0; i < 3; i++)
+        tni_array_release(h[i]);
+}
+
+static void same_bits(const char *engine, bool hybrid)
+{
+    float want[STEPS][VALUES], got[STEPS][VALUES];
+    training t;
+
+    training_open(&t, engine, false);
+    for (int i = 0; i < STEPS; i++)
+        step(&t, hybrid, i, want[i]);
+    assert_int_equal(by_node(t.c), 0);
+    training_close(&t);
+    training_open(&t, engine, true);
+    for (int i = 0; i < STEPS; i++)
+        step(&t, hybrid, i, got[i]);
+    assert_int_equal(by_node(t.c), STEPS + 1);
+    assert_int_equal(atomic_load(&ran_later), 2 * (STEPS + 1));
+    training_close(&t);
+    assert_memory_equal(got, want, sizeof want);
+    assert_true(fabsf(want[0][0]) > 1e-6f && fabsf(want[2][0] - want[0][0]) > 1e-6f);
+    assert_non_null(strstr(logged, "gradients are computed node by node: "));
+    assert_non_null(strstr(logged, "(_backward_test_cube) cannot be part of a program: its kernel later "
+                                   "completes later"));
+    assert_null(strstr(strstr(logged, "node by node") + 1, "node by node")); /* once */
+}
+
+static void eager(void **state)
+{
+    same_bits(*state, false);
+}
+
+static void hybridized(void **state)
+{
+    same_bits(*state, true);
+}
+
+/* ---- other ways to ask --------------------------------------------------------------------------------- */
+
+/* Gradients of variables as new arrays, given gradients of heads; the attached ones stay untouched. What
+ * nothing reaches gets zeros. */
+static void new_arrays(void **state)
+{
+    tni_context *c = open_with(*state, true);
+    tni_array *x = test_vector(c, 2, (float[]){1, 2}), *head = test_vector(c, 2, (float[]){10, 100});
+    tni_array *other = test_vector(c, 1, (float[]){3}), *variables[] = {x, other}, *y, *g[2];
+
+    assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
+    assert_ok(tni_grad_attach(c, other, TN_MODE_WRITE, NULL));
+    record(true);
+    y = test_op(c, "test_cube", 1, &x, NULL);
+    record(false);
+    assert_ok(tni_grad(c, 1, &y, &head, 2, variables, NULL, g));
+    test_values(g[0], (float[]){30, 1200}, 2, 0);
+    test_values(g[1], (float[]){0}, 1, 0);
+    test_values(tni_grad_get(x), (float[]){0, 0}, 2, 0);
+    assert_int_equal(by_node(c), 1);
+    tni_array_release(g[0]);
+    tni_array_release(g[1]);
+    tni_array_release(other);
+    tni_array_release(y);
+    tni_array_release(head);
+    tni_array_release(x);
+    test_context_close(c);
+}
+
+/* A gradient that is the gradient of the head too: it is read before it is written. */
+static void gradient_of_itself(void **state)
+{
+    for (int later = 0; later < 2; later++) {
+        tni_context *c = open_with(*state, later != 0);
+        tni_array *x = test_vector(c, 2, (float[]){1, 2}), *y, *z, *g;
+
+        assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
+        g = tni_grad_get(x);
+        assert_ok(tni_array_fill(g, 2));
+        record(true);
+        y = test_op(c, "test_cube", 1, &x, NULL);
+        z = test_op(c, "test_cube", 1, &y, NULL);
+        record(false);
+        assert_ok(tni_backward(c, 1, &z, &g, NULL));
+        test_values(g, (float[]){18, 2 * 9 * 256}, 2, 0);
+        tni_array_release(y);
+        tni_array_release(z);
+        tni_array_release(x);
+        test_context_close(c);
+    }
+}
+
+/* Masks of Dropout are those of the forward; no draw is taken by the pass. */
+static void draws_stay(void **state)
+{
+    uint64_t position[2];
+    float values[2][16];
+
+    for (int later = 0; later < 2; later++) {
+        tni_context *c = open_with(*state, later != 0);
+        tni_array *x = test_vector(c, 16, NULL), *d, *y;
+        tni_device *device;
+
+        assert_ok(tni_array_fill(x, 1.5));
+        assert_ok(tni_default_device(c, &device));
+        assert_ok(tni_random_seed(c, 5, NULL));
+        assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
+        record(true);
+        d = test_op(c, "Dropout", 1, &x, NULL);
+        y = test_op(c, "test_cube", 1, &d, NULL);
+        record(false);
+        assert_ok(tni_backward(c, 1, &y, NULL, NULL));
+        assert_ok(tni_array_read(tni_grad_get(x), values[later], sizeof values[later]));
+        position[later] = tni_random_position(c, device);
+        tni_array_release(d);
+        tni_array_release(y);
+        tni_array_release(x);
+        test_context_close(c);
+    }
+    assert_memory_equal(values[0], values[1], sizeof values[0]);
+    assert_true(position[0] == position[1]);
+}
+
+/* ---- out of memory ------------------------------------------------------------------------------------- */
+
+static void memory_runs_out(void **state)
+{
+    tni_context *c = open_with("engine.type=naive", true); /* all is freed when a call is over */
+    tni_array *x = test_vector(c, 2, (float[]){1, 2});
+    const tni_backward_options retain = {.retain = true};
+    uint64_t failures = 0;
+    bool failed = true;
+
+    (void)state;
+    assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
+    for (uint64_t nth = 1; failed; nth++) {
+        tni_array *y;
+        tn_status st;
+
+        record(true);
+        y = test_op(c, "test_cube", 1, &x, NULL);
+        record(false);
+        tni_mem_fail_at(nth, false, true);
+        st = tni_backward(c, 1, &y, NULL, &retain);
+        if (!st)
+            st = tni_array_wait(tni_grad_get(x));
+        failed = tni_mem_failed();
+        tni_mem_fail_at(0, false, false);
+        if (st != TN_OK && st != TN_E_NOMEM)
+            fail_msg("allocation %llu fails, and the status is %s: %s", (unsigned long long)nth,
+                     tni_status_name(st), tni_error_message());
+        failures += st == TN_E_NOMEM;
+        assert_ok(tni_array_fill(tni_grad_get(x), 7));
+        assert_ok(tni_backward(c, 1, &y, NULL, NULL)); /* the tape is as it was */
+        test_values(tni_grad_get(x), (float[]){3, 12}, 2, 0);
+        tni_autograd_close(c); /* so that the next one compiles again */
+        tni_array_release(y);
+    }
+    assert_true(failures > 10);
+    tni_array_release(x);
+    test_context_close(c);
+}
+
+int main(void)
+{
+    static char threaded[] = "engine.type=threaded", queued[] = "engine.inline_ns=0",
+                naive[] = "engine.type=naive", determined[] = "run.deterministic=run";
+    char *const engines[] = {threaded, queued, naive, determined};
+    int failed = 0;
+
+    for (int i = 0; i < 4; i++) {
+        const struct CMUnitTest tests[] = {
+            {"eager", eager, NULL, NULL, engines[i]},
+            {"hybridized", hybridized, NULL, NULL, engines[i]},
+            {"new arrays", new_arrays, NULL, NULL, engines[i]},
+            {"a gradient of itself", gradient_of_itself, NULL, NULL, engines[i]},
+            {"draws stay", draws_stay, NULL, NULL, engines[i]},
+            {"memory runs out", memory_runs_out, NULL, NULL, engines[i]},
+        };
+
+        failed += cmocka_run_group_tests(tests, NULL, NULL);
+    }
+    return failed;
+}
