@@ -19,7 +19,8 @@
 #define DEPTH_MAX 4           /* folders in folders */
 #define PATH_BYTES 4096
 #define TOKENS_MAX 5
-#define COMMON "common" /* the folder of what every kind has */
+#define COMMON "common"  /* the folder of what every kind has */
+#define FOLDER_MODE 0755 /* whatever the umask lets through: a plugin in a folder of a group's is refused */
 
 typedef enum form { AS_GIVEN, UNDERSCORES, CAPITALS } form; /* acme-fft, acme_fft, ACME_FFT */
 
@@ -245,7 +246,8 @@ static bool entry_make(making *m, const char *const folder[3], const char *entry
         good = file_make(m, from, to, relative, (s.st_mode & 0111) != 0);
         to = relative = NULL;
     } else if (good && S_ISDIR(s.st_mode)) {
-        good = (!mkdir(to, 0777) || failed("make", to)) && folder_make(m, from, to, relative, depth + 1);
+        good =
+            (!mkdir(to, FOLDER_MODE) || failed("make", to)) && folder_make(m, from, to, relative, depth + 1);
     }
     free(relative);
     free(to);
@@ -320,7 +322,7 @@ static bool place_free(const char *path)
     if (lstat(path, &s))
         return errno == ENOENT || failed("look at", path);
     if (S_ISDIR(s.st_mode) && !rmdir(path))
-        return !mkdir(path, 0777) || failed("make", path);
+        return !mkdir(path, FOLDER_MODE) || failed("make", path);
     cli_error("%s is there already%s; nothing was written", path, S_ISDIR(s.st_mode) ? " and not empty" : "");
     return false;
 }
@@ -343,7 +345,7 @@ static void made_print(const cli_args *args, const making *m, const char *path)
 static bool make_all(making *m, const char *const from[2], const char *path)
 {
     char *aside = cli_format("%s.new-%ld", path, (long)getpid());
-    bool good = aside && (!mkdir(aside, 0777) || failed("make", aside));
+    bool good = aside && (!mkdir(aside, FOLDER_MODE) || failed("make", aside));
 
     if (!good) {
         free(aside);

@@ -42,6 +42,12 @@ by_cmake() { # by_cmake NAME KIND COMPILER
     run "$2, CMake, $3: test" ctest --test-dir "$work/$1/build" --output-on-failure -R "${4:-.}"
 }
 
+# ---- where the umask gives the group write access, what is made may be loaded all the same
+umask 002
+new shared operator
+run "make test with umask 002" make -C "$work/shared" test
+umask 022
+
 # ---- each kind, each compiler, both ways
 for cc in $compilers; do
     for kind in operator device pool; do

@@ -33,7 +33,7 @@ static void kinds(void **state)
         json_t *o;
         char *text;
 
-        (void)snprintf(line, sizeof line, "\"$T\" plugins new %s --kind %s --json", rows[i].name,
+        (void)snprintf(line, sizeof line, "umask 0; \"$T\" plugins new %s --kind %s --json", rows[i].name,
                        rows[i].kind);
         s = tool(line);
         assert_int_equal(s->code, 0);
@@ -55,6 +55,8 @@ static void kinds(void **state)
         text = tool_file(rows[i].file);
         assert_says(text, rows[i].says);
         free(text);
+        (void)snprintf(line, sizeof line, "find %s -type d -perm /022", rows[i].name);
+        assert_string_equal(tool(line)->out, ""); /* plugins in there would be refused */
         assert_int_equal(tool("ls -A | grep -c 'new-' >&2; true")->code, 0);
         assert_string_equal(tool("ls -A | grep 'new-' || true")->out, "");
     }

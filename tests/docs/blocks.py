@@ -6,7 +6,7 @@ usage: blocks.py --install PREFIX PAGE.md...
 The blocks of a page run in their order in one empty folder. The words behind ``` say what a block is:
 
     ```c NAME, ```make NAME, ... any language   is written to the file NAME (with its folders)
-    ```sh                       runs with bash -e; folder and exported variables live on in the next block;
+    ```sh                       runs with bash -e; folder, umask and exported variables live on in the next block;
                                 "```sh exit=3": it must end with this code
     ```console                  "$ command" lines run as above, one by one; lines below each are what it must print
     ```text                     what the block in front must have printed (stdout and stderr)
@@ -65,7 +65,7 @@ class Page:
         self.folder = tempfile.mkdtemp(prefix="tenon-blocks-")
         self.state = os.path.join(self.folder, ".state")
         self.work = os.path.join(self.folder, "work")
-        os.makedirs(self.work)
+        os.mkdir(self.work, 0o755)  # whatever the umask: plugins lie in it
         self.printed = None  # of the block in front, if it ran
         self.skipped, self.skipping = [], False
 
@@ -83,7 +83,7 @@ class Page:
         """Runs a script where the last one ended; what it printed."""
         keep = self.state + ".sh"
         head = "[ ! -f '%s' ] || . '%s'\n" % (keep, keep)
-        body = "trap '_status=$?; { declare -px; printf \"cd %%q\\\\n\" \"$PWD\"; } >\"%s\"; exit $_status' EXIT\n" % keep
+        body = "trap '_status=$?; { declare -px; umask -p; printf \"cd %%q\\\\n\" \"$PWD\"; } >\"%s\"; exit $_status' EXIT\n" % keep
         done = subprocess.run(["bash", "-c", head + body + "set -e\n" + script], cwd=self.work, env=self.environment(),
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
                               timeout=LIMIT_S, errors="replace")
@@ -157,7 +157,7 @@ class Page:
 
     def file(self, name, body):
         path = os.path.join(self.where(), name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        self.shell("mkdir -p '%s'" % os.path.dirname(path)) # by the page's umask
         with open(path, "w", encoding="utf-8") as out:
             out.write(body)
         self.printed = None
