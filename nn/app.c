@@ -142,6 +142,20 @@ tn_status tn_app_check(tn_app *app, tn_status status)
 
 /* ---- memory ---- */
 
+void tnn_warn(tn_app *app, const char *format, ...)
+{
+    const char *level = tn_ctx_option(app->ctx, "log.level");
+    char text[512];
+    va_list args;
+
+    if (!app->options.log || !level || !strcmp(level, "error"))
+        return;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    app->options.log(app->options.arg, TN_LOG_WARNING, text);
+}
+
 void *tnn_alloc(tn_app *app, size_t count, size_t bytes)
 {
     void *p = calloc(count ? count : 1, bytes ? bytes : 1);

@@ -344,6 +344,17 @@ const char *tn_data_file(const tn_data *d, int32_t labels)
     return data_app(d) ? d->files[labels != 0] : "";
 }
 
+bool tnn_data_same(const tn_data *a, const tn_data *b)
+{
+    const size_t pixels = (size_t)(a->count * a->shape[1] * a->shape[2] * a->shape[3]);
+
+    if (a->count != b->count || memcmp(a->shape, b->shape, sizeof a->shape) || !a->bytes != !b->bytes ||
+        memcmp(a->labels, b->labels, (size_t)a->count * sizeof *a->labels))
+        return false;
+    return a->bytes ? !memcmp(a->bytes, b->bytes, pixels)
+                    : !memcmp(a->floats, b->floats, pixels * sizeof *a->floats);
+}
+
 int tn_data_sha256(tn_data *d, char out_hex[65])
 {
     tn_app *app = data_app(d);

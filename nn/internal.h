@@ -62,6 +62,9 @@ tn_status tnn_fail(tn_app *app, tn_status status, const char *format, ...) TNN_P
 /* Of the core: its text of this thread behind "what: ". TN_OK: nothing. */
 tn_status tnn_check(tn_app *app, tn_status status, const char *format, ...) TNN_PRINTF(3, 4);
 tn_status tnn_no_memory(tn_app *app);
+/* To the log that the app was opened with, if log.level lets warnings through. */
+void tnn_warn(tn_app *app, const char *format, ...) TNN_PRINTF(2, 3);
+bool tnn_data_same(const tn_data *a, const tn_data *b); /* sample for sample, whatever the files are called */
 void *tnn_alloc(tn_app *app, size_t count, size_t bytes); /* zeroed; NULL: the app has failed */
 char *tnn_strdup(tn_app *app, const char *text);
 char *tnn_format(tn_app *app, const char *format, ...) TNN_PRINTF(2, 3); /* to be freed */

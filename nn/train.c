@@ -145,6 +145,12 @@ static tn_status data_open(tn_app *app, tn_train *t)
         return app->status;
     if (!t->valid && t->early != TNN_EARLY_NONE)
         return tnn_fail(app, TN_E_ARG, "early_stop needs data to validate on, but valid is none");
+    if (t->valid && tnn_data_same(t->data, t->valid))
+        tnn_warn(
+            app,
+            "training and validation use the same samples (%.100s and %.100s): the figures of the validation "
+            "say nothing about samples that the net has not seen; choose another part, or train.valid=none",
+            t->data_name, t->valid_name);
     t->batches = tn_data_batches(t->data);
     if (t->o.epochs > INT64_MAX / 2 / t->batches)
         return tnn_fail(app, TN_E_ARG, "%lld epochs of %lld batches are too many", (long long)t->o.epochs,

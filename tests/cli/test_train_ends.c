@@ -65,6 +65,52 @@ static void from_file(void **state)
     assert_int_equal(access("no", F_OK), -1);
 }
 
+/* Validation on what is trained on is said to be that, however it comes about. */
+static void same_samples(void **state)
+{
+    static const struct {
+        const char *line;
+        bool same;
+    } rows[] = {
+        {"--data ./small", false},
+        {"--data ./small:train", false},
+        {"--data ./small:test", true},
+        {"--data ./small:train --set train.valid=./small:train", true},
+        {"--data ./small --set train.valid=./twin:train", true}, /* the same under another name, packed */
+        {"--data ./small --set train.valid=./near:train", false},
+        {"--data ./small --set train.valid=./relabelled:train", false},
+        {"--data ./small --set train.valid=./less:train", false},
+        {"--data ./small:test --set train.valid=none", false},
+        {"--data ./small:test --set log.level=error", false},
+        {"--data ./small:test -q", false},
+        {"--data ./small:test --dry-run", true},
+        {"--data ./small:test --json", true},
+    };
+
+    (void)state;
+    assert_int_equal(
+        tool("cp -r small twin && gzip twin/train-* && cp -r small near && printf x | dd "
+             "of=near/train-images-idx3-ubyte "
+             "bs=1 seek=2575 conv=notrunc status=none && cp -r small relabelled && printf '\\7' | dd "
+             "of=relabelled/train-labels-idx1-ubyte bs=1 seek=47 conv=notrunc status=none")
+            ->code,
+        0);
+    tool_data("less", 39);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char line[256];
+        const tool_said *s;
+
+        (void)snprintf(line, sizeof line, "rm -rf same; exec \"$T\" train zoo:lenet --epochs 1 --out same %s",
+                       rows[i].line);
+        s = tool(line);
+        assert_int_equal(s->code, 0);
+        if ((strstr(s->err, "warning: training and validation use the same samples (") != NULL) !=
+            rows[i].same)
+            fail_msg("%s: %s", rows[i].line, s->err);
+        assert_null(strstr(s->out, "warning"));
+    }
+}
+
 /* The graph of an exported model is trained as the net it came from: the same bits. */
 static void from_symbol(void **state)
 {
@@ -370,8 +416,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tried_beforehand), cmocka_unit_test(not_trainable), cmocka_unit_test(from_file),
-        cmocka_unit_test(from_symbol),      cmocka_unit_test(early_stop),    cmocka_unit_test(finished_run),
-        cmocka_unit_test(diverges),         cmocka_unit_test(locked),
+        cmocka_unit_test(same_samples),     cmocka_unit_test(from_symbol),   cmocka_unit_test(early_stop),
+        cmocka_unit_test(finished_run),     cmocka_unit_test(diverges),      cmocka_unit_test(locked),
     };
     int failed;
 

@@ -168,10 +168,9 @@ static void number_write(FILE *file, uint32_t n)
 }
 
 /* Class c lights the row c mod 8, and for c above 7 the columns, too; some noise. */
-static void part_write(const char *data, const char *part, int count)
+static void part_write(const char *data, const char *part, int count, uint32_t random)
 {
     char path[256];
-    uint32_t random = 7;
     FILE *images, *labels;
 
     (void)snprintf(path, sizeof path, "%s/%s-images-idx3-ubyte", data, part);
@@ -202,8 +201,8 @@ static void part_write(const char *data, const char *part, int count)
 void tool_data(const char *data, int count)
 {
     assert_true(!mkdir(data, 0777) || errno == EEXIST);
-    part_write(data, "train", count);
-    part_write(data, "t10k", count);
+    part_write(data, "train", count, 7);
+    part_write(data, "t10k", count, 8);
 }
 
 json_t *tool_json(const tool_said *s, int from_end)
