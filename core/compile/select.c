@@ -325,6 +325,26 @@ static bool any_strided(const tni_request *r)
 
 #define SAVED_ALIGN_MAX 64 /* where blocks of their own begin */
 
+static bool any_added(const tni_request *r)
+{
+    for (uint32_t o = 0; o < r->out_count; o++)
+        if (r->modes[o] == TN_MODE_ADD)
+            return true;
+    return false;
+}
+
+/* What the core would do for the kernel, if it could touch the device's memory; NULL: nothing. */
+static const char *needs_reach(const tni_request *r, const tni_prepared *p)
+{
+    if (r->device->host_addressable)
+        return NULL;
+    if (p->dense)
+        return "takes dense tensors only, and the host does not reach this device's memory to make them so";
+    return !p->adds && any_added(r)
+               ? "only overwrites, and the host does not reach this device's memory to add"
+               : NULL;
+}
+
 /* What a plan may ask for and this version does not give; NULL: nothing. */
 static const char *asks_too_much(const tni_prepared *p)
 {
@@ -376,7 +396,7 @@ tn_status tni_candidate_prepare(const tni_request *r, const tni_candidate *c, tn
     node.host = &host;
     if (c->kernel->prepare && (st = c->kernel->prepare(c->plugin->self, &node, &p->plan, err)))
         goto cleanup;
-    if ((why = asks_too_much(p)) != NULL) {
+    if ((why = asks_too_much(p)) != NULL || (why = needs_reach(r, p)) != NULL) {
         st = tn_fail(err, TN_E_UNSUPPORTED, why);
         goto cleanup;
     }

@@ -215,6 +215,7 @@ void tni_op_dispatch(engine_worker *w, tni_op *op)
         !op_prepare(w, op, &run.skipped))
         return;
     run.stream = w->stream;
+    run.slots = &w->slots;
     if (q->kind != QUEUE_NORMAL)
         run.threads = 1;
     if (op->flags & TNI_TASK_ASYNC)

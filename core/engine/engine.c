@@ -257,6 +257,7 @@ static void fork_child(tni_engine *e)
         for (uint32_t i = 0; i < WORKERS_MAX; i++) {
             q->workers[i].thread = NULL;
             q->workers[i].stream = NULL; /* the parent's */
+            q->workers[i].slots = NULL;
         }
     }
     (void)tni_cond_init(&e->progress);

@@ -14,6 +14,7 @@
 #define TN_ENGINE_H
 
 #include "device/device.h"
+#include "tenon/plugin/op.h"
 
 typedef struct tni_engine tni_engine;
 typedef struct tni_op tni_op; /* one pushed operation */
@@ -44,11 +45,14 @@ static inline uint64_t tni_var_version(const tni_var *v)
     return __atomic_load_n(&v->version, __ATOMIC_RELAXED);
 }
 
+typedef struct tni_slot tni_slot; /* what a plugin keeps for a stream */
+
 typedef struct tni_run { /* what a running operation is told */
     tni_engine *engine;
     tni_op *op; /* for tni_engine_complete and tni_engine_release */
     tni_device *device;
     tn_stream *stream; /* NULL on the host */
+    tni_slot **slots;  /* of the stream */
     uint32_t threads;  /* budget */
     tn_status skipped; /* TNI_TASK_ALWAYS only: TN_E_CANCELLED.. status of a poisoned input, else TN_OK */
 } tni_run;
@@ -150,5 +154,12 @@ void tni_engine_fork(tni_engine *e, uint32_t phase);
 
 /* Switches of the test build (TN_TEST_SWITCHES): named faults that tests plant, such as "drop_event_wait". */
 void tni_engine_plant(tni_engine *e, const char *fault);
+
+/* ---- slot.c ------------------------------------------------------------------------------------------ */
+
+/* The pointer that the plugin keeps for the run's stream, for tn_exec.stream_slot; NULL without a stream. It
+ * lasts as long as the stream; the table's stream_detach then frees what it holds. [worker] */
+tn_status tni_slot_get(const tni_run *run, const tni_plugin *plugin, const tn_kernel_table *table,
+                       void ***out);
 
 #endif

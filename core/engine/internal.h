@@ -158,6 +158,7 @@ typedef struct engine_list {
 struct engine_worker {
     engine_queue *queue;
     tn_stream *stream;
+    tni_slot *slots; /* of the stream */
     tni_thread *thread;
     engine_list local;                     /* ready, of a queue with one worker */
     engine_mag *mag;                       /* recycled operations */
@@ -471,5 +472,9 @@ static inline bool tni_fault_drop_event_wait(tni_engine *e)
 {
     return atomic_load_explicit(&e->drop_event_wait, memory_order_relaxed);
 }
+
+/* ---- slot.c ---- */
+
+void tni_slots_free(tni_slot *first); /* before the stream goes; NULL is fine */
 
 #endif

@@ -403,6 +403,7 @@ tn_status tni_queue_for(tni_engine *e, tni_device *d, uint32_t flags, int32_t pr
 void tni_queue_destroy(engine_queue *q)
 {
     for (uint32_t i = 0; i < WORKERS_MAX; i++) {
+        tni_slots_free(q->workers[i].slots);
         if (q->workers[i].stream)
             q->device->ops->stream_destroy(q->workers[i].stream);
         if (q->workers[i].mag)

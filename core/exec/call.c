@@ -201,6 +201,11 @@ static tn_status standin_make(call *k, uint32_t i)
     int64_t *stride;
     tn_status st;
 
+    if (!k->sig->device->host_addressable)
+        return tni_error(TN_E_UNSUPPORTED,
+                         "operator %s: an output shares memory with an input, and the host does not reach "
+                         "the memory of device %s to part them",
+                         k->sig->def->op->name, k->sig->device->type);
     if (!k->strides &&
         !(k->strides = tni_calloc((uint64_t)k->in_count + k->out_count, TN_NDIM_MAX * sizeof(int64_t))))
         return TN_E_NOMEM;
@@ -342,6 +347,8 @@ static tn_status call_run(void *payload, tni_run *run)
     k->x.workspace = k->workspace.memory.data;
     k->x.saved = k->saved ? tni_array_data(k->saved) : NULL;
     k->x.stream = run->stream;
+    if ((st = tni_slot_get(run, k->sig->prepared->plugin, k->sig->prepared->table, &k->x.stream_slot)))
+        return st;
     k->x.rng = &k->rng;
     k->x.call = (tn_call *)k;
     k->x.ops = &call_ops;

@@ -244,9 +244,10 @@ typedef struct tni_frame {
     tni_step *steps;            /* per instruction */
     tn_rng *rngs;               /* of the random ones */
     uint64_t random_steps;
-    tn_value *values; /* attributes of instructions with links */
-    uint64_t draw;    /* of the running call */
-    bool bound;       /* arena addresses are filled in */
+    tn_value *values;        /* attributes of instructions with links */
+    uint64_t draw;           /* of the running call */
+    bool bound;              /* arena addresses are filled in */
+    const tn_stream *stream; /* that is filled in */
     tni_mutex lock;
     struct tni_frame_call *calls; /* free call records */
     struct tni_frame *next;       /* in a pool */

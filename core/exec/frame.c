@@ -216,6 +216,8 @@ static tn_status step_add(tni_frame *f, uint32_t c, tn_err *err)
     tn_exec x = step->x;
     tn_status st = aside && out ? TN_OK : tn_fail(err, TN_E_NOMEM, "out of memory for a sum of gradients");
 
+    if (!st && !f->program->device->host_addressable)
+        st = tn_fail(err, TN_E_UNSUPPORTED, "the host does not reach the device's memory to add gradients");
     for (uint32_t o = 0; !st && o < in->out_count; o++) {
         aside[o] = *step->x.out[o];
         out[o] = &aside[o];
@@ -287,13 +289,30 @@ static tn_status call_allocate(tni_frame_call *k, tn_stream *stream)
     return st;
 }
 
+/* A device has one worker for programs, so its stream is the same from the first call on. */
+static tn_status bind_stream(tni_frame *f, const tni_run *run)
+{
+    const tni_program *p = f->program;
+    tn_status st = TN_OK;
+
+    for (uint32_t c = 0; f->stream != run->stream && c < p->code_count && !st; c++) {
+        const tni_prepared *prepared = p->code[c].prepared;
+
+        f->steps[c].x.stream = run->stream;
+        st = tni_slot_get(run, prepared->plugin, prepared->table, &f->steps[c].x.stream_slot);
+    }
+    if (!st)
+        f->stream = run->stream;
+    return st;
+}
+
 static tn_status call_run(void *payload, tni_run *run)
 {
     tni_frame_call *k = *(tni_frame_call **)payload;
     tn_err err = {0};
     tn_status st = call_allocate(k, run->stream);
 
-    if (st)
+    if (st || (st = bind_stream(k->frame, run)))
         return st;
     if (run->stream && run->device->kernels_plugin)
         st = run->device->ops->stream_call(run->stream, frame_replay, k, &err);

@@ -167,30 +167,48 @@ static tn_status job_run(void *arg, tn_err *err)
     return TN_OK;
 }
 
+/* What is kept for each stream: a vendor's handles, say. */
+typedef struct far_handle {
+    tn_stream *stream; /* that work goes to */
+} far_handle;
+
 /* The stream is the host's handle of one that this plugin made. */
-static tn_status job_queue(job *j, const tn_exec *x, tn_err *err)
+static tn_status handle_of(tnfake_plugin *plugin, const tn_exec *x, far_handle **out, tn_err *err)
 {
-    tn_stream *stream = (tn_stream *)(uintptr_t)x->stream;
+    far_handle *h = *x->stream_slot;
     tn_status st;
 
-    if (DEFECT == TOO_EARLY)
-        return job_run(j, err);
-    if (DEFECT == WRONG_STREAM && !*x->stream_slot &&
-        (st = tnfake_stream_create(opened, 0, (tn_stream **)x->stream_slot, err)))
-        goto refused;
-    if ((st = tnfake_stream_call(DEFECT == WRONG_STREAM ? *x->stream_slot : stream, job_run, j, err)))
-        goto refused;
+    if (!h) {
+        if (!(h = tnfake_new(plugin, sizeof *h)))
+            return tn_fail(err, TN_E_NOMEM, "no memory for a handle");
+        h->stream = (tn_stream *)(uintptr_t)x->stream;
+        if (DEFECT == WRONG_STREAM && (st = tnfake_stream_create(opened, 0, &h->stream, err))) {
+            tnfake_delete(plugin, h);
+            return st;
+        }
+        *x->stream_slot = h;
+    }
+    *out = h;
     return TN_OK;
-
-refused:
-    tnfake_delete(j->plugin, j);
-    return st;
 }
 
 static void far_detach(void *plugin, void *slot)
 {
-    (void)plugin;
-    tnfake_stream_destroy(slot);
+    if (DEFECT == WRONG_STREAM)
+        tnfake_stream_destroy(((far_handle *)slot)->stream);
+    tnfake_delete(plugin, slot);
+}
+
+static tn_status job_queue(job *j, const tn_exec *x, tn_err *err)
+{
+    far_handle *h;
+    tn_status st;
+
+    if (DEFECT == TOO_EARLY)
+        return job_run(j, err);
+    if ((st = handle_of(j->plugin, x, &h, err)) || (st = tnfake_stream_call(h->stream, job_run, j, err)))
+        tnfake_delete(j->plugin, j);
+    return st;
 }
 
 static tn_status job_make(const tn_plan *plan, const tn_exec *x, uint32_t in_count, job **out, tn_err *err)

@@ -246,8 +246,8 @@ struct tn_exec {
     const uint8_t *modes;
     const tn_value *attrs; /* run-time attributes hold today's values */
     void *workspace, *saved;
-    const tn_stream *stream;
-    void **stream_slot; /* the plugin's pointer of this stream, NULL at first */
+    const tn_stream *stream; /* NULL on the host */
+    void **stream_slot;      /* the plugin's pointer of this stream, NULL at first; without a stream NULL */
     const tn_rng *rng;
     tn_call *call;
     const tn_call_ops *ops;
