@@ -190,10 +190,21 @@ bool cli_json_save(tn_app *app, const char *path, const json_t *value)
     return ok;
 }
 
+/* Where stdio met the error inside some printf nobody looked at errno: one more byte, which ends the last line of
+ * what is cut short anyway, meets it again. */
+static void out_ask(void)
+{
+    errno = 0;
+    out_note(write(STDOUT_FILENO, "\n", 1) <= 0 || ferror(stdout));
+}
+
 bool cli_out_done(void)
 {
     errno = 0;
-    out_note(fflush(stdout) == EOF || ferror(stdout));
+    if (fflush(stdout) == EOF)
+        out_note(true);
+    else if (ferror(stdout) && !out_error)
+        out_ask();
     if (out_error && out_error != EPIPE) /* `| head` has seen enough */
         cli_error("cannot write to standard output: %s", strerror(out_error));
     return !out_error;

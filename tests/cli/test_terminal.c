@@ -422,6 +422,13 @@ static void reader_leaves(void **state)
     s = tool("{ sleep 0.2; \"$T\" version; echo $? >code.txt; } | true; sleep 0.5; cat code.txt");
     assert_string_equal(s->err, "");
     assert_string_equal(s->out, "1\n");
+    /* Inside a long output, where stdio alone sees the error. */
+    s = tool("{ sleep 0.2; \"$T\" manual tenon.ini; echo $? >code.txt; } | true; sleep 0.5; cat code.txt");
+    assert_string_equal(s->err, "");
+    assert_string_equal(s->out, "1\n");
+    s = tool("\"$T\" manual tenon.ini >/dev/full");
+    assert_int_equal(s->code, 1);
+    assert_says(s->err, "No space left on device");
 }
 
 #define LONG "rm -rf r; exec " CLEAN TRAIN "--epochs 100000 --out r"
