@@ -197,23 +197,24 @@ static char *file_read(const char *path)
     return text;
 }
 
-static bool file_write(const char *path, const char *text, bool executable)
+/* A script is made executable, whatever the modes are in the template's package. */
+static bool file_write(const char *path, const char *text)
 {
     FILE *f = fopen(path, "wxe");
     bool good = f && fputs(text, f) >= 0;
 
     if (f)
         good = !fclose(f) && good;
-    if (good && executable)
+    if (good && !strncmp(text, "#!", 2))
         good = !chmod(path, 0755);
     return good || failed("write", path);
 }
 
 /* Frees what it is given. */
-static bool file_make(making *m, const char *from, char *to, char *relative, bool executable)
+static bool file_make(making *m, const char *from, char *to, char *relative)
 {
     char *text = to && relative ? file_read(from) : NULL, *renamed = text ? text_rename(m, text) : NULL;
-    const bool good = renamed && file_write(to, renamed, executable);
+    const bool good = renamed && file_write(to, renamed);
 
     if (good)
         (void)json_array_append_new(m->files, cli_json_text(relative));
@@ -243,7 +244,7 @@ static bool entry_make(making *m, const char *const folder[3], const char *entry
     if (good && stat(from, &s))
         good = failed("read", from);
     if (good && S_ISREG(s.st_mode)) {
-        good = file_make(m, from, to, relative, (s.st_mode & 0111) != 0);
+        good = file_make(m, from, to, relative);
         to = relative = NULL;
     } else if (good && S_ISDIR(s.st_mode)) {
         good =

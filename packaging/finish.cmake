@@ -15,6 +15,12 @@ foreach(package IN LISTS CPACK_TN_PACKAGES)
          "tenon (${CPACK_PACKAGE_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}) unstable; urgency=medium\n\n"
          "  * See changelog.\n\n -- ${CPACK_PACKAGE_CONTACT}  ${date}\n")
     configure_file(${CPACK_TN_CHANGES} ${doc}/changelog COPYONLY)
+    if(package STREQUAL "libtenon-dev") # a plugin is built with these, so its flags hold them
+        file(WRITE ${root}/share/lintian/overrides/${package}
+             "${package}: pkg-config-bad-directive -fPIC *\n${package}: pkg-config-bad-directive -fvisibility=hidden *\n")
+        file(CHMOD_RECURSE ${root}/share/lintian FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ
+             DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+    endif()
     file(GLOB_RECURSE text ${root}/share/man/*.[1-9] ${doc}/changelog ${doc}/changelog.Debian)
     foreach(file IN LISTS text)
         execute_process(COMMAND gzip -9nf ${file} COMMAND_ERROR_IS_FATAL ANY)

@@ -57,6 +57,9 @@ static void kinds(void **state)
         free(text);
         (void)snprintf(line, sizeof line, "find %s -type d -perm /022", rows[i].name);
         assert_string_equal(tool(line)->out, ""); /* plugins in there would be refused */
+        (void)snprintf(line, sizeof line, "find %s -type f -perm /111", rows[i].name);
+        (void)snprintf(path, sizeof path, "%s/debian/rules\n", rows[i].name);
+        assert_string_equal(tool(line)->out, path); /* the only script */
         assert_int_equal(tool("ls -A | grep -c 'new-' >&2; true")->code, 0);
         assert_string_equal(tool("ls -A | grep 'new-' || true")->out, "");
     }

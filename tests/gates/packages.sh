@@ -30,6 +30,7 @@ deb() { echo "$work/packages/$1"_*.deb; }
 field() { dpkg-deb -f "$(deb "$1")" "$2"; }
 says() { field "$1" "$2" | grep -q -F -- "$3" || { field "$1" "$2"; return 1; }; } # says PACKAGE FIELD TEXT
 files() { dpkg-deb -c "$(deb "$1")" | awk '{print $6}' | grep -v '/$'; }
+control() { dpkg-deb -I "$(deb "$1")" "$2" | grep -q -F -- "$3"; } # control PACKAGE FILE TEXT
 holds() { files "$1" | grep -q -E "^\./usr/$2\$" || { files "$1"; return 1; }; } # holds PACKAGE REGEX
 
 alone() { # no file is in two packages
@@ -106,6 +107,7 @@ done
 check "libtenon0: the library" holds libtenon0 'lib/.*libtenon\.so\.[0-9.]+'
 check "libtenon0: nets" holds libtenon0 'lib/.*libtenon-nn\.so\.[0-9.]+'
 check "libtenon0: needs jansson" says libtenon0 Depends libjansson4
+check "libtenon0: has the linker look for it" control libtenon0 triggers ldconfig
 check "libtenon0: provides the ABI" says libtenon0 Provides "tenon-plugin-abi-1 (= 1."
 check "libtenon0: recommends cpu" says libtenon0 Recommends tenon-plugin-cpu
 check "libtenon-dev: headers" holds libtenon-dev 'include/tenon/tenon\.h'
