@@ -139,10 +139,11 @@ static names *list_make(size_t index)
 static const struct {
     const char *part, *kind;
 } kinds[] = {
-    {"zoo:", "models"},        {"MODEL", "files"},    {"FILE", "files"},          {".ini", "files"},
-    {".params", "files"},      {"FOLDER", "folders"}, {"RUN", "folders"},         {"SECTION.KEY", "keys"},
-    {"OPERATOR", "operators"}, {"PLUGIN", "plugins"}, {"FILE|NAME", "plugins"},   {"COMMAND", "commands"},
-    {"TN-", "errors"},         {"CODE", "errors"},    {"NAME|FOLDER", "folders"}, {"PATH", "files"},
+    {"zoo:", "models"},        {"MODEL", "files"},    {"FILE", "files"},        {".ini", "files"},
+    {".params", "files"},      {"FOLDER", "folders"}, {"RUN", "folders"},       {"SECTION.KEY", "keys"},
+    {"OPERATOR", "operators"}, {"PLUGIN", "plugins"}, {"FILE|NAME", "plugins"}, {"NAME|FILE", "plugins"},
+    {"COMMAND", "commands"},   {"TN-", "errors"},     {"CODE", "errors"},       {"NAME|FOLDER", "folders"},
+    {"PATH", "files"},
 };
 
 /* Every alternative of "bar|plain|json" is a plain word: these are the values. */
@@ -274,6 +275,7 @@ static const char bash_end[] =
     "    *[[:space:]]) ;;\n"
     "    *) now=${words[${#words[@]}-1]} && unset \"words[${#words[@]}-1]\" ;;\n"
     "    esac\n"
+    "    [ \"${words[1]}\" = help ] && words=(\"${words[0]}\" \"${words[@]:2}\")\n"
     "    [ ${#words[@]} -gt 1 ] && before=${words[${#words[@]}-1]}\n"
     "    case $now in --*=*) before=${now%%=*} now=${now#*=} ;; esac\n"
     "    case $'\\n'$_tenon_commands$'\\n' in\n"
@@ -284,7 +286,7 @@ static const char bash_end[] =
     "    if [ -z \"$command\" ]; then\n"
     "        if [ ${#words[@]} -le 1 ]; then\n"
     "            kinds=$(cut -d' ' -f1 <<<\"$_tenon_commands\" | sort -u)\n"
-    "            COMPREPLY=($(compgen -W \"$kinds --help --version\" -- \"$now\"))\n"
+    "            COMPREPLY=($(compgen -W \"$kinds help --help --version\" -- \"$now\"))\n"
     "        elif [ ${#words[@]} -eq 2 ]; then\n"
     "            kinds=$(sed -n \"s/^${words[1]} //p\" <<<\"$_tenon_commands\")\n"
     "            COMPREPLY=($(compgen -W \"$kinds\" -- \"$now\"))\n"
@@ -332,7 +334,7 @@ static const char zsh_end[] =
     "    choice:*) compadd -- ${(s:|:)${1#choice:}} ;;\n"
     "    keys)\n"
     "        if compset -P 1 '*='; then\n"
-    "            compadd -- ${(s:|:)\"$(_tenon_choices ${IPREFIX%=})\"}\n"
+    "            compadd -- ${(s:|:)\"$(_tenon_choices ${${IPREFIX%=}##*=})\"}\n"
     "        else\n"
     "            compadd -S = -- ${(f)_tenon_keys}\n"
     "        fi ;;\n"
@@ -342,8 +344,12 @@ static const char zsh_end[] =
     "    local command kinds kind\n"
     "    local -a all\n"
     "    all=(${(f)_tenon_commands})\n"
+    "    if [[ $words[2] == help ]] && (( CURRENT > 2 )); then\n"
+    "        shift words\n"
+    "        (( CURRENT-- ))\n"
+    "    fi\n"
     "    if (( CURRENT == 2 )); then\n"
-    "        compadd -- ${(u)all%% *} --help --version\n"
+    "        compadd -- ${(u)all%% *} help --help --version\n"
     "        return\n"
     "    fi\n"
     "    if (( ${all[(Ie)$words[2]]} )); then\n"
@@ -354,7 +360,12 @@ static const char zsh_end[] =
     "    else\n"
     "        command=\"$words[2] $words[3]\"\n"
     "    fi\n"
-    "    [[ $words[CURRENT-1] == -* ]] && kinds=$(_tenon_value $words[CURRENT-1])\n"
+    "    if [[ $PREFIX == --*=* ]]; then\n"
+    "        kinds=$(_tenon_value ${PREFIX%%=*})\n"
+    "        compset -P 1 '*='\n"
+    "    elif [[ $words[CURRENT-1] == -* ]]; then\n"
+    "        kinds=$(_tenon_value $words[CURRENT-1])\n"
+    "    fi\n"
     "    if [[ -z $kinds && $PREFIX == -* ]]; then\n"
     "        compadd -- ${=\"$(_tenon_options $command)\"}\n"
     "        return\n"
@@ -384,85 +395,141 @@ static void quoted(const char *text)
     (void)fputc('\'', to);
 }
 
-/* The words that complete a kind, as an argument of -a; nothing for files. */
-static void fish_kind(const char *kind)
+/* Words of the table between blanks instead of bars. */
+static void choices_print(const char *choices)
 {
-    for (size_t i = 0; i < LISTS; i++) {
-        names *n;
+    for (const char *c = choices; *c; c++)
+        (void)fputc(*c == '|' ? ' ' : *c, to);
+}
 
-        if (!strstr(kind, lists[i].name))
-            continue;
-        if (lists[i].asked) {
-            (void)fprintf(to, " -a '(tenon completion %s 2>/dev/null)'", lists[i].name);
-            continue;
-        }
-        if (!(n = list_make(i)))
-            return;
-        for (char *c = n->text; *c; c++)
-            *c = *c == '\n' ? ' ' : *c;
-        (void)fprintf(to, " -a ");
-        quoted(n->text);
+/* The list's names with blanks between, or what asks for them. */
+static void fish_list(size_t index)
+{
+    names *n;
+
+    if (!strcmp(lists[index].name, "keys")) {
+        (void)fprintf(to, " (__tenon_keys)");
+    } else if (lists[index].asked) {
+        (void)fprintf(to, " (tenon completion %s 2>/dev/null)", lists[index].name);
+    } else if ((n = list_make(index))) {
+        for (const char *c = n->text; *c; c += strcspn(c, "\n") + 1)
+            (void)fprintf(to, " %.*s", (int)strcspn(c, "\n"), c);
         free(n);
     }
-    if (!strncmp(kind, "choice:", 7)) {
-        char words[256];
+}
 
-        (void)snprintf(words, sizeof words, "%s", kind + 7);
-        for (char *c = words; *c; c++)
-            *c = *c == '|' ? ' ' : *c;
-        (void)fprintf(to, " -a ");
-        quoted(words);
-    }
+/* All words that complete a kind, in one -a: fish takes the last. Files are another option. */
+static void fish_kind(const char *kind)
+{
+    (void)fprintf(to, " -a '");
+    for (size_t i = 0; i < LISTS; i++)
+        if (strncmp(kind, "choice:", 7) != 0 && strstr(kind, lists[i].name))
+            fish_list(i);
+    if (!strncmp(kind, "choice:", 7))
+        choices_print(kind + 7);
     if (strstr(kind, "folders"))
-        (void)fprintf(to, " -a '(__fish_complete_directories)'");
-    (void)fprintf(to, strstr(kind, "files") ? " -F" : " -f");
+        (void)fprintf(to, " (__fish_complete_directories)");
+    (void)fprintf(to, strstr(kind, "files") ? "' -F" : "' -f");
+}
+
+/* Where the command line stands; `help` in front of a command changes nothing. */
+static const char fish_begin[] = "function __tenon_words\n"
+                                 "    set -l words (commandline -opc)\n"
+                                 "    set -e words[1]\n"
+                                 "    test \"$words[1]\" = help; and set -e words[1]\n"
+                                 "    string join -- ' ' $words\n"
+                                 "end\n"
+                                 "function __tenon_next # these words stand there, no more\n"
+                                 "    test (__tenon_words | string collect -a) = \"$argv\"\n"
+                                 "end\n"
+                                 "function __tenon_at # it begins with these words\n"
+                                 "    string match -q -- \"$argv *\" (__tenon_words | string collect -a)' '\n"
+                                 "end\n"
+                                 "function __tenon_keys # KEY=VALUE\n"
+                                 "    set -l now (commandline -ct | string replace -r -- '^--[a-z-]*=' '')\n"
+                                 "    if not string match -q -- '*=*' \"$now\"\n"
+                                 "        __tenon_names\n"
+                                 "        return\n"
+                                 "    end\n"
+                                 "    set -l key (string split -m 1 -- = $now)[1]\n"
+                                 "    set -l values (__tenon_choices $key)\n"
+                                 "    test -n \"$values\"; and string replace -r -- '^' \"$key=\" $values\n"
+                                 "end\n"
+                                 "complete -c tenon -f\n"
+                                 "complete -c tenon -n __tenon_next -a help -d 'help of a command'\n"
+                                 "complete -c tenon -n __tenon_next -l help -d 'all commands'\n"
+                                 "complete -c tenon -n __tenon_next -l version -d 'the version'\n";
+
+static void fish_options(void)
+{
+    (void)fprintf(to, "function __tenon_names\n    printf '%%s=\\n'");
+    for (size_t i = 0; i < tn_option_count(); i++) {
+        tn_option_info o = {.struct_size = TN_SIZE(tn_option_info)};
+
+        if (!tn_option_at(i, &o) && !strchr(o.key, '*'))
+            (void)fprintf(to, " %s", o.key);
+    }
+    (void)fprintf(to, "\nend\nfunction __tenon_choices\n    switch $argv[1]\n");
+    for (size_t i = 0; i < tn_option_count(); i++) {
+        tn_option_info o = {.struct_size = TN_SIZE(tn_option_info)};
+
+        if (tn_option_at(i, &o) || strchr(o.key, '*') || (strcmp(o.type, "choice") && strcmp(o.type, "bool")))
+            continue;
+        (void)fprintf(to, "        case %s\n            printf '%%s\\n' ", o.key);
+        choices_print(*o.type == 'b' ? "true|false" : o.choices);
+        (void)fprintf(to, "\n");
+    }
+    (void)fprintf(to, "    end\nend\n");
+}
+
+static void fish_option(const cli_command *c, const cli_option *o)
+{
+    char kind[256];
+
+    (void)fprintf(to, "complete -c tenon -n '__tenon_at %s' -l %s", c->name, o->name);
+    if (o->letter)
+        (void)fprintf(to, " -s %c", o->letter);
+    if (o->value) {
+        kinds_of(o->value, kind, sizeof kind);
+        (void)fprintf(to, *o->value == '[' ? "" : " -r");
+        fish_kind(kind);
+    }
+    (void)fprintf(to, " -d ");
+    quoted(o->help);
+    (void)fprintf(to, "\n");
 }
 
 static void fish_command(const cli_command *c)
 {
-    size_t first = strcspn(c->name, " ");
-    const char *second = c->name[first] ? c->name + first + 1 : NULL;
-    char when[160], kind[256];
+    const size_t first = strcspn(c->name, " ");
+    char kind[256];
 
-    if (second) {
-        (void)fprintf(to, "complete -c tenon -n '__fish_use_subcommand' -f -a '%.*s'\n", (int)first, c->name);
-        (void)fprintf(to, "complete -c tenon -n '__fish_seen_subcommand_from %.*s' -f -a '%s' -d ",
-                      (int)first, c->name, second);
-        (void)snprintf(when, sizeof when,
-                       "__fish_seen_subcommand_from %.*s; and __fish_seen_subcommand_from %s", (int)first,
-                       c->name, second);
+    if (!c->name[first]) {
+        (void)fprintf(to, "complete -c tenon -n __tenon_next -a %s -d ", c->name);
     } else {
-        (void)fprintf(to, "complete -c tenon -n '__fish_use_subcommand' -f -a '%s' -d ", c->name);
-        (void)snprintf(when, sizeof when, "__fish_seen_subcommand_from %s", c->name);
+        if (c == cli_commands || strncmp(c[-1].name, c->name, first + 1) != 0)
+            (void)fprintf(to, "complete -c tenon -n __tenon_next -a %.*s -d 'more commands'\n", (int)first,
+                          c->name);
+        (void)fprintf(to, "complete -c tenon -n '__tenon_next %.*s' -a %s -d ", (int)first, c->name,
+                      c->name + first + 1);
     }
     quoted(c->summary);
     (void)fprintf(to, "\n");
     kinds_of(c->words, kind, sizeof kind);
     if (*kind) {
-        (void)fprintf(to, "complete -c tenon -n '%s'", when);
+        (void)fprintf(to, "complete -c tenon -n '__tenon_at %s'", c->name);
         fish_kind(kind);
         (void)fprintf(to, "\n");
     }
-    for (size_t i = 0; option_at(c, i) != OPT_NONE; i++) {
-        const cli_option *o = &cli_options[option_at(c, i)];
-
-        (void)fprintf(to, "complete -c tenon -n '%s' -l %s", when, o->name);
-        if (o->letter)
-            (void)fprintf(to, " -s %c", o->letter);
-        if (o->value) {
-            kinds_of(o->value, kind, sizeof kind);
-            (void)fprintf(to, *o->value == '[' ? "" : " -r");
-            fish_kind(kind);
-        }
-        (void)fprintf(to, " -d ");
-        quoted(o->help);
-        (void)fprintf(to, "\n");
-    }
+    for (size_t i = 0; option_at(c, i) != OPT_NONE; i++)
+        fish_option(c, &cli_options[option_at(c, i)]);
 }
 
 static void fish_print(void)
 {
-    (void)fprintf(to, "# Completion of tenon %s for fish; made by `tenon completion fish`.\n", tn_version());
+    (void)fprintf(to, "# Completion of tenon %s for fish; made by `tenon completion fish`.\n%s", tn_version(),
+                  fish_begin);
+    fish_options();
     for (const cli_command *c = cli_commands; c->name; c++)
         fish_command(c);
 }

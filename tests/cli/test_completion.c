@@ -1,5 +1,5 @@
 /*
- * tenon completion: the script for bash runs in bash; those for zsh and fish where these shells are.
+ * tenon completion: each script answers in its shell, where that shell is installed.
  */
 #include "tool.h"
 
@@ -55,6 +55,9 @@ static void in_bash(void **state)
         {"tenon train --out fo", "folder", "config.ini"},
         {"tenon plugins check c", "cpu", "fake"},
         {"tenon plugins check c", "config.ini", "fake"},
+        {"tenon plugins inspect c", "cpu", "fake"},
+        {"tenon help pl", "plugins", "train"},
+        {"tenon help plugins li", "list", "check"},
         {"tenon completion ", "fish", "train"},
         {"tenon nonsense ", "", "train"},
         {"tenon train --epochs ", "", "zoo:lenet"}, /* a number */
@@ -116,17 +119,139 @@ static void nothing_is_left_out(void **state)
     free(script);
 }
 
+/* Lines for zsh and fish; what is offered there is whole words in fish, and in zsh what stands behind a `=`.
+ */
+static const struct {
+    const char *line, *offers, *not_this;
+} rows_of_others[] = {
+    {"tenon ", "train", "list"},
+    {"tenon ", "help", "plugins list"},
+    {"tenon tr", "train", "eval"},
+    {"tenon plugins ", "list", "train"},
+    {"tenon plugins li", "list", "check"},
+    {"tenon help pl", "plugins", "train"},
+    {"tenon help plugins li", "list", "check"},
+    {"tenon train --ep", "--epochs", "--lr"},
+    {"tenon doctor --re", "--report", "--resume"},
+    {"tenon plugins list --js", "--json", "--into"},
+    {"tenon train zo", "zoo:lenet", "epochs"},
+    {"tenon viz zo", "zoo:lenet", "train"},
+    {"tenon train --progress pl", "plain", "bar"},
+    {"tenon train --progress=pl", "plain", "bar"},
+    {"tenon train --set train.ep", "train.epochs", "train.lr"},
+    {"tenon train --set engine.type=st", "stepped", "naive"},
+    {"tenon train --set=engine.type=st", "stepped", "naive"},
+    {"tenon train --set train.shuffle=f", "false", "true"},
+    {"tenon train --config co", "config.ini", "train"},
+    {"tenon train --out fo", "folder", "config.ini"},
+    {"tenon plugins inspect c", "cpu", "check"},
+    {"tenon plugins check c", "cpu", "fake"},
+    {"tenon plugins check c", "config.ini", "fake"},
+    {"tenon ops Convo", "Convolution", "relu"},
+    {"tenon explain TN-12", "TN-1204", "TN-3005"},
+    {"tenon completion fi", "fish", "train"},
+    {"tenon nonsense ", "", "config.ini"},
+    {"tenon nonsense ", "", "train"},
+    {"tenon version ", "", "config.ini"},
+    {"tenon runs list ", "", "config.ini"},
+    {"tenon train --epochs ", "", "zoo:lenet"},
+};
+#define ROWS_OF_OTHERS (sizeof rows_of_others / sizeof *rows_of_others)
+
+/* Each answer stands in the file answer-N, a word per line. */
+static void answers_check(const char *shell)
+{
+    for (size_t i = 0; i < ROWS_OF_OTHERS; i++) {
+        char path[32], *said;
+
+        (void)snprintf(path, sizeof path, "answer-%zu", i);
+        said = tool_file(path);
+        if ((*rows_of_others[i].offers && !has_line(said, rows_of_others[i].offers)) ||
+            has_line(said, rows_of_others[i].not_this))
+            fail_msg("%s: \"%s\" offers \"%s\"; expected \"%s\", not \"%s\"", shell, rows_of_others[i].line,
+                     said, rows_of_others[i].offers, rows_of_others[i].not_this);
+        free(said);
+    }
+    assert_int_equal(tool("rm -f answer-*")->code, 0);
+}
+
+static void shell_skip(const char *shell)
+{
+    char line[64];
+
+    (void)snprintf(line, sizeof line, "command -v %s", shell);
+    if (tool(line)->code) {
+        printf("skipped: %s is not installed\n", shell);
+        skip();
+    }
+    assert_int_equal(tool("mkdir -p folder path; : >config.ini; ln -sf \"$T\" path/tenon")->code, 0);
+}
+
+/* fish tells what it would offer: the word, a tab, what it means. `key=` and `--option=` are cut off. */
+static void in_fish(void **state)
+{
+    FILE *file;
+
+    (void)state;
+    shell_skip("fish");
+    file = fopen("ask.fish", "w");
+    assert_non_null(file);
+    fprintf(file, "set -x PATH $PWD/path $PATH\nsource f\n");
+    for (size_t i = 0; i < ROWS_OF_OTHERS; i++)
+        fprintf(file,
+                "complete -C'%s' | string replace -r '\\t.*' '' | string replace -r "
+                "'^(--[a-z]*=)?([a-z.]*=(?=.))?'"
+                " '' | string replace -r '=$' '' | string replace -r '/$' '' >answer-%zu\n",
+                rows_of_others[i].line, i);
+    fclose(file);
+    assert_int_equal(tool("\"$T\" completion fish >f && fish -n f")->code, 0);
+    assert_string_equal(tool("HOME=$PWD exec fish --no-config ask.fish")->err, "");
+    answers_check("fish");
+}
+
+/* zsh completes on a terminal only: it gets one of its own, in which compadd writes down what it offers. */
+static void zsh_ask(const char *loads)
+{
+    FILE *file = fopen("ask.zsh", "w");
+
+    assert_non_null(file);
+    fprintf(file,
+            "zmodload zsh/zpty || exit 9\nzpty z zsh -f -i\n"
+            "zpty -w z 'PS1= PS2= LISTMAX=100000; path=($PWD/path $path); setopt no_beep; autoload -Uz "
+            "compinit; %s'\n"
+            "zpty -w z 'compadd() { local -a o; builtin compadd -O o \"$@\"; print -rl -- $o >>|$out; "
+            "builtin compadd "
+            "\"$@\" }'\n"
+            "zpty -w z 'zle-line-init() { [[ -z $line ]] && return; BUFFER=$line CURSOR=$#line line=; zle "
+            "complete-word; "
+            "BUFFER=; print -n DO''NE:$out: }; zle -N zle-line-init'\n",
+            loads);
+    for (size_t i = 0; i < ROWS_OF_OTHERS; i++)
+        fprintf(file,
+                "zpty -w z 'out=answer-%zu; : >|$out; line=\"%s\"'\nzpty -r z said '*DONE:answer-%zu:*' || "
+                "exit 8\n",
+                i, rows_of_others[i].line, i);
+    fprintf(file, "zpty -d z\n");
+    fclose(file);
+    assert_int_equal(tool("HOME=$PWD ZDOTDIR=$PWD TERM=xterm exec timeout 100 zsh -f ask.zsh")->code, 0);
+    answers_check("zsh");
+}
+
+static void in_zsh(void **state)
+{
+    (void)state;
+    shell_skip("zsh");
+    assert_int_equal(
+        tool("mkdir -p functions && \"$T\" completion zsh >functions/_tenon && zsh -n functions/_tenon")
+            ->code,
+        0);
+    zsh_ask("compinit -u -D; source functions/_tenon");
+    zsh_ask("fpath=($PWD/functions $fpath); compinit -u -D"); /* as packages install it */
+}
+
 static void other_shells(void **state)
 {
     (void)state;
-    if (tool("command -v zsh")->code == 0)
-        assert_int_equal(tool("\"$T\" completion zsh >z && zsh -n z")->code, 0);
-    else
-        printf("zsh is not installed: its script was only made\n");
-    if (tool("command -v fish")->code == 0)
-        assert_int_equal(tool("\"$T\" completion fish >f && fish -n f")->code, 0);
-    else
-        printf("fish is not installed: its script was only made\n");
     assert_says(tool("\"$T\" completion zsh")->out, "#compdef tenon");
     assert_says(tool("\"$T\" completion fish")->out, "complete -c tenon");
     assert_int_equal(tool("\"$T\" completion bash | bash -n")->code, 0);
@@ -157,10 +282,9 @@ static void lists(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_bash),
-        cmocka_unit_test(nothing_is_left_out),
-        cmocka_unit_test(other_shells),
-        cmocka_unit_test(lists),
+        cmocka_unit_test(in_bash),      cmocka_unit_test(in_fish),
+        cmocka_unit_test(in_zsh),       cmocka_unit_test(nothing_is_left_out),
+        cmocka_unit_test(other_shells), cmocka_unit_test(lists),
     };
     int failed;
 
