@@ -190,8 +190,8 @@ bool cli_json_save(tn_app *app, const char *path, const json_t *value)
     return ok;
 }
 
-/* Where stdio met the error inside some printf nobody looked at errno: one more byte, which ends the last line
- * of what is cut short anyway, meets it again. */
+/* Where stdio met the error inside some printf nobody looked at errno: one more byte, which ends the last
+ * line of what is cut short anyway, meets it again. */
 static void out_ask(void)
 {
     errno = 0;
