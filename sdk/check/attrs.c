@@ -242,7 +242,7 @@ static uint64_t pointed_bytes(const tn_attr_def *def, const void *at)
     return 8;
 }
 
-static bool value_equal(const tn_attr_def *def, tn_value a, tn_value b)
+bool chk_attr_equal(const tn_attr_def *def, tn_value a, tn_value b)
 {
     const bool direct = def->type <= TN_ATTR_T_CHOICE || def->type == TN_ATTR_T_DTYPE;
     const void *p = tn_value_pointer(a), *q = tn_value_pointer(b);
@@ -262,7 +262,7 @@ bool chk_version_matches(chk_arena *a, const tn_kernel *k, const tn_op *op, cons
 
         if (def->since > k->op_version_max && ((def->flags & TN_ATTR_F_RUNTIME) || !def->default_text ||
                                                !chk_attr_parse(a, def, def->default_text, &fallback) ||
-                                               !value_equal(def, attrs->values[i], fallback)))
+                                               !chk_attr_equal(def, attrs->values[i], fallback)))
             return false;
     }
     return true;

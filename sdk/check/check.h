@@ -108,7 +108,7 @@ chk_buffer *chk_buffer_create(chk_env *env, uint64_t bytes, uint64_t offset, uin
 void *chk_buffer_data(const chk_buffer *b);
 uint64_t chk_buffer_bytes(const chk_buffer *b);
 void *chk_buffer_pages(const chk_buffer *b, uint64_t *bytes); /* data and canaries */
-void chk_buffer_lock(chk_buffer *b); /* read-only from here on */
+void chk_buffer_lock(chk_buffer *b);                          /* read-only from here on */
 void chk_buffer_unlock(chk_buffer *b);
 bool chk_buffer_intact(const chk_buffer *b,
                        uint64_t *offset); /* canaries; offset of the first damaged byte from
@@ -124,7 +124,8 @@ void chk_fault_rules(chk_env *env, const char *bounds, const char *read_only, co
 /* ---- process.c: what a plugin may not change in its process ---------------------------------- */
 
 /* Signal handlers, environment, affinity, rounding and floating point modes, locale, umask, folder, files
- * open, threads, OpenMP's number of threads. */
+ * open, threads, OpenMP's number of threads: that one is another than usual until chk_process_free, so that
+ * setting the usual one shows. */
 typedef struct chk_process chk_process;
 chk_process *chk_process_snapshot(chk_env *env);
 /* NULL if nothing changed since; else one line that says what did (valid until the next call). `ignore`:

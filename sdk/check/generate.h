@@ -22,7 +22,9 @@ typedef struct generator {
     const tn_kernel *kernel; /* whose rules count; NULL: none */
     uint32_t what, dtype_mask, tries, made;
     int32_t count_attr;
-    bool train, stop, thin; /* thin: other inputs have one row, where inference takes that */
+    bool train, stop;
+    const struct thin_row *thin; /* how some inputs are broadcast; NULL: not at all */
+    bool thinned;                /* inference took that */
     chk_visit visit;
     void *arg;
 } generator;

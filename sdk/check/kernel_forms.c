@@ -12,7 +12,8 @@ typedef struct forms {
     chk_form form[4];
     uint32_t count, ran;
     const char *what[4];
-    bool exact; /* for deterministic kernels: bit for bit */
+    bool exact;    /* for deterministic kernels: bit for bit */
+    uint32_t turn; /* of the dimension that is broadcast next */
 } forms;
 
 static bool is_exact(const chk_lab *lab)
@@ -20,18 +21,12 @@ static bool is_exact(const chk_lab *lab)
     return (lab->side.kernel->flags & TN_KERNEL_DETERMINISTIC) != 0;
 }
 
-/* Values that nobody can foresee. */
-static bool is_arbitrary(const chk_lab *lab, const chk_problem *p)
-{
-    return (p->op->effects & TN_EFFECT_RANDOM) && !is_exact(lab);
-}
-
 static bool plain_outputs(chk_lab *lab, const chk_problem *p, chk_outputs *out)
 {
     const chk_form plain = {.mode = TN_MODE_WRITE};
     chk_node *n = chk_take(&lab->arena, sizeof *n);
 
-    if (is_arbitrary(lab, p) || !chk_host_would_run(lab, p) || !chk_node_first(lab, p, &plain, n))
+    if (!chk_host_would_run(lab, p) || !chk_node_first(lab, p, &plain, n))
         return false;
     chk_outputs_take(n, out);
     chk_node_close(n);
@@ -105,29 +100,33 @@ void chk_kernel_uninitialised(chk_env *env)
 
 /* ---- strides ----------------------------------------------------------------------------------------- */
 
-/* The same problem with input `i` constant along its first dimension of more than one; false: it has none. */
-static bool broadcast_problem(chk_lab *lab, const chk_problem *p, uint32_t i, chk_problem *out)
+/* The `turn`-th dimension of more than one; -1: there is none. */
+static int32_t broadcast_axis(const tn_shape *s, uint32_t turn)
+{
+    int32_t axes[TN_NDIM_MAX];
+    uint32_t count = 0;
+
+    for (int32_t d = 0; d < s->ndim; d++)
+        if (s->dim[d] > 1)
+            axes[count++] = d;
+    return count ? axes[turn % count] : -1;
+}
+
+/* The same problem with input `i` constant along dimension `axis`. */
+static void broadcast_problem(chk_lab *lab, const chk_problem *p, uint32_t i, int32_t axis, chk_problem *out)
 {
     const tn_shape *s = &p->f.in_shape[i];
-    const uint64_t size = tn_dtype_bytes(p->f.in_dtype[i]);
-    const int64_t count = chk_shape_elements(s, INT64_MAX / 16);
-    int64_t inner = count, outer = 1;
-    int32_t d = 0;
+    const int64_t count = chk_shape_elements(s, INT64_MAX / 16), length = s->dim[axis];
+    uint64_t block = tn_dtype_bytes(p->f.in_dtype[i]);
+    char *to = chk_take(&lab->arena, (uint64_t)count * block);
 
-    while (d < s->ndim && s->dim[d] <= 1) {
-        if (s->dim[d] == 0)
-            return false;
-        d++;
-    }
-    if (d == s->ndim || count == 0 || (p->op->mutates >> i & 1u))
-        return false;
-    inner = count / s->dim[d];
     *out = *p;
-    out->in_data[i] = chk_take(&lab->arena, (uint64_t)count * size);
-    for (outer = 0; outer < s->dim[d]; outer++)
-        memcpy((char *)out->in_data[i] + (uint64_t)(outer * inner) * size, p->in_data[i],
-               (size_t)((uint64_t)inner * size));
-    return true;
+    out->in_data[i] = to;
+    for (int32_t d = axis + 1; d < s->ndim; d++)
+        block *= (uint64_t)s->dim[d];
+    for (int64_t k = 0; block && k * (int64_t)block < count * (int64_t)tn_dtype_bytes(p->f.in_dtype[i]); k++)
+        memcpy(to + (uint64_t)k * block, (const char *)p->in_data[i] + (uint64_t)(k - k % length) * block,
+               (size_t)block);
 }
 
 static void strided_run(chk_lab *lab, const chk_problem *p, const chk_form *form, const char *what, forms *f)
@@ -147,15 +146,21 @@ static bool strided_visit(chk_lab *lab, const chk_problem *p, void *arg)
     static const chk_form reversed = {.mode = TN_MODE_WRITE, .layout = CHK_LAYOUT_REVERSED},
                           gaps = {.mode = TN_MODE_WRITE, .layout = CHK_LAYOUT_GAPS};
     chk_problem *constant = chk_take(&lab->arena, sizeof *constant);
+    forms *f = arg;
 
     strided_run(lab, p, &reversed, "the first dimension innermost", arg);
     strided_run(lab, p, &gaps, "every second element", arg);
     for (uint32_t i = 0; i < p->f.args.in_count; i++) {
-        const chk_form broadcast = {.mode = TN_MODE_WRITE, .broadcast = i + 1};
+        const int32_t axis = broadcast_axis(&p->f.in_shape[i], f->turn + i);
+        const chk_form broadcast = {.mode = TN_MODE_WRITE, .broadcast = i + 1, .broadcast_axis = axis};
 
-        if (broadcast_problem(lab, p, i, constant))
-            strided_run(lab, constant, &broadcast, "an input with a stride of 0", arg);
+        if (axis < 0 || (p->op->mutates >> i & 1u))
+            continue;
+        broadcast_problem(lab, p, i, axis, constant);
+        strided_run(lab, constant, &broadcast,
+                    chk_text(&lab->arena, "an input with a stride of 0 in dimension %d", axis), arg);
     }
+    f->turn++;
     return true;
 }
 
@@ -181,7 +186,7 @@ static bool empty_visit(chk_lab *lab, const chk_problem *p, void *arg)
     uint32_t *ran = arg;
     tn_status st;
 
-    if (!chk_host_would_run(lab, p) || p->resizes || is_arbitrary(lab, p))
+    if (!chk_host_would_run(lab, p) || p->resizes)
         return true;
     st = chk_node_open(lab, &lab->side, p, &form, n);
     if (!st && !(st = chk_node_run(n)))

@@ -96,99 +96,143 @@ void chk_kernel_leak(chk_env *env)
 
 #define NTH_MAX 200
 
-static void status_check(chk_lab *lab, const chk_problem *p, tn_status st, const char *what, uint64_t nth)
+/* A problem in one form. A forward that it needs was opened before: its allocations do not count. */
+typedef struct nomem {
+    chk_lab *lab;
+    const chk_problem *p;
+    chk_form form;
+    chk_outputs want; /* with all the memory there is */
+} nomem;
+
+static void status_check(const nomem *t, tn_status st, const char *what, uint64_t nth)
 {
     if (st != TN_E_NOMEM && st != TN_OK)
-        chk_fail(lab->env, NULL, "allocation %llu fails, and %s gives %s, not TN_E_NOMEM (%s)",
-                 (unsigned long long)nth, what, tn_status_name(st), p->text);
+        chk_fail(t->lab->env, NULL, "allocation %llu fails, and %s gives %s, not TN_E_NOMEM (%s)",
+                 (unsigned long long)nth, what, tn_status_name(st), t->p->text);
 }
 
-static void balance_check(chk_lab *lab, const chk_problem *p, uint64_t before, uint64_t nth, const char *what)
+static void balance_check(const nomem *t, uint64_t before, uint64_t nth, const char *what)
 {
-    uint64_t bytes, blocks = blocks_held(lab, before, &bytes);
+    uint64_t bytes, blocks = blocks_held(t->lab, before, &bytes);
 
     if (blocks > before)
-        chk_fail(lab->env, NULL, "allocation %llu fails in %s, and %llu blocks are lost (%s)",
-                 (unsigned long long)nth, what, (unsigned long long)(blocks - before), p->text);
+        chk_fail(t->lab->env, NULL, "allocation %llu fails in %s, and %llu blocks are lost (%s)",
+                 (unsigned long long)nth, what, (unsigned long long)(blocks - before), t->p->text);
 }
 
 /* What went well although an allocation failed must be right. */
-static void result_check(chk_node *n, const chk_outputs *want, uint64_t nth)
+static void result_check(const nomem *t, chk_node *n, uint64_t nth)
 {
-    chk_same(n, want, false,
+    chk_same(n, &t->want, false,
              chk_text(&n->lab->arena, "allocation %llu failed, and run says TN_OK", (unsigned long long)nth));
 }
 
-static bool nomem_prepare(chk_lab *lab, const chk_problem *p, uint64_t nth, const chk_outputs *want)
+static bool nomem_prepare(const nomem *t, uint64_t nth)
 {
-    chk_node *n = chk_take(&lab->arena, sizeof *n);
+    chk_host *host = t->lab->plugin.host;
+    chk_node *n = chk_take(&t->lab->arena, sizeof *n);
     uint64_t bytes, before;
     bool reached;
     tn_status st;
 
-    chk_host_memory(lab->plugin.host, &bytes, &before);
-    chk_host_fail_at(lab->plugin.host, nth);
-    st = chk_node_open(lab, &lab->side, p, &plain_form, n);
-    reached = chk_host_failed(lab->plugin.host);
-    chk_host_fail_at(lab->plugin.host, 0);
+    chk_host_memory(host, &bytes, &before);
+    chk_host_fail_at(host, nth);
+    st = chk_node_open(t->lab, &t->lab->side, t->p, &t->form, n);
+    reached = chk_host_failed(host);
+    chk_host_fail_at(host, 0);
     if (reached)
-        status_check(lab, p, st, "prepare", nth);
+        status_check(t, st, "prepare", nth);
     if (st == TN_OK && reached && chk_node_run(n) == TN_OK)
-        result_check(n, want, nth);
+        result_check(t, n, nth);
     chk_node_close(n);
     if (reached)
-        balance_check(lab, p, before, nth, "prepare");
-    chk_count(lab->env);
+        balance_check(t, before, nth, "prepare");
+    chk_count(t->lab->env);
     return reached;
 }
 
-/* `host`: the plugin's own allocations fail; else those asked of the call. */
-static bool nomem_run(chk_lab *lab, const chk_problem *p, uint64_t nth, bool host, const chk_outputs *want)
+/* `own`: the plugin's own allocations fail; else those asked of the call. */
+static bool nomem_run(const nomem *t, uint64_t nth, bool own)
 {
-    chk_node *n = chk_take(&lab->arena, sizeof *n);
-    chk_form form = plain_form;
+    chk_host *host = t->lab->plugin.host;
+    chk_node *n = chk_take(&t->lab->arena, sizeof *n);
+    chk_form form = t->form;
     uint64_t bytes, before;
     bool reached = false;
     tn_status st;
 
-    form.nomem_at = host ? 0 : nth;
-    if (chk_node_open(lab, &lab->side, p, &form, n) == TN_OK) {
+    form.nomem_at = own ? 0 : nth;
+    if (chk_node_open(t->lab, &t->lab->side, t->p, &form, n) == TN_OK) {
         chk_node_reset(n);
-        chk_host_memory(lab->plugin.host, &bytes, &before);
-        chk_host_fail_at(lab->plugin.host, host ? nth : 0);
+        chk_host_memory(host, &bytes, &before);
+        chk_host_fail_at(host, own ? nth : 0);
         st = chk_node_call(n);
-        reached = host ? chk_host_failed(lab->plugin.host) : n->allocs >= nth;
-        chk_host_fail_at(lab->plugin.host, 0);
+        reached = own ? chk_host_failed(host) : n->allocs >= nth;
+        chk_host_fail_at(host, 0);
         if (reached) {
-            status_check(lab, p, st, "run", nth);
-            balance_check(lab, p, before, nth, "run");
+            status_check(t, st, "run", nth);
+            balance_check(t, before, nth, "run");
             if (st == TN_OK)
-                result_check(n, want, nth);
+                result_check(t, n, nth);
         }
     }
     chk_node_close(n);
-    chk_count(lab->env);
+    chk_count(t->lab->env);
     return reached;
+}
+
+static tn_status nomem_outputs(const nomem *t, chk_outputs *out, tn_err *err)
+{
+    chk_node *n = chk_take(&t->lab->arena, sizeof *n);
+    tn_status st = chk_node_open(t->lab, &t->lab->side, t->p, &t->form, n);
+
+    if (!st && !(st = chk_node_run(n)))
+        chk_outputs_take(n, out);
+    *err = n->err;
+    chk_node_close(n);
+    return st;
+}
+
+/* False: the kernel does not take the problem in this form. */
+static bool nomem_form(nomem *t)
+{
+    chk_outputs *again = chk_take(&t->lab->arena, sizeof *again);
+    tn_err err;
+
+    if (nomem_outputs(t, &t->want, &err))
+        return false;
+    for (uint64_t nth = 1; nth <= NTH_MAX && nomem_prepare(t, nth);)
+        nth++;
+    for (uint64_t nth = 1; nth <= NTH_MAX && nomem_run(t, nth, true);)
+        nth++;
+    for (uint64_t nth = 1; nth <= NTH_MAX && nomem_run(t, nth, false);)
+        nth++;
+    if (nomem_outputs(t, again, &err))
+        chk_fail(t->lab->env, NULL, "after failed allocations it no longer works: %s (%s)", err.message,
+                 t->p->text);
+    return true;
 }
 
 static bool nomem_visit(chk_lab *lab, const chk_problem *p, void *arg)
 {
-    chk_outputs *want = chk_take(&lab->arena, 2 * sizeof *want);
+    nomem *t = chk_take(&lab->arena, sizeof *t);
     uint32_t *left = arg;
-    tn_err err;
+    chk_node *forward;
+    bool served;
 
-    if (!chk_host_would_run(lab, p) || chk_outputs_of(lab, &lab->side, p, want, &err))
+    if (!chk_host_would_run(lab, p))
         return true;
-    for (uint64_t nth = 1; nth <= NTH_MAX && nomem_prepare(lab, p, nth, want);)
-        nth++;
-    for (uint64_t nth = 1; nth <= NTH_MAX && nomem_run(lab, p, nth, true, want);)
-        nth++;
-    for (uint64_t nth = 1; nth <= NTH_MAX && nomem_run(lab, p, nth, false, want);)
-        nth++;
-    if (chk_outputs_of(lab, &lab->side, p, &want[1], &err))
-        chk_fail(lab->env, NULL, "after failed allocations it no longer works: %s (%s)", err.message,
-                 p->text);
-    return --*left > 0;
+    *t = (nomem){.lab = lab, .p = p, .form = plain_form};
+    t->form.alone = true;
+    served = nomem_form(t);
+    forward = chk_node_forward(lab, p);
+    if (forward && (!served || forward->plan->saved_bytes)) {
+        t->form.forward = forward;
+        served |= nomem_form(t);
+    }
+    if (forward)
+        chk_node_close(forward);
+    return !served || --*left > 0;
 }
 
 void chk_kernel_nomem(chk_env *env)

@@ -9,15 +9,11 @@
 
 #define THREADS 4
 #define ROUNDS 6
+#define ROUNDS_LARGE 3 /* long runs overlap from the first one on */
 
 static bool is_exact(const chk_lab *lab)
 {
     return (lab->side.kernel->flags & TN_KERNEL_DETERMINISTIC) != 0;
-}
-
-static bool is_runnable(const chk_lab *lab, const chk_problem *p)
-{
-    return chk_host_would_run(lab, p) && (is_exact(lab) || !(p->op->effects & TN_EFFECT_RANDOM));
 }
 
 static const chk_form plain_form = {.mode = TN_MODE_WRITE, .fill = 0x3c};
@@ -53,7 +49,7 @@ static bool state_visit(chk_lab *lab, const chk_problem *p, void *arg)
     const chk_problem *other;
 
     (void)arg;
-    if (!is_runnable(lab, p) || !chk_node_first(lab, p, &plain_form, a))
+    if (!chk_host_would_run(lab, p) || !chk_node_first(lab, p, &plain_form, a))
         return true;
     chk_outputs_take(a, first);
     other = other_values(lab, p, 17);
@@ -86,13 +82,24 @@ void chk_kernel_state(chk_env *env)
 /* ---- several threads at once ------------------------------------------------------------------------- */
 
 static pthread_barrier_t review_start;
+
+typedef struct threads_test {
+    uint32_t left, rounds;
+} threads_test;
+
+typedef struct thread_work {
+    chk_node *node;
+    uint32_t rounds;
+} thread_work;
+
 static void *thread_run(void *arg)
 {
-    chk_node *n = arg;
+    const thread_work *work = arg;
+    chk_node *n = work->node;
     tn_status st = TN_OK;
 
     (void)pthread_barrier_wait(&review_start);
-    for (uint32_t round = 0; round < ROUNDS && !st; round++)
+    for (uint32_t round = 0; round < work->rounds && !st; round++)
         st = chk_node_run(n);
     if (st)
         chk_fail(n->lab->env, NULL, "on several threads run gives %s: %s (%s)", tn_status_name(st),
@@ -105,9 +112,11 @@ static bool threads_visit(chk_lab *lab, const chk_problem *p, void *arg)
     chk_outputs *alone = chk_take(&lab->arena, THREADS * sizeof *alone);
     chk_node *n = chk_take(&lab->arena, THREADS * sizeof *n);
     pthread_t threads[THREADS];
-    uint32_t *left = arg, count = 1, started = 0;
+    thread_work work[THREADS];
+    threads_test *t = arg;
+    uint32_t count = 1, started = 0;
 
-    if (!is_runnable(lab, p) || !chk_node_first(lab, p, &plain_form, &n[0]))
+    if (!chk_host_would_run(lab, p) || !chk_node_first(lab, p, &plain_form, &n[0]))
         return true;
     chk_outputs_take(&n[0], &alone[0]);
     for (; count < THREADS; count++) {
@@ -120,26 +129,29 @@ static bool threads_visit(chk_lab *lab, const chk_problem *p, void *arg)
         chk_outputs_take(&n[count], &alone[count]);
     }
     pthread_barrier_init(&review_start, NULL, THREADS);
-    while (started < THREADS && !pthread_create(&threads[started], NULL, thread_run, &n[started]))
-        started++;
-    for (uint32_t t = 0; t < started; t++)
-        (void)pthread_join(threads[t], NULL);
-    for (uint32_t t = 0; t < THREADS; t++)
-        chk_same(&n[t], &alone[t], is_exact(lab), "one plan run by 4 threads at once");
+    for (; started < THREADS; started++) {
+        work[started] = (thread_work){&n[started], t->rounds};
+        if (pthread_create(&threads[started], NULL, thread_run, &work[started]))
+            chk_fail(lab->env, "kit", "no thread could be started");
+    }
+    for (uint32_t k = 0; k < THREADS; k++)
+        (void)pthread_join(threads[k], NULL);
+    for (uint32_t k = 0; k < THREADS; k++)
+        chk_same(&n[k], &alone[k], is_exact(lab), "one plan run by 4 threads at once");
     while (count-- > 0)
         chk_node_close(&n[count]);
-    return --*left > 0;
+    return --t->left > 0;
 }
 
 void chk_kernel_threads(chk_env *env)
 {
-    uint32_t left = env->sizes ? 100 : 10;
+    threads_test few = {.left = env->sizes ? 100 : 10, .rounds = ROUNDS};
+    threads_test large = {.left = 2, .rounds = ROUNDS_LARGE};
     chk_lab lab;
 
     chk_lab_open(env, CHK_HOST_EXACT, &lab);
-    chk_problems(&lab, CHK_PROBLEMS_FEW, threads_visit, &left);
-    left = 2;
-    chk_problems(&lab, CHK_PROBLEMS_LARGE, threads_visit, &left);
+    chk_problems(&lab, CHK_PROBLEMS_FEW, threads_visit, &few);
+    chk_problems(&lab, CHK_PROBLEMS_LARGE, threads_visit, &large);
     chk_lab_close(&lab);
 }
 
@@ -187,7 +199,7 @@ static bool invariant_visit(chk_lab *lab, const chk_problem *p, void *arg)
     chk_node *n = chk_take(&lab->arena, sizeof *n);
     uint32_t *ran = arg;
 
-    if (!is_runnable(lab, p) || !chk_node_first(lab, p, &form, n))
+    if (!chk_host_would_run(lab, p) || !chk_node_first(lab, p, &form, n))
         return true;
     if (n->plan->flags & TN_PLAN_THREAD_INVARIANT) {
         chk_outputs_take(n, one);
@@ -224,56 +236,111 @@ void chk_kernel_thread_invariant(chk_env *env)
 
 /* ---- run-time attributes ----------------------------------------------------------------------------- */
 
-static bool runtime_values(chk_lab *lab, const chk_problem *p, chk_problem *out)
+#define VALUES_MAX 8 /* tried for one attribute */
+#define ROWS_MAX 128
+
+typedef struct runtime {
+    chk_lab *lab;
+    const chk_problem *p;
+    uint32_t turn; /* which of its other values each attribute gets */
+    uint32_t ran, index[ROWS_MAX], count[ROWS_MAX], attrs;
+    tn_value values[ROWS_MAX][VALUES_MAX];
+} runtime;
+
+static void runtime_values(runtime *r)
 {
-    tn_value *values = chk_take(&lab->arena, (p->attrs.count + 1u) * sizeof *values);
-    bool any = false;
+    const chk_attrs *attrs = &r->p->attrs;
 
-    memcpy(values, p->attrs.values, p->attrs.count * sizeof *values);
-    for (uint32_t i = 0; i < p->attrs.count; i++) {
-        const tn_attr_def *def = &p->op->attrs[i];
-        const double v = tn_value_float(values[i]) * 0.5 + 0.125;
+    r->attrs = 0;
+    for (uint32_t i = 0; i < attrs->count && r->attrs < ROWS_MAX; i++) {
+        const tn_attr_def *def = &r->p->op->attrs[i];
 
-        if (!(def->flags & TN_ATTR_F_RUNTIME) || def->type != TN_ATTR_T_FLOAT ||
-            (def->min <= def->max && (v < def->min || v > def->max)))
+        if (!(def->flags & TN_ATTR_F_RUNTIME))
             continue;
-        values[i] = tn_value_of_float(v);
-        any = true;
+        r->index[r->attrs] = i;
+        r->count[r->attrs] =
+            chk_attr_others(&r->lab->arena, def, attrs->values[i], r->values[r->attrs], VALUES_MAX);
+        r->attrs += r->count[r->attrs] > 0;
     }
-    *out = *p;
-    out->attrs.values = values;
-    return any;
 }
 
-static bool runtime_visit(chk_lab *lab, const chk_problem *p, void *arg)
+/* A plan is for shapes and data types: attributes that decide them change with the plan. */
+static bool infers_the_same(chk_lab *lab, const chk_problem *p, const chk_attrs *attrs)
 {
+    chk_facts *f = chk_take(&lab->arena, sizeof *f);
+    chk_args args;
+    tn_err err;
+
+    f->args = p->f.args;
+    chk_facts_unknown(f);
+    for (uint32_t i = 0; i < f->args.in_count; i++) {
+        f->in_shape[i] = p->f.in_shape[i];
+        f->in_dtype[i] = p->f.in_dtype[i];
+    }
+    return !chk_infer_args(p->op, attrs, f->args.in_count, &args, &err) &&
+           args.in_count == f->args.in_count && args.out_count == f->args.out_count &&
+           !chk_infer_dtypes(p->op, attrs, f, &err) &&
+           !chk_infer_shapes(p->op, attrs, p->flags & TN_NODE_TRAIN ? TN_INFER_TRAIN : 0, f, &err) &&
+           chk_facts_equal(f, &p->f);
+}
+
+/* With other values of the attributes from number `first` to `last`; false: the operator does not take
+ * them. */
+static bool runtime_change(runtime *r, uint32_t first, uint32_t last)
+{
+    chk_lab *lab = r->lab;
     chk_problem *changed = chk_take(&lab->arena, sizeof *changed);
     chk_outputs *want = chk_take(&lab->arena, sizeof *want);
     chk_node *n = chk_take(&lab->arena, sizeof *n);
+    tn_value *values = chk_take(&lab->arena, (r->p->attrs.count + 1u) * sizeof *values);
+    const char *names = "";
     chk_form form = plain_form;
-    uint32_t *ran = arg;
 
-    if (!is_runnable(lab, p) || !runtime_values(lab, p, changed) || !chk_node_first(lab, changed, &form, n))
-        return true;
+    memcpy(values, r->p->attrs.values, r->p->attrs.count * sizeof *values);
+    for (uint32_t k = first; k <= last; k++) {
+        values[r->index[k]] = r->values[k][r->turn % r->count[k]];
+        names = chk_text(&lab->arena, "%s%s%s", names, *names ? ", " : "", r->p->op->attrs[r->index[k]].name);
+    }
+    *changed = *r->p;
+    changed->attrs.values = values;
+    if (!infers_the_same(lab, r->p, &changed->attrs) || !chk_node_first(lab, changed, &form, n))
+        return false;
     chk_outputs_take(n, want);
     chk_node_close(n);
-    form.run_attrs = changed->attrs.values;
-    if (chk_node_try(lab, p, &form, n)) {
-        chk_same(n, want, is_exact(lab), "run-time attributes changed after prepare");
+    form.run_attrs = values;
+    if (chk_node_try(lab, r->p, &form, n)) {
+        chk_same(n, want, is_exact(lab), chk_text(&lab->arena, "%s changed after prepare", names));
         chk_node_close(n);
-        ++*ran;
+        r->ran++;
     }
+    return true;
+}
+
+/* All at once, and where that makes no sense one after the other. */
+static bool runtime_visit(chk_lab *lab, const chk_problem *p, void *arg)
+{
+    runtime *r = arg;
+
+    if (!chk_host_would_run(lab, p))
+        return true;
+    r->lab = lab;
+    r->p = p;
+    runtime_values(r);
+    for (uint32_t round = 0; r->attrs && round < 2; round++, r->turn++)
+        if (!runtime_change(r, 0, r->attrs - 1))
+            for (uint32_t k = 0; r->attrs > 1 && k < r->attrs; k++)
+                (void)runtime_change(r, k, k);
     return true;
 }
 
 void chk_kernel_runtime_attrs(chk_env *env)
 {
-    uint32_t ran = 0;
+    runtime r = {.ran = 0};
     chk_lab lab;
 
     chk_lab_open(env, CHK_HOST_EXACT, &lab);
-    chk_problems(&lab, CHK_PROBLEMS_FEW, runtime_visit, &ran);
-    if (!ran)
+    chk_problems(&lab, CHK_PROBLEMS_FEW, runtime_visit, &r);
+    if (!r.ran)
         chk_skip(env, "its operator has no run-time attributes");
     chk_lab_close(&lab);
 }
@@ -291,8 +358,7 @@ static bool saved_visit(chk_lab *lab, const chk_problem *p, void *arg)
     uint32_t *ran = arg;
     tn_err err;
 
-    if (!p->forward || !chk_host_would_run(lab, p) ||
-        !chk_side_beside(lab, p->forward, &side))
+    if (!p->forward || !chk_host_would_run(lab, p) || !chk_side_beside(lab, p->forward, &side))
         return true;
     if (chk_node_open(lab, &side, p->forward, &recorded, forward) || chk_node_run(forward)) {
         chk_node_close(forward);

@@ -88,6 +88,9 @@ bool chk_attrs_parse(chk_arena *a, const tn_op *op, const char *text, chk_attrs 
 /* The same values but one. */
 void chk_attrs_with(chk_arena *a, const chk_attrs *from, uint32_t index, tn_value value, const char *text,
                     chk_attrs *out);
+bool chk_attr_equal(const tn_attr_def *def, tn_value a, tn_value b);
+/* plausible.c: values in range other than `now`, the likeliest first; returns how many, at most `most`. */
+uint32_t chk_attr_others(chk_arena *a, const tn_attr_def *def, tn_value now, tn_value *out, uint32_t most);
 /* A kernel may be older than the definition where every newer attribute has its default. */
 bool chk_version_matches(chk_arena *a, const tn_kernel *k, const tn_op *op, const chk_attrs *attrs);
 /* Values of equal name and type, then `texts`; false: something required is missing. */
@@ -157,6 +160,7 @@ typedef struct chk_problem {
 #define CHK_PROBLEMS_FEW 2u   /* each data type, two ranks, a few attribute values */
 #define CHK_PROBLEMS_HUGE 5u  /* more elements than memory: no inputs, only for forms with `metadata` */
 #define CHK_PROBLEMS_TYPES 4u /* each data type × each attribute value */
+#define CHK_PROBLEMS_WIDE 6u  /* float64 for the first input, two ranks, each attribute value */
 #define CHK_PROBLEMS_LARGE 3u /* one data type, enough elements for several threads */
 
 /* Return false to stop. What the visit takes from the arena is freed after it. */
@@ -206,13 +210,16 @@ typedef struct chk_form {
     bool lock;        /* inputs are read-only */
     bool in_place;    /* where the plan says so */
     bool recorded;
+    bool alone;                     /* no forward but `forward`, also where prepare declines without one */
     bool metadata;                  /* prepare only: no memory anywhere */
     uint8_t mode;                   /* of all outputs */
     const uint8_t *modes;           /* of each output */
     uint8_t fill;                   /* what outputs and workspace hold before */
     const tn_value *run_attrs;      /* of run, if others than those of prepare */
+    const tn_rng *rng;              /* NULL: draw number 7 of device 0 */
     const struct chk_node *forward; /* hand over its plan and saved block */
-    uint32_t broadcast;             /* 1 + input whose first dimension gets stride 0; 0: none */
+    uint32_t broadcast;             /* 1 + input of which a dimension gets stride 0; 0: none */
+    int32_t broadcast_axis;         /* that dimension */
     uint64_t nomem_at;              /* the n-th call_ops.alloc or resize fails; 0: none */
     uint32_t pace;                  /* on a device: CHK_PACE_… */
 } chk_form;
@@ -251,6 +258,7 @@ typedef struct chk_node {
     tn_plan *plan;
     struct chk_node *own_forward; /* closed with this node */
     bool shares_plan;             /* another node's */
+    const tn_rng *no_rng;         /* where the operator declares no draw: must not be read */
     int32_t inplace[CHK_ARGS_MAX];
     const tn_layout *in_layout[CHK_ARGS_MAX], *out_layout[CHK_ARGS_MAX];
     chk_operand in[CHK_ARGS_MAX], out[CHK_ARGS_MAX];
@@ -270,6 +278,9 @@ typedef struct chk_node {
  * kernel declines, or asks for what this host does not give. */
 tn_status chk_node_open(chk_lab *lab, const chk_side *side, const chk_problem *p, const chk_form *form,
                         chk_node *n);
+/* The forward of a backward by the plugin's own kernel, run, for form.forward: in the arena, to be closed
+ * behind the backward. NULL: the problem has none, the plugin has no kernel for it, or that fails. */
+chk_node *chk_node_forward(chk_lab *lab, const chk_problem *p);
 /* Tensors of another problem of the same shapes for the same plan. `index`: of those that share it, from 1;
  * each has a stream of its own, where there are streams. */
 void chk_node_share(const chk_node *with, const chk_problem *p, uint32_t index, chk_node *n);

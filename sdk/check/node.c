@@ -4,8 +4,11 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "call.h"
+#include "internal.h"
 #include "space.h"
 
 /* ---- operands ---------------------------------------------------------------------------------------- */
@@ -33,16 +36,6 @@ static void strides_set(chk_operand *o, uint32_t layout)
         o->stride[k] = step;
         step *= o->shape[k] > 0 ? o->shape[k] : 1;
     }
-}
-
-/* Its first dimension of more than one gets stride 0. */
-static void first_broadcast(chk_operand *o)
-{
-    for (int32_t d = 0; d < o->t.ndim; d++)
-        if (o->shape[d] > 1) {
-            o->stride[d] = 0;
-            return;
-        }
 }
 
 /* Where argument `index` (inputs, then outputs) lies: some kernels want a few in host memory. */
@@ -74,8 +67,8 @@ static void operand_make(chk_node *n, chk_operand *o, const tn_shape *s, int32_t
     if (!known)
         return;
     strides_set(o, n->form.layout);
-    if (n->form.broadcast && o == &n->in[n->form.broadcast - 1])
-        first_broadcast(o);
+    if (n->form.broadcast && o == &n->in[n->form.broadcast - 1] && n->form.broadcast_axis < s->ndim)
+        o->stride[n->form.broadcast_axis] = 0;
     o->t.bytes = (uint64_t)extent_of(o) * size;
     if (n->form.metadata)
         return;
@@ -287,22 +280,45 @@ static void blocks_make(chk_node *n)
     }
 }
 
+chk_node *chk_node_forward(chk_lab *lab, const chk_problem *p)
+{
+    const chk_form recorded = {.mode = TN_MODE_WRITE, .recorded = true, .fill = 0x3c};
+    chk_node *forward = chk_take(&lab->arena, sizeof *forward);
+    chk_side *side = chk_take(&lab->arena, sizeof *side);
+
+    if (!p->forward || !chk_side_beside(lab, p->forward, side))
+        return NULL;
+    if (!chk_node_open(lab, side, p->forward, &recorded, forward) && !chk_node_run(forward))
+        return forward;
+    chk_node_close(forward);
+    return NULL;
+}
+
 /* A backward may want its forward's plan and what that saved. */
 static bool forward_own(chk_node *n)
 {
-    const chk_form recorded = {.mode = TN_MODE_WRITE, .recorded = true, .fill = 0x3c};
-    chk_node *forward = chk_take(&n->lab->arena, sizeof *forward);
-    chk_side *side = chk_take(&n->lab->arena, sizeof *side);
+    if (n->side->kernel == n->lab->side.kernel)
+        n->form.forward = n->own_forward = chk_node_forward(n->lab, n->p);
+    return n->own_forward != NULL;
+}
 
-    if (n->side->kernel != n->lab->side.kernel || !chk_side_beside(n->lab, n->p->forward, side))
-        return false;
-    if (chk_node_open(n->lab, side, n->p->forward, &recorded, forward) || chk_node_run(forward)) {
-        chk_node_close(forward);
-        return false;
-    }
-    n->own_forward = forward;
-    n->form.forward = forward;
-    return true;
+/* In a program a host has no draw for operators that do not ask for one: what stands there may not be read.
+ */
+static const tn_rng *no_rng(chk_env *env)
+{
+    static const tn_rng *page;
+    const size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+    void *map;
+
+    if (page)
+        return page;
+    map = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED)
+        chk_fail(env, "kit", "out of memory");
+    page = map;
+    chk_guard_add(env, map, bytes, CHK_GUARD_BOUNDS, "tn_exec.rng, but its operator declares no draw")->rule =
+        "K-random";
+    return page;
 }
 
 tn_status chk_node_open(chk_lab *lab, const chk_side *side, const chk_problem *p, const chk_form *form,
@@ -318,6 +334,7 @@ tn_status chk_node_open(chk_lab *lab, const chk_side *side, const chk_problem *p
     n->form = *form;
     n->form.threads = form->threads ? form->threads : 1;
     n->lane = side->space->ops->lane(n, 0);
+    n->no_rng = p->op->effects & TN_EFFECT_RANDOM ? NULL : no_rng(lab->env);
     n->call = chk_take(&lab->arena, sizeof *n->call);
     chk_call_init(n->call, n);
     operands_make(n);
@@ -329,7 +346,7 @@ tn_status chk_node_open(chk_lab *lab, const chk_side *side, const chk_problem *p
         n->plan = chk_struct_make(lab->env, kind_of(n), &plan, CHK_SIZES(tn_plan, tuning));
     }
     st = prepare(n);
-    if (st == TN_E_UNSUPPORTED && p->forward && !form->forward && !form->metadata && forward_own(n))
+    if (st == TN_E_UNSUPPORTED && !form->forward && !form->alone && !form->metadata && forward_own(n))
         st = prepare(n);
     if (st) {
         made_free(n, n->plan);
@@ -361,6 +378,7 @@ void chk_node_share(const chk_node *with, const chk_problem *p, uint32_t index, 
     n->side = with->side;
     n->p = p;
     n->form = with->form;
+    n->no_rng = with->no_rng;
     n->plan = with->plan;
     n->shares_plan = true;
     n->lane = n->side->space->ops->lane(n, index);
@@ -445,7 +463,7 @@ void chk_node_reset(chk_node *n)
 tn_status chk_node_call(chk_node *n)
 {
     static const uint64_t step = 7;
-    tn_rng rng = {.seed = n->lab->env->seed, .stream = 0, .step = &step, .step_add = 0};
+    const tn_rng rng = {.seed = n->lab->env->seed, .stream = 0, .step = &step, .step_add = 0};
     tn_call_ops ops = chk_call_ops, *made_ops = MADE(n, tn_call_ops, complete, ops);
     tn_exec x = {.struct_size = (uint32_t)TN_END(tn_exec, ops),
                  .threads = n->form.threads,
@@ -457,7 +475,9 @@ tn_status chk_node_call(chk_node *n)
                  .saved = n->saved.data,
                  .stream = n->lane->stream,
                  .stream_slot = n->lane->stream ? &n->lane->slot : NULL,
-                 .rng = &rng,
+                 .rng = n->no_rng     ? n->no_rng
+                        : n->form.rng ? n->form.rng
+                                      : &rng,
                  .call = (tn_call *)(void *)n->call,
                  .ops = made_ops};
     tn_exec *made = MADE(n, tn_exec, ops, x);
@@ -489,16 +509,17 @@ void chk_node_close(chk_node *n)
     }
     chk_block_drop(&n->workspace);
     chk_block_drop(&n->saved);
-    if (!n->plan || n->shares_plan)
-        return;
-    if (n->side->kernel->release)
-        n->side->kernel->release(n->plan);
-    if (n->plan->tuning.release)
-        n->plan->tuning.release(n->plan->tuning.data);
-    made_free(n, n->plan);
+    if (n->plan && !n->shares_plan) {
+        if (n->side->kernel->release)
+            n->side->kernel->release(n->plan);
+        if (n->plan->tuning.release)
+            n->plan->tuning.release(n->plan->tuning.data);
+        made_free(n, n->plan);
+    }
     n->plan = NULL;
-    if (n->own_forward)
+    if (n->own_forward) /* after a refused prepare, too */
         chk_node_close(n->own_forward);
+    n->own_forward = NULL;
 }
 
 /* ---- outputs ----------------------------------------------------------------------------------------- */

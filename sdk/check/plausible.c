@@ -60,6 +60,102 @@ static bool each_text(const char *texts, bool (*fn)(void *arg, const char *text)
     return false;
 }
 
+/* ---- values other than the one that is there --------------------------------------------------------- */
+
+typedef struct other_values {
+    chk_arena *arena;
+    const tn_attr_def *def;
+    tn_value now, *out;
+    uint32_t count, most;
+} other_values;
+
+static void other_add(other_values *o, tn_value v)
+{
+    bool known = chk_attr_equal(o->def, v, o->now);
+
+    for (uint32_t i = 0; i < o->count; i++)
+        known |= chk_attr_equal(o->def, v, o->out[i]);
+    if (!known && o->count < o->most)
+        o->out[o->count++] = v;
+}
+
+/* Read back from text, as everything that is to be in range. */
+static bool other_text(void *arg, const char *text)
+{
+    other_values *o = arg;
+    tn_value v;
+
+    if (chk_attr_parse(o->arena, o->def, text, &v))
+        other_add(o, v);
+    return o->count == o->most;
+}
+
+static void other_number(other_values *o, double v, bool whole)
+{
+    (void)other_text(o, chk_text(o->arena, whole ? "%.0f" : "%.17g", v));
+}
+
+/* Near the one that is there; then within the bounds, however narrow they are. */
+static void other_numbers(other_values *o, double now, bool whole)
+{
+    static const double near[][2] = {{0.5, 0.125}, {0, 0.75}, {1, 1}, {1, -1}}, part[] = {0.25, 0.75, 0, 1};
+    const double low = o->def->min, high = o->def->max;
+
+    for (size_t i = whole ? 2 : 0; i < sizeof near / sizeof *near; i++)
+        other_number(o, near[i][0] * now + near[i][1], whole);
+    for (size_t i = 0; low <= high && i < sizeof part / sizeof *part; i++)
+        other_number(o, low + part[i] * (high - low), whole);
+}
+
+/* All items one more, or one less. */
+static void other_tuple(other_values *o, const tn_tuple *now, int64_t step)
+{
+    const char *text = "(";
+
+    for (int64_t i = 0; i < now->count; i++)
+        text = now->item[i] == TN_NONE_ITEM
+                   ? chk_text(o->arena, "%sNone,", text)
+                   : chk_text(o->arena, "%s%lld,", text, (long long)(now->item[i] + step));
+    (void)other_text(o, chk_text(o->arena, "%s)", text));
+}
+
+static void other_floats(other_values *o, const tn_floats *now)
+{
+    const char *text = "(";
+
+    for (int64_t i = 0; i < now->count; i++)
+        text = chk_text(o->arena, "%s%.17g,", text, now->item[i] * 0.5 + 0.125);
+    (void)other_text(o, chk_text(o->arena, "%s)", text));
+}
+
+uint32_t chk_attr_others(chk_arena *a, const tn_attr_def *def, tn_value now, tn_value *out, uint32_t most)
+{
+    other_values o = {.arena = a, .def = def, .now = now, .out = out, .most = most};
+    const bool pointer = def->type != TN_ATTR_T_INT && def->type != TN_ATTR_T_FLOAT;
+    const void *at = pointer ? tn_value_pointer(now) : NULL;
+
+    if (def->type == TN_ATTR_T_FLOAT)
+        other_numbers(&o, tn_value_float(now), false);
+    else if (def->type == TN_ATTR_T_INT)
+        other_numbers(&o, (double)tn_value_int(now), true);
+    else if (def->type == TN_ATTR_T_OPT_FLOAT && at)
+        other_numbers(&o, *(const double *)at, false);
+    else if (def->type == TN_ATTR_T_OPT_INT && at)
+        other_numbers(&o, (double)*(const int64_t *)at, true);
+    else if (def->type == TN_ATTR_T_FLOATS && at)
+        other_floats(&o, at);
+    else if ((def->type == TN_ATTR_T_TUPLE || def->type == TN_ATTR_T_OPT_TUPLE) && at)
+        for (int64_t step = 1; step >= -1; step -= 2)
+            other_tuple(&o, at, step);
+    if (def->type == TN_ATTR_T_CHOICE)
+        (void)each_text(def->choices, other_text, &o);
+    else if (def->type < OTHERS)
+        (void)each_text(others[def->type], other_text, &o);
+    return o.count;
+}
+
+/* ---- sets of values ---------------------------------------------------------------------------------- */
+
 typedef struct vary {
     generator *g;
     const tn_attr_def *def;

@@ -43,6 +43,21 @@ static const shape_row huge[] = {
     {4, {1 << 15, 1 << 15, 1 << 15, 1 << 15}},
 };
 
+/* Shapes that broadcast against common[1]: bit d of `ones`: the axis has one element; `dropped` leading axes
+ * are not there. */
+typedef struct thin_row {
+    uint32_t ones;
+    int32_t dropped;
+    bool first; /* the first input is the one that is broadcast, not the others */
+} thin_row;
+
+static const thin_row thins[] = {
+    {1, 0, false}, {4, 0, false}, {2, 0, false}, {3, 0, false}, {5, 0, false}, {6, 0, false},
+    {7, 0, false}, {0, 1, false}, {1, 1, false}, {2, 1, false}, {0, 2, false}, {0, 3, false},
+    {1, 0, true},  {4, 0, true},  {2, 0, true},  {7, 0, true},  {0, 1, true},  {0, 3, true},
+};
+#define THINS_FEW 2 /* of CHK_PROBLEMS_FEW */
+
 #define COUNT(a) ((uint32_t)(sizeof(a) / sizeof((a)[0])))
 
 static tn_shape shape_of(const shape_row *row)
@@ -50,6 +65,15 @@ static tn_shape shape_of(const shape_row *row)
     tn_shape s = {.ndim = row->ndim};
 
     memcpy(s.dim, row->dim, sizeof row->dim);
+    return s;
+}
+
+static tn_shape shape_thin(const tn_shape *whole, const thin_row *row)
+{
+    tn_shape s = {.ndim = whole->ndim - row->dropped};
+
+    for (int32_t d = 0; d < s.ndim; d++)
+        s.dim[d] = row->ones >> d & 1u ? 1 : whole->dim[d + row->dropped];
     return s;
 }
 
@@ -118,11 +142,10 @@ static bool shapes_complete(generator *g, const chk_attrs *attrs, const tn_shape
         return true;
     before = chk_take(&g->lab->arena, sizeof *before);
     *before = *f;
-    if (g->thin && at && f->in_shape[at].ndim < 0 && data->ndim) {
-        f->in_shape[at] = *data;
-        f->in_shape[at].dim[0] = 1;
+    if (g->thin && at && f->in_shape[at].ndim < 0) {
+        f->in_shape[at] = g->thin->first ? *data : shape_thin(data, g->thin);
         if (shapes_complete(g, attrs, data, flags, f))
-            return true;
+            return g->thinned = true;
     }
     for (uint32_t c = 0; candidate(data, c, &try); c++) {
         *f = *before;
@@ -305,17 +328,19 @@ bool chk_generate_one(generator *g, const chk_attrs *from, const tn_shape *s, ui
     p->flags = g->train ? TN_NODE_TRAIN : 0;
     p->rank = s->ndim;
     g->tries = 0;
+    g->thinned = !g->thin;
     if (!chk_infer_args(g->op, from, count_at < 0 ? 3 : (uint32_t)tn_value_int(from->values[count_at]),
                         &p->f.args, &err) &&
         (primary == 0 || primary < p->f.args.in_count)) {
         chk_facts_unknown(&p->f);
         if (p->f.args.in_count)
-            p->f.in_shape[0] = *s;
+            p->f.in_shape[0] = g->thin && g->thin->first ? shape_thin(s, g->thin) : *s;
         else
             shape_attr(g, s, &p->attrs);
         good = (!g->kernel || chk_version_matches(&g->lab->arena, g->kernel, g->op, &p->attrs)) &&
                dtypes_complete(g, &p->attrs, primary, dtype, &p->f) &&
-               shapes_complete(g, &p->attrs, s, infer_flags, &p->f) && sizes_fit(g, &p->f, &p->resizes);
+               shapes_complete(g, &p->attrs, s, infer_flags, &p->f) && g->thinned &&
+               sizes_fit(g, &p->f, &p->resizes);
     }
     if (good) {
         chk_problem_finish(p);
@@ -331,31 +356,37 @@ bool chk_generate_one(generator *g, const chk_attrs *from, const tn_shape *s, ui
 
 /* ---- all of them ------------------------------------------------------------------------------------- */
 
+/* Two ranks rather than all. */
+static bool is_few(const generator *g)
+{
+    return g->what == CHK_PROBLEMS_FEW || g->what == CHK_PROBLEMS_WIDE;
+}
+
 /* Data types that are tried for input `index`. */
 static uint32_t types_mask(const generator *g, const chk_attrs *attrs, uint32_t index)
 {
     const chk_args fallback = {1, 1, 1};
+    const uint32_t wanted = g->what == CHK_PROBLEMS_WIDE ? 1u << TN_F64 : ~0u;
     const char *rule;
     chk_args args;
+    uint32_t mask;
     tn_err err;
 
     if (!g->kernel)
-        return g->dtype_mask;
+        return g->dtype_mask & wanted;
     if (chk_infer_args(g->op, attrs, 3, &args, &err))
         args = fallback;
     if (index >= args.in_count)
-        return args.in_count ? 0 : 1u << TN_F32;
+        return args.in_count ? 0 : 1u << TN_F32 & wanted;
     rule = chk_rule_of(g->op, g->kernel, &args, index);
-    return rule ? chk_rule_mask(rule) : (1u << TN_DTYPE_LIMIT) - 1;
+    mask = rule ? chk_rule_mask(rule) : 0;
+    return wanted & (mask ? mask : (1u << TN_DTYPE_LIMIT) - 1); /* none: that of another argument */
 }
 
-static int32_t lowest(uint32_t mask)
+/* The lowest bit alone; 0: there is none. */
+static uint32_t lowest(uint32_t mask)
 {
-    int32_t d = 0;
-
-    while (d < TN_DTYPE_LIMIT - 1 && !(mask >> d & 1u))
-        d++;
-    return d;
+    return mask & (0u - mask);
 }
 
 static void shapes_with(generator *g, const chk_attrs *attrs, const shape_row *rows, uint32_t count,
@@ -404,7 +435,7 @@ static void other_types(generator *g, const chk_base *b)
 
 static void base_problems(generator *g, const chk_base *b)
 {
-    const uint32_t mask = types_mask(g, &b->attrs, 0), one = 1u << lowest(mask);
+    const uint32_t mask = types_mask(g, &b->attrs, 0), one = lowest(mask);
     const bool types = g->what == CHK_PROBLEMS_TYPES;
 
     if (b->has_shape)
@@ -422,16 +453,30 @@ static void base_problems(generator *g, const chk_base *b)
     else if (b->variation)
         for (uint32_t k = 0, before = (uint32_t)g->made; k < COUNT(common) && !g->stop; k++) {
             shapes_with(g, &b->attrs, common + k, 1, one);
-            if (g->what == CHK_PROBLEMS_FEW && g->made > before)
+            if (is_few(g) && g->made > before)
                 break;
         }
-    else if (g->what == CHK_PROBLEMS_FEW)
+    else if (is_few(g))
         shapes_with(g, &b->attrs, ranks + 2, 2, mask);
     else if (g->what == CHK_PROBLEMS_ALL) {
         shapes_with(g, &b->attrs, ranks, COUNT(ranks), mask);
         shapes_with(g, &b->attrs, odd, COUNT(odd), one);
         other_types(g, b);
     }
+}
+
+/* Some inputs are broadcast, where inference takes that. */
+static void thin_problems(generator *g, const chk_base *b)
+{
+    const uint32_t rows = g->what == CHK_PROBLEMS_ALL ? COUNT(thins) : is_few(g) ? THINS_FEW : 0;
+
+    if (!g->op->inputs || !g->op->inputs[0] || !g->op->inputs[1] || b->has_shape)
+        return;
+    for (uint32_t i = 0; i < rows && !g->stop; i++) {
+        g->thin = &thins[i];
+        shapes_with(g, &b->attrs, common + 1, 1, lowest(types_mask(g, &b->attrs, 0)));
+    }
+    g->thin = NULL;
 }
 
 static bool generate(generator *g)
@@ -449,20 +494,16 @@ static bool generate(generator *g)
         if (g->what == CHK_PROBLEMS_LARGE && g->made)
             break;
     }
-    if ((g->what == CHK_PROBLEMS_ALL || g->what == CHK_PROBLEMS_FEW) && count && !g->stop && g->op->inputs &&
-        g->op->inputs[0] && g->op->inputs[1] && !bases[0].has_shape) {
-        g->thin = true;
-        shapes_with(g, &bases[0].attrs, common, 1, 1u << lowest(types_mask(g, &bases[0].attrs, 0)));
-        g->thin = false;
-    }
-    if (g->what == CHK_PROBLEMS_FEW && count && !g->stop && !g->train && !bases[0].has_shape) {
+    if (count)
+        thin_problems(g, &bases[0]);
+    if (is_few(g) && count && !g->stop && !g->train && !bases[0].has_shape) {
         g->train = true;
-        shapes_with(g, &bases[0].attrs, ranks + 2, 1, 1u << lowest(types_mask(g, &bases[0].attrs, 0)));
+        shapes_with(g, &bases[0].attrs, ranks + 2, 1, lowest(types_mask(g, &bases[0].attrs, 0)));
         g->train = false;
     }
     if (g->what != CHK_PROBLEMS_ALL || !count || g->stop)
         return g->made > 0;
-    one = 1u << lowest(types_mask(g, &bases[0].attrs, 0));
+    one = lowest(types_mask(g, &bases[0].attrs, 0));
     g->train = true;
     if (bases[0].has_shape)
         own_shape(g, &bases[0], one);

@@ -38,7 +38,7 @@ struct chk_process {
     char locale[TEXT_BYTES], folder[TEXT_BYTES], creation[32];
     bool files[FILES_MAX];
     uint32_t threads, exits;
-    int omp_threads;
+    int omp_threads, omp_found; /* of OpenMP: as it is, and as it was before the kit set another number */
     uint64_t read_bytes;
 };
 
@@ -113,19 +113,47 @@ static uint32_t float_control_read(void)
 #endif
 }
 
-/* Of the OpenMP runtime that the plugin brought, if it did. */
+/* A function of the OpenMP runtime that the plugin brought, if it did. */
+static void *omp_symbol(chk_env *env, const char *name)
+{
+    void *handle = chk_case_of(env)->handle;
+
+    return handle ? dlsym(handle, name) : NULL;
+}
+
 static int omp_threads_read(chk_env *env)
 {
     union {
         void *symbol;
         int (*call)(void);
-    } get = {.symbol =
-                 chk_case_of(env)->handle ? dlsym(chk_case_of(env)->handle, "omp_get_max_threads") : NULL};
+    } get = {.symbol = omp_symbol(env, "omp_get_max_threads")};
 
     return get.symbol ? get.call() : 0;
 }
 
-chk_process *chk_process_snapshot(chk_env *env)
+static void omp_threads_set(chk_env *env, int count)
+{
+    union {
+        void *symbol;
+        void (*call)(int count);
+    } set = {.symbol = omp_symbol(env, "omp_set_num_threads")};
+
+    if (set.symbol)
+        set.call(count);
+}
+
+/* What nobody sets by chance: more than the kit grants, and no part of the processors. */
+static int omp_threads_odd(int now)
+{
+    const long online = sysconf(_SC_NPROCESSORS_ONLN), all = sysconf(_SC_NPROCESSORS_CONF);
+    int count = 13;
+
+    while (count == now || online % count == 0 || all % count == 0)
+        count++;
+    return count;
+}
+
+static chk_process *process_read(chk_env *env)
 {
     chk_process *p = calloc(1, sizeof *p);
     char text[64];
@@ -155,10 +183,26 @@ chk_process *chk_process_snapshot(chk_env *env)
     return p;
 }
 
+/* The number of threads that a plugin would set is mostly the one that is there: so it is another one while
+ * the plugin is watched. */
+chk_process *chk_process_snapshot(chk_env *env)
+{
+    chk_process *p = process_read(env);
+
+    p->omp_found = p->omp_threads;
+    if (p->omp_found) {
+        omp_threads_set(env, omp_threads_odd(p->omp_found));
+        p->omp_threads = omp_threads_read(env);
+    }
+    return p;
+}
+
 void chk_process_free(chk_process *p)
 {
     if (!p)
         return;
+    if (p->omp_found)
+        omp_threads_set(p->env, p->omp_found);
     for (size_t i = 0; p->variables && p->variables[i]; i++)
         free(p->variables[i]);
     free(p->variables);
@@ -261,7 +305,7 @@ static const char *modes_changed(const chk_process *a, const chk_process *b)
 
 const char *chk_process_changed(const chk_process *before, uint32_t ignore)
 {
-    chk_process *now = chk_process_snapshot(before->env);
+    chk_process *now = process_read(before->env);
     const char *what = signals_changed(before, now);
 
     if (!what)

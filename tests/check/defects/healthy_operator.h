@@ -43,7 +43,14 @@ enum {
     BEYOND_EXEC,
     ROUNDS_UP,
     READS_EMPTY,
+    SETS_THREADS,
+    DRAWS,
+    LAST_STRIDE,
 };
+
+#ifndef TRESPASS
+#define TRESPASS() (void)0 /* what a run does besides */
+#endif
 
 #define SCALE 0
 #define KIND 1
@@ -153,6 +160,8 @@ static int64_t offset_of(const tn_tensor *t, int64_t index)
 
     if (DEFECT == IGNORES_STRIDES)
         return index;
+    if (DEFECT == LAST_STRIDE && t->ndim && t->shape[t->ndim - 1] > 1 && t->stride[t->ndim - 1] == 0)
+        return 0;
     for (int32_t d = t->ndim; d-- > 0;) {
         offset += index % t->shape[d] * t->stride[d];
         index /= t->shape[d];
@@ -216,8 +225,11 @@ static void line_trespass(const tn_exec *x, int64_t count)
         element_set(x->in[0], 0, element_get(x->in[0], 0), TN_MODE_WRITE);
     if (DEFECT == BEYOND_EXEC)
         seen += *(const uint64_t *)(const void *)((const char *)x + x->struct_size);
+    if (DEFECT == DRAWS)
+        seen += x->rng->seed;
     if (DEFECT == ROUNDS_UP)
         (void)fesetround(FE_UPWARD);
+    TRESPASS();
     if (DEFECT == READS_EMPTY && !count)
         seen += (uint64_t)element_get(x->in[0], 0);
 }

@@ -3,15 +3,18 @@
  * DEFECT what is wrong with it, and by NAME what it is called.
  *
  * defect_cube: output = data^3. The forward saves 3 data^2; the backward reads the block if the forward was
- * its own, else computes from data.
+ * its own, else computes from data. From NEEDS_SAVED on the backward declines without the block, and plans
+ * have memory of their own.
  */
 #ifndef TN_DEFECTS_HEALTHY_SAVED_H
 #define TN_DEFECTS_HEALTHY_SAVED_H
 
+#include <stdbool.h>
+
 #include "tenon/plugin/attr.h"
 #include "tenon/plugin/util.h"
 
-enum { HEALTHY, SAVED_BEYOND, SAVED_ELSEWHERE, SAVED_UNASKED };
+enum { HEALTHY, SAVED_BEYOND, SAVED_ELSEWHERE, SAVED_UNASKED, NEEDS_SAVED, NEEDS_SWALLOWS };
 
 /* ---- definitions ------------------------------------------------------------------------------------- */
 
@@ -82,16 +85,51 @@ static void set(const tn_tensor *t, int64_t at, double v)
         ((double *)t->data)[at] = v;
 }
 
+/* Memory of a plan, of those that have some. */
+typedef struct own_state {
+    const tn_host *host;
+    const tn_memory_service *memory;
+    void *more;
+} own_state;
+
+static tn_status own_create(const tn_host *host, tn_plan *plan, tn_err *err)
+{
+    const tn_memory_service *memory = tn_host_service(host, TN_SERVICE_MEMORY);
+    own_state *s;
+
+    if (DEFECT < NEEDS_SAVED)
+        return TN_OK;
+    if (!memory)
+        return tn_fail(err, TN_E_UNSUPPORTED, "needs the memory service");
+    if (!(s = memory->alloc(host, sizeof *s, 8)))
+        return tn_fail(err, TN_E_NOMEM, "no memory for a plan");
+    *s = (own_state){host, memory, memory->alloc(host, 64, 8)};
+    if (!s->more) {
+        memory->free(host, s);
+        return tn_fail(err, TN_E_NOMEM, "no memory for the rest of a plan");
+    }
+    plan->state = s;
+    return TN_OK;
+}
+
+static void own_release(tn_plan *plan)
+{
+    own_state *s = plan->state;
+
+    if (DEFECT < NEEDS_SAVED || !s)
+        return;
+    s->memory->free(s->host, s->more);
+    s->memory->free(s->host, s);
+}
+
 static tn_status cube_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    (void)plugin;
-    (void)err;
     plan->threads = 1;
     plan->flags = TN_PLAN_THREAD_INVARIANT;
     if (node->flags & TN_NODE_RECORDED)
         plan->saved_bytes = 8u * (uint64_t)tn_tensor_count(node->in[0]);
     plan->saved_align = 8;
-    return TN_OK;
+    return own_create(plugin, plan, err);
 }
 
 static tn_status cube_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
@@ -114,17 +152,23 @@ static tn_status cube_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-static char from_block; /* plan->state points here: the block is read */
+static char from_block; /* plan->state points here, or to memory of its own: the block is read */
 
 static tn_status back_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    (void)plugin;
-    (void)err;
+    const bool has_block = node->forward && node->forward->saved_bytes;
+    tn_status st;
+
     plan->threads = 1;
     plan->flags = TN_PLAN_THREAD_INVARIANT;
-    if (DEFECT == SAVED_UNASKED || (node->forward && node->forward->saved_bytes))
+    if (DEFECT >= NEEDS_SAVED && !has_block)
+        return tn_fail(err, TN_E_UNSUPPORTED, "needs what its forward saved");
+    st = own_create(plugin, plan, err);
+    if (DEFECT == NEEDS_SWALLOWS && st == TN_E_NOMEM)
+        return tn_fail(err, TN_E_UNSUPPORTED, "something went wrong");
+    if (DEFECT < NEEDS_SAVED && (DEFECT == SAVED_UNASKED || has_block))
         plan->state = &from_block;
-    return TN_OK;
+    return st;
 }
 
 static tn_status back_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
@@ -149,7 +193,8 @@ static const char *const back_types[] = {"dy:f32,f64", "*:=dy", NULL};
     {                                                                                                        \
         .struct_size = (uint32_t)TN_END(tn_kernel, release), .rank = 64, .op = op_, .name = "defect",        \
         .device = "cpu", .isa = "", .op_version_min = 1, .op_version_max = 1,                                \
-        .flags = TN_KERNEL_DETERMINISTIC, .types = types_, .prepare = prepare_, .run = run_                  \
+        .flags = TN_KERNEL_DETERMINISTIC, .types = types_, .prepare = prepare_, .run = run_,                 \
+        .release = own_release                                                                               \
     }
 
 static const tn_kernel cube_kernel = KERNEL("defect_cube", cube_types, cube_prepare, cube_run);
@@ -160,7 +205,14 @@ static const tn_kernel_table kernel_table = {
 
 static const tn_capability *const tables[] = {&op_table.head, &kernel_table.head, NULL};
 
+static tn_status init(const tn_host *host, void **plugin, tn_err *err)
+{
+    (void)err;
+    *plugin = (void *)(uintptr_t)host;
+    return TN_OK;
+}
+
 TN_PLUGIN_DEFINE(NAME, "1.0.0", "Acme", "Apache-2.0", "a planted defect", "", "op:defect_cube kernels@cpu",
-                 NULL, NULL, NULL, tables);
+                 init, NULL, NULL, tables);
 
 #endif

@@ -1,0 +1,101 @@
+/*
+ * Random numbers come from the host's generator: the same draw gives the same numbers, whichever plan runs
+ * and however its number is told; another seed, device or draw gives others.
+ */
+#include <string.h>
+
+#include "lab.h"
+
+static const uint64_t seven = 7, five = 5, eight = 8;
+
+typedef struct other_draw {
+    const char *what;
+    uint64_t seed_xor, stream, step_add;
+    const uint64_t *step;
+} other_draw;
+
+/* The draw that nodes get else is number 7 of device 0. */
+static const other_draw others[] = {
+    {"another seed", 0x5851f42d4c957f2d, 0, 0, &seven},
+    {"another device (tn_rng.stream)", 0, 1, 0, &seven},
+    {"another draw (tn_rng.step)", 0, 0, 0, &eight},
+    {"another draw of a program (tn_rng.step_add)", 0, 0, 1, &seven},
+};
+#define OTHERS (sizeof others / sizeof others[0])
+
+typedef struct draws {
+    uint32_t ran;
+    bool differs[OTHERS];
+} draws;
+
+static void same_draw(chk_lab *lab, const chk_problem *p, chk_node *n, const chk_outputs *first)
+{
+    const bool exact = (lab->side.kernel->flags & TN_KERNEL_DETERMINISTIC) != 0;
+    const tn_rng sum = {lab->env->seed, 0, &five, 2};
+    chk_node *fresh = chk_take(&lab->arena, sizeof *fresh);
+    const chk_form form = n->form;
+
+    if (chk_node_run(n) == TN_OK)
+        chk_same(n, first, exact, "the same draw again");
+    n->form.rng = &sum;
+    if (chk_node_run(n) == TN_OK)
+        chk_same(n, first, exact, "the same draw, its number told as step 5 and step_add 2");
+    if (chk_node_try(lab, p, &form, fresh)) {
+        chk_same(fresh, first, exact, "the same draw with a new plan");
+        chk_node_close(fresh);
+    }
+}
+
+static bool outputs_equal(chk_lab *lab, chk_node *n, const chk_outputs *first)
+{
+    chk_outputs *now = chk_take(&lab->arena, sizeof *now);
+
+    chk_outputs_take(n, now);
+    for (uint32_t o = 0; o < now->count; o++)
+        if (now->elements[o] != first->elements[o] ||
+            memcmp(now->data[o], first->data[o],
+                   (size_t)((uint64_t)now->elements[o] * tn_dtype_bytes(now->dtype[o]))))
+            return false;
+    return true;
+}
+
+static bool random_visit(chk_lab *lab, const chk_problem *p, void *arg)
+{
+    const chk_form form = {.mode = TN_MODE_WRITE, .fill = 0x3c};
+    chk_outputs *first = chk_take(&lab->arena, sizeof *first);
+    chk_node *n = chk_take(&lab->arena, sizeof *n);
+    draws *d = arg;
+
+    if (!chk_host_would_run(lab, p) || !chk_node_first(lab, p, &form, n))
+        return true;
+    chk_outputs_take(n, first);
+    d->ran++;
+    same_draw(lab, p, n, first);
+    for (uint32_t k = 0; k < OTHERS; k++) {
+        const other_draw *o = &others[k];
+        const tn_rng rng = {lab->env->seed ^ o->seed_xor, o->stream, o->step, o->step_add};
+
+        n->form.rng = &rng;
+        if (chk_node_run(n) == TN_OK && !outputs_equal(lab, n, first))
+            d->differs[k] = true;
+    }
+    chk_node_close(n);
+    return true;
+}
+
+/* An operator may need no numbers for some attributes, or outside of training: one problem that shows a
+ * difference is enough. */
+void chk_kernel_random(chk_env *env)
+{
+    draws d = {.ran = 0};
+    chk_lab lab;
+
+    chk_lab_open(env, CHK_HOST_EXACT, &lab);
+    if (!(lab.op->effects & TN_EFFECT_RANDOM))
+        chk_skip(env, "its operator takes no draw");
+    chk_problems(&lab, CHK_PROBLEMS_FEW, random_visit, &d);
+    for (uint32_t k = 0; d.ran && k < OTHERS; k++)
+        if (!d.differs[k])
+            chk_fail(env, NULL, "%s gives the same numbers in all of %u problems", others[k].what, d.ran);
+    chk_lab_close(&lab);
+}

@@ -1,0 +1,35 @@
+/*
+ * Kernels that give numbers and not always the right ones (defects/): attributes read too early, draws of
+ * their own, broadcasting, float64 in name only.
+ */
+#include "kit.h"
+
+static const kit_defect defects[] = {
+    {"runtime_level", "K-runtime-attrs", NULL, "--only kernel/runtime-attrs"},
+    {"runtime_times", "K-runtime-attrs", NULL, "--only kernel/runtime-attrs"},
+    {"runtime_negate", "K-runtime-attrs", NULL, "--only kernel/runtime-attrs"},
+    {"runtime_unit", "K-runtime-attrs", NULL, "--only kernel/runtime-attrs"},
+    {"random_fixed", "K-random", NULL, "--only kernel/random"},
+    {"random_own", "K-random", NULL, "--only kernel/random"},
+    {"random_seed_only", "K-random", NULL, "--only kernel/random"},
+    {"random_step_only", "K-random", NULL, "--only kernel/random"},
+    {"random_draw_only", "K-random", NULL, "--only kernel/random"},
+    {"random_one_device", "K-random", NULL, "--only kernel/random"},
+    {"broadcast_last", "K-values", NULL, "--only kernel/values"},
+    {"broadcast_middle", "K-values", NULL, "--only kernel/values"},
+    {"broadcast_all", "K-values", NULL, "--only kernel/values"},
+    {"broadcast_rank", "K-values", NULL, "--only kernel/values"},
+    {"broadcast_left", "K-values", NULL, "--only kernel/values"},
+    {"precision_input", "K-precision", NULL, "--only kernel/precision"},
+    {"precision_output", "K-precision", NULL, "--only kernel/precision"},
+    {"precision_inside", "K-precision", NULL, "--only kernel/precision"},
+    {"precision_sum", "K-precision", NULL, "--only kernel/precision"},
+    {"precision_gradient", "K-precision", NULL, "--only kernel/precision"},
+};
+
+int main(void)
+{
+    static const char *const healthy[] = {"runtime", "random", "broadcast", "precision", NULL};
+
+    return kit_defects("defects_values", defects, sizeof defects / sizeof *defects, healthy);
+}
