@@ -31,18 +31,6 @@ static const cli_column columns[] = {
     {"samples_per_s", "samples/s"},
     {"planned_mib", "planned MiB"},
     {"build", "build"},
-    {NULL, NULL},
-};
-static const cli_column columns_compared[] = {
-    {"model", "model"},
-    {"batch", "batch"},
-    {"mode", "mode"},
-    {"device", "device"},
-    {"ms", "ms/step"},
-    {"median_ms", "median"},
-    {"samples_per_s", "samples/s"},
-    {"planned_mib", "planned MiB"},
-    {"build", "build"},
     {"change", "against before"},
     {NULL, NULL},
 };
@@ -216,7 +204,7 @@ static int bench_run(bench_model *b)
         (void)cli_table_end(&b->table, b->args);
         return code;
     }
-    b->table.columns = b->table.old ? columns_compared : columns;
+    b->table.columns = columns;
     b->table.same = same;
     if (!(st = setup(b)) &&
         !(st = cli_series_measure(b->args->value[OPT_TRAIN] ? train_run : infer_run, b, repeat, &series)))

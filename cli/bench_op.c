@@ -45,11 +45,6 @@ typedef struct bench_op {
 } bench_op;
 
 static const cli_column columns[] = {
-    {"op", "op"},         {"shape", "shape"},      {"dtype", "dtype"},    {"device", "device"},
-    {"ms", "ms"},         {"median_ms", "median"}, {"gflops", "GFLOP/s"}, {"gb_per_s", "GB/s"},
-    {"kernel", "kernel"}, {"build", "build"},      {NULL, NULL},
-};
-static const cli_column columns_compared[] = {
     {"op", "op"},         {"shape", "shape"},      {"dtype", "dtype"},           {"device", "device"},
     {"ms", "ms"},         {"median_ms", "median"}, {"gflops", "GFLOP/s"},        {"gb_per_s", "GB/s"},
     {"kernel", "kernel"}, {"build", "build"},      {"change", "against before"}, {NULL, NULL},
@@ -456,7 +451,7 @@ static int bench_run(bench_op *b)
         return CLI_EXIT_USAGE;
     if ((code = cli_table_begin(&b->table, b->args)))
         return code;
-    b->table.columns = b->table.old ? columns_compared : columns;
+    b->table.columns = columns;
     b->table.same = same;
     do {
         st = combination_measure(b);

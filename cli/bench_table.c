@@ -126,6 +126,14 @@ static void cell_text(const json_t *row, const char *key, bool utf8, char out[CE
         (void)snprintf(out, CELL, "-");
 }
 
+/* The first column from `c` on that is shown; one without key at the end. */
+static const cli_column *column_from(const cli_table *t, const cli_column *c)
+{
+    while (c->key && !t->old && !strcmp(c->key, "change"))
+        c++;
+    return c;
+}
+
 static int width_of(const cli_table *t, const cli_column *column, bool utf8)
 {
     size_t width = strlen(column->title), index;
@@ -147,10 +155,10 @@ static void markdown_print(const cli_table *t)
     size_t index;
     json_t *row;
 
-    for (const cli_column *c = t->columns; c->key; c++)
+    for (const cli_column *c = column_from(t, t->columns); c->key; c = column_from(t, c + 1))
         (void)printf("| %-*s ", width_of(t, c, utf8), c->title);
     (void)puts("|");
-    for (const cli_column *c = t->columns; c->key; c++) {
+    for (const cli_column *c = column_from(t, t->columns); c->key; c = column_from(t, c + 1)) {
         (void)fputs("|-", stdout);
         for (int i = width_of(t, c, utf8); i-- > 0;)
             (void)putchar('-');
@@ -159,7 +167,7 @@ static void markdown_print(const cli_table *t)
     (void)puts("|");
     json_array_foreach(t->rows, index, row)
     {
-        for (const cli_column *c = t->columns; c->key; c++) {
+        for (const cli_column *c = column_from(t, t->columns); c->key; c = column_from(t, c + 1)) {
             char cell[CELL];
 
             cell_text(row, c->key, utf8, cell);
@@ -193,12 +201,12 @@ static void csv_print(const cli_table *t)
     size_t index;
     json_t *row;
 
-    for (const cli_column *c = t->columns; c->key; c++)
+    for (const cli_column *c = column_from(t, t->columns); c->key; c = column_from(t, c + 1))
         (void)printf("%s%s", c == t->columns ? "" : ",", strcmp(c->key, "ms") ? c->key : "mean_ms,sd_ms");
     (void)putchar('\n');
     json_array_foreach(t->rows, index, row)
     {
-        for (const cli_column *c = t->columns; c->key; c++)
+        for (const cli_column *c = column_from(t, t->columns); c->key; c = column_from(t, c + 1))
             for (int k = 0; k < (strcmp(c->key, "ms") ? 1 : 2); k++) {
                 char cell[CELL];
 

@@ -24,7 +24,7 @@ tn_status cli_array_fill(tn_array *a, double low, double high);
 /* ---- bench_table.c ---- */
 
 typedef struct cli_column {
-    const char *key, *title; /* of the row's JSON; "ms" is mean and deviation */
+    const char *key, *title; /* of the row's JSON; "ms": mean and deviation; "change": beside an older file */
 } cli_column;
 
 typedef struct cli_table {

@@ -157,6 +157,41 @@ static void bench_model(void **state)
     json_decref(rows);
 }
 
+/* The columns of each command, with an older file beside them one more; a row of that file may be anything.
+ */
+static void columns(void **state)
+{
+    static const struct {
+        const char *line, *head;
+    } rows[] = {
+        {"bench op tanh --shape 64 -o csv",
+         "op,shape,dtype,device,mean_ms,sd_ms,median_ms,gflops,gb_per_s,kernel,build\n"},
+        {"bench op tanh --shape 64 -o csv --compare odd.json",
+         "op,shape,dtype,device,mean_ms,sd_ms,median_ms,gflops,gb_per_s,kernel,build,change\n"},
+        {"bench model zoo:lenet --shape 1,1,8,8 -o csv",
+         "model,batch,mode,device,mean_ms,sd_ms,median_ms,samples_per_s,planned_mib,build\n"},
+        {"bench model zoo:lenet --shape 1,1,8,8 -o csv --compare odd.json",
+         "model,batch,mode,device,mean_ms,sd_ms,median_ms,samples_per_s,planned_mib,build,change\n"},
+        {"bench model zoo:lenet --shape 1,1,8,8 -o md", "| build    |\n"},
+        {"bench model zoo:lenet --shape 1,1,8,8 -o md --compare odd.json", "| build    | against before |\n"},
+    };
+
+    (void)state;
+    assert_int_equal(tool("echo '{\"rows\": [7, null, [], {\"model\": {}, \"change\": 3}]}' >odd.json")->code,
+                     0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char line[200];
+        const tool_said *s;
+
+        (void)snprintf(line, sizeof line, "exec \"$T\" %s --repeat 3", rows[i].line);
+        s = tool(line);
+        if (s->code > 1 || !strstr(s->out, rows[i].head))
+            fail_msg("%s: code %d: %s%s", line, s->code, s->out, s->err);
+        if (strstr(line, "-o csv"))
+            assert_true(strncmp(s->out, rows[i].head, strlen(rows[i].head)) == 0);
+    }
+}
+
 static void bad_arguments(void **state)
 {
     static const struct {
@@ -199,8 +234,9 @@ static void bad_arguments(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(list),     cmocka_unit_test(page),        cmocka_unit_test(bench_op),
-        cmocka_unit_test(compared), cmocka_unit_test(bench_model), cmocka_unit_test(bad_arguments),
+        cmocka_unit_test(list),          cmocka_unit_test(page),        cmocka_unit_test(bench_op),
+        cmocka_unit_test(compared),      cmocka_unit_test(bench_model), cmocka_unit_test(columns),
+        cmocka_unit_test(bad_arguments),
     };
     int failed;
 
