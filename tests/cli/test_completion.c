@@ -204,8 +204,14 @@ static void in_fish(void **state)
                 " '' | string replace -r '=$' '' | string replace -r '/$' '' >answer-%zu\n",
                 rows_of_others[i].line, i);
     fclose(file);
-    assert_int_equal(tool("\"$T\" completion fish >f && fish -n f")->code, 0);
-    assert_string_equal(tool("HOME=$PWD exec fish --no-config ask.fish")->err, "");
+    assert_int_equal(tool("export HOME=$PWD XDG_CONFIG_HOME=$PWD XDG_DATA_HOME=$PWD; \"$T\" completion fish "
+                          ">f && fish -n f")
+                         ->code,
+                     0);
+    assert_string_equal(tool("HOME=$PWD XDG_CONFIG_HOME=$PWD XDG_DATA_HOME=$PWD XDG_CACHE_HOME=$PWD exec "
+                             "fish --no-config ask.fish")
+                            ->err,
+                        "");
     answers_check("fish");
 }
 
@@ -233,7 +239,9 @@ static void zsh_ask(const char *loads)
                 i, rows_of_others[i].line, i);
     fprintf(file, "zpty -d z\n");
     fclose(file);
-    assert_int_equal(tool("HOME=$PWD ZDOTDIR=$PWD TERM=xterm exec timeout 100 zsh -f ask.zsh")->code, 0);
+    assert_int_equal(
+        tool("HOME=$PWD ZDOTDIR=$PWD XDG_CONFIG_HOME=$PWD TERM=xterm exec timeout 100 zsh -f ask.zsh")->code,
+        0);
     answers_check("zsh");
 }
 
