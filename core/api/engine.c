@@ -203,16 +203,18 @@ tn_status tn_engine_dump(tn_ctx *ctx, char **text)
 
 /* ---- trace --------------------------------------------------------------------------------------- */
 
+static tni_trace_user program; /* its own trace; contexts have theirs */
+
 tn_status tn_trace_start(uint32_t events_max)
 {
     if (!events_max)
         return tni_error(TN_E_ARG, "a trace of no events");
-    return tni_trace_start(events_max);
+    return tni_trace_start(&program, events_max);
 }
 
 void tn_trace_stop(void)
 {
-    tni_trace_stop();
+    tni_trace_stop(&program);
 }
 
 tn_status tn_trace_json(char **text)
@@ -223,7 +225,7 @@ tn_status tn_trace_json(char **text)
     if (!text)
         return api_null(__func__, "text");
     tni_str_init(&str, TN_TEXT_MAX);
-    if (!(st = tni_trace_json(&str)))
+    if (!(st = tni_trace_json(&program, &str)))
         st = tni_str_take(&str, text);
     tni_str_fini(&str);
     return st;

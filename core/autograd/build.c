@@ -402,6 +402,7 @@ static tn_status compile(build *b, tni_backward_program *p, tni_program_spec *sp
         b->g = p->broken; /* the other one is gone */
         return st == TN_E_UNSUPPORTED ? by_node(c, p, spec) : st;
     }
+    tni_exec_program_made(c);
     tni_graph_destroy(p->broken);
     p->broken = NULL;
     p->graph = p->program->graph;

@@ -339,9 +339,17 @@ extern atomic_bool tni_trace_on;
 extern uint32_t tni_trace_flag; /* the same for plugins, which know no atomic types */
 void tni_trace_event(char phase, const char *category, const char *name,
                      uint64_t ns); /* phase: B E i X; ns: 0 = now */
-tn_status tni_trace_start(
-    uint32_t events_max);               /* rounded up to a power of two; the oldest events are overwritten */
-void tni_trace_stop(void);              /* events stay until the next start */
-tn_status tni_trace_json(tni_str *out); /* Chrome's trace event format */
+/* Who wants events: a context, the program. They are kept while there is one. Begins as zeros. */
+typedef struct tni_trace_user {
+    uint64_t first,
+        last;     /* events of the process that it has seen: from first on, before last once it left */
+    bool on, was; /* was: on, now or before */
+} tni_trace_user;
+/* `events_max`: rounded up to a power of two; the oldest events are overwritten. The ring grows, it never
+ * shrinks. A user that is on begins anew. */
+tn_status tni_trace_start(tni_trace_user *u, uint32_t events_max);
+void tni_trace_stop(tni_trace_user *u); /* its events stay, as long as they are not overwritten */
+/* Chrome's trace event format. Of one that never started: all since the first user came. */
+tn_status tni_trace_json(const tni_trace_user *u, tni_str *out);
 
 #endif

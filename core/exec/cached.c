@@ -194,7 +194,7 @@ static tn_status entry_compile(tni_context *c, const cached_key *k, tni_cached_e
     spec.flags = (uint16_t)(k->flags | c->exec->node_flags | (k->recorded ? TN_NODE_RECORDED : 0u));
     if ((st = tni_program_create(c->selector, &spec, &e->program)))
         return st;
-    atomic_fetch_add_explicit(&c->exec->programs, 1, memory_order_relaxed);
+    tni_exec_program_made(c);
     return TN_OK;
 }
 
@@ -237,8 +237,10 @@ static tn_status entry_create(tni_cached_op *op, const cached_key *k, tni_cached
     e->id = atomic_fetch_add(&ids, 1) + 1;
     e->device = k->device;
     e->flags = k->flags;
-    e->generation = k->generation;
     e->recorded = k->recorded;
+    if ((st = tni_kernels_load(c->plugins, k->device)))
+        goto cleanup;
+    e->generation = tni_exec_generation(c); /* what was loaded just now counts: the next call finds this */
     if ((st = graph_for(op, k, &e->graph)))
         goto cleanup;
     st = entry_compile(c, k, e);

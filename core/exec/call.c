@@ -91,6 +91,20 @@ static bool output_apart(const tni_signature *sig, tni_array *const *in, const t
     return true;
 }
 
+/* Between two events of the profiler, if it is on. */
+static tn_status kernel_run(const tni_signature *sig, const tn_exec *x, tn_err *err)
+{
+    const tni_prepared *p = sig->prepared;
+    tn_status st;
+
+    if (TN_LIKELY(!atomic_load_explicit(&tni_trace_on, memory_order_relaxed)))
+        return p->kernel->run(&p->plan, x, err);
+    tni_trace_event('B', "caller", sig->def->op->name, 0);
+    st = p->kernel->run(&p->plan, x, err);
+    tni_trace_event('E', "caller", sig->def->op->name, 0);
+    return st;
+}
+
 bool tni_call_short(tni_context *c, tni_signature *sig, const tni_attrs *attrs, tni_array *const *in,
                     tni_array *const *out, uint64_t draw, tn_status *status)
 {
@@ -134,7 +148,7 @@ bool tni_call_short(tni_context *c, tni_signature *sig, const tni_attrs *attrs, 
     x.attrs = attrs->values;
     x.rng = &rng;
     err.message[0] = '\0';
-    if ((st = sig->prepared->kernel->run(&sig->prepared->plan, &x, &err)))
+    if ((st = kernel_run(sig, &x, &err)))
         st = tni_error_take(&err, sig->def->op->name);
     tni_engine_leave(c->engine, v.reads, v.read_count, v.writes, v.write_count, st, sig->def->op->name);
     *status = TN_OK; /* a failure sticks to the outputs, as everywhere */

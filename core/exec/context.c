@@ -227,28 +227,30 @@ static tn_status engine_open(tni_context *c)
     return tni_engine_create(&e, c->devices, &c->log, &c->engine);
 }
 
-/* ---- the profiler: one for the process, so the last context that closes writes what it holds ----- */
+/* ---- the profiler: one for the process; each context that wants it writes what it saw ------------- */
 
-static tn_status profiler_start(const tni_context *c)
+static tn_status profiler_start(tni_context *c)
 {
     if (!tni_option_bool(c->options, "profiler.autostart"))
         return TN_OK;
-    return tni_trace_start((uint32_t)tni_option_int(c->options, "profiler.events_max"));
+    return tni_trace_start(&c->trace, (uint32_t)tni_option_int(c->options, "profiler.events_max"));
 }
 
-static void profiler_write(const tni_context *c)
+static void profiler_write(tni_context *c)
 {
     const char *path = tni_option_text(c->options, "profiler.file");
     tni_str text;
     tn_err err;
     tn_status st;
 
-    if (!tni_option_bool(c->options, "profiler.autostart") || !path[0])
+    if (!c->trace.on)
+        return;
+    tni_trace_stop(&c->trace);
+    if (!path[0])
         return;
     tni_error_get(&err);
     tni_str_init(&text, TN_TEXT_MAX);
-    tni_trace_stop();
-    if ((st = tni_trace_json(&text)) || (st = tni_file_write_all(path, text.text, text.length)))
+    if ((st = tni_trace_json(&c->trace, &text)) || (st = tni_file_write_all(path, text.text, text.length)))
         tni_logf(&c->log, TN_LOG_WARNING, "the profile was not written (%s): %s", tni_status_name(st),
                  tni_error_message());
     tni_str_fini(&text);

@@ -20,6 +20,7 @@ typedef struct tn_ctx {
     tni_opset *ops;
     tni_selector *selector;
     tni_exec *exec;
+    tni_trace_user trace;         /* of profiler.autostart */
     struct tn_ctx *next, *before; /* list of open contexts, for fork */
 } tni_context;
 
@@ -52,6 +53,7 @@ tn_status tni_exec_create(tni_context *c, tni_exec **out);
 void tni_exec_destroy(tni_exec *x);
 uint32_t tni_exec_threads(const tni_context *c);    /* budget of a kernel */
 uint16_t tni_exec_node_flags(const tni_context *c); /* TN_NODE_… that run.deterministic asks for */
+void tni_exec_program_made(tni_context *c);         /* one more was compiled */
 /* What room autograd keeps here: made by `make` at the first call. NULL: out of memory. */
 void *tni_exec_upper(tni_context *c, void *(*make)(void));
 void *tni_exec_upper_take(tni_context *c); /* NULL if there is none */

@@ -11,6 +11,11 @@ uint16_t tni_exec_node_flags(const tni_context *c)
     return c->exec->node_flags;
 }
 
+void tni_exec_program_made(tni_context *c)
+{
+    atomic_fetch_add_explicit(&c->exec->programs, 1, memory_order_relaxed);
+}
+
 void *tni_exec_upper(tni_context *c, void *(*make)(void))
 {
     void *upper;

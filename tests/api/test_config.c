@@ -246,9 +246,75 @@ static void the_profiler_writes_its_file(void **state)
     (void)fclose(file);
     assert_non_null(strstr(text, "\"traceEvents\""));
     assert_non_null(strstr(text, "\"name\":\"my task\",\"cat\":\"engine\",\"ph\":\"B\""));
-    ctx = file_open("[profiler]\nautostart = 1\nfile = /nonexistent/p.json\n", &log);
-    assert_ok(tn_close(ctx)); /* what cannot be written is a warning */
+    (void)snprintf(ini, sizeof ini, "[profiler]\nautostart = 1\nfile = %s/p.json\n", path);
+    ctx = file_open(ini, &log); /* a file is no folder */
+    assert_ok(tn_close(ctx));   /* what cannot be written is a warning */
     assert_non_null(strstr(log.all, "1 the profile was not written"));
+}
+
+static size_t events_named(const char *path, const char *named)
+{
+    static char text[1 << 20];
+    size_t count = 0, bytes;
+    FILE *file = fopen(path, "r");
+
+    assert_non_null(file);
+    bytes = fread(text, 1, sizeof text - 1, file);
+    (void)fclose(file);
+    assert_true(bytes > 0 && bytes < sizeof text - 1);
+    text[bytes] = '\0';
+    for (const char *at = text; (at = strstr(at, named)) != NULL; at++)
+        count++;
+    return count;
+}
+
+/* A call that runs at once on its thread. */
+static void short_call(tn_ctx *ctx)
+{
+    tn_array *x = test_array(ctx, 1, (int64_t[]){2}, (float[]){1, 2}), *y;
+
+    assert_ok(tn_array_wait(x));
+    y = test_op(ctx, "square", NULL, 1, &x);
+    test_values(y, (float[]){1, 4}, 2, 0);
+    tn_array_release(x);
+    tn_array_release(y);
+}
+
+/* Two contexts record, and the program: the first that leaves does not end what the others see. */
+static void each_profiler_sees_to_its_end(void **state)
+{
+    const char *const square = "\"name\":\"square\",\"cat\":\"caller\",\"ph\":\"B\"";
+    const char *const ended = "\"name\":\"square\",\"cat\":\"caller\",\"ph\":\"E\"";
+    char one_path[256], two_path[256], ini[512], *json = NULL;
+    tn_ctx *one, *two;
+
+    (void)state;
+    (void)snprintf(one_path, sizeof one_path, "%s", scratch_path("one.json"));
+    (void)snprintf(two_path, sizeof two_path, "%s", scratch_path("two.json"));
+    (void)snprintf(ini, sizeof ini, "[profiler]\nautostart = on\nevents_max = 64\nfile = %s\n", one_path);
+    one = file_open(ini, NULL);
+    short_call(one);
+    (void)snprintf(ini, sizeof ini, "[profiler]\nautostart = on\nfile = %s\n", two_path);
+    two = file_open(ini, NULL);
+    short_call(one);
+    assert_ok(tn_trace_start(64));
+    tn_trace_stop();
+    tn_trace_stop();
+    short_call(two);
+    test_close(one);
+    short_call(two);
+    short_call(two);
+    test_close(two);
+    assert_int_equal(events_named(one_path, square), 3);
+    assert_int_equal(events_named(one_path, ended), 3);
+    assert_int_equal(events_named(two_path, square), 4);
+    assert_int_equal(events_named(two_path, ended), 4);
+    one = test_open(NULL); /* nobody records any more */
+    short_call(one);
+    assert_ok(tn_trace_json(&json));
+    assert_null(strstr(json, "square"));
+    tn_free(json);
+    test_close(one);
 }
 
 int main(void)
@@ -260,6 +326,7 @@ int main(void)
         cmocka_unit_test(waits_are_reported_anew),
         cmocka_unit_test(the_level_is_heeded),
         cmocka_unit_test(the_profiler_writes_its_file),
+        cmocka_unit_test(each_profiler_sees_to_its_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

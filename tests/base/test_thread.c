@@ -149,14 +149,14 @@ static void tracer(void *arg)
         tni_trace_event(i % 2 ? 'E' : 'B', "test", arg, 0);
 }
 
-static size_t trace_events(void)
+static size_t trace_events(const tni_trace_user *u)
 {
     json_t *root;
     tni_str s;
     size_t count;
 
     tni_str_init(&s, TN_TEXT_MAX);
-    assert_int_equal(tni_trace_json(&s), TN_OK);
+    assert_int_equal(tni_trace_json(u, &s), TN_OK);
     assert_int_equal(tni_json_parse("trace", s.text, s.length, &root), TN_OK);
     count = json_array_size(json_object_get(root, "traceEvents"));
     json_decref(root);
@@ -167,28 +167,70 @@ static size_t trace_events(void)
 static void tracing(void **state)
 {
     tni_thread *threads[3];
+    tni_trace_user u = {0};
     char long_name[200];
 
     (void)state;
     tracer("off");
-    assert_int_equal(trace_events(), 0);
-    assert_int_equal(tni_trace_start(100), TN_OK);
+    assert_int_equal(trace_events(&u), 0);
+    assert_int_equal(tni_trace_start(&u, 100), TN_OK);
     assert_true(atomic_load(&tni_trace_on));
     memset(long_name, '"', sizeof long_name);
     long_name[199] = '\0';
     tni_trace_event('i', "category longer than its place", long_name, 5);
-    assert_int_equal(trace_events(), 1);
+    assert_int_equal(trace_events(&u), 1);
     for (int i = 0; i < 3; i++)
         assert_int_equal(tni_thread_create("tracer", tracer, "on", &threads[i]), TN_OK);
-    trace_events(); /* while it is written */
+    trace_events(&u); /* while it is written */
     for (int i = 0; i < 3; i++)
         tni_thread_join(threads[i]);
-    assert_int_equal(trace_events(), 128); /* the newest of 15001 */
-    assert_int_equal(tni_trace_start(4096), TN_OK);
-    assert_int_equal(trace_events(), 0);
-    tni_trace_stop();
+    assert_int_equal(trace_events(&u), 128); /* the newest of 15001 */
+    assert_int_equal(tni_trace_start(&u, 4096), TN_OK);
+    assert_int_equal(trace_events(&u), 0);
+    tni_trace_stop(&u);
     tracer("off");
-    assert_int_equal(trace_events(), 0);
+    assert_int_equal(trace_events(&u), 0);
+}
+
+static void trace_some(int count)
+{
+    for (int i = 0; i < count; i++)
+        tni_trace_event('i', "test", "some", 0);
+}
+
+/* Each user is told what was recorded between its coming and its leaving; the last one ends it. */
+static void trace_users(void **state)
+{
+    tni_trace_user a = {0}, b = {0}, never = {0};
+
+    (void)state;
+    assert_int_equal(tni_trace_start(&a, 64), TN_OK);
+    trace_some(3);
+    assert_int_equal(tni_trace_start(&b, 1 << 15), TN_OK); /* a larger ring: nothing is lost */
+    trace_some(5);
+    assert_int_equal(trace_events(&a), 8);
+    assert_int_equal(trace_events(&b), 5);
+    assert_int_equal(trace_events(&never), 8);
+    tni_trace_stop(&never); /* is no user: nothing */
+    tni_trace_stop(&a);
+    tni_trace_stop(&a); /* counts once */
+    assert_true(atomic_load(&tni_trace_on) && tni_trace_flag);
+    trace_some(7);
+    assert_int_equal(trace_events(&a), 8);
+    assert_int_equal(trace_events(&b), 12);
+    assert_int_equal(tni_trace_start(&a, 64), TN_OK); /* again, and anew while it is on */
+    trace_some(2);
+    assert_int_equal(tni_trace_start(&a, 64), TN_OK);
+    trace_some(1);
+    assert_int_equal(trace_events(&a), 1);
+    tni_trace_stop(&b);
+    assert_true(atomic_load(&tni_trace_on));
+    trace_some(1);
+    tni_trace_stop(&a);
+    assert_true(!atomic_load(&tni_trace_on) && !tni_trace_flag);
+    trace_some(4);
+    assert_int_equal(trace_events(&a), 2);
+    assert_int_equal(trace_events(&b), 15);
 }
 
 static void log_take(void *arg, int32_t level, const char *message)
@@ -219,8 +261,9 @@ static void logging(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(locks),  cmocka_unit_test(conditions), cmocka_unit_test(exit_hooks),
-        cmocka_unit_test(clocks), cmocka_unit_test(tracing),    cmocka_unit_test(logging),
+        cmocka_unit_test(locks),   cmocka_unit_test(conditions), cmocka_unit_test(exit_hooks),
+        cmocka_unit_test(clocks),  cmocka_unit_test(tracing),    cmocka_unit_test(trace_users),
+        cmocka_unit_test(logging),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

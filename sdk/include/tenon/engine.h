@@ -78,13 +78,18 @@ TN_API tn_status tn_engine_dump(tn_ctx *ctx, char **text);
 
 /* ---- trace --------------------------------------------------------------------------------------- */
 
-/** Begins to keep the last `events_max` events of the process. @threads any @since 0.1 */
+/** Begins to keep at least the last `events_max` events of the process: operations of all engines, and calls
+ * that ran at once on their thread (category "caller"). A second start begins anew. TN_E_ARG: 0 events;
+ * TN_E_NOMEM.
+ * @threads any @since 0.1 */
 TN_API tn_status tn_trace_start(uint32_t events_max);
 
-/** Stops; events stay until the next start. @threads any @since 0.1 */
+/** Stops; events stay until the next start. A context with profiler.autostart goes on recording for its own
+ * file. @threads any @since 0.1 */
 TN_API void tn_trace_stop(void);
 
-/** The events as Chrome's trace format, JSON, yours (tn_free). @threads any @since 0.1 */
+/** The events since the start, up to the stop, as Chrome's trace format, JSON, yours (tn_free). Without any
+ * start: what contexts with profiler.autostart record. @threads any @since 0.1 */
 TN_API tn_status tn_trace_json(char **text);
 
 #ifdef __cplusplus
