@@ -17,7 +17,9 @@
 #define MIDDLE 8e-6
 #define LARGE 5e-4
 #define LARGER 1e-3
-#define POINTS 5 /* where the inputs are, and after each change */
+#define POINTS 5          /* where the inputs are, and after each change */
+#define FOLLOWS 5e-3      /* change of an element, in parts of it, for a change of all inputs by themselves */
+#define FOLLOWS_WELL 0.05 /* so much that float32 shows it after the middle change, too */
 #define PROBLEMS_MAX 40
 #define ROUNDS_MAX 6 /* of one problem, for outputs of few elements */
 #define TOLD_MIN 8   /* elements, before anything is said of an output */
@@ -84,12 +86,12 @@ static void element_look(const double y[POINTS], tally *t)
                  large = (y[3] - y[0]) / LARGE, larger = (y[4] - y[0]) / LARGER;
 
     if (!isfinite(small) || !isfinite(middle) || !isfinite(large) || !isfinite(larger) ||
-        fabs(large) < 0.05 * fabs(y[0]) || fabs(large) < 1e-30 || fabs(larger - large) > 0.2 * fabs(large))
+        fabs(large) < FOLLOWS * fabs(y[0]) || fabs(large) < 1e-30 || fabs(larger - large) > 0.2 * fabs(large))
         return;
     for (uint32_t k = 0; k < POINTS; k++)
         if (k != 1) /* mostly the same number as before the change */
             number_look(y[k], t);
-    if (fabs(large - middle) > 0.2 * fabs(large))
+    if (fabs(large) < FOLLOWS_WELL * fabs(y[0]) || fabs(large - middle) > 0.2 * fabs(large))
         return;
     t->told++;
     t->lost += fabs(small - middle) > 0.03 * fabs(middle);
