@@ -209,6 +209,7 @@ typedef struct chk_form {
     uint32_t guard;   /* CHK_GUARD_…: buffers that tell; 0: plain memory */
     bool lock;        /* inputs are read-only */
     bool in_place;    /* where the plan says so */
+    bool bare;        /* no tn_call_ops */
     bool recorded;
     bool alone;                     /* no forward but `forward`, also where prepare declines without one */
     bool metadata;                  /* prepare only: no memory anywhere */

@@ -478,8 +478,8 @@ tn_status chk_node_call(chk_node *n)
                  .rng = n->no_rng     ? n->no_rng
                         : n->form.rng ? n->form.rng
                                       : &rng,
-                 .call = (tn_call *)(void *)n->call,
-                 .ops = made_ops};
+                 .call = n->form.bare ? NULL : (tn_call *)(void *)n->call,
+                 .ops = n->form.bare ? NULL : made_ops};
     tn_exec *made = MADE(n, tn_exec, ops, x);
     tn_status st;
 

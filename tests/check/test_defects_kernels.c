@@ -31,6 +31,7 @@ static const kit_defect defects[] = {
     {"op_draws", "K-random", NULL, "--only kernel/values"},
     {"op_last_stride", "K-strided", NULL, "--only kernel/strided"},
     {"op_beyond_exec", "R3", NULL, "--only kernel/old-host"},
+    {"op_needs_ops", "R3", NULL, "--only kernel/old-host"},
     {"op_rounds_up", "K-process", NULL, "--only kernel/process"},
     {"op_omp_threads", "K-process", NULL, "--only kernel/process"},
     {"op_reads_empty", "K-empty", NULL, ""},

@@ -46,6 +46,7 @@ enum {
     SETS_THREADS,
     DRAWS,
     LAST_STRIDE,
+    NEEDS_OPS,
 };
 
 #ifndef TRESPASS
@@ -246,8 +247,11 @@ static tn_status line_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     const double more = DEFECT == KEEPS_STATE         ? (double)(runs++ > 0)
                         : DEFECT == NOT_DETERMINISTIC ? 1e-3 * (double)(runs++ % 3)
                                                       : 0;
+    void *scratch = NULL;
 
     (void)err;
+    if (DEFECT == NEEDS_OPS && x->ops->alloc(x->call, 64, &scratch, err))
+        return TN_E_NOMEM;
     if (DEFECT == SWALLOWS_NOMEM && !s)
         return TN_OK;
     for (int64_t begin = 0; begin < count || !number; begin += chunk, number++) {

@@ -250,7 +250,7 @@ struct tn_exec {
     void **stream_slot;      /* the plugin's pointer of this stream, NULL at first; without a stream NULL */
     const tn_rng *rng;
     tn_call *call;
-    const tn_call_ops *ops;
+    const tn_call_ops *ops; /* may be NULL, unless the plan says RESIZES or the kernel ASYNC */
 };
 
 #define TN_KERNEL_DETERMINISTIC 1u /* the same bits from run to run on one machine and thread count */
