@@ -110,6 +110,8 @@ uint64_t chk_buffer_bytes(const chk_buffer *b);
 void *chk_buffer_pages(const chk_buffer *b, uint64_t *bytes); /* data and canaries */
 void chk_buffer_lock(chk_buffer *b);                          /* read-only from here on */
 void chk_buffer_unlock(chk_buffer *b);
+/* Nobody may touch it any more: who does fails `rule`. `what` goes into the message. */
+void chk_buffer_end(chk_buffer *b, const char *rule, const char *what);
 bool chk_buffer_intact(const chk_buffer *b,
                        uint64_t *offset); /* canaries; offset of the first damaged byte from
                                              the data's start, as int64 where it lies before */

@@ -230,6 +230,14 @@ void chk_buffer_lock(chk_buffer *b)
         chk_guard_add(fault_env, b->pages, b->page_bytes, CHK_GUARD_LOCKED, "memory that it may only read");
 }
 
+void chk_buffer_end(chk_buffer *b, const char *rule, const char *what)
+{
+    if (b->locked || mprotect(b->pages, b->page_bytes, PROT_NONE))
+        return;
+    b->locked = chk_guard_add(fault_env, b->pages, b->page_bytes, CHK_GUARD_BOUNDS, what);
+    b->locked->rule = rule;
+}
+
 void chk_buffer_unlock(chk_buffer *b)
 {
     chk_guard_remove(b->locked);

@@ -299,6 +299,51 @@ static void device_delay(chk_node *n)
     must(d, "D-order", "stream_call", d->ops->stream_call(n->lane->stream, gate_pass, &d->gate, &err), &err);
 }
 
+/* ---- arguments that end ------------------------------------------------------------------------------ */
+
+/* tn_exec and all that it points to but memory, in one buffer: nobody may touch it once run has said TN_OK.
+ */
+typedef struct passed {
+    tn_exec x;
+    tn_rng rng;
+    const tn_tensor *list[2 * CHK_ARGS_MAX];
+    tn_tensor tensors[2 * CHK_ARGS_MAX];
+    int64_t shape[2 * CHK_ARGS_MAX][TN_NDIM_MAX], stride[2 * CHK_ARGS_MAX][TN_NDIM_MAX];
+    uint8_t modes[CHK_ARGS_MAX];
+    tn_value attrs[];
+} passed;
+
+static const tn_exec *arguments_copy(chk_node *n, const tn_exec *x, chk_buffer **out)
+{
+    const uint32_t ins = n->p->f.args.in_count, count = ins + n->out_count;
+    const uint64_t values = n->p->attrs.count * sizeof(tn_value);
+    passed *p;
+
+    *out = chk_buffer_create(n->lab->env, sizeof *p + values, 0, 0);
+    p = chk_buffer_data(*out);
+    p->x = *x;
+    p->rng = *x->rng;
+    for (uint32_t i = 0; i < count; i++) {
+        const tn_tensor *t = i < ins ? x->in[i] : x->out[i - ins];
+
+        p->tensors[i] = *t;
+        memcpy(p->shape[i], t->shape, sizeof p->shape[i]);
+        memcpy(p->stride[i], t->stride, sizeof p->stride[i]);
+        p->tensors[i].shape = p->shape[i];
+        p->tensors[i].stride = p->stride[i];
+        p->list[i] = &p->tensors[i];
+    }
+    memcpy(p->modes, n->modes, sizeof p->modes);
+    if (values)
+        memcpy(p->attrs, x->attrs, (size_t)values);
+    p->x.in = p->list;
+    p->x.out = p->list + ins;
+    p->x.modes = p->modes;
+    p->x.attrs = p->attrs;
+    p->x.rng = &p->rng;
+    return &p->x;
+}
+
 /* ---- runs -------------------------------------------------------------------------------------------- */
 
 typedef struct wrapped {
@@ -336,11 +381,16 @@ static tn_status device_run(chk_node *n, const tn_exec *x)
 {
     device_space *d = space_of(n);
     chk_lane *own = n->lane;
-    tn_status st = kernel_call(n, x), own_st;
+    chk_buffer *arguments = NULL;
+    const bool late = n->form.pace == CHK_PACE_LATE && !d->ops->runs_kernels_of;
+    const bool ends = late && chk_host_kind_of(n->lab->plugin.host) == CHK_HOST_EXACT;
+    tn_status st = kernel_call(n, ends ? arguments_copy(n, x, &arguments) : x), own_st;
     const bool pending = st == TN_PENDING;
     long long held;
 
-    if (n->form.pace == CHK_PACE_LATE && !d->ops->runs_kernels_of)
+    if (ends && !pending)
+        chk_buffer_end(arguments, "K-arguments", "the arguments of run, which has returned");
+    if (late)
         gate_open(n);
     st = chk_call_wait(n->call, st);
     if (!pending) {
@@ -361,6 +411,7 @@ static tn_status device_run(chk_node *n, const tn_exec *x)
         st = st ? st : own_st;
     }
     chk_allocation_go_on(held);
+    chk_buffer_destroy(arguments);
     return st;
 }
 

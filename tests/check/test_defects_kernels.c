@@ -42,6 +42,7 @@ static const kit_defect defects[] = {
     {"kernels_wrong_stream", "K-stream", NULL, "--only kernel/stream"},
     {"kernels_too_early", "K-stream", NULL, "--only kernel/stream"},
     {"kernels_completes_early", "K-stream", NULL, "--only kernel"},
+    {"kernels_holds_arguments", "K-arguments", NULL, "--only kernel/stream"},
     {"kernels_writes_behind", "K-bounds", NULL, "--only kernel/bounds"},
     {"kernels_writes_before", "K-bounds", NULL, "--only kernel/bounds"},
     {"kernels_writes_input", "K-readonly", NULL, "--only kernel/bounds"},

@@ -32,6 +32,7 @@ enum {
     IGNORES_ADD,
     SAVED_ELSEWHERE,
     READS_HOST,
+    HOLDS_ARGUMENTS,
 };
 
 /* ---- the device -------------------------------------------------------------------------------------- */
@@ -134,7 +135,8 @@ typedef struct job {
     int32_t dtype;
     uint32_t mode;
     double scale;
-    tn_call *call; /* NULL: `run` says TN_OK */
+    const tn_exec *x; /* of HOLDS_ARGUMENTS */
+    tn_call *call;    /* NULL: `run` says TN_OK */
     const tn_call_ops *ops;
 } job;
 
@@ -243,8 +245,11 @@ static tn_status far_prepare(void *plugin, const tn_node *node, tn_plan *plan, t
 
 static void scale_work(const job *j)
 {
+    const double scale =
+        DEFECT == HOLDS_ARGUMENTS ? tn_attrs_float(j->x->attrs, TN_MUL_SCALAR_SCALAR) : j->scale;
+
     for (int64_t i = 0; i < j->count && j->mode != TN_MODE_NONE; i++)
-        set(j->out, j, i, j->scale * get(j->in[0], j->dtype, i));
+        set(j->out, j, i, scale * get(j->in[0], j->dtype, i));
     if (DEFECT == WRITES_BEHIND && j->count)
         set(j->out, &(job){.dtype = j->dtype}, j->count, 1);
     if (DEFECT == WRITES_BEFORE && j->count)
@@ -270,6 +275,7 @@ static tn_status scale_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     (void)seen;
     if ((st = job_make(plan, x, 1, &j, err)))
         return st;
+    j->x = x;
     j->scale = tn_attrs_float(x->attrs, TN_MUL_SCALAR_SCALAR);
     j->work = scale_work;
     return job_queue(j, x, err);
