@@ -322,7 +322,8 @@ static const tn_exec *arguments_copy(chk_node *n, const tn_exec *x, chk_buffer *
     *out = chk_buffer_create(n->lab->env, sizeof *p + values, 0, 0);
     p = chk_buffer_data(*out);
     p->x = *x;
-    p->rng = *x->rng;
+    if (!n->no_rng)
+        p->rng = *x->rng;
     for (uint32_t i = 0; i < count; i++) {
         const tn_tensor *t = i < ins ? x->in[i] : x->out[i - ins];
 
@@ -340,7 +341,7 @@ static const tn_exec *arguments_copy(chk_node *n, const tn_exec *x, chk_buffer *
     p->x.out = p->list + ins;
     p->x.modes = p->modes;
     p->x.attrs = p->attrs;
-    p->x.rng = &p->rng;
+    p->x.rng = n->no_rng ? n->no_rng : &p->rng;
     return &p->x;
 }
 
