@@ -58,8 +58,7 @@ tn_status tni_grad_attach(tni_context *c, tni_array *a, uint32_t mode, tni_array
         return tni_error(TN_E_UNSUPPORTED, "a sparse array takes no gradient yet");
     if (a->pending && (st = tni_array_shape_wait(a)))
         return st;
-    if (grad && (grad->dtype != a->dtype || grad->ndim != a->ndim ||
-                 memcmp(grad->shape, a->shape, (size_t)a->ndim * sizeof *a->shape) != 0))
+    if (grad && (grad->dtype != a->dtype || !tni_array_has_shape(grad, a->ndim, a->shape)))
         return tni_error(TN_E_SHAPE, "the gradient given has another shape or dtype than the array");
     if (grad) {
         tni_array_retain(grad);
@@ -261,10 +260,8 @@ static tn_status binding_init(binding *b, const tni_tape_walk *w, tni_backward_p
 static tn_status head_grads_check(uint32_t count, tni_array *const *heads, tni_array *const *head_grads)
 {
     for (uint32_t i = 0; i < count && head_grads; i++)
-        if (head_grads[i] &&
-            (head_grads[i]->ndim != heads[i]->ndim || head_grads[i]->dtype != heads[i]->dtype ||
-             memcmp(head_grads[i]->shape, heads[i]->shape,
-                    (size_t)heads[i]->ndim * sizeof *heads[i]->shape) != 0))
+        if (head_grads[i] && (head_grads[i]->dtype != heads[i]->dtype ||
+                              !tni_array_has_shape(head_grads[i], heads[i]->ndim, heads[i]->shape)))
             return tni_error(TN_E_SHAPE, "the gradient of head %u has another shape or dtype than the head",
                              i);
     return TN_OK;

@@ -71,7 +71,6 @@ static tn_status checker_init(checker *c)
     memset(c->modes, TN_MODE_WRITE, widest + 1u);
     for (uint32_t e = 0; e < g->entry_count; e++) {
         tn_tensor *t = &c->tensors[e];
-        int64_t step = 1;
 
         if (!tn_shape_known(&g->shapes[e]) || g->dtypes[e] < 0)
             continue;
@@ -80,11 +79,7 @@ static tn_status checker_init(checker *c)
         t->ndim = g->shapes[e].ndim;
         t->dtype = g->dtypes[e];
         t->device = c->device->index;
-        for (int32_t d = t->ndim; d-- > 0;) {
-            at[d] = step;
-            step *= t->shape[d]; /* inference has seen that the product fits */
-        }
-        t->bytes = (uint64_t)step * tn_dtype_bytes(t->dtype);
+        t->bytes = (uint64_t)tni_row_major(t->ndim, t->shape, at) * tn_dtype_bytes(t->dtype);
         at += t->ndim;
     }
     return TN_OK;

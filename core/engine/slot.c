@@ -29,6 +29,8 @@ tn_status tni_slot_get(const tni_run *run, const tni_plugin *plugin, const tn_ke
         s->next = *run->slots;
         *run->slots = s;
     }
+    if (!TN_OFFERS(s->table, tn_kernel_table, stream_detach))
+        s->table = table; /* another table of the plugin may offer it */
     *out = &s->value;
     return TN_OK;
 }

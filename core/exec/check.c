@@ -170,6 +170,46 @@ static void plugin_check(check *c, const char *key, const char *where, const cha
             gap, key, name);
 }
 
+/* Kernels of a plugin for an operator, as "a, b". False if `kernel` is one of them. */
+static bool kernel_lacks(const check *c, const tni_plugin *p, const char *op, const char *kernel, tni_str *there)
+{
+    const tn_capability *head;
+    tni_plugin *owner;
+
+    for (size_t i = 0; tni_registry_capability(c->plugins, TN_KIND_KERNELS, i, &head, &owner); i++)
+        for (const tn_kernel *const *k = ((const tn_kernel_table *)head)->kernels; owner == p && *k; k++) {
+            if (strcmp((*k)->op, op) != 0)
+                continue;
+            if (strcmp((*k)->name, kernel) == 0)
+                return false;
+            (void)tni_str_addf(there, "%s%.64s", there->length ? ", " : "", (*k)->name);
+        }
+    return true;
+}
+
+/* "plugin" or "plugin/kernel". */
+static void pin_check(check *c, const char *key, const char *where, const char *pin)
+{
+    const size_t length = strcspn(pin, "/");
+    char name[NAME_BYTES * 2], op[NAME_BYTES];
+    tni_plugin *p;
+    tni_str there;
+
+    (void)snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), pin);
+    plugin_check(c, key, where, name, true);
+    if (!pin[length] || !(p = tni_registry_find(c->plugins, name)) || !part_of(key, "kernel.", '@', op))
+        return;
+    if (tni_plugin_load(c->plugins, p)) {
+        tni_error_clear(); /* whatever keeps it from being loaded has been said */
+        return;
+    }
+    tni_str_init(&there, TNI_PLUGIN_WHY_BYTES);
+    if (kernel_lacks(c, p, op, pin + length + 1, &there))
+        say(c, TN_LOG_WARNING, PLUGIN_ABSENT, "%s%s%s names the kernel %.64s; plugin %.64s has for %s: %s", where,
+            where[0] ? ": " : "", key, pin + length + 1, name, op, there.length ? there.text : "none");
+    tni_str_fini(&there);
+}
+
 /* Lists and pins; what plugins.require names has been asked for at the start. */
 static void names_check(check *c, const char *key, const char *where, const char *value)
 {
@@ -179,7 +219,7 @@ static void names_check(check *c, const char *key, const char *where, const char
 
     if (strncmp(key, "kernel.", 7) == 0 && at) {
         if (value[0] && tni_registry_has_device(c->plugins, at + 1)) /* an absent one's has been noted */
-            plugin_check(c, key, where, value, true);
+            pin_check(c, key, where, value);
         return;
     }
     if (!prefer && strcmp(key, "plugins.load") != 0)

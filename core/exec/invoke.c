@@ -68,18 +68,27 @@ static void site_unlock(tni_site *s)
 
 tn_status tni_site_set(tni_site *s, uint32_t attr, tn_value value)
 {
-    tni_attrs *next, *old;
+    tni_attrs *now, *next;
+    bool same = false;
     tn_status st;
 
     if (attr >= s->def->attr_count || !(s->def->op->attrs[attr].flags & TN_ATTR_F_RUNTIME))
         return tni_error(TN_E_ATTR, "operator %s has no run-time attribute %u", s->def->op->name, attr);
-    if ((st = tni_attrs_with(s->attrs, attr, value, &next)))
-        return st;
-    site_lock(s);
-    old = s->attrs;
-    s->attrs = next;
-    site_unlock(s);
-    tni_attrs_release(old);
+    while (!same) { /* another thread may set one, too: neither is lost */
+        site_lock(s);
+        now = tni_attrs_retain(s->attrs);
+        site_unlock(s);
+        if ((st = tni_attrs_with(now, attr, value, &next))) {
+            tni_attrs_release(now);
+            return st;
+        }
+        site_lock(s);
+        if ((same = s->attrs == now))
+            s->attrs = next;
+        site_unlock(s);
+        tni_attrs_release(now); /* the site's reference, or ours */
+        tni_attrs_release(same ? now : next);
+    }
     return TN_OK;
 }
 

@@ -302,6 +302,12 @@ static const struct {
      2},
     {"[kernel]\nFullyConnected@cpu = mempool\n", "mempool, which brings no kernels", 2},
     {"[kernel]\nFullyConnected@cpu =\n", "", 0},
+    {"[kernel]\ntanh@cpu = cpu/plain\n", "", 0},
+    {"[kernel]\ntanh@cpu = cpu/plane\n",
+     "warning[TN-1207]: p.ini:2: kernel.tanh@cpu names the kernel plane; plugin cpu has for tanh: plain", 2},
+    {"[kernel]\ntanh@cpu = cpu/\n", "names the kernel ; plugin cpu has for tanh: plain", 2},
+    {"[kernel]\ntanh@cpu = cup/plain\n", "names the plugin cup: no plugin here has this name", 2},
+    {"[kernel]\ntanh@cpu = mempool/plain\n", "mempool, which brings no kernels", 2},
     {"[kernel]\nFullyConnected@cuda = cuda\n", "note: p.ini:2: kernel.FullyConnected@cuda is set, but no", 0},
     {"[plugins]\nload = cpu, mempol\n",
      "warning[TN-1207]: p.ini:2: plugins.load names the plugin mempol: no plugin here has this name; did "

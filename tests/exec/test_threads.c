@@ -123,9 +123,61 @@ static void eight_threads(void **state)
     test_context_close(c);
 }
 
+/* ---- run-time attributes of one site, each set by a thread of its own ------------------------------------ */
+
+enum { SETS = 2000 };
+
+typedef struct setter {
+    tni_site *site;
+    uint32_t attr;
+    double sign;
+    tn_status status;
+} setter;
+
+static void set_often(void *arg)
+{
+    setter *s = arg;
+    for (int i = 1; i <= SETS && !s->status; i++)
+        s->status = tni_site_set(s->site, s->attr, tn_value_of_float(s->sign * i));
+}
+
+static void two_set_one_site(void **state)
+{
+    const float wide[] = {-1e6f, 0.0f, 1e6f};
+    tni_context *c = test_context(NULL);
+    tni_site *site = NULL;
+    tni_array *x = NULL, *y = NULL;
+    tni_thread *threads[2];
+    setter all[2];
+    tni_device *d;
+    float got[3];
+
+    (void)state;
+    assert_ok(tni_site_create(c, "clip", 2, (const char *[]){"a_min", "a_max"}, (const char *[]){"0", "0"},
+                              &site));
+    all[0] = (setter){.site = site, .attr = 0, .sign = -1.0};
+    all[1] = (setter){.site = site, .attr = 1, .sign = 1.0};
+    for (int i = 0; i < 2; i++)
+        assert_ok(tni_thread_create("setter", set_often, &all[i], &threads[i]));
+    for (int i = 0; i < 2; i++) {
+        tni_thread_join(threads[i]);
+        assert_ok(all[i].status);
+    }
+    assert_ok(tni_default_device(c, &d));
+    assert_ok(tni_array_create(c->space, d, TN_F32, 1, (int64_t[]){3}, "x", &x));
+    assert_ok(tni_array_write(x, wide, sizeof wide));
+    assert_ok(tni_invoke(site, 1, &x, 1, &y));
+    assert_ok(tni_array_read(y, got, sizeof got));
+    assert_true(got[0] == -SETS && got[1] == 0 && got[2] == SETS);
+    tni_array_release(x);
+    tni_array_release(y);
+    tni_site_release(site);
+    test_context_close(c);
+}
+
 static int group(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(eight_threads)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(eight_threads), cmocka_unit_test(two_set_one_site)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
