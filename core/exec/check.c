@@ -171,7 +171,8 @@ static void plugin_check(check *c, const char *key, const char *where, const cha
 }
 
 /* Kernels of a plugin for an operator, as "a, b". False if `kernel` is one of them. */
-static bool kernel_lacks(const check *c, const tni_plugin *p, const char *op, const char *kernel, tni_str *there)
+static bool kernel_lacks(const check *c, const tni_plugin *p, const char *op, const char *kernel,
+                         tni_str *there)
 {
     const tn_capability *head;
     tni_plugin *owner;
@@ -205,8 +206,8 @@ static void pin_check(check *c, const char *key, const char *where, const char *
     }
     tni_str_init(&there, TNI_PLUGIN_WHY_BYTES);
     if (kernel_lacks(c, p, op, pin + length + 1, &there))
-        say(c, TN_LOG_WARNING, PLUGIN_ABSENT, "%s%s%s names the kernel %.64s; plugin %.64s has for %s: %s", where,
-            where[0] ? ": " : "", key, pin + length + 1, name, op, there.length ? there.text : "none");
+        say(c, TN_LOG_WARNING, PLUGIN_ABSENT, "%s%s%s names the kernel %.64s; plugin %.64s has for %s: %s",
+            where, where[0] ? ": " : "", key, pin + length + 1, name, op, there.length ? there.text : "none");
     tni_str_fini(&there);
 }
 

@@ -123,7 +123,7 @@ static void eight_threads(void **state)
     test_context_close(c);
 }
 
-/* ---- run-time attributes of one site, each set by a thread of its own ------------------------------------ */
+/* ---- run-time attributes of one site, each set by a thread of its own ---- */
 
 enum { SETS = 2000 };
 
