@@ -2,7 +2,6 @@
  * Many runs of one plan: no state between them, none shared by threads, the same bits where a kernel says so,
  * run-time attributes read at run, saved blocks handed to the backward.
  */
-#include <pthread.h>
 #include <string.h>
 
 #include "lab.h"
@@ -81,8 +80,6 @@ void chk_kernel_state(chk_env *env)
 
 /* ---- several threads at once ------------------------------------------------------------------------- */
 
-static pthread_barrier_t review_start;
-
 typedef struct threads_test {
     uint32_t left, rounds;
 } threads_test;
@@ -92,29 +89,27 @@ typedef struct thread_work {
     uint32_t rounds;
 } thread_work;
 
-static void *thread_run(void *arg)
+static void thread_run(void *arg)
 {
     const thread_work *work = arg;
     chk_node *n = work->node;
     tn_status st = TN_OK;
 
-    (void)pthread_barrier_wait(&review_start);
     for (uint32_t round = 0; round < work->rounds && !st; round++)
         st = chk_node_run(n);
     if (st)
         chk_fail(n->lab->env, NULL, "on several threads run gives %s: %s (%s)", tn_status_name(st),
                  n->err.message, n->p->text);
-    return NULL;
 }
 
 static bool threads_visit(chk_lab *lab, const chk_problem *p, void *arg)
 {
     chk_outputs *alone = chk_take(&lab->arena, THREADS * sizeof *alone);
     chk_node *n = chk_take(&lab->arena, THREADS * sizeof *n);
-    pthread_t threads[THREADS];
     thread_work work[THREADS];
+    void *args[THREADS];
     threads_test *t = arg;
-    uint32_t count = 1, started = 0;
+    uint32_t count = 1;
 
     if (!chk_host_would_run(lab, p) || !chk_node_first(lab, p, &plain_form, &n[0]))
         return true;
@@ -128,14 +123,12 @@ static bool threads_visit(chk_lab *lab, const chk_problem *p, void *arg)
         }
         chk_outputs_take(&n[count], &alone[count]);
     }
-    pthread_barrier_init(&review_start, NULL, THREADS);
-    for (; started < THREADS; started++) {
-        work[started] = (thread_work){&n[started], t->rounds};
-        if (pthread_create(&threads[started], NULL, thread_run, &work[started]))
-            chk_fail(lab->env, "kit", "no thread could be started");
+    for (uint32_t k = 0; k < THREADS; k++) {
+        work[k] = (thread_work){&n[k], t->rounds};
+        args[k] = &work[k];
     }
-    for (uint32_t k = 0; k < THREADS; k++)
-        (void)pthread_join(threads[k], NULL);
+    if (chk_together(THREADS, thread_run, args) < THREADS)
+        chk_fail(lab->env, "kit", "%d threads could not be started", THREADS);
     for (uint32_t k = 0; k < THREADS; k++)
         chk_same(&n[k], &alone[k], is_exact(lab), "one plan run by 4 threads at once");
     while (count-- > 0)

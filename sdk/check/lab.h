@@ -28,6 +28,12 @@ chk_mark chk_mark_set(chk_arena *a);
 void chk_mark_back(chk_arena *a, chk_mark m);
 void chk_arena_free(chk_arena *a);
 
+/* ---- together.c -------------------------------------------------------------------------------------- */
+
+/* Runs `run` for each argument on a thread of its own, all begun at one moment, and waits for their end. How
+ * many threads could be started: if less than `count`, nothing ran. */
+uint32_t chk_together(uint32_t count, void (*run)(void *arg), void *const *args);
+
 /* ---- lab.c ------------------------------------------------------------------------------------------- */
 
 typedef struct chk_space chk_space; /* space.h: the memory that a side works in */
