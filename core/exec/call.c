@@ -300,9 +300,22 @@ static tn_status op_alloc(tn_call *opaque, uint64_t bytes, void **out, tn_err *e
     return TN_OK;
 }
 
+/* What the kernel wrote into stand-ins goes to the memory that they stand for. */
+static void standins_copy_back(const call *k)
+{
+    for (uint32_t i = k->in_count; i < k->in_count + k->out_count; i++)
+        if (k->standin[i].pool)
+            tni_copy_strided(&k->tensors[i], &k->real[i]);
+}
+
+/* On whatever thread the kernel came to its end: the variables are the call's until the last line. */
 static void op_complete(tn_call *opaque, tn_status status, const tn_err *err)
 {
-    tni_engine_complete(((call *)opaque)->op, status, err);
+    const call *k = (const call *)opaque;
+
+    if (!status)
+        standins_copy_back(k);
+    tni_engine_complete(k->op, status, err);
 }
 
 static const tn_call_ops call_ops = {
@@ -322,7 +335,8 @@ static bool all_empty(const call *k)
     return true;
 }
 
-/* The kernel with its dense stand-ins, in stream order where there is a stream. */
+/* The kernel with its dense stand-ins, in stream order where there is a stream. After TN_PENDING the call
+ * belongs to `op_complete`. */
 static tn_status call_kernel(void *arg, tn_err *err)
 {
     call *k = arg;
@@ -336,9 +350,7 @@ static tn_status call_kernel(void *arg, tn_err *err)
         return TN_OK;
     if ((st = p->kernel->run(&p->plan, &k->x, err)))
         return st;
-    for (uint32_t i = k->in_count; i < k->in_count + k->out_count; i++)
-        if (k->standin[i].pool)
-            tni_copy_strided(&k->tensors[i], &k->real[i]);
+    standins_copy_back(k);
     return TN_OK;
 }
 

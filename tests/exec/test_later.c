@@ -10,9 +10,10 @@
 #include <string.h>
 #include <time.h>
 
-/* ---- y = x^3 with an ordinary backward kernel and one that completes on a thread of its own ------------ */
+/* ---- y = x^3 with ordinary kernels and ones that complete on a thread of their own --------------------- */
 
 static atomic_int ran_later;
+static void (*while_later)(void); /* on that thread, before the kernel does its work; NULL: nothing */
 
 static tn_status same_shape(tn_infer *i)
 {
@@ -94,33 +95,76 @@ static tn_status backward_run(const tn_plan *plan, const tn_exec *x, tn_err *err
     return TN_OK;
 }
 
-static void *later_thread(void *arg)
+/* As `run` does it, later. The plan is not read. */
+static tn_status complete_later(void *(*body)(void *), const tn_exec *x, tn_err *err)
 {
-    const tn_exec *x = arg;
+    pthread_attr_t attr;
+    pthread_t thread;
+    int error = pthread_attr_init(&attr);
+
+    if (!error) {
+        (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+        error = pthread_create(&thread, &attr, body, (void *)x);
+        (void)pthread_attr_destroy(&attr);
+    }
+    return error ? tn_fail(err, TN_E_NOMEM, "no thread") : TN_PENDING;
+}
+
+static void complete_with(const tn_exec *x, tn_status (*run)(const tn_plan *, const tn_exec *, tn_err *))
+{
     const struct timespec a_little = {.tv_nsec = 300000};
     tn_err err = {0};
     tn_status st;
 
     (void)nanosleep(&a_little, NULL);
     atomic_fetch_add(&ran_later, 1);
-    st = backward_run(NULL, x, &err);
+    if (while_later)
+        while_later();
+    st = run(NULL, x, &err);
     x->ops->complete(x->call, st, &err);
+}
+
+static void *cube_thread(void *arg)
+{
+    complete_with(arg, cube_run);
+    return NULL;
+}
+
+static tn_status cube_later(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)plan;
+    return complete_later(cube_thread, x, err);
+}
+
+static tn_status cube_run_fail(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const tn_status st = cube_run(plan, x, err);
+
+    return st ? st : tn_fail(err, TN_E_IO, "the cube came out wrong");
+}
+
+static void *cube_fail_thread(void *arg)
+{
+    complete_with(arg, cube_run_fail);
+    return NULL;
+}
+
+static tn_status cube_fails_later(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)plan;
+    return complete_later(cube_fail_thread, x, err);
+}
+
+static void *backward_thread(void *arg)
+{
+    complete_with(arg, backward_run);
     return NULL;
 }
 
 static tn_status backward_later(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    pthread_attr_t attr;
-    pthread_t thread;
-    int error = pthread_attr_init(&attr);
-
     (void)plan;
-    if (!error) {
-        (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-        error = pthread_create(&thread, &attr, later_thread, (void *)x);
-        (void)pthread_attr_destroy(&attr);
-    }
-    return error ? tn_fail(err, TN_E_NOMEM, "no thread") : TN_PENDING;
+    return complete_later(backward_thread, x, err);
 }
 
 static const char *const types[] = {"*:f32", NULL};
@@ -131,11 +175,16 @@ static const char *const types[] = {"*:f32", NULL};
         .flags = TN_KERNEL_DETERMINISTIC | (flags_), .types = types, .prepare = (prepare_), .run = (run_)    \
     }
 static const tn_kernel cube_kernel = KERNEL("test_cube", "cube", 0u, cube_prepare, cube_run);
+static const tn_kernel cube_later_kernel =
+    KERNEL("test_cube", "cubelater", TN_KERNEL_ASYNC, cube_prepare, cube_later);
+static const tn_kernel cube_fails_kernel =
+    KERNEL("test_cube", "cubefails", TN_KERNEL_ASYNC, cube_prepare, cube_fails_later);
 static const tn_kernel prompt_kernel =
     KERNEL("_backward_test_cube", "prompt", 0u, backward_prepare, backward_run);
 static const tn_kernel later_kernel =
     KERNEL("_backward_test_cube", "later", TN_KERNEL_ASYNC, backward_prepare, backward_later);
-static const tn_kernel *const kernels[] = {&cube_kernel, &prompt_kernel, &later_kernel, NULL};
+static const tn_kernel *const kernels[] = {&cube_kernel,   &cube_later_kernel, &cube_fails_kernel,
+                                           &prompt_kernel, &later_kernel,      NULL};
 static const tn_kernel_table kernel_table = {
     .head = TN_CAPABILITY(tn_kernel_table, stream_detach, TN_KIND_KERNELS, "cpu"), .kernels = kernels};
 static const tn_capability *const capabilities[] = {&op_table.head, &kernel_table.head, NULL};
@@ -160,21 +209,29 @@ static void log_keep(void *arg, int32_t level, const char *text)
         (void)snprintf(logged + used, sizeof logged - used, "%s\n", text);
 }
 
-static tni_context *open_with(const char *engine, bool later)
+/* With kernels of these names for the cube and its backward. */
+static tni_context *open_pinned(const char *engine, const char *forward, const char *backward)
 {
     const char *folder = getenv("TENON_TEST_PLUGINS");
-    char path[TN_PATH_BYTES_MAX], pin[64];
-    const char *const settings[] = {path, pin, engine, NULL};
+    char path[TN_PATH_BYTES_MAX], pins[2][64];
+    const char *const settings[] = {path, pins[0], pins[1], engine, NULL};
     const tni_context_options o = {.settings = settings, .log = log_keep};
     tni_context *c = NULL;
 
     (void)snprintf(path, sizeof path, "plugins.path=%s", folder ? folder : "");
-    (void)snprintf(pin, sizeof pin, "kernel._backward_test_cube@cpu=cubes/%s", later ? "later" : "prompt");
+    (void)snprintf(pins[0], sizeof pins[0], "kernel.test_cube@cpu=cubes/%s", forward);
+    (void)snprintf(pins[1], sizeof pins[1], "kernel._backward_test_cube@cpu=cubes/%s", backward);
     logged[0] = '\0';
     atomic_store(&ran_later, 0);
+    while_later = NULL;
     assert_ok(tni_context_open(&o, &c));
     assert_ok(tni_registry_add_static(c->plugins, &plugin, NULL));
     return c;
+}
+
+static tni_context *open_with(const char *engine, bool later)
+{
+    return open_pinned(engine, "cube", later ? "later" : "prompt");
 }
 
 static uint64_t by_node(tni_context *c)
@@ -405,6 +462,65 @@ static void draws_stay(void **state)
     assert_true(position[0] == position[1]);
 }
 
+/* ---- stand-ins ------------------------------------------------------------------------------------------ */
+
+/* A dense-only kernel that completes later: its output may be its input, or a column. */
+static void outputs_elsewhere(void **state)
+{
+    tni_context *c = open_pinned(*state, "cubelater", "prompt");
+    tni_array *x = test_vector(c, 2, (float[]){2, 3}), *column = NULL, *head = NULL;
+    tni_array *m = test_array(c, 2, (int64_t[]){2, 2}, (float[]){1, 1, 1, 1});
+    tni_array *tall = test_array(c, 2, (int64_t[]){2, 1}, (float[]){2, 3});
+    tni_symbol *s = NULL;
+    tni_site *site = NULL;
+    tni_cached_op *net = NULL;
+
+    assert_ok(tni_site_create(c, "test_cube", 0, NULL, NULL, &site));
+    assert_ok(tni_invoke(site, 1, &x, 1, &x));
+    test_values(x, (float[]){8, 27}, 2, 0);
+    assert_ok(tni_array_view(m, 1, 2, (int64_t[]){2, 1}, (int64_t[]){2, 1}, &column));
+    assert_ok(tni_invoke(site, 1, &tall, 1, &column));
+    test_values(m, (float[]){1, 8, 1, 27}, 4, 0);
+    assert_ok(tni_invoke(site, 1, &column, 1, &column)); /* strided, and its own input */
+    test_values(m, (float[]){1, 512, 1, 19683}, 4, 0);
+    assert_ok(tni_symbol_variable(c->ops, "data", &s)); /* a net writes into the array given */
+    s = symbol_on(c, "test_cube", NULL, NULL, s);
+    assert_ok(tni_cached_op_create(c, s, NULL, &net));
+    head = column;
+    assert_ok(tni_cached_op_call(net, 1, &tall, 1, &head));
+    assert_ptr_equal(head, column);
+    test_values(m, (float[]){1, 8, 1, 27}, 4, 0);
+    assert_int_equal(by_node(c), 1);
+    assert_int_equal(atomic_load(&ran_later), 4);
+    tni_cached_op_release(net);
+    tni_symbol_release(s);
+    tni_site_release(site);
+    tni_array_release(column);
+    tni_array_release(tall);
+    tni_array_release(m);
+    tni_array_release(x);
+    test_context_close(c);
+}
+
+/* What a failed kernel left in a stand-in goes nowhere; the failure does. */
+static void outputs_of_a_failure(void **state)
+{
+    tni_context *c = open_pinned(*state, "cubefails", "prompt");
+    tni_array *m = test_array(c, 2, (int64_t[]){2, 2}, (float[]){1, 2, 3, 4}), *column = NULL;
+    tni_site *site = NULL;
+
+    assert_ok(tni_site_create(c, "test_cube", 0, NULL, NULL, &site));
+    assert_ok(tni_array_view(m, 0, 2, (int64_t[]){2, 1}, (int64_t[]){2, 1}, &column));
+    assert_ok(tni_invoke(site, 1, &column, 1, &column));
+    assert_int_equal(tni_array_wait(column), TN_E_IO);
+    assert_non_null(strstr(tni_error_message(), "the cube came out wrong"));
+    assert_memory_equal(tni_array_data(m), ((float[]){1, 2, 3, 4}), 4 * sizeof(float));
+    tni_site_release(site);
+    tni_array_release(column);
+    tni_array_release(m);
+    test_context_close(c);
+}
+
 /* ---- out of memory ------------------------------------------------------------------------------------- */
 
 static void memory_runs_out(void **state)
@@ -458,6 +574,8 @@ int main(void)
             {"hybridized", hybridized, NULL, NULL, engines[i]},
             {"new arrays", new_arrays, NULL, NULL, engines[i]},
             {"a gradient of itself", gradient_of_itself, NULL, NULL, engines[i]},
+            {"outputs elsewhere", outputs_elsewhere, NULL, NULL, engines[i]},
+            {"outputs of a failure", outputs_of_a_failure, NULL, NULL, engines[i]},
             {"draws stay", draws_stay, NULL, NULL, engines[i]},
             {"memory runs out", memory_runs_out, NULL, NULL, engines[i]},
         };
