@@ -572,6 +572,7 @@ static tn_status gradients_append(tni_graph *g, uint32_t *lists)
     uint32_t *wanted = lists, *grads = wanted + g->variable_count, *head_vars = grads + g->variable_count,
              *heads = head_vars + g->head_count, count = g->head_count;
     const tni_gradient_spec spec = {.wanted = wanted, .wanted_count = trainable(g, wanted)};
+    const bool inferred = g->inferred != 0;
     tn_status st;
 
     memcpy(heads, g->heads, count * sizeof *heads);
@@ -580,9 +581,12 @@ static tn_status gradients_append(tni_graph *g, uint32_t *lists)
     for (uint32_t i = 0; i < spec.wanted_count; i++)
         if (grads[i] != TNI_NONE)
             heads[count++] = grads[i];
-    if ((st = tni_graph_set_heads(g, count, heads)))
+    if ((st = tni_graph_set_heads(g, count, heads)) || !(st = tni_graph_infer(g, true)))
         return st;
-    return tni_graph_infer(g, true);
+    if (inferred || st == TN_E_NOMEM)
+        return st;
+    tni_error_clear(); /* of what was never inferred, operators may refuse what they were not told yet */
+    return TN_OK;
 }
 
 tn_status tni_graph_trained(const tni_graph *g, tni_graph **out)

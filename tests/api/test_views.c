@@ -266,6 +266,10 @@ static void named_backward(void **state)
     s = node(ctx, "test_orphan", "d", NULL, s); /* it has no gradient: nobody trains this */
     breaks_of(ctx, s, true, 2, LIST("c", "d"), LIST("completes later", "no kernel"));
     tn_symbol_release(s);
+    s = node(ctx, "test_later", "c", NULL, node(ctx, "test_shy", "b", NULL, variable(ctx, "x")));
+    s = node(ctx, "Pooling", "p", NULL, s); /* no kernel is given: inference refuses it */
+    breaks_of(ctx, s, false, 2, LIST("c", "b_backward"), LIST("completes later", "each of its kernels"));
+    tn_symbol_release(s);
     test_close(ctx);
 }
 
