@@ -1,8 +1,11 @@
 /*
  * Backward: walk the tape, find or build the program of its shape, bind arrays, run.
  *
- * One lock per context covers walk and build (they use scratch in nodes and leaves); the run itself is queued
- * like any other operation. Nothing of the tape changes if backward fails.
+ * One lock per context covers walk, build and binding (they use scratch in nodes and leaves). The run is
+ * queued without it, since a push may wait for kernels, and those for threads that call backward themselves.
+ * What the run needs is held until then: the program, the nodes of the tape, the gradients. A pass that will
+ * consume the tape says so before it runs, so a second one is refused; one that came earlier keeps what it
+ * reads, and the last to leave gives it up. Nothing of the tape changes if backward fails.
  */
 #include "autograd/walk.h"
 
@@ -39,7 +42,7 @@ void tni_autograd_close(tni_context *c)
     while (a->first) {
         tni_backward_program *next = a->first->next;
 
-        tni_backward_free(a->first);
+        tni_backward_release(a->first);
         a->first = next;
     }
     tni_mutex_fini(&a->lock);
@@ -133,7 +136,7 @@ static tn_status program_find_locked(autograd *a, const tni_tape_walk *w, const 
     a->first = p;
     for (at = &a->first; a->count > PROGRAMS_MAX && *at; at = &(*at)->next)
         if (!(*at)->next) { /* the least recent goes */
-            tni_backward_free(*at);
+            tni_backward_release(*at);
             *at = NULL;
             a->count--;
             break;
@@ -149,7 +152,6 @@ typedef struct binding {
     tni_backward_program *p;
     tni_array **in, **out; /* in: retained */
     const tni_attrs **attrs;
-    tni_array *const *head_grads;
 } binding;
 
 static void binding_fini(binding *b)
@@ -169,14 +171,22 @@ static tn_status ones_like(tni_context *c, const tni_array *a, tni_array **out)
     return st ? st : tni_array_fill(*out, 1.0);
 }
 
-static tn_status head_gradient(const binding *b, uint32_t index, tni_array **out)
+/* Gradients of heads: without the lock, since ones are queued like any operation. */
+static tn_status binding_heads(binding *b, tni_array *const *head_grads)
 {
-    tni_array *given = b->head_grads ? b->head_grads[index] : NULL;
+    tn_status st = TN_OK;
 
-    if (!given)
-        return ones_like(b->w->ctx, b->w->heads[index], out);
-    tni_array_retain(*out = given);
-    return TN_OK;
+    for (uint32_t i = 0; i < b->p->input_count && !st; i++) {
+        const tni_source *s = &b->p->sources[i];
+
+        if (s->kind != TNI_FROM_HEAD)
+            continue;
+        if (head_grads && head_grads[s->index])
+            tni_array_retain(b->in[i] = head_grads[s->index]);
+        else
+            st = ones_like(b->w->ctx, b->w->heads[s->index], &b->in[i]);
+    }
+    return st;
 }
 
 /* A view of `a` in the shape of port `port`: an inner view of something that a caller's array holds. */
@@ -212,6 +222,8 @@ static tn_status source_array(const binding *b, uint32_t i, tni_array **out)
     const tni_tape_node *n = *(tni_tape_node **)tni_vec_at(&b->w->nodes, s->node);
 
     switch (s->kind) {
+    case TNI_FROM_HEAD: /* binding_heads */
+        return TN_OK;
     case TNI_FROM_LEAF:
         tni_array_retain(*out = *(tni_array **)tni_vec_at(&b->w->leaves, s->index));
         return TN_OK;
@@ -229,17 +241,18 @@ static tn_status source_array(const binding *b, uint32_t i, tni_array **out)
     case TNI_FROM_FRAME:
         return inner_array(n, s->index, &b->p->inputs[i], out);
     default:
-        return head_gradient(b, s->index, out);
+        return tni_error(TN_E_INTERNAL, "a backward pass reads from a source of kind %u", s->kind);
     }
 }
 
+/* All but the gradients of heads. Attributes are those of the nodes, which the caller holds. */
 static tn_status binding_init(binding *b, const tni_tape_walk *w, tni_backward_program *p,
-                              tni_array *const *grads, tni_array *const *head_grads)
+                              tni_array *const *grads)
 {
     const bool links = p->bynode || p->program->link_count;
     tn_status st = TN_OK;
 
-    *b = (binding){.w = w, .p = p, .head_grads = head_grads};
+    *b = (binding){.w = w, .p = p};
     b->in = tni_calloc(p->input_count + 1u, sizeof *b->in);
     b->out = tni_calloc(p->graph->head_count + 1u, sizeof *b->out);
     b->attrs = links ? tni_calloc(p->graph->node_count + 1u, sizeof *b->attrs) : NULL;
@@ -299,28 +312,6 @@ static tn_status run_by_node(const binding *b, const uint8_t *modes)
     return st;
 }
 
-/* Runs with the gradients in `grads` (by leaf), each by its mode. */
-static tn_status backward_run(const tni_tape_walk *w, tni_backward_program *p, tni_array *const *grads,
-                              const uint8_t *modes, tni_array *const *head_grads)
-{
-    binding b;
-    tn_status st = binding_init(&b, w, p, grads, head_grads);
-
-    if (!st)
-        st = p->bynode ? run_by_node(&b, modes) : tni_frame_run(p->frame, b.in, b.out, b.attrs, 0);
-    for (uint32_t i = 0; i < p->zero_count && !st; i++)
-        if (modes[p->zero_leaves[i]] == TN_MODE_WRITE)
-            st = tni_array_fill(grads[p->zero_leaves[i]], 0.0);
-    binding_fini(&b);
-    return st;
-}
-
-static void tape_consume(const tni_tape_walk *w)
-{
-    for (size_t i = 0; i < w->nodes.count; i++)
-        tni_tape_consume(*(tni_tape_node **)tni_vec_at(&w->nodes, i));
-}
-
 typedef struct request {
     uint32_t count;
     tni_array *const *heads, *const *head_grads;
@@ -330,52 +321,146 @@ typedef struct request {
     bool retain;
 } request;
 
-static tn_status grads_gather(const tni_tape_walk *w, const request *r, tni_array **grads, uint8_t *modes)
-{
-    for (size_t i = 0; i < w->leaves.count; i++) {
-        tni_array *leaf = *(tni_array **)tni_vec_at(&w->leaves, i);
+/* One backward pass: what it holds while it runs. */
+typedef struct pass {
+    tni_tape_walk w;
+    tni_backward_program *p;
+    binding b;
+    tni_array **grads; /* per leaf; retained */
+    uint8_t *modes;
+    uint32_t grad_count;
+    bool entered;
+} pass;
 
-        grads[i] = r->wanted ? r->made[i] : leaf->grad;
-        modes[i] = r->wanted ? TN_MODE_WRITE : (uint8_t)leaf->grad_req;
+/* Leaves and their gradients by mode. */
+static tn_status grads_gather(pass *s, const request *r)
+{
+    const tni_vec *leaves = &s->w.leaves;
+
+    if (!leaves->count)
+        return tni_error(TN_E_STATE, "no array with an attached gradient leads to the heads");
+    s->grads = tni_calloc(leaves->count, sizeof *s->grads);
+    s->modes = tni_calloc(leaves->count, 1);
+    if (!s->grads || !s->modes)
+        return TN_E_NOMEM;
+    s->grad_count = (uint32_t)leaves->count;
+    for (uint32_t i = 0; i < s->grad_count; i++) {
+        const tni_array *leaf = *(tni_array **)tni_vec_at(leaves, i);
+
+        s->modes[i] = r->wanted ? TN_MODE_WRITE : (uint8_t)leaf->grad_req;
+        tni_array_retain(s->grads[i] = r->wanted ? r->made[i] : leaf->grad);
     }
     return TN_OK;
 }
 
-static tn_status backward_locked(tni_context *c, autograd *a, const request *r)
+static void tape_enter_locked(pass *s, bool retain)
 {
-    tni_backward_program *p;
-    tni_tape_walk w;
-    tni_array **grads = NULL;
-    uint8_t *modes = NULL;
-    tn_status st = tni_tape_walk_init(&w, c, r->count, r->heads, r->wanted_count, r->wanted, !r->wanted);
+    for (size_t i = 0; i < s->w.nodes.count; i++) {
+        tni_tape_node *n = *(tni_tape_node **)tni_vec_at(&s->w.nodes, i);
 
-    if (st)
-        goto cleanup;
-    if (!w.leaves.count) {
-        st = tni_error(TN_E_STATE, "no array with an attached gradient leads to the heads");
-        goto cleanup;
+        tni_tape_node_retain(n);
+        n->walkers++;
+        n->consumed = !retain;
     }
-    grads = tni_calloc(w.leaves.count, sizeof *grads);
-    modes = tni_calloc(w.leaves.count, 1);
-    if (!grads || !modes) {
-        st = TN_E_NOMEM;
-        goto cleanup;
-    }
-    if ((st = grads_gather(&w, r, grads, modes)) || (st = program_find_locked(a, &w, modes, &p)) ||
-        (st = backward_run(&w, p, grads, modes, r->head_grads)))
-        goto cleanup;
-    if (!r->retain)
-        tape_consume(&w);
+    s->entered = true;
+}
 
-cleanup:
-    tni_free(grads);
-    tni_free(modes);
-    tni_tape_walk_fini(&w);
+/* Nodes that are consumed and that nobody walks any more come to the front: their number. `undo`: this pass
+ * was to consume them, and failed. */
+static size_t tape_leave_locked(pass *s, bool undo)
+{
+    tni_tape_node **nodes = s->w.nodes.data;
+    size_t spent = 0;
+
+    for (size_t i = 0; i < s->w.nodes.count; i++) {
+        tni_tape_node *n = nodes[i];
+
+        if (undo)
+            n->consumed = false;
+        if (--n->walkers || !n->consumed)
+            continue;
+        nodes[i] = nodes[spent];
+        nodes[spent++] = n;
+    }
+    return spent;
+}
+
+static tn_status pass_begin_locked(pass *s, tni_context *c, autograd *a, const request *r)
+{
+    tn_status st =
+        tni_tape_walk_init(&s->w, c, r->count, r->heads, r->wanted_count, r->wanted, !r->wanted);
+
+    if (st || (st = grads_gather(s, r)) || (st = program_find_locked(a, &s->w, s->modes, &s->p)))
+        return st;
+    tni_ref_retain(&s->p->refs);
+    if ((st = binding_init(&s->b, &s->w, s->p, s->grads)))
+        return st;
+    tape_enter_locked(s, r->retain);
+    return TN_OK;
+}
+
+/* A frame reads a strided gradient, adds to it and writes it back by three operations: no other pass may come
+ * between. */
+static bool adds_aside(const pass *s)
+{
+    for (uint32_t i = 0; i < s->grad_count; i++)
+        if (s->modes[i] == TN_MODE_ADD && !(s->grads[i]->flags & TNI_ARRAY_CONTIGUOUS))
+            return true;
+    return false;
+}
+
+static tn_status run_as_program(autograd *a, const pass *s)
+{
+    const binding *b = &s->b;
+    tn_status st;
+
+    if (!adds_aside(s))
+        return tni_frame_run(s->p->frame, b->in, b->out, b->attrs, 0);
+    tni_mutex_lock(&a->lock);
+    st = tni_frame_run(s->p->frame, b->in, b->out, b->attrs, 0);
+    tni_mutex_unlock(&a->lock);
     return st;
+}
+
+/* Queues everything; but for `adds_aside` without the lock. */
+static tn_status pass_run(autograd *a, pass *s, const request *r)
+{
+    const tni_backward_program *p = s->p;
+    tn_status st = binding_heads(&s->b, r->head_grads);
+
+    if (!st)
+        st = p->bynode ? run_by_node(&s->b, s->modes) : run_as_program(a, s);
+    for (uint32_t i = 0; i < p->zero_count && !st; i++)
+        if (s->modes[p->zero_leaves[i]] == TN_MODE_WRITE)
+            st = tni_array_fill(s->grads[p->zero_leaves[i]], 0.0);
+    return st;
+}
+
+/* What the tape's nodes gave up goes without the lock too. */
+static void pass_fini(pass *s, size_t spent)
+{
+    for (size_t i = 0; s->entered && i < s->w.nodes.count; i++) {
+        tni_tape_node *n = *(tni_tape_node **)tni_vec_at(&s->w.nodes, i);
+
+        if (i < spent)
+            tni_tape_consume(n);
+    }
+    if (s->p)
+        binding_fini(&s->b);
+    for (size_t i = 0; s->entered && i < s->w.nodes.count; i++)
+        tni_tape_node_release(*(tni_tape_node **)tni_vec_at(&s->w.nodes, i));
+    for (uint32_t i = 0; i < s->grad_count; i++)
+        tni_array_release(s->grads[i]);
+    tni_free(s->grads);
+    tni_free(s->modes);
+    tni_backward_release(s->p);
+    tni_tape_walk_fini(&s->w);
 }
 
 static tn_status backward(tni_context *c, const request *r)
 {
+    pass s = {.p = NULL};
+    size_t spent = 0;
     autograd *a;
     tn_status st;
 
@@ -386,8 +471,16 @@ static tn_status backward(tni_context *c, const request *r)
     if (!(a = tni_exec_upper(c, autograd_make)))
         return TN_E_NOMEM;
     tni_mutex_lock(&a->lock);
-    st = backward_locked(c, a, r);
+    st = pass_begin_locked(&s, c, a, r);
     tni_mutex_unlock(&a->lock);
+    if (!st)
+        st = pass_run(a, &s, r);
+    if (s.entered) {
+        tni_mutex_lock(&a->lock);
+        spent = tape_leave_locked(&s, st && !r->retain);
+        tni_mutex_unlock(&a->lock);
+    }
+    pass_fini(&s, spent);
     return st;
 }
 

@@ -321,9 +321,9 @@ static tn_status source_of(const build *b, const gradient *d, const tni_port *po
 
 /* ---- the whole --------------------------------------------------------------------------------------- */
 
-void tni_backward_free(tni_backward_program *p)
+void tni_backward_release(tni_backward_program *p)
 {
-    if (!p)
+    if (!p || !tni_ref_release(&p->refs))
         return;
     tni_frame_release(p->frame);
     tni_program_release(p->program);
@@ -492,7 +492,9 @@ tn_status tni_backward_build(const tni_tape_walk *w, const uint8_t *modes, tni_b
     build b;
     tn_status st = build_init(&b, w);
 
-    if (!p)
+    if (p)
+        tni_ref_init(&p->refs);
+    else
         st = TN_E_NOMEM;
     if (st || (st = leaves_add(&b)) || (st = nodes_add(&b)) || (st = gradient_make(&b, &d)) ||
         (st = program_make(&b, &d, p, modes)) || (st = tables_make(&b, &d, p)))
@@ -503,6 +505,6 @@ tn_status tni_backward_build(const tni_tape_walk *w, const uint8_t *modes, tni_b
 cleanup:
     build_fini(&b);
     gradient_fini(&d);
-    tni_backward_free(p);
+    tni_backward_release(p);
     return st;
 }

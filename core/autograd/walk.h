@@ -35,9 +35,10 @@ typedef struct tni_source {
     uint32_t kind, node, index;
 } tni_source;
 
-/* A compiled backward pass. */
+/* A compiled backward pass; immutable once it is built. */
 typedef struct tni_backward_program {
-    struct tni_backward_program *next;
+    struct tni_backward_program *next; /* of the table, under the lock */
+    tni_refcount refs;                 /* the table's, and one of each pass that runs it */
     uint64_t hash;
     uint64_t *key;
     size_t key_count;
@@ -58,6 +59,6 @@ typedef struct tni_backward_program {
 } tni_backward_program;
 
 tn_status tni_backward_build(const tni_tape_walk *w, const uint8_t *modes, tni_backward_program **out);
-void tni_backward_free(tni_backward_program *b);
+void tni_backward_release(tni_backward_program *p);
 
 #endif

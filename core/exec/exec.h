@@ -206,8 +206,9 @@ struct tni_tape_node {
     tni_array *saved;            /* bytes that the kernel left for its backward; NULL: none */
     tni_array **leaves;          /* inputs that are leaves; NULL for the others */
     tni_tape_entry *entries;     /* of its outputs */
-    tn_status consumed;          /* TN_E_STATE once a backward without retain went through */
-    uint64_t mark;               /* scratch of a walk, under the lock of room autograd */
+    bool consumed;               /* a backward without retain went through, or is about to; with the rest */
+    uint32_t walkers;            /* under the lock of room autograd: backward passes that run over it */
+    uint64_t mark;               /* scratch of a walk */
     uint32_t position;
     tni_tape_node *free_next;
 };
@@ -218,7 +219,9 @@ tn_status tni_tape_record(tni_context *c, tni_signature *sig, tni_attrs *attrs, 
 tn_status tni_tape_record_cached(struct tni_cached_entry *entry, struct tni_frame *frame, uint32_t in_count,
                                  tni_array *const *in, uint32_t out_count, tni_array *const *out);
 bool tni_tape_tracks(uint32_t in_count, tni_array *const *in);
-void tni_tape_consume(tni_tape_node *n);
+void tni_tape_consume(tni_tape_node *n); /* gives up what only a backward pass needs; `consumed` is set */
+void tni_tape_node_retain(tni_tape_node *n);
+void tni_tape_node_release(tni_tape_node *n);
 void tni_tape_entry_release(tni_tape_entry *e);
 void tni_array_forget(tni_array *a); /* drops its entry */
 

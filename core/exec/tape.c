@@ -24,10 +24,9 @@ static void node_drop_arrays(tni_tape_node *n)
     n->saved = NULL;
 }
 
-/* Gives up what only a backward pass needs; the node stays as a mark that it went through. */
+/* The node stays as a mark that a backward pass went through. */
 void tni_tape_consume(tni_tape_node *n)
 {
-    n->consumed = TN_E_STATE;
     node_drop_arrays(n);
     if (n->frame)
         tni_cached_give_back(n->cached, n->frame);
@@ -49,7 +48,7 @@ static void node_free(tni_tape_node *n)
 
 /* Freeing a node drops arrays and entries, which may free further nodes: those are listed and freed in turn,
  * so that the stack does not grow with the length of the tape. */
-static void node_release(tni_tape_node *n)
+void tni_tape_node_release(tni_tape_node *n)
 {
     static _Thread_local tni_tape_node *list;
     static _Thread_local bool freeing;
@@ -68,10 +67,15 @@ static void node_release(tni_tape_node *n)
     freeing = false;
 }
 
+void tni_tape_node_retain(tni_tape_node *n)
+{
+    tni_ref_retain(&n->refs);
+}
+
 void tni_tape_entry_release(tni_tape_entry *e)
 {
     if (e)
-        node_release(e->node);
+        tni_tape_node_release(e->node);
 }
 
 void tni_array_forget(tni_array *a)
@@ -168,7 +172,7 @@ tn_status tni_tape_record(tni_context *c, tni_signature *sig, tni_attrs *attrs, 
     n->attrs = tni_attrs_retain(attrs);
     node_inputs(n, in, sig->need_in[0]);
     st = node_outputs(n, out, sig->need_out[0]);
-    node_release(n); /* the outputs' entries hold it */
+    tni_tape_node_release(n); /* the outputs' entries hold it */
     return st;
 }
 
@@ -186,6 +190,6 @@ tn_status tni_tape_record_cached(tni_cached_entry *entry, tni_frame *frame, uint
     st = node_outputs(n, out, UINT64_MAX);
     if (!st)
         n->frame = frame; /* the caller's reference moves in */
-    node_release(n);
+    tni_tape_node_release(n);
     return st;
 }

@@ -6,6 +6,7 @@
 #include "context.h"
 
 #include <math.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -462,7 +463,7 @@ static void draws_stay(void **state)
     assert_true(position[0] == position[1]);
 }
 
-/* ---- stand-ins ------------------------------------------------------------------------------------------ */
+/* ---- stand-ins ----------------------------------------------------------------------------------------- */
 
 /* A dense-only kernel that completes later: its output may be its input, or a column. */
 static void outputs_elsewhere(void **state)
@@ -521,44 +522,181 @@ static void outputs_of_a_failure(void **state)
     test_context_close(c);
 }
 
+/* ---- passes at once ------------------------------------------------------------------------------------ */
+
+static tni_context *shared;
+static tni_array *shared_head;
+static atomic_int inner_left, inner_done; /* backward passes that kernels of the outer one still start */
+static tn_status inner_status;
+
+static tni_array *recorded_cube(tni_context *c, tni_array *x)
+{
+    tni_array *y;
+
+    record(true);
+    y = test_op(c, "test_cube", 1, &x, NULL);
+    record(false);
+    return y;
+}
+
+static void backward_of_another(void)
+{
+    tni_array *x, *y;
+
+    if (atomic_fetch_sub(&inner_left, 1) <= 0)
+        return;
+    x = test_vector(shared, 2, (float[]){1, 2});
+    assert_ok(tni_grad_attach(shared, x, TN_MODE_WRITE, NULL));
+    y = recorded_cube(shared, x);
+    assert_ok(tni_backward(shared, 1, &y, NULL, NULL));
+    tni_array_release(y);
+    tni_array_release(x);
+    atomic_fetch_add(&inner_done, 1);
+}
+
+static void backward_of_the_same(void)
+{
+    if (atomic_fetch_sub(&inner_left, 1) > 0)
+        inner_status = tni_backward(shared, 1, &shared_head, NULL, NULL);
+}
+
+/* A thread that ends a kernel may call backward itself: nothing that it waits for waits for it. */
+static void within_a_kernel(void **state)
+{
+    tni_context *c = shared = open_with(*state, true);
+    tni_array *x = test_vector(c, 2, (float[]){1, 2}), *y;
+
+    assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
+    y = recorded_cube(c, x);
+    atomic_store(&inner_left, 3); /* the inner one's kernel starts the next */
+    atomic_store(&inner_done, 0);
+    while_later = backward_of_another;
+    assert_ok(tni_backward(c, 1, &y, NULL, NULL));
+    test_values(tni_grad_get(x), (float[]){3, 12}, 2, 0);
+    while (atomic_load(&inner_done) < 3)
+        (void)sched_yield();
+    assert_ok(tni_engine_wait_all(c->engine));
+    assert_int_equal(by_node(c), 4);
+    tni_array_release(y);
+    tni_array_release(x);
+    test_context_close(c);
+}
+
+/* Over the same tape: refused if the outer pass consumes it, else it leaves to the outer one what that reads.
+ */
+static void over_one_tape(void **state)
+{
+    for (int keep = 0; keep < 2; keep++) {
+        tni_context *c = shared = open_with(*state, true);
+        tni_array *x = test_vector(c, 2, (float[]){1, 2}), *y, *z;
+        const tni_backward_options retain = {.retain = keep != 0};
+
+        assert_ok(tni_grad_attach(c, x, TN_MODE_ADD, NULL));
+        y = recorded_cube(c, x);
+        record(true);
+        z = shared_head = test_op(c, "test_cube", 1, &y, NULL);
+        record(false);
+        atomic_store(&inner_left, 1);
+        while_later = backward_of_the_same;
+        assert_ok(tni_backward(c, 1, &z, NULL, &retain));
+        assert_ok(tni_array_wait(tni_grad_get(x)));
+        assert_ok(tni_engine_wait_all(c->engine));
+        assert_int_equal(inner_status, keep ? TN_OK : TN_E_STATE);
+        test_values(tni_grad_get(x), (float[]){keep ? 18 : 9, keep ? 4608 : 2304}, 2, 0);
+        assert_int_equal(tni_backward(c, 1, &z, NULL, NULL), TN_E_STATE);
+        tni_array_release(z);
+        tni_array_release(y);
+        tni_array_release(x);
+        test_context_close(c);
+    }
+}
+
+#define THREADS 4
+
+static void *one_of_many(void *retain)
+{
+    const tn_status st = tni_backward(shared, 1, &shared_head, NULL, retain);
+
+    return (void *)(intptr_t)st;
+}
+
+/* Threads that walk one tape at once: one wins, or with retain all do. */
+static void threads_over_one_tape(void **state)
+{
+    for (int turn = 0; turn < 24; turn++) {
+        const bool keep = turn & 1, later = turn & 2;
+        tni_context *c = shared = open_with(*state, later);
+        tni_array *x = test_vector(c, 2, (float[]){1, 2});
+        tni_backward_options retain = {.retain = keep};
+        pthread_t threads[THREADS];
+        int won = 0;
+
+        assert_ok(tni_grad_attach(c, x, TN_MODE_ADD, NULL));
+        shared_head = recorded_cube(c, x);
+        for (int i = 0; i < THREADS; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, one_of_many, &retain), 0);
+        for (int i = 0; i < THREADS; i++) {
+            void *status;
+
+            assert_int_equal(pthread_join(threads[i], &status), 0);
+            won += (intptr_t)status == TN_OK;
+            assert_true((intptr_t)status == TN_OK || (intptr_t)status == TN_E_STATE);
+        }
+        assert_int_equal(won, keep ? THREADS : 1);
+        test_values(tni_grad_get(x), (float[]){3.0f * (float)won, 12.0f * (float)won}, 2, 0);
+        tni_array_release(shared_head);
+        tni_array_release(x);
+        test_context_close(c);
+    }
+}
+
 /* ---- out of memory ------------------------------------------------------------------------------------- */
+
+/* A pass that failed to be queued leaves the tape as it was, also if it was to consume it. */
+static bool memory_fails_at(tni_context *c, tni_array *x, uint64_t nth, bool retain, uint64_t *failures)
+{
+    const tni_backward_options options = {.retain = retain};
+    tni_array *y = recorded_cube(c, x);
+    tn_status queued, st;
+    bool failed;
+
+    tni_mem_fail_at(nth, false, true);
+    st = queued = tni_backward(c, 1, &y, NULL, &options);
+    if (!st)
+        st = tni_array_wait(tni_grad_get(x));
+    failed = tni_mem_failed();
+    tni_mem_fail_at(0, false, false);
+    if (st != TN_OK && st != TN_E_NOMEM)
+        fail_msg("allocation %llu fails, and the status is %s: %s", (unsigned long long)nth,
+                 tni_status_name(st), tni_error_message());
+    *failures += st == TN_E_NOMEM;
+    assert_ok(tni_array_fill(tni_grad_get(x), 7));
+    if (!queued && !retain) {
+        assert_int_equal(tni_backward(c, 1, &y, NULL, NULL), TN_E_STATE);
+    } else {
+        assert_ok(tni_backward(c, 1, &y, NULL, NULL));
+        test_values(tni_grad_get(x), (float[]){3, 12}, 2, 0);
+    }
+    tni_autograd_close(c); /* so that the next one compiles again */
+    tni_array_release(y);
+    return failed;
+}
 
 static void memory_runs_out(void **state)
 {
-    tni_context *c = open_with("engine.type=naive", true); /* all is freed when a call is over */
-    tni_array *x = test_vector(c, 2, (float[]){1, 2});
-    const tni_backward_options retain = {.retain = true};
-    uint64_t failures = 0;
-    bool failed = true;
-
     (void)state;
-    assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
-    for (uint64_t nth = 1; failed; nth++) {
-        tni_array *y;
-        tn_status st;
+    for (int retain = 0; retain < 2; retain++) {
+        tni_context *c = open_with("engine.type=naive", true); /* all is freed when a call is over */
+        tni_array *x = test_vector(c, 2, (float[]){1, 2});
+        uint64_t failures = 0;
 
-        record(true);
-        y = test_op(c, "test_cube", 1, &x, NULL);
-        record(false);
-        tni_mem_fail_at(nth, false, true);
-        st = tni_backward(c, 1, &y, NULL, &retain);
-        if (!st)
-            st = tni_array_wait(tni_grad_get(x));
-        failed = tni_mem_failed();
-        tni_mem_fail_at(0, false, false);
-        if (st != TN_OK && st != TN_E_NOMEM)
-            fail_msg("allocation %llu fails, and the status is %s: %s", (unsigned long long)nth,
-                     tni_status_name(st), tni_error_message());
-        failures += st == TN_E_NOMEM;
-        assert_ok(tni_array_fill(tni_grad_get(x), 7));
-        assert_ok(tni_backward(c, 1, &y, NULL, NULL)); /* the tape is as it was */
-        test_values(tni_grad_get(x), (float[]){3, 12}, 2, 0);
-        tni_autograd_close(c); /* so that the next one compiles again */
-        tni_array_release(y);
+        assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
+        for (uint64_t nth = 1; memory_fails_at(c, x, nth, retain != 0, &failures); nth++)
+            ;
+        assert_true(failures > 10);
+        tni_array_release(x);
+        test_context_close(c);
     }
-    assert_true(failures > 10);
-    tni_array_release(x);
-    test_context_close(c);
 }
 
 int main(void)
@@ -576,6 +714,9 @@ int main(void)
             {"a gradient of itself", gradient_of_itself, NULL, NULL, engines[i]},
             {"outputs elsewhere", outputs_elsewhere, NULL, NULL, engines[i]},
             {"outputs of a failure", outputs_of_a_failure, NULL, NULL, engines[i]},
+            {"within a kernel", within_a_kernel, NULL, NULL, engines[i]},
+            {"over one tape", over_one_tape, NULL, NULL, engines[i]},
+            {"threads over one tape", threads_over_one_tape, NULL, NULL, engines[i]},
             {"draws stay", draws_stay, NULL, NULL, engines[i]},
             {"memory runs out", memory_runs_out, NULL, NULL, engines[i]},
         };
