@@ -56,6 +56,7 @@ static bool overfit_run(const cli_proof *p, tn_train *train, overfit *o)
     if (!look(p, tn_train_net(train), &b, o))
         return false;
     o->first = o->loss;
+    cli_stops_take(); /* all that is computed with has been loaded */
     while (o->loss > OVERFIT_LOSS && o->steps < OVERFIT_STEPS && !cli_stop_asked()) {
         for (int i = 0; i < OVERFIT_LOOK; i++, o->steps++) {
             overfit_step(p, train, &b);

@@ -18,6 +18,7 @@
 #define DATA_DEFAULT "digits"
 #define BY_WRITER "-by-writer"
 #define SAME_SIGNAL_S 0.2
+#define GRACE_S 3 /* that a training has for its first step once it is asked to stop */
 
 typedef struct training {
     const cli_args *args;
@@ -31,7 +32,18 @@ typedef struct training {
 
 /* ---- signals ---- */
 
-static volatile sig_atomic_t stop_asked;
+static volatile sig_atomic_t stop_asked, under_way;
+
+/* Before the first step is computed there is nothing to save, and what a step loads may never return: a BLAS
+ * that finds no memory tries for ever. So the signal does then what it does by default. */
+static void on_alarm(int number)
+{
+    (void)number;
+    if (under_way || !stop_asked)
+        return;
+    (void)signal(stop_asked, SIG_DFL);
+    (void)raise(stop_asked);
+}
 
 /* The first ^C asks; the second stops at once. SIGTERM and SIGUSR1 (a batch system's warning) ask. A signal
  * that comes again within a moment is the same one: wrappers such as timeout send it to the process and to
@@ -46,6 +58,8 @@ static void on_signal(int number)
     if (number != stop_asked)
         asked_at = at;
     stop_asked = number;
+    if (!under_way && number != SIGUSR1)
+        (void)alarm(GRACE_S);
 }
 
 bool cli_stop_asked(void)
@@ -53,18 +67,45 @@ bool cli_stop_asked(void)
     return stop_asked != 0;
 }
 
-static void signals_take(void)
+static void signals_take(const int *numbers, size_t count)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGUSR1};
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     struct sigaction before;
 
     (void)sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        (void)sigaddset(&action.sa_mask, numbers[i]);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    (void)sigaddset(&action.sa_mask, SIGINT);
+    (void)sigaddset(&action.sa_mask, SIGTERM);
+    (void)sigaddset(&action.sa_mask, SIGUSR1);
+    for (size_t i = 0; i < count; i++)
         if (!sigaction(numbers[i], NULL, &before) && (before.sa_handler != SIG_IGN || numbers[i] == SIGUSR1))
             (void)sigaction(numbers[i], &action, NULL);
+}
+
+/* A warning is no order to end: it is kept from the beginning. */
+static void warning_take(void)
+{
+    signals_take((const int[]){SIGUSR1}, 1);
+}
+
+static void stops_take(void)
+{
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+
+    (void)sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGALRM, &action, NULL);
+    signals_take((const int[]){SIGINT, SIGTERM}, 2);
+}
+
+static void steps_go(void)
+{
+    under_way = 1;
+    (void)alarm(0);
+}
+
+void cli_stops_take(void)
+{
+    under_way = 1;
+    stops_take();
 }
 
 /* ---- events ---- */
@@ -89,6 +130,7 @@ static void event_begin(training *t)
     tn_train_info_get(t->train, 0, &info);
     if ((t->finished = is_finished(t, &info)))
         return;
+    stops_take();
     if ((t->resume && !cli_run_rewind(&t->run, t->app, info.resumed_step)) ||
         !cli_run_begin(&t->run, t->app, t->args, t->train))
         return;
@@ -125,6 +167,10 @@ static void event_step(training *t)
 {
     tn_train_info info = {.struct_size = TN_SIZE(tn_train_info)};
 
+    if (!under_way) {
+        tn_train_info_get(t->train, 1, &info); /* waits for the step, which is only queued by now */
+        steps_go();
+    }
     if (!cli_view_due(&t->view))
         return;
     tn_train_info_get(t->train, 1, &info);
@@ -498,7 +544,7 @@ int cmd_train(const cli_args *args)
     else if (word_take(&own) &&
              cli_view_init(&t.view, args->value[OPT_PROGRESS], args->value[OPT_QUIET] != NULL) &&
              (!t.resume || cli_run_find(&t.run, args->value[OPT_RESUME]))) {
-        signals_take();
+        warning_take();
         code = train_open(&t);
     }
     cli_run_fini(&t.run);

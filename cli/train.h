@@ -56,6 +56,7 @@ void cli_run_fini(cli_run *run);
 /* ---- train.c ---- */
 
 bool cli_stop_asked(void); /* ^C or a signal */
+void cli_stops_take(void); /* from here on ^C and SIGTERM ask; before they end the process */
 
 /* ---- prove.c: before a training, without a run folder ---- */
 
