@@ -20,7 +20,8 @@
 #define TEXT_MAX_BYTES 256
 #define TRIES 8 /* somebody may look at the file, or remove it, at this very moment */
 
-/* Field 22 of /proc/PID/stat; 0: there is no such process. */
+/* Field 22 of /proc/PID/stat; 0: there is no such process, or it has ended and only its parent has not asked
+ * for it (states Z and X): no signal helps against that. */
 static unsigned long long start_of(long pid)
 {
     char path[64], text[1024];
@@ -35,6 +36,8 @@ static unsigned long long start_of(long pid)
     (void)fclose(file);
     text[n] = '\0';
     at = strrchr(text, ')'); /* the name in front may hold anything */
+    if (at && (!strncmp(at, ") Z", 3) || !strncmp(at, ") X", 3)))
+        return 0;
     for (int field = 2; at && field < 22; field++)
         at = strchr(at + 1, ' ');
     return at ? strtoull(at, NULL, 10) : 0;

@@ -6,6 +6,7 @@
 #include "tool.h"
 
 #include <signal.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -386,6 +387,22 @@ static void locked(void **state)
     assert_int_equal(s->code, 2);
 }
 
+/* A process that has ended, but for which its parent has not asked, holds nothing. */
+static void locked_by_the_dead(void **state)
+{
+    pid_t pid = tool_start(TRAIN "--epochs 100000 --out dead -q");
+    siginfo_t gone = {0};
+
+    (void)state;
+    assert_true(tool_lines(pid, "dead/metrics.jsonl", 1));
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &gone, WEXITED | WNOWAIT), 0);
+    assert_int_equal(system("\"$T\" doctor dead >dead.out 2>&1; grep -q 'stale lock' dead.out"), 0);
+    (void)!system("\"$T\" train --resume dead --epochs 1 >dead.out 2>&1");
+    assert_int_equal(system("grep -q 'which is gone; its lock is taken over' dead.out"), 0);
+    (void)tool_wait(pid);
+}
+
 /* What is loaded for the first step may never return, as a BLAS without memory: a signal ends that, and what
  * is left of the run is in nobody's way. */
 static void ended_before_the_first_step(void **state)
@@ -464,6 +481,7 @@ int main(void)
         cmocka_unit_test(diverges),
         cmocka_unit_test(locked),
         cmocka_unit_test(ended_before_the_first_step),
+        cmocka_unit_test(locked_by_the_dead),
     };
     int failed;
 
