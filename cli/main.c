@@ -139,6 +139,7 @@ static void streams_hold(void)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
             (void)!open("/dev/null", modes[fd]);
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file over the limit is an error of writing, which is told */
 }
 
 static int run(int argc, char *const *argv)

@@ -403,6 +403,17 @@ static void locked_by_the_dead(void **state)
     (void)tool_wait(pid);
 }
 
+/* A file that may not grow is an error with its name, not a signal; the folder is free afterwards. */
+static void limited_files(void **state)
+{
+    const tool_said *s = tool("ulimit -f 100; " TRAIN "--epochs 2 --out short -q");
+
+    (void)state;
+    assert_int_equal(s->code, 1);
+    assert_says(s->err, "File too large");
+    assert_int_equal(access("short/checkpoints/run.lock", F_OK), -1);
+}
+
 /* What is loaded for the first step may never return, as a BLAS without memory: a signal ends that, and what
  * is left of the run is in nobody's way. */
 static void ended_before_the_first_step(void **state)
@@ -482,6 +493,7 @@ int main(void)
         cmocka_unit_test(locked),
         cmocka_unit_test(ended_before_the_first_step),
         cmocka_unit_test(locked_by_the_dead),
+        cmocka_unit_test(limited_files),
     };
     int failed;
 
