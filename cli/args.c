@@ -208,6 +208,10 @@ static bool option_read(cli_args *args, int *index)
         value = next;
         ++*index;
     }
+    if (value && !*value) { /* a shell's variable that is not set; never the default instead */
+        cli_error("--%s: the value is empty: %s is asked", o->name, o->value);
+        return false;
+    }
     if (!value && *o->value == '[')
         value = "";
     if (value)

@@ -202,7 +202,7 @@ static void bad_arguments(void **state)
         {"\"$T\" bench op tnah --shape 3", "did you mean tanh", 3},
         {"\"$T\" bench op tanh", "--shape", 2},
         {"\"$T\" bench op tanh --shape 3x", "is no shape", 2},
-        {"\"$T\" bench op tanh --shape ''", "is no shape", 2},
+        {"\"$T\" bench op tanh --shape ''", "--shape: the value is empty", 2},
         {"\"$T\" bench op tanh --shape 3,,4", "is no shape", 2},
         {"\"$T\" bench op tanh --shape rhs=3", "rhs", 2},
         {"\"$T\" bench op dot --shape 3x3", "rhs", 2},

@@ -49,6 +49,14 @@ static void usage_errors(void **state)
         {"\"$T\" train zoo:lenet --data nothing-of-this-name", "nothing-of-this-name"},
         {"\"$T\" train zoo:lenet --config missing.ini", "missing.ini"},
         {"\"$T\" eval", "argument is missing"},
+        {"\"$T\" train --resume \"\"", "--resume: the value is empty"},
+        {"\"$T\" train --resume=", "--resume: the value is empty"},
+        {"\"$T\" train zoo:lenet --out \"\"", "--out: the value is empty"},
+        {"\"$T\" train zoo:lenet --data=", "--data: the value is empty"},
+        {"\"$T\" train zoo:lenet --config \"\"", "--config: the value is empty"},
+        {"\"$T\" predict a b c --out \"\"", "--out: the value is empty"},
+        {"\"$T\" viz zoo:lenet --graph -o \"\"", "--output: the value is empty"},
+        {"\"$T\" plugins check cpu --junit \"\"", "--junit: the value is empty"},
     };
 
     (void)state;
@@ -200,10 +208,14 @@ static void nothing_behind_the_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(help_of_all), cmocka_unit_test(usage_errors),
-        cmocka_unit_test(version),     cmocka_unit_test(plugins),
-        cmocka_unit_test(local_file),  cmocka_unit_test(no_output),
-        cmocka_unit_test(eval_errors), cmocka_unit_test(nothing_behind_the_back),
+        cmocka_unit_test(help_of_all),
+        cmocka_unit_test(usage_errors),
+        cmocka_unit_test(version),
+        cmocka_unit_test(plugins),
+        cmocka_unit_test(local_file),
+        cmocka_unit_test(no_output),
+        cmocka_unit_test(eval_errors),
+        cmocka_unit_test(nothing_behind_the_back),
     };
     int failed;
 
