@@ -1,5 +1,6 @@
 /*
- * CSV: a row of numbers per line, all of equal length; a first line without a single number is a header.
+ * CSV: a row of numbers per line, all of equal length; a first line without a single number is a header,
+ * unless all of its fields begin like one: then it is a row with mistakes, and not to be dropped silently.
  *
  * Fields are divided by tab, semicolon or comma, whichever comes first in that order in the first line; a
  * field may stand in double quotes, "" within them being one. Numbers are as in C whatever the locale, and
@@ -31,6 +32,12 @@ typedef struct sheet {
     bool header;
     uint64_t rows, columns;
 } sheet;
+
+/* What the fields of a line are. */
+typedef struct look {
+    bool number; /* one is a number */
+    bool word;   /* one does not even begin like one */
+} look;
 
 /* Where the bytes come from: a path, or memory with a name. */
 typedef struct origin {
@@ -184,6 +191,13 @@ static int number_of(const char *text, float *out)
     return isfinite(*out);
 }
 
+static bool begins_like_number(const char *text)
+{
+    text += *text == '+' || *text == '-';
+    text += *text == '.';
+    return *text >= '0' && *text <= '9';
+}
+
 static tn_status number_read(const reader *r, uint64_t column, const char *text, float *out)
 {
     const int kind = number_of(text, out);
@@ -200,7 +214,7 @@ static tn_status number_read(const reader *r, uint64_t column, const char *text,
 }
 
 /* Fields of the line; numbers into `out` unless it is NULL. */
-static tn_status row_read(const reader *r, const sheet *s, float *out, uint64_t *columns, bool *numbers)
+static tn_status row_read(const reader *r, const sheet *s, float *out, uint64_t *columns, look *seen)
 {
     const char *at = r->line.text;
     char field[FIELD_BYTES_MAX + 1];
@@ -219,8 +233,12 @@ static tn_status row_read(const reader *r, const sheet *s, float *out, uint64_t 
             return st;
         if (out)
             out[n] = value;
-        if (numbers && number_of(field, &value) >= 0)
-            *numbers = true;
+        if (!seen)
+            continue;
+        if (number_of(field, &value) >= 0)
+            seen->number = true;
+        else if (!begins_like_number(field))
+            seen->word = true;
     }
     if (s->columns && (at || n != s->columns))
         return tni_error(TN_E_FORMAT, "%s:%llu: %s than the %llu fields of the first line", r->name,
@@ -234,15 +252,15 @@ static tn_status row_read(const reader *r, const sheet *s, float *out, uint64_t 
 
 static tn_status first_line(reader *r, sheet *s)
 {
-    bool numbers = false;
+    look seen = {false, false};
     tn_status st;
 
     s->separator = memchr(r->line.text, '\t', r->line.length)  ? '\t'
                    : memchr(r->line.text, ';', r->line.length) ? ';'
                                                                : ',';
-    if ((st = row_read(r, s, NULL, &s->columns, &numbers)))
+    if ((st = row_read(r, s, NULL, &s->columns, &seen)))
         return st;
-    s->header = !numbers;
+    s->header = !seen.number && seen.word;
     return TN_OK;
 }
 

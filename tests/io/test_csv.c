@@ -121,6 +121,11 @@ static void refused(void **state)
         {"1,2\n3,1e39\n", "m:2: field 2 is \"1e39\": only finite"},
         {"1,2\n3,1e999\n", "m:2: field 2"},
         {"1,2\n3,0x10\n", "m:2: field 2 is \"0x10\", which"},
+        {"1e999,1e999\n3,4\n", "m:1: field 1 is \"1e999\", which is no number"}, /* no header */
+        {"0x1,0x1\n3,4\n", "m:1: field 1 is \"0x1\", which is no number"},
+        {"-.5x;+7y\n3;4\n", "m:1: field 1 is \"-.5x\", which is no number"},
+        {"1st\n3\n", "m:1: field 1 is \"1st\", which is no number"},
+        {"1e999,-\n", "only a header"}, /* one of them begins like a word */
         {"1,2\n3,\"4\n", "m:2: the quotes of field 2 do not end"},
         {"1,2\n3,\"4\"5\n", "m:2: something stands behind the quotes of field 2"},
         {"1,2\n3,1000000000000000000000000000000000000000000000000000000000000000000000000\n",
