@@ -25,17 +25,34 @@ void cli_error_set_before(void (*before)(void))
     before_error = before;
 }
 
+/* What a name holds must not steer the terminal: as in the library's messages, a blank stands for it. */
+static void error_put(const char *text)
+{
+    for (; *text; text++)
+        (void)fputc((unsigned char)*text < ' ' || *text == 127 ? ' ' : *text, stderr);
+}
+
 void cli_error(const char *format, ...)
 {
+    char small[512], *text = small;
     va_list args;
+    int length;
 
     if (before_error)
         before_error();
-    (void)fputs("tenon: ", stderr);
     va_start(args, format);
-    (void)vfprintf(stderr, format, args);
+    length = vsnprintf(small, sizeof small, format, args);
     va_end(args);
+    if (length >= (int)sizeof small && (text = malloc((size_t)length + 1))) {
+        va_start(args, format);
+        (void)vsnprintf(text, (size_t)length + 1, format, args);
+        va_end(args);
+    }
+    (void)fputs("tenon: ", stderr);
+    error_put(text ? text : small); /* cut where there is no memory */
     (void)fputc('\n', stderr);
+    if (text != small)
+        free(text);
 }
 
 char *cli_format(const char *format, ...)

@@ -70,6 +70,31 @@ static void usage_errors(void **state)
     }
 }
 
+/* No byte of what was asked steers the terminal, however long the message is. */
+static void control_characters(void **state)
+{
+    static const char *const lines[] = {
+        "\"$T\" \"$(printf '\\033[2J')\"",
+        "\"$T\" train \"$(printf 'a\\r\\nb\\177\\033]0;x\\007')\"",
+        "\"$T\" version \"--$(printf '\\033[1m')\"",
+        "\"$T\" version a \"$(printf '%4000s\\033[31m' y)\"",
+        "\"$T\" train \"$(printf '%4000s\\033[31m' y)\"",
+        "\"$T\" runs show \"$(printf '\\033[2J')\"",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        const tool_said *s = tool(lines[i]);
+        size_t length = strlen(s->err);
+
+        assert_int_equal(s->code, 2);
+        assert_true(length > 10 && s->err[length - 1] == '\n');
+        for (size_t k = 0; k + 1 < length; k++)
+            if ((unsigned char)s->err[k] < ' ' || s->err[k] == 127)
+                fail_msg("%s: byte %d at %zu of %s", lines[i], s->err[k], k, s->err);
+    }
+}
+
 static void version(void **state)
 {
     const tool_said *s = tool("\"$T\" version --json");
@@ -210,6 +235,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(help_of_all),
         cmocka_unit_test(usage_errors),
+        cmocka_unit_test(control_characters),
         cmocka_unit_test(version),
         cmocka_unit_test(plugins),
         cmocka_unit_test(local_file),
