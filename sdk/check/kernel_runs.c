@@ -3,12 +3,18 @@
  * run-time attributes read at run, saved blocks handed to the backward.
  */
 #include <string.h>
+#include <time.h>
 
 #include "lab.h"
 
 #define THREADS 4
 #define ROUNDS 6
 #define ROUNDS_LARGE 3 /* long runs overlap from the first one on */
+#define TIMED 1        /* problems that are run for a time, of the small ones */
+#define TIMED_SUM 0.25 /* seconds of a thread that the kernels of a plugin share, for one problem each */
+#define TIMED_LEAST 0.001
+#define TIMED_MOST 0.01
+#define TIMED_WAIT 12 /* times as long by the clock: a thread may wait for a device */
 
 static bool is_exact(const chk_lab *lab)
 {
@@ -21,6 +27,7 @@ static const chk_form plain_form = {.mode = TN_MODE_WRITE, .fill = 0x3c};
 static const chk_problem *other_values(chk_lab *lab, const chk_problem *p, uint64_t seed)
 {
     chk_problem *other = chk_take(&lab->arena, sizeof *other);
+    const double factor = -0.5 * (double)(1 + seed % THREADS);
 
     *other = *p;
     if (p->forward)
@@ -32,12 +39,15 @@ static const chk_problem *other_values(chk_lab *lab, const chk_problem *p, uint6
             other->in_data[i] = chk_take(&lab->arena, (uint64_t)count * 8 + 1);
             for (int64_t k = 0; k < count; k++)
                 chk_set(other->in_data[i], p->f.in_dtype[i], k,
-                        -0.5 * chk_get(p->in_data[i], p->f.in_dtype[i], k));
+                        factor * chk_get(p->in_data[i], p->f.in_dtype[i], k));
         }
     else
         chk_problem_values(lab, other, lab->env->seed + seed);
     return other;
 }
+
+/* Another draw of the generator than the one that all nodes get at first. */
+#define OTHER_DRAW 11
 
 /* ---- state between runs ------------------------------------------------------------------------------ */
 
@@ -81,25 +91,75 @@ void chk_kernel_state(chk_env *env)
 /* ---- several threads at once ------------------------------------------------------------------------- */
 
 typedef struct threads_test {
-    uint32_t left, rounds;
+    uint32_t left, rounds, timed; /* problems that draw are beside these */
+    double seconds; /* of each of the first `timed` problems */
 } threads_test;
 
 typedef struct thread_work {
     chk_node *node;
-    uint32_t rounds;
+    const chk_outputs *alone; /* what a plan of its own gave, with no other thread */
+    uint32_t rounds;          /* at least */
+    double seconds;           /* and as many more as fit into so much of its own time */
+    bool exact;
+    chk_arena arena;
+    tn_status st;
+    const char *differs;
 } thread_work;
+
+static double seconds_of(clockid_t clock)
+{
+    struct timespec t;
+
+    (void)clock_gettime(clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
 
 static void thread_run(void *arg)
 {
-    const thread_work *work = arg;
-    chk_node *n = work->node;
-    tn_status st = TN_OK;
+    thread_work *work = arg;
+    const double own = seconds_of(CLOCK_THREAD_CPUTIME_ID) + work->seconds;
+    const double end = seconds_of(CLOCK_MONOTONIC) + TIMED_WAIT * work->seconds;
 
-    for (uint32_t round = 0; round < work->rounds && !st; round++)
-        st = chk_node_run(n);
-    if (st)
-        chk_fail(n->lab->env, NULL, "on several threads run gives %s: %s (%s)", tn_status_name(st),
-                 n->err.message, n->p->text);
+    for (uint32_t round = 0;
+         round < work->rounds || (work->seconds > 0 && seconds_of(CLOCK_THREAD_CPUTIME_ID) < own &&
+                                  seconds_of(CLOCK_MONOTONIC) < end);
+         round++) {
+        const chk_mark mark = chk_mark_set(&work->arena);
+
+        work->st = chk_node_run(work->node);
+        work->differs =
+            work->st ? NULL : chk_outputs_differ(work->node, &work->arena, work->alone, work->exact);
+        if (work->st || work->differs)
+            return;
+        chk_mark_back(&work->arena, mark);
+    }
+}
+
+/* Number `k` of the nodes that share the plan of n[0], with inputs and a draw of its own, and what a new plan
+ * gives for them. */
+static void thread_prepare(chk_lab *lab, const chk_problem *p, chk_node *n, uint32_t k, chk_outputs *alone)
+{
+    const chk_problem *other = k ? other_values(lab, p, k) : p;
+    chk_form form = n->form;
+    chk_node *fresh = chk_take(&lab->arena, sizeof *fresh);
+    tn_status st;
+
+    form.draw = k ? OTHER_DRAW + k : 0;
+    form.forward = NULL;
+    st = chk_node_open(lab, &lab->side, other, &form, fresh);
+    if (!st)
+        st = chk_node_run(fresh);
+    if (st) { /* these values are none for it: once more the first */
+        chk_node_close(fresh);
+        other = p;
+        if (!chk_node_try(lab, p, &form, fresh))
+            chk_fail(lab->env, NULL, "prepare takes a problem once only (%s)", p->text);
+    }
+    chk_outputs_take(fresh, alone);
+    chk_node_close(fresh);
+    if (k)
+        chk_node_share(n, other, k, &n[k]);
+    n[k].form.draw = form.draw;
 }
 
 static bool threads_visit(chk_lab *lab, const chk_problem *p, void *arg)
@@ -109,39 +169,56 @@ static bool threads_visit(chk_lab *lab, const chk_problem *p, void *arg)
     thread_work work[THREADS];
     void *args[THREADS];
     threads_test *t = arg;
-    uint32_t count = 1;
+    const bool drawn = (p->flags & TN_NODE_TRAIN) && (lab->op->effects & TN_EFFECT_RANDOM);
 
-    if (!chk_host_would_run(lab, p) || !chk_node_first(lab, p, &plain_form, &n[0]))
+    if ((!t->left && !drawn) || !chk_host_would_run(lab, p) || !chk_node_first(lab, p, &plain_form, &n[0]))
         return true;
-    chk_outputs_take(&n[0], &alone[0]);
-    for (; count < THREADS; count++) {
-        chk_node_share(&n[0], other_values(lab, p, count), count, &n[count]);
-        if (chk_node_run(&n[count])) { /* these values are none for it: once more the first */
-            chk_node_close(&n[count]);
-            chk_node_share(&n[0], p, count, &n[count]);
-            (void)chk_node_run(&n[count]);
-        }
-        chk_outputs_take(&n[count], &alone[count]);
-    }
     for (uint32_t k = 0; k < THREADS; k++) {
-        work[k] = (thread_work){&n[k], t->rounds};
+        thread_prepare(lab, p, n, k, &alone[k]);
+        work[k] = (thread_work){.node = &n[k],
+                                .alone = &alone[k],
+                                .rounds = t->rounds,
+                                .seconds = t->timed || drawn ? t->seconds : 0,
+                                .exact = is_exact(lab)};
         args[k] = &work[k];
     }
     if (chk_together(THREADS, thread_run, args) < THREADS)
         chk_fail(lab->env, "kit", "%d threads could not be started", THREADS);
-    for (uint32_t k = 0; k < THREADS; k++)
-        chk_same(&n[k], &alone[k], is_exact(lab), "one plan run by 4 threads at once");
-    while (count-- > 0)
-        chk_node_close(&n[count]);
-    return --t->left > 0;
+    for (uint32_t k = 0; k < THREADS; k++) {
+        if (work[k].st)
+            chk_fail(lab->env, NULL, "on several threads run gives %s: %s (%s)", tn_status_name(work[k].st),
+                     n[k].err.message, p->text);
+        if (work[k].differs)
+            chk_fail(lab->env, NULL, "one plan run by 4 threads at once: %s (%s)", work[k].differs, p->text);
+        chk_arena_free(&work[k].arena);
+    }
+    for (uint32_t k = THREADS; k-- > 0;)
+        chk_node_close(&n[k]);
+    t->timed -= t->timed > 0;
+    t->left -= t->left > 0;
+    return t->left || (lab->op->effects & TN_EFFECT_RANDOM); /* training comes last, and draws more */
+}
+
+/* Some seconds are for all kernels of a plugin: where there are few, each gets more. */
+static double seconds_share(chk_env *env)
+{
+    double share = TIMED_MOST;
+    const uint32_t kernels = chk_kernels_count(env);
+
+    if (kernels)
+        share = TIMED_SUM / kernels;
+    if (env->sizes)
+        share = TIMED_MOST;
+    return share > TIMED_MOST ? TIMED_MOST : share < TIMED_LEAST ? TIMED_LEAST : share;
 }
 
 void chk_kernel_threads(chk_env *env)
 {
-    threads_test few = {.left = env->sizes ? 100 : 10, .rounds = ROUNDS};
-    threads_test large = {.left = 2, .rounds = ROUNDS_LARGE};
+    threads_test few = {.left = env->sizes ? 100 : 10, .rounds = ROUNDS, .timed = TIMED};
+    threads_test large = {.left = env->sizes ? 2 : 1, .rounds = ROUNDS_LARGE, .timed = 1};
     chk_lab lab;
 
+    few.seconds = large.seconds = seconds_share(env);
     chk_lab_open(env, CHK_HOST_EXACT, &lab);
     chk_problems(&lab, CHK_PROBLEMS_FEW, threads_visit, &few);
     chk_problems(&lab, CHK_PROBLEMS_LARGE, threads_visit, &large);

@@ -78,6 +78,16 @@ static void kernels_name(chk_env *env, chk_names *names, bool (*fits)(chk_env *e
                 chk_name_add(names, subject_text(*k, text, sizeof text));
 }
 
+uint32_t chk_kernels_count(chk_env *env)
+{
+    uint32_t count = 0;
+
+    for (const tn_kernel_table *t = NULL; (t = chk_capability(env, TN_KIND_KERNELS, NULL, t));)
+        for (const tn_kernel *const *k = kernels_of(t); *k; k++)
+            count += is_whole(*k) && is_here(env, *k);
+    return count;
+}
+
 void chk_subject_kernels(chk_env *env, chk_names *names)
 {
     kernels_name(env, names, is_here);

@@ -70,6 +70,7 @@ const tn_op *chk_op_find(chk_lab *lab, const char *name);
 /* Definition by index: all of the plugin, then all of the context. NULL: no more. */
 const tn_op *chk_op_at(chk_lab *lab, size_t index);
 /* For the host and for devices of the plugin's own; the other one: all, and those elsewhere are skipped. */
+uint32_t chk_kernels_count(chk_env *env); /* that chk_subject_kernels names */
 void chk_subject_kernels(chk_env *env, chk_names *names);
 void chk_subject_device_kernels(chk_env *env, chk_names *names); /* only for devices of the plugin's own */
 void chk_subject_all_kernels(chk_env *env, chk_names *names);
@@ -223,7 +224,8 @@ typedef struct chk_form {
     const uint8_t *modes;           /* of each output */
     uint8_t fill;                   /* what outputs and workspace hold before */
     const tn_value *run_attrs;      /* of run, if others than those of prepare */
-    const tn_rng *rng;              /* NULL: draw number 7 of device 0 */
+    const tn_rng *rng;              /* NULL: that of device 0 with the number below */
+    uint64_t draw;                  /* 0: number 7 */
     const struct chk_node *forward; /* hand over its plan and saved block */
     uint32_t broadcast;             /* 1 + input of which a dimension gets stride 0; 0: none */
     int32_t broadcast_axis;         /* that dimension */
@@ -326,7 +328,9 @@ bool chk_reference_outputs(chk_lab *lab, const chk_problem *p, chk_outputs *out)
 /* Fails the case with K-values if outputs are not those. */
 void chk_reference_compare(chk_lab *lab, const chk_problem *p, const chk_outputs *got,
                            const chk_outputs *want);
-/* Fails the case if outputs are not what they should be; `exact`: bit for bit. */
+/* NULL: outputs are what they should be (`exact`: bit for bit); else what differs, in `a`. */
+const char *chk_outputs_differ(chk_node *n, chk_arena *a, const chk_outputs *want, bool exact);
+/* Fails the case where they differ. */
 void chk_same(chk_node *n, const chk_outputs *want, bool exact, const char *what);
 /* A kernel for the host that takes the problem: of the plugin under test, or of the reference. */
 bool chk_side_find(chk_lab *lab, const tn_plugin *plugin, const chk_problem *p, chk_side *out);

@@ -462,7 +462,7 @@ void chk_node_reset(chk_node *n)
 
 tn_status chk_node_call(chk_node *n)
 {
-    static const uint64_t step = 7;
+    const uint64_t step = n->form.draw ? n->form.draw : 7;
     const tn_rng rng = {.seed = n->lab->env->seed, .stream = 0, .step = &step, .step_add = 0};
     tn_call_ops ops = chk_call_ops, *made_ops = MADE(n, tn_call_ops, complete, ops);
     tn_exec x = {.struct_size = (uint32_t)TN_END(tn_exec, ops),
@@ -544,7 +544,7 @@ const char *chk_node_output_name(const chk_node *n, uint32_t o)
                                : chk_argument_name(n->p->op, args, n->p->mutated[o - args->out_count]);
 }
 
-void *chk_node_output(chk_node *n, uint32_t o, int64_t *count)
+static void *output_take(chk_node *n, chk_arena *a, uint32_t o, int64_t *count)
 {
     chk_operand *from = output_operand(n, o);
     void *dense;
@@ -552,9 +552,14 @@ void *chk_node_output(chk_node *n, uint32_t o, int64_t *count)
     *count = elements_of(from);
     if (o < n->p->f.args.out_count && !tn_shape_known(&n->p->f.out_shape[o]) && !from->block.memory)
         chk_fail(n->lab->env, "K-resize", "run gave output %u neither shape nor memory (%s)", o, n->p->text);
-    dense = chk_take(&n->lab->arena, (uint64_t)*count * tn_dtype_bytes(from->t.dtype) + 1);
+    dense = chk_take(a, (uint64_t)*count * tn_dtype_bytes(from->t.dtype) + 1);
     elements_move(from, dense, false);
     return dense;
+}
+
+void *chk_node_output(chk_node *n, uint32_t o, int64_t *count)
+{
+    return output_take(n, &n->lab->arena, o, count);
 }
 
 void chk_outputs_take(chk_node *n, chk_outputs *out)
@@ -671,21 +676,29 @@ tn_status chk_outputs_of(chk_lab *lab, const chk_side *side, const chk_problem *
     return st;
 }
 
-void chk_same(chk_node *n, const chk_outputs *want, bool exact, const char *what)
+const char *chk_outputs_differ(chk_node *n, chk_arena *a, const chk_outputs *want, bool exact)
 {
     for (uint32_t o = 0; o < n->out_count; o++) {
         int64_t count;
-        void *got = chk_node_output(n, o, &count);
+        void *got = output_take(n, a, o, &count);
         const char *differs = NULL;
 
         if (count != want->elements[o])
             differs = "another number of elements";
         else if (!exact ||
                  memcmp(got, want->data[o], (size_t)((uint64_t)count * tn_dtype_bytes(want->dtype[o]))))
-            differs = chk_values_differ(&n->lab->arena, got, chk_node_dtype(n, o), want->data[o],
-                                        want->dtype[o], count, exact ? 0 : 1);
+            differs = chk_values_differ(a, got, chk_node_dtype(n, o), want->data[o], want->dtype[o], count,
+                                        exact ? 0 : 1);
         if (differs)
-            chk_fail(n->lab->env, NULL, "%s: output %s: %s (%s)", what, chk_node_output_name(n, o), differs,
-                     n->p->text);
+            return chk_text(a, "output %s: %s", chk_node_output_name(n, o), differs);
     }
+    return NULL;
+}
+
+void chk_same(chk_node *n, const chk_outputs *want, bool exact, const char *what)
+{
+    const char *differs = chk_outputs_differ(n, &n->lab->arena, want, exact);
+
+    if (differs)
+        chk_fail(n->lab->env, NULL, "%s: %s (%s)", what, differs, n->p->text);
 }

@@ -496,9 +496,11 @@ static bool generate(generator *g)
     }
     if (count)
         thin_problems(g, &bases[0]);
-    if (is_few(g) && count && !g->stop && !g->train && !bases[0].has_shape) {
+    if (count && !g->stop && !g->train && !bases[0].has_shape &&
+        (is_few(g) || (g->what == CHK_PROBLEMS_LARGE && g->op->effects & TN_EFFECT_RANDOM))) {
         g->train = true;
-        shapes_with(g, &bases[0].attrs, ranks + 2, 1, lowest(types_mask(g, &bases[0].attrs, 0)));
+        shapes_with(g, &bases[0].attrs, is_few(g) ? ranks + 2 : large, 1,
+                    lowest(types_mask(g, &bases[0].attrs, 0)));
         g->train = false;
     }
     if (g->what != CHK_PROBLEMS_ALL || !count || g->stop)

@@ -21,6 +21,7 @@ static const kit_defect defects[] = {
     {"op_short_workspace", "K-bounds", NULL, "--only kernel/bounds"},
     {"op_swallows_nomem", "K-nomem", NULL, ""},
     {"op_completes_twice", "K-complete", NULL, "--only kernel"},
+    {"op_shares_scratch", "K-threads", NULL, "--only kernel/threads"},
     {"op_infer_accepts", "I-contradiction", NULL, ""},
     {"op_infer_impure", "I-pure", NULL, "--only infer"},
     {"op_wrong_rank", "K-values", NULL, ""},
@@ -38,6 +39,7 @@ static const kit_defect defects[] = {
     {"saved_beyond", "K-bounds", "G-values", ""},
     {"saved_elsewhere", "K-saved", NULL, ""},
     {"saved_unasked", "K-values", NULL, "--only kernel/values"},
+    {"mask_shared", "K-threads", NULL, "--only kernel/threads"},
     {"needs_swallows", "K-nomem", NULL, "--only kernel/nomem"},
     {"kernels_wrong_stream", "K-stream", NULL, "--only kernel/stream"},
     {"kernels_too_early", "K-stream", NULL, "--only kernel/stream"},
@@ -54,7 +56,7 @@ static const kit_defect defects[] = {
 
 int main(void)
 {
-    static const char *const healthy[] = {"op", "saved", "needs", "kernels", NULL};
+    static const char *const healthy[] = {"op", "saved", "mask", "needs", "kernels", NULL};
 
     return kit_defects("defects_kernels", defects, sizeof defects / sizeof *defects, healthy);
 }

@@ -47,6 +47,7 @@ enum {
     DRAWS,
     LAST_STRIDE,
     NEEDS_OPS,
+    SHARES_SCRATCH,
 };
 
 #ifndef TRESPASS
@@ -238,12 +239,17 @@ static void line_trespass(const tn_exec *x, int64_t count)
 static tn_status line_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     static volatile int64_t runs;
+    static double shared[1 << 19];
     const line_state *s = plan->state;
     const double scale = DEFECT == RUNTIME_AT_PREPARE ? s->scale : tn_attrs_float(x->attrs, SCALE);
     const int64_t count = tn_tensor_count(x->in[0]);
-    int64_t chunk = DEFECT == THREAD_SUM ? count / (int64_t)x->threads + 1 : CHUNK, number = 0;
+    int64_t chunk = DEFECT == THREAD_SUM       ? count / (int64_t)x->threads + 1
+                    : DEFECT == SHARES_SCRATCH ? 1
+                                               : CHUNK,
+            number = 0;
     const uint32_t mode = x->modes[0], total_mode = x->modes[1];
-    double *partial = x->workspace, total = DEFECT == READS_OUTPUT ? element_get(x->out[1], 0) : 0;
+    double *partial = DEFECT == SHARES_SCRATCH ? shared : x->workspace;
+    double total = DEFECT == READS_OUTPUT ? element_get(x->out[1], 0) : 0;
     const double more = DEFECT == KEEPS_STATE         ? (double)(runs++ > 0)
                         : DEFECT == NOT_DETERMINISTIC ? 1e-3 * (double)(runs++ % 3)
                                                       : 0;

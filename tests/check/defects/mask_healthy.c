@@ -1,0 +1,4 @@
+/* Nothing is wrong with it. */
+#define DEFECT HEALTHY
+#define NAME "defect-mask-healthy"
+#include "healthy_mask.h"
