@@ -55,6 +55,7 @@ static bool state_visit(chk_lab *lab, const chk_problem *p, void *arg)
 {
     chk_outputs *first = chk_take(&lab->arena, 3 * sizeof *first), *second = first + 1, *fresh = first + 2;
     chk_node *a = chk_take(&lab->arena, 3 * sizeof *a), *b = a + 1, *alone = a + 2;
+    chk_form drawn = plain_form;
     const chk_problem *other;
 
     (void)arg;
@@ -63,11 +64,12 @@ static bool state_visit(chk_lab *lab, const chk_problem *p, void *arg)
     chk_outputs_take(a, first);
     other = other_values(lab, p, 17);
     chk_node_share(a, other, 1, b);
+    b->form.draw = drawn.draw = OTHER_DRAW;
     if (chk_node_run(b) == TN_OK) {
         chk_outputs_take(b, second);
-        if (chk_node_try(lab, other, &plain_form, alone)) {
+        if (chk_node_try(lab, other, &drawn, alone)) {
             chk_outputs_take(alone, fresh);
-            chk_same(b, fresh, is_exact(lab), "after a run with other inputs, against a new plan");
+            chk_same(b, fresh, is_exact(lab), "after a run with other inputs and draw, against a new plan");
             chk_node_close(alone);
         }
     }
@@ -436,6 +438,7 @@ static bool saved_visit(chk_lab *lab, const chk_problem *p, void *arg)
     }
     chk_node_guards(forward);
     chk_node_share(forward, other_values(lab, p->forward, 23), 1, between); /* has a block of its own */
+    between->form.draw = OTHER_DRAW;
     (void)chk_node_run(between);
     back.forward = forward;
     if (chk_node_first(lab, p, &back, n)) {

@@ -40,6 +40,8 @@ static const kit_defect defects[] = {
     {"saved_elsewhere", "K-saved", NULL, ""},
     {"saved_unasked", "K-values", NULL, "--only kernel/values"},
     {"mask_shared", "K-threads", NULL, "--only kernel/threads"},
+    {"mask_first", "K-state", NULL, "--only kernel/state"},
+    {"mask_elsewhere", "K-saved", NULL, "--only kernel/saved"},
     {"needs_swallows", "K-nomem", NULL, "--only kernel/nomem"},
     {"kernels_wrong_stream", "K-stream", NULL, "--only kernel/stream"},
     {"kernels_too_early", "K-stream", NULL, "--only kernel/stream"},
