@@ -168,6 +168,7 @@ typedef struct chk_problem {
 #define CHK_PROBLEMS_HUGE 5u  /* more elements than memory: no inputs, only for forms with `metadata` */
 #define CHK_PROBLEMS_TYPES 4u /* each data type × each attribute value */
 #define CHK_PROBLEMS_WIDE 6u  /* float64 for the first input, two ranks, each attribute value */
+#define CHK_PROBLEMS_BROAD 7u /* each data type, some 10,000 elements in dimensions that are odd */
 #define CHK_PROBLEMS_LARGE 3u /* one data type, enough elements for several threads */
 
 /* Return false to stop. What the visit takes from the arena is freed after it. */
@@ -313,6 +314,7 @@ bool chk_node_try(chk_lab *lab, const chk_problem *p, const chk_form *form, chk_
 bool chk_node_first(chk_lab *lab, const chk_problem *p, const chk_form *form, chk_node *n);
 typedef struct chk_outputs {
     uint32_t count;
+    int32_t own_dtype; /* of a reference that is the plugin itself in a wider type; 0: another one */
     void *data[CHK_ARGS_MAX];
     int64_t elements[CHK_ARGS_MAX];
     int32_t dtype[CHK_ARGS_MAX];

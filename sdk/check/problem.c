@@ -8,6 +8,7 @@
 
 #define ELEMENTS_MAX 20000
 #define ELEMENTS_LARGE 400000
+#define ELEMENTS_BROAD 10000
 
 /* ---- shapes ------------------------------------------------------------------------------------------ */
 
@@ -35,6 +36,7 @@ static const shape_row common[] = {{2, {4, 6}}, {3, {2, 4, 6}}, {1, {6}}, {4, {2
 static const shape_row empty[] = {{1, {0}},       {2, {0, 3}},       {2, {3, 0}},
                                   {3, {2, 0, 3}}, {4, {2, 3, 0, 4}}, {3, {0, 0, 0}}};
 static const shape_row large[] = {{2, {96, 1031}}, {3, {8, 96, 129}}, {1, {100003}}, {4, {4, 8, 33, 65}}};
+static const shape_row broad[] = {{2, {97, 105}}, {3, {5, 21, 97}}, {4, {3, 5, 7, 97}}, {1, {10007}}};
 static const shape_row huge[] = {
     {1, {(int64_t)3 << 30}},
     {2, {65536, 65537}},
@@ -413,10 +415,20 @@ static void own_shape(generator *g, const chk_base *b, uint32_t mask)
             s.dim[zero] = 0;
         if (g->what == CHK_PROBLEMS_LARGE)
             s.dim[0] *= s.ndim ? 5 : 1;
+        if (g->what == CHK_PROBLEMS_BROAD && s.ndim)
+            s.dim[0] = (s.dim[0] * ELEMENTS_BROAD / (chk_shape_elements(&s, ELEMENTS_MAX) + 1)) | 1;
         for (int32_t d = 0; d < TN_DTYPE_LIMIT && !g->stop; d++)
             if (mask >> d & 1u)
                 (void)chk_generate_one(g, &b->attrs, &s, 0, d);
     }
+}
+
+/* One problem for each data type, in the first shape that it can have. */
+static void broad_problems(generator *g, const chk_base *b, uint32_t mask)
+{
+    for (int32_t d = 0; d < TN_DTYPE_LIMIT; d++)
+        for (uint32_t r = 0, before = g->made; r < COUNT(broad) && g->made == before && !g->stop; r++)
+            shapes_with(g, &b->attrs, &broad[r], 1, mask & 1u << d);
 }
 
 /* Other inputs with types of their own: labels, indices, conditions. */
@@ -446,6 +458,8 @@ static void base_problems(generator *g, const chk_base *b)
         shapes_with(g, &b->attrs, huge, COUNT(huge), one);
     else if (types)
         shapes_with(g, &b->attrs, common, COUNT(common), mask);
+    else if (g->what == CHK_PROBLEMS_BROAD && !b->has_shape)
+        broad_problems(g, b, mask);
     else if (g->what == CHK_PROBLEMS_EMPTY)
         shapes_with(g, &b->attrs, empty, COUNT(empty), b->variation ? one : mask);
     else if (g->what == CHK_PROBLEMS_LARGE && !b->has_shape && !b->variation)
@@ -491,7 +505,7 @@ static bool generate(generator *g)
             g->count_attr = (int32_t)i;
     for (uint32_t i = 0; i < count && !g->stop; i++) {
         base_problems(g, &bases[i]);
-        if (g->what == CHK_PROBLEMS_LARGE && g->made)
+        if ((g->what == CHK_PROBLEMS_LARGE || g->what == CHK_PROBLEMS_BROAD) && g->made)
             break;
     }
     if (count)

@@ -26,6 +26,8 @@ static const kit_defect defects[] = {
     {"op_infer_impure", "I-pure", NULL, "--only infer"},
     {"op_wrong_rank", "K-values", NULL, ""},
     {"op_wrong_dtype", "K-values", "R3", ""},
+    {"op_wrong_large", "K-values", NULL, "--only kernel/values"},
+    {"op_wrong_wide", "K-values", NULL, "--only kernel/values"},
     {"op_declared_only", "K-declared", NULL, ""},
     {"op_misaligned", "K-misaligned", "K-bounds", ""},
     {"op_runtime_early", "K-runtime-attrs", "G-values", ""},

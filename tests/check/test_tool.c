@@ -75,6 +75,7 @@ static const line lines[] = {
     {"$T plugins check $D/defect-table-size.so --reproduce load/tables", 1, "FAIL  load/tables: R2: "},
     {"$T plugins check $D/defect-table-size.so --only load/tables", 1, "--seed 1 --reproduce load/tables"},
     {"$T plugins check $D/defect-nomem-crash.so --only memory/init", 1, "CRASH memory/init: M-nomem: "},
+    {"$T plugins check $D/defect-op-wrong-wide.so --only kernel/values", 1, "expected (its own float64) "},
     {"$T plugins check nosuch", 3, "no plugin called nosuch"},
     {"$T plugins check ./nosuch.so", 3, "No such file"},
     {"$T plugins check /", 3, "no regular file"},

@@ -48,6 +48,8 @@ enum {
     LAST_STRIDE,
     NEEDS_OPS,
     SHARES_SCRATCH,
+    WRONG_LARGE,
+    WRONG_WIDE,
 };
 
 #ifndef TRESPASS
@@ -241,7 +243,8 @@ static tn_status line_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     static volatile int64_t runs;
     static double shared[1 << 19];
     const line_state *s = plan->state;
-    const double scale = DEFECT == RUNTIME_AT_PREPARE ? s->scale : tn_attrs_float(x->attrs, SCALE);
+    const double unit = DEFECT == WRONG_WIDE && x->in[0]->dtype == TN_F64 ? 1.02 : 1;
+    const double scale = unit * (DEFECT == RUNTIME_AT_PREPARE ? s->scale : tn_attrs_float(x->attrs, SCALE));
     const int64_t count = tn_tensor_count(x->in[0]);
     int64_t chunk = DEFECT == THREAD_SUM       ? count / (int64_t)x->threads + 1
                     : DEFECT == SHARES_SCRATCH ? 1
@@ -336,6 +339,7 @@ static tn_status square_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     for (int64_t i = 0; i < count && x->modes[0] != TN_MODE_NONE; i++) {
         const double v = element_get(in, i);
         const bool wrong = (DEFECT == WRONG_RANK && in->ndim == 5 && i == 3) ||
+                           (DEFECT == WRONG_LARGE && in->dtype == TN_I32 && i > 5000) ||
                            (DEFECT == WRONG_DTYPE && in->dtype == TN_I32 && v < 0);
 
         element_set(out, i, wrong ? v : v * v, TN_MODE_WRITE);
