@@ -23,6 +23,7 @@ typedef struct checking {
     chk_summary sum; /* of all files */
     uint64_t looked;
     double seconds;
+    char *nothing; /* what is said where no file has a case of --only; NULL: some has, so far */
 } checking;
 
 static const char *const result_names[] = {
@@ -258,6 +259,15 @@ static bool number_read(const cli_args *args, cli_option_id id, const char *name
     return false;
 }
 
+/* Of several files the last one that has names like it. */
+static void nothing_keep(checking *k, const char *message)
+{
+    if (k->nothing && !strstr(message, "near: "))
+        return;
+    free(k->nothing);
+    k->nothing = cli_format("%s %s", k->file, message);
+}
+
 static int check_file(checking *k, const chk_options *options, json_t *files)
 {
     chk_summary sum;
@@ -268,6 +278,8 @@ static int check_file(checking *k, const chk_options *options, json_t *files)
     st = chk_run(options, &sum);
     if (st)
         cli_error("%s: %s", options->file, sum.message);
+    else if (*sum.message)
+        nothing_keep(k, sum.message);
     if (files)
         (void)json_array_append_new(files, json_pack("{s:o, s:o, s:o}", "file", cli_json_text(options->file),
                                                      "refused", st ? cli_json_text(sum.message) : json_null(),
@@ -325,6 +337,11 @@ static int files_check(checking *k, chk_options *options)
         worst = code > worst ? code : worst;
     }
     summary_print(k, files);
+    if (!worst && k->nothing && !(k->sum.passed + k->sum.failed + k->sum.crashed + k->sum.skipped)) {
+        cli_error("%s", k->nothing); /* a misspelt line must not be green */
+        worst = CLI_EXIT_USAGE;
+    }
+    free(k->nothing);
     if (args->value[OPT_JUNIT] && !junit_write(args->value[OPT_JUNIT], files) && !worst)
         worst = CLI_EXIT_FAILED;
     json_decref(files);

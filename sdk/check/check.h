@@ -205,7 +205,7 @@ typedef struct chk_options {
 
 typedef struct chk_summary {
     uint32_t passed, failed, crashed, skipped;
-    char message[1024]; /* why no case could run */
+    char message[1024]; /* why no case could run, or that the file has none of `only`; "" */
 } chk_summary;
 
 /* TN_OK: all cases ran, see `out`. Else no case could run, and out->message says why: TN_E_KEY: `only` names

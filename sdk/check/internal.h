@@ -89,6 +89,16 @@ chk_guard *chk_guard_add(chk_env *env, const void *from, uint64_t bytes, uint32_
 void chk_guard_remove(chk_guard *guard);
 void chk_faults_catch(chk_env *env); /* installs the handler: once for each process */
 
+/* ---- near.c ---- */
+
+/* Names that somebody may have meant, the nearest first; the rest is "". */
+#define CHK_NEAR 3u
+typedef struct chk_near {
+    char name[CHK_NEAR][256];
+    size_t far[CHK_NEAR];
+} chk_near;
+void chk_near_add(chk_near *near, const char *wanted, const char *name); /* once for each name */
+
 /* ---- case.c, run.c ---- */
 
 /* Subjects go to the parent as they are named. */

@@ -53,6 +53,7 @@ typedef struct run {
     chk_summary *summary;
     char folder[64], group[NAME_BYTES], name[NAME_BYTES];
     const char *subject; /* of `only`; NULL: all */
+    chk_near near;       /* subjects that are not it */
     one_case *cases;
     size_t count, room, reported;
     job jobs[JOBS_MAX];
@@ -190,10 +191,12 @@ static tn_status case_add(run *r, uint32_t test, const char *subject, size_t len
     *c = (one_case){.test = &chk_tests[test], .subject = strndup(subject, length)};
     if (!c->subject)
         return refuse(r, TN_E_NOMEM, "out of memory", "");
-    if (r->subject && strcmp(r->subject, c->subject) != 0)
+    if (r->subject && strcmp(r->subject, c->subject) != 0) {
+        chk_near_add(&r->near, r->subject, c->subject);
         free(c->subject);
-    else
+    } else {
         r->count++;
+    }
     return TN_OK;
 }
 
@@ -460,6 +463,18 @@ static tn_status cases_run(run *r)
     return st;
 }
 
+/* The file has nothing of what `only` names: said in the summary's message, which else is empty. */
+static void nothing_say(run *r)
+{
+    char *text = r->summary->message;
+    const size_t bytes = sizeof r->summary->message;
+
+    (void)snprintf(text, bytes, "has no case %s", r->options->only);
+    for (uint32_t i = 0; i < CHK_NEAR && *r->near.name[i]; i++)
+        (void)snprintf(text + strlen(text), bytes - strlen(text), "%s%s/%s/%s", i ? ", " : "; near: ",
+                       r->group, r->name, r->near.name[i]);
+}
+
 /* ---- one case, here ---- */
 
 /* A case leaves what it made to the end of its process; a leak checker would tell that of this one. */
@@ -553,8 +568,8 @@ tn_status chk_run(const chk_options *options, chk_summary *out)
     st = only_read(r);
     if (!st && options->reproduce)
         st = reproduce(r);
-    else if (!st && !(st = subjects_find(r)))
-        st = cases_run(r);
+    else if (!st && !(st = subjects_find(r)) && !(st = cases_run(r)) && !r->count && *r->group)
+        nothing_say(r);
     run_free(r);
     return st;
 }
