@@ -280,38 +280,6 @@ static tn_status head_grads_check(uint32_t count, tni_array *const *heads, tni_a
     return TN_OK;
 }
 
-/* What a node-by-node pass made becomes the gradient, or is added to it. */
-static tn_status gradient_put(const tni_backward_program *p, tni_array *made, tni_array *grad, uint8_t mode)
-{
-    tni_array *const in[] = {grad, made};
-
-    if (mode == TN_MODE_NONE)
-        return TN_OK;
-    return mode == TN_MODE_ADD ? tni_invoke(p->add, 2, in, 1, &grad) : tni_array_copy(made, grad);
-}
-
-/* The gradients change only when all nodes are queued. */
-static tn_status run_by_node(const binding *b, const uint8_t *modes)
-{
-    const tni_backward_program *p = b->p;
-    tni_scope *scope = tni_scope_get();
-    const tni_scope before = *scope;
-    tni_array **made = tni_calloc(p->graph->head_count + 1u, sizeof *made);
-    tn_status st = TN_E_NOMEM;
-
-    scope->recording = false;
-    scope->training = p->graph->train;
-    if (made)
-        st = tni_bynode_call(b->w->ctx, p->bynode, b->in, b->attrs, made);
-    for (uint32_t i = 0; !st && i < p->graph->head_count; i++)
-        st = gradient_put(p, made[i], b->out[i], modes[p->leaf_of_output[i]]);
-    *scope = before;
-    for (uint32_t i = 0; made && i < p->graph->head_count; i++)
-        tni_array_release(made[i]);
-    tni_free(made);
-    return st;
-}
-
 typedef struct request {
     uint32_t count;
     tni_array *const *heads, *const *head_grads;
@@ -399,6 +367,70 @@ static tn_status pass_begin_locked(pass *s, tni_context *c, autograd *a, const r
     return TN_OK;
 }
 
+static bool on_hosts(const pass *s)
+{
+    for (uint32_t i = 0; i < s->grad_count; i++)
+        if (!s->grads[i]->storage->device->host)
+            return false;
+    return true;
+}
+
+static tn_status zeros_put(const pass *s)
+{
+    const tni_backward_program *p = s->p;
+    tn_status st = TN_OK;
+
+    for (uint32_t i = 0; i < p->zero_count && !st; i++)
+        if (s->modes[p->zero_leaves[i]] == TN_MODE_WRITE)
+            st = tni_array_fill(s->grads[p->zero_leaves[i]], 0.0);
+    return st;
+}
+
+/* With the device's own operations, leaf by leaf: where the host does not do it. */
+static tn_status gradients_by_leaf(const pass *s, tni_array *const *made)
+{
+    tn_status st = TN_OK;
+
+    for (uint32_t i = 0; i < s->grad_count && !st; i++) {
+        tni_array *const in[] = {s->grads[i], made[i]};
+        tni_array *out = s->grads[i];
+
+        if (made[i] && s->modes[i] != TN_MODE_NONE)
+            st = s->modes[i] == TN_MODE_ADD ? tni_invoke(s->p->add, 2, in, 1, &out)
+                                            : tni_array_copy(made[i], out);
+    }
+    return st ? st : zeros_put(s);
+}
+
+/* The gradients change only when all nodes are queued. */
+static tn_status run_by_node(const pass *s)
+{
+    const tni_backward_program *p = s->p;
+    const uint32_t heads = p->graph->head_count;
+    tni_context *c = s->w.ctx;
+    tni_scope *scope = tni_scope_get();
+    const tni_scope before = *scope;
+    tni_array **made = tni_calloc((uint64_t)heads + s->grad_count + 1u, sizeof *made);
+    tni_array **of_leaf = made + heads;
+    tn_status st;
+
+    if (!made)
+        return TN_E_NOMEM;
+    scope->recording = false;
+    scope->training = p->graph->train;
+    st = tni_bynode_call(c, p->bynode, s->b.in, s->b.attrs, made);
+    for (uint32_t i = 0; !st && i < heads; i++)
+        of_leaf[p->leaf_of_output[i]] = made[i];
+    if (!st)
+        st = on_hosts(s) ? tni_gradients_put(c, s->grad_count, of_leaf, s->grads, s->modes)
+                         : gradients_by_leaf(s, of_leaf);
+    *scope = before;
+    for (uint32_t i = 0; i < heads; i++)
+        tni_array_release(made[i]);
+    tni_free(made);
+    return st;
+}
+
 /* A frame reads a strided gradient, adds to it and writes it back by three operations: no other pass may come
  * between. */
 static bool adds_aside(const pass *s)
@@ -414,26 +446,24 @@ static tn_status run_as_program(autograd *a, const pass *s)
     const binding *b = &s->b;
     tn_status st;
 
-    if (!adds_aside(s))
-        return tni_frame_run(s->p->frame, b->in, b->out, b->attrs, 0);
-    tni_mutex_lock(&a->lock);
-    st = tni_frame_run(s->p->frame, b->in, b->out, b->attrs, 0);
-    tni_mutex_unlock(&a->lock);
-    return st;
+    if (adds_aside(s)) {
+        tni_mutex_lock(&a->lock);
+        st = tni_frame_run(s->p->frame, b->in, b->out, b->attrs, 0);
+        tni_mutex_unlock(&a->lock);
+    } else {
+        st = tni_frame_run(s->p->frame, b->in, b->out, b->attrs, 0);
+    }
+    return st ? st : zeros_put(s);
 }
 
 /* Queues everything; but for `adds_aside` without the lock. */
 static tn_status pass_run(autograd *a, pass *s, const request *r)
 {
-    const tni_backward_program *p = s->p;
     tn_status st = binding_heads(&s->b, r->head_grads);
 
-    if (!st)
-        st = p->bynode ? run_by_node(&s->b, s->modes) : run_as_program(a, s);
-    for (uint32_t i = 0; i < p->zero_count && !st; i++)
-        if (s->modes[p->zero_leaves[i]] == TN_MODE_WRITE)
-            st = tni_array_fill(s->grads[p->zero_leaves[i]], 0.0);
-    return st;
+    if (st)
+        return st;
+    return s->p->bynode ? run_by_node(s) : run_as_program(a, s);
 }
 
 /* What the tape's nodes gave up goes without the lock too. */

@@ -61,4 +61,8 @@ typedef struct tni_backward_program {
 tn_status tni_backward_build(const tni_tape_walk *w, const uint8_t *modes, tni_backward_program **out);
 void tni_backward_release(tni_backward_program *p);
 
+/* Queues made[i] into grads[i] by modes[i], all on a host; made[i] NULL: zeros. All or nothing. */
+tn_status tni_gradients_put(tni_context *c, uint32_t count, tni_array *const *made, tni_array *const *grads,
+                            const uint8_t *modes);
+
 #endif

@@ -187,18 +187,14 @@ bool tni_step_until(tni_engine *e, bool (*reached)(void *arg), void *arg, uint64
     return done;
 }
 
-/* All but what is running below us on this very stack, and as many as `others` wait for. */
-static bool pushed_done(const tni_engine *e, uint64_t others)
+/* All but what is running below us on this very stack. */
+static bool pushed_done(const tni_engine *e)
 {
-    return atomic_load(&e->pushed) - atomic_load(&e->done) <= e->step_running + others;
+    return atomic_load(&e->pushed) - atomic_load(&e->done) <= e->step_running;
 }
 
-/* Operations that complete later, and did not when we came, have pushers that wait for them; the thread that
- * completes one of them may be this one. */
 void tni_step_pushed(tni_engine *e)
 {
-    uint64_t others;
-
     if (tni_engine_tls.brief)
         return; /* the sequencer is held by our caller; who pushes or waits next enters it */
     if (e->type == ENGINE_STEPPED || (tni_engine_tls.depth && step_mine(e)) || tni_engine_tls.held) {
@@ -206,8 +202,7 @@ void tni_step_pushed(tni_engine *e)
         return;
     }
     tni_step_enter(e);
-    others = atomic_load(&e->outstanding);
-    while (!pushed_done(e, others)) {
+    while (!pushed_done(e)) {
         if (tni_step_some(e))
             continue;
         if (!atomic_load(&e->outstanding) && e->step_running)

@@ -560,12 +560,24 @@ static void backward_of_the_same(void)
         inner_status = tni_backward(shared, 1, &shared_head, NULL, NULL);
 }
 
+/* The naive engine's wait for all that is pending: there nobody pushes before he has completed his own. */
+static bool pushes_wait(const char *engine)
+{
+    return strcmp(engine, "engine.type=naive") == 0;
+}
+
 /* A thread that ends a kernel may call backward itself: nothing that it waits for waits for it. */
 static void within_a_kernel(void **state)
 {
-    tni_context *c = shared = open_with(*state, true);
-    tni_array *x = test_vector(c, 2, (float[]){1, 2}), *y;
+    tni_context *c;
+    tni_array *x, *y;
 
+    if (pushes_wait(*state)) {
+        print_message("skipped: pushes to the naive engine wait for the kernel\n");
+        skip();
+    }
+    c = shared = open_with(*state, true);
+    x = test_vector(c, 2, (float[]){1, 2});
     assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
     y = recorded_cube(c, x);
     atomic_store(&inner_left, 3); /* the inner one's kernel starts the next */
@@ -586,7 +598,9 @@ static void within_a_kernel(void **state)
  */
 static void over_one_tape(void **state)
 {
-    for (int keep = 0; keep < 2; keep++) {
+    const int turns = pushes_wait(*state) ? 1 : 2;
+
+    for (int keep = 0; keep < turns; keep++) {
         tni_context *c = shared = open_with(*state, true);
         tni_array *x = test_vector(c, 2, (float[]){1, 2}), *y, *z;
         const tni_backward_options retain = {.retain = keep != 0};
@@ -699,6 +713,54 @@ static void memory_runs_out(void **state)
     }
 }
 
+/* Gradients that are added to and written: a pass that could not be queued changed none of them. */
+static bool torn_at(tni_context *c, tni_array *const leaves[3], uint64_t nth, uint64_t *failures)
+{
+    static const float before[] = {5, 5}, after[3][2] = {{8, 101}, {8, 101}, {3, 192}};
+    tni_array *h[2], *y;
+    tn_status st;
+    bool failed;
+
+    record(true);
+    h[0] = test_op(c, "elemwise_mul", 2, leaves, NULL);
+    h[1] = test_op(c, "elemwise_mul", 2, (tni_array *[]){h[0], leaves[2]}, NULL);
+    y = test_op(c, "test_cube", 1, &h[1], NULL);
+    record(false);
+    for (int i = 0; i < 3; i++)
+        assert_ok(tni_array_fill(tni_grad_get(leaves[i]), 5));
+    tni_mem_fail_at(nth, false, true);
+    st = tni_backward(c, 1, &y, NULL, NULL);
+    failed = tni_mem_failed();
+    tni_mem_fail_at(0, false, false);
+    assert_true(st == TN_OK || st == TN_E_NOMEM);
+    *failures += st == TN_E_NOMEM;
+    for (int i = 0; i < 3 && (st || !failed); i++) /* a kernel's failure sticks to all of them */
+        test_values(tni_grad_get(leaves[i]), st ? before : after[i], 2, 0);
+    tni_autograd_close(c); /* so that the next one compiles again */
+    tni_array_release(h[0]);
+    tni_array_release(h[1]);
+    tni_array_release(y);
+    return failed;
+}
+
+static void nothing_is_torn(void **state)
+{
+    tni_context *c = open_with(*state, true);
+    tni_array *leaves[3];
+    uint64_t failures = 0;
+
+    for (int i = 0; i < 3; i++) {
+        leaves[i] = test_vector(c, 2, (float[]){1, i < 2 ? 2 : 1});
+        assert_ok(tni_grad_attach(c, leaves[i], i < 2 ? TN_MODE_ADD : TN_MODE_WRITE, NULL));
+    }
+    for (uint64_t nth = 1; torn_at(c, leaves, nth, &failures); nth++)
+        ;
+    assert_true(failures > 10);
+    for (int i = 0; i < 3; i++)
+        tni_array_release(leaves[i]);
+    test_context_close(c);
+}
+
 int main(void)
 {
     static char threaded[] = "engine.type=threaded", queued[] = "engine.inline_ns=0",
@@ -719,6 +781,7 @@ int main(void)
             {"threads over one tape", threads_over_one_tape, NULL, NULL, engines[i]},
             {"draws stay", draws_stay, NULL, NULL, engines[i]},
             {"memory runs out", memory_runs_out, NULL, NULL, engines[i]},
+            {"nothing is torn", nothing_is_torn, NULL, NULL, engines[i]},
         };
 
         failed += cmocka_run_group_tests(tests, NULL, NULL);
