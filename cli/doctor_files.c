@@ -29,6 +29,7 @@ typedef enum fault {
     METRICS_LINES,
     METRICS_SHORT,
     CHECKPOINTS_UNREADABLE,
+    CHECKPOINTS_FILE,
     CHECKPOINT_NONE,
     CHECKPOINT_OLD,
     CHECKPOINT_DAMAGED,
@@ -36,6 +37,7 @@ typedef enum fault {
     CHECKPOINT_NUMBER,
     MODEL_MISSING,
     MODEL_DAMAGED,
+    MODEL_FOLDER,
     MODEL_LOST,
     MODEL_OPERATOR,
     BEST_LOST,
@@ -62,6 +64,8 @@ static const struct {
                        "take these lines out, or put a copy of {file} back: only the curves need it"},
     [METRICS_SHORT] = {DOCTOR_BAD, "put a copy of {file} back: only the curves need it"},
     [CHECKPOINTS_UNREADABLE] = {DOCTOR_BAD, "chmod u+rx {file}"},
+    [CHECKPOINTS_FILE] = {DOCTOR_BAD,
+                          "mv {file} {file}.old, then put a copy of the folder back, or train anew"},
     [CHECKPOINT_NONE] = {DOCTOR_WARNING,
                          "put copies into {file}, or train anew: there is nothing to go on from"},
     [CHECKPOINT_OLD] = {DOCTOR_WARNING, "put a copy of the last one into {file}; --resume makes the steps in "
@@ -74,6 +78,9 @@ static const struct {
     [MODEL_DAMAGED] = {DOCTOR_BAD,
                        "rm {file} && tenon train --resume {run}: it is written again, from the last "
                        "checkpoint"},
+    [MODEL_FOLDER] = {DOCTOR_BAD,
+                      "mv {file} {file}.old && tenon train --resume {run}: it is written again, from the "
+                      "last checkpoint"},
     [MODEL_LOST] = {DOCTOR_BAD, "put a copy of {file} back, or train anew: no checkpoint here is whole"},
     [MODEL_OPERATOR] = {DOCTOR_BAD, "tenon plugins needs {file} tells what is missing; install the plugin"},
     [BEST_LOST] = {DOCTOR_BAD,
@@ -381,7 +388,8 @@ void doctor_checkpoints_check(doctor *d, doctor_run *r)
     checkpoints list = {0};
 
     if (folder && !checkpoints_list(&list, folder))
-        fault_say(d, CHECKPOINTS_UNREADABLE, &at, "%s: %s", folder, strerror(errno));
+        fault_say(d, errno == ENOTDIR ? CHECKPOINTS_FILE : CHECKPOINTS_UNREADABLE, &at, "%s: %s", folder,
+                  strerror(errno));
     else if (folder) {
         for (size_t i = 0; i < list.count; i++)
             checkpoint_read(d, &list.at[i]);
@@ -465,9 +473,10 @@ static void model_check(doctor *d, const doctor_run *r, size_t index, const char
         fault_say(d, MODEL_OPERATOR, &at, "%s", wrong);
     else
         fault_say(d,
-                  models[index].best ? BEST_LOST
-                  : r->whole         ? MODEL_DAMAGED
-                                     : MODEL_LOST,
+                  models[index].best    ? BEST_LOST
+                  : !r->whole           ? MODEL_LOST
+                  : cli_is_folder(path) ? MODEL_FOLDER
+                                        : MODEL_DAMAGED,
                   &at, "%s", wrong);
     free(wrong);
 }

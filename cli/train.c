@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "train.h"
@@ -275,10 +276,11 @@ static bool model_again(training *t, const char *wanted, char sha256[65])
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char *path = cli_path(t->run.folder, names[i]);
+        struct stat s;
 
         if (!path)
             return false;
-        missing |= access(path, F_OK) != 0;
+        missing |= stat(path, &s) || !S_ISREG(s.st_mode); /* a folder is told of by who writes there */
         free(path);
     }
     if (!tn_net_sha256(tn_train_net(t->train), sha256))

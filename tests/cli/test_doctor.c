@@ -335,7 +335,9 @@ static const struct {
      "the newest checkpoint is of step 10, the run came to 15", "put a copy"},
     {"rm checkpoints/*.tnck", "warning", "there is no checkpoint", "put copies into b/checkpoints"},
     {"rm -r checkpoints", "warning", "there is no checkpoint", "put copies"},
-    {"rm -r checkpoints && : >checkpoints", "bad", "b/checkpoints: ", "chmod"},
+    {"rm -r checkpoints && : >checkpoints", "bad", "b/checkpoints: ", "mv b/checkpoints b/checkpoints.old"},
+    {"rm model-0000.params && mkdir model-0000.params", "bad", "model-0000.params",
+     "mv b/model-0000.params b/model-0000.params.old && tenon"},
     {"rm checkpoints/checkpoint-000003.tnck && mkfifo checkpoints/checkpoint-000003.tnck", "bad",
      "checkpoint-000003.tnck is not a regular file", "goes on from"},
     {"rm checkpoints/checkpoint-000003.tnck && ln -s nowhere checkpoints/checkpoint-000003.tnck", "bad",
@@ -397,6 +399,7 @@ static void advice_helps(void **state)
 {
     static const char *const mended[] = {
         "rm model-0000.params",
+        "rm model-0000.params; mkdir model-0000.params",
         "truncate -s 10 model-0000.params",
         "printf x | dd of=model-0000.params bs=1 seek=3000 conv=notrunc status=none",
         "rm model-symbol.json",
@@ -479,8 +482,8 @@ static void further_problems(void **state)
         {"printf '[engine]\\ntype = thraeded\\nthreads = x\\n' >two.ini; \"$T\" doctor --json --config "
          "two.ini",
          "configuration", "bad", "two.ini:3", "kind and range"},
-        {"\"$T\" doctor --json --set plugins.path=/nonexistent/p", "variables", "bad",
-         "/nonexistent/p cannot be opened", "correct it"},
+        {"\"$T\" doctor --json --set plugins.path=\"$PWD\"/absent/p", "variables", "bad",
+         "/absent/p cannot be opened", "correct it"},
         {"\"$T\" doctor --json --set plugins.trust=off", "configuration", "warning", "plugins.trust is off",
          "take plugins.trust"},
         {"\"$T\" doctor --json --set plugins.load=nothing", "plugins", "bad", "none can be used", "install"},
