@@ -17,6 +17,7 @@
 
 static tool_said said;
 static char folder[] = "/tmp/tenon-cli-XXXXXX";
+static char absent[sizeof folder + 8]; /* is not there: no file of the user is read */
 static char home[PATH_MAX];
 
 static void shell(const char *command)
@@ -34,10 +35,11 @@ void tool_setup(void)
         exit(77);
     }
     setenv("T", path, 1);
-    setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
     unsetenv("NO_COLOR");
     if (!getcwd(home, sizeof home) || !mkdtemp(folder) || chdir(folder))
         exit(1);
+    (void)snprintf(absent, sizeof absent, "%s/absent", folder);
+    setenv("XDG_CONFIG_HOME", absent, 1);
 }
 
 void tool_teardown(void)
