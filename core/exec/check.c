@@ -18,6 +18,7 @@ typedef struct check {
     tni_registry *plugins;
     tni_device_set *devices;
     tni_opset *ops;
+    char last[sizeof((tn_err *)0)->message]; /* what found() said last */
 } check;
 
 static void error_found(void *arg)
@@ -30,12 +31,49 @@ static void error_found(void *arg)
     tni_error_clear();
 }
 
-/* Only TN_E_NOMEM ends the check. */
+/* Tells in front of the error what it is of. */
+static void error_prefix(const char *text)
+{
+    tn_err err, longer;
+
+    tni_error_get(&err);
+    longer = err;
+    (void)snprintf(longer.message, sizeof longer.message, "%.190s: %.300s", text, err.message);
+    tni_error_set(&longer);
+}
+
+/* An error that begins with the key of an option is told with the line that set it. */
+static void place_add(const check *c)
+{
+    const char *key, *value, *where;
+    int32_t origin;
+    tn_err err;
+
+    tni_error_get(&err);
+    for (size_t i = 0; tni_options_at(c->options, i, &key, &value, &origin, &where); i++) {
+        const size_t length = strlen(key);
+
+        if (strncmp(err.message, key, length) != 0 || !strchr(" :", err.message[length]))
+            continue;
+        if (where[0])
+            error_prefix(where);
+        return;
+    }
+}
+
+/* Only TN_E_NOMEM ends the check. What several steps meet is told once. */
 static tn_status found(check *c, tn_status st)
 {
+    tn_err err;
+
     if (!st || st == TN_E_NOMEM)
         return st;
-    error_found(c);
+    place_add(c);
+    tni_error_get(&err);
+    if (strcmp(err.message, c->last) != 0)
+        error_found(c);
+    memcpy(c->last, err.message, sizeof c->last);
+    tni_error_clear();
     return TN_OK;
 }
 
@@ -130,16 +168,20 @@ static tn_status plugins_check(check *c)
 static void plugins_absent(check *c)
 {
     const char *key, *value, *where;
-    char name[NAME_BYTES], last[NAME_BYTES] = "";
+    char name[NAME_BYTES], last[NAME_BYTES] = "", why[TNI_PLUGIN_WHY_BYTES];
     int32_t origin;
 
     for (size_t i = 0; tni_options_at(c->options, i, &key, &value, &origin, &where); i++) {
+        const char *near = NULL;
+
         if (!part_of(key, "plugin.", '.', name) || strcmp(name, last) == 0 ||
             tni_registry_find(c->plugins, name))
             continue;
+        if (tni_registry_lacks(c->plugins, name, why))
+            near = strstr(why, "; did you mean");
         memcpy(last, name, sizeof last);
-        say(c, TN_LOG_INFO, 0, "%s%s[plugin.%s] was not checked: this plugin is not here", where,
-            where[0] ? ": " : "", name);
+        say(c, TN_LOG_INFO, 0, "%s%s[plugin.%s] was not checked: this plugin is not here%s", where,
+            where[0] ? ": " : "", name, near ? near : "");
     }
 }
 
@@ -303,9 +345,11 @@ static tn_status rooms_check(check *c)
         (st = tni_device_set_create(c->options, c->plugins, &c->log, &c->devices)) ||
         (st = tni_opset_create(c->plugins, &c->ops)))
         return found(c, st);
-    if ((st = tni_device_parse(c->devices, tni_option_text(c->options, "device.default"), &device)) ||
-        (st = tni_device_memory(device, TN_MEMORY_DEVICE, &stats)))
-        st = found(c, st);
+    if ((st = tni_device_parse(c->devices, tni_option_text(c->options, "device.default"), &device)))
+        error_prefix("device.default");
+    else
+        st = tni_device_memory(device, TN_MEMORY_DEVICE, &stats);
+    st = found(c, st);
     return st ? st : keys_check(c);
 }
 

@@ -353,6 +353,19 @@ static void plugin_names(void **state)
     json_decref(o);
     s = tool("exec \"$T\" config check --set kernel.prefer=cpu-opneblas,cpu-openbla");
     assert_int_equal(s->code, 2);
+    /* Each with its line, once, and with the name that was meant. */
+    file_put("p.ini", "[plugin.mempol]\nx = 1\n[memory]\ncpu.pool = segmentt\n[device]\ndefault = fak:0\n");
+    s = tool("exec \"$T\" config check p.ini");
+    assert_int_equal(s->code, 2);
+    assert_says(s->out,
+                "p.ini:2: [plugin.mempol] was not checked: this plugin is not here; did you mean mempool?");
+    assert_says(s->out, "p.ini:4: memory.cpu.pool is 'segmentt'");
+    assert_says(s->out, "p.ini:6: device.default: no plugin provides device 'fak'");
+    assert_says(s->err, "2 errors, 0 warnings, 1 note");
+    s = tool("printf '[memory]\\ncpu.pool = segmentt\\n' >p.ini; exec \"$T\" config check p.ini");
+    assert_int_equal(s->code, 2);
+    assert_says(s->out, "p.ini:2: memory.cpu.pool is 'segmentt'");
+    assert_says(s->err, "1 errors, 0 warnings, 0 notes");
     /* The doctor says the same of the configuration, with the advice. */
     s = tool("exec \"$T\" doctor --set kernel.prefer=mempol");
     assert_says(
