@@ -1,11 +1,15 @@
 /*
- * tenon explain: the list of errors, or the row that a number, a refusal, a status or a message means.
+ * tenon explain: the list of errors, or the row that a number, a refusal, a status or a message means; or a
+ * rule of the conformance kit.
  */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "cli.h"
+
+#include "check.h"
 
 #define NAME_BYTES 32
 
@@ -100,14 +104,82 @@ static bool sentence_find(const char *text, tn_error_info *e)
     return best > 1;
 }
 
+/* ---- rules of the kit ---- */
+
+/* What rule `index` asks, and its test (NULL: of several); false: no more. Rules of tests may repeat. */
+static bool rule_at(size_t index, chk_rule *rule, const chk_test **test)
+{
+    size_t tests = 0;
+
+    while (chk_tests[tests].name && tests < index)
+        tests++;
+    *test = chk_tests[tests].name ? &chk_tests[tests] : NULL;
+    *rule = *test ? (chk_rule){(*test)->rule, (*test)->what} : chk_rules[index - tests];
+    return rule->name != NULL;
+}
+
+/* The rule that stands in `text` as a word of its own: "K-modes", "FAIL  kernel/modes/x: K-modes: ...". */
+static bool rule_find(const char *text, char name[NAME_BYTES])
+{
+    static const char parts[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-/";
+    const chk_test *test;
+    chk_rule rule;
+
+    while (*text) {
+        const size_t length = strspn(text, parts);
+
+        for (size_t i = 0; length && rule_at(i, &rule, &test); i++)
+            if (strlen(rule.name) == length && !strncasecmp(rule.name, text, length) &&
+                strcmp(rule.name, "kit") != 0) {
+                (void)snprintf(name, NAME_BYTES, "%s", rule.name);
+                return true;
+            }
+        text += length ? length : 1;
+    }
+    return false;
+}
+
+static void rule_print(const char *name)
+{
+    const chk_test *test;
+    chk_rule rule;
+
+    (void)printf("%s, a rule of the conformance kit\n", name);
+    for (size_t i = 0; rule_at(i, &rule, &test); i++)
+        if (!strcmp(rule.name, name))
+            (void)printf("  %s%s%s%s%s\n", rule.what, test ? ": " : "", test ? test->group : "",
+                         test ? "/" : "", test ? test->name : "");
+    (void)printf("  what to do: `tenon plugins check FILE` says which case fails, and how to run it alone\n");
+}
+
+static json_t *rule_json(const char *name)
+{
+    json_t *rows = json_array();
+    const chk_test *test;
+    chk_rule rule;
+
+    for (size_t i = 0; rule_at(i, &rule, &test); i++)
+        if (!strcmp(rule.name, name))
+            (void)json_array_append_new(rows, json_pack("{s:s,s:s?,s:s?}", "what", rule.what, "group",
+                                                        test ? test->group : NULL, "test",
+                                                        test ? test->name : NULL));
+    return json_pack("{s:s,s:o}", "rule", name, "asks", rows);
+}
+
 static const char *name_next(const void *from, size_t index)
 {
     static char name[NAME_BYTES], other[NAME_BYTES];
+    const chk_test *test;
     tn_error_info e;
+    chk_rule rule;
+    size_t errors = 0;
 
     (void)from;
-    if (!row_at(index / 2, &e))
-        return NULL;
+    while (row_at(errors, &e))
+        errors++;
+    if (index / 2 >= errors)
+        return rule_at(index - 2 * errors, &rule, &test) ? rule.name : NULL;
+    (void)row_at(index / 2, &e);
     names_of(&e, name, other);
     return index % 2 && *other ? other : name;
 }
@@ -171,16 +243,23 @@ int cmd_explain(const cli_args *args)
 {
     const bool json = args->value[OPT_JSON] != NULL;
     const char *near;
+    char rule[NAME_BYTES];
     tn_error_info e;
     char *text;
-    bool found;
+    bool found, is_rule = false;
 
     if (!args->word_count)
         return all_print(json);
     if (!(text = words_join(args)))
         return CLI_EXIT_MEMORY;
-    found = word_find(text, strlen(text), &e) || message_find(text, &e) || sentence_find(text, &e);
-    if (found && json) {
+    found = word_find(text, strlen(text), &e) || message_find(text, &e);
+    is_rule = !found && rule_find(text, rule);
+    found = found || is_rule || sentence_find(text, &e);
+    if (is_rule && json) {
+        cli_json_line(rule_json(rule));
+    } else if (is_rule) {
+        rule_print(rule);
+    } else if (found && json) {
         cli_json_line(row_json(&e));
     } else if (found) {
         row_print(&e);

@@ -179,6 +179,13 @@ typedef struct chk_test {
 
 extern const chk_test chk_tests[]; /* tests.list; ended by a row without name */
 
+/* Rules that are no test's own: rules.list. */
+typedef struct chk_rule {
+    const char *name, *what;
+} chk_rule;
+
+extern const chk_rule chk_rules[]; /* ended by a row without name */
+
 /* ---- run.c: all cases of one file ------------------------------------------------------------ */
 
 typedef struct chk_case_result {

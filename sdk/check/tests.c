@@ -1,5 +1,5 @@
 /*
- * The table of tests, from tests.list.
+ * The tables of tests and of rules, from tests.list and rules.list.
  */
 #include "internal.h"
 
@@ -11,4 +11,11 @@
 const chk_test chk_tests[] = {
 #include "tests.list"
     {NULL, NULL, NULL, NULL, 0, NULL, NULL, false},
+};
+
+#define CHK_RULE(name, what) {name, what},
+
+const chk_rule chk_rules[] = {
+#include "rules.list"
+    {NULL, NULL},
 };
