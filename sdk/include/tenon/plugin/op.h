@@ -235,7 +235,8 @@ typedef struct tn_call_ops {
                         const tn_tensor **tensor, tn_err *err);
     /** [worker] Scratch until the end of the call, in stream order. */
     tn_status (*alloc)(tn_call *call, uint64_t bytes, void **out, tn_err *err);
-    /** [any] After TN_PENDING, exactly once. */
+    /** [any] After TN_PENDING, exactly once. The thread that must call it must not fork() before: a fork
+     * waits for what is pending. */
     void (*complete)(tn_call *call, tn_status status, const tn_err *err);
 } tn_call_ops;
 
