@@ -115,6 +115,8 @@ void chk_buffer_end(chk_buffer *b, const char *rule, const char *what);
 bool chk_buffer_intact(const chk_buffer *b,
                        uint64_t *offset); /* canaries; offset of the first damaged byte from
                                              the data's start, as int64 where it lies before */
+/* What a fault beside the buffer names: "input ", "data", "data float32(3,5)". The texts outlive it. */
+void chk_buffer_owner(chk_buffer *b, const char *kind, const char *name, const char *problem);
 void chk_buffer_destroy(chk_buffer *b);
 
 /*

@@ -76,12 +76,18 @@ void chk_allocation_go_on(long long held);
 
 /* ---- memory.c ---- */
 
+/* Whose memory a buffer is: "input ", "data", "data float32(3,5)". kind NULL: nothing is known. */
+typedef struct chk_owner {
+    const char *kind, *name, *problem;
+} chk_owner;
+
 /* A page range that nobody may touch; `what` and `rule` as of now. Used by the handler of faults. */
 typedef struct chk_guard {
-    uintptr_t from, to; /* to: behind the last byte */
-    const char *rule;   /* NULL: the case's rule for its kind */
-    const char *what;   /* "tn_exec beyond its struct_size" */
-    uint32_t kind;      /* CHK_GUARD_… */
+    uintptr_t from, to;     /* to: behind the last byte */
+    const char *rule;       /* NULL: the case's rule for its kind */
+    const char *what;       /* "tn_exec beyond its struct_size" */
+    uint32_t kind;          /* CHK_GUARD_… */
+    const chk_owner *owner; /* of the buffer that it belongs to; NULL: of none */
 } chk_guard;
 #define CHK_GUARD_BOUNDS 0u
 #define CHK_GUARD_LOCKED 1u

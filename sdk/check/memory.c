@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -28,6 +29,7 @@ struct chk_buffer {
     unsigned char *data;
     uint64_t map_bytes, page_bytes, bytes;
     chk_guard *guard_start, *guard_end, *locked;
+    chk_owner owner;
 };
 
 /* ---- the table of guards ---- */
@@ -51,6 +53,7 @@ chk_guard *chk_guard_add(chk_env *env, const void *from, uint64_t bytes, uint32_
         guard->kind = kind;
         guard->rule = NULL;
         guard->what = what;
+        guard->owner = NULL;
         guard->to = (uintptr_t)from + bytes;
         if (atomic_load(&guard_count) < guard_hole)
             atomic_store(&guard_count, guard_hole);
@@ -84,13 +87,27 @@ static const chk_guard *guard_of(uintptr_t address)
 
 /* ---- faults ---- */
 
+/* Where the processor tells reading from writing. */
+static const char *touch_of(const void *context)
+{
+#if defined(__x86_64__) && defined(REG_ERR)
+    const ucontext_t *at = context;
+
+    return at->uc_mcontext.gregs[REG_ERR] & 2 ? "writes" : "reads";
+#else
+    (void)context;
+    return "touches";
+#endif
+}
+
 static void fault(int signal_number, siginfo_t *info, void *context)
 {
+    static const chk_owner nobody = {"", "", ""};
     chk_case *c = chk_case_of(fault_env);
     const chk_guard *guard = guard_of((uintptr_t)info->si_addr);
+    const chk_owner *owner = guard && guard->owner && guard->owner->kind ? guard->owner : &nobody;
     const char *rule;
 
-    (void)context;
     if (!guard || atomic_flag_test_and_set(&c->said)) {
         (void)signal(signal_number, SIG_DFL);
         return; /* and faults again, for good */
@@ -98,9 +115,11 @@ static void fault(int signal_number, siginfo_t *info, void *context)
     rule = guard->kind == CHK_GUARD_LOCKED ? c->read_only_rule : c->bounds_rule;
     c->verdict.result = CHK_FAIL;
     (void)snprintf(c->verdict.rule, sizeof c->verdict.rule, "%s", guard->rule ? guard->rule : rule);
-    (void)snprintf(c->verdict.message, sizeof c->verdict.message, "%s%s%s, %lld bytes in",
-                   c->fault_who ? c->fault_who : "the plugin", " touches ", guard->what,
-                   (long long)((uintptr_t)info->si_addr - guard->from));
+    (void)snprintf(c->verdict.message, sizeof c->verdict.message, "%s %s %s%s%s%s, %lld bytes in%s%s%s",
+                   c->fault_who ? c->fault_who : "the plugin", touch_of(context), guard->what,
+                   *owner->kind ? ", that of " : "", owner->kind, owner->name,
+                   (long long)((uintptr_t)info->si_addr - guard->from), *owner->problem ? " (" : "",
+                   owner->problem, *owner->problem ? ")" : "");
     if (c->pipe < 0) { /* in a debugger: here it is */
         (void)signal(signal_number, SIG_DFL);
         (void)!write(2, c->verdict.message, strlen(c->verdict.message));
@@ -189,6 +208,7 @@ static chk_buffer *buffer_map(chk_env *env, uint64_t page_bytes)
     b->guard_start = chk_guard_add(env, b->map, page, CHK_GUARD_BOUNDS, "memory before its buffer");
     b->guard_end =
         chk_guard_add(env, b->pages + page_bytes, page, CHK_GUARD_BOUNDS, "memory behind its buffer");
+    b->guard_start->owner = b->guard_end->owner = &b->owner;
     return b;
 }
 
@@ -228,6 +248,7 @@ void chk_buffer_lock(chk_buffer *b)
         return;
     b->locked =
         chk_guard_add(fault_env, b->pages, b->page_bytes, CHK_GUARD_LOCKED, "memory that it may only read");
+    b->locked->owner = &b->owner;
 }
 
 void chk_buffer_end(chk_buffer *b, const char *rule, const char *what)
@@ -262,6 +283,11 @@ bool chk_buffer_intact(const chk_buffer *b, uint64_t *offset)
     return true;
 }
 
+void chk_buffer_owner(chk_buffer *b, const char *kind, const char *name, const char *problem)
+{
+    b->owner = (chk_owner){kind, name, problem ? problem : ""};
+}
+
 void chk_buffer_destroy(chk_buffer *b)
 {
     bool keeps;
@@ -270,6 +296,7 @@ void chk_buffer_destroy(chk_buffer *b)
         return;
     if (b->locked)
         chk_buffer_unlock(b);
+    b->owner = (chk_owner){NULL, NULL, NULL};
     memset(b->pages, SPOILED, b->page_bytes);
     (void)pthread_mutex_lock(&kept_lock);
     keeps = kept_bytes + b->page_bytes <= KEPT_BYTES_MAX;

@@ -48,6 +48,16 @@ static chk_space *space_of(const chk_node *n, uint32_t index)
                                                                             : n->side->space;
 }
 
+/* For what a fault beside it says. */
+static void operand_name(const chk_node *n, const chk_operand *o)
+{
+    const bool in = o >= n->in && o < n->in + CHK_ARGS_MAX;
+    const uint32_t index = (uint32_t)(in ? o - n->in : o - n->out + n->p->f.args.in_count);
+
+    chk_buffer_owner(o->block.buffer, in ? "input " : "output ",
+                     chk_argument_name(n->p->op, &n->p->f.args, index), n->p->text);
+}
+
 static void operand_make(chk_node *n, chk_operand *o, const tn_shape *s, int32_t dtype, chk_space *space)
 {
     static const tn_shape pending = {.ndim = 1, .dim = {-1}};
@@ -74,6 +84,8 @@ static void operand_make(chk_node *n, chk_operand *o, const tn_shape *s, int32_t
         return;
     space->ops->make(n, o->t.bytes, 64, n->form.offset * size, n->form.guard & ~CHK_READ_ONLY, &o->block);
     o->t.data = o->block.data;
+    if (o->block.buffer)
+        operand_name(n, o);
 }
 
 /* Where element `index` (row-major) lies. */
@@ -272,11 +284,15 @@ static void block_make(chk_node *n, uint64_t bytes, uint32_t align, chk_block *o
 static void blocks_make(chk_node *n)
 {
     block_make(n, n->plan->workspace_bytes, n->plan->workspace_align, &n->workspace);
+    if (n->workspace.buffer)
+        chk_buffer_owner(n->workspace.buffer, "its workspace", "", n->p->text);
     if (n->form.forward && n->form.forward->plan) {
         n->saved = n->form.forward->saved;
         n->saved.borrowed = true;
     } else {
         block_make(n, n->plan->saved_bytes, n->plan->saved_align, &n->saved);
+        if (n->saved.buffer)
+            chk_buffer_owner(n->saved.buffer, "its saved block", "", n->p->text);
     }
 }
 

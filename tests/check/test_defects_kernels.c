@@ -5,6 +5,7 @@
 
 static const kit_defect defects[] = {
     {"op_writes_behind", "K-bounds", NULL, ""},
+    {"op_reads_behind", "K-bounds", NULL, "--only kernel/bounds"},
     {"op_writes_before", "K-bounds", "K-saved", ""},
     {"op_writes_input", "K-readonly", NULL, ""},
     {"op_wrong_gradient", "G-values", NULL, ""},

@@ -83,6 +83,15 @@ static const line lines[] = {
     {"$T plugins check $D/defect-table-size.so --only load/tables", 1, "--seed 1 --reproduce load/tables"},
     {"$T plugins check $D/defect-nomem-crash.so --only memory/init", 1, "CRASH memory/init: M-nomem: "},
     {"$T plugins check $D/defect-op-wrong-wide.so --only kernel/values", 1, "expected (its own float64) "},
+    {"$T plugins check $D/defect-op-writes-behind.so --only kernel/bounds", 1,
+     " memory behind its buffer, that of output output, 0 bytes in (data float32(3,5))"},
+    {"$T plugins check $D/defect-op-writes-input.so --only kernel/bounds", 1,
+     " memory that it may only read, that of input data, "},
+#if defined(__x86_64__)
+    {"$T plugins check $D/defect-op-reads-behind.so --only kernel/bounds", 1,
+     "reads memory behind its buffer, that of input data, 0 bytes in (data float32(3,5))"},
+    {"$T plugins check $D/defect-op-writes-behind.so --only kernel/bounds", 1, "writes memory behind"},
+#endif
     {"$T plugins check nosuch", 3, "no plugin called nosuch"},
     {"$T plugins check ./nosuch.so", 3, "No such file"},
     {"$T plugins check /", 3, "no regular file"},

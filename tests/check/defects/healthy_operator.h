@@ -50,6 +50,7 @@ enum {
     SHARES_SCRATCH,
     WRONG_LARGE,
     WRONG_WIDE,
+    READS_BEHIND,
 };
 
 #ifndef TRESPASS
@@ -234,8 +235,8 @@ static void line_trespass(const tn_exec *x, int64_t count)
     if (DEFECT == ROUNDS_UP)
         (void)fesetround(FE_UPWARD);
     TRESPASS();
-    if (DEFECT == READS_EMPTY && !count)
-        seen += (uint64_t)element_get(x->in[0], 0);
+    if ((DEFECT == READS_EMPTY && !count) || DEFECT == READS_BEHIND)
+        seen += element_get(x->in[0], count) > 0;
 }
 
 static tn_status line_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
