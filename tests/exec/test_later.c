@@ -4,6 +4,7 @@
  * written and added, with blocks that the forward left and run-time attributes that change from call to call.
  */
 #include "context.h"
+#include "cube.h"
 
 #include <math.h>
 #include <sched.h>
@@ -15,40 +16,6 @@
 
 static atomic_int ran_later;
 static void (*while_later)(void); /* on that thread, before the kernel does its work; NULL: nothing */
-
-static tn_status same_shape(tn_infer *i)
-{
-    return tn_shape_unify(i, i->in_shape[0], i->out_shape[0]);
-}
-
-static tn_status cube_gradient(tn_grad *g)
-{
-    const tn_edge dy = tn_grad_of(g, 0);
-
-    return dy.node ? tn_grad_emit(g, 0, "_backward_test_cube", 1, &dy) : TN_OK;
-}
-
-static const char *const names_x[] = {"x", NULL}, *const names_y[] = {"y", NULL};
-static const char *const names_dy[] = {"dy", NULL}, *const names_dx[] = {"dx", NULL};
-static const tn_op cube = {.struct_size = (uint32_t)TN_END(tn_op, gradient),
-                           .version = 1,
-                           .name = "test_cube",
-                           .doc = "x to the third power",
-                           .inputs = names_x,
-                           .outputs = names_y,
-                           .shape = same_shape,
-                           .gradient = cube_gradient};
-static const tn_op cube_backward = {.struct_size = (uint32_t)TN_END(tn_op, gradient),
-                                    .version = 1,
-                                    .name = "_backward_test_cube",
-                                    .doc = "its gradient",
-                                    .inputs = names_dy,
-                                    .outputs = names_dx,
-                                    .flags = TN_OP_BACKWARD,
-                                    .shape = same_shape};
-static const tn_op *const ops[] = {&cube, &cube_backward, NULL};
-static const tn_op_table op_table = {.head = TN_CAPABILITY(tn_op_table, ops, TN_KIND_OPS, "cubes"),
-                                     .ops = ops};
 
 static tn_status cube_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -71,28 +38,6 @@ static tn_status cube_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
             block[i] = 3 * in[i] * in[i];
         out[i] = in[i] * in[i] * in[i];
     }
-    return TN_OK;
-}
-
-static tn_status backward_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    (void)plugin;
-    if (!node->forward || node->forward->saved_bytes != 4u * (uint64_t)tn_tensor_count(node->in[0]))
-        return tn_fail(err, TN_E_UNSUPPORTED, "needs what the forward saved");
-    plan->est_ns = 100;
-    return TN_OK;
-}
-
-static tn_status backward_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    const float *dy = x->in[0]->data, *block = x->saved;
-    float *dx = x->out[0]->data;
-
-    (void)plan;
-    if (!block)
-        return tn_fail(err, TN_E_INTERNAL, "no saved block");
-    for (int64_t i = 0; i < tn_tensor_count(x->in[0]); i++)
-        dx[i] = dy[i] * block[i];
     return TN_OK;
 }
 
@@ -158,7 +103,7 @@ static tn_status cube_fails_later(const tn_plan *plan, const tn_exec *x, tn_err 
 
 static void *backward_thread(void *arg)
 {
-    complete_with(arg, backward_run);
+    complete_with(arg, test_cube_backward_run);
     return NULL;
 }
 
@@ -181,14 +126,14 @@ static const tn_kernel cube_later_kernel =
 static const tn_kernel cube_fails_kernel =
     KERNEL("test_cube", "cubefails", TN_KERNEL_ASYNC, cube_prepare, cube_fails_later);
 static const tn_kernel prompt_kernel =
-    KERNEL("_backward_test_cube", "prompt", 0u, backward_prepare, backward_run);
+    KERNEL("_backward_test_cube", "prompt", 0u, test_cube_backward_prepare, test_cube_backward_run);
 static const tn_kernel later_kernel =
-    KERNEL("_backward_test_cube", "later", TN_KERNEL_ASYNC, backward_prepare, backward_later);
+    KERNEL("_backward_test_cube", "later", TN_KERNEL_ASYNC, test_cube_backward_prepare, backward_later);
 static const tn_kernel *const kernels[] = {&cube_kernel,   &cube_later_kernel, &cube_fails_kernel,
                                            &prompt_kernel, &later_kernel,      NULL};
 static const tn_kernel_table kernel_table = {
     .head = TN_CAPABILITY(tn_kernel_table, stream_detach, TN_KIND_KERNELS, "cpu"), .kernels = kernels};
-static const tn_capability *const capabilities[] = {&op_table.head, &kernel_table.head, NULL};
+static const tn_capability *const capabilities[] = {&test_cube_ops.head, &kernel_table.head, NULL};
 static const tn_plugin plugin = {.struct_size = (uint32_t)TN_END(tn_plugin, capabilities),
                                  .magic = TN_MAGIC,
                                  .abi_major = TN_ABI_MAJOR,
