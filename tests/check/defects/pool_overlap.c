@@ -3,8 +3,9 @@
 
 DEFECT_CREATE
 
-static tn_memory before;
-static int count;
+/* Of each thread, so that one thread's pool does not give what is another one's. */
+static _Thread_local tn_memory before;
+static _Thread_local int count;
 
 static tn_status alloc(tn_pool *pool, uint64_t bytes, tn_stream *stream, tn_memory *out, tn_err *err)
 {
