@@ -5,8 +5,8 @@
  * Shapes flow both ways: the data's channels give the weight's and the other way round, so that layers may
  * leave either open. The backward operator has the same attributes in the same order.
  */
-#include "tenon/plugin/attr/conv.h"
 #include "op/infer_help.h"
+#include "tenon/plugin/indices.h"
 
 #define CONV_SIZE_MAX                                                                                        \
     1e9 /* of a kernel, stride, pad, filter count: far above any net, keeps arithmetic in 64 bits */
@@ -30,8 +30,8 @@ static const tn_attr_def convolution_attrs[] = {
     [TN_CONVOLUTION_CUDNN_TUNE] =
         TN_ATTR_CHOICE("cudnn_tune", "None", "None|fastest|limited_workspace|off", "advice to cuDNN"),
     [TN_CONVOLUTION_CUDNN_OFF] = TN_ATTR_BOOL("cudnn_off", "0", "advice to cuDNN"),
-    [TN_CONVOLUTION_LAYOUT] =
-        TN_ATTR_CHOICE("layout", "None", TN_CONVOLUTION_LAYOUTS, "of data and output; None: channels second"),
+    [TN_CONVOLUTION_LAYOUT] = TN_ATTR_CHOICE("layout", "None", "None|NCDHW|NCHW|NCW|NDHWC|NHWC",
+                                             "of data and output; None: channels second"),
     TN_ATTR_END,
 };
 

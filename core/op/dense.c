@@ -3,7 +3,7 @@
  * transformed. The weight (num_hidden, inputs) follows from the data, and the data's inputs from the weight.
  */
 #include "op/infer_help.h"
-#include "tenon/plugin/attr/conv.h"
+#include "tenon/plugin/indices.h"
 
 static const tn_attr_def dense_attrs[] = {
     [TN_FULLYCONNECTED_NUM_HIDDEN] =

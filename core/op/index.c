@@ -4,11 +4,11 @@
  * indices have none (zeros, where somebody asks).
  */
 #include "op/infer_help.h"
-#include "tenon/plugin/attr/shape.h"
+#include "tenon/plugin/indices.h"
 
 static const tn_attr_def take_attrs[] = {
     [TN_TAKE_AXIS] = TN_ATTR_INT("axis", "0", "along which is looked up"),
-    [TN_TAKE_MODE] = TN_ATTR_CHOICE("mode", "clip", TN_TAKE_MODES, "what happens to indices outside"),
+    [TN_TAKE_MODE] = TN_ATTR_CHOICE("mode", "clip", "clip|raise|wrap", "what happens to indices outside"),
     TN_ATTR_END,
 };
 
@@ -31,7 +31,7 @@ static const tn_attr_def one_hot_attrs[] = {
 static const tn_attr_def pick_attrs[] = {
     [TN_PICK_AXIS] = TN_ATTR_OPT_INT("axis", "-1", "along which one element is picked"),
     [TN_PICK_KEEPDIMS] = TN_ATTR_BOOL("keepdims", "0", "the axis stays, with size 1"),
-    [TN_PICK_MODE] = TN_ATTR_CHOICE("mode", "clip", TN_PICK_MODES, "what happens to indices outside"),
+    [TN_PICK_MODE] = TN_ATTR_CHOICE("mode", "clip", "clip|wrap", "what happens to indices outside"),
     TN_ATTR_END,
 };
 

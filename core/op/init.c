@@ -6,24 +6,24 @@
 
 #include "op/infer_help.h"
 #include "op/shape_attr.h"
-#include "tenon/plugin/attr/random.h"
+#include "tenon/plugin/indices.h"
 
 #define CTX TN_ATTR_TEXT("ctx", "", "device, read by whoever calls")
 #define DTYPE TN_ATTR_DTYPE("dtype", "float32", "of the output")
 #define LENGTH_MAX 9007199254740992.0 /* 2^53: beyond, lengths are not exact in a double */
 
 static const tn_attr_def fill_attrs[] = {
-    [TN_INIT_SHAPE] = TN_ATTR_TUPLE_IN("shape", "[]", -1, 9e15, "of the output; -1: to be inferred"),
-    [TN_INIT_CTX] = CTX,
-    [TN_INIT_DTYPE] = DTYPE,
+    [TN_ZEROS_SHAPE] = TN_ATTR_TUPLE_IN("shape", "[]", -1, 9e15, "of the output; -1: to be inferred"),
+    [TN_ZEROS_CTX] = CTX,
+    [TN_ZEROS_DTYPE] = DTYPE,
     TN_ATTR_END,
 };
 
 static const tn_attr_def full_attrs[] = {
-    [TN_INIT_SHAPE] = TN_ATTR_TUPLE_IN("shape", "None", -1, 9e15, "of the output; -1: to be inferred"),
-    [TN_INIT_CTX] = CTX,
-    [TN_INIT_DTYPE] = DTYPE,
-    [TN_INIT_VALUE] = TN_ATTR_FLOAT_RUN("value", TN_REQUIRED, "of every element"),
+    [TN_FULL_SHAPE] = TN_ATTR_TUPLE_IN("shape", "None", -1, 9e15, "of the output; -1: to be inferred"),
+    [TN_FULL_CTX] = CTX,
+    [TN_FULL_DTYPE] = DTYPE,
+    [TN_FULL_VALUE] = TN_ATTR_FLOAT_RUN("value", TN_REQUIRED, "of every element"),
     TN_ATTR_END,
 };
 
@@ -48,14 +48,17 @@ static const tn_attr_def eye_attrs[] = {
     TN_ATTR_END,
 };
 
+_Static_assert(TN_ZEROS_SHAPE == TN_FULL_SHAPE && TN_ZEROS_DTYPE == TN_FULL_DTYPE,
+               "_zeros, _ones and _full have shape and dtype at the same places");
+
 static tn_status fill_shape(tn_infer *i)
 {
-    return tni_shape_attr(i, TN_INIT_SHAPE, i->out_shape[0]);
+    return tni_shape_attr(i, TN_FULL_SHAPE, i->out_shape[0]);
 }
 
 static tn_status fill_dtype(tn_infer *i)
 {
-    return tni_dtype_assign(i, &i->out_dtype[0], (int32_t)tni_attr_int(i->attrs, TN_INIT_DTYPE));
+    return tni_dtype_assign(i, &i->out_dtype[0], (int32_t)tni_attr_int(i->attrs, TN_FULL_DTYPE));
 }
 
 static tn_status arange_shape(tn_infer *i)

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "op/infer_help.h"
-#include "tenon/plugin/attr/shape.h"
+#include "tenon/plugin/indices.h"
 
 static const tn_attr_def concat_attrs[] = {
     [TN_CONCAT_NUM_ARGS] = TN_ATTR_COUNT("num_args"),

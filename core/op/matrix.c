@@ -4,7 +4,7 @@
  * for all others.
  */
 #include "op/infer_help.h"
-#include "tenon/plugin/attr/shape.h"
+#include "tenon/plugin/indices.h"
 
 static const tn_attr_def dot_attrs[] = {
     [TN_DOT_TRANSPOSE_A] = TN_ATTR_BOOL("transpose_a", "0", "lhs is summed over its other end"),

@@ -6,8 +6,8 @@
  * moving = moving * momentum + batch * (1 - momentum), with the biased variance. `fix_gamma` takes gamma as 1
  * and gives it a gradient of 0.
  */
-#include "tenon/plugin/attr/norm.h"
 #include "op/infer_help.h"
+#include "tenon/plugin/indices.h"
 
 static const tn_attr_def batch_norm_attrs[] = {
     [TN_BATCHNORM_EPS] = TN_ATTR_FLOAT_IN("eps", "0.0010000000474974513", 0, 1e300, "added to the variance"),

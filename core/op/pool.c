@@ -6,19 +6,19 @@
  * window. Of a window that reaches behind the input, only what lies inside counts; `count_include_pad` (the
  * default) divides an average by the window's size within the padded input.
  */
-#include "tenon/plugin/attr/pool.h"
 #include "op/infer_help.h"
+#include "tenon/plugin/indices.h"
 
 #define POOL_SIZE_MAX 1e9
 
 static const tn_attr_def pooling_attrs[] = {
     [TN_POOLING_KERNEL] =
         TN_ATTR_TUPLE_IN("kernel", "[]", 1, POOL_SIZE_MAX, "window size; needed unless global_pool"),
-    [TN_POOLING_POOL_TYPE] = TN_ATTR_CHOICE("pool_type", "max", TN_POOLING_TYPES, "what is made of a window"),
+    [TN_POOLING_POOL_TYPE] = TN_ATTR_CHOICE("pool_type", "max", "avg|lp|max|sum", "what is made of a window"),
     [TN_POOLING_GLOBAL_POOL] = TN_ATTR_BOOL("global_pool", "0", "one window over all of space"),
     [TN_POOLING_CUDNN_OFF] = TN_ATTR_BOOL("cudnn_off", "0", "advice to cuDNN"),
-    [TN_POOLING_CONVENTION] = TN_ATTR_CHOICE("pooling_convention", "valid", TN_POOLING_CONVENTIONS,
-                                             "how the output's extent is rounded"),
+    [TN_POOLING_POOLING_CONVENTION] = TN_ATTR_CHOICE("pooling_convention", "valid", "full|same|valid",
+                                                     "how the output's extent is rounded"),
     [TN_POOLING_STRIDE] =
         TN_ATTR_TUPLE_IN("stride", "[]", 1, POOL_SIZE_MAX, "step of the window, 1 if not given"),
     [TN_POOLING_PAD] =
@@ -26,8 +26,8 @@ static const tn_attr_def pooling_attrs[] = {
     [TN_POOLING_P_VALUE] = TN_ATTR_OPT_INT("p_value", "None", "p of pool_type lp: 1, 2 or 3"),
     [TN_POOLING_COUNT_INCLUDE_PAD] =
         TN_ATTR_OPT_BOOL("count_include_pad", "None", "averages count the padding"),
-    [TN_POOLING_LAYOUT] =
-        TN_ATTR_CHOICE("layout", "None", TN_POOLING_LAYOUTS, "of data; None: channels second"),
+    [TN_POOLING_LAYOUT] = TN_ATTR_CHOICE("layout", "None", "None|NCDHW|NCHW|NCW|NDHWC|NHWC|NWC",
+                                         "of data; None: channels second"),
     TN_ATTR_END,
 };
 
@@ -38,7 +38,7 @@ static tn_status pooling_check(tn_infer *i)
     const int64_t pads = tni_tuple_count(tni_attr_tuple(i->attrs, TN_POOLING_PAD));
     const int64_t *p = tni_attr_opt_int(i->attrs, TN_POOLING_P_VALUE);
 
-    if (tni_attr_int(i->attrs, TN_POOLING_POOL_TYPE) == TN_POOLING_LP && (!p || *p < 1 || *p > 3))
+    if (tni_attr_int(i->attrs, TN_POOLING_POOL_TYPE) == TN_POOLING_POOL_TYPE_LP && (!p || *p < 1 || *p > 3))
         return tni_infer_fail(i, TN_E_ATTR, "pool_type lp needs p_value 1, 2 or 3");
     if (tni_attr_bool(i->attrs, TN_POOLING_GLOBAL_POOL))
         return TN_OK;
@@ -60,7 +60,7 @@ static tn_status window_count(tn_infer *i, int32_t k, int64_t in, int64_t *out)
     const int64_t kernel = tni_tuple_item(tni_attr_tuple(i->attrs, TN_POOLING_KERNEL), k, 1);
     const int64_t stride = tni_tuple_item(tni_attr_tuple(i->attrs, TN_POOLING_STRIDE), k, 1);
     const int64_t pad = tni_tuple_item(tni_attr_tuple(i->attrs, TN_POOLING_PAD), k, 0);
-    const int64_t convention = tni_attr_int(i->attrs, TN_POOLING_CONVENTION);
+    const int64_t convention = tni_attr_int(i->attrs, TN_POOLING_POOLING_CONVENTION);
     int64_t room;
 
     *out = in;
@@ -68,14 +68,14 @@ static tn_status window_count(tn_infer *i, int32_t k, int64_t in, int64_t *out)
         return TN_OK;
     if (__builtin_add_overflow(in, 2 * pad, &room) || room > INT64_MAX / 2)
         return tni_infer_fail(i, TN_E_SHAPE, "dimension %d of space is too large", k);
-    if (convention == TN_POOLING_SAME) {
+    if (convention == TN_POOLING_POOLING_CONVENTION_SAME) {
         *out = (room + stride - 1) / stride;
         return TN_OK;
     }
     if (room < kernel)
         return tni_infer_fail(i, TN_E_SHAPE, "kernel %lld is larger than the input, %lld with 2 * pad %lld",
                               (long long)kernel, (long long)in, (long long)pad);
-    *out = (room - kernel + (convention == TN_POOLING_FULL ? stride - 1 : 0)) / stride + 1;
+    *out = (room - kernel + (convention == TN_POOLING_POOLING_CONVENTION_FULL ? stride - 1 : 0)) / stride + 1;
     return TN_OK;
 }
 
@@ -121,7 +121,7 @@ static tn_status pooling_shape(tn_infer *i)
 /* dy and data; lp needs the result too. */
 static tn_status pooling_grad(tn_grad *g)
 {
-    const bool lp = tni_attr_int(g->attrs, TN_POOLING_POOL_TYPE) == TN_POOLING_LP;
+    const bool lp = tni_attr_int(g->attrs, TN_POOLING_POOL_TYPE) == TN_POOLING_POOL_TYPE_LP;
     const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_input(g, 0), tn_grad_output(g, 0)};
 
     return in[0].node ? tn_grad_emit(g, 0, "_backward_Pooling", lp ? 3 : 2, in) : TN_OK;
@@ -129,7 +129,7 @@ static tn_status pooling_grad(tn_grad *g)
 
 static tn_status backward_pooling_args(tn_infer *i)
 {
-    i->in_count = tni_attr_int(i->attrs, TN_POOLING_POOL_TYPE) == TN_POOLING_LP ? 3 : 2;
+    i->in_count = tni_attr_int(i->attrs, TN_POOLING_POOL_TYPE) == TN_POOLING_POOL_TYPE_LP ? 3 : 2;
     return TN_OK;
 }
 

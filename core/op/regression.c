@@ -5,11 +5,12 @@
  *   LogisticRegressionOutput  sigmoid(x) - label     of the cross-entropy
  *   MAERegressionOutput       sign(y - label)        of |y - label|
  */
-#include "tenon/plugin/attr/regression.h"
 #include "op/infer_help.h"
+#include "tenon/plugin/indices.h"
 
 static const tn_attr_def regression_attrs[] = {
-    [TN_REGRESSION_GRAD_SCALE] = TN_ATTR_FLOAT("grad_scale", "1", "what the gradient is multiplied by"),
+    [TN_LINEARREGRESSIONOUTPUT_GRAD_SCALE] =
+        TN_ATTR_FLOAT("grad_scale", "1", "what the gradient is multiplied by"),
     TN_ATTR_END,
 };
 

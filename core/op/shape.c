@@ -9,7 +9,7 @@
 
 #include "op/infer_help.h"
 #include "op/reshape.h"
-#include "tenon/plugin/attr/shape.h"
+#include "tenon/plugin/indices.h"
 
 static const tn_attr_def reshape_attrs[] = {
     [TN_RESHAPE_SHAPE] =

@@ -3,7 +3,7 @@
  * negative. The gradient puts dy into zeros in the shape of the input.
  */
 #include "op/infer_help.h"
-#include "tenon/plugin/attr/shape.h"
+#include "tenon/plugin/indices.h"
 
 static const tn_attr_def slice_attrs[] = {
     [TN_SLICE_BEGIN] = TN_ATTR_OPT_TUPLE("begin", TN_REQUIRED, "first index of each axis; None: its end"),

@@ -70,6 +70,15 @@ def header_paths(root):
     return sorted(glob.glob(os.path.join(root, "sdk/include/tenon/plugin/**/*.h"), recursive=True))
 
 
+def value_of(constants, name):
+    """The text that `name` stands for, through names that are other names' values."""
+    for _ in constants:
+        if constants[name] not in constants:
+            break
+        name = constants[name]
+    return constants[name]
+
+
 def read_headers(root):
     """Structs in order {name: [(member, type)]}, constants {name: text}, ABI minor, draft number."""
     structs, constants = {}, {}
@@ -88,7 +97,7 @@ def read_headers(root):
             structs[name] = list(members_of(text[match.end():end - 1]))
     number = {key: int(re.match(r"\d+", constants[key]).group()) for key in ("TN_ABI_MAJOR", "TN_ABI_MINOR")}
     draft = re.match(r"\d+", constants.get("TN_ABI_DRAFT", "0")).group()
-    kept = {name: value for name, value in constants.items()
+    kept = {name: value for name, value in ((name, value_of(constants, name)) for name in constants)
             if name not in NOT_LISTED and not name.endswith("_H") and re.match(r'[-(\d"]|INT64', value)}
     return structs, kept, number["TN_ABI_MINOR"], int(draft)
 

@@ -3,7 +3,7 @@
 #define TNCPU_CONV_H
 
 #include "gemm.h"
-#include "tenon/plugin/attr/conv.h"
+#include "tenon/plugin/indices.h"
 
 #define TNCPU_SPACE 3                    /* depth, height, width */
 #define TNCPU_CONV_COL_BYTES (384 << 10) /* of unfolded pixels at a time: stays in the second-level cache */

@@ -5,7 +5,7 @@
 #include "convert.h"
 #include "move.h"
 
-#include "tenon/plugin/attr/shape.h"
+#include "tenon/plugin/indices.h"
 
 #define PART 256 /* indices brought to 64 bits at a time */
 
@@ -80,7 +80,7 @@ static int take_mode(const tn_value *attrs)
 {
     const int64_t mode = tn_value_int(attrs[TN_TAKE_MODE]);
 
-    return mode == TN_TAKE_RAISE ? RAISE : mode == TN_TAKE_WRAP ? WRAP : CLIP;
+    return mode == TN_TAKE_MODE_RAISE ? RAISE : mode == TN_TAKE_MODE_WRAP ? WRAP : CLIP;
 }
 
 static lookup lookup_of(const tn_tensor *data, int32_t axis, const tn_tensor *indices)
@@ -250,7 +250,7 @@ static tn_status pick_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     const int64_t axis = *(const int64_t *)tn_value_pointer(x->attrs[TN_PICK_AXIS]);
     const lookup l = lookup_of(data, tncpu_axis(axis, data->ndim), x->in[1]);
     const int64_t size = (int64_t)tn_dtype_bytes(data->dtype), *at = x->workspace;
-    const int mode = tn_value_int(x->attrs[TN_PICK_MODE]) == TN_PICK_WRAP ? WRAP : CLIP;
+    const int mode = tn_value_int(x->attrs[TN_PICK_MODE]) == TN_PICK_MODE_WRAP ? WRAP : CLIP;
     tn_status st = indices_read(x->in[1], l.size, mode, x->workspace, err);
 
     (void)plan;
@@ -266,7 +266,7 @@ static tn_status backward_pick_run(const tn_plan *plan, const tn_exec *x, tn_err
     const int64_t axis = *(const int64_t *)tn_value_pointer(x->attrs[TN_PICK_AXIS]);
     const lookup l = lookup_of(dx, tncpu_axis(axis, dx->ndim), x->in[2]);
     const int64_t size = (int64_t)tn_dtype_bytes(dx->dtype), *at = x->workspace;
-    const int mode = tn_value_int(x->attrs[TN_PICK_MODE]) == TN_PICK_WRAP ? WRAP : CLIP;
+    const int mode = tn_value_int(x->attrs[TN_PICK_MODE]) == TN_PICK_MODE_WRAP ? WRAP : CLIP;
     tn_status st = indices_read(x->in[2], l.size, mode, x->workspace, err);
 
     (void)plan;

@@ -5,7 +5,7 @@
 
 #include "convert.h"
 #include "plain.h"
-#include "tenon/plugin/attr/random.h"
+#include "tenon/plugin/indices.h"
 
 #define PART 512 /* elements made at a time */
 
@@ -51,7 +51,7 @@ static tn_status ones_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 static tn_status full_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     (void)plan, (void)err;
-    return fill_with(x, tn_value_float(x->attrs[TN_INIT_VALUE]));
+    return fill_with(x, tn_value_float(x->attrs[TN_FULL_VALUE]));
 }
 
 static tn_status arange_run(const tn_plan *plan, const tn_exec *x, tn_err *err)

@@ -5,7 +5,7 @@
  */
 #include "move.h"
 
-#include "tenon/plugin/attr/shape.h"
+#include "tenon/plugin/indices.h"
 
 static tn_status join_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {

@@ -6,7 +6,7 @@
 
 #include "../common/cpu.h"
 #include "plain.h"
-#include "tenon/plugin/attr/norm.h"
+#include "tenon/plugin/indices.h"
 
 #define BLOCK 16 /* channels of a task */
 #define LANES 8  /* running sums of one channel */

@@ -6,7 +6,7 @@
 
 #include "convert.h"
 #include "plain.h"
-#include "tenon/plugin/attr/optimizer.h"
+#include "tenon/plugin/indices.h"
 
 #define RUN 16384 /* elements of a task */
 #define ATTRS_MAX 8

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "../common/cpu.h"
-#include "tenon/plugin/attr/pool.h"
+#include "tenon/plugin/indices.h"
 
 #define SPACE 3
 
@@ -73,7 +73,7 @@ static geometry geometry_of(const tn_value *attrs, const tn_tensor *x, const tn_
         g.stride[i] = given && !global ? tncpu_tuple_item(attrs[TN_POOLING_STRIDE], from, 1) : 1;
         g.pad[i] = given && !global ? tncpu_tuple_item(attrs[TN_POOLING_PAD], from, 0) : 0;
     }
-    g.two_by_two = g.type == TN_POOLING_MAX && !last && space == 2;
+    g.two_by_two = g.type == TN_POOLING_POOL_TYPE_MAX && !last && space == 2;
     for (int32_t i = 1; i < SPACE; i++)
         g.two_by_two &= g.kernel[i] == 2 && g.stride[i] == 2 && g.pad[i] == 0 && 2 * g.out[i] <= g.in[i];
     return g;
@@ -127,7 +127,7 @@ static tn_status backward_pooling_prepare(void *plugin, const tn_node *node, tn_
 static tn_status backward_pooling_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const geometry g = geometry_of(x->attrs, x->in[1], x->in[0]);
-    const void *y = g.type == TN_POOLING_LP ? x->in[2]->data : NULL;
+    const void *y = g.type == TN_POOLING_POOL_TYPE_LP ? x->in[2]->data : NULL;
 
     (void)err;
     if (x->in[1]->dtype == TN_F32)

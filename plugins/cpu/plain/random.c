@@ -6,7 +6,7 @@
 
 #include "convert.h"
 #include "plain.h"
-#include "tenon/plugin/attr/random.h"
+#include "tenon/plugin/indices.h"
 #include "tenon/plugin/random.h"
 
 #define PART 512 /* elements made at a time */
@@ -33,6 +33,10 @@ static void normal_part(const tn_draw *d, int64_t first, int64_t n, double mean,
     }
 }
 
+_Static_assert(TN_RANDOM_NORMAL_LOC == TN_RANDOM_UNIFORM_LOW &&
+                   TN_RANDOM_NORMAL_SCALE == TN_RANDOM_UNIFORM_HIGH,
+               "both draws have their two numbers at the same places");
+
 typedef void part_fn(const tn_draw *d, int64_t first, int64_t n, double a, double b, double *to);
 
 /* In a short type the largest values may round up to `high`: they become the next value below. */
@@ -48,7 +52,8 @@ static void below(const tn_tensor *y, int64_t first, int64_t n, double high)
 static tn_status draw(const tn_plan *plan, const tn_exec *x, part_fn *part, int is_uniform)
 {
     const tn_tensor *y = x->out[0];
-    const double a = tn_value_float(x->attrs[TN_RANDOM_A]), b = tn_value_float(x->attrs[TN_RANDOM_B]);
+    const double a = tn_value_float(x->attrs[TN_RANDOM_UNIFORM_LOW]),
+                 b = tn_value_float(x->attrs[TN_RANDOM_UNIFORM_HIGH]);
     const int64_t count = tn_tensor_count(y), parts = (count + PART - 1) / PART;
     const int threads = (int)tncpu_threads(plan, x);
     const tn_draw d = tn_draw_of(x->rng);
@@ -84,14 +89,15 @@ static tn_status normal_prepare(void *plugin, const tn_node *node, tn_plan *plan
 
 static tn_status uniform_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    if (!(tn_value_float(x->attrs[TN_RANDOM_A]) <= tn_value_float(x->attrs[TN_RANDOM_B])))
+    if (!(tn_value_float(x->attrs[TN_RANDOM_UNIFORM_LOW]) <=
+          tn_value_float(x->attrs[TN_RANDOM_UNIFORM_HIGH])))
         return tn_fail(err, TN_E_ATTR, "low is above high, or not a number");
     return draw(plan, x, uniform_part, 1);
 }
 
 static tn_status normal_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    if (!(tn_value_float(x->attrs[TN_RANDOM_B]) >= 0))
+    if (!(tn_value_float(x->attrs[TN_RANDOM_NORMAL_SCALE]) >= 0))
         return tn_fail(err, TN_E_ATTR, "scale is below 0, or not a number");
     return draw(plan, x, normal_part, 0);
 }
@@ -112,7 +118,7 @@ static tn_status normal_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 static tn_status dropout_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     const int active =
-        (node->flags & TN_NODE_TRAIN) || tn_value_int(node->attrs[TN_DROPOUT_MODE]) == TN_DROPOUT_ALWAYS;
+        (node->flags & TN_NODE_TRAIN) || tn_value_int(node->attrs[TN_DROPOUT_MODE]) == TN_DROPOUT_MODE_ALWAYS;
     int64_t *state;
     tn_status st = tncpu_state(plugin, plan, sizeof *state, err);
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "tenon/plugin/attr/shape.h"
+#include "tenon/plugin/indices.h"
 
 /* ---- copies ------------------------------------------------------------------------------------------ */
 

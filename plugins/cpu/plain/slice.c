@@ -1,7 +1,7 @@
 /* Windows with steps, and their gradients: dy put into zeros. All are one strided copy. */
 #include "move.h"
 
-#include "tenon/plugin/attr/shape.h"
+#include "tenon/plugin/indices.h"
 
 /* Per axis of the input: the first index and the distance of the next. */
 typedef struct window {

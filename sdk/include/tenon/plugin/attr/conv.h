@@ -1,31 +1,9 @@
-/** Where kernels of the family conv find their attributes: indices into the value arrays of nodes and calls.
- */
+/** Earlier names of attributes of the family conv: new sources use indices.h. */
 #ifndef TENON_PLUGIN_ATTR_CONV_H
 #define TENON_PLUGIN_ATTR_CONV_H
 
-/* Convolution, _backward_Convolution */
-#define TN_CONVOLUTION_KERNEL 0
-#define TN_CONVOLUTION_STRIDE 1
-#define TN_CONVOLUTION_DILATE 2
-#define TN_CONVOLUTION_PAD 3
-#define TN_CONVOLUTION_NUM_FILTER 4
-#define TN_CONVOLUTION_NUM_GROUP 5
-#define TN_CONVOLUTION_WORKSPACE 6
-#define TN_CONVOLUTION_NO_BIAS 7
-#define TN_CONVOLUTION_CUDNN_TUNE 8
-#define TN_CONVOLUTION_CUDNN_OFF 9
-#define TN_CONVOLUTION_LAYOUT 10
-#define TN_CONVOLUTION_LAYOUTS "None|NCDHW|NCHW|NCW|NDHWC|NHWC"
-#define TN_CONVOLUTION_LAYOUT_NONE 0
-#define TN_CONVOLUTION_LAYOUT_NCDHW 1
-#define TN_CONVOLUTION_LAYOUT_NCHW 2
-#define TN_CONVOLUTION_LAYOUT_NCW 3
-#define TN_CONVOLUTION_LAYOUT_NDHWC 4
-#define TN_CONVOLUTION_LAYOUT_NHWC 5
+#include "../indices.h"
 
-/* FullyConnected, _backward_FullyConnected */
-#define TN_FULLYCONNECTED_NUM_HIDDEN 0
-#define TN_FULLYCONNECTED_NO_BIAS 1
-#define TN_FULLYCONNECTED_FLATTEN 2
+#define TN_CONVOLUTION_LAYOUTS "None|NCDHW|NCHW|NCW|NDHWC|NHWC"
 
 #endif

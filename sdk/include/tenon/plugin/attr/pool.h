@@ -1,32 +1,19 @@
-/** Where kernels of the family pool find their attributes: indices into the value arrays of nodes and calls.
- */
+/** Earlier names of attributes of the family pool: new sources use indices.h. */
 #ifndef TENON_PLUGIN_ATTR_POOL_H
 #define TENON_PLUGIN_ATTR_POOL_H
 
-/* Pooling, _backward_Pooling */
-#define TN_POOLING_KERNEL 0
-#define TN_POOLING_POOL_TYPE 1
-#define TN_POOLING_GLOBAL_POOL 2
-#define TN_POOLING_CUDNN_OFF 3
-#define TN_POOLING_CONVENTION 4
-#define TN_POOLING_STRIDE 5
-#define TN_POOLING_PAD 6
-#define TN_POOLING_P_VALUE 7
-#define TN_POOLING_COUNT_INCLUDE_PAD 8
-#define TN_POOLING_LAYOUT 9
+#include "../indices.h"
 
+#define TN_POOLING_CONVENTION TN_POOLING_POOLING_CONVENTION
 #define TN_POOLING_TYPES "avg|lp|max|sum"
-#define TN_POOLING_AVG 0
-#define TN_POOLING_LP 1
-#define TN_POOLING_MAX 2
-#define TN_POOLING_SUM 3
-
+#define TN_POOLING_AVG TN_POOLING_POOL_TYPE_AVG
+#define TN_POOLING_LP TN_POOLING_POOL_TYPE_LP
+#define TN_POOLING_MAX TN_POOLING_POOL_TYPE_MAX
+#define TN_POOLING_SUM TN_POOLING_POOL_TYPE_SUM
 #define TN_POOLING_CONVENTIONS "full|same|valid"
-#define TN_POOLING_FULL 0
-#define TN_POOLING_SAME 1
-#define TN_POOLING_VALID 2
-
+#define TN_POOLING_FULL TN_POOLING_POOLING_CONVENTION_FULL
+#define TN_POOLING_SAME TN_POOLING_POOLING_CONVENTION_SAME
+#define TN_POOLING_VALID TN_POOLING_POOLING_CONVENTION_VALID
 #define TN_POOLING_LAYOUTS "None|NCDHW|NCHW|NCW|NDHWC|NHWC|NWC"
-#define TN_POOLING_LAYOUT_NDHWC 4 /* this and above: channels last */
 
 #endif
