@@ -3,8 +3,10 @@
  * one chosen operation per call.
  *
  * Both enter operations into the same variables and queues as the threaded engine; only who serves the queues
- * differs: one thread at a time, the owner. A push from inside an operation is left to the owner's loop; a
- * push from inside a host callback is run within it, as far as it can run.
+ * differs: one thread at a time, the owner, and nobody while all sleep. A push from inside an operation is
+ * left to the owner's loop; a push from inside a host callback is run within it, as far as it can run. So is
+ * one that finds operations which something outside is to complete: its thread may be the one that completes
+ * them. Whoever began them waits, and runs what had to wait for them.
  */
 #include "engine/internal.h"
 
@@ -159,11 +161,9 @@ static void progress_sleep(tni_engine *e, uint64_t deadline)
         until = deadline;
     tni_mutex_lock(&e->progress_mutex);
     nested = e->step_nested;
-    if (!e->step_running) {
-        e->step_owner = 0;
-        e->step_nested = 0;
-        tni_cond_broadcast(&e->progress);
-    }
+    e->step_owner = 0;
+    e->step_nested = 0;
+    tni_cond_broadcast(&e->progress);
     (void)tni_cond_wait_until(&e->progress, &e->progress_mutex, until);
     while (e->step_owner && e->step_owner != me)
         tni_cond_wait(&e->progress, &e->progress_mutex);
@@ -187,7 +187,7 @@ bool tni_step_until(tni_engine *e, bool (*reached)(void *arg), void *arg, uint64
     return done;
 }
 
-/* All but what is running below us on this very stack. */
+/* All but the host callbacks that wait within themselves, on this stack or another. */
 static bool pushed_done(const tni_engine *e)
 {
     return atomic_load(&e->pushed) - atomic_load(&e->done) <= e->step_running;
@@ -195,6 +195,8 @@ static bool pushed_done(const tni_engine *e)
 
 void tni_step_pushed(tni_engine *e)
 {
+    bool others;
+
     if (tni_engine_tls.brief)
         return; /* the sequencer is held by our caller; who pushes or waits next enters it */
     if (e->type == ENGINE_STEPPED || (tni_engine_tls.depth && step_mine(e)) || tni_engine_tls.held) {
@@ -202,11 +204,14 @@ void tni_step_pushed(tni_engine *e)
         return;
     }
     tni_step_enter(e);
+    while (complete_some(e))
+        ;
+    others = atomic_load(&e->outstanding) != 0;
     while (!pushed_done(e)) {
         if (tni_step_some(e))
             continue;
-        if (!atomic_load(&e->outstanding) && e->step_running)
-            break; /* what is left needs what a callback below us holds */
+        if (others || (!atomic_load(&e->outstanding) && e->step_running))
+            break; /* what is left needs what others complete, or what a callback below us holds */
         progress_sleep(e, 0);
     }
     tni_step_leave(e);

@@ -505,22 +505,12 @@ static void backward_of_the_same(void)
         inner_status = tni_backward(shared, 1, &shared_head, NULL, NULL);
 }
 
-/* The naive engine's wait for all that is pending: there nobody pushes before he has completed his own. */
-static bool pushes_wait(const char *engine)
-{
-    return strcmp(engine, "engine.type=naive") == 0;
-}
-
 /* A thread that ends a kernel may call backward itself: nothing that it waits for waits for it. */
 static void within_a_kernel(void **state)
 {
     tni_context *c;
     tni_array *x, *y;
 
-    if (pushes_wait(*state)) {
-        print_message("skipped: pushes to the naive engine wait for the kernel\n");
-        skip();
-    }
     c = shared = open_with(*state, true);
     x = test_vector(c, 2, (float[]){1, 2});
     assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
@@ -543,9 +533,7 @@ static void within_a_kernel(void **state)
  */
 static void over_one_tape(void **state)
 {
-    const int turns = pushes_wait(*state) ? 1 : 2;
-
-    for (int keep = 0; keep < turns; keep++) {
+    for (int keep = 0; keep < 2; keep++) {
         tni_context *c = shared = open_with(*state, true);
         tni_array *x = test_vector(c, 2, (float[]){1, 2}), *y, *z;
         const tni_backward_options retain = {.retain = keep != 0};
