@@ -190,14 +190,8 @@ tn_status tnn_net_params(tn_net *net, bool full_names, tn_params **out)
 
     if (!app)
         return TN_E_STATE;
-    if (tnn_net_collect(net))
+    if (tnn_net_valued(net))
         return app->status;
-    for (size_t i = 0; i < net->param_count; i++)
-        if (!net->params[i]->array)
-            return tnn_fail(app, TN_E_STATE,
-                            "parameter %s has no values yet: give tn_net_init() a .shape, or run the "
-                            "net once",
-                            net->params[i]->full);
     st = tn_params_create(&params);
     if (!st && full_names)
         st = full_list(app, net, params);

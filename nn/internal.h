@@ -174,6 +174,7 @@ struct tn_net {
 
 tn_app *tnn_net_app(const tn_net *net); /* NULL if the net is, or the app has failed */
 tn_status tnn_net_collect(tn_net *net); /* fills net->params */
+tn_status tnn_net_valued(tn_net *net);  /* the same; a parameter without values is TN_E_STATE */
 tn_net *tnn_net_create(tn_app *app, tn_net *parent, const char *name, const char *structural);
 void tnn_net_changed(tn_net *net); /* a layer was added: programs and lists are stale */
 /* A layer with its name; `stem` numbers unnamed ones. NULL: failed. */

@@ -146,6 +146,21 @@ tn_status tnn_net_collect(tn_net *net)
     return TN_OK;
 }
 
+tn_status tnn_net_valued(tn_net *net)
+{
+    tn_app *app = net->object.app;
+
+    if (tnn_net_collect(net))
+        return app->status;
+    for (size_t i = 0; i < net->param_count; i++)
+        if (!net->params[i]->array)
+            return tnn_fail(
+                app, TN_E_STATE,
+                "parameter %s has no values yet: give tn_net_init() a .shape, or run the net once",
+                net->params[i]->full);
+    return TN_OK;
+}
+
 static size_t layers_count(const tn_net *net)
 {
     size_t count = 0;

@@ -229,14 +229,8 @@ static tn_status slots_make(tn_trainer *t)
 
     if (t->made)
         return TN_OK;
-    if (tnn_net_collect(net))
+    if (tnn_net_valued(net))
         return app->status;
-    for (size_t i = 0; i < net->param_count; i++)
-        if (!net->params[i]->array)
-            return tnn_fail(app, TN_E_STATE,
-                            "parameter %s has no values yet: give tn_net_init() a .shape, or run the "
-                            "net once",
-                            net->params[i]->full);
     if (!(t->slots = tnn_alloc(app, net->param_count, sizeof *t->slots)))
         return TN_E_NOMEM;
     for (size_t i = 0; i < net->param_count; i++) {

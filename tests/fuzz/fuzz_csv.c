@@ -1,37 +1,11 @@
 /* CSV, plain and gzip, through a file in memory; plain ones also as memory, with the same answer. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#include "io/io.h"
+#include "fuzz/input.h"
 
 #define HEAP_MAX(bytes) (2u * (uint64_t)(bytes) + (64u << 20))
 #define INFLATED_MAX ((uint64_t)1100 << 16) /* of the longest input */
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static tni_space *space;
-
-static void must(bool holds)
-{
-    if (!holds)
-        abort();
-}
-
-static void context_open(void)
-{
-    const tni_engine_options how = {.type = "naive", .threads = 1};
-    tni_options *options;
-    tni_registry *registry;
-    tni_device_set *devices;
-    tni_engine *engine;
-
-    must(!tni_options_create(NULL, &options) && !tni_registry_create(options, NULL, &registry) &&
-         !tni_device_set_create(options, registry, NULL, &devices) &&
-         !tni_engine_create(&how, devices, NULL, &engine) && !tni_space_create(engine, devices, &space));
-}
 
 static void numbers_check(tni_array *a)
 {
@@ -44,18 +18,15 @@ static void numbers_check(tni_array *a)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    tni_space *space = input_space(NULL);
     const bool packed = size > 1 && data[0] == 0x1f && data[1] == 0x8b;
     tni_array *a = NULL, *b = NULL;
     tni_mem_stats stats;
     char path[64];
     uint64_t arrays;
-    int fd = memfd_create("csv", MFD_CLOEXEC);
+    const int fd = input_file(data, size, path);
     tn_status st;
 
-    if (!space)
-        context_open();
-    must(fd >= 0 && write(fd, data, size) == (ssize_t)size);
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     st = tni_csv_load(space, path, &a);
     must(st == TN_OK || st == TN_E_FORMAT);
     must(st == TN_OK || strstr(tni_error_message(), path));

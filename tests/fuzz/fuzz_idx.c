@@ -1,37 +1,12 @@
 /* IDX files, plain and gzip, through a file in memory. */
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 #include <zlib.h>
 
-#include "io/io.h"
+#include "fuzz/input.h"
 
 #define HEAP_MAX(bytes) (2u * (uint64_t)(bytes) + (64u << 20))
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static tni_space *space;
 static uint64_t peak_allowed;
-
-static void must(bool holds)
-{
-    if (!holds)
-        abort();
-}
-
-static void context_open(void)
-{
-    const tni_engine_options how = {.type = "naive", .threads = 1};
-    tni_options *options;
-    tni_registry *registry;
-    tni_device_set *devices;
-    tni_engine *engine;
-
-    must(!tni_options_create(NULL, &options) && !tni_registry_create(options, NULL, &registry) &&
-         !tni_device_set_create(options, registry, NULL, &devices) &&
-         !tni_engine_create(&how, devices, NULL, &engine) && !tni_space_create(engine, devices, &space));
-}
 
 /* What the input inflates to, as far as it does. */
 static uint64_t inflated(const uint8_t *data, size_t size)
@@ -55,17 +30,14 @@ static uint64_t inflated(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    tni_space *space = input_space(NULL);
     tni_mem_stats stats;
     tni_array *a = NULL;
     char path[64];
     uint64_t arrays;
-    int fd = memfd_create("idx", MFD_CLOEXEC);
+    const int fd = input_file(data, size, path);
     tn_status st;
 
-    if (!space)
-        context_open();
-    must(fd >= 0 && write(fd, data, size) == (ssize_t)size);
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     st = tni_idx_load(space, path, &a);
     must(st == TN_OK || st == TN_E_FORMAT);
     must(st == TN_OK || strstr(tni_error_message(), path));

@@ -1,43 +1,14 @@
 /* Files of arrays, all versions: whatever loads is saved and loaded again and must be the same. Checkpoints
  * too. */
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#include "io/io.h"
+#include "fuzz/input.h"
 
 #define HEAP_MAX(bytes) (2u * (uint64_t)(bytes) + (64u << 20))
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static tni_space *space;
-static tni_device *cpu;
 static uint64_t size_max;
 
-static void must(bool holds)
-{
-    if (!holds)
-        abort();
-}
-
-/* One context for all inputs: on the naive engine nothing outlives a call. */
-static void context_open(void)
-{
-    const tni_engine_options how = {.type = "naive", .threads = 1};
-    tni_options *options;
-    tni_registry *registry;
-    tni_device_set *devices;
-    tni_engine *engine;
-
-    must(!tni_options_create(NULL, &options) && !tni_registry_create(options, NULL, &registry) &&
-         !tni_options_set(options, "memory.cpu.pool=none") &&
-         !tni_device_set_create(options, registry, NULL, &devices) &&
-         !tni_engine_create(&how, devices, NULL, &engine) && !tni_space_create(engine, devices, &space) &&
-         !tni_device_get(devices, "cpu", 0, &cpu));
-}
-
-static void again(const tni_params *p)
+static void again(tni_space *space, tni_device *cpu, const tni_params *p)
 {
     tni_params *q = NULL;
     char first[65], second[65];
@@ -51,14 +22,12 @@ static void again(const tni_params *p)
     tni_free(image);
 }
 
-static void checkpoint_try(const uint8_t *data, size_t size)
+static void checkpoint_try(tni_space *space, tni_device *cpu, const uint8_t *data, size_t size)
 {
     tni_checkpoint *c = NULL;
     char path[64];
-    int fd = memfd_create("checkpoint", MFD_CLOEXEC);
+    const int fd = input_file(data, size, path);
 
-    must(fd >= 0 && write(fd, data, size) == (ssize_t)size);
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     if (!tni_checkpoint_load(space, cpu, path, &c))
         tni_checkpoint_destroy(c);
     else
@@ -68,18 +37,18 @@ static void checkpoint_try(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    tni_device *cpu;
+    tni_space *space = input_space(&cpu);
     tni_params *p = NULL;
     tni_mem_stats stats;
     uint64_t arrays;
     tn_status st;
 
-    if (!space)
-        context_open();
     if (size > size_max)
         size_max = size;
     tni_error_clear();
     if (size >= 8 && !memcmp(data, "TNCKPT1\n", 8)) {
-        checkpoint_try(data, size);
+        checkpoint_try(space, cpu, data, size);
     } else {
         st = tni_params_load_memory(space, cpu, data, size, &p);
         must(st == TN_OK || st == TN_E_FORMAT || st == TN_E_UNSUPPORTED);
@@ -87,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         tni_mem_stats_get(&stats);
         must(stats.peak_bytes <= HEAP_MAX(size_max));
         if (!st)
-            again(p);
+            again(space, cpu, p);
         tni_params_destroy(p);
     }
     tni_space_live(space, &arrays, NULL);
