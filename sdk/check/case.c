@@ -82,10 +82,12 @@ static void run_caught(chk_env *env, const chk_options *options)
     if (setjmp(c->back))
         return;
     c->jumps = true;
+    if (c->test->twin)
+        (void)chk_twin_part(env);
     if (!c->test->bare)
         context_open(env, options);
     c->test->run(env);
-    if (!atomic_load(&c->counted))
+    if (!atomic_load(&c->counted) && !chk_twin_is_second(env))
         chk_fail(env, "kit", "looked at nothing");
     if (!atomic_flag_test_and_set(&c->said))
         c->verdict.result = CHK_PASS;
@@ -110,6 +112,8 @@ void chk_case_run(chk_env *env, const chk_options *options)
     chk_faults_catch(env);
     run_caught(env, options);
     c->jumps = false;
+    if (chk_twin_is_second(env))
+        chk_twin_end(env);
     chk_verdict_send(c);
 }
 

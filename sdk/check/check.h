@@ -146,10 +146,11 @@ struct chk_env {
     const char *file;    /* the plugin's file */
     const char *subject; /* name of the kernel, operator, pool, device; "" */
     uint64_t seed;
-    tn_ctx *ctx;        /* rows of CHK_TEST: a context of libtenon with the plugins beside it: definitions,
-                           reference kernels; NULL in rows of CHK_BARE and while subjects are named */
-    const char *folder; /* for temporary files of this case */
-    uint32_t sizes;     /* 0: quick, 1: full */
+    tn_ctx *ctx;           /* rows of CHK_TEST: a context of libtenon with the plugins beside it: definitions,
+                              reference kernels; NULL in rows of CHK_BARE and while subjects are named */
+    const char *folder;    /* for temporary files of this case */
+    uint32_t sizes;        /* 0: quick, 1: full */
+    struct chk_twin *twin; /* rows of CHK_TWIN: see below */
     void *internal;
 };
 
@@ -160,6 +161,20 @@ _Noreturn void chk_skip(chk_env *env, const char *format, ...) CHK_PRINTF(2, 3);
 /* Counts one thing that was looked at: a case that counted none fails. Any thread. */
 void chk_count(chk_env *env);
 uint64_t chk_random(chk_env *env); /* of the case's seed; the case's own thread only */
+
+/* ---- twin.c: a case in two processes ---------------------------------------------------------- */
+
+/*
+ * Rows of CHK_TWIN run in two processes that parted before either had a context or the plugin. The test asks
+ * which one it is in. The second one writes notes and returns, the first one waits for its end and reads
+ * them; a defect that the second one comes across is the case's.
+ */
+typedef struct chk_twin chk_twin;
+bool chk_twin_is_second(const chk_env *env);
+/* Where the second one writes a note of so many bytes; NULL: there is no room. A name is used once. */
+void *chk_twin_note(chk_env *env, uint32_t name, uint64_t bytes);
+/* What the first one reads; NULL: the second one wrote none. */
+const void *chk_twin_read(chk_env *env, uint32_t name, uint64_t *bytes);
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
@@ -177,6 +192,7 @@ typedef struct chk_test {
     void (*subjects)(chk_env *env, chk_names *names);
     void (*run)(chk_env *env);
     bool bare; /* no context, and no thread but the case's own at the start */
+    bool twin; /* in two processes */
 } chk_test;
 
 extern const chk_test chk_tests[]; /* tests.list; ended by a row without name */

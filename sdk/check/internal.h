@@ -18,9 +18,11 @@
     void subjects(chk_env *env, chk_names *names);                                                           \
     void run(chk_env *env);
 #define CHK_BARE CHK_TEST
+#define CHK_TWIN CHK_TEST
 #include "tests.list"
 #undef CHK_TEST
 #undef CHK_BARE
+#undef CHK_TWIN
 
 /* ---- report.c ---- */
 
@@ -55,6 +57,13 @@ static inline chk_case *chk_case_of(chk_env *env)
 
 /* Writes the verdict to the pipe. Async-signal-safe. */
 void chk_verdict_send(chk_case *c);
+
+/* ---- twin.c ---- */
+
+/* Parts the case in two; true in the second one. */
+bool chk_twin_part(chk_env *env);
+/* The end of the second one: the first one learns its verdict. */
+_Noreturn void chk_twin_end(chk_env *env);
 
 /* ---- host.c ---- */
 

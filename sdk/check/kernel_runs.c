@@ -1,5 +1,5 @@
 /*
- * Many runs of one plan: no state between them, none shared by threads, the same bits where a kernel says so,
+ * Many runs of one plan: none shared by threads, the same bits where a kernel says so,
  * run-time attributes read at run, saved blocks handed to the backward.
  */
 #include <string.h>
@@ -16,79 +16,10 @@
 #define TIMED_MOST 0.01
 #define TIMED_WAIT 12 /* times as long by the clock: a thread may wait for a device */
 
-static bool is_exact(const chk_lab *lab)
-{
-    return (lab->side.kernel->flags & TN_KERNEL_DETERMINISTIC) != 0;
-}
-
 static const chk_form plain_form = {.mode = TN_MODE_WRITE, .fill = 0x3c};
-
-/* The same problem with other elements. Backwards keep to theirs: they belong together. */
-static const chk_problem *other_values(chk_lab *lab, const chk_problem *p, uint64_t seed)
-{
-    chk_problem *other = chk_take(&lab->arena, sizeof *other);
-    const double factor = -0.5 * (double)(1 + seed % THREADS);
-
-    *other = *p;
-    if (p->forward)
-        for (uint32_t i = 0; i < p->f.args.in_count; i++) { /* a gradient that arrives may be any */
-            const int64_t count = chk_shape_elements(&p->f.in_shape[i], INT64_MAX / 16);
-
-            if (i > 0 || !chk_is_float(p->f.in_dtype[i]))
-                continue;
-            other->in_data[i] = chk_take(&lab->arena, (uint64_t)count * 8 + 1);
-            for (int64_t k = 0; k < count; k++)
-                chk_set(other->in_data[i], p->f.in_dtype[i], k,
-                        factor * chk_get(p->in_data[i], p->f.in_dtype[i], k));
-        }
-    else
-        chk_problem_values(lab, other, lab->env->seed + seed);
-    return other;
-}
 
 /* Another draw of the generator than the one that all nodes get at first. */
 #define OTHER_DRAW 11
-
-/* ---- state between runs ------------------------------------------------------------------------------ */
-
-static bool state_visit(chk_lab *lab, const chk_problem *p, void *arg)
-{
-    chk_outputs *first = chk_take(&lab->arena, 3 * sizeof *first), *second = first + 1, *fresh = first + 2;
-    chk_node *a = chk_take(&lab->arena, 3 * sizeof *a), *b = a + 1, *alone = a + 2;
-    chk_form drawn = plain_form;
-    const chk_problem *other;
-
-    (void)arg;
-    if (!chk_host_would_run(lab, p) || !chk_node_first(lab, p, &plain_form, a))
-        return true;
-    chk_outputs_take(a, first);
-    other = other_values(lab, p, 17);
-    chk_node_share(a, other, 1, b);
-    b->form.draw = drawn.draw = OTHER_DRAW;
-    if (chk_node_run(b) == TN_OK) {
-        chk_outputs_take(b, second);
-        if (chk_node_try(lab, other, &drawn, alone)) {
-            chk_outputs_take(alone, fresh);
-            chk_same(b, fresh, is_exact(lab), "after a run with other inputs and draw, against a new plan");
-            chk_node_close(alone);
-        }
-    }
-    for (uint32_t round = 0; round < 3; round++)
-        if (chk_node_run(a) == TN_OK)
-            chk_same(a, first, is_exact(lab), "the same inputs again");
-    chk_node_close(b);
-    chk_node_close(a);
-    return true;
-}
-
-void chk_kernel_state(chk_env *env)
-{
-    chk_lab lab;
-
-    chk_lab_open(env, CHK_HOST_EXACT, &lab);
-    chk_problems(&lab, CHK_PROBLEMS_FEW, state_visit, NULL);
-    chk_lab_close(&lab);
-}
 
 /* ---- several threads at once ------------------------------------------------------------------------- */
 
@@ -141,7 +72,7 @@ static void thread_run(void *arg)
  * gives for them. */
 static void thread_prepare(chk_lab *lab, const chk_problem *p, chk_node *n, uint32_t k, chk_outputs *alone)
 {
-    const chk_problem *other = k ? other_values(lab, p, k) : p;
+    const chk_problem *other = k ? chk_problem_other(lab, p, k) : p;
     chk_form form = n->form;
     chk_node *fresh = chk_take(&lab->arena, sizeof *fresh);
     tn_status st;
@@ -181,7 +112,7 @@ static bool threads_visit(chk_lab *lab, const chk_problem *p, void *arg)
                                 .alone = &alone[k],
                                 .rounds = t->rounds,
                                 .seconds = t->timed || drawn ? t->seconds : 0,
-                                .exact = is_exact(lab)};
+                                .exact = chk_is_exact(lab)};
         args[k] = &work[k];
     }
     if (chk_together(THREADS, thread_run, args) < THREADS)
@@ -256,7 +187,7 @@ void chk_kernel_deterministic(chk_env *env)
     chk_lab lab;
 
     chk_lab_open(env, CHK_HOST_EXACT, &lab);
-    if (!is_exact(&lab))
+    if (!chk_is_exact(&lab))
         chk_skip(env, "does not say TN_KERNEL_DETERMINISTIC");
     chk_problems(&lab, CHK_PROBLEMS_FEW, repeat_visit, &one);
     chk_problems(&lab, CHK_PROBLEMS_LARGE, repeat_visit, &several);
@@ -381,7 +312,7 @@ static bool runtime_change(runtime *r, uint32_t first, uint32_t last)
     chk_node_close(n);
     form.run_attrs = values;
     if (chk_node_try(lab, r->p, &form, n)) {
-        chk_same(n, want, is_exact(lab), chk_text(&lab->arena, "%s changed after prepare", names));
+        chk_same(n, want, chk_is_exact(lab), chk_text(&lab->arena, "%s changed after prepare", names));
         chk_node_close(n);
         r->ran++;
     }
@@ -437,7 +368,7 @@ static bool saved_visit(chk_lab *lab, const chk_problem *p, void *arg)
         return true;
     }
     chk_node_guards(forward);
-    chk_node_share(forward, other_values(lab, p->forward, 23), 1, between); /* has a block of its own */
+    chk_node_share(forward, chk_problem_other(lab, p->forward, 23), 1, between); /* has a block of its own */
     between->form.draw = OTHER_DRAW;
     (void)chk_node_run(between);
     back.forward = forward;

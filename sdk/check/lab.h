@@ -195,6 +195,13 @@ typedef struct chk_hint {
 } chk_hint;
 extern const chk_hint chk_hints[]; /* ended by a row without op */
 
+/* ---- kernel_state.c ---------------------------------------------------------------------------------- */
+
+/* The same bits again are to be expected. */
+bool chk_is_exact(const chk_lab *lab);
+/* The same problem with other elements. Backwards keep to theirs but the gradient: they belong together. */
+const chk_problem *chk_problem_other(chk_lab *lab, const chk_problem *p, uint64_t seed);
+
 /* ---- kernel_stream.c --------------------------------------------------------------------------------- */
 
 /* True if the work of the subject's kernel follows its stream, as far as one small problem tells. */

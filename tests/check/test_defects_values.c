@@ -25,11 +25,15 @@ static const kit_defect defects[] = {
     {"precision_inside", "K-precision", NULL, "--only kernel/precision"},
     {"precision_sum", "K-precision", NULL, "--only kernel/precision"},
     {"precision_gradient", "K-precision", NULL, "--only kernel/precision"},
+    {"blend_first_attributes", "K-state", NULL, "--only kernel/state"},
+    {"blend_one_plan", "K-state", NULL, "--only kernel/state"},
+    {"vector_by_size", "K-state", NULL, "--only kernel/state"},
 };
 
 int main(void)
 {
-    static const char *const healthy[] = {"runtime", "random", "broadcast", "precision", NULL};
+    static const char *const healthy[] = {"runtime", "random", "broadcast", "precision",
+                                          "blend",   "vector", NULL};
 
     return kit_defects("defects_values", defects, sizeof defects / sizeof *defects, healthy);
 }

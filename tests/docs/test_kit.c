@@ -17,6 +17,7 @@
 
 #define CHK_TEST(group, name, rule, what, limit, subjects, run) {group, name, rule, what},
 #define CHK_BARE(group, name, rule, what, limit, subjects, run) {group, name, rule, what},
+#define CHK_TWIN CHK_BARE
 static const struct {
     const char *group, *name, *rule, *what;
 } tests_of_kit[] = {
@@ -24,6 +25,7 @@ static const struct {
 };
 #undef CHK_TEST
 #undef CHK_BARE
+#undef CHK_TWIN
 
 #define CHK_RULE(name, what) {name, what},
 static const struct {

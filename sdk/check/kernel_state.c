@@ -1,0 +1,247 @@
+/*
+ * Rule K-state: what a kernel gives follows from what it is handed, and not from what it did before. A plan
+ * runs again, with other inputs between; other plans are prepared and live beside it; and a second process
+ * comes to the same problems by another way: other attributes and the last one first, each after other inputs
+ * of the same shapes.
+ */
+#include <string.h>
+
+#include "lab.h"
+
+#define TURNED 8  /* problems that the second process runs */
+#define BESIDE 24 /* plans that are made while the first one lives */
+
+static const chk_form plain_form = {.mode = TN_MODE_WRITE, .fill = 0x3c};
+
+bool chk_is_exact(const chk_lab *lab)
+{
+    return (lab->side.kernel->flags & TN_KERNEL_DETERMINISTIC) != 0;
+}
+
+const chk_problem *chk_problem_other(chk_lab *lab, const chk_problem *p, uint64_t seed)
+{
+    chk_problem *other = chk_take(&lab->arena, sizeof *other);
+    const double factor = -0.5 * (double)(1 + seed % 4);
+
+    *other = *p;
+    if (p->forward)
+        for (uint32_t i = 0; i < p->f.args.in_count; i++) { /* a gradient that arrives may be any */
+            const int64_t count = chk_shape_elements(&p->f.in_shape[i], INT64_MAX / 16);
+
+            if (i > 0 || !chk_is_float(p->f.in_dtype[i]))
+                continue;
+            other->in_data[i] = chk_take(&lab->arena, (uint64_t)count * 8 + 1);
+            for (int64_t k = 0; k < count; k++)
+                chk_set(other->in_data[i], p->f.in_dtype[i], k,
+                        factor * chk_get(p->in_data[i], p->f.in_dtype[i], k));
+        }
+    else
+        chk_problem_values(lab, other, lab->env->seed + seed);
+    return other;
+}
+
+/* ---- outputs as a note ------------------------------------------------------------------------------- */
+
+typedef struct noted {
+    uint32_t count, reserved;
+    int32_t dtype[CHK_ARGS_MAX];
+    int64_t elements[CHK_ARGS_MAX];
+} noted;
+
+static uint64_t output_bytes(const chk_outputs *o, uint32_t i)
+{
+    return (uint64_t)o->elements[i] * tn_dtype_bytes(o->dtype[i]);
+}
+
+static void outputs_note(chk_env *env, uint32_t name, const chk_outputs *from)
+{
+    noted head = {.count = from->count};
+    uint64_t bytes = sizeof head;
+    char *at;
+
+    for (uint32_t i = 0; i < from->count; i++) {
+        head.dtype[i] = from->dtype[i];
+        head.elements[i] = from->elements[i];
+        bytes += output_bytes(from, i);
+    }
+    at = chk_twin_note(env, name, bytes);
+    if (!at)
+        return;
+    memcpy(at, &head, sizeof head);
+    at += sizeof head;
+    for (uint32_t i = 0; i < from->count; i++, at += output_bytes(from, i - 1))
+        memcpy(at, from->data[i], (size_t)output_bytes(from, i));
+}
+
+static bool outputs_read(chk_lab *lab, uint32_t name, chk_outputs *out)
+{
+    uint64_t bytes;
+    const char *at = chk_twin_read(lab->env, name, &bytes);
+    noted head;
+
+    if (!at)
+        return false;
+    memcpy(&head, at, sizeof head);
+    at += sizeof head;
+    memset(out, 0, sizeof *out);
+    out->count = head.count;
+    for (uint32_t i = 0; i < head.count; i++) {
+        out->dtype[i] = head.dtype[i];
+        out->elements[i] = head.elements[i];
+        out->data[i] = chk_take(&lab->arena, output_bytes(out, i) + 1);
+        memcpy(out->data[i], at, (size_t)output_bytes(out, i));
+        at += output_bytes(out, i);
+    }
+    return true;
+}
+
+/* ---- the second process ------------------------------------------------------------------------------ */
+
+typedef struct turn {
+    uint32_t at, wanted;
+    uint32_t varied; /* the last one with attributes of its own */
+} turn;
+
+static bool count_visit(chk_lab *lab, const chk_problem *p, void *arg)
+{
+    turn *t = arg;
+
+    (void)lab;
+    if (*p->attrs.text)
+        t->varied = t->at;
+    t->at++;
+    return true;
+}
+
+static bool turned_visit(chk_lab *lab, const chk_problem *p, void *arg)
+{
+    chk_outputs *first = chk_take(&lab->arena, sizeof *first);
+    chk_node *n = chk_take(&lab->arena, sizeof *n);
+    turn *t = arg;
+
+    if (t->at++ < t->wanted)
+        return true;
+    if (!chk_host_would_run(lab, p))
+        return false;
+    if (chk_node_first(lab, chk_problem_other(lab, p, 29), &plain_form, n))
+        chk_node_close(n);
+    if (chk_node_first(lab, p, &plain_form, n)) {
+        chk_outputs_take(n, first);
+        outputs_note(lab->env, t->wanted, first);
+        chk_node_close(n);
+    }
+    return false;
+}
+
+static void turned_run(chk_lab *lab, uint32_t wanted)
+{
+    turn t = {.wanted = wanted};
+
+    chk_problems(lab, CHK_PROBLEMS_FEW, turned_visit, &t);
+}
+
+static void turned(chk_lab *lab)
+{
+    turn all = {.varied = UINT32_MAX};
+    uint32_t before;
+
+    chk_problems(lab, CHK_PROBLEMS_FEW, count_visit, &all);
+    before = all.at;
+    if (all.varied < all.at)
+        turned_run(lab, all.varied);
+    for (uint32_t k = TURNED; k-- > 0 && all.at;) {
+        const uint32_t wanted = k * (all.at - 1) / (TURNED - 1);
+
+        if (wanted < before && wanted != all.varied)
+            turned_run(lab, wanted);
+        before = wanted; /* there may be fewer than TURNED */
+    }
+}
+
+/* ---- the first one ----------------------------------------------------------------------------------- */
+
+typedef struct state {
+    uint32_t at;
+    bool beside; /* the first problem was run beside others */
+} state;
+
+typedef struct beside {
+    chk_node *node;
+    const chk_outputs *want;
+    uint32_t left;
+} beside;
+
+/* Another plan lives, and has run. */
+static bool beside_visit(chk_lab *lab, const chk_problem *p, void *arg)
+{
+    chk_node *n = chk_take(&lab->arena, sizeof *n);
+    beside *b = arg;
+
+    if (!chk_host_would_run(lab, p) || !chk_node_first(lab, p, &plain_form, n))
+        return true;
+    if (chk_node_run(b->node) == TN_OK)
+        chk_same(b->node, b->want, chk_is_exact(lab),
+                 chk_text(&lab->arena, "while a plan for (%.200s) lives", p->text));
+    chk_node_close(n);
+    return --b->left > 0;
+}
+
+static void again_check(chk_lab *lab, const chk_problem *p, chk_node *a, const chk_outputs *first)
+{
+    chk_outputs *second = chk_take(&lab->arena, 2 * sizeof *second), *fresh = second + 1;
+    chk_node *b = chk_take(&lab->arena, 2 * sizeof *b), *alone = b + 1;
+    chk_form drawn = plain_form;
+    const chk_problem *other = chk_problem_other(lab, p, 17);
+
+    chk_node_share(a, other, 1, b);
+    b->form.draw = drawn.draw = 11; /* another one than all nodes get at first */
+    if (chk_node_run(b) == TN_OK) {
+        chk_outputs_take(b, second);
+        if (chk_node_try(lab, other, &drawn, alone)) {
+            chk_outputs_take(alone, fresh);
+            chk_same(b, fresh, chk_is_exact(lab),
+                     "after a run with other inputs and draw, against a new plan");
+            chk_node_close(alone);
+        }
+    }
+    for (uint32_t round = 0; round < 3; round++)
+        if (chk_node_run(a) == TN_OK)
+            chk_same(a, first, chk_is_exact(lab), "the same inputs again");
+    chk_node_close(b);
+}
+
+static bool state_visit(chk_lab *lab, const chk_problem *p, void *arg)
+{
+    chk_outputs *first = chk_take(&lab->arena, 2 * sizeof *first), *turned = first + 1;
+    chk_node *a = chk_take(&lab->arena, sizeof *a);
+    state *s = arg;
+    const uint32_t index = s->at++;
+
+    if (!chk_host_would_run(lab, p) || !chk_node_first(lab, p, &plain_form, a))
+        return true;
+    chk_outputs_take(a, first);
+    again_check(lab, p, a, first);
+    if (outputs_read(lab, index, turned))
+        chk_same(a, turned, chk_is_exact(lab), "against another process, where other problems came first");
+    if (!s->beside) {
+        beside b = {.node = a, .want = first, .left = BESIDE};
+
+        s->beside = true;
+        chk_problems(lab, CHK_PROBLEMS_FEW, beside_visit, &b);
+    }
+    chk_node_close(a);
+    return true;
+}
+
+void chk_kernel_state(chk_env *env)
+{
+    state s = {.at = 0};
+    chk_lab lab;
+
+    chk_lab_open(env, CHK_HOST_EXACT, &lab);
+    if (chk_twin_is_second(env))
+        turned(&lab);
+    else
+        chk_problems(&lab, CHK_PROBLEMS_FEW, state_visit, &s);
+    chk_lab_close(&lab);
+}

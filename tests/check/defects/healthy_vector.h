@@ -1,0 +1,103 @@
+/*
+ * A healthy plugin with kernels for two operators of the core, for dense tensors: abs and _maximum. A file
+ * that includes it says by DEFECT what is wrong with it, and by NAME what it is called.
+ */
+#ifndef TN_DEFECTS_HEALTHY_VECTOR_H
+#define TN_DEFECTS_HEALTHY_VECTOR_H
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "tenon/plugin/util.h"
+
+enum {
+    HEALTHY,
+    BY_SIZE, /* keeps the first result for each number of elements */
+};
+
+static tn_status vector_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    (void)plugin, (void)node, (void)err;
+    plan->flags = TN_PLAN_THREAD_INVARIANT;
+    plan->threads = 1;
+    return TN_OK;
+}
+
+static void vector_kept(float *out, int64_t count)
+{
+    static int64_t kept_count;
+    static float kept;
+
+    if (kept_count != count)
+        kept = out[0];
+    kept_count = count;
+    out[0] = kept;
+}
+
+static tn_status abs_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const int64_t count = tn_exec_count(x, 0);
+    const void *in = x->in[0]->data;
+    void *out = x->out[0]->data;
+
+    (void)plan, (void)err;
+    for (int64_t i = 0; i < count; i++)
+        switch (x->out[0]->dtype) {
+        case TN_F32:
+            ((float *)out)[i] = fabsf(((const float *)in)[i]);
+            break;
+        case TN_F64:
+            ((double *)out)[i] = fabs(((const double *)in)[i]);
+            break;
+        case TN_I64:
+            ((int64_t *)out)[i] = llabs(((const int64_t *)in)[i]);
+            break;
+        default:
+            ((int32_t *)out)[i] = abs(((const int32_t *)in)[i]);
+            break;
+        }
+    if (DEFECT == BY_SIZE && x->out[0]->dtype == TN_F32)
+        vector_kept(out, count);
+    return TN_OK;
+}
+
+static tn_status maximum_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const int64_t count = tn_exec_count(x, 0);
+
+    (void)plan, (void)err;
+    for (int64_t i = 0; i < count; i++)
+        if (x->out[0]->dtype == TN_F32) {
+            const float a = ((const float *)x->in[0]->data)[i], b = ((const float *)x->in[1]->data)[i];
+
+            ((float *)x->out[0]->data)[i] = a > b || isnan(a) ? a : b;
+        } else {
+            const int32_t a = ((const int32_t *)x->in[0]->data)[i], b = ((const int32_t *)x->in[1]->data)[i];
+
+            ((int32_t *)x->out[0]->data)[i] = a > b ? a : b;
+        }
+    return TN_OK;
+}
+
+static const char *const abs_types[] = {"data:f32,f64,i32,i64", "*:=data", NULL};
+static const char *const maximum_types[] = {"lhs:f32,i32", "*:=lhs", NULL};
+
+#define KERNEL(op_, types_, run_)                                                                            \
+    {                                                                                                        \
+        .struct_size = (uint32_t)TN_END(tn_kernel, release), .rank = 128, .op = op_, .name = op_ ".vector",  \
+        .device = "cpu", .isa = "", .op_version_min = 1, .op_version_max = 1,                                \
+        .flags = TN_KERNEL_DETERMINISTIC, .types = types_, .prepare = vector_prepare, .run = run_,           \
+    }
+
+static const tn_kernel abs_kernel = KERNEL("abs", abs_types, abs_run);
+static const tn_kernel maximum_kernel = KERNEL("_maximum", maximum_types, maximum_run);
+static const tn_kernel *const kernels[] = {&abs_kernel, &maximum_kernel, NULL};
+static const tn_kernel_table kernel_table = {
+    .head = TN_CAPABILITY(tn_kernel_table, stream_detach, TN_KIND_KERNELS, "cpu"), .kernels = kernels};
+
+static const tn_capability *const capabilities[] = {&kernel_table.head, NULL};
+
+TN_PLUGIN_DEFINE(NAME, "1.0.0", "nobody", "Apache-2.0", "a plugin with a defect", "", "kernels@cpu", NULL,
+                 NULL, NULL, capabilities);
+
+#endif
