@@ -11,12 +11,21 @@
 
 #include "generate.h"
 
-#define PROBLEMS_MAX 12
+#define PROBLEMS_MAX 24
+#define PARTS_MAX 4 /* problems whose gradients are asked for in parts, too */
+
+/* What is asked of a backward. */
+typedef struct part {
+    double factor;    /* of the gradients that arrive */
+    uint32_t in, out; /* for this input alone, from this output alone; ALL: for all, from all */
+} part;
+#define ALL UINT32_MAX
 
 typedef struct walk {
     tn_ctx *ctx;
     uint32_t problems[2], compared, kinks; /* problems: outside of training, in training */
     bool served;
+    bool broad; /* so many elements that some would lie beside a pole: positive ones only */
 } walk;
 
 /* One evaluation: arrays of the inputs, outputs, weights for the floating point ones. */
@@ -197,21 +206,28 @@ static tn_status weights_make(chk_lab *lab, const walk *w, point *x, double fact
     return st;
 }
 
+static tn_status walk_back(const walk *w, const point *x, uint32_t out)
+{
+    if (out == ALL)
+        return tn_backward(w->ctx, x->out_count, x->out, x->weight, 0);
+    return out < x->out_count ? tn_backward(w->ctx, 1, x->out + out, x->weight + out, 0) : TN_E_STATE;
+}
+
 /* Records the call, walks back, reads the gradients (NULL where there is none). */
-static tn_status gradients(chk_lab *lab, const walk *w, const chk_problem *p, double factor, void **out)
+static tn_status gradients(chk_lab *lab, const walk *w, const chk_problem *p, part of, void **out)
 {
     point x = {.out_count = 0};
     tn_status st = inputs_make(w, p, p->in_data, &x);
 
     for (uint32_t i = 0; i < p->f.args.in_count && !st; i++)
-        if (wants_gradient(p, i))
+        if (wants_gradient(p, i) && (of.in == ALL || of.in == i))
             st = tn_attach_grad(w->ctx, x.in[i], TN_MODE_WRITE, NULL);
     (void)tn_record_set(1);
     if (!st)
         st = invoke(lab, w, p, &x);
     (void)tn_record_set(0);
-    if (!st && !(st = weights_make(lab, w, &x, factor)))
-        st = tn_backward(w->ctx, x.out_count, x.out, x.weight, 0);
+    if (!st && !(st = weights_make(lab, w, &x, of.factor)))
+        st = walk_back(w, &x, of.out);
     for (uint32_t i = 0; i < p->f.args.in_count && !st; i++) {
         tn_array *g = wants_gradient(p, i) ? tn_array_grad(x.in[i]) : NULL;
         int64_t count;
@@ -318,7 +334,7 @@ static void head_check(chk_lab *lab, const walk *w, const chk_problem *p, void *
 {
     void *twice[CHK_ARGS_MAX] = {NULL};
 
-    if (gradients(lab, w, p, 2, twice))
+    if (gradients(lab, w, p, (part){2, ALL, ALL}, twice))
         return;
     for (uint32_t i = 0; i < p->f.args.in_count; i++)
         if (once[i] && twice[i] &&
@@ -330,6 +346,74 @@ static void head_check(chk_lab *lab, const walk *w, const chk_problem *p, void *
                 "says TN_OP_IGNORE_HEAD, and its gradient of input %s changes with the one that arrives (%s)",
                 chk_argument_name(p->op, &p->f.args, i), p->text);
     chk_count(lab->env);
+}
+
+/* Nothing that was recorded is zeros. False: the part cannot be had. */
+static bool part_take(chk_lab *lab, const walk *w, const chk_problem *p, part of, void **out)
+{
+    const tn_status st = gradients(lab, w, p, of, out);
+
+    return !st || st == TN_E_STATE;
+}
+
+static int64_t input_elements(const chk_problem *p, uint32_t i)
+{
+    return chk_shape_elements(&p->f.in_shape[i], INT64_MAX / 16);
+}
+
+static void part_compare(chk_lab *lab, const chk_problem *p, uint32_t i, const void *got, const void *want,
+                         const char *what)
+{
+    const int32_t dtype = p->f.in_dtype[i];
+    const uint64_t bytes = (uint64_t)input_elements(p, i) * tn_dtype_bytes(dtype) + 1;
+    const void *zeros = chk_take(&lab->arena, bytes);
+    const char *differs = chk_values_differ(&lab->arena, got ? got : zeros, dtype, want ? want : zeros, dtype,
+                                            input_elements(p, i), 100);
+
+    chk_count(lab->env);
+    if (differs)
+        chk_fail(lab->env, "G-values", "gradient of input %s, %s: %s (%s)",
+                 chk_argument_name(p->op, &p->f.args, i), what, differs, p->text);
+}
+
+/* The same gradient where no other one is wanted. */
+static void inputs_alone(chk_lab *lab, const walk *w, const chk_problem *p, void *const *once)
+{
+    uint32_t wanted = 0;
+
+    for (uint32_t i = 0; i < p->f.args.in_count; i++)
+        wanted += wants_gradient(p, i);
+    for (uint32_t i = 0; i < p->f.args.in_count && wanted > 1; i++) {
+        void *alone[CHK_ARGS_MAX] = {NULL};
+
+        if (wants_gradient(p, i) && part_take(lab, w, p, (part){1, i, ALL}, alone))
+            part_compare(lab, p, i, alone[i], once[i], "wanted alone");
+    }
+}
+
+/* What arrives at one output after the other comes to what arrives at all of them. */
+static void outputs_alone(chk_lab *lab, const walk *w, const chk_problem *p, void *const *once)
+{
+    void *sums[CHK_ARGS_MAX] = {NULL};
+
+    for (uint32_t i = 0; i < p->f.args.in_count; i++)
+        if (wants_gradient(p, i))
+            sums[i] = chk_take(&lab->arena, (uint64_t)input_elements(p, i) * 8 + 1);
+    for (uint32_t o = 0; o < p->f.args.visible_count; o++) {
+        void *from[CHK_ARGS_MAX] = {NULL};
+
+        if (!chk_is_float(p->f.out_dtype[o]))
+            continue;
+        if (!part_take(lab, w, p, (part){1, ALL, o}, from))
+            return;
+        for (uint32_t i = 0; i < p->f.args.in_count; i++)
+            for (int64_t k = 0; sums[i] && from[i] && k < input_elements(p, i); k++)
+                chk_set(sums[i], p->f.in_dtype[i], k,
+                        chk_get(sums[i], p->f.in_dtype[i], k) + chk_get(from[i], p->f.in_dtype[i], k));
+    }
+    for (uint32_t i = 0; i < p->f.args.in_count; i++)
+        if (sums[i])
+            part_compare(lab, p, i, sums[i], once[i], "from one output after the other");
 }
 
 /* Operators that are there to have another gradient than their derivative, and outputs that MXNet's gradients
@@ -398,9 +482,9 @@ static bool gradient_visit(chk_lab *lab, const chk_problem *p, void *arg)
     if (*seen >= PROBLEMS_MAX && !lab->env->sizes)
         return false;
     (void)tn_train_set(p->flags & TN_NODE_TRAIN ? 1 : 0);
-    if (!loss(lab, w, p, p->in_data, &sum))
+    if (w->broad || !loss(lab, w, p, p->in_data, &sum))
         p = positive_problem(lab, p);
-    st = gradients(lab, w, p, 1, once);
+    st = gradients(lab, w, p, (part){1, ALL, ALL}, once);
     if (st == TN_E_STATE) /* nothing was recorded: zeros */
         st = TN_OK;
     if (is_refusal(st))
@@ -415,6 +499,11 @@ static bool gradient_visit(chk_lab *lab, const chk_problem *p, void *arg)
     for (uint32_t i = 0; i < p->f.args.in_count && !(p->op->flags & TN_OP_IGNORE_HEAD); i++)
         if (wants_gradient(p, i))
             input_check(lab, w, p, i, once[i]);
+    if (*seen > PARTS_MAX && !lab->env->sizes)
+        return true;
+    inputs_alone(lab, w, p, once);
+    if (p->f.args.visible_count > 1 && !(p->op->flags & TN_OP_IGNORE_HEAD))
+        outputs_alone(lab, w, p, once);
     return true;
 }
 
@@ -445,7 +534,10 @@ void chk_gradient_values(chk_env *env)
     chk_lab_open_context(env, w.ctx, &lab);
     if (!lab.op->gradient && !(lab.op->flags & TN_OP_ZERO_GRADIENT))
         chk_skip(env, "its operator has no gradient");
-    chk_problems_float64(&lab, gradient_visit, &w);
+    chk_problems_float64(&lab, CHK_PROBLEMS_FEW, gradient_visit, &w);
+    w.problems[0] = 0;
+    w.broad = true;
+    chk_problems_float64(&lab, CHK_PROBLEMS_BROAD, gradient_visit, &w);
     if (!w.served)
         chk_skip(env, "no kernel serves it on the host");
     if (!w.compared && !(lab.op->flags & TN_OP_IGNORE_HEAD))

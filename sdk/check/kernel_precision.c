@@ -7,6 +7,8 @@
  * has a step or a kink (comparisons, rounding, indices), and nothing is said; likewise where the element
  * hardly follows at all. Long sums in float32 are too rough for that. So a second look: elements that follow
  * their inputs, and are all numbers of exactly 24 bits.
+ *
+ * In the same way attributes that are floats are moved: a kernel may lose float64 in those alone.
  */
 #include <math.h>
 #include <string.h>
@@ -45,13 +47,60 @@ static bool has_wide(const chk_problem *p)
     return in && out && !p->resizes;
 }
 
-/* Each element nearer to 0 by half of `part` of itself up to all of it: signs and ranges stay. */
-static bool outputs_moved(chk_lab *lab, const chk_problem *p, uint32_t round, double part, chk_outputs *out)
-{
-    chk_problem *moved = chk_take(&lab->arena, sizeof *moved);
-    tn_err err;
+/* What is moved: all inputs, or one attribute. */
+typedef struct moving {
+    const tn_attr_def *attr; /* NULL: inputs */
+    uint32_t index;          /* of the attribute */
+    uint32_t round;
+} moving;
 
-    *moved = *p;
+/* The value of an attribute nearer to 0 by `part` of itself; false: it is none to be moved, or not so far. */
+static bool value_moved(chk_arena *a, const tn_attr_def *def, tn_value now, double part, tn_value *out)
+{
+    const void *at = def->type == TN_ATTR_T_FLOAT ? NULL : tn_value_pointer(now);
+    double one = def->type == TN_ATTR_T_FLOAT ? tn_value_float(now) : 0;
+    tn_floats *all;
+
+    if (def->type == TN_ATTR_T_OPT_FLOAT && at)
+        one = *(const double *)at;
+    one *= 1 - part;
+    if (def->min <= def->max && (one < def->min || one > def->max) && def->type != TN_ATTR_T_FLOATS)
+        return false;
+    if (def->type == TN_ATTR_T_FLOAT) {
+        *out = tn_value_of_float(one);
+        return true;
+    }
+    if (def->type == TN_ATTR_T_OPT_FLOAT && at) {
+        *out = (uintptr_t)memcpy(chk_take(a, sizeof one), &one, sizeof one);
+        return true;
+    }
+    if (def->type != TN_ATTR_T_FLOATS || !at)
+        return false;
+    all = chk_take(a, sizeof *all + (uint64_t)((const tn_floats *)at)->count * sizeof(double));
+    all->count = ((const tn_floats *)at)->count;
+    for (int64_t k = 0; k < all->count; k++) {
+        all->item[k] = ((const tn_floats *)at)->item[k] * (1 - part);
+        if (def->min <= def->max && (all->item[k] < def->min || all->item[k] > def->max))
+            return false;
+    }
+    *out = (uintptr_t)all;
+    return true;
+}
+
+static bool attribute_moved(chk_lab *lab, const chk_problem *p, const moving *m, double part,
+                            chk_problem *moved)
+{
+    tn_value value;
+
+    if (!value_moved(&lab->arena, m->attr, p->attrs.values[m->index], 0.75 * part, &value))
+        return false;
+    chk_attrs_with(&lab->arena, &p->attrs, m->index, value, p->attrs.text, &moved->attrs);
+    return chk_infers_the_same(lab, p, &moved->attrs);
+}
+
+/* Each element nearer to 0 by half of `part` of itself up to all of it: signs and ranges stay. */
+static void inputs_moved(chk_lab *lab, const chk_problem *p, uint32_t round, double part, chk_problem *moved)
+{
     for (uint32_t i = 0; i < p->f.args.in_count; i++) {
         const int64_t count = chk_shape_elements(&p->f.in_shape[i], INT64_MAX / 16);
         const double *from = p->in_data[i];
@@ -66,6 +115,18 @@ static bool outputs_moved(chk_lab *lab, const chk_problem *p, uint32_t round, do
             to[k] = from[k] * (1 - part * (0.5 + (double)(bits >> 11) / 18014398509481984.0));
         }
     }
+}
+
+static bool outputs_moved(chk_lab *lab, const chk_problem *p, const moving *m, double part, chk_outputs *out)
+{
+    chk_problem *moved = chk_take(&lab->arena, sizeof *moved);
+    tn_err err;
+
+    *moved = *p;
+    if (!m->attr)
+        inputs_moved(lab, p, m->round, 0.01 * m->round + part, moved);
+    else if (!attribute_moved(lab, p, m, part, moved))
+        return false;
     return chk_outputs_of(lab, &lab->side, moved, out, &err) == TN_OK;
 }
 
@@ -106,7 +167,7 @@ static void tally_add(tally *to, const tally *t)
     to->full += t->full;
 }
 
-static void tally_check(chk_lab *lab, const chk_problem *p, uint32_t o, const tally *t)
+static void tally_check(chk_lab *lab, const chk_problem *p, uint32_t o, const tally *t, const moving *m)
 {
     const uint32_t own = p->f.args.out_count;
     const char *name =
@@ -115,23 +176,24 @@ static void tally_check(chk_lab *lab, const chk_problem *p, uint32_t o, const ta
     if (t->told >= TOLD_MIN && t->lost * 4 >= t->told * 3)
         chk_fail(
             lab->env, NULL,
-            "output %s: %llu of %llu elements do not follow a change of the inputs by 1e-9 as they follow "
-            "larger ones: float64 is lost on the way (%s)",
-            name, (unsigned long long)t->lost, (unsigned long long)t->told, p->text);
-    if (t->seen >= TOLD_MIN && t->narrow == t->seen && t->full * 8 >= t->seen)
+            "output %s: %llu of %llu elements do not follow a change of %s by 1e-9 as they follow larger "
+            "ones: float64 is lost on the way (%s)",
+            name, (unsigned long long)t->lost, (unsigned long long)t->told,
+            m->attr ? chk_text(&lab->arena, "attribute %s", m->attr->name) : "the inputs", p->text);
+    if (!m->attr && t->seen >= TOLD_MIN && t->narrow == t->seen && t->full * 8 >= t->seen)
         chk_fail(lab->env, NULL,
                  "output %s: follows its inputs, but all of %llu numbers are those of float32 (%s)", name,
                  (unsigned long long)t->seen, p->text);
 }
 
 /* False: the kernel does not take these inputs. `few`: an output has too few elements to be judged by. */
-static bool round_run(chk_lab *lab, const chk_problem *p, uint32_t round, precision *c, bool *few)
+static bool round_run(chk_lab *lab, const chk_problem *p, const moving *m, precision *c, bool *few)
 {
     static const double parts[POINTS] = {0, SMALL, MIDDLE, LARGE, LARGER};
     chk_outputs *y = chk_take(&lab->arena, POINTS * sizeof *y);
 
     for (uint32_t k = 0; k < POINTS; k++)
-        if (!outputs_moved(lab, p, round, 0.01 * round + parts[k], &y[k]))
+        if (!outputs_moved(lab, p, m, parts[k], &y[k]))
             return false;
     *few = false;
     for (uint32_t o = 0; o < y->count; o++) {
@@ -147,9 +209,11 @@ static bool round_run(chk_lab *lab, const chk_problem *p, uint32_t round, precis
             element_look(values, &one);
         }
         *few |= y->elements[o] > 0 && y->elements[o] < TOLD_MIN;
+        tally_check(lab, p, o, &one, m);
+        if (m->attr)
+            continue;
         tally_add(&c->all[o], &one);
-        tally_check(lab, p, o, &one);
-        tally_check(lab, p, o, &c->all[o]);
+        tally_check(lab, p, o, &c->all[o], m);
     }
     return true;
 }
@@ -158,14 +222,20 @@ static bool precision_visit(chk_lab *lab, const chk_problem *p, void *arg)
 {
     precision *c = arg;
     bool few = true;
-    uint32_t round = 0;
+    moving m = {.attr = NULL};
 
     if (!has_wide(p) || !chk_host_would_run(lab, p))
         return true;
-    while (few && round < ROUNDS_MAX && round_run(lab, p, round, c, &few))
-        round++;
-    if (!round)
+    while (few && m.round < ROUNDS_MAX && round_run(lab, p, &m, c, &few))
+        m.round++;
+    if (!m.round)
         return true;
+    for (m.index = 0; m.index < p->attrs.count; m.index++) {
+        m.attr = &p->op->attrs[m.index];
+        if (m.attr->type == TN_ATTR_T_FLOAT || m.attr->type == TN_ATTR_T_OPT_FLOAT ||
+            m.attr->type == TN_ATTR_T_FLOATS)
+            (void)round_run(lab, p, &m, c, &few);
+    }
     chk_count(lab->env);
     return ++c->problems < PROBLEMS_MAX || lab->env->sizes;
 }

@@ -25,7 +25,7 @@ static const chk_form plain_form = {.mode = TN_MODE_WRITE, .fill = 0x3c};
 
 typedef struct threads_test {
     uint32_t left, rounds, timed; /* problems that draw are beside these */
-    double seconds; /* of each of the first `timed` problems */
+    double seconds;               /* of each of the first `timed` problems */
 } threads_test;
 
 typedef struct thread_work {
@@ -267,26 +267,6 @@ static void runtime_values(runtime *r)
     }
 }
 
-/* A plan is for shapes and data types: attributes that decide them change with the plan. */
-static bool infers_the_same(chk_lab *lab, const chk_problem *p, const chk_attrs *attrs)
-{
-    chk_facts *f = chk_take(&lab->arena, sizeof *f);
-    chk_args args;
-    tn_err err;
-
-    f->args = p->f.args;
-    chk_facts_unknown(f);
-    for (uint32_t i = 0; i < f->args.in_count; i++) {
-        f->in_shape[i] = p->f.in_shape[i];
-        f->in_dtype[i] = p->f.in_dtype[i];
-    }
-    return !chk_infer_args(p->op, attrs, f->args.in_count, &args, &err) &&
-           args.in_count == f->args.in_count && args.out_count == f->args.out_count &&
-           !chk_infer_dtypes(p->op, attrs, f, &err) &&
-           !chk_infer_shapes(p->op, attrs, p->flags & TN_NODE_TRAIN ? TN_INFER_TRAIN : 0, f, &err) &&
-           chk_facts_equal(f, &p->f);
-}
-
 /* With other values of the attributes from number `first` to `last`; false: the operator does not take
  * them. */
 static bool runtime_change(runtime *r, uint32_t first, uint32_t last)
@@ -306,7 +286,7 @@ static bool runtime_change(runtime *r, uint32_t first, uint32_t last)
     }
     *changed = *r->p;
     changed->attrs.values = values;
-    if (!infers_the_same(lab, r->p, &changed->attrs) || !chk_node_first(lab, changed, &form, n))
+    if (!chk_infers_the_same(lab, r->p, &changed->attrs) || !chk_node_first(lab, changed, &form, n))
         return false;
     chk_outputs_take(n, want);
     chk_node_close(n);

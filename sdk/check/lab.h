@@ -177,14 +177,15 @@ typedef bool (*chk_visit)(chk_lab *lab, const chk_problem *p, void *arg);
 void chk_problems(chk_lab *lab, uint32_t what, chk_visit visit, void *arg);
 /* Problems of any operator, by its definition alone; `dtype_mask` bounds the types tried. */
 bool chk_problems_of(chk_lab *lab, const tn_op *op, uint32_t what, chk_visit visit, void *arg);
-/* Problems by the definition alone in float64 (and float32, if those are refused): few shapes, each attribute
- * value. */
-void chk_problems_float64(chk_lab *lab, chk_visit visit, void *arg);
+/* Problems by the definition alone in float64 (and float32, if those are refused): FEW or BROAD. */
+void chk_problems_float64(chk_lab *lab, uint32_t what, chk_visit visit, void *arg);
 /* Problems for a backward operator out of its forwards'. False: no forward makes one. */
 bool chk_problems_backward(chk_lab *lab, uint32_t what, chk_visit visit, void *arg);
 /* New inputs (another seed) for the same problem. */
 void chk_problem_values(chk_lab *lab, chk_problem *p, uint64_t seed);
 const char *chk_problem_text(chk_lab *lab, const chk_problem *p);
+/* A plan is for shapes and data types: attributes that decide them change with the plan. */
+bool chk_infers_the_same(chk_lab *lab, const chk_problem *p, const chk_attrs *attrs);
 
 /* One row of cases.list: where a definition does not say what is plausible. */
 typedef struct chk_hint {

@@ -16,6 +16,8 @@ const chk_hint chk_hints[] = {
 
 #undef CHK_CASE
 
+#define RANGE_MOST 16 /* of an attribute whose last value is tried */
+
 /* Texts to try for each type of attribute, divided by '|'; those out of range, or that inference refuses,
  * drop out. */
 static const char *const others[] = {
@@ -28,7 +30,8 @@ static const char *const others[] = {
     [TN_ATTR_T_OPT_INT] = "0|1|-1|2|None",
     [TN_ATTR_T_OPT_FLOAT] = "0.5|2|None",
     [TN_ATTR_T_OPT_BOOL] = "True|False|None",
-    [TN_ATTR_T_FLOATS] = "(0.5,)|(0.5,1.5)",
+    [TN_ATTR_T_TEXT] = "None",
+    [TN_ATTR_T_FLOATS] = "(0.5,)|(0.5,1.5)|(0.25,-1.5,0.75)",
     [TN_ATTR_T_OPT_TUPLE] = "(1,)|(None,)|(0,1)",
 };
 #define OTHERS ((uint32_t)(sizeof others / sizeof others[0]))
@@ -189,6 +192,17 @@ static bool base_vary(void *arg, const char *text)
     return false;
 }
 
+/* Of a narrow range the end, too: an integer's last value, nearly a float's. */
+static void range_vary(vary *v)
+{
+    const double low = v->def->min, high = v->def->max;
+
+    if (v->def->type == TN_ATTR_T_INT && low <= high && high - low <= RANGE_MOST)
+        (void)base_vary(v, chk_text(&v->g->lab->arena, "%.0f", high));
+    if (v->def->type == TN_ATTR_T_FLOAT && low <= high && high - low <= RANGE_MOST)
+        (void)base_vary(v, chk_text(&v->g->lab->arena, "%.17g", low + 0.875 * (high - low)));
+}
+
 static bool required_fill(generator *g, chk_attrs *out)
 {
     const uint32_t count = chk_attr_count(g->op);
@@ -254,6 +268,7 @@ uint32_t chk_bases(generator *g, chk_base *out)
             (void)each_text(v.def->choices, base_vary, &v);
         else if (v.def->type < OTHERS)
             (void)each_text(others[v.def->type], base_vary, &v);
+        range_vary(&v);
     }
     return v.count;
 }

@@ -545,15 +545,11 @@ bool chk_problems_of(chk_lab *lab, const tn_op *op, uint32_t what, chk_visit vis
     return any;
 }
 
-void chk_problems_float64(chk_lab *lab, chk_visit visit, void *arg)
+void chk_problems_float64(chk_lab *lab, uint32_t what, chk_visit visit, void *arg)
 {
     const chk_mark mark = chk_mark_set(&lab->arena);
-    generator g = {.lab = lab,
-                   .op = lab->op,
-                   .what = CHK_PROBLEMS_FEW,
-                   .visit = visit,
-                   .arg = arg,
-                   .dtype_mask = 1u << TN_F64};
+    generator g = {
+        .lab = lab, .op = lab->op, .what = what, .visit = visit, .arg = arg, .dtype_mask = 1u << TN_F64};
 
     if (!generate(&g)) {
         g.dtype_mask = 1u << TN_F32;
@@ -561,7 +557,8 @@ void chk_problems_float64(chk_lab *lab, chk_visit visit, void *arg)
     }
     g.stop = false;
     g.train = true;
-    (void)generate(&g);
+    if (what == CHK_PROBLEMS_FEW)
+        (void)generate(&g);
     chk_mark_back(&lab->arena, mark);
 }
 
@@ -569,4 +566,23 @@ void chk_problems(chk_lab *lab, uint32_t what, chk_visit visit, void *arg)
 {
     if (!(lab->op->flags & TN_OP_BACKWARD) || !chk_problems_backward(lab, what, visit, arg))
         (void)chk_problems_of(lab, lab->op, what, visit, arg);
+}
+
+bool chk_infers_the_same(chk_lab *lab, const chk_problem *p, const chk_attrs *attrs)
+{
+    chk_facts *f = chk_take(&lab->arena, sizeof *f);
+    chk_args args;
+    tn_err err;
+
+    f->args = p->f.args;
+    chk_facts_unknown(f);
+    for (uint32_t i = 0; i < f->args.in_count; i++) {
+        f->in_shape[i] = p->f.in_shape[i];
+        f->in_dtype[i] = p->f.in_dtype[i];
+    }
+    return !chk_infer_args(p->op, attrs, f->args.in_count, &args, &err) &&
+           args.in_count == f->args.in_count && args.out_count == f->args.out_count &&
+           !chk_infer_dtypes(p->op, attrs, f, &err) &&
+           !chk_infer_shapes(p->op, attrs, p->flags & TN_NODE_TRAIN ? TN_INFER_TRAIN : 0, f, &err) &&
+           chk_facts_equal(f, &p->f);
 }

@@ -28,6 +28,13 @@ static const kit_defect defects[] = {
     {"blend_first_attributes", "K-state", NULL, "--only kernel/state"},
     {"blend_one_plan", "K-state", NULL, "--only kernel/state"},
     {"vector_by_size", "K-state", NULL, "--only kernel/state"},
+    {"blend_single_eps", "K-precision", NULL, "--only kernel/precision"},
+    {"blend_single_coef", "K-precision", NULL, "--only kernel/precision"},
+    {"blend_label_none", "K-values", NULL, "--only kernel/values"},
+    {"blend_first_head", "G-values", NULL, "--only gradient"},
+    {"blend_wants_second", "G-values", NULL, "--only gradient"},
+    {"blend_gradient_times", "G-values", NULL, "--only gradient"},
+    {"blend_gradient_large", "G-values", NULL, "--only gradient"},
 };
 
 int main(void)

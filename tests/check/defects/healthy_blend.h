@@ -6,6 +6,7 @@
 #ifndef TN_DEFECTS_HEALTHY_BLEND_H
 #define TN_DEFECTS_HEALTHY_BLEND_H
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,13 @@ enum {
     HEALTHY,
     FIRST_ATTRIBUTES, /* of the process's first plan, for all plans */
     ONE_PLAN,         /* plans share their state: the last one's */
+    SINGLE_EPS,       /* an attribute is rounded to float32 */
+    SINGLE_COEF,      /* and so is each number of a list */
+    LABEL_NONE,       /* a text is never None, it is thought */
+    FIRST_HEAD,       /* no gradient without one of y */
+    WANTS_SECOND,     /* no gradient where that of w is not wanted */
+    GRADIENT_TIMES,   /* the gradient is wrong for the last value of an attribute */
+    GRADIENT_LARGE,   /* and in tensors of many elements */
 };
 
 enum { COEF, MODE, EPS, LABEL, TIMES };
@@ -48,6 +56,10 @@ static tn_status blend_gradient(tn_grad *g)
 {
     const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_of(g, 1), tn_grad_input(g, 0), tn_grad_input(g, 1)};
 
+    if (DEFECT == FIRST_HEAD && !in[0].node)
+        return TN_OK;
+    if (DEFECT == WANTS_SECOND && !g->ops->needs(g, 1))
+        return TN_OK;
     return tn_grad_emit_all(g, "_backward_defect_blend", 4, in, 0, 2);
 }
 
@@ -70,6 +82,7 @@ static const tn_op_table op_table = {.head = TN_CAPABILITY(tn_op_table, ops, TN_
 typedef struct blend {
     int64_t terms;
     double coef[TERMS_MAX], eps, factor;
+    int64_t times;
     size_t label;
 } blend;
 
@@ -81,10 +94,13 @@ static void blend_read(const tn_value *attrs, blend *b)
 
     b->terms = coef ? coef->count : 0;
     for (int64_t k = 0; k < b->terms; k++)
-        b->coef[k] = coef->item[k];
+        b->coef[k] = DEFECT == SINGLE_COEF ? (double)(float)coef->item[k] : coef->item[k];
     b->eps = tn_attrs_float(attrs, EPS);
+    if (DEFECT == SINGLE_EPS)
+        b->eps = (double)(float)b->eps;
     b->factor = factors[tn_attrs_int(attrs, MODE)] * (double)tn_attrs_int(attrs, TIMES);
-    b->label = label ? strlen(label) : 0;
+    b->times = tn_attrs_int(attrs, TIMES);
+    b->label = label || DEFECT == LABEL_NONE ? strlen(label) : 0;
 }
 
 static tn_status blend_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
@@ -198,13 +214,15 @@ static tn_status back_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const int64_t count = tn_exec_count(x, 0);
     const blend *b = plan->state;
+    const bool wrong =
+        (DEFECT == GRADIENT_TIMES && b->times == 5) || (DEFECT == GRADIENT_LARGE && count > 900);
 
     (void)err;
     for (int64_t i = 0; i < count; i++) {
         const double dy = element_get(x->in[0], i), dz = element_get(x->in[1], i);
         const double in = element_get(x->in[2], i), w = element_get(x->in[3], i);
 
-        element_put(x, 0, i, dy * w * b->factor * slope(b, in) + dz);
+        element_put(x, 0, i, (wrong ? 0.9 : 1) * dy * w * b->factor * slope(b, in) + dz);
         element_put(x, 1, i, dy * (b->factor * polynomial(b, in) + b->eps) - dz);
     }
     return TN_OK;
