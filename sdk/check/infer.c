@@ -14,8 +14,8 @@ typedef struct rig {
     tn_shape *in[CHK_ARGS_MAX], *out[CHK_ARGS_MAX]; /* each before a guard page */
     chk_buffer *lists[4];                           /* in_shape, out_shape, in_dtype, out_dtype */
     chk_buffer *shapes[2 * CHK_ARGS_MAX];
-    uint64_t state;
-    chk_problem seen; /* the last problem */
+    uint64_t state, held; /* held: blocks of the plugin before anything was inferred */
+    chk_problem seen;     /* the last problem */
     uint32_t problems;
 } rig;
 
@@ -212,22 +212,59 @@ static void forget(chk_facts *f, uint32_t index)
     *(in ? &f->in_dtype[index] : &f->out_dtype[index - f->args.in_count]) = TN_DTYPE_UNKNOWN;
 }
 
+/* One dimension of one argument is not known; then of all of them. */
+static void dimension_check(rig *r, const chk_problem *p, uint32_t index)
+{
+    const uint32_t count = p->f.args.in_count + p->f.args.out_count;
+    const chk_facts *all = &p->f;
+    const tn_shape *s = index < all->args.in_count ? &all->in_shape[index]
+                        : index < count            ? &all->out_shape[index - all->args.in_count]
+                                                   : &all->in_shape[0];
+    chk_facts *f = chk_take(&r->lab.arena, sizeof *f);
+
+    for (int32_t d = 0; d < s->ndim; d++) {
+        *f = *all;
+        for (uint32_t i = 0; i < count; i++) {
+            tn_shape *one = i < all->args.in_count ? &f->in_shape[i] : &f->out_shape[i - all->args.in_count];
+
+            if ((i == index || index == count) && d < one->ndim)
+                one->dim[d] = TN_DIM_UNKNOWN;
+        }
+        part_check(r, p, f,
+                   chk_text(&r->lab.arena, "with dimension %d of %s unknown", (int)d,
+                            index < count ? chk_argument_name(p->op, &all->args, index) : "all arguments"));
+    }
+}
+
+static void shape_contradicts(rig *r, const chk_problem *p, const chk_facts *from, uint32_t o)
+{
+    chk_facts *f = chk_take(&r->lab.arena, sizeof *f);
+    tn_shape said = from->out_shape[o];
+
+    *f = *from;
+    if (infer_all(r, &p->attrs, f) == TN_OK)
+        chk_fail(r->lab.env, "I-contradiction",
+                 "accepts output %u with shape %s, though all inputs are known and it inferred %s (%s)", o,
+                 chk_shape_text(&r->lab.arena, &said), chk_shape_text(&r->lab.arena, &p->f.out_shape[o]),
+                 p->text);
+}
+
 /* Output `o` in another shape than inference gives must be refused, in another type too. */
 static void contradiction_check(rig *r, const chk_problem *p, uint32_t o)
 {
     chk_facts *f = chk_take(&r->lab.arena, sizeof *f);
+    tn_shape *s = &f->out_shape[o];
 
-    *f = p->f;
-    if (!tn_shape_known(&f->out_shape[o]))
+    if (!tn_shape_known(&p->f.out_shape[o]))
         return;
-    f->out_shape[o].dim[f->out_shape[o].ndim > 0 ? f->out_shape[o].ndim - 1 : 0] += 1;
-    if (f->out_shape[o].ndim == 0)
-        f->out_shape[o].ndim = 1;
-    if (infer_all(r, &p->attrs, f) == TN_OK)
-        chk_fail(r->lab.env, "I-contradiction",
-                 "accepts output %u with shape %s, though all inputs are known and it inferred %s (%s)", o,
-                 chk_shape_text(&r->lab.arena, &f->out_shape[o]),
-                 chk_shape_text(&r->lab.arena, &p->f.out_shape[o]), p->text);
+    for (int32_t d = 0; d < p->f.out_shape[o].ndim; d++) {
+        *f = p->f;
+        s->dim[d]++;
+        shape_contradicts(r, p, f, o);
+    }
+    *f = p->f;
+    s->dim[s->ndim++] = 1;
+    shape_contradicts(r, p, f, o);
     *f = p->f;
     f->out_dtype[o] = f->out_dtype[o] == TN_F64 ? TN_I32 : TN_F64;
     if (r->op->dtype && infer_all(r, &p->attrs, f) == TN_OK)
@@ -258,22 +295,36 @@ static bool problem_visit(chk_lab *lab, const chk_problem *p, void *arg)
     part_check(r, p, f, "with the outputs known alone");
     chk_facts_unknown(f);
     part_check(r, p, f, "with nothing known");
+    for (uint32_t i = 0; i < count + (p->f.args.in_count > 0); i++)
+        dimension_check(r, p, i);
     for (uint32_t o = 0; p->f.args.in_count && o < p->f.args.out_count; o++)
         contradiction_check(r, p, o);
     return true;
 }
 
+#define MADE_ONCE 16 /* blocks */
+
 static void rig_open(chk_env *env, chk_host_kind kind, rig *r)
 {
+    uint64_t bytes;
+
     memset(r, 0, sizeof *r);
     chk_lab_open_op(env, kind, &r->lab);
+    chk_host_memory(r->lab.plugin.host, &bytes, &r->held);
     r->op = r->lab.op;
     r->seen.text = "";
     chk_fault_rules(env, "I-bounds", "I-bounds", "inference");
 }
 
+/* A definition is pure: what it still holds after thousands of calls is lost, but for what is made once. */
 static void rig_close(rig *r)
 {
+    uint64_t bytes, held;
+
+    chk_host_memory(r->lab.plugin.host, &bytes, &held);
+    if (held > r->held + MADE_ONCE)
+        chk_fail(r->lab.env, "M-leak", "inference leaves %llu blocks behind",
+                 (unsigned long long)(held - r->held));
     rig_free(r);
     chk_lab_close(&r->lab);
 }

@@ -200,6 +200,16 @@ static void plan_preset(chk_node *n, tn_plan *plan)
     plan->out_layout = n->out_layout;
 }
 
+/* What crosses the border: a status of the list, a text with an end. */
+static void answer_check(chk_node *n, tn_status st, const char *what)
+{
+    if (st < TN_OK || st > TN_E_INTERNAL)
+        chk_fail(n->lab->env, "R1", "%s gives %d, which is no status (%s)", what, (int)st, n->p->text);
+    if (n->err.message[sizeof n->err.message - 1])
+        chk_fail(n->lab->env, "R1", "%s gives %s and a text without an end (%s)", what, tn_status_name(st),
+                 n->p->text);
+}
+
 static tn_status prepare(chk_node *n)
 {
     const chk_problem *p = n->p;
@@ -241,6 +251,7 @@ static tn_status prepare(chk_node *n)
     st = n->side->kernel->prepare ? n->side->kernel->prepare(n->side->self, made, n->plan, &n->err) : TN_OK;
     made_free(n, made);
     made_free(n, made_ops);
+    answer_check(n, st, "prepare");
     return st;
 }
 
@@ -502,6 +513,7 @@ tn_status chk_node_call(chk_node *n)
     chk_call_begin(n->call);
     n->err.message[0] = '\0';
     st = n->side->space->ops->run(n, made);
+    answer_check(n, st, "run");
     if (n->call->completions > 1)
         chk_fail(n->lab->env, "K-complete", "complete was called %u times (%s)", n->call->completions,
                  n->p->text);

@@ -66,7 +66,8 @@ tn_status chk_plugin_init(chk_env *env, chk_plugin *plugin, tn_err *err)
     plugin->self = NULL;
     if (plugin->descriptor->init)
         st = plugin->descriptor->init(chk_host_table(plugin->host), &plugin->self, err);
-    err->message[sizeof err->message - 1] = '\0';
+    if (err->message[sizeof err->message - 1])
+        chk_fail(env, "R1", "init gives %s and a text without an end", tn_status_name(st));
     if (st < TN_OK || st > TN_E_INTERNAL)
         chk_fail(env, "R1", "init returns %d, which is no status", (int)st);
     return st;
@@ -87,7 +88,7 @@ static const char *init_rule(chk_env *env, chk_host_kind kind)
     tn_err err;
 
     if (kind == CHK_HOST_EXACT)
-        return chk_case_of(env)->inits ? "R9" : "init";
+        return chk_case_of(env)->inits ? "R9" : "L-init";
     return chk_case_of(env)->inits && chk_plugin_try(env, CHK_HOST_EXACT, &again, &err) ? "R9" : "R3";
 }
 

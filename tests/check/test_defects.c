@@ -11,6 +11,7 @@ static const kit_defect defects[] = {
     {"init_atexit", "R8", NULL, ""},
     {"init_socket", "R8", NULL, ""},
     {"init_once", "R9", NULL, ""},
+    {"init_text", "R1", NULL, "--only load/init-again"},
     {"constructor", "R8", NULL, ""},
     {"two_exports", "R7", NULL, ""},
     {"core_symbol", "R7", NULL, ""},

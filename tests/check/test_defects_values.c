@@ -35,6 +35,11 @@ static const kit_defect defects[] = {
     {"blend_wants_second", "G-values", NULL, "--only gradient"},
     {"blend_gradient_times", "G-values", NULL, "--only gradient"},
     {"blend_gradient_large", "G-values", NULL, "--only gradient"},
+    {"blend_refusal_leaks", "K-leak", NULL, "--only kernel/errors"},
+    {"blend_no_status", "R1", NULL, "--only kernel/values"},
+    {"blend_infer_leaks", "M-leak", NULL, "--only infer/fuzz"},
+    {"blend_infer_guesses", "I-directions", NULL, "--only infer/problems"},
+    {"vector_leaks_large", "K-leak", NULL, "--only kernel/leak"},
 };
 
 int main(void)

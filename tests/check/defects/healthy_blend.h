@@ -24,6 +24,10 @@ enum {
     WANTS_SECOND,     /* no gradient where that of w is not wanted */
     GRADIENT_TIMES,   /* the gradient is wrong for the last value of an attribute */
     GRADIENT_LARGE,   /* and in tensors of many elements */
+    REFUSAL_LEAKS,    /* prepare loses its plan where it refuses */
+    NO_STATUS,        /* run gives what is no status */
+    INFER_LEAKS,      /* inference allocates and forgets */
+    INFER_GUESSES,    /* a dimension that is not known is 1, it is thought */
 };
 
 enum { COEF, MODE, EPS, LABEL, TIMES };
@@ -44,6 +48,14 @@ static const char *const back_in[] = {"dy", "dz", "x", "w", NULL}, *const back_o
 
 static tn_status blend_shape(tn_infer *i)
 {
+    static void *volatile lost;
+
+    if (DEFECT == INFER_LEAKS)
+        lost = malloc(24);
+    (void)lost;
+    for (int32_t d = 0; DEFECT == INFER_GUESSES && d < i->in_shape[0]->ndim; d++)
+        if (i->in_shape[0]->dim[d] < 0)
+            i->in_shape[0]->dim[d] = 1;
     return tn_infer_same_shape(i);
 }
 
@@ -116,6 +128,8 @@ static tn_status blend_prepare(void *plugin, const tn_node *node, tn_plan *plan,
     if (!b)
         return tn_fail(err, TN_E_NOMEM, "no memory for a plan");
     blend_read(node->attrs, b);
+    if (DEFECT == REFUSAL_LEAKS && node->in[0]->dtype != TN_F32 && node->in[0]->dtype != TN_F64)
+        return tn_fail(err, TN_E_UNSUPPORTED, "not this data type");
     if (DEFECT == FIRST_ATTRIBUTES && !first.factor)
         first = *b;
     if (DEFECT == FIRST_ATTRIBUTES)
@@ -207,7 +221,7 @@ static tn_status blend_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
         element_put(x, 0, i, work[i] * w);
         element_put(x, 1, i, in - w);
     }
-    return TN_OK;
+    return DEFECT == NO_STATUS && count > 100 ? 77 : TN_OK;
 }
 
 static tn_status back_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
