@@ -1,6 +1,5 @@
 /*
- * Arguments: one table of all options, what a command line says of them, help, and the nearest name to a
- * wrong one.
+ * Arguments: one table of all options, what a command line says of them, and the nearest name to a wrong one.
  *
  * An option that stands for one of the library's (--epochs for train.epochs) becomes a setting like --set, in
  * the order given: the last one wins.
@@ -20,33 +19,6 @@ const cli_option cli_options[OPT_COUNT] = {
 };
 const uint8_t cli_common_options[] = {OPT_CONFIG,  OPT_SET,  OPT_JSON, OPT_QUIET,
                                       OPT_VERBOSE, OPT_HELP, OPT_NONE};
-
-/* ---- help ---- */
-
-static void help_options(const uint8_t *ids, FILE *out)
-{
-    for (; *ids != OPT_NONE; ids++) {
-        const cli_option *o = &cli_options[*ids];
-        const char *value = o->value ? o->value : "";
-        char letter[8] = "    ", left[64];
-
-        if (o->letter)
-            (void)snprintf(letter, sizeof letter, "-%c, ", o->letter);
-        (void)snprintf(left, sizeof left, "%s--%s%s%s", letter, o->name, *value ? " " : "", value);
-        (void)fprintf(out, "  %-32s %s\n", left, o->help);
-    }
-}
-
-void cli_help(const cli_command *command, FILE *out)
-{
-    (void)fprintf(out, "usage: tenon %s%s%s [OPTION]...\n\n%s\n", command->name, *command->words ? " " : "",
-                  command->words, command->summary);
-    if (command->help)
-        (void)fprintf(out, "\n%s", command->help);
-    (void)fputs("\noptions\n", out);
-    help_options(command->options, out);
-    help_options(cli_common_options, out);
-}
 
 /* ---- the nearest name ---- */
 

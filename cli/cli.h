@@ -92,7 +92,6 @@ void cli_args_fini(cli_args *args);
 bool cli_args_setting(cli_args *args, const char *key, const char *value);
 /* The values of an option that was given several times, one by one; *cursor begins as 0. NULL: no more. */
 const char *cli_args_each(const cli_args *args, cli_option_id id, size_t *cursor);
-void cli_help(const cli_command *command, FILE *out);
 /* The name nearest to `text` by edit distance, or NULL if none is near. `next` gives name by name, then NULL.
  */
 const char *cli_nearest(const char *text, const char *(*next)(const void *from, size_t index),
@@ -106,6 +105,13 @@ typedef struct cli_exit {
     const char *meaning;
 } cli_exit;
 extern const cli_exit cli_exits[]; /* ended by a row without meaning */
+
+/* ---- help.c ---- */
+
+void cli_help(const cli_command *command, FILE *out); /* one command: words, options */
+/* The sub-commands of a word such as "plugins"; false: there are none. */
+bool cli_help_group(const char *word, FILE *out);
+void cli_help_all(FILE *out); /* all commands, exit codes */
 
 /* ---- out.c ---- */
 

@@ -53,39 +53,6 @@ static const char *group_name(const void *from, size_t index)
     return word;
 }
 
-static void overview(FILE *out)
-{
-    (void)fputs("usage: tenon COMMAND [OPTION]...\n\ncommands\n", out);
-    for (const cli_command *c = cli_commands; c->name; c++)
-        (void)fprintf(out, "  %-14s %s\n", c->name, c->summary);
-    (void)fputs(
-        "\n`tenon COMMAND --help` tells the options. Results go to stdout, everything else to stderr.\n"
-        "exit codes: ",
-        out);
-    for (const cli_exit *e = cli_exits; e->meaning; e++)
-        (void)fprintf(out, "%s%d %s",
-                      e == cli_exits ? ""
-                      : e->code == 5 ? ",\n            "
-                                     : ", ",
-                      e->code, e->meaning);
-    (void)fputc('\n', out);
-}
-
-/* The sub-commands of a word such as "plugins"; false: there are none. */
-static bool group_overview(const char *word, FILE *out)
-{
-    size_t length = strlen(word), count = 0;
-
-    for (const cli_command *c = cli_commands; c->name; c++) {
-        if (strncmp(c->name, word, length) || c->name[length] != ' ')
-            continue;
-        if (!count++)
-            (void)fprintf(out, "usage: tenon %s COMMAND [OPTION]...\n\ncommands\n", word);
-        (void)fprintf(out, "  %-14s %s\n", c->name, c->summary);
-    }
-    return count > 0;
-}
-
 /* The command that argv names, and in `*first` where its arguments begin. */
 static const cli_command *command_find(int argc, char *const *argv, int *first)
 {
@@ -113,7 +80,7 @@ static int unknown(int argc, char *const *argv)
     char both[96];
 
     if (argc < 3 || argv[2][0] == '-') {
-        if (group_overview(argv[1], help ? stdout : stderr))
+        if (cli_help_group(argv[1], help ? stdout : stderr))
             return help ? 0 : CLI_EXIT_USAGE;
         (void)snprintf(both, sizeof both, "%s", argv[1]);
         near = cli_nearest(both, group_name, NULL);
@@ -150,17 +117,17 @@ static int run(int argc, char *const *argv)
     int first, code;
 
     if (argc < 2) {
-        overview(stderr);
+        cli_help_all(stderr);
         return CLI_EXIT_USAGE;
     }
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || (!strcmp(argv[1], "help") && argc == 2)) {
-        overview(stdout);
+        cli_help_all(stdout);
         return 0;
     }
     if ((help = !strcmp(argv[1], "help")))
         argc--, argv++;
     command = command_find(argc, argv, &first);
-    if (help && !command && argc == 2 && group_overview(argv[1], stdout))
+    if (help && !command && argc == 2 && cli_help_group(argv[1], stdout))
         return 0;
     if (!command)
         return unknown(argc, argv);

@@ -125,6 +125,9 @@ static void helps(const char *name)
     s = tool(line);
     if (s->code || strncmp(s->out, "usage: tenon", 12) || *s->err)
         fail_msg("%s: code %d, out %s, err %s", line, s->code, s->out, s->err);
+    for (const char *at = s->out; *at; at += strcspn(at, "\n") + 1)
+        if (strcspn(at, "\n") > 80)
+            fail_msg("%s: over 80 columns: %.*s", line, (int)strcspn(at, "\n"), at);
     (void)snprintf(line, sizeof line, "\"$T\" %s --help >/dev/full", name);
     assert_int_equal(tool(line)->code, 1);
 }
@@ -162,6 +165,9 @@ static void help_of_every_command(void **state)
 {
     (void)state;
     commands(helps);
+    helps("");
+    helps("plugins");
+    helps("config");
 }
 
 static void json_of_every_command(void **state)
