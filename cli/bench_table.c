@@ -124,6 +124,7 @@ static void cell_text(const json_t *row, const char *key, bool utf8, char out[CE
         (void)snprintf(out, CELL, "%.4g", json_number_value(value));
     else
         (void)snprintf(out, CELL, "-");
+    cli_clean(out, '?');
 }
 
 /* The first column from `c` on that is shown; one without key at the end. */

@@ -117,6 +117,12 @@ void cli_help_all(FILE *out); /* all commands, exit codes */
 
 /* "tenon: …" on stderr, and ends a bar that is being drawn. */
 void cli_error(const char *format, ...) CLI_PRINTF(1, 2);
+/* What a name holds must not steer the terminal. Bytes of the control character at `text`: C0, delete, or
+ * C1 as UTF-8; 0: it is none. */
+size_t cli_control(const char *text);
+void cli_clean(char *text, char instead); /* `instead` for each */
+/* To stdout or stderr, with '?' for each but the end of the line. */
+void cli_say(FILE *out, const char *format, ...) CLI_PRINTF(2, 3);
 void cli_error_set_before(void (*before)(void)); /* called before each message; NULL: none */
 /* One line of JSON on stdout; takes `value` (NULL: there was no memory for it). */
 void cli_json_line(json_t *value);

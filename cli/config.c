@@ -162,10 +162,10 @@ static void show_text(const shown *s, bool origin)
         const tn_option_info *o = &s->rows[i];
 
         if (origin)
-            (void)printf("%-*s = %-*s  %s%s%s\n", key, o->key, value, o->value, origin_name(o),
-                         *o->where ? " " : "", o->where);
+            cli_say(stdout, "%-*s = %-*s  %s%s%s\n", key, o->key, value, o->value, origin_name(o),
+                    *o->where ? " " : "", o->where);
         else
-            (void)printf("%-*s = %s\n", key, o->key, o->value);
+            cli_say(stdout, "%-*s = %s\n", key, o->key, o->value);
     }
 }
 
@@ -214,8 +214,8 @@ static void finding_take(void *arg, const tn_problem *p)
                                                        *number ? json_string(number) : json_null(), "text",
                                                        cli_json_text(p->text)));
     else
-        (void)printf("%s%s%s%s: %s\n", levels[level], *number ? "[" : "", number, *number ? "]" : "",
-                     p->text);
+        cli_say(stdout, "%s%s%s%s: %s\n", levels[level], *number ? "[" : "", number, *number ? "]" : "",
+                p->text);
 }
 
 int cmd_config_check(const cli_args *args)

@@ -32,9 +32,7 @@ void doctor_say(doctor *d, doctor_level level, const char *advice, const char *f
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    for (char *c = text; *c; c++) /* names of files may hold anything */
-        if ((unsigned char)*c < ' ' || *c == 127)
-            *c = '?';
+    cli_clean(text, '?'); /* names of files may hold anything */
     if (d->count == d->capacity) {
         size_t capacity = d->capacity ? 2 * d->capacity : 32;
         doctor_finding *more = realloc(d->findings, capacity * sizeof *more);
@@ -49,6 +47,7 @@ void doctor_say(doctor *d, doctor_level level, const char *advice, const char *f
     f = &d->findings[d->count];
     *f = (doctor_finding){level, d->check, cli_format("%s", text), cli_format("%s", advice)};
     if (f->text && f->advice) {
+        cli_clean(f->advice, '?');
         d->count++;
         return;
     }

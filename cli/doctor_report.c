@@ -142,7 +142,7 @@ json_t *doctor_report(const doctor *d)
 static void value_print(const json_t *value)
 {
     if (json_is_string(value))
-        (void)printf("%s", json_string_value(value));
+        cli_say(stdout, "%s", json_string_value(value));
     else if (json_is_integer(value))
         (void)printf("%" JSON_INTEGER_FORMAT, json_integer_value(value));
     else

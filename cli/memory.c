@@ -262,8 +262,8 @@ int cli_viz_breaks(const cli_args *args, const cli_model *m)
                 list, json_pack("{s:o, s:s, s:o, s:b}", "node", cli_json_text(one.node), "operator", one.op,
                                 "why", cli_json_text(one.why), "backward", (int)one.backward));
         else
-            (void)printf("%s (%s)%s: %s\n", one.node, one.op, one.backward ? ", of the gradient" : "",
-                         one.why);
+            cli_say(stdout, "%s (%s)%s: %s\n", one.node, one.op, one.backward ? ", of the gradient" : "",
+                    one.why);
     }
     if (list)
         cli_json_line(

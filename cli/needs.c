@@ -456,7 +456,8 @@ static void needs_print(needs *n, const char *install)
     cli_table_free(&t);
     (void)printf("together %llu KiB\n", (unsigned long long)(total + 1023) / 1024);
     for (size_t i = 0; i < n->failed_count; i++)
-        (void)printf("not served: node %s: %s: %s\n", n->failed[i].node, n->failed[i].op, n->failed[i].why);
+        cli_say(stdout, "not served: node %s: %s: %s\n", n->failed[i].node, n->failed[i].op,
+                n->failed[i].why);
     if (n->full)
         (void)printf("and more\n");
     (void)printf("install: %s\n", install);

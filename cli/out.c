@@ -25,34 +25,68 @@ void cli_error_set_before(void (*before)(void))
     before_error = before;
 }
 
-/* What a name holds must not steer the terminal: as in the library's messages, a blank stands for it. */
-static void error_put(const char *text)
+size_t cli_control(const char *text)
 {
-    for (; *text; text++)
-        (void)fputc((unsigned char)*text < ' ' || *text == 127 ? ' ' : *text, stderr);
+    const unsigned char *c = (const unsigned char *)text;
+
+    if (c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0)
+        return 2;
+    return *c && (*c < ' ' || *c == 127);
+}
+
+void cli_clean(char *text, char instead)
+{
+    char *to = text;
+
+    for (size_t bytes; *text; text += bytes ? bytes : 1) {
+        bytes = cli_control(text);
+        *to++ = bytes ? instead : *text;
+    }
+    *to = '\0';
+}
+
+/* The end of the last line is the format's own. */
+static void CLI_PRINTF(4, 0)
+    say(FILE *out, const char *before, char instead, const char *format, va_list args)
+{
+    const bool line = *format && format[strlen(format) - 1] == '\n';
+    char small[512], *text = small;
+    va_list again;
+    int length;
+
+    va_copy(again, args);
+    length = vsnprintf(small, sizeof small, format, args);
+    if (length >= (int)sizeof small && (text = malloc((size_t)length + 1)))
+        (void)vsnprintf(text, (size_t)length + 1, format, again);
+    va_end(again);
+    text = text ? text : small; /* cut where there is no memory */
+    if (line && *text)
+        text[strlen(text) - 1] = '\0';
+    cli_clean(text, instead);
+    (void)fprintf(out, "%s%s%s", before, text, line ? "\n" : "");
+    if (text != small)
+        free(text);
 }
 
 void cli_error(const char *format, ...)
 {
-    char small[512], *text = small;
     va_list args;
-    int length;
 
     if (before_error)
         before_error();
     va_start(args, format);
-    length = vsnprintf(small, sizeof small, format, args);
+    say(stderr, "tenon: ", ' ', format, args); /* a blank, as in the library's messages */
     va_end(args);
-    if (length >= (int)sizeof small && (text = malloc((size_t)length + 1))) {
-        va_start(args, format);
-        (void)vsnprintf(text, (size_t)length + 1, format, args);
-        va_end(args);
-    }
-    (void)fputs("tenon: ", stderr);
-    error_put(text ? text : small); /* cut where there is no memory */
     (void)fputc('\n', stderr);
-    if (text != small)
-        free(text);
+}
+
+void cli_say(FILE *out, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    say(out, "", '?', format, args);
+    va_end(args);
 }
 
 char *cli_format(const char *format, ...)

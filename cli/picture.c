@@ -68,7 +68,7 @@ void cli_xml_text(FILE *out, const char *text)
 
         if (at)
             (void)fputs(entities[at - special], out);
-        else if (!bytes || (unsigned char)*text < 0x20 || *text == 0x7f)
+        else if (!bytes || cli_control(text))
             (void)fputc(*text == '\n' ? ' ' : '?', out);
         else
             (void)fwrite(text, 1, bytes, out);
@@ -83,7 +83,7 @@ void cli_dot_text(FILE *out, const char *text)
 
         if (*text == '"' || *text == '\\')
             (void)fprintf(out, "\\%c", *text);
-        else if (!bytes || (unsigned char)*text < 0x20 || *text == 0x7f)
+        else if (!bytes || cli_control(text))
             (void)fputc(*text == '\n' ? ' ' : '?', out);
         else
             (void)fwrite(text, 1, bytes, out);
@@ -120,9 +120,7 @@ const char *cli_shorten(const char *text, size_t columns, char out[CLI_SHORT_TEX
     else
         (void)snprintf(out, CLI_SHORT_TEXT, "%.*s..%s", (int)(character(text, head) - text), text,
                        character(text, length - tail));
-    for (char *c = out; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
+    cli_clean(out, '?');
     return out;
 }
 

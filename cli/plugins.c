@@ -100,12 +100,16 @@ bool cli_table_row(cli_column_table *t, const char *const *cells)
         t->cells = more;
         t->room = room;
     }
-    for (size_t c = 0; c < t->columns; c++)
-        if (!(t->cells[t->rows * t->columns + c] = strdup(cells[c] && *cells[c] ? cells[c] : "-"))) {
+    for (size_t c = 0; c < t->columns; c++) {
+        char *copy = strdup(cells[c] && *cells[c] ? cells[c] : "-");
+
+        if (!(t->cells[t->rows * t->columns + c] = copy)) {
             while (c-- > 0)
                 free((char *)t->cells[t->rows * t->columns + c]);
             return false;
         }
+        cli_clean(copy, '?');
+    }
     t->rows++;
     return true;
 }

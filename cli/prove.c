@@ -268,7 +268,7 @@ static void data_print(const char *what, const json_t *data)
 {
     if (!json_is_object(data))
         return;
-    (void)printf("%s %s: %lld samples of ", what, text_at(data, "name"), whole_at(data, "samples"));
+    cli_say(stdout, "%s %s: %lld samples of ", what, text_at(data, "name"), whole_at(data, "samples"));
     shape_print(json_object_get(data, "shape"));
     (void)printf(", %lld classes, %lld batches, sha256 %.16s\n", whole_at(data, "classes"),
                  whole_at(data, "batches"), text_at(data, "sha256"));
@@ -319,9 +319,8 @@ static void facts_print(const json_t *o)
     const json_t *step = json_object_get(o, "step");
     size_t i;
 
-    (void)printf("model %s on %s, %lld parameters, %lld steps in %lld epochs\n", text_at(o, "model"),
-                 text_at(o, "device"), whole_at(o, "parameters"), whole_at(o, "steps"),
-                 whole_at(o, "epochs"));
+    cli_say(stdout, "model %s on %s, %lld parameters, %lld steps in %lld epochs\n", text_at(o, "model"),
+            text_at(o, "device"), whole_at(o, "parameters"), whole_at(o, "steps"), whole_at(o, "epochs"));
     data_print("train", json_object_get(o, "data"));
     data_print("valid", json_object_get(o, "valid"));
     (void)printf("input ");
@@ -329,8 +328,8 @@ static void facts_print(const json_t *o)
     (void)printf("\n");
     json_array_foreach(json_object_get(o, "layers"), i, row)
     {
-        (void)printf("%3zu  %-26s %-18s %-22s ", i + 1, text_at(row, "name"), text_at(row, "op"),
-                     kernel_of(kernels, text_at(row, "name")));
+        cli_say(stdout, "%3zu  %-26s %-18s %-22s ", i + 1, text_at(row, "name"), text_at(row, "op"),
+                kernel_of(kernels, text_at(row, "name")));
         shape_print(json_object_get(row, "shape"));
         (void)printf("\n");
     }

@@ -163,8 +163,8 @@ static void tell(const cli_args *args, const cli_record *r, bool removed)
                                 cli_json_text(r->folder), "state", cli_record_state_name(r->state), "removed",
                                 (int)removed));
     else
-        (void)printf("%s %s (%s)\n", removed ? "removed" : "would remove", r->folder,
-                     cli_record_state_name(r->state));
+        cli_say(stdout, "%s %s (%s)\n", removed ? "removed" : "would remove", r->folder,
+                cli_record_state_name(r->state));
 }
 
 /* The newest `keep` stay, whatever their state. */
@@ -181,7 +181,7 @@ static int prune(const cli_args *args, const cli_records *records, size_t keep)
 
         if (!may_go(r, &why)) {
             if (!args->value[OPT_QUIET])
-                (void)fprintf(stderr, "%s stays: %s\n", r->folder, why);
+                cli_say(stderr, "%s stays: %s\n", r->folder, why);
             continue;
         }
         if (yes && !run_remove(r)) {

@@ -34,9 +34,10 @@ static void safe_print(const char *text, int width)
 {
     int printed = 0;
 
-    for (; *text; text++) {
-        (void)putchar((unsigned char)*text < ' ' || *text == 127 ? '?' : *text);
-        printed += ((unsigned char)*text & 0xc0) != 0x80;
+    for (size_t bytes; *text; text += bytes ? bytes : 1) {
+        bytes = cli_control(text);
+        (void)putchar(bytes ? '?' : *text);
+        printed += bytes || ((unsigned char)*text & 0xc0) != 0x80;
     }
     (void)printf("%*s", printed < width ? width - printed : 0, "");
 }
@@ -75,7 +76,7 @@ int cmd_runs_list(const cli_args *args)
     bool ok = cli_records_read(&records, runs_folder(args));
 
     if (ok && !records.count && !args->value[OPT_QUIET])
-        (void)fprintf(stderr, "no runs below %s\n", records.folder);
+        cli_say(stderr, "no runs below %s\n", records.folder);
     if (ok && records.count && !args->value[OPT_JSON])
         (void)printf("%-10s%-22s%-24s%-16s%9s%9s  %s\n", "ID", "STARTED", "MODEL", "DATA", "EPOCHS", "BEST",
                      "STATE");

@@ -273,12 +273,11 @@ void cli_view_begin(cli_view *view, const cli_run *run, const tn_train_info *inf
     cli_error_set_before(shown_clear);
     if (view->mode == CLI_VIEW_JSON || view->mode == CLI_VIEW_NONE)
         return;
-    (void)fprintf(stderr, "run %s %s %s %s %s parameters %s %s %s seed %llu\n", run->id, dot, info->model,
-                  dot, grouped(info->param_elements, a), dot, info->device, dot,
-                  (unsigned long long)info->seed);
-    (void)fprintf(stderr, "data %s images to train on, %s to test on, batches of %s %s log %s\n",
-                  grouped(info->train_count, a), grouped(info->valid_count, b), grouped(info->batch_size, c),
-                  dot, run->folder);
+    cli_say(stderr, "run %s %s %s %s %s parameters %s %s %s seed %llu\n", run->id, dot, info->model, dot,
+            grouped(info->param_elements, a), dot, info->device, dot, (unsigned long long)info->seed);
+    cli_say(stderr, "data %s images to train on, %s to test on, batches of %s %s log %s\n",
+            grouped(info->train_count, a), grouped(info->valid_count, b), grouped(info->batch_size, c), dot,
+            run->folder);
     if (info->resumed_step)
         (void)fprintf(stderr, "resumed after step %s of %s\n", grouped(info->resumed_step, a),
                       grouped(info->steps, b));

@@ -42,8 +42,20 @@ static void recording_end(tn_app *app)
     (void)tn_train_set(0);
 }
 
+/* What a name holds must not steer the terminal on which the message comes out: a blank stands for control
+ * characters, also for those that UTF-8 writes in two bytes. */
+static void message_clean(char *text)
+{
+    for (unsigned char *c = (unsigned char *)text; *c; c++)
+        if (*c < ' ' || *c == 127)
+            *c = ' ';
+        else if (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0)
+            c[0] = c[1] = ' ';
+}
+
 static void fail_with(tn_app *app, tn_status status, uint32_t number)
 {
+    message_clean(app->error);
     app->status = status;
     app->number = number;
     app->exit_code = exit_code_of(status, number);

@@ -230,9 +230,61 @@ static void nothing_behind_the_back(void **state)
     assert_says(s->err, ".svg, graphs also as .dot or .gv");
 }
 
+/* Control characters of C0, and of C1 as UTF-8, but for ends of lines. */
+static bool steers(const char *text)
+{
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+        if ((*c < ' ' && *c != '\n') || *c == 127 || (*c == 0xc2 && c[1] < 0xa0))
+            return true;
+    return false;
+}
+
+/* Names of a stranger's files do not reach the terminal as they are. */
+static void names_steer_nothing(void **state)
+{
+    static const char *const lines[] = {
+        "\"$T\" config show train",
+        "\"$T\" config show --origin train.data",
+        "\"$T\" config check",
+        "\"$T\" plugins needs m-symbol.json",
+        "\"$T\" viz m-symbol.json --shape 1,4",
+        "\"$T\" viz m-symbol.json --shape 1,4 --memory",
+        "\"$T\" viz m-symbol.json --graph",
+        "\"$T\" viz m-symbol.json",
+        "\"$T\" viz \"$(printf 'a\\033b\\302\\233c')\"",
+        "\"$T\" plugins inspect \"$(printf 'a\\033b\\302\\233c')\"",
+        "\"$T\" train zoo:lenet --data \"$(printf 'a\\033b\\302\\233c')\" --out x",
+        "\"$T\" runs prune --keep 0 --runs strange",
+        "\"$T\" runs list --runs strange",
+        "\"$T\" doctor strange/*",
+    };
+
+    (void)state;
+    assert_int_equal(tool("mkdir steer && cd steer && printf '[train]\\nmodel = a\\033[31mb\\ndata = "
+                          "c\\302\\233d\\n' >tenon.ini && "
+                          "d=\"strange/$(printf 'a\\033b\\302\\233c')\" && mkdir -p \"$d\" && "
+                          "echo '{\"command\": [], \"options\": [], \"versions\": {\"tenon\": \"\\u001b\"}}' "
+                          ">\"$d/run.json\" && "
+                          "echo '{\"nodes\":[{\"op\":\"null\",\"name\":\"da\\u001bta\",\"inputs\":[]},"
+                          "{\"op\":\"Activation\",\"name\":\"re\\u009blu\",\"attrs\":{\"act_type\":\"relu\"},"
+                          "\"inputs\":[[0,0,0]]}],\"arg_nodes\":[0],\"heads\":[[1,0,0]]}' >m-symbol.json")
+                         ->code,
+                     0);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        char line[200];
+        const tool_said *s;
+
+        (void)snprintf(line, sizeof line, "cd steer && exec %s", lines[i]);
+        s = tool(line);
+        if (steers(s->out) || steers(s->err) || !(*s->out || *s->err))
+            fail_msg("%s: code %d, out %s, err %s", lines[i], s->code, s->out, s->err);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_steer_nothing),
         cmocka_unit_test(help_of_all),
         cmocka_unit_test(usage_errors),
         cmocka_unit_test(control_characters),
