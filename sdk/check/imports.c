@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -226,6 +227,69 @@ uint32_t chk_imports_exits(void)
     return atomic_load(&exits);
 }
 
+static atomic_uint sockets; /* calls of socket and socketpair */
+
+static int own_socket(int domain, int type, int protocol)
+{
+    atomic_fetch_add(&sockets, 1);
+    return socket(domain, type, protocol);
+}
+
+uint32_t chk_imports_sockets(void)
+{
+    return atomic_load(&sockets);
+}
+
+/* ---- threads of its own ---- */
+
+static atomic_uint threads; /* that run */
+
+typedef struct begun {
+    void *(*run)(void *arg);
+    void *arg;
+} begun;
+
+static void thread_over(void *unused)
+{
+    (void)unused;
+    atomic_fetch_sub(&threads, 1);
+}
+
+static void *thread_main(void *arg)
+{
+    const begun what = *(begun *)arg;
+    void *result;
+
+    free(arg);
+    pthread_cleanup_push(thread_over, NULL);
+    result = what.run(what.arg);
+    pthread_cleanup_pop(1);
+    return result;
+}
+
+static int own_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *arg),
+                              void *arg)
+{
+    begun *what = malloc(sizeof *what);
+    int failed;
+
+    if (!what)
+        return EAGAIN;
+    *what = (begun){run, arg};
+    atomic_fetch_add(&threads, 1);
+    failed = pthread_create(thread, attr, thread_main, what);
+    if (failed) {
+        atomic_fetch_sub(&threads, 1);
+        free(what);
+    }
+    return failed;
+}
+
+uint32_t chk_imports_threads(void)
+{
+    return atomic_load(&threads);
+}
+
 /* ---- redirecting ---- */
 
 typedef void (*function)(void);
@@ -243,6 +307,8 @@ static const struct {
     {"strdup", (function)own_strdup},
     {"strndup", (function)own_strndup},
     {"__cxa_atexit", (function)own_cxa_atexit},
+    {"socket", (function)own_socket},
+    {"pthread_create", (function)own_pthread_create},
 };
 
 static function hook_of(const char *name)

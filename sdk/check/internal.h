@@ -47,7 +47,8 @@ typedef struct chk_case {
     const char *bounds_rule, *read_only_rule, *fault_who;
     void *handle; /* of dlopen */
     const tn_plugin *descriptor;
-    uint32_t inits; /* that went well */
+    uint32_t inits;  /* that went well */
+    atomic_int open; /* of these, those without fini up to now */
 } chk_case;
 
 static inline chk_case *chk_case_of(chk_env *env)
@@ -57,6 +58,13 @@ static inline chk_case *chk_case_of(chk_env *env)
 
 /* Writes the verdict to the pipe. Async-signal-safe. */
 void chk_verdict_send(chk_case *c);
+
+/* ---- load_init.c ---- */
+
+/* By the clock, of init on a host of today; `st` is what init says, and a plugin that is open is closed
+ * again. */
+uint64_t chk_init_ns(chk_env *env, chk_host *host, tn_status *st, tn_err *err);
+#define CHK_INIT_LIMIT_NS 100000000u /* rule R8 */
 
 /* ---- twin.c ---- */
 
@@ -76,6 +84,8 @@ bool chk_host_intact(const chk_host *host);   /* nothing was written behind its 
 bool chk_imports_redirect(void *handle);
 void chk_imports_memory(uint64_t *bytes, uint64_t *count); /* that the plugin holds of its own malloc's */
 uint32_t chk_imports_exits(void);                          /* calls of atexit up to now */
+uint32_t chk_imports_sockets(void);                        /* calls of socket */
+uint32_t chk_imports_threads(void);                        /* that the plugin began, and that still run */
 void chk_allocation_arm(uint64_t nth);
 long long chk_allocation_armed(void); /* -1: the one that was to fail was reached */
 bool chk_allocation_fails(void);      /* counts one */

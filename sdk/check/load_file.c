@@ -269,6 +269,52 @@ static void operators_provided(chk_env *env, const tn_note_body *note, const tn_
     }
 }
 
+static bool has_operator(const tn_op_table *table, const char *name)
+{
+    for (size_t i = 0; table->ops && table->ops[i]; i++) {
+        const tn_op *op = table->ops[i];
+
+        if (!op->name || !*op->name || strcmp(op->name, name) == 0)
+            return true; /* one without a name is for another rule */
+        for (const char *const *alias = op->aliases; alias && *alias; alias++)
+            if (strcmp(*alias, name) == 0)
+                return true;
+    }
+    return false;
+}
+
+/* Of kinds that item_of does not know nothing is said. */
+static bool keeps(chk_env *env, const char *word)
+{
+    static const char *const known[] = {"kernels@", "device:", "pool:", "op:", "options"};
+    const tn_capability *const *all = chk_descriptor(env)->capabilities;
+    bool judged = false;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        judged |= strncmp(word, known[i], strlen(known[i])) == 0;
+    for (size_t i = 0; judged && all[i]; i++) {
+        char item[200];
+
+        item_of(all[i], item, sizeof item);
+        if (strcmp(item, word) == 0 || (all[i]->kind == TN_KIND_OPS && strncmp(word, "op:", 3) == 0 &&
+                                        has_operator((const tn_op_table *)(const void *)all[i], word + 3)))
+            return true;
+    }
+    return !judged;
+}
+
+/* What the note promises and no table holds: somebody would load the plugin for nothing. */
+static void promises_check(chk_env *env, const tn_note_body *note)
+{
+    char list[TN_NOTE_PROVIDES_BYTES], *rest = NULL;
+
+    memcpy(list, note->provides, sizeof list);
+    for (const char *word = strtok_r(list, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+        if (!keeps(env, word))
+            chk_fail(env, NULL, "`provides` of the note says \"%s\", and no table of the plugin is that",
+                     word);
+}
+
 static void provides_check(chk_env *env, const tn_note_body *note)
 {
     const tn_plugin *d = chk_descriptor(env);
@@ -286,6 +332,7 @@ static void provides_check(chk_env *env, const tn_note_body *note)
         if (d->capabilities[i]->kind == TN_KIND_OPS)
             operators_provided(env, note, (const tn_op_table *)(const void *)d->capabilities[i]);
     }
+    promises_check(env, note);
 }
 
 void chk_load_note(chk_env *env)

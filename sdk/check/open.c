@@ -5,10 +5,12 @@
 #include <dlfcn.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "internal.h"
 
 #define ENTRY "tn_plugin_v1"
+#define THREADS_WAITS 100
 
 const tn_plugin *chk_descriptor(chk_env *env)
 {
@@ -61,7 +63,6 @@ tn_status chk_plugin_init(chk_env *env, chk_plugin *plugin, tn_err *err)
 {
     tn_status st = TN_OK;
 
-    (void)env;
     memset(err, 0, sizeof *err);
     plugin->self = NULL;
     if (plugin->descriptor->init)
@@ -70,6 +71,8 @@ tn_status chk_plugin_init(chk_env *env, chk_plugin *plugin, tn_err *err)
         chk_fail(env, "R1", "init gives %s and a text without an end", tn_status_name(st));
     if (st < TN_OK || st > TN_E_INTERNAL)
         chk_fail(env, "R1", "init returns %d, which is no status", (int)st);
+    if (!st)
+        atomic_fetch_add(&chk_case_of(env)->open, 1);
     return st;
 }
 
@@ -103,12 +106,27 @@ bool chk_plugin_open(chk_env *env, chk_host_kind kind, chk_plugin *out)
     return true;
 }
 
+/* Threads that the plugin began without the host end with its last instance. */
+static void threads_check(chk_env *env)
+{
+    const struct timespec pause = {.tv_nsec = 10000000};
+
+    for (int i = 0; i < THREADS_WAITS && chk_imports_threads(); i++)
+        (void)nanosleep(&pause, NULL);
+    if (chk_imports_threads())
+        chk_fail(env, "R9", "after fini %u threads that the plugin began still run",
+                 (unsigned)chk_imports_threads());
+}
+
 bool chk_plugin_close(chk_env *env, chk_plugin *plugin)
 {
-    (void)env;
+    chk_case *c = chk_case_of(env);
+
     if (plugin->descriptor->fini)
         plugin->descriptor->fini(plugin->self);
     plugin->self = NULL;
     chk_host_accounts(plugin->host);
+    if (atomic_fetch_sub(&c->open, 1) == 1)
+        threads_check(env);
     return true;
 }

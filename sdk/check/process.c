@@ -10,7 +10,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,6 +25,7 @@
 #define TEXT_BYTES 512u
 #define FILES_MAX 1024
 #define SIGNALS 65
+#define TIMERS 3                  /* ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF */
 #define THREADS_WAIT_NS 10000000L /* a joined thread is gone from the system's list a little later */
 #define THREADS_WAITS 100
 #define READ_BYTES_MAX ((uint64_t)4 << 20) /* a "large file" */
@@ -37,7 +40,12 @@ struct chk_process {
     uint32_t float_control;
     char locale[TEXT_BYTES], folder[TEXT_BYTES], creation[32];
     bool files[FILES_MAX];
-    uint32_t threads, exits;
+    struct itimerval timers[TIMERS];
+    struct rlimit limits[RLIM_NLIMITS];
+    stack_t signal_stack;
+    locale_t thread_locale;
+    char name[16]; /* of the thread */
+    uint32_t threads, exits, sockets;
     int omp_threads, omp_found; /* of OpenMP: as it is, and as it was before the kit set another number */
     uint64_t read_bytes;
 };
@@ -153,6 +161,18 @@ static int omp_threads_odd(int now)
     return count;
 }
 
+static void settings_read(chk_process *p)
+{
+    for (int i = 0; i < TIMERS; i++)
+        (void)getitimer((__itimer_which_t)i, &p->timers[i]);
+    for (int i = 0; i < RLIM_NLIMITS; i++)
+        (void)getrlimit((__rlimit_resource_t)i, &p->limits[i]);
+    (void)sigaltstack(NULL, &p->signal_stack);
+    p->thread_locale = uselocale((locale_t)0);
+    (void)prctl(PR_GET_NAME, p->name, 0, 0, 0);
+    p->sockets = chk_imports_sockets();
+}
+
 static chk_process *process_read(chk_env *env)
 {
     chk_process *p = calloc(1, sizeof *p);
@@ -177,6 +197,7 @@ static chk_process *process_read(chk_env *env)
     files_read(p->files);
     p->threads = threads_read();
     p->exits = chk_imports_exits();
+    settings_read(p);
     p->omp_threads = omp_threads_read(env);
     if (proc_line("/proc/self/io", "rchar:", text, sizeof text))
         p->read_bytes = strtoull(text, NULL, 10);
@@ -213,16 +234,26 @@ void chk_process_free(chk_process *p)
 
 static char text[TEXT_BYTES * 2];
 
+static bool has_variable(char *const *variables, const char *one)
+{
+    while (*variables && strcmp(*variables, one) != 0)
+        variables++;
+    return *variables != NULL;
+}
+
 static const char *variable_changed(const chk_process *a, const chk_process *b)
 {
-    size_t i = 0;
+    const char *what = NULL;
 
-    while (a->variables[i] && b->variables[i] && strcmp(a->variables[i], b->variables[i]) == 0)
-        i++;
-    if (!a->variables[i] && !b->variables[i])
+    for (size_t i = 0; !what && b->variables[i]; i++)
+        if (!has_variable(a->variables, b->variables[i]))
+            what = b->variables[i];
+    for (size_t i = 0; !what && a->variables[i]; i++)
+        if (!has_variable(b->variables, a->variables[i]))
+            what = a->variables[i];
+    if (!what)
         return NULL;
-    (void)snprintf(text, sizeof text, "changes the environment: %.100s",
-                   b->variables[i] ? b->variables[i] : a->variables[i]);
+    (void)snprintf(text, sizeof text, "changes the environment: %.100s", what);
     return text;
 }
 
@@ -279,6 +310,20 @@ static const char *threads_changed(const chk_process *a, const chk_process *b)
     return text;
 }
 
+/* A timer that runs down is another one each time. */
+static bool timers_differ(const chk_process *a, const chk_process *b)
+{
+    bool differ = false;
+
+    for (int i = 0; i < TIMERS; i++) {
+        const struct itimerval *one = &a->timers[i], *two = &b->timers[i];
+
+        differ |= timerisset(&one->it_value) != timerisset(&two->it_value) ||
+                  timercmp(&one->it_interval, &two->it_interval, !=);
+    }
+    return differ;
+}
+
 static const char *modes_changed(const chk_process *a, const chk_process *b)
 {
     const struct {
@@ -291,6 +336,12 @@ static const char *modes_changed(const chk_process *a, const chk_process *b)
         {a->float_control != b->float_control, "changes the floating point mode (rounding, denormals)"},
         {a->priority != b->priority, "changes the priority"},
         {strcmp(a->locale, b->locale) != 0, "changes the locale"},
+        {a->thread_locale != b->thread_locale, "changes the thread's locale"},
+        {strcmp(a->name, b->name) != 0, "changes the thread's name"},
+        {timers_differ(a, b), "sets a timer"},
+        {memcmp(a->limits, b->limits, sizeof a->limits) != 0, "changes a limit of the process"},
+        {a->signal_stack.ss_sp != b->signal_stack.ss_sp, "changes the stack of signal handlers"},
+        {a->sockets != b->sockets, "opens a socket"},
         {strcmp(a->folder, b->folder) != 0, "changes the current folder"},
         {strcmp(a->creation, b->creation) != 0, "changes the umask"},
         {a->exits != b->exits, "registers a function with atexit"},

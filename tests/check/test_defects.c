@@ -24,6 +24,12 @@ static const kit_defect defects[] = {
     {"note_differs", "L-note", "L-accepted", ""},
     {"not_provided", "L-note", "L-accepted", ""},
     {"option_rows", "O-rows", "O-values", ""},
+    {"options_choice_waits", "R8", NULL, "--only options"},
+    {"options_refusal_leaks", "M-leak", NULL, "--only options"},
+    {"options_long_text", "O-values", NULL, "--only options"},
+    {"init_timer", "R8", NULL, "--only load"},
+    {"init_socket_closed", "R8", NULL, "--only load"},
+    {"note_promises", "L-note", NULL, "--only load"},
     {"table_size", "R2", "L-accepted", ""},
     {"kernel_no_device", "L-kernel", "L-accepted", ""},
     {"kernel_no_list", "L-kernel", "L-accepted", ""},
@@ -47,7 +53,7 @@ static const kit_defect defects[] = {
 
 int main(void)
 {
-    static const char *const healthy[] = {NULL};
+    static const char *const healthy[] = {"options", NULL};
 
     return kit_defects("defects", defects, sizeof defects / sizeof *defects, healthy);
 }

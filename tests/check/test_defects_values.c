@@ -39,6 +39,8 @@ static const kit_defect defects[] = {
     {"blend_no_status", "R1", NULL, "--only kernel/values"},
     {"blend_infer_leaks", "M-leak", NULL, "--only infer/fuzz"},
     {"blend_infer_guesses", "I-directions", NULL, "--only infer/problems"},
+    {"vector_thread_left", "R9", NULL, "--only kernel/process"},
+    {"vector_own_locale", "K-process", NULL, "--only kernel/process"},
     {"vector_leaks_large", "K-leak", NULL, "--only kernel/leak"},
 };
 

@@ -5,8 +5,11 @@
 #ifndef TN_DEFECTS_HEALTHY_VECTOR_H
 #define TN_DEFECTS_HEALTHY_VECTOR_H
 
+#include <locale.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "tenon/plugin/util.h"
 
@@ -14,6 +17,8 @@ enum {
     HEALTHY,
     BY_SIZE,     /* keeps the first result for each number of elements */
     LEAKS_LARGE, /* a block in each run for many elements */
+    THREAD_LEFT, /* the first run begins a thread that never ends */
+    OWN_LOCALE,  /* runs give the thread a locale of its own */
 };
 
 static tn_status vector_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
@@ -35,6 +40,32 @@ static void vector_kept(float *out, int64_t count)
     out[0] = kept;
 }
 
+static void *thread_main(void *unused)
+{
+    for (;;)
+        (void)pause();
+    return unused;
+}
+
+static void thread_begin(void)
+{
+    pthread_t thread;
+
+    if (!pthread_create(&thread, NULL, thread_main, NULL))
+        (void)pthread_detach(thread);
+}
+
+/* What runs do to the process. */
+static void vector_trespass(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    if (DEFECT == THREAD_LEFT)
+        (void)pthread_once(&once, thread_begin);
+    if (DEFECT == OWN_LOCALE && uselocale((locale_t)0) == LC_GLOBAL_LOCALE)
+        (void)uselocale(newlocale(LC_NUMERIC_MASK, "C", (locale_t)0));
+}
+
 static tn_status abs_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const int64_t count = tn_exec_count(x, 0);
@@ -46,6 +77,7 @@ static tn_status abs_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     if (DEFECT == LEAKS_LARGE && count > 900)
         lost = malloc(48);
     (void)lost;
+    vector_trespass();
     for (int64_t i = 0; i < count; i++)
         switch (x->out[0]->dtype) {
         case TN_F32:
