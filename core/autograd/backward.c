@@ -355,8 +355,7 @@ static size_t tape_leave_locked(pass *s, bool undo)
 
 static tn_status pass_begin_locked(pass *s, tni_context *c, autograd *a, const request *r)
 {
-    tn_status st =
-        tni_tape_walk_init(&s->w, c, r->count, r->heads, r->wanted_count, r->wanted, !r->wanted);
+    tn_status st = tni_tape_walk_init(&s->w, c, r->count, r->heads, r->wanted_count, r->wanted, !r->wanted);
 
     if (st || (st = grads_gather(s, r)) || (st = program_find_locked(a, &s->w, s->modes, &s->p)))
         return st;
@@ -367,39 +366,20 @@ static tn_status pass_begin_locked(pass *s, tni_context *c, autograd *a, const r
     return TN_OK;
 }
 
-static bool on_hosts(const pass *s)
-{
-    for (uint32_t i = 0; i < s->grad_count; i++)
-        if (!s->grads[i]->storage->device->host)
-            return false;
-    return true;
-}
-
-static tn_status zeros_put(const pass *s)
+/* Zeros for leaves that nothing reaches, on devices other than the pass's: operations of their own. */
+static tn_status zeros_elsewhere(const pass *s)
 {
     const tni_backward_program *p = s->p;
     tn_status st = TN_OK;
 
-    for (uint32_t i = 0; i < p->zero_count && !st; i++)
-        if (s->modes[p->zero_leaves[i]] == TN_MODE_WRITE)
-            st = tni_array_fill(s->grads[p->zero_leaves[i]], 0.0);
-    return st;
-}
+    for (uint32_t i = 0; i < p->zero_count && !st; i++) {
+        const uint32_t leaf = p->zero_leaves[i];
 
-/* With the device's own operations, leaf by leaf: where the host does not do it. */
-static tn_status gradients_by_leaf(const pass *s, tni_array *const *made)
-{
-    tn_status st = TN_OK;
-
-    for (uint32_t i = 0; i < s->grad_count && !st; i++) {
-        tni_array *const in[] = {s->grads[i], made[i]};
-        tni_array *out = s->grads[i];
-
-        if (made[i] && s->modes[i] != TN_MODE_NONE)
-            st = s->modes[i] == TN_MODE_ADD ? tni_invoke(s->p->add, 2, in, 1, &out)
-                                            : tni_array_copy(made[i], out);
+        if (s->modes[leaf] == TN_MODE_WRITE &&
+            !tni_gradient_near(s->w.heads[0]->storage->device, s->grads[leaf]))
+            st = tni_array_fill(s->grads[leaf], 0.0);
     }
-    return st ? st : zeros_put(s);
+    return st;
 }
 
 /* The gradients change only when all nodes are queued. */
@@ -422,8 +402,7 @@ static tn_status run_by_node(const pass *s)
     for (uint32_t i = 0; !st && i < heads; i++)
         of_leaf[p->leaf_of_output[i]] = made[i];
     if (!st)
-        st = on_hosts(s) ? tni_gradients_put(c, s->grad_count, of_leaf, s->grads, s->modes)
-                         : gradients_by_leaf(s, of_leaf);
+        st = tni_gradients_put(&s->w, s->grad_count, of_leaf, s->grads, s->modes);
     *scope = before;
     for (uint32_t i = 0; i < heads; i++)
         tni_array_release(made[i]);
@@ -431,39 +410,35 @@ static tn_status run_by_node(const pass *s)
     return st;
 }
 
-/* A frame reads a strided gradient, adds to it and writes it back by three operations: no other pass may come
- * between. */
-static bool adds_aside(const pass *s)
-{
-    for (uint32_t i = 0; i < s->grad_count; i++)
-        if (s->modes[i] == TN_MODE_ADD && !(s->grads[i]->flags & TNI_ARRAY_CONTIGUOUS))
-            return true;
-    return false;
-}
-
-static tn_status run_as_program(autograd *a, const pass *s)
+static tn_status run_as_program(const pass *s)
 {
     const binding *b = &s->b;
+    const tni_backward_program *p = s->p;
+    tni_array **zeros = p->zero_count ? tni_calloc(p->zero_count, sizeof *zeros) : NULL;
+    uint32_t count = 0;
     tn_status st;
 
-    if (adds_aside(s)) {
-        tni_mutex_lock(&a->lock);
-        st = tni_frame_run(s->p->frame, b->in, b->out, b->attrs, 0);
-        tni_mutex_unlock(&a->lock);
-    } else {
-        st = tni_frame_run(s->p->frame, b->in, b->out, b->attrs, 0);
+    if (p->zero_count && !zeros)
+        return TN_E_NOMEM;
+    for (uint32_t i = 0; i < p->zero_count; i++) {
+        tni_array *grad = s->grads[p->zero_leaves[i]];
+
+        if (s->modes[p->zero_leaves[i]] == TN_MODE_WRITE && tni_gradient_near(p->program->device, grad))
+            zeros[count++] = grad;
     }
-    return st ? st : zeros_put(s);
+    st = tni_frame_run(p->frame, b->in, b->out, b->attrs, 0, &(tni_frame_zeros){count, zeros});
+    tni_free(zeros);
+    return st;
 }
 
-/* Queues everything; but for `adds_aside` without the lock. */
-static tn_status pass_run(autograd *a, pass *s, const request *r)
+/* Queues everything, without the lock. */
+static tn_status pass_run(pass *s, const request *r)
 {
     tn_status st = binding_heads(&s->b, r->head_grads);
 
-    if (st)
-        return st;
-    return s->p->bynode ? run_by_node(s) : run_as_program(a, s);
+    if (!st)
+        st = s->p->bynode ? run_by_node(s) : run_as_program(s);
+    return st ? st : zeros_elsewhere(s);
 }
 
 /* What the tape's nodes gave up goes without the lock too. */
@@ -504,7 +479,7 @@ static tn_status backward(tni_context *c, const request *r)
     st = pass_begin_locked(&s, c, a, r);
     tni_mutex_unlock(&a->lock);
     if (!st)
-        st = pass_run(a, &s, r);
+        st = pass_run(&s, r);
     if (s.entered) {
         tni_mutex_lock(&a->lock);
         spent = tape_leave_locked(&s, st && !r->retain);

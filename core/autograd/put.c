@@ -4,68 +4,35 @@
  */
 #include "autograd/walk.h"
 
-typedef struct put {
-    uint32_t count;
-    tni_array **made, **grads; /* retained; made NULL: zeros */
-    uint8_t *modes;
-} put;
-
-static void put_destroy(put *k)
-{
-    for (uint32_t i = 0; i < k->count; i++) {
-        tni_array_release(k->made[i]);
-        tni_array_release(k->grads[i]);
-    }
-    tni_free(k);
-}
-
-static void put_one(const put *k, uint32_t i)
-{
-    static const uint64_t zero[2];
-    static const int64_t still[TN_NDIM_MAX];
-    tn_tensor from, to;
-
-    tni_array_tensor(k->grads[i], &to);
-    if (k->made[i]) {
-        tni_array_tensor(k->made[i], &from);
-    } else { /* one zero, read again and again */
-        from = to;
-        from.data = (void *)(uintptr_t)zero;
-        from.stride = still;
-    }
-    if (k->modes[i] == TN_MODE_ADD)
-        tni_add_strided(&from, &to);
-    else
-        tni_copy_strided(&from, &to);
-}
-
-/* [worker] Memory first: then nothing can fail. */
 static tn_status put_run(void *payload, tni_run *run)
 {
-    const put *k = *(put **)payload;
-    tn_status st = TN_OK;
+    tni_moves *m = *(tni_moves **)payload;
+    const tn_status st = tni_moves_reserve(m, run);
 
-    for (uint32_t i = 0; i < k->count && !st; i++)
-        if (!(st = tni_storage_touch(k->grads[i]->storage, run->stream)) && k->made[i])
-            st = tni_storage_touch(k->made[i]->storage, run->stream);
-    for (uint32_t i = 0; i < k->count && !st; i++)
-        put_one(k, i);
-    return st;
+    return st ? st : tni_moves_run(m, run);
 }
 
 static void put_done(void *payload, tni_engine *engine, tn_status status)
 {
     (void)engine;
     (void)status;
-    put_destroy(*(put **)payload);
+    tni_moves_destroy(*(tni_moves **)payload);
 }
 
-static tn_status put_check(tni_array *made, const tni_array *grad)
+bool tni_gradient_near(const tni_device *d, const tni_array *grad)
+{
+    return grad->storage->device == d || grad->storage->device->host;
+}
+
+static tn_status put_check(const tni_device *d, tni_array *made, const tni_array *grad)
 {
     tn_status st;
 
     if (!tni_array_writable(grad))
         return tni_error(TN_E_STATE, "the gradient is memory that may only be read");
+    if (!tni_gradient_near(d, grad))
+        return tni_error(TN_E_DEVICE, "a gradient is on %s:%d, the pass runs on %s:%d",
+                         grad->storage->device->type, grad->storage->device->index, d->type, d->index);
     if (!made)
         return TN_OK;
     if ((st = tni_array_shape_wait(made)))
@@ -75,65 +42,50 @@ static tn_status put_check(tni_array *made, const tni_array *grad)
     return TN_OK;
 }
 
-static tn_status put_create(uint32_t count, tni_array *const *made, tni_array *const *grads,
-                            const uint8_t *modes, put **out)
+/* Fills in variables and flags of `task` for each move. */
+static tn_status put_leaf(tni_task *task, tni_moves **m, uint32_t most, tni_array *made, tni_array *grad,
+                          bool add)
 {
-    put *k = tni_zalloc(sizeof *k + count * (2 * sizeof(tni_array *) + sizeof *modes));
-    tn_status st = TN_OK;
+    tni_var **writes = (tni_var **)(uintptr_t)task->writes, **reads = (tni_var **)(uintptr_t)task->reads;
 
-    if (!k)
-        return TN_E_NOMEM;
-    k->made = (tni_array **)(k + 1);
-    k->grads = k->made + count;
-    k->modes = (uint8_t *)(k->grads + count);
-    for (uint32_t i = 0; i < count && !st; i++) {
-        if (modes[i] == TN_MODE_NONE || (!made[i] && modes[i] == TN_MODE_ADD))
-            continue;
-        if ((st = put_check(made[i], grads[i])))
-            break;
-        if ((k->made[k->count] = made[i]) != NULL)
-            tni_array_retain(made[i]);
-        tni_array_retain(k->grads[k->count] = grads[i]);
-        k->modes[k->count++] = modes[i];
-    }
-    if (st)
-        put_destroy(k);
-    else
-        *out = k;
-    return st;
+    writes[task->write_count++] = tni_array_var(grad);
+    if (made)
+        reads[task->read_count++] = tni_array_var(made);
+    if (!grad->storage->device->host || (made && !made->storage->device->host))
+        task->device = grad->storage->device->host ? made->storage->device : grad->storage->device;
+    if (add || tni_array_bytes(grad) != grad->storage->bytes)
+        task->flags = 0;
+    return tni_moves_add(m, most, made, grad, add);
 }
 
-tn_status tni_gradients_put(tni_context *c, uint32_t count, tni_array *const *made, tni_array *const *grads,
-                            const uint8_t *modes)
+tn_status tni_gradients_put(const tni_tape_walk *w, uint32_t count, tni_array *const *made,
+                            tni_array *const *grads, const uint8_t *modes)
 {
-    tni_task task = {
-        .run = put_run, .done = put_done, .payload_bytes = sizeof(put *), .name = "gradients of a pass"};
-    bool clears = true;
-    tni_var **vars;
-    put *k;
-    tn_status st = put_create(count, made, grads, modes, &k);
+    const tni_device *d = w->heads[0]->storage->device;
+    tni_var **vars = tni_calloc(2ull * count + 1, sizeof(*vars));
+    tni_moves *m = NULL;
+    tni_task task = {.run = put_run,
+                     .done = put_done,
+                     .payload = &m,
+                     .payload_bytes = sizeof(tni_moves *),
+                     .reads = vars,
+                     .writes = vars + count,
+                     .flags = TNI_TASK_CLEARS,
+                     .name = "gradients of a pass"};
+    tn_status st = vars ? TN_OK : TN_E_NOMEM;
 
+    for (uint32_t i = 0; i < count && !st; i++) {
+        const bool add = modes[i] == TN_MODE_ADD;
+
+        if (modes[i] == TN_MODE_NONE || (!made[i] && (add || !tni_gradient_near(d, grads[i]))))
+            continue;
+        if (!(st = put_check(d, made[i], grads[i])))
+            st = put_leaf(&task, &m, count, made[i], grads[i], add);
+    }
+    if (!st && m)
+        st = tni_engine_push(w->ctx->engine, &task);
     if (st)
-        return st;
-    if (!(vars = tni_calloc(2ull * k->count + 1, sizeof(*vars)))) {
-        put_destroy(k);
-        return TN_E_NOMEM;
-    }
-    task.payload = &k;
-    task.reads = vars;
-    task.writes = vars + k->count;
-    task.write_count = k->count;
-    for (uint32_t i = 0; i < k->count; i++) {
-        vars[k->count + i] = tni_array_var(k->grads[i]);
-        if (k->made[i])
-            vars[task.read_count++] = tni_array_var(k->made[i]);
-        clears &= k->modes[i] == TN_MODE_WRITE && tni_array_bytes(k->grads[i]) == k->grads[i]->storage->bytes;
-    }
-    task.device = k->count ? k->grads[0]->storage->device : NULL;
-    task.flags = clears ? TNI_TASK_CLEARS : 0;
-    st = k->count ? tni_engine_push(c->engine, &task) : TN_OK;
-    if (st || !task.write_count)
-        put_destroy(k);
+        tni_moves_destroy(m);
     tni_free(vars);
     return st;
 }

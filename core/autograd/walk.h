@@ -46,7 +46,6 @@ typedef struct tni_backward_program {
     tni_frame *frame;
     tni_bynode *bynode; /* then: how its nodes run one by one; so with the two below */
     tni_graph *broken;
-    tni_site *add;
     const tni_graph *graph; /* of the program, or the broken one */
     const tni_port *inputs;
     uint32_t input_count;
@@ -61,8 +60,11 @@ typedef struct tni_backward_program {
 tn_status tni_backward_build(const tni_tape_walk *w, const uint8_t *modes, tni_backward_program **out);
 void tni_backward_release(tni_backward_program *p);
 
-/* Queues made[i] into grads[i] by modes[i], all on a host; made[i] NULL: zeros. All or nothing. */
-tn_status tni_gradients_put(tni_context *c, uint32_t count, tni_array *const *made, tni_array *const *grads,
-                            const uint8_t *modes);
+/* Queues made[i] into grads[i] by modes[i], as one operation; made[i] NULL: zeros, if `near` the pass. All or
+ * nothing. */
+tn_status tni_gradients_put(const tni_tape_walk *w, uint32_t count, tni_array *const *made,
+                            tni_array *const *grads, const uint8_t *modes);
+/* One operation of a pass on `d` may write it. */
+bool tni_gradient_near(const tni_device *d, const tni_array *grad);
 
 #endif

@@ -444,9 +444,10 @@ void tni_token_retire(engine_worker *w, engine_token *t);
 bool tni_token_gather(engine_worker *w, tni_op *op, tni_poison **poison);
 tn_status tni_op_async(tni_op *op);
 void tni_token_host_wait(engine_token *t); /* blocks until its stream is there */
-/* For a waiter that was granted its variable: parks behind the first open token; false: there is none. */
-bool tni_token_wait(tni_op *op, engine_park *park);
-bool tni_token_unpark(tni_op *op, engine_park *park); /* false: it is being resumed */
+/* For a waiter that was granted its variable: parks behind an open token and retains it; NULL: there is none.
+ */
+engine_token *tni_token_wait(tni_op *op, engine_park *park);
+bool tni_token_unpark(engine_token *t, engine_park *park); /* false: it is being resumed */
 
 /* ---- wait.c, step.c, engine.c ---------------------------------------------------------------------- */
 

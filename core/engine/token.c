@@ -515,31 +515,34 @@ bool tni_token_gather(engine_worker *w, tni_op *op, tni_poison **poison)
     return true;
 }
 
-bool tni_token_wait(tni_op *op, engine_park *park)
+/* A token leaves its variables before it is retired, so the same one is never found retired twice. Allocates
+ * nothing: who waits has no other way. */
+engine_token *tni_token_wait(tni_op *op, engine_park *park)
 {
-    bool data, no_memory, parked = false;
-    engine_token_set *set = tokens_of(op, 0, &data, &no_memory);
+    tni_var *v = op->vars[0];
 
-    for (uint32_t k = 0; set && k < set->count && !parked; k++)
-        parked = token_park(set->items[k], park);
-    tni_token_set_free(set);
-    return parked || no_memory;
+    for (;;) {
+        const uint64_t s = tni_var_lock(v);
+        const engine_token_set *reads = op_is_write(op, 0) ? v->read_tokens : NULL;
+        engine_token *t = v->write_token ? v->write_token : reads && reads->count ? reads->items[0] : NULL;
+
+        if (t)
+            token_retain(t);
+        tni_var_unlock(v, s);
+        if (!t || token_park(t, park))
+            return t;
+        tni_token_release(t);
+    }
 }
 
-bool tni_token_unpark(tni_op *op, engine_park *park)
+bool tni_token_unpark(engine_token *t, engine_park *park)
 {
-    bool data, no_memory, found = false;
-    engine_token_set *set = tokens_of(op, 0, &data, &no_memory);
+    bool found = false;
 
-    for (uint32_t k = 0; set && k < set->count && !found; k++) {
-        engine_token *t = set->items[k];
-
-        tni_spin_lock(&t->lock);
-        for (engine_park **at = &t->waiters; *at && !found; at = found ? at : &(*at)->next)
-            if ((found = *at == park))
-                *at = park->next;
-        tni_spin_unlock(&t->lock);
-    }
-    tni_token_set_free(set);
+    tni_spin_lock(&t->lock);
+    for (engine_park **at = &t->waiters; *at && !found; at = found ? at : &(*at)->next)
+        if ((found = *at == park))
+            *at = park->next;
+    tni_spin_unlock(&t->lock);
     return found;
 }

@@ -186,15 +186,18 @@ static tn_status timed_out(uint64_t timeout_ms)
 /* Granted: what is still on its way to the variable? */
 static bool tokens_wait(tni_engine *e, waiter *w, patience *p)
 {
+    engine_token *token;
+    bool gave_up = false;
+
     atomic_store(&w->word, 0u);
-    while (tni_token_wait(&w->op, &w->park)) {
-        if (!word_wait(e, &w->word, p) && tni_token_unpark(&w->op, &w->park))
-            return false;
-        while (!word_reached(&w->word))
+    while (!gave_up && (token = tni_token_wait(&w->op, &w->park))) {
+        gave_up = !word_wait(e, &w->word, p) && tni_token_unpark(token, &w->park);
+        while (!gave_up && !word_reached(&w->word))
             word_sleep(&w->word, 1000000u); /* its resumption is under way */
+        tni_token_release(token);
         atomic_store(&w->word, 0u);
     }
-    return true;
+    return !gave_up;
 }
 
 static tn_status wait_slowly(tni_engine *e, tni_var *v, bool write, uint64_t timeout_ms)

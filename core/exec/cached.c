@@ -384,7 +384,7 @@ static tn_status entry_call(tni_context *c, tni_cached_entry *e, const cached_ke
         goto cleanup;
     if (e->program->random_count)
         draw = tni_random_take(c, k->device, e->program->random_count);
-    if ((st = tni_frame_run(f, k->in, out, NULL, draw)))
+    if ((st = tni_frame_run(f, k->in, out, NULL, draw, NULL)))
         goto cleanup;
     if (k->recorded &&
         !(st = tni_tape_record_cached(e, f, k->in_count, k->in, e->program->output_count, out)))

@@ -261,10 +261,15 @@ typedef struct tni_frame {
 tn_status tni_frame_create(tni_context *c, tni_program *p, tni_frame **out);
 void tni_frame_retain(tni_frame *f);
 void tni_frame_release(tni_frame *f);
-/* Queues one run. Inputs and outputs are as the program's ports say; the call retains them until it is done.
- * `sources`: by graph node, attributes that linked instructions read; NULL: as compiled. */
+typedef struct tni_frame_zeros { /* arrays on the program's device or a host that a run sets to zero */
+    uint32_t count;
+    tni_array *const *arrays;
+} tni_frame_zeros;
+/* Queues one run, as one operation. Inputs and outputs are as the program's ports say; the call retains them
+ * until it is done. `sources`: by graph node, attributes that linked instructions read; NULL: as compiled.
+ * `zeros` may be NULL. */
 tn_status tni_frame_run(tni_frame *f, tni_array *const *inputs, tni_array *const *outputs,
-                        const tni_attrs *const *sources, uint64_t draw);
+                        const tni_attrs *const *sources, uint64_t draw, const tni_frame_zeros *zeros);
 /* A kept entry in the frame's arena, as an array. Holds the arena, not the frame. */
 tn_status tni_frame_entry(tni_frame *f, uint32_t entry, tni_array **out);
 /* The block that an instruction of a recorded program saved, as bytes in the frame's arena. */

@@ -12,9 +12,10 @@
 typedef struct tni_frame_call {
     struct tni_frame_call *next;
     tni_frame *frame;
-    tni_array **arrays; /* inputs, then outputs; retained */
-    tn_value *values;   /* of links, taken when the call was made */
-    uint64_t draw;
+    tni_array **arrays;        /* inputs, then outputs; retained; dense ones in place of strided */
+    tni_moves *before, *after; /* into those, and out of them; zeros; mostly NULL */
+    tn_value *values;          /* of links, taken when the call was made */
+    uint64_t draw, moved_bytes;
 } tni_frame_call;
 
 /* ---- making ------------------------------------------------------------------------------------------ */
@@ -269,7 +270,8 @@ static tn_status frame_replay(void *arg, tn_err *err)
     return st;
 }
 
-/* Memory of the arena and the outputs. What is read or added up and was never written begins as zeros. */
+/* All memory, before anything is written: of the arena, the outputs, the moves. What is read or added up and
+ * was never written begins as zeros. */
 static tn_status call_allocate(tni_frame_call *k, tn_stream *stream)
 {
     tni_frame *f = k->frame;
@@ -287,6 +289,15 @@ static tn_status call_allocate(tni_frame_call *k, tn_stream *stream)
             st = i < p->input_count || adds ? tni_storage_touch(s, stream) : tni_storage_allocate(s, stream);
     }
     return st;
+}
+
+static tn_status call_reserve(tni_frame_call *k, const tni_run *run)
+{
+    tn_status st = call_allocate(k, run->stream);
+
+    if (!st)
+        st = tni_moves_reserve(k->before, run);
+    return st ? st : tni_moves_reserve(k->after, run);
 }
 
 /* A device has one worker for programs, so its stream is the same from the first call on. */
@@ -310,15 +321,15 @@ static tn_status call_run(void *payload, tni_run *run)
 {
     tni_frame_call *k = *(tni_frame_call **)payload;
     tn_err err = {0};
-    tn_status st = call_allocate(k, run->stream);
+    tn_status st = call_reserve(k, run);
 
-    if (st || (st = bind_stream(k->frame, run)))
+    if (st || (st = bind_stream(k->frame, run)) || (st = tni_moves_run(k->before, run)))
         return st;
     if (run->stream && run->device->kernels_plugin)
         st = run->device->ops->stream_call(run->stream, frame_replay, k, &err);
     else
         st = frame_replay(k, &err);
-    return st ? tni_error_take(&err, "program") : TN_OK;
+    return st ? tni_error_take(&err, "program") : tni_moves_run(k->after, run);
 }
 
 static void call_release(tni_frame_call *k)
@@ -330,6 +341,9 @@ static void call_release(tni_frame_call *k)
         tni_array_release(k->arrays[i]);
         k->arrays[i] = NULL;
     }
+    tni_moves_destroy(k->before);
+    tni_moves_destroy(k->after);
+    k->before = k->after = NULL;
     tni_mutex_lock(&f->lock);
     k->next = f->calls;
     f->calls = k;
@@ -391,36 +405,40 @@ static tn_status port_check(const tni_program *p, const tni_port *port, const tn
     return TN_OK;
 }
 
-/* The array itself if it is row-major, else a dense copy (inputs) or an empty dense one (outputs). */
-static tn_status dense_of(tni_frame *f, tni_array *a, bool copy, tni_array **out)
+/* The array itself if it is row-major, else a dense one that the operation fills before and empties after. */
+static tn_status call_array(tni_frame_call *k, uint32_t i, tni_array *a, bool fill, bool empty)
 {
+    const tni_program *p = k->frame->program;
+    const uint32_t most = p->input_count + p->output_count;
     tn_status st;
 
-    if (a->flags & TNI_ARRAY_CONTIGUOUS) {
-        tni_array_retain(a);
-        *out = a;
+    if (empty && !tni_array_writable(a))
+        return tni_error(TN_E_STATE, "a program would write memory that may only be read");
+    if (TN_LIKELY(a->flags & TNI_ARRAY_CONTIGUOUS)) {
+        tni_array_retain(k->arrays[i] = a);
         return TN_OK;
     }
-    st = tni_array_create(f->ctx->space, f->program->device, a->dtype, a->ndim, a->shape, "array", out);
-    if (!st && copy && (st = tni_array_copy(a, *out))) {
-        tni_array_release(*out);
-        *out = NULL;
-    }
+    st = tni_array_create(k->frame->ctx->space, p->device, a->dtype, a->ndim, a->shape, "array",
+                          &k->arrays[i]);
+    k->moved_bytes += tni_array_bytes(a);
+    if (!st && fill)
+        st = tni_moves_add(&k->before, most, a, k->arrays[i], false);
+    if (!st && empty)
+        st = tni_moves_add(&k->after, most, k->arrays[i], a, false);
     return st;
 }
 
 static tn_status call_arrays(tni_frame_call *k, tni_array *const *inputs, tni_array *const *outputs)
 {
-    tni_frame *f = k->frame;
-    const tni_program *p = f->program;
+    const tni_program *p = k->frame->program;
     tn_status st = TN_OK;
 
     for (uint32_t i = 0; i < p->input_count && !st; i++)
         if (!(st = port_check(p, &p->inputs[i], inputs[i], "input", i)))
-            st = dense_of(f, inputs[i], true, &k->arrays[i]);
+            st = call_array(k, i, inputs[i], true, p->inputs[i].written);
     for (uint32_t i = 0; i < p->output_count && !st; i++)
         if (!(st = port_check(p, &p->outputs[i], outputs[i], "output", i)))
-            st = dense_of(f, outputs[i], p->outputs[i].mode == TN_MODE_ADD, &k->arrays[p->input_count + i]);
+            st = call_array(k, p->input_count + i, outputs[i], p->outputs[i].mode == TN_MODE_ADD, true);
     return st;
 }
 
@@ -438,37 +456,13 @@ static void call_values(tni_frame_call *k, const tni_attrs *const *sources)
     }
 }
 
-/* True if some array of the call stands in for a strided one that the caller wants written. */
-static bool needs_copy_back(const tni_frame_call *k, tni_array *const *inputs, tni_array *const *outputs)
+/* The variables are those of the arrays given, not of what stands in for them. */
+static tn_status call_push(tni_frame_call *k, tni_array *const *inputs, tni_array *const *outputs,
+                           const tni_frame_zeros *zeros)
 {
     const tni_program *p = k->frame->program;
-    bool needs = false;
-
-    for (uint32_t i = 0; i < p->input_count; i++)
-        needs |= p->inputs[i].written && k->arrays[i] != inputs[i];
-    for (uint32_t i = 0; i < p->output_count; i++)
-        needs |= k->arrays[p->input_count + i] != outputs[i];
-    return needs;
-}
-
-static tn_status copy_back(const tni_program *p, tni_array *const *arrays, tni_array *const *inputs,
-                           tni_array *const *outputs)
-{
-    tn_status st = TN_OK;
-
-    for (uint32_t i = 0; i < p->output_count && !st; i++)
-        if (arrays[p->input_count + i] != outputs[i])
-            st = tni_array_copy(arrays[p->input_count + i], outputs[i]);
-    for (uint32_t i = 0; i < p->input_count && !st; i++)
-        if (p->inputs[i].written && arrays[i] != inputs[i])
-            st = tni_array_copy(arrays[i], inputs[i]);
-    return st;
-}
-
-static tn_status call_push(tni_frame_call *k)
-{
-    const tni_program *p = k->frame->program;
-    const uint32_t count = p->input_count + p->output_count + 1u;
+    const uint32_t zero_count = zeros ? zeros->count : 0;
+    const uint32_t count = p->input_count + p->output_count + zero_count + 1u;
     tni_var *small[64], **vars = count * 2 > 64 ? tni_calloc(count * 2ull, sizeof *vars) : small;
     tni_task task = {.run = call_run, .done = call_done, .payload = &k, .payload_bytes = sizeof k};
     bool clears = true;
@@ -481,19 +475,23 @@ static tn_status call_push(tni_frame_call *k)
     vars[count + task.write_count++] = tni_array_var(k->frame->arena);
     for (uint32_t i = 0; i < p->input_count; i++) {
         if (p->inputs[i].written) {
-            vars[count + task.write_count++] = tni_array_var(k->arrays[i]);
+            vars[count + task.write_count++] = tni_array_var(inputs[i]);
             clears = false;
         } else {
-            vars[task.read_count++] = tni_array_var(k->arrays[i]);
+            vars[task.read_count++] = tni_array_var(inputs[i]);
         }
     }
     for (uint32_t i = 0; i < p->output_count; i++) {
-        vars[count + task.write_count++] = tni_array_var(k->arrays[p->input_count + i]);
-        clears &= p->outputs[i].mode == TN_MODE_WRITE;
+        vars[count + task.write_count++] = tni_array_var(outputs[i]);
+        clears &= p->outputs[i].mode == TN_MODE_WRITE && k->arrays[p->input_count + i] == outputs[i];
+    }
+    for (uint32_t i = 0; i < zero_count; i++) {
+        vars[count + task.write_count++] = tni_array_var(zeros->arrays[i]);
+        clears &= tni_array_bytes(zeros->arrays[i]) == zeros->arrays[i]->storage->bytes;
     }
     task.device = p->device;
     task.name = "program";
-    task.est_ns = p->est_ns;
+    task.est_ns = p->est_ns ? p->est_ns + k->moved_bytes / 4 : 0;
     task.flags = (p->parallel ? TNI_TASK_PARALLEL : 0u) | (clears ? TNI_TASK_CLEARS : 0u);
     st = tni_engine_push(k->frame->ctx->engine, &task);
     if (vars != small)
@@ -501,43 +499,26 @@ static tn_status call_push(tni_frame_call *k)
     return st;
 }
 
-/* Once pushed, the record belongs to the call: what is needed behind it is kept apart. */
-static tn_status run_with_copies(tni_frame_call *k, tni_array *const *inputs, tni_array *const *outputs)
-{
-    const tni_program *p = k->frame->program;
-    const uint32_t count = p->input_count + p->output_count;
-    tni_array **kept = tni_calloc(count + 1u, sizeof *kept);
-    tn_status st = kept ? TN_OK : TN_E_NOMEM;
-
-    for (uint32_t i = 0; kept && i < count; i++)
-        tni_array_retain(kept[i] = k->arrays[i]);
-    if (st || (st = call_push(k)))
-        call_release(k);
-    else
-        st = copy_back(p, kept, inputs, outputs);
-    for (uint32_t i = 0; kept && i < count; i++)
-        tni_array_release(kept[i]);
-    tni_free(kept);
-    return st;
-}
-
 tn_status tni_frame_run(tni_frame *f, tni_array *const *inputs, tni_array *const *outputs,
-                        const tni_attrs *const *sources, uint64_t draw)
+                        const tni_attrs *const *sources, uint64_t draw, const tni_frame_zeros *zeros)
 {
+    const uint32_t ports = f->program->input_count + f->program->output_count;
     tni_frame_call *k;
     tn_status st = call_take(f, &k);
 
     if (st)
         return st;
-    if ((st = call_arrays(k, inputs, outputs))) {
-        call_release(k);
-        return st;
+    k->moved_bytes = 0;
+    for (uint32_t i = 0; zeros && i < zeros->count && !st; i++) {
+        st = tni_moves_add(&k->after, ports + zeros->count, NULL, zeros->arrays[i], false);
+        k->moved_bytes += tni_array_bytes(zeros->arrays[i]);
     }
-    k->draw = draw;
-    call_values(k, sources);
-    if (needs_copy_back(k, inputs, outputs))
-        return run_with_copies(k, inputs, outputs);
-    if ((st = call_push(k)))
+    if (!st && !(st = call_arrays(k, inputs, outputs))) {
+        k->draw = draw;
+        call_values(k, sources);
+        st = call_push(k, inputs, outputs, zeros);
+    }
+    if (st)
         call_release(k);
     return st;
 }

@@ -185,6 +185,17 @@ void tni_add_strided(const tn_tensor *src, const tn_tensor *dst); /* dst += src,
 tn_status tni_array_wait(tni_array *a); /* until its value may be read; poison comes out here */
 tn_status tni_array_wait_write(tni_array *a);
 
+/* ---- move.c: copies within one operation ------------------------------------------------------------- */
+
+typedef struct tni_moves tni_moves;
+/* dst = src, or dst += src; `src` NULL: zeros. Equal shapes and dtypes; each on a host or on the operation's
+ * device. The first one makes room for `most`. */
+tn_status tni_moves_add(tni_moves **m, uint32_t most, tni_array *src, tni_array *dst, bool add);
+/* [worker] All memory that they need, arrays and host; then the moves, on the host or in stream order. */
+tn_status tni_moves_reserve(tni_moves *m, const tni_run *run);
+tn_status tni_moves_run(tni_moves *m, const tni_run *run);
+void tni_moves_destroy(tni_moves *m); /* when the operation is complete; here and above NULL is fine */
+
 /* ---- dlpack.c ---------------------------------------------------------------------------------------- */
 
 struct DLManagedTensorVersioned;

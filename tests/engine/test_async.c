@@ -258,6 +258,35 @@ static void test_timeout(void **state)
     setup_close(&s);
 }
 
+static void test_wait_without_memory(
+    void **state) /* behind work under way: gives up in time, and comes back */
+{
+    atomic_uint hold = 0;
+    setup s;
+    job held = {.add = 1, .hold = &hold};
+
+    (void)state;
+    setup_open(&s, "threaded");
+    held.x = &s.values[0];
+    held.y = &s.values[1];
+    assert_int_equal(push_job(s.t.engine, &held, s.first, &s.vars[0], &s.vars[1], 0), TN_OK);
+    assert_int_equal(tni_engine_wait_read(s.t.engine, &s.vars[0], 0), TN_OK); /* once it is issued */
+    for (int write = 0; write < 4; write++) {
+        tni_mem_fail_at(1, true, true);
+        assert_int_equal(write % 2 ? tni_engine_wait_write(s.t.engine, &s.vars[write / 2], 2)
+                                   : tni_engine_wait_read(s.t.engine, &s.vars[1], 2),
+                         TN_E_TIMEOUT);
+        tni_mem_fail_at(0, false, false);
+    }
+    tni_mem_fail_at(1, true, true);
+    atomic_store(&hold, 1u);
+    assert_int_equal(tni_engine_wait_read(s.t.engine, &s.vars[1], 0), TN_OK);
+    assert_int_equal(tni_engine_wait_write(s.t.engine, &s.vars[0], 0), TN_OK);
+    tni_mem_fail_at(0, false, false);
+    assert_int_equal(s.values[1], 1);
+    setup_close(&s);
+}
+
 static void test_early_release(void **state)
 {
     setup s;
@@ -318,10 +347,15 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_follow),        cmocka_unit_test(test_planted),
-        cmocka_unit_test(test_same_stream),   cmocka_unit_test(test_failing_stream),
-        cmocka_unit_test(test_failing_naive), cmocka_unit_test(test_timeout),
-        cmocka_unit_test(test_early_release), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_follow),
+        cmocka_unit_test(test_planted),
+        cmocka_unit_test(test_same_stream),
+        cmocka_unit_test(test_failing_stream),
+        cmocka_unit_test(test_failing_naive),
+        cmocka_unit_test(test_timeout),
+        cmocka_unit_test(test_wait_without_memory),
+        cmocka_unit_test(test_early_release),
+        cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests_name("engine.async", tests, NULL, NULL);

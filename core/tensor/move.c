@@ -1,0 +1,182 @@
+/*
+ * Moves: what one operation copies, adds or sets to zero in several arrays, on the host or in the order of a
+ * stream. All memory is reserved before the first of them is written, so lack of it changes none.
+ *
+ * Where the host does not reach a device's memory, what a contiguous copy cannot do is done on the host: what
+ * the arrays span comes there, and what the destination spans goes back.
+ */
+#include "tensor/internal.h"
+
+typedef struct move {
+    tni_array *src, *dst; /* retained; src NULL: zeros */
+    bool add;
+    void *near[2]; /* on the host: what src and dst span */
+} move;
+
+struct tni_moves {
+    uint32_t count;
+    move list[];
+};
+
+tn_status tni_moves_add(tni_moves **m, uint32_t most, tni_array *src, tni_array *dst, bool add)
+{
+    if (!tni_array_writable(dst))
+        return tni_error(TN_E_STATE, "the array is memory of others that is read only");
+    if (!*m && !(*m = tni_zalloc(sizeof **m + most * sizeof *(*m)->list)))
+        return TN_E_NOMEM;
+    if (!tni_array_count(dst))
+        return TN_OK;
+    if (src)
+        tni_array_retain(src);
+    tni_array_retain(dst);
+    (*m)->list[(*m)->count++] = (move){.src = src, .dst = dst, .add = add};
+    return TN_OK;
+}
+
+void tni_moves_destroy(tni_moves *m)
+{
+    for (uint32_t i = 0; m && i < m->count; i++) {
+        tni_array_release(m->list[i].src);
+        tni_array_release(m->list[i].dst);
+        tni_free(m->list[i].near[0]);
+        tni_free(m->list[i].near[1]);
+    }
+    tni_free(m);
+}
+
+static bool contiguous(const tni_array *a)
+{
+    return (a->flags & TNI_ARRAY_CONTIGUOUS) != 0;
+}
+
+static bool reached(const tni_array *a)
+{
+    return !a || a->storage->device->host_addressable;
+}
+
+/* By the device's copy, without the host. */
+static bool by_bytes(const move *m)
+{
+    return m->src && !m->add && contiguous(m->src) && contiguous(m->dst) &&
+           !(reached(m->src) && reached(m->dst));
+}
+
+static uint64_t span_bytes(const tni_array *a)
+{
+    uint64_t extent = 0;
+
+    (void)tni_extent(a->ndim, a->shape, a->stride, &extent); /* it fits: the array was made */
+    return extent * tn_dtype_bytes(a->dtype);
+}
+
+static tn_status reserve(tni_array *a, bool near, const tni_run *run, void **memory)
+{
+    tn_status st = tni_storage_touch(a->storage, a->storage->device->host ? NULL : run->stream);
+
+    if (!st && near && !reached(a) && !(*memory = tni_zalloc(span_bytes(a))))
+        st = TN_E_NOMEM;
+    return st;
+}
+
+tn_status tni_moves_reserve(tni_moves *m, const tni_run *run)
+{
+    tn_status st = TN_OK;
+
+    for (uint32_t i = 0; m && i < m->count && !st; i++) {
+        move *one = &m->list[i];
+        const bool near = !by_bytes(one);
+
+        if (!one->src || !(st = reserve(one->src, near, run, &one->near[0])))
+            st = reserve(one->dst, near, run, &one->near[1]);
+    }
+    return st;
+}
+
+static tn_status on_host(void *arg, tn_err *err)
+{
+    static const uint64_t zero[2];
+    static const int64_t still[TN_NDIM_MAX];
+    const move *m = arg;
+    tn_tensor from, to;
+
+    (void)err;
+    tni_array_tensor(m->dst, &to);
+    if (m->near[1])
+        to.data = m->near[1];
+    if (m->src) {
+        tni_array_tensor(m->src, &from);
+        if (m->near[0])
+            from.data = m->near[0];
+    } else { /* one zero, read again and again */
+        from = to;
+        from.data = (void *)(uintptr_t)zero;
+        from.stride = still;
+    }
+    if (m->add)
+        tni_add_strided(&from, &to);
+    else
+        tni_copy_strided(&from, &to);
+    return TN_OK;
+}
+
+static tn_place place_of(const tni_array *a)
+{
+    const tni_device *d = a->storage->device;
+
+    return (tn_place){.data = tni_array_data(a),
+                      .device = d->host ? -1 : d->index,
+                      .memory = d->host ? TN_MEMORY_HOST : a->storage->memory};
+}
+
+/* What `a` spans, from the device to `near` or back. */
+static tn_status span_copy(const tni_run *run, const tni_array *a, void *near, bool back, tn_err *err)
+{
+    const tn_place there = place_of(a), here = {.data = near, .device = -1, .memory = TN_MEMORY_HOST};
+
+    return run->device->ops->copy(run->stream, back ? &there : &here, back ? &here : &there, span_bytes(a),
+                                  err);
+}
+
+/* A device may lack stream_call: then the host waits. */
+static tn_status host_in_stream(move *m, const tni_run *run, tn_err *err)
+{
+    const tn_device_ops *ops = run->device->ops;
+    tn_status st;
+
+    if (ops->stream_call)
+        return ops->stream_call(run->stream, on_host, m, err);
+    st = ops->stream_wait(run->stream, err);
+    return st ? st : on_host(m, err);
+}
+
+static tn_status in_stream(move *m, const tni_run *run, tn_err *err)
+{
+    tn_place from, to;
+    tn_status st = TN_OK;
+
+    if (by_bytes(m)) {
+        from = place_of(m->src);
+        to = place_of(m->dst);
+        return run->device->ops->copy(run->stream, &to, &from, tni_array_bytes(m->dst), err);
+    }
+    if (m->near[0])
+        st = span_copy(run, m->src, m->near[0], false, err);
+    if (!st && m->near[1] && (m->add || !contiguous(m->dst)))
+        st = span_copy(run, m->dst, m->near[1], false, err);
+    if (!st)
+        st = host_in_stream(m, run, err);
+    return !st && m->near[1] ? span_copy(run, m->dst, m->near[1], true, err) : st;
+}
+
+tn_status tni_moves_run(tni_moves *m, const tni_run *run)
+{
+    tn_status st = TN_OK;
+    tn_err err = {.code = TN_OK};
+
+    for (uint32_t i = 0; m && i < m->count && !st; i++)
+        st = run->stream ? in_stream(&m->list[i], run, &err) : on_host(&m->list[i], &err);
+    if (!st)
+        return TN_OK;
+    err.code = st;
+    return tni_error_take(&err, run->device->type);
+}
