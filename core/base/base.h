@@ -31,8 +31,9 @@
 
 tn_status tni_error(tn_status code, const char *format, ...) TN_PRINTF(2, 3); /* returns `code` */
 tn_status tni_error_number(uint32_t number, tn_status code, const char *format, ...)
-    TN_PRINTF(3, 4);                                          /* TN number */
-tn_status tni_error_take(const tn_err *err, const char *who); /* from a plugin: text becomes "who: message" */
+    TN_PRINTF(3, 4); /* TN number */
+/* What a plugin's function returned and said: the text becomes "who: message". */
+tn_status tni_error_take(tn_status st, const tn_err *err, const char *who);
 void tni_error_clear(void);
 void tni_error_get(tn_err *out);        /* copy of this thread's error */
 void tni_error_set(const tn_err *err);  /* puts a copy back, on any thread */

@@ -78,12 +78,12 @@ void tni_err_format(tn_err *out, tn_status code, const char *format, ...)
     va_end(args);
 }
 
-tn_status tni_error_take(const tn_err *err, const char *who)
+tn_status tni_error_take(tn_status st, const tn_err *err, const char *who)
 {
     tn_err copy = *err;
 
     copy.message[sizeof copy.message - 1] = '\0';
-    tni_error_number(copy.number, copy.code, "%s: %s", who,
+    tni_error_number(copy.number, st, "%s: %s", who,
                      copy.message[0] ? copy.message : "failed without saying why");
     current.native = copy.native;
     return current.code;

@@ -26,6 +26,18 @@ typedef struct tni_prepared {
     struct tni_prepared *forward; /* of a backward: its forward, if it was told of it; retained */
 } tni_prepared;
 
+/* Pools and arenas give workspaces that begin at 64 bytes; one that wants more moves its begin up. */
+static inline uint64_t tni_workspace_bytes(const tn_plan *p)
+{
+    return p->workspace_bytes + (p->workspace_bytes && p->workspace_align > 64 ? p->workspace_align - 64 : 0);
+}
+static inline void *tni_workspace_at(const tn_plan *p, void *block)
+{
+    const uintptr_t at = (uintptr_t)block, align = p->workspace_align;
+
+    return align > 64 ? (char *)block + (-at & (align - 1)) : block;
+}
+
 /* A backward that reads the block which its forward saved. */
 static inline uint64_t tni_prepared_reads(const tni_prepared *p)
 {

@@ -263,7 +263,7 @@ static tn_status arena_plan(placer *w)
             p->places[e].interval = interval_add(w, p->tensors[e].bytes, w->first[e], w->last[e]);
     for (uint32_t c = 0; c < p->code_count; c++)
         if (p->code[c].prepared->plan.workspace_bytes)
-            p->code[c].workspace = interval_add(w, p->code[c].prepared->plan.workspace_bytes, c, c);
+            p->code[c].workspace = interval_add(w, tni_workspace_bytes(&p->code[c].prepared->plan), c, c);
     saved_plan(w);
     st = tni_plan_offsets(w->intervals, w->interval_count, p->device->host ? 64 : 256, &p->arena_bytes,
                           &p->arena_bound);

@@ -323,7 +323,8 @@ static bool any_strided(const tni_request *r)
     return false;
 }
 
-#define SAVED_ALIGN_MAX 64 /* where blocks of their own begin */
+#define SAVED_ALIGN_MAX 64  /* where blocks of their own begin */
+#define WORK_ALIGN_MAX 4096 /* a page; the block grows by it */
 
 static bool any_added(const tni_request *r)
 {
@@ -345,8 +346,17 @@ static const char *needs_reach(const tni_request *r, const tni_prepared *p)
                : NULL;
 }
 
+static bool size_open(const tni_request *r)
+{
+    for (uint32_t o = 0; o < r->out_count; o++)
+        for (int32_t k = r->out[o]->ndim - 1; k >= -1; k--)
+            if (k < 0 ? r->out[o]->ndim < 0 : r->out[o]->shape[k] < 0)
+                return true;
+    return false;
+}
+
 /* What a plan may ask for and this version does not give; NULL: nothing. */
-static const char *asks_too_much(const tni_prepared *p)
+static const char *asks_too_much(const tni_request *r, const tni_prepared *p)
 {
     bool layouts = false;
 
@@ -358,8 +368,14 @@ static const char *asks_too_much(const tni_prepared *p)
         return "asks for a private layout, which this host does not give";
     if (p->plan.saved_bytes && p->plan.saved_align > SAVED_ALIGN_MAX)
         return "asks for a saved block aligned to more than 64 bytes";
+    if (p->plan.workspace_align > WORK_ALIGN_MAX || p->plan.workspace_align & (p->plan.workspace_align - 1))
+        return "asks for a workspace whose alignment is no power of two up to 4096";
+    if (!(p->plan.flags & TN_PLAN_RESIZES) && size_open(r))
+        return "does not say that it gives its outputs their size, which the operator leaves open";
     if (p->plan.saved_bytes && tni_prepared_reads(p))
         return "asks for a saved block although it reads its forward's";
+    if (p->plan.workspace_bytes > TN_SIZE_MAX / 2)
+        return "asks for a workspace that no memory holds";
     return p->plan.saved_bytes > TN_SIZE_MAX / 2 ? "asks for a saved block that no memory holds" : NULL;
 }
 
@@ -396,7 +412,7 @@ tn_status tni_candidate_prepare(const tni_request *r, const tni_candidate *c, tn
     node.host = &host;
     if (c->kernel->prepare && (st = c->kernel->prepare(c->plugin->self, &node, &p->plan, err)))
         goto cleanup;
-    if ((why = asks_too_much(p)) != NULL || (why = needs_reach(r, p)) != NULL) {
+    if ((why = asks_too_much(r, p)) != NULL || (why = needs_reach(r, p)) != NULL) {
         st = tn_fail(err, TN_E_UNSUPPORTED, why);
         goto cleanup;
     }
@@ -436,7 +452,7 @@ static tn_status candidates_try(const tni_request *r, const tni_vec *list, const
             if (st != TN_E_UNSUPPORTED)
                 return st == TN_E_NOMEM && !err.message[0]
                            ? tni_error(st, "out of memory while a kernel is prepared")
-                           : tni_error_take(&err, item->c.kernel->name);
+                           : tni_error_take(st, &err, item->c.kernel->name);
             snprintf(why, sizeof why, "%s", err.message[0] ? err.message : "does not serve this case");
         }
         (void)tni_str_addf(text, "%s/%s, rank %d: %s; ", item->c.plugin->descriptor->name,

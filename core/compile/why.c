@@ -25,7 +25,7 @@ static tn_status ask_it(const tni_request *r, const tni_candidate *c, tni_choice
     line->fits = !st;
     tni_prepared_release(p);
     if (st == TN_E_NOMEM)
-        return err.message[0] ? tni_error_take(&err, c->kernel->name)
+        return err.message[0] ? tni_error_take(st, &err, c->kernel->name)
                               : tni_error(st, "out of memory while a kernel is prepared");
     if (!st)
         return TN_OK;

@@ -233,15 +233,15 @@ static tn_status plugin_device_open(device_impl *impl, int32_t index)
 
     if ((st = ops_find(d->set, d->type, &d->ops, &d->plugin)))
         return st;
-    if (d->ops->count(d->plugin->self, &count, &err))
-        return tni_error_take(&err, d->type);
+    if ((st = d->ops->count(d->plugin->self, &count, &err)))
+        return tni_error_take(st, &err, d->type);
     if (index >= count)
         return tni_error(TN_E_DEVICE, "device %s:%d, but there %s %d of this type", d->type, index,
                          count == 1 ? "is" : "are", count);
-    if (d->ops->open(d->plugin->self, index, &d->handle, &err))
-        return tni_error_take(&err, d->type);
-    if (d->ops->info(d->handle, &info, &err)) {
-        st = tni_error_take(&err, d->type);
+    if ((st = d->ops->open(d->plugin->self, index, &d->handle, &err)))
+        return tni_error_take(st, &err, d->type);
+    if ((st = d->ops->info(d->handle, &info, &err))) {
+        st = tni_error_take(st, &err, d->type);
         d->ops->close(d->handle);
         return st;
     }
@@ -372,8 +372,8 @@ tn_status tni_device_type_count(tni_device_set *s, const char *type, int32_t *ou
     tni_device_opening_end(s);
     if (st)
         return st;
-    if (ops->count(plugin->self, &count, &err))
-        return tni_error_take(&err, type);
+    if ((st = ops->count(plugin->self, &count, &err)))
+        return tni_error_take(st, &err, type);
     *out = count;
     return TN_OK;
 }

@@ -42,7 +42,9 @@ static tn_status pool_unknown(tni_device_set *s, const char *type, const char *n
 
     (void)tni_registry_load_providers(s->registry, "pool", NULL); /* to name what there is */
     for (size_t i = 0; tni_registry_capability(s->registry, TN_KIND_POOL, i, &table, &plugin); i++)
-        if (used + strlen(table->id) + 3 < sizeof list)
+        if (!strcmp(table->id, name))
+            return tni_error(TN_E_DEVICE, "the table of pool '%s' lacks a function it must have", name);
+        else if (used + strlen(table->id) + 3 < sizeof list)
             used += (size_t)snprintf(list + used, sizeof list - used, ", %s", table->id);
     return tni_error(TN_E_KEY, "memory.%s.pool is '%s', but the installed pools are: %s", type, name, list);
 }
@@ -87,7 +89,7 @@ static tn_status pool_create(tni_device *d, int32_t memory, tni_pool **out)
         goto cleanup;
     p->name = p->ops->head.id;
     if ((st = p->ops->create(plugin ? plugin->self : NULL, &p->source, &p->impl, &err))) {
-        st = tni_error_take(&err, p->name);
+        st = tni_error_take(st, &err, p->name);
         goto cleanup;
     }
     *out = p;
@@ -208,16 +210,17 @@ static tn_status block_try(tni_pool *p, uint64_t bytes, tn_stream *stream, tni_b
     tn_err err;
     tn_status st;
 
-    err.code = TN_OK;
+    err.native = 0;
     err.number = 0;
     err.message[0] = '\0';
     tni_mutex_lock(&p->lock);
-    if (!(st = p->ops->alloc(p->impl, bytes, stream, &out->memory, &err)))
+    st = p->ops->alloc(p->impl, bytes, stream, &out->memory, &err);
+    if (!st && !out->memory.data)
+        st = tn_fail(&err, TN_E_INTERNAL, "gave no memory, but reported success");
+    if (!st)
         owner_find(p, out->owner)->bytes += out->memory.block_bytes;
     tni_mutex_unlock(&p->lock);
-    if (st)
-        (void)tni_error_take(&err, p->name);
-    return st;
+    return st ? tni_error_take(st, &err, p->name) : TN_OK;
 }
 
 static tn_status block_exhausted(tni_pool *p, uint64_t bytes, const char *owner)

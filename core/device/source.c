@@ -17,7 +17,7 @@ tn_status tni_device_event_take(tni_device *d, tn_event **out)
         event = impl->events[--impl->event_count];
     tni_mutex_unlock(&impl->event_lock);
     if (!event && (st = d->ops->event_create(d->handle, &event, &err)))
-        return tni_error_take(&err, d->type);
+        return tni_error_take(st, &err, d->type);
     *out = event;
     return TN_OK;
 }
@@ -162,7 +162,7 @@ static tn_status source_mark_record(void *arg, tn_stream *stream, void **out)
         return st;
     if ((st = d->ops->event_record(event, stream, &err))) {
         tni_device_event_give(d, event);
-        return tni_error_take(&err, d->type);
+        return tni_error_take(st, &err, d->type);
     }
     *out = event;
     return TN_OK;
@@ -181,10 +181,12 @@ static tn_status source_mark_wait(void *arg, void *mark, tn_stream *stream)
 {
     tni_device *d = ((tni_pool *)arg)->device;
     tn_err err = {0};
+    tn_status st;
 
     if (!mark || !stream || atomic_load(&d->set->forked))
         return TN_OK;
-    return d->ops->event_wait(stream, mark, &err) ? tni_error_take(&err, d->type) : TN_OK;
+    st = d->ops->event_wait(stream, mark, &err);
+    return st ? tni_error_take(st, &err, d->type) : TN_OK;
 }
 
 static void source_mark_release(void *arg, void *mark)

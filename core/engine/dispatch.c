@@ -180,7 +180,7 @@ static void op_issued(engine_worker *w, tni_op *op)
     }
     if (w->stream && d->ops->stream_wait(w->stream, &err)) {
         atomic_store(&d->failed, 1);
-        (void)tni_error_take(&err, d->type);
+        (void)tni_error_take(TN_E_DEVICE, &err, d->type);
         op_failed(w, op, TN_E_DEVICE);
         return;
     }

@@ -8,6 +8,10 @@ static void poison_fill(tni_poison *p, uint64_t order, tn_status status, const c
                         const tn_err *err)
 {
     const char *text = err && err->message[0] ? err->message : tni_status_name(status);
+    const size_t named = name ? strlen(name) : 0;
+
+    if (named && strncmp(text, name, named) == 0 && strncmp(text + named, ": ", 2) == 0)
+        text += named + 2; /* it is said below */
 
     tni_ref_init(&p->refs);
     atomic_init(&p->reported, false);

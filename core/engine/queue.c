@@ -189,12 +189,12 @@ tn_status tni_worker_open(engine_worker *w)
 {
     tni_device *d = w->queue->device;
     tn_err err = {0};
+    tn_status st;
 
     if (w->stream || !w->queue->async)
         return TN_OK;
-    if (d->ops->stream_create(d->handle, w->queue->kind == QUEUE_COPY, &w->stream, &err))
-        return tni_error_take(&err, d->type);
-    return TN_OK;
+    st = d->ops->stream_create(d->handle, w->queue->kind == QUEUE_COPY, &w->stream, &err);
+    return st ? tni_error_take(st, &err, d->type) : TN_OK;
 }
 
 void tni_worker_flush(engine_worker *w)

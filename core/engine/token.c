@@ -213,9 +213,9 @@ static tn_status token_record(engine_worker *w, tni_op *op, uint32_t only, engin
 
     if ((st = token_create(w, op, only, &t)))
         return st;
-    if (d->ops->event_record(t->event, w->stream, &err)) {
+    if ((st = d->ops->event_record(t->event, w->stream, &err))) {
         tni_token_release(t);
-        return tni_error_take(&err, d->type);
+        return tni_error_take(st, &err, d->type);
     }
     *out = t;
     return TN_OK;
@@ -433,8 +433,10 @@ static tn_status stream_follow(engine_worker *w, tni_op *op, engine_token *t, bo
     if (t->stream != w->stream) {
         if (tni_fault_drop_event_wait(op->queue->engine))
             return TN_OK;
-        if (d->ops->event_wait(w->stream, t->event, &err))
-            return tni_error_take(&err, d->type);
+        const tn_status st = d->ops->event_wait(w->stream, t->event, &err);
+
+        if (st)
+            return tni_error_take(st, &err, d->type);
         w->event_waits++;
     }
     return data ? dep_add(op, t) : TN_OK;

@@ -147,9 +147,11 @@ bool tni_call_short(tni_context *c, tni_signature *sig, const tni_attrs *attrs, 
     x.modes = sig->modes;
     x.attrs = attrs->values;
     x.rng = &rng;
+    err.native = 0;
+    err.number = 0;
     err.message[0] = '\0';
     if ((st = kernel_run(sig, &x, &err)))
-        st = tni_error_take(&err, sig->def->op->name);
+        st = tni_error_take(st, &err, sig->def->op->name);
     tni_engine_leave(c->engine, v.reads, v.read_count, v.writes, v.write_count, st, sig->def->op->name);
     *status = TN_OK; /* a failure sticks to the outputs, as everywhere */
     return true;
@@ -256,7 +258,7 @@ static tn_status call_bind(call *k)
                 return st;
     }
     if (p->plan.workspace_bytes &&
-        (st = tni_block_alloc(k->sig->device, TN_MEMORY_DEVICE, p->plan.workspace_bytes, k->run.stream,
+        (st = tni_block_alloc(k->sig->device, TN_MEMORY_DEVICE, tni_workspace_bytes(&p->plan), k->run.stream,
                               "workspace", &k->workspace)))
         return st;
     if (!k->saved)
@@ -370,7 +372,7 @@ static tn_status call_run(void *payload, tni_run *run)
     k->x.out = k->list + k->in_count;
     k->x.modes = k->sig->modes;
     k->x.attrs = k->attrs->values;
-    k->x.workspace = k->workspace.memory.data;
+    k->x.workspace = tni_workspace_at(&k->sig->prepared->plan, k->workspace.memory.data);
     k->x.saved = k->saved ? tni_array_data(k->saved) : NULL;
     k->x.stream = run->stream;
     if ((st = tni_slot_get(run, k->sig->prepared->plugin, k->sig->prepared->table, &k->x.stream_slot)))
@@ -382,7 +384,7 @@ static tn_status call_run(void *payload, tni_run *run)
         st = run->device->ops->stream_call(run->stream, call_kernel, k, &err);
     else
         st = call_kernel(k, &err);
-    return st == TN_OK || st == TN_PENDING ? st : tni_error_take(&err, k->sig->def->op->name);
+    return st == TN_OK || st == TN_PENDING ? st : tni_error_take(st, &err, k->sig->def->op->name);
 }
 
 static void call_done(void *payload, tni_engine *engine, tn_status status)

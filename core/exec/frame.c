@@ -173,7 +173,7 @@ static void bind_arena(tni_frame *f)
         const tni_instruction *in = &p->code[c];
 
         if (in->workspace != TNI_NONE)
-            f->steps[c].x.workspace = base + in->workspace_offset;
+            f->steps[c].x.workspace = tni_workspace_at(f->steps[c].plan, base + in->workspace_offset);
         if (in->saved != TNI_NONE || in->saved_of != TNI_NONE)
             f->steps[c].x.saved = base + in->saved_offset;
     }
@@ -265,7 +265,7 @@ static tn_status frame_replay(void *arg, tn_err *err)
         tn_err inner = *err;
 
         tni_err_format(err, st, "node \"%s\": %.400s", p->graph->nodes[p->code[c - 1].node].name,
-                       inner.message);
+                       inner.message[0] ? inner.message : "failed without saying why");
     }
     return st;
 }
@@ -329,7 +329,7 @@ static tn_status call_run(void *payload, tni_run *run)
         st = run->device->ops->stream_call(run->stream, frame_replay, k, &err);
     else
         st = frame_replay(k, &err);
-    return st ? tni_error_take(&err, "program") : tni_moves_run(k->after, run);
+    return st ? tni_error_take(st, &err, "program") : tni_moves_run(k->after, run);
 }
 
 static void call_release(tni_frame_call *k)

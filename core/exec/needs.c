@@ -95,7 +95,7 @@ tn_status tni_gradient_needs(const tni_opdef *def, const tni_attrs *attrs, uint3
     d.grad.ops = &dry_ops;
     d.grad.self = &d;
     if ((st = def->op->gradient(&d.grad)))
-        return tni_error_take(&err, def->op->name);
+        return tni_error_take(st, &err, def->op->name);
     if (in_count > 64)
         d.in = UINT64_MAX;
     *need_in = d.in;

@@ -66,7 +66,7 @@ static tn_status variadic_count(const tni_opdef *def, const tni_attrs *attrs, in
 
 static tn_status op_failed(const tni_opdef *def, tn_status st, const tn_err *err)
 {
-    return tni_error(st, "%s: %s", def->op->name,
+    return tni_error(st, "%s: %.495s", def->op->name, /* theirs: it may not end */
                      err->message[0] ? err->message : "not possible with these arguments");
 }
 
@@ -87,7 +87,8 @@ tn_status tni_op_args(const tni_opdef *def, const tni_attrs *attrs, int64_t give
             return op_failed(def, st, &err);
         args = (tni_args){i.in_count, i.out_count, i.visible_count, i.in_names, i.out_names};
     }
-    if (args.in_count > TN_NODE_INPUTS_MAX || args.out_count > TN_NODE_INPUTS_MAX || args.out_count == 0)
+    if (args.in_count > TN_NODE_INPUTS_MAX || args.out_count > TN_NODE_INPUTS_MAX || args.out_count == 0 ||
+        (op->flags & TN_OP_VIEW && args.in_count == 0))
         return tni_error(TN_E_ATTR, "%s: %u inputs and %u outputs, 1 to %d are allowed", op->name,
                          args.in_count, args.out_count, TN_NODE_INPUTS_MAX);
     if (args.visible_count == 0 || args.visible_count > args.out_count)
@@ -182,6 +183,12 @@ static bool shape_fits(const tn_shape *s)
     return true;
 }
 
+/* Whether output 0 is the bytes of input 0: what is inferred must not make it larger than they are. */
+static bool views(const tni_opdef *def, const tni_args *args)
+{
+    return def->op->flags & TN_OP_VIEW && args->in_count;
+}
+
 static void shapes_format(tn_shape *const *shapes, uint32_t count, tni_str *text)
 {
     for (uint32_t i = 0; i < count && i < 8; i++) {
@@ -199,7 +206,7 @@ static tn_status shape_failed(const tni_opdef *def, const tni_args *args, tn_sha
 
     tni_str_init(&text, 4096);
     shapes_format(in, args->in_count, &text);
-    st = tni_error(st, "%s: %s (inputs: %.200s)", def->op->name, message, text.text ? text.text : "none");
+    st = tni_error(st, "%s: %.495s (inputs: %.200s)", def->op->name, message, text.text ? text.text : "none");
     tni_str_fini(&text);
     return st;
 }
@@ -219,7 +226,10 @@ tn_status tni_op_infer_shape(const tni_opdef *def, const tni_attrs *attrs, const
         return shape_failed(def, args, in, st, err.message[0] ? err.message : "the shapes do not fit");
     for (uint32_t k = 0; k < args->in_count + args->out_count; k++)
         if (!shape_fits(k < args->in_count ? in[k] : out[k - args->in_count]))
-            return shape_failed(def, args, in, TN_E_SHAPE, "a shape is too large");
+            return shape_failed(def, args, in, TN_E_SHAPE, "a shape is too large or has negative sizes");
+    if (views(def, args) && tn_shape_known(in[0]) && tn_shape_known(out[0]) &&
+        tn_shape_count(in[0]) != tn_shape_count(out[0]))
+        return shape_failed(def, args, in, TN_E_SHAPE, "a view has as many elements as what it shows");
     return TN_OK;
 }
 
@@ -277,6 +287,8 @@ tn_status tni_op_infer_dtype(const tni_opdef *def, const tni_attrs *attrs, const
         return op_failed(def, st, &err);
     if (!dtypes_valid(in, args->in_count) || !dtypes_valid(out, args->out_count))
         return tni_error(TN_E_INTERNAL, "%s inferred a data type that does not exist", def->op->name);
+    if (views(def, args) && in[0] >= 0 && out[0] >= 0 && in[0] != out[0])
+        return tni_error(TN_E_DTYPE, "%s: a view has the data type of what it shows", def->op->name);
     return TN_OK;
 }
 
@@ -303,5 +315,11 @@ tn_status tni_op_infer_storage(const tni_opdef *def, const tni_attrs *attrs, con
     i.out_storage = out;
     if ((st = def->op->storage(&i)))
         return op_failed(def, st, &err);
+    for (uint32_t k = 0; k < args->in_count + args->out_count; k++) {
+        const int32_t v = k < args->in_count ? in[k] : out[k - args->in_count];
+
+        if (v < TN_STORAGE_UNKNOWN || v > TN_STORAGE_CSR)
+            return tni_error(TN_E_INTERNAL, "%s inferred a storage type that does not exist", def->op->name);
+    }
     return TN_OK;
 }

@@ -60,6 +60,24 @@ static bool name_good(const char *name)
     return true;
 }
 
+/* Files and kernels of an earlier version know neither the name nor the row. */
+static tn_status since_check(const tn_op *op, const tn_attr_def *d)
+{
+    if (d->since > 1 && d->since > op->version)
+        return tni_error(TN_E_ARG,
+                         "operator %s: attribute %s came with version %u, but the operator is of version %u",
+                         op->name, d->name, d->since, op->version);
+    if (d->since > 1 && !d->default_text)
+        return tni_error(TN_E_ARG,
+                         "operator %s: attribute %s came with version %u and has no default, so no older "
+                         "file can be read",
+                         op->name, d->name, d->since);
+    if (d > op->attrs && d[-1].since > 1 && d[-1].since > d->since)
+        return tni_error(TN_E_ARG, "operator %s: attribute %s is older than %s and must stand before it",
+                         op->name, d->name, d[-1].name);
+    return TN_OK;
+}
+
 static tn_status attr_check(const tn_op *op, const tn_attr_def *d)
 {
     if (!name_good(d->name))
@@ -72,14 +90,10 @@ static tn_status attr_check(const tn_op *op, const tn_attr_def *d)
     if ((d->flags & TN_ATTR_F_COUNT) && d->type != TN_ATTR_T_INT)
         return tni_error(TN_E_ARG, "operator %s: attribute %s counts inputs, but is no integer", op->name,
                          d->name);
-    if (d->since > 1 && d->since > op->version)
-        return tni_error(TN_E_ARG,
-                         "operator %s: attribute %s came with version %u, but the operator is of version %u",
-                         op->name, d->name, d->since, op->version);
     for (const tn_attr_def *e = op->attrs; e < d; e++)
         if (strcmp(e->name, d->name) == 0)
             return tni_error(TN_E_ARG, "operator %s: attribute %s is there twice", op->name, d->name);
-    return TN_OK;
+    return since_check(op, d);
 }
 
 /* Counts a NULL-ended list of argument names; a last name may end in '*'. */
@@ -100,6 +114,9 @@ static tn_status args_check(const tn_op *op, const char *const *names, uint32_t 
         }
         if (!name_good(name))
             return tni_error(TN_E_ARG, "operator %s: argument %u has a bad name", op->name, *count);
+        for (uint32_t k = 0; k < *count; k++)
+            if (strcmp(names[k], names[*count]) == 0)
+                return tni_error(TN_E_ARG, "operator %s: argument %s is there twice", op->name, names[k]);
     }
     *count -= *variadic;
     return TN_OK;
@@ -115,7 +132,10 @@ static tn_status def_fill(tni_opdef *def, const tn_op *op, tni_plugin *plugin)
         return tni_error(TN_E_ARG, "an operator's definition has %u bytes, at least %zu are needed",
                          op->struct_size, TN_END(tn_op, gradient));
     if (!name_good(op->name))
-        return tni_error(TN_E_ARG, "an operator has a bad name: letters, digits and _.-: are allowed");
+        return tni_error(TN_E_ARG,
+                         "an operator has the bad name \"%.100s\": 1 to %d letters, digits and _.-: are "
+                         "allowed",
+                         op->name ? op->name : "", NAME_MAX_BYTES);
     def->op = op;
     def->plugin = plugin;
     def->count_attr = -1;
@@ -126,7 +146,8 @@ static tn_status def_fill(tni_opdef *def, const tn_op *op, tni_plugin *plugin)
         return tni_error(TN_E_ARG, "operator %s: no shape function, or an unknown kind of execution",
                          op->name);
     if (!op->args && (outputs == 0 || output_variadic || op->visible > outputs))
-        return tni_error(TN_E_ARG, "operator %s: no function says how many outputs it has", op->name);
+        return tni_error(
+            TN_E_ARG, "operator %s: no function says how many outputs it has, or more are visible", op->name);
     if (def->input_count < ARGS_MAX && op->mutates >> def->input_count && !def->variadic)
         return tni_error(TN_E_ARG, "operator %s: mutates an input that it has not", op->name);
     for (const tn_attr_def *d = op->attrs; d && d->name; d++, def->attr_count++) {
@@ -172,7 +193,7 @@ static tn_status name_add(tni_opset *s, const char *name, entry *e) TN_REQUIRES(
 {
     if (!name_good(name))
         return tni_error(TN_E_ARG, "operator %s: an alias has a bad name", e->def.op->name);
-    if (tni_map_get(s->names, name, NULL))
+    if (tni_map_get(s->names, name, NULL) || strcmp(name, "null") == 0) /* in files a variable is a "null" */
         return tni_error(TN_E_KEY, "operator %s: the name %s is taken", e->def.op->name, name);
     return tni_map_set(s->names, name, e);
 }
@@ -243,7 +264,8 @@ static tn_status plugins_take(tni_opset *s) TN_REQUIRES(&s->lock)
         for (size_t k = 0; ops->ops && ops->ops[k]; k++) {
             tn_status st = known(s, ops->ops[k]) ? TN_OK : op_add(s, ops->ops[k], plugin);
 
-            first = first ? first : st;
+            if (st && !first)
+                first = tni_error(st, "plugin %s: %s", plugin->note.body.name, tni_error_message());
         }
     }
     s->generation = tni_registry_generation(s->plugins);
@@ -282,6 +304,8 @@ static tn_status plugins_ask(tni_opset *s)
     if (!asked || s->generation != tni_registry_generation(s->plugins))
         st = plugins_take(s);
     tni_mutex_unlock(&s->lock);
+    if (st) /* it is found by its absence, perhaps much later */
+        tni_registry_warn(s->plugins, tni_error_message());
     return st;
 }
 

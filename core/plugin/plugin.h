@@ -83,6 +83,8 @@ bool tni_registry_capability(const tni_registry *r, uint32_t kind, size_t index,
 tn_status tni_registry_add_static(tni_registry *r, const tn_plugin *descriptor, tni_plugin **out);
 /* fork(): calls the plugins' fork functions. */
 void tni_registry_fork(tni_registry *r, uint32_t phase);
+/* A line of the log, for rooms above that leave out what a plugin brings. */
+void tni_registry_warn(const tni_registry *r, const char *text);
 /* Changes whenever a plugin was loaded: caches of capabilities compare it. */
 uint64_t tni_registry_generation(const tni_registry *r);
 /* A room above offers plugins a table of its own; `table` outlives the registry. TN_E_KEY: the id is taken.

@@ -208,6 +208,11 @@ static tn_status registry_init(tni_registry *r)
     return TN_OK;
 }
 
+void tni_registry_warn(const tni_registry *r, const char *text)
+{
+    tni_logf(&r->log, TN_LOG_WARNING, "%s", text);
+}
+
 tn_status tni_registry_create(tni_options *options, const tni_log *log, tni_registry **out)
 {
     tni_registry *r = tni_zalloc(sizeof *r);

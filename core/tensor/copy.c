@@ -116,11 +116,7 @@ static tn_status copy_device(tni_array *src, tni_array *dst, tni_run *run)
     from = place_of(src, run->device);
     to = place_of(dst, run->device);
     st = run->device->ops->copy(run->stream, &to, &from, tni_array_bytes(src), &err);
-    if (st) {
-        err.code = st;
-        st = tni_error_take(&err, run->device->type);
-    }
-    return st;
+    return st ? tni_error_take(st, &err, run->device->type) : TN_OK;
 }
 
 static tn_status fill_host(tni_array *dst, double value)

@@ -175,8 +175,5 @@ tn_status tni_moves_run(tni_moves *m, const tni_run *run)
 
     for (uint32_t i = 0; m && i < m->count && !st; i++)
         st = run->stream ? in_stream(&m->list[i], run, &err) : on_host(&m->list[i], &err);
-    if (!st)
-        return TN_OK;
-    err.code = st;
-    return tni_error_take(&err, run->device->type);
+    return st ? tni_error_take(st, &err, run->device->type) : TN_OK;
 }

@@ -22,7 +22,7 @@ static void errors(void **state)
     assert_string_equal(tn_error_text(), "axis 3");
     assert_int_equal(tn_error_code(), TN_E_SHAPE);
     assert_int_equal(tni_error(0, "a failure cannot be TN_OK"), TN_E_INTERNAL);
-    assert_int_equal(tni_error_take(&err, "acme"), TN_E_INTERNAL); /* 77 is no status */
+    assert_int_equal(tni_error_take(77, &err, "acme"), TN_E_INTERNAL); /* 77 is no status */
     assert_string_equal(tni_error_message(), "acme: two lines");
     tni_error_get(&err);
     assert_int_equal(err.number, 3014);

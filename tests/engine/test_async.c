@@ -49,11 +49,13 @@ static tn_status job_run(void *payload, tni_run *run)
 {
     job *j = *(job **)payload;
     tn_err err = {0};
+    tn_status st;
 
     if (!run->stream)
         return job_body(j, &err);
-    if (run->device->ops->stream_call(run->stream, job_body, j, &err))
-        return tni_error_take(&err, "late");
+    st = run->device->ops->stream_call(run->stream, job_body, j, &err);
+    if (st)
+        return tni_error_take(st, &err, "late");
     if (j->free_early)
         tni_engine_release(run, j->free_early, TN_OK);
     return TN_OK;

@@ -20,6 +20,15 @@ static const tn_attr_def default_attrs[] = {TN_ATTR_INT("a", "one", ""), TN_ATTR
 static const tn_attr_def choice_attrs[] = {TN_ATTR_CHOICE("a", "x", "", ""), TN_ATTR_END};
 static const tn_attr_def type_attrs[] = {{"a", 99, 0, NULL, "1", "", 1, 0, 1, 0}, TN_ATTR_END};
 
+static const tn_attr_def since_attrs[] = {TN_ATTR_ROW_SINCE(3, "a", TN_ATTR_T_INT, 0, NULL, "1", 1, 0, ""),
+                                          TN_ATTR_END};
+static const tn_attr_def needed_attrs[] = {
+    TN_ATTR_ROW_SINCE(2, "a", TN_ATTR_T_INT, 0, NULL, TN_REQUIRED, 1, 0, ""), TN_ATTR_END};
+static const tn_attr_def behind_attrs[] = {TN_ATTR_ROW_SINCE(2, "a", TN_ATTR_T_INT, 0, NULL, "1", 1, 0, ""),
+                                           TN_ATTR_INT("b", "1", ""), TN_ATTR_END};
+static const char *const same_twice[] = {"data", "other", "data", NULL};
+static const char *const variable_alias[] = {"null", NULL};
+
 static tn_status shape_same(tn_infer *i)
 {
     return tn_shape_unify(i, i->in_shape[0], i->out_shape[0]);
@@ -30,6 +39,39 @@ static tn_status shape_huge(tn_infer *i)
     i->out_shape[0]->ndim = 2;
     i->out_shape[0]->dim[0] = i->out_shape[0]->dim[1] = INT64_MAX / 2;
     return TN_OK;
+}
+
+static tn_status shape_more(tn_infer *i)
+{
+    i->out_shape[0]->ndim = 1;
+    i->out_shape[0]->dim[0] = 100;
+    return TN_OK;
+}
+
+static tn_status shape_negative(tn_infer *i)
+{
+    i->out_shape[0]->ndim = 1;
+    i->out_shape[0]->dim[0] = -5;
+    return TN_OK;
+}
+
+static tn_status dtype_other(tn_infer *i)
+{
+    i->out_dtype[0] = TN_F64;
+    return TN_OK;
+}
+
+static tn_status storage_wrong(tn_infer *i)
+{
+    i->out_storage[0] = 77;
+    return TN_OK;
+}
+
+/* A text that does not end. */
+static tn_status shape_endless(tn_infer *i)
+{
+    memset(i->err->message, 'z', sizeof i->err->message);
+    return TN_E_SHAPE;
 }
 
 static tn_status args_none(tn_infer *i)
@@ -44,17 +86,24 @@ static tn_status args_many(tn_infer *i)
     return TN_OK;
 }
 
-#define OP4(inputs_, outputs_, shape_, ...)                                                                  \
+#define OP5(version_, inputs_, outputs_, shape_, ...)                                                        \
     {                                                                                                        \
-        .struct_size = TN_END(tn_op, gradient), .version = 1, .doc = "test", .inputs = inputs_,              \
+        .struct_size = TN_END(tn_op, gradient), .version = version_, .doc = "test", .inputs = inputs_,       \
         .outputs = outputs_, .shape = shape_, __VA_ARGS__                                                    \
     }
+#define OP4(...) OP5(1, __VA_ARGS__)
 #define OP(...) OP4(data, data, shape_same, __VA_ARGS__)
+#define OP2(...) OP5(2, data, data, shape_same, __VA_ARGS__)
 static const tn_op good = OP(.name = "acme_first", .aliases = aliases);
 static const tn_op variadic = OP4(args, data, shape_same, .name = "acme_list", .attrs = count_attrs);
 static const tn_op huge = OP4(data, data, shape_huge, .name = "acme_huge");
 static const tn_op none = OP(.name = "acme_none", .args = args_none);
 static const tn_op many = OP(.name = "acme_many", .args = args_many);
+static const tn_op view = OP4(data, data, shape_more, .name = "acme_view", .flags = TN_OP_VIEW,
+                              .dtype = dtype_other, .storage = storage_wrong);
+static const tn_op viewless = OP4(NULL, data, shape_more, .name = "acme_viewless", .flags = TN_OP_VIEW);
+static const tn_op negative = OP4(data, data, shape_negative, .name = "acme_negative");
+static const tn_op endless = OP4(data, data, shape_endless, .name = "acme_endless");
 static const tn_op bad[] = {
     OP(.name = "bad name"),
     OP(.name = ""),
@@ -72,6 +121,13 @@ static const tn_op bad[] = {
     OP(.name = "acme_k", .aliases = taken),
     OP(.name = "Convolution"),
     {.struct_size = 16, .name = "acme_l"},
+    OP(.name = "acme_m", .attrs = since_attrs),
+    OP2(.name = "acme_n", .attrs = needed_attrs),
+    OP2(.name = "acme_o", .attrs = behind_attrs),
+    OP4(same_twice, data, shape_same, .name = "acme_p"),
+    OP4(data, same_twice, shape_same, .name = "acme_q"),
+    OP(.name = "null"),
+    OP(.name = "acme_r", .aliases = variable_alias),
 };
 
 static void test_add(void **state)
@@ -200,6 +256,48 @@ static void test_infer(void **state)
     tni_opset_destroy(s);
 }
 
+static tn_status shapes_of(tni_opset *s, const char *name, tn_shape *in, tn_shape *out)
+{
+    const tni_opdef *def;
+    tni_args a;
+
+    assert_int_equal(tni_opset_find(s, name, &def) | tni_op_args(def, NULL, -1, &a), TN_OK);
+    return tni_op_infer_shape(def, NULL, &a, 0, &in, &out);
+}
+
+/* What a definition infers is looked at before anybody relies on it. */
+static void test_infer_wrong(void **state)
+{
+    tn_shape in = {.ndim = 1, .dim = {3}}, out = {.ndim = -1};
+    int32_t dtypes[2] = {TN_F32, TN_DTYPE_UNKNOWN}, storages[2] = {TN_STORAGE_DENSE, TN_STORAGE_UNKNOWN};
+    const tni_opdef *def;
+    tni_opset *s;
+    tni_args a;
+
+    (void)state;
+    assert_int_equal(tni_opset_create(NULL, &s), TN_OK);
+    assert_int_equal(tni_opset_add(s, &view, NULL) | tni_opset_add(s, &negative, NULL) |
+                         tni_opset_add(s, &viewless, NULL) | tni_opset_add(s, &endless, NULL),
+                     TN_OK);
+    assert_int_equal(shapes_of(s, "acme_view", &in, &out), TN_E_SHAPE); /* 100 elements of 3 */
+    out.ndim = -1;
+    in.dim[0] = -1;
+    assert_int_equal(shapes_of(s, "acme_view", &in, &out), TN_OK);
+    out.ndim = -1;
+    in.dim[0] = 100;
+    assert_int_equal(shapes_of(s, "acme_view", &in, &out), TN_OK);
+    out.ndim = -1;
+    assert_int_equal(shapes_of(s, "acme_negative", &in, &out), TN_E_SHAPE);
+    assert_non_null(strstr(tni_error_message(), "negative sizes"));
+    assert_int_equal(shapes_of(s, "acme_endless", &in, &out), TN_E_SHAPE);
+    assert_int_equal(tni_opset_find(s, "acme_view", &def) | tni_op_args(def, NULL, -1, &a), TN_OK);
+    assert_int_equal(tni_op_infer_dtype(def, NULL, &a, dtypes, dtypes + 1), TN_E_DTYPE);
+    assert_int_equal(tni_op_infer_storage(def, NULL, &a, storages, storages + 1), TN_E_INTERNAL);
+    assert_int_equal(tni_opset_find(s, "acme_viewless", &def), TN_OK);
+    assert_int_equal(tni_op_args(def, NULL, -1, &a), TN_E_ATTR);
+    tni_opset_destroy(s);
+}
+
 static tn_status life(void *arg)
 {
     tni_opset *s = NULL;
@@ -224,8 +322,8 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_add),   cmocka_unit_test(test_find),   cmocka_unit_test(test_args),
-        cmocka_unit_test(test_infer), cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_add),   cmocka_unit_test(test_find),        cmocka_unit_test(test_args),
+        cmocka_unit_test(test_infer), cmocka_unit_test(test_infer_wrong), cmocka_unit_test(test_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,7 +123,9 @@ struct tn_grad {
 
 #define TN_OP_POINTWISE 1u /* output element i depends on input elements i only (equal shapes) */
 #define TN_OP_BACKWARD 2u  /* internal: not offered to users */
-#define TN_OP_VIEW 4u /* output 0 is a view of input 0 with another shape (Reshape, Flatten, expand_dims) */
+#define TN_OP_VIEW                                                                                           \
+    4u /* output 0 is a view of input 0 with another shape (Reshape, Flatten, expand_dims): as many          \
+          elements, the same data type */
 #define TN_OP_IGNORE_HEAD 8u /* a loss layer: its gradient needs no head gradient (SoftmaxOutput) */
 #define TN_OP_ZERO_GRADIENT                                                                                  \
     16u /* the gradient of every input is zero; `gradient` is NULL (argmax, floor, comparisons) */
@@ -221,7 +223,8 @@ struct tn_plan {
     void *state;
     uint64_t workspace_bytes, saved_bytes; /* per call; saved: what forward leaves for its backward */
     uint64_t est_ns;                       /* of one run; 0: not known */
-    uint32_t workspace_align, saved_align, threads, reserved;
+    uint32_t workspace_align, saved_align; /* preset 64; powers of two up to 4096, up to 64 */
+    uint32_t threads, reserved;
     int32_t *inplace; /* per output: the input whose memory it may take over, -1 none */
     const tn_layout **in_layout, **out_layout;
     tn_blob tuning;
