@@ -65,7 +65,7 @@ void chk_device_info(chk_env *env)
     if (TN_OFFERS(d.ops, tn_device_ops, statistics)) {
         const char *text = d.ops->statistics(d.handle);
 
-        if (!text || *text != '{')
+        if (!text || *text != '{' || text[strlen(text) - 1] != '}')
             chk_fail(env, NULL, "statistics gives no JSON object");
     }
     chk_device_close(&d);
@@ -79,6 +79,8 @@ void chk_device_twice(chk_env *env)
 
     chk_device_open(&a, env, CHK_HOST_EXACT);
     chk_device_open(&b, env, CHK_HOST_EXACT);
+    if (a.handle == b.handle)
+        chk_fail(env, NULL, "two users get one device");
     s = chk_device_stream(&a);
     t = chk_device_stream(&b);
     chk_device_wait(&a, s);
@@ -123,9 +125,10 @@ static void memory_kind(chk_device *d, int32_t kind)
         d->ops->free(d->handle, kind, blocks[i]);
 }
 
-void chk_device_memory(chk_env *env)
+static void memory_of(chk_env *env, uint64_t *held)
 {
     static const uint64_t huge[] = {UINT64_MAX, UINT64_MAX - 4095, (uint64_t)1 << 62, (uint64_t)1 << 48};
+    uint64_t bytes;
     chk_device d;
 
     chk_device_open(&d, env, CHK_HOST_EXACT);
@@ -151,6 +154,19 @@ void chk_device_memory(chk_env *env)
     }
     d.ops->free(d.handle, TN_MEMORY_DEVICE, NULL);
     chk_device_close(&d);
+    chk_host_memory(d.plugin.host, &bytes, held);
+}
+
+/* What the first time leaves may be made once. */
+void chk_device_memory(chk_env *env)
+{
+    uint64_t held[2];
+
+    for (int i = 0; i < 2; i++)
+        memory_of(env, &held[i]);
+    if (held[1] > held[0])
+        chk_fail(env, "M-leak", "alloc, free and close leave %llu blocks behind",
+                 (unsigned long long)(held[1] - held[0]));
 }
 
 /* ---- copies ---- */
@@ -254,6 +270,7 @@ void chk_device_copies(chk_env *env)
         if (a.pinned)
             pinned_trip(&d, &a, lengths[i]);
     }
+    chk_device_peers(&d, a.stream);
     d.ops->stream_destroy(a.stream);
     d.ops->free(d.handle, TN_MEMORY_DEVICE, a.device);
     d.ops->free(d.handle, TN_MEMORY_DEVICE, a.second);
@@ -306,6 +323,17 @@ void chk_device_order(chk_env *env)
     if (atomic_load(&o.next) != CALLS)
         chk_fail(env, NULL, "stream_wait returns after %u of %u calls", (unsigned)atomic_load(&o.next),
                  CALLS);
+    chk_device_mixed(&d, s);
+    for (int32_t priority = -2; priority <= 2; priority++) {
+        tn_stream *other = NULL;
+        tn_err err = {0};
+        const tn_status st = d.ops->stream_create(d.handle, priority, &other, &err);
+
+        if (st || !other)
+            chk_fail(env, NULL, "stream_create with priority %d gives %s: %s", (int)priority,
+                     tn_status_name(st), err.message);
+        d.ops->stream_destroy(other);
+    }
     d.ops->stream_destroy(s);
     chk_device_close(&d);
 }

@@ -42,4 +42,13 @@ void chk_notice_wait(chk_device *d, chk_notice *notice);
 void chk_device_said(chk_device *d, const char *call, tn_status st, const tn_err *err);
 void chk_sleep_us(uint32_t us);
 
+/* ---- device_streams.c: each fails the case ---- */
+
+/* Copies stand in the order of the calls around them. */
+void chk_device_mixed(chk_device *d, tn_stream *s);
+/* Copies between devices 0 and 1, if there are two. */
+void chk_device_peers(chk_device *d, tn_stream *s);
+/* event_record and event_wait come back at once. */
+void chk_device_unblocked(chk_device *d, tn_stream *a, tn_stream *b, tn_event *e);
+
 #endif

@@ -75,6 +75,7 @@ void chk_device_events(chk_env *env)
     chk_device_wait(&d, b);
     if (d.ops->event_query(e, &err) != TN_OK)
         chk_fail(env, NULL, "all work is done, and event_query does not say so");
+    chk_device_unblocked(&d, a, b, e);
     d.ops->stream_destroy(a); /* before the event that it was recorded on */
     d.ops->event_destroy(e);
     d.ops->stream_destroy(b);
@@ -82,6 +83,31 @@ void chk_device_events(chk_env *env)
 }
 
 /* ---- notifications ---- */
+
+/* Two notifications of one point, and a third one of the next point of the same event. */
+static void several(chk_device *d, tn_stream *s, tn_event *const *events)
+{
+    static chk_notice notices[3];
+    static flag flags[2];
+
+    for (uint32_t i = 0; i < 3; i++) {
+        tn_err err = {0};
+
+        if (i != 1) {
+            flags[i / 2] = (flag){.env = d->env, .pause_us = 3000};
+            chk_device_call(d, s, flag_set, &flags[i / 2]);
+            if (d->ops->event_record(events[0], s, &err))
+                chk_fail(d->env, NULL, "event_record fails: %s", err.message);
+        }
+        chk_device_notify(d, events[0], &notices[i]);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        chk_notice_wait(d, &notices[i]);
+        if (!atomic_load(&flags[i / 2].set))
+            chk_fail(d->env, NULL, "a notification comes before the work before it is done");
+    }
+    chk_device_wait(d, s);
+}
 
 void chk_device_notified(chk_env *env)
 {
@@ -111,6 +137,7 @@ void chk_device_notified(chk_env *env)
                      atomic_load(&flags[i].set) ? "done" : "not done");
     }
     chk_device_wait(&d, s);
+    several(&d, s, events);
     /* An event that was reached is notified too. */
     chk_device_notify(&d, events[0], &notices[0]);
     chk_notice_wait(&d, &notices[0]);
@@ -144,6 +171,7 @@ void chk_device_errors(chk_env *env)
     tn_event *e;
     chk_notice notice;
     tn_err err = {0};
+    bool recorded;
     tn_status st;
 
     chk_device_open(&d, env, CHK_HOST_EXACT);
@@ -152,7 +180,8 @@ void chk_device_errors(chk_env *env)
     e = chk_device_event(&d);
     chk_device_call(&d, bad, broken, NULL);
     st = d.ops->event_record(e, bad, &err);
-    if (!st) { /* a device may refuse at once, or later */
+    recorded = st == TN_OK;
+    if (recorded) { /* a device may refuse at once, or later */
         chk_device_notify(&d, e, &notice);
         chk_notice_wait(&d, &notice);
         if (!atomic_load(&notice.status))
@@ -167,6 +196,9 @@ void chk_device_errors(chk_env *env)
             chk_fail(env, NULL, "a call of a stream failed, and stream_wait number %d gives %s: %s", i + 1,
                      tn_status_name(st), err.message);
     }
+    if (recorded && (st = d.ops->event_query(e, &err)) <= TN_OK)
+        chk_fail(env, NULL, "a stream failed, and event_query of an event behind gives %s",
+                 tn_status_name(st));
     chk_device_call(&d, good, nothing, NULL);
     chk_device_wait(&d, good);
     d.ops->event_destroy(e);
@@ -264,8 +296,14 @@ static void fragile_note(void *arg, tn_status status, const tn_err *err)
     atomic_fetch_add(&((fragile *)arg)->notes, 1);
 }
 
-static bool nomem(chk_device *d, const char *call, tn_status st)
+/* `made`: where the call was to leave what it made. */
+static bool nomem(chk_device *d, const char *call, tn_status st, const void *made)
 {
+    const void *pointer;
+
+    memcpy(&pointer, made, sizeof pointer);
+    if (!st && !pointer)
+        chk_fail(d->env, NULL, "where an allocation fails, %s gives TN_OK and nothing", call);
     if (st && st != TN_E_NOMEM)
         chk_fail(d->env, NULL, "where an allocation fails, %s gives %s instead of TN_E_NOMEM", call,
                  tn_status_name(st));
@@ -278,17 +316,18 @@ static void fragile_life(chk_device *d, fragile *f)
     uint32_t calls = 0, notes = 0;
     tn_err err = {0};
 
-    if (nomem(d, "open", d->ops->open(d->plugin.self, 0, &d->handle, &err)))
+    if (nomem(d, "open", d->ops->open(d->plugin.self, 0, &d->handle, &err), &d->handle))
         d->handle = NULL;
-    if (!d->handle || nomem(d, "stream_create", d->ops->stream_create(d->handle, 0, &f->stream, &err)))
+    if (!d->handle ||
+        nomem(d, "stream_create", d->ops->stream_create(d->handle, 0, &f->stream, &err), &f->stream))
         return;
-    if (nomem(d, "alloc", d->ops->alloc(d->handle, TN_MEMORY_DEVICE, 1000, &f->memory, &err)))
+    if (nomem(d, "alloc", d->ops->alloc(d->handle, TN_MEMORY_DEVICE, 1000, &f->memory, &err), &f->memory))
         f->memory = NULL;
-    calls += !nomem(d, "stream_call", d->ops->stream_call(f->stream, fragile_call, f, &err));
-    if (nomem(d, "event_create", d->ops->event_create(d->handle, &f->event, &err)))
+    calls += !nomem(d, "stream_call", d->ops->stream_call(f->stream, fragile_call, f, &err), &f);
+    if (nomem(d, "event_create", d->ops->event_create(d->handle, &f->event, &err), &f->event))
         f->event = NULL;
-    if (f->event && !nomem(d, "event_record", d->ops->event_record(f->event, f->stream, &err)))
-        notes += !nomem(d, "event_notify", d->ops->event_notify(f->event, fragile_note, f, &err));
+    if (f->event && !nomem(d, "event_record", d->ops->event_record(f->event, f->stream, &err), &f))
+        notes += !nomem(d, "event_notify", d->ops->event_notify(f->event, fragile_note, f, &err), &f);
     chk_host_fail_at(d->plugin.host, 0);
     if (d->ops->stream_wait(f->stream, &err))
         chk_fail(d->env, NULL, "a stream failed because a call was refused: %s", err.message);

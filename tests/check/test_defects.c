@@ -49,11 +49,20 @@ static const kit_defect defects[] = {
     {"device_error_once", "D-error", NULL, ""},
     {"device_any_index", "D-count", NULL, ""},
     {"device_leak", "M-leak", NULL, ""},
+    {"queue_copy_now", "D-order", NULL, "--only device/order"},
+    {"queue_wait_blocks", "D-event", NULL, "--only device/events"},
+    {"queue_wait_left", "D-event", NULL, "--only device/events"},
+    {"queue_query_good", "D-error", NULL, "--only device/errors"},
+    {"queue_peer_half", "D-copy", NULL, "--only device/copies"},
+    {"queue_pinned_kept", "M-leak", NULL, "--only device/memory"},
+    {"queue_one_level", "D-order", NULL, "--only device/order"},
+    {"queue_no_memory", "M-nomem", NULL, "--only device/memory-fails"},
+    {"queue_one_device", "R9", NULL, "--only device/twice"},
 };
 
 int main(void)
 {
-    static const char *const healthy[] = {"options", NULL};
+    static const char *const healthy[] = {"options", "queue", NULL};
 
     return kit_defects("defects", defects, sizeof defects / sizeof *defects, healthy);
 }

@@ -1,0 +1,152 @@
+/*
+ * Group device: copies and calls in one stream, copies between two devices, waits that do not block the host.
+ */
+#include "device.h"
+
+#include <string.h>
+
+/* ---- copies and calls in one order ---- */
+
+#define WORDS 4096u
+#define ROUNDS 24u
+
+typedef struct mixed {
+    chk_env *env;
+    uint32_t *words; /* that this call fills, or looks at */
+    uint32_t number, pause_us;
+} mixed;
+
+static tn_status words_fill(void *arg, tn_err *err)
+{
+    const mixed *m = arg;
+
+    (void)err;
+    chk_sleep_us(m->pause_us);
+    for (uint32_t i = 0; i < WORDS; i++)
+        m->words[i] = m->number * 2654435761u + i;
+    return TN_OK;
+}
+
+static tn_status words_look(void *arg, tn_err *err)
+{
+    const mixed *m = arg;
+
+    (void)err;
+    for (uint32_t i = 0; i < WORDS; i++)
+        if (m->words[i] != m->number * 2654435761u + i)
+            chk_fail(m->env, "D-order", "a copy between two calls of one stream is not done between them");
+    return TN_OK;
+}
+
+/* A call fills a place, it is copied to another one, a call looks there. */
+void chk_device_mixed(chk_device *d, tn_stream *s)
+{
+    static mixed calls[ROUNDS][2];
+    const bool addressable = (d->info.flags & TN_DEVICE_F_HOST_ADDRESSABLE) != 0;
+    const int32_t kind = addressable ? TN_MEMORY_DEVICE : TN_MEMORY_PINNED;
+    tn_place from = {.device = 0, .memory = kind}, to = from;
+    tn_err err = {0};
+
+    if (d->ops->alloc(d->handle, kind, WORDS * sizeof(uint32_t), &from.data, &err))
+        return; /* it has no memory of which host and device both know */
+    to.data = chk_device_alloc(d, kind, WORDS * sizeof(uint32_t));
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        calls[i][0] = (mixed){d->env, from.data, i + 1, (uint32_t)(chk_random(d->env) % 400)};
+        calls[i][1] = (mixed){d->env, to.data, i + 1, 0};
+        chk_device_call(d, s, words_fill, &calls[i][0]);
+        chk_device_copy(d, s, &to, &from, WORDS * sizeof(uint32_t));
+        chk_device_call(d, s, words_look, &calls[i][1]);
+    }
+    chk_device_wait(d, s);
+    d->ops->free(d->handle, kind, to.data);
+    d->ops->free(d->handle, kind, from.data);
+}
+
+/* ---- between two devices ---- */
+
+static bool copied(chk_device *d, tn_stream *s, const tn_place *to, const tn_place *from, uint64_t bytes)
+{
+    tn_err err = {0};
+    const tn_status st = d->ops->copy(s, to, from, bytes, &err);
+
+    chk_device_said(d, "copy", st, &err);
+    if (st && st != TN_E_UNSUPPORTED)
+        chk_fail(d->env, NULL, "a copy between two devices gives %s: %s", tn_status_name(st), err.message);
+    return !st;
+}
+
+/* There and back again, by the stream of the first one. A device may leave such copies to the host. */
+void chk_device_peers(chk_device *d, tn_stream *s)
+{
+    static unsigned char here[70001], back[70001];
+    chk_device other = *d;
+    const tn_place host = {.data = here, .device = -1, .memory = TN_MEMORY_HOST},
+                   home = {.data = back, .device = -1, .memory = TN_MEMORY_HOST};
+    tn_place first = {.device = 0, .memory = TN_MEMORY_DEVICE}, second = {.device = 1}, third = first;
+    tn_err err = {0};
+
+    if (d->count < 2 || d->ops->open(d->plugin.self, 1, &other.handle, &err))
+        return;
+    first.data = chk_device_alloc(d, TN_MEMORY_DEVICE, sizeof here);
+    third.data = chk_device_alloc(d, TN_MEMORY_DEVICE, sizeof here);
+    second.data = chk_device_alloc(&other, TN_MEMORY_DEVICE, sizeof here);
+    for (size_t i = 0; i < sizeof here; i++)
+        here[i] = (unsigned char)(i * 131 >> 3);
+    chk_device_copy(d, s, &first, &host, sizeof here);
+    if (copied(d, s, &second, &first, sizeof here) && copied(d, s, &third, &second, sizeof here)) {
+        chk_device_copy(d, s, &home, &third, sizeof here);
+        chk_device_wait(d, s);
+        if (memcmp(here, back, sizeof here) != 0)
+            chk_fail(d->env, NULL, "what goes to device 1 and back is not what went");
+    }
+    chk_device_wait(d, s);
+    d->ops->free(d->handle, TN_MEMORY_DEVICE, first.data);
+    d->ops->free(d->handle, TN_MEMORY_DEVICE, third.data);
+    other.ops->free(other.handle, TN_MEMORY_DEVICE, second.data);
+    other.ops->close(other.handle);
+}
+
+/* ---- without blocking the host ---- */
+
+typedef struct gate {
+    atomic_uint open, done, late;
+    uint32_t limit_ms;
+} gate;
+
+static tn_status gate_wait(void *arg, tn_err *err)
+{
+    gate *g = arg;
+
+    (void)err;
+    for (uint32_t i = 0; i < g->limit_ms && !atomic_load(&g->open); i++)
+        chk_sleep_us(1000);
+    atomic_store(&g->late, !atomic_load(&g->open));
+    atomic_store(&g->done, 1);
+    return TN_OK;
+}
+
+/*
+ * A call of stream `a` waits until the host opens a gate, which it does behind event_wait. A device that does
+ * everything at once waits in stream_call already: of that nothing is said. The last limit is generous.
+ */
+void chk_device_unblocked(chk_device *d, tn_stream *a, tn_stream *b, tn_event *e)
+{
+    static gate gates[] = {{.limit_ms = 100}, {.limit_ms = 400}, {.limit_ms = 2000}};
+    tn_err err = {0};
+
+    for (size_t i = 0; i < sizeof gates / sizeof *gates; i++) {
+        gate *g = &gates[i];
+        bool at_once;
+
+        chk_device_call(d, a, gate_wait, g);
+        at_once = atomic_load(&g->done) != 0;
+        if (d->ops->event_record(e, a, &err) || d->ops->event_wait(b, e, &err))
+            chk_fail(d->env, NULL, "event_record or event_wait fails: %s", err.message);
+        atomic_store(&g->open, 1);
+        chk_device_wait(d, a);
+        chk_device_wait(d, b);
+        if (at_once || !atomic_load(&g->late))
+            return;
+    }
+    chk_fail(d->env, NULL, "event_record or event_wait blocks the host until the event is reached");
+}
