@@ -125,6 +125,7 @@ void chk_pool_untouched(chk_env *env)
 
 void chk_pool_trim(chk_env *env)
 {
+    uint64_t taken, kept;
     chk_pool p;
 
     chk_pool_open(&p, env, CHK_HOST_EXACT, NULL);
@@ -133,6 +134,12 @@ void chk_pool_trim(chk_env *env)
     p.ops->trim(p.pool, 0); /* nothing that is out goes */
     chk_count(env);
     chk_pool_give_all(&p);
+    taken = p.takes;
+    kept = p.given;
+    p.ops->trim(p.pool, kept);
+    if (p.takes != taken)
+        chk_fail(env, NULL, "trim to %llu bytes, which is all that is cached, leaves %llu",
+                 (unsigned long long)kept, (unsigned long long)p.given);
     for (uint64_t keep = 128 * MIB; keep; keep /= 8) {
         p.ops->trim(p.pool, keep);
         if (p.given > keep)
@@ -147,10 +154,26 @@ void chk_pool_trim(chk_env *env)
     chk_pool_close(&p);
 }
 
+/* What is refused leaves nothing behind in the host. */
+static void refused_again(chk_pool *p)
+{
+    uint64_t bytes, before, after;
+    tn_status st;
+
+    (void)chk_pool_take(p, 60 * MIB, 0, &st);
+    chk_host_memory(p->plugin.host, &bytes, &before);
+    for (int i = 0; i < 20; i++)
+        (void)chk_pool_take(p, 60 * MIB, 0, &st);
+    chk_host_memory(p->plugin.host, &bytes, &after);
+    if (after > before)
+        chk_fail(p->env, "M-leak", "20 allocations that are refused leave %llu blocks of the plugin's own",
+                 (unsigned long long)(after - before));
+}
+
 /* Full: what is cached in other sizes goes back to the device before an allocation is refused. */
 void chk_pool_full(chk_env *env)
 {
-    chk_pool p, as = {.limit = 64 * MIB};
+    chk_pool p, as = {.limit = 67 * MIB + 4096};
     tn_status st;
 
     chk_pool_open(&p, env, CHK_HOST_EXACT, &as);
@@ -163,6 +186,7 @@ void chk_pool_full(chk_env *env)
         (void)chk_pool_must(&p, 2 * MIB);
     while (p.block_count < CHK_BLOCKS_MAX - 1 && chk_pool_take(&p, 3 * MIB, 0, &st))
         chk_count(env);
+    refused_again(&p);
     chk_pool_stats_check(&p);
     chk_pool_give_all(&p);
     (void)chk_pool_must(&p, 40 * MIB);
@@ -264,27 +288,44 @@ void chk_pool_memory(chk_env *env)
 
 /* ---- streams ---- */
 
+static void streams_step(chk_pool *p, uint64_t random)
+{
+    const uintptr_t stream = 1 + (random >> 32) % STREAMS;
+    tn_status st;
+
+    if (p->block_count && (random & 7u) < 3 + (p->block_count > 60) * 3)
+        chk_pool_give(p, &p->blocks[(random >> 8) % p->block_count], stream);
+    else
+        (void)chk_pool_take(p, size_random(random >> 3), stream, &st);
+    for (size_t m = p->mark_count; m-- > 0 && p->mark_count - m < 64;) /* streams move on */
+        if ((random >> 20) % 7 == m % 7)
+            chk_pool_mark_done(p, m);
+    if ((random >> 40) % 64 == 0)
+        p->ops->trim(p->pool, (random >> 48) % 3 * 65536);
+}
+
+/* What has no mark stays its stream's. */
+static void streams_unmarked(chk_env *env)
+{
+    chk_pool p, as = {.streams = true, .marks_fail = 5};
+
+    chk_pool_open(&p, env, CHK_HOST_EXACT, &as);
+    for (uint32_t i = 0; i < 500; i++)
+        streams_step(&p, chk_random(env));
+    while (p.block_count)
+        chk_pool_give(&p, &p.blocks[0], 1 + p.block_count % STREAMS);
+    chk_pool_stats_check(&p);
+    chk_pool_close(&p);
+}
+
 void chk_pool_streams(chk_env *env)
 {
     chk_pool p, as = {.streams = true, .limit = 32 * MIB};
     uint32_t steps = env->sizes ? 8000 : 2000;
-    tn_status st;
 
     chk_pool_open(&p, env, CHK_HOST_EXACT, &as);
-    for (uint32_t i = 0; i < steps; i++) {
-        uint64_t random = chk_random(env);
-        uintptr_t stream = 1 + (random >> 32) % STREAMS;
-
-        if (p.block_count && (random & 7u) < 3 + (p.block_count > 60) * 3)
-            chk_pool_give(&p, &p.blocks[(random >> 8) % p.block_count], stream);
-        else
-            (void)chk_pool_take(&p, size_random(random >> 3), stream, &st);
-        for (size_t m = p.mark_count; m-- > 0 && p.mark_count - m < 64;) /* streams move on */
-            if ((random >> 20) % 7 == m % 7)
-                chk_pool_mark_done(&p, m);
-        if ((random >> 40) % 64 == 0)
-            p.ops->trim(p.pool, (random >> 48) % 3 * 65536);
-    }
+    for (uint32_t i = 0; i < steps; i++)
+        streams_step(&p, chk_random(env));
     while (p.block_count)
         chk_pool_give(&p, &p.blocks[0], 1 + p.block_count % STREAMS);
     chk_pool_stats_check(&p);
@@ -294,6 +335,7 @@ void chk_pool_streams(chk_env *env)
         chk_fail(env, "P-trim", "all streams are done, and trim to 0 keeps %llu bytes",
                  (unsigned long long)p.given);
     chk_pool_close(&p);
+    streams_unmarked(env);
 }
 
 /* ---- threads ---- */

@@ -44,6 +44,7 @@ typedef struct chk_pool {
     uint32_t alignment;
     uint64_t limit, given, given_peak, gives; /* bytes; gives: allocations up to now */
     uint64_t takes;                           /* regions given back */
+    uint32_t marks_fail, marks_asked;         /* each so-manieth mark cannot be had; 0: all can */
     uint64_t fail_at; /* allocation `fail_at` of the source fails, counted down; 0: none */
     bool failed;
     chk_region *regions;

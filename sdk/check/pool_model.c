@@ -116,6 +116,8 @@ static tn_status mark_record(void *arg, tn_stream *stream, void **out)
     *out = NULL;
     if (!p->streams || !stream)
         return TN_OK;
+    if (p->marks_fail && ++p->marks_asked % p->marks_fail == 0)
+        return TN_E_DEVICE;
     (void)mark_add(p, (uintptr_t)stream);
     p->marks_open++;
     *out = (void *)(uintptr_t)p->mark_count;
@@ -420,4 +422,9 @@ void chk_pool_stats_check(chk_pool *p)
     if (s->largest_free > s->cached_bytes)
         chk_fail(p->env, "P-stats", "largest_free is %llu of %llu cached bytes",
                  (unsigned long long)s->largest_free, (unsigned long long)s->cached_bytes);
+    if (s->largest_free * s->cached_blocks < s->cached_bytes ||
+        (s->cached_blocks > 1 && s->largest_free == s->cached_bytes && s->cached_bytes))
+        chk_fail(p->env, "P-stats", "largest_free is %llu, but %llu bytes are cached in %llu blocks",
+                 (unsigned long long)s->largest_free, (unsigned long long)s->cached_bytes,
+                 (unsigned long long)s->cached_blocks);
 }
