@@ -4,7 +4,9 @@
  * memory.cpu.pool. A wildcard fits nearly everything: such a row is named only if it is nearer than all of
  * those without.
  */
+#include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/options_internal.h"
 
@@ -199,6 +201,18 @@ static size_t filled_best(const near_names *n, const char *best[3])
     return found;
 }
 
+/* Keys that are called the same in another section. */
+static size_t elsewhere(const char *wrong, const char *const *fixed, bool environment, const char *best[3])
+{
+    const char *between = environment ? "__" : ".", *tail = strstr(wrong, between);
+    size_t found = 0;
+
+    for (; tail && *fixed && found < 3; fixed++)
+        if (!strcasecmp(strstr(*fixed, between), tail))
+            best[found++] = *fixed;
+    return found;
+}
+
 /* Rows with wildcards, if none of those without is a single slip away. */
 static size_t nearest(const char *wrong, const char *const *fixed, bool environment, const char *best[3],
                       near_names *near)
@@ -216,6 +230,8 @@ static size_t nearest(const char *wrong, const char *const *fixed, bool environm
         if (option_is_pattern(&option_defs[i]))
             row_try(near, option_defs[i].key, environment);
     wild_found = filled_best(near, wild);
+    if (!wild_found && !found)
+        return elsewhere(wrong, fixed, environment, best);
     if (!wild_found || tni_edit_distance(wrong, wild[0], FILL_DISTANCE) >= distance)
         return found;
     memcpy(best, wild, sizeof wild);
@@ -243,6 +259,22 @@ void tni_suggest_text(const char *wrong, const char *const *names, char *out, si
     said(best, tni_suggest(wrong, names, best), out, size);
 }
 
+/* The key itself, but for capitals; false: it is something else. */
+static bool shouted(const char *wrong, char *out, size_t size)
+{
+    suggestion small;
+    const char *best = small;
+    size_t i = 0;
+
+    for (; wrong[i] && i + 1 < sizeof small; i++)
+        small[i] = (char)tolower((unsigned char)wrong[i]);
+    small[i] = '\0';
+    if (wrong[i] || !option_def_find(small))
+        return false;
+    said(&best, 1, out, size);
+    return true;
+}
+
 void option_suggest_row(const char *wrong, bool environment, char *out, size_t size)
 {
     const char **fixed = tni_calloc(option_def_count + 1, sizeof *fixed);
@@ -254,7 +286,8 @@ void option_suggest_row(const char *wrong, bool environment, char *out, size_t s
     out[0] = '\0';
     if (near)
         near->work = tni_alloc(sizeof *near->work);
-    if (!fixed || !near || !near->work || (environment && !names))
+    if (!fixed || !near || !near->work || (environment && !names) ||
+        (!environment && shouted(wrong, out, size)))
         goto cleanup;
     for (size_t i = 0; i < option_def_count; i++) {
         if (option_is_pattern(&option_defs[i]))
