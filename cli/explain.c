@@ -12,6 +12,7 @@
 #include "check.h"
 
 #define NAME_BYTES 32
+#define RULE_COLUMNS 79
 
 static bool row_at(size_t index, tn_error_info *e)
 {
@@ -209,6 +210,46 @@ static void row_print(const tn_error_info *e)
     (void)printf("  status %s, exit code %d\n", tn_status_name(e->status), (int)e->exit_code);
 }
 
+/* The names of all rules, each once. */
+static json_t *rules_all(void)
+{
+    json_t *list = json_array();
+    const chk_test *test;
+    chk_rule rule;
+
+    for (size_t i = 0; rule_at(i, &rule, &test); i++) {
+        bool known = !strcmp(rule.name, "kit");
+        const json_t *name;
+        size_t k;
+
+        json_array_foreach(list, k, name) known = known || !strcmp(json_string_value(name), rule.name);
+        if (!known)
+            (void)json_array_append_new(list, json_string(rule.name));
+    }
+    return list;
+}
+
+static void rules_print(void)
+{
+    json_t *list = rules_all();
+    const json_t *name;
+    size_t i;
+    int column = RULE_COLUMNS;
+
+    (void)printf("\nrules of `tenon plugins check`");
+    json_array_foreach(list, i, name)
+    {
+        const int wide = (int)json_string_length(name);
+
+        column = column + 2 + wide > RULE_COLUMNS ? printf("\n ") - 1 : column;
+        column += printf(" %s", json_string_value(name));
+    }
+    (void)printf(
+        "\n\n`tenon explain NAME` tells what one of them means and what to do; `tenon explain MESSAGE`\n"
+        "finds the name in the text of a message.\n");
+    json_decref(list);
+}
+
 static int all_print(bool json)
 {
     json_t *list = json ? json_array() : NULL;
@@ -223,7 +264,9 @@ static int all_print(bool json)
             (void)printf("%-8s %-16s %3d  %s\n", name, other, (int)e.exit_code, e.sentence);
     }
     if (json)
-        cli_json_line(json_pack("{s:o}", "errors", list));
+        cli_json_line(json_pack("{s:o,s:o}", "errors", list, "rules", rules_all()));
+    else
+        rules_print();
     return 0;
 }
 

@@ -381,7 +381,11 @@ static void explain(void **state)
         if (s->code != cases[i].code || !strstr(s->code ? s->err : s->out, cases[i].says))
             fail_msg("%s: exit %d: %s%s", cases[i].line, s->code, s->out, s->err);
     }
-    assert_says(tool("\"$T\" explain")->out, "TN-3018  L18");
+    s = tool("\"$T\" explain");
+    assert_says(s->out, "TN-3018  L18");
+    assert_says(s->out, "\nrules of `tenon plugins check`\n");
+    assert_says(s->out, " K-modes");
+    assert_says(s->out, "`tenon explain NAME`");
     s = tool("\"$T\" explain --json");
     assert_int_equal(s->code, 0);
     o = tool_json(s, 0);
@@ -389,6 +393,12 @@ static void explain(void **state)
     {
         refusals += !json_is_null(json_object_get(e, "refusal"));
         reserved += json_is_true(json_object_get(e, "reserved"));
+    }
+    assert_true(json_array_size(json_object_get(o, "rules")) > 20);
+    json_array_foreach(json_object_get(o, "rules"), i, e) /* each can be asked for */
+    {
+        (void)snprintf(line, sizeof line, "\"$T\" explain %s", json_string_value(e));
+        assert_int_equal(tool(line)->code, 0);
     }
     assert_int_equal(refusals, 18);
     assert_int_equal(reserved, 3); /* L09, L10, L16 */
