@@ -40,6 +40,17 @@ alone() { # no file is in two packages
     [ -z "$twice" ]
 }
 
+synopses() { # the first line says what the package is, of no two the same; the text is not cut
+    local package text
+    for package in $packages; do
+        text=$(field "$package" Description)
+        echo "$package: $text"
+        [ "$(echo "$text" | head -n 1 | wc -c)" -le 80 ] && [ "$(echo "$text" | wc -l)" -ge 3 ] || return 1
+        case $text in *.) ;; *) return 1 ;; esac
+    done
+    [ -z "$(for package in $packages; do field "$package" Description | head -n 1; done | sort | uniq -d)" ]
+}
+
 sums() { # every file has its sum, and the sums are right
     rm -rf "$work/sums"
     mkdir -p "$work/sums"
@@ -96,6 +107,7 @@ plugins=$(for file in "$build"/lib/tenon/plugins-1/*.so; do basename "$file" .so
 
 check "a package for each part" test "$(echo "$packages" | wc -l)" = "$((3 + $(echo "$plugins" | wc -l)))"
 check "no file in two packages" alone
+check "each package says what it is" synopses
 for package in $packages; do
     check "$package: sums" sums "$package"
     check "$package: copyright" holds "$package" "share/doc/$package/copyright"
