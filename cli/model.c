@@ -6,8 +6,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "model.h"
+#include "runs.h"
 
 #define KNOWN_MAX 64   /* of --shape */
 #define UNKNOWN_MAX 20 /* operators that are named one by one */
@@ -146,8 +148,8 @@ static char *name_of(const char *what)
 /* The shape of the samples that a run was trained on, if its data is still there. */
 static void sample_find(cli_model *m, const char *folder)
 {
-    char *path = cli_path(folder, "run.json");
-    json_t *record = path ? json_load_file(path, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    char why[CLI_WHY_BYTES];
+    json_t *record = cli_record_json(folder, why);
     const char *name = json_string_value(json_object_get(record, "data_name"));
     tn_data *data = name ? tn_data_open(m->app, name, .batch = 1) : NULL;
 
@@ -156,27 +158,44 @@ static void sample_find(cli_model *m, const char *folder)
     else
         tn_app_clear(m->app); /* then --shape is asked for */
     json_decref(record);
+}
+
+/* The net of a run: its file, or as long as there is none, the one of the zoo that run.json names. */
+static int run_open(cli_model *m, const char *folder)
+{
+    char *path = cli_path(folder, "model-symbol.json"), why[CLI_WHY_BYTES];
+    json_t *record = path && access(path, F_OK) ? cli_record_json(folder, why) : NULL;
+    const char *model = json_string_value(json_object_get(record, "model"));
+    int code = CLI_EXIT_FAILED;
+
+    if (model && !strncmp(model, "zoo:", 4))
+        code = zoo_open(m, model);
+    else if (path)
+        code = file_open(m, path);
+    json_decref(record);
     free(path);
+    return code;
 }
 
 int cli_model_open(cli_model *m, tn_app *app, const char *what)
 {
-    char *path = NULL;
+    char *folder = NULL, *around = NULL;
     int code = CLI_EXIT_FAILED;
 
     memset(m, 0, sizeof *m);
     m->app = app;
-    if (!tn_app_ok(app) || !(m->name = name_of(what)))
+    if (!tn_app_ok(app))
         return code;
-    if (!strncmp(what, "zoo:", 4))
-        return zoo_open(m, what);
-    if (!cli_is_folder(what))
-        return file_open(m, what);
-    if ((path = cli_path(what, "model-symbol.json")))
-        code = file_open(m, path);
-    if (!code)
-        sample_find(m, what);
-    free(path);
+    if (strncmp(what, "zoo:", 4) != 0 && !(folder = cli_record_meant(what)))
+        around = cli_record_around(what);
+    if ((m->name = name_of(folder ? folder : what)))
+        code = folder                          ? run_open(m, folder)
+               : strncmp(what, "zoo:", 4) != 0 ? file_open(m, what)
+                                               : zoo_open(m, what);
+    if (!code && (folder || around))
+        sample_find(m, folder ? folder : around);
+    free(folder);
+    free(around);
     return code;
 }
 

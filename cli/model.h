@@ -1,6 +1,6 @@
 /*
- * Models as commands take them: MODEL-symbol.json, zoo:NAME or a run folder, with the shapes of --shape; what
- * their operators cost.
+ * Models as commands take them: MODEL-symbol.json, zoo:NAME or a run, with the shapes of --shape; what their
+ * operators cost.
  */
 #ifndef TN_CLI_MODEL_H
 #define TN_CLI_MODEL_H

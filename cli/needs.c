@@ -4,6 +4,8 @@
  * devices itself. Only plugins with kernels for the device are loaded, and only if there is a model.
  */
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,9 +13,10 @@
 
 #include "model.h"
 #include "plugins.h"
+#include "runs.h"
 
 #define ITEMS_MAX 1024
-#define INI_BYTES_MAX (1 << 20)
+#define MODEL_BYTES_MAX (64 << 20)
 
 typedef struct need { /* one plugin */
     char name[64], why[400];
@@ -164,7 +167,7 @@ static void nodes_walk(needs *n, json_t *graph, int depth)
     }
 }
 
-static void model_text(needs *n, const char *path, json_t *graph, const char *error)
+static void model_text(needs *n, const char *path, json_t *graph, const json_error_t *error)
 {
     char *text;
 
@@ -172,27 +175,40 @@ static void model_text(needs *n, const char *path, json_t *graph, const char *er
     if (json_is_array(json_object_get(graph, "nodes"))) {
         nodes_walk(n, graph, 8);
     } else {
-        text = cli_format("%s: %s", path, graph ? "no list of nodes: this is no -symbol.json" : error);
+        text = graph ? cli_format("%s: no list of nodes: this is no -symbol.json", path)
+                     : cli_format("%s:%d:%d: %s: this is no -symbol.json", path, error->line, error->column,
+                                  error->text);
         (void)tn_app_fail(n->app, TN_E_FORMAT, text ? text : "no -symbol.json");
         free(text);
     }
     json_decref(graph);
 }
 
+/* Not by tn_symbol_load(), which knows no operator of a plugin that is not here. */
 static void model_file(needs *n, const char *path)
 {
-    json_error_t error;
-    json_t *graph;
-    char *text;
+    json_error_t error = {.text = ""};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+    struct stat s;
+    char *text = NULL;
 
-    if (access(path, R_OK) != 0) {
-        text = cli_format("%s cannot be read", path);
-        (void)tn_app_fail(n->app, TN_E_IO, text ? text : "a file cannot be read");
-        free(text);
-        return;
-    }
-    graph = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
-    model_text(n, path, graph, error.text);
+    if (!file)
+        text = cli_format("%s: cannot open: %s", path, strerror(errno));
+    else if (fstat(fd, &s) || !S_ISREG(s.st_mode))
+        text = cli_format("%s is not a regular file", path);
+    else if (s.st_size > MODEL_BYTES_MAX)
+        text = cli_format("%s has %lld bytes, but at most %d are allowed", path, (long long)s.st_size,
+                          MODEL_BYTES_MAX);
+    else
+        model_text(n, path, json_loadf(file, JSON_REJECT_DUPLICATES, &error), &error);
+    if (text)
+        (void)tn_app_fail(n->app, file && S_ISREG(s.st_mode) ? TN_E_FORMAT : TN_E_IO, text);
+    free(text);
+    if (file)
+        (void)fclose(file);
+    else if (fd >= 0)
+        (void)close(fd);
 }
 
 static void model_zoo(needs *n, const char *what)
@@ -202,7 +218,7 @@ static void model_zoo(needs *n, const char *what)
     char *text = NULL;
 
     if (!cli_model_open(&m, n->app, what) && !tn_app_check(n->app, tn_symbol_to_json(m.symbol, &text)))
-        model_text(n, what, json_loads(text, 0, &error), error.text);
+        model_text(n, what, json_loads(text, 0, &error), &error);
     tn_free(text);
     cli_model_fini(&m);
 }
@@ -325,9 +341,9 @@ static void config_add(needs *n, const char *path)
 
 static void run_add(needs *n, const char *folder)
 {
-    char *model = cli_path(folder, "model-symbol.json"), *about = cli_path(folder, "run.json");
-    json_error_t error;
-    json_t *run = about ? json_load_file(about, 0, &error) : NULL, *p;
+    char *model = cli_path(folder, "model-symbol.json"), why[CLI_WHY_BYTES];
+    json_t *run = cli_record_json(folder, why), *p;
+    const char *named = json_string_value(json_object_get(run, "model"));
     size_t i;
 
     json_array_foreach(json_object_get(run, "plugins"), i, p)
@@ -337,10 +353,11 @@ static void run_add(needs *n, const char *folder)
         if (name && json_is_true(json_object_get(p, "loaded")))
             need_add(n, name, "the run had it loaded", false);
     }
-    if (model)
+    if (model && access(model, F_OK) && named && !strncmp(named, "zoo:", 4))
+        model_zoo(n, named); /* as long as the run has no file of its net */
+    else if (model)
         model_file(n, model);
     json_decref(run);
-    free(about);
     free(model);
 }
 
@@ -498,17 +515,20 @@ static int needs_tell(needs *n, const cli_args *args)
 static void needs_collect(needs *n, const cli_args *args)
 {
     const char *what = args->words[0], *device = args->value[OPT_DEVICE];
+    char *folder;
 
     if (tn_app_check(n->app, tn_device_get(tn_app_ctx(n->app), device, &n->device)))
         return;
     if (device)
         device_add(n, device, "--device");
-    if (cli_is_folder(what))
-        run_add(n, what);
+    folder = !strncmp(what, "zoo:", 4) ? NULL : cli_record_meant(what);
+    if (folder)
+        run_add(n, folder);
     else if (cli_ends_with(what, ".ini"))
         config_add(n, what);
     else
         model_add(n, what);
+    free(folder);
     provider_add(n, "pool:segment", "memory pools (auto)", true);
 }
 

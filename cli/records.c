@@ -121,7 +121,7 @@ bool cli_record_ours(const json_t *json)
            json_is_array(json_object_get(json, "options"));
 }
 
-static bool has_checkpoint(const char *folder)
+bool cli_record_has_checkpoint(const char *folder)
 {
     char *path = cli_path(folder, "checkpoints");
     DIR *dir = path ? opendir(path) : NULL;
@@ -170,7 +170,7 @@ static void state_find(cli_record *record)
     for (size_t i = 0; status && i < sizeof rows / sizeof *rows; i++)
         if (!strcmp(status, rows[i].status))
             record->state = rows[i].state;
-    record->resumable = record->ours && has_checkpoint(record->folder);
+    record->resumable = record->ours && cli_record_has_checkpoint(record->folder);
     if (record->state == CLI_RECORD_FAILED && error)
         (void)snprintf(record->why, sizeof record->why, "%.*s", (int)strcspn(error, "\n"), error);
     else if (record->state == CLI_RECORD_BROKEN && record->json && !record->ours)
@@ -334,6 +334,54 @@ static char *path_plain(const char *name)
     return cli_format("%.*s", (int)length, name);
 }
 
+/* The last part is cut off: "." if there is none above. */
+static void last_cut(char *path)
+{
+    char *slash = strrchr(path, '/');
+
+    if (slash)
+        slash[slash == path] = '\0';
+    else
+        memcpy(path, ".", 2);
+}
+
+char *cli_record_around(const char *name)
+{
+    char *path = cli_format("%s/..", name); /* room for ".." */
+    struct stat s;
+
+    if (!path || stat(name, &s) || S_ISDIR(s.st_mode)) {
+        free(path);
+        return NULL;
+    }
+    path[strlen(name)] = '\0';
+    last_cut(path);
+    if (cli_ends_with(path, "checkpoints") && !is_run(path))
+        last_cut(path);
+    else if (!strcmp(path, ".") && cli_ends_with(name, ".tnck"))
+        memcpy(path, "..", 3);
+    if (is_run(path))
+        return path;
+    free(path);
+    return NULL;
+}
+
+char *cli_record_meant(const char *what)
+{
+    static const char *const ends[] = {".tnck", ".params", ".jsonl", "run.json", "run.lock", "curves.svg"};
+    char why[CLI_WHY_BYTES];
+    struct stat s;
+
+    if (stat(what, &s))
+        return strchr(what, '/') ? NULL : cli_record_folder(CLI_RUNS, what, why);
+    if (S_ISDIR(s.st_mode))
+        return path_plain(what);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (cli_ends_with(what, ends[i]))
+            return cli_record_around(what);
+    return NULL;
+}
+
 char *cli_record_folder(const char *folder, const char *name, char why[CLI_WHY_BYTES])
 {
     char *found = NULL;
@@ -344,6 +392,8 @@ char *cli_record_folder(const char *folder, const char *name, char why[CLI_WHY_B
         (void)snprintf(why, CLI_WHY_BYTES, "the name of a run is missing");
         return NULL;
     }
+    if ((found = cli_record_around(name)))
+        return found;
     if (!strchr(name, '/') && !is_run(name) &&
         ((found = best_find(folder, name, &count)) || count || !cli_is_folder(name))) {
         if (count > 1)

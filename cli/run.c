@@ -48,8 +48,14 @@ static void id_set(cli_run *run)
 
 bool cli_run_find(cli_run *run, const char *value)
 {
-    char why[CLI_WHY_BYTES];
+    char why[CLI_WHY_BYTES], *around = *value ? cli_record_around(value) : NULL;
 
+    if (around) {
+        cli_error("%s is a file: --resume goes on from the newest checkpoint of a run: --resume %s", value,
+                  around);
+        free(around);
+        return false;
+    }
     run->folder = *value ? cli_record_folder(CLI_RUNS, value, why) : cli_record_newest(CLI_RUNS, why);
     if (!run->folder) {
         cli_error("no checkpoint to go on from: %s", why);
@@ -145,8 +151,13 @@ static bool is_taken(const char *folder)
 static bool named_make(cli_run *run, tn_app *app, const char *folder)
 {
     if (is_taken(folder)) {
-        char *text = cli_format("%s holds a run already: --resume %s goes on with it, or name another folder",
-                                folder, folder);
+        char *text = cli_record_has_checkpoint(folder)
+                         ? cli_format("%s holds a run already: --resume %s goes on with it, or name another "
+                                      "folder",
+                                      folder, folder)
+                         : cli_format("%s holds a run already, which has no checkpoint to go on from: remove "
+                                      "it, or name another folder",
+                                      folder);
 
         (void)tn_app_fail(app, TN_E_ARG, text ? text : folder);
         free(text);

@@ -43,10 +43,15 @@ const char *cli_record_state_name(cli_record_state state);
 /* All run folders below `folder`, oldest first. False: said why. A folder that is not there has none. */
 bool cli_records_read(cli_records *r, const char *folder);
 void cli_records_fini(cli_records *r);
-/* The folder that every command means by NAME: a path, or the run below `folder` of this name or id, or whose
- * name has it at its start or behind a dash; else a folder here that is no run. NULL: none or several, `why`
- * tells. free() */
+/* The folder that every command means by NAME: a path, also of a file in it, or the run below `folder` of
+ * this name or id, or whose name has it at its start or behind a dash; else a folder here that is no run.
+ * NULL: none or several, `why` tells. free() */
 char *cli_record_folder(const char *folder, const char *name, char why[CLI_WHY_BYTES]);
+/* The run that holds this file, in itself or in its checkpoints; NULL: none does. free() */
+char *cli_record_around(const char *file);
+/* The run or folder that WHAT means where a model may stand, too: a folder, a run below runs/, or the run of
+ * a file in it that is no model; NULL: WHAT is a file of its own, or nothing. free() */
+char *cli_record_meant(const char *what);
 /* The run below `folder` that was changed last; NULL: there is none, `why` tells. free() */
 char *cli_record_newest(const char *folder, char why[CLI_WHY_BYTES]);
 /* A regular file of bounded size in it, no link; NULL: there is none such. */
@@ -54,6 +59,7 @@ FILE *cli_record_file(const char *folder, const char *name, off_t bytes_max);
 /* Its run.json, an object; NULL: `why` tells. json_decref() */
 json_t *cli_record_json(const char *folder, char why[CLI_WHY_BYTES]);
 bool cli_record_ours(const json_t *json); /* one that train writes */
+bool cli_record_has_checkpoint(const char *folder);
 /* One run by its name, as cli_record_folder() takes it. False: said why. */
 bool cli_record_find(cli_record *record, const char *folder, const char *name);
 /* The run in that folder [takes]; false: out of memory, said. cli_record_fini() in any case. */

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runs.h"
 #include "train.h"
 
 #define DATA_DEFAULT "digits"
@@ -439,7 +440,15 @@ static bool folder_take(training *t)
     if (found.pid)
         cli_view_note(&t->view, "note: %s was in use by process %ld, which is gone; its lock is taken over",
                       t->run.folder, found.pid);
-    return true;
+    if (t->resume && !cli_record_has_checkpoint(t->run.folder)) {
+        char *text = cli_format("%s has no checkpoint to go on from: train anew, into another folder or once "
+                                "this one is removed",
+                                t->run.folder);
+
+        (void)tn_app_fail(t->app, TN_E_KEY, text ? text : t->run.folder);
+        free(text);
+    }
+    return tn_app_ok(t->app);
 }
 
 static int train_run(training *t)

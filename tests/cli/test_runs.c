@@ -236,13 +236,67 @@ static void strangers(void **state)
     assert_int_equal(tool("exec \"$T\" runs prune --keep -1")->code, 2);
 }
 
+/* A run is its folder, its id, or a file in it; it has a net before the file of its net is there. */
+static void files_of_a_run(void **state)
+{
+    static const char *const names[] = {"ffff",
+                                        "runs/2026-02-01-lenet-ffff/",
+                                        "runs/2026-02-01-lenet-ffff/run.json",
+                                        "runs/2026-02-01-lenet-ffff/metrics.jsonl",
+                                        "runs/2026-02-01-lenet-ffff/model-0000.params",
+                                        "runs/2026-02-01-lenet-ffff/checkpoints/*1.tnck",
+                                        "runs/2026-02-01-lenet-ffff/model-symbol.json"};
+    static const char *const commands[] = {"plugins needs", "viz",       "viz --graph",
+                                           "viz --curves",  "runs show", "doctor"};
+    char line[256];
+    const tool_said *s;
+
+    (void)state;
+    assert_int_equal(tool(TRAIN "--epochs 1 --seed 1 --out runs/2026-02-01-lenet-ffff")->code, 0);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (size_t k = 0; k < sizeof commands / sizeof *commands; k++) {
+            (void)snprintf(line, sizeof line, "exec \"$T\" %s %s", commands[k], names[i]);
+            s = tool(line);
+            if (s->code || (k == 0 && !strstr(s->out, "Convolution")))
+                fail_msg("%s: code %d, out %s, err %s", line, s->code, s->out, s->err);
+        }
+    s = tool("exec \"$T\" train --resume runs/2026-02-01-lenet-ffff/checkpoints/*1.tnck");
+    assert_int_equal(s->code, 2);
+    assert_says(s->err, "newest checkpoint of a run: --resume runs/2026-02-01-lenet-ffff\n");
+    assert_int_equal(tool("cd runs/2026-02-01-lenet-ffff && exec \"$T\" viz --graph model-symbol.json")->code,
+                     0);
+    assert_int_equal(
+        tool("cd runs/2026-02-01-lenet-ffff/checkpoints && exec \"$T\" viz --graph *1.tnck")->code, 0);
+
+    /* killed before the first checkpoint */
+    assert_int_equal(
+        tool("cd runs/2026-02-01-lenet-ffff && rm -r checkpoints/*.tnck model* metrics.jsonl")->code, 0);
+    assert_int_equal(tool("exec \"$T\" viz ffff")->code, 0);
+    assert_says(tool("exec \"$T\" plugins needs ffff")->out, "Convolution");
+    s = tool("exec \"$T\" train --resume ffff");
+    assert_int_equal(s->code, 2);
+    assert_says(s->err, "has no checkpoint to go on from: train anew");
+    s = tool(TRAIN "--epochs 1 --out runs/2026-02-01-lenet-ffff");
+    assert_int_equal(s->code, 2);
+    assert_says(s->err, "no checkpoint to go on from: remove it, or name another folder");
+
+    /* what is no model is told at once */
+    s = tool("mkfifo pipe.json && exec \"$T\" plugins needs pipe.json");
+    assert_int_equal(s->code, 1);
+    assert_says(s->err, "pipe.json is not a regular file");
+    s = tool("printf '{\\n\"nodes\": ]' >torn.json && exec \"$T\" plugins needs torn.json");
+    assert_int_equal(s->code, 4);
+    assert_says(s->err, "torn.json:2:");
+    s = tool("truncate -s 65M huge.json && exec \"$T\" plugins needs huge.json");
+    assert_int_equal(s->code, 4);
+    assert_says(s->err, "at most 67108864 are allowed");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(states),
-        cmocka_unit_test(shown),
-        cmocka_unit_test(one_name),
-        cmocka_unit_test(strangers),
+        cmocka_unit_test(states),    cmocka_unit_test(shown),          cmocka_unit_test(one_name),
+        cmocka_unit_test(strangers), cmocka_unit_test(files_of_a_run),
     };
     int failed;
 
