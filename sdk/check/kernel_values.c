@@ -252,5 +252,6 @@ void chk_kernel_values(chk_env *env)
     if (any_missing(&lab, &c))
         chk_problems(&lab, CHK_PROBLEMS_TYPES, values_visit, &c);
     declared_check(&lab, &c);
+    chk_values_special(&lab);
     chk_lab_close(&lab);
 }

@@ -338,6 +338,9 @@ bool chk_reference_outputs(chk_lab *lab, const chk_problem *p, chk_outputs *out)
 /* Fails the case with K-values if outputs are not those. */
 void chk_reference_compare(chk_lab *lab, const chk_problem *p, const chk_outputs *got,
                            const chk_outputs *want);
+/* kernel_special.c: the same for inputs that random ones never are, where the operator is one of the core's.
+ */
+void chk_values_special(chk_lab *lab);
 /* NULL: outputs are what they should be (`exact`: bit for bit); else what differs, in `a`. */
 const char *chk_outputs_differ(chk_node *n, chk_arena *a, const chk_outputs *want, bool exact);
 /* Fails the case where they differ. */

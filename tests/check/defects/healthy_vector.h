@@ -5,9 +5,11 @@
 #ifndef TN_DEFECTS_HEALTHY_VECTOR_H
 #define TN_DEFECTS_HEALTHY_VECTOR_H
 
+#include <float.h>
 #include <locale.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -15,10 +17,14 @@
 
 enum {
     HEALTHY,
-    BY_SIZE,     /* keeps the first result for each number of elements */
-    LEAKS_LARGE, /* a block in each run for many elements */
-    THREAD_LEFT, /* the first run begins a thread that never ends */
-    OWN_LOCALE,  /* runs give the thread a locale of its own */
+    BY_SIZE,       /* keeps the first result for each number of elements */
+    LEAKS_LARGE,   /* a block in each run for many elements */
+    THREAD_LEFT,   /* the first run begins a thread that never ends */
+    OWN_LOCALE,    /* runs give the thread a locale of its own */
+    LOSES_NAN,     /* what is not a number becomes 0 */
+    ENDS_AT_MAX,   /* what is infinite becomes the largest number */
+    BY_DOUBLE,     /* 64-bit integers go through float64 */
+    BY_DIFFERENCE, /* the larger of two integers is found by their difference */
 };
 
 static tn_status vector_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
@@ -38,6 +44,20 @@ static void vector_kept(float *out, int64_t count)
         kept = out[0];
     kept_count = count;
     out[0] = kept;
+}
+
+static float single_abs(float v)
+{
+    if (DEFECT == LOSES_NAN && isnan(v))
+        return 0;
+    if (DEFECT == ENDS_AT_MAX && isinf(v))
+        return FLT_MAX;
+    return fabsf(v);
+}
+
+static bool is_larger(int32_t a, int32_t b)
+{
+    return DEFECT == BY_DIFFERENCE ? (int32_t)((uint32_t)a - (uint32_t)b) > 0 : a > b;
 }
 
 static void *thread_main(void *unused)
@@ -81,13 +101,15 @@ static tn_status abs_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     for (int64_t i = 0; i < count; i++)
         switch (x->out[0]->dtype) {
         case TN_F32:
-            ((float *)out)[i] = fabsf(((const float *)in)[i]);
+            ((float *)out)[i] = single_abs(((const float *)in)[i]);
             break;
         case TN_F64:
             ((double *)out)[i] = fabs(((const double *)in)[i]);
             break;
         case TN_I64:
-            ((int64_t *)out)[i] = llabs(((const int64_t *)in)[i]);
+            ((int64_t *)out)[i] = DEFECT == BY_DOUBLE
+                                      ? (int64_t)fmin(fabs((double)((const int64_t *)in)[i]), 9e18)
+                                      : llabs(((const int64_t *)in)[i]);
             break;
         default:
             ((int32_t *)out)[i] = abs(((const int32_t *)in)[i]);
@@ -111,7 +133,7 @@ static tn_status maximum_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
         } else {
             const int32_t a = ((const int32_t *)x->in[0]->data)[i], b = ((const int32_t *)x->in[1]->data)[i];
 
-            ((int32_t *)x->out[0]->data)[i] = a > b ? a : b;
+            ((int32_t *)x->out[0]->data)[i] = is_larger(a, b) ? a : b;
         }
     return TN_OK;
 }

@@ -1,0 +1,197 @@
+/*
+ * Values of a kernel for numbers that random inputs never are: infinite, not a number, large, the ends of
+ * integers. Only for operators of the core where it is no matter of taste what comes of them, against the
+ * plain kernels of plugin `cpu`.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "lab.h"
+
+#define LARGE 1u    /* floats: finite, but exp and squares of float16 are not */
+#define INFINITE 2u /* floats: infinite and not a number */
+#define WHOLE 4u    /* integers: their ends */
+#define SUMS 8u     /* integers: more digits than floats have, and yet sums that fit */
+
+static const struct {
+    const char *op;
+    uint32_t kinds;
+} rows[] = {
+    {"abs", LARGE | INFINITE | WHOLE},
+    {"negative", LARGE | INFINITE | WHOLE},
+    {"_copy", LARGE | INFINITE | WHOLE},
+    {"square", LARGE | INFINITE},
+    {"sqrt", LARGE | INFINITE},
+    {"reciprocal", LARGE | INFINITE},
+    {"exp", LARGE | INFINITE},
+    {"expm1", LARGE | INFINITE},
+    {"log", LARGE | INFINITE},
+    {"log1p", LARGE | INFINITE},
+    {"tanh", LARGE | INFINITE},
+    {"erf", LARGE | INFINITE},
+    {"sigmoid", LARGE | INFINITE},
+    {"floor", LARGE | INFINITE},
+    {"ceil", LARGE | INFINITE},
+    {"trunc", LARGE | INFINITE},
+    {"elemwise_add", LARGE | INFINITE | SUMS},
+    {"elemwise_sub", LARGE | INFINITE | SUMS},
+    {"elemwise_mul", LARGE | INFINITE},
+    {"elemwise_div", LARGE | INFINITE},
+    {"broadcast_add", LARGE | INFINITE | SUMS},
+    {"broadcast_sub", LARGE | INFINITE | SUMS},
+    {"broadcast_mul", LARGE | INFINITE},
+    {"broadcast_div", LARGE | INFINITE},
+    {"_plus_scalar", LARGE | INFINITE},
+    {"_minus_scalar", LARGE | INFINITE},
+    {"_mul_scalar", LARGE | INFINITE},
+    {"relu", LARGE | WHOLE},
+    {"sign", LARGE | WHOLE},
+    {"Activation", LARGE},
+    {"_maximum", LARGE | WHOLE},
+    {"_minimum", LARGE | WHOLE},
+    {"broadcast_maximum", LARGE | WHOLE},
+    {"broadcast_minimum", LARGE | WHOLE},
+    {"_equal", LARGE | WHOLE},
+    {"_not_equal", LARGE | WHOLE},
+    {"_greater", LARGE | WHOLE},
+    {"_greater_equal", LARGE | WHOLE},
+    {"_lesser", LARGE | WHOLE},
+    {"_lesser_equal", LARGE | WHOLE},
+    {"softmax", LARGE},
+    {"log_softmax", LARGE},
+    {"SoftmaxActivation", LARGE},
+    {"sum", SUMS},
+    {"max", LARGE | WHOLE},
+    {"min", LARGE | WHOLE},
+    {"transpose", LARGE | INFINITE | WHOLE},
+    {"Reshape", LARGE | INFINITE | WHOLE},
+    {"Concat", LARGE | INFINITE | WHOLE},
+    {"slice", LARGE | INFINITE | WHOLE},
+};
+
+#define NUMBERS 8u
+
+typedef struct special {
+    uint32_t kinds, round;
+} special;
+
+/* Number `k` of integers of `bytes` bytes. */
+static int64_t whole_number(uint32_t kinds, int32_t dtype, uint64_t bytes, uint32_t k)
+{
+    const bool is_signed = dtype == TN_I8 || dtype == TN_I16 || dtype == TN_I32 || dtype == TN_I64;
+    const uint32_t bits = (uint32_t)bytes * 8 - (is_signed ? 1 : 0);
+    const int64_t end = bits > 62 ? INT64_MAX : (int64_t)(((uint64_t)1 << bits) - 1);
+    const int64_t fits = bits > 56 ? ((int64_t)1 << 54) + 1 : bits > 28 ? ((int64_t)1 << 25) + 1 : end / 64;
+    const int64_t most = kinds & SUMS ? fits : end;
+    const int64_t numbers[NUMBERS] = {most, most - 1, 0, 1, most / 2, 3, most - 2, most / 3};
+
+    return k % 2 && is_signed ? -numbers[k] : numbers[k];
+}
+
+static void number_set(void *data, int32_t dtype, int64_t at, uint32_t kinds, uint32_t k)
+{
+    static const double finite[NUMBERS] = {1e4, -1e4, 100, -100, 0.5, -0.25, 300, -300};
+    static const double others[NUMBERS] = {
+        (double)INFINITY, (double)-INFINITY, (double)NAN, 1e4, -1e4, 0.5, -100, 2};
+    const uint64_t bytes = tn_dtype_bytes(dtype);
+    int64_t whole;
+
+    if (chk_is_float(dtype)) {
+        chk_set(data, dtype, at, kinds & INFINITE ? others[k] : finite[k]);
+        return;
+    }
+    whole = whole_number(kinds, dtype, bytes, k);
+    if (dtype == TN_BOOL)
+        whole = k % 2;
+    memcpy((char *)data + (uint64_t)at * bytes, &whole, (size_t)bytes); /* little end first */
+}
+
+/* In every round each input meets other numbers of the others. */
+static const chk_problem *special_problem(chk_lab *lab, const chk_problem *p, const special *s)
+{
+    chk_problem *made = chk_take(&lab->arena, sizeof *made);
+
+    *made = *p;
+    made->text = chk_text(&lab->arena, "%s, of numbers at their ends", p->text);
+    for (uint32_t i = 0; i < p->f.args.in_count; i++) {
+        const int64_t count = chk_shape_elements(&p->f.in_shape[i], INT64_MAX / 16);
+
+        made->in_data[i] = chk_take(&lab->arena, (uint64_t)count * 8 + 1);
+        for (int64_t k = 0; k < count; k++)
+            number_set(made->in_data[i], p->f.in_dtype[i], k, s->kinds,
+                       (uint32_t)((uint64_t)k + (i ? s->round : 0)) % NUMBERS);
+    }
+    return made;
+}
+
+/* By itself each element: a large one beside it allows nothing. */
+static const char *element_differs(double got, double want, int32_t dtype)
+{
+    static const double largest[TN_DTYPE_LIMIT] = {
+        [TN_F32] = 3.3e38, [TN_F64] = 1.7e308, [TN_F16] = 65000, [TN_BF16] = 3.3e38};
+    const double rough = dtype == TN_F16 || dtype == TN_BF16 ? 0.05 : 1e-3;
+
+    if (isnan(want) || isnan(got))
+        return isnan(want) == isnan(got) ? NULL : "not a number";
+    if (isinf(want))
+        return got == want ? NULL : "infinite";
+    if (fabs(want) >= largest[dtype] || isinf(got))
+        return fabs(got) >= largest[dtype] && fabs(want) >= 0.9 * largest[dtype] && (got > 0) == (want > 0)
+                   ? NULL
+                   : "infinite";
+    return fabs(got - want) <= rough * (fabs(want) + rough) ? NULL : "finite";
+}
+
+static void outputs_compare(chk_lab *lab, const chk_problem *p, const chk_outputs *got,
+                            const chk_outputs *want)
+{
+    for (uint32_t o = 0; o < got->count && chk_is_float(got->dtype[o]); o++)
+        for (int64_t k = 0; k < got->elements[o] && got->elements[o] == want->elements[o]; k++) {
+            const double g = chk_get(got->data[o], got->dtype[o], k),
+                         w = chk_get(want->data[o], want->dtype[o], k);
+            const char *differs = element_differs(g, w, got->dtype[o]);
+
+            if (differs)
+                chk_fail(lab->env, "K-values", "output %u: element %lld is %.9g, expected %.9g (%s)", o,
+                         (long long)k, g, w, p->text);
+        }
+    if (got->count && !chk_is_float(got->dtype[0]))
+        chk_reference_compare(lab, p, got, want);
+}
+
+static bool kind_fits(const chk_problem *p, uint32_t kinds)
+{
+    bool fits = p->f.args.in_count > 0 && !p->forward && !(p->flags & TN_NODE_TRAIN);
+
+    for (uint32_t i = 0; i < p->f.args.in_count; i++)
+        fits &= chk_is_float(p->f.in_dtype[i]) == ((kinds & (LARGE | INFINITE)) != 0);
+    return fits;
+}
+
+static bool special_visit(chk_lab *lab, const chk_problem *p, void *arg)
+{
+    special *s = arg;
+
+    if (!kind_fits(p, s->kinds) || !chk_host_would_run(lab, p))
+        return true;
+    for (s->round = 0; s->round < (p->f.args.in_count > 1 ? NUMBERS : 1u); s->round++) {
+        const chk_problem *made = special_problem(lab, p, s);
+        chk_outputs *got = chk_take(&lab->arena, 2 * sizeof *got), *want = got + 1;
+        tn_err err;
+
+        if (chk_outputs_of(lab, &lab->side, made, got, &err) || !chk_reference_outputs(lab, made, want) ||
+            want->own_dtype)
+            return true;
+        outputs_compare(lab, made, got, want);
+        chk_count(lab->env);
+    }
+    return true;
+}
+
+void chk_values_special(chk_lab *lab)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (uint32_t kind = LARGE; kind <= SUMS && !strcmp(rows[i].op, lab->op->name); kind *= 2)
+            if (rows[i].kinds & kind)
+                chk_problems(lab, CHK_PROBLEMS_FEW, special_visit, &(special){.kinds = kind});
+}
