@@ -241,6 +241,7 @@ int cmd_config_check(const cli_args *args)
         json_decref(f.list);
         return st == TN_E_NOMEM ? CLI_EXIT_MEMORY : CLI_EXIT_FAILED;
     }
+    config_values_check(&o, finding_take, &f);
     wrong = f.counts[TN_LOG_ERROR] + f.counts[TN_LOG_WARNING];
     if (f.list)
         cli_json_line(json_pack("{s:o, s:I, s:I, s:I}", "problems", f.list, "errors",

@@ -10,5 +10,7 @@ bool config_fits(const char *row, const char *key);
 bool config_row(const char *key, tn_option_info *out);
 /* Key, type, unit, choices, range, default, flags, help and MXNet's names. */
 json_t *config_row_json(const tn_option_info *o);
+/* Values that name what is not there, as warnings; nothing if the library does not open. */
+void config_values_check(const tn_open_options *options, tn_problem_fn fn, void *arg);
 
 #endif

@@ -74,6 +74,27 @@ int cli_shape_parse(const char *text, int64_t *out, int max)
 
 /* ---- opening ---- */
 
+static const char *zoo_name(const void *from, size_t index)
+{
+    (void)from;
+    return tn_net_zoo_names()[index];
+}
+
+char *cli_model_fault(const char *model)
+{
+    const char *name = strncmp(model, "zoo:", 4) ? model : model + 4, *near;
+
+    for (const char *const *known = tn_net_zoo_names(); *known; known++)
+        if (!strcmp(name, *known))
+            return NULL;
+    if (cli_ends_with(model, ".json"))
+        return NULL;
+    near = cli_nearest(name, zoo_name, NULL);
+    return cli_format(
+        "unknown model \"%s\"%s%s%s; a model is zoo:lenet, a -symbol.json or an .ini that names one", model,
+        near ? "; did you mean \"zoo:" : "", near ? near : "", near ? "\"?" : "");
+}
+
 typedef struct unknown_op {
     const char *node, *op;
     char text[512]; /* what the library says of it */

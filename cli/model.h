@@ -20,6 +20,9 @@ typedef struct cli_model {
     int64_t sample[4];     /* (1, C, H, W) of the data of a run folder; 0: not known */
 } cli_model;
 
+/* Why train.model may not be that: it is no net of the zoo and no file of a symbol (which need not be there).
+ * NULL: it may. free() */
+char *cli_model_fault(const char *model);
 /* Exit code; what is wrong has been said, or is the app's error. */
 int cli_model_open(cli_model *m, tn_app *app, const char *what);
 /* Shapes from --shape NAME=1,1,28,28 (or without NAME=: of the only input), or from the model itself. With

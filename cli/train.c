@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "model.h"
 #include "runs.h"
 #include "train.h"
 
@@ -374,26 +375,15 @@ static int done(training *t, tn_train_info *info)
 
 /* ---- the beginning ---- */
 
-static const char *zoo_name(const void *from, size_t index)
-{
-    (void)from;
-    return tn_net_zoo_names()[index];
-}
-
 /* Whether the word names a net that can be built; says so if not. */
 static bool model_check(const char *model)
 {
-    const char *name = strncmp(model, "zoo:", 4) ? model : model + 4, *near;
+    char *fault = cli_model_fault(model);
 
-    for (const char *const *known = tn_net_zoo_names(); *known; known++)
-        if (!strcmp(name, *known))
-            return true;
-    if (cli_ends_with(model, ".json"))
-        return true; /* nn tells whether it is there */
-    near = cli_nearest(name, zoo_name, NULL);
-    cli_error("unknown model \"%s\"%s%s%s; a model is zoo:lenet, a -symbol.json or an .ini that names one",
-              model, near ? "; did you mean \"zoo:" : "", near ? near : "", near ? "\"?" : "");
-    return false;
+    if (fault)
+        cli_error("%s", fault);
+    free(fault);
+    return !fault;
 }
 
 /* Model and data as the options have them: the command line, else the resumed run, else a file. */

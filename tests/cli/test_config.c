@@ -331,6 +331,53 @@ static const struct {
     {"[kernel]\nprefer = \033[31mcpu\n", "no plugin here has this name", 2},
 };
 
+/* Values that name what is not there; all are warnings, for the file may be meant for another place. */
+static void values_that_name(void **state)
+{
+    static const struct {
+        const char *text, *says;
+        int code;
+    } rows[] = {
+        {"[train]\nmodel = zoo:lenett\n",
+         "v.ini:2: train.model = zoo:lenett: unknown model \"zoo:lenett\"; did you mean \"zoo:lenet\"", 2},
+        {"[train]\nmodel = zoo:lenet\n", "", 0},
+        {"[train]\nmodel = no-symbol.json\n", "v.ini:2: train.model = no-symbol.json: No such file", 2},
+        {"[train]\nmodel = v.ini.json\n", "", 0},
+        {"[train]\nmodel = xyzzy\n", "unknown model", 2},
+        {"[train]\ndata = nothing\n",
+         "v.ini:2: train.data = nothing: data \"nothing:train\": no data set nothing", 2},
+        {"[train]\ndata = ./small\n", "", 0},
+        {"[train]\ndata = small:test\n[data]\npath = .\n", "", 0},
+        {"[train]\nvalid = none\n", "", 0},
+        {"[train]\nvalid = nothing\n", "v.ini:2: train.valid = nothing: data \"nothing:test\"", 2},
+        {"[train]\nparams = no.params\n", "v.ini:2: train.params = no.params: No such file", 2},
+        {"[train]\nparams = small\n", "is a folder", 2},
+        {"[data]\npath = ., /nowhere\n", "v.ini:2: data.path = ., /nowhere: /nowhere is no folder", 0},
+        {"[run]\ndir = v.ini\n", "v.ini:2: run.dir = v.ini: a file of this name", 2},
+        {"[run]\ndir = new\n", "", 0},
+        {"[profiler]\nfile = nowhere/p.json\n", "profiler.file = nowhere/p.json: nowhere is no folder", 2},
+        {"[profiler]\nfile = p.json\n", "", 0},
+    };
+    const tool_said *s;
+
+    (void)state;
+    tool_data("small", 8);
+    file_put("v.ini.json", "{}");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        file_put("v.ini", rows[i].text);
+        s = tool("exec \"$T\" config check v.ini");
+        if (s->code != rows[i].code || !strstr(s->out, rows[i].says) ||
+            (!s->code && !*rows[i].says && *s->out))
+            fail_msg("%s: code %d: %s%s", rows[i].text, s->code, s->out, s->err);
+    }
+    s = tool("TENON_TRAIN__DATA=nothing exec \"$T\" config check");
+    assert_int_equal(s->code, 2);
+    assert_says(s->out, "TENON_TRAIN__DATA: train.data = nothing");
+    s = tool("exec \"$T\" config check --json --set train.model=xyzzy");
+    assert_int_equal(s->code, 2);
+    assert_says(s->out, "\"number\":\"TN-0005\"");
+}
+
 /* Names of plugins: what is required is an error, what is preferred, pinned or permitted a warning. */
 static void plugin_names(void **state)
 {
@@ -548,6 +595,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(show),
+        cmocka_unit_test(values_that_name),
         cmocka_unit_test(show_local),
         cmocka_unit_test(one_file_switches),
         cmocka_unit_test(one_file_chooses_kernels),
