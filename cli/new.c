@@ -106,30 +106,58 @@ static bool names_make(making *m, const char *name)
     return true;
 }
 
-/* A plugin of this name is installed, or an operator of this name built in: the new one could not be loaded.
- */
+static bool op_called(const tn_op_info *op, const char *name)
+{
+    bool found = !strcmp(op->name, name);
+
+    for (size_t i = 0; !found && op->aliases[i]; i++)
+        found = !strcmp(op->aliases[i], name);
+    return found;
+}
+
+/* Whether one of `words`, divided by spaces, is "kind:name". */
+static bool word_given(const char *words, const char *kind, const char *name)
+{
+    char word[NAME_BYTES + 16];
+    const size_t length = (size_t)snprintf(word, sizeof word, "%s:%s", kind, name);
+
+    for (const char *at = words; (at = strstr(at, word)) != NULL; at++)
+        if ((at == words || at[-1] == ' ') && (!at[length] || at[length] == ' '))
+            return true;
+    return false;
+}
+
+/* A plugin of this name is installed, or what it is to bring is there: the new one could not be loaded, or
+ * nobody would get to what it brings. */
 static bool name_taken(const making *m)
 {
     static const char *const quiet[] = {"plugins.require=", "device.default=cpu", NULL};
     const tn_open_options options = {.struct_size = TN_SIZE(tn_open_options), .settings = quiet};
     tn_plugin_info plugin = {.struct_size = TN_SIZE(tn_plugin_info)};
     tn_op_info op = {.struct_size = TN_SIZE(tn_op_info)};
+    const bool device = !strcmp(m->kind->name, "device"), pool = !strcmp(m->kind->name, "pool");
+    const char *name = m->names[AS_GIVEN], *what = NULL;
     size_t plugins = 0, ops = 0;
-    const char *what = NULL;
     tn_ctx *ctx = NULL;
+
+    if (word_given("device:cpu device:gpu device:cuda pool:none pool:auto", m->kind->name, name))
+        what = device ? "a device" : "a pool"; /* the core's, and words for others */
 
     if (tn_open(&options, &ctx) || tn_plugin_count(ctx, &plugins) || tn_op_count(ctx, &ops))
         plugins = ops = 0; /* a broken configuration is no reason to make nothing */
     for (size_t i = 0; !what && i < plugins; i++)
-        if (!tn_plugin_at(ctx, i, &plugin) && !strcmp(plugin.name, m->names[AS_GIVEN]))
-            what = "a plugin";
-    for (size_t i = 0; !what && !strcmp(m->kind->name, "operator") && i < ops; i++)
-        if (!tn_op_at(ctx, i, &op) && !strcmp(op.name, m->names[UNDERSCORES]))
+        if (!tn_plugin_at(ctx, i, &plugin))
+            what = !strcmp(plugin.name, name) ? "a plugin"
+                   : (device || pool) && word_given(plugin.provides, m->kind->name, name)
+                       ? (device ? "a device" : "a pool")
+                       : NULL;
+    for (size_t i = 0; !what && !device && !pool && i < ops; i++)
+        if (!tn_op_at(ctx, i, &op) && op_called(&op, m->names[UNDERSCORES]))
             what = "an operator";
     (void)tn_close(ctx);
     if (what)
         cli_error("there is %s called \"%s\" already; take another name", what,
-                  strcmp(what, "a plugin") ? m->names[UNDERSCORES] : m->names[AS_GIVEN]);
+                  strcmp(what, "an operator") ? name : m->names[UNDERSCORES]);
     return what != NULL;
 }
 

@@ -7,6 +7,9 @@
 #     tn_plugin(NAME acme SOURCES acme.c)
 #     install(TARGETS plugin_acme LIBRARY DESTINATION ${TENON_PLUGIN_DIR})
 #
+# Whatever the umask, group and others may not write the file and the build's folders that it lies in, since the host
+# would refuse it; folders above the build are yours.
+#
 # ABI_MIN is the minor the plugin needs, ABI_TARGET the newest it may use where TN_HAS says so.
 include_guard(GLOBAL)
 
@@ -49,4 +52,15 @@ function(tn_plugin)
     target_link_options(${target} PRIVATE
         -Wl,--version-script=${TENON_PLUGIN_MAP} -Wl,--exclude-libs,ALL ${TN_LINK_DEFS}
         -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,-z,nodelete -Wl,--build-id=sha1 -Wl,--as-needed)
+
+    set(folder ${CMAKE_CURRENT_BINARY_DIR})
+    set(folders $<TARGET_FILE_DIR:${target}>)
+    cmake_path(IS_PREFIX CMAKE_BINARY_DIR ${folder} inside)
+    while(inside)
+        list(APPEND folders ${folder})
+        cmake_path(GET folder PARENT_PATH folder)
+        cmake_path(IS_PREFIX CMAKE_BINARY_DIR ${folder} inside)
+    endwhile()
+    add_custom_command(TARGET ${target} POST_BUILD VERBATIM
+        COMMAND sh -c "chmod go-w \"$@\" || true" chmod $<TARGET_FILE:${target}> ${folders})
 endfunction()

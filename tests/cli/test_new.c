@@ -86,6 +86,10 @@ static void refusals(void **state)
         {"\"$T\" plugins new cpu --kind pool", "a plugin called \"cpu\"", 2},
         {"\"$T\" plugins new relu --kind operator", "an operator called \"relu\"", 2},
         {"\"$T\" plugins new broadcast-add --kind operator", "an operator called \"broadcast_add\"", 2},
+        {"\"$T\" plugins new concat --kind operator", "an operator called \"concat\"", 2}, /* an alias */
+        {"\"$T\" plugins new gpu --kind device", "a device called \"gpu\"", 2},
+        {"\"$T\" plugins new none --kind pool", "a pool called \"none\"", 2},
+        {"\"$T\" plugins new round --kind pool", "a pool called \"round\"", 2},
         {"cp \"$T\" tool && ./tool plugins new one --kind pool", "templates are not installed", 1},
         {"\"$T\" plugins new one --kind pool --dir nowhere", "nowhere", 1},
         {"\"$T\" plugins new one --kind pool --dir file", "file", 1},

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Each public header compiles alone, included twice, as C11 and as C++17, with gcc and clang, without a warning."""
+"""Each public header compiles alone, included twice, as C11 and as C++17, with gcc and clang, without a warning; as C99
+and the next C with all warnings that clang has, but for those about padding and about the word @threads."""
 import concurrent.futures
 import glob
 import os
@@ -11,6 +12,7 @@ import common
 
 C_FLAGS = ["-x", "c", "-std=c11", "-Wstrict-prototypes", "-Wconversion", "-Wshadow"]
 CXX_FLAGS = ["-x", "c++", "-std=c++17"]
+ALL_FLAGS = ["-Weverything", "-Wno-padded", "-fcomment-block-commands=threads"]
 
 
 def compile_alone(job):
@@ -29,7 +31,9 @@ def main():
     base = os.path.join(root, "sdk/include")
     names = sorted(os.path.relpath(p, base) for p in glob.glob(base + "/tenon/**/*.h", recursive=True))
     jobs = []
-    for compiler, flags in (("gcc", C_FLAGS), ("clang", C_FLAGS), ("g++", CXX_FLAGS), ("clang++", CXX_FLAGS)):
+    for compiler, flags in (("gcc", C_FLAGS), ("clang", C_FLAGS), ("g++", CXX_FLAGS), ("clang++", CXX_FLAGS),
+                            ("clang", ["-x", "c", "-std=c99", *ALL_FLAGS]),
+                            ("clang", ["-x", "c", "-std=c2x", *ALL_FLAGS])):
         if shutil.which(compiler):
             jobs += [(root, name, compiler, flags) for name in names]
         else:

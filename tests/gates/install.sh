@@ -78,6 +78,24 @@ wrong_pages() { # every kind of lie is seen
     return 0
 }
 
+# Where a group may write what its members make, both builds of a new plugin are such that the host takes the plugin.
+plugin_of_a_group() {
+    (umask 002 && cd "$work" && "$prefix/bin/tenon" plugins new acme-group --kind operator --quiet && cd acme-group &&
+        eval "make test install DESTDIR='$work/a stage'" && find "$work/a stage" -name acme-group.so | grep . &&
+        sed 's/Tenon 0.1 REQUIRED/Tenon 0.1 REQUIRED COMPONENTS plugin tenon/' -i CMakeLists.txt &&
+        mkdir deeper && printf '%s\n' 'cmake_minimum_required(VERSION 3.25)' 'project(deeper C)' 'enable_testing()' \
+        'add_subdirectory(.. below/it)' >deeper/CMakeLists.txt &&
+        cmake -S deeper -B build -DCMAKE_PREFIX_PATH="$prefix" && cmake --build build &&
+        ctest --test-dir build --output-on-failure)
+}
+
+component_absent() { # find_package names what there is not
+    sed "s/Tenon 0.1 REQUIRED/Tenon REQUIRED COMPONENTS quantum/" \
+        "$source_dir/tests/gates/consumer/CMakeLists.txt" >"$work/other/CMakeLists.txt" &&
+        ! cmake -S "$work/other" -B "$work/other/build" -DCMAKE_PREFIX_PATH="$prefix" >"$work/other/log" 2>&1 &&
+        grep -q quantum "$work/other/log"
+}
+
 plugindir_by_pkg_config() {
     eval "[ $(pkg-config --variable=plugindir tenon-plugin) -ef \"$plugins\" ]"
 }
@@ -106,6 +124,10 @@ check "find_package: configure" cmake -S "$source_dir/tests/gates/consumer" -B "
 mkdir "$work/other" && cp "$source_dir/tests/gates/consumer"/*.c "$work/other"
 check "find_package: a later minor is refused" other_version 0.2
 check "find_package: another major is refused" other_version 1.0
+check "find_package: a component that is not there is refused" component_absent
+if [ -x "$prefix/bin/tenon" ]; then
+    check "a new plugin where the umask is 002, by make and by CMake" plugin_of_a_group
+fi
 check "find_package: build" cmake --build "$work/consumer"
 check "find_package: run" "$work/consumer/program"
 check "find_package: the plugin exports one symbol" \

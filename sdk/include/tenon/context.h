@@ -125,7 +125,8 @@ TN_API tn_status tn_ctx_option_float(const tn_ctx *ctx, const char *key, double 
  */
 TN_API tn_status tn_ctx_option_set(tn_ctx *ctx, const char *key, const char *value);
 
-/** Effective options of a context, those without a fixed name too (kernel.Op@device): how many.
+/** Effective options of a context, those without a fixed name too (a kernel for an operator on a device): how
+ * many.
  * @threads any @since 0.1 */
 TN_API tn_status tn_ctx_option_count(const tn_ctx *ctx, size_t *count);
 

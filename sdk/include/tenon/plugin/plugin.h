@@ -172,7 +172,7 @@ typedef struct tn_plugin {
 #define TN_NOTE_PROVIDES_BYTES 256
 #define TN_NOTE_TEXT_BYTES 96
 
-/**
+/*
  * What the host reads from the file before any of its code runs. Only uint32_t and char, so that no padding
  * can move anything. `provides` lists what the file gives, divided by spaces: "kernels@cpu device:cuda
  * pool:round op:acme_fft options".

@@ -32,11 +32,10 @@ static inline tn_status tn_text_digits(const char **at, uint64_t *out)
 }
 
 /**
- * Reads a size as options of type `bytes` are written: "4096", "64k", "2MiB", "1.5 GB". K, M, G, T are powers
- * of 1024, in either case, with or without "B" or "iB". Digits behind the point count to the ninth.
+ * [any] Reads a size as options of type `bytes` are written: "4096", "64k", "2MiB", "1.5 GB". K, M, G, T are
+ * powers of 1024, in either case, with or without "B" or "iB". Digits behind the point count to the ninth.
  *
  * @return TN_OK, or TN_E_ARG: not such a text, or more than 64 bits hold; `*out` is as it was
- * @threads any
  * @since 0.1
  */
 static inline tn_status tn_text_bytes(const char *text, uint64_t *out)
@@ -55,25 +54,11 @@ static inline tn_status tn_text_bytes(const char *text, uint64_t *out)
     }
     if (*at == ' ' && at[1])
         at++;
-    switch (*at | 0x20) {
-    case 't':
-        shift += 10;
-        /* fall through */
-    case 'g':
-        shift += 10;
-        /* fall through */
-    case 'm':
-        shift += 10;
-        /* fall through */
-    case 'k':
-        shift += 10;
+    for (uint32_t i = 0; i < 4; i++)
+        if ((*at | 0x20) == "kmgt"[i])
+            shift = 10 * (i + 1);
+    if (shift && *++at == 'i' && (at[1] | 0x20) == 'b')
         at++;
-        if (at[0] == 'i' && (at[1] | 0x20) == 'b')
-            at++;
-        break;
-    default:
-        break;
-    }
     if ((*at | 0x20) == 'b')
         at++;
     part = (nano << (shift / 2)) / 1000000000u << (shift - shift / 2); /* 64 bits hold 2^30 * 2^20 */
