@@ -373,13 +373,15 @@ static tn_status by_node(tni_context *c, tni_backward_program *p, const tni_prog
                                   .first_node = refused->first_node,
                                   .forward = refused->forward,
                                   .flags = refused->flags};
-    char refusal[512];
+    tn_err refusal;
     tn_status st;
 
-    snprintf(refusal, sizeof refusal, "%s", tni_error_message());
+    tni_error_get(&refusal);
     st = tni_bynode_create(c, &spec, &p->bynode);
+    if (st == TN_E_UNSUPPORTED)
+        tni_error_set(&refusal);
     if (st)
-        return st == TN_E_UNSUPPORTED ? tni_error(st, "%s", refusal) : st;
+        return st;
     tni_error_clear();
     p->graph = p->broken;
     p->inputs = tni_bynode_inputs(p->bynode, &p->input_count);

@@ -477,7 +477,8 @@ static void none_tell(tni_selector *s, const tni_request *r, tni_str *text)
     }
 }
 
-static tn_status select_with(tni_selector *s, const tni_request *r, tni_prepared **out, tni_str *text)
+static tn_status select_with(tni_selector *s, const tni_request *r, tni_prepared **out, tni_str *text,
+                             bool *none)
 {
     tni_vec list;
     tn_status st;
@@ -486,7 +487,8 @@ static tn_status select_with(tni_selector *s, const tni_request *r, tni_prepared
     st = tni_ranked_list(s, r, &list);
     if (!st)
         st = candidates_try(r, &list, tni_pin_of(s, r), out, text);
-    if (st == TN_E_UNSUPPORTED && !list.count)
+    *none = !list.count;
+    if (st == TN_E_UNSUPPORTED && *none)
         none_tell(s, r, text);
     tni_vec_fini(&list);
     return st;
@@ -505,16 +507,17 @@ static void line_make(tni_str *s)
 
 tn_status tni_select(tni_selector *s, const tni_request *r, tni_prepared **out)
 {
+    bool none = false;
     tni_str text;
     tn_status st;
 
     tni_str_init(&text, 1u << 16);
-    st = select_with(s, r, out, &text);
+    st = select_with(s, r, out, &text, &none);
     if (st == TN_E_UNSUPPORTED) {
         if (text.text)
             line_make(&text);
-        st = tni_error(st, "operator %s has no kernel on device %s: %s", r->def->op->name, r->device->type,
-                       text.text ? text.text : "");
+        st = tni_error_number(none ? 1302 : 0, st, "operator %s has no kernel on device %s: %s",
+                              r->def->op->name, r->device->type, text.text ? text.text : "");
     }
     tni_str_fini(&text);
     return st;

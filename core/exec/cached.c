@@ -203,13 +203,15 @@ static tn_status entry_by_node(tni_cached_op *op, const cached_key *k, tni_cache
 {
     const tni_bynode_spec spec = {
         .graph = e->graph, .device = k->device, .flags = (uint16_t)(k->flags | op->ctx->exec->node_flags)};
-    char refusal[512];
+    tn_err refusal;
     tn_status st;
 
-    snprintf(refusal, sizeof refusal, "%s", tni_error_message());
+    tni_error_get(&refusal);
     st = tni_bynode_create(op->ctx, &spec, &e->bynode);
+    if (st == TN_E_UNSUPPORTED)
+        tni_error_set(&refusal);
     if (st)
-        return st == TN_E_UNSUPPORTED ? tni_error(st, "%s", refusal) : st;
+        return st;
     tni_error_clear();
     if (!op->told)
         tni_bynode_tell(op->ctx, e->bynode, "a net runs");

@@ -218,6 +218,14 @@ static void why_not(void **state)
     said = tool("\"$T\" bench op relu --shape 4x4 --repeat 3 --set plugins.load=mempool");
     assert_says(said->err, "no loaded plugin has one; cpu");
     assert_says(said->err, "; cpu was refused: not in plugins.load\n");
+    assert_says(said->err, "error[TN-1302]: operator relu has no kernel on device cpu: no loaded plugin");
+    assert_int_equal(said->code, 3); /* a plugin is missing */
+    said = tool("\"$T\" bench model zoo:lenet --shape 1,1,8,8 --repeat 3 --set plugins.load=mempool");
+    assert_says(said->err, "error[TN-1302]: operator Convolution has no kernel on device cpu: no loaded");
+    assert_int_equal(said->code, 3);
+    said = tool("\"$T\" train zoo:lenet --data digits --dry-run --set plugins.load=mempool");
+    assert_says(said->err, "error[TN-1302]: net lenet: operator Convolution has no kernel");
+    assert_int_equal(said->code, 3);
 }
 
 /* ---- needs --------------------------------------------------------------------------------------- */
