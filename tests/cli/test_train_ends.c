@@ -445,6 +445,31 @@ static void ended_before_the_first_step(void **state)
     }
 }
 
+/* What will wait for ever is told before, unless it is left out. */
+static void little_address_space(void **state)
+{
+    const tool_said *s;
+
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    printf("skipped: the sanitizer itself needs more address space\n");
+    skip();
+#endif
+    if (tool("exec \"$T\" plugins list --exists cpu-openblas")->code) {
+        printf("skipped: cpu-openblas was not built\n");
+        skip();
+    }
+    s = tool("ulimit -v 300000; exec \"$T\" config show engine.type");
+    assert_int_equal(s->code, 0);
+    assert_says(s->err, "limited to 292 MiB");
+    assert_says(s->err, "--set plugins.load=cpu,mempool");
+    s = tool("ulimit -v 300000; exec \"$T\" config show engine.type --set plugins.load=cpu,mempool");
+    assert_int_equal(s->code, 0);
+    assert_string_equal(s->err, "");
+    s = tool("ulimit -v 300000; exec \"$T\" config show engine.type -q");
+    assert_string_equal(s->err, "");
+}
+
 static void tried_beforehand(void **state)
 {
     const tool_said *s = tool(TRAIN "--dry-run --json");
@@ -483,6 +508,7 @@ static void tried_beforehand(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(little_address_space),
         cmocka_unit_test(tried_beforehand),
         cmocka_unit_test(not_trainable),
         cmocka_unit_test(from_file),
