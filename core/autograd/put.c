@@ -4,21 +4,6 @@
  */
 #include "autograd/walk.h"
 
-static tn_status put_run(void *payload, tni_run *run)
-{
-    tni_moves *m = *(tni_moves **)payload;
-    const tn_status st = tni_moves_reserve(m, run);
-
-    return st ? st : tni_moves_run(m, run);
-}
-
-static void put_done(void *payload, tni_engine *engine, tn_status status)
-{
-    (void)engine;
-    (void)status;
-    tni_moves_destroy(*(tni_moves **)payload);
-}
-
 bool tni_gradient_near(const tni_device *d, const tni_array *grad)
 {
     return grad->storage->device == d || grad->storage->device->host;
@@ -42,37 +27,12 @@ static tn_status put_check(const tni_device *d, tni_array *made, const tni_array
     return TN_OK;
 }
 
-/* Fills in variables and flags of `task` for each move. */
-static tn_status put_leaf(tni_task *task, tni_moves **m, uint32_t most, tni_array *made, tni_array *grad,
-                          bool add)
-{
-    tni_var **writes = (tni_var **)(uintptr_t)task->writes, **reads = (tni_var **)(uintptr_t)task->reads;
-
-    writes[task->write_count++] = tni_array_var(grad);
-    if (made)
-        reads[task->read_count++] = tni_array_var(made);
-    if (!grad->storage->device->host || (made && !made->storage->device->host))
-        task->device = grad->storage->device->host ? made->storage->device : grad->storage->device;
-    if (add || tni_array_bytes(grad) != grad->storage->bytes)
-        task->flags = 0;
-    return tni_moves_add(m, most, made, grad, add);
-}
-
 tn_status tni_gradients_put(const tni_tape_walk *w, uint32_t count, tni_array *const *made,
                             tni_array *const *grads, const uint8_t *modes)
 {
-    const tni_device *d = w->heads[0]->storage->device;
-    tni_var **vars = tni_calloc(2ull * count + 1, sizeof(*vars));
+    tni_device *d = w->heads[0]->storage->device;
     tni_moves *m = NULL;
-    tni_task task = {.run = put_run,
-                     .done = put_done,
-                     .payload = &m,
-                     .payload_bytes = sizeof(tni_moves *),
-                     .reads = vars,
-                     .writes = vars + count,
-                     .flags = TNI_TASK_CLEARS,
-                     .name = "gradients of a pass"};
-    tn_status st = vars ? TN_OK : TN_E_NOMEM;
+    tn_status st = TN_OK;
 
     for (uint32_t i = 0; i < count && !st; i++) {
         const bool add = modes[i] == TN_MODE_ADD;
@@ -80,12 +40,10 @@ tn_status tni_gradients_put(const tni_tape_walk *w, uint32_t count, tni_array *c
         if (modes[i] == TN_MODE_NONE || (!made[i] && (add || !tni_gradient_near(d, grads[i]))))
             continue;
         if (!(st = put_check(d, made[i], grads[i])))
-            st = put_leaf(&task, &m, count, made[i], grads[i], add);
+            st = tni_moves_add(&m, count, made[i], grads[i], add);
     }
     if (!st && m)
-        st = tni_engine_push(w->ctx->engine, &task);
-    if (st)
-        tni_moves_destroy(m);
-    tni_free(vars);
+        return tni_moves_push(m, d, "gradients of a pass");
+    tni_moves_destroy(m);
     return st;
 }

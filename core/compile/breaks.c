@@ -27,6 +27,10 @@ bool tni_node_breaks(const tni_opdef *def, const tni_prepared *prepared, char *w
         snprintf(why, size, "its kernel %s completes later", prepared->kernel->name);
         return true;
     }
+    if (prepared && prepared->near) {
+        snprintf(why, size, "its kernel %s takes arguments in host memory", prepared->kernel->name);
+        return true;
+    }
     if (prepared && prepared->plan.flags & TN_PLAN_RESIZES) {
         snprintf(why, size, "its kernel %s decides on the size of its outputs while it runs",
                  prepared->kernel->name);
@@ -161,7 +165,8 @@ static tn_status check_loosely(const checker *c, const tni_gnode *node, tni_brea
         snprintf(found->why, sizeof found->why, "no loaded plugin has a kernel for device %s",
                  c->device->type);
     else if ((found->runs = !prompt))
-        snprintf(found->why, sizeof found->why, "each of its kernels for device %s completes later",
+        snprintf(found->why, sizeof found->why,
+                 "each of its kernels for device %s completes later or takes arguments in host memory",
                  c->device->type);
     return TN_OK;
 }

@@ -23,6 +23,7 @@ typedef struct tni_prepared {
     uint32_t in_count, out_count; /* outputs and then mutated inputs */
     bool dense;                   /* wants row-major tensors: the caller copies strided ones */
     bool adds;                    /* serves TN_MODE_ADD itself */
+    bool near;                    /* the caller brings arguments into host memory: tni_kernel_near */
     struct tni_prepared *forward; /* of a backward: its forward, if it was told of it; retained */
 } tni_prepared;
 
@@ -37,6 +38,10 @@ static inline void *tni_workspace_at(const tn_plan *p, void *block)
 
     return align > 64 ? (char *)block + (-at & (align - 1)) : block;
 }
+
+/* Argument `index` (inputs, then outputs with the mutated inputs) is to lie in host memory. */
+bool tni_kernel_near(const tn_kernel *k, uint64_t mutates, uint32_t in_count, uint32_t out_count,
+                     uint32_t index);
 
 /* A backward that reads the block which its forward saved. */
 static inline uint64_t tni_prepared_reads(const tni_prepared *p)

@@ -245,6 +245,7 @@ static tn_status prepared_create(const tni_request *r, const tni_candidate *c, t
     p->in_count = r->in_count;
     p->out_count = r->out_count;
     p->adds = (c->kernel->flags & TN_KERNEL_ADD_TO) != 0;
+    p->near = !r->device->host && (c->kernel->host_in | c->kernel->host_out);
     p->plan.struct_size = (uint32_t)TN_END(tn_plan, tuning);
     p->plan.threads = 1;
     p->plan.workspace_align = p->plan.saved_align = 64;
@@ -272,6 +273,28 @@ static void tensor_dense(const tn_tensor *t, tn_tensor *out, int64_t *stride)
     out->bytes = (uint64_t)tni_row_major(t->ndim, t->shape, stride) * tn_dtype_bytes(t->dtype);
 }
 
+static bool near_bit(uint32_t bits, uint32_t at)
+{
+    return at < 32 && bits >> at & 1u;
+}
+
+/* A mutated input and its output are one memory: if either is to lie there, both do. */
+bool tni_kernel_near(const tn_kernel *k, uint64_t mutates, uint32_t in_count, uint32_t out_count,
+                     uint32_t index)
+{
+    uint32_t at = in_count + out_count;
+
+    for (uint32_t i = in_count < 64 ? in_count : 64; i-- > 0;)
+        if (mutates >> i & 1u && --at >= in_count && (index == i || index == at))
+            return near_bit(k->host_in, i) || near_bit(k->host_out, at - in_count);
+    return index < in_count ? near_bit(k->host_in, index) : near_bit(k->host_out, index - in_count);
+}
+
+static bool argument_near(const tni_request *r, const tni_prepared *p, uint32_t index)
+{
+    return p->near && tni_kernel_near(p->kernel, r->def->op->mutates, r->in_count, r->out_count, index);
+}
+
 typedef struct dense_copy { /* what a kernel without STRIDED is shown */
     tn_tensor *tensors;
     const tn_tensor **in, **out;
@@ -287,8 +310,9 @@ static void dense_fini(dense_copy *d)
     tni_free(d->modes);
 }
 
-static tn_status dense_init(const tni_request *r, bool strided, bool adds, dense_copy *d)
+static tn_status dense_init(const tni_request *r, const tni_prepared *p, dense_copy *d)
 {
+    const bool strided = (p->kernel->flags & TN_KERNEL_STRIDED) != 0;
     uint32_t count = r->in_count + r->out_count;
 
     d->tensors = tni_calloc(count + 1u, sizeof *d->tensors);
@@ -301,23 +325,27 @@ static tn_status dense_init(const tni_request *r, bool strided, bool adds, dense
     for (uint32_t i = 0; i < count; i++) {
         const tn_tensor *t = i < r->in_count ? r->in[i] : r->out[i - r->in_count];
 
-        if (strided || t->ndim < 0)
+        const bool near = argument_near(r, p, i);
+
+        if (t->ndim < 0 || (strided && !near))
             d->tensors[i] = *t;
         else
             tensor_dense(t, &d->tensors[i], d->strides + (size_t)i * TN_NDIM_MAX);
+        if (near)
+            d->tensors[i].memory = TN_MEMORY_HOST;
         d->in[i] = &d->tensors[i];
     }
     for (uint32_t i = 0; i < r->out_count; i++)
-        d->modes[i] = r->modes[i] == TN_MODE_ADD && !adds ? TN_MODE_WRITE : r->modes[i];
+        d->modes[i] = r->modes[i] == TN_MODE_ADD && !p->adds ? TN_MODE_WRITE : r->modes[i];
     return TN_OK;
 }
 
-static bool any_strided(const tni_request *r)
+static bool any_strided(const tni_request *r, const tni_prepared *p)
 {
     for (uint32_t i = 0; i < r->in_count + r->out_count; i++) {
         const tn_tensor *t = i < r->in_count ? r->in[i] : r->out[i - r->in_count];
 
-        if (!tni_is_row_major(t->ndim, t->shape, t->stride))
+        if (!tni_is_row_major(t->ndim, t->shape, t->stride) && !argument_near(r, p, i))
             return true;
     }
     return false;
@@ -366,6 +394,8 @@ static const char *asks_too_much(const tni_request *r, const tni_prepared *p)
         layouts |= p->plan.out_layout[i] != NULL;
     if (layouts)
         return "asks for a private layout, which this host does not give";
+    if (p->near && p->plan.flags & TN_PLAN_RESIZES)
+        return "decides on the size of its outputs and takes arguments in host memory";
     if (p->plan.saved_bytes && p->plan.saved_align > SAVED_ALIGN_MAX)
         return "asks for a saved block aligned to more than 64 bytes";
     if (p->plan.workspace_align > WORK_ALIGN_MAX || p->plan.workspace_align & (p->plan.workspace_align - 1))
@@ -390,9 +420,9 @@ tn_status tni_candidate_prepare(const tni_request *r, const tni_candidate *c, tn
     const char *why;
     tn_status st;
 
-    if ((st = prepared_create(r, c, &p)) || (st = dense_init(r, strided, p->adds, &dense)))
+    if ((st = prepared_create(r, c, &p)) || (st = dense_init(r, p, &dense)))
         goto cleanup;
-    p->dense = !strided && any_strided(r);
+    p->dense = !strided && any_strided(r, p);
     node.op_version = r->def->op->version;
     node.flags = r->flags;
     node.op = r->def->op->name;
@@ -540,7 +570,8 @@ tn_status tni_select_count(tni_selector *s, const tni_opdef *def, tni_device *de
                 strcmp(device->kernels_plugin, item->c.plugin->descriptor->name) != 0)
                 continue;
             ++*count;
-            *prompt += !(item->c.kernel->flags & TN_KERNEL_ASYNC);
+            *prompt += !(item->c.kernel->flags & TN_KERNEL_ASYNC) &&
+                       (device->host || !(item->c.kernel->host_in | item->c.kernel->host_out));
         }
     }
     tni_vec_fini(&list);

@@ -67,6 +67,7 @@ typedef struct tni_run { /* what a running operation is told */
 #define TNI_TASK_CLEARS                                                                                      \
     16u /* overwrites its outputs whole: old poison of written variables does not stop it */
 #define TNI_TASK_HOST_CALL 32u /* host callback: runs on callback threads that may push and wait */
+#define TNI_TASK_ARRIVED 64u   /* begins when what it reads is there, not behind it in the stream */
 
 typedef struct tni_task {
     tn_status (*run)(void *payload, tni_run *run); /* [worker] error text by tni_error */

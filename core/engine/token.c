@@ -447,7 +447,7 @@ typedef enum gather_result { GATHER_READY, GATHER_PARKED, GATHER_FAILED } gather
 /* `follow` false: parks on tokens of others. True: makes the stream wait for those of its own plugin. */
 static gather_result gather_one(engine_worker *w, tni_op *op, uint32_t i, bool follow)
 {
-    bool data, no_memory, async = op->queue->async;
+    bool data, no_memory, async = op->queue->async && !(op->flags & TNI_TASK_ARRIVED);
     engine_token_set *set = tokens_of(op, i, &data, &no_memory);
     gather_result result = no_memory ? GATHER_FAILED : GATHER_READY;
 

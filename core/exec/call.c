@@ -244,11 +244,15 @@ static tn_status call_bind(call *k)
     for (uint32_t i = 0; i < k->in_count + k->out_count; i++) {
         const uint32_t o = i - k->in_count;
         tni_array *a = k->arrays[i];
+        const bool near = p->near && a->storage->device->host;
+        tn_stream *stream = near ? NULL : k->run.stream;
 
-        if (!a->pending && (st = i < k->in_count ? tni_storage_touch(a->storage, k->run.stream)
-                                                 : tni_storage_allocate(a->storage, k->run.stream)))
+        if (!a->pending && (st = i < k->in_count ? tni_storage_touch(a->storage, stream)
+                                                 : tni_storage_allocate(a->storage, stream)))
             return st;
         tni_array_tensor(a, &k->tensors[i]);
+        if (near)
+            k->tensors[i].memory = TN_MEMORY_HOST;
         k->list[i] = &k->tensors[i];
         if (a->pending)
             continue;
@@ -454,6 +458,8 @@ tn_status tni_call_push(tni_context *c, tni_signature *sig, tni_attrs *attrs, tn
     task.flags = sig->prepared->plan.flags & TN_PLAN_PARALLEL ? TNI_TASK_PARALLEL : 0;
     if (sig->prepared->kernel->flags & TN_KERNEL_ASYNC)
         task.flags |= TNI_TASK_ASYNC;
+    if (sig->prepared->near)
+        task.flags |= TNI_TASK_ARRIVED;
     if (overwrites_whole(sig, in, out))
         task.flags |= TNI_TASK_CLEARS;
     if ((st = tni_engine_push(c->engine, &task)))

@@ -15,5 +15,8 @@ typedef struct tni_call_with {
 } tni_call_with;
 tn_status tni_call_push(tni_context *c, tni_signature *sig, tni_attrs *attrs, tni_array *const *in,
                         tni_array *const *out, const tni_call_with *with);
+/* The same where the kernel takes arguments in host memory and its device's is not: copies on both sides. */
+tn_status tni_call_near(tni_context *c, tni_signature *sig, tni_attrs *attrs, tni_array *const *in,
+                        tni_array *const *out, const tni_call_with *with);
 
 #endif

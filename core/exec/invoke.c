@@ -312,7 +312,7 @@ static tn_status call_now(tni_context *c, tni_signature *s, const tni_invoke_giv
         atomic_fetch_add_explicit(&c->exec->short_way, 1, memory_order_relaxed);
         return st;
     }
-    return tni_call_push(c, s, attrs, in, all, &with);
+    return (s->prepared->near ? tni_call_near : tni_call_push)(c, s, attrs, in, all, &with);
 }
 
 static tn_status call_signature(tni_context *c, tni_signature *s, const tni_invoke_given *given,

@@ -177,3 +177,53 @@ tn_status tni_moves_run(tni_moves *m, const tni_run *run)
         st = run->stream ? in_stream(&m->list[i], run, &err) : on_host(&m->list[i], &err);
     return st ? tni_error_take(st, &err, run->device->type) : TN_OK;
 }
+
+/* ---- as an operation of their own --------------------------------------------------------------------- */
+
+static tn_status moves_run(void *payload, tni_run *run)
+{
+    tni_moves *m = *(tni_moves **)payload;
+    const tn_status st = tni_moves_reserve(m, run);
+
+    return st ? st : tni_moves_run(m, run);
+}
+
+static void moves_done(void *payload, tni_engine *engine, tn_status status)
+{
+    (void)engine;
+    (void)status;
+    tni_moves_destroy(*(tni_moves **)payload);
+}
+
+tn_status tni_moves_push(tni_moves *m, tni_device *d, const char *name)
+{
+    tni_var **vars = tni_calloc(2ull * m->count + 1, sizeof(*vars));
+    tni_task task = {.run = moves_run,
+                     .done = moves_done,
+                     .payload = &m,
+                     .payload_bytes = sizeof(tni_moves *),
+                     .reads = vars,
+                     .writes = vars + m->count,
+                     .write_count = m->count,
+                     .flags = TNI_TASK_CLEARS,
+                     .device = d,
+                     .name = name};
+    const bool any = m->count != 0; /* once pushed they are the operation's */
+    tn_status st = vars ? TN_OK : TN_E_NOMEM;
+
+    for (uint32_t i = 0; vars && i < m->count; i++) {
+        const move *one = &m->list[i];
+
+        vars[m->count + i] = tni_array_var(one->dst);
+        if (one->src)
+            vars[task.read_count++] = tni_array_var(one->src);
+        if (one->add || tni_array_bytes(one->dst) != one->dst->storage->bytes)
+            task.flags = 0;
+    }
+    if (!st && any)
+        st = tni_engine_push(m->list[0].dst->storage->space->engine, &task);
+    if (st || !any)
+        tni_moves_destroy(m);
+    tni_free(vars);
+    return st;
+}

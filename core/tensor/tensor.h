@@ -194,7 +194,10 @@ tn_status tni_moves_add(tni_moves **m, uint32_t most, tni_array *src, tni_array 
 /* [worker] All memory that they need, arrays and host; then the moves, on the host or in stream order. */
 tn_status tni_moves_reserve(tni_moves *m, const tni_run *run);
 tn_status tni_moves_run(tni_moves *m, const tni_run *run);
-void tni_moves_destroy(tni_moves *m); /* when the operation is complete; here and above NULL is fine */
+/* [takes] also on failure. Queues them as one operation of `d`. */
+tn_status tni_moves_push(tni_moves *m, tni_device *d, const char *name);
+void tni_moves_destroy(
+    tni_moves *m); /* when the operation is complete; here, in reserve and in run NULL is fine */
 
 /* ---- dlpack.c ---------------------------------------------------------------------------------------- */
 

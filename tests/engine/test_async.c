@@ -289,6 +289,47 @@ static void test_wait_without_memory(
     setup_close(&s);
 }
 
+static tn_status arrived_run(void *payload, tni_run *run)
+{
+    const job *j = *(job **)payload;
+
+    (void)run;
+    return atomic_load(&j->ran) ? TN_OK : tni_error(TN_E_INTERNAL, "it was still under way");
+}
+
+/* What looks at its inputs from the host begins when they are there, also behind work of its own stream. */
+static void test_arrived(void **state)
+{
+    static const char *const types[] = {"threaded", "stepped", "naive"};
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        setup s;
+        job slow = {.add = 1, .delay_ns = 3000000}, *self = &slow;
+        tni_var *reads[1], *writes[1];
+        tni_task task = {.run = arrived_run,
+                         .payload = &self,
+                         .payload_bytes = sizeof self,
+                         .reads = reads,
+                         .read_count = 1,
+                         .writes = writes,
+                         .write_count = 1,
+                         .flags = TNI_TASK_ARRIVED,
+                         .name = "reader"};
+
+        setup_open(&s, types[i]);
+        slow.x = &s.values[0];
+        slow.y = &s.values[1];
+        reads[0] = &s.vars[1];
+        writes[0] = &s.vars[2];
+        task.device = s.first;
+        assert_int_equal(push_job(s.t.engine, &slow, s.first, &s.vars[0], &s.vars[1], 0), TN_OK);
+        assert_int_equal(tni_engine_push(s.t.engine, &task), TN_OK);
+        assert_int_equal(tni_engine_wait_read(s.t.engine, &s.vars[2], 0), TN_OK);
+        setup_close(&s);
+    }
+}
+
 static void test_early_release(void **state)
 {
     setup s;
@@ -356,6 +397,7 @@ int main(void)
         cmocka_unit_test(test_failing_naive),
         cmocka_unit_test(test_timeout),
         cmocka_unit_test(test_wait_without_memory),
+        cmocka_unit_test(test_arrived),
         cmocka_unit_test(test_early_release),
         cmocka_unit_test(test_no_memory),
     };

@@ -268,6 +268,12 @@ struct tn_exec {
  * every attribute that came since has its default. `types` is NULL-ended: "data:f32,f64", "*:f32" (every
  * input and output not named otherwise), "indices:i32,i64". All listed arguments match independently, except
  * that "=name" in place of a type means "the same dtype as argument `name`".
+ *
+ * `host_in` and `host_out`: bit i says that input or output i (outputs, then mutated inputs, as in tn_exec)
+ * lies in host memory on every device; for a mutated input either bit will do. On a device other than the
+ * host, such tensors are row-major with `memory` TN_MEMORY_HOST, in prepare too. The core has copied inputs
+ * there when `run` begins, and copies outputs back behind it: in stream order, or after `complete`. Such a
+ * node is not part of a program, and its plan may not say RESIZES.
  */
 typedef struct tn_kernel {
     uint32_t struct_size;
@@ -276,7 +282,7 @@ typedef struct tn_kernel {
     uint16_t op_version_min, op_version_max;
     uint32_t flags; /* TN_KERNEL_… */
     const char *const *types;
-    uint32_t host_in, host_out; /* arguments (bits) that must be in host memory */
+    uint32_t host_in, host_out; /* arguments (bits) that must be in host memory; see above */
     /** TN_E_UNSUPPORTED: try the next kernel. Called once for a signature. [any] */
     tn_status (*prepare)(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err);
     tn_status (*run)(const tn_plan *plan, const tn_exec *x, tn_err *err); /* [worker] */
