@@ -415,6 +415,27 @@ static void limited_files(void **state)
     assert_int_equal(access("short/checkpoints/run.lock", F_OK), -1);
 }
 
+/* OpenBLAS would ask for its buffers for ever where the address space has no room for them: the plain kernels
+ * train, and why is told. */
+static void limited_space(void **state)
+{
+    const tool_said *s;
+
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    printf("skipped: the sanitizer itself needs more address space\n");
+    skip();
+#endif
+    s = tool("export OMP_NUM_THREADS=2; ulimit -v 500000; " TRAIN "--overfit-one --out narrow -q");
+    if (s->code)
+        fail_msg("code %d: %s", s->code, s->err);
+    s = tool("export OMP_NUM_THREADS=2; ulimit -v 500000; \"$T\" plugins why FullyConnected --shape 8,8 "
+             "--attr num_hidden=8");
+    assert_int_equal(s->code, 0);
+    if (strstr(s->out, "cpu-openblas"))
+        assert_says(s->out, "address space");
+}
+
 /* What is loaded for the first step may never return, as a BLAS without memory: a signal ends that, and what
  * is left of the run is in nobody's way. */
 static void ended_before_the_first_step(void **state)
@@ -518,6 +539,7 @@ int main(void)
         cmocka_unit_test(finished_run),
         cmocka_unit_test(diverges),
         cmocka_unit_test(locked),
+        cmocka_unit_test(limited_space),
         cmocka_unit_test(ended_before_the_first_step),
         cmocka_unit_test(locked_by_the_dead),
         cmocka_unit_test(limited_files),

@@ -30,8 +30,9 @@ void tncpu_gemm_all(const tncpu_gemm *g, void *work, int threads);
 /** How many tiles tncpu_gemm_all makes of this shape. */
 int64_t tncpu_gemm_tasks(int64_t m, int64_t n, int64_t k);
 
-/** The largest extent or stride that a product may have. */
-int64_t tncpu_gemm_extent_max(void);
+/** TN_OK, or TN_E_UNSUPPORTED with the reason: products are not made here, or none with an extent or a stride
+ * as large as `largest`. */
+tn_status tncpu_gemm_serves(int64_t largest, tn_err *err);
 
 /** Nanoseconds that a product takes on one thread, roughly. */
 double tncpu_gemm_ns(int64_t m, int64_t n, int64_t k);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../common/gemm.h"
+#include "openblas.h"
 
 #include "../common/gemm_tiles.inc"
 
@@ -20,9 +21,11 @@ uint64_t tncpu_gemm_bytes(int64_t m, int64_t n, int64_t k, int32_t dtype)
     return 64; /* the library has its own */
 }
 
-int64_t tncpu_gemm_extent_max(void)
+tn_status tncpu_gemm_serves(int64_t largest, tn_err *err)
 {
-    return INT_MAX; /* its integers have 32 bits */
+    if (largest > INT_MAX)
+        return tn_fail(err, TN_E_UNSUPPORTED, "an extent is larger than the library's integers");
+    return tnblas_room(err);
 }
 
 double tncpu_gemm_ns(int64_t m, int64_t n, int64_t k)
