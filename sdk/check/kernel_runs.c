@@ -330,6 +330,16 @@ void chk_kernel_runtime_attrs(chk_env *env)
 
 /* ---- saved blocks ------------------------------------------------------------------------------------ */
 
+/* NULL: nothing was saved. */
+static void *saved_copy(chk_lab *lab, chk_node *forward)
+{
+    const uint64_t bytes = forward->plan->saved_bytes;
+
+    return bytes && forward->saved.memory
+               ? memcpy(chk_take(&lab->arena, bytes), forward->saved.memory, (size_t)bytes)
+               : NULL;
+}
+
 static bool saved_visit(chk_lab *lab, const chk_problem *p, void *arg)
 {
     const chk_form recorded = {
@@ -337,6 +347,7 @@ static bool saved_visit(chk_lab *lab, const chk_problem *p, void *arg)
     chk_form back = {.mode = TN_MODE_WRITE, .guard = CHK_GUARD_START, .fill = 0x3c};
     chk_outputs *outputs = chk_take(&lab->arena, 2 * sizeof *outputs), *want = outputs + 1;
     chk_node *n = chk_take(&lab->arena, 3 * sizeof *n), *forward = n + 1, *between = n + 2;
+    const void *before;
     chk_side side;
     uint32_t *ran = arg;
     tn_err err;
@@ -352,9 +363,13 @@ static bool saved_visit(chk_lab *lab, const chk_problem *p, void *arg)
     between->form.draw = OTHER_DRAW;
     (void)chk_node_run(between);
     back.forward = forward;
+    before = saved_copy(lab, forward);
     if (chk_node_first(lab, p, &back, n)) {
         chk_outputs_take(n, outputs);
         chk_node_guards(forward);
+        if (before && memcmp(before, forward->saved.memory, (size_t)forward->plan->saved_bytes))
+            chk_fail(lab->env, NULL, "backward writes to the saved block, which it may only read (%s)",
+                     p->text);
         if (chk_reference_outputs(lab, p, want) || chk_outputs_of(lab, &lab->side, p, want, &err) == TN_OK)
             chk_reference_compare(lab, p, outputs, want);
         chk_node_close(n);

@@ -39,7 +39,7 @@ static bool widen(chk_lab *lab, const chk_problem *p, int32_t wide, bool ints, c
         out->in_data[i] = chk_take(&lab->arena, (uint64_t)count * tn_dtype_bytes(wide) + 1);
         chk_convert(p->in_data[i], p->f.in_dtype[i], out->in_data[i], wide, count);
     }
-    return !chk_infer_dtypes(out->op, &out->attrs, &out->f, &err) && !out->resizes;
+    return !chk_infer_dtypes(out->op, &out->attrs, &out->f, &err);
 }
 
 static bool same_types(const chk_problem *a, const chk_problem *b)

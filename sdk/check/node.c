@@ -382,8 +382,12 @@ tn_status chk_node_open(chk_lab *lab, const chk_side *side, const chk_problem *p
     }
     if (!form->metadata && !plan_fits(n))
         return tn_fail(&n->err, TN_E_UNSUPPORTED, "asks for a private layout, or for over 4 GiB");
-    if (p->resizes && !form->metadata && !(n->plan->flags & TN_PLAN_RESIZES))
+    if (p->resizes && !form->metadata && !(n->plan->flags & TN_PLAN_RESIZES)) {
+        if (p->f.args.in_count) /* else attributes left the shape open, and no host would call it */
+            chk_fail(lab->env, "K-resize",
+                     "takes outputs of unknown shape, and its plan lacks TN_PLAN_RESIZES (%s)", p->text);
         return tn_fail(&n->err, TN_E_UNSUPPORTED, "does not say that it resizes its outputs");
+    }
     if (n->plan->workspace_align & (n->plan->workspace_align - 1) ||
         n->plan->saved_align & (n->plan->saved_align - 1))
         chk_fail(lab->env, "K-plan", "an alignment that is no power of two: workspace %u, saved %u (%s)",
@@ -640,6 +644,11 @@ void chk_node_guards(chk_node *n)
             chk_fail(n->lab->env, "K-bounds",
                      "writes %lld bytes from the start of output %s, which has %llu (%s)", (long long)at,
                      chk_node_output_name(n, o), (unsigned long long)n->out[o].t.bytes, n->p->text);
+    for (const chk_call_block *b = n->call->blocks; b; b = b->next)
+        if (is_damaged(&b->b, &at))
+            chk_fail(n->lab->env, "K-bounds",
+                     "writes %lld bytes from the start of a block that run asked for (%s)", (long long)at,
+                     n->p->text);
     if (is_damaged(&n->workspace, &at))
         chk_fail(n->lab->env, "K-bounds",
                  "writes %lld bytes from the start of its workspace, which has %llu as planned (%s)",

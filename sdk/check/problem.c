@@ -50,14 +50,17 @@ static const shape_row huge[] = {
 typedef struct thin_row {
     uint32_t ones;
     int32_t dropped;
-    bool first; /* the first input is the one that is broadcast, not the others */
+    bool first;   /* the first input is the one that is broadcast, not the others */
+    int32_t more; /* 1 + axis along which each input is one longer than the one before; 0: none */
 } thin_row;
 
 static const thin_row thins[] = {
-    {1, 0, false}, {4, 0, false}, {2, 0, false}, {3, 0, false}, {5, 0, false}, {6, 0, false},
-    {7, 0, false}, {0, 1, false}, {1, 1, false}, {2, 1, false}, {0, 2, false}, {0, 3, false},
-    {1, 0, true},  {4, 0, true},  {2, 0, true},  {7, 0, true},  {0, 1, true},  {0, 3, true},
+    {1, 0, false, 0}, {4, 0, false, 0}, {2, 0, false, 0}, {3, 0, false, 0}, {5, 0, false, 0},
+    {6, 0, false, 0}, {7, 0, false, 0}, {0, 1, false, 0}, {1, 1, false, 0}, {2, 1, false, 0},
+    {0, 2, false, 0}, {0, 3, false, 0}, {1, 0, true, 0},  {4, 0, true, 0},  {2, 0, true, 0},
+    {7, 0, true, 0},  {0, 1, true, 0},  {0, 3, true, 0},
 };
+static const thin_row longer[] = {{0, 0, false, 1}, {0, 0, false, 2}, {0, 0, false, 3}};
 #define THINS_FEW 2 /* of CHK_PROBLEMS_FEW */
 
 #define COUNT(a) ((uint32_t)(sizeof(a) / sizeof((a)[0])))
@@ -77,6 +80,18 @@ static tn_shape shape_thin(const tn_shape *whole, const thin_row *row)
     for (int32_t d = 0; d < s.ndim; d++)
         s.dim[d] = row->ones >> d & 1u ? 1 : whole->dim[d + row->dropped];
     return s;
+}
+
+/* What is known of it stays. */
+static void shape_longer(const tn_shape *data, int32_t axis, uint32_t by, tn_shape *s)
+{
+    const tn_shape known = *s;
+
+    *s = *data;
+    s->dim[axis] += by;
+    for (int32_t d = 0; d < known.ndim && d < s->ndim; d++)
+        if (known.dim[d] >= 0)
+            s->dim[d] = known.dim[d];
 }
 
 /* What an input that nothing is known of might be, beside `data`. False: no more. */
@@ -144,7 +159,11 @@ static bool shapes_complete(generator *g, const chk_attrs *attrs, const tn_shape
         return true;
     before = chk_take(&g->lab->arena, sizeof *before);
     *before = *f;
-    if (g->thin && at && f->in_shape[at].ndim < 0) {
+    if (g->thin && g->thin->more && at) {
+        shape_longer(data, g->thin->more - 1, at, &f->in_shape[at]);
+        if (shapes_complete(g, attrs, data, flags, f))
+            return g->thinned = true;
+    } else if (g->thin && at && f->in_shape[at].ndim < 0) {
         f->in_shape[at] = g->thin->first ? *data : shape_thin(data, g->thin);
         if (shapes_complete(g, attrs, data, flags, f))
             return g->thinned = true;
@@ -482,12 +501,17 @@ static void base_problems(generator *g, const chk_base *b)
 /* Some inputs are broadcast, where inference takes that. */
 static void thin_problems(generator *g, const chk_base *b)
 {
-    const uint32_t rows = g->what == CHK_PROBLEMS_ALL ? COUNT(thins) : is_few(g) ? THINS_FEW : 0;
+    const bool variadic = g->count_attr >= 0;
+    const uint32_t most = variadic ? COUNT(longer) : COUNT(thins);
+    const uint32_t rows = g->what == CHK_PROBLEMS_ALL   ? most
+                          : is_few(g) && !variadic      ? THINS_FEW
+                          : g->what == CHK_PROBLEMS_FEW ? most
+                                                        : 0;
 
-    if (!g->op->inputs || !g->op->inputs[0] || !g->op->inputs[1] || b->has_shape)
+    if (!g->op->inputs || !g->op->inputs[0] || (!g->op->inputs[1] && !variadic) || b->has_shape)
         return;
     for (uint32_t i = 0; i < rows && !g->stop; i++) {
-        g->thin = &thins[i];
+        g->thin = variadic ? &longer[i] : &thins[i];
         shapes_with(g, &b->attrs, common + 1, 1, lowest(types_mask(g, &b->attrs, 0)));
     }
     g->thin = NULL;

@@ -43,6 +43,7 @@ static const kit_defect defects[] = {
     {"vector_ends_at_max", "K-values", NULL, "--only kernel/values"},
     {"vector_by_double", "K-values", NULL, "--only kernel/values"},
     {"vector_by_difference", "K-values", NULL, "--only kernel/values"},
+    {"vector_joins_equal", "K-values", NULL, "--only kernel/values"},
     {"vector_thread_left", "R9", NULL, "--only kernel/process"},
     {"vector_own_locale", "K-process", NULL, "--only kernel/process"},
     {"vector_leaks_large", "K-leak", NULL, "--only kernel/leak"},

@@ -14,7 +14,15 @@
 #include "tenon/plugin/attr.h"
 #include "tenon/plugin/util.h"
 
-enum { HEALTHY, SAVED_BEYOND, SAVED_ELSEWHERE, SAVED_UNASKED, NEEDS_SAVED, NEEDS_SWALLOWS };
+enum {
+    HEALTHY,
+    SAVED_BEYOND,
+    SAVED_ELSEWHERE,
+    SAVED_UNASKED,
+    NEEDS_SAVED,
+    NEEDS_SWALLOWS,
+    NEEDS_ONCE
+}; /* ONCE: the backward destroys the block */
 
 /* ---- definitions ------------------------------------------------------------------------------------- */
 
@@ -182,6 +190,8 @@ static tn_status back_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
         const double v = get(x->in[1], i);
 
         set(x->out[0], i, get(x->in[0], i) * (plan->state ? block[i] : 3 * v * v));
+        if (DEFECT == NEEDS_ONCE)
+            ((double *)x->saved)[i] = 0;
     }
     return TN_OK;
 }

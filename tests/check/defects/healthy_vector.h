@@ -1,6 +1,6 @@
 /*
- * A healthy plugin with kernels for two operators of the core, for dense tensors: abs and _maximum. A file
- * that includes it says by DEFECT what is wrong with it, and by NAME what it is called.
+ * A healthy plugin with kernels for two operators of the core, for dense tensors: abs, _maximum, Concat. A
+ * file that includes it says by DEFECT what is wrong with it, and by NAME what it is called.
  */
 #ifndef TN_DEFECTS_HEALTHY_VECTOR_H
 #define TN_DEFECTS_HEALTHY_VECTOR_H
@@ -11,8 +11,10 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "tenon/plugin/indices.h"
 #include "tenon/plugin/util.h"
 
 enum {
@@ -21,6 +23,7 @@ enum {
     LEAKS_LARGE,   /* a block in each run for many elements */
     THREAD_LEFT,   /* the first run begins a thread that never ends */
     OWN_LOCALE,    /* runs give the thread a locale of its own */
+    JOINS_EQUAL,   /* all inputs are as long as the first one, it is thought */
     LOSES_NAN,     /* what is not a number becomes 0 */
     ENDS_AT_MAX,   /* what is infinite becomes the largest number */
     BY_DOUBLE,     /* 64-bit integers go through float64 */
@@ -138,7 +141,34 @@ static tn_status maximum_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
+/* Each input's block of one row of the axis after the other. */
+static tn_status concat_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const tn_tensor *out = x->out[0];
+    const int64_t count = tn_attrs_int(x->attrs, TN_CONCAT_NUM_ARGS);
+    int64_t axis = tn_attrs_int(x->attrs, TN_CONCAT_DIM), outer = 1;
+    uint64_t inner = tn_dtype_bytes(out->dtype);
+    char *to = out->data;
+
+    (void)plan, (void)err;
+    axis += axis < 0 ? out->ndim : 0;
+    for (int32_t d = 0; d < out->ndim; d++) {
+        outer *= d < axis ? out->shape[d] : 1;
+        inner *= d > axis ? (uint64_t)out->shape[d] : 1;
+    }
+    for (int64_t row = 0; row < outer; row++)
+        for (int64_t i = 0; i < count; i++) {
+            const tn_tensor *in = x->in[DEFECT == JOINS_EQUAL ? 0 : i];
+            const uint64_t bytes = inner * (uint64_t)in->shape[axis];
+
+            memcpy(to, (const char *)x->in[i]->data + (uint64_t)row * bytes, (size_t)bytes);
+            to += bytes;
+        }
+    return TN_OK;
+}
+
 static const char *const abs_types[] = {"data:f32,f64,i32,i64", "*:=data", NULL};
+static const char *const concat_types[] = {"arg0:f32", "*:=arg0", NULL};
 static const char *const maximum_types[] = {"lhs:f32,i32", "*:=lhs", NULL};
 
 #define KERNEL(op_, types_, run_)                                                                            \
@@ -150,7 +180,8 @@ static const char *const maximum_types[] = {"lhs:f32,i32", "*:=lhs", NULL};
 
 static const tn_kernel abs_kernel = KERNEL("abs", abs_types, abs_run);
 static const tn_kernel maximum_kernel = KERNEL("_maximum", maximum_types, maximum_run);
-static const tn_kernel *const kernels[] = {&abs_kernel, &maximum_kernel, NULL};
+static const tn_kernel concat_kernel = KERNEL("Concat", concat_types, concat_run);
+static const tn_kernel *const kernels[] = {&abs_kernel, &maximum_kernel, &concat_kernel, NULL};
 static const tn_kernel_table kernel_table = {
     .head = TN_CAPABILITY(tn_kernel_table, stream_detach, TN_KIND_KERNELS, "cpu"), .kernels = kernels};
 
