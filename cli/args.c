@@ -160,6 +160,13 @@ static bool option_take(cli_args *args, uint8_t id, const char *value)
     return !o->setting || cli_args_setting(args, o->setting, value);
 }
 
+bool cli_option_may_stand_alone(const cli_option *o)
+{
+    const char *end = o->value && *o->value == '[' ? strchr(o->value, ']') : NULL;
+
+    return end && !end[1];
+}
+
 /* One argument that begins with '-'; `*index` moves on if its value is the next one. */
 static bool option_read(cli_args *args, int *index)
 {
@@ -167,6 +174,7 @@ static bool option_read(cli_args *args, int *index)
     uint8_t id = option_find(args->command, text, &value);
     const cli_option *o = &cli_options[id];
     const char *next = *index + 1 < args->argc ? args->argv[*index + 1] : NULL;
+    const bool alone = cli_option_may_stand_alone(o);
 
     if (id == OPT_NONE)
         return false;
@@ -176,7 +184,7 @@ static bool option_read(cli_args *args, int *index)
         cli_error("--%s takes no value", o->name);
         return false;
     }
-    if (!value && next && (*o->value != '[' || *next != '-')) {
+    if (!value && next && (!alone || *next != '-')) {
         value = next;
         ++*index;
     }
@@ -184,7 +192,7 @@ static bool option_read(cli_args *args, int *index)
         cli_error("--%s: the value is empty: %s is asked", o->name, o->value);
         return false;
     }
-    if (!value && *o->value == '[')
+    if (!value && alone)
         value = "";
     if (value)
         return option_take(args, id, value);

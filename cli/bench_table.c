@@ -28,6 +28,10 @@ int cli_table_begin(cli_table *t, const cli_args *args)
         cli_error("-o %s: md, csv or json is asked", format);
         return CLI_EXIT_USAGE;
     }
+    if (args->value[OPT_JSON] && strcmp(format, "json") != 0) {
+        cli_error("--json is -o json; -o %s is something else", format);
+        return CLI_EXIT_USAGE;
+    }
     if (path) {
         json_t *file = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
 

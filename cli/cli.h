@@ -49,12 +49,13 @@ typedef enum cli_option_id {
 typedef struct cli_option {
     char letter;         /* 0: none */
     const char *name;    /* without the dashes */
-    const char *value;   /* its name in the help; in brackets: may be left out; NULL: takes none */
+    const char *value;   /* its name in the help; all in brackets: may be left out; NULL: takes none */
     const char *setting; /* the library's option it stands for, or NULL */
     const char *help;
 } cli_option;
 
 extern const cli_option cli_options[OPT_COUNT];
+bool cli_option_may_stand_alone(const cli_option *o); /* its value may be left out */
 extern const uint8_t cli_common_options[]; /* of every command; ended by OPT_NONE */
 
 struct cli_args;

@@ -491,7 +491,7 @@ static void fish_option(const cli_command *c, const cli_option *o)
         (void)fprintf(to, " -s %c", o->letter);
     if (o->value) {
         kinds_of(o->value, kind, sizeof kind);
-        (void)fprintf(to, *o->value == '[' ? "" : " -r");
+        (void)fprintf(to, cli_option_may_stand_alone(o) ? "" : " -r");
         fish_kind(kind);
     }
     (void)fprintf(to, " -d ");

@@ -155,9 +155,17 @@ static void print(const cli_args *args, const evaluation *e)
 
 int cmd_eval(const cli_args *args)
 {
-    tn_app *app = cli_app_open(args, NULL);
+    static const cli_option_id of_model[] = {OPT_DATA, OPT_BATCH, OPT_CONFUSION, OPT_DEVICE};
     evaluation e = {.found = {.struct_size = TN_SIZE(tn_evaluation)}};
+    tn_app *app;
 
+    for (size_t i = 0; args->word_count == 1 && i < sizeof of_model / sizeof *of_model; i++)
+        if (args->value[of_model[i]]) {
+            cli_error("eval: --%s goes with a model: MODEL-symbol.json %s", cli_options[of_model[i]].name,
+                      args->words[0]);
+            return CLI_EXIT_USAGE;
+        }
+    app = cli_app_open(args, NULL);
     if (tn_app_ok(app)) {
         params_hash(app, args->words[args->word_count - 1], e.sha256);
         if (args->word_count == 2 && tn_app_ok(app))

@@ -2,6 +2,7 @@
  * tenon plugins list: the notes of all plugins found. Nothing is loaded, unless --ops asks for kernels: what
  * would be loaded at start is taken out of the options.
  */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -389,6 +390,10 @@ int cmd_plugins_list(const cli_args *args)
 
     if (args->value[OPT_AT_LEAST] && !args->value[OPT_EXISTS]) {
         cli_error("--at-least goes with --exists NAME");
+        return CLI_EXIT_USAGE;
+    }
+    if (args->value[OPT_AT_LEAST] && !isdigit((unsigned char)*args->value[OPT_AT_LEAST])) {
+        cli_error("--at-least %s: a version such as 0.1.0 is asked", args->value[OPT_AT_LEAST]);
         return CLI_EXIT_USAGE;
     }
     app = cli_plugins_open(args);

@@ -540,7 +540,9 @@ int cmd_train(const cli_args *args)
     int code = CLI_EXIT_USAGE;
 
     t.run.lock.fd = -1;
-    if (t.resume && args->value[OPT_OUT])
+    if (args->value[OPT_DRY_RUN] && args->value[OPT_OVERFIT_ONE])
+        cli_error("--dry-run makes one step, --overfit-one many: one of them at a time");
+    else if (t.resume && args->value[OPT_OUT])
         cli_error("--out names a new run; --resume goes on in the folder of the old one");
     else if (word_take(&own) &&
              cli_view_init(&t.view, args->value[OPT_PROGRESS], args->value[OPT_QUIET] != NULL) &&

@@ -40,6 +40,10 @@ static bool out_fits(const cli_args *args, const struct kind *kind)
     const char *out = args->value[OPT_OUTPUT], *dot = out ? strrchr(out, '.') : NULL;
     const bool graph = kind->option == OPT_GRAPH;
 
+    if (args->value[OPT_TERM] && kind->option != OPT_CURVES) {
+        cli_error("--term goes with --curves");
+        return false;
+    }
     if (!out)
         return true;
     if (kind->option == OPT_SUMMARY || kind->option == OPT_BREAKS || args->value[OPT_TERM]) {

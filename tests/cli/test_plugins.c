@@ -26,6 +26,7 @@ static void list(void **state)
         {"--exists cpuu", 3},
         {"--exists broken", 3},
         {"--exists cpu --at-least ''", 2}, /* an empty variable of a script asks for nothing */
+        {"--exists cpu --at-least x", 2},
         {"--at-least 1", 2},
         {"--exists", 2},
     };

@@ -57,6 +57,15 @@ static void usage_errors(void **state)
         {"\"$T\" predict a b c --out \"\"", "--out: the value is empty"},
         {"\"$T\" viz zoo:lenet --graph -o \"\"", "--output: the value is empty"},
         {"\"$T\" plugins check cpu --junit \"\"", "--junit: the value is empty"},
+        {"\"$T\" viz zoo:lenet --shape", "--shape needs a value"},
+        {"\"$T\" viz zoo:lenet --shape=", "--shape: the value is empty"},
+        {"\"$T\" viz zoo:lenet --shape -1,1,8,8", "--shape -1,1,8,8: NAME=1,1,28,28 is asked"},
+        {"\"$T\" bench op relu --shape", "--shape needs a value"},
+        {"\"$T\" bench op relu --shape 2x2 --json -o csv", "--json"},
+        {"\"$T\" viz zoo:lenet --graph --term", "--term goes with --curves"},
+        {"\"$T\" eval m.params --data digits", "--data goes with a model: MODEL-symbol.json m.params"},
+        {"\"$T\" eval m.params --confusion", "--confusion goes with a model"},
+        {"\"$T\" train zoo:lenet --dry-run --overfit-one", "one of them at a time"},
     };
 
     (void)state;
