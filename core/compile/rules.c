@@ -158,7 +158,7 @@ bool tni_rules_match(const tni_request *r, const tni_candidate *c, char *why, si
         return false;
     }
     if ((r->flags & TN_NODE_DETERMINISTIC) && !(k->flags & TN_KERNEL_DETERMINISTIC)) {
-        snprintf(why, size, "is not deterministic");
+        snprintf(why, size, "is not deterministic, as run.deterministic asks");
         return false;
     }
     return types_match(r, k, why, size);

@@ -249,12 +249,14 @@ static bool known(tni_opset *s, const tn_op *op) TN_REQUIRES(&s->lock)
 }
 
 /* Takes in the definitions of loaded plugins. One bad plugin must not take the others' operators away: the
- * first error is handed out, the rest goes on. */
+ * first error is handed out, with the texts of all, and the rest goes on. */
 static tn_status plugins_take(tni_opset *s) TN_REQUIRES(&s->lock)
 {
     const tn_capability *table;
     tni_plugin *plugin;
     tn_status first = TN_OK;
+    char text[480] = "";
+    size_t used = 0;
 
     for (size_t i = 0; tni_registry_capability(s->plugins, TN_KIND_OPS, i, &table, &plugin); i++) {
         const tn_op_table *ops = (const tn_op_table *)(const void *)table;
@@ -264,12 +266,14 @@ static tn_status plugins_take(tni_opset *s) TN_REQUIRES(&s->lock)
         for (size_t k = 0; ops->ops && ops->ops[k]; k++) {
             tn_status st = known(s, ops->ops[k]) ? TN_OK : op_add(s, ops->ops[k], plugin);
 
-            if (st && !first)
-                first = tni_error(st, "plugin %s: %s", plugin->note.body.name, tni_error_message());
+            if (st && used < sizeof text)
+                used += (size_t)snprintf(text + used, sizeof text - used, "%splugin %s: %s", used ? "; " : "",
+                                         plugin->note.body.name, tni_error_message());
+            first = first ? first : st;
         }
     }
     s->generation = tni_registry_generation(s->plugins);
-    return first;
+    return first ? tni_error(first, "%s", text) : TN_OK;
 }
 
 /* ---- asking ----------------------------------------------------------------------------------- */

@@ -464,6 +464,19 @@ static void other_types(generator *g, const chk_base *b)
     }
 }
 
+/* Up to two shapes; an operator whose first input has no such rank gets what it takes: a vector, one element.
+ */
+static void few_problems(generator *g, const chk_base *b, uint32_t shapes, uint32_t mask)
+{
+    const uint32_t before = g->made;
+
+    shapes_with(g, &b->attrs, ranks + 2, shapes, mask);
+    if (g->made == before)
+        shapes_with(g, &b->attrs, ranks, COUNT(ranks), mask);
+    if (g->made == before)
+        shapes_with(g, &b->attrs, odd, COUNT(odd), mask);
+}
+
 static void base_problems(generator *g, const chk_base *b)
 {
     const uint32_t mask = types_mask(g, &b->attrs, 0), one = lowest(mask);
@@ -490,7 +503,7 @@ static void base_problems(generator *g, const chk_base *b)
                 break;
         }
     else if (is_few(g))
-        shapes_with(g, &b->attrs, ranks + 2, 2, mask);
+        few_problems(g, b, 2, mask);
     else if (g->what == CHK_PROBLEMS_ALL) {
         shapes_with(g, &b->attrs, ranks, COUNT(ranks), mask);
         shapes_with(g, &b->attrs, odd, COUNT(odd), one);
@@ -537,8 +550,11 @@ static bool generate(generator *g)
     if (count && !g->stop && !g->train && !bases[0].has_shape &&
         (is_few(g) || (g->what == CHK_PROBLEMS_LARGE && g->op->effects & TN_EFFECT_RANDOM))) {
         g->train = true;
-        shapes_with(g, &bases[0].attrs, is_few(g) ? ranks + 2 : large, 1,
-                    lowest(types_mask(g, &bases[0].attrs, 0)));
+        one = lowest(types_mask(g, &bases[0].attrs, 0));
+        if (is_few(g))
+            few_problems(g, &bases[0], 1, one);
+        else
+            shapes_with(g, &bases[0].attrs, large, 1, one);
         g->train = false;
     }
     if (g->what != CHK_PROBLEMS_ALL || !count || g->stop)

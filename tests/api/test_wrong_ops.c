@@ -243,11 +243,38 @@ static void run_fails(void **state)
     }
 }
 
+/* Definitions whose names are taken are left out, each is told, and the others of the table are taken. */
+static void taken(void **state)
+{
+    static const tn_op fresh = OP("own_fresh", same, .flags = 0), core = OP("exp", same, .flags = 0),
+                       plain_again = OP("own_plain", same, .flags = 0);
+    static const tn_op *const ops[] = {&core, &fresh, &fresh, &plain_again, NULL};
+    static const tn_op_table op_table = {.head = TN_CAPABILITY(tn_op_table, ops, TN_KIND_OPS, "late"),
+                                         .ops = ops};
+    static const tn_capability *const tables[] = {&op_table.head, NULL};
+    tn_plugin late = own;
+    tn_op_info info = {.struct_size = TN_SIZE(tn_op_info)};
+    tn_ctx *ctx = open_own();
+
+    (void)state;
+    late.name = "late";
+    late.capabilities = tables;
+    assert_ok(tn_plugin_add(ctx, &late));
+    assert_fails(tn_op_find(ctx, "own_absent", &info), TN_E_KEY);
+    says("plugin late: operator exp: the name exp is taken");
+    says("plugin late: operator own_plain: the name own_plain is taken");
+    assert_ok(tn_op_find(ctx, "own_fresh", &info));
+    assert_ptr_equal(info.definition, &fresh);
+    assert_ok(tn_op_find(ctx, "exp", &info));
+    assert_ptr_not_equal(info.definition, &core);
+    assert_ok(tn_close(ctx));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(views),         cmocka_unit_test(plans),     cmocka_unit_test(workspaces),
-        cmocka_unit_test(prepare_fails), cmocka_unit_test(run_fails),
+        cmocka_unit_test(prepare_fails), cmocka_unit_test(run_fails), cmocka_unit_test(taken),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,7 +52,7 @@ static const kit_defect defects[] = {
 int main(void)
 {
     static const char *const healthy[] = {"runtime", "random", "broadcast", "precision",
-                                          "blend",   "vector", NULL};
+                                          "blend",   "vector", "mixed",     NULL};
 
     return kit_defects("defects_values", defects, sizeof defects / sizeof *defects, healthy);
 }
