@@ -1,7 +1,7 @@
 /*
  * Values of a kernel for numbers that random inputs never are: infinite, not a number, large, the ends of
  * integers. Only for operators of the core where it is no matter of taste what comes of them, against the
- * plain kernels of plugin `cpu`.
+ * plain kernels of plugin `cpu`. And for operators that say they go element by element, whether they do.
  */
 #include <math.h>
 #include <string.h>
@@ -194,4 +194,72 @@ void chk_values_special(chk_lab *lab)
         for (uint32_t kind = LARGE; kind <= SUMS && !strcmp(rows[i].op, lab->op->name); kind *= 2)
             if (rows[i].kinds & kind)
                 chk_problems(lab, CHK_PROBLEMS_FEW, special_visit, &(special){.kinds = kind});
+}
+
+/* ---- element by element ------------------------------------------------------------------------------ */
+
+static bool is_pointwise(const chk_problem *p)
+{
+    const chk_facts *f = &p->f;
+    bool same = f->args.in_count > 0 && f->args.out_count > 0 && !p->resizes && !p->forward;
+
+    for (uint32_t i = 0; same && i < f->args.in_count; i++)
+        same = chk_shape_equal(&f->in_shape[i], &f->in_shape[0]);
+    for (uint32_t o = 0; same && o < f->args.out_count; o++)
+        same = chk_shape_equal(&f->out_shape[o], &f->in_shape[0]);
+    return same && !(p->op->effects & TN_EFFECT_RANDOM);
+}
+
+/* All inputs have another element `at`. */
+static const chk_problem *problem_with(chk_lab *lab, const chk_problem *p, int64_t at)
+{
+    chk_problem *made = chk_take(&lab->arena, sizeof *made);
+
+    *made = *p;
+    for (uint32_t i = 0; i < p->f.args.in_count; i++) {
+        const int32_t dtype = p->f.in_dtype[i];
+        const uint64_t bytes =
+            (uint64_t)chk_shape_elements(&p->f.in_shape[i], INT64_MAX / 16) * tn_dtype_bytes(dtype);
+
+        made->in_data[i] = memcpy(chk_take(&lab->arena, bytes + 1), p->in_data[i], (size_t)bytes);
+        chk_set(made->in_data[i], dtype, at,
+                chk_is_float(dtype) ? 0.5 * chk_get(p->in_data[i], dtype, at) + 0.125
+                                    : chk_get(p->in_data[i], dtype, at) + 1);
+    }
+    return made;
+}
+
+static bool pointwise_visit(chk_lab *lab, const chk_problem *p, void *arg)
+{
+    const int64_t count = p->f.args.in_count ? chk_shape_elements(&p->f.in_shape[0], INT64_MAX / 16) : 0;
+    chk_outputs *was = chk_take(&lab->arena, 2 * sizeof *was), *is = was + 1;
+    const int64_t at = count / 3;
+    uint32_t *left = arg;
+    tn_err err;
+
+    if (count < 4 || !is_pointwise(p) || chk_outputs_of(lab, &lab->side, p, was, &err) ||
+        chk_outputs_of(lab, &lab->side, problem_with(lab, p, at), is, &err))
+        return true;
+    for (uint32_t o = 0; o < p->f.args.out_count; o++)
+        for (int64_t k = 0; k < count; k++) {
+            const uint64_t bytes = tn_dtype_bytes(was->dtype[o]);
+
+            if (k != at && memcmp((char *)was->data[o] + (uint64_t)k * bytes,
+                                  (char *)is->data[o] + (uint64_t)k * bytes, (size_t)bytes))
+                chk_fail(
+                    lab->env, "K-pointwise",
+                    "its operator says TN_OP_POINTWISE, but element %lld of output %u changes with element "
+                    "%lld of the inputs (%s)",
+                    (long long)k, o, (long long)at, p->text);
+        }
+    chk_count(lab->env);
+    return --*left > 0;
+}
+
+void chk_values_pointwise(chk_lab *lab)
+{
+    uint32_t left = 6;
+
+    if (lab->op->flags & TN_OP_POINTWISE && lab->side.kernel->flags & TN_KERNEL_DETERMINISTIC)
+        chk_problems(lab, CHK_PROBLEMS_FEW, pointwise_visit, &left);
 }

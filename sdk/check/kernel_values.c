@@ -253,5 +253,6 @@ void chk_kernel_values(chk_env *env)
         chk_problems(&lab, CHK_PROBLEMS_TYPES, values_visit, &c);
     declared_check(&lab, &c);
     chk_values_special(&lab);
+    chk_values_pointwise(&lab);
     chk_lab_close(&lab);
 }

@@ -341,6 +341,8 @@ void chk_reference_compare(chk_lab *lab, const chk_problem *p, const chk_outputs
 /* kernel_special.c: the same for inputs that random ones never are, where the operator is one of the core's.
  */
 void chk_values_special(chk_lab *lab);
+/* An operator that says TN_OP_POINTWISE goes element by element. */
+void chk_values_pointwise(chk_lab *lab);
 /* NULL: outputs are what they should be (`exact`: bit for bit); else what differs, in `a`. */
 const char *chk_outputs_differ(chk_node *n, chk_arena *a, const chk_outputs *want, bool exact);
 /* Fails the case where they differ. */

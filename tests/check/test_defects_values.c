@@ -37,6 +37,7 @@ static const kit_defect defects[] = {
     {"blend_gradient_large", "G-values", NULL, "--only gradient"},
     {"blend_refusal_leaks", "K-leak", NULL, "--only kernel/errors"},
     {"blend_no_status", "R1", NULL, "--only kernel/values"},
+    {"blend_other_element", "K-pointwise", NULL, "--only kernel/values"},
     {"blend_infer_leaks", "M-leak", NULL, "--only infer/fuzz"},
     {"blend_infer_guesses", "I-directions", NULL, "--only infer/problems"},
     {"vector_loses_nan", "K-values", NULL, "--only kernel/values"},

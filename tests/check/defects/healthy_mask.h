@@ -7,6 +7,8 @@
 #ifndef TN_DEFECTS_HEALTHY_MASK_H
 #define TN_DEFECTS_HEALTHY_MASK_H
 
+#include <unistd.h>
+
 #include "tenon/plugin/random.h"
 #include "tenon/plugin/util.h"
 
@@ -108,6 +110,8 @@ static tn_status mask_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
         d = DEFECT == MASK_FIRST ? first_draw(plan, x->rng) : tn_draw_of(x->rng);
     for (int64_t i = 0; i < n; i++)
         mask[i] = !plan->state ? 1.0f : tn_draw_unit(&d, (uint64_t)i) < 0.5 ? 0.0f : 2.0f;
+    if (DEFECT == MASK_SHARED)
+        (void)usleep(20); /* others come to run, however few processors there are */
     for (int64_t i = 0; i < n && saved; i++)
         saved[i] = mask[i];
     for (int64_t i = 0; i < n && x->modes[0] != TN_MODE_NONE; i++)
