@@ -150,14 +150,34 @@ static void needs_print(tn_app *app, size_t index)
         (void)printf("  %s %s: %s\n", i ? "         " : "libraries", l.name, l.found ? l.path : "not found");
 }
 
+/* How many all tables of this kind and name give together; -1: an earlier one told it. */
+static long capability_count(tn_app *app, size_t plugin, size_t index, const tn_capability_info *c)
+{
+    tn_capability_info other = {.struct_size = TN_SIZE(tn_capability_info)};
+    long count = 0;
+
+    for (size_t i = 0; !tn_plugin_capability(tn_app_ctx(app), plugin, i, &other); i++) {
+        if (strcmp(other.kind, c->kind) || strcmp(other.id, c->id))
+            continue;
+        if (i < index)
+            return -1;
+        count += (long)other.count;
+    }
+    return count;
+}
+
 static void capabilities_print(tn_app *app, size_t index)
 {
     tn_capability_info c = {.struct_size = TN_SIZE(tn_capability_info)};
 
-    for (size_t i = 0; !tn_plugin_capability(tn_app_ctx(app), index, i, &c); i++)
-        (void)printf("  %s %s %s%s%s: %u\n", i ? "         " : "gives    ",
-                     *c.kind ? c.kind : "newer than this tool", strcmp(c.kind, "kernels") ? "" : "@", c.id,
-                     "", (unsigned)c.count);
+    for (size_t i = 0; !tn_plugin_capability(tn_app_ctx(app), index, i, &c); i++) {
+        const long count = *c.kind ? capability_count(app, index, i, &c) : (long)c.count;
+
+        if (count >= 0)
+            (void)printf("  %s %s %s%s: %ld\n", i ? "         " : "gives    ",
+                         *c.kind ? c.kind : "newer than this tool", strcmp(c.kind, "kernels") ? "" : "@",
+                         c.id, count);
+    }
 }
 
 /* One line for each operator, by family; an operator counts once, with its backward. */

@@ -89,7 +89,7 @@ tn_status tnn_check(tn_app *app, tn_status status, const char *format, ...)
     va_start(args, format);
     length = vsnprintf(app->error, sizeof app->error, format, args);
     va_end(args);
-    if (length < 0)
+    if (length < 0 || !strncmp(text, app->error, (size_t)length)) /* a file's error names the file itself */
         length = 0;
     if ((size_t)length < sizeof app->error)
         (void)snprintf(app->error + length, sizeof app->error - (size_t)length, "%s%s", length ? ": " : "",

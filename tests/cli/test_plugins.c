@@ -118,6 +118,9 @@ static void inspect(void **state)
     assert_int_equal(tool("\"$T\" plugins inspect /dev/null")->code, 3);
     assert_int_equal(tool("\"$T\" plugins inspect")->code, 2);
     assert_int_equal(tool("\"$T\" plugins inspect ''")->code, 3);
+    s = tool("\"$T\" plugins inspect cpu"); /* many tables, one line */
+    assert_says(s->out, "gives     kernels @cpu: ");
+    assert_null(strstr(strstr(s->out, "kernels @cpu: ") + 1, "kernels @cpu: "));
 }
 
 /* ---- why ----------------------------------------------------------------------------------------- */

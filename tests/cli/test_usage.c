@@ -231,6 +231,10 @@ static void nothing_behind_the_back(void **state)
     assert_int_equal(s->code, 2);
     assert_says(s->err, "would replace row.csv");
     assert_int_equal(tool("exec \"$T\" train --resume x --out y")->code, 2);
+    s = tool("exec \"$T\" eval none-symbol.json none.params --data digits"); /* the name once */
+    assert_string_equal(s->err, "error[TN-0006]: none.params: cannot open: No such file or directory\n");
+    s = tool("exec \"$T\" train zoo:lenet --data digits --dry-run --set train.params=none.params");
+    assert_string_equal(s->err, "error[TN-0006]: none.params: cannot open: No such file or directory\n");
     s = tool("exec \"$T\" viz zoo:lenet --shape 1,1,28,28 -o x.svg");
     assert_int_equal(s->code, 2);
     assert_says(s->err, "-o is for pictures");
