@@ -84,7 +84,7 @@ static void option_take(tn_choice *c)
     const char *value;
 
     (void)snprintf(c->option, sizeof c->option, "kernel.%.180s@%.60s", c->why->def->op->name,
-                   c->why->device->kernels_type);
+                   c->why->device->type);
     value = tni_option_text(c->ctx->options, c->option);
     if (rule == TN_RULE_PIN || (rule == TN_RULE_NONE && value[0])) {
         (void)snprintf(c->value, sizeof c->value, "%s", value);

@@ -133,7 +133,7 @@ static int32_t prefer_position(const tni_selector *s, const char *plugin)
 const char *tni_pin_of(const tni_selector *s, const tni_request *r)
 {
     char key[256];
-    int n = snprintf(key, sizeof key, "kernel.%s@%s", r->def->op->name, r->device->kernels_type);
+    int n = snprintf(key, sizeof key, "kernel.%s@%s", r->def->op->name, r->device->type);
 
     return n > 0 && (size_t)n < sizeof key ? tni_option_text(s->options, key) : "";
 }

@@ -218,6 +218,12 @@ static void why_not(void **state)
     }
     assert_says(tool("\"$T\" plugins why Flatten --shape 2,3,4")->out, "a view of the input");
     assert_says(tool("\"$T\" plugins why FullyConnected --set plugins.load=mempool")->out, "decided by none");
+    /* a pin is for its device type, also where a device borrows the kernels of another */
+    said = tool("\"$T\" plugins why FullyConnected --device fake --set kernel.FullyConnected@cpu=mempool");
+    assert_int_equal(said->code, 0);
+    said = tool("\"$T\" plugins why FullyConnected --device fake --set kernel.FullyConnected@fake=cpu");
+    assert_int_equal(said->code, 0);
+    assert_says(said->out, "decided by pin: pinned (kernel.FullyConnected@fake = cpu, the command line)");
     /* a call says the same */
     said = tool("\"$T\" bench op relu --shape 4x4 --repeat 3 --set plugins.load=mempool");
     assert_says(said->err, "no loaded plugin has one; cpu");
