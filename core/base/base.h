@@ -289,8 +289,6 @@ bool tni_options_at(const tni_options *o, size_t index, const char **key, const 
                     const char **where);
 size_t tni_option_list_count(const tni_options *o, const char *key); /* of a comma list */
 tn_status tni_option_list_item(const tni_options *o, const char *key, size_t index, char *out, size_t size);
-void tni_options_fork(tni_options *o,
-                      uint32_t phase); /* 0: before fork(), takes the lock; 1, 2: after it, gives it back */
 bool tni_option_is_set(const tni_options *o, const char *key); /* by a file, the environment or the user */
 const tni_option_def *tni_option_defs(size_t *count);          /* the rows; in a key, * stands for one part */
 tn_status tni_option_def_find(const char *key, const tni_option_def **out); /* TN_E_KEY with suggestions */

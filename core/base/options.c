@@ -386,14 +386,6 @@ bool tni_options_at(const tni_options *options, size_t index, const char **key, 
     return v != NULL;
 }
 
-TN_NO_THREAD_CHECK void tni_options_fork(tni_options *o, uint32_t phase)
-{
-    if (phase == 0)
-        tni_mutex_lock(&o->lock);
-    else
-        tni_mutex_unlock(&o->lock);
-}
-
 const tni_log *option_log(const tni_options *o)
 {
     return &o->log;

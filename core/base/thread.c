@@ -1,6 +1,7 @@
 /*
- * Threads, locks, conditions. Conditions run on the monotonic clock, so setting the wall clock disturbs no
- * wait. What a thread wants undone at its end hangs on a list of its own, run by one thread-specific key.
+ * Threads, locks, conditions. Conditions are words that are slept on by the monotonic clock, so setting the
+ * wall clock disturbs no wait, and a child needs to make none anew. What a thread wants undone at its end
+ * hangs on a list of its own, run by one thread-specific key.
  */
 #include <errno.h>
 #include <signal.h>
@@ -41,58 +42,73 @@ void tni_mutex_fini(tni_mutex *m)
 
 TN_NO_THREAD_CHECK void tni_mutex_lock(tni_mutex *m)
 {
+    tni_hold();
     pthread_mutex_lock(&m->native);
 }
 
 TN_NO_THREAD_CHECK bool tni_mutex_trylock(tni_mutex *m)
 {
-    return pthread_mutex_trylock(&m->native) == 0;
+    tni_hold();
+    if (pthread_mutex_trylock(&m->native) == 0)
+        return true;
+    tni_unhold();
+    return false;
 }
 
 TN_NO_THREAD_CHECK void tni_mutex_unlock(tni_mutex *m)
 {
     pthread_mutex_unlock(&m->native);
+    tni_unhold();
 }
 
 tn_status tni_cond_init(tni_cond *c)
 {
-    pthread_condattr_t attr;
-    int error = pthread_condattr_init(&attr);
-
-    if (!error) {
-        pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-        error = pthread_cond_init(&c->native, &attr);
-        pthread_condattr_destroy(&attr);
-    }
-    return error ? tni_error(TN_E_NOMEM, "no memory for a condition") : TN_OK;
+    atomic_init(&c->signals, 0u);
+    atomic_init(&c->sleepers, 0u);
+    return TN_OK;
 }
 
 void tni_cond_fini(tni_cond *c)
 {
-    pthread_cond_destroy(&c->native);
+    (void)c;
+}
+
+/* The sleeper counts itself, then takes the number of signals; who signals moves it, then looks for sleepers.
+ */
+TN_NO_THREAD_CHECK bool tni_cond_wait_until(tni_cond *c, tni_mutex *m, uint64_t deadline_ns)
+{
+    unsigned signals;
+    bool in_time;
+
+    atomic_fetch_add(&c->sleepers, 1u);
+    signals = atomic_load(&c->signals);
+    tni_mutex_unlock(m);
+    in_time = tni_word_wait(&c->signals, signals, deadline_ns);
+    atomic_fetch_sub(&c->sleepers, 1u);
+    tni_mutex_lock(m);
+    return in_time;
 }
 
 void tni_cond_wait(tni_cond *c, tni_mutex *m)
 {
-    pthread_cond_wait(&c->native, &m->native);
+    (void)tni_cond_wait_until(c, m, 0);
 }
 
-bool tni_cond_wait_until(tni_cond *c, tni_mutex *m, uint64_t deadline_ns)
+static void cond_wake(tni_cond *c, int count)
 {
-    struct timespec at = {.tv_sec = (time_t)(deadline_ns / 1000000000u),
-                          .tv_nsec = (long)(deadline_ns % 1000000000u)};
-
-    return pthread_cond_timedwait(&c->native, &m->native, &at) != ETIMEDOUT;
+    atomic_fetch_add(&c->signals, 1u);
+    if (atomic_load(&c->sleepers))
+        tni_word_wake(&c->signals, count);
 }
 
 void tni_cond_signal(tni_cond *c)
 {
-    pthread_cond_signal(&c->native);
+    cond_wake(c, 1);
 }
 
 void tni_cond_broadcast(tni_cond *c)
 {
-    pthread_cond_broadcast(&c->native);
+    cond_wake(c, INT32_MAX);
 }
 
 static void *thread_main(void *arg)

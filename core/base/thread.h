@@ -46,9 +46,61 @@ struct TN_CAPABILITY_TYPE("mutex") tni_mutex {
         PTHREAD_MUTEX_INITIALIZER                                                                            \
     }
 
+/* A word that moves with each signal: no lock of its own, so that fork() cannot leave one taken. */
 struct tni_cond {
-    pthread_cond_t native; /* on the monotonic clock: made by tni_cond_init only */
+    atomic_uint signals, sleepers;
 };
+
+/*
+ * fork.c: what a thread holds. Every lock counts, and so does every right that a child must not find taken.
+ * The first thing held waits while somebody forks, further ones never do: nobody waits at the door holding
+ * something. A spin lock under which a tni_mutex may be taken stands inside a tni_hold.
+ */
+typedef struct tni_holder {
+    _Alignas(64) atomic_uint holds; /* written by its thread */
+    unsigned passes;                /* its thread's */
+    atomic_bool forks;              /* inside fork(), or waiting for its turn: it stands still */
+    atomic_bool used;
+    struct tni_holder *next; /* set once */
+} tni_holder;
+
+/* 0: open. 1: somebody forks; who does the work that the fork waits for passes. 2: closed to all. */
+extern atomic_uint tni_fork_door;
+extern TN_THREAD_LOCAL_FAST tni_holder *tni_holder_mine;
+tni_holder *tni_holder_enter(void);
+void tni_hold_wait(tni_holder *h);
+
+static inline void tni_hold(void)
+{
+    tni_holder *h = TN_LIKELY(tni_holder_mine != NULL) ? tni_holder_mine : tni_holder_enter();
+    const unsigned before = atomic_load_explicit(&h->holds, memory_order_relaxed);
+
+    atomic_store_explicit(&h->holds, before + 1, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst); /* whoever forks supplies the other half: membarrier */
+    if (TN_UNLIKELY(atomic_load_explicit(&tni_fork_door, memory_order_relaxed)) && !before)
+        tni_hold_wait(h);
+}
+
+static inline void tni_unhold(void) /* by the thread that called tni_hold */
+{
+    tni_holder *h = tni_holder_mine;
+
+    atomic_store_explicit(&h->holds, atomic_load_explicit(&h->holds, memory_order_relaxed) - 1,
+                          memory_order_release);
+}
+
+void tni_hold_pass(bool on);         /* the thread passes door 1 from now on: a fork may wait for it. Nests */
+bool tni_hold_waits(void);           /* whether tni_hold would wait now */
+void tni_fork_begin(bool first);     /* waits for its turn; `first`: before those that drain */
+void tni_fork_close(unsigned level); /* the door; by whose turn it is, as all of these */
+bool tni_fork_alone(void);           /* no other thread holds anything */
+bool tni_fork_urgent(void);          /* somebody waits who comes first */
+void tni_fork_pause(void);           /* opens the door and gives the turn away: begin again */
+void tni_fork_end(bool child);       /* the same, and the thread is outside of fork() */
+/* Sleeps while `*word` is `value`, until it is woken, or for nothing. False: the deadline passed (0: none).
+ */
+bool tni_word_wait(atomic_uint *word, unsigned value, uint64_t deadline_ns);
+void tni_word_wake(atomic_uint *word, int count);
 
 tn_status tni_mutex_init(tni_mutex *m); /* TN_OK or TN_E_NOMEM */
 void tni_mutex_fini(tni_mutex *m);
@@ -56,12 +108,12 @@ void tni_mutex_lock(tni_mutex *m) TN_ACQUIRE(m);
 bool tni_mutex_trylock(tni_mutex *m) TN_TRY_ACQUIRE(true, m);
 void tni_mutex_unlock(tni_mutex *m) TN_RELEASE(m);
 
-tn_status tni_cond_init(tni_cond *c);
+tn_status tni_cond_init(tni_cond *c); /* TN_OK */
 void tni_cond_fini(tni_cond *c);
 void tni_cond_wait(tni_cond *c, tni_mutex *m) TN_REQUIRES(m);
 /* False: the deadline (tni_clock_ns) passed. True: woken, maybe for nothing: test the condition again. */
 bool tni_cond_wait_until(tni_cond *c, tni_mutex *m, uint64_t deadline_ns) TN_REQUIRES(m);
-void tni_cond_signal(tni_cond *c);
+void tni_cond_signal(tni_cond *c); /* with the mutex held */
 void tni_cond_broadcast(tni_cond *c);
 
 /*

@@ -61,21 +61,34 @@ void tni_device_set_destroy(tni_device_set *s)
     tni_free(s);
 }
 
-void tni_device_opening_begin(tni_device_set *s)
+tn_status tni_device_opening_begin(tni_device_set *s, uint32_t rank, const char *type, uint32_t *before)
 {
+    const uint64_t me = tni_thread_id();
+    tn_status st = TN_OK;
+
     tni_mutex_lock(&s->lock);
-    while (s->opening)
+    while (s->opening && s->opening != me)
         tni_cond_wait(&s->changed, &s->lock);
-    s->opening = true;
+    *before = s->opening_rank;
+    if (rank <= s->opening_rank) {
+        st = tni_error(TN_E_STATE, "%s was asked for by a plugin that opens a device or makes a pool", type);
+    } else {
+        s->opening = me;
+        s->opening_rank = rank;
+        tni_hold(); /* until tni_device_opening_end */
+    }
     tni_mutex_unlock(&s->lock);
+    return st;
 }
 
-void tni_device_opening_end(tni_device_set *s)
+void tni_device_opening_end(tni_device_set *s, uint32_t before)
 {
     tni_mutex_lock(&s->lock);
-    s->opening = false;
+    if (!(s->opening_rank = before))
+        s->opening = 0;
     tni_cond_broadcast(&s->changed);
     tni_mutex_unlock(&s->lock);
+    tni_unhold();
 }
 
 void tni_device_set_relief(tni_device_set *s, bool (*relief)(void *arg), void *arg)
@@ -94,41 +107,12 @@ tni_device *tni_device_at(tni_device_set *s, size_t index)
     return index < tni_device_count(s) ? s->devices[index] : NULL;
 }
 
-/* ---- fork -----------------------------------------------------------------------------------------------
- */
-
-static void pools_each(tni_device_set *s, void (*fn)(tni_mutex *)) TN_NO_THREAD_CHECK
-{
-    for (size_t i = 0; i < tni_device_count(s); i++)
-        for (int k = 0; k < 4; k++) {
-            tni_pool *p = __atomic_load_n(&s->devices[i]->pools[k], __ATOMIC_ACQUIRE);
-
-            if (p)
-                fn(&p->lock);
-        }
-}
-
-void tni_device_set_fork(tni_device_set *s, uint32_t phase) TN_NO_THREAD_CHECK
-{
-    if (phase == TN_FORK_PREPARE) {
-        tni_device_opening_begin(s);
-        tni_mutex_lock(&s->lock);
-        pools_each(s, tni_mutex_lock);
-        return;
-    }
-    pools_each(s, tni_mutex_unlock);
-    s->opening = false;
-    if (phase == TN_FORK_CHILD) {
-        (void)tni_cond_init(&s->changed); /* who waited for it is not here */
-        atomic_store(&s->forked, true);
-    } else {
-        tni_cond_broadcast(&s->changed);
-    }
-    tni_mutex_unlock(&s->lock);
-}
-
 void tni_device_set_forked(tni_device_set *s)
 {
+    if (s->opening != tni_thread_id()) {
+        s->opening = 0; /* of a thread that is not here */
+        s->opening_rank = 0;
+    }
     atomic_store(&s->forked, true);
 }
 
@@ -269,11 +253,11 @@ static tn_status device_open(tni_device_set *s, const char *type, int32_t index,
     d->set = s;
     d->type = d->kernels_type = s->types[d->type_id];
     d->index = index;
-    d->ordinal = (uint32_t)tni_device_count(s);
     d->host = d->host_addressable = d->type_id == 0;
     impl->alignment = HOST_ALIGNMENT;
     if (!d->host && (st = plugin_device_open(impl, index)))
         goto cleanup;
+    d->ordinal = (uint32_t)tni_device_count(s);
     s->devices[d->ordinal] = d;
     atomic_store_explicit(&s->count, d->ordinal + 1u, memory_order_release);
     *out = d;
@@ -286,14 +270,16 @@ cleanup:
 
 tn_status tni_device_get(tni_device_set *s, const char *type, int32_t index, tni_device **out)
 {
+    const bool host = type && !strcmp(type, "cpu");
     tni_device *d;
+    uint32_t before;
     tn_status st = TN_OK;
 
     if (!type || !type[0] || strlen(type) >= TNI_TYPE_BYTES)
         return tni_error(TN_E_ARG, "a device type has 1 to %d bytes", TNI_TYPE_BYTES - 1);
     if (index < 0 || index >= TN_DEVICES_MAX)
         return tni_error(TN_E_ARG, "device index %d, but indices are 0 to %d", index, TN_DEVICES_MAX - 1);
-    if (strcmp(type, "cpu") && atomic_load(&s->forked))
+    if (!host && atomic_load(&s->forked))
         return tni_error(TN_E_STATE,
                          "device %s:%d cannot be used after fork: the child has host devices only", type,
                          index);
@@ -301,14 +287,15 @@ tn_status tni_device_get(tni_device_set *s, const char *type, int32_t index, tni
         *out = d;
         return TN_OK;
     }
-    tni_device_opening_begin(s);
+    if ((st = tni_device_opening_begin(s, host ? OPENING_HOST : OPENING_DEVICE, type, &before)))
+        return st;
     if (!(d = device_find(s, type, index))) {
         if (tni_device_count(s) == TN_DEVICES_MAX)
             st = tni_error(TN_E_DEVICE, "%d devices are open, the limit", TN_DEVICES_MAX);
         else
             st = device_open(s, type, index, &d);
     }
-    tni_device_opening_end(s);
+    tni_device_opening_end(s, before);
     if (!st)
         *out = d;
     return st;
@@ -357,6 +344,7 @@ tn_status tni_device_type_count(tni_device_set *s, const char *type, int32_t *ou
     tni_plugin *plugin;
     tn_err err = {0};
     int32_t count = 0;
+    uint32_t before;
     tn_status st;
 
     if (!type || strlen(type) >= TNI_TYPE_BYTES)
@@ -367,9 +355,10 @@ tn_status tni_device_type_count(tni_device_set *s, const char *type, int32_t *ou
     }
     if (atomic_load(&s->forked))
         return tni_error(TN_E_STATE, "device %s cannot be used after fork", type);
-    tni_device_opening_begin(s);
+    if ((st = tni_device_opening_begin(s, OPENING_DEVICE, type, &before)))
+        return st;
     st = ops_find(s, type, &ops, &plugin);
-    tni_device_opening_end(s);
+    tni_device_opening_end(s, before);
     if (st)
         return st;
     if ((st = ops->count(plugin->self, &count, &err)))

@@ -44,11 +44,8 @@ tn_status tni_device_parse(tni_device_set *s, const char *text, tni_device **out
 size_t tni_device_count(tni_device_set *s); /* opened so far */
 tni_device *tni_device_at(tni_device_set *s, size_t index);
 tn_status tni_device_type_count(tni_device_set *s, const char *type, int32_t *out); /* without opening */
-/* True once in a child after fork(): devices other than the host answer TN_E_STATE. */
+/* In a child after fork(): from now on devices other than the host answer TN_E_STATE. */
 void tni_device_set_forked(tni_device_set *s);
-/* fork() phases: prepare takes every lock of the set, parent and child give them back; the child is then
- * forked. */
-void tni_device_set_fork(tni_device_set *s, uint32_t phase);
 
 /* Events for reuse, of devices that have streams. An event given back may be recorded again at once: a stream
  * that was told to wait for it waits for the point recorded before that call. */

@@ -15,7 +15,8 @@ struct tni_device_set {
     const tni_log *log;
     tni_mutex lock; /* devices, types; below no other lock of this room */
     tni_cond changed;
-    bool opening; /* one thread at a time loads plugins, opens devices, creates pools */
+    uint64_t opening; /* the one thread that loads plugins, opens a device, creates a pool; 0: none */
+    uint32_t opening_rank;
     atomic_bool forked;
     atomic_size_t count;
     tni_device *devices[TN_DEVICES_MAX];
@@ -39,10 +40,13 @@ static inline device_impl *tni_device_impl(tni_device *d)
     return (device_impl *)d;
 }
 
-/* Takes the right to load, open and create; waits for its present holder. Pairs with tni_device_opening_end.
- */
-void tni_device_opening_begin(tni_device_set *s);
-void tni_device_opening_end(tni_device_set *s);
+/* Takes the right to load, open and create; waits for its present holder. Pairs with tni_device_opening_end,
+ * which gets `before`. Its own thread may do what has a higher rank meanwhile; else TN_E_STATE. */
+#define OPENING_DEVICE 1u
+#define OPENING_POOL 2u
+#define OPENING_HOST 3u
+tn_status tni_device_opening_begin(tni_device_set *s, uint32_t rank, const char *type, uint32_t *before);
+void tni_device_opening_end(tni_device_set *s, uint32_t before);
 
 /* host.c: plain host memory, and how much of it there is. */
 tn_status tni_host_alloc(int32_t memory, uint64_t bytes, void **out);

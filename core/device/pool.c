@@ -103,6 +103,7 @@ cleanup:
 tn_status tni_pool_open(tni_device *d, int32_t memory, tni_pool **out)
 {
     tni_pool *p;
+    uint32_t before;
     tn_status st = TN_OK;
 
     if (memory < 0 || memory > TN_MEMORY_HOST)
@@ -118,10 +119,11 @@ tn_status tni_pool_open(tni_device *d, int32_t memory, tni_pool **out)
         *out = p;
         return TN_OK;
     }
-    tni_device_opening_begin(d->set);
+    if ((st = tni_device_opening_begin(d->set, OPENING_POOL, d->type, &before)))
+        return st;
     if (!(p = d->pools[memory]) && !(st = pool_create(d, memory, &p)))
         __atomic_store_n(&d->pools[memory], p, __ATOMIC_RELEASE);
-    tni_device_opening_end(d->set);
+    tni_device_opening_end(d->set, before);
     if (!st)
         *out = p;
     return st;

@@ -34,7 +34,7 @@ void tni_device_event_give(tni_device *d, tn_event *event)
         event = NULL;
     }
     tni_mutex_unlock(&impl->event_lock);
-    if (event)
+    if (event && !atomic_load(&d->set->forked))
         d->ops->event_destroy(event);
 }
 

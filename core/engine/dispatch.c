@@ -272,12 +272,14 @@ void tni_engine_complete(tni_op *op, tn_status status, const tn_err *err)
     tni_engine *e = op->queue->engine;
     engine_queue *q = op->queue;
 
+    tni_hold_pass(true);
     atomic_fetch_add(&e->inside, 1u); /* the operation, once it is queued, no longer keeps the engine */
     if (status)
         op->poison = tni_poison_create(e, op->order, op->name, op->origin, status, err);
     if (atomic_exchange(&op->pend, 2u) == 1u)
         tni_queue_completed(q, op);
     atomic_fetch_sub(&e->inside, 1u);
+    tni_hold_pass(false);
 }
 
 static bool var_index(const tni_op *op, const tni_var *v, uint32_t *out)

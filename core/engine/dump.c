@@ -151,11 +151,13 @@ bool tni_var_ready(tni_var *v)
 
     if (!all_entered())
         return false;
+    tni_hold();
     s = tni_var_lock(v);
     for (const op_link *at = v->queue_head; at && !write_queued; at = at->next)
         write_queued = op_is_write(at->op, (uint32_t)(at - op_links(at->op)));
     ready = !(s & VAR_WRITER) && !write_queued && !v->write_token;
     tni_var_unlock(v, s);
+    tni_unhold();
     return ready;
 }
 

@@ -3,6 +3,8 @@
  */
 #include "engine/internal.h"
 
+#define FORK_LOOK_NS 50000u /* who forks looks this often */
+
 /* ---- creation -------------------------------------------------------------------------------------- */
 
 static tni_poison *poison_spare(tn_status status, const char *text)
@@ -170,7 +172,7 @@ void tni_engine_destroy(tni_engine *e)
         atomic_store(&e->stopping, true);
         tni_spin_unlock(&e->push_lock);
         tni_progress(e); /* blocked pushers */
-        tni_wait_idle(e);
+        tni_wait_idle(e, 0);
         while (atomic_load(&e->inside)) { /* waits on other threads are over, but not gone */
             tni_progress(e);
             (void)sched_yield();
@@ -223,72 +225,110 @@ static bool workers_parked(const tni_engine *e)
     return true;
 }
 
-static void fork_prepare(tni_engine *e)
+/* Work that needs a thread to step gets this one. */
+static void steps_run(tni_engine *e, uint64_t deadline)
 {
-    if (tni_engine_tls.inside || tni_engine_tls.held) {
-        atomic_store(&e->fork_inside, true); /* cannot drain from here */
+    if (!tni_step_enter(e, deadline))
         return;
-    }
-    atomic_store(&e->forking, true);
-    for (;;) {
-        tni_wait_idle(e);
-        while (atomic_load(&e->waits)) /* signalled by now, and about to leave */
-            (void)sched_yield();
-        locks_take(e);
-        if (tni_engine_idle(e) && !atomic_load(&e->waits) && workers_parked(e))
-            break;
+    while (!tni_engine_idle(e) && tni_clock_ns() < deadline && tni_step_some(e))
+        ;
+    tni_step_leave(e);
+}
+
+static bool all_left(tni_engine *e)
+{
+    return tni_engine_idle(e) && !atomic_load(&e->waits); /* else signalled by now, and about to leave */
+}
+
+static bool all_asleep(tni_engine *e)
+{
+    bool asleep = true;
+
+    tni_mutex_lock(&e->start_mutex);
+    for (engine_queue *q = e->queues; q && e->type == ENGINE_THREADED; q = q->next)
+        asleep &= atomic_load(&q->sleepers) == atomic_load(&q->worker_count);
+    tni_mutex_unlock(&e->start_mutex);
+    return asleep;
+}
+
+bool tni_engine_fork_drain(tni_engine *e, uint64_t deadline, uint64_t *done)
+{
+    bool left;
+
+    if (atomic_load(&e->dead))
+        return true; /* of a parent's callback: nothing of it goes on */
+    if (!tni_engine_idle(e) && e->type == ENGINE_THREADED)
+        tni_wait_idle(e, deadline);
+    else if (!tni_engine_idle(e))
+        steps_run(e, deadline);
+    while (!(left = all_left(e) && all_asleep(e)) && tni_clock_ns() < deadline)
+        tni_sleep_ns(FORK_LOOK_NS);
+    *done += atomic_load(&e->done);
+    return left;
+}
+
+bool tni_engine_fork_lock(tni_engine *e)
+{
+    if (atomic_load(&e->dead))
+        return true; /* its locks are the parent's */
+    locks_take(e);
+    if (all_left(e) && workers_parked(e))
+        return true;
+    locks_give(e);
+    return false;
+}
+
+void tni_engine_fork_unlock(tni_engine *e)
+{
+    if (!atomic_load(&e->dead))
         locks_give(e);
-        (void)sched_yield();
-    }
-    tni_device_set_fork(e->devices, TN_FORK_PREPARE);
+}
+
+/* No stream of the parent is a child's: none is used, waited for or destroyed, nor what plugins kept for it.
+ */
+static void streams_forget(tni_engine *e)
+{
+    for (engine_queue *q = e->queues; q; q = q->next)
+        for (uint32_t i = 0; i < WORKERS_MAX; i++) {
+            q->workers[i].thread = NULL;
+            q->workers[i].stream = NULL;
+            q->workers[i].slots = NULL;
+        }
 }
 
 /* The threads are not there any more, nor whoever slept at a condition. */
 static void fork_child(tni_engine *e)
 {
     for (engine_queue *q = e->queues; q; q = q->next) {
-        (void)tni_cond_init(&q->cond);
         atomic_store(&q->sleepers, 0u);
         q->waking = 0;
         atomic_store(&q->worker_count, 0u);
         atomic_store(&q->threads, 1u);
         if (q->kind != QUEUE_CALL)
             q->worker_max = 1;
-        for (uint32_t i = 0; i < WORKERS_MAX; i++) {
-            q->workers[i].thread = NULL;
-            q->workers[i].stream = NULL; /* the parent's */
-            q->workers[i].slots = NULL;
-        }
     }
-    (void)tni_cond_init(&e->progress);
     atomic_store(&e->waiters, 0u);
     atomic_store(&e->inside, 0u);
-    e->step_owner = 0;
-    e->step_nested = 0;
+    if (e->step_owner != tni_thread_id())
+        e->step_owner = e->step_nested = 0;
     e->threads = 1;
     e->worker_max = 1;
+}
+
+void tni_engine_forked(tni_engine *e, bool drained)
+{
+    tni_device_set_forked(e->devices);
+    streams_forget(e);
+    if (drained)
+        fork_child(e);
+    else
+        atomic_store(&e->dead, true);
     atomic_store(&e->forked, true);
 }
 
-void tni_engine_fork(tni_engine *e, uint32_t phase)
+bool tni_engine_inside(void)
 {
-    if (phase == TN_FORK_PREPARE) {
-        fork_prepare(e);
-        return;
-    }
-    if (atomic_exchange(&e->fork_inside, false)) {
-        if (phase == TN_FORK_CHILD) {
-            atomic_store(&e->dead, true);
-            tni_device_set_forked(e->devices);
-        }
-        return;
-    }
-    tni_device_set_fork(e->devices, phase);
-    if (phase == TN_FORK_CHILD)
-        fork_child(e);
-    locks_give(e);
-    atomic_store(&e->forking, false);
-    tni_progress(e);
+    return tni_engine_tls.inside || tni_engine_tls.held;
 }
 
 /* ---- numbers --------------------------------------------------------------------------------------- */

@@ -150,8 +150,17 @@ void tni_engine_stats_get(tni_engine *e, tni_engine_stats *out);
 /* All pending operations with their variables, one line each (watchdog and tests). */
 tn_status tni_engine_dump(tni_engine *e, tni_str *out);
 
-/* fork(): prepare drains and parks, parent resumes, child gets fresh workers with one thread each. */
-void tni_engine_fork(tni_engine *e, uint32_t phase);
+/*
+ * fork(), while the door is closed to threads that hold nothing: drain waits until all is done, and adds up
+ * what was; lock takes the locks, if there is nothing to do and every worker sleeps; unlock gives them back.
+ * A child calls forked before, and gets fresh workers with one thread each; `drained` false: forked from
+ * inside a callback, the engine is of no more use to it.
+ */
+bool tni_engine_fork_drain(tni_engine *e, uint64_t deadline, uint64_t *done);
+bool tni_engine_fork_lock(tni_engine *e);
+void tni_engine_fork_unlock(tni_engine *e);
+void tni_engine_forked(tni_engine *e, bool drained);
+bool tni_engine_inside(void); /* the thread is inside something that a drain would wait for */
 
 /* Switches of the test build (TN_TEST_SWITCHES): named faults that tests plant, such as "drop_event_wait". */
 void tni_engine_plant(tni_engine *e, const char *fault);

@@ -212,10 +212,9 @@ struct tni_engine {
     tni_poison *no_memory, *cancelled;
     tni_mutex start_mutex; /* queues, threads */
     engine_queue *queues, *calls;
-    atomic_bool stopping; /* nothing new begins */
-    atomic_bool quit;     /* workers leave */
-    atomic_bool forking, forked, fork_inside,
-        dead; /* dead: forked inside a callback, nothing works in this child */
+    atomic_bool stopping;     /* nothing new begins */
+    atomic_bool quit;         /* workers leave */
+    atomic_bool forked, dead; /* dead: forked inside a callback, nothing works in this child */
     atomic_bool drop_event_wait;
     atomic_bool dumping; /* somebody reads the texts of pending operations: see dump.c */
     tni_mutex dump_mutex;
@@ -451,14 +450,14 @@ bool tni_token_unpark(engine_token *t, engine_park *park); /* false: it is being
 
 /* ---- wait.c, step.c, engine.c ---------------------------------------------------------------------- */
 
-void tni_progress(tni_engine *e);    /* wakes wait_all and blocked pushers */
-void tni_wait_room(tni_engine *e);   /* until the queue has room, or the engine stops */
-void tni_wait_pushed(tni_engine *e); /* until all that was pushed before is complete */
-bool tni_engine_idle(tni_engine *e); /* nothing is pending */
-void tni_wait_idle(tni_engine *e);   /* until then */
+void tni_progress(tni_engine *e);                     /* wakes wait_all and blocked pushers */
+void tni_wait_room(tni_engine *e);                    /* until the queue has room, or the engine stops */
+void tni_wait_pushed(tni_engine *e);                  /* until all that was pushed before is complete */
+bool tni_engine_idle(tni_engine *e);                  /* nothing is pending */
+void tni_wait_idle(tni_engine *e, uint64_t deadline); /* until then; deadline 0: none */
 void tni_count_done(tni_engine *e, uint8_t era, uint64_t n);
 void tni_signal(tni_op *op);
-void tni_step_enter(tni_engine *e);
+bool tni_step_enter(tni_engine *e, uint64_t deadline); /* false: the deadline passed (0: none) */
 void tni_step_leave(tni_engine *e);
 bool tni_step_some(tni_engine *e);   /* runs one operation or completion; false: there was none */
 void tni_step_pushed(tni_engine *e); /* naive: runs what was pushed */
@@ -468,6 +467,18 @@ tn_status tni_live_add(tni_engine *e);
 void tni_live_remove(tni_engine *e);
 void tni_dump_wait(tni_engine *e);                         /* until the dump under way is over */
 void tni_engine_report(tni_engine *e, uint64_t waited_ns); /* the watchdog's lines */
+
+/* Whether the calling thread is to wait while somebody forks: not if it holds what the fork waits for. */
+static inline bool tni_fork_waits(void)
+{
+    return TN_UNLIKELY(atomic_load_explicit(&tni_fork_door, memory_order_relaxed)) && tni_hold_waits();
+}
+
+static inline void tni_fork_let_by(void)
+{
+    tni_hold();
+    tni_unhold();
+}
 
 static inline bool tni_fault_drop_event_wait(tni_engine *e)
 {

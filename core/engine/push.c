@@ -34,19 +34,25 @@ static void vars_put_back(tni_var *const *vars, uint32_t count, bool write)
 bool tni_engine_enter(tni_engine *e, tni_var *const *reads, uint32_t read_count, tni_var *const *writes,
                       uint32_t write_count)
 {
-    if (!e->inline_ns || e->type == ENGINE_STEPPED || !caller_may_run(e))
+    uint32_t i, k = 0;
+
+    if (!e->inline_ns || e->type == ENGINE_STEPPED)
         return false;
-    for (uint32_t i = 0; i < write_count; i++)
-        if (!tni_var_try(writes[i], true)) {
-            vars_put_back(writes, i, true);
-            return false;
-        }
-    for (uint32_t i = 0; i < read_count; i++)
-        if (!tni_var_try(reads[i], false)) {
-            vars_put_back(reads, i, false);
-            vars_put_back(writes, write_count, true);
-            return false;
-        }
+    tni_hold();
+    if (!caller_may_run(e)) {
+        tni_unhold();
+        return false;
+    }
+    for (i = 0; i < write_count && tni_var_try(writes[i], true); i++)
+        ;
+    while (i == write_count && k < read_count && tni_var_try(reads[k], false))
+        k++;
+    if (TN_UNLIKELY(i < write_count || k < read_count)) {
+        vars_put_back(reads, k, false);
+        vars_put_back(writes, i, true);
+        tni_unhold();
+        return false;
+    }
     brief_wait(e);
     tni_engine_tls.held++;
     return true;
@@ -74,6 +80,7 @@ void tni_engine_leave(tni_engine *e, tni_var *const *reads, uint32_t read_count,
     for (uint32_t i = 0; i < read_count; i++)
         tni_var_leave(reads[i], false, false, NULL);
     tni_poison_release(poison);
+    tni_unhold();
 }
 
 /*
@@ -88,16 +95,20 @@ bool tni_engine_enter_brief(tni_engine *e, tni_var *const *reads, uint32_t read_
     uint64_t busy = 0;
     unsigned open = 0;
 
-    if (!e->inline_ns || e->type == ENGINE_STEPPED || !caller_may_run(e))
+    if (!e->inline_ns || e->type == ENGINE_STEPPED)
         return false;
-    if (!atomic_compare_exchange_strong(&e->seq_lock, &open, SEQ_BRIEF))
+    tni_hold();
+    if (!caller_may_run(e) || !atomic_compare_exchange_strong(&e->seq_lock, &open, SEQ_BRIEF)) {
+        tni_unhold();
         return false;
+    }
     for (uint32_t i = 0; i < write_count; i++)
         busy |= atomic_load(&writes[i]->state);
     for (uint32_t i = 0; i < read_count; i++)
         busy |= atomic_load(&reads[i]->state) & ~VAR_READERS;
     if (TN_UNLIKELY(busy)) {
         tni_spin_unlock(&e->seq_lock);
+        tni_unhold();
         return false;
     }
     tni_engine_tls.held++;
@@ -120,6 +131,7 @@ void tni_engine_leave_brief(tni_engine *e, tni_var *const *writes, uint32_t writ
     tni_engine_tls.brief = false;
     tni_engine_tls.held--;
     tni_spin_unlock(&e->seq_lock);
+    tni_unhold();
 }
 
 /* ---- inline ---------------------------------------------------------------------------------------- */
@@ -142,6 +154,7 @@ static bool vars_try(tni_op *op)
 static bool push_inline(tni_engine *e, const tni_task *task, engine_queue *q)
 {
     tni_op op;
+    bool ran;
 
     if (!task->est_ns || task->est_ns > e->inline_ns || (task->flags & INLINE_NEVER) || task->priority ||
         q->async || e->type != ENGINE_THREADED || task->read_count + task->write_count > OP_VARS_INLINE ||
@@ -151,12 +164,16 @@ static bool push_inline(tni_engine *e, const tni_task *task, engine_queue *q)
     op.released = 0;
     op.order = atomic_load_explicit(&e->pushed, memory_order_relaxed);
     atomic_init(&op.phase, PHASE_PUSHED);
-    if (tni_op_fill(&op, task, q) || !vars_try(&op))
+    if (tni_op_fill(&op, task, q))
         return false;
-    op.flags |= OP_STACK;
-    atomic_fetch_add_explicit(&e->inlined, 1u, memory_order_relaxed);
-    (void)tni_op_run_inline(e, &op);
-    return true;
+    tni_hold();
+    if ((ran = vars_try(&op))) {
+        op.flags |= OP_STACK;
+        atomic_fetch_add_explicit(&e->inlined, 1u, memory_order_relaxed);
+        (void)tni_op_run_inline(e, &op);
+    }
+    tni_unhold();
+    return ran;
 }
 
 /* ---- push ------------------------------------------------------------------------------------------ */
@@ -215,12 +232,10 @@ static tn_status push_locked(tni_engine *e, const tni_task *task, engine_queue *
 
 static bool may_push_locked(tni_engine *e)
 {
-    return atomic_load_explicit(&e->stopping, memory_order_relaxed) ||
-           (room_locked(e) &&
-            (!atomic_load_explicit(&e->forking, memory_order_relaxed) || tni_engine_tls.inside));
+    return atomic_load_explicit(&e->stopping, memory_order_relaxed) || (!tni_fork_waits() && room_locked(e));
 }
 
-/* The queue is full, or a fork is being prepared: waits. Counted as inside to the end, so that shutdown
+/* The queue is full, or somebody forks: waits. Counted as inside to the end, so that shutdown
  * waits. */
 static tn_status push_blocked(tni_engine *e, const tni_task *task, engine_queue *q)
 {
@@ -229,6 +244,7 @@ static tn_status push_blocked(tni_engine *e, const tni_task *task, engine_queue 
     atomic_fetch_add(&e->inside, 1u);
     do {
         tni_spin_unlock(&e->push_lock);
+        tni_fork_let_by();
         tni_wait_room(e);
         tni_spin_lock(&e->push_lock);
     } while (!may_push_locked(e));

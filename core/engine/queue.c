@@ -193,6 +193,8 @@ tn_status tni_worker_open(engine_worker *w)
 
     if (w->stream || !w->queue->async)
         return TN_OK;
+    if (atomic_load(&w->queue->engine->forked))
+        return tni_error(TN_E_STATE, "%s:%d cannot be used after fork", d->type, d->index);
     st = d->ops->stream_create(d->handle, w->queue->kind == QUEUE_COPY, &w->stream, &err);
     return st ? tni_error_take(st, &err, d->type) : TN_OK;
 }
@@ -240,7 +242,7 @@ static void worker_idle(engine_queue *q)
         (void)sched_yield(); /* somebody else is entering, or runs a brief operation */
         return;
     }
-    if (TN_UNLIKELY(atomic_load_explicit(&q->engine->forking, memory_order_relaxed))) {
+    if (TN_UNLIKELY(atomic_load_explicit(&tni_fork_door, memory_order_relaxed))) {
         worker_sleep(q); /* whoever forks waits for that */
         return;
     }
@@ -266,6 +268,7 @@ static void worker_main(void *arg)
     tni_op *op;
 
     tni_engine_tls.worker = w;
+    tni_hold_pass(true);
     for (;;) {
         bool worked = false;
 

@@ -12,16 +12,22 @@
 
 #define POLL_NS 100000000u
 
-void tni_step_enter(tni_engine *e)
+/* A right that a child must not find taken: its owner holds it, but while it sleeps without it. */
+bool tni_step_enter(tni_engine *e, uint64_t deadline)
 {
     uint64_t me = tni_thread_id();
+    bool mine, in_time = true;
 
     tni_mutex_lock(&e->progress_mutex);
-    while (e->step_owner && e->step_owner != me)
-        tni_cond_wait(&e->progress, &e->progress_mutex);
-    e->step_owner = me;
-    e->step_nested++;
+    while (!(mine = !e->step_owner || e->step_owner == me) && in_time)
+        in_time = tni_cond_wait_until(&e->progress, &e->progress_mutex, deadline);
+    if (mine) {
+        e->step_owner = me;
+        if (e->step_nested++ == 0)
+            tni_hold();
+    }
     tni_mutex_unlock(&e->progress_mutex);
+    return mine;
 }
 
 void tni_step_leave(tni_engine *e)
@@ -30,6 +36,7 @@ void tni_step_leave(tni_engine *e)
     if (--e->step_nested == 0) {
         e->step_owner = 0;
         tni_cond_broadcast(&e->progress);
+        tni_unhold();
     }
     tni_mutex_unlock(&e->progress_mutex);
 }
@@ -164,9 +171,13 @@ static void progress_sleep(tni_engine *e, uint64_t deadline)
     e->step_owner = 0;
     e->step_nested = 0;
     tni_cond_broadcast(&e->progress);
+    tni_unhold();
+    tni_hold_pass(true); /* an operation may be running below on this stack, and a fork waits for it */
     (void)tni_cond_wait_until(&e->progress, &e->progress_mutex, until);
     while (e->step_owner && e->step_owner != me)
         tni_cond_wait(&e->progress, &e->progress_mutex);
+    tni_hold();
+    tni_hold_pass(false);
     e->step_owner = me;
     e->step_nested = nested;
     tni_mutex_unlock(&e->progress_mutex);
@@ -176,7 +187,8 @@ bool tni_step_until(tni_engine *e, bool (*reached)(void *arg), void *arg, uint64
 {
     bool done;
 
-    tni_step_enter(e);
+    if (!tni_step_enter(e, deadline_ns))
+        return false;
     while (!(done = reached(arg))) {
         if (deadline_ns && tni_clock_ns() >= deadline_ns)
             break;
@@ -203,7 +215,7 @@ void tni_step_pushed(tni_engine *e)
         enter_all(e);
         return;
     }
-    tni_step_enter(e);
+    (void)tni_step_enter(e, 0);
     while (complete_some(e))
         ;
     others = atomic_load(&e->outstanding) != 0;
@@ -223,7 +235,7 @@ size_t tni_engine_ready_count(tni_engine *e)
 
     if (e->type != ENGINE_STEPPED)
         return 0;
-    tni_step_enter(e);
+    (void)tni_step_enter(e, 0);
     enter_all(e);
     (void)complete_some(e);
     n = ready_count(e);
@@ -239,7 +251,7 @@ tn_status tni_engine_step(tni_engine *e, size_t which)
         return tni_error(TN_E_STATE, "only the stepped engine can be stepped");
     if (tni_engine_on_worker())
         return tni_error(TN_E_STATE, "stepping the engine inside one of its operations");
-    tni_step_enter(e);
+    (void)tni_step_enter(e, 0);
     enter_all(e);
     ran = run_one(e, which);
     tni_step_leave(e);

@@ -116,12 +116,16 @@ static size_t drain_locked(tni_engine *e, size_t limit)
 
 size_t tni_submit_drain(tni_engine *e, size_t limit)
 {
-    size_t n;
+    size_t n = 0;
 
-    if (tni_submit_empty(e) || !tni_spin_try(&e->seq_lock))
+    if (tni_submit_empty(e))
         return 0;
-    n = drain_locked(e, limit);
-    tni_spin_unlock(&e->seq_lock);
+    tni_hold();
+    if (tni_spin_try(&e->seq_lock)) {
+        n = drain_locked(e, limit);
+        tni_spin_unlock(&e->seq_lock);
+    }
+    tni_unhold();
     return n;
 }
 

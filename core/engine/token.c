@@ -196,12 +196,14 @@ static void token_reached(void *arg, tn_status status, const tn_err *err)
     engine_token *t = arg;
     tni_engine *e = t->queue->engine;
 
+    tni_hold_pass(true);
     atomic_fetch_add(&e->inside, 1u); /* the token, once queued, no longer keeps the engine */
     t->status = status;
     if (status && err && (t->err = tni_alloc(sizeof *t->err)))
         *t->err = *err;
     tni_queue_token(t->queue, t);
     atomic_fetch_sub(&e->inside, 1u);
+    tni_hold_pass(false);
 }
 
 static tn_status token_record(engine_worker *w, tni_op *op, uint32_t only, engine_token **out)

@@ -254,9 +254,12 @@ bool tni_var_abandon(tni_op *op)
 
 void tni_engine_clear(tni_engine *e, tni_var *v)
 {
-    uint64_t s = tni_var_lock(v);
+    uint64_t s;
 
     (void)e;
+    tni_hold();
+    s = tni_var_lock(v);
     poison_put(v, NULL);
     tni_var_unlock(v, s);
+    tni_unhold();
 }

@@ -128,11 +128,15 @@ static bool word_wait(tni_engine *e, atomic_uint *word, patience *p)
 
 static tn_status poison_answer(tni_var *v)
 {
-    uint64_t s = tni_var_lock(v);
-    tni_poison *poison = v->poison ? tni_poison_retain(v->poison) : NULL;
+    tni_poison *poison;
     tn_status st;
+    uint64_t s;
 
+    tni_hold();
+    s = tni_var_lock(v);
+    poison = v->poison ? tni_poison_retain(v->poison) : NULL;
     tni_var_unlock(v, s);
+    tni_unhold();
     st = tni_poison_report(poison);
     tni_poison_release(poison);
     return st;
@@ -157,10 +161,9 @@ static tn_status waiter_push(tni_engine *e, waiter *w, uint64_t *upto)
 
     w->engine = e;
     tni_spin_lock(&e->push_lock);
-    while (atomic_load_explicit(&e->forking,
-                                memory_order_relaxed)) { /* the child would find our variable held */
+    while (tni_fork_waits()) { /* the child would find our variable held */
         tni_spin_unlock(&e->push_lock);
-        tni_sleep_ns(100000);
+        tni_fork_let_by();
         tni_spin_lock(&e->push_lock);
     }
     if (!(st = tni_submit_reserve_locked(e))) {
@@ -210,6 +213,7 @@ static tn_status wait_slowly(tni_engine *e, tni_var *v, bool write, uint64_t tim
     waiter_init(&w, v, write);
     if ((st = waiter_push(e, &w, &upto)))
         return st;
+    tni_hold_pass(true); /* a fork waits for this wait */
     tni_submit_help(e, upto);
     if (!word_wait(e, &w.word, &p) && tni_var_abandon(&w.op)) {
         st = timed_out(timeout_ms);
@@ -221,6 +225,7 @@ static tn_status wait_slowly(tni_engine *e, tni_var *v, bool write, uint64_t tim
         tni_var_leave(v, write, false, NULL);
     }
     atomic_fetch_sub(&e->waits, 1u);
+    tni_hold_pass(false);
     return st;
 }
 
@@ -277,10 +282,13 @@ void tni_count_done(tni_engine *e, uint8_t era, uint64_t n)
  * nobody earlier. The sleeper counts itself and leaves its target, then looks again; a worker counts, then
  * looks for both.
  */
-static void progress_wait(tni_engine *e, bool (*reached)(void *arg), uint64_t (*target)(void *arg), void *arg)
+static void progress_wait(tni_engine *e, bool (*reached)(void *arg), uint64_t (*target)(void *arg), void *arg,
+                          uint64_t deadline)
 {
     patience p = patience_begin(e, 0);
     uint64_t until = p.begin + SPIN_NS;
+
+    p.deadline = deadline;
 
     while (!reached(arg) && tni_clock_ns() < until)
         for (int i = 0; i < 64; i++)
@@ -291,11 +299,14 @@ static void progress_wait(tni_engine *e, bool (*reached)(void *arg), uint64_t (*
         atomic_fetch_add(&e->waiters, 1u);
         if (target(arg) < atomic_load(&e->wake_done))
             atomic_store(&e->wake_done, target(arg));
+        until = tni_clock_ns() + HELP_AGAIN_NS * 20;
         if (!reached(arg)) /* a report may not be made with the lock held: looked at outside */
-            (void)tni_cond_wait_until(&e->progress, &e->progress_mutex, tni_clock_ns() + HELP_AGAIN_NS * 20);
+            (void)tni_cond_wait_until(&e->progress, &e->progress_mutex,
+                                      deadline && deadline < until ? deadline : until);
         atomic_fetch_sub(&e->waiters, 1u);
         tni_mutex_unlock(&e->progress_mutex);
-        (void)patience_left(e, &p, 1);
+        if (!patience_left(e, &p, 1))
+            break;
     }
 }
 
@@ -316,12 +327,12 @@ static uint64_t idle_target(void *arg)
     return atomic_load(&((tni_engine *)arg)->pushed);
 }
 
-void tni_wait_idle(tni_engine *e)
+void tni_wait_idle(tni_engine *e, uint64_t deadline)
 {
     if (e->type != ENGINE_THREADED)
-        (void)tni_step_until(e, idle_reached, e, 0);
+        (void)tni_step_until(e, idle_reached, e, deadline);
     else
-        progress_wait(e, idle_reached, idle_target, e);
+        progress_wait(e, idle_reached, idle_target, e, deadline);
 }
 
 /* Some distance to the limit, so that not every completion wakes a pusher. */
@@ -337,8 +348,7 @@ static bool room_reached(void *arg)
 {
     tni_engine *e = arg;
 
-    return atomic_load(&e->stopping) ||
-           (!atomic_load(&e->forking) && atomic_load(&e->done) >= room_target(e));
+    return atomic_load(&e->stopping) || atomic_load(&e->done) >= room_target(e);
 }
 
 void tni_wait_room(tni_engine *e)
@@ -346,7 +356,7 @@ void tni_wait_room(tni_engine *e)
     if (e->type != ENGINE_THREADED)
         (void)tni_step_until(e, room_reached, e, 0);
     else
-        progress_wait(e, room_reached, room_target, e);
+        progress_wait(e, room_reached, room_target, e, 0);
 }
 
 /* ---- everything ------------------------------------------------------------------------------------ */
@@ -415,7 +425,7 @@ void tni_wait_pushed(tni_engine *e)
     if (e->type != ENGINE_THREADED)
         (void)tni_step_until(e, eras_reached, &w, 0);
     else
-        progress_wait(e, eras_reached, eras_target, &w);
+        progress_wait(e, eras_reached, eras_target, &w, 0);
     atomic_fetch_sub(&e->inside, 1u);
 }
 

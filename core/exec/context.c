@@ -10,21 +10,109 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FORK_LOOK_NS 50000u         /* who forks looks so often whether it may */
+#define FORK_SLICE_NS 5000000u      /* at one engine */
+#define FORK_GAP_NS 100000000u      /* between two tries, at most */
+#define FORK_PATIENCE_NS 125000000u /* of the first try; each further one has twice as much */
+#define FORK_DRAIN_NS 32000000000u  /* of the last one, by a thread that can drain the engines */
+#define FORK_INSIDE_NS 4000000000u  /* by one inside a callback */
+
 static tni_mutex contexts_lock = TNI_MUTEX_INIT;
 static tni_context *contexts; /* newest first */
-static tni_context *oldest;   /* from prepare to parent or child */
+static tni_context *oldest;   /* from prepare to parent or child, as the next two */
+static bool fork_drained, fork_still;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
 /* ---- fork ---------------------------------------------------------------------------------------- */
 
-/* The engine sees to its device set: that is locked last and given back first. Contexts are locked from the
- * newest on and given back from the oldest on, so that no lock is taken below one that it stands above. */
-static void fork_prepare(void) TN_NO_THREAD_CHECK
+/* Adds up what the engines have done; a context is not closed while one of them is waited for. */
+static bool engines_drain(uint64_t *done)
 {
+    bool drained = true;
+
+    *done = 0;
     tni_mutex_lock(&contexts_lock);
     for (tni_context *c = contexts; c; c = c->next) {
-        tni_engine_fork(c->engine, TN_FORK_PREPARE);
-        tni_registry_fork(c->plugins, TN_FORK_PREPARE);
+        c->pinned = true;
+        tni_mutex_unlock(&contexts_lock);
+        drained &= tni_engine_fork_drain(c->engine, tni_clock_ns() + FORK_SLICE_NS, done);
+        tni_mutex_lock(&contexts_lock);
+        c->pinned = false;
+    }
+    tni_mutex_unlock(&contexts_lock);
+    return drained;
+}
+
+static void engines_unlock(tni_context *from)
+{
+    for (tni_context *c = from; c; c = c->before)
+        tni_engine_fork_unlock(c->engine);
+}
+
+/* The door is closed to all. Engines are locked from the newest on and given back from the oldest on, so that
+ * no lock is taken below one that it stands above. True: it may be forked, and the list's lock is held. */
+static bool all_lock(bool drain) TN_NO_THREAD_CHECK
+{
+    bool locked = true;
+
+    tni_mutex_lock(&contexts_lock);
+    oldest = NULL;
+    for (tni_context *c = contexts; c && drain && (locked = tni_engine_fork_lock(c->engine)); c = c->next)
+        oldest = c;
+    if (locked && tni_fork_alone())
+        return true;
+    engines_unlock(oldest);
+    tni_mutex_unlock(&contexts_lock);
+    return false;
+}
+
+/* One try. False: something holds on for longer than `patience` without anything having been done meanwhile,
+ * or *urgent: another thread is to fork first, since it sits in what we drain. */
+static bool fork_try(uint64_t patience, bool drain, bool *urgent)
+{
+    const unsigned level = drain ? 1 : 2;
+    uint64_t until = tni_clock_ns() + patience, before = 0, done = 0;
+
+    tni_fork_close(level);
+    while (!(*urgent = drain && tni_fork_urgent()) && tni_clock_ns() < until) {
+        const bool drained = !drain || engines_drain(&done);
+
+        until = done == before ? until : tni_clock_ns() + patience;
+        before = done;
+        if (drained && tni_fork_alone()) {
+            tni_fork_close(2);
+            if (all_lock(drain))
+                return true;
+            tni_fork_close(level);
+        }
+        tni_sleep_ns(FORK_LOOK_NS);
+    }
+    return false;
+}
+
+/* Between tries all others go on: what a thread holds may hang on one that waits at the door. A wait that
+ * nothing ends has its own end: then the child is left with what it finds, and its engines are dead. */
+static void fork_prepare(void) TN_NO_THREAD_CHECK
+{
+    const bool drain = !tni_engine_inside();
+    const uint64_t most = drain ? FORK_DRAIN_NS : FORK_INSIDE_NS;
+    uint64_t patience = FORK_PATIENCE_NS;
+    bool still = false, urgent;
+
+    while (tni_fork_begin(!drain), patience <= most && !(still = fork_try(patience, drain, &urgent))) {
+        tni_fork_pause();
+        tni_sleep_ns(patience / 4 < FORK_GAP_NS ? patience / 4 : FORK_GAP_NS);
+        patience = urgent ? patience : 2 * patience;
+    }
+    fork_drained = still && drain;
+    fork_still = still;
+    if (!still) {
+        tni_fork_close(2);
+        tni_mutex_lock(&contexts_lock);
+    }
+    for (tni_context *c = contexts; c; c = c->next) {
+        if (still)
+            tni_registry_fork(c->plugins, TN_FORK_PREPARE);
         oldest = c;
     }
 }
@@ -32,13 +120,18 @@ static void fork_prepare(void) TN_NO_THREAD_CHECK
 static void fork_after(uint32_t phase) TN_NO_THREAD_CHECK
 {
     for (tni_context *c = oldest; c; c = c->before) {
-        tni_registry_fork(c->plugins, phase);
-        tni_engine_fork(c->engine, phase);
         if (phase == TN_FORK_CHILD)
+            tni_engine_forked(c->engine, fork_drained);
+        if (phase == TN_FORK_CHILD && c->exec)
             c->exec->threads = 1;
+        if (fork_drained)
+            tni_engine_fork_unlock(c->engine);
     }
+    for (tni_context *c = oldest; c && fork_still; c = c->before)
+        tni_registry_fork(c->plugins, phase);
     oldest = NULL;
     tni_mutex_unlock(&contexts_lock);
+    tni_fork_end(phase == TN_FORK_CHILD);
 }
 
 static void fork_parent(void)
@@ -70,6 +163,11 @@ static void contexts_add(tni_context *c)
 static void contexts_remove(tni_context *c)
 {
     tni_mutex_lock(&contexts_lock);
+    while (c->pinned) {
+        tni_mutex_unlock(&contexts_lock);
+        tni_sleep_ns(FORK_LOOK_NS);
+        tni_mutex_lock(&contexts_lock);
+    }
     if (c->next)
         c->next->before = c->before;
     if (c->before)
@@ -282,17 +380,23 @@ tn_status tni_context_open(const tni_context_options *o, tni_context **out)
         return TN_E_NOMEM;
     tni_ref_init(&c->refs);
     c->log = (tni_log){.fn = o->log, .arg = o->log_arg, .level = TN_LOG_WARNING, .as = &c->log};
+    tni_hold(); /* half of a context is of no use to a child; a plugin that forks meanwhile may */
     if ((st = options_open(c, o)) || (st = tni_registry_create(c->options, &c->log, &c->plugins)) ||
-        (st = tni_device_set_create(c->options, c->plugins, &c->log, &c->devices)) || (st = engine_open(c)) ||
-        (st = space_open(c)) || (st = tni_opset_create(c->plugins, &c->ops)) ||
-        (st = tni_selector_create(c->ops, c->plugins, c->options, &c->log, &c->selector)) ||
-        (st = tni_exec_create(c, &c->exec)) || (st = profiler_start(c))) {
-        context_destroy(c);
-        return st;
-    }
+        (st = tni_device_set_create(c->options, c->plugins, &c->log, &c->devices)) || (st = engine_open(c)))
+        goto cleanup;
     contexts_add(c);
-    *out = c;
-    return TN_OK;
+    if ((st = space_open(c)) || (st = tni_opset_create(c->plugins, &c->ops)) ||
+        (st = tni_selector_create(c->ops, c->plugins, c->options, &c->log, &c->selector)) ||
+        (st = tni_exec_create(c, &c->exec)) || (st = profiler_start(c)))
+        contexts_remove(c);
+
+cleanup:
+    if (st)
+        context_destroy(c);
+    else
+        *out = c;
+    tni_unhold();
+    return st;
 }
 
 tn_status tni_context_close(tni_context *c, void (*upper)(tni_context *c))
@@ -301,12 +405,14 @@ tn_status tni_context_close(tni_context *c, void (*upper)(tni_context *c))
 
     if (!c)
         return TN_OK;
+    st = tni_engine_wait_all(c->engine); /* what is waited for may fork */
+    tni_hold();
     contexts_remove(c);
-    st = tni_engine_wait_all(c->engine);
     if (upper)
         upper(c);
     profiler_write(c);
     context_destroy(c);
+    tni_unhold();
     return st;
 }
 

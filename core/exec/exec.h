@@ -22,6 +22,7 @@ typedef struct tn_ctx {
     tni_exec *exec;
     tni_trace_user trace;         /* of profiler.autostart */
     struct tn_ctx *next, *before; /* list of open contexts, for fork */
+    bool pinned;                  /* by whoever forks */
 } tni_context;
 
 /* ---- context.c --------------------------------------------------------------------------------------- */

@@ -57,6 +57,7 @@ void tni_site_release(tni_site *s)
 
 static void site_lock(tni_site *s)
 {
+    tni_hold();
     while (atomic_flag_test_and_set_explicit(&s->busy, memory_order_acquire))
         ;
 }
@@ -64,6 +65,7 @@ static void site_lock(tni_site *s)
 static void site_unlock(tni_site *s)
 {
     atomic_flag_clear_explicit(&s->busy, memory_order_release);
+    tni_unhold();
 }
 
 tn_status tni_site_set(tni_site *s, uint32_t attr, tn_value value)
@@ -163,13 +165,16 @@ static tn_status key_make(tni_context *c, const tni_opdef *def, tni_attrs *attrs
     return TN_OK;
 }
 
-/* The site's own memory first, then the table. */
-static tn_status site_signature(tni_site *s, const tni_call_key *k, tni_signature **out)
+/* The site's own memory first, then the table. Also takes the site's attributes, unless the call has its own.
+ */
+static tn_status site_signature(tni_site *s, tni_call_key *k, tni_attrs **attrs, tni_signature **out)
 {
     tni_signature *found = NULL, *drop = NULL;
     tn_status st;
 
     site_lock(s);
+    if (!*attrs)
+        k->attrs = *attrs = tni_attrs_retain(s->attrs);
     for (uint32_t i = 0; i < 2 && s->last[i]; i++)
         if (tni_signature_matches(s->last[i], k)) {
             found = s->last[i];
@@ -359,14 +364,14 @@ tn_status tni_invoke_with(tni_site *site, const tni_invoke_given *given, uint32_
 
     if (with.attrs) {
         tni_attrs_retain(with.attrs);
-    } else {
+    } else if (!in_count) { /* they may name the device */
         site_lock(site);
         with.attrs = tni_attrs_retain(site->attrs);
         site_unlock(site);
     }
     if (!(st = key_make(c, site->def, with.attrs, in_count, in, out_count, out, &k))) {
         k.forward = with.forward;
-        if (!(st = site_signature(site, &k, &s)))
+        if (!(st = site_signature(site, &k, &with.attrs, &s)))
             st = call_signature(c, s, &with, in, out_count, out);
     }
     tni_signature_release(s);

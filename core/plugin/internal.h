@@ -88,8 +88,7 @@ struct tni_registry {
     tni_mutex lock;
     tni_cond changed;
     uint64_t loading
-        TN_GUARDED_BY(lock); /* thread that loads a plugin or forks; 0: none. No lock is held while it does */
-    bool forked_in_init;     /* the thread that forks was loading; from PREPARE to PARENT or CHILD */
+        TN_GUARDED_BY(lock); /* thread that loads a plugin; 0: none. No lock is held while it does */
     tni_vec plugins TN_GUARDED_BY(lock);  /* tni_plugin *: usable ones by name, then refused ones by path */
     tni_vec loaded TN_GUARDED_BY(lock);   /* tni_plugin *: in the order of loading */
     tni_vec tables TN_GUARDED_BY(lock);   /* tni_table: by plugin name, then in the order of the plugin */

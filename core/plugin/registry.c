@@ -119,6 +119,8 @@ static tn_status load_begin(tni_registry *r, const tni_plugin *p, bool *done)
                        p->note.body.name);
     else
         r->loading = tni_thread_id();
+    if (!*done && !st)
+        tni_hold(); /* until load_end */
     tni_mutex_unlock(&r->lock);
     return st;
 }
@@ -129,6 +131,7 @@ static void load_end(tni_registry *r)
     r->loading = 0;
     tni_cond_broadcast(&r->changed);
     tni_mutex_unlock(&r->lock);
+    tni_unhold();
 }
 
 tn_status tni_plugin_load(tni_registry *r, tni_plugin *p)
@@ -429,40 +432,27 @@ void tni_plugin_memory(const tni_plugin *p, uint64_t *bytes, uint64_t *blocks)
     *blocks = (uint64_t)atomic_load((atomic_llong *)&s->blocks);
 }
 
-/* The list of loaded plugins stands still here: this thread has the right to load. */
-static void loaded_fork(tni_registry *r, uint32_t phase)
+static tni_plugin *loaded_at(tni_registry *r, size_t index)
 {
-    for (size_t i = 0; i < r->loaded.count; i++) {
-        tni_plugin *p = plugin_at(&r->loaded, i);
+    tni_plugin *p;
 
-        if (p->descriptor->fork)
-            p->descriptor->fork(p->self, phase);
-    }
+    tni_mutex_lock(&r->lock);
+    p = index < r->loaded.count ? plugin_at(&r->loaded, index) : NULL;
+    tni_mutex_unlock(&r->lock);
+    return p;
 }
 
-/* Between PREPARE and PARENT or CHILD the forking thread holds the locks of registry and options, so that the
- * child finds both whole. The plugins' own functions run before and after, under no lock; from the first to
- * the last of them nobody else loads, so each plugin sees all phases or none. A plugin that forks in its init
- * has that right already. */
-TN_NO_THREAD_CHECK void tni_registry_fork(tni_registry *r, uint32_t phase)
+/* Between PREPARE and PARENT or CHILD no other thread holds anything, so that nobody loads: each plugin sees
+ * all phases or none. A child whose own thread is not the one that loaded gives that right back. */
+void tni_registry_fork(tni_registry *r, uint32_t phase)
 {
-    if (phase == TN_FORK_PREPARE) {
-        tni_mutex_lock(&r->lock);
-        while (r->loading && r->loading != tni_thread_id())
-            tni_cond_wait(&r->changed, &r->lock);
-        r->forked_in_init = r->loading != 0;
-        r->loading = tni_thread_id();
-        tni_mutex_unlock(&r->lock);
-        loaded_fork(r, phase);
-        tni_mutex_lock(&r->lock);
-        tni_options_fork(r->options, phase);
-        return;
-    }
-    tni_options_fork(r->options, phase);
-    if (phase == TN_FORK_CHILD)
-        (void)tni_cond_init(&r->changed); /* who waited for it is not here */
+    tni_plugin *p;
+
+    tni_mutex_lock(&r->lock);
+    if (phase == TN_FORK_CHILD && r->loading != tni_thread_id())
+        r->loading = 0;
     tni_mutex_unlock(&r->lock);
-    loaded_fork(r, phase);
-    if (!r->forked_in_init)
-        load_end(r);
+    for (size_t i = 0; (p = loaded_at(r, i)); i++)
+        if (p->descriptor->fork)
+            p->descriptor->fork(p->self, phase);
 }

@@ -623,6 +623,7 @@ static void test_fork(void **state)
     for (size_t i = child_may_start_threads ? 0 : 1; i < 3; i++) {
         static cell cells[VARS];
         atomic_uint wrong = 0;
+        uint64_t done = 0;
         tni_device *late;
         test_engine t;
         int status;
@@ -636,13 +637,16 @@ static void test_fork(void **state)
 
             assert_int_equal(push_sum(t.engine, &args, 0), TN_OK);
         }
-        tni_engine_fork(t.engine, TN_FORK_PREPARE);
+        while (!tni_engine_fork_drain(t.engine, tni_clock_ns() + 1000000, &done) ||
+               !tni_engine_fork_lock(t.engine))
+            ;
         assert_int_equal(cells[3].value, 1); /* drained */
         if ((pid = fork()) == 0) {
-            tni_engine_fork(t.engine, TN_FORK_CHILD);
+            tni_engine_forked(t.engine, true);
+            tni_engine_fork_unlock(t.engine);
             _exit(child_main(&t, cells, late));
         }
-        tni_engine_fork(t.engine, TN_FORK_PARENT);
+        tni_engine_fork_unlock(t.engine);
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_true(WIFEXITED(status));
         assert_int_equal(WEXITSTATUS(status), 0);
