@@ -124,6 +124,10 @@ tn_status tni_plugin_check(tni_registry *r, tni_plugin *p);
 tn_status tni_plugin_recheck(tni_registry *r, tni_plugin *p);
 /* True if the file of `p` is the one that was checked last, unchanged. */
 bool tni_plugin_unchanged(const tni_plugin *p);
+
+/* room.c: TN_E_NOMEM (L11) if a library of the plugin would never return from its start, for want of address
+ * space. */
+tn_status tni_plugin_room(tni_registry *r, tni_plugin *p);
 bool tni_registry_permits(const tni_registry *r, const char *name); /* plugins.load */
 const char *tni_library_path(char *out, size_t size); /* of libtenon.so, or the program it is linked into */
 

@@ -65,6 +65,8 @@ static tn_status file_open(tni_registry *r, tni_plugin *p, const tn_plugin **out
         return st;
     if (!tni_plugin_unchanged(p))
         return tni_refuse(13, TN_E_STATE, "%s changed while it was loaded; open Tenon again", p->path);
+    if ((st = tni_plugin_room(r, p)))
+        return st;
     dlerror();
     handle = dlopen(p->path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!handle) {

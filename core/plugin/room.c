@@ -1,0 +1,74 @@
+/*
+ * Libraries that do not return from their own start where the address space is limited (ulimit -v): they ask
+ * for memory again and again until they get it. A plugin that needs one is refused before that.
+ */
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "plugin/internal.h"
+
+#define MIB ((uint64_t)1 << 20)
+
+typedef struct waiting_library {
+    const char *name; /* the file name begins so */
+    uint64_t bytes, thread_bytes;
+} waiting_library;
+
+static const waiting_library waiting[] = {
+    /* OpenBLAS 0.3.21, driver/others/memory.c and blas_server_omp.c: a buffer for each OpenMP thread, none
+     * for one alone; the library itself maps 36 MiB */
+    {"libopenblas", 40 * MIB, 129 * MIB},
+};
+
+/* As OpenBLAS counts: the processors of this process, or fewer that OMP_NUM_THREADS says. */
+static uint64_t threads_used(void)
+{
+    const char *text = getenv("OMP_NUM_THREADS");
+    const long said = text ? strtol(text, NULL, 10) : 0;
+    cpu_set_t set;
+    int count = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+
+    count = said > 0 && said < count ? (int)said : count;
+    return count > 1 ? (uint64_t)count : 0;
+}
+
+static bool fits(uint64_t bytes)
+{
+    void *room = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (room == MAP_FAILED)
+        return false;
+    (void)munmap(room, bytes);
+    return true;
+}
+
+tn_status tni_plugin_room(tni_registry *r, tni_plugin *p)
+{
+    const tni_library *list;
+    struct rlimit limit;
+    size_t count;
+
+    if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY)
+        return TN_OK;
+    if (tni_plugin_libraries(r, p, &list, &count)) {
+        tni_error_clear();
+        return TN_OK;
+    }
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < sizeof waiting / sizeof *waiting; k++) {
+            const waiting_library *w = &waiting[k];
+            const uint64_t bytes = w->bytes + threads_used() * w->thread_bytes;
+
+            if (strncmp(list[i].name, w->name, strlen(w->name)) == 0 && !fits(bytes))
+                return tni_refuse(
+                    11, TN_E_NOMEM,
+                    "%.60s would wait for ever for %llu MiB of address space; the limit is %llu MiB "
+                    "(ulimit -v)",
+                    list[i].name, (unsigned long long)(bytes / MIB),
+                    (unsigned long long)(limit.rlim_cur / MIB));
+        }
+    return TN_OK;
+}
