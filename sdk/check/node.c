@@ -189,6 +189,8 @@ static void operands_make(chk_node *n)
     }
 }
 
+#define NOT_YOURS INT32_MIN /* behind the items that a kernel may set */
+
 static void plan_preset(chk_node *n, tn_plan *plan)
 {
     memset(plan, 0, sizeof *plan);
@@ -196,6 +198,8 @@ static void plan_preset(chk_node *n, tn_plan *plan)
     plan->threads = 1;
     plan->workspace_align = plan->saved_align = 64;
     plan->inplace = n->inplace;
+    for (uint32_t o = n->out_count; o < CHK_ARGS_MAX; o++)
+        n->inplace[o] = NOT_YOURS;
     plan->in_layout = n->in_layout;
     plan->out_layout = n->out_layout;
 }
@@ -252,6 +256,10 @@ static tn_status prepare(chk_node *n)
     made_free(n, made);
     made_free(n, made_ops);
     answer_check(n, st, "prepare");
+    for (uint32_t o = n->out_count; o < CHK_ARGS_MAX; o++)
+        if (n->inplace[o] != NOT_YOURS)
+            chk_fail(n->lab->env, "K-bounds", "prepare writes behind the %u items of inplace (%s)",
+                     n->out_count, p->text);
     return st;
 }
 
@@ -491,8 +499,48 @@ void chk_node_reset(chk_node *n)
         (void)n->side->space->ops->settle(n);
 }
 
+/* What run is handed as const: a plan that others run too, tensors, attributes. */
+typedef struct handed {
+    tn_plan plan;
+    tn_tensor in[CHK_ARGS_MAX], out[CHK_ARGS_MAX];
+} handed;
+
+static void handed_take(const chk_node *n, handed *h)
+{
+    memcpy(&h->plan, n->plan, n->plan->struct_size < sizeof h->plan ? n->plan->struct_size : sizeof h->plan);
+    for (uint32_t i = 0; i < n->p->f.args.in_count; i++)
+        h->in[i] = n->in[i].t;
+    for (uint32_t o = 0; o < n->p->f.args.out_count; o++)
+        h->out[o] = n->out[o].t;
+}
+
+static bool tensor_same(const tn_tensor *a, const tn_tensor *b)
+{
+    return a->data == b->data && a->shape == b->shape && a->stride == b->stride && a->bytes == b->bytes &&
+           a->version == b->version && a->ndim == b->ndim && a->dtype == b->dtype && a->device == b->device;
+}
+
+static void handed_check(const chk_node *n, const handed *h)
+{
+    const tn_plan *now = n->plan, *was = &h->plan;
+    bool same = now->flags == was->flags && now->state == was->state && now->est_ns == was->est_ns &&
+                now->workspace_bytes == was->workspace_bytes && now->saved_bytes == was->saved_bytes &&
+                now->threads == was->threads && now->struct_size == was->struct_size;
+
+    if (!same)
+        chk_fail(n->lab->env, "K-plan", "run changes its plan, which other runs read (%s)", n->p->text);
+    for (uint32_t i = 0; i < n->p->f.args.in_count; i++)
+        same &= tensor_same(&n->in[i].t, &h->in[i]);
+    for (uint32_t o = 0; o < n->p->f.args.out_count; o++)
+        same &= !tn_shape_known(&n->p->f.out_shape[o]) || tensor_same(&n->out[o].t, &h->out[o]);
+    if (!same)
+        chk_fail(n->lab->env, "K-readonly", "run changes a tn_tensor, which it may only read (%s)",
+                 n->p->text);
+}
+
 tn_status chk_node_call(chk_node *n)
 {
+    handed before;
     const uint64_t step = n->form.draw ? n->form.draw : 7;
     const tn_rng rng = {.seed = n->lab->env->seed, .stream = 0, .step = &step, .step_add = 0};
     tn_call_ops ops = chk_call_ops, *made_ops = MADE(n, tn_call_ops, complete, ops);
@@ -516,8 +564,10 @@ tn_status chk_node_call(chk_node *n)
 
     chk_call_begin(n->call);
     n->err.message[0] = '\0';
+    handed_take(n, &before);
     st = n->side->space->ops->run(n, made);
     answer_check(n, st, "run");
+    handed_check(n, &before);
     if (n->call->completions > 1)
         chk_fail(n->lab->env, "K-complete", "complete was called %u times (%s)", n->call->completions,
                  n->p->text);

@@ -28,6 +28,9 @@ enum {
     NO_STATUS,        /* run gives what is no status */
     INFER_LEAKS,      /* inference allocates and forgets */
     INFER_GUESSES,    /* a dimension that is not known is 1, it is thought */
+    WRITES_PLAN,      /* run counts in its plan */
+    WRITES_TENSOR,    /* run changes what describes its output */
+    WRITES_INPLACE,   /* prepare sets an item more than there are outputs */
     OTHER_ELEMENT,    /* elements depend on others, though the operator says otherwise */
 };
 
@@ -119,6 +122,7 @@ static void blend_read(const tn_value *attrs, blend *b)
 static tn_status blend_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     static blend first, last;
+    static bool has_first;
     const tn_floats *coef = tn_value_pointer(node->attrs[COEF]);
     blend *b;
 
@@ -131,14 +135,17 @@ static tn_status blend_prepare(void *plugin, const tn_node *node, tn_plan *plan,
     blend_read(node->attrs, b);
     if (DEFECT == REFUSAL_LEAKS && node->in[0]->dtype != TN_F32 && node->in[0]->dtype != TN_F64)
         return tn_fail(err, TN_E_UNSUPPORTED, "not this data type");
-    if (DEFECT == FIRST_ATTRIBUTES && !first.factor)
-        first = *b;
-    if (DEFECT == FIRST_ATTRIBUTES)
+    if (DEFECT == FIRST_ATTRIBUTES) {
+        first = has_first ? first : *b;
+        has_first = true;
         *b = first;
+    }
     plan->flags = TN_PLAN_THREAD_INVARIANT;
     plan->threads = 1;
     plan->workspace_bytes = sizeof(double) * (uint64_t)tn_tensor_count(node->out[0]);
     plan->state = b;
+    if (DEFECT == WRITES_INPLACE)
+        plan->inplace[node->out_count] = 0;
     if (DEFECT == ONE_PLAN) {
         last = *b;
         free(b);
@@ -214,6 +221,10 @@ static tn_status blend_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     double *work = x->workspace;
 
     (void)err;
+    if (DEFECT == WRITES_PLAN)
+        ((tn_plan *)(uintptr_t)plan)->est_ns++;
+    if (DEFECT == WRITES_TENSOR)
+        ((tn_tensor *)(uintptr_t)x->out[0])->version++;
     for (int64_t i = 0; i < count; i++)
         work[i] = (DEFECT == OTHER_ELEMENT ? 1e-3 * element_get(x->in[0], i / 2) : 0) +
                   b->factor * polynomial(b, element_get(x->in[0], i)) + b->eps;
