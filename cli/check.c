@@ -160,7 +160,7 @@ static bool junit_write(const char *path, const json_t *files)
     const json_t *file, *result;
 
     if (!out) {
-        cli_error("%s cannot be written", path);
+        cli_error("%s cannot be written: %s", path, strerror(errno));
         return false;
     }
     (void)fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n", out);
@@ -176,7 +176,7 @@ static bool junit_write(const char *path, const json_t *files)
     }
     (void)fputs("</testsuites>\n", out);
     if (ferror(out) | fclose(out)) {
-        cli_error("%s cannot be written", path);
+        cli_error("%s cannot be written: %s", path, strerror(errno));
         return false;
     }
     return true;
