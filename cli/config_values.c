@@ -52,11 +52,14 @@ static void model_there(values *v, const char *value)
 static void folders_there(values *v, const char *value)
 {
     for (size_t length; *value && !*v->fault; value += length) {
+        size_t end;
         char *folder;
 
-        value += strspn(value, ", ");
+        value += strspn(value, ", \t");
         length = strcspn(value, ",");
-        folder = cli_format("%.*s", (int)length, value);
+        for (end = length; end && (value[end - 1] == ' ' || value[end - 1] == '\t'); end--)
+            ;
+        folder = cli_format("%.*s", (int)end, value);
         if (folder && *folder && !cli_is_folder(folder))
             fault_set(v, TN_E_IO, "%s is no folder", folder);
         free(folder);

@@ -437,8 +437,9 @@ static tn_status pass_run(pass *s, const request *r)
     tn_status st = binding_heads(&s->b, r->head_grads);
 
     if (!st)
-        st = s->p->bynode ? run_by_node(s) : run_as_program(s);
-    return st ? st : zeros_elsewhere(s);
+        st =
+            zeros_elsewhere(s); /* first: an error behind the pass would have it undone though it is queued */
+    return st ? st : s->p->bynode ? run_by_node(s) : run_as_program(s);
 }
 
 /* What the tape's nodes gave up goes without the lock too. */

@@ -23,6 +23,8 @@
 #define TURN_NS 1000000u      /* a waiter looks this often whether it is its turn to fork */
 #define LET_IN_NS 1000000000u /* those who waited at the door during one fork come in before the next one */
 
+enum { FORKS_NOT, FORKS_OUTSIDE, FORKS_INSIDE }; /* a callback */
+
 _Alignas(64) atomic_uint tni_fork_door;
 TN_THREAD_LOCAL_FAST tni_holder *tni_holder_mine;
 static _Alignas(64) _Atomic(tni_holder *) holders;
@@ -158,7 +160,7 @@ void tni_fork_begin(bool first)
 {
     unsigned none = 0;
 
-    atomic_store(&mine()->forks, true);
+    atomic_store(&mine()->forks, first ? FORKS_INSIDE : FORKS_OUTSIDE);
     atomic_fetch_add(&urgent, first);
     while ((!first && atomic_load(&urgent)) || !atomic_compare_exchange_strong(&turn, &none, 1u)) {
         none = 0;
@@ -179,11 +181,16 @@ void tni_fork_pause(void)
     tni_word_wake(&turn, INT32_MAX);
 }
 
-bool tni_fork_alone(void)
+/* What a callback's thread holds may be variables of an engine: the child of a thread that drained would wait
+ * for them for ever, where that of another callback has dead engines anyway. */
+bool tni_fork_alone(bool drained)
 {
-    for (const tni_holder *h = atomic_load(&holders); h; h = h->next)
-        if (h != tni_holder_mine && !atomic_load(&h->forks) && atomic_load(&h->holds))
+    for (const tni_holder *h = atomic_load(&holders); h; h = h->next) {
+        const unsigned forks = atomic_load(&h->forks);
+
+        if (h != tni_holder_mine && atomic_load(&h->holds) && (!forks || (drained && forks == FORKS_INSIDE)))
             return false;
+    }
     return true;
 }
 
@@ -192,7 +199,7 @@ void tni_fork_end(bool child)
     for (tni_holder *h = atomic_load(&holders); child && h; h = h->next)
         if (h != tni_holder_mine) {
             atomic_store(&h->holds, 0u);
-            atomic_store(&h->forks, false);
+            atomic_store(&h->forks, FORKS_NOT);
             h->passes = 0;
             atomic_store(&h->used, false);
         }
@@ -200,6 +207,6 @@ void tni_fork_end(bool child)
         atomic_store(&waiting, 0u);
         atomic_store(&urgent, 0u);
     }
-    atomic_store(&mine()->forks, false);
+    atomic_store(&mine()->forks, FORKS_NOT);
     tni_fork_pause();
 }

@@ -59,7 +59,7 @@ struct tni_cond {
 typedef struct tni_holder {
     _Alignas(64) atomic_uint holds; /* written by its thread */
     unsigned passes;                /* its thread's */
-    atomic_bool forks;              /* inside fork(), or waiting for its turn: it stands still */
+    atomic_uint forks;              /* FORKS_…: inside fork(), or waiting for its turn: it stands still */
     atomic_bool used;
     struct tni_holder *next; /* set once */
 } tni_holder;
@@ -93,10 +93,11 @@ void tni_hold_pass(bool on);         /* the thread passes door 1 from now on: a 
 bool tni_hold_waits(void);           /* whether tni_hold would wait now */
 void tni_fork_begin(bool first);     /* waits for its turn; `first`: before those that drain */
 void tni_fork_close(unsigned level); /* the door; by whose turn it is, as all of these */
-bool tni_fork_alone(void);           /* no other thread holds anything */
-bool tni_fork_urgent(void);          /* somebody waits who comes first */
-void tni_fork_pause(void);           /* opens the door and gives the turn away: begin again */
-void tni_fork_end(bool child);       /* the same, and the thread is outside of fork() */
+/* No other thread holds anything but, unless `drained`, those that are to fork from inside a callback. */
+bool tni_fork_alone(bool drained);
+bool tni_fork_urgent(void);    /* somebody waits who comes first */
+void tni_fork_pause(void);     /* opens the door and gives the turn away: begin again */
+void tni_fork_end(bool child); /* the same, and the thread is outside of fork() */
 /* Sleeps while `*word` is `value`, until it is woken, or for nothing. False: the deadline passed (0: none).
  */
 bool tni_word_wait(atomic_uint *word, unsigned value, uint64_t deadline_ns);

@@ -376,11 +376,14 @@ static const char *needs_reach(const tni_request *r, const tni_prepared *p)
 
 static bool size_open(const tni_request *r)
 {
-    for (uint32_t o = 0; o < r->out_count; o++)
-        for (int32_t k = r->out[o]->ndim - 1; k >= -1; k--)
-            if (k < 0 ? r->out[o]->ndim < 0 : r->out[o]->shape[k] < 0)
-                return true;
-    return false;
+    bool open = false;
+
+    for (uint32_t o = 0; o < r->out_count; o++) {
+        open |= r->out[o]->ndim < 0;
+        for (int32_t k = 0; k < r->out[o]->ndim; k++)
+            open |= r->out[o]->shape[k] < 0;
+    }
+    return open;
 }
 
 /* What a plan may ask for and this version does not give; NULL: nothing. */

@@ -59,7 +59,7 @@ static bool all_lock(bool drain) TN_NO_THREAD_CHECK
     oldest = NULL;
     for (tni_context *c = contexts; c && drain && (locked = tni_engine_fork_lock(c->engine)); c = c->next)
         oldest = c;
-    if (locked && tni_fork_alone())
+    if (locked && tni_fork_alone(drain))
         return true;
     engines_unlock(oldest);
     tni_mutex_unlock(&contexts_lock);
@@ -79,7 +79,7 @@ static bool fork_try(uint64_t patience, bool drain, bool *urgent)
 
         until = done == before ? until : tni_clock_ns() + patience;
         before = done;
-        if (drained && tni_fork_alone()) {
+        if (drained && tni_fork_alone(drain)) {
             tni_fork_close(2);
             if (all_lock(drain))
                 return true;

@@ -483,7 +483,8 @@ static tn_status call_push(tni_frame_call *k, tni_array *const *inputs, tni_arra
     }
     for (uint32_t i = 0; i < p->output_count; i++) {
         vars[count + task.write_count++] = tni_array_var(outputs[i]);
-        clears &= p->outputs[i].mode == TN_MODE_WRITE && k->arrays[p->input_count + i] == outputs[i];
+        clears &= p->outputs[i].mode == TN_MODE_WRITE && k->arrays[p->input_count + i] == outputs[i] &&
+                  tni_array_bytes(outputs[i]) == outputs[i]->storage->bytes;
     }
     for (uint32_t i = 0; i < zero_count; i++) {
         vars[count + task.write_count++] = tni_array_var(zeros->arrays[i]);

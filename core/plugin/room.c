@@ -2,6 +2,7 @@
  * Libraries that do not return from their own start where the address space is limited (ulimit -v): they ask
  * for memory again and again until they get it. A plugin that needs one is refused before that.
  */
+#include <dlfcn.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,16 @@ static uint64_t threads_used(void)
     return count > 1 ? (uint64_t)count : 0;
 }
 
+/* It is in the process, and does not start again. */
+static bool started(const char *name)
+{
+    void *handle = dlopen(name, RTLD_NOW | RTLD_NOLOAD);
+
+    if (handle)
+        (void)dlclose(handle);
+    return handle != NULL;
+}
+
 static bool fits(uint64_t bytes)
 {
     void *room = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -62,7 +73,8 @@ tn_status tni_plugin_room(tni_registry *r, tni_plugin *p)
             const waiting_library *w = &waiting[k];
             const uint64_t bytes = w->bytes + threads_used() * w->thread_bytes;
 
-            if (strncmp(list[i].name, w->name, strlen(w->name)) == 0 && !fits(bytes))
+            if (strncmp(list[i].name, w->name, strlen(w->name)) == 0 && !started(list[i].name) &&
+                !fits(bytes))
                 return tni_refuse(
                     11, TN_E_NOMEM,
                     "%.60s would wait for ever for %llu MiB of address space; the limit is %llu MiB "

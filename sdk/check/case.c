@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "internal.h"
 
@@ -87,6 +88,7 @@ static void run_caught(chk_env *env, const chk_options *options)
     if (!c->test->bare)
         context_open(env, options);
     c->test->run(env);
+    chk_twin_await(env);
     if (!atomic_load(&c->counted) && !chk_twin_is_second(env))
         chk_fail(env, "kit", "looked at nothing");
     if (!atomic_flag_test_and_set(&c->said))
@@ -112,9 +114,9 @@ void chk_case_run(chk_env *env, const chk_options *options)
     chk_faults_catch(env);
     run_caught(env, options);
     c->jumps = false;
-    if (chk_twin_is_second(env))
-        chk_twin_end(env);
     chk_verdict_send(c);
+    if (chk_twin_is_second(env))
+        _exit(0);
 }
 
 /* ---- subjects ---- */

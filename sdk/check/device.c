@@ -64,8 +64,11 @@ void chk_device_info(chk_env *env)
         chk_fail(env, NULL, "info: the alignment is %u, no power of two", (unsigned)d.info.alignment);
     if (TN_OFFERS(d.ops, tn_device_ops, statistics)) {
         const char *text = d.ops->statistics(d.handle);
+        size_t length = text ? strlen(text) : 0;
 
-        if (!text || *text != '{' || text[strlen(text) - 1] != '}')
+        while (length && strchr(" \t\r\n", text[length - 1]))
+            length--;
+        if (!length || *text != '{' || text[length - 1] != '}')
             chk_fail(env, NULL, "statistics gives no JSON object");
     }
     chk_device_close(&d);

@@ -38,6 +38,17 @@ static tn_status words_look(void *arg, tn_err *err)
     return TN_OK;
 }
 
+static bool copied(chk_device *d, tn_stream *s, const tn_place *to, const tn_place *from, uint64_t bytes)
+{
+    tn_err err = {0};
+    const tn_status st = d->ops->copy(s, to, from, bytes, &err);
+
+    chk_device_said(d, "copy", st, &err);
+    if (st && st != TN_E_UNSUPPORTED)
+        chk_fail(d->env, NULL, "a copy gives %s: %s", tn_status_name(st), err.message);
+    return !st;
+}
+
 /* A call fills a place, it is copied to another one, a call looks there. */
 void chk_device_mixed(chk_device *d, tn_stream *s)
 {
@@ -54,7 +65,8 @@ void chk_device_mixed(chk_device *d, tn_stream *s)
         calls[i][0] = (mixed){d->env, from.data, i + 1, (uint32_t)(chk_random(d->env) % 400)};
         calls[i][1] = (mixed){d->env, to.data, i + 1, 0};
         chk_device_call(d, s, words_fill, &calls[i][0]);
-        chk_device_copy(d, s, &to, &from, WORDS * sizeof(uint32_t));
+        if (!copied(d, s, &to, &from, WORDS * sizeof(uint32_t)))
+            break; /* this pair of places is not the device's to copy */
         chk_device_call(d, s, words_look, &calls[i][1]);
     }
     chk_device_wait(d, s);
@@ -63,17 +75,6 @@ void chk_device_mixed(chk_device *d, tn_stream *s)
 }
 
 /* ---- between two devices ---- */
-
-static bool copied(chk_device *d, tn_stream *s, const tn_place *to, const tn_place *from, uint64_t bytes)
-{
-    tn_err err = {0};
-    const tn_status st = d->ops->copy(s, to, from, bytes, &err);
-
-    chk_device_said(d, "copy", st, &err);
-    if (st && st != TN_E_UNSUPPORTED)
-        chk_fail(d->env, NULL, "a copy between two devices gives %s: %s", tn_status_name(st), err.message);
-    return !st;
-}
 
 /* There and back again, by the stream of the first one. A device may leave such copies to the host. */
 void chk_device_peers(chk_device *d, tn_stream *s)
@@ -145,7 +146,7 @@ void chk_device_unblocked(chk_device *d, tn_stream *a, tn_stream *b, tn_event *e
         atomic_store(&g->open, 1);
         chk_device_wait(d, a);
         chk_device_wait(d, b);
-        if (at_once || !atomic_load(&g->late))
+        if (at_once ? i > 0 : !atomic_load(&g->late))
             return;
     }
     chk_fail(d->env, NULL, "event_record or event_wait blocks the host until the event is reached");

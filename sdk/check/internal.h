@@ -41,6 +41,7 @@ typedef struct chk_case {
     bool jumps; /* `back` is set */
     int pipe;   /* where the verdict goes; -1: reproduce */
     chk_verdict verdict;
+    chk_verdict *twin; /* of the second process of a case: where its verdict goes instead */
     atomic_uint_fast64_t counted;
     atomic_flag said; /* the first verdict counts */
     uint64_t random[2];
@@ -70,8 +71,9 @@ uint64_t chk_init_ns(chk_env *env, chk_host *host, tn_status *st, tn_err *err);
 
 /* Parts the case in two; true in the second one. */
 bool chk_twin_part(chk_env *env);
-/* The end of the second one: the first one learns its verdict. */
-_Noreturn void chk_twin_end(chk_env *env);
+/* In the first: waits for the end of the second one, whose verdict counts. In the second, and where there is
+ * none: nothing. */
+void chk_twin_await(chk_env *env);
 
 /* ---- host.c ---- */
 

@@ -120,7 +120,7 @@ static void fault(int signal_number, siginfo_t *info, void *context)
                    *owner->kind ? ", that of " : "", owner->kind, owner->name,
                    (long long)((uintptr_t)info->si_addr - guard->from), *owner->problem ? " (" : "",
                    owner->problem, *owner->problem ? ")" : "");
-    if (c->pipe < 0) { /* in a debugger: here it is */
+    if (c->pipe < 0 && !c->twin) { /* in a debugger: here it is */
         (void)signal(signal_number, SIG_DFL);
         (void)!write(2, c->verdict.message, strlen(c->verdict.message));
         (void)!write(2, "\n", 1);

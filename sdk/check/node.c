@@ -391,7 +391,8 @@ tn_status chk_node_open(chk_lab *lab, const chk_side *side, const chk_problem *p
     if (!form->metadata && !plan_fits(n))
         return tn_fail(&n->err, TN_E_UNSUPPORTED, "asks for a private layout, or for over 4 GiB");
     if (p->resizes && !form->metadata && !(n->plan->flags & TN_PLAN_RESIZES)) {
-        if (p->f.args.in_count) /* else attributes left the shape open, and no host would call it */
+        if (p->f.args.in_count && !n->side->kernel->host_in &&
+            !n->side->kernel->host_out) /* else attributes left the shape open, and no host would call it */
             chk_fail(lab->env, "K-resize",
                      "takes outputs of unknown shape, and its plan lacks TN_PLAN_RESIZES (%s)", p->text);
         return tn_fail(&n->err, TN_E_UNSUPPORTED, "does not say that it resizes its outputs");

@@ -132,8 +132,9 @@ static void answer_check(chk_env *env, const setting *s, tn_status st, const tn_
 }
 
 /* The fastest of some counts: the machine may be busy. What the first time left may be made once. */
-static void init_with(chk_env *env, const chk_process *before, const setting *s)
+static void init_with(chk_env *env, const setting *s)
 {
+    chk_process *before = chk_process_snapshot(env);
     uint64_t fastest = UINT64_MAX, bytes, held[TRIES + 1] = {0};
     const char *changed;
     tn_err err;
@@ -158,19 +159,20 @@ static void init_with(chk_env *env, const chk_process *before, const setting *s)
                  s->value, tn_status_name(st), (unsigned long long)(held[i - 1] - held[i - 2]));
     if ((changed = chk_process_changed(before, CHK_PROCESS_THREADS)))
         chk_fail(env, "R8", "with %s = %.80s init %s", s->key, s->value, changed);
+    chk_process_free(before);
 }
 
 /* Each of "a|b|c". */
-static void each_with(chk_env *env, const chk_process *before, const char *key, const char *choices)
+static void each_with(chk_env *env, const char *key, const char *choices)
 {
     char list[CHOICES_BYTES], *rest = NULL;
 
     (void)snprintf(list, sizeof list, "%s", choices);
     for (char *word = strtok_r(list, "|", &rest); word; word = strtok_r(NULL, "|", &rest))
-        init_with(env, before, &(setting){key, word, NULL});
+        init_with(env, &(setting){key, word, NULL});
 }
 
-static void row_values(chk_env *env, const chk_process *before, const tn_option_row *row)
+static void row_values(chk_env *env, const tn_option_row *row)
 {
     static const char *const nonsense[] = {"",         "-1",   "99999999999999999999999", "nonsense", "1e400",
                                            "\xff\xfe", ",,:;="};
@@ -178,20 +180,20 @@ static void row_values(chk_env *env, const chk_process *before, const tn_option_
     char text[64];
 
     if (row->default_text && *row->default_text)
-        init_with(env, before, &(setting){row->key, row->default_text, "its own default"});
+        init_with(env, &(setting){row->key, row->default_text, "its own default"});
     for (int end = 0; is_number(row) && row->min <= row->max && end < 2; end++) {
         (void)snprintf(text, sizeof text, strcmp(row->type, "int") ? "%g" : "%.0f",
                        end ? row->max : row->min);
-        init_with(env, before, &(setting){row->key, text, NULL});
+        init_with(env, &(setting){row->key, text, NULL});
     }
     if (strcmp(row->type, "choice") == 0)
-        each_with(env, before, row->key, row->choices);
+        each_with(env, row->key, row->choices);
     if (strcmp(row->type, "bool") == 0)
-        each_with(env, before, row->key, "true|false|1|0|on|off");
+        each_with(env, row->key, "true|false|1|0|on|off");
     for (size_t k = 0; k < sizeof nonsense / sizeof *nonsense; k++)
-        init_with(env, before, &(setting){row->key, nonsense[k], NULL});
+        init_with(env, &(setting){row->key, nonsense[k], NULL});
     memset(longest, 'x', sizeof longest - 1);
-    init_with(env, before, &(setting){row->key, longest, NULL});
+    init_with(env, &(setting){row->key, longest, NULL});
 }
 
 /* A default given in words does what no word does; each choice and the ends of the range work, or say why
@@ -199,9 +201,7 @@ static void row_values(chk_env *env, const chk_process *before, const tn_option_
 void chk_options_values(chk_env *env)
 {
     const tn_option_table *table = table_of(env);
-    chk_process *before = chk_process_snapshot(env);
 
     for (size_t i = 0; table->rows[i]; i++)
-        row_values(env, before, table->rows[i]);
-    chk_process_free(before);
+        row_values(env, table->rows[i]);
 }

@@ -16,7 +16,9 @@ void chk_verdict_send(chk_case *c)
     char bytes[sizeof c->verdict + sizeof counted];
     size_t sent = 0;
 
-    if (c->pipe < 0)
+    if (c->twin)
+        *c->twin = c->verdict;
+    if (c->twin || c->pipe < 0)
         return;
     memcpy(bytes, at, sizeof c->verdict);
     memcpy(bytes + sizeof c->verdict, &counted, sizeof counted);

@@ -471,8 +471,8 @@ static void nothing_say(run *r)
 
     (void)snprintf(text, bytes, "has no case %s", r->options->only);
     for (uint32_t i = 0; i < CHK_NEAR && *r->near.name[i]; i++)
-        (void)snprintf(text + strlen(text), bytes - strlen(text), "%s%s/%s/%s", i ? ", " : "; near: ",
-                       r->group, r->name, r->near.name[i]);
+        (void)snprintf(text + strlen(text), bytes - strlen(text), "%s%s/%s/%s",
+                       i ? ", " : "; near: ", r->group, r->name, r->near.name[i]);
 }
 
 /* ---- one case, here ---- */

@@ -3,8 +3,10 @@
  * what the test tells it, writes notes and ends; the first one waits for that and reads them.
  */
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,9 +30,22 @@ struct chk_twin {
     chk_verdict *verdict; /* of the second */
 };
 
+/* It ends with the first one, and holds nothing that tells the runner whether that one lives. */
+static void second_settle(chk_case *c, chk_verdict *verdict, pid_t first)
+{
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != first)
+        _exit(0);
+    if (c->pipe >= 0)
+        (void)close(c->pipe);
+    c->pipe = -1;
+    c->twin = verdict;
+}
+
 bool chk_twin_part(chk_env *env)
 {
     static chk_twin twin;
+    pid_t first;
     unsigned char *map = mmap(NULL, NOTES_BYTES + sizeof(chk_verdict), PROT_READ | PROT_WRITE,
                               MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -39,24 +54,19 @@ bool chk_twin_part(chk_env *env)
     twin = (chk_twin){.notes = map, .verdict = (chk_verdict *)(void *)(map + NOTES_BYTES)};
     env->twin = &twin;
     (void)fflush(NULL);
+    first = getpid();
     twin.pid = fork();
     if (twin.pid < 0)
         chk_fail(env, "kit", "no process could be started");
     twin.second = twin.pid == 0;
     if (twin.second)
-        chk_case_of(env)->pipe = -1; /* the first one says what the case came to */
+        second_settle(chk_case_of(env), twin.verdict, first);
     return twin.second;
 }
 
 bool chk_twin_is_second(const chk_env *env)
 {
     return env->twin && env->twin->second;
-}
-
-_Noreturn void chk_twin_end(chk_env *env)
-{
-    *env->twin->verdict = chk_case_of(env)->verdict;
-    _exit(0);
 }
 
 void *chk_twin_note(chk_env *env, uint32_t name, uint64_t bytes)
@@ -72,12 +82,11 @@ void *chk_twin_note(chk_env *env, uint32_t name, uint64_t bytes)
     return head + 1;
 }
 
-/* What ended it counts only if the first one comes to its own end. */
-static void second_await(chk_env *env)
+void chk_twin_await(chk_env *env)
 {
     chk_twin *t = env->twin;
 
-    if (t->ended)
+    if (!t || t->second || t->ended)
         return;
     t->ended = true;
     while (waitpid(t->pid, &t->status, 0) < 0 && errno == EINTR)
@@ -85,6 +94,9 @@ static void second_await(chk_env *env)
     if (WIFSIGNALED(t->status))
         chk_fail(env, NULL, "another process, with the problems in another order, died of signal %d (%s)",
                  WTERMSIG(t->status), strsignal(WTERMSIG(t->status)));
+    if (WEXITSTATUS(t->status))
+        chk_fail(env, NULL, "another process, with the problems in another order, was ended with code %d",
+                 WEXITSTATUS(t->status));
     if (t->verdict->result == CHK_FAIL)
         chk_fail(env, t->verdict->rule, "in another process, with the problems in another order: %.700s",
                  t->verdict->message);
@@ -94,7 +106,7 @@ const void *chk_twin_read(chk_env *env, uint32_t name, uint64_t *bytes)
 {
     const chk_twin *t = env->twin;
 
-    second_await(env);
+    chk_twin_await(env);
     for (size_t at = 0; at < NOTES_BYTES;) {
         const note_head *head = (const note_head *)(const void *)(t->notes + at);
 

@@ -62,5 +62,6 @@ function(tn_plugin)
         cmake_path(IS_PREFIX CMAKE_BINARY_DIR ${folder} inside)
     endwhile()
     add_custom_command(TARGET ${target} POST_BUILD VERBATIM
-        COMMAND sh -c "chmod go-w \"$@\" || true" chmod $<TARGET_FILE:${target}> ${folders})
+        COMMAND sh -c "chmod go-w \"$1\"; for f; do case \"$f\" in \"$0\"|\"$0\"/*) chmod go-w \"$f\";; esac; done; true"
+            ${CMAKE_BINARY_DIR} $<TARGET_FILE:${target}> ${folders})
 endfunction()

@@ -38,6 +38,12 @@ static tn_status open_size(tn_infer *i)
     return TN_OK;
 }
 
+static tn_status open_rank(tn_infer *i)
+{
+    (void)i;
+    return TN_OK;
+}
+
 static tn_status wide(tn_infer *i)
 {
     i->out_dtype[0] = TN_F64;
@@ -54,6 +60,7 @@ static const tn_op defs[] = {
     OP("own_more", more, .flags = TN_OP_VIEW),
     OP("own_wide", same, .flags = TN_OP_VIEW, .dtype = wide),
     OP("own_open", open_size, .flags = 0),
+    OP("own_rank", open_rank, .flags = 0),
 };
 
 static tn_status prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
@@ -84,8 +91,9 @@ static const char *const types[] = {"*:f32", NULL};
         .device = "cpu", .isa = "", .op_version_min = 1, .op_version_max = 1,                                \
         .flags = TN_KERNEL_DETERMINISTIC, .types = types, .prepare = prepare, .run = run,                    \
     }
-static const tn_kernel plain = KERNEL("own_plain"), open_kernel = KERNEL("own_open");
-static const tn_kernel *const kernels[] = {&plain, &open_kernel, NULL};
+static const tn_kernel plain = KERNEL("own_plain"), open_kernel = KERNEL("own_open"),
+                       rank_kernel = KERNEL("own_rank");
+static const tn_kernel *const kernels[] = {&plain, &open_kernel, &rank_kernel, NULL};
 static const tn_kernel_table table = {
     .head = TN_CAPABILITY(tn_kernel_table, stream_detach, TN_KIND_KERNELS, "cpu"), .kernels = kernels};
 static const tn_capability *const capabilities[] = {&table.head, NULL};
@@ -184,6 +192,7 @@ static void plans(void **state)
 
     (void)state;
     fails(ctx, "own_open", TN_E_UNSUPPORTED, "which the operator leaves open");
+    fails(ctx, "own_rank", TN_E_UNSUPPORTED, "which the operator leaves open");
     does.workspace_bytes = 8;
     does.workspace_align = 8192;
     fails(ctx, "own_plain", TN_E_UNSUPPORTED, "no power of two up to 4096");

@@ -5,7 +5,8 @@
 #include "tenon/plugin/base.h"
 
 /** TN_OK, or TN_E_UNSUPPORTED with the reason: what the library takes for itself did not fit into the address
- * space when the plugin was loaded. The answer never changes, so neither does the choice of kernels. */
+ * space when the plugin was first started. The answer never changes, so neither does the choice of kernels.
+ */
 tn_status tnblas_room(tn_err *err);
 
 #endif

@@ -3,6 +3,7 @@
  * threads. Everything but the product itself is shared with the plugin cpu (../common).
  */
 #include <omp.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -36,6 +37,7 @@ static const tn_capability *const capabilities[] = {
 /* Where the address space is limited, OpenBLAS asks for its buffers again and again until it gets them: its
  * products would never come to an end. So there must be room for all of them. */
 static tn_err no_room;
+static pthread_once_t looked = PTHREAD_ONCE_INIT;
 
 static void room_look(void)
 {
@@ -64,7 +66,7 @@ tn_status tnblas_room(tn_err *err)
 static tn_status blas_init(const tn_host *host, void **plugin, tn_err *err)
 {
     (void)err;
-    room_look();
+    (void)pthread_once(&looked, room_look);
     *plugin = (void *)(uintptr_t)host; /* only read */
     return TN_OK;
 }

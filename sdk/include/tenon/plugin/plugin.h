@@ -155,7 +155,8 @@ typedef struct tn_plugin {
     tn_status (*init)(const tn_host *host, void **plugin, tn_err *err);
     /** [load] Optional. Joins every thread of the plugin. */
     void (*fini)(void *plugin);
-    /** [any] Optional. Called around fork(), `phase` is TN_FORK_…. */
+    /** [any] Optional. Called around fork(), `phase` is TN_FORK_…. In TN_FORK_PREPARE no other thread may go
+     * on inside the host: it waits for none that calls it. */
     tn_status (*fork)(void *plugin, uint32_t phase);
     const tn_capability *const *capabilities; /* NULL-ended */
 } tn_plugin;
