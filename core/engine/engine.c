@@ -213,16 +213,23 @@ static void locks_give(tni_engine *e) TN_NO_THREAD_CHECK
     tni_spin_unlock(&e->seq_lock);
 }
 
+static bool workers_asleep(const tni_engine *e) /* start_mutex held */
+{
+    for (const engine_queue *q = e->queues; q && e->type == ENGINE_THREADED; q = q->next)
+        if (atomic_load(&q->sleepers) != atomic_load(&q->worker_count))
+            return false;
+    return true;
+}
+
 /* Every worker asleep at its condition, none on its way there: what a worker does behind its last operation,
  * such as freeing memory, holds locks of libraries that the child could never give back. All locks held. */
 static bool workers_parked(const tni_engine *e)
 {
-    if (e->type != ENGINE_THREADED)
-        return true;
-    for (const engine_queue *q = e->queues; q; q = q->next)
-        if (q->waking || atomic_load(&q->sleepers) != atomic_load(&q->worker_count))
-            return false;
-    return true;
+    bool parked = workers_asleep(e);
+
+    for (const engine_queue *q = e->queues; q && e->type == ENGINE_THREADED; q = q->next)
+        parked &= !q->waking;
+    return parked;
 }
 
 /* Work that needs a thread to step gets this one. */
@@ -242,11 +249,10 @@ static bool all_left(tni_engine *e)
 
 static bool all_asleep(tni_engine *e)
 {
-    bool asleep = true;
+    bool asleep;
 
     tni_mutex_lock(&e->start_mutex);
-    for (engine_queue *q = e->queues; q && e->type == ENGINE_THREADED; q = q->next)
-        asleep &= atomic_load(&q->sleepers) == atomic_load(&q->worker_count);
+    asleep = workers_asleep(e);
     tni_mutex_unlock(&e->start_mutex);
     return asleep;
 }

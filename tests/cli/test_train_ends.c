@@ -415,6 +415,14 @@ static void limited_files(void **state)
     assert_int_equal(access("short/checkpoints/run.lock", F_OK), -1);
 }
 
+static void needs_little_space(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    printf("skipped: the sanitizer itself needs more address space\n");
+    skip();
+#endif
+}
+
 /* OpenBLAS would ask for its buffers for ever where the address space has no room for them: the plain kernels
  * train, and why is told. */
 static void limited_space(void **state)
@@ -422,10 +430,7 @@ static void limited_space(void **state)
     const tool_said *s;
 
     (void)state;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    printf("skipped: the sanitizer itself needs more address space\n");
-    skip();
-#endif
+    needs_little_space();
     s = tool("export OMP_NUM_THREADS=2; ulimit -v 500000; " TRAIN "--overfit-one --out narrow -q");
     if (s->code)
         fail_msg("code %d: %s", s->code, s->err);
@@ -468,10 +473,7 @@ static void little_address_space(void **state)
     const tool_said *s;
 
     (void)state;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    printf("skipped: the sanitizer itself needs more address space\n");
-    skip();
-#endif
+    needs_little_space();
     if (tool("exec \"$T\" plugins list --exists cpu-openblas")->code) {
         printf("skipped: cpu-openblas was not built\n");
         skip();
