@@ -1,6 +1,9 @@
 /*
- * The profiler's ring. Writers take the next slot with one addition and never wait; the oldest events are
- * lost. A slot is written word by word with relaxed stores under a sequence number, so a reader that meets a
+ * The profiler's ring. Writers take the next number with one addition and never wait; the oldest events are
+ * lost. A slot has one writer at a time: who finds the slot of its number in the making (its writer was
+ * interrupted for a whole round of the ring) or already used by a later number takes another number. Such
+ * numbers stay holes; the ring has spare slots for them, and a reader takes the newest `count` events that
+ * are there. A slot is written word by word with relaxed stores under its sequence, so a reader that meets a
  * slot in the making skips it. A ring is never freed: a writer may still be on its way into it. A larger one
  * goes on counting where the smaller one ended, so that what is in that stays readable.
  *
@@ -13,7 +16,8 @@
 
 #define RING_MIN 64u
 #define RING_MAX (1u << 24)
-#define RINGS_MAX 19 /* sizes from the least to the largest */
+#define RINGS_MAX 19   /* sizes from the least to the largest */
+#define RING_SPARE 64u /* writers that may be interrupted at once without costing an old event */
 #define EVENT_WORDS 11
 
 typedef struct trace_event {
@@ -24,15 +28,15 @@ typedef struct trace_event {
 _Static_assert(sizeof(trace_event) == 8 * EVENT_WORDS, "an event is a whole number of words");
 
 typedef struct trace_slot {
-    atomic_ullong sequence; /* number of the event in it, from 1; 0: being written */
+    atomic_ullong sequence; /* twice the number of its event, from 1; odd while that is written; 0: none */
     atomic_ullong words[EVENT_WORDS];
 } trace_slot;
 
 typedef struct trace_ring {
     struct trace_ring *older;
-    uint64_t mask;
-    atomic_ullong next; /* number of the next event in the process */
-    uint64_t base;      /* events before it are in older rings */
+    uint64_t count, size; /* events that it keeps; slots */
+    atomic_ullong next;   /* number of the next event in the process */
+    uint64_t base;        /* events before it are in older rings */
     trace_slot slots[];
 } trace_ring;
 
@@ -49,12 +53,13 @@ static tn_status ring_grow_locked(uint64_t count)
 {
     trace_ring *r = atomic_load(&ring), *next;
 
-    if (r && r->mask + 1 >= count)
+    if (r && r->count >= count)
         return TN_OK;
-    if (!(next = tni_zalloc(sizeof *next + count * sizeof next->slots[0])))
+    if (!(next = tni_zalloc(sizeof *next + (count + RING_SPARE) * sizeof next->slots[0])))
         return TN_E_NOMEM;
     next->older = r;
-    next->mask = count - 1;
+    next->count = count;
+    next->size = count + RING_SPARE;
     next->base = r ? atomic_load(&r->next) : 0;
     atomic_init(&next->next, next->base);
     atomic_store(&ring, next);
@@ -105,11 +110,27 @@ static void text_copy(char *to, size_t size, const char *text)
     memcpy(to, text, length);
 }
 
+/* A slot that is this thread's until it stores `*written` as its sequence; NULL: every slot has a writer. */
+static trace_slot *slot_take(trace_ring *r, uint64_t *written)
+{
+    for (uint32_t tries = 0; tries < 2 * RING_SPARE; tries++) {
+        uint64_t number = atomic_fetch_add(&r->next, 1);
+        trace_slot *slot = &r->slots[number % r->size];
+        unsigned long long before = atomic_load_explicit(&slot->sequence, memory_order_relaxed);
+
+        *written = 2 * (number + 1);
+        if (before % 2 == 0 && before < *written &&
+            atomic_compare_exchange_strong(&slot->sequence, &before, *written + 1))
+            return slot; /* no word is stored before the exchange */
+    }
+    return NULL;
+}
+
 void tni_trace_event(char phase, const char *category, const char *name, uint64_t ns)
 {
     trace_ring *r = atomic_load_explicit(&ring, memory_order_acquire);
     trace_event event = {.ns = ns ? ns : tni_clock_ns(), .thread = tni_thread_id(), .phase = phase};
-    uint64_t words[EVENT_WORDS], number;
+    uint64_t words[EVENT_WORDS], written;
     trace_slot *slot;
 
     if (!r || !atomic_load_explicit(&tni_trace_on, memory_order_relaxed))
@@ -117,23 +138,29 @@ void tni_trace_event(char phase, const char *category, const char *name, uint64_
     text_copy(event.category, sizeof event.category, category);
     text_copy(event.name, sizeof event.name, name);
     memcpy(words, &event, sizeof words);
-    number = atomic_fetch_add(&r->next, 1);
-    slot = &r->slots[number & r->mask];
-    atomic_exchange_explicit(&slot->sequence, 0, memory_order_acq_rel); /* no word is stored before it */
+    if (!(slot = slot_take(r, &written)))
+        return;
     for (size_t i = 0; i < EVENT_WORDS; i++)
         atomic_store_explicit(&slot->words[i], words[i], memory_order_relaxed);
-    atomic_store_explicit(&slot->sequence, number + 1, memory_order_release);
+    atomic_store_explicit(&slot->sequence, written, memory_order_release);
 }
 
-static bool slot_read(trace_slot *slot, uint64_t number, trace_event *out)
+static bool slot_whole(trace_ring *r, uint64_t number)
 {
+    return atomic_load_explicit(&r->slots[number % r->size].sequence, memory_order_acquire) ==
+           2 * (number + 1);
+}
+
+static bool slot_read(trace_ring *r, uint64_t number, trace_event *out)
+{
+    trace_slot *slot = &r->slots[number % r->size];
     uint64_t words[EVENT_WORDS];
 
-    if (atomic_load_explicit(&slot->sequence, memory_order_acquire) != number + 1)
+    if (!slot_whole(r, number))
         return false;
     for (size_t i = 0; i < EVENT_WORDS; i++)
         words[i] = atomic_load_explicit(&slot->words[i], memory_order_acquire);
-    if (atomic_load_explicit(&slot->sequence, memory_order_relaxed) != number + 1)
+    if (atomic_load_explicit(&slot->sequence, memory_order_relaxed) != 2 * (number + 1))
         return false;
     memcpy(out, words, sizeof *out);
     return true;
@@ -149,18 +176,21 @@ static void event_write(tni_str *out, const trace_event *e)
                  (unsigned long long)e->thread, (unsigned long long)(e->ns / 1000), (unsigned)(e->ns % 1000));
 }
 
-/* The events of `u` that one ring holds; a smaller, older one comes first. */
+/* The newest events of one ring with numbers in [first, last). */
 static void ring_write_locked(trace_ring *r, uint64_t first, uint64_t last, tni_str *out,
                               const char **between) TN_REQUIRES(&start_lock);
 static void ring_write_locked(trace_ring *r, uint64_t first, uint64_t last, tni_str *out,
                               const char **between)
 {
+    uint64_t number = last, least = last > r->size ? last - r->size : 0;
     trace_event event;
 
-    first = first < r->base ? r->base : first;
-    first = last > r->mask + 1 && first < last - r->mask - 1 ? last - r->mask - 1 : first;
-    for (uint64_t number = first; number < last; number++) {
-        if (!slot_read(&r->slots[number & r->mask], number, &event))
+    least = least < r->base ? r->base : least;
+    least = least < first ? first : least;
+    for (uint64_t found = 0; number > least && found < r->count; number--)
+        found += slot_whole(r, number - 1);
+    for (; number < last; number++) {
+        if (!slot_read(r, number, &event))
             continue;
         tni_str_add(out, *between);
         event_write(out, &event);
@@ -183,10 +213,11 @@ tn_status tni_trace_json(const tni_trace_user *u, tni_str *out)
     first = u->was ? u->first : began;
     if (u->was && !u->on)
         last = u->last;
-    while (count-- > 0)
-        ring_write_locked(list[count], first,
-                          count && list[count - 1]->base < last ? list[count - 1]->base : last, out,
+    while (count-- > 0) { /* who met the smaller ring still writes into it: all that it has */
+        r = list[count];
+        ring_write_locked(r, first, count && list[count - 1]->base < last ? atomic_load(&r->next) : last, out,
                           &between);
+    }
     tni_mutex_unlock(&start_lock);
     return tni_str_add(out, "]}\n");
 }

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 #include <jansson.h>
+#include <pthread.h>
 
 #include "base/base.h"
 #include "support/scratch.h"
@@ -164,6 +165,15 @@ static size_t trace_events(const tni_trace_user *u)
     return count;
 }
 
+static void trace_off(void **state)
+{
+    tni_trace_user never = {0};
+
+    (void)state;
+    tracer("off");
+    assert_int_equal(trace_events(&never), 0);
+}
+
 static void tracing(void **state)
 {
     tni_thread *threads[3];
@@ -171,8 +181,6 @@ static void tracing(void **state)
     char long_name[200];
 
     (void)state;
-    tracer("off");
-    assert_int_equal(trace_events(&u), 0);
     assert_int_equal(tni_trace_start(&u, 100), TN_OK);
     assert_true(atomic_load(&tni_trace_on));
     memset(long_name, '"', sizeof long_name);
@@ -190,6 +198,61 @@ static void tracing(void **state)
     tni_trace_stop(&u);
     tracer("off");
     assert_int_equal(trace_events(&u), 0);
+}
+
+static atomic_bool interrupted, resumed;
+static _Atomic(pthread_t) slow_thread;
+static atomic_bool slow_there;
+
+static void interrupt(int number)
+{
+    (void)number;
+    atomic_store(&interrupted, true);
+    while (!atomic_load(&resumed))
+        tni_sleep_ns(100000);
+}
+
+static void slow_tracer(void *arg)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    atomic_store(&slow_thread, pthread_self());
+    atomic_store(&slow_there, true);
+    while (!atomic_load(&interrupted))
+        tni_trace_event('i', "test", arg, 0);
+}
+
+/* A writer is interrupted anywhere in an event, and others go many rounds of the ring: the newest are all
+ * there. */
+static void trace_interrupted(void **state)
+{
+    struct sigaction action = {.sa_handler = interrupt}, before;
+    tni_trace_user u = {0};
+    tni_thread *slow;
+
+    (void)state;
+    assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
+    for (int round = 0; round < 50; round++) {
+        atomic_store(&interrupted, false);
+        atomic_store(&resumed, false);
+        atomic_store(&slow_there, false);
+        assert_int_equal(tni_trace_start(&u, 64), TN_OK);
+        assert_int_equal(tni_thread_create("slow", slow_tracer, "slow", &slow), TN_OK);
+        while (!atomic_load(&slow_there))
+            tni_sleep_ns(10000);
+        assert_int_equal(pthread_kill(atomic_load(&slow_thread), SIGUSR1), 0);
+        while (!atomic_load(&interrupted))
+            tni_sleep_ns(10000);
+        tracer("on");
+        atomic_store(&resumed, true);
+        tni_thread_join(slow);
+        assert_int_equal(trace_events(&u), 64);
+        tni_trace_stop(&u);
+    }
+    assert_int_equal(sigaction(SIGUSR1, &before, NULL), 0);
 }
 
 static void trace_some(int count)
@@ -261,9 +324,9 @@ static void logging(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(locks),   cmocka_unit_test(conditions), cmocka_unit_test(exit_hooks),
-        cmocka_unit_test(clocks),  cmocka_unit_test(tracing),    cmocka_unit_test(trace_users),
-        cmocka_unit_test(logging),
+        cmocka_unit_test(locks),   cmocka_unit_test(conditions),  cmocka_unit_test(exit_hooks),
+        cmocka_unit_test(clocks),  cmocka_unit_test(trace_off),   cmocka_unit_test(trace_interrupted),
+        cmocka_unit_test(tracing), cmocka_unit_test(trace_users), cmocka_unit_test(logging),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
