@@ -344,8 +344,8 @@ typedef struct tni_trace_user {
         last;     /* events of the process that it has seen: from first on, before last once it left */
     bool on, was; /* was: on, now or before */
 } tni_trace_user;
-/* `events_max`: rounded up to a power of two; the oldest events are overwritten, the newest are all there, also
- * where a writer is interrupted. The ring grows, it never shrinks. A user that is on begins anew. */
+/* `events_max`: rounded up to a power of two; the oldest events are overwritten, the newest are all there,
+ * also where a writer is interrupted. The ring grows, it never shrinks. A user that is on begins anew. */
 tn_status tni_trace_start(tni_trace_user *u, uint32_t events_max);
 void tni_trace_stop(tni_trace_user *u); /* its events stay, as long as they are not overwritten */
 /* Chrome's trace event format. Of one that never started: all since the first user came. */
