@@ -343,9 +343,11 @@ void tni_engine_stats_get(tni_engine *e, tni_engine_stats *out)
 {
     uint64_t signals, inlined = atomic_load(&e->inlined);
 
+    out->done = 0;
     tni_spin_lock(&e->push_lock);
     signals = e->signals;
-    out->done = atomic_load(&e->done);
+    for (uint32_t i = 0; i < ERAS; i++) /* what wait_all waits for; e->done follows a moment later */
+        out->done += atomic_load(&e->eras[i].done);
     out->pushed = atomic_load(&e->pushed);
     tni_spin_unlock(&e->push_lock);
     out->pushed += inlined - signals;
