@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -151,12 +150,4 @@ int64_t fake_number(fake *f, const char *name)
     (void)snprintf(key, sizeof key, "\"%s\":", name);
     at = strstr(f->ops->statistics(f->device), key);
     return at ? (int64_t)strtoll(at + strlen(key), NULL, 10) : -1;
-}
-
-uint64_t fake_now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }

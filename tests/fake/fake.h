@@ -35,6 +35,5 @@ tn_event *fake_event(fake *f);
 int64_t fake_number(fake *f, const char *name); /* of the statistics; -1: no such name */
 /* Records a fresh event at the stream's end. */
 tn_event *fake_mark(fake *f, tn_stream *stream);
-uint64_t fake_now_ns(void);
 
 #endif

@@ -1,6 +1,7 @@
 /* Faults on demand and how they stay, notifications, limits, closing with work under way, options, fork. */
 #include "fake.h"
 
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -85,13 +86,73 @@ static void test_notify_once(void **state)
         f.ops->event_destroy(e);
     }
     assert_int_equal(f.ops->stream_wait(s[0], NULL), TN_OK);
-    assert_true(fake_number(&f, "notifications_reordered") > 0);
     fake_stop(&f); /* delivers what is left */
     assert_int_equal(atomic_load(&seen.ok), COUNT);
     assert_int_equal(atomic_load(&seen.failed), 0);
     assert_int_equal(atomic_load(&seen.wrong), 0);
     for (int i = 0; i < COUNT; i++)
         assert_int_equal(atomic_load(&all[i].times), 1);
+}
+
+typedef struct told_order {
+    atomic_int open, count;
+    int order[40];
+} told_order;
+
+typedef struct ordered {
+    told_order *all;
+    int number;
+} ordered;
+
+/* The first one holds up the driver thread. */
+static void ordered_run(void *arg, tn_status status, const tn_err *err)
+{
+    const ordered *t = arg;
+
+    (void)status;
+    (void)err;
+    while (!t->number && !atomic_load(&t->all->open))
+        (void)sched_yield();
+    t->all->order[atomic_fetch_add(&t->all->count, 1)] = t->number;
+}
+
+/* Notifications that wait for the driver thread together come in another order than their points were reached
+ * in, if that is asked for. */
+static void test_notify_order(void **state)
+{
+    enum { COUNT = 40 };
+    static told_order seen;
+    static ordered all[COUNT];
+
+    (void)state;
+    for (int reorder = 0; reorder < 2; reorder++) {
+        int64_t reordered;
+        int moved = 0;
+        tn_stream *s;
+        fake f;
+
+        atomic_store(&seen.open, 0);
+        atomic_store(&seen.count, 0);
+        fake_start(&f, (fake_options){.seed = 9, .delay_us = 20, .reorder = reorder, .devices = 1});
+        s = fake_stream(&f);
+        for (int i = 0; i < COUNT; i++) {
+            tn_event *e = fake_mark(&f, s);
+
+            all[i] = (ordered){&seen, i};
+            assert_int_equal(f.ops->stream_wait(s, NULL), TN_OK);
+            assert_int_equal(f.ops->event_notify(e, ordered_run, &all[i], NULL), TN_OK);
+            f.ops->event_destroy(e);
+        }
+        atomic_store(&seen.open, 1);
+        while (fake_number(&f, "notifications") < COUNT)
+            (void)sched_yield();
+        reordered = fake_number(&f, "notifications_reordered");
+        fake_stop(&f);
+        for (int i = 0; i < COUNT; i++)
+            moved += seen.order[i] != i;
+        assert_true((moved > 0) == (reorder > 0));
+        assert_true((reordered > 0) == (reorder > 0));
+    }
 }
 
 /* An event that was reached long ago, and one that was never recorded: told at once, by the driver thread. */
@@ -245,21 +306,21 @@ static void test_memory_limit(void **state)
     fake_stop(&f);
 }
 
-/* Closing lets everything run out, without the delays, and joins all threads. */
+/* Closing lets everything run out, without the delays, and joins all threads. With the delays, a chain of a
+ * quarter of a second each on average, it would take longer than any test may. */
 static void test_close_with_work(void **state)
 {
-    enum { ITEMS = 500 };
+    enum { ITEMS = 5000 };
     static note all[ITEMS];
     static notes seen;
     atomic_int ran;
     tn_stream *s[3];
     tn_event *e = NULL;
-    uint64_t start;
     fake f;
 
     (void)state;
     atomic_init(&ran, 0);
-    fake_start(&f, (fake_options){.delay_us = 100000, .reorder = 1, .devices = 1});
+    fake_start(&f, (fake_options){.delay_us = 1000000, .reorder = 1, .devices = 1});
     for (int i = 0; i < 3; i++)
         s[i] = fake_stream(&f);
     for (int i = 0; i < ITEMS; i++) {
@@ -271,18 +332,14 @@ static void test_close_with_work(void **state)
         all[i].all = &seen;
         assert_int_equal(f.ops->event_notify(e, note_run, &all[i], NULL), TN_OK);
     }
-    start = fake_now_ns();
     f.ops->event_destroy(e);
     fake_stop(&f);
     assert_int_equal(atomic_load(&ran), ITEMS);
     assert_int_equal(atomic_load(&seen.ok), ITEMS);
-    assert_true(fake_now_ns() - start < 5000000000u); /* 250 delays of 50 ms in a chain would be 12 s */
 }
 
 static void test_again_and_again(void **state)
 {
-    uint64_t start = fake_now_ns();
-
     (void)state;
     for (int i = 0; i < 50; i++) {
         tn_stream *s;
@@ -294,7 +351,6 @@ static void test_again_and_again(void **state)
         f.ops->stream_destroy(s);
         fake_stop(&f);
     }
-    assert_true(fake_now_ns() - start < 10000000000u);
 }
 
 static void test_options(void **state)
@@ -465,6 +521,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_notify_once),
+        cmocka_unit_test(test_notify_order),
         cmocka_unit_test(test_notify_late),
         cmocka_unit_test(test_fault_sticks),
         cmocka_unit_test(test_kernel_error),

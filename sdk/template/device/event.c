@@ -77,10 +77,11 @@ void tnfake_point_reach(tnfake_point *point, const tn_err *err)
     }
 }
 
-bool tnfake_point_wait(tnfake_point *point, bool *blocked, tn_err *err)
+bool tnfake_point_wait(tnfake_point *point, atomic_ullong *blocked, tn_err *err)
 {
     pthread_mutex_lock(&point->lock);
-    *blocked = !point->reached;
+    if (!point->reached)
+        atomic_fetch_add_explicit(blocked, 1u, memory_order_relaxed);
     while (!point->reached)
         pthread_cond_wait(&point->changed, &point->lock);
     *err = point->err;

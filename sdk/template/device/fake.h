@@ -63,7 +63,7 @@ extern const tn_device_ops tnfake_device_ops;
 
 typedef struct tnfake_counters {
     atomic_ullong submitted, completions, out_of_order, calls, copies, records;
-    atomic_ullong event_waits, event_waits_blocked; /* carried out; of these: the event was not reached yet */
+    atomic_ullong event_waits, event_waits_blocked; /* carried out; those that found the event not reached */
     atomic_ullong notifications, notifications_reordered, faults, failed_streams;
     atomic_ullong memory_bytes, memory_peak_bytes, allocations;
 } tnfake_counters;
@@ -129,9 +129,9 @@ struct tn_event {
 
 void tnfake_point_release(tnfake_point *point); /* NULL is fine */
 void tnfake_point_reach(tnfake_point *point, const tn_err *err);
-/* Blocks until the point is reached; false: the stream had failed, `err` says how. `blocked`: it was not yet.
- */
-bool tnfake_point_wait(tnfake_point *point, bool *blocked, tn_err *err);
+/* Blocks until the point is reached; false: the stream had failed, `err` says how. Counts `blocked` before it
+ * blocks. */
+bool tnfake_point_wait(tnfake_point *point, atomic_ullong *blocked, tn_err *err);
 
 tn_status tnfake_driver_start(tn_device_handle *device, tn_err *err);
 void tnfake_driver_stop(tn_device_handle *device); /* after the last stream; delivers what is left */

@@ -74,7 +74,6 @@ static void carry_out(tn_stream *s, item *i)
     tnfake_counters *c = &s->device->count;
     const bool failed = s->err.code != TN_OK; /* only this thread writes it */
     tn_err err = {0};
-    bool blocked = false;
     tn_status st;
 
     switch (i->kind) {
@@ -83,11 +82,9 @@ static void carry_out(tn_stream *s, item *i)
         count(&c->records);
         break;
     case KIND_WAIT:
-        if (!tnfake_point_wait(i->point, &blocked, &err) && !failed)
+        if (!tnfake_point_wait(i->point, &c->event_waits_blocked, &err) && !failed)
             stream_fail(s, err.code, &err);
         count(&c->event_waits);
-        if (blocked)
-            count(&c->event_waits_blocked);
         break;
     default:
         if (!failed && (st = call_or_copy(i, &err)))
