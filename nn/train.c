@@ -412,13 +412,9 @@ static void epoch_run(tn_app *app, tn_train *t)
     }
 }
 
-int tn_train_run(tn_train *t)
+/* All that tn_train_run() does but forget that it was stopped. */
+static int train_go(tn_app *app, tn_train *t)
 {
-    tn_app *app = train_app(t);
-
-    if (!app)
-        return 0;
-    atomic_store(&t->stop, 0);
     t->stopped = false;
     t->began = t->epoch_began = now();
     t->data_seconds = 0;
@@ -436,6 +432,20 @@ int tn_train_run(tn_train *t)
     tn_train_save(t);
     event(t, TN_TRAIN_END);
     return tnn_ok(app) && !t->stopped;
+}
+
+/* Who asks to stop does not see whether the run has begun: so that is forgotten at a run's end, never at its
+ * beginning. */
+int tn_train_run(tn_train *t)
+{
+    tn_app *app = train_app(t);
+    int done;
+
+    if (!app)
+        return 0;
+    done = train_go(app, t);
+    atomic_store(&t->stop, 0);
+    return done;
 }
 
 void tn_train_stop(tn_train *t)

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "io/io.h"
+#include "support/scratch.h"
 #include "support/space.h"
 
 static test_space t;
@@ -148,7 +149,7 @@ static void damage(void **state)
         tni_checkpoint *c = NULL;
 
         bytes[i] = (char)(bytes[i] ^ 0x10);
-        assert_int_equal(tni_file_write_all(path, bytes, count), TN_OK);
+        scratch_put(path, bytes, count);
         assert_int_not_equal(tni_checkpoint_load(t.space, t.cpu, path, &c), TN_OK);
         assert_null(c);
         bytes[i] = (char)(bytes[i] ^ 0x10);
@@ -157,11 +158,11 @@ static void damage(void **state)
     for (uint64_t cut = 0; cut < count; cut += 5) {
         tni_checkpoint *c = NULL;
 
-        assert_int_equal(tni_file_write_all(path, bytes, cut), TN_OK);
+        scratch_put(path, bytes, cut);
         assert_int_equal(tni_checkpoint_load(t.space, t.cpu, path, &c), TN_E_FORMAT);
     }
     assert_int_equal(latest("{\"n\": 1}", "checkpoint-000002.tnck"), 1);
-    assert_int_equal(tni_file_write_all(path, bytes, count), TN_OK);
+    scratch_put(path, bytes, count);
     assert_int_equal(latest("{\"n\": 2}", NULL), 2);
     tni_free(bytes);
     tni_free(path);
@@ -174,7 +175,7 @@ static void all_damaged(void **state)
 
     (void)state;
     assert_int_equal(tni_checkpoint_save(folder, "{}", params, 0, &path), TN_OK);
-    assert_int_equal(tni_file_write_all(path, "nothing", 7), TN_OK);
+    scratch_put(path, "nothing", 7);
     assert_int_equal(tni_checkpoint_load_latest(t.space, t.cpu, folder, &c), TN_E_FORMAT);
     assert_non_null(strstr(tni_error_message(), "no checkpoint of 1"));
     assert_null(c);
@@ -192,11 +193,11 @@ static void strangers(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         assert_int_equal(tni_path_join(folder, names[i], &path), TN_OK);
-        assert_int_equal(tni_file_write_all(path, "x", 1), TN_OK);
+        scratch_put(path, "x", 1);
         tni_free(path);
     }
     assert_int_equal(tni_path_join(folder, "checkpoint-000009.tnck.tmp-77-0", &path), TN_OK);
-    assert_int_equal(tni_file_write_all(path, "x", 1), TN_OK);
+    scratch_put(path, "x", 1);
     tni_free(path);
     for (int i = 0; i < 3; i++)
         assert_int_equal(tni_checkpoint_save(folder, "{}", params, 1, NULL), TN_OK);

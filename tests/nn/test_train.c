@@ -142,6 +142,32 @@ static void test_stopped_and_continued(void **state)
     nn_close(app);
 }
 
+/* Asked before the run has begun, by a thread or a signal that is ahead of it: no step; then it goes on. */
+static void test_stopped_before(void **state)
+{
+    char *folder = nn_folder();
+    watch w = {0};
+    tn_app *app = nn_open(NULL);
+    tn_train *t = tn_train_open(app, .net = make(app), .data = "digits", .epochs = 1, .seed = 3, .batch = 128,
+                                .checkpoint = folder, .event = on_event, .arg = &w);
+    tn_train_info i = {.struct_size = sizeof i};
+
+    (void)state;
+    tn_train_stop(t);
+    tn_train_stop(t);
+    assert_false(tn_train_run(t));
+    tn_train_info_get(t, 1, &i);
+    assert_int_equal(i.step, 0);
+    assert_int_equal(i.stopped, 1);
+    assert_int_equal(w.count[TN_TRAIN_STEP], 0);
+    assert_true(tn_train_run(t)); /* two of them stop one run */
+    assert_int_equal(w.count[TN_TRAIN_STEP], 12);
+    assert_int_equal(w.count[TN_TRAIN_BEGIN], 2);
+    assert_int_equal(w.count[TN_TRAIN_END], 2);
+    nn_close(app);
+    nn_folder_remove(folder);
+}
+
 static void test_lenet(void **state)
 {
     tn_app *app = nn_open("train.epochs=6", "train.lr=0.1", "run.seed=1", NULL);
@@ -219,6 +245,7 @@ int main(void)
         cmocka_unit_test(test_resume),
         cmocka_unit_test(test_same_bits),
         cmocka_unit_test(test_stopped_and_continued),
+        cmocka_unit_test(test_stopped_before),
         cmocka_unit_test(test_lenet),
         cmocka_unit_test(test_resume_refused),
         cmocka_unit_test(test_refused),

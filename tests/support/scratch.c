@@ -67,14 +67,20 @@ const char *scratch_path(const char *name)
     return path;
 }
 
-const char *scratch_write(const char *name, const void *bytes, size_t count)
+void scratch_put(const char *path, const void *bytes, size_t count)
 {
-    const char *path = scratch_path(name);
     FILE *f = fopen(path, "wb");
 
     assert_non_null(f);
     assert_int_equal(fwrite(bytes, 1, count, f), count);
     assert_int_equal(fclose(f), 0);
+}
+
+const char *scratch_write(const char *name, const void *bytes, size_t count)
+{
+    const char *path = scratch_path(name);
+
+    scratch_put(path, bytes, count);
     return path;
 }
 

@@ -13,7 +13,9 @@
 const char *scratch_folder(void);
 /* <folder>/<name> in one of eight rotating buffers. */
 const char *scratch_path(const char *name);
-/* Writes a file and returns its path. */
+/* Writes a file. Nothing is synced: a test that writes thousands of them does not wait for the disk. */
+void scratch_put(const char *path, const void *bytes, size_t count);
+/* The same for a file of the folder, and returns its path. */
 const char *scratch_write(const char *name, const void *bytes, size_t count);
 
 /*

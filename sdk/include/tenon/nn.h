@@ -562,7 +562,8 @@ TN_API tn_train *tn_train_open_(tn_app *app, const tn_train_options *options);
  * @since 0.1
  */
 TN_API int tn_train_run(tn_train *train);
-/** Asks tn_train_run() to stop after the running step. @threads any; also from a signal handler @since 0.1 */
+/** Asks tn_train_run() to stop after the running step; one that has not begun makes none.
+ * @threads any; also from a signal handler @since 0.1 */
 TN_API void tn_train_stop(tn_train *train);
 /**
  * Fills `info` (info->struct_size is set by the caller). Loss and accuracy are as of the last reading: with
