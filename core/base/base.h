@@ -204,7 +204,7 @@ tn_status tni_file_write_all(const char *path, const void *bytes, uint64_t count
 tn_status tni_folder_create(const char *path); /* with its parents, 0777 & ~umask; exists: fine */
 bool tni_file_exists(const char *path);
 tn_status tni_path_join(const char *a, const char *b, char **out);
-/* Named points where tests stop, kill or fail the process: TENON_FAILPOINT=name[:nth]=kill|error|sleep:ms
+/* Named points where tests stop, kill or fail the process: TENON_FAILPOINT=name[:nth]=kill|error|stop
  * (only in builds with TN_FAILPOINTS; else a constant TN_OK). */
 tn_status tni_failpoint(const char *name);
 

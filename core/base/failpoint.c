@@ -1,6 +1,7 @@
 /*
- * Named points where tests stop, kill or fail the process: TENON_FAILPOINT=name[:nth]=kill|error|sleep:ms,
- * several divided by commas. Read once. Builds without TN_FAILPOINTS hold none of it.
+ * Named points where tests stop, kill or fail the process: TENON_FAILPOINT=name[:nth]=kill|error|stop,
+ * several divided by commas; a stopped process goes on at SIGCONT. Read once. Builds without TN_FAILPOINTS
+ * hold none of it.
  */
 #include "base/base.h"
 
@@ -55,7 +56,6 @@ tn_status tni_failpoint(const char *name)
     pthread_once(&points_once, points_read);
     for (size_t i = 0; i < point_count; i++) {
         failpoint *p = &points[i];
-        uint64_t ms;
 
         if (strcmp(p->name, name) != 0)
             continue;
@@ -63,8 +63,8 @@ tn_status tni_failpoint(const char *name)
             continue;
         if (strcmp(p->action, "kill") == 0)
             kill(getpid(), SIGKILL);
-        else if (strncmp(p->action, "sleep:", 6) == 0 && tni_parse_u64(p->action + 6, &ms))
-            tni_sleep_ns(ms * 1000000u);
+        else if (strcmp(p->action, "stop") == 0)
+            raise(SIGSTOP);
         else
             return tni_error(TN_E_IO, "failpoint %s", name);
     }

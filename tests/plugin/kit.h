@@ -37,7 +37,7 @@ typedef struct fixture {
 int plugins_build(void **state); /* group set-up: makes `plain` */
 /* Compiles `source` (a file in the scratch folder) to `out`; false: there is no compiler. */
 bool compile(const char *source, const char *out, const char *flags);
-/* The plugin of another name, with -DPOOL=, -DFAIL=, -DLEAK= in `flags`. */
+/* The plugin of another name, with -DPOOL=, -DFAIL=, -DLEAK=, -DSLOW=1 (init takes 120 ms) in `flags`. */
 void variant(const char *out, const char *name, const char *flags);
 void put_file(const char *path, const void *bytes, size_t count);
 void copy(const char *from, const char *to);

@@ -6,6 +6,7 @@
 #include "plugin/hostile.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -181,36 +182,26 @@ static void shrinks(void **state)
     close_all(&f);
 }
 
-static void shrink_soon(void *arg)
-{
-    tni_sleep_ns(100000000);
-    (void)!truncate(arg, 4096);
-}
-
-/* In a process of its own, which stops for a while at the failpoint between the last look and the mapping. */
+/* In a process of its own, which stops at the failpoint between the last look and the mapping. */
 static int shrink_late(const char *folder)
 {
-    char path[SCRATCH_PATH_BYTES];
-    tni_thread *thread;
     tni_plugin *p;
-    fixture f;
+    fixture f = open_with(folder, NULL, NULL);
 
-    snprintf(path, sizeof path, "%s/acme.so", folder);
-    f = open_with(folder, NULL, NULL);
     p = tni_registry_find(f.registry, "acme");
-    if (!p || tni_thread_create("shrink", shrink_soon, path, &thread))
+    if (!p)
         return 2;
     if (!tni_plugin_load(f.registry, p) || p->code != 13)
         return 3;
-    tni_thread_join(thread);
     close_all(&f);
     return 0;
 }
 
 static void shrinks_late(void **state)
 {
-    char command[2 * SCRATCH_PATH_BYTES];
     const char *folder = folder_new("late");
+    int status = 0;
+    pid_t child;
 
     (void)state;
 #if !defined(TN_FAILPOINTS)
@@ -218,9 +209,17 @@ static void shrinks_late(void **state)
     skip();
 #endif
     copy(plain, in(folder, "acme.so"));
-    snprintf(command, sizeof command, "TENON_FAILPOINT=plugin.map=sleep:600 '%s' --shrink-late '%s'", self,
-             folder);
-    assert_int_equal(system(command), 0);
+    if (!(child = fork())) {
+        (void)setenv("TENON_FAILPOINT", "plugin.map=stop", 1);
+        (void)execl(self, self, "--shrink-late", folder, (char *)NULL);
+        _exit(127);
+    }
+    assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+    assert_true(WIFSTOPPED(status));
+    assert_int_equal(truncate(in(folder, "acme.so"), 4096), 0);
+    assert_int_equal(kill(child, SIGCONT), 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
 }
 
 /* ---- the tool, and what is mapped ---------------------------------------------------------------- */
