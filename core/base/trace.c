@@ -3,7 +3,7 @@
  * lost. A slot has one writer at a time: who finds the slot of its number in the making (its writer was
  * interrupted for a whole round of the ring) or already used by a later number takes another number. Such
  * numbers stay holes; the ring has spare slots for them, and a reader takes the newest `count` events that
- * are there. A slot is written word by word with relaxed stores under its sequence, so a reader that meets a
+ * are there. A slot is written word by word, each behind the sequence that says so, so a reader that meets a
  * slot in the making skips it. A ring is never freed: a writer may still be on its way into it. A larger one
  * goes on counting where the smaller one ended, so that what is in that stays readable.
  *
@@ -121,7 +121,7 @@ static trace_slot *slot_take(trace_ring *r, uint64_t *written)
         *written = 2 * (number + 1);
         if (before % 2 == 0 && before < *written &&
             atomic_compare_exchange_strong(&slot->sequence, &before, *written + 1))
-            return slot; /* no word is stored before the exchange */
+            return slot;
     }
     return NULL;
 }
@@ -140,8 +140,8 @@ void tni_trace_event(char phase, const char *category, const char *name, uint64_
     memcpy(words, &event, sizeof words);
     if (!(slot = slot_take(r, &written)))
         return;
-    for (size_t i = 0; i < EVENT_WORDS; i++)
-        atomic_store_explicit(&slot->words[i], words[i], memory_order_relaxed);
+    for (size_t i = 0; i < EVENT_WORDS; i++) /* whoever reads one finds the slot in the making afterwards */
+        atomic_store_explicit(&slot->words[i], words[i], memory_order_release);
     atomic_store_explicit(&slot->sequence, written, memory_order_release);
 }
 
