@@ -3,7 +3,8 @@
  */
 #include "engine/internal.h"
 
-#define FORK_LOOK_NS 50000u /* who forks looks this often */
+#define FORK_LOOK_NS 50000u    /* who forks looks this often */
+#define RELIEF_NS 30000000000u /* a driver that has not told of a completion for so long tells of none */
 
 /* ---- creation -------------------------------------------------------------------------------------- */
 
@@ -65,7 +66,7 @@ static bool engine_relief(void *arg)
 {
     tni_engine *e = arg;
     engine_worker *w = tni_engine_tls.worker;
-    uint64_t until = tni_clock_ns() + 1000000000u;
+    uint64_t until;
     tn_err err;
 
     if (!tni_engine_tls.inside && !tni_engine_tls.held) {
@@ -75,8 +76,10 @@ static bool engine_relief(void *arg)
     if (!w || w->queue->engine != e || !w->stream || !w->issued)
         return false;
     (void)w->queue->device->ops->stream_wait(w->stream, &err);
-    while (w->issued && tni_clock_ns() < until)
-        if (!tni_queue_complete_some(w->queue, w))
+    for (until = tni_clock_ns() + RELIEF_NS; w->issued && tni_clock_ns() < until;)
+        if (tni_queue_complete_some(w->queue, w))
+            until = tni_clock_ns() + RELIEF_NS;
+        else
             (void)sched_yield();
     return true;
 }

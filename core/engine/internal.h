@@ -348,8 +348,8 @@ static inline bool op_released(tni_op *op, uint32_t i)
                                : ((unsigned char *)(op_links(op) + op->var_count))[i];
 }
 
-/* Place in the order of pushes. What ran on a caller comes after what was pushed before it, by its failure.
- */
+/* Place in the order of pushes. What ran on a caller comes after what was pushed before it (a tie is never
+ * 0), by its failure. */
 static inline uint64_t tni_order_entered(uint64_t index)
 {
     return (index + 1) << ORDER_TIE_BITS;
@@ -357,7 +357,7 @@ static inline uint64_t tni_order_entered(uint64_t index)
 
 static inline uint64_t tni_order_inline(tni_engine *e, uint64_t pushed)
 {
-    return pushed << ORDER_TIE_BITS | (atomic_fetch_add(&e->ties, 1u) & ((1u << ORDER_TIE_BITS) - 1));
+    return pushed << ORDER_TIE_BITS | (atomic_fetch_add(&e->ties, 1u) % ((1u << ORDER_TIE_BITS) - 1) + 1u);
 }
 
 static inline bool tni_submit_empty(tni_engine *e) /* sequentially consistent: pairs with going to sleep */

@@ -139,8 +139,8 @@ void tni_submit_help(tni_engine *e, uint64_t upto)
         if (at != entered || !since) {
             entered = at;
             since = now;
-        } else if (now - since > HELP_AFTER_NS) {
-            (void)tni_submit_drain(e, DRAIN_BATCH);
+        } else if (now - since > HELP_AFTER_NS && !tni_submit_drain(e, DRAIN_BATCH)) {
+            (void)sched_yield(); /* who is at it may have lost the processor */
         }
         for (int i = 0; i < 32; i++)
             tni_pause();

@@ -81,12 +81,12 @@ static uint64_t patience_left(tni_engine *e, patience *p, uint64_t most)
 {
     uint64_t now = tni_clock_ns(), left = most;
 
-    if (p->deadline && now >= p->deadline)
-        return 0;
-    if (p->warn && now - p->begin >= p->warn) {
+    if (p->warn && now - p->begin >= p->warn) { /* first: a thread that was not run for long says so, too */
         tni_engine_report(e, now - p->begin);
         p->warn *= 2;
     }
+    if (p->deadline && now >= p->deadline)
+        return 0;
     if (p->deadline && p->deadline - now < left)
         left = p->deadline - now;
     if (p->warn && p->begin + p->warn - now < left)
@@ -418,14 +418,17 @@ static uint64_t era_close(tni_engine *e)
 void tni_wait_pushed(tni_engine *e)
 {
     era_wait w = {.engine = e};
+    uint64_t upto;
 
     atomic_fetch_add(&e->inside, 1u);
     w.last = era_close(e);
+    upto = atomic_load(&e->pushed);
     w.at = w.last >= ERAS ? w.last - (ERAS - 1) : 0;
     if (e->type != ENGINE_THREADED)
         (void)tni_step_until(e, eras_reached, &w, 0);
     else
         progress_wait(e, eras_reached, eras_target, &w, 0);
+    tni_submit_help(e, upto); /* complete before it counts as entered: the short way would still be refused */
     atomic_fetch_sub(&e->inside, 1u);
 }
 

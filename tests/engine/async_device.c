@@ -16,6 +16,8 @@
 #define COMMAND_CALL 0
 #define COMMAND_RECORD 1
 #define COMMAND_WAIT 2
+#define DEVICES 2
+#define DUE_MAX 16u /* notifications to choose from */
 
 typedef struct command {
     struct command *next;
@@ -53,15 +55,16 @@ struct tn_stream {
 };
 
 struct tn_device_handle {
-    pthread_mutex_t *lock; /* one for all devices: events are waited for across them */
     pthread_t driver;
     notice *notices; /* not delivered */
     uint64_t notice_count, delivered_last, random;
-    bool quit;
+    bool quit, newest_first; /* the next one that is delivered */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static tn_device_handle *opened[DEVICES]; /* under `lock`, as is `held` */
+static bool held;
 static atomic_uint delay_us;
 static atomic_uint_fast64_t reordered;
 
@@ -91,18 +94,49 @@ static void delay(uint64_t *random)
 
 /* ---- device ---------------------------------------------------------------------------------------- */
 
-static notice *notice_pick(tn_device_handle *d, uint64_t draw)
+static size_t notices_due(tn_device_handle *d, notice **due[DUE_MAX]) /* newest first; locked */
 {
-    notice **due[16];
     size_t n = 0;
-    notice *found;
 
-    for (notice **at = &d->notices; *at && n < 16; at = &(*at)->next)
+    for (notice **at = &d->notices; *at && n < DUE_MAX; at = &(*at)->next)
         if ((*at)->event->reached >= (*at)->point)
             due[n++] = at;
+    return n;
+}
+
+static bool any_due(size_t wanted) /* locked */
+{
+    notice **due[DUE_MAX];
+    bool found = !wanted;
+
+    for (int i = 0; i < DEVICES; i++)
+        found |= opened[i] && notices_due(opened[i], due) >= wanted;
+    return found;
+}
+
+void test_async_hold(bool on, uint32_t due)
+{
+    pthread_mutex_lock(&lock);
+    while (!on && !any_due(due))
+        pthread_cond_wait(&changed, &lock);
+    held = on;
+    for (int i = 0; i < DEVICES; i++)
+        if (opened[i])
+            opened[i]->newest_first = !on;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+}
+
+static notice *notice_pick(tn_device_handle *d, uint64_t draw)
+{
+    notice **due[DUE_MAX];
+    size_t n = held ? 0 : notices_due(d, due);
+    notice *found;
+
     if (!n)
         return NULL;
-    draw %= n;
+    draw = d->newest_first ? 0 : draw % n;
+    d->newest_first = false;
     found = *due[draw];
     *due[draw] = found->next;
     return found;
@@ -142,7 +176,7 @@ static tn_status late_count(void *plugin, int32_t *out, tn_err *err)
 {
     (void)plugin;
     (void)err;
-    *out = 2;
+    *out = DEVICES;
     return TN_OK;
 }
 
@@ -154,6 +188,9 @@ static tn_status late_open(void *plugin, int32_t index, tn_device_handle **out, 
     if (!d)
         return tn_fail(err, TN_E_NOMEM, "no memory");
     d->random = (uint64_t)index + 7;
+    pthread_mutex_lock(&lock);
+    opened[index] = d;
+    pthread_mutex_unlock(&lock);
     pthread_create(&d->driver, NULL, driver_main, d);
     *out = d;
     return TN_OK;
@@ -166,6 +203,10 @@ static void late_close(tn_device_handle *d)
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
     pthread_join(d->driver, NULL);
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < DEVICES; i++)
+        opened[i] = opened[i] == d ? NULL : opened[i];
+    pthread_mutex_unlock(&lock);
     free(d);
 }
 

@@ -8,6 +8,9 @@
 extern const tn_plugin test_async_plugin; /* device type "late", two devices, kernels of its own */
 void test_async_delay(uint32_t most_us);  /* longest delay of a command or notification; 0: none */
 uint64_t test_async_reordered(void);      /* notifications that overtook an earlier one */
+/* While on, no notification is delivered. Off comes back once a device has at least `due` of them due; the
+ * newest is delivered first, so that `due` 2 makes one overtake another whatever threads do. */
+void test_async_hold(bool on, uint32_t due);
 
 typedef struct test_engine {
     tni_options *options;

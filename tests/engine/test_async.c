@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "async_device.h"
+#include "engine/internal.h"
 #include "support/scratch.h"
 
 /* Under ThreadSanitizer the planted fault is what it is: a race, reported as one. */
@@ -240,21 +241,31 @@ static void test_failing_naive(void **state) /* the failure is known at once */
     setup_close(&s);
 }
 
+/* Pushes a job that reads var 0 and writes var 1, and comes back once it is in flight, where it stays. */
+static void push_held(setup *s, job *j, atomic_uint *hold)
+{
+    *j = (job){.x = &s->values[0], .y = &s->values[1], .add = 1, .hold = hold};
+    assert_int_equal(push_job(s->t.engine, j, s->first, &s->vars[0], &s->vars[1], 0), TN_OK);
+    for (int i = 0; i < 2; i++)
+        while (!(atomic_load(&s->vars[i].state) & VAR_TOKENS))
+            tni_sleep_ns(20000);
+}
+
 static void test_timeout(void **state)
 {
+    atomic_uint hold = 0;
     setup s;
-    job slow = {.add = 1, .delay_ns = 30000000};
+    job held;
 
     (void)state;
     setup_open(&s, "threaded");
-    slow.x = &s.values[0];
-    slow.y = &s.values[1];
-    assert_int_equal(push_job(s.t.engine, &slow, s.first, &s.vars[0], &s.vars[1], 0), TN_OK);
+    push_held(&s, &held, &hold);
     assert_int_equal(tni_engine_wait_read(s.t.engine, &s.vars[1], 5),
                      TN_E_TIMEOUT); /* granted, but in flight */
     assert_int_equal(tni_engine_wait_write(s.t.engine, &s.vars[0], 5), TN_E_TIMEOUT);
     assert_int_equal(tni_engine_wait_read(s.t.engine, &s.vars[0], 5), TN_OK); /* it is only read */
     assert_false(tni_var_ready(&s.vars[1]));
+    atomic_store(&hold, 1u);
     assert_int_equal(tni_engine_wait_write(s.t.engine, &s.vars[0], 0), TN_OK);
     assert_int_equal(s.values[1], 1);
     setup_close(&s);
@@ -265,14 +276,11 @@ static void test_wait_without_memory(
 {
     atomic_uint hold = 0;
     setup s;
-    job held = {.add = 1, .hold = &hold};
+    job held;
 
     (void)state;
     setup_open(&s, "threaded");
-    held.x = &s.values[0];
-    held.y = &s.values[1];
-    assert_int_equal(push_job(s.t.engine, &held, s.first, &s.vars[0], &s.vars[1], 0), TN_OK);
-    assert_int_equal(tni_engine_wait_read(s.t.engine, &s.vars[0], 0), TN_OK); /* once it is issued */
+    push_held(&s, &held, &hold);
     for (int write = 0; write < 4; write++) {
         tni_mem_fail_at(1, true, true);
         assert_int_equal(write % 2 ? tni_engine_wait_write(s.t.engine, &s.vars[write / 2], 2)

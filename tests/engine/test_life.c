@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "async_device.h"
+#include "engine/internal.h"
 #include "support/scratch.h"
 
 #define VARS 16
@@ -339,6 +340,27 @@ static void test_host_call(void **state)
 
 /* ---- waits ----------------------------------------------------------------------------------------- */
 
+/* What was waited for is over in every respect, also if a worker ran it before another one had noted that it
+ * was entered: its variable is ready, and the short way is open. */
+static void test_ready_after_wait(void **state)
+{
+    tni_var var = {0};
+    tni_var *writes[] = {&var};
+    test_engine t;
+    gate g = {0};
+
+    (void)state;
+    test_engine_open(&t, (tni_engine_options){.workers = 3, .inline_ns = 1000});
+    for (int i = 0; i < 300; i++) {
+        assert_int_equal(push_on(t.engine, count_run, &g, &var, 0), TN_OK);
+        assert_int_equal(tni_engine_wait_all(t.engine), TN_OK);
+        assert_true(tni_var_ready(&var));
+        assert_true(tni_engine_enter(t.engine, NULL, 0, writes, 1));
+        tni_engine_leave(t.engine, NULL, 0, writes, 1, TN_OK, "eager");
+    }
+    test_engine_close(&t);
+}
+
 static void test_timeout(void **state)
 {
     test_engine t;
@@ -360,6 +382,46 @@ static void test_timeout(void **state)
     assert_int_equal(tni_var_version(&var), 3);
     assert_true(tni_var_ready(&var));
     test_engine_close(&t);
+}
+
+static tn_status gate_fail_run(void *payload, tni_run *run)
+{
+    (void)gate_run(payload, run);
+    return tni_error(TN_E_SHAPE, "pushed first");
+}
+
+static tn_status fail_run(void *payload, tni_run *run)
+{
+    (void)payload;
+    (void)run;
+    return tni_error(TN_E_DTYPE, "pushed second");
+}
+
+/* Failures come out in the order of the pushes, also of one that ran on the caller and failed at once. */
+static void test_failures_in_order(void **state)
+{
+    tni_engine_stats stats;
+    test_engine t;
+    gate g = {0};
+    tni_var vars[2] = {{0}};
+    tni_var *writes[] = {&vars[1]};
+    const tni_task brief = {
+        .run = fail_run, .writes = writes, .write_count = 1, .name = "brief", .est_ns = 100};
+
+    (void)state;
+    test_engine_open(&t, (tni_engine_options){.inline_ns = 1000});
+    assert_int_equal(push_on(t.engine, gate_fail_run, &g, &vars[0], 0), TN_OK);
+    until(&g.entered, 1);
+    assert_int_equal(tni_engine_push(t.engine, &brief), TN_OK);
+    tni_engine_stats_get(t.engine, &stats);
+    assert_int_equal(stats.inlined, 1);
+    atomic_store(&g.open, 1u);
+    assert_int_equal(tni_engine_wait_all(t.engine), TN_E_SHAPE);
+    assert_int_equal(tni_engine_wait_all(t.engine), TN_E_DTYPE);
+    assert_int_equal(tni_engine_wait_all(t.engine), TN_OK);
+    test_engine_close(&t);
+    for (int i = 0; i < 2; i++)
+        tni_var_fini(&vars[i]);
 }
 
 static void test_early_release(void **state)
@@ -523,7 +585,7 @@ typedef struct blocked {
     test_engine *t;
     gate *gate;
     tni_var *var;
-    atomic_uint pushes;
+    atomic_uint pushes, over;
     tn_status status;
 } blocked;
 
@@ -533,6 +595,7 @@ static void blocked_push_main(void *arg)
 
     while (!(b->status = push_on(b->t->engine, count_run, b->gate, NULL, 0)))
         atomic_fetch_add(&b->pushes, 1u);
+    atomic_store(&b->over, 1u);
 }
 
 static void blocked_wait_main(void *arg)
@@ -542,10 +605,12 @@ static void blocked_wait_main(void *arg)
     b->status = tni_engine_wait_read(b->t->engine, b->var, 0);
 }
 
-static void opener_main(void *arg)
+static void opener_main(void *arg) /* once the engine refuses pushes */
 {
-    tni_sleep_ns(3000000);
-    atomic_store(&((gate *)arg)->open, 1u);
+    blocked *b = arg;
+
+    until(&b->over, 1);
+    atomic_store(&b->gate->open, 1u);
 }
 
 static void test_shutdown_blocked(
@@ -564,8 +629,8 @@ static void test_shutdown_blocked(
     until(&g.entered, 1);
     assert_int_equal(tni_thread_create("waits", blocked_wait_main, &waiter, &threads[0]), TN_OK);
     assert_int_equal(tni_thread_create("pushes", blocked_push_main, &pushing, &threads[1]), TN_OK);
-    tni_sleep_ns(10000000); /* both are asleep in the engine by now */
-    assert_int_equal(tni_thread_create("opens", opener_main, &g, &threads[2]), TN_OK);
+    until(&t.engine->inside, 2); /* both are in the engine, which has to wait for them */
+    assert_int_equal(tni_thread_create("opens", opener_main, &pushing, &threads[2]), TN_OK);
     tni_engine_destroy(t.engine);
     t.engine = NULL;
     for (int i = 0; i < 3; i++)
@@ -717,7 +782,8 @@ int main(void)
         cmocka_unit_test(test_timeout),          cmocka_unit_test(test_early_release),
         cmocka_unit_test(test_pending),          cmocka_unit_test(test_shutdown),
         cmocka_unit_test(test_shutdown_blocked), cmocka_unit_test(test_fork),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_no_memory),        cmocka_unit_test(test_failures_in_order),
+        cmocka_unit_test(test_ready_after_wait),
     };
 
     print_message("seed %llu\n", (unsigned long long)test_seed());
