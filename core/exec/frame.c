@@ -14,8 +14,8 @@ typedef struct tni_frame_call {
     tni_frame *frame;
     tni_array **arrays;        /* inputs, then outputs; retained; dense ones in place of strided */
     tni_moves *before, *after; /* into those, and out of them; zeros; mostly NULL */
-    tn_value *values;          /* of links, taken when the call was made */
-    uint64_t draw, moved_bytes;
+    tn_value *values;          /* of links, taken when the call was made, as key and draw */
+    uint64_t key, draw, moved_bytes;
 } tni_frame_call;
 
 /* ---- making ------------------------------------------------------------------------------------------ */
@@ -203,7 +203,7 @@ static void bind_call(tni_frame *f, const tni_frame_call *k)
             ((tn_value *)f->steps[c].x.attrs)[p->links[p->code[c].first_link + l].to] = *value++;
     if (p->random_count)
         for (uint64_t i = 0; i < f->random_steps; i++)
-            f->rngs[i].seed = tni_random_key(f->ctx, p->device);
+            f->rngs[i].seed = k->key;
 }
 
 /* For a kernel that only writes: what it made is put aside and added. Outputs that are not added are written.
@@ -515,6 +515,7 @@ tn_status tni_frame_run(tni_frame *f, tni_array *const *inputs, tni_array *const
         k->moved_bytes += tni_array_bytes(zeros->arrays[i]);
     }
     if (!st && !(st = call_arrays(k, inputs, outputs))) {
+        k->key = f->program->random_count ? tni_random_key(f->ctx, f->program->device) : 0;
         k->draw = draw;
         call_values(k, sources);
         st = call_push(k, inputs, outputs, zeros);

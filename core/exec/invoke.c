@@ -6,6 +6,7 @@
  */
 #include "exec/call.h"
 
+#include <sched.h>
 #include <string.h>
 
 /* ---- sites ------------------------------------------------------------------------------------------- */
@@ -58,8 +59,9 @@ void tni_site_release(tni_site *s)
 static void site_lock(tni_site *s)
 {
     tni_hold();
-    while (atomic_flag_test_and_set_explicit(&s->busy, memory_order_acquire))
-        ;
+    for (uint32_t spins = 1; atomic_flag_test_and_set_explicit(&s->busy, memory_order_acquire); spins++)
+        if (spins % 64 == 0)
+            (void)sched_yield(); /* its holder may have lost the processor */
 }
 
 static void site_unlock(tni_site *s)

@@ -1,5 +1,5 @@
 /* One net served from several threads at once; one site used from several threads; frames apart, results
- * equal. */
+ * equal. What a worker runs has the seed of the call, however late it comes to it. */
 #include "context.h"
 
 #include <math.h>
@@ -175,9 +175,82 @@ static void two_set_one_site(void **state)
     test_context_close(c);
 }
 
+/* ---- a seed that is set while calls are queued ---- */
+
+static tn_status gate_run(void *payload, tni_run *run)
+{
+    (void)run;
+    while (!atomic_load(*(atomic_uint **)payload))
+        tni_sleep_ns(50000);
+    return TN_OK;
+}
+
+/* Behind it the worker that runs kernels comes to nothing. The naive engine has no worker. */
+static void gate_push(tni_context *c, atomic_uint *open)
+{
+    tni_task task = {.run = gate_run, .payload = &open, .payload_bytes = sizeof open, .name = "gate"};
+
+    assert_ok(tni_default_device(c, &task.device));
+    if (!tni_engine_is_naive(c->engine))
+        assert_ok(tni_engine_push(c->engine, &task));
+}
+
+/* Dropout over ones, as a net or as an operator, under seed 5; seed 6 comes before a worker comes to it. */
+static void dropped(tni_context *c, tni_cached_op *op, tni_array *x, bool late, float out[64])
+{
+    atomic_uint open = 0;
+    tni_array *y = NULL;
+
+    assert_ok(tni_random_seed(c, 5, NULL));
+    if (late)
+        gate_push(c, &open);
+    tni_scope_get()->training = true;
+    if (op)
+        assert_ok(tni_cached_op_call(op, 1, &x, 1, &y));
+    else
+        y = test_op(c, "Dropout", 1, &x, NULL);
+    tni_scope_get()->training = false;
+    if (late)
+        assert_ok(tni_random_seed(c, 6, NULL));
+    atomic_store(&open, 1);
+    assert_ok(tni_array_read(y, out, 64 * sizeof *out));
+    assert_ok(tni_engine_wait_all(c->engine));
+    tni_array_release(y);
+}
+
+static void seed_of_the_call(void **state)
+{
+    tni_context *c = test_context(NULL);
+    tni_array *x = test_vector(c, 64, NULL);
+    tni_symbol *s = NULL;
+    tni_cached_op *op = NULL;
+
+    (void)state;
+    assert_ok(tni_array_fill(x, 1));
+    assert_ok(tni_symbol_variable(c->ops, "data", &s));
+    s = operator_on(c, "Dropout", NULL, NULL, s);
+    assert_ok(tni_cached_op_create(c, s, NULL, &op));
+    for (int hybrid = 0; hybrid < 2; hybrid++) {
+        float want[64], got[64];
+        int zeros = 0;
+
+        dropped(c, hybrid ? op : NULL, x, false, want);
+        dropped(c, hybrid ? op : NULL, x, true, got);
+        assert_memory_equal(got, want, sizeof want);
+        for (int i = 0; i < 64; i++)
+            zeros += want[i] == 0.0f;
+        assert_in_range(zeros, 1, 63);
+    }
+    tni_symbol_release(s);
+    tni_cached_op_release(op);
+    tni_array_release(x);
+    test_context_close(c);
+}
+
 static int group(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(eight_threads), cmocka_unit_test(two_set_one_site)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(eight_threads), cmocka_unit_test(two_set_one_site),
+                                       cmocka_unit_test(seed_of_the_call)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
