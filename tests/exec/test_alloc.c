@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "io/io.h"
+#include "support/scratch.h"
 
 enum { PARAMS = 4 };
 
@@ -16,7 +17,7 @@ typedef struct trained {
     float initial[PARAMS][400];
     uint64_t counts[PARAMS];
     tni_cached_op *op;
-    char path[256];
+    char path[SCRATCH_PATH_BYTES];
 } trained;
 
 static const int64_t shapes[PARAMS][4] = {{4, 1, 3, 3}, {4}, {5, 36}, {5}};
@@ -127,7 +128,7 @@ static void trained_open(trained *t)
 
     memset(t, 0, sizeof *t);
     t->c = test_context((const char *[]){"engine.type=naive", NULL});
-    snprintf(t->path, sizeof t->path, "alloc-test-%d.params", (int)getpid());
+    snprintf(t->path, sizeof t->path, "%s", scratch_path("alloc.params"));
     for (int i = 0; i < 64; i++)
         data[i] = (float)(i % 9) / 9.0f - 0.4f;
     t->x = test_array(t->c, 4, (int64_t[]){1, 1, 8, 8}, data);

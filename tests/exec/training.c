@@ -207,6 +207,13 @@ void training_step(training *t, uint32_t which, uint32_t left_out, double lr)
     tni_array_release(y);
 }
 
+uint32_t training_vars(training *t, tni_var *vars[TRAINING_PARAMS])
+{
+    for (uint32_t p = 0; p < TRAINING_PARAMS; p++)
+        vars[p] = tni_array_var(t->params[p]);
+    return TRAINING_PARAMS;
+}
+
 bool training_read(training *t, float values[TRAINING_FLOATS])
 {
     uint64_t at = 0;

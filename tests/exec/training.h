@@ -23,6 +23,8 @@ void training_destroy(training *t);
 /* One step on batch `which`: the batch is copied to the device, nothing is waited for. The last `left_out`
  * samples of the batch are left out. */
 void training_step(training *t, uint32_t which, uint32_t left_out, double lr);
+/* The variables of all parameters, which every step writes. */
+uint32_t training_vars(training *t, tni_var *vars[TRAINING_PARAMS]);
 /* All parameters of a training of scale 1, one after the other; waits. False: one of them is not finite. */
 bool training_read(training *t, float values[TRAINING_FLOATS]);
 
