@@ -82,37 +82,51 @@ static bool system_number(const char *path, uint64_t *out)
     return tni_parse_u64(text, out);
 }
 
-static uint64_t meminfo_bytes(const char *text, const char *key)
+static uint64_t number_after(const char *text, const char *key)
 {
     const char *at = strstr(text, key);
-    uint64_t kib = 0;
+    uint64_t value = 0;
 
     if (!at)
         return 0;
     at += strlen(key);
     at += strspn(at, " \t");
-    for (; *at >= '0' && *at <= '9' && kib < TN_SIZE_MAX / 16384; at++)
-        kib = kib * 10 + (uint64_t)(*at - '0');
-    return kib * 1024;
+    for (; *at >= '0' && *at <= '9' && value < TN_SIZE_MAX / 16384; at++)
+        value = value * 10 + (uint64_t)(*at - '0');
+    return value;
+}
+
+/* What a cgroup holds counts its page cache, which the kernel gives up for the asking. */
+void tni_host_limit(const char *folder, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    char path[TN_PATH_BYTES_MAX], text[INFO_TEXT_BYTES];
+    uint64_t max, used, cache = 0, left;
+
+    (void)snprintf(path, sizeof path, "%s/memory.max", folder);
+    if (!system_number(path, &max)) /* "max": none */
+        return;
+    (void)snprintf(path, sizeof path, "%s/memory.current", folder);
+    if (!system_number(path, &used))
+        return;
+    (void)snprintf(path, sizeof path, "%s/memory.stat", folder);
+    if (system_text(path, text, sizeof text))
+        cache = number_after(text, "\nactive_file ") + number_after(text, "\ninactive_file ");
+    used -= cache < used ? cache : used;
+    left = max > used ? max - used : 0;
+    *total_bytes = max < *total_bytes ? max : *total_bytes;
+    *free_bytes = left < *free_bytes ? left : *free_bytes;
 }
 
 static void info_read(uint64_t *free_bytes, uint64_t *total_bytes)
 {
     char text[INFO_TEXT_BYTES];
-    uint64_t max, used;
 
     *free_bytes = *total_bytes = 0;
     if (system_text("/proc/meminfo", text, sizeof text)) {
-        *total_bytes = meminfo_bytes(text, "MemTotal:");
-        *free_bytes = meminfo_bytes(text, "MemAvailable:");
+        *total_bytes = number_after(text, "MemTotal:") * 1024;
+        *free_bytes = number_after(text, "MemAvailable:") * 1024;
     }
-    if (system_number("/sys/fs/cgroup/memory.max", &max) &&
-        system_number("/sys/fs/cgroup/memory.current", &used)) {
-        uint64_t left = max > used ? max - used : 0;
-
-        *total_bytes = max < *total_bytes ? max : *total_bytes;
-        *free_bytes = left < *free_bytes ? left : *free_bytes;
-    }
+    tni_host_limit("/sys/fs/cgroup", free_bytes, total_bytes);
 }
 
 void tni_host_info(uint64_t *free_bytes, uint64_t *total_bytes)

@@ -52,6 +52,8 @@ void tni_device_opening_end(tni_device_set *s, uint32_t before);
 tn_status tni_host_alloc(int32_t memory, uint64_t bytes, void **out);
 void tni_host_free(int32_t memory, void *data, uint64_t bytes);
 void tni_host_info(uint64_t *free_bytes, uint64_t *total_bytes);
+/* Lowers both to what the cgroup of this folder allows. */
+void tni_host_limit(const char *folder, uint64_t *free_bytes, uint64_t *total_bytes);
 
 /* raw.c: the sizes of the raw blocks that a pool took from its device. */
 typedef struct raw_entry {

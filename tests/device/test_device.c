@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "device/device.h"
+#include "device/internal.h"
 #include "support/scratch.h"
 
 #define SLAB_BYTES ((uint64_t)1 << 20)
@@ -548,6 +548,46 @@ static void test_threads(void **state)
     rooms_close(&r);
 }
 
+/* ---- what a cgroup leaves ------------------------------------------------------------------------------ */
+
+static void cgroup_files(const char *max, const char *current, const char *stat)
+{
+    (void)scratch_write("memory.max", max, strlen(max));
+    (void)scratch_write("memory.current", current, strlen(current));
+    (void)scratch_write("memory.stat", stat, strlen(stat));
+}
+
+static void limit_is(uint64_t free_bytes, uint64_t total_bytes)
+{
+    uint64_t left = 5000000, total = 9000000;
+
+    tni_host_limit(scratch_folder(), &left, &total);
+    assert_int_equal(left, free_bytes);
+    assert_int_equal(total, total_bytes);
+}
+
+/* A container that has read many files has little left by its count, and much by what it can have. */
+static void test_cgroup(void **state)
+{
+    static const char stat[] = "anon 900000\nfile 3000000\nkernel 50000\ninactive_anon 900000\n"
+                               "active_anon 10\ninactive_file 2000000\nactive_file 1000000\nslab 7\n";
+
+    (void)state;
+    limit_is(5000000, 9000000); /* none */
+    cgroup_files("max\n", "3950000\n", stat);
+    limit_is(5000000, 9000000);
+    cgroup_files("4000000\n", "3950000\n", stat);
+    limit_is(3050000, 4000000);
+    cgroup_files("4000000\n", "3950000\n", "anon 3950000\n");
+    limit_is(50000, 4000000);
+    cgroup_files("4000000\n", "4100000\n", "anon 4100000\n");
+    limit_is(0, 4000000);
+    cgroup_files("4000000\n", "2000000\n", stat); /* read at different times */
+    limit_is(4000000, 4000000);
+    cgroup_files("40000000\n", "2000000\n", stat); /* more than the machine */
+    limit_is(5000000, 9000000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -556,6 +596,7 @@ int main(void)
         cmocka_unit_test(test_late_free),   cmocka_unit_test(test_forgotten),
         cmocka_unit_test(test_pool_names),  cmocka_unit_test(test_limit),
         cmocka_unit_test(test_no_memory),   cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_cgroup),
     };
 
     return cmocka_run_group_tests_name("device", tests, NULL, NULL);
