@@ -3,11 +3,11 @@
  * for memory again and again until they get it. A plugin that needs one is refused before that.
  */
 #include <dlfcn.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "plugin/internal.h"
 
@@ -19,21 +19,20 @@ typedef struct waiting_library {
 } waiting_library;
 
 static const waiting_library waiting[] = {
-    /* OpenBLAS 0.3.21, driver/others/memory.c and blas_server_omp.c: a buffer for each OpenMP thread, none
-     * for one alone; the library itself maps 36 MiB */
+    /* OpenBLAS 0.3.21, driver/others/memory.c and blas_server_omp.c: a buffer for each OpenMP thread; the
+     * library itself maps 36 MiB */
     {"libopenblas", 40 * MIB, 129 * MIB},
 };
 
-/* As OpenBLAS counts: the processors of this process, or fewer that OMP_NUM_THREADS says. */
+/* As OpenBLAS counts: the processors of the machine, whichever this process may use, or fewer that
+ * OMP_NUM_THREADS says. */
 static uint64_t threads_used(void)
 {
     const char *text = getenv("OMP_NUM_THREADS");
-    const long said = text ? strtol(text, NULL, 10) : 0;
-    cpu_set_t set;
-    int count = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+    const long said = text ? strtol(text, NULL, 10) : 0, there = sysconf(_SC_NPROCESSORS_CONF);
+    const long count = said > 0 && said < there ? said : there;
 
-    count = said > 0 && said < count ? (int)said : count;
-    return count > 1 ? (uint64_t)count : 0;
+    return count > 1 ? (uint64_t)count : 1;
 }
 
 /* It is in the process, and does not start again. */
