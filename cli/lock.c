@@ -18,7 +18,8 @@
 #include <unistd.h>
 
 #define TEXT_MAX_BYTES 256
-#define TRIES 8 /* somebody may look at the file, or remove it, at this very moment */
+#define TRIES 8        /* the owner may let go at this very moment */
+#define LOOKS_MAX 3000 /* times 20 ms: somebody who only looks at the file may be held up */
 
 /* Field 22 of /proc/PID/stat; 0: there is no such process, or it has ended and only its parent has not asked
  * for it (states Z and X): no signal helps against that. */
@@ -146,8 +147,9 @@ static bool owner_write(int fd)
     return !ftruncate(fd, 0) && pwrite(fd, text, (size_t)n, 0) == n;
 }
 
-/* 1: ours · 0: try again · -1: no, and the app has failed. */
-static int take_once(cli_lock *lock, tn_app *app, cli_lock_owner *found)
+/* 1: ours · 0: try again · -1: no, and the app has failed. `looked_at`: to try again costs nobody's patience,
+ * as those who hold the file only look at it, or it is another one by now. */
+static int take_once(cli_lock *lock, tn_app *app, cli_lock_owner *found, bool *looked_at)
 {
     int fd = open(lock->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
     cli_lock_state state;
@@ -159,6 +161,7 @@ static int take_once(cli_lock *lock, tn_app *app, cli_lock_owner *found)
     }
     owner_read(fd, found);
     held = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
+    *looked_at = !held || !flock(fd, LOCK_SH | LOCK_NB);
     if (held || !is_current(fd, lock->path)) {
         (void)close(fd);
         return 0;
@@ -183,14 +186,16 @@ static int take_once(cli_lock *lock, tn_app *app, cli_lock_owner *found)
 bool cli_lock_take(cli_lock *lock, tn_app *app, const char *folder, cli_lock_owner *found)
 {
     const struct timespec moment = {0, 20000000};
-    int taken = 0;
+    int taken = 0, tries = 0;
+    bool looked_at = false;
 
     errno = 0;
     lock->fd = -1;
     if (!(lock->path = cli_path(folder, CLI_LOCK_NAME)))
         return !tn_app_fail(app, TN_E_NOMEM, "out of memory");
-    for (int i = 0; i < TRIES && !taken; i++) {
-        taken = take_once(lock, app, found);
+    for (int i = 0; i < LOOKS_MAX && tries < TRIES && !taken; i++) {
+        taken = take_once(lock, app, found, &looked_at);
+        tries += !looked_at;
         if (!taken)
             (void)nanosleep(&moment, NULL);
     }

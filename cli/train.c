@@ -35,17 +35,21 @@ typedef struct training {
 
 /* ---- signals ---- */
 
-static volatile sig_atomic_t stop_asked, under_way;
+/* Threads of others, as OpenMP's, do not block signals: two may be taken at once, on two threads. */
+static _Atomic int stop_asked, under_way;
+static _Atomic double asked_at; /* is there before stop_asked says so */
 
 /* Before the first step is computed there is nothing to save, and what a step loads may never return: a BLAS
  * that finds no memory tries for ever. So the signal does then what it does by default. */
 static void on_alarm(int number)
 {
+    const int asked = stop_asked;
+
     (void)number;
-    if (under_way || !stop_asked)
+    if (under_way || !asked)
         return;
-    (void)signal(stop_asked, SIG_DFL);
-    (void)raise(stop_asked);
+    (void)signal(asked, SIG_DFL);
+    (void)raise(asked);
 }
 
 /* The first ^C asks; the second stops at once. SIGTERM and SIGUSR1 (a batch system's warning) ask. A signal
@@ -53,12 +57,12 @@ static void on_alarm(int number)
  * its group. */
 static void on_signal(int number)
 {
-    static double asked_at; /* read and written in the handler only, which its signals do not interrupt */
-    double at = cli_now();
+    const double at = cli_now();
+    const int before = stop_asked;
 
-    if (number == SIGINT && stop_asked == SIGINT && at - asked_at > SAME_SIGNAL_S)
+    if (number == SIGINT && before == SIGINT && at - asked_at > SAME_SIGNAL_S)
         _exit(CLI_EXIT_STOPPED);
-    if (number != stop_asked)
+    if (number != before)
         asked_at = at;
     stop_asked = number;
     if (!under_way && number != SIGUSR1)

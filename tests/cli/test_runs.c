@@ -59,8 +59,7 @@ static void states(void **state)
     state_is("cccc", "stopped", true);
     pid = tool_start("exec \"$T\" train --resume runs/2026-01-04-lenet-cccc -q");
     /* Until it has begun: what run.json said of the end is gone then. */
-    for (int i = 0; i < 3000 && !system("grep -q '\"result\"' runs/2026-01-04-lenet-cccc/run.json"); i++)
-        (void)usleep(10000);
+    assert_true(tool_until(pid, "! grep -q '\"result\"' runs/2026-01-04-lenet-cccc/run.json"));
     assert_int_equal(kill(pid, SIGKILL), 0);
     (void)tool_wait(pid);
     state_is("cccc", "broken", true);

@@ -8,12 +8,11 @@
 #include <limits.h>
 #include <pty.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#define LINES_WAIT_S 60
 
 static tool_said said;
 static char folder[] = "/tmp/tenon-cli-XXXXXX";
@@ -36,6 +35,7 @@ void tool_setup(void)
     }
     setenv("T", path, 1);
     unsetenv("NO_COLOR");
+    (void)umask(022); /* what may be written by a group is refused as a plugin */
     if (!getcwd(home, sizeof home) || !mkdtemp(folder) || chdir(folder))
         exit(1);
     (void)snprintf(absent, sizeof absent, "%s/absent", folder);
@@ -80,18 +80,20 @@ static int code_of(int status)
 
 pid_t tool_start(const char *line)
 {
+    /* Here and not in the child: nobody finds in them what another command said. */
+    int out = open("out.txt", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int err = open("err.txt", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     pid_t pid;
 
     fflush(stdout);
     pid = fork();
     if (pid == 0) {
-        int out = open("out.txt", O_WRONLY | O_CREAT | O_TRUNC, 0666);
-        int err = open("err.txt", O_WRONLY | O_CREAT | O_TRUNC, 0666);
-
-        if (dup2(out, 1) >= 0 && dup2(err, 2) >= 0)
+        if (!prctl(PR_SET_PDEATHSIG, SIGKILL) && dup2(out, 1) >= 0 && dup2(err, 2) >= 0)
             execl("/bin/sh", "sh", "-c", line, (char *)NULL);
         _exit(126);
     }
+    (void)close(out);
+    (void)close(err);
     return pid;
 }
 
@@ -147,20 +149,32 @@ static int lines_of(const char *path)
     return lines;
 }
 
-bool tool_lines(pid_t pid, const char *path, int lines)
+/* Waits for a moment; false: the process has ended. */
+static bool lives(pid_t pid)
 {
     const struct timespec moment = {0, 5000000};
+    siginfo_t gone = {0};
 
-    for (int i = 0; i < LINES_WAIT_S * 200; i++) {
-        siginfo_t gone = {0};
+    if (waitid(P_PID, (id_t)pid, &gone, WEXITED | WNOHANG | WNOWAIT) || gone.si_pid)
+        return false;
+    nanosleep(&moment, NULL);
+    return true;
+}
 
-        if (lines_of(path) >= lines)
-            return true;
-        if (waitid(P_PID, (id_t)pid, &gone, WEXITED | WNOHANG | WNOWAIT) || gone.si_pid)
+bool tool_lines(pid_t pid, const char *path, int lines)
+{
+    while (lines_of(path) < lines)
+        if (!lives(pid))
             return lines_of(path) >= lines;
-        nanosleep(&moment, NULL);
-    }
-    return false;
+    return true;
+}
+
+bool tool_until(pid_t pid, const char *line)
+{
+    while (system(line))
+        if (!lives(pid))
+            return !system(line);
+    return true;
 }
 
 static void number_write(FILE *file, uint32_t n)

@@ -30,11 +30,14 @@ void tool_teardown(void);
 const tool_said *tool(const char *line);
 /* The same on a terminal of so many columns: all it said is in `out`. */
 const tool_said *tool_terminal(int columns, const char *line);
-/* Starts the line's one command (write "exec "); tool_wait() gives what it said. */
+/* Starts the line's one command (write "exec "), which ends with this process; tool_wait() gives what it
+ * said. */
 pid_t tool_start(const char *line);
 const tool_said *tool_wait(pid_t pid);
-/* Until the file has so many lines, or the process is gone, or 60 s have passed. */
+/* Until the file has so many lines; false: the process is gone before. */
 bool tool_lines(pid_t pid, const char *path, int lines);
+/* Until the shell says yes to the line (exit code 0); false: the process is gone, and it still does not. */
+bool tool_until(pid_t pid, const char *line);
 /* IDX files of `count` images of 8 by 8 in each part; digits that a net can tell apart. */
 void tool_data(const char *folder, int count);
 /* One of the lines of `out`, from the end (0: the last), as JSON; to be freed. */
