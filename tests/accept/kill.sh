@@ -10,6 +10,7 @@ options=(--epochs $epochs --set run.deterministic=threads --set train.checkpoint
 start=$(date +%s%N)
 want=$(hash unbroken "${options[@]}") || fail "the unbroken training failed"
 took_ms=$((($(date +%s%N) - start) / 1000000))
+[ $took_ms -gt 0 ] || took_ms=1000 # the clock was set back
 
 resume() { # resume WHAT
     local status

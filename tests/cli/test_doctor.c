@@ -164,8 +164,8 @@ static void wrong_mode(void **state)
     finds(PLUGIN, "plugins", "bad", "may be written by its group", "chown it");
     if (geteuid() == 0) {
         chmod("p/acme-pool.so", 0644);
-        assert_int_equal(chown("p", 12345, 0), 0);
-        finds(PLUGIN, "plugins", "bad", "belongs to user 12345", "chown it");
+        if (!chown("p", 12345, 0)) /* there are roots of one user only */
+            finds(PLUGIN, "plugins", "bad", "belongs to user 12345", "chown it");
     }
 }
 
@@ -210,7 +210,7 @@ static void two_openmp(void **state)
 static void small_shared_memory(void **state)
 {
     (void)state;
-    if (!has("unshare -m true", "no mount namespace may be made"))
+    if (!has("mkdir -p r && unshare -m mount -t tmpfs none r", "nothing may be mounted"))
         skip();
     finds("unshare -m sh -c 'mount -t tmpfs -o size=1m none /dev/shm && \"$T\" doctor --json'",
           "shared memory", "bad", "/dev/shm has 1 MiB", "--shm-size");
@@ -224,7 +224,7 @@ static void full_disk(void **state)
 {
     (void)state;
     assert_int_equal(tool("mkdir -p r")->code, 0);
-    if (!has("unshare -m true", "no mount namespace may be made"))
+    if (!has("mkdir -p r && unshare -m mount -t tmpfs none r", "nothing may be mounted"))
         skip();
     finds("unshare -m sh -c 'mount -t tmpfs -o size=100k none r && head -c 1m /dev/zero >r/fill;"
           " \"$T\" doctor r --json'",
@@ -282,6 +282,7 @@ static void stale_lock(void **state)
 
 #define GOOD "runs/2026-01-01-lenet-aaaa"
 
+/* Eight bytes in the middle of trained values: one alone could be there already. */
 static const struct {
     const char *damage, *level, *part, *advice;
 } damages[] = {
@@ -320,8 +321,8 @@ static const struct {
     {"printf x >>checkpoints/checkpoint-000003.tnck", "bad", "checkpoint-000003.tnck", "goes on from"},
     {"printf NOCKPT1 | dd of=checkpoints/checkpoint-000003.tnck conv=notrunc status=none", "bad",
      "checkpoint-000003.tnck is no checkpoint of version 1", "goes on from"},
-    {"printf x | dd of=checkpoints/checkpoint-000002.tnck bs=1 seek=30000 conv=notrunc status=none", "bad",
-     "checkpoint-000002.tnck: damaged: checksum",
+    {"printf xxxxxxxx | dd of=checkpoints/checkpoint-000002.tnck bs=1 seek=30000 conv=notrunc status=none",
+     "bad", "checkpoint-000002.tnck: damaged: checksum",
      "rm b/checkpoints/checkpoint-000002.tnck; --resume goes on"},
     {"printf '\\377\\377\\377\\377\\377\\377' | dd of=checkpoints/checkpoint-000002.tnck bs=1 seek=16 "
      "conv=notrunc status=none",
@@ -351,7 +352,7 @@ static const struct {
     {"truncate -s 1000 model-0000.params", "bad",
      "b/model-0000.params: ", "rm b/model-0000.params && tenon train"},
     {": >model-0000.params", "bad", "b/model-0000.params", "rm b/model-0000.params && tenon train"},
-    {"printf x | dd of=model-0000.params bs=1 seek=3000 conv=notrunc status=none", "bad",
+    {"printf xxxxxxxx | dd of=model-0000.params bs=1 seek=3000 conv=notrunc status=none", "bad",
      "its values are not those that the training wrote", "rm b/model-0000.params && tenon train --resume b"},
     {"truncate -s 1000 model-best.params", "bad", "b/model-best.params: ", "it cannot be made again"},
     {"head -c 500 model-symbol.json >x; mv x model-symbol.json", "bad", "b/model-symbol.json",
@@ -401,7 +402,7 @@ static void advice_helps(void **state)
         "rm model-0000.params",
         "rm model-0000.params; mkdir model-0000.params",
         "truncate -s 10 model-0000.params",
-        "printf x | dd of=model-0000.params bs=1 seek=3000 conv=notrunc status=none",
+        "printf xxxxxxxx | dd of=model-0000.params bs=1 seek=3000 conv=notrunc status=none",
         "rm model-symbol.json",
         "head -c 50 model-symbol.json >x; mv x model-symbol.json",
         "truncate -s 1000 checkpoints/checkpoint-000003.tnck",

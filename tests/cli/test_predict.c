@@ -68,18 +68,42 @@ static void inputs_make(void)
     npy_write("nan.npy", "(40, 64)", values, sizeof values, "<f4");
 }
 
+/* Word by word the same; a number with a point within one of its last digits. */
+static bool is_near(const char *a, const char *b)
+{
+    while (*a || *b) {
+        size_t n = strcspn(a, " \n"), k = strcspn(b, " \n");
+        char *a_end, *b_end;
+        double x = strtod(a, &a_end), y = strtod(b, &b_end);
+
+        if ((n != k || memcmp(a, b, n)) && (!memchr(a, '.', n) || !memchr(b, '.', k) || a_end != a + n ||
+                                            b_end != b + k || !(fabs(x - y) < 1.5e-4)))
+            return false;
+        a += n;
+        b += k;
+        if (*a != *b)
+            return false;
+        a += *a != '\0';
+        b += *b != '\0';
+    }
+    return true;
+}
+
 static void same_answers(void **state)
 {
-    static const char *const inputs[] = {"rows.csv",
-                                         "head.csv --shape 1,8,8",
-                                         "- <head.csv",
-                                         "flat.npy",
-                                         "images.npy",
-                                         "plain.npy --batch 7",
-                                         "flat.npy --shape 1x8x8",
-                                         "bytes.npy --scale 0.00392156862745098",
-                                         "packed.gz",
-                                         "rows.csv.gz"};
+    static const struct {
+        const char *words;
+        bool rounded; /* other batches and scales: products may be added up in another order */
+    } inputs[] = {{"rows.csv", false},
+                  {"head.csv --shape 1,8,8", false},
+                  {"- <head.csv", false},
+                  {"flat.npy", false},
+                  {"images.npy", false},
+                  {"plain.npy --batch 7", true},
+                  {"flat.npy --shape 1x8x8", false},
+                  {"bytes.npy --scale 0.00392156862745098", true},
+                  {"packed.gz", false},
+                  {"rows.csv.gz", false}};
     char *want, line[256];
 
     (void)state;
@@ -89,10 +113,10 @@ static void same_answers(void **state)
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
         const tool_said *s;
 
-        (void)snprintf(line, sizeof line, PREDICT "%s", inputs[i]);
+        (void)snprintf(line, sizeof line, PREDICT "%s", inputs[i].words);
         s = tool(line);
-        if (s->code || strcmp(s->out, want))
-            fail_msg("%s: code %d: %s\n%s", inputs[i], s->code, s->out, s->err);
+        if (s->code || (inputs[i].rounded ? !is_near(s->out, want) : strcmp(s->out, want) != 0))
+            fail_msg("%s: code %d: %s\n%s", inputs[i].words, s->code, s->out, s->err);
     }
     free(want);
     assert_int_equal(tool(PREDICT "one.npy | wc -l | grep -q '^2$'")->code, 0);

@@ -29,7 +29,7 @@ import sys
 import tempfile
 
 FENCE = re.compile(r"^(`{3,})[ \t]*([^\n`]*)\n(.*?)^\1[ \t]*$", re.S | re.M)
-LIMIT_S = 300
+LIMIT_S = 1800  # against hanging
 
 
 class Wrong(Exception):
