@@ -99,6 +99,8 @@ static tn_status candidates_make_locked(tni_selector *s)
         return TN_OK;
     candidates_free(s);
     s->made = false;
+    /* Before they are looked at: what is loaded meanwhile makes this old. */
+    s->generation = tni_registry_generation(s->plugins);
     if ((st = tni_map_create(TN_OPERATORS_MAX, &s->by_op)))
         return st;
     for (size_t i = 0; tni_registry_capability(s->plugins, TN_KIND_KERNELS, i, &head, &c.plugin); i++) {
@@ -109,7 +111,6 @@ static tn_status candidates_make_locked(tni_selector *s)
                 return st;
         }
     }
-    s->generation = tni_registry_generation(s->plugins);
     s->made = true;
     return TN_OK;
 }

@@ -258,6 +258,8 @@ static tn_status plugins_take(tni_opset *s) TN_REQUIRES(&s->lock)
     char text[480] = "";
     size_t used = 0;
 
+    /* Before they are looked at: what is loaded meanwhile makes this old. */
+    s->generation = tni_registry_generation(s->plugins);
     for (size_t i = 0; tni_registry_capability(s->plugins, TN_KIND_OPS, i, &table, &plugin); i++) {
         const tn_op_table *ops = (const tn_op_table *)(const void *)table;
 
@@ -272,7 +274,6 @@ static tn_status plugins_take(tni_opset *s) TN_REQUIRES(&s->lock)
             first = first ? first : st;
         }
     }
-    s->generation = tni_registry_generation(s->plugins);
     return first ? tni_error(first, "%s", text) : TN_OK;
 }
 
@@ -300,11 +301,11 @@ static tn_status plugins_ask(tni_opset *s)
         return TN_OK;
     tni_mutex_lock(&s->lock);
     asked = s->asked;
-    s->asked = true;
     tni_mutex_unlock(&s->lock);
-    if (!asked && (st = tni_registry_load_providers(s->plugins, "op", NULL)))
+    if (!asked && (st = tni_registry_load_providers(s->plugins, "op", NULL))) /* beside other threads, too */
         return st;
     tni_mutex_lock(&s->lock);
+    s->asked = true;
     if (!asked || s->generation != tni_registry_generation(s->plugins))
         st = plugins_take(s);
     tni_mutex_unlock(&s->lock);

@@ -92,6 +92,7 @@ static tn_status enter_locked(tni_registry *r, tni_plugin *p, tni_plugin **out)
         yield(other, p->path);
     tni_plugin_turn(p, TNI_PLUGIN_READY);
     tni_registry_sort(r);
+    atomic_fetch_add(&r->opened, 1);
     return TN_OK;
 }
 

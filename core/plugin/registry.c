@@ -175,17 +175,21 @@ tni_plugin *tni_registry_at(const tni_registry *registry, size_t index)
 
 tn_status tni_registry_load_providers(tni_registry *r, const char *kind, const char *id)
 {
+    unsigned opened;
     tni_plugin *p;
 
-    for (size_t i = 0; (p = tni_registry_at(r, i)); i++) {
-        tn_status st;
+    do { /* again if a file was opened meanwhile: its plugin may stand where we had been */
+        opened = atomic_load(&r->opened);
+        for (size_t i = 0; (p = tni_registry_at(r, i)); i++) {
+            tn_status st;
 
-        if (tni_plugin_state(p) != TNI_PLUGIN_READY || !tni_note_provides(&p->note.body, kind, id))
-            continue;
-        st = tni_plugin_load(r, p);
-        if (st && !tni_plugin_unusable(p))
-            return st; /* the user's mistake or no memory: not the plugin's fault */
-    }
+            if (tni_plugin_state(p) != TNI_PLUGIN_READY || !tni_note_provides(&p->note.body, kind, id))
+                continue;
+            st = tni_plugin_load(r, p);
+            if (st && !tni_plugin_unusable(p))
+                return st; /* the user's mistake or no memory: not the plugin's fault */
+        }
+    } while (opened != atomic_load(&r->opened));
     return TN_OK;
 }
 

@@ -67,8 +67,8 @@ static void a_child_goes_on(void **state)
 
 typedef struct program {
     tn_ctx *ctx;
-    tn_cached_op *net; /* of one input */
-    atomic_bool stop;
+    tn_cached_op *net;        /* of one input */
+    atomic_bool stop, pushed; /* `pushed`: a call of the operator went so far, and waits from then on */
     atomic_int wrong;
 } program;
 
@@ -100,9 +100,11 @@ static bool calls_operator(program *p, int64_t n)
     tn_array *a = NULL, *b = NULL;
     const tn_op_call call = {.struct_size = TN_SIZE(tn_op_call), .op = "test_stop", .in_count = 1, .in = &a};
     uint32_t made;
-    bool good = !tn_array_zeros(p->ctx, TN_F32, 1, &n, NULL, &a) &&
-                !tn_invoke_text(p->ctx, &call, 1, &b, &made) && !tn_array_wait(b);
+    bool good =
+        !tn_array_zeros(p->ctx, TN_F32, 1, &n, NULL, &a) && !tn_invoke_text(p->ctx, &call, 1, &b, &made);
 
+    atomic_store(&p->pushed, true);
+    good = good && !tn_array_wait(b);
     tn_array_release(a);
     tn_array_release(b);
     return good;
@@ -266,6 +268,7 @@ static void sleep_ms(int64_t ms)
 typedef struct stopped {
     program p;
     activity act;
+    bool beside; /* the operator runs on another thread than calls it */
     atomic_bool there, forks, forked, wrong;
 } stopped;
 
@@ -348,7 +351,8 @@ static void a_child_beside_a_thread_that(void **state)
 
 /* ---- inside what a plugin was called for ------------------------------------------------------------- */
 
-/* The engine of such a child is of no use; all else is, and so is another context. */
+/* The engine of such a child is of no use; all else is, and so is another context. It allocates: whoever
+ * called the operator is not in the middle of that, since it waits. */
 static int inner_child_main(program *p)
 {
     tn_array *a = NULL;
@@ -367,9 +371,12 @@ static int inner_child_main(program *p)
 static void fork_inside(void *arg)
 {
     stopped *s = arg;
-    const pid_t child = (stop_until_fork(arg), fork());
+    pid_t child;
 
-    if (!child)
+    while (s->beside && !atomic_load(&s->p.pushed))
+        sleep_ms(1);
+    stop_until_fork(arg);
+    if (!(child = fork()))
         _exit(inner_child_main(&s->p));
     atomic_store(&s->wrong, !child_ended_well(child));
 }
@@ -381,7 +388,7 @@ static void two_forks_at_once(void **state)
 
     (void)state;
     for (size_t i = 0; i < 2; i++) {
-        stopped s = {.act = calls_operator};
+        stopped s = {.act = calls_operator, .beside = i == 0};
         pthread_t thread;
         pid_t child;
 

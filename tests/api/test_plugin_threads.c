@@ -11,6 +11,7 @@
 #include "base/base.h"
 #include "support/scratch.h"
 #include "tenon/plugin/plugin.h"
+#include "tenon/plugin/util.h"
 
 enum { READERS = 3, ROUNDS = 4, ADDED = 64, CALLS = 20 };
 
@@ -251,9 +252,160 @@ static void all_at_once(void **state)
     }
 }
 
+/* ---- the first call of a plugin's operator --------------------------------------------------------- */
+
+static void find_first(void *arg)
+{
+    tn_op_info info = {.struct_size = TN_SIZE(tn_op_info)};
+    shared *s = arg;
+
+    atomic_fetch_add(&s->here, 1u);
+    readers_await(s);
+    CHECK(!tn_op_find(s->ctx, "acme_scale_shift", &info));
+}
+
+/* The plugin is loaded for whoever asks first; the others wait for that. */
+static void an_operator_is_there_for_all(void **state)
+{
+    const char *build = getenv("TENON_TEST_BUILD");
+    char setting[4096];
+
+    (void)state;
+    (void)snprintf(setting, sizeof setting, "plugins.path=%s/templates", build ? build : ".");
+    for (int round = 0; round < 10; round++) {
+        shared s = {.ctx = test_open((const char *const[]){setting, NULL})};
+        tni_thread *threads[READERS];
+
+        for (int i = 0; i < READERS; i++)
+            assert_int_equal(tni_thread_create("t", find_first, &s, &threads[i]), TN_OK);
+        for (int i = 0; i < READERS; i++)
+            tni_thread_join(threads[i]);
+        if (atomic_load(&s.wrong))
+            fail_msg("round %d: line %d is wrong", round, atomic_load(&s.wrong));
+        test_close(s.ctx);
+    }
+}
+
+/* ---- operators and kernels that are added while others are looked for --------------------------------- */
+
+static tn_status same_shape(tn_infer *i)
+{
+    return tn_infer_same_shape(i);
+}
+
+static tn_status copy_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)plan;
+    (void)err;
+    memcpy(x->out[0]->data, x->in[0]->data, x->in[0]->bytes);
+    return TN_OK;
+}
+
+typedef struct own_plugin { /* all that its descriptor points to */
+    char name[32];
+    tn_op op;
+    tn_kernel kernel;
+    const tn_op *ops[2];
+    const tn_kernel *kernels[2];
+    tn_op_table op_table;
+    tn_kernel_table kernel_table;
+    const tn_capability *tables[3];
+    tn_plugin plugin;
+} own_plugin;
+
+static void own_make(own_plugin *o, int index)
+{
+    static const char *const data[] = {"data", NULL}, *const output[] = {"output", NULL};
+    static const char *const types[] = {"*:f32", NULL};
+
+    (void)snprintf(o->name, sizeof o->name, "own_%d", index);
+    o->op = (tn_op){.struct_size = (uint32_t)TN_END(tn_op, gradient),
+                    .version = 1,
+                    .name = o->name,
+                    .doc = "test",
+                    .inputs = data,
+                    .outputs = output,
+                    .shape = same_shape};
+    o->kernel = (tn_kernel){.struct_size = (uint32_t)TN_END(tn_kernel, release),
+                            .rank = 64,
+                            .op = o->name,
+                            .name = o->name,
+                            .device = "cpu",
+                            .isa = "",
+                            .op_version_min = 1,
+                            .op_version_max = 1,
+                            .flags = TN_KERNEL_DETERMINISTIC,
+                            .types = types,
+                            .run = copy_run};
+    o->ops[0] = &o->op;
+    o->kernels[0] = &o->kernel;
+    o->op_table = (tn_op_table){.head = TN_CAPABILITY(tn_op_table, ops, TN_KIND_OPS, "own"), .ops = o->ops};
+    o->kernel_table = (tn_kernel_table){
+        .head = TN_CAPABILITY(tn_kernel_table, stream_detach, TN_KIND_KERNELS, "cpu"), .kernels = o->kernels};
+    o->tables[0] = &o->op_table.head;
+    o->tables[1] = &o->kernel_table.head;
+    o->plugin = (tn_plugin){.struct_size = (uint32_t)TN_END(tn_plugin, capabilities),
+                            .magic = TN_MAGIC,
+                            .abi_major = TN_ABI_MAJOR,
+                            .name = o->name,
+                            .version = "1.0",
+                            .vendor = "Acme",
+                            .license = "Apache-2.0",
+                            .summary = "own",
+                            .capabilities = o->tables};
+}
+
+static void look_on(void *arg)
+{
+    tn_op_info info = {.struct_size = TN_SIZE(tn_op_info)};
+    shared *s = arg;
+
+    do {
+        CHECK(tn_op_find(s->ctx, "nobody", &info) == TN_E_KEY);
+        CHECK(!call_once(s->ctx));
+        atomic_fetch_add(&s->here, 1u);
+    } while (!atomic_load(&s->done));
+}
+
+static void what_was_added_is_found(void **state)
+{
+    enum { OWN = 40 };
+    static own_plugin own[OWN];
+    const float one[] = {1};
+
+    (void)state;
+    for (int round = 0; round < ROUNDS; round++) {
+        shared s = {.ctx = test_open(NULL)};
+        tn_array *x = test_array(s.ctx, 1, (int64_t[]){1}, one), *y;
+        tni_thread *threads[READERS];
+
+        for (int i = 0; i < READERS; i++)
+            assert_int_equal(tni_thread_create("t", look_on, &s, &threads[i]), TN_OK);
+        readers_await(&s);
+        for (int i = 0; i < OWN; i++) {
+            own_make(&own[i], i);
+            assert_ok(tn_plugin_add(s.ctx, &own[i].plugin));
+            for (int k = i - 1; i % 2 && k <= i; k++) { /* the second comes while others look at the first */
+                y = test_op(s.ctx, own[k].name, NULL, 1, &x);
+                test_values(y, one, 1, 0);
+                tn_array_release(y);
+            }
+        }
+        atomic_store(&s.done, true);
+        for (int i = 0; i < READERS; i++)
+            tni_thread_join(threads[i]);
+        if (atomic_load(&s.wrong))
+            fail_msg("round %d: line %d is wrong", round, atomic_load(&s.wrong));
+        tn_array_release(x);
+        test_close(s.ctx);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(all_at_once)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_at_once),
+                                       cmocka_unit_test(an_operator_is_there_for_all),
+                                       cmocka_unit_test(what_was_added_is_found)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

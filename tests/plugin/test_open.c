@@ -75,6 +75,42 @@ static void yields(void **state)
     close_all(&f);
 }
 
+typedef struct opening {
+    fixture f;
+    char path[SCRATCH_PATH_BYTES];
+    tn_status status;
+} opening;
+
+static void open_named(void *arg)
+{
+    opening *o = arg;
+    tni_plugin *p = NULL;
+
+    o->status = tni_registry_open(o->f.registry, o->path, &p);
+}
+
+/* Another thread looks for providers meanwhile: it finds the one that was there, or the one in its place. */
+static void yields_beside_a_load(void **state)
+{
+    static opening o;
+    const char *found = scratch_path("found");
+
+    (void)state;
+    snprintf(o.path, sizeof o.path, "%s", in(scratch_path("named"), "mine.so"));
+    for (int round = 0; round < 50; round++) {
+        const tn_capability *table;
+        tni_thread *thread;
+
+        o.f = open_with(found, NULL, NULL);
+        assert_int_equal(tni_thread_create("open", open_named, &o, &thread), TN_OK);
+        assert_int_equal(tni_registry_load_providers(o.f.registry, "pool", "p1"), TN_OK);
+        assert_true(tni_registry_capability(o.f.registry, TN_KIND_POOL, 0, &table, NULL));
+        tni_thread_join(thread);
+        assert_true(o.status == TN_OK || o.status == TN_E_KEY); /* TN_E_KEY: the other one was loaded first */
+        close_all(&o.f);
+    }
+}
+
 static void refuses(void **state)
 {
     const char *folder = folder_new("bad");
@@ -143,10 +179,8 @@ static void without_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(opens),
-        cmocka_unit_test(yields),
-        cmocka_unit_test(refuses),
-        cmocka_unit_test(without_memory),
+        cmocka_unit_test(opens),   cmocka_unit_test(yields),         cmocka_unit_test(yields_beside_a_load),
+        cmocka_unit_test(refuses), cmocka_unit_test(without_memory),
     };
 
     return cmocka_run_group_tests(tests, plugins_build, NULL);
