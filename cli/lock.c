@@ -107,7 +107,8 @@ cli_lock_state cli_lock_look(const char *path, cli_lock_owner *owner)
 static void refuse(tn_app *app, const char *path, const cli_lock_owner *owner, bool foreign)
 {
     char *text =
-        foreign
+        !owner->pid ? cli_format("%s: the run is in use by another process; wait until it ends", path)
+        : foreign
             ? cli_format("%s: the run is in use by process %ld on host %s; if that one is gone, remove the "
                          "file",
                          path, owner->pid, owner->host)

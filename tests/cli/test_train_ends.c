@@ -397,9 +397,11 @@ static void locked_by_the_dead(void **state)
     (void)tool_wait(pid);
 }
 
-/* Who only looks at the file, and is held up meanwhile, is not taken for its owner. */
+/* Who only looks at the file, and is held up meanwhile, is not taken for its owner; an owner that is held up
+ * before it wrote its name is one. */
 static void looked_at(void **state)
 {
+    const tool_said *s;
     int fd = open("fin/checkpoints/run.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     pid_t pid;
 
@@ -411,6 +413,13 @@ static void looked_at(void **state)
     assert_int_equal(flock(fd, LOCK_UN), 0);
     if (tool_wait(pid)->code)
         fail_msg("%s", tool_file("err.txt"));
+    (void)close(fd);
+    fd = open("fin/checkpoints/run.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    assert_int_equal(flock(fd, LOCK_EX), 0);
+    s = tool("exec \"$T\" train --resume fin -q");
+    assert_int_equal(s->code, 1);
+    assert_says(s->err, "run.lock: the run is in use by another process; wait until it ends\n");
+    assert_int_equal(unlink("fin/checkpoints/run.lock"), 0);
     (void)close(fd);
 }
 
