@@ -108,8 +108,13 @@ void nn_shape(tn_array *a, int32_t ndim, const int64_t *shape)
 
 char *nn_folder(void)
 {
-    char pattern[] = "/tmp/tenon-nn-XXXXXX", *folder = mkdtemp(pattern) ? strdup(pattern) : NULL;
+    const char *root = getenv("TMPDIR");
+    char pattern[200], *folder;
 
+    if (!root || root[0] != '/' || strlen(root) > 150) /* tests add names in small buffers */
+        root = "/tmp";
+    (void)snprintf(pattern, sizeof pattern, "%s/tenon-nn-XXXXXX", root);
+    folder = mkdtemp(pattern) ? strdup(pattern) : NULL;
     assert_non_null(folder);
     return folder;
 }
