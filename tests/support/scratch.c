@@ -16,7 +16,7 @@
 
 #define FAILURES_MAX 100000
 
-static char folder[SCRATCH_PATH_BYTES / 2];
+static char folder[SCRATCH_PATH_BYTES / 2], quick[64];
 static pid_t owner;
 
 static int entry_remove(const char *path, const struct stat *info, int type, struct FTW *walk)
@@ -38,10 +38,13 @@ static int entry_open(const char *path, const struct stat *info, int type, struc
 
 static void folder_remove(void)
 {
-    if (owner != getpid())
-        return;
-    nftw(folder, entry_open, 16, FTW_PHYS);
-    nftw(folder, entry_remove, 16, FTW_DEPTH | FTW_PHYS);
+    const char *const all[] = {folder, quick};
+
+    for (int i = 0; i < 2 && owner == getpid(); i++)
+        if (all[i][0]) {
+            nftw(all[i], entry_open, 16, FTW_PHYS);
+            nftw(all[i], entry_remove, 16, FTW_DEPTH | FTW_PHYS);
+        }
 }
 
 const char *scratch_folder(void)
@@ -57,14 +60,29 @@ const char *scratch_folder(void)
     return folder;
 }
 
-const char *scratch_path(const char *name)
+static const char *path_in(const char *where, const char *name)
 {
     static char paths[8][SCRATCH_PATH_BYTES];
     static unsigned next;
     char *path = paths[next++ % 8];
 
-    snprintf(path, SCRATCH_PATH_BYTES, "%s/%s", scratch_folder(), name);
+    snprintf(path, SCRATCH_PATH_BYTES, "%s/%s", where, name);
     return path;
+}
+
+const char *scratch_path(const char *name)
+{
+    return path_in(scratch_folder(), name);
+}
+
+const char *scratch_quick_path(const char *name)
+{
+    char made[] = "/dev/shm/tenon-test-XXXXXX";
+
+    (void)scratch_folder();
+    if (!quick[0])
+        snprintf(quick, sizeof quick, "%s", mkdtemp(made) ? made : "");
+    return path_in(quick[0] ? quick : scratch_folder(), name);
 }
 
 void scratch_put(const char *path, const void *bytes, size_t count)
