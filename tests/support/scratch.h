@@ -13,7 +13,7 @@
 const char *scratch_folder(void);
 /* <folder>/<name> in one of eight rotating buffers. */
 const char *scratch_path(const char *name);
-/* The same in memory, where the machine has a place for it: a thousand synced files take minutes on a disk. */
+/* The same in memory, if the machine has a place for it: a thousand synced files take minutes on a disk. */
 const char *scratch_quick_path(const char *name);
 /* Writes a file. Nothing is synced: a test that writes thousands of them does not wait for the disk. */
 void scratch_put(const char *path, const void *bytes, size_t count);
