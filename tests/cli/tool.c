@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <locale.h>
 #include <pty.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -25,6 +26,27 @@ static void shell(const char *command)
         fprintf(stderr, "failed: %s\n", command);
 }
 
+/* What the tool would read is what a test says. A locale that is not installed, of which every shell would
+ * speak, is none. */
+static void environment_clear(void)
+{
+    static const char *const begins[] = {"MXNET_", "DMLC_", "PS_", "OMP_NUM_THREADS=", "COLUMNS=", "LINES="};
+    char name[256];
+
+    for (char **at = environ; *at;) {
+        bool ours = false;
+
+        for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+            ours = ours || !strncmp(*at, begins[i], strlen(begins[i]));
+        (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(*at, "="), *at);
+        at = ours && !unsetenv(name) ? environ : at + 1;
+    }
+    if (!setlocale(LC_ALL, "") && !unsetenv("LC_ALL") && !setlocale(LC_ALL, ""))
+        (void)setenv("LC_ALL", "C", 1);
+    (void)setlocale(LC_ALL, "C");
+    unsetenv("NO_COLOR");
+}
+
 void tool_setup(void)
 {
     const char *path = getenv("TENON_TEST_TOOL");
@@ -34,7 +56,7 @@ void tool_setup(void)
         exit(77);
     }
     setenv("T", path, 1);
-    unsetenv("NO_COLOR");
+    environment_clear();
     (void)umask(022); /* what may be written by a group is refused as a plugin */
     if (!getcwd(home, sizeof home) || !mkdtemp(folder) || chdir(folder))
         exit(1);
