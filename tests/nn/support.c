@@ -119,6 +119,14 @@ char *nn_folder(void)
     return folder;
 }
 
+char *nn_quick_folder(void)
+{
+    char pattern[] = "/dev/shm/tenon-nn-XXXXXX", *folder = mkdtemp(pattern) ? strdup(pattern) : nn_folder();
+
+    assert_non_null(folder);
+    return folder;
+}
+
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
 {
     (void)st;

@@ -25,6 +25,9 @@ tn_array *nn_array(tn_app *app, int32_t ndim, const int64_t *shape, uint64_t see
 size_t nn_read(tn_app *app, tn_array *a, float *out, size_t room); /* how many */
 void nn_shape(tn_array *a, int32_t ndim, const int64_t *shape);    /* asserts it */
 char *nn_folder(void); /* a new, empty one; to be given to nn_folder_remove, which frees the text */
+/* The same in memory where that can be: for hundreds of small files that are synced; a slow disk takes
+ * minutes. */
+char *nn_quick_folder(void);
 void nn_folder_remove(char *folder);
 
 #endif

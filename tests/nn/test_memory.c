@@ -34,18 +34,10 @@ static void work(tn_app *app, const char *prefix)
         (void)tn_app_check(app, tn_wait_all(tn_app_ctx(app)));
 }
 
-/* In memory where that can be: a thousand small files are synced, and a slow disk takes minutes for it. */
-static char *quick_folder(void)
-{
-    char pattern[] = "/dev/shm/tenon-nn-XXXXXX";
-
-    return mkdtemp(pattern) ? strdup(pattern) : nn_folder();
-}
-
 static void test_allocations(void **state)
 {
     const char *full = getenv("TENON_FULL");
-    char *folder = quick_folder(), prefix[256];
+    char *folder = nn_quick_folder(), prefix[256];
     uint64_t tried = 0, step = full && *full == '1' ? 1 : 11;
 
     (void)state;

@@ -102,7 +102,7 @@ static void test_early(void **state)
 
     (void)state;
     for (int k = 0; k < 3; k++) {
-        char *whole = nn_folder();
+        char *whole = nn_quick_folder();
         result want, have;
 
         run(whole, 0, 0, kinds[k], &want);
@@ -120,7 +120,7 @@ static void test_early(void **state)
         for (int64_t stop = 12; stop < want.step; stop += 11) { /* between epochs, and in them */
             if (k == 2 && stop > 12)
                 break; /* nothing ends it: test_train.c goes further */
-            char *broken = nn_folder();
+            char *broken = nn_quick_folder();
 
             run(broken, 0, stop, kinds[k], &have);
             assert_false(have.done);
@@ -136,7 +136,7 @@ static void test_early(void **state)
 /* The best epoch's file is that epoch's net, whatever checkpoint_keep says. */
 static void test_best(void **state)
 {
-    char *folder = nn_folder(), path[512], json[512];
+    char *folder = nn_quick_folder(), path[512], json[512];
     tn_evaluation e = {.struct_size = sizeof e};
     result r;
     tn_app *app = nn_open(NULL);
@@ -179,7 +179,7 @@ static void test_not_finite(void **state)
 {
     (void)state;
     for (int ignore = 0; ignore < 2; ignore++) {
-        char *folder = nn_folder();
+        char *folder = nn_quick_folder();
         tn_app *app = nn_open(NULL);
         watch w = {.poison_at = 7, .ctx = tn_app_ctx(app)};
         tn_train *t =
