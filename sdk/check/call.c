@@ -9,8 +9,10 @@
 
 #include "call.h"
 #include "space.h"
+#include "waiting.h"
 
 #define COMPLETE_S 20
+#define STEP_US 10000u
 
 static chk_call *of(tn_call *call)
 {
@@ -112,7 +114,7 @@ void chk_call_init(chk_call *c, chk_node *n)
     memset(c, 0, sizeof *c);
     c->node = n;
     (void)pthread_mutex_init(&c->lock, NULL);
-    (void)pthread_cond_init(&c->changed, NULL);
+    chk_condition_init(&c->changed);
 }
 
 void chk_call_begin(chk_call *c)
@@ -132,15 +134,18 @@ tn_status chk_call_wait(chk_call *c, tn_status st)
 {
     chk_env *env = c->node->lab->env;
     const char *text = c->node->p->text;
-    struct timespec until;
     uint32_t completions;
-    int rc = 0;
+    bool late = false;
+    chk_time t;
 
-    (void)clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += COMPLETE_S;
+    chk_time_begin(&t);
     (void)pthread_mutex_lock(&c->lock);
-    while (st == TN_PENDING && !c->completions && rc != ETIMEDOUT)
-        rc = pthread_cond_timedwait(&c->changed, &c->lock, &until);
+    while (st == TN_PENDING && !c->completions && !late) {
+        const struct timespec until = chk_until(STEP_US);
+
+        if (pthread_cond_timedwait(&c->changed, &c->lock, &until) == ETIMEDOUT)
+            late = chk_time_add(&t, STEP_US) > COMPLETE_S * (uint64_t)1000000;
+    }
     completions = c->completions;
     (void)pthread_mutex_unlock(&c->lock);
     if (st == TN_PENDING && !completions)

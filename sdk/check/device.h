@@ -40,9 +40,21 @@ void chk_device_notify(chk_device *d, tn_event *e, chk_notice *notice);
 void chk_notice_wait(chk_device *d, chk_notice *notice);
 /* What a call that failed must say. */
 void chk_device_said(chk_device *d, const char *call, tn_status st, const tn_err *err);
-void chk_sleep_us(uint32_t us);
 
-/* ---- device_streams.c: each fails the case ---- */
+/* ---- device_streams.c ---- */
+
+/* Holds a call of a stream back until the host ends that, or blocks; not where the call is made on the host's
+ * own thread. */
+typedef struct chk_hold {
+    uint32_t limit_ms; /* how long the host may have slept meanwhile (chk_time) */
+    pthread_t host;
+    atomic_uint open, late;
+} chk_hold;
+void chk_hold_begin(chk_hold *h, uint32_t limit_ms);
+void chk_hold_end(chk_hold *h);
+void chk_hold_wait(chk_hold *h);
+
+/* Each fails the case. */
 
 /* Copies stand in the order of the calls around them. */
 void chk_device_mixed(chk_device *d, tn_stream *s);

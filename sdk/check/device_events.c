@@ -7,8 +7,12 @@
 #include <string.h>
 
 #define PAIRS 40u
+#define HELDS 2u      /* of these */
+#define HELD_US 5000u /* for what does not wait */
+#define HELD_MS 100u  /* for who waits in the call itself */
 #define NOTICES 200u
 #define THREADS 6u
+#define NOTES 60u /* of each thread */
 
 /* ---- events ---- */
 
@@ -16,6 +20,7 @@ typedef struct flag {
     atomic_uint set;
     chk_env *env;
     uint32_t pause_us;
+    chk_hold *hold; /* NULL: only the pause */
 } flag;
 
 static tn_status flag_set(void *arg, tn_err *err)
@@ -23,6 +28,8 @@ static tn_status flag_set(void *arg, tn_err *err)
     flag *f = arg;
 
     (void)err;
+    if (f->hold)
+        chk_hold_wait(f->hold);
     chk_sleep_us(f->pause_us);
     atomic_store(&f->set, 1);
     return TN_OK;
@@ -38,13 +45,16 @@ static tn_status flag_asked(void *arg, tn_err *err)
     return TN_OK;
 }
 
-/* What stream `b` does behind event_wait comes after what stream `a` did before event_record. */
-static void pair(chk_device *d, tn_stream *a, tn_stream *b, tn_event *e, flag *f)
+/* What stream `b` does behind event_wait comes after what stream `a` did before event_record. `hold`: until
+ * `b` had its time. */
+static void pair(chk_device *d, tn_stream *a, tn_stream *b, tn_event *e, flag *f, chk_hold *hold)
 {
     tn_err err = {0};
     tn_status st;
 
-    *f = (flag){.env = d->env, .pause_us = (uint32_t)(chk_random(d->env) % 500)};
+    *f = (flag){.env = d->env, .pause_us = (uint32_t)(chk_random(d->env) % 500), .hold = hold};
+    if (hold)
+        chk_hold_begin(hold, HELD_MS);
     chk_device_call(d, a, flag_set, f);
     if (d->ops->event_record(e, a, &err) || d->ops->event_wait(b, e, &err))
         chk_fail(d->env, NULL, "event_record or event_wait fails: %s", err.message);
@@ -54,12 +64,17 @@ static void pair(chk_device *d, tn_stream *a, tn_stream *b, tn_event *e, flag *f
     if (st == TN_OK && !atomic_load(&f->set))
         chk_fail(d->env, NULL, "event_query says reached, but the work before it is not done");
     chk_device_call(d, b, flag_asked, f);
+    if (hold) {
+        chk_quiet_us(HELD_US);
+        chk_hold_end(hold);
+    }
     chk_count(d->env);
 }
 
 void chk_device_events(chk_env *env)
 {
     static flag flags[PAIRS];
+    static chk_hold holds[HELDS];
     chk_device d;
     tn_stream *a, *b;
     tn_event *e;
@@ -70,7 +85,7 @@ void chk_device_events(chk_env *env)
     b = chk_device_stream(&d);
     e = chk_device_event(&d);
     for (uint32_t i = 0; i < PAIRS; i++)
-        pair(&d, i % 2 ? b : a, i % 2 ? a : b, e, &flags[i]);
+        pair(&d, i % 2 ? b : a, i % 2 ? a : b, e, &flags[i], i < HELDS ? &holds[i] : NULL);
     chk_device_wait(&d, a);
     chk_device_wait(&d, b);
     if (d.ops->event_query(e, &err) != TN_OK)
@@ -144,7 +159,7 @@ void chk_device_notified(chk_env *env)
     for (uint32_t i = 0; i < NOTICES; i++)
         d.ops->event_destroy(events[i]);
     d.ops->stream_destroy(s);
-    chk_sleep_us(20000); /* a second call would come now */
+    chk_quiet_us(20000); /* a second call would come now */
     chk_device_close(&d);
 }
 
@@ -229,13 +244,14 @@ static void *work(void *arg)
     chk_device *d = w->device;
     tn_stream *s = chk_device_stream(d);
     unsigned char *there = chk_device_alloc(d, TN_MEMORY_DEVICE, 5000);
+    static chk_notice notices[THREADS][NOTES]; /* a second call may come to any of them */
     unsigned char here[5000], back[5000];
     const tn_place to = {.data = there, .device = 0, .memory = TN_MEMORY_DEVICE};
     const tn_place from = {.data = here, .device = -1, .memory = TN_MEMORY_HOST},
                    home = {.data = back, .device = -1, .memory = TN_MEMORY_HOST};
 
-    for (uint32_t i = 0; i < 60; i++) {
-        chk_notice notice;
+    for (uint32_t i = 0; i < NOTES; i++) {
+        chk_notice *notice = &notices[w->number][i];
         tn_event *e = chk_device_event(d);
         tn_err err = {0};
 
@@ -245,8 +261,8 @@ static void *work(void *arg)
         chk_device_copy(d, s, &home, &to, sizeof here);
         if (d->ops->event_record(e, s, &err))
             chk_fail(d->env, NULL, "event_record fails: %s", err.message);
-        chk_device_notify(d, e, &notice);
-        chk_notice_wait(d, &notice);
+        chk_device_notify(d, e, notice);
+        chk_notice_wait(d, notice);
         if (memcmp(here, back, sizeof here) != 0 || atomic_load(&w->calls) != i + 1)
             chk_fail(d->env, NULL, "a copy or a call got lost between threads");
         d->ops->event_destroy(e);
@@ -274,6 +290,8 @@ void chk_device_threads(chk_env *env)
 }
 
 /* ---- where memory fails ---- */
+
+#define FRAGILE_US (uint64_t)2000000 /* for notifications */
 
 typedef struct fragile {
     tn_stream *stream;
@@ -315,6 +333,7 @@ static void fragile_life(chk_device *d, fragile *f)
 {
     uint32_t calls = 0, notes = 0;
     tn_err err = {0};
+    chk_time t;
 
     if (nomem(d, "open", d->ops->open(d->plugin.self, 0, &d->handle, &err), &d->handle))
         d->handle = NULL;
@@ -331,8 +350,9 @@ static void fragile_life(chk_device *d, fragile *f)
     chk_host_fail_at(d->plugin.host, 0);
     if (d->ops->stream_wait(f->stream, &err))
         chk_fail(d->env, NULL, "a stream failed because a call was refused: %s", err.message);
-    for (uint32_t i = 0; i < 2000 && atomic_load(&f->notes) < notes; i++)
-        chk_sleep_us(1000);
+    chk_time_begin(&t);
+    while (atomic_load(&f->notes) < notes && chk_time_sleep(&t, 1000) < FRAGILE_US * chk_patience())
+        ;
     if (atomic_load(&f->calls) != calls)
         chk_fail(d->env, "D-order", "%u calls were promised, %u came", (unsigned)calls,
                  (unsigned)atomic_load(&f->calls));

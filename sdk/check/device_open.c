@@ -4,17 +4,9 @@
 #include "device.h"
 
 #include <string.h>
-#include <time.h>
 
-#define NOTICE_WAIT_US 1000u
-#define NOTICE_WAITS 5000u /* 5 s: a notification that takes longer never comes */
-
-void chk_sleep_us(uint32_t us)
-{
-    const struct timespec pause = {.tv_sec = us / 1000000u, .tv_nsec = (long)(us % 1000000u) * 1000};
-
-    (void)nanosleep(&pause, NULL);
-}
+#define NOTICE_STEP_US 1000u
+#define NOTICE_S 5u /* a notification that takes longer never comes */
 
 void chk_device_said(chk_device *d, const char *call, tn_status st, const tn_err *err)
 {
@@ -142,11 +134,12 @@ void chk_device_notify(chk_device *d, tn_event *e, chk_notice *notice)
 
 void chk_notice_wait(chk_device *d, chk_notice *notice)
 {
-    for (uint32_t i = 0; i < NOTICE_WAITS * chk_patience(); i++) {
-        if (atomic_load(&notice->calls))
-            return;
-        chk_sleep_us(NOTICE_WAIT_US);
-    }
-    chk_fail(d->env, "D-notify", "a notification did not come within %u s",
-             NOTICE_WAITS / 1000 * chk_patience());
+    const uint64_t limit_s = NOTICE_S * chk_patience();
+    chk_time t;
+
+    chk_time_begin(&t);
+    while (!atomic_load(&notice->calls))
+        if (chk_time_sleep(&t, NOTICE_STEP_US) > limit_s * 1000000u && !atomic_load(&notice->calls))
+            chk_fail(d->env, "D-notify", "a notification did not come within %llu s",
+                     (unsigned long long)limit_s);
 }

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "check.h"
+#include "waiting.h"
 
 #define CHK_MESSAGE_BYTES 900
 
@@ -43,7 +44,7 @@ typedef struct chk_case {
     chk_verdict verdict;
     chk_verdict *twin; /* of the second process of a case: where its verdict goes instead */
     atomic_uint_fast64_t counted;
-    atomic_flag said; /* the first verdict counts */
+    atomic_int speaker; /* the thread that says the verdict, which is the first one; 0: none yet */
     uint64_t random[2];
     const char *bounds_rule, *read_only_rule, *fault_who;
     void *handle; /* of dlopen */
@@ -59,11 +60,14 @@ static inline chk_case *chk_case_of(chk_env *env)
 
 /* Writes the verdict to the pipe. Async-signal-safe. */
 void chk_verdict_send(chk_case *c);
+/* True: what this thread says is the verdict. False: it said one before. Where another thread was first it
+ * does not return: that one ends the process. Async-signal-safe. */
+bool chk_speak(chk_case *c);
 
 /* ---- load_init.c ---- */
 
-/* By the clock, of init on a host of today; `st` is what init says, and a plugin that is open is closed
- * again. */
+/* By the clock, but for time in which the thread had no processor: of init on a host of today; `st` is what
+ * init says, and a plugin that is open is closed again. */
 uint64_t chk_init_ns(chk_env *env, chk_host *host, tn_status *st, tn_err *err);
 #define CHK_INIT_LIMIT_NS 100000000u /* rule R8 */
 
@@ -84,6 +88,8 @@ bool chk_host_intact(const chk_host *host);   /* nothing was written behind its 
 /* ---- imports.c ---- */
 
 bool chk_imports_redirect(void *handle);
+#define CHK_THREADS_US 1000000u /* in which a thread that is to end does, once it runs */
+#define CHK_THREADS_STEP_US 5000u
 void chk_imports_memory(uint64_t *bytes, uint64_t *count); /* that the plugin holds of its own malloc's */
 uint32_t chk_imports_exits(void);                          /* calls of atexit up to now */
 uint32_t chk_imports_sockets(void);                        /* calls of socket */

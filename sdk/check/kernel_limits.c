@@ -3,10 +3,12 @@
  * what it leaves behind in the process, hosts older and newer than it.
  */
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "lab.h"
+#include "waiting.h"
+
+#define LATER_US 500000u /* for what a device frees a little later */
 
 static const chk_form plain_form = {.mode = TN_MODE_WRITE, .fill = 0x3c};
 
@@ -14,35 +16,39 @@ static const chk_form plain_form = {.mode = TN_MODE_WRITE, .fill = 0x3c};
 
 typedef struct leak {
     uint32_t left, rounds;
-    uint64_t pages; /* resident before, to be compared at the end */
+    uint64_t pages; /* before, to be compared at the end */
 } leak;
 
-static uint64_t resident_pages(void)
+/* What the process wrote to, here or swapped out; pages of files come and go. */
+static uint64_t own_pages(void)
 {
-    unsigned long long size = 0, resident = 0;
-    FILE *f = fopen("/proc/self/statm", "r");
+    unsigned long long kib, sum = 0;
+    FILE *f = fopen("/proc/self/status", "re");
+    char line[256];
 
-    if (!f)
-        return 0;
-    if (fscanf(f, "%llu %llu", &size, &resident) != 2)
-        resident = 0;
-    (void)fclose(f);
-    return resident;
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "RssAnon: %llu", &kib) == 1 || sscanf(line, "VmSwap: %llu", &kib) == 1)
+            sum += kib;
+    if (f)
+        (void)fclose(f);
+    return sum * 1024 / (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 /* Blocks that the plugin holds. A device may free what a stream is through with a little later, so more than
  * `most` are looked at again. */
 static uint64_t blocks_held(chk_lab *lab, uint64_t most, uint64_t *bytes)
 {
-    const struct timespec pause = {.tv_nsec = 1000000};
     uint64_t blocks;
+    bool late = !lab->device;
+    chk_time t;
 
-    chk_host_memory(lab->plugin.host, bytes, &blocks);
-    for (uint32_t i = 0; lab->device && blocks > most && i < 500; i++) {
-        (void)nanosleep(&pause, NULL);
+    chk_time_begin(&t);
+    for (;;) {
         chk_host_memory(lab->plugin.host, bytes, &blocks);
+        if (late || blocks <= most)
+            return blocks;
+        late = chk_time_sleep(&t, 1000) >= LATER_US;
     }
-    return blocks;
 }
 
 static void rounds_run(chk_lab *lab, const chk_problem *p, uint32_t rounds)
@@ -67,7 +73,7 @@ static bool leak_visit(chk_lab *lab, const chk_problem *p, void *arg)
         return true;
     rounds_run(lab, p, 20); /* what is made once is made */
     chk_host_memory(lab->plugin.host, &bytes[0], &blocks[0]);
-    pages = resident_pages();
+    pages = own_pages();
     rounds_run(lab, p, l->rounds);
     blocks[1] = blocks_held(lab, blocks[0], &bytes[1]);
     if (blocks[1] > blocks[0])
@@ -75,9 +81,9 @@ static bool leak_visit(chk_lab *lab, const chk_problem *p, void *arg)
                  "%u times prepare, run and release leave %llu blocks with %lld bytes more than before (%s)",
                  l->rounds, (unsigned long long)(blocks[1] - blocks[0]), (long long)(bytes[1] - bytes[0]),
                  p->text);
-    if (resident_pages() > pages + 512 + l->rounds / 2)
+    if (own_pages() > pages + 512 + l->rounds / 2)
         chk_fail(lab->env, NULL, "%u times prepare, run and release make the process %llu pages larger (%s)",
-                 l->rounds, (unsigned long long)(resident_pages() - pages), p->text);
+                 l->rounds, (unsigned long long)(own_pages() - pages), p->text);
     chk_count(lab->env);
     return --l->left > 0;
 }

@@ -1,32 +1,75 @@
 /*
  * Group load: init and fini, once, again, on hosts that offer little, and where memory fails.
  */
+#include <fcntl.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "internal.h"
 
 #define FIRST_LIMIT_NS 1000000000u /* of the first, on a machine that does other work too */
+#define FIRST_TRIES 3
 #define TRIES 5
 #define ALLOCATIONS_MAX 4096u
 #define CYCLES 8
 
-static uint64_t clock_ns(void)
+static uint64_t clock_ns(clockid_t clock)
 {
-    struct timespec t;
+    struct timespec t = {0};
 
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    (void)clock_gettime(clock, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* How long this thread would have run but had no processor; 0: the system does not say. */
+static uint64_t kept_ns(void)
+{
+    unsigned long long ran, kept = 0;
+    FILE *f = fopen("/proc/thread-self/schedstat", "re");
+
+    if (f && fscanf(f, "%llu %llu", &ran, &kept) != 2)
+        kept = 0;
+    if (f)
+        (void)fclose(f);
+    return kept;
+}
+
+/* Where a stretch of a thread's time began. */
+typedef struct stretch {
+    uint64_t all, ran, kept;
+} stretch;
+
+/* The clock is read outside of the rest here and in stretch_ns: what comes between counts, so no stretch is
+ * taken for a shorter one. */
+static stretch stretch_begin(void)
+{
+    stretch s;
+
+    s.all = clock_ns(CLOCK_MONOTONIC);
+    s.ran = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    s.kept = kept_ns();
+    return s;
+}
+
+/* What it took, without what the machine or a sanitizer adds. */
+static uint64_t stretch_ns(const stretch *s)
+{
+    const uint64_t kept = kept_ns() - s->kept, ran = clock_ns(CLOCK_THREAD_CPUTIME_ID) - s->ran,
+                   all = clock_ns(CLOCK_MONOTONIC) - s->all;
+
+    return (all > ran + kept ? all - ran - kept : 0) + ran / chk_patience();
 }
 
 uint64_t chk_init_ns(chk_env *env, chk_host *host, tn_status *st, tn_err *err)
 {
     chk_plugin p = {.descriptor = chk_descriptor(env), .host = host};
-    const uint64_t began = clock_ns();
+    const stretch began = stretch_begin();
     uint64_t took;
 
     *st = chk_plugin_init(env, &p, err);
-    took = clock_ns() - began;
+    took = stretch_ns(&began);
     if (*st)
         chk_host_accounts(host);
     else
@@ -34,23 +77,62 @@ uint64_t chk_init_ns(chk_env *env, chk_host *host, tn_status *st, tn_err *err)
     return took;
 }
 
-/* On a busy machine one init may take long by no fault of its own: the fastest of some counts, and the first
- * only where it took as long as nothing but waiting takes. */
-void chk_load_init_time(chk_env *env)
+static uint64_t open_ns(chk_env *env)
 {
-    uint64_t fastest = UINT64_MAX, first = 0;
+    stretch began;
+    uint64_t took;
+    chk_plugin p;
 
     (void)chk_descriptor(env);
-    for (int i = 0; i < TRIES && fastest > CHK_INIT_LIMIT_NS; i++) {
-        chk_plugin p;
-        uint64_t began = clock_ns(), took;
+    began = stretch_begin();
+    (void)chk_plugin_open(env, CHK_HOST_EXACT, &p);
+    took = stretch_ns(&began);
+    (void)chk_plugin_close(env, &p);
+    chk_count(env);
+    return took;
+}
 
-        (void)chk_plugin_open(env, CHK_HOST_EXACT, &p);
-        took = clock_ns() - began;
+/* The first init of a process of its own; 0: it does not tell, or a debugger is to see it: the case's own
+ * process will. */
+static uint64_t first_ns(chk_env *env)
+{
+    uint64_t took = 0;
+    int ends[2];
+    pid_t pid;
+
+    if (chk_case_of(env)->pipe < 0)
+        return 0;
+    if (pipe2(ends, O_CLOEXEC) || (pid = fork()) < 0)
+        chk_fail(env, "kit", "no process could be started");
+    if (!pid) {
+        took = open_ns(env);
+        (void)!write(ends[1], &took, sizeof took);
+        _exit(0);
+    }
+    (void)close(ends[1]);
+    if (read(ends[0], &took, sizeof took) != sizeof took)
+        took = 0;
+    (void)close(ends[0]);
+    (void)waitpid(pid, NULL, 0);
+    return took;
+}
+
+/* On a busy machine an init may take long by no fault of its own: the fastest of some counts. So it does for
+ * the first one of a process, which may take as long as nothing but waiting takes. */
+void chk_load_init_time(chk_env *env)
+{
+    uint64_t fastest = UINT64_MAX, first = UINT64_MAX;
+
+    for (int i = 0; i < FIRST_TRIES && first > FIRST_LIMIT_NS; i++) {
+        const uint64_t took = first_ns(env);
+
+        first = took < first ? took : first;
+    }
+    for (int i = 0; i < TRIES && fastest > CHK_INIT_LIMIT_NS; i++) {
+        const uint64_t took = open_ns(env);
+
         first = first ? first : took;
         fastest = took < fastest ? took : fastest;
-        (void)chk_plugin_close(env, &p);
-        chk_count(env);
     }
     if (fastest > CHK_INIT_LIMIT_NS || first > FIRST_LIMIT_NS)
         chk_fail(

@@ -108,7 +108,8 @@ static void fault(int signal_number, siginfo_t *info, void *context)
     const chk_owner *owner = guard && guard->owner && guard->owner->kind ? guard->owner : &nobody;
     const char *rule;
 
-    if (!guard || atomic_flag_test_and_set(&c->said)) {
+    /* Another thread may be about to say what is wrong: it is not cut short. */
+    if ((!guard && !atomic_load(&c->speaker)) || !chk_speak(c)) {
         (void)signal(signal_number, SIG_DFL);
         return; /* and faults again, for good */
     }

@@ -5,12 +5,10 @@
 #include <dlfcn.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "internal.h"
 
 #define ENTRY "tn_plugin_v1"
-#define THREADS_WAITS 100
 
 const tn_plugin *chk_descriptor(chk_env *env)
 {
@@ -109,10 +107,11 @@ bool chk_plugin_open(chk_env *env, chk_host_kind kind, chk_plugin *out)
 /* Threads that the plugin began without the host end with its last instance. */
 static void threads_check(chk_env *env)
 {
-    const struct timespec pause = {.tv_nsec = 10000000};
+    chk_time t;
 
-    for (int i = 0; i < THREADS_WAITS && chk_imports_threads(); i++)
-        (void)nanosleep(&pause, NULL);
+    chk_time_begin(&t);
+    while (chk_imports_threads() && chk_time_sleep(&t, CHK_THREADS_STEP_US) < CHK_THREADS_US)
+        ;
     if (chk_imports_threads())
         chk_fail(env, "R9", "after fini %u threads that the plugin began still run",
                  (unsigned)chk_imports_threads());

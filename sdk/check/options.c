@@ -116,7 +116,7 @@ typedef struct setting {
     const char *good; /* why init must take it; NULL: it need not */
 } setting;
 
-#define TRIES 3
+#define TRIES 5
 #define CHOICES_BYTES 512
 
 /* An init by its own default must go well; any other one may say no, and why. */

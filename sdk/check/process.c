@@ -25,9 +25,7 @@
 #define TEXT_BYTES 512u
 #define FILES_MAX 1024
 #define SIGNALS 65
-#define TIMERS 3                  /* ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF */
-#define THREADS_WAIT_NS 10000000L /* a joined thread is gone from the system's list a little later */
-#define THREADS_WAITS 100
+#define TIMERS 3                           /* ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF */
 #define READ_BYTES_MAX ((uint64_t)4 << 20) /* a "large file" */
 
 struct chk_process {
@@ -151,12 +149,13 @@ static void omp_threads_set(chk_env *env, int count)
 }
 
 /* What nobody sets by chance: more than the kit grants, and no part of the processors. */
-static int omp_threads_odd(int now)
+static int omp_threads_odd(const chk_process *p)
 {
     const long online = sysconf(_SC_NPROCESSORS_ONLN), all = sysconf(_SC_NPROCESSORS_CONF);
+    const int own = CPU_COUNT(&p->affinity);
     int count = 13;
 
-    while (count == now || online % count == 0 || all % count == 0)
+    while (count == p->omp_found || online % count == 0 || all % count == 0 || own % count == 0)
         count++;
     return count;
 }
@@ -212,7 +211,7 @@ chk_process *chk_process_snapshot(chk_env *env)
 
     p->omp_found = p->omp_threads;
     if (p->omp_found) {
-        omp_threads_set(env, omp_threads_odd(p->omp_found));
+        omp_threads_set(env, omp_threads_odd(p));
         p->omp_threads = omp_threads_read(env);
     }
     return p;
@@ -297,13 +296,12 @@ static const char *files_changed(const chk_process *a, const chk_process *b)
 
 static const char *threads_changed(const chk_process *a, const chk_process *b)
 {
-    const struct timespec pause = {.tv_nsec = THREADS_WAIT_NS};
     uint32_t now = b->threads;
+    chk_time t;
 
-    for (int i = 0; i < THREADS_WAITS && now > a->threads; i++) {
-        (void)nanosleep(&pause, NULL);
+    chk_time_begin(&t); /* a joined thread is gone from the system's list a little later */
+    while (now > a->threads && chk_time_sleep(&t, CHK_THREADS_STEP_US) < CHK_THREADS_US)
         now = threads_read();
-    }
     if (now <= a->threads)
         return NULL;
     (void)snprintf(text, sizeof text, "leaves %u threads running", (unsigned)(now - a->threads));

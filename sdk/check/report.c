@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -31,12 +32,24 @@ void chk_verdict_send(chk_case *c)
     }
 }
 
+bool chk_speak(chk_case *c)
+{
+    const int self = (int)syscall(SYS_gettid);
+    int speaker = 0;
+
+    if (atomic_compare_exchange_strong(&c->speaker, &speaker, self))
+        return true;
+    while (speaker != self)
+        (void)pause();
+    return false;
+}
+
 static _Noreturn void say(chk_env *env, chk_result result, const char *rule, const char *format, va_list args)
 {
     chk_case *c = chk_case_of(env);
 
-    while (atomic_flag_test_and_set(&c->said))
-        (void)pause(); /* another thread was first, and ends the process */
+    while (!chk_speak(c))
+        (void)pause();
     c->verdict.result = result;
     (void)snprintf(c->verdict.rule, sizeof c->verdict.rule, "%s", rule ? rule : c->test->rule);
     (void)vsnprintf(c->verdict.message, sizeof c->verdict.message, format, args);

@@ -26,6 +26,8 @@
 #define JOBS_MAX 64u
 #define CASES_MAX 1000000u
 #define NAMES_LIMIT_S 60u
+#define WATCH_MS 300 /* of one look at a case's time to the next */
+#define SLOW 3u      /* a slow machine takes so many times as long as tests.list says */
 #define NAMES_BYTES_MAX ((size_t)64 << 20)
 #define OUTPUT_BYTES 2048u /* of what a case writes: its last lines */
 #define NAME_BYTES 256u
@@ -41,7 +43,8 @@ typedef struct one_case {
 typedef struct job {
     pid_t pid;
     int pipe, output;
-    double began, deadline;
+    double began, limit;
+    chk_watch watch;
     one_case *what;
     size_t got;
     unsigned char bytes[sizeof(chk_verdict) + sizeof(uint64_t)];
@@ -111,6 +114,7 @@ static void child_settle(int output)
     (void)setpgid(0, 0);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)setrlimit(RLIMIT_CORE, &none);
+    (void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* which pages become large ones is chance */
     if (in >= 0) {
         (void)dup2(in, 0);
         (void)close(in);
@@ -149,6 +153,7 @@ static tn_status child_start(run *r, job *j, pid_t *pid)
     j->pipe = ends[0];
     j->pid = *pid;
     j->began = now_s();
+    chk_watch_begin(&j->watch, *pid);
     return TN_OK;
 }
 
@@ -201,15 +206,14 @@ static tn_status case_add(run *r, uint32_t test, const char *subject, size_t len
 }
 
 /* Everything the child wrote, up to its end or the limit. */
-static unsigned char *read_all(int fd, double deadline, size_t *bytes)
+static unsigned char *read_all(job *j, size_t *bytes)
 {
     unsigned char *text = NULL;
     size_t room = 0;
 
     *bytes = 0;
     for (;;) {
-        struct pollfd p = {.fd = fd, .events = POLLIN};
-        double left = deadline - now_s();
+        struct pollfd p = {.fd = j->pipe, .events = POLLIN};
         ssize_t n;
 
         if (*bytes == room) {
@@ -220,11 +224,13 @@ static unsigned char *read_all(int fd, double deadline, size_t *bytes)
             text = more;
             room = room ? room * 2 : 65536;
         }
-        if (left <= 0 || (poll(&p, 1, (int)(left * 1e3) + 1) < 0 && errno != EINTR))
+        if (poll(&p, 1, WATCH_MS) < 0 && errno != EINTR)
             break;
-        if (!p.revents)
+        if (!p.revents && chk_watch_had(&j->watch) < j->limit)
             continue;
-        n = read(fd, text + *bytes, room - *bytes);
+        if (!p.revents)
+            break;
+        n = read(j->pipe, text + *bytes, room - *bytes);
         if (n <= 0)
             break;
         *bytes += (size_t)n;
@@ -273,7 +279,8 @@ static tn_status subjects_find(run *r)
         chk_case_subjects(&env, &names, r->group, r->name);
         _exit(0);
     }
-    text = read_all(j.pipe, j.began + NAMES_LIMIT_S * chk_patience(), &bytes);
+    j.limit = NAMES_LIMIT_S * chk_patience();
+    text = read_all(&j, &bytes);
     (void)kill(-pid, SIGKILL);
     (void)waitpid(pid, &status, 0);
     (void)close(j.pipe);
@@ -293,6 +300,11 @@ static tn_status subjects_find(run *r)
 }
 
 /* ---- cases ---- */
+
+static double limit_of(const chk_test *test)
+{
+    return test->limit_s * SLOW * chk_patience();
+}
 
 static tn_status job_start(run *r, one_case *what)
 {
@@ -316,7 +328,7 @@ static tn_status job_start(run *r, one_case *what)
         chk_case_run(&env, r->options);
         _exit(0);
     }
-    j->deadline = j->began + what->test->limit_s * chk_patience();
+    j->limit = limit_of(what->test);
     r->job_count++;
     return TN_OK;
 }
@@ -347,7 +359,7 @@ static void crash_say(one_case *what, const job *j, int status)
 
     if (j->late) {
         how = "still running after its limit of %d s";
-        number = (int)(what->test->limit_s * chk_patience());
+        number = (int)limit_of(what->test);
     } else if (WIFSIGNALED(status)) {
         number = what->result.signal = WTERMSIG(status);
         how = "the process died of signal %d";
@@ -415,14 +427,10 @@ static void report(run *r)
 static void jobs_wait(run *r)
 {
     struct pollfd p[JOBS_MAX];
-    double nearest = 1e300, left;
 
-    for (size_t i = 0; i < r->job_count; i++) {
+    for (size_t i = 0; i < r->job_count; i++)
         p[i] = (struct pollfd){.fd = r->jobs[i].pipe, .events = POLLIN};
-        nearest = r->jobs[i].deadline < nearest ? r->jobs[i].deadline : nearest;
-    }
-    left = nearest - now_s();
-    if (poll(p, r->job_count, left > 0 ? (int)(left * 1e3) + 1 : 0) < 0)
+    if (poll(p, r->job_count, WATCH_MS) < 0)
         return;
     for (size_t i = r->job_count; i-- > 0;) {
         job *j = &r->jobs[i];
@@ -433,7 +441,7 @@ static void jobs_wait(run *r)
 
             j->got += n > 0 ? (size_t)n : 0;
             ended = n <= 0 || j->got == sizeof j->bytes;
-        } else if (now_s() >= j->deadline) {
+        } else if (chk_watch_had(&j->watch) >= j->limit) {
             j->late = ended = true;
         }
         if (ended)

@@ -16,8 +16,9 @@
 #include "device.h"
 #include "space.h"
 
-#define LANES 5u         /* of nodes that share a plan, and one more to look on */
-#define GATE_MS 100      /* how long a stream is held back at most: who waits for it there must go on */
+#define LANES 5u    /* of nodes that share a plan, and one more to look on */
+#define GATE_MS 200 /* how long a stream is held back at most: who waits for it there must go on */
+#define GATE_STEP_US 2000u
 #define KEPT_MAX 64u     /* extents kept for later */
 #define CANARY_BYTES 64u /* at least, before and behind the data */
 #define GARBAGE 0xffu    /* floats: NaN */
@@ -243,16 +244,18 @@ static tn_status device_settle(chk_node *n)
 static tn_status gate_pass(void *arg, tn_err *err)
 {
     gate *g = arg;
-    struct timespec until;
+    bool late = false;
+    chk_time t;
 
     (void)err;
-    (void)clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += GATE_MS * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000L;
-    until.tv_nsec %= 1000000000L;
+    chk_time_begin(&t);
     (void)pthread_mutex_lock(&g->lock);
-    while (!g->open && pthread_cond_timedwait(&g->changed, &g->lock, &until) != ETIMEDOUT)
-        ;
+    while (!g->open && !late) {
+        const struct timespec until = chk_until(GATE_STEP_US);
+
+        if (pthread_cond_timedwait(&g->changed, &g->lock, &until) == ETIMEDOUT)
+            late = chk_time_add(&t, GATE_STEP_US) > GATE_MS * (uint64_t)1000;
+    }
     g->passed = true;
     (void)pthread_mutex_unlock(&g->lock);
     return TN_OK;
@@ -263,7 +266,7 @@ static void gate_open(chk_node *n)
 {
     gate *g = &space_of(n)->gate;
 
-    chk_sleep_us(n->hold_us * chk_patience());
+    chk_quiet_us(n->hold_us);
     (void)pthread_mutex_lock(&n->call->lock);
     (void)pthread_mutex_lock(&g->lock);
     n->early = !g->passed && n->call->completions;
@@ -399,7 +402,7 @@ static tn_status device_run(chk_node *n, const tn_exec *x)
         st = st ? st : own_st;
     }
     if (n->form.pace == CHK_PACE_QUIET)
-        chk_sleep_us(n->hold_us);
+        chk_quiet_us(n->hold_us);
     held = chk_allocation_hold();
     if (!st) {
         n->lane = pending ? lane_at(d, LANES - 1) : own;
@@ -477,6 +480,6 @@ chk_space *chk_space_device(chk_lab *lab, const tn_kernel *k, const tn_kernel_ta
     d->align = info.alignment < 64 ? 64 : info.alignment;
     (void)pthread_mutex_init(&d->lock, NULL);
     (void)pthread_mutex_init(&d->gate.lock, NULL);
-    (void)pthread_cond_init(&d->gate.changed, NULL);
+    chk_condition_init(&d->gate.changed);
     return &d->space;
 }
