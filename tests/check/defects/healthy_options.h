@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "healthy.h"
@@ -15,7 +16,7 @@ enum {
     HEALTHY,
     CHOICE_WAITS,  /* init takes long with one of the choices */
     REFUSAL_LEAKS, /* what init has when it says no is lost */
-    LONG_TEXT,     /* a text of any length is copied into a short one */
+    LONG_TEXT,     /* a text of any length is copied into a short one, behind which nothing is */
 };
 
 #define ROW(name_, type_, choices_, default_, min_, max_)                                                    \
@@ -44,6 +45,20 @@ typedef struct settings {
     char label[32];
 } settings;
 
+/* The last bytes before a page that nobody may touch: what becomes of writing on is no matter of chance. */
+static char *short_place(uint64_t bytes)
+{
+    static char *pages;
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+    if (!pages) {
+        pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (pages == MAP_FAILED || mprotect(pages + page, page, PROT_NONE))
+            abort();
+    }
+    return pages + page - bytes;
+}
+
 static tn_status init(const tn_host *host, void **plugin, tn_err *err)
 {
     const tn_options_service *s = tn_host_service(host, TN_SERVICE_OPTIONS);
@@ -64,7 +79,7 @@ static tn_status init(const tn_host *host, void **plugin, tn_err *err)
     if (DEFECT == CHOICE_WAITS && mode_text && strcmp(mode_text, "slow") == 0)
         (void)usleep(300000);
     if (text && DEFECT == LONG_TEXT)
-        memcpy(made->label, text, strlen(text) + 1);
+        memcpy(short_place(sizeof made->label), text, strlen(text) + 1);
     else if (text)
         memcpy(made->label, text, strnlen(text, sizeof made->label - 1));
     *plugin = made;
