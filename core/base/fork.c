@@ -132,8 +132,7 @@ bool tni_hold_waits(void)
 
 /* ---- who forks ------------------------------------------------------------------------------------- */
 
-/* What any thread stored before is seen by us, and what we stored by any thread that goes on. */
-static void everywhere(void)
+void tni_everywhere(void)
 {
     if (!syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) ||
         (!syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) &&
@@ -151,7 +150,7 @@ void tni_fork_close(unsigned level)
         tni_sleep_ns(BARRIER_NS / 20);
     atomic_store(&tni_fork_door, level);
     if (level > before)
-        everywhere();
+        tni_everywhere();
     if (level < before)
         tni_word_wake(&tni_fork_door, INT32_MAX);
 }

@@ -98,6 +98,9 @@ bool tni_fork_alone(bool drained);
 bool tni_fork_urgent(void);    /* somebody waits who comes first */
 void tni_fork_pause(void);     /* opens the door and gives the turn away: begin again */
 void tni_fork_end(bool child); /* the same, and the thread is outside of fork() */
+/* What any thread stored before is seen by us, and what we stored by any thread that goes on: a barrier that
+ * common paths need not have. */
+void tni_everywhere(void);
 /* Sleeps while `*word` is `value`, until it is woken, or for nothing. False: the deadline passed (0: none).
  */
 bool tni_word_wait(atomic_uint *word, unsigned value, uint64_t deadline_ns);

@@ -45,7 +45,7 @@ static void op_end(engine_worker *w, tni_op *op, tn_status status)
     bool stack = op->flags & OP_STACK;
 
     atomic_store_explicit(&op->phase, PHASE_DONE, memory_order_release);
-    atomic_signal_fence(memory_order_seq_cst); /* the dump supplies the other half: membarrier */
+    atomic_signal_fence(memory_order_seq_cst); /* the dump supplies the other half: tni_everywhere */
     if (TN_UNLIKELY(atomic_load_explicit(&e->dumping, memory_order_relaxed)))
         tni_dump_wait(e);
     if (op->done) {

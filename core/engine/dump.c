@@ -4,14 +4,9 @@
  * and the faults that tests plant.
  *
  * The texts of an operation live until its `done`. Who finishes one marks it as done, then looks whether a
- * dump is under way, and waits for its end if so. The dump says that it is under way, has the kernel run a
- * barrier on every processor, then looks at the marks: so the common path needs no atomic operation of its
- * own.
+ * dump is under way, and waits for its end if so. The dump says that it is under way, has every thread
+ * pass a barrier, then looks at the marks: so the common path needs no atomic operation of its own.
  */
-#include <linux/membarrier.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "engine/internal.h"
 
 #define DUMP_VARS 8u     /* variables told per operation */
@@ -67,13 +62,10 @@ tn_status tni_engine_dump(tni_engine *e, tni_str *out)
 {
     tni_mutex_lock(&e->dump_mutex);
     atomic_store(&e->dumping, true);
-    if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0) {
-        tni_spin_lock(&e->push_lock); /* no operation is made meanwhile */
-        dump_slabs_locked(e, out);
-        tni_spin_unlock(&e->push_lock);
-    } else {
-        (void)tni_str_add(out, "the kernel offers no membarrier: operations cannot be listed\n");
-    }
+    tni_everywhere();
+    tni_spin_lock(&e->push_lock); /* no operation is made meanwhile */
+    dump_slabs_locked(e, out);
+    tni_spin_unlock(&e->push_lock);
     atomic_store(&e->dumping, false);
     tni_mutex_unlock(&e->dump_mutex);
     return out->status;
