@@ -23,11 +23,12 @@
 #define ENGINE_OF_CHILD "engine.type=threaded"
 #endif
 
-/* fork() leaves the locks of this sanitizer's allocator to the child as other threads hold them. */
-#if defined(__SANITIZE_ADDRESS__)
-#define SKIP_BESIDE_ALLOCATING_THREADS() skip()
+/* fork() leaves the locks of these sanitizers' allocators to the child as other threads hold them: beside
+ * threads that allocate the child ends at once. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CHILD_BESIDE_ALLOCATING_THREADS(main) 0
 #else
-#define SKIP_BESIDE_ALLOCATING_THREADS() (void)0
+#define CHILD_BESIDE_ALLOCATING_THREADS(main) (main)
 #endif
 
 static bool child_ended_well(pid_t child)
@@ -202,7 +203,6 @@ static void a_child_of_a_busy_program(void **state)
     pid_t child;
 
     (void)state;
-    SKIP_BESIDE_ALLOCATING_THREADS();
     program_open(&p, ENGINE_OF_CHILD);
     for (size_t i = 0; i < ACTIVITIES; i++) {
         of[i] = (thread_of){&p, activities[i]};
@@ -210,7 +210,7 @@ static void a_child_of_a_busy_program(void **state)
     }
     for (int i = 0; i < FORKS && good; i++) {
         if (!(child = fork()))
-            _exit(child_main(&p));
+            _exit(CHILD_BESIDE_ALLOCATING_THREADS(child_main(&p)));
         good = child_ended_well(child);
     }
     atomic_store(&p.stop, true);
@@ -229,7 +229,7 @@ static void *fork_on(void *arg)
         const pid_t child = fork();
 
         if (!child)
-            _exit(child_main(p));
+            _exit(CHILD_BESIDE_ALLOCATING_THREADS(child_main(p)));
         if (!child_ended_well(child))
             atomic_store(&p->wrong, 1);
     }
@@ -243,7 +243,6 @@ static void threads_that_fork_starve_nobody(void **state)
     program p;
 
     (void)state;
-    SKIP_BESIDE_ALLOCATING_THREADS();
     program_open(&p, ENGINE_OF_CHILD);
     for (int i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, fork_on, &p), 0);
@@ -327,7 +326,7 @@ static void a_child_beside(stop_place place, activity act)
         sleep_ms(1);
     atomic_store(&s.forks, true);
     if (!(child = fork()))
-        _exit(child_main(&s.p));
+        _exit(CHILD_BESIDE_ALLOCATING_THREADS(child_main(&s.p)));
     atomic_store(&s.forked, true);
     (void)pthread_join(thread, NULL);
     assert_true(child_ended_well(child));
@@ -337,7 +336,6 @@ static void a_child_beside(stop_place place, activity act)
 
 static void a_child_beside_a_thread_that(void **state)
 {
-    SKIP_BESIDE_ALLOCATING_THREADS();
     (void)state;
     a_child_beside(STOP_INIT, adds_plugin);
     a_child_beside(STOP_OPEN, opens_stub);
