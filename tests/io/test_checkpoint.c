@@ -37,10 +37,8 @@ static int open_params(void)
 
 static int open_space(void **state)
 {
-    const char *temporary = getenv("TMPDIR");
-
     (void)state;
-    (void)snprintf(folder, sizeof folder, "%.200s/tenon-checkpoint-XXXXXX", temporary ? temporary : "/tmp");
+    (void)snprintf(folder, sizeof folder, "%s/tenon-checkpoint-XXXXXX", scratch_root());
     return mkdtemp(folder) ? open_params() : -1;
 }
 

@@ -19,11 +19,9 @@ static char folder[256], path[300], other[300];
 
 static int open_space(void **state)
 {
-    const char *temporary = getenv("TMPDIR");
-
     (void)state;
     test_space_open(&t, "naive");
-    (void)snprintf(folder, sizeof folder, "%.200s/tenon-idx-XXXXXX", temporary ? temporary : "/tmp");
+    (void)snprintf(folder, sizeof folder, "%s/tenon-idx-XXXXXX", scratch_root());
     if (!mkdtemp(folder))
         return -1;
     (void)snprintf(path, sizeof path, "%s/x", folder);

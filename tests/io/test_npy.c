@@ -17,12 +17,11 @@ static char path[256];
 
 static int open_space(void **state)
 {
-    const char *temporary = getenv("TMPDIR");
     int fd;
 
     (void)state;
     test_space_open(&t, "naive");
-    (void)snprintf(path, sizeof path, "%.200s/tenon-npy-XXXXXX", temporary ? temporary : "/tmp");
+    (void)snprintf(path, sizeof path, "%s/tenon-npy-XXXXXX", scratch_root());
     fd = mkstemp(path);
     return fd < 0 ? -1 : close(fd);
 }

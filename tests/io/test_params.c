@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "io/io.h"
+#include "support/scratch.h"
 #include "support/space.h"
 
 #define DIMS(...)                                                                                            \
@@ -28,11 +29,9 @@ static const char *const golden[] = {"v0",       "v1",         "v1-none",   "v2"
 
 static int open_space(void **state)
 {
-    const char *temporary = getenv("TMPDIR");
-
     (void)state;
     test_space_open(&t, "naive");
-    (void)snprintf(folder, sizeof folder, "%.200s/tenon-params-XXXXXX", temporary ? temporary : "/tmp");
+    (void)snprintf(folder, sizeof folder, "%s/tenon-params-XXXXXX", scratch_root());
     return mkdtemp(folder) ? 0 : -1;
 }
 

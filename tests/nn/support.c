@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "support/scratch.h"
+
 #define SETTINGS_MAX 32
 
 static const char *environment(const char *name)
@@ -108,12 +110,9 @@ void nn_shape(tn_array *a, int32_t ndim, const int64_t *shape)
 
 char *nn_folder(void)
 {
-    const char *root = getenv("TMPDIR");
     char pattern[200], *folder;
 
-    if (!root || root[0] != '/' || strlen(root) > 150) /* tests add names in small buffers */
-        root = "/tmp";
-    (void)snprintf(pattern, sizeof pattern, "%s/tenon-nn-XXXXXX", root);
+    (void)snprintf(pattern, sizeof pattern, "%s/tenon-nn-XXXXXX", scratch_root());
     folder = mkdtemp(pattern) ? strdup(pattern) : NULL;
     assert_non_null(folder);
     return folder;

@@ -15,6 +15,7 @@
 #include "support/scratch.h"
 
 #define FAILURES_MAX 100000
+#define ROOT_BYTES_MAX 150
 
 static char folder[SCRATCH_PATH_BYTES / 2], quick[64];
 static pid_t owner;
@@ -47,13 +48,18 @@ static void folder_remove(void)
         }
 }
 
-const char *scratch_folder(void)
+const char *scratch_root(void)
 {
     const char *root = getenv("TMPDIR");
 
+    return root && root[0] == '/' && strlen(root) <= ROOT_BYTES_MAX ? root : "/tmp";
+}
+
+const char *scratch_folder(void)
+{
     if (folder[0])
         return folder;
-    snprintf(folder, sizeof folder, "%s/tenon-test-XXXXXX", root && root[0] == '/' ? root : "/tmp");
+    snprintf(folder, sizeof folder, "%s/tenon-test-XXXXXX", scratch_root());
     assert_non_null(mkdtemp(folder));
     owner = getpid();
     atexit(folder_remove);

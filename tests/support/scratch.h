@@ -10,6 +10,9 @@
 
 #define SCRATCH_PATH_BYTES 4096
 
+/* Where folders of tests are made: TMPDIR, unless its path is so long that names behind it do not fit the
+ * tests' buffers and the text of errors; then /tmp. */
+const char *scratch_root(void);
 const char *scratch_folder(void);
 /* <folder>/<name> in one of eight rotating buffers. */
 const char *scratch_path(const char *name);
