@@ -171,8 +171,8 @@ static void refused_by_loader(void **state)
     assert_int_equal(refusal_of(folder, "holds no symbol tn_plugin_v1"), 12);
     folder = folder_new("l12b"); /* the symbol is there, but a dependency brings it */
     copy(plain, scratch_path("libother.so"));
-    snprintf(flags, sizeof flags, "-Wl,--no-as-needed '%s' -Wl,-rpath,'%s'", scratch_path("libother.so"),
-             scratch_folder());
+    snprintf(flags, sizeof flags, "-Wl,--no-as-needed -L'%s' -l:libother.so -Wl,-rpath,'%s'",
+             scratch_folder(), scratch_folder());
     assert_true(compile(scratch_path("note.c"), in(folder, "x.so"), flags));
     assert_int_equal(refusal_of(folder, "libother.so"), 12);
     folder = folder_new("l14");
