@@ -180,6 +180,16 @@ static void state_find(cli_record *record)
                        record->resumable ? "; --resume goes on" : "");
 }
 
+static void written_find(cli_record *record)
+{
+    char *path = cli_path(record->folder, "run.json");
+    struct stat s;
+
+    if (path && !lstat(path, &s))
+        record->written = s.st_mtim;
+    free(path);
+}
+
 bool cli_record_read(cli_record *record, char *folder)
 {
     const char *slash, *dash;
@@ -196,6 +206,7 @@ bool cli_record_read(cli_record *record, char *folder)
     record->id = dash && dash[1] ? dash + 1 : record->name;
     record->json = cli_record_json(folder, record->why);
     record->ours = record->json && cli_record_ours(record->json);
+    written_find(record);
     metrics_read(record);
     state_find(record);
     record->epochs_wanted = strtoll(cli_record_option(record, "train.epochs"), NULL, 10);
@@ -226,8 +237,12 @@ static bool is_run(const char *folder)
 static int by_start(const void *a, const void *b)
 {
     const cli_record *x = a, *y = b;
-    const int order = strcmp(cli_record_text(x, "started"), cli_record_text(y, "started"));
+    int order = strcmp(cli_record_text(x, "started"), cli_record_text(y, "started"));
 
+    if (!order)
+        order = (x->written.tv_sec > y->written.tv_sec) - (x->written.tv_sec < y->written.tv_sec);
+    if (!order)
+        order = (x->written.tv_nsec > y->written.tv_nsec) - (x->written.tv_nsec < y->written.tv_nsec);
     return order ? order : strcmp(x->name, y->name);
 }
 

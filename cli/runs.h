@@ -6,6 +6,7 @@
 #define TN_CLI_RUNS_H
 
 #include <sys/types.h>
+#include <time.h>
 
 #include "cli.h"
 #include "lock.h"
@@ -31,6 +32,7 @@ typedef struct cli_record {
     bool resumable;
     int64_t epochs, epochs_wanted;
     double best, accuracy, loss; /* best: of all validations; NaN: not known */
+    struct timespec written;     /* run.json: which of two is the older that began within one second */
 } cli_record;
 
 typedef struct cli_records {

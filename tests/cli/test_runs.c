@@ -291,11 +291,27 @@ static void files_of_a_run(void **state)
     assert_says(s->err, "at most 67108864 are allowed");
 }
 
+/* Of runs that began within one second the names are random: the one that was written last is the newest. */
+static void same_second(void **state)
+{
+    const tool_said *s;
+
+    (void)state;
+    assert_int_equal(tool("mkdir quick; i=0; for n in c a b; do i=$((i+1)); mkdir quick/x-$n && "
+                          "cp runs/2026-02-01-lenet-ffff/run.json quick/x-$n && "
+                          "touch -d \"2026-01-01T00:00:00.$i\" quick/x-$n/run.json || exit 1; done")
+                         ->code,
+                     0);
+    s = tool("exec \"$T\" runs prune --keep 1 --yes --runs quick");
+    assert_int_equal(s->code, 0);
+    assert_string_equal(tool("ls quick")->out, "x-b\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(states),    cmocka_unit_test(shown),          cmocka_unit_test(one_name),
-        cmocka_unit_test(strangers), cmocka_unit_test(files_of_a_run),
+        cmocka_unit_test(strangers), cmocka_unit_test(files_of_a_run), cmocka_unit_test(same_second),
     };
     int failed;
 
