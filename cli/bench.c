@@ -360,7 +360,8 @@ int cmd_bench_engine(const cli_args *args)
     b->ctx = tn_app_ctx(b->app);
     for (size_t i = 0; tn_app_ok(b->app) && i < FIGURES; i++) {
         (void)measure(b, &figures[i], &results[i]);
-        noisy = noisy || results[i].spread > SPREAD_MAX || results[i].value > SLOWER_MAX * results[i].best;
+        noisy = noisy || !(results[i].spread <= SPREAD_MAX) || !(results[i].best > 0) ||
+                results[i].value > SLOWER_MAX * results[i].best; /* best 0: the clock is too coarse */
     }
     if (tn_app_ok(b->app))
         print(args, results, noisy);

@@ -61,7 +61,7 @@ static void figures(cli_series *s, double *series[2], double *both, uint32_t rou
     s->best = both[0];
     s->spread = fabs(m[0] - m[1]) / fmin(m[0], m[1]);
     s->rounds = 2 * rounds;
-    s->noisy = !(s->spread <= SPREAD_MAX) || s->median > SLOWER_MAX * s->best;
+    s->noisy = !(s->spread <= SPREAD_MAX) || !(s->best > 0) || s->median > SLOWER_MAX * s->best;
 }
 
 tn_status cli_series_measure(tn_status (*run)(void *arg, uint32_t calls), void *arg, uint32_t rounds,

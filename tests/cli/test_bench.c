@@ -17,6 +17,10 @@ static void figures(void **state)
         double value = json_number_value(json_object_get(o, names[i]));
         double spread = json_number_value(json_object_get(json_object_get(o, "spread"), names[i]));
 
+        if (!tool_clock_fine()) { /* rounds of no time */
+            assert_true(noisy || value > 0.1);
+            continue;
+        }
         assert_true(value > 0.1 && value < 1e6);
         assert_true(spread >= 0 && (spread <= 0.1 || noisy));
     }

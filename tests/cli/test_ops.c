@@ -102,6 +102,12 @@ static void bench_op(void **state)
         const double mean = json_number_value(json_object_get(row, "mean_ms"));
         const double median = json_number_value(json_object_get(row, "median_ms"));
 
+        assert_non_null(strchr(json_string_value(json_object_get(row, "kernel")), '/'));
+        assert_true(strlen(json_string_value(json_object_get(row, "build"))) >= 8);
+        if (!tool_clock_fine()) { /* rounds of no time */
+            assert_true(json_is_true(json_object_get(row, "noisy")) || (mean > 0 && median > 0));
+            continue;
+        }
         assert_true(mean > 0 && median > 0);
         /* 2 × (outputs) × (weights of a filter) operations */
         if (!strcmp(json_string_value(json_object_get(row, "shape")), "2x4x8x8"))
@@ -110,8 +116,6 @@ static void bench_op(void **state)
                     0.999 &&
                 json_number_value(json_object_get(row, "gflops")) * median * 1e6 / (2.0 * 2 * 4 * 36 * 36) <
                     1.001);
-        assert_non_null(strchr(json_string_value(json_object_get(row, "kernel")), '/'));
-        assert_true(strlen(json_string_value(json_object_get(row, "build"))) >= 8);
     }
     json_decref(rows);
     rows = rows_of("\"$T\" bench op tanh --shape 16x16 --backward --repeat 3 --json");
@@ -151,7 +155,7 @@ static void bench_model(void **state)
     row = json_array_get(rows, 0);
     assert_int_equal(json_integer_value(json_object_get(row, "batch")), 2);
     assert_string_equal(json_string_value(json_object_get(row, "mode")), "train");
-    assert_true(json_number_value(json_object_get(row, "samples_per_s")) > 0);
+    assert_true(json_number_value(json_object_get(row, "samples_per_s")) > 0 || !tool_clock_fine());
     assert_true(json_integer_value(json_object_get(row, "planned_bytes")) >=
                 json_integer_value(json_object_get(row, "bound_bytes")));
     json_decref(rows);

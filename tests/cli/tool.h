@@ -42,6 +42,8 @@ bool tool_until(pid_t pid, const char *line);
 void tool_data(const char *folder, int count);
 /* One of the lines of `out`, from the end (0: the last), as JSON; to be freed. */
 json_t *tool_json(const tool_said *said, int from_end);
+/* Whether what takes a tenth of a millisecond takes time by the clock. */
+bool tool_clock_fine(void);
 char *tool_file(const char *path); /* whole; to be freed; "" if there is none */
 
 #define assert_says(text, part)                                                                              \
