@@ -28,6 +28,7 @@ void chk_hold_wait(chk_hold *h)
     chk_time t;
 
     chk_time_begin(&t);
+    t.asleep = true;
     while (!late && !atomic_load(&h->open))
         late = chk_time_sleep(&t, HOLD_STEP_US) > h->limit_ms * (uint64_t)1000 && !atomic_load(&h->open);
     atomic_store(&h->late, late);

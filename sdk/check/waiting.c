@@ -110,7 +110,10 @@ uint64_t chk_time_add(chk_time *t, uint32_t us)
     const uint64_t least = us / SLOWLY + 1;
 
     t->ran_us = ran_us;
-    t->had_us += !busy || ran > us ? us : ran > least ? ran : least;
+    if (!busy || (ran > us && !t->asleep))
+        t->had_us += us;
+    else
+        t->had_us += ran > least && !t->asleep ? ran : least;
     return t->had_us;
 }
 

@@ -5,6 +5,7 @@
 #define TN_CHECK_WAITING_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <time.h>
@@ -17,6 +18,7 @@ struct timespec chk_until(uint32_t us);
  * thread that is kept from running, for however long, is not late. */
 typedef struct chk_time {
     uint64_t had_us, ran_us;
+    bool asleep; /* what they ran counts slowly, too: it is to be known whether they are blocked */
 } chk_time;
 void chk_time_begin(chk_time *t);
 uint64_t chk_time_add(chk_time *t, uint32_t us);   /* the caller waited for so long; the sum up to now */
