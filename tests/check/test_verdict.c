@@ -23,6 +23,8 @@ typedef struct trouble {
     uint32_t number;
 } trouble;
 
+static volatile uintptr_t nothing = 16; /* an address that the compiler does not know */
+
 static void guard_touch(void *arg)
 {
     *((trouble *)arg)->guarded = 1;
@@ -42,7 +44,7 @@ static void crash_behind(void *arg)
         guard_touch(arg);
     while (!atomic_load(&chk_case_of(t->env)->speaker))
         (void)sched_yield();
-    *(volatile char *)16 = 1;
+    *(volatile char *)nothing = 1;
 }
 
 static void (*doing)(void *arg);
@@ -94,6 +96,7 @@ static bool verdict_of(void (*run)(chk_env *env), uint64_t seed, chk_verdict *ou
     unsigned char bytes[sizeof(chk_verdict) + sizeof(uint64_t)];
     size_t got = 0;
     int ends[2], status;
+    ssize_t n;
     pid_t pid;
 
     assert_int_equal(pipe(ends), 0);
@@ -109,8 +112,8 @@ static bool verdict_of(void (*run)(chk_env *env), uint64_t seed, chk_verdict *ou
         _exit(0);
     }
     (void)close(ends[1]);
-    for (ssize_t n = 1; n > 0 && got<sizeof bytes; got += n> 0 ? (size_t)n : 0)
-        n = read(ends[0], bytes + got, sizeof bytes - got);
+    while (got < sizeof bytes && (n = read(ends[0], bytes + got, sizeof bytes - got)) > 0)
+        got += (size_t)n;
     (void)close(ends[0]);
     (void)waitpid(pid, &status, 0);
     memcpy(out, bytes, sizeof *out);
