@@ -7,7 +7,6 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "internal.h"
 
@@ -148,11 +147,8 @@ static void trace_event(const tn_host *host, uint32_t phase, const char *categor
 
 static uint64_t clock_now(const tn_host *host)
 {
-    struct timespec t;
-
     (void)host;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    return chk_clock_ns(CLOCK_MONOTONIC);
 }
 
 static void *thread_main(void *arg)

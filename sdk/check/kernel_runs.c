@@ -3,9 +3,9 @@
  * run-time attributes read at run, saved blocks handed to the backward.
  */
 #include <string.h>
-#include <time.h>
 
 #include "lab.h"
+#include "waiting.h"
 
 #define THREADS 4
 #define ROUNDS 6
@@ -41,10 +41,7 @@ typedef struct thread_work {
 
 static double seconds_of(clockid_t clock)
 {
-    struct timespec t;
-
-    (void)clock_gettime(clock, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return 1e-9 * (double)chk_clock_ns(clock);
 }
 
 static void thread_run(void *arg)

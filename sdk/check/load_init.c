@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -14,14 +13,6 @@
 #define TRIES 5
 #define ALLOCATIONS_MAX 4096u
 #define CYCLES 8
-
-static uint64_t clock_ns(clockid_t clock)
-{
-    struct timespec t = {0};
-
-    (void)clock_gettime(clock, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* How long this thread would have run but had no processor; 0: the system does not say. */
 static uint64_t kept_ns(void)
@@ -47,8 +38,8 @@ static stretch stretch_begin(void)
 {
     stretch s;
 
-    s.all = clock_ns(CLOCK_MONOTONIC);
-    s.ran = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    s.all = chk_clock_ns(CLOCK_MONOTONIC);
+    s.ran = chk_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     s.kept = kept_ns();
     return s;
 }
@@ -56,8 +47,8 @@ static stretch stretch_begin(void)
 /* What it took, without what the machine or a sanitizer adds. */
 static uint64_t stretch_ns(const stretch *s)
 {
-    const uint64_t kept = kept_ns() - s->kept, ran = clock_ns(CLOCK_THREAD_CPUTIME_ID) - s->ran,
-                   all = clock_ns(CLOCK_MONOTONIC) - s->all;
+    const uint64_t kept = kept_ns() - s->kept, ran = chk_clock_ns(CLOCK_THREAD_CPUTIME_ID) - s->ran,
+                   all = chk_clock_ns(CLOCK_MONOTONIC) - s->all;
 
     return (all > ran + kept ? all - ran - kept : 0) + ran / chk_patience();
 }

@@ -18,7 +18,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -65,10 +64,7 @@ typedef struct run {
 
 static double now_s(void)
 {
-    struct timespec t;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return 1e-9 * (double)chk_clock_ns(CLOCK_MONOTONIC);
 }
 
 static tn_status refuse(run *r, tn_status st, const char *text, const char *more)

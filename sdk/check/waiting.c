@@ -17,12 +17,12 @@
 #define STEP_US 1000u
 #define WATCH_STEP_S 1.0 /* at most, of one look to the next: more is a halt of the one that looks */
 
-static uint64_t clock_us(clockid_t clock)
+uint64_t chk_clock_ns(clockid_t clock)
 {
     struct timespec t = {0};
 
     (void)clock_gettime(clock, &t);
-    return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 /* What follows the name in a line like /proc/self/stat: "S 1 2 3 ..."; "": it is gone. */
@@ -93,9 +93,9 @@ struct timespec chk_until(uint32_t us)
 /* What all threads but the caller's ran. */
 static uint64_t others_ran_us(void)
 {
-    const uint64_t all = clock_us(CLOCK_PROCESS_CPUTIME_ID), own = clock_us(CLOCK_THREAD_CPUTIME_ID);
+    const uint64_t all = chk_clock_ns(CLOCK_PROCESS_CPUTIME_ID), own = chk_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
-    return all > own ? all - own : 0;
+    return all > own ? (all - own) / 1000u : 0;
 }
 
 void chk_time_begin(chk_time *t)
@@ -137,7 +137,7 @@ void chk_quiet_us(uint32_t us)
 
 static double seconds_now(void)
 {
-    return 1e-6 * (double)clock_us(CLOCK_MONOTONIC);
+    return 1e-9 * (double)chk_clock_ns(CLOCK_MONOTONIC);
 }
 
 /* What the group's processes ran, in seconds; whether one of their threads runs or would. */

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 #include <time.h>
 
+uint64_t chk_clock_ns(clockid_t clock);
 void chk_sleep_us(uint32_t us);
 /* A condition whose waits end by the monotonic clock, and the end of one that begins now. */
 void chk_condition_init(pthread_cond_t *condition);

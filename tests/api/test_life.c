@@ -135,23 +135,9 @@ static void line_keep(void *arg, int32_t level, const char *message)
     (void)snprintf(l->last, sizeof l->last, "%d %s", level, message);
 }
 
-extern char **environ;
-
-/* What the user's own shell says of Tenon and MXNet is none of a test's matter. */
-static void variables_clear(void)
-{
-    for (size_t i = 0; environ[i];) {
-        const bool ours = !strncmp(environ[i], "TENON_", 6) && strncmp(environ[i], "TENON_TEST_", 11);
-        char name[256];
-
-        (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(environ[i], "="), environ[i]);
-        if (!(ours || !strncmp(name, "MXNET_", 6)) || unsetenv(name)) /* the next one takes its place */
-            i++;
-    }
-}
-
 static void options_have_an_origin(void **state)
 {
+    static const char *const begins[] = {"TENON_", "MXNET_", NULL};
     static const char ini[] = "[engine]\ntype = naive\n[kernel]\nprefer = cpu\n";
     lines log = {0};
     tn_open_options o = {.struct_size = TN_SIZE(tn_open_options),
@@ -168,7 +154,7 @@ static void options_have_an_origin(void **state)
     tn_ctx *ctx;
 
     (void)state;
-    variables_clear();
+    scratch_environment_clear(begins);
     assert_int_equal(setenv("TENON_ENGINE__WAIT_WARN_S", "7", 1), 0);
     assert_int_equal(setenv("MXNET_CPU_WORKER_NTHREADS", "2", 1), 0);
     assert_ok(tn_open(&o, &ctx));

@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "support/scratch.h"
+
 static tool_said said;
 static char folder[] = "/tmp/tenon-cli-XXXXXX";
 static char absent[sizeof folder + 8]; /* is not there: no file of the user is read */
@@ -30,17 +32,10 @@ static void shell(const char *command)
  * speak, is none. */
 static void environment_clear(void)
 {
-    static const char *const begins[] = {"MXNET_", "DMLC_", "PS_", "OMP_NUM_THREADS=", "COLUMNS=", "LINES="};
-    char name[256];
+    static const char *const begins[] = {
+        "MXNET_", "DMLC_", "PS_", "OMP_NUM_THREADS=", "COLUMNS=", "LINES=", NULL};
 
-    for (char **at = environ; *at;) {
-        bool ours = false;
-
-        for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
-            ours = ours || !strncmp(*at, begins[i], strlen(begins[i]));
-        (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(*at, "="), *at);
-        at = ours && !unsetenv(name) ? environ : at + 1;
-    }
+    scratch_environment_clear(begins);
     if (!setlocale(LC_ALL, "") && !unsetenv("LC_ALL") && !setlocale(LC_ALL, ""))
         (void)setenv("LC_ALL", "C", 1);
     (void)setlocale(LC_ALL, "C");

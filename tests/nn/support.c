@@ -108,22 +108,24 @@ void nn_shape(tn_array *a, int32_t ndim, const int64_t *shape)
         assert_int_equal(have[i], shape[i]);
 }
 
-char *nn_folder(void)
+static char *folder_below(const char *root)
 {
     char pattern[200], *folder;
 
-    (void)snprintf(pattern, sizeof pattern, "%s/tenon-nn-XXXXXX", scratch_root());
+    (void)snprintf(pattern, sizeof pattern, "%s/tenon-nn-XXXXXX", root);
     folder = mkdtemp(pattern) ? strdup(pattern) : NULL;
     assert_non_null(folder);
     return folder;
 }
 
+char *nn_folder(void)
+{
+    return folder_below(scratch_root());
+}
+
 char *nn_quick_folder(void)
 {
-    char pattern[] = "/dev/shm/tenon-nn-XXXXXX", *folder = mkdtemp(pattern) ? strdup(pattern) : nn_folder();
-
-    assert_non_null(folder);
-    return folder;
+    return folder_below(scratch_quick_root());
 }
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)

@@ -17,7 +17,7 @@
 #define FAILURES_MAX 100000
 #define ROOT_BYTES_MAX 150
 
-static char folder[SCRATCH_PATH_BYTES / 2], quick[64];
+static char folder[SCRATCH_PATH_BYTES / 2], quick[sizeof folder];
 static pid_t owner;
 
 static int entry_remove(const char *path, const struct stat *info, int type, struct FTW *walk)
@@ -55,6 +55,11 @@ const char *scratch_root(void)
     return root && root[0] == '/' && strlen(root) <= ROOT_BYTES_MAX ? root : "/tmp";
 }
 
+const char *scratch_quick_root(void)
+{
+    return access("/dev/shm", W_OK | X_OK) ? scratch_root() : "/dev/shm";
+}
+
 const char *scratch_folder(void)
 {
     if (folder[0])
@@ -83,12 +88,12 @@ const char *scratch_path(const char *name)
 
 const char *scratch_quick_path(const char *name)
 {
-    char made[] = "/dev/shm/tenon-test-XXXXXX";
-
-    (void)scratch_folder();
-    if (!quick[0])
-        snprintf(quick, sizeof quick, "%s", mkdtemp(made) ? made : "");
-    return path_in(quick[0] ? quick : scratch_folder(), name);
+    (void)scratch_folder(); /* it has the removal of both done */
+    if (!quick[0]) {
+        snprintf(quick, sizeof quick, "%s/tenon-test-XXXXXX", scratch_quick_root());
+        assert_non_null(mkdtemp(quick));
+    }
+    return path_in(quick, name);
 }
 
 void scratch_put(const char *path, const void *bytes, size_t count)
@@ -106,6 +111,27 @@ const char *scratch_write(const char *name, const void *bytes, size_t count)
 
     scratch_put(path, bytes, count);
     return path;
+}
+
+static bool begins_with_any(const char *text, const char *const *begins)
+{
+    while (*begins && strncmp(text, *begins, strlen(*begins)) != 0)
+        begins++;
+    return *begins;
+}
+
+void scratch_environment_clear(const char *const *begins)
+{
+    static const char *const ours[] = {"TENON_TEST_", NULL};
+    char name[256];
+
+    for (size_t i = 0; environ[i];) {
+        const bool goes = begins_with_any(environ[i], begins) && !begins_with_any(environ[i], ours);
+
+        (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(environ[i], "="), environ[i]);
+        if (!goes || unsetenv(name)) /* the next one takes its place */
+            i++;
+    }
 }
 
 uint64_t scratch_each_allocation_fails(tn_status (*body)(void *arg), void *arg)

@@ -13,15 +13,21 @@
 /* Where folders of tests are made: TMPDIR, unless its path is so long that names behind it do not fit the
  * tests' buffers and the text of errors; then /tmp. */
 const char *scratch_root(void);
+/* The same in memory, if the machine has a place for it: a thousand synced files take minutes on a disk. */
+const char *scratch_quick_root(void);
 const char *scratch_folder(void);
 /* <folder>/<name> in one of eight rotating buffers. */
 const char *scratch_path(const char *name);
-/* The same in memory, if the machine has a place for it: a thousand synced files take minutes on a disk. */
+/* The same below scratch_quick_root(). */
 const char *scratch_quick_path(const char *name);
 /* Writes a file. Nothing is synced: a test that writes thousands of them does not wait for the disk. */
 void scratch_put(const char *path, const void *bytes, size_t count);
 /* The same for a file of the folder, and returns its path. */
 const char *scratch_write(const char *name, const void *bytes, size_t count);
+
+/* Takes variables away that begin with one of these, up to a NULL: what the user's own shell says is none of
+ * a test's matter. TENON_TEST_... stay. */
+void scratch_environment_clear(const char *const *begins);
 
 /*
  * Runs `body(arg)` with the first, the second, … allocation failing until it passes. Each failing run must
