@@ -270,9 +270,9 @@ static const figure figures[] = {
      replay_round, teardown},
     {"push_ns", "one operation, 2 reads and 1 write over 64 variables", 1, 100, PUSH_TASKS, push_setup,
      push_round, push_teardown},
-    {"eager_ns", "one addition of 4 elements through a call site", 1, 200, EAGER_CALLS, eager_setup,
+    {"eager_ns", "one addition of 4 elements through a call site", 1, 150, EAGER_CALLS, eager_setup,
      eager_round, teardown},
-    {"chain100_us", "100 operations forward and backward", 1000, 75, CHAIN_CALLS, chain_setup, chain_round,
+    {"chain100_us", "100 operations forward and backward", 1000, 40, CHAIN_CALLS, chain_setup, chain_round,
      teardown},
 };
 #define FIGURES (sizeof figures / sizeof *figures)

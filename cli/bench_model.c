@@ -38,17 +38,47 @@ static const char *const same[] = {"model", "batch", "mode", "device", NULL};
 
 /* ---- setting up ---- */
 
-static bool is_trained(const bench_model *b, const char *name, const uint8_t *parameter, int32_t dtype)
+/* Is the variable a parameter or state? `*aux`: a state. */
+static bool is_parameter(const bench_model *b, const char *name, const uint8_t *parameter, bool *aux)
 {
     const uint32_t count = tn_symbol_view_count(b->m.nodes);
 
     for (uint32_t i = 0; i < count; i++) {
         tn_view_node n = {.struct_size = TN_SIZE(tn_view_node)};
 
-        if (parameter[i] && !tn_symbol_view_node(b->m.nodes, i, &n) && !n.op && !strcmp(n.name, name))
-            return !(n.flags & TN_VIEW_AUX) && (dtype == TN_F32 || dtype == TN_F64);
+        if (parameter[i] && !tn_symbol_view_node(b->m.nodes, i, &n) && !n.op && !strcmp(n.name, name)) {
+            *aux = (n.flags & TN_VIEW_AUX) != 0;
+            return true;
+        }
     }
     return false;
+}
+
+static bool is_trained(const bench_model *b, const char *name, const uint8_t *parameter, int32_t dtype)
+{
+    bool aux = false;
+
+    return is_parameter(b, name, parameter, &aux) && !aux && (dtype == TN_F32 || dtype == TN_F64);
+}
+
+/* The net, told of its parameters. */
+static tn_status net_create(bench_model *b, const uint8_t *parameter, char *const *names)
+{
+    tn_cached_options o = {.struct_size = TN_SIZE(tn_cached_options), .static_alloc = 1};
+    const char **params = calloc(b->in_count + 1, sizeof(*params));
+    size_t count = 0;
+    bool aux;
+    tn_status st;
+
+    if (!params)
+        return tn_app_fail(b->app, TN_E_NOMEM, "out of memory");
+    for (size_t i = 0; i < b->in_count; i++)
+        if (is_parameter(b, names[i], parameter, &aux))
+            params[count++] = names[i];
+    o.params = params;
+    st = tn_cached_op_create(b->ctx, b->m.symbol, &o, &b->op);
+    free(params);
+    return st;
 }
 
 /* Small weights keep the numbers finite; variances and the like must be above 0. Labels are class 0. */
@@ -90,13 +120,11 @@ static void batch_find(bench_model *b, const uint8_t *parameter)
 
 static tn_status setup(bench_model *b)
 {
-    const tn_cached_options o = {.struct_size = TN_SIZE(tn_cached_options), .static_alloc = 1};
     const char *const attrs[] = {"lr", "0.0001", NULL};
     cli_roles roles = {NULL};
     char **names = NULL;
     tn_status st = tn_symbol_list(b->m.symbol, TN_LIST_INPUTS, &b->in_count, &names);
 
-    tn_free(names);
     b->out_count = tn_symbol_output_count(b->m.symbol);
     b->in = calloc(b->in_count + 1, sizeof(tn_array *));
     b->out = calloc(b->out_count + 1, sizeof(tn_array *));
@@ -109,9 +137,10 @@ static tn_status setup(bench_model *b)
         batch_find(b, roles.parameter);
     for (size_t i = 0; !st && i < b->in_count; i++)
         st = input_make(b, i, roles.parameter);
-    free(roles.parameter);
     if (!st)
-        st = tn_cached_op_create(b->ctx, b->m.symbol, &o, &b->op);
+        st = net_create(b, roles.parameter, names);
+    free(roles.parameter);
+    tn_free(names);
     return st ? st : tn_site_create(b->ctx, "sgd_update", attrs, &b->update);
 }
 

@@ -122,7 +122,7 @@ void cli_error(const char *format, ...) CLI_PRINTF(1, 2);
  * C1 as UTF-8; 0: it is none. */
 size_t cli_control(const char *text);
 void cli_clean(char *text, char instead); /* `instead` for each */
-/* To stdout or stderr, with '?' for each but the end of the line. */
+/* To stdout with '?' for each but the end of the line; to stderr as tn_text_escape() shows them. */
 void cli_say(FILE *out, const char *format, ...) CLI_PRINTF(2, 3);
 void cli_error_set_before(void (*before)(void)); /* called before each message; NULL: none */
 /* One line of JSON on stdout; takes `value` (NULL: there was no memory for it). */

@@ -104,11 +104,11 @@ cli_lock_state cli_lock_look(const char *path, cli_lock_owner *owner)
     return state;
 }
 
-static void refuse(tn_app *app, const char *path, const cli_lock_owner *owner, bool foreign)
+void cli_lock_refuse(tn_app *app, const char *path, const cli_lock_owner *owner, cli_lock_state state)
 {
     char *text =
         !owner->pid ? cli_format("%s: the run is in use by another process; wait until it ends", path)
-        : foreign
+        : state == CLI_LOCK_FOREIGN
             ? cli_format("%s: the run is in use by process %ld on host %s; if that one is gone, remove the "
                          "file",
                          path, owner->pid, owner->host)
@@ -171,7 +171,7 @@ static int take_once(cli_lock *lock, tn_app *app, cli_lock_owner *found, bool *l
     state = owner_state(found);
     if (state == CLI_LOCK_LIVE || state == CLI_LOCK_FOREIGN) {
         (void)close(fd);
-        refuse(app, lock->path, found, state == CLI_LOCK_FOREIGN);
+        cli_lock_refuse(app, lock->path, found, state);
         return -1;
     }
     if (!owner_write(fd)) {
@@ -201,7 +201,7 @@ bool cli_lock_take(cli_lock *lock, tn_app *app, const char *folder, cli_lock_own
             (void)nanosleep(&moment, NULL);
     }
     if (!taken)
-        refuse(app, lock->path, found, false);
+        cli_lock_refuse(app, lock->path, found, CLI_LOCK_LIVE);
     if (taken != 1) {
         free(lock->path);
         lock->path = NULL;

@@ -32,6 +32,8 @@ typedef struct cli_lock {
 
 /* Looks without changing anything; `owner` may be NULL. */
 cli_lock_state cli_lock_look(const char *path, cli_lock_owner *owner);
+/* The app's error about a file with such an owner. */
+void cli_lock_refuse(tn_app *app, const char *path, const cli_lock_owner *owner, cli_lock_state state);
 /* Takes FOLDER/run.lock; the folder is there. `found`: who had left one behind (pid 0: nobody). A live owner,
  * or one on another host, is the app's error and false. `lock` is {-1, NULL} at first. */
 bool cli_lock_take(cli_lock *lock, tn_app *app, const char *folder, cli_lock_owner *found);

@@ -158,15 +158,34 @@ static void openmp_settle(void)
         (void)setenv("GOMP_SPINCOUNT", "2000", 0);
 }
 
+/* A library below a plugin may end the process: libgomp does where it cannot start a thread or finds no
+ * memory. What it said stands above. */
+static volatile bool returned; /* from the command */
+
+static void ended_below(void)
+{
+    static const char text[] =
+        "error[TN-0008]: a library that a plugin uses ended the process, as it does for want of memory or "
+        "threads; "
+        "raise `ulimit -v` or `ulimit -u`, or take fewer threads: --set engine.threads=1\n";
+
+    if (returned)
+        return;
+    (void)!write(STDERR_FILENO, text, sizeof text - 1);
+    _exit(CLI_EXIT_MEMORY);
+}
+
 int main(int argc, char **argv)
 {
     int code;
 
+    (void)atexit(ended_below);
     openmp_settle();
     streams_hold();
     (void)setlocale(LC_CTYPE, ""); /* what the terminal can show; numbers stay as in C */
     code = run(argc, argv);
     if (!cli_out_done() && code == 0)
         code = CLI_EXIT_FAILED;
+    returned = true;
     return code;
 }

@@ -23,7 +23,7 @@ typedef struct plan {
     uint32_t count;
 } plan;
 
-static const char *const kinds[] = {"unused", "arena", "input", "output", "scratch", "saved"};
+static const char *const kinds[] = {"unused", "arena", "input", "output", "scratch", "saved", "gradient"};
 
 static int by_size(const void *a, const void *b)
 {
@@ -84,7 +84,7 @@ static int plan_make(plan *p, const cli_model *m, uint32_t flags)
 
 static void last_text(const plan *p, const tn_view_entry *e, char out[16])
 {
-    if (e->last >= p->info.step_count)
+    if (e->first < p->info.forward_count && e->last >= p->info.forward_count)
         (void)snprintf(out, 16, "kept");
     else
         (void)snprintf(out, 16, "%u", e->last);

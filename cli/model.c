@@ -12,7 +12,7 @@
 #include "runs.h"
 
 #define KNOWN_MAX 64   /* of --shape */
-#define UNKNOWN_MAX 20 /* operators that are named one by one */
+#define UNKNOWN_MAX 20 /* inputs without a shape that are named one by one */
 
 /* ---- shapes ---- */
 
@@ -95,49 +95,10 @@ char *cli_model_fault(const char *model)
         near ? "; did you mean \"zoo:" : "", near ? near : "", near ? "\"?" : "");
 }
 
-typedef struct unknown_op {
-    const char *node, *op;
-    char text[512]; /* what the library says of it */
-} unknown_op;
-
-/* Operators of a file that nobody knows, each once per node, on stderr. Returns how many. */
-static size_t unknown_say(tn_ctx *ctx, const char *path, const json_t *nodes)
-{
-    size_t count = 0, index;
-    json_t *node;
-
-    json_array_foreach(nodes, index, node)
-    {
-        const char *op = json_string_value(json_object_get(node, "op"));
-        const char *name = json_string_value(json_object_get(node, "name"));
-        tn_op_info o = {.struct_size = TN_SIZE(tn_op_info)};
-
-        if (!op || !strcmp(op, "null") || tn_op_find(ctx, op, &o) != TN_E_KEY)
-            continue;
-        if (count++ < UNKNOWN_MAX)
-            cli_error("%s: node %zu \"%.200s\": %s", path, index, name ? name : "", tn_error_text());
-    }
-    if (count > UNKNOWN_MAX)
-        cli_error("%s: and %zu more", path, count - UNKNOWN_MAX);
-    return count;
-}
-
 static int file_open(cli_model *m, const char *path)
 {
-    tn_ctx *ctx = tn_app_ctx(m->app);
-    const tn_status st = tn_symbol_load(ctx, path, &m->symbol);
-    json_t *file;
-
-    if (!st || tn_error_number() != CLI_NO_OPERATOR)
-        return tn_app_check(m->app, st) ? CLI_EXIT_FAILED : 0;
-    file = json_load_file(path, 0, NULL);
-    if (!unknown_say(ctx, path, json_object_get(file, "nodes")))
-        (void)tn_app_check(m->app, tn_symbol_load(ctx, path, &m->symbol));
-    else
-        cli_error("%s: these operators may come with a plugin; `tenon plugins list` shows what is here",
-                  path);
-    json_decref(file);
-    return CLI_EXIT_MISSING;
+    m->symbol = tn_app_symbol(m->app, path);
+    return m->symbol ? 0 : CLI_EXIT_FAILED;
 }
 
 static int zoo_open(cli_model *m, const char *name)

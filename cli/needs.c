@@ -4,8 +4,6 @@
  * devices itself. Only plugins with kernels for the device are loaded, and only if there is a model.
  */
 #include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,7 +14,6 @@
 #include "runs.h"
 
 #define ITEMS_MAX 1024
-#define MODEL_BYTES_MAX (64 << 20)
 
 typedef struct need { /* one plugin */
     char name[64], why[400];
@@ -108,117 +105,64 @@ static void unserved_add(needs *n, const char *node, const char *op, const char 
     (void)snprintf(u->why, sizeof u->why, "%s", why);
 }
 
-#define PAIRS_MAX 100
-
-static void operator_ask(needs *n, const char *node, const char *op, json_t *attrs)
+static void operator_ask(needs *n, const tn_operator_use *u)
 {
-    const char *pairs[2 * PAIRS_MAX + 1], *key;
-    tn_choice_query q = {
-        .struct_size = TN_SIZE(tn_choice_query), .op = op, .device = n->device, .dtype = TN_F32};
+    const tn_choice_query q = {.struct_size = TN_SIZE(tn_choice_query),
+                               .op = u->op,
+                               .attrs = *u->attrs ? u->attrs : NULL,
+                               .device = n->device,
+                               .dtype = TN_F32};
     tn_choice_info i = {.struct_size = TN_SIZE(tn_choice_info)};
     tn_candidate_info c = {.struct_size = TN_SIZE(tn_candidate_info)};
     tn_choice *choice = NULL;
-    size_t count = 0;
-    json_t *value;
 
-    json_object_foreach(attrs, key, value) if (count < 2 * PAIRS_MAX && json_is_string(value) &&
-                                               strncmp(key, "__", 2) != 0)
-    {
-        pairs[count++] = key;
-        pairs[count++] = json_string_value(value);
-    }
-    pairs[count] = NULL;
-    q.attrs = count ? pairs : NULL;
     n->operators++;
     if (tn_choice_create(tn_app_ctx(n->app), &q, &choice)) {
-        unserved_add(n, node, op, tn_error_text());
+        unserved_add(n, u->node, u->op, tn_error_text());
         return;
     }
     (void)tn_choice_get(choice, &i);
     if (i.chosen != UINT32_MAX && !tn_choice_candidate(choice, i.chosen, &c))
         need_add(n, c.plugin, i.op, false);
     else if (i.rule == TN_RULE_NONE)
-        unserved_add(n, node, op,
+        unserved_add(n, u->node, u->op,
                      !tn_choice_candidate(choice, 0, &c) && *c.reason ? c.reason
                                                                       : "no plugin has a kernel for it");
     tn_choice_destroy(choice);
 }
 
-static void nodes_walk(needs *n, json_t *graph, int depth)
+/* `st`: of making the list, which is taken. */
+static void operators_ask(needs *n, tn_status st, tn_operators *list)
 {
-    json_t *nodes = json_object_get(graph, "nodes"), *node, *inner;
-    size_t i, k;
-
-    json_array_foreach(nodes, i, node)
-    {
-        const char *op = json_string_value(json_object_get(node, "op"));
-        const char *name = json_string_value(json_object_get(node, "name"));
-        json_t *attrs = json_object_get(node, "attrs");
-
-        if (!attrs)
-            attrs = json_object_get(node, "param");
-        if (!attrs)
-            attrs = json_object_get(node, "attr");
-        if (op && strcmp(op, "null") != 0)
-            operator_ask(n, name ? name : "", op, attrs);
-        if (depth > 0) {
-            json_array_foreach(json_object_get(node, "subgraphs"), k, inner) nodes_walk(n, inner, depth - 1);
-        }
-    }
-}
-
-static void model_text(needs *n, const char *path, json_t *graph, const json_error_t *error)
-{
-    char *text;
+    tn_operator_use u = {.struct_size = TN_SIZE(tn_operator_use)};
 
     n->model = true;
-    if (json_is_array(json_object_get(graph, "nodes"))) {
-        nodes_walk(n, graph, 8);
-    } else {
-        text = graph ? cli_format("%s: no list of nodes: this is no -symbol.json", path)
-                     : cli_format("%s:%d:%d: %s: this is no -symbol.json", path, error->line, error->column,
-                                  error->text);
-        (void)tn_app_fail(n->app, TN_E_FORMAT, text ? text : "no -symbol.json");
-        free(text);
-    }
-    json_decref(graph);
+    if (!tn_app_check(n->app, st))
+        for (uint32_t i = 0; !tn_operators_at(list, i, &u); i++)
+            operator_ask(n, &u);
+    tn_operators_destroy(list);
 }
 
 /* Not by tn_symbol_load(), which knows no operator of a plugin that is not here. */
 static void model_file(needs *n, const char *path)
 {
-    json_error_t error = {.text = ""};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
-    struct stat s;
-    char *text = NULL;
+    tn_operators *list = NULL;
+    const tn_status st = tn_operators_load(tn_app_ctx(n->app), path, &list);
 
-    if (!file)
-        text = cli_format("%s: cannot open: %s", path, strerror(errno));
-    else if (fstat(fd, &s) || !S_ISREG(s.st_mode))
-        text = cli_format("%s is not a regular file", path);
-    else if (s.st_size > MODEL_BYTES_MAX)
-        text = cli_format("%s has %lld bytes, but at most %d are allowed", path, (long long)s.st_size,
-                          MODEL_BYTES_MAX);
-    else
-        model_text(n, path, json_loadf(file, JSON_REJECT_DUPLICATES, &error), &error);
-    if (text)
-        (void)tn_app_fail(n->app, file && S_ISREG(s.st_mode) ? TN_E_FORMAT : TN_E_IO, text);
-    free(text);
-    if (file)
-        (void)fclose(file);
-    else if (fd >= 0)
-        (void)close(fd);
+    operators_ask(n, st, list);
 }
 
 static void model_zoo(needs *n, const char *what)
 {
-    json_error_t error;
+    tn_operators *list = NULL;
     cli_model m;
     char *text = NULL;
+    tn_status st;
 
-    if (!cli_model_open(&m, n->app, what) && !tn_app_check(n->app, tn_symbol_to_json(m.symbol, &text)))
-        model_text(n, what, json_loads(text, 0, &error), &error);
+    if (!cli_model_open(&m, n->app, what) && !tn_app_check(n->app, tn_symbol_to_json(m.symbol, &text))) {
+        st = tn_operators_from_json(tn_app_ctx(n->app), text, strlen(text), &list);
+        operators_ask(n, st, list);
+    }
     tn_free(text);
     cli_model_fini(&m);
 }

@@ -50,7 +50,7 @@ static const char *family_of(const tn_op_info *o)
 
 static bool internal(const tn_op_info *o)
 {
-    return (o->definition->flags & TN_OP_BACKWARD) != 0;
+    return (o->definition->flags & (TN_OP_BACKWARD | TN_OP_INTERNAL)) != 0;
 }
 
 /* ---- which ones ---- */

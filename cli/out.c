@@ -45,12 +45,12 @@ void cli_clean(char *text, char instead)
     *to = '\0';
 }
 
-/* The end of the last line is the format's own. */
-static void CLI_PRINTF(4, 0)
-    say(FILE *out, const char *before, char instead, const char *format, va_list args)
+/* Messages show what steers a terminal as \xNN, results as '?', which keeps their columns. The end of the
+ * last line is the format's own. */
+static void CLI_PRINTF(3, 0) say(FILE *out, const char *before, const char *format, va_list args)
 {
     const bool line = *format && format[strlen(format) - 1] == '\n';
-    char small[512], *text = small;
+    char small[512], *text = small, *clean = NULL;
     va_list again;
     int length;
 
@@ -62,8 +62,12 @@ static void CLI_PRINTF(4, 0)
     text = text ? text : small; /* cut where there is no memory */
     if (line && *text)
         text[strlen(text) - 1] = '\0';
-    cli_clean(text, instead);
-    (void)fprintf(out, "%s%s%s", before, text, line ? "\n" : "");
+    if (out == stderr && (clean = malloc(4 * strlen(text) + 1)))
+        (void)tn_text_escape(clean, 4 * strlen(text) + 1, text);
+    else
+        cli_clean(text, '?');
+    (void)fprintf(out, "%s%s%s", before, clean ? clean : text, line ? "\n" : "");
+    free(clean);
     if (text != small)
         free(text);
 }
@@ -75,7 +79,7 @@ void cli_error(const char *format, ...)
     if (before_error)
         before_error();
     va_start(args, format);
-    say(stderr, "tenon: ", ' ', format, args); /* a blank, as in the library's messages */
+    say(stderr, "tenon: ", format, args);
     va_end(args);
     (void)fputc('\n', stderr);
 }
@@ -85,7 +89,7 @@ void cli_say(FILE *out, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    say(out, "", '?', format, args);
+    say(out, "", format, args);
     va_end(args);
 }
 

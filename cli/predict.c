@@ -21,6 +21,8 @@ typedef struct prediction {
     cli_samples inputs[CLI_WORDS_MAX];
     size_t input_count;
     cli_answers answers;
+    tn_array **arrays; /* of a batch, for all outputs of the model */
+    size_t output_count;
 } prediction;
 
 static bool failed(prediction *p, char *text)
@@ -77,56 +79,91 @@ static bool inputs_load(prediction *p)
     return true;
 }
 
-/* What comes out of `n` samples. */
-static bool output_shape(prediction *p, const cli_samples *s, int64_t n, int32_t *ndim, int64_t *out)
+/* What output `o` is for the samples of `s`. False: it is not one for each of them, as *why says. */
+static bool output_ask(prediction *p, const cli_samples *s, size_t index, tn_net_output *o, const char **why)
 {
     int64_t shape[CLI_DIMS_MAX];
 
     memcpy(shape, s->shape, sizeof shape);
-    shape[0] = n;
-    if (!tn_net_takes(p->net, s->ndim, shape, ndim, out) || *ndim < 1 || out[0] != n)
-        return failed(p, cli_format("%s: the model's output is not one for each sample", p->args->words[0]));
-    for (int32_t i = 1; i < *ndim; i++)
-        if (out[i] < 1)
-            return failed(p,
-                          cli_format("%s: the shape of the model's output is not known", p->args->words[0]));
+    shape[0] = s->count;
+    *why = "is not one for each sample";
+    if (!tn_net_output_at(p->net, index, s->ndim, shape, o) || o->ndim < 1 || o->shape[0] != s->count)
+        return false;
+    *why = "has a shape that is not known";
+    for (int32_t i = 1; i < o->ndim; i++)
+        if (o->shape[i] < 1)
+            return false;
     return true;
 }
 
-/* All inputs must give outputs of one shape: they go into one answer. */
-static bool outputs_check(prediction *p)
+/* One output for all inputs: their shapes must agree, since they go into one answer. *taken: it is one for
+ * each sample. */
+static bool output_take(prediction *p, size_t index, size_t count, bool *taken)
 {
-    cli_answers *a = &p->answers;
+    cli_answer *a = &p->answers.outputs[p->answers.output_count];
+    tn_net_output o = {.struct_size = sizeof o};
+    const char *why;
 
+    *taken = true;
     for (size_t i = 0; i < p->input_count; i++) {
-        int64_t out[CLI_DIMS_MAX];
-        int32_t ndim = -1;
-
-        if (!output_shape(p, &p->inputs[i], p->inputs[i].count, &ndim, out))
-            return false;
-        if (i && (ndim != a->ndim || memcmp(out + 1, a->shape + 1, (size_t)(ndim - 1) * sizeof *out)))
+        if (!output_ask(p, &p->inputs[i], index, &o, &why)) {
+            if (count == 1)
+                return failed(p, cli_format("%s: the model's output %s", p->args->words[0], why));
+            if (*taken)
+                cli_error("%s: output %zu \"%.80s\" %s: it is left out", p->args->words[0], index,
+                          o.name ? o.name : "", why);
+            *taken = false;
+            return true;
+        }
+        if (i &&
+            (o.ndim != a->ndim || memcmp(o.shape + 1, a->shape + 1, (size_t)(o.ndim - 1) * sizeof *o.shape)))
             return failed(p, cli_format("%s gives outputs of another shape than %s", p->inputs[i].name,
                                         p->inputs[0].name));
-        a->ndim = ndim;
-        memcpy(a->shape, out, (size_t)ndim * sizeof *out);
+        *a = (cli_answer){.name = o.name, .index = index, .gives = o.gives, .ndim = o.ndim};
+        memcpy(a->shape, o.shape, sizeof o.shape);
     }
     return true;
 }
 
-static bool batch_run(prediction *p, const cli_samples *s, int64_t begin, int64_t n, float *out)
+static bool outputs_find(prediction *p)
+{
+    const size_t count = tn_net_output_count(p->net);
+    bool ok = (p->answers.outputs = calloc(count + 1, sizeof *p->answers.outputs)) &&
+              (p->arrays = calloc(count + 1, sizeof(tn_array *)));
+
+    if (!ok)
+        return failed(p, NULL);
+    for (size_t i = 0; ok && i < count; i++) {
+        bool taken = false;
+
+        ok = output_take(p, i, count, &taken);
+        p->answers.output_count += ok && taken;
+    }
+    if (ok && !p->answers.output_count)
+        return failed(p, cli_format("%s: none of the model's %zu outputs is one for each sample",
+                                    p->args->words[0], count));
+    p->output_count = count;
+    return ok;
+}
+
+static bool batch_run(prediction *p, const cli_samples *s, int64_t begin, int64_t n)
 {
     const size_t mark = tn_app_mark(p->app);
     int64_t shape[CLI_DIMS_MAX];
-    tn_array *y;
     bool ok;
 
     memcpy(shape, s->shape, sizeof shape);
     shape[0] = n;
-    y = tn_net_forward(p->net, tn_app_array(p->app, s->ndim, shape, s->values + begin * s->each));
-    ok = tn_app_read(p->app, y, (size_t)(n * p->answers.each), out) != 0;
+    ok = tn_net_forward_all(p->net, tn_app_array(p->app, s->ndim, shape, s->values + begin * s->each),
+                            p->output_count, p->arrays);
+    for (size_t i = 0; ok && i < p->answers.output_count; i++) {
+        const cli_answer *o = &p->answers.outputs[i];
+
+        ok = tn_app_read(p->app, p->arrays[o->index], (size_t)(n * o->each), o->batch) != 0;
+    }
     tn_app_release(p->app, mark);
     for (int64_t i = 0; ok && i < n; i++)
-        ok = cli_answers_add(&p->answers, s->name, begin + i, out + i * p->answers.each);
+        ok = cli_answers_add(&p->answers, s->name, begin + i, i);
     return ok;
 }
 
@@ -142,36 +179,39 @@ static void batch_bound(prediction *p)
 
 static bool inputs_run(prediction *p)
 {
-    float *out = malloc((size_t)(p->batch * p->answers.each) * sizeof *out);
-    bool ok = out || !tn_app_fail(p->app, TN_E_NOMEM, "out of memory");
+    bool ok = true;
 
     for (size_t i = 0; ok && i < p->input_count; i++) {
         const cli_samples *s = &p->inputs[i];
 
         for (int64_t at = 0; ok && at < s->count; at += p->batch)
-            ok = batch_run(p, s, at, s->count - at < p->batch ? s->count - at : p->batch, out);
+            ok = batch_run(p, s, at, s->count - at < p->batch ? s->count - at : p->batch);
     }
-    free(out);
     return ok;
 }
 
 static void done(const prediction *p)
 {
-    const char *path = p->args->value[OPT_OUT_FILE];
+    const char *path = cli_answers_file(&p->answers, 0);
+    json_t *list = json_array();
 
-    if (!path)
-        return;
-    if (p->args->value[OPT_JSON])
-        cli_json_line(
-            json_pack("{s:I, s:o}", "samples", (json_int_t)p->answers.done, "out", cli_json_text(path)));
-    else
-        (void)printf("samples %lld\nout %s\n", (long long)p->answers.done, path);
+    if (path && p->args->value[OPT_JSON]) {
+        for (size_t i = 0; (path = cli_answers_file(&p->answers, i)); i++)
+            (void)json_array_append_new(list, cli_json_text(path));
+        cli_json_line(json_pack("{s:I, s:O}", "samples", (json_int_t)p->answers.done, "out",
+                                json_array_size(list) == 1 ? json_array_get(list, 0) : list));
+    } else if (path) {
+        (void)printf("samples %lld\n", (long long)p->answers.done);
+        for (size_t i = 0; (path = cli_answers_file(&p->answers, i)); i++)
+            (void)printf("out %s\n", path);
+    }
+    json_decref(list);
 }
 
 /* What is read is not written over. */
-static bool out_apart(const prediction *p)
+static bool out_apart(const prediction *p, const char *out)
 {
-    const char *out = p->args->value[OPT_OUT_FILE], *classes = p->args->value[OPT_CLASSES];
+    const char *classes = p->args->value[OPT_CLASSES];
     struct stat there, s;
 
     if (!out || stat(out, &there) || !S_ISREG(there.st_mode))
@@ -187,25 +227,37 @@ static bool out_apart(const prediction *p)
     return true;
 }
 
+static void predict(prediction *p)
+{
+    const char *path;
+    bool ok = true;
+
+    p->answers.app = p->app;
+    p->answers.net = p->net;
+    p->answers.top = p->top;
+    p->answers.kind =
+        p->args->value[OPT_JSON] && !p->args->value[OPT_OUT_FILE] ? CLI_ANSWER_JSON : CLI_ANSWER_TABLE;
+    batch_bound(p);
+    p->answers.batch = p->batch;
+    if (!cli_answers_open(&p->answers, p->args->value[OPT_OUT_FILE]))
+        return;
+    for (size_t i = 0; ok && (path = cli_answers_file(&p->answers, i)); i++)
+        ok = out_apart(p, path) || failed(p, cli_format("--out names a file that is read"));
+    if (ok && inputs_run(p) && cli_answers_close(&p->answers))
+        done(p);
+}
+
 int cmd_predict(const cli_args *args)
 {
     prediction p = {.args = args};
 
-    if (!out_apart(&p))
+    if (!out_apart(&p, args->value[OPT_OUT_FILE]))
         return CLI_EXIT_USAGE;
     p.app = cli_app_open(args, NULL);
-    if (tn_app_ok(p.app) && options_read(&p) && model_load(&p) && inputs_load(&p) && outputs_check(&p)) {
-        p.answers.app = p.app;
-        p.answers.net = p.net;
-        p.answers.top = p.top;
-        p.answers.kind =
-            args->value[OPT_JSON] && !args->value[OPT_OUT_FILE] ? CLI_ANSWER_JSON : CLI_ANSWER_TABLE;
-        batch_bound(&p);
-        if (cli_answers_open(&p.answers, args->value[OPT_OUT_FILE]) && inputs_run(&p) &&
-            cli_answers_close(&p.answers))
-            done(&p);
-        cli_answers_fini(&p.answers);
-    }
+    if (tn_app_ok(p.app) && options_read(&p) && model_load(&p) && inputs_load(&p) && outputs_find(&p))
+        predict(&p);
+    cli_answers_fini(&p.answers);
+    free(p.arrays);
     for (size_t i = 0; i < p.input_count; i++)
         cli_samples_fini(&p.inputs[i]);
     return tn_app_close(p.app);

@@ -34,30 +34,44 @@ typedef enum cli_answer_kind {
     CLI_ANSWER_NPY
 } cli_answer_kind;
 
+typedef struct cli_answer { /* one output of the model */
+    const char *name;
+    size_t index; /* among those of the model */
+    int32_t gives, ndim;
+    int64_t shape[CLI_DIMS_MAX]; /* samples in front */
+    int64_t each;                /* numbers of one sample */
+    int64_t top;                 /* classes that are told */
+    bool classes;                /* numbers are of classes */
+    double *chances;             /* of one sample */
+    int64_t *order;              /* of the most likely classes */
+    float *batch;                /* what a batch gave */
+    char *path, *aside;          /* .npy: its own file */
+    float *raw;                  /* .npy: of all samples */
+    size_t raw_count, raw_room;
+} cli_answer;
+
 typedef struct cli_answers {
     tn_app *app;
     const tn_net *net;
     cli_answer_kind kind;
     FILE *out;          /* NULL: .npy */
     char *path, *aside; /* NULL: stdout */
-    int32_t ndim;       /* of an output, samples in front */
-    int64_t shape[CLI_DIMS_MAX];
-    int64_t each;    /* numbers of one sample */
-    int64_t top;     /* classes that are told */
-    int64_t done;    /* samples */
-    bool classes;    /* numbers are of classes */
-    double *chances; /* of one sample */
-    int64_t *order;  /* of the most likely classes */
-    float *raw;      /* .npy: all outputs */
-    size_t raw_count, raw_room;
+    cli_answer *outputs;
+    size_t output_count;
+    int64_t top;   /* as asked */
+    int64_t batch; /* samples of one */
+    int64_t done;  /* samples */
 } cli_answers;
 
-/* `path` NULL: stdout, `kind` as given; else by the end of its name: .csv, .json, .jsonl, .npy. */
+/* `path` NULL: stdout, `kind` as given; else by the end of its name: .csv, .json, .jsonl, .npy. Of several
+ * outputs each has a .npy of its own, PATH-NAME.npy. `outputs` say name, gives, ndim and shape. */
 bool cli_answers_open(cli_answers *a, const char *path);
-/* The output of sample `index` of `input`. */
-bool cli_answers_add(cli_answers *a, const char *input, int64_t index, const float *values);
-/* Writes what is left; the file is whole or absent. */
+/* The outputs of sample `index` of `input`: number `at` of the batch. */
+bool cli_answers_add(cli_answers *a, const char *input, int64_t index, int64_t at);
+/* Writes what is left; a file is whole or absent. */
 bool cli_answers_close(cli_answers *a);
 void cli_answers_fini(cli_answers *a);
+/* The files of the answers one by one; NULL: no more. */
+const char *cli_answers_file(const cli_answers *a, size_t index);
 
 #endif

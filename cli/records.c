@@ -4,6 +4,7 @@
  * Whether one still runs says its lock; how it ended says run.json; how far it came says metrics.jsonl.
  */
 #include "runs.h"
+#include "train.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -177,7 +178,9 @@ static void state_find(cli_record *record)
         (void)snprintf(record->why, sizeof record->why, "its run.json is not of tenon train");
     else if (record->state == CLI_RECORD_BROKEN && record->json)
         (void)snprintf(record->why, sizeof record->why, "ended without a word (killed?)%s",
-                       record->resumable ? "; --resume goes on" : "");
+                       record->resumable                                          ? "; --resume goes on"
+                       : cli_folder_look(record->folder) == CLI_FOLDER_BROKEN_OFF ? "; --resume begins anew"
+                                                                                  : "");
 }
 
 static void written_find(cli_record *record)

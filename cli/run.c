@@ -62,9 +62,11 @@ bool cli_run_find(cli_run *run, const char *value)
         return false;
     }
     id_set(run);
-    if (!(run->record = cli_record_json(run->folder, why)))
-        cli_error("%s: %s, without it no checkpoint is gone on from", run->folder, why);
-    return run->record != NULL;
+    if ((run->record = cli_record_json(run->folder, why)) ||
+        cli_folder_look(run->folder) == CLI_FOLDER_BROKEN_OFF || cli_run_in_use(NULL, run->folder))
+        return true; /* the lock decides, and the command line may name the model */
+    cli_error("%s: %s, without it no checkpoint is gone on from", run->folder, why);
+    return false;
 }
 
 const char *cli_run_text(const cli_run *run, const char *key)
@@ -133,36 +135,44 @@ static bool folders_make(tn_app *app, const char *path)
     return ok;
 }
 
-/* Whether somebody's run lies there already. */
-static bool is_taken(const char *folder)
+bool cli_run_in_use(tn_app *app, const char *folder)
 {
-    static const char *const files[] = {"run.json", CLI_CHECKPOINTS, "metrics.jsonl"};
-    bool taken = false;
+    char *path = cli_path(folder, CLI_CHECKPOINTS "/" CLI_LOCK_NAME);
+    cli_lock_owner owner = {0};
+    const cli_lock_state state = path ? cli_lock_look(path, &owner) : CLI_LOCK_FREE;
+    const bool used = state == CLI_LOCK_LIVE || state == CLI_LOCK_FOREIGN;
 
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        char *path = cli_path(folder, files[i]);
+    if (used)
+        cli_lock_refuse(app, path, &owner, state);
+    free(path);
+    return used;
+}
 
-        taken = taken || !path || !access(path, F_OK);
-        free(path);
-    }
-    return taken;
+/* A new run may begin in the folder; *anew: in place of one that broke off. */
+static bool may_begin(tn_app *app, const char *folder, bool *anew)
+{
+    const cli_folder_state state = cli_folder_look(folder);
+    char *text;
+
+    *anew = state == CLI_FOLDER_BROKEN_OFF;
+    if (state == CLI_FOLDER_FREE || *anew)
+        return true;
+    text = state == CLI_FOLDER_RUN
+               ? cli_format("%s holds a run already: --resume %s goes on with it, or name "
+                            "another folder",
+                            folder, folder)
+               : cli_format("%s holds a run already, which has no checkpoint to go on "
+                            "from: remove it, or name another folder",
+                            folder);
+    (void)tn_app_fail(app, TN_E_ARG, text ? text : folder);
+    free(text);
+    return false;
 }
 
 static bool named_make(cli_run *run, tn_app *app, const char *folder)
 {
-    if (is_taken(folder)) {
-        char *text = cli_record_has_checkpoint(folder)
-                         ? cli_format("%s holds a run already: --resume %s goes on with it, or name another "
-                                      "folder",
-                                      folder, folder)
-                         : cli_format("%s holds a run already, which has no checkpoint to go on from: remove "
-                                      "it, or name another folder",
-                                      folder);
-
-        (void)tn_app_fail(app, TN_E_ARG, text ? text : folder);
-        free(text);
+    if (cli_run_in_use(app, folder) || !may_begin(app, folder, &run->anew))
         return false;
-    }
     run->made = access(folder, F_OK) != 0;
     return ((run->folder = cli_format("%s", folder)) || no_memory(app)) && folders_make(app, folder);
 }
@@ -388,11 +398,37 @@ static bool curves_save(cli_run *run, tn_app *app)
     return ok;
 }
 
-bool cli_run_lock(cli_run *run, tn_app *app, cli_lock_owner *found)
+/* The lock is held: what lies in the folder stays as it is from here on. */
+static bool folder_settle(cli_run *run, tn_app *app, bool resume)
+{
+    char *record = cli_path(run->folder, "run.json"), *text;
+    const bool left = run->anew || !record || !access(record, F_OK);
+    const cli_folder_state state = cli_folder_look(run->folder);
+
+    free(record);
+    cli_folder_clean(run->folder);
+    if (!resume && !may_begin(app, run->folder, &run->anew))
+        return false;
+    if (resume && state != CLI_FOLDER_RUN && state != CLI_FOLDER_BROKEN_OFF) {
+        text =
+            cli_format("%s has no checkpoint to go on from: train anew, into another folder or once this one "
+                       "is removed",
+                       run->folder);
+        (void)tn_app_fail(app, TN_E_KEY, text ? text : run->folder);
+        free(text);
+        return false;
+    }
+    run->anew = state == CLI_FOLDER_BROKEN_OFF && (resume || left);
+    errno = 0;
+    return !run->anew || cli_folder_best_keep(run->folder) || failed(app, run->folder);
+}
+
+bool cli_run_lock(cli_run *run, tn_app *app, bool resume, cli_lock_owner *found)
 {
     char *folder = cli_path(run->folder, CLI_CHECKPOINTS);
-    bool ok =
-        folder ? folders_make(app, folder) && cli_lock_take(&run->lock, app, folder, found) : no_memory(app);
+    bool ok = folder ? folders_make(app, folder) && cli_lock_take(&run->lock, app, folder, found) &&
+                           folder_settle(run, app, resume)
+                     : no_memory(app);
 
     free(folder);
     return ok;

@@ -161,8 +161,10 @@ static void kept_find(summary *s)
         return;
     if (!tn_program_view_plan(tn_app_ctx(s->app), m->symbol, m->shapes, NULL,
                               TN_VIEW_TRAIN | TN_VIEW_RECORDED, &v) &&
-        !tn_program_view_info(v, &info))
+        !tn_program_view_info(v, &info)) {
         s->kept = (double)info.planned;
+        s->widest = 0; /* gradients are in the plan */
+    }
     for (uint32_t i = 0; i < info.entry_count; i++) {
         tn_view_entry e = {.struct_size = TN_SIZE(tn_view_entry)};
 

@@ -138,7 +138,9 @@ static void event_begin(training *t)
     if ((t->finished = is_finished(t, &info)))
         return;
     stops_take();
-    if ((t->resume && !cli_run_rewind(&t->run, t->app, info.resumed_step)) ||
+    if (t->resume && !t->args->value[OPT_QUIET])
+        cli_resumed_compare(&t->run, t->app);
+    if (((t->resume || t->run.anew) && !cli_run_rewind(&t->run, t->app, info.resumed_step)) ||
         !cli_run_begin(&t->run, t->app, t->args, t->train))
         return;
     cli_view_begin(&t->view, &t->run, &info);
@@ -396,6 +398,14 @@ static bool names_find(training *t)
     const char *model = tn_ctx_option(tn_app_ctx(t->app), "train.model");
     const char *data = tn_ctx_option(tn_app_ctx(t->app), "train.data");
 
+    if ((!model || !*model) && t->resume && !t->run.record) {
+        if (!cli_run_in_use(t->app, t->run.folder))
+            cli_error(
+                "%s: the run ended before run.json was written, so nothing tells its model: begin it again "
+                "with the command that began it",
+                t->run.folder);
+        return false;
+    }
     if (!model || !*model) {
         cli_error("train: which MODEL? zoo:lenet, a -symbol.json or an .ini with [train] model; `tenon train "
                   "--help` "
@@ -429,18 +439,15 @@ static bool folder_take(training *t)
 {
     cli_lock_owner found = {0};
 
-    if (!cli_run_lock(&t->run, t->app, &found))
+    if (!cli_run_lock(&t->run, t->app, t->resume, &found))
         return false;
     if (found.pid)
         cli_view_note(&t->view, "note: %s was in use by process %ld, which is gone; its lock is taken over",
                       t->run.folder, found.pid);
-    if (t->resume && !cli_record_has_checkpoint(t->run.folder)) {
-        char *text = cli_format("%s has no checkpoint to go on from: train anew, into another folder or once "
-                                "this one is removed",
-                                t->run.folder);
-
-        (void)tn_app_fail(t->app, TN_E_KEY, text ? text : t->run.folder);
-        free(text);
+    if (t->run.anew) {
+        cli_view_note(&t->view, "note: the run in %s ended before its first checkpoint: it begins anew",
+                      t->run.folder);
+        t->resume = false;
     }
     return tn_app_ok(t->app);
 }

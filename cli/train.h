@@ -23,6 +23,7 @@ typedef struct cli_run {
     char *model, *data; /* as they were named */
     const char *id;     /* within `folder`: the part behind the last '-' */
     bool made;          /* the folder is new */
+    bool anew;          /* in place of a run that ended before its first checkpoint */
     bool begun;         /* run.json is written */
     cli_lock lock;      /* of `folder`, while it is trained in */
     json_t *record;     /* run.json */
@@ -30,11 +31,14 @@ typedef struct cli_run {
     size_t epoch_count, epoch_capacity;
 } cli_run;
 
-/* The folder that --resume VALUE means, "" is the newest below runs/, and its run.json. False: said why. */
+/* The folder that --resume VALUE means, "" is the newest below runs/, and its run.json, which is not there
+ * (`record` NULL) where a run ended before it was written. False: said why. */
 bool cli_run_find(cli_run *run, const char *value);
 /* Settings that make the run's options again: "key=value", NULL-ended, `max` at most; texts to be freed. */
 size_t cli_run_settings(const cli_run *run, char **settings, size_t max);
 const char *cli_run_text(const cli_run *run, const char *key); /* "" if there is none */
+/* Whether another process trains in the folder; it is the app's error then. */
+bool cli_run_in_use(tn_app *app, const char *folder);
 /* A new folder: option run.dir, else runs/DATE-NAME-ID. A failure is the app's error. */
 bool cli_run_make(cli_run *run, tn_app *app, const char *model);
 /* Writes run.json before the first step: command, options, data, plugins, versions. */
@@ -43,8 +47,9 @@ bool cli_run_begin(cli_run *run, tn_app *app, const cli_args *args, tn_train *tr
 bool cli_run_end(cli_run *run, tn_app *app, json_t *result);
 /* The app has failed: notes it in run.json, if the training had begun. */
 void cli_run_failed(cli_run *run, tn_app *app);
-/* Takes the folder for this process; `found`: who left a lock behind that nobody holds (pid 0: nobody). */
-bool cli_run_lock(cli_run *run, tn_app *app, cli_lock_owner *found);
+/* Takes the folder for this process; `found`: who left a lock behind that nobody holds (pid 0: nobody). What
+ * killed processes wrote aside goes. `anew` tells then whether there is nothing to go on with. */
+bool cli_run_lock(cli_run *run, tn_app *app, bool resume, cli_lock_owner *found);
 /* Reads the epochs up to `step` from metrics.jsonl; no file is no epoch. */
 bool cli_run_epochs(cli_run *run, tn_app *app, int64_t step);
 /* After a resume: forgets epochs behind `step`, in the file, too. */
@@ -52,6 +57,28 @@ bool cli_run_rewind(cli_run *run, tn_app *app, int64_t step);
 bool cli_run_epoch_add(cli_run *run, tn_app *app, const cli_epoch *epoch);
 json_t *cli_epoch_json(const cli_epoch *epoch);
 void cli_run_fini(cli_run *run);
+
+/* ---- folder.c: what lies there already ---- */
+
+typedef enum cli_folder_state {
+    CLI_FOLDER_FREE,       /* nothing of a run */
+    CLI_FOLDER_RUN,        /* a run with a checkpoint */
+    CLI_FOLDER_BROKEN_OFF, /* what a run left that ended before its first checkpoint */
+    CLI_FOLDER_OTHER,      /* a run that is done, without checkpoints, or files that no training made */
+} cli_folder_state;
+
+cli_folder_state cli_folder_look(const char *folder);
+/* Removes what killed processes wrote aside; the run's lock is held. */
+void cli_folder_clean(const char *folder);
+/* Calls model-best.params of a run that broke off model-best-before.params, so that the next one does not
+ * write over it; one that is called so already stays. False: it cannot be renamed, errno tells. */
+bool cli_folder_best_keep(const char *folder);
+
+/* ---- resumed.c ---- */
+
+/* Notes on stderr: what is other than in the run so far and gives other bits. To be called before run.json is
+ * written anew. */
+void cli_resumed_compare(const cli_run *run, tn_app *app);
 
 /* ---- train.c ---- */
 

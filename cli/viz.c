@@ -13,7 +13,7 @@ static const struct kind {
 } kinds[] = {
     {OPT_SUMMARY, cli_viz_summary, NULL, true}, {OPT_GRAPH, cli_viz_graph, NULL, false},
     {OPT_MEMORY, cli_viz_memory, NULL, true},   {OPT_BREAKS, cli_viz_breaks, NULL, false},
-    {OPT_CURVES, NULL, cli_viz_curves, false},
+    {OPT_PASSES, cli_viz_passes, NULL, true},   {OPT_CURVES, NULL, cli_viz_curves, false},
 };
 #define KINDS (sizeof kinds / sizeof *kinds)
 
@@ -26,7 +26,7 @@ static const struct kind *kind_of(const cli_args *args)
         if (!args->value[kinds[i].option])
             continue;
         if (found) {
-            cli_error("one of --summary, --graph, --curves, --memory and --breaks at a time");
+            cli_error("one of --summary, --graph, --curves, --memory, --breaks and --passes at a time");
             return NULL;
         }
         found = &kinds[i];
@@ -46,7 +46,8 @@ static bool out_fits(const cli_args *args, const struct kind *kind)
     }
     if (!out)
         return true;
-    if (kind->option == OPT_SUMMARY || kind->option == OPT_BREAKS || args->value[OPT_TERM]) {
+    if (kind->option == OPT_SUMMARY || kind->option == OPT_BREAKS || kind->option == OPT_PASSES ||
+        args->value[OPT_TERM]) {
         cli_error("-o is for pictures: this view goes to standard output");
         return false;
     }

@@ -9,6 +9,7 @@ int cli_viz_summary(const cli_args *args, const cli_model *m);
 int cli_viz_graph(const cli_args *args, const cli_model *m);
 int cli_viz_memory(const cli_args *args, const cli_model *m);
 int cli_viz_breaks(const cli_args *args, const cli_model *m);
+int cli_viz_passes(const cli_args *args, const cli_model *m);
 int cli_viz_curves(const cli_args *args, tn_app *app);
 
 /* ---- picture.c ---- */

@@ -42,26 +42,28 @@ static void recording_end(tn_app *app)
     (void)tn_train_set(0);
 }
 
-/* What a name holds must not steer the terminal on which the message comes out: a blank stands for control
- * characters, also for those that UTF-8 writes in two bytes. */
-static void message_clean(char *text)
-{
-    for (unsigned char *c = (unsigned char *)text; *c; c++)
-        if (*c < ' ' || *c == 127)
-            *c = ' ';
-        else if (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0)
-            c[0] = c[1] = ' ';
-}
-
 static void fail_with(tn_app *app, tn_status status, uint32_t number)
 {
-    message_clean(app->error);
     app->status = status;
     app->number = number;
     app->exit_code = exit_code_of(status, number);
     recording_end(app);
     if (app->options.on_error)
         app->options.on_error(app->options.arg, app->error);
+}
+
+/* The app's error: what names and texts hold steers no terminal. Where the format breaks a line stands a
+ * blank. */
+static void TNN_PRINTF(2, 0) error_write(tn_app *app, const char *format, va_list args)
+{
+    const bool lines = strchr(format, '\n') != NULL;
+    char text[sizeof app->error];
+
+    (void)vsnprintf(text, sizeof text, format, args);
+    for (char *c = text; lines && *c; c++)
+        if (*c == '\n')
+            *c = ' ';
+    (void)tn_text_escape(app->error, sizeof app->error, text);
 }
 
 tn_status tnn_fail(tn_app *app, tn_status status, const char *format, ...)
@@ -71,10 +73,18 @@ tn_status tnn_fail(tn_app *app, tn_status status, const char *format, ...)
     if (!app || app->status)
         return status;
     va_start(args, format);
-    (void)vsnprintf(app->error, sizeof app->error, format, args);
+    error_write(app, format, args);
     va_end(args);
     fail_with(app, status, (uint32_t)status);
     return status;
+}
+
+void tnn_fail_text(tn_app *app, tn_status status, uint32_t number, const char *text)
+{
+    if (app->status)
+        return;
+    (void)snprintf(app->error, sizeof app->error, "%s", text);
+    fail_with(app, status, number);
 }
 
 tn_status tnn_check(tn_app *app, tn_status status, const char *format, ...)
@@ -82,18 +92,18 @@ tn_status tnn_check(tn_app *app, tn_status status, const char *format, ...)
     const char *text = tn_error_text();
     uint32_t number = tn_error_number();
     va_list args;
-    int length;
+    size_t length;
 
     if (!app || !status || app->status)
         return status;
     va_start(args, format);
-    length = vsnprintf(app->error, sizeof app->error, format, args);
+    error_write(app, format, args);
     va_end(args);
-    if (length < 0 || !strncmp(text, app->error, (size_t)length)) /* a file's error names the file itself */
+    length = strlen(app->error);
+    if (!strncmp(text, app->error, length)) /* a file's error names the file itself */
         length = 0;
-    if ((size_t)length < sizeof app->error)
-        (void)snprintf(app->error + length, sizeof app->error - (size_t)length, "%s%s", length ? ": " : "",
-                       *text ? text : tn_status_name(status));
+    (void)snprintf(app->error + length, sizeof app->error - length, "%s%s", length ? ": " : "",
+                   *text ? text : tn_status_name(status));
     fail_with(app, status, tn_error_code() == status && number ? number : (uint32_t)status);
     return status;
 }
@@ -157,7 +167,7 @@ tn_status tn_app_check(tn_app *app, tn_status status)
 void tnn_warn(tn_app *app, const char *format, ...)
 {
     const char *level = tn_ctx_option(app->ctx, "log.level");
-    char text[512];
+    char text[512], clean[512];
     va_list args;
 
     if (!app->options.log || !level || !strcmp(level, "error"))
@@ -165,7 +175,8 @@ void tnn_warn(tn_app *app, const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    app->options.log(app->options.arg, TN_LOG_WARNING, text);
+    (void)tn_text_escape(clean, sizeof clean, text);
+    app->options.log(app->options.arg, TN_LOG_WARNING, clean);
 }
 
 void *tnn_alloc(tn_app *app, size_t count, size_t bytes)

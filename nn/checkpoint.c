@@ -185,6 +185,14 @@ static tn_status state_take(tn_app *app, tn_train *t, const json_t *root, const 
         "%s", path);
 }
 
+/* A line for each newer file that was passed over: which one, and why. */
+static void skipped_say(tn_app *app, const tn_checkpoint *c)
+{
+    for (const char *line = tn_checkpoint_skipped(c), *end; (end = strchr(line, '\n')); line = end + 1)
+        tnn_warn(app, "%.*s; %.150s is used instead", (int)(end - line < 300 ? end - line : 300), line,
+                 tn_checkpoint_path(c));
+}
+
 tn_status tnn_train_resume(tn_train *t)
 {
     tn_app *app = t->object.app;
@@ -196,6 +204,7 @@ tn_status tnn_train_resume(tn_train *t)
         return tnn_fail(app, TN_E_ARG, "a training without a folder for checkpoints cannot be resumed");
     if (tnn_check(app, tn_checkpoint_load(app->ctx, t->folder, NULL, &c), "resume"))
         return app->status;
+    skipped_say(app, c);
     path = tn_checkpoint_path(c);
     root = json_loads(tn_checkpoint_json(c), 0, NULL);
     kind = json_string_value(json_object_get(root, "kind"));

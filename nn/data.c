@@ -287,8 +287,10 @@ int tn_data_next(tn_data *d, tn_batch *b)
 
 void tn_data_tell(const tn_data *d, int64_t *epoch, int64_t *index)
 {
-    *epoch = d ? d->epoch : 0;
-    *index = d ? d->index : 0;
+    if (epoch)
+        *epoch = d ? d->epoch : 0;
+    if (index)
+        *index = d ? d->index : 0;
 }
 
 void tn_data_seek(tn_data *d, int64_t epoch, int64_t index)
@@ -324,6 +326,8 @@ int64_t tn_data_classes(const tn_data *d)
 
 void tn_data_shape(const tn_data *d, int64_t shape[4])
 {
+    if (!shape)
+        return;
     memset(shape, 0, 4 * sizeof *shape);
     if (data_app(d))
         memcpy(shape, d->shape, sizeof d->shape);
@@ -361,9 +365,12 @@ int tn_data_sha256(tn_data *d, char out_hex[65])
     uint8_t digest[SHA256_DIGEST_LENGTH], block[16384];
     SHA256_CTX sha;
 
-    out_hex[0] = '\0';
+    if (out_hex)
+        out_hex[0] = '\0';
     if (!app)
         return 0;
+    if (!out_hex)
+        return !tnn_fail(app, TN_E_ARG, "tn_data_sha256: out_hex is NULL");
     SHA256Init(&sha);
     for (int i = 0; i < 2; i++) {
         FILE *file = fopen(d->files[i], "rb");

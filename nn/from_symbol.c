@@ -100,14 +100,27 @@ static json_t *graph_json(tn_app *app, tn_symbol *symbol)
     return root;
 }
 
-tnn_head tnn_head_of(tn_app *app, tn_symbol *symbol)
+/* Of one head among several: class scores are those of a net with one output. */
+static tnn_head head_among(const json_t *root, const json_t *entry, size_t count)
+{
+    const size_t index = (size_t)json_integer_value(json_array_get(entry, 0));
+    const json_t *node = json_array_get(json_object_get(root, "nodes"), index);
+    const tnn_head head = head_kind(node);
+
+    if (json_integer_value(json_array_get(entry, 1)) != 0)
+        return TNN_HEAD_OTHER;
+    return count > 1 && head == TNN_HEAD_SCORES ? TNN_HEAD_OTHER : head;
+}
+
+tn_status tnn_heads_of(tn_app *app, tn_symbol *symbol, size_t count, tnn_head *heads)
 {
     json_t *root = graph_json(app, symbol);
-    const json_t *node = root ? head_node(root) : NULL;
-    const tnn_head head = node ? head_kind(node) : TNN_HEAD_OTHER;
+    const json_t *list = json_object_get(root, "heads");
 
+    for (size_t i = 0; i < count; i++)
+        heads[i] = root ? head_among(root, json_array_get(list, i), count) : TNN_HEAD_OTHER;
     json_decref(root);
-    return head;
+    return app->status;
 }
 
 /* ---- parameters ---- */
@@ -165,10 +178,11 @@ static tn_status param_add(tn_app *app, tn_net *net, const char *name, bool aux,
         break;
     }
     if (!role_of(name, &p->role))
-        return tnn_fail(app, TN_E_UNSUPPORTED,
-                        "%s: input \"%s\" is neither the data nor a parameter by its name (…_weight, …_bias, "
-                        "…_gamma, …_beta, …_moving_mean, …_moving_var)",
-                        net->path, name);
+        return tnn_fail(
+            app, TN_E_UNSUPPORTED,
+            "%s: input \"%.80s\" is neither the data nor a parameter by its name (…_weight, …_bias, "
+            "…_gamma, …_beta, …_moving_mean, …_moving_var)",
+            net->path, name);
     return TN_OK;
 }
 
@@ -211,7 +225,7 @@ static tn_status params_make(tn_app *app, tn_net *net, const json_t *root)
             st = (net->data_name = tnn_strdup(app, all[i])) ? TN_OK : TN_E_NOMEM;
         else
             st = tnn_fail(app, TN_E_UNSUPPORTED,
-                          "%s has several inputs (\"%s\" and \"%s\"); one is trained on", net->path,
+                          "%s has several inputs (\"%.80s\" and \"%.80s\"); one is trained on", net->path,
                           net->data_name, all[i]);
     }
     if (!st && !net->data_name)
@@ -273,7 +287,7 @@ static tn_status graph_take(tn_app *app, tn_net *net, const char *json)
     const json_t *node;
     json_t *root;
 
-    if (tnn_check(app, tn_symbol_load(app->ctx, json, &net->graph_file), "%s", ""))
+    if (tnn_symbol_load(app, json, &net->graph_file))
         return app->status;
     if (!(root = graph_json(app, net->graph_file)))
         return app->status;

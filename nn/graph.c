@@ -93,21 +93,25 @@ static tnn_param *input_param(const tn_net *net, const char *name)
     return NULL;
 }
 
-static tn_status cached_inputs(tn_app *app, tn_net *net, tn_symbol *symbol)
+/* Also the names of those that are parameters, NULL-ended: the caller's to free, in front of `*names`. */
+static tn_status cached_inputs(tn_app *app, tn_net *net, tn_symbol *symbol, char ***names_out,
+                               const char ***params)
 {
     char **names = NULL;
-    size_t count = 0;
+    size_t count = 0, known = 0;
     tn_status st = tn_symbol_list(symbol, TN_LIST_INPUTS, &count, &names);
 
     if (st)
         return tnn_check(app, st, "net %s", net->path);
     if (!(net->cached_params = tnn_alloc(app, count, sizeof(tnn_param *))) ||
-        !(net->cached_in = tnn_alloc(app, count, sizeof(tn_array *))))
+        !(net->cached_in = tnn_alloc(app, count, sizeof(tn_array *))) ||
+        !(*params = tnn_alloc(app, count + 1, sizeof(**params))))
         st = TN_E_NOMEM;
     net->cached_count = st ? 0 : count;
     for (size_t i = 0; i < net->cached_count; i++)
-        net->cached_params[i] = input_param(net, names[i]);
-    tn_free(names);
+        if ((net->cached_params[i] = input_param(net, names[i])) != NULL)
+            (*params)[known++] = names[i];
+    *names_out = names;
     return st;
 }
 
@@ -116,6 +120,8 @@ tn_status tnn_net_cached(tn_net *net)
     tn_app *app = tnn_net_app(net);
     tn_cached_options o = {.struct_size = TN_SIZE(tn_cached_options)};
     tn_symbol *symbol = NULL;
+    char **names = NULL;
+    const char **params = NULL;
     tn_status st;
 
     if (!app)
@@ -124,11 +130,18 @@ tn_status tnn_net_cached(tn_net *net)
         return TN_OK;
     o.static_alloc = net->hybrid_options.static_alloc != 0;
     o.static_shape = net->hybrid_options.static_shape != 0;
-    o.inline_limit =
-        net->graph && !net->hybrid ? UINT32_MAX : 0; /* a graph is a program, or run node by node */
+    o.forward_bulk = (uint32_t)net->hybrid_options.forward_bulk;
+    o.backward_bulk = (uint32_t)net->hybrid_options.backward_bulk;
+    o.inline_limit = (uint32_t)net->hybrid_options.inline_limit;
+    if (net->graph && !net->hybrid)
+        o.inline_limit = UINT32_MAX; /* a graph is a program, or run operator by operator */
     if (!(st = tnn_net_collect(net)) && !(st = tnn_net_symbol(net, &symbol)) &&
-        !(st = cached_inputs(app, net, symbol)))
+        !(st = cached_inputs(app, net, symbol, &names, &params))) {
+        o.params = params;
         st = tnn_check(app, tn_cached_op_create(app->ctx, symbol, &o, &net->cached), "net %s", net->path);
+    }
+    free(params);
+    tn_free(names);
     tn_symbol_release(symbol);
     if (st)
         tnn_net_uncache(net);
@@ -145,6 +158,13 @@ void tn_net_hybridize_(tn_net *net, const tn_hybridize_options *options)
         return; /* a loaded one is a program already */
     if (o.static_shape && !o.static_alloc) {
         (void)tnn_fail(app, TN_E_ARG, "tn_net_hybridize at %s:%d: .static_shape needs .static_alloc",
+                       o.file ? o.file : "?", o.line);
+        return;
+    }
+    if (o.inline_limit < 0 || o.forward_bulk < 0 || o.backward_bulk < 0) {
+        (void)tnn_fail(app, TN_E_ARG,
+                       "tn_net_hybridize at %s:%d: .inline_limit, .forward_bulk and "
+                       ".backward_bulk are counts",
                        o.file ? o.file : "?", o.line);
         return;
     }
@@ -276,8 +296,12 @@ void tn_net_export(tn_net *net, const char *prefix)
     tn_params *params = NULL;
     tn_symbol *symbol = NULL;
 
-    if (!app || !prefix)
+    if (!app)
         return;
+    if (!prefix) {
+        (void)tnn_fail(app, TN_E_ARG, "tn_net_export: the files' prefix is missing");
+        return;
+    }
     if (!(json = tnn_format(app, "%s-symbol.json", prefix)) ||
         !(file = tnn_format(app, "%s-0000.params", prefix)))
         goto cleanup;
@@ -304,9 +328,12 @@ int tn_net_sha256(tn_net *net, char out_hex[65])
     tn_params *params = NULL;
     tn_status st = TN_E_STATE;
 
-    out_hex[0] = '\0';
+    if (out_hex)
+        out_hex[0] = '\0';
     if (!app)
         return 0;
+    if (!out_hex)
+        return !tnn_fail(app, TN_E_ARG, "tn_net_sha256: out_hex is NULL");
     if (net->model)
         st = tnn_check(app, tn_params_sha256(tnn_model_params(net->model), out_hex), "net %s", net->path);
     else if (!(st = tnn_net_params(net, true, &params)))

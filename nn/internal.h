@@ -62,6 +62,8 @@ tn_status tnn_fail(tn_app *app, tn_status status, const char *format, ...) TNN_P
 /* Of the core: its text of this thread behind "what: ". TN_OK: nothing. */
 tn_status tnn_check(tn_app *app, tn_status status, const char *format, ...) TNN_PRINTF(3, 4);
 tn_status tnn_no_memory(tn_app *app);
+/* Lines that went through tn_text_escape(), with a TN number. */
+void tnn_fail_text(tn_app *app, tn_status status, uint32_t number, const char *text);
 /* To the log that the app was opened with, if log.level lets warnings through. */
 void tnn_warn(tn_app *app, const char *format, ...) TNN_PRINTF(2, 3);
 bool tnn_data_same(const tn_data *a, const tn_data *b); /* sample for sample, whatever the files are called */
@@ -224,14 +226,21 @@ tn_status tnn_net_params(tn_net *net, bool full_names, tn_params **out); /* full
 /* ---- from_symbol.c ---- */
 
 tn_status tnn_graph_infer(tn_net *net, int32_t ndim, const int64_t *shape);
-tnn_head tnn_head_of(tn_app *app, tn_symbol *symbol);
+tn_status tnn_heads_of(tn_app *app, tn_symbol *symbol, size_t count, tnn_head *heads);
 /* Classes that the net tells apart, as last inferred; -1: its output is not (N, classes). */
 int64_t tnn_net_width(const tn_net *net);
 
 /* ---- load.c ---- */
 
+#define TNN_NO_OPERATOR 1301u /* TN number of an operator that nothing here defines */
+/* tn_symbol_load(), but all operators that are not here are the app's error, not only the first. */
+tn_status tnn_symbol_load(tn_app *app, const char *path, tn_symbol **out);
+
 void tnn_model_destroy(struct tnn_model *model);
-tn_array *tnn_model_forward(tn_net *net, tn_array *x);
+tn_array *tnn_model_forward(tn_net *net, tn_array *x);             /* the first output */
+tn_status tnn_model_run(tn_net *net, tn_array *x, tn_array **out); /* all of them */
+uint32_t tnn_model_outputs(const struct tnn_model *model);
+const char *tnn_model_output(const struct tnn_model *model, uint32_t index, tnn_head *head); /* its name */
 const tn_params *tnn_model_params(const struct tnn_model *model);
 tn_symbol *tnn_model_symbol(const struct tnn_model *model);
 const char *tnn_model_input(const struct tnn_model *model);

@@ -13,8 +13,8 @@ struct tnn_model {
     tn_program *program;
     char *input;
     tn_array **in; /* one per input of the program */
-    uint32_t in_count, data;
-    tnn_head head;
+    uint32_t in_count, data, out_count;
+    tnn_head *heads; /* one per output */
 };
 
 void tnn_model_destroy(struct tnn_model *model)
@@ -26,6 +26,7 @@ void tnn_model_destroy(struct tnn_model *model)
     tn_symbol_release(model->symbol);
     free(model->input);
     free(model->in);
+    free(model->heads);
     free(model);
 }
 
@@ -46,7 +47,18 @@ const char *tnn_model_input(const struct tnn_model *model)
 
 tnn_head tnn_model_head(const struct tnn_model *model)
 {
-    return model->head;
+    return model->out_count == 1 ? model->heads[0] : TNN_HEAD_OTHER;
+}
+
+uint32_t tnn_model_outputs(const struct tnn_model *model)
+{
+    return model->out_count;
+}
+
+const char *tnn_model_output(const struct tnn_model *model, uint32_t index, tnn_head *head)
+{
+    *head = model->heads[index];
+    return tn_program_output(model->program, index);
 }
 
 /* The one input that is no label by its name; NULL: none, or several. */
@@ -83,7 +95,7 @@ static tn_status input_find(tn_app *app, struct tnn_model *m, const char *json, 
     for (m->data = 0; m->data < m->in_count; m->data++)
         if (!strcmp(tn_program_input(m->program, m->data), m->input))
             return TN_OK;
-    return tnn_fail(app, TN_E_KEY, "%s has no free input \"%s\"%s%s", json, m->input,
+    return tnn_fail(app, TN_E_KEY, "%s has no free input \"%.80s\"%s%s", json, m->input,
                     m->in_count ? "; it has " : "", m->in_count ? tn_program_input(m->program, 0) : "");
 }
 
@@ -94,7 +106,7 @@ static tn_status labels_check(tn_app *app, const struct tnn_model *m, const char
         const char *name = tn_program_input(m->program, i);
 
         if (i != m->data && !tnn_ends_with(name, "label"))
-            return tnn_fail(app, TN_E_FORMAT, "%s has no array for \"%s\"", params, name);
+            return tnn_fail(app, TN_E_FORMAT, "%s has no array for \"%.80s\"", params, name);
     }
     return TN_OK;
 }
@@ -111,6 +123,67 @@ static tn_status names_find(tn_app *app, const char *json, struct tnn_names **ou
     return app->status;
 }
 
+#define MISSING_MAX 20 /* operators that are named one by one */
+
+static size_t line_add(char *text, size_t used, const char *before, const char *line)
+{
+    used +=
+        (size_t)snprintf(text + used, TNN_TEXT_MAX - used, "%s", before); /* short of the end: see below */
+    return used + tn_text_escape(text + used, TNN_TEXT_MAX - used, line);
+}
+
+/* The error of a graph with operators that are not here: all of them, while tn_symbol_load() tells the first
+ * one only. Each line is short enough that twenty and three fit. */
+static void missing_tell(tn_app *app, const char *path, const tn_operators *list)
+{
+    const uint32_t count = tn_operators_missing(list);
+    tn_operator_use u = {.struct_size = TN_SIZE(tn_operator_use)};
+    char text[TNN_TEXT_MAX], line[160];
+    uint32_t told = 0;
+    size_t used = 0;
+
+    (void)snprintf(line, sizeof line, "%.100s: %u node%s not here", path, count,
+                   count > 1 ? "s have operators that are" : " has an operator that is");
+    used = line_add(text, used, "", line);
+    for (uint32_t i = 0; told < MISSING_MAX && !tn_operators_at(list, i, &u); i++)
+        if (u.number && used + 4 * sizeof line < sizeof text && ++told) {
+            (void)snprintf(line, sizeof line, "node %u \"%.40s\": %.90s", u.index, u.node, u.why);
+            used = line_add(text, used, "\n   ", line);
+        }
+    if (count > told) {
+        (void)snprintf(line, sizeof line, "and %u more", count - told);
+        used = line_add(text, used, "\n   ", line);
+    }
+    (void)line_add(text, used, "\n   help: ",
+                   "these operators may come with a plugin; `tenon plugins list` shows what is here");
+    tnn_fail_text(app, TN_E_KEY, TNN_NO_OPERATOR, text);
+}
+
+tn_status tnn_symbol_load(tn_app *app, const char *path, tn_symbol **out)
+{
+    tn_operators *list = NULL;
+    tn_status st = tn_symbol_load(app->ctx, path, out);
+
+    if (st && tn_error_number() == TNN_NO_OPERATOR && !tn_operators_load(app->ctx, path, &list) &&
+        tn_operators_missing(list))
+        missing_tell(app, path, list);
+    else
+        (void)tnn_check(app, st, "%s", path);
+    tn_operators_destroy(list);
+    return st;
+}
+
+tn_symbol *tn_app_symbol(tn_app *app, const char *path)
+{
+    tn_symbol *s = NULL;
+
+    if (!tnn_ok(app))
+        return NULL;
+    if (!path)
+        (void)tnn_fail(app, TN_E_ARG, "tn_app_symbol: the file's name is missing");
+    return path && !tnn_symbol_load(app, path, &s) ? s : NULL;
+}
+
 tn_net *tn_net_load_files(tn_app *app, const char *json, const char *params, const char *input)
 {
     struct tnn_model *m;
@@ -125,13 +198,15 @@ tn_net *tn_net_load_files(tn_app *app, const char *json, const char *params, con
     if (!(net = tnn_net_create(app, NULL, "model", "")) || !(m = tnn_alloc(app, 1, sizeof *m)))
         return NULL;
     net->model = m;
-    if (tnn_check(app, tn_symbol_load(app->ctx, json, &m->symbol), "%s", json) ||
+    if (tnn_symbol_load(app, json, &m->symbol) ||
         tnn_check(app, tn_params_load(app->ctx, params, NULL, &m->params), "%s", params) ||
         tnn_check(app, tn_program_create(app->ctx, m->symbol, m->params, &m->program), "%s", json) ||
         input_find(app, m, json, input) || labels_check(app, m, params))
         return NULL;
-    m->head = tnn_head_of(app, m->symbol);
-    (void)names_find(app, json, &net->names);
+    m->out_count = tn_program_output_count(m->program);
+    if ((m->heads = tnn_alloc(app, m->out_count, sizeof *m->heads)) &&
+        !tnn_heads_of(app, m->symbol, m->out_count, m->heads))
+        (void)names_find(app, json, &net->names);
     return app->status ? NULL : net;
 }
 
@@ -140,8 +215,12 @@ tn_net *tn_net_load(tn_app *app, const char *prefix)
     char *json, *params;
     tn_net *net = NULL;
 
-    if (!tnn_ok(app) || !prefix)
+    if (!tnn_ok(app))
         return NULL;
+    if (!prefix) {
+        (void)tnn_fail(app, TN_E_ARG, "tn_net_load: the files' prefix is missing");
+        return NULL;
+    }
     json = tnn_format(app, "%s-symbol.json", prefix);
     params = tnn_format(app, "%s-0000.params", prefix);
     if (json && params)
@@ -151,23 +230,28 @@ tn_net *tn_net_load(tn_app *app, const char *prefix)
     return net;
 }
 
-tn_array *tnn_model_forward(tn_net *net, tn_array *x)
+tn_status tnn_model_run(tn_net *net, tn_array *x, tn_array **out)
 {
     tn_app *app = net->object.app;
     struct tnn_model *m = net->model;
-    const uint32_t count = tn_program_output_count(m->program);
-    tn_array **out = tnn_alloc(app, count, sizeof *out), *first = NULL;
 
-    if (!out)
-        return NULL;
     m->in[m->data] = x;
-    if (!tnn_check(app, tn_program_run(m->program, m->in_count, m->in, count, out), "net %s", net->path) &&
-        count) {
+    (void)tnn_check(app, tn_program_run(m->program, m->in_count, m->in, m->out_count, out), "net %s",
+                    net->path);
+    m->in[m->data] = NULL;
+    return app->status;
+}
+
+tn_array *tnn_model_forward(tn_net *net, tn_array *x)
+{
+    const uint32_t count = net->model->out_count;
+    tn_array **out = tnn_alloc(net->object.app, count, sizeof *out), *first = NULL;
+
+    if (out && !tnn_model_run(net, x, out) && count) {
         first = out[0];
         for (uint32_t i = 1; i < count; i++)
             tn_array_release(out[i]);
     }
-    m->in[m->data] = NULL;
     free(out);
     return first;
 }

@@ -69,14 +69,14 @@ static tn_status layers_add(question *q, const tn_net *net)
     return st;
 }
 
-static tn_status ask(const question *q, int32_t *out_ndim, int64_t *out_shape)
+static tn_status ask(const question *q, size_t output, int32_t *out_ndim, int64_t *out_shape)
 {
     tn_inferred *found = NULL;
     tn_known row;
     tn_status st = tn_symbol_infer(q->symbol, q->count, q->known, TN_SYMBOL_PARTIAL, &found);
 
     *out_ndim = -1;
-    if (!st && !(st = tn_inferred_at(found, TN_LIST_OUTPUTS, 0, &row)) && row.ndim >= 0 &&
+    if (!st && !(st = tn_inferred_at(found, TN_LIST_OUTPUTS, output, &row)) && row.ndim >= 0 &&
         row.ndim <= TNN_NDIM_MAX) {
         *out_ndim = row.ndim;
         memcpy(out_shape, row.shape, (size_t)row.ndim * sizeof *out_shape);
@@ -85,15 +85,15 @@ static tn_status ask(const question *q, int32_t *out_ndim, int64_t *out_shape)
     return st;
 }
 
-int tn_net_takes(tn_net *net, int32_t ndim, const int64_t *shape, int32_t *out_ndim, int64_t out_shape[8])
+/* What output `index` of an input of this shape is; 1: the net takes it. */
+static int output_ask(tn_net *net, size_t index, int32_t ndim, const int64_t *shape, int32_t *out_ndim,
+                      int64_t *out_shape)
 {
-    tn_app *app = tnn_net_app(net);
+    tn_app *app = net->object.app;
     question q = {0};
     tn_status st = TN_E_NOMEM;
     size_t most;
 
-    if (!app || !shape || !out_ndim || !out_shape || ndim < 0 || ndim > TNN_NDIM_MAX)
-        return 0;
     if (!net->model && tnn_net_collect(net))
         return 0;
     most = 2 * (net->model ? tn_params_count(tnn_model_params(net->model)) : net->param_count) + 1;
@@ -101,14 +101,21 @@ int tn_net_takes(tn_net *net, int32_t ndim, const int64_t *shape, int32_t *out_n
         q.known[q.count++] =
             (tn_known){.name = tn_net_input(net), .shape = shape, .ndim = ndim, .dtype = TN_F32};
         if (!(st = net->model ? model_add(&q, tnn_model_params(net->model)) : layers_add(&q, net)))
-            st = ask(&q, out_ndim, out_shape);
+            st = ask(&q, index, out_ndim, out_shape);
     }
     free(q.known);
     tn_symbol_release(q.symbol);
     return !st;
 }
 
-int32_t tn_net_gives(const tn_net *net)
+int tn_net_takes(tn_net *net, int32_t ndim, const int64_t *shape, int32_t *out_ndim, int64_t out_shape[8])
+{
+    if (!tnn_net_app(net) || !shape || !out_ndim || !out_shape || ndim < 0 || ndim > TNN_NDIM_MAX)
+        return 0;
+    return output_ask(net, 0, ndim, shape, out_ndim, out_shape);
+}
+
+static int32_t gives_of(tnn_head head)
 {
     static const int32_t kinds[] = {
         [TNN_HEAD_SCORES] = TN_GIVES_SCORES,        [TNN_HEAD_SOFTMAX] = TN_GIVES_PROBABILITIES,
@@ -116,9 +123,62 @@ int32_t tn_net_gives(const tn_net *net)
         [TNN_HEAD_OTHER] = TN_GIVES_OTHER,
     };
 
+    return kinds[head];
+}
+
+int32_t tn_net_gives(const tn_net *net)
+{
     if (!tnn_net_app(net))
         return TN_GIVES_OTHER;
-    return net->model ? kinds[tnn_model_head(net->model)] : TN_GIVES_SCORES;
+    return gives_of(net->model ? tnn_model_head(net->model) : TNN_HEAD_SCORES);
+}
+
+/* ---- several outputs ----------------------------------------------------------------------------- */
+
+size_t tn_net_output_count(const tn_net *net)
+{
+    if (!tnn_net_app(net))
+        return 0;
+    return net->model ? tnn_model_outputs(net->model) : 1;
+}
+
+int tn_net_output_at(tn_net *net, size_t index, int32_t ndim, const int64_t *shape, tn_net_output *out)
+{
+    tn_net_output o = {.name = "output", .ndim = -1};
+    tnn_head head = TNN_HEAD_SCORES;
+
+    if (index >= tn_net_output_count(net) || !out || out->struct_size < 2 * sizeof o.struct_size ||
+        (shape && (ndim < 0 || ndim > TNN_NDIM_MAX)))
+        return 0;
+    if (net->model)
+        o.name = tnn_model_output(net->model, (uint32_t)index, &head);
+    o.gives = gives_of(head);
+    if (shape && !output_ask(net, index, ndim, shape, &o.ndim, o.shape))
+        return 0;
+    o.struct_size = out->struct_size < sizeof o ? out->struct_size : (uint32_t)sizeof o;
+    memcpy(out, &o, o.struct_size);
+    return 1;
+}
+
+int tn_net_forward_all(tn_net *net, tn_array *x, size_t count, tn_array **out)
+{
+    tn_app *app = tnn_net_app(net);
+    const size_t have = tn_net_output_count(net);
+
+    if (!app || !x)
+        return 0;
+    if (count != have || !out)
+        return !tnn_fail(app, TN_E_ARG, "net %s: room for %zu outputs, it has %zu", net->path,
+                         out ? count : 0, have);
+    if (!net->model)
+        return (out[0] = tn_net_forward(net, x)) != NULL;
+    for (size_t i = 0; i < count; i++)
+        out[i] = NULL; /* the program makes them */
+    if (tnn_model_run(net, x, out))
+        return 0;
+    for (size_t i = 0; i < count; i++)
+        out[i] = tn_app_own(app, out[i]);
+    return tnn_ok(app);
 }
 
 int tn_net_name_classes(tn_net *net, const char *path)

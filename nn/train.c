@@ -226,7 +226,7 @@ static tn_status net_make(tn_app *app, tn_train *t)
     if (app->status || classes_check(app, t) || valid_check(app, t))
         return app->status;
     if (t->hybridize)
-        tn_net_hybridize(t->net, .static_alloc = 1, .static_shape = 1);
+        tn_net_hybridize(t->net);
     t->trainer =
         tn_trainer_new(t->net, .optimizer = t->o.optimizer, .lr = t->o.lr, .momentum = t->o.momentum,
                        .wd = t->o.wd, .clip = t->o.clip, .clip_norm = t->o.clip_norm,
@@ -457,8 +457,13 @@ void tn_train_stop(tn_train *t)
 void tn_train_info_get(tn_train *t, int32_t read, tn_train_info *out)
 {
     tn_train_info i = {.struct_size = sizeof i};
-    uint32_t size = out->struct_size < sizeof i ? out->struct_size : (uint32_t)sizeof i;
+    uint32_t size;
 
+    if (!out) {
+        (void)tnn_fail(train_app(t), TN_E_ARG, "tn_train_info_get: info is NULL");
+        return;
+    }
+    size = out->struct_size < sizeof i ? out->struct_size : (uint32_t)sizeof i;
     if (train_app(t)) {
         if (read)
             figures_read(t);

@@ -424,8 +424,10 @@ void tn_trainer_save(tn_trainer *t, const char *path)
     tn_params *params = NULL;
     tn_array *steps = NULL;
 
-    if (!app || !path)
+    if (!app || !path) {
+        (void)tnn_fail(app, TN_E_ARG, "%s: the file's name is missing", __func__);
         return;
+    }
     if (!tnn_check(app, tn_params_create(&params), "%s", path) && !tnn_trainer_export(t, params) &&
         !tnn_check(app, tn_array_from(app->ctx, TN_I64, 1, &one, &t->steps, &steps), "%s", path) &&
         !tnn_check(app, tn_params_add(params, "steps", steps), "%s", path))
@@ -441,8 +443,10 @@ void tn_trainer_load(tn_trainer *t, const char *path)
     tn_array *steps = NULL;
     int64_t count = 0;
 
-    if (!app || !path)
+    if (!app || !path) {
+        (void)tnn_fail(app, TN_E_ARG, "%s: the file's name is missing", __func__);
         return;
+    }
     if (!tnn_check(app, tn_params_load(app->ctx, path, NULL, &params), "%s", path) &&
         !tnn_check(app, tn_params_get(params, "steps", &steps), "%s", path) &&
         !tnn_check(app, tn_array_read(steps, &count, sizeof count), "%s", path))

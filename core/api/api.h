@@ -5,7 +5,7 @@
 #ifndef TN_API_H
 #define TN_API_H
 
-#include "autograd/autograd.h"
+#include "context/context.h"
 #include "io/io.h"
 #include "tenon/context.h"
 
@@ -31,6 +31,9 @@ struct tn_inferred { /* symbol.c makes it, view.c reads it */
     uint32_t count[2];
     bool complete;
 };
+
+/* The variable of `g` that is named as a parameter; TN_E_KEY: there is none (program.c). */
+tn_status api_param_find(const tni_graph *g, const char *name, uint32_t *out);
 
 /* What a cached operator compiled last, copied (view.c). */
 struct tn_program_view;

@@ -87,12 +87,13 @@ static tn_status heads_check(const char *function, const tn_ctx *ctx, uint32_t c
                : TN_OK;
 }
 
-static tn_status flags_read(const char *function, uint32_t flags, tni_backward_options *out)
+static tn_status flags_read(const char *function, uint32_t known, uint32_t flags, tni_backward_options *out)
 {
-    if (flags & ~(TN_BACKWARD_RETAIN | TN_BACKWARD_PREDICT))
-        return tni_error(TN_E_ARG, "%s: flags 0x%x are not known", function, flags);
+    if (flags & ~known)
+        return tni_error(TN_E_ARG, "%s: flags 0x%x are not known", function, flags & ~known);
+    out->create = (flags & TN_BACKWARD_CREATE) != 0;
     out->retain = (flags & TN_BACKWARD_RETAIN) != 0;
-    out->train = !(flags & TN_BACKWARD_PREDICT);
+    out->predict = (flags & TN_BACKWARD_PREDICT) != 0;
     return TN_OK;
 }
 
@@ -104,7 +105,8 @@ tn_status tn_backward(tn_ctx *ctx, uint32_t count, tn_array *const *heads, tn_ar
 
     if (!ctx || !heads)
         return api_null(__func__, "ctx or heads");
-    if ((st = heads_check(__func__, ctx, count, heads, head_grads)) || (st = flags_read(__func__, flags, &o)))
+    if ((st = heads_check(__func__, ctx, count, heads, head_grads)) ||
+        (st = flags_read(__func__, TN_BACKWARD_RETAIN | TN_BACKWARD_PREDICT, flags, &o)))
         return st;
     return tni_backward(ctx, count, heads, head_grads, &o);
 }
@@ -118,7 +120,8 @@ tn_status tn_gradients(tn_ctx *ctx, const tn_gradient_call *call, tn_array **out
     if (!ctx || !call || !out)
         return api_null(__func__, "ctx, call or out");
     if ((st = api_options(__func__, call, &k, (uint32_t)sizeof k)) ||
-        (st = flags_read(__func__, k.flags, &o)))
+        (st = flags_read(__func__, TN_BACKWARD_RETAIN | TN_BACKWARD_PREDICT | TN_BACKWARD_CREATE, k.flags,
+                         &o)))
         return st;
     if (!k.heads || !k.variables || !k.variable_count)
         return api_null(__func__, "heads or variables");

@@ -39,7 +39,19 @@ tn_status tn_open(const tn_open_options *options, tn_ctx **out)
 
 tn_status tn_close(tn_ctx *ctx)
 {
-    return tni_context_close(ctx, tni_autograd_close);
+    return tn_close_within(ctx, 0);
+}
+
+tn_status tn_close_within(tn_ctx *ctx, uint32_t timeout_ms)
+{
+    if (ctx && tni_engine_inside())
+        return tni_error(TN_E_STATE, "tn_close: called in a callback of an engine, which it would wait for; "
+                                     "close the context on a thread of the program");
+    if (ctx && tni_scope_get()->called)
+        return tni_error(TN_E_STATE,
+                         "tn_close: called in a callback of a function, whose caller goes on with the "
+                         "context; close it when the call has returned");
+    return tni_context_close(ctx, timeout_ms);
 }
 
 void tn_free(void *memory)

@@ -45,6 +45,11 @@ tn_status tn_error_find(uint32_t number, tn_error_info *out)
     return row_give(__func__, row, out);
 }
 
+size_t tn_text_escape(char *out, size_t size, const char *text)
+{
+    return out && size ? tni_text_escape(out, size, text ? text : "") : 0;
+}
+
 uint32_t tn_error_number(void)
 {
     tn_err err;

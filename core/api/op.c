@@ -21,7 +21,8 @@ static tn_status op_give(const char *function, const tni_opdef *def, tn_op_info 
                              .mutates = op->mutates,
                              .version = op->version,
                              .visible = op->visible,
-                             .differentiable = op->gradient || (op->flags & TN_OP_ZERO_GRADIENT),
+                             .differentiable = tni_function_differentiable(def) || op->gradient ||
+                                               (op->flags & TN_OP_ZERO_GRADIENT),
                              .random = (op->effects & TN_EFFECT_RANDOM) != 0,
                              .definition = op,
                              .family = def->family ? def->family : ""};

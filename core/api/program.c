@@ -15,10 +15,29 @@
 
 /* ---- cached operators ---------------------------------------------------------------------------- */
 
+tn_status api_param_find(const tni_graph *g, const char *name, uint32_t *out)
+{
+    for (uint32_t i = 0; i < g->variable_count; i++)
+        if (!strcmp(g->nodes[g->variables[i]].name, name)) {
+            *out = i;
+            return TN_OK;
+        }
+    return tni_error(TN_E_KEY, "params: the net has no input \"%.200s\"", name);
+}
+
+static tn_status param_note(tni_cached_op *op, const char *name)
+{
+    uint32_t index;
+    const tn_status st = api_param_find(op->graph, name, &index);
+
+    return st ? st : tni_cached_op_constant(op, index);
+}
+
 tn_status tn_cached_op_create(tn_ctx *ctx, tn_symbol *symbol, const tn_cached_options *options,
                               tn_cached_op **out)
 {
     tn_cached_options o = {0};
+    tni_cached_op *op = NULL;
     tn_status st;
 
     if (!ctx || !symbol || !out)
@@ -35,7 +54,15 @@ tn_status tn_cached_op_create(tn_ctx *ctx, tn_symbol *symbol, const tn_cached_op
                                     .forward_bulk = o.forward_bulk,
                                     .backward_bulk = o.backward_bulk};
 
-    return tni_cached_op_create(ctx, symbol, &flags, out);
+    if (!(st = tni_cached_op_create(ctx, symbol, &flags, &op)) && o.group2ctx)
+        st = tni_cached_op_groups(op, o.group2ctx);
+    for (size_t i = 0; !st && o.params && o.params[i]; i++)
+        st = param_note(op, o.params[i]);
+    if (st)
+        tni_cached_op_release(op);
+    else
+        *out = op;
+    return st;
 }
 
 void tn_cached_op_release(tn_cached_op *op)
@@ -101,6 +128,8 @@ static tn_status weights_bind(tn_program *p, const tn_params *params)
 
         if (!st) {
             tni_array_retain(p->arrays[i]);
+            if (tni_cached_op_constant(p->op, i))
+                return TN_E_NOMEM;
             continue;
         }
         p->arrays[i] = NULL;
@@ -160,7 +189,7 @@ tn_status tn_program_load(tn_ctx *ctx, const char *symbol_path, const char *para
     if (!ctx || !symbol_path || !params_path || !out)
         return api_null(__func__, "ctx, symbol_path, params_path or out");
     if ((st = api_device(ctx, device, &d)) || (st = tni_symbol_load(ctx->ops, symbol_path, &symbol)) ||
-        (st = tni_params_load(ctx->space, d, params_path, &params)))
+        (st = tni_params_load_held(ctx->space, d, params_path, &params)))
         goto cleanup;
     st = tn_program_create(ctx, symbol, params, out);
 

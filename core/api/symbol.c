@@ -22,7 +22,7 @@ static tn_status count_fill(tn_ctx *ctx, const tn_symbol_call *k, api_attrs *lis
     const char *name;
     tn_status st;
 
-    if ((st = tni_opset_find(ctx->ops, k->op, &def)))
+    if ((st = tni_opset_find_offered(ctx->ops, k->op, &def)))
         return st;
     if (def->count_attr < 0)
         return TN_OK;

@@ -195,6 +195,121 @@ void tn_symbol_view_destroy(tn_symbol_view *v)
     tni_free(v);
 }
 
+/* ---- the operators of a file --------------------------------------------------------------------- */
+
+struct tn_operators {
+    tni_opset *ops;
+    tni_arena *arena;
+    tni_map *texts; /* of an operator's name: why it is not here, "" if it is */
+    tni_vec uses;   /* tn_operator_use */
+    uint32_t missing;
+};
+
+/* Each operator is looked up once. */
+static tn_status why_find(tn_operators *o, const char *op, const char **why)
+{
+    const tni_opdef *def;
+    void *known = NULL;
+    tn_status st;
+
+    if (tni_map_get(o->texts, op, &known)) {
+        *why = known;
+        return TN_OK;
+    }
+    st = tni_opset_find(o->ops, op, &def);
+    if (st == TN_E_NOMEM)
+        return st;
+    *why = text_copy(o->arena, st ? tni_error_message() : "");
+    return *why ? tni_map_set(o->texts, op, (void *)(uintptr_t)*why) : TN_E_NOMEM;
+}
+
+static tn_status use_add(void *arg, const tni_operator_use *use)
+{
+    tn_operators *o = arg;
+    const char **pairs = tni_arena_alloc(o->arena, (2 * use->attr_count + 1) * sizeof *pairs);
+    tn_operator_use copy = {.index = use->index, .depth = use->depth, .attrs = pairs};
+    tn_status st = pairs ? why_find(o, use->op, &copy.why) : TN_E_NOMEM;
+
+    if (st)
+        return st;
+    copy.number = *copy.why ? 1301 : 0;
+    copy.op = text_copy(o->arena, use->op);
+    copy.node = text_copy(o->arena, use->node);
+    for (size_t i = 0; i < use->attr_count; i++) {
+        pairs[2 * i] = text_copy(o->arena, use->names[i]);
+        pairs[2 * i + 1] = text_copy(o->arena, use->texts[i]);
+        if (!pairs[2 * i] || !pairs[2 * i + 1])
+            return TN_E_NOMEM;
+    }
+    o->missing += copy.number != 0;
+    return copy.op && copy.node ? tni_vec_push(&o->uses, &copy) : TN_E_NOMEM;
+}
+
+/* `path` NULL: `text`. */
+static tn_status operators_read(tn_ctx *ctx, const char *path, const char *text, uint64_t bytes,
+                                tn_operators **out)
+{
+    tn_operators *o = tni_zalloc(sizeof *o);
+    tn_status st;
+
+    if (!o)
+        return TN_E_NOMEM;
+    o->ops = ctx->ops;
+    tni_vec_init(&o->uses, sizeof(tn_operator_use), (size_t)TN_GRAPH_NODES_MAX * 4);
+    if (!(st = tni_arena_create(TN_TEXT_MAX, &o->arena)) &&
+        !(st = tni_map_create(TN_GRAPH_NODES_MAX, &o->texts)) &&
+        !(st = path ? tni_json_operators_load(path, use_add, o)
+                    : tni_json_operators("(memory)", text, bytes, use_add, o))) {
+        *out = o; /* moved */
+        o = NULL;
+    }
+    tn_operators_destroy(o);
+    return st;
+}
+
+tn_status tn_operators_load(tn_ctx *ctx, const char *path, tn_operators **out)
+{
+    if (!ctx || !path || !out)
+        return api_null(__func__, "ctx, path or out");
+    return operators_read(ctx, path, NULL, 0, out);
+}
+
+tn_status tn_operators_from_json(tn_ctx *ctx, const char *text, uint64_t bytes, tn_operators **out)
+{
+    if (!ctx || !text || !out)
+        return api_null(__func__, "ctx, text or out");
+    return operators_read(ctx, NULL, text, bytes, out);
+}
+
+uint32_t tn_operators_count(const tn_operators *o)
+{
+    return o ? (uint32_t)o->uses.count : 0;
+}
+
+uint32_t tn_operators_missing(const tn_operators *o)
+{
+    return o ? o->missing : 0;
+}
+
+tn_status tn_operators_at(const tn_operators *o, uint32_t index, tn_operator_use *out)
+{
+    if (!o || !out)
+        return api_null(__func__, "o or out");
+    if (index >= o->uses.count)
+        return tni_error(TN_E_ARG, "operator %u of %zu", index, o->uses.count);
+    return api_info(__func__, tni_vec_at(&o->uses, index), out, (uint32_t)sizeof *out);
+}
+
+void tn_operators_destroy(tn_operators *o)
+{
+    if (!o)
+        return;
+    tni_vec_fini(&o->uses);
+    tni_map_destroy(o->texts);
+    tni_arena_destroy(o->arena);
+    tni_free(o);
+}
+
 /* ---- a program ----------------------------------------------------------------------------------- */
 
 struct tn_program_view {
@@ -202,37 +317,39 @@ struct tn_program_view {
     tn_view_program info;
     tn_view_entry *entries;
     tn_view_step *steps;
+    tn_view_pass *passes;
 };
 
-/* Lives of roots: as the compiler placed them. A kept entry lives to the end. */
-static void lives_find(const tni_program *p, const uint32_t *keep, uint32_t keep_count, uint32_t *first,
-                       uint32_t *last)
+static int32_t kind_of(const tni_program *p, const tni_value *v)
 {
-    const uint32_t end = p->code_count;
-
-    memset(first, 0xff, p->graph->entry_count * sizeof *first);
-    memset(last, 0, p->graph->entry_count * sizeof *last);
-    for (uint32_t c = 0; c < p->code_count; c++) {
-        const tni_instruction *in = &p->code[c];
-
-        for (uint32_t k = 0; k < in->in_count + in->out_count; k++) {
-            const uint32_t root = p->places[p->operands[in->first_operand + k]].root;
-
-            if (first[root] == TNI_NONE)
-                first[root] = c;
-            last[root] = c;
+    if (v->place == TNI_PLACE_PORT)
+        switch (p->ports[v->port].kind) {
+        case TNI_PORT_OUTPUT:
+            return TN_VIEW_OUTPUT;
+        case TNI_PORT_GRADIENT:
+            return TN_VIEW_GRADIENT;
+        default:
+            return TN_VIEW_INPUT;
         }
-    }
-    for (uint32_t i = 0; i < keep_count; i++)
-        last[p->places[keep[i]].root] = end;
+    if (v->place == TNI_PLACE_CONSTANT)
+        return TN_VIEW_CONSTANT;
+    return v->place == TNI_PLACE_NONE || v->first == TNI_NONE ? TN_VIEW_UNUSED : TN_VIEW_ARENA;
 }
 
-static tn_status entry_fill(tn_program_view *v, const tni_program *p, uint32_t e, const uint32_t *first,
-                            const uint32_t *last)
+/* Offsets count from the start of the kept part; the scratch part lies behind it. */
+static uint64_t offset_of(const tni_program *p, const tni_value *v)
 {
-    const tni_place *place = &p->places[e];
+    if (v->place == TNI_PLACE_SCRATCH)
+        return p->arenas[v->arena].kept_bytes + v->offset;
+    return v->place == TNI_PLACE_KEPT ? v->offset : 0;
+}
+
+/* The entry that stands for a root: the first one of the graph that lies in it. */
+static tn_status entry_fill(tn_program_view *v, const tni_program *p, uint32_t e, uint32_t *entry_of)
+{
+    const tni_value *value = &p->values[p->value_of[e]];
     const tni_gnode *node = &p->graph->nodes[p->graph->entry_node[e]];
-    const tn_tensor *t = &p->tensors[e];
+    const tn_tensor *t = &value->tensor;
     tn_view_entry *to = &v->entries[e];
     int64_t *shape = tni_arena_alloc(v->arena, (t->ndim > 0 ? (size_t)t->ndim : 1) * sizeof *shape);
 
@@ -240,14 +357,17 @@ static tn_status entry_fill(tn_program_view *v, const tni_program *p, uint32_t e
         return TN_E_NOMEM;
     for (int32_t d = 0; d < t->ndim; d++)
         shape[d] = t->shape[d];
-    to->kind = first[place->root] == TNI_NONE && place->kind != TNI_PLACE_INPUT ? TN_VIEW_UNUSED
-                                                                                : (int32_t)place->kind;
+    if (entry_of[value->root] == TNI_NONE)
+        entry_of[value->root] = e;
+    to->kind = kind_of(p, value);
     to->output = e - node->first_entry;
-    to->root = place->root;
+    to->root = entry_of[value->root];
     to->bytes = t->bytes;
-    to->offset = place->kind == TNI_PLACE_ARENA ? place->offset : 0;
-    to->first = first[place->root] == TNI_NONE ? 0 : first[place->root];
-    to->last = last[place->root];
+    to->offset = to->kind == TN_VIEW_ARENA      ? offset_of(p, value)
+                 : to->kind == TN_VIEW_CONSTANT ? value->offset
+                                                : 0;
+    to->first = value->first == TNI_NONE ? 0 : value->first;
+    to->last = value->first == TNI_NONE ? 0 : value->last;
     to->dtype = t->dtype;
     to->ndim = t->ndim;
     to->shape = shape;
@@ -272,93 +392,99 @@ static tn_status block_add(tn_program_view *v, int32_t kind, const tn_view_entry
     return TN_OK;
 }
 
-/* The last instruction that needs the block which instruction `c` saves. */
-static uint32_t saved_last(const tni_program *p, uint32_t c, bool recorded)
-{
-    uint32_t last = c;
-
-    for (uint32_t k = c + 1; k < p->code_count; k++)
-        if (p->code[k].saved_of == c)
-            last = k;
-    return recorded ? p->code_count : last;
-}
-
 /* Instruction `c`, with its workspace and what it saves. */
-static tn_status step_fill(tn_program_view *v, const tni_program *p, uint32_t c, bool recorded)
+static tn_status step_fill(tn_program_view *v, const tni_program *p, uint32_t c)
 {
     const tni_instruction *in = &p->code[c];
     tn_view_step *to = &v->steps[c];
     tn_view_entry block = {.first = c, .last = c};
     tn_status st = TN_OK;
 
-    to->threads = in->prepared->plan.threads;
     to->node = block.node = text_copy(v->arena, p->graph->nodes[in->node].name);
     to->op = text_copy(v->arena, in->def->op->name);
-    to->plugin = text_copy(v->arena, in->prepared->plugin->descriptor->name);
-    to->kernel = text_copy(v->arena, in->prepared->kernel->name);
-    to->est_ns = in->prepared->plan.est_ns;
-    to->scratch_bytes = in->prepared->plan.workspace_bytes;
+    to->plugin = text_copy(v->arena, in->prepared ? in->prepared->plugin->descriptor->name : "");
+    to->kernel = text_copy(v->arena, in->prepared ? in->prepared->kernel->name : "");
     if (!to->node || !to->op || !to->plugin || !to->kernel)
         return TN_E_NOMEM;
+    if (!in->prepared)
+        return TN_OK;
+    to->threads = in->prepared->plan.threads;
+    to->est_ns = in->prepared->plan.est_ns;
+    to->scratch_bytes = in->prepared->plan.workspace_bytes;
     if (in->workspace != TNI_NONE) {
         block.bytes = to->scratch_bytes;
-        block.offset = in->workspace_offset;
+        block.offset = offset_of(p, &p->values[in->workspace]);
         st = block_add(v, TN_VIEW_SCRATCH, &block);
     }
-    if (!st && in->saved != TNI_NONE) {
+    if (!st && in->saved != TNI_NONE && !(in->flags & TNI_CODE_READS_SAVED)) {
         block.bytes = in->prepared->plan.saved_bytes;
-        block.offset = in->saved_offset;
-        block.last = saved_last(p, c, recorded);
+        block.offset = offset_of(p, &p->values[in->saved]);
+        block.last = p->values[in->saved].last;
         st = block_add(v, TN_VIEW_SAVED, &block);
     }
     return st;
 }
 
-/* What was compiled, and which of its entries are kept for a gradient. */
-typedef struct compiled {
-    const tni_program *program;
-    const uint32_t *keep;
-    uint32_t keep_count;
-    bool recorded;
-} compiled;
-
-static tn_status program_copy(const compiled *k, tn_program_view *v)
+static tn_status passes_copy(const tni_program *p, tn_program_view *v)
 {
-    const tni_program *p = k->program;
-    const uint32_t entries = p->graph->entry_count;
-    uint32_t *first = tni_calloc(2ull * entries + 1u, sizeof *first), *last = first + entries;
+    if (!(v->passes = tni_arena_alloc(v->arena, (p->note_count + 1u) * sizeof *v->passes)))
+        return TN_E_NOMEM;
+    for (uint32_t i = 0; i < p->note_count; i++) {
+        const tni_pass_note *n = &p->notes[i];
+
+        v->passes[i] = (tn_view_pass){.name = n->name,
+                                      .text = n->text,
+                                      .off = n->off,
+                                      .bounded = n->bounded,
+                                      .before = n->before,
+                                      .after = n->after,
+                                      .rewrites = n->rewrites};
+    }
+    v->info.pass_count = p->note_count;
+    return TN_OK;
+}
+
+static tn_status program_copy(const tni_program *p, tn_program_view *v)
+{
+    const uint32_t entries = p->graph->entry_count, steps = p->code_count;
+    uint32_t *entry_of = tni_alloc((p->value_count + 1ull) * sizeof *entry_of);
     char device[96];
     tn_status st;
 
-    if (!first || (st = tni_arena_create(TN_TEXT_MAX, &v->arena))) {
-        tni_free(first);
+    if (!entry_of || (st = tni_arena_create(TN_TEXT_MAX, &v->arena))) {
+        tni_free(entry_of);
         return TN_E_NOMEM;
     }
-    lives_find(p, k->keep, k->keep_count, first, last);
+    memset(entry_of, 0xff, (p->value_count + 1ull) * sizeof *entry_of);
     snprintf(device, sizeof device, "%s:%d", p->device->type, p->device->index);
     v->info.entry_count = entries;
-    v->info.step_count = p->code_count;
+    v->info.step_count = steps;
     v->info.threads = p->threads;
-    v->info.planned = p->arena_bytes;
-    v->info.bound = p->arena_bound;
-    v->info.est_ns = p->est_ns;
-    v->entries =
-        tni_arena_alloc(v->arena, ((size_t)entries + 2ull * p->code_count + 1u) * sizeof *v->entries);
-    v->steps = tni_arena_alloc(v->arena, (p->code_count + 1u) * sizeof *v->steps);
+    v->info.planned = p->planned_bytes;
+    v->info.bound = p->bound_bytes;
+    v->info.est_ns = p->phases[TNI_FORWARD].est_ns;
+    v->info.forward_count = p->phases[TNI_FORWARD].code_count;
+    v->info.once_count = p->phases[TNI_ONCE].code_count;
+    for (uint32_t a = 0; a < p->arena_count; a++)
+        v->info.constant_bytes += p->arenas[a].constant_bytes;
+    v->entries = tni_arena_alloc(v->arena, ((size_t)entries + 2ull * steps + 1u) * sizeof *v->entries);
+    v->steps = tni_arena_alloc(v->arena, (steps + 1u) * sizeof *v->steps);
     if (!v->entries || !v->steps || !(v->info.device = text_copy(v->arena, device)))
         st = TN_E_NOMEM;
+    if (!st)
+        st = passes_copy(p, v);
     for (uint32_t e = 0; !st && e < entries; e++)
-        st = entry_fill(v, p, e, first, last);
-    for (uint32_t c = 0; !st && c < p->code_count; c++)
-        st = step_fill(v, p, c, k->recorded);
-    tni_free(first);
+        st = entry_fill(v, p, e, entry_of);
+    for (uint32_t c = 0; !st && c < steps; c++)
+        st = step_fill(v, p, c);
+    tni_free(entry_of);
     return st;
 }
 
-static tn_status program_view(const compiled *k, tn_program_view **out)
+static tn_status program_view(const tni_program *p, tn_program_view **out)
 {
     tn_program_view *v = tni_zalloc(sizeof *v);
-    tn_status st = v ? program_copy(k, v) : TN_E_NOMEM;
+    tn_status st = v ? program_copy(p, v) : TN_E_NOMEM;
 
     if (st)
         tn_program_view_destroy(v);
@@ -369,13 +495,13 @@ static tn_status program_view(const compiled *k, tn_program_view **out)
 
 tn_status api_view_cached(tni_cached_op *op, tn_program_view **out)
 {
-    tni_cached_entry *e = NULL;
+    tni_compiled *e = NULL;
     tn_status st = tni_cached_op_recent(op, &e);
 
     if (st)
         return st;
-    st = program_view(&(const compiled){e->program, e->keep, e->keep_count, e->recorded}, out);
-    tni_cached_entry_release(e);
+    st = program_view(e->program, out);
+    tni_compiled_release(e);
     return st;
 }
 
@@ -384,65 +510,98 @@ tn_status tn_program_view_cached(tn_cached_op *op, tn_program_view **out)
     return op && out ? api_view_cached(op, out) : api_null(__func__, "op or out");
 }
 
-/* Arguments alone: states have no gradient. */
-static tn_status keep_all(const tni_graph *g, uint32_t **keep, uint32_t *count)
-{
-    uint8_t *of = tni_calloc(g->variable_count + 1u, 1);
-    tn_status st;
-
-    if (!of)
-        return TN_E_NOMEM;
-    for (uint32_t i = 0; i < g->variable_count; i++)
-        of[i] = !(g->nodes[g->variables[i]].flags & TNI_GNODE_AUX);
-    st = tni_gradient_keep(g, of, keep, count);
-    tni_free(of);
-    return st;
-}
-
+/* As a cached operator compiles it; recorded: gradients of all arguments are wanted, states have none. */
 static tn_status plan_compile(tn_ctx *ctx, const tn_inferred *shapes, tni_device *device, uint32_t flags,
-                              tn_program_view **out)
+                              const uint8_t *constants, tn_program_view **out)
 {
-    tni_program_spec spec = {.device = device, .threads = tni_exec_threads(ctx)};
-    tni_program *p = NULL;
-    uint32_t *keep = NULL;
-    tn_status st = tni_graph_copy(shapes->graph, &spec.graph);
+    const tni_graph *g = shapes->graph;
+    uint8_t *modes = tni_calloc(g->variable_count + 1u, 1);
+    tni_compiled_spec spec = {
+        .ctx = ctx, .device = device, .flags = tni_exec_node_flags(ctx), .constants = constants};
+    tni_compiled *e = NULL;
+    tn_status st = modes ? tni_graph_copy(g, &spec.graph) : TN_E_NOMEM;
 
-    if (st)
-        return st;
-    spec.graph->train = (flags & TN_VIEW_TRAIN) != 0;
-    spec.flags = (uint16_t)(tni_exec_node_flags(ctx) | (flags & TN_VIEW_TRAIN ? TN_NODE_TRAIN : 0u) |
-                            (flags & TN_VIEW_RECORDED ? TN_NODE_RECORDED : 0u));
-    if (flags & TN_VIEW_RECORDED && (st = keep_all(spec.graph, &keep, &spec.keep_count))) {
-        tni_graph_destroy(spec.graph);
-        return st;
+    for (uint32_t i = 0; modes && i < g->variable_count; i++)
+        modes[i] = g->nodes[g->variables[i]].flags & TNI_GNODE_AUX ? TN_MODE_NONE : TN_MODE_WRITE;
+    if (flags & TN_VIEW_TRAIN)
+        spec.flags |= TN_NODE_TRAIN;
+    if (flags & TN_VIEW_RECORDED)
+        spec.modes = modes;
+    if (!st) {
+        spec.graph->train = (flags & TN_VIEW_TRAIN) != 0;
+        st = tni_compiled_create(&spec, &e);
     }
-    spec.keep = keep;
-    if (!(st = tni_program_create(ctx->selector, &spec, &p)))
-        st = program_view(&(const compiled){p, keep, spec.keep_count, keep != NULL}, out);
-    tni_program_release(p);
-    tni_free(keep);
+    if (!st && e->no_gradient) {
+        tni_error_set(e->no_gradient);
+        st = e->no_gradient->code;
+    }
+    if (!st)
+        st = program_view(e->program, out);
+    tni_compiled_release(e);
+    tni_free(modes);
     return st;
 }
 
-tn_status tn_program_view_plan(tn_ctx *ctx, tn_symbol *s, const tn_inferred *shapes, const tn_device *device,
-                               uint32_t flags, tn_program_view **out)
+static tn_status plan_check(const char *call, tn_ctx *ctx, tn_symbol *s, const tn_inferred *shapes,
+                            const tn_device *device, tni_device **d)
 {
-    tni_device *d;
     tn_status st;
 
-    if (!ctx || !s || !shapes || !out)
-        return api_null(__func__, "ctx, s, shapes or out");
     if (s->ops != ctx->ops)
         return tni_error(TN_E_ARG, "the symbol belongs to another context");
-    if (flags & ~(TN_VIEW_TRAIN | TN_VIEW_RECORDED))
-        return tni_error(TN_E_ARG, "%s: flags 0x%x are not known", __func__, flags);
-    if ((st = shapes_check(__func__, s, shapes)) || (st = api_device(ctx, device, &d)))
+    if ((st = shapes_check(call, s, shapes)) || (st = api_device(ctx, device, d)))
         return st;
     for (uint32_t e = 0; e < shapes->graph->entry_count; e++)
         if (!tn_shape_known(&shapes->graph->shapes[e]) || shapes->graph->dtypes[e] < 0)
             return tni_error(TN_E_SHAPE, "node \"%.200s\": shape or data type is not known",
                              shapes->graph->nodes[shapes->graph->entry_node[e]].name);
-    return plan_compile(ctx, shapes, d, flags, out);
+    return TN_OK;
+}
+
+tn_status tn_program_view_plan(tn_ctx *ctx, tn_symbol *s, const tn_inferred *shapes, const tn_device *device,
+                               uint32_t flags, tn_program_view **out)
+{
+    tni_device *d = NULL;
+    tn_status st;
+
+    if (!ctx || !s || !shapes || !out)
+        return api_null(__func__, "ctx, s, shapes or out");
+    if (flags & ~(TN_VIEW_TRAIN | TN_VIEW_RECORDED))
+        return tni_error(TN_E_ARG, "%s: flags 0x%x are not known", __func__, flags);
+    st = plan_check(__func__, ctx, s, shapes, device, &d);
+    return st ? st : plan_compile(ctx, shapes, d, flags, NULL, out);
+}
+
+static tn_status constants_note(const tni_graph *g, const char *const *params, uint8_t *constants)
+{
+    tn_status st = TN_OK;
+
+    for (size_t i = 0; params[i] && !st; i++) {
+        uint32_t index;
+
+        if (!(st = api_param_find(g, params[i], &index)))
+            constants[index] = 1;
+    }
+    return st;
+}
+
+tn_status tn_program_view_served(tn_ctx *ctx, tn_symbol *s, const tn_inferred *shapes,
+                                 const tn_device *device, const char *const *params, tn_program_view **out)
+{
+    tni_device *d = NULL;
+    uint8_t *constants;
+    tn_status st;
+
+    if (!ctx || !s || !shapes || !params || !out)
+        return api_null(__func__, "ctx, s, shapes, params or out");
+    if ((st = plan_check(__func__, ctx, s, shapes, device, &d)))
+        return st;
+    if (!(constants = tni_calloc(shapes->graph->variable_count + 1u, 1)))
+        return TN_E_NOMEM;
+    if (!(st = constants_note(shapes->graph, params, constants)))
+        st = plan_compile(ctx, shapes, d, 0, constants, out);
+    tni_free(constants);
+    return st;
 }
 
 tn_status tn_program_view_info(const tn_program_view *v, tn_view_program *out)
@@ -468,6 +627,15 @@ tn_status tn_program_view_step(const tn_program_view *v, uint32_t index, tn_view
     if (index >= v->info.step_count)
         return tni_error(TN_E_ARG, "instruction %u of %u", index, v->info.step_count);
     return api_info(__func__, &v->steps[index], out, (uint32_t)sizeof *out);
+}
+
+tn_status tn_program_view_pass(const tn_program_view *v, uint32_t index, tn_view_pass *out)
+{
+    if (!v || !out)
+        return api_null(__func__, "v or out");
+    if (index >= v->info.pass_count)
+        return tni_error(TN_E_ARG, "pass %u of %u", index, v->info.pass_count);
+    return api_info(__func__, &v->passes[index], out, (uint32_t)sizeof *out);
 }
 
 void tn_program_view_destroy(tn_program_view *v)

@@ -17,8 +17,9 @@ void tni_grad_detach(tni_array *a);
 tni_array *tni_grad_get(const tni_array *a); /* borrowed; NULL: none attached */
 
 typedef struct tni_backward_options {
-    bool retain; /* the tape may be walked again */
-    bool train;  /* kernels that differ in training run so */
+    bool retain;  /* the tape may be walked again */
+    bool predict; /* kernels that differ in training run as outside of it; else as their forward ran */
+    bool create;  /* of tni_grad: the gradients are recorded in turn, and may be differentiated; retains */
 } tni_backward_options;
 
 /* Gradients of sum_i <heads[i], head_grads[i]> into every leaf's attached gradient, by its mode. head_grads
@@ -26,7 +27,8 @@ typedef struct tni_backward_options {
  * already. */
 tn_status tni_backward(tni_context *c, uint32_t count, tni_array *const *heads, tni_array *const *head_grads,
                        const tni_backward_options *options);
-/* The gradients of `variables` (leaves) as new arrays; attached ones stay untouched. */
+/* The gradients of `variables` (leaves, or recorded arrays on the way) as new arrays; attached ones stay
+ * untouched. */
 tn_status tni_grad(tni_context *c, uint32_t count, tni_array *const *heads, tni_array *const *head_grads,
                    uint32_t variable_count, tni_array *const *variables, const tni_backward_options *options,
                    tni_array **out);

@@ -1,25 +1,24 @@
 /*
- * Backward: walk the tape, find or build the program of its shape, bind arrays, run.
+ * Backward: walk the tape, find or build the pass of its shape, bind arrays, queue all stages as one group.
  *
- * One lock per context covers walk, build and binding (they use scratch in nodes and leaves). The run is
+ * One lock per context covers walk, build and binding (they use scratch in nodes and leaves). The stages are
  * queued without it, since a push may wait for kernels, and those for threads that call backward themselves.
- * What the run needs is held until then: the program, the nodes of the tape, the gradients. A pass that will
+ * What the run needs is held until then: the pass, the nodes of the tape, the gradients. A backward that will
  * consume the tape says so before it runs, so a second one is refused; one that came earlier keeps what it
  * reads, and the last to leave gives it up. Nothing of the tape changes if backward fails.
  */
-#include "autograd/walk.h"
+#include "autograd/function.h"
+#include "autograd/higher.h"
+#include "autograd/pass.h"
 
 #include <string.h>
 
-#define PROGRAMS_MAX 64 /* shapes of tapes kept: a training loop has one or two, buckets some more */
-
-#define TOLD_MAX 64 /* operators; beyond that the log is full enough */
+#define PASSES_MAX 64 /* shapes of tapes kept: a training loop has one or two, buckets some more */
 
 typedef struct autograd {
     tni_mutex lock;
-    tni_backward_program *first; /* most recent first */
-    uint32_t count, told_count;
-    const tni_opdef *told[TOLD_MAX]; /* that break backward passes: the log has said so */
+    tni_pass *first; /* most recent first */
+    uint32_t count;
 } autograd;
 
 static void *autograd_make(void)
@@ -40,9 +39,9 @@ void tni_autograd_close(tni_context *c)
     if (!a)
         return;
     while (a->first) {
-        tni_backward_program *next = a->first->next;
+        tni_pass *next = a->first->next;
 
-        tni_backward_release(a->first);
+        tni_pass_release(a->first);
         a->first = next;
     }
     tni_mutex_fini(&a->lock);
@@ -93,32 +92,17 @@ tni_array *tni_grad_get(const tni_array *a)
     return a->grad;
 }
 
-/* ---- the program of a tape's shape ------------------------------------------------------------------- */
+/* ---- the pass of a tape's shape ---------------------------------------------------------------------- */
 
-static bool key_equal(const tni_backward_program *p, const tni_tape_walk *w)
+static bool key_equal(const tni_pass *p, const tni_tape_walk *w)
 {
     return p->hash == w->hash && p->key_count == w->key.count &&
            !memcmp(p->key, w->key.data, p->key_count * sizeof *p->key);
 }
 
-/* Once for each operator: a loop over buckets of lengths makes many programs. */
-static void by_node_tell_locked(autograd *a, const tni_context *c, const tni_bynode *b)
+static tn_status pass_find_locked(autograd *a, const tni_tape_walk *w, const uint8_t *modes, tni_pass **out)
 {
-    const tni_opdef *def = tni_bynode_first(b)->def;
-
-    for (uint32_t i = 0; i < a->told_count; i++)
-        if (a->told[i] == def)
-            return;
-    if (a->told_count == TOLD_MAX)
-        return;
-    a->told[a->told_count++] = def;
-    tni_bynode_tell(c, b, "gradients are computed");
-}
-
-static tn_status program_find_locked(autograd *a, const tni_tape_walk *w, const uint8_t *modes,
-                                     tni_backward_program **out)
-{
-    tni_backward_program **at, *p;
+    tni_pass **at, *p;
     tn_status st;
 
     for (at = &a->first; (p = *at) != NULL && !key_equal(p, w); at = &p->next)
@@ -126,146 +110,21 @@ static tn_status program_find_locked(autograd *a, const tni_tape_walk *w, const 
     if (p) {
         *at = p->next;
     } else {
-        if ((st = tni_backward_build(w, modes, &p)))
+        if ((st = tni_pass_build(w, modes, &p)))
             return st;
         a->count++;
-        if (p->bynode)
-            by_node_tell_locked(a, w->ctx, p->bynode);
     }
     p->next = a->first;
     a->first = p;
-    for (at = &a->first; a->count > PROGRAMS_MAX && *at; at = &(*at)->next)
+    for (at = &a->first; a->count > PASSES_MAX && *at; at = &(*at)->next)
         if (!(*at)->next) { /* the least recent goes */
-            tni_backward_release(*at);
+            tni_pass_release(*at);
             *at = NULL;
             a->count--;
             break;
         }
     *out = p;
     return TN_OK;
-}
-
-/* ---- binding ----------------------------------------------------------------------------------------- */
-
-typedef struct binding {
-    const tni_tape_walk *w;
-    tni_backward_program *p;
-    tni_array **in, **out; /* in: retained */
-    const tni_attrs **attrs;
-} binding;
-
-static void binding_fini(binding *b)
-{
-    for (uint32_t i = 0; b->in && i < b->p->input_count; i++)
-        tni_array_release(b->in[i]);
-    tni_free(b->in);
-    tni_free(b->out);
-    tni_free((void *)b->attrs);
-}
-
-static tn_status ones_like(tni_context *c, const tni_array *a, tni_array **out)
-{
-    tn_status st =
-        tni_array_create(c->space, a->storage->device, a->dtype, a->ndim, a->shape, "gradient", out);
-
-    return st ? st : tni_array_fill(*out, 1.0);
-}
-
-/* Gradients of heads: without the lock, since ones are queued like any operation. */
-static tn_status binding_heads(binding *b, tni_array *const *head_grads)
-{
-    tn_status st = TN_OK;
-
-    for (uint32_t i = 0; i < b->p->input_count && !st; i++) {
-        const tni_source *s = &b->p->sources[i];
-
-        if (s->kind != TNI_FROM_HEAD)
-            continue;
-        if (head_grads && head_grads[s->index])
-            tni_array_retain(b->in[i] = head_grads[s->index]);
-        else
-            st = ones_like(b->w->ctx, b->w->heads[s->index], &b->in[i]);
-    }
-    return st;
-}
-
-/* A view of `a` in the shape of port `port`: an inner view of something that a caller's array holds. */
-static tn_status as_port(tni_array *a, const tni_port *port, tni_array **out)
-{
-    if (tni_array_has_shape(a, port->shape.ndim, port->shape.dim)) {
-        tni_array_retain(*out = a);
-        return TN_OK;
-    }
-    return tni_array_reshape(a, port->shape.ndim, port->shape.dim, out);
-}
-
-/* An entry inside a cached operator: kept in its frame, or in one of its outputs or inputs. */
-static tn_status inner_array(const tni_tape_node *n, uint32_t entry, const tni_port *port, tni_array **out)
-{
-    const tni_place *place = &n->frame->program->places[entry];
-
-    switch (place->kind) {
-    case TNI_PLACE_ARENA:
-        return tni_frame_entry(n->frame, entry, out);
-    case TNI_PLACE_OUTPUT:
-        return as_port(n->out[place->index], port, out);
-    case TNI_PLACE_INPUT:
-        return as_port(n->in[place->index], port, out);
-    default:
-        return tni_error(TN_E_INTERNAL, "entry %u of a net was not kept for its backward", entry);
-    }
-}
-
-static tn_status source_array(const binding *b, uint32_t i, tni_array **out)
-{
-    const tni_source *s = &b->p->sources[i];
-    const tni_tape_node *n = *(tni_tape_node **)tni_vec_at(&b->w->nodes, s->node);
-
-    switch (s->kind) {
-    case TNI_FROM_HEAD: /* binding_heads */
-        return TN_OK;
-    case TNI_FROM_LEAF:
-        tni_array_retain(*out = *(tni_array **)tni_vec_at(&b->w->leaves, s->index));
-        return TN_OK;
-    case TNI_FROM_IN:
-        tni_array_retain(*out = n->in[s->index]);
-        return TN_OK;
-    case TNI_FROM_OUT:
-        tni_array_retain(*out = n->out[s->index]);
-        return TN_OK;
-    case TNI_FROM_SAVED:
-        if (n->frame)
-            return tni_frame_saved(n->frame, s->index, out);
-        tni_array_retain(*out = n->saved);
-        return TN_OK;
-    case TNI_FROM_FRAME:
-        return inner_array(n, s->index, &b->p->inputs[i], out);
-    default:
-        return tni_error(TN_E_INTERNAL, "a backward pass reads from a source of kind %u", s->kind);
-    }
-}
-
-/* All but the gradients of heads. Attributes are those of the nodes, which the caller holds. */
-static tn_status binding_init(binding *b, const tni_tape_walk *w, tni_backward_program *p,
-                              tni_array *const *grads)
-{
-    const bool links = p->bynode || p->program->link_count;
-    tn_status st = TN_OK;
-
-    *b = (binding){.w = w, .p = p};
-    b->in = tni_calloc(p->input_count + 1u, sizeof *b->in);
-    b->out = tni_calloc(p->graph->head_count + 1u, sizeof *b->out);
-    b->attrs = links ? tni_calloc(p->graph->node_count + 1u, sizeof *b->attrs) : NULL;
-    if (!b->in || !b->out || (links && !b->attrs))
-        return TN_E_NOMEM;
-    for (uint32_t i = 0; i < p->input_count && !st; i++)
-        st = source_array(b, i, &b->in[i]);
-    for (uint32_t i = 0; i < p->graph->head_count; i++)
-        b->out[i] = grads[p->leaf_of_output[i]];
-    for (uint32_t i = 0; b->attrs && i < p->graph->node_count; i++)
-        if (p->tape_of_node[i] != TNI_NONE)
-            b->attrs[i] = (*(tni_tape_node **)tni_vec_at(&w->nodes, p->tape_of_node[i]))->attrs;
-    return st;
 }
 
 /* ---- the call ---------------------------------------------------------------------------------------- */
@@ -285,188 +144,465 @@ typedef struct request {
     tni_array *const *heads, *const *head_grads;
     uint32_t wanted_count;
     tni_array *const *wanted; /* NULL: attached gradients */
-    tni_array **made;         /* new gradients of the wanted ones */
-    bool retain;
+    tni_array **made;         /* gradients of the wanted ones: of leaves at once, of others when queued */
+    bool retain, predict;
 } request;
 
-/* One backward pass: what it holds while it runs. */
-typedef struct pass {
+/* One backward: what it holds while it runs. */
+typedef struct run {
     tni_tape_walk w;
-    tni_backward_program *p;
-    binding b;
-    tni_array **grads; /* per leaf; retained */
-    uint8_t *modes;
-    uint32_t grad_count;
-    bool entered;
-} pass;
+    const request *r;
+    tni_pass *p;
+    tni_array **grads; /* per gradient: of leaves (retained, by the request or attached), of slots (made) */
+    uint8_t *modes;    /* per leaf */
+    tni_launch *launches;
+    tni_backward_run *frames;          /* per stage */
+    tni_function_backward **functions; /* per stage; NULL: it is none */
+    uint32_t ready;                    /* stages that have their frame and arrays */
+    tni_moves **starts; /* per device that they are on: what is written into gradients of leaves first */
+    tni_device **start_on;
+    tni_task *start_tasks;
+    uint32_t start_count;
+    tni_vec brought; /* tni_array *: copies of what a stage reads on another device */
+    tni_keep *keep;  /* where the tables come from */
+    bool queued;
+} run;
 
-/* Leaves and their gradients by mode. */
-static tn_status grads_gather(pass *s, const request *r)
+static tni_tape_node *node_at(const run *s, size_t i)
 {
-    const tni_vec *leaves = &s->w.leaves;
+    return *(tni_tape_node **)tni_vec_at(&s->w.nodes, i);
+}
 
-    if (!leaves->count)
+static tni_array *leaf_at(const run *s, size_t i)
+{
+    return *(tni_array **)tni_vec_at(&s->w.leaves, i);
+}
+
+/* ---- before the lock is given back ------------------------------------------------------------------- */
+
+static tn_status modes_gather(run *s)
+{
+    const size_t leaves = s->w.leaves.count;
+
+    if (!leaves && !s->r->wanted)
         return tni_error(TN_E_STATE, "no array with an attached gradient leads to the heads");
-    s->grads = tni_calloc(leaves->count, sizeof *s->grads);
-    s->modes = tni_calloc(leaves->count, 1);
-    if (!s->grads || !s->modes)
+    if (!(s->modes = tni_keep_zeroed(s->keep, leaves + 1, 1)))
         return TN_E_NOMEM;
-    s->grad_count = (uint32_t)leaves->count;
-    for (uint32_t i = 0; i < s->grad_count; i++) {
-        const tni_array *leaf = *(tni_array **)tni_vec_at(leaves, i);
-
-        s->modes[i] = r->wanted ? TN_MODE_WRITE : (uint8_t)leaf->grad_req;
-        tni_array_retain(s->grads[i] = r->wanted ? r->made[i] : leaf->grad);
-    }
+    for (size_t i = 0; i < leaves; i++)
+        s->modes[i] = s->r->wanted ? TN_MODE_WRITE : (uint8_t)leaf_at(s, i)->grad_req;
     return TN_OK;
 }
 
-static void tape_enter_locked(pass *s, bool retain)
+static tn_status tables_make(run *s)
 {
-    for (size_t i = 0; i < s->w.nodes.count; i++) {
-        tni_tape_node *n = *(tni_tape_node **)tni_vec_at(&s->w.nodes, i);
+    const tni_pass *p = s->p;
 
-        tni_tape_node_retain(n);
-        n->walkers++;
-        n->consumed = !retain;
-    }
-    s->entered = true;
+    s->grads = tni_keep_zeroed(s->keep, (uint64_t)p->leaf_count + p->slot_count + 1, sizeof *s->grads);
+    s->starts = tni_keep_zeroed(s->keep, p->leaf_count + p->head_count + 1u, sizeof(*s->starts));
+    s->start_on = tni_keep_zeroed(s->keep, p->leaf_count + p->head_count + 1u, sizeof(*s->start_on));
+    s->launches = tni_keep_zeroed(s->keep, p->stage_count + 1u, sizeof *s->launches);
+    s->frames = tni_keep_zeroed(s->keep, p->stage_count + 1u, sizeof *s->frames);
+    s->functions = tni_keep_zeroed(s->keep, p->stage_count + 1u, sizeof(*s->functions));
+    if (!s->grads || !s->launches || !s->frames || !s->functions || !s->starts || !s->start_on)
+        return TN_E_NOMEM;
+    for (uint32_t i = 0; i < p->leaf_count && !s->r->wanted; i++)
+        tni_array_retain(s->grads[i] = leaf_at(s, i)->grad);
+    for (uint32_t i = 0; i < s->r->wanted_count; i++)
+        if (s->r->made[i])
+            tni_array_retain(s->grads[p->wanted[i]] = s->r->made[i]);
+    return TN_OK;
 }
 
-/* Nodes that are consumed and that nobody walks any more come to the front: their number. `undo`: this pass
- * was to consume them, and failed. */
-static size_t tape_leave_locked(pass *s, bool undo)
+static tn_status run_begin_locked(run *s, tni_context *c, autograd *a)
 {
-    tni_tape_node **nodes = s->w.nodes.data;
-    size_t spent = 0;
+    const request *r = s->r;
+    tn_status st;
 
-    for (size_t i = 0; i < s->w.nodes.count; i++) {
-        tni_tape_node *n = nodes[i];
-
-        if (undo)
-            n->consumed = false;
-        if (--n->walkers || !n->consumed)
-            continue;
-        nodes[i] = nodes[spent];
-        nodes[spent++] = n;
-    }
-    return spent;
-}
-
-static tn_status pass_begin_locked(pass *s, tni_context *c, autograd *a, const request *r)
-{
-    tn_status st = tni_tape_walk_init(&s->w, c, r->count, r->heads, r->wanted_count, r->wanted, !r->wanted);
-
-    if (st || (st = grads_gather(s, r)) || (st = program_find_locked(a, &s->w, s->modes, &s->p)))
+    s->keep = c->space->keep;
+    tni_vec_init_kept(&s->brought, s->keep, sizeof(tni_array *), UINT32_MAX / 2);
+    s->w.heads = r->heads;
+    s->w.head_count = r->count;
+    s->w.wanted = r->wanted;
+    s->w.wanted_count = r->wanted_count;
+    s->w.predict = r->predict;
+    if ((st = tni_tape_walk_init(&s->w, c)) || (st = modes_gather(s)) ||
+        (st = pass_find_locked(a, &s->w, s->modes, &s->p)))
         return st;
     tni_ref_retain(&s->p->refs);
-    if ((st = binding_init(&s->b, &s->w, s->p, s->grads)))
+    if ((st = tables_make(s)))
         return st;
-    tape_enter_locked(s, r->retain);
+    tni_tape_enter(&s->w, r->retain);
     return TN_OK;
 }
 
-/* Zeros for leaves that nothing reaches, on devices other than the pass's: operations of their own. */
-static tn_status zeros_elsewhere(const pass *s)
+/* ---- arrays ------------------------------------------------------------------------------------------ */
+
+static tn_status like(tni_context *c, const tni_array *a, tni_array **out)
 {
-    const tni_backward_program *p = s->p;
+    return tni_array_create(c->space, a->storage->device, a->dtype, a->ndim, a->shape, "gradient", out);
+}
+
+/* The gradient of a head: what the caller gave, or ones. One reference, the caller's. */
+static tn_status head_gradient(const run *s, uint32_t head, tni_array **out)
+{
     tn_status st = TN_OK;
 
-    for (uint32_t i = 0; i < p->zero_count && !st; i++) {
-        const uint32_t leaf = p->zero_leaves[i];
+    if (s->r->head_grads && s->r->head_grads[head])
+        tni_array_retain(*out = s->r->head_grads[head]);
+    else if (!(st = like(s->w.ctx, s->w.heads[head], out)))
+        st = tni_array_fill(*out, 1.0);
+    return st;
+}
 
-        if (s->modes[leaf] == TN_MODE_WRITE &&
-            !tni_gradient_near(s->w.heads[0]->storage->device, s->grads[leaf]))
-            st = tni_array_fill(s->grads[leaf], 0.0);
+static tn_status sum_queue(tni_array *from, tni_array *to)
+{
+    tni_moves *m = NULL;
+    tn_status st = tni_moves_add(&m, 1, from, to, true);
+
+    return st || !m ? st : tni_moves_push(m, to->storage->device, "sum of head gradients");
+}
+
+/* What arrives at a slot from heads alone is what the caller gave. More than that is summed: what the heads
+ * give comes first, before any stage. */
+static tn_status slot_start(const run *s, uint32_t head, tni_array **slot)
+{
+    tni_array *given = NULL;
+    tn_status st = head_gradient(s, head, &given);
+
+    if (!st && *slot) {
+        st = sum_queue(given, *slot);
+    } else if (!st && s->p->starts[s->p->head_slot[head]]) {
+        if (!(st = like(s->w.ctx, given, slot)))
+            st = tni_array_copy(given, *slot);
+    } else if (!st) {
+        tni_array_retain(*slot = given);
+    }
+    tni_array_release(given);
+    return st;
+}
+
+/* Written into the gradient of a leaf before any stage runs; `from` NULL: zeros. In order: further ones for
+ * the same gradient come behind. */
+static tn_status start_add(run *s, uint32_t leaf, tni_array *from, bool add)
+{
+    tni_device *d = s->grads[leaf]->storage->device;
+    uint32_t i = 0;
+
+    while (i < s->start_count && s->start_on[i] != d)
+        i++;
+    s->start_on[i] = d;
+    s->start_count += i == s->start_count;
+    return tni_moves_add(&s->starts[i], s->p->leaf_count + s->p->head_count, from, s->grads[leaf], add);
+}
+
+/* A leaf that is a head: its gradient begins with what arrives there. */
+static tn_status leaf_start(run *s, uint32_t head)
+{
+    const uint32_t leaf = tni_tape_leaf(&s->w, s->w.heads[head]);
+    tni_array *given = NULL;
+    tn_status st;
+
+    if (leaf == TNI_NONE)
+        return TN_OK;
+    if (!(st = head_gradient(s, head, &given)))
+        st = start_add(s, leaf, given, s->modes[leaf] == TN_MODE_ADD);
+    s->modes[leaf] = TN_MODE_ADD; /* of a further head there */
+    tni_array_release(given);
+    return st;
+}
+
+/* The gradient of output `o` of a node, which stages alone give to. */
+static tn_status slot_make(const run *s, const tni_tape_node *n, uint32_t o, tni_array **slot)
+{
+    const tni_function_like *made = n->function ? &n->function->out[o] : NULL;
+    const tni_signature *sig = n->signature;
+    const tni_port *port =
+        sig || made ? NULL : &n->cached->program->ports[n->cached->program->input_count + o];
+    const tn_shape *shape = made ? &made->shape : sig ? &sig->out_shape[o] : &port->shape;
+
+    if (made)
+        return tni_array_create(s->w.ctx->space, made->device, made->dtype, shape->ndim, shape->dim,
+                                "gradient", slot);
+    return tni_array_create(s->w.ctx->space, sig ? sig->device : port->device,
+                            sig ? sig->out_dtype[o] : port->dtype, shape->ndim, shape->dim, "gradient", slot);
+}
+
+static tn_status slots_make(run *s)
+{
+    const tni_pass *p = s->p;
+    tn_status st = TN_OK;
+
+    for (uint32_t h = 0; h < p->head_count && !st; h++)
+        st = p->head_slot[h] == TNI_NONE ? leaf_start(s, h)
+                                         : slot_start(s, h, &s->grads[p->leaf_count + p->head_slot[h]]);
+    for (size_t k = 0; k < s->w.nodes.count && !st; k++)
+        for (uint32_t o = 0, i = p->leaf_count + p->first_slot[k]; o < node_at(s, k)->out_count && !st;
+             o++, i++)
+            if (p->made[i] && !s->grads[i])
+                st = slot_make(s, node_at(s, k), o, &s->grads[i]);
+    return st;
+}
+
+/* ---- stages ------------------------------------------------------------------------------------------ */
+
+static tni_array *source_array(const run *s, const tni_source *from)
+{
+    const tni_tape_node *n = node_at(s, from->node);
+
+    switch (from->kind) {
+    case TNI_FROM_LEAF:
+        return leaf_at(s, from->index);
+    case TNI_FROM_IN:
+        return n->in[from->index];
+    case TNI_FROM_OUT:
+        return n->out[from->index];
+    default:
+        return n->saved;
+    }
+}
+
+static tni_array *stretch_array(const run *s, const tni_stage *stage, uint32_t at)
+{
+    const tni_port *port = &stage->program->ports[at];
+
+    if (port->kind == TNI_PORT_HEAD_GRADIENT)
+        return s->grads[s->p->leaf_count + port->index];
+    return port->kind == TNI_PORT_GRADIENT ? s->grads[port->index] : source_array(s, &stage->sources[at]);
+}
+
+static tni_array *cached_array(const run *s, const tni_stage *stage, const tni_port *port)
+{
+    const tni_tape_node *n = node_at(s, stage->first);
+
+    switch (port->kind) {
+    case TNI_PORT_INPUT:
+        return n->in[port->index];
+    case TNI_PORT_OUTPUT:
+        return n->out[port->index];
+    case TNI_PORT_HEAD_GRADIENT:
+        return s->grads[s->p->leaf_count + s->p->first_slot[stage->first] + port->index];
+    default:
+        return s->grads[stage->targets[port->index]];
+    }
+}
+
+static tn_status stage_frame(run *s, const tni_stage *stage, tni_backward_run *out)
+{
+    const tni_tape_node *n = node_at(s, stage->first);
+    const tni_backward_key key = {stage->heads, stage->modes, s->r->retain, s->r->predict};
+
+    if (stage->cached)
+        return tni_compiled_backward(n->cached, &key, n->frame, out);
+    *out = (tni_backward_run){.phase = TNI_BACKWARD};
+    return tni_frame_take(stage->pool, false, &out->frame);
+}
+
+/* Run-time attributes are those of the recorded calls. */
+static tn_status stage_attrs(const run *s, const tni_stage *stage, const tni_attrs *const **out)
+{
+    const tni_attrs **attrs;
+
+    if (stage->cached || !stage->program->link_count)
+        return TN_OK;
+    if (!(attrs = tni_keep_zeroed(s->keep, stage->program->graph->node_count + 1u, sizeof *attrs)))
+        return TN_E_NOMEM;
+    for (uint32_t i = 0; i < stage->program->graph->node_count; i++)
+        if (stage->tape_of_node[i] != TNI_NONE)
+            attrs[i] = node_at(s, stage->tape_of_node[i])->attrs;
+    *out = attrs;
+    return TN_OK;
+}
+
+/* What was kept on another device than that of its entry comes there. */
+static tn_status array_bring(run *s, const tni_port *port, tni_array **a)
+{
+    tni_array *near = NULL;
+    tn_status st;
+
+    if (port->kind != TNI_PORT_ENTRY || (*a)->storage->device == port->device)
+        return TN_OK;
+    if ((st = tni_array_create(s->w.ctx->space, port->device, (*a)->dtype, (*a)->ndim, (*a)->shape, "array",
+                               &near)))
+        return st;
+    if ((st = tni_vec_push(&s->brought, &near))) {
+        tni_array_release(near);
+        return st;
+    }
+    st = tni_array_copy(*a, near);
+    *a = near;
+    return st;
+}
+
+/* Nobody may want any of its gradients: then it does not run. */
+static tn_status function_make(run *s, const tni_stage *stage, uint32_t i)
+{
+    const tni_tape_node *n = node_at(s, stage->first);
+    tni_function_backward *b = NULL;
+    bool any = false;
+    tn_status st;
+
+    for (uint32_t k = 0; k < n->in_count; k++)
+        any |= stage->modes[k] != TN_MODE_NONE;
+    if (!any || (st = tni_function_backward_create(s->w.ctx, n, s->r->predict, &b)))
+        return any ? st : TN_OK;
+    for (uint32_t h = 0; h < n->out_count; h++)
+        if (stage->heads[h])
+            tni_array_retain(b->grads[h] = s->grads[s->p->leaf_count + s->p->first_slot[stage->first] + h]);
+    for (uint32_t k = 0; k < n->in_count; k++)
+        if ((b->modes[k] = stage->modes[k]) != TN_MODE_NONE)
+            tni_array_retain(b->targets[k] = s->grads[stage->targets[k]]);
+    tni_function_backward_task(b);
+    s->functions[i] = b;
+    s->launches[i].task = &b->task;
+    return TN_OK;
+}
+
+static tn_status stage_make(run *s, uint32_t i)
+{
+    const tni_stage *stage = &s->p->stages[i];
+    tni_launch *l = &s->launches[i];
+    const tni_program *p;
+    tni_array **arrays;
+    tn_status st;
+
+    s->ready = i + 1;
+    if (stage->function)
+        return function_make(s, stage, i);
+    if ((st = stage_frame(s, stage, &s->frames[i])))
+        return st;
+    p = tni_frame_program(s->frames[i].frame);
+    arrays = tni_frame_arrays(s->frames[i].frame, s->frames[i].phase);
+    l->frame = s->frames[i].frame;
+    l->lender = s->frames[i].lender;
+    l->phase = s->frames[i].phase;
+    l->arrays = arrays;
+    l->name = "backward";
+    for (uint32_t k = 0; k < p->port_count; k++) {
+        if (!((p->ports[k].read | p->ports[k].written) >> TNI_BACKWARD & 1u))
+            continue;
+        arrays[k] = stage->cached ? cached_array(s, stage, &p->ports[k]) : stretch_array(s, stage, k);
+        if (!stage->cached && (st = array_bring(s, &p->ports[k], &arrays[k])))
+            return st;
+    }
+    return stage_attrs(s, stage, &l->sources);
+}
+
+/* Leaves that nothing reaches get zeros. */
+static tn_status zeros_add(run *s)
+{
+    tn_status st = TN_OK;
+
+    for (uint32_t i = 0; i < s->p->leaf_count && !st; i++)
+        if (!s->p->made[i] && s->modes[i] == TN_MODE_WRITE)
+            st = start_add(s, i, NULL, false);
+    return st;
+}
+
+/* Gradients of arrays that are no leaves: what arrived at their slots, zeros if nothing did. What the caller
+ * gave for a head is not handed out again. */
+static tn_status wanted_give(run *s)
+{
+    const request *r = s->r;
+    tn_status st = TN_OK;
+
+    for (uint32_t i = 0; i < r->wanted_count && !st; i++) {
+        tni_array *a = s->p->wanted[i] == TNI_NONE ? NULL : s->grads[s->p->wanted[i]];
+        bool given = !a;
+
+        if (r->made[i])
+            continue;
+        for (uint32_t h = 0; h < r->count && r->head_grads; h++)
+            given |= a == r->head_grads[h];
+        if (!given)
+            tni_array_retain(r->made[i] = a);
+        else if (!(st = like(s->w.ctx, r->wanted[i], &r->made[i])))
+            st = a ? tni_array_copy(a, r->made[i]) : tni_array_fill(r->made[i], 0.0);
     }
     return st;
 }
 
-/* The gradients change only when all nodes are queued. */
-static tn_status run_by_node(const pass *s)
+static tn_status starts_make(run *s)
 {
-    const tni_backward_program *p = s->p;
-    const uint32_t heads = p->graph->head_count;
-    tni_context *c = s->w.ctx;
-    tni_scope *scope = tni_scope_get();
-    const tni_scope before = *scope;
-    tni_array **made = tni_calloc((uint64_t)heads + s->grad_count + 1u, sizeof *made);
-    tni_array **of_leaf = made + heads;
-    tn_status st;
+    tn_status st = TN_OK;
 
-    if (!made)
+    if (s->start_count &&
+        !(s->start_tasks = tni_keep_zeroed(s->keep, s->start_count, sizeof *s->start_tasks)))
         return TN_E_NOMEM;
-    scope->recording = false;
-    scope->training = p->graph->train;
-    st = tni_bynode_call(c, p->bynode, s->b.in, s->b.attrs, made);
-    for (uint32_t i = 0; !st && i < heads; i++)
-        of_leaf[p->leaf_of_output[i]] = made[i];
-    if (!st)
-        st = tni_gradients_put(&s->w, s->grad_count, of_leaf, s->grads, s->modes);
-    *scope = before;
-    for (uint32_t i = 0; i < heads; i++)
-        tni_array_release(made[i]);
-    tni_free(made);
-    return st;
-}
-
-static tn_status run_as_program(const pass *s)
-{
-    const binding *b = &s->b;
-    const tni_backward_program *p = s->p;
-    tni_array **zeros = p->zero_count ? tni_calloc(p->zero_count, sizeof *zeros) : NULL;
-    uint32_t count = 0;
-    tn_status st;
-
-    if (p->zero_count && !zeros)
-        return TN_E_NOMEM;
-    for (uint32_t i = 0; i < p->zero_count; i++) {
-        tni_array *grad = s->grads[p->zero_leaves[i]];
-
-        if (s->modes[p->zero_leaves[i]] == TN_MODE_WRITE && tni_gradient_near(p->program->device, grad))
-            zeros[count++] = grad;
-    }
-    st = tni_frame_run(p->frame, b->in, b->out, b->attrs, 0, &(tni_frame_zeros){count, zeros});
-    tni_free(zeros);
+    for (uint32_t i = 0; i < s->start_count && !st; i++)
+        if (s->starts[i])
+            st = tni_moves_task(s->starts[i], s->start_on[i], "gradients", &s->start_tasks[i]);
     return st;
 }
 
 /* Queues everything, without the lock. */
-static tn_status pass_run(pass *s, const request *r)
+static tn_status run_queue(run *s)
 {
-    tn_status st = binding_heads(&s->b, r->head_grads);
+    tni_launch_group group = {.launches = s->launches, .count = s->p->stage_count};
+    tn_status st = slots_make(s);
 
-    if (!st)
-        st =
-            zeros_elsewhere(s); /* first: an error behind the pass would have it undone though it is queued */
-    return st ? st : s->p->bynode ? run_by_node(s) : run_as_program(s);
+    for (uint32_t i = 0; i < s->p->stage_count && !st; i++)
+        st = stage_make(s, i);
+    if (st || (st = zeros_add(s)) || (st = wanted_give(s)) || (st = starts_make(s)))
+        return st;
+    group.first = s->start_tasks;
+    group.first_count = s->start_count;
+    if ((st = tni_launch_all(s->w.ctx, &group)))
+        return st;
+    s->queued = true; /* the moves are the operations' */
+    return TN_OK;
 }
 
 /* What the tape's nodes gave up goes without the lock too. */
-static void pass_fini(pass *s, size_t spent)
+static void run_fini(run *s)
 {
-    for (size_t i = 0; s->entered && i < s->w.nodes.count; i++) {
-        tni_tape_node *n = *(tni_tape_node **)tni_vec_at(&s->w.nodes, i);
-
-        if (i < spent)
-            tni_tape_consume(n);
+    for (uint32_t i = 0; i < s->ready; i++) {
+        tni_frame_release(s->frames[i].frame);
+        tni_keep_give(s->keep, (void *)s->launches[i].sources);
+        if (!s->queued)
+            tni_function_backward_destroy(s->functions[i]);
     }
-    if (s->p)
-        binding_fini(&s->b);
-    for (size_t i = 0; s->entered && i < s->w.nodes.count; i++)
-        tni_tape_node_release(*(tni_tape_node **)tni_vec_at(&s->w.nodes, i));
-    for (uint32_t i = 0; i < s->grad_count; i++)
+    for (uint32_t i = 0; s->p && s->grads && i < s->p->leaf_count + s->p->slot_count; i++)
         tni_array_release(s->grads[i]);
-    tni_free(s->grads);
-    tni_free(s->modes);
-    tni_backward_release(s->p);
+    for (uint32_t i = 0; !s->queued && i < s->start_count; i++)
+        tni_moves_destroy(s->starts[i]);
+    for (size_t i = 0; i < s->brought.count; i++)
+        tni_array_release(*(tni_array **)tni_vec_at(&s->brought, i));
+    tni_vec_fini(&s->brought);
+    tni_keep_give(s->keep, s->starts);
+    tni_keep_give(s->keep, s->start_on);
+    tni_keep_give(s->keep, s->start_tasks);
+    tni_keep_give(s->keep, s->grads);
+    tni_keep_give(s->keep, s->modes);
+    tni_keep_give(s->keep, s->launches);
+    tni_keep_give(s->keep, s->frames);
+    tni_keep_give(s->keep, s->functions);
+    tni_pass_release(s->p);
     tni_tape_walk_fini(&s->w);
+}
+
+/* Nets in which a run tells some size are on the tape once they are compiled. */
+static tn_status programs_wait(tni_context *c, autograd *a, const request *r)
+{
+    tn_status st = TN_OK;
+
+    while (tni_tape_unsettled(c) && !st) {
+        tni_tape_walk w = {.heads = r->heads, .head_count = r->count};
+        tni_tape_node *later = NULL;
+
+        tni_mutex_lock(&a->lock);
+        st = tni_tape_walk_unsettled(&w, c, &later);
+        tni_mutex_unlock(&a->lock);
+        if (!later)
+            break;
+        st = tni_engine_wait_read(c->engine, tni_tape_later_var(later), 0);
+        tni_tape_node_release(later);
+    }
+    return st;
 }
 
 static tn_status backward(tni_context *c, const request *r)
 {
-    pass s = {.p = NULL};
-    size_t spent = 0;
+    run s = {.r = r};
     autograd *a;
     tn_status st;
 
@@ -476,56 +612,85 @@ static tn_status backward(tni_context *c, const request *r)
         return st;
     if (!(a = tni_exec_upper(c, autograd_make)))
         return TN_E_NOMEM;
+    if ((st = programs_wait(c, a, r)))
+        return st;
     tni_mutex_lock(&a->lock);
-    st = pass_begin_locked(&s, c, a, r);
+    st = run_begin_locked(&s, c, a);
     tni_mutex_unlock(&a->lock);
     if (!st)
-        st = pass_run(&s, r);
-    if (s.entered) {
-        tni_mutex_lock(&a->lock);
-        spent = tape_leave_locked(&s, st && !r->retain);
-        tni_mutex_unlock(&a->lock);
-    }
-    pass_fini(&s, spent);
+        st = run_queue(&s);
+    tni_mutex_lock(&a->lock);
+    tni_tape_leave(&s.w, st && !r->retain);
+    tni_mutex_unlock(&a->lock);
+    run_fini(&s);
     return st;
 }
 
 tn_status tni_backward(tni_context *c, uint32_t count, tni_array *const *heads, tni_array *const *head_grads,
                        const tni_backward_options *options)
 {
-    const request r = {
-        .count = count, .heads = heads, .head_grads = head_grads, .retain = options && options->retain};
+    const request r = {.count = count,
+                       .heads = heads,
+                       .head_grads = head_grads,
+                       .retain = options && options->retain,
+                       .predict = options && options->predict};
 
     return backward(c, &r);
+}
+
+/* Each gradient on the tape. */
+static tn_status grad_recorded(tni_context *c, const request *r)
+{
+    autograd *a = tni_exec_upper(c, autograd_make);
+    tni_higher_spec spec = {.head_count = r->count,
+                            .variable_count = r->wanted_count,
+                            .heads = r->heads,
+                            .head_grads = r->head_grads,
+                            .variables = r->wanted,
+                            .predict = r->predict};
+    tn_status st;
+
+    if (!a)
+        return TN_E_NOMEM;
+    if (!r->count)
+        return tni_error(TN_E_ARG, "grad needs a head");
+    if ((st = head_grads_check(r->count, r->heads, r->head_grads)) || (st = programs_wait(c, a, r)))
+        return st;
+    spec.lock = &a->lock;
+    return tni_higher(c, &spec, r->made);
 }
 
 tn_status tni_grad(tni_context *c, uint32_t count, tni_array *const *heads, tni_array *const *head_grads,
                    uint32_t variable_count, tni_array *const *variables, const tni_backward_options *options,
                    tni_array **out)
 {
-    request r = {
-        .count = count, .heads = heads, .head_grads = head_grads, .retain = options && options->retain};
+    const request r = {.count = count,
+                       .heads = heads,
+                       .head_grads = head_grads,
+                       .wanted_count = variable_count,
+                       .wanted = variables,
+                       .made = out,
+                       .retain = options && options->retain,
+                       .predict = options && options->predict};
+    const bool create = options && options->create;
     tn_status st = TN_OK;
 
     if (!variable_count)
         return tni_error(TN_E_ARG, "grad needs a variable");
     for (uint32_t i = 0; i < variable_count; i++)
-        if (!variables[i]->grad || variables[i]->grad_entry)
-            return tni_error(TN_E_STATE, "variable %u has no attached gradient", i);
+        if (!variables[i]->grad && !variables[i]->grad_entry)
+            return tni_error(TN_E_STATE, "variable %u has no attached gradient and was not recorded", i);
     for (uint32_t i = 0; i < variable_count; i++) {
         for (uint32_t k = 0; k < i; k++)
             if (variables[k] == variables[i])
                 st = tni_error(TN_E_ARG, "variables %u and %u are the same array", k, i);
         out[i] = NULL;
     }
-    for (uint32_t i = 0; i < variable_count && !st; i++)
-        st = tni_array_create(c->space, variables[i]->storage->device, variables[i]->dtype,
-                              variables[i]->ndim, variables[i]->shape, "gradient", &out[i]);
-    r.wanted = variables;
-    r.wanted_count = variable_count;
-    r.made = out;
+    for (uint32_t i = 0; i < variable_count && !st && !create; i++)
+        if (!variables[i]->grad_entry)
+            st = like(c, variables[i], &out[i]);
     if (!st)
-        st = backward(c, &r);
+        st = create ? grad_recorded(c, &r) : backward(c, &r);
     for (uint32_t i = 0; st && i < variable_count; i++) {
         tni_array_release(out[i]);
         out[i] = NULL;

@@ -9,31 +9,62 @@
 #define KEY_CONSTANT 0u
 #define KEY_LEAF 1u
 #define KEY_NODE 2u
+#define KEY_HEAD 3u /* a leaf as a head; a head that was recorded is KEY_NODE */
+
+static tni_tape_node *node_at(const tni_tape_walk *w, size_t i)
+{
+    return *(tni_tape_node **)tni_vec_at(&w->nodes, i);
+}
 
 void tni_tape_walk_fini(tni_tape_walk *w)
 {
+    for (size_t i = 0; i < w->spent; i++)
+        tni_tape_consume(node_at(w, i));
+    for (size_t i = 0; w->entered && i < w->nodes.count; i++)
+        tni_tape_node_release(node_at(w, i));
     tni_vec_fini(&w->nodes);
     tni_vec_fini(&w->leaves);
     tni_vec_fini(&w->key);
+}
+
+/* What was unrolled is walked as its operators. */
+static tni_tape_entry *input_of(const tni_tape_node *n, uint32_t i)
+{
+    return tni_tape_resolve(n->in_entries[i]);
+}
+
+tni_tape_entry *tni_tape_head(const tni_tape_walk *w, uint32_t i)
+{
+    return tni_tape_resolve(w->heads[i]->grad_entry);
 }
 
 static tn_status visit(tni_tape_walk *w, tni_tape_node *n)
 {
     if (n->mark == w->mark)
         return TN_OK;
-    if (n->consumed)
-        return tni_error(TN_E_STATE,
-                         "backward went through %s already; keep the tape with retain to walk it again",
-                         n->signature ? n->signature->def->op->name : "this net");
     n->mark = w->mark;
+    n->asked = 0;
     return tni_vec_push(&w->nodes, &n);
+}
+
+static void ask(const tni_tape_entry *e)
+{
+    e->node->asked |= (uint64_t)1 << e->index % 64u;
+}
+
+/* Does input `i` lead to an output that is asked for? */
+static bool asks(const tni_tape_node *n, uint32_t i)
+{
+    return !n->cached || (n->cached->leads[i] & n->asked);
 }
 
 static int by_order(const void *a, const void *b)
 {
     const tni_tape_node *const *x = a, *const *y = b;
 
-    return (*x)->order < (*y)->order ? -1 : (*x)->order > (*y)->order;
+    if ((*x)->order != (*y)->order)
+        return (*x)->order < (*y)->order ? -1 : 1;
+    return (*x)->place < (*y)->place ? -1 : (*x)->place > (*y)->place;
 }
 
 /* Breadth first over producers; the vector is the queue. */
@@ -42,25 +73,74 @@ static tn_status nodes_collect(tni_tape_walk *w)
     tn_status st = TN_OK;
 
     for (uint32_t i = 0; i < w->head_count && !st; i++) {
-        const tni_tape_entry *e = w->heads[i] ? w->heads[i]->grad_entry : NULL;
+        const tni_array *head = w->heads[i];
 
-        st = e ? visit(w, e->node)
-               : tni_error(TN_E_STATE,
-                           "head %u was not recorded: nothing leads from it to an array with a gradient", i);
+        if (head && head->grad_entry)
+            st = visit(w, tni_tape_head(w, i)->node);
+        else if (!head || !head->grad)
+            st = tni_error(TN_E_STATE,
+                           "cannot differentiate head %u because it is not in a computational graph: it was "
+                           "not recorded, or made of no array with a gradient; attach one and compute the "
+                           "head while recording",
+                           i);
     }
     for (size_t i = 0; i < w->nodes.count && !st; i++) {
-        const tni_tape_node *n = *(tni_tape_node **)tni_vec_at(&w->nodes, i);
+        const tni_tape_node *n = node_at(w, i);
 
         for (uint32_t k = 0; k < n->in_count && !st; k++)
             if (n->in_entries[k])
-                st = visit(w, n->in_entries[k]->node);
+                st = visit(w, input_of(n, k)->node);
     }
-    if (st)
-        return st;
-    qsort(w->nodes.data, w->nodes.count, sizeof(tni_tape_node *), by_order);
-    for (size_t i = 0; i < w->nodes.count; i++)
-        (*(tni_tape_node **)tni_vec_at(&w->nodes, i))->position = (uint32_t)i;
+    if (!st && w->nodes.count)
+        qsort(w->nodes.data, w->nodes.count, sizeof(tni_tape_node *), by_order);
+    return st;
+}
+
+/* Keeps the nodes that lead to a head: of a net with several outputs not all inputs do. */
+static tn_status nodes_choose(tni_tape_walk *w)
+{
+    tni_tape_node **nodes = w->nodes.data;
+    size_t count = 0;
+
+    for (uint32_t i = 0; i < w->head_count; i++)
+        if (w->heads[i]->grad_entry)
+            ask(tni_tape_head(w, i));
+    for (size_t i = w->nodes.count; i-- > 0;) {
+        const tni_tape_node *n = nodes[i];
+
+        if (n->asked && n->consumed)
+            return tni_error(TN_E_STATE,
+                             "backward went through %s already; keep the tape with retain to walk it again",
+                             tni_tape_name(n));
+        for (uint32_t k = 0; n->asked && k < n->in_count; k++)
+            if (n->in_entries[k] && asks(n, k))
+                ask(input_of(n, k));
+    }
+    for (size_t i = 0; i < w->nodes.count; i++) {
+        tni_tape_node *n = nodes[i];
+
+        n->position = (uint32_t)count;
+        n->mark = n->asked ? w->mark : 0;
+        if (n->asked)
+            nodes[count++] = n;
+    }
+    w->nodes.count = count;
     return TN_OK;
+}
+
+const tni_tape_entry *tni_tape_source(const tni_tape_walk *w, const tni_tape_node *n, uint32_t i)
+{
+    const tni_tape_entry *e = input_of(n, i);
+
+    return e && e->node->mark == w->mark ? e : NULL;
+}
+
+tni_device *tni_tape_device(const tni_tape_node *n, uint32_t index)
+{
+    if (n->function)
+        return n->function->out[index].device;
+    return n->signature ? n->signature->device
+                        : n->cached->program->ports[n->cached->program->input_count + index].device;
 }
 
 uint32_t tni_tape_leaf(const tni_tape_walk *w, const tni_array *a)
@@ -77,6 +157,39 @@ static tn_status leaf_add(tni_tape_walk *w, tni_array *a)
     return tni_vec_push(&w->leaves, &a);
 }
 
+static bool counts(const tni_array *a)
+{
+    return a && !a->grad_entry && a->grad && a->grad_req != TN_MODE_NONE;
+}
+
+const tni_tape_entry *tni_tape_wanted(const tni_tape_walk *w, uint32_t i)
+{
+    const tni_tape_entry *e = tni_tape_resolve(w->wanted[i]->grad_entry);
+
+    return e && e->node->mark == w->mark ? e : NULL;
+}
+
+static tn_status leaves_collect(tni_tape_walk *w)
+{
+    tni_array *const *wanted = w->wanted;
+    tn_status st = TN_OK;
+
+    for (uint32_t i = 0; i < w->wanted_count && !st; i++)
+        if (!wanted[i]->grad_entry)
+            st = leaf_add(w, wanted[i]);
+    for (size_t i = 0; !wanted && i < w->nodes.count; i++) {
+        const tni_tape_node *n = node_at(w, i);
+
+        for (uint32_t k = 0; k < n->in_count && !st; k++)
+            if (n->leaves[k] && n->leaves[k]->grad_req != TN_MODE_NONE && asks(n, k))
+                st = leaf_add(w, n->leaves[k]);
+    }
+    for (uint32_t i = 0; !wanted && i < w->head_count && !st; i++)
+        if (counts(w->heads[i]))
+            st = leaf_add(w, w->heads[i]);
+    return st;
+}
+
 static void key_put(uint64_t **at, uint64_t value)
 {
     *(*at)++ = value;
@@ -86,7 +199,7 @@ static void key_put(uint64_t **at, uint64_t value)
 static void key_input(const tni_tape_walk *w, const tni_tape_node *n, uint32_t i, bool own_modes,
                       uint64_t **at)
 {
-    const tni_tape_entry *e = n->in_entries[i];
+    const tni_tape_entry *e = tni_tape_source(w, n, i);
     const uint32_t leaf = tni_tape_leaf(w, n->leaves[i]);
 
     if (e)
@@ -98,27 +211,63 @@ static void key_input(const tni_tape_walk *w, const tni_tape_node *n, uint32_t i
         key_put(at, KEY_CONSTANT);
 }
 
-static tn_status key_make(tni_tape_walk *w, bool own_modes)
+static void key_head(const tni_tape_walk *w, const tni_array *head, bool own_modes, uint64_t **at)
 {
-    size_t count = 2 + w->head_count;
+    const tni_tape_entry *e = tni_tape_resolve(head->grad_entry);
+    const uint32_t leaf = tni_tape_leaf(w, head);
+
+    if (e)
+        key_put(at, KEY_NODE | (uint64_t)e->node->position << 32 | (uint64_t)e->index << 4);
+    else
+        key_put(at, KEY_HEAD | (uint64_t)leaf << 32 | (own_modes ? (uint64_t)head->grad_req << 4 : 0));
+    if (e)
+        return;
+    key_put(at, (uint64_t)(uintptr_t)head->storage->device); /* no signature says what a leaf looks like */
+    key_put(at, (uint64_t)head->dtype << 32 | (uint64_t)head->ndim);
+    for (int32_t d = 0; d < head->ndim; d++)
+        key_put(at, (uint64_t)head->shape[d]);
+}
+
+static void key_wanted(const tni_tape_walk *w, uint64_t **at)
+{
+    for (uint32_t i = 0; i < w->wanted_count; i++) {
+        const tni_tape_entry *e = tni_tape_wanted(w, i);
+
+        key_put(at, e ? KEY_NODE | (uint64_t)e->node->position << 32 | (uint64_t)e->index << 4 : KEY_LEAF);
+    }
+}
+
+/* Of functions a pass knows nothing but how many arrays go in and out. */
+static uint64_t key_node(const tni_tape_node *n)
+{
+    if (n->function)
+        return UINT64_MAX - n->out_count;
+    return n->signature ? n->signature->id << 1 : n->cached->id << 1 | 1u;
+}
+
+static tn_status key_make(tni_tape_walk *w)
+{
+    const bool own_modes = !w->wanted;
+    size_t count = 3 + w->head_count + w->wanted_count;
     uint64_t *at;
     tn_status st;
 
+    for (uint32_t i = 0; i < w->head_count; i++)
+        count += w->heads[i]->grad_entry ? 0 : 2 + (size_t)w->heads[i]->ndim;
     for (size_t i = 0; i < w->nodes.count; i++)
-        count += 2 + (*(tni_tape_node **)tni_vec_at(&w->nodes, i))->in_count;
+        count += 2 + node_at(w, i)->in_count;
     if ((st = tni_vec_extend(&w->key, count, (void **)&at)))
         return st;
-    key_put(&at, own_modes);
+    key_put(&at, own_modes | (uint64_t)w->predict << 1);
     key_put(&at, w->head_count);
-    for (uint32_t i = 0; i < w->head_count; i++) {
-        const tni_tape_entry *e = w->heads[i]->grad_entry;
-
-        key_put(&at, (uint64_t)e->node->position << 32 | e->index);
-    }
+    key_put(&at, w->wanted_count);
+    key_wanted(w, &at);
+    for (uint32_t i = 0; i < w->head_count; i++)
+        key_head(w, w->heads[i], own_modes, &at);
     for (size_t i = 0; i < w->nodes.count; i++) {
-        const tni_tape_node *n = *(tni_tape_node **)tni_vec_at(&w->nodes, i);
+        const tni_tape_node *n = node_at(w, i);
 
-        key_put(&at, n->signature ? n->signature->id << 1 : n->cached->id << 1 | 1u);
+        key_put(&at, key_node(n));
         key_put(&at, n->in_count);
         for (uint32_t k = 0; k < n->in_count; k++)
             key_input(w, n, k, own_modes, &at);
@@ -127,28 +276,66 @@ static tn_status key_make(tni_tape_walk *w, bool own_modes)
     return TN_OK;
 }
 
-tn_status tni_tape_walk_init(tni_tape_walk *w, tni_context *c, uint32_t count, tni_array *const *heads,
-                             uint32_t wanted_count, tni_array *const *wanted, bool own_modes)
+void tni_tape_enter(tni_tape_walk *w, bool retain)
+{
+    for (size_t i = 0; i < w->nodes.count; i++) {
+        tni_tape_node *n = node_at(w, i);
+
+        tni_tape_node_retain(n);
+        n->walkers++;
+        n->consumed |= !retain;
+        if (retain && n->frame) /* now, for a backward that consumes may be queued before this one is */
+            tni_frame_lend(n->frame);
+    }
+    w->entered = true;
+}
+
+void tni_tape_leave(tni_tape_walk *w, bool undo)
+{
+    tni_tape_node **nodes = w->nodes.data;
+
+    for (size_t i = 0; w->entered && i < w->nodes.count; i++) {
+        tni_tape_node *n = nodes[i];
+
+        if (undo)
+            n->consumed = false;
+        if (--n->walkers || !n->consumed)
+            continue;
+        nodes[i] = nodes[w->spent];
+        nodes[w->spent++] = n;
+    }
+}
+
+static void walk_begin(tni_tape_walk *w, tni_context *c)
 {
     static atomic_uint_fast64_t marks;
+
+    w->ctx = c;
+    w->mark = atomic_fetch_add_explicit(&marks, 1, memory_order_relaxed) + 1;
+    tni_vec_init_kept(&w->nodes, c->space->keep, sizeof(tni_tape_node *), TN_TAPE_NODES_MAX);
+    tni_vec_init_kept(&w->leaves, c->space->keep, sizeof(tni_array *), TN_TAPE_NODES_MAX);
+    tni_vec_init_kept(&w->key, c->space->keep, sizeof(uint64_t), (size_t)TN_TAPE_NODES_MAX * 64);
+}
+
+tn_status tni_tape_walk_unsettled(tni_tape_walk *w, tni_context *c, tni_tape_node **out)
+{
     tn_status st;
 
-    *w = (tni_tape_walk){.ctx = c, .heads = heads, .head_count = count};
-    w->mark = atomic_fetch_add_explicit(&marks, 1, memory_order_relaxed) + 1;
-    tni_vec_init(&w->nodes, sizeof(tni_tape_node *), TN_TAPE_NODES_MAX);
-    tni_vec_init(&w->leaves, sizeof(tni_array *), TN_TAPE_NODES_MAX);
-    tni_vec_init(&w->key, sizeof(uint64_t), (size_t)TN_TAPE_NODES_MAX * 64);
-    if ((st = nodes_collect(w)))
-        return st;
-    for (uint32_t i = 0; i < wanted_count; i++)
-        if ((st = leaf_add(w, wanted[i])))
-            return st;
-    for (size_t i = 0; !wanted && i < w->nodes.count; i++) {
-        const tni_tape_node *n = *(tni_tape_node **)tni_vec_at(&w->nodes, i);
+    walk_begin(w, c);
+    st = nodes_collect(w);
+    for (size_t i = 0; i < w->nodes.count && !st && !*out; i++)
+        if (!tni_tape_settled(node_at(w, i)))
+            tni_tape_node_retain(*out = node_at(w, i));
+    tni_vec_fini(&w->nodes);
+    return st;
+}
 
-        for (uint32_t k = 0; k < n->in_count; k++)
-            if (n->leaves[k] && n->leaves[k]->grad_req != TN_MODE_NONE && (st = leaf_add(w, n->leaves[k])))
-                return st;
-    }
-    return key_make(w, own_modes);
+tn_status tni_tape_walk_init(tni_tape_walk *w, tni_context *c)
+{
+    tn_status st;
+
+    walk_begin(w, c);
+    if ((st = nodes_collect(w)) || (st = nodes_choose(w)) || (st = leaves_collect(w)))
+        return st;
+    return key_make(w);
 }

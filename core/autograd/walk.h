@@ -11,60 +11,36 @@ typedef struct tni_tape_walk {
     tni_vec leaves; /* tni_array *, by first appearance */
     tni_vec key;    /* uint64_t */
     uint64_t mark, hash;
-    uint32_t head_count;
+    uint32_t head_count, wanted_count;
     tni_array *const *heads;
+    tni_array *const *wanted; /* leaves, or outputs of nodes; NULL: all leaves with an attached gradient */
+    bool predict;             /* of the backward to come */
+    bool entered;
+    size_t spent; /* nodes, brought to the front, that this walk leaves last: they give up what they keep */
 } tni_tape_walk;
 
-/* Collects what the heads depend on. Caller holds the lock of the context's autograd. `wanted`: the leaves
- * that count (others are constants); NULL: all with an attached gradient. */
-tn_status tni_tape_walk_init(tni_tape_walk *w, tni_context *c, uint32_t count, tni_array *const *heads,
-                             uint32_t wanted_count, tni_array *const *wanted, bool own_modes);
-void tni_tape_walk_fini(tni_tape_walk *w);
+/* Collects what the heads depend on. Caller holds the lock of the context's autograd; `heads`, `wanted` and
+ * `predict` of `w` are set, the rest is zeros. With `wanted` other leaves are constants. */
+tn_status tni_tape_walk_init(tni_tape_walk *w, tni_context *c);
+/* A node that a head depends on whose program is not known yet, retained; NULL: there is none. Under the
+ * lock; `heads` is set. */
+tn_status tni_tape_walk_unsettled(tni_tape_walk *w, tni_context *c, tni_tape_node **out);
+/* The output of a node of this walk that a wanted array is; NULL: a leaf, or nothing here leads from it. */
+const tni_tape_entry *tni_tape_wanted(const tni_tape_walk *w, uint32_t i);
+/* Nodes of a walk that was entered stay, and keep what a gradient reads, until it is left; without `retain`
+ * others are refused from then on, with it no other backward writes what they keep. `undo`: this one was to
+ * consume them, and failed. Under the lock. */
+void tni_tape_enter(tni_tape_walk *w, bool retain);
+void tni_tape_leave(tni_tape_walk *w, bool undo);
+void tni_tape_walk_fini(tni_tape_walk *w); /* without the lock, after it was left */
+/* Where head `i` comes from; NULL: a leaf. */
+tni_tape_entry *tni_tape_head(const tni_tape_walk *w, uint32_t i);
+/* Where output `index` of a node lies. */
+tni_device *tni_tape_device(const tni_tape_node *n, uint32_t index);
 /* Index of a leaf in `leaves`; TNI_NONE: a constant in this walk. */
 uint32_t tni_tape_leaf(const tni_tape_walk *w, const tni_array *a);
-
-/* Where an input of a backward program comes from. */
-#define TNI_FROM_LEAF 0  /* leaves[index] */
-#define TNI_FROM_IN 1    /* in[index] of node */
-#define TNI_FROM_OUT 2   /* out[index] of node */
-#define TNI_FROM_FRAME 3 /* entry `index` of the frame of node */
-#define TNI_FROM_HEAD 4  /* gradient of head `index` */
-#define TNI_FROM_SAVED 5 /* the block that node saved; of a net: the one of instruction `index` */
-
-typedef struct tni_source {
-    uint32_t kind, node, index;
-} tni_source;
-
-/* A compiled backward pass; immutable once it is built. */
-typedef struct tni_backward_program {
-    struct tni_backward_program *next; /* of the table, under the lock */
-    tni_refcount refs;                 /* the table's, and one of each pass that runs it */
-    uint64_t hash;
-    uint64_t *key;
-    size_t key_count;
-    tni_program *program; /* NULL: its graph breaks */
-    tni_frame *frame;
-    tni_bynode *bynode; /* then: how its nodes run one by one; so with the two below */
-    tni_graph *broken;
-    const tni_graph *graph; /* of the program, or the broken one */
-    const tni_port *inputs;
-    uint32_t input_count;
-    tni_source *sources;      /* per input */
-    uint32_t *leaf_of_output; /* per output: leaf */
-    uint32_t *zero_leaves;    /* leaves that no gradient reaches */
-    uint32_t zero_count;
-    uint32_t *tape_of_node; /* per node of the graph: tape position, TNI_NONE */
-    uint8_t *head_used;     /* per head: its gradient is read */
-} tni_backward_program;
-
-tn_status tni_backward_build(const tni_tape_walk *w, const uint8_t *modes, tni_backward_program **out);
-void tni_backward_release(tni_backward_program *p);
-
-/* Queues made[i] into grads[i] by modes[i], as one operation; made[i] NULL: zeros, if `near` the pass. All or
- * nothing. */
-tn_status tni_gradients_put(const tni_tape_walk *w, uint32_t count, tni_array *const *made,
-                            tni_array *const *grads, const uint8_t *modes);
-/* One operation of a pass on `d` may write it. */
-bool tni_gradient_near(const tni_device *d, const tni_array *grad);
+/* Where input `i` of `n` comes from, if its producer is part of this walk; NULL: it is a leaf or a constant.
+ */
+const tni_tape_entry *tni_tape_source(const tni_tape_walk *w, const tni_tape_node *n, uint32_t i);
 
 #endif

@@ -108,6 +108,9 @@ tn_status tni_str_addf(tni_str *s, const char *format, ...) TN_PRINTF(2, 3);
 tn_status tni_str_add_json(tni_str *s, const char *text, size_t length); /* quoted and escaped JSON string */
 tn_status tni_str_take(tni_str *s, char **out);   /* [moves] the text to the caller (tni_free); "" if empty */
 bool tni_str_equal(const char *a, const char *b); /* both NULL are equal */
+/* Copies `text` for a message: UTF-8 stays, bytes that are none, control characters and those that turn the
+ * direction of writing become \xNN. Cut at a whole character or \xNN; returns the length written. */
+size_t tni_text_escape(char *out, size_t size, const char *text);
 /* Locale-free reading and writing of numbers; false unless all of `text` is one number. */
 bool tni_parse_i64(const char *text, int64_t *out);
 bool tni_parse_u64(const char *text, uint64_t *out);
@@ -120,13 +123,31 @@ size_t tni_suggest(const char *wrong, const char *const *names, const char *out[
 void tni_suggest_text(const char *wrong, const char *const *names, char *out, size_t size);
 size_t tni_edit_distance(const char *a, const char *b, size_t limit);
 
+/* ---- keep.c: blocks that are wanted again and again ----------------------------------------- */
+
+typedef struct tni_keep tni_keep;
+/* Keeps at most `bytes_max` bytes of blocks that were given back. Any thread may take and give. */
+tn_status tni_keep_create(uint64_t bytes_max, tni_keep **out);
+void tni_keep_destroy(tni_keep *k);               /* frees what is kept; NULL is fine */
+void tni_keep_trim(tni_keep *k);                  /* the same, and goes on */
+void *tni_keep_take(tni_keep *k, uint64_t bytes); /* NULL: out of memory (error set); not zeroed */
+void *tni_keep_zeroed(tni_keep *k, uint64_t count, uint64_t bytes); /* product checked */
+void tni_keep_give(tni_keep *k, void *p); /* a block that this, or another one, gave; NULL is fine */
+uint64_t tni_keep_bytes(tni_keep *k);     /* kept now */
+#ifdef TN_TEST_SWITCHES
+void tni_keep_nothing(
+    bool on); /* of the test build: all is freed at once, so that a sanitizer sees who uses it */
+#endif
+
 /* ---- vec.c: growing array of fixed-size items, with a maximum -------------------------------- */
 
 typedef struct tni_vec {
     void *data;
     size_t count, capacity, item_bytes, max;
+    tni_keep *keep; /* where its memory comes from; NULL: mem.c */
 } tni_vec;
 void tni_vec_init(tni_vec *v, size_t item_bytes, size_t max);
+void tni_vec_init_kept(tni_vec *v, tni_keep *keep, size_t item_bytes, size_t max);
 void tni_vec_fini(tni_vec *v);
 tn_status tni_vec_push(tni_vec *v, const void *item);           /* copies item_bytes */
 tn_status tni_vec_extend(tni_vec *v, size_t count, void **out); /* appends zeroed items */
@@ -170,6 +191,12 @@ static inline void tni_ref_retain(tni_refcount *r)
     atomic_fetch_add_explicit(&r->count, 1u, memory_order_relaxed);
 }
 /* True for the last one: the caller destroys. */
+/* How many there are; sound where the caller keeps others from taking one. */
+static inline uint32_t tni_ref_count(tni_refcount *r)
+{
+    return (uint32_t)atomic_load_explicit(&r->count, memory_order_acquire);
+}
+
 static inline bool tni_ref_release(tni_refcount *r)
 {
     return atomic_fetch_sub_explicit(&r->count, 1u, memory_order_acq_rel) == 1u;
@@ -185,9 +212,25 @@ tn_status tni_file_open_memory(const void *bytes, uint64_t count, tni_file **out
 void tni_file_close(tni_file *f);
 tn_status tni_file_read(tni_file *f, void *out, uint64_t bytes); /* exactly; TN_E_FORMAT at a short file */
 tn_status tni_file_read_some(tni_file *f, void *out, uint64_t bytes, uint64_t *got); /* 0 at the end */
+/* Exactly the bytes that begin at `at` of a plain file, wherever its reader stands; any thread. TN_E_FORMAT:
+ * the file is shorter. */
+tn_status tni_file_read_at(const tni_file *f, uint64_t at, void *out, uint64_t bytes);
 tn_status tni_file_skip(tni_file *f, uint64_t bytes);
 uint64_t tni_file_left(const tni_file *f); /* bytes known to be left; of a .gz: what its bound still allows */
 const char *tni_file_name(const tni_file *f);
+/* ---- kind.c: files of another kind than a reader expects ---- */
+#define TNI_KIND_PARAMS "a .params file"
+#define TNI_KIND_SYMBOL "a -symbol.json"
+#define TNI_KIND_IDX "an IDX file"
+#define TNI_KIND_NPY "a .npy file"
+#define TNI_KIND_CSV "a CSV file"
+#define TNI_KIND_CHECKPOINT "a checkpoint"
+#define TNI_KIND_BYTES 512u /* that are looked at */
+/* For a reader of `wanted` that does not understand how its file begins. TN_OK: the first bytes tell nothing;
+ * else the error that says what the file is: TN_E_FORMAT, or TN_E_UNSUPPORTED for files of other libraries.
+ */
+tn_status tni_kind_check(const char *name, const char *wanted, const void *head, uint64_t bytes);
+tn_status tni_file_kind_check(tni_file *f, const char *wanted); /* reads on; for a file that is given up */
 tn_status tni_file_read_all(const char *path, uint64_t max_bytes, char **out,
                             uint64_t *bytes); /* NUL-ended, tni_free */
 

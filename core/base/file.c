@@ -26,6 +26,8 @@ struct tni_file {
     uint64_t max_bytes, produced; /* of the inflated bytes */
     uint64_t first, last;         /* unread part of buffer */
     unsigned char *buffer;
+    unsigned char head[TNI_KIND_BYTES]; /* the first bytes that were handed out */
+    uint32_t head_bytes, head_max;      /* head_max: fewer once bytes were skipped */
 };
 
 static const char *system_text(int error, char *buffer, size_t size)
@@ -73,6 +75,7 @@ static tn_status file_create(const char *name, tni_file **out)
     if (!f)
         return TN_E_NOMEM;
     f->fd = -1;
+    f->head_max = TNI_KIND_BYTES;
     f->name = tni_strdup(name);
     if (!f->name) {
         tni_file_close(f);
@@ -270,7 +273,15 @@ tn_status tni_file_open_gz(const char *path, uint64_t max_bytes, tni_file **out)
 
 tn_status tni_file_read_some(tni_file *f, void *out, uint64_t bytes, uint64_t *got)
 {
-    return f->inflating ? gz_read(f, out, bytes, got) : plain_read(f, out, bytes, got);
+    const tn_status st = f->inflating ? gz_read(f, out, bytes, got) : plain_read(f, out, bytes, got);
+
+    if (!st && f->head_bytes < f->head_max && *got) {
+        const uint64_t room = f->head_max - f->head_bytes, count = *got < room ? *got : room;
+
+        memcpy(f->head + f->head_bytes, out, count);
+        f->head_bytes += (uint32_t)count;
+    }
+    return st;
 }
 
 tn_status tni_file_read(tni_file *f, void *out, uint64_t bytes)
@@ -291,6 +302,29 @@ tn_status tni_file_read(tni_file *f, void *out, uint64_t bytes)
     return TN_OK;
 }
 
+tn_status tni_file_read_at(const tni_file *f, uint64_t at, void *out, uint64_t bytes)
+{
+    unsigned char *to = out;
+    ssize_t n = 0;
+    tn_status st;
+
+    for (uint64_t got = 0; got < bytes; got += (uint64_t)n) {
+        const uint64_t want = bytes - got < (1u << 30) ? bytes - got : 1u << 30;
+
+        if ((st = tni_failpoint("file_read")))
+            return st;
+        do
+            n = pread(f->fd, to + got, want, (off_t)(at + got));
+        while (n < 0 && errno == EINTR);
+        if (n < 0)
+            return io_error(f->name, "read");
+        if (n == 0)
+            return tni_error(TN_E_FORMAT, "%s ends %llu bytes too early", f->name,
+                             (unsigned long long)(bytes - got));
+    }
+    return TN_OK;
+}
+
 tn_status tni_file_skip(tni_file *f, uint64_t bytes)
 {
     unsigned char sink[4096];
@@ -301,6 +335,7 @@ tn_status tni_file_skip(tni_file *f, uint64_t bytes)
     if (!f->inflating && bytes > f->last - f->first) {
         uint64_t jump = bytes - (f->last - f->first);
 
+        f->head_max = f->head_bytes; /* what follows is not the beginning */
         if (f->fd >= 0 && lseek(f->fd, (off_t)(f->at + jump), SEEK_SET) < 0)
             return io_error(f->name, "seek");
         f->at += jump;
@@ -336,6 +371,17 @@ uint64_t tni_file_left(const tni_file *f)
 const char *tni_file_name(const tni_file *f)
 {
     return f->name;
+}
+
+tn_status tni_file_kind_check(tni_file *f, const char *wanted)
+{
+    unsigned char sink[TNI_KIND_BYTES];
+    uint64_t got = 1;
+
+    while (f->head_bytes < f->head_max && got)
+        if (tni_file_read_some(f, sink, f->head_max - f->head_bytes, &got))
+            got = 0; /* what came before tells enough, or nothing */
+    return tni_kind_check(f->name, wanted, f->head, f->head_bytes);
 }
 
 tn_status tni_file_read_all(const char *path, uint64_t max_bytes, char **out, uint64_t *bytes)

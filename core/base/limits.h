@@ -21,7 +21,9 @@
 #define TN_DEVICES_MAX 1024                    /* devices of all types */
 #define TN_SITE_CACHE_MAX 4096                 /* signatures kept; LRU beyond */
 #define TN_TAPE_NODES_MAX (1u << 24)           /* recorded operations before backward */
-#define TN_PATH_BYTES_MAX 4096                 /* bytes of a path */
-#define TN_OPTION_VALUE_MAX 65536              /* bytes of one option's value */
+#define TN_KEPT_BYTES_MAX ((uint64_t)32 << 20) /* a context's blocks for further calls (keep.c) */
+#define TN_FRAMES_BYTES_MAX ((uint64_t)64 << 20) /* a context's frames for further calls */
+#define TN_PATH_BYTES_MAX 4096                   /* bytes of a path */
+#define TN_OPTION_VALUE_MAX 65536                /* bytes of one option's value */
 
 #endif

@@ -1,7 +1,8 @@
 /*
  * Errors. Each thread has one tn_err of 512 bytes; the first function that knows what is wrong writes it,
  * callers pass the status on. Nothing here allocates, so that "out of memory" can be reported too. A message
- * is one line: control characters, whoever brought them, become spaces.
+ * is one line of UTF-8 that steers no terminal, whatever names of files and arrays it repeats: other bytes
+ * become \xNN (tni_text_escape).
  */
 #include <string.h>
 
@@ -15,24 +16,7 @@ static const char *const names[] = {
     "TN_E_PEER", "TN_E_CANCELLED", "TN_E_STATE", "TN_E_INTERNAL",
 };
 
-/* Ends the text and keeps it on one line; a message cut inside a UTF-8 character loses that character. */
-static void message_clean(char *message, size_t size)
-{
-    size_t length = strnlen(message, size - 1);
-
-    if (length == size - 1) {
-        size_t start = length;
-
-        while (start > 0 && length - start < 4 && ((unsigned char)message[start - 1] & 0xc0) == 0x80)
-            start--;
-        if (start > 0 && ((unsigned char)message[start - 1] & 0xc0) == 0xc0)
-            length = start - 1;
-    }
-    message[length] = '\0';
-    for (size_t i = 0; i < length; i++)
-        if ((unsigned char)message[i] < 0x20 || message[i] == 0x7f)
-            message[i] = ' ';
-}
+#define CUT_ROOM 8u /* bytes read behind what a message holds, so that no character of it ends early */
 
 static tn_status code_of(tn_status code)
 {
@@ -43,9 +27,10 @@ static void TN_PRINTF(4, 0)
     err_fill(tn_err *out, uint32_t number, tn_status code, const char *format, va_list args)
 {
     tn_err next = {.code = code_of(code), .number = number};
+    char text[sizeof next.message + CUT_ROOM];
 
-    vsnprintf(next.message, sizeof next.message, format, args); /* arguments may lie in *out */
-    message_clean(next.message, sizeof next.message);
+    vsnprintf(text, sizeof text, format, args); /* arguments may lie in *out */
+    tni_text_escape(next.message, sizeof next.message, text);
     *out = next;
 }
 
@@ -105,8 +90,12 @@ void tni_error_get(tn_err *out)
 
 void tni_error_set(const tn_err *err)
 {
-    current = *err;
-    message_clean(current.message, sizeof current.message);
+    const tn_err copy = *err; /* may be this thread's own */
+    char text[sizeof copy.message];
+
+    snprintf(text, sizeof text, "%.*s", (int)sizeof text - 1, copy.message);
+    current = copy;
+    tni_text_escape(current.message, sizeof current.message, text);
 }
 
 const char *tni_error_message(void)

@@ -134,6 +134,56 @@ tn_status tni_str_take(tni_str *s, char **out)
     return TN_OK;
 }
 
+/* ---- text of strangers --------------------------------------------------------------------------- */
+
+/* Bytes of the UTF-8 character at `s`, 1 to 4; 0: there is none. NUL ends the text, so nothing is read
+ * behind it. */
+static size_t utf8_bytes(const unsigned char *s, uint32_t *point)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    const size_t n = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : s[0] >> 3 == 30 ? 4 : 0;
+    uint32_t value = n == 1 ? s[0] : n ? s[0] & (0x7fu >> n) : 0;
+
+    for (size_t i = 1; i < n; i++) {
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+        value = value << 6 | (s[i] & 0x3fu);
+    }
+    *point = value;
+    return n && value >= least[n] && value <= 0x10ffff && (value < 0xd800 || value > 0xdfff) ? n : 0;
+}
+
+/* C0, delete, C1; ends of lines and paragraphs; what turns the direction of writing. */
+static bool steers(uint32_t point)
+{
+    return point < 0x20 || (point >= 0x7f && point < 0xa0) || point == 0x61c || point == 0x200e ||
+           point == 0x200f || (point >= 0x2028 && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069);
+}
+
+size_t tni_text_escape(char *out, size_t size, const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    size_t used = 0;
+
+    while (*s) {
+        uint32_t point = 0;
+        const size_t bytes = utf8_bytes(s, &point), count = bytes ? bytes : 1;
+        const bool plain = bytes && !steers(point);
+
+        if (used + (plain ? count : 4 * count) >= size)
+            break;
+        for (size_t i = 0; i < count; i++)
+            if (plain)
+                out[used++] = (char)s[i];
+            else
+                used += (size_t)snprintf(out + used, size - used, "\\x%02x", s[i]);
+        s += count;
+    }
+    if (size)
+        out[used] = '\0';
+    return used;
+}
+
 bool tni_str_equal(const char *a, const char *b)
 {
     return a == b || (a && b && strcmp(a, b) == 0);

@@ -3,6 +3,9 @@
  * wall clock disturbs no wait, and a child needs to make none anew. What a thread wants undone at its end
  * hangs on a list of its own, run by one thread-specific key.
  */
+#include <gnu/lib-names.h>
+
+#include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -27,7 +30,7 @@ static atomic_uint made;
 static atomic_ullong last_id;
 static TN_THREAD_LOCAL_FAST uint64_t own_id;
 static pthread_key_t hooks_key;
-static pthread_once_t hooks_once = PTHREAD_ONCE_INIT;
+static pthread_once_t hooks_once = PTHREAD_ONCE_INIT, unwinder_once = PTHREAD_ONCE_INIT;
 static int hooks_error;
 
 tn_status tni_mutex_init(tni_mutex *m)
@@ -111,6 +114,13 @@ void tni_cond_broadcast(tni_cond *c)
     cond_wake(c, INT32_MAX);
 }
 
+/* pthread_exit and pthread_cancel, which libraries of plugins call, load libgcc_s and abort the process where
+ * they cannot. So it is loaded, for good, while there is room for it. */
+static void unwinder_load(void)
+{
+    (void)dlopen(LIBGCC_S_SO, RTLD_NOW);
+}
+
 static void *thread_main(void *arg)
 {
     tni_thread *thread = arg;
@@ -128,6 +138,7 @@ tn_status tni_thread_create(const char *name, tni_thread_fn fn, void *arg, tni_t
 
     if (!thread)
         return TN_E_NOMEM;
+    (void)pthread_once(&unwinder_once, unwinder_load);
     thread->fn = fn;
     thread->arg = arg;
     memcpy(thread->name, name, strnlen(name, sizeof thread->name - 1));

@@ -9,11 +9,32 @@ void tni_vec_init(tni_vec *v, size_t item_bytes, size_t max)
     *v = (tni_vec){.item_bytes = item_bytes, .max = max};
 }
 
+void tni_vec_init_kept(tni_vec *v, tni_keep *keep, size_t item_bytes, size_t max)
+{
+    *v = (tni_vec){.item_bytes = item_bytes, .max = max, .keep = keep};
+}
+
 void tni_vec_fini(tni_vec *v)
 {
-    tni_free(v->data);
+    if (v->keep)
+        tni_keep_give(v->keep, v->data);
+    else
+        tni_free(v->data);
     v->data = NULL;
     v->count = v->capacity = 0;
+}
+
+static void *data_grow(const tni_vec *v, uint64_t bytes)
+{
+    void *data;
+
+    if (!v->keep)
+        return tni_realloc(v->data, bytes);
+    if ((data = tni_keep_take(v->keep, bytes)) != NULL && v->data) {
+        memcpy(data, v->data, v->count * v->item_bytes);
+        tni_keep_give(v->keep, v->data);
+    }
+    return data;
 }
 
 tn_status tni_vec_reserve(tni_vec *v, size_t count)
@@ -32,7 +53,7 @@ tn_status tni_vec_reserve(tni_vec *v, size_t count)
         capacity = v->max;
     if (!tni_size_mul(capacity, v->item_bytes, &bytes))
         return tni_error(TN_E_NOMEM, "%zu items of %zu bytes do not fit", capacity, v->item_bytes);
-    data = tni_realloc(v->data, bytes);
+    data = data_grow(v, bytes);
     if (!data)
         return TN_E_NOMEM;
     v->data = data;

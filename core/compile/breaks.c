@@ -1,6 +1,6 @@
 /*
- * Which nodes cannot be part of a program, and why. The compiler asks the same question of each instruction,
- * so a graph without breaks compiles, memory permitting.
+ * Which nodes cut a program, and why. The compiler asks the same question of each instruction, and so does
+ * whoever wants to know beforehand.
  */
 #include "compile/compile.h"
 
@@ -14,7 +14,7 @@ static const char *const exec_kinds[] = {
     [TN_EXEC_COLLECTIVE] = "it works together with other processes",
 };
 
-bool tni_node_breaks(const tni_opdef *def, const tni_prepared *prepared, char *why, size_t size)
+bool tni_node_cuts(const tni_opdef *def, const tni_prepared *prepared, char *why, size_t size)
 {
     const uint16_t exec = def->op->exec;
 
@@ -182,7 +182,7 @@ static tn_status check_exactly(const checker *c, const tni_request *r, tni_break
         return TN_OK;
     }
     if (!st)
-        found->runs = tni_node_breaks(r->def, prepared, found->why, sizeof found->why);
+        found->runs = tni_node_cuts(r->def, prepared, found->why, sizeof found->why);
     c->prepared[found->node] = prepared; /* moved */
     return st;
 }
@@ -191,7 +191,7 @@ static tn_status check_node(const checker *c, const tni_gnode *node, tni_break *
 {
     tni_request r = {0};
 
-    found->runs = tni_node_breaks(node->def, NULL, found->why, sizeof found->why);
+    found->runs = tni_node_cuts(node->def, NULL, found->why, sizeof found->why);
     if (found->runs)
         return TN_OK;
     if (operands_of(c, node, &r))

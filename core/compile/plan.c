@@ -1,15 +1,20 @@
 /*
  * Offsets of buffers in one arena: greedy by size, then improved.
  *
+ * A program with a backward has one line of time and an arena in two parts. What lives across the border
+ * between forward and backward is *kept*: stacked from 0 up in the order of its making, so the kept part has
+ * no gap. All other buffers live within one phase. They lie in kept bytes that are not made yet (forward) or
+ * consumed already (backward), or in the scratch part behind, never across the two, since these are two
+ * blocks of memory.
+ *
  * Buffers are placed one after the other, each at the lowest offset where it overlaps no placed buffer that
  * lives at the same time. The order decides: from the largest to the smallest comes first (it equals the
  * largest live sum on most nets), then three others. While the best is above the bound and the graph small,
  * each order is improved: the buffer that ends highest moves ahead, any other moves anywhere, and what is no
  * worse is kept. Deterministic: draws come from Philox.
  *
- * Where very many buffers live to the end (a recorded net of thousands of nodes keeps its results for the
- * backward), all pairs of them would be compared. Then they are stacked from 0 up in the order of their
- * making, and every other buffer lies above those of them that were made before it dies.
+ * Kept buffers are met like all others, or, where they are very many, as a floor: every other buffer then
+ * lies above all kept ones that are alive during its life.
  *
  * Who lives at the same time is found with a segment tree over instructions. An item is listed as `cover` at
  * the O(log n) nodes that make up its life, and as `below` at all nodes above those. Two lives overlap
@@ -22,8 +27,10 @@
 
 #define IMPROVE_ROUNDS 400u /* of moving one buffer ahead */
 #define IMPROVE_WORK 65536u /* buffers placed in all rounds together: some 20 ms */
+#define SMALL_ROUNDS 16u    /* the same for a gain of at most a page */
+#define SMALL_GAIN 4096u
 #define IMPROVE_KEY 0x706c616eu
-#define STACKED_MIN 1024u /* buffers that live to the end, from which on they are stacked */
+#define FLOOR_MIN 1024u /* kept buffers, from which on they are a floor */
 
 typedef struct placed {
     uint64_t offset, end;
@@ -167,13 +174,15 @@ static tn_status tree_find(tree *t, const tni_interval *items, const tni_interva
 
 /* ---- placing ----------------------------------------------------------------------------------------- */
 
-/* The lowest offset for `bytes`, from `at` on, beside the `taken`. */
-static uint64_t lowest_gap(placed *taken, size_t count, uint64_t at, uint64_t bytes)
+/* The lowest offset for `bytes`, from `at` on, beside the `taken` and not across `border`. */
+static uint64_t lowest_gap(placed *taken, size_t count, uint64_t at, uint64_t bytes, uint64_t border)
 {
     if (count > 1)
         qsort(taken, count, sizeof *taken, placed_compare);
-    for (size_t i = 0; i < count; i++) {
-        if (taken[i].offset >= at && taken[i].offset - at >= bytes)
+    for (size_t i = 0; i <= count; i++) {
+        if (at < border && bytes > border - at)
+            at = border;
+        if (i == count || (taken[i].offset >= at && taken[i].offset - at >= bytes))
             break;
         if (taken[i].end > at)
             at = taken[i].end;
@@ -263,45 +272,20 @@ static void order_sort(const tni_interval *items, uint32_t count, const uint64_t
 }
 
 typedef struct search {
-    tni_interval *items;
-    uint32_t count, times;
-    uint64_t *floors; /* per instruction: bytes of stacked buffers made up to it; NULL: none are stacked */
+    tni_interval *items; /* `count` to be placed, behind them `fixed` ones that have their offset */
+    uint32_t count, fixed, times;
+    const uint64_t
+        *floors; /* per instruction: everything lies above; NULL: the fixed ones are met one by one */
     uint32_t *order, *trial, *best;
     uint64_t best_total;
+    uint64_t border; /* no buffer lies across it */
 } search;
 
-static bool is_stacked(const search *s, const tni_interval *item)
+static uint64_t floor_of(const search *s, const tni_interval *item)
 {
-    return s->floors && item->last + 1u == s->times;
-}
-
-/* Offsets of what lives to the end, and the floors above it. Nothing happens if that is not much. */
-static tn_status stack_make(search *s)
-{
-    uint32_t stacked = 0;
-    uint64_t *next;
-
-    for (uint32_t i = 0; i < s->count; i++)
-        stacked += s->items[i].last + 1u == s->times;
-    if (stacked < STACKED_MIN)
-        return TN_OK;
-    if (!(s->floors = tni_calloc(s->times + 1ull, sizeof *s->floors)) ||
-        !(next = tni_calloc(s->times + 1ull, sizeof *next)))
-        return TN_E_NOMEM;
-    for (uint32_t i = 0; i < s->count; i++)
-        if (is_stacked(s, &s->items[i]))
-            s->floors[s->items[i].first] += s->items[i].bytes;
-    for (uint32_t t = 1; t < s->times; t++) {
-        next[t] = s->floors[t - 1];
-        s->floors[t] += s->floors[t - 1];
-    }
-    for (uint32_t i = 0; i < s->count; i++)
-        if (is_stacked(s, &s->items[i])) {
-            s->items[i].offset = next[s->items[i].first];
-            next[s->items[i].first] += s->items[i].bytes;
-        }
-    tni_free(next);
-    return TN_OK;
+    if (!s->floors) /* they only rise, or only fall */
+        return 0;
+    return s->floors[item->first] > s->floors[item->last] ? s->floors[item->first] : s->floors[item->last];
 }
 
 /* Places all in this order. `*top`: place in the order of the buffer that ends highest. */
@@ -309,20 +293,19 @@ static tn_status place_all(const search *s, const uint32_t *order, uint64_t *tot
 {
     tni_interval *items = s->items;
     tree t = {0};
-    tn_status st = tree_init(&t, s->count, s->times);
+    tn_status st = tree_init(&t, s->count + s->fixed, s->times);
 
-    *total = s->floors ? s->floors[s->times - 1] : 0;
+    *total = 0;
     *top = 0;
+    for (uint32_t i = s->count; i < s->count + s->fixed && !s->floors && !st; i++)
+        st = items[i].bytes ? tree_add(&t, i, &items[i]) : TN_OK;
     for (uint32_t i = 0; i < s->count && !st; i++) {
         tni_interval *item = &items[order[i]];
 
-        if (is_stacked(s, item))
-            continue;
         item->offset = 0;
         if (!item->bytes || (st = tree_find(&t, items, item, i + 1)))
             continue;
-        item->offset =
-            lowest_gap(t.found.data, t.found.count, s->floors ? s->floors[item->last] : 0, item->bytes);
+        item->offset = lowest_gap(t.found.data, t.found.count, floor_of(s, item), item->bytes, s->border);
         if (item->offset + item->bytes > *total) {
             *total = item->offset + item->bytes;
             *top = i;
@@ -367,7 +350,8 @@ static tn_status order_improve(search *s, uint64_t bound)
             s->best_total = total;
             memcpy(s->best, s->order, s->count * sizeof *s->best);
         }
-        if (total <= bound || round >= IMPROVE_ROUNDS || round * s->count >= IMPROVE_WORK)
+        if (total <= bound || round >= IMPROVE_ROUNDS || round * s->count >= IMPROVE_WORK ||
+            (total - bound <= SMALL_GAIN && round >= SMALL_ROUNDS))
             break;
         memcpy(s->trial, s->order, s->count * sizeof *s->trial);
         order_change(s->trial, s->count, top, round);
@@ -381,34 +365,175 @@ static tn_status order_improve(search *s, uint64_t bound)
     return st;
 }
 
-tn_status tni_plan_offsets(tni_interval *items, uint32_t count, uint64_t align, uint64_t *total,
-                           uint64_t *bound)
+/* Offsets of `s->count` items whose sizes are round. `bound`: no plan is better. */
+static tn_status search_run(search *s, uint64_t bound, uint64_t *total)
 {
-    ranked *scratch = tni_calloc(count + 1u, sizeof *scratch);
-    uint32_t *orders = tni_calloc(3ull * count + 3u, sizeof *orders), top;
-    uint64_t *live = NULL;
-    search s = {.items = items, .count = count, .best_total = UINT64_MAX};
+    ranked *scratch = tni_calloc(s->count + 1u, sizeof *scratch);
+    uint32_t *orders = tni_calloc(3ull * s->count + 3u, sizeof *orders), top;
+    uint64_t *live = NULL, peak;
     tn_status st = TN_E_NOMEM;
 
-    if (!scratch || !orders || (st = sizes_round(items, count, align, &s.times)) ||
-        (st = live_sums(items, count, s.times, &live, bound)) || (st = stack_make(&s)))
+    if (!scratch || !orders || (st = live_sums(s->items, s->count, s->times, &live, &peak)))
         goto cleanup;
-    s.order = orders;
-    s.trial = orders + count;
-    s.best = s.trial + count;
-    for (uint32_t kind = 0; kind < ORDER_KINDS && s.best_total > *bound; kind++) {
-        if (kind == 2 && (uint64_t)count * s.times > IMPROVE_WORK * 64ull)
+    s->order = orders;
+    s->trial = orders + s->count;
+    s->best = s->trial + s->count;
+    s->best_total = UINT64_MAX;
+    for (uint32_t kind = 0; kind < ORDER_KINDS && s->best_total > bound; kind++) {
+        if (kind == 2 && (uint64_t)s->count * s->times > IMPROVE_WORK * 64ull)
             continue; /* too many lives to look through */
-        order_sort(items, count, live, kind, scratch, s.order);
-        if ((st = order_improve(&s, *bound)))
+        order_sort(s->items, s->count, live, kind, scratch, s->order);
+        if ((st = order_improve(s, bound)))
             goto cleanup;
     }
-    st = place_all(&s, s.best, total, &top);
+    st = place_all(s, s->best, total, &top);
 
 cleanup:
     tni_free(scratch);
     tni_free(orders);
     tni_free(live);
-    tni_free(s.floors);
+    return st;
+}
+
+/* ---- phases ---------------------------------------------------------------------------------------- */
+
+typedef struct phases {
+    tni_interval *items;
+    uint32_t count, border, times; /* border: the first instruction of the backward */
+    tni_interval *part;            /* of one phase: its own items, then the kept ones */
+    uint32_t *source;              /* per item of `part`: where it comes from */
+    uint64_t *floors;
+    uint64_t kept_bytes;
+} phases;
+
+static bool is_kept(const phases *p, const tni_interval *item)
+{
+    return item->first < p->border && item->last >= p->border;
+}
+
+static int kept_compare(const void *a, const void *b)
+{
+    const tni_interval *x = *(tni_interval *const *)a, *y = *(tni_interval *const *)b;
+
+    if (x->first != y->first)
+        return x->first < y->first ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+static tn_status kept_stack(phases *p)
+{
+    tni_interval **list = tni_calloc(p->count + 1u, sizeof *list);
+    uint32_t count = 0;
+
+    if (!list)
+        return TN_E_NOMEM;
+    for (uint32_t i = 0; i < p->count; i++)
+        if (is_kept(p, &p->items[i]))
+            list[count++] = &p->items[i];
+    if (count > 1)
+        qsort(list, count, sizeof *list, kept_compare);
+    for (uint32_t i = 0; i < count; i++) {
+        list[i]->offset = p->kept_bytes;
+        p->kept_bytes += list[i]->bytes;
+    }
+    tni_free(list);
+    return TN_OK;
+}
+
+/* The end of the highest kept buffer: of those made up to each instruction, of those still alive at it. */
+static void floors_make(const phases *p, uint32_t first, uint32_t end, uint32_t kept, uint32_t own)
+{
+    const bool forward = first < p->border;
+
+    memset(p->floors, 0, (end - first + 1ull) * sizeof *p->floors);
+    for (uint32_t i = own; i < own + kept; i++) {
+        const tni_interval *item = &p->part[i];
+        uint64_t *at = &p->floors[forward ? item->first : item->last];
+
+        if (item->bytes && item->offset + item->bytes > *at)
+            *at = item->offset + item->bytes;
+    }
+    for (uint32_t t = 1; forward && t < end - first; t++)
+        if (p->floors[t] < p->floors[t - 1])
+            p->floors[t] = p->floors[t - 1];
+    for (uint32_t t = end - first; !forward && t-- > 1;)
+        if (p->floors[t - 1] < p->floors[t])
+            p->floors[t - 1] = p->floors[t];
+}
+
+/* Buffers that live within [first, end); `*scratch`: what they need behind the kept part. */
+static tn_status phase_plan(phases *p, uint32_t first, uint32_t end, uint64_t *scratch)
+{
+    search s = {.items = p->part, .border = p->kept_bytes, .times = end - first};
+    uint64_t *live = NULL, bound = 0, total = 0;
+    tn_status st;
+
+    for (uint32_t round = 0; round < 2; round++)
+        for (uint32_t i = 0; i < p->count; i++) {
+            const bool kept = is_kept(p, &p->items[i]);
+            const uint32_t at = s.count + s.fixed;
+
+            if (kept != (round == 1) || p->items[i].last < first || p->items[i].first >= end)
+                continue;
+            p->source[at] = i;
+            p->part[at] = p->items[i];
+            p->part[at].first = p->items[i].first > first ? p->items[i].first - first : 0;
+            p->part[at].last = p->items[i].last < end ? p->items[i].last - first : end - first - 1;
+            *(kept ? &s.fixed : &s.count) += 1;
+        }
+    if (!s.count)
+        return TN_OK;
+    if ((st = live_sums(p->part, s.count + s.fixed, s.times, &live, &bound)))
+        return st;
+    tni_free(live);
+    if (s.fixed >= FLOOR_MIN) {
+        floors_make(p, first, end, s.fixed, s.count);
+        s.floors = p->floors;
+    }
+    st = search_run(&s, bound > p->kept_bytes ? bound : p->kept_bytes, &total);
+    for (uint32_t i = 0; i < s.count; i++)
+        p->items[p->source[i]].offset = p->part[i].offset;
+    *scratch = total > p->kept_bytes ? total - p->kept_bytes : 0;
+    return st;
+}
+
+tn_status tni_plan_phases(tni_interval *items, uint32_t count, uint64_t align, uint32_t border,
+                          tni_plan_sizes *out)
+{
+    phases p = {.items = items, .count = count, .border = border};
+    uint64_t *live = NULL;
+    tn_status st;
+
+    *out = (tni_plan_sizes){0};
+    if ((st = sizes_round(items, count, align, &p.times)) ||
+        (st = live_sums(items, count, p.times, &live, &out->bound)))
+        return st;
+    tni_free(live);
+    p.part = tni_calloc(count + 1u, sizeof *p.part);
+    p.source = tni_calloc(count + 1u, sizeof *p.source);
+    p.floors = tni_calloc(p.times + 1u, sizeof *p.floors);
+    if (!p.part || !p.source || !p.floors)
+        st = TN_E_NOMEM;
+    if (!st && !(st = kept_stack(&p))) {
+        out->kept = p.kept_bytes;
+        if (border > 0)
+            st = phase_plan(&p, 0, border < p.times ? border : p.times, &out->scratch[0]);
+        if (!st && border < p.times)
+            st = phase_plan(&p, border, p.times, &out->scratch[1]);
+    }
+    tni_free(p.part);
+    tni_free(p.source);
+    tni_free(p.floors);
+    return st;
+}
+
+tn_status tni_plan_offsets(tni_interval *items, uint32_t count, uint64_t align, uint64_t *total,
+                           uint64_t *bound)
+{
+    tni_plan_sizes sizes;
+    tn_status st = tni_plan_phases(items, count, align, UINT32_MAX, &sizes);
+
+    *total = sizes.scratch[0];
+    *bound = sizes.bound;
     return st;
 }

@@ -11,6 +11,11 @@
 
 #include <string.h>
 
+#define TOLD_MAX 64        /* operators; beyond that the log is full enough */
+#define LAYOUTS_MAX 65536u /* different ones of a context, kept to its end: some 10 MiB, at most 260 */
+#define LAYOUT_BUCKETS 1024u
+#define LAYOUT_BYTES_MAX 4096u /* that describe one */
+
 struct tni_selector {
     tni_opset *ops;
     tni_registry *plugins;
@@ -20,7 +25,19 @@ struct tni_selector {
     tni_map *by_op;      /* operator name -> tni_vec of tni_candidate */
     uint64_t generation; /* of the registry when by_op was made */
     bool made;
+    tni_prepared_cache *prepared;
+    const tni_opdef *told[TOLD_MAX]; /* that cut programs: the log has said so */
+    uint32_t told_count;
+    struct layout_copy *layouts[LAYOUT_BUCKETS]; /* every one that a plan asked for, once; as long as this */
+    uint32_t layout_count;
 };
+
+typedef struct layout_copy {
+    struct layout_copy *next; /* of the bucket */
+    uint64_t hash;
+    tn_layout layout;
+    char bytes[]; /* of the layout, then its owner's name */
+} layout_copy;
 
 static void candidates_free(tni_selector *s)
 {
@@ -41,9 +58,12 @@ static void candidates_free(tni_selector *s)
 tn_status tni_selector_create(tni_opset *ops, tni_registry *plugins, tni_options *options, const tni_log *log,
                               tni_selector **out)
 {
-    tni_selector *s = tni_zalloc(sizeof *s);
+    tni_selector *s;
+    tn_status st = tni_passes_check(options);
 
-    if (!s)
+    if (st)
+        return st;
+    if (!(s = tni_zalloc(sizeof *s)))
         return TN_E_NOMEM;
     s->ops = ops;
     s->plugins = plugins;
@@ -53,17 +73,166 @@ tn_status tni_selector_create(tni_opset *ops, tni_registry *plugins, tni_options
         tni_free(s);
         return TN_E_NOMEM;
     }
+    if (tni_prepared_cache_create(&s->prepared)) {
+        tni_mutex_fini(&s->lock);
+        tni_free(s);
+        return TN_E_NOMEM;
+    }
     *out = s;
     return TN_OK;
+}
+
+static void layouts_free(tni_selector *s)
+{
+    for (uint32_t b = 0; b < LAYOUT_BUCKETS; b++)
+        while (s->layouts[b]) {
+            layout_copy *next = s->layouts[b]->next;
+
+            tni_free(s->layouts[b]);
+            s->layouts[b] = next;
+        }
 }
 
 void tni_selector_destroy(tni_selector *s)
 {
     if (!s)
         return;
+    tni_prepared_cache_destroy(s->prepared);
     candidates_free(s);
+    layouts_free(s);
     tni_mutex_fini(&s->lock);
     tni_free(s);
+}
+
+void tni_selector_tell_cut(tni_selector *s, const tni_opdef *def, const char *node, const char *why)
+{
+    bool told = false;
+
+    tni_mutex_lock(&s->lock);
+    for (uint32_t i = 0; i < s->told_count && !told; i++)
+        told = s->told[i] == def;
+    if (!told && s->told_count < TOLD_MAX)
+        s->told[s->told_count++] = def;
+    else
+        told = true;
+    tni_mutex_unlock(&s->lock);
+    if (!told)
+        tni_logf(s->log, TN_LOG_WARNING,
+                 "a program is cut at node \"%.200s\" (%s): %s; the rest stays compiled", node, def->op->name,
+                 why);
+}
+
+/* ---- layouts ------------------------------------------------------------------------------------------- */
+
+static bool layout_equal(const tn_layout *a, const tn_layout *b)
+{
+    return a->flags == b->flags && a->byte_count == b->byte_count && a->memory_bytes == b->memory_bytes &&
+           !strcmp(a->owner, b->owner) && !memcmp(a->bytes, b->bytes, a->byte_count);
+}
+
+static layout_copy *layout_copied(const tn_layout *from)
+{
+    const size_t owner = strlen(from->owner) + 1u;
+    layout_copy *made = tni_zalloc(sizeof *made + from->byte_count + owner);
+
+    if (!made)
+        return NULL;
+    memcpy(made->bytes, from->bytes, from->byte_count);
+    memcpy(made->bytes + from->byte_count, from->owner, owner);
+    made->layout = (tn_layout){.struct_size = (uint32_t)TN_END(tn_layout, memory_bytes),
+                               .flags = from->flags,
+                               .owner = made->bytes + from->byte_count,
+                               .bytes = made->bytes,
+                               .byte_count = from->byte_count,
+                               .memory_bytes = from->memory_bytes};
+    return made;
+}
+
+static uint64_t layout_hash(const tn_layout *l)
+{
+    const uint64_t of = tni_hash_bytes(l->flags, l->bytes, l->byte_count);
+
+    return tni_hash_bytes(of ^ l->memory_bytes, l->owner, strlen(l->owner));
+}
+
+/* The one copy of a layout: from here on equal ones have one address. `*at` NULL: there are too many. */
+static tn_status layout_intern(tni_selector *s, const tn_layout **at)
+{
+    const uint64_t hash = layout_hash(*at);
+    layout_copy **bucket = &s->layouts[hash % LAYOUT_BUCKETS], *found;
+    tn_status st = TN_OK;
+
+    tni_mutex_lock(&s->lock);
+    for (found = *bucket; found && (found->hash != hash || !layout_equal(&found->layout, *at));)
+        found = found->next;
+    if (!found && s->layout_count < LAYOUTS_MAX) {
+        if ((found = layout_copied(*at)) != NULL) {
+            found->hash = hash;
+            found->next = *bucket;
+            *bucket = found;
+            s->layout_count++;
+        } else {
+            st = TN_E_NOMEM;
+        }
+    }
+    tni_mutex_unlock(&s->lock);
+    if (!st)
+        *at = found ? &found->layout : NULL;
+    return st;
+}
+
+/* So many were asked for that no more are given: kernels are told so before they ask, and plan for dense
+ * tensors. */
+static bool layouts_given(tni_selector *s, const tni_request *r, const tni_candidate *c)
+{
+    bool room;
+
+    tni_mutex_lock(&s->lock);
+    room = s->layout_count < LAYOUTS_MAX;
+    tni_mutex_unlock(&s->lock);
+    return room && r->flags & TN_NODE_LAYOUTS && c->kernel->flags & TN_KERNEL_LAYOUTS;
+}
+
+static bool layout_valid(const tn_layout *l, const tn_tensor *t, const char *plugin)
+{
+    return l->struct_size >= TN_END(tn_layout, memory_bytes) && l->owner && !strcmp(l->owner, plugin) &&
+           (l->bytes || !l->byte_count) && l->byte_count <= LAYOUT_BYTES_MAX && t->ndim >= 0 &&
+           l->memory_bytes >= t->bytes && l->memory_bytes <= TN_SIZE_MAX / 2;
+}
+
+/* What a plan asked for: copied, so that it outlives the plan. Text: why it cannot be given. */
+static const char *layouts_take(tni_selector *s, const tni_request *r, tni_prepared *p, tn_status *st)
+{
+    for (uint32_t i = 0; i < r->in_count + r->out_count; i++) {
+        const bool output = i >= r->in_count;
+        const tn_layout **at = output ? &p->plan.out_layout[i - r->in_count] : &p->plan.in_layout[i];
+        const tn_tensor *t = output ? r->out[i - r->in_count] : r->in[i];
+
+        p->layouts |= *at != NULL;
+        if (!*at || *at == t->layout)
+            continue;
+        if (!(r->flags & TN_NODE_LAYOUTS) || !(p->kernel->flags & TN_KERNEL_LAYOUTS))
+            return "asks for a private layout, which this host does not give here";
+        if (!layout_valid(*at, t, p->plugin->descriptor->name))
+            return "asks for a layout that is not its own, or whose size is not sound";
+        if (output && r->modes[i - r->in_count] == TN_MODE_ADD)
+            return "asks for a private layout of an output that is added to";
+        if ((*st = layout_intern(s, at)))
+            return NULL;
+        if (!*at)
+            return "asks for a private layout, but this host keeps no more of them";
+    }
+    return p->layouts && p->near ? "asks for private layouts and for arguments in host memory" : NULL;
+}
+
+tni_opset *tni_selector_ops(const tni_selector *s)
+{
+    return s->ops;
+}
+
+const tni_options *tni_selector_options(const tni_selector *s)
+{
+    return s->options;
 }
 
 tni_registry *tni_selector_plugins(const tni_selector *s)
@@ -233,6 +402,24 @@ void tni_prepared_release(tni_prepared *p)
     tni_free(p);
 }
 
+/* Kernels compute narrow types in a wider one and would round a sum once; the core rounds what is added
+ * first, as a kernel that writes does. */
+static bool any_narrow(const tni_request *r)
+{
+    for (uint32_t o = 0; o < r->out_count; o++)
+        if (r->out[o]->dtype == TN_F16 || r->out[o]->dtype == TN_BF16)
+            return true;
+    return false;
+}
+
+static bool any_added(const tni_request *r)
+{
+    for (uint32_t o = 0; o < r->out_count; o++)
+        if (r->modes[o] == TN_MODE_ADD)
+            return true;
+    return false;
+}
+
 static tn_status prepared_create(const tni_request *r, const tni_candidate *c, tni_prepared **out)
 {
     tni_prepared *p = tni_zalloc(sizeof *p);
@@ -245,8 +432,8 @@ static tn_status prepared_create(const tni_request *r, const tni_candidate *c, t
     p->plugin = c->plugin;
     p->in_count = r->in_count;
     p->out_count = r->out_count;
-    p->adds = (c->kernel->flags & TN_KERNEL_ADD_TO) != 0;
     p->near = !r->device->host && (c->kernel->host_in | c->kernel->host_out);
+    p->adds = (c->kernel->flags & TN_KERNEL_ADD_TO) && !any_narrow(r) && !(p->near && any_added(r));
     p->plan.struct_size = (uint32_t)TN_END(tn_plan, tuning);
     p->plan.threads = 1;
     p->plan.workspace_align = p->plan.saved_align = 64;
@@ -311,7 +498,7 @@ static void dense_fini(dense_copy *d)
     tni_free(d->modes);
 }
 
-static tn_status dense_init(const tni_request *r, const tni_prepared *p, dense_copy *d)
+static tn_status dense_init(const tni_request *r, const tni_prepared *p, bool layouts, dense_copy *d)
 {
     const bool strided = (p->kernel->flags & TN_KERNEL_STRIDED) != 0;
     uint32_t count = r->in_count + r->out_count;
@@ -334,6 +521,8 @@ static tn_status dense_init(const tni_request *r, const tni_prepared *p, dense_c
             tensor_dense(t, &d->tensors[i], d->strides + (size_t)i * TN_NDIM_MAX);
         if (near)
             d->tensors[i].memory = TN_MEMORY_HOST;
+        if (!layouts)
+            d->tensors[i].layout = NULL; /* it comes dense */
         d->in[i] = &d->tensors[i];
     }
     for (uint32_t i = 0; i < r->out_count; i++)
@@ -354,14 +543,6 @@ static bool any_strided(const tni_request *r, const tni_prepared *p)
 
 #define SAVED_ALIGN_MAX 64  /* where blocks of their own begin */
 #define WORK_ALIGN_MAX 4096 /* a page; the block grows by it */
-
-static bool any_added(const tni_request *r)
-{
-    for (uint32_t o = 0; o < r->out_count; o++)
-        if (r->modes[o] == TN_MODE_ADD)
-            return true;
-    return false;
-}
 
 /* What the core would do for the kernel, if it could touch the device's memory; NULL: nothing. */
 static const char *needs_reach(const tni_request *r, const tni_prepared *p)
@@ -390,14 +571,6 @@ static bool size_open(const tni_request *r)
 /* What a plan may ask for and this version does not give; NULL: nothing. */
 static const char *asks_too_much(const tni_request *r, const tni_prepared *p)
 {
-    bool layouts = false;
-
-    for (uint32_t i = 0; i < p->in_count; i++)
-        layouts |= p->plan.in_layout[i] != NULL;
-    for (uint32_t i = 0; i < p->out_count; i++)
-        layouts |= p->plan.out_layout[i] != NULL;
-    if (layouts)
-        return "asks for a private layout, which this host does not give";
     if (p->near && p->plan.flags & TN_PLAN_RESIZES)
         return "decides on the size of its outputs and takes arguments in host memory";
     if (p->plan.saved_bytes && p->plan.saved_align > SAVED_ALIGN_MAX)
@@ -413,9 +586,10 @@ static const char *asks_too_much(const tni_request *r, const tni_prepared *p)
     return p->plan.saved_bytes > TN_SIZE_MAX / 2 ? "asks for a saved block that no memory holds" : NULL;
 }
 
-tn_status tni_candidate_prepare(const tni_request *r, const tni_candidate *c, tni_prepared **out, tn_err *err)
+tn_status tni_candidate_prepare(tni_selector *s, const tni_request *r, const tni_candidate *c,
+                                tni_prepared **out, tn_err *err)
 {
-    const bool strided = (c->kernel->flags & TN_KERNEL_STRIDED) != 0;
+    const bool strided = (c->kernel->flags & TN_KERNEL_STRIDED) != 0, layouts = layouts_given(s, r, c);
     dense_copy dense = {0};
     tni_prepared *p = NULL;
     tn_node node = {.struct_size = (uint32_t)TN_END(tn_node, host)};
@@ -424,11 +598,11 @@ tn_status tni_candidate_prepare(const tni_request *r, const tni_candidate *c, tn
     const char *why;
     tn_status st;
 
-    if ((st = prepared_create(r, c, &p)) || (st = dense_init(r, p, &dense)))
+    if ((st = prepared_create(r, c, &p)) || (st = dense_init(r, p, layouts, &dense)))
         goto cleanup;
     p->dense = !strided && any_strided(r, p);
     node.op_version = r->def->op->version;
-    node.flags = r->flags;
+    node.flags = layouts ? r->flags : (uint16_t)(r->flags & ~TN_NODE_LAYOUTS);
     node.op = r->def->op->name;
     node.attrs = r->attrs->values;
     node.attr_count = r->def->attr_count;
@@ -446,7 +620,10 @@ tn_status tni_candidate_prepare(const tni_request *r, const tni_candidate *c, tn
     node.host = &host;
     if (c->kernel->prepare && (st = c->kernel->prepare(c->plugin->self, &node, &p->plan, err)))
         goto cleanup;
-    if ((why = asks_too_much(r, p)) != NULL || (why = needs_reach(r, p)) != NULL) {
+    why = layouts_take(s, r, p, &st);
+    if (st)
+        goto cleanup;
+    if (why || (why = asks_too_much(r, p)) != NULL || (why = needs_reach(r, p)) != NULL) {
         st = tn_fail(err, TN_E_UNSUPPORTED, why);
         goto cleanup;
     }
@@ -464,7 +641,7 @@ cleanup:
 }
 
 /* Tries the candidates in order; lines of what was refused go to `text`. */
-static tn_status candidates_try(const tni_request *r, const tni_vec *list, const char *pin,
+static tn_status candidates_try(tni_selector *s, const tni_request *r, const tni_vec *list, const char *pin,
                                 tni_prepared **out, tni_str *text)
 {
     for (size_t i = 0; i < list->count; i++) {
@@ -476,7 +653,7 @@ static tn_status candidates_try(const tni_request *r, const tni_vec *list, const
         if (*pin && item->pin != 0)
             snprintf(why, sizeof why, "not the pinned one");
         else if (tni_rules_match(r, &item->c, why, sizeof why)) {
-            st = tni_candidate_prepare(r, &item->c, out, &err);
+            st = tni_candidate_prepare(s, r, &item->c, out, &err);
             if (st == TN_OK) {
                 (void)tni_str_addf(text, "%s/%s, rank %d: chosen; ", item->c.plugin->descriptor->name,
                                    item->c.kernel->name, item->c.kernel->rank);
@@ -520,7 +697,7 @@ static tn_status select_with(tni_selector *s, const tni_request *r, tni_prepared
     tni_vec_init(&list, sizeof(tni_ranked), TN_KERNELS_MAX);
     st = tni_ranked_list(s, r, &list);
     if (!st)
-        st = candidates_try(r, &list, tni_pin_of(s, r), out, text);
+        st = candidates_try(s, r, &list, tni_pin_of(s, r), out, text);
     *none = !list.count;
     if (st == TN_E_UNSUPPORTED && *none)
         none_tell(s, r, text);
@@ -528,19 +705,22 @@ static tn_status select_with(tni_selector *s, const tni_request *r, tni_prepared
     return st;
 }
 
-/* One line of what was said of the candidates: "; " stands behind each, and a plugin's text may have lines.
- */
-static void line_make(tni_str *s)
+/* What was said of the candidates: "; " stands behind each, and a plugin's text may end in a line break. */
+static void end_trim(tni_str *s)
 {
     while (s->length && strchr("; \n", s->text[s->length - 1]))
         s->text[--s->length] = '\0';
-    for (size_t i = 0; i < s->length; i++)
-        if (s->text[i] == '\n')
-            s->text[i] = ' ';
 }
 
-tn_status tni_select(tni_selector *s, const tni_request *r, tni_prepared **out)
+/* Options and loaded plugins. */
+static uint64_t generation_of(const tni_selector *s)
 {
+    return tni_options_generation(s->options) << 20 ^ tni_registry_choices(s->plugins);
+}
+
+static tn_status select_anew(void *arg, const tni_request *r, tni_prepared **out)
+{
+    tni_selector *s = arg;
     bool none = false;
     tni_str text;
     tn_status st;
@@ -549,12 +729,19 @@ tn_status tni_select(tni_selector *s, const tni_request *r, tni_prepared **out)
     st = select_with(s, r, out, &text, &none);
     if (st == TN_E_UNSUPPORTED) {
         if (text.text)
-            line_make(&text);
+            end_trim(&text);
         st = tni_error_number(none ? 1302 : 0, st, "operator %s has no kernel on device %s: %s",
                               r->def->op->name, r->device->type, text.text ? text.text : "");
     }
     tni_str_fini(&text);
     return st;
+}
+
+tn_status tni_select(tni_selector *s, const tni_request *r, tni_prepared **out)
+{
+    tn_status st = tni_kernels_load(s->plugins, r->device);
+
+    return st ? st : tni_prepared_find(s->prepared, r, generation_of(s), select_anew, s, out);
 }
 
 tn_status tni_select_count(tni_selector *s, const tni_opdef *def, tni_device *device, uint32_t *count,
@@ -570,7 +757,7 @@ tn_status tni_select_count(tni_selector *s, const tni_opdef *def, tni_device *de
         for (size_t i = 0; i < list.count; i++) {
             const tni_ranked *item = tni_vec_at(&list, i);
 
-            if (device->kernels_plugin &&
+            if (device->kernels_plugin && strcmp(item->c.kernel->device, device->type) != 0 &&
                 strcmp(device->kernels_plugin, item->c.plugin->descriptor->name) != 0)
                 continue;
             ++*count;

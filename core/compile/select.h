@@ -18,13 +18,22 @@ typedef struct tni_ranked {
 /* rules.c: what needs no prepare. False: `why` says which rule. */
 bool tni_rules_match(const tni_request *r, const tni_candidate *c, char *why, size_t size);
 
+/* prepared.c */
+typedef struct tni_prepared_cache tni_prepared_cache;
+tn_status tni_prepared_cache_create(tni_prepared_cache **out);
+void tni_prepared_cache_destroy(tni_prepared_cache *c);
+/* The prepared kernel of an equal request of this generation, or what `make` gives. */
+tn_status tni_prepared_find(tni_prepared_cache *c, const tni_request *r, uint64_t generation,
+                            tn_status (*make)(void *arg, const tni_request *r, tni_prepared **out), void *arg,
+                            tni_prepared **out);
+
 /* select.c */
 tni_registry *tni_selector_plugins(const tni_selector *s);
 /* "plugin" or "plugin/kernel" of [kernel] Op@device; "" if the operator is not pinned. */
 const char *tni_pin_of(const tni_selector *s, const tni_request *r);
 /* The candidates of the request's operator and device type (tni_ranked), best first. */
 tn_status tni_ranked_list(tni_selector *s, const tni_request *r, tni_vec *out);
-tn_status tni_candidate_prepare(const tni_request *r, const tni_candidate *c, tni_prepared **out,
-                                tn_err *err);
+tn_status tni_candidate_prepare(tni_selector *s, const tni_request *r, const tni_candidate *c,
+                                tni_prepared **out, tn_err *err);
 
 #endif

@@ -15,11 +15,12 @@ void tni_choice_fini(tni_choice *c)
 
 /* TN_OK with line->fits false: the kernel does not serve this. `*stop`: it failed, and no later one is tried.
  */
-static tn_status ask_it(const tni_request *r, const tni_candidate *c, tni_choice_line *line, bool *stop)
+static tn_status ask_it(tni_selector *s, const tni_request *r, const tni_candidate *c, tni_choice_line *line,
+                        bool *stop)
 {
     tni_prepared *p = NULL;
     tn_err err = {0};
-    tn_status st = tni_candidate_prepare(r, c, &p, &err);
+    tn_status st = tni_candidate_prepare(s, r, c, &p, &err);
 
     line->asked = true;
     line->fits = !st;
@@ -53,7 +54,7 @@ static tn_status candidates_tell(tni_selector *s, const tni_request *r, bool ask
         if (*pin && !line.pinned)
             snprintf(line.why, sizeof line.why, "not the pinned one");
         else if (tni_rules_match(r, &item->c, line.why, sizeof line.why) && ask)
-            st = ask_it(r, &item->c, &line, &stop);
+            st = ask_it(s, r, &item->c, &line, &stop);
         else
             line.fits = !line.why[0];
         if (!st && line.fits && !stop && out->chosen == TNI_NONE)

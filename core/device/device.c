@@ -39,7 +39,7 @@ static void device_close(tni_device *d)
     device_impl *impl = tni_device_impl(d);
     bool forked = atomic_load(&d->set->forked);
 
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < TNI_MEMORY_KINDS; i++)
         tni_pool_close(d->pools[i]);
     if (!d->host && !forked) {
         for (uint32_t i = 0; i < impl->event_count; i++)
@@ -47,6 +47,7 @@ static void device_close(tni_device *d)
         d->ops->close(d->handle);
     }
     tni_mutex_fini(&impl->event_lock);
+    tni_mutex_fini(&impl->recording_lock);
     tni_free(impl);
 }
 
@@ -248,7 +249,8 @@ static tn_status device_open(tni_device_set *s, const char *type, int32_t index,
     if (!impl)
         return TN_E_NOMEM;
     d = &impl->device;
-    if ((st = tni_mutex_init(&impl->event_lock)) || (st = type_intern(s, type, &d->type_id)))
+    if ((st = tni_mutex_init(&impl->event_lock)) || (st = tni_mutex_init(&impl->recording_lock)) ||
+        (st = type_intern(s, type, &d->type_id)))
         goto cleanup;
     d->set = s;
     d->type = d->kernels_type = s->types[d->type_id];

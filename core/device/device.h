@@ -14,6 +14,11 @@
 typedef struct tni_device_set tni_device_set;
 typedef struct tni_pool tni_pool; /* a tn_pool with its lock, counters and source */
 
+/* Host memory whose blocks go back to the system when they are freed: pages of their own, no pool keeps them.
+ * Beside the TN_MEMORY_… that everybody knows. */
+#define TNI_MEMORY_APART 4
+#define TNI_MEMORY_KINDS 5
+
 typedef struct tni_device {
     tni_device_set *set;
     const char *type;         /* "cpu"; interned: compare type_id */
@@ -27,10 +32,10 @@ typedef struct tni_device {
     const tn_device_ops *ops; /* NULL for host */
     tn_device_handle *handle;
     tni_plugin *plugin;
-    uint32_t ordinal;   /* dense over the set, for tables */
-    void *engine_data;  /* room engine keeps its queue of this device here */
-    tni_pool *pools[4]; /* by TN_MEMORY_… */
-    atomic_int failed;  /* sticky: the device refuses work (TN_E_DEVICE) */
+    uint32_t ordinal;                  /* dense over the set, for tables */
+    void *engine_data;                 /* room engine keeps its queue of this device here */
+    tni_pool *pools[TNI_MEMORY_KINDS]; /* by TN_MEMORY_… */
+    atomic_int failed;                 /* sticky: the device refuses work (TN_E_DEVICE) */
 } tni_device;
 
 tn_status tni_device_set_create(tni_options *options, tni_registry *registry, const tni_log *log,
@@ -51,6 +56,16 @@ void tni_device_set_forked(tni_device_set *s);
  * that was told to wait for it waits for the point recorded before that call. */
 tn_status tni_device_event_take(tni_device *d, tn_event **out);
 void tni_device_event_give(tni_device *d, tn_event *event);
+
+/* Whether the device records graphs. Graphs are freed by this, in a child after fork() without a word to the
+ * device; NULL is fine. */
+bool tni_device_graphs(const tni_device *d);
+void tni_device_graph_free(tni_device *d, tn_device_graph *graph);
+/* A stream that records would take up all that it is given, whoever gives it. Held from graph_begin to
+ * graph_end, and by threads that are no worker of the device while they give a stream of it something.
+ * Nothing is locked below it. */
+void tni_device_recording_lock(tni_device *d) TN_NO_THREAD_CHECK;
+void tni_device_recording_unlock(tni_device *d) TN_NO_THREAD_CHECK;
 
 /* A block of memory, from the pool that [memory.D] names (`auto`: segment if installed, else none). */
 typedef struct tni_block {

@@ -20,6 +20,31 @@
 #define INFO_TEXT_BYTES 4096
 #define INFO_AGE_NS 100000000u
 
+static uint64_t pages(uint64_t bytes)
+{
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+    return (bytes + page - 1) / page * page;
+}
+
+/* Pages of their own; of huge pages, where there are some, none that others have a part of. */
+static void *pages_map(uint64_t bytes, int flags)
+{
+    const uint64_t extra = bytes >= HUGE_BYTES && !(flags & MAP_SHARED) ? HUGE_BYTES : 0;
+    char *data = mmap(NULL, bytes + extra, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
+    uint64_t head;
+
+    if (data == MAP_FAILED || !extra)
+        return data;
+    head = -(uintptr_t)data & (HUGE_BYTES - 1);
+    if (head)
+        (void)munmap(data, head);
+    if (extra > head)
+        (void)munmap(data + head + bytes, extra - head);
+    (void)madvise(data + head, bytes & ~(HUGE_BYTES - 1), MADV_HUGEPAGE); /* advice: may be refused */
+    return data + head;
+}
+
 tn_status tni_host_alloc(int32_t memory, uint64_t bytes, void **out)
 {
     uint64_t padded, free_bytes, total_bytes = 0;
@@ -33,10 +58,11 @@ tn_status tni_host_alloc(int32_t memory, uint64_t bytes, void **out)
     if (!tni_size_align(bytes, ALIGN_BYTES, &padded))
         return tni_error(TN_E_NOMEM, "%llu bytes of host memory are more than any block may have",
                          (unsigned long long)bytes);
-    if (memory == TN_MEMORY_SHARED) {
-        data = mmap(NULL, padded, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == TN_MEMORY_SHARED || memory == TNI_MEMORY_APART) {
+        data = pages_map(pages(padded), memory == TN_MEMORY_SHARED ? MAP_SHARED : MAP_PRIVATE);
         if (data == MAP_FAILED)
-            return tni_error(TN_E_NOMEM, "no %llu bytes of shared host memory", (unsigned long long)bytes);
+            return tni_error(TN_E_NOMEM, "no %llu bytes of host memory in pages of their own",
+                             (unsigned long long)bytes);
         *out = data;
         return TN_OK;
     }
@@ -50,8 +76,8 @@ tn_status tni_host_alloc(int32_t memory, uint64_t bytes, void **out)
 
 void tni_host_free(int32_t memory, void *data, uint64_t bytes)
 {
-    if (memory == TN_MEMORY_SHARED)
-        (void)munmap(data, (bytes + ALIGN_BYTES - 1) & ~(uint64_t)(ALIGN_BYTES - 1));
+    if (memory == TN_MEMORY_SHARED || memory == TNI_MEMORY_APART)
+        (void)munmap(data, pages(bytes));
     else
         tni_free_aligned(data);
 }

@@ -31,6 +31,7 @@ typedef struct device_impl {
     char kernels_type[TNI_TYPE_BYTES];
     uint32_t alignment;
     tni_mutex event_lock;
+    tni_mutex recording_lock; /* see tni_device_recording_lock */
     tn_event *events[TNI_EVENTS_CACHED_MAX];
     uint32_t event_count;
 } device_impl;

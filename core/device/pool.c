@@ -84,7 +84,7 @@ static tn_status pool_create(tni_device *d, int32_t memory, tni_pool **out)
     if ((st = tni_mutex_init(&p->lock)) || (st = tni_mutex_init(&p->raw_lock)) ||
         (st = tni_pool_source_init(p)))
         goto cleanup;
-    wanted = memory == TN_MEMORY_SHARED ? "none" : p->source.option(p, "pool");
+    wanted = memory == TN_MEMORY_SHARED || memory == TNI_MEMORY_APART ? "none" : p->source.option(p, "pool");
     if ((st = pool_choose(d, wanted, &p->ops, &plugin)))
         goto cleanup;
     p->name = p->ops->head.id;
@@ -106,7 +106,7 @@ tn_status tni_pool_open(tni_device *d, int32_t memory, tni_pool **out)
     uint32_t before;
     tn_status st = TN_OK;
 
-    if (memory < 0 || memory > TN_MEMORY_HOST)
+    if (memory < 0 || memory >= (d->host ? TNI_MEMORY_KINDS : TNI_MEMORY_APART))
         return tni_error(TN_E_ARG, "memory kind %d, but kinds are 0 to %d", memory, TN_MEMORY_HOST);
     if (d->host && (memory == TN_MEMORY_HOST || memory == TN_MEMORY_PINNED))
         memory = TN_MEMORY_DEVICE; /* one and the same on the host */
@@ -335,6 +335,11 @@ tn_status tni_device_memory(tni_device *d, int32_t memory, tni_memory_stats *out
     sum.largest_free = stats.largest_free;
     sum.hits = stats.hits;
     sum.misses = stats.misses;
+    if (d->host && (p = __atomic_load_n(&d->pools[TNI_MEMORY_APART], __ATOMIC_ACQUIRE))) {
+        tni_pool_stats(p, &stats);
+        sum.live += stats.live_bytes;
+        sum.peak += stats.peak_bytes; /* at most: the two need not have come at once */
+    }
     *out = sum;
     return TN_OK;
 }
@@ -343,7 +348,7 @@ void tni_device_trim(tni_device *d, uint64_t keep_bytes)
 {
     if (!d->host && atomic_load(&d->set->forked))
         return;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < TNI_MEMORY_KINDS; i++) {
         tni_pool *p = __atomic_load_n(&d->pools[i], __ATOMIC_ACQUIRE);
 
         if (!p)

@@ -160,7 +160,10 @@ static tn_status source_mark_record(void *arg, tn_stream *stream, void **out)
         return TN_OK;
     if ((st = tni_device_event_take(d, &event)))
         return st;
-    if ((st = d->ops->event_record(event, stream, &err))) {
+    tni_device_recording_lock(d); /* blocks are freed on any thread */
+    st = d->ops->event_record(event, stream, &err);
+    tni_device_recording_unlock(d);
+    if (st) {
         tni_device_event_give(d, event);
         return tni_error_take(st, &err, d->type);
     }
@@ -185,7 +188,9 @@ static tn_status source_mark_wait(void *arg, void *mark, tn_stream *stream)
 
     if (!mark || !stream || atomic_load(&d->set->forked))
         return TN_OK;
+    tni_device_recording_lock(d);
     st = d->ops->event_wait(stream, mark, &err);
+    tni_device_recording_unlock(d);
     return st ? tni_error_take(st, &err, d->type) : TN_OK;
 }
 

@@ -7,7 +7,11 @@
 
 void tni_op_ready(tni_op *op)
 {
-    if (TN_LIKELY(!(op->flags & OP_SIGNAL)))
+    engine_worker *w = tni_engine_tls.worker;
+
+    if (TN_LIKELY(w && w->queue == op->queue && op->queue->single && !(op->flags & OP_SIGNAL)))
+        tni_list_add(&w->local, op);
+    else if (TN_LIKELY(!(op->flags & OP_SIGNAL)))
         tni_queue_put(op->queue, op);
     else
         tni_signal(op);
@@ -19,11 +23,12 @@ void tni_op_ready(tni_op *op)
 /* Between two events of the profiler, if it is on. */
 static tn_status op_body(tni_op *op, tni_run *run)
 {
-    const char *name = op->name ? op->name : "operation";
+    const char *name;
     tn_status st;
 
     if (TN_LIKELY(!atomic_load_explicit(&tni_trace_on, memory_order_relaxed)))
         return op->run(op_payload(op), run);
+    name = op->name ? op->name : "operation";
     tni_trace_event('B', "engine", name, 0);
     st = op->run(op_payload(op), run);
     tni_trace_event('E', "engine", name, 0);
@@ -60,10 +65,22 @@ static void op_end(engine_worker *w, tni_op *op, tn_status status)
         count_done(w, era);
 }
 
+/* It ran without a failure, and nothing of it is under way. */
+static inline void op_finish_plain(engine_worker *w, tni_op *op)
+{
+    for (uint32_t i = 0; i < op->var_count; i++)
+        if (!op_released(op, i))
+            tni_var_release_quick(op, i);
+    if (TN_LIKELY(!op->async))
+        op_end(w, op, TN_OK);
+    else
+        tni_op_let_go(w, op, TN_OK, NULL);
+}
+
 void tni_op_finish(engine_worker *w, tni_op *op, tn_status status, tni_poison *poison)
 {
     for (uint32_t i = 0; i < op->var_count; i++)
-        if (TN_LIKELY(!op->released) || !op_released(op, i))
+        if (!op_released(op, i))
             tni_var_release(op, i, poison, NULL);
     tni_op_let_go(w, op, status, poison);
 }
@@ -203,11 +220,39 @@ static void op_returned(engine_worker *w, tni_op *op, tn_status status)
         op_issued(w, op);
 }
 
+/* Waiting and pushing are allowed. */
+static tn_status call_body(tni_op *op, tni_run *run)
+{
+    engine_tls *tls = &tni_engine_tls;
+    const tni_engine *outer = tls->calls;
+    tn_status st;
+
+    tls->calls = run->engine;
+    tls->inside++;
+    st = op_body(op, run);
+    tls->inside--;
+    tls->calls = outer;
+    return st;
+}
+
+static tn_status worker_body(tni_op *op, tni_run *run)
+{
+    engine_tls *tls = &tni_engine_tls;
+    tn_status st;
+
+    tls->depth++;
+    tls->inside++;
+    st = op_body(op, run);
+    tls->depth--;
+    tls->inside--;
+    return st;
+}
+
 void tni_op_dispatch(engine_worker *w, tni_op *op)
 {
     engine_queue *q = op->queue;
-    tni_run run = {.engine = q->engine, .op = op, .device = q->device, .threads = q->engine->threads};
-    engine_tls *tls = &tni_engine_tls;
+    tni_run run = {
+        .engine = q->engine, .op = op, .device = q->device, .threads = q->engine->threads, .worker = w};
     tn_status st;
 
     if (TN_UNLIKELY(atomic_load_explicit(&op->check, memory_order_relaxed) || q->async ||
@@ -216,17 +261,11 @@ void tni_op_dispatch(engine_worker *w, tni_op *op)
         return;
     run.stream = w->stream;
     run.slots = &w->slots;
-    if (q->kind != QUEUE_NORMAL)
+    if (q->kind != TNI_LANE_COMPUTE)
         run.threads = 1;
-    if (op->flags & TNI_TASK_ASYNC)
-        atomic_store_explicit(&op->pend, 0u, memory_order_relaxed);
-    tls->depth += q->kind != QUEUE_CALL;
-    tls->inside++;
-    st = op_body(op, &run);
-    tls->depth -= q->kind != QUEUE_CALL;
-    tls->inside--;
+    st = TN_UNLIKELY(q->kind == QUEUE_CALL) ? call_body(op, &run) : worker_body(op, &run);
     if (TN_LIKELY(st == TN_OK && !q->async))
-        tni_op_finish(w, op, TN_OK, NULL);
+        op_finish_plain(w, op);
     else
         op_returned(w, op, st);
 }
@@ -234,15 +273,9 @@ void tni_op_dispatch(engine_worker *w, tni_op *op)
 tn_status tni_op_run_inline(tni_engine *e, tni_op *op)
 {
     tni_run run = {.engine = e, .op = op, .device = op->queue->device, .threads = 1};
-    engine_tls *tls = &tni_engine_tls;
     tni_poison *poison = NULL;
-    tn_status st;
+    tn_status st = worker_body(op, &run);
 
-    tls->depth++;
-    tls->inside++;
-    st = op_body(op, &run);
-    tls->depth--;
-    tls->inside--;
     if (TN_UNLIKELY(st == TN_PENDING))
         st = tni_error(TN_E_INTERNAL, "returned TN_PENDING, but was not pushed as asynchronous");
     if (TN_UNLIKELY(st)) {
@@ -267,6 +300,7 @@ void tni_op_pending_finish(engine_worker *w, tni_op *op)
     tni_op_finish(w, op, poison ? poison->err.code : TN_OK, poison);
 }
 
+/* The threads of host callbacks may all wait for this very completion: a worker of the host ends it. */
 void tni_engine_complete(tni_op *op, tn_status status, const tn_err *err)
 {
     tni_engine *e = op->queue->engine;
@@ -274,6 +308,8 @@ void tni_engine_complete(tni_op *op, tn_status status, const tn_err *err)
 
     tni_hold_pass(true);
     atomic_fetch_add(&e->inside, 1u); /* the operation, once it is queued, no longer keeps the engine */
+    if (q->kind == QUEUE_CALL)
+        q = ((engine_device *)e->host->engine_data)->lanes[TNI_LANE_COMPUTE];
     if (status)
         op->poison = tni_poison_create(e, op->order, op->name, op->origin, status, err);
     if (atomic_exchange(&op->pend, 2u) == 1u)
@@ -282,32 +318,21 @@ void tni_engine_complete(tni_op *op, tn_status status, const tn_err *err)
     tni_hold_pass(false);
 }
 
-static bool var_index(const tni_op *op, const tni_var *v, uint32_t *out)
-{
-    for (uint32_t i = 0; i < op->var_count; i++)
-        if (op->vars[i] == v) {
-            *out = i;
-            return true;
-        }
-    return false;
-}
-
-void tni_engine_release(tni_run *run, tni_var *var, tn_status status)
+void tni_engine_release_at(tni_run *run, uint32_t at)
 {
     tni_op *op = run->op;
-    engine_worker *w = tni_engine_tls.worker;
-    tni_poison *poison = NULL;
     uint32_t i;
 
-    if (!var_index(op, var, &i) || (op->released && op_released(op, i)))
+    if (at >= op->named || !op_left(op, i = op_place(op, at)))
+        return; /* more often than it is named */
+    op_left_add(op, i, -1);
+    if (op_left(op, i))
         return;
-    op->released |= op->var_count <= 64 ? (uint64_t)1 << i : 1u;
-    if (op->var_count > 64)
-        ((unsigned char *)(op_links(op) + op->var_count))[i] = 1;
-    if (status && op_is_write(op, i))
-        poison = poison_of_thread(op, status);
-    if (poison || !w || !run->stream || op->queue->engine->type == ENGINE_NAIVE ||
-        !tni_token_issue_one(w, op, i))
-        tni_var_release(op, i, poison, NULL);
-    tni_poison_release(poison);
+    op->released++;
+    if (!run->stream) {
+        tni_var_release(op, i, NULL, NULL);
+    } else if (!tni_token_issue_one(run->worker, op, i)) { /* the end of the operation gives it free */
+        op->released--;
+        op_left_add(op, i, 1);
+    }
 }

@@ -15,6 +15,12 @@
 
 /* ---- pending operations ---------------------------------------------------------------------------- */
 
+/* Its run returned TN_PENDING, and nobody has completed it. */
+static bool begun(const tni_op *op)
+{
+    return (op->flags & TNI_TASK_ASYNC) && atomic_load(&op->pend) == 1u;
+}
+
 static void dump_op(const tni_op *op, tni_str *out)
 {
     const tni_device *d = op->queue->device;
@@ -25,9 +31,10 @@ static void dump_op(const tni_op *op, tni_str *out)
     if (op->origin)
         (void)tni_str_addf(out, " (%s)", op->origin);
     (void)tni_str_addf(out, " on %s:%d: %s, %u of %u variables granted;", d->type, d->index,
-                       issued ? "issued"
-                       : wait ? "waiting"
-                              : "ready or running",
+                       issued      ? "issued"
+                       : begun(op) ? "begun, to be completed"
+                       : wait      ? "waiting"
+                                   : "ready or running",
                        wait > op->var_count ? 0 : op->var_count - wait, op->var_count);
     for (uint32_t i = 0; i < op->var_count && i < DUMP_VARS; i++) {
         uint64_t s = atomic_load_explicit(&op->vars[i]->state, memory_order_relaxed);
@@ -40,7 +47,7 @@ static void dump_op(const tni_op *op, tni_str *out)
     (void)tni_str_add(out, op->var_count > DUMP_VARS ? " ...\n" : "\n");
 }
 
-static void dump_slabs_locked(tni_engine *e, tni_str *out)
+static void pending_each_locked(tni_engine *e, void (*each)(const tni_op *op, tni_str *out), tni_str *out)
 {
     for (engine_slab *slab = e->slabs; slab; slab = slab->next)
         for (uint32_t i = 0; i < SLAB_OPS; i++) {
@@ -48,7 +55,7 @@ static void dump_slabs_locked(tni_engine *e, tni_str *out)
             unsigned phase = atomic_load_explicit(&op->phase, memory_order_acquire);
 
             if ((phase & PHASE_PUSHED) && !(phase & PHASE_DONE))
-                dump_op(op, out);
+                each(op, out);
         }
 }
 
@@ -58,17 +65,52 @@ void tni_dump_wait(tni_engine *e)
     tni_mutex_unlock(&e->dump_mutex);
 }
 
-tn_status tni_engine_dump(tni_engine *e, tni_str *out)
+static void pending_each(tni_engine *e, void (*each)(const tni_op *op, tni_str *out), tni_str *out)
 {
     tni_mutex_lock(&e->dump_mutex);
     atomic_store(&e->dumping, true);
     tni_everywhere();
     tni_spin_lock(&e->push_lock); /* no operation is made meanwhile */
-    dump_slabs_locked(e, out);
+    pending_each_locked(e, each, out);
     tni_spin_unlock(&e->push_lock);
     atomic_store(&e->dumping, false);
     tni_mutex_unlock(&e->dump_mutex);
+}
+
+tn_status tni_engine_dump(tni_engine *e, tni_str *out)
+{
+    pending_each(e, dump_op, out);
     return out->status;
+}
+
+static void name_add(const tni_op *op, const char *state, tni_str *out)
+{
+    (void)tni_str_addf(out, "%s%s%s", out->length ? ", " : "", op->name ? op->name : "operation", state);
+}
+
+static void name_begun(const tni_op *op, tni_str *out)
+{
+    if (begun(op))
+        name_add(op, " (begun, to be completed)", out);
+}
+
+static void name_other(const tni_op *op, tni_str *out)
+{
+    if (!begun(op))
+        name_add(op, "", out);
+}
+
+void tni_dump_names(tni_engine *e, char *text, size_t bytes)
+{
+    tni_str names;
+
+    tni_str_init(&names, bytes - sizeof ", ...");
+    pending_each(e, name_begun, &names);
+    pending_each(e, name_other, &names);
+    (void)snprintf(text, bytes, "%s%s", names.length ? names.text : "work that is about to end",
+                   names.status ? ", ..." : "");
+    tni_error_clear();
+    tni_str_fini(&names);
 }
 
 void tni_engine_report(tni_engine *e, uint64_t waited_ns)

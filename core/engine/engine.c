@@ -76,6 +76,7 @@ static bool engine_relief(void *arg)
     if (!w || w->queue->engine != e || !w->stream || !w->issued)
         return false;
     (void)w->queue->device->ops->stream_wait(w->stream, &err);
+    tni_token_ask_newest(w);
     for (until = tni_clock_ns() + RELIEF_NS; w->issued && tni_clock_ns() < until;)
         if (tni_queue_complete_some(w->queue, w))
             until = tni_clock_ns() + RELIEF_NS;
@@ -176,13 +177,18 @@ void tni_engine_destroy(tni_engine *e)
         tni_spin_unlock(&e->push_lock);
         tni_progress(e); /* blocked pushers */
         tni_wait_idle(e, 0);
-        while (atomic_load(&e->inside)) { /* waits on other threads are over, but not gone */
+        /* Waits on other threads are over, but not gone; so are notifications of what is complete by others.
+         */
+        while (atomic_load(&e->inside) || atomic_load(&e->watching)) {
             tni_progress(e);
+            if (e->type != ENGINE_THREADED)
+                tni_step_completions(e);
             (void)sched_yield();
         }
         workers_join(e);
     }
     tni_live_remove(e);
+    tni_handles_drop(e);
     engine_free(e);
 }
 
@@ -247,7 +253,8 @@ static void steps_run(tni_engine *e, uint64_t deadline)
 
 static bool all_left(tni_engine *e)
 {
-    return tni_engine_idle(e) && !atomic_load(&e->waits); /* else signalled by now, and about to leave */
+    /* waits were signalled by now, and are about to leave; no driver calls while the process forks */
+    return tni_engine_idle(e) && !atomic_load(&e->waits) && !atomic_load(&e->watching);
 }
 
 static bool all_asleep(tni_engine *e)
@@ -361,6 +368,7 @@ void tni_engine_stats_get(tni_engine *e, tni_engine_stats *out)
     out->skipped = atomic_load(&e->skipped);
     out->over_limit = atomic_load(&e->over_limit);
     out->event_waits = atomic_load(&e->event_waits);
+    out->notifications = atomic_load(&e->asked);
     out->queue_peak = atomic_load(&e->queue_peak);
 }
 

@@ -36,6 +36,7 @@ typedef struct tni_var {
     void *write_token;             /* completion of the last issued write, NULL if complete */
     void *read_tokens;             /* completions of issued reads behind it */
     tni_poison *poison;            /* NULL: fine */
+    const tni_engine *owner;       /* its engine, as room api checks it; NULL: any */
 } tni_var;
 
 void tni_var_init(tni_var *v);
@@ -45,15 +46,26 @@ static inline uint64_t tni_var_version(const tni_var *v)
     return __atomic_load_n(&v->version, __ATOMIC_RELAXED);
 }
 
+/* [worker] By an operation that was granted `v` for reading. If no other one is, nor still at it on a stream,
+ * *word becomes NULL and its old value is returned, else NULL is. Whoever is granted `v` later finds NULL
+ * there; what runs between tni_engine_enter_brief and leave is not looked for. */
+void *tni_var_take(tni_var *v, void **word);
+static inline void tni_var_written(
+    tni_var *v) /* counts a write, by an operation or by the host after it waited */
+{
+    __atomic_store_n(&v->version, v->version + 1, __ATOMIC_RELAXED);
+}
+
 typedef struct tni_slot tni_slot; /* what a plugin keeps for a stream */
 
 typedef struct tni_run { /* what a running operation is told */
     tni_engine *engine;
-    tni_op *op; /* for tni_engine_complete and tni_engine_release */
+    tni_op *op; /* for tni_engine_complete */
     tni_device *device;
-    tn_stream *stream; /* NULL on the host */
-    tni_slot **slots;  /* of the stream */
-    uint32_t threads;  /* budget */
+    tn_stream *stream;            /* NULL on the host */
+    tni_slot **slots;             /* of the stream */
+    uint32_t threads;             /* budget */
+    struct engine_worker *worker; /* the engine's */
     tn_status skipped; /* TNI_TASK_ALWAYS only: TN_E_CANCELLED.. status of a poisoned input, else TN_OK */
 } tni_run;
 
@@ -62,12 +74,19 @@ typedef struct tni_run { /* what a running operation is told */
 #define TNI_TASK_ALWAYS                                                                                      \
     2u                       /* runs even if an input is poisoned (frees, waits); does not spread the poison \
                               */
-#define TNI_TASK_COPY 4u     /* goes to the device's copy queue */
 #define TNI_TASK_PARALLEL 8u /* uses an OpenMP region: never inline on the caller */
 #define TNI_TASK_CLEARS                                                                                      \
     16u /* overwrites its outputs whole: old poison of written variables does not stop it */
 #define TNI_TASK_HOST_CALL 32u /* host callback: runs on callback threads that may push and wait */
 #define TNI_TASK_ARRIVED 64u   /* begins when what it reads is there, not behind it in the stream */
+
+/* Lanes: each that is used has a queue of its device, and a stream where there are streams. The host serves
+ * IN and OUT with one queue. */
+#define TNI_LANE_COMPUTE 0u
+#define TNI_LANE_IN 1u   /* copies to the device */
+#define TNI_LANE_OUT 2u  /* copies from it */
+#define TNI_LANE_COMM 3u /* collectives and the parameter store */
+#define TNI_LANES 4u
 
 typedef struct tni_task {
     tn_status (*run)(void *payload, tni_run *run); /* [worker] error text by tni_error */
@@ -78,10 +97,14 @@ typedef struct tni_task {
     uint32_t flags;
     tni_var *const *reads, *const *writes; /* may repeat and overlap: a variable in both is written */
     uint32_t read_count, write_count;
-    tni_device *device;        /* NULL: cpu(0) */
+    void *room;         /* for the variable list, aligned as by malloc; borrowed until `done` was called */
+    size_t room_bytes;  /* less than tni_engine_room_bytes: the list is allocated */
+    tni_device *device; /* NULL: cpu(0) */
     const char *name, *origin; /* live until done; origin: "conv1" or a source line, may be NULL */
     uint64_t est_ns;           /* 0: not known */
-    int32_t priority;          /* higher first, among the ready ones of a priority or copy queue */
+    uint32_t lane;             /* TNI_LANE_... */
+    int32_t priority; /* higher first, among the ready ones of a lane; COMPUTE is first in, first out:
+                         its operations with a priority are served by COMM, PARALLEL ones apart */
 } tni_task;
 #define TNI_PAYLOAD_MAX 192
 
@@ -105,6 +128,12 @@ void tni_engine_destroy(tni_engine *e);
 /* Queues `task`. Blocks while the queue is full, unless the caller is inside a callback of the engine. On
  * failure nothing was queued and `done` is not called. */
 tn_status tni_engine_push(tni_engine *e, const tni_task *task);
+/* Queues all tasks or none; no other push comes between them. A group waits for room as a whole; one of more
+ * than three quarters of engine.queue_max goes when at most a quarter is pending. On failure nothing was
+ * queued and no `done` is called. */
+tn_status tni_engine_push_group(tni_engine *e, const tni_task *tasks, uint32_t count);
+/* Memory (tni_task.room) with which the push of such an operation allocates nothing; 0: it needs none. */
+size_t tni_engine_room_bytes(uint32_t reads, uint32_t writes);
 
 /* The short way for small host operations: takes all variables if they are free right now, in order and
  * unpoisoned. True: the caller runs its body at once and calls leave; false: nothing happened, push instead.
@@ -126,18 +155,39 @@ uint32_t tni_engine_threads(const tni_engine *e);
 bool tni_engine_is_naive(const tni_engine *e);
 
 void tni_engine_complete(tni_op *op, tn_status status, const tn_err *err); /* ASYNC operations; [any] */
-/* Gives one variable free before the operation ends (a segment's last touch). `status` poisons it if not
- * TN_OK. */
-void tni_engine_release(tni_run *run, tni_var *var, tn_status status);
+/*
+ * Numbers for the operations that a program completes: taken before the push, bound to the operation in its
+ * run, ended by its completion, by a run that did not return TN_PENDING, or by `done`. Each ends once: `end`
+ * is false if it has already. complete: TN_E_STATE if it has ended, TN_E_ARG for what is no handle of an
+ * operation that was begun. [any]
+ */
+tn_status tni_handle_take(const tni_engine *e, uint64_t *out);
+void tni_handle_begin(uint64_t handle, tni_op *op);
+bool tni_handle_end(uint64_t handle);
+tn_status tni_handle_complete(uint64_t handle, tn_status status, const tn_err *err);
+/* Gives free, with success, the variable at position `at` of the task's lists as they were given: reads
+ * first, then writes. One that was named several times is given free by as many releases, or when the
+ * operation ends. Final: what fails later in the operation poisons only what is not released. On a stream:
+ * behind what was issued so far. [worker], inside `run` */
+void tni_engine_release_at(tni_run *run, uint32_t at);
 
 /* Waits until everything pushed before is complete. A poisoned variable gives its error each time, until
  * rewritten or cleared. TN_E_STATE on a worker. `timeout_ms` 0: no limit but the watchdog's report. */
 tn_status tni_engine_wait_read(tni_engine *e, tni_var *v, uint64_t timeout_ms);  /* its value may be read */
 tn_status tni_engine_wait_write(tni_engine *e, tni_var *v, uint64_t timeout_ms); /* it may be overwritten */
-tn_status tni_engine_wait_all(tni_engine *e);                                    /* oldest unreported error */
-void tni_engine_clear(tni_engine *e, tni_var *v);                                /* forgets poison */
-bool tni_engine_on_worker(void); /* true inside a run, done or driver callback */
-bool tni_var_ready(tni_var *v);  /* no write is pending: non-blocking */
+/* As wait_read, but a failure is nobody's business here: whoever else waits is still told of it. */
+tn_status tni_engine_wait_quiet(tni_engine *e, tni_var *v, uint64_t timeout_ms);
+/* Some operation was begun that is completed from outside, perhaps by this very thread, later. */
+bool tni_engine_outstanding(const tni_engine *e);
+tn_status tni_engine_wait_all(tni_engine *e); /* oldest unreported error */
+/* Until nothing is pending, for at most so long; TN_E_TIMEOUT names what is. 0: no limit. */
+tn_status tni_engine_wait_idle(tni_engine *e, uint64_t timeout_ms);
+void tni_engine_clear(tni_engine *e, tni_var *v); /* forgets poison */
+/* The failure that is left in a variable which nobody uses; its finder passes it on, so it counts as told.
+ * TN_OK: there is none. [any] */
+tn_status tni_var_failure(const tni_var *v, tn_err *out);
+bool tni_engine_on_worker(void);                  /* true inside a run, done or driver callback */
+bool tni_var_ready(tni_var *v);                   /* no write is pending: non-blocking */
 
 /* Stepped: operations that could run now, and running one of them. Naive and threaded: 0, TN_E_STATE. */
 size_t tni_engine_ready_count(tni_engine *e);
@@ -145,6 +195,7 @@ tn_status tni_engine_step(tni_engine *e, size_t which);
 
 typedef struct tni_engine_stats {
     uint64_t pushed, done, inlined, failed, skipped, over_limit, event_waits, queue_peak;
+    uint64_t notifications; /* asked of devices */
 } tni_engine_stats;
 void tni_engine_stats_get(tni_engine *e, tni_engine_stats *out);
 /* All pending operations with their variables, one line each (watchdog and tests). */

@@ -3,8 +3,6 @@
  * magazines of pointers, so that a steady stream of pushes allocates nothing and no block's line is read to
  * find the next.
  */
-#include <stdlib.h>
-
 #include "engine/internal.h"
 
 tn_status tni_op_check(const tni_engine *e, const tni_task *task)
@@ -15,6 +13,8 @@ tn_status tni_op_check(const tni_engine *e, const tni_task *task)
     if (task->payload_bytes > TNI_PAYLOAD_MAX)
         return tni_error(TN_E_ARG, "payload of %u bytes, but at most %d fit", task->payload_bytes,
                          TNI_PAYLOAD_MAX);
+    if (task->lane >= TNI_LANES)
+        return tni_error(TN_E_ARG, "lane %u, but lanes go from 0 to %u", task->lane, TNI_LANES - 1);
     if ((task->payload_bytes && !task->payload) || (task->read_count && !task->reads) ||
         (task->write_count && !task->writes))
         return tni_error(TN_E_ARG, "task '%s': a count without its array", task->name ? task->name : "");
@@ -27,134 +27,185 @@ tn_status tni_op_check(const tni_engine *e, const tni_task *task)
 /* ---- variables: each once, written ones first ------------------------------------------------------------
  */
 
-static inline bool among(tni_var *const *list, uint32_t count, const tni_var *v)
+static inline uint32_t find(tni_var *const *list, uint32_t count, const tni_var *v)
 {
-    for (uint32_t i = 0; i < count; i++)
-        if (list[i] == v)
-            return true;
-    return false;
+    uint32_t i = 0;
+
+    while (i < count && list[i] != v)
+        i++;
+    return i;
 }
 
-static void vars_few(tni_op *op, tni_var **out, const tni_task *task)
+/* Some are named several times: which position names which, and how often. */
+static void places_fill(tni_op *op, const tni_task *task)
 {
+    op->places = op->left = 0;
+    for (uint32_t at = 0; at < op->named; at++) {
+        const uint32_t reads = task->read_count;
+        const tni_var *v = at < reads ? task->reads[at] : task->writes[at - reads];
+        const uint32_t i = find(op->vars, op->var_count, v);
+
+        op->places |= i << 4 * at;
+        op->left += 1u << 4 * i;
+    }
+}
+
+static void vars_few(tni_op *op, const tni_task *task)
+{
+    tni_var **out = (tni_var **)(void *)op->data;
     uint32_t n = 0;
 
+    op->vars = out;
     for (uint32_t i = 0; i < task->write_count; i++)
-        if (!among(out, n, task->writes[i]))
+        if (find(out, n, task->writes[i]) == n)
             out[n++] = task->writes[i];
     op->write_count = n;
     for (uint32_t i = 0; i < task->read_count; i++)
-        if (!among(out, n, task->reads[i]))
+        if (find(out, n, task->reads[i]) == n)
             out[n++] = task->reads[i];
     op->var_count = n;
+    op->left = 0x11111111u;
+    if (TN_UNLIKELY(n != op->named))
+        places_fill(op, task);
 }
 
-static int by_address(const void *a, const void *b)
+/* Until the operation is entered its links serve as a hash table: of indices and 1, at most half full. */
+typedef struct distinct {
+    tni_var **vars;
+    uint32_t *table, *left, *place;
+    uint32_t bits, count;
+} distinct;
+
+static void distinct_add(distinct *d, tni_var *v, uint32_t at)
 {
-    uintptr_t x = (uintptr_t) * (tni_var *const *)a, y = (uintptr_t) * (tni_var *const *)b;
+    const uint32_t mask = (1u << d->bits) - 1;
+    uint32_t slot = (uint32_t)((uint64_t)(uintptr_t)v * 0x9e3779b97f4a7c15u >> (64 - d->bits));
 
-    return x < y ? -1 : x > y;
-}
-
-static uint32_t sort_unique(tni_var **list, uint32_t count)
-{
-    uint32_t n = 0;
-
-    qsort(list, count, sizeof *list, by_address);
-    for (uint32_t i = 0; i < count; i++)
-        if (!n || list[n - 1] != list[i])
-            list[n++] = list[i];
-    return n;
-}
-
-static void vars_many(tni_op *op, tni_var **out, const tni_task *task)
-{
-    uint32_t writes, reads, n;
-    tni_var **tail;
-
-    memcpy(out, task->writes, task->write_count * sizeof *out);
-    writes = n = sort_unique(out, task->write_count);
-    tail = out + writes;
-    memcpy(tail, task->reads, task->read_count * sizeof *out);
-    reads = sort_unique(tail, task->read_count);
-    for (uint32_t i = 0, w = 0; i < reads; i++) {
-        while (w < writes && (uintptr_t)out[w] < (uintptr_t)tail[i])
-            w++;
-        if (w == writes || out[w] != tail[i])
-            out[n++] = tail[i];
+    while (d->table[slot] && d->vars[d->table[slot] - 1] != v)
+        slot = (slot + 1) & mask;
+    if (!d->table[slot]) {
+        d->vars[d->count] = v;
+        d->left[d->count] = 0;
+        d->table[slot] = ++d->count;
     }
-    op->write_count = writes;
-    op->var_count = n;
+    d->place[at] = d->table[slot] - 1;
+    d->left[d->place[at]]++;
 }
 
+static void vars_many(tni_op *op, const tni_task *task)
+{
+    distinct d = {.vars = op->vars,
+                  .table = (uint32_t *)(void *)op_links(op),
+                  .left = op_lefts(op),
+                  .place = op_lefts(op) + op->named,
+                  .bits = 31u - (uint32_t)__builtin_clz(op->named * (uint32_t)sizeof(op_link) / 4)};
+
+    memset(d.table, 0, sizeof *d.table << d.bits);
+    for (uint32_t i = 0; i < task->write_count; i++)
+        distinct_add(&d, task->writes[i], task->read_count + i);
+    op->write_count = d.count;
+    for (uint32_t i = 0; i < task->read_count; i++)
+        distinct_add(&d, task->reads[i], i);
+    op->var_count = d.count;
+}
+
+size_t tni_engine_room_bytes(uint32_t reads, uint32_t writes)
+{
+    const size_t named = (size_t)reads + writes;
+
+    return named <= OP_VARS_INLINE ? 0 : named * OP_VAR_BYTES;
+}
+
+/* Sets OP_ROOM. */
 static tn_status vars_fill(tni_op *op, const tni_task *task)
 {
-    uint32_t total = task->read_count + task->write_count;
-    tni_var **list = (tni_var **)(void *)op->data;
+    const size_t bytes = tni_engine_room_bytes(task->read_count, task->write_count);
 
-    op->vars = list;
-    if (TN_LIKELY(total <= OP_VARS_INLINE)) {
-        vars_few(op, list, task);
+    op->named = task->read_count + task->write_count;
+    if (TN_LIKELY(!bytes)) {
+        vars_few(op, task);
         return TN_OK;
     }
-    if (!(list = tni_calloc(total, sizeof *list + sizeof(op_link) + 1)))
+    if (task->room && task->room_bytes >= bytes && (uintptr_t)task->room % sizeof(void *) == 0) {
+        op->vars = task->room;
+        op->flags |= OP_ROOM;
+    } else if (!(op->vars = tni_alloc(bytes))) {
         return TN_E_NOMEM;
-    if (total <= 64)
-        vars_few(op, list, task);
-    else
-        vars_many(op, list, task);
-    op->vars = list;
-    if (op->var_count > OP_VARS_INLINE)
-        return TN_OK;
-    memcpy(op->data, list, op->var_count * sizeof *list); /* after removing repetitions they fit */
-    op->vars = (tni_var **)(void *)op->data;
-    tni_free(list);
+    }
+    vars_many(op, task);
     return TN_OK;
 }
 
 tn_status tni_op_fill(tni_op *op, const tni_task *task, engine_queue *q)
 {
-    tn_status st = vars_fill(op, task);
+    tn_status st;
 
-    if (TN_UNLIKELY(st))
+    op->flags = (uint16_t)(task->flags & OP_FLAGS_TASK);
+    if (TN_UNLIKELY(st = vars_fill(op, task)))
         return st;
+    op->released = 0;
+    if (op->flags & TNI_TASK_ASYNC)
+        atomic_store_explicit(&op->pend, 0u, memory_order_relaxed);
     op->run = task->run;
     op->done = task->done;
     op->queue = q;
     op->name = task->name;
     op->origin = task->origin;
     op->priority = task->priority;
-    op->flags = (uint16_t)(task->flags & OP_FLAGS_TASK);
     memcpy(op_payload(op), task->payload ? task->payload : "", task->payload_bytes);
     return TN_OK;
 }
 
 void tni_op_fini(tni_op *op)
 {
-    if (op->var_count > OP_VARS_INLINE)
+    if (TN_UNLIKELY(op->named > OP_VARS_INLINE) && !(op->flags & OP_ROOM))
         tni_free(op->vars);
-    if (TN_UNLIKELY(op->async != NULL)) {
-        for (uint32_t i = 0; i < op->async->dep_count; i++)
-            tni_token_release(op->async->deps[i]);
-        tni_free(op->async->deps);
-        tni_poison_release(op->async->poison);
-        tni_free(op->async);
-        op->async = NULL;
-    }
+    if (TN_UNLIKELY(op->async != NULL))
+        tni_op_async_end(op);
 }
 
 /* ---- recycling ------------------------------------------------------------------------------------- */
 
+engine_mag *tni_op_mag(void)
+{
+    engine_mag *mag = tni_alloc_aligned(LINE_BYTES, sizeof *mag);
+
+    if (mag)
+        mag->count = 0;
+    return mag;
+}
+
+/* As many magazines as the operations of one more slab, and those there are, can ever fill: however work is
+ * spread over time later, none is missing. Each worker has one more, its own. */
+static tn_status mags_provide(tni_engine *e)
+{
+    engine_mag *mag = NULL;
+    bool enough;
+
+    do {
+        tni_spin_lock(&e->depot_lock);
+        if (mag) {
+            mag->next = e->empty;
+            e->empty = mag;
+            e->mag_count++;
+        }
+        enough = e->mag_count * MAG_OPS > (e->slab_count + 1) * SLAB_OPS;
+        tni_spin_unlock(&e->depot_lock);
+    } while (!enough && (mag = tni_op_mag()) != NULL);
+    return enough ? TN_OK : TN_E_NOMEM;
+}
+
 static tni_op *slab_take(tni_engine *e)
 {
-    engine_slab *slab = tni_alloc_aligned(LINE_BYTES, sizeof *slab);
+    engine_slab *slab;
 
-    if (!slab)
+    if (mags_provide(e) || !(slab = tni_alloc_aligned(LINE_BYTES, sizeof *slab)))
         return NULL;
     memset(slab, 0, sizeof *slab);
     tni_spin_lock(&e->depot_lock);
     slab->next = e->slabs;
     e->slabs = slab;
+    e->slab_count++;
     for (uint32_t i = SLAB_OPS - 1; i >= 1; i--) {
         slab->ops[i].next = e->loose;
         e->loose = &slab->ops[i];
@@ -219,16 +270,15 @@ static engine_mag *mag_change(tni_engine *e, engine_mag *full)
     if ((mag = e->empty))
         e->empty = mag->next;
     tni_spin_unlock(&e->depot_lock);
-    if (!mag && (mag = tni_alloc_aligned(LINE_BYTES, sizeof *mag)))
-        mag->count = 0;
-    return mag;
+    return mag ? mag : tni_op_mag();
 }
 
 void tni_op_recycle(tni_engine *e, tni_op *op)
 {
     engine_worker *w = tni_engine_tls.worker;
 
-    tni_op_fini(op);
+    if (TN_UNLIKELY(op->named > OP_VARS_INLINE || op->async))
+        tni_op_fini(op);
     if (TN_UNLIKELY(op->flags & OP_STACK))
         return;
     if (TN_UNLIKELY(!w || w->queue->engine != e)) {
@@ -260,6 +310,13 @@ void tni_op_depot_fini(tni_engine *e)
     mags_free(e->empty);
     if (e->push_mag)
         tni_free_aligned(e->push_mag);
+    while (e->asyncs) {
+        op_async *a = e->asyncs;
+
+        e->asyncs = a->next;
+        tni_free(a->deps);
+        tni_free(a);
+    }
     while (e->slabs) {
         engine_slab *slab = e->slabs;
 

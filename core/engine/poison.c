@@ -83,3 +83,12 @@ tn_status tni_poison_report(tni_poison *p)
     tni_error_set(&p->err);
     return p->err.code;
 }
+
+tn_status tni_var_failure(const tni_var *v, tn_err *out)
+{
+    if (!v->poison)
+        return TN_OK;
+    atomic_store(&v->poison->reported, true);
+    *out = v->poison->err;
+    return out->code;
+}

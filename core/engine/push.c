@@ -136,7 +136,7 @@ void tni_engine_leave_brief(tni_engine *e, tni_var *const *writes, uint32_t writ
 
 /* ---- inline ---------------------------------------------------------------------------------------- */
 
-#define INLINE_NEVER (TNI_TASK_PARALLEL | TNI_TASK_ASYNC | TNI_TASK_COPY | TNI_TASK_HOST_CALL)
+#define INLINE_NEVER (TNI_TASK_PARALLEL | TNI_TASK_ASYNC | TNI_TASK_HOST_CALL)
 
 static bool vars_try(tni_op *op)
 {
@@ -157,11 +157,11 @@ static bool push_inline(tni_engine *e, const tni_task *task, engine_queue *q)
     bool ran;
 
     if (!task->est_ns || task->est_ns > e->inline_ns || (task->flags & INLINE_NEVER) || task->priority ||
-        q->async || e->type != ENGINE_THREADED || task->read_count + task->write_count > OP_VARS_INLINE ||
-        tni_engine_tls.depth >= INLINE_DEPTH_MAX || !caller_may_run(e))
+        task->lane || q->async || e->type != ENGINE_THREADED ||
+        task->read_count + task->write_count > OP_VARS_INLINE || tni_engine_tls.depth >= INLINE_DEPTH_MAX ||
+        !caller_may_run(e))
         return false;
     op.async = NULL;
-    op.released = 0;
     op.order = atomic_load_explicit(&e->pushed, memory_order_relaxed);
     atomic_init(&op.phase, PHASE_PUSHED);
     if (tni_op_fill(&op, task, q))
@@ -189,20 +189,70 @@ static void peak_update_locked(tni_engine *e, uint64_t pushed)
         atomic_store_explicit(&e->queue_peak, pushed - e->done_seen, memory_order_relaxed);
 }
 
-/* False: the queue is full and the caller is one that waits. */
-static bool room_locked(tni_engine *e)
+/* False: the queue is full and the caller is one that waits; `waited`: since when, NULL for one that comes.
+ */
+static bool room_locked(tni_engine *e, uint32_t count, const engine_room *waited)
 {
     uint64_t pushed = atomic_load_explicit(&e->pushed, memory_order_relaxed);
+    uint64_t most = tni_room_most(e, count, false);
 
-    if (TN_LIKELY(pushed - e->done_seen < e->queue_max))
-        return true;
     e->done_seen = atomic_load(&e->done);
-    if (pushed - e->done_seen < e->queue_max)
+    if (pushed - e->done_seen <= most)
         return true;
-    if (!tni_engine_tls.inside && !tni_engine_tls.held)
-        return false;
-    atomic_fetch_add_explicit(&e->over_limit, 1u, memory_order_relaxed);
-    return true;
+    if (tni_engine_tls.inside || tni_engine_tls.held ||
+        (waited && tni_room_due(waited, pushed, e->done_seen))) {
+        atomic_fetch_add_explicit(&e->over_limit, count, memory_order_relaxed);
+        return true;
+    }
+    return false;
+}
+
+static bool may_push_locked(tni_engine *e, uint32_t count, const engine_room *waited)
+{
+    return atomic_load_explicit(&e->stopping, memory_order_relaxed) ||
+           (!tni_fork_waits() && room_locked(e, count, waited));
+}
+
+/* Most of the time. */
+static inline bool may_push_at_once_locked(const tni_engine *e)
+{
+    return atomic_load_explicit(&e->pushed, memory_order_relaxed) - e->done_seen < e->queue_max &&
+           !tni_fork_waits();
+}
+
+/* The queue is full, or somebody forks. The caller is counted as inside to the end, so that shutdown waits.
+ */
+static void push_wait_locked(tni_engine *e, uint32_t count)
+{
+    engine_room room = {.engine = e, .count = count, .since = atomic_load(&e->done)};
+
+    do {
+        tni_spin_unlock(&e->push_lock);
+        tni_fork_let_by();
+        tni_wait_room(&room);
+        tni_spin_lock(&e->push_lock);
+    } while (!may_push_locked(e, count, &room));
+}
+
+static tn_status stopping_error(void)
+{
+    return tni_error(TN_E_STATE, "the engine is shutting down");
+}
+
+static inline void submit_locked(tni_engine *e, tni_op *op)
+{
+    op->era = e->era;
+    atomic_store_explicit(&op->phase, PHASE_PUSHED, memory_order_relaxed);
+    tni_submit_put_locked(e, op);
+}
+
+static inline void publish_locked(tni_engine *e, uint32_t count)
+{
+    atomic_uint_fast64_t *era = &e->eras[e->era].pushed;
+
+    atomic_store_explicit(era, atomic_load_explicit(era, memory_order_relaxed) + count, memory_order_relaxed);
+    tni_submit_publish_locked(e, count);
+    peak_update_locked(e, atomic_load_explicit(&e->pushed, memory_order_relaxed));
 }
 
 static tn_status push_locked(tni_engine *e, const tni_task *task, engine_queue *q)
@@ -211,8 +261,8 @@ static tn_status push_locked(tni_engine *e, const tni_task *task, engine_queue *
     tn_status st;
 
     if (TN_UNLIKELY(atomic_load_explicit(&e->stopping, memory_order_relaxed)))
-        return tni_error(TN_E_STATE, "the engine is shutting down");
-    if ((st = tni_submit_reserve_locked(e)))
+        return stopping_error();
+    if ((st = tni_submit_reserve_locked(e, 1)))
         return st;
     if (!(op = tni_op_take(e)))
         return TN_E_NOMEM;
@@ -220,41 +270,24 @@ static tn_status push_locked(tni_engine *e, const tni_task *task, engine_queue *
         tni_op_give_back(e, op);
         return st;
     }
-    op->era = e->era;
-    atomic_store_explicit(&op->phase, PHASE_PUSHED, memory_order_relaxed);
-    atomic_store_explicit(&e->eras[e->era].pushed,
-                          atomic_load_explicit(&e->eras[e->era].pushed, memory_order_relaxed) + 1,
-                          memory_order_relaxed);
-    tni_submit_locked(e, op);
-    peak_update_locked(e, atomic_load_explicit(&e->pushed, memory_order_relaxed));
+    submit_locked(e, op);
+    publish_locked(e, 1);
     return TN_OK;
 }
 
-static bool may_push_locked(tni_engine *e)
-{
-    return atomic_load_explicit(&e->stopping, memory_order_relaxed) || (!tni_fork_waits() && room_locked(e));
-}
-
-/* The queue is full, or somebody forks: waits. Counted as inside to the end, so that shutdown
- * waits. */
 static tn_status push_blocked(tni_engine *e, const tni_task *task, engine_queue *q)
 {
     tn_status st;
 
     atomic_fetch_add(&e->inside, 1u);
-    do {
-        tni_spin_unlock(&e->push_lock);
-        tni_fork_let_by();
-        tni_wait_room(e);
-        tni_spin_lock(&e->push_lock);
-    } while (!may_push_locked(e));
+    push_wait_locked(e, 1);
     st = push_locked(e, task, q);
     tni_spin_unlock(&e->push_lock);
     atomic_fetch_sub(&e->inside, 1u);
     return st;
 }
 
-static tn_status device_allowed(const tni_engine *e, const tni_device *d)
+static inline tn_status device_allowed(const tni_engine *e, const tni_device *d)
 {
     if (TN_UNLIKELY(atomic_load_explicit(&e->dead, memory_order_relaxed)))
         return tni_error(TN_E_STATE, "the process was forked inside a callback of the engine");
@@ -264,21 +297,29 @@ static tn_status device_allowed(const tni_engine *e, const tni_device *d)
     return TN_OK;
 }
 
+static tn_status task_queue(tni_engine *e, const tni_task *task, engine_queue **out)
+{
+    tni_device *d = task->device ? task->device : e->host;
+    tn_status st = device_allowed(e, d);
+
+    return st ? st : tni_queue_for(e, d, task, out);
+}
+
 tn_status tni_engine_push(tni_engine *e, const tni_task *task)
 {
-    engine_queue *q;
     tni_device *d;
+    engine_queue *q;
     tn_status st;
 
     if ((st = tni_op_check(e, task)))
         return st;
     d = task->device ? task->device : e->host;
-    if ((st = device_allowed(e, d)) || (st = tni_queue_for(e, d, task->flags, task->priority, &q)))
+    if ((st = device_allowed(e, d)) || (st = tni_queue_for(e, d, task, &q)))
         return st;
     if (task->est_ns && push_inline(e, task, q))
         return TN_OK;
     tni_spin_lock(&e->push_lock);
-    if (TN_UNLIKELY(!may_push_locked(e))) {
+    if (TN_UNLIKELY(!may_push_at_once_locked(e)) && !may_push_locked(e, 1, NULL)) {
         st = push_blocked(e, task, q); /* unlocks */
     } else {
         st = push_locked(e, task, q);
@@ -291,4 +332,108 @@ tn_status tni_engine_push(tni_engine *e, const tni_task *task)
     else
         tni_step_pushed(e);
     return TN_OK;
+}
+
+/* ---- groups ---------------------------------------------------------------------------------------- */
+
+static tn_status group_check(tni_engine *e, const tni_task *tasks, uint32_t count)
+{
+    engine_queue *q;
+    tn_status st = TN_OK;
+
+    if (count > GROUP_MAX || !tasks)
+        return tni_error(TN_E_ARG, "a group of %u tasks, but at most %u go at once", count, GROUP_MAX);
+    for (uint32_t i = 0; i < count && !st; i++)
+        (void)((st = tni_op_check(e, &tasks[i])) || (st = task_queue(e, &tasks[i], &q)));
+    return st;
+}
+
+static tn_status group_take(tni_engine *e, uint32_t count, engine_list *out)
+{
+    tn_status st = TN_OK;
+    tni_op *op;
+
+    tni_spin_lock(&e->push_lock);
+    for (uint32_t i = 0; i < count && !st; i++)
+        if ((op = tni_op_take(e)))
+            tni_list_add(out, op);
+        else
+            st = TN_E_NOMEM;
+    tni_spin_unlock(&e->push_lock);
+    return st;
+}
+
+/* The operations of a group, ready to be submitted; on failure as many as there are, the first `*filled` of
+ * them with their lists. */
+static tn_status group_make(tni_engine *e, const tni_task *tasks, uint32_t count, engine_list *out,
+                            uint32_t *filled)
+{
+    tn_status st = group_take(e, count, out);
+    tni_op *op = out->head;
+    engine_queue *q;
+
+    for (*filled = 0; !st && *filled < count; op = op->next)
+        if (!(st = task_queue(e, &tasks[*filled], &q)) && !(st = tni_op_fill(op, &tasks[*filled], q)))
+            ++*filled;
+    return st;
+}
+
+static tn_status group_submit(tni_engine *e, uint32_t count, engine_list *ops)
+{
+    tn_status st = TN_OK;
+
+    tni_spin_lock(&e->push_lock);
+    if (TN_UNLIKELY(!may_push_locked(e, count, NULL)))
+        push_wait_locked(e, count);
+    if (TN_UNLIKELY(atomic_load_explicit(&e->stopping, memory_order_relaxed)))
+        st = stopping_error();
+    else
+        st = tni_submit_reserve_locked(e, count);
+    if (!st) {
+        for (tni_op *op; (op = tni_list_pop(ops));)
+            submit_locked(e, op);
+        publish_locked(e, count);
+    }
+    tni_spin_unlock(&e->push_lock);
+    return st;
+}
+
+static void group_drop(tni_engine *e, engine_list *ops, uint32_t filled)
+{
+    for (tni_op *op; (op = tni_list_pop(ops)); filled -= filled != 0) {
+        if (filled)
+            tni_op_fini(op);
+        tni_op_give_back(e, op);
+    }
+}
+
+/* One of its queues may be busy for long while another one's worker sleeps: all are told. */
+static void group_wake(tni_engine *e, const tni_task *tasks, uint32_t count)
+{
+    engine_queue *q = NULL, *last = NULL;
+
+    for (uint32_t i = 0; i < count && e->type == ENGINE_THREADED; i++, last = q)
+        if (!task_queue(e, &tasks[i], &q) && q != last)
+            tni_queue_wake(q);
+    if (e->type != ENGINE_THREADED)
+        tni_step_pushed(e);
+}
+
+tn_status tni_engine_push_group(tni_engine *e, const tni_task *tasks, uint32_t count)
+{
+    engine_list ops = {NULL, NULL};
+    uint32_t filled = 0;
+    tn_status st;
+
+    if (count == 1)
+        return tni_engine_push(e, tasks);
+    if (!count || (st = group_check(e, tasks, count)))
+        return count ? st : TN_OK;
+    atomic_fetch_add(&e->inside, 1u);
+    if ((st = group_make(e, tasks, count, &ops, &filled)) || (st = group_submit(e, count, &ops)))
+        group_drop(e, &ops, filled);
+    else
+        group_wake(e, tasks, count);
+    atomic_fetch_sub(&e->inside, 1u);
+    return st;
 }

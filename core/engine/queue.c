@@ -1,6 +1,6 @@
 /*
- * Queues of ready operations and the workers that serve them: one normal queue per device (first in, first
- * out), one for its copies and for what has a priority (highest first), one of the engine for host callbacks.
+ * Queues of ready operations and the workers that serve them: one per lane of a device that is used (COMPUTE
+ * is first in, first out; the others go by priority), one of the engine for host callbacks.
  *
  * A queue with one worker keeps what that worker made ready itself in a list without a lock. Going to sleep
  * and adding work are ordered: the sleeper counts itself, then looks again; who adds looks for sleepers
@@ -106,7 +106,7 @@ void tni_queue_put(engine_queue *q, tni_op *op)
         return;
     }
     tni_spin_lock(&q->lock);
-    if (q->kind == QUEUE_COPY && q->engine->type == ENGINE_THREADED) {
+    if (q->by_priority) {
         op->links[0].op = NULL;
         op->next = NULL;
         q->heap = heap_meld(q->heap, op);
@@ -125,15 +125,15 @@ void tni_queue_completed(engine_queue *q, tni_op *op)
     queue_filled(q);
 }
 
-void tni_queue_token(engine_queue *q, engine_token *t)
+void tni_queue_note(engine_queue *q, engine_note *n)
 {
-    t->next = NULL;
+    n->next = NULL;
     tni_spin_lock(&q->lock);
-    if (q->token_tail)
-        q->token_tail->next = t;
+    if (q->note_tail)
+        q->note_tail->next = n;
     else
-        q->token_head = t;
-    q->token_tail = t;
+        q->note_head = n;
+    q->note_tail = n;
     queue_filled(q);
 }
 
@@ -141,7 +141,7 @@ void tni_queue_token(engine_queue *q, engine_token *t)
 
 static void filled_update(engine_queue *q)
 {
-    if (!q->ready.head && !q->heap && !q->token_head && !q->completed.head)
+    if (!q->ready.head && !q->heap && !q->note_head && !q->completed.head)
         atomic_store_explicit(&q->filled, false, memory_order_relaxed);
 }
 
@@ -165,22 +165,22 @@ tni_op *tni_queue_take(engine_queue *q, engine_worker *w)
 
 bool tni_queue_complete_some(engine_queue *q, engine_worker *w)
 {
-    engine_token *token;
+    engine_note *note;
     tni_op *op;
 
     if (!atomic_load_explicit(&q->filled, memory_order_acquire))
         return false;
     tni_spin_lock(&q->lock);
-    if ((token = q->token_head) && !(q->token_head = token->next))
-        q->token_tail = NULL;
+    if ((note = q->note_head) && !(q->note_head = note->next))
+        q->note_tail = NULL;
     op = tni_list_pop(&q->completed);
     filled_update(q);
     tni_spin_unlock(&q->lock);
-    if (token)
-        tni_token_retire(w, token);
+    if (note)
+        tni_token_noted(w, note);
     if (op)
         tni_op_pending_finish(w, op);
-    return token || op;
+    return note || op;
 }
 
 /* ---- workers --------------------------------------------------------------------------------------- */
@@ -195,7 +195,7 @@ tn_status tni_worker_open(engine_worker *w)
         return TN_OK;
     if (atomic_load(&w->queue->engine->forked))
         return tni_error(TN_E_STATE, "%s:%d cannot be used after fork", d->type, d->index);
-    st = d->ops->stream_create(d->handle, w->queue->kind == QUEUE_COPY, &w->stream, &err);
+    st = d->ops->stream_create(d->handle, w->queue->kind != TNI_LANE_COMPUTE, &w->stream, &err);
     return st ? tni_error_take(st, &err, d->type) : TN_OK;
 }
 
@@ -279,7 +279,7 @@ static void worker_main(void *arg)
         for (uint32_t n = 0; n < RUN_BATCH && (op = tni_queue_take(q, w)); n++) {
             worked = true;
             tni_op_dispatch(w, op);
-            if (q->kind != QUEUE_NORMAL || atomic_load_explicit(&e->waiters, memory_order_relaxed))
+            if (q->kind != TNI_LANE_COMPUTE || atomic_load_explicit(&e->waiters, memory_order_relaxed))
                 tni_worker_flush(w);
         }
         tni_worker_flush(w);
@@ -287,6 +287,7 @@ static void worker_main(void *arg)
             continue;
         if (atomic_load(&e->quit))
             break;
+        tni_token_ask_newest(w);
         worker_idle(q);
     }
     tni_engine_tls.worker = NULL;
@@ -294,17 +295,25 @@ static void worker_main(void *arg)
 
 static tn_status worker_start(engine_queue *q, uint32_t i)
 {
-    static const char *const kinds[] = {"", "copy", "call"};
+    static const char *const kinds[] = {"", "in", "out", "comm", "call"};
     engine_worker *w = &q->workers[i];
     char name[48];
     tn_status st;
 
     w->queue = q;
     (void)snprintf(name, sizeof name, "tn-%.6s%d%s", q->device->type, q->device->index, kinds[q->kind]);
+    if (!w->mag && !(w->mag = tni_op_mag()))
+        return TN_E_NOMEM;
     if ((st = tni_thread_create(name, worker_main, w, &w->thread)))
         return st;
     atomic_store(&q->worker_count, i + 1);
     return TN_OK;
+}
+
+static inline bool queue_started(engine_queue *q)
+{
+    return atomic_load_explicit(&q->worker_count, memory_order_acquire) >=
+           atomic_load_explicit(&q->threads, memory_order_relaxed);
 }
 
 tn_status tni_queue_start(engine_queue *q)
@@ -312,8 +321,7 @@ tn_status tni_queue_start(engine_queue *q)
     uint32_t count;
     tn_status st = TN_OK;
 
-    if (TN_LIKELY(atomic_load_explicit(&q->worker_count, memory_order_acquire) >=
-                  atomic_load_explicit(&q->threads, memory_order_relaxed)))
+    if (TN_LIKELY(queue_started(q)))
         return TN_OK;
     if (q->engine->type != ENGINE_THREADED) {
         atomic_store(&q->worker_count, atomic_load(&q->threads));
@@ -340,16 +348,18 @@ static tn_status queue_create(tni_engine *e, tni_device *d, int kind, engine_que
     q->device = d;
     q->kind = kind;
     q->async = !d->host;
-    q->worker_max = kind == QUEUE_NORMAL && d->host ? e->worker_max : 1;
+    q->worker_max = kind == TNI_LANE_COMPUTE && d->host ? e->worker_max : 1;
     atomic_init(&q->threads, q->worker_max);
     if (kind == QUEUE_CALL)
         q->worker_max = CALL_THREADS_MAX;
-    q->single = q->worker_max == 1 && kind == QUEUE_NORMAL && e->type == ENGINE_THREADED;
+    q->single = q->worker_max == 1 && kind == TNI_LANE_COMPUTE && e->type == ENGINE_THREADED;
+    q->by_priority = kind != TNI_LANE_COMPUTE && kind != QUEUE_CALL && e->type == ENGINE_THREADED;
     if ((st = tni_mutex_init(&q->mutex)) || (st = tni_cond_init(&q->cond))) {
         tni_free_aligned(q);
         return st;
     }
     q->workers[0].queue = q; /* where there are no threads, whoever runs something is this one */
+    q->index = e->queue_count++;
     q->next = e->queues;
     e->queues = q;
     *out = q;
@@ -385,19 +395,37 @@ static tn_status device_make(tni_engine *e, tni_device *d, engine_device **out)
     return TN_OK;
 }
 
-tn_status tni_queue_for(tni_engine *e, tni_device *d, uint32_t flags, int32_t priority, engine_queue **out)
+static uint32_t lane_of(const tni_device *d, const tni_task *task)
 {
+    if (TN_LIKELY(!task->lane && !task->priority))
+        return TNI_LANE_COMPUTE;
+    if (!task->lane)
+        return task->flags & TNI_TASK_PARALLEL ? TNI_LANE_COMPUTE : TNI_LANE_COMM;
+    return d->host && task->lane == TNI_LANE_OUT ? TNI_LANE_IN : task->lane;
+}
+
+/* An asynchronous host callback ends on a worker of the host: that is made, too. */
+tn_status tni_queue_for(tni_engine *e, tni_device *d, const tni_task *task, engine_queue **out)
+{
+    static const tni_task plain = {.flags = 0};
     engine_device *data = __atomic_load_n(&d->engine_data, __ATOMIC_ACQUIRE);
-    bool copy = (flags & TNI_TASK_COPY) || (priority && !(flags & TNI_TASK_PARALLEL));
-    int kind = (flags & TNI_TASK_HOST_CALL) ? QUEUE_CALL : copy ? QUEUE_COPY : QUEUE_NORMAL;
-    engine_queue **slot;
+    const bool call = task->flags & TNI_TASK_HOST_CALL;
+    const uint32_t lane = lane_of(d, task);
+    engine_queue **slot,
+        *there = TN_LIKELY(data && !call) ? __atomic_load_n(&data->lanes[lane], __ATOMIC_ACQUIRE) : NULL;
     tn_status st;
 
+    if (TN_LIKELY(there && queue_started(there))) {
+        *out = there;
+        return TN_OK;
+    }
+    if (TN_UNLIKELY(call && (task->flags & TNI_TASK_ASYNC)) && (st = tni_queue_for(e, e->host, &plain, out)))
+        return st;
     if (TN_UNLIKELY(!data) && (st = device_make(e, d, &data)))
         return st;
-    slot = kind == QUEUE_CALL ? &e->calls : kind == QUEUE_COPY ? &data->copy : &data->normal;
+    slot = call ? &e->calls : &data->lanes[lane];
     if (TN_UNLIKELY(!__atomic_load_n(slot, __ATOMIC_ACQUIRE)) &&
-        (st = queue_make(e, kind == QUEUE_CALL ? e->host : d, kind, slot)))
+        (st = queue_make(e, call ? e->host : d, call ? QUEUE_CALL : (int)lane, slot)))
         return st;
     *out = *slot;
     return tni_queue_start(*slot);
@@ -405,7 +433,9 @@ tn_status tni_queue_for(tni_engine *e, tni_device *d, uint32_t flags, int32_t pr
 
 void tni_queue_destroy(engine_queue *q)
 {
+    tni_tokens_free(q);
     for (uint32_t i = 0; i < WORKERS_MAX; i++) {
+        tni_free(q->workers[i].followed);
         tni_slots_free(q->workers[i].slots);
         if (q->workers[i].stream)
             q->device->ops->stream_destroy(q->workers[i].stream);

@@ -73,12 +73,21 @@ static bool complete_some(tni_engine *e)
 {
     bool some = false;
 
-    for (engine_queue *q = queues_of(e); q; q = q->next)
+    for (engine_queue *q = queues_of(e); q; q = q->next) {
         while (tni_queue_complete_some(q, &q->workers[0])) {
             tni_worker_flush(&q->workers[0]);
             some = true;
         }
+        tni_token_ask_newest(&q->workers[0]);
+    }
     return some;
+}
+
+void tni_step_completions(tni_engine *e)
+{
+    (void)tni_step_enter(e, 0);
+    (void)complete_some(e);
+    tni_step_leave(e);
 }
 
 static size_t ready_count(tni_engine *e)

@@ -23,41 +23,43 @@ void tni_spin_slow(atomic_uint *lock)
 /* ---- pushers --------------------------------------------------------------------------------------------
  */
 
-static engine_chunk *chunk_take(tni_engine *e)
+static engine_chunk *chunk_make(tni_engine *e)
+{
+    engine_chunk *chunk = atomic_exchange_explicit(&e->chunk_used, NULL, memory_order_acquire);
+
+    return chunk ? chunk : tni_alloc_aligned(LINE_BYTES, sizeof *chunk);
+}
+
+/* Chunks wait in `chunk_spare` until the one before them is full. */
+tn_status tni_submit_chunks_locked(tni_engine *e, uint32_t count)
+{
+    uint64_t places = e->push_chunk ? CHUNK_OPS - e->push_at : 0;
+
+    for (const engine_chunk *at = e->chunk_spare; at && places < count; at = at->next)
+        places += CHUNK_OPS;
+    for (; places < count; places += CHUNK_OPS) {
+        engine_chunk *chunk = chunk_make(e);
+
+        if (!chunk)
+            return TN_E_NOMEM;
+        chunk->next = e->chunk_spare;
+        e->chunk_spare = chunk;
+    }
+    return TN_OK;
+}
+
+void tni_submit_next_locked(tni_engine *e)
 {
     engine_chunk *chunk = e->chunk_spare;
 
-    if (chunk)
-        e->chunk_spare = NULL;
-    else if (!(chunk = atomic_exchange_explicit(&e->chunk_used, NULL, memory_order_acquire)))
-        chunk = tni_alloc_aligned(LINE_BYTES, sizeof *chunk);
-    if (chunk)
-        chunk->next = NULL;
-    return chunk;
-}
-
-tn_status tni_submit_reserve_locked(tni_engine *e)
-{
-    engine_chunk *chunk;
-
-    if (TN_LIKELY(e->push_chunk && e->push_at < CHUNK_OPS))
-        return TN_OK;
-    if (!(chunk = chunk_take(e)))
-        return TN_E_NOMEM;
+    e->chunk_spare = chunk->next;
+    chunk->next = NULL;
     if (e->push_chunk)
         e->push_chunk->next = chunk; /* published by the next operation's `pushed` */
     else
         e->seq_chunk = chunk;
     e->push_chunk = chunk;
     e->push_at = 0;
-    return TN_OK;
-}
-
-void tni_submit_locked(tni_engine *e, tni_op *op)
-{
-    e->push_chunk->ops[e->push_at++] = op;
-    /* Sequentially consistent, as going to sleep is: either we see the sleeper or it sees this operation. */
-    atomic_fetch_add(&e->pushed, 1u);
 }
 
 /* ---- the sequencer ----------------------------------------------------------------------------------------
@@ -69,11 +71,10 @@ static void op_enter(tni_op *op, uint64_t order)
 
     op->order = tni_order_entered(order);
     op->poison = NULL;
-    op->released = 0;
     atomic_store_explicit(&op->check, 0u, memory_order_relaxed);
     atomic_store_explicit(&op->wait, count + 1, memory_order_relaxed);
     for (uint32_t i = 0; i < count; i++)
-        granted += tni_var_enter(op, i);
+        granted += tni_var_enter_quick(op, i) || tni_var_enter(op, i);
     if (granted == count ||
         atomic_fetch_sub_explicit(&op->wait, granted + 1, memory_order_acq_rel) == granted + 1)
         tni_op_ready(op);
@@ -147,18 +148,22 @@ void tni_submit_help(tni_engine *e, uint64_t upto)
     }
 }
 
-void tni_submit_fini(tni_engine *e)
+static void chunks_free(engine_chunk *chunk)
 {
-    engine_chunk *spare = atomic_load(&e->chunk_used);
-
-    for (engine_chunk *chunk = e->seq_chunk; chunk;) {
+    while (chunk) {
         engine_chunk *next = chunk->next;
 
         tni_free_aligned(chunk);
         chunk = next;
     }
-    if (spare)
-        tni_free_aligned(spare);
-    if (e->chunk_spare)
-        tni_free_aligned(e->chunk_spare);
+}
+
+void tni_submit_fini(tni_engine *e)
+{
+    engine_chunk *used = atomic_load(&e->chunk_used);
+
+    chunks_free(e->seq_chunk);
+    chunks_free(e->chunk_spare);
+    if (used)
+        tni_free_aligned(used);
 }

@@ -23,7 +23,7 @@ void tni_var_fini(tni_var *v)
         tni_poison_release(v->poison);
     if (v->write_token)
         tni_token_release(v->write_token);
-    tni_token_set_free(v->read_tokens);
+    tni_reads_drop(v);
     memset(v, 0, sizeof *v);
 }
 
@@ -177,19 +177,19 @@ static bool release_quick(tni_var *v, bool write, uint64_t blocks)
     return false;
 }
 
-static inline void version_next(tni_var *v)
+void tni_var_release(tni_op *op, uint32_t i, tni_poison *poison, engine_token *token)
 {
-    __atomic_store_n(&v->version, v->version + 1, __ATOMIC_RELAXED);
+    if (op_is_write(op, i))
+        tni_var_written(op->vars[i]);
+    tni_var_give(op, i, poison, token);
 }
 
-void tni_var_release(tni_op *op, uint32_t i, tni_poison *poison, engine_token *token)
+void tni_var_give(tni_op *op, uint32_t i, tni_poison *poison, engine_token *token)
 {
     tni_var *v = op->vars[i];
     bool write = op_is_write(op, i);
     uint64_t s;
 
-    if (write)
-        version_next(v);
     if (!token && (!write || !poison) &&
         release_quick(v, write, write && (op->flags & TNI_TASK_CLEARS) ? VAR_POISON : 0))
         return;
@@ -204,9 +204,18 @@ void tni_var_release(tni_op *op, uint32_t i, tni_poison *poison, engine_token *t
     release_locked(v, write ? s & ~(uint64_t)VAR_WRITER : s - VAR_READER);
 }
 
-void tni_var_written(tni_var *v)
+void *tni_var_take(tni_var *v, void **word)
 {
-    version_next(v);
+    void *was = NULL;
+    uint64_t s;
+
+    tni_hold();
+    s = tni_var_lock(v);
+    if ((s & VAR_READERS) == VAR_READER && !(s & (VAR_WRITER | VAR_TOKENS)))
+        was = __atomic_exchange_n(word, NULL, __ATOMIC_RELAXED);
+    tni_var_unlock(v, s);
+    tni_unhold();
+    return was;
 }
 
 void tni_var_spoil(tni_var *v, tni_poison *poison)
@@ -222,7 +231,7 @@ void tni_var_leave(tni_var *v, bool write, bool written, tni_poison *poison)
     uint64_t s;
 
     if (written)
-        version_next(v);
+        tni_var_written(v);
     if (!poison && release_quick(v, write, 0))
         return;
     s = tni_var_lock(v);

@@ -166,14 +166,15 @@ static tn_status waiter_push(tni_engine *e, waiter *w, uint64_t *upto)
         tni_fork_let_by();
         tni_spin_lock(&e->push_lock);
     }
-    if (!(st = tni_submit_reserve_locked(e))) {
+    if (!(st = tni_submit_reserve_locked(e, 1))) {
         w->op.era = e->era;
         era = &e->eras[e->era];
         atomic_store_explicit(&era->pushed, atomic_load_explicit(&era->pushed, memory_order_relaxed) + 1,
                               memory_order_relaxed);
         e->signals++;
         atomic_fetch_add(&e->waits, 1u);
-        tni_submit_locked(e, &w->op);
+        tni_submit_put_locked(e, &w->op);
+        tni_submit_publish_locked(e, 1);
         *upto = atomic_load_explicit(&e->pushed, memory_order_relaxed);
     }
     tni_spin_unlock(&e->push_lock);
@@ -203,7 +204,7 @@ static bool tokens_wait(tni_engine *e, waiter *w, patience *p)
     return !gave_up;
 }
 
-static tn_status wait_slowly(tni_engine *e, tni_var *v, bool write, uint64_t timeout_ms)
+static tn_status wait_slowly(tni_engine *e, tni_var *v, bool write, bool tell, uint64_t timeout_ms)
 {
     patience p = patience_begin(e, timeout_ms);
     uint64_t upto;
@@ -221,7 +222,7 @@ static tn_status wait_slowly(tni_engine *e, tni_var *v, bool write, uint64_t tim
     } else {
         while (!word_reached(&w.word))
             word_sleep(&w.word, 1000000u); /* granted while we gave up: the signal is under way */
-        st = tokens_wait(e, &w, &p) ? poison_answer(v) : timed_out(timeout_ms);
+        st = !tokens_wait(e, &w, &p) ? timed_out(timeout_ms) : tell ? poison_answer(v) : TN_OK;
         tni_var_leave(v, write, false, NULL);
     }
     atomic_fetch_sub(&e->waits, 1u);
@@ -229,7 +230,8 @@ static tn_status wait_slowly(tni_engine *e, tni_var *v, bool write, uint64_t tim
     return st;
 }
 
-static tn_status wait_var(tni_engine *e, tni_var *v, bool write, uint64_t timeout_ms)
+/* `tell`: its failure is the caller's to know, who is told of it. */
+static tn_status wait_var(tni_engine *e, tni_var *v, bool write, bool tell, uint64_t timeout_ms)
 {
     uint64_t blocks = VAR_LOCK | VAR_WRITER | VAR_QUEUED | VAR_TOKENS | (write ? VAR_READERS : 0), s;
     tn_status st;
@@ -241,22 +243,32 @@ static tn_status wait_var(tni_engine *e, tni_var *v, bool write, uint64_t timeou
     if (tni_submit_empty(e)) {
         s = atomic_load_explicit(&v->state, memory_order_acquire);
         if (!(s & blocks))
-            return s & VAR_POISON ? poison_answer(v) : TN_OK;
+            return tell && s & VAR_POISON ? poison_answer(v) : TN_OK;
     }
     atomic_fetch_add(&e->inside, 1u);
-    st = wait_slowly(e, v, write, timeout_ms);
+    st = wait_slowly(e, v, write, tell, timeout_ms);
     atomic_fetch_sub(&e->inside, 1u);
     return st;
 }
 
 tn_status tni_engine_wait_read(tni_engine *e, tni_var *v, uint64_t timeout_ms)
 {
-    return wait_var(e, v, false, timeout_ms);
+    return wait_var(e, v, false, true, timeout_ms);
 }
 
 tn_status tni_engine_wait_write(tni_engine *e, tni_var *v, uint64_t timeout_ms)
 {
-    return wait_var(e, v, true, timeout_ms);
+    return wait_var(e, v, true, true, timeout_ms);
+}
+
+tn_status tni_engine_wait_quiet(tni_engine *e, tni_var *v, uint64_t timeout_ms)
+{
+    return wait_var(e, v, false, false, timeout_ms);
+}
+
+bool tni_engine_outstanding(const tni_engine *e)
+{
+    return atomic_load(&e->outstanding) != 0;
 }
 
 /* ---- progress of the whole ------------------------------------------------------------------------- */
@@ -335,28 +347,51 @@ void tni_wait_idle(tni_engine *e, uint64_t deadline)
         progress_wait(e, idle_reached, idle_target, e, deadline);
 }
 
-/* Some distance to the limit, so that not every completion wakes a pusher. */
+uint64_t tni_room_most(const tni_engine *e, uint32_t count, bool waiting)
+{
+    const uint64_t quarter = e->queue_max / 4, some = e->queue_max - quarter - 1;
+    uint64_t most = count <= e->queue_max - quarter ? e->queue_max - count : quarter;
+
+    return waiting && most > some ? some : most; /* so that not every completion wakes a pusher */
+}
+
+/* Others took the room again and again: when so many operations were done meanwhile, room for one will do. */
+static uint64_t room_due(const engine_room *room, uint64_t pushed)
+{
+    const uint64_t limit = room->engine->queue_max, patient = room->since + 2 * limit;
+    const uint64_t one = pushed < limit ? 0 : pushed - limit + 1;
+
+    return one > patient ? one : patient;
+}
+
+bool tni_room_due(const engine_room *room, uint64_t pushed, uint64_t done)
+{
+    return done >= room_due(room, pushed);
+}
+
 static uint64_t room_target(void *arg)
 {
-    tni_engine *e = arg;
-    uint64_t pushed = atomic_load(&e->pushed), most = e->queue_max - e->queue_max / 4;
+    const engine_room *room = arg;
+    const uint64_t pushed = atomic_load(&room->engine->pushed);
+    const uint64_t most = tni_room_most(room->engine, room->count, true);
+    const uint64_t target = pushed < most ? 0 : pushed - most, due = room_due(room, pushed);
 
-    return pushed < most ? 0 : pushed - most + 1;
+    return target < due ? target : due;
 }
 
 static bool room_reached(void *arg)
 {
-    tni_engine *e = arg;
+    const engine_room *room = arg;
 
-    return atomic_load(&e->stopping) || atomic_load(&e->done) >= room_target(e);
+    return atomic_load(&room->engine->stopping) || atomic_load(&room->engine->done) >= room_target(arg);
 }
 
-void tni_wait_room(tni_engine *e)
+void tni_wait_room(engine_room *room)
 {
-    if (e->type != ENGINE_THREADED)
-        (void)tni_step_until(e, room_reached, e, 0);
+    if (room->engine->type != ENGINE_THREADED)
+        (void)tni_step_until(room->engine, room_reached, room, 0);
     else
-        progress_wait(e, room_reached, room_target, e, 0);
+        progress_wait(room->engine, room_reached, room_target, room, 0);
 }
 
 /* ---- everything ------------------------------------------------------------------------------------ */
@@ -432,6 +467,37 @@ void tni_wait_pushed(tni_engine *e)
     atomic_fetch_sub(&e->inside, 1u);
 }
 
+/* Waiting for everything inside of a callback would be waiting for the callback. */
+static tn_status waiting_allowed(const tni_engine *e)
+{
+    if (tni_engine_on_worker() || tni_engine_tls.brief)
+        return tni_error(TN_E_STATE, "waiting for the engine inside one of its operations");
+    if (tni_engine_tls.calls == e)
+        return tni_error(TN_E_STATE, "waiting for all work inside a host callback, which is part of it");
+    if (atomic_load(&e->dead))
+        return tni_error(TN_E_STATE, "the process was forked inside a callback of the engine");
+    return TN_OK;
+}
+
+tn_status tni_engine_wait_idle(tni_engine *e, uint64_t timeout_ms)
+{
+    const patience p = patience_begin(e, timeout_ms);
+    char names[400];
+    tn_status st = waiting_allowed(e);
+
+    if (st)
+        return st;
+    atomic_fetch_add(&e->inside, 1u);
+    tni_wait_idle(e, p.deadline);
+    if (!tni_engine_idle(e)) {
+        tni_dump_names(e, names, sizeof names);
+        st = tni_error(TN_E_TIMEOUT, "after %llu ms is still pending: %s", (unsigned long long)timeout_ms,
+                       names);
+    }
+    atomic_fetch_sub(&e->inside, 1u);
+    return st;
+}
+
 static tni_poison *oldest_unreported(tni_engine *e)
 {
     tni_poison *oldest = NULL;
@@ -459,12 +525,10 @@ static tni_poison *oldest_unreported(tni_engine *e)
 tn_status tni_engine_wait_all(tni_engine *e)
 {
     tni_poison *poison;
-    tn_status st;
+    tn_status st = waiting_allowed(e);
 
-    if (tni_engine_on_worker() || tni_engine_tls.brief)
-        return tni_error(TN_E_STATE, "waiting for the engine inside one of its operations");
-    if (atomic_load(&e->dead))
-        return tni_error(TN_E_STATE, "the process was forked inside a callback of the engine");
+    if (st)
+        return st;
     tni_wait_pushed(e);
     poison = oldest_unreported(e);
     st = tni_poison_report(poison);

@@ -7,16 +7,12 @@
 /* Runs on the calling thread if the variables are free at once; false: nothing happened. */
 bool tni_call_short(tni_context *c, tni_signature *sig, const tni_attrs *attrs, tni_array *const *in,
                     tni_array *const *out, uint64_t draw, tn_status *status);
-/* Queues the call. */
 typedef struct tni_call_with {
     tni_array *saved; /* bytes that the kernel leaves for its backward, or finds there; NULL: none */
-    bool reads;       /* it is a backward: they are what its forward left */
     uint64_t draw;    /* of random numbers */
 } tni_call_with;
-tn_status tni_call_push(tni_context *c, tni_signature *sig, tni_attrs *attrs, tni_array *const *in,
-                        tni_array *const *out, const tni_call_with *with);
-/* The same where the kernel takes arguments in host memory and its device's is not: copies on both sides. */
-tn_status tni_call_near(tni_context *c, tni_signature *sig, tni_attrs *attrs, tni_array *const *in,
-                        tni_array *const *out, const tni_call_with *with);
+/* Queues the call. */
+tn_status tni_call_queue(tni_context *c, tni_signature *sig, tni_attrs *attrs, tni_array *const *in,
+                         tni_array *const *out, const tni_call_with *with);
 
 #endif

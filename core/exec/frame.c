@@ -1,71 +1,85 @@
 /*
- * Frames: the memory and the ready-made steps of one program, called again and again.
+ * Frames and their pools.
  *
- * All that can be settled once is settled when the frame is made: operand pointers, modes, attributes, where
- * each entry of the arena lies. A call binds the addresses of its inputs and outputs and runs the steps in a
- * row: no allocation, lock, hash or text on the way. A call's own record keeps its arrays until it is done.
+ * All that can be settled once is settled when a frame is made: operand pointers, modes, attributes, the
+ * variables' places. Memory comes when a call is queued and goes when it is done; the addresses are written
+ * anew only where they moved.
  */
-#include "exec/internal.h"
-
 #include <string.h>
 
-typedef struct tni_frame_call {
-    struct tni_frame_call *next;
-    tni_frame *frame;
-    tni_array **arrays;        /* inputs, then outputs; retained; dense ones in place of strided */
-    tni_moves *before, *after; /* into those, and out of them; zeros; mostly NULL */
-    tn_value *values;          /* of links, taken when the call was made, as key and draw */
-    uint64_t key, draw, moved_bytes;
-} tni_frame_call;
+#include "exec/frame_internal.h"
+
+#define FREE_FEW 4u            /* frames that every pool keeps for further calls */
+#define BUSY_LARGE 8u          /* calls in flight of a program with a large arena */
+#define BUSY_SMALL 1024u       /* the same of a small one */
+#define LOOK_AGAIN_MS 100u     /* for what must not be waited for */
+#define LARGE_BYTES (1u << 20) /* an arena that is large */
 
 /* ---- making ------------------------------------------------------------------------------------------ */
 
+static void phase_fini(frame_phase *p)
+{
+    tni_free(p->arrays);
+    tni_free(p->scratch);
+    tni_free((void *)p->scratch_on);
+    tni_free((void *)p->bound);
+    tni_free((void *)p->lent);
+}
+
+static void memory_free(tni_frame *f)
+{
+    for (uint32_t a = 0; a < f->program->arena_count; a++) {
+        tni_block_free(&f->kept[a], f->kept_stream[a]);
+        for (uint32_t i = 0; i < TNI_PHASES; i++)
+            tni_block_free(&f->phases[i].scratch[a], f->phases[i].scratch_on[a]);
+    }
+}
+
 static void frame_destroy(tni_frame *f)
 {
-    while (f->calls) {
-        tni_frame_call *next = f->calls->next;
-
-        tni_free(f->calls);
-        f->calls = next;
-    }
-    tni_mutex_fini(&f->lock);
-    tni_array_release(f->arena);
+    if (f->pool) /* it ran */
+        memory_free(f);
+    for (uint32_t i = 0; f->segments && i < f->program->segment_count; i++)
+        tni_vec_fini(&f->segments[i].scratch);
+    for (uint32_t i = 0; f->done && i < f->program->segment_count; i++)
+        tni_var_fini(&f->done[i]);
+    for (uint32_t i = 0; i < TNI_PHASES; i++)
+        phase_fini(&f->phases[i]);
     tni_program_release(f->program);
     tni_free(f->tensors);
     tni_free((void *)f->operands);
     tni_free_aligned(f->steps);
     tni_free(f->rngs);
     tni_free(f->values);
+    tni_free(f->seen);
+    tni_free(f->segments);
+    tni_free(f->done);
+    tni_free((void *)f->vars);
+    tni_free(f->tasks);
+    tni_free(f->room);
+    tni_free(f->kept);
+    tni_free((void *)f->constants);
+    tni_free((void *)f->kept_bound);
+    tni_free((void *)f->kept_stream);
+    tni_mutex_fini(&f->lock);
     tni_free(f);
 }
 
-void tni_frame_retain(tni_frame *f)
+typedef struct counts {
+    uint64_t values, rngs, vars;
+} counts;
+
+static counts counts_of(const tni_program *p)
 {
-    tni_ref_retain(&f->refs);
-}
+    counts n = {0};
 
-void tni_frame_release(tni_frame *f)
-{
-    if (f && tni_ref_release(&f->refs))
-        frame_destroy(f);
-}
-
-static uint64_t values_count(const tni_program *p)
-{
-    uint64_t n = 0;
-
-    for (uint32_t c = 0; c < p->code_count; c++)
-        if (p->code[c].link_count)
-            n += p->code[c].def->attr_count;
-    return n;
-}
-
-static uint64_t random_steps(const tni_program *p)
-{
-    uint64_t n = 0;
-
-    for (uint32_t c = 0; c < p->code_count; c++)
-        n += p->code[c].random != TNI_NONE;
+    for (uint32_t c = 0; c < p->code_count; c++) {
+        n.values += p->code[c].link_count ? p->code[c].def->attr_count : 0;
+        n.rngs += p->code[c].random != TNI_NONE;
+    }
+    for (uint32_t s = 0; s < p->segment_count; s++)
+        n.vars += p->segments[s].read_count + p->segments[s].write_count + p->segments[s].edge_count + 1u +
+                  p->lender_segments;
     return n;
 }
 
@@ -78,19 +92,23 @@ static void steps_make(tni_frame *f)
 
     for (uint32_t c = 0; c < p->code_count; c++) {
         const tni_instruction *in = &p->code[c];
-        tni_step *step = &f->steps[c];
+        frame_step *step = &f->steps[c];
 
-        step->run = in->prepared->kernel->run;
-        step->plan = &in->prepared->plan;
-        step->special = (in->skip_empty ? TNI_STEP_SKIP : 0u) | (in->add_by_core ? TNI_STEP_ADD : 0u);
+        step->run = in->prepared ? in->prepared->kernel->run : NULL;
+        step->plan = in->prepared ? &in->prepared->plan : NULL;
+        if (in->flags & TNI_CODE_SKIP_EMPTY)
+            step->run = NULL;
         step->x.struct_size = (uint32_t)TN_END(tn_exec, ops);
         step->x.threads = p->threads;
         step->x.in = f->operands + in->first_operand;
         step->x.out = step->x.in + in->in_count;
         step->x.modes = p->modes + in->first_operand + in->in_count;
         step->x.attrs = in->attrs->values;
+        step->x.call = (tn_call *)&f->segments[in->segment];
+        step->x.ops = &tni_frame_call_ops;
         if (in->random != TNI_NONE) {
-            *rng = (tn_rng){0, (uint64_t)p->device->index, &f->draw, in->random};
+            *rng =
+                (tn_rng){0, (uint64_t)f->program->segments[in->segment].device->index, &f->draw, in->random};
             step->x.rng = rng++;
         }
         if (in->link_count) {
@@ -101,11 +119,128 @@ static void steps_make(tni_frame *f)
     }
 }
 
-tn_status tni_frame_create(tni_context *c, tni_program *p, tni_frame **out)
+static tn_status tables_make(tni_frame *f)
 {
-    const int64_t bytes = (int64_t)p->arena_bytes;
+    const tni_program *p = f->program;
+    const uint32_t arenas = p->arena_count + 1u;
+    const counts n = counts_of(p);
+    bool all = true;
+
+    f->rng_count = (uint32_t)n.rngs;
+    f->tensors = tni_calloc(p->slot_count + 1u, sizeof *f->tensors);
+    f->operands = tni_calloc(p->operand_count + 1u, sizeof *f->operands);
+    f->steps = tni_alloc_aligned(64, (p->code_count + 1ull) * sizeof *f->steps);
+    f->rngs = tni_calloc(n.rngs + 1u, sizeof *f->rngs);
+    f->values = tni_calloc(n.values + 1u, sizeof *f->values);
+    f->seen = tni_calloc(p->port_count + 1u, sizeof *f->seen);
+    f->segments = tni_calloc(p->segment_count + 1u, sizeof *f->segments);
+    f->done = tni_calloc(p->segment_count + 1u, sizeof *f->done);
+    f->vars = tni_calloc(n.vars + 1u, sizeof(*f->vars));
+    f->tasks = tni_calloc(p->segment_count + 1u, sizeof *f->tasks);
+    f->kept = tni_calloc(arenas, sizeof *f->kept);
+    f->constants = tni_calloc(arenas, sizeof(*f->constants));
+    f->kept_bound = tni_calloc(arenas, sizeof(*f->kept_bound));
+    f->kept_stream = tni_calloc(arenas, sizeof(*f->kept_stream));
+    for (uint32_t i = 0; i < TNI_PHASES; i++) {
+        frame_phase *phase = &f->phases[i];
+
+        phase->arrays = tni_calloc(2ull * p->port_count + 1u, sizeof(*phase->arrays));
+        phase->scratch = tni_calloc(arenas, sizeof *phase->scratch);
+        phase->scratch_on = tni_calloc(arenas, sizeof(*phase->scratch_on));
+        phase->bound = tni_calloc(arenas, sizeof(*phase->bound));
+        phase->lent = tni_calloc(p->lender_arenas + 1u, sizeof(*phase->lent));
+        all = all && phase->arrays && phase->scratch && phase->scratch_on && phase->bound && phase->lent;
+        phase->given = phase->arrays + p->port_count;
+    }
+    if (!all || !f->tensors || !f->operands || !f->steps || !f->rngs || !f->values || !f->seen ||
+        !f->segments || !f->done || !f->vars || !f->tasks || !f->kept || !f->constants || !f->kept_bound ||
+        !f->kept_stream)
+        return TN_E_NOMEM;
+    memset(f->steps, 0, (p->code_count + 1ull) * sizeof *f->steps);
+    return TN_OK;
+}
+
+/* Where parts without bytes lie: a valid pointer that nobody dereferences. */
+static _Alignas(64) char nothing[64];
+
+static void tensors_make(tni_frame *f)
+{
+    const tni_program *p = f->program;
+
+    for (uint32_t v = 0; v < p->value_count; v++) {
+        f->tensors[v] = p->values[v].tensor;
+        f->tensors[v].data = nothing;
+    }
+    for (uint32_t s = 0; s < p->segment_count; s++)
+        for (uint32_t b = 0; b < p->segments[s].binding_count; b++) {
+            const tni_binding *binding = &p->bindings[p->segments[s].first_binding + b];
+
+            f->tensors[binding->slot] = p->values[binding->value].tensor;
+        }
+    for (uint32_t i = 0; i < p->operand_count; i++)
+        f->operands[i] = &f->tensors[p->slots[i]];
+}
+
+static uint32_t reads_of(const tni_program *p, const tni_segment *s)
+{
+    return s->read_count + s->edge_count + p->lender_segments;
+}
+
+/* The fixed part of each operation; its variables come with each call. */
+static tn_status tasks_make(tni_frame *f)
+{
+    const tni_program *p = f->program;
+    uint32_t at = 0;
+    size_t room = 0;
+
+    for (uint32_t i = 0; i < p->segment_count; i++) {
+        const tni_segment *s = &p->segments[i];
+        frame_segment *segment = &f->segments[i];
+
+        segment->frame = f;
+        segment->index = i;
+        segment->first_var = at;
+        tni_vec_init(&segment->scratch, sizeof(tni_block), 4096);
+        tni_var_init(&f->done[i]);
+        segment->room_at = room;
+        segment->room_bytes = tni_engine_room_bytes(reads_of(p, s), s->write_count + 1u);
+        room += (segment->room_bytes + 15u) & ~(size_t)15u;
+        at += reads_of(p, s) + s->write_count + 1u;
+        f->tasks[i] = (tni_task){.run = tni_segment_run, .device = s->device, .name = "program"};
+        f->tasks[i].flags = (s->flags & TNI_SEGMENT_PARALLEL ? TNI_TASK_PARALLEL : 0u) |
+                            (s->flags & TNI_SEGMENT_ASYNC ? TNI_TASK_ASYNC : 0u) |
+                            (s->flags & TNI_SEGMENT_ARRIVED ? TNI_TASK_ARRIVED : 0u) |
+                            (s->kind == TN_EXEC_HOST ? TNI_TASK_HOST_CALL : 0u) |
+                            (s->kind == TN_EXEC_SUBGRAPH ? TNI_TASK_HOST_CALL | TNI_TASK_ASYNC : 0u);
+    }
+    return room && !(f->room = tni_alloc(room)) ? TN_E_NOMEM : TN_OK;
+}
+
+/* What a frame takes between two calls: its tables, and its arenas if it keeps them. */
+static uint64_t bytes_of(const tni_frame_pool *pool, const tni_frame *f)
+{
+    const tni_program *p = f->program;
+    const void *const tables[] = {
+        f,           f->tensors, (const void *)f->operands, f->steps, f->rngs, f->values,
+        f->segments, f->done,    (const void *)f->vars,     f->tasks, f->room};
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        bytes += tables[i] ? tni_mem_bytes(tables[i]) : 0;
+    for (uint32_t i = 0; i < TNI_PHASES; i++)
+        bytes += tni_mem_bytes((const void *)f->phases[i].arrays);
+    for (uint32_t a = 0; pool->keeps && a < p->arena_count; a++) {
+        bytes += p->arenas[a].kept_bytes;
+        for (uint32_t i = 0; i < TNI_PHASES; i++)
+            bytes += p->arenas[a].scratch_bytes[i];
+    }
+    return bytes;
+}
+
+static tn_status frame_create(tni_frame_pool *pool, tni_frame **out)
+{
     tni_frame *f = tni_zalloc(sizeof *f);
-    tn_status st = TN_OK;
+    tn_status st;
 
     if (!f)
         return TN_E_NOMEM;
@@ -114,413 +249,350 @@ tn_status tni_frame_create(tni_context *c, tni_program *p, tni_frame **out)
         return TN_E_NOMEM;
     }
     tni_ref_init(&f->refs);
-    f->ctx = c;
-    f->program = p;
-    tni_program_retain(p);
-    f->tensors = tni_calloc(p->graph->entry_count + 1u, sizeof *f->tensors);
-    f->operands = tni_calloc(p->operand_count + 1u, sizeof *f->operands);
-    f->steps = tni_alloc_aligned(64, (p->code_count + 1ull) * sizeof *f->steps);
-    f->random_steps = random_steps(p);
-    f->rngs = tni_calloc(f->random_steps + 1u, sizeof *f->rngs);
-    f->values = tni_calloc(values_count(p) + 1u, sizeof *f->values);
-    if (!f->tensors || !f->operands || !f->steps || !f->rngs || !f->values)
-        st = TN_E_NOMEM;
-    else
-        memset(f->steps, 0, (p->code_count + 1ull) * sizeof *f->steps);
-    if (st || (st = tni_array_create(c->space, p->device, TN_U8, 1, &bytes, "frame", &f->arena))) {
+    f->ctx = pool->ctx;
+    f->program = pool->program;
+    tni_program_retain(f->program);
+    if ((st = tables_make(f)) || (st = tasks_make(f))) {
         frame_destroy(f);
         return st;
     }
-    memcpy(f->tensors, p->tensors, p->graph->entry_count * sizeof *f->tensors);
-    for (uint32_t i = 0; i < p->operand_count; i++)
-        f->operands[i] = &f->tensors[p->operands[i]];
+    tensors_make(f);
     steps_make(f);
-    atomic_fetch_add_explicit(&c->exec->frames, 1, memory_order_relaxed);
+    f->bytes = bytes_of(pool, f);
+    atomic_fetch_add_explicit(&f->ctx->exec->frames, 1, memory_order_relaxed);
     *out = f;
     return TN_OK;
 }
 
-tn_status tni_frame_entry(tni_frame *f, uint32_t entry, tni_array **out)
-{
-    const tni_program *p = f->program;
-    const tn_tensor *t = &p->tensors[entry];
+/* ---- addresses --------------------------------------------------------------------------------------- */
 
-    if (p->places[entry].kind != TNI_PLACE_ARENA)
-        return tni_error(TN_E_INTERNAL, "entry %u of a program is not kept in its frame", entry);
-    return tni_array_on(f->arena->storage, t->dtype, p->places[entry].offset / tn_dtype_bytes(t->dtype),
-                        t->ndim, t->shape, NULL, out);
+static bool in_phase(const tni_program *p, const tni_value *v, uint32_t phase)
+{
+    return v->first >= p->phases[phase].first_code &&
+           v->first - p->phases[phase].first_code < p->phases[phase].code_count;
 }
 
-tn_status tni_frame_saved(tni_frame *f, uint32_t instruction, tni_array **out)
+/* Does a value lie in that part of that arena? */
+static bool block_in(const tni_program *p, uint32_t value, uint32_t place, uint32_t arena, uint32_t phase)
 {
-    const tni_instruction *in = &f->program->code[instruction];
-    const int64_t bytes = (int64_t)in->prepared->plan.saved_bytes;
+    const tni_value *v = value == TNI_NONE ? NULL : &p->values[value];
 
-    return tni_array_on(f->arena->storage, TN_U8, in->saved_offset, 1, &bytes, NULL, out);
+    return v && v->place == place && v->arena == arena && v->first != TNI_NONE &&
+           (place != TNI_PLACE_SCRATCH || in_phase(p, v, phase));
 }
 
-/* ---- running ----------------------------------------------------------------------------------------- */
-
-static void bind_arena(tni_frame *f)
+void tni_frame_part_bind(tni_frame *f, uint32_t place, uint32_t arena, uint32_t phase, void *base)
 {
     const tni_program *p = f->program;
-    char *base = tni_array_data(f->arena);
 
-    for (uint32_t e = 0; e < p->graph->entry_count; e++)
-        if (p->places[e].kind == TNI_PLACE_ARENA)
-            f->tensors[e].data = base + p->places[e].offset;
-    for (uint32_t c = 0; c < p->code_count; c++) {
+    for (uint32_t v = 0; v < p->value_count; v++) {
+        if (block_in(p, v, place, arena, phase))
+            f->tensors[v].data = base ? (char *)base + p->values[v].offset : nothing;
+    }
+    for (uint32_t c = 0; place != TNI_PLACE_CONSTANT && c < p->code_count; c++) {
         const tni_instruction *in = &p->code[c];
 
-        if (in->workspace != TNI_NONE)
-            f->steps[c].x.workspace = tni_workspace_at(f->steps[c].plan, base + in->workspace_offset);
-        if (in->saved != TNI_NONE || in->saved_of != TNI_NONE)
-            f->steps[c].x.saved = base + in->saved_offset;
+        /* Steps whose blocks lie elsewhere may be running, or about to be bound by others. */
+        if (block_in(p, in->workspace, place, arena, phase))
+            f->steps[c].x.workspace = tni_workspace_at(f->steps[c].plan, f->tensors[in->workspace].data);
+        if (block_in(p, in->saved, place, arena, phase))
+            f->steps[c].x.saved = f->tensors[in->saved].data;
     }
-    f->bound = true;
 }
 
-/* Today's inputs, outputs, draw and run-time attributes. */
-static void bind_call(tni_frame *f, const tni_frame_call *k)
+static tn_status block_take(tni_device *d, uint64_t bytes, tn_stream *stream, tni_block *block)
+{
+    return block->pool || !bytes ? TN_OK
+                                 : tni_block_alloc(d, TN_MEMORY_DEVICE, bytes, stream, "frame", block);
+}
+
+/* Arenas of hosts are taken when a call is queued (`run` NULL), those of devices with streams there. */
+static bool arena_now(const tni_arena_plan *plan, const tni_run *run)
+{
+    return run ? plan->device == run->device && !plan->device->host : plan->device->host;
+}
+
+tn_status tni_frame_memory(tni_frame *f, uint32_t phase, const tni_run *run)
 {
     const tni_program *p = f->program;
-    const tn_value *value = k->values;
+    frame_phase *call = &f->phases[phase];
+    tn_stream *const stream = run ? run->stream : NULL;
+    tn_status st = TN_OK;
 
-    for (uint32_t i = 0; i < p->external_count; i++) {
-        const uint32_t e = p->external[i];
-        const tni_place *place = &p->places[e];
-        const tni_array *a =
-            k->arrays[place->kind == TNI_PLACE_INPUT ? place->index : p->input_count + place->index];
+    for (uint32_t a = 0; a < p->arena_count && !st; a++) {
+        const tni_arena_plan *plan = &p->arenas[a];
 
-        f->tensors[e].data = tni_array_data(a);
-    }
-    for (uint32_t c = 0; p->saved_input_count && c < p->code_count; c++)
-        if (p->code[c].saved_input != TNI_NONE)
-            f->steps[c].x.saved = tni_array_data(k->arrays[p->code[c].saved_input]);
-    f->draw = k->draw;
-    for (uint32_t c = 0; p->link_count && c < p->code_count; c++)
-        for (uint32_t l = 0; l < p->code[c].link_count; l++)
-            ((tn_value *)f->steps[c].x.attrs)[p->links[p->code[c].first_link + l].to] = *value++;
-    if (p->random_count)
-        for (uint64_t i = 0; i < f->random_steps; i++)
-            f->rngs[i].seed = k->key;
-}
-
-/* For a kernel that only writes: what it made is put aside and added. Outputs that are not added are written.
- */
-static tn_status step_add(tni_frame *f, uint32_t c, tn_err *err)
-{
-    const tni_instruction *in = &f->program->code[c];
-    const tni_step *step = &f->steps[c];
-    tn_tensor *aside = tni_calloc(in->out_count, sizeof *aside);
-    const tn_tensor **out = tni_calloc(in->out_count, sizeof *out);
-    tn_exec x = step->x;
-    tn_status st = aside && out ? TN_OK : tn_fail(err, TN_E_NOMEM, "out of memory for a sum of gradients");
-
-    if (!st && !f->program->device->host_addressable)
-        st = tn_fail(err, TN_E_UNSUPPORTED, "the host does not reach the device's memory to add gradients");
-    for (uint32_t o = 0; !st && o < in->out_count; o++) {
-        aside[o] = *step->x.out[o];
-        out[o] = &aside[o];
-        if (step->x.modes[o] == TN_MODE_ADD && !(aside[o].data = tni_alloc(aside[o].bytes)))
-            st = tn_fail(err, TN_E_NOMEM, "out of memory for a sum of gradients");
-    }
-    x.out = out;
-    if (!st)
-        st = step->run(step->plan, &x, err);
-    for (uint32_t o = 0; aside && out && o < in->out_count; o++) {
-        if (!out[o] || step->x.modes[o] != TN_MODE_ADD)
+        if (!arena_now(plan, run))
             continue;
-        if (!st)
-            tni_add_strided(&aside[o], step->x.out[o]);
-        tni_free(aside[o].data);
+        if ((st = block_take(plan->device, plan->kept_bytes, stream, &f->kept[a])) ||
+            (st = block_take(plan->device, plan->scratch_bytes[phase], stream, &call->scratch[a])))
+            break;
+        f->kept_stream[a] = call->scratch_on[a] = stream;
+        if (f->kept_bound[a] != f->kept[a].memory.data)
+            tni_frame_part_bind(f, TNI_PLACE_KEPT, a, phase, f->kept[a].memory.data);
+        f->kept_bound[a] = f->kept[a].memory.data;
+        if (call->bound[a] != call->scratch[a].memory.data)
+            tni_frame_part_bind(f, TNI_PLACE_SCRATCH, a, phase, call->scratch[a].memory.data);
+        call->bound[a] = call->scratch[a].memory.data;
     }
-    tni_free(aside);
-    tni_free((void *)out);
-    return st;
-}
-
-/* The whole replay. [worker], or in stream order on a device that runs host kernels. */
-static tn_status frame_replay(void *arg, tn_err *err)
-{
-    tni_frame_call *k = arg;
-    tni_frame *f = k->frame;
-    const tni_program *p = f->program;
-    const uint32_t count = p->code_count;
-    tn_status st = TN_OK;
-    uint32_t c;
-
-    if (!f->bound)
-        bind_arena(f);
-    bind_call(f, k);
-    for (c = 0; c < count && !st; c++) {
-        const tni_step *step = &f->steps[c];
-
-        if (TN_LIKELY(!step->special))
-            st = step->run(step->plan, &step->x, err);
-        else if (!(step->special & TNI_STEP_SKIP))
-            st = step_add(f, c, err);
-    }
-    if (st && c) { /* name the layer */
-        tn_err inner = *err;
-
-        tni_err_format(err, st, "node \"%s\": %.400s", p->graph->nodes[p->code[c - 1].node].name,
-                       inner.message[0] ? inner.message : "failed without saying why");
+    for (uint32_t a = 0; a < p->lender_arenas && call->lender && !st; a++) {
+        if (!arena_now(&call->lender->program->arenas[a], run))
+            continue; /* its block may be about to be taken by the lender's segments */
+        if (call->lent[a] != call->lender->kept[a].memory.data)
+            tni_frame_part_bind(f, TNI_PLACE_LENT, a, phase, call->lender->kept[a].memory.data);
+        call->lent[a] = call->lender->kept[a].memory.data;
     }
     return st;
 }
 
-/* All memory, before anything is written: of the arena, the outputs, the moves. What is read or added up and
- * was never written begins as zeros. */
-static tn_status call_allocate(tni_frame_call *k, tn_stream *stream)
+void tni_frame_phase_free(tni_frame *f, uint32_t phase)
 {
-    tni_frame *f = k->frame;
-    const tni_program *p = f->program;
-    tn_status st = TN_OK;
-
-    if (p->arena_bytes && !f->arena->storage->data && (st = tni_storage_allocate(f->arena->storage, stream)))
-        return st;
-    for (uint32_t i = 0; i < p->input_count + p->output_count && !st; i++) {
-        tni_storage *s = k->arrays[i] ? k->arrays[i]->storage : NULL;
-
-        const bool adds = i >= p->input_count && p->outputs[i - p->input_count].mode == TN_MODE_ADD;
-
-        if (s)
-            st = i < p->input_count || adds ? tni_storage_touch(s, stream) : tni_storage_allocate(s, stream);
-    }
-    return st;
+    for (uint32_t a = 0; !f->pool->keeps && a < f->program->arena_count; a++)
+        tni_block_free(&f->phases[phase].scratch[a], f->phases[phase].scratch_on[a]);
 }
 
-static tn_status call_reserve(tni_frame_call *k, const tni_run *run)
+/* ---- the pool ---------------------------------------------------------------------------------------- */
+
+tn_status tni_frame_pool_create(tni_context *c, tni_program *p, tni_frame_pool **out)
 {
-    tn_status st = call_allocate(k, run->stream);
-
-    if (!st)
-        st = tni_moves_reserve(k->before, run);
-    return st ? st : tni_moves_reserve(k->after, run);
-}
-
-/* A device has one worker for programs, so its stream is the same from the first call on. */
-static tn_status bind_stream(tni_frame *f, const tni_run *run)
-{
-    const tni_program *p = f->program;
-    tn_status st = TN_OK;
-
-    for (uint32_t c = 0; f->stream != run->stream && c < p->code_count && !st; c++) {
-        const tni_prepared *prepared = p->code[c].prepared;
-
-        f->steps[c].x.stream = run->stream;
-        st = tni_slot_get(run, prepared->plugin, prepared->table, &f->steps[c].x.stream_slot);
-    }
-    if (!st)
-        f->stream = run->stream;
-    return st;
-}
-
-static tn_status call_run(void *payload, tni_run *run)
-{
-    tni_frame_call *k = *(tni_frame_call **)payload;
-    tn_err err = {0};
-    tn_status st = call_reserve(k, run);
-
-    if (st || (st = bind_stream(k->frame, run)) || (st = tni_moves_run(k->before, run)))
-        return st;
-    if (run->stream && run->device->kernels_plugin)
-        st = run->device->ops->stream_call(run->stream, frame_replay, k, &err);
-    else
-        st = frame_replay(k, &err);
-    return st ? tni_error_take(st, &err, "program") : tni_moves_run(k->after, run);
-}
-
-static void call_release(tni_frame_call *k)
-{
-    tni_frame *f = k->frame;
-    const tni_program *p = f->program;
-
-    for (uint32_t i = 0; i < p->input_count + p->output_count; i++) {
-        tni_array_release(k->arrays[i]);
-        k->arrays[i] = NULL;
-    }
-    tni_moves_destroy(k->before);
-    tni_moves_destroy(k->after);
-    k->before = k->after = NULL;
-    tni_mutex_lock(&f->lock);
-    k->next = f->calls;
-    f->calls = k;
-    tni_mutex_unlock(&f->lock);
-    atomic_fetch_sub(&f->queued, 1);
-    tni_frame_release(f);
-}
-
-static void call_done(void *payload, tni_engine *engine, tn_status status)
-{
-    tni_frame_call *k = *(tni_frame_call **)payload;
-
-    if (status) /* the arena holds nothing that anybody could still want */
-        tni_engine_clear(engine, tni_array_var(k->frame->arena));
-    call_release(k);
-}
-
-/* ---- queueing ---------------------------------------------------------------------------------------- */
-
-static tn_status call_take(tni_frame *f, tni_frame_call **out)
-{
-    const tni_program *p = f->program;
-    const uint32_t ports = p->input_count + p->output_count;
-    tni_frame_call *k;
-
-    tni_mutex_lock(&f->lock);
-    if ((k = f->calls) != NULL)
-        f->calls = k->next;
-    tni_mutex_unlock(&f->lock);
-    if (!k) {
-        if (!(k = tni_zalloc(sizeof *k + (ports + 1u) * sizeof *k->arrays +
-                             p->link_count * sizeof *k->values)))
-            return TN_E_NOMEM;
-        k->arrays = (tni_array **)(k + 1);
-        k->values = (tn_value *)(k->arrays + ports);
-        k->frame = f;
-    }
-    tni_frame_retain(f);
-    atomic_fetch_add(&f->queued, 1);
-    *out = k;
-    return TN_OK;
-}
-
-static tn_status port_check(const tni_program *p, const tni_port *port, const tni_array *a, const char *what,
-                            uint32_t index)
-{
-    if (!a)
-        return tni_error(TN_E_ARG, "%s %u of a program is NULL", what, index);
-    if (!tni_array_has_shape(a, port->shape.ndim, port->shape.dim))
-        return tni_error(TN_E_SHAPE, "%s %u of a program has another shape than it was made for", what,
-                         index);
-    if (a->dtype != port->dtype)
-        return tni_error(TN_E_DTYPE, "%s %u of a program is %s, it was made for %s", what, index,
-                         tni_dtype_name(a->dtype), tni_dtype_name(port->dtype));
-    if (a->storage->device != p->device)
-        return tni_error(TN_E_DEVICE, "%s %u of a program is on %s:%d, it was made for %s:%d", what, index,
-                         a->storage->device->type, a->storage->device->index, p->device->type,
-                         p->device->index);
-    return TN_OK;
-}
-
-/* The array itself if it is row-major, else a dense one that the operation fills before and empties after. */
-static tn_status call_array(tni_frame_call *k, uint32_t i, tni_array *a, bool fill, bool empty)
-{
-    const tni_program *p = k->frame->program;
-    const uint32_t most = p->input_count + p->output_count;
+    tni_frame_pool *pool = tni_zalloc(sizeof *pool);
     tn_status st;
 
-    if (empty && !tni_array_writable(a))
-        return tni_error(TN_E_STATE, "a program would write memory that may only be read");
-    if (TN_LIKELY(a->flags & TNI_ARRAY_CONTIGUOUS)) {
-        tni_array_retain(k->arrays[i] = a);
-        return TN_OK;
-    }
-    st = tni_array_create(k->frame->ctx->space, p->device, a->dtype, a->ndim, a->shape, "array",
-                          &k->arrays[i]);
-    k->moved_bytes += tni_array_bytes(a);
-    if (!st && fill)
-        st = tni_moves_add(&k->before, most, a, k->arrays[i], false);
-    if (!st && empty)
-        st = tni_moves_add(&k->after, most, k->arrays[i], a, false);
-    return st;
-}
-
-static tn_status call_arrays(tni_frame_call *k, tni_array *const *inputs, tni_array *const *outputs)
-{
-    const tni_program *p = k->frame->program;
-    tn_status st = TN_OK;
-
-    for (uint32_t i = 0; i < p->input_count && !st; i++)
-        if (!(st = port_check(p, &p->inputs[i], inputs[i], "input", i)))
-            st = call_array(k, i, inputs[i], true, p->inputs[i].written);
-    for (uint32_t i = 0; i < p->output_count && !st; i++)
-        if (!(st = port_check(p, &p->outputs[i], outputs[i], "output", i)))
-            st = call_array(k, p->input_count + i, outputs[i], p->outputs[i].mode == TN_MODE_ADD, true);
-    return st;
-}
-
-static void call_values(tni_frame_call *k, const tni_attrs *const *sources)
-{
-    const tni_program *p = k->frame->program;
-
-    for (uint32_t l = 0; l < p->link_count; l++) {
-        const tni_attr_link *link = &p->links[l];
-        const tni_attrs *from = sources ? sources[link->source] : NULL;
-
-        if (!from)
-            from = p->graph->nodes[link->source].attrs;
-        k->values[l] = from->values[link->from];
-    }
-}
-
-/* The variables are those of the arrays given, not of what stands in for them. */
-static tn_status call_push(tni_frame_call *k, tni_array *const *inputs, tni_array *const *outputs,
-                           const tni_frame_zeros *zeros)
-{
-    const tni_program *p = k->frame->program;
-    const uint32_t zero_count = zeros ? zeros->count : 0;
-    const uint32_t count = p->input_count + p->output_count + zero_count + 1u;
-    tni_var *small[64], **vars = count * 2 > 64 ? tni_calloc(count * 2ull, sizeof *vars) : small;
-    tni_task task = {.run = call_run, .done = call_done, .payload = &k, .payload_bytes = sizeof k};
-    bool clears = true;
-    tn_status st;
-
-    if (!vars)
+    if (!pool)
         return TN_E_NOMEM;
-    task.reads = vars;
-    task.writes = vars + count;
-    vars[count + task.write_count++] = tni_array_var(k->frame->arena);
-    for (uint32_t i = 0; i < p->input_count; i++) {
-        if (p->inputs[i].written) {
-            vars[count + task.write_count++] = tni_array_var(inputs[i]);
-            clears = false;
-        } else {
-            vars[task.read_count++] = tni_array_var(inputs[i]);
-        }
+    if (tni_mutex_init(&pool->lock)) {
+        tni_free(pool);
+        return TN_E_NOMEM;
     }
-    for (uint32_t i = 0; i < p->output_count; i++) {
-        vars[count + task.write_count++] = tni_array_var(outputs[i]);
-        clears &= p->outputs[i].mode == TN_MODE_WRITE && k->arrays[p->input_count + i] == outputs[i] &&
-                  tni_array_bytes(outputs[i]) == outputs[i]->storage->bytes;
+    if ((st = tni_constants_create(p, &pool->constants)) || (st = tni_captures_create(p, &pool->graphs)) ||
+        (st = tni_bodies_create(c, p, &pool->bodies))) {
+        tni_captures_destroy(p, pool->graphs);
+        tni_constants_destroy(p, pool->constants);
+        tni_mutex_fini(&pool->lock);
+        tni_free(pool);
+        return st;
     }
-    for (uint32_t i = 0; i < zero_count; i++) {
-        vars[count + task.write_count++] = tni_array_var(zeros->arrays[i]);
-        clears &= tni_array_bytes(zeros->arrays[i]) == zeros->arrays[i]->storage->bytes;
-    }
-    task.device = p->device;
-    task.name = "program";
-    task.est_ns = p->est_ns ? p->est_ns + k->moved_bytes / 4 : 0;
-    task.flags = (p->parallel ? TNI_TASK_PARALLEL : 0u) | (clears ? TNI_TASK_CLEARS : 0u);
-    st = tni_engine_push(k->frame->ctx->engine, &task);
-    if (vars != small)
-        tni_free(vars);
-    return st;
+    tni_ref_init(&pool->refs);
+    pool->ctx = c;
+    pool->program = p;
+    pool->busy_max = p->planned_bytes > LARGE_BYTES ? BUSY_LARGE : BUSY_SMALL;
+    tni_program_retain(p);
+    *out = pool;
+    return TN_OK;
 }
 
-tn_status tni_frame_run(tni_frame *f, tni_array *const *inputs, tni_array *const *outputs,
-                        const tni_attrs *const *sources, uint64_t draw, const tni_frame_zeros *zeros)
+void tni_frame_pool_keep(tni_frame_pool *pool)
 {
-    const uint32_t ports = f->program->input_count + f->program->output_count;
-    tni_frame_call *k;
-    tn_status st = call_take(f, &k);
+    pool->keeps = true;
+}
 
-    if (st)
+static void pool_release(tni_frame_pool *pool)
+{
+    if (!tni_ref_release(&pool->refs))
+        return;
+    tni_bodies_destroy(pool->program, pool->bodies);
+    tni_captures_destroy(pool->program, pool->graphs);
+    tni_constants_destroy(pool->program, pool->constants);
+    tni_program_release(pool->program);
+    tni_mutex_fini(&pool->lock);
+    tni_free(pool);
+}
+
+void tni_frame_pool_close(tni_frame_pool *pool)
+{
+    tni_frame *f;
+
+    if (!pool)
+        return;
+    tni_mutex_lock(&pool->lock);
+    pool->closed = true;
+    f = pool->free;
+    pool->free = NULL;
+    tni_mutex_unlock(&pool->lock);
+    while (f) {
+        tni_frame *next = f->next;
+
+        atomic_fetch_sub(&pool->ctx->exec->kept_bytes, f->bytes);
+        frame_destroy(f);
+        f = next;
+    }
+    pool_release(pool);
+}
+
+static void busy_remove_locked(tni_frame_pool *pool, tni_frame *f)
+{
+    *(f->prev ? &f->prev->next : &pool->busy) = f->next;
+    *(f->next ? &f->next->prev : &pool->busy_last) = f->prev;
+    pool->busy_count--;
+}
+
+static void busy_add_locked(tni_frame_pool *pool, tni_frame *f)
+{
+    f->next = NULL;
+    f->prev = pool->busy_last;
+    *(f->prev ? &f->prev->next : &pool->busy) = f;
+    pool->busy_last = f;
+    pool->busy_count++;
+}
+
+/* Number `skip` among those in flight that can be waited for, retained; NULL: there are no more. */
+static tni_frame *gated_locked(tni_frame_pool *pool, uint32_t skip)
+{
+    tni_frame *f = pool->busy;
+
+    while (f && !(f->gated && skip-- == 0))
+        f = f->next;
+    if (f)
+        tni_frame_retain(f);
+    return f;
+}
+
+/* Until a call has run; its failure is its own. False: what something outside is to complete is under way:
+ * that may be this thread's to do, and nothing is waited for. */
+static bool call_wait(tni_frame *f)
+{
+    const uint32_t launched = atomic_load(&f->launched);
+    const tni_phase *phase = &f->program->phases[launched < TNI_PHASES ? launched : TNI_FORWARD];
+    tni_engine *e = f->ctx->engine;
+    tn_status st = TN_OK;
+
+    for (uint32_t s = 0; s < phase->segment_count && launched < TNI_PHASES; s += st == TN_OK) {
+        if (tni_engine_outstanding(e))
+            return false;
+        st = tni_engine_wait_quiet(e, &f->done[phase->first_segment + s], LOOK_AGAIN_MS);
+        if (st)
+            tni_error_clear();
+        if (st && st != TN_E_TIMEOUT) /* nobody may wait here */
+            return false;
+    }
+    return true;
+}
+
+/* Very many are in flight: the oldest come first. One that has run may still be on its way back, so of
+ * several that wait here each waits for another one. */
+static void room_wait(tni_frame_pool *pool)
+{
+    tni_frame *f = NULL;
+    uint32_t waited = 0;
+    bool more;
+
+    do {
+        tni_mutex_lock(&pool->lock);
+        f = pool->busy_count >= pool->busy_max ? gated_locked(pool, waited++) : NULL;
+        tni_mutex_unlock(&pool->lock);
+        more = f && call_wait(f);
+        tni_frame_release(f);
+    } while (more);
+}
+
+tn_status tni_frame_take(tni_frame_pool *pool, bool recorded, tni_frame **out)
+{
+    tni_frame *f;
+    tn_status st;
+
+    if (!recorded && !tni_engine_inside())
+        room_wait(pool);
+    tni_mutex_lock(&pool->lock);
+    if ((f = pool->free) != NULL) {
+        pool->free = f->next;
+        pool->free_count--;
+        atomic_fetch_sub(&pool->ctx->exec->kept_bytes, f->bytes);
+    }
+    tni_mutex_unlock(&pool->lock);
+    if (f)
+        tni_ref_init(&f->refs);
+    else if ((st = frame_create(pool, &f)))
         return st;
-    k->moved_bytes = 0;
-    for (uint32_t i = 0; zeros && i < zeros->count && !st; i++) {
-        st = tni_moves_add(&k->after, ports + zeros->count, NULL, zeros->arrays[i], false);
-        k->moved_bytes += tni_array_bytes(zeros->arrays[i]);
+    tni_ref_retain(&pool->refs);
+    f->pool = pool;
+    f->recorded = recorded;
+    f->gated = false;
+    atomic_store(&f->launched, TNI_PHASES);
+    tni_mutex_lock(&pool->lock);
+    if (!recorded) {
+        f->gated = pool->busy_count >= pool->busy_max / 2;
+        busy_add_locked(pool, f);
     }
-    if (!st && !(st = call_arrays(k, inputs, outputs))) {
-        k->key = f->program->random_count ? tni_random_key(f->ctx, f->program->device) : 0;
-        k->draw = draw;
-        call_values(k, sources);
-        st = call_push(k, inputs, outputs, zeros);
+    tni_mutex_unlock(&pool->lock);
+    *out = f;
+    return TN_OK;
+}
+
+void tni_frame_retain(tni_frame *f)
+{
+    tni_ref_retain(&f->refs);
+}
+
+/* A pool keeps the few that it needs again soon, and what a busier time left as long as all pools of the
+ * context together keep little. */
+static bool keep_locked(tni_frame_pool *pool, const tni_frame *f)
+{
+    atomic_uint_fast64_t *kept = &pool->ctx->exec->kept_bytes;
+
+    if (pool->closed || pool->free_count >= pool->busy_max)
+        return false;
+    if (atomic_fetch_add(kept, f->bytes) + f->bytes <= TN_FRAMES_BYTES_MAX || pool->free_count < FREE_FEW)
+        return true;
+    atomic_fetch_sub(kept, f->bytes);
+    return false;
+}
+
+/* Back to the pool, or gone. */
+static void frame_return(tni_frame *f)
+{
+    tni_frame_pool *pool = f->pool;
+    bool keep;
+
+    if (!pool->keeps)
+        memory_free(f);
+    for (uint32_t s = 0; f->spoiled && s < f->program->segment_count; s++)
+        tni_engine_clear(f->ctx->engine, &f->done[s]);
+    f->spoiled = false;
+    f->lent = false;
+    tni_mutex_lock(&pool->lock);
+    if ((keep = keep_locked(pool, f))) {
+        f->next = pool->free;
+        pool->free = f;
+        pool->free_count++;
     }
-    if (st)
-        call_release(k);
-    return st;
+    tni_mutex_unlock(&pool->lock);
+    if (!keep)
+        frame_destroy(f);
+    pool_release(pool);
+}
+
+/* Under the lock, so that nobody finds it among those in flight without a reference. */
+void tni_frame_release(tni_frame *f)
+{
+    bool last;
+
+    if (!f)
+        return;
+    tni_mutex_lock(&f->pool->lock);
+    last = tni_ref_release(&f->refs);
+    if (last && !f->recorded)
+        busy_remove_locked(f->pool, f);
+    tni_mutex_unlock(&f->pool->lock);
+    if (last)
+        frame_return(f);
+}
+
+void tni_frame_lend(tni_frame *f)
+{
+    atomic_store(&f->lent, true);
+}
+
+bool tni_frame_lent(const tni_frame *f)
+{
+    return atomic_load(&f->lent);
+}
+
+tni_array **tni_frame_arrays(tni_frame *f, uint32_t phase)
+{
+    return f->phases[phase].given;
+}
+
+const tni_program *tni_frame_program(const tni_frame *f)
+{
+    return f->program;
 }

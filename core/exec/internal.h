@@ -2,13 +2,16 @@
 #ifndef TN_EXEC_INTERNAL_H
 #define TN_EXEC_INTERNAL_H
 
-#include "exec/exec.h"
+#include "exec/subgraph.h"
+
+#define TNI_SUBGRAPHS_MAX 16u /* operators that run graphs of their own */
 
 typedef struct tni_draws { /* random numbers of one device */
     atomic_uint_fast64_t key, next;
 } tni_draws;
 
 #define TNI_SIG_BUCKETS 1024
+#define TNI_CACHED_ENTRIES_MAX 64 /* signatures of one net: buckets of lengths; the least recent goes */
 
 struct tni_exec {
     tni_context *ctx;
@@ -21,8 +24,12 @@ struct tni_exec {
     uint64_t inline_ns;
     uint32_t threads;
     uint16_t node_flags; /* of run.deterministic */
-    atomic_uint_fast64_t hits, misses, short_way, programs, frames, tape_order, by_node;
-    void *backward; /* room autograd's cache of programs */
+    atomic_uint_fast64_t hits, misses, short_way, programs, frames, tape_order, cuts, unsettled;
+    atomic_uint_fast64_t kept_bytes; /* of frames that pools keep */
+    atomic_uint_fast64_t graphs, graph_launches, graph_updates;
+    void *backward;                                       /* room autograd's cache of programs */
+    const tni_subgraph_def *subgraphs[TNI_SUBGRAPHS_MAX]; /* under the lock */
+    uint32_t subgraph_count;
 };
 
 /* One call's key, before there is a signature for it. */
@@ -37,6 +44,12 @@ typedef struct tni_call_key {
     tni_array *const *in;
 } tni_call_key;
 
+/* The core copies between devices itself: no kernel, and the device is the output's. */
+static inline bool tni_copies(const tni_opdef *def)
+{
+    return def->op->exec == TN_EXEC_COPY;
+}
+
 uint64_t tni_exec_generation(const tni_context *c);
 bool tni_signature_matches(const tni_signature *s, const tni_call_key *k);
 /* From the table, or made; the caller owns one reference. */
@@ -46,5 +59,68 @@ void tni_signature_clear(tni_exec *x);
 /* Bits of arrays that a gradient function reads, found by a dry run. */
 tn_status tni_gradient_needs(const tni_opdef *def, const tni_attrs *attrs, uint32_t in_count,
                              uint32_t out_count, uint64_t *need_in, uint64_t *need_out);
+
+/* ---- cached.c ----------------------------------------------------------------------------------------- */
+
+typedef struct tni_split tni_split;
+typedef struct tni_inlined tni_inlined;
+struct tni_cached_entry { /* one signature of inputs */
+    tni_refcount refs;
+    tni_compiled *compiled; /* one of these three: a program; two nets; operator by operator */
+    tni_split *split;
+    tni_inlined *inlined;
+    tni_graph *graph; /* inferred; borrowed from what is compiled, or owned */
+    tni_device *device;
+    uint32_t flags;
+    bool recorded, twins; /* twins: some inputs are one and the same array */
+    bool several;         /* on several devices */
+    uint32_t *twin;       /* per input: the first one that is the same array, if a gradient of it is wanted */
+    uint8_t *modes;       /* per input: what is done to its gradient */
+    uint64_t generation;
+    struct tni_cached_entry *next;
+};
+
+/* One call of a cached operator, as its entries are found by. */
+typedef struct tni_cached_key {
+    tni_array *const *in;
+    const uint8_t *modes; /* per input: what is done to its gradient; NULL: its array says it */
+    uint32_t in_count, flags;
+    tni_device *device;
+    uint64_t generation;
+    bool recorded, twins; /* twins: some tracked array is there twice */
+    bool several;         /* arrays on several devices, or nodes that have their own */
+} tni_cached_key;
+/* What a backward does to the gradient of input `i`: its own mode if it is a leaf. */
+uint8_t tni_cached_mode(const tni_cached_key *k, uint32_t i);
+/* The entry for this call, retained. */
+tn_status tni_cached_entry_find(tni_cached_op *op, const tni_cached_key *k, tni_cached_entry **out);
+void tni_cached_entry_release(tni_cached_entry *e); /* NULL is fine */
+
+/* ---- parts.c: nets with functions of the program ----------------------------------------------------- */
+
+/* *out stays as it is: no function is in `g`, which outlives the parts. */
+tn_status tni_parts_create(tni_context *c, const tni_graph *g, tni_parts **out);
+void tni_parts_destroy(tni_parts *p); /* NULL is fine */
+void tni_parts_flags(const tni_parts *p, const tni_cached_flags *flags);
+tn_status tni_parts_constant(const tni_parts *p, uint32_t index); /* as tni_cached_op_constant */
+tn_status tni_parts_call(const tni_parts *p, tni_device *d, tni_array *const *in, tni_array **out);
+
+/* ---- inline.c: nets that are called operator by operator ---------------------------------------------- */
+
+/* Has it at most `limit` operators, all of which may be called apart? */
+bool tni_inlines(const tni_graph *g, uint32_t limit);
+/* `g` is inferred and stays alive with it. */
+tn_status tni_inlined_create(tni_context *c, const tni_graph *g, tni_device *device, tni_inlined **out);
+void tni_inlined_destroy(tni_inlined *b); /* NULL is fine */
+/* Inputs by variable. out[i] NULL: made. */
+tn_status tni_inlined_call(tni_context *c, const tni_inlined *b, tni_array *const *in, tni_array **out);
+
+/* ---- split.c: nets in which a kernel decides on the size of its outputs ------------------------------- */
+
+/* NULL: nothing in `g` (inferred) depends on such a size. */
+tn_status tni_split_create(tni_context *c, const tni_graph *g, tni_split **out);
+void tni_split_destroy(tni_split *s); /* NULL is fine */
+/* Queues the part up to there and the rest behind it. out[i] NULL: made; its shape may come later. */
+tn_status tni_split_call(tni_split *s, const tni_cached_key *k, tni_array **out);
 
 #endif

@@ -22,7 +22,7 @@ tn_status tni_site_create(tni_context *c, const char *op, size_t count, const ch
     tni_ref_init(&s->refs);
     atomic_flag_clear(&s->busy);
     s->ctx = c;
-    if ((st = tni_opset_find(c->ops, op, &s->def)) ||
+    if ((st = tni_opset_find_offered(c->ops, op, &s->def)) ||
         (st = tni_attrs_parse(s->def, count, names, texts, &s->attrs))) {
         tni_free(s);
         return st;
@@ -53,6 +53,8 @@ void tni_site_release(tni_site *s)
     tni_signature_release(s->last[0]);
     tni_signature_release(s->last[1]);
     tni_attrs_release(s->attrs);
+    for (size_t i = 0; i < sizeof s->spare / sizeof *s->spare; i++)
+        tni_attrs_release(s->spare[i]);
     tni_free(s);
 }
 
@@ -70,28 +72,61 @@ static void site_unlock(tni_site *s)
     tni_unhold();
 }
 
+/* What the site held before, if no call holds it any more, takes the value. */
+static bool spare_use_locked(tni_site *s, uint32_t attr, tn_value value)
+{
+    tni_attrs *now = s->attrs;
+
+    for (size_t i = 0; i < sizeof s->spare / sizeof *s->spare; i++)
+        if (s->spare[i] && tni_attrs_become(s->spare[i], now, attr, value)) {
+            s->attrs = s->spare[i];
+            s->spare[i] = now;
+            return true;
+        }
+    return false;
+}
+
+/* The site's reference goes to a spare place; false: there is none, it stays the caller's. */
+static bool spare_keep_locked(tni_site *s, tni_attrs *attrs)
+{
+    for (size_t i = 0; i < sizeof s->spare / sizeof *s->spare; i++)
+        if (!s->spare[i]) {
+            s->spare[i] = attrs;
+            return true;
+        }
+    return false;
+}
+
 tn_status tni_site_set(tni_site *s, uint32_t attr, tn_value value)
 {
     tni_attrs *now, *next;
-    bool same = false;
+    bool same = false, kept = false;
     tn_status st;
 
     if (attr >= s->def->attr_count || !(s->def->op->attrs[attr].flags & TN_ATTR_F_RUNTIME))
         return tni_error(TN_E_ATTR, "operator %s has no run-time attribute %u", s->def->op->name, attr);
     while (!same) { /* another thread may set one, too: neither is lost */
         site_lock(s);
-        now = tni_attrs_retain(s->attrs);
+        if ((same = spare_use_locked(s, attr, value)))
+            now = NULL;
+        else
+            now = tni_attrs_retain(s->attrs);
         site_unlock(s);
+        if (same)
+            break;
         if ((st = tni_attrs_with(now, attr, value, &next))) {
             tni_attrs_release(now);
             return st;
         }
         site_lock(s);
-        if ((same = s->attrs == now))
+        if ((same = s->attrs == now)) {
             s->attrs = next;
+            kept = spare_keep_locked(s, now);
+        }
         site_unlock(s);
-        tni_attrs_release(now); /* the site's reference, or ours */
-        tni_attrs_release(same ? now : next);
+        tni_attrs_release(now); /* ours, then the site's */
+        if (!kept)
+            tni_attrs_release(same ? now : next);
     }
     return TN_OK;
 }
@@ -120,7 +155,7 @@ static tn_status device_of(tni_context *c, const tni_opdef *def, uint32_t in_cou
     return tni_default_device(c, device);
 }
 
-/* Operators without inputs may name their device: attribute ctx. */
+/* Operators without inputs may name their device, and copies name the one they go to: attribute ctx. */
 static tn_status device_of_attrs(tni_context *c, const tni_opdef *def, const tni_attrs *attrs,
                                  tni_device **device)
 {
@@ -131,10 +166,9 @@ static tn_status device_of_attrs(tni_context *c, const tni_opdef *def, const tni
 }
 
 /* Whether a backward may follow: then kernels save what theirs needs. */
-static bool is_recorded(const tni_opdef *def, uint32_t in_count, tni_array *const *in)
+static bool is_recorded(uint32_t in_count, tni_array *const *in)
 {
-    return tni_scope_get()->recording && !(def->op->flags & TN_OP_ZERO_GRADIENT) &&
-           tni_tape_tracks(in_count, in);
+    return tni_scope_get()->recording && tni_tape_tracks(in_count, in);
 }
 
 static uint32_t call_flags(const tni_scope *scope)
@@ -155,14 +189,14 @@ static tn_status key_make(tni_context *c, const tni_opdef *def, tni_attrs *attrs
         else if (in[i]->pending)
             st = tni_array_shape_wait(in[i]);
     if (st || (st = device_of(c, def, in_count, in, out_count, out, &k->device)) ||
-        (!in_count && (st = device_of_attrs(c, def, attrs, &k->device))))
+        ((!in_count || tni_copies(def)) && (st = device_of_attrs(c, def, attrs, &k->device))))
         return st;
     k->def = def;
     k->attrs = attrs;
     k->in = in;
     k->in_count = in_count;
     k->forward = NULL;
-    k->flags = call_flags(tni_scope_get()) | (is_recorded(def, in_count, in) ? TN_NODE_RECORDED : 0u);
+    k->flags = call_flags(tni_scope_get()) | (is_recorded(in_count, in) ? TN_NODE_RECORDED : 0u);
     k->generation = tni_exec_generation(c);
     return TN_OK;
 }
@@ -282,15 +316,26 @@ static tn_status view_make(tni_context *c, const tni_signature *s, tni_array *in
     tni_array *dense = NULL;
     tn_status st = TN_OK;
 
-    if (*out)
-        return tni_error(TN_E_UNSUPPORTED, "operator %s makes a view and writes into no given array",
-                         s->def->op->name);
     if (in->flags & TNI_ARRAY_CONTIGUOUS)
         return tni_array_reshape(in, s->out_shape[0].ndim, s->out_shape[0].dim, out);
     if (!(st = tni_array_create(c->space, s->device, in->dtype, in->ndim, in->shape, "array", &dense)) &&
         !(st = tni_array_copy(in, dense)))
         st = tni_array_reshape(dense, s->out_shape[0].ndim, s->out_shape[0].dim, out);
     tni_array_release(dense);
+    return st;
+}
+
+/* An array that is given gets a copy. */
+static tn_status view_give(tni_context *c, const tni_signature *s, tni_array *in, tni_array **out)
+{
+    tni_array *view = NULL;
+    tn_status st;
+
+    if (!*out)
+        return view_make(c, s, in, out);
+    if (!(st = output_check(s, 0, *out)) && !(st = view_make(c, s, in, &view)))
+        st = tni_array_copy(view, *out);
+    tni_array_release(view);
     return st;
 }
 
@@ -302,14 +347,15 @@ static tn_status call_now(tni_context *c, tni_signature *s, const tni_invoke_giv
 {
     const int64_t saved_bytes = (int64_t)s->prepared->plan.saved_bytes;
     tni_attrs *const attrs = given->attrs;
-    tni_call_with with = {.reads = tni_prepared_reads(s->prepared) != 0};
+    const bool reads = tni_prepared_reads(s->prepared) != 0;
+    tni_call_with with = {.saved = NULL};
     tn_status st;
 
     if (saved_bytes && /* a backward that reads its forward's leaves none */
         (st = tni_array_create(c->space, s->device, TN_U8, 1, &saved_bytes, "saved block", saved)))
         return st;
-    with.saved = with.reads ? given->saved : *saved;
-    if (with.reads && !with.saved)
+    with.saved = reads ? given->saved : *saved;
+    if (reads && !with.saved)
         return tni_error(TN_E_INTERNAL, "operator %s reads what its forward saved, which was not kept",
                          s->def->op->name);
 
@@ -319,7 +365,7 @@ static tn_status call_now(tni_context *c, tni_signature *s, const tni_invoke_giv
         atomic_fetch_add_explicit(&c->exec->short_way, 1, memory_order_relaxed);
         return st;
     }
-    return (s->prepared->near ? tni_call_near : tni_call_push)(c, s, attrs, in, all, &with);
+    return tni_call_queue(c, s, attrs, in, all, &with);
 }
 
 static tn_status call_signature(tni_context *c, tni_signature *s, const tni_invoke_given *given,
@@ -337,9 +383,10 @@ static tn_status call_signature(tni_context *c, tni_signature *s, const tni_invo
         out_count = s->args.visible_count;
     if (s->view) {
         all[0] = out[0];
-        st = view_make(c, s, in[0], &all[0]);
+        st = view_give(c, s, in[0], &all[0]);
     } else if (!(st = outputs_make(c, s, out_count, out, all)) &&
-               (st = call_now(c, s, given, in, all, &saved))) {
+               (st = tni_copies(s->def) ? tni_array_copy(in[0], all[0])
+                                        : call_now(c, s, given, in, all, &saved))) {
         outputs_drop(s, out_count, out, all);
     }
     for (uint32_t i = 0; !st && i < out_count; i++)
@@ -366,12 +413,16 @@ tn_status tni_invoke_with(tni_site *site, const tni_invoke_given *given, uint32_
 
     if (with.attrs) {
         tni_attrs_retain(with.attrs);
-    } else if (!in_count) { /* they may name the device */
+    } else if (!in_count || tni_copies(site->def) || site->def->function) { /* they may name the device */
         site_lock(site);
         with.attrs = tni_attrs_retain(site->attrs);
         site_unlock(site);
     }
-    if (!(st = key_make(c, site->def, with.attrs, in_count, in, out_count, out, &k))) {
+    if (site->def->function) {
+        const tni_function_args args = {with.attrs, in_count, out_count, in};
+
+        st = tni_function_invoke(c, site->def, &args, out, NULL);
+    } else if (!(st = key_make(c, site->def, with.attrs, in_count, in, out_count, out, &k))) {
         k.forward = with.forward;
         if (!(st = site_signature(site, &k, &with.attrs, &s)))
             st = call_signature(c, s, &with, in, out_count, out);
@@ -387,6 +438,17 @@ tn_status tni_invoke(tni_site *site, uint32_t in_count, tni_array *const *in, ui
     return tni_invoke_with(site, &(tni_invoke_given){0}, in_count, in, out_count, out);
 }
 
+tn_status tni_invoke_copy(tni_context *c, tni_array *a, tni_array **out)
+{
+    tni_site *site = NULL;
+    tn_status st = tni_site_create(c, "_copy", 0, NULL, NULL, &site);
+
+    if (!st)
+        st = tni_invoke(site, 1, &a, 1, out);
+    tni_site_release(site);
+    return st;
+}
+
 tn_status tni_invoke_text(tni_context *c, const char *op, uint32_t in_count, tni_array *const *in,
                           size_t attr_count, const char *const *names, const char *const *texts,
                           uint32_t out_count, tni_array **out, uint32_t *made)
@@ -397,7 +459,7 @@ tn_status tni_invoke_text(tni_context *c, const char *op, uint32_t in_count, tni
     tni_call_key k;
     tn_status st;
 
-    if ((st = tni_opset_find(c->ops, op, &def)))
+    if ((st = tni_opset_find_offered(c->ops, op, &def)))
         return st;
     if (def->count_attr >= 0) { /* the number of inputs goes without saying */
         const char *const name = def->op->attrs[def->count_attr].name;
@@ -420,12 +482,16 @@ tn_status tni_invoke_text(tni_context *c, const char *op, uint32_t in_count, tni
                                    made);
         }
     }
-    if (!(st = tni_attrs_parse(def, attr_count, names, texts, &given.attrs)) &&
-        !(st = key_make(c, def, given.attrs, in_count, in, out_count, out, &k)) &&
-        !(st = tni_signature_find(c, &k, &s)))
-        st = call_signature(c, s, &given, in, out_count, out);
-    if (!st && made)
+    st = tni_attrs_parse(def, attr_count, names, texts, &given.attrs);
+    if (!st && def->function) {
+        const tni_function_args args = {given.attrs, in_count, out_count, in};
+
+        st = tni_function_invoke(c, def, &args, out, made);
+    } else if (!st && !(st = key_make(c, def, given.attrs, in_count, in, out_count, out, &k)) &&
+               !(st = tni_signature_find(c, &k, &s)) &&
+               !(st = call_signature(c, s, &given, in, out_count, out)) && made) {
         *made = s->args.visible_count;
+    }
     tni_signature_release(s);
     tni_attrs_release(given.attrs);
     return st;

@@ -11,7 +11,7 @@
 
 uint64_t tni_exec_generation(const tni_context *c)
 {
-    return tni_options_generation(c->options) << 20 ^ tni_registry_generation(c->plugins);
+    return tni_options_generation(c->options) << 20 ^ tni_registry_choices(c->plugins);
 }
 
 void tni_signature_retain(tni_signature *s)
@@ -23,7 +23,8 @@ void tni_signature_release(tni_signature *s)
 {
     if (!s || !tni_ref_release(&s->refs))
         return;
-    tni_prepared_release(s->prepared);
+    tni_frame_pool_close(s->pool);
+    tni_program_release(s->program);
     tni_prepared_release(s->forward);
     tni_attrs_release(s->attrs);
     tni_free(s);
@@ -33,7 +34,8 @@ void tni_signature_release(tni_signature *s)
 
 static bool operand_matches(const tni_operand_key *k, const tni_array *a)
 {
-    if (k->dtype != a->dtype || k->ndim != a->ndim || k->contiguous != (a->flags & TNI_ARRAY_CONTIGUOUS))
+    if (k->dtype != a->dtype || k->ndim != a->ndim || k->contiguous != (a->flags & TNI_ARRAY_CONTIGUOUS) ||
+        k->device != a->storage->device)
         return false;
     for (int32_t d = 0; d < k->ndim; d++)
         if (k->shape[d] != a->shape[d])
@@ -103,7 +105,8 @@ static tn_status signature_alloc(const tni_call_key *k, uint32_t out_count, uint
         const tni_array *a = k->in[i];
         const size_t size = (size_t)a->ndim * sizeof *at;
 
-        s->in[i] = (tni_operand_key){a->dtype, a->ndim, a->flags & TNI_ARRAY_CONTIGUOUS, 1, at, at + a->ndim};
+        s->in[i] = (tni_operand_key){a->dtype,     a->ndim,           a->flags & TNI_ARRAY_CONTIGUOUS, 1, at,
+                                     at + a->ndim, a->storage->device};
         memcpy(at, a->shape, size);
         memcpy(at + a->ndim, a->stride, size);
         at += 2 * a->ndim;
@@ -151,6 +154,20 @@ static tn_status infer_room_init(infer_room *r, const tni_call_key *k, uint32_t 
     return TN_OK;
 }
 
+/* What reads nothing has its shape from its attributes: no kernel can find out what they leave open. */
+static tn_status shape_open(const tni_call_key *k, const tn_shape *shape)
+{
+    tni_str text;
+    tn_status st;
+
+    tni_str_init(&text, 4096);
+    tni_shape_format(shape, &text);
+    st = tni_error(TN_E_SHAPE, "operator %s: the shape %.200s of its output is not known", k->def->op->name,
+                   text.text ? text.text : "?");
+    tni_str_fini(&text);
+    return st;
+}
+
 static tn_status signature_infer(const tni_call_key *k, tni_signature *s)
 {
     const uint32_t flags = (k->flags & TN_NODE_NP_SHAPE ? TN_INFER_NP_SHAPE : 0u) |
@@ -162,12 +179,16 @@ static tn_status signature_infer(const tni_call_key *k, tni_signature *s)
         (st = tni_op_infer_shape(k->def, k->attrs, &s->args, flags, r.in, r.out)) ||
         (st = tni_op_infer_dtype(k->def, k->attrs, &s->args, r.dtypes, r.dtypes + k->in_count)))
         goto cleanup;
-    for (uint32_t i = 0; i < s->args.out_count; i++) {
+    for (uint32_t i = 0; i < s->args.out_count && !st; i++) {
         s->out_shape[i] = *r.out[i];
         s->out_dtype[i] = r.dtypes[k->in_count + i];
         s->pending |= !tn_shape_known(r.out[i]);
         if (s->out_dtype[i] < 0)
-            s->out_dtype[i] = TN_F32;
+            st = tni_error(TN_E_DTYPE,
+                           "operator %s: the data type of output %u does not follow from its inputs",
+                           k->def->op->name, i);
+        else if (!k->in_count && !tn_shape_known(r.out[i]))
+            st = shape_open(k, r.out[i]);
     }
 
 cleanup:
@@ -236,7 +257,10 @@ static tn_status signature_prepare(tni_context *c, const tni_call_key *k, tni_si
     r.threads = s->threads;
     r.flags = (uint16_t)(k->flags | c->exec->node_flags);
     r.forward = k->forward;
-    st = tni_select(c->selector, &r, &s->prepared);
+    if ((st = tni_program_of_call(c->selector, &r, &s->program)) ||
+        (st = tni_frame_pool_create(c, s->program, &s->pool)))
+        goto cleanup;
+    s->prepared = s->program->code[s->program->main_code].prepared;
 
 cleanup:
     tensor_room_fini(&room);
@@ -297,7 +321,8 @@ static tn_status signature_create(tni_context *c, const tni_call_key *k, tni_sig
         if (k->def->op->mutates >> i & 1u)
             s->mutated[s->mutated_count++] = i;
     s->view = (k->def->op->flags & TN_OP_VIEW) != 0;
-    if ((st = signature_infer(k, s)) || (!s->view && (st = signature_prepare(c, k, s))) ||
+    if ((st = signature_infer(k, s)) ||
+        (!s->view && !tni_copies(s->def) && (st = signature_prepare(c, k, s))) ||
         (st = tni_gradient_needs(k->def, k->attrs, s->in_count, s->out_count, s->need_in, s->need_out)))
         goto cleanup;
     s->short_way = short_way(c, s);

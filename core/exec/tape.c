@@ -10,6 +10,12 @@
 
 #include <string.h>
 
+struct tni_tape_later {
+    tni_context *ctx;
+    tni_var var;
+    atomic_bool settled;
+};
+
 static void node_drop_arrays(tni_tape_node *n)
 {
     for (uint32_t i = 0; i < n->in_count; i++) {
@@ -28,22 +34,36 @@ static void node_drop_arrays(tni_tape_node *n)
 void tni_tape_consume(tni_tape_node *n)
 {
     node_drop_arrays(n);
-    if (n->frame)
-        tni_cached_give_back(n->cached, n->frame);
+    tni_frame_release(n->frame);
     n->frame = NULL;
+    if (n->function)
+        tni_function_record_drop(n->function);
+}
+
+static void later_free(tni_tape_node *n)
+{
+    if (!n->later)
+        return;
+    if (!tni_tape_settled(n))
+        atomic_fetch_sub(&n->later->ctx->exec->unsettled, 1);
+    tni_var_fini(&n->later->var);
+    tni_free(n->later);
 }
 
 static void node_free(tni_tape_node *n)
 {
     tni_tape_consume(n);
+    later_free(n);
     for (uint32_t i = 0; i < n->in_count; i++) {
         tni_array_release(n->leaves[i]);
         tni_tape_entry_release(n->in_entries[i]);
     }
     tni_signature_release(n->signature);
     tni_attrs_release(n->attrs);
-    tni_cached_entry_release(n->cached);
-    tni_free(n);
+    tni_compiled_release(n->cached);
+    tni_function_record_free(n->function);
+    tni_tape_unrolled_free(n->unrolled, n->out_count);
+    tni_keep_give(n->keep, n);
 }
 
 /* Freeing a node drops arrays and entries, which may free further nodes: those are listed and freed in turn,
@@ -65,6 +85,20 @@ void tni_tape_node_release(tni_tape_node *n)
         node_free(n);
     }
     freeing = false;
+}
+
+void tni_tape_unrolled_free(tni_tape_entry **unrolled, uint32_t count)
+{
+    for (uint32_t i = 0; unrolled && i < count; i++)
+        tni_tape_entry_release(unrolled[i]);
+    tni_free(unrolled);
+}
+
+tni_tape_entry *tni_tape_resolve(tni_tape_entry *e)
+{
+    while (e && (e->node->later ? tni_tape_settled(e->node) : e->node->unrolled != NULL))
+        e = e->node->unrolled[e->index];
+    return e;
 }
 
 void tni_tape_node_retain(tni_tape_node *n)
@@ -91,6 +125,13 @@ static bool is_leaf(const tni_array *a)
     return a->grad && !a->grad_entry && a->grad_req != TN_MODE_NONE;
 }
 
+const char *tni_tape_name(const tni_tape_node *n)
+{
+    if (n->signature)
+        return n->signature->def->op->name;
+    return n->function ? n->function->function->name : "this net";
+}
+
 bool tni_tape_tracks(uint32_t in_count, tni_array *const *in)
 {
     for (uint32_t i = 0; i < in_count; i++)
@@ -99,17 +140,23 @@ bool tni_tape_tracks(uint32_t in_count, tni_array *const *in)
     return false;
 }
 
+uint64_t tni_tape_places(tni_context *c, uint32_t count)
+{
+    return atomic_fetch_add_explicit(&c->exec->tape_order, count, memory_order_relaxed) + 1;
+}
+
 /* One block: the node, its input tables, its entries. */
-static tni_tape_node *node_alloc(tni_context *c, uint32_t in_count, uint32_t out_count)
+static tni_tape_node *node_alloc(tni_context *c, uint64_t order, uint32_t in_count, uint32_t out_count)
 {
     const uint64_t bytes = sizeof(tni_tape_node) + in_count * 3ull * sizeof(void *) +
                            out_count * (sizeof(void *) + sizeof(tni_tape_entry));
-    tni_tape_node *n = tni_zalloc(bytes);
+    tni_tape_node *n = tni_keep_zeroed(c->space->keep, 1, bytes);
 
     if (!n)
         return NULL;
+    n->keep = c->space->keep;
     tni_ref_init(&n->refs);
-    n->order = atomic_fetch_add_explicit(&c->exec->tape_order, 1, memory_order_relaxed) + 1;
+    n->order = order;
     n->in_count = in_count;
     n->out_count = out_count;
     n->in_entries = (tni_tape_entry **)(n + 1);
@@ -122,16 +169,41 @@ static tni_tape_node *node_alloc(tni_context *c, uint32_t in_count, uint32_t out
     return n;
 }
 
-static void node_inputs(tni_tape_node *n, tni_array *const *in, uint64_t keep)
+tn_status tni_tape_node_at(tni_context *c, const tni_tape_node *of, uint32_t place, tni_signature *sig,
+                           tni_attrs *attrs, tni_tape_node **out)
+{
+    tni_tape_node *n = node_alloc(c, of->order, sig->in_count, sig->out_count);
+
+    if (!n)
+        return TN_E_NOMEM;
+    n->place = place;
+    n->signature = sig;
+    tni_signature_retain(sig);
+    n->attrs = tni_attrs_retain(attrs);
+    *out = n;
+    return TN_OK;
+}
+
+tni_tape_origin tni_tape_origin_of(const tni_array *a)
+{
+    return (tni_tape_origin){a->grad_entry, is_leaf(a) ? (tni_array *)a : NULL};
+}
+
+static void source_take(tni_tape_node *n, uint32_t i, const tni_tape_origin *from)
+{
+    if ((n->in_entries[i] = from->entry))
+        tni_ref_retain(&from->entry->node->refs);
+    if ((n->leaves[i] = from->leaf))
+        tni_array_retain(from->leaf);
+}
+
+/* `from` NULL: as the arrays say. */
+static void node_inputs(tni_tape_node *n, tni_array *const *in, const tni_tape_origin *from, uint64_t keep)
 {
     for (uint32_t i = 0; i < n->in_count; i++) {
-        if (in[i]->grad_entry) {
-            n->in_entries[i] = in[i]->grad_entry;
-            tni_ref_retain(&n->in_entries[i]->node->refs);
-        } else if (is_leaf(in[i])) {
-            n->leaves[i] = in[i];
-            tni_array_retain(in[i]);
-        }
+        const tni_tape_origin source = from ? from[i] : tni_tape_origin_of(in[i]);
+
+        source_take(n, i, &source);
         if (i >= 64 || keep >> i & 1u) {
             n->in[i] = in[i];
             tni_array_retain(in[i]);
@@ -139,18 +211,33 @@ static void node_inputs(tni_tape_node *n, tni_array *const *in, uint64_t keep)
     }
 }
 
-static tn_status node_outputs(tni_tape_node *n, tni_array *const *out, uint64_t keep)
+void tni_tape_attach(tni_array *a, tni_tape_entry *e)
+{
+    tni_array_forget(a);
+    tni_ref_retain(&e->node->refs);
+    a->grad_entry = e;
+}
+
+static tn_status outputs_keep(tni_tape_node *n, tni_array *const *out, uint64_t keep)
 {
     tn_status st = TN_OK;
 
     for (uint32_t i = 0; i < n->out_count && !st; i++)
         if (i >= 64 || keep >> i & 1u)
             st = tni_array_detach(out[i], &n->out[i]);
-    for (uint32_t i = 0; i < n->out_count && !st; i++) {
-        tni_array_forget(out[i]);
-        tni_ref_retain(&n->refs);
-        out[i]->grad_entry = &n->entries[i];
-    }
+    return st;
+}
+
+/* `recorded`: bits of the outputs that depend on what is recorded. */
+static tn_status node_outputs(tni_tape_node *n, tni_array *const *out, uint64_t keep, uint64_t recorded)
+{
+    const tn_status st = outputs_keep(n, out, keep);
+
+    for (uint32_t i = 0; i < n->out_count && !st; i++)
+        if (i < 64 && !(recorded >> i & 1u))
+            tni_array_forget(out[i]);
+        else
+            tni_tape_attach(out[i], &n->entries[i]);
     return st;
 }
 
@@ -160,9 +247,9 @@ tn_status tni_tape_record(tni_context *c, tni_signature *sig, tni_attrs *attrs, 
     tni_tape_node *n;
     tn_status st;
 
-    if (sig->def->op->flags & TN_OP_ZERO_GRADIENT || !tni_tape_tracks(sig->in_count, in))
+    if (!tni_tape_tracks(sig->in_count, in))
         return TN_OK;
-    if (!(n = node_alloc(c, sig->in_count, sig->out_count)))
+    if (!(n = node_alloc(c, tni_tape_places(c, 1), sig->in_count, sig->out_count)))
         return TN_E_NOMEM;
     n->saved = saved;
     if (saved)
@@ -170,26 +257,140 @@ tn_status tni_tape_record(tni_context *c, tni_signature *sig, tni_attrs *attrs, 
     n->signature = sig;
     tni_signature_retain(sig);
     n->attrs = tni_attrs_retain(attrs);
-    node_inputs(n, in, sig->need_in[0]);
-    st = node_outputs(n, out, sig->need_out[0]);
+    node_inputs(n, in, NULL, sig->need_in[0]);
+    st = node_outputs(n, out, sig->need_out[0], UINT64_MAX);
     tni_tape_node_release(n); /* the outputs' entries hold it */
     return st;
 }
 
-tn_status tni_tape_record_cached(tni_cached_entry *entry, tni_frame *frame, uint32_t in_count,
-                                 tni_array *const *in, uint32_t out_count, tni_array *const *out)
+tn_status tni_tape_record_function(tni_context *c, tni_function_record *call, uint32_t in_count,
+                                   tni_array *const *in, tni_array *const *out)
 {
-    tni_tape_node *n = node_alloc(frame->ctx, in_count, out_count);
+    tni_tape_node *n = node_alloc(c, tni_tape_places(c, 1), in_count, call->out_count);
+    tn_status st;
+
+    if (!n) {
+        tni_function_record_free(call);
+        return TN_E_NOMEM;
+    }
+    n->function = call;
+    node_inputs(n, in, NULL, 0);
+    st = node_outputs(n, out, 0, UINT64_MAX);
+    tni_tape_node_release(n);
+    return st;
+}
+
+/* Bits of the arrays at ports `first` … that the backward reads; those beyond 63 stay all. */
+static uint64_t read_later(const tni_program *p, uint32_t first, uint32_t count, bool by_index)
+{
+    uint64_t bits = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const tni_port *port = &p->ports[first + i];
+
+        if (port->read >> TNI_BACKWARD & 1u && (by_index ? port->index : i) < 64)
+            bits |= (uint64_t)1 << (by_index ? port->index : i);
+    }
+    return bits;
+}
+
+static uint64_t recorded_of(const tni_compiled *e)
+{
+    uint64_t recorded = 0;
+
+    for (uint32_t i = 0; i < e->graph->variable_count; i++)
+        recorded |= e->modes[i] != TN_MODE_NONE ? e->leads[i] : 0;
+    return recorded;
+}
+
+static tni_tape_node *cached_alloc(tni_compiled *e, uint64_t order, tni_array *const *in,
+                                   const tni_tape_origin *from)
+{
+    const tni_program *p = e->program;
+    tni_tape_node *n = node_alloc(e->ctx, order, e->graph->variable_count, p->output_count);
+
+    if (!n)
+        return NULL;
+    n->cached = e;
+    tni_compiled_retain(e);
+    node_inputs(n, in, from, read_later(p, 0, p->input_count, true));
+    return n;
+}
+
+tn_status tni_tape_record_cached(tni_compiled *compiled, tni_frame *frame, tni_array *const *in,
+                                 tni_array *const *out)
+{
+    const tni_program *p = compiled->program;
+    tni_tape_node *n = cached_alloc(compiled, tni_tape_places(compiled->ctx, 1), in, NULL);
     tn_status st;
 
     if (!n)
         return TN_E_NOMEM;
-    n->cached = entry;
-    tni_cached_entry_retain(entry);
-    node_inputs(n, in, UINT64_MAX);
-    st = node_outputs(n, out, UINT64_MAX);
+    st = node_outputs(n, out, read_later(p, p->input_count, p->output_count, false), recorded_of(compiled));
     if (!st)
-        n->frame = frame; /* the caller's reference moves in */
+        tni_frame_retain(n->frame = frame);
     tni_tape_node_release(n);
     return st;
+}
+
+/* ---- nodes whose program comes later ------------------------------------------------------------------- */
+
+tn_status tni_tape_node_cached(tni_compiled *e, tni_frame *f, uint64_t order, tni_array *const *in,
+                               const tni_tape_origin *from, tni_array *const *out, tni_tape_node **node,
+                               uint64_t *recorded)
+{
+    const tni_program *p = e->program;
+    tni_tape_node *n = cached_alloc(e, order, in, from);
+    tn_status st = n ? TN_OK : TN_E_NOMEM;
+
+    if (!st && (st = outputs_keep(n, out, read_later(p, p->input_count, p->output_count, false)))) {
+        tni_tape_node_release(n);
+        return st;
+    }
+    if (st)
+        return st;
+    tni_frame_retain(n->frame = f);
+    *recorded = recorded_of(e);
+    *node = n;
+    return TN_OK;
+}
+
+tn_status tni_tape_defer(tni_context *c, uint64_t order, uint32_t in_count, const tni_tape_origin *from,
+                         uint32_t out_count, tni_tape_node **out)
+{
+    tni_tape_node *n = node_alloc(c, order, in_count, out_count);
+
+    if (!n || !(n->later = tni_zalloc(sizeof *n->later))) {
+        tni_tape_node_release(n);
+        return TN_E_NOMEM;
+    }
+    n->later->ctx = c;
+    tni_var_init(&n->later->var);
+    atomic_fetch_add(&c->exec->unsettled, 1);
+    for (uint32_t i = 0; i < in_count; i++)
+        source_take(n, i, &from[i]);
+    *out = n;
+    return TN_OK;
+}
+
+void tni_tape_settle(tni_tape_node *later, tni_tape_entry **unrolled)
+{
+    later->unrolled = unrolled;
+    atomic_store_explicit(&later->later->settled, true, memory_order_release);
+    atomic_fetch_sub(&later->later->ctx->exec->unsettled, 1);
+}
+
+bool tni_tape_settled(const tni_tape_node *n)
+{
+    return !n->later || atomic_load_explicit(&n->later->settled, memory_order_acquire);
+}
+
+tni_var *tni_tape_later_var(tni_tape_node *later)
+{
+    return &later->later->var;
+}
+
+uint64_t tni_tape_unsettled(const tni_context *c)
+{
+    return atomic_load(&c->exec->unsettled);
 }

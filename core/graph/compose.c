@@ -237,8 +237,6 @@ static tn_status node_rebuild(rebuild *r, uint32_t i)
             tni_node_release(copy);
             copy = NULL;
         }
-        if (copy)
-            copy->created = n->created; /* it draws in the place of the old one */
     }
     if (!st)
         r->entry[i] = (tni_entry){copy ? copy : tni_node_retain((tni_node *)n), 0, 0};
@@ -292,9 +290,13 @@ static tn_status all_used(const compose *c, const uint8_t *used)
 static tn_status substitute(const tni_symbol *s, const compose *c, tni_symbol **out)
 {
     rebuild r = {0};
+    tni_walk depth_first = {0};
     uint8_t *used = tni_calloc(c->count, 1);
-    tn_status st = used ? tni_walk_of(s, &r.walk) : TN_E_NOMEM;
+    tn_status st = used ? tni_walk_of(s, &depth_first) : TN_E_NOMEM;
 
+    if (!st) /* new nodes are made now, in the order in which the old ones were: as if the symbol was called
+              */
+        st = tni_walk_by_creation(&depth_first, &r.walk);
     if (!st && !(r.entry = tni_calloc(r.walk.count, sizeof *r.entry)))
         st = TN_E_NOMEM;
     for (uint32_t i = 0; i < r.walk.count && !st; i++)
@@ -305,6 +307,7 @@ static tn_status substitute(const tni_symbol *s, const compose *c, tni_symbol **
         tni_node_release(r.entry[i].node);
     tni_free(r.entry);
     tni_walk_fini(&r.walk);
+    tni_walk_fini(&depth_first);
     tni_free(used);
     return st;
 }

@@ -1,9 +1,9 @@
 /*
  * The flat graph: nodes in one array in topological order, their inputs in another, all outputs numbered as
- * entries. Invariant: a node's inputs are entries of nodes before it; entries of a node are consecutive;
- * variables stand in the order of their nodes. Arrays grow by doubling; names live in the arena.
+ * entries. Invariant: a node's inputs are entries of nodes before it; a symbol's operators stand in the order
+ * of their creation, in which eager calls would run; entries of a node are consecutive; variables stand in
+ * the order of their nodes. Arrays grow by doubling; names live in the arena.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "graph/walk.h"
@@ -236,7 +236,7 @@ tn_status tni_graph_add_node(tni_graph *g, const tni_opdef *def, tni_attrs *attr
     if (st)
         return st;
     if (args.in_count != count)
-        return tni_error(TN_E_ARG, "node \"%s\" (%s): %u inputs, but the operator takes %u", n.name,
+        return tni_error(TN_E_ARG, "node \"%.80s\" (%s): %u inputs, but the operator takes %u", n.name,
                          def->op->name, count, args.in_count);
     n.output_count = args.out_count;
     n.visible_count = args.visible_count;
@@ -289,42 +289,13 @@ void tni_graph_cut(tni_graph *g, tni_graph_mark mark)
 
 /* ---- from a symbol ------------------------------------------------------------------------------- */
 
-typedef struct draw { /* a random node and when it was made */
-    uint64_t created;
-    uint32_t node;
-} draw;
-
-static int draw_compare(const void *a, const void *b)
+/* Nodes that stand for a draw are numbered by creation, so that a program draws what eager calls would. */
+static void draws_number(tni_graph *g, const tni_walk *w)
 {
-    const draw *x = a, *y = b;
-
-    if (x->created != y->created)
-        return x->created < y->created ? -1 : 1;
-    return x->node < y->node ? -1 : x->node > y->node;
-}
-
-/* Numbers random nodes by creation, so that a program draws what eager calls would. */
-static tn_status draws_number(tni_graph *g, const tni_walk *w)
-{
-    uint32_t count = 0;
-    draw *draws;
-
-    for (uint32_t i = 0; i < w->count; i++)
-        count += tni_node_random(w->nodes[i]);
-    draws = tni_calloc(count, sizeof *draws);
-    if (!draws)
-        return TN_E_NOMEM;
-    count = 0;
+    g->random_count = 0;
     for (uint32_t i = 0; i < w->count; i++)
         if (tni_node_random(w->nodes[i]))
-            draws[count++] = (draw){w->nodes[i]->created, i};
-    if (count)
-        qsort(draws, count, sizeof *draws, draw_compare);
-    for (uint32_t i = 0; i < count; i++)
-        g->nodes[draws[i].node].random = i;
-    g->random_count = count;
-    tni_free(draws);
-    return TN_OK;
+            g->nodes[i].random = g->random_count++;
 }
 
 static bool text_true(const char *text)
@@ -374,15 +345,19 @@ static tn_status heads_take(tni_graph *g, const tni_walk *w, const tni_symbol *s
 tn_status tni_graph_of(tni_symbol *s, tni_graph **out)
 {
     tni_graph *g = NULL;
-    tni_walk w;
-    tn_status st = tni_walk_of(s, &w);
+    tni_walk depth_first, w = {0};
+    tn_status st = tni_walk_of(s, &depth_first);
 
     if (st)
         return st;
-    st = tni_graph_create(s->ops, &g);
+    if (!(st = tni_walk_by_creation(&depth_first, &w)))
+        st = tni_graph_create(s->ops, &g);
     for (uint32_t i = 0; i < w.count && !st; i++)
         st = node_take(g, &w, w.nodes[i]);
-    if (st || (st = draws_number(g, &w)) || (st = heads_take(g, &w, s)))
+    if (st)
+        goto cleanup;
+    draws_number(g, &w);
+    if ((st = heads_take(g, &w, s)))
         goto cleanup;
     tni_symbol_retain(s);
     g->symbol = s;
@@ -393,6 +368,7 @@ tn_status tni_graph_of(tni_symbol *s, tni_graph **out)
 cleanup:
     tni_graph_destroy(g);
     tni_walk_fini(&w);
+    tni_walk_fini(&depth_first);
     return st;
 }
 

@@ -1,9 +1,9 @@
 /*
  * Reverse mode on the flat graph. From the last node to the first: what arrived at a node's outputs is
  * summed, its gradient function makes further nodes at the end of the graph, what it sets becomes one term of
- * its inputs' sums. Terms are summed in the order in which they arrive, that is the last user first, as MXNet
- * does. Only nodes between a head and a wanted variable are visited. A failure cuts the graph back to what it
- * was.
+ * its inputs' sums. Terms are added one by one in the order in which they arrive, that is the last user first
+ * by order of creation. Only nodes between a head and a wanted variable are visited, and none behind a node
+ * that lets no gradient through. A failure cuts the graph back to what it was.
  */
 #include <string.h>
 
@@ -26,7 +26,8 @@ typedef struct gradient {
     uint32_t node_count, entry_count; /* before anything was added */
     sums *sums;
     tni_vec terms;
-    uint8_t *wanted;  /* per node: depends on a wanted variable */
+    uint8_t *wanted;  /* per node: a gradient that arrives is wanted, or reaches a wanted entry */
+    uint8_t *passes;  /* per node: it reaches one further on */
     uint8_t *is_head; /* per node: one of its outputs is a head */
     uint32_t add_cap;
     const tni_opdef *add_n, *grad_add;
@@ -61,6 +62,12 @@ static tn_status node_add(gradient *x, const tni_opdef *def, tni_attrs *attrs, c
     return st;
 }
 
+/* Gradients are made where what they belong to is made. */
+static tni_device *device_at(const gradient *x, uint32_t entry)
+{
+    return x->g->nodes[x->g->entry_node[entry]].device;
+}
+
 /* A node without attributes of its own, such as zeros_like. */
 static tn_status plain_add(gradient *x, const char *op, const char *base, const char *suffix, uint32_t input,
                            uint32_t *entry)
@@ -78,6 +85,7 @@ static tn_status plain_add(gradient *x, const char *op, const char *base, const 
         return st;
     *entry = x->g->nodes[node].first_entry;
     x->g->like[*entry] = input;
+    x->g->nodes[node].device = device_at(x, input);
     return TN_OK;
 }
 
@@ -154,16 +162,26 @@ static uint32_t terms_collect(const gradient *x, const sums *s, uint32_t *list)
     return count;
 }
 
-/* One add_n while there are few terms; else a chain, which needs no more memory than one of them. */
-static tn_status terms_add(gradient *x, const char *base, uint32_t count, const uint32_t *list, uint32_t *out)
+/* Does add_n round once what a chain rounds after each addition? It adds in a wider type. */
+static bool add_n_differs(int32_t dtype)
 {
+    return dtype >= 0 && tni_dtype_is_float(dtype) && tn_dtype_bytes(dtype) < sizeof(float);
+}
+
+/* One add_n while there are few terms, with the bits of a chain; else a chain, which needs no more memory
+ * than one of them. */
+static tn_status terms_add(gradient *x, uint32_t entry, uint32_t count, const uint32_t *list, uint32_t *out)
+{
+    const char *base = x->g->nodes[x->g->entry_node[entry]].name;
     uint32_t total = list[0];
     tn_status st;
 
-    if (count < x->add_cap) {
+    if (count < x->add_cap && !add_n_differs(x->g->dtypes[entry])) {
         if (!x->add_n && (st = tni_opset_find(x->g->ops, "add_n", &x->add_n)))
             return st;
-        return sum_add(x, x->add_n, base, 0, count, list, out);
+        if (!(st = sum_add(x, x->add_n, base, 0, count, list, out)))
+            x->g->nodes[x->g->entry_node[*out]].device = device_at(x, entry);
+        return st;
     }
     if (!x->grad_add && (st = tni_opset_find(x->g->ops, "_grad_add", &x->grad_add)))
         return st;
@@ -172,16 +190,41 @@ static tn_status terms_add(gradient *x, const char *base, uint32_t count, const 
 
         if ((st = sum_add(x, x->grad_add, base, i, 2, pair, &total)))
             return st;
+        x->g->nodes[x->g->entry_node[total]].device = device_at(x, entry);
     }
     *out = total;
     return TN_OK;
 }
 
-/* The gradient of an entry: TNI_NONE if nothing arrives. */
-static tn_status total_of(gradient *x, uint32_t entry, uint32_t *out)
+/* A variable that goes with `entry`, called as its node is and `suffix`. */
+static tn_status like_variable(gradient *x, uint32_t entry, const char *suffix, uint32_t flags,
+                               uint32_t *node)
+{
+    tni_graph *g = x->g;
+    uint32_t source = g->entry_node[entry];
+    tni_str name;
+    tn_status st;
+
+    tni_str_init(&name, 2 * TN_NAME_MAX);
+    tni_str_addf(&name, "%s%s", g->nodes[source].name, suffix);
+    if (entry != g->nodes[source].first_entry)
+        tni_str_addf(&name, "%u", entry - g->nodes[source].first_entry);
+    st = name.status ? name.status : tni_graph_add_variable(g, name.text, node);
+    tni_str_fini(&name);
+    if (st)
+        return st;
+    g->nodes[*node].flags |= flags | TNI_GNODE_BACKWARD;
+    g->nodes[*node].device = g->nodes[source].device;
+    g->like[g->nodes[*node].first_entry] = entry;
+    return TN_OK;
+}
+
+/* The gradient of an entry: TNI_NONE if nothing arrives. `old`: where the variable goes that a sum of several
+ * terms begins with; NULL: none. */
+static tn_status total_of(gradient *x, uint32_t entry, uint32_t *old, uint32_t *out)
 {
     sums *s = &x->sums[entry];
-    uint32_t *list, count = 0;
+    uint32_t *list, count = 1; /* room for the old value */
     tn_status st = TN_OK;
 
     *out = s->total;
@@ -192,10 +235,12 @@ static tn_status total_of(gradient *x, uint32_t entry, uint32_t *out)
     list = tni_calloc(count, sizeof *list);
     if (!list)
         return TN_E_NOMEM;
-    count = terms_collect(x, s, list);
-    s->total = list[0];
-    if (count > 1) {
-        st = terms_add(x, x->g->nodes[x->g->entry_node[entry]].name, count, list, &s->total);
+    count = terms_collect(x, s, list + 1);
+    s->total = list[1];
+    if (count > 1 && old && !(st = like_variable(x, entry, "_old_grad", TNI_GNODE_OLD_GRADIENT, old)))
+        list[0] = x->g->nodes[*old].first_entry;
+    if (count > 1 && !st) {
+        st = terms_add(x, entry, count + (old != NULL), old ? list : list + 1, &s->total);
         if (!st && x->g->like[s->total] == TNI_NONE)
             x->g->like[s->total] = entry;
     }
@@ -314,10 +359,14 @@ static tn_status emit_node(call *c, const tn_emit *e, tn_edge *out)
                        &node)))
         goto cleanup;
     c->emitted++;
+    g->nodes[node].device = g->nodes[c->node].device;
     if (e->flags & TN_EMIT_INHERIT)
         g->nodes[node].attr_source = g->nodes[c->node].attr_source;
-    if (e->flags & TN_EMIT_BACKWARD)
+    if (e->flags & TN_EMIT_BACKWARD) {
         g->nodes[node].forward = c->node;
+        g->nodes[node].subgraphs = g->nodes[c->node].subgraphs;
+        g->nodes[node].subgraph_count = g->nodes[c->node].subgraph_count;
+    }
     *out = edge_of(node, 0);
 
 cleanup:
@@ -379,6 +428,7 @@ static tn_status node_call(gradient *x, uint32_t node, uint32_t *set)
     call c = {.x = x, .node = node, .set = set};
     tn_err err = {.code = TN_OK};
     tn_grad grad = {.struct_size = sizeof grad,
+                    .flags = x->g->train || n.flags & TNI_GNODE_TRAIN ? TN_GRAD_TRAIN : 0u,
                     .op = n.def->op,
                     .attrs = n.attrs ? n.attrs->values : n.def->defaults,
                     .attr_count = n.def->attr_count,
@@ -412,12 +462,10 @@ static tn_status node_visit(gradient *x, uint32_t node)
     uint32_t *set;
     tn_status st = TN_OK;
 
-    if (n->def->op->flags & TN_OP_ZERO_GRADIENT)
-        return TN_OK;
     for (uint32_t i = 0; i < count && !st; i++) {
         uint32_t total = TNI_NONE;
 
-        st = total_of(x, first + i, &total);
+        st = total_of(x, first + i, NULL, &total);
         arrives = arrives || total != TNI_NONE;
     }
     if (st || !arrives)
@@ -437,26 +485,6 @@ static tn_status node_visit(gradient *x, uint32_t node)
 
 /* ---- heads --------------------------------------------------------------------------------------- */
 
-static tn_status head_variable(gradient *x, uint32_t entry, uint32_t *node)
-{
-    tni_graph *g = x->g;
-    uint32_t source = g->entry_node[entry];
-    tni_str name;
-    tn_status st;
-
-    tni_str_init(&name, 2 * TN_NAME_MAX);
-    tni_str_addf(&name, "%s_head_grad", g->nodes[source].name);
-    if (entry != g->nodes[source].first_entry)
-        tni_str_addf(&name, "%u", entry - g->nodes[source].first_entry);
-    st = name.status ? name.status : tni_graph_add_variable(g, name.text, node);
-    tni_str_fini(&name);
-    if (st)
-        return st;
-    g->nodes[*node].flags |= TNI_GNODE_HEAD_GRADIENT | TNI_GNODE_BACKWARD;
-    g->like[g->nodes[*node].first_entry] = entry;
-    return TN_OK;
-}
-
 static tn_status head_start(gradient *x, uint32_t entry, uint32_t *head_var)
 {
     uint32_t node = x->g->entry_node[entry], made = 0, grad = TNI_NONE;
@@ -465,13 +493,13 @@ static tn_status head_start(gradient *x, uint32_t entry, uint32_t *head_var)
 
     *head_var = TNI_NONE;
     x->is_head[node] = 1;
-    if (!x->wanted[node] || (n->def && (n->def->op->flags & (TN_OP_IGNORE_HEAD | TN_OP_ZERO_GRADIENT))))
+    if (!x->wanted[node] || (n->def && (n->def->op->flags & TN_OP_IGNORE_HEAD)))
         return TN_OK;
     if (x->spec->ones)
         return (st = plain_add(x, "ones_like", n->name, "_head_ones", entry, &grad))
                    ? st
                    : term_push(x, entry, grad);
-    st = head_variable(x, entry, &made);
+    st = like_variable(x, entry, "_head_grad", TNI_GNODE_HEAD_GRADIENT, &made);
     if (st)
         return st;
     *head_var = made;
@@ -484,9 +512,10 @@ static tn_status spec_check(const tni_graph *g, const tni_gradient_spec *spec)
         if (spec->heads[i] >= g->entry_count)
             return tni_error(TN_E_ARG, "head %u is entry %u of %u", i, spec->heads[i], g->entry_count);
     for (uint32_t i = 0; i < spec->wanted_count; i++)
-        if (spec->wanted[i] >= g->node_count || g->nodes[spec->wanted[i]].def)
+        if (spec->entries ? spec->entries[i] >= g->entry_count
+                          : spec->wanted[i] >= g->node_count || g->nodes[spec->wanted[i]].def)
             return tni_error(TN_E_ARG, "the gradient of node %u is asked for, which is no variable",
-                             spec->wanted[i]);
+                             spec->entries ? spec->entries[i] : spec->wanted[i]);
     return TN_OK;
 }
 
@@ -500,23 +529,34 @@ static tn_status gradient_init(gradient *x, tni_graph *g, const tni_gradient_spe
     tni_vec_init(&x->terms, sizeof(term), UINT32_MAX / 2);
     x->sums = tni_calloc(g->entry_count, sizeof *x->sums);
     x->wanted = tni_calloc(g->node_count, 1);
+    x->passes = tni_calloc(g->node_count, 1);
     x->is_head = tni_calloc(g->node_count, 1);
-    if (!x->sums || !x->wanted || !x->is_head)
+    if (!x->sums || !x->wanted || !x->passes || !x->is_head)
         return TN_E_NOMEM;
     for (uint32_t e = 0; e < g->entry_count; e++)
         x->sums[e] = (sums){TNI_NONE, TNI_NONE, TNI_NONE};
     for (uint32_t i = 0; i < spec->wanted_count; i++)
-        x->wanted[spec->wanted[i]] = 1;
-    for (uint32_t n = 0; n < g->node_count; n++)
-        for (uint32_t i = 0; i < g->nodes[n].input_count && !x->wanted[n]; i++)
-            x->wanted[n] = x->wanted[g->entry_node[tni_graph_input(g, &g->nodes[n], i)]];
+        x->wanted[spec->entries ? g->entry_node[spec->entries[i]] : spec->wanted[i]] = 1;
+    for (uint32_t n = 0; n < g->node_count; n++) {
+        if (g->nodes[n].def && (g->nodes[n].def->op->flags & TN_OP_ZERO_GRADIENT))
+            continue;
+        for (uint32_t i = 0; i < g->nodes[n].input_count && !x->passes[n]; i++)
+            x->passes[n] = x->wanted[g->entry_node[tni_graph_input(g, &g->nodes[n], i)]];
+        x->wanted[n] |= x->passes[n];
+    }
     return TN_OK;
+}
+
+static uint32_t wanted_entry(const gradient *x, uint32_t i)
+{
+    return x->spec->entries ? x->spec->entries[i] : x->g->nodes[x->spec->wanted[i]].first_entry;
 }
 
 static void gradient_fini(gradient *x)
 {
     tni_free(x->sums);
     tni_free(x->wanted);
+    tni_free(x->passes);
     tni_free(x->is_head);
     tni_vec_fini(&x->terms);
 }
@@ -537,10 +577,15 @@ tn_status tni_graph_gradient(tni_graph *g, const tni_gradient_spec *spec, uint32
     for (uint32_t i = 0; i < head_count && !st; i++)
         st = head_start(&x, heads[i], &head_vars[i]);
     for (uint32_t i = x.node_count; i-- > 0 && !st;)
-        if (g->nodes[i].def && x.wanted[i])
+        if (g->nodes[i].def && x.passes[i])
             st = node_visit(&x, i);
-    for (uint32_t i = 0; i < spec->wanted_count && !st; i++)
-        st = total_of(&x, g->nodes[spec->wanted[i]].first_entry, &grads[i]);
+    for (uint32_t i = 0; i < spec->wanted_count && !st; i++) {
+        uint32_t *old = spec->adds && spec->adds[i] ? &spec->olds[i] : NULL;
+
+        if (old)
+            *old = TNI_NONE;
+        st = total_of(&x, wanted_entry(&x, i), old, &grads[i]);
+    }
     if (st) {
         tni_graph_cut(g, mark);
         g->inferred = inferred;

@@ -28,7 +28,7 @@ struct tni_node {
     char *name;
     tni_entry *inputs;
     uint32_t input_count, output_count, visible_count;
-    uint64_t created; /* order of creation within the process: numbers random nodes */
+    uint64_t created; /* order of creation within the process: of sums of gradients, draws, programs */
     tni_map *dict;    /* further attributes: name -> char * ("__shape__", "lr_mult"), NULL if none */
     struct tn_symbol **subgraphs;
     uint32_t subgraph_count;
@@ -80,6 +80,19 @@ void tni_symbol_prefix_pop(void);
 tn_status tni_symbol_from_json(tni_opset *ops, const char *name, const char *text, uint64_t bytes,
                                tni_symbol **out);
 tn_status tni_symbol_load(tni_opset *ops, const char *path, tni_symbol **out);
+/* One operator of a file, whether anything defines it or not. Attributes: those that an operator reads,
+ * without what the reader keeps apart (ctx_group, lr_mult, __x__). Borrowed for the call. */
+typedef struct tni_operator_use {
+    const char *op, *node;
+    uint32_t index, depth; /* of the node in its graph; 0: the file's own graph, 1: one of a node of it … */
+    size_t attr_count;
+    const char *const *names, *const *texts;
+} tni_operator_use;
+typedef tn_status (*tni_operator_fn)(void *arg, const tni_operator_use *use);
+/* In the order of the file; a failure of `fn` ends it. */
+tn_status tni_json_operators(const char *name, const char *text, uint64_t bytes, tni_operator_fn fn,
+                             void *arg);
+tn_status tni_json_operators_load(const char *path, tni_operator_fn fn, void *arg);
 tn_status tni_symbol_to_json(tni_symbol *s, tni_str *out);
 tn_status tni_symbol_save(tni_symbol *s, const char *path); /* atomic */
 
@@ -100,14 +113,16 @@ typedef struct tni_gnode {
     uint32_t flags;       /* TNI_GNODE_… */
     uint32_t variable;    /* index among the variables, TNI_NONE */
     const tni_map *dict;  /* borrowed from the symbol, may be NULL */
-    const char *device;   /* wanted device ("cpu:1"), NULL: the program's */
+    tni_device *device;   /* where it runs, or the array lies; NULL: as the program */
     struct tn_symbol *const *subgraphs; /* borrowed from the symbol */
     uint32_t subgraph_count;
 } tni_gnode;
 #define TNI_GNODE_BACKWARD 1u
 #define TNI_GNODE_AUX 2u           /* a variable that some node mutates */
 #define TNI_GNODE_HEAD_GRADIENT 4u /* a variable: the gradient that arrives at a head */
-#define TNI_GNODE_MIRROR 8u        /* recompute in backward */
+#define TNI_GNODE_MIRROR 8u        /* backward may compute it again: mirror.c */
+#define TNI_GNODE_TRAIN 32u        /* of a tape: it was recorded in training, and its backward runs so, too */
+#define TNI_GNODE_OLD_GRADIENT 16u /* a variable: what a gradient held before, to which is added */
 
 typedef struct tni_graph {
     tni_arena *arena;
@@ -148,6 +163,14 @@ static inline uint32_t tni_graph_input(const tni_graph *g, const tni_gnode *n, u
  */
 tn_status tni_graph_prune(const tni_graph *g, tni_graph **out, uint32_t *map);
 
+/* ---- part.c -------------------------------------------------------------------------------------- */
+
+/* The nodes marked in `take` as a graph with heads `heads` (entries of `g`). What they read from outside are
+ * its variables; `outside` (room for all entries of `g`) says which entries of `g` these stand for. Random
+ * nodes keep their numbers. */
+tn_status tni_graph_part(const tni_graph *g, const uint8_t *take, uint32_t head_count, const uint32_t *heads,
+                         tni_graph **out, uint32_t *outside);
+
 /* ---- infer.c ------------------------------------------------------------------------------------- */
 
 /* Presets entries of variables from what the caller set in shapes/dtypes/storages and from __shape__,
@@ -168,8 +191,13 @@ typedef struct tni_gradient_spec {
     uint32_t head_count;
     const uint32_t *wanted; /* variable *nodes* whose gradient is asked for */
     uint32_t wanted_count;
-    bool ones;        /* head gradients are ones (made by nodes), else new variables are added */
-    uint32_t add_cap; /* sums of more terms become a chain of _grad_add; 0: 8 */
+    const uint32_t *entries; /* in place of `wanted`: any entries; NULL */
+    bool ones;               /* head gradients are ones (made by nodes), else new variables are added */
+    uint32_t add_cap;        /* sums of more terms become a chain of _grad_add; 0: 8 */
+    /* Per wanted variable: its gradient is added to what it holds; NULL: none is. A sum of several terms then
+     * begins with the old value, whose variable node goes to `olds`; TNI_NONE: the caller adds the result. */
+    const uint8_t *adds;
+    uint32_t *olds;
 } tni_gradient_spec;
 
 /* Appends backward nodes to `g` (flag TNI_GNODE_BACKWARD). `head_vars[i]`: variable node of head i's
@@ -182,6 +210,13 @@ tn_status tni_graph_gradient(tni_graph *g, const tni_gradient_spec *spec, uint32
 /* A copy of `g` as training runs it: the gradients of all arguments of a floating or unknown type are
  * appended, as further heads, and inferred as far as `g` is. TN_E_UNSUPPORTED as above. */
 tn_status tni_graph_trained(const tni_graph *g, tni_graph **out);
+
+/* ---- mirror.c ------------------------------------------------------------------------------------ */
+
+/* Marks nodes that a backward may compute again (TNI_GNODE_MIRROR), by MXNet's rule: `all`: every operator
+ * but Convolution, FullyConnected, Concat and SoftmaxOutput; else those that carry __force_mirroring__.
+ * Dropout never. */
+void tni_graph_mirror(tni_graph *g, bool all);
 
 /* ---- verify.c ------------------------------------------------------------------------------------ */
 

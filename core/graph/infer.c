@@ -457,6 +457,26 @@ static void default_set(inference *x, int32_t value)
     }
 }
 
+/* An operator without inputs has its shape from its attribute or its users: nothing else can tell it. */
+static tn_status unknown_from_nothing(const tni_graph *g)
+{
+    for (uint32_t n = 0; n < g->node_count; n++) {
+        const tni_gnode *node = &g->nodes[n];
+        tni_str text;
+        tn_status st;
+
+        if (!node->def || node->input_count || tn_shape_known(&g->shapes[node->first_entry]))
+            continue;
+        tni_str_init(&text, 4096);
+        tni_shape_format(&g->shapes[node->first_entry], &text);
+        st = tni_error(TN_E_SHAPE, "the shape %.100s of node \"%.80s\" (%s) does not follow from its users",
+                       text.text ? text.text : "?", node->name, node->def->op->name);
+        tni_str_fini(&text);
+        return st;
+    }
+    return TN_OK;
+}
+
 static tn_status unknown_shapes(const tni_graph *g)
 {
     uint32_t count = 0;
@@ -473,11 +493,24 @@ static tn_status unknown_shapes(const tni_graph *g)
         tni_shape_format(&g->shapes[n->first_entry], &text);
     }
     st = count == 0
-             ? TN_OK
+             ? unknown_from_nothing(g)
              : tni_error(TN_E_SHAPE, "the shape of %u variable%s does not follow from what is known: %s%s",
                          count, count > 1 ? "s" : "", text.text ? text.text : "", count > 4 ? ", ..." : "");
     tni_str_fini(&text);
     return st;
+}
+
+static tn_status unknown_dtype(const tni_graph *g)
+{
+    uint32_t e = 0;
+    const tni_gnode *n;
+
+    while (g->dtypes[e] >= 0)
+        e++;
+    n = &g->nodes[g->entry_node[e]];
+    return tni_error(TN_E_DTYPE,
+                     "node \"%.80s\" (%s): the data type of output %u does not follow from its inputs",
+                     n->name, n->def->op->name, e - n->first_entry);
 }
 
 static bool complete(const tni_graph *g, int32_t kind)
@@ -521,6 +554,8 @@ tn_status tni_graph_infer(tni_graph *g, bool partial)
            (st = kind_infer(&x, KIND_DTYPE, partial)) || (st = kind_infer(&x, KIND_STORAGE, partial)));
     if (!st && !partial && !(g->inferred & 1u))
         st = unknown_shapes(g);
+    if (!st && !partial && !(g->inferred & 1u << KIND_DTYPE))
+        st = unknown_dtype(g);
     inference_fini(&x);
     return st;
 }

@@ -22,6 +22,7 @@ typedef struct file { /* one file, with its subgraphs */
     uint64_t version;        /* 10901; 800 if the file has none */
     uint64_t made, made_max; /* estimate of what missing inputs cost */
     bool np_shape;
+    bool gradients; /* it may name operators that gradients are made of: TNI_GRADIENTS */
 } file;
 
 typedef struct text_pair {
@@ -32,10 +33,11 @@ typedef struct reader { /* one graph of the file */
     file *file;
     uint32_t depth;
     tni_node **nodes;           /* by their number in the file */
-    int64_t *draws;             /* their __random_index__, -1 none */
+    int64_t *made, *draws;      /* their __creation_index__ and __random_index__, -1 none */
     uint32_t count;             /* read so far */
     tni_vec op_names, op_texts; /* attributes of the node at hand that its operator reads */
     tni_vec hidden;             /* text_pair: those that lie in its dict, or in an input's */
+    bool zero_extents;          /* the node at hand says that 0 in its shape is 0 */
 } reader;
 
 static tn_status graph_read(file *f, const json_t *root, uint32_t depth, tni_symbol **out);
@@ -119,14 +121,21 @@ static bool is_dunder(const char *key)
 
 static tn_status attr_take(reader *r, bool variable, const char *key, const char *text)
 {
+    int64_t *const list = strcmp(key, TNI_CREATION_INDEX) == 0 ? r->made
+                          : strcmp(key, TNI_RANDOM_INDEX) == 0 ? r->draws
+                                                               : NULL;
     const text_pair pair = {key, text};
     size_t prefix;
     tn_status st;
 
-    if (strcmp(key, TNI_RANDOM_INDEX) == 0)
-        return tni_parse_i64(text, &r->draws[r->count]) && r->draws[r->count] >= 0
+    if (list)
+        return tni_parse_i64(text, &list[r->count]) && list[r->count] >= 0
                    ? TN_OK
                    : tni_error(TN_E_FORMAT, "%s is \"%.40s\"", key, text);
+    if (!variable && strcmp(key, TNI_ZERO_EXTENTS) == 0) {
+        r->zero_extents = true;
+        return TN_OK;
+    }
     if (variable || is_dunder(key) || hidden_match(key, &prefix))
         return tni_vec_push(&r->hidden, &pair);
     st = tni_vec_push(&r->op_names, &key);
@@ -139,6 +148,7 @@ static tn_status attrs_read(reader *r, const json_t *node, bool variable)
     static const char *const members[] = {"attrs", "attr", "param"};
 
     r->op_names.count = r->op_texts.count = r->hidden.count = 0;
+    r->zero_extents = false;
     for (size_t m = 0; m < 3; m++) {
         json_t *object = json_object_get(node, members[m]);
         const char *key;
@@ -183,6 +193,49 @@ static void axis_upgrade(reader *r, const tni_opdef *def)
         r->op_texts.count--;
         return;
     }
+}
+
+#define SHAPE_TEXT_MAX (TN_NDIM_MAX * 22 + 3)
+
+/* In MXNet's classic mode an extent of 0 says "not known" (InitShape): _zeros, _ones, _full and random
+ * numbers take it from their users. Writes the shape with -1 for it into `text` and returns the place of the
+ * attribute among r->op_texts; -1: there is none, or it needs no change. */
+static int64_t shape_upgrade(const reader *r, const tni_opdef *def, char text[SHAPE_TEXT_MAX])
+{
+    tn_shape shape;
+    size_t used = 1;
+
+    if (r->file->np_shape || r->zero_extents || tni_json_shape(def) < 0)
+        return -1;
+    for (size_t i = 0; i < r->op_names.count; i++) {
+        const char *const *name = tni_vec_at(&r->op_names, i), *const *given = tni_vec_at(&r->op_texts, i);
+
+        if (strcmp(*name, "shape") != 0 || !strchr(*given, '0') || !tni_shape_parse(*given, false, &shape) ||
+            shape.ndim < 1 || tn_shape_known(&shape))
+            continue;
+        memcpy(text, "(", 2);
+        for (int32_t k = 0; k < shape.ndim; k++)
+            used += (size_t)snprintf(text + used, SHAPE_TEXT_MAX - used, "%lld,", (long long)shape.dim[k]);
+        (void)snprintf(text + used, SHAPE_TEXT_MAX - used, ")");
+        return (int64_t)i;
+    }
+    return -1;
+}
+
+/* The attributes as this version reads them. The texts themselves stay as the file has them. */
+static tn_status op_attrs_parse(reader *r, const tni_opdef *def, tni_attrs **out)
+{
+    char shape[SHAPE_TEXT_MAX];
+    const int64_t at = shape_upgrade(r, def, shape);
+    const char **slot = at < 0 ? NULL : tni_vec_at(&r->op_texts, (size_t)at), *given = slot ? *slot : NULL;
+    tn_status st;
+
+    if (slot)
+        *slot = shape;
+    st = tni_attrs_parse(def, r->op_names.count, r->op_names.data, r->op_texts.data, out);
+    if (slot)
+        *slot = given;
+    return st;
 }
 
 /* ---- nodes --------------------------------------------------------------------------------------- */
@@ -334,13 +387,13 @@ static tn_status operator_read(reader *r, const json_t *node, const char *op, co
     const tni_opdef *def = NULL;
     tni_attrs *attrs = NULL;
     tni_node *n = NULL;
-    tn_status st = tni_opset_find(r->file->ops, op, &def);
+    tn_status st = r->file->gradients ? tni_opset_find_kept(r->file->ops, op, &def)
+                                      : tni_opset_find_offered(r->file->ops, op, &def);
 
     if (st)
         return st;
     axis_upgrade(r, def);
-    if ((st = tni_attrs_parse(def, r->op_names.count, r->op_names.data, r->op_texts.data, &attrs)) ||
-        (st = tni_node_create(def, attrs, name, &n)) ||
+    if ((st = op_attrs_parse(r, def, &attrs)) || (st = tni_node_create(def, attrs, name, &n)) ||
         (st = tni_node_dict_fill(n, r->op_names.count, r->op_names.data, r->op_texts.data)) ||
         (st = inputs_read(r, node, n)) || (st = hidden_apply(r, n)) || (st = subgraphs_read(r, node, n)))
         goto cleanup;
@@ -373,7 +426,7 @@ static tn_status node_read(reader *r, const json_t *node)
     tni_node *n = NULL;
     tn_status st;
 
-    r->draws[r->count] = -1;
+    r->made[r->count] = r->draws[r->count] = -1;
     if (!json_is_string(op) || !json_is_string(name))
         st = tni_error(TN_E_FORMAT, "\"op\" or \"name\" is missing");
     else if (!control_ok(r, node))
@@ -388,52 +441,65 @@ static tn_status node_read(reader *r, const json_t *node)
     return TN_OK;
 }
 
-/* ---- random nodes -------------------------------------------------------------------------------- */
+/* ---- order of creation --------------------------------------------------------------------------- */
 
-typedef struct draw {
+typedef struct making {
     int64_t order;
     uint64_t created;
     tni_node *node;
-} draw;
+} making;
 
 static int order_compare(const void *a, const void *b)
 {
-    const draw *x = a, *y = b;
+    const making *x = a, *y = b;
 
     if (x->order != y->order)
         return x->order < y->order ? -1 : 1;
     return x->created < y->created ? -1 : x->created > y->created;
 }
 
-/* Random nodes were made in another order than the file has them: they exchange their numbers of creation. */
-static tn_status draws_restore(const reader *r)
+static bool any_index(const reader *r, const int64_t *list)
 {
-    uint32_t count = 0;
-    bool any = false;
-    uint64_t *created;
-    draw *draws;
-
     for (uint32_t i = 0; i < r->count; i++)
-        any = any || r->draws[i] >= 0;
-    if (!any)
+        if (list[i] >= 0)
+            return true;
+    return false;
+}
+
+/* Nodes were made in another order than the file has them: they exchange their numbers of creation. Of all
+ * operators those without an index were made where they stand; of random nodes alone all have one. */
+static tn_status creation_restore(const reader *r)
+{
+    const bool all = any_index(r, r->made);
+    uint32_t count = 0;
+    uint64_t *created;
+    making *nodes;
+
+    if (!all && !any_index(r, r->draws))
         return TN_OK;
-    draws = tni_calloc(r->count, sizeof *draws);
+    nodes = tni_calloc(r->count, sizeof *nodes);
     created = tni_calloc(r->count, sizeof *created);
-    if (!draws || !created) {
-        tni_free(draws);
+    if (!nodes || !created) {
+        tni_free(nodes);
         tni_free(created);
         return TN_E_NOMEM;
     }
-    for (uint32_t i = 0; i < r->count; i++)
-        if (tni_node_random(r->nodes[i])) {
-            created[count] = r->nodes[i]->created;
-            draws[count++] = (draw){r->draws[i], r->nodes[i]->created, r->nodes[i]};
-        }
+    for (uint32_t i = 0; i < r->count; i++) {
+        tni_node *n = r->nodes[i];
+
+        if (all ? !n->def : !tni_node_random(n))
+            continue;
+        created[count] = n->created;
+        nodes[count] = (making){all ? r->made[i] : r->draws[i], n->created, n};
+        if (all && nodes[count].order < 0)
+            nodes[count].order = count;
+        count++;
+    }
     if (count)
-        qsort(draws, count, sizeof *draws, order_compare);
+        qsort(nodes, count, sizeof *nodes, order_compare);
     for (uint32_t i = 0; i < count; i++)
-        draws[i].node->created = created[i];
-    tni_free(draws);
+        nodes[i].node->created = created[i];
+    tni_free(nodes);
     tni_free(created);
     return TN_OK;
 }
@@ -481,8 +547,9 @@ static tn_status reader_init(reader *r, file *f, uint32_t depth, size_t count)
     tni_vec_init(&r->op_texts, sizeof(char *), TN_NODE_INPUTS_MAX);
     tni_vec_init(&r->hidden, sizeof(text_pair), TN_NODE_INPUTS_MAX);
     r->nodes = tni_calloc(count, sizeof *r->nodes);
+    r->made = tni_calloc(count, sizeof *r->made);
     r->draws = tni_calloc(count, sizeof *r->draws);
-    return r->nodes && r->draws ? TN_OK : TN_E_NOMEM;
+    return r->nodes && r->made && r->draws ? TN_OK : TN_E_NOMEM;
 }
 
 static void reader_fini(reader *r)
@@ -490,6 +557,7 @@ static void reader_fini(reader *r)
     for (uint32_t i = 0; i < r->count; i++)
         tni_node_release(r->nodes[i]);
     tni_free(r->nodes);
+    tni_free(r->made);
     tni_free(r->draws);
     tni_vec_fini(&r->op_names);
     tni_vec_fini(&r->op_texts);
@@ -508,7 +576,7 @@ static tn_status graph_read(file *f, const json_t *root, uint32_t depth, tni_sym
     st = reader_init(&r, f, depth, count);
     for (size_t i = 0; i < count && !st; i++)
         st = node_read(&r, json_array_get(nodes, i));
-    if (!st && !(st = variables_check(&r, root)) && !(st = draws_restore(&r)) &&
+    if (!st && !(st = variables_check(&r, root)) && !(st = creation_restore(&r)) &&
         !(st = heads_read(&r, root, out)))
         (*out)->np_shape = f->np_shape;
     reader_fini(&r);
@@ -537,6 +605,8 @@ static tn_status graph_attrs_read(file *f, const json_t *root, tni_map **kept)
             f->version = (uint64_t)number;
         else if (strcmp(key, "is_np_shape") == 0)
             f->np_shape = is_int && number != 0;
+        else if (strcmp(key, TNI_GRADIENTS) == 0)
+            f->gradients = is_int && number != 0;
         else
             st = tni_json_keep(kept, key, value);
         if (st)
@@ -589,14 +659,89 @@ cleanup:
     return st;
 }
 
+static tn_status text_read(const char *path, char **text, uint64_t *bytes)
+{
+    tn_status st = tni_file_read_all(path, TN_JSON_BYTES_MAX, text, bytes);
+
+    if (st || (*text)[strspn(*text, " \t\r\n")] == '{' ||
+        !(st = tni_kind_check(path, TNI_KIND_SYMBOL, *text, *bytes)))
+        return st;
+    tni_free(*text);
+    *text = NULL;
+    return st;
+}
+
 tn_status tni_symbol_load(tni_opset *ops, const char *path, tni_symbol **out)
 {
     char *text = NULL;
     uint64_t bytes = 0;
-    tn_status st = tni_file_read_all(path, TN_JSON_BYTES_MAX, &text, &bytes);
+    tn_status st = text_read(path, &text, &bytes);
 
     if (!st)
         st = tni_symbol_from_json(ops, path, text, bytes, out);
+    tni_free(text);
+    return st;
+}
+
+/* ---- its operators, known or not ----------------------------------------------------------------- */
+
+static tn_status uses_tell(file *f, const json_t *root, uint32_t depth, tni_operator_fn fn, void *arg);
+
+static tn_status use_tell(reader *r, const json_t *node, uint32_t index, tni_operator_fn fn, void *arg)
+{
+    const char *op = json_string_value(json_object_get(node, "op")),
+               *name = json_string_value(json_object_get(node, "name"));
+    const json_t *inner;
+    tn_status st = TN_OK;
+    size_t i;
+
+    if (op && strcmp(op, "null") != 0 && !(st = attrs_read(r, node, false))) /* others: for tni_symbol_load */
+        st = fn(arg, &(tni_operator_use){op, name ? name : "", index, r->depth, r->op_names.count,
+                                         r->op_names.data, r->op_texts.data});
+    if (st)
+        return node_failed(r, index, name, st);
+    json_array_foreach(json_object_get(node, "subgraphs"), i,
+                       inner) if ((st = uses_tell(r->file, inner, r->depth + 1, fn, arg))) return st;
+    return TN_OK;
+}
+
+static tn_status uses_tell(file *f, const json_t *root, uint32_t depth, tni_operator_fn fn, void *arg)
+{
+    const json_t *nodes = json_object_get(root, "nodes");
+    const size_t count = json_array_size(nodes);
+    reader r;
+    tn_status st;
+
+    if (!json_is_array(nodes) || count == 0 || count > TN_GRAPH_NODES_MAX || depth >= SUBGRAPHS_DEPTH_MAX)
+        return graph_bad(f, "\"nodes\" is missing, empty or too long");
+    st = reader_init(&r, f, depth, count);
+    for (size_t i = 0; i < count && !st; i++)
+        st = use_tell(&r, json_array_get(nodes, i), (uint32_t)i, fn, arg);
+    reader_fini(&r);
+    return st;
+}
+
+tn_status tni_json_operators(const char *name, const char *text, uint64_t bytes, tni_operator_fn fn,
+                             void *arg)
+{
+    file f = {.name = name};
+    json_t *root = NULL;
+    tn_status st = tni_json_parse(name, text, bytes, &root);
+
+    if (!st)
+        st = uses_tell(&f, root, 0, fn, arg);
+    json_decref(root);
+    return st;
+}
+
+tn_status tni_json_operators_load(const char *path, tni_operator_fn fn, void *arg)
+{
+    char *text = NULL;
+    uint64_t bytes = 0;
+    tn_status st = text_read(path, &text, &bytes);
+
+    if (!st)
+        st = tni_json_operators(path, text, bytes, fn, arg);
     tni_free(text);
     return st;
 }

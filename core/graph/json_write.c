@@ -13,6 +13,8 @@
 typedef struct writer { /* the text and the open objects and arrays */
     tni_str *out;
     uint32_t depth;
+    bool np_shape;  /* in the file's attributes: 0 says 0 anyway */
+    bool gradients; /* an operator that only gradients are made of was written */
     bool lines[SCOPES_MAX];
     uint32_t items[SCOPES_MAX];
 } writer;
@@ -128,20 +130,34 @@ static tn_status pairs_collect(const tni_map *dict, key_text **out, size_t *coun
     return TN_OK;
 }
 
-/* `order`: the node's number among random nodes, TNI_NONE if it need not be kept. */
+/* Whether extents of 0 in the node's shape must say of themselves that they are no unknown ones. */
+static bool zero_extents(const writer *w, const tni_node *n)
+{
+    const int32_t attr = n->def && n->attrs ? tni_json_shape(n->def) : -1;
+    const tn_tuple *shape = attr < 0 || w->np_shape ? NULL : tn_value_pointer(n->attrs->values[attr]);
+
+    for (int64_t i = 0; shape && i < shape->count; i++)
+        if (shape->item[i] == 0)
+            return true;
+    return false;
+}
+
+/* `order`: the node's number by creation, TNI_NONE if the file shows it. */
 static tn_status attrs_write(writer *w, const tni_node *n, uint32_t order)
 {
     char number[16];
     key_text *pairs = NULL;
     size_t count = 0;
-    tn_status st = pairs_collect(n->dict, &pairs, &count, 1);
+    tn_status st = pairs_collect(n->dict, &pairs, &count, 2);
 
     if (st)
         return st;
     if (order != TNI_NONE) {
         snprintf(number, sizeof number, "%u", order);
-        pairs[count++] = (key_text){TNI_RANDOM_INDEX, number};
+        pairs[count++] = (key_text){TNI_CREATION_INDEX, number};
     }
+    if (zero_extents(w, n))
+        pairs[count++] = (key_text){TNI_ZERO_EXTENTS, "1"};
     if (count > 0) {
         qsort(pairs, count, sizeof *pairs, key_compare);
         key_write(w, "attrs");
@@ -162,6 +178,7 @@ static tn_status node_write(writer *w, const tni_walk *walk, const tni_node *n, 
 {
     tn_status st;
 
+    w->gradients = w->gradients || (n->def && n->def->op->flags & TN_OP_BACKWARD);
     item_begin(w);
     scope_open(w, "{", true);
     key_write(w, "op");
@@ -188,49 +205,29 @@ static tn_status node_write(writer *w, const tni_walk *walk, const tni_node *n, 
     return st ? st : w->out->status;
 }
 
-/* ---- random nodes -------------------------------------------------------------------------------- */
+/* ---- order of creation --------------------------------------------------------------------------- */
 
-typedef struct draw {
-    uint64_t created;
-    uint32_t node;
-} draw;
-
-static int created_compare(const void *a, const void *b)
+/* Per node: its number by creation among the operators, TNI_NONE where its place in the file says the same.
+ */
+static tn_status creation_order(const tni_walk *walk, uint32_t **out)
 {
-    const draw *x = a, *y = b;
+    uint32_t *order = tni_alloc((walk->count + 1ull) * sizeof *order);
+    uint32_t number = 0;
+    tni_walk made = {0};
+    tn_status st = order ? tni_walk_by_creation(walk, &made) : TN_E_NOMEM;
 
-    if (x->created != y->created)
-        return x->created < y->created ? -1 : 1;
-    return x->node < y->node ? -1 : x->node > y->node;
-}
-
-/* Numbers of the random nodes by creation, NULL where their order in the file is the same anyway. */
-static tn_status draws_order(const tni_walk *walk, uint32_t **out)
-{
-    draw *draws = tni_calloc(walk->count, sizeof *draws);
-    uint32_t *order = tni_alloc((uint64_t)walk->count * sizeof *order);
-    uint32_t count = 0;
-    bool moved = false;
-
-    if (!draws || !order) {
-        tni_free(draws);
+    for (uint32_t i = 0; i < made.count && !st; i++)
+        order[tni_walk_index(walk, made.nodes[i])] = made.nodes[i]->def ? number++ : TNI_NONE;
+    number = 0;
+    for (uint32_t i = 0; i < walk->count && !st; i++)
+        if (walk->nodes[i]->def && order[i] == number++)
+            order[i] = TNI_NONE;
+    tni_walk_fini(&made);
+    if (st)
         tni_free(order);
-        return TN_E_NOMEM;
-    }
-    for (uint32_t i = 0; i < walk->count; i++) {
-        order[i] = TNI_NONE;
-        if (tni_node_random(walk->nodes[i]))
-            draws[count++] = (draw){walk->nodes[i]->created, i};
-    }
-    for (uint32_t i = 1; i < count; i++)
-        moved = moved || draws[i].created < draws[i - 1].created;
-    if (moved)
-        qsort(draws, count, sizeof *draws, created_compare);
-    for (uint32_t i = 0; i < count && moved; i++)
-        order[draws[i].node] = i;
-    tni_free(draws);
-    *out = order;
-    return TN_OK;
+    else
+        *out = order;
+    return st;
 }
 
 /* ---- the graph ----------------------------------------------------------------------------------- */
@@ -265,13 +262,13 @@ static void rows_write(writer *w, const tni_walk *walk)
     scope_close(w, "]");
 }
 
-/* Version, np_shape, and what the file had besides; by name. */
+/* Version, np_shape, gradients, and what the file had besides; by name. */
 static tn_status graph_attrs_write(writer *w, const tni_symbol *s)
 {
     char version[32];
     key_text *pairs = NULL;
     size_t count = 0;
-    tn_status st = pairs_collect(s->graph_attrs, &pairs, &count, 2);
+    tn_status st = pairs_collect(s->graph_attrs, &pairs, &count, 3);
 
     if (st)
         return st;
@@ -279,6 +276,8 @@ static tn_status graph_attrs_write(writer *w, const tni_symbol *s)
     pairs[count++] = (key_text){"mxnet_version", version};
     if (s->np_shape)
         pairs[count++] = (key_text){"is_np_shape", "[\"int\", 1]"};
+    if (w->gradients)
+        pairs[count++] = (key_text){TNI_GRADIENTS, "[\"int\", 1]"};
     qsort(pairs, count, sizeof *pairs, key_compare);
     key_write(w, "attrs");
     scope_open(w, "{", count > 1);
@@ -299,7 +298,7 @@ static tn_status graph_write(writer *w, const tni_symbol *s, bool outermost)
 
     if (st)
         return st;
-    st = draws_order(&walk, &order);
+    st = creation_order(&walk, &order);
     scope_open(w, "{", true);
     key_write(w, "nodes");
     scope_open(w, "[", true);
@@ -329,6 +328,7 @@ tn_status tni_symbol_to_json(tni_symbol *s, tni_str *out)
     if (!w)
         return TN_E_NOMEM;
     w->out = out;
+    w->np_shape = s->np_shape;
     st = graph_write(w, s, true);
     tni_free(w);
     return st;

@@ -74,7 +74,7 @@ static tn_status outputs_count(tni_node *n, uint32_t count)
     if (st)
         return st;
     if (args.in_count != count)
-        return tni_error(TN_E_ARG, "%s \"%s\" takes %u inputs, but has %u", n->def->op->name,
+        return tni_error(TN_E_ARG, "%s \"%.80s\" takes %u inputs, but has %u", n->def->op->name,
                          tni_node_name(n), args.in_count, count);
     n->output_count = args.out_count;
     n->visible_count = args.visible_count;
@@ -90,7 +90,8 @@ tn_status tni_node_connect(tni_node *n, uint32_t count, const tni_entry *inputs)
         return st;
     for (uint32_t i = 0; i < count; i++)
         if (i < 64 && (mutates >> i & 1) && inputs[i].node->def)
-            return tni_error(TN_E_ARG, "%s \"%s\" changes its input %u, which must be a variable, not \"%s\"",
+            return tni_error(TN_E_ARG,
+                             "%s \"%.80s\" changes its input %u, which must be a variable, not \"%.80s\"",
                              n->def->op->name, tni_node_name(n), i, tni_node_name(inputs[i].node));
     n->inputs = tni_calloc(count, sizeof *n->inputs);
     if (!n->inputs)
@@ -334,7 +335,8 @@ tn_status tni_symbol_atomic(tni_opset *ops, const char *op, size_t count, const 
     tni_node *n = NULL;
     tn_status st;
 
-    if ((st = tni_opset_find(ops, op, &def)) || (st = tni_attrs_parse(def, count, names, texts, &attrs)) ||
+    if ((st = tni_opset_find_offered(ops, op, &def)) ||
+        (st = tni_attrs_parse(def, count, names, texts, &attrs)) ||
         (st = tni_node_create(def, attrs, name, &n)) || (st = tni_node_dict_fill(n, count, names, texts)))
         goto cleanup;
     for (size_t i = 0; i < count && !st; i++)

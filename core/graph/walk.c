@@ -1,8 +1,10 @@
 /*
  * The topological order of a symbol. Depth first with a stack of our own, so a chain of a million nodes is no
  * danger; a node is entered once, at its first sight, which gives exactly the order that MXNet writes to
- * files.
+ * files. The order of creation is the same walk with the nodes as its roots, the first made first: a node
+ * that was substituted into an older one still comes before it.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "graph/walk.h"
@@ -88,39 +90,119 @@ static tn_status enter(tni_vec *stack, seen *s, tni_node *n)
     return st || !fresh ? st : tni_vec_push(stack, &f);
 }
 
+typedef struct order { /* a walk on its way */
+    tni_vec stack, nodes;
+    seen met;
+} order;
+
+static void order_init(order *o)
+{
+    memset(o, 0, sizeof *o);
+    tni_vec_init(&o->stack, sizeof(frame), TN_GRAPH_NODES_MAX);
+    tni_vec_init(&o->nodes, sizeof(tni_node *), TN_GRAPH_NODES_MAX);
+}
+
+static void order_fini(order *o)
+{
+    tni_free(o->met.slots);
+    tni_vec_fini(&o->stack);
+    tni_vec_fini(&o->nodes);
+}
+
+/* Appends what `root` needs and was not met before, then `root`. */
+static tn_status order_add(order *o, tni_node *root)
+{
+    tn_status st = enter(&o->stack, &o->met, root);
+
+    while (!st && o->stack.count > 0) {
+        frame *top = tni_vec_at(&o->stack, o->stack.count - 1);
+
+        if (top->next < top->node->input_count) {
+            st = enter(&o->stack, &o->met, top->node->inputs[top->next++].node);
+        } else {
+            st = tni_vec_push(&o->nodes, &top->node);
+            o->stack.count--;
+        }
+    }
+    return st;
+}
+
+static tn_status order_finish(order *o, tni_walk *out)
+{
+    tn_status st;
+
+    out->nodes = o->nodes.data;
+    out->count = (uint32_t)o->nodes.count;
+    o->nodes.data = NULL; /* moved */
+    if ((st = table_build(out)))
+        tni_walk_fini(out);
+    return st;
+}
+
 tn_status tni_walk_of(const tni_symbol *s, tni_walk *out)
 {
-    tni_vec stack, order;
-    seen met = {0};
+    order o;
     tn_status st = TN_OK;
 
     memset(out, 0, sizeof *out);
-    tni_vec_init(&stack, sizeof(frame), TN_GRAPH_NODES_MAX);
-    tni_vec_init(&order, sizeof(tni_node *), TN_GRAPH_NODES_MAX);
-    for (uint32_t i = 0; i < s->output_count && !st; i++) {
-        st = enter(&stack, &met, s->outputs[i].node);
-        while (!st && stack.count > 0) {
-            frame *top = tni_vec_at(&stack, stack.count - 1);
+    order_init(&o);
+    for (uint32_t i = 0; i < s->output_count && !st; i++)
+        st = order_add(&o, s->outputs[i].node);
+    if (!st)
+        st = order_finish(&o, out);
+    order_fini(&o);
+    return st;
+}
 
-            if (top->next < top->node->input_count) {
-                st = enter(&stack, &met, top->node->inputs[top->next++].node);
-            } else {
-                st = tni_vec_push(&order, &top->node);
-                stack.count--;
-            }
-        }
+/* ---- order of creation --------------------------------------------------------------------------- */
+
+/* Operators that stand in the order of their creation already: the usual case. */
+static bool is_by_creation(const tni_walk *w)
+{
+    uint64_t last = 0;
+
+    for (uint32_t i = 0; i < w->count; i++) {
+        if (!w->nodes[i]->def)
+            continue;
+        if (w->nodes[i]->created < last)
+            return false;
+        last = w->nodes[i]->created;
     }
-    if (!st) {
-        out->nodes = order.data;
-        out->count = (uint32_t)order.count;
-        order.data = NULL; /* moved */
-        st = table_build(out);
-    }
-    if (st)
-        tni_walk_fini(out);
-    tni_free(met.slots);
-    tni_vec_fini(&stack);
-    tni_vec_fini(&order);
+    return true;
+}
+
+static int created_compare(const void *a, const void *b)
+{
+    const tni_node *x = *(tni_node *const *)a, *y = *(tni_node *const *)b;
+
+    return x->created < y->created ? -1 : x->created > y->created;
+}
+
+tn_status tni_walk_by_creation(const tni_walk *w, tni_walk *out)
+{
+    tni_node **roots = tni_calloc(w->count, sizeof(*roots));
+    uint32_t count = 0, variables;
+    bool sorted = is_by_creation(w);
+    order o;
+    tn_status st = roots ? TN_OK : TN_E_NOMEM;
+
+    memset(out, 0, sizeof *out);
+    order_init(&o);
+    for (uint32_t i = 0; i < w->count && !st; i++)
+        if (sorted || !w->nodes[i]->def)
+            roots[count++] = w->nodes[i];
+    variables = count;
+    for (uint32_t i = 0; i < w->count && !st && !sorted; i++)
+        if (w->nodes[i]->def)
+            roots[count++] = w->nodes[i];
+    if (!st && !sorted)
+        qsort(roots + variables, count - variables, sizeof(*roots), created_compare);
+    for (uint32_t i = 0; i < count && !st; i++)
+        st = order_add(&o, roots[i]);
+    if (!st)
+        st = order_finish(&o, out);
+    order_fini(&o);
+    tni_free(roots);
     return st;
 }
 

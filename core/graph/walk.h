@@ -15,6 +15,9 @@ typedef struct tni_walk {
 } tni_walk;
 
 tn_status tni_walk_of(const tni_symbol *s, tni_walk *out);
+/* The nodes of `w` with operators in order of creation. If these stand so already: as they are; else all
+ * variables come first, in their order. */
+tn_status tni_walk_by_creation(const tni_walk *w, tni_walk *out);
 void tni_walk_fini(tni_walk *w);
 uint32_t tni_walk_index(const tni_walk *w, const tni_node *n); /* TNI_NONE: not in it */
 

@@ -321,7 +321,8 @@ tn_status tni_checkpoint_load(tni_space *s, tni_device *device, const char *path
     if ((st = tni_source_read(&file, magic, sizeof magic)))
         goto cleanup;
     if (memcmp(magic, MAGIC, sizeof magic)) {
-        st = tni_error(TN_E_FORMAT, "%s is no checkpoint of version 1", path);
+        if (!(st = tni_file_kind_check(f, TNI_KIND_CHECKPOINT)))
+            st = tni_error(TN_E_FORMAT, "%s is no checkpoint of version 1", path);
         goto cleanup;
     }
     if ((st = json_read(&file, c, &crcs[0])) ||

@@ -269,7 +269,7 @@ static tn_status sheet_read(const origin *from, sheet *s, float *out)
 {
     uint64_t rows = 0, lines = 0, columns;
     reader r;
-    tn_status st = reader_open(&r, from);
+    tn_status st = reader_open(&r, from), other;
 
     while (!st && !(st = line_read(&r)) && !r.end) {
         if (is_blank(&r))
@@ -285,6 +285,9 @@ static tn_status sheet_read(const origin *from, sheet *s, float *out)
         st = tni_error(TN_E_IO, "%s was changed while it was read", r.name);
     if (!st && !rows)
         st = tni_error(TN_E_FORMAT, "%s holds no numbers%s", from->name, s->header ? ", only a header" : "");
+    if (st == TN_E_FORMAT && (lines || !r.end) && r.file &&
+        (other = tni_file_kind_check(r.file, TNI_KIND_CSV)))
+        st = other;
     s->rows = st ? 0 : rows;
     reader_close(&r);
     return st;

@@ -30,10 +30,15 @@ static tn_status head_read(tni_file *f, int32_t *dtype, int32_t *ndim, int64_t s
 {
     unsigned char head[4], dim[4];
     uint64_t count;
-    tn_status st = tni_file_read(f, head, sizeof head);
+    tn_status st = tni_file_read(f, head, sizeof head), other;
 
-    if (st)
+    if (st && st != TN_E_FORMAT)
         return st;
+    if ((st || head[0] || head[1]) && (other = tni_file_kind_check(f, TNI_KIND_IDX)))
+        return other;
+    if (st)
+        return tni_error(TN_E_FORMAT, "%s is no IDX file: it has fewer than the 4 bytes that begin one",
+                         tni_file_name(f));
     if (head[0] || head[1])
         return tni_error(TN_E_FORMAT, "%s is no IDX file: it begins with %02x%02x%02x%02x", tni_file_name(f),
                          head[0], head[1], head[2], head[3]);

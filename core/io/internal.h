@@ -19,11 +19,24 @@ typedef struct tni_source {
     tni_file *file;
     uint64_t left; /* bytes of this part */
     uint32_t crc;
+    bool whole;            /* the part is the file */
+    struct tni_held *held; /* NULL; else large arrays can be read again. The part is the file then, and `crc`
+                              does not count these arrays */
 } tni_source;
 tn_status tni_source_read(tni_source *s, void *out, uint64_t bytes); /* TN_E_FORMAT beyond the part */
 tn_status tni_source_u32(tni_source *s, uint32_t *out);
 tn_status tni_source_i32(tni_source *s, int32_t *out);
 tn_status tni_source_u64(tni_source *s, uint64_t *out);
+
+/* ---- again.c: arrays that can be read from their file again -----------------------------------------------
+ */
+
+typedef struct tni_held tni_held;                          /* an open file, and who needs it */
+tn_status tni_held_create(tni_file *file, tni_held **out); /* [takes] file, also on failure */
+void tni_held_release(tni_held *h);                        /* NULL is fine */
+#define TNI_AGAIN_BYTES_MIN ((uint64_t)64 << 10)           /* smaller arrays share pages with others */
+/* Reads the bytes of `a`, which has no memory yet, from here on. */
+tn_status tni_again_read(tni_source *s, tni_array *a);
 
 typedef struct tni_sink {
     tni_writer *writer; /* one of the two */

@@ -31,9 +31,13 @@ const char *tni_params_plain_name(const char *name); /* without "arg:" or "aux:"
 
 /* ---- params_read.c: MXNet's .params, versions 0 to 3, dense and sparse ------------------------------- */
 
-/* Arrays are made on `device`. TN_E_FORMAT: damaged, with the entry and the reason; TN_E_UNSUPPORTED: another
- * kind of file (.npy, .npz), or a sparse entry for a device other than the host. */
+/* Arrays are made on `device`. TN_E_FORMAT: damaged, with the entry and the reason, or no model at all (a
+ * git-lfs pointer, a web page); TN_E_UNSUPPORTED: another kind of file (base/kind.c has the table), or a
+ * sparse entry for a device other than the host. */
 tn_status tni_params_load(tni_space *s, tni_device *device, const char *path, tni_params **out);
+/* The same for arrays that nobody gets a handle of: the file stays open, and large ones on a host can be read
+ * from it again (tni_storage_drop). A file that has changed since is TN_E_IO then. */
+tn_status tni_params_load_held(tni_space *s, tni_device *device, const char *path, tni_params **out);
 tn_status tni_params_load_memory(tni_space *s, tni_device *device, const void *bytes, uint64_t count,
                                  tni_params **out);
 

@@ -156,11 +156,14 @@ static tn_status head_read(tni_source *s, head *h, char **text)
 {
     unsigned char start[8], size[4] = {0};
     uint32_t length;
-    tn_status st = tni_source_read(s, start, sizeof start);
+    tn_status st = tni_source_read(s, start, sizeof start), other;
 
-    if (st)
+    if ((st ? st == TN_E_FORMAT : memcmp(start, "\x93NUMPY", 6)) &&
+        (other = tni_file_kind_check(s->file, TNI_KIND_NPY)))
+        return other;
+    if (st && st != TN_E_FORMAT)
         return st;
-    if (memcmp(start, "\x93NUMPY", 6) || start[6] < 1 || start[6] > 3)
+    if (st || memcmp(start, "\x93NUMPY", 6) || start[6] < 1 || start[6] > 3)
         return tni_error(TN_E_FORMAT, "%s is no .npy file of version 1 to 3", h->name);
     if ((st = tni_source_read(s, size, start[6] == 1 ? 2 : 4)))
         return st;

@@ -154,6 +154,33 @@ static tn_status data_read(tni_source *s, tni_array *a)
     return bytes ? tni_source_read(s, tni_array_data(a), bytes) : TN_OK;
 }
 
+static tn_status host_read(tni_source *s, const record *r, tni_space *space, tni_device *host, bool again,
+                           tni_array **out)
+{
+    tni_array *a = NULL;
+    tn_status st;
+
+    if (!again)
+        st = tni_array_fresh(space, host, r->dtype, r->ndim, r->shape, &a);
+    else
+        st = tni_array_create(space, host, r->dtype, r->ndim, r->shape, "file", &a);
+    if (!st)
+        st = again ? tni_again_read(s, a) : data_read(s, a);
+    if (st)
+        tni_array_release(a);
+    else
+        *out = a;
+    return st;
+}
+
+static bool reads_again(const tni_source *s, const record *r)
+{
+    uint64_t count;
+
+    return s->held && !tni_shape_check(r->dtype, r->ndim, r->shape, &count) &&
+           count * tn_dtype_bytes(r->dtype) >= TNI_AGAIN_BYTES_MIN;
+}
+
 static tn_status dense_read(tni_source *s, const record *r, tni_space *space, tni_device *device,
                             tni_device *host, tni_array **out)
 {
@@ -161,7 +188,7 @@ static tn_status dense_read(tni_source *s, const record *r, tni_space *space, tn
     tn_status st;
 
     if ((st = backed(s, r, r->ndim, r->shape)) ||
-        (st = tni_array_fresh(space, host, r->dtype, r->ndim, r->shape, &near)) || (st = data_read(s, near)))
+        (st = host_read(s, r, space, host, device == host && reads_again(s, r), &near)))
         goto cleanup;
     if (device->host && device == host) {
         *out = near;
@@ -314,21 +341,20 @@ static tn_status name_read(tni_source *s, uint64_t number, tni_params *p, tni_ar
 
 static tn_status start_read(tni_source *s, uint64_t *count)
 {
-    uint64_t magic, reserved;
-    tn_status st = tni_source_u64(s, &magic);
+    uint64_t magic = 0, reserved;
+    tn_status st = tni_source_u64(s, &magic), other;
 
-    if (st)
+    if (st && st != TN_E_FORMAT)
         return st;
-    if (magic != TNI_PARAMS_MAGIC) {
-        if (!memcmp(&magic, "PK", 2))
-            return tni_error(TN_E_UNSUPPORTED, "%s is a zip archive (.npz), not a .params file",
-                             tni_file_name(s->file));
-        if (!memcmp(&magic, "\x93NUMPY", 6))
-            return tni_error(TN_E_UNSUPPORTED, "%s is a .npy file, not a .params file",
-                             tni_file_name(s->file));
+    if (s->whole && (st || magic != TNI_PARAMS_MAGIC) &&
+        (other = tni_file_kind_check(s->file, TNI_KIND_PARAMS)))
+        return other;
+    if (st)
+        return tni_error(TN_E_FORMAT, "%s is no .params file: it has fewer than the 8 bytes that begin one",
+                         tni_file_name(s->file));
+    if (magic != TNI_PARAMS_MAGIC)
         return tni_error(TN_E_FORMAT, "%s is no .params file: it begins with %016llx", tni_file_name(s->file),
                          (unsigned long long)magic);
-    }
     if ((st = tni_source_u64(s, &reserved)) || (st = tni_source_u64(s, count)))
         return st;
     if (*count > TN_PARAMS_ENTRIES_MAX || *count * ENTRY_COST > s->left + ENTRY_FREE)
@@ -387,7 +413,7 @@ cleanup:
 
 static tn_status file_load(tni_file *file, tni_space *s, tni_device *device, tni_params **out)
 {
-    tni_source source = {.file = file, .left = tni_file_left(file)};
+    tni_source source = {.file = file, .left = tni_file_left(file), .whole = true};
     tn_status st = tni_params_read(&source, s, device, out);
 
     tni_file_close(file);
@@ -400,6 +426,19 @@ tn_status tni_params_load(tni_space *s, tni_device *device, const char *path, tn
     tn_status st = tni_file_open(path, &file);
 
     return st ? st : file_load(file, s, device, out);
+}
+
+tn_status tni_params_load_held(tni_space *s, tni_device *device, const char *path, tni_params **out)
+{
+    tni_source source = {.whole = true};
+    tn_status st;
+
+    if ((st = tni_file_open(path, &source.file)) || (st = tni_held_create(source.file, &source.held)))
+        return st;
+    source.left = tni_file_left(source.file);
+    st = tni_params_read(&source, s, device, out);
+    tni_held_release(source.held);
+    return st;
 }
 
 tn_status tni_params_load_memory(tni_space *s, tni_device *device, const void *bytes, uint64_t count,

@@ -56,6 +56,9 @@ static const tn_op op_activation_back = TNI_OP(
 #define RRELU 0
 #define LEAKY 1
 #define PRELU 2
+#define ELU 3
+#define SELU 4
+#define GELU 5
 
 static const tn_attr_def leaky_attrs[] = {
     TN_ATTR_CHOICE("act_type", "leaky", "rrelu|leaky|prelu|elu|selu|gelu", "the function"),
@@ -117,6 +120,7 @@ static tn_status gamma_back_shape(tn_infer *i)
 {
     tn_status st = tn_shape_unify(i, i->in_shape[0], i->in_shape[1]);
 
+    st = st ? st : gamma_shape(i, i->in_shape[1], i->in_shape[2]);
     return st ? st : tn_shape_unify(i, i->in_shape[2], i->out_shape[0]);
 }
 
@@ -134,15 +138,40 @@ static tn_status leaky_grad(tn_grad *g)
     return !st && prelu && g->ops->needs(g, 1) ? tn_grad_emit(g, 1, "_backward_prelu_gamma", 3, in) : st;
 }
 
+/* Linear in dy. Below 0 elu and selu are a e^x + b: their second derivative is the first one there. */
+static tn_status leaky_back_grad(tn_grad *g)
+{
+    const int64_t type = tni_attr_int(g->attrs, 0);
+    const tn_edge h = tn_grad_of(g, 0), dy = tn_grad_input(g, 0), x = tn_grad_input(g, 1), in[] = {h, x};
+    const tn_edge first[] = {dy, x};
+    const tn_emit again = {
+        (uint32_t)TN_END(tn_emit, attr_count), TN_EMIT_INHERIT, "_backward_LeakyReLU", first, NULL, 2, 0};
+    tn_edge part = {NULL, 0, 0}, below;
+    tn_status st;
+
+    if (type == PRELU || type == GELU)
+        return tn_fail(g->err, TN_E_UNSUPPORTED,
+                       type == PRELU ? "act_type prelu has no second derivative here"
+                                     : "act_type gelu has no second derivative here");
+    if (!h.node || (st = tn_grad_emit(g, 0, "_backward_LeakyReLU", 2, in)))
+        return h.node ? st : TN_OK;
+    if ((type != ELU && type != SELU) || !g->ops->needs(g, 1))
+        return TN_OK;
+    st = g->ops->emit(g, &again, &part);
+    below = tni_grad_scalar(g, &st, "_lesser_scalar", x, "0");
+    part = tni_grad_op2(g, &st, "elemwise_mul", part, below);
+    return tni_grad_set(g, &st, 1, tni_grad_op2(g, &st, "elemwise_mul", part, h));
+}
+
 static const tn_op op_leaky =
     TNI_OP("LeakyReLU", .doc = "x above 0; below it a line or a curve by act_type",
            .aliases = TNI_NAMES("_npx_leaky_relu"), .attrs = leaky_attrs, .inputs = leaky_names,
            .outputs = output_names, .args = leaky_args, .shape = leaky_shape, .dtype = tni_dtype_same_float,
            .gradient = leaky_grad);
-static const tn_op op_leaky_back =
-    TNI_OP("_backward_LeakyReLU", .doc = "gradient of LeakyReLU to data", .attrs = leaky_attrs,
-           .inputs = leaky_back_names, .outputs = output_names, .flags = TN_OP_BACKWARD,
-           .args = leaky_back_args, .shape = leaky_back_shape, .dtype = tni_dtype_same_float);
+static const tn_op op_leaky_back = TNI_OP(
+    "_backward_LeakyReLU", .doc = "gradient of LeakyReLU to data", .attrs = leaky_attrs,
+    .inputs = leaky_back_names, .outputs = output_names, .flags = TN_OP_BACKWARD, .args = leaky_back_args,
+    .shape = leaky_back_shape, .dtype = tni_dtype_same_float, .gradient = leaky_back_grad);
 static const tn_op op_gamma_back =
     TNI_OP("_backward_prelu_gamma", .doc = "gradient of LeakyReLU(prelu) to gamma",
            .inputs = leaky_back_names, .outputs = output_names, .flags = TN_OP_BACKWARD,

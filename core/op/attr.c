@@ -497,6 +497,25 @@ tn_status tni_attrs_with(const tni_attrs *a, uint32_t index, tn_value value, tni
     return st;
 }
 
+bool tni_attrs_become(tni_attrs *spare, const tni_attrs *a, uint32_t index, tn_value value)
+{
+    const tni_opdef *def = a->def;
+    tn_value *values = (tn_value *)(uintptr_t)spare->values; /* in its own block */
+
+    if (tni_ref_count(&spare->refs) != 1 || !tni_attrs_equal_structural(spare, a))
+        return false;
+    for (uint32_t i = 0; i < def->attr_count; i++)
+        if (def->op->attrs[i].flags & TN_ATTR_F_RUNTIME && tni_attr_is_pointer(def->op->attrs[i].type))
+            return false;
+    for (uint32_t i = 0; i < def->attr_count; i++)
+        if (def->op->attrs[i].flags & TN_ATTR_F_RUNTIME)
+            values[i] = i == index ? value : a->values[i];
+    spare->given[0] = a->given[0];
+    spare->given[1] = a->given[1];
+    bit_set(spare->given, index);
+    return true;
+}
+
 /* Choices go by name: two operators may count them differently. False: the target does not know this one. */
 static bool choice_convert(const tn_attr_def *to, const tn_attr_def *from, tn_value *value)
 {
@@ -582,6 +601,26 @@ bool tni_attrs_equal_structural(const tni_attrs *a, const tni_attrs *b)
             return false;
     }
     return true;
+}
+
+bool tni_attrs_equal(const tni_attrs *a, const tni_attrs *b)
+{
+    if (a == b)
+        return true;
+    for (uint32_t i = 0; a->def == b->def && i < a->def->attr_count; i++)
+        if (!value_equal(&a->def->op->attrs[i], a->values[i], b->values[i]))
+            return false;
+    return a->def == b->def;
+}
+
+uint64_t tni_attrs_hash(const tni_attrs *a)
+{
+    uint64_t hash = a->hash;
+
+    for (uint32_t i = 0; i < a->def->attr_count; i++)
+        if (a->def->op->attrs[i].flags & TN_ATTR_F_RUNTIME)
+            hash = value_hash(&a->def->op->attrs[i], a->values[i], hash);
+    return hash;
 }
 
 const tn_attr_def *tni_attrs_newer(const tni_attrs *a, uint32_t version)

@@ -5,35 +5,9 @@
  * Shapes flow both ways: the data's channels give the weight's and the other way round, so that layers may
  * leave either open. The backward operator has the same attributes in the same order.
  */
-#include "op/infer_help.h"
-#include "tenon/plugin/indices.h"
+#include "op/layers.h"
 
-#define CONV_SIZE_MAX                                                                                        \
-    1e9 /* of a kernel, stride, pad, filter count: far above any net, keeps arithmetic in 64 bits */
-
-static const tn_attr_def convolution_attrs[] = {
-    [TN_CONVOLUTION_KERNEL] =
-        TN_ATTR_TUPLE_IN("kernel", TN_REQUIRED, 1, CONV_SIZE_MAX, "window size: (w,), (h, w) or (d, h, w)"),
-    [TN_CONVOLUTION_STRIDE] =
-        TN_ATTR_TUPLE_IN("stride", "[]", 1, CONV_SIZE_MAX, "step of the window, 1 if not given"),
-    [TN_CONVOLUTION_DILATE] =
-        TN_ATTR_TUPLE_IN("dilate", "[]", 1, CONV_SIZE_MAX, "distance of taps, 1 if not given"),
-    [TN_CONVOLUTION_PAD] =
-        TN_ATTR_TUPLE_IN("pad", "[]", 0, CONV_SIZE_MAX, "zeros on both sides, 0 if not given"),
-    [TN_CONVOLUTION_NUM_FILTER] =
-        TN_ATTR_INT_IN("num_filter", TN_REQUIRED, 1, CONV_SIZE_MAX, "output channels"),
-    [TN_CONVOLUTION_NUM_GROUP] =
-        TN_ATTR_INT_IN("num_group", "1", 1, CONV_SIZE_MAX, "groups of channels that do not see each other"),
-    [TN_CONVOLUTION_WORKSPACE] =
-        TN_ATTR_INT_IN("workspace", "1024", 0, CONV_SIZE_MAX, "MiB a library may use; advice only"),
-    [TN_CONVOLUTION_NO_BIAS] = TN_ATTR_BOOL("no_bias", "0", "there is no input bias"),
-    [TN_CONVOLUTION_CUDNN_TUNE] =
-        TN_ATTR_CHOICE("cudnn_tune", "None", "None|fastest|limited_workspace|off", "advice to cuDNN"),
-    [TN_CONVOLUTION_CUDNN_OFF] = TN_ATTR_BOOL("cudnn_off", "0", "advice to cuDNN"),
-    [TN_CONVOLUTION_LAYOUT] = TN_ATTR_CHOICE("layout", "None", "None|NCDHW|NCHW|NCW|NDHWC|NHWC",
-                                             "of data and output; None: channels second"),
-    TN_ATTR_END,
-};
+static const tn_attr_def convolution_attrs[] = {TNI_CONVOLUTION_ATTRS, TN_ATTR_END};
 
 static bool channels_last(const tn_value *attrs)
 {
@@ -150,11 +124,11 @@ static tn_status convolution_args(tn_infer *i)
     return TN_OK;
 }
 
-static tn_status convolution_shape(tn_infer *i)
+tn_status tni_convolution_shape(tn_infer *i)
 {
     tn_status st = convolution_unify(i, i->in_shape[0], i->in_shape[1], i->out_shape[0]);
 
-    return st || i->in_count < 3 ? st : bias_unify(i, i->in_shape[2]);
+    return st || tni_attr_bool(i->attrs, TN_CONVOLUTION_NO_BIAS) ? st : bias_unify(i, i->in_shape[2]);
 }
 
 static tn_status convolution_grad(tn_grad *g)
@@ -185,12 +159,12 @@ static const tn_op convolution = TNI_OP(
     "Convolution", .doc = "Slides `num_filter` windows over 1 to 3 dimensions of space.",
     .aliases = TNI_NAMES("_npx_convolution"), .attrs = convolution_attrs,
     .inputs = TNI_NAMES("data", "weight", "bias"), .outputs = TNI_NAMES("output"), .args = convolution_args,
-    .shape = convolution_shape, .dtype = tni_dtype_same_float, .gradient = convolution_grad);
+    .shape = tni_convolution_shape, .dtype = tni_dtype_same_float, .gradient = convolution_grad);
 
-static const tn_op backward_convolution =
-    TNI_OP("_backward_Convolution", .doc = "Gradients of Convolution.", .attrs = convolution_attrs,
-           .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data", "weight"),
-           .outputs = TNI_NAMES("dx", "dw", "db"), .args = backward_convolution_args,
-           .shape = backward_convolution_shape, .dtype = tni_dtype_same_float);
+static const tn_op backward_convolution = TNI_OP(
+    "_backward_Convolution", .doc = "Gradients of Convolution.", .attrs = convolution_attrs,
+    .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data", "weight"),
+    .outputs = TNI_NAMES("dx", "dw", "db"), .args = backward_convolution_args,
+    .shape = backward_convolution_shape, .dtype = tni_dtype_same_float, .gradient = tni_grad_of_product);
 
 const tn_op *const tni_family_conv[] = {&convolution, &backward_convolution, NULL};

@@ -2,16 +2,9 @@
  * FullyConnected: y = x · weight' + bias. `flatten`: x is (N, rest taken together), else the last axis is
  * transformed. The weight (num_hidden, inputs) follows from the data, and the data's inputs from the weight.
  */
-#include "op/infer_help.h"
-#include "tenon/plugin/indices.h"
+#include "op/layers.h"
 
-static const tn_attr_def dense_attrs[] = {
-    [TN_FULLYCONNECTED_NUM_HIDDEN] =
-        TN_ATTR_INT_IN("num_hidden", TN_REQUIRED, 1, 9e15, "outputs of the layer"),
-    [TN_FULLYCONNECTED_NO_BIAS] = TN_ATTR_BOOL("no_bias", "0", "there is no input bias"),
-    [TN_FULLYCONNECTED_FLATTEN] = TN_ATTR_BOOL("flatten", "1", "take all axes but the first as one"),
-    TN_ATTR_END,
-};
+static const tn_attr_def dense_attrs[] = {TNI_DENSE_ATTRS, TN_ATTR_END};
 
 /* Inputs of one row of data; unknown while any of its dimensions is. */
 static int64_t row_inputs(const tn_shape *data, bool flatten)
@@ -92,11 +85,11 @@ static tn_status dense_args(tn_infer *i)
     return TN_OK;
 }
 
-static tn_status dense_shape(tn_infer *i)
+tn_status tni_dense_shape(tn_infer *i)
 {
     tn_status st = dense_unify(i, i->in_shape[0], i->in_shape[1], i->out_shape[0]);
 
-    return st || i->in_count < 3 ? st : bias_unify(i, i->in_shape[2]);
+    return st || tni_attr_bool(i->attrs, TN_FULLYCONNECTED_NO_BIAS) ? st : bias_unify(i, i->in_shape[2]);
 }
 
 static tn_status dense_grad(tn_grad *g)
@@ -127,12 +120,12 @@ static const tn_op fully_connected =
     TNI_OP("FullyConnected", .doc = "A dense layer: data · weight' + bias.",
            .aliases = TNI_NAMES("_npx_fully_connected", "_sparse_FullyConnected"), .attrs = dense_attrs,
            .inputs = TNI_NAMES("data", "weight", "bias"), .outputs = TNI_NAMES("output"), .args = dense_args,
-           .shape = dense_shape, .dtype = tni_dtype_same_float, .gradient = dense_grad);
+           .shape = tni_dense_shape, .dtype = tni_dtype_same_float, .gradient = dense_grad);
 
 static const tn_op backward_fully_connected =
     TNI_OP("_backward_FullyConnected", .doc = "Gradients of FullyConnected.", .attrs = dense_attrs,
            .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data", "weight"),
            .outputs = TNI_NAMES("dx", "dw", "db"), .args = backward_dense_args, .shape = backward_dense_shape,
-           .dtype = tni_dtype_same_float);
+           .dtype = tni_dtype_same_float, .gradient = tni_grad_of_product);
 
 const tn_op *const tni_family_dense[] = {&fully_connected, &backward_fully_connected, NULL};

@@ -98,8 +98,14 @@ static const tn_attr_def MakeLoss_attrs[] = {
     TN_ATTR_END,
 };
 
+static const tn_attr_def copyto_attrs[] = {
+    TN_ATTR_TEXT("ctx", "", "device of the copy; none: where the input is"),
+    TN_ATTR_END,
+};
+
 /* clang-format off */
 ALIAS(_copy, "identity")
+ALIAS(_copyto, "_npi_copyto")
 ALIAS(BlockGrad, "_sparse_stop_gradient", "stop_gradient")
 ALIAS(make_loss, "_sparse_make_loss")
 ALIAS(zeros_like, "_sparse_zeros_like")
@@ -121,6 +127,19 @@ ONE(zeros_like, .doc = "zeros of this shape and type", .aliases = alias_zeros_li
     .flags = TN_OP_POINTWISE | TN_OP_ZERO_GRADIENT)
 ONE(ones_like, .doc = "ones of this shape and type", .flags = TN_OP_POINTWISE | TN_OP_ZERO_GRADIENT)
 /* clang-format on */
+
+/* No kernel: the core copies. */
+static const tn_op op__copyto = {.struct_size = TN_END(tn_op, gradient),
+                                 .version = 1,
+                                 .exec = TN_EXEC_COPY,
+                                 .name = "_copyto",
+                                 .doc = "the same on another device",
+                                 .aliases = alias__copyto,
+                                 .attrs = copyto_attrs,
+                                 .inputs = data_names,
+                                 .outputs = output_names,
+                                 .shape = tni_shape_same,
+                                 .gradient = pass_grad};
 
 /* ---- add_n ------------------------------------------------------------------------------------ */
 
@@ -219,7 +238,7 @@ static tn_status rest_shape(tn_infer *i)
         return st;
     if (c->ndim == i->out_shape[0]->ndim)
         return tni_shape_assign(i, i->in_shape[0], i->out_shape[0]);
-    if (c->ndim != 1)
+    if (c->ndim != 1 || i->out_shape[0]->ndim == 0)
         return tn_fail(i->err, TN_E_SHAPE,
                        "the condition must have the shape of x, or one element for each row of it");
     return tni_dim_unify(i, &i->in_shape[0]->dim[0], &i->out_shape[0]->dim[0]);
@@ -270,7 +289,7 @@ static const tn_op op_back_where_y = BACK_WHERE("y");
 /* clang-format off */
 const tn_op *const tni_family_elemwise[] = {
 #define POINTER(name, gradient, flags, doc) &op_##name,
-    PAIRS(POINTER) &op__copy, &op_BlockGrad, &op_make_loss, &op_MakeLoss, &op__backward_MakeLoss,
+    PAIRS(POINTER) &op__copy, &op__copyto, &op_BlockGrad, &op_make_loss, &op_MakeLoss, &op__backward_MakeLoss,
     &op_zeros_like, &op_ones_like, &op_add_n, &op_Cast, &op_amp_cast, &op_back_cast, &op_where,
     &op_back_where_x, &op_back_where_y, NULL,
 };

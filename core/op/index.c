@@ -24,7 +24,7 @@ static const tn_attr_def one_hot_attrs[] = {
     [TN_ONE_HOT_DEPTH] = TN_ATTR_INT_IN("depth", TN_REQUIRED, 0, 9e15, "length of the new last axis"),
     [TN_ONE_HOT_ON_VALUE] = TN_ATTR_FLOAT("on_value", "1", "at the index"),
     [TN_ONE_HOT_OFF_VALUE] = TN_ATTR_FLOAT("off_value", "0", "elsewhere"),
-    [TN_ONE_HOT_DTYPE] = TN_ATTR_DTYPE("dtype", "float32", "of the output"),
+    [TN_ONE_HOT_DTYPE] = TN_ATTR_DTYPE("dtype", "float32", "of the output; None: float32"),
     TN_ATTR_END,
 };
 
@@ -186,7 +186,7 @@ static tn_status one_hot_shape(tn_infer *i)
 
 static tn_status one_hot_dtype(tn_infer *i)
 {
-    return tni_dtype_assign(i, &i->out_dtype[0], (int32_t)tni_attr_int(i->attrs, TN_ONE_HOT_DTYPE));
+    return tni_dtype_asked(i, &i->out_dtype[0], (int32_t)tni_attr_int(i->attrs, TN_ONE_HOT_DTYPE));
 }
 
 /* ---- pick --------------------------------------------------------------------------------------------- */
@@ -285,17 +285,29 @@ static tn_status backward_gather_shape(tn_infer *i)
     return st ? st : gather_unify(i, i->in_shape[1], i->in_shape[2], i->in_shape[0]);
 }
 
+/* Of _backward_Embedding(dy, weight, data): to dy goes what arrives at the rows. */
+static tn_status backward_embedding_grad(tn_grad *g)
+{
+    const tn_edge in[] = {tn_grad_input(g, 2), tn_grad_of(g, 0)};
+    const tn_emit e = {(uint32_t)TN_END(tn_emit, attr_count), TN_EMIT_INHERIT, "Embedding", in, NULL, 2, 0};
+    tn_edge made = {0};
+    tn_status st = in[1].node ? g->ops->emit(g, &e, &made) : TN_OK;
+
+    return in[1].node ? tni_grad_set(g, &st, 0, made) : TN_OK;
+}
+
 /* ---- table -------------------------------------------------------------------------------------------- */
 
 static const tn_op take =
     TNI_OP("take", .doc = "Elements of `a` along an axis, in the order of the indices.",
            .aliases = TNI_NAMES("_npi_take"), .attrs = take_attrs, .inputs = TNI_NAMES("a", "indices"),
-           .outputs = TNI_NAMES("output"), .shape = take_shape, .dtype = take_dtype, .gradient = take_grad);
+           .outputs = TNI_NAMES("output"), .flags = TN_OP_CHECKS_VALUES, .shape = take_shape,
+           .dtype = take_dtype, .gradient = take_grad);
 
 static const tn_op backward_take =
     TNI_OP("_backward_take", .doc = "Gradient of take.", .attrs = take_attrs, .flags = TN_OP_BACKWARD,
            .inputs = TNI_NAMES("dy", "data", "indices"), .outputs = TNI_NAMES("dx"),
-           .shape = backward_take_shape, .dtype = backward_index_dtype);
+           .shape = backward_take_shape, .dtype = backward_index_dtype, .gradient = tni_grad_of_linear);
 
 static const tn_op embedding =
     TNI_OP("Embedding", .doc = "Rows of a weight, chosen by index; indices outside are clipped.",
@@ -303,10 +315,10 @@ static const tn_op embedding =
            .inputs = TNI_NAMES("data", "weight"), .outputs = TNI_NAMES("output"), .shape = embedding_shape,
            .dtype = embedding_dtype, .gradient = embedding_grad);
 
-static const tn_op backward_embedding =
-    TNI_OP("_backward_Embedding", .doc = "Gradient of Embedding.", .attrs = embedding_attrs,
-           .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data", "indices"), .outputs = TNI_NAMES("dx"),
-           .shape = backward_embedding_shape, .dtype = backward_index_dtype);
+static const tn_op backward_embedding = TNI_OP(
+    "_backward_Embedding", .doc = "Gradient of Embedding.", .attrs = embedding_attrs, .flags = TN_OP_BACKWARD,
+    .inputs = TNI_NAMES("dy", "data", "indices"), .outputs = TNI_NAMES("dx"),
+    .shape = backward_embedding_shape, .dtype = backward_index_dtype, .gradient = backward_embedding_grad);
 
 static const tn_op one_hot = TNI_OP(
     "one_hot", .doc = "A new last axis with `on_value` at the index.", .aliases = TNI_NAMES("_npx_one_hot"),
@@ -322,17 +334,18 @@ static const tn_op pick =
 static const tn_op backward_pick =
     TNI_OP("_backward_pick", .doc = "Gradient of pick.", .attrs = pick_attrs, .flags = TN_OP_BACKWARD,
            .inputs = TNI_NAMES("dy", "data", "index"), .outputs = TNI_NAMES("dx"),
-           .shape = backward_pick_shape, .dtype = backward_index_dtype);
+           .shape = backward_pick_shape, .dtype = backward_index_dtype, .gradient = tni_grad_of_linear);
 
-static const tn_op gather_nd = TNI_OP(
-    "gather_nd", .doc = "Elements of the data whose coordinates are the columns of indices.",
-    .aliases = TNI_NAMES("_npi_gather_nd", "_npx_gather_nd"), .inputs = TNI_NAMES("data", "indices"),
-    .outputs = TNI_NAMES("output"), .shape = gather_shape, .dtype = take_dtype, .gradient = gather_grad);
+static const tn_op gather_nd =
+    TNI_OP("gather_nd", .doc = "Elements of the data whose coordinates are the columns of indices.",
+           .aliases = TNI_NAMES("_npi_gather_nd", "_npx_gather_nd"), .inputs = TNI_NAMES("data", "indices"),
+           .outputs = TNI_NAMES("output"), .flags = TN_OP_CHECKS_VALUES, .shape = gather_shape,
+           .dtype = take_dtype, .gradient = gather_grad);
 
 static const tn_op backward_gather_nd =
     TNI_OP("_backward_gather_nd", .doc = "Gradient of gather_nd.", .flags = TN_OP_BACKWARD,
            .inputs = TNI_NAMES("dy", "data", "indices"), .outputs = TNI_NAMES("dx"),
-           .shape = backward_gather_shape, .dtype = backward_index_dtype);
+           .shape = backward_gather_shape, .dtype = backward_index_dtype, .gradient = tni_grad_of_linear);
 
 const tn_op *const tni_family_index[] = {
     &take, &backward_take, &embedding, &backward_embedding, &one_hot,

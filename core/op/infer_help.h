@@ -229,6 +229,12 @@ static inline tn_status tni_dtype_assign(tn_infer *i, int32_t *slot, int32_t dty
     return TN_OK;
 }
 
+/* What an attribute asks for; None: float32, unless something else is known already. */
+static inline tn_status tni_dtype_asked(tn_infer *i, int32_t *slot, int32_t asked)
+{
+    return tni_dtype_assign(i, slot, asked >= 0 || *slot >= 0 ? asked : TN_F32);
+}
+
 /* Both are the same. */
 static inline tn_status tni_dtype_unify(tn_infer *i, int32_t *a, int32_t *b)
 {
@@ -322,6 +328,12 @@ static inline tn_edge tni_grad_inherit(tn_grad *g, tn_status *st, const char *op
 
 /* A function of `b` as a chain of steps, such as "square +1 ^-2 *2 &sign": see unary.c. */
 tn_edge tni_grad_formula(tn_grad *g, tn_status *st, const char *formula, tn_edge b);
+
+/* Of _backward_X(dy, …) with one output, where X is linear in its array: to dy goes X of what arrives. With
+ * more than two inputs the last one is X's second. */
+tn_status tni_grad_of_linear(tn_grad *g);
+/* Of _backward_X(dy, a, b) -> da, db[, dbias], where X is a product of a and b. */
+tn_status tni_grad_of_product(tn_grad *g);
 
 /* The end of a chain of the above: `edge` becomes the gradient of `input`, unless a step failed. The status
  * comes by address because the steps may stand among the arguments. */

@@ -9,7 +9,7 @@
 #include "tenon/plugin/indices.h"
 
 #define CTX TN_ATTR_TEXT("ctx", "", "device, read by whoever calls")
-#define DTYPE TN_ATTR_DTYPE("dtype", "float32", "of the output")
+#define DTYPE TN_ATTR_DTYPE("dtype", "float32", "of the output; None: float32")
 #define LENGTH_MAX 9007199254740992.0 /* 2^53: beyond, lengths are not exact in a double */
 
 static const tn_attr_def fill_attrs[] = {
@@ -58,7 +58,7 @@ static tn_status fill_shape(tn_infer *i)
 
 static tn_status fill_dtype(tn_infer *i)
 {
-    return tni_dtype_assign(i, &i->out_dtype[0], (int32_t)tni_attr_int(i->attrs, TN_FULL_DTYPE));
+    return tni_dtype_asked(i, &i->out_dtype[0], (int32_t)tni_attr_int(i->attrs, TN_FULL_DTYPE));
 }
 
 static tn_status arange_shape(tn_infer *i)
@@ -81,7 +81,7 @@ static tn_status arange_shape(tn_infer *i)
 
 static tn_status arange_dtype(tn_infer *i)
 {
-    return tni_dtype_assign(i, &i->out_dtype[0], (int32_t)tni_attr_int(i->attrs, TN_ARANGE_DTYPE));
+    return tni_dtype_asked(i, &i->out_dtype[0], (int32_t)tni_attr_int(i->attrs, TN_ARANGE_DTYPE));
 }
 
 static tn_status eye_shape(tn_infer *i)
@@ -94,7 +94,7 @@ static tn_status eye_shape(tn_infer *i)
 
 static tn_status eye_dtype(tn_infer *i)
 {
-    return tni_dtype_assign(i, &i->out_dtype[0], (int32_t)tni_attr_int(i->attrs, TN_EYE_DTYPE));
+    return tni_dtype_asked(i, &i->out_dtype[0], (int32_t)tni_attr_int(i->attrs, TN_EYE_DTYPE));
 }
 
 static const tn_op zeros = TNI_OP("_zeros", .doc = "Zeros.", .attrs = fill_attrs, .inputs = NULL,

@@ -373,6 +373,26 @@ static tn_status reverse_grad(tn_grad *g)
     return dy.node ? tni_grad_set(g, &st, 0, dx) : TN_OK;
 }
 
+/* Linear in dy: the parts that arrive, one after the other. */
+static tn_status backward_concat_grad(tn_grad *g)
+{
+    tn_emit e = {
+        (uint32_t)TN_END(tn_emit, attr_count), TN_EMIT_INHERIT, "Concat", NULL, NULL, g->out_count, 0};
+    tn_edge *in, made = {0};
+    tn_status st;
+
+    if (!tni_grad_arrives(g))
+        return TN_OK;
+    if (!(in = tni_calloc((uint64_t)g->out_count + 1, sizeof *in)))
+        return TN_E_NOMEM;
+    for (uint32_t k = 0; k < g->out_count; k++)
+        in[k] = tn_grad_of(g, k);
+    e.in = in;
+    st = g->ops->emit(g, &e, &made);
+    tni_free(in);
+    return tni_grad_set(g, &st, 0, made);
+}
+
 static const tn_op concat = TNI_OP("Concat", .doc = "Inputs one after the other along an axis.",
                                    .aliases = TNI_NAMES("_sparse_concat", "concat"), .attrs = concat_attrs,
                                    .inputs = TNI_NAMES("arg*"), .outputs = TNI_NAMES("output"),
@@ -381,7 +401,7 @@ static const tn_op concat = TNI_OP("Concat", .doc = "Inputs one after the other 
 static const tn_op backward_concat =
     TNI_OP("_backward_Concat", .doc = "Gradients of Concat.", .attrs = concat_attrs, .flags = TN_OP_BACKWARD,
            .inputs = TNI_NAMES("dy", "arg*"), .outputs = TNI_NAMES("dx*"), .args = backward_concat_args,
-           .shape = backward_concat_shape);
+           .shape = backward_concat_shape, .gradient = backward_concat_grad);
 
 static const tn_op stack =
     TNI_OP("stack", .doc = "Inputs along a new axis.", .attrs = stack_attrs, .inputs = TNI_NAMES("arg*"),
@@ -399,7 +419,8 @@ static const tn_op tile =
 
 static const tn_op backward_tile =
     TNI_OP("_backward_tile", .doc = "Gradient of tile.", .attrs = tile_attrs, .flags = TN_OP_BACKWARD,
-           .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"), .shape = backward_tile_shape);
+           .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"), .shape = backward_tile_shape,
+           .gradient = tni_grad_of_linear);
 
 static const tn_op repeat =
     TNI_OP("repeat", .doc = "Each element several times.", .aliases = TNI_NAMES("_np_repeat"),
@@ -408,7 +429,8 @@ static const tn_op repeat =
 
 static const tn_op backward_repeat =
     TNI_OP("_backward_repeat", .doc = "Gradient of repeat.", .attrs = repeat_attrs, .flags = TN_OP_BACKWARD,
-           .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"), .shape = backward_repeat_shape);
+           .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"), .shape = backward_repeat_shape,
+           .gradient = tni_grad_of_linear);
 
 static const tn_op reverse =
     TNI_OP("reverse", .doc = "The order along some axes turned round.", .aliases = TNI_NAMES("flip"),

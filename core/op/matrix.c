@@ -132,7 +132,7 @@ static const tn_op dot = TNI_OP(
 static const tn_op backward_dot =
     TNI_OP("_backward_dot", .doc = "Gradients of dot.", .attrs = dot_attrs, .flags = TN_OP_BACKWARD,
            .inputs = TNI_NAMES("dy", "lhs", "rhs"), .outputs = TNI_NAMES("dlhs", "drhs"),
-           .shape = backward_dot_shape, .dtype = tni_dtype_same_float);
+           .shape = backward_dot_shape, .dtype = tni_dtype_same_float, .gradient = tni_grad_of_product);
 
 static const tn_op batch_dot =
     TNI_OP("batch_dot", .doc = "Products of matrices, one for each index of the leading axes.",
@@ -143,6 +143,6 @@ static const tn_op batch_dot =
 static const tn_op backward_batch_dot = TNI_OP(
     "_backward_batch_dot", .doc = "Gradients of batch_dot.", .attrs = dot_attrs, .flags = TN_OP_BACKWARD,
     .inputs = TNI_NAMES("dy", "lhs", "rhs"), .outputs = TNI_NAMES("dlhs", "drhs"),
-    .shape = backward_batch_dot_shape, .dtype = tni_dtype_same_float);
+    .shape = backward_batch_dot_shape, .dtype = tni_dtype_same_float, .gradient = tni_grad_of_product);
 
 const tn_op *const tni_family_matrix[] = {&dot, &backward_dot, &batch_dot, &backward_batch_dot, NULL};

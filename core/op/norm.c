@@ -195,8 +195,161 @@ static tn_status backward_layer_norm_shape(tn_infer *i)
     return rows_unify(i, i->in_shape[1], i->in_shape[3], i->in_shape[4]);
 }
 
+/* ---- gradients of gradients -------------------------------------------------------------------------- */
+
+/* With x' = (x - mean) r, r = 1 / sqrt(var + eps) and w = gamma dy both backward operators give
+ *
+ *     dx = r P(w), P(v) = v - mean(v) - x' mean(v x');    dgamma = sum(dy x');    dbeta = sum(dy)
+ *
+ * where means go over what is normalised together, and P(v) = v where running statistics normalise. P is its
+ * own adjoint. Mean and r are functions of x here, so what reaches x through them is counted there. */
+typedef struct second {
+    tn_grad *g;
+    tn_status st;
+    char axis[32];
+    bool rows;                      /* normalised along the axis; else over all other axes */
+    bool running;                   /* by running statistics */
+    tn_edge like, gamma, r, scaled; /* like: has 1 in all axes but that one; gamma: none if it counts as 1 */
+} second;
+
+/* sum or mean over the axis, or over all others. */
+static tn_edge reduced(second *s, const char *op, bool others, bool keep, tn_edge v)
+{
+    const tn_attr_text attrs[] = {
+        {"axis", s->axis}, {"exclude", others ? "True" : "False"}, {"keepdims", keep ? "True" : "False"}};
+    tn_edge out = {NULL, 0, 0};
+
+    if (!s->st)
+        s->st = tn_grad_node(s->g, op, 1, &v, 3, attrs, &out);
+    return out;
+}
+
+/* Nothing is 0. */
+static tn_edge plus(second *s, tn_edge a, tn_edge b)
+{
+    return !a.node ? b : !b.node ? a : tni_grad_op2(s->g, &s->st, "broadcast_add", a, b);
+}
+
+static tn_edge minus(second *s, tn_edge a, tn_edge b)
+{
+    return tni_grad_op2(s->g, &s->st, "broadcast_sub", a, b);
+}
+
+static tn_edge times(second *s, tn_edge a, tn_edge b)
+{
+    return tni_grad_op2(s->g, &s->st, "broadcast_mul", a, b);
+}
+
+static tn_edge mean_of(second *s, tn_edge v)
+{
+    return reduced(s, "mean", !s->rows, true, v);
+}
+
+/* (C) as a value that stretches over the data. */
+static tn_edge shaped(second *s, tn_edge v)
+{
+    return v.node ? tni_grad_op2(s->g, &s->st, "_backward_reshape", v, s->like) : v;
+}
+
+static tn_edge weighted(second *s, tn_edge v)
+{
+    return s->gamma.node ? times(s, v, s->gamma) : v;
+}
+
+static tn_edge projected(second *s, tn_edge v)
+{
+    tn_edge rest;
+
+    if (s->running)
+        return v;
+    rest = minus(s, v, mean_of(s, v));
+    return minus(s, rest, times(s, s->scaled, mean_of(s, times(s, v, s->scaled))));
+}
+
+/* What arrives at dx and, through it, at the statistics: `rp` is r P(h). */
+static tn_edge data_part(second *s, tn_edge h, tn_edge rp, tn_edge to_scaled)
+{
+    const tn_edge w = weighted(s, tn_grad_input(s->g, 0)), none = {NULL, 0, 0};
+    tn_edge sum, back;
+
+    if (h.node && !s->running) {
+        sum = plus(s, times(s, h, mean_of(s, times(s, w, s->scaled))),
+                   times(s, w, mean_of(s, times(s, h, s->scaled))));
+        sum = times(s, s->r, sum);
+        to_scaled = to_scaled.node ? minus(s, to_scaled, sum) : tni_grad_op1(s->g, &s->st, "negative", sum);
+    }
+    if (!to_scaled.node)
+        return none;
+    back = times(s, s->r, projected(s, to_scaled));
+    if (!h.node || s->running)
+        return back;
+    return minus(s, back, times(s, times(s, s->r, s->scaled), mean_of(s, times(s, w, rp))));
+}
+
+static tn_status norm_back_grad(second *s, bool fixed)
+{
+    tn_grad *g = s->g;
+    const tn_edge dy = tn_grad_input(g, 0), none = {NULL, 0, 0}, h = tn_grad_of(g, 0);
+    const tn_edge hg = fixed ? none : shaped(s, tn_grad_of(g, 1)), hb = shaped(s, tn_grad_of(g, 2));
+    const tn_edge rp = h.node ? times(s, s->r, projected(s, h)) : none;
+    tn_edge to_dy = rp.node ? weighted(s, rp) : none;
+
+    if (hg.node)
+        to_dy = plus(s, to_dy, times(s, hg, s->scaled));
+    if (hb.node)
+        to_dy = plus(s, to_dy, tni_grad_op2(g, &s->st, "broadcast_like", hb, dy));
+    if (to_dy.node)
+        s->st = tni_grad_set(g, &s->st, 0, to_dy);
+    if (!s->st && rp.node && !fixed)
+        s->st = tni_grad_set(g, &s->st, 2, reduced(s, "sum", true, false, times(s, dy, rp)));
+    if (s->st || !g->ops->needs(g, 1))
+        return s->st;
+    return tni_grad_set(g, &s->st, 1, data_part(s, h, rp, hg.node ? times(s, hg, dy) : none));
+}
+
+static second second_of(tn_grad *g, int64_t axis)
+{
+    second s = {.g = g};
+
+    snprintf(s.axis, sizeof s.axis, "%lld", (long long)axis);
+    s.like = reduced(&s, "sum", true, true, tn_grad_input(g, 0));
+    return s;
+}
+
+static tn_status batch_norm_back_grad(tn_grad *g)
+{
+    const bool fixed = tni_attr_bool(g->attrs, TN_BATCHNORM_FIX_GAMMA);
+    second s;
+
+    if (!tni_grad_arrives(g))
+        return TN_OK;
+    s = second_of(g, tni_attr_int(g->attrs, TN_BATCHNORM_AXIS));
+    s.running = !(g->flags & TN_GRAD_TRAIN) || tni_attr_bool(g->attrs, TN_BATCHNORM_USE_GLOBAL_STATS);
+    s.r = shaped(&s, tn_grad_input(g, 4));
+    s.scaled = times(&s, minus(&s, tn_grad_input(g, 1), shaped(&s, tn_grad_input(g, 3))), s.r);
+    if (!fixed)
+        s.gamma = shaped(&s, tn_grad_input(g, 2));
+    return norm_back_grad(&s, fixed);
+}
+
+static tn_status layer_norm_back_grad(tn_grad *g)
+{
+    second s;
+
+    if (!tni_grad_arrives(g))
+        return TN_OK;
+    s = second_of(g, tni_attr_int(g->attrs, TN_LAYERNORM_AXIS));
+    s.rows = true;
+    s.r = tni_grad_op1(g, &s.st, "reciprocal", tn_grad_input(g, 4));
+    s.scaled = times(&s, minus(&s, tn_grad_input(g, 1), tn_grad_input(g, 3)), s.r);
+    s.gamma = shaped(&s, tn_grad_input(g, 2));
+    return norm_back_grad(&s, false);
+}
+
+/* ---- table -------------------------------------------------------------------------------------------- */
+
 static const tn_op batch_norm =
-    TNI_OP("BatchNorm",
+    TNI_OP("BatchNorm", .flags = TN_OP_MUTATES_TRAINING,
            .doc = "Normalises each channel over the batch, or by running statistics outside of training.",
            .aliases = TNI_NAMES("_npx_batch_norm"), .attrs = batch_norm_attrs, .mutates = 1u << 3 | 1u << 4,
            .inputs = TNI_NAMES("data", "gamma", "beta", "moving_mean", "moving_var"),
@@ -207,7 +360,7 @@ static const tn_op backward_batch_norm =
     TNI_OP("_backward_BatchNorm", .doc = "Gradients of BatchNorm.", .attrs = batch_norm_attrs,
            .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data", "gamma", "mean", "var"),
            .outputs = TNI_NAMES("dx", "dgamma", "dbeta"), .shape = backward_batch_norm_shape,
-           .dtype = backward_norm_dtype);
+           .dtype = backward_norm_dtype, .gradient = batch_norm_back_grad);
 
 static const tn_op layer_norm =
     TNI_OP("LayerNorm", .doc = "Normalises along one axis.", .aliases = TNI_NAMES("_npx_layer_norm"),
@@ -219,7 +372,7 @@ static const tn_op backward_layer_norm =
     TNI_OP("_backward_LayerNorm", .doc = "Gradients of LayerNorm.", .attrs = layer_norm_attrs,
            .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data", "gamma", "mean", "std"),
            .outputs = TNI_NAMES("dx", "dgamma", "dbeta"), .shape = backward_layer_norm_shape,
-           .dtype = backward_norm_dtype);
+           .dtype = backward_norm_dtype, .gradient = layer_norm_back_grad);
 
 const tn_op *const tni_family_norm[] = {&batch_norm, &backward_batch_norm, &layer_norm, &backward_layer_norm,
                                         NULL};

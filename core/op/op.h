@@ -22,6 +22,7 @@ typedef struct tni_opdef {
     tni_plugin *plugin;       /* NULL: core or program */
     void *kernels;            /* room compile keeps its candidates here */
     const char *family;       /* the core's file that defines it; NULL: a plugin's, or the program's */
+    void *function;           /* room exec's: a forward and backward of the program; NULL: kernels serve it */
 } tni_opdef;
 
 /* ---- registry.c --------------------------------------------------------------------------------------- */
@@ -32,8 +33,15 @@ tn_status tni_opset_create(tni_registry *plugins,
 void tni_opset_destroy(tni_opset *s);
 tn_status tni_opset_add(tni_opset *s, const tn_op *op,
                         tni_plugin *plugin); /* checked; name taken: TN_E_KEY */
+tn_status tni_opset_add_function(tni_opset *s, const tn_op *op, void *function); /* the same */
 /* By name or alias; TN_E_KEY with suggestions. Definitions live as long as the set. */
 tn_status tni_opset_find(tni_opset *s, const char *name, const tni_opdef **out);
+/* The same for a name that a user or a file gives: an operator that only gradients are made of
+ * (TN_OP_BACKWARD), or that passes make (TN_OP_INTERNAL), is TN_E_UNSUPPORTED. Gradients and programs are
+ * built behind tni_opset_find. */
+tn_status tni_opset_find_offered(tni_opset *s, const char *name, const tni_opdef **out);
+/* The same for files that keep gradients: TN_OP_BACKWARD is taken. */
+tn_status tni_opset_find_kept(tni_opset *s, const char *name, const tni_opdef **out);
 size_t tni_opset_count(const tni_opset *s);
 const tni_opdef *tni_opset_at(const tni_opset *s, size_t index); /* by order of registration */
 
@@ -53,12 +61,17 @@ tn_status tni_attrs_parse(const tni_opdef *def, size_t count, const char *const 
                           const char *const *texts, tni_attrs **out);
 /* The same values but attribute `index` = `value` (copied deep). */
 tn_status tni_attrs_with(const tni_attrs *a, uint32_t index, tn_value value, tni_attrs **out);
+/* `spare`, which nobody else holds, gets these values and allocates nothing. False: it stays as it was, since
+ * it is held, or the two differ in more than numbers that change from call to call. */
+bool tni_attrs_become(tni_attrs *spare, const tni_attrs *a, uint32_t index, tn_value value);
 /* From values of another definition: attributes of equal name and type are taken over, then `texts` win. */
 tn_status tni_attrs_inherit(const tni_opdef *def, const tni_attrs *from, size_t count,
                             const tn_attr_text *texts, tni_attrs **out);
 tni_attrs *tni_attrs_retain(const tni_attrs *a);
 void tni_attrs_release(tni_attrs *a);
 bool tni_attrs_equal_structural(const tni_attrs *a, const tni_attrs *b); /* run-time attributes left out */
+bool tni_attrs_equal(const tni_attrs *a, const tni_attrs *b);            /* all of them */
+uint64_t tni_attrs_hash(const tni_attrs *a);                             /* of all of them */
 /* The first attribute that came after `version` of the operator and says something: it is not at its default,
  * or it may change from call to call. NULL: none. */
 const tn_attr_def *tni_attrs_newer(const tni_attrs *a, uint32_t version);

@@ -51,10 +51,8 @@ static tn_status random_shape(tn_infer *i)
 static tn_status random_dtype(tn_infer *i)
 {
     const int32_t asked = (int32_t)tni_attr_int(i->attrs, TN_RANDOM_UNIFORM_DTYPE);
-    tn_status st = tni_dtype_assign(i, &i->out_dtype[0], asked);
+    tn_status st = tni_dtype_asked(i, &i->out_dtype[0], asked);
 
-    if (!st && i->out_dtype[0] < 0)
-        i->out_dtype[0] = TN_F32;
     if (!st && !tni_dtype_is_float(i->out_dtype[0]))
         return tni_infer_fail(i, TN_E_DTYPE, "%s is no floating point type", tni_dtype_name(i->out_dtype[0]));
     return st;
@@ -100,6 +98,14 @@ static tn_status backward_dropout_shape(tn_infer *i)
     return st ? st : mask_unify(i, i->in_shape[0], i->in_shape[1]);
 }
 
+/* Linear in dy; the mask depends on nothing. */
+static tn_status backward_dropout_grad(tn_grad *g)
+{
+    const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_input(g, 1)};
+
+    return in[0].node ? tn_grad_emit(g, 0, "_backward_Dropout", 2, in) : TN_OK;
+}
+
 static const tn_op uniform =
     TNI_OP("_random_uniform", .doc = "Numbers drawn evenly from [low, high).",
            .aliases = TNI_NAMES("random_uniform", "uniform"), .attrs = uniform_attrs, .inputs = NULL,
@@ -120,6 +126,6 @@ static const tn_op dropout = TNI_OP(
 static const tn_op backward_dropout =
     TNI_OP("_backward_Dropout", .doc = "Gradient of Dropout.", .attrs = dropout_attrs,
            .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "mask"), .outputs = TNI_NAMES("dx"),
-           .shape = backward_dropout_shape, .dtype = tni_dtype_same_float);
+           .shape = backward_dropout_shape, .dtype = tni_dtype_same_float, .gradient = backward_dropout_grad);
 
 const tn_op *const tni_family_random[] = {&uniform, &normal, &dropout, &backward_dropout, NULL};

@@ -173,7 +173,7 @@ static void entry_destroy(entry *e)
     tni_free(e);
 }
 
-static tn_status entry_create(const tn_op *op, tni_plugin *plugin, entry **out)
+static tn_status entry_create(const tn_op *op, tni_plugin *plugin, void *function, entry **out)
 {
     entry *e = tni_zalloc(sizeof *e);
     tn_status st;
@@ -185,6 +185,7 @@ static tn_status entry_create(const tn_op *op, tni_plugin *plugin, entry **out)
         return st;
     }
     e->def.defaults = e->defaults->values;
+    e->def.function = function;
     *out = e;
     return TN_OK;
 }
@@ -219,10 +220,11 @@ static tn_status entry_add(tni_opset *s, entry *e) TN_REQUIRES(&s->lock)
     return st;
 }
 
-static tn_status op_add(tni_opset *s, const tn_op *op, tni_plugin *plugin) TN_REQUIRES(&s->lock)
+static tn_status op_add(tni_opset *s, const tn_op *op, tni_plugin *plugin, void *function)
+    TN_REQUIRES(&s->lock)
 {
     entry *e = NULL;
-    tn_status st = entry_create(op, plugin, &e);
+    tn_status st = entry_create(op, plugin, function, &e);
 
     if (!st && (st = entry_add(s, e)))
         entry_destroy(e);
@@ -236,7 +238,17 @@ tn_status tni_opset_add(tni_opset *s, const tn_op *op, tni_plugin *plugin)
     if (!op)
         return tni_error(TN_E_ARG, "no operator given");
     tni_mutex_lock(&s->lock);
-    st = op_add(s, op, plugin);
+    st = op_add(s, op, plugin, NULL);
+    tni_mutex_unlock(&s->lock);
+    return st;
+}
+
+tn_status tni_opset_add_function(tni_opset *s, const tn_op *op, void *function)
+{
+    tn_status st;
+
+    tni_mutex_lock(&s->lock);
+    st = op_add(s, op, NULL, function);
     tni_mutex_unlock(&s->lock);
     return st;
 }
@@ -266,7 +278,7 @@ static tn_status plugins_take(tni_opset *s) TN_REQUIRES(&s->lock)
         if (ops->head.struct_size < TN_END(tn_op_table, ops))
             continue;
         for (size_t k = 0; ops->ops && ops->ops[k]; k++) {
-            tn_status st = known(s, ops->ops[k]) ? TN_OK : op_add(s, ops->ops[k], plugin);
+            tn_status st = known(s, ops->ops[k]) ? TN_OK : op_add(s, ops->ops[k], plugin, NULL);
 
             if (st && used < sizeof text)
                 used += (size_t)snprintf(text + used, sizeof text - used, "%splugin %s: %s", used ? "; " : "",
@@ -350,7 +362,7 @@ static tn_status miss_error(tni_opset *s, const char *name)
         return TN_E_NOMEM;
     }
     while (tni_map_next(s->names, &cursor, &key, &value))
-        if (!(((entry *)value)->def.op->flags & TN_OP_BACKWARD))
+        if (!(((entry *)value)->def.op->flags & (TN_OP_BACKWARD | TN_OP_INTERNAL)))
             names[count++] = key;
     tni_mutex_unlock(&s->lock); /* names are never removed once added, so the texts stay */
     found = tni_suggest(name, names, near);
@@ -381,6 +393,35 @@ tn_status tni_opset_find(tni_opset *s, const char *name, const tni_opdef **out)
     }
     if (!def)
         return miss_error(s, name);
+    *out = def;
+    return TN_OK;
+}
+
+tn_status tni_opset_find_kept(tni_opset *s, const char *name, const tni_opdef **out)
+{
+    const tni_opdef *def = NULL;
+    tn_status st = tni_opset_find(s, name, &def);
+
+    if (st)
+        return st;
+    if (def->op->flags & TN_OP_INTERNAL)
+        return tni_error_number(1303, TN_E_UNSUPPORTED,
+                                "operator %.80s is a part of compiled programs and cannot be called by name",
+                                name);
+    *out = def;
+    return TN_OK;
+}
+
+tn_status tni_opset_find_offered(tni_opset *s, const char *name, const tni_opdef **out)
+{
+    const tni_opdef *def = NULL;
+    tn_status st = tni_opset_find_kept(s, name, &def);
+
+    if (st)
+        return st;
+    if (def->op->flags & TN_OP_BACKWARD)
+        return tni_error_number(1303, TN_E_UNSUPPORTED,
+                                "operator %.80s is a part of gradients and cannot be called by name", name);
     *out = def;
     return TN_OK;
 }
@@ -427,7 +468,7 @@ tn_status tni_opset_create(tni_registry *plugins, tni_opset **out)
     st = tni_map_create(TN_OPERATORS_MAX, &s->names);
     for (size_t f = 0; !st && families[f]; f++)
         for (size_t i = 0; !st && families[f][i]; i++)
-            if (!(st = op_add(s, families[f][i], NULL)))
+            if (!(st = op_add(s, families[f][i], NULL, NULL)))
                 (*(entry **)tni_vec_at(&s->entries, s->entries.count - 1))->def.family = family_names[f];
     tni_mutex_unlock(&s->lock);
     if (st) {

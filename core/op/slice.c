@@ -4,6 +4,7 @@
  */
 #include "op/infer_help.h"
 #include "tenon/plugin/indices.h"
+#include "tenon/plugin/util.h"
 
 static const tn_attr_def slice_attrs[] = {
     [TN_SLICE_BEGIN] = TN_ATTR_OPT_TUPLE("begin", TN_REQUIRED, "first index of each axis; None: its end"),
@@ -24,11 +25,20 @@ static const tn_attr_def slice_like_attrs[] = {
     TN_ATTR_END,
 };
 
-/* Indices begin, begin + step … before end, of an axis of `size`; NONE_ITEM: not given. */
-static tn_status range_size(tn_infer *i, int32_t axis, int64_t size, int64_t begin, int64_t end, int64_t step,
-                            int64_t *out)
+static void number_write(const int64_t *number, char *text, size_t size)
 {
-    int64_t b = begin, e = end;
+    if (number)
+        snprintf(text, size, "%lld", (long long)*number);
+    else
+        snprintf(text, size, "None");
+}
+
+/* How many indices are chosen of an axis of `size`; `begin` and `end` NULL: not given. */
+static tn_status range_size(tn_infer *i, int32_t axis, int64_t size, const int64_t *begin, const int64_t *end,
+                            int64_t step, int64_t *out)
+{
+    char from[24], to[24];
+    int64_t start, stride, count;
 
     if (step == 0)
         return tni_infer_fail(i, TN_E_ATTR, "step of axis %d is 0", axis);
@@ -36,22 +46,13 @@ static tn_status range_size(tn_infer *i, int32_t axis, int64_t size, int64_t beg
         *out = TN_DIM_UNKNOWN;
         return TN_OK;
     }
-    if (b == TN_NONE_ITEM)
-        b = step > 0 ? 0 : size - 1;
-    else if (b < 0)
-        b += size;
-    if (e == TN_NONE_ITEM)
-        e = step > 0 ? size : -1;
-    else if (e < 0)
-        e += size;
-    if ((begin != TN_NONE_ITEM && (b < 0 || (b >= size && !(b == size && e == b)))) ||
-        (end != TN_NONE_ITEM && (e < 0 || e > size)))
-        return tni_infer_fail(i, TN_E_SHAPE, "begin %lld and end %lld do not lie in axis %d of size %lld",
-                              (long long)b, (long long)e, axis, (long long)size);
-    if (step > 0)
-        *out = e > b ? (e - b - 1) / step + 1 : 0;
-    else
-        *out = b > e ? (b - e - 1) / (step == INT64_MIN ? INT64_MAX : -step) + 1 : 0;
+    if ((count = tn_range_of(size, begin, end, step, &start, &stride)) < 0) {
+        number_write(begin, from, sizeof from);
+        number_write(end, to, sizeof to);
+        return tni_infer_fail(i, TN_E_SHAPE, "begin %s and end %s do not lie in axis %d of size %lld", from,
+                              to, axis, (long long)size);
+    }
+    *out = count;
     return TN_OK;
 }
 
@@ -74,10 +75,10 @@ static tn_status slice_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
         return tni_infer_fail(i, TN_E_SHAPE, "begin has %lld items, but the input has %d dimensions",
                               (long long)begin->count, x->ndim);
     for (int32_t k = 0; k < tni_tuple_count(begin); k++) {
-        int64_t s = tni_tuple_item(step, k, 1);
+        const int64_t *s = tn_attrs_tuple_item(i->attrs, TN_SLICE_STEP, k);
 
-        if ((st = range_size(i, k, x->dim[k], begin->item[k], end->item[k], s == TN_NONE_ITEM ? 1 : s,
-                             &y.dim[k])))
+        if ((st = range_size(i, k, x->dim[k], tn_attrs_tuple_item(i->attrs, TN_SLICE_BEGIN, k),
+                             tn_attrs_tuple_item(i->attrs, TN_SLICE_END, k), s ? *s : 1, &y.dim[k])))
             return st;
     }
     return tn_shape_unify(i, out, &y);
@@ -85,7 +86,7 @@ static tn_status slice_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
 
 static tn_status slice_axis_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
 {
-    const int64_t *end = tni_attr_opt_int(i->attrs, TN_SLICE_AXIS_END);
+    const int64_t begin = tni_attr_int(i->attrs, TN_SLICE_AXIS_BEGIN);
     tn_shape y = *x;
     int32_t axis = 0;
     tn_status st;
@@ -93,8 +94,8 @@ static tn_status slice_axis_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
     if (x->ndim < 0)
         return TN_OK;
     if ((st = tni_axis(i, tni_attr_int(i->attrs, TN_SLICE_AXIS_AXIS), x->ndim, &axis)) ||
-        (st = range_size(i, axis, x->dim[axis], tni_attr_int(i->attrs, TN_SLICE_AXIS_BEGIN),
-                         end ? *end : TN_NONE_ITEM, 1, &y.dim[axis])))
+        (st = range_size(i, axis, x->dim[axis], &begin, tni_attr_opt_int(i->attrs, TN_SLICE_AXIS_END), 1,
+                         &y.dim[axis])))
         return st;
     return tn_shape_unify(i, out, &y);
 }
@@ -154,9 +155,27 @@ static tn_status backward_slice_axis_shape(tn_infer *i)
     return st ? st : slice_axis_unify(i, i->in_shape[1], i->in_shape[0]);
 }
 
+/* dy has the data's extents, and no larger ones along the axes that were cut. */
 static tn_status backward_slice_like_shape(tn_infer *i)
 {
-    return tn_shape_unify(i, i->in_shape[1], i->out_shape[0]);
+    tn_shape *dy = i->in_shape[0], *data = i->in_shape[1];
+    uint32_t mask = 0;
+    tn_status st = tn_shape_unify(i, data, i->out_shape[0]);
+
+    if (st || data->ndim < 0 || dy->ndim < 0)
+        return st;
+    if (dy->ndim != data->ndim)
+        return tni_infer_fail(i, TN_E_SHAPE, "dy has %d dimensions, data %d", dy->ndim, data->ndim);
+    if ((st = tni_axes_mask(i, tni_attr_tuple(i->attrs, TN_SLICE_LIKE_AXES), false, data->ndim, &mask)))
+        return st;
+    for (int32_t k = 0; k < data->ndim; k++) {
+        if (!(mask >> k & 1u) && (st = tni_dim_unify(i, &dy->dim[k], &data->dim[k])))
+            return st;
+        if (data->dim[k] >= 0 && dy->dim[k] > data->dim[k])
+            return tni_infer_fail(i, TN_E_SHAPE, "axis %d of dy is longer than that of data: %lld and %lld",
+                                  k, (long long)dy->dim[k], (long long)data->dim[k]);
+    }
+    return tn_shape_unify(i, data, i->out_shape[0]);
 }
 
 static tn_status slice_back(tn_grad *g, const char *op)
@@ -193,7 +212,8 @@ static const tn_op slice =
 
 static const tn_op backward_slice =
     TNI_OP("_backward_slice", .doc = "Gradient of slice.", .attrs = slice_attrs, .flags = TN_OP_BACKWARD,
-           .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"), .shape = backward_slice_shape);
+           .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"), .shape = backward_slice_shape,
+           .gradient = tni_grad_of_linear);
 
 static const tn_op slice_axis = TNI_OP(
     "slice_axis", .doc = "A window along one axis.", .attrs = slice_axis_attrs, .inputs = TNI_NAMES("data"),
@@ -202,7 +222,21 @@ static const tn_op slice_axis = TNI_OP(
 static const tn_op backward_slice_axis =
     TNI_OP("_backward_slice_axis", .doc = "Gradient of slice_axis.", .attrs = slice_axis_attrs,
            .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"),
-           .shape = backward_slice_axis_shape);
+           .shape = backward_slice_axis_shape, .gradient = tni_grad_of_linear);
+
+/* Only the shape of dy counts, and that of the data. */
+static tn_status backward_slice_like_grad(tn_grad *g)
+{
+    const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_input(g, 0)};
+    const tn_emit e = {(uint32_t)TN_END(tn_emit, attr_count), TN_EMIT_INHERIT, "slice_like", in, NULL, 2, 0};
+    tn_edge out = {NULL, 0, 0};
+    tn_status st;
+
+    if (!in[0].node)
+        return TN_OK;
+    st = g->ops->emit(g, &e, &out);
+    return tni_grad_set(g, &st, 0, out);
+}
 
 static const tn_op slice_like =
     TNI_OP("slice_like", .doc = "The beginning of the input, as much as another one has.",
@@ -212,7 +246,7 @@ static const tn_op slice_like =
 static const tn_op backward_slice_like =
     TNI_OP("_backward_slice_like", .doc = "Gradient of slice_like.", .attrs = slice_like_attrs,
            .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"),
-           .shape = backward_slice_like_shape);
+           .shape = backward_slice_like_shape, .gradient = backward_slice_like_grad);
 
 const tn_op *const tni_family_slice[] = {
     &slice, &backward_slice, &slice_axis, &backward_slice_axis, &slice_like, &backward_slice_like, NULL,

@@ -103,6 +103,16 @@ static const tn_attr_def softmax_back_attrs[] = {
     TN_ATTR_END,
 };
 
+static tn_status softmax_back_shape(tn_infer *i)
+{
+    int32_t axis = 0;
+    tn_status st = tni_shape_same(i);
+
+    return st || i->in_shape[0]->ndim < 0
+               ? st
+               : tni_axis(i, tni_attr_int(i->attrs, AXIS), i->in_shape[0]->ndim, &axis);
+}
+
 /* Divided by the temperature. */
 static tn_edge cooled(tn_grad *g, tn_status *st, tn_edge e)
 {
@@ -115,28 +125,38 @@ static tn_edge cooled(tn_grad *g, tn_status *st, tn_edge e)
     return tni_grad_scalar(g, st, "_div_scalar", e, text);
 }
 
-/* dx = y (dy - sum(dy y)) / T: linear in dy and self-adjoint; to y goes h (dy - sum(dy y)) - dy sum(h y),
- * over T. */
+/* dx = y (dy - sum(dy y)), perhaps times a constant: linear in dy and self-adjoint; to y goes
+ * h (dy - sum(dy y)) - dy sum(h y), times the same. `axis`: what the outputs sum to 1 over. */
+static tn_status probability_back(tn_grad *g, tn_attr_text axis, bool others, tn_edge *to_y)
+{
+    const tn_edge h = tn_grad_of(g, 0), dy = tn_grad_input(g, 0), y = tn_grad_input(g, 1), in[] = {h, y};
+    const tn_attr_text over[] = {axis, {"keepdims", "True"}, {"exclude", others ? "True" : "False"}};
+    tn_edge dot, part;
+    tn_status st;
+
+    if (!h.node || (st = tn_grad_emit(g, 0, g->op->name, 2, in)) || !g->ops->needs(g, 1))
+        return h.node ? st : TN_OK;
+    dot = tni_grad_op2(g, &st, "elemwise_mul", dy, y);
+    st = st ? st : tn_grad_node(g, "sum", 1, &dot, 3, over, &dot);
+    part = tni_grad_op2(g, &st, "elemwise_mul", h, tni_grad_op2(g, &st, "broadcast_sub", dy, dot));
+    dot = tni_grad_op2(g, &st, "elemwise_mul", h, y);
+    st = st ? st : tn_grad_node(g, "sum", 1, &dot, 3, over, &dot);
+    *to_y = tni_grad_op2(g, &st, "elemwise_sub", part, tni_grad_op2(g, &st, "broadcast_mul", dy, dot));
+    return st;
+}
+
+/* Over T, and of softmin with the other sign. */
 static tn_status softmax_back_grad(tn_grad *g)
 {
-    tn_edge h = tn_grad_of(g, 0), dy = tn_grad_input(g, 0), y = tn_grad_input(g, 1), dot, part;
-    tn_attr_text axis[2] = {{"axis", NULL}, {"keepdims", "True"}};
-    const tn_edge in[] = {h, y};
+    tn_edge part = {NULL, 0, 0};
     char text[32];
     tn_status st;
 
-    if (!tni_grad_arrives(g))
-        return TN_OK;
-    if ((st = tn_grad_emit(g, 0, "_backward_softmax", 2, in)) || !g->ops->needs(g, 1))
-        return st;
     snprintf(text, sizeof text, "%lld", (long long)tni_attr_int(g->attrs, AXIS));
-    axis[0].text = text;
-    dot = tni_grad_op2(g, &st, "elemwise_mul", dy, y);
-    st = st ? st : tn_grad_node(g, "sum", 1, &dot, 2, axis, &dot);
-    part = tni_grad_op2(g, &st, "elemwise_mul", h, tni_grad_op2(g, &st, "broadcast_sub", dy, dot));
-    dot = tni_grad_op2(g, &st, "elemwise_mul", h, y);
-    st = st ? st : tn_grad_node(g, "sum", 1, &dot, 2, axis, &dot);
-    part = tni_grad_op2(g, &st, "elemwise_sub", part, tni_grad_op2(g, &st, "broadcast_mul", dy, dot));
+    if ((st = probability_back(g, (tn_attr_text){"axis", text}, false, &part)) || !part.node)
+        return st;
+    if (!strcmp(g->op->name, "_backward_softmin"))
+        part = tni_grad_op1(g, &st, "negative", part);
     return tni_grad_set(g, &st, 1, cooled(g, &st, part));
 }
 
@@ -170,7 +190,7 @@ static tn_status log_back_grad(tn_grad *g)
 #define SOFTMAX_BACK(id, name_, gradient_)                                                                   \
     static const tn_op op_back_##id =                                                                        \
         TNI_OP(name_, .doc = "gradient, from y", .attrs = softmax_back_attrs, .inputs = back_names,          \
-               .outputs = output_names, .flags = TN_OP_BACKWARD, .shape = tni_shape_same,                    \
+               .outputs = output_names, .flags = TN_OP_BACKWARD, .shape = softmax_back_shape,                \
                .dtype = tni_dtype_same_float, .gradient = gradient_);
 /* clang-format off */
 SOFTMAX(softmax, "softmax", softmax_names, TNI_NAMES("_npx_softmax"), "exp(x / T), scaled to sum to 1")
@@ -178,7 +198,7 @@ SOFTMAX(log_softmax, "log_softmax", data_names, TNI_NAMES("_npx_log_softmax"), "
 SOFTMAX(softmin, "softmin", data_names, NULL, "softmax of -x")
 SOFTMAX_BACK(softmax, "_backward_softmax", softmax_back_grad)
 SOFTMAX_BACK(log_softmax, "_backward_log_softmax", log_back_grad)
-SOFTMAX_BACK(softmin, "_backward_softmin", NULL)
+SOFTMAX_BACK(softmin, "_backward_softmin", softmax_back_grad)
 /* clang-format on */
 
 /* ---- SoftmaxActivation ------------------------------------------------------------------------ */
@@ -193,6 +213,15 @@ static tn_status activation_grad(tn_grad *g)
     const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_output(g, 0)};
 
     return tni_grad_arrives(g) ? tn_grad_emit(g, 0, "_backward_SoftmaxActivation", 2, in) : TN_OK;
+}
+
+static tn_status activation_back_grad(tn_grad *g)
+{
+    const bool channel = tni_attr_int(g->attrs, 0) != 0;
+    tn_edge part = {NULL, 0, 0};
+    tn_status st = probability_back(g, (tn_attr_text){"axis", channel ? "1" : "0"}, !channel, &part);
+
+    return st || !part.node ? st : tni_grad_set(g, &st, 1, part);
 }
 
 static tn_status activation_shape(tn_infer *i)
@@ -211,7 +240,7 @@ static const tn_op op_activation =
 static const tn_op op_activation_back =
     TNI_OP("_backward_SoftmaxActivation", .doc = "gradient of SoftmaxActivation", .attrs = activation_attrs,
            .inputs = back_names, .outputs = output_names, .flags = TN_OP_BACKWARD, .shape = activation_shape,
-           .dtype = tni_dtype_same_float);
+           .dtype = tni_dtype_same_float, .gradient = activation_back_grad);
 
 /* ---- SoftmaxOutput ---------------------------------------------------------------------------- */
 
@@ -380,13 +409,34 @@ static tn_status entropy_grad(tn_grad *g)
     return tni_grad_arrives(g) ? tn_grad_emit(g, 0, "_backward_softmax_cross_entropy", 3, in) : TN_OK;
 }
 
+/* dx = dy (p - chosen), p = softmax(data): to dy goes sum(h (p - chosen)), to data dy p (h - sum(h p)). */
+static tn_status entropy_back_grad(tn_grad *g)
+{
+    static const tn_attr_text row[] = {{"axis", "0"}};
+    const tn_edge h = tn_grad_of(g, 0), dy = tn_grad_input(g, 0), data = tn_grad_input(g, 1);
+    tn_edge in[] = {{NULL, 0, 0}, data, tn_grad_input(g, 2)}, to_dy, stretched = {NULL, 0, 0};
+    tn_status st = TN_OK;
+
+    if (!h.node)
+        return TN_OK;
+    in[0] = tni_grad_op1(g, &st, "ones_like", dy);
+    st = st ? st : tn_grad_node(g, "_backward_softmax_cross_entropy", 3, in, 0, NULL, &in[0]);
+    to_dy = tni_grad_op1(g, &st, "sum", tni_grad_op2(g, &st, "elemwise_mul", h, in[0]));
+    st = tni_grad_set(g, &st, 0, tni_grad_op2(g, &st, "_backward_reshape", to_dy, dy));
+    if (st || !g->ops->needs(g, 1))
+        return st;
+    to_dy = tni_grad_op2(g, &st, "_backward_softmax", h, tni_grad_op1(g, &st, "softmax", data));
+    st = st ? st : tn_grad_node(g, "expand_dims", 1, &dy, 1, row, &stretched);
+    return tni_grad_set(g, &st, 1, tni_grad_op2(g, &st, "broadcast_mul", to_dy, stretched));
+}
+
 static const tn_op op_entropy = TNI_OP(
     "softmax_cross_entropy", .doc = "sum over examples of -log softmax(data)[label]", .inputs = output_inputs,
     .outputs = output_names, .shape = entropy_shape, .dtype = output_dtype, .gradient = entropy_grad);
 static const tn_op op_entropy_back =
     TNI_OP("_backward_softmax_cross_entropy", .doc = "gradient of softmax_cross_entropy",
            .inputs = entropy_back_inputs, .outputs = output_names, .flags = TN_OP_BACKWARD,
-           .shape = entropy_back_shape, .dtype = entropy_back_dtype);
+           .shape = entropy_back_shape, .dtype = entropy_back_dtype, .gradient = entropy_back_grad);
 
 /* clang-format off */
 const tn_op *const tni_family_softmax[] = {

@@ -226,7 +226,7 @@ ALIAS(clip, "_npi_clip", "_sparse_clip", NULL) NONE(hard_sigmoid) ALIAS(smooth_l
 #define NUMBER_OP(name, operand, second, doc)                                                                \
     DEFINE(name, doc, tni_dtype_same, 0, unary_grad) DEFINE_BACK(name, tni_dtype_same)
 #define STEP_OP(name, doc) DEFINE(name, doc, tni_dtype_same, TN_OP_ZERO_GRADIENT, NULL)
-/* clang-format off */
+    /* clang-format off */
 FLOATS(FLOAT_OP)
 NUMBERS(NUMBER_OP)
 STEPS(STEP_OP)
@@ -246,7 +246,7 @@ DEFINE(radians, "x from degrees to radians", tni_dtype_same_float, 0, linear_gra
         TNI_OP("_backward_" #name_, .doc = "gradient of " #name_, .attrs = name_##_attrs,                    \
                .inputs = back_names, .outputs = output_name, .flags = TN_OP_POINTWISE | TN_OP_BACKWARD,      \
                .shape = tni_shape_same, .dtype = dtype_, .gradient = attr_back_grad);
-/* clang-format off */
+    /* clang-format off */
 ATTR_OP(clip, "x limited to a_min ... a_max", tni_dtype_same)
 ATTR_OP(hard_sigmoid, "alpha x + beta, limited to 0 ... 1", tni_dtype_same_float)
 ATTR_OP(smooth_l1, "quadratic near 0, else |x| - 0.5 / sigma^2", tni_dtype_same_float)

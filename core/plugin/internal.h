@@ -94,7 +94,7 @@ struct tni_registry {
     tni_vec tables TN_GUARDED_BY(lock);   /* tni_table: by plugin name, then in the order of the plugin */
     tni_vec services TN_GUARDED_BY(lock); /* const tn_service * */
     tni_vec folders;                      /* tni_folder: those that were searched; fixed after the scan */
-    atomic_ullong generation;
+    atomic_ullong generation, choices;
     atomic_uint opened; /* by their files, since the scan: each moved others in the list */
 };
 

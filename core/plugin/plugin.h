@@ -87,6 +87,9 @@ void tni_registry_fork(tni_registry *r, uint32_t phase);
 void tni_registry_warn(const tni_registry *r, const char *text);
 /* Changes whenever a plugin was loaded: caches of capabilities compare it. */
 uint64_t tni_registry_generation(const tni_registry *r);
+/* Changes with plugins that bring operators, kernels, devices or passes: caches of what was chosen compare
+ * it. */
+uint64_t tni_registry_choices(const tni_registry *r);
 /* A room above offers plugins a table of its own; `table` outlives the registry. TN_E_KEY: the id is taken.
  */
 tn_status tni_registry_add_service(tni_registry *r, const tn_service *table);

@@ -39,6 +39,18 @@ static tn_status tables_collect(const tni_registry *r, const tni_plugin *more, c
     return st;
 }
 
+/* Something that caches choose from; a pool, a transport or a format changes no operator. */
+static bool chosen_from(const tni_plugin *p)
+{
+    static const uint32_t kinds[] = {TN_KIND_OPS, TN_KIND_KERNELS, TN_KIND_DEVICE, TN_KIND_PASS};
+    bool any = false;
+
+    for (size_t i = 0; p->descriptor->capabilities && p->descriptor->capabilities[i]; i++)
+        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+            any |= p->descriptor->capabilities[i]->kind == kinds[k];
+    return any;
+}
+
 /* Makes a started plugin visible. On failure nothing has changed. */
 static tn_status plugin_enter(tni_registry *r, tni_plugin *p)
 {
@@ -57,6 +69,8 @@ static tn_status plugin_enter(tni_registry *r, tni_plugin *p)
     r->tables = tables;
     tni_vec_push(&r->loaded, &p);
     tni_plugin_turn(p, TNI_PLUGIN_LOADED);
+    if (chosen_from(p))
+        atomic_fetch_add(&r->choices, 1);
     atomic_fetch_add(&r->generation, 1);
     return TN_OK;
 }
@@ -320,6 +334,11 @@ bool tni_registry_capability(const tni_registry *registry, uint32_t kind, size_t
     }
     tni_mutex_unlock(&r->lock);
     return found;
+}
+
+uint64_t tni_registry_choices(const tni_registry *r)
+{
+    return atomic_load_explicit(&((tni_registry *)r)->choices, memory_order_acquire);
 }
 
 uint64_t tni_registry_generation(const tni_registry *r)

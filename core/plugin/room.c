@@ -1,6 +1,7 @@
 /*
- * Libraries that do not return from their own start where the address space is limited (ulimit -v): they ask
- * for memory again and again until they get it. A plugin that needs one is refused before that.
+ * Libraries that do not bear a limit of address space (ulimit -v): one asks for memory again and again until
+ * it gets it, another ends the process where it gets none. A plugin that needs one is refused before that,
+ * and for good: others serve in its place.
  */
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -15,13 +16,17 @@
 
 typedef struct waiting_library {
     const char *name; /* the file name begins so */
+    const char *does; /* without that room */
     uint64_t bytes, thread_bytes;
 } waiting_library;
 
 static const waiting_library waiting[] = {
     /* OpenBLAS 0.3.21, driver/others/memory.c and blas_server_omp.c: a buffer for each OpenMP thread; the
      * library itself maps 36 MiB */
-    {"libopenblas", 40 * MIB, 129 * MIB},
+    {"libopenblas", "would wait for ever for", 40 * MIB, 129 * MIB},
+    /* oneDNN 2.6.3: maps 48 MiB with what it needs, and throws std::bad_alloc through its C interface
+     * wherever later on it finds no memory for its code and its tables; so there has to be plenty */
+    {"libdnnl", "may end the process without", 1024 * MIB, 0},
 };
 
 /* As OpenBLAS counts: the processors of the machine, whichever this process may use, or fewer that
@@ -74,12 +79,10 @@ tn_status tni_plugin_room(tni_registry *r, tni_plugin *p)
 
             if (strncmp(list[i].name, w->name, strlen(w->name)) == 0 && !started(list[i].name) &&
                 !fits(bytes))
-                return tni_refuse(
-                    11, TN_E_NOMEM,
-                    "%.60s would wait for ever for %llu MiB of address space; the limit is %llu MiB "
-                    "(ulimit -v)",
-                    list[i].name, (unsigned long long)(bytes / MIB),
-                    (unsigned long long)(limit.rlim_cur / MIB));
+                return tni_refuse(11, TN_E_DEVICE,
+                                  "%.60s %s %llu MiB of address space; the limit is %llu MiB (ulimit -v)",
+                                  list[i].name, w->does, (unsigned long long)(bytes / MIB),
+                                  (unsigned long long)(limit.rlim_cur / MIB));
         }
     return TN_OK;
 }

@@ -7,6 +7,8 @@
  * have blocks of their own without a storage. Nothing waits here: whoever has an operation queued holds a
  * reference.
  */
+#include <assert.h>
+
 #include "tensor/internal.h"
 
 #define EMPTY_DATA_BYTES TNI_SMALL_BYTES /* storages up to this need no pool */
@@ -17,8 +19,10 @@ tn_status tni_space_create(tni_engine *engine, tni_device_set *devices, tni_spac
 {
     tni_space *s = tni_zalloc(sizeof *s);
 
-    if (!s)
+    if (!s || tni_keep_create(TN_KEPT_BYTES_MAX, &s->keep)) {
+        tni_free(s);
         return TN_E_NOMEM;
+    }
     s->engine = engine;
     s->devices = devices;
     s->slot = tni_cache_slot_take();
@@ -45,11 +49,13 @@ void tni_space_destroy(tni_space *s)
         return;
     tni_space_live(s, &arrays, &storages);
     tni_cache_trim();
+    tni_keep_trim(s->keep);
     if (arrays || storages) {
         atomic_store(&s->closed, true); /* late releases still find their counters: the space stays */
         return;
     }
     tni_cache_slot_give(s->slot);
+    tni_keep_destroy(s->keep);
     tni_free(s);
 }
 
@@ -183,15 +189,19 @@ static tni_array *block_create(tni_space *space, tni_device *d, int32_t dtype, u
     s = &((tni_array_block *)(void *)a)->storage;
     array_init(a, s, dtype, 0);
     tni_ref_init(&s->refs);
+    tni_ref_init(&s->kept);
+    atomic_init(&s->user, NULL);
     s->flags = 0;
     memset(&s->var, 0, sizeof s->var);
     s->var.version = tni_cache_version();
     s->space = space;
+    s->var.owner = space->engine;
     s->device = d;
     s->data = NULL;
     s->bytes = bytes;
     s->block.pool = NULL;
     s->external_free = NULL;
+    s->refill = NULL;
     s->memory = TN_MEMORY_DEVICE;
     s->owner = owner ? owner : "array";
     if (bytes <= EMPTY_DATA_BYTES && d->host) {
@@ -317,21 +327,77 @@ static inline bool last_reference(tni_refcount *r)
     return atomic_load_explicit(&r->count, memory_order_acquire) == 1u || tni_ref_release(r);
 }
 
+static void block_give(tni_storage *s, tn_stream *stream)
+{
+    if (s->block.pool && !atomic_load_explicit(&s->space->closed, memory_order_relaxed))
+        tni_block_free(&s->block, stream);
+}
+
 static void storage_free(tni_storage *s)
 {
     tni_space *space = s->space;
 
     tni_var_fini(&s->var);
-    if (s->block.pool && !atomic_load_explicit(&space->closed, memory_order_relaxed))
-        tni_block_free(&s->block, s->block.memory.stream);
+    block_give(s, s->block.memory.stream);
     if (s->external_free)
         s->external_free(s->external_arg);
+    if (s->refill)
+        s->refill->release(s->refill);
     tni_cache_give(space, &tni_block_of_storage(s)->array, false);
+}
+
+/* Nobody needs the memory but streams, each up to what it was given by now. */
+static void storage_unused(tni_storage *s)
+{
+    tn_stream *user = atomic_load_explicit(&s->user, memory_order_relaxed);
+
+    if (user && user != TNI_STREAMS_MANY)
+        block_give(s, user);
+    if (tni_ref_release(&s->kept))
+        storage_free(s);
 }
 
 void tni_storage_release(tni_storage *s)
 {
-    if (s && last_reference(&s->refs))
+    if (!s || !last_reference(&s->refs))
+        return;
+    if (TN_LIKELY(atomic_load_explicit(&s->kept.count, memory_order_acquire) == 1u))
+        storage_free(s);
+    else
+        storage_unused(s);
+}
+
+static void stream_note(tni_storage *s, const tni_run *run)
+{
+    tn_stream *mine = run->device == s->device ? run->stream : TNI_STREAMS_MANY, *none = NULL;
+
+    if (!atomic_compare_exchange_strong(&s->user, &none, mine) && none != mine)
+        atomic_store(&s->user, TNI_STREAMS_MANY);
+}
+
+void tni_storage_issued(tni_storage *s, const tni_run *run)
+{
+    if (run->stream)
+        stream_note(s, run);
+    tni_ref_retain(&s->kept);
+    tni_storage_release(s);
+}
+
+tni_storage *tni_array_issued(tni_array *a, const tni_run *run)
+{
+    tni_storage *s = a ? a->storage : NULL;
+
+    if (!a)
+        return NULL;
+    tni_storage_retain(s);
+    tni_array_release(a);
+    tni_storage_issued(s, run);
+    return s;
+}
+
+void tni_storage_complete(tni_storage *s)
+{
+    if (s && tni_ref_release(&s->kept))
         storage_free(s);
 }
 
@@ -393,7 +459,19 @@ static tn_status storage_allocate(tni_storage *s, tn_stream *stream)
 
 tn_status tni_storage_allocate(tni_storage *s, tn_stream *stream)
 {
-    return TN_LIKELY(s->data != NULL) ? TN_OK : storage_allocate(s, stream);
+    if (TN_LIKELY(s->data != NULL))
+        return TN_OK;
+    return s->refill ? tni_storage_touch(s, stream) : storage_allocate(s, stream);
+}
+
+/* What nobody wrote reads as zeros on a host. */
+static tn_status memory_fill(tni_storage *s, void *data)
+{
+    if (s->refill)
+        return s->refill->read(s->refill, data, s->bytes);
+    if (s->device->host && s->bytes)
+        memset(data, 0, s->bytes);
+    return TN_OK;
 }
 
 tn_status tni_storage_touch(tni_storage *s, tn_stream *stream)
@@ -407,8 +485,10 @@ tn_status tni_storage_touch(tni_storage *s, tn_stream *stream)
         return TN_OK;
     if ((st = memory_take(s, stream, &block))) /* not under the lock: a pool may wait for operations */
         return st;
-    if (s->device->host && s->bytes)
-        memset(block.memory.data, 0, s->bytes);
+    if ((st = memory_fill(s, block.memory.data))) {
+        tni_block_free(&block, stream);
+        return st;
+    }
     tni_mutex_lock(&lock);
     late = s->data != NULL;
     if (!late)
@@ -417,6 +497,25 @@ tn_status tni_storage_touch(tni_storage *s, tn_stream *stream)
     if (late)
         tni_block_free(&block, stream);
     return TN_OK;
+}
+
+void tni_storage_refillable(tni_storage *s, tni_refill *r)
+{
+    assert(s->device->host && !s->data && !s->refill);
+    s->memory = TNI_MEMORY_APART;
+    s->refill = r;
+    r->version = tni_var_version(&s->var);
+}
+
+void tni_storage_drop(tni_storage *s)
+{
+    tni_block block;
+    if (!s->refill || __atomic_load_n(&s->flags, __ATOMIC_RELAXED) & TNI_STORAGE_LENT ||
+        tni_var_version(&s->var) != s->refill->version || !__atomic_load_n(&s->data, __ATOMIC_ACQUIRE))
+        return;
+    block = s->block; /* nobody else gives it up while the caller holds the variable */
+    if (tni_var_take(&s->var, &s->data))
+        tni_block_free(&block, NULL);
 }
 
 uint64_t tni_array_count(const tni_array *a)
@@ -461,9 +560,8 @@ tn_status tni_array_shape_wait(tni_array *a)
     return st;
 }
 
-tn_status tni_array_resolve(tni_array *a, int32_t ndim, const int64_t *shape, tn_stream *stream)
+static tn_status dims_give(tni_array *a, int32_t ndim, const int64_t *shape)
 {
-    tni_storage *s = a->storage;
     uint64_t count;
     tn_status st = tni_shape_check(a->dtype, ndim, shape, &count);
 
@@ -471,9 +569,27 @@ tn_status tni_array_resolve(tni_array *a, int32_t ndim, const int64_t *shape, tn
         return st;
     if (!atomic_load_explicit(&a->pending, memory_order_relaxed))
         return tni_error(TN_E_STATE, "the array has its shape already");
-    if ((st = tni_array_dims(a, ndim, shape, NULL)))
+    if (!(st = tni_array_dims(a, ndim, shape, NULL)))
+        a->storage->bytes = count * tn_dtype_bytes(a->dtype);
+    return st;
+}
+
+tn_status tni_array_settle(tni_array *a, int32_t ndim, const int64_t *shape)
+{
+    const tn_status st = dims_give(a, ndim, shape);
+
+    if (!st)
+        atomic_store_explicit(&a->pending, 0, memory_order_release);
+    return st;
+}
+
+tn_status tni_array_resolve(tni_array *a, int32_t ndim, const int64_t *shape, tn_stream *stream)
+{
+    tni_storage *s = a->storage;
+    tn_status st = dims_give(a, ndim, shape);
+
+    if (st)
         return st;
-    s->bytes = count * tn_dtype_bytes(a->dtype);
     if ((st = storage_allocate(s, stream))) {
         if (a->flags & TNI_ARRAY_DIMS)
             tni_free(a->shape);

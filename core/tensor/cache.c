@@ -30,6 +30,18 @@ static atomic_uint slots_taken; /* bit per slot */
 static atomic_uint_fast64_t shared_versions;
 static TN_THREAD_LOCAL_FAST tni_cache *mine;
 
+#ifdef TN_TEST_SWITCHES
+static bool keeps_nothing;
+
+void tni_cache_keep_nothing(bool on)
+{
+    keeps_nothing = on;
+    tni_keep_nothing(on);
+}
+#else
+#define keeps_nothing false
+#endif
+
 /* The free list's link lies where a dead array keeps its storage. */
 static tni_array *next_of(const tni_array *a)
 {
@@ -198,11 +210,11 @@ void tni_cache_give(tni_space *space, tni_array *a, bool view)
         count(c, &c->arrays[space->slot], -1);
     else
         count(c, &c->storages[space->slot], -1);
-    if (TN_LIKELY(home == c && c->kept[view] < KEPT_MAX)) {
+    if (TN_LIKELY(home == c && c->kept[view] < KEPT_MAX && !keeps_nothing)) {
         link_to(a, c->blocks[view]);
         c->blocks[view] = a;
         c->kept[view]++;
-    } else if (!home || home == c) {
+    } else if (!home || home == c || keeps_nothing) {
         tni_free_aligned(a);
     } else {
         give_back(home, a, view);

@@ -11,7 +11,8 @@
 #define INLINE_BYTES 16384 /* a copy up to this may run on the caller */
 
 typedef struct leg_task {
-    tni_array *src, *dst; /* retained; src may be NULL */
+    tni_array *src, *dst; /* retained; src may be NULL; both once it was issued to a stream */
+    tni_storage *sent[2]; /* theirs, from then on */
     const void *data;     /* of a write: borrowed, its caller waits */
     double value;         /* of a fill */
 } leg_task;
@@ -175,7 +176,15 @@ static tn_status leg_body(const leg_task *t, tni_run *run)
 
 static tn_status leg_run(void *payload, tni_run *run)
 {
-    return leg_body(payload, run);
+    leg_task *t = payload;
+    const tn_status st = leg_body(t, run);
+
+    if (st || !run->stream)
+        return st;
+    t->sent[0] = tni_array_issued(t->src, run);
+    t->sent[1] = tni_array_issued(t->dst, run);
+    t->src = t->dst = NULL;
+    return TN_OK;
 }
 
 static void leg_done(void *payload, tni_engine *engine, tn_status status)
@@ -186,6 +195,8 @@ static void leg_done(void *payload, tni_engine *engine, tn_status status)
     (void)status;
     tni_array_release(t->src);
     tni_array_release(t->dst);
+    tni_storage_complete(t->sent[0]);
+    tni_storage_complete(t->sent[1]);
 }
 
 static bool covers_storage(const tni_array *a)
@@ -222,7 +233,7 @@ static tn_status leg_start(const leg_task *t, tni_device *device, const char *na
     if (covers_storage(t->dst) && read != write)
         task.flags |= TNI_TASK_CLEARS;
     if (t->src && t->src->storage->device != t->dst->storage->device)
-        task.flags |= TNI_TASK_COPY;
+        task.lane = device == t->dst->storage->device ? TNI_LANE_IN : TNI_LANE_OUT;
     if (t->src)
         tni_array_retain(t->src);
     tni_array_retain(t->dst);
@@ -491,5 +502,9 @@ tn_status tni_array_wait(tni_array *a)
 
 tn_status tni_array_wait_write(tni_array *a)
 {
-    return tni_engine_wait_write(engine_of(a), tni_array_var(a), 0);
+    const tn_status st = tni_engine_wait_write(engine_of(a), tni_array_var(a), 0);
+
+    if (!st)
+        tni_var_written(tni_array_var(a)); /* who waits for this is about to write */
+    return st;
 }

@@ -64,6 +64,8 @@ static tn_status lend(tni_array *a, bool writable, lent **out)
         return TN_E_NOMEM;
     tni_array_retain(a);
     l->array = a;
+    if (writable)
+        __atomic_or_fetch(&a->storage->flags, TNI_STORAGE_LENT, __ATOMIC_RELAXED);
     *out = l;
     return TN_OK;
 }

@@ -324,29 +324,18 @@ static bool cast_direct(const void *src, int32_t from, void *dst, int32_t to, in
     return true;
 }
 
-static void move_1(const uint8_t *src, int64_t s, uint8_t *dst, int64_t d, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++)
-        dst[i * d] = src[i * s];
-}
+/* Memory of the program may begin at any address: each element goes as bytes, which is one move each. */
+#define MOVE(size)                                                                                           \
+    static void move_##size(const char *src, int64_t s, char *dst, int64_t d, int64_t count)                 \
+    {                                                                                                        \
+        for (int64_t i = 0; i < count; i++)                                                                  \
+            memcpy(dst + i * d * size, src + i * s * size, size);                                            \
+    }
 
-static void move_2(const uint16_t *src, int64_t s, uint16_t *dst, int64_t d, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++)
-        dst[i * d] = src[i * s];
-}
-
-static void move_4(const uint32_t *src, int64_t s, uint32_t *dst, int64_t d, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++)
-        dst[i * d] = src[i * s];
-}
-
-static void move_8(const uint64_t *src, int64_t s, uint64_t *dst, int64_t d, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++)
-        dst[i * d] = src[i * s];
-}
+MOVE(1)
+MOVE(2)
+MOVE(4)
+MOVE(8)
 
 static void move(const void *src, int64_t s, void *dst, int64_t d, uint64_t bytes, int64_t count)
 {

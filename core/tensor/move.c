@@ -8,28 +8,35 @@
 #include "tensor/internal.h"
 
 typedef struct move {
-    tni_array *src, *dst; /* retained; src NULL: zeros */
-    bool add;
+    tni_array *src, *dst; /* retained; src NULL: zeros; both once a stream has all that it needs of them */
+    tni_storage *sent[2]; /* theirs, from then on */
+    bool add, empty;
     void *near[2]; /* on the host: what src and dst span */
 } move;
 
 struct tni_moves {
+    tni_moves *self; /* the payload of the operation */
+    tni_keep *keep;  /* where this came from */
+    tni_var **vars;  /* of the operation */
     uint32_t count;
     move list[];
 };
 
 tn_status tni_moves_add(tni_moves **m, uint32_t most, tni_array *src, tni_array *dst, bool add)
 {
+    tni_keep *keep = dst->storage->space->keep;
+
     if (!tni_array_writable(dst))
         return tni_error(TN_E_STATE, "the array is memory of others that is read only");
-    if (!*m && !(*m = tni_zalloc(sizeof **m + most * sizeof *(*m)->list)))
-        return TN_E_NOMEM;
-    if (!tni_array_count(dst))
-        return TN_OK;
+    if (!*m) {
+        if (!(*m = tni_keep_zeroed(keep, 1, sizeof **m + most * sizeof *(*m)->list)))
+            return TN_E_NOMEM;
+        (*m)->keep = keep;
+    }
     if (src)
         tni_array_retain(src);
-    tni_array_retain(dst);
-    (*m)->list[(*m)->count++] = (move){.src = src, .dst = dst, .add = add};
+    tni_array_retain(dst); /* also an empty one: the operation holds its variable */
+    (*m)->list[(*m)->count++] = (move){.src = src, .dst = dst, .add = add, .empty = !tni_array_count(dst)};
     return TN_OK;
 }
 
@@ -38,10 +45,15 @@ void tni_moves_destroy(tni_moves *m)
     for (uint32_t i = 0; m && i < m->count; i++) {
         tni_array_release(m->list[i].src);
         tni_array_release(m->list[i].dst);
+        tni_storage_complete(m->list[i].sent[0]);
+        tni_storage_complete(m->list[i].sent[1]);
         tni_free(m->list[i].near[0]);
         tni_free(m->list[i].near[1]);
     }
-    tni_free(m);
+    if (!m)
+        return;
+    tni_keep_give(m->keep, (void *)m->vars);
+    tni_keep_give(m->keep, m);
 }
 
 static bool contiguous(const tni_array *a)
@@ -86,6 +98,8 @@ tn_status tni_moves_reserve(tni_moves *m, const tni_run *run)
         move *one = &m->list[i];
         const bool near = !by_bytes(one);
 
+        if (one->empty)
+            continue;
         if (!one->src || !(st = reserve(one->src, near, run, &one->near[0])))
             st = reserve(one->dst, near, run, &one->near[1]);
     }
@@ -174,18 +188,37 @@ tn_status tni_moves_run(tni_moves *m, const tni_run *run)
     tn_err err = {.code = TN_OK};
 
     for (uint32_t i = 0; m && i < m->count && !st; i++)
-        st = run->stream ? in_stream(&m->list[i], run, &err) : on_host(&m->list[i], &err);
+        if (!m->list[i].empty)
+            st = run->stream ? in_stream(&m->list[i], run, &err) : on_host(&m->list[i], &err);
     return st ? tni_error_take(st, &err, run->device->type) : TN_OK;
 }
 
 /* ---- as an operation of their own --------------------------------------------------------------------- */
 
+/* A device's own copy needs the memory, in stream order; a call in the stream needs the arrays. */
+static void moves_issued(tni_moves *m, const tni_run *run)
+{
+    for (uint32_t i = 0; i < m->count; i++) {
+        move *one = &m->list[i];
+
+        if (one->empty || !by_bytes(one))
+            continue;
+        one->sent[0] = tni_array_issued(one->src, run);
+        one->sent[1] = tni_array_issued(one->dst, run);
+        one->src = one->dst = NULL;
+    }
+}
+
 static tn_status moves_run(void *payload, tni_run *run)
 {
     tni_moves *m = *(tni_moves **)payload;
-    const tn_status st = tni_moves_reserve(m, run);
+    tn_status st;
 
-    return st ? st : tni_moves_run(m, run);
+    if ((st = tni_moves_reserve(m, run)) || (st = tni_moves_run(m, run)))
+        return st;
+    if (run->stream)
+        moves_issued(m, run);
+    return TN_OK;
 }
 
 static void moves_done(void *payload, tni_engine *engine, tn_status status)
@@ -195,35 +228,45 @@ static void moves_done(void *payload, tni_engine *engine, tn_status status)
     tni_moves_destroy(*(tni_moves **)payload);
 }
 
-tn_status tni_moves_push(tni_moves *m, tni_device *d, const char *name)
+tn_status tni_moves_task(tni_moves *m, tni_device *d, const char *name, tni_task *out)
 {
-    tni_var **vars = tni_calloc(2ull * m->count + 1, sizeof(*vars));
-    tni_task task = {.run = moves_run,
-                     .done = moves_done,
-                     .payload = &m,
-                     .payload_bytes = sizeof(tni_moves *),
-                     .reads = vars,
-                     .writes = vars + m->count,
-                     .write_count = m->count,
-                     .flags = TNI_TASK_CLEARS,
-                     .device = d,
-                     .name = name};
-    const bool any = m->count != 0; /* once pushed they are the operation's */
-    tn_status st = vars ? TN_OK : TN_E_NOMEM;
+    uint32_t reads = 0;
 
-    for (uint32_t i = 0; vars && i < m->count; i++) {
+    if (!(m->vars = tni_keep_zeroed(m->keep, 2ull * m->count + 1, sizeof(*m->vars))))
+        return TN_E_NOMEM;
+    m->self = m;
+    *out = (tni_task){.run = moves_run,
+                      .done = moves_done,
+                      .payload = &m->self,
+                      .payload_bytes = sizeof m->self,
+                      .reads = m->vars,
+                      .writes = m->vars + m->count,
+                      .write_count = m->count,
+                      .flags = TNI_TASK_CLEARS,
+                      .device = d,
+                      .name = name};
+    for (uint32_t i = 0; i < m->count; i++) {
         const move *one = &m->list[i];
 
-        vars[m->count + i] = tni_array_var(one->dst);
+        m->vars[m->count + i] = tni_array_var(one->dst);
         if (one->src)
-            vars[task.read_count++] = tni_array_var(one->src);
+            m->vars[reads++] = tni_array_var(one->src);
         if (one->add || tni_array_bytes(one->dst) != one->dst->storage->bytes)
-            task.flags = 0;
+            out->flags = 0;
     }
+    out->read_count = reads;
+    return TN_OK;
+}
+
+tn_status tni_moves_push(tni_moves *m, tni_device *d, const char *name)
+{
+    const bool any = m->count != 0; /* once pushed they are the operation's */
+    tni_task task;
+    tn_status st = tni_moves_task(m, d, name, &task);
+
     if (!st && any)
         st = tni_engine_push(m->list[0].dst->storage->space->engine, &task);
     if (st || !any)
         tni_moves_destroy(m);
-    tni_free(vars);
     return st;
 }

@@ -17,6 +17,7 @@
 typedef struct tni_space { /* what arrays of one context share */
     tni_engine *engine;
     tni_device_set *devices;
+    tni_keep *keep;     /* memory of what comes and goes with calls: tape nodes, lists */
     uint32_t slot;      /* of the per-thread counters of live arrays */
     atomic_bool closed; /* destroyed while arrays were live: those no longer own pool memory */
     void (*grad_release)(void *grad_entry); /* room autograd: an array with a tape entry dies; NULL: none */
@@ -28,11 +29,29 @@ void tni_space_destroy(tni_space *s);
 /* Arrays and storages that exist; exact while no other thread creates or releases. Either may be NULL. */
 void tni_space_live(const tni_space *s, uint64_t *arrays, uint64_t *storages);
 
+#ifdef TN_TEST_SWITCHES
+/* Of the test build: blocks of arrays that are gone, and what a space keeps, are freed at once, so that a
+ * sanitizer sees who still uses one. To be set while no array exists. */
+void tni_cache_keep_nothing(bool on);
+#endif
+
 #define TNI_STORAGE_READ_ONLY 1u /* memory of others that may not be written */
 #define TNI_STORAGE_INLINE 2u    /* the data lies in the array's block */
+#define TNI_STORAGE_LENT 4u      /* others may write it whenever they like, from now on */
+
+#define TNI_STREAMS_MANY                                                                                     \
+    ((tn_stream *)(uintptr_t)1) /* tni_storage.user: more than one, or of another device */
+
+/* Where the bytes of a storage can be had from again. */
+typedef struct tni_refill tni_refill;
+struct tni_refill {
+    tn_status (*read)(tni_refill *r, void *data, uint64_t bytes); /* any thread */
+    void (*release)(tni_refill *r);
+    uint64_t version; /* of the storage when it has these bytes */
+};
 
 typedef struct tni_storage {
-    tni_refcount refs; /* arrays and queued operations */
+    tni_refcount refs; /* who needs the memory: arrays and operations that were not issued yet */
     uint32_t flags;    /* TNI_STORAGE_… */
     tni_var var;
     tni_space *space;
@@ -42,8 +61,11 @@ typedef struct tni_storage {
     tni_block block;                  /* pool memory, if any */
     void (*external_free)(void *arg); /* memory of others (DLPack, shared) */
     void *external_arg;
-    uint16_t memory;   /* TN_MEMORY_… */
-    const char *owner; /* for memory statistics: "array", "frame", a parameter's name */
+    uint16_t memory;    /* TN_MEMORY_… */
+    tni_refcount kept;  /* this struct: 1 of all `refs` together, and operations issued and not complete */
+    tni_refill *refill; /* NULL; else memory is TNI_MEMORY_APART, filled by it */
+    _Atomic(tn_stream *) user; /* the stream of those; TNI_STREAMS_MANY; NULL */
+    const char *owner;         /* for memory statistics: "array", "frame", a parameter's name */
 } tni_storage;
 
 /* The public tn_array is this very struct. */
@@ -113,11 +135,27 @@ void tni_array_retain(tni_array *a);
 void tni_array_release(tni_array *a); /* NULL is fine; frees after queued operations are done */
 void tni_storage_retain(tni_storage *s);
 void tni_storage_release(tni_storage *s);
+/* At the end of a run: what was issued to run->stream needs the memory in stream order only. A reference of
+ * the operation becomes one that keeps the storage and its variable, to be given up by tni_storage_complete
+ * in `done`. With the last reference the memory goes back to its pool, if no other stream was given it; else
+ * when all these operations are complete. [worker] */
+void tni_storage_issued(tni_storage *s, const tni_run *run);
+/* The same for an array whose shape is no longer needed either; returns its storage. NULL for NULL. */
+tni_storage *tni_array_issued(tni_array *a, const tni_run *run);
+void tni_storage_complete(tni_storage *s); /* NULL is fine */
 /* Makes memory for a storage that has none; on a worker that holds its variable for writing, on its stream.
  */
 tn_status tni_storage_allocate(tni_storage *s, tn_stream *stream);
 /* The same for a reader of a storage that nobody wrote: safe among concurrent readers; zeros on a host. */
 tn_status tni_storage_touch(tni_storage *s, tn_stream *stream);
+
+/* [takes] r. Before `s` of a host has memory: from now on whoever allocates or touches it gets the bytes that
+ * `r` reads, and the failure of that. Only for storages that no brief operation (tni_engine_enter_brief)
+ * sees: arrays that the user has no handle of. */
+void tni_storage_refillable(tni_storage *s, tni_refill *r);
+/* By an operation that was granted the variable for reading and reads no more of it: gives the memory back if
+ * the bytes can be had again and nobody else is reading them. */
+void tni_storage_drop(tni_storage *s);
 
 uint64_t tni_array_count(const tni_array *a); /* elements; pending arrays must be waited for first */
 uint64_t tni_array_bytes(const tni_array *a); /* of its elements */
@@ -152,7 +190,9 @@ static inline bool tni_array_has_shape(const tni_array *a, int32_t ndim, const i
  * fill in tensors of a->aux[] that live long enough. */
 void tni_array_tensor(const tni_array *a, tn_tensor *t);
 tn_status tni_array_shape_wait(tni_array *a); /* pending: waits until known */
-/* [worker] Gives a pending array its shape. */
+/* [worker] Gives a pending array its shape; memory comes with the first write. */
+tn_status tni_array_settle(tni_array *a, int32_t ndim, const int64_t *shape);
+/* [worker] Its shape and memory. */
 tn_status tni_array_resolve(tni_array *a, int32_t ndim, const int64_t *shape, tn_stream *stream);
 
 /* ---- view.c: views share the storage and variable ---------------------------------------------------- */
@@ -194,6 +234,8 @@ tn_status tni_moves_add(tni_moves **m, uint32_t most, tni_array *src, tni_array 
 /* [worker] All memory that they need, arrays and host; then the moves, on the host or in stream order. */
 tn_status tni_moves_reserve(tni_moves *m, const tni_run *run);
 tn_status tni_moves_run(tni_moves *m, const tni_run *run);
+/* The operation of `d` that runs them. Once it is pushed, it destroys them. */
+tn_status tni_moves_task(tni_moves *m, tni_device *d, const char *name, tni_task *out);
 /* [takes] also on failure. Queues them as one operation of `d`. */
 tn_status tni_moves_push(tni_moves *m, tni_device *d, const char *name);
 void tni_moves_destroy(

@@ -1,5 +1,5 @@
 #!/bin/bash
-# A training that is killed and resumed ends with the bits of the unbroken one, or says that there is no checkpoint
+# A training that is killed and resumed ends with the bits of the unbroken one, or says that there is no run.json
 # and exits 2. Short form: 4 kills at random moments and 8 while a checkpoint is written; TENON_FULL=1: 20 and 16.
 . "$(dirname "$0")/common.bash"
 
@@ -17,9 +17,9 @@ resume() { # resume WHAT
     "$tool" train --resume "$work/killed" --json >"$work/resumed.json" 2>"$work/resumed.err"
     status=$?
     count=$((count + 1))
-    if [ $status = 2 ] && ! ls "$work"/killed/checkpoints/*.tnck >/dev/null 2>&1; then
-        grep -q 'checkpoint' "$work/resumed.err" || fail "$1: exit 2 without a word about checkpoints"
-        echo "$1: killed before the first checkpoint"
+    if [ $status = 2 ] && [ ! -e "$work/killed/run.json" ]; then
+        grep -Eq 'run\.json|is no folder' "$work/resumed.err" || fail "$1: exit 2 without a word about run.json"
+        echo "$1: killed before run.json was written"
         return
     fi
     [ $status = 0 ] || fail "$1: --resume ended with $status: $(tail -n 3 "$work/resumed.err")"

@@ -14,11 +14,13 @@ void test_status(tn_status got, tn_status want, const char *what, const char *fi
 
 tn_status test_open_with(const char *const *more, tn_ctx **out)
 {
-    const char *settings[32] = {"plugins.trust=off"}, *folder = getenv("TENON_TEST_PLUGINS");
+    /* Nets are compared with calls to the last bit, so without the passes that only keep within bounds. */
+    const char *settings[32] = {"plugins.trust=off", "compile.passes_off=fold,fuse,layout"};
+    const char *folder = getenv("TENON_TEST_PLUGINS");
     tn_open_options o = {.struct_size = TN_SIZE(tn_open_options),
                          .flags = TN_OPEN_NO_ENVIRONMENT | TN_OPEN_NO_SYSTEM};
     char path[4096];
-    size_t count = 1;
+    size_t count = 2;
 
     if (folder) {
         (void)snprintf(path, sizeof path, "plugins.path=%s", folder);

@@ -1,9 +1,11 @@
 /* Each allocation of a call fails in turn: TN_E_NOMEM, nothing leaked, everything as it was. */
 #include "api/fixture.h"
+#include "api/own.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/base.h"
 #include "support/scratch.h"
 
 static tn_status open_and_close(void *arg)
@@ -19,6 +21,41 @@ static void opening(void **state)
     (void)state;
     assert_true(scratch_each_allocation_fails(open_and_close, NULL) > 50);
     assert_true(scratch_each_allocation_fails(open_and_close, (void *)LIST("engine.type=naive")) > 50);
+}
+
+static tn_status complete_at_once(void *arg, uint64_t handle)
+{
+    *(uint32_t *)arg += 1;
+    return tn_task_complete(handle, TN_OK, NULL) ? TN_E_INTERNAL : TN_PENDING;
+}
+
+/* The table of handles grows within. */
+static tn_status many_tasks(void *arg)
+{
+    uint32_t begun = 0, pushed = 0;
+    const tn_task task = {.struct_size = TN_SIZE(tn_task), .begin = complete_at_once, .arg = &begun};
+    tn_ctx *ctx = NULL;
+    tn_status st = test_open_with(arg, &ctx);
+    tn_err err;
+
+    if (st)
+        return st;
+    while (pushed < 40 && !(st = tn_engine_push(ctx, &task)))
+        pushed++;
+    tni_error_get(&err); /* of the push: the tasks run on this thread */
+    if (!st)
+        st = tn_wait_all(ctx);
+    assert_ok(tn_close(ctx));
+    assert_int_equal(begun, pushed);
+    if (err.code)
+        tni_error_set(&err);
+    return st;
+}
+
+static void tasks(void **state)
+{
+    (void)state;
+    assert_true(scratch_each_allocation_fails(many_tasks, (void *)LIST("engine.type=stepped")) > 50);
 }
 
 static void nothing_found(void *arg, const tn_problem *problem)
@@ -132,6 +169,56 @@ static tn_status views(void *arg)
     return st;
 }
 
+typedef struct with_context {
+    tn_ctx *ctx;
+    tn_array *a;
+} with_context;
+
+/* A recorded call and its backward, on this thread. */
+static tn_status function(void *arg)
+{
+    static const float zeros[4];
+    const with_context *with = arg;
+    tn_array *a = with->a, *y = NULL;
+    own o = {.ctx = with->ctx, .out_count = 1};
+    const tn_function called = own_function(&o);
+    tn_err err = {0};
+    tn_status st;
+
+    (void)tn_record_set(1);
+    st = tn_function_call(o.ctx, &called, 2, (tn_array *const[]){a, a}, 1, &y);
+    (void)tn_record_set(0);
+    if (st)
+        assert_true(!y && !atomic_load(&o.destroyed));
+    else if (!(st = tn_backward(o.ctx, 1, &y, NULL, 0)))
+        st = tn_array_wait(tn_array_grad(a));
+    tni_error_get(&err);
+    tn_array_release(y);
+    (void)tn_wait_all(o.ctx);
+    assert_true(!y || atomic_load(&o.destroyed) == 1);
+    if (!st)
+        test_values(tn_array_grad(a), (float[]){0, 2, 4, 6}, 4, 0);
+    if (st) { /* the failure goes */
+        assert_ok(tn_array_write(tn_array_grad(a), zeros, sizeof zeros));
+        tni_error_set(&err);
+    }
+    return st;
+}
+
+static void functions(void **state)
+{
+    with_context w = {.ctx = test_open(LIST("engine.type=naive"))};
+
+    (void)state;
+    w.a = test_array(w.ctx, 1, (int64_t[]){4}, (float[]){0, 1, 2, 3});
+    assert_ok(tn_attach_grad(w.ctx, w.a, TN_MODE_WRITE, NULL));
+    assert_ok(function(&w));
+    assert_true(scratch_each_allocation_fails(function, &w) > 5);
+    tn_array_release(w.a);
+    (void)tn_wait_all(w.ctx);
+    assert_ok(tn_close(w.ctx));
+}
+
 static void objects(void **state)
 {
     (void)state;
@@ -147,7 +234,8 @@ static void objects(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(opening), cmocka_unit_test(checking),
-                                       cmocka_unit_test(objects)};
+                                       cmocka_unit_test(tasks), cmocka_unit_test(objects),
+                                       cmocka_unit_test(functions)};
 
     return cmocka_run_group_tests(tests, fixture_open, fixture_close);
 }

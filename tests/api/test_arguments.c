@@ -1,13 +1,14 @@
 /*
  * Wrong arguments to every public function: a status with a text, nothing written, nothing broken. The last
- * test reads the headers and fails if one of their functions is not called in test_arguments*.c.
+ * test reads the headers and fails if one of their functions is not called in test_arguments*.c, or one of
+ * its pointers is NULL in no call.
  */
 #include "api/fixture.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <stdio.h>
 
+#include "support/nulls.h"
 #include "support/scratch.h"
 
 /* ---- base, errors, context ----------------------------------------------------------------------- */
@@ -42,6 +43,10 @@ static void base_and_errors(void **state)
     assert_ok(tn_error_at(0, &e));
     assert_ok(tn_error_find(TN_E_SHAPE, &e));
     assert_true(e.status == TN_E_SHAPE && e.sentence[0] && e.advice[0]);
+    assert_int_equal(tn_text_escape(NULL, 9, "x"), 0);
+    assert_int_equal(tn_text_escape((char *)&dtype, 0, "x"), 0);
+    assert_int_equal(dtype, TN_F16);
+    assert_int_equal(tn_text_escape((char *)&dtype, sizeof dtype, NULL), 0);
 }
 
 static void opening(void **state)
@@ -72,6 +77,7 @@ static void opening(void **state)
     assert_fails(tn_open(&o, &ctx), TN_E_FORMAT);
     assert_null(ctx);
     assert_ok(tn_close(NULL));
+    assert_ok(tn_close_within(NULL, 1));
     tn_free(NULL);
 }
 
@@ -566,6 +572,7 @@ static void engines(void **state)
     task.read_count = 0;
     task.device = f.foreign_device;
     assert_fails(tn_engine_push(f.ctx, &task), TN_E_ARG);
+    assert_fails(tn_task_complete(0, TN_OK, NULL), TN_E_ARG);
     assert_fails(tn_ctx_stats(NULL, &stats), TN_E_ARG);
     assert_fails(tn_ctx_stats(f.ctx, NULL), TN_E_ARG);
     assert_fails(tn_ctx_stats(f.ctx, &stats), TN_E_ARG);
@@ -577,77 +584,81 @@ static void engines(void **state)
     assert_true(!var && !text);
 }
 
-/* ---- none is left out -------------------------------------------------------------------------------- */
-
-static char *text_read(const char *folder, const char *name)
+/* Variables and arrays of another context are refused wherever one is taken, and nothing is queued. */
+static void variables_of_another_context(void **state)
 {
-    char path[4096], *text;
-    size_t got;
-    FILE *file;
+    tn_stats before = {.struct_size = TN_SIZE(tn_stats)}, after = before;
+    tn_var *strange = NULL, *own = NULL, *list[2];
+    tn_task task = {.struct_size = TN_SIZE(tn_task), .run = task_nothing};
 
-    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
-    file = fopen(path, "rb");
-    text = malloc(1 << 20);
-    assert_true(file && text);
-    got = fread(text, 1, (1 << 20) - 1, file);
-    text[got] = '\0';
-    (void)fclose(file);
-    return text;
-}
-
-/* The name in front of the first parenthesis behind each TN_API. */
-static size_t header_check(const char *header, char *const tests[2], const char *name)
-{
-    size_t missing = 0;
-
-    for (const char *at = header; (at = strstr(at, "\nTN_API ")) != NULL;) {
-        const char *end = strchr(at, '('), *begin = end;
-        char call[128];
-
-        while (begin && (isalnum((unsigned char)begin[-1]) || begin[-1] == '_'))
-            begin--;
-        (void)snprintf(call, sizeof call, "%.*s(", (int)(end - begin), begin);
-        at = end;
-        if (!strstr(tests[0], call) && !strstr(tests[1], call) && !strstr(tests[2], call)) {
-            print_error("%s: %s) is not called with wrong arguments\n", name, call);
-            missing++;
-        }
+    (void)state;
+    assert_ok(tn_var_create(f.ctx, &own));
+    assert_ok(tn_var_create(f.other, &strange));
+    assert_ok(tn_ctx_stats(f.ctx, &before));
+    tn_var *const wrong[] = {strange, tn_array_var(f.foreign)};
+    for (size_t i = 0; i < 2; i++) {
+        assert_fails(tn_var_wait(f.ctx, wrong[i]), TN_E_ARG);
+        assert_non_null(strstr(tn_error_text(), "belongs to another context"));
+        list[0] = own;
+        list[1] = wrong[i];
+        task.reads = list;
+        task.read_count = 2;
+        assert_fails(tn_engine_push(f.ctx, &task), TN_E_ARG);
+        assert_non_null(strstr(tn_error_text(), "variable 1 belongs to another context"));
+        task.read_count = 0;
+        task.writes = list;
+        task.write_count = 2;
+        assert_fails(tn_engine_push(f.ctx, &task), TN_E_ARG);
+        task.write_count = 0;
     }
-    return missing;
+    tn_error_clear();
+    tn_var_destroy(f.ctx, strange); /* is not freed, and the text says so */
+    assert_int_equal(tn_error_code(), TN_E_ARG);
+    assert_ok(tn_ctx_stats(f.ctx, &after));
+    assert_int_equal(after.pushed, before.pushed);
+    task.writes = &strange;
+    task.write_count = 1;
+    assert_ok(tn_engine_push(f.other, &task)); /* it is as it was */
+    assert_ok(tn_var_wait(f.other, strange));
+    assert_ok(tn_var_wait(f.ctx, tn_array_var(f.a)));
+    tn_var_destroy(f.other, strange);
+    tn_var_destroy(f.ctx, own);
+    assert_ok(tn_wait_all(f.ctx));
+    assert_ok(tn_wait_all(f.other));
 }
+
+/* ---- none is left out -------------------------------------------------------------------------------- */
 
 static void every_function_is_here(void **state)
 {
+    char *tests[] = {nulls_source("tests/api/test_arguments.c"),
+                     nulls_source("tests/api/test_arguments_graph.c"),
+                     nulls_source("tests/api/test_arguments_plugin.c"),
+                     nulls_source("tests/api/test_arguments_null.c"), NULL};
     const char *root = getenv("TENON_TEST_SOURCE");
-    char folder[4096];
+    size_t missing = 0, headers = 0, functions = 0;
     struct dirent *entry;
-    size_t missing = 0, headers = 0;
-    char *tests[3];
+    char path[4096];
     DIR *dir;
 
     (void)state;
-    if (!root)
-        skip();
-    tests[0] = text_read(root, "tests/api/test_arguments.c");
-    tests[1] = text_read(root, "tests/api/test_arguments_graph.c");
-    tests[2] = text_read(root, "tests/api/test_arguments_plugin.c");
-    (void)snprintf(folder, sizeof folder, "%s/sdk/include/tenon", root);
-    assert_non_null(dir = opendir(folder));
+    (void)snprintf(path, sizeof path, "%s/sdk/include/tenon", root ? root : ".");
+    assert_non_null(dir = opendir(path));
     while ((entry = readdir(dir)) != NULL) {
         char *header;
 
         if (!strstr(entry->d_name, ".h") || !strncmp(entry->d_name, "nn", 2))
             continue;
-        header = text_read(folder, entry->d_name);
-        missing += header_check(header, tests, entry->d_name);
+        (void)snprintf(path, sizeof path, "sdk/include/tenon/%s", entry->d_name);
+        header = nulls_source(path);
+        missing += nulls_missing(entry->d_name, header, tests, &functions);
         headers++;
         free(header);
     }
     (void)closedir(dir);
-    free(tests[0]);
-    free(tests[1]);
-    free(tests[2]);
-    assert_true(headers >= 16);
+    for (size_t i = 0; tests[i]; i++)
+        free(tests[i]);
+    assert_true(headers >= 16 && functions > 150);
     assert_int_equal(missing, 0);
 }
 
@@ -668,6 +679,7 @@ int main(void)
         cmocka_unit_test(files),
         cmocka_unit_test(data_sets),
         cmocka_unit_test(engines),
+        cmocka_unit_test(variables_of_another_context),
         cmocka_unit_test(every_function_is_here),
     };
 

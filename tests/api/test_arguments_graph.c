@@ -1,5 +1,6 @@
 /* As test_arguments.c: operators, gradients, symbols, programs. */
 #include "api/fixture.h"
+#include "tenon/plugin/op.h"
 
 #include <stdio.h>
 
@@ -140,7 +141,8 @@ static void gradients(void **state)
     assert_fails(tn_backward(f.ctx, 0, heads, NULL, 0), TN_E_ARG);
     assert_fails(tn_backward(f.ctx, 1, nothing, NULL, 0), TN_E_ARG);
     assert_fails(tn_backward(f.ctx, 1, heads, NULL, 0x100), TN_E_ARG);
-    assert_fails(tn_backward(f.ctx, 1, heads, NULL, 0), TN_E_STATE); /* nothing recorded */
+    assert_fails(tn_backward(f.ctx, 1, heads, NULL, TN_BACKWARD_CREATE), TN_E_ARG); /* tn_gradients alone */
+    assert_fails(tn_backward(f.ctx, 1, heads, NULL, 0), TN_E_STATE);                /* nothing recorded */
     assert_fails(tn_gradients(NULL, &call, out), TN_E_ARG);
     assert_fails(tn_gradients(f.ctx, NULL, out), TN_E_ARG);
     assert_fails(tn_gradients(f.ctx, &call, NULL), TN_E_ARG);
@@ -150,6 +152,8 @@ static void gradients(void **state)
     call.variables = nothing;
     assert_fails(tn_gradients(f.ctx, &call, out), TN_E_ARG);
     call.variables = heads;
+    assert_fails(tn_gradients(f.ctx, &call, out), TN_E_STATE);
+    call.flags = TN_BACKWARD_CREATE;
     assert_fails(tn_gradients(f.ctx, &call, out), TN_E_STATE);
     call.flags = 0x100;
     assert_fails(tn_gradients(f.ctx, &call, out), TN_E_ARG);
@@ -275,6 +279,17 @@ static void symbols_asked(void **state)
     assert_true(!out && !json && !names);
 }
 
+static void parameters(void **state)
+{
+    const tn_cached_options o = {.struct_size = TN_SIZE(tn_cached_options),
+                                 .params = (const char *const[]){"nobody", NULL}};
+    tn_cached_op *op = NULL;
+
+    (void)state;
+    assert_fails(tn_cached_op_create(f.ctx, f.net, &o, &op), TN_E_KEY);
+    assert_null(op);
+}
+
 static void programs(void **state)
 {
     tn_cached_options o = {.struct_size = TN_SIZE(tn_cached_options), .static_shape = 1};
@@ -290,6 +305,15 @@ static void programs(void **state)
     assert_fails(tn_cached_op_create(f.ctx, NULL, NULL, &op), TN_E_ARG);
     assert_fails(tn_cached_op_create(f.ctx, f.net, &o, &op), TN_E_ARG);
     assert_fails(tn_cached_op_create(f.ctx, f.foreign_symbol, NULL, &op), TN_E_ARG);
+    o.static_shape = 0;
+    o.group2ctx = LIST("a");
+    assert_fails(tn_cached_op_create(f.ctx, f.net, &o, &op), TN_E_ARG); /* no device */
+    o.group2ctx = LIST("a", "cpu:1");
+    assert_fails(tn_cached_op_create(f.ctx, f.net, &o, &op), TN_E_KEY); /* no such group */
+    o.group2ctx = LIST(NULL);
+    assert_ok(tn_cached_op_create(f.ctx, f.net, &o, &op));
+    tn_cached_op_release(op);
+    op = NULL;
     assert_ok(tn_cached_op_create(f.ctx, f.net, NULL, &op));
     assert_fails(tn_cached_op_call(NULL, 3, in, 1, &out), TN_E_ARG);
     assert_fails(tn_cached_op_call(op, 2, in, 1, &out), TN_E_ARG);
@@ -384,6 +408,43 @@ static void symbol_views(void **state)
     tn_symbol_view_destroy(NULL);
 }
 
+static void served_views(void **state)
+{
+    static const char *const weights[] = {"fc_weight", "fc_bias", NULL}, *const wrong[] = {"fc_weigth", NULL};
+    tn_known known = {.name = "x", .ndim = 2, .shape = f.shape, .dtype = TN_F32};
+    tn_view_program info = {.struct_size = TN_SIZE(tn_view_program)};
+    tn_view_pass pass = {.struct_size = TN_SIZE(tn_view_pass)}, no_pass = {0};
+    tn_inferred *shapes = NULL, *partial = NULL;
+    tn_program_view *v = NULL;
+
+    (void)state;
+    assert_ok(tn_symbol_infer(f.net, 1, &known, 0, &shapes));
+    assert_ok(tn_symbol_infer(f.net, 0, NULL, TN_SYMBOL_PARTIAL, &partial));
+    assert_fails(tn_program_view_served(NULL, f.net, shapes, NULL, weights, &v), TN_E_ARG);
+    assert_fails(tn_program_view_served(f.ctx, NULL, shapes, NULL, weights, &v), TN_E_ARG);
+    assert_fails(tn_program_view_served(f.ctx, f.net, NULL, NULL, weights, &v), TN_E_ARG);
+    assert_fails(tn_program_view_served(f.ctx, f.net, shapes, NULL, NULL, &v), TN_E_ARG);
+    assert_fails(tn_program_view_served(f.ctx, f.net, shapes, NULL, weights, NULL), TN_E_ARG);
+    assert_fails(tn_program_view_served(f.other, f.net, shapes, NULL, weights, &v), TN_E_ARG);
+    assert_fails(tn_program_view_served(f.ctx, f.net, shapes, f.foreign_device, weights, &v), TN_E_ARG);
+    assert_fails(tn_program_view_served(f.ctx, f.net, partial, NULL, weights, &v), TN_E_SHAPE);
+    assert_fails(tn_program_view_served(f.ctx, f.net, shapes, NULL, wrong, &v), TN_E_KEY);
+    assert_null(v);
+    assert_ok(tn_program_view_served(f.ctx, f.net, shapes, NULL, weights, &v));
+    assert_ok(tn_program_view_info(v, &info));
+    assert_int_equal(info.once_count + info.forward_count, info.step_count);
+    assert_fails(tn_program_view_pass(NULL, 0, &pass), TN_E_ARG);
+    assert_fails(tn_program_view_pass(v, 0, NULL), TN_E_ARG);
+    assert_fails(tn_program_view_pass(v, 0, &no_pass), TN_E_ARG);
+    assert_fails(tn_program_view_pass(v, info.pass_count, &pass), TN_E_ARG);
+    assert_ok(tn_program_view_pass(v, info.pass_count - 1, &pass));
+    assert_string_equal(pass.name, "plan");
+    assert_int_equal(pass.after, info.step_count);
+    tn_program_view_destroy(v);
+    tn_inferred_destroy(shapes);
+    tn_inferred_destroy(partial);
+}
+
 static void program_views(void **state)
 {
     tn_known known = {.name = "x", .ndim = 2, .shape = f.shape, .dtype = TN_F32};
@@ -425,7 +486,7 @@ static void program_views(void **state)
     assert_fails(tn_program_view_info(v, NULL), TN_E_ARG);
     assert_fails(tn_program_view_info(v, &no_info), TN_E_ARG);
     assert_ok(tn_program_view_info(v, &info));
-    assert_true(info.step_count == 1 && info.entry_count >= 4 && info.planned >= info.bound);
+    assert_true(info.forward_count == 1 && info.entry_count >= 4 && info.planned >= info.bound);
     assert_fails(tn_program_view_entry(v, 0, NULL), TN_E_ARG);
     assert_fails(tn_program_view_entry(v, 0, &no_entry), TN_E_ARG);
     assert_fails(tn_program_view_entry(v, info.entry_count, &entry), TN_E_ARG);
@@ -433,7 +494,7 @@ static void program_views(void **state)
     assert_true(entry.kind == TN_VIEW_INPUT && entry.bytes == 48 && entry.root == 1);
     assert_fails(tn_program_view_step(v, 0, NULL), TN_E_ARG);
     assert_fails(tn_program_view_step(v, 0, &no_step), TN_E_ARG);
-    assert_fails(tn_program_view_step(v, 1, &step), TN_E_ARG);
+    assert_fails(tn_program_view_step(v, info.step_count, &step), TN_E_ARG);
     assert_ok(tn_program_view_step(v, 0, &step));
     assert_string_equal(step.node, "fc");
     assert_true(step.plugin[0] && step.kernel[0]);
@@ -444,6 +505,50 @@ static void program_views(void **state)
     tn_cached_op_release(op);
     tn_program_destroy(p);
     tn_params_destroy(params);
+}
+
+static void operators_of_a_file(void **state)
+{
+    static const char text[] =
+        "{\"nodes\": [{\"op\": \"null\", \"name\": \"x\", \"inputs\": []},"
+        " {\"op\": \"FullyConnected\", \"name\": \"fc\", \"inputs\": [[0, 0, 0]],"
+        "  \"attr\": {\"num_hidden\": \"4\", \"ctx_group\": \"dev1\", \"weight_lr_mult\": \"2\", \"__x__\": "
+        "\"1\"},"
+        "  \"subgraphs\": [{\"nodes\": [{\"op\": \"NoSuchOp\", \"name\": \"in\"}]}]},"
+        " {\"op\": \"NoSuchOp\", \"name\": \"no\", \"param\": {\"a\": \"b\"}, \"inputs\": [[1, 0, 0]]}]}";
+    tn_operator_use u = {.struct_size = TN_SIZE(tn_operator_use)}, no_size = {0};
+    tn_operators *o = NULL;
+
+    (void)state;
+    assert_fails(tn_operators_load(NULL, "x.json", &o), TN_E_ARG);
+    assert_fails(tn_operators_load(f.ctx, NULL, &o), TN_E_ARG);
+    assert_fails(tn_operators_load(f.ctx, "x.json", NULL), TN_E_ARG);
+    assert_fails(tn_operators_load(f.ctx, "/nowhere/x.json", &o), TN_E_IO);
+    assert_fails(tn_operators_from_json(NULL, text, sizeof text - 1, &o), TN_E_ARG);
+    assert_fails(tn_operators_from_json(f.ctx, NULL, 1, &o), TN_E_ARG);
+    assert_fails(tn_operators_from_json(f.ctx, text, sizeof text - 1, NULL), TN_E_ARG);
+    assert_fails(tn_operators_from_json(f.ctx, text, 9, &o), TN_E_FORMAT);
+    assert_fails(tn_operators_from_json(f.ctx, "[1]", 3, &o), TN_E_FORMAT);
+    assert_null(o);
+    assert_ok(tn_operators_from_json(f.ctx, text, sizeof text - 1, &o));
+    assert_true(tn_operators_count(o) == 3 && tn_operators_missing(o) == 2);
+    assert_true(!tn_operators_count(NULL) && !tn_operators_missing(NULL));
+    assert_fails(tn_operators_at(o, 3, &u), TN_E_ARG);
+    assert_fails(tn_operators_at(o, 0, NULL), TN_E_ARG);
+    assert_fails(tn_operators_at(o, 0, &no_size), TN_E_ARG);
+    assert_fails(tn_operators_at(NULL, 0, &u), TN_E_ARG);
+    assert_ok(tn_operators_at(o, 0, &u));
+    assert_true(u.index == 1 && u.depth == 0 && u.number == 0 && !*u.why);
+    assert_string_equal(u.attrs[0], "num_hidden"); /* and none that no operator reads */
+    assert_null(u.attrs[2]);
+    assert_ok(tn_operators_at(o, 1, &u));
+    assert_true(u.depth == 1 && u.number == 1301 && !u.attrs[0]);
+    assert_ok(tn_operators_at(o, 2, &u));
+    assert_string_equal(u.node, "no");
+    assert_string_equal(u.why, "there is no operator NoSuchOp");
+    assert_string_equal(u.attrs[1], "b");
+    tn_operators_destroy(o);
+    tn_operators_destroy(NULL);
 }
 
 static void breaks(void **state)
@@ -473,19 +578,84 @@ static void breaks(void **state)
     tn_inferred_destroy(shapes);
 }
 
+/* ---- functions --------------------------------------------------------------------------------------------
+ */
+
+static tn_status nothing(tn_function_run *run, tn_array *const *in, tn_array **out)
+{
+    (void)run;
+    (void)in;
+    (void)out;
+    return TN_OK;
+}
+
+static void functions(void **state)
+{
+    static const char *const names[] = {"x", NULL};
+    const tn_function fine = {.struct_size = TN_SIZE(tn_function), .forward = nothing};
+    const tn_op op = {.struct_size = (uint32_t)TN_END(tn_op, gradient),
+                      .version = 1,
+                      .exec = TN_EXEC_HOST,
+                      .name = "test_nothing",
+                      .inputs = names,
+                      .outputs = names};
+    tn_function bad = fine;
+    tn_function_run run = {.struct_size = TN_SIZE(tn_function_run), .ctx = f.ctx};
+    tn_array *const in[] = {f.a, NULL}, *const foreign[] = {f.foreign};
+    tn_array *out[2] = {NULL};
+    tn_op other = op;
+
+    (void)state;
+    assert_fails(tn_function_call(NULL, &fine, 1, in, 1, out), TN_E_ARG);
+    assert_fails(tn_function_call(f.ctx, NULL, 1, in, 1, out), TN_E_ARG);
+    assert_fails(tn_function_call(f.ctx, &fine, 1, NULL, 1, out), TN_E_ARG);
+    assert_fails(tn_function_call(f.ctx, &fine, 1, in, 1, NULL), TN_E_ARG);
+    assert_fails(tn_function_call(f.ctx, &fine, 2, in, 1, out), TN_E_ARG);
+    assert_fails(tn_function_call(f.ctx, &fine, 1, foreign, 1, out), TN_E_ARG);
+    assert_fails(tn_function_call(f.ctx, &fine, 1, in, 0, out), TN_E_ARG);
+    assert_fails(tn_function_call(f.ctx, &fine, 1, in, TN_FUNCTION_OUTPUTS_MAX + 1, out), TN_E_ARG);
+    assert_fails(tn_function_call(f.ctx, &fine, HUGE_COUNT, in, 1, out), TN_E_ARG);
+    assert_fails(tn_function_call(f.ctx, &fine, 1, in, 1, out), TN_E_ARG); /* it makes no output */
+    bad.struct_size = 0;
+    assert_fails(tn_function_call(f.ctx, &bad, 1, in, 1, out), TN_E_ARG);
+    bad = fine;
+    bad.reserved = 1;
+    assert_fails(tn_function_call(f.ctx, &bad, 1, in, 1, out), TN_E_ARG);
+    bad = fine;
+    bad.forward = NULL;
+    assert_fails(tn_function_call(f.ctx, &bad, 1, in, 1, out), TN_E_ARG);
+    assert_null(out[0]);
+    assert_fails(tn_function_save(NULL, 1, in), TN_E_ARG);
+    assert_fails(tn_function_save(&run, 1, NULL), TN_E_ARG);
+    assert_fails(tn_function_save(&run, 1, in), TN_E_STATE); /* of nobody's call */
+    assert_fails(tn_function_register(NULL, &op, &fine), TN_E_ARG);
+    assert_fails(tn_function_register(f.ctx, NULL, &fine), TN_E_ARG);
+    assert_fails(tn_function_register(f.ctx, &op, NULL), TN_E_ARG);
+    assert_fails(tn_function_register(f.ctx, &op, &bad), TN_E_ARG);
+    other.exec = TN_EXEC_KERNEL;
+    assert_fails(tn_function_register(f.ctx, &other, &fine), TN_E_ARG);
+    other = op;
+    other.mutates = 1;
+    assert_fails(tn_function_register(f.ctx, &other, &fine), TN_E_ARG);
+    other = op;
+    other.name = "dot";
+    assert_fails(tn_function_register(f.ctx, &other, &fine), TN_E_KEY);
+    other.name = "not good";
+    assert_fails(tn_function_register(f.ctx, &other, &fine), TN_E_ARG);
+    other.struct_size = 8;
+    assert_fails(tn_function_register(f.ctx, &other, &fine), TN_E_ARG);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(vocabulary),
-        cmocka_unit_test(sites),
-        cmocka_unit_test(calls),
-        cmocka_unit_test(gradients),
-        cmocka_unit_test(symbols_composed),
-        cmocka_unit_test(symbols_asked),
-        cmocka_unit_test(programs),
-        cmocka_unit_test(symbol_views),
-        cmocka_unit_test(program_views),
-        cmocka_unit_test(breaks),
+        cmocka_unit_test(vocabulary),    cmocka_unit_test(sites),
+        cmocka_unit_test(functions),     cmocka_unit_test(calls),
+        cmocka_unit_test(gradients),     cmocka_unit_test(symbols_composed),
+        cmocka_unit_test(symbols_asked), cmocka_unit_test(parameters),
+        cmocka_unit_test(programs),      cmocka_unit_test(symbol_views),
+        cmocka_unit_test(served_views),  cmocka_unit_test(program_views),
+        cmocka_unit_test(breaks),        cmocka_unit_test(operators_of_a_file),
     };
 
     return cmocka_run_group_tests(tests, fixture_open, fixture_close);

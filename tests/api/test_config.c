@@ -204,16 +204,16 @@ static void the_level_is_heeded(void **state)
     tn_ctx *ctx = NULL;
 
     (void)state;
-    assert_int_equal(setenv("MXNET_BACKWARD_DO_MIRROR", "1", 1), 0);
+    assert_int_equal(setenv("MXNET_MEMORY_OPT", "1", 1), 0);
     assert_ok(tn_open(&o, &ctx));
-    assert_non_null(strstr(log.all, "2 MXNET_BACKWARD_DO_MIRROR is set and means nothing here"));
+    assert_non_null(strstr(log.all, "2 MXNET_MEMORY_OPT is set and means nothing here"));
     assert_ok(tn_close(ctx));
     memset(&log, 0, sizeof log);
     o.settings = NULL;
     assert_ok(tn_open(&o, &ctx));
-    assert_null(strstr(log.all, "MIRROR"));
+    assert_null(strstr(log.all, "MEMORY_OPT"));
     assert_ok(tn_close(ctx));
-    (void)unsetenv("MXNET_BACKWARD_DO_MIRROR");
+    (void)unsetenv("MXNET_MEMORY_OPT");
 }
 
 /* profiler.autostart: the file is there once the context is closed, and tells what ran. Its name is relative:

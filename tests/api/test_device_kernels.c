@@ -57,7 +57,7 @@ static void eager(void **state)
     far_close(ctx);
 }
 
-/* y = tanh(x) / 2: node by node at first sight, a program from the second on. The forward saves a block. */
+/* y = tanh(x) / 2. The forward saves a block. */
 static void differentiated(void **state)
 {
     tn_ctx *ctx = far_open(*state);
@@ -143,7 +143,7 @@ static void refused(void **state)
     far_close(ctx);
 }
 
-/* An output where its input lies, of a kernel that does not work in place. */
+/* An output where its input lies, of a kernel that does not work in place: it is written aside. */
 static void overlapping(void **state)
 {
     tn_ctx *ctx = far_open(*state);
@@ -151,11 +151,9 @@ static void overlapping(void **state)
     tn_op_call call = {.struct_size = TN_SIZE(tn_op_call), .op = "tanh", .in_count = 1, .in = &x};
 
     assert_ok(tn_invoke_text(ctx, &call, 1, &x, NULL));
-    assert_fails(tn_array_wait(x), TN_E_UNSUPPORTED);
-    assert_non_null(strstr(tn_error_text(), "does not reach"));
+    test_values(x, (const float[]){tanhf(values[0]), tanhf(values[1]), tanhf(values[2])}, COUNT, 1e-6f);
     tn_array_release(x);
-    (void)tn_device_use(NULL);
-    assert_ok(tn_close(ctx));
+    far_close(ctx);
 }
 
 int main(void)

@@ -310,6 +310,57 @@ static void work_is_ordered_by_variables(void **state)
     assert_ok(tn_close(ctx));
 }
 
+typedef struct closer {
+    tn_ctx *own, *other;
+    tn_status st[4]; /* of own and other in `run`, then in `done` */
+    atomic_bool over;
+} closer;
+
+static tn_status closer_run(void *arg)
+{
+    closer *c = arg;
+
+    c->st[0] = tn_close(c->own);
+    c->st[1] = strstr(tn_error_text(), "tn_close") ? tn_close(c->other) : TN_E_INTERNAL;
+    return TN_OK;
+}
+
+static void closer_done(void *arg, tn_status status)
+{
+    closer *c = arg;
+
+    (void)status;
+    c->st[2] = tn_close(c->own);
+    c->st[3] = tn_close(c->other);
+    atomic_store(&c->over, true);
+}
+
+/* Closing waits for all work, also for the work that closes: on workers and, as short work, on the caller. */
+static void callbacks_close_nothing(void **state)
+{
+    const char *const types[] = {"engine.type=threaded", "engine.type=naive"};
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        closer c = {.own = test_open(LIST(types[i / 2])), .other = test_open(NULL)};
+        const tn_task task = {.struct_size = TN_SIZE(tn_task),
+                              .run = closer_run,
+                              .done = closer_done,
+                              .arg = &c,
+                              .est_ns = i % 2 ? 100 : 0};
+
+        assert_ok(tn_engine_push(c.own, &task));
+        assert_ok(tn_wait_all(c.own));
+        assert_true(atomic_load(&c.over));
+        for (size_t k = 0; k < 4; k++)
+            assert_int_equal(c.st[k], TN_E_STATE);
+        test_use(c.own); /* both are open */
+        test_use(c.other);
+        test_close(c.own);
+        test_close(c.other);
+    }
+}
+
 /* An array's variable: work of the program between two operators. */
 static tn_status double_it(void *arg)
 {
@@ -725,6 +776,7 @@ int main(void)
         cmocka_unit_test(one_program_serves_many_threads), cmocka_unit_test(absent_inputs_are_zeros),
         cmocka_unit_test(memory_is_borrowed_and_lent),     cmocka_unit_test(arrays_are_cast_viewed_and_kept),
         cmocka_unit_test(programs_bring_operators),        cmocka_unit_test(counters_tell),
+        cmocka_unit_test(callbacks_close_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

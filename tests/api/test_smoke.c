@@ -313,9 +313,109 @@ static void files_go_round(void **state)
     test_close(ctx);
 }
 
+/* ---- shapes that users tell ---------------------------------------------------------------------- */
+
+#define GRAPH                                                                                                \
+    "{\"nodes\": [{\"op\": \"null\", \"name\": \"x\", \"inputs\": []}, "                                     \
+    "{\"op\": \"%s\", \"name\": \"z\", \"attrs\": {%s\"shape\": \"%s\"}, \"inputs\": []}, "                  \
+    "{\"op\": \"elemwise_add\", \"name\": \"y\", \"inputs\": [[0, 0, 0], [1, 0, 0]]}], "                     \
+    "\"arg_nodes\": [0], \"heads\": [[%d, 0, 0]], \"attrs\": {\"mxnet_version\": [\"int\", 10901]%s}}"
+
+static tn_status graph_infer(tn_ctx *ctx, const char *text, tn_symbol **s, int64_t found[2])
+{
+    const int64_t shape[] = {2, 4};
+    const tn_known x = {.name = "x", .shape = shape, .ndim = 2, .dtype = TN_F32};
+    tn_inferred *shapes = NULL;
+    tn_symbol *inner = NULL;
+    tn_known z;
+    tn_status st;
+
+    assert_ok(tn_symbol_from_json(ctx, text, strlen(text), s));
+    assert_ok(tn_symbol_internals(*s, &inner));
+    if (!(st = tn_symbol_infer(inner, strstr(text, "[[1, 0, 0]], \"attrs\"") ? 0 : 1, &x, 0, &shapes))) {
+        assert_ok(tn_inferred_at(shapes, TN_LIST_OUTPUTS, tn_symbol_output_count(inner) > 1, &z));
+        assert_int_equal(z.ndim, 2);
+        memcpy(found, z.shape, 2 * sizeof *found);
+    }
+    tn_inferred_destroy(shapes);
+    tn_symbol_release(inner);
+    return st;
+}
+
+/* In files of MXNet's classic mode 0 says "not known", as recurrent nets write it of their batch: operators
+ * without inputs take it from their users. The file's text stays. */
+static void shapes_from_users(void **state)
+{
+    static const struct {
+        const char *op, *attrs;
+        float value; /* 9: random */
+    } rows[] = {{"_zeros", "", 0},
+                {"_ones", "", 1},
+                {"_full", "\"value\": \"3\", ", 3},
+                {"_random_uniform", "", 9},
+                {"_random_normal", "", 9}};
+    static const char *const shapes[] = {"(0, 4)", "(2, 0)", "(0,0)", "(2L, 0L)"};
+    tn_ctx *ctx = test_open(NULL);
+    const float ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    float expected[8];
+    char text[1024];
+
+    (void)state;
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+        for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+            int64_t found[2] = {0};
+            tn_symbol *s = NULL;
+            tn_cached_op *op = NULL;
+            tn_array *x = test_array(ctx, 2, (int64_t[]){2, 4}, ones), *y = NULL;
+            char *again = NULL;
+
+            (void)snprintf(text, sizeof text, GRAPH, rows[r].op, rows[r].attrs, shapes[k], 2, "");
+            assert_ok(graph_infer(ctx, text, &s, found));
+            assert_true(found[0] == 2 && found[1] == 4);
+            assert_ok(tn_cached_op_create(ctx, s, NULL, &op));
+            assert_ok(tn_cached_op_call(op, 1, &x, 1, &y));
+            for (size_t i = 0; i < 8; i++)
+                expected[i] = 1 + rows[r].value;
+            if (rows[r].value < 9)
+                test_values(y, expected, 8, 0);
+            assert_ok(tn_symbol_to_json(s, &again));
+            assert_non_null(strstr(again, shapes[k]));
+            tn_free(again);
+            tn_array_release(x);
+            tn_array_release(y);
+            tn_cached_op_release(op);
+            tn_symbol_release(s);
+        }
+    test_close(ctx);
+}
+
+static void shapes_that_stay_unknown(void **state)
+{
+    tn_ctx *ctx = test_open(NULL);
+    int64_t found[2] = {0};
+    tn_symbol *s = NULL;
+    char text[1024];
+
+    (void)state;
+    (void)snprintf(text, sizeof text, GRAPH, "_zeros", "", "(0, 4)", 1, "");
+    assert_fails(graph_infer(ctx, text, &s, found), TN_E_SHAPE);
+    assert_non_null(strstr(tn_error_text(), "node \"z\" (_zeros) does not follow"));
+    tn_symbol_release(s);
+    (void)snprintf(text, sizeof text, GRAPH, "_zeros", "", "(0, 5)", 2, ""); /* 5, but x has 4 */
+    assert_fails(graph_infer(ctx, text, &s, found), TN_E_SHAPE);
+    tn_symbol_release(s);
+    /* NumPy's shapes: 0 is 0. */
+    (void)snprintf(text, sizeof text, GRAPH, "_zeros", "", "(0, 4)", 1, ", \"is_np_shape\": [\"int\", 1]");
+    assert_ok(graph_infer(ctx, text, &s, found));
+    assert_true(found[0] == 0 && found[1] == 4);
+    tn_symbol_release(s);
+    test_close(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shapes_from_users), cmocka_unit_test(shapes_that_stay_unknown),
         cmocka_unit_test(arrays_compute),    cmocka_unit_test(gradients_flow),
         cmocka_unit_test(nets_are_compiled), cmocka_unit_test(inference_goes_by_name),
         cmocka_unit_test(files_go_round),

@@ -254,7 +254,7 @@ static void programs_are_counted(void **state)
     assert_ok(tn_cached_op_create(ctx, square, NULL, &op));
     assert_ok(tn_attach_grad(ctx, x, TN_MODE_WRITE, NULL));
     assert_int_equal(stats_of(ctx).programs, 0);
-    for (int i = 0; i < 3; i++) { /* one program of the net, one of its gradient; a frame each */
+    for (int i = 0; i < 3; i++) { /* one program of the net and its gradient, one frame */
         (void)tn_record_set(1);
         assert_ok(tn_cached_op_call(op, 1, &x, 1, &y));
         (void)tn_record_set(0);
@@ -262,9 +262,9 @@ static void programs_are_counted(void **state)
         tn_array_release(y);
         y = NULL;
         stats = stats_of(ctx);
-        assert_int_equal(stats.programs, 2);
-        assert_int_equal(stats.frames, 2);
-        assert_int_equal(stats.by_node, 0);
+        assert_int_equal(stats.programs, 1);
+        assert_true(stats.frames >= 1);
+        assert_int_equal(stats.cuts, 0);
     }
     tn_cached_op_release(op);
     tn_symbol_release(square);

@@ -228,7 +228,7 @@ static void prepare_fails(void **state)
         does.prepare = st;
         fails(ctx, "own_plain", st, st == TN_E_NOMEM ? "out of memory" : "own_plain");
         does.text = "100%s of it\nis wrong";
-        fails(ctx, "own_plain", st, "100%s of it is wrong");
+        fails(ctx, "own_plain", st, "100%s of it\\x0ais wrong");
         test_close(ctx);
     }
 }
@@ -243,11 +243,11 @@ static void run_fails(void **state)
         fails(ctx, "own_plain", st, "failed without saying why");
         does.text = "100%s of it\nis wrong";
         assert_fails(eager(ctx, "own_plain"), st);
-        assert_string_equal(tn_error_text(), "own_plain: 100%s of it is wrong");
+        assert_string_equal(tn_error_text(), "own_plain: 100%s of it\\x0ais wrong");
         assert_fails(compiled(ctx, "own_plain"), st);
-        assert_string_equal(tn_error_text(), "program: node \"layer\": 100%s of it is wrong");
+        assert_string_equal(tn_error_text(), "program: node \"layer\": 100%s of it\\x0ais wrong");
         does.run = 99; /* no status at all */
-        fails(ctx, "own_plain", TN_E_INTERNAL, "100%s of it is wrong");
+        fails(ctx, "own_plain", TN_E_INTERNAL, "100%s of it\\x0ais wrong");
         assert_ok(tn_close(ctx)); /* it counts what failed */
     }
 }
@@ -279,11 +279,92 @@ static void taken(void **state)
     assert_ok(tn_close(ctx));
 }
 
+/* Neither a call, nor a site, nor a symbol may name it; x and v: an argument. */
+static void assert_unnamed(tn_ctx *ctx, const char *op, uint32_t count, tn_array *x, tn_symbol *v)
+{
+    tn_array *const in[] = {x, x};
+    tn_symbol *const symbols[] = {v, v};
+    const tn_op_call call = {.struct_size = TN_SIZE(tn_op_call), .op = op, .in_count = count, .in = in};
+    const tn_symbol_call node = {
+        .struct_size = TN_SIZE(tn_symbol_call), .op = op, .in_count = count, .in = symbols};
+    tn_array *y = NULL;
+    tn_symbol *s = NULL;
+    tn_site *site = NULL;
+
+    assert_fails(tn_invoke_text(ctx, &call, 1, &y, NULL), TN_E_UNSUPPORTED);
+    assert_int_equal(tn_error_number(), 1303);
+    assert_fails(tn_site_create(ctx, op, NULL, &site), TN_E_UNSUPPORTED);
+    assert_int_equal(tn_error_number(), 1303);
+    assert_fails(tn_symbol_op(ctx, &node, &s), TN_E_UNSUPPORTED);
+    assert_int_equal(tn_error_number(), 1303);
+    assert_true(!y && !site && !s);
+}
+
+/* What only gradients are made of cannot be called by name, whoever brought it; it can be described. */
+static void parts_of_gradients(void **state)
+{
+    static const char *const aliases[] = {"own_back_too", NULL};
+    static const tn_op own_back = OP("own_back", same, .flags = TN_OP_BACKWARD, .aliases = aliases);
+    static const char *const names[] = {"_backward_slice_like", "_sum_like", "own_back", "own_back_too"};
+    tn_ctx *ctx = open_own();
+    tn_array *x = NULL;
+    tn_symbol *v = NULL;
+
+    (void)state;
+    assert_ok(tn_op_register(ctx, &own_back));
+    assert_ok(tn_array_from(ctx, TN_F32, 1, (const int64_t[]){1}, (const float[]){1}, &x));
+    assert_ok(tn_symbol_variable(ctx, "x", &v));
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        tn_op_info info = {.struct_size = TN_SIZE(tn_op_info)};
+
+        assert_unnamed(ctx, names[i], i < 2 ? 2 : 1, x, v);
+        assert_ok(tn_op_find(ctx, names[i], &info));
+        assert_true(info.definition->flags & TN_OP_BACKWARD);
+    }
+    tn_array_release(x);
+    tn_symbol_release(v);
+    assert_ok(tn_close(ctx));
+}
+
+/* What only passes make cannot be called by name either. */
+static void parts_of_programs(void **state)
+{
+    static const char *const names[] = {"_reorder", "_fused_conv", "_fused_dense", "_fold_weight",
+                                        "_fold_bias"};
+    tn_ctx *ctx = open_own();
+    tn_array *x = NULL;
+    tn_symbol *v = NULL;
+    tn_site *site = NULL;
+
+    (void)state;
+    assert_ok(tn_array_from(ctx, TN_F32, 1, (const int64_t[]){1}, (const float[]){1}, &x));
+    assert_ok(tn_symbol_variable(ctx, "x", &v));
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        tn_op_info info = {.struct_size = TN_SIZE(tn_op_info)};
+
+        assert_unnamed(ctx, names[i], 1, x, v);
+        assert_ok(tn_op_find(ctx, names[i], &info));
+        assert_true(info.definition->flags & TN_OP_INTERNAL);
+        assert_false(info.differentiable);
+    }
+    assert_fails(tn_site_create(ctx, "_reordr", NULL, &site), TN_E_KEY); /* nor is it suggested */
+    assert_null(strstr(tn_error_text(), "_reorder"));
+    tn_array_release(x);
+    tn_symbol_release(v);
+    assert_ok(tn_close(ctx));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(views),         cmocka_unit_test(plans),     cmocka_unit_test(workspaces),
-        cmocka_unit_test(prepare_fails), cmocka_unit_test(run_fails), cmocka_unit_test(taken),
+        cmocka_unit_test(views),
+        cmocka_unit_test(plans),
+        cmocka_unit_test(workspaces),
+        cmocka_unit_test(prepare_fails),
+        cmocka_unit_test(run_fails),
+        cmocka_unit_test(taken),
+        cmocka_unit_test(parts_of_gradients),
+        cmocka_unit_test(parts_of_programs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,6 +51,22 @@ static void reads_in_pieces(tni_file *f)
     assert_int_equal(tni_file_left(f), 0);
 }
 
+/* Wherever the reader stands, and without moving it. */
+static void reads_anywhere(tni_file *f)
+{
+    static const uint64_t at[] = {70000, 0, sizeof pattern - 5, 1};
+    unsigned char out[5];
+
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+        assert_int_equal(tni_file_read_at(f, at[i], out, sizeof out), TN_OK);
+        assert_memory_equal(out, pattern + at[i], sizeof out);
+        assert_int_equal(tni_file_read(f, out, 2), TN_OK);
+        assert_memory_equal(out, pattern + 2 * i, 2);
+    }
+    assert_int_equal(tni_file_read_at(f, sizeof pattern - 4, out, sizeof out), TN_E_FORMAT);
+    assert_int_equal(tni_file_read_at(f, sizeof pattern, out, 0), TN_OK);
+}
+
 static const char *gz_make(const char *name, size_t members)
 {
     const char *path = scratch_path(name);
@@ -76,6 +92,9 @@ static void reading(void **state)
     assert_int_equal(tni_file_left(f), sizeof pattern);
     assert_string_equal(tni_file_name(f), path);
     reads_in_pieces(f);
+    tni_file_close(f);
+    assert_int_equal(tni_file_open(path, &f), TN_OK);
+    reads_anywhere(f);
     tni_file_close(f);
     assert_int_equal(tni_file_open_gz(path, sizeof pattern, &f), TN_OK);
     reads_in_pieces(f);

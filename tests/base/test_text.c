@@ -23,11 +23,11 @@ static void errors(void **state)
     assert_int_equal(tn_error_code(), TN_E_SHAPE);
     assert_int_equal(tni_error(0, "a failure cannot be TN_OK"), TN_E_INTERNAL);
     assert_int_equal(tni_error_take(77, &err, "acme"), TN_E_INTERNAL); /* 77 is no status */
-    assert_string_equal(tni_error_message(), "acme: two lines");
+    assert_string_equal(tni_error_message(), "acme: two\\x0alines");
     tni_error_get(&err);
     assert_int_equal(err.number, 3014);
     tni_error(TN_E_IO, "again: %s", tni_error_message()); /* its own text as argument */
-    assert_string_equal(tni_error_message(), "again: acme: two lines");
+    assert_string_equal(tni_error_message(), "again: acme: two\\x0alines");
     memset(big, 'x', sizeof big);
     memcpy(big + 493, "\xe2\x82\xac", 3); /* a character of three bytes across the end */
     big[1999] = '\0';
@@ -43,6 +43,53 @@ static void errors(void **state)
     assert_string_equal(tn_status_name(TN_E_PEER), "TN_E_PEER");
     assert_string_equal(tn_status_name(-5), "unknown status");
     assert_string_equal(tn_status_name(16), "unknown status");
+}
+
+/* Names of a stranger's file in a message: readable, and harmless for the terminal. */
+static void text_of_strangers(void **state)
+{
+    static const struct {
+        const char *text, *shown;
+    } rows[] = {
+        {"", ""},
+        {"fc_weight", "fc_weight"},
+        {"a\\b \"c\" %s", "a\\b \"c\" %s"},
+        {"two\nlines\ttab\r", "two\\x0alines\\x09tab\\x0d"},
+        {"\x1b[2J\x7f", "\\x1b[2J\\x7f"},
+        {"Gr\xc3\xb6\xc3\x9f"
+         "e \xe2\x82\xac \xf0\x9f\x98\x80",
+         "Gr\xc3\xb6\xc3\x9f"
+         "e \xe2\x82\xac \xf0\x9f\x98\x80"},
+        {"latin caf\xe9!", "latin caf\\xe9!"},
+        {"cut \xe2\x82", "cut \\xe2\\x82"},
+        {"stray \x80\xbf\xff", "stray \\x80\\xbf\\xff"},
+        {"overlong \xc0\xaf \xe0\x80\xaf", "overlong \\xc0\\xaf \\xe0\\x80\\xaf"},
+        {"surrogate \xed\xa0\x80", "surrogate \\xed\\xa0\\x80"},
+        {"beyond \xf4\x90\x80\x80", "beyond \\xf4\\x90\\x80\\x80"},
+        {"csi \xc2\x9b"
+         "31m",
+         "csi \\xc2\\x9b"
+         "31m"},
+        {"bidi \xe2\x80\xae"
+         "abc \xe2\x81\xa6",
+         "bidi \\xe2\\x80\\xae"
+         "abc \\xe2\\x81\\xa6"},
+        {"line \xe2\x80\xa8", "line \\xe2\\x80\\xa8"},
+    };
+    char out[128], small[8];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(tni_text_escape(out, sizeof out, rows[i].text), strlen(rows[i].shown));
+        assert_string_equal(out, rows[i].shown);
+        tni_error(TN_E_FORMAT, "%s", rows[i].text); /* every message goes this way */
+        assert_string_equal(tni_error_message(), rows[i].shown);
+    }
+    assert_int_equal(tni_text_escape(small, sizeof small, "abcde\x1b"), 5); /* no part of "\\x1b" */
+    assert_int_equal(tni_text_escape(small, sizeof small, "abcdef\xc3\xb6"), 6);
+    assert_int_equal(tni_text_escape(small, sizeof small, "abcdefgh"), 7);
+    assert_int_equal(tni_text_escape(small, 1, "x"), 0);
+    assert_string_equal(small, "");
 }
 
 static void error_thread(void *arg)
@@ -288,12 +335,19 @@ static void versions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(errors),        cmocka_unit_test(errors_are_per_thread),
-        cmocka_unit_test(error_rows),    cmocka_unit_test(text_grows),
-        cmocka_unit_test(text_as_json),  cmocka_unit_test(text_without_memory),
-        cmocka_unit_test(integers),      cmocka_unit_test(reals),
-        cmocka_unit_test(decimal_comma), cmocka_unit_test(distances),
-        cmocka_unit_test(suggestions),   cmocka_unit_test(versions),
+        cmocka_unit_test(errors),
+        cmocka_unit_test(text_of_strangers),
+        cmocka_unit_test(errors_are_per_thread),
+        cmocka_unit_test(error_rows),
+        cmocka_unit_test(text_grows),
+        cmocka_unit_test(text_as_json),
+        cmocka_unit_test(text_without_memory),
+        cmocka_unit_test(integers),
+        cmocka_unit_test(reals),
+        cmocka_unit_test(decimal_comma),
+        cmocka_unit_test(distances),
+        cmocka_unit_test(suggestions),
+        cmocka_unit_test(versions),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

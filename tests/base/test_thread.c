@@ -311,7 +311,7 @@ static void logging(void **state)
     tni_logf(&log, TN_LOG_DEBUG, "dropped");
     assert_string_equal(line, "");
     tni_logf(&log, TN_LOG_INFO, "a\nb %d", 1);
-    assert_string_equal(line, "2 a b 1");
+    assert_string_equal(line, "2 a\\x0ab 1");
     memset(big, 'x', sizeof big);
     big[3999] = '\0';
     tni_logf(&log, TN_LOG_ERROR, "%s", big);

@@ -62,11 +62,24 @@ static const kit_defect defects[] = {
     {"queue_one_level", "D-order", NULL, "--only device/order"},
     {"queue_no_memory", "M-nomem", NULL, "--only device/memory-fails"},
     {"queue_one_device", "R9", NULL, "--only device/twice"},
+    {"graph_runs_now", "D-graph", NULL, "--only device/graph"},
+    {"graph_once", "D-graph", NULL, "--only device/graph"},
+    {"graph_swaps", "D-graph", NULL, "--only device/graph"},
+    {"graph_half", "D-graph", NULL, "--only device/graph"},
+    {"graph_wait_left", "D-graph", NULL, "--only device/graph-events"},
+    {"graph_record_left", "D-graph", NULL, "--only device/graph-events"},
+    {"graph_stays", "D-graph", NULL, "--only device/graph-slots"},
+    {"graph_moves_all", "D-graph", NULL, "--only device/graph-slots"},
+    {"graph_wait_recording", "D-graph", NULL, "--only device/graph-errors"},
+    {"graph_keeps_recording", "D-graph", NULL, "--only device/graph-errors"},
+    {"graph_forgives", "D-graph", NULL, "--only device/graph-errors"},
+    {"graph_leak", "M-leak", NULL, "--only device/graph-errors"},
+    {"graph_no_memory", "M-nomem", NULL, "--only device/graph-errors"},
 };
 
 int main(void)
 {
-    static const char *const healthy[] = {"options", "queue", NULL};
+    static const char *const healthy[] = {"options", "queue", "graph", NULL};
 
     return kit_defects("defects", defects, sizeof defects / sizeof *defects, healthy);
 }

@@ -490,7 +490,7 @@ static void from_mxnet_env(void **state)
 
     (void)state;
     s = tool("env " VARIABLES
-             "MXNET_BACKWARD_DO_MIRROR=1 S3_SECRET_ACCESS_KEY=hush \"$T\" config from-mxnet-env "
+             "MXNET_MEMORY_OPT=1 S3_SECRET_ACCESS_KEY=hush \"$T\" config from-mxnet-env "
              ">env.ini");
     assert_int_equal(s->code, 0);
     text = tool_file("env.ini");
@@ -498,7 +498,7 @@ static void from_mxnet_env(void **state)
     assert_says(text, "; OMP_NUM_THREADS=4,2\nthreads = 4\n");
     assert_says(text, "[memory.cuda]\n; MXNET_GPU_MEM_POOL_TYPE=Round\npool = round\n");
     assert_says(text, "; MXNET_OMP_MAX_THREADS=8, engine.threads: OMP_NUM_THREADS rules\n");
-    assert_says(text, "; MXNET_BACKWARD_DO_MIRROR means nothing here: ");
+    assert_says(text, "; MXNET_MEMORY_OPT means nothing here: ");
     assert_says(text, "; S3_SECRET_ACCESS_KEY means nothing here: ");
     assert_null(strstr(text, "hush")); /* no value of what is not used */
     free(text);

@@ -307,6 +307,58 @@ static void needs(void **state)
     assert_int_equal(tool("\"$T\" plugins needs")->code, 2);
 }
 
+/* Files of all versions, whose hidden attributes stand among those that operators read. */
+static void needs_of_old_files(void **state)
+{
+    static const char *const versions[] = {"0.8", "0.9.3", "0.11", "1.0"};
+    char line[1024];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+        const tool_said *s;
+
+        (void)snprintf(line, sizeof line,
+                       "\"$T\" plugins needs \"$TENON_TEST_SOURCE/tests/golden/json/mxnet-%s-symbol.json\"",
+                       versions[i]);
+        s = tool(line);
+        assert_int_equal(s->code, 0);
+        assert_null(strstr(s->out, "not served"));
+        assert_says(s->out, "Convolution");
+    }
+}
+
+/* All operators that a model lacks are told at once, whichever command reads it. */
+static void operators_missing(void **state)
+{
+    static const char model[] =
+        "printf '{\"nodes\":[{\"op\":\"null\",\"name\":\"data\",\"inputs\":[]},"
+        "{\"op\":\"Poolin\",\"name\":\"p1\",\"attrs\":{\"kernel\":\"(2, 2)\"},\"inputs\":[[0,0,0]]},"
+        "{\"op\":\"relu\",\"name\":\"r1\",\"inputs\":[[1,0,0]]},"
+        "{\"op\":\"NoSuchOp\",\"name\":\"n\\\\u009b1\",\"inputs\":[[2,0,0]]}],"
+        "\"arg_nodes\":[0],\"heads\":[[3,0,0]]}' >lacks-symbol.json; : >w.params; echo 1 >x.csv";
+    static const char *const commands[] = {
+        "exec \"$T\" predict lacks-symbol.json w.params x.csv",
+        "exec \"$T\" eval lacks-symbol.json w.params --data digits",
+        "exec \"$T\" train lacks-symbol.json --data digits --out never",
+        "exec \"$T\" viz lacks-symbol.json",
+    };
+
+    (void)state;
+    assert_int_equal(tool(model)->code, 0);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        const tool_said *s = tool(commands[i]);
+
+        if (strstr(commands[i], "eval")) /* which reads the numbers first */
+            s = tool("\"$T\" train zoo:lenet --data digits --epochs 1 --out w -q && "
+                     "exec \"$T\" eval lacks-symbol.json w/model-0000.params --data digits");
+        assert_int_equal(s->code, 3);
+        assert_says(s->err, "error[TN-1301]: lacks-symbol.json: 2 nodes have operators that are not here");
+        assert_says(s->err, "node 1 \"p1\": there is no operator Poolin, did you mean Pooling");
+        assert_says(s->err, "node 3 \"n\\xc2\\x9b1\": there is no operator NoSuchOp"); /* harmless */
+        assert_says(s->err, "tenon plugins list");
+    }
+}
+
 /* ---- a required plugin that is not there --------------------------------------------------------- */
 
 static size_t lines_with(const char *text, const char *begin)
@@ -440,8 +492,14 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(list),    cmocka_unit_test(inspect), cmocka_unit_test(why),
-        cmocka_unit_test(why_not), cmocka_unit_test(needs),   cmocka_unit_test(required),
+        cmocka_unit_test(list),
+        cmocka_unit_test(inspect),
+        cmocka_unit_test(why),
+        cmocka_unit_test(why_not),
+        cmocka_unit_test(needs),
+        cmocka_unit_test(operators_missing),
+        cmocka_unit_test(needs_of_old_files),
+        cmocka_unit_test(required),
         cmocka_unit_test(explain),
     };
 

@@ -254,6 +254,59 @@ static void damaged(void **state)
     }
 }
 
+/* A graph with one node behind `data` and the first three columns of it; its attributes after the version. */
+static void planted(const char *node, const char *attrs)
+{
+    static const uint64_t none[] = {0x112, 0, 0, 0}; /* a file of no parameters */
+    FILE *file = fopen("planted-symbol.json", "w");
+
+    assert_non_null(file);
+    fprintf(file,
+            "{\"nodes\":[{\"op\":\"null\",\"name\":\"data\",\"inputs\":[]},"
+            "{\"op\":\"slice_axis\",\"name\":\"s\",\"attrs\":{\"axis\":\"1\",\"begin\":\"0\",\"end\":\"3\"},"
+            "\"inputs\":[[0,0,0]]},{%s}],\"arg_nodes\":[0],\"heads\":[[2,0,0]],"
+            "\"attrs\":{\"mxnet_version\":[\"int\",10901]%s}}",
+            node, attrs);
+    assert_int_equal(fclose(file), 0);
+    bytes_write("none.params", none, sizeof *none, none + 1, sizeof none - sizeof *none);
+}
+
+/* A stranger's graph that names parts of gradients, or numbers that stand for "not given" elsewhere. */
+static void hostile_graphs(void **state)
+{
+#define SAVED ",\"tenon_gradients\":[\"int\",1]"
+    static const struct {
+        const char *node, *attrs;
+        int code;
+        const char *says;
+    } rows[] = {
+        {"\"op\":\"_backward_slice_like\",\"name\":\"b\",\"inputs\":[[0,0,0],[1,0,0]]", "", 4,
+         "error[TN-1303]: planted-symbol.json: node 2 \"b\": operator _backward_slice_like is a part of"},
+        {"\"op\":\"_backward_slice_like\",\"name\":\"b\",\"inputs\":[[0,0,0],[1,0,0]]", SAVED, 1,
+         "axis 1 of dy is longer than that of data: 64 and 3"},
+        {"\"op\":\"_backward_prelu_gamma\",\"name\":\"b\",\"inputs\":[[0,0,0],[0,0,0],[1,0,0]]", SAVED, 1,
+         "gamma has one element, or one for each channel"},
+        {"\"op\":\"_backward_softmax\",\"name\":\"b\",\"attrs\":{\"axis\":\"2147483647\"},"
+         "\"inputs\":[[0,0,0],[0,0,0]]",
+         SAVED, 1, "axis 2147483647, but the input has 2 dimensions"},
+        {"\"op\":\"_backward_softmax\",\"name\":\"b\",\"inputs\":[[0,0,0],[0,0,0]]", SAVED, 0, ""},
+        {"\"op\":\"slice_axis\",\"name\":\"b\",\"attrs\":{\"axis\":\"1\",\"begin\":"
+         "\"-9223372036854775808\",\"end\":\"3\"},\"inputs\":[[0,0,0]]",
+         "", 1, "begin -9223372036854775808 and end 3 do not lie in axis 1 of size 64"},
+    };
+#undef SAVED
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const tool_said *s;
+
+        planted(rows[i].node, rows[i].attrs);
+        s = tool("exec \"$T\" predict planted-symbol.json none.params rows.csv --set memory.cpu.pool=none");
+        if (s->code != rows[i].code || !strstr(s->err, rows[i].says))
+            fail_msg("%s%s: code %d: %s", rows[i].node, rows[i].attrs, s->code, s->err);
+    }
+}
+
 /* The graph with a SoftmaxOutput behind it, as MXNet's trainings have it. */
 static void softmax_add(const char *from, const char *to)
 {
@@ -272,6 +325,140 @@ static void softmax_add(const char *from, const char *to)
     json_object_set_new(g, "node_row_ptr", rows);
     assert_int_equal(json_dump_file(g, to, 0), 0);
     json_decref(g);
+}
+
+static void wrong_file(const char *text, const char *says)
+{
+    char line[512];
+    const tool_said *s;
+
+    (void)snprintf(line, sizeof line,
+                   "printf '%s' >odd.params; exec \"$T\" predict run/model-symbol.json odd.params rows.csv",
+                   text);
+    s = tool(line);
+    assert_int_equal(s->code, 4);
+    assert_says(s->err, says);
+    s = tool("exec \"$T\" predict odd.params run/model-symbol.json rows.csv"); /* exchanged */
+    assert_int_equal(s->code, 4);
+    s = tool("exec \"$T\" predict run/model-0000.params run/model-symbol.json rows.csv");
+    assert_says(s->err, "run/model-0000.params is a .params file, not a -symbol.json: were the names");
+}
+
+/* Bytes of a stranger's file in a message: readable, and none that steers the terminal. */
+static void strange_bytes(void **state)
+{
+    static const struct {
+        const char *make, *shown;
+    } rows[] = {
+        {"printf '1,\\377\\033[31m\\n' >odd.csv", "\"\\xff\\x1b[31m\""},
+        {"printf '1,\\302\\2331m\\n' >odd.csv", "\"\\xc2\\x9b1m\""},
+        {"printf '1,Gr\\303\\266\\303\\237e\\n' >odd.csv", "\"Gr\xc3\xb6\xc3\x9f"
+                                                           "e\""},
+        {"printf '1,\\342\\200\\256abc\\n' >odd.csv", "\"\\xe2\\x80\\xae"
+                                                      "abc\""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const tool_said *s;
+
+        assert_int_equal(tool(rows[i].make)->code, 0);
+        s = tool(PREDICT "odd.csv");
+        assert_int_equal(s->code, 4);
+        assert_says(s->err, rows[i].shown);
+        for (const char *c = s->err; *c; c++)
+            assert_true((unsigned char)*c >= ' ' || *c == '\n');
+    }
+    /* Wrong files are named by the tool, too, with what to do. */
+    wrong_file("version https://git-lfs.github.com/spec/v1\\noid sha256:0\\n",
+               "is a git-lfs pointer, not a .params file");
+    wrong_file("<!DOCTYPE html><html></html>", "is an HTML page, not a .params file");
+}
+
+/* Heads: the softmax, the scores in front of it, what the first dense layer gives, and a weight, which is no
+ * output of samples. */
+static void heads_add(const char *from, const char *to)
+{
+    json_t *g = json_load_file(from, 0, NULL), *nodes = json_object_get(g, "nodes"), *heads = json_array();
+    const size_t last = json_array_size(nodes) - 1;
+    size_t first = 0, weight = 0;
+
+    for (size_t i = last; i > 0; i--) {
+        const char *op = json_string_value(json_object_get(json_array_get(nodes, i), "op"));
+
+        first = !strcmp(op, "FullyConnected") ? i : first;
+        weight = !strcmp(op, "null") ? i : weight;
+    }
+    json_array_append_new(heads, json_pack("[I, i, i]", (json_int_t)last, 0, 0));
+    json_array_append(heads, json_array_get(json_object_get(json_array_get(nodes, last), "inputs"), 0));
+    json_array_append_new(heads, json_pack("[I, i, i]", (json_int_t)first, 0, 0));
+    json_array_append_new(heads, json_pack("[I, i, i]", (json_int_t)weight, 0, 0));
+    json_object_set_new(g, "heads", heads);
+    assert_int_equal(json_dump_file(g, to, 0), 0);
+    json_decref(g);
+}
+
+#define SEVERAL "\"$T\" predict several-symbol.json run/model-0000.params " IMAGES
+#define LEFT_OUT "output 3 \""
+
+/* All outputs of a model are written, in each form, and what is none of samples is named. */
+static void several_outputs(void **state)
+{
+    const tool_said *s;
+    json_t *one, *o, *list, *values;
+    char *text;
+
+    (void)state;
+    softmax_add("run/model-symbol.json", "soft-symbol.json");
+    heads_add("soft-symbol.json", "several-symbol.json");
+    s = tool("exec \"$T\" predict soft-symbol.json run/model-0000.params " IMAGES " --json --top 2");
+    one = tool_json(s, 0);
+    s = tool(SEVERAL " --json --top 2 | tail -1");
+    assert_int_equal(s->code, 0);
+    assert_says(s->err, LEFT_OUT);
+    assert_says(s->err, "is not one for each sample: it is left out");
+    o = tool_json(s, 0);
+    list = json_object_get(o, "outputs");
+    assert_int_equal(json_array_size(list), 3);
+    assert_string_equal(json_string_value(json_object_get(json_array_get(list, 0), "output")),
+                        "softmax_output");
+    assert_true(json_equal(json_object_get(json_array_get(list, 0), "top"), json_object_get(one, "top")));
+    assert_true(json_equal(json_object_get(json_array_get(list, 0), "class"), json_object_get(one, "class")));
+    values = json_object_get(json_array_get(list, 1), "values");
+    assert_int_equal(json_array_size(values), 10);
+    for (size_t k = 0; k < 10; k++) /* the scores: the largest is the class */
+        assert_true(json_number_value(json_array_get(values, k)) <=
+                    json_number_value(
+                        json_array_get(values, (size_t)json_integer_value(json_object_get(one, "class")))));
+    assert_true(json_array_size(json_object_get(json_array_get(list, 2), "values")) > 10);
+    json_decref(o);
+    json_decref(one);
+    s = tool(SEVERAL
+             " --out all.csv && head -1 all.csv | grep -q ',\"softmax_output.class\",.*p9\",\".*.y0\",'");
+    assert_int_equal(s->code, 0);
+    text = tool_file("all.csv");
+    assert_int_equal(strncmp(text, "input,sample,\"softmax_output.class\"", 34), 0);
+    free(text);
+    assert_int_equal(tool("test $(wc -l <all.csv) = 41")->code, 0);
+    s = tool(SEVERAL " >all.txt && test $(wc -l <all.txt) = 121 && grep -c softmax_output all.txt");
+    assert_string_equal(s->out, "40\n");
+    s = tool(SEVERAL " --out all.npy --json");
+    assert_int_equal(s->code, 0);
+    o = tool_json(s, 0);
+    assert_int_equal(json_array_size(json_object_get(o, "out")), 3);
+    assert_string_equal(json_string_value(json_array_get(json_object_get(o, "out"), 0)),
+                        "all-softmax_output.npy");
+    json_decref(o);
+    s = tool("test ! -e all.npy && ls all-*.npy | wc -l && head -c 128 all-softmax_output.npy | grep -ac "
+             "'(40, 10)'");
+    assert_string_equal(s->out, "3\n1\n");
+    /* No input is written over, and a failure leaves nothing. */
+    s = tool(
+        "cp flat.npy in-softmax_output.npy; exec \"$T\" predict several-symbol.json run/model-0000.params "
+        "in-softmax_output.npy --out in.npy");
+    assert_int_equal(s->code, 2);
+    assert_says(s->err, "in-softmax_output.npy would replace");
+    assert_int_equal(tool("cmp flat.npy in-softmax_output.npy && test $(ls in-*.npy | wc -l) = 1")->code, 0);
 }
 
 /* Precision and recall are those of the matrix; its sums are the samples; the loss is that of the scores,
@@ -329,8 +516,9 @@ static void confusion(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_answers), cmocka_unit_test(forms),     cmocka_unit_test(refused),
-        cmocka_unit_test(damaged),      cmocka_unit_test(confusion),
+        cmocka_unit_test(same_answers),    cmocka_unit_test(forms),     cmocka_unit_test(refused),
+        cmocka_unit_test(damaged),         cmocka_unit_test(confusion), cmocka_unit_test(hostile_graphs),
+        cmocka_unit_test(several_outputs), cmocka_unit_test(strange_bytes),
     };
     int failed;
 

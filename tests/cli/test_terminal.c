@@ -495,7 +495,7 @@ static void interrupted(void **state)
         act act;
     } rows[] = {
         {"interrupt-once", LONG, {.key = 'C' & 31}},
-        {"resume", "exec " CLEAN "\"$T\" train --resume r", {.key = 'C' & 31}},
+        {"resume", "exec " CLEAN "\"$T\" train --resume r --set plugins.load=cpu", {.key = 'C' & 31}},
         {"terminate", LONG, {.signal = SIGTERM}},
         /* The first ^C cannot come to its end. One that comes while the one before waits to be taken is lost,
          * as is one within a moment of it: so there are more than two. */

@@ -135,6 +135,46 @@ static void stop_and_resume(void **state)
     free(want);
 }
 
+#define RESUME "exec \"$T\" train --resume other --progress none "
+
+/* Kernels, threads and plugins may change at a resume: what gives other bits is told, and nothing else. */
+static void resumed_otherwise(void **state)
+{
+    const tool_said *s;
+
+    (void)state;
+    assert_int_equal(tool(TRAIN
+                          "--epochs 1 --out other -q --set train.schedule=constant --set plugins.load=cpu "
+                          "--set engine.threads=2")
+                         ->code,
+                     0);
+    s = tool(RESUME "--epochs 2 --set plugins.load=cpu");
+    assert_int_equal(s->code, 0);
+    assert_null(strstr(s->err, "other bits"));
+    s = tool(RESUME "--epochs 3 --set plugins.load=cpu --set kernel.prefer=cpu --set engine.threads=1 "
+                    "--set kernel.Pooling@cpu=cpu --set run.deterministic=threads");
+    assert_int_equal(s->code, 0);
+    assert_says(s->err,
+                "note: kernel.prefer was \"\" so far and is \"cpu\" now: the training may go on with other");
+    assert_says(s->err, "note: engine.threads was \"2\" so far and is \"1\" now");
+    assert_says(s->err, "note: kernel.Pooling@cpu was \"\" so far and is \"cpu\" now");
+    assert_says(s->err, "note: run.deterministic was \"run\" so far and is \"threads\" now");
+    s = tool(RESUME
+             "--epochs 4 --set plugins.load=cpu --set engine.threads=2"); /* no matter under `threads` */
+    assert_int_equal(s->code, 0);
+    assert_null(strstr(s->err, "other bits"));
+    s = tool(RESUME "--epochs 5"); /* what may be loaded is no part of a run */
+    assert_int_equal(s->code, 0);
+    assert_says(s->err, "note: plugins.load was \"cpu\" so far and is \"auto\" now");
+    assert_int_equal(tool("sed -i 's/\"build_id\": \"[0-9a-f]*\"/\"build_id\": \"0\"/' other/run.json")->code,
+                     0);
+    s = tool(RESUME "--epochs 6");
+    assert_says(s->err, "note: plugin cpu was \"0\" so far and is");
+    assert_says(s->err, "note: libtenon was \"0\" so far and is");
+    s = tool(RESUME "--epochs 7 -q --set kernel.prefer=cpu,mempool");
+    assert_null(strstr(s->err, "other bits"));
+}
+
 static void second_signal(void **state)
 {
     pid_t pid = tool_start(TRAIN "--epochs 100000 --out twice --progress none");
@@ -279,10 +319,15 @@ static void locale(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole),          cmocka_unit_test(stop_and_resume),
-        cmocka_unit_test(second_signal),  cmocka_unit_test(nothing_to_resume),
-        cmocka_unit_test(wrong_places),   cmocka_unit_test(bar),
-        cmocka_unit_test(progress_modes), cmocka_unit_test(lost_output),
+        cmocka_unit_test(whole),
+        cmocka_unit_test(stop_and_resume),
+        cmocka_unit_test(resumed_otherwise),
+        cmocka_unit_test(second_signal),
+        cmocka_unit_test(nothing_to_resume),
+        cmocka_unit_test(wrong_places),
+        cmocka_unit_test(bar),
+        cmocka_unit_test(progress_modes),
+        cmocka_unit_test(lost_output),
         cmocka_unit_test(locale),
     };
     int failed;

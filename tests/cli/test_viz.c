@@ -174,7 +174,7 @@ static void blocks_check(const json_t *tensors, json_int_t planned)
         const char *kind = json_string_value(json_object_get(a, "kind"));
 
         if (NUMBER(a, "root") != (json_int_t)i || !strcmp(kind, "input") || !strcmp(kind, "output") ||
-            !strcmp(kind, "unused"))
+            !strcmp(kind, "unused") || !strcmp(kind, "gradient"))
             continue;
         highest = NUMBER(a, "offset") + NUMBER(a, "bytes") > highest
                       ? NUMBER(a, "offset") + NUMBER(a, "bytes")
@@ -186,7 +186,8 @@ static void blocks_check(const json_t *tensors, json_int_t planned)
                 NUMBER(a, "first") <= NUMBER(b, "last") && NUMBER(b, "first") <= NUMBER(a, "last");
 
             if (k <= i || NUMBER(b, "root") != (json_int_t)k || !strcmp(other, "input") ||
-                !strcmp(other, "output") || !strcmp(other, "unused") || !together)
+                !strcmp(other, "output") || !strcmp(other, "unused") || !strcmp(other, "gradient") ||
+                !together)
                 continue;
             assert_true(NUMBER(a, "offset") + NUMBER(a, "bytes") <= NUMBER(b, "offset") ||
                         NUMBER(b, "offset") + NUMBER(b, "bytes") <= NUMBER(a, "offset"));
@@ -207,13 +208,17 @@ static void memory(void **state)
         json_t *o;
 
         (void)snprintf(line, sizeof line,
-                       "\"$T\" viz zoo:lenet --memory --json --shape 8,1,28,28 -o m.svg %s", modes[i]);
+                       "\"$T\" viz zoo:lenet --memory --json --shape 8,1,28,28 -o m.svg "
+                       "--set compile.passes_off=fuse,layout %s",
+                       modes[i]);
         s = tool(line);
         SAYS(s, 0);
         o = tool_json(s, 0);
         assert_true(json_integer_value(json_object_get(o, "planned")) >=
                     json_integer_value(json_object_get(o, "bound")));
-        assert_int_equal(json_array_size(json_object_get(o, "instructions")), 9); /* Flatten makes none */
+        /* Flatten makes none; in training the backward comes behind */
+        assert_true(i ? json_array_size(json_object_get(o, "instructions")) > 2 * 9 - 1
+                      : json_array_size(json_object_get(o, "instructions")) == 9);
         blocks_check(json_object_get(o, "tensors"), json_integer_value(json_object_get(o, "planned")));
         json_decref(o);
         svg = tool_file("m.svg");
@@ -238,6 +243,70 @@ static void breaks(void **state)
     assert_true(json_is_false(json_object_get(o, "shapes_known")));
     assert_int_equal(json_array_size(json_object_get(o, "breaks")), 0);
     json_decref(o);
+}
+
+static const json_t *pass_of(const json_t *o, const char *name)
+{
+    const json_t *list = json_object_get(o, "passes");
+
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (!strcmp(json_string_value(json_object_get(json_array_get(list, i), "name")), name))
+            return json_array_get(list, i);
+    fail_msg("no pass %s", name);
+    return NULL;
+}
+
+static size_t steps_of(const json_t *o, const char *phase)
+{
+    const json_t *list = json_object_get(o, "instructions");
+    size_t count = 0;
+
+    for (size_t i = 0; i < json_array_size(list); i++)
+        count += !strcmp(json_string_value(json_object_get(json_array_get(list, i), "phase")), phase);
+    return count;
+}
+
+/* conv -> BatchNorm -> relu: the norm goes into the weights, which is done once. */
+static void passes(void **state)
+{
+    static const char net[] =
+        "{\"nodes\": [{\"op\": \"null\", \"name\": \"data\", \"inputs\": []},"
+        "{\"op\": \"null\", \"name\": \"c_weight\", \"inputs\": []},"
+        "{\"op\": \"Convolution\", \"name\": \"c\", \"inputs\": [[0, 0, 0], [1, 0, 0]],"
+        "\"attrs\": {\"kernel\": \"(3, 3)\", \"num_filter\": \"4\", \"no_bias\": \"True\"}},"
+        "{\"op\": \"null\", \"name\": \"b_gamma\", \"inputs\": []},"
+        "{\"op\": \"null\", \"name\": \"b_beta\", \"inputs\": []},"
+        "{\"op\": \"null\", \"name\": \"b_moving_mean\", \"inputs\": []},"
+        "{\"op\": \"null\", \"name\": \"b_moving_var\", \"inputs\": []},"
+        "{\"op\": \"BatchNorm\", \"name\": \"b\", \"inputs\": [[2, 0, 0], [3, 0, 0], [4, 0, 0], [5, 0, 1],"
+        "[6, 0, 1]]}, {\"op\": \"relu\", \"name\": \"r\", \"inputs\": [[7, 0, 0]]}],"
+        "\"arg_nodes\": [0, 1, 3, 4, 5, 6], \"heads\": [[8, 0, 0]], \"attrs\": {\"mxnet_version\": [\"int\", "
+        "10901]}}";
+    const tool_said *s;
+    json_t *o;
+
+    (void)state;
+    file_write("folds.json", net);
+    s = tool(
+        "\"$T\" viz folds.json --passes --json --shape data=1,3,8,8 --set compile.passes_off=fuse,layout");
+    SAYS(s, 0);
+    o = tool_json(s, 0);
+    assert_int_equal(json_integer_value(json_object_get(pass_of(o, "fold"), "changes")), 1);
+    assert_true(json_is_true(json_object_get(pass_of(o, "fuse"), "off")));
+    assert_string_equal(json_string_value(json_object_get(pass_of(o, "fold"), "kind")), "bounded");
+    assert_int_equal(steps_of(o, "once"), 2);
+    assert_int_equal(steps_of(o, "forward"), 2);
+    assert_true(json_integer_value(json_object_get(o, "constant_bytes")) >= 4 * (4 * 27 + 4));
+    json_decref(o);
+    s = tool("\"$T\" viz folds.json --passes --json --train --shape data=1,3,8,8");
+    SAYS(s, 0);
+    o = tool_json(s, 0);
+    assert_int_equal(json_integer_value(json_object_get(pass_of(o, "fold"), "changes")), 0);
+    assert_true(steps_of(o, "backward") >= 2 && !steps_of(o, "once"));
+    json_decref(o);
+    s = tool("\"$T\" viz folds.json --passes --shape data=1,3,8,8");
+    SAYS(s, 0);
+    assert_says(s->out, "constants  exact");
 }
 
 /* ---- pictures ---- */
@@ -374,6 +443,11 @@ static void bad_arguments(void **state)
         {"\"$T\" viz zoo:lenet --memory", "give --shape data=", 2},
         {"\"$T\" viz zoo:lente --shape 1,1,28,28", "did you mean", 2},
         {"\"$T\" viz zoo:lenet --summary --graph", "at a time", 2},
+        {"\"$T\" viz zoo:lenet --passes --memory", "at a time", 2},
+        {"\"$T\" viz zoo:lenet --passes", "give --shape data=", 2},
+        {"\"$T\" viz zoo:lenet --passes --shape 1,1,28,28 -o p.svg", "-o is for pictures", 2},
+        {"\"$T\" viz zoo:lenet --passes --shape 1,1,28,28 --set compile.passes_off=plan", "no pass that can",
+         2},
         {"\"$T\" viz zoo:lenet --shape dta=1,1,28,28", "dta", 2},
         {"\"$T\" viz zoo:lenet --shape 1,1,28", "lenet_conv0", 2},
         {"\"$T\" viz zoo:lenet --shape data=1,1,2,2", "lenet", 2},
@@ -522,6 +596,7 @@ int main(void)
         cmocka_unit_test(summary),
         cmocka_unit_test(memory),
         cmocka_unit_test(breaks),
+        cmocka_unit_test(passes),
         cmocka_unit_test(graph),
         cmocka_unit_test(large_graphs),
         cmocka_unit_test(curves),

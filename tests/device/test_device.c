@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -328,7 +329,7 @@ static void test_host_blocks(void **state)
     (void)state;
     rooms_open(&r, NULL);
     assert_int_equal(tni_device_get(r.set, "cpu", 0, &d), TN_OK);
-    for (int32_t memory = TN_MEMORY_DEVICE; memory <= TN_MEMORY_HOST; memory++)
+    for (int32_t memory = TN_MEMORY_DEVICE; memory <= TNI_MEMORY_APART; memory++)
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
             tni_block b;
 
@@ -352,6 +353,37 @@ static void test_host_blocks(void **state)
     assert_int_equal(tni_device_memory(d, TN_MEMORY_DEVICE, &stats), TN_OK);
     assert_int_equal(stats.live, 0);
     assert_true(stats.total > 0 && stats.free > 0 && stats.free <= stats.total);
+    rooms_close(&r);
+}
+
+/* Blocks apart are counted with the others, and their pages are gone when they are freed. */
+static void test_apart(void **state)
+{
+    static const uint64_t sizes[] = {1, 4097, (2 << 20) + 1, 5 << 20};
+    rooms r;
+    tni_device *d;
+    tni_memory_stats before, stats;
+
+    (void)state;
+    rooms_open(&r, NULL);
+    assert_int_equal(tni_device_get(r.set, "cpu", 0, &d), TN_OK);
+    assert_int_equal(tni_device_memory(d, TN_MEMORY_DEVICE, &before), TN_OK);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        unsigned char there;
+        tni_block b;
+        void *data;
+
+        assert_int_equal(tni_block_alloc(d, TNI_MEMORY_APART, sizes[i], NULL, "test", &b), TN_OK);
+        data = b.memory.data;
+        memset(data, 1, sizes[i]);
+        assert_int_equal(tni_device_memory(d, TN_MEMORY_DEVICE, &stats), TN_OK);
+        assert_true(stats.live >= before.live + sizes[i]);
+        assert_int_equal(mincore(data, 1, &there), 0);
+        tni_block_free(&b, NULL);
+        assert_int_equal(mincore(data, 1, &there), -1);
+    }
+    assert_int_equal(tni_device_memory(d, TN_MEMORY_DEVICE, &stats), TN_OK);
+    assert_int_equal(stats.live, before.live);
     rooms_close(&r);
 }
 
@@ -592,11 +624,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),       cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_host_blocks), cmocka_unit_test(test_exhausted),
-        cmocka_unit_test(test_late_free),   cmocka_unit_test(test_forgotten),
-        cmocka_unit_test(test_pool_names),  cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_no_memory),   cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_cgroup),
+        cmocka_unit_test(test_host_blocks), cmocka_unit_test(test_apart),
+        cmocka_unit_test(test_exhausted),   cmocka_unit_test(test_late_free),
+        cmocka_unit_test(test_forgotten),   cmocka_unit_test(test_pool_names),
+        cmocka_unit_test(test_limit),       cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_threads),     cmocka_unit_test(test_cgroup),
     };
 
     return cmocka_run_group_tests_name("device", tests, NULL, NULL);

@@ -171,7 +171,12 @@ static void attr_rows(tni_str *s, const tn_attr_def *attrs)
 
 static bool shown(const tn_op *op)
 {
-    return !(op->flags & TN_OP_BACKWARD) && strncmp(op->name, "_backward", 9) != 0;
+    return !(op->flags & (TN_OP_BACKWARD | TN_OP_INTERNAL)) && strncmp(op->name, "_backward", 9) != 0;
+}
+
+static const char *hidden_for(const tn_op *op)
+{
+    return op->flags & TN_OP_INTERNAL ? "\nOf compiled programs only: " : "\nOf gradients only: ";
 }
 
 /* Operators that share a table of attributes share its description. */
@@ -193,6 +198,9 @@ static void family_attrs(tni_str *s, const tn_op *const *ops)
     }
 }
 
+static const char operators_head[] = "\n| operator | inputs | outputs | gradient | what |\n"
+                                     "| --- | --- | --- | --- | --- |\n";
+
 static void operators_page(void **state)
 {
     size_t listed = 0;
@@ -212,17 +220,16 @@ static void operators_page(void **state)
         const tn_op *const *ops = families[f].ops;
         size_t hidden = 0;
 
-        must(tni_str_addf(&s,
-                          "\n## %s\n\n| operator | inputs | outputs | gradient | what |\n"
-                          "| --- | --- | --- | --- | --- |\n",
-                          families[f].name));
-        for (size_t i = 0; ops[i]; i++, listed++)
-            if (shown(ops[i]))
+        must(tni_str_addf(&s, "\n## %s\n", families[f].name));
+        for (size_t i = 0, rows = 0; ops[i]; i++, listed++)
+            if (shown(ops[i])) {
+                must(tni_str_add(&s, rows++ ? "" : operators_head));
                 operator_row(&s, ops[i]);
+            }
         family_attrs(&s, ops);
         for (size_t i = 0; ops[i]; i++)
             if (!shown(ops[i]))
-                must(tni_str_addf(&s, "%s`%s`", hidden++ ? ", " : "\nOf gradients only: ", ops[i]->name));
+                must(tni_str_addf(&s, "%s`%s`", hidden++ ? ", " : hidden_for(ops[i]), ops[i]->name));
         must(tni_str_add(&s, hidden ? ".\n" : ""));
     }
     assert_int_equal(listed, tni_opset_count(set)); /* no family is left out */

@@ -26,7 +26,8 @@ typedef struct job { /* y = x + add, late */
     uint64_t *y;
     uint64_t add, delay_ns;
     bool fails;
-    tni_var *free_early;
+    uint32_t lane;
+    uint32_t early;    /* position and 1 of a variable given free early */
     atomic_uint *hold; /* waits until it is not 0 */
     atomic_uint ran;
 } job;
@@ -57,8 +58,8 @@ static tn_status job_run(void *payload, tni_run *run)
     st = run->device->ops->stream_call(run->stream, job_body, j, &err);
     if (st)
         return tni_error_take(st, &err, "late");
-    if (j->free_early)
-        tni_engine_release(run, j->free_early, TN_OK);
+    if (j->early)
+        tni_engine_release_at(run, j->early - 1);
     return TN_OK;
 }
 
@@ -74,6 +75,7 @@ static tn_status push_job(tni_engine *e, job *j, tni_device *d, tni_var *read, t
                      .write_count = 1,
                      .device = d,
                      .flags = flags,
+                     .lane = j->lane,
                      .name = "job"};
 
     return tni_engine_push(e, &task);
@@ -101,7 +103,7 @@ static void setup_close(setup *s)
         tni_var_fini(&s->vars[i]);
 }
 
-/* The first device holds its write until its copy queue and the second device were told to wait for it (or,
+/* The first device holds its write until its OUT lane and the second device were told to wait for it (or,
  * wrongly, ran); then the host follows. Returns what came out at the end. */
 static uint64_t relay(setup *s, tni_engine_stats *stats)
 {
@@ -112,8 +114,9 @@ static uint64_t relay(setup *s, tni_engine_stats *stats)
     for (uint64_t i = 0, add = 1; i < 4; i++, add *= 10)
         jobs[i] =
             (job){.x = &s->values[i], .y = &s->values[(i + 1) % 4], .add = add, .hold = i ? NULL : &open};
+    jobs[1].lane = TNI_LANE_OUT;
     assert_int_equal(push_job(s->t.engine, &jobs[0], s->first, &v[0], &v[1], 0), TN_OK);
-    assert_int_equal(push_job(s->t.engine, &jobs[1], s->first, &v[1], &v[2], TNI_TASK_COPY), TN_OK);
+    assert_int_equal(push_job(s->t.engine, &jobs[1], s->first, &v[1], &v[2], 0), TN_OK);
     assert_int_equal(push_job(s->t.engine, &jobs[2], s->second, &v[2], &v[3], 0), TN_OK);
     assert_int_equal(push_job(s->t.engine, &jobs[3], NULL, &v[3], &v[0], 0), TN_OK);
     do {
@@ -349,7 +352,7 @@ static void test_early_release(void **state)
                        .y = &s.values[1],
                        .add = (uint64_t)round,
                        .delay_ns = round % 2 ? 300000 : 0,
-                       .free_early = &s.vars[1]};
+                       .early = 2};
         job after = {.x = &s.values[1], .y = &s.values[2], .add = 1};
 
         assert_int_equal(push_job(s.t.engine, &segment, s.first, &s.vars[0], &s.vars[1], 0), TN_OK);

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "async_device.h"
+#include "engine/internal.h"
 
 #define VARS 12
 #define OPS_MAX 80
@@ -93,8 +94,8 @@ static tn_status step_run(void *payload, tni_run *run)
     if (run->stream)
         return run->device->ops->stream_call(run->stream, step_body, s, &err);
     (void)step_body(s, NULL);
-    if (s->early && s->write_count) /* given free before its end, in any order of the rest */
-        tni_engine_release(run, &s->writes[0]->var, TN_OK);
+    for (uint32_t i = 0; s->early && i < s->read_count + s->write_count; i += 2)
+        tni_engine_release_at(run, i); /* some are given free before the end, in any order of the rest */
     return TN_OK;
 }
 
@@ -218,7 +219,7 @@ static void step_push(test_engine *t, step *s, tni_device *const devices[3])
     if (s->device) {
         task.device = devices[s->device - 1];
         if (s->index % 5 == 0)
-            task.flags |= TNI_TASK_COPY;
+            task.lane = s->index % TNI_LANES;
     }
     assert_int_equal(tni_engine_push(t->engine, &task), TN_OK);
 }
@@ -295,14 +296,14 @@ static tn_status probe_run(void *payload, tni_run *run)
     return run->device->ops->stream_call(run->stream, probe_body, NULL, &err);
 }
 
-/* All of a program, among the notifications of two operations of which one overtakes the other. */
+/* All of a program, among two notifications of one stream of which one overtakes the other. */
 static void program_push(test_engine *t, program *p, tni_device *const devices[3], bool reorder)
 {
     const tni_task probe = {.run = probe_run, .device = devices[0], .name = "probe"};
 
     if (reorder) {
         test_async_hold(true, 0);
-        for (int i = 0; i < 2; i++)
+        for (uint32_t i = 0; i < 2 * WATCH_EVERY; i++)
             assert_int_equal(tni_engine_push(t->engine, &probe), TN_OK);
     }
     for (uint32_t i = 0; i < p->count; i++)

@@ -196,7 +196,7 @@ static void test_short_way(void **state) /* what it does to variables, and when 
 
 typedef struct gate {
     atomic_uint open, entered, runs, done, cancelled;
-    tni_var *free_early;
+    uint32_t early; /* position and 1 of a variable given free early */
     tn_status inner;
 } gate;
 
@@ -204,8 +204,8 @@ static tn_status gate_run(void *payload, tni_run *run)
 {
     gate *g = *(gate **)payload;
 
-    if (g->free_early)
-        tni_engine_release(run, g->free_early, TN_OK);
+    if (g->early)
+        tni_engine_release_at(run, g->early - 1);
     atomic_fetch_add(&g->entered, 1u);
     while (!atomic_load(&g->open))
         tni_sleep_ns(20000);
@@ -441,7 +441,7 @@ static void test_early_release(void **state)
 
     (void)state;
     test_engine_open(&t, (tni_engine_options){.workers = 2});
-    g.free_early = &var;
+    g.early = 2;
     assert_int_equal(tni_engine_push(t.engine, &task), TN_OK);
     assert_int_equal(push_on(t.engine, count_run, &after, &var, 0), TN_OK);
     assert_int_equal(tni_engine_wait_read(t.engine, &var, 0), TN_OK); /* the segment is still running */
@@ -558,7 +558,7 @@ static void shutdown_once(uint64_t seed)
                          .write_count = 1,
                          .name = "any",
                          .device = test_random(&random) % 2 ? late : NULL,
-                         .flags = test_random(&random) % 4 ? 0 : TNI_TASK_COPY};
+                         .lane = test_random(&random) % 4 ? 0 : test_random(&random) % TNI_LANES};
 
         assert_int_equal(tni_engine_push(t.engine, &task), TN_OK);
         pushed++;

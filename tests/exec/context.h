@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "autograd/autograd.h"
+#include "context/context.h"
 
 /* Settings that every test_context of the running variant gets; NULL: none. */
 extern const char *const *test_variant;
@@ -16,6 +16,7 @@ extern const char *const *test_variant;
 int test_variants_run(int (*group)(void));
 /* `more`: NULL-ended further settings, or NULL. Fails the test if it cannot be opened. */
 tni_context *test_context(const char *const *more);
+tn_status test_context_try(const char *const *more, tni_context **out); /* the same, as it comes */
 void test_context_close(tni_context *c);
 tni_array *test_array(tni_context *c, int32_t ndim, const int64_t *shape, const float *values);
 tni_array *test_vector(tni_context *c, int64_t count, const float *values);

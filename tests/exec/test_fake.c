@@ -99,7 +99,7 @@ static void stream_push(tni_context *c, bool copies, stream_fn fn, stalled *arg,
     tni_task task = {.run = stream_call_run,
                      .payload = &call,
                      .payload_bytes = sizeof call,
-                     .flags = copies ? TNI_TASK_COPY : 0,
+                     .lane = copies ? TNI_LANE_IN : TNI_LANE_COMPUTE,
                      .reads = vars,
                      .name = "stream"};
 

@@ -1,7 +1,7 @@
 /*
- * Backward kernels that complete later: no program can hold them, so the pass runs node by node. Its
- * gradients have the bits of those that a program computes with an ordinary kernel: eager and hybridized,
- * written and added, with blocks that the forward left and run-time attributes that change from call to call.
+ * Backward kernels that complete later: the pass is cut there, and the rest stays compiled. Its gradients
+ * have the bits of those that a program computes with an ordinary kernel: eager and hybridized, written and
+ * added, with blocks that the forward left and run-time attributes that change from call to call.
  */
 #include "context.h"
 #include "cube.h"
@@ -180,12 +180,12 @@ static tni_context *open_with(const char *engine, bool later)
     return open_pinned(engine, "cube", later ? "later" : "prompt");
 }
 
-static uint64_t by_node(tni_context *c)
+static uint64_t cuts(tni_context *c)
 {
     tni_exec_stats stats;
 
     tni_exec_stats_get(c, &stats);
-    return stats.by_node;
+    return stats.cuts;
 }
 
 static void record(bool on)
@@ -299,20 +299,20 @@ static void same_bits(const char *engine, bool hybrid)
     training_open(&t, engine, false);
     for (int i = 0; i < STEPS; i++)
         step(&t, hybrid, i, want[i]);
-    assert_int_equal(by_node(t.c), 0);
+    assert_int_equal(cuts(t.c), 0);
     training_close(&t);
     training_open(&t, engine, true);
     for (int i = 0; i < STEPS; i++)
         step(&t, hybrid, i, got[i]);
-    assert_int_equal(by_node(t.c), STEPS + 1);
+    assert_int_equal(cuts(t.c),
+                     (STEPS + 1) * (hybrid ? 3 : 4)); /* around two kernels; a net begins with one */
     assert_int_equal(atomic_load(&ran_later), 2 * (STEPS + 1));
     training_close(&t);
     assert_memory_equal(got, want, sizeof want);
     assert_true(fabsf(want[0][0]) > 1e-6f && fabsf(want[2][0] - want[0][0]) > 1e-6f);
-    assert_non_null(strstr(logged, "gradients are computed node by node: "));
-    assert_non_null(strstr(logged, "(_backward_test_cube) cannot be part of a program: its kernel later "
-                                   "completes later"));
-    assert_null(strstr(strstr(logged, "node by node") + 1, "node by node")); /* once */
+    assert_non_null(
+        strstr(logged, "(_backward_test_cube): its kernel later completes later; the rest stays compiled"));
+    assert_null(strstr(strstr(logged, "a program is cut") + 1, "a program is cut")); /* once */
 }
 
 static void eager(void **state)
@@ -344,7 +344,7 @@ static void new_arrays(void **state)
     test_values(g[0], (float[]){30, 1200}, 2, 0);
     test_values(g[1], (float[]){0}, 1, 0);
     test_values(tni_grad_get(x), (float[]){0, 0}, 2, 0);
-    assert_int_equal(by_node(c), 1);
+    assert_int_equal(cuts(c), 0); /* nothing is around it */
     tni_array_release(g[0]);
     tni_array_release(g[1]);
     tni_array_release(other);
@@ -408,6 +408,51 @@ static void draws_stay(void **state)
     assert_true(position[0] == position[1]);
 }
 
+/* Sums are in order of creation across cuts, too: (((-2 or 0) + 3 - 1e8) + 1e8) + 1 for the uses of x in x^3
+ * - 1e8 x + 1e8 x + x, made from right to left. */
+static void sums_in_order(void **state)
+{
+    for (int forward = 0; forward < 2; forward++) {
+        tni_context *c = open_pinned(*state, forward ? "cubelater" : "cube", forward ? "prompt" : "later");
+        const char *const factors[] = {"1", "1e8", "-1e8"};
+        tni_array *x = test_vector(c, 1, (float[]){1}), *old = test_vector(c, 1, (float[]){-2}), *y = NULL;
+        tni_symbol *v = NULL, *s, *terms[4];
+        tni_cached_op *net = NULL;
+
+        assert_ok(tni_symbol_variable(c->ops, "data", &v));
+        for (int i = 0; i < 3; i++)
+            tni_symbol_retain(v);
+        for (int i = 0; i < 3; i++)
+            terms[i] = symbol_on(c, "_mul_scalar", "scalar", factors[i], v);
+        terms[3] = symbol_on(c, "test_cube", NULL, NULL, v);
+        assert_ok(tni_symbol_atomic(c->ops, "add_n", 1, (const char *[]){"num_args"}, (const char *[]){"4"},
+                                    NULL, &v));
+        assert_ok(tni_symbol_compose(v, NULL, 4, NULL,
+                                     (tni_symbol *[]){terms[3], terms[2], terms[1], terms[0]}, &s));
+        assert_ok(tni_cached_op_create(c, s, NULL, &net));
+        for (uint32_t mode = TN_MODE_WRITE; mode <= TN_MODE_ADD; mode++) {
+            assert_ok(tni_grad_attach(c, x, mode, old));
+            record(true);
+            assert_ok(tni_cached_op_call(net, 1, &x, 1, &y));
+            record(false);
+            assert_ok(tni_backward(c, 1, &y, NULL, NULL));
+            test_values(old, (float[]){1}, 1, 0);
+            assert_ok(tni_array_fill(old, -2));
+            tni_array_release(y);
+            y = NULL;
+        }
+        assert_true(cuts(c) > 0);
+        for (int i = 0; i < 4; i++)
+            tni_symbol_release(terms[i]);
+        tni_symbol_release(v);
+        tni_symbol_release(s);
+        tni_cached_op_release(net);
+        tni_array_release(x);
+        tni_array_release(old);
+        test_context_close(c);
+    }
+}
+
 /* ---- stand-ins ----------------------------------------------------------------------------------------- */
 
 /* A dense-only kernel that completes later: its output may be its input, or a column. */
@@ -436,7 +481,7 @@ static void outputs_elsewhere(void **state)
     assert_ok(tni_cached_op_call(net, 1, &tall, 1, &head));
     assert_ptr_equal(head, column);
     test_values(m, (float[]){1, 8, 1, 27}, 4, 0);
-    assert_int_equal(by_node(c), 1);
+    assert_int_equal(cuts(c), 0);
     assert_int_equal(atomic_load(&ran_later), 4);
     tni_cached_op_release(net);
     tni_symbol_release(s);
@@ -523,7 +568,7 @@ static void within_a_kernel(void **state)
     while (atomic_load(&inner_done) < 3)
         (void)sched_yield();
     assert_ok(tni_engine_wait_all(c->engine));
-    assert_int_equal(by_node(c), 4);
+    assert_int_equal(cuts(c), 0);
     tni_array_release(y);
     tni_array_release(x);
     test_context_close(c);
@@ -713,6 +758,7 @@ int main(void)
             {"over one tape", over_one_tape, NULL, NULL, engines[i]},
             {"threads over one tape", threads_over_one_tape, NULL, NULL, engines[i]},
             {"draws stay", draws_stay, NULL, NULL, engines[i]},
+            {"sums in order", sums_in_order, NULL, NULL, engines[i]},
             {"memory runs out", memory_runs_out, NULL, NULL, engines[i]},
             {"nothing is torn", nothing_is_torn, NULL, NULL, engines[i]},
         };

@@ -195,7 +195,7 @@ void training_step(training *t, uint32_t which, uint32_t left_out, double lr)
     scope->recording = scope->training = true;
     y = forward(t, x, label);
     scope->recording = scope->training = false;
-    assert_ok(tni_backward(t->c, 1, &y, NULL, &(tni_backward_options){.train = true}));
+    assert_ok(tni_backward(t->c, 1, &y, NULL, NULL));
     for (uint32_t p = 0; p < TRAINING_PARAMS; p++) {
         tni_array *in[4] = {t->params[p], tni_grad_get(t->params[p]), t->states[p][0], t->states[p][1]};
 

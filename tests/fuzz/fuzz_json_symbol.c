@@ -15,6 +15,13 @@ static void check(bool ok)
         abort();
 }
 
+static tn_status use_count(void *arg, const tni_operator_use *use)
+{
+    check(use->op && use->node && (!use->attr_count || (use->names[0] && use->texts[0])));
+    ++*(size_t *)arg;
+    return TN_OK;
+}
+
 /* Written, read and written again: the same text. */
 static void round_trip(tni_symbol *s)
 {
@@ -55,11 +62,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     tni_mem_stats before, after;
     tni_symbol *s = NULL;
+    size_t uses = 0;
 
     if (!ops)
         check(tni_opset_create(NULL, &ops) == TN_OK);
     tni_mem_stats_get(&before);
+    (void)tni_json_operators("fuzz", (const char *)data, size, use_count, &uses);
     if (tni_symbol_from_json(ops, "fuzz", (const char *)data, size, &s) == TN_OK) {
+        check(tni_json_operators("fuzz", (const char *)data, size, use_count, &uses) == TN_OK);
         flatten(s);
         round_trip(s);
     } else {

@@ -137,7 +137,7 @@ if [ -x "$prefix/bin/tenon" ]; then
     check "the tool runs" "$prefix/bin/tenon" version
     check "the tool lists plugins" "$prefix/bin/tenon" plugins list
 fi
-check "libtenon.so under 1 MB" small "$libdir/libtenon.so" 1000000
+check "libtenon.so under 1.3 MB" small "$libdir/libtenon.so" 1300000
 for plugin in "$plugins"/*.so; do
     [ -f "$plugin" ] && check "$(basename "$plugin") under 400 KB" small "$plugin" 400000
 done

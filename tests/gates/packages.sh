@@ -140,6 +140,8 @@ for plugin in $plugins; do
 done
 echo "$plugins" | grep -q openblas &&
     check "tenon-plugin-cpu-openblas: needs OpenBLAS" says tenon-plugin-cpu-openblas Depends libopenblas
+    echo "$plugins" | grep -qx cpu-onednn &&
+        check "tenon-plugin-cpu-onednn: needs oneDNN" says tenon-plugin-cpu-onednn Depends libdnnl
 command -v lintian >/dev/null && check "lintian" lintian --fail-on error "$work"/packages/*.deb
 
 root="$work/root"

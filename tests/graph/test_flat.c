@@ -41,12 +41,12 @@ static void random_numbers(void **state)
 
     (void)state;
     late = op1(ops, "t_draw", NULL, "late", x);
-    s = take2(ops, "t_mul", NULL, "m", late, early); /* the walk meets `late` first */
+    s = take2(ops, "t_mul", NULL, "m", late, early); /* depth first `late` comes first */
     assert_ok(tni_graph_of(s, &g));
     assert_int_equal(g->random_count, 2);
     assert_int_equal(g->nodes[node_of(g, "early")].random, 0);
     assert_int_equal(g->nodes[node_of(g, "late")].random, 1);
-    assert_true(node_of(g, "late") < node_of(g, "early"));
+    assert_true(node_of(g, "early") < node_of(g, "late"));
     tni_graph_destroy(g);
     tni_symbol_release(s);
     tni_symbol_release(x);

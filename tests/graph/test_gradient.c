@@ -101,6 +101,65 @@ static void sums(void **state)
     finish(&f);
 }
 
+/* The terms of x stand with the last use first, by creation: not as a walk from the heads meets them. */
+static void order_of_uses(void **state)
+{
+    fixture f = {.ops = test_ops()};
+    tni_symbol *x = var(f.ops, "x"), *p = var(f.ops, "p"), *uses_of[3], *s;
+    const char *const last_first[] = {"third", "second", "first"};
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        uses_of[i] = op2(f.ops, "t_mul", NULL, last_first[2 - i], x, p);
+    s = take2(f.ops, "t_mul", NULL, "a", uses_of[2], uses_of[0]);
+    s = take2(f.ops, "t_mul", NULL, "b", s, uses_of[1]);
+    tni_symbol_release(x);
+    tni_symbol_release(p);
+    assert_ok(build(&f, s, "x", false, 0));
+    for (uint32_t i = 0; i < 3; i++) {
+        const tni_gnode *term = &f.g->nodes[f.g->entry_node[in(&f, f.grads[0], i)]];
+
+        assert_int_equal(term->forward, node_of(f.g, last_first[i]));
+    }
+    finish(&f);
+}
+
+/* A sum of several terms begins with the old value; a single term, or none, is left to the caller. */
+static void begins_with_old(void **state)
+{
+    fixture f = {.ops = test_ops()};
+    uint32_t olds[2], nodes[2];
+    const uint8_t adds[] = {1, 1};
+    tni_gradient_spec spec = {.wanted = nodes, .wanted_count = 2, .adds = adds, .olds = olds};
+    tni_symbol *x = var(f.ops, "x"), *s = op2(f.ops, "t_mul", NULL, "m", x, x);
+
+    (void)state;
+    for (spec.add_cap = 0; spec.add_cap <= 3; spec.add_cap += 3) {
+        tni_symbol *all = op2(f.ops, "t_mul", NULL, "n", s, NULL);
+        uint32_t e;
+
+        assert_ok(tni_graph_of(all, &f.g));
+        nodes[0] = node_of(f.g, "x");
+        nodes[1] = node_of(f.g, "n_rhs");
+        assert_ok(tni_graph_gradient(f.g, &spec, f.head_vars, f.grads));
+        assert_ok(tni_graph_verify(f.g));
+        e = in(&f, f.grads[0], 0);
+        assert_string_equal(op_at(&f, f.grads[0]), spec.add_cap ? "_grad_add" : "add_n");
+        assert_int_equal(spec.add_cap ? in(&f, e, 0) : e, f.g->nodes[olds[0]].first_entry);
+        assert_string_equal(f.g->nodes[olds[0]].name, "x_old_grad");
+        assert_true(f.g->nodes[olds[0]].flags & TNI_GNODE_OLD_GRADIENT);
+        assert_int_equal(f.g->like[f.g->nodes[olds[0]].first_entry], first(&f, "x"));
+        assert_int_equal(olds[1], TNI_NONE);
+        assert_string_equal(op_at(&f, f.grads[1]), "t_mul");
+        tni_symbol_release(all);
+        if (!spec.add_cap)
+            tni_graph_destroy(f.g);
+    }
+    tni_symbol_release(s);
+    tni_symbol_release(x);
+    finish(&f);
+}
+
 static void zeros_dropped(void **state)
 {
     fixture f = {.ops = test_ops()};
@@ -155,6 +214,11 @@ static void losses(void **state)
     loss = take1(f.ops, "t_stop", NULL, "b", take1(f.ops, "t_loss", NULL, "l", x));
     assert_ok(build(&f, loss, "x", false, 0));
     assert_int_equal(f.grads[0], TNI_NONE);
+    tni_graph_destroy(f.g);
+    /* nor is anything asked there: an operator without a gradient is no matter */
+    loss = take1(f.ops, "t_none", NULL, "n", take1(f.ops, "t_stop", NULL, "b", var(f.ops, "x")));
+    assert_ok(build(&f, loss, "x", false, 0));
+    assert_int_equal(f.grads[0], TNI_NONE);
     finish(&f);
 }
 
@@ -207,7 +271,7 @@ static void twice(void **state)
     assert_ok(tni_graph_gradient(f.g, &spec, &head, &again)); /* d(dy·x)/dx */
     assert_ok(tni_graph_verify(f.g));
     assert_string_equal(op_at(&f, again), "t_mul");
-    assert_string_equal(f.g->nodes[f.g->entry_node[again]].name, "m_backward_backward1");
+    assert_string_equal(f.g->nodes[f.g->entry_node[again]].name, "m_backward_backward");
     assert_int_equal(f.g->nodes[f.g->entry_node[again]].forward, node_of(f.g, "m_backward"));
     finish(&f);
 }
@@ -254,10 +318,10 @@ static void shapes_follow(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(product),       cmocka_unit_test(sums),   cmocka_unit_test(zeros_dropped),
-        cmocka_unit_test(missing_head),  cmocka_unit_test(losses), cmocka_unit_test(ones_and_heads),
-        cmocka_unit_test(unsupported),   cmocka_unit_test(twice),  cmocka_unit_test(bad_spec),
-        cmocka_unit_test(shapes_follow),
+        cmocka_unit_test(order_of_uses), cmocka_unit_test(begins_with_old), cmocka_unit_test(product),
+        cmocka_unit_test(sums),          cmocka_unit_test(zeros_dropped),   cmocka_unit_test(missing_head),
+        cmocka_unit_test(losses),        cmocka_unit_test(ones_and_heads),  cmocka_unit_test(unsupported),
+        cmocka_unit_test(twice),         cmocka_unit_test(bad_spec),        cmocka_unit_test(shapes_follow),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

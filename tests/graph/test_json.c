@@ -112,7 +112,8 @@ static void round_trips(void **state)
     test_ops_close(ops);
 }
 
-/* The order in which random nodes were made survives, and is kept only where the file does not show it. */
+/* The order in which nodes were made survives, and is kept only where the file does not show it: random nodes
+ * draw in it. */
 static void random_order(void **state)
 {
     tni_opset *ops = test_ops();
@@ -125,8 +126,8 @@ static void random_order(void **state)
     tni_graph *g = NULL;
 
     (void)state;
-    assert_null(strstr(a, "__random_index__"));
-    assert_non_null(strstr(b, "\"__random_index__\": \"1\""));
+    assert_null(strstr(a, "__creation_index__"));
+    assert_non_null(strstr(b, "\"__creation_index__\": \"1\""));
     assert_ok(tni_graph_of(again, &g));
     assert_int_equal(g->nodes[node_of(g, "early")].random, 0);
     assert_int_equal(g->nodes[node_of(g, "late")].random, 1);
@@ -138,6 +139,50 @@ static void random_order(void **state)
     tni_graph_destroy(g);
     tni_symbol *const many[] = {x, early, late, plain, turned, again};
     for (size_t i = 0; i < 6; i++)
+        tni_symbol_release(many[i]);
+    test_ops_close(ops);
+}
+
+/* Nodes that stand where they were made carry nothing; the others are read back to the same order, also after
+ * the attribute of random nodes alone. */
+static void creation_order(void **state)
+{
+    static const char *const names[] = {"first", "second", "third", "fourth"};
+    static const char randoms[] =
+        "{\"nodes\":[{\"op\":\"null\",\"name\":\"x\",\"inputs\":[]},"
+        "{\"op\":\"t_draw\",\"name\":\"a\",\"attrs\":{\"__random_index__\":\"1\"},\"inputs\":[[0,0]]},"
+        "{\"op\":\"t_draw\",\"name\":\"b\",\"attrs\":{\"__random_index__\":\"0\"},\"inputs\":[[0,0]]},"
+        "{\"op\":\"t_mul\",\"name\":\"m\",\"inputs\":[[1,0],[2,0]]}],\"heads\":[[3,0]]}";
+    tni_opset *ops = test_ops();
+    tni_symbol *x = var(ops, "x"), *s[4], *m, *again, *few;
+    char *text, *copy;
+    tni_graph *g = NULL;
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        s[i] = op1(ops, "t_pair", NULL, names[i], x);
+    assert_ok(tni_symbol_group(4, (tni_symbol *const[]){s[0], s[2], s[1], s[3]}, &m));
+    text = json_of(m);
+    assert_null(strstr(text, "\"0\"")); /* first and fourth stand where they were made */
+    assert_non_null(strstr(text, "\"__creation_index__\": \"2\""));
+    assert_non_null(strstr(text, "\"__creation_index__\": \"1\""));
+    assert_null(strstr(text, "\"3\""));
+    again = parse(ops, text);
+    copy = json_of(again);
+    assert_string_equal(text, copy);
+    assert_ok(tni_graph_of(again, &g));
+    for (int i = 1; i < 4; i++)
+        assert_true(node_of(g, names[i - 1]) < node_of(g, names[i]));
+    tni_graph_destroy(g);
+    few = parse(ops, randoms);
+    assert_ok(tni_graph_of(few, &g));
+    assert_int_equal(g->nodes[node_of(g, "a")].random, 1);
+    assert_int_equal(g->nodes[node_of(g, "b")].random, 0);
+    tni_graph_destroy(g);
+    tni_free(text);
+    tni_free(copy);
+    tni_symbol *const many[] = {x, s[0], s[1], s[2], s[3], m, again, few};
+    for (size_t i = 0; i < 8; i++)
         tni_symbol_release(many[i]);
     test_ops_close(ops);
 }
@@ -215,6 +260,121 @@ static void subgraphs(void **state)
 
 #define X "{\"op\":\"null\",\"name\":\"x\",\"inputs\":[]}"
 #define FILE_OF(nodes, heads) "{\"nodes\":[" nodes "],\"arg_nodes\":[],\"heads\":[" heads "]}"
+#define DRAW(key, text)                                                                                      \
+    ",{\"op\":\"t_draw\",\"name\":\"m\",\"attrs\":{\"" key "\":\"" text "\"},\"inputs\":[[0,0]]}"
+
+#define BACK "{\"op\":\"_backward_softmax\",\"name\":\"b\",\"inputs\":[[0,0,0],[0,0,0]]}"
+#define REORDER "{\"op\":\"_reorder\",\"name\":\"r\",\"inputs\":[[0,0,0]]}"
+#define GRAPH_OF(node, attrs)                                                                                \
+    "{\"nodes\":[" X "," node "],\"arg_nodes\":[0],\"heads\":[[1,0,0]],"                                     \
+    "\"attrs\":{\"mxnet_version\":[\"int\",10901]" attrs "}}"
+#define BODY_OF(node)                                                                                        \
+    "{\"op\":\"t_fade\",\"name\":\"f\",\"inputs\":[[0,0,0]],"                                                \
+    "\"subgraphs\":[{\"nodes\":[" X "," node "],\"arg_nodes\":[0],\"heads\":[[1,0,0]]}]}"
+
+/* No file names what only passes make, marked or not. */
+static void programs(void **state)
+{
+    static const char *const texts[] = {
+        GRAPH_OF(REORDER, ""),
+        GRAPH_OF(REORDER, ",\"tenon_gradients\":[\"int\",1]"),
+        GRAPH_OF(BODY_OF(REORDER), ",\"tenon_gradients\":[\"int\",1]"),
+    };
+    tni_opset *ops = test_ops();
+    tni_symbol *s = NULL;
+    tn_err err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        assert_fails(TN_E_UNSUPPORTED, "\"r\": operator _reorder is a part of compiled programs",
+                     tni_symbol_from_json(ops, "text", texts[i], strlen(texts[i]), &s));
+        tni_error_get(&err);
+        assert_int_equal(err.number, 1303);
+        assert_null(s);
+    }
+    test_ops_close(ops);
+}
+
+/* Parts of gradients stand in files that Tenon saved as such: those say so, and say it again. */
+static void gradients(void **state)
+{
+    static const char *const marked[] = {
+        GRAPH_OF(BACK, ",\"tenon_gradients\":[\"int\",1]"),
+        GRAPH_OF(BODY_OF(BACK), ",\"tenon_gradients\":[\"int\",1]"),
+    };
+    static const char *const others[] = {
+        GRAPH_OF(BACK, ""),
+        GRAPH_OF(BACK, ",\"tenon_gradients\":[\"int\",0]"),
+        GRAPH_OF(BACK, ",\"tenon_gradients\":1"),
+        GRAPH_OF(BODY_OF(BACK), ""),
+    };
+    tni_opset *ops = test_ops();
+    tni_symbol *s = NULL;
+    tn_err err;
+    char *text;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        assert_fails(TN_E_UNSUPPORTED, "\"b\": operator _backward_softmax is a part of gradients",
+                     tni_symbol_from_json(ops, "text", others[i], strlen(others[i]), &s));
+        tni_error_get(&err);
+        assert_int_equal(err.number, 1303);
+        assert_null(s);
+    }
+    for (size_t i = 0; i < sizeof marked / sizeof *marked; i++) {
+        tni_symbol *first = parse(ops, marked[i]), *again;
+        char *a = json_of(first), *b;
+
+        assert_non_null(strstr(a, "\"tenon_gradients\": [\"int\", 1]"));
+        again = parse(ops, a);
+        b = json_of(again);
+        assert_string_equal(a, b);
+        tni_free(a);
+        tni_free(b);
+        tni_symbol_release(first);
+        tni_symbol_release(again);
+    }
+    s = parse(ops, GRAPH_OF("{\"op\":\"t_fade\",\"name\":\"f\",\"inputs\":[[0,0,0]]}",
+                            ",\"tenon_gradients\":[\"int\",1]"));
+    text = json_of(s);
+    assert_null(strstr(text, "tenon_gradients")); /* nothing in it needs the permission */
+    tni_free(text);
+    tni_symbol_release(s);
+    test_ops_close(ops);
+}
+
+/* An extent of 0 that says 0 says so in the file, where 0 stands for what users tell otherwise. */
+static void zero_extents(void **state)
+{
+    static const char *const ops_of[] = {"_zeros", "_random_uniform"};
+    tni_opset *ops = test_ops();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof ops_of / sizeof *ops_of; i++) {
+        const char *names[] = {"shape"}, *texts[] = {"(0,3)"};
+        tni_symbol *open = NULL, *s = NULL, *again;
+        tni_graph *g = NULL;
+        char *a, *b;
+
+        assert_ok(tni_symbol_atomic(ops, ops_of[i], 1, names, texts, "z", &open));
+        assert_ok(tni_symbol_compose(open, "z", 0, NULL, NULL, &s));
+        a = json_of(s);
+        again = parse(ops, a);
+        b = json_of(again);
+        assert_string_equal(a, b);
+        assert_ok(tni_graph_of(again, &g));
+        assert_ok(tni_graph_infer(g, false));
+        assert_int_equal(g->shapes[0].ndim, 2);
+        assert_true(g->shapes[0].dim[0] == 0 && g->shapes[0].dim[1] == 3);
+        tni_graph_destroy(g);
+        tni_free(a);
+        tni_free(b);
+        tni_symbol_release(open);
+        tni_symbol_release(s);
+        tni_symbol_release(again);
+    }
+    test_ops_close(ops);
+}
 
 static void refusals(void **state)
 {
@@ -258,11 +418,8 @@ static void refusals(void **state)
          FILE_OF(X ",{\"op\":\"t_fade\",\"name\":\"m\",\"inputs\":[[0,0]],\"subgraphs\":{}}", "[1,0]")},
         {TN_E_FORMAT, "\"nodes\"",
          FILE_OF(X ",{\"op\":\"t_fade\",\"name\":\"m\",\"inputs\":[[0,0]],\"subgraphs\":[{}]}", "[1,0]")},
-        {TN_E_FORMAT, "__random_index__",
-         FILE_OF(
-             X
-             ",{\"op\":\"t_draw\",\"name\":\"m\",\"attrs\":{\"__random_index__\":\"x\"},\"inputs\":[[0,0]]}",
-             "[1,0]")},
+        {TN_E_FORMAT, "__creation_index__", FILE_OF(X DRAW("__creation_index__", "-2"), "[1,0]")},
+        {TN_E_FORMAT, "__random_index__", FILE_OF(X DRAW("__random_index__", "x"), "[1,0]")},
         {TN_E_FORMAT, "arg_nodes", "{\"nodes\":[" X "],\"arg_nodes\":[1],\"heads\":[[0,0]]}"},
         {TN_E_FORMAT, "arg_nodes", "{\"nodes\":[" X "],\"arg_nodes\":1,\"heads\":[[0,0]]}"},
         {TN_E_FORMAT, "mxnet_version",
@@ -436,9 +593,14 @@ static void save_and_load(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layout),        cmocka_unit_test(round_trips), cmocka_unit_test(random_order),
-        cmocka_unit_test(old_files),     cmocka_unit_test(subgraphs),   cmocka_unit_test(refusals),
-        cmocka_unit_test(too_much),      cmocka_unit_test(mutations),   cmocka_unit_test(allocation_failures),
+        cmocka_unit_test(layout),        cmocka_unit_test(round_trips),
+        cmocka_unit_test(zero_extents),  cmocka_unit_test(random_order),
+        cmocka_unit_test(old_files),     cmocka_unit_test(subgraphs),
+        cmocka_unit_test(gradients),     cmocka_unit_test(programs),
+        cmocka_unit_test(random_order),  cmocka_unit_test(creation_order),
+        cmocka_unit_test(old_files),     cmocka_unit_test(subgraphs),
+        cmocka_unit_test(refusals),      cmocka_unit_test(too_much),
+        cmocka_unit_test(mutations),     cmocka_unit_test(allocation_failures),
         cmocka_unit_test(save_and_load),
     };
 

@@ -25,7 +25,9 @@ static const tn_op_case activation[] = {
 };
 static const tn_op_case leaky[] = {
     {"leaky", "", .in = {"f32[3] -4 0.5 8"}, .out = {"f32[3] -1 0.5 8"}},
-    {"slope", "act_type=leaky slope=0.1", .in = {"f64[4] random"}},
+    {"slope", "act_type=leaky slope=0.1", .in = {"f64[4] random"}, .flags = TN_CASE_GRAD2},
+    {"elu, second", "act_type=elu slope=0.7", .in = {"f64[5] -1.5 1 -0.5 0.2 -3"}, .flags = TN_CASE_GRAD2},
+    {"selu, second", "act_type=selu", .in = {"f64[4] -1.5 1 -0.5 2"}, .flags = TN_CASE_GRAD2},
     {"elu", "act_type=elu slope=2", .in = {"f64[3] -1 1 -0.5"},
      .out = {"f64[3] -1.264241117657115 1 -0.786938680574733"}},
     {"selu", "act_type=selu", .in = {"f64[2] -1 1"}, .out = {"f64[2] -1.111330737812563 1.050700987355480"}},
@@ -87,14 +89,15 @@ static const tn_op_case log_softmax[] = {
 static const tn_op_case softmin[] = {
     {"rows", "", .in = {"f64[1,3] -1 -2 -3"},
      .out = {"f64[1,3] 0.0900305731703805 0.244728471054798 0.665240955774822"}},
-    {"temperature", "temperature=3 axis=0", .in = {"f64[3,4] random"}},
+    {"temperature", "temperature=3 axis=0", .in = {"f64[3,4] random"}, .flags = TN_CASE_GRAD2},
 };
 static const tn_op_case softmax_activation[] = {
     {"instance", "", .in = {"f64[2,3] 1 2 3 1 1 1"},
      .out = {"f64[2,3] 0.0900305731703805 0.244728471054798 0.665240955774822 0.333333333333333 "
              "0.333333333333333 "
              "0.333333333333333"}},
-    {"channel", "mode=channel", .in = {"f64[2,3,4] random"}},
+    {"channel", "mode=channel", .in = {"f64[2,3,4] random"}, .flags = TN_CASE_GRAD2},
+    {"instance, second", "", .in = {"f64[2,3,4] random"}, .flags = TN_CASE_GRAD2},
 };
 
 /* Gradients are y - label, by hand: y of (0, ln 3) is (1/4, 3/4). */
@@ -123,6 +126,7 @@ static const tn_op_case softmax_output[] = {
 };
 static const tn_op_case cross_entropy[] = {
     {"two rows", "", .in = {X2, "f64[2] 0 1"}, .out = {"f64[1] 1.67397643357167"}, .no_grad_inputs = 2},
+    {"second", "", .in = {"f64[3,4] random", "f64[3] 2 0 3"}, .no_grad_inputs = 2, .flags = TN_CASE_GRAD2},
     {"three axes", "", .in = {"f32[1,1,1] 1", "f32[1] 0"}, .status = TN_E_SHAPE},
 };
 static const tn_op_case make_loss[] = {
@@ -135,7 +139,25 @@ static const tn_op_case MakeLoss[] = {
      .grad = {"f32[2,2] 0.5 0.5 0.5 0.5"}},
 };
 
+/* What their gradients are made of, with what no gradient hands over. */
+static const tn_op_case softmax_back[] = {
+    {"axis", "axis=9", .in = {"f32[2,3] range", "f32[2,3] range"}, .status = TN_E_SHAPE},
+    {"largest axis", "axis=2147483647", .in = {"f32[2,3] range", "f32[2,3] range"}, .status = TN_E_SHAPE},
+    {"least axis", "axis=-9223372036854775808", .in = {"f32[2] 1 2", "f32[2] 1 2"}, .status = TN_E_SHAPE},
+};
+static const tn_op_case gamma_back[] = {
+    {"more", "", .in = {"f32[2,3] range", "f32[2,3] range", "f32[3,4] range"}, .status = TN_E_SHAPE,
+     .message = "one for each channel"},
+    {"longer", "", .in = {"f32[2,3] range", "f32[2,3] range", "f32[7] range"}, .status = TN_E_SHAPE},
+    {"shared", "", .in = {"f32[2,2] 1 2 3 4", "f32[2,2] -1 2 -3 4", "f32[1] 0"}, .out = {"f32[1] -10"},
+     .flags = TN_CASE_NO_GRAD},
+};
+
 /* clang-format off */
+TN_OP_TESTS(softmax_back, "_backward_softmax", softmax_back)
+TN_OP_TESTS(log_softmax_back, "_backward_log_softmax", softmax_back)
+TN_OP_TESTS(softmin_back, "_backward_softmin", softmax_back)
+TN_OP_TESTS(gamma_back, "_backward_prelu_gamma", gamma_back)
 TN_OP_TESTS(activation, "Activation", activation)
 TN_OP_TESTS(leaky, "LeakyReLU", leaky)
 TN_OP_TESTS(softmax, "softmax", softmax)
@@ -151,10 +173,11 @@ TN_OP_TESTS(MakeLoss, "MakeLoss", MakeLoss)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TN_OP_TEST(activation),    TN_OP_TEST(leaky),     TN_OP_TEST(softmax),
-        TN_OP_TEST(log_softmax),   TN_OP_TEST(softmin),   TN_OP_TEST(softmax_output),
-        TN_OP_TEST(cross_entropy), TN_OP_TEST(make_loss), TN_OP_TEST(softmax_activation),
-        TN_OP_TEST(MakeLoss),
+        TN_OP_TEST(activation),    TN_OP_TEST(leaky),        TN_OP_TEST(softmax),
+        TN_OP_TEST(log_softmax),   TN_OP_TEST(softmin),      TN_OP_TEST(softmax_output),
+        TN_OP_TEST(cross_entropy), TN_OP_TEST(make_loss),    TN_OP_TEST(softmax_activation),
+        TN_OP_TEST(MakeLoss),      TN_OP_TEST(softmax_back), TN_OP_TEST(log_softmax_back),
+        TN_OP_TEST(softmin_back),  TN_OP_TEST(gamma_back),
     };
 
     return tn_op_main(tests);

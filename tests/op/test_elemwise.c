@@ -103,7 +103,21 @@ static const tn_op_case cast[] = {
     {"none", "dtype=None", .in = {"f32[1] 1"}, .status = TN_E_ATTR},
     {"unknown", "dtype=float17", .in = {"f32[1] 1"}, .status = TN_E_ATTR, .message = "data type"},
 };
+/* No call reaches these two by name: their values and gradients are tested here. */
+static const tn_op_case sum_like[] = {
+    {"rows", "", .in = {"f64[2,3] 1 2 3 4 5 6", "f64[3] range"}, .out = {"f64[3] 5 7 9"},
+     .flags = TN_CASE_GRAD2},
+    {"kept", "", .in = {"f64[2,3] random", "f64[2,1] range"}, .flags = TN_CASE_GRAD2},
+    {"wider", "", .in = {"f32[3] range", "f32[2,3] range"}, .status = TN_E_SHAPE},
+};
+static const tn_op_case stretch_like[] = {
+    {"rows", "", .in = {"f64[3] 1 2 3", "f64[2,3] range"}, .out = {"f64[2,3] 1 2 3 1 2 3"},
+     .flags = TN_CASE_GRAD2},
+    {"kept", "", .in = {"f64[2,1] random", "f64[2,3] range"}, .flags = TN_CASE_GRAD2},
+    {"narrower", "", .in = {"f32[2,3] range", "f32[3] range"}, .status = TN_E_SHAPE},
+};
 static const tn_op_case where[] = {
+    {"rows of a number", "", .in = {"f32[1] 1", "f32[] 2", "f32[] 3"}, .status = TN_E_SHAPE},
     {"shape", "", .in = {"f32[2,2] 1 0 nan 0", "f64[2,2] 1 2 3 4", "f64[2,2] 5 6 7 8"},
      .out = {"f64[2,2] 1 6 3 8"}, .no_grad_inputs = 1},
     {"rows", "", .in = {"i32[2] 0 7", "f32[2,3] 1 2 3 4 5 6", "f32[2,3] 9 9 9 9 9 9"},
@@ -132,6 +146,8 @@ TN_OP_TESTS(block_grad, "stop_gradient", block_grad)
 TN_OP_TESTS(ones_like, "ones_like", ones_like)
 TN_OP_TESTS(cast, "Cast", cast)
 TN_OP_TESTS(where, "where", where)
+TN_OP_TESTS(sum_like, "_sum_like", sum_like)
+TN_OP_TESTS(stretch_like, "_stretch_like", stretch_like)
 /* clang-format on */
 
 /* ---- an array and a number -------------------------------------------------------------------- */
@@ -385,6 +401,8 @@ int main(void)
         TN_OP_TEST(ones_like),
         TN_OP_TEST(cast),
         TN_OP_TEST(where),
+        TN_OP_TEST(sum_like),
+        TN_OP_TEST(stretch_like),
         cmocka_unit_test(test_scalars), cmocka_unit_test(test_halves),
         TN_OP_TEST(mul_scalar),
         TN_OP_TEST(mod_scalar),

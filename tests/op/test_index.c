@@ -4,6 +4,8 @@
 #define A "f32[3,2] 1 2 3 4 5 6"
 
 static const tn_op_case take_cases[] = {
+    {"nothing, very often", "axis=2", .in = {"f64[2,4398046511104,0,3]", "i64[0,3]"},
+     .out = {"f64[2,4398046511104,0,3,3]"}, .no_grad_inputs = 2},
     {"rows", "", .in = {A, "i32[2] 2 0"}, .out = {"f32[2,2] 5 6 1 2"}, .no_grad_inputs = 2},
     {"columns", "axis=1", .in = {A, "f32[2,1] 1 0"}, .out = {"f32[3,2,1] 2 1 4 3 6 5"}, .no_grad_inputs = 2},
     {"clip", "mode=clip", .in = {A, "i64[2] -5 9"}, .out = {"f32[2,2] 1 2 5 6"}, .no_grad_inputs = 2},
@@ -41,6 +43,7 @@ static const tn_op_case one_hot_cases[] = {
      .out = {"i32[1,2,2] -1 8 8 -1"}, .flags = TN_CASE_NO_GRAD},
     {"outside", "depth=2", .in = {"f32[3] -1 2 nan"}, .out = {"f32[3,2] 0 0 0 0 1 0"},
      .flags = TN_CASE_NO_GRAD},
+    {"no dtype", "depth=2 dtype=None", .in = {"f64[1] 1"}, .out = {"f32[1,2] 0 1"}, .flags = TN_CASE_NO_GRAD},
     {"depth 0", "depth=0", .in = {"f32[3] 1 2 3"}, .out = {"f32[3,0]"}, .flags = TN_CASE_NO_GRAD},
     {"negative", "depth=-1", .in = {"f32[3] 1 2 3"}, .status = TN_E_ATTR},
 };

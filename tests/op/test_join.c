@@ -20,6 +20,8 @@ static const tn_op_case slice_cases[] = {
     {"lengths", "begin=(0,0) end=2", .in = {X}, .status = TN_E_ATTR},
     {"axes", "begin=(0,0,0) end=(1,1,1)", .in = {X}, .status = TN_E_SHAPE},
     {"least", "begin=-9223372036854775807 end=2", .in = {X}, .status = TN_E_SHAPE},
+    {"long step", "begin=(2,1) end=(None,None) step=(9223372036854775807,-9223372036854775807)", .in = {X},
+     .out = {"f32[1,1] 9"}},
 };
 TN_OP_TESTS(slice, "slice", slice_cases)
 
@@ -29,16 +31,32 @@ static const tn_op_case slice_axis_cases[] = {
     {"gradient", "axis=0 begin=1 end=2", .in = {"f64[3,2] random"}},
     {"far", "axis=2 begin=0 end=1", .in = {X}, .status = TN_E_SHAPE},
     {"end", "axis=0 begin=0 end=9", .in = {X}, .status = TN_E_SHAPE},
+    {"least begin", "axis=1 begin=-9223372036854775808 end=3", .in = {X}, .status = TN_E_SHAPE,
+     .message = "begin -9223372036854775808 and end 3 do not lie in axis 1 of size 4"},
+    {"least end", "axis=1 begin=0 end=-9223372036854775808", .in = {X}, .status = TN_E_SHAPE},
+    {"largest", "axis=1 begin=9223372036854775807 end=None", .in = {X}, .status = TN_E_SHAPE},
 };
 TN_OP_TESTS(slice_axis, "slice_axis", slice_axis_cases)
 
 static const tn_op_case slice_like_cases[] = {
     {"all", "", .in = {X, "f32[2,2] range"}, .out = {"f32[2,2] 0 1 4 5"}},
-    {"one axis", "axes=(1,)", .in = {"f64[2,3] random", "f64[9,2] random"}},
+    {"one axis", "axes=(1,)", .in = {"f64[2,3] random", "f64[9,2] random"}, .flags = TN_CASE_GRAD2},
     {"longer", "", .in = {X, "f32[4,2] range"}, .status = TN_E_SHAPE},
     {"ranks", "", .in = {X, "f32[2] range"}, .status = TN_E_SHAPE},
 };
 TN_OP_TESTS(slice_like, "slice_like", slice_like_cases)
+
+static const tn_op_case slice_like_back_cases[] = {
+    {"all", "", .in = {"f32[1,2] 5 6", X}, .out = {"f32[3,4] 5 6 0 0 0 0 0 0 0 0 0 0"},
+     .flags = TN_CASE_NO_GRAD},
+    {"one axis", "axes=0", .in = {"f32[1,4] 5 6 7 8", X}, .out = {"f32[3,4] 5 6 7 8 0 0 0 0 0 0 0 0"},
+     .flags = TN_CASE_NO_GRAD},
+    {"longer", "", .in = {"f32[4,4] range", X}, .status = TN_E_SHAPE, .message = "axis 0 of dy is longer"},
+    {"other axis", "axes=0", .in = {"f32[1,2] 5 6", X}, .status = TN_E_SHAPE},
+    {"ranks", "", .in = {"f32[1] 5", X}, .status = TN_E_SHAPE, .message = "dy has 1 dimensions, data 2"},
+    {"axes", "axes=2", .in = {"f32[1,2] 5 6", X}, .status = TN_E_SHAPE},
+};
+TN_OP_TESTS(slice_like_back, "_backward_slice_like", slice_like_back_cases)
 
 static const tn_op_case concat_cases[] = {
     {"columns", "num_args=2", .in = {"f32[2,1] 1 2", "f32[2,2] 3 4 5 6"}, .out = {"f32[2,3] 1 3 4 2 5 6"}},
@@ -83,6 +101,7 @@ static const tn_op_case tile_cases[] = {
     {"none", "reps=0", .in = {"f32[2] 1 2"}, .out = {"f32[0]"}, .flags = TN_CASE_NO_GRAD},
     {"gradient", "reps=(2,1,3)", .in = {"f64[2,3,2] random"}},
     {"negative", "reps=-1", .in = {"f32[2] 1 2"}, .status = TN_E_ATTR},
+    {"nothing", "reps=(1,1000000007)", .in = {"f32[70368744177664,0]"}, .out = {"f32[70368744177664,0]"}},
 };
 TN_OP_TESTS(tile, "tile", tile_cases)
 
@@ -92,6 +111,8 @@ static const tn_op_case repeat_cases[] = {
     {"gradient", "repeats=3 axis=1", .in = {"f64[2,3,2] random"}},
     {"gradient, flat", "repeats=3", .in = {"f64[2,3] random"}},
     {"axis", "repeats=2 axis=2", .in = {"f32[2,2] 1 2 3 4"}, .status = TN_E_SHAPE},
+    {"nothing", "repeats=1000000007 axis=0", .in = {"f32[0,288230376151711744]"},
+     .out = {"f32[0,288230376151711744]"}},
 };
 TN_OP_TESTS(repeat, "repeat", repeat_cases)
 
@@ -105,9 +126,10 @@ TN_OP_TESTS(reverse, "reverse", reverse_cases)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TN_OP_TEST(slice),  TN_OP_TEST(slice_axis), TN_OP_TEST(slice_like),
-                                       TN_OP_TEST(concat), TN_OP_TEST(stack),      TN_OP_TEST(split),
-                                       TN_OP_TEST(tile),   TN_OP_TEST(repeat),     TN_OP_TEST(reverse)};
+    const struct CMUnitTest tests[] = {
+        TN_OP_TEST(slice),   TN_OP_TEST(slice_axis),     TN_OP_TEST(slice_like), TN_OP_TEST(concat),
+        TN_OP_TEST(stack),   TN_OP_TEST(split),          TN_OP_TEST(tile),       TN_OP_TEST(repeat),
+        TN_OP_TEST(reverse), TN_OP_TEST(slice_like_back)};
 
     return tn_op_main(tests);
 }

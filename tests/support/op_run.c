@@ -27,7 +27,8 @@ tn_err *op_error(void)
 
 /* ---- tensors ---------------------------------------------------------------------------------- */
 
-void op_tensor_create(op_tensor *t, int32_t dtype, int32_t ndim, const int64_t *shape, bool strided)
+/* A tensor without memory. */
+static void tensor_describe(op_tensor *t, int32_t dtype, int32_t ndim, const int64_t *shape, bool strided)
 {
     int64_t extent = 1;
 
@@ -48,8 +49,14 @@ void op_tensor_create(op_tensor *t, int32_t dtype, int32_t ndim, const int64_t *
                        .memory = TN_MEMORY_HOST,
                        .version = 1};
     t->t.bytes = (uint64_t)(strided ? 2 * extent : extent) * tn_dtype_bytes(dtype);
-    t->block = aligned_alloc(64, (size_t)(t->t.bytes + 64) / 64 * 64);
-    memset(t->block, 0x5a, (size_t)(t->t.bytes + 64) / 64 * 64);
+}
+
+void op_tensor_create(op_tensor *t, int32_t dtype, int32_t ndim, const int64_t *shape, bool strided)
+{
+    tensor_describe(t, dtype, ndim, shape, strided);
+    if (posix_memalign(&t->block, 64, t->t.bytes ? (size_t)t->t.bytes : 1)) /* it ends where they end */
+        abort();
+    memset(t->block, 0x5a, (size_t)t->t.bytes);
     t->t.data = t->block;
 }
 
@@ -338,6 +345,20 @@ static bool types_match(const tn_kernel *k, const tni_opdef *def, const tni_args
     return true;
 }
 
+bool op_kernels_any(const tni_opdef *def)
+{
+    for (size_t p = 0; p < run.plugin_count; p++)
+        for (const tn_capability *const *c = run.plugins[p].descriptor->capabilities; *c; c++) {
+            const tn_kernel_table *table = (const tn_kernel_table *)(const void *)*c;
+
+            for (size_t k = 0; (*c)->kind == TN_KIND_KERNELS && !strcmp((*c)->id, "cpu") && table->kernels[k];
+                 k++)
+                if (!strcmp(table->kernels[k]->op, def->op->name))
+                    return true;
+        }
+    return false;
+}
+
 size_t op_kernels_find(const tni_opdef *def, const tni_args *args, const int32_t *in, const int32_t *out,
                        op_kernel *found, size_t max)
 {
@@ -419,9 +440,11 @@ static void *prepare_scratch(void *arg, uint64_t bytes)
     return NULL;
 }
 
+#define BLOCK_MAX ((uint64_t)1 << 30)
+
 static void *block(uint64_t bytes)
 {
-    void *p = bytes ? aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64) : NULL;
+    void *p = bytes && bytes <= BLOCK_MAX ? aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64) : NULL;
 
     if (p)
         memset(p, 0xa5, (size_t)bytes);
@@ -470,6 +493,28 @@ static tn_status node_prepare(op_node *n, const tn_tensor *const *in, const tn_t
     return n->kernel.kernel->prepare(n->kernel.plugin, &node, &n->plan, &run.err);
 }
 
+/* Outputs with what the form says that they held. */
+static void outputs_create(op_node *n, const tn_shape *out_shape, const int32_t *out_dtype,
+                           const op_form *form, const tn_tensor **tout, uint8_t *modes)
+{
+    for (uint32_t i = 0; i < n->args.out_count; i++) {
+        int64_t none[1] = {-1};
+        bool known = tn_shape_known(&out_shape[i]);
+
+        modes[i] = form->mode;
+        tout[i] = &n->out[i].t;
+        if (form->unwanted >> i & 1u) {
+            modes[i] = TN_MODE_NONE;
+            tensor_describe(&n->out[i], out_dtype[i], out_shape[i].ndim, out_shape[i].dim, false);
+            continue;
+        }
+        op_tensor_create(&n->out[i], out_dtype[i], known ? out_shape[i].ndim : 0,
+                         known ? out_shape[i].dim : none, form->strided);
+        for (int64_t k = 0; form->mode == TN_MODE_ADD && k < tn_tensor_count(&n->out[i].t); k++)
+            op_tensor_set(&n->out[i], k, (double)(k % 5));
+    }
+}
+
 tn_status op_node_run(op_node *n, op_tensor *const *in, const tn_shape *out_shape, const int32_t *out_dtype,
                       const op_form *form, const op_node *forward)
 {
@@ -494,17 +539,7 @@ tn_status op_node_run(op_node *n, op_tensor *const *in, const tn_shape *out_shap
     n->out_count = n->args.out_count;
     for (uint32_t i = 0; i < n->args.in_count; i++)
         tin[i] = &in[i]->t;
-    for (uint32_t i = 0; i < n->args.out_count; i++) {
-        int64_t none[1] = {-1};
-        bool known = tn_shape_known(&out_shape[i]);
-
-        op_tensor_create(&n->out[i], out_dtype[i], known ? out_shape[i].ndim : 0,
-                         known ? out_shape[i].dim : none, form->strided);
-        for (int64_t k = 0; form->mode == TN_MODE_ADD && k < tn_tensor_count(&n->out[i].t); k++)
-            op_tensor_set(&n->out[i], k, (double)(k % 5));
-        modes[i] = form->mode;
-        tout[i] = &n->out[i].t;
-    }
+    outputs_create(n, out_shape, out_dtype, form, tout, modes);
     for (uint32_t i = 0; i < n->args.in_count; i++)
         if (n->def->op->mutates >> i & 1u) { /* shares the input's memory */
             n->out[n->out_count] = *in[i];
@@ -524,7 +559,9 @@ tn_status op_node_run(op_node *n, op_tensor *const *in, const tn_shape *out_shap
     n->saved =
         forward && forward->kernel.plugin == n->kernel.plugin ? forward->saved : block(n->plan.saved_bytes);
     x.saved = n->saved;
-    st = n->kernel.kernel->run(&n->plan, &x, &run.err);
+    st = TN_E_NOMEM;
+    if (!n->plan.workspace_bytes || x.workspace)
+        st = n->kernel.kernel->run(&n->plan, &x, &run.err);
     for (uint32_t i = 0; st == TN_OK && form->in_place && i < n->args.out_count; i++)
         if (n->out[i].t.data != n->out[i].block) {
             n->out[i].t.data = n->out[i].block;

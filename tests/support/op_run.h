@@ -30,6 +30,8 @@ typedef struct op_kernel {
 } op_kernel;
 
 tni_opset *op_set(void);
+/* A plugin that is here has a kernel of this operator for the host. */
+bool op_kernels_any(const tni_opdef *def);
 /* Kernels that take the arguments; at most `max`. */
 size_t op_kernels_find(const tni_opdef *def, const tni_args *args, const int32_t *in, const int32_t *out,
                        op_kernel *found, size_t max);
@@ -51,7 +53,8 @@ typedef struct op_node {
 
 typedef struct op_form {
     uint32_t threads, node_flags;
-    uint8_t mode; /* of outputs */
+    uint8_t mode;      /* of outputs */
+    uint64_t unwanted; /* outputs (bits) of mode none, without memory */
     bool strided, in_place;
     bool recorded;
 } op_form;

@@ -95,7 +95,8 @@ tn_status op_tape_invoke(op_tape *t, const tni_opdef *def, const tni_attrs *attr
     tn_shape in_shape[OP_ARGS_MAX], out_shape[OP_ARGS_MAX];
     int32_t in_dtype[OP_ARGS_MAX], out_dtype[OP_ARGS_MAX];
     op_tensor zeros[OP_ARGS_MAX], *values[OP_ARGS_MAX];
-    op_kernel kernels[1];
+    op_kernel kernels[8];
+    size_t kernel_count;
     tape_node *n;
     tni_args args;
     tn_status st;
@@ -116,7 +117,7 @@ tn_status op_tape_invoke(op_tape *t, const tni_opdef *def, const tni_attrs *attr
     if ((st = op_infer(def, attrs, &args, t->flags & TN_NODE_TRAIN ? TN_INFER_TRAIN : 0, in_shape, out_shape,
                        in_dtype, out_dtype)))
         return st;
-    if (op_kernels_find(def, &args, in_dtype, out_dtype, kernels, 1) == 0)
+    if ((kernel_count = op_kernels_find(def, &args, in_dtype, out_dtype, kernels, 8)) == 0)
         return tni_error(TN_E_UNSUPPORTED, "%s has no kernel for these data types", def->op->name);
     for (uint32_t i = 0; i < count; i++) {
         memset(&zeros[i], 0, sizeof zeros[i]);
@@ -129,12 +130,14 @@ tn_status op_tape_invoke(op_tape *t, const tni_opdef *def, const tni_attrs *attr
         values[i] = &zeros[i];
     }
     n = node_add(t);
-    n->n.def = def;
-    n->n.attrs = tni_attrs_retain(attrs);
-    n->n.args = args;
-    n->n.kernel = kernels[0];
     memcpy(n->in, in, count * sizeof *in);
-    st = op_node_run(&n->n, values, out_shape, out_dtype, &form, forward);
+    st = TN_E_UNSUPPORTED;
+    for (size_t k = 0; k < kernel_count && st == TN_E_UNSUPPORTED; k++) { /* the next one, as the core does */
+        if (k > 0)
+            op_node_free(&n->n);
+        n->n = (op_node){.def = def, .attrs = tni_attrs_retain(attrs), .args = args, .kernel = kernels[k]};
+        st = op_node_run(&n->n, values, out_shape, out_dtype, &form, forward);
+    }
     for (uint32_t i = 0; i < count; i++)
         op_tensor_free(&zeros[i]);
     *out = (tn_edge){n, 0, 0};
@@ -261,6 +264,7 @@ static tn_status node_back(walk *w)
     const tni_opdef *def = w->at->n.def;
     tn_err err = {0};
     tn_grad g = {.struct_size = TN_END(tn_grad, self),
+                 .flags = w->tape->flags & TN_NODE_TRAIN ? TN_GRAD_TRAIN : 0u,
                  .op = def->op,
                  .attrs = w->at->n.attrs->values,
                  .attr_count = def->attr_count,

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "engine/internal.h"
 #include "support/space.h"
 
 #define DIMS(...)                                                                                            \
@@ -152,6 +153,35 @@ static void device_copies(void **state)
     }
 }
 
+/* To a device on its lane IN, from it on OUT: each has a stream of its own. */
+static void lanes_of_copies(void **state)
+{
+    const float value[4] = {1, 2, 3, 4};
+    const engine_device *lanes;
+    tni_array *host, *there;
+    tni_device *d;
+    int32_t count = 0;
+
+    (void)state;
+    if (tni_device_type_count(t.devices, "fake", &count) || count < 2) {
+        print_message("no device fake: left out\n");
+        skip();
+    }
+    assert_int_equal(tni_device_get(t.devices, "fake", count - 1, &d), TN_OK);
+    host = make(t.cpu, TN_F32, 1, DIMS(4));
+    there = make(d, TN_F32, 1, DIMS(4));
+    assert_int_equal(tni_array_write(host, value, sizeof value), TN_OK);
+    assert_null(d->engine_data); /* the first use of this device */
+    assert_int_equal(tni_array_copy(host, there), TN_OK);
+    lanes = d->engine_data;
+    assert_true(lanes->lanes[TNI_LANE_IN] && !lanes->lanes[TNI_LANE_OUT]);
+    assert_int_equal(tni_array_copy(there, host), TN_OK);
+    assert_true(lanes->lanes[TNI_LANE_OUT] && !lanes->lanes[TNI_LANE_COMM]);
+    assert_int_equal(tni_engine_wait_all(t.engine), TN_OK);
+    tni_array_release(there);
+    tni_array_release(host);
+}
+
 static void overlapping(void **state)
 {
     float in[100], out[100];
@@ -223,6 +253,28 @@ static void transposed(void **state)
     tni_array_release(b);
 }
 
+/* The program's memory may begin at any address; a sanitizer sees who takes it for aligned. */
+static void any_address(void **state)
+{
+    char from[4 * 8 + 1], to[4 * 8 + 1];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof from; i++)
+        from[i] = (char)(i * 7);
+    for (int32_t dtype = 0; dtype < TN_DTYPE_LIMIT; dtype++) {
+        const uint64_t bytes = 4 * tn_dtype_bytes(dtype);
+        tni_array *whole = make(t.cpu, dtype, 2, DIMS(2, 2)), *turned = NULL;
+
+        memset(to, 0, sizeof to);
+        assert_int_equal(tni_array_view(whole, 0, 2, DIMS(2, 2), DIMS(1, 2), &turned), TN_OK);
+        assert_int_equal(tni_array_write(turned, from + 1, bytes), TN_OK);
+        assert_int_equal(tni_array_read(turned, to + 1, bytes), TN_OK);
+        assert_memory_equal(from + 1, to + 1, bytes);
+        tni_array_release(turned);
+        tni_array_release(whole);
+    }
+}
+
 static void refusals(void **state)
 {
     tni_array *a = make(t.cpu, TN_F32, 2, DIMS(2, 3)), *b = make(t.cpu, TN_F32, 2, DIMS(3, 2));
@@ -282,9 +334,9 @@ static void poison(void **state)
 }
 
 #define COPY_TESTS                                                                                           \
-    cmocka_unit_test(random_copies), cmocka_unit_test(device_copies), cmocka_unit_test(overlapping),         \
-        cmocka_unit_test(transposed), cmocka_unit_test(refusals), cmocka_unit_test(poison),                  \
-        cmocka_unit_test(adding)
+    cmocka_unit_test(lanes_of_copies), cmocka_unit_test(random_copies), cmocka_unit_test(device_copies),     \
+        cmocka_unit_test(overlapping), cmocka_unit_test(transposed), cmocka_unit_test(refusals),             \
+        cmocka_unit_test(poison), cmocka_unit_test(adding), cmocka_unit_test(any_address)
 
 int main(void)
 {

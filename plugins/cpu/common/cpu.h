@@ -30,12 +30,18 @@ static inline void tncpu_plan_workspace(tn_plan *plan, uint64_t bytes_each)
     plan->workspace_align = TNCPU_ALIGN;
 }
 
-/** Threads of this run: what was planned, if the host still gives that many. */
+/** How many of `threads` a team may have that the calling thread makes now; at least 1. */
+int tncpu_team(int threads);
+/** Notes about teams go to this host from now on; with close no longer. */
+void tncpu_team_open(const tn_host *host);
+void tncpu_team_close(const tn_host *host);
+
+/** Threads of this run: what was planned, if the host still gives that many and the system has them. */
 static inline int tncpu_run_threads(const tn_plan *plan, const tn_exec *x)
 {
     const uint32_t n = plan->threads < x->threads ? plan->threads : x->threads;
 
-    return n < 1 ? 1 : (int)n;
+    return n < 2 ? 1 : tncpu_team((int)n);
 }
 
 static inline int64_t tncpu_min(int64_t a, int64_t b)

@@ -4,6 +4,9 @@
 
 #include "tenon/plugin/base.h"
 
+/** Address space that OpenBLAS takes for each thread that calls it. */
+#define TNBLAS_BUFFER_BYTES ((uint64_t)129 << 20)
+
 /** TN_OK, or TN_E_UNSUPPORTED with the reason: what the library takes for itself did not fit into the address
  * space when the plugin was first started. The answer never changes, so neither does the choice of kernels.
  */

@@ -2,6 +2,7 @@
  * The plugin cpu-openblas: products of matrices by OpenBLAS, built with OpenMP so that there is one pool of
  * threads. Everything but the product itself is shared with the plugin cpu (../common).
  */
+#include <cblas.h>
 #include <omp.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -10,6 +11,7 @@
 #include "tenon/plugin/op.h"
 #include "tenon/plugin/util.h"
 
+#include "../common/gemm.h"
 #include "openblas.h"
 
 #define TNBLAS_FAMILY(name) extern const tn_kernel *const tnblas_family_##name[];
@@ -31,31 +33,44 @@ static const tn_capability *const capabilities[] = {
     NULL,
 };
 
-/* Address space that OpenBLAS takes for each thread that calls it. */
-#define BUFFER_BYTES ((uint64_t)129 << 20)
-
 /* Where the address space is limited, OpenBLAS asks for its buffers again and again until it gets them: its
  * products would never come to an end. So there must be room for all of them. */
+#define BUFFER_EXTENT 128 /* of a product that is too large to do without */
+
 static tn_err no_room;
 static pthread_once_t looked = PTHREAD_ONCE_INIT;
 
+/* One buffer is there from the first product on: the one of a thread that has no team. */
+static void buffer_take(void)
+{
+    static const float one[BUFFER_EXTENT * BUFFER_EXTENT];
+    static float product[BUFFER_EXTENT * BUFFER_EXTENT];
+    const int before = tncpu_gemm_begin();
+
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, BUFFER_EXTENT, BUFFER_EXTENT, BUFFER_EXTENT, 1,
+                one, BUFFER_EXTENT, one, BUFFER_EXTENT, 0, product, BUFFER_EXTENT);
+    tncpu_gemm_end(before);
+}
+
 static void room_look(void)
 {
-    const uint64_t threads = (uint64_t)omp_get_max_threads() + 1, bytes = threads * BUFFER_BYTES;
+    const uint64_t threads = (uint64_t)omp_get_max_threads() + 1, bytes = threads * TNBLAS_BUFFER_BYTES;
     struct rlimit limit;
     void *room;
 
     if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY)
         return;
     room = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (room != MAP_FAILED)
+    if (room != MAP_FAILED) {
         (void)munmap(room, bytes);
-    else
+        buffer_take();
+    } else {
         (void)tn_failf(&no_room, TN_E_UNSUPPORTED,
                        "OpenBLAS takes %llu MiB of address space for %llu threads; the limit of %llu MiB "
                        "(ulimit -v) leaves less",
                        (unsigned long long)(bytes >> 20), (unsigned long long)threads,
                        (unsigned long long)(limit.rlim_cur >> 20));
+    }
 }
 
 tn_status tnblas_room(tn_err *err)
@@ -67,9 +82,15 @@ static tn_status blas_init(const tn_host *host, void **plugin, tn_err *err)
 {
     (void)err;
     (void)pthread_once(&looked, room_look);
+    tncpu_team_open(host);
     *plugin = (void *)(uintptr_t)host; /* only read */
     return TN_OK;
 }
 
+static void blas_fini(void *plugin)
+{
+    tncpu_team_close(plugin);
+}
+
 TN_PLUGIN_DEFINE("cpu-openblas", "0.1.0", "Tenon", "Apache-2.0", "matrix products by OpenBLAS", "",
-                 "kernels@cpu", blas_init, NULL, NULL, capabilities);
+                 "kernels@cpu", blas_init, blas_fini, NULL, capabilities);

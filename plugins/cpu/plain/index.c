@@ -125,6 +125,8 @@ static void rows_add(const tn_plan *plan, const tn_exec *x, const lookup *l)
     const tn_tensor *dx = x->out[0];
 
     memset(dx->data, 0, (size_t)tn_tensor_count(dx) * tn_dtype_bytes(dx->dtype));
+    if (!tn_tensor_count(x->in[0])) /* the other dimensions may be of any size then */
+        return;
     if (dx->dtype == TN_F32)
         scatter_add_f32(l, x->workspace, x->in[0]->data, dx->data, tncpu_run_threads(plan, x));
     else

@@ -143,6 +143,8 @@ static tn_status tile_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     tncpu_move m;
 
     (void)err;
+    if (!tn_tensor_count(x->out[0])) /* the other dimensions may be of any size then */
+        return TN_OK;
     tile_move(x->attrs, x->in[0], x->out[0], 0, &m);
     tncpu_move_run(&m, x->in[0]->data, x->out[0]->data, tncpu_run_threads(plan, x));
     return TN_OK;
@@ -153,6 +155,8 @@ static tn_status repeat_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     tncpu_move m;
 
     (void)err;
+    if (!tn_tensor_count(x->out[0])) /* the other dimensions may be of any size then */
+        return TN_OK;
     repeat_move(x->attrs, x->in[0], 0, &m);
     tncpu_move_run(&m, x->in[0]->data, x->out[0]->data, tncpu_run_threads(plan, x));
     return TN_OK;
@@ -176,15 +180,20 @@ static tn_status sum_prepare(void *plugin, const tn_node *node, tn_plan *plan, t
     return TN_OK;
 }
 
+/* dx = 0. False: dy has no elements. */
+static bool sum_begin(const tn_exec *x)
+{
+    const tn_tensor *dx = x->out[0];
+
+    memset(dx->data, 0, (size_t)tn_tensor_count(dx) * tn_dtype_bytes(dx->dtype));
+    return tn_tensor_count(x->in[0]) != 0;
+}
+
 static void copies_sum(const tncpu_move *m, const tn_exec *x)
 {
     const tn_tensor *dx = x->out[0];
     tncpu_move whole = *m;
 
-    memset(dx->data, 0, (size_t)tn_tensor_count(dx) * tn_dtype_bytes(dx->dtype));
-    for (int32_t k = 0; k < m->ndim; k++)
-        if (m->extent[k] == 0)
-            return;
     if (whole.ndim == 0) {
         whole.ndim = 1;
         whole.extent[0] = whole.src_step[0] = whole.dst_step[0] = 1;
@@ -200,6 +209,8 @@ static tn_status backward_tile_run(const tn_plan *plan, const tn_exec *x, tn_err
     tncpu_move m;
 
     (void)plan, (void)err;
+    if (!sum_begin(x))
+        return TN_OK;
     tile_move(x->attrs, x->out[0], x->in[0], 1, &m);
     copies_sum(&m, x);
     return TN_OK;
@@ -210,6 +221,8 @@ static tn_status backward_repeat_run(const tn_plan *plan, const tn_exec *x, tn_e
     tncpu_move m;
 
     (void)plan, (void)err;
+    if (!sum_begin(x))
+        return TN_OK;
     repeat_move(x->attrs, x->out[0], 1, &m);
     copies_sum(&m, x);
     return TN_OK;

@@ -13,11 +13,14 @@
 void tncpu_move_add(tncpu_move *m, int64_t extent, int64_t src_step, int64_t dst_step)
 {
     const int32_t last = m->ndim - 1;
+    int64_t joined;
 
     if (extent == 1)
         return;
-    if (last >= 0 && m->src_step[last] == src_step * extent && m->dst_step[last] == dst_step * extent) {
-        m->extent[last] *= extent;
+    /* beside an extent of 0 the product of the others may be too large */
+    if (last >= 0 && m->src_step[last] == src_step * extent && m->dst_step[last] == dst_step * extent &&
+        !__builtin_mul_overflow(m->extent[last], extent, &joined)) {
+        m->extent[last] = joined;
         m->src_step[last] = src_step;
         m->dst_step[last] = dst_step;
         return;

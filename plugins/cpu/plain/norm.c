@@ -11,7 +11,7 @@
 #define BLOCK 16 /* channels of a task */
 #define LANES 8  /* running sums of one channel */
 
-/* Data as (outer, channels, inner). */
+/* Data as (outer, channels, inner); outer is 0 where inner is, however many there would be. */
 typedef struct layout {
     int64_t outer, channels, inner;
 } layout;
@@ -19,8 +19,9 @@ typedef struct layout {
 static layout layout_of(const tn_tensor *x, int64_t asked)
 {
     const int32_t axis = tncpu_axis(asked, x->ndim);
+    const int64_t inner = tncpu_dims(x, axis + 1, x->ndim);
 
-    return (layout){tncpu_dims(x, 0, axis), x->shape[axis], tncpu_dims(x, axis + 1, x->ndim)};
+    return (layout){inner ? tncpu_dims(x, 0, axis) : 0, x->shape[axis], inner};
 }
 
 static double tree(const double *lane)
@@ -61,8 +62,8 @@ static tn_status batch_norm_prepare(void *plugin, const tn_node *node, tn_plan *
     if (st)
         return st;
     state = plan->state;
-    state->train = backward && node->forward ? ((const batch_norm_state *)node->forward->state)->train
-                                             : wants_batch(node);
+    state->train = wants_batch(node) && /* of a backward: in predict mode, or of a forward in it, not */
+                   (!backward || !node->forward || ((const batch_norm_state *)node->forward->state)->train);
     tncpu_plan_tasks(node, plan, 100 + 2 * (double)tn_tensor_count(data), tncpu_ceil_div(l.channels, BLOCK));
     return TN_OK;
 }
@@ -115,10 +116,12 @@ static tn_status layer_norm_run(const tn_plan *plan, const tn_exec *x, tn_err *e
 {
     const layout l = layout_of(x->in[0], tn_value_int(x->attrs[TN_LAYERNORM_AXIS]));
     const int threads = tncpu_run_threads(plan, x);
+    /* rows of nothing have a mean and a deviation, if somebody wants them */
+    const int64_t rows = l.channels || x->modes[1] || x->modes[2] ? l.outer * l.inner : 0;
 
     (void)err, (void)threads;
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
-    for (int64_t row = 0; row < l.outer * l.inner; row++)
+    for (int64_t row = 0; row < rows; row++)
         if (x->in[0]->dtype == TN_F32)
             layer_norm_row_f32(&l, x, row);
         else
@@ -133,7 +136,7 @@ static tn_status backward_layer_norm_run(const tn_plan *plan, const tn_exec *x, 
 
     (void)err, (void)threads;
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
-    for (int64_t row = 0; row < (x->modes[0] ? l.outer * l.inner : 0); row++)
+    for (int64_t row = 0; row < (x->modes[0] && l.channels ? l.outer * l.inner : 0); row++)
         if (single)
             backward_layer_norm_row_f32(&l, x, row);
         else

@@ -7,44 +7,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define HEAD_BYTES 64       /* before each block: where it goes back to; keeps the block aligned */
+#include "../common/memory.h"
+
 #define PARALLEL_NS 30000.0 /* below this a region costs more than it saves */
 #define THREAD_NS 10000.0   /* work that makes one more thread worth while */
 
-typedef struct block_head {
-    const tn_host *host;
-    const tn_memory_service *memory; /* NULL: the C library's */
-} block_head;
-
 void *tncpu_alloc(void *plugin, uint64_t bytes)
 {
-    const tn_host *host = plugin;
-    const tn_memory_service *memory = tn_host_service(host, TN_SERVICE_MEMORY);
-    uint64_t total = (bytes + HEAD_BYTES + 63) & ~(uint64_t)63;
-    block_head *head;
-
-    if (total < bytes)
-        return NULL;
-    head = memory ? memory->alloc(host, total, 64) : aligned_alloc(64, (size_t)total);
-    if (!head)
-        return NULL;
-    memset(head, 0, (size_t)total);
-    head->host = host;
-    head->memory = memory;
-    return (char *)head + HEAD_BYTES;
+    return tncpu_block_alloc(plugin, bytes);
 }
 
 void tncpu_free(void *p)
 {
-    block_head *head;
-
-    if (!p)
-        return;
-    head = (block_head *)(void *)((char *)p - HEAD_BYTES);
-    if (head->memory)
-        head->memory->free(head->host, head);
-    else
-        free(head);
+    tncpu_block_free(p);
 }
 
 void tncpu_release(tn_plan *plan)

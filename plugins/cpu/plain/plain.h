@@ -13,6 +13,8 @@
 
 #include "tenon/plugin/op.h"
 
+#include "../common/cpu.h"
+
 /* Iterations of the next loop do not depend on each other: output and input are the same array or apart. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define TNCPU_IVDEP _Pragma("GCC ivdep")
@@ -62,10 +64,9 @@ void tncpu_plan_work(const tn_node *node, tn_plan *plan, double ns);
 typedef void (*tncpu_part)(void *arg, int64_t begin, int64_t end);
 void tncpu_for(uint32_t threads, int64_t count, int64_t grain, tncpu_part fn, void *arg);
 
-/* Threads of this run: what was planned, at most what the call grants. */
 static inline uint32_t tncpu_threads(const tn_plan *plan, const tn_exec *x)
 {
-    return plan->threads < x->threads ? plan->threads : x->threads;
+    return (uint32_t)tncpu_run_threads(plan, x);
 }
 
 /* True if the tensor is row-major without gaps. */

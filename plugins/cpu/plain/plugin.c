@@ -28,9 +28,15 @@ static const tn_capability *const capabilities[] = {
 static tn_status cpu_init(const tn_host *host, void **plugin, tn_err *err)
 {
     (void)err;
+    tncpu_team_open(host);
     *plugin = (void *)(uintptr_t)host; /* only read */
     return TN_OK;
 }
 
+static void cpu_fini(void *plugin)
+{
+    tncpu_team_close(plugin);
+}
+
 TN_PLUGIN_DEFINE("cpu", "0.1.0", "Tenon", "Apache-2.0", "kernels in plain C for the host", "", "kernels@cpu",
-                 cpu_init, NULL, NULL, capabilities);
+                 cpu_init, cpu_fini, NULL, capabilities);

@@ -73,6 +73,10 @@ static geometry geometry_of(const tn_value *attrs, const tn_tensor *x, const tn_
         g.stride[i] = given && !global ? tncpu_tuple_item(attrs[TN_POOLING_STRIDE], from, 1) : 1;
         g.pad[i] = given && !global ? tncpu_tuple_item(attrs[TN_POOLING_PAD], from, 0) : 0;
     }
+    if (tn_tensor_count(x) == 0) /* one side of the planes is 0: no others need a walk */
+        memset(g.in, 0, sizeof g.in);
+    if (tn_tensor_count(y) == 0)
+        memset(g.out, 0, sizeof g.out);
     g.two_by_two = g.type == TN_POOLING_POOL_TYPE_MAX && !last && space == 2;
     for (int32_t i = 1; i < SPACE; i++)
         g.two_by_two &= g.kernel[i] == 2 && g.stride[i] == 2 && g.pad[i] == 0 && 2 * g.out[i] <= g.in[i];
@@ -137,6 +141,28 @@ static tn_status backward_pooling_run(const tn_plan *plan, const tn_exec *x, tn_
     return TN_OK;
 }
 
+/* in: values, data; out: output */
+static tn_status taken_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const geometry g = geometry_of(node->attrs, node->in[1], node->out[0]);
+
+    (void)plugin, (void)err;
+    tncpu_plan_tasks(node, plan, 2 * work_ns(node->in[1]), g.planes);
+    return TN_OK;
+}
+
+static tn_status taken_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const geometry g = geometry_of(x->attrs, x->in[1], x->out[0]);
+
+    (void)err;
+    if (x->in[1]->dtype == TN_F32)
+        taken_f32(&g, x->in[1]->data, x->in[0]->data, x->out[0]->data, tncpu_run_threads(plan, x));
+    else
+        taken_f64(&g, x->in[1]->data, x->in[0]->data, x->out[0]->data, tncpu_run_threads(plan, x));
+    return TN_OK;
+}
+
 static const char *const pooling_types[] = {"data:f32,f64", "*:=data", NULL};
 
 static const tn_kernel pooling = {
@@ -169,4 +195,19 @@ static const tn_kernel backward_pooling = {
     .run = backward_pooling_run,
 };
 
-const tn_kernel *const tncpu_family_pool[] = {&pooling, &backward_pooling, NULL};
+static const tn_kernel pooling_taken = {
+    .struct_size = (uint32_t)sizeof(tn_kernel),
+    .rank = 64,
+    .op = "_backward_pooling_taken",
+    .name = "plain",
+    .device = "cpu",
+    .isa = "",
+    .op_version_min = 1,
+    .op_version_max = 1,
+    .flags = TN_KERNEL_DETERMINISTIC,
+    .types = pooling_types,
+    .prepare = taken_prepare,
+    .run = taken_run,
+};
+
+const tn_kernel *const tncpu_family_pool[] = {&pooling, &backward_pooling, &pooling_taken, NULL};

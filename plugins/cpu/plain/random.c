@@ -3,6 +3,7 @@
  * any number of threads. Numbers are made in double and rounded once: f32 and f64 draws are the same numbers.
  */
 #include <math.h>
+#include <string.h>
 
 #include "convert.h"
 #include "plain.h"
@@ -115,10 +116,15 @@ static tn_status normal_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 #undef T
 #undef FN
 
+static int dropout_active(const tn_node *node)
+{
+    return (node->flags & TN_NODE_TRAIN) ||
+           tn_value_int(node->attrs[TN_DROPOUT_MODE]) == TN_DROPOUT_MODE_ALWAYS;
+}
+
 static tn_status dropout_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    const int active =
-        (node->flags & TN_NODE_TRAIN) || tn_value_int(node->attrs[TN_DROPOUT_MODE]) == TN_DROPOUT_MODE_ALWAYS;
+    const int active = dropout_active(node);
     int64_t *state;
     tn_status st = tncpu_state(plugin, plan, sizeof *state, err);
 
@@ -145,9 +151,16 @@ static tn_status dropout_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
+/* In predict mode the gradient passes as it is. */
 static tn_status backward_dropout_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    (void)plugin, (void)err;
+    int64_t *state;
+    tn_status st = tncpu_state(plugin, plan, sizeof *state, err);
+
+    if (st)
+        return st;
+    state = plan->state;
+    *state = dropout_active(node);
     tncpu_plan_work(node, plan, 20 + 0.5 * (double)tn_tensor_count(node->in[0]));
     plan->inplace[0] = 0;
     return TN_OK;
@@ -155,8 +168,12 @@ static tn_status backward_dropout_prepare(void *plugin, const tn_node *node, tn_
 
 static tn_status backward_dropout_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
+    const uint64_t bytes = (uint64_t)tn_tensor_count(x->in[0]) * tn_dtype_bytes(x->in[0]->dtype);
+
     (void)err;
-    if (x->in[0]->dtype == TN_F32)
+    if (!*(const int64_t *)plan->state)
+        memmove(x->out[0]->data, x->in[0]->data, bytes);
+    else if (x->in[0]->dtype == TN_F32)
         scale_f32(x->in[0], x->in[1], x->out[0], (int)tncpu_threads(plan, x));
     else
         scale_f64(x->in[0], x->in[1], x->out[0], (int)tncpu_threads(plan, x));

@@ -2,42 +2,55 @@
 #include "move.h"
 
 #include "tenon/plugin/indices.h"
+#include "tenon/plugin/util.h"
 
-/* Per axis of the input: the first index and the distance of the next. */
+/* The chosen indices of each axis of the whole: those that inference counted. */
 typedef struct window {
-    int64_t start[TN_NDIM_MAX], step[TN_NDIM_MAX];
+    int64_t start[TN_NDIM_MAX], step[TN_NDIM_MAX], count[TN_NDIM_MAX];
 } window;
 
-static void window_all(const tn_tensor *x, window *w)
+static void window_all(const tn_tensor *part, window *w)
 {
-    for (int32_t k = 0; k < x->ndim; k++) {
+    for (int32_t k = 0; k < part->ndim; k++) {
         w->start[k] = 0;
         w->step[k] = 1;
+        w->count[k] = part->shape[k];
     }
 }
 
-static void slice_window(const tn_value *attrs, const tn_tensor *x, window *w)
+/* An extent of the part that differs from the count of indices would lead beyond the whole. */
+static tn_status window_check(const tn_tensor *part, const window *w, tn_err *err)
 {
-    window_all(x, w);
-    for (int32_t k = 0; k < tncpu_tuple_count(attrs[TN_SLICE_BEGIN]); k++) {
-        const int64_t step = tncpu_tuple_item(attrs[TN_SLICE_STEP], k, 1);
-        const int64_t begin = tncpu_tuple_item(attrs[TN_SLICE_BEGIN], k, 0);
-
-        w->step[k] = step == TN_NONE_ITEM ? 1 : step;
-        if (begin == TN_NONE_ITEM)
-            w->start[k] = w->step[k] > 0 ? 0 : x->shape[k] - 1;
-        else
-            w->start[k] = begin < 0 ? begin + x->shape[k] : begin;
-    }
+    for (int32_t k = 0; k < part->ndim; k++)
+        if (w->count[k] != part->shape[k])
+            return tn_fail(err, TN_E_SHAPE, "begin, end and step do not give the extent of the window");
+    return TN_OK;
 }
 
-static void slice_axis_window(const tn_value *attrs, const tn_tensor *x, window *w)
+static tn_status slice_window(const tn_value *attrs, const tn_tensor *whole, const tn_tensor *part, window *w,
+                              tn_err *err)
 {
-    const int32_t axis = tncpu_axis(tn_value_int(attrs[TN_SLICE_AXIS_AXIS]), x->ndim);
-    const int64_t begin = tn_value_int(attrs[TN_SLICE_AXIS_BEGIN]);
+    window_all(part, w);
+    for (int32_t k = 0; k < tn_attrs_tuple_count(attrs, TN_SLICE_BEGIN); k++) {
+        const int64_t *begin = tn_attrs_tuple_item(attrs, TN_SLICE_BEGIN, k),
+                      *end = tn_attrs_tuple_item(attrs, TN_SLICE_END, k),
+                      *step = tn_attrs_tuple_item(attrs, TN_SLICE_STEP, k);
 
-    window_all(x, w);
-    w->start[axis] = begin < 0 ? begin + x->shape[axis] : begin;
+        w->count[k] = tn_range_of(whole->shape[k], begin, end, step ? *step : 1, &w->start[k], &w->step[k]);
+    }
+    return window_check(part, w, err);
+}
+
+static tn_status slice_axis_window(const tn_value *attrs, const tn_tensor *whole, const tn_tensor *part,
+                                   window *w, tn_err *err)
+{
+    const int64_t begin = tn_attrs_int(attrs, TN_SLICE_AXIS_BEGIN),
+                  *end = (const int64_t *)tn_value_pointer(attrs[TN_SLICE_AXIS_END]);
+    const int32_t axis = tncpu_axis(tn_attrs_int(attrs, TN_SLICE_AXIS_AXIS), whole->ndim);
+
+    window_all(part, w);
+    w->count[axis] = tn_range_of(whole->shape[axis], &begin, end, 1, &w->start[axis], &w->step[axis]);
+    return window_check(part, w, err);
 }
 
 static tn_status window_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
@@ -54,20 +67,19 @@ static void window_run(const tn_plan *plan, const tn_exec *x, const tn_tensor *w
     int64_t whole_step[TN_NDIM_MAX], part_step[TN_NDIM_MAX], start = 0;
     tncpu_move m;
 
+    if (tn_tensor_count(part) == 0) /* the other dimensions may be of any size then */
+        return;
     m.ndim = 0;
     m.size = (int32_t)size;
     tncpu_move_steps(whole->shape, whole->ndim, whole_step);
     tncpu_move_steps(part->shape, part->ndim, part_step);
     for (int32_t k = 0; k < whole->ndim; k++) {
-        if (part->shape[k] > 0)
-            start += w->start[k] * whole_step[k];
+        start += w->start[k] * whole_step[k];
         if (back)
             tncpu_move_add(&m, part->shape[k], part_step[k], w->step[k] * whole_step[k]);
         else
             tncpu_move_add(&m, part->shape[k], w->step[k] * whole_step[k], part_step[k]);
     }
-    if (tn_tensor_count(part) == 0)
-        return;
     if (back)
         tncpu_move_run(&m, part->data, (char *)whole->data + start * size, tncpu_run_threads(plan, x));
     else
@@ -85,41 +97,41 @@ static void window_back(const tn_plan *plan, const tn_exec *x, const window *w)
 static tn_status slice_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     window w;
+    tn_status st = slice_window(x->attrs, x->in[0], x->out[0], &w, err);
 
-    (void)err;
-    slice_window(x->attrs, x->in[0], &w);
-    window_run(plan, x, x->in[0], x->out[0], &w, 0);
-    return TN_OK;
+    if (!st)
+        window_run(plan, x, x->in[0], x->out[0], &w, 0);
+    return st;
 }
 
 static tn_status backward_slice_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     window w;
+    tn_status st = slice_window(x->attrs, x->out[0], x->in[0], &w, err);
 
-    (void)err;
-    slice_window(x->attrs, x->out[0], &w);
-    window_back(plan, x, &w);
-    return TN_OK;
+    if (!st)
+        window_back(plan, x, &w);
+    return st;
 }
 
 static tn_status slice_axis_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     window w;
+    tn_status st = slice_axis_window(x->attrs, x->in[0], x->out[0], &w, err);
 
-    (void)err;
-    slice_axis_window(x->attrs, x->in[0], &w);
-    window_run(plan, x, x->in[0], x->out[0], &w, 0);
-    return TN_OK;
+    if (!st)
+        window_run(plan, x, x->in[0], x->out[0], &w, 0);
+    return st;
 }
 
 static tn_status backward_slice_axis_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     window w;
+    tn_status st = slice_axis_window(x->attrs, x->out[0], x->in[0], &w, err);
 
-    (void)err;
-    slice_axis_window(x->attrs, x->out[0], &w);
-    window_back(plan, x, &w);
-    return TN_OK;
+    if (!st)
+        window_back(plan, x, &w);
+    return st;
 }
 
 static tn_status slice_like_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
@@ -127,7 +139,7 @@ static tn_status slice_like_run(const tn_plan *plan, const tn_exec *x, tn_err *e
     window w;
 
     (void)err;
-    window_all(x->in[0], &w);
+    window_all(x->out[0], &w);
     window_run(plan, x, x->in[0], x->out[0], &w, 0);
     return TN_OK;
 }
@@ -137,7 +149,7 @@ static tn_status backward_slice_like_run(const tn_plan *plan, const tn_exec *x, 
     window w;
 
     (void)err;
-    window_all(x->out[0], &w);
+    window_all(x->in[0], &w);
     window_back(plan, x, &w);
     return TN_OK;
 }

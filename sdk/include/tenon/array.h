@@ -109,6 +109,7 @@ TN_API tn_status tn_array_values(tn_array *a, tn_array **out);
 /**
  * Copies all elements, row-major, into memory of the program. Waits.
  *
+ * @param data  at any address
  * @param bytes exactly tn_array_bytes(a)
  * @return TN_E_ARG: another number of bytes · the error of the work that made the array
  * @threads any

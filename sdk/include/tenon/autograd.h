@@ -54,16 +54,23 @@ TN_API tn_array *tn_array_grad(const tn_array *a);
 /** How the attached gradient is filled in: TN_MODE_…. @threads any @since 0.1 */
 TN_API uint32_t tn_array_grad_mode(const tn_array *a);
 
-#define TN_BACKWARD_RETAIN 1u  /* what was recorded stays and may be walked again */
-#define TN_BACKWARD_PREDICT 2u /* operators that differ in training run as outside of it */
+#define TN_BACKWARD_RETAIN 1u /* what was recorded stays and may be walked again */
+#define TN_BACKWARD_PREDICT                                                                                  \
+    2u /* gradients of operators that differ in training (Dropout, BatchNorm) are                            \
+          those of predict mode; else those of the mode they were recorded in */
+#define TN_BACKWARD_CREATE                                                                                   \
+    4u /* tn_gradients: they are recorded in turn, so that they may be differentiated;                       \
+          what was recorded stays */
 
 /**
- * Gradients of the sum of <heads[i], head_grads[i]> into the attached gradients of all arrays it was made of.
- * Queued.
+ * Gradients of the sum of <heads[i], head_grads[i]> into the attached gradients of all arrays it was made of;
+ * zeros where no gradient arrives. What several uses of an array contribute is added one by one, the last use
+ * first, with TN_MODE_ADD from the old value on. An array with a gradient may itself be a head. Queued.
  *
  * @param head_grads NULL, or an item NULL: ones
  * @param flags      TN_BACKWARD_…
- * @return TN_E_STATE: nothing was recorded, or a backward without RETAIN went through already ·
+ * @return TN_E_STATE: a head is not in a computational graph, since it was not recorded or made of no array
+ *         with a gradient · a backward without RETAIN went through already ·
  *         TN_E_UNSUPPORTED: an operator on the way has no gradient (its name) · TN_E_SHAPE: a head gradient
  *         does not fit
  * @threads any
@@ -79,11 +86,12 @@ typedef struct tn_gradient_call {
     uint32_t head_count, variable_count;
     tn_array *const *heads;
     tn_array *const *head_grads; /* NULL, or an item NULL: ones */
-    tn_array *const *variables;  /* arrays with an attached gradient */
+    tn_array *const *variables;  /* arrays with an attached gradient, or recorded ones */
 } tn_gradient_call;
 
-/** The gradients of `variables` as new arrays; attached ones stay as they are. `out`: room for
- * variable_count. Statuses of tn_backward. @threads any @since 0.1 */
+/** The gradients of `variables` as new arrays; attached ones stay as they are. Zeros where no gradient
+ * arrives. `out`: room for variable_count. Statuses of tn_backward, and TN_E_STATE: a variable has no
+ * attached gradient and was not recorded. @threads any @since 0.1 */
 TN_API tn_status tn_gradients(tn_ctx *ctx, const tn_gradient_call *call, tn_array **out);
 
 #ifdef __cplusplus

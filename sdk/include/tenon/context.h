@@ -60,11 +60,24 @@ TN_API tn_status tn_open(const tn_open_options *options, tn_ctx **out);
  * Waits for all work and frees everything. Sites, cached operators and programs of the context must be gone;
  * arrays, lists of them and symbols that are not may still be released, and nothing else. NULL is fine.
  *
- * @return the oldest error that no wait has told yet; the context is closed in any case
+ * @return TN_E_STATE: called in a callback of an engine, whose end it would wait for: nothing is closed.
+ *         Otherwise the oldest error that no wait has told yet; the context is closed in any case
  * @threads owner
  * @since 0.1
  */
 TN_API tn_status tn_close(tn_ctx *ctx);
+
+/**
+ * As tn_close, but gives up where work does not end: tasks that nobody completes, callbacks that do not
+ * return.
+ *
+ * @param timeout_ms  longest the wait for all work may take; 0: no limit, as tn_close
+ * @return TN_E_TIMEOUT: the text names work that is still pending, and all is as it was: the context may be
+ *         used, the work completed, and the context closed then · else as tn_close
+ * @threads owner
+ * @since 0.1
+ */
+TN_API tn_status tn_close_within(tn_ctx *ctx, uint32_t timeout_ms);
 
 /** Frees memory that a call of Tenon handed out, where its comment says so. NULL is fine.
  * @threads any @since 0.1 */

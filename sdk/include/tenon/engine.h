@@ -18,24 +18,36 @@ typedef struct tn_var tn_var;
 /** A variable of the program. @threads any @since 0.1 */
 TN_API tn_status tn_var_create(tn_ctx *ctx, tn_var **out);
 
-/** Frees a variable of the program once the work that uses it is done; does not wait. NULL is fine.
- * @threads owner @since 0.1 */
+/** Frees a variable of the program once the work that uses it is done; does not wait. NULL is fine. One of
+ * another context is not freed: tn_error_code() is TN_E_ARG then. @threads owner @since 0.1 */
 TN_API void tn_var_destroy(tn_ctx *ctx, tn_var *var);
 
 /** The variable of an array, borrowed: lives as long as the array's memory. NULL for NULL. @threads any
  * @since 0.1 */
 TN_API tn_var *tn_array_var(tn_array *a);
 
-/** Waits until all work queued so far that writes the variable is done; its error comes out. @threads any
- * @since 0.1 */
+/** Waits until all work queued so far that writes the variable is done; its error comes out. TN_E_ARG: the
+ * variable belongs to another context. @threads any @since 0.1 */
 TN_API tn_status tn_var_wait(tn_ctx *ctx, tn_var *var);
+
+/* Lanes of a device: work of several lanes runs side by side, each lane on a thread, and a stream, of its
+ * own. A host has one for IN and OUT together. */
+#define TN_LANE_COMPUTE 0u /* first come, first served; what has a priority is served by COMM */
+#define TN_LANE_IN 1u      /* copies to the device; as OUT and COMM the highest priority first */
+#define TN_LANE_OUT 2u     /* copies from it */
+#define TN_LANE_COMM 3u    /* communication with others */
+
+/** The work runs on a callback thread, where it may push and wait; it holds no worker. It may not wait for
+ * its own end, nor for that of everything (tn_wait_all). Up to 16 run at once, the others wait for their
+ * turn. */
+#define TN_TASK_HOST 1u
 
 /** Work to queue. Variables of the program live until tn_var_destroy. When `done` runs the variables are free
  * again, so later work may be running by then. */
 typedef struct tn_task {
     uint32_t struct_size;                      /* TN_SIZE(tn_task) */
     int32_t priority;                          /* higher first among ready work */
-    tn_status (*run)(void *arg);               /* [worker] may not wait for the engine */
+    tn_status (*run)(void *arg);               /* [worker] may not wait for the engine; TN_TASK_HOST may */
     void (*done)(void *arg, tn_status status); /* once, also if skipped or cancelled; may be NULL */
     void *arg;
     tn_var *const *reads, *const *writes;
@@ -43,11 +55,37 @@ typedef struct tn_task {
     const char *name;        /* for messages; lives until `done`; NULL: "task" */
     const tn_device *device; /* whose worker runs it; NULL: cpu:0 */
     uint64_t est_ns;         /* 0: not known; short work may run on the caller */
+    uint32_t flags;          /* TN_TASK_… */
+    uint32_t lane;           /* TN_LANE_…; 0 with TN_TASK_HOST */
+    /** In place of `run`, for work that ends later. May return TN_PENDING: the task is done when
+     * tn_task_complete is called for `handle`, before or after this returned. Otherwise what it returns
+     * counts, unless the task was completed first. [worker] as `run` */
+    tn_status (*begin)(void *arg, uint64_t handle);
 } tn_task;
 
-/** Queues work. Waits while the queue is full. A failure of `run` poisons what it writes, and all that
- * depends on it. TN_E_ARG: no `run`, a NULL variable. @threads any @since 0.1 */
+/** Queues work. Waits while the queue is full. A failure of the work poisons what it writes, and all that
+ * depends on it. In the naive engine it returns when the work is done, so another thread completes it.
+ * TN_E_ARG: not exactly one of `run` and `begin`, an unknown flag or lane, a lane or another device than a
+ * host with TN_TASK_HOST, a variable that is NULL or of another context. TN_E_STATE: a million tasks with
+ * `begin` are under way.
+ * @threads any @since 0.1 */
 TN_API tn_status tn_engine_push(tn_ctx *ctx, const tn_task *task);
+
+/**
+ * Ends a task whose `begin` was called, exactly once.
+ *
+ * What waits for a task that nobody completes waits for ever: tn_close, tn_wait_all, a fork. A task that was
+ * begun is not cancelled; tn_close_within names it.
+ *
+ * @param handle  what `begin` was given
+ * @param status  TN_OK, or the failure that poisons what the task writes
+ * @param text    what went wrong, borrowed, one line; NULL: only the status is told
+ * @return TN_E_ARG: no task that has begun has this handle; `status` is no status: the task goes on ·
+ *         TN_E_STATE: it is complete already, or the process is a child that was forked inside a callback
+ * @threads any
+ * @since 0.1
+ */
+TN_API tn_status tn_task_complete(uint64_t handle, tn_status status, const char *text);
 
 /* ---- counters ------------------------------------------------------------------------------------ */
 
@@ -66,8 +104,10 @@ typedef struct tn_stats {
     uint64_t signatures, programs, frames; /* that exist; compiled; made */
     uint64_t arrays, storages;             /* that exist */
     uint64_t host_bytes, host_blocks, host_allocations; /* of the library, in the whole process */
-    uint64_t by_node; /* calls of nets, and backward passes, that ran node by node, since their graphs break
-                         (tn_graph_breaks) */
+    uint64_t cuts; /* places where calls of nets, and backward passes, were cut into several operations
+                      (tn_graph_breaks) */
+    uint64_t graphs, graph_launches, graph_updates; /* segments of nets that a device recorded; how often it
+                      launched them; and with which update before */
 } tn_stats;
 
 /** Reads the counters. TN_E_ARG: struct_size 0. @threads any @since 0.1 */

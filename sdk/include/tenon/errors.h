@@ -32,6 +32,19 @@ TN_API tn_status tn_error_find(uint32_t number, tn_error_info *out);
  * @threads any @since 0.1 */
 TN_API uint32_t tn_error_number(void);
 
+/**
+ * Copies text of unknown origin, such as a name out of a file, for a message: UTF-8 stays as it is. Bytes
+ * that are none, control characters and those that turn the direction of writing are shown as a backslash, x
+ * and two hexadecimal digits. All messages of the library went through it.
+ *
+ * @param out    gets at most `size` bytes with the NUL, cut behind a whole character or such a group of four
+ * @param text   NULL: ""
+ * @return length of the text written; 0 if `out` is NULL or `size` is 0
+ * @threads any
+ * @since 0.1
+ */
+TN_API size_t tn_text_escape(char *out, size_t size, const char *text);
+
 #ifdef __cplusplus
 }
 #endif

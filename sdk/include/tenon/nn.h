@@ -220,8 +220,10 @@ typedef struct tn_init_options {
 typedef struct tn_hybridize_options {
     TN_NN_HEAD;
     int32_t off;          /* 1: layer by layer again */
-    int32_t static_alloc; /* 1: one arena per shape, kept */
-    int32_t static_shape; /* 1: shapes never change between calls of one shape's program */
+    int32_t static_alloc; /* 1: memory stays bound between calls */
+    int32_t static_shape; /* 1: shapes seldom change (needs static_alloc): programs for others go at once */
+    int32_t inline_limit; /* smaller nets are called operator by operator, without static_alloc; 0: none */
+    int32_t forward_bulk, backward_bulk; /* instructions of an operation of the engine at most; 0: no limit */
 } tn_hybridize_options;
 
 /** A new net. Owned by the app. @since 0.1 */
@@ -296,6 +298,36 @@ TN_API int tn_net_takes(tn_net *net, int32_t ndim, const int64_t *shape, int32_t
 
 /** TN_GIVES_SCORES …: of a loaded model by its last operator, of any other net scores. @since 0.1 */
 TN_API int32_t tn_net_gives(const tn_net *net);
+
+/** One output of a net. A loaded model may have several; tn_net_forward() gives the first. */
+typedef struct tn_net_output {
+    uint32_t struct_size; /* set by the caller: sizeof(tn_net_output) */
+    int32_t gives;    /* TN_GIVES_…; among several outputs scores are not taken for those of a classifier */
+    const char *name; /* in the graph of a model, "output" of any other net; borrowed */
+    int32_t ndim;     /* -1: not known */
+    int32_t reserved;
+    int64_t shape[8]; /* -1: a dimension that does not follow */
+} tn_net_output;
+
+/** Outputs of the net; 0: failed. @since 0.1 */
+TN_API size_t tn_net_output_count(const tn_net *net);
+/**
+ * An output by index, and its shape for an input of `shape` (as tn_net_takes; NULL: nothing is asked about
+ * it).
+ * @return 1: done; 0: the index is too large, struct_size is 0, or the net does not take the input
+ * @since 0.1
+ */
+TN_API int tn_net_output_at(tn_net *net, size_t index, int32_t ndim, const int64_t *shape,
+                            tn_net_output *out);
+/**
+ * As tn_net_forward(), but all outputs.
+ * @param count of tn_net_output_count(); another one is an error
+ * @param out   gets them, borrowed as tn_net_forward()'s
+ * @return 1: done
+ * @since 0.1
+ */
+TN_API int tn_net_forward_all(tn_net *net, tn_array *x, size_t count, tn_array **out);
+
 /** Reads names of classes: a text file with a name per line. A loaded model has those of a classes.txt beside
  * its graph. 1: done. @since 0.1 */
 TN_API int tn_net_name_classes(tn_net *net, const char *path);
@@ -349,6 +381,12 @@ TN_API void tn_net_export(tn_net *net, const char *prefix);
 TN_API tn_symbol *tn_net_symbol(tn_net *net);
 /** SHA-256 over the arrays of the exported .params: name, type, shape, bytes of each. 1: done. @since 0.1 */
 TN_API int tn_net_sha256(tn_net *net, char out_hex[65]);
+/**
+ * The graph of a -symbol.json; yours (tn_symbol_release). As tn_symbol_load(), but if operators of it are not
+ * here the error names all of them. NULL: failed.
+ * @since 0.1
+ */
+TN_API tn_symbol *tn_app_symbol(tn_app *app, const char *path);
 /** A model that was exported, here or by MXNet: for inference. @since 0.1 */
 TN_API tn_net *tn_net_load(tn_app *app, const char *prefix);
 /** The same of two files of any name; `input` NULL: "data", or the only input that is no label. @since 0.1 */
@@ -419,7 +457,7 @@ TN_API tn_data *tn_data_open_(tn_app *app, const char *name, const tn_data_optio
  * @since 0.1
  */
 TN_API int tn_data_next(tn_data *data, tn_batch *batch);
-/** Where the next batch comes from. @since 0.1 */
+/** Where the next batch comes from. Either may be NULL. @since 0.1 */
 TN_API void tn_data_tell(const tn_data *data, int64_t *epoch, int64_t *index);
 TN_API void tn_data_seek(tn_data *data, int64_t epoch, int64_t index);
 /** Samples. @since 0.1 */
@@ -428,7 +466,7 @@ TN_API int64_t tn_data_count(const tn_data *data);
 TN_API int64_t tn_data_batches(const tn_data *data);
 /** Classes: the largest label and one. @since 0.1 */
 TN_API int64_t tn_data_classes(const tn_data *data);
-/** Shape of a sample with a 1 in front: (1, C, H, W). @since 0.1 */
+/** Shape of a sample with a 1 in front: (1, C, H, W). NULL: nothing happens. @since 0.1 */
 TN_API void tn_data_shape(const tn_data *data, int64_t shape[4]);
 /** Name as given, and the file of the images (`labels` 0) or labels (1); borrowed. @since 0.1 */
 TN_API const char *tn_data_name(const tn_data *data);
@@ -566,8 +604,8 @@ TN_API int tn_train_run(tn_train *train);
  * @threads any; also from a signal handler @since 0.1 */
 TN_API void tn_train_stop(tn_train *train);
 /**
- * Fills `info` (info->struct_size is set by the caller). Loss and accuracy are as of the last reading: with
- * `read` 1 the device is waited for and they are up to date.
+ * Fills `info` (info->struct_size is set by the caller; NULL: an error). Loss and accuracy are as of the last
+ * reading: with `read` 1 the device is waited for and they are up to date.
  * @since 0.1
  */
 TN_API void tn_train_info_get(tn_train *train, int32_t read, tn_train_info *info);

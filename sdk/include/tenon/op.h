@@ -67,7 +67,8 @@ typedef struct tn_site tn_site;
  *
  * @param attrs pairs of name and text, NULL-ended; NULL: none. Operators with any number of inputs need
  *              theirs ("num_args") here.
- * @return TN_E_KEY: unknown operator · TN_E_ATTR: unknown, missing or bad attribute; the text names it
+ * @return TN_E_KEY: unknown operator · TN_E_UNSUPPORTED: a part of gradients (TN_OP_BACKWARD), which
+ *         tn_backward alone calls · TN_E_ATTR: unknown, missing or bad attribute; the text names it
  * @threads any
  * @since 0.1
  */

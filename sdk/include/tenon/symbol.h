@@ -35,7 +35,7 @@ typedef struct tn_symbol_call {
  * number of inputs of an operator that takes any is filled in.
  *
  * @return TN_E_KEY: unknown operator, or input name · TN_E_ATTR: unknown, missing or bad attribute ·
- *         TN_E_ARG: too many inputs, or one with several outputs
+ *         TN_E_ARG: too many inputs, or one with several outputs · TN_E_UNSUPPORTED: a part of gradients
  * @threads any
  * @since 0.1
  */
@@ -133,7 +133,8 @@ TN_API tn_status tn_symbol_attr_set(tn_symbol *s, const char *key, const char *t
 
 /* ---- files --------------------------------------------------------------------------------------- */
 
-/** Reads a -symbol.json file. TN_E_IO · TN_E_FORMAT: damaged · TN_E_KEY: an unknown operator. @threads any
+/** Reads a -symbol.json file. TN_E_IO · TN_E_FORMAT: damaged · TN_E_KEY: an unknown operator ·
+ * TN_E_UNSUPPORTED: parts of gradients, in a file that does not say that it holds some. @threads any
  * @since 0.1 */
 TN_API tn_status tn_symbol_load(tn_ctx *ctx, const char *path, tn_symbol **out);
 

@@ -65,12 +65,54 @@ TN_API tn_status tn_symbol_view_head(const tn_symbol_view *v, uint32_t index, tn
 /** NULL is fine. @threads any @since 0.1 */
 TN_API void tn_symbol_view_destroy(tn_symbol_view *v);
 
+/* ---- the operators of a file -------------------------------------------------------------------- */
+
+typedef struct tn_operators tn_operators;
+
+/** One operator of a model's graph, whether anything here defines it or not; borrowed from the list. */
+typedef struct tn_operator_use {
+    uint32_t struct_size; /* set by the caller: TN_SIZE(tn_operator_use) */
+    uint32_t index;       /* of the node in its graph */
+    uint32_t depth;       /* 0: in the graph of the file; 1: in a subgraph of one of its nodes … */
+    uint32_t number;      /* 0: it is defined here; else the TN number of what is wrong */
+    const char *op, *node;
+    const char *const *attrs; /* pairs of name and text, NULL-ended; ctx_group, lr_mult and the like, which
+                                 no operator reads, are left out */
+    const char *why;          /* "": it is defined here */
+} tn_operator_use;
+
+/**
+ * Lists the operators of a -symbol.json. Unlike tn_symbol_load() it does not stop at one that is not here, so
+ * that all that a model lacks can be told at once.
+ *
+ * @return TN_E_IO, TN_E_FORMAT, TN_E_UNSUPPORTED: as tn_symbol_load · TN_E_NOMEM
+ * @threads any
+ * @since 0.1
+ */
+TN_API tn_status tn_operators_load(tn_ctx *ctx, const char *path, tn_operators **out);
+
+/** The same of a text in memory. @threads any @since 0.1 */
+TN_API tn_status tn_operators_from_json(tn_ctx *ctx, const char *text, uint64_t bytes, tn_operators **out);
+
+/** How many; 0 for NULL. @threads any @since 0.1 */
+TN_API uint32_t tn_operators_count(const tn_operators *o);
+
+/** How many of them are not here; 0 for NULL. @threads any @since 0.1 */
+TN_API uint32_t tn_operators_missing(const tn_operators *o);
+
+/** An operator by index, in the order of the file. TN_E_ARG: index too large, struct_size 0.
+ * @threads any @since 0.1 */
+TN_API tn_status tn_operators_at(const tn_operators *o, uint32_t index, tn_operator_use *out);
+
+/** NULL is fine. @threads any @since 0.1 */
+TN_API void tn_operators_destroy(tn_operators *o);
+
 /* ---- a program ----------------------------------------------------------------------------------- */
 
 typedef struct tn_program_view tn_program_view;
 
 #define TN_VIEW_TRAIN 1u    /* as in training */
-#define TN_VIEW_RECORDED 2u /* as recorded: what a gradient of all arguments would read is kept */
+#define TN_VIEW_RECORDED 2u /* as recorded: with the gradients of all arguments behind it */
 
 /**
  * What a cached operator would run for these shapes. It is compiled, but not run, and nothing is kept; no
@@ -87,11 +129,23 @@ typedef struct tn_program_view tn_program_view;
 TN_API tn_status tn_program_view_plan(tn_ctx *ctx, tn_symbol *s, const tn_inferred *shapes,
                                       const tn_device *device, uint32_t flags, tn_program_view **out);
 
-/** What a cached operator compiled last. TN_E_STATE: it was never called, or runs node by node.
+/**
+ * The same for a cached operator that is told of its parameters, or a program with these weights.
+ *
+ * @param params names, NULL-ended
+ * @return TN_E_KEY: no input has that name · else as tn_program_view_plan
+ * @threads any
+ * @since 0.1
+ */
+TN_API tn_status tn_program_view_served(tn_ctx *ctx, tn_symbol *s, const tn_inferred *shapes,
+                                        const tn_device *device, const char *const *params,
+                                        tn_program_view **out);
+
+/** What a cached operator compiled last. TN_E_STATE: it was never called, or in parts.
  * @threads any @since 0.1 */
 TN_API tn_status tn_program_view_cached(tn_cached_op *op, tn_program_view **out);
 
-/** What a program compiled last. TN_E_STATE: it never ran, or runs node by node. @threads any @since 0.1 */
+/** What a program compiled last. TN_E_STATE: it never ran, or in parts. @threads any @since 0.1 */
 TN_API tn_status tn_program_view_create(tn_program *p, tn_program_view **out);
 
 /** The whole of a program; borrowed from the view. */
@@ -102,18 +156,25 @@ typedef struct tn_view_program {
     uint32_t threads;        /* budget of each kernel */
     const char *device;      /* "cpu:0" */
     uint64_t planned, bound; /* bytes of the arena; the least that any plan needs */
-    uint64_t est_ns;         /* sum of what the kernels said of themselves; 1000 for each that said nothing */
+    uint64_t est_ns;         /* of the forward: sum of what the kernels said of themselves; 1000 for each that
+                                said nothing */
+    uint32_t forward_count;  /* instructions of the forward; those behind them are the backward's */
+    uint32_t once_count;     /* instructions before them, which run once: they read constants only */
+    uint64_t constant_bytes; /* of what those leave for all calls; not in the arena */
+    uint32_t pass_count, reserved;
 } tn_view_program;
 
 /** TN_E_ARG: struct_size 0. @threads any @since 0.1 */
 TN_API tn_status tn_program_view_info(const tn_program_view *v, tn_view_program *out);
 
-#define TN_VIEW_UNUSED 0  /* nobody needs it */
-#define TN_VIEW_ARENA 1   /* in the arena */
-#define TN_VIEW_INPUT 2   /* in an array that the caller gives: data, weights */
-#define TN_VIEW_OUTPUT 3  /* in an array that the caller gets */
-#define TN_VIEW_SCRATCH 4 /* workspace of one instruction, in the arena */
-#define TN_VIEW_SAVED 5   /* what one instruction leaves for its backward, in the arena */
+#define TN_VIEW_UNUSED 0   /* nobody needs it */
+#define TN_VIEW_ARENA 1    /* in the arena */
+#define TN_VIEW_INPUT 2    /* in an array that the caller gives: data, weights */
+#define TN_VIEW_OUTPUT 3   /* in an array that the caller gets */
+#define TN_VIEW_SCRATCH 4  /* workspace of one instruction, in the arena */
+#define TN_VIEW_SAVED 5    /* what one instruction leaves for its backward, in the arena */
+#define TN_VIEW_GRADIENT 6 /* in the array of a gradient */
+#define TN_VIEW_CONSTANT 7 /* made once of constants */
 
 /** One tensor of a program; borrowed from the view. */
 typedef struct tn_view_entry {
@@ -123,8 +184,8 @@ typedef struct tn_view_entry {
     uint32_t output;      /* of that node */
     uint32_t root;        /* entry whose memory it shares (a view of it, or in place); itself: its own */
     uint64_t bytes;
-    uint64_t offset;      /* bytes, in the arena */
-    uint32_t first, last; /* instructions during which its memory is in use; step_count: it is kept */
+    uint64_t offset;      /* bytes, in the arena, or among the constants */
+    uint32_t first, last; /* instructions during which its memory is in use */
     int32_t dtype, ndim;
     const int64_t *shape;
 } tn_view_entry;
@@ -147,14 +208,29 @@ typedef struct tn_view_step {
  * @threads any @since 0.1 */
 TN_API tn_status tn_program_view_step(const tn_program_view *v, uint32_t index, tn_view_step *out);
 
+/** What one pass did to a program. */
+typedef struct tn_view_pass {
+    uint32_t struct_size;   /* set by the caller: TN_SIZE(tn_view_pass) */
+    uint32_t off;           /* 1: it was left out */
+    const char *name;       /* "fuse"; a literal, as is `text` */
+    const char *text;       /* one line */
+    uint32_t before, after; /* instructions */
+    uint32_t rewrites;      /* changes it made; 0 also for passes that do not count */
+    uint32_t bounded;       /* 1: results may move within the bounds of the operators */
+} tn_view_pass;
+
+/** A pass by index, in the order they run. TN_E_ARG: index too large, struct_size 0.
+ * @threads any @since 0.1 */
+TN_API tn_status tn_program_view_pass(const tn_program_view *v, uint32_t index, tn_view_pass *out);
+
 /** NULL is fine. @threads any @since 0.1 */
 TN_API void tn_program_view_destroy(tn_program_view *v);
 
-/* ---- what breaks a graph ------------------------------------------------------------------------- */
+/* ---- what cuts a graph --------------------------------------------------------------------------- */
 
 typedef struct tn_breaks tn_breaks;
 
-/** One node that cannot be part of a program; borrowed. */
+/** One node that runs apart from those around it, or not at all; borrowed. */
 typedef struct tn_break {
     uint32_t struct_size; /* set by the caller: TN_SIZE(tn_break) */
     uint32_t index; /* of the node, as in tn_symbol_view_node; of a gradient's: of what it is the gradient
@@ -165,9 +241,9 @@ typedef struct tn_break {
 } tn_break;
 
 /**
- * The nodes of `s` that cannot be part of a program on `device`: host callbacks, kernels that complete later
- * or decide on sizes while they run, operators without a kernel. Behind them those of its gradient, if all
- * operators between its outputs and its arguments have one.
+ * The nodes of `s` that cut a program on `device`: host callbacks, kernels that complete later
+ * or decide on sizes while they run; and operators without a kernel. Behind them those of its gradient, if
+ * all operators between its outputs and its arguments have one.
  *
  * @param shapes as of tn_symbol_view_create. A node whose shapes are known is prepared, so the answer is the
  *               compiler's; of the others only what follows from operator and kernels alone is told

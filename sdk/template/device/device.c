@@ -189,6 +189,9 @@ static const char *fake_statistics(tn_device_handle *device)
         {"notifications_reordered", &c->notifications_reordered},
         {"faults", &c->faults},
         {"failed_streams", &c->failed_streams},
+        {"graphs", &c->graphs},
+        {"graph_launches", &c->graph_launches},
+        {"graph_updates", &c->graph_updates},
         {"allocations", &c->allocations},
         {"memory_bytes", &c->memory_bytes},
         {"memory_peak_bytes", &c->memory_peak_bytes},
@@ -226,7 +229,7 @@ static void fake_host_unregister(tn_device_handle *device, void *data)
 }
 
 const tn_device_ops tnfake_device_ops = {
-    .head = TN_CAPABILITY(tn_device_ops, host_unregister, TN_KIND_DEVICE, "fake"),
+    .head = TN_CAPABILITY(tn_device_ops, graph_free, TN_KIND_DEVICE, "fake"),
     .runs_kernels_of = "cpu",
     .count = fake_count,
     .open = fake_open,
@@ -249,4 +252,9 @@ const tn_device_ops tnfake_device_ops = {
     .peer = fake_peer,
     .host_register = fake_host_register,
     .host_unregister = fake_host_unregister,
+    .graph_begin = tnfake_graph_begin,
+    .graph_end = tnfake_graph_end,
+    .graph_update = tnfake_graph_update,
+    .graph_launch = tnfake_graph_launch,
+    .graph_free = tnfake_graph_free,
 };

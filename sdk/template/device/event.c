@@ -15,7 +15,7 @@
 
 /* ---- points -------------------------------------------------------------------------------------- */
 
-static tnfake_point *point_create(tnfake_plugin *plugin)
+tnfake_point *tnfake_point_create(tnfake_plugin *plugin)
 {
     tnfake_point *point = tnfake_new(plugin, sizeof *point);
 
@@ -28,7 +28,7 @@ static tnfake_point *point_create(tnfake_plugin *plugin)
     return point;
 }
 
-static tnfake_point *point_retain(tnfake_point *point)
+tnfake_point *tnfake_point_retain(tnfake_point *point)
 {
     if (point)
         atomic_fetch_add_explicit(&point->refs, 1u, memory_order_relaxed);
@@ -136,8 +136,8 @@ static void driver_main(void *arg)
         }
         note = driver_pick_locked(device);
         pthread_mutex_unlock(&driver->lock);
-        note->fn(note->arg, note->err.code, note->err.code ? &note->err : NULL);
         atomic_fetch_add_explicit(&device->count.notifications, 1u, memory_order_relaxed);
+        note->fn(note->arg, note->err.code, note->err.code ? &note->err : NULL);
         tnfake_delete(device->plugin, note);
         pthread_mutex_lock(&driver->lock);
     }
@@ -201,37 +201,56 @@ void tnfake_event_destroy(tn_event *event)
     tnfake_delete(plugin, event);
 }
 
-static tnfake_point *event_point(tn_event *event)
+tnfake_point *tnfake_event_point(tn_event *event)
 {
     tnfake_point *point;
 
     pthread_mutex_lock(&event->lock);
-    point = point_retain(event->point);
+    point = tnfake_point_retain(event->point);
     pthread_mutex_unlock(&event->lock);
     return point;
 }
 
-tn_status tnfake_event_record(tn_event *event, tn_stream *stream, tn_err *err)
+void tnfake_event_move(tn_event *event, tnfake_point *point)
 {
-    tnfake_point *point, *old;
-    tn_status st;
+    tnfake_point *old;
 
-    if (!event || !stream)
-        return tn_fail(err, TN_E_ARG, "a record needs an event and a stream");
-    point = point_create(event->device->plugin);
-    if (!point)
-        return tn_fail(err, TN_E_NOMEM, "out of host memory for an event");
-    (void)point_retain(point); /* one for the event, one for the queue */
-    if ((st = tnfake_stream_record(stream, point, err))) {
-        tnfake_point_release(point);
-        tnfake_point_release(point);
-        return st;
-    }
     pthread_mutex_lock(&event->lock);
     old = event->point;
     event->point = point;
     pthread_mutex_unlock(&event->lock);
     tnfake_point_release(old);
+}
+
+static bool records(tn_stream *stream)
+{
+    bool recording;
+
+    pthread_mutex_lock(&stream->lock);
+    recording = stream->recording != NULL;
+    pthread_mutex_unlock(&stream->lock);
+    return recording;
+}
+
+tn_status tnfake_event_record(tn_event *event, tn_stream *stream, tn_err *err)
+{
+    tnfake_point *point;
+    tn_status st;
+
+    if (!event || !stream)
+        return tn_fail(err, TN_E_ARG, "a record needs an event and a stream");
+    if (records(stream))
+        return tnfake_submit(stream, &(tnfake_item){.kind = TNFAKE_RECORD, .event = event}, err);
+    point = tnfake_point_create(event->device->plugin);
+    if (!point)
+        return tn_fail(err, TN_E_NOMEM, "out of host memory for an event");
+    (void)tnfake_point_retain(point); /* one for the event, one for the queue */
+    if ((st = tnfake_submit(stream, &(tnfake_item){.kind = TNFAKE_RECORD, .point = point}, err))) {
+        tnfake_point_release(point);
+        tnfake_point_release(point);
+        return st;
+    }
+    tnfake_event_move(event, point);
     return TN_OK;
 }
 
@@ -243,10 +262,12 @@ tn_status tnfake_event_wait(tn_stream *stream, tn_event *event, tn_err *err)
 
     if (!event || !stream)
         return tn_fail(err, TN_E_ARG, "a wait needs a stream and an event");
-    point = event_point(event);
+    if (records(stream))
+        return tnfake_submit(stream, &(tnfake_item){.kind = TNFAKE_WAIT, .event = event}, err);
+    point = tnfake_event_point(event);
     if (!point)
         return TN_OK;
-    if ((st = tnfake_stream_await(stream, point, err)))
+    if ((st = tnfake_submit(stream, &(tnfake_item){.kind = TNFAKE_WAIT, .point = point}, err)))
         tnfake_point_release(point);
     return st;
 }
@@ -260,7 +281,7 @@ tn_status tnfake_event_query(tn_event *event, tn_err *err)
         return tn_fail(err, TN_E_ARG, "no event");
     if ((st = tnfake_forked(event->device->plugin, err)))
         return st;
-    point = event_point(event);
+    point = tnfake_event_point(event);
     if (!point)
         return TN_OK;
     pthread_mutex_lock(&point->lock);
@@ -290,7 +311,7 @@ tn_status tnfake_event_notify(tn_event *event, void (*fn)(void *arg, tn_status s
     note->device = event->device;
     note->fn = fn;
     note->arg = arg;
-    point = event_point(event);
+    point = tnfake_event_point(event);
     if (point) {
         pthread_mutex_lock(&point->lock);
         now = point->reached;

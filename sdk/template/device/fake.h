@@ -2,7 +2,8 @@
  * Shared by the files of the fake device.
  *
  * plugin.c: options, memory, threads of the plugin · device.c: the table, memory and statistics of a device ·
- * stream.c: queues and their workers · event.c: points in streams, and the driver thread that reports them.
+ * stream.c: queues and their workers · event.c: points in streams, and the driver thread that reports them ·
+ * graph.c: recorded work.
  *
  * Locks, in this order: device -> event -> stream -> point -> driver queue. No foreign function is called
  * under one.
@@ -26,7 +27,8 @@
 #define TNFAKE_FAULT_CALL 0u
 #define TNFAKE_FAULT_COPY 1u
 #define TNFAKE_FAULT_ALLOC 2u
-#define TNFAKE_FAULT_KINDS 3u
+#define TNFAKE_FAULT_WAIT 3u /* is left out: nothing fails but what needed it */
+#define TNFAKE_FAULT_KINDS 4u
 
 typedef struct tnfake_fault {
     uint32_t kind;
@@ -65,6 +67,7 @@ typedef struct tnfake_counters {
     atomic_ullong submitted, completions, out_of_order, calls, copies, records;
     atomic_ullong event_waits, event_waits_blocked; /* carried out; those that found the event not reached */
     atomic_ullong notifications, notifications_reordered, faults, failed_streams;
+    atomic_ullong graphs, graph_launches, graph_updates;
     atomic_ullong memory_bytes, memory_peak_bytes, allocations;
 } tnfake_counters;
 
@@ -127,7 +130,11 @@ struct tn_event {
     tnfake_point *point; /* NULL: never recorded */
 };
 
-void tnfake_point_release(tnfake_point *point); /* NULL is fine */
+tnfake_point *tnfake_point_create(tnfake_plugin *plugin);
+tnfake_point *tnfake_point_retain(tnfake_point *point); /* NULL is fine, here and below */
+void tnfake_point_release(tnfake_point *point);
+tnfake_point *tnfake_event_point(tn_event *event);            /* retained */
+void tnfake_event_move(tn_event *event, tnfake_point *point); /* takes over the reference */
 void tnfake_point_reach(tnfake_point *point, const tn_err *err);
 /* Blocks until the point is reached; false: the stream had failed, `err` says how. Counts `blocked` before it
  * blocks. */
@@ -146,6 +153,44 @@ tn_status tnfake_event_notify(tn_event *event, void (*fn)(void *arg, tn_status s
 
 /* ---- stream.c ------------------------------------------------------------------------------------ */
 
+#define TNFAKE_CALL 0u
+#define TNFAKE_COPY 1u
+#define TNFAKE_RECORD 2u
+#define TNFAKE_WAIT 3u
+
+/* An item of a queue, or of a graph. */
+typedef struct tnfake_item {
+    struct tnfake_item *next;
+    uint32_t kind, delay_us;
+    uint64_t order; /* number of its submission on the device, from 1 */
+    bool fault;
+    tn_status (*fn)(void *arg, tn_err *err);
+    void *arg;
+    void *dst;
+    const void *src;
+    uint64_t bytes;
+    tnfake_point *point;
+    /* in a graph */
+    tn_event *event;             /* of a record or a wait */
+    uint32_t slots[3];           /* that arg, dst and src lie in, and 1 */
+    struct tnfake_item *earlier; /* of a wait: the last record of its event before it */
+    tnfake_point *fresh;         /* of a record: that of the launch which is being made */
+} tnfake_item;
+
+struct tn_stream {
+    tn_device_handle *device;
+    uint32_t slot;
+    uint64_t number; /* of all streams of the device, ever */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    tnfake_item *first, **last;
+    uint64_t submitted, done;
+    bool closing;
+    tn_device_graph *recording; /* NULL: what comes is done */
+    tn_err err;                 /* sticky; code TN_OK: fine */
+    void *thread;
+};
+
 tn_status tnfake_stream_create(tn_device_handle *device, int32_t priority, tn_stream **out, tn_err *err);
 void tnfake_stream_destroy(tn_stream *stream);
 tn_status tnfake_stream_wait(tn_stream *stream, tn_err *err);
@@ -153,8 +198,27 @@ tn_status tnfake_stream_call(tn_stream *stream, tn_status (*fn)(void *arg, tn_er
                              tn_err *err);
 tn_status tnfake_copy(tn_stream *stream, const tn_place *dst, const tn_place *src, uint64_t bytes,
                       tn_err *err);
-/* Queue a record of `point`, or a wait for it; take over the caller's reference on success. */
-tn_status tnfake_stream_record(tn_stream *stream, tnfake_point *point, tn_err *err);
-tn_status tnfake_stream_await(tn_stream *stream, tnfake_point *point, tn_err *err);
+/* Queues a copy of `from`, or records it; takes over the reference to its point on success. */
+tn_status tnfake_submit(tn_stream *stream, const tnfake_item *from, tn_err *err);
+/* Queues a list of items, all or none, and takes them over on success. */
+tn_status tnfake_stream_put(tn_stream *stream, tnfake_item *first, uint64_t items, tn_err *err);
+
+/* ---- graph.c ------------------------------------------------------------------------------------- */
+
+struct tn_device_graph {
+    tn_device_handle *device;
+    tnfake_item *first, **last;
+    uint64_t items;
+    uint32_t slot_count;
+    char **was, **now; /* where each slot lay when it was recorded, and lies; one block */
+};
+
+tn_status tnfake_graph_begin(tn_stream *stream, tn_err *err);
+tn_status tnfake_graph_end(tn_stream *stream, uint32_t count, void *const *base, const uint64_t *bytes,
+                           tn_device_graph **out, tn_err *err);
+tn_status tnfake_graph_update(tn_device_graph *graph, uint32_t count, void *const *base, tn_err *err);
+tn_status tnfake_graph_launch(tn_device_graph *graph, tn_stream *stream, tn_err *err);
+void tnfake_graph_free(tn_device_graph *graph);
+tn_status tnfake_graph_add(tn_device_graph *graph, tnfake_item *item, tn_err *err); /* takes it on success */
 
 #endif

@@ -141,7 +141,8 @@ static const tn_option_row option_rows[] = {
         0, 1),
     ROW("devices", "int", "2", "how many devices there are", 0, 64),
     ROW("memory", "bytes", "0", "memory of each device; 0: no limit", 0, 9e18),
-    ROW("fault", "text", "", "call:N, copy:N, alloc:N, comma between: the N-th on each device fails", 1, 0),
+    ROW("fault", "text", "",
+        "call:N, copy:N, alloc:N, comma between: the N-th on each device fails; wait:N is left out", 1, 0),
 };
 
 static const tn_option_row *const option_list[] = {
@@ -161,7 +162,7 @@ static const tn_option_table options = {
 
 static tn_status faults_read(tnfake_plugin *plugin, const char *text, tn_err *err)
 {
-    static const char *const kinds[TNFAKE_FAULT_KINDS] = {"call:", "copy:", "alloc:"};
+    static const char *const kinds[TNFAKE_FAULT_KINDS] = {"call:", "copy:", "alloc:", "wait:"};
     const char *at = text;
 
     while (*at) {
@@ -181,9 +182,10 @@ static tn_status faults_read(tnfake_plugin *plugin, const char *text, tn_err *er
     return TN_OK;
 
 bad:
-    return tnfake_fail(err, TN_E_ARG,
-                       "fault is '%.80s', but must be up to %u of call:N, copy:N, alloc:N with N from 1",
-                       text, TNFAKE_FAULTS_MAX);
+    return tnfake_fail(
+        err, TN_E_ARG,
+        "fault is '%.80s', but must be up to %u of call:N, copy:N, alloc:N, wait:N with N from 1", text,
+        TNFAKE_FAULTS_MAX);
 }
 
 static tn_status options_read(tnfake_plugin *plugin, tn_err *err)

@@ -11,37 +11,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define KIND_CALL 0u
-#define KIND_COPY 1u
-#define KIND_RECORD 2u
-#define KIND_WAIT 3u
-
-typedef struct item {
-    struct item *next;
-    uint32_t kind, delay_us;
-    uint64_t order; /* number of its submission on the device, from 1 */
-    bool fault;
-    tn_status (*fn)(void *arg, tn_err *err);
-    void *arg;
-    void *dst;
-    const void *src;
-    uint64_t bytes;
-    tnfake_point *point;
-} item;
-
-struct tn_stream {
-    tn_device_handle *device;
-    uint32_t slot;
-    uint64_t number; /* of all streams of the device, ever */
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    item *first, **last;
-    uint64_t submitted, done;
-    bool closing;
-    tn_err err; /* sticky; code TN_OK: fine */
-    void *thread;
-};
-
 static void count(atomic_ullong *counter)
 {
     atomic_fetch_add_explicit(counter, 1u, memory_order_relaxed);
@@ -49,12 +18,12 @@ static void count(atomic_ullong *counter)
 
 /* ---- carrying out -------------------------------------------------------------------------------- */
 
-static tn_status call_or_copy(const item *i, tn_err *err)
+static tn_status call_or_copy(const tnfake_item *i, tn_err *err)
 {
     if (i->fault)
         return tnfake_fail(err, TN_E_DEVICE, "fault: this %s fails on demand",
-                           i->kind == KIND_CALL ? "call" : "copy");
-    if (i->kind == KIND_CALL)
+                           i->kind == TNFAKE_CALL ? "call" : "copy");
+    if (i->kind == TNFAKE_CALL)
         return i->fn(i->arg, err);
     memmove(i->dst, i->src, (size_t)i->bytes);
     return TN_OK;
@@ -69,7 +38,7 @@ static void stream_fail(tn_stream *s, tn_status code, const tn_err *err)
     count(&s->device->count.failed_streams);
 }
 
-static void carry_out(tn_stream *s, item *i)
+static void carry_out(tn_stream *s, tnfake_item *i)
 {
     tnfake_counters *c = &s->device->count;
     const bool failed = s->err.code != TN_OK; /* only this thread writes it */
@@ -77,19 +46,19 @@ static void carry_out(tn_stream *s, item *i)
     tn_status st;
 
     switch (i->kind) {
-    case KIND_RECORD:
+    case TNFAKE_RECORD:
         tnfake_point_reach(i->point, &s->err);
         count(&c->records);
         break;
-    case KIND_WAIT:
-        if (!tnfake_point_wait(i->point, &c->event_waits_blocked, &err) && !failed)
+    case TNFAKE_WAIT:
+        if (!i->fault && !tnfake_point_wait(i->point, &c->event_waits_blocked, &err) && !failed)
             stream_fail(s, err.code, &err);
         count(&c->event_waits);
         break;
     default:
         if (!failed && (st = call_or_copy(i, &err)))
             stream_fail(s, st, &err);
-        count(i->kind == KIND_CALL ? &c->calls : &c->copies);
+        count(i->kind == TNFAKE_CALL ? &c->calls : &c->copies);
         break;
     }
 }
@@ -124,7 +93,7 @@ static bool overtakes(const tn_stream *s, uint64_t order)
 }
 
 /* Takes the finished item from the queue and tells those who wait for the stream. */
-static void item_finish(tn_stream *s, item *i)
+static void item_finish(tn_stream *s, tnfake_item *i)
 {
     count(&s->device->count.completions);
     if (overtakes(s, i->order))
@@ -148,7 +117,7 @@ static void stream_main(void *arg)
     tn_stream *s = arg;
 
     for (;;) {
-        item *i;
+        tnfake_item *i;
         bool closing;
 
         pthread_mutex_lock(&s->lock);
@@ -176,18 +145,68 @@ static uint32_t delay_of(const tn_stream *s, uint32_t kind)
     const tnfake_plugin *p = s->device->plugin;
     uint64_t random = tnfake_random(p->seed, (uint64_t)s->device->index << 32 | s->number, s->submitted);
 
-    if (kind > KIND_COPY || random & 1u)
+    if (kind > TNFAKE_COPY || random & 1u)
         return 0;
     return (uint32_t)((random >> 8) % ((uint64_t)p->delay_us + 1));
 }
 
-/* Queues a copy of `from`. Records and waits are taken from failed streams too, so that what depends on them
- * ends. */
-static tn_status submit(tn_stream *s, const item *from, tn_err *err)
+/* Records and waits are taken from failed streams too, so that what depends on them ends. */
+static tn_status refused_locked(const tn_stream *s, uint64_t count, bool work, tn_err *err)
+{
+    if (s->err.code && work) {
+        if (err)
+            *err = s->err;
+        return s->err.code;
+    }
+    if (s->closing)
+        return tn_fail(err, TN_E_STATE, "the stream is being destroyed");
+    if (s->submitted - s->done > TNFAKE_QUEUE_MAX - count)
+        return tn_fail(err, TN_E_STATE, "the stream's queue is full");
+    return TN_OK;
+}
+
+static void put_locked(tn_stream *s, tnfake_item *i)
+{
+    static const uint32_t faults[] = {TNFAKE_FAULT_CALL, TNFAKE_FAULT_COPY, 0, TNFAKE_FAULT_WAIT};
+    tn_device_handle *d = s->device;
+
+    i->fault = i->kind != TNFAKE_RECORD && tnfake_fault_due(d, faults[i->kind]);
+    i->delay_us = delay_of(s, i->kind);
+    i->order = atomic_fetch_add_explicit(&d->order, 1u, memory_order_relaxed) + 1;
+    if (!s->first)
+        atomic_store_explicit(&d->oldest[s->slot], i->order, memory_order_relaxed);
+    *s->last = i;
+    s->last = &i->next;
+    s->submitted++;
+    count(&d->count.submitted);
+}
+
+tn_status tnfake_stream_put(tn_stream *s, tnfake_item *first, uint64_t items, tn_err *err)
+{
+    tn_status st;
+
+    pthread_mutex_lock(&s->lock);
+    if (s->recording)
+        st = tn_fail(err, TN_E_STATE, "the stream is recording");
+    else
+        st = refused_locked(s, items, true, err);
+    while (!st && first) {
+        tnfake_item *i = first;
+
+        first = i->next;
+        i->next = NULL;
+        put_locked(s, i);
+    }
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+tn_status tnfake_submit(tn_stream *s, const tnfake_item *from, tn_err *err)
 {
     tn_device_handle *d = s->device;
     tn_status st = tnfake_forked(d->plugin, err);
-    item *i = st ? NULL : tnfake_new(d->plugin, sizeof *i);
+    tnfake_item *i = st ? NULL : tnfake_new(d->plugin, sizeof *i);
 
     if (st)
         return st;
@@ -195,29 +214,15 @@ static tn_status submit(tn_stream *s, const item *from, tn_err *err)
         return tn_fail(err, TN_E_NOMEM, "out of host memory for the stream's queue");
     *i = *from;
     pthread_mutex_lock(&s->lock);
-    if (s->err.code && i->kind <= KIND_COPY) {
-        st = s->err.code;
-        if (err)
-            *err = s->err;
-    } else if (s->closing || s->submitted - s->done >= TNFAKE_QUEUE_MAX) {
-        st = tn_fail(err, TN_E_STATE,
-                     s->closing ? "the stream is being destroyed" : "the stream's queue is full");
-    } else {
-        i->fault = i->kind <= KIND_COPY &&
-                   tnfake_fault_due(d, i->kind == KIND_CALL ? TNFAKE_FAULT_CALL : TNFAKE_FAULT_COPY);
-        i->delay_us = delay_of(s, i->kind);
-        i->order = atomic_fetch_add_explicit(&d->order, 1u, memory_order_relaxed) + 1;
-        if (!s->first)
-            atomic_store_explicit(&d->oldest[s->slot], i->order, memory_order_relaxed);
-        *s->last = i;
-        s->last = &i->next;
-        s->submitted++;
-        count(&d->count.submitted);
+    if (s->recording) {
+        st = tnfake_graph_add(s->recording, i, err);
+    } else if (!(st = refused_locked(s, 1, i->kind <= TNFAKE_COPY, err))) {
+        put_locked(s, i);
         pthread_cond_broadcast(&s->changed);
-        i = NULL;
     }
     pthread_mutex_unlock(&s->lock);
-    tnfake_delete(d->plugin, i);
+    if (st)
+        tnfake_delete(d->plugin, i);
     return st;
 }
 
@@ -226,7 +231,7 @@ tn_status tnfake_stream_call(tn_stream *stream, tn_status (*fn)(void *arg, tn_er
 {
     if (!stream || !fn)
         return tn_fail(err, TN_E_ARG, "no stream or no function to call");
-    return submit(stream, &(item){.kind = KIND_CALL, .fn = fn, .arg = arg}, err);
+    return tnfake_submit(stream, &(tnfake_item){.kind = TNFAKE_CALL, .fn = fn, .arg = arg}, err);
 }
 
 tn_status tnfake_copy(tn_stream *stream, const tn_place *dst, const tn_place *src, uint64_t bytes,
@@ -237,18 +242,8 @@ tn_status tnfake_copy(tn_stream *stream, const tn_place *dst, const tn_place *sr
     if (dst->device < -1 || src->device < -1 || dst->device >= (int32_t)stream->device->plugin->devices ||
         src->device >= (int32_t)stream->device->plugin->devices)
         return tn_fail(err, TN_E_UNSUPPORTED, "one end of the copy is no place of a fake device or the host");
-    return submit(stream, &(item){.kind = KIND_COPY, .dst = dst->data, .src = src->data, .bytes = bytes},
-                  err);
-}
-
-tn_status tnfake_stream_record(tn_stream *stream, tnfake_point *point, tn_err *err)
-{
-    return submit(stream, &(item){.kind = KIND_RECORD, .point = point}, err);
-}
-
-tn_status tnfake_stream_await(tn_stream *stream, tnfake_point *point, tn_err *err)
-{
-    return submit(stream, &(item){.kind = KIND_WAIT, .point = point}, err);
+    return tnfake_submit(
+        stream, &(tnfake_item){.kind = TNFAKE_COPY, .dst = dst->data, .src = src->data, .bytes = bytes}, err);
 }
 
 /* ---- life ---------------------------------------------------------------------------------------- */
@@ -316,6 +311,7 @@ void tnfake_stream_destroy(tn_stream *stream)
     pthread_cond_broadcast(&stream->changed);
     pthread_mutex_unlock(&stream->lock);
     tnfake_thread_join(stream->device->plugin, stream->thread);
+    tnfake_graph_free(stream->recording);
     slot_give(stream);
     pthread_cond_destroy(&stream->changed);
     pthread_mutex_destroy(&stream->lock);
@@ -333,11 +329,13 @@ tn_status tnfake_stream_wait(tn_stream *stream, tn_err *err)
         return st;
     pthread_mutex_lock(&stream->lock);
     until = stream->submitted;
-    while (stream->done < until)
+    while (!stream->recording && stream->done < until)
         pthread_cond_wait(&stream->changed, &stream->lock);
     st = stream->err.code;
     if (st && err)
         *err = stream->err;
+    if (stream->recording)
+        st = tn_fail(err, TN_E_STATE, "the stream is recording: nothing may wait for it");
     pthread_mutex_unlock(&stream->lock);
     return st;
 }

@@ -18,6 +18,7 @@ extern "C" {
 typedef struct tn_device_handle tn_device_handle; /* the plugin's: one opened device */
 typedef struct tn_stream tn_stream;               /* the plugin's: an in-order queue of work */
 typedef struct tn_event tn_event;                 /* the plugin's: a point in a stream */
+typedef struct tn_device_graph tn_device_graph;   /* the plugin's: recorded work of one stream */
 
 typedef struct tn_device_info {
     uint32_t struct_size;
@@ -90,6 +91,39 @@ typedef struct tn_device_ops {
     int32_t (*peer)(tn_device_handle *device, int32_t peer);
     tn_status (*host_register)(tn_device_handle *device, void *data, uint64_t bytes, tn_err *err);
     void (*host_unregister)(tn_device_handle *device, void *data);
+
+    /*
+     * Graphs: work that is recorded once, then launched as one piece. All five functions are there, or none.
+     *
+     * Between graph_begin and graph_end what the stream is given is recorded and not done: stream_call, copy,
+     * event_record, event_wait. A device whose graphs cannot hold an event, or this copy, answers
+     * TN_E_UNSUPPORTED there and goes on recording. A call that waits for the stream, another graph_begin, or
+     * a graph_launch on it is TN_E_STATE. All of it comes from one thread. Meanwhile the host neither
+     * allocates nor frees memory of the device; other streams go on as ever.
+     *
+     * A launch does what the same calls would do now: a recorded event_record moves the event's point, a
+     * recorded event_wait waits for the point that the event has by then. Recorded functions, their `arg`,
+     * events and memory live until the graph is freed and its launches are done.
+     *
+     * Slots are pieces of memory, of the host or of the device, that may be elsewhere at a later launch. Each
+     * recorded `arg` of stream_call and each end of a copy that lies in one moves with it; what is stored in
+     * the memory of a slot does not change. Slots do not overlap.
+     */
+    /** [worker] TN_E_STATE: the stream is recording, or has failed. */
+    tn_status (*graph_begin)(tn_stream *stream, tn_err *err);
+    /** [worker] Ends the recording, also where it fails; `base` and `bytes` say where the `count` slots lie.
+     * `out` NULL: what was recorded is dropped. TN_E_STATE: the stream was not recording. */
+    tn_status (*graph_end)(tn_stream *stream, uint32_t count, void *const *base, const uint64_t *bytes,
+                           tn_device_graph **out, tn_err *err);
+    /** [worker] Where the slots lie for the next launches; those that were queued keep theirs. TN_E_ARG:
+     * another `count` than at graph_end; TN_E_UNSUPPORTED: this graph stays as it is, record a new one. */
+    tn_status (*graph_update)(tn_device_graph *graph, uint32_t count, void *const *base, tn_err *err);
+    /** [worker] Queues all that was recorded, or nothing, on a stream of the device that recorded it.
+     * Launches of one graph follow each other: the caller queues them on one stream, or orders their streams.
+     */
+    tn_status (*graph_launch)(tn_device_graph *graph, tn_stream *stream, tn_err *err);
+    /** [worker] Launches under way go on. NULL is fine. */
+    void (*graph_free)(tn_device_graph *graph);
 } tn_device_ops;
 
 #ifdef __cplusplus

@@ -95,12 +95,14 @@ typedef struct tn_grad_ops {
     tn_status (*set)(tn_grad *g, uint32_t input, tn_edge edge); /* the gradient of input `input` */
 } tn_grad_ops;
 
+#define TN_GRAD_TRAIN 1u /* the node ran in training */
+
 /**
  * Builds the gradient of one node out of further nodes. The function must not read run-time attributes:
  * programs are kept while those change. Emitted nodes inherit them (TN_EMIT_INHERIT).
  */
 struct tn_grad {
-    uint32_t struct_size, flags;
+    uint32_t struct_size, flags; /* TN_GRAD_… */
     const tn_op *op;
     const tn_value *attrs;
     uint32_t attr_count, in_count, out_count, reserved;
@@ -122,13 +124,16 @@ struct tn_grad {
 #define TN_EFFECT_COLLECTIVE 4u
 
 #define TN_OP_POINTWISE 1u /* output element i depends on input elements i only (equal shapes) */
-#define TN_OP_BACKWARD 2u  /* internal: not offered to users */
+#define TN_OP_BACKWARD 2u  /* a part of gradients: calls, symbols and files cannot name it */
 #define TN_OP_VIEW                                                                                           \
     4u /* output 0 is a view of input 0 with another shape (Reshape, Flatten, expand_dims): as many          \
           elements, the same data type */
-#define TN_OP_IGNORE_HEAD 8u /* a loss layer: its gradient needs no head gradient (SoftmaxOutput) */
+#define TN_OP_IGNORE_HEAD 8u       /* a loss layer: its gradient needs no head gradient (SoftmaxOutput) */
+#define TN_OP_CHECKS_VALUES 128u   /* it may refuse a run for the values that it reads (take, mode raise) */
+#define TN_OP_MUTATES_TRAINING 64u /* `mutates` holds in training only (BatchNorm's statistics) */
 #define TN_OP_ZERO_GRADIENT                                                                                  \
     16u /* the gradient of every input is zero; `gradient` is NULL (argmax, floor, comparisons) */
+#define TN_OP_INTERNAL 32u /* made by Tenon's passes: calls, symbols and files cannot name it */
 
 /**
  * One operator. `inputs` and `outputs` are NULL-ended; a last input such as "arg*" is variadic ("arg0",
@@ -184,6 +189,8 @@ typedef struct tn_rng {
 #define TN_NODE_SAFE_ACC 32u
 #define TN_NODE_THREAD_INVARIANT 64u /* only a plan with TN_PLAN_THREAD_INVARIANT will do */
 #define TN_NODE_RECORDED 128u        /* a backward may follow: save what it needs */
+#define TN_NODE_LAYOUTS 256u         /* inputs may come in, and the plan may ask for, private layouts */
+#define TN_NODE_CONSTANT_WEIGHT 512u /* input 1 follows from constants alone: it is reordered once */
 
 /** What `prepare` may ask of the host. */
 typedef struct tn_prepare_ops {
@@ -226,6 +233,8 @@ struct tn_plan {
     uint32_t workspace_align, saved_align; /* preset 64; powers of two up to 4096, up to 64 */
     uint32_t threads, reserved;
     int32_t *inplace; /* per output: the input whose memory it may take over, -1 none */
+    /* Of nodes with TN_NODE_LAYOUTS; NULL: dense. What inputs are wanted in, `in[i]->layout` being what is
+     * there; what outputs are made in. The host copies them, and reorders by operator `_reorder`. */
     const tn_layout **in_layout, **out_layout;
     tn_blob tuning;
 };
@@ -262,6 +271,7 @@ struct tn_exec {
 #define TN_KERNEL_ADD_TO 4u        /* serves TN_MODE_ADD; else the core adds */
 #define TN_KERNEL_ASYNC 8u
 #define TN_KERNEL_EMPTY_OK 16u /* wants to see tensors without elements */
+#define TN_KERNEL_LAYOUTS 32u  /* takes private layouts and may ask for them where TN_NODE_LAYOUTS says so */
 
 /**
  * One kernel. It serves versions op_version_min to op_version_max of the definition, and later ones where
@@ -383,13 +393,17 @@ static inline tn_status tn_shape_unify(tn_infer *in, tn_shape *a, tn_shape *b)
     return TN_OK;
 }
 
-/** Number of elements of a known shape. */
+/** Number of elements of a known shape; INT64_MAX where there are more. A shape that inference is handed may
+ * be that large: only those that reach a kernel are known to fit. */
 static inline int64_t tn_shape_count(const tn_shape *s)
 {
     int64_t n = 1;
 
     for (int32_t i = 0; i < s->ndim; i++)
-        n *= s->dim[i];
+        if (s->dim[i] == 0)
+            return 0;
+    for (int32_t i = 0; i < s->ndim; i++)
+        n = n > INT64_MAX / s->dim[i] ? INT64_MAX : n * s->dim[i];
     return n;
 }
 

@@ -84,6 +84,44 @@ static inline int64_t tn_attrs_tuple_at(const tn_value *attrs, uint32_t i, int64
     return tuple && k >= 0 && k < tuple->count ? tuple->item[k] : none;
 }
 
+/** Address of item `k` of a tuple; NULL where the item is None, or the tuple None or shorter. @since 0.1 */
+static inline const int64_t *tn_attrs_tuple_item(const tn_value *attrs, uint32_t i, int64_t k)
+{
+    const tn_tuple *tuple = (const tn_tuple *)tn_value_pointer(attrs[i]);
+
+    return tuple && k >= 0 && k < tuple->count && tuple->item[k] != TN_NONE_ITEM ? &tuple->item[k] : NULL;
+}
+
+/**
+ * The indices *start, *start + *stride … that `begin`, `end` and `step` choose of an axis of `size`, as slice
+ * does: how many they are, or -1 where step is 0, or begin or end lie outside of the axis. Negative ones
+ * count from the end of the axis; NULL: not given, up to the axis' end by the sign of step. All indices lie
+ * within the axis; of none the start is 0, of less than two the stride is 1. Inference and kernel both call
+ * this, so they never disagree. @since 0.1
+ */
+static inline int64_t tn_range_of(int64_t size, const int64_t *begin, const int64_t *end, int64_t step,
+                                  int64_t *start, int64_t *stride)
+{
+    int64_t from = step > 0 ? 0 : size - 1, to = step > 0 ? size : -1, count;
+
+    if (step == 0 || size < 0)
+        return -1;
+    if (begin)
+        from = *begin < 0 ? *begin + size : *begin;
+    if (end)
+        to = *end < 0 ? *end + size : *end;
+    if ((begin && (from < 0 || from > size || (from == size && to != from))) ||
+        (end && (to < 0 || to > size)))
+        return -1;
+    if (step > 0)
+        count = to > from ? (to - from - 1) / step + 1 : 0;
+    else
+        count = from > to ? (from - to - 1) / (step < -INT64_MAX ? INT64_MAX : -step) + 1 : 0;
+    *start = count > 0 ? from : 0;
+    *stride = count > 1 ? step : 1;
+    return count;
+}
+
 /* ---- inference --------------------------------------------------------------------------------------- */
 
 /** A set of data types: TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_F64). */

@@ -1,0 +1,37 @@
+/*
+ * Operators of kind SUBGRAPH: what runs their graphs. Such an operator is one asynchronous operation; its
+ * runner says which of its bodies (the subgraphs of its node) run on which arrays, in an order that follows
+ * from those arrays, and the operation ends when all of them are done. Nobody waits for them.
+ */
+#ifndef TN_EXEC_SUBGRAPH_H
+#define TN_EXEC_SUBGRAPH_H
+
+#include "exec/exec.h"
+
+typedef struct tni_subgraph_call tni_subgraph_call;
+
+typedef struct tni_subgraph_def {
+    const char *op;
+    /* Calls the functions below; nothing runs before it has returned. Error text by tni_error. [worker] */
+    tn_status (*run)(tni_subgraph_call *call);
+} tni_subgraph_def;
+/* Before the first call of a net with that operator; `def` is borrowed. TN_E_STATE: it has one. */
+tn_status tni_subgraph_add(tni_context *c, const tni_subgraph_def *def);
+
+const tni_attrs *tni_subgraph_attrs(const tni_subgraph_call *call);
+/* Borrowed arrays: input `i`, output `i`. */
+tni_array *tni_subgraph_in(const tni_subgraph_call *call, uint32_t i);
+tni_array *tni_subgraph_out(const tni_subgraph_call *call, uint32_t i);
+/* An array that looks like `like`, for what lies between two runs; the call's. */
+tn_status tni_subgraph_array(tni_subgraph_call *call, const tni_array *like, tni_array **out);
+/* Runs a body once. `in`, `out`: arrays of all its inputs and outputs, which it may not both read and write.
+ * `modes`: per input: TN_MODE_NONE, or WRITE: its gradient may be asked for; NULL: none is. `*run`: the
+ * number of this run, for tni_subgraph_backward; may be NULL. */
+tn_status tni_subgraph_forward(tni_subgraph_call *call, uint32_t body, tni_array *const *in,
+                               tni_array *const *out, const uint8_t *modes, uint32_t *run);
+/* The backward of run `run`. `heads`: per output of the body: the gradient that arrives; NULL: none does.
+ * `modes`: per input: TN_MODE_…, as above; `grads`: where it is written, or added to. */
+tn_status tni_subgraph_backward(tni_subgraph_call *call, uint32_t run, tni_array *const *heads,
+                                const uint8_t *modes, tni_array *const *grads);
+
+#endif

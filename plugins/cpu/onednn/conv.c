@@ -1,0 +1,465 @@
+/*
+ * Convolution, its gradients, and _fused_conv: bias, addend and activation in the one primitive. The library
+ * chooses the order of memory of data, weight and output. Where channels stand last, data and output are as
+ * they are, and only the weight is reordered.
+ */
+#include "onednn.h"
+
+#define NS_PER_FLOP 0.006 /* about 170 GFLOP/s on one thread */
+
+/* Descriptors of the tensors as they are without a layout. */
+typedef struct geometry {
+    tndnn_md data, weight, bias, output;
+    tndnn_window window;
+    bool last, biased; /* channels; a bias or its gradient is there */
+    dnnl_alg_kind_t alg;
+    tndnn_md data_as, output_as; /* as described to the library */
+} geometry;
+
+/* Groups are a dimension of their own in front: (G, O / G, I, space). */
+static void weight_read(const tn_tensor *t, bool last, int64_t groups, tndnn_md *md)
+{
+    dnnl_dims_t dims, strides;
+
+    tndnn_dims_read(t, last, dims, strides);
+    if (groups == 1) {
+        tndnn_md_strided(md, t->ndim, dims, strides);
+        return;
+    }
+    memmove(dims + 1, dims, (size_t)t->ndim * sizeof *dims);
+    memmove(strides + 1, strides, (size_t)t->ndim * sizeof *strides);
+    dims[0] = groups;
+    dims[1] /= groups;
+    strides[0] = strides[1] * dims[1];
+    tndnn_md_strided(md, t->ndim + 1, dims, strides);
+}
+
+static void geometry_read(const tn_value *attrs, const tn_tensor *data, const tn_tensor *weight,
+                          const tn_tensor *output, geometry *g)
+{
+    const int64_t layout = tn_attrs_int(attrs, TN_CONVOLUTION_LAYOUT);
+
+    g->last = layout == TN_CONVOLUTION_LAYOUT_NHWC || layout == TN_CONVOLUTION_LAYOUT_NDHWC;
+    tndnn_md_channels(&g->data, data, g->last);
+    weight_read(weight, g->last, tn_attrs_int(attrs, TN_CONVOLUTION_NUM_GROUP), &g->weight);
+    tndnn_md_channels(&g->output, output, g->last);
+    tndnn_md_rows(&g->bias, 1, (const dnnl_dims_t){g->output.dims[1]});
+    for (int k = 0; k < data->ndim - 2; k++) {
+        g->window.stride[k] = tn_attrs_tuple_at(attrs, TN_CONVOLUTION_STRIDE, k, 1);
+        g->window.dilate[k] = tn_attrs_tuple_at(attrs, TN_CONVOLUTION_DILATE, k, 1) - 1;
+        g->window.pad_left[k] = tn_attrs_tuple_at(attrs, TN_CONVOLUTION_PAD, k, 0);
+        g->window.pad_right[k] = g->window.pad_left[k];
+    }
+}
+
+/* Extents that the library keeps in 32 bits. */
+static bool window_large(const geometry *g, int space)
+{
+    for (int k = 0; k < space; k++)
+        if (g->window.stride[k] > INT16_MAX || g->window.dilate[k] > INT16_MAX ||
+            g->window.pad_left[k] > INT16_MAX)
+            return true;
+    return false;
+}
+
+static tn_status conv_geometry(tndnn_maker *m, const tn_tensor *data, const tn_tensor *weight,
+                               const tn_tensor *output, geometry *g)
+{
+    geometry_read(m->node->attrs, data, weight, output, g);
+    m->layouts = m->layouts && !g->last; /* dimensions of a layout are those of the tensor */
+    if (window_large(g, data->ndim - 2))
+        return tn_fail(m->err, TN_E_UNSUPPORTED, "a stride, distance or padding above 32767");
+    return TN_OK;
+}
+
+/* ---- ways to serve a node, best first --------------------------------------------------------------------
+ */
+
+static const struct {
+    dnnl_alg_kind_t alg;
+    bool blocks; /* of 16 channels; else the library's choice of the order of memory */
+} ways[] = {
+    {dnnl_convolution_winograd, true},
+    {dnnl_convolution_direct, true},
+    {dnnl_convolution_direct, false},
+};
+#define WAYS (uint32_t)(sizeof ways / sizeof *ways)
+#define DIRECT 1u
+
+/* Winograd's sums are worth it from so many pixels on. Measured on one thread with AVX-512, direct /
+ * Winograd: 64 channels 56 x 56 1.8, 128 channels 28 x 28 2.0, 256 channels 14 x 14 1.4, 512 channels 7 x
+ * 7 1.2 with the weight in the cache and less than 1 without; VGG's layers 1.4 to 2.5. */
+#define WINOGRAD_PIXELS 196
+
+/* A weight is brought into Winograd's form by slow code: only where that is done once. */
+static bool weight_stays(const tn_node *node)
+{
+    const bool inference = !(node->flags & (TN_NODE_TRAIN | TN_NODE_RECORDED));
+
+    return (node->flags & TN_NODE_LAYOUTS) && inference &&
+           (node->in[1]->data || node->flags & TN_NODE_CONSTANT_WEIGHT);
+}
+
+static bool winograd_pays(const tndnn_maker *m, const geometry *g)
+{
+    const dnnl_dim_t *w = g->weight.dims, *y = g->output.dims;
+    const bool shape = g->weight.ndims == 4 && w[2] == 3 && w[3] == 3 && w[0] % 16 == 0 && w[1] % 16 == 0;
+
+    return shape && g->window.stride[0] == 1 && g->window.stride[1] == 1 && !g->window.dilate[0] &&
+           !g->window.dilate[1] && g->window.pad_left[0] <= 1 && g->window.pad_left[1] <= 1 &&
+           y[0] * y[2] * y[3] >= WINOGRAD_PIXELS && weight_stays(m->node);
+}
+
+/* Blocks of 16 that are filled by three quarters. */
+static bool fills_blocks(int64_t channels)
+{
+    return channels * 4 >= (channels + 15) / 16 * 16 * 3;
+}
+
+/* Few channels in front of blocks stay as they are: the library has code for that. */
+static bool blocks_describe(geometry *g)
+{
+    const int64_t in = g->data.dims[1], out = g->output.dims[1];
+    const int64_t groups = g->weight.ndims > g->data.ndims ? g->weight.dims[0] : 1;
+
+    if (g->last || !fills_blocks(out) || (groups > 1 && (groups != in || groups != out)) ||
+        !tndnn_md_blocks(&g->output_as, g->output.ndims, g->output.dims))
+        return false;
+    g->data_as = g->data;
+    return in <= 3 || (fills_blocks(in) && tndnn_md_blocks(&g->data_as, g->data.ndims, g->data.dims));
+}
+
+static bool way_take(const tndnn_maker *m, uint32_t way, geometry *g)
+{
+    g->alg = ways[way].alg;
+    if (ways[way].blocks)
+        return blocks_describe(g) && (way >= DIRECT || (g->data.dims[1] > 3 && winograd_pays(m, g)));
+    g->data_as = g->data;
+    g->output_as = g->output;
+    if (!g->last) {
+        tndnn_md_any(&g->data_as, g->data.ndims, g->data.dims);
+        tndnn_md_any(&g->output_as, g->output.ndims, g->output.dims);
+    }
+    return true;
+}
+
+/* The first way for which the library has fast code. `make` makes one of three primitives. */
+typedef dnnl_status_t (*pd_make)(tndnn_maker *m, const geometry *g, const_dnnl_primitive_desc_t hint,
+                                 dnnl_primitive_desc_t *pd);
+
+static tn_status ways_try(tndnn_maker *m, geometry *g, pd_make make, const_dnnl_primitive_desc_t hint,
+                          dnnl_primitive_desc_t *pd)
+{
+    tn_status st = TN_E_UNSUPPORTED;
+
+    for (uint32_t way = m->first; way < WAYS && st == TN_E_UNSUPPORTED; way++) {
+        dnnl_status_t made;
+
+        if (!way_take(m, way, g))
+            continue;
+        made = make(m, g, hint, pd);
+        st = tndnn_fast(m, made, *pd, "convolution");
+        if (st && !made)
+            (void)dnnl_primitive_desc_destroy(*pd);
+    }
+    return st;
+}
+
+/* ---- what follows -------------------------------------------------------------------------------------- */
+
+static const struct {
+    dnnl_alg_kind_t alg;
+    bool limits, slope;
+} functions[] = {
+    [TN_FUSED_CONV_ACT_TYPE_RELU] = {dnnl_eltwise_relu, false, false},
+    [TN_FUSED_CONV_ACT_TYPE_SIGMOID] = {dnnl_eltwise_logistic, false, false},
+    [TN_FUSED_CONV_ACT_TYPE_TANH] = {dnnl_eltwise_tanh, false, false},
+    [TN_FUSED_CONV_ACT_TYPE_SOFTRELU] = {dnnl_eltwise_soft_relu, false, false},
+    [TN_FUSED_CONV_ACT_TYPE_CLIP] = {dnnl_eltwise_clip, true, false},
+    [TN_FUSED_CONV_ACT_TYPE_LEAKY] = {dnnl_eltwise_relu, false, true},
+};
+
+tn_status tndnn_follow(tndnn_maker *m, const tndnn_following *f)
+{
+    dnnl_post_ops_t ops = NULL;
+    dnnl_status_t st = dnnl_post_ops_create(&ops);
+
+    if (!st && f->with_sum)
+        st = dnnl_post_ops_append_sum(ops, 1.0f);
+    if (!st && f->function)
+        st = tndnn_post_eltwise(ops, functions[f->function].alg,
+                                functions[f->function].limits  ? f->low
+                                : functions[f->function].slope ? f->slope
+                                                               : 0,
+                                functions[f->function].limits ? f->high : 0);
+    if (!st)
+        st = dnnl_primitive_attr_set_post_ops(m->layer, ops);
+    if (ops)
+        (void)dnnl_post_ops_destroy(ops);
+    return tndnn_status(st, "activation", m->err);
+}
+
+static void addend_copy(const tndnn_state *s, const tn_exec *x, char *work)
+{
+    const tn_tensor *addend = x->in[s->own[0]], *output = x->out[0];
+
+    (void)work;
+    if (addend->data != output->data)
+        memcpy(output->data, addend->data, (size_t)s->own[1]);
+}
+
+tn_status tndnn_addend(tndnn_maker *m, uint32_t in, const tndnn_md *dense, const tndnn_md *made,
+                       tndnn_place to)
+{
+    tndnn_place at;
+    tn_status st;
+
+    if (to.kind == TNDNN_WORK) /* the output is reordered afterwards */
+        return tndnn_bring_in(m, in, dense, made, to);
+    if ((st = tndnn_bind_in(m, in, dense, made, &at)))
+        return st;
+    m->state->before = addend_copy;
+    m->state->own[0] = in;
+    m->state->own[1] = dnnl_memory_desc_get_size(made);
+    m->plan->inplace[0] = (int32_t)in;
+    return TN_OK;
+}
+
+/* ---- forward ------------------------------------------------------------------------------------------- */
+
+typedef struct forward {
+    geometry g;
+    int32_t addend; /* input, or -1 */
+    dnnl_primitive_desc_t pd;
+} forward;
+
+static dnnl_status_t forward_make(tndnn_maker *m, const geometry *g, const_dnnl_primitive_desc_t hint,
+                                  dnnl_primitive_desc_t *pd)
+{
+    tndnn_md weight;
+
+    (void)hint;
+    tndnn_md_any(&weight, g->weight.ndims, g->weight.dims);
+    return tndnn_pd_convolution(pd, m->engine, 0, g->alg, &g->data_as, &weight, g->biased ? &g->bias : NULL,
+                                &g->output_as, &g->window, m->layer);
+}
+
+static tn_status forward_steps(tndnn_maker *m, forward *f)
+{
+    const tndnn_md src = *tndnn_query(f->pd, dnnl_query_src_md, 0),
+                   weight = *tndnn_query(f->pd, dnnl_query_weights_md, 0),
+                   dst = *tndnn_query(f->pd, dnnl_query_dst_md, 0);
+    tndnn_place at[3];
+    tn_status st;
+
+    if ((st = tndnn_bind_in(m, 0, &f->g.data, &src, &at[0])) ||
+        (st = tndnn_bind_in(m, 1, &f->g.weight, &weight, &at[1])) ||
+        (st = tndnn_bind_out(m, 0, &f->g.output, &dst, &at[2])) ||
+        (f->addend >= 0 && (st = tndnn_addend(m, (uint32_t)f->addend, &f->g.output, &dst, at[2])))) {
+        (void)dnnl_primitive_desc_destroy(f->pd);
+        return st;
+    }
+    if ((st = tndnn_step(m, dnnl_success, f->pd, "convolution")) ||
+        (st = tndnn_use_add(m, DNNL_ARG_SRC, at[0], &src)) ||
+        (st = tndnn_use_add(m, DNNL_ARG_WEIGHTS, at[1], &weight)) ||
+        (st = tndnn_use_add(m, DNNL_ARG_DST, at[2], &dst)))
+        return st;
+    return f->g.biased ? tndnn_use_add(m, DNNL_ARG_BIAS, (tndnn_place){TNDNN_IN, 2, 0}, &f->g.bias) : TN_OK;
+}
+
+static tn_status forward_build(tndnn_maker *m, forward *f)
+{
+    tn_status st = conv_geometry(m, m->node->in[0], m->node->in[1], m->node->out[0], &f->g);
+
+    f->g.biased = !tn_attrs_int(m->node->attrs, TN_CONVOLUTION_NO_BIAS);
+    if (st || (st = ways_try(m, &f->g, forward_make, NULL, &f->pd)))
+        return st;
+    return forward_steps(m, f);
+}
+
+static tn_status conv_build(tndnn_maker *m)
+{
+    forward f = {.addend = -1};
+
+    return forward_build(m, &f);
+}
+
+static tn_status fused_build(tndnn_maker *m)
+{
+    const tn_value *a = m->node->attrs;
+    const tndnn_following following = {
+        .with_sum = tn_attrs_int(a, TN_FUSED_CONV_WITH_SUM) != 0,
+        .function = (uint32_t)tn_attrs_int(a, TN_FUSED_CONV_ACT_TYPE),
+        .low = tn_attrs_float(a, TN_FUSED_CONV_A_MIN),
+        .high = tn_attrs_float(a, TN_FUSED_CONV_A_MAX),
+        .slope = tn_attrs_float(a, TN_FUSED_CONV_SLOPE),
+    };
+    forward f = {.addend = following.with_sum ? (int32_t)m->node->in_count - 1 : -1};
+    tn_status st = tndnn_follow(m, &following);
+
+    return st ? st : forward_build(m, &f);
+}
+
+static double flops_of(const tn_tensor *output, const tn_tensor *weight)
+{
+    return 2 * (double)tn_tensor_count(output) * (double)tn_tensor_count(weight) /
+           (double)tncpu_max(weight->shape[0], 1);
+}
+
+/* What Winograd's primitives want may differ between two numbers of threads: then there is none. */
+static tn_status prepare(void *plugin, const tn_node *node, tn_plan *plan, double flops, tndnn_build build,
+                         tn_err *err)
+{
+    const double ns = 500 + NS_PER_FLOP * flops;
+    tn_status st = tndnn_prepare_from(plugin, node, plan, ns, build, 0, err);
+
+    return st == TN_E_UNSUPPORTED ? tndnn_prepare_from(plugin, node, plan, ns, build, DIRECT, err) : st;
+}
+
+static tn_status conv_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    return prepare(plugin, node, plan, flops_of(node->out[0], node->in[1]), conv_build, err);
+}
+
+static tn_status fused_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    return prepare(plugin, node, plan, flops_of(node->out[0], node->in[1]), fused_build, err);
+}
+
+/* ---- backward: dy, data, weight to dx, dw, db ---------------------------------------------------------- */
+
+typedef struct backward {
+    geometry g;
+    dnnl_primitive_desc_t hint; /* of a forward */
+} backward;
+
+static dnnl_status_t data_make(tndnn_maker *m, const geometry *g, const_dnnl_primitive_desc_t hint,
+                               dnnl_primitive_desc_t *pd)
+{
+    tndnn_md weight;
+
+    tndnn_md_any(&weight, g->weight.ndims, g->weight.dims);
+    return tndnn_pd_convolution_data(pd, m->engine, g->alg, &g->data_as, &weight, &g->output_as, &g->window,
+                                     m->attr, hint);
+}
+
+static dnnl_status_t weights_make(tndnn_maker *m, const geometry *g, const_dnnl_primitive_desc_t hint,
+                                  dnnl_primitive_desc_t *pd)
+{
+    tndnn_md dw;
+
+    tndnn_md_any(&dw, g->weight.ndims, g->weight.dims);
+    return tndnn_pd_convolution_weights(pd, m->engine, g->alg, &g->data_as, &dw, g->biased ? &g->bias : NULL,
+                                        &g->output_as, &g->window, m->attr, hint);
+}
+
+static tn_status backward_data(tndnn_maker *m, backward *b)
+{
+    tndnn_md dy, weight, dx;
+    tndnn_place at[3];
+    dnnl_primitive_desc_t pd = NULL;
+    tn_status st = ways_try(m, &b->g, data_make, b->hint, &pd);
+
+    if (st)
+        return st;
+    dy = *tndnn_query(pd, dnnl_query_diff_dst_md, 0);
+    weight = *tndnn_query(pd, dnnl_query_weights_md, 0);
+    dx = *tndnn_query(pd, dnnl_query_diff_src_md, 0);
+    if ((st = tndnn_bind_in(m, 0, &b->g.output, &dy, &at[0])) ||
+        (st = tndnn_bind_in(m, 2, &b->g.weight, &weight, &at[1])) ||
+        (st = tndnn_bind_out(m, 0, &b->g.data, &dx, &at[2])))
+        goto cleanup;
+    st = tndnn_step(m, dnnl_success, pd, "gradient of data");
+    pd = NULL; /* taken */
+    if (st || (st = tndnn_use_add(m, DNNL_ARG_DIFF_DST, at[0], &dy)) ||
+        (st = tndnn_use_add(m, DNNL_ARG_WEIGHTS, at[1], &weight)) ||
+        (st = tndnn_use_add(m, DNNL_ARG_DIFF_SRC, at[2], &dx)))
+        goto cleanup;
+
+cleanup:
+    if (pd)
+        (void)dnnl_primitive_desc_destroy(pd);
+    return st;
+}
+
+/* Gradients of parameters are rows: an optimizer reads them. */
+static tn_status weights_bind(tndnn_maker *m, const backward *b, const tndnn_md *dw, tndnn_place *at)
+{
+    if (m->node->modes[1] == TN_MODE_NONE) {
+        *at = tndnn_work(m, dw);
+        return TN_OK;
+    }
+    return tndnn_late_add(m, 1, &b->g.weight, dw, at);
+}
+
+static tn_status backward_weights(tndnn_maker *m, backward *b)
+{
+    tndnn_md dy, data, dw;
+    tndnn_place at[3];
+    dnnl_primitive_desc_t pd = NULL;
+    tn_status st;
+
+    b->g.biased = m->node->out_count > 2 && m->node->modes[2] != TN_MODE_NONE;
+    if ((st = ways_try(m, &b->g, weights_make, b->hint, &pd)))
+        return st;
+    dy = *tndnn_query(pd, dnnl_query_diff_dst_md, 0);
+    data = *tndnn_query(pd, dnnl_query_src_md, 0);
+    dw = *tndnn_query(pd, dnnl_query_diff_weights_md, 0);
+    if ((st = tndnn_bind_in(m, 0, &b->g.output, &dy, &at[0])) ||
+        (st = tndnn_bind_in(m, 1, &b->g.data, &data, &at[1])) || (st = weights_bind(m, b, &dw, &at[2])))
+        goto cleanup;
+    st = tndnn_step(m, dnnl_success, pd, "gradient of the weight");
+    pd = NULL; /* taken */
+    if (st || (st = tndnn_use_add(m, DNNL_ARG_DIFF_DST, at[0], &dy)) ||
+        (st = tndnn_use_add(m, DNNL_ARG_SRC, at[1], &data)) ||
+        (st = tndnn_use_add(m, DNNL_ARG_DIFF_WEIGHTS, at[2], &dw)))
+        goto cleanup;
+    if (b->g.biased)
+        st = tndnn_use_add(m, DNNL_ARG_DIFF_BIAS, (tndnn_place){TNDNN_OUT, 2, 0}, &b->g.bias);
+
+cleanup:
+    if (pd)
+        (void)dnnl_primitive_desc_destroy(pd);
+    return st;
+}
+
+/* Inputs are asked for in one order of memory; where the two primitives want two, the other is made inside.
+ */
+static tn_status backward_build(tndnn_maker *m)
+{
+    const uint8_t *modes = m->node->modes;
+    const bool weights = modes[1] != TN_MODE_NONE || (m->node->out_count > 2 && modes[2] != TN_MODE_NONE);
+    backward b = {.hint = NULL};
+    tndnn_md data, weight, output;
+    tn_status st = conv_geometry(m, m->node->in[1], m->node->in[2], m->node->in[0], &b.g);
+
+    if (st)
+        return st;
+    tndnn_md_any(&data, b.g.data.ndims, b.g.data.dims);
+    tndnn_md_any(&weight, b.g.weight.ndims, b.g.weight.dims);
+    tndnn_md_any(&output, b.g.output.ndims, b.g.output.dims);
+    st = tndnn_status(tndnn_pd_convolution(&b.hint, m->engine, 1, dnnl_convolution_direct, &data, &weight,
+                                           NULL, &output, &b.g.window, m->attr),
+                      "convolution", m->err);
+    if (!st && modes[0] != TN_MODE_NONE)
+        st = backward_data(m, &b);
+    if (!st && weights)
+        st = backward_weights(m, &b);
+    if (b.hint)
+        (void)dnnl_primitive_desc_destroy(b.hint);
+    return st;
+}
+
+static tn_status backward_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    return prepare(plugin, node, plan, 2 * flops_of(node->in[0], node->in[2]), backward_build, err);
+}
+
+static const char *const types[] = {"*:f32", NULL};
+
+static const tn_kernel convolution = TNDNN_KERNEL("Convolution", 128, "", types, conv_prepare);
+static const tn_kernel fused_conv = TNDNN_KERNEL("_fused_conv", 128, "", types, fused_prepare);
+static const tn_kernel backward_convolution =
+    TNDNN_KERNEL("_backward_Convolution", 128, "", types, backward_prepare);
+
+const tn_kernel *const tndnn_family_conv[] = {&convolution, &fused_conv, &backward_convolution, NULL};

@@ -1,0 +1,2 @@
+/* Sizes of teams: see ../common/team.inc. */
+#include "../common/team.inc"

@@ -1,0 +1,158 @@
+/* NULL for the pointers that test_arguments.c and its siblings do not give as NULL: TN_E_ARG, nothing
+ * written. */
+#include "api/fixture.h"
+
+#include "support/scratch.h"
+
+#define NO(call) assert_fails((call), TN_E_ARG)
+
+static void arrays_and_files(void **state)
+{
+    tn_array *a = NULL, *b = NULL;
+    tn_checkpoint *c = NULL;
+    struct DLManagedTensorVersioned *tensor = NULL;
+    struct DLManagedTensor *old = NULL;
+    const char *path = scratch_path("absent");
+
+    (void)state;
+    NO(tn_array_zeros(f.ctx, TN_F32, 2, NULL, NULL, &a));
+    NO(tn_array_from(f.ctx, TN_F32, 2, NULL, &a, &a));
+    NO(tn_array_cast(f.ctx, NULL, TN_F16, &a));
+    NO(tn_array_cast(f.ctx, f.a, TN_F16, NULL));
+    NO(tn_checkpoint_load(f.ctx, path, NULL, NULL));
+    NO(tn_idx_load(f.ctx, path, NULL));
+    NO(tn_idx_load_pair(NULL, path, path, &a, &b));
+    NO(tn_idx_load_pair(f.ctx, NULL, path, &a, &b));
+    NO(tn_idx_load_pair(f.ctx, path, path, NULL, &b));
+    NO(tn_idx_load_pair(f.ctx, path, path, &a, NULL));
+    NO(tn_npy_load(f.ctx, NULL, &a));
+    NO(tn_npy_load(f.ctx, path, NULL));
+    NO(tn_csv_load(f.ctx, NULL, &a));
+    NO(tn_csv_from_memory(f.ctx, "1", 1, "x", NULL));
+    assert_ok(tn_array_to_dlpack(f.a, 0, &tensor));
+    NO(tn_array_from_dlpack(NULL, tensor, &a));
+    NO(tn_array_from_dlpack(f.ctx, tensor, NULL));
+    assert_ok(tn_array_from_dlpack(f.ctx, tensor, &a)); /* it is as it was; taken now */
+    tn_array_release(a);
+    a = NULL;
+    assert_ok(tn_array_to_dlpack_legacy(f.a, &old));
+    NO(tn_array_from_dlpack_legacy(NULL, old, &a));
+    NO(tn_array_from_dlpack_legacy(f.ctx, old, NULL));
+    assert_ok(tn_array_from_dlpack_legacy(f.ctx, old, &a));
+    tn_array_release(a);
+    assert_true(!b && !c);
+}
+
+static void contexts(void **state)
+{
+    int64_t i = 5;
+    double d = 5;
+    const tn_device *device = NULL;
+    uint64_t seed = 5;
+
+    (void)state;
+    NO(tn_ctx_option_int(f.ctx, NULL, &i));
+    NO(tn_ctx_option_float(f.ctx, NULL, &d));
+    NO(tn_ctx_option_float(f.ctx, "train.lr", NULL));
+    NO(tn_ctx_option_set(f.ctx, NULL, "info"));
+    NO(tn_config_check(NULL, NULL, NULL));
+    assert_ok(tn_device_get(f.ctx, NULL, &device)); /* the default */
+    NO(tn_device_available(f.ctx, "cpu", NULL));
+    tn_var_destroy(NULL, tn_array_var(f.a));
+    NO(tn_random_save(f.ctx, NULL, &seed, NULL));
+    assert_true(i == 5 && d > 4 && seed == 5);
+}
+
+static void operators(void **state)
+{
+    tn_op_info info = {.struct_size = TN_SIZE(tn_op_info)};
+    const tn_op_call call = {.struct_size = TN_SIZE(tn_op_call), .op = "relu", .in_count = 1, .in = &f.a};
+    tn_array *y = NULL;
+
+    (void)state;
+    NO(tn_op_find(NULL, "relu", &info));
+    NO(tn_op_find(f.ctx, "relu", NULL));
+    assert_ok(tn_invoke_text(f.ctx, &call, 1, &y, NULL)); /* how many are made goes without saying */
+    tn_array_release(y);
+}
+
+static void lists(void **state)
+{
+    tn_params *p = NULL, *q = NULL;
+    void *data = NULL;
+
+    (void)state;
+    assert_ok(tn_params_create(&p));
+    assert_ok(tn_params_add(p, "a", f.a));
+    NO(tn_params_get(p, "a", NULL));
+    NO(tn_params_at(p, 0, NULL));
+    NO(tn_params_load(f.ctx, "x", NULL, NULL));
+    NO(tn_params_from_memory(NULL, "x", 1, NULL, &q));
+    NO(tn_params_from_memory(f.ctx, "x", 1, NULL, NULL));
+    NO(tn_params_to_memory(p, &data, NULL));
+    assert_true(!q && !data);
+    tn_params_destroy(p);
+}
+
+static void programs(void **state)
+{
+    tn_cached_op *op = NULL;
+    tn_program *p = NULL;
+    tn_params *params = NULL;
+    tn_array *x = f.a;
+    uint64_t bytes = 5;
+
+    (void)state;
+    NO(tn_cached_op_create(f.ctx, f.net, NULL, NULL));
+    assert_ok(tn_cached_op_create(f.ctx, f.net, NULL, &op));
+    NO(tn_cached_op_memory(op, &bytes, NULL));
+    tn_cached_op_release(op);
+    assert_ok(tn_params_create(&params));
+    NO(tn_program_create(f.ctx, NULL, params, &p));
+    NO(tn_program_create(f.ctx, f.net, params, NULL));
+    NO(tn_program_load(NULL, "x", "y", NULL, &p));
+    NO(tn_program_load(f.ctx, NULL, "y", NULL, &p));
+    NO(tn_program_load(f.ctx, "x", "y", NULL, NULL));
+    assert_ok(tn_program_create(f.ctx, f.x, params, &p));
+    NO(tn_program_run(p, 1, &x, 1, NULL));
+    NO(tn_program_memory(p, NULL, &bytes));
+    NO(tn_program_memory(p, &bytes, NULL));
+    tn_program_destroy(p);
+    tn_params_destroy(params);
+    assert_true(bytes == 5);
+}
+
+static void symbols(void **state)
+{
+    const tn_symbol_call call = {
+        .struct_size = TN_SIZE(tn_symbol_call), .op = "relu", .in_count = 1, .in = &f.x};
+    static const char *const names[] = {"x"};
+    tn_symbol_view *view = NULL;
+    size_t count = 5;
+
+    (void)state;
+    NO(tn_symbol_op(f.ctx, &call, NULL));
+    NO(tn_symbol_substitute(f.net, 1, names, &f.x, NULL));
+    NO(tn_symbol_group(1, &f.x, NULL));
+    NO(tn_symbol_output(f.net, 0, NULL));
+    NO(tn_symbol_find(f.net, "fc_output", NULL));
+    NO(tn_symbol_list(f.net, TN_LIST_ARGUMENTS, &count, NULL));
+    NO(tn_symbol_infer(f.net, 0, NULL, TN_SYMBOL_PARTIAL, NULL));
+    NO(tn_symbol_attr_set(f.x, NULL, "1"));
+    NO(tn_symbol_load(f.ctx, "x", NULL));
+    NO(tn_symbol_from_json(f.ctx, "{}", 2, NULL));
+    assert_ok(tn_symbol_view_create(f.net, NULL, &view)); /* no shapes */
+    tn_symbol_view_destroy(view);
+    assert_int_equal(count, 5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arrays_and_files), cmocka_unit_test(contexts),
+        cmocka_unit_test(operators),        cmocka_unit_test(lists),
+        cmocka_unit_test(programs),         cmocka_unit_test(symbols),
+    };
+
+    return cmocka_run_group_tests(tests, fixture_open, fixture_close);
+}

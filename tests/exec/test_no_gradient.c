@@ -1,0 +1,123 @@
+/* Operators without a gradient: what is recorded over them, call by call and as a net. */
+#include "context.h"
+
+/* sq = square(x); step = sgd_update(sq, x): an operator without a gradient. */
+static tni_cached_op *net(tni_context *c)
+{
+    tni_symbol *x = NULL, *open[2] = {NULL}, *sq = NULL, *step = NULL, *both = NULL;
+    tni_cached_op *op = NULL;
+
+    assert_ok(tni_symbol_variable(c->ops, "x", &x));
+    assert_ok(tni_symbol_atomic(c->ops, "square", 0, NULL, NULL, "sq", &open[0]));
+    assert_ok(tni_symbol_compose(open[0], "sq", 1, NULL, &x, &sq));
+    assert_ok(tni_symbol_atomic(c->ops, "sgd_update", 1, (const char *[]){"lr"}, (const char *[]){"1"},
+                                "step", &open[1]));
+    assert_ok(tni_symbol_compose(open[1], "step", 2, NULL, (tni_symbol *[]){sq, x}, &step));
+    assert_ok(tni_symbol_group(2, (tni_symbol *[]){sq, step}, &both));
+    assert_ok(tni_cached_op_create(c, both, NULL, &op));
+    tni_symbol_release(open[0]);
+    tni_symbol_release(open[1]);
+    tni_symbol_release(x);
+    tni_symbol_release(sq);
+    tni_symbol_release(step);
+    tni_symbol_release(both);
+    return op;
+}
+
+/* Recording goes well; only a backward pass through the operator is refused. */
+static void refused_by_backward(tni_context *c, tni_cached_op *op)
+{
+    tni_array *x = test_vector(c, 2, (float[]){2, 3}), *out[2] = {NULL, NULL};
+
+    assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
+    tni_scope_get()->recording = true;
+    if (op) {
+        assert_ok(tni_cached_op_call(op, 1, &x, 2, out));
+    } else {
+        out[0] = test_op(c, "square", 1, &x, NULL);
+        out[1] = test_op(c, "sgd_update", 2, (tni_array *[]){out[0], x}, "lr=1", NULL);
+    }
+    tni_scope_get()->recording = false;
+    test_values(out[1], (float[]){2, 6}, 2, 0);
+    assert_int_equal(tni_backward(c, 1, &out[1], NULL, NULL), TN_E_UNSUPPORTED);
+    assert_ok(tni_backward(c, 1, &out[0], NULL, NULL));
+    test_values(tni_grad_get(x), (float[]){4, 6}, 2, 0);
+    tni_array_release(out[0]);
+    tni_array_release(out[1]);
+    tni_array_release(x);
+}
+
+static void call_by_call(void **state)
+{
+    tni_context *c = test_context(NULL);
+
+    (void)state;
+    refused_by_backward(c, NULL);
+    test_context_close(c);
+}
+
+static void as_a_net(void **state)
+{
+    tni_context *c = test_context(NULL);
+    tni_cached_op *op = net(c);
+
+    (void)state;
+    refused_by_backward(c, op);
+    tni_cached_op_release(op);
+    test_context_close(c);
+}
+
+/* A gradient of zeros beside it goes back all the same, from integers too. */
+static void zero_beside_it(void **state)
+{
+    tni_context *c = test_context(NULL);
+    tni_symbol *x = NULL, *open[2] = {NULL}, *step = NULL, *side = NULL, *both = NULL;
+    tni_array *in = test_vector(c, 2, (float[]){2, -3}), *out[2] = {NULL, NULL};
+    tni_cached_op *op = NULL;
+
+    (void)state;
+    assert_ok(tni_symbol_variable(c->ops, "x", &x));
+    assert_ok(tni_symbol_atomic(c->ops, "sgd_update", 1, (const char *[]){"lr"}, (const char *[]){"1"},
+                                "step", &open[0]));
+    assert_ok(tni_symbol_compose(open[0], "step", 2, NULL, (tni_symbol *[]){x, x}, &step));
+    assert_ok(tni_symbol_atomic(c->ops, "one_hot", 2, (const char *[]){"depth", "dtype"},
+                                (const char *[]){"2", "int64"}, "side", &open[1]));
+    assert_ok(tni_symbol_compose(open[1], "side", 1, NULL, &x, &side));
+    assert_ok(tni_symbol_group(2, (tni_symbol *[]){step, side}, &both));
+    assert_ok(tni_cached_op_create(c, both, NULL, &op));
+    assert_ok(tni_grad_attach(c, in, TN_MODE_WRITE, NULL));
+    assert_ok(tni_array_fill(tni_grad_get(in), 7));
+    tni_scope_get()->recording = true;
+    assert_ok(tni_cached_op_call(op, 1, &in, 2, out));
+    tni_scope_get()->recording = false;
+    assert_int_equal(tni_backward(c, 1, &out[0], NULL, NULL), TN_E_UNSUPPORTED);
+    assert_ok(tni_backward(c, 1, &out[1], NULL, NULL));
+    test_values(tni_grad_get(in), (float[]){0, 0}, 2, 0);
+    tni_cached_op_release(op);
+    for (int i = 0; i < 2; i++) {
+        tni_symbol_release(open[i]);
+        tni_array_release(out[i]);
+    }
+    tni_symbol_release(x);
+    tni_symbol_release(step);
+    tni_symbol_release(side);
+    tni_symbol_release(both);
+    tni_array_release(in);
+    test_context_close(c);
+}
+
+static int group(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(call_by_call),
+        cmocka_unit_test(as_a_net),
+        cmocka_unit_test(zero_beside_it),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return test_variants_run(group);
+}
