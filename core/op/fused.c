@@ -19,53 +19,7 @@
 static const tn_attr_def conv_attrs[] = {TNI_CONVOLUTION_ATTRS, FOLLOWING_ATTRS(FUSED_CONV), TN_ATTR_END};
 static const tn_attr_def dense_attrs[] = {TNI_DENSE_ATTRS, FOLLOWING_ATTRS(FUSED_DENSE), TN_ATTR_END};
 
-static const char *const layer_names[] = {"data", "weight", "bias", "addend", NULL};
-static const char *const no_bias_names[] = {"data", "weight", "addend", NULL};
 static const char *const output_names[] = {"output", NULL};
-
-/* ---- layers ------------------------------------------------------------------------------------------ */
-
-static void layer_args(tn_infer *i, bool no_bias, bool with_sum)
-{
-    i->in_count = 2u + !no_bias + with_sum;
-    i->in_names = no_bias ? no_bias_names : layer_names;
-}
-
-/* The addend, where there is one, has the output's shape; and back. */
-static tn_status layer_shape(tn_infer *i, tn_status (*of_layer)(tn_infer *), bool with_sum)
-{
-    tn_shape *addend = i->in_shape[i->in_count - 1];
-    tn_status st;
-
-    if (with_sum && (st = tn_shape_unify(i, i->out_shape[0], addend)))
-        return st;
-    st = of_layer(i);
-    return st || !with_sum ? st : tn_shape_unify(i, i->out_shape[0], addend);
-}
-
-static tn_status conv_args(tn_infer *i)
-{
-    layer_args(i, tni_attr_bool(i->attrs, TN_FUSED_CONV_NO_BIAS),
-               tni_attr_bool(i->attrs, TN_FUSED_CONV_WITH_SUM));
-    return TN_OK;
-}
-
-static tn_status conv_shape(tn_infer *i)
-{
-    return layer_shape(i, tni_convolution_shape, tni_attr_bool(i->attrs, TN_FUSED_CONV_WITH_SUM));
-}
-
-static tn_status dense_args(tn_infer *i)
-{
-    layer_args(i, tni_attr_bool(i->attrs, TN_FUSED_DENSE_NO_BIAS),
-               tni_attr_bool(i->attrs, TN_FUSED_DENSE_WITH_SUM));
-    return TN_OK;
-}
-
-static tn_status dense_shape(tn_infer *i)
-{
-    return layer_shape(i, tni_dense_shape, tni_attr_bool(i->attrs, TN_FUSED_DENSE_WITH_SUM));
-}
 
 /* ---- folding of BatchNorm ---------------------------------------------------------------------------- */
 
@@ -83,25 +37,6 @@ static const tn_attr_def fold_bias_attrs[] = {
     [TN_FOLD_BIAS_DTYPE] = TN_ATTR_DTYPE("dtype", "None", "of the output; None: that of gamma"),
     TN_ATTR_END,
 };
-
-/* Gamma and variance have one element for each output channel, the weight's first dimension. */
-static tn_status fold_weight_shape(tn_infer *i)
-{
-    tn_shape *weight = i->in_shape[0];
-    tn_shape c = {.ndim = 1, .dim = {TN_DIM_UNKNOWN}};
-    tn_status st = tn_shape_unify(i, weight, i->out_shape[0]);
-
-    if (!st && weight->ndim == 0)
-        return tni_infer_fail(i, TN_E_SHAPE, "the weight has no dimensions, at least 1 is needed");
-    if (!st && weight->ndim > 0)
-        c.dim[0] = weight->dim[0];
-    for (int pass = 0; pass < 2; pass++) /* the second carries back what later ones knew */
-        for (uint32_t k = 1; !st && k < 3; k++)
-            st = tn_shape_unify(i, &c, i->in_shape[k]);
-    if (!st && weight->ndim > 0)
-        weight->dim[0] = i->out_shape[0]->dim[0] = c.dim[0];
-    return st;
-}
 
 /* Statistics are float32 where `data` is a short type, as BatchNorm's are. */
 static tn_status stats_dtype(tn_infer *i, int32_t data, uint32_t first, uint32_t count)
@@ -121,25 +56,6 @@ static tn_status fold_weight_dtype(tn_infer *i)
     tn_status st = tni_dtype_unify(i, &i->in_dtype[0], &i->out_dtype[0]);
 
     return st ? st : stats_dtype(i, i->in_dtype[0], 1, 2);
-}
-
-static tn_status fold_bias_args(tn_infer *i)
-{
-    i->in_count = tni_attr_bool(i->attrs, TN_FOLD_BIAS_NO_BIAS) ? 4 : 5;
-    return TN_OK;
-}
-
-static tn_status fold_bias_shape(tn_infer *i)
-{
-    tn_shape c = {.ndim = 1, .dim = {TN_DIM_UNKNOWN}};
-    tn_status st = TN_OK;
-
-    for (int pass = 0; pass < 2; pass++) { /* the second carries back what later ones knew */
-        for (uint32_t k = 0; !st && k < i->in_count; k++)
-            st = tn_shape_unify(i, &c, i->in_shape[k]);
-        st = st ? st : tn_shape_unify(i, &c, i->out_shape[0]);
-    }
-    return st;
 }
 
 static tn_status fold_bias_dtype(tn_infer *i)
@@ -162,24 +78,29 @@ static const tn_op reorder = TNI_OP(
 
 static const tn_op fused_conv =
     TNI_OP("_fused_conv", .doc = "Convolution, then an addend, then a function of each element.",
-           .attrs = conv_attrs, .inputs = layer_names, .outputs = output_names, .flags = TN_OP_INTERNAL,
-           .args = conv_args, .shape = conv_shape, .dtype = tni_dtype_same_float);
+           .attrs = conv_attrs, .flags = TN_OP_INTERNAL,
+           .shapes = TNI_CONVOLUTION_INPUTS " addend?with_sum:" TNI_CONVOLUTION_OUTPUT
+                                            " -> output:" TNI_CONVOLUTION_OUTPUT,
+           .dtype = tni_dtype_same_float);
 
 static const tn_op fused_dense =
     TNI_OP("_fused_dense", .doc = "FullyConnected, then an addend, then a function of each element.",
-           .attrs = dense_attrs, .inputs = layer_names, .outputs = output_names, .flags = TN_OP_INTERNAL,
-           .args = dense_args, .shape = dense_shape, .dtype = tni_dtype_same_float);
+           .attrs = dense_attrs, .flags = TN_OP_INTERNAL,
+           .shapes = "[flatten] " TNI_DENSE_FLAT_INPUTS
+                     " addend?with_sum:(N,num_hidden) -> output:(N,num_hidden) | " TNI_DENSE_INPUTS
+                     " addend?with_sum:(B..,num_hidden) -> output:(B..,num_hidden)",
+           .dtype = tni_dtype_same_float);
 
 static const tn_op fold_weight =
     TNI_OP("_fold_weight", .doc = "A layer's weight times gamma / sqrt(var + eps) of each output channel.",
-           .attrs = fold_weight_attrs, .inputs = TNI_NAMES("weight", "gamma", "var"), .outputs = output_names,
-           .flags = TN_OP_INTERNAL, .shape = fold_weight_shape, .dtype = fold_weight_dtype);
+           .attrs = fold_weight_attrs, .flags = TN_OP_INTERNAL,
+           .shapes = "weight:(C,S..) gamma:(C) var:(C) -> output:weight", .dtype = fold_weight_dtype);
 
 static const tn_op fold_bias =
     TNI_OP("_fold_bias",
            .doc = "beta + (bias - mean) * gamma / sqrt(var + eps): a layer's bias with BatchNorm in it.",
-           .attrs = fold_bias_attrs, .inputs = TNI_NAMES("gamma", "beta", "mean", "var", "bias"),
-           .outputs = output_names, .flags = TN_OP_INTERNAL, .args = fold_bias_args, .shape = fold_bias_shape,
+           .attrs = fold_bias_attrs, .flags = TN_OP_INTERNAL,
+           .shapes = "gamma:(C) beta:(C) mean:(C) var:(C) bias?!no_bias:(C) -> output:(C)",
            .dtype = fold_bias_dtype);
 
 const tn_op *const tni_family_fused[] = {&reorder, &fused_conv, &fused_dense, &fold_weight, &fold_bias, NULL};

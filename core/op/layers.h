@@ -41,9 +41,12 @@
     [TN_FULLYCONNECTED_FLATTEN] = TN_ATTR_BOOL("flatten", "1", "take all axes but the first as one")
 /* clang-format on */
 
-/* `shape` of the two operators: inputs data, weight and, unless no_bias, bias; the output. Further inputs
- * are not looked at. */
-tn_status tni_convolution_shape(tn_infer *i);
-tn_status tni_dense_shape(tn_infer *i);
+/* Parts of their shape rules; the fused operators have a further input. */
+#define TNI_CONVOLUTION_INPUTS                                                                               \
+    "data:(N,C:channels,S..)^layout weight:(num_filter,C/num_group,kernel..)^layout "                        \
+    "bias?!no_bias:(num_filter)"
+#define TNI_CONVOLUTION_OUTPUT "(N,num_filter,window(S..))^layout"
+#define TNI_DENSE_FLAT_INPUTS "data:(N,I..) weight:(num_hidden,#I) bias?!no_bias:(num_hidden)"
+#define TNI_DENSE_INPUTS "data:(B..,I:inputs) weight:(num_hidden,I) bias?!no_bias:(num_hidden)"
 
 #endif

@@ -33,27 +33,6 @@ static const tn_attr_def layer_norm_attrs[] = {
     TN_ATTR_END,
 };
 
-/* Says that each of `count` shapes is (C), C being the data's extent along `axis`; and back. */
-static tn_status channels_unify(tn_infer *i, tn_shape *data, int64_t asked, uint32_t count,
-                                tn_shape *const *shapes)
-{
-    tn_shape c = {.ndim = 1, .dim = {TN_DIM_UNKNOWN}};
-    int32_t axis = 0;
-    tn_status st = TN_OK;
-
-    if (data->ndim >= 0) {
-        if ((st = tni_axis(i, asked, data->ndim, &axis)))
-            return st;
-        c.dim[0] = data->dim[axis];
-    }
-    for (int pass = 0; pass < 2; pass++) /* the second carries back what later ones knew */
-        for (uint32_t k = 0; !st && k < count; k++)
-            st = tn_shape_unify(i, &c, shapes[k]);
-    if (!st && data->ndim >= 0)
-        data->dim[axis] = c.dim[0];
-    return st;
-}
-
 /* Statistics are float32 where the data is a short type. */
 static tn_status norm_dtype(tn_infer *i, int32_t *data, uint32_t count, int32_t *const *stats)
 {
@@ -71,21 +50,6 @@ static tn_status norm_dtype(tn_infer *i, int32_t *data, uint32_t count, int32_t 
     return st;
 }
 
-static tn_status batch_norm_args(tn_infer *i)
-{
-    i->visible_count = tni_attr_bool(i->attrs, TN_BATCHNORM_OUTPUT_MEAN_VAR) ? 3 : 1;
-    return TN_OK;
-}
-
-static tn_status batch_norm_shape(tn_infer *i)
-{
-    tn_shape *const stats[] = {i->in_shape[1], i->in_shape[2],  i->in_shape[3],
-                               i->in_shape[4], i->out_shape[1], i->out_shape[2]};
-    tn_status st = tn_shape_unify(i, i->in_shape[0], i->out_shape[0]);
-
-    return st ? st : channels_unify(i, i->in_shape[0], tni_attr_int(i->attrs, TN_BATCHNORM_AXIS), 6, stats);
-}
-
 static tn_status batch_norm_dtype(tn_infer *i)
 {
     int32_t *const stats[] = {&i->in_dtype[1], &i->in_dtype[2],  &i->in_dtype[3],
@@ -97,74 +61,6 @@ static tn_status batch_norm_dtype(tn_infer *i)
                : tni_dtype_unify(i, &i->in_dtype[0], &i->out_dtype[0]);
 }
 
-static tn_status batch_norm_grad(tn_grad *g)
-{
-    const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_input(g, 0), tn_grad_input(g, 1), tn_grad_output(g, 1),
-                          tn_grad_output(g, 2)};
-
-    return in[0].node ? tn_grad_emit_all(g, "_backward_BatchNorm", 5, in, 0, 3) : TN_OK;
-}
-
-static tn_status backward_batch_norm_shape(tn_infer *i)
-{
-    tn_shape *const stats[] = {i->in_shape[2], i->in_shape[3], i->in_shape[4], i->out_shape[1],
-                               i->out_shape[2]};
-    tn_status st;
-
-    if ((st = tn_shape_unify(i, i->in_shape[0], i->in_shape[1])) ||
-        (st = tn_shape_unify(i, i->in_shape[1], i->out_shape[0])))
-        return st;
-    return channels_unify(i, i->in_shape[1], tni_attr_int(i->attrs, TN_BATCHNORM_AXIS), 5, stats);
-}
-
-/* Of both backward operators: dy, data and dx; gamma, two statistics, dgamma, dbeta. */
-static tn_status backward_norm_dtype(tn_infer *i)
-{
-    int32_t *const stats[] = {&i->in_dtype[2], &i->in_dtype[3], &i->in_dtype[4], &i->out_dtype[1],
-                              &i->out_dtype[2]};
-    tn_status st;
-
-    if ((st = tni_dtype_unify(i, &i->in_dtype[0], &i->in_dtype[1])) ||
-        (st = tni_dtype_unify(i, &i->in_dtype[1], &i->out_dtype[0])))
-        return st;
-    return norm_dtype(i, &i->in_dtype[1], 5, stats);
-}
-
-/* ---- LayerNorm --------------------------------------------------------------------------------------- */
-
-static tn_status layer_norm_args(tn_infer *i)
-{
-    i->visible_count = tni_attr_bool(i->attrs, TN_LAYERNORM_OUTPUT_MEAN_VAR) ? 3 : 1;
-    return TN_OK;
-}
-
-/* Mean and deviation have extent 1 along the axis. */
-static tn_status rows_unify(tn_infer *i, const tn_shape *data, tn_shape *mean, tn_shape *deviation)
-{
-    tn_shape s = *data;
-    int32_t axis = 0;
-    tn_status st;
-
-    if (data->ndim < 0)
-        return TN_OK;
-    if ((st = tni_axis(i, tni_attr_int(i->attrs, TN_LAYERNORM_AXIS), data->ndim, &axis)))
-        return st;
-    s.dim[axis] = 1;
-    return (st = tni_shape_assign(i, mean, &s)) ? st : tni_shape_assign(i, deviation, &s);
-}
-
-static tn_status layer_norm_shape(tn_infer *i)
-{
-    tn_shape *const params[] = {i->in_shape[1], i->in_shape[2]};
-    tn_status st;
-
-    if ((st = tn_shape_unify(i, i->in_shape[0], i->out_shape[0])) ||
-        (st = channels_unify(i, i->in_shape[0], tni_attr_int(i->attrs, TN_LAYERNORM_AXIS), 2, params)) ||
-        (st = tn_shape_unify(i, i->in_shape[0], i->out_shape[0])))
-        return st;
-    return rows_unify(i, i->in_shape[0], i->out_shape[1], i->out_shape[2]);
-}
-
 static tn_status layer_norm_dtype(tn_infer *i)
 {
     int32_t *const stats[] = {&i->in_dtype[1], &i->in_dtype[2], &i->out_dtype[1], &i->out_dtype[2]};
@@ -173,26 +69,6 @@ static tn_status layer_norm_dtype(tn_infer *i)
     return st || (st = norm_dtype(i, &i->in_dtype[0], 4, stats))
                ? st
                : tni_dtype_unify(i, &i->in_dtype[0], &i->out_dtype[0]);
-}
-
-static tn_status layer_norm_grad(tn_grad *g)
-{
-    const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_input(g, 0), tn_grad_input(g, 1), tn_grad_output(g, 1),
-                          tn_grad_output(g, 2)};
-
-    return in[0].node ? tn_grad_emit_all(g, "_backward_LayerNorm", 5, in, 0, 3) : TN_OK;
-}
-
-static tn_status backward_layer_norm_shape(tn_infer *i)
-{
-    tn_shape *const params[] = {i->in_shape[2], i->out_shape[1], i->out_shape[2]};
-    tn_status st;
-
-    if ((st = tn_shape_unify(i, i->in_shape[0], i->in_shape[1])) ||
-        (st = tn_shape_unify(i, i->in_shape[1], i->out_shape[0])) ||
-        (st = channels_unify(i, i->in_shape[1], tni_attr_int(i->attrs, TN_LAYERNORM_AXIS), 3, params)))
-        return st;
-    return rows_unify(i, i->in_shape[1], i->in_shape[3], i->in_shape[4]);
 }
 
 /* ---- gradients of gradients -------------------------------------------------------------------------- */
@@ -352,27 +228,17 @@ static const tn_op batch_norm =
     TNI_OP("BatchNorm", .flags = TN_OP_MUTATES_TRAINING,
            .doc = "Normalises each channel over the batch, or by running statistics outside of training.",
            .aliases = TNI_NAMES("_npx_batch_norm"), .attrs = batch_norm_attrs, .mutates = 1u << 3 | 1u << 4,
-           .inputs = TNI_NAMES("data", "gamma", "beta", "moving_mean", "moving_var"),
-           .outputs = TNI_NAMES("output", "mean", "var"), .visible = 1, .args = batch_norm_args,
-           .shape = batch_norm_shape, .dtype = batch_norm_dtype, .gradient = batch_norm_grad);
+           .shapes = "data:(A..,C:channels@axis,B..) gamma:(C) beta:(C) moving_mean:(C) moving_var:(C) "
+                     "-> output:data mean~output_mean_var:(C) var~output_mean_var:(C)",
+           .gradients = "own: dy data gamma mean var -> data gamma beta", .second = batch_norm_back_grad,
+           .dtype = batch_norm_dtype);
 
-static const tn_op backward_batch_norm =
-    TNI_OP("_backward_BatchNorm", .doc = "Gradients of BatchNorm.", .attrs = batch_norm_attrs,
-           .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data", "gamma", "mean", "var"),
-           .outputs = TNI_NAMES("dx", "dgamma", "dbeta"), .shape = backward_batch_norm_shape,
-           .dtype = backward_norm_dtype, .gradient = batch_norm_back_grad);
+static const tn_op layer_norm = TNI_OP(
+    "LayerNorm", .doc = "Normalises along one axis.", .aliases = TNI_NAMES("_npx_layer_norm"),
+    .attrs = layer_norm_attrs,
+    .shapes = "data:(A..,C@axis,B..) gamma:(C) beta:(C) "
+              "-> output:data mean~output_mean_var:(A..,1@axis,B..) std~output_mean_var:(A..,1@axis,B..)",
+    .gradients = "own: dy data gamma mean std -> data gamma beta", .second = layer_norm_back_grad,
+    .dtype = layer_norm_dtype);
 
-static const tn_op layer_norm =
-    TNI_OP("LayerNorm", .doc = "Normalises along one axis.", .aliases = TNI_NAMES("_npx_layer_norm"),
-           .attrs = layer_norm_attrs, .inputs = TNI_NAMES("data", "gamma", "beta"),
-           .outputs = TNI_NAMES("output", "mean", "std"), .visible = 1, .args = layer_norm_args,
-           .shape = layer_norm_shape, .dtype = layer_norm_dtype, .gradient = layer_norm_grad);
-
-static const tn_op backward_layer_norm =
-    TNI_OP("_backward_LayerNorm", .doc = "Gradients of LayerNorm.", .attrs = layer_norm_attrs,
-           .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data", "gamma", "mean", "std"),
-           .outputs = TNI_NAMES("dx", "dgamma", "dbeta"), .shape = backward_layer_norm_shape,
-           .dtype = backward_norm_dtype, .gradient = layer_norm_back_grad);
-
-const tn_op *const tni_family_norm[] = {&batch_norm, &backward_batch_norm, &layer_norm, &backward_layer_norm,
-                                        NULL};
+const tn_op *const tni_family_norm[] = {&batch_norm, &layer_norm, NULL};

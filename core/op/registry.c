@@ -7,6 +7,7 @@
 
 #include "op/attr_type.h"
 #include "op/op.h"
+#include "op/shape_rule.h"
 #include "plugin/plugin.h"
 
 #define NAME_MAX_BYTES 256 /* of an operator, attribute or argument: generous beside MXNet's longest, 48 */
@@ -31,6 +32,8 @@ static const char *const family_names[] = {
 typedef struct entry {
     tni_opdef def;
     tni_attrs *defaults;
+    const tn_op *given;  /* as it was added */
+    tni_ruled_op *ruled; /* made of it, where it has rules */
 } entry;
 
 struct tni_opset {
@@ -170,22 +173,29 @@ static void entry_destroy(entry *e)
     if (!e)
         return;
     tni_attrs_release(e->defaults);
+    tni_ruled_op_destroy(e->ruled);
     tni_free(e);
 }
 
-static tn_status entry_create(const tn_op *op, tni_plugin *plugin, void *function, entry **out)
+/* [takes ruled] A rule of the core is parsed at first use, others' at once: what cannot be read is refused.
+ */
+static tn_status entry_create(const tn_op *op, tni_plugin *plugin, tni_ruled_op *ruled, entry **out)
 {
     entry *e = tni_zalloc(sizeof *e);
     tn_status st;
 
-    if (!e)
+    if (!e) {
+        tni_ruled_op_destroy(ruled);
         return TN_E_NOMEM;
-    if ((st = def_fill(&e->def, op, plugin)) || (st = tni_attrs_defaults(&e->def, &e->defaults))) {
+    }
+    e->given = op;
+    e->ruled = ruled;
+    if ((st = def_fill(&e->def, ruled ? tni_ruled_op_definition(ruled) : op, plugin)) ||
+        (st = tni_attrs_defaults(&e->def, &e->defaults))) {
         entry_destroy(e);
         return st;
     }
     e->def.defaults = e->defaults->values;
-    e->def.function = function;
     *out = e;
     return TN_OK;
 }
@@ -220,14 +230,57 @@ static tn_status entry_add(tni_opset *s, entry *e) TN_REQUIRES(&s->lock)
     return st;
 }
 
-static tn_status op_add(tni_opset *s, const tn_op *op, tni_plugin *plugin, void *function)
+/* Takes the last one away again. */
+static void entry_drop(tni_opset *s) TN_REQUIRES(&s->lock)
+{
+    entry *e = *(entry **)tni_vec_at(&s->entries, s->entries.count - 1);
+    const char *const *alias = e->def.op->aliases;
+
+    for (; alias && *alias; alias++)
+        tni_map_remove(s->names, *alias);
+    tni_map_remove(s->names, e->def.op->name);
+    s->entries.count--;
+    entry_destroy(e);
+}
+
+/* One definition, already complete. [takes ruled] */
+static tn_status one_add(tni_opset *s, const tn_op *op, const tni_opdef *about, tni_ruled_op *ruled)
     TN_REQUIRES(&s->lock)
 {
     entry *e = NULL;
-    tn_status st = entry_create(op, plugin, function, &e);
+    tn_status st = entry_create(op, about->plugin, ruled, &e);
 
-    if (!st && (st = entry_add(s, e)))
+    if (st)
+        return st;
+    e->def.family = about->family;
+    e->def.function = about->function;
+    if ((st = entry_add(s, e)))
         entry_destroy(e);
+    return st;
+}
+
+/* A definition and, where it has a gradient rule, its backward operator. `about`: who brings it. */
+static tn_status op_add(tni_opset *s, const tn_op *op, const tni_opdef *about) TN_REQUIRES(&s->lock)
+{
+    const bool ruled =
+        op->struct_size >= TN_END(tn_op, gradient) && name_good(op->name) && tni_op_is_ruled(op);
+    tni_ruled_op *forward = NULL, *backward = NULL;
+    tn_status st;
+
+    if (!ruled)
+        return one_add(s, op, about, NULL);
+    if ((st = tni_ruled_op_create(op, about->family == NULL, &forward)))
+        return st;
+    if ((st = tni_ruled_op_backward(forward, &backward))) {
+        tni_ruled_op_destroy(forward);
+        return st;
+    }
+    if ((st = one_add(s, op, about, forward)) || !backward) {
+        tni_ruled_op_destroy(backward);
+        return st;
+    }
+    if ((st = one_add(s, tni_ruled_op_definition(backward), about, backward)))
+        entry_drop(s);
     return st;
 }
 
@@ -238,7 +291,7 @@ tn_status tni_opset_add(tni_opset *s, const tn_op *op, tni_plugin *plugin)
     if (!op)
         return tni_error(TN_E_ARG, "no operator given");
     tni_mutex_lock(&s->lock);
-    st = op_add(s, op, plugin, NULL);
+    st = op_add(s, op, &(tni_opdef){.plugin = plugin});
     tni_mutex_unlock(&s->lock);
     return st;
 }
@@ -248,7 +301,7 @@ tn_status tni_opset_add_function(tni_opset *s, const tn_op *op, void *function)
     tn_status st;
 
     tni_mutex_lock(&s->lock);
-    st = op_add(s, op, NULL, function);
+    st = op_add(s, op, &(tni_opdef){.function = function});
     tni_mutex_unlock(&s->lock);
     return st;
 }
@@ -257,7 +310,7 @@ static bool known(tni_opset *s, const tn_op *op) TN_REQUIRES(&s->lock)
 {
     void *found;
 
-    return name_good(op->name) && tni_map_get(s->names, op->name, &found) && ((entry *)found)->def.op == op;
+    return name_good(op->name) && tni_map_get(s->names, op->name, &found) && ((entry *)found)->given == op;
 }
 
 /* Takes in the definitions of loaded plugins. One bad plugin must not take the others' operators away: the
@@ -278,7 +331,8 @@ static tn_status plugins_take(tni_opset *s) TN_REQUIRES(&s->lock)
         if (ops->head.struct_size < TN_END(tn_op_table, ops))
             continue;
         for (size_t k = 0; ops->ops && ops->ops[k]; k++) {
-            tn_status st = known(s, ops->ops[k]) ? TN_OK : op_add(s, ops->ops[k], plugin, NULL);
+            tn_status st =
+                known(s, ops->ops[k]) ? TN_OK : op_add(s, ops->ops[k], &(tni_opdef){.plugin = plugin});
 
             if (st && used < sizeof text)
                 used += (size_t)snprintf(text + used, sizeof text - used, "%splugin %s: %s", used ? "; " : "",
@@ -468,8 +522,7 @@ tn_status tni_opset_create(tni_registry *plugins, tni_opset **out)
     st = tni_map_create(TN_OPERATORS_MAX, &s->names);
     for (size_t f = 0; !st && families[f]; f++)
         for (size_t i = 0; !st && families[f][i]; i++)
-            if (!(st = op_add(s, families[f][i], NULL, NULL)))
-                (*(entry **)tni_vec_at(&s->entries, s->entries.count - 1))->def.family = family_names[f];
+            st = op_add(s, families[f][i], &(tni_opdef){.family = family_names[f]});
     tni_mutex_unlock(&s->lock);
     if (st) {
         tni_opset_destroy(s);

@@ -1,6 +1,8 @@
 /* Operators and shortcuts for the tests of room graph. */
 #include "graph/support.h"
 
+#include "op/shape_rule.h"
+
 #include <stdlib.h>
 
 /* ---- operators ----------------------------------------------------------------------------------- */
@@ -108,6 +110,8 @@ tni_opset *test_ops(void)
     assert_ok(tni_opset_create(NULL, &ops));
     for (size_t i = 0; i < sizeof ops_of_tests / sizeof *ops_of_tests; i++)
         assert_ok(tni_opset_add(ops, &ops_of_tests[i], NULL));
+    for (size_t i = 0; i < tni_opset_count(ops); i++) /* now: tests count what is allocated later */
+        assert_ok(tni_ruled_op_parse(tni_opset_at(ops, i)->op));
     return ops;
 }
 

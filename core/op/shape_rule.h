@@ -1,0 +1,203 @@
+/*
+ * Shape rules: which arguments an operator has and how their shapes hang together, as one line of text. The
+ * grammar stands beside `tn_op.shapes` in plugin/op.h. Only for the files of room op.
+ *
+ * A rule is parsed once, into tables that refer to each other by index. Inference solves it: whatever is
+ * known of one shape fixes the rule's symbols, and these give the other shapes, in both directions.
+ */
+#ifndef TN_OP_SHAPE_RULE_H
+#define TN_OP_SHAPE_RULE_H
+
+#include "op/infer_help.h"
+
+/* Sizes of a rule's tables. The longest of MXNet's operators, RNN, takes about half of each. */
+#define RULE_SYMBOLS_MAX 24
+#define RULE_EXPRS_MAX 64
+#define RULE_RANGES_MAX 24
+#define RULE_ITEMS_MAX 64
+#define RULE_ALTS_MAX 32
+#define RULE_ARGS_MAX 16 /* of one case */
+#define RULE_CASES_MAX 4
+#define RULE_CONDS_MAX 16
+#define RULE_CHOICES_MAX 6 /* values in one condition: attr=a+b+c */
+#define RULE_DEFS_MAX 8
+#define RULE_CALL_ATTRS_MAX 5
+#define RULE_GRADIENTS_MAX 4
+#define RULE_OPTIONAL_MAX 4 /* inputs that may be missing: there is a list of names for each combination */
+#define RULE_NAME_MAX 4     /* bytes of a symbol's name */
+
+#define RULE_NONE UINT8_MAX /* no condition, no expression */
+
+typedef enum expr_kind {
+    EXPR_NUMBER,
+    EXPR_ATTR,         /* a number: int, bool, choice; None counts as 0 */
+    EXPR_ATTR_PRODUCT, /* of a tuple's items */
+    EXPR_SYMBOL,
+    EXPR_COPY,    /* S': an own value for each copy of a variadic argument */
+    EXPR_SUM,     /* +S': over the copies */
+    EXPR_PRODUCT, /* #S: of a range */
+    EXPR_OPEN,    /* ?: known once the operator ran */
+    EXPR_ADD,
+    EXPR_SUB,
+    EXPR_MUL,
+    EXPR_DIV, /* must go without remainder */
+    EXPR_OR,  /* or(a, b): a if above 0, else b */
+    EXPR_IF,  /* if(cond, a, b) */
+} expr_kind;
+
+typedef struct rule_expr {
+    uint8_t kind, symbol, a, b;
+    uint8_t cond, reserved;
+    int16_t attr;
+    int64_t number;
+} rule_expr;
+
+/* Some dimensions in a row: what a range symbol or a function of one stands for. n -1: not known how many. */
+typedef struct rule_dims {
+    int32_t n;
+    int64_t dim[TN_NDIM_MAX]; /* -1: not known */
+} rule_dims;
+
+/* One function over ranges while it runs. Attributes are those that its row in the table names. */
+typedef struct rule_call {
+    tn_infer *i;
+    const int16_t *attr; /* index in the definition, -1: the operator has no such attribute */
+} rule_call;
+
+typedef struct rule_function {
+    const char *name;
+    const char *attrs[RULE_CALL_ATTRS_MAX + 1]; /* NULL-ended */
+    tn_status (*check)(const rule_call *c);     /* of the attributes alone; may be NULL */
+    /* `in` to `out`, `in->n` being known. Unknown dimensions of `in` give unknown ones. */
+    tn_status (*forward)(const rule_call *c, const rule_dims *in, rule_dims *out);
+    /* The same from `out`, as far as it can be told; NULL: never. */
+    tn_status (*backward)(const rule_call *c, const rule_dims *out, rule_dims *in);
+} rule_function;
+
+const rule_function *tni_rule_function(const char *name, size_t length); /* NULL: there is none */
+
+typedef enum range_kind { RANGE_SYMBOL, RANGE_ATTR, RANGE_BROADCAST, RANGE_CALL } range_kind;
+
+typedef struct rule_range {
+    uint8_t kind, symbol, a, b; /* a, b: ranges */
+    int16_t attr;
+    int16_t attrs[RULE_CALL_ATTRS_MAX];
+    const rule_function *function;
+} rule_range;
+
+typedef struct rule_item {
+    uint8_t range; /* RULE_NONE: one dimension, `expr` */
+    uint8_t expr;
+    int16_t at;           /* attribute that says at which axis it stands, -1 none */
+    uint16_t text, bytes; /* where it stands in the rule, for messages */
+} rule_item;
+
+typedef struct rule_alt {
+    uint8_t cond;
+    uint8_t same_as; /* argument whose shape it has; RULE_NONE: the items */
+    uint8_t item, item_count;
+    int16_t layout; /* attribute whose text orders the items, -1 none */
+    uint16_t text, bytes;
+} rule_alt;
+
+typedef struct rule_arg {
+    uint8_t alt, alt_count;
+    uint8_t cond;         /* it is there only if this holds */
+    uint8_t visible_cond; /* of an output: users see it only if this holds */
+    bool variadic, hidden;
+    int16_t count_attr; /* how many copies of a variadic output */
+    uint16_t text, bytes;
+} rule_arg;
+
+typedef struct rule_cond { /* a chain by `next`, all of which must hold */
+    int16_t attr;
+    bool negated, is_none, truth; /* truth: attr without "=": neither 0 nor None */
+    uint8_t count, next;
+    int64_t value[RULE_CHOICES_MAX];
+} rule_cond;
+
+typedef struct rule_case {
+    uint8_t cond;
+    rule_arg arg[RULE_ARGS_MAX]; /* inputs, then outputs */
+} rule_case;
+
+typedef struct rule_def { /* symbol = expr or range */
+    uint8_t symbol, expr, range;
+    uint16_t text, bytes;
+} rule_def;
+
+typedef struct rule_symbol {
+    char name[RULE_NAME_MAX + 1];
+    bool range;
+    uint8_t copy_arg, copy_item; /* where S' stands; RULE_NONE: no such symbol */
+    uint16_t word, word_bytes;   /* how messages call it: the text behind "SYM:" */
+} rule_symbol;
+
+typedef struct rule_role { /* what an argument of the backward operator is to the forward one */
+    bool head;             /* the gradient of that output */
+    uint8_t arg;           /* as written: inputs, then outputs */
+} rule_role;
+
+typedef struct rule_gradient { /* one row of the gradient rule */
+    uint8_t cond;
+    uint8_t in_count, out_count;
+    rule_role in[RULE_ARGS_MAX], out[RULE_ARGS_MAX]; /* out: inputs that get a gradient */
+} rule_gradient;
+
+typedef enum rule_class { CLASS_NONE, CLASS_LINEAR, CLASS_BILINEAR, CLASS_OWN, CLASS_ONCE } rule_class;
+
+typedef struct tni_shape_rule {
+    const tn_op *op;
+    const char *text;
+    uint8_t in_count, out_count; /* arguments as written, a variadic one counting once */
+    uint8_t case_count, symbol_count, expr_count, range_count, item_count, alt_count, cond_count, def_count;
+    rule_symbol symbols[RULE_SYMBOLS_MAX];
+    rule_expr exprs[RULE_EXPRS_MAX];
+    rule_range ranges[RULE_RANGES_MAX];
+    rule_item items[RULE_ITEMS_MAX];
+    rule_alt alts[RULE_ALTS_MAX];
+    rule_cond conds[RULE_CONDS_MAX];
+    rule_case cases[RULE_CASES_MAX];
+    rule_def defs[RULE_DEFS_MAX];
+    uint8_t optional_count, optional[RULE_OPTIONAL_MAX]; /* inputs that may be missing */
+    const char *
+        *names; /* of the inputs that are there, a list of in_count + 1 for each combination of optional */
+    uint8_t gradient_class, gradient_count; /* CLASS_NONE: no gradient rule */
+    rule_gradient gradients[RULE_GRADIENTS_MAX];
+} tni_shape_rule;
+
+/* Parses `op->shapes` and `op->gradients`, whose attribute table was checked. TN_E_ARG: names the place in
+ * the text. */
+tn_status tni_shape_rule_parse(const tn_op *op, tni_shape_rule **out);
+void tni_shape_rule_destroy(tni_shape_rule *r);
+bool tni_rule_holds(const tni_shape_rule *r, uint8_t cond, const tn_value *attrs); /* RULE_NONE: true */
+/* The names that `op->shapes` gives, inputs and outputs, each list NULL-ended and one block [gives:
+ * tni_free]. TN_E_ARG: this is no rule. */
+tn_status tni_shape_rule_names(const tn_op *op, const char ***inputs, const char ***outputs);
+/* How many inputs, outputs and visible outputs there are. `in_count` is what the caller has of a variadic
+ * operator, and stays. */
+tn_status tni_shape_rule_args(const tni_shape_rule *r, tn_infer *i);
+/* One inference: fills in what follows. TN_E_SHAPE: two facts contradict each other; TN_E_ATTR: an attribute
+ * that no shape goes with. */
+tn_status tni_shape_rule_infer(const tni_shape_rule *r, tn_infer *i, tn_shape *const *in,
+                               tn_shape *const *out);
+/* Whether argument `a` as written (inputs, then outputs) is there with these attributes. */
+bool tni_shape_rule_present(const tni_shape_rule *r, uint8_t a, const tn_value *attrs);
+
+/* ---- ruled.c: definitions whose functions follow from rules -----------------------------------------------
+ */
+
+typedef struct tni_ruled_op tni_ruled_op;
+bool tni_op_is_ruled(const tn_op *op); /* it has a shape rule */
+/* The definition with names and functions filled in; it lives until destroyed, `given` at least as long. With
+ * `at_once` the rules are parsed now, else at first use. TN_E_ARG: the definition says one thing twice, or a
+ * rule cannot be read. */
+tn_status tni_ruled_op_create(const tn_op *given, bool at_once, tni_ruled_op **out);
+/* The backward operator of a definition with a gradient rule; NULL: it has none. The forward must outlive it.
+ */
+tn_status tni_ruled_op_backward(const tni_ruled_op *forward, tni_ruled_op **out);
+void tni_ruled_op_destroy(tni_ruled_op *r);
+const tn_op *tni_ruled_op_definition(const tni_ruled_op *r);
+tn_status tni_ruled_op_parse(const tn_op *op); /* the rules of such a definition now, if it is one */
+
+#endif

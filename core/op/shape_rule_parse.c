@@ -1,0 +1,861 @@
+/*
+ * Reads a shape rule. One function per line of the grammar (plugin/op.h); each takes what it needs from the
+ * text and leaves the rest. The first failure sticks: the functions behind it read on without effect.
+ */
+#include <string.h>
+
+#include "op/attr_type.h"
+#include "op/shape_rule.h"
+
+typedef struct parser {
+    tni_shape_rule *rule;
+    const char *which; /* rule it is, for messages */
+    const char *p;
+    tn_status st;
+    uint8_t arg;   /* that is read, within its case; RULE_NONE outside of arguments */
+    uint8_t depth; /* of brackets around the place that is read */
+} parser;
+
+#define DEPTH_MAX 16
+
+static void fail(parser *p, const char *what)
+{
+    if (!p->st)
+        p->st = tni_error(TN_E_ARG, "operator %s: its %s rule: %s at \"%.40s\"", p->rule->op->name, p->which,
+                          what, *p->p ? p->p : "its end");
+}
+
+static bool lower(char c)
+{
+    return (c >= 'a' && c <= 'z') || c == '_';
+}
+
+static bool upper(char c)
+{
+    return c >= 'A' && c <= 'Z';
+}
+
+static bool digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static void blanks(parser *p)
+{
+    while (*p->p == ' ')
+        p->p++;
+}
+
+static bool take(parser *p, const char *token)
+{
+    const size_t n = strlen(token);
+
+    if (p->st || strncmp(p->p, token, n) != 0)
+        return false;
+    p->p += n;
+    return true;
+}
+
+static void expect(parser *p, const char *token)
+{
+    char what[32];
+
+    if (take(p, token))
+        return;
+    snprintf(what, sizeof what, "%s is missing", token);
+    fail(p, what);
+}
+
+static bool deeper(parser *p)
+{
+    if (p->depth == DEPTH_MAX)
+        fail(p, "too many brackets");
+    else
+        p->depth++;
+    return !p->st;
+}
+
+/* Takes the next free row of a table. */
+static uint8_t table_add(parser *p, uint8_t *count, size_t max)
+{
+    if (*count >= max) {
+        fail(p, "it is too long");
+        return 0;
+    }
+    return (*count)++;
+}
+
+/* ---- names ------------------------------------------------------------------------------------ */
+
+static size_t word_length(const char *text)
+{
+    size_t n = 0;
+
+    while (lower(text[n]) || upper(text[n]) || digit(text[n]))
+        n++;
+    return n;
+}
+
+static size_t symbol_length(const char *text)
+{
+    size_t n = 0;
+
+    while (upper(text[n]) || (n > 0 && digit(text[n])))
+        n++;
+    return n;
+}
+
+static int16_t attr_find(const tn_op *op, const char *name, size_t length)
+{
+    for (int16_t i = 0; op->attrs && op->attrs[i].name; i++)
+        if (strlen(op->attrs[i].name) == length && memcmp(op->attrs[i].name, name, length) == 0)
+            return i;
+    return -1;
+}
+
+/* An attribute, which lower-case letters begin. */
+static int16_t attr_read(parser *p)
+{
+    const size_t n = word_length(p->p);
+    const int16_t attr = attr_find(p->rule->op, p->p, n);
+
+    if (n == 0 || attr < 0)
+        fail(p, "no attribute has this name");
+    else
+        p->p += n;
+    return attr < 0 ? 0 : attr;
+}
+
+static uint8_t symbol_read(parser *p, bool range)
+{
+    tni_shape_rule *r = p->rule;
+    const size_t n = symbol_length(p->p);
+    uint8_t s = 0;
+
+    if (n == 0 || n > RULE_NAME_MAX) {
+        fail(p, "a symbol of 1 to 4 capitals is missing");
+        return 0;
+    }
+    while (s < r->symbol_count && (r->symbols[s].range != range || strlen(r->symbols[s].name) != n ||
+                                   memcmp(r->symbols[s].name, p->p, n) != 0))
+        s++;
+    if (s == r->symbol_count) {
+        s = table_add(p, &r->symbol_count, RULE_SYMBOLS_MAX);
+        r->symbols[s] = (rule_symbol){.range = range, .copy_arg = RULE_NONE};
+        memcpy(r->symbols[s].name, p->p, n);
+    }
+    p->p += n;
+    return s;
+}
+
+/* ---- conditions ------------------------------------------------------------------------------- */
+
+static bool attr_is_tuple(uint32_t type)
+{
+    return type == TN_ATTR_T_TUPLE || type == TN_ATTR_T_OPT_TUPLE;
+}
+
+/* The index of a choice; -1: none of them. */
+static int64_t choice_index(const char *choices, const char *text, size_t length)
+{
+    for (int64_t i = 0; choices; i++) {
+        const size_t n = strcspn(choices, "|");
+
+        if (n == length && memcmp(choices, text, n) == 0)
+            return i;
+        choices = choices[n] ? choices + n + 1 : NULL;
+    }
+    return -1;
+}
+
+/* One value behind "attr=". */
+static void value_read(parser *p, rule_cond *c)
+{
+    const tn_attr_def *d = &p->rule->op->attrs[c->attr];
+    const size_t n = word_length(p->p);
+    int64_t value = 0;
+
+    if (n == 4 && memcmp(p->p, "None", 4) == 0 && tni_attr_is_pointer(d->type))
+        c->is_none = true;
+    else if (c->count == RULE_CHOICES_MAX)
+        fail(p, "too many values");
+    else if (d->type == TN_ATTR_T_CHOICE && (value = choice_index(d->choices, p->p, n)) >= 0)
+        c->value[c->count++] = value;
+    else if (d->type == TN_ATTR_T_INT && n == 1 && digit(*p->p))
+        c->value[c->count++] = *p->p - '0';
+    else
+        fail(p, "the attribute has no such value");
+    p->p += n;
+}
+
+static uint8_t cond_read(parser *p)
+{
+    tni_shape_rule *r = p->rule;
+    const uint8_t at = table_add(p, &r->cond_count, RULE_CONDS_MAX);
+    rule_cond *c = &r->conds[at];
+
+    *c = (rule_cond){.next = RULE_NONE};
+    c->negated = take(p, "!");
+    c->attr = attr_read(p);
+    if (p->st)
+        return at;
+    if (!take(p, "="))
+        c->truth = true;
+    else {
+        do
+            value_read(p, c);
+        while (take(p, "+"));
+    }
+    if (take(p, "&"))
+        c->next = cond_read(p);
+    return at;
+}
+
+/* ---- dimensions ------------------------------------------------------------------------------- */
+
+static uint8_t dim_read(parser *p);
+
+static uint8_t expr_add(parser *p, rule_expr e)
+{
+    const uint8_t at = table_add(p, &p->rule->expr_count, RULE_EXPRS_MAX);
+
+    p->rule->exprs[at] = e;
+    return at;
+}
+
+static uint8_t number_read(parser *p)
+{
+    int64_t n = 0;
+
+    for (; digit(*p->p) && n < 1000000000; p->p++)
+        n = n * 10 + (*p->p - '0');
+    return expr_add(p, (rule_expr){.kind = EXPR_NUMBER, .number = n});
+}
+
+/* "S'" and "+S'": the argument and item of S' are noted when the item ends. */
+static uint8_t symbol_fact(parser *p)
+{
+    const uint8_t symbol = symbol_read(p, false);
+
+    return expr_add(p, (rule_expr){.kind = take(p, "'") ? EXPR_COPY : EXPR_SYMBOL, .symbol = symbol});
+}
+
+static uint8_t sum_read(parser *p)
+{
+    const uint8_t symbol = symbol_read(p, false);
+
+    expect(p, "'");
+    return expr_add(p, (rule_expr){.kind = EXPR_SUM, .symbol = symbol});
+}
+
+static uint8_t product_read(parser *p)
+{
+    int16_t attr;
+
+    if (upper(*p->p)) {
+        const uint8_t symbol = symbol_read(p, true);
+
+        return expr_add(p, (rule_expr){.kind = EXPR_PRODUCT, .symbol = symbol});
+    }
+    attr = attr_read(p);
+    if (!p->st && !attr_is_tuple(p->rule->op->attrs[attr].type))
+        fail(p, "# stands before a range or a tuple");
+    return expr_add(p, (rule_expr){.kind = EXPR_ATTR_PRODUCT, .attr = attr});
+}
+
+static uint8_t call_read(parser *p, expr_kind kind)
+{
+    rule_expr e = {.kind = (uint8_t)kind, .cond = RULE_NONE};
+
+    if (kind == EXPR_IF) {
+        e.cond = cond_read(p);
+        expect(p, ",");
+    }
+    if (!deeper(p))
+        return 0;
+    e.a = dim_read(p);
+    expect(p, ",");
+    e.b = dim_read(p);
+    expect(p, ")");
+    p->depth--;
+    return expr_add(p, e);
+}
+
+static uint8_t attr_fact(parser *p)
+{
+    const int16_t attr = attr_read(p);
+    const uint32_t type = p->st ? TN_ATTR_T_INT : p->rule->op->attrs[attr].type;
+
+    if (type != TN_ATTR_T_INT && type != TN_ATTR_T_BOOL && type != TN_ATTR_T_OPT_INT &&
+        type != TN_ATTR_T_OPT_BOOL)
+        fail(p, "a dimension cannot be an attribute of this type");
+    return expr_add(p, (rule_expr){.kind = EXPR_ATTR, .attr = attr});
+}
+
+static uint8_t fact_read(parser *p)
+{
+    uint8_t e;
+
+    if (p->st)
+        return 0;
+    if (digit(*p->p))
+        return number_read(p);
+    if (take(p, "?"))
+        return expr_add(p, (rule_expr){.kind = EXPR_OPEN});
+    if (take(p, "+"))
+        return sum_read(p);
+    if (take(p, "#"))
+        return product_read(p);
+    if (take(p, "or("))
+        return call_read(p, EXPR_OR);
+    if (take(p, "if("))
+        return call_read(p, EXPR_IF);
+    if (take(p, "(")) {
+        e = deeper(p) ? dim_read(p) : 0;
+        expect(p, ")");
+        p->depth--;
+        return e;
+    }
+    if (upper(*p->p))
+        return symbol_fact(p);
+    return attr_fact(p);
+}
+
+static uint8_t term_read(parser *p)
+{
+    uint8_t a = fact_read(p);
+
+    while (!p->st && (*p->p == '*' || *p->p == '/')) {
+        const expr_kind kind = *p->p++ == '*' ? EXPR_MUL : EXPR_DIV;
+        const uint8_t b = fact_read(p);
+
+        a = expr_add(p, (rule_expr){.kind = (uint8_t)kind, .a = a, .b = b});
+    }
+    return a;
+}
+
+static uint8_t dim_read(parser *p)
+{
+    uint8_t a = term_read(p);
+
+    while (!p->st && (*p->p == '+' || *p->p == '-')) {
+        const expr_kind kind = *p->p++ == '+' ? EXPR_ADD : EXPR_SUB;
+        const uint8_t b = term_read(p);
+
+        a = expr_add(p, (rule_expr){.kind = (uint8_t)kind, .a = a, .b = b});
+    }
+    return a;
+}
+
+/* ---- ranges ----------------------------------------------------------------------------------- */
+
+static bool range_ahead(const parser *p)
+{
+    const size_t symbol = symbol_length(p->p), word = word_length(p->p);
+
+    if (symbol && p->p[symbol] == '.' && p->p[symbol + 1] == '.')
+        return true;
+    if (word && p->p[word] == '.' && p->p[word + 1] == '.')
+        return true;
+    return word && p->p[word] == '(' && tni_rule_function(p->p, word);
+}
+
+static uint8_t range_read(parser *p);
+
+static void range_call(parser *p, rule_range *g)
+{
+    const size_t n = word_length(p->p);
+
+    g->kind = RANGE_CALL;
+    g->function = tni_rule_function(p->p, n);
+    for (int k = 0; k < RULE_CALL_ATTRS_MAX; k++)
+        g->attrs[k] = -1;
+    for (int k = 0; g->function->attrs[k]; k++)
+        g->attrs[k] = attr_find(p->rule->op, g->function->attrs[k], strlen(g->function->attrs[k]));
+    p->p += n;
+    expect(p, "(");
+    g->a = deeper(p) ? range_read(p) : 0;
+    expect(p, ")");
+    p->depth--;
+}
+
+static uint8_t range_one(parser *p)
+{
+    tni_shape_rule *r = p->rule;
+    rule_range g = {.attr = -1};
+    uint8_t at;
+
+    if (!range_ahead(p))
+        fail(p, "a range such as \"S..\" is missing");
+    else if (symbol_length(p->p)) {
+        g.kind = RANGE_SYMBOL;
+        g.symbol = symbol_read(p, true);
+        expect(p, "..");
+    } else if (p->p[word_length(p->p)] == '(')
+        range_call(p, &g);
+    else {
+        g.kind = RANGE_ATTR;
+        g.attr = attr_read(p);
+        if (!p->st && r->op->attrs[g.attr].type != TN_ATTR_T_TUPLE)
+            fail(p, "a range cannot be an attribute of this type");
+        expect(p, "..");
+    }
+    at = table_add(p, &r->range_count, RULE_RANGES_MAX);
+    r->ranges[at] = g;
+    return at;
+}
+
+static uint8_t range_read(parser *p)
+{
+    tni_shape_rule *r = p->rule;
+    uint8_t a = range_one(p);
+
+    while (take(p, "&")) {
+        const uint8_t b = range_one(p), at = table_add(p, &r->range_count, RULE_RANGES_MAX);
+
+        r->ranges[at] = (rule_range){.kind = RANGE_BROADCAST, .a = a, .b = b, .attr = -1};
+        a = at;
+    }
+    return a;
+}
+
+/* ---- arguments -------------------------------------------------------------------------------- */
+
+/* The word behind "SYM:". */
+static void word_read(parser *p, uint8_t expr)
+{
+    tni_shape_rule *r = p->rule;
+    rule_symbol *s = &r->symbols[r->exprs[expr].symbol];
+
+    if (!take(p, ":"))
+        return;
+    if (r->exprs[expr].kind != EXPR_SYMBOL || word_length(p->p) == 0)
+        fail(p, "a word stands behind a symbol alone");
+    s->word = (uint16_t)(p->p - r->text);
+    s->word_bytes = (uint16_t)word_length(p->p);
+    p->p += s->word_bytes;
+}
+
+static void item_read(parser *p)
+{
+    tni_shape_rule *r = p->rule;
+    const uint8_t at = table_add(p, &r->item_count, RULE_ITEMS_MAX);
+    const char *begin = p->p;
+    rule_item item = {.range = RULE_NONE, .expr = RULE_NONE, .at = -1, .text = (uint16_t)(begin - r->text)};
+
+    if (range_ahead(p))
+        item.range = range_read(p);
+    else
+        item.expr = dim_read(p);
+    item.bytes = (uint16_t)(p->p - begin);
+    if (!p->st && item.expr != RULE_NONE)
+        word_read(p, item.expr);
+    if (take(p, "@")) {
+        item.at = attr_read(p);
+        if (item.range != RULE_NONE)
+            fail(p, "only one dimension stands at an axis");
+    }
+    if (!p->st && item.expr != RULE_NONE && r->exprs[item.expr].kind == EXPR_COPY) {
+        rule_symbol *s = &r->symbols[r->exprs[item.expr].symbol];
+
+        s->copy_arg = p->arg;
+        s->copy_item = at;
+    }
+    r->items[at] = item;
+}
+
+/* "name" or "(item,item)", then "^attr" and "?cond". */
+static void alt_read(parser *p, uint8_t case_index)
+{
+    tni_shape_rule *r = p->rule;
+    const uint8_t at = table_add(p, &r->alt_count, RULE_ALTS_MAX);
+    const char *begin = p->p;
+    rule_alt alt = {
+        .cond = RULE_NONE, .same_as = RULE_NONE, .layout = -1, .text = (uint16_t)(begin - r->text)};
+
+    if (take(p, "(")) {
+        alt.item = r->item_count;
+        if (!take(p, ")")) {
+            do
+                item_read(p);
+            while (take(p, ","));
+            expect(p, ")");
+        }
+        alt.item_count = (uint8_t)(r->item_count - alt.item);
+        alt.bytes = (uint16_t)(p->p - begin);
+        if (take(p, "^"))
+            alt.layout = attr_read(p);
+    } else {
+        const size_t n = word_length(p->p);
+
+        for (uint8_t a = 0; n && a < p->arg && alt.same_as == RULE_NONE; a++) {
+            const rule_arg *arg = &r->cases[case_index].arg[a];
+
+            if (arg->bytes == n && memcmp(r->text + arg->text, p->p, n) == 0)
+                alt.same_as = a;
+        }
+        if (alt.same_as == RULE_NONE)
+            fail(p, "no argument before has this name");
+        p->p += n;
+        alt.bytes = (uint16_t)n;
+    }
+    if (take(p, "?"))
+        alt.cond = cond_read(p);
+    r->alts[at] = alt;
+}
+
+/* The head of an argument: name, "*" or "*attr", "?cond", "~" or "~cond". */
+static rule_arg head_read(parser *p)
+{
+    rule_arg arg = {.cond = RULE_NONE,
+                    .visible_cond = RULE_NONE,
+                    .count_attr = -1,
+                    .text = (uint16_t)(p->p - p->rule->text),
+                    .bytes = (uint16_t)word_length(p->p)};
+
+    if (arg.bytes == 0 || arg.bytes >= 64)
+        fail(p, "the name of an argument is missing");
+    p->p += arg.bytes;
+    if (take(p, "*")) {
+        arg.variadic = true;
+        if (lower(*p->p))
+            arg.count_attr = attr_read(p);
+    }
+    if (take(p, "?"))
+        arg.cond = cond_read(p);
+    if (take(p, "~")) {
+        arg.hidden = true;
+        if (*p->p != ':')
+            arg.visible_cond = cond_read(p);
+    }
+    return arg;
+}
+
+static void arg_read(parser *p, uint8_t case_index)
+{
+    tni_shape_rule *r = p->rule;
+    rule_arg arg;
+
+    if (p->arg >= RULE_ARGS_MAX) {
+        fail(p, "too many arguments");
+        return;
+    }
+    arg = head_read(p);
+    expect(p, ":");
+    arg.alt = r->alt_count;
+    do
+        alt_read(p, case_index);
+    while (take(p, "/"));
+    arg.alt_count = (uint8_t)(r->alt_count - arg.alt);
+    if (!p->st && *p->p && *p->p != ' ')
+        fail(p, "a blank is missing");
+    r->cases[case_index].arg[p->arg++] = arg;
+    blanks(p);
+}
+
+/* Copies are counted by the caller for a variadic input, which is the last one, and by an attribute for an
+ * output. Which outputs are hidden, and which arguments may be missing, stands in the first case. */
+static void case_check(parser *p, uint8_t in_count, uint8_t out_count, uint8_t case_index)
+{
+    const tni_shape_rule *r = p->rule;
+    const rule_arg *args = r->cases[case_index].arg, *first = r->cases[0].arg;
+
+    if (out_count == 0)
+        fail(p, "an output is missing");
+    for (uint8_t a = 0; a < in_count + out_count && !p->st; a++) {
+        if (args[a].hidden && a < in_count)
+            fail(p, "an input cannot be hidden");
+        if (args[a].variadic && a + 1 != in_count && a + 1 != in_count + out_count)
+            fail(p, "only the last argument can be variadic");
+        if (args[a].variadic && (args[a].count_attr >= 0) != (a >= in_count))
+            fail(p, "outputs are counted by an attribute, inputs by the caller");
+        if (args[a].bytes != first[a].bytes ||
+            memcmp(r->text + args[a].text, r->text + first[a].text, args[a].bytes) != 0 ||
+            args[a].variadic != first[a].variadic)
+            fail(p, "the cases have different arguments");
+    }
+}
+
+static void case_read(parser *p)
+{
+    tni_shape_rule *r = p->rule;
+    const uint8_t at = table_add(p, &r->case_count, RULE_CASES_MAX);
+    uint8_t inputs;
+
+    blanks(p);
+    r->cases[at].cond = RULE_NONE;
+    p->arg = 0;
+    if (take(p, "[")) {
+        r->cases[at].cond = cond_read(p);
+        expect(p, "]");
+        blanks(p);
+    }
+    while (!p->st && *p->p && strncmp(p->p, "->", 2) != 0)
+        arg_read(p, at);
+    inputs = p->arg;
+    expect(p, "->");
+    blanks(p);
+    while (!p->st && *p->p && *p->p != '|' && *p->p != ';')
+        arg_read(p, at);
+    if (at == 0) {
+        r->in_count = inputs;
+        r->out_count = (uint8_t)(p->arg - inputs);
+    } else if (inputs != r->in_count || p->arg - inputs != r->out_count)
+        fail(p, "the cases have different arguments");
+    if (!p->st)
+        case_check(p, r->in_count, r->out_count, at);
+    p->arg = RULE_NONE;
+}
+
+/* "; SYM=dim" or "; SYM..=range" */
+static void def_read(parser *p)
+{
+    tni_shape_rule *r = p->rule;
+    const uint8_t at = table_add(p, &r->def_count, RULE_DEFS_MAX);
+    rule_def d = {.expr = RULE_NONE, .range = RULE_NONE};
+    const char *begin;
+    bool range;
+
+    blanks(p);
+    range = range_ahead(p);
+    d.symbol = symbol_read(p, range);
+    expect(p, range ? "..=" : "=");
+    begin = p->p;
+    d.text = (uint16_t)(begin - r->text);
+    if (range)
+        d.range = range_read(p);
+    else
+        d.expr = dim_read(p);
+    d.bytes = (uint16_t)(p->p - begin);
+    r->defs[at] = d;
+    blanks(p);
+}
+
+static bool is_copy(const tni_shape_rule *r, const rule_expr *e, uint8_t operand)
+{
+    return e->kind >= EXPR_ADD && r->exprs[operand].kind == EXPR_COPY;
+}
+
+/* A sum needs to know where its terms stand. */
+static void sums_check(parser *p)
+{
+    const tni_shape_rule *r = p->rule;
+
+    for (uint8_t k = 0; k < r->expr_count && !p->st; k++) {
+        const rule_expr *e = &r->exprs[k];
+
+        if (is_copy(r, e, e->a) || is_copy(r, e, e->b) ||
+            (e->kind == EXPR_SUM && r->symbols[e->symbol].copy_arg == RULE_NONE))
+            fail(p, "S' stands alone as a dimension of a variadic argument");
+    }
+}
+
+static void shapes_read(parser *p)
+{
+    do
+        case_read(p);
+    while (take(p, "|"));
+    while (take(p, ";"))
+        def_read(p);
+    sums_check(p);
+    if (!p->st && *p->p)
+        fail(p, "something is left over");
+}
+
+/* ---- gradients -------------------------------------------------------------------------------- */
+
+/* "dy", "dy1" or the name of an argument. */
+static rule_role role_read(parser *p, bool left)
+{
+    const tni_shape_rule *r = p->rule;
+    const size_t n = word_length(p->p);
+    const bool numbered = n == 3 && digit(p->p[2]);
+    rule_role role = {0};
+
+    while (role.arg < r->in_count + r->out_count &&
+           (r->cases[0].arg[role.arg].bytes != n ||
+            memcmp(r->text + r->cases[0].arg[role.arg].text, p->p, n) != 0))
+        role.arg++;
+    if (role.arg == r->in_count + r->out_count && (n == 2 || numbered) && memcmp(p->p, "dy", 2) == 0)
+        role = (rule_role){true, (uint8_t)(r->in_count + (numbered ? p->p[2] - '0' : 0))};
+    if (n == 0 || role.arg >= r->in_count + r->out_count)
+        fail(p, "no argument has this name");
+    else if (!left && (role.head || role.arg >= r->in_count))
+        fail(p, "only inputs get gradients");
+    else if (r->cases[0].arg[role.arg].variadic)
+        fail(p, "a variadic argument needs a function `gradient`");
+    p->p += n;
+    return role;
+}
+
+static void roles_read(parser *p, bool left, uint8_t *count, rule_role *roles)
+{
+    for (blanks(p); !p->st && *p->p && *p->p != '|' && strncmp(p->p, "->", 2) != 0; blanks(p)) {
+        const rule_role role = role_read(p, left);
+
+        if (*count == RULE_ARGS_MAX)
+            fail(p, "too many arguments");
+        else
+            roles[(*count)++] = role;
+    }
+}
+
+static void gradient_read(parser *p)
+{
+    tni_shape_rule *r = p->rule;
+    rule_gradient *g = &r->gradients[table_add(p, &r->gradient_count, RULE_GRADIENTS_MAX)];
+
+    *g = (rule_gradient){.cond = RULE_NONE};
+    blanks(p);
+    if (take(p, "[")) {
+        g->cond = cond_read(p);
+        expect(p, "]");
+    }
+    roles_read(p, true, &g->in_count, g->in);
+    expect(p, "->");
+    roles_read(p, false, &g->out_count, g->out);
+    if (g->out_count == 0)
+        fail(p, "an input is missing");
+}
+
+static void gradients_read(parser *p)
+{
+    static const char *const classes[] = {[CLASS_LINEAR] = "linear:",
+                                          [CLASS_BILINEAR] = "bilinear:",
+                                          [CLASS_OWN] = "own:",
+                                          [CLASS_ONCE] = "once:"};
+    tni_shape_rule *r = p->rule;
+
+    for (uint8_t k = CLASS_LINEAR; k <= CLASS_ONCE && r->gradient_class == CLASS_NONE; k++)
+        if (take(p, classes[k]))
+            r->gradient_class = k;
+    if (r->gradient_class == CLASS_NONE || (r->gradient_class == CLASS_OWN) != (r->op->second != NULL))
+        fail(p, "linear:, bilinear:, once: or, with a function `second`, own: is missing");
+    do
+        gradient_read(p);
+    while (take(p, "|"));
+    if (!p->st && *p->p)
+        fail(p, "something is left over");
+}
+
+/* ---- the door --------------------------------------------------------------------------------- */
+
+/* Lists of the names of inputs for each combination of those that may be missing. */
+static void optional_names(parser *p)
+{
+    tni_shape_rule *r = p->rule;
+    const uint32_t row = r->in_count + 1u;
+
+    for (uint8_t a = 0; a < r->in_count; a++) {
+        if (r->cases[0].arg[a].cond == RULE_NONE)
+            continue;
+        if (r->optional_count == RULE_OPTIONAL_MAX)
+            fail(p, "too many inputs may be missing");
+        else
+            r->optional[r->optional_count++] = a;
+    }
+    if (p->st || !r->optional_count)
+        return;
+    if (!(r->names = tni_zalloc(((size_t)row << r->optional_count) * sizeof *r->names)))
+        p->st = TN_E_NOMEM;
+    for (uint32_t there = 0; r->names && there < 1u << r->optional_count; there++) {
+        const char **out = r->names + (size_t)there * row;
+
+        for (uint8_t a = 0, k = 0; a < r->in_count; a++) {
+            const bool optional = k < r->optional_count && r->optional[k] == a;
+
+            if (!optional || there >> k & 1u)
+                *out++ = r->op->inputs[a];
+            k = (uint8_t)(k + optional);
+        }
+    }
+}
+
+tn_status tni_shape_rule_parse(const tn_op *op, tni_shape_rule **out)
+{
+    tni_shape_rule *r = tni_zalloc(sizeof *r);
+    parser p = {.rule = r, .which = "shape", .p = op->shapes, .arg = RULE_NONE};
+
+    if (!r)
+        return TN_E_NOMEM;
+    r->op = op;
+    r->text = op->shapes;
+    if (strlen(op->shapes) > UINT16_MAX)
+        fail(&p, "it is too long");
+    shapes_read(&p);
+    if (!p.st)
+        optional_names(&p);
+    if (!p.st && op->gradients) {
+        p.which = "gradient";
+        p.p = op->gradients;
+        gradients_read(&p);
+    }
+    if (p.st) {
+        tni_shape_rule_destroy(r);
+        return p.st;
+    }
+    *out = r;
+    return TN_OK;
+}
+
+void tni_shape_rule_destroy(tni_shape_rule *r)
+{
+    if (!r)
+        return;
+    tni_free(r->names);
+    tni_free(r);
+}
+
+/* ---- names ------------------------------------------------------------------------------------ */
+
+/* Words with a colon up to `end`: their names into `names`, if given. Returns their count. */
+static size_t names_copy(const char *text, const char *end, const char **names, char *bytes)
+{
+    size_t count = 0;
+
+    for (const char *p = text; p < end; p += strcspn(p, " ")) {
+        size_t n;
+
+        p += strspn(p, " ");
+        n = word_length(p);
+        n += p[n] == '*';
+        if (p >= end || n == 0)
+            continue;
+        if (names) {
+            memcpy(bytes, p, n);
+            bytes[n] = '\0';
+            names[count] = bytes;
+            bytes += n + 1;
+        }
+        count++;
+    }
+    return count;
+}
+
+static tn_status names_of(const char *text, const char *end, const char ***out)
+{
+    const size_t count = names_copy(text, end, NULL, NULL), head = (count + 1) * sizeof(char *);
+    const char **names = tni_zalloc(head + (size_t)(end - text) + 1);
+
+    if (!names)
+        return TN_E_NOMEM;
+    names_copy(text, end, names, (char *)names + head);
+    *out = names;
+    return TN_OK;
+}
+
+tn_status tni_shape_rule_names(const tn_op *op, const char ***inputs, const char ***outputs)
+{
+    const char *arrow = strstr(op->shapes, "->"), *end = arrow ? arrow + strcspn(arrow, "|;") : NULL;
+    const char **in = NULL;
+    tn_status st;
+
+    if (!arrow)
+        return tni_error(TN_E_ARG, "operator %s: its shape rule has no \"->\"", op->name);
+    if ((st = names_of(op->shapes, arrow, &in)) || (st = names_of(arrow + 2, end, outputs))) {
+        tni_free(in);
+        return st;
+    }
+    *inputs = in;
+    return TN_OK;
+}

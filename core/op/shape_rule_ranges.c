@@ -1,0 +1,176 @@
+/*
+ * The functions over ranges that shape rules name: windows over space, reductions, orders of axes. Each reads
+ * the attributes that its row names, as MXNet's operators call them, where the operator has them.
+ */
+#include <string.h>
+
+#include "op/shape_rule.h"
+
+static const tn_tuple *call_tuple(const rule_call *c, int k)
+{
+    return c->attr[k] < 0 ? NULL : tni_attr_tuple(c->i->attrs, (uint32_t)c->attr[k]);
+}
+
+static bool call_bool(const rule_call *c, int k)
+{
+    return c->attr[k] >= 0 && tni_attr_bool(c->i->attrs, (uint32_t)c->attr[k]);
+}
+
+static void dims_unknown(rule_dims *d, int32_t n)
+{
+    d->n = n;
+    for (int32_t k = 0; k < n; k++)
+        d->dim[k] = TN_DIM_UNKNOWN;
+}
+
+/* ---- window: kernel, stride, pad, dilate ------------------------------------------------------ */
+
+enum { WINDOW_KERNEL, WINDOW_STRIDE, WINDOW_PAD, WINDOW_DILATE };
+
+static tn_status window_check(const rule_call *c)
+{
+    const int64_t kernel = tni_tuple_count(call_tuple(c, WINDOW_KERNEL));
+
+    if (kernel < 1 || kernel > 3)
+        return tni_infer_fail(c->i, TN_E_ATTR, "kernel has %lld dimensions, 1 to 3 are allowed",
+                              (long long)kernel);
+    for (int k = WINDOW_STRIDE; k <= WINDOW_DILATE; k++) {
+        const int64_t count = tni_tuple_count(call_tuple(c, k));
+
+        if (count && count != kernel)
+            return tni_infer_fail(c->i, TN_E_ATTR, "%s has %lld dimensions, kernel has %lld",
+                                  c->i->op->attrs[c->attr[k]].name, (long long)count, (long long)kernel);
+    }
+    return TN_OK;
+}
+
+static tn_status window_forward(const rule_call *c, const rule_dims *in, rule_dims *out)
+{
+    const int64_t n = tni_tuple_count(call_tuple(c, WINDOW_KERNEL));
+
+    if (in->n != n)
+        return tni_infer_fail(c->i, TN_E_SHAPE, "%d dimensions of space, but kernel has %lld", in->n,
+                              (long long)n);
+    dims_unknown(out, in->n);
+    for (int32_t k = 0; k < in->n; k++) {
+        const int64_t kernel = tni_tuple_item(call_tuple(c, WINDOW_KERNEL), k, 1);
+        const int64_t pad = tni_tuple_item(call_tuple(c, WINDOW_PAD), k, 0);
+        const int64_t dilate = tni_tuple_item(call_tuple(c, WINDOW_DILATE), k, 1);
+
+        out->dim[k] = tni_window_size(in->dim[k], kernel, tni_tuple_item(call_tuple(c, WINDOW_STRIDE), k, 1),
+                                      pad, dilate);
+        if (in->dim[k] >= 0 && out->dim[k] < 0)
+            return tni_infer_fail(
+                c->i, TN_E_SHAPE,
+                "kernel %lld with dilate %lld is larger than the input, %lld with 2 * pad %lld",
+                (long long)kernel, (long long)dilate, (long long)in->dim[k], (long long)pad);
+    }
+    return TN_OK;
+}
+
+/* The input's extent follows where the window moves by 1: MXNet's rule. */
+static tn_status window_backward(const rule_call *c, const rule_dims *out, rule_dims *in)
+{
+    if (out->n != tni_tuple_count(call_tuple(c, WINDOW_KERNEL)))
+        return TN_OK; /* forward says it */
+    dims_unknown(in, out->n);
+    for (int32_t k = 0; k < out->n; k++) {
+        const int64_t kernel = tni_tuple_item(call_tuple(c, WINDOW_KERNEL), k, 1);
+        const int64_t pad = tni_tuple_item(call_tuple(c, WINDOW_PAD), k, 0);
+        const int64_t dilate = tni_tuple_item(call_tuple(c, WINDOW_DILATE), k, 1);
+        int64_t span, size;
+
+        if (out->dim[k] < 1 || tni_tuple_item(call_tuple(c, WINDOW_STRIDE), k, 1) != 1 ||
+            __builtin_mul_overflow(dilate, kernel - 1, &span) ||
+            __builtin_add_overflow(out->dim[k], span, &size))
+            continue;
+        size -= 2 * pad;
+        in->dim[k] = size >= 0 ? size : TN_DIM_UNKNOWN;
+    }
+    return TN_OK;
+}
+
+/* ---- reduce: axis, keepdims, exclude ---------------------------------------------------------- */
+
+enum { REDUCE_AXIS, REDUCE_KEEPDIMS, REDUCE_EXCLUDE };
+
+static tn_status reduce_forward(const rule_call *c, const rule_dims *in, rule_dims *out)
+{
+    uint32_t mask = 0;
+    tn_status st =
+        tni_axes_mask(c->i, call_tuple(c, REDUCE_AXIS), call_bool(c, REDUCE_EXCLUDE), in->n, &mask);
+
+    out->n = 0;
+    for (int32_t k = 0; !st && k < in->n; k++) {
+        if (!(mask >> k & 1u))
+            out->dim[out->n++] = in->dim[k];
+        else if (call_bool(c, REDUCE_KEEPDIMS))
+            out->dim[out->n++] = 1;
+    }
+    return st;
+}
+
+/* Where reduced axes stay, the rank and the other axes follow. */
+static tn_status reduce_backward(const rule_call *c, const rule_dims *out, rule_dims *in)
+{
+    uint32_t mask = 0;
+    tn_status st;
+
+    if (!call_bool(c, REDUCE_KEEPDIMS))
+        return TN_OK;
+    if ((st = tni_axes_mask(c->i, call_tuple(c, REDUCE_AXIS), call_bool(c, REDUCE_EXCLUDE), out->n, &mask)))
+        return st;
+    dims_unknown(in, out->n);
+    for (int32_t k = 0; k < out->n; k++)
+        if (!(mask >> k & 1u))
+            in->dim[k] = out->dim[k];
+    return TN_OK;
+}
+
+/* ---- permute: axes; none: the other way round ------------------------------------------------- */
+
+static tn_status permute(const rule_call *c, const rule_dims *in, bool back, rule_dims *out)
+{
+    const tn_tuple *axes = call_tuple(c, 0);
+    uint32_t seen = 0;
+
+    if (tni_tuple_count(axes) && axes->count != in->n)
+        return tni_infer_fail(c->i, TN_E_SHAPE, "%lld axes for %d dimensions", (long long)axes->count, in->n);
+    dims_unknown(out, in->n);
+    for (int32_t k = 0; k < in->n; k++) {
+        int32_t axis = in->n - 1 - k;
+        tn_status st;
+
+        if (tni_tuple_count(axes) && (st = tni_axis(c->i, axes->item[k], in->n, &axis)))
+            return st;
+        if (seen >> axis & 1u)
+            return tni_infer_fail(c->i, TN_E_SHAPE, "axis %d is there twice", axis);
+        seen |= 1u << axis;
+        out->dim[back ? axis : k] = in->dim[back ? k : axis];
+    }
+    return TN_OK;
+}
+
+static tn_status permute_forward(const rule_call *c, const rule_dims *in, rule_dims *out)
+{
+    return permute(c, in, false, out);
+}
+
+static tn_status permute_backward(const rule_call *c, const rule_dims *out, rule_dims *in)
+{
+    return permute(c, out, true, in);
+}
+
+static const rule_function functions[] = {
+    {"window", {"kernel", "stride", "pad", "dilate"}, window_check, window_forward, window_backward},
+    {"reduce", {"axis", "keepdims", "exclude"}, NULL, reduce_forward, reduce_backward},
+    {"permute", {"axes"}, NULL, permute_forward, permute_backward},
+};
+
+const rule_function *tni_rule_function(const char *name, size_t length)
+{
+    for (size_t k = 0; k < sizeof functions / sizeof *functions; k++)
+        if (strlen(functions[k].name) == length && memcmp(functions[k].name, name, length) == 0)
+            return &functions[k];
+    return NULL;
+}
