@@ -252,6 +252,60 @@ static tn_status second_refused(tn_grad *g)
     return tn_fail(g->err, TN_E_UNSUPPORTED, "it has no second derivative here");
 }
 
+/* ---- names ------------------------------------------------------------------------------------ */
+
+/* Words with a colon up to `end`: their names into `names`, if given. Returns their count. */
+static size_t names_copy(const char *text, const char *end, const char **names, char *bytes)
+{
+    size_t count = 0;
+
+    for (const char *p = text; p < end; p += strcspn(p, " ")) {
+        size_t n;
+
+        p += strspn(p, " ");
+        n = strcspn(p, "*?~: ");
+        n += p[n] == '*';
+        if (p >= end || n == 0 || *p == '[')
+            continue;
+        if (names) {
+            memcpy(bytes, p, n);
+            bytes[n] = '\0';
+            names[count] = bytes;
+            bytes += n + 1;
+        }
+        count++;
+    }
+    return count;
+}
+
+static tn_status names_of(const char *text, const char *end, const char ***out)
+{
+    const size_t count = names_copy(text, end, NULL, NULL), head = (count + 1) * sizeof(char *);
+    const char **names = tni_zalloc(head + (size_t)(end - text) + 1);
+
+    if (!names)
+        return TN_E_NOMEM;
+    names_copy(text, end, names, (char *)names + head);
+    *out = names;
+    return TN_OK;
+}
+
+static tn_status names_read(const tn_op *op, const char ***inputs, const char ***outputs)
+{
+    const char *arrow = strstr(op->shapes, "->"), *end = arrow ? arrow + strcspn(arrow, "|;") : NULL;
+    const char **in = NULL;
+    tn_status st;
+
+    if (!arrow)
+        return tni_error(TN_E_ARG, "operator %s: its shape rule has no \"->\"", op->name);
+    if ((st = names_of(op->shapes, arrow, &in)) || (st = names_of(arrow + 2, end, outputs))) {
+        tni_free(in);
+        return st;
+    }
+    *inputs = in;
+    return TN_OK;
+}
+
 /* ---- making them ------------------------------------------------------------------------------ */
 
 tn_status tni_ruled_op_create(const tn_op *given, bool at_once, tni_ruled_op **out)
@@ -269,7 +323,7 @@ tn_status tni_ruled_op_create(const tn_op *given, bool at_once, tni_ruled_op **o
         return TN_E_NOMEM;
     memcpy(&r->op, given, given->struct_size < sizeof r->op ? given->struct_size : sizeof r->op);
     r->op.struct_size = sizeof r->op;
-    if ((st = tni_shape_rule_names(&r->op, &r->inputs, &r->outputs)))
+    if ((st = names_read(&r->op, &r->inputs, &r->outputs)))
         goto cleanup;
     r->op.inputs = r->inputs;
     r->op.outputs = r->outputs;

@@ -171,9 +171,6 @@ typedef struct tni_shape_rule {
 tn_status tni_shape_rule_parse(const tn_op *op, tni_shape_rule **out);
 void tni_shape_rule_destroy(tni_shape_rule *r);
 bool tni_rule_holds(const tni_shape_rule *r, uint8_t cond, const tn_value *attrs); /* RULE_NONE: true */
-/* The names that `op->shapes` gives, inputs and outputs, each list NULL-ended and one block [gives:
- * tni_free]. TN_E_ARG: this is no rule. */
-tn_status tni_shape_rule_names(const tn_op *op, const char ***inputs, const char ***outputs);
 /* How many inputs, outputs and visible outputs there are. `in_count` is what the caller has of a variadic
  * operator, and stays. */
 tn_status tni_shape_rule_args(const tni_shape_rule *r, tn_infer *i);

@@ -68,10 +68,8 @@ static void expect(parser *p, const char *token)
 
 static bool deeper(parser *p)
 {
-    if (p->depth == DEPTH_MAX)
+    if (p->depth++ >= DEPTH_MAX)
         fail(p, "too many brackets");
-    else
-        p->depth++;
     return !p->st;
 }
 
@@ -149,11 +147,6 @@ static uint8_t symbol_read(parser *p, bool range)
 }
 
 /* ---- conditions ------------------------------------------------------------------------------- */
-
-static bool attr_is_tuple(uint32_t type)
-{
-    return type == TN_ATTR_T_TUPLE || type == TN_ATTR_T_OPT_TUPLE;
-}
 
 /* The index of a choice; -1: none of them. */
 static int64_t choice_index(const char *choices, const char *text, size_t length)
@@ -258,7 +251,7 @@ static uint8_t product_read(parser *p)
         return expr_add(p, (rule_expr){.kind = EXPR_PRODUCT, .symbol = symbol});
     }
     attr = attr_read(p);
-    if (!p->st && !attr_is_tuple(p->rule->op->attrs[attr].type))
+    if (!p->st && p->rule->op->attrs[attr].type != TN_ATTR_T_TUPLE)
         fail(p, "# stands before a range or a tuple");
     return expr_add(p, (rule_expr){.kind = EXPR_ATTR_PRODUCT, .attr = attr});
 }
@@ -804,58 +797,4 @@ void tni_shape_rule_destroy(tni_shape_rule *r)
         return;
     tni_free(r->names);
     tni_free(r);
-}
-
-/* ---- names ------------------------------------------------------------------------------------ */
-
-/* Words with a colon up to `end`: their names into `names`, if given. Returns their count. */
-static size_t names_copy(const char *text, const char *end, const char **names, char *bytes)
-{
-    size_t count = 0;
-
-    for (const char *p = text; p < end; p += strcspn(p, " ")) {
-        size_t n;
-
-        p += strspn(p, " ");
-        n = word_length(p);
-        n += p[n] == '*';
-        if (p >= end || n == 0)
-            continue;
-        if (names) {
-            memcpy(bytes, p, n);
-            bytes[n] = '\0';
-            names[count] = bytes;
-            bytes += n + 1;
-        }
-        count++;
-    }
-    return count;
-}
-
-static tn_status names_of(const char *text, const char *end, const char ***out)
-{
-    const size_t count = names_copy(text, end, NULL, NULL), head = (count + 1) * sizeof(char *);
-    const char **names = tni_zalloc(head + (size_t)(end - text) + 1);
-
-    if (!names)
-        return TN_E_NOMEM;
-    names_copy(text, end, names, (char *)names + head);
-    *out = names;
-    return TN_OK;
-}
-
-tn_status tni_shape_rule_names(const tn_op *op, const char ***inputs, const char ***outputs)
-{
-    const char *arrow = strstr(op->shapes, "->"), *end = arrow ? arrow + strcspn(arrow, "|;") : NULL;
-    const char **in = NULL;
-    tn_status st;
-
-    if (!arrow)
-        return tni_error(TN_E_ARG, "operator %s: its shape rule has no \"->\"", op->name);
-    if ((st = names_of(op->shapes, arrow, &in)) || (st = names_of(arrow + 2, end, outputs))) {
-        tni_free(in);
-        return st;
-    }
-    *inputs = in;
-    return TN_OK;
 }

@@ -7,460 +7,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "op/attr_type.h"
-#include "op/shape_rule.h"
+#include "op/shape_rule_solver.h"
 
 #define ROUNDS_MAX 8 /* a chain of facts as long as a rule has arguments takes as many */
-
-typedef struct fact { /* which dimension first said what a symbol is */
-    uint32_t slot;
-    int32_t axis; /* -1: none did */
-} fact;
-
-typedef struct solver {
-    const tni_shape_rule *rule;
-    const rule_case *args;
-    tn_infer *i;
-    tn_shape *const *in, *const *out; /* slots: inputs, then outputs */
-    uint32_t in_count;
-    uint32_t first[RULE_ARGS_MAX], copies[RULE_ARGS_MAX]; /* slots of each argument of the rule */
-    int64_t value[RULE_SYMBOLS_MAX];                      /* -1: not known */
-    fact from[RULE_SYMBOLS_MAX];
-    rule_dims *ranges; /* by symbol */
-    bool changed, trial;
-} solver;
-
-/* Where a fact is met: one dimension of one argument, or (slot UINT32_MAX) a definition of the rule. */
-typedef struct place {
-    uint32_t slot;
-    int32_t axis;
-    uint16_t text, bytes; /* the item */
-} place;
-
-static tn_shape *slot_shape(const solver *s, uint32_t slot)
-{
-    return slot < s->in_count ? s->in[slot] : s->out[slot - s->in_count];
-}
-
-/* ---- conditions and messages ------------------------------------------------------------------ */
-
-static bool value_is_none(const tn_attr_def *d, tn_value v)
-{
-    return tni_attr_is_pointer(d->type) && !tn_value_pointer(v);
-}
-
-static bool value_is_true(const tn_attr_def *d, tn_value v)
-{
-    if (d->type == TN_ATTR_T_TUPLE || d->type == TN_ATTR_T_OPT_TUPLE)
-        return tni_tuple_count((const tn_tuple *)tn_value_pointer(v)) > 0;
-    if (d->type == TN_ATTR_T_OPT_INT || d->type == TN_ATTR_T_OPT_BOOL)
-        return !value_is_none(d, v) && *(const int64_t *)tn_value_pointer(v) != 0;
-    return v != 0;
-}
-
-bool tni_rule_holds(const tni_shape_rule *r, uint8_t cond, const tn_value *attrs)
-{
-    for (; cond != RULE_NONE; cond = r->conds[cond].next) {
-        const rule_cond *c = &r->conds[cond];
-        const tn_attr_def *d = &r->op->attrs[c->attr];
-        bool holds =
-            c->truth ? value_is_true(d, attrs[c->attr]) : c->is_none && value_is_none(d, attrs[c->attr]);
-
-        for (uint8_t k = 0; k < c->count && !value_is_none(d, attrs[c->attr]); k++)
-            holds = holds || tn_value_int(attrs[c->attr]) == c->value[k];
-        if (holds == c->negated)
-            return false;
-    }
-    return true;
-}
-
-static void slot_name(const solver *s, uint32_t slot, tni_str *text)
-{
-    const tni_shape_rule *r = s->rule;
-    uint8_t a = 0;
-
-    while (slot >= s->first[a] + s->copies[a])
-        a++;
-    tni_str_add_bytes(text, r->text + s->args->arg[a].text, s->args->arg[a].bytes);
-    if (s->args->arg[a].variadic)
-        tni_str_addf(text, "%u", slot - s->first[a]);
-}
-
-static void slot_format(const solver *s, uint32_t slot, tni_str *text)
-{
-    slot_name(s, slot, text);
-    tni_str_add(text, " ");
-    tni_shape_format(slot_shape(s, slot), text);
-}
-
-static tn_status fail_text(const solver *s, tn_status st, tni_str *text)
-{
-    if (!s->trial)
-        tn_fail(s->i->err, st, text->text ? text->text : "the shapes do not fit");
-    tni_str_fini(text);
-    return st;
-}
-
-/* The first symbol of an expression whose value somebody has said; RULE_NONE: there is none. */
-static uint8_t symbol_told(const solver *s, uint8_t expr)
-{
-    const rule_expr *e = &s->rule->exprs[expr];
-    uint8_t a = RULE_NONE;
-
-    if (e->kind == EXPR_SYMBOL || e->kind == EXPR_PRODUCT)
-        return s->from[e->symbol].axis >= 0 ? e->symbol : RULE_NONE;
-    if (e->kind < EXPR_ADD)
-        return RULE_NONE;
-    a = symbol_told(s, e->a);
-    return a == RULE_NONE ? symbol_told(s, e->b) : a;
-}
-
-/* "weight (8, 3, 3, 3): dimension 1 should be C/num_group = 2, C = 4 channels being dimension 1 of data (…)"
- */
-static tn_status differs(const solver *s, const place *at, uint8_t expr, int64_t wanted, int64_t is)
-{
-    const uint8_t told = expr == RULE_NONE ? RULE_NONE : symbol_told(s, expr);
-    tni_str text;
-
-    tni_str_init(&text, 512);
-    if (at->slot == UINT32_MAX)
-        tni_str_addf(&text, "%" PRId64 " should be ", is);
-    else {
-        slot_format(s, at->slot, &text);
-        tni_str_addf(&text, ": dimension %d should be ", at->axis);
-    }
-    tni_str_add_bytes(&text, s->rule->text + at->text, at->bytes);
-    tni_str_addf(&text, " = %" PRId64, wanted);
-    if (told != RULE_NONE) {
-        const rule_symbol *y = &s->rule->symbols[told];
-
-        tni_str_addf(&text, ", %s", y->name);
-        if (!y->range)
-            tni_str_addf(&text, " = %" PRId64 "%s%.*s", s->value[told], y->word_bytes ? " " : "",
-                         y->word_bytes, s->rule->text + y->word);
-        tni_str_addf(&text, " being dimension %d of ", s->from[told].axis);
-        slot_format(s, s->from[told].slot, &text);
-    }
-    return fail_text(s, TN_E_SHAPE, &text);
-}
-
-static tn_status uneven(const solver *s, const place *at, int64_t a, int64_t b)
-{
-    tni_str text;
-
-    tni_str_init(&text, 512);
-    if (at->slot != UINT32_MAX) {
-        slot_format(s, at->slot, &text);
-        tni_str_add(&text, ": ");
-    }
-    tni_str_addf(&text, "%" PRId64 " is no multiple of %" PRId64 " (", a, b);
-    tni_str_add_bytes(&text, s->rule->text + at->text, at->bytes);
-    tni_str_add(&text, ")");
-    return fail_text(s, at->slot == UINT32_MAX ? TN_E_ATTR : TN_E_SHAPE, &text);
-}
-
-static tn_status rank_fails(const solver *s, uint32_t slot, const rule_alt *alt)
-{
-    tni_str text;
-
-    tni_str_init(&text, 512);
-    slot_format(s, slot, &text);
-    tni_str_addf(&text, " has %d dimensions, but should be ", slot_shape(s, slot)->ndim);
-    tni_str_add_bytes(&text, s->rule->text + alt->text, alt->bytes);
-    return fail_text(s, TN_E_SHAPE, &text);
-}
-
-static tn_status too_large(const solver *s)
-{
-    return tni_infer_fail(s->i, TN_E_SHAPE, "a dimension is too large");
-}
-
-/* ---- dimensions: values ----------------------------------------------------------------------- */
-
-static int64_t attr_number(const solver *s, int16_t attr)
-{
-    const tn_attr_def *d = &s->rule->op->attrs[attr];
-    const tn_value v = s->i->attrs[attr];
-
-    if (value_is_none(d, v))
-        return 0;
-    return tni_attr_is_pointer(d->type) ? *(const int64_t *)tn_value_pointer(v) : tn_value_int(v);
-}
-
-/* Of some dimensions; -1: one is not known, or there are too many elements. */
-static int64_t product(const int64_t *dim, int64_t n)
-{
-    int64_t p = 1;
-
-    for (int64_t k = 0; k < n; k++)
-        if (dim[k] == 0)
-            return 0;
-    for (int64_t k = 0; k < n; k++)
-        if (dim[k] < 0 || __builtin_mul_overflow(p, dim[k], &p))
-            return -1;
-    return p;
-}
-
-/* The dimension S' of one copy; NULL: its place is not known. */
-static int64_t *copy_dim(const solver *s, uint8_t symbol, uint32_t copy)
-{
-    const rule_symbol *y = &s->rule->symbols[symbol];
-    const rule_item *item = &s->rule->items[y->copy_item];
-    const rule_alt *alt = &s->rule->alts[s->args->arg[y->copy_arg].alt];
-    tn_shape *sh = slot_shape(s, s->first[y->copy_arg] + copy);
-    int64_t at = 0;
-
-    if (sh->ndim < 0)
-        return NULL;
-    if (item->at >= 0) {
-        at = attr_number(s, item->at);
-        at = at < 0 ? at + sh->ndim : at;
-    } else
-        for (uint8_t k = alt->item; k < y->copy_item; k++) {
-            const uint8_t range = s->rule->items[k].range;
-
-            if (range != RULE_NONE && s->rule->ranges[range].kind != RANGE_SYMBOL)
-                return NULL;
-            if (range != RULE_NONE && s->ranges[s->rule->ranges[range].symbol].n < 0)
-                return NULL;
-            at += range == RULE_NONE ? 1 : s->ranges[s->rule->ranges[range].symbol].n;
-        }
-    return at >= 0 && at < sh->ndim ? &sh->dim[at] : NULL;
-}
-
-static int64_t copies_sum(const solver *s, uint8_t symbol)
-{
-    const rule_symbol *y = &s->rule->symbols[symbol];
-    int64_t sum = 0;
-
-    for (uint32_t k = 0; k < s->copies[y->copy_arg]; k++) {
-        const int64_t *d = copy_dim(s, symbol, k);
-
-        if (!d || *d < 0 || __builtin_add_overflow(sum, *d, &sum))
-            return -1;
-    }
-    return sum;
-}
-
-static tn_status expr_value(const solver *s, const place *at, uint8_t expr, int64_t *out);
-
-static tn_status binary_value(const solver *s, const place *at, const rule_expr *e, int64_t *out)
-{
-    int64_t a = -1, b = -1;
-    bool over = false;
-    tn_status st = expr_value(s, at, e->a, &a);
-
-    if (st || (st = expr_value(s, at, e->b, &b)))
-        return st;
-    *out = -1;
-    if (a < 0 || b < 0)
-        return TN_OK;
-    if (e->kind == EXPR_ADD)
-        over = __builtin_add_overflow(a, b, out);
-    else if (e->kind == EXPR_SUB)
-        *out = a - b;
-    else if (e->kind == EXPR_MUL)
-        over = __builtin_mul_overflow(a, b, out);
-    else if (b == 0 || a % b)
-        return uneven(s, at, a, b);
-    else
-        *out = a / b;
-    return over || *out < 0 ? too_large(s) : TN_OK;
-}
-
-/* The value of an expression; -1: not known yet. */
-static tn_status expr_value(const solver *s, const place *at, uint8_t expr, int64_t *out)
-{
-    const rule_expr *e = &s->rule->exprs[expr];
-    const tn_tuple *t;
-    int64_t v = -1;
-    tn_status st = TN_OK;
-
-    switch ((expr_kind)e->kind) {
-    case EXPR_NUMBER:
-        v = e->number;
-        break;
-    case EXPR_ATTR:
-        v = attr_number(s, e->attr);
-        break;
-    case EXPR_ATTR_PRODUCT:
-        t = tni_attr_tuple(s->i->attrs, (uint32_t)e->attr);
-        v = product(t ? t->item : NULL, tni_tuple_count(t));
-        break;
-    case EXPR_SYMBOL:
-        v = s->value[e->symbol];
-        break;
-    case EXPR_SUM:
-        v = copies_sum(s, e->symbol);
-        break;
-    case EXPR_PRODUCT:
-        v = s->ranges[e->symbol].n < 0 ? -1 : product(s->ranges[e->symbol].dim, s->ranges[e->symbol].n);
-        break;
-    case EXPR_OR:
-        if ((st = expr_value(s, at, e->a, &v)) || v > 0)
-            break;
-        st = expr_value(s, at, e->b, &v);
-        break;
-    case EXPR_IF:
-        st = expr_value(s, at, tni_rule_holds(s->rule, e->cond, s->i->attrs) ? e->a : e->b, &v);
-        break;
-    case EXPR_ADD:
-    case EXPR_SUB:
-    case EXPR_MUL:
-    case EXPR_DIV:
-        st = binary_value(s, at, e, &v);
-        break;
-    case EXPR_COPY:
-    case EXPR_OPEN:
-        break;
-    }
-    *out = v;
-    return st;
-}
-
-/* ---- dimensions: the other way ---------------------------------------------------------------- */
-
-static void symbol_set(solver *s, const place *at, uint8_t symbol, int64_t value)
-{
-    s->value[symbol] = value;
-    s->changed = true;
-    if (at->slot != UINT32_MAX)
-        s->from[symbol] = (fact){at->slot, at->axis};
-}
-
-/* The product of a range says what its one open dimension is. */
-static tn_status product_set(solver *s, const place *at, uint8_t symbol, int64_t value)
-{
-    rule_dims *g = &s->ranges[symbol];
-    int32_t open = -1;
-    int64_t rest = 1;
-
-    for (int32_t k = 0; k < g->n; k++) {
-        if (g->dim[k] < 0 && open >= 0)
-            return TN_OK;
-        if (g->dim[k] < 0)
-            open = k;
-        else if (__builtin_mul_overflow(rest, g->dim[k], &rest))
-            return TN_OK;
-    }
-    if (open < 0 || rest == 0)
-        return TN_OK;
-    if (value % rest)
-        return uneven(s, at, value, rest);
-    g->dim[open] = value / rest;
-    s->changed = true;
-    return TN_OK;
-}
-
-/* So does the sum over copies with the one that is not known. */
-static tn_status sum_set(solver *s, const place *at, uint8_t symbol, int64_t value)
-{
-    const rule_symbol *y = &s->rule->symbols[symbol];
-    int64_t *open = NULL, rest = value;
-
-    for (uint32_t k = 0; k < s->copies[y->copy_arg]; k++) {
-        int64_t *d = copy_dim(s, symbol, k);
-
-        if (!d || (*d < 0 && open))
-            return TN_OK;
-        if (*d < 0)
-            open = d;
-        else
-            rest -= *d;
-    }
-    if (!open || s->trial)
-        return TN_OK;
-    if (rest < 0)
-        return differs(s, at, RULE_NONE, value - rest, value);
-    *open = rest;
-    s->changed = true;
-    return TN_OK;
-}
-
-static tn_status expr_set(solver *s, const place *at, uint8_t expr, int64_t value);
-
-/* One operand of a sum, difference, product or quotient follows from the other. */
-static tn_status binary_set(solver *s, const place *at, const rule_expr *e, int64_t value)
-{
-    int64_t a = -1, b = -1, open = -1;
-    tn_status st = expr_value(s, at, e->a, &a);
-
-    if (st || (st = expr_value(s, at, e->b, &b)) || (a < 0) == (b < 0))
-        return st;
-    if (e->kind == EXPR_ADD)
-        open = value - (a < 0 ? b : a);
-    else if (e->kind == EXPR_SUB &&
-             (a < 0 ? __builtin_add_overflow(value, b, &open) : (open = a - value, false)))
-        return too_large(s);
-    else if (e->kind == EXPR_DIV && a < 0 && __builtin_mul_overflow(value, b, &open))
-        return too_large(s);
-    else if (e->kind == EXPR_MUL) {
-        const int64_t known = a < 0 ? b : a;
-
-        if (known == 0)
-            return TN_OK;
-        if (value % known)
-            return uneven(s, at, value, known);
-        open = value / known;
-    } else if (e->kind == EXPR_DIV && a >= 0)
-        return TN_OK;
-    if (open < 0)
-        return differs(s, at, RULE_NONE, a < 0 ? b : a, value);
-    return expr_set(s, at, a < 0 ? e->a : e->b, open);
-}
-
-/* Says that an expression, not known yet, has this value. */
-static tn_status expr_set(solver *s, const place *at, uint8_t expr, int64_t value)
-{
-    const rule_expr *e = &s->rule->exprs[expr];
-    int64_t v = -1;
-
-    switch ((expr_kind)e->kind) {
-    case EXPR_SYMBOL:
-        symbol_set(s, at, e->symbol, value);
-        return TN_OK;
-    case EXPR_SUM:
-        return sum_set(s, at, e->symbol, value);
-    case EXPR_PRODUCT:
-        return product_set(s, at, e->symbol, value);
-    case EXPR_OR:
-        if (expr_value(s, at, e->a, &v) == TN_OK && v == 0)
-            return expr_set(s, at, e->b, value);
-        return TN_OK;
-    case EXPR_IF:
-        return expr_set(s, at, tni_rule_holds(s->rule, e->cond, s->i->attrs) ? e->a : e->b, value);
-    case EXPR_ADD:
-    case EXPR_SUB:
-    case EXPR_MUL:
-    case EXPR_DIV:
-        return binary_set(s, at, e, value);
-    case EXPR_NUMBER:
-    case EXPR_ATTR:
-    case EXPR_ATTR_PRODUCT:
-    case EXPR_COPY:
-    case EXPR_OPEN:
-        return TN_OK;
-    }
-    return TN_OK;
-}
-
-/* One dimension and one expression say the same. */
-static tn_status dim_meet(solver *s, const place *at, uint8_t expr, int64_t *dim)
-{
-    int64_t v = -1;
-    tn_status st = expr_value(s, at, expr, &v);
-
-    if (st || (v < 0 && *dim < 0))
-        return st;
-    if (v < 0)
-        return expr_set(s, at, expr, *dim);
-    if (*dim < 0) {
-        *dim = v;
-        s->changed = true;
-        return TN_OK;
-    }
-    return *dim == v ? TN_OK : differs(s, at, expr, v, *dim);
-}
 
 /* ---- ranges ----------------------------------------------------------------------------------- */
 
@@ -609,14 +158,14 @@ static tn_status range_differs(const solver *s, const place *at, int32_t k, int6
             s->from[s->rule->ranges[g].symbol].axis >= 0)
             from = &s->from[s->rule->ranges[g].symbol];
     tni_str_init(&text, 512);
-    slot_format(s, at->slot, &text);
+    tni_rule_slot_format(s, at->slot, &text);
     tni_str_addf(&text, ": dimension %d should be %" PRId64 ", by ", at->axis + k, wanted);
     tni_str_add_bytes(&text, s->rule->text + at->text, at->bytes);
     if (from) {
         tni_str_add(&text, " of ");
-        slot_format(s, from->slot, &text);
+        tni_rule_slot_format(s, from->slot, &text);
     }
-    return fail_text(s, TN_E_SHAPE, &text);
+    return tni_rule_fail(s, TN_E_SHAPE, &text);
 }
 
 /* Some dimensions of an argument and one range say the same. */
@@ -722,7 +271,7 @@ static bool length_fill(int32_t *length, uint8_t from, uint8_t to, int32_t room)
 static tn_status lengths_solve(const solver *s, const rule_alt *alt, const uint8_t *order, uint32_t slot,
                                int32_t *length)
 {
-    const tn_shape *sh = slot_shape(s, slot);
+    const tn_shape *sh = tni_rule_slot(s, slot);
     bool fits = true;
 
     for (uint8_t k = 0; k < alt->item_count; k++) {
@@ -731,12 +280,13 @@ static tn_status lengths_solve(const solver *s, const rule_alt *alt, const uint8
 
         if (item->at < 0)
             continue;
-        if (tni_axis(s->i, attr_number(s, item->at), sh->ndim, &axis))
+        if (tni_axis(s->i, tni_rule_number(s, item->at), sh->ndim, &axis))
             return TN_E_SHAPE;
         fits = fits && length_fill(length, 0, k, axis) &&
                length_fill(length, (uint8_t)(k + 1), alt->item_count, sh->ndim - axis - 1);
     }
-    return fits && length_fill(length, 0, alt->item_count, sh->ndim) ? TN_OK : rank_fails(s, slot, alt);
+    return fits && length_fill(length, 0, alt->item_count, sh->ndim) ? TN_OK
+                                                                     : tni_rule_rank_fails(s, slot, alt);
 }
 
 /* Total of the lengths; -1: one is not known. */
@@ -774,7 +324,7 @@ static tn_status shape_begin(solver *s, tn_shape *sh, int32_t total)
 static tn_status items_meet(solver *s, const rule_alt *alt, const uint8_t *order, uint32_t slot,
                             const int32_t *length)
 {
-    tn_shape *sh = slot_shape(s, slot);
+    tn_shape *sh = tni_rule_slot(s, slot);
     int32_t axis = 0;
     tn_status st = TN_OK;
 
@@ -784,7 +334,7 @@ static tn_status items_meet(solver *s, const rule_alt *alt, const uint8_t *order
 
         if (length[k] < 0)
             return TN_OK;
-        st = item->range == RULE_NONE ? dim_meet(s, &at, item->expr, &sh->dim[axis])
+        st = item->range == RULE_NONE ? tni_rule_dim_meet(s, &at, item->expr, &sh->dim[axis])
                                       : range_meet(s, &at, item->range, &sh->dim[axis], length[k]);
     }
     return st;
@@ -792,13 +342,13 @@ static tn_status items_meet(solver *s, const rule_alt *alt, const uint8_t *order
 
 static tn_status form_meet(solver *s, const rule_alt *alt, uint32_t slot)
 {
-    tn_shape *sh = slot_shape(s, slot);
+    tn_shape *sh = tni_rule_slot(s, slot);
     uint8_t order[RULE_ITEMS_MAX];
     int32_t length[RULE_ITEMS_MAX], total;
     tn_status st;
 
     if (alt->same_as != RULE_NONE) {
-        tn_shape *like = s->copies[alt->same_as] ? slot_shape(s, s->first[alt->same_as]) : NULL;
+        tn_shape *like = s->copies[alt->same_as] ? tni_rule_slot(s, s->first[alt->same_as]) : NULL;
         tn_shape before, before_like;
 
         if (!like)
@@ -825,7 +375,7 @@ static tn_status form_meet(solver *s, const rule_alt *alt, uint32_t slot)
         return st;
     if (stands_for_scalar(s, sh, total)) {
         if (sh->dim[0] > 1 || sh->dim[0] == 0)
-            return rank_fails(s, slot, alt);
+            return tni_rule_rank_fails(s, slot, alt);
         sh->dim[0] = 1;
         return TN_OK;
     }
@@ -839,7 +389,7 @@ static tn_status form_meet(solver *s, const rule_alt *alt, uint32_t slot)
 /* Tries a form on copies of all that it changes. */
 static bool form_fits(const solver *s, const rule_alt *alt, uint32_t slot)
 {
-    tn_shape *shape = slot_shape(s, slot), kept = *shape;
+    tn_shape *shape = tni_rule_slot(s, slot), kept = *shape;
     rule_dims ranges[RULE_SYMBOLS_MAX];
     tn_err err = {0};
     tn_infer i = *s->i;
@@ -848,7 +398,7 @@ static bool form_fits(const solver *s, const rule_alt *alt, uint32_t slot)
 
     i.err = &err;
     if (alt->same_as != RULE_NONE) {
-        tn_shape like = *slot_shape(s, s->first[alt->same_as]);
+        tn_shape like = *tni_rule_slot(s, s->first[alt->same_as]);
 
         fits = tn_shape_unify(&i, &like, shape) == TN_OK;
     } else {
@@ -882,7 +432,7 @@ static const rule_alt *form_choose(const solver *s, const rule_arg *arg, uint32_
     const rule_alt *alt = &s->rule->alts[arg->alt];
 
     for (uint8_t k = 0; k + 1 < arg->alt_count; k++, alt++)
-        if (alt->cond == RULE_NONE ? slot_shape(s, slot)->ndim < 0 || form_fits(s, alt, slot)
+        if (alt->cond == RULE_NONE ? tni_rule_slot(s, slot)->ndim < 0 || form_fits(s, alt, slot)
                                    : tni_rule_holds(s->rule, alt->cond, s->i->attrs))
             return alt;
     return alt;
@@ -919,8 +469,8 @@ static tn_status defs_meet(solver *s)
         if (d->range == RULE_NONE) {
             int64_t v = s->value[d->symbol];
 
-            if (!(st = dim_meet(s, &at, d->expr, &v)) && s->value[d->symbol] < 0 && v >= 0)
-                symbol_set(s, &at, d->symbol, v);
+            if (!(st = tni_rule_dim_meet(s, &at, d->expr, &v)) && s->value[d->symbol] < 0 && v >= 0)
+                tni_rule_symbol_set(s, &at, d->symbol, v);
             continue;
         }
         if ((st = range_value(s, d->range, &dims)) || dims.n < 0)
