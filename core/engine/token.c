@@ -15,6 +15,8 @@
  */
 #include "engine/internal.h"
 
+#define LOOK_NS 20000u /* an event that tells nobody is looked at so often */
+
 /* ---- life ---------------------------------------------------------------------------------------------- */
 
 engine_token *tni_token_retain(engine_token *t)
@@ -163,20 +165,29 @@ static bool ask_begin(engine_token *t)
     return true;
 }
 
-/* A device that cannot tell: the host waits here. */
-static void ask_device(engine_token *t)
+/* On the host, for a device that cannot tell. Its worker may be recording work on the stream, which nobody
+ * may wait for meanwhile: other threads look at the event alone. */
+static tn_status reached_wait(const engine_token *t, tn_err *err)
 {
     const tn_device_ops *ops = t->queue->device->ops;
+    const bool own = tni_engine_tls.worker == &t->queue->workers[0];
+    const tn_status st = own ? ops->stream_wait(t->stream, err) : TN_OK;
+    tn_status query;
+
+    while ((query = ops->event_query(t->event, err)) == TN_PENDING && !own)
+        tni_sleep_ns(LOOK_NS);
+    return query == TN_PENDING ? st : query;
+}
+
+static void ask_device(engine_token *t)
+{
     tn_err err = {0};
-    tn_status st, query;
 
     atomic_fetch_add_explicit(&t->queue->engine->asked, 1u, memory_order_relaxed);
-    if (!ops->event_notify(t->event, token_told, t, &err))
+    if (!t->queue->device->ops->event_notify(t->event, token_told, t, &err))
         return;
     err = (tn_err){0};
-    st = ops->stream_wait(t->stream, &err);
-    query = ops->event_query(t->event, &err);
-    token_told(t, query == TN_PENDING ? st : query, &err);
+    token_told(t, reached_wait(t, &err), &err);
 }
 
 static void token_ask(engine_token *t)

@@ -55,18 +55,17 @@ void tni_var_unlock(tni_var *v, uint64_t state)
     atomic_store_explicit(&v->state, state, memory_order_release);
 }
 
+/* Sequentially consistent: pairs with a brief operation, see push.c. */
 bool tni_var_try(tni_var *v, bool write)
 {
     uint64_t s = 0;
 
     if (write)
-        return atomic_compare_exchange_strong_explicit(&v->state, &s, VAR_WRITER, memory_order_acquire,
-                                                       memory_order_relaxed);
+        return atomic_compare_exchange_strong(&v->state, &s, VAR_WRITER);
     do {
         if (s & ~VAR_READERS)
             return false;
-    } while (!atomic_compare_exchange_weak_explicit(&v->state, &s, s + VAR_READER, memory_order_acquire,
-                                                    memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak(&v->state, &s, s + VAR_READER));
     return true;
 }
 

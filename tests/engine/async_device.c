@@ -65,12 +65,33 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static tn_device_handle *opened[DEVICES]; /* under `lock`, as is `held` */
 static bool held;
-static atomic_uint delay_us;
+static atomic_bool refuses;
+static atomic_uint delay_us, refused;
 static atomic_uint_fast64_t reordered;
 
 void test_async_delay(uint32_t most_us)
 {
     atomic_store(&delay_us, most_us);
+}
+
+void test_async_refuse(bool on)
+{
+    atomic_store(&refused, 0u);
+    atomic_store(&refuses, on);
+}
+
+uint32_t test_async_refused(void)
+{
+    return atomic_load(&refused);
+}
+
+/* Counts what would have to wait for a stream that records. */
+static tn_status refuse(tn_status st, tn_err *err)
+{
+    if (!atomic_load(&refuses))
+        return TN_OK;
+    atomic_fetch_add(&refused, 1u);
+    return tn_fail(err, st, "the stream records");
 }
 
 uint64_t test_async_reordered(void)
@@ -326,8 +347,10 @@ static void stream_add(tn_stream *s, command with) /* locked */
 
 static tn_status late_stream_wait(tn_stream *s, tn_err *err)
 {
-    tn_status st;
+    tn_status st = refuse(TN_E_STATE, err);
 
+    if (st)
+        return st;
     pthread_mutex_lock(&lock);
     while (s->head || s->busy)
         pthread_cond_wait(&changed, &lock);
@@ -393,13 +416,15 @@ static tn_status late_event_query(tn_event *e, tn_err *err)
     if (st > 0)
         *err = e->err;
     pthread_mutex_unlock(&lock);
+    if (st == TN_PENDING && atomic_load(&refuses))
+        atomic_fetch_add(&refused, 1u);
     return st;
 }
 
 static tn_status late_event_notify(tn_event *e, void (*fn)(void *arg, tn_status status, const tn_err *err),
                                    void *arg, tn_err *err)
 {
-    notice *n = calloc(1, sizeof *n);
+    notice *n = atomic_load(&refuses) ? NULL : calloc(1, sizeof *n);
     tn_device_handle *d = e->device;
 
     if (!n)

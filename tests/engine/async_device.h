@@ -11,6 +11,9 @@ uint64_t test_async_reordered(void);      /* notifications that overtook an earl
 /* While on, no notification is delivered. Off comes back once a device has at least `due` of them due; the
  * newest is delivered first, so that `due` 2 makes one overtake another whatever threads do. */
 void test_async_hold(bool on, uint32_t due);
+/* While on, devices refuse notifications and waits for streams, as for a stream that records. */
+void test_async_refuse(bool on);
+uint32_t test_async_refused(void); /* waits refused, and looks at events that were not reached, since then */
 
 typedef struct test_engine {
     tni_options *options;

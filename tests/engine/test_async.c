@@ -300,6 +300,56 @@ static void test_wait_without_memory(
     setup_close(&s);
 }
 
+typedef struct recording { /* an operation whose run records work on the stream */
+    atomic_uint begun, *open;
+} recording;
+
+static tn_status recording_run(void *payload, tni_run *run)
+{
+    recording *r = *(recording **)payload;
+
+    (void)run;
+    test_async_refuse(true);
+    atomic_store(&r->begun, 1u);
+    while (!test_async_refused())
+        tni_sleep_ns(20000);
+    test_async_refuse(false);
+    atomic_store(r->open, 1u);
+    return TN_OK;
+}
+
+/* Who waits for work on a stream that cannot tell, while its worker records there, does not disturb that. */
+static void test_wait_while_recording(void **state)
+{
+    atomic_uint open = 0;
+    recording r = {.open = &open}, *recorder = &r;
+    setup s;
+    job held, *self = &held;
+    tni_var *reads[1], *writes[1];
+    tni_task tasks[2] = {{.run = job_run, .payload = &self, .payload_bytes = sizeof self, .name = "job"},
+                         {.run = recording_run,
+                          .payload = &recorder,
+                          .payload_bytes = sizeof recorder,
+                          .name = "recording"}};
+
+    (void)state;
+    setup_open(&s, "threaded");
+    held = (job){.x = &s.values[0], .y = &s.values[1], .add = 1, .hold = &open};
+    reads[0] = &s.vars[0];
+    writes[0] = &s.vars[1];
+    tasks[0].device = tasks[1].device = s.first;
+    tasks[0].reads = reads;
+    tasks[0].writes = writes;
+    tasks[0].read_count = tasks[0].write_count = 1;
+    assert_int_equal(tni_engine_push_group(s.t.engine, tasks, 2), TN_OK); /* the worker goes on at once */
+    while (!atomic_load(&r.begun))
+        tni_sleep_ns(20000);
+    assert_int_equal(tni_engine_wait_read(s.t.engine, &s.vars[1], 0), TN_OK);
+    assert_int_equal(s.values[1], 1);
+    assert_int_equal(tni_engine_wait_all(s.t.engine), TN_OK);
+    setup_close(&s);
+}
+
 static tn_status arrived_run(void *payload, tni_run *run)
 {
     const job *j = *(job **)payload;
@@ -408,6 +458,7 @@ int main(void)
         cmocka_unit_test(test_failing_naive),
         cmocka_unit_test(test_timeout),
         cmocka_unit_test(test_wait_without_memory),
+        cmocka_unit_test(test_wait_while_recording),
         cmocka_unit_test(test_arrived),
         cmocka_unit_test(test_early_release),
         cmocka_unit_test(test_no_memory),

@@ -4,6 +4,7 @@
  */
 #include "fake.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -444,6 +445,59 @@ static void test_refused(void **state)
     fake_stop(&f);
 }
 
+typedef struct recorder {
+    fake *f;
+    tn_stream *s;
+    atomic_int stop;
+} recorder;
+
+static void *record_again_and_again(void *arg)
+{
+    recorder *r = arg;
+
+    while (!atomic_load(&r->stop)) {
+        tn_device_graph *graph = NULL;
+
+        if (r->f->ops->graph_begin(r->s, NULL) || r->f->ops->graph_end(r->s, 0, NULL, NULL, &graph, NULL))
+            return r;
+        if (r->f->ops->graph_launch(graph, r->s, NULL))
+            return r;
+        r->f->ops->graph_free(graph);
+    }
+    return NULL;
+}
+
+/* Events of another thread, while a stream begins and ends to record: taken or refused. */
+static void test_events_beside(void **state)
+{
+    recorder r = {.stop = 0};
+    pthread_t thread;
+    tn_event *e;
+    void *failed;
+    fake f;
+
+    (void)state;
+    fake_start(&f, (fake_options){.reorder = 1, .devices = 1});
+    r.f = &f;
+    r.s = fake_stream(&f);
+    e = fake_event(&f);
+    assert_int_equal(f.ops->event_record(e, r.s, NULL), TN_OK);
+    assert_int_equal(pthread_create(&thread, NULL, record_again_and_again, &r), 0);
+    for (int i = 0; i < 3000; i++) {
+        const tn_status recorded = f.ops->event_record(e, r.s, NULL);
+        const tn_status waited = f.ops->event_wait(r.s, e, NULL);
+
+        assert_true(recorded == TN_OK || recorded == TN_E_STATE);
+        assert_true(waited == TN_OK || waited == TN_E_STATE);
+    }
+    atomic_store(&r.stop, 1);
+    assert_int_equal(pthread_join(thread, &failed), 0);
+    assert_null(failed);
+    assert_int_equal(f.ops->stream_wait(r.s, NULL), TN_OK);
+    f.ops->event_destroy(e);
+    fake_stop(&f);
+}
+
 /* A launch whose second call fails does not come to the third, and fails its stream; no other. */
 static void test_failing_launch(void **state)
 {
@@ -551,6 +605,7 @@ int main(void)
         cmocka_unit_test(test_dropped_edge_shows),
         cmocka_unit_test(test_slots),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_events_beside),
         cmocka_unit_test(test_failing_launch),
         cmocka_unit_test(test_no_memory),
     };

@@ -82,9 +82,12 @@ static void block_run(const session *s, uint32_t job, uint64_t first, uint64_t l
     }
 }
 
-static void jobs_run(const session *s)
+/* False: a job ended early, or was not begun. */
+static bool jobs_run(const session *s)
 {
     const uint64_t end = s->first + s->runs, block = s->p->block;
+    uint32_t done = 0;
+    int status;
 
     fflush(NULL);
     for (uint32_t job = 0; job < s->jobs; job++) {
@@ -95,8 +98,9 @@ static void jobs_run(const session *s)
                       (b + 1) * block < end ? (b + 1) * block : end);
         _exit(0);
     }
-    while (wait(NULL) > 0)
-        ;
+    while (wait(&status) > 0)
+        done += status == 0;
+    return done == s->jobs;
 }
 
 /* ---- findings ------------------------------------------------------------------------------------------ */
@@ -276,6 +280,7 @@ int fuzz_main(const fuzz_program *p, int argc, char **argv)
 {
     session s = {.p = p, .path = argv[0], .jobs = 2, .findings_max = 1};
     uint32_t findings, missed;
+    bool whole;
 
     setvbuf(stdout, NULL, _IOLBF, 0);
     s.seed = number_of("TENON_SEED", 1);
@@ -293,12 +298,13 @@ int fuzz_main(const fuzz_program *p, int argc, char **argv)
     }
     if (s.replay)
         s.jobs = 1;
-    jobs_run(&s);
+    if (!(whole = jobs_run(&s)))
+        printf("%s: a job ended early, or was not begun\n", p->name);
     printf("%s: %" PRIu64 " %s, %" PRIu64 " accepted, seed %" PRIu64 "\n", p->name, (uint64_t)s.shared->done,
            p->unit, (uint64_t)s.shared->accepted, s.seed);
     printf("count %" PRIu64 "\n", (uint64_t)s.shared->done);
     findings = findings_tell(&s);
     missed = operators_tell(&s, p->reaches_all && !s.replay && s.runs >= p->runs);
     munmap(s.shared, sizeof *s.shared);
-    return findings || missed ? 1 : 0;
+    return findings || missed || !whole ? 1 : 0;
 }

@@ -42,8 +42,8 @@ tn_status tnfake_graph_add(tn_device_graph *graph, tnfake_item *item, tn_err *er
 {
     if (graph->items == TNFAKE_QUEUE_MAX)
         return tn_fail(err, TN_E_STATE, "the graph is full");
-    if (item->kind == TNFAKE_RECORD && !item->event) /* it began to record after event_record had looked */
-        return tn_fail(err, TN_E_STATE, "another thread records an event on a stream that records a graph");
+    if (item->kind > TNFAKE_COPY && !item->event) /* it began to record after event.c had looked */
+        return tn_fail(err, TN_E_STATE, "another thread uses an event on a stream that records a graph");
     for (tnfake_item *i = graph->first; item->kind == TNFAKE_WAIT && i; i = i->next)
         if (i->kind == TNFAKE_RECORD && i->event == item->event)
             item->earlier = i;

@@ -216,6 +216,8 @@ tn_status tnfake_submit(tn_stream *s, const tnfake_item *from, tn_err *err)
     pthread_mutex_lock(&s->lock);
     if (s->recording) {
         st = tnfake_graph_add(s->recording, i, err);
+    } else if (i->kind > TNFAKE_COPY && !i->point) { /* it ended to record after event.c had looked */
+        st = tn_fail(err, TN_E_STATE, "another thread has ended what the stream recorded");
     } else if (!(st = refused_locked(s, 1, i->kind <= TNFAKE_COPY, err))) {
         put_locked(s, i);
         pthread_cond_broadcast(&s->changed);
