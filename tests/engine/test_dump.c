@@ -2,6 +2,7 @@
  * What a dump may look at: the variables of an operation until they are given free, when whoever had them may
  * free them, also before the operation has ended.
  */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -23,6 +24,13 @@ static tn_status write_run(void *payload, tni_run *run)
 {
     (void)run;
     return *(const bool *)payload ? tni_error(TN_E_SHAPE, "planted") : TN_OK;
+}
+
+static tn_status nothing_run(void *payload, tni_run *run)
+{
+    (void)payload;
+    (void)run;
+    return TN_OK;
 }
 
 static tn_status next_run(void *payload, tni_run *run)
@@ -92,9 +100,84 @@ static void test_streams(void **state)
     dump_before_the_end("late", true);
 }
 
+/* ---- beside each other -------------------------------------------------------------------------------- */
+
+typedef struct dumper {
+    tni_engine *engine;
+    atomic_uint over, dumps;
+    tn_status status;
+} dumper;
+
+static void *dump_on(void *arg)
+{
+    dumper *d = arg;
+
+    while (!d->status && !atomic_load(&d->over)) {
+        tni_str text;
+
+        tni_str_init(&text, 1 << 20);
+        d->status = tni_engine_dump(d->engine, &text);
+        tni_str_fini(&text);
+        atomic_fetch_add(&d->dumps, 1u);
+    }
+    return NULL;
+}
+
+static void var_free(void *payload, tni_engine *e, tn_status status)
+{
+    tni_var *v = *(tni_var **)payload;
+
+    (void)e;
+    (void)status;
+    tni_var_fini(v);
+    free(v);
+}
+
+/* Variables that go as soon as they are free, while somebody dumps: for the sanitizers. */
+static void test_beside(void **state)
+{
+    enum { VARIABLES = 500, DUMPS = 20 };
+    const bool fails = false;
+    test_engine t;
+    dumper d = {.over = 0};
+    pthread_t thread;
+
+    (void)state;
+    test_engine_open(&t, (tni_engine_options){.queue_max = 100});
+    d.engine = t.engine;
+    assert_int_equal(pthread_create(&thread, NULL, dump_on, &d), 0);
+    for (uint32_t i = 0; i < VARIABLES || atomic_load(&d.dumps) < DUMPS; i++) {
+        tni_var *v = calloc(1, sizeof *v);
+        const tni_task first = {.run = write_run,
+                                .payload = &fails,
+                                .payload_bytes = sizeof fails,
+                                .writes = &v,
+                                .write_count = 1,
+                                .lane = TNI_LANE_COMM,
+                                .name = "first"};
+        const tni_task last = {.run = nothing_run,
+                               .done = var_free,
+                               .payload = &v,
+                               .payload_bytes = sizeof(tni_var *),
+                               .writes = &v,
+                               .write_count = 1,
+                               .name = "last"};
+
+        assert_non_null(v);
+        assert_int_equal(tni_engine_push(t.engine, &first), TN_OK);
+        assert_int_equal(tni_engine_push(t.engine, &last), TN_OK);
+    }
+    assert_int_equal(tni_engine_wait_all(t.engine), TN_OK);
+    atomic_store(&d.over, 1u);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(d.status, TN_OK);
+    test_engine_close(&t);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_host), cmocka_unit_test(test_streams)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_host), cmocka_unit_test(test_streams),
+                                       cmocka_unit_test(test_beside)};
 
     return cmocka_run_group_tests_name("engine.dump", tests, NULL, NULL);
 }
