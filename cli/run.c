@@ -406,7 +406,6 @@ static bool folder_settle(cli_run *run, tn_app *app, bool resume)
     const cli_folder_state state = cli_folder_look(run->folder);
 
     free(record);
-    cli_folder_clean(run->folder);
     if (!resume && !may_begin(app, run->folder, &run->anew))
         return false;
     if (resume && state != CLI_FOLDER_RUN && state != CLI_FOLDER_BROKEN_OFF) {
@@ -418,6 +417,7 @@ static bool folder_settle(cli_run *run, tn_app *app, bool resume)
         free(text);
         return false;
     }
+    cli_folder_clean(run->folder); /* what is refused stays as it is */
     run->anew = state == CLI_FOLDER_BROKEN_OFF && (resume || left);
     errno = 0;
     return !run->anew || cli_folder_best_keep(run->folder) || failed(app, run->folder);

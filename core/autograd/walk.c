@@ -317,6 +317,8 @@ static void walk_begin(tni_tape_walk *w, tni_context *c)
     tni_vec_init_kept(&w->key, c->space->keep, sizeof(uint64_t), (size_t)TN_TAPE_NODES_MAX * 64);
 }
 
+/* Walks go past what was settled when they came by: whatever is found here was not, and what it has become by
+ * now was not walked. */
 tn_status tni_tape_walk_unsettled(tni_tape_walk *w, tni_context *c, tni_tape_node **out)
 {
     tn_status st;
@@ -324,7 +326,7 @@ tn_status tni_tape_walk_unsettled(tni_tape_walk *w, tni_context *c, tni_tape_nod
     walk_begin(w, c);
     st = nodes_collect(w);
     for (size_t i = 0; i < w->nodes.count && !st && !*out; i++)
-        if (!tni_tape_settled(node_at(w, i)))
+        if (node_at(w, i)->later)
             tni_tape_node_retain(*out = node_at(w, i));
     tni_vec_fini(&w->nodes);
     return st;

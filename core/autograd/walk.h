@@ -22,8 +22,8 @@ typedef struct tni_tape_walk {
 /* Collects what the heads depend on. Caller holds the lock of the context's autograd; `heads`, `wanted` and
  * `predict` of `w` are set, the rest is zeros. With `wanted` other leaves are constants. */
 tn_status tni_tape_walk_init(tni_tape_walk *w, tni_context *c);
-/* A node that a head depends on whose program is not known yet, retained; NULL: there is none. Under the
- * lock; `heads` is set. */
+/* A node that a head depends on whose program was not known when the walk came by, retained; NULL: there is
+ * none. Under the lock; `heads` is set. */
 tn_status tni_tape_walk_unsettled(tni_tape_walk *w, tni_context *c, tni_tape_node **out);
 /* The output of a node of this walk that a wanted array is; NULL: a leaf, or nothing here leads from it. */
 const tni_tape_entry *tni_tape_wanted(const tni_tape_walk *w, uint32_t i);

@@ -175,9 +175,11 @@ tn_status tni_context_close(tni_context *c, uint64_t timeout_ms)
 
     if (!c)
         return TN_OK;
-    if (timeout_ms && (st = tni_engine_wait_idle(c->engine, timeout_ms)))
+    /* Also for what operations push, and hold until they are done: none of it is part of "all" once that is
+     * waited for. What is waited for may fork. */
+    if ((st = tni_engine_wait_idle(c->engine, timeout_ms)) && timeout_ms)
         return st;
-    st = tni_engine_wait_all(c->engine); /* what is waited for may fork */
+    st = tni_engine_wait_all(c->engine);
     tni_hold();
     tni_opened_remove(o);
     tni_autograd_close(c);

@@ -43,16 +43,13 @@ static void count_done(engine_worker *w, uint8_t era)
     w->finished++;
 }
 
-static void op_end(engine_worker *w, tni_op *op, tn_status status)
+/* It was marked as done. */
+static void op_close(engine_worker *w, tni_op *op, tn_status status)
 {
     tni_engine *e = op->queue->engine;
     uint8_t era = op->era;
     bool stack = op->flags & OP_STACK;
 
-    atomic_store_explicit(&op->phase, PHASE_DONE, memory_order_release);
-    atomic_signal_fence(memory_order_seq_cst); /* the dump supplies the other half: tni_everywhere */
-    if (TN_UNLIKELY(atomic_load_explicit(&e->dumping, memory_order_relaxed)))
-        tni_dump_wait(e);
     if (op->done) {
         tni_engine_tls.depth++;
         tni_engine_tls.inside++;
@@ -65,20 +62,31 @@ static void op_end(engine_worker *w, tni_op *op, tn_status status)
         count_done(w, era);
 }
 
+static void op_end(engine_worker *w, tni_op *op, tn_status status)
+{
+    tni_fault_hold_ends(op->queue->engine);
+    tni_op_mark(op, PHASE_DONE);
+    op_close(w, op, status);
+}
+
 /* It ran without a failure, and nothing of it is under way. */
 static inline void op_finish_plain(engine_worker *w, tni_op *op)
 {
+    tni_op_mark(op, TN_LIKELY(!op->async) ? PHASE_DONE : PHASE_PUSHED | PHASE_LEFT);
     for (uint32_t i = 0; i < op->var_count; i++)
         if (!op_released(op, i))
             tni_var_release_quick(op, i);
-    if (TN_LIKELY(!op->async))
-        op_end(w, op, TN_OK);
-    else
+    if (TN_UNLIKELY(op->async != NULL)) {
         tni_op_let_go(w, op, TN_OK, NULL);
+        return;
+    }
+    tni_fault_hold_ends(op->queue->engine);
+    op_close(w, op, TN_OK);
 }
 
 void tni_op_finish(engine_worker *w, tni_op *op, tn_status status, tni_poison *poison)
 {
+    tni_op_mark(op, PHASE_PUSHED | PHASE_LEFT);
     for (uint32_t i = 0; i < op->var_count; i++)
         if (!op_released(op, i))
             tni_var_release(op, i, poison, NULL);

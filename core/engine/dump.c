@@ -3,9 +3,10 @@
  * Also the list of live engines, by which a variable alone can tell whether pushes are still to be entered,
  * and the faults that tests plant.
  *
- * The texts of an operation live until its `done`. Who finishes one marks it as done, then looks whether a
- * dump is under way, and waits for its end if so. The dump says that it is under way, has every thread
- * pass a barrier, then looks at the marks: so the common path needs no atomic operation of its own.
+ * The texts of an operation live until its `done`, its variables until they are given free. Who does either
+ * marks it first, then looks whether a dump is under way, and waits for its end if so. The dump says that it
+ * is under way, has every thread pass a barrier, then looks at the marks: so the common path needs no atomic
+ * operation of its own.
  */
 #include "engine/internal.h"
 
@@ -24,12 +25,17 @@ static bool begun(const tni_op *op)
 static void dump_op(const tni_op *op, tni_str *out)
 {
     const tni_device *d = op->queue->device;
-    unsigned wait = atomic_load_explicit(&op->wait, memory_order_relaxed);
-    bool issued = atomic_load(&op->phase) & PHASE_ISSUED;
+    const unsigned wait = atomic_load_explicit(&op->wait, memory_order_relaxed);
+    const unsigned phase = atomic_load(&op->phase);
+    const bool issued = phase & PHASE_ISSUED;
 
     (void)tni_str_addf(out, "%s", op->name ? op->name : "operation");
     if (op->origin)
         (void)tni_str_addf(out, " (%s)", op->origin);
+    if (phase & PHASE_LEFT) {
+        (void)tni_str_addf(out, " on %s:%d: about to end\n", d->type, d->index);
+        return;
+    }
     (void)tni_str_addf(out, " on %s:%d: %s, %u of %u variables granted;", d->type, d->index,
                        issued      ? "issued"
                        : begun(op) ? "begun, to be completed"
@@ -201,6 +207,7 @@ bool tni_var_ready(tni_var *v)
 void tni_engine_plant(tni_engine *e, const char *fault)
 {
     atomic_store(&e->drop_event_wait, !strcmp(fault, "drop_event_wait"));
+    atomic_store(&e->hold_ends, !strcmp(fault, "hold_ends"));
 }
 #else
 void tni_engine_plant(tni_engine *e, const char *fault)

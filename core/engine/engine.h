@@ -186,8 +186,8 @@ void tni_engine_clear(tni_engine *e, tni_var *v); /* forgets poison */
 /* The failure that is left in a variable which nobody uses; its finder passes it on, so it counts as told.
  * TN_OK: there is none. [any] */
 tn_status tni_var_failure(const tni_var *v, tn_err *out);
-bool tni_engine_on_worker(void);                  /* true inside a run, done or driver callback */
-bool tni_var_ready(tni_var *v);                   /* no write is pending: non-blocking */
+bool tni_engine_on_worker(void); /* true inside a run, done or driver callback */
+bool tni_var_ready(tni_var *v);  /* no write is pending: non-blocking */
 
 /* Stepped: operations that could run now, and running one of them. Naive and threaded: 0, TN_E_STATE. */
 size_t tni_engine_ready_count(tni_engine *e);
@@ -213,7 +213,8 @@ void tni_engine_fork_unlock(tni_engine *e);
 void tni_engine_forked(tni_engine *e, bool drained);
 bool tni_engine_inside(void); /* the thread is inside something that a drain would wait for */
 
-/* Switches of the test build (TN_TEST_SWITCHES): named faults that tests plant, such as "drop_event_wait". */
+/* Switches of the test build (TN_TEST_SWITCHES): a fault that tests plant in place of the last one, by its
+ * name: "drop_event_wait", "hold_ends" (no operation ends whose variables are free); "" is none. */
 void tni_engine_plant(tni_engine *e, const char *fault);
 
 /* ---- slot.c ------------------------------------------------------------------------------------------ */

@@ -58,6 +58,7 @@
 #define PHASE_PUSHED 1u
 #define PHASE_ISSUED 2u
 #define PHASE_DONE 4u
+#define PHASE_LEFT 8u /* its variables were given free: they may be gone */
 
 typedef struct engine_queue engine_queue;
 typedef struct engine_worker engine_worker;
@@ -247,11 +248,11 @@ struct tni_engine {
     tni_mutex start_mutex; /* queues, threads */
     engine_queue *queues, *calls;
     uint32_t queue_count;
-    atomic_bool stopping;     /* nothing new begins */
-    atomic_bool quit;         /* workers leave */
-    atomic_bool forked, dead; /* dead: forked inside a callback, nothing works in this child */
-    atomic_bool drop_event_wait;
-    atomic_bool dumping; /* somebody reads the texts of pending operations: see dump.c */
+    atomic_bool stopping;                   /* nothing new begins */
+    atomic_bool quit;                       /* workers leave */
+    atomic_bool forked, dead;               /* dead: forked inside a callback, nothing works in this child */
+    atomic_bool drop_event_wait, hold_ends; /* planted faults */
+    atomic_bool dumping;                    /* somebody reads the texts of pending operations: see dump.c */
     tni_mutex dump_mutex;
     atomic_uint_fast64_t ties;
     atomic_uint_fast64_t inlined, over_limit, failed, skipped, event_waits, asked, queue_peak;
@@ -607,7 +608,17 @@ void tni_step_pushed(tni_engine *e);      /* naive: runs what was pushed */
 bool tni_step_until(tni_engine *e, bool (*reached)(void *arg), void *arg, uint64_t deadline_ns);
 tn_status tni_live_add(tni_engine *e);
 void tni_live_remove(tni_engine *e);
-void tni_dump_wait(tni_engine *e);                            /* until the dump under way is over */
+void tni_dump_wait(tni_engine *e); /* until the dump under way is over */
+/* Before its variables are given free, and before `done`: no dump looks at them from here on. */
+static inline void tni_op_mark(tni_op *op, unsigned phase)
+{
+    tni_engine *e = op->queue->engine;
+
+    atomic_store_explicit(&op->phase, phase, memory_order_release);
+    atomic_signal_fence(memory_order_seq_cst); /* the dump supplies the other half: tni_everywhere */
+    if (TN_UNLIKELY(atomic_load_explicit(&e->dumping, memory_order_acquire)))
+        tni_dump_wait(e);
+}
 void tni_dump_names(tni_engine *e, char *text, size_t bytes); /* of what is pending: as many as fit */
 void tni_engine_report(tni_engine *e, uint64_t waited_ns);    /* the watchdog's lines */
 
@@ -627,6 +638,19 @@ static inline bool tni_fault_drop_event_wait(tni_engine *e)
 {
     return atomic_load_explicit(&e->drop_event_wait, memory_order_relaxed);
 }
+
+#ifdef TN_TEST_SWITCHES
+static inline void tni_fault_hold_ends(tni_engine *e) /* between giving variables free and `done` */
+{
+    while (TN_UNLIKELY(atomic_load_explicit(&e->hold_ends, memory_order_relaxed)))
+        (void)sched_yield();
+}
+#else
+static inline void tni_fault_hold_ends(tni_engine *e)
+{
+    (void)e;
+}
+#endif
 
 /* ---- handle.c ---- */
 

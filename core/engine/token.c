@@ -417,6 +417,8 @@ static void token_retire(engine_worker *w, engine_token *t)
             return;
     }
     poison = token_poison(t, op->async->inherited);
+    if (t->only == UINT32_MAX)
+        tni_op_mark(op, PHASE_PUSHED | PHASE_LEFT);
     if (t->only != UINT32_MAX)
         tni_token_detach(op->vars[t->only], t, op_is_write(op, t->only) ? poison : NULL);
     for (uint32_t i = 0; t->only == UINT32_MAX && i < op->var_count; i++)

@@ -401,6 +401,18 @@ static void heads_add(const char *from, const char *to)
 #define SEVERAL "\"$T\" predict several-symbol.json run/model-0000.params " IMAGES
 #define LEFT_OUT "output 3 \""
 
+/* The same class comes first, and the probabilities are the same: but for their last digits, as a net of
+ * other heads may be computed by other kernels. */
+static void same_top(const json_t *a, const json_t *b)
+{
+    assert_int_equal(json_array_size(a), json_array_size(b));
+    assert_true(json_equal(json_object_get(json_array_get(a, 0), "class"),
+                           json_object_get(json_array_get(b, 0), "class")));
+    for (size_t k = 0; k < json_array_size(a); k++)
+        assert_true(fabs(json_number_value(json_object_get(json_array_get(a, k), "probability")) -
+                         json_number_value(json_object_get(json_array_get(b, k), "probability"))) < 1e-4);
+}
+
 /* All outputs of a model are written, in each form, and what is none of samples is named. */
 static void several_outputs(void **state)
 {
@@ -422,7 +434,7 @@ static void several_outputs(void **state)
     assert_int_equal(json_array_size(list), 3);
     assert_string_equal(json_string_value(json_object_get(json_array_get(list, 0), "output")),
                         "softmax_output");
-    assert_true(json_equal(json_object_get(json_array_get(list, 0), "top"), json_object_get(one, "top")));
+    same_top(json_object_get(json_array_get(list, 0), "top"), json_object_get(one, "top"));
     assert_true(json_equal(json_object_get(json_array_get(list, 0), "class"), json_object_get(one, "class")));
     values = json_object_get(json_array_get(list, 1), "values");
     assert_int_equal(json_array_size(values), 10);
@@ -516,8 +528,8 @@ static void confusion(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_answers),    cmocka_unit_test(forms),     cmocka_unit_test(refused),
-        cmocka_unit_test(damaged),         cmocka_unit_test(confusion), cmocka_unit_test(hostile_graphs),
+        cmocka_unit_test(same_answers),    cmocka_unit_test(forms),         cmocka_unit_test(refused),
+        cmocka_unit_test(damaged),         cmocka_unit_test(confusion),     cmocka_unit_test(hostile_graphs),
         cmocka_unit_test(several_outputs), cmocka_unit_test(strange_bytes),
     };
     int failed;

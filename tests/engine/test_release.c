@@ -132,13 +132,17 @@ static void test_take(void **state)
                                    .payload_bytes = sizeof self,
                                    .reads = reads,
                                    .read_count = 1};
-            part gate = {.fails = false}, *gate_self = &gate;
+            atomic_uint open = type != 0; /* where there are threads it is not done before all are entered */
+            part gate = {.open = &open}, *gate_self = &gate;
             const tni_task write = part_task(&gate_self, NULL, 0, reads, 1);
             tni_task group[3] = {write, task, task};
             test_engine t;
 
             test_engine_open(&t, (tni_engine_options){.type = part_types[type], .workers = 1});
             assert_int_equal(tni_engine_push_group(t.engine, group, 1 + readers), TN_OK);
+            while (type == 0 && atomic_load(&t.engine->entered) < 1 + readers)
+                (void)tni_submit_drain(t.engine, 1 + readers);
+            atomic_store(&open, 1u);
             assert_int_equal(tni_engine_wait_all(t.engine), TN_OK);
             assert_ptr_equal(one.got[0], readers == 1 ? &value : NULL); /* the write granted both at once */
             assert_ptr_equal(one.got[1], readers == 1 ? NULL : &value);

@@ -40,7 +40,7 @@ static const tn_op *const ops[] = {&choose, &breaking, NULL};
 static const tn_op_table op_table = {.head = TN_CAPABILITY(tn_op_table, ops, TN_KIND_OPS, "choosers"),
                                      .ops = ops};
 
-atomic_int choose_closed;      /* test_choose waits while this is set */
+atomic_int choose_closed;      /* test_choose waits while this is 1; a run makes 2 to 1, goes on */
 atomic_int choose_breaks_left; /* runs of test_breaking, or of test_choose, that fail */
 atomic_bool choose_breaks;
 
@@ -63,7 +63,7 @@ static tn_status choose_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     float *to;
 
     (void)plan;
-    while (atomic_load(&choose_closed))
+    for (int two = 2; !atomic_compare_exchange_strong(&choose_closed, &two, 1) && two; two = 2)
         (void)sched_yield();
     if (atomic_load(&choose_breaks) && atomic_fetch_sub(&choose_breaks_left, 1) > 0)
         return tn_fail(err, TN_E_IO, "it broke");

@@ -7,7 +7,7 @@
 
 #include "net.h"
 
-extern atomic_int choose_closed;      /* test_choose waits while this is set */
+extern atomic_int choose_closed;      /* test_choose waits while this is 1; a run makes 2 to 1, goes on */
 extern atomic_int choose_breaks_left; /* runs of test_breaking, or of test_choose, that fail */
 extern atomic_bool choose_breaks;     /* the latter */
 

@@ -143,6 +143,31 @@ static void closed_while_pending(void **state)
     test_context_close(c);
 }
 
+/* The same on several devices: the call is complete before the last operation within it gave back what it
+ * holds. */
+static void closed_while_pending_elsewhere(void **state)
+{
+    tni_context *c = choose_open("engine.type=threaded");
+    tni_symbol *in[3] = {net_variable(c, "x"), net_variable(c, "w"), net_variable(c, "b")}, *s;
+    tni_array *a[3] = {test_array(c, 2, (int64_t[]){ROWS, COLUMNS}, choose_x)}, *got = NULL;
+    tni_device *d = NULL;
+
+    (void)state;
+    in[0] = net_take(c, "test_choose", in[0], NULL, NULL);
+    s = net_take(c, "tanh", net_op(c, "FullyConnected", 3, in, "num_hidden=2", NULL), NULL, NULL);
+    assert_ok(tni_device_parse(c->devices, "fake:0", &d));
+    assert_ok(tni_array_create(c->space, d, TN_F32, 2, (int64_t[]){2, COLUMNS}, "test", &a[1]));
+    assert_ok(tni_array_create(c->space, d, TN_F32, 1, (int64_t[]){2}, "test", &a[2]));
+    net_call(c, s, true, a, &got);
+    tni_array_release(got);
+    for (int i = 0; i < 3; i++) {
+        tni_array_release(a[i]);
+        tni_symbol_release(in[i]);
+    }
+    tni_symbol_release(s);
+    test_context_close(c);
+}
+
 /* A fork waits for the rest, too: the child finds all of it done. */
 static void forked_while_pending(void **state)
 {
@@ -223,6 +248,7 @@ static void on_two_devices(void **state)
         if (k >= 0) {
             assert_ptr_equal(got->storage->device, d);
             assert_ok(tni_array_shape_wait(got));
+            assert_ok(tni_array_shape_wait(want));
             net_same(got, want, "elsewhere");
             tni_array_release(got);
         }
@@ -444,6 +470,7 @@ int main(void)
         WITH(caller_goes_on, "engine.type=stepped"),
         EVERYWHERE(many_at_once),
         EVERYWHERE(closed_while_pending),
+        cmocka_unit_test(closed_while_pending_elsewhere),
         EVERYWHERE(forked_while_pending),
         EVERYWHERE(outputs_given),
         EVERYWHERE(failures_travel),

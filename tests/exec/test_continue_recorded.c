@@ -2,7 +2,12 @@
  * Recorded nets in which only a run tells some sizes: gradients with the bits of calls one by one, once and
  * twice; a caller who is never kept waiting; failures.
  */
+#include <sched.h>
+
+#include "autograd/walk.h"
 #include "choose.h"
+#include "engine/internal.h"
+#include "exec/internal.h"
 
 /* Gradients of what stands behind the last of them: nothing here has a gradient through such an operator. */
 static void gradients_compare(const char *engine, bool twice)
@@ -83,6 +88,73 @@ static void recorded_goes_on(void **state)
     choose_release(want, HEADS);
     choose_release(got, HEADS);
     small_close(&eager);
+    small_close(&net);
+    test_context_close(c);
+}
+
+#define LONG 30000
+
+static atomic_bool walking;
+
+/* One size becomes known while the tape is walked, the next one only when somebody waits. */
+static void sizes_tell(void *arg)
+{
+    const tni_context *c = arg;
+
+    while (!atomic_load(&walking))
+        (void)sched_yield();
+    atomic_store(&choose_closed, 2);
+    while (!atomic_load(&c->engine->waits))
+        (void)sched_yield();
+    atomic_store(&choose_closed, 0);
+}
+
+/* What a backward does before it begins. */
+static void programs_known(tni_context *c, uint32_t count, tni_array *const *heads)
+{
+    tni_tape_node *later;
+
+    do {
+        tni_tape_walk w = {.heads = heads, .head_count = count};
+
+        later = NULL;
+        assert_ok(tni_tape_walk_unsettled(&w, c, &later));
+        if (later)
+            assert_ok(tni_engine_wait_read(c->engine, tni_tape_later_var(later), 0));
+        tni_tape_node_release(later);
+    } while (later);
+}
+
+/* The rest is compiled in the middle of a walk, and has a rest itself: that is waited for, too. */
+static void settled_while_walked(void **state)
+{
+    tni_context *c = choose_open(*state);
+    tni_array *got[HEADS] = {NULL}, *heads[2], *next;
+    tni_thread *thread;
+    small net;
+
+    small_open(&net, c, true);
+    assert_ok(tni_grad_attach(c, net.in[3], TN_MODE_WRITE, NULL));
+    choose_record(true);
+    heads[1] = test_op(c, "negative", 1, &net.in[3], NULL); /* a long way beside it */
+    for (int i = 0; i < LONG; i++, heads[1] = next) {
+        next = test_op(c, "negative", 1, &heads[1], NULL);
+        tni_array_release(heads[1]);
+    }
+    for (int turn = 0; turn < 20; turn++) {
+        atomic_store(&choose_closed, 1);
+        atomic_store(&walking, false);
+        assert_ok(tni_thread_create("sizes", sizes_tell, c, &thread));
+        small_call(&net, got);
+        heads[0] = got[3];
+        atomic_store(&walking, true);
+        programs_known(c, 2, heads);
+        assert_true(tni_tape_settled(tni_tape_resolve(got[3]->grad_entry)->node));
+        tni_thread_join(thread);
+        choose_release(got, HEADS);
+    }
+    choose_record(false);
+    tni_array_release(heads[1]);
     small_close(&net);
     test_context_close(c);
 }
@@ -204,6 +276,7 @@ int main(void)
         EVERYWHERE(gradients),
         WITH(recorded_goes_on, "engine.type=threaded"),
         WITH(recorded_goes_on, "engine.type=stepped"),
+        WITH(settled_while_walked, "engine.type=threaded"),
         EVERYWHERE(differentiated_twice),
         EVERYWHERE(recorded_failures),
         EVERYWHERE(twins),
