@@ -269,6 +269,9 @@ static tn_status op_add(tni_opset *s, const tn_op *op, const tni_opdef *about) T
 
     if (!ruled)
         return one_add(s, op, about, NULL);
+    if (about->plugin)
+        return tni_error(TN_E_UNSUPPORTED,
+                         "operator %s: shape rules are for the library's own operators so far", op->name);
     if ((st = tni_ruled_op_create(op, about->family == NULL, &forward)))
         return st;
     if ((st = tni_ruled_op_backward(forward, &backward))) {

@@ -185,6 +185,7 @@ static tn_status mirror_init(mirror *m, tn_infer *i)
     if (st)
         return st;
     m->i = *i;
+    memset(m->shape, 0, sizeof m->shape);
     m->i.op = &f->op;
     m->i.in_count = m->rule->in_count;
     m->count = 0;
@@ -265,6 +266,7 @@ static size_t names_copy(const char *text, const char *end, const char **names, 
         p += strspn(p, " ");
         n = strcspn(p, "*?~: ");
         n += p[n] == '*';
+        n = p < end && n > (size_t)(end - p) ? (size_t)(end - p) : n;
         if (p >= end || n == 0 || *p == '[')
             continue;
         if (names) {

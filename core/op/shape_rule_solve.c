@@ -340,6 +340,12 @@ static tn_status items_meet(solver *s, const rule_alt *alt, const uint8_t *order
     return st;
 }
 
+static bool shape_is(const tn_shape *a, const tn_shape *b)
+{
+    return a->ndim == b->ndim &&
+           (a->ndim <= 0 || memcmp(a->dim, b->dim, (size_t)a->ndim * sizeof *a->dim) == 0);
+}
+
 static tn_status form_meet(solver *s, const rule_alt *alt, uint32_t slot)
 {
     tn_shape *sh = tni_rule_slot(s, slot);
@@ -357,8 +363,7 @@ static tn_status form_meet(solver *s, const rule_alt *alt, uint32_t slot)
         before_like = *like;
         if ((st = tn_shape_unify(s->i, like, sh)))
             return st;
-        s->changed = s->changed || memcmp(&before, sh, sizeof before) != 0 ||
-                     memcmp(&before_like, like, sizeof before) != 0;
+        s->changed = s->changed || !shape_is(&before, sh) || !shape_is(&before_like, like);
         return TN_OK;
     }
     if ((st = items_order(s, alt, order)) || (st = lengths_read(s, alt, order, length)))

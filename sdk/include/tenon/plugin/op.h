@@ -156,6 +156,8 @@ struct tn_op {
     tn_status (*storage)(tn_infer *i); /* NULL: all dense */
     tn_status (*gradient)(tn_grad *g); /* NULL: none (an error in backward) or TN_OP_ZERO_GRADIENT */
     /**
+     * Of operators that the library or a program brings; plugins' are refused (TN_E_UNSUPPORTED) so far.
+     *
      * The arguments and their shapes as text, in the place of `inputs`, `outputs`, `visible`, `args` and
      * `shape`, which are NULL and 0 then; or NULL. Solved in both directions. For instance
      *

@@ -1,0 +1,558 @@
+/*
+ * Shape rules as text: what they infer forwards and backwards, what they say of shapes that do not fit, which
+ * texts are refused, and the backward operators that gradient rules make.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "op/shape_rule.h"
+#include "tenon/plugin/attr.h"
+
+#define ARGS_MAX 8
+
+static const tn_attr_def attrs[] = {
+    TN_ATTR_INT("axis", "1", ""),
+    TN_ATTR_INT("n", "4", ""),
+    TN_ATTR_INT("k", "0", ""),
+    TN_ATTR_BOOL("flag", "0", ""),
+    TN_ATTR_CHOICE("mode", "a", "a|b|c", ""),
+    TN_ATTR_OPT_INT("size", "None", ""),
+    TN_ATTR_TUPLE("kernel", "(3, 3)", ""),
+    TN_ATTR_TUPLE("stride", "()", ""),
+    TN_ATTR_TUPLE("pad", "()", ""),
+    TN_ATTR_TUPLE("axes", "()", ""),
+    TN_ATTR_BOOL("keepdims", "0", ""),
+    TN_ATTR_CHOICE("layout", "None", "None|NCHW|NHWC", ""),
+    TN_ATTR_FLOAT("scale", "1", ""),
+    TN_ATTR_END,
+};
+
+/* ---- one inference ---------------------------------------------------------------------------- */
+
+typedef struct bench {
+    tni_opset *ops;
+    tn_op op;
+    const tni_opdef *def;
+    tni_attrs *attrs;
+    tni_args args;
+} bench;
+
+static void bench_open(bench *b, const char *shapes, const char *gradients, const char *given)
+{
+    const char *names[4], *texts[4];
+    char text[256], *p = text;
+    size_t count = 0;
+
+    assert_int_equal(tni_opset_create(NULL, &b->ops), TN_OK);
+    b->op = (tn_op){.struct_size = sizeof b->op,
+                    .version = 1,
+                    .name = "rule",
+                    .doc = "",
+                    .attrs = attrs,
+                    .shapes = shapes,
+                    .gradients = gradients};
+    if (tni_opset_add(b->ops, &b->op, NULL) || tni_opset_find(b->ops, "rule", &b->def))
+        fail_msg("%s", tni_error_message());
+    snprintf(text, sizeof text, "%s", given ? given : "");
+    for (char *word; (word = strsep(&p, " ")) && strchr(word, '='); count++) {
+        texts[count] = strchr(word, '=') + 1;
+        *strchr(word, '=') = '\0';
+        names[count] = word;
+    }
+    if (tni_attrs_parse(b->def, count, names, texts, &b->attrs))
+        fail_msg("%s", tni_error_message());
+}
+
+static void bench_close(bench *b)
+{
+    tni_attrs_release(b->attrs);
+    tni_opset_destroy(b->ops);
+}
+
+/* "2,?,4" has an unknown dimension, "?" is wholly unknown, "-" has no dimensions. */
+static tn_shape shape_of(const char *text)
+{
+    tn_shape s = {.ndim = TN_NDIM_UNKNOWN};
+
+    if (strcmp(text, "?") == 0)
+        return s;
+    s.ndim = 0;
+    for (const char *p = text; *p && *p != '-'; p += *p == ',') {
+        s.dim[s.ndim++] = *p == '?' ? TN_DIM_UNKNOWN : strtoll(p, NULL, 10);
+        p += strcspn(p, ",");
+    }
+    return s;
+}
+
+static void shape_write(const tn_shape *s, char *out, size_t size)
+{
+    size_t n = 0;
+
+    out[0] = '\0';
+    if (s->ndim <= 0)
+        snprintf(out, size, "%s", s->ndim < 0 ? "?" : "-");
+    for (int32_t k = 0; k < s->ndim; k++)
+        n += s->dim[k] < 0
+                 ? (size_t)snprintf(out + n, size - n, "%s?", k ? "," : "")
+                 : (size_t)snprintf(out + n, size - n, "%s%lld", k ? "," : "", (long long)s->dim[k]);
+}
+
+/* Shapes of all arguments, inputs first, as "2,3 4 -> 5". Infers until nothing changes, as graphs do. */
+static tn_status infer(bench *b, const tni_opdef *def, const char *given, uint32_t flags, char *out,
+                       size_t size)
+{
+    tn_shape shape[2 * ARGS_MAX], before[2 * ARGS_MAX];
+    tn_shape *in[ARGS_MAX], *to[ARGS_MAX];
+    char text[256], *p = text;
+    uint32_t count[2] = {0, 0};
+    size_t n = 0;
+    tn_status st;
+
+    memset(shape, 0, sizeof shape);
+    snprintf(text, sizeof text, "%s", given);
+    for (char *word, side = 0; (word = strsep(&p, " "));) {
+        if (strcmp(word, "->") == 0)
+            side = 1;
+        else
+            shape[(side ? ARGS_MAX : 0) + count[(int)side]++] = shape_of(word);
+    }
+    for (uint32_t k = 0; k < ARGS_MAX; k++) {
+        in[k] = &shape[k];
+        to[k] = &shape[ARGS_MAX + k];
+    }
+    if ((st = tni_op_args(def, b->attrs, count[0], &b->args)))
+        return st;
+    if (b->args.in_count != count[0] || b->args.out_count != count[1])
+        fail_msg("%s: %u inputs and %u outputs", given, b->args.in_count, b->args.out_count);
+    do {
+        memcpy(before, shape, sizeof shape);
+        if ((st = tni_op_infer_shape(def, b->attrs, &b->args, flags, in, to)))
+            return st;
+    } while (memcmp(before, shape, sizeof shape) != 0);
+    for (uint32_t k = 0; k < count[0] + count[1]; k++) {
+        char one[128];
+
+        shape_write(k < count[0] ? in[k] : to[k - count[0]], one, sizeof one);
+        n += (size_t)snprintf(out + n, size - n, "%s%s%s", n ? " " : "", k == count[0] ? "-> " : "", one);
+    }
+    return TN_OK;
+}
+
+/* ---- shapes ----------------------------------------------------------------------------------- */
+
+#define CONV                                                                                                 \
+    "data:(N,C:channels,S..)^layout weight:(n,C,kernel..)^layout bias?!flag:(n) -> "                         \
+    "output:(N,n,window(S..))^layout"
+#define NORM "data:(A..,C:channels@axis,B..) gamma:(C) -> output:data mean~flag:(C)"
+#define DENSE                                                                                                \
+    "[!flag] data:(N,I..) weight:(n,#I) -> output:(N,n) | data:(B..,I) weight:(n,I) -> output:(B..,n)"
+#define CONCAT "arg*:(A..,D'@axis,B..) -> output:(A..,+D'@axis,B..)"
+#define DOT "lhs:(K,A..)?flag/(A..,K) rhs:(K,B..) -> output:(A..,B..)"
+
+static const struct {
+    const char *rule, *attrs, *given,
+        *wanted; /* attrs "np": 0-d arrays exist; wanted begins with '!': the error says this */
+} shape_cases[] = {
+    /* both directions */
+    {CONV, "", "2,3,8,8 ? ? -> ?", "2,3,8,8 4,3,3,3 4 -> 2,4,6,6"},
+    {CONV, "flag=1", "2,3,8,8 ? -> ?", "2,3,8,8 4,3,3,3 -> 2,4,6,6"},
+    {CONV, "layout=NHWC", "2,8,9,3 ? ? -> ?", "2,8,9,3 4,3,3,3 4 -> 2,6,7,4"},
+    {CONV, "", "? 4,5,3,3 ? -> 2,4,6,7", "2,5,8,9 4,5,3,3 4 -> 2,4,6,7"},
+    {CONV, "stride=(2,2) pad=(1,1)", "? 4,5,3,3 ? -> 2,4,6,7", "2,5,?,? 4,5,3,3 4 -> 2,4,6,7"},
+    {CONV, "", "?,?,8,8 4,5,3,3 ? -> 7,?,?,?", "7,5,8,8 4,5,3,3 4 -> 7,4,6,6"},
+    {CONV, "", "2,3,8,8 4,2,3,3 ? -> ?", "!C = 3 channels being dimension 1 of data (2, 3, 8, 8)"},
+    {CONV, "", "2,3,8 ? ? -> ?", "!1 dimensions of space, but kernel has 2"},
+    {CONV, "", "2,3,2,8 ? ? -> ?", "!larger than the input"},
+    {CONV, "layout=NHWC kernel=(3,)", "? ? ? -> ?", "!layout is for 4 dimensions"},
+    {CONV, "kernel=(3,3,3,3)", "? ? ? -> ?", "!1 to 3 are allowed"},
+    {CONV, "stride=(2,)", "? ? ? -> ?", "!stride has 1 dimensions, kernel has 2"},
+    {NORM, "", "2,8,5 ? -> ? ?", "2,8,5 8 -> 2,8,5 8"},
+    {NORM, "axis=-1", "2,8,5 ? -> ? ?", "2,8,5 5 -> 2,8,5 5"},
+    {NORM, "", "2,?,5 ? -> ? 8", "2,8,5 8 -> 2,8,5 8"},
+    {NORM, "", "? ? -> 2,8 ?", "2,8 8 -> 2,8 8"},
+    {NORM, "axis=3", "2,8,5 ? -> ? ?", "!axis 3, but the input has 3 dimensions"},
+    {NORM, "", "2,8,5 7 -> ? ?",
+     "!gamma (7,): dimension 0 should be C = 8, C = 8 channels being dimension 1"},
+    {DENSE, "", "2,3,4 ? -> ?", "2,3,4 4,12 -> 2,4"},
+    {DENSE, "", "2,3,? 4,12 -> ?", "2,3,4 4,12 -> 2,4"},
+    {DENSE, "", "2,5,? 4,12 -> ?", "!12 is no multiple of 5"},
+    {DENSE, "", "2 ? -> ?", "2 4,1 -> 2,4"},
+    {DENSE, "", "- ? -> ?", "!has 0 dimensions"},
+    {DENSE, "flag=1", "2,3,5 ? -> ?", "2,3,5 4,5 -> 2,3,4"},
+    {DENSE, "flag=1", "? 4,7 -> 2,3,?", "2,3,7 4,7 -> 2,3,4"},
+    {CONCAT, "", "2,3 2,4 -> ?", "2,3 2,4 -> 2,7"},
+    {CONCAT, "", "2,3 2,? -> 2,9", "2,3 2,6 -> 2,9"},
+    {CONCAT, "axis=-2", "2,3 5,3 1,3 -> ?", "2,3 5,3 1,3 -> 8,3"},
+    {CONCAT, "", "2,3 2,? -> 2,2", "!should be"},
+    {CONCAT, "", "2,3 3,3 -> ?", "!dimension 0 should be 2"},
+    {DOT, "", "2,3 3,5,6 -> ?", "2,3 3,5,6 -> 2,5,6"},
+    {DOT, "flag=1", "3,2 3,5 -> ?", "3,2 3,5 -> 2,5"},
+    {DOT, "", "3 3 -> ?", "3 3 -> 1"},
+    {DOT, "np", "3 3 -> ?", "3 3 -> -"},
+    {DOT, "", "2,3 4,5 -> ?",
+     "!rhs (4, 5): dimension 0 should be K = 3, K = 3 being dimension 1 of lhs (2, 3)"},
+    /* broadcasts, functions */
+    {"a:(A..) b:(B..) -> c:(A..&B..)", "", "3,1 4 -> ?", "3,1 4 -> 3,4"},
+    {"a:(A..) b:(B..) -> c:(A..&B..)", "", "3,1 ?,4 -> 3,5", "!"},
+    {"a:(A..) b:(B..) -> c:(A..&B..)", "", "3,2 4 -> ?", "!dimensions 2 and 4 do not broadcast"},
+    {"a:(A..) b:(B..) -> c:(A..&B..)", "", "3,1 ?,? -> 3,5", "3,1 ?,5 -> 3,5"},
+    {"a:(A..) -> c:(permute(A..))", "axes=(2,0,1)", "2,3,4 -> ?", "2,3,4 -> 4,2,3"},
+    {"a:(A..) -> c:(permute(A..))", "axes=(2,0,1)", "? -> 4,2,3", "2,3,4 -> 4,2,3"},
+    {"a:(A..) -> c:(permute(A..))", "", "2,3,4 -> ?", "2,3,4 -> 4,3,2"},
+    {"a:(A..) -> c:(permute(A..))", "axes=(0,0)", "2,3 -> ?", "!axis 0 is there twice"},
+    {"a:(A..) -> c:(permute(A..))", "axes=(0,2)", "2,3 -> ?", "!axis 2"},
+    /* arithmetic */
+    {"a:(N) -> b:(2*N+1)", "", "5 -> ?", "5 -> 11"},
+    {"a:(N) -> b:(2*N+1)", "", "? -> 11", "5 -> 11"},
+    {"a:(N) -> b:(2*N+1)", "", "? -> 12", "!11 is no multiple of 2"},
+    {"a:(N) -> b:(2*N+1)", "", "? -> 0", "!"},
+    {"a:(N) -> b:(N/n)", "", "8 -> ?", "8 -> 2"},
+    {"a:(N) -> b:(N/n)", "", "? -> 3", "12 -> 3"},
+    {"a:(N) -> b:(N/n)", "", "7 -> ?", "!7 is no multiple of 4"},
+    {"a:(N) -> b:(N/k)", "", "7 -> ?", "!7 is no multiple of 0"},
+    {"a:(N) -> b:(N-n)", "", "9 -> ?", "9 -> 5"},
+    {"a:(N) -> b:(N-n)", "", "? -> 5", "9 -> 5"},
+    {"a:(N) -> b:(N-n)", "", "3 -> ?", "!"},
+    {"a:(N) -> b:(n-N)", "", "? -> 1", "3 -> 1"},
+    {"a:(N,M) -> b:(N*M)", "", "0,? -> 0", "0,? -> 0"},
+    {"a:(N,M) -> b:(N*M)", "", "4294967296,4294967296 -> ?", "!too large"},
+    {"a:(N) -> b:(or(k,N))", "", "5 -> ?", "5 -> 5"},
+    {"a:(N) -> b:(or(k,N))", "k=3", "5 -> ?", "5 -> 3"},
+    {"a:(N) -> b:(or(size,N))", "", "5 -> ?", "5 -> 5"},
+    {"a:(N) -> b:(or(size,N))", "size=2", "5 -> ?", "5 -> 2"},
+    {"a:(N) -> b:(if(mode=b+c,N,2*N))", "", "5 -> ?", "5 -> 10"},
+    {"a:(N) -> b:(if(mode=b+c,N,2*N))", "mode=c", "? -> 5", "5 -> 5"},
+    {"a:(N) -> b:(if(size=None,N,1))", "", "5 -> ?", "5 -> 5"},
+    {"a:(N) -> b:(if(size=None,N,1))", "size=0", "5 -> ?", "5 -> 1"},
+    {"a:(N) -> b:(Z) ; Z=N*n", "", "5 -> ?", "5 -> 20"},
+    {"a:(N) -> b:(Z) ; Z=N*n", "", "? -> 20", "5 -> 20"},
+    {"a:(D..) -> b:(W..) ; W..=permute(D..)", "", "2,3 -> ?", "2,3 -> 3,2"},
+    {"a:(D..) -> b:(#D,#kernel)", "", "2,3 -> ?", "2,3 -> 6,9"},
+    {"a:(D..) -> b:(?)", "", "2,3 -> ?", "2,3 -> ?"},
+    {"a:(D..) -> b:(?)", "", "2,3 -> 5", "2,3 -> 5"},
+    {"a:(D..) -> b:(1@axis,D..)", "axis=0", "2,3 -> ?", "2,3 -> 1,2,3"},
+    /* forms that the shapes choose */
+    {"a:(N,S..) l:(N,#S)/(N,S..)/a -> b:a", "", "2,3,4 2,12 -> ?", "2,3,4 2,12 -> 2,3,4"},
+    {"a:(N,S..) l:(N,#S)/(N,S..)/a -> b:a", "", "2,3,4 2,3,4 -> ?", "2,3,4 2,3,4 -> 2,3,4"},
+    {"a:(N,S..) l:(N,#S)/(N,S..)/a -> b:a", "", "2,3,4 ? -> ?", "2,3,4 2,12 -> 2,3,4"},
+    {"a:(N,S..) l:(N,#S)/(N,S..)/a -> b:a", "", "2,3,4 5,12 -> ?", "!"},
+    {"a:(N) m?flag:(N) s?mode=b:(N) -> b:(N)", "mode=b", "3 ? -> ?", "3 3 -> 3"},
+    {"a:(N) -> b*n:(N)", "n=3", "5 -> ? ? ?", "5 -> 5 5 5"},
+};
+
+static void shapes_follow(void **state)
+{
+    int wrong = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof shape_cases / sizeof *shape_cases; i++) {
+        char text[512] = "";
+        bench b = {0};
+        tn_status st;
+
+        bench_open(&b, shape_cases[i].rule, NULL, shape_cases[i].attrs);
+        st = infer(&b, b.def, shape_cases[i].given,
+                   strcmp(shape_cases[i].attrs, "np") == 0 ? TN_INFER_NP_SHAPE : 0, text, sizeof text);
+        if (shape_cases[i].wanted[0] == '!' ? !st || !strstr(tni_error_message(), shape_cases[i].wanted + 1)
+                                            : st || strcmp(text, shape_cases[i].wanted) != 0) {
+            print_error("case %zu, %s with %s: %s %s, not %s\n", i, shape_cases[i].rule, shape_cases[i].given,
+                        text, st ? tni_error_message() : "", shape_cases[i].wanted);
+            wrong++;
+        }
+        bench_close(&b);
+    }
+    assert_int_equal(wrong, 0);
+}
+
+/* Whatever is left out of a consistent set of shapes, inference finds the same or leaves it open, and never
+ * says that the rest does not fit. */
+static void any_subset_fits(void **state)
+{
+    static const struct {
+        const char *rule, *shapes[4];
+        uint32_t in;
+    } whole[] = {
+        {CONV, {"2,3,8,8", "4,3,3,3", "4", "2,4,6,6"}, 3},
+        {DENSE, {"2,3,4", "4,12", "2,4"}, 2},
+        {CONCAT, {"2,3", "2,4", "2,7"}, 2},
+        {DOT, {"2,3", "3,5", "2,5"}, 2},
+        {"a:(A..) b:(B..) -> c:(A..&B..)", {"3,1", "1,4", "3,4"}, 2},
+        {"a:(N,S..) l:(N,#S)/(N,S..)/a -> b:a", {"2,3,4", "2,12", "2,3,4"}, 2},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
+        uint32_t count = 0;
+
+        while (count < 4 && whole[i].shapes[count])
+            count++;
+        for (uint32_t known = 0; known < 1u << count; known++) {
+            char given[256] = "", text[512], full[256] = "";
+            bench b = {0};
+
+            for (uint32_t k = 0; k < count; k++) {
+                snprintf(given + strlen(given), sizeof given - strlen(given), "%s%s%s", k ? " " : "",
+                         k == whole[i].in ? "-> " : "", known >> k & 1u ? whole[i].shapes[k] : "?");
+                snprintf(full + strlen(full), sizeof full - strlen(full), "%s%s%s", k ? " " : "",
+                         k == whole[i].in ? "-> " : "", whole[i].shapes[k]);
+            }
+            bench_open(&b, whole[i].rule, NULL, "");
+            if (infer(&b, b.def, given, 0, text, sizeof text))
+                fail_msg("%s with %s: %s", whole[i].rule, given, tni_error_message());
+            if (infer(&b, b.def, full, 0, full, sizeof full))
+                fail_msg("%s with all shapes: %s", whole[i].rule, tni_error_message());
+            bench_close(&b);
+        }
+    }
+}
+
+/* ---- texts that are no rules ------------------------------------------------------------------ */
+
+static const char *const bad_rules[] = {
+    "",
+    " ",
+    "->",
+    "a:(N)",
+    "a:(N) ->",
+    "-> a",
+    "a (N) -> b:(N)",
+    "a:(N -> b:(N)",
+    "a:(N)) -> b:(N)",
+    "a:(n) -> b:(nothing)",
+    "a:(N,) -> b:(N)",
+    "a:(,N) -> b:(N)",
+    "a:(N) -> b:a2",
+    "a:b -> b:(N)",
+    "a:(N..) -> b:(N..",
+    "a:(N)^nothing -> b:(N)",
+    "a:(N)?nothing -> b:(N)",
+    "a:(N@nothing) -> b:(N)",
+    "a:(N..@axis) -> b:(N)",
+    "a:(scale) -> b:(N)",
+    "a:(layout) -> b:(N)",
+    "a:(n..) -> b:(N)",
+    "a:(#n) -> b:(N)",
+    "a:(+N) -> b:(N)",
+    "a:(N'+1) -> b:(N)",
+    "a:(N*+D') -> b:(N)",
+    "a*:(N) b:(N) -> c:(N)",
+    "a*n:(N) -> b:(N)",
+    "a:(N) -> b*:(N)",
+    "a~:(N) -> b:(N)",
+    "[mode=d] a:(N) -> b:(N)",
+    "[n=5x] a:(N) -> b:(N)",
+    "[n=x] a:(N) -> b:(N)",
+    "[mode=None] a:(N) -> b:(N)",
+    "[flag a:(N) -> b:(N)",
+    "a:(N) -> b:(N) | a:(N) -> c:(N)",
+    "a:(N) -> b:(N) | a:(N) d:(N) -> b:(N)",
+    "a:(N) -> b:(N) ; Z",
+    "a:(N) -> b:(N) ; Z=",
+    "a:(N) -> b:(N) ; z=N",
+    "a:(N) -> b:(N) x",
+    "a:(or(N)) -> b:(N)",
+    "a:(if(flag)) -> b:(N)",
+    "a:(window(N)) -> b:(N)",
+    "a:(window(S..,S..)) -> b:(N)",
+    "a:(ABCDE) -> b:(N)",
+    "a:(2N) -> b:(N)",
+    "a:(N:) -> b:(N)",
+    "a:(2*N:word) -> b:(N)",
+    "a:(N) b:(N)-> c:(N)",
+};
+
+static void bad_rules_are_refused(void **state)
+{
+    char deep[4096] = "a:(", many[8192] = "a:(";
+    tni_opset *ops;
+    size_t count;
+
+    (void)state;
+    for (int k = 0; k < 1000; k++)
+        strcat(deep, "(");
+    for (int k = 0; k < 1000; k++)
+        strcat(many, "N+1,");
+    strcat(deep, "N) -> b:(N)");
+    strcat(many, "N) -> b:(N)");
+    assert_int_equal(tni_opset_create(NULL, &ops), TN_OK);
+    count = tni_opset_count(ops);
+    for (size_t i = 0; i < sizeof bad_rules / sizeof *bad_rules + 2; i++) {
+        tn_op op = {.struct_size = sizeof op, .version = 1, .name = "rule", .attrs = attrs};
+
+        op.shapes = i < sizeof bad_rules / sizeof *bad_rules    ? bad_rules[i]
+                    : i == sizeof bad_rules / sizeof *bad_rules ? deep
+                                                                : many;
+        if (tni_opset_add(ops, &op, NULL) != TN_E_ARG)
+            fail_msg("\"%.80s\" was taken", op.shapes);
+        assert_non_null(strstr(tni_error_message(), "rule"));
+    }
+    assert_int_equal(tni_opset_count(ops), count);
+    tni_opset_destroy(ops);
+}
+
+/* Each character of a rule changed to each of some others: refused or taken, but never anything else. */
+static void mangled_rules(void **state)
+{
+    static const char others[] = " ()[]:;|/*+-@#?!~'.,=&^_aNS0";
+    static const char rule[] = "data:(N,C:channels,S..)^layout arg?flag:(n,#S)/data w*:(A..,D'@axis,B..) -> "
+                               "out:(or(k,N),+D',window(S..)) ; Z=if(mode=b,n,2*N)/2";
+    size_t taken = 0;
+    tni_opset *ops;
+
+    (void)state;
+    assert_int_equal(tni_opset_create(NULL, &ops), TN_OK);
+    for (size_t at = 0; at < sizeof rule - 1; at++)
+        for (const char *c = others; *c; c++) {
+            char *text = strdup(rule);
+            tn_op op = {
+                .struct_size = sizeof op, .version = 1, .name = "rule", .attrs = attrs, .shapes = text};
+            tni_ruled_op *made;
+
+            text[at] = *c;
+            if (tni_ruled_op_create(&op, true, &made) == TN_OK) {
+                tni_ruled_op_destroy(made);
+                taken++;
+            }
+            free(text);
+        }
+    assert_in_range(taken, 1, sizeof rule * sizeof others);
+    tni_opset_destroy(ops);
+}
+
+/* ---- gradients -------------------------------------------------------------------------------- */
+
+static void backward_is_made(void **state)
+{
+    const tni_opdef *back;
+    char text[512];
+    bench b = {0};
+
+    (void)state;
+    bench_open(&b, CONV, "bilinear: dy data weight -> data weight bias", "");
+    assert_int_equal(tni_opset_find(b.ops, "_backward_rule", &back), TN_OK);
+    assert_true(back->op->flags & TN_OP_BACKWARD);
+    assert_string_equal(back->op->inputs[0], "dy");
+    assert_string_equal(back->op->outputs[2], "d_bias");
+    assert_int_equal(infer(&b, back, "2,4,6,6 2,3,8,8 ? -> ? ? ?", 0, text, sizeof text), TN_OK);
+    assert_string_equal(text, "2,4,6,6 2,3,8,8 4,3,3,3 -> 2,3,8,8 4,3,3,3 4");
+    assert_int_equal(infer(&b, back, "2,4,6,6 2,3,8,8 4,5,3,3 -> ? ? ?", 0, text, sizeof text), TN_E_SHAPE);
+    bench_close(&b);
+    bench_open(&b, CONV, "bilinear: dy data weight -> data weight bias", "flag=1");
+    assert_int_equal(tni_opset_find(b.ops, "_backward_rule", &back), TN_OK);
+    assert_int_equal(infer(&b, back, "? 2,3,8,8 ? -> ? ?", 0, text, sizeof text), TN_OK);
+    assert_string_equal(text, "2,4,6,6 2,3,8,8 4,3,3,3 -> 2,3,8,8 4,3,3,3");
+    bench_close(&b);
+}
+
+static tn_status second(tn_grad *g)
+{
+    (void)g;
+    return TN_OK;
+}
+
+static void bad_gradients_are_refused(void **state)
+{
+    static const char *const bad[] = {
+        "",
+        "dy a -> a",
+        "linear dy -> a",
+        "other: dy -> a",
+        "once: dy a",
+        "once: dy ->",
+        "once: -> b",
+        "once: dy nothing -> a",
+        "once: dy2 a -> a",
+        "once: dy -> dy",
+        "own: dy -> a",
+        "once: dy a -> a | ",
+        "once: [nothing] dy -> a",
+        "once: dy -> a ;",
+    };
+    tn_op op = {
+        .struct_size = sizeof op, .version = 1, .name = "rule", .attrs = attrs, .shapes = "a:(N) -> b:(N)"};
+    const tni_opdef *def;
+    tni_opset *ops;
+
+    (void)state;
+    assert_int_equal(tni_opset_create(NULL, &ops), TN_OK);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        op.gradients = bad[i];
+        if (tni_opset_add(ops, &op, NULL) != TN_E_ARG)
+            fail_msg("\"%s\" was taken", bad[i]);
+        assert_int_equal(tni_opset_find(ops, "rule", &def), TN_E_KEY);
+    }
+    op.gradients = "once: dy -> a";
+    op.second = second;
+    assert_int_equal(tni_opset_add(ops, &op, NULL), TN_E_ARG); /* a function that no class asks for */
+    op.gradients = "own: dy -> a";
+    op.shape = tni_shape_same;
+    assert_int_equal(tni_opset_add(ops, &op, NULL), TN_E_ARG); /* shapes said twice */
+    op.shape = NULL;
+    op.gradient = second;
+    assert_int_equal(tni_opset_add(ops, &op, NULL), TN_E_ARG); /* gradient said twice */
+    op.gradient = NULL;
+    assert_int_equal(tni_opset_add(ops, &op, (tni_plugin *)&op),
+                     TN_E_UNSUPPORTED); /* not open to plugins yet */
+    assert_int_equal(tni_opset_add(ops, &op, NULL), TN_OK);
+    assert_int_equal(tni_opset_add(ops, &op, NULL), TN_E_KEY);
+    tni_opset_destroy(ops);
+}
+
+/* Each allocation fails once: nothing is left behind, and the backward operator is there or not with the
+ * forward one. */
+static void allocation_failures(void **state)
+{
+    tn_op op = {.struct_size = sizeof op,
+                .version = 1,
+                .name = "rule",
+                .attrs = attrs,
+                .shapes = "a:(N) m?flag:(N) -> b:(N)",
+                .gradients = "once: dy a -> a m"};
+    bool failed = true;
+
+    (void)state;
+    for (uint64_t nth = 1; failed; nth++) {
+        const tni_opdef *def;
+        tni_opset *ops;
+        tn_status st;
+
+        assert_int_equal(tni_opset_create(NULL, &ops), TN_OK);
+        tni_mem_fail_at(nth, false, true);
+        st = tni_opset_add(ops, &op, NULL);
+        failed = tni_mem_failed();
+        tni_mem_fail_at(0, false, true);
+        assert_int_equal(st, failed ? TN_E_NOMEM : TN_OK);
+        assert_int_equal(tni_opset_find(ops, "rule", &def), failed ? TN_E_KEY : TN_OK);
+        assert_int_equal(tni_opset_find(ops, "_backward_rule", &def), failed ? TN_E_KEY : TN_OK);
+        tni_opset_destroy(ops);
+    }
+}
+
+/* The rules of all operators of the core can be read. */
+static void core_rules(void **state)
+{
+    tni_opset *ops;
+
+    (void)state;
+    assert_int_equal(tni_opset_create(NULL, &ops), TN_OK);
+    for (size_t i = 0; i < tni_opset_count(ops); i++)
+        if (tni_ruled_op_parse(tni_opset_at(ops, i)->op))
+            fail_msg("%s", tni_error_message());
+    tni_opset_destroy(ops);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shapes_follow),         cmocka_unit_test(any_subset_fits),
+        cmocka_unit_test(bad_rules_are_refused), cmocka_unit_test(mangled_rules),
+        cmocka_unit_test(backward_is_made),      cmocka_unit_test(bad_gradients_are_refused),
+        cmocka_unit_test(allocation_failures),   cmocka_unit_test(core_rules),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
