@@ -363,6 +363,7 @@ typedef struct hazards { /* per root in an arena: its last writer, and the reade
     uint32_t *writer, *readers;
     tni_vec links;  /* {segment, next} */
     uint32_t *mark; /* per segment: the last one that has an edge from it, +1 */
+    uint32_t *seen; /* per port: the first segment of the forward that notes its version */
 } hazards;
 
 typedef struct reader {
@@ -409,6 +410,25 @@ static tn_status root_touch(cutter *w, hazards *h, uint32_t segment, uint32_t ro
     return st;
 }
 
+/* A segment that computes values again from a port compares its version with the one that the forward noted,
+ * so it waits for that, even where it reads nothing else of the forward. */
+static tn_status again_wait(cutter *w, hazards *h, uint32_t index)
+{
+    const tni_segment *s = tni_vec_at(&w->segments, index);
+    const uint32_t *uses = (const uint32_t *)w->uses.data + s->first_use;
+    tn_status st = TN_OK;
+
+    for (uint32_t u = 0; s->flags & TNI_SEGMENT_AGAIN && u < s->read_count && !st; u++) {
+        if (!((const tni_port *)tni_vec_at(&w->c->ports, uses[u]))->again)
+            continue;
+        if (s->phase != TNI_FORWARD)
+            st = edge_add(w, h, h->seen[uses[u]], index);
+        else if (h->seen[uses[u]] == TNI_NONE)
+            h->seen[uses[u]] = index;
+    }
+    return st;
+}
+
 static tn_status edges_make(cutter *w, hazards *h)
 {
     tni_code *c = w->c;
@@ -430,6 +450,8 @@ static tn_status edges_make(cutter *w, hazards *h)
         }
         if (!st)
             st = edge_add(w, h, w->constants_from[index], index);
+        if (!st)
+            st = again_wait(w, h, index);
         s->edge_count = (uint32_t)w->edges.count - s->first_edge;
     }
     return st;
@@ -439,11 +461,13 @@ static tn_status order_make(cutter *w)
 {
     hazards h = {.writer = tni_alloc((w->c->values.count + 1) * sizeof(uint32_t)),
                  .readers = tni_alloc((w->c->values.count + 1) * sizeof(uint32_t)),
-                 .mark = tni_calloc(w->segments.count + 1, sizeof(uint32_t))};
+                 .mark = tni_calloc(w->segments.count + 1, sizeof(uint32_t)),
+                 .seen = tni_alloc((w->c->ports.count + 1) * sizeof(uint32_t))};
     tn_status st = TN_E_NOMEM;
 
     tni_vec_init(&h.links, sizeof(reader), UINT32_MAX / 2);
-    if (h.writer && h.readers && h.mark) {
+    if (h.writer && h.readers && h.mark && h.seen) {
+        memset(h.seen, 0xff, w->c->ports.count * sizeof(uint32_t));
         memset(h.writer, 0xff, w->c->values.count * sizeof(uint32_t));
         memset(h.readers, 0xff, w->c->values.count * sizeof(uint32_t));
         st = edges_make(w, &h);
@@ -451,6 +475,7 @@ static tn_status order_make(cutter *w)
     tni_free(h.writer);
     tni_free(h.readers);
     tni_free(h.mark);
+    tni_free(h.seen);
     tni_vec_fini(&h.links);
     return st;
 }

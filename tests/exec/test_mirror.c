@@ -358,6 +358,34 @@ static void marked_by_name(void **state)
     }
 }
 
+/* Backward computes all again from x and reads nothing else of the forward: it runs behind it all the same,
+ * whoever is served first. */
+static void runs_behind_forward(void **state)
+{
+    static const char *const stepped[] = {"compile.mirror=true", "engine.type=stepped", "engine.inline_ns=0",
+                                          NULL};
+    const char *const *variant = test_variant;
+
+    (void)state;
+    test_variant = NULL;
+    for (size_t order = 0; order < 27; order++) { /* three choices among what is ready */
+        tni_context *c = test_context(stepped);
+        tni_symbol *s = chain(c, 0);
+        size_t ready;
+        ran r;
+
+        forward(c, s, true, &r);
+        assert_ok(tni_backward(c, 1, r.y, NULL, NULL));
+        for (size_t step = order; (ready = tni_engine_ready_count(c->engine)) != 0; step /= 3)
+            assert_ok(tni_engine_step(c->engine, step % 3 < ready ? step % 3 : ready - 1));
+        assert_ok(tni_array_wait(tni_grad_get(r.in[0])));
+        ran_free(&r);
+        tni_symbol_release(s);
+        test_context_close(c);
+    }
+    test_variant = variant;
+}
+
 /* ---- written between ------------------------------------------------------------------------------------
  */
 
@@ -417,7 +445,7 @@ static int group(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(less_is_kept),      cmocka_unit_test(other_backwards),
         cmocka_unit_test(marked_by_name),    cmocka_unit_test(written_between),
-        cmocka_unit_test(written_elsewhere),
+        cmocka_unit_test(written_elsewhere), cmocka_unit_test(runs_behind_forward),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
