@@ -32,7 +32,7 @@ static void dump_op(const tni_op *op, tni_str *out)
     (void)tni_str_addf(out, "%s", op->name ? op->name : "operation");
     if (op->origin)
         (void)tni_str_addf(out, " (%s)", op->origin);
-    if (phase & PHASE_LEFT) {
+    if (phase & (PHASE_LEFT | PHASE_DONE)) {
         (void)tni_str_addf(out, " on %s:%d: about to end\n", d->type, d->index);
         return;
     }

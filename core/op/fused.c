@@ -80,7 +80,7 @@ static const tn_op fused_conv =
     TNI_OP("_fused_conv", .doc = "Convolution, then an addend, then a function of each element.",
            .attrs = conv_attrs, .flags = TN_OP_INTERNAL,
            .shapes = TNI_CONVOLUTION_INPUTS " addend?with_sum:" TNI_CONVOLUTION_OUTPUT
-                                            " -> output:" TNI_CONVOLUTION_OUTPUT,
+                                            " -> output:" TNI_CONVOLUTION_OUTPUT TNI_CONVOLUTION_CHECK,
            .dtype = tni_dtype_same_float);
 
 static const tn_op fused_dense =

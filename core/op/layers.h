@@ -46,6 +46,7 @@
     "data:(N,C:channels,S..)^layout weight:(num_filter,C/num_group,kernel..)^layout "                        \
     "bias?!no_bias:(num_filter)"
 #define TNI_CONVOLUTION_OUTPUT "(N,num_filter,window(S..))^layout"
+#define TNI_CONVOLUTION_CHECK " ; G=num_filter/num_group" /* goes without remainder */
 #define TNI_DENSE_FLAT_INPUTS "data:(N,I..) weight:(num_hidden,#I) bias?!no_bias:(num_hidden)"
 #define TNI_DENSE_INPUTS "data:(B..,I:inputs) weight:(num_hidden,I) bias?!no_bias:(num_hidden)"
 

@@ -292,6 +292,21 @@ static tn_status names_of(const char *text, const char *end, const char ***out)
     return TN_OK;
 }
 
+/* Outputs before the first hidden one; 0: none is hidden. */
+static uint32_t visible_of(const char *text)
+{
+    uint32_t count = 0;
+
+    for (const char *p = strstr(text, "->") + 2; *p && *p != '|' && *p != ';'; p += strcspn(p, " ")) {
+        const size_t head = strcspn(p += strspn(p, " "), ": ");
+
+        if (memchr(p, '~', head))
+            return count;
+        count += head > 0;
+    }
+    return 0;
+}
+
 static tn_status names_read(const tn_op *op, const char ***inputs, const char ***outputs)
 {
     const char *arrow = strstr(op->shapes, "->"), *end = arrow ? arrow + strcspn(arrow, "|;") : NULL;
@@ -329,6 +344,7 @@ tn_status tni_ruled_op_create(const tn_op *given, bool at_once, tni_ruled_op **o
         goto cleanup;
     r->op.inputs = r->inputs;
     r->op.outputs = r->outputs;
+    r->op.visible = visible_of(given->shapes);
     r->op.args = forward_args;
     r->op.shape = forward_shape;
     if (r->op.gradients && r->op.gradient)

@@ -1,10 +1,49 @@
+/* clang-format off */
 /*
- * Shape rules: which arguments an operator has and how their shapes hang together, as one line of text. The
- * grammar stands beside `tn_op.shapes` in plugin/op.h. Only for the files of room op.
+ * Shape rules (`tn_op.shapes`): which arguments an operator has and how their shapes hang together, as one
+ * line of text, in the place of `inputs`, `outputs`, `visible`, `args` and `shape`. Solved in both
+ * directions: what is known of one shape fixes the rule's symbols, and these give the other shapes.
  *
- * A rule is parsed once, into tables that refer to each other by index. Inference solves it: whatever is
- * known of one shape fixes the rule's symbols, and these give the other shapes, in both directions.
+ *     "data:(N,C:channels,S..)^layout weight:(n,C/num_group,kernel..)^layout bias?!no_bias:(n)"
+ *     " -> output:(N,n,window(S..))^layout"
+ *
+ *     rule  := case { "|" case } { ";" SYM "=" dim | ";" SYM "..=" range }
+ *     case  := [ "[" cond "]" ] { arg } "->" { arg }
+ *     arg   := name [ "*" [attr] ] [ "?" cond ] [ "~" [cond] ] ":" form { "/" form }
+ *     form  := ( argument | "(" [ item { "," item } ] ")" [ "^" attr ] ) [ "?" cond ]
+ *     item  := dim [ ":" word ] [ "@" attr ] | range
+ *     range := SYM ".." | attr ".." | function "(" range ")" | range "&" range
+ *     dim   := term { ("+" | "-") term }
+ *     term  := fact { ("*" | "/") fact }
+ *     fact  := number | SYM | SYM "'" | "+" SYM "'" | "#" SYM | "#" attr | attr | "?" | "(" dim ")"
+ *              | "or(" dim "," dim ")" | "if(" cond "," dim "," dim ")"
+ *     cond  := ["!"] attr [ "=" value { "+" value } ] { "&" cond }
+ *
+ * Blanks separate arguments. SYM: capitals, a dimension, or several (`SYM..`); a word tells messages what
+ * it is. The first case whose condition holds is taken, the last one else; argument names are the same in
+ * all. `name*`: any number, the last input, counted by the caller; an output counted by `attr`. `?cond`:
+ * there only if it holds. `~`: users do not see the output, or only if its condition holds. Of several
+ * forms the first one whose condition holds, or that fits. `@attr`: stands at that axis. `^attr`: a choice
+ * such as NHWC orders the three items. `&`: NumPy's broadcast. `/` goes without remainder. `S'` is each
+ * copy's own, `+S'` their sum. `#S`: product of a range, `#attr`: of a tuple. `?`: known after run.
+ * `or(a,b)`: a if above 0, else b. A condition without value: neither 0 nor None. An attribute that is
+ * None counts as 0. Functions: shape_rule_ranges.c. Without np_shape a shape without dimensions is (1).
+ *
+ * Gradient rules (`tn_op.gradients`), in the place of `gradient`, make the operator `_backward_NAME` with
+ * the same attributes, whose kernels compute the gradient:
+ *
+ *     rule := class ":" row { "|" row }
+ *     row  := [ "[" cond "]" ] { argument } "->" { input }
+ *
+ *     "bilinear: dy data weight -> data weight bias"
+ *
+ * Left of the arrow stand its inputs: `dy` (`dy1`: of output 1), and inputs and outputs by name. A row
+ * without `dy` is a loss layer's (TN_OP_IGNORE_HEAD). Right of it: the inputs that get a gradient. An
+ * argument that is not there is left out. The class says the second derivative: `linear` in the one input
+ * right of the arrow; `bilinear`: a product of the first two inputs, which the row reads behind `dy`;
+ * `own`: the function `second`; `once`: there is none.
  */
+/* clang-format on */
 #ifndef TN_OP_SHAPE_RULE_H
 #define TN_OP_SHAPE_RULE_H
 
@@ -68,6 +107,8 @@ typedef struct rule_function {
     const char *name;
     const char *attrs[RULE_CALL_ATTRS_MAX + 1]; /* NULL-ended */
     tn_status (*check)(const rule_call *c);     /* of the attributes alone; may be NULL */
+    int32_t (*length)(
+        const rule_call *c); /* dimensions that it takes, by attributes that passed `check`; or NULL */
     /* `in` to `out`, `in->n` being known. Unknown dimensions of `in` give unknown ones. */
     tn_status (*forward)(const rule_call *c, const rule_dims *in, rule_dims *out);
     /* The same from `out`, as far as it can be told; NULL: never. */

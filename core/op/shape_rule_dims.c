@@ -268,7 +268,7 @@ static tn_status expr_value(const solver *s, const place *at, uint8_t expr, int6
         v = s->ranges[e->symbol].n < 0 ? -1 : product(s->ranges[e->symbol].dim, s->ranges[e->symbol].n);
         break;
     case EXPR_OR:
-        if ((st = expr_value(s, at, e->a, &v)) || v > 0)
+        if ((st = expr_value(s, at, e->a, &v)) || v > 0 || (v < 0 && s->rule->exprs[e->a].kind != EXPR_ATTR))
             break;
         st = expr_value(s, at, e->b, &v);
         break;

@@ -44,6 +44,11 @@ static tn_status window_check(const rule_call *c)
     return TN_OK;
 }
 
+static int32_t window_length(const rule_call *c)
+{
+    return (int32_t)tni_tuple_count(call_tuple(c, WINDOW_KERNEL));
+}
+
 static tn_status window_forward(const rule_call *c, const rule_dims *in, rule_dims *out)
 {
     const int64_t n = tni_tuple_count(call_tuple(c, WINDOW_KERNEL));
@@ -162,9 +167,14 @@ static tn_status permute_backward(const rule_call *c, const rule_dims *out, rule
 }
 
 static const rule_function functions[] = {
-    {"window", {"kernel", "stride", "pad", "dilate"}, window_check, window_forward, window_backward},
-    {"reduce", {"axis", "keepdims", "exclude"}, NULL, reduce_forward, reduce_backward},
-    {"permute", {"axes"}, NULL, permute_forward, permute_backward},
+    {"window",
+     {"kernel", "stride", "pad", "dilate"},
+     window_check,
+     window_length,
+     window_forward,
+     window_backward},
+    {"reduce", {"axis", "keepdims", "exclude"}, NULL, NULL, reduce_forward, reduce_backward},
+    {"permute", {"axes"}, NULL, NULL, permute_forward, permute_backward},
 };
 
 const rule_function *tni_rule_function(const char *name, size_t length)

@@ -9,7 +9,8 @@
 
 #include "op/shape_rule_solver.h"
 
-#define ROUNDS_MAX 8 /* a chain of facts as long as a rule has arguments takes as many */
+#define ROUNDS_MAX                                                                                           \
+    (RULE_ARGS_MAX + RULE_DEFS_MAX + 2) /* a chain of facts goes at least one further in each */
 
 /* ---- ranges ----------------------------------------------------------------------------------- */
 
@@ -105,12 +106,39 @@ static tn_status broadcast_set(solver *s, const place *at, const rule_range *g, 
     return TN_OK;
 }
 
+/* Says that a range symbol has these dimensions; unknown ones say nothing. */
+static tn_status symbol_dims_set(solver *s, const place *at, uint8_t symbol, const rule_dims *dims)
+{
+    rule_dims *own = &s->ranges[symbol];
+
+    if (own->n < 0) {
+        own->n = dims->n;
+        for (int32_t k = 0; k < dims->n; k++)
+            own->dim[k] = TN_DIM_UNKNOWN;
+        s->changed = true;
+    }
+    if (own->n != dims->n)
+        return tni_infer_fail(s->i, TN_E_SHAPE, "%d dimensions should be %s.., which are %d", dims->n,
+                              s->rule->symbols[symbol].name, own->n);
+    for (int32_t k = 0; k < own->n; k++) {
+        if (own->dim[k] >= 0 && dims->dim[k] >= 0 && own->dim[k] != dims->dim[k] && at->slot == UINT32_MAX)
+            return tni_infer_fail(s->i, TN_E_SHAPE, "dimension %d of %s.. is %" PRId64 " and %" PRId64, k,
+                                  s->rule->symbols[symbol].name, own->dim[k], dims->dim[k]);
+        if (own->dim[k] >= 0 || dims->dim[k] < 0)
+            continue;
+        own->dim[k] = dims->dim[k];
+        s->changed = true;
+        if (at->slot != UINT32_MAX && s->from[symbol].axis < 0)
+            s->from[symbol] = (fact){at->slot, at->axis};
+    }
+    return TN_OK;
+}
+
 /* Says that a range has these dimensions; unknown ones say nothing. */
 static tn_status range_set(solver *s, const place *at, uint8_t range, const rule_dims *dims)
 {
     const rule_range *g = &s->rule->ranges[range];
     rule_dims in;
-    rule_dims *own;
     tn_status st;
 
     if (g->kind == RANGE_BROADCAST)
@@ -124,25 +152,7 @@ static tn_status range_set(solver *s, const place *at, uint8_t range, const rule
     }
     if (g->kind == RANGE_ATTR)
         return TN_OK;
-    own = &s->ranges[g->symbol];
-    if (own->n < 0) {
-        own->n = dims->n;
-        for (int32_t k = 0; k < dims->n; k++)
-            own->dim[k] = TN_DIM_UNKNOWN;
-        s->changed = true;
-    }
-    if (own->n != dims->n)
-        return tni_infer_fail(s->i, TN_E_SHAPE, "%d dimensions should be %s.., which are %d", dims->n,
-                              s->rule->symbols[g->symbol].name, own->n);
-    for (int32_t k = 0; k < own->n; k++) {
-        if (own->dim[k] < 0 && dims->dim[k] >= 0) {
-            own->dim[k] = dims->dim[k];
-            s->changed = true;
-            if (at->slot != UINT32_MAX && s->from[g->symbol].axis < 0)
-                s->from[g->symbol] = (fact){at->slot, at->axis};
-        }
-    }
-    return TN_OK;
+    return symbol_dims_set(s, at, g->symbol, dims);
 }
 
 /* "output (3, 5): dimension 1 should be 4, as (A..,B..) says" */
@@ -253,19 +263,19 @@ static tn_status lengths_read(const solver *s, const rule_alt *alt, const uint8_
  * the others leave. */
 static bool length_fill(int32_t *length, uint8_t from, uint8_t to, int32_t room)
 {
-    int32_t open = -1;
+    int32_t open = -1, opens = 0;
 
     for (uint8_t k = from; k < to; k++) {
-        if (length[k] < 0 && open >= 0)
-            return true;
-        if (length[k] < 0)
-            open = k;
-        else
+        if (length[k] >= 0) {
             room -= length[k];
+            continue;
+        }
+        open = k;
+        opens++;
     }
-    if (open >= 0)
+    if (opens == 1)
         length[open] = room;
-    return open < 0 ? room == 0 : room >= 0;
+    return opens ? room >= 0 : room == 0;
 }
 
 static tn_status lengths_solve(const solver *s, const rule_alt *alt, const uint8_t *order, uint32_t slot,
@@ -371,9 +381,9 @@ static tn_status form_meet(solver *s, const rule_alt *alt, uint32_t slot)
     total = lengths_total(length, alt->item_count);
     if (layout_ndim(s, alt) >= 0 && (total >= 0 || sh->ndim >= 0) &&
         (total >= 0 ? total : sh->ndim) != layout_ndim(s, alt))
-        return tni_infer_fail(s->i, TN_E_ATTR, "%s is for %d dimensions, not for %d",
-                              s->rule->op->attrs[alt->layout].name, layout_ndim(s, alt),
-                              total >= 0 ? total : sh->ndim);
+        return tni_infer_fail(s->i, total >= 0 ? TN_E_ATTR : TN_E_SHAPE,
+                              "%s is for %d dimensions, not for %d", s->rule->op->attrs[alt->layout].name,
+                              layout_ndim(s, alt), total >= 0 ? total : sh->ndim);
     if (sh->ndim < 0 && total < 0)
         return TN_OK;
     if (sh->ndim < 0 && (st = shape_begin(s, sh, total)))
@@ -402,7 +412,9 @@ static bool form_fits(const solver *s, const rule_alt *alt, uint32_t slot)
     bool fits;
 
     i.err = &err;
-    if (alt->same_as != RULE_NONE) {
+    if (alt->same_as != RULE_NONE && !s->copies[alt->same_as]) {
+        fits = false;
+    } else if (alt->same_as != RULE_NONE) {
         tn_shape like = *tni_rule_slot(s, s->first[alt->same_as]);
 
         fits = tn_shape_unify(&i, &like, shape) == TN_OK;
@@ -478,9 +490,10 @@ static tn_status defs_meet(solver *s)
                 tni_rule_symbol_set(s, &at, d->symbol, v);
             continue;
         }
-        if ((st = range_value(s, d->range, &dims)) || dims.n < 0)
-            continue;
-        s->ranges[d->symbol] = dims;
+        if (s->ranges[d->symbol].n >= 0)
+            st = range_set(s, &at, d->range, &s->ranges[d->symbol]);
+        if (!st && !(st = range_value(s, d->range, &dims)) && dims.n >= 0)
+            st = symbol_dims_set(s, &at, d->symbol, &dims);
     }
     return st;
 }
@@ -582,6 +595,27 @@ static tn_status functions_check(const solver *s)
     return st;
 }
 
+/* A function whose attributes say how many dimensions it takes says it of its range. */
+static void lengths_begin(solver *s)
+{
+    const tni_shape_rule *r = s->rule;
+
+    for (uint32_t a = 0; a < r->in_count + (uint32_t)r->out_count; a++) {
+        const rule_alt *alt = &r->alts[s->args->arg[a].alt];
+
+        for (uint8_t k = 0; k < alt->item_count; k++) {
+            const uint8_t range = r->items[alt->item + k].range;
+            const rule_range *g = range == RULE_NONE ? NULL : &r->ranges[range];
+
+            if (!g || g->kind != RANGE_CALL || !g->function->length || r->ranges[g->a].kind != RANGE_SYMBOL)
+                continue;
+            s->ranges[r->ranges[g->a].symbol].n = g->function->length(&(rule_call){s->i, g->attrs});
+            for (int32_t d = 0; d < s->ranges[r->ranges[g->a].symbol].n; d++)
+                s->ranges[r->ranges[g->a].symbol].dim[d] = TN_DIM_UNKNOWN;
+        }
+    }
+}
+
 tn_status tni_shape_rule_infer(const tni_shape_rule *r, tn_infer *i, tn_shape *const *in,
                                tn_shape *const *out)
 {
@@ -590,6 +624,8 @@ tn_status tni_shape_rule_infer(const tni_shape_rule *r, tn_infer *i, tn_shape *c
     tn_status st = solver_begin(&s, i->in_count, i->out_count);
 
     st = st ? st : functions_check(&s);
+    if (!st)
+        lengths_begin(&s);
     for (int round = 0; !st && s.changed && round < ROUNDS_MAX; round++) {
         s.changed = false;
         if (!(st = defs_meet(&s)) && !(st = args_meet(&s, false)) && !s.changed)

@@ -29,6 +29,18 @@ static void vocabulary(void **state)
     assert_fails(tn_op_register(f.ctx, NULL), TN_E_ARG);
     assert_ok(tn_op_find(f.ctx, "dot", &info));
     assert_fails(tn_op_register(f.ctx, info.definition), TN_E_KEY);
+    {
+        tn_op ruled = *info.definition;
+
+        ruled.name = "ruled";
+        ruled.shapes = "data:(N) -> output:(N)";
+        assert_fails(tn_op_register(f.ctx, &ruled), TN_E_UNSUPPORTED);
+        ruled.shapes = NULL;
+        ruled.gradients = "once: dy -> data";
+        assert_fails(tn_op_register(f.ctx, &ruled), TN_E_UNSUPPORTED);
+    }
+    assert_ok(tn_op_find(f.ctx, "BatchNorm", &info));
+    assert_int_equal(info.visible, 1); /* of three outputs */
 }
 
 static void sites(void **state)

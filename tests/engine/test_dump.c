@@ -112,11 +112,13 @@ static void *dump_on(void *arg)
 {
     dumper *d = arg;
 
-    while (!d->status && !atomic_load(&d->over)) {
+    while (!atomic_load(&d->over)) {
         tni_str text;
+        tn_status st;
 
         tni_str_init(&text, 1 << 20);
-        d->status = tni_engine_dump(d->engine, &text);
+        if ((st = tni_engine_dump(d->engine, &text)))
+            d->status = st;
         tni_str_fini(&text);
         atomic_fetch_add(&d->dumps, 1u);
     }

@@ -165,11 +165,14 @@ static const struct {
     {CONV, "stride=(2,2) pad=(1,1)", "? 4,5,3,3 ? -> 2,4,6,7", "2,5,?,? 4,5,3,3 4 -> 2,4,6,7"},
     {CONV, "", "?,?,8,8 4,5,3,3 ? -> 7,?,?,?", "7,5,8,8 4,5,3,3 4 -> 7,4,6,6"},
     {CONV, "", "2,3,8,8 4,2,3,3 ? -> ?", "!C = 3 channels being dimension 1 of data (2, 3, 8, 8)"},
-    {CONV, "", "2,3,8 ? ? -> ?", "!1 dimensions of space, but kernel has 2"},
+    {CONV, "", "2,3,8 ? ? -> ?", "!data (2, 3, 8) has 3 dimensions"},
     {CONV, "", "2,3,2,8 ? ? -> ?", "!larger than the input"},
     {CONV, "layout=NHWC kernel=(3,)", "? ? ? -> ?", "!layout is for 4 dimensions"},
     {CONV, "kernel=(3,3,3,3)", "? ? ? -> ?", "!1 to 3 are allowed"},
     {CONV, "stride=(2,)", "? ? ? -> ?", "!stride has 1 dimensions, kernel has 2"},
+    {CONV, "", "? ? ? -> ?", "?,?,?,? 4,?,3,3 4 -> ?,4,?,?"},
+    {CONV, "", "? 4,5,3,3 ? -> ?", "?,5,?,? 4,5,3,3 4 -> ?,4,?,?"},
+    {CONV, "", "? ? ? -> 2,4,6,6,6", "!output (2, 4, 6, 6, 6) has 5 dimensions"},
     {NORM, "", "2,8,5 ? -> ? ?", "2,8,5 8 -> 2,8,5 8"},
     {NORM, "axis=-1", "2,8,5 ? -> ? ?", "2,8,5 5 -> 2,8,5 5"},
     {NORM, "", "2,?,5 ? -> ? 8", "2,8,5 8 -> 2,8,5 8"},
@@ -231,6 +234,15 @@ static const struct {
     {"a:(N) -> b:(Z) ; Z=N*n", "", "5 -> ?", "5 -> 20"},
     {"a:(N) -> b:(Z) ; Z=N*n", "", "? -> 20", "5 -> 20"},
     {"a:(D..) -> b:(W..) ; W..=permute(D..)", "", "2,3 -> ?", "2,3 -> 3,2"},
+    {"a:(D..) -> b:(W..) ; W..=permute(D..)", "", "? -> 3,2", "2,3 -> 3,2"},
+    {"a:(D..) -> b:(W..) ; W..=permute(D..)", "", "?,3 -> 3,2", "2,3 -> 3,2"},
+    {"a:(D..) -> b:(W..) ; W..=permute(D..)", "", "2,3 -> 4,2", "!"},
+    {"a:(D..) l:(N)/(N,1) -> b:(W..) ; W..=permute(D..)", "", "?,3 7,7 -> 3,2", "!"},
+    {"a:(N,M,A..,B..) -> b:(N,M)", "", "5 -> ?", "!a (5,) has 1 dimensions"},
+    {"a:(A) -> b:(I) ; A=B+1 ; B=C+1 ; C=D+1 ; D=E+1 ; E=F+1 ; F=G+1 ; G=H+1 ; H=I+1", "", "? -> 5",
+     "13 -> 5"},
+    {"a:(N) b:(K) -> c:(or(N,K))", "", "? 5 -> ?", "? 5 -> ?"},
+    {"m?flag:(N) l:(N,K)/m/(N) -> b:(N)", "", "5,6,7 -> 3", "!"},
     {"a:(D..) -> b:(#D,#kernel)", "", "2,3 -> ?", "2,3 -> 6,9"},
     {"a:(D..) -> b:(?)", "", "2,3 -> ?", "2,3 -> ?"},
     {"a:(D..) -> b:(?)", "", "2,3 -> 5", "2,3 -> 5"},
@@ -268,6 +280,27 @@ static void shapes_follow(void **state)
     assert_int_equal(wrong, 0);
 }
 
+/* Whether each shape that was found is the wanted one as far as it is known. */
+static bool part_of(const char *found, const char *wanted)
+{
+    char a[512], b[512], *x = a, *y = b, *one, *other;
+
+    snprintf(a, sizeof a, "%s", found);
+    snprintf(b, sizeof b, "%s", wanted);
+    while ((one = strsep(&x, " ")) && (other = strsep(&y, " "))) {
+        const tn_shape s = shape_of(one), t = shape_of(other);
+
+        if (strcmp(one, "->") == 0 || s.ndim < 0)
+            continue;
+        if (s.ndim != t.ndim)
+            return false;
+        for (int32_t k = 0; k < s.ndim; k++)
+            if (s.dim[k] >= 0 && s.dim[k] != t.dim[k])
+                return false;
+    }
+    return true;
+}
+
 /* Whatever is left out of a consistent set of shapes, inference finds the same or leaves it open, and never
  * says that the rest does not fit. */
 static void any_subset_fits(void **state)
@@ -303,8 +336,8 @@ static void any_subset_fits(void **state)
             bench_open(&b, whole[i].rule, NULL, "");
             if (infer(&b, b.def, given, 0, text, sizeof text))
                 fail_msg("%s with %s: %s", whole[i].rule, given, tni_error_message());
-            if (infer(&b, b.def, full, 0, full, sizeof full))
-                fail_msg("%s with all shapes: %s", whole[i].rule, tni_error_message());
+            if (!part_of(text, full))
+                fail_msg("%s with %s gives %s", whole[i].rule, given, text);
             bench_close(&b);
         }
     }

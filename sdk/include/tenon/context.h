@@ -57,8 +57,9 @@ typedef struct tn_open_options {
 TN_API tn_status tn_open(const tn_open_options *options, tn_ctx **out);
 
 /**
- * Waits for all work and frees everything. Sites, cached operators and programs of the context must be gone;
- * arrays, lists of them and symbols that are not may still be released, and nothing else. NULL is fine.
+ * Waits for all work, also for what running operations push meanwhile, and frees everything. Sites, cached
+ * operators and programs of the context must be gone; arrays, lists of them and symbols that are not may
+ * still be released, and nothing else. NULL is fine.
  *
  * @return TN_E_STATE: called in a callback of an engine, whose end it would wait for: nothing is closed.
  *         Otherwise the oldest error that no wait has told yet; the context is closed in any case

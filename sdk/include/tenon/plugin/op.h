@@ -155,54 +155,10 @@ struct tn_op {
     tn_status (*dtype)(tn_infer *i);   /* NULL: all inputs and outputs have one dtype */
     tn_status (*storage)(tn_infer *i); /* NULL: all dense */
     tn_status (*gradient)(tn_grad *g); /* NULL: none (an error in backward) or TN_OP_ZERO_GRADIENT */
-    /**
-     * Of operators that the library or a program brings; plugins' are refused (TN_E_UNSUPPORTED) so far.
-     *
-     * The arguments and their shapes as text, in the place of `inputs`, `outputs`, `visible`, `args` and
-     * `shape`, which are NULL and 0 then; or NULL. Solved in both directions. For instance
-     *
-     *     "data:(N,C:channels,S..)^layout weight:(num_filter,C/num_group,kernel..)^layout
-     * bias?!no_bias:(num_filter)" " -> output:(N,num_filter,window(S..))^layout ; G=num_filter/num_group"
-     *
-     *     rule  := case { "|" case } { ";" SYM "=" dim | ";" SYM "..=" range }   the first case whose
-     * condition holds case  := [ "[" cond "]" ] { arg } "->" { arg }                  blanks separate; the
-     * names are the same in all arg   := name [ "*" [attr] ] [ "?" cond ] [ "~" [cond] ] ":" form { "/" form
-     * } form  := ( argument | "(" [ item { "," item } ] ")" [ "^" attr ] ) [ "?" cond ] item  := dim [ ":"
-     * word ] [ "@" attr ] | range                  @axis: it stands at that axis range := SYM ".." | attr
-     * ".." | function "(" range ")" | range "&" range      &: NumPy's broadcast dim   := term { ("+" | "-")
-     * term } ;  term := fact { ("*" | "/") fact }       "/" without remainder fact  := number | SYM | SYM "'"
-     * | "+" SYM "'" | "#" SYM | "#" attr | attr | "?" | "(" dim ")" | "or(" dim "," dim ")" | "if(" cond ","
-     * dim "," dim ")" cond  := ["!"] attr [ "=" value { "+" value } ] { "&" cond }    without value: neither
-     * 0 nor None
-     *
-     * SYM: capitals; a word tells messages what it is ("C:channels"). `name*`: any number, the last input,
-     * counted by the caller; an output by attribute `attr`.
-     * `?cond`: there only if it holds. `~`: users do not see it, or only if its condition holds. Of several
-     * forms the first whose condition holds, or that fits. `^attr`: a choice such as NHWC gives the order of
-     * the three items. `S'` is each copy's own, `+S'` their sum; `#S` the product of a range, `#attr` of a
-     * tuple; `?` is known after run; `or(a,b)`: a if above 0, else b. Functions: window (attributes kernel,
-     * stride, pad, dilate), reduce (axis, keepdims, exclude), permute (axes). An attribute that is None
-     * counts as 0. Without np_shape a shape without dimensions is (1).
-     */
-    const char *shapes;
-    /**
-     * The gradient as text, beside a shape rule and in the place of `gradient`; or NULL. It makes the
-     * operator
-     * `_backward_NAME` with the attributes of this one, whose kernels compute it:
-     *
-     *     rule := class ":" row { "|" row } ;  row := [ "[" cond "]" ] { argument } "->" { input }
-     *
-     *     "bilinear: dy data weight -> data weight bias"
-     *
-     * Left of the arrow: its inputs: `dy` (`dy1`: of output 1), and inputs and outputs by name, which are
-     * kept until then. A row without `dy` is a loss layer's: flags must say TN_OP_IGNORE_HEAD. Right of it:
-     * the inputs that get a gradient; others get none. An argument that is not there is left out. The class
-     * says what the second derivative is: `linear` in the only input right of the arrow, whose row reads `dy`
-     * and that input; `bilinear`: a product of the first two, whose row reads `dy` and them; `own`: the
-     * function `second`; `once`: there is none.
-     */
-    const char *gradients;
-    tn_status (*second)(tn_grad *g); /* the gradient of `_backward_NAME`, of class `own`; else NULL */
+    /* Shapes and gradient as text: of the library's own definitions. NULL in all others, which are refused
+     * with them (TN_E_UNSUPPORTED). */
+    const char *shapes, *gradients;
+    tn_status (*second)(tn_grad *g);
 };
 
 typedef struct tn_op_table {
