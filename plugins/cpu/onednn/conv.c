@@ -1,7 +1,7 @@
 /*
- * Convolution, its gradients, and _fused_conv: bias, addend and activation in the one primitive. The library
- * chooses the order of memory of data, weight and output. Where channels stand last, data and output are as
- * they are, and only the weight is reordered.
+ * Convolution, its gradients, and _fused_conv: bias, addend and activation in the one primitive. `ways` says
+ * in which orders of memory data and output may be; the library chooses the weight's. Where the operator's
+ * channels stand last, data and output are as they are.
  */
 #include "onednn.h"
 
@@ -75,23 +75,39 @@ static tn_status conv_geometry(tndnn_maker *m, const tn_tensor *data, const tn_t
 /* ---- ways to serve a node, best first --------------------------------------------------------------------
  */
 
+/* Orders of memory of data and output. */
+typedef enum order {
+    ORDER_LAST,   /* channels last, for the library's kernels by small matrix products (brgconv) */
+    ORDER_BLOCKS, /* channels in blocks of 16 */
+    ORDER_FREE,   /* the library's choice */
+} order;
+
 static const struct {
     dnnl_alg_kind_t alg;
-    bool blocks; /* of 16 channels; else the library's choice of the order of memory */
+    order order;
 } ways[] = {
-    {dnnl_convolution_winograd, true},
-    {dnnl_convolution_direct, true},
-    {dnnl_convolution_direct, false},
+    {dnnl_convolution_winograd, ORDER_BLOCKS},
+    {dnnl_convolution_direct, ORDER_LAST},
+    {dnnl_convolution_direct, ORDER_BLOCKS},
+    {dnnl_convolution_direct, ORDER_FREE},
 };
 #define WAYS (uint32_t)(sizeof ways / sizeof *ways)
 #define DIRECT 1u
 
-/* Winograd's sums are worth it from so many pixels on. Measured on one thread with AVX-512, direct /
- * Winograd: 64 channels 56 x 56 1.8, 128 channels 28 x 28 2.0, 256 channels 14 x 14 1.4, 512 channels 7 x
- * 7 1.2 with the weight in the cache and less than 1 without; VGG's layers 1.4 to 2.5. */
-#define WINOGRAD_PIXELS 196
+/* From which size on Winograd's sums are worth it: output pixels of all samples, and channels on both sides.
+ * Measured in whole nets on one thread with AVX-512, at batch 1 with weights that come from memory, the best
+ * of the direct ways / Winograd: 64 channels 56 x 56 1.6, 128 channels 28 x 28 1.5, 512 channels 14 x 14 1.4,
+ * 256 channels 14 x 14 0.8, 512 channels 7 x 7 below 0.8. */
+static const struct {
+    int64_t pixels, channels;
+} winograd_from[] = {{784, 16}, {196, 512}};
 
-/* A weight is brought into Winograd's form by slow code: only where that is done once. */
+/* Channels last serve windows of several pixels over so many values each; smaller products leave the kernels
+ * of blocks ahead. Measured as above: blocks / last 1.3 to 1.5 at 147 values (7 x 7 x 3) and above. */
+#define LAST_VALUES_MIN 128
+
+/* A weight that lies in a form of the library's own is brought there by slow code: only where that is done
+ * once. */
 static bool weight_stays(const tn_node *node)
 {
     const bool inference = !(node->flags & (TN_NODE_TRAIN | TN_NODE_RECORDED));
@@ -103,11 +119,16 @@ static bool weight_stays(const tn_node *node)
 static bool winograd_pays(const tndnn_maker *m, const geometry *g)
 {
     const dnnl_dim_t *w = g->weight.dims, *y = g->output.dims;
-    const bool shape = g->weight.ndims == 4 && w[2] == 3 && w[3] == 3 && w[0] % 16 == 0 && w[1] % 16 == 0;
+    bool large = false;
 
-    return shape && g->window.stride[0] == 1 && g->window.stride[1] == 1 && !g->window.dilate[0] &&
-           !g->window.dilate[1] && g->window.pad_left[0] <= 1 && g->window.pad_left[1] <= 1 &&
-           y[0] * y[2] * y[3] >= WINOGRAD_PIXELS && weight_stays(m->node);
+    if (g->weight.ndims != 4 || w[2] != 3 || w[3] != 3 || w[0] % 16 || w[1] % 16 ||
+        g->window.stride[0] != 1 || g->window.stride[1] != 1 || g->window.dilate[0] || g->window.dilate[1] ||
+        g->window.pad_left[0] > 1 || g->window.pad_left[1] > 1)
+        return false;
+    for (size_t i = 0; i < sizeof winograd_from / sizeof *winograd_from; i++)
+        large = large || (y[0] * y[2] * y[3] >= winograd_from[i].pixels &&
+                          w[0] >= winograd_from[i].channels && w[1] >= winograd_from[i].channels);
+    return large && weight_stays(m->node);
 }
 
 /* Blocks of 16 that are filled by three quarters. */
@@ -129,10 +150,47 @@ static bool blocks_describe(geometry *g)
     return in <= 3 || (fills_blocks(in) && tndnn_md_blocks(&g->data_as, g->data.ndims, g->data.dims));
 }
 
+/* Dense tensors of channels last, dimensions (N, C, space). */
+static void last_describe(tndnn_md *md, const tndnn_md *of)
+{
+    dnnl_dims_t strides;
+    int64_t step = of->dims[1];
+
+    strides[1] = 1;
+    for (int k = of->ndims; k-- > 2;) {
+        strides[k] = step;
+        step *= of->dims[k];
+    }
+    strides[0] = step;
+    tndnn_md_strided(md, of->ndims, of->dims, strides);
+}
+
+/* A window of one pixel is as fast either way, and follows what made its data. */
+static bool last_pays(const tndnn_maker *m, geometry *g)
+{
+    const tn_tensor *data = m->node->in[0];
+    int64_t values = 1, pixels = 1;
+
+    if (g->last || g->weight.ndims > g->data.ndims || !weight_stays(m->node) ||
+        !fills_blocks(g->output.dims[1]))
+        return false;
+    for (int k = 1; k < g->weight.ndims; k++) {
+        values *= g->weight.dims[k];
+        pixels *= k > 1 ? g->weight.dims[k] : 1;
+    }
+    last_describe(&g->data_as, &g->data);
+    last_describe(&g->output_as, &g->output);
+    if (pixels > 1)
+        return values >= LAST_VALUES_MIN;
+    return tndnn_is_own(data->layout) && tndnn_md_equal((const tndnn_md *)data->layout->bytes, &g->data_as);
+}
+
 static bool way_take(const tndnn_maker *m, uint32_t way, geometry *g)
 {
     g->alg = ways[way].alg;
-    if (ways[way].blocks)
+    if (ways[way].order == ORDER_LAST)
+        return last_pays(m, g);
+    if (ways[way].order == ORDER_BLOCKS)
         return blocks_describe(g) && (way >= DIRECT || (g->data.dims[1] > 3 && winograd_pays(m, g)));
     g->data_as = g->data;
     g->output_as = g->output;
@@ -141,6 +199,19 @@ static bool way_take(const tndnn_maker *m, uint32_t way, geometry *g)
         tndnn_md_any(&g->output_as, g->output.ndims, g->output.dims);
     }
     return true;
+}
+
+/* On processors without AVX-512 other code serves channels last, and blocks are ahead. */
+static tn_status way_check(tndnn_maker *m, uint32_t way, dnnl_status_t made, const_dnnl_primitive_desc_t pd)
+{
+    const char *name = "";
+
+    if (!made && ways[way].order == ORDER_LAST) {
+        (void)dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
+        if (strncmp(name, "brgconv", strlen("brgconv")))
+            return TN_E_UNSUPPORTED;
+    }
+    return tndnn_fast(m, made, pd, "convolution");
 }
 
 /* The first way for which the library has fast code. `make` makes one of three primitives. */
@@ -158,7 +229,7 @@ static tn_status ways_try(tndnn_maker *m, geometry *g, pd_make make, const_dnnl_
         if (!way_take(m, way, g))
             continue;
         made = make(m, g, hint, pd);
-        st = tndnn_fast(m, made, *pd, "convolution");
+        st = way_check(m, way, made, *pd);
         if (st && !made)
             (void)dnnl_primitive_desc_destroy(*pd);
     }
