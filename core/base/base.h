@@ -190,13 +190,13 @@ static inline void tni_ref_retain(tni_refcount *r)
 {
     atomic_fetch_add_explicit(&r->count, 1u, memory_order_relaxed);
 }
-/* True for the last one: the caller destroys. */
 /* How many there are; sound where the caller keeps others from taking one. */
 static inline uint32_t tni_ref_count(tni_refcount *r)
 {
     return (uint32_t)atomic_load_explicit(&r->count, memory_order_acquire);
 }
 
+/* True for the last one: the caller destroys. */
 static inline bool tni_ref_release(tni_refcount *r)
 {
     return atomic_fetch_sub_explicit(&r->count, 1u, memory_order_acq_rel) == 1u;
