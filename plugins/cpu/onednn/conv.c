@@ -169,6 +169,7 @@ static void last_describe(tndnn_md *md, const tndnn_md *of)
 static bool last_pays(const tndnn_maker *m, geometry *g)
 {
     const tn_tensor *data = m->node->in[0];
+    tndnn_md have;
     int64_t values = 1, pixels = 1;
 
     if (g->last || g->weight.ndims > g->data.ndims || !weight_stays(m->node) ||
@@ -182,7 +183,7 @@ static bool last_pays(const tndnn_maker *m, geometry *g)
     last_describe(&g->output_as, &g->output);
     if (pixels > 1)
         return values >= LAST_VALUES_MIN;
-    return tndnn_is_own(data->layout) && tndnn_md_equal((const tndnn_md *)data->layout->bytes, &g->data_as);
+    return data->layout && tndnn_md_of(data, &have) && tndnn_md_equal(&have, &g->data_as);
 }
 
 static bool way_take(const tndnn_maker *m, uint32_t way, geometry *g)
