@@ -369,6 +369,9 @@
 #define TN_LAYERNORM_EPS 1
 #define TN_LAYERNORM_OUTPUT_MEAN_VAR 2
 
+/* InstanceNorm, _backward_InstanceNorm */
+#define TN_INSTANCENORM_EPS 0
+
 /* dot, _backward_dot */
 #define TN_DOT_TRANSPOSE_A 0
 #define TN_DOT_TRANSPOSE_B 1
