@@ -1,7 +1,7 @@
 /*
- * BatchNorm, LayerNorm, InstanceNorm. They leave what their backward needs as outputs that users see only if
- * they ask, or never: the mean, and 1 / sqrt(var + eps) (BatchNorm), sqrt(var + eps) (LayerNorm) or the
- * variance (InstanceNorm).
+ * BatchNorm, LayerNorm, InstanceNorm, GroupNorm. They leave what their backward needs as outputs that users
+ * see only if they ask, or never: the mean, and 1 / sqrt(var + eps) (BatchNorm), sqrt(var + eps) (LayerNorm)
+ * or the variance (InstanceNorm).
  *
  * BatchNorm's running statistics are mutated inputs. They move in the forward pass of training:
  * moving = moving * momentum + batch * (1 - momentum), with the biased variance. `fix_gamma` takes gamma as 1
@@ -36,6 +36,14 @@ static const tn_attr_def layer_norm_attrs[] = {
 
 static const tn_attr_def instance_norm_attrs[] = {
     [TN_INSTANCENORM_EPS] = TN_ATTR_FLOAT_IN("eps", "0.00100000005", 0, 1e300, "added to the variance"),
+    TN_ATTR_END,
+};
+
+static const tn_attr_def group_norm_attrs[] = {
+    [TN_GROUPNORM_NUM_GROUPS] = TN_ATTR_INT_IN("num_groups", "1", 1, INT32_MAX, "groups of channels"),
+    [TN_GROUPNORM_EPS] = TN_ATTR_FLOAT_IN("eps", "9.99999975e-06", 0, 1e300, "added to the variance"),
+    [TN_GROUPNORM_OUTPUT_MEAN_VAR] =
+        TN_ATTR_BOOL("output_mean_var", "0", "mean and sqrt(var + eps) are outputs"),
     TN_ATTR_END,
 };
 
@@ -275,6 +283,17 @@ static tn_status instance_norm_back_grad(tn_grad *g)
     return grouped_back_grad(&s, g, r);
 }
 
+static tn_status group_norm_back_grad(tn_grad *g)
+{
+    second s = {0};
+
+    if (!tni_grad_arrives(g))
+        return TN_OK;
+    snprintf(s.view, sizeof s.view, "(0,%lld,-1)",
+             (long long)tni_attr_int(g->attrs, TN_GROUPNORM_NUM_GROUPS));
+    return grouped_back_grad(&s, g, tni_grad_op1(g, &s.st, "reciprocal", tn_grad_input(g, 4)));
+}
+
 /* ---- table -------------------------------------------------------------------------------------------- */
 
 static const tn_op batch_norm =
@@ -300,4 +319,12 @@ static const tn_op instance_norm =
            .gradients = "own: dy data gamma mean var -> data gamma beta", .second = instance_norm_back_grad,
            .dtype = tni_dtype_same_float);
 
-const tn_op *const tni_family_norm[] = {&batch_norm, &layer_norm, &instance_norm, NULL};
+static const tn_op group_norm = TNI_OP(
+    "GroupNorm", .doc = "Normalises groups of channels of each example; gamma and beta are those of groups.",
+    .attrs = group_norm_attrs,
+    .shapes = "data:(N,C*num_groups,D,S..) gamma:(num_groups) beta:(num_groups) "
+              "-> output:data mean~output_mean_var:(N,num_groups) std~output_mean_var:(N,num_groups)",
+    .gradients = "own: dy data gamma mean std -> data gamma beta", .second = group_norm_back_grad,
+    .dtype = tni_dtype_same_float);
+
+const tn_op *const tni_family_norm[] = {&batch_norm, &layer_norm, &instance_norm, &group_norm, NULL};

@@ -145,6 +145,9 @@ static rows rows_of(const char *op, const tn_tensor *x, const tn_value *attrs)
 
         return rows_between(&l, tn_value_float(attrs[TN_LAYERNORM_EPS]));
     }
+    if (strcmp(op, "GroupNorm") == 0)
+        return rows_grouped(x, tn_value_int(attrs[TN_GROUPNORM_NUM_GROUPS]),
+                            tn_value_float(attrs[TN_GROUPNORM_EPS]));
     r = rows_grouped(x, x->shape[1], tn_value_float(attrs[TN_INSTANCENORM_EPS]));
     r.keeps_variance = 1;
     return r;
@@ -217,8 +220,12 @@ static const tn_kernel backward_layer_norm =
 static const tn_kernel instance_norm = ROWS("InstanceNorm", 0, norm_run);
 static const tn_kernel backward_instance_norm =
     ROWS("_backward_InstanceNorm", TN_KERNEL_EMPTY_OK, backward_norm_run);
+static const tn_kernel group_norm = ROWS("GroupNorm", 0, norm_run);
+static const tn_kernel backward_group_norm =
+    ROWS("_backward_GroupNorm", TN_KERNEL_EMPTY_OK, backward_norm_run);
 
 const tn_kernel *const tncpu_family_norm[] = {
-    &batch_norm,    &backward_batch_norm,    &layer_norm, &backward_layer_norm,
-    &instance_norm, &backward_instance_norm, NULL,
+    &batch_norm,          &backward_batch_norm, &layer_norm,
+    &backward_layer_norm, &instance_norm,       &backward_instance_norm,
+    &group_norm,          &backward_group_norm, NULL,
 };

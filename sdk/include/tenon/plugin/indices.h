@@ -372,6 +372,11 @@
 /* InstanceNorm, _backward_InstanceNorm */
 #define TN_INSTANCENORM_EPS 0
 
+/* GroupNorm, _backward_GroupNorm */
+#define TN_GROUPNORM_NUM_GROUPS 0
+#define TN_GROUPNORM_EPS 1
+#define TN_GROUPNORM_OUTPUT_MEAN_VAR 2
+
 /* dot, _backward_dot */
 #define TN_DOT_TRANSPOSE_A 0
 #define TN_DOT_TRANSPOSE_B 1
