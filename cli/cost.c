@@ -126,6 +126,7 @@ static const struct {
     {"LayerNorm", NULL, input_flops_4},
     {"InstanceNorm", NULL, input_flops_4},
     {"GroupNorm", NULL, input_flops_4},
+    {"L2Normalization", NULL, input_flops_4},
     {"softmax", NULL, input_flops_4},
     {"log_softmax", NULL, input_flops_4},
     {"SoftmaxOutput", NULL, input_flops_4},

@@ -1,7 +1,7 @@
 /*
  * BatchNorm, LayerNorm, InstanceNorm, GroupNorm. They leave what their backward needs as outputs that users
  * see only if they ask, or never: the mean, and 1 / sqrt(var + eps) (BatchNorm), sqrt(var + eps) (LayerNorm)
- * or the variance (InstanceNorm).
+ * or the variance (InstanceNorm). L2Normalization's is sqrt(sum(x²) + eps).
  *
  * BatchNorm's running statistics are mutated inputs. They move in the forward pass of training:
  * moving = moving * momentum + batch * (1 - momentum), with the biased variance. `fix_gamma` takes gamma as 1
@@ -44,6 +44,14 @@ static const tn_attr_def group_norm_attrs[] = {
     [TN_GROUPNORM_EPS] = TN_ATTR_FLOAT_IN("eps", "9.99999975e-06", 0, 1e300, "added to the variance"),
     [TN_GROUPNORM_OUTPUT_MEAN_VAR] =
         TN_ATTR_BOOL("output_mean_var", "0", "mean and sqrt(var + eps) are outputs"),
+    TN_ATTR_END,
+};
+
+static const tn_attr_def l2_normalization_attrs[] = {
+    [TN_L2NORMALIZATION_EPS] = TN_ATTR_FLOAT_IN("eps", "1.00000001e-10", 0, 1e300, "added to the sum"),
+    [TN_L2NORMALIZATION_MODE] =
+        TN_ATTR_CHOICE("mode", "instance", "channel|instance|spatial",
+                       "what is one vector: an example, the channels of a place, or the places of a channel"),
     TN_ATTR_END,
 };
 
@@ -294,6 +302,36 @@ static tn_status group_norm_back_grad(tn_grad *g)
     return grouped_back_grad(&s, g, tni_grad_op1(g, &s.st, "reciprocal", tn_grad_input(g, 4)));
 }
 
+/* With n = sqrt(sum(x²) + eps), p = sum(h x), q = sum(dy x), sums over what is normalised together:
+ *     dx = dy / n - x q / n³;   to dy goes h / n - x p / n³, to x goes (3 p q x / n² - q h - p dy - sum(h dy)
+ * x) / n³ */
+static tn_status l2_normalization_back_grad(tn_grad *g)
+{
+    static const char *const others[] = {"1", "(0,)",
+                                         "(0,1)"}; /* what is summed over: all but these, or this */
+    const int64_t mode = tni_attr_int(g->attrs, TN_L2NORMALIZATION_MODE);
+    const tn_edge dy = tn_grad_input(g, 0), x = tn_grad_input(g, 1), h = tn_grad_of(g, 0);
+    second s = {.g = g, .over = mode == TN_L2NORMALIZATION_MODE_CHANNEL ? others[mode] : NULL};
+    tn_edge p, q, r, cube, to_x;
+
+    if (!h.node)
+        return TN_OK;
+    snprintf(s.axis, sizeof s.axis, "%s", others[mode]);
+    p = reduced(&s, "sum", s.over, true, times(&s, h, x));
+    q = reduced(&s, "sum", s.over, true, times(&s, dy, x));
+    r = tni_grad_op1(g, &s.st, "reciprocal",
+                     tni_grad_op2(g, &s.st, "_backward_reshape", tn_grad_input(g, 2), p));
+    cube = times(&s, r, tni_grad_op1(g, &s.st, "square", r));
+    s.st = tni_grad_set(g, &s.st, 0, minus(&s, times(&s, h, r), times(&s, x, times(&s, p, cube))));
+    if (s.st || !g->ops->needs(g, 1))
+        return s.st;
+    to_x = times(&s, times(&s, p, q), tni_grad_op1(g, &s.st, "square", r));
+    to_x = minus(&s, tni_grad_scalar(g, &s.st, "_mul_scalar", to_x, "3"),
+                 reduced(&s, "sum", s.over, true, times(&s, h, dy)));
+    to_x = minus(&s, times(&s, to_x, x), plus(&s, times(&s, q, h), times(&s, p, dy)));
+    return tni_grad_set(g, &s.st, 1, times(&s, to_x, cube));
+}
+
 /* ---- table -------------------------------------------------------------------------------------------- */
 
 static const tn_op batch_norm =
@@ -327,4 +365,13 @@ static const tn_op group_norm = TNI_OP(
     .gradients = "own: dy data gamma mean std -> data gamma beta", .second = group_norm_back_grad,
     .dtype = tni_dtype_same_float);
 
-const tn_op *const tni_family_norm[] = {&batch_norm, &layer_norm, &instance_norm, &group_norm, NULL};
+static const tn_op l2_normalization = TNI_OP(
+    "L2Normalization", .doc = "Divides vectors by their Euclidean norm.", .attrs = l2_normalization_attrs,
+    .shapes = "[mode=instance] data:(N,S..) -> output:data norm~:(N) "
+              "| [mode=channel] data:(N,C,D,T..) -> output:data norm~:(N,1,D,T..) "
+              "| data:(N,C,D,T..) -> output:data norm~:(N,C)",
+    .gradients = "own: dy data norm -> data", .second = l2_normalization_back_grad,
+    .dtype = tni_dtype_same_float);
+
+const tn_op *const tni_family_norm[] = {&batch_norm, &layer_norm,       &instance_norm,
+                                        &group_norm, &l2_normalization, NULL};

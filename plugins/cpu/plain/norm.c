@@ -148,6 +148,19 @@ static rows rows_of(const char *op, const tn_tensor *x, const tn_value *attrs)
     if (strcmp(op, "GroupNorm") == 0)
         return rows_grouped(x, tn_value_int(attrs[TN_GROUPNORM_NUM_GROUPS]),
                             tn_value_float(attrs[TN_GROUPNORM_EPS]));
+    if (strcmp(op, "L2Normalization") == 0) {
+        const int64_t mode = tn_value_int(attrs[TN_L2NORMALIZATION_MODE]);
+        const int32_t first = mode == TN_L2NORMALIZATION_MODE_INSTANCE ? 1 : 2;
+        const double eps = tn_value_float(attrs[TN_L2NORMALIZATION_EPS]);
+
+        if (mode == TN_L2NORMALIZATION_MODE_CHANNEL) {
+            const layout l = layout_of(x, 1);
+
+            return rows_between(&l, eps);
+        }
+        return (rows){
+            .count = tncpu_dims(x, 0, first), .length = tncpu_dims(x, first, x->ndim), .step = 1, .eps = eps};
+    }
     r = rows_grouped(x, x->shape[1], tn_value_float(attrs[TN_INSTANCENORM_EPS]));
     r.keeps_variance = 1;
     return r;
@@ -205,6 +218,24 @@ static tn_status backward_norm_run(const tn_plan *plan, const tn_exec *x, tn_err
     return TN_OK;
 }
 
+static tn_status l2_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const rows *r = plan->state;
+
+    (void)err;
+    rows_each(plan, x, r->length || x->modes[1] ? r->count : 0, l2_row_f32, l2_row_f64);
+    return TN_OK;
+}
+
+static tn_status backward_l2_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const rows *r = plan->state;
+
+    (void)err;
+    rows_each(plan, x, r->length ? r->count : 0, backward_l2_row_f32, backward_l2_row_f64);
+    return TN_OK;
+}
+
 static const char *const norm_types[] = {"data:f32,f64", "*:=data", NULL};
 
 static const tn_kernel batch_norm =
@@ -223,9 +254,11 @@ static const tn_kernel backward_instance_norm =
 static const tn_kernel group_norm = ROWS("GroupNorm", 0, norm_run);
 static const tn_kernel backward_group_norm =
     ROWS("_backward_GroupNorm", TN_KERNEL_EMPTY_OK, backward_norm_run);
+static const tn_kernel l2_normalization = ROWS("L2Normalization", 0, l2_run);
+static const tn_kernel backward_l2_normalization = ROWS("_backward_L2Normalization", 0, backward_l2_run);
 
 const tn_kernel *const tncpu_family_norm[] = {
-    &batch_norm,          &backward_batch_norm, &layer_norm,
-    &backward_layer_norm, &instance_norm,       &backward_instance_norm,
-    &group_norm,          &backward_group_norm, NULL,
+    &batch_norm,       &backward_batch_norm,       &layer_norm, &backward_layer_norm,
+    &instance_norm,    &backward_instance_norm,    &group_norm, &backward_group_norm,
+    &l2_normalization, &backward_l2_normalization, NULL,
 };
