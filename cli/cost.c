@@ -127,6 +127,7 @@ static const struct {
     {"InstanceNorm", NULL, input_flops_4},
     {"GroupNorm", NULL, input_flops_4},
     {"L2Normalization", NULL, input_flops_4},
+    {"LRN", NULL, input_flops_4},
     {"softmax", NULL, input_flops_4},
     {"log_softmax", NULL, input_flops_4},
     {"SoftmaxOutput", NULL, input_flops_4},

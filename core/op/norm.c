@@ -55,6 +55,16 @@ static const tn_attr_def l2_normalization_attrs[] = {
     TN_ATTR_END,
 };
 
+static const tn_attr_def lrn_attrs[] = {
+    [TN_LRN_ALPHA] = TN_ATTR_FLOAT("alpha", "9.99999975e-05", "what the mean of squares is multiplied by"),
+    [TN_LRN_BETA] = TN_ATTR_FLOAT("beta", "0.75", "the exponent"),
+    [TN_LRN_KNORM] = TN_ATTR_FLOAT("knorm", "2", "what is added"),
+    [TN_LRN_NSIZE] =
+        TN_ATTR_INT_IN("nsize", TN_REQUIRED, 1, UINT32_MAX,
+                       "channels of a window; an even one counts as one less, but alpha / nsize"),
+    TN_ATTR_END,
+};
+
 /* Statistics are float32 where the data is a short type. */
 static tn_status norm_dtype(tn_infer *i, int32_t *data, uint32_t count, int32_t *const *stats)
 {
@@ -373,5 +383,10 @@ static const tn_op l2_normalization = TNI_OP(
     .gradients = "own: dy data norm -> data", .second = l2_normalization_back_grad,
     .dtype = tni_dtype_same_float);
 
-const tn_op *const tni_family_norm[] = {&batch_norm, &layer_norm,       &instance_norm,
-                                        &group_norm, &l2_normalization, NULL};
+static const tn_op lrn =
+    TNI_OP("LRN", .doc = "Divides by a power of the squares of the channels around.", .attrs = lrn_attrs,
+           .shapes = "data:(N,C,H,W) -> output:data tmp_norm~:data",
+           .gradients = "once: dy data output tmp_norm -> data", .dtype = tni_dtype_same_float);
+
+const tn_op *const tni_family_norm[] = {
+    &batch_norm, &layer_norm, &instance_norm, &group_norm, &l2_normalization, &lrn, NULL};

@@ -8,8 +8,9 @@
 #include "plain.h"
 #include "tenon/plugin/indices.h"
 
-#define BLOCK 16 /* channels of a task */
-#define LANES 8  /* running sums of one channel */
+#define BLOCK 16  /* channels of a task */
+#define PLACES 64 /* sums side by side in LRN */
+#define LANES 8   /* running sums of one channel */
 
 /* Data as (outer, channels, inner); outer is 0 where inner is, however many there would be. */
 typedef struct layout {
@@ -41,6 +42,17 @@ static int64_t row_start(const rows *r, int64_t row)
 static int64_t row_group(const rows *r, int64_t row)
 {
     return r->groups ? row % r->groups : 0;
+}
+
+/* Channels that LRN sums for one: this many before it and behind it, as MXNet with oneDNN takes them. */
+static int64_t lrn_reach(const tn_value *attrs)
+{
+    return (tn_value_int(attrs[TN_LRN_NSIZE]) - 1) / 2;
+}
+
+static double lrn_scale(const tn_value *attrs)
+{
+    return tn_value_float(attrs[TN_LRN_ALPHA]) / (double)tn_value_int(attrs[TN_LRN_NSIZE]);
 }
 
 static double tree(const double *lane)
@@ -161,6 +173,8 @@ static rows rows_of(const char *op, const tn_tensor *x, const tn_value *attrs)
         return (rows){
             .count = tncpu_dims(x, 0, first), .length = tncpu_dims(x, first, x->ndim), .step = 1, .eps = eps};
     }
+    if (strcmp(op, "LRN") == 0)
+        return rows_grouped(x, x->shape[1], 0);
     r = rows_grouped(x, x->shape[1], tn_value_float(attrs[TN_INSTANCENORM_EPS]));
     r.keeps_variance = 1;
     return r;
@@ -236,6 +250,20 @@ static tn_status backward_l2_run(const tn_plan *plan, const tn_exec *x, tn_err *
     return TN_OK;
 }
 
+static tn_status lrn_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)err;
+    rows_each(plan, x, ((const rows *)plan->state)->count, lrn_row_f32, lrn_row_f64);
+    return TN_OK;
+}
+
+static tn_status backward_lrn_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)err;
+    rows_each(plan, x, ((const rows *)plan->state)->count, backward_lrn_row_f32, backward_lrn_row_f64);
+    return TN_OK;
+}
+
 static const char *const norm_types[] = {"data:f32,f64", "*:=data", NULL};
 
 static const tn_kernel batch_norm =
@@ -256,9 +284,21 @@ static const tn_kernel backward_group_norm =
     ROWS("_backward_GroupNorm", TN_KERNEL_EMPTY_OK, backward_norm_run);
 static const tn_kernel l2_normalization = ROWS("L2Normalization", 0, l2_run);
 static const tn_kernel backward_l2_normalization = ROWS("_backward_L2Normalization", 0, backward_l2_run);
+static const tn_kernel lrn = ROWS("LRN", 0, lrn_run);
+static const tn_kernel backward_lrn = ROWS("_backward_LRN", 0, backward_lrn_run);
 
 const tn_kernel *const tncpu_family_norm[] = {
-    &batch_norm,       &backward_batch_norm,       &layer_norm, &backward_layer_norm,
-    &instance_norm,    &backward_instance_norm,    &group_norm, &backward_group_norm,
-    &l2_normalization, &backward_l2_normalization, NULL,
+    &batch_norm,
+    &backward_batch_norm,
+    &layer_norm,
+    &backward_layer_norm,
+    &instance_norm,
+    &backward_instance_norm,
+    &group_norm,
+    &backward_group_norm,
+    &l2_normalization,
+    &backward_l2_normalization,
+    &lrn,
+    &backward_lrn,
+    NULL,
 };

@@ -384,6 +384,12 @@
 #define TN_L2NORMALIZATION_MODE_INSTANCE 1
 #define TN_L2NORMALIZATION_MODE_SPATIAL 2
 
+/* LRN, _backward_LRN */
+#define TN_LRN_ALPHA 0
+#define TN_LRN_BETA 1
+#define TN_LRN_KNORM 2
+#define TN_LRN_NSIZE 3
+
 /* dot, _backward_dot */
 #define TN_DOT_TRANSPOSE_A 0
 #define TN_DOT_TRANSPOSE_B 1
