@@ -1,6 +1,7 @@
 /*
- * BatchNorm and LayerNorm. Both leave what their backward needs as outputs that users see only if they ask:
- * the mean, and 1 / sqrt(var + eps) (BatchNorm) or sqrt(var + eps) (LayerNorm).
+ * BatchNorm, LayerNorm, InstanceNorm, GroupNorm. They leave what their backward needs as outputs that users
+ * see only if they ask, or never: the mean, and 1 / sqrt(var + eps) (BatchNorm), sqrt(var + eps) (LayerNorm)
+ * or the variance (InstanceNorm). L2Normalization's is sqrt(sum(x²) + eps).
  *
  * BatchNorm's running statistics are mutated inputs. They move in the forward pass of training:
  * moving = moving * momentum + batch * (1 - momentum), with the biased variance. `fix_gamma` takes gamma as 1
@@ -30,6 +31,37 @@ static const tn_attr_def layer_norm_attrs[] = {
     [TN_LAYERNORM_EPS] = TN_ATTR_FLOAT_IN("eps", "9.99999975e-06", 0, 1e300, "added to the variance"),
     [TN_LAYERNORM_OUTPUT_MEAN_VAR] =
         TN_ATTR_BOOL("output_mean_var", "0", "mean and sqrt(var + eps) are outputs"),
+    TN_ATTR_END,
+};
+
+static const tn_attr_def instance_norm_attrs[] = {
+    [TN_INSTANCENORM_EPS] = TN_ATTR_FLOAT_IN("eps", "0.00100000005", 0, 1e300, "added to the variance"),
+    TN_ATTR_END,
+};
+
+static const tn_attr_def group_norm_attrs[] = {
+    [TN_GROUPNORM_NUM_GROUPS] = TN_ATTR_INT_IN("num_groups", "1", 1, INT32_MAX, "groups of channels"),
+    [TN_GROUPNORM_EPS] = TN_ATTR_FLOAT_IN("eps", "9.99999975e-06", 0, 1e300, "added to the variance"),
+    [TN_GROUPNORM_OUTPUT_MEAN_VAR] =
+        TN_ATTR_BOOL("output_mean_var", "0", "mean and sqrt(var + eps) are outputs"),
+    TN_ATTR_END,
+};
+
+static const tn_attr_def l2_normalization_attrs[] = {
+    [TN_L2NORMALIZATION_EPS] = TN_ATTR_FLOAT_IN("eps", "1.00000001e-10", 0, 1e300, "added to the sum"),
+    [TN_L2NORMALIZATION_MODE] =
+        TN_ATTR_CHOICE("mode", "instance", "channel|instance|spatial",
+                       "what is one vector: an example, the channels of a place, or the places of a channel"),
+    TN_ATTR_END,
+};
+
+static const tn_attr_def lrn_attrs[] = {
+    [TN_LRN_ALPHA] = TN_ATTR_FLOAT("alpha", "9.99999975e-05", "what the mean of squares is multiplied by"),
+    [TN_LRN_BETA] = TN_ATTR_FLOAT("beta", "0.75", "the exponent"),
+    [TN_LRN_KNORM] = TN_ATTR_FLOAT("knorm", "2", "what is added"),
+    [TN_LRN_NSIZE] =
+        TN_ATTR_INT_IN("nsize", TN_REQUIRED, 1, UINT32_MAX,
+                       "channels of a window; an even one counts as one less, but alpha / nsize"),
     TN_ATTR_END,
 };
 
@@ -82,17 +114,20 @@ static tn_status layer_norm_dtype(tn_infer *i)
 typedef struct second {
     tn_grad *g;
     tn_status st;
-    char axis[32];
-    bool rows;                      /* normalised along the axis; else over all other axes */
+    char axis[32];                  /* of the parameters */
+    const char *over;               /* axes that are normalised together; NULL: all but that one */
+    char view[32];                  /* shape that the data is seen in; "": its own */
     bool running;                   /* by running statistics */
-    tn_edge like, gamma, r, scaled; /* like: has 1 in all axes but that one; gamma: none if it counts as 1 */
+    tn_edge dy, data;               /* as seen */
+    tn_edge like, gamma, r, scaled; /* like: has 1 in all axes but `axis`; gamma: none if it counts as 1 */
 } second;
 
-/* sum or mean over the axis, or over all others. */
-static tn_edge reduced(second *s, const char *op, bool others, bool keep, tn_edge v)
+/* sum or mean over some axes; NULL: over all but that of the parameters. */
+static tn_edge reduced(second *s, const char *op, const char *over, bool keep, tn_edge v)
 {
-    const tn_attr_text attrs[] = {
-        {"axis", s->axis}, {"exclude", others ? "True" : "False"}, {"keepdims", keep ? "True" : "False"}};
+    const tn_attr_text attrs[] = {{"axis", over ? over : s->axis},
+                                  {"exclude", over ? "False" : "True"},
+                                  {"keepdims", keep ? "True" : "False"}};
     tn_edge out = {NULL, 0, 0};
 
     if (!s->st)
@@ -118,7 +153,26 @@ static tn_edge times(second *s, tn_edge a, tn_edge b)
 
 static tn_edge mean_of(second *s, tn_edge v)
 {
-    return reduced(s, "mean", !s->rows, true, v);
+    return reduced(s, "mean", s->over, true, v);
+}
+
+static tn_edge viewed(second *s, tn_edge v)
+{
+    const tn_attr_text shape[] = {{"shape", s->view}};
+    tn_edge out = v;
+
+    if (!s->st && v.node && s->view[0])
+        s->st = tn_grad_node(s->g, "Reshape", 1, &v, 1, shape, &out);
+    return out;
+}
+
+/* The gradient of the backward's dy or data. */
+static void set_viewed(second *s, uint32_t input, tn_edge v)
+{
+    if (v.node && s->view[0])
+        v = tni_grad_op2(s->g, &s->st, "_backward_reshape", v, tn_grad_input(s->g, input));
+    if (v.node)
+        s->st = tni_grad_set(s->g, &s->st, input, v);
 }
 
 /* (C) as a value that stretches over the data. */
@@ -145,7 +199,7 @@ static tn_edge projected(second *s, tn_edge v)
 /* What arrives at dx and, through it, at the statistics: `rp` is r P(h). */
 static tn_edge data_part(second *s, tn_edge h, tn_edge rp, tn_edge to_scaled)
 {
-    const tn_edge w = weighted(s, tn_grad_input(s->g, 0)), none = {NULL, 0, 0};
+    const tn_edge w = weighted(s, s->dy), none = {NULL, 0, 0};
     tn_edge sum, back;
 
     if (h.node && !s->running) {
@@ -165,7 +219,7 @@ static tn_edge data_part(second *s, tn_edge h, tn_edge rp, tn_edge to_scaled)
 static tn_status norm_back_grad(second *s, bool fixed)
 {
     tn_grad *g = s->g;
-    const tn_edge dy = tn_grad_input(g, 0), none = {NULL, 0, 0}, h = tn_grad_of(g, 0);
+    const tn_edge dy = s->dy, none = {NULL, 0, 0}, h = viewed(s, tn_grad_of(g, 0));
     const tn_edge hg = fixed ? none : shaped(s, tn_grad_of(g, 1)), hb = shaped(s, tn_grad_of(g, 2));
     const tn_edge rp = h.node ? times(s, s->r, projected(s, h)) : none;
     tn_edge to_dy = rp.node ? weighted(s, rp) : none;
@@ -174,35 +228,34 @@ static tn_status norm_back_grad(second *s, bool fixed)
         to_dy = plus(s, to_dy, times(s, hg, s->scaled));
     if (hb.node)
         to_dy = plus(s, to_dy, tni_grad_op2(g, &s->st, "broadcast_like", hb, dy));
-    if (to_dy.node)
-        s->st = tni_grad_set(g, &s->st, 0, to_dy);
+    set_viewed(s, 0, to_dy);
     if (!s->st && rp.node && !fixed)
-        s->st = tni_grad_set(g, &s->st, 2, reduced(s, "sum", true, false, times(s, dy, rp)));
-    if (s->st || !g->ops->needs(g, 1))
-        return s->st;
-    return tni_grad_set(g, &s->st, 1, data_part(s, h, rp, hg.node ? times(s, hg, dy) : none));
+        s->st = tni_grad_set(g, &s->st, 2, reduced(s, "sum", NULL, false, times(s, dy, rp)));
+    if (!s->st && g->ops->needs(g, 1))
+        set_viewed(s, 1, data_part(s, h, rp, hg.node ? times(s, hg, dy) : none));
+    return s->st;
 }
 
-static second second_of(tn_grad *g, int64_t axis)
+static void second_init(second *s, tn_grad *g, int64_t axis)
 {
-    second s = {.g = g};
-
-    snprintf(s.axis, sizeof s.axis, "%lld", (long long)axis);
-    s.like = reduced(&s, "sum", true, true, tn_grad_input(g, 0));
-    return s;
+    s->g = g;
+    snprintf(s->axis, sizeof s->axis, "%lld", (long long)axis);
+    s->dy = viewed(s, tn_grad_input(g, 0));
+    s->data = viewed(s, tn_grad_input(g, 1));
+    s->like = reduced(s, "sum", NULL, true, s->dy);
 }
 
 static tn_status batch_norm_back_grad(tn_grad *g)
 {
     const bool fixed = tni_attr_bool(g->attrs, TN_BATCHNORM_FIX_GAMMA);
-    second s;
+    second s = {0};
 
     if (!tni_grad_arrives(g))
         return TN_OK;
-    s = second_of(g, tni_attr_int(g->attrs, TN_BATCHNORM_AXIS));
+    second_init(&s, g, tni_attr_int(g->attrs, TN_BATCHNORM_AXIS));
     s.running = !(g->flags & TN_GRAD_TRAIN) || tni_attr_bool(g->attrs, TN_BATCHNORM_USE_GLOBAL_STATS);
     s.r = shaped(&s, tn_grad_input(g, 4));
-    s.scaled = times(&s, minus(&s, tn_grad_input(g, 1), shaped(&s, tn_grad_input(g, 3))), s.r);
+    s.scaled = times(&s, minus(&s, s.data, shaped(&s, tn_grad_input(g, 3))), s.r);
     if (!fixed)
         s.gamma = shaped(&s, tn_grad_input(g, 2));
     return norm_back_grad(&s, fixed);
@@ -210,16 +263,83 @@ static tn_status batch_norm_back_grad(tn_grad *g)
 
 static tn_status layer_norm_back_grad(tn_grad *g)
 {
-    second s;
+    second s = {.over = s.axis};
 
     if (!tni_grad_arrives(g))
         return TN_OK;
-    s = second_of(g, tni_attr_int(g->attrs, TN_LAYERNORM_AXIS));
-    s.rows = true;
+    second_init(&s, g, tni_attr_int(g->attrs, TN_LAYERNORM_AXIS));
     s.r = tni_grad_op1(g, &s.st, "reciprocal", tn_grad_input(g, 4));
-    s.scaled = times(&s, minus(&s, tn_grad_input(g, 1), tn_grad_input(g, 3)), s.r);
+    s.scaled = times(&s, minus(&s, s.data, tn_grad_input(g, 3)), s.r);
     s.gamma = shaped(&s, tn_grad_input(g, 2));
     return norm_back_grad(&s, false);
+}
+
+/* (N, groups, elements): rows along the last axis, one parameter for each group. `r` is (N, groups). */
+static tn_status grouped_back_grad(second *s, tn_grad *g, tn_edge r)
+{
+    tn_edge mean = tn_grad_input(g, 3), rows;
+
+    second_init(s, g, 1);
+    rows = reduced(s, "sum", s->over = "2", true, s->data);
+    s->r = tni_grad_op2(g, &s->st, "_backward_reshape", r, rows);
+    mean = tni_grad_op2(g, &s->st, "_backward_reshape", mean, rows);
+    s->scaled = times(s, minus(s, s->data, mean), s->r);
+    s->gamma = shaped(s, tn_grad_input(g, 2));
+    return norm_back_grad(s, false);
+}
+
+static tn_status instance_norm_back_grad(tn_grad *g)
+{
+    second s = {.view = "(0,0,-1)"};
+    char eps[32];
+    tn_edge r;
+
+    if (!tni_grad_arrives(g))
+        return TN_OK;
+    snprintf(eps, sizeof eps, "%.17g", tni_attr_float(g->attrs, TN_INSTANCENORM_EPS));
+    r = tni_grad_op1(g, &s.st, "rsqrt", tni_grad_scalar(g, &s.st, "_plus_scalar", tn_grad_input(g, 4), eps));
+    return grouped_back_grad(&s, g, r);
+}
+
+static tn_status group_norm_back_grad(tn_grad *g)
+{
+    second s = {0};
+
+    if (!tni_grad_arrives(g))
+        return TN_OK;
+    snprintf(s.view, sizeof s.view, "(0,%lld,-1)",
+             (long long)tni_attr_int(g->attrs, TN_GROUPNORM_NUM_GROUPS));
+    return grouped_back_grad(&s, g, tni_grad_op1(g, &s.st, "reciprocal", tn_grad_input(g, 4)));
+}
+
+/* With n = sqrt(sum(x²) + eps), p = sum(h x), q = sum(dy x), sums over what is normalised together:
+ *     dx = dy / n - x q / n³;   to dy goes h / n - x p / n³, to x goes (3 p q x / n² - q h - p dy - sum(h dy)
+ * x) / n³ */
+static tn_status l2_normalization_back_grad(tn_grad *g)
+{
+    static const char *const others[] = {"1", "(0,)",
+                                         "(0,1)"}; /* what is summed over: all but these, or this */
+    const int64_t mode = tni_attr_int(g->attrs, TN_L2NORMALIZATION_MODE);
+    const tn_edge dy = tn_grad_input(g, 0), x = tn_grad_input(g, 1), h = tn_grad_of(g, 0);
+    second s = {.g = g, .over = mode == TN_L2NORMALIZATION_MODE_CHANNEL ? others[mode] : NULL};
+    tn_edge p, q, r, cube, to_x;
+
+    if (!h.node)
+        return TN_OK;
+    snprintf(s.axis, sizeof s.axis, "%s", others[mode]);
+    p = reduced(&s, "sum", s.over, true, times(&s, h, x));
+    q = reduced(&s, "sum", s.over, true, times(&s, dy, x));
+    r = tni_grad_op1(g, &s.st, "reciprocal",
+                     tni_grad_op2(g, &s.st, "_backward_reshape", tn_grad_input(g, 2), p));
+    cube = times(&s, r, tni_grad_op1(g, &s.st, "square", r));
+    s.st = tni_grad_set(g, &s.st, 0, minus(&s, times(&s, h, r), times(&s, x, times(&s, p, cube))));
+    if (s.st || !g->ops->needs(g, 1))
+        return s.st;
+    to_x = times(&s, times(&s, p, q), tni_grad_op1(g, &s.st, "square", r));
+    to_x = minus(&s, tni_grad_scalar(g, &s.st, "_mul_scalar", to_x, "3"),
+                 reduced(&s, "sum", s.over, true, times(&s, h, dy)));
+    to_x = minus(&s, times(&s, to_x, x), plus(&s, times(&s, q, h), times(&s, p, dy)));
+    return tni_grad_set(g, &s.st, 1, times(&s, to_x, cube));
 }
 
 /* ---- table -------------------------------------------------------------------------------------------- */
@@ -241,4 +361,32 @@ static const tn_op layer_norm = TNI_OP(
     .gradients = "own: dy data gamma mean std -> data gamma beta", .second = layer_norm_back_grad,
     .dtype = layer_norm_dtype);
 
-const tn_op *const tni_family_norm[] = {&batch_norm, &layer_norm, NULL};
+static const tn_op instance_norm =
+    TNI_OP("InstanceNorm", .doc = "Normalises each channel of each example.", .attrs = instance_norm_attrs,
+           .shapes = "data:(N,C:channels,D,S..) gamma:(C) beta:(C) -> output:data mean~:(N,C) var~:(N,C)",
+           .gradients = "own: dy data gamma mean var -> data gamma beta", .second = instance_norm_back_grad,
+           .dtype = tni_dtype_same_float);
+
+static const tn_op group_norm = TNI_OP(
+    "GroupNorm", .doc = "Normalises groups of channels of each example; gamma and beta are those of groups.",
+    .attrs = group_norm_attrs,
+    .shapes = "data:(N,C*num_groups,D,S..) gamma:(num_groups) beta:(num_groups) "
+              "-> output:data mean~output_mean_var:(N,num_groups) std~output_mean_var:(N,num_groups)",
+    .gradients = "own: dy data gamma mean std -> data gamma beta", .second = group_norm_back_grad,
+    .dtype = tni_dtype_same_float);
+
+static const tn_op l2_normalization = TNI_OP(
+    "L2Normalization", .doc = "Divides vectors by their Euclidean norm.", .attrs = l2_normalization_attrs,
+    .shapes = "[mode=instance] data:(N,S..) -> output:data norm~:(N) "
+              "| [mode=channel] data:(N,C,D,T..) -> output:data norm~:(N,1,D,T..) "
+              "| data:(N,C,D,T..) -> output:data norm~:(N,C)",
+    .gradients = "own: dy data norm -> data", .second = l2_normalization_back_grad,
+    .dtype = tni_dtype_same_float);
+
+static const tn_op lrn =
+    TNI_OP("LRN", .doc = "Divides by a power of the squares of the channels around.", .attrs = lrn_attrs,
+           .shapes = "data:(N,C,H,W) -> output:data tmp_norm~:data",
+           .gradients = "once: dy data output tmp_norm -> data", .dtype = tni_dtype_same_float);
+
+const tn_op *const tni_family_norm[] = {
+    &batch_norm, &layer_norm, &instance_norm, &group_norm, &l2_normalization, &lrn, NULL};

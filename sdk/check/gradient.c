@@ -423,6 +423,7 @@ static const struct {
 } exceptions[] = {
     {"BlockGrad", ""},
     {"LayerNorm", "output_mean_var=True"},
+    {"GroupNorm", "output_mean_var=True"},
     {"BatchNorm", "output_mean_var=True"},
 };
 

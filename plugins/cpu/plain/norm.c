@@ -8,8 +8,9 @@
 #include "plain.h"
 #include "tenon/plugin/indices.h"
 
-#define BLOCK 16 /* channels of a task */
-#define LANES 8  /* running sums of one channel */
+#define BLOCK 16  /* channels of a task */
+#define PLACES 64 /* sums side by side in LRN */
+#define LANES 8   /* running sums of one channel */
 
 /* Data as (outer, channels, inner); outer is 0 where inner is, however many there would be. */
 typedef struct layout {
@@ -22,6 +23,36 @@ static layout layout_of(const tn_tensor *x, int64_t asked)
     const int64_t inner = tncpu_dims(x, axis + 1, x->ndim);
 
     return (layout){inner ? tncpu_dims(x, 0, axis) : 0, x->shape[axis], inner};
+}
+
+/* What is normalised together: `count` rows of `length` elements that lie `step` apart. Each element of a row
+ * has a gamma and a beta; with groups, each row has: those of row % groups, and step is 1. */
+typedef struct rows {
+    int64_t count, length, step, groups, keeps_variance;
+    double eps;
+} rows;
+
+typedef void row_function(const rows *r, const tn_exec *x, int64_t row);
+
+static int64_t row_start(const rows *r, int64_t row)
+{
+    return row / r->step * r->length * r->step + row % r->step;
+}
+
+static int64_t row_group(const rows *r, int64_t row)
+{
+    return r->groups ? row % r->groups : 0;
+}
+
+/* Channels that LRN sums for one: this many before it and behind it, as MXNet with oneDNN takes them. */
+static int64_t lrn_reach(const tn_value *attrs)
+{
+    return (tn_value_int(attrs[TN_LRN_NSIZE]) - 1) / 2;
+}
+
+static double lrn_scale(const tn_value *attrs)
+{
+    return tn_value_float(attrs[TN_LRN_ALPHA]) / (double)tn_value_int(attrs[TN_LRN_NSIZE]);
 }
 
 static double tree(const double *lane)
@@ -100,53 +131,136 @@ static tn_status backward_batch_norm_run(const tn_plan *plan, const tn_exec *x, 
     return TN_OK;
 }
 
-/* ---- LayerNorm --------------------------------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------------------------------------- */
 
-static tn_status layer_norm_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+/* (outer, channels, inner): rows of channels. */
+static rows rows_between(const layout *l, double eps)
 {
-    const tn_tensor *data = node->in[strcmp(node->op, "_backward_LayerNorm") == 0 ? 1 : 0];
-    const layout l = layout_of(data, tn_value_int(node->attrs[TN_LAYERNORM_AXIS]));
+    return (rows){.count = l->outer * l->inner, .length = l->channels, .step = l->inner, .eps = eps};
+}
 
-    (void)plugin, (void)err;
-    tncpu_plan_tasks(node, plan, 50 + 4 * (double)tn_tensor_count(data), l.outer * l.inner);
+static rows rows_grouped(const tn_tensor *x, int64_t groups, double eps)
+{
+    return (rows){.count = x->shape[0] * groups,
+                  .length = groups ? x->shape[1] / groups * tncpu_dims(x, 2, x->ndim) : 0,
+                  .step = 1,
+                  .groups = groups,
+                  .eps = eps};
+}
+
+static rows rows_of(const char *op, const tn_tensor *x, const tn_value *attrs)
+{
+    rows r;
+
+    if (strcmp(op, "LayerNorm") == 0) {
+        const layout l = layout_of(x, tn_value_int(attrs[TN_LAYERNORM_AXIS]));
+
+        return rows_between(&l, tn_value_float(attrs[TN_LAYERNORM_EPS]));
+    }
+    if (strcmp(op, "GroupNorm") == 0)
+        return rows_grouped(x, tn_value_int(attrs[TN_GROUPNORM_NUM_GROUPS]),
+                            tn_value_float(attrs[TN_GROUPNORM_EPS]));
+    if (strcmp(op, "L2Normalization") == 0) {
+        const int64_t mode = tn_value_int(attrs[TN_L2NORMALIZATION_MODE]);
+        const int32_t first = mode == TN_L2NORMALIZATION_MODE_INSTANCE ? 1 : 2;
+        const double eps = tn_value_float(attrs[TN_L2NORMALIZATION_EPS]);
+
+        if (mode == TN_L2NORMALIZATION_MODE_CHANNEL) {
+            const layout l = layout_of(x, 1);
+
+            return rows_between(&l, eps);
+        }
+        return (rows){
+            .count = tncpu_dims(x, 0, first), .length = tncpu_dims(x, first, x->ndim), .step = 1, .eps = eps};
+    }
+    if (strcmp(op, "LRN") == 0)
+        return rows_grouped(x, x->shape[1], 0);
+    r = rows_grouped(x, x->shape[1], tn_value_float(attrs[TN_INSTANCENORM_EPS]));
+    r.keeps_variance = 1;
+    return r;
+}
+
+static tn_status rows_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const int backward = strncmp(node->op, "_backward_", 10) == 0;
+    const tn_tensor *data = node->in[backward];
+    tn_status st = tncpu_state(plugin, plan, sizeof(rows), err);
+    rows *r;
+
+    if (st)
+        return st;
+    r = plan->state;
+    *r = rows_of(node->op + (backward ? 10 : 0), data, node->attrs);
+    tncpu_plan_tasks(node, plan, 50 + 4 * (double)tn_tensor_count(data), r->count);
     return TN_OK;
 }
 
-static tn_status layer_norm_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+static void rows_each(const tn_plan *plan, const tn_exec *x, int64_t count, row_function *f32,
+                      row_function *f64)
 {
-    const layout l = layout_of(x->in[0], tn_value_int(x->attrs[TN_LAYERNORM_AXIS]));
+    const rows *r = plan->state;
+    row_function *const run = x->in[0]->dtype == TN_F32 ? f32 : f64;
     const int threads = tncpu_run_threads(plan, x);
-    /* rows of nothing have a mean and a deviation, if somebody wants them */
-    const int64_t rows = l.channels || x->modes[1] || x->modes[2] ? l.outer * l.inner : 0;
 
-    (void)err, (void)threads;
+    (void)threads;
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
-    for (int64_t row = 0; row < rows; row++)
-        if (x->in[0]->dtype == TN_F32)
-            layer_norm_row_f32(&l, x, row);
-        else
-            layer_norm_row_f64(&l, x, row);
+    for (int64_t row = 0; row < count; row++)
+        run(r, x, row);
+}
+
+static tn_status norm_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const rows *r = plan->state;
+
+    (void)err; /* rows of nothing have a mean and a deviation, if somebody wants them */
+    rows_each(plan, x, r->length || x->modes[1] || x->modes[2] ? r->count : 0, norm_row_f32, norm_row_f64);
     return TN_OK;
 }
 
-static tn_status backward_layer_norm_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+static tn_status backward_norm_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const layout l = layout_of(x->in[1], tn_value_int(x->attrs[TN_LAYERNORM_AXIS]));
-    const int threads = tncpu_run_threads(plan, x), single = x->in[1]->dtype == TN_F32;
+    const rows *r = plan->state;
+    const int params = x->modes[1] || x->modes[2];
 
-    (void)err, (void)threads;
-#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
-    for (int64_t row = 0; row < (x->modes[0] && l.channels ? l.outer * l.inner : 0); row++)
-        if (single)
-            backward_layer_norm_row_f32(&l, x, row);
-        else
-            backward_layer_norm_row_f64(&l, x, row);
-#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
-    for (int64_t c = 0; c < (x->modes[1] || x->modes[2] ? l.channels : 0); c += BLOCK)
-        if (single)
-            backward_layer_norm_params_f32(&l, x, c, tncpu_min(c + BLOCK, l.channels));
-        else
-            backward_layer_norm_params_f64(&l, x, c, tncpu_min(c + BLOCK, l.channels));
+    (void)err;
+    rows_each(plan, x, x->modes[0] && r->length ? r->count : 0, backward_norm_row_f32, backward_norm_row_f64);
+    if (params && r->groups)
+        rows_each(plan, x, r->groups, backward_norm_group_f32, backward_norm_group_f64);
+    else if (params)
+        rows_each(plan, x, tncpu_ceil_div(r->length, BLOCK), backward_norm_elements_f32,
+                  backward_norm_elements_f64);
+    return TN_OK;
+}
+
+static tn_status l2_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const rows *r = plan->state;
+
+    (void)err;
+    rows_each(plan, x, r->length || x->modes[1] ? r->count : 0, l2_row_f32, l2_row_f64);
+    return TN_OK;
+}
+
+static tn_status backward_l2_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const rows *r = plan->state;
+
+    (void)err;
+    rows_each(plan, x, r->length ? r->count : 0, backward_l2_row_f32, backward_l2_row_f64);
+    return TN_OK;
+}
+
+static tn_status lrn_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)err;
+    rows_each(plan, x, ((const rows *)plan->state)->count, lrn_row_f32, lrn_row_f64);
+    return TN_OK;
+}
+
+static tn_status backward_lrn_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)err;
+    rows_each(plan, x, ((const rows *)plan->state)->count, backward_lrn_row_f32, backward_lrn_row_f64);
     return TN_OK;
 }
 
@@ -156,10 +270,35 @@ static const tn_kernel batch_norm =
     TNCPU_KERNEL("BatchNorm", norm_types, TN_KERNEL_EMPTY_OK, batch_norm_prepare, batch_norm_run);
 static const tn_kernel backward_batch_norm = TNCPU_KERNEL(
     "_backward_BatchNorm", norm_types, TN_KERNEL_EMPTY_OK, batch_norm_prepare, backward_batch_norm_run);
-static const tn_kernel layer_norm =
-    TNCPU_KERNEL("LayerNorm", norm_types, 0, layer_norm_prepare, layer_norm_run);
-static const tn_kernel backward_layer_norm = TNCPU_KERNEL(
-    "_backward_LayerNorm", norm_types, TN_KERNEL_EMPTY_OK, layer_norm_prepare, backward_layer_norm_run);
 
-const tn_kernel *const tncpu_family_norm[] = {&batch_norm, &backward_batch_norm, &layer_norm,
-                                              &backward_layer_norm, NULL};
+#define ROWS(op, flags, run) TNCPU_KERNEL(op, norm_types, flags, rows_prepare, run)
+
+static const tn_kernel layer_norm = ROWS("LayerNorm", 0, norm_run);
+static const tn_kernel backward_layer_norm =
+    ROWS("_backward_LayerNorm", TN_KERNEL_EMPTY_OK, backward_norm_run);
+static const tn_kernel instance_norm = ROWS("InstanceNorm", 0, norm_run);
+static const tn_kernel backward_instance_norm =
+    ROWS("_backward_InstanceNorm", TN_KERNEL_EMPTY_OK, backward_norm_run);
+static const tn_kernel group_norm = ROWS("GroupNorm", 0, norm_run);
+static const tn_kernel backward_group_norm =
+    ROWS("_backward_GroupNorm", TN_KERNEL_EMPTY_OK, backward_norm_run);
+static const tn_kernel l2_normalization = ROWS("L2Normalization", 0, l2_run);
+static const tn_kernel backward_l2_normalization = ROWS("_backward_L2Normalization", 0, backward_l2_run);
+static const tn_kernel lrn = ROWS("LRN", 0, lrn_run);
+static const tn_kernel backward_lrn = ROWS("_backward_LRN", 0, backward_lrn_run);
+
+const tn_kernel *const tncpu_family_norm[] = {
+    &batch_norm,
+    &backward_batch_norm,
+    &layer_norm,
+    &backward_layer_norm,
+    &instance_norm,
+    &backward_instance_norm,
+    &group_norm,
+    &backward_group_norm,
+    &l2_normalization,
+    &backward_l2_normalization,
+    &lrn,
+    &backward_lrn,
+    NULL,
+};

@@ -369,6 +369,27 @@
 #define TN_LAYERNORM_EPS 1
 #define TN_LAYERNORM_OUTPUT_MEAN_VAR 2
 
+/* InstanceNorm, _backward_InstanceNorm */
+#define TN_INSTANCENORM_EPS 0
+
+/* GroupNorm, _backward_GroupNorm */
+#define TN_GROUPNORM_NUM_GROUPS 0
+#define TN_GROUPNORM_EPS 1
+#define TN_GROUPNORM_OUTPUT_MEAN_VAR 2
+
+/* L2Normalization, _backward_L2Normalization */
+#define TN_L2NORMALIZATION_EPS 0
+#define TN_L2NORMALIZATION_MODE 1
+#define TN_L2NORMALIZATION_MODE_CHANNEL 0
+#define TN_L2NORMALIZATION_MODE_INSTANCE 1
+#define TN_L2NORMALIZATION_MODE_SPATIAL 2
+
+/* LRN, _backward_LRN */
+#define TN_LRN_ALPHA 0
+#define TN_LRN_BETA 1
+#define TN_LRN_KNORM 2
+#define TN_LRN_NSIZE 3
+
 /* dot, _backward_dot */
 #define TN_DOT_TRANSPOSE_A 0
 #define TN_DOT_TRANSPOSE_B 1
