@@ -442,7 +442,7 @@ static tn_status forward_prepare(const conv_call *c)
 
     if (tndnn_tuned_way(c->node, &way) && way < WAYS && !ways_prepare(c, way, way + 1, true))
         return TN_OK;
-    if ((st = table_prepare(c)) || !tndnn_tuner_start(&t, c->node))
+    if ((st = table_prepare(c)) || !tndnn_tuner_start(&t, c->node, c->plan, WAYS))
         return st;
     by_table = ((const tndnn_state *)c->plan->state)->way;
     way = way_measure(c, &t, by_table);

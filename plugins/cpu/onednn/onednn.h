@@ -146,8 +146,9 @@ typedef struct tndnn_tuner {
     uint64_t bytes[TNDNN_TUNE_ARGS];
 } tndnn_tuner;
 
-/* False: there is nothing to measure with. */
-bool tndnn_tuner_start(tndnn_tuner *t, const tn_node *node);
+/* False: there is nothing to measure with, or not the time for a run of each of `ways` plans like this one.
+ */
+bool tndnn_tuner_start(tndnn_tuner *t, const tn_node *node, const tn_plan *plan, uint32_t ways);
 bool tndnn_tuner_goes_on(const tndnn_tuner *t); /* some time is left */
 /* The shortest of a few runs, in ns; `left`: how many plans share the time that is left. UINT64_MAX: no time
  * or memory is left, or the run fails. */

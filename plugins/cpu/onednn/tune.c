@@ -58,12 +58,15 @@ static uint64_t clock_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-bool tndnn_tuner_start(tndnn_tuner *t, const tn_node *node)
+bool tndnn_tuner_start(tndnn_tuner *t, const tn_node *node, const tn_plan *plan, uint32_t ways)
 {
-    if (!node->host || !node->host->tuning_budget_ns || !node->host->scratch ||
-        node->in_count + node->out_count >= TNDNN_TUNE_ARGS)
+    const tn_prepare_ops *host = node->host;
+
+    if (!host || !host->tuning_budget_ns || !host->scratch ||
+        node->in_count + node->out_count >= TNDNN_TUNE_ARGS ||
+        plan->est_ns / plan->threads > host->tuning_budget_ns / ways)
         return false;
-    *t = (tndnn_tuner){.node = node, .end = clock_ns() + node->host->tuning_budget_ns};
+    *t = (tndnn_tuner){.node = node, .end = clock_ns() + host->tuning_budget_ns};
     return true;
 }
 
