@@ -6,7 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "context.h"
+#include "exec/invoke.h"
+#include "far.h"
 #include "support/scratch.h"
 #include "tenon/plugin/attr.h"
 
@@ -74,22 +75,23 @@ static const tn_op *const ops[] = {&op, NULL};
 static const tn_op_table op_table = {.head = TN_CAPABILITY(tn_op_table, ops, TN_KIND_OPS, "tuners"),
                                      .ops = ops};
 static const char *const types[] = {"*:f32", NULL};
-static const tn_kernel kernel = {.struct_size = (uint32_t)TN_END(tn_kernel, release),
-                                 .rank = 64,
-                                 .op = "test_tune",
-                                 .name = "tuned",
-                                 .device = "cpu",
-                                 .isa = "",
-                                 .op_version_min = 1,
-                                 .op_version_max = 1,
-                                 .flags = TN_KERNEL_DETERMINISTIC,
-                                 .types = types,
-                                 .prepare = prepare,
-                                 .run = run};
-static const tn_kernel *const kernels[] = {&kernel, NULL};
-static const tn_kernel_table kernel_table = {
-    .head = TN_CAPABILITY(tn_kernel_table, stream_detach, TN_KIND_KERNELS, "cpu"), .kernels = kernels};
-static const tn_capability *const capabilities[] = {&op_table.head, &kernel_table.head, NULL};
+#define KERNEL(device_)                                                                                      \
+    {                                                                                                        \
+        .struct_size = (uint32_t)TN_END(tn_kernel, release), .rank = 64, .op = "test_tune", .name = "tuned", \
+        .device = (device_), .isa = "", .op_version_min = 1, .op_version_max = 1,                            \
+        .flags = TN_KERNEL_DETERMINISTIC, .types = types, .prepare = prepare, .run = run                     \
+    }
+static const tn_kernel host_kernel = KERNEL("cpu"), beside_kernel = KERNEL("beside");
+static const tn_kernel *const host_kernels[] = {&host_kernel, NULL}, *const beside_kernels[] = {
+                                                                         &beside_kernel, NULL};
+static const tn_kernel_table host_table = {.head = TN_CAPABILITY(tn_kernel_table, stream_detach,
+                                                                 TN_KIND_KERNELS, "cpu"),
+                                           .kernels = host_kernels},
+                             beside_table = {.head = TN_CAPABILITY(tn_kernel_table, stream_detach,
+                                                                   TN_KIND_KERNELS, "beside"),
+                                             .kernels = beside_kernels};
+static const tn_capability *const capabilities[] = {&op_table.head, &host_table.head, &beside_table.head,
+                                                    &beside_ops.head, NULL};
 static const tn_plugin plugin = {.struct_size = (uint32_t)TN_END(tn_plugin, capabilities),
                                  .magic = TN_MAGIC,
                                  .abi_major = TN_ABI_MAJOR,
@@ -238,6 +240,57 @@ static void keys(void **state)
     assert_string_equal(tuned, "way 2");
 }
 
+/* Devices with streams get scratch and what was stored, and no time: there is no stream to measure on. */
+static void devices(void **state)
+{
+    const int64_t shape[] = {2, 3};
+    const float values[6] = {1, 2, 3, 4, 5, 6};
+
+    (void)state;
+    once("1", OFF, NULL); /* the host's blob is another one's */
+    for (int i = 0; i < 2; i++) {
+        tni_context *c = context_of("1", OFF, NULL);
+        tni_array *x = NULL, *y = NULL;
+        tni_device *d = NULL;
+
+        assert_ok(tni_device_get(c->devices, "beside", 0, &d));
+        assert_ok(tni_array_create(c->space, d, TN_F32, 2, shape, "test", &x));
+        assert_ok(tni_array_write(x, values, sizeof values));
+        budget = 1;
+        assert_ok(tni_invoke_text(c, "test_tune", 1, &x, 0, NULL, NULL, 1, &y, NULL));
+        test_values(y, values, 6, 0);
+        assert_int_equal(budget, 0);
+        assert_true(aligned);
+        assert_int_equal(blocks, BLOCKS_MAX);
+        assert_string_equal(tuned, i ? "way 2" : "");
+        tni_array_release(x);
+        tni_array_release(y);
+        test_context_close(c);
+    }
+}
+
+/* Who asks which kernel would serve a call makes nobody measure; what was stored holds there, too. */
+static void asked(void **state)
+{
+    const int64_t shape[] = {2, 3};
+    const tni_why_input input = {.shape = shape, .ndim = 2, .dtype = TN_F32};
+    tni_why_query q = {.op = "test_tune", .inputs = &input, .input_count = 1, .dtype = TN_F32};
+    tni_context *c = context_of("1", OFF, NULL);
+    tni_why *y = NULL;
+
+    (void)state;
+    assert_ok(tni_default_device(c, &q.device));
+    prepares = 0;
+    budget = 1;
+    assert_ok(tni_why_create(c, &q, &y));
+    tni_why_destroy(y);
+    assert_int_equal(prepares, 1);
+    assert_int_equal(budget, 0);
+    call(c, 2, 3, NULL);
+    assert_int_equal(budget, 200000000);
+    test_context_close(c);
+}
+
 static void damaged(void **state)
 {
     (void)state;
@@ -271,7 +324,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(budgets, file_new),  cmocka_unit_test_setup(scratch_ends, file_new),
         cmocka_unit_test_setup(only_off, file_new), cmocka_unit_test_setup(keys, file_new),
-        cmocka_unit_test_setup(damaged, file_new),  cmocka_unit_test_setup(user_folder, file_new),
+        cmocka_unit_test_setup(damaged, file_new),  cmocka_unit_test_setup(devices, file_new),
+        cmocka_unit_test_setup(asked, file_new),    cmocka_unit_test_setup(user_folder, file_new),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
