@@ -7,7 +7,7 @@
  * are matched by rules.c; what is left is asked of `prepare`, which may still say TN_E_UNSUPPORTED. Nothing
  * falls back silently: no kernel is an error that lists every candidate with its reason.
  */
-#include "compile/select.h"
+#include "compile/tuning.h"
 
 #include <string.h>
 
@@ -26,6 +26,7 @@ struct tni_selector {
     uint64_t generation; /* of the registry when by_op was made */
     bool made;
     tni_prepared_cache *prepared;
+    tni_tuning *tuning;
     const tni_opdef *told[TOLD_MAX]; /* that cut programs: the log has said so */
     uint32_t told_count;
     struct layout_copy *layouts[LAYOUT_BUCKETS]; /* every one that a plan asked for, once; as long as this */
@@ -73,7 +74,8 @@ tn_status tni_selector_create(tni_opset *ops, tni_registry *plugins, tni_options
         tni_free(s);
         return TN_E_NOMEM;
     }
-    if (tni_prepared_cache_create(&s->prepared)) {
+    if (tni_prepared_cache_create(&s->prepared) || tni_tuning_create(options, log, &s->tuning)) {
+        tni_prepared_cache_destroy(s->prepared);
         tni_mutex_fini(&s->lock);
         tni_free(s);
         return TN_E_NOMEM;
@@ -98,6 +100,7 @@ void tni_selector_destroy(tni_selector *s)
     if (!s)
         return;
     tni_prepared_cache_destroy(s->prepared);
+    tni_tuning_destroy(s->tuning);
     candidates_free(s);
     layouts_free(s);
     tni_mutex_fini(&s->lock);
@@ -586,18 +589,18 @@ static const char *asks_too_much(const tni_request *r, const tni_prepared *p)
     return p->plan.saved_bytes > TN_SIZE_MAX / 2 ? "asks for a saved block that no memory holds" : NULL;
 }
 
-tn_status tni_candidate_prepare(tni_selector *s, const tni_request *r, const tni_candidate *c,
+tn_status tni_candidate_prepare(tni_selector *s, const tni_request *r, const tni_candidate *c, bool measure,
                                 tni_prepared **out, tn_err *err)
 {
     const bool strided = (c->kernel->flags & TN_KERNEL_STRIDED) != 0, layouts = layouts_given(s, r, c);
     dense_copy dense = {0};
     tni_prepared *p = NULL;
     tn_node node = {.struct_size = (uint32_t)TN_END(tn_node, host)};
-    const tn_prepare_ops host = {.struct_size = (uint32_t)TN_END(tn_prepare_ops, stream),
-                                 .host = &c->plugin->host};
+    tni_tuned tuned;
     const char *why;
     tn_status st;
 
+    tni_tuned_init(&tuned, s->tuning, r, c, measure);
     if ((st = prepared_create(r, c, &p)) || (st = dense_init(r, p, layouts, &dense)))
         goto cleanup;
     p->dense = !strided && any_strided(r, p);
@@ -617,7 +620,7 @@ tn_status tni_candidate_prepare(tni_selector *s, const tni_request *r, const tni
         tni_prepared_retain(p->forward);
         node.forward = &p->forward->plan;
     }
-    node.host = &host;
+    node.host = &tuned.ops;
     if (c->kernel->prepare && (st = c->kernel->prepare(c->plugin->self, &node, &p->plan, err)))
         goto cleanup;
     why = layouts_take(s, r, p, &st);
@@ -631,10 +634,12 @@ tn_status tni_candidate_prepare(tni_selector *s, const tni_request *r, const tni
         st = tn_fail(err, TN_E_UNSUPPORTED, "its bits depend on the number of threads");
         goto cleanup;
     }
+    tni_tuned_take(&tuned, &p->plan);
     *out = p;
     p = NULL;
 
 cleanup:
+    tni_tuned_fini(&tuned);
     tni_prepared_release(p);
     dense_fini(&dense);
     return st;
@@ -653,7 +658,7 @@ static tn_status candidates_try(tni_selector *s, const tni_request *r, const tni
         if (*pin && item->pin != 0)
             snprintf(why, sizeof why, "not the pinned one");
         else if (tni_rules_match(r, &item->c, why, sizeof why)) {
-            st = tni_candidate_prepare(s, r, &item->c, out, &err);
+            st = tni_candidate_prepare(s, r, &item->c, true, out, &err);
             if (st == TN_OK) {
                 (void)tni_str_addf(text, "%s/%s, rank %d: chosen; ", item->c.plugin->descriptor->name,
                                    item->c.kernel->name, item->c.kernel->rank);

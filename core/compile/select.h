@@ -33,7 +33,8 @@ tni_registry *tni_selector_plugins(const tni_selector *s);
 const char *tni_pin_of(const tni_selector *s, const tni_request *r);
 /* The candidates of the request's operator and device type (tni_ranked), best first. */
 tn_status tni_ranked_list(tni_selector *s, const tni_request *r, tni_vec *out);
-tn_status tni_candidate_prepare(tni_selector *s, const tni_request *r, const tni_candidate *c,
+/* `measure`: the kernel may measure, where it may at all; false: its plan is only looked at. */
+tn_status tni_candidate_prepare(tni_selector *s, const tni_request *r, const tni_candidate *c, bool measure,
                                 tni_prepared **out, tn_err *err);
 
 #endif

@@ -20,7 +20,7 @@ static tn_status ask_it(tni_selector *s, const tni_request *r, const tni_candida
 {
     tni_prepared *p = NULL;
     tn_err err = {0};
-    tn_status st = tni_candidate_prepare(s, r, c, &p, &err);
+    tn_status st = tni_candidate_prepare(s, r, c, false, &p, &err);
 
     line->asked = true;
     line->fits = !st;

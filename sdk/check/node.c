@@ -220,11 +220,15 @@ static tn_status prepare(chk_node *n)
     const chk_facts *f = &p->f;
     tn_tensor blind[2 * CHK_ARGS_MAX];
     chk_operands list;
-    tn_prepare_ops ops = {.struct_size = (uint32_t)TN_END(tn_prepare_ops, stream),
+    static const unsigned char of_a_file[] = "a file may hold anything";
+    const bool tuned = !(p->flags & TN_NODE_DETERMINISTIC);
+    tn_prepare_ops ops = {.struct_size = (uint32_t)TN_END(tn_prepare_ops, tuned_bytes),
                           .host = n->side->host,
                           .arg = n,
                           .scratch = scratch,
-                          .stream = n->lane->stream};
+                          .stream = n->lane->stream,
+                          .tuned = tuned ? of_a_file : NULL,
+                          .tuned_bytes = tuned ? sizeof of_a_file : 0};
     tn_node node = {.struct_size = (uint32_t)TN_END(tn_node, host),
                     .op_version = p->op->version,
                     .flags = (uint16_t)(p->flags | (n->form.recorded ? TN_NODE_RECORDED : 0u)),
@@ -238,7 +242,7 @@ static tn_status prepare(chk_node *n)
                     .out = list.out,
                     .modes = n->modes,
                     .forward = n->form.forward ? n->form.forward->plan : NULL};
-    tn_prepare_ops *made_ops = MADE(n, tn_prepare_ops, stream, ops);
+    tn_prepare_ops *made_ops = MADE(n, tn_prepare_ops, tuned_bytes, ops);
     tn_node *made;
     tn_status st;
 

@@ -105,7 +105,7 @@ static const tn_layout *ask(asker *a, uint64_t n)
     tn_err err = {0};
 
     number = n;
-    if (tni_candidate_prepare(a->c->selector, &a->request, &a->candidate, &p, &err))
+    if (tni_candidate_prepare(a->c->selector, &a->request, &a->candidate, true, &p, &err))
         fail_msg("layout %llu: %s", (unsigned long long)n, err.message);
     got = p->plan.out_layout[0];
     assert_true(p->layouts == (got != NULL));
@@ -165,7 +165,7 @@ static void test_no_memory(void **state)
 
         number = nth;
         tni_mem_fail_at(nth, false, true);
-        st = tni_candidate_prepare(a.c->selector, &a.request, &a.candidate, &p, &err);
+        st = tni_candidate_prepare(a.c->selector, &a.request, &a.candidate, true, &p, &err);
         failed = tni_mem_failed();
         tni_mem_fail_at(0, false, false);
         tni_error_clear();

@@ -140,6 +140,7 @@ typedef struct job {
     op_kernel kernel;
     uint32_t flags, in_count, out_count, own_outputs; /* out_count: with the mutated inputs */
     op_tensor in[ARGS_MAX], out[ARGS_MAX];
+    const tn_prepare_ops *host; /* NULL: no services */
     tn_plan plan;
     int32_t inplace[ARGS_MAX];
     const tn_layout *in_layout[ARGS_MAX], *out_layout[ARGS_MAX];
@@ -236,7 +237,7 @@ static tn_status job_prepare(job *j, uint32_t threads)
                        .in = in,
                        .out = out,
                        .modes = modes,
-                       .host = &ops};
+                       .host = j->host ? j->host : &ops};
 
     for (uint32_t i = 0; i < ARGS_MAX; i++) {
         blind[i] = j->in[i].t;
@@ -281,6 +282,8 @@ static void job_run(job *j, uint32_t threads)
 
 static void job_close(job *j)
 {
+    if (j->plan.tuning.release)
+        j->plan.tuning.release(j->plan.tuning.data);
     if (j->kernel.kernel->release)
         j->kernel.kernel->release(&j->plan);
     tni_attrs_release(j->attrs);
@@ -537,9 +540,126 @@ static void foreign(void **state)
     job_free(&j);
 }
 
+/* ---- kernels that measure ------------------------------------------------------------------------------ */
+
+#define SCRATCH_MAX 64
+#define BLOB_WAY 1 /* byte of cpu-onednn's blob; behind it stands the library's version */
+
+typedef struct measuring {
+    void *blocks[SCRATCH_MAX];
+    uint32_t count; /* of the blocks that were asked for */
+    unsigned char blob[64];
+    uint64_t bytes; /* 0: none was left */
+} measuring;
+
+static void *scratch_take(void *arg, uint64_t bytes)
+{
+    measuring *m = arg;
+    void *block = NULL;
+
+    assert_true(m->count < SCRATCH_MAX);
+    assert_int_equal(posix_memalign(&block, 64, (size_t)bytes), 0);
+    memset(block, 0xff, (size_t)bytes);
+    return m->blocks[m->count++] = block;
+}
+
+/* One node, prepared with `tuned` (NULL: nothing was stored), for as long as it takes; its result is checked.
+ */
+static uint32_t measured_run(const layout_case *c, uint32_t flags, const measuring *tuned, measuring *out)
+{
+    job expected, offers, j;
+    const tn_layout *offered;
+    const tn_prepare_ops host = {.struct_size = TN_END(tn_prepare_ops, tuned_bytes),
+                                 .arg = out,
+                                 .tuning_budget_ns = (uint64_t)1 << 50,
+                                 .scratch = scratch_take,
+                                 .tuned = tuned ? tuned->blob : NULL,
+                                 .tuned_bytes = tuned ? tuned->bytes : 0};
+    uint32_t failures;
+
+    memset(out, 0, sizeof *out);
+    expected_make(c, &expected);
+    job_open(&j, c, c->op, "cpu-onednn");
+    j.flags |= TN_NODE_LAYOUTS | flags;
+    if ((offered = offered_make(c, "cpu-onednn", &offers)) != NULL)
+        relayout("cpu-onednn", &j.in[0], offered);
+    j.host = &host;
+    must(job_prepare(&j, THREADS), c->attrs);
+    j.host = NULL;
+    for (uint32_t i = 0; i < out->count; i++)
+        free(out->blocks[i]);
+    out->bytes = j.plan.tuning.bytes;
+    assert_true(out->bytes <= sizeof out->blob);
+    if (out->bytes)
+        memcpy(out->blob, j.plan.tuning.data, (size_t)out->bytes);
+    failures = served_run(&j, "cpu-onednn", THREADS, &expected, c->attrs);
+    job_free(&j);
+    job_free(&expected);
+    if (offers.def)
+        job_free(&offers);
+    return failures;
+}
+
+/* A stored way is obeyed without measuring, and whatever the blob says, results are right. */
+static uint32_t ways_run(const layout_case *c, uint32_t flags)
+{
+    measuring first, stored, then;
+    uint32_t failures = measured_run(c, flags, NULL, &first);
+
+    assert_true(first.count > 0);
+    assert_true(first.bytes > BLOB_WAY);
+    failures += measured_run(c, flags, &first, &then);
+    assert_int_equal(then.count, 0);
+    assert_int_equal(then.bytes, 0);
+    for (unsigned way = 0; way < 6; way++) {
+        stored = first;
+        stored.blob[BLOB_WAY] = (unsigned char)(way < 5 ? way : 255);
+        failures += measured_run(c, flags, &stored, &then);
+        assert_true(way < 4 || then.count > 0); /* there are four */
+    }
+    return failures;
+}
+
+/* A blob of another size, format or version of the library is as good as none. */
+static uint32_t blobs_run(const layout_case *c)
+{
+    measuring first, stored, then;
+    uint32_t failures = measured_run(c, 0, NULL, &first);
+
+    stored = first;
+    stored.bytes--;
+    failures += measured_run(c, 0, &stored, &then);
+    assert_true(then.count > 0);
+    for (uint64_t i = 0; i < first.bytes; i++) {
+        stored = first;
+        stored.blob[i] ^= 0x80;
+        failures += measured_run(c, 0, &stored, &then);
+        assert_true(then.count > 0);
+    }
+    return failures;
+}
+
+static void measured(void **state)
+{
+    uint32_t failures;
+    op_kernel found;
+
+    (void)state;
+    if (!kernel_of("_reorder", "cpu-onednn", &found))
+        skip();
+    failures = blobs_run(&cases[0]);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (!strcmp(cases[i].op, "Convolution") || !strcmp(cases[i].op, "_fused_conv")) {
+            failures += ways_run(&cases[i], 0);
+            failures += ways_run(&cases[i], TN_NODE_CONSTANT_WEIGHT);
+        }
+    assert_int_equal(failures, 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(layouts), cmocka_unit_test(foreign)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(layouts), cmocka_unit_test(foreign),
+                                       cmocka_unit_test(measured)};
 
     return tn_op_main(tests);
 }

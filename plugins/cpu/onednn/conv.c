@@ -128,7 +128,7 @@ static bool winograd_pays(const tndnn_maker *m, const geometry *g)
     for (size_t i = 0; i < sizeof winograd_from / sizeof *winograd_from; i++)
         large = large || (y[0] * y[2] * y[3] >= winograd_from[i].pixels &&
                           w[0] >= winograd_from[i].channels && w[1] >= winograd_from[i].channels);
-    return large && weight_stays(m->node);
+    return (large || m->ways->all) && weight_stays(m->node);
 }
 
 /* Blocks of 16 that are filled by three quarters. */
@@ -181,6 +181,8 @@ static bool last_pays(const tndnn_maker *m, geometry *g)
     }
     last_describe(&g->data_as, &g->data);
     last_describe(&g->output_as, &g->output);
+    if (m->ways->all)
+        return true;
     if (pixels > 1)
         return values >= LAST_VALUES_MIN;
     return data->layout && tndnn_md_of(data, &have) && tndnn_md_equal(&have, &g->data_as);
@@ -224,13 +226,14 @@ static tn_status ways_try(tndnn_maker *m, geometry *g, pd_make make, const_dnnl_
 {
     tn_status st = TN_E_UNSUPPORTED;
 
-    for (uint32_t way = m->first; way < WAYS && st == TN_E_UNSUPPORTED; way++) {
+    for (uint32_t way = m->ways->first; way < m->ways->end && st == TN_E_UNSUPPORTED; way++) {
         dnnl_status_t made;
 
         if (!way_take(m, way, g))
             continue;
         made = make(m, g, hint, pd);
         st = way_check(m, way, made, *pd);
+        m->state->way = way;
         if (st && !made)
             (void)dnnl_primitive_desc_destroy(*pd);
     }
@@ -378,24 +381,90 @@ static double flops_of(const tn_tensor *output, const tn_tensor *weight)
            (double)tncpu_max(weight->shape[0], 1);
 }
 
-/* What Winograd's primitives want may differ between two numbers of threads: then there is none. */
-static tn_status prepare(void *plugin, const tn_node *node, tn_plan *plan, double flops, tndnn_build build,
-                         tn_err *err)
-{
-    const double ns = 500 + NS_PER_FLOP * flops;
-    tn_status st = tndnn_prepare_from(plugin, node, plan, ns, build, 0, err);
+typedef struct conv_call { /* what `prepare` was given */
+    void *plugin;
+    const tn_node *node;
+    tn_plan *plan;
+    double flops;
+    tndnn_build build;
+    tn_err *err;
+} conv_call;
 
-    return st == TN_E_UNSUPPORTED ? tndnn_prepare_from(plugin, node, plan, ns, build, DIRECT, err) : st;
+static tn_status ways_prepare(const conv_call *c, uint32_t first, uint32_t end, bool all)
+{
+    const tndnn_ways tried = {first, end, all};
+
+    return tndnn_prepare_ways(c->plugin, c->node, c->plan, 500 + NS_PER_FLOP * c->flops, c->build, &tried,
+                              c->err);
+}
+
+/* What Winograd's primitives want may differ between two numbers of threads: then there is none. */
+static tn_status table_prepare(const conv_call *c)
+{
+    const tn_status st = ways_prepare(c, 0, WAYS, false);
+
+    return st == TN_E_UNSUPPORTED ? ways_prepare(c, DIRECT, WAYS, false) : st;
+}
+
+/* A way other than the tables' is taken where it is ahead by so much: what it costs neighbours to have their
+ * values in another order of memory is not measured. */
+#define AHEAD(ns) ((ns) - (ns) / 8)
+
+static uint32_t way_measure(const conv_call *c, tndnn_tuner *t, uint32_t by_table)
+{
+    uint64_t least = tndnn_tuner_time(t, c->plan, WAYS);
+    uint32_t best = by_table;
+
+    if (least == UINT64_MAX)
+        return by_table;
+    least = AHEAD(least);
+    for (uint32_t way = 0; way < WAYS && tndnn_tuner_goes_on(t); way++) {
+        uint64_t ns;
+
+        if (way == by_table)
+            continue;
+        tndnn_plan_reset(c->node, c->plan);
+        if (ways_prepare(c, way, way + 1, true))
+            continue;
+        if ((ns = tndnn_tuner_time(t, c->plan, WAYS - way)) < least) {
+            least = ns;
+            best = way;
+        }
+    }
+    return best;
+}
+
+/* As stored, as measured, or as the tables say. */
+static tn_status forward_prepare(const conv_call *c)
+{
+    uint32_t way, by_table;
+    tndnn_tuner t;
+    tn_status st;
+
+    if (tndnn_tuned_way(c->node, &way) && way < WAYS && !ways_prepare(c, way, way + 1, true))
+        return TN_OK;
+    if ((st = table_prepare(c)) || !tndnn_tuner_start(&t, c->node, c->plan, WAYS))
+        return st;
+    by_table = ((const tndnn_state *)c->plan->state)->way;
+    way = way_measure(c, &t, by_table);
+    tndnn_plan_reset(c->node, c->plan);
+    if (way == by_table || (st = ways_prepare(c, way, way + 1, true)) == TN_E_UNSUPPORTED)
+        st = table_prepare(c);
+    if (!st)
+        tndnn_tuned_leave(c->plugin, c->plan, ((const tndnn_state *)c->plan->state)->way);
+    return st;
 }
 
 static tn_status conv_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    return prepare(plugin, node, plan, flops_of(node->out[0], node->in[1]), conv_build, err);
+    return forward_prepare(
+        &(conv_call){plugin, node, plan, flops_of(node->out[0], node->in[1]), conv_build, err});
 }
 
 static tn_status fused_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    return prepare(plugin, node, plan, flops_of(node->out[0], node->in[1]), fused_build, err);
+    return forward_prepare(
+        &(conv_call){plugin, node, plan, flops_of(node->out[0], node->in[1]), fused_build, err});
 }
 
 /* ---- backward: dy, data, weight to dx, dw, db ---------------------------------------------------------- */
@@ -524,7 +593,8 @@ static tn_status backward_build(tndnn_maker *m)
 
 static tn_status backward_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    return prepare(plugin, node, plan, 2 * flops_of(node->in[0], node->in[2]), backward_build, err);
+    return table_prepare(
+        &(conv_call){plugin, node, plan, 2 * flops_of(node->in[0], node->in[2]), backward_build, err});
 }
 
 static const char *const types[] = {"*:f32", NULL};

@@ -54,6 +54,12 @@ typedef struct tndnn_layout {
     tndnn_md md; /* canonical: what layout.bytes points to */
 } tndnn_layout;
 
+/* Which of the ways to serve a node are tried, in their order (conv.c). */
+typedef struct tndnn_ways {
+    uint32_t first, end;
+    bool all; /* those too that measured tables leave out */
+} tndnn_ways;
+
 /* The library's objects of one context, made when a kernel is first prepared. */
 typedef struct tndnn_plugin {
     const tn_host *host;
@@ -63,6 +69,7 @@ typedef struct tndnn_plugin {
 typedef struct tndnn_state {
     tndnn_plugin *plugin;
     uint32_t variant_count, layout_count, layout_max;
+    uint32_t way;              /* that serves the node */
     tndnn_variant variants[2]; /* as planned; on one thread, where fewer are there when it runs */
     tndnn_layout *layouts;
     /* Around the steps; `work` is the plan's own part of the workspace. May be NULL. */
@@ -90,8 +97,8 @@ typedef struct tndnn_maker {
     dnnl_primitive_attr_t attr;  /* scratchpads are the caller's */
     dnnl_primitive_attr_t layer; /* the same, and what follows a layer */
     bool layouts;                /* inputs and outputs may have private layouts */
-    uint32_t first;              /* of the ways to serve the node that are tried */
-    bool again;                  /* the second variant: layouts are settled */
+    const tndnn_ways *ways;
+    bool again; /* the second variant: layouts are settled */
     tndnn_late late[TNDNN_LATE_MAX];
     uint32_t late_count;
     tn_err *err;
@@ -110,12 +117,13 @@ tn_status tndnn_status(dnnl_status_t st, const char *what, tn_err *err);
 
 /* Makes a plan whose run takes about `ns` on one thread: `build` is called once or twice. A plan that fails
  * is as the host preset it. */
-tn_status tndnn_prepare_from(void *plugin, const tn_node *node, tn_plan *plan, double ns, tndnn_build build,
-                             uint32_t first, tn_err *err);
+tn_status tndnn_prepare_ways(void *plugin, const tn_node *node, tn_plan *plan, double ns, tndnn_build build,
+                             const tndnn_ways *ways, tn_err *err);
 tn_status tndnn_prepare(void *plugin, const tn_node *node, tn_plan *plan, double ns, tndnn_build build,
                         tn_err *err);
 tn_status tndnn_run(const tn_plan *plan, const tn_exec *x, tn_err *err);
 void tndnn_release(tn_plan *plan);
+void tndnn_plan_reset(const tn_node *node, tn_plan *plan); /* released, and as the host preset it */
 
 /* Adds a primitive; `pd` is taken. Then its arguments. */
 tn_status tndnn_step(tndnn_maker *m, dnnl_status_t made, dnnl_primitive_desc_t pd, const char *what);
@@ -126,6 +134,28 @@ tn_status tndnn_reorder(tndnn_maker *m, tndnn_place from, const tndnn_md *have, 
                         const tndnn_md *want);
 /* Refuses what the library serves by loops of no speed. */
 tn_status tndnn_fast(tndnn_maker *m, dnnl_status_t made, const_dnnl_primitive_desc_t pd, const char *what);
+
+/* ---- tune.c -------------------------------------------------------------------------------------------- */
+
+#define TNDNN_TUNE_ARGS 8 /* inputs and outputs of a node, and the workspace */
+
+typedef struct tndnn_tuner {
+    const tn_node *node;
+    uint64_t end; /* of the budget, on the monotonic clock */
+    void *block[TNDNN_TUNE_ARGS];
+    uint64_t bytes[TNDNN_TUNE_ARGS];
+} tndnn_tuner;
+
+/* False: there is nothing to measure with, or not the time for a run of each of `ways` plans like this one.
+ */
+bool tndnn_tuner_start(tndnn_tuner *t, const tn_node *node, const tn_plan *plan, uint32_t ways);
+bool tndnn_tuner_goes_on(const tndnn_tuner *t); /* some time is left */
+/* The shortest of a few runs, in ns; `left`: how many plans share the time that is left. UINT64_MAX: no time
+ * or memory is left, or the run fails. */
+uint64_t tndnn_tuner_time(tndnn_tuner *t, const tn_plan *plan, uint32_t left);
+/* The way that was stored for the node by this version of the library; false: there is none. */
+bool tndnn_tuned_way(const tn_node *node, uint32_t *way);
+void tndnn_tuned_leave(tndnn_plugin *plugin, tn_plan *plan, uint32_t way);
 
 /* ---- layout.c ------------------------------------------------------------------------------------------ */
 

@@ -261,7 +261,7 @@ static tn_status attr_create(dnnl_primitive_attr_t *attr, tn_err *err)
 
 typedef struct building {
     tndnn_build build;
-    uint32_t first;
+    const tndnn_ways *ways;
 } building;
 
 static tn_status variant_make(tndnn_plugin *plugin, const tn_node *node, tn_plan *plan, uint32_t threads,
@@ -269,7 +269,7 @@ static tn_status variant_make(tndnn_plugin *plugin, const tn_node *node, tn_plan
 {
     tndnn_state *s = plan->state;
     tndnn_variant *v = &s->variants[s->variant_count];
-    tndnn_maker m = {.node = node, .plan = plan, .state = s, .v = v, .first = how->first, .err = err};
+    tndnn_maker m = {.node = node, .plan = plan, .state = s, .v = v, .ways = how->ways, .err = err};
     const int before = omp_get_max_threads();
     tndnn_frame *frame = NULL;
     tn_status st = tndnn_engine(plugin, &m.engine, err);
@@ -298,10 +298,23 @@ static tn_status variant_make(tndnn_plugin *plugin, const tn_node *node, tn_plan
     return st;
 }
 
-tn_status tndnn_prepare_from(void *plugin, const tn_node *node, tn_plan *plan, double ns, tndnn_build build,
-                             uint32_t first, tn_err *err)
+void tndnn_plan_reset(const tn_node *node, tn_plan *plan)
 {
-    const building how = {build, first};
+    tndnn_release(plan);
+    for (uint32_t i = 0; i < node->in_count; i++)
+        plan->in_layout[i] = NULL;
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        plan->out_layout[i] = NULL;
+        plan->inplace[i] = -1;
+    }
+    plan->flags = plan->threads = 0;
+    plan->est_ns = plan->workspace_bytes = 0;
+}
+
+tn_status tndnn_prepare_ways(void *plugin, const tn_node *node, tn_plan *plan, double ns, tndnn_build build,
+                             const tndnn_ways *ways, tn_err *err)
+{
+    const building how = {build, ways};
     tn_status st = serves(node, err);
 
     if (st)
@@ -313,22 +326,13 @@ tn_status tndnn_prepare_from(void *plugin, const tn_node *node, tn_plan *plan, d
         st = variant_make(plugin, node, plan, plan->threads, &how, err);
     if (!st && plan->threads > 1)
         st = variant_make(plugin, node, plan, 1, &how, err);
-    if (!st)
-        return TN_OK;
-    tndnn_release(plan);
-    for (uint32_t i = 0; i < node->in_count; i++)
-        plan->in_layout[i] = NULL;
-    for (uint32_t i = 0; i < node->out_count; i++) {
-        plan->out_layout[i] = NULL;
-        plan->inplace[i] = -1;
-    }
-    plan->flags = plan->threads = 0;
-    plan->est_ns = plan->workspace_bytes = 0;
+    if (st)
+        tndnn_plan_reset(node, plan);
     return st;
 }
 
 tn_status tndnn_prepare(void *plugin, const tn_node *node, tn_plan *plan, double ns, tndnn_build build,
                         tn_err *err)
 {
-    return tndnn_prepare_from(plugin, node, plan, ns, build, 0, err);
+    return tndnn_prepare_ways(plugin, node, plan, ns, build, NULL, err);
 }

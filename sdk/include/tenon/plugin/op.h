@@ -196,14 +196,25 @@ typedef struct tn_rng {
 #define TN_NODE_LAYOUTS 256u         /* inputs may come in, and the plan may ask for, private layouts */
 #define TN_NODE_CONSTANT_WEIGHT 512u /* input 1 follows from constants alone: it is reordered once */
 
-/** What `prepare` may ask of the host. */
+/**
+ * What `prepare` may ask of the host. A kernel that tries several ways to compute a node measures them for at
+ * most `tuning_budget_ns`, on `scratch`, and leaves in `tn_plan.tuning` what it found: a blob that the host
+ * keeps in a file of the user. The same build of the plugin gets it back as `tuned` for an equal request on
+ * an equal device, in this process and in later ones; then nothing needs to be measured. The bytes come from
+ * a file: check them as any input. No blob is kept, and `tuned` is NULL, if the plugin has no build id.
+ */
 typedef struct tn_prepare_ops {
     uint32_t struct_size, reserved;
     const tn_host *host;
     void *arg;
-    uint64_t tuning_budget_ns;                   /* 0: no measuring (deterministic mode) */
-    void *(*scratch)(void *arg, uint64_t bytes); /* freed after prepare */
-    const tn_stream *stream;
+    /* 0: no measuring. So it is unless run.deterministic is off, and on devices other than the host. */
+    uint64_t tuning_budget_ns;
+    /** Memory of the node's device, aligned to 64 bytes, until prepare returns; NULL: there is none left.
+     * On the thread of prepare; at most 64 blocks. */
+    void *(*scratch)(void *arg, uint64_t bytes);
+    const tn_stream *stream; /* NULL: the host has none, and other devices give none yet */
+    const void *tuned;       /* NULL: nothing is kept, or run.deterministic is not off */
+    uint64_t tuned_bytes;
 } tn_prepare_ops;
 
 /**
@@ -240,6 +251,7 @@ struct tn_plan {
     /* Of nodes with TN_NODE_LAYOUTS; NULL: dense. What inputs are wanted in, `in[i]->layout` being what is
      * there; what outputs are made in. The host copies them, and reorders by operator `_reorder`. */
     const tn_layout **in_layout, **out_layout;
+    /* For tn_prepare_ops.tuned, at most 64 KiB; copied and released when prepare returns. */
     tn_blob tuning;
 };
 
