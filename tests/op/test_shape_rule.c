@@ -28,6 +28,10 @@ static const tn_attr_def attrs[] = {
     TN_ATTR_BOOL("keepdims", "0", ""),
     TN_ATTR_CHOICE("layout", "None", "None|NCHW|NHWC", ""),
     TN_ATTR_FLOAT("scale", "1", ""),
+    TN_ATTR_INT_IN("few", "1", 0, 3, ""),
+    TN_ATTR_INT_RUN("live", "1", ""),
+    TN_ATTR_CHOICE("odd", "NCHW", "NCHW|NHCW", ""),
+    TN_ATTR_OPT_TUPLE("parts", "()", ""),
     TN_ATTR_END,
 };
 
@@ -151,6 +155,8 @@ static tn_status infer(bench *b, const tni_opdef *def, const char *given, uint32
 #define DENSE                                                                                                \
     "[!flag] data:(N,I..) weight:(n,#I) -> output:(N,n) | data:(B..,I) weight:(n,I) -> output:(B..,n)"
 #define CONCAT "arg*:(A..,D'@axis,B..) -> output:(A..,+D'@axis,B..)"
+#define MIXED "a?flag:(N) b*:(M) -> c:(M)"
+#define SUMS "[flag] arg*:(A..,D'@axis,B..) -> output:(A..,+D'@axis,B..) | arg*:(D',B..) -> output:(+D',B..)"
 #define DOT "lhs:(K,A..)?flag/(A..,K) rhs:(K,B..) -> output:(A..,B..)"
 
 static const struct {
@@ -253,7 +259,36 @@ static const struct {
     {"a:(N,S..) l:(N,#S)/(N,S..)/a -> b:a", "", "2,3,4 ? -> ?", "2,3,4 2,12 -> 2,3,4"},
     {"a:(N,S..) l:(N,#S)/(N,S..)/a -> b:a", "", "2,3,4 5,12 -> ?", "!"},
     {"a:(N) m?flag:(N) s?mode=b:(N) -> b:(N)", "mode=b", "3 ? -> ?", "3 3 -> 3"},
+    /* counts */
     {"a:(N) -> b*n:(N)", "n=3", "5 -> ? ? ?", "5 -> 5 5 5"},
+    {"a:(N) -> b*n:(N)", "n=4294967297", "5 -> ?", "!n is 4294967297"},
+    {"a:(N) -> b:(N) c*n:(N)", "n=-1", "5 -> ?", "!n is -1"},
+    {"a:(N) -> b:(N) c*n:(N)", "n=4097", "5 -> ?", "!n is 4097, 0 to 4096 are allowed"},
+    {MIXED, "", "3 3 -> ?", "3 3 -> 3"},
+    {MIXED, "flag=1", "2 3 3 -> ?", "2 3 3 -> 3"},
+    {MIXED, "flag=1", "2 -> 4", "2 -> 4"},
+    {MIXED, "flag=1", "-> ?", "!0 inputs, but at least 1 are needed"},
+    {"[flag]a:(N) -> b:(N) | a:(N,M) -> b:(M)", "flag=1", "5 -> ?", "5 -> 5"},
+    {SUMS, "flag=1", "2,3 2,4 -> ?", "2,3 2,4 -> 2,7"},
+    {SUMS, "flag=1", "2,3 2,? -> 2,9", "2,3 2,6 -> 2,9"},
+    {SUMS, "", "2,3 4,3 -> ?", "2,3 4,3 -> 6,3"},
+    /* attributes below 0, sizes over 2^63 */
+    {"a:(N) -> b:(N*k)", "k=-1", "5 -> ?", "!k is -1, and no dimension is below 0"},
+    {"a:(N) -> b:(N+k)", "k=-2", "? -> 5", "!k is -2"},
+    {"a:(N) -> b:(or(k,N))", "k=-1", "5 -> ?", "5 -> 5"},
+    {"a:(N) -> b:(or(k,N))", "k=-1", "? -> 5", "5 -> 5"},
+    {"a:(N) -> b:(N-n)", "", "3 -> ?", "!N-n is below 0: 3 - 4"},
+    {"a:(N) -> b:(kernel..)", "kernel=(2,-1)", "5 -> ?", "!kernel is -1"},
+    {"a:(N) -> b:(#kernel)", "kernel=(2,-1)", "5 -> ?", "!kernel is -1"},
+    {"a:(N) -> b:(#kernel)", "kernel=(4294967296,4294967296)", "5 -> ?", "!a dimension is too large"},
+    {"a:(D..) -> b:(#D)", "", "4294967296,4294967296 -> ?", "!a dimension is too large"},
+    {"a:(D..) -> b:(#D)", "", "4294967296,4294967296,? -> 5", "!a dimension is too large"},
+    {CONCAT, "axis=0", "9223372036854775807 1 -> ?", "!a dimension is too large"},
+    {CONCAT, "axis=0", "9223372036854775807 9223372036854775807 9223372036854775807 ? -> 5",
+     "!a dimension is too large"},
+    {CONV, "pad=(9223372036854775807,0)", "2,3,8,8 ? ? -> ?", "!pad has the item 9223372036854775807"},
+    {CONV, "stride=(0,1)", "2,3,8,8 ? ? -> ?", "!stride has the item 0"},
+    {"a:(S..) b:(SX..) -> c:(SX..)", "", "2 3 -> 4", "!should be 3, by SX.. of b (3,)"},
 };
 
 static void shapes_follow(void **state)
@@ -396,6 +431,36 @@ static const char *const bad_rules[] = {
     "a:(N:) -> b:(N)",
     "a:(2*N:word) -> b:(N)",
     "a:(N) b:(N)-> c:(N)",
+    /* attributes of another type */
+    "a:(A..) -> b:(reduce(A..))",
+    "a:(N@scale) -> b:(N)",
+    "a:(N@mode) -> b:(N)",
+    "a:(N@kernel) -> b:(N)",
+    "a:(kernel) -> b:(N)",
+    "a:(or(kernel,N)) -> b:(N)",
+    "a:(live) -> b:(N)",
+    "a:(parts..) -> b:(N)",
+    "a:(N) -> b*scale:(N)",
+    "a:(N) -> b*size:(N)",
+    "a:(N) -> b*kernel:(N)",
+    "[scale] a:(N) -> b:(N)",
+    "[mode] a:(N) -> b:(N)",
+    "[few=7] a:(N) -> b:(N)",
+    "[live] a:(N) -> b:(N)",
+    "a:(N,C,S..)^n -> b:(N)",
+    "a:(N,C,S..)^mode -> b:(N)",
+    "a:(N,C,S..)^odd -> b:(N)",
+    "a:(N,C)^layout -> b:(N)",
+    "a:(S..,N,C)^layout -> b:(N)",
+    "a:(N,C@axis,S..)^layout -> b:(N)",
+    "a*:(N,D',S..)^layout -> b:(+D')",
+    /* sums */
+    "a:(D') -> b:(+D')",
+    "a*:(D',D') -> b:(+D')",
+    "a*:(D')/(D',N) -> b:(+D')",
+    "a*:(D') -> b:(+D') ; Z=D'",
+    "[flag] a*:(D') -> b:(+D') | a*:(D) -> b:(+D')",
+    "[flag] a*:(D') -> b:(Z) | a*:(D) -> b:(Z) ; Z=+D'",
 };
 
 static void bad_rules_are_refused(void **state)
@@ -425,6 +490,51 @@ static void bad_rules_are_refused(void **state)
     }
     assert_int_equal(tni_opset_count(ops), count);
     tni_opset_destroy(ops);
+}
+
+/* What a function over ranges reads is an attribute of its type. */
+static void function_attributes(void **state)
+{
+    static const tn_attr_def none[] = {TN_ATTR_END}, number[] = {TN_ATTR_INT("kernel", "3", ""), TN_ATTR_END},
+                             text[] = {TN_ATTR_TUPLE("kernel", "(3,)", ""), TN_ATTR_TEXT("pad", "None", ""),
+                                       TN_ATTR_END},
+                             good[] = {TN_ATTR_TUPLE("kernel", "(3,)", ""), TN_ATTR_END};
+    static const tn_attr_def *const tables[] = {none, number, text, good};
+
+    (void)state;
+    for (size_t k = 0; k < sizeof tables / sizeof *tables; k++) {
+        const tn_op op = {.struct_size = sizeof op,
+                          .version = 1,
+                          .name = "rule",
+                          .attrs = tables[k],
+                          .shapes = "a:(S..) -> b:(window(S..))"};
+        tni_ruled_op *made = NULL;
+
+        assert_int_equal(tni_ruled_op_create(&op, true, &made), tables[k] == good ? TN_OK : TN_E_ARG);
+        tni_ruled_op_destroy(made);
+    }
+}
+
+/* An input that may be missing stands before a variadic one. */
+static void names_of_inputs(void **state)
+{
+    static const char *const wanted[2][2] = {{"b0", "b1"}, {"a", "b0"}};
+
+    (void)state;
+    for (size_t flag = 0; flag < 2; flag++) {
+        bench b = {0};
+        char name[16];
+
+        bench_open(&b, "[n]" MIXED " | " MIXED, NULL, flag ? "flag=1" : "");
+        assert_string_equal(b.def->op->inputs[0], "a");
+        assert_string_equal(b.def->op->inputs[1], "b*");
+        assert_int_equal(tni_op_args(b.def, b.attrs, 2, &b.args), TN_OK);
+        for (uint32_t k = 0; k < 2; k++) {
+            assert_int_equal(tni_op_input_name(b.def, &b.args, k, name, sizeof name), TN_OK);
+            assert_string_equal(name, wanted[flag][k]);
+        }
+        bench_close(&b);
+    }
 }
 
 /* Each character of a rule changed to each of some others: refused or taken, but never anything else. */
@@ -535,6 +645,84 @@ static void bad_gradients_are_refused(void **state)
     tni_opset_destroy(ops);
 }
 
+/* What the class of a gradient rule promises, its rows give. */
+static void classes_are_checked(void **state)
+{
+    static const struct {
+        const char *shapes, *gradients;
+        uint32_t flags;
+        bool good;
+    } rows[] = {
+        {"a:(N) -> b:(N)", "linear: dy -> a", 0, true},
+        {"a:(N) -> b:(N)", "linear: dy a -> a", 0, true},
+        {"a:(N) -> b:(N)", "linear: a dy -> a", 0, false},
+        {"a:(N) -> b:(N)", "linear: a -> a", TN_OP_IGNORE_HEAD, false},
+        {"a:(N) -> b:(N)", "linear: dy a b -> a", 0, false},
+        {"a:(N) w:(N) -> b:(N)", "linear: dy a w -> a", 0, true},
+        {"a:(N) w:(N) -> b:(N)", "linear: dy -> a", 0, false},
+        {"a:(N) w:(N) -> b:(N)", "linear: dy a -> w", 0, false},
+        {"a:(N) w:(N) -> b:(N)", "linear: dy a w -> a w", 0, false},
+        {CONV, "bilinear: dy data weight -> data weight bias", 0, true},
+        {CONV, "bilinear: data dy weight -> data weight bias", 0, false},
+        {CONV, "bilinear: dy weight data -> data weight bias", 0, false},
+        {CONV, "bilinear: dy data weight bias -> data weight bias", 0, false},
+        {CONV, "bilinear: dy data weight -> data weight", 0, false},
+        {CONV, "bilinear: dy data weight -> weight data bias", 0, false},
+        {"a:(N) w?flag:(N) -> b:(N)", "bilinear: dy a w -> a w", 0, false},
+        {"a:(N) w:(N) c:(N) -> b:(N)", "bilinear: dy a w -> a w c", 0, false},
+        {"a:(N) -> b:(N)", "once: b -> a", 0, false},
+        {"a:(N) -> b:(N)", "once: b -> a", TN_OP_IGNORE_HEAD, true},
+        {"a:(N) -> b:(N)", "once: [flag] dy -> a | b -> a", 0, false},
+        {"a:(N) -> b:(N)", "once: dy dy -> a", 0, false},
+        {"a:(N) -> b:(N)", "once: dy -> a a", 0, false},
+        {"a:(N) c*:(M) -> b:(N)", "once: dy a -> a", 0, false},
+        {"-> b:(N)", "once: dy -> b", 0, false},
+    };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        const tn_op op = {.struct_size = sizeof op,
+                          .version = 1,
+                          .name = "rule",
+                          .attrs = attrs,
+                          .flags = rows[k].flags,
+                          .shapes = rows[k].shapes,
+                          .gradients = rows[k].gradients};
+        tni_opset *ops;
+
+        assert_int_equal(tni_opset_create(NULL, &ops), TN_OK);
+        if ((tni_opset_add(ops, &op, NULL) == TN_OK) != rows[k].good)
+            fail_msg("%s, %s: %s", rows[k].shapes, rows[k].gradients, tni_error_message());
+        tni_opset_destroy(ops);
+    }
+}
+
+/* The core's own definitions: only names are read when they are added. */
+static void first_use(void **state)
+{
+    static const char *const texts[2][2] = {{"a:(N)^nothing -> b:(N)", "once: dy a -> a"},
+                                            {"a:(N) -> b:(N)", "once: dy a -> a | nothing"}};
+
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        const tn_op op = {.struct_size = sizeof op,
+                          .version = 1,
+                          .name = "rule",
+                          .attrs = attrs,
+                          .shapes = texts[k][0],
+                          .gradients = texts[k][1]};
+        tni_ruled_op *made, *back;
+
+        assert_int_equal(tni_ruled_op_create(&op, false, &made), TN_OK);
+        assert_int_equal(tni_ruled_op_backward(made, &back), TN_OK);
+        assert_string_equal(tni_ruled_op_definition(back)->inputs[1], "a");
+        assert_string_equal(tni_ruled_op_definition(back)->outputs[0], "d_a");
+        assert_int_equal(tni_ruled_op_parse(tni_ruled_op_definition(made)), TN_E_ARG);
+        tni_ruled_op_destroy(back);
+        tni_ruled_op_destroy(made);
+    }
+}
+
 /* Each allocation fails once: nothing is left behind, and the backward operator is there or not with the
  * forward one. */
 static void allocation_failures(void **state)
@@ -585,6 +773,8 @@ int main(void)
         cmocka_unit_test(bad_rules_are_refused), cmocka_unit_test(mangled_rules),
         cmocka_unit_test(backward_is_made),      cmocka_unit_test(bad_gradients_are_refused),
         cmocka_unit_test(allocation_failures),   cmocka_unit_test(core_rules),
+        cmocka_unit_test(function_attributes),   cmocka_unit_test(names_of_inputs),
+        cmocka_unit_test(classes_are_checked),   cmocka_unit_test(first_use),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
