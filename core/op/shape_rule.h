@@ -20,8 +20,8 @@
  *     cond  := ["!"] attr [ "=" value { "+" value } ] { "&" cond }
  *
  * Blanks separate arguments. SYM: capitals, a dimension, or several (`SYM..`); a word tells messages what
- * it is. The first case whose condition holds is taken, the last one else; argument names are the same in
- * all, and what stands between name and `:` counts in the first. `name*`: any number, the last input,
+ * it is. The first case whose condition holds is taken, the last one else; what stands before each
+ * `:` is the same in all. `name*`: any number, the last input,
  * counted by the caller; an output counted by `attr`. `?cond`: there only if it holds. `~`: users do not
  * see the output, or only if its condition holds. Of several forms the first one whose condition holds, or
  * that fits. `@attr`: stands at that axis. `^attr`: a choice such as NHWC orders three items, of which the

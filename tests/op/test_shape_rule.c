@@ -431,6 +431,8 @@ static const char *const bad_rules[] = {
     "a:(N:) -> b:(N)",
     "a:(2*N:word) -> b:(N)",
     "a:(N) b:(N)-> c:(N)",
+    "[flag] a:(N) b?flag:(N) -> c:(N) | a:(N) b:(N) -> c:(N)",
+    "[flag] a:(N) -> b:(N) c:(N) | a:(N) -> b:(N) c~:(N)",
     /* attributes of another type */
     "a:(A..) -> b:(reduce(A..))",
     "a:(N@scale) -> b:(N)",
