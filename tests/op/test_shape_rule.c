@@ -1,156 +1,11 @@
 /*
- * Shape rules as text: what they infer forwards and backwards, what they say of shapes that do not fit, which
- * texts are refused, and the backward operators that gradient rules make.
+ * Shape rules as text: what they infer forwards and backwards, what they say of shapes that do not fit, and
+ * which texts are refused.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "op/shape_rule.h"
-#include "tenon/plugin/attr.h"
-
-#define ARGS_MAX 8
-
-static const tn_attr_def attrs[] = {
-    TN_ATTR_INT("axis", "1", ""),
-    TN_ATTR_INT("n", "4", ""),
-    TN_ATTR_INT("k", "0", ""),
-    TN_ATTR_BOOL("flag", "0", ""),
-    TN_ATTR_CHOICE("mode", "a", "a|b|c", ""),
-    TN_ATTR_OPT_INT("size", "None", ""),
-    TN_ATTR_TUPLE("kernel", "(3, 3)", ""),
-    TN_ATTR_TUPLE("stride", "()", ""),
-    TN_ATTR_TUPLE("pad", "()", ""),
-    TN_ATTR_TUPLE("axes", "()", ""),
-    TN_ATTR_BOOL("keepdims", "0", ""),
-    TN_ATTR_CHOICE("layout", "None", "None|NCHW|NHWC", ""),
-    TN_ATTR_FLOAT("scale", "1", ""),
-    TN_ATTR_INT_IN("few", "1", 0, 3, ""),
-    TN_ATTR_INT_RUN("live", "1", ""),
-    TN_ATTR_CHOICE("odd", "NCHW", "NCHW|NHCW", ""),
-    TN_ATTR_OPT_TUPLE("parts", "()", ""),
-    TN_ATTR_END,
-};
-
-/* ---- one inference ---------------------------------------------------------------------------- */
-
-typedef struct bench {
-    tni_opset *ops;
-    tn_op op;
-    const tni_opdef *def;
-    tni_attrs *attrs;
-    tni_args args;
-} bench;
-
-static void bench_open(bench *b, const char *shapes, const char *gradients, const char *given)
-{
-    const char *names[4], *texts[4];
-    char text[256], *p = text;
-    size_t count = 0;
-
-    assert_int_equal(tni_opset_create(NULL, &b->ops), TN_OK);
-    b->op = (tn_op){.struct_size = sizeof b->op,
-                    .version = 1,
-                    .name = "rule",
-                    .doc = "",
-                    .attrs = attrs,
-                    .shapes = shapes,
-                    .gradients = gradients};
-    if (tni_opset_add(b->ops, &b->op, NULL) || tni_opset_find(b->ops, "rule", &b->def))
-        fail_msg("%s", tni_error_message());
-    snprintf(text, sizeof text, "%s", given ? given : "");
-    for (char *word; (word = strsep(&p, " ")) && strchr(word, '='); count++) {
-        texts[count] = strchr(word, '=') + 1;
-        *strchr(word, '=') = '\0';
-        names[count] = word;
-    }
-    if (tni_attrs_parse(b->def, count, names, texts, &b->attrs))
-        fail_msg("%s", tni_error_message());
-}
-
-static void bench_close(bench *b)
-{
-    tni_attrs_release(b->attrs);
-    tni_opset_destroy(b->ops);
-}
-
-/* "2,?,4" has an unknown dimension, "?" is wholly unknown, "-" has no dimensions. */
-static tn_shape shape_of(const char *text)
-{
-    tn_shape s = {.ndim = TN_NDIM_UNKNOWN};
-
-    if (strcmp(text, "?") == 0)
-        return s;
-    s.ndim = 0;
-    for (const char *p = text; *p && *p != '-'; p += *p == ',') {
-        s.dim[s.ndim++] = *p == '?' ? TN_DIM_UNKNOWN : strtoll(p, NULL, 10);
-        p += strcspn(p, ",");
-    }
-    return s;
-}
-
-static void shape_write(const tn_shape *s, char *out, size_t size)
-{
-    size_t n = 0;
-
-    out[0] = '\0';
-    if (s->ndim <= 0)
-        snprintf(out, size, "%s", s->ndim < 0 ? "?" : "-");
-    for (int32_t k = 0; k < s->ndim; k++)
-        n += s->dim[k] < 0
-                 ? (size_t)snprintf(out + n, size - n, "%s?", k ? "," : "")
-                 : (size_t)snprintf(out + n, size - n, "%s%lld", k ? "," : "", (long long)s->dim[k]);
-}
-
-/* Shapes of all arguments, inputs first, as "2,3 4 -> 5". Infers until nothing changes, as graphs do. */
-static tn_status infer(bench *b, const tni_opdef *def, const char *given, uint32_t flags, char *out,
-                       size_t size)
-{
-    tn_shape shape[2 * ARGS_MAX], before[2 * ARGS_MAX];
-    tn_shape *in[ARGS_MAX], *to[ARGS_MAX];
-    char text[256], *p = text;
-    uint32_t count[2] = {0, 0};
-    size_t n = 0;
-    tn_status st;
-
-    memset(shape, 0, sizeof shape);
-    snprintf(text, sizeof text, "%s", given);
-    for (char *word, side = 0; (word = strsep(&p, " "));) {
-        if (strcmp(word, "->") == 0)
-            side = 1;
-        else
-            shape[(side ? ARGS_MAX : 0) + count[(int)side]++] = shape_of(word);
-    }
-    for (uint32_t k = 0; k < ARGS_MAX; k++) {
-        in[k] = &shape[k];
-        to[k] = &shape[ARGS_MAX + k];
-    }
-    if ((st = tni_op_args(def, b->attrs, count[0], &b->args)))
-        return st;
-    if (b->args.in_count != count[0] || b->args.out_count != count[1])
-        fail_msg("%s: %u inputs and %u outputs", given, b->args.in_count, b->args.out_count);
-    do {
-        memcpy(before, shape, sizeof shape);
-        if ((st = tni_op_infer_shape(def, b->attrs, &b->args, flags, in, to)))
-            return st;
-    } while (memcmp(before, shape, sizeof shape) != 0);
-    for (uint32_t k = 0; k < count[0] + count[1]; k++) {
-        char one[128];
-
-        shape_write(k < count[0] ? in[k] : to[k - count[0]], one, sizeof one);
-        n += (size_t)snprintf(out + n, size - n, "%s%s%s", n ? " " : "", k == count[0] ? "-> " : "", one);
-    }
-    return TN_OK;
-}
+#include "rule_bench.h"
 
 /* ---- shapes ----------------------------------------------------------------------------------- */
 
-#define CONV                                                                                                 \
-    "data:(N,C:channels,S..)^layout weight:(n,C,kernel..)^layout bias?!flag:(n) -> "                         \
-    "output:(N,n,window(S..))^layout"
 #define NORM "data:(A..,C:channels@axis,B..) gamma:(C) -> output:data mean~flag:(C)"
 #define DENSE                                                                                                \
     "[!flag] data:(N,I..) weight:(n,#I) -> output:(N,n) | data:(B..,I) weight:(n,I) -> output:(B..,n)"
@@ -481,7 +336,7 @@ static void bad_rules_are_refused(void **state)
     assert_int_equal(tni_opset_create(NULL, &ops), TN_OK);
     count = tni_opset_count(ops);
     for (size_t i = 0; i < sizeof bad_rules / sizeof *bad_rules + 2; i++) {
-        tn_op op = {.struct_size = sizeof op, .version = 1, .name = "rule", .attrs = attrs};
+        tn_op op = {.struct_size = sizeof op, .version = 1, .name = "rule", .attrs = rule_attrs};
 
         op.shapes = i < sizeof bad_rules / sizeof *bad_rules    ? bad_rules[i]
                     : i == sizeof bad_rules / sizeof *bad_rules ? deep
@@ -539,190 +394,17 @@ static void names_of_inputs(void **state)
     }
 }
 
-/* Each character of a rule changed to each of some others: refused or taken, but never anything else. */
 static void mangled_rules(void **state)
 {
-    static const char others[] = " ()[]:;|/*+-@#?!~'.,=&^_aNS0";
-    static const char rule[] = "data:(N,C:channels,S..)^layout arg?flag:(n,#S)/data w*:(A..,D'@axis,B..) -> "
-                               "out:(or(k,N),+D',window(S..)) ; Z=if(mode=b,n,2*N)/2";
-    size_t taken = 0;
-    tni_opset *ops;
-
-    (void)state;
-    assert_int_equal(tni_opset_create(NULL, &ops), TN_OK);
-    for (size_t at = 0; at < sizeof rule - 1; at++)
-        for (const char *c = others; *c; c++) {
-            char *text = strdup(rule);
-            tn_op op = {
-                .struct_size = sizeof op, .version = 1, .name = "rule", .attrs = attrs, .shapes = text};
-            tni_ruled_op *made;
-
-            text[at] = *c;
-            if (tni_ruled_op_create(&op, true, &made) == TN_OK) {
-                tni_ruled_op_destroy(made);
-                taken++;
-            }
-            free(text);
-        }
-    assert_in_range(taken, 1, sizeof rule * sizeof others);
-    tni_opset_destroy(ops);
-}
-
-/* ---- gradients -------------------------------------------------------------------------------- */
-
-static void backward_is_made(void **state)
-{
-    const tni_opdef *back;
-    char text[512];
     bench b = {0};
 
     (void)state;
-    bench_open(&b, CONV, "bilinear: dy data weight -> data weight bias", "");
-    assert_int_equal(tni_opset_find(b.ops, "_backward_rule", &back), TN_OK);
-    assert_true(back->op->flags & TN_OP_BACKWARD);
-    assert_string_equal(back->op->inputs[0], "dy");
-    assert_string_equal(back->op->outputs[2], "d_bias");
-    assert_int_equal(infer(&b, back, "2,4,6,6 2,3,8,8 ? -> ? ? ?", 0, text, sizeof text), TN_OK);
-    assert_string_equal(text, "2,4,6,6 2,3,8,8 4,3,3,3 -> 2,3,8,8 4,3,3,3 4");
-    assert_int_equal(infer(&b, back, "2,4,6,6 2,3,8,8 4,5,3,3 -> ? ? ?", 0, text, sizeof text), TN_E_SHAPE);
+    bench_open(&b, "a:(N) -> b:(N)", NULL, "");
+    mangle(&b,
+           "data:(N,C:channels,S..)^layout arg?flag:(n,#S)/data w*:(A..,D'@axis,B..) -> "
+           "out:(or(k,N),+D',window(S..)) ; Z=if(mode=b,n,2*N)/2",
+           NULL);
     bench_close(&b);
-    bench_open(&b, CONV, "bilinear: dy data weight -> data weight bias", "flag=1");
-    assert_int_equal(tni_opset_find(b.ops, "_backward_rule", &back), TN_OK);
-    assert_int_equal(infer(&b, back, "? 2,3,8,8 ? -> ? ?", 0, text, sizeof text), TN_OK);
-    assert_string_equal(text, "2,4,6,6 2,3,8,8 4,3,3,3 -> 2,3,8,8 4,3,3,3");
-    bench_close(&b);
-}
-
-static tn_status second(tn_grad *g)
-{
-    (void)g;
-    return TN_OK;
-}
-
-static void bad_gradients_are_refused(void **state)
-{
-    static const char *const bad[] = {
-        "",
-        "dy a -> a",
-        "linear dy -> a",
-        "other: dy -> a",
-        "once: dy a",
-        "once: dy ->",
-        "once: -> b",
-        "once: dy nothing -> a",
-        "once: dy2 a -> a",
-        "once: dy -> dy",
-        "own: dy -> a",
-        "once: dy a -> a | ",
-        "once: [nothing] dy -> a",
-        "once: dy -> a ;",
-    };
-    tn_op op = {
-        .struct_size = sizeof op, .version = 1, .name = "rule", .attrs = attrs, .shapes = "a:(N) -> b:(N)"};
-    const tni_opdef *def;
-    tni_opset *ops;
-
-    (void)state;
-    assert_int_equal(tni_opset_create(NULL, &ops), TN_OK);
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        op.gradients = bad[i];
-        if (tni_opset_add(ops, &op, NULL) != TN_E_ARG)
-            fail_msg("\"%s\" was taken", bad[i]);
-        assert_int_equal(tni_opset_find(ops, "rule", &def), TN_E_KEY);
-    }
-    op.gradients = "once: dy -> a";
-    op.second = second;
-    assert_int_equal(tni_opset_add(ops, &op, NULL), TN_E_ARG); /* a function that no class asks for */
-    op.gradients = "own: dy -> a";
-    op.shape = tni_shape_same;
-    assert_int_equal(tni_opset_add(ops, &op, NULL), TN_E_ARG); /* shapes said twice */
-    op.shape = NULL;
-    op.gradient = second;
-    assert_int_equal(tni_opset_add(ops, &op, NULL), TN_E_ARG); /* gradient said twice */
-    op.gradient = NULL;
-    assert_int_equal(tni_opset_add(ops, &op, (tni_plugin *)&op),
-                     TN_E_UNSUPPORTED); /* not open to plugins yet */
-    assert_int_equal(tni_opset_add(ops, &op, NULL), TN_OK);
-    assert_int_equal(tni_opset_add(ops, &op, NULL), TN_E_KEY);
-    tni_opset_destroy(ops);
-}
-
-/* What the class of a gradient rule promises, its rows give. */
-static void classes_are_checked(void **state)
-{
-    static const struct {
-        const char *shapes, *gradients;
-        uint32_t flags;
-        bool good;
-    } rows[] = {
-        {"a:(N) -> b:(N)", "linear: dy -> a", 0, true},
-        {"a:(N) -> b:(N)", "linear: dy a -> a", 0, true},
-        {"a:(N) -> b:(N)", "linear: a dy -> a", 0, false},
-        {"a:(N) -> b:(N)", "linear: a -> a", TN_OP_IGNORE_HEAD, false},
-        {"a:(N) -> b:(N)", "linear: dy a b -> a", 0, false},
-        {"a:(N) w:(N) -> b:(N)", "linear: dy a w -> a", 0, true},
-        {"a:(N) w:(N) -> b:(N)", "linear: dy -> a", 0, false},
-        {"a:(N) w:(N) -> b:(N)", "linear: dy a -> w", 0, false},
-        {"a:(N) w:(N) -> b:(N)", "linear: dy a w -> a w", 0, false},
-        {CONV, "bilinear: dy data weight -> data weight bias", 0, true},
-        {CONV, "bilinear: data dy weight -> data weight bias", 0, false},
-        {CONV, "bilinear: dy weight data -> data weight bias", 0, false},
-        {CONV, "bilinear: dy data weight bias -> data weight bias", 0, false},
-        {CONV, "bilinear: dy data weight -> data weight", 0, false},
-        {CONV, "bilinear: dy data weight -> weight data bias", 0, false},
-        {"a:(N) w?flag:(N) -> b:(N)", "bilinear: dy a w -> a w", 0, false},
-        {"a:(N) w:(N) c:(N) -> b:(N)", "bilinear: dy a w -> a w c", 0, false},
-        {"a:(N) -> b:(N)", "once: b -> a", 0, false},
-        {"a:(N) -> b:(N)", "once: b -> a", TN_OP_IGNORE_HEAD, true},
-        {"a:(N) -> b:(N)", "once: [flag] dy -> a | b -> a", 0, false},
-        {"a:(N) -> b:(N)", "once: dy dy -> a", 0, false},
-        {"a:(N) -> b:(N)", "once: dy -> a a", 0, false},
-        {"a:(N) c*:(M) -> b:(N)", "once: dy a -> a", 0, false},
-        {"-> b:(N)", "once: dy -> b", 0, false},
-    };
-
-    (void)state;
-    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-        const tn_op op = {.struct_size = sizeof op,
-                          .version = 1,
-                          .name = "rule",
-                          .attrs = attrs,
-                          .flags = rows[k].flags,
-                          .shapes = rows[k].shapes,
-                          .gradients = rows[k].gradients};
-        tni_opset *ops;
-
-        assert_int_equal(tni_opset_create(NULL, &ops), TN_OK);
-        if ((tni_opset_add(ops, &op, NULL) == TN_OK) != rows[k].good)
-            fail_msg("%s, %s: %s", rows[k].shapes, rows[k].gradients, tni_error_message());
-        tni_opset_destroy(ops);
-    }
-}
-
-/* The core's own definitions: only names are read when they are added. */
-static void first_use(void **state)
-{
-    static const char *const texts[2][2] = {{"a:(N)^nothing -> b:(N)", "once: dy a -> a"},
-                                            {"a:(N) -> b:(N)", "once: dy a -> a | nothing"}};
-
-    (void)state;
-    for (size_t k = 0; k < 2; k++) {
-        const tn_op op = {.struct_size = sizeof op,
-                          .version = 1,
-                          .name = "rule",
-                          .attrs = attrs,
-                          .shapes = texts[k][0],
-                          .gradients = texts[k][1]};
-        tni_ruled_op *made, *back;
-
-        assert_int_equal(tni_ruled_op_create(&op, false, &made), TN_OK);
-        assert_int_equal(tni_ruled_op_backward(made, &back), TN_OK);
-        assert_string_equal(tni_ruled_op_definition(back)->inputs[1], "a");
-        assert_string_equal(tni_ruled_op_definition(back)->outputs[0], "d_a");
-        assert_int_equal(tni_ruled_op_parse(tni_ruled_op_definition(made)), TN_E_ARG);
-        tni_ruled_op_destroy(back);
-        tni_ruled_op_destroy(made);
-    }
 }
 
 /* Each allocation fails once: nothing is left behind, and the backward operator is there or not with the
@@ -732,7 +414,7 @@ static void allocation_failures(void **state)
     tn_op op = {.struct_size = sizeof op,
                 .version = 1,
                 .name = "rule",
-                .attrs = attrs,
+                .attrs = rule_attrs,
                 .shapes = "a:(N) m?flag:(N) -> b:(N)",
                 .gradients = "once: dy a -> a m"};
     bool failed = true;
@@ -773,10 +455,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shapes_follow),         cmocka_unit_test(any_subset_fits),
         cmocka_unit_test(bad_rules_are_refused), cmocka_unit_test(mangled_rules),
-        cmocka_unit_test(backward_is_made),      cmocka_unit_test(bad_gradients_are_refused),
         cmocka_unit_test(allocation_failures),   cmocka_unit_test(core_rules),
         cmocka_unit_test(function_attributes),   cmocka_unit_test(names_of_inputs),
-        cmocka_unit_test(classes_are_checked),   cmocka_unit_test(first_use),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
