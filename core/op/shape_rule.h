@@ -43,8 +43,9 @@
  * without `dy` is a loss layer's (TN_OP_IGNORE_HEAD). Right of it: the inputs that get a gradient. An
  * argument that is not there is left out. The class says the second derivative: `linear` in the first
  * input, the only one right of the arrow: `dy` comes first, a second input is read third; `bilinear`: a
- * product of the first two inputs, which the row reads behind `dy`, all inputs standing right of the arrow;
- * `own`: the function `second`; `once`: there is none. No operator with a variadic input has such a rule.
+ * product of the first two inputs, which the row reads behind `dy`, all inputs standing right of the arrow,
+ * a third one being there `?!no_bias`; `own`: the function `second`; `once`: there is none. No operator
+ * with a variadic input has such a rule.
  */
 /* clang-format on */
 #ifndef TN_OP_SHAPE_RULE_H

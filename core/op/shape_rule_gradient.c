@@ -48,14 +48,29 @@ static bool is_linear(const tni_shape_rule *r, const rule_gradient *g)
     return g->out_count == 1 && g->out[0].arg == 0 && (alone || beside);
 }
 
-/* The same of tni_grad_of_product: both operands, and a further input that may be missing. */
+/* Whether an argument is there but for the attribute that tni_grad_of_product sets. */
+static bool is_bias(const tni_shape_rule *r, const rule_arg *arg)
+{
+    const rule_cond *c = arg->cond == RULE_NONE ? NULL : &r->conds[arg->cond];
+
+    return c && c->truth && c->negated && c->next == RULE_NONE &&
+           strcmp(r->op->attrs[c->attr].name, "no_bias") == 0;
+}
+
+/* The same of tni_grad_of_product: both operands, and a bias that may be missing. */
 static bool is_bilinear(const tni_shape_rule *r, const rule_gradient *g)
 {
     bool good = g->in_count == 3 && g->out_count == r->in_count && (r->in_count == 2 || r->in_count == 3);
 
-    for (uint8_t k = 0; good && k < r->in_count; k++)
-        good = g->out[k].arg == k && (k == 2 || (!g->in[k + 1].head && g->in[k + 1].arg == k)) &&
-               (k == 2) == (r->cases[0].arg[k].cond != RULE_NONE);
+    for (uint8_t k = 0; good && k < r->in_count; k++) {
+        const rule_arg *arg = &r->cases[0].arg[k];
+
+        good = g->out[k].arg == k;
+        if (k == 2)
+            good = good && is_bias(r, arg);
+        else
+            good = good && !g->in[k + 1].head && g->in[k + 1].arg == k && arg->cond == RULE_NONE;
+    }
     return good;
 }
 
@@ -86,8 +101,9 @@ static void gradient_check(parser *p, const rule_gradient *g)
     if (r->gradient_class == CLASS_LINEAR && !(read && is_linear(r, g)))
         fail(p, "linear: dy comes first, one input gets a gradient, and the other one is read third");
     if (r->gradient_class == CLASS_BILINEAR && !(read && g->in[0].arg == r->in_count && is_bilinear(r, g)))
-        fail(p, "bilinear: dy and the first two inputs are read, these get gradients, and a third one that "
-                "may be missing");
+        fail(p,
+             "bilinear: dy and the first two inputs are read, these get gradients, and a third one that is "
+             "there if !no_bias");
 }
 
 static void gradient_read(parser *p)

@@ -18,6 +18,7 @@ const tn_attr_def rule_attrs[] = {
     TN_ATTR_INT_RUN("live", "1", ""),
     TN_ATTR_CHOICE("odd", "NCHW", "NCHW|NHCW", ""),
     TN_ATTR_OPT_TUPLE("parts", "()", ""),
+    TN_ATTR_BOOL("no_bias", "0", ""),
     TN_ATTR_END,
 };
 

@@ -15,7 +15,7 @@
 #define ARGS_MAX 8
 
 #define CONV                                                                                                 \
-    "data:(N,C:channels,S..)^layout weight:(n,C,kernel..)^layout bias?!flag:(n) -> "                         \
+    "data:(N,C:channels,S..)^layout weight:(n,C,kernel..)^layout bias?!no_bias:(n) -> "                      \
     "output:(N,n,window(S..))^layout"
 
 extern const tn_attr_def rule_attrs[];

@@ -19,7 +19,7 @@ static void backward_is_made(void **state)
     assert_string_equal(text, "2,4,6,6 2,3,8,8 4,3,3,3 -> 2,3,8,8 4,3,3,3 4");
     assert_int_equal(infer(&b, back, "2,4,6,6 2,3,8,8 4,5,3,3 -> ? ? ?", 0, text, sizeof text), TN_E_SHAPE);
     bench_close(&b);
-    bench_open(&b, CONV, "bilinear: dy data weight -> data weight bias", "flag=1");
+    bench_open(&b, CONV, "bilinear: dy data weight -> data weight bias", "no_bias=1");
     assert_int_equal(tni_opset_find(b.ops, "_backward_rule", &back), TN_OK);
     assert_int_equal(infer(&b, back, "? 2,3,8,8 ? -> ? ?", 0, text, sizeof text), TN_OK);
     assert_string_equal(text, "2,4,6,6 2,3,8,8 4,3,3,3 -> 2,3,8,8 4,3,3,3");
@@ -107,6 +107,7 @@ static void classes_are_checked(void **state)
         {CONV, "bilinear: dy data weight -> data weight", 0, false},
         {CONV, "bilinear: dy data weight -> weight data bias", 0, false},
         {"a:(N) w?flag:(N) -> b:(N)", "bilinear: dy a w -> a w", 0, false},
+        {"a:(N) w:(N) c?!flag:(N) -> b:(N)", "bilinear: dy a w -> a w c", 0, false},
         {"a:(N) w:(N) c:(N) -> b:(N)", "bilinear: dy a w -> a w c", 0, false},
         {"a:(N) -> b:(N)", "once: b -> a", 0, false},
         {"a:(N) -> b:(N)", "once: b -> a", TN_OP_IGNORE_HEAD, true},
