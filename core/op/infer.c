@@ -120,11 +120,13 @@ static tn_status name_write(const char *text, size_t length, int64_t number, cha
 static tn_status list_name(const char *const *own, const char *const *names, uint32_t index,
                            const char *prefix, char *out, size_t size)
 {
-    uint32_t count = names_count(names);
-    size_t length = count > 0 ? strlen(names[count - 1]) : 0;
+    uint32_t count = names_count(own);
+    size_t length;
 
-    if (own && index < names_count(own))
-        return name_write(own[index], strlen(own[index]), -1, out, size);
+    if (index < count || (count && strchr(own[count - 1], '*')))
+        names = own;
+    count = names_count(names);
+    length = count > 0 ? strlen(names[count - 1]) : 0;
     if (length > 1 && names[count - 1][length - 1] == '*') {
         if (index < count - 1)
             return name_write(names[index], strlen(names[index]), -1, out, size);

@@ -41,7 +41,7 @@ static tn_status rule_of(const tni_ruled_op *r, const tni_shape_rule **out)
     tn_status st;
 
     if (!rule) {
-        if ((st = tni_shape_rule_parse(&kept->op, &rule)))
+        if ((st = tni_shape_rule_parse(&kept->op, false, &rule)))
             return st;
         if (!atomic_compare_exchange_strong(&kept->rule, &none, rule)) { /* another thread was first */
             tni_shape_rule_destroy(rule);
@@ -120,7 +120,7 @@ static tn_status forward_gradient(tn_grad *g)
         (uint32_t)TN_END(tn_emit, attr_count), TN_EMIT_INHERIT | TN_EMIT_BACKWARD, backward, in, NULL, 0, 0};
     const tni_shape_rule *r;
     const rule_gradient *row;
-    bool reads_head = false, arrives = false;
+    bool reads_head = false, arrives = false, wanted = false;
     tn_status st = rule_for(g->op, g->err, &r);
 
     if (st || !(row = row_choose(r, g->attrs)))
@@ -134,7 +134,9 @@ static tn_status forward_gradient(tn_grad *g)
         arrives = arrives || (row->in[k].head && in[e.in_count].node);
         e.in_count++;
     }
-    if (reads_head && !arrives)
+    for (uint8_t k = 0; k < row->out_count; k++)
+        wanted = wanted || tni_shape_rule_present(r, row->out[k].arg, g->attrs);
+    if ((reads_head && !arrives) || !wanted)
         return TN_OK;
     st = g->ops->emit(g, &e, &made);
     for (uint8_t k = 0; !st && k < row->out_count; k++) {
@@ -255,71 +257,53 @@ static tn_status second_refused(tn_grad *g)
 
 /* ---- names ------------------------------------------------------------------------------------ */
 
-/* Words with a colon up to `end`: their names into `names`, if given. Returns their count. */
-static size_t names_copy(const char *text, const char *end, const char **names, char *bytes)
+/* Names of arguments in these roles; gradients of inputs are called "d_" and the name. */
+static tn_status names_make(const tni_shape_rule *r, const rule_role *roles, uint32_t count, bool gradients,
+                            const char ***out)
 {
-    size_t count = 0;
+    const size_t head = (count + 1) * sizeof(char *);
+    const char **names;
+    size_t bytes = head;
+    char *p;
 
-    for (const char *p = text; p < end; p += strcspn(p, " ")) {
-        size_t n;
-
-        p += strspn(p, " ");
-        n = strcspn(p, "*?~: ");
-        n += p[n] == '*';
-        n = p < end && n > (size_t)(end - p) ? (size_t)(end - p) : n;
-        if (p >= end || n == 0 || *p == '[')
-            continue;
-        if (names) {
-            memcpy(bytes, p, n);
-            bytes[n] = '\0';
-            names[count] = bytes;
-            bytes += n + 1;
-        }
-        count++;
-    }
-    return count;
-}
-
-static tn_status names_of(const char *text, const char *end, const char ***out)
-{
-    const size_t count = names_copy(text, end, NULL, NULL), head = (count + 1) * sizeof(char *);
-    const char **names = tni_zalloc(head + (size_t)(end - text) + 1);
-
-    if (!names)
+    for (uint32_t k = 0; k < count; k++)
+        bytes += r->cases[0].arg[roles[k].arg].bytes + (size_t)5;
+    if (!(names = tni_zalloc(bytes)))
         return TN_E_NOMEM;
-    names_copy(text, end, names, (char *)names + head);
+    p = (char *)names + head;
+    for (uint32_t k = 0; k < count; k++) {
+        const rule_arg *a = &r->cases[0].arg[roles[k].arg];
+
+        names[k] = p;
+        if (roles[k].head)
+            p += sprintf(p, roles[k].arg > r->in_count ? "dy%u" : "dy", roles[k].arg - r->in_count) + 1;
+        else
+            p += sprintf(p, "%s%.*s%s", gradients ? "d_" : "", a->bytes, r->text + a->text,
+                         a->variadic ? "*" : "") +
+                 1;
+    }
     *out = names;
     return TN_OK;
 }
 
-/* Outputs before the first hidden one; 0: none is hidden. */
-static uint32_t visible_of(const char *text)
+/* Names of the operator's own arguments, and how many outputs stand before the first hidden one, if any. */
+static tn_status names_own(tni_ruled_op *r, const tni_shape_rule *heads)
 {
-    uint32_t count = 0;
-
-    for (const char *p = strstr(text, "->") + 2; *p && *p != '|' && *p != ';'; p += strcspn(p, " ")) {
-        const size_t head = strcspn(p += strspn(p, " "), ": ");
-
-        if (memchr(p, '~', head))
-            return count;
-        count += head > 0;
-    }
-    return 0;
-}
-
-static tn_status names_read(const tn_op *op, const char ***inputs, const char ***outputs)
-{
-    const char *arrow = strstr(op->shapes, "->"), *end = arrow ? arrow + strcspn(arrow, "|;") : NULL;
-    const char **in = NULL;
+    const rule_arg *outputs = heads->cases[0].arg + heads->in_count;
+    rule_role roles[RULE_ARGS_MAX] = {{false, 0}};
     tn_status st;
 
-    if (!arrow)
-        return tni_error(TN_E_ARG, "operator %s: its shape rule has no \"->\"", op->name);
-    if ((st = names_of(op->shapes, arrow, &in)) || (st = names_of(arrow + 2, end, outputs))) {
-        tni_free(in);
+    for (uint8_t k = 0; k < RULE_ARGS_MAX; k++)
+        roles[k].arg = k;
+    if ((st = names_make(heads, roles, heads->in_count, false, &r->inputs)) ||
+        (st = names_make(heads, roles + heads->in_count, heads->out_count, false, &r->outputs)))
         return st;
-    }
-    *inputs = in;
+    while (r->op.visible < heads->out_count && !outputs[r->op.visible].hidden)
+        r->op.visible++;
+    if (r->op.visible == heads->out_count)
+        r->op.visible = 0; /* all */
+    r->op.inputs = r->inputs;
+    r->op.outputs = r->outputs;
     return TN_OK;
 }
 
@@ -328,6 +312,7 @@ static tn_status names_read(const tn_op *op, const char ***inputs, const char **
 tn_status tni_ruled_op_create(const tn_op *given, bool at_once, tni_ruled_op **out)
 {
     tni_ruled_op *r;
+    tni_shape_rule *heads = NULL;
     const tni_shape_rule *rule;
     tn_status st;
 
@@ -340,11 +325,8 @@ tn_status tni_ruled_op_create(const tn_op *given, bool at_once, tni_ruled_op **o
         return TN_E_NOMEM;
     memcpy(&r->op, given, given->struct_size < sizeof r->op ? given->struct_size : sizeof r->op);
     r->op.struct_size = sizeof r->op;
-    if ((st = names_read(&r->op, &r->inputs, &r->outputs)))
+    if ((st = tni_shape_rule_parse(&r->op, true, &heads)) || (st = names_own(r, heads)))
         goto cleanup;
-    r->op.inputs = r->inputs;
-    r->op.outputs = r->outputs;
-    r->op.visible = visible_of(given->shapes);
     r->op.args = forward_args;
     r->op.shape = forward_shape;
     if (r->op.gradients && r->op.gradient)
@@ -357,36 +339,9 @@ tn_status tni_ruled_op_create(const tn_op *given, bool at_once, tni_ruled_op **o
     r = NULL;
 
 cleanup:
+    tni_shape_rule_destroy(heads);
     tni_ruled_op_destroy(r);
     return st;
-}
-
-/* Names of the backward's arguments: those of the first row; gradients of inputs are called "d_" and the
- * name. */
-static tn_status names_make(const tni_shape_rule *r, const rule_role *roles, uint32_t count, bool gradients,
-                            const char ***out)
-{
-    const size_t head = (count + 1) * sizeof(char *);
-    const char **names;
-    size_t bytes = head;
-    char *p;
-
-    for (uint32_t k = 0; k < count; k++)
-        bytes += r->cases[0].arg[roles[k].arg].bytes + (size_t)4;
-    if (!(names = tni_zalloc(bytes)))
-        return TN_E_NOMEM;
-    p = (char *)names + head;
-    for (uint32_t k = 0; k < count; k++) {
-        const rule_arg *a = &r->cases[0].arg[roles[k].arg];
-
-        names[k] = p;
-        if (roles[k].head)
-            p += sprintf(p, roles[k].arg > r->in_count ? "dy%u" : "dy", roles[k].arg - r->in_count) + 1;
-        else
-            p += sprintf(p, "%s%.*s", gradients ? "d_" : "", a->bytes, r->text + a->text) + 1;
-    }
-    *out = names;
-    return TN_OK;
 }
 
 static tn_status texts_make(tni_ruled_op *b, const char *forward)
@@ -407,37 +362,45 @@ tn_status tni_ruled_op_backward(const tni_ruled_op *forward, tni_ruled_op **out)
                                                      [CLASS_BILINEAR] = tni_grad_of_product,
                                                      [CLASS_ONCE] = second_refused};
     const tn_op *f = &forward->op;
-    const tni_shape_rule *rule;
-    tni_ruled_op *b;
+    tni_shape_rule *heads = NULL;
+    const rule_gradient *row;
+    tni_ruled_op *b = NULL;
     tn_status st;
 
     *out = NULL;
     if (!f->gradients)
         return TN_OK;
-    if ((st = rule_of(forward, &rule)))
+    if ((st = tni_shape_rule_parse(f, true, &heads)))
         return st;
-    if (!(b = tni_zalloc(sizeof *b)))
-        return TN_E_NOMEM;
-    b->forward = forward;
-    b->op = (tn_op){.struct_size = sizeof b->op,
-                    .version = f->version,
-                    .exec = f->exec,
-                    .attrs = f->attrs,
-                    .flags = TN_OP_BACKWARD,
-                    .args = backward_args,
-                    .shape = backward_shape,
-                    .dtype = f->dtype ? backward_dtype : NULL,
-                    .gradient = rule->gradient_class == CLASS_OWN ? f->second : second[rule->gradient_class]};
-    if ((st = texts_make(b, f->name)) ||
-        (st = names_make(rule, rule->gradients[0].in, rule->gradients[0].in_count, false, &b->inputs)) ||
-        (st = names_make(rule, rule->gradients[0].out, rule->gradients[0].out_count, true, &b->outputs))) {
-        tni_ruled_op_destroy(b);
-        return st;
+    if (!(b = tni_zalloc(sizeof *b))) {
+        st = TN_E_NOMEM;
+        goto cleanup;
     }
+    b->forward = forward;
+    b->op =
+        (tn_op){.struct_size = sizeof b->op,
+                .version = f->version,
+                .exec = f->exec,
+                .attrs = f->attrs,
+                .flags = TN_OP_BACKWARD,
+                .args = backward_args,
+                .shape = backward_shape,
+                .dtype = f->dtype ? backward_dtype : NULL,
+                .gradient = heads->gradient_class == CLASS_OWN ? f->second : second[heads->gradient_class]};
+    row = &heads->gradients[0];
+    if ((st = texts_make(b, f->name)) ||
+        (st = names_make(heads, row->in, row->in_count, false, &b->inputs)) ||
+        (st = names_make(heads, row->out, row->out_count, true, &b->outputs)))
+        goto cleanup;
     b->op.inputs = b->inputs;
     b->op.outputs = b->outputs;
     *out = b;
-    return TN_OK;
+    b = NULL;
+
+cleanup:
+    tni_shape_rule_destroy(heads);
+    tni_ruled_op_destroy(b);
+    return st;
 }
 
 void tni_ruled_op_destroy(tni_ruled_op *r)

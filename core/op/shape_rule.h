@@ -20,14 +20,16 @@
  *     cond  := ["!"] attr [ "=" value { "+" value } ] { "&" cond }
  *
  * Blanks separate arguments. SYM: capitals, a dimension, or several (`SYM..`); a word tells messages what
- * it is. The first case whose condition holds is taken, the last one else; argument names are the same in
- * all. `name*`: any number, the last input, counted by the caller; an output counted by `attr`. `?cond`:
- * there only if it holds. `~`: users do not see the output, or only if its condition holds. Of several
- * forms the first one whose condition holds, or that fits. `@attr`: stands at that axis. `^attr`: a choice
- * such as NHWC orders the three items. `&`: NumPy's broadcast. `/` goes without remainder. `S'` is each
- * copy's own, `+S'` their sum. `#S`: product of a range, `#attr`: of a tuple. `?`: known after run.
- * `or(a,b)`: a if above 0, else b. A condition without value: neither 0 nor None. An attribute that is
- * None counts as 0. Functions: shape_rule_ranges.c. Without np_shape a shape without dimensions is (1).
+ * it is. The first case whose condition holds is taken, the last one else; what stands before each
+ * `:` is the same in all. `name*`: any number, the last input,
+ * counted by the caller; an output counted by `attr`. `?cond`: there only if it holds. `~`: users do not
+ * see the output, or only if its condition holds. Of several forms the first one whose condition holds, or
+ * that fits. `@attr`: stands at that axis. `^attr`: a choice such as NHWC orders three items, of which the
+ * first two are dimensions. `&`: NumPy's broadcast. `/` goes without remainder. `S'` is each copy's own,
+ * standing once in a case, `+S'` their sum. `#S`: product of a range, `#attr`: of a tuple. `?`: known after
+ * run. `or(a,b)`: a if above 0, else b. A condition without value: neither 0 nor None. An attribute that is
+ * None counts as 0, one below 0 is an error. Attributes are integers, tuples or choices as their places
+ * need, and structural. Functions: shape_rule_ranges.c. Without np_shape a shape without dimensions is (1).
  *
  * Gradient rules (`tn_op.gradients`), in the place of `gradient`, make the operator `_backward_NAME` with
  * the same attributes, whose kernels compute the gradient:
@@ -39,9 +41,11 @@
  *
  * Left of the arrow stand its inputs: `dy` (`dy1`: of output 1), and inputs and outputs by name. A row
  * without `dy` is a loss layer's (TN_OP_IGNORE_HEAD). Right of it: the inputs that get a gradient. An
- * argument that is not there is left out. The class says the second derivative: `linear` in the one input
- * right of the arrow; `bilinear`: a product of the first two inputs, which the row reads behind `dy`;
- * `own`: the function `second`; `once`: there is none.
+ * argument that is not there is left out. The class says the second derivative: `linear` in the first
+ * input, the only one right of the arrow: `dy` comes first, a second input is read third; `bilinear`: a
+ * product of the first two inputs, which the row reads behind `dy`, all inputs standing right of the arrow,
+ * a third one being there `?!no_bias`; `own`: the function `second`; `once`: there is none. No operator
+ * with a variadic input has such a rule.
  */
 /* clang-format on */
 #ifndef TN_OP_SHAPE_RULE_H
@@ -103,10 +107,18 @@ typedef struct rule_call {
     const int16_t *attr; /* index in the definition, -1: the operator has no such attribute */
 } rule_call;
 
+#define RULE_TYPE(t) (1u << TN_ATTR_T_##t)
+
+typedef struct rule_need { /* an attribute that a function reads */
+    const char *name;
+    uint32_t types; /* RULE_TYPE bits */
+    bool needed;    /* the operator must have it */
+} rule_need;
+
 typedef struct rule_function {
     const char *name;
-    const char *attrs[RULE_CALL_ATTRS_MAX + 1]; /* NULL-ended */
-    tn_status (*check)(const rule_call *c);     /* of the attributes alone; may be NULL */
+    rule_need attrs[RULE_CALL_ATTRS_MAX];
+    tn_status (*check)(const rule_call *c); /* of the attributes alone; may be NULL */
     int32_t (*length)(
         const rule_call *c); /* dimensions that it takes, by attributes that passed `check`; or NULL */
     /* `in` to `out`, `in->n` being known. Unknown dimensions of `in` give unknown ones. */
@@ -167,11 +179,15 @@ typedef struct rule_def { /* symbol = expr or range */
     uint16_t text, bytes;
 } rule_def;
 
+typedef struct rule_copy { /* where S' stands; RULE_NONE: nowhere */
+    uint8_t arg, item;
+} rule_copy;
+
 typedef struct rule_symbol {
     char name[RULE_NAME_MAX + 1];
     bool range;
-    uint8_t copy_arg, copy_item; /* where S' stands; RULE_NONE: no such symbol */
-    uint16_t word, word_bytes;   /* how messages call it: the text behind "SYM:" */
+    rule_copy copy[RULE_CASES_MAX]; /* in each case */
+    uint16_t word, word_bytes;      /* how messages call it: the text behind "SYM:" */
 } rule_symbol;
 
 typedef struct rule_role { /* what an argument of the backward operator is to the forward one */
@@ -207,9 +223,10 @@ typedef struct tni_shape_rule {
     rule_gradient gradients[RULE_GRADIENTS_MAX];
 } tni_shape_rule;
 
-/* Parses `op->shapes` and `op->gradients`, whose attribute table was checked. TN_E_ARG: names the place in
- * the text. */
-tn_status tni_shape_rule_parse(const tn_op *op, tni_shape_rule **out);
+/* Parses `op->shapes` and `op->gradients`, whose attribute table was checked. With `heads` only what the
+ * names of arguments need: the heads of the first case's arguments, the class and the first row of the
+ * gradient rule. TN_E_ARG: names the place in the text. */
+tn_status tni_shape_rule_parse(const tn_op *op, bool heads, tni_shape_rule **out);
 void tni_shape_rule_destroy(tni_shape_rule *r);
 bool tni_rule_holds(const tni_shape_rule *r, uint8_t cond, const tn_value *attrs); /* RULE_NONE: true */
 /* How many inputs, outputs and visible outputs there are. `in_count` is what the caller has of a variadic

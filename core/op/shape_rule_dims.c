@@ -146,6 +146,12 @@ static tn_status too_large(const solver *s)
     return tni_infer_fail(s->i, TN_E_SHAPE, "a dimension is too large");
 }
 
+static tn_status below_zero(const solver *s, int16_t attr, int64_t value)
+{
+    return tni_infer_fail(s->i, TN_E_SHAPE, "%s is %" PRId64 ", and no dimension is below 0",
+                          s->rule->op->attrs[attr].name, value);
+}
+
 /* ---- dimensions: values ----------------------------------------------------------------------- */
 
 int64_t tni_rule_number(const solver *s, int16_t attr)
@@ -158,27 +164,44 @@ int64_t tni_rule_number(const solver *s, int16_t attr)
     return tni_attr_is_pointer(d->type) ? *(const int64_t *)tn_value_pointer(v) : tn_value_int(v);
 }
 
-/* Of some dimensions; -1: one is not known, or there are too many elements. */
-static int64_t product(const int64_t *dim, int64_t n)
+tn_status tni_rule_tuple(const solver *s, int16_t attr, const tn_tuple **out)
 {
-    int64_t p = 1;
+    *out = tni_attr_tuple(s->i->attrs, (uint32_t)attr);
+    for (int64_t k = 0; k < tni_tuple_count(*out); k++)
+        if ((*out)->item[k] < 0)
+            return below_zero(s, attr, (*out)->item[k]);
+    return TN_OK;
+}
 
-    for (int64_t k = 0; k < n; k++)
-        if (dim[k] == 0)
-            return 0;
-    for (int64_t k = 0; k < n; k++)
-        if (dim[k] < 0 || __builtin_mul_overflow(p, dim[k], &p))
-            return -1;
-    return p;
+/* Of some dimensions; -1: one is not known. */
+static tn_status product(const solver *s, const int64_t *dim, int64_t n, int64_t *out)
+{
+    bool over = false, open = false, none = false;
+
+    *out = 1;
+    for (int64_t k = 0; k < n; k++) {
+        none = none || dim[k] == 0;
+        open = open || dim[k] < 0;
+        over = over || (dim[k] > 0 && __builtin_mul_overflow(*out, dim[k], out));
+    }
+    if (none || open)
+        *out = none ? 0 : -1;
+    return over && !none && !open ? too_large(s) : TN_OK;
+}
+
+/* Where S' stands in the case that is solved. */
+static const rule_copy *copy_of(const solver *s, uint8_t symbol)
+{
+    return &s->rule->symbols[symbol].copy[s->args - s->rule->cases];
 }
 
 /* The dimension S' of one copy; NULL: its place is not known. */
 static int64_t *copy_dim(const solver *s, uint8_t symbol, uint32_t copy)
 {
-    const rule_symbol *y = &s->rule->symbols[symbol];
-    const rule_item *item = &s->rule->items[y->copy_item];
-    const rule_alt *alt = &s->rule->alts[s->args->arg[y->copy_arg].alt];
-    tn_shape *sh = tni_rule_slot(s, s->first[y->copy_arg] + copy);
+    const rule_copy *c = copy_of(s, symbol);
+    const rule_item *item = &s->rule->items[c->item];
+    const rule_alt *alt = &s->rule->alts[s->args->arg[c->arg].alt];
+    tn_shape *sh = tni_rule_slot(s, s->first[c->arg] + copy);
     int64_t at = 0;
 
     if (sh->ndim < 0)
@@ -187,7 +210,7 @@ static int64_t *copy_dim(const solver *s, uint8_t symbol, uint32_t copy)
         at = tni_rule_number(s, item->at);
         at = at < 0 ? at + sh->ndim : at;
     } else
-        for (uint8_t k = alt->item; k < y->copy_item; k++) {
+        for (uint8_t k = alt->item; k < c->item; k++) {
             const uint8_t range = s->rule->items[k].range;
 
             if (range != RULE_NONE && s->rule->ranges[range].kind != RANGE_SYMBOL)
@@ -199,18 +222,22 @@ static int64_t *copy_dim(const solver *s, uint8_t symbol, uint32_t copy)
     return at >= 0 && at < sh->ndim ? &sh->dim[at] : NULL;
 }
 
-static int64_t copies_sum(const solver *s, uint8_t symbol)
+static tn_status copies_sum(const solver *s, uint8_t symbol, int64_t *out)
 {
-    const rule_symbol *y = &s->rule->symbols[symbol];
-    int64_t sum = 0;
+    bool over = false, open = false;
 
-    for (uint32_t k = 0; k < s->copies[y->copy_arg]; k++) {
+    *out = 0;
+    for (uint32_t k = 0; k < s->copies[copy_of(s, symbol)->arg]; k++) {
         const int64_t *d = copy_dim(s, symbol, k);
 
-        if (!d || *d < 0 || __builtin_add_overflow(sum, *d, &sum))
-            return -1;
+        if (!d || *d < 0)
+            open = true;
+        else
+            over = over || __builtin_add_overflow(*out, *d, out);
     }
-    return sum;
+    if (open)
+        *out = -1;
+    return over ? too_large(s) : TN_OK;
 }
 
 static tn_status expr_value(const solver *s, const place *at, uint8_t expr, int64_t *out);
@@ -228,6 +255,9 @@ static tn_status binary_value(const solver *s, const place *at, const rule_expr 
         return TN_OK;
     if (e->kind == EXPR_ADD)
         over = __builtin_add_overflow(a, b, out);
+    else if (e->kind == EXPR_SUB && a < b)
+        return tni_infer_fail(s->i, TN_E_SHAPE, "%.*s is below 0: %" PRId64 " - %" PRId64, at->bytes,
+                              s->rule->text + at->text, a, b);
     else if (e->kind == EXPR_SUB)
         *out = a - b;
     else if (e->kind == EXPR_MUL)
@@ -236,7 +266,19 @@ static tn_status binary_value(const solver *s, const place *at, const rule_expr 
         return uneven(s, at, a, b);
     else
         *out = a / b;
-    return over || *out < 0 ? too_large(s) : TN_OK;
+    return over ? too_large(s) : TN_OK;
+}
+
+/* or(a, b): what a says; 0: b counts. An attribute below 0 counts as 0 here. */
+static tn_status or_value(const solver *s, const place *at, uint8_t a, int64_t *out)
+{
+    const rule_expr *e = &s->rule->exprs[a];
+
+    if (e->kind != EXPR_ATTR)
+        return expr_value(s, at, a, out);
+    *out = tni_rule_number(s, e->attr);
+    *out = *out > 0 ? *out : 0;
+    return TN_OK;
 }
 
 /* The value of an expression; -1: not known yet. */
@@ -253,24 +295,25 @@ static tn_status expr_value(const solver *s, const place *at, uint8_t expr, int6
         break;
     case EXPR_ATTR:
         v = tni_rule_number(s, e->attr);
+        st = v < 0 ? below_zero(s, e->attr, v) : TN_OK;
         break;
     case EXPR_ATTR_PRODUCT:
-        t = tni_attr_tuple(s->i->attrs, (uint32_t)e->attr);
-        v = product(t ? t->item : NULL, tni_tuple_count(t));
+        if (!(st = tni_rule_tuple(s, e->attr, &t)))
+            st = product(s, t ? t->item : NULL, tni_tuple_count(t), &v);
         break;
     case EXPR_SYMBOL:
         v = s->value[e->symbol];
         break;
     case EXPR_SUM:
-        v = copies_sum(s, e->symbol);
+        st = copies_sum(s, e->symbol, &v);
         break;
     case EXPR_PRODUCT:
-        v = s->ranges[e->symbol].n < 0 ? -1 : product(s->ranges[e->symbol].dim, s->ranges[e->symbol].n);
+        if (s->ranges[e->symbol].n >= 0)
+            st = product(s, s->ranges[e->symbol].dim, s->ranges[e->symbol].n, &v);
         break;
     case EXPR_OR:
-        if ((st = expr_value(s, at, e->a, &v)) || v > 0 || (v < 0 && s->rule->exprs[e->a].kind != EXPR_ATTR))
-            break;
-        st = expr_value(s, at, e->b, &v);
+        if (!(st = or_value(s, at, e->a, &v)) && v == 0)
+            st = expr_value(s, at, e->b, &v);
         break;
     case EXPR_IF:
         st = expr_value(s, at, tni_rule_holds(s->rule, e->cond, s->i->attrs) ? e->a : e->b, &v);
@@ -312,7 +355,7 @@ static tn_status product_set(solver *s, const place *at, uint8_t symbol, int64_t
         if (g->dim[k] < 0)
             open = k;
         else if (__builtin_mul_overflow(rest, g->dim[k], &rest))
-            return TN_OK;
+            return too_large(s);
     }
     if (open < 0 || rest == 0)
         return TN_OK;
@@ -326,24 +369,23 @@ static tn_status product_set(solver *s, const place *at, uint8_t symbol, int64_t
 /* So does the sum over copies with the one that is not known. */
 static tn_status sum_set(solver *s, const place *at, uint8_t symbol, int64_t value)
 {
-    const rule_symbol *y = &s->rule->symbols[symbol];
-    int64_t *open = NULL, rest = value;
+    int64_t *open = NULL, told = 0;
 
-    for (uint32_t k = 0; k < s->copies[y->copy_arg]; k++) {
+    for (uint32_t k = 0; k < s->copies[copy_of(s, symbol)->arg]; k++) {
         int64_t *d = copy_dim(s, symbol, k);
 
         if (!d || (*d < 0 && open))
             return TN_OK;
         if (*d < 0)
             open = d;
-        else
-            rest -= *d;
+        else if (__builtin_add_overflow(told, *d, &told))
+            return too_large(s);
     }
     if (!open || s->trial)
         return TN_OK;
-    if (rest < 0)
-        return differs(s, at, RULE_NONE, value - rest, value);
-    *open = rest;
+    if (told > value)
+        return differs(s, at, RULE_NONE, told, value);
+    *open = value - told;
     s->changed = true;
     return TN_OK;
 }
@@ -395,7 +437,7 @@ static tn_status expr_set(solver *s, const place *at, uint8_t expr, int64_t valu
     case EXPR_PRODUCT:
         return product_set(s, at, e->symbol, value);
     case EXPR_OR:
-        if (expr_value(s, at, e->a, &v) == TN_OK && v == 0)
+        if (or_value(s, at, e->a, &v) == TN_OK && v == 0)
             return expr_set(s, at, e->b, value);
         return TN_OK;
     case EXPR_IF:

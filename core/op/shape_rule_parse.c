@@ -1,70 +1,10 @@
 /*
- * Reads a shape rule. One function per line of the grammar (plugin/op.h); each takes what it needs from the
- * text and leaves the rest. The first failure sticks: the functions behind it read on without effect.
+ * Reads a shape rule. One function per line of the grammar (shape_rule.h).
  */
-#include <string.h>
-
 #include "op/attr_type.h"
-#include "op/shape_rule.h"
-
-typedef struct parser {
-    tni_shape_rule *rule;
-    const char *which; /* rule it is, for messages */
-    const char *p;
-    tn_status st;
-    uint8_t arg;   /* that is read, within its case; RULE_NONE outside of arguments */
-    uint8_t depth; /* of brackets around the place that is read */
-} parser;
+#include "op/shape_rule_parser.h"
 
 #define DEPTH_MAX 16
-
-static void fail(parser *p, const char *what)
-{
-    if (!p->st)
-        p->st = tni_error(TN_E_ARG, "operator %s: its %s rule: %s at \"%.40s\"", p->rule->op->name, p->which,
-                          what, *p->p ? p->p : "its end");
-}
-
-static bool lower(char c)
-{
-    return (c >= 'a' && c <= 'z') || c == '_';
-}
-
-static bool upper(char c)
-{
-    return c >= 'A' && c <= 'Z';
-}
-
-static bool digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static void blanks(parser *p)
-{
-    while (*p->p == ' ')
-        p->p++;
-}
-
-static bool take(parser *p, const char *token)
-{
-    const size_t n = strlen(token);
-
-    if (p->st || strncmp(p->p, token, n) != 0)
-        return false;
-    p->p += n;
-    return true;
-}
-
-static void expect(parser *p, const char *token)
-{
-    char what[32];
-
-    if (take(p, token))
-        return;
-    snprintf(what, sizeof what, "%s is missing", token);
-    fail(p, what);
-}
 
 static bool deeper(parser *p)
 {
@@ -73,26 +13,7 @@ static bool deeper(parser *p)
     return !p->st;
 }
 
-/* Takes the next free row of a table. */
-static uint8_t table_add(parser *p, uint8_t *count, size_t max)
-{
-    if (*count >= max) {
-        fail(p, "it is too long");
-        return 0;
-    }
-    return (*count)++;
-}
-
 /* ---- names ------------------------------------------------------------------------------------ */
-
-static size_t word_length(const char *text)
-{
-    size_t n = 0;
-
-    while (lower(text[n]) || upper(text[n]) || digit(text[n]))
-        n++;
-    return n;
-}
 
 static size_t symbol_length(const char *text)
 {
@@ -111,17 +32,34 @@ static int16_t attr_find(const tn_op *op, const char *name, size_t length)
     return -1;
 }
 
-/* An attribute, which lower-case letters begin. */
-static int16_t attr_read(parser *p)
+/* Whether an attribute may stand where one of these types is read. Shapes depend on no run-time number. */
+static bool attr_is(const parser *p, int16_t attr, uint32_t types)
+{
+    const tn_attr_def *d = &p->rule->op->attrs[attr];
+
+    return types >> d->type & 1u && !(d->flags & TN_ATTR_F_RUNTIME);
+}
+
+/* An attribute, which lower-case letters begin. `needed`: its type, in words. */
+static int16_t attr_read(parser *p, uint32_t types, const char *needed)
 {
     const size_t n = word_length(p->p);
     const int16_t attr = attr_find(p->rule->op, p->p, n);
+    char what[80];
 
     if (n == 0 || attr < 0)
         fail(p, "no attribute has this name");
-    else
+    else if (!attr_is(p, attr, types)) {
+        snprintf(what, sizeof what, "the attribute is no structural %s", needed);
+        fail(p, what);
+    } else
         p->p += n;
     return attr < 0 ? 0 : attr;
+}
+
+static int16_t integer_read(parser *p)
+{
+    return attr_read(p, RULE_TYPE(INT) | RULE_TYPE(OPT_INT), "integer");
 }
 
 static uint8_t symbol_read(parser *p, bool range)
@@ -139,7 +77,8 @@ static uint8_t symbol_read(parser *p, bool range)
         s++;
     if (s == r->symbol_count) {
         s = table_add(p, &r->symbol_count, RULE_SYMBOLS_MAX);
-        r->symbols[s] = (rule_symbol){.range = range, .copy_arg = RULE_NONE};
+        r->symbols[s] = (rule_symbol){.range = range};
+        memset(r->symbols[s].copy, RULE_NONE, sizeof r->symbols[s].copy);
         memcpy(r->symbols[s].name, p->p, n);
     }
     p->p += n;
@@ -168,20 +107,30 @@ static void value_read(parser *p, rule_cond *c)
     const size_t n = word_length(p->p);
     int64_t value = 0;
 
-    if (n == 4 && memcmp(p->p, "None", 4) == 0 && tni_attr_is_pointer(d->type))
+    if (n == 4 && memcmp(p->p, "None", 4) == 0 && tni_attr_is_pointer(d->type) && !c->is_none)
         c->is_none = true;
     else if (c->count == RULE_CHOICES_MAX)
         fail(p, "too many values");
     else if (d->type == TN_ATTR_T_CHOICE && (value = choice_index(d->choices, p->p, n)) >= 0)
         c->value[c->count++] = value;
-    else if (d->type == TN_ATTR_T_INT && n == 1 && digit(*p->p))
+    else if (d->type == TN_ATTR_T_INT && n == 1 && digit(*p->p) &&
+             (d->min > d->max || (*p->p - '0' >= d->min && *p->p - '0' <= d->max)))
         c->value[c->count++] = *p->p - '0';
     else
         fail(p, "the attribute has no such value");
     p->p += n;
 }
 
-static uint8_t cond_read(parser *p)
+/* Whether "neither 0 nor None" means something: a choice may begin with None. */
+static bool has_truth(const tn_attr_def *d)
+{
+    const uint32_t types = RULE_TYPE(INT) | RULE_TYPE(BOOL) | RULE_TYPE(OPT_INT) | RULE_TYPE(OPT_BOOL) |
+                           RULE_TYPE(TUPLE) | RULE_TYPE(OPT_TUPLE);
+
+    return types >> d->type & 1u || (d->type == TN_ATTR_T_CHOICE && choice_index(d->choices, "None", 4) == 0);
+}
+
+uint8_t tni_rule_cond_read(parser *p)
 {
     tni_shape_rule *r = p->rule;
     const uint8_t at = table_add(p, &r->cond_count, RULE_CONDS_MAX);
@@ -189,18 +138,20 @@ static uint8_t cond_read(parser *p)
 
     *c = (rule_cond){.next = RULE_NONE};
     c->negated = take(p, "!");
-    c->attr = attr_read(p);
+    c->attr = attr_read(p, ~0u, "one");
     if (p->st)
         return at;
-    if (!take(p, "="))
+    if (!take(p, "=")) {
         c->truth = true;
-    else {
+        if (!has_truth(&r->op->attrs[c->attr]))
+            fail(p, "the attribute needs a value");
+    } else {
         do
             value_read(p, c);
         while (take(p, "+"));
     }
     if (take(p, "&"))
-        c->next = cond_read(p);
+        c->next = tni_rule_cond_read(p);
     return at;
 }
 
@@ -243,17 +194,15 @@ static uint8_t sum_read(parser *p)
 
 static uint8_t product_read(parser *p)
 {
-    int16_t attr;
+    rule_expr e = {.kind = EXPR_PRODUCT};
 
-    if (upper(*p->p)) {
-        const uint8_t symbol = symbol_read(p, true);
-
-        return expr_add(p, (rule_expr){.kind = EXPR_PRODUCT, .symbol = symbol});
+    if (upper(*p->p))
+        e.symbol = symbol_read(p, true);
+    else {
+        e.kind = EXPR_ATTR_PRODUCT;
+        e.attr = attr_read(p, RULE_TYPE(TUPLE), "tuple");
     }
-    attr = attr_read(p);
-    if (!p->st && p->rule->op->attrs[attr].type != TN_ATTR_T_TUPLE)
-        fail(p, "# stands before a range or a tuple");
-    return expr_add(p, (rule_expr){.kind = EXPR_ATTR_PRODUCT, .attr = attr});
+    return expr_add(p, e);
 }
 
 static uint8_t call_read(parser *p, expr_kind kind)
@@ -261,7 +210,7 @@ static uint8_t call_read(parser *p, expr_kind kind)
     rule_expr e = {.kind = (uint8_t)kind, .cond = RULE_NONE};
 
     if (kind == EXPR_IF) {
-        e.cond = cond_read(p);
+        e.cond = tni_rule_cond_read(p);
         expect(p, ",");
     }
     if (!deeper(p))
@@ -276,12 +225,9 @@ static uint8_t call_read(parser *p, expr_kind kind)
 
 static uint8_t attr_fact(parser *p)
 {
-    const int16_t attr = attr_read(p);
-    const uint32_t type = p->st ? TN_ATTR_T_INT : p->rule->op->attrs[attr].type;
+    const int16_t attr = attr_read(
+        p, RULE_TYPE(INT) | RULE_TYPE(BOOL) | RULE_TYPE(OPT_INT) | RULE_TYPE(OPT_BOOL), "integer or truth");
 
-    if (type != TN_ATTR_T_INT && type != TN_ATTR_T_BOOL && type != TN_ATTR_T_OPT_INT &&
-        type != TN_ATTR_T_OPT_BOOL)
-        fail(p, "a dimension cannot be an attribute of this type");
     return expr_add(p, (rule_expr){.kind = EXPR_ATTR, .attr = attr});
 }
 
@@ -358,13 +304,19 @@ static uint8_t range_read(parser *p);
 static void range_call(parser *p, rule_range *g)
 {
     const size_t n = word_length(p->p);
+    const rule_need *need;
+    char what[80];
 
     g->kind = RANGE_CALL;
     g->function = tni_rule_function(p->p, n);
-    for (int k = 0; k < RULE_CALL_ATTRS_MAX; k++)
-        g->attrs[k] = -1;
-    for (int k = 0; g->function->attrs[k]; k++)
-        g->attrs[k] = attr_find(p->rule->op, g->function->attrs[k], strlen(g->function->attrs[k]));
+    for (int k = 0; k < RULE_CALL_ATTRS_MAX; k++) {
+        need = &g->function->attrs[k];
+        g->attrs[k] = need->name ? attr_find(p->rule->op, need->name, strlen(need->name)) : -1;
+        if (g->attrs[k] < 0 ? !need->needed : attr_is(p, g->attrs[k], need->types))
+            continue;
+        snprintf(what, sizeof what, "the function needs an attribute %s of another type", need->name);
+        fail(p, what);
+    }
     p->p += n;
     expect(p, "(");
     g->a = deeper(p) ? range_read(p) : 0;
@@ -388,9 +340,7 @@ static uint8_t range_one(parser *p)
         range_call(p, &g);
     else {
         g.kind = RANGE_ATTR;
-        g.attr = attr_read(p);
-        if (!p->st && r->op->attrs[g.attr].type != TN_ATTR_T_TUPLE)
-            fail(p, "a range cannot be an attribute of this type");
+        g.attr = attr_read(p, RULE_TYPE(TUPLE), "tuple");
         expect(p, "..");
     }
     at = table_add(p, &r->range_count, RULE_RANGES_MAX);
@@ -444,21 +394,57 @@ static void item_read(parser *p)
     if (!p->st && item.expr != RULE_NONE)
         word_read(p, item.expr);
     if (take(p, "@")) {
-        item.at = attr_read(p);
+        item.at = integer_read(p);
         if (item.range != RULE_NONE)
             fail(p, "only one dimension stands at an axis");
     }
     if (!p->st && item.expr != RULE_NONE && r->exprs[item.expr].kind == EXPR_COPY) {
-        rule_symbol *s = &r->symbols[r->exprs[item.expr].symbol];
+        rule_copy *copy = &r->symbols[r->exprs[item.expr].symbol].copy[p->case_index];
 
-        s->copy_arg = p->arg;
-        s->copy_item = at;
+        if (copy->item != RULE_NONE || !r->cases[p->case_index].arg[p->arg].variadic)
+            fail(p, "S' stands once, in a variadic argument");
+        *copy = (rule_copy){p->arg, at};
     }
     r->items[at] = item;
 }
 
+/* "^attr": each of its choices, but for None, names N, C and, side by side, one or more others. Their order
+ * is that of two dimensions and a third item. */
+static void layout_read(parser *p, rule_alt *alt)
+{
+    const rule_item *item = &p->rule->items[alt->item];
+    const char *text;
+
+    alt->layout = attr_read(p, RULE_TYPE(CHOICE), "choice");
+    if (p->st)
+        return;
+    if (alt->item_count != 3 || item[0].range != RULE_NONE || item[1].range != RULE_NONE)
+        fail(p, "a layout orders two dimensions and a third item");
+    for (int k = 0; k < 3 && !p->st; k++)
+        if (item[k].at >= 0 || (item[k].expr != RULE_NONE && p->rule->exprs[item[k].expr].kind == EXPR_COPY))
+            fail(p, "neither @ nor S' goes with a layout");
+    for (text = p->rule->op->attrs[alt->layout].choices; *text && !p->st; text += *text == '|') {
+        const size_t n = strcspn(text, "|");
+        uint32_t seen = 0;
+        int runs = 0;
+
+        for (size_t k = 0; k < n && strncmp(text, "None", n) != 0; k++) {
+            const uint32_t bit = upper(text[k]) ? 1u << (text[k] - 'A') : 0;
+            const bool other = text[k] != 'N' && text[k] != 'C';
+
+            if (!bit || seen & bit)
+                fail(p, "a choice is no layout");
+            seen |= bit;
+            runs += other && (k == 0 || text[k - 1] == 'N' || text[k - 1] == 'C');
+        }
+        if (seen ? runs != 1 || !(seen >> ('N' - 'A') & seen >> ('C' - 'A') & 1u) : n != 4)
+            fail(p, "a choice is no layout");
+        text += n;
+    }
+}
+
 /* "name" or "(item,item)", then "^attr" and "?cond". */
-static void alt_read(parser *p, uint8_t case_index)
+static void alt_read(parser *p)
 {
     tni_shape_rule *r = p->rule;
     const uint8_t at = table_add(p, &r->alt_count, RULE_ALTS_MAX);
@@ -477,12 +463,12 @@ static void alt_read(parser *p, uint8_t case_index)
         alt.item_count = (uint8_t)(r->item_count - alt.item);
         alt.bytes = (uint16_t)(p->p - begin);
         if (take(p, "^"))
-            alt.layout = attr_read(p);
+            layout_read(p, &alt);
     } else {
         const size_t n = word_length(p->p);
 
         for (uint8_t a = 0; n && a < p->arg && alt.same_as == RULE_NONE; a++) {
-            const rule_arg *arg = &r->cases[case_index].arg[a];
+            const rule_arg *arg = &r->cases[p->case_index].arg[a];
 
             if (arg->bytes == n && memcmp(r->text + arg->text, p->p, n) == 0)
                 alt.same_as = a;
@@ -493,7 +479,7 @@ static void alt_read(parser *p, uint8_t case_index)
         alt.bytes = (uint16_t)n;
     }
     if (take(p, "?"))
-        alt.cond = cond_read(p);
+        alt.cond = tni_rule_cond_read(p);
     r->alts[at] = alt;
 }
 
@@ -512,42 +498,48 @@ static rule_arg head_read(parser *p)
     if (take(p, "*")) {
         arg.variadic = true;
         if (lower(*p->p))
-            arg.count_attr = attr_read(p);
+            arg.count_attr = attr_read(p, RULE_TYPE(INT), "integer");
     }
     if (take(p, "?"))
-        arg.cond = cond_read(p);
+        arg.cond = tni_rule_cond_read(p);
     if (take(p, "~")) {
         arg.hidden = true;
         if (*p->p != ':')
-            arg.visible_cond = cond_read(p);
+            arg.visible_cond = tni_rule_cond_read(p);
     }
     return arg;
 }
 
-static void arg_read(parser *p, uint8_t case_index)
+static void arg_read(parser *p)
 {
     tni_shape_rule *r = p->rule;
-    rule_arg arg;
+    rule_arg *arg = &r->cases[p->case_index].arg[p->arg];
 
     if (p->arg >= RULE_ARGS_MAX) {
         fail(p, "too many arguments");
         return;
     }
-    arg = head_read(p);
+    *arg = head_read(p);
     expect(p, ":");
-    arg.alt = r->alt_count;
-    do
-        alt_read(p, case_index);
-    while (take(p, "/"));
-    arg.alt_count = (uint8_t)(r->alt_count - arg.alt);
+    arg->alt = r->alt_count;
+    if (p->heads)
+        p->p += strcspn(p->p, " ");
+    else
+        do
+            alt_read(p);
+        while (take(p, "/"));
+    arg->alt_count = (uint8_t)(r->alt_count - arg->alt);
     if (!p->st && *p->p && *p->p != ' ')
         fail(p, "a blank is missing");
-    r->cases[case_index].arg[p->arg++] = arg;
+    for (uint8_t k = 0; k < r->symbol_count && arg->alt_count > 1; k++)
+        if (r->symbols[k].copy[p->case_index].arg == p->arg)
+            fail(p, "S' stands in an argument of one form");
+    p->arg++;
     blanks(p);
 }
 
 /* Copies are counted by the caller for a variadic input, which is the last one, and by an attribute for an
- * output. Which outputs are hidden, and which arguments may be missing, stands in the first case. */
+ * output. The heads of arguments are the same in all cases. */
 static void case_check(parser *p, uint8_t in_count, uint8_t out_count, uint8_t case_index)
 {
     const tni_shape_rule *r = p->rule;
@@ -562,34 +554,54 @@ static void case_check(parser *p, uint8_t in_count, uint8_t out_count, uint8_t c
             fail(p, "only the last argument can be variadic");
         if (args[a].variadic && (args[a].count_attr >= 0) != (a >= in_count))
             fail(p, "outputs are counted by an attribute, inputs by the caller");
-        if (args[a].bytes != first[a].bytes ||
-            memcmp(r->text + args[a].text, r->text + first[a].text, args[a].bytes) != 0 ||
-            args[a].variadic != first[a].variadic)
+        if (strncmp(r->text + args[a].text, r->text + first[a].text,
+                    strcspn(r->text + args[a].text, ":") + 1) != 0)
             fail(p, "the cases have different arguments");
+    }
+}
+
+static bool is_copy(const tni_shape_rule *r, const rule_expr *e, uint8_t operand)
+{
+    return e->kind >= EXPR_ADD && r->exprs[operand].kind == EXPR_COPY;
+}
+
+/* Of the expressions from `first` on, read with a case or used with it: a sum needs to know where its terms
+ * stand there. */
+static void sums_check(parser *p, uint8_t first, uint8_t case_index)
+{
+    const tni_shape_rule *r = p->rule;
+
+    for (uint8_t k = first; k < r->expr_count && !p->st; k++) {
+        const rule_expr *e = &r->exprs[k];
+
+        if (is_copy(r, e, e->a) || is_copy(r, e, e->b) ||
+            (e->kind == EXPR_SUM && r->symbols[e->symbol].copy[case_index].item == RULE_NONE))
+            fail(p, "S' stands alone as a dimension of a variadic argument");
     }
 }
 
 static void case_read(parser *p)
 {
     tni_shape_rule *r = p->rule;
-    const uint8_t at = table_add(p, &r->case_count, RULE_CASES_MAX);
+    const uint8_t at = table_add(p, &r->case_count, RULE_CASES_MAX), exprs = r->expr_count;
     uint8_t inputs;
 
     blanks(p);
+    p->case_index = at;
     r->cases[at].cond = RULE_NONE;
     p->arg = 0;
     if (take(p, "[")) {
-        r->cases[at].cond = cond_read(p);
+        r->cases[at].cond = tni_rule_cond_read(p);
         expect(p, "]");
         blanks(p);
     }
     while (!p->st && *p->p && strncmp(p->p, "->", 2) != 0)
-        arg_read(p, at);
+        arg_read(p);
     inputs = p->arg;
     expect(p, "->");
     blanks(p);
     while (!p->st && *p->p && *p->p != '|' && *p->p != ';')
-        arg_read(p, at);
+        arg_read(p);
     if (at == 0) {
         r->in_count = inputs;
         r->out_count = (uint8_t)(p->arg - inputs);
@@ -597,14 +609,14 @@ static void case_read(parser *p)
         fail(p, "the cases have different arguments");
     if (!p->st)
         case_check(p, r->in_count, r->out_count, at);
-    p->arg = RULE_NONE;
+    sums_check(p, exprs, at);
 }
 
 /* "; SYM=dim" or "; SYM..=range" */
 static void def_read(parser *p)
 {
     tni_shape_rule *r = p->rule;
-    const uint8_t at = table_add(p, &r->def_count, RULE_DEFS_MAX);
+    const uint8_t at = table_add(p, &r->def_count, RULE_DEFS_MAX), exprs = r->expr_count;
     rule_def d = {.expr = RULE_NONE, .range = RULE_NONE};
     const char *begin;
     bool range;
@@ -619,114 +631,24 @@ static void def_read(parser *p)
         d.range = range_read(p);
     else
         d.expr = dim_read(p);
+    if (!p->st && d.expr != RULE_NONE && r->exprs[d.expr].kind == EXPR_COPY)
+        fail(p, "S' is a dimension of a variadic argument");
+    for (uint8_t k = 0; k < r->case_count; k++)
+        sums_check(p, exprs, k);
     d.bytes = (uint16_t)(p->p - begin);
     r->defs[at] = d;
     blanks(p);
 }
 
-static bool is_copy(const tni_shape_rule *r, const rule_expr *e, uint8_t operand)
-{
-    return e->kind >= EXPR_ADD && r->exprs[operand].kind == EXPR_COPY;
-}
-
-/* A sum needs to know where its terms stand. */
-static void sums_check(parser *p)
-{
-    const tni_shape_rule *r = p->rule;
-
-    for (uint8_t k = 0; k < r->expr_count && !p->st; k++) {
-        const rule_expr *e = &r->exprs[k];
-
-        if (is_copy(r, e, e->a) || is_copy(r, e, e->b) ||
-            (e->kind == EXPR_SUM && r->symbols[e->symbol].copy_arg == RULE_NONE))
-            fail(p, "S' stands alone as a dimension of a variadic argument");
-    }
-}
-
 static void shapes_read(parser *p)
 {
-    do
+    case_read(p);
+    if (p->heads)
+        return;
+    while (take(p, "|"))
         case_read(p);
-    while (take(p, "|"));
     while (take(p, ";"))
         def_read(p);
-    sums_check(p);
-    if (!p->st && *p->p)
-        fail(p, "something is left over");
-}
-
-/* ---- gradients -------------------------------------------------------------------------------- */
-
-/* "dy", "dy1" or the name of an argument. */
-static rule_role role_read(parser *p, bool left)
-{
-    const tni_shape_rule *r = p->rule;
-    const size_t n = word_length(p->p);
-    const bool numbered = n == 3 && digit(p->p[2]);
-    rule_role role = {0};
-
-    while (role.arg < r->in_count + r->out_count &&
-           (r->cases[0].arg[role.arg].bytes != n ||
-            memcmp(r->text + r->cases[0].arg[role.arg].text, p->p, n) != 0))
-        role.arg++;
-    if (role.arg == r->in_count + r->out_count && (n == 2 || numbered) && memcmp(p->p, "dy", 2) == 0)
-        role = (rule_role){true, (uint8_t)(r->in_count + (numbered ? p->p[2] - '0' : 0))};
-    if (n == 0 || role.arg >= r->in_count + r->out_count)
-        fail(p, "no argument has this name");
-    else if (!left && (role.head || role.arg >= r->in_count))
-        fail(p, "only inputs get gradients");
-    else if (r->cases[0].arg[role.arg].variadic)
-        fail(p, "a variadic argument needs a function `gradient`");
-    p->p += n;
-    return role;
-}
-
-static void roles_read(parser *p, bool left, uint8_t *count, rule_role *roles)
-{
-    for (blanks(p); !p->st && *p->p && *p->p != '|' && strncmp(p->p, "->", 2) != 0; blanks(p)) {
-        const rule_role role = role_read(p, left);
-
-        if (*count == RULE_ARGS_MAX)
-            fail(p, "too many arguments");
-        else
-            roles[(*count)++] = role;
-    }
-}
-
-static void gradient_read(parser *p)
-{
-    tni_shape_rule *r = p->rule;
-    rule_gradient *g = &r->gradients[table_add(p, &r->gradient_count, RULE_GRADIENTS_MAX)];
-
-    *g = (rule_gradient){.cond = RULE_NONE};
-    blanks(p);
-    if (take(p, "[")) {
-        g->cond = cond_read(p);
-        expect(p, "]");
-    }
-    roles_read(p, true, &g->in_count, g->in);
-    expect(p, "->");
-    roles_read(p, false, &g->out_count, g->out);
-    if (g->out_count == 0)
-        fail(p, "an input is missing");
-}
-
-static void gradients_read(parser *p)
-{
-    static const char *const classes[] = {[CLASS_LINEAR] = "linear:",
-                                          [CLASS_BILINEAR] = "bilinear:",
-                                          [CLASS_OWN] = "own:",
-                                          [CLASS_ONCE] = "once:"};
-    tni_shape_rule *r = p->rule;
-
-    for (uint8_t k = CLASS_LINEAR; k <= CLASS_ONCE && r->gradient_class == CLASS_NONE; k++)
-        if (take(p, classes[k]))
-            r->gradient_class = k;
-    if (r->gradient_class == CLASS_NONE || (r->gradient_class == CLASS_OWN) != (r->op->second != NULL))
-        fail(p, "linear:, bilinear:, once: or, with a function `second`, own: is missing");
-    do
-        gradient_read(p);
-    while (take(p, "|"));
     if (!p->st && *p->p)
         fail(p, "something is left over");
 }
@@ -764,10 +686,10 @@ static void optional_names(parser *p)
     }
 }
 
-tn_status tni_shape_rule_parse(const tn_op *op, tni_shape_rule **out)
+tn_status tni_shape_rule_parse(const tn_op *op, bool heads, tni_shape_rule **out)
 {
     tni_shape_rule *r = tni_zalloc(sizeof *r);
-    parser p = {.rule = r, .which = "shape", .p = op->shapes, .arg = RULE_NONE};
+    parser p = {.rule = r, .which = "shape", .p = op->shapes, .heads = heads};
 
     if (!r)
         return TN_E_NOMEM;
@@ -776,13 +698,10 @@ tn_status tni_shape_rule_parse(const tn_op *op, tni_shape_rule **out)
     if (strlen(op->shapes) > UINT16_MAX)
         fail(&p, "it is too long");
     shapes_read(&p);
-    if (!p.st)
+    if (!p.st && !heads)
         optional_names(&p);
-    if (!p.st && op->gradients) {
-        p.which = "gradient";
-        p.p = op->gradients;
-        gradients_read(&p);
-    }
+    if (!p.st && op->gradients)
+        tni_rule_gradients_read(&p);
     if (p.st) {
         tni_shape_rule_destroy(r);
         return p.st;

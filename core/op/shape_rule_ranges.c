@@ -41,6 +41,11 @@ static tn_status window_check(const rule_call *c)
             return tni_infer_fail(c->i, TN_E_ATTR, "%s has %lld dimensions, kernel has %lld",
                                   c->i->op->attrs[c->attr[k]].name, (long long)count, (long long)kernel);
     }
+    for (int k = WINDOW_KERNEL; k <= WINDOW_DILATE; k++)
+        for (int64_t d = 0; d < tni_tuple_count(call_tuple(c, k)); d++)
+            if (call_tuple(c, k)->item[d] < (k != WINDOW_PAD) || call_tuple(c, k)->item[d] > INT32_MAX)
+                return tni_infer_fail(c->i, TN_E_ATTR, "%s has the item %lld",
+                                      c->i->op->attrs[c->attr[k]].name, (long long)call_tuple(c, k)->item[d]);
     return TN_OK;
 }
 
@@ -168,13 +173,23 @@ static tn_status permute_backward(const rule_call *c, const rule_dims *out, rule
 
 static const rule_function functions[] = {
     {"window",
-     {"kernel", "stride", "pad", "dilate"},
+     {{"kernel", RULE_TYPE(TUPLE), true},
+      {"stride", RULE_TYPE(TUPLE), false},
+      {"pad", RULE_TYPE(TUPLE), false},
+      {"dilate", RULE_TYPE(TUPLE), false}},
      window_check,
      window_length,
      window_forward,
      window_backward},
-    {"reduce", {"axis", "keepdims", "exclude"}, NULL, NULL, reduce_forward, reduce_backward},
-    {"permute", {"axes"}, NULL, NULL, permute_forward, permute_backward},
+    {"reduce",
+     {{"axis", RULE_TYPE(TUPLE), false},
+      {"keepdims", RULE_TYPE(BOOL), false},
+      {"exclude", RULE_TYPE(BOOL), false}},
+     NULL,
+     NULL,
+     reduce_forward,
+     reduce_backward},
+    {"permute", {{"axes", RULE_TYPE(TUPLE), false}}, NULL, NULL, permute_forward, permute_backward},
 };
 
 const rule_function *tni_rule_function(const char *name, size_t length)

@@ -55,7 +55,8 @@ static tn_status range_value(const solver *s, uint8_t range, rule_dims *out)
         *out = s->ranges[g->symbol];
         return TN_OK;
     case RANGE_ATTR:
-        t = tni_attr_tuple(s->i->attrs, (uint32_t)g->attr);
+        if ((st = tni_rule_tuple(s, g->attr, &t)))
+            return st;
         if (tni_tuple_count(t) > TN_NDIM_MAX)
             return tni_infer_fail(s->i, TN_E_ATTR, "%s has %lld items, at most %d are allowed",
                                   s->rule->op->attrs[g->attr].name, (long long)t->count, TN_NDIM_MAX);
@@ -155,18 +156,26 @@ static tn_status range_set(solver *s, const place *at, uint8_t range, const rule
     return symbol_dims_set(s, at, g->symbol, dims);
 }
 
-/* "output (3, 5): dimension 1 should be 4, as (A..,B..) says" */
-static tn_status range_differs(const solver *s, const place *at, int32_t k, int64_t wanted)
+/* Who first said what a range's symbol is; NULL: nobody. */
+static const fact *range_told(const solver *s, uint8_t range)
 {
-    const fact *from = NULL;
+    const rule_range *g = &s->rule->ranges[range];
+    const fact *from;
+
+    if (g->kind == RANGE_SYMBOL)
+        return s->from[g->symbol].axis >= 0 ? &s->from[g->symbol] : NULL;
+    if (g->kind == RANGE_ATTR)
+        return NULL;
+    from = range_told(s, g->a);
+    return from || g->kind == RANGE_CALL ? from : range_told(s, g->b);
+}
+
+/* "output (3, 5): dimension 1 should be 4, by B.. of data (2, 4)" */
+static tn_status range_differs(const solver *s, const place *at, uint8_t range, int32_t k, int64_t wanted)
+{
+    const fact *from = range_told(s, range);
     tni_str text;
 
-    for (uint8_t g = 0; g < s->rule->range_count && !from; g++)
-        if (s->rule->ranges[g].kind == RANGE_SYMBOL && at->text < strlen(s->rule->text) &&
-            strncmp(s->rule->text + at->text, s->rule->symbols[s->rule->ranges[g].symbol].name,
-                    strlen(s->rule->symbols[s->rule->ranges[g].symbol].name)) == 0 &&
-            s->from[s->rule->ranges[g].symbol].axis >= 0)
-            from = &s->from[s->rule->ranges[g].symbol];
     tni_str_init(&text, 512);
     tni_rule_slot_format(s, at->slot, &text);
     tni_str_addf(&text, ": dimension %d should be %" PRId64 ", by ", at->axis + k, wanted);
@@ -197,7 +206,7 @@ static tn_status range_meet(solver *s, const place *at, uint8_t range, int64_t *
         if (known.dim[k] < 0 || known.dim[k] == dim[k])
             continue;
         if (dim[k] >= 0)
-            return range_differs(s, at, k, known.dim[k]);
+            return range_differs(s, at, range, k, known.dim[k]);
         dim[k] = known.dim[k];
         s->changed = true;
     }
@@ -509,17 +518,23 @@ static const rule_case *case_choose(const tni_shape_rule *r, const tn_value *att
     return &r->cases[k];
 }
 
-/* How many of an argument there are. `given`: copies of a variadic input. */
-static uint32_t arg_copies(const tni_shape_rule *r, const rule_arg *arg, const tn_value *attrs,
-                           uint32_t given)
+/* How many of argument `a` there are. `left`: inputs behind the arguments before, all of which are copies of
+ * a variadic input. */
+static tn_status copies_read(const tni_shape_rule *r, uint8_t a, tn_infer *i, uint32_t left, uint32_t *out)
 {
-    if (!tni_rule_holds(r, arg->cond, attrs))
-        return 0;
-    if (!arg->variadic)
-        return 1;
-    if (arg->count_attr < 0)
-        return given;
-    return tn_value_int(attrs[arg->count_attr]) > 0 ? (uint32_t)tn_value_int(attrs[arg->count_attr]) : 0;
+    const rule_arg *arg = &r->cases[0].arg[a];
+    int64_t n = arg->variadic ? left : 1;
+
+    if (!tni_rule_holds(r, arg->cond, i->attrs))
+        n = 0;
+    else if (arg->count_attr >= 0)
+        n = tn_value_int(i->attrs[arg->count_attr]);
+    if (n < 0 || n > TN_NODE_INPUTS_MAX)
+        return tni_infer_fail(i, TN_E_ATTR, "%s is %" PRId64 ", 0 to %d are allowed",
+                              arg->count_attr >= 0 ? r->op->attrs[arg->count_attr].name : "a count", n,
+                              TN_NODE_INPUTS_MAX);
+    *out = (uint32_t)n;
+    return TN_OK;
 }
 
 bool tni_shape_rule_present(const tni_shape_rule *r, uint8_t a, const tn_value *attrs)
@@ -530,12 +545,13 @@ bool tni_shape_rule_present(const tni_shape_rule *r, uint8_t a, const tn_value *
 tn_status tni_shape_rule_args(const tni_shape_rule *r, tn_infer *i)
 {
     const rule_arg *args = r->cases[0].arg;
-    uint32_t in = 0, out = 0, visible = 0, there = 0;
+    uint32_t in = 0, out = 0, visible = 0, there = 0, n = 0;
 
     for (uint8_t a = 0; a < r->in_count + r->out_count; a++) {
-        const uint32_t fixed = r->in_count - 1u; /* before the variadic one, all of which are there */
-        const uint32_t n = arg_copies(r, &args[a], i->attrs, i->in_count > fixed ? i->in_count - fixed : 0);
+        tn_status st = copies_read(r, a, i, i->in_count > in ? i->in_count - in : 0, &n);
 
+        if (st)
+            return st;
         if (a < r->in_count) {
             in += n;
             continue;
@@ -545,6 +561,9 @@ tn_status tni_shape_rule_args(const tni_shape_rule *r, tn_infer *i)
             (args[a].visible_cond != RULE_NONE && tni_rule_holds(r, args[a].visible_cond, i->attrs)))
             visible = out;
     }
+    if (r->in_count && args[r->in_count - 1].variadic && in != i->in_count)
+        return tni_infer_fail(i, TN_E_ARG, "%u inputs, but %s%u are needed", i->in_count,
+                              in > i->in_count ? "at least " : "", in);
     if (out == 0 || visible == 0)
         return tni_infer_fail(i, TN_E_ATTR, "no output is left with these attributes");
     for (uint8_t k = 0; k < r->optional_count; k++)
@@ -564,10 +583,11 @@ static tn_status solver_begin(solver *s, uint32_t in_count, uint32_t out_count)
     s->args = case_choose(r, s->i->attrs);
     s->in_count = in_count;
     for (uint8_t a = 0; a < r->in_count + r->out_count; a++) {
-        const uint32_t left = in_count - (slot < in_count ? slot : in_count);
+        tn_status st = copies_read(r, a, s->i, in_count > slot ? in_count - slot : 0, &s->copies[a]);
 
+        if (st)
+            return st;
         s->first[a] = slot;
-        s->copies[a] = arg_copies(r, &r->cases[0].arg[a], s->i->attrs, left);
         slot += s->copies[a];
     }
     for (uint8_t k = 0; k < r->symbol_count; k++) {

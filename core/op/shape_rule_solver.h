@@ -40,6 +40,8 @@ tn_status tni_rule_fail(const solver *s, tn_status st, tni_str *text);
 tn_status tni_rule_rank_fails(const solver *s, uint32_t slot, const rule_alt *alt);
 
 int64_t tni_rule_number(const solver *s, int16_t attr); /* an integer attribute; None: 0 */
+/* A tuple of dimensions; None: NULL. TN_E_SHAPE: an item is below 0. */
+tn_status tni_rule_tuple(const solver *s, int16_t attr, const tn_tuple **out);
 void tni_rule_symbol_set(solver *s, const place *at, uint8_t symbol, int64_t value);
 /* One dimension and one expression say the same: whichever is known gives the other. */
 tn_status tni_rule_dim_meet(solver *s, const place *at, uint8_t expr, int64_t *dim);

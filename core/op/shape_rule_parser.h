@@ -1,0 +1,94 @@
+/*
+ * What reads rules, between shape_rule_parse.c (shapes) and shape_rule_gradient.c (gradients). Each function
+ * takes what it needs from the text and leaves the rest. The first failure sticks: the functions behind it
+ * read on without effect.
+ */
+#ifndef TN_OP_SHAPE_RULE_PARSER_H
+#define TN_OP_SHAPE_RULE_PARSER_H
+
+#include <string.h>
+
+#include "op/shape_rule.h"
+
+typedef struct parser {
+    tni_shape_rule *rule;
+    const char *which; /* rule it is, for messages */
+    const char *p;
+    tn_status st;
+    bool heads;         /* only what names need: the heads of the first case's arguments, the first row */
+    uint8_t case_index; /* that is read */
+    uint8_t arg;        /* that is read, within its case */
+    uint8_t depth;      /* of brackets around the place that is read */
+} parser;
+
+static inline void fail(parser *p, const char *what)
+{
+    if (!p->st)
+        p->st = tni_error(TN_E_ARG, "operator %s: its %s rule: %s at \"%.40s\"", p->rule->op->name, p->which,
+                          what, *p->p ? p->p : "its end");
+}
+
+static inline bool lower(char c)
+{
+    return (c >= 'a' && c <= 'z') || c == '_';
+}
+
+static inline bool upper(char c)
+{
+    return c >= 'A' && c <= 'Z';
+}
+
+static inline bool digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static inline void blanks(parser *p)
+{
+    while (*p->p == ' ')
+        p->p++;
+}
+
+static inline bool take(parser *p, const char *token)
+{
+    const size_t n = strlen(token);
+
+    if (p->st || strncmp(p->p, token, n) != 0)
+        return false;
+    p->p += n;
+    return true;
+}
+
+static inline void expect(parser *p, const char *token)
+{
+    char what[32];
+
+    if (take(p, token))
+        return;
+    snprintf(what, sizeof what, "%s is missing", token);
+    fail(p, what);
+}
+
+/* Takes the next free row of a table. */
+static inline uint8_t table_add(parser *p, uint8_t *count, size_t max)
+{
+    if (*count >= max) {
+        fail(p, "it is too long");
+        return 0;
+    }
+    return (*count)++;
+}
+
+static inline size_t word_length(const char *text)
+{
+    size_t n = 0;
+
+    while (lower(text[n]) || upper(text[n]) || digit(text[n]))
+        n++;
+    return n;
+}
+
+uint8_t tni_rule_cond_read(parser *p);
+void tni_rule_gradients_read(parser *p); /* `rule->op->gradients`; the shape rule was read */
+
+#endif
