@@ -449,6 +449,19 @@
 #define TN_PICK_MODE_CLIP 0
 #define TN_PICK_MODE_WRAP 1
 
+/* SequenceMask */
+#define TN_SEQUENCEMASK_USE_SEQUENCE_LENGTH 0
+#define TN_SEQUENCEMASK_VALUE 1
+#define TN_SEQUENCEMASK_AXIS 2
+
+/* SequenceLast, _backward_SequenceLast */
+#define TN_SEQUENCELAST_USE_SEQUENCE_LENGTH 0
+#define TN_SEQUENCELAST_AXIS 1
+
+/* SequenceReverse */
+#define TN_SEQUENCEREVERSE_USE_SEQUENCE_LENGTH 0
+#define TN_SEQUENCEREVERSE_AXIS 1
+
 /* sum, _backward_sum */
 #define TN_SUM_AXIS 0
 #define TN_SUM_KEEPDIMS 1
