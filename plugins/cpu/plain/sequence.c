@@ -47,7 +47,7 @@ static void fill(char *to, int64_t bytes, const char *tile, int64_t tile_bytes)
 
 /* `lengths` NULL: all steps of every sequence. */
 static void rows_move(const tn_plan *plan, const tn_exec *x, int kind, const tn_tensor *lengths, int64_t axis,
-                      float value)
+                      double value)
 {
     const tn_tensor *all = kind == LAST_BACK ? x->out[0] : x->in[0];
     const tncpu_convert *c = &tncpu_converts[all->dtype];
@@ -60,7 +60,7 @@ static void rows_move(const tn_plan *plan, const tn_exec *x, int kind, const tn_
 
     (void)threads;
     for (int64_t n = 0; n < TILE; n++)
-        values[n] = (double)value;
+        values[n] = value;
     c->store_f(values, tile, 1, TILE);
     if (length)
         tncpu_indices_load(lengths, length);
@@ -108,7 +108,7 @@ static tn_status mask_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     (void)err;
     rows_move(plan, x, MASK, x->attrs[TN_SEQUENCEMASK_USE_SEQUENCE_LENGTH] ? x->in[1] : NULL,
               tn_value_int(x->attrs[TN_SEQUENCEMASK_AXIS]),
-              (float)tn_value_float(x->attrs[TN_SEQUENCEMASK_VALUE]));
+              tn_value_float(x->attrs[TN_SEQUENCEMASK_VALUE]));
     return TN_OK;
 }
 

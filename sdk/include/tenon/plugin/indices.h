@@ -215,6 +215,17 @@
 #define TN_SWAPAXIS_DIM1 0
 #define TN_SWAPAXIS_DIM2 1
 
+/* depth_to_space */
+#define TN_DEPTH_TO_SPACE_BLOCK_SIZE 0
+
+/* space_to_depth */
+#define TN_SPACE_TO_DEPTH_BLOCK_SIZE 0
+
+/* diag, _backward_diag */
+#define TN_DIAG_K 0
+#define TN_DIAG_AXIS1 1
+#define TN_DIAG_AXIS2 2
+
 /* _copyto */
 #define TN_COPYTO_CTX 0
 
