@@ -1,9 +1,9 @@
 /*
  * Operators that keep the elements and change how they are laid out: Reshape, Flatten, expand_dims, squeeze
- * (views), transpose and SwapAxis (copies in another order).
+ * (views), transpose, SwapAxis, depth_to_space and space_to_depth (copies in another order); diag.
  *
  * The gradient of a view is `_backward_reshape`: dy in the shape of the input. The gradient of a transpose is
- * the transpose with the inverse permutation.
+ * the transpose with the inverse permutation; depth_to_space and space_to_depth are each other's.
  */
 #include <stdio.h>
 
@@ -40,6 +40,20 @@ static const tn_attr_def transpose_attrs[] = {
 static const tn_attr_def swap_axis_attrs[] = {
     [TN_SWAPAXIS_DIM1] = TN_ATTR_INT("dim1", "0", "one axis"),
     [TN_SWAPAXIS_DIM2] = TN_ATTR_INT("dim2", "0", "the other"),
+    TN_ATTR_END,
+};
+
+/* The square of the size fits 64 bits. */
+#define BLOCK_SIZE(index)                                                                                    \
+    [index] = TN_ATTR_INT_IN("block_size", TN_REQUIRED, 1, 2147483647, "of both sides of a block in space")
+
+static const tn_attr_def depth_to_space_attrs[] = {BLOCK_SIZE(TN_DEPTH_TO_SPACE_BLOCK_SIZE), TN_ATTR_END};
+static const tn_attr_def space_to_depth_attrs[] = {BLOCK_SIZE(TN_SPACE_TO_DEPTH_BLOCK_SIZE), TN_ATTR_END};
+
+static const tn_attr_def diag_attrs[] = {
+    [TN_DIAG_K] = TN_ATTR_INT_IN("k", "0", -9e15, 9e15, "above 0: right of the diagonal; below 0: under it"),
+    [TN_DIAG_AXIS1] = TN_ATTR_INT("axis1", "0", "of the rows; not read for vectors"),
+    [TN_DIAG_AXIS2] = TN_ATTR_INT("axis2", "1", "of the columns; not read for vectors"),
     TN_ATTR_END,
 };
 
@@ -257,6 +271,78 @@ static tn_status swap_axis_grad(tn_grad *g)
     return tni_grad_set(g, &st, 0, dx);
 }
 
+static tn_status depth_to_space_grad(tn_grad *g)
+{
+    const tn_edge dy = tn_grad_of(g, 0);
+    tn_status st = TN_OK;
+
+    return dy.node ? tni_grad_set(g, &st, 0, tni_grad_inherit(g, &st, "space_to_depth", dy)) : TN_OK;
+}
+
+static tn_status space_to_depth_grad(tn_grad *g)
+{
+    const tn_edge dy = tn_grad_of(g, 0);
+    tn_status st = TN_OK;
+
+    return dy.node ? tni_grad_set(g, &st, 0, tni_grad_inherit(g, &st, "depth_to_space", dy)) : TN_OK;
+}
+
+/* ---- diag -------------------------------------------------------------------------------------------- */
+
+/* A vector becomes a matrix; of anything else two axes become one, the last. */
+static tn_status diag_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
+{
+    const int64_t k = tni_attr_int(i->attrs, TN_DIAG_K), right = k > 0 ? k : 0, under = k < 0 ? -k : 0;
+    tn_shape y = {.ndim = 2};
+    int32_t row = 0, column = 0;
+    int64_t h, w;
+    tn_status st;
+
+    if (x->ndim < 0)
+        return TN_OK;
+    if (x->ndim == 0)
+        return tni_infer_fail(i, TN_E_SHAPE, "the input has no dimensions, at least 1 is needed");
+    if (x->ndim == 1) {
+        y.dim[0] = y.dim[1] = x->dim[0] < 0 ? TN_DIM_UNKNOWN : x->dim[0] + right + under;
+        return tn_shape_unify(i, out, &y);
+    }
+    if ((st = tni_axis(i, tni_attr_int(i->attrs, TN_DIAG_AXIS1), x->ndim, &row)) ||
+        (st = tni_axis(i, tni_attr_int(i->attrs, TN_DIAG_AXIS2), x->ndim, &column)))
+        return st;
+    if (row == column)
+        return tni_infer_fail(i, TN_E_ATTR, "axis1 and axis2 are both axis %d", row);
+    h = x->dim[row];
+    w = x->dim[column];
+    if ((h >= 0 && h < under) || (w >= 0 && w < right))
+        return tni_infer_fail(i, TN_E_SHAPE, "there is no diagonal %lld", (long long)k);
+    y.ndim = 0;
+    for (int32_t d = 0; d < x->ndim; d++)
+        if (d != row && d != column)
+            y.dim[y.ndim++] = x->dim[d];
+    y.dim[y.ndim++] = h < 0 || w < 0 ? TN_DIM_UNKNOWN : h - under < w - right ? h - under : w - right;
+    return tn_shape_unify(i, out, &y);
+}
+
+static tn_status diag_shape(tn_infer *i)
+{
+    return diag_unify(i, i->in_shape[0], i->out_shape[0]);
+}
+
+static tn_status diag_grad(tn_grad *g)
+{
+    const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_input(g, 0)};
+
+    return in[0].node ? tn_grad_emit(g, 0, "_backward_diag", 2, in) : TN_OK;
+}
+
+/* dy, data */
+static tn_status backward_diag_shape(tn_infer *i)
+{
+    tn_status st = tn_shape_unify(i, i->in_shape[1], i->out_shape[0]);
+
+    return st ? st : diag_unify(i, i->in_shape[1], i->in_shape[0]);
+}
+
 /* ---- table -------------------------------------------------------------------------------------------- */
 
 static const tn_op reshape =
@@ -292,6 +378,31 @@ static const tn_op swap_axis =
            .attrs = swap_axis_attrs, .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),
            .shape = swap_axis_shape, .gradient = swap_axis_grad);
 
+static const tn_op depth_to_space =
+    TNI_OP("depth_to_space", .doc = "Channels become blocks of space; of a block, channels stand together.",
+           .attrs = depth_to_space_attrs,
+           .shapes = "data:(N,C:channels,H,W) "
+                     "-> output:(N,C/(block_size*block_size),H*block_size,W*block_size)",
+           .gradient = depth_to_space_grad);
+
+static const tn_op space_to_depth =
+    TNI_OP("space_to_depth", .doc = "Blocks of space become channels: undoes depth_to_space.",
+           .attrs = space_to_depth_attrs,
+           .shapes = "data:(N,C:channels,H:height,W:width) "
+                     "-> output:(N,C*block_size*block_size,H/block_size,W/block_size)",
+           .gradient = space_to_depth_grad);
+
+static const tn_op diag =
+    TNI_OP("diag", .doc = "A diagonal of matrices, or of a vector the matrix that it is a diagonal of.",
+           .attrs = diag_attrs, .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),
+           .shape = diag_shape, .gradient = diag_grad);
+
+static const tn_op backward_diag =
+    TNI_OP("_backward_diag", .doc = "Gradient of diag.", .attrs = diag_attrs, .flags = TN_OP_BACKWARD,
+           .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"), .shape = backward_diag_shape,
+           .gradient = tni_grad_of_linear);
+
 const tn_op *const tni_family_shape[] = {
-    &reshape, &flatten, &expand_dims, &squeeze, &backward_reshape, &transpose, &swap_axis, NULL,
+    &reshape,   &flatten,        &expand_dims,    &squeeze, &backward_reshape, &transpose,
+    &swap_axis, &depth_to_space, &space_to_depth, &diag,    &backward_diag,    NULL,
 };

@@ -3,6 +3,7 @@
 #include "support/op_case.h"
 
 #define X "f32[2,3,4] range"
+#define X4 "f32[1,8,1,3] range"
 
 static const tn_op_case reshape_cases[] = {
     {"sizes", "shape=(4,6)", .in = {X}, .out = {"f32[4,6] range"}},
@@ -91,10 +92,109 @@ static const tn_op_case swap_cases[] = {
 };
 TN_OP_TESTS(swap_axis, "SwapAxis", swap_cases)
 
+/* As MXNet 1.9.1 gives them; it takes no empty arrays here. */
+static const tn_op_case depth_to_space_cases[] = {
+    {"wide", "block_size=2", .in = {"f32[1,8,1,3] range"},
+     .out = {"f32[1,2,2,6] 0 6 1 7 2 8 12 18 13 19 14 20 3 9 4 10 5 11 15 21 16 22 17 23"}},
+    {"square", "block_size=2", .in = {"f64[1,8,2,2] range"},
+     .out = {"f64[1,2,4,4] 0 8 1 9 16 24 17 25 2 10 3 11 18 26 19 27 "
+             "4 12 5 13 20 28 21 29 6 14 7 15 22 30 23 31"}},
+    {"1", "block_size=1", .in = {X4}, .out = {X4}},
+    {"bytes", "block_size=2", .in = {"u8[1,4,1,1] 1 2 3 4"}, .out = {"u8[1,1,2,2] 1 2 3 4"}},
+    {"gradient", "block_size=3", .in = {"f64[2,18,2,3] random"}, .flags = TN_CASE_GRAD2},
+    {"threads", "block_size=4", .in = {"f32[3,32,40,30] range"}, .flags = TN_CASE_NO_GRAD},
+    {"nothing", "block_size=2", .in = {"f32[0,8,1,3]"}, .out = {"f32[0,2,2,6]"}, .flags = TN_CASE_NO_GRAD},
+    {"channels", "block_size=3", .in = {X4}, .status = TN_E_SHAPE, .message = "8"},
+    {"0", "block_size=0", .in = {X4}, .status = TN_E_ATTR, .message = "block_size"},
+    {"below 0", "block_size=-2", .in = {X4}, .status = TN_E_ATTR, .message = "block_size"},
+    {"missing", "", .in = {X4}, .status = TN_E_ATTR, .message = "block_size"},
+    {"large", "block_size=2147483647", .in = {X4}, .status = TN_E_SHAPE},
+    {"rank 3", "block_size=2", .in = {"f32[8,1,3] range"}, .status = TN_E_SHAPE},
+    {"rank 5", "block_size=2", .in = {"f32[1,8,1,3,1] range"}, .status = TN_E_SHAPE},
+};
+TN_OP_TESTS(depth_to_space, "depth_to_space", depth_to_space_cases)
+
+static const tn_op_case space_to_depth_cases[] = {
+    {"wide", "block_size=2", .in = {"f32[1,1,4,6] range"},
+     .out = {"f32[1,4,2,3] 0 2 4 12 14 16 1 3 5 13 15 17 6 8 10 18 20 22 7 9 11 19 21 23"}},
+    {"channels", "block_size=2", .in = {"f64[1,2,4,4] range"},
+     .out = {"f64[1,8,2,2] 0 2 8 10 16 18 24 26 1 3 9 11 17 19 25 27 "
+             "4 6 12 14 20 22 28 30 5 7 13 15 21 23 29 31"}},
+    {"gradient", "block_size=3", .in = {"f64[2,2,6,3] random"}, .flags = TN_CASE_GRAD2},
+    {"threads", "block_size=4", .in = {"f32[3,2,160,120] range"}, .flags = TN_CASE_NO_GRAD},
+    {"nothing", "block_size=2", .in = {"f32[1,0,2,2]"}, .out = {"f32[1,0,1,1]"}, .flags = TN_CASE_NO_GRAD},
+    {"height", "block_size=3", .in = {"f32[1,1,4,6] range"}, .status = TN_E_SHAPE, .message = "4"},
+    {"width", "block_size=4", .in = {"f32[1,1,4,6] range"}, .status = TN_E_SHAPE, .message = "6"},
+    {"0", "block_size=0", .in = {X4}, .status = TN_E_ATTR, .message = "block_size"},
+    {"rank 2", "block_size=2", .in = {"f32[8,3] range"}, .status = TN_E_SHAPE},
+};
+TN_OP_TESTS(space_to_depth, "space_to_depth", space_to_depth_cases)
+
+#define M "f32[3,4] range"
+#define C "f32[2,3,4] range"
+
+static const tn_op_case diag_cases[] = {
+    {"main", "", .in = {M}, .out = {"f32[3] 0 5 10"}},
+    {"right", "k=1", .in = {M}, .out = {"f32[3] 1 6 11"}},
+    {"far right", "k=3", .in = {M}, .out = {"f32[1] 3"}},
+    {"under", "k=-1", .in = {M}, .out = {"f32[2] 4 9"}},
+    {"far under", "k=-2", .in = {M}, .out = {"f32[1] 8"}},
+    {"beside, right", "k=4", .in = {M}, .out = {"f32[0]"}, .flags = TN_CASE_NO_GRAD},
+    {"beside, under", "k=-3", .in = {M}, .out = {"f32[0]"}, .flags = TN_CASE_NO_GRAD},
+    {"other way", "k=1 axis1=1 axis2=0", .in = {M}, .out = {"f32[2] 4 9"}},
+    {"from the end", "axis1=-1 axis2=-2", .in = {M}, .out = {"f32[3] 0 5 10"}},
+    {"vector", "", .in = {"f32[3] 1 2 3"}, .out = {"f32[3,3] 1 0 0 0 2 0 0 0 3"}},
+    {"vector, right", "k=1", .in = {"f64[3] 1 2 3"}, .out = {"f64[4,4] 0 1 0 0 0 0 2 0 0 0 0 3 0 0 0 0"}},
+    {"vector, under", "k=-2", .in = {"f32[3] 1 2 3"},
+     .out = {"f32[5,5] 0 0 0 0 0 0 0 0 0 0 1 0 0 0 0 0 2 0 0 0 0 0 3 0 0"}},
+    {"vector, axes not read", "axis1=5 axis2=5", .in = {"f32[2] 1 2"}, .out = {"f32[2,2] 1 0 0 2"}},
+    {"bytes", "k=-1", .in = {"u8[2] 7 8"}, .out = {"u8[3,3] 0 0 0 7 0 0 0 8 0"}},
+    {"rank 3", "", .in = {C}, .out = {"f32[4,2] 0 16 1 17 2 18 3 19"}},
+    {"rank 3, last", "axis1=1 axis2=2", .in = {C}, .out = {"f32[2,3] 0 5 10 12 17 22"}},
+    {"rank 3, outer", "axis1=2 axis2=0", .in = {C}, .out = {"f32[3,2] 0 13 4 17 8 21"}},
+    {"rank 3, right", "k=1 axis1=2 axis2=0", .in = {C}, .out = {"f32[3,1] 12 16 20"}},
+    {"rank 3, under", "k=-1 axis1=2 axis2=0", .in = {C}, .out = {"f32[3,2] 1 14 5 18 9 22"}},
+    {"rank 3, mixed", "k=1 axis1=-1 axis2=1", .in = {C}, .out = {"f32[2,2] 4 9 16 21"}},
+    {"rank 4", "k=1 axis1=1 axis2=3", .in = {"f64[2,3,2,3] range"},
+     .out = {"f64[2,2,2] 1 8 4 11 19 26 22 29"}},
+    {"gradient", "k=1 axis1=2 axis2=1", .in = {"f64[2,3,4,2] random"}, .flags = TN_CASE_GRAD2},
+    {"gradient, vector", "k=-1", .in = {"f64[4] random"}, .flags = TN_CASE_GRAD2},
+    {"gradient of nothing", "k=2", .in = {"f64[3,2] random"}},
+    {"threads", "k=-3 axis1=2 axis2=0", .in = {"f32[60,70,80] range"}, .flags = TN_CASE_NO_GRAD},
+    {"empty vector", "", .in = {"f32[0]"}, .out = {"f32[0,0]"}, .flags = TN_CASE_NO_GRAD},
+    {"empty vector, right", "k=2", .in = {"f32[0]"}, .out = {"f32[2,2] 0 0 0 0"}, .flags = TN_CASE_NO_GRAD},
+    {"no rows", "", .in = {"f32[0,3]"}, .out = {"f32[0]"}, .flags = TN_CASE_NO_GRAD},
+    {"nothing beside", "", .in = {"f32[3,3,0]"}, .out = {"f32[0,3]"}, .flags = TN_CASE_NO_GRAD},
+    {"none right", "k=5", .in = {M}, .status = TN_E_SHAPE, .message = "no diagonal 5"},
+    {"none under", "k=-4", .in = {M}, .status = TN_E_SHAPE, .message = "no diagonal -4"},
+    {"largest", "k=9223372036854775807", .in = {M}, .status = TN_E_ATTR},
+    {"same axis", "axis1=1 axis2=1", .in = {M}, .status = TN_E_ATTR, .message = "both axis 1"},
+    {"same axis from the end", "axis1=1 axis2=-1", .in = {M}, .status = TN_E_ATTR, .message = "both axis 1"},
+    {"axis1", "axis1=2 axis2=0", .in = {M}, .status = TN_E_SHAPE},
+    {"axis2", "axis2=-3", .in = {M}, .status = TN_E_SHAPE},
+    {"scalar", "", .in = {"f32[] 1"}, .flags = TN_CASE_NP_SHAPE, .status = TN_E_SHAPE},
+};
+TN_OP_TESTS(diag, "diag", diag_cases)
+
+/* dy counts from 1 as MXNet's did. */
+static const tn_op_case diag_back_cases[] = {
+    {"right", "k=1", .in = {"f32[3] 1 2 3", M}, .out = {"f32[3,4] 0 1 0 0 0 0 2 0 0 0 0 3"},
+     .flags = TN_CASE_NO_GRAD},
+    {"vector", "k=-1", .in = {"f64[4,4] 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16", "f64[3] 1 2 3"},
+     .out = {"f64[3] 5 10 15"}, .flags = TN_CASE_NO_GRAD},
+    {"rank 3", "k=1 axis1=2 axis2=1", .in = {"f32[2,2] 1 2 3 4", C},
+     .out = {"f32[2,3,4] 0 0 0 0 1 0 0 0 0 2 0 0 0 0 0 0 3 0 0 0 0 4 0 0"}, .flags = TN_CASE_NO_GRAD},
+    {"beside", "k=4", .in = {"f32[0]", M}, .out = {"f32[3,4] fill:0"}, .flags = TN_CASE_NO_GRAD},
+    {"dy", "k=1", .in = {"f32[2] 1 2", M}, .status = TN_E_SHAPE},
+};
+TN_OP_TESTS(diag_back, "_backward_diag", diag_back_cases)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {TN_OP_TEST(reshape), TN_OP_TEST(flatten),   TN_OP_TEST(expand_dims),
-                                       TN_OP_TEST(squeeze), TN_OP_TEST(transpose), TN_OP_TEST(swap_axis)};
+                                       TN_OP_TEST(squeeze), TN_OP_TEST(transpose), TN_OP_TEST(swap_axis),
+                                       TN_OP_TEST(depth_to_space), TN_OP_TEST(space_to_depth),
+                                       TN_OP_TEST(diag), TN_OP_TEST(diag_back)};
 
     return tn_op_main(tests);
 }

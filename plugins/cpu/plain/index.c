@@ -23,7 +23,7 @@ static int64_t whole(double v)
 }
 
 /* Indices first … first+n-1 as integers. */
-static void indices_load(const tn_tensor *t, int64_t first, int64_t n, int64_t *to)
+static void part_load(const tn_tensor *t, int64_t first, int64_t n, int64_t *to)
 {
     const tncpu_convert *c = &tncpu_converts[t->dtype];
     const char *from = (const char *)t->data + first * (int64_t)c->bytes;
@@ -54,13 +54,20 @@ static void indices_load(const tn_tensor *t, int64_t first, int64_t n, int64_t *
     }
 }
 
+void tncpu_indices_load(const tn_tensor *t, int64_t *to)
+{
+    const int64_t count = tn_tensor_count(t);
+
+    for (int64_t first = 0; first < count; first += PART)
+        part_load(t, first, tncpu_min(PART, count - first), to + first);
+}
+
 /* All indices, brought into 0 … size-1; NOTHING leaves those outside as -1. */
 static tn_status indices_read(const tn_tensor *t, int64_t size, int mode, int64_t *to, tn_err *err)
 {
     const int64_t count = tn_tensor_count(t);
 
-    for (int64_t first = 0; first < count; first += PART)
-        indices_load(t, first, tncpu_min(PART, count - first), to + first);
+    tncpu_indices_load(t, to);
     for (int64_t i = 0; i < count; i++) {
         const int64_t v = to[i];
 
@@ -290,8 +297,7 @@ static tn_status positions_read(const tn_tensor *indices, const tn_tensor *data,
     const int64_t axes = indices->shape[0], all = tn_tensor_count(indices), count = all / axes;
 
     *l = (lookup){1, tncpu_dims(data, 0, (int32_t)axes), tncpu_dims(data, (int32_t)axes, data->ndim), count};
-    for (int64_t first = 0; first < all; first += PART)
-        indices_load(indices, first, tncpu_min(PART, all - first), at + first);
+    tncpu_indices_load(indices, at);
     for (int64_t a = 0; a < axes; a++)
         for (int64_t i = 0; i < count; i++) {
             const int64_t given = at[a * count + i], size = data->shape[a];

@@ -73,6 +73,110 @@ static tn_status swap_axis_run(const tn_plan *plan, const tn_exec *x, tn_err *er
     return TN_OK;
 }
 
+/* ---- blocks ------------------------------------------------------------------------------------------ */
+
+/* Depth (N, bi, bj, C, H, W) and space (N, C, H, bi, W, bj) hold the same: dimension k as both see it. */
+typedef struct block_axis {
+    int64_t extent, depth, space;
+} block_axis;
+
+static void blocks_move(const tn_plan *plan, const tn_exec *x, int64_t b, bool to_space)
+{
+    static const int space_order[] = {0, 3, 4, 1, 5, 2};
+    const tn_tensor *depth = to_space ? x->in[0] : x->out[0], *space = to_space ? x->out[0] : x->in[0];
+    const int64_t c = space->shape[1], h = depth->shape[2], w = depth->shape[3], area = h * w;
+    const block_axis axis[] = {{depth->shape[0], b * b * c * area, b * b * c * area},
+                               {b, b * c * area, b * w},
+                               {b, c * area, 1},
+                               {c, area, b * b * area},
+                               {h, w, b * b * w},
+                               {w, 1, b}};
+    tncpu_move m;
+
+    m.ndim = 0;
+    m.size = (int32_t)tn_dtype_bytes(depth->dtype);
+    for (int k = 0; k < 6; k++) {
+        const block_axis *a = &axis[to_space ? space_order[k] : k];
+
+        tncpu_move_add(&m, a->extent, to_space ? a->depth : a->space, to_space ? a->space : a->depth);
+    }
+    tncpu_move_run(&m, x->in[0]->data, x->out[0]->data, tncpu_run_threads(plan, x));
+}
+
+static tn_status depth_to_space_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)err;
+    blocks_move(plan, x, tn_value_int(x->attrs[TN_DEPTH_TO_SPACE_BLOCK_SIZE]), true);
+    return TN_OK;
+}
+
+static tn_status space_to_depth_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)err;
+    blocks_move(plan, x, tn_value_int(x->attrs[TN_SPACE_TO_DEPTH_BLOCK_SIZE]), false);
+    return TN_OK;
+}
+
+/* ---- diagonals --------------------------------------------------------------------------------------- */
+
+/* One of data and y has rows and columns (`whole`), the other has a diagonal of them as its last axis. Moves
+ * from one to the other; beside the diagonal is 0. */
+static void diagonal_move(const tn_plan *plan, const tn_exec *x, const tn_tensor *data, const tn_tensor *y)
+{
+    const bool vector = data->ndim == 1;
+    const tn_tensor *whole = vector ? y : data, *line = vector ? data : y;
+    const int32_t row = vector ? 0 : tncpu_axis(tn_value_int(x->attrs[TN_DIAG_AXIS1]), whole->ndim);
+    const int32_t column = vector ? 1 : tncpu_axis(tn_value_int(x->attrs[TN_DIAG_AXIS2]), whole->ndim);
+    const int64_t k = tn_value_int(x->attrs[TN_DIAG_K]);
+    const bool fills = whole == x->out[0];
+    int64_t whole_step[TN_NDIM_MAX], line_step[TN_NDIM_MAX];
+    const char *from = x->in[0]->data;
+    char *to = x->out[0]->data;
+    int32_t at = 0;
+    int64_t first;
+    tncpu_move m;
+
+    m.ndim = 0;
+    m.size = (int32_t)tn_dtype_bytes(whole->dtype);
+    if (fills)
+        memset(to, 0, (size_t)(tn_tensor_count(whole) * m.size));
+    if (tn_tensor_count(line) == 0)
+        return;
+    tncpu_move_steps(whole->shape, whole->ndim, whole_step);
+    tncpu_move_steps(line->shape, line->ndim, line_step);
+    first = (k > 0 ? k * whole_step[column] : -k * whole_step[row]) * m.size;
+    for (int32_t d = 0; d <= whole->ndim; d++) {
+        const int64_t step = d < whole->ndim ? whole_step[d] : whole_step[row] + whole_step[column];
+
+        if (d == row || d == column)
+            continue;
+        tncpu_move_add(&m, line->shape[at], fills ? line_step[at] : step, fills ? step : line_step[at]);
+        at++;
+    }
+    tncpu_move_run(&m, from + (fills ? 0 : first), to + (fills ? first : 0), tncpu_run_threads(plan, x));
+}
+
+static tn_status diag_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    (void)plugin, (void)err;
+    return tncpu_move_plan(node, plan, tn_tensor_count(node->out[0]));
+}
+
+static tn_status diag_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)err;
+    diagonal_move(plan, x, x->in[0], x->out[0]);
+    return TN_OK;
+}
+
+/* in: dy, data */
+static tn_status backward_diag_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)err;
+    diagonal_move(plan, x, x->out[0], x->in[0]);
+    return TN_OK;
+}
+
 static const char *const move_types[] = {"data:" TNCPU_ALL, "output:=data", NULL};
 static const char *const back_types[] = {"dy:" TNCPU_ALL, "data:=dy", "dx:=dy", NULL};
 
@@ -85,6 +189,16 @@ static const tn_kernel backward_reshape =
 static const tn_kernel transpose = TNCPU_KERNEL("transpose", move_types, 0, transpose_prepare, transpose_run);
 static const tn_kernel swap_axis = TNCPU_KERNEL("SwapAxis", move_types, 0, transpose_prepare, swap_axis_run);
 
+static const tn_kernel depth_to_space =
+    TNCPU_KERNEL("depth_to_space", move_types, 0, transpose_prepare, depth_to_space_run);
+static const tn_kernel space_to_depth =
+    TNCPU_KERNEL("space_to_depth", move_types, 0, transpose_prepare, space_to_depth_run);
+
+static const tn_kernel diag = TNCPU_KERNEL("diag", move_types, 0, diag_prepare, diag_run);
+static const tn_kernel backward_diag =
+    TNCPU_KERNEL("_backward_diag", back_types, 0, diag_prepare, backward_diag_run);
+
 const tn_kernel *const tncpu_family_shape[] = {
-    &reshape, &flatten, &expand_dims, &squeeze, &backward_reshape, &transpose, &swap_axis, NULL,
+    &reshape,   &flatten,        &expand_dims,    &squeeze, &backward_reshape, &transpose,
+    &swap_axis, &depth_to_space, &space_to_depth, &diag,    &backward_diag,    NULL,
 };

@@ -215,6 +215,17 @@
 #define TN_SWAPAXIS_DIM1 0
 #define TN_SWAPAXIS_DIM2 1
 
+/* depth_to_space */
+#define TN_DEPTH_TO_SPACE_BLOCK_SIZE 0
+
+/* space_to_depth */
+#define TN_SPACE_TO_DEPTH_BLOCK_SIZE 0
+
+/* diag, _backward_diag */
+#define TN_DIAG_K 0
+#define TN_DIAG_AXIS1 1
+#define TN_DIAG_AXIS2 2
+
 /* _copyto */
 #define TN_COPYTO_CTX 0
 
@@ -469,6 +480,19 @@
 #define TN_PICK_MODE 2
 #define TN_PICK_MODE_CLIP 0
 #define TN_PICK_MODE_WRAP 1
+
+/* SequenceMask */
+#define TN_SEQUENCEMASK_USE_SEQUENCE_LENGTH 0
+#define TN_SEQUENCEMASK_VALUE 1
+#define TN_SEQUENCEMASK_AXIS 2
+
+/* SequenceLast, _backward_SequenceLast */
+#define TN_SEQUENCELAST_USE_SEQUENCE_LENGTH 0
+#define TN_SEQUENCELAST_AXIS 1
+
+/* SequenceReverse */
+#define TN_SEQUENCEREVERSE_USE_SEQUENCE_LENGTH 0
+#define TN_SEQUENCEREVERSE_AXIS 1
 
 /* sum, _backward_sum */
 #define TN_SUM_AXIS 0
