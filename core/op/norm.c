@@ -313,20 +313,19 @@ static tn_status group_norm_back_grad(tn_grad *g)
 }
 
 /* With n = sqrt(sum(x²) + eps), p = sum(h x), q = sum(dy x), sums over what is normalised together:
- *     dx = dy / n - x q / n³;   to dy goes h / n - x p / n³, to x goes (3 p q x / n² - q h - p dy - sum(h dy)
- * x) / n³ */
+ *     dx = dy / n - x q / n³
+ *     to dy goes h / n - x p / n³,   to x goes (3 p q x / n² - sum(h dy) x - q h - p dy) / n³ */
 static tn_status l2_normalization_back_grad(tn_grad *g)
 {
-    static const char *const others[] = {"1", "(0,)",
-                                         "(0,1)"}; /* what is summed over: all but these, or this */
+    static const char *const axes[] = {"1", "(0,)", "(0,1)"}; /* summed over: the first; all but the others */
     const int64_t mode = tni_attr_int(g->attrs, TN_L2NORMALIZATION_MODE);
     const tn_edge dy = tn_grad_input(g, 0), x = tn_grad_input(g, 1), h = tn_grad_of(g, 0);
-    second s = {.g = g, .over = mode == TN_L2NORMALIZATION_MODE_CHANNEL ? others[mode] : NULL};
+    second s = {.g = g, .over = mode == TN_L2NORMALIZATION_MODE_CHANNEL ? axes[mode] : NULL};
     tn_edge p, q, r, cube, to_x;
 
     if (!h.node)
         return TN_OK;
-    snprintf(s.axis, sizeof s.axis, "%s", others[mode]);
+    snprintf(s.axis, sizeof s.axis, "%s", axes[mode]);
     p = reduced(&s, "sum", s.over, true, times(&s, h, x));
     q = reduced(&s, "sum", s.over, true, times(&s, dy, x));
     r = tni_grad_op1(g, &s.st, "reciprocal",
