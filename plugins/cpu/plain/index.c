@@ -2,6 +2,8 @@
  * Lookups by index. Indices are first read into 64-bit integers and brought into range, then rows are copied.
  * A gradient adds its rows in the order of the indices; threads take columns, so the order stays.
  */
+#include "index.h"
+
 #include "convert.h"
 #include "move.h"
 
@@ -22,8 +24,7 @@ static int64_t whole(double v)
     return !(v == v) ? 0 : v <= -9e18 ? INT64_MIN : v >= 9e18 ? INT64_MAX : (int64_t)v;
 }
 
-/* Indices first … first+n-1 as integers. */
-static void indices_load(const tn_tensor *t, int64_t first, int64_t n, int64_t *to)
+void tncpu_indices_load(const tn_tensor *t, int64_t first, int64_t n, int64_t *to)
 {
     const tncpu_convert *c = &tncpu_converts[t->dtype];
     const char *from = (const char *)t->data + first * (int64_t)c->bytes;
@@ -60,7 +61,7 @@ static tn_status indices_read(const tn_tensor *t, int64_t size, int mode, int64_
     const int64_t count = tn_tensor_count(t);
 
     for (int64_t first = 0; first < count; first += PART)
-        indices_load(t, first, tncpu_min(PART, count - first), to + first);
+        tncpu_indices_load(t, first, tncpu_min(PART, count - first), to + first);
     for (int64_t i = 0; i < count; i++) {
         const int64_t v = to[i];
 
@@ -291,7 +292,7 @@ static tn_status positions_read(const tn_tensor *indices, const tn_tensor *data,
 
     *l = (lookup){1, tncpu_dims(data, 0, (int32_t)axes), tncpu_dims(data, (int32_t)axes, data->ndim), count};
     for (int64_t first = 0; first < all; first += PART)
-        indices_load(indices, first, tncpu_min(PART, all - first), at + first);
+        tncpu_indices_load(indices, first, tncpu_min(PART, all - first), at + first);
     for (int64_t a = 0; a < axes; a++)
         for (int64_t i = 0; i < count; i++) {
             const int64_t given = at[a * count + i], size = data->shape[a];

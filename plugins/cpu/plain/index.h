@@ -1,0 +1,10 @@
+/* Index arrays of any data type. */
+#ifndef TNCPU_INDEX_H
+#define TNCPU_INDEX_H
+
+#include "plain.h"
+
+/** Indices first … first+n-1 as integers: fractions are cut off, NaN is 0, what is too large saturates. */
+void tncpu_indices_load(const tn_tensor *t, int64_t first, int64_t n, int64_t *to);
+
+#endif
