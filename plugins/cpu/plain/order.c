@@ -324,14 +324,16 @@ static tn_status backward_run(const tn_plan *plan, const tn_exec *x, tn_err *err
 }
 
 static const char *const any_types[] = {"*:" TNCPU_ALL, NULL};
-static const char *const back_types[] = {"dy:" TNCPU_ALL, "data:=dy", "indices:" TNCPU_ALL, "*:=dy", NULL};
+static const char *const back_sort_types[] = {"dy:" TNCPU_ALL, "data:=dy", "indices:i32", "*:=dy", NULL};
+static const char *const back_topk_types[] = {"dy:" TNCPU_ALL, "data:=dy", "indices:f32,f64,f16,u8,i32,i64",
+                                              "*:=dy", NULL};
 
 static const tn_kernel sort = TNCPU_KERNEL("sort", any_types, 0, sort_prepare, sort_run);
 static const tn_kernel backward_sort =
-    TNCPU_KERNEL("_backward_sort", back_types, 0, backward_prepare, backward_run);
+    TNCPU_KERNEL("_backward_sort", back_sort_types, 0, backward_prepare, backward_run);
 static const tn_kernel argsort = TNCPU_KERNEL("argsort", any_types, 0, sort_prepare, argsort_run);
 static const tn_kernel topk = TNCPU_KERNEL("topk", any_types, 0, topk_prepare, topk_run);
 static const tn_kernel backward_topk =
-    TNCPU_KERNEL("_backward_topk", back_types, 0, backward_prepare, backward_run);
+    TNCPU_KERNEL("_backward_topk", back_topk_types, 0, backward_prepare, backward_run);
 
 const tn_kernel *const tncpu_family_order[] = {&sort, &backward_sort, &argsort, &topk, &backward_topk, NULL};

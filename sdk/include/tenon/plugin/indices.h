@@ -449,6 +449,9 @@
 #define TN_PICK_MODE_CLIP 0
 #define TN_PICK_MODE_WRAP 1
 
+/* scatter_nd */
+#define TN_SCATTER_ND_SHAPE 0
+
 /* sort, _backward_sort */
 #define TN_SORT_AXIS 0
 #define TN_SORT_IS_ASCEND 1
