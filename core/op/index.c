@@ -1,7 +1,7 @@
 /*
- * Lookups by index arrays: take, Embedding, one_hot, pick. Indices may be of any data type, fractions are cut
- * off. What lies outside is clipped, wrapped round or refused, as the mode says. Gradients go to the data;
- * indices have none (zeros, where somebody asks).
+ * Lookups by index arrays: take, Embedding, one_hot, pick, gather_nd, scatter_nd. Indices may be of any data
+ * type, fractions are cut off. What lies outside is clipped, wrapped round or refused, as the mode says.
+ * Gradients go to the data; indices have none (zeros, where somebody asks).
  */
 #include "op/infer_help.h"
 #include "tenon/plugin/indices.h"
@@ -32,6 +32,11 @@ static const tn_attr_def pick_attrs[] = {
     [TN_PICK_AXIS] = TN_ATTR_OPT_INT("axis", "-1", "along which one element is picked"),
     [TN_PICK_KEEPDIMS] = TN_ATTR_BOOL("keepdims", "0", "the axis stays, with size 1"),
     [TN_PICK_MODE] = TN_ATTR_CHOICE("mode", "clip", "clip|wrap", "what happens to indices outside"),
+    TN_ATTR_END,
+};
+
+static const tn_attr_def scatter_attrs[] = {
+    [TN_SCATTER_ND_SHAPE] = TN_ATTR_TUPLE_IN("shape", TN_REQUIRED, 0, 9e15, "of the output"),
     TN_ATTR_END,
 };
 
@@ -285,6 +290,38 @@ static tn_status backward_gather_shape(tn_infer *i)
     return st ? st : gather_unify(i, i->in_shape[1], i->in_shape[2], i->in_shape[0]);
 }
 
+/* ---- scatter_nd --------------------------------------------------------------------------------------- */
+
+/* Turned round: gather_nd would find the data in the output. */
+static tn_status scatter_shape(tn_infer *i)
+{
+    const tn_tuple *shape = tni_attr_tuple(i->attrs, TN_SCATTER_ND_SHAPE);
+    const tn_shape *indices = i->in_shape[1];
+    tn_shape y;
+    tn_status st;
+
+    if (tni_tuple_count(shape) > TN_NDIM_MAX)
+        return tni_infer_fail(i, TN_E_ATTR, "shape has %lld dimensions, at most %d",
+                              (long long)tni_tuple_count(shape), TN_NDIM_MAX);
+    if (indices->ndim == 0 || indices->ndim == 1)
+        return tni_infer_fail(i, TN_E_SHAPE, "indices have %d dimensions, at least 2 are needed",
+                              indices->ndim);
+    tni_shape_set(&y, (int32_t)tni_tuple_count(shape), shape ? shape->item : NULL);
+    st = tn_shape_unify(i, i->out_shape[0], &y);
+    return st ? st : gather_unify(i, i->out_shape[0], indices, i->in_shape[0]);
+}
+
+static tn_status scatter_grad(tn_grad *g)
+{
+    tn_status st = TN_OK;
+    tn_edge dx;
+
+    if (!tni_grad_arrives(g))
+        return TN_OK;
+    dx = tni_grad_op2(g, &st, "gather_nd", tn_grad_of(g, 0), tn_grad_input(g, 1));
+    return no_gradient(g, tni_grad_set(g, &st, 0, dx), 1);
+}
+
 /* Of _backward_Embedding(dy, weight, data): to dy goes what arrives at the rows. */
 static tn_status backward_embedding_grad(tn_grad *g)
 {
@@ -347,7 +384,13 @@ static const tn_op backward_gather_nd =
            .inputs = TNI_NAMES("dy", "data", "indices"), .outputs = TNI_NAMES("dx"),
            .shape = backward_gather_shape, .dtype = backward_index_dtype, .gradient = tni_grad_of_linear);
 
+static const tn_op scatter_nd = TNI_OP(
+    "scatter_nd",
+    .doc = "Zeros, with the data at the coordinates that are the columns of indices; the last of equal ones.",
+    .attrs = scatter_attrs, .inputs = TNI_NAMES("data", "indices"), .outputs = TNI_NAMES("output"),
+    .flags = TN_OP_CHECKS_VALUES, .shape = scatter_shape, .dtype = take_dtype, .gradient = scatter_grad);
+
 const tn_op *const tni_family_index[] = {
-    &take, &backward_take, &embedding, &backward_embedding, &one_hot,
-    &pick, &backward_pick, &gather_nd, &backward_gather_nd, NULL,
+    &take,          &backward_take, &embedding,          &backward_embedding, &one_hot, &pick,
+    &backward_pick, &gather_nd,     &backward_gather_nd, &scatter_nd,         NULL,
 };

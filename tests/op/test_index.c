@@ -1,5 +1,6 @@
 /* Family index: values by hand, indices of every kind and outside of the range, gradients by differences. */
 #include "support/op_case.h"
+#include "support/op_run.h"
 
 #define A "f32[3,2] 1 2 3 4 5 6"
 
@@ -72,10 +73,70 @@ static const tn_op_case gather_cases[] = {
 };
 TN_OP_TESTS(gather_nd, "gather_nd", gather_cases)
 
+/* Values and gradients as MXNet 1.9.1 computes them. Outside, where it writes beyond the output: refused. */
+static const tn_op_case scatter_cases[] = {
+    {"elements", "shape=(3,2)", .in = {"f32[3] 1 2 4", "f32[2,3] 0 1 2 0 1 1"},
+     .out = {"f32[3,2] 1 0 0 2 0 4"},
+     .no_grad_inputs = 2},
+    {"rows", "shape=(4,2)", .in = {"f64[2,2] 1 2 3 4", "i64[1,2] 3 0"}, .out = {"f64[4,2] 3 4 0 0 0 0 1 2"},
+     .no_grad_inputs = 2},
+    {"the last stays", "shape=(3,2)", .in = {"f32[4] 1 2 3 4", "f32[2,4] 0 1 0 2 0 1 0 1"},
+     .out = {"f32[3,2] 3 0 0 2 0 4"}, .flags = TN_CASE_NO_GRAD},
+    {"several axes of indices", "shape=(5,2)", .in = {"f32[2,2,2] 0 1 2 3 4 5 6 7", "i64[1,2,2] 0 1 2 3"},
+     .out = {"f32[5,2] 0 1 2 3 4 5 6 7 0 0"}, .no_grad_inputs = 2},
+    {"integers", "shape=(4,)", .in = {"i32[3] 1 2 3", "u8[1,3] 2 1 0"}, .out = {"i32[4] 3 2 1 0"},
+     .flags = TN_CASE_NO_GRAD},
+    {"rank 5", "shape=(2,1,3,2,2)", .in = {"f64[2,2,2] random", "i32[3,2] 1 0 0 0 2 1"}, .no_grad_inputs = 2},
+    {"from the end", "shape=(4,)", .in = {"f32[2] 7 8", "i32[1,2] -1 0"}, .out = {"f32[4] 8 0 0 7"},
+     .no_grad_inputs = 2},
+    {"no index", "shape=(2,2)", .in = {"f32[0,2]", "i32[1,0]"}, .out = {"f32[2,2] 0 0 0 0"},
+     .flags = TN_CASE_NO_GRAD},
+    {"nothing", "shape=(2,0)", .in = {"f32[3,0]", "i32[1,3] 0 1 0"}, .out = {"f32[2,0]"},
+     .flags = TN_CASE_NO_GRAD},
+    {"indices", "shape=(4,)", .in = {"f32[1] 1", "i32[1] 0"}, .status = TN_E_SHAPE, .message = "at least 2"},
+    {"axes", "shape=(4,)", .in = {"f32[1] 1", "i32[2,1] 0 0"}, .status = TN_E_SHAPE, .message = "2 axes"},
+    {"rows too long", "shape=(4,3)", .in = {"f32[2,2] 1 2 3 4", "i32[1,2] 0 1"}, .status = TN_E_SHAPE},
+    {"too few rows", "shape=(4,2)", .in = {"f32[2,2] 1 2 3 4", "i32[1,3] 0 1 2"}, .status = TN_E_SHAPE},
+    {"no shape", "", .in = {"f32[1] 1", "i32[1,1] 0"}, .status = TN_E_ATTR},
+    {"negative shape", "shape=(-1,)", .in = {"f32[1] 1", "i32[1,1] 0"}, .status = TN_E_ATTR},
+};
+TN_OP_TESTS(scatter_nd, "scatter_nd", scatter_cases)
+
+/* A coordinate outside is an error of the run, so nothing is written. */
+static void scatter_outside(void **state)
+{
+    static const char *const name[] = {"shape"}, *const shape[] = {"(4,)"};
+    static const char *const far[] = {"i32[1,1] 4", "i64[1,1] -5", "f32[1,1] inf", "f64[1,1] -1e30"};
+    const op_form form = {.threads = 1, .mode = TN_MODE_WRITE};
+    const tn_shape y = {.ndim = 1, .dim = {4}};
+    const int32_t out_dtype = TN_F32;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof far / sizeof *far; i++) {
+        op_tensor in[2];
+        op_node n = {0};
+
+        op_tensor_read(&in[0], "f32[1] 7", -1, 1);
+        op_tensor_read(&in[1], far[i], -1, 1);
+        assert_int_equal(tni_opset_find(op_set(), "scatter_nd", &n.def), TN_OK);
+        assert_int_equal(tni_attrs_parse(n.def, 1, name, shape, &n.attrs), TN_OK);
+        assert_int_equal(tni_op_args(n.def, n.attrs, 2, &n.args), TN_OK);
+        assert_int_equal(op_kernels_find(n.def, &n.args, (int32_t[]){TN_F32, in[1].t.dtype}, &out_dtype,
+                                         &n.kernel, 1),
+                         1);
+        assert_int_equal(op_node_run(&n, (op_tensor *[]){&in[0], &in[1]}, &y, &out_dtype, &form, NULL),
+                         TN_E_ARG);
+        op_node_free(&n);
+        op_tensor_free(&in[0]);
+        op_tensor_free(&in[1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {TN_OP_TEST(take), TN_OP_TEST(embedding), TN_OP_TEST(one_hot),
-                                       TN_OP_TEST(pick), TN_OP_TEST(gather_nd)};
+                                       TN_OP_TEST(pick), TN_OP_TEST(gather_nd),
+                                       TN_OP_TEST(scatter_nd), cmocka_unit_test(scatter_outside)};
 
     return tn_op_main(tests);
 }

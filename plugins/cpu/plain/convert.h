@@ -30,10 +30,6 @@ typedef struct tncpu_convert {
 
 extern const tncpu_convert tncpu_converts[TN_DTYPE_LIMIT];
 
-/* index.c: a dense tensor of any data type as integers. Fractions are cut off, NaN is 0, what is too large
- * saturates. */
-void tncpu_indices_load(const tn_tensor *t, int64_t *to);
-
 static inline float tncpu_bits_float(uint32_t bits)
 {
     float f;

@@ -2,12 +2,14 @@
  * Lookups by index. Indices are first read into 64-bit integers and brought into range, then rows are copied.
  * A gradient adds its rows in the order of the indices; threads take columns, so the order stays.
  */
+#include "index.h"
+
 #include "convert.h"
 #include "move.h"
 
 #include "tenon/plugin/indices.h"
 
-#define PART 256 /* indices brought to 64 bits at a time */
+#define PART TNCPU_INDICES_PART
 
 /* Data as (outer, size, inner), looked up `count` times along size. */
 typedef struct lookup {
@@ -22,8 +24,7 @@ static int64_t whole(double v)
     return !(v == v) ? 0 : v <= -9e18 ? INT64_MIN : v >= 9e18 ? INT64_MAX : (int64_t)v;
 }
 
-/* Indices first … first+n-1 as integers. */
-static void part_load(const tn_tensor *t, int64_t first, int64_t n, int64_t *to)
+void tncpu_indices_part(const tn_tensor *t, int64_t first, int64_t n, int64_t *to)
 {
     const tncpu_convert *c = &tncpu_converts[t->dtype];
     const char *from = (const char *)t->data + first * (int64_t)c->bytes;
@@ -59,7 +60,7 @@ void tncpu_indices_load(const tn_tensor *t, int64_t *to)
     const int64_t count = tn_tensor_count(t);
 
     for (int64_t first = 0; first < count; first += PART)
-        part_load(t, first, tncpu_min(PART, count - first), to + first);
+        tncpu_indices_part(t, first, tncpu_min(PART, count - first), to + first);
 }
 
 /* All indices, brought into 0 … size-1; NOTHING leaves those outside as -1. */
@@ -331,6 +332,37 @@ static tn_status backward_gather_nd_run(const tn_plan *plan, const tn_exec *x, t
     return st;
 }
 
+/* ---- scatter_nd --------------------------------------------------------------------------------------- */
+
+/* One thread: of several rows for one place the last one stays. */
+static tn_status scatter_nd_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    (void)plugin, (void)err;
+    lookup_plan(node, plan, node->in[1], (double)tn_tensor_count(node->out[0]));
+    plan->threads = 1;
+    plan->flags &= ~TN_PLAN_PARALLEL;
+    return TN_OK;
+}
+
+static tn_status scatter_nd_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const tn_tensor *y = x->out[0];
+    const int64_t bytes = (int64_t)tn_dtype_bytes(y->dtype), *at = x->workspace;
+    lookup l;
+    tn_status st;
+
+    (void)plan;
+    if (!tn_tensor_count(y)) /* the other dimensions may be of any size then */
+        return TN_OK;
+    if ((st = positions_read(x->in[1], y, &l, x->workspace, err)))
+        return st;
+    memset(y->data, 0, (size_t)(tn_tensor_count(y) * bytes));
+    for (int64_t i = 0; i < l.count; i++)
+        memcpy((char *)y->data + at[i] * l.inner * bytes, (const char *)x->in[0]->data + i * l.inner * bytes,
+               (size_t)(l.inner * bytes));
+    return TN_OK;
+}
+
 static const char *const take_types[] = {"a:" TNCPU_ALL, "indices:" TNCPU_ALL, "output:=a", NULL};
 static const char *const embedding_types[] = {"data:" TNCPU_ALL, "weight:" TNCPU_ALL, "output:=weight", NULL};
 static const char *const one_hot_types[] = {"*:" TNCPU_ALL, NULL};
@@ -356,7 +388,10 @@ static const tn_kernel gather_nd = TNCPU_KERNEL("gather_nd", gather_types, 0, ta
 static const tn_kernel backward_gather_nd = TNCPU_KERNEL(
     "_backward_gather_nd", back_types, TN_KERNEL_EMPTY_OK, backward_lookup_prepare, backward_gather_nd_run);
 
+static const tn_kernel scatter_nd =
+    TNCPU_KERNEL("scatter_nd", gather_types, TN_KERNEL_EMPTY_OK, scatter_nd_prepare, scatter_nd_run);
+
 const tn_kernel *const tncpu_family_index[] = {
-    &take, &backward_take, &embedding, &backward_embedding, &one_hot,
-    &pick, &backward_pick, &gather_nd, &backward_gather_nd, NULL,
+    &take,          &backward_take, &embedding,          &backward_embedding, &one_hot, &pick,
+    &backward_pick, &gather_nd,     &backward_gather_nd, &scatter_nd,         NULL,
 };

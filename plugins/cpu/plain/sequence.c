@@ -3,6 +3,7 @@
  * constant, as the sequence's length says; threads take rows.
  */
 #include "convert.h"
+#include "index.h"
 
 #include "tenon/plugin/indices.h"
 
@@ -107,8 +108,7 @@ static tn_status mask_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     (void)err;
     rows_move(plan, x, MASK, x->attrs[TN_SEQUENCEMASK_USE_SEQUENCE_LENGTH] ? x->in[1] : NULL,
-              tn_value_int(x->attrs[TN_SEQUENCEMASK_AXIS]),
-              tn_value_float(x->attrs[TN_SEQUENCEMASK_VALUE]));
+              tn_value_int(x->attrs[TN_SEQUENCEMASK_AXIS]), tn_value_float(x->attrs[TN_SEQUENCEMASK_VALUE]));
     return TN_OK;
 }
 

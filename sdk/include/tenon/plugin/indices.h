@@ -494,6 +494,29 @@
 #define TN_SEQUENCEREVERSE_USE_SEQUENCE_LENGTH 0
 #define TN_SEQUENCEREVERSE_AXIS 1
 
+/* scatter_nd */
+#define TN_SCATTER_ND_SHAPE 0
+
+/* sort, _backward_sort */
+#define TN_SORT_AXIS 0
+#define TN_SORT_IS_ASCEND 1
+
+/* argsort */
+#define TN_ARGSORT_AXIS 0
+#define TN_ARGSORT_IS_ASCEND 1
+#define TN_ARGSORT_DTYPE 2
+
+/* topk, _backward_topk */
+#define TN_TOPK_AXIS 0
+#define TN_TOPK_K 1
+#define TN_TOPK_RET_TYP 2
+#define TN_TOPK_RET_TYP_BOTH 0
+#define TN_TOPK_RET_TYP_INDICES 1
+#define TN_TOPK_RET_TYP_MASK 2
+#define TN_TOPK_RET_TYP_VALUE 3
+#define TN_TOPK_IS_ASCEND 3
+#define TN_TOPK_DTYPE 4
+
 /* sum, _backward_sum */
 #define TN_SUM_AXIS 0
 #define TN_SUM_KEEPDIMS 1

@@ -1,0 +1,339 @@
+/*
+ * Sorting: one driver for all rows along an axis. Every element becomes an unsigned key that orders as
+ * wanted, beside its position, so one merge sort serves all types and both directions. It is stable; a few of
+ * many are chosen by insertion instead, which gives the same. A row is sorted by one thread, in its own
+ * workspace.
+ */
+#include "convert.h"
+#include "index.h"
+
+#include "tenon/plugin/indices.h"
+
+#define PART 128 /* elements converted at a time */
+#define RUN 16   /* elements that insertion sorts before runs are merged */
+#define FEW 32   /* this many at most are chosen by insertion */
+
+typedef struct entry {
+    uint64_t key;
+    int64_t index;
+} entry;
+
+/* Data as (outer, size, inner): along size the k first are chosen. */
+typedef struct order {
+    int64_t outer, size, inner, k;
+    bool descending;
+    const tn_tensor *data, *values, *indices, *mask; /* those to be written are not NULL */
+} order;
+
+/* ---- keys --------------------------------------------------------------------------------------------- */
+
+/* Orders as numbers do: 0 and -0 are equal, NaN is the largest. */
+static uint64_t float_key(double v)
+{
+    uint64_t bits;
+
+    if (v != v)
+        return UINT64_MAX;
+    if (v == 0)
+        v = 0;
+    memcpy(&bits, &v, sizeof bits);
+    return bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
+}
+
+static uint64_t int_key(int64_t v)
+{
+    return (uint64_t)v ^ (uint64_t)1 << 63;
+}
+
+/* Elements first … first+n-1 of a row, n at most PART. */
+static void keys_load(const order *o, const char *row, int64_t first, int64_t n, entry *to)
+{
+    const tncpu_convert *c = &tncpu_converts[o->data->dtype];
+    const char *from = row + first * o->inner * (int64_t)c->bytes;
+    union {
+        double f64[PART];
+        float f32[PART];
+        int32_t i32[PART];
+        int64_t i64[PART];
+    } part;
+
+    c->load(from, o->inner, &part, n);
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t key = c->kind == TNCPU_K_F64   ? float_key(part.f64[i])
+                       : c->kind == TNCPU_K_F32 ? float_key((double)part.f32[i])
+                       : c->kind == TNCPU_K_I32 ? int_key(part.i32[i])
+                                                : int_key(part.i64[i]);
+
+        if (o->data->dtype == TN_U64)
+            key ^= (uint64_t)1 << 63;
+        to[i] = (entry){o->descending ? ~key : key, first + i};
+    }
+}
+
+/* ---- sorting ------------------------------------------------------------------------------------------ */
+
+/* Puts `e` among the n sorted ones at `to`, behind its equals. */
+static void insert(entry *to, int64_t n, entry e)
+{
+    for (; n > 0 && to[n - 1].key > e.key; n--)
+        to[n] = to[n - 1];
+    to[n] = e;
+}
+
+/* Two sorted runs, of n and m; of equal ones those of `a` come first. */
+static void merge(const entry *a, int64_t n, const entry *b, int64_t m, entry *to)
+{
+    while (n > 0 && m > 0) {
+        const bool second = b->key < a->key;
+
+        *to++ = second ? *b : *a;
+        a += !second, n -= !second;
+        b += second, m -= second;
+    }
+    memcpy(to, n > 0 ? a : b, (size_t)(n + m) * sizeof *to);
+}
+
+/* Sorts n entries with room for as many; returns the one of both places where they are then. */
+static const entry *sorted(entry *at, entry *room, int64_t n)
+{
+    for (int64_t begin = 0; begin < n; begin += RUN)
+        for (int64_t i = 1; i < tncpu_min(RUN, n - begin); i++)
+            insert(at + begin, i, at[begin + i]);
+    for (int64_t width = RUN; width < n; width *= 2) {
+        entry *other = at;
+
+        for (int64_t begin = 0; begin < n; begin += 2 * width) {
+            const int64_t first = tncpu_min(width, n - begin), both = tncpu_min(2 * width, n - begin);
+
+            merge(at + begin, first, at + begin + first, both - first, room + begin);
+        }
+        at = room;
+        room = other;
+    }
+    return at;
+}
+
+static bool by_insertion(int64_t k, int64_t size)
+{
+    return k <= FEW && k < size / 4;
+}
+
+/* Entries that a row needs. */
+static int64_t entries_of(int64_t k, int64_t size)
+{
+    return by_insertion(k, size) ? k + PART : 2 * size;
+}
+
+/* The first k of a row in order. */
+static const entry *row_order(const order *o, const char *row, entry *at)
+{
+    entry *part = at + o->k;
+    int64_t have = 0;
+
+    if (!by_insertion(o->k, o->size)) {
+        for (int64_t i = 0; i < o->size; i += PART)
+            keys_load(o, row, i, tncpu_min(PART, o->size - i), at + i);
+        return sorted(at, at + o->size, o->size);
+    }
+    for (int64_t first = 0; first < o->size; first += PART) {
+        const int64_t n = tncpu_min(PART, o->size - first);
+
+        keys_load(o, row, first, n, part);
+        for (int64_t i = 0; i < n; i++)
+            if (have < o->k)
+                insert(at, have++, part[i]);
+            else if (part[i].key < at[o->k - 1].key)
+                insert(at, o->k - 1, part[i]);
+    }
+    return at;
+}
+
+/* ---- writing ------------------------------------------------------------------------------------------ */
+
+static char *element(const tn_tensor *t, int64_t at)
+{
+    return (char *)t->data + at * (int64_t)tn_dtype_bytes(t->dtype);
+}
+
+static void indices_write(const order *o, int64_t first, const entry *e)
+{
+    const tncpu_convert *c = &tncpu_converts[o->indices->dtype];
+    const int64_t keep = o->indices->dtype == TN_U8 ? UINT8_MAX : INT64_MAX; /* MXNet's wrap round */
+    int64_t part[PART];
+
+    for (int64_t j = 0; j < o->k; j += PART) {
+        const int64_t n = tncpu_min(PART, o->k - j);
+
+        for (int64_t i = 0; i < n; i++)
+            part[i] = e[j + i].index & keep;
+        c->store_i(part, element(o->indices, first + j * o->inner), o->inner, n);
+    }
+}
+
+static void row_write(const order *o, int64_t row, const entry *e)
+{
+    const size_t bytes = tn_dtype_bytes(o->data->dtype);
+    const int64_t in = row / o->inner * o->size * o->inner + row % o->inner;
+    const int64_t out = row / o->inner * o->k * o->inner + row % o->inner, one = 1;
+
+    for (int64_t j = 0; o->values && j < o->k; j++)
+        memcpy(element(o->values, out + j * o->inner), element(o->data, in + e[j].index * o->inner), bytes);
+    for (int64_t j = 0; o->mask && j < o->k; j++)
+        tncpu_converts[o->mask->dtype].store_i(&one, element(o->mask, in + e[j].index * o->inner), 1, 1);
+    if (o->indices)
+        indices_write(o, out, e);
+}
+
+/* ---- kernels ------------------------------------------------------------------------------------------ */
+
+/* All three operators have the axis first. */
+static order order_of(const tn_tensor *data, tn_value given, int64_t k)
+{
+    const int64_t *asked = (const int64_t *)tn_value_pointer(given);
+    const int32_t axis = asked ? tncpu_axis(*asked, data->ndim) : 0;
+    order o = {1, tn_tensor_count(data), 1, k, false, data, NULL, NULL, NULL};
+
+    if (asked) {
+        o.outer = tncpu_dims(data, 0, axis);
+        o.size = data->shape[axis];
+        o.inner = tncpu_dims(data, axis + 1, data->ndim);
+    }
+    if (k <= 0)
+        o.k = o.size;
+    return o;
+}
+
+static void order_plan(const tn_node *node, tn_plan *plan, int64_t k)
+{
+    const order o = order_of(node->in[0], node->attrs[TN_SORT_AXIS], k);
+    double each = 4;
+
+    for (int64_t n = o.size; n > 1 && !by_insertion(o.k, o.size); n /= 2)
+        each += 2;
+    tncpu_plan_tasks(node, plan, 50 + each * (double)tn_tensor_count(node->in[0]), o.outer * o.inner);
+    tncpu_plan_workspace(plan, (uint64_t)(entries_of(o.k, o.size) + 1) * sizeof(entry));
+}
+
+static tn_status order_run(const tn_plan *plan, const tn_exec *x, const order *o)
+{
+    const int64_t rows = o->size > 0 ? o->outer * o->inner : 0;
+    const int threads = tncpu_run_threads(plan, x);
+    const int64_t each = (int64_t)(plan->workspace_bytes / plan->threads);
+
+    (void)threads;
+    if (o->mask)
+        memset(o->mask->data, 0, (size_t)tn_tensor_count(o->mask) * tn_dtype_bytes(o->mask->dtype));
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+    for (int64_t row = 0; row < rows; row++) {
+        const int64_t in = row / o->inner * o->size * o->inner + row % o->inner;
+        entry *at = (entry *)(void *)((char *)x->workspace + tncpu_thread_id() * each);
+
+        row_write(o, row, row_order(o, element(o->data, in), at));
+    }
+    return TN_OK;
+}
+
+/* NULL: nobody reads it. */
+static const tn_tensor *wanted(const tn_exec *x, uint32_t output)
+{
+    return x->modes[output] == TN_MODE_NONE ? NULL : x->out[output];
+}
+
+static tn_status sort_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    (void)plugin, (void)err;
+    order_plan(node, plan, 0);
+    return TN_OK;
+}
+
+static tn_status sort_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    order o = order_of(x->in[0], x->attrs[TN_SORT_AXIS], 0);
+
+    (void)err;
+    o.descending = !tn_value_int(x->attrs[TN_SORT_IS_ASCEND]);
+    o.values = wanted(x, 0);
+    o.indices = wanted(x, 1);
+    return order_run(plan, x, &o);
+}
+
+static tn_status argsort_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    order o = order_of(x->in[0], x->attrs[TN_ARGSORT_AXIS], 0);
+
+    (void)err;
+    o.descending = !tn_value_int(x->attrs[TN_ARGSORT_IS_ASCEND]);
+    o.indices = x->out[0];
+    return order_run(plan, x, &o);
+}
+
+static tn_status topk_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    (void)plugin, (void)err;
+    order_plan(node, plan, tn_value_int(node->attrs[TN_TOPK_K]));
+    return TN_OK;
+}
+
+static tn_status topk_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const int64_t what = tn_value_int(x->attrs[TN_TOPK_RET_TYP]);
+    order o = order_of(x->in[0], x->attrs[TN_TOPK_AXIS], tn_value_int(x->attrs[TN_TOPK_K]));
+
+    (void)err;
+    o.descending = !tn_value_int(x->attrs[TN_TOPK_IS_ASCEND]);
+    if (what == TN_TOPK_RET_TYP_MASK)
+        o.mask = x->out[0];
+    else if (what == TN_TOPK_RET_TYP_INDICES)
+        o.indices = x->out[0];
+    else
+        o.values = wanted(x, 0), o.indices = wanted(x, 1);
+    return order_run(plan, x, &o);
+}
+
+/* in: dy, data, indices */
+static tn_status backward_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    (void)plugin, (void)err;
+    tncpu_plan_tasks(node, plan,
+                     30 + (double)(2 * tn_tensor_count(node->in[0]) + tn_tensor_count(node->out[0])), 1);
+    tncpu_plan_workspace(plan, PART * sizeof(int64_t));
+    return TN_OK;
+}
+
+/* dx = dy where its element was chosen from, else 0. */
+static tn_status backward_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const tn_tensor *dy = x->in[0], *dx = x->out[0];
+    const order o = order_of(dx, x->attrs[TN_SORT_AXIS], 0);
+    const int64_t count = tn_tensor_count(dy), bytes = (int64_t)tn_dtype_bytes(dx->dtype);
+    const int64_t k = o.size > 0 && count > 0 ? count / (o.outer * o.inner) : 0;
+    int64_t *at = x->workspace;
+
+    (void)plan;
+    memset(dx->data, 0, (size_t)(tn_tensor_count(dx) * bytes));
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t outer = i / (k * o.inner), inner = i % o.inner;
+
+        if (i % PART == 0)
+            tncpu_indices_part(x->in[2], i, tncpu_min(PART, count - i), at);
+        if (at[i % PART] < 0 || at[i % PART] >= o.size)
+            return tn_fail(err, TN_E_ARG, "an index lies outside of the axis: its data type is too short");
+        memcpy(element(dx, (outer * o.size + at[i % PART]) * o.inner + inner), element(dy, i), (size_t)bytes);
+    }
+    return TN_OK;
+}
+
+static const char *const any_types[] = {"*:" TNCPU_ALL, NULL};
+static const char *const back_sort_types[] = {"dy:" TNCPU_ALL, "data:=dy", "indices:i32", "*:=dy", NULL};
+static const char *const back_topk_types[] = {"dy:" TNCPU_ALL, "data:=dy", "indices:f32,f64,f16,u8,i32,i64",
+                                              "*:=dy", NULL};
+
+static const tn_kernel sort = TNCPU_KERNEL("sort", any_types, 0, sort_prepare, sort_run);
+static const tn_kernel backward_sort =
+    TNCPU_KERNEL("_backward_sort", back_sort_types, 0, backward_prepare, backward_run);
+static const tn_kernel argsort = TNCPU_KERNEL("argsort", any_types, 0, sort_prepare, argsort_run);
+static const tn_kernel topk = TNCPU_KERNEL("topk", any_types, 0, topk_prepare, topk_run);
+static const tn_kernel backward_topk =
+    TNCPU_KERNEL("_backward_topk", back_topk_types, 0, backward_prepare, backward_run);
+
+const tn_kernel *const tncpu_family_order[] = {&sort, &backward_sort, &argsort, &topk, &backward_topk, NULL};
