@@ -422,6 +422,8 @@ static const struct {
     const char *op, *attr;
 } exceptions[] = {
     {"BlockGrad", ""},
+    {"scatter_nd",
+     ""}, /* where places repeat, the last value stays, and MXNet gives all of them a gradient */
     {"LayerNorm", "output_mean_var=True"},
     {"GroupNorm", "output_mean_var=True"},
     {"BatchNorm", "output_mean_var=True"},

@@ -481,6 +481,9 @@
 #define TN_PICK_MODE_CLIP 0
 #define TN_PICK_MODE_WRAP 1
 
+/* scatter_nd */
+#define TN_SCATTER_ND_SHAPE 0
+
 /* SequenceMask */
 #define TN_SEQUENCEMASK_USE_SEQUENCE_LENGTH 0
 #define TN_SEQUENCEMASK_VALUE 1
@@ -493,9 +496,6 @@
 /* SequenceReverse */
 #define TN_SEQUENCEREVERSE_USE_SEQUENCE_LENGTH 0
 #define TN_SEQUENCEREVERSE_AXIS 1
-
-/* scatter_nd */
-#define TN_SCATTER_ND_SHAPE 0
 
 /* sort, _backward_sort */
 #define TN_SORT_AXIS 0
