@@ -134,20 +134,29 @@ void scratch_environment_clear(const char *const *begins)
     }
 }
 
+/* The blocks that a run with the nth allocation failing leaves; `*st` is its status. */
+static long long failing_run(uint64_t nth, tn_status (*body)(void *arg), void *arg, tn_status *st)
+{
+    tni_mem_stats before, after;
+
+    tni_mem_stats_get(&before);
+    tni_mem_fail_at(nth, false, true);
+    *st = body(arg);
+    tni_mem_fail_at(0, false, true);
+    tni_mem_stats_get(&after);
+    return (long long)(after.live_count - before.live_count);
+}
+
 uint64_t scratch_each_allocation_fails(tn_status (*body)(void *arg), void *arg)
 {
     for (uint64_t nth = 1; nth < FAILURES_MAX; nth++) {
-        tni_mem_stats before, after;
         tn_status st;
+        long long left = failing_run(nth, body, arg, &st);
 
-        tni_mem_stats_get(&before);
-        tni_mem_fail_at(nth, false, true);
-        st = body(arg);
-        tni_mem_fail_at(0, false, true);
-        tni_mem_stats_get(&after);
-        if (after.live_count != before.live_count)
-            fail_msg("allocation %llu failing leaves %lld blocks", (unsigned long long)nth,
-                     (long long)(after.live_count - before.live_count));
+        if (left) /* a thread of another context may have taken a block for good, once; a leak comes again */
+            left = failing_run(nth, body, arg, &st);
+        if (left)
+            fail_msg("allocation %llu failing leaves %lld blocks", (unsigned long long)nth, left);
         if (!tni_mem_failed()) {
             if (st)
                 fail_msg("without a failing allocation: %s", tni_error_message());
