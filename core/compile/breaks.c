@@ -126,7 +126,7 @@ static bool operands_of(const checker *c, const tni_gnode *node, tni_request *r)
     for (uint32_t i = 0; i < count; i++)
         if (!c->operands[i]->stride)
             return false;
-    r->def = node->def;
+    r->def = tni_op_meaning(node->def);
     r->attrs = node->attrs;
     r->device = c->device;
     r->in = c->operands;

@@ -485,7 +485,7 @@ static tn_status fill_lower(tni_code *c, uint32_t index, const char *op)
 static tn_status node_lower(tni_code *c, uint32_t index)
 {
     const tni_gnode *node = &c->p->graph->nodes[index];
-    tni_instruction in = {.def = node->def,
+    tni_instruction in = {.def = tni_op_meaning(node->def),
                           .node = index,
                           .device = node->device,
                           .random = node->random,

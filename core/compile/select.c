@@ -752,7 +752,7 @@ tn_status tni_select(tni_selector *s, const tni_request *r, tni_prepared **out)
 tn_status tni_select_count(tni_selector *s, const tni_opdef *def, tni_device *device, uint32_t *count,
                            uint32_t *prompt)
 {
-    const tni_request r = {.def = def, .device = device};
+    const tni_request r = {.def = tni_op_meaning(def), .device = device};
     tni_vec list;
     tn_status st;
 

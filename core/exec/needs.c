@@ -86,7 +86,7 @@ tn_status tni_gradient_needs(const tni_opdef *def, const tni_attrs *attrs, uint3
     if (!def->op->gradient)
         return TN_OK; /* an error only if somebody asks for the gradient */
     d.grad.struct_size = (uint32_t)TN_END(tn_grad, self);
-    d.grad.op = def->op;
+    d.grad.op = tni_op_told(def, TNI_OF_GRADIENT);
     d.grad.attrs = attrs->values;
     d.grad.attr_count = def->attr_count;
     d.grad.in_count = in_count;

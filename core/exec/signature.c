@@ -244,7 +244,7 @@ static tn_status tensor_room_init(tensor_room *r, const tni_call_key *k, const t
 static tn_status signature_prepare(tni_context *c, const tni_call_key *k, tni_signature *s)
 {
     tensor_room room = {0};
-    tni_request r = {.def = k->def, .attrs = k->attrs, .device = k->device};
+    tni_request r = {.def = tni_op_meaning(k->def), .attrs = k->attrs, .device = k->device};
     tn_status st;
 
     if ((st = tensor_room_init(&room, k, s)))

@@ -213,7 +213,7 @@ static tn_status choice_ask(tni_context *c, question *w)
 {
     tni_why *y = w->out;
     tensors t = {0};
-    tni_request r = {.def = w->def, .attrs = attrs_of(w), .device = w->q->device};
+    tni_request r = {.def = tni_op_meaning(w->def), .attrs = attrs_of(w), .device = w->q->device};
     tn_status st = tensors_make(w, &t);
 
     if (!st) {

@@ -9,15 +9,15 @@
 
 #include "op/op.h"
 
-static tn_infer infer_of(const tni_opdef *def, const tni_attrs *attrs, const tni_args *args, uint32_t flags,
-                         tn_err *err)
+static tn_infer infer_of(const tni_opdef *def, uint32_t function, const tni_attrs *attrs,
+                         const tni_args *args, uint32_t flags, tn_err *err)
 {
     err->code = TN_OK;
     err->message[0] = '\0';
     return (tn_infer){
         .struct_size = TN_END(tn_infer, err),
         .flags = flags,
-        .op = def->op,
+        .op = tni_op_told(def, function),
         .attrs = attrs ? attrs->values : def->defaults,
         .attr_count = def->attr_count,
         .in_count = args->in_count,
@@ -81,7 +81,7 @@ tn_status tni_op_args(const tni_opdef *def, const tni_attrs *attrs, int64_t give
         return st;
     if (op->args) {
         tn_err err;
-        tn_infer i = infer_of(def, attrs, &args, 0, &err);
+        tn_infer i = infer_of(def, TNI_OF_ARGS, attrs, &args, 0, &err);
 
         if ((st = op->args(&i)))
             return op_failed(def, st, &err);
@@ -217,7 +217,7 @@ tn_status tni_op_infer_shape(const tni_opdef *def, const tni_attrs *attrs, const
                              uint32_t flags, tn_shape *const *in, tn_shape *const *out)
 {
     tn_err err;
-    tn_infer i = infer_of(def, attrs, args, flags, &err);
+    tn_infer i = infer_of(def, TNI_OF_SHAPE, attrs, args, flags, &err);
     tn_status st;
 
     if (!def->op->shape)
@@ -271,7 +271,7 @@ tn_status tni_op_infer_dtype(const tni_opdef *def, const tni_attrs *attrs, const
                              int32_t *out)
 {
     tn_err err;
-    tn_infer i = infer_of(def, attrs, args, 0, &err);
+    tn_infer i = infer_of(def, TNI_OF_DTYPE, attrs, args, 0, &err);
     int32_t clash[2];
     tn_status st;
 
@@ -298,7 +298,7 @@ tn_status tni_op_infer_storage(const tni_opdef *def, const tni_attrs *attrs, con
                                int32_t *in, int32_t *out)
 {
     tn_err err;
-    tn_infer i = infer_of(def, attrs, args, 0, &err);
+    tn_infer i = infer_of(def, TNI_OF_STORAGE, attrs, args, 0, &err);
     tn_status st;
 
     if (!def->op->storage) {

@@ -16,14 +16,34 @@ typedef struct tni_opdef {
     uint32_t id;          /* dense within the set */
     uint32_t input_count; /* fixed ones: without a variadic last */
     bool variadic;
-    int32_t count_attr;       /* index of the TN_ATTR_F_COUNT attribute, -1 none */
-    const tn_value *defaults; /* attr_count values */
-    uint64_t runtime_mask[2]; /* attributes that are TN_ATTR_F_RUNTIME, by bit */
-    tni_plugin *plugin;       /* NULL: core or program */
-    void *kernels;            /* room compile keeps its candidates here */
-    const char *family;       /* the core's file that defines it; NULL: a plugin's, or the program's */
-    void *function;           /* room exec's: a forward and backward of the program; NULL: kernels serve it */
+    int32_t count_attr;              /* index of the TN_ATTR_F_COUNT attribute, -1 none */
+    const tn_value *defaults;        /* attr_count values */
+    uint64_t runtime_mask[2];        /* attributes that are TN_ATTR_F_RUNTIME, by bit */
+    tni_plugin *plugin;              /* NULL: core or program */
+    void *kernels;                   /* room compile keeps its candidates here */
+    const char *family;              /* the core's file that defines it; NULL: a plugin's, or the program's */
+    const struct tni_opdef *meaning; /* whose kernels serve it; NULL: its own */
+    uint32_t borrowed; /* TNI_OF_…: functions that are the meaning's and are asked as the meaning's */
+    void *function;    /* room exec's: a forward and backward of the program; NULL: kernels serve it */
 } tni_opdef;
+
+#define TNI_OF_ARGS 1u
+#define TNI_OF_SHAPE 2u
+#define TNI_OF_DTYPE 4u
+#define TNI_OF_STORAGE 8u
+#define TNI_OF_GRADIENT 16u
+
+/* The definition that kernels are for. */
+static inline const tni_opdef *tni_op_meaning(const tni_opdef *def)
+{
+    return def->meaning ? def->meaning : def;
+}
+
+/* The operator that a function of the definition is told of: rows are found by its name. */
+static inline const tn_op *tni_op_told(const tni_opdef *def, uint32_t function)
+{
+    return def->borrowed & function ? def->meaning->op : def->op;
+}
 
 /* ---- registry.c --------------------------------------------------------------------------------------- */
 

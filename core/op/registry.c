@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "op/attr_type.h"
+#include "op/derived.h"
 #include "op/op.h"
 #include "op/shape_rule.h"
 #include "plugin/plugin.h"
@@ -34,6 +35,7 @@ typedef struct entry {
     tni_attrs *defaults;
     const tn_op *given;  /* as it was added */
     tni_ruled_op *ruled; /* made of it, where it has rules */
+    tn_op derived;       /* made of it and of its meaning, where it has one */
 } entry;
 
 struct tni_opset {
@@ -259,6 +261,40 @@ static tn_status one_add(tni_opset *s, const tn_op *op, const tni_opdef *about, 
     return st;
 }
 
+/* One definition whose kernels are another one's. */
+static tn_status derived_add(tni_opset *s, const tn_op *op, const tni_opdef *about) TN_REQUIRES(&s->lock)
+{
+    const tni_opdef *meaning;
+    void *found;
+    entry *e;
+    tn_status st;
+
+    if (about->plugin)
+        return tni_error(TN_E_UNSUPPORTED,
+                         "operator %.80s: `computes` is for operators of the library and of programs so far",
+                         op->name ? op->name : "");
+    if (!name_good(op->name) || !name_good(op->computes) || !tni_map_get(s->names, op->computes, &found))
+        return tni_error(TN_E_KEY, "operator %.80s computes %.80s, which is not known (yet)",
+                         op->name ? op->name : "", op->computes);
+    meaning = tni_op_meaning(&((entry *)found)->def);
+    if (!(e = tni_zalloc(sizeof *e)))
+        return TN_E_NOMEM;
+    e->given = op;
+    if ((st = tni_op_derive(op, meaning, &e->derived, &e->def.borrowed)) ||
+        (st = def_fill(&e->def, &e->derived, about->plugin)) ||
+        (st = tni_attrs_defaults(&e->def, &e->defaults)))
+        goto failed;
+    e->def.defaults = e->defaults->values;
+    e->def.family = about->family;
+    e->def.meaning = meaning;
+    if (!(st = entry_add(s, e)))
+        return TN_OK;
+
+failed:
+    entry_destroy(e);
+    return st;
+}
+
 /* A definition and, where it has a gradient rule, its backward operator. `about`: who brings it. */
 static tn_status op_add(tni_opset *s, const tn_op *op, const tni_opdef *about) TN_REQUIRES(&s->lock)
 {
@@ -268,7 +304,7 @@ static tn_status op_add(tni_opset *s, const tn_op *op, const tni_opdef *about) T
     tn_status st;
 
     if (!ruled)
-        return one_add(s, op, about, NULL);
+        return tni_op_is_derived(op) ? derived_add(s, op, about) : one_add(s, op, about, NULL);
     if (about->plugin)
         return tni_error(TN_E_UNSUPPORTED,
                          "operator %s: shape rules are for the library's own operators so far", op->name);

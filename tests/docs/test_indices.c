@@ -135,7 +135,7 @@ static void indices(void **state)
     for (size_t i = 0; i < tni_opset_count(set); i++) {
         const tn_op *op = tni_opset_at(set, i)->op;
 
-        if (op->attrs && op->attrs->name && !shares_table(set, op))
+        if (op->attrs && op->attrs->name && !shares_table(set, op) && !tni_opset_at(set, i)->meaning)
             operator_define(&w, set, op);
     }
     must(tni_str_add(&w.page, "\n#endif\n"));

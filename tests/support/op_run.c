@@ -347,6 +347,7 @@ static bool types_match(const tn_kernel *k, const tni_opdef *def, const tni_args
 
 bool op_kernels_any(const tni_opdef *def)
 {
+    def = tni_op_meaning(def);
     for (size_t p = 0; p < run.plugin_count; p++)
         for (const tn_capability *const *c = run.plugins[p].descriptor->capabilities; *c; c++) {
             const tn_kernel_table *table = (const tn_kernel_table *)(const void *)*c;
@@ -362,9 +363,15 @@ bool op_kernels_any(const tni_opdef *def)
 size_t op_kernels_find(const tni_opdef *def, const tni_args *args, const int32_t *in, const int32_t *out,
                        op_kernel *found, size_t max)
 {
+    const tni_opdef *meaning = tni_op_meaning(def);
     int32_t dtypes[2 * OP_ARGS_MAX];
+    tni_args names = *args;
     size_t count = 0;
 
+    if (meaning != def) { /* kernels call the arguments what it calls them */
+        names.in_names = meaning->op->inputs;
+        names.out_names = meaning->op->outputs;
+    }
     memcpy(dtypes, in, args->in_count * sizeof *in);
     memcpy(dtypes + args->in_count, out, args->out_count * sizeof *out);
     for (size_t p = 0; p < run.plugin_count; p++)
@@ -374,8 +381,9 @@ size_t op_kernels_find(const tni_opdef *def, const tni_args *args, const int32_t
             if ((*c)->kind != TN_KIND_KERNELS || strcmp((*c)->id, "cpu") != 0)
                 continue;
             for (size_t k = 0; table->kernels[k] && count < max; k++)
-                if (strcmp(table->kernels[k]->op, def->op->name) == 0 &&
-                    isa_present(table->kernels[k]->isa) && types_match(table->kernels[k], def, args, dtypes))
+                if (strcmp(table->kernels[k]->op, meaning->op->name) == 0 &&
+                    isa_present(table->kernels[k]->isa) &&
+                    types_match(table->kernels[k], meaning, &names, dtypes))
                     found[count++] =
                         (op_kernel){table->kernels[k], run.plugins[p].self, run.plugins[p].descriptor->name};
         }
@@ -461,7 +469,7 @@ static tn_status node_prepare(op_node *n, const tn_tensor *const *in, const tn_t
     tn_node node = {.struct_size = TN_END(tn_node, host),
                     .op_version = n->def->op->version,
                     .flags = (uint16_t)(form->node_flags | (form->recorded ? TN_NODE_RECORDED : 0)),
-                    .op = n->def->op->name,
+                    .op = tni_op_meaning(n->def)->op->name,
                     .attrs = n->attrs->values,
                     .attr_count = n->def->attr_count,
                     .in_count = n->args.in_count,

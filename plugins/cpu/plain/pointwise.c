@@ -1,8 +1,9 @@
 /*
  * The driver of pointwise.h. Positions count along the output's shape, row-major. An operand is *direct*
  * where it lies in the output's order, dense and in its compute type: then the loop reads the array itself.
- * Every other operand is brought into a tile first. The loop never sees where its elements came from, so
- * results are the same in all cases.
+ * Every other operand is brought into a tile first, and operands of other types than the
+ * loop's into its type: the widest of theirs and the output's. The loop never sees where its elements came
+ * from, so results are the same in all cases.
  */
 #include "loops.h"
 
@@ -11,6 +12,7 @@
 
 typedef struct point_arg {
     const tncpu_convert *convert;
+    tncpu_cross cross; /* into the loop's type, or of the output from it; NULL: it is that */
     uint32_t flags;
     int64_t stride[TN_NDIM_MAX]; /* elements; 0 where it broadcasts */
 } point_arg;
@@ -18,10 +20,10 @@ typedef struct point_arg {
 typedef struct point_plan {
     tncpu_loop loop;
     int64_t count;
-    uint32_t operands, inputs;
-    int32_t scalar, ndim;        /* ndim: after joining neighbours */
-    uint32_t plain, single_tile; /* plain: the loop may run over the arrays themselves */
-    const tn_value *attrs;       /* NULL: the node's */
+    uint32_t operands, inputs, kind; /* kind: the loop's */
+    int32_t scalar, ndim;            /* ndim: after joining neighbours */
+    uint32_t plain, single_tile;     /* plain: the loop may run over the arrays themselves */
+    const tn_value *attrs;           /* NULL: the node's */
     tn_value number;
     int64_t shape[TN_NDIM_MAX];
     point_arg out, in[TNCPU_POINT_IN];
@@ -97,17 +99,42 @@ static const tncpu_point *row_find(const tncpu_point *rows, size_t count, const 
     return NULL;
 }
 
+/* The wider one of two compute types. */
+static uint32_t wider(uint32_t a, uint32_t b)
+{
+    static const uint8_t order[TNCPU_KINDS] = {
+        [TNCPU_K_I32] = 0, [TNCPU_K_I64] = 1, [TNCPU_K_F32] = 2, [TNCPU_K_F64] = 3};
+
+    return order[a] >= order[b] ? a : b;
+}
+
+/* The type in which the loop computes. A number with a point is compared as such, whatever it is compared to.
+ */
+static uint32_t kind_of(const tncpu_point *row, const tn_node *node)
+{
+    uint32_t kind = tncpu_converts[node->out[0]->dtype].kind;
+
+    for (uint32_t k = 0; k < node->in_count; k++)
+        kind = wider(kind, tncpu_converts[node->in[k]->dtype].kind);
+    if (row->scalar >= 0 && node->attr_count > 1 && node->out[0]->dtype == TN_BOOL &&
+        node->in[0]->dtype != TN_BOOL && (kind == TNCPU_K_I32 || kind == TNCPU_K_I64) &&
+        !tn_value_int(node->attrs[1]))
+        kind = TNCPU_K_F64;
+    return kind;
+}
+
 static tn_status node_check(const tncpu_point *row, const tn_node *node, tn_err *err)
 {
-    uint32_t scalars = row && row->scalar >= 0;
+    uint32_t scalars = row && row->scalar >= 0, kind;
 
     if (!row || node->in_count + scalars != row->operands || node->out_count < 1)
         return tn_fail(err, TN_E_UNSUPPORTED, "not an operator of this kernel");
-    if (!tncpu_loops[row->loop][tncpu_converts[node->out[0]->dtype].kind])
+    kind = kind_of(row, node);
+    if (!tncpu_loops[row->loop][kind])
         return tn_fail(err, TN_E_UNSUPPORTED, "no loop for this data type");
+    if (kind != tncpu_converts[node->out[0]->dtype].kind && node->out[0]->dtype != TN_BOOL)
+        return tn_fail(err, TN_E_UNSUPPORTED, "an output of a narrower data type than an input");
     for (uint32_t k = 0; k < node->in_count; k++) {
-        if (node->in[k]->dtype != node->out[0]->dtype)
-            return tn_fail(err, TN_E_UNSUPPORTED, "inputs and output of different data types");
         if (!broadcasts(node->in[k], node->out[0]))
             return tn_fail(err, TN_E_SHAPE, "an input does not broadcast to the output");
     }
@@ -125,24 +152,29 @@ tn_status tncpu_point_prepare(const tncpu_point *rows, size_t count, void *plugi
     if ((st = node_check(row, node, err)) || (st = tncpu_state(plugin, plan, sizeof *p, err)))
         return st;
     p = plan->state;
-    p->loop = tncpu_loops[row->loop][tncpu_converts[node->out[0]->dtype].kind];
+    p->kind = kind_of(row, node);
+    p->loop = tncpu_loops[row->loop][p->kind];
     p->count = tn_tensor_count(node->out[0]);
     p->operands = row->operands;
     p->inputs = node->in_count;
     p->scalar = row->scalar;
     arg_plan(args[0] = &p->out, node->out[0], node->out[0]);
-    for (uint32_t k = 0; k < node->in_count; k++)
+    if (p->out.convert->kind != p->kind)
+        p->out.cross = tncpu_truth[p->kind];
+    for (uint32_t k = 0; k < node->in_count; k++) {
         arg_plan(args[k + 1] = &p->in[k], node->in[k], node->out[0]);
+        p->in[k].cross = tncpu_widen(node->in[k]->dtype, p->kind);
+    }
     dims_join(p, args, node->in_count + 1, node->out[0]);
-    p->plain = p->out.convert->native && row->scalar < 0 && node->modes[0] == TN_MODE_WRITE;
+    p->plain = row->scalar < 0 && node->modes[0] == TN_MODE_WRITE;
     for (uint32_t k = 0; k <= node->in_count; k++) {
         arg_classify(p, args[k]);
-        p->plain &= args[k]->flags & DIRECT;
+        p->plain &= (args[k]->flags & DIRECT) && args[k]->convert->native && !args[k]->cross;
     }
     p->single_tile = p->count <= TNCPU_TILE;
     for (uint32_t k = node->in_count; k-- > 0;)
         if ((p->in[k].flags & DIRECT) && (p->out.flags & DIRECT) &&
-            tncpu_same_shape(node->in[k], node->out[0]))
+            node->in[k]->dtype == node->out[0]->dtype && tncpu_same_shape(node->in[k], node->out[0]))
             plan->inplace[0] = (int32_t)k;
     tncpu_plan_work(node, plan,
                     8.0 + (double)p->count * (double)tncpu_loop_ns[row->loop] * (p->plain ? 1.0 : 1.5));
@@ -216,22 +248,41 @@ static void scalar_fill(const point_plan *p, const tn_value *attrs, tncpu_tile *
     double value = tn_value_float(attrs[0]);
     tncpu_tile one;
 
-    if (p->out.convert->kind == TNCPU_K_F64)
+    if (p->kind == TNCPU_K_F64)
         one.f64[0] = value;
-    else if (p->out.convert->kind == TNCPU_K_F32)
+    else if (p->kind == TNCPU_K_F32)
         one.f32[0] = (float)value;
-    else if (p->out.convert->kind == TNCPU_K_I32)
+    else if (p->kind == TNCPU_K_I32)
         tncpu_converts[TN_I32].store_f(&value, &one, 1, 1);
     else
         tncpu_converts[TN_I64].store_f(&value, &one, 1, 1);
-    switch (p->out.convert->kind_bytes) {
-    case 4:
+    if (p->kind == TNCPU_K_F32 || p->kind == TNCPU_K_I32)
         tncpu_converts[TN_I32].fill(&one, to, n);
-        break;
-    default:
+    else
         tncpu_converts[TN_I64].fill(&one, to, n);
-        break;
+}
+
+/* Where the loop finds elements `at` to `at + n` of an input: in the array itself, or brought into `to`. */
+static const void *operand(const point_plan *p, const point_arg *a, const char *base, int64_t at, int64_t n,
+                           tncpu_tile *raw, tncpu_tile *to)
+{
+    tncpu_tile *own = a->cross ? raw : to;
+
+    if ((a->flags & DIRECT) && a->convert->native) {
+        if (!a->cross)
+            return base + at * a->convert->bytes;
+        a->cross(base + at * a->convert->bytes, to, n);
+        return to;
     }
+    if (a->flags & SINGLE)
+        a->convert->fill(base, own, n);
+    else if (a->flags & DIRECT)
+        a->convert->load(base + at * a->convert->bytes, 1, own, n);
+    else
+        gather(p, a, base, at, n, (char *)own);
+    if (a->cross)
+        a->cross(raw, to, n);
+    return to;
 }
 
 static void part_run(void *arg, int64_t begin, int64_t end)
@@ -239,42 +290,37 @@ static void part_run(void *arg, int64_t begin, int64_t end)
     const point_call *call = arg;
     const point_plan *p = call->p;
     const tn_exec *x = call->x;
-    tncpu_tile tiles[TNCPU_POINT_IN + 1];
+    tncpu_tile tiles[TNCPU_POINT_IN + 1], raw, *made = &tiles[TNCPU_POINT_IN];
     const void *in[TNCPU_POINT_IN];
     char *out = x->out[0]->data;
     bool add = x->modes[0] == TN_MODE_ADD;
-    bool out_direct = !add && (p->out.flags & DIRECT) && p->out.convert->native;
+    bool out_direct = !add && (p->out.flags & DIRECT) && p->out.convert->native && !p->out.cross;
     int64_t size = end - begin < TNCPU_TILE ? end - begin : TNCPU_TILE;
 
     for (uint32_t k = 0, i = 0; k < p->operands; k++) {
-        in[k] = &tiles[k];
-        if ((int32_t)k == p->scalar)
+        if ((int32_t)k == p->scalar) {
             scalar_fill(p, x->attrs, &tiles[k], size);
-        else if (p->in[i++].flags & SINGLE)
-            p->in[i - 1].convert->fill(x->in[i - 1]->data, &tiles[k], size);
+            in[k] = &tiles[k];
+        } else if (p->in[i++].flags & SINGLE) {
+            in[k] = operand(p, &p->in[i - 1], x->in[i - 1]->data, 0, size, &raw, &tiles[k]);
+        }
     }
     for (int64_t at = begin; at < end; at += TNCPU_TILE) {
         int64_t n = end - at < TNCPU_TILE ? end - at : TNCPU_TILE;
-        void *to = out_direct ? (void *)(out + at * p->out.convert->bytes) : (void *)&tiles[TNCPU_POINT_IN];
+        void *to = out_direct ? (void *)(out + at * p->out.convert->bytes) : (void *)made;
 
         for (uint32_t k = 0, i = 0; k < p->operands; k++) {
-            const point_arg *a;
-            const char *base;
-
             if ((int32_t)k == p->scalar)
                 continue;
-            a = &p->in[i];
-            base = x->in[i++]->data;
-            if ((a->flags & DIRECT) && a->convert->native)
-                in[k] = base + at * a->convert->bytes;
-            else if (a->flags & DIRECT)
-                a->convert->load(base + at * a->convert->bytes, 1, &tiles[k], n);
-            else if (!(a->flags & SINGLE))
-                gather(p, a, base, at, n, (char *)&tiles[k]);
+            if (!(p->in[i].flags & SINGLE))
+                in[k] = operand(p, &p->in[i], x->in[i]->data, at, n, &raw, &tiles[k]);
+            i++;
         }
         p->loop(to, in, n, p->attrs ? p->attrs : x->attrs);
+        if (p->out.cross)
+            p->out.cross(made, &raw, n);
         if (!out_direct)
-            scatter(p, out, at, n, (const char *)&tiles[TNCPU_POINT_IN], add);
+            scatter(p, out, at, n, (const char *)(p->out.cross ? &raw : made), add);
     }
 }
 

@@ -159,6 +159,11 @@ struct tn_op {
      * with them (TN_E_UNSUPPORTED). */
     const char *shapes, *gradients;
     tn_status (*second)(tn_grad *g);
+    /* The meaning: the operator whose kernels serve this one ("exp" of "_npi_exp"); NULL: its own. What is
+     * NULL or 0 in this row is then the meaning's, functions too; attributes, where given, have its names,
+     * types and order. The meaning is known before, and its kernels may be asked for other data types than
+     * it has itself: this row's dtype function decides. */
+    const char *computes;
 };
 
 typedef struct tn_op_table {

@@ -1,0 +1,218 @@
+/*
+ * NumPy's names for what other families mean. A row says the meaning, whose kernels, gradient, shapes and
+ * attributes serve it, and its own rule of data types: operands of different types meet in the wider one,
+ * comparisons give bool, and a quotient is floating point.
+ */
+#include "op/infer_help.h"
+
+static const char *const x_name[] = {"x", NULL};
+static const char *const x_names[] = {"x1", "x2", NULL};
+static const char *const abs_alias[] = {"_npi_abs", NULL};
+static const char *const data_name[] = {"data", NULL};
+static const char *const out_name[] = {"out", NULL};
+
+/* ---- data types ------------------------------------------------------------------------------- */
+
+/* bool < integers < floating point; within floating point bf16 and f16 < f32 < f64. */
+static int32_t rank_of(int32_t dtype)
+{
+    switch (dtype) {
+    case TN_BOOL:
+        return 0;
+    case TN_F64:
+        return 4;
+    case TN_F32:
+        return 3;
+    default:
+        return tni_dtype_is_float(dtype) ? 2 : 1;
+    }
+}
+
+static bool is_signed(int32_t dtype)
+{
+    return dtype == TN_I8 || dtype == TN_I16 || dtype == TN_I32 || dtype == TN_I64;
+}
+
+/* The least integer type that holds both; -1: there is none. */
+static int32_t integer_of(int32_t a, int32_t b)
+{
+    static const int32_t wider[] = {[1] = TN_I16, [2] = TN_I32, [4] = TN_I64};
+    const uint64_t a_bytes = tn_dtype_bytes(a), b_bytes = tn_dtype_bytes(b);
+
+    if (is_signed(a) == is_signed(b))
+        return a_bytes >= b_bytes ? a : b;
+    if (!is_signed(a))
+        return integer_of(b, a);
+    if (a_bytes > b_bytes)
+        return a;
+    return b_bytes < 8 ? wider[b_bytes] : -1;
+}
+
+/* The type in which two meet. An integer and a floating point type meet in the latter, as MXNet has it. */
+static tn_status promote(tn_infer *i, int32_t a, int32_t b, int32_t *out)
+{
+    const int32_t ra = rank_of(a), rb = rank_of(b);
+
+    *out = ra > rb ? a : b;
+    if (a == b || ra != rb)
+        return TN_OK;
+    *out = ra == 1 ? integer_of(a, b) : TN_F32; /* f16 and bf16 */
+    if (*out < 0)
+        return tni_infer_fail(i, TN_E_DTYPE, "no type holds %s and %s, cast one of them", tni_dtype_name(a),
+                              tni_dtype_name(b));
+    return TN_OK;
+}
+
+/* One unknown operand has the type of the other. */
+static tn_status operands(tn_infer *i, int32_t *met)
+{
+    tn_status st;
+
+    if (i->in_count == 2 &&
+        (st = tni_dtype_assign(i, &i->in_dtype[0], i->in_dtype[0] < 0 ? i->in_dtype[1] : -1)))
+        return st;
+    if (i->in_count == 2 &&
+        (st = tni_dtype_assign(i, &i->in_dtype[1], i->in_dtype[1] < 0 ? i->in_dtype[0] : -1)))
+        return st;
+    *met = i->in_dtype[0];
+    return i->in_count == 2 && *met >= 0 ? promote(i, i->in_dtype[0], i->in_dtype[1], met) : TN_OK;
+}
+
+static tn_status pair_dtype(tn_infer *i)
+{
+    int32_t met;
+    tn_status st = operands(i, &met);
+
+    if (!st && met < 0)
+        return tni_dtype_same(i);
+    return st ? st : tni_dtype_assign(i, &i->out_dtype[0], met);
+}
+
+static tn_status quotient_dtype(tn_infer *i)
+{
+    int32_t met;
+    tn_status st = operands(i, &met);
+
+    if (st || met < 0)
+        return st;
+    return tni_dtype_assign(i, &i->out_dtype[0], tni_dtype_is_float(met) ? met : TN_F32);
+}
+
+static tn_status truth_dtype(tn_infer *i)
+{
+    int32_t met;
+    tn_status st = operands(i, &met);
+
+    return st ? st : tni_dtype_assign(i, &i->out_dtype[0], TN_BOOL);
+}
+
+/* Attribute is_int of the scalar operators: a number with a point makes integers f64. */
+static tn_status scalar_dtype(tn_infer *i)
+{
+    const bool whole = tn_value_int(i->attrs[1]) != 0;
+    int32_t dtype = i->in_dtype[0];
+
+    if (dtype < 0)
+        return TN_OK;
+    if (!tni_dtype_is_float(dtype))
+        dtype = !whole ? TN_F64 : dtype == TN_BOOL ? TN_I64 : dtype;
+    return tni_dtype_assign(i, &i->out_dtype[0], dtype);
+}
+
+/* ---- rows --------------------------------------------------------------------------------------- */
+
+/* X(name, meaning) */
+#define UNARY(X)                                                                                             \
+    X(_npi_arccos, "arccos")                                                                                 \
+    X(_npi_arccosh, "arccosh")                                                                               \
+    X(_npi_arcsin, "arcsin")                                                                                 \
+    X(_npi_arcsinh, "arcsinh")                                                                               \
+    X(_npi_arctan, "arctan")                                                                                 \
+    X(_npi_arctanh, "arctanh")                                                                               \
+    X(_npi_cbrt, "cbrt")                                                                                     \
+    X(_npi_ceil, "ceil")                                                                                     \
+    X(_npi_cos, "cos")                                                                                       \
+    X(_npi_cosh, "cosh")                                                                                     \
+    X(_npi_degrees, "degrees")                                                                               \
+    X(_npi_exp, "exp")                                                                                       \
+    X(_npi_expm1, "expm1")                                                                                   \
+    X(_npi_fix, "fix")                                                                                       \
+    X(_npi_floor, "floor")                                                                                   \
+    X(_npi_log, "log")                                                                                       \
+    X(_npi_log10, "log10")                                                                                   \
+    X(_npi_log1p, "log1p")                                                                                   \
+    X(_npi_log2, "log2")                                                                                     \
+    X(_npi_negative, "negative")                                                                             \
+    X(_npi_radians, "radians")                                                                               \
+    X(_npi_reciprocal, "reciprocal")                                                                         \
+    X(_npi_rint, "rint")                                                                                     \
+    X(_npi_sign, "sign")                                                                                     \
+    X(_npi_sin, "sin")                                                                                       \
+    X(_npi_sinh, "sinh")                                                                                     \
+    X(_npi_sqrt, "sqrt")                                                                                     \
+    X(_npi_square, "square")                                                                                 \
+    X(_npi_tan, "tan")                                                                                       \
+    X(_npi_tanh, "tanh")                                                                                     \
+    X(_npi_trunc, "trunc")
+
+#define LAYERS(X) /* their input is named "data" */                                                          \
+    X(_npx_relu, "relu")                                                                                     \
+    X(_npx_sigmoid, "sigmoid")
+
+#define PAIRS(X)                                                                                             \
+    X(_npi_add, "broadcast_add", pair_dtype)                                                                 \
+    X(_npi_subtract, "broadcast_sub", pair_dtype)                                                            \
+    X(_npi_multiply, "broadcast_mul", pair_dtype)                                                            \
+    X(_npi_true_divide, "broadcast_div", quotient_dtype)                                                     \
+    X(_npi_mod, "broadcast_mod", pair_dtype)                                                                 \
+    X(_npi_power, "broadcast_power", pair_dtype)                                                             \
+    X(_npi_equal, "broadcast_equal", truth_dtype)                                                            \
+    X(_npi_not_equal, "broadcast_not_equal", truth_dtype)                                                    \
+    X(_npi_greater, "broadcast_greater", truth_dtype)                                                        \
+    X(_npi_greater_equal, "broadcast_greater_equal", truth_dtype)                                            \
+    X(_npi_less, "broadcast_lesser", truth_dtype)                                                            \
+    X(_npi_less_equal, "broadcast_lesser_equal", truth_dtype)
+
+#define NUMBERS(X)                                                                                           \
+    X(_npi_add_scalar, "_plus_scalar", scalar_dtype)                                                         \
+    X(_npi_subtract_scalar, "_minus_scalar", scalar_dtype)                                                   \
+    X(_npi_rsubtract_scalar, "_rminus_scalar", scalar_dtype)                                                 \
+    X(_npi_multiply_scalar, "_mul_scalar", scalar_dtype)                                                     \
+    X(_npi_true_divide_scalar, "_div_scalar", quotient_dtype)                                                \
+    X(_npi_rtrue_divide_scalar, "_rdiv_scalar", quotient_dtype)                                              \
+    X(_npi_mod_scalar, "_mod_scalar", scalar_dtype)                                                          \
+    X(_npi_rmod_scalar, "_rmod_scalar", scalar_dtype)                                                        \
+    X(_npi_power_scalar, "_power_scalar", scalar_dtype)                                                      \
+    X(_npi_rpower_scalar, "_rpower_scalar", scalar_dtype)                                                    \
+    X(_npi_equal_scalar, "_equal_scalar", truth_dtype)                                                       \
+    X(_npi_not_equal_scalar, "_not_equal_scalar", truth_dtype)                                               \
+    X(_npi_greater_scalar, "_greater_scalar", truth_dtype)                                                   \
+    X(_npi_greater_equal_scalar, "_greater_equal_scalar", truth_dtype)                                       \
+    X(_npi_less_scalar, "_lesser_scalar", truth_dtype)                                                       \
+    X(_npi_less_equal_scalar, "_lesser_equal_scalar", truth_dtype)
+
+#define DERIVED(name_, computes_, ...)                                                                       \
+    static const tn_op op_##name_ = {.struct_size = TN_END(tn_op, computes),                                 \
+                                     .name = #name_,                                                         \
+                                     .computes = computes_,                                                  \
+                                     .outputs = out_name,                                                    \
+                                     __VA_ARGS__};
+#define UNARY_OP(name, meaning) DERIVED(name, meaning, .inputs = x_name)
+#define LAYER_OP(name, meaning) DERIVED(name, meaning, .inputs = data_name)
+#define PAIR_OP(name, meaning, types) DERIVED(name, meaning, .dtype = types)
+#define NUMBER_OP(name, meaning, types) DERIVED(name, meaning, .inputs = data_name, .dtype = types)
+/* clang-format off */
+UNARY(UNARY_OP)
+LAYERS(LAYER_OP)
+PAIRS(PAIR_OP)
+NUMBERS(NUMBER_OP)
+DERIVED(_npi_absolute, "abs", .inputs = x_name, .aliases = abs_alias)
+DERIVED(_npi_hypot, "broadcast_hypot", .inputs = x_names)
+DERIVED(_npi_logical_not, "logical_not", .inputs = x_name, .dtype = truth_dtype)
+
+const tn_op *const tni_family_numpy[] = {
+#define POINTER(name, ...) &op_##name,
+    UNARY(POINTER) LAYERS(POINTER) PAIRS(POINTER) NUMBERS(POINTER) &op__npi_absolute, &op__npi_hypot,
+    &op__npi_logical_not, NULL,
+};
+/* clang-format on */

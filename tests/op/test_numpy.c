@@ -1,0 +1,220 @@
+/* NumPy's names: the bits of what they mean, and data types as MXNet 1.9.1 gives them. */
+#include <stdio.h>
+#include <string.h>
+
+#include "support/op_case.h"
+#include "support/op_run.h"
+#include "tenon/plugin/attr.h"
+
+#define N TN_CASE_NO_GRAD
+
+static const tn_op_case add[] = {
+    {"one type", "", .in = {"f64[2,1] random", "f64[3] random"}, .flags = TN_CASE_GRAD2},
+    {"f16 f32", "", .in = {"f16[2] 1 2", "f32[2] 1 0.1"}, .out = {"f32[2] 2 2.1"}, .flags = N},
+    {"f16 bf16", "", .in = {"f16[1] 1", "bf16[1] 2"}, .out = {"f32[1] 3"}, .flags = N},
+    {"f32 f64", "", .in = {"f32[2] 1 2", "f64[2,1] 0.1 0.2"}, .out = {"f64[2,2] 1.1 2.1 1.2 2.2"},
+     .flags = N},
+    {"i32 f32", "", .in = {"i32[2] 1 -2", "f32[] 0.5"}, .out = {"f32[2] 1.5 -1.5"},
+     .flags = N | TN_CASE_NP_SHAPE},
+    {"i32 f16", "", .in = {"i32[1] 3", "f16[1] 0.5"}, .out = {"f16[1] 3.5"}, .flags = N},
+    {"i32 i64", "", .in = {"i32[1] -1", "i64[1] 4294967297"}, .out = {"i64[1] 4294967296"}, .flags = N},
+    {"u8 i8", "", .in = {"u8[1] 255", "i8[1] -1"}, .out = {"i16[1] 254"}, .flags = N},
+    {"u32 i32", "", .in = {"u32[1] 4294967295", "i32[1] -1"}, .out = {"i64[1] 4294967294"}, .flags = N},
+    {"bool bool", "", .in = {"bool[3] 0 1 1", "bool[3] 0 0 1"}, .out = {"bool[3] 0 1 1"}, .flags = N},
+    {"bool f32", "", .in = {"bool[2] 0 1", "f32[2] 1 2"}, .out = {"f32[2] 1 3"}, .flags = N},
+    {"bool u8", "", .in = {"bool[2] 0 1", "u8[2] 1 2"}, .out = {"u8[2] 1 3"}, .flags = N},
+    {"many", "", .in = {"i32[40,33] random", "f64[40,1] random"}, .flags = N},
+    {"empty", "", .in = {"i32[0,2]", "f32[2] 1 2"}, .out = {"f32[0,2]"}, .flags = N},
+    {"u64 i64", "", .in = {"u64[1] 1", "i64[1] 1"}, .status = TN_E_DTYPE, .message = "cast one"},
+    {"shapes", "", .in = {"f32[2] 1 2", "f64[3] 1 2 3"}, .status = TN_E_SHAPE},
+};
+static const tn_op_case subtract[] = {
+    {"one type", "", .in = {"f64[2,3] random", "f64[3] random"}, .flags = TN_CASE_GRAD2},
+    {"bool f32", "", .in = {"bool[2] 0 1", "f32[2] 0 2"}, .out = {"f32[2] 0 -1"}, .flags = N},
+};
+static const tn_op_case multiply[] = {
+    {"one type", "", .in = {"f64[2,3] random", "f64[3] random"}, .flags = TN_CASE_GRAD2},
+    {"i64 f32", "", .in = {"i64[2] 3 16777217", "f32[2] 0.5 1"}, .out = {"f32[2] 1.5 16777216"}, .flags = N},
+};
+static const tn_op_case divide[] = {
+    {"one type", "", .in = {"f64[2,3] random", "f64[3] random:0.5:2"}, .flags = TN_CASE_GRAD2},
+    {"integers", "", .in = {"i32[4] 1 7 -1 1", "i32[4] 2 2 4 0"}, .out = {"f32[4] 0.5 3.5 -0.25 inf"},
+     .flags = N},
+    {"i64 i8", "", .in = {"i64[1] 1", "i8[1] 4"}, .out = {"f32[1] 0.25"}, .flags = N},
+    {"bool", "", .in = {"bool[2] 0 1", "bool[2] 1 1"}, .out = {"f32[2] 0 1"}, .flags = N},
+    {"i32 f64", "", .in = {"i32[1] 1", "f64[1] 10"}, .out = {"f64[1] 0.1"}, .flags = N},
+};
+static const tn_op_case power[] = {
+    {"one type", "", .in = {"f64[4] random:0.5:2", "f64[4] random"}, .flags = TN_CASE_GRAD2},
+    {"i32 f64", "", .in = {"i32[2] 2 9", "f64[2] -1 0.5"}, .out = {"f64[2] 0.5 3"}, .flags = N},
+};
+static const tn_op_case equal[] = {
+    {"f32", "", .in = {"f32[3] 1 nan 0", "f32[3] 1 nan -0"}, .out = {"bool[3] 1 0 1"}, .flags = N},
+    {"f64 tiny", "", .in = {"f64[2] 1e-300 0.25", "f64[2] 0 0.25"}, .out = {"bool[2] 0 1"}, .flags = N},
+    {"i64", "", .in = {"i64[2] 4294967296 5", "i64[2] 0 5"}, .out = {"bool[2] 0 1"}, .flags = N},
+    {"i32 f32", "", .in = {"i32[2] 1 2", "f32[2] 1.5 2"}, .out = {"bool[2] 0 1"}, .flags = N},
+    {"stretched", "", .in = {"u8[2,1] 1 2", "u8[3] 1 2 3"}, .out = {"bool[2,3] 1 0 0 0 1 0"}, .flags = N},
+    {"empty", "", .in = {"f32[0]", "f32[1] 1"}, .out = {"bool[0]"}, .flags = N},
+};
+static const tn_op_case less[] = {
+    {"f16", "", .in = {"f16[3] 1 2 nan", "f16[3] 2 2 1"}, .out = {"bool[3] 1 0 0"}, .flags = N},
+    {"bool", "", .in = {"bool[2] 0 1", "bool[2] 1 1"}, .out = {"bool[2] 1 0"}, .flags = N},
+};
+static const tn_op_case add_scalar[] = {
+    {"f16", "scalar=2.5 is_int=False", .in = {"f16[2] 1 2"}, .out = {"f16[2] 3.5 4.5"}, .flags = N},
+    {"i32, whole", "scalar=2", .in = {"i32[2] 1 2"}, .out = {"i32[2] 3 4"}, .flags = N},
+    {"i32, a point", "scalar=2.5 is_int=False", .in = {"i32[2] 1 2"}, .out = {"f64[2] 3.5 4.5"}, .flags = N},
+    {"bool, whole", "scalar=2", .in = {"bool[2] 1 0"}, .out = {"i64[2] 3 2"}, .flags = N},
+    {"bool, a point", "scalar=2.5 is_int=False", .in = {"bool[2] 1 0"}, .out = {"f64[2] 3.5 2.5"},
+     .flags = N},
+    {"u8 wraps", "scalar=255", .in = {"u8[1] 2"}, .out = {"u8[1] 1"}, .flags = N},
+    {"gradient", "scalar=2.5 is_int=False", .in = {"f64[3] random"}, .flags = TN_CASE_GRAD2},
+};
+static const tn_op_case rsubtract_scalar[] = {
+    {"u8", "scalar=2", .in = {"u8[2] 1 2"}, .out = {"u8[2] 1 0"}, .flags = N},
+    {"gradient", "scalar=2.5 is_int=False", .in = {"f64[3] random"}, .flags = TN_CASE_GRAD2},
+};
+static const tn_op_case divide_scalar[] = {
+    {"f16", "scalar=2", .in = {"f16[2] 1 2"}, .out = {"f16[2] 0.5 1"}, .flags = N},
+    {"u8", "scalar=2", .in = {"u8[2] 1 2"}, .out = {"f32[2] 0.5 1"}, .flags = N},
+    {"bool", "scalar=2.5 is_int=False", .in = {"bool[1] 1"}, .out = {"f32[1] 0.4"}, .flags = N},
+    {"gradient", "scalar=2.5 is_int=False", .in = {"f64[3] random"}, .flags = TN_CASE_GRAD2},
+};
+static const tn_op_case rdivide_scalar[] = {
+    {"i32", "scalar=3", .in = {"i32[2] 2 0"}, .out = {"f32[2] 1.5 inf"}, .flags = N},
+    {"gradient", "scalar=2.5 is_int=False", .in = {"f64[3] random:0.5:2"}, .flags = TN_CASE_GRAD2},
+};
+static const tn_op_case power_scalar[] = {
+    {"i32", "scalar=2.5 is_int=False", .in = {"i32[2] 1 4"}, .out = {"f64[2] 1 32"}, .flags = N},
+    {"gradient", "scalar=2.5 is_int=False", .in = {"f64[3] random:0.5:2"}, .flags = TN_CASE_GRAD2},
+};
+static const tn_op_case equal_scalar[] = {
+    {"whole", "scalar=2", .in = {"i32[3] 1 2 3"}, .out = {"bool[3] 0 1 0"}, .flags = N},
+    {"a point", "scalar=2.5 is_int=False", .in = {"i32[3] 1 2 3"}, .out = {"bool[3] 0 0 0"}, .flags = N},
+    {"f16", "scalar=2.5 is_int=False", .in = {"f16[2] 2.5 2"}, .out = {"bool[2] 1 0"}, .flags = N},
+};
+static const tn_op_case less_scalar[] = {
+    {"a point", "scalar=2.5 is_int=False", .in = {"u8[3] 1 2 3"}, .out = {"bool[3] 1 1 0"}, .flags = N},
+    {"f32", "scalar=2", .in = {"f32[3] 1 2 nan"}, .out = {"bool[3] 1 0 0"}, .flags = N},
+};
+static const tn_op_case logical_not[] = {
+    {"f32", "", .in = {"f32[4] 0 -0 0.5 nan"}, .out = {"bool[4] 1 1 0 0"}, .flags = N},
+    {"f64", "", .in = {"f64[2] 1e-300 0"}, .out = {"bool[2] 0 1"}, .flags = N},
+    {"bool", "", .in = {"bool[2] 0 1"}, .out = {"bool[2] 1 0"}, .flags = N},
+};
+static const tn_op_case exponential[] = {
+    {"gradient", "", .in = {"f64[2,3] random"}, .flags = TN_CASE_GRAD2},
+    {"f16", "", .in = {"f16[2] 0 1"}, .out = {"f16[2] 1 2.71875"}, .flags = N},
+    {"integers", "", .in = {"i32[1] 1"}, .status = TN_E_DTYPE, .message = "cast it first"},
+};
+TN_OP_TESTS(add, "_npi_add", add)
+TN_OP_TESTS(subtract, "_npi_subtract", subtract)
+TN_OP_TESTS(multiply, "_npi_multiply", multiply)
+TN_OP_TESTS(divide, "_npi_true_divide", divide)
+TN_OP_TESTS(power, "_npi_power", power)
+TN_OP_TESTS(equal, "_npi_equal", equal)
+TN_OP_TESTS(less, "_npi_less", less)
+TN_OP_TESTS(add_scalar, "_npi_add_scalar", add_scalar)
+TN_OP_TESTS(rsubtract_scalar, "_npi_rsubtract_scalar", rsubtract_scalar)
+TN_OP_TESTS(divide_scalar, "_npi_true_divide_scalar", divide_scalar)
+TN_OP_TESTS(rdivide_scalar, "_npi_rtrue_divide_scalar", rdivide_scalar)
+TN_OP_TESTS(power_scalar, "_npi_power_scalar", power_scalar)
+TN_OP_TESTS(equal_scalar, "_npi_equal_scalar", equal_scalar)
+TN_OP_TESTS(less_scalar, "_npi_less_scalar", less_scalar)
+TN_OP_TESTS(logical_not, "_npi_logical_not", logical_not)
+TN_OP_TESTS(exponential, "_npi_exp", exponential)
+
+static const tn_op_case pair_case[] = {
+    {"one type", "", .in = {"f32[2,3] random:0.5:0.9", "f32[3] random:0.5:0.9"}, .flags = N}};
+static const tn_op_case single_case[] = {{"one", "", .in = {"f32[2,3] random:0.5:0.9"}, .flags = N}};
+
+/* Every operator with a meaning: its arguments fit those of the kernels, in all forms. */
+static void all(void **state)
+{
+    tni_opset *set = op_set();
+    uint32_t run = 0;
+
+    (void)state;
+    for (size_t i = 0; i < tni_opset_count(set); i++) {
+        const tni_opdef *def = tni_opset_at(set, i);
+
+        if (!def->meaning)
+            continue;
+        assert_ptr_not_equal(def->op, def->meaning->op);
+        assert_null(def->meaning->meaning);
+        assert_int_equal(def->attr_count, def->meaning->attr_count);
+        tn_op_cases_run(def->op->name, def->input_count == 2 ? pair_case : single_case, 1);
+        run++;
+    }
+    assert_true(run >= 60);
+}
+
+/* ---- hostile definitions ---------------------------------------------------------------------- */
+
+static const tn_attr_def other_attrs[] = {TN_ATTR_FLOAT_RUN("factor", "1", ""),
+                                          TN_ATTR_BOOL("is_int", "True", ""), TN_ATTR_END};
+static const tn_attr_def fewer_attrs[] = {TN_ATTR_FLOAT_RUN("scalar", "1", ""), TN_ATTR_END};
+static const tn_attr_def fixed_attrs[] = {TN_ATTR_FLOAT("scalar", "1", ""),
+                                          TN_ATTR_BOOL("is_int", "True", ""), TN_ATTR_END};
+static const tn_attr_def same_attrs[] = {TN_ATTR_FLOAT_RUN("scalar", "3", ""),
+                                         TN_ATTR_BOOL("is_int", "False", ""), TN_ATTR_END};
+static const char *const three[] = {"a", "b", "c", NULL};
+
+#define ROW(name_, computes_, ...)                                                                           \
+    {                                                                                                        \
+        .struct_size = TN_END(tn_op, computes), .name = name_, .computes = computes_, __VA_ARGS__            \
+    }
+
+static void hostile(void **state)
+{
+    static const tn_op bad[] = {
+        ROW("acme_a", "acme_unknown", .doc = NULL),
+        ROW("acme_a", "", .doc = NULL),
+        ROW("acme_a", "acme_a", .doc = NULL),
+        ROW("", "exp", .doc = NULL),
+        ROW(NULL, "exp", .doc = NULL),
+        ROW("exp", "log", .doc = NULL),
+        ROW("acme_a", "_plus_scalar", .attrs = other_attrs),
+        ROW("acme_a", "_plus_scalar", .attrs = fewer_attrs),
+        ROW("acme_a", "_plus_scalar", .attrs = fixed_attrs),
+        ROW("acme_a", "exp", .attrs = same_attrs),
+        ROW("acme_a", "broadcast_add", .inputs = three),
+        ROW("acme_a", "exp", .outputs = three),
+        ROW("acme_a", "exp", .exec = TN_EXEC_HOST),
+        ROW("acme_a", "exp", .mutates = 1),
+        ROW("acme_a", "exp", .effects = TN_EFFECT_RANDOM),
+    };
+    static const tn_op good = ROW("acme_a", "_npi_add_scalar", .attrs = same_attrs);
+    const tni_opdef *def, *plus;
+    tni_opset *set = NULL;
+
+    (void)state;
+    assert_int_equal(tni_opset_create(NULL, &set), TN_OK);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const size_t before = tni_opset_count(set);
+
+        if (tni_opset_add(set, &bad[i], NULL) == TN_OK)
+            fail_msg("row %zu is taken", i);
+        assert_string_not_equal(tni_error_message(), "");
+        assert_int_equal(tni_opset_count(set), before);
+    }
+    assert_int_equal(tni_opset_add(set, &good, NULL), TN_OK);
+    assert_int_equal(tni_opset_find(set, "acme_a", &def) | tni_opset_find(set, "_plus_scalar", &plus), TN_OK);
+    assert_ptr_equal(def->meaning, plus); /* of the meaning's meaning */
+    assert_true(tn_value_float(def->defaults[0]) == 3.0 && !tn_value_int(def->defaults[1]));
+    assert_true(tn_value_float(plus->defaults[0]) == 1.0);
+    tni_opset_destroy(set);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TN_OP_TEST(add),           TN_OP_TEST(subtract),       TN_OP_TEST(multiply),
+        TN_OP_TEST(divide),        TN_OP_TEST(power),          TN_OP_TEST(equal),
+        TN_OP_TEST(less),          TN_OP_TEST(add_scalar),     TN_OP_TEST(rsubtract_scalar),
+        TN_OP_TEST(divide_scalar), TN_OP_TEST(rdivide_scalar), TN_OP_TEST(power_scalar),
+        TN_OP_TEST(equal_scalar),  TN_OP_TEST(less_scalar),    TN_OP_TEST(logical_not),
+        TN_OP_TEST(exponential),   cmocka_unit_test(all),      cmocka_unit_test(hostile)};
+
+    return tn_op_main(tests);
+}
