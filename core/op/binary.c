@@ -109,6 +109,51 @@ static tn_edge hypot_r(binary *b)
     return op2(b, "mul", b->dy, op2(b, "div", b->r, b->y));
 }
 
+/* dy / (l^2 + r^2) */
+static tn_edge arctan2_part(binary *b)
+{
+    tn_edge l = tni_grad_op1(b->g, &b->st, "square", b->l), r = tni_grad_op1(b->g, &b->st, "square", b->r);
+
+    return op2(b, "div", b->dy, op2(b, "add", l, r));
+}
+
+static tn_edge arctan2_l(binary *b)
+{
+    return op2(b, "mul", arctan2_part(b), b->r);
+}
+
+static tn_edge arctan2_r(binary *b)
+{
+    return negative(b, op2(b, "mul", arctan2_part(b), b->l));
+}
+
+/* y = |l| with the sign of r: the product of both signs. */
+static tn_edge copysign_l(binary *b)
+{
+    tn_edge ones = tni_grad_op1(b->g, &b->st, "ones_like", b->l);
+    tn_edge l = tni_grad_op2(b->g, &b->st, "_npi_copysign", ones, b->l);
+    tn_edge r = tni_grad_op2(b->g, &b->st, "_npi_copysign", ones, b->r);
+
+    return op2(b, "mul", b->dy, op2(b, "mul", l, r));
+}
+
+static tn_edge nothing(binary *b)
+{
+    return tni_grad_op1(b->g, &b->st, "zeros_like", b->r);
+}
+
+static tn_edge ldexp_l(binary *b)
+{
+    tn_edge ones = tni_grad_op1(b->g, &b->st, "ones_like", b->l);
+
+    return op2(b, "mul", b->dy, tni_grad_op2(b->g, &b->st, "_npi_ldexp", ones, b->r));
+}
+
+static tn_edge ldexp_r(binary *b)
+{
+    return op2(b, "mul", b->dy, tni_grad_scalar(b->g, &b->st, "_mul_scalar", b->y, "0.6931471805599453"));
+}
+
 static const struct {
     const char *name; /* behind the prefix */
     tn_edge (*to_l)(binary *b), (*to_r)(binary *b);
@@ -122,6 +167,9 @@ static const struct {
     {"maximum", maximum_l, maximum_r},
     {"minimum", minimum_l, minimum_r},
     {"hypot", hypot_l, hypot_r},
+    {"arctan2", arctan2_l, arctan2_r},
+    {"copysign", copysign_l, nothing},
+    {"ldexp", ldexp_l, ldexp_r},
 };
 
 static tn_status side_set(binary *b, uint32_t input, tn_edge (*partial)(binary *b))
@@ -165,4 +213,16 @@ tn_status tni_binary_grad_elemwise(tn_grad *g)
 tn_status tni_binary_grad_broadcast(tn_grad *g)
 {
     return binary_grad(g, true);
+}
+
+tn_status tni_shape_pair(tn_infer *i)
+{
+    tn_shape out;
+    tn_status st;
+
+    if (i->in_shape[0]->ndim < 0 || i->in_shape[1]->ndim < 0)
+        return TN_OK;
+    if ((st = tni_shape_broadcast(i, i->in_shape[0], i->in_shape[1], &out)))
+        return st;
+    return tn_shape_unify(i, i->out_shape[0], &out);
 }

@@ -7,4 +7,7 @@
 tn_status tni_binary_grad_elemwise(tn_grad *g);  /* of elemwise_mul, _power … */
 tn_status tni_binary_grad_broadcast(tn_grad *g); /* of broadcast_mul …: sums back to the operand's shape */
 
+/* Two operands whose dimensions of size 1 stretch to the other's. */
+tn_status tni_shape_pair(tn_infer *i);
+
 #endif

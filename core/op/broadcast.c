@@ -10,18 +10,6 @@ static const char *const output_names[] = {"output", NULL};
 
 /* ---- two operands ----------------------------------------------------------------------------- */
 
-static tn_status pair_shape(tn_infer *i)
-{
-    tn_shape out;
-    tn_status st;
-
-    if (i->in_shape[0]->ndim < 0 || i->in_shape[1]->ndim < 0)
-        return TN_OK;
-    if ((st = tni_shape_broadcast(i, i->in_shape[0], i->in_shape[1], &out)))
-        return st;
-    return tn_shape_unify(i, i->out_shape[0], &out);
-}
-
 /* X(name, gradient, flags, doc) */
 #define PAIRS(X)                                                                                             \
     X(broadcast_add, tni_binary_grad_broadcast, 0, "lhs + rhs")                                              \
@@ -68,7 +56,7 @@ ALIAS(broadcast_logical_xor, NULL)
 #define PAIR(name_, gradient_, flags_, doc_)                                                                 \
     static const tn_op op_##name_ =                                                                          \
         TNI_OP(#name_, .doc = doc_ "; dimensions of size 1 stretch", .aliases = alias_##name_,               \
-               .inputs = pair_names, .outputs = output_names, .flags = flags_, .shape = pair_shape,          \
+               .inputs = pair_names, .outputs = output_names, .flags = flags_, .shape = tni_shape_pair,      \
                .gradient = gradient_);
 /* clang-format off */
 PAIRS(PAIR)

@@ -3,10 +3,11 @@
  * attributes serve it, and its own rule of data types: operands of different types meet in the wider one,
  * comparisons give bool, and a quotient is floating point.
  */
-#include "op/infer_help.h"
+#include "op/binary.h"
 
 static const char *const x_name[] = {"x", NULL};
 static const char *const x_names[] = {"x1", "x2", NULL};
+static const char *const pair_names[] = {"lhs", "rhs", NULL};
 static const char *const abs_alias[] = {"_npi_abs", NULL};
 static const char *const data_name[] = {"data", NULL};
 static const char *const out_name[] = {"out", NULL};
@@ -119,9 +120,68 @@ static tn_status scalar_dtype(tn_infer *i)
     return tni_dtype_assign(i, &i->out_dtype[0], dtype);
 }
 
+/* Integers and bool. */
+static tn_status integer_dtype(tn_infer *i)
+{
+    tn_status st = tni_dtype_same(i);
+
+    if (!st && i->in_dtype[0] >= 0 && tni_dtype_is_float(i->in_dtype[0]))
+        return tni_infer_fail(i, TN_E_DTYPE, "%s is no integer type, cast it first",
+                              tni_dtype_name(i->in_dtype[0]));
+    return st;
+}
+
+/* Numbers of any kind, but not bool. */
+static tn_status number_dtype(tn_infer *i)
+{
+    tn_status st = tni_dtype_same(i);
+
+    if (!st && i->in_dtype[0] == TN_BOOL)
+        return tni_infer_fail(i, TN_E_DTYPE, "bool is no number here, cast it first");
+    return st;
+}
+
+/* ---- own meanings ------------------------------------------------------------------------------- */
+
+/* X(name, doc) */
+#define QUESTIONS(X)                                                                                         \
+    X(_npi_isfinite, "neither infinite nor NaN")                                                             \
+    X(_npi_isinf, "infinite")                                                                                \
+    X(_npi_isnan, "NaN")                                                                                     \
+    X(_npi_isneginf, "negative infinity")                                                                    \
+    X(_npi_isposinf, "positive infinity")
+
+/* X(name, inputs, types, flags, gradient, doc) */
+#define FUNCTIONS(X)                                                                                         \
+    X(_npi_arctan2, x_names, tni_dtype_same_float, 0, tni_binary_grad_broadcast,                             \
+      "angle of the point (x2, x1), -pi to pi")                                                              \
+    X(_npi_copysign, pair_names, number_dtype, 0, tni_binary_grad_broadcast, "|x1| with the sign of x2")     \
+    X(_npi_ldexp, pair_names, number_dtype, 0, tni_binary_grad_broadcast, "x1 times 2 to the power of x2")   \
+    X(_npi_lcm, pair_names, integer_dtype, TN_OP_ZERO_GRADIENT, NULL, "least common multiple, not negative") \
+    X(_npi_bitwise_and, pair_names, integer_dtype, TN_OP_ZERO_GRADIENT, NULL, "bits that both have")         \
+    X(_npi_bitwise_or, pair_names, integer_dtype, TN_OP_ZERO_GRADIENT, NULL, "bits that one has")            \
+    X(_npi_bitwise_xor, pair_names, integer_dtype, TN_OP_ZERO_GRADIENT, NULL, "bits that exactly one has")
+
+#define QUESTION_OP(name_, doc_)                                                                             \
+    static const tn_op op_##name_ = TNI_OP(                                                                  \
+        #name_, .doc = "true where x is " doc_, .inputs = x_name, .outputs = out_name,                       \
+        .flags = TN_OP_POINTWISE | TN_OP_ZERO_GRADIENT, .shape = tni_shape_same, .dtype = truth_dtype);
+#define FUNCTION_OP(name_, inputs_, types, flags_, gradient_, doc_)                                          \
+    static const tn_op op_##name_ =                                                                          \
+        TNI_OP(#name_, .doc = doc_ "; dimensions of size 1 stretch", .inputs = inputs_, .outputs = out_name, \
+               .flags = flags_, .shape = tni_shape_pair, .dtype = types, .gradient = gradient_);
+/* clang-format off */
+QUESTIONS(QUESTION_OP)
+FUNCTIONS(FUNCTION_OP)
+static const tn_op op__npi_bitwise_not =
+    TNI_OP("_npi_bitwise_not", .doc = "the other bits; of bool the other value", .inputs = x_name,
+           .outputs = out_name, .flags = TN_OP_POINTWISE | TN_OP_ZERO_GRADIENT, .shape = tni_shape_same,
+           .dtype = integer_dtype);
+/* clang-format on */
+
 /* ---- rows --------------------------------------------------------------------------------------- */
 
-/* X(name, meaning) */
+/* X(name, meaning, types) */
 #define UNARY(X)                                                                                             \
     X(_npi_arccos, "arccos")                                                                                 \
     X(_npi_arccosh, "arccosh")                                                                               \
@@ -212,7 +272,7 @@ DERIVED(_npi_logical_not, "logical_not", .inputs = x_name, .dtype = truth_dtype)
 
 const tn_op *const tni_family_numpy[] = {
 #define POINTER(name, ...) &op_##name,
-    UNARY(POINTER) LAYERS(POINTER) PAIRS(POINTER) NUMBERS(POINTER) &op__npi_absolute, &op__npi_hypot,
-    &op__npi_logical_not, NULL,
+    UNARY(POINTER) LAYERS(POINTER) PAIRS(POINTER) NUMBERS(POINTER) QUESTIONS(POINTER) FUNCTIONS(POINTER)
+    &op__npi_bitwise_not, &op__npi_absolute, &op__npi_hypot, &op__npi_logical_not, NULL,
 };
 /* clang-format on */

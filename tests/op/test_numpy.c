@@ -107,6 +107,86 @@ static const tn_op_case exponential[] = {
     {"f16", "", .in = {"f16[2] 0 1"}, .out = {"f16[2] 1 2.71875"}, .flags = N},
     {"integers", "", .in = {"i32[1] 1"}, .status = TN_E_DTYPE, .message = "cast it first"},
 };
+static const tn_op_case is_nan[] = {
+    {"f32", "", .in = {"f32[5] 1 nan inf -inf 0"}, .out = {"bool[5] 0 1 0 0 0"}, .flags = N},
+    {"f16", "", .in = {"f16[2] nan inf"}, .out = {"bool[2] 1 0"}, .flags = N},
+    {"i32", "", .in = {"i32[2] 0 -2147483648"}, .out = {"bool[2] 0 0"}, .flags = N},
+};
+static const tn_op_case is_finite[] = {
+    {"f64", "", .in = {"f64[5] 1e300 nan inf -inf 0"}, .out = {"bool[5] 1 0 0 0 1"}, .flags = N},
+    {"bool", "", .in = {"bool[2] 0 1"}, .out = {"bool[2] 1 1"}, .flags = N},
+};
+static const tn_op_case is_inf[] = {
+    {"f32", "", .in = {"f32[5] 3e38 nan inf -inf 0"}, .out = {"bool[5] 0 0 1 1 0"}, .flags = N},
+};
+static const tn_op_case is_posinf[] = {
+    {"f32", "", .in = {"f32[5] 3e38 nan inf -inf 0"}, .out = {"bool[5] 0 0 1 0 0"}, .flags = N},
+};
+static const tn_op_case is_neginf[] = {
+    {"f64", "", .in = {"f64[5] -1e308 nan inf -inf 0"}, .out = {"bool[5] 0 0 0 1 0"}, .flags = N},
+    {"i8", "", .in = {"i8[1] -128"}, .out = {"bool[1] 0"}, .flags = N},
+};
+static const tn_op_case arctan2_cases[] = {
+    {"quarters", "", .in = {"f64[4] 1 1 -1 -1", "f64[4] 1 -1 -1 1"},
+     .out = {"f64[4] 0.7853981633974483 2.356194490192345 -2.356194490192345 -0.7853981633974483"},
+     .flags = TN_CASE_GRAD2},
+    {"stretched", "", .in = {"f64[2,1] random:0.5:2", "f64[3] random:0.5:2"}, .flags = TN_CASE_GRAD2},
+    {"signed zeros", "", .in = {"f32[2] 0 -0", "f32[2] -1 -1"}, .out = {"f32[2] 3.1415927 -3.1415927"},
+     .flags = N},
+    {"integers", "", .in = {"i32[1] 1", "i32[1] 1"}, .status = TN_E_DTYPE},
+};
+static const tn_op_case copysign_cases[] = {
+    {"gradient", "", .in = {"f64[4] 1 -2 3 -4", "f64[4] 1 -1 -1 1"}, .out = {"f64[4] 1 -2 -3 4"}},
+    {"stretched", "", .in = {"f64[2,1] 1 -2", "f64[3] 1 -1 2"}, .out = {"f64[2,3] 1 -1 1 2 -2 2"}},
+    {"zeros", "", .in = {"f32[2] 0 1", "f32[2] -1 -0"}, .out = {"f32[2] -0 -1"}, .flags = N},
+    {"i32", "", .in = {"i32[3] 1 -2 -2147483648", "i32[3] -1 0 1"}, .out = {"i32[3] -1 2 -2147483648"},
+     .flags = N},
+    {"bool", "", .in = {"bool[1] 1", "bool[1] 1"}, .status = TN_E_DTYPE},
+};
+static const tn_op_case ldexp_cases[] = {
+    {"f32", "", .in = {"f32[3] 1 -0.5 3", "f32[3] 3 -1 0.5"}, .out = {"f32[3] 8 -0.25 4.2426405"},
+     .flags = N},
+    {"gradient", "", .in = {"f64[2,1] random", "f64[3] random"}, .flags = TN_CASE_GRAD2},
+    {"i32", "", .in = {"i32[3] 1 2 -3", "i32[3] 1 2 40"}, .out = {"i32[3] 2 8 -2147483648"}, .flags = N},
+};
+static const tn_op_case lcm_cases[] = {
+    {"i32", "", .in = {"i32[5] 4 -4 0 7 1", "i32[5] 6 6 5 7 -1"}, .out = {"i32[5] 12 12 0 7 1"}, .flags = N},
+    {"i64", "", .in = {"i64[1] 4294967296", "i64[1] 6"}, .out = {"i64[1] 12884901888"}, .flags = N},
+    {"least", "", .in = {"i64[1] -9223372036854775808", "i64[1] -1"}, .out = {"i64[1] -9223372036854775808"},
+     .flags = N},
+    {"bool", "", .in = {"bool[3] 0 1 1", "bool[3] 1 1 0"}, .out = {"bool[3] 0 1 0"}, .flags = N},
+    {"f32", "", .in = {"f32[1] 1", "f32[1] 1"}, .status = TN_E_DTYPE, .message = "integer"},
+};
+static const tn_op_case bits_and[] = {
+    {"i32", "", .in = {"i32[2] 12 -1", "i32[2] 10 7"}, .out = {"i32[2] 8 7"}, .flags = N},
+    {"u8", "", .in = {"u8[2,1] 255 1", "u8[2] 129 2"}, .out = {"u8[2,2] 129 2 1 0"}, .flags = N},
+    {"bool", "", .in = {"bool[2] 1 1", "bool[2] 0 1"}, .out = {"bool[2] 0 1"}, .flags = N},
+    {"f32", "", .in = {"f32[1] 1", "f32[1] 1"}, .status = TN_E_DTYPE, .message = "integer"},
+};
+static const tn_op_case bits_xor[] = {
+    {"i64", "", .in = {"i64[2] 12 -1", "i64[2] 10 0"}, .out = {"i64[2] 6 -1"}, .flags = N},
+};
+static const tn_op_case bits_or[] = {
+    {"i16", "", .in = {"i16[2] 12 -32768", "i16[2] 3 1"}, .out = {"i16[2] 15 -32767"}, .flags = N},
+};
+static const tn_op_case bits_not[] = {
+    {"i32", "", .in = {"i32[2] 1 -1"}, .out = {"i32[2] -2 0"}, .flags = N},
+    {"u8", "", .in = {"u8[2] 1 255"}, .out = {"u8[2] 254 0"}, .flags = TN_CASE_NO_GRAD | TN_CASE_ONE_FORM},
+    {"bool", "", .in = {"bool[2] 0 1"}, .out = {"bool[2] 1 0"}, .flags = N},
+};
+TN_OP_TESTS(is_nan, "_npi_isnan", is_nan)
+TN_OP_TESTS(is_finite, "_npi_isfinite", is_finite)
+TN_OP_TESTS(is_inf, "_npi_isinf", is_inf)
+TN_OP_TESTS(is_posinf, "_npi_isposinf", is_posinf)
+TN_OP_TESTS(is_neginf, "_npi_isneginf", is_neginf)
+TN_OP_TESTS(arctan2, "_npi_arctan2", arctan2_cases)
+TN_OP_TESTS(copysign, "_npi_copysign", copysign_cases)
+TN_OP_TESTS(ldexp, "_npi_ldexp", ldexp_cases)
+TN_OP_TESTS(lcm, "_npi_lcm", lcm_cases)
+TN_OP_TESTS(bits_and, "_npi_bitwise_and", bits_and)
+TN_OP_TESTS(bits_or, "_npi_bitwise_or", bits_or)
+TN_OP_TESTS(bits_xor, "_npi_bitwise_xor", bits_xor)
+TN_OP_TESTS(bits_not, "_npi_bitwise_not", bits_not)
 TN_OP_TESTS(add, "_npi_add", add)
 TN_OP_TESTS(subtract, "_npi_subtract", subtract)
 TN_OP_TESTS(multiply, "_npi_multiply", multiply)
@@ -214,7 +294,12 @@ int main(void)
         TN_OP_TEST(less),          TN_OP_TEST(add_scalar),     TN_OP_TEST(rsubtract_scalar),
         TN_OP_TEST(divide_scalar), TN_OP_TEST(rdivide_scalar), TN_OP_TEST(power_scalar),
         TN_OP_TEST(equal_scalar),  TN_OP_TEST(less_scalar),    TN_OP_TEST(logical_not),
-        TN_OP_TEST(exponential),   cmocka_unit_test(all),      cmocka_unit_test(hostile)};
+        TN_OP_TEST(exponential),   TN_OP_TEST(is_nan),         TN_OP_TEST(is_finite),
+        TN_OP_TEST(is_inf),        TN_OP_TEST(is_posinf),      TN_OP_TEST(is_neginf),
+        TN_OP_TEST(arctan2),       TN_OP_TEST(copysign),       TN_OP_TEST(ldexp),
+        TN_OP_TEST(lcm),           TN_OP_TEST(bits_and),       TN_OP_TEST(bits_or),
+        TN_OP_TEST(bits_xor),      TN_OP_TEST(bits_not),       cmocka_unit_test(all),
+        cmocka_unit_test(hostile)};
 
     return tn_op_main(tests);
 }

@@ -35,6 +35,25 @@ static int64_t int_div(int64_t a, int64_t b)
     return b == 0 ? 0 : a / b;
 }
 
+static uint64_t magnitude(int64_t a)
+{
+    return a < 0 ? 0 - (uint64_t)a : (uint64_t)a;
+}
+
+static int64_t int_lcm(int64_t a, int64_t b)
+{
+    uint64_t x = magnitude(a), y = magnitude(b), rest;
+    const uint64_t product = x;
+
+    if (!x || !y)
+        return 0;
+    for (uint64_t q = y; q; q = rest) {
+        rest = x % q;
+        x = q;
+    }
+    return (int64_t)(product / x * y);
+}
+
 static int64_t int_of(double d)
 {
     int64_t i;
@@ -61,6 +80,8 @@ static int32_t int32_of(double d)
 #define NEG(a) (-(a))
 #define MOD(a, b) float_mod((double)(a), (double)(b))
 #define POW(a, b) pow((double)(a), (double)(b))
+#define LDEXP(a, b) ((double)(a)*exp2((double)(b)))
+#define COPYSIGN(a, b) copysign((double)(a), (double)(b))
 #define MAX(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
 #define MIN(a, b) ((a) < (b) || (a) != (a) ? (a) : (b))
 #define RELU(a) ((a) <= 0 ? 0 : (a))
@@ -139,6 +160,8 @@ static int32_t int32_of(double d)
 #undef NEG
 #undef MOD
 #undef POW
+#undef LDEXP
+#undef COPYSIGN
 #undef RELU
 #undef RINT
 
@@ -153,7 +176,10 @@ static int32_t int32_of(double d)
 #define MOD(a, b) ((T)int_mod(a, b))
 #define POW(a, b) INT_OF(pow((double)(a), (double)(b)))
 #define HYPOT(a, b) INT_OF(hypot((double)(a), (double)(b)))
+#define LDEXP(a, b) INT_OF((double)(a)*exp2((double)(b)))
 #define ABS(a) ((a) < 0 ? NEG(a) : (a))
+#define COPYSIGN(a, b) ((b) < 0 ? NEG(ABS(a)) : ABS(a))
+#define LCM(a, b) ((T)int_lcm(a, b))
 #define RELU(a) ((a) > 0 ? (a) : 0)
 #define FLOOR(x) (x)
 #define CEIL(x) (x)
@@ -195,10 +221,14 @@ const tncpu_loop tncpu_loops[TNCPU_LOOP_COUNT][TNCPU_KINDS] = {
 #define LOOP1(id, ns, expression) [TNCPU_##id] = {id##_f32, id##_f64, NULL, NULL},
 #include "loops_float.list"
 #undef LOOP1
+#define LOOP1(id, ns, expression) [TNCPU_##id] = {NULL, NULL, id##_i32, id##_i64},
+#include "loops_int.list"
+#undef LOOP1
 };
 
 const float tncpu_loop_ns[TNCPU_LOOP_COUNT] = {
 #define LOOP1(id, ns, expression) [TNCPU_##id] = ns,
 #include "loops.list"
 #include "loops_float.list"
+#include "loops_int.list"
 };

@@ -18,6 +18,7 @@ enum {
 #define LOOP2SS(id, ns, expression) TNCPU_##id,
 #include "loops.list"
 #include "loops_float.list"
+#include "loops_int.list"
 #undef LOOP1
 #undef LOOP2
 #undef LOOP3

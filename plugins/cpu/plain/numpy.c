@@ -1,0 +1,54 @@
+/* Kernels of NumPy's functions that have no older name. */
+#include "loops.h"
+
+#define QUESTIONS(X)                                                                                         \
+    X(_npi_isfinite, IS_FINITE)                                                                              \
+    X(_npi_isinf, IS_INF)                                                                                    \
+    X(_npi_isnan, IS_NAN)                                                                                    \
+    X(_npi_isneginf, IS_NEGINF)                                                                              \
+    X(_npi_isposinf, IS_POSINF)
+#define FLOATS(X) X(_npi_arctan2, ARCTAN2)
+#define NUMBERS(X)                                                                                           \
+    X(_npi_copysign, COPYSIGN)                                                                               \
+    X(_npi_ldexp, LDEXP)
+#define INTEGERS(X)                                                                                          \
+    X(_npi_lcm, LCM)                                                                                         \
+    X(_npi_bitwise_and, BIT_AND)                                                                             \
+    X(_npi_bitwise_or, BIT_OR)                                                                               \
+    X(_npi_bitwise_xor, BIT_XOR)
+#define NOTS(X) X(_npi_bitwise_not, BIT_NOT)
+
+/* clang-format off */
+static const tncpu_point rows[] = {QUESTIONS(TNCPU_POINT_1) FLOATS(TNCPU_POINT_2) NUMBERS(TNCPU_POINT_2)
+                                       INTEGERS(TNCPU_POINT_2) NOTS(TNCPU_POINT_1)};
+/* clang-format on */
+static const tncpu_point bool_rows[] = {{"_npi_bitwise_not", TNCPU_NOT, 1, TNCPU_NO_SCALAR}};
+static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
+static const char *const most[] = {"*:" TNCPU_MOST, NULL};
+
+/* clang-format off */
+TNCPU_POINT_PREPARE(numpy_prepare, rows)
+TNCPU_POINT_PREPARE(bool_prepare, bool_rows)
+/* clang-format on */
+
+/* The other bits of a bool would be another true. */
+static tn_status not_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    return (node->out[0]->dtype == TN_BOOL ? bool_prepare : numpy_prepare)(plugin, node, plan, err);
+}
+
+#define KERNEL_FLOAT(op, id) TNCPU_POINT_KERNEL(op, numpy_prepare, floats)
+#define KERNEL_MOST(op, id) TNCPU_POINT_KERNEL(op, numpy_prepare, most)
+#define KERNEL_NOT(op, id) TNCPU_POINT_KERNEL(op, not_prepare, most)
+/* clang-format off */
+QUESTIONS(KERNEL_MOST)
+FLOATS(KERNEL_FLOAT)
+NUMBERS(KERNEL_MOST)
+INTEGERS(KERNEL_MOST)
+NOTS(KERNEL_NOT)
+
+const tn_kernel *const tncpu_family_numpy[] = {
+    QUESTIONS(TNCPU_POINT_POINTER) FLOATS(TNCPU_POINT_POINTER) NUMBERS(TNCPU_POINT_POINTER)
+    INTEGERS(TNCPU_POINT_POINTER) NOTS(TNCPU_POINT_POINTER) NULL,
+};
+/* clang-format on */
