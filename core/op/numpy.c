@@ -1,13 +1,16 @@
 /*
- * NumPy's names for what other families mean. A row says the meaning, whose kernels, gradient, shapes and
- * attributes serve it, and its own rule of data types: operands of different types meet in the wider one,
- * comparisons give bool, and a quotient is floating point.
+ * NumPy's names. Most are for what other families mean: a row says the meaning, whose kernels, gradient,
+ * shapes and attributes serve it, and its own rule of data types: operands of different types meet in the
+ * wider one, comparisons give bool, and a quotient is floating point. Some functions have no older name and
+ * are defined here.
  */
 #include "op/binary.h"
 
 static const char *const x_name[] = {"x", NULL};
 static const char *const x_names[] = {"x1", "x2", NULL};
 static const char *const pair_names[] = {"lhs", "rhs", NULL};
+static const char *const a_name[] = {"a", NULL};
+static const char *const list_names[] = {"data*", NULL};
 static const char *const abs_alias[] = {"_npi_abs", NULL};
 static const char *const data_name[] = {"data", NULL};
 static const char *const out_name[] = {"out", NULL};
@@ -162,6 +165,92 @@ static tn_status number_dtype(tn_infer *i)
     X(_npi_bitwise_or, pair_names, integer_dtype, TN_OP_ZERO_GRADIENT, NULL, "bits that one has")            \
     X(_npi_bitwise_xor, pair_names, integer_dtype, TN_OP_ZERO_GRADIENT, NULL, "bits that exactly one has")
 
+/* X(name, types, flags, gradient, doc) */
+#define NUMBER_FUNCTIONS(X)                                                                                  \
+    X(_npi_arctan2_scalar, scalar_dtype, 0, arctan2_grad, "angle of the point (scalar, x)")                  \
+    X(_npi_rarctan2_scalar, scalar_dtype, 0, rarctan2_grad, "angle of the point (x, scalar)")                \
+    X(_npi_copysign_scalar, scalar_dtype, 0, copysign_grad, "|x| with the sign of scalar")                   \
+    X(_npi_rcopysign_scalar, scalar_dtype, TN_OP_ZERO_GRADIENT, NULL, "|scalar| with the sign of x")         \
+    X(_npi_ldexp_scalar, scalar_dtype, 0, ldexp_grad, "x times 2 to the power of scalar")                    \
+    X(_npi_rldexp_scalar, scalar_dtype, 0, rldexp_grad, "scalar times 2 to the power of x")                  \
+    X(_npi_lcm_scalar, integer_dtype, TN_OP_ZERO_GRADIENT, NULL, "least common multiple, not negative")      \
+    X(_npi_bitwise_and_scalar, integer_dtype, TN_OP_ZERO_GRADIENT, NULL, "bits that x and scalar have")      \
+    X(_npi_bitwise_or_scalar, integer_dtype, TN_OP_ZERO_GRADIENT, NULL, "bits that x or scalar has")         \
+    X(_npi_bitwise_xor_scalar, integer_dtype, TN_OP_ZERO_GRADIENT, NULL,                                     \
+      "bits that exactly one of x and scalar has")
+
+static const tn_attr_def scalar_attrs[] = {
+    TN_ATTR_FLOAT_RUN("scalar", "1", "the number"),
+    TN_ATTR_BOOL("is_int", "True", "the number was written as an integer"),
+    TN_ATTR_END,
+};
+
+/* dy / (x^2 + scalar^2) */
+static tn_edge arctan2_part(tn_grad *g, tn_status *st)
+{
+    tn_edge x = tn_grad_input(g, 0), s = tni_grad_number(g, st, x);
+    tn_edge squares = tni_grad_op2(g, st, "elemwise_add", tni_grad_op1(g, st, "square", x),
+                                   tni_grad_op1(g, st, "square", s));
+
+    return tni_grad_op2(g, st, "elemwise_div", tn_grad_of(g, 0), squares);
+}
+
+static tn_status arctan2_grad(tn_grad *g)
+{
+    tn_status st = TN_OK;
+
+    if (!tni_grad_arrives(g))
+        return TN_OK;
+    return tni_grad_set(g, &st, 0, tni_grad_inherit(g, &st, "_mul_scalar", arctan2_part(g, &st)));
+}
+
+static tn_status rarctan2_grad(tn_grad *g)
+{
+    tn_status st = TN_OK;
+
+    if (!tni_grad_arrives(g))
+        return TN_OK;
+    return tni_grad_set(
+        g, &st, 0,
+        tni_grad_inherit(g, &st, "_mul_scalar", tni_grad_op1(g, &st, "negative", arctan2_part(g, &st))));
+}
+
+/* The product of both signs. */
+static tn_status copysign_grad(tn_grad *g)
+{
+    tn_status st = TN_OK;
+    tn_edge ones, signs;
+
+    if (!tni_grad_arrives(g))
+        return TN_OK;
+    ones = tni_grad_op1(g, &st, "ones_like", tn_grad_input(g, 0));
+    signs =
+        tni_grad_op2(g, &st, "elemwise_mul", tni_grad_op2(g, &st, "_npi_copysign", ones, tn_grad_input(g, 0)),
+                     tni_grad_inherit(g, &st, "_npi_copysign_scalar", ones));
+    return tni_grad_set(g, &st, 0, tni_grad_op2(g, &st, "elemwise_mul", tn_grad_of(g, 0), signs));
+}
+
+static tn_status ldexp_grad(tn_grad *g)
+{
+    tn_status st = TN_OK;
+
+    return tni_grad_arrives(g)
+               ? tni_grad_set(g, &st, 0, tni_grad_inherit(g, &st, "_npi_ldexp_scalar", tn_grad_of(g, 0)))
+               : TN_OK;
+}
+
+/* y = scalar 2^x: dy y ln 2 */
+static tn_status rldexp_grad(tn_grad *g)
+{
+    tn_status st = TN_OK;
+    tn_edge slope;
+
+    if (!tni_grad_arrives(g))
+        return TN_OK;
+    slope = tni_grad_scalar(g, &st, "_mul_scalar", tn_grad_output(g, 0), "0.6931471805599453");
+    return tni_grad_set(g, &st, 0, tni_grad_op2(g, &st, "elemwise_mul", tn_grad_of(g, 0), slope));
+}
+
 #define QUESTION_OP(name_, doc_)                                                                             \
     static const tn_op op_##name_ = TNI_OP(                                                                  \
         #name_, .doc = "true where x is " doc_, .inputs = x_name, .outputs = out_name,                       \
@@ -173,6 +262,12 @@ static tn_status number_dtype(tn_infer *i)
 /* clang-format off */
 QUESTIONS(QUESTION_OP)
 FUNCTIONS(FUNCTION_OP)
+#define NUMBER_FUNCTION_OP(name_, types, flags_, gradient_, doc_)                                           \
+    static const tn_op op_##name_ =                                                                          \
+        TNI_OP(#name_, .doc = doc_, .attrs = scalar_attrs, .inputs = data_name, .outputs = out_name,         \
+               .flags = TN_OP_POINTWISE | flags_, .shape = tni_shape_same, .dtype = types,                   \
+               .gradient = gradient_);
+NUMBER_FUNCTIONS(NUMBER_FUNCTION_OP)
 static const tn_op op__npi_bitwise_not =
     TNI_OP("_npi_bitwise_not", .doc = "the other bits; of bool the other value", .inputs = x_name,
            .outputs = out_name, .flags = TN_OP_POINTWISE | TN_OP_ZERO_GRADIENT, .shape = tni_shape_same,
@@ -251,6 +346,17 @@ static const tn_op op__npi_bitwise_not =
     X(_npi_less_scalar, "_lesser_scalar", truth_dtype)                                                       \
     X(_npi_less_equal_scalar, "_lesser_equal_scalar", truth_dtype)
 
+/* X(name, meaning, inputs) */
+#define OTHERS(X)                                                                                            \
+    X(_npi_hypot, "broadcast_hypot", x_names)                                                                \
+    X(_npi_concatenate, "Concat", list_names)                                                                \
+    X(_npi_stack, "stack", list_names)                                                                       \
+    X(_npi_flip, "reverse", data_name)                                                                       \
+    X(_np_squeeze, "squeeze", a_name)                                                                        \
+    X(_np_copy, "_copy", a_name)                                                                             \
+    X(_npi_zeros, "_zeros", NULL)                                                                            \
+    X(_npi_ones, "_ones", NULL)
+
 #define DERIVED(name_, computes_, ...)                                                                       \
     static const tn_op op_##name_ = {.struct_size = TN_END(tn_op, computes),                                 \
                                      .name = #name_,                                                         \
@@ -260,19 +366,27 @@ static const tn_op op__npi_bitwise_not =
 #define UNARY_OP(name, meaning) DERIVED(name, meaning, .inputs = x_name)
 #define LAYER_OP(name, meaning) DERIVED(name, meaning, .inputs = data_name)
 #define PAIR_OP(name, meaning, types) DERIVED(name, meaning, .dtype = types)
+#define OTHER_OP(name, meaning, names) DERIVED(name, meaning, .inputs = names)
 #define NUMBER_OP(name, meaning, types) DERIVED(name, meaning, .inputs = data_name, .dtype = types)
+static const tn_attr_def axes_attrs[] = {
+    TN_ATTR_TUPLE("axes", "None", "the input's axes in the output's order; None: reversed"),
+    TN_ATTR_END,
+};
+
 /* clang-format off */
 UNARY(UNARY_OP)
 LAYERS(LAYER_OP)
 PAIRS(PAIR_OP)
 NUMBERS(NUMBER_OP)
+OTHERS(OTHER_OP)
 DERIVED(_npi_absolute, "abs", .inputs = x_name, .aliases = abs_alias)
-DERIVED(_npi_hypot, "broadcast_hypot", .inputs = x_names)
+DERIVED(_np_transpose, "transpose", .inputs = a_name, .attrs = axes_attrs)
 DERIVED(_npi_logical_not, "logical_not", .inputs = x_name, .dtype = truth_dtype)
 
 const tn_op *const tni_family_numpy[] = {
 #define POINTER(name, ...) &op_##name,
     UNARY(POINTER) LAYERS(POINTER) PAIRS(POINTER) NUMBERS(POINTER) QUESTIONS(POINTER) FUNCTIONS(POINTER)
-    &op__npi_bitwise_not, &op__npi_absolute, &op__npi_hypot, &op__npi_logical_not, NULL,
+    NUMBER_FUNCTIONS(POINTER) OTHERS(POINTER) &op__npi_bitwise_not, &op__npi_absolute, &op__np_transpose,
+    &op__npi_logical_not, NULL,
 };
 /* clang-format on */

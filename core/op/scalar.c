@@ -18,12 +18,6 @@ static tn_edge dy_times(tn_grad *g, tn_status *st, tn_edge factor)
     return tni_grad_op2(g, st, "elemwise_mul", tn_grad_of(g, 0), factor);
 }
 
-/* The number as an array of the input's shape. */
-static tn_edge number_array(tn_grad *g, tn_status *st, tn_edge x)
-{
-    return tni_grad_inherit(g, st, "_mul_scalar", tni_grad_op1(g, st, "ones_like", x));
-}
-
 static tn_status pass_grad(tn_grad *g)
 {
     return tni_grad_arrives(g) ? g->ops->set(g, 0, tn_grad_of(g, 0)) : TN_OK;
@@ -89,7 +83,7 @@ static tn_status back_power_grad(tn_grad *g)
         return TN_OK;
     if ((st = tn_grad_emit(g, 0, "_backward_power_scalar", 2, in)) || !g->ops->needs(g, 1))
         return st;
-    s = number_array(g, &st, tn_grad_input(g, 1));
+    s = tni_grad_number(g, &st, tn_grad_input(g, 1));
     less = tni_grad_scalar(g, &st, "_plus_scalar", s, "-1");
     power =
         tni_grad_op2(g, &st, "_power", tn_grad_input(g, 1), tni_grad_scalar(g, &st, "_plus_scalar", s, "-2"));
@@ -106,7 +100,7 @@ static tn_status rpower_grad(tn_grad *g)
 
     if (!tni_grad_arrives(g))
         return TN_OK;
-    e = tni_grad_op1(g, &st, "log", number_array(g, &st, tn_grad_input(g, 0)));
+    e = tni_grad_op1(g, &st, "log", tni_grad_number(g, &st, tn_grad_input(g, 0)));
     return tni_grad_set(g, &st, 0,
                         dy_times(g, &st, tni_grad_op2(g, &st, "elemwise_mul", tn_grad_output(g, 0), e)));
 }

@@ -82,6 +82,7 @@ static int32_t int32_of(double d)
 #define POW(a, b) pow((double)(a), (double)(b))
 #define LDEXP(a, b) ((double)(a)*exp2((double)(b)))
 #define COPYSIGN(a, b) copysign((double)(a), (double)(b))
+#define ARCTAN2(a, b) atan2((double)(a), (double)(b))
 #define MAX(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
 #define MIN(a, b) ((a) < (b) || (a) != (a) ? (a) : (b))
 #define RELU(a) ((a) <= 0 ? 0 : (a))
@@ -162,6 +163,7 @@ static int32_t int32_of(double d)
 #undef POW
 #undef LDEXP
 #undef COPYSIGN
+#undef ARCTAN2
 #undef RELU
 #undef RINT
 
@@ -179,6 +181,7 @@ static int32_t int32_of(double d)
 #define LDEXP(a, b) INT_OF((double)(a)*exp2((double)(b)))
 #define ABS(a) ((a) < 0 ? NEG(a) : (a))
 #define COPYSIGN(a, b) ((b) < 0 ? NEG(ABS(a)) : ABS(a))
+#define ARCTAN2(a, b) INT_OF(atan2((double)(a), (double)(b)))
 #define LCM(a, b) ((T)int_lcm(a, b))
 #define RELU(a) ((a) > 0 ? (a) : 0)
 #define FLOOR(x) (x)

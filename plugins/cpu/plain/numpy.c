@@ -16,11 +16,24 @@
     X(_npi_bitwise_and, BIT_AND)                                                                             \
     X(_npi_bitwise_or, BIT_OR)                                                                               \
     X(_npi_bitwise_xor, BIT_XOR)
+#define SCALARS(X)                                                                                           \
+    X(_npi_copysign_scalar, COPYSIGN)                                                                        \
+    X(_npi_rcopysign_scalar, RCOPYSIGN)                                                                      \
+    X(_npi_ldexp_scalar, LDEXP)                                                                              \
+    X(_npi_rldexp_scalar, RLDEXP)                                                                            \
+    X(_npi_arctan2_scalar, ARCTAN2)                                                                          \
+    X(_npi_rarctan2_scalar, RARCTAN2)                                                                        \
+    X(_npi_lcm_scalar, LCM)                                                                                  \
+    X(_npi_bitwise_and_scalar, BIT_AND)                                                                      \
+    X(_npi_bitwise_or_scalar, BIT_OR)                                                                        \
+    X(_npi_bitwise_xor_scalar, BIT_XOR)
 #define NOTS(X) X(_npi_bitwise_not, BIT_NOT)
 
 /* clang-format off */
-static const tncpu_point rows[] = {QUESTIONS(TNCPU_POINT_1) FLOATS(TNCPU_POINT_2) NUMBERS(TNCPU_POINT_2)
-                                       INTEGERS(TNCPU_POINT_2) NOTS(TNCPU_POINT_1)};
+static const tncpu_point rows[] = {
+    QUESTIONS(TNCPU_POINT_1) FLOATS(TNCPU_POINT_2) NUMBERS(TNCPU_POINT_2) INTEGERS(TNCPU_POINT_2)
+    SCALARS(TNCPU_POINT_SCALAR) NOTS(TNCPU_POINT_1)
+};
 /* clang-format on */
 static const tncpu_point bool_rows[] = {{"_npi_bitwise_not", TNCPU_NOT, 1, TNCPU_NO_SCALAR}};
 static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
@@ -45,10 +58,11 @@ QUESTIONS(KERNEL_MOST)
 FLOATS(KERNEL_FLOAT)
 NUMBERS(KERNEL_MOST)
 INTEGERS(KERNEL_MOST)
+SCALARS(KERNEL_MOST)
 NOTS(KERNEL_NOT)
 
 const tn_kernel *const tncpu_family_numpy[] = {
     QUESTIONS(TNCPU_POINT_POINTER) FLOATS(TNCPU_POINT_POINTER) NUMBERS(TNCPU_POINT_POINTER)
-    INTEGERS(TNCPU_POINT_POINTER) NOTS(TNCPU_POINT_POINTER) NULL,
+    INTEGERS(TNCPU_POINT_POINTER) SCALARS(TNCPU_POINT_POINTER) NOTS(TNCPU_POINT_POINTER) NULL,
 };
 /* clang-format on */

@@ -648,6 +648,46 @@
 /* MAERegressionOutput, _backward_MAERegressionOutput */
 #define TN_MAEREGRESSIONOUTPUT_GRAD_SCALE 0
 
+/* _npi_arctan2_scalar */
+#define TN_NPI_ARCTAN2_SCALAR_SCALAR 0
+#define TN_NPI_ARCTAN2_SCALAR_IS_INT 1
+
+/* _npi_rarctan2_scalar */
+#define TN_NPI_RARCTAN2_SCALAR_SCALAR 0
+#define TN_NPI_RARCTAN2_SCALAR_IS_INT 1
+
+/* _npi_copysign_scalar */
+#define TN_NPI_COPYSIGN_SCALAR_SCALAR 0
+#define TN_NPI_COPYSIGN_SCALAR_IS_INT 1
+
+/* _npi_rcopysign_scalar */
+#define TN_NPI_RCOPYSIGN_SCALAR_SCALAR 0
+#define TN_NPI_RCOPYSIGN_SCALAR_IS_INT 1
+
+/* _npi_ldexp_scalar */
+#define TN_NPI_LDEXP_SCALAR_SCALAR 0
+#define TN_NPI_LDEXP_SCALAR_IS_INT 1
+
+/* _npi_rldexp_scalar */
+#define TN_NPI_RLDEXP_SCALAR_SCALAR 0
+#define TN_NPI_RLDEXP_SCALAR_IS_INT 1
+
+/* _npi_lcm_scalar */
+#define TN_NPI_LCM_SCALAR_SCALAR 0
+#define TN_NPI_LCM_SCALAR_IS_INT 1
+
+/* _npi_bitwise_and_scalar */
+#define TN_NPI_BITWISE_AND_SCALAR_SCALAR 0
+#define TN_NPI_BITWISE_AND_SCALAR_IS_INT 1
+
+/* _npi_bitwise_or_scalar */
+#define TN_NPI_BITWISE_OR_SCALAR_SCALAR 0
+#define TN_NPI_BITWISE_OR_SCALAR_IS_INT 1
+
+/* _npi_bitwise_xor_scalar */
+#define TN_NPI_BITWISE_XOR_SCALAR_SCALAR 0
+#define TN_NPI_BITWISE_XOR_SCALAR_IS_INT 1
+
 /* _fused_conv */
 #define TN_FUSED_CONV_KERNEL 0
 #define TN_FUSED_CONV_STRIDE 1
