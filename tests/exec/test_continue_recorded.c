@@ -4,7 +4,6 @@
  */
 #include <sched.h>
 
-#include "autograd/walk.h"
 #include "choose.h"
 #include "engine/internal.h"
 #include "exec/internal.h"
@@ -109,30 +108,16 @@ static void sizes_tell(void *arg)
     atomic_store(&choose_closed, 0);
 }
 
-/* What a backward does before it begins. */
-static void programs_known(tni_context *c, uint32_t count, tni_array *const *heads)
-{
-    tni_tape_node *later;
-
-    do {
-        tni_tape_walk w = {.heads = heads, .head_count = count};
-
-        later = NULL;
-        assert_ok(tni_tape_walk_unsettled(&w, c, &later));
-        if (later)
-            assert_ok(tni_engine_wait_read(c->engine, tni_tape_later_var(later), 0));
-        tni_tape_node_release(later);
-    } while (later);
-}
-
 /* The rest is compiled in the middle of a walk, and has a rest itself: that is waited for, too. */
 static void settled_while_walked(void **state)
 {
     tni_context *c = choose_open(*state);
     tni_array *got[HEADS] = {NULL}, *heads[2], *next;
     tni_thread *thread;
+    tni_mutex lock;
     small net;
 
+    assert_ok(tni_mutex_init(&lock));
     small_open(&net, c, true);
     assert_ok(tni_grad_attach(c, net.in[3], TN_MODE_WRITE, NULL));
     choose_record(true);
@@ -148,12 +133,13 @@ static void settled_while_walked(void **state)
         small_call(&net, got);
         heads[0] = got[3];
         atomic_store(&walking, true);
-        programs_known(c, 2, heads);
+        assert_ok(tni_tape_wait(c, &lock, 2, heads));
         assert_true(tni_tape_settled(tni_tape_resolve(got[3]->grad_entry)->node));
         tni_thread_join(thread);
         choose_release(got, HEADS);
     }
     choose_record(false);
+    tni_mutex_fini(&lock);
     tni_array_release(heads[1]);
     small_close(&net);
     test_context_close(c);

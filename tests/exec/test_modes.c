@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "autograd/walk.h"
+#include "autograd/autograd.h"
 
 static const tni_backward_options retain = {.retain = true}, predict = {.predict = true},
                                   predict_retain = {.retain = true, .predict = true};
