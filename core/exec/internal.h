@@ -39,7 +39,7 @@ struct tni_exec {
 
 typedef struct tni_operand_key {
     int32_t dtype, ndim;
-    uint32_t contiguous, aligned;
+    uint32_t contiguous, storage;  /* TN_STORAGE_… */
     const int64_t *shape, *stride; /* stride only looked at if not contiguous */
     tni_device *device;            /* the signature's, but of a copy between devices */
 } tni_operand_key;
@@ -60,6 +60,7 @@ struct tni_signature {
     uint8_t *modes;      /* out_count + mutated_count */
     tn_shape *out_shape; /* out_count */
     int32_t *out_dtype;
+    uint8_t *out_storage; /* TN_STORAGE_… */
     tni_args args;
     tni_program *program;             /* of one instruction; NULL: a view, which copies nothing */
     tni_frame_pool *pool;             /* its frames, for calls that are queued */
@@ -92,6 +93,7 @@ static inline bool tni_copies(const tni_opdef *def)
 void tni_signature_retain(tni_signature *s);
 void tni_signature_release(tni_signature *s); /* NULL is fine */
 uint64_t tni_exec_generation(const tni_context *c);
+uint64_t tni_call_hash(const tni_call_key *k); /* equal for keys that one signature matches */
 bool tni_signature_matches(const tni_signature *s, const tni_call_key *k);
 /* From the table, or made; the caller owns one reference. */
 tn_status tni_signature_find(tni_context *c, const tni_call_key *k, tni_signature **out);
