@@ -5,6 +5,7 @@
  */
 #include "context.h"
 #include "cube.h"
+#include "support/static_plugin.h"
 
 #include <math.h>
 #include <sched.h>
@@ -129,18 +130,9 @@ static const tn_kernel prompt_kernel =
     KERNEL("_backward_test_cube", "prompt", 0u, test_cube_backward_prepare, test_cube_backward_run);
 static const tn_kernel later_kernel =
     KERNEL("_backward_test_cube", "later", TN_KERNEL_ASYNC, test_cube_backward_prepare, backward_later);
-static const tn_kernel *const kernels[] = {&cube_kernel,   &cube_later_kernel, &cube_fails_kernel,
-                                           &prompt_kernel, &later_kernel,      NULL};
-static const tn_kernel_table kernel_table = {
-    .head = TN_CAPABILITY(tn_kernel_table, stream_detach, TN_KIND_KERNELS, "cpu"), .kernels = kernels};
-static const tn_capability *const capabilities[] = {&test_cube_ops.head, &kernel_table.head, NULL};
-static const tn_plugin plugin = {.struct_size = (uint32_t)TN_END(tn_plugin, capabilities),
-                                 .magic = TN_MAGIC,
-                                 .abi_major = TN_ABI_MAJOR,
-                                 .name = "cubes",
-                                 .version = "1",
-                                 .license = "Apache-2.0",
-                                 .capabilities = capabilities};
+TEST_KERNELS(kernel_table, "cpu", &cube_kernel, &cube_later_kernel, &cube_fails_kernel, &prompt_kernel,
+             &later_kernel);
+TEST_PLUGIN(plugin, "cubes", &test_cube_ops.head, &kernel_table.head);
 
 /* ---- contexts ------------------------------------------------------------------------------------------ */
 
@@ -186,12 +178,6 @@ static uint64_t cuts(tni_context *c)
 
     tni_exec_stats_get(c, &stats);
     return stats.cuts;
-}
-
-static void record(bool on)
-{
-    tni_scope_get()->recording = on;
-    tni_scope_get()->training = on;
 }
 
 /* ---- a training ---------------------------------------------------------------------------------------- */
@@ -267,7 +253,7 @@ static void step(training *t, bool hybrid, int turn, float *out)
 
     memcpy(&bits, &scale, sizeof bits);
     assert_ok(tni_site_set(t->scale, 0, bits));
-    record(true);
+    test_record(true, true);
     if (hybrid) {
         assert_ok(tni_cached_op_call(t->net, 3, in, 1, &h[2]));
     } else {
@@ -278,7 +264,7 @@ static void step(training *t, bool hybrid, int turn, float *out)
     assert_ok(tni_invoke(t->scale, 1, &h[2], 1, &y[0]));
     y[1] = test_op(t->c, "test_cube", 1, &y[0], NULL);
     y[2] = test_op(t->c, "sum", 1, &y[1], NULL);
-    record(false);
+    test_record(false, false);
     if (turn == 1) /* twice over the same tape: what is added is added twice */
         assert_ok(tni_backward(t->c, 1, &y[2], NULL, &retain));
     assert_ok(tni_backward(t->c, 1, &y[2], NULL, NULL));
@@ -337,9 +323,9 @@ static void new_arrays(void **state)
 
     assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
     assert_ok(tni_grad_attach(c, other, TN_MODE_WRITE, NULL));
-    record(true);
+    test_record(true, true);
     y = test_op(c, "test_cube", 1, &x, NULL);
-    record(false);
+    test_record(false, false);
     assert_ok(tni_grad(c, 1, &y, &head, 2, variables, NULL, g));
     test_values(g[0], (float[]){30, 1200}, 2, 0);
     test_values(g[1], (float[]){0}, 1, 0);
@@ -364,10 +350,10 @@ static void gradient_of_itself(void **state)
         assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
         g = tni_grad_get(x);
         assert_ok(tni_array_fill(g, 2));
-        record(true);
+        test_record(true, true);
         y = test_op(c, "test_cube", 1, &x, NULL);
         z = test_op(c, "test_cube", 1, &y, NULL);
-        record(false);
+        test_record(false, false);
         assert_ok(tni_backward(c, 1, &z, &g, NULL));
         test_values(g, (float[]){18, 2 * 9 * 256}, 2, 0);
         tni_array_release(y);
@@ -392,10 +378,10 @@ static void draws_stay(void **state)
         assert_ok(tni_default_device(c, &device));
         assert_ok(tni_random_seed(c, 5, NULL));
         assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
-        record(true);
+        test_record(true, true);
         d = test_op(c, "Dropout", 1, &x, NULL);
         y = test_op(c, "test_cube", 1, &d, NULL);
-        record(false);
+        test_record(false, false);
         assert_ok(tni_backward(c, 1, &y, NULL, NULL));
         assert_ok(tni_array_read(tni_grad_get(x), values[later], sizeof values[later]));
         position[later] = tni_random_position(c, device);
@@ -432,9 +418,9 @@ static void sums_in_order(void **state)
         assert_ok(tni_cached_op_create(c, s, NULL, &net));
         for (uint32_t mode = TN_MODE_WRITE; mode <= TN_MODE_ADD; mode++) {
             assert_ok(tni_grad_attach(c, x, mode, old));
-            record(true);
+            test_record(true, true);
             assert_ok(tni_cached_op_call(net, 1, &x, 1, &y));
-            record(false);
+            test_record(false, false);
             assert_ok(tni_backward(c, 1, &y, NULL, NULL));
             test_values(old, (float[]){1}, 1, 0);
             assert_ok(tni_array_fill(old, -2));
@@ -523,9 +509,9 @@ static tni_array *recorded_cube(tni_context *c, tni_array *x)
 {
     tni_array *y;
 
-    record(true);
+    test_record(true, true);
     y = test_op(c, "test_cube", 1, &x, NULL);
-    record(false);
+    test_record(false, false);
     return y;
 }
 
@@ -585,9 +571,9 @@ static void over_one_tape(void **state)
 
         assert_ok(tni_grad_attach(c, x, TN_MODE_ADD, NULL));
         y = recorded_cube(c, x);
-        record(true);
+        test_record(true, true);
         z = shared_head = test_op(c, "test_cube", 1, &y, NULL);
-        record(false);
+        test_record(false, false);
         atomic_store(&inner_left, 1);
         while_later = backward_of_the_same;
         assert_ok(tni_backward(c, 1, &z, NULL, &retain));
@@ -699,11 +685,11 @@ static bool torn_at(tni_context *c, tni_array *const leaves[3], uint64_t nth, ui
     tn_status st;
     bool failed;
 
-    record(true);
+    test_record(true, true);
     h[0] = test_op(c, "elemwise_mul", 2, leaves, NULL);
     h[1] = test_op(c, "elemwise_mul", 2, (tni_array *[]){h[0], leaves[2]}, NULL);
     y = test_op(c, "test_cube", 1, &h[1], NULL);
-    record(false);
+    test_record(false, false);
     for (int i = 0; i < 3; i++)
         assert_ok(tni_array_fill(tni_grad_get(leaves[i]), 5));
     tni_mem_fail_at(nth, false, true);

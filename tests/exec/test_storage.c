@@ -4,6 +4,7 @@
 
 #include "exec/internal.h"
 #include "net.h"
+#include "support/static_plugin.h"
 
 /* ---- operators: what each makes of the storage type of its input --------------------------------------- */
 
@@ -37,11 +38,8 @@ static tn_status refuses_rows(tn_infer *i)
 
 static const char *const names_in[] = {"data", NULL}, *const names_out[] = {"output", NULL};
 #define OP(name_, flags_, storage_)                                                                          \
-    {                                                                                                        \
-        .struct_size = (uint32_t)TN_END(tn_op, gradient), .version = 1, .name = (name_), .doc = "for tests", \
-        .inputs = names_in, .outputs = names_out, .shape = same_shape, .storage = (storage_),                \
-        .flags = (flags_)                                                                                    \
-    }
+    TEST_OP(.name = (name_), .inputs = names_in, .outputs = names_out, .shape = same_shape,                  \
+            .storage = (storage_), .flags = (flags_))
 static const tn_op plain = OP("test_plain", 0, NULL);
 static const tn_op any = OP("test_any", 0, says_nothing);
 static const tn_op rows = OP("test_rows", 0, makes_rows);
@@ -49,9 +47,7 @@ static const tn_op csr = OP("test_csr", 0, wants_csr);
 static const tn_op no_rows = OP("test_no_rows", 0, refuses_rows);
 static const tn_op view = OP("test_view", TN_OP_VIEW, says_nothing);
 static const tn_op row_view = OP("test_row_view", TN_OP_VIEW, makes_rows);
-static const tn_op *const ops[] = {&plain, &any, &rows, &csr, &no_rows, &view, &row_view, NULL};
-static const tn_op_table op_table = {.head = TN_CAPABILITY(tn_op_table, ops, TN_KIND_OPS, "storages"),
-                                     .ops = ops};
+TEST_OPS(op_table, "storages", &plain, &any, &rows, &csr, &no_rows, &view, &row_view);
 
 static tn_status copy_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
@@ -61,26 +57,12 @@ static tn_status copy_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-#define KERNEL(op_)                                                                                          \
-    {                                                                                                        \
-        .struct_size = (uint32_t)TN_END(tn_kernel, release), .rank = 64, .op = (op_), .name = "copy",        \
-        .device = "cpu", .isa = "", .op_version_min = 1, .op_version_max = 1,                                \
-        .flags = TN_KERNEL_DETERMINISTIC, .run = copy_run                                                    \
-    }
+#define KERNEL(op_) TEST_KERNEL(op_, "cpu", .name = "copy", .run = copy_run)
 static const tn_kernel of_plain = KERNEL("test_plain"), of_any = KERNEL("test_any");
 static const tn_kernel of_rows = KERNEL("test_rows"), of_csr = KERNEL("test_csr");
 static const tn_kernel of_no_rows = KERNEL("test_no_rows");
-static const tn_kernel *const kernels[] = {&of_plain, &of_any, &of_rows, &of_csr, &of_no_rows, NULL};
-static const tn_kernel_table kernel_table = {
-    .head = TN_CAPABILITY(tn_kernel_table, stream_detach, TN_KIND_KERNELS, "cpu"), .kernels = kernels};
-static const tn_capability *const capabilities[] = {&op_table.head, &kernel_table.head, NULL};
-static const tn_plugin plugin = {.struct_size = (uint32_t)TN_END(tn_plugin, capabilities),
-                                 .magic = TN_MAGIC,
-                                 .abi_major = TN_ABI_MAJOR,
-                                 .name = "storages",
-                                 .version = "1",
-                                 .license = "Apache-2.0",
-                                 .capabilities = capabilities};
+TEST_KERNELS(kernel_table, "cpu", &of_plain, &of_any, &of_rows, &of_csr, &of_no_rows);
+TEST_PLUGIN(plugin, "storages", &op_table.head, &kernel_table.head);
 
 /* ---- arrays of one shape: dense, row_sparse, csr ------------------------------------------------------- */
 
