@@ -2,6 +2,7 @@
 #include "context.h"
 
 #include <math.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,10 +34,21 @@ int test_variants_run(int (*group)(void))
     return failed;
 }
 
+char test_logged[4096];
+
 static void log_line(void *arg, int32_t level, const char *message)
 {
+    static atomic_flag busy = ATOMIC_FLAG_INIT;
+    size_t used;
+
     (void)arg;
     print_message("log %d: %s\n", level, message);
+    while (atomic_flag_test_and_set(&busy))
+        (void)sched_yield();
+    used = strlen(test_logged);
+    if (level <= TN_LOG_WARNING)
+        (void)snprintf(test_logged + used, sizeof test_logged - used, "%s\n", message);
+    atomic_flag_clear(&busy);
 }
 
 tn_status test_context_try(const char *const *more, tni_context **out)
@@ -48,6 +60,7 @@ tn_status test_context_try(const char *const *more, tni_context **out)
     tni_context_options o = {.settings = settings, .log = log_line};
     size_t n = 1;
 
+    test_logged[0] = '\0';
     snprintf(path, sizeof path, "plugins.path=%s", plugins ? plugins : "");
     for (size_t i = 0; test_variant && test_variant[i] && n < 30; i++)
         settings[++n] = test_variant[i];
@@ -74,6 +87,14 @@ void test_record(bool on, bool train)
 {
     tni_scope_get()->recording = on;
     tni_scope_get()->training = train;
+}
+
+uint64_t test_cuts(tni_context *c)
+{
+    tni_exec_stats stats;
+
+    tni_exec_stats_get(c, &stats);
+    return stats.cuts;
 }
 
 tni_array *test_array(tni_context *c, int32_t ndim, const int64_t *shape, const float *values)

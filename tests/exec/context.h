@@ -17,6 +17,8 @@ int test_variants_run(int (*group)(void));
 /* `more`: NULL-ended further settings, or NULL. Fails the test if it cannot be opened. */
 tni_context *test_context(const char *const *more);
 tn_status test_context_try(const char *const *more, tni_context **out); /* the same, as it comes */
+extern char test_logged[4096];      /* warnings since a context was opened last */
+uint64_t test_cuts(tni_context *c); /* of programs, so far */
 void test_context_close(tni_context *c);
 tni_array *test_array(tni_context *c, int32_t ndim, const int64_t *shape, const float *values);
 tni_array *test_vector(tni_context *c, int64_t count, const float *values);

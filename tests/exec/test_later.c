@@ -9,7 +9,6 @@
 
 #include <math.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -136,33 +135,18 @@ TEST_PLUGIN(plugin, "cubes", &test_cube_ops.head, &kernel_table.head);
 
 /* ---- contexts ------------------------------------------------------------------------------------------ */
 
-static char logged[4096];
-
-static void log_keep(void *arg, int32_t level, const char *text)
-{
-    const size_t used = strlen(logged);
-
-    (void)arg;
-    if (level <= TN_LOG_WARNING)
-        (void)snprintf(logged + used, sizeof logged - used, "%s\n", text);
-}
-
 /* With kernels of these names for the cube and its backward. */
 static tni_context *open_pinned(const char *engine, const char *forward, const char *backward)
 {
-    const char *folder = getenv("TENON_TEST_PLUGINS");
-    char path[TN_PATH_BYTES_MAX], pins[2][64];
-    const char *const settings[] = {path, pins[0], pins[1], engine, NULL};
-    const tni_context_options o = {.settings = settings, .log = log_keep};
-    tni_context *c = NULL;
+    char pins[2][64];
+    const char *const settings[] = {"compile.passes_off=", pins[0], pins[1], engine, NULL};
+    tni_context *c;
 
-    (void)snprintf(path, sizeof path, "plugins.path=%s", folder ? folder : "");
     (void)snprintf(pins[0], sizeof pins[0], "kernel.test_cube@cpu=cubes/%s", forward);
     (void)snprintf(pins[1], sizeof pins[1], "kernel._backward_test_cube@cpu=cubes/%s", backward);
-    logged[0] = '\0';
     atomic_store(&ran_later, 0);
     while_later = NULL;
-    assert_ok(tni_context_open(&o, &c));
+    c = test_context(settings);
     assert_ok(tni_registry_add_static(c->plugins, &plugin, NULL));
     return c;
 }
@@ -170,14 +154,6 @@ static tni_context *open_pinned(const char *engine, const char *forward, const c
 static tni_context *open_with(const char *engine, bool later)
 {
     return open_pinned(engine, "cube", later ? "later" : "prompt");
-}
-
-static uint64_t cuts(tni_context *c)
-{
-    tni_exec_stats stats;
-
-    tni_exec_stats_get(c, &stats);
-    return stats.cuts;
 }
 
 /* ---- a training ---------------------------------------------------------------------------------------- */
@@ -285,20 +261,20 @@ static void same_bits(const char *engine, bool hybrid)
     training_open(&t, engine, false);
     for (int i = 0; i < STEPS; i++)
         step(&t, hybrid, i, want[i]);
-    assert_int_equal(cuts(t.c), 0);
+    assert_int_equal(test_cuts(t.c), 0);
     training_close(&t);
     training_open(&t, engine, true);
     for (int i = 0; i < STEPS; i++)
         step(&t, hybrid, i, got[i]);
-    assert_int_equal(cuts(t.c),
+    assert_int_equal(test_cuts(t.c),
                      (STEPS + 1) * (hybrid ? 3 : 4)); /* around two kernels; a net begins with one */
     assert_int_equal(atomic_load(&ran_later), 2 * (STEPS + 1));
     training_close(&t);
     assert_memory_equal(got, want, sizeof want);
     assert_true(fabsf(want[0][0]) > 1e-6f && fabsf(want[2][0] - want[0][0]) > 1e-6f);
-    assert_non_null(
-        strstr(logged, "(_backward_test_cube): its kernel later completes later; the rest stays compiled"));
-    assert_null(strstr(strstr(logged, "a program is cut") + 1, "a program is cut")); /* once */
+    assert_non_null(strstr(
+        test_logged, "(_backward_test_cube): its kernel later completes later; the rest stays compiled"));
+    assert_null(strstr(strstr(test_logged, "a program is cut") + 1, "a program is cut")); /* once */
 }
 
 static void eager(void **state)
@@ -330,7 +306,7 @@ static void new_arrays(void **state)
     test_values(g[0], (float[]){30, 1200}, 2, 0);
     test_values(g[1], (float[]){0}, 1, 0);
     test_values(tni_grad_get(x), (float[]){0, 0}, 2, 0);
-    assert_int_equal(cuts(c), 0); /* nothing is around it */
+    assert_int_equal(test_cuts(c), 0); /* nothing is around it */
     tni_array_release(g[0]);
     tni_array_release(g[1]);
     tni_array_release(other);
@@ -427,7 +403,7 @@ static void sums_in_order(void **state)
             tni_array_release(y);
             y = NULL;
         }
-        assert_true(cuts(c) > 0);
+        assert_true(test_cuts(c) > 0);
         for (int i = 0; i < 4; i++)
             tni_symbol_release(terms[i]);
         tni_symbol_release(v);
@@ -467,7 +443,7 @@ static void outputs_elsewhere(void **state)
     assert_ok(tni_cached_op_call(net, 1, &tall, 1, &head));
     assert_ptr_equal(head, column);
     test_values(m, (float[]){1, 8, 1, 27}, 4, 0);
-    assert_int_equal(cuts(c), 0);
+    assert_int_equal(test_cuts(c), 0);
     assert_int_equal(atomic_load(&ran_later), 4);
     tni_cached_op_release(net);
     tni_symbol_release(s);
@@ -554,7 +530,7 @@ static void within_a_kernel(void **state)
     while (atomic_load(&inner_done) < 3)
         (void)sched_yield();
     assert_ok(tni_engine_wait_all(c->engine));
-    assert_int_equal(cuts(c), 0);
+    assert_int_equal(test_cuts(c), 0);
     tni_array_release(y);
     tni_array_release(x);
     test_context_close(c);

@@ -8,7 +8,6 @@
 #include "support/static_plugin.h"
 #include "tenon/plugin/attr.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- y = body(… body(data, weight) …, weight), `times` times ------------------------------------------- */
@@ -135,29 +134,11 @@ static const tni_subgraph_def repeat_def = {"test_repeat", repeat_run},
               op, "loop", times, "[[2,0],[1,0]]", body) "," NODE("square", "q", "[[3,0]]"),                  \
           "[4,0]")
 
-static char logged[4096];
-
-static void log_keep(void *arg, int32_t level, const char *text)
-{
-    const size_t used = strlen(logged);
-
-    (void)arg;
-    if (level <= TN_LOG_WARNING)
-        (void)snprintf(logged + used, sizeof logged - used, "%s\n", text);
-}
-
 static tni_context *open_with(const char *engine)
 {
-    const char *folder = getenv("TENON_TEST_PLUGINS");
-    char path[TN_PATH_BYTES_MAX];
-    const char *const settings[] = {path, "compile.passes_off=fold,fuse,layout", engine, NULL};
-    const tni_context_options o = {.settings = settings, .log = log_keep};
-    tni_context *c = NULL;
+    tni_context *c = test_context((const char *const[]){engine, NULL});
 
-    (void)snprintf(path, sizeof path, "plugins.path=%s", folder ? folder : "");
-    logged[0] = '\0';
     atomic_store(&breaks_left, 0);
-    assert_ok(tni_context_open(&o, &c));
     assert_ok(tni_registry_add_static(c->plugins, &plugin, NULL));
     assert_ok(tni_subgraph_add(c, &repeat_def));
     assert_ok(tni_subgraph_add(c, &backward_def));
@@ -187,14 +168,6 @@ static tni_symbol *written_out(tni_context *c, int times)
     tni_symbol_release(x);
     tni_symbol_release(w);
     return net_take(c, "square", h, NULL, NULL);
-}
-
-static uint64_t cuts(tni_context *c)
-{
-    tni_exec_stats stats;
-
-    tni_exec_stats_get(c, &stats);
-    return stats.cuts;
 }
 
 #define COUNT 3
@@ -238,12 +211,12 @@ static void same_bits(void **state)
     float want[3 * COUNT], got[3 * COUNT];
 
     trained(c, flat, want);
-    assert_int_equal(cuts(c), 0);
+    assert_int_equal(test_cuts(c), 0);
     trained(c, loop, got);
     assert_memory_equal(got, want, sizeof want);
-    assert_int_equal(cuts(c), 5 * 2); /* around each of five runs: two forwards, three backwards */
-    assert_non_null(strstr(logged, "cut at node \"loop\" (test_repeat): it runs graphs of its own"));
-    assert_null(strstr(strstr(logged, "(test_repeat)") + 1, "(test_repeat)")); /* once */
+    assert_int_equal(test_cuts(c), 5 * 2); /* around each of five runs: two forwards, three backwards */
+    assert_non_null(strstr(test_logged, "cut at node \"loop\" (test_repeat): it runs graphs of its own"));
+    assert_null(strstr(strstr(test_logged, "(test_repeat)") + 1, "(test_repeat)")); /* once */
     tni_symbol_release(loop);
     tni_symbol_release(flat);
     test_context_close(c);
