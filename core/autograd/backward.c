@@ -168,9 +168,9 @@ typedef struct run {
     bool queued;
 } run;
 
-static tni_tape_node *node_at(const run *s, size_t i)
+static const tni_tape_call *node_at(const run *s, size_t i)
 {
-    return *(tni_tape_node **)tni_vec_at(&s->w.nodes, i);
+    return tni_tape_at(&s->w, i);
 }
 
 static tni_array *leaf_at(const run *s, size_t i)
@@ -312,19 +312,11 @@ static tn_status leaf_start(run *s, uint32_t head)
 }
 
 /* The gradient of output `o` of a node, which stages alone give to. */
-static tn_status slot_make(const run *s, const tni_tape_node *n, uint32_t o, tni_array **slot)
+static tn_status slot_make(const run *s, const tni_tape_call *n, uint32_t o, tni_array **slot)
 {
-    const tni_function_like *made = n->function ? &n->function->out[o] : NULL;
-    const tni_signature *sig = n->signature;
-    const tni_port *port =
-        sig || made ? NULL : &n->cached->program->ports[n->cached->program->input_count + o];
-    const tn_shape *shape = made ? &made->shape : sig ? &sig->out_shape[o] : &port->shape;
+    const tni_tape_like k = tni_tape_output(n, o);
 
-    if (made)
-        return tni_array_create(s->w.ctx->space, made->device, made->dtype, shape->ndim, shape->dim,
-                                "gradient", slot);
-    return tni_array_create(s->w.ctx->space, sig ? sig->device : port->device,
-                            sig ? sig->out_dtype[o] : port->dtype, shape->ndim, shape->dim, "gradient", slot);
+    return tni_array_create(s->w.ctx->space, k.device, k.dtype, k.ndim, k.shape, "gradient", slot);
 }
 
 static tn_status slots_make(run *s)
@@ -347,7 +339,7 @@ static tn_status slots_make(run *s)
 
 static tni_array *source_array(const run *s, const tni_source *from)
 {
-    const tni_tape_node *n = node_at(s, from->node);
+    const tni_tape_call *n = node_at(s, from->node);
 
     switch (from->kind) {
     case TNI_FROM_LEAF:
@@ -372,7 +364,7 @@ static tni_array *stretch_array(const run *s, const tni_stage *stage, uint32_t a
 
 static tni_array *cached_array(const run *s, const tni_stage *stage, const tni_port *port)
 {
-    const tni_tape_node *n = node_at(s, stage->first);
+    const tni_tape_call *n = node_at(s, stage->first);
 
     switch (port->kind) {
     case TNI_PORT_INPUT:
@@ -388,7 +380,7 @@ static tni_array *cached_array(const run *s, const tni_stage *stage, const tni_p
 
 static tn_status stage_frame(run *s, const tni_stage *stage, tni_backward_run *out)
 {
-    const tni_tape_node *n = node_at(s, stage->first);
+    const tni_tape_call *n = node_at(s, stage->first);
     const tni_backward_key key = {stage->heads, stage->modes, s->r->retain, s->r->predict};
 
     if (stage->cached)
@@ -436,7 +428,7 @@ static tn_status array_bring(run *s, const tni_port *port, tni_array **a)
 /* Nobody may want any of its gradients: then it does not run. */
 static tn_status function_make(run *s, const tni_stage *stage, uint32_t i)
 {
-    const tni_tape_node *n = node_at(s, stage->first);
+    const tni_tape_call *n = node_at(s, stage->first);
     tni_function_backward *b = NULL;
     bool any = false;
     tn_status st;
@@ -580,26 +572,6 @@ static void run_fini(run *s)
     tni_tape_walk_fini(&s->w);
 }
 
-/* Nets in which a run tells some size are on the tape once they are compiled. */
-static tn_status programs_wait(tni_context *c, autograd *a, const request *r)
-{
-    tn_status st = TN_OK;
-
-    while (tni_tape_unsettled(c) && !st) {
-        tni_tape_walk w = {.heads = r->heads, .head_count = r->count};
-        tni_tape_node *later = NULL;
-
-        tni_mutex_lock(&a->lock);
-        st = tni_tape_walk_unsettled(&w, c, &later);
-        tni_mutex_unlock(&a->lock);
-        if (!later)
-            break;
-        st = tni_engine_wait_read(c->engine, tni_tape_later_var(later), 0);
-        tni_tape_node_release(later);
-    }
-    return st;
-}
-
 static tn_status backward(tni_context *c, const request *r)
 {
     run s = {.r = r};
@@ -612,7 +584,7 @@ static tn_status backward(tni_context *c, const request *r)
         return st;
     if (!(a = tni_exec_upper(c, autograd_make)))
         return TN_E_NOMEM;
-    if ((st = programs_wait(c, a, r)))
+    if ((st = tni_tape_wait(c, &a->lock, r->count, r->heads)))
         return st;
     tni_mutex_lock(&a->lock);
     st = run_begin_locked(&s, c, a);
@@ -654,7 +626,8 @@ static tn_status grad_recorded(tni_context *c, const request *r)
         return TN_E_NOMEM;
     if (!r->count)
         return tni_error(TN_E_ARG, "grad needs a head");
-    if ((st = head_grads_check(r->count, r->heads, r->head_grads)) || (st = programs_wait(c, a, r)))
+    if ((st = head_grads_check(r->count, r->heads, r->head_grads)) ||
+        (st = tni_tape_wait(c, &a->lock, r->count, r->heads)))
         return st;
     spec.lock = &a->lock;
     return tni_higher(c, &spec, r->made);

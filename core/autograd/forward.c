@@ -6,11 +6,6 @@
 
 #include <string.h>
 
-static tni_tape_node *node_at(const tni_forward *f, size_t i)
-{
-    return *(tni_tape_node **)tni_vec_at(&f->w->nodes, i);
-}
-
 /* The tables keep step with the graph. */
 static tn_status follow(tni_forward *f, uint32_t kind, uint32_t node, uint32_t index, uint32_t tape,
                         tni_prepared *prepared)
@@ -28,55 +23,62 @@ static tn_status follow(tni_forward *f, uint32_t kind, uint32_t node, uint32_t i
     return st;
 }
 
-void tni_forward_entry_set(const tni_forward *f, uint32_t entry, const tn_shape *shape, int32_t dtype)
+static void entry_set(const tni_forward *f, uint32_t entry, const tni_tape_like *like)
 {
-    f->g->shapes[entry] = *shape;
-    f->g->dtypes[entry] = dtype;
+    f->g->shapes[entry].ndim = like->ndim;
+    memcpy(f->g->shapes[entry].dim, like->shape, (size_t)like->ndim * sizeof *like->shape);
+    f->g->dtypes[entry] = like->dtype;
     f->g->storages[entry] = TN_STORAGE_DENSE;
 }
 
-tn_status tni_forward_variable(tni_forward *f, tni_device *d, int32_t ndim, const int64_t *dims,
-                               int32_t dtype, const tni_source *from, uint32_t *entry)
+void tni_forward_like(const tni_forward *f, uint32_t node, uint32_t of)
 {
-    tn_shape shape = {.ndim = ndim};
+    const uint32_t entry = f->g->nodes[node].first_entry;
+
+    f->g->shapes[entry] = f->g->shapes[of];
+    f->g->dtypes[entry] = f->g->dtypes[of];
+    f->g->storages[entry] = TN_STORAGE_DENSE;
+}
+
+tn_status tni_forward_variable(tni_forward *f, const tni_tape_like *like, const tni_source *from,
+                               uint32_t *entry)
+{
     uint32_t node;
     tn_status st = tni_graph_add_variable(f->g, "input", &node);
 
     if (st)
         return st;
-    memcpy(shape.dim, dims, (size_t)ndim * sizeof *dims);
-    f->g->nodes[node].device = d;
+    f->g->nodes[node].device = like->device;
     *entry = f->g->nodes[node].first_entry;
-    tni_forward_entry_set(f, *entry, &shape, dtype);
+    entry_set(f, *entry, like);
     return follow(f, from->kind, from->node, from->index, TNI_NONE, NULL);
 }
 
-/* The entry that input `i` of tape node `n` reads. */
-static tn_status input_entry(tni_forward *f, const tni_tape_node *n, uint32_t i, uint32_t *entry)
+/* The entry that input `i` of tape node `k` reads. */
+static tn_status input_entry(tni_forward *f, uint32_t k, uint32_t i, uint32_t *entry)
 {
-    const tni_tape_entry *e = tni_tape_source(f->w, n, i);
+    const tni_tape_call *n = tni_tape_at(f->w, k);
+    const tni_tape_edge e = tni_tape_source(f->w, k, i);
+    const bool made = e.node != TNI_NONE;
     const uint32_t leaf = tni_tape_leaf(f->w, n->leaves[i]);
     const uint32_t leaves = (uint32_t)f->w->leaves.count;
-    const tni_operand_key *k = &n->signature->in[i];
-    tni_source from = {TNI_FROM_IN, n->position, i};
+    tni_tape_like like = tni_tape_input(n, i);
+    tni_source from = {TNI_FROM_IN, k, i};
     tni_outside outside;
     uint32_t *known, slot;
     tn_status st;
 
-    if (!e && leaf == TNI_NONE)
-        return tni_forward_variable(f, k->device, k->ndim, k->shape, k->dtype, &from, entry);
-    slot = e ? f->tables->first_slot[e->node->position] + e->index : 0;
-    known = e ? &f->tables->slot_entry[slot] : &f->tables->leaf_entry[leaf];
+    if (!made && leaf == TNI_NONE)
+        return tni_forward_variable(f, &like, &from, entry);
+    slot = made ? f->tables->first_slot[e.node] + e.index : 0;
+    known = made ? &f->tables->slot_entry[slot] : &f->tables->leaf_entry[leaf];
     if (*known == TNI_NONE) {
-        if (!e)
-            from = (tni_source){TNI_FROM_LEAF, 0, leaf};
-        else
-            from = (tni_source){TNI_FROM_OUT, e->node->position, e->index};
-        if ((st = tni_forward_variable(f,
-                                       e ? tni_tape_device(e->node, e->index) : n->leaves[i]->storage->device,
-                                       k->ndim, k->shape, k->dtype, &from, known)))
+        from = made ? (tni_source){TNI_FROM_OUT, e.node, e.index} : (tni_source){TNI_FROM_LEAF, 0, leaf};
+        like.device =
+            made ? tni_tape_output(tni_tape_at(f->w, e.node), e.index).device : n->leaves[i]->storage->device;
+        if ((st = tni_forward_variable(f, &like, &from, known)))
             return st;
-        outside = (tni_outside){f->g->entry_node[*known], e ? leaves + slot : leaf};
+        outside = (tni_outside){f->g->entry_node[*known], made ? leaves + slot : leaf};
         if ((st = tni_vec_push(&f->outside, &outside)))
             return st;
     }
@@ -84,32 +86,27 @@ static tn_status input_entry(tni_forward *f, const tni_tape_node *n, uint32_t i,
     return TN_OK;
 }
 
-/* What a backward may be told of: its forward, unless the block that this saved is not there. */
-static tni_prepared *prepared_of(const tni_tape_node *n)
+static tn_status operator_add(tni_forward *f, uint32_t k, const uint32_t *in)
 {
-    tni_prepared *p = n->signature->prepared;
-
-    return p && p->plan.saved_bytes && !n->saved ? NULL : p;
-}
-
-static tn_status operator_add(tni_forward *f, const tni_tape_node *n, const uint32_t *in)
-{
-    const tni_signature *sig = n->signature;
+    const tni_tape_call *n = tni_tape_at(f->w, k);
+    const tni_opdef *def = n->attrs->def;
+    const uint32_t flags = tni_tape_flags(n);
     uint32_t node;
-    tn_status st = tni_graph_add_node(f->g, sig->def, n->attrs, sig->def->op->name, n->in_count, in, &node);
+    tn_status st = tni_graph_add_node(f->g, def, n->attrs, def->op->name, n->in_count, in, &node);
 
-    if (st || (st = follow(f, TNI_FROM_OUT, n->position, 0, n->position, prepared_of(n))))
+    if (st || (st = follow(f, TNI_FROM_OUT, k, 0, k, tni_tape_prepared(n))))
         return st;
-    f->g->nodes[node].device = sig->device;
-    f->train |= (sig->flags & TN_NODE_TRAIN) != 0;
-    if (sig->flags & TN_NODE_TRAIN && !f->w->predict)
+    f->train |= (flags & TN_NODE_TRAIN) != 0;
+    if (flags & TN_NODE_TRAIN && !f->w->predict)
         f->g->nodes[node].flags |= TNI_GNODE_TRAIN;
-    f->np_shape |= (sig->flags & TN_NODE_NP_SHAPE) != 0;
-    for (uint32_t o = 0; o < sig->out_count; o++) {
+    f->np_shape |= (flags & TN_NODE_NP_SHAPE) != 0;
+    for (uint32_t o = 0; o < n->out_count; o++) {
         const uint32_t entry = f->g->nodes[node].first_entry + o;
+        const tni_tape_like like = tni_tape_output(n, o);
 
-        tni_forward_entry_set(f, entry, &sig->out_shape[o], sig->out_dtype[o]);
-        f->tables->slot_entry[f->tables->first_slot[n->position] + o] = entry;
+        f->g->nodes[node].device = like.device;
+        entry_set(f, entry, &like);
+        f->tables->slot_entry[f->tables->first_slot[k] + o] = entry;
     }
     return TN_OK;
 }
@@ -119,15 +116,15 @@ static tn_status nodes_add(tni_forward *f, uint32_t first, uint32_t count)
     tn_status st = TN_OK;
 
     for (uint32_t k = first; k < first + count && !st; k++) {
-        const tni_tape_node *n = node_at(f, k);
+        const tni_tape_call *n = tni_tape_at(f->w, k);
         uint32_t small[16], *in = small;
 
         if (n->in_count > 16 && !(in = tni_calloc(n->in_count, sizeof *in)))
             return TN_E_NOMEM;
         for (uint32_t i = 0; i < n->in_count && !st; i++)
-            st = input_entry(f, n, i, &in[i]);
+            st = input_entry(f, k, i, &in[i]);
         if (!st)
-            st = operator_add(f, n, in);
+            st = operator_add(f, k, in);
         if (in != small)
             tni_free(in);
     }
@@ -139,11 +136,11 @@ static tn_status nodes_add(tni_forward *f, uint32_t first, uint32_t count)
 static void kept_find(const tni_forward_tables *t, const tni_tape_walk *w)
 {
     for (uint32_t k = 0; k < w->nodes.count; k++) {
-        const tni_tape_node *n = *(tni_tape_node **)tni_vec_at(&w->nodes, k);
+        const tni_tape_call *n = tni_tape_at(w, k);
 
         for (uint32_t i = 0; i < n->in_count; i++) {
-            const tni_tape_entry *e = tni_tape_source(w, n, i);
-            tni_source *kept = e ? &t->kept[t->first_slot[e->node->position] + e->index] : NULL;
+            const tni_tape_edge e = tni_tape_source(w, k, i);
+            tni_source *kept = e.node != TNI_NONE ? &t->kept[t->first_slot[e.node] + e.index] : NULL;
 
             if (kept && n->in[i] && kept->node == TNI_NONE)
                 *kept = (tni_source){TNI_FROM_IN, k, i};
@@ -199,7 +196,7 @@ static void tables_clear(const tni_forward *f)
     for (size_t i = 0; i < f->outside.count; i++)
         f->tables->leaf_entry[((tni_outside *)tni_vec_at(&f->outside, i))->target] = TNI_NONE;
     for (uint32_t k = f->first; k < f->first + f->count; k++)
-        for (uint32_t o = 0; o < node_at(f, k)->out_count; o++)
+        for (uint32_t o = 0; o < tni_tape_at(f->w, k)->out_count; o++)
             f->tables->leaf_entry[leaves + f->tables->first_slot[k] + o] = TNI_NONE;
 }
 
@@ -228,7 +225,7 @@ static bool kept_by_consumer(const tni_forward *f, const tni_source *of, tni_sou
 tn_status tni_forward_source(const tni_forward *f, uint32_t entry, tni_source *out)
 {
     const tni_source *from = tni_vec_at(&f->origins, entry);
-    const tni_tape_node *n = from->kind == TNI_FROM_LEAF ? NULL : node_at(f, from->node);
+    const tni_tape_call *n = from->kind == TNI_FROM_LEAF ? NULL : tni_tape_at(f->w, from->node);
 
     *out = *from;
     if (!n || (from->kind == TNI_FROM_IN && n->in[from->index]) ||
@@ -236,5 +233,5 @@ tn_status tni_forward_source(const tni_forward *f, uint32_t entry, tni_source *o
         return TN_OK;
     return tni_error(TN_E_UNSUPPORTED, "a gradient reads %s %u of %s, which the net around it did not keep",
                      from->kind == TNI_FROM_IN ? "input" : "output", from->index,
-                     n->signature ? n->signature->def->op->name : "a net");
+                     n->attrs ? n->attrs->def->op->name : "a net");
 }

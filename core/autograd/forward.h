@@ -3,7 +3,7 @@
 #ifndef TN_AUTOGRAD_FORWARD_H
 #define TN_AUTOGRAD_FORWARD_H
 
-#include "autograd/walk.h"
+#include "autograd/autograd.h"
 
 /* Where an array of the tape is found. */
 #define TNI_FROM_LEAF 0u  /* leaves[index] */
@@ -49,9 +49,10 @@ tn_status tni_forward_make(tni_forward *f, const tni_tape_walk *w, tni_forward_t
                            uint32_t count);
 void tni_forward_fini(tni_forward *f); /* also of one that is all zeros, or could not be made */
 /* A variable of the graph; `from`: where its array is found. */
-tn_status tni_forward_variable(tni_forward *f, tni_device *d, int32_t ndim, const int64_t *dims,
-                               int32_t dtype, const tni_source *from, uint32_t *entry);
-void tni_forward_entry_set(const tni_forward *f, uint32_t entry, const tn_shape *shape, int32_t dtype);
+tn_status tni_forward_variable(tni_forward *f, const tni_tape_like *like, const tni_source *from,
+                               uint32_t *entry);
+/* A variable of what the gradient appends looks like entry `of`. */
+void tni_forward_like(const tni_forward *f, uint32_t node, uint32_t of);
 /* Where the array of an entry is found. TN_E_UNSUPPORTED: nowhere, since a net that was unrolled did not keep
  * it. */
 tn_status tni_forward_source(const tni_forward *f, uint32_t entry, tni_source *out);

@@ -59,7 +59,7 @@ static tni_function_backward *backward_alloc(uint32_t in, uint32_t out, uint32_t
     return b;
 }
 
-tn_status tni_function_backward_create(tni_context *c, const tni_tape_node *n, bool predict,
+tn_status tni_function_backward_create(tni_context *c, const tni_tape_call *n, bool predict,
                                        tni_function_backward **out)
 {
     const tni_function_record *k = n->function;

@@ -29,7 +29,7 @@ typedef struct tni_function_backward {
     tn_err err;
 } tni_function_backward;
 /* TN_E_UNSUPPORTED: the function has no backward. `predict`: run as outside of training. */
-tn_status tni_function_backward_create(tni_context *c, const tni_tape_node *n, bool predict,
+tn_status tni_function_backward_create(tni_context *c, const tni_tape_call *n, bool predict,
                                        tni_function_backward **out);
 /* `grads`, `targets` and `modes` are retained and filled in. Once the task is pushed, it destroys `b`. */
 void tni_function_backward_task(tni_function_backward *b);

@@ -24,9 +24,9 @@ typedef struct higher {
     tni_array **value;   /* per entry */
 } higher;
 
-static tni_tape_node *node_at(const higher *h, size_t i)
+static const tni_tape_call *node_at(const higher *h, size_t i)
 {
-    return *(tni_tape_node **)tni_vec_at(&h->w.nodes, i);
+    return tni_tape_at(&h->w, i);
 }
 
 /* ---- the walk ------------------------------------------------------------------------------------------ */
@@ -39,33 +39,13 @@ static void walk_end(higher *h)
     tni_tape_walk_fini(&h->w);
 }
 
-/* From now on walks see the operators. The frame goes unless somebody else runs in it. */
-static void unrolled_set(const higher *h, tni_tape_node *n, tni_tape_entry **unrolled)
-{
-    tni_frame *frame = NULL;
-    tni_tape_entry **spare = unrolled;
-
-    tni_mutex_lock(h->spec->lock);
-    if (!n->unrolled) {
-        n->unrolled = unrolled;
-        spare = NULL;
-    }
-    if (n->walkers == 1) {
-        frame = n->frame;
-        n->frame = NULL;
-    }
-    tni_mutex_unlock(h->spec->lock);
-    tni_tape_unrolled_free(spare, n->out_count);
-    tni_frame_release(frame);
-}
-
 /* A net whose gradient was refused says why. */
 static tn_status nets_find(const higher *h, bool *found)
 {
     tn_status st = TN_OK;
 
     for (size_t i = 0; i < h->w.nodes.count && !st; i++) {
-        const tni_tape_node *n = node_at(h, i);
+        const tni_tape_call *n = node_at(h, i);
 
         if (n->function)
             return tni_error(TN_E_UNSUPPORTED,
@@ -73,21 +53,7 @@ static tn_status nets_find(const higher *h, bool *found)
                              "no gradients of their own",
                              tni_tape_name(n));
         *found |= n->cached != NULL;
-        st = n->cached ? tni_compiled_refusal(n->cached, n->asked) : TN_OK;
-    }
-    return st;
-}
-
-static tn_status nets_unroll(const higher *h)
-{
-    tn_status st = TN_OK;
-
-    for (size_t i = 0; i < h->w.nodes.count && !st; i++) {
-        tni_tape_node *n = node_at(h, i);
-        tni_tape_entry **unrolled = NULL;
-
-        if (n->cached && !(st = tni_tape_unroll(n, &unrolled)))
-            unrolled_set(h, n, unrolled);
+        st = n->cached ? tni_tape_refusal(n) : TN_OK;
     }
     return st;
 }
@@ -119,22 +85,23 @@ static tn_status slots_number(higher *h)
 static tn_status leaf_entry(higher *h, tni_array *a, uint32_t *entry)
 {
     const uint32_t leaf = tni_tape_leaf(&h->w, a);
+    const tni_tape_like like = {a->storage->device, a->ndim, a->dtype, a->shape};
     const tni_source from = {TNI_FROM_LEAF, 0, leaf};
     tn_status st;
 
     *entry = leaf == TNI_NONE ? TNI_NONE : h->tables.leaf_entry[leaf];
     if (leaf == TNI_NONE || *entry != TNI_NONE)
         return TN_OK;
-    if ((st = tni_forward_variable(&h->f, a->storage->device, a->ndim, a->shape, a->dtype, &from,
-                                   &h->tables.leaf_entry[leaf])))
+    if ((st = tni_forward_variable(&h->f, &like, &from, &h->tables.leaf_entry[leaf])))
         return st;
     *entry = h->tables.leaf_entry[leaf];
     return TN_OK;
 }
 
-static uint32_t slot_entry(const higher *h, const tni_tape_entry *e)
+/* TNI_NONE: the edge is of no node. */
+static uint32_t slot_entry(const higher *h, tni_tape_edge e)
 {
-    return h->tables.slot_entry[h->first_slot[e->node->position] + e->index];
+    return e.node == TNI_NONE ? TNI_NONE : h->tables.slot_entry[h->first_slot[e.node] + e.index];
 }
 
 /* Heads that are leaves which nobody asks for lead nowhere. */
@@ -144,10 +111,10 @@ static tn_status heads_find(higher *h)
     tn_status st = TN_OK;
 
     for (uint32_t i = 0; i < s->head_count && !st; i++) {
-        const tni_tape_entry *e = tni_tape_head(&h->w, i);
-        uint32_t entry = e ? slot_entry(h, e) : TNI_NONE;
+        const tni_tape_edge e = tni_tape_head(&h->w, i);
+        uint32_t entry = slot_entry(h, e);
 
-        if (!e)
+        if (e.node == TNI_NONE)
             st = leaf_entry(h, s->heads[i], &entry);
         if (entry == TNI_NONE)
             continue;
@@ -163,10 +130,9 @@ static tn_status wanted_find(higher *h)
     tn_status st = TN_OK;
 
     for (uint32_t i = 0; i < s->variable_count && !st; i++) {
-        const tni_tape_entry *e = tni_tape_wanted(&h->w, i);
-        uint32_t entry = e ? slot_entry(h, e) : TNI_NONE;
+        uint32_t entry = slot_entry(h, tni_tape_wanted(&h->w, i));
 
-        if (!e && !s->variables[i]->grad_entry)
+        if (!s->variables[i]->grad_entry)
             st = leaf_entry(h, s->variables[i], &entry);
         if (entry == TNI_NONE)
             continue;
@@ -192,8 +158,7 @@ static tn_status gradient_make(higher *h)
         return st;
     for (uint32_t i = 0; i < h->head_count; i++)
         if (h->head_vars[i] != TNI_NONE)
-            tni_forward_entry_set(&h->f, g->nodes[h->head_vars[i]].first_entry, &g->shapes[h->heads[i]],
-                                  g->dtypes[h->heads[i]]);
+            tni_forward_like(&h->f, h->head_vars[i], h->heads[i]);
     g->np_shape = h->f.np_shape;
     g->train = h->f.train;
     return tni_graph_infer(g, false);
@@ -278,7 +243,7 @@ static tn_status build(higher *h, tni_context *c)
         tni_mutex_unlock(h->spec->lock);
         if (!again || st)
             break;
-        st = nets_unroll(h);
+        st = tni_tape_unroll(&h->w, h->spec->lock);
         walk_end(h);
         h->w = (tni_tape_walk){.heads = h->spec->heads};
     }
@@ -287,33 +252,15 @@ static tn_status build(higher *h, tni_context *c)
 
 /* ---- arrays that know where they come from ------------------------------------------------------------- */
 
-/* The data of `a` as the output that `e` names; NULL: a constant. */
-static tn_status with_entry(tni_array *a, tni_tape_entry *e, tni_array **out)
-{
-    const tn_status st = tni_array_detach(a, out);
-
-    if (st || !e)
-        return st;
-    tni_tape_node_retain(e->node);
-    (*out)->grad_entry = e;
-    return TN_OK;
-}
-
 static tn_status forward_array(const higher *h, uint32_t entry, tni_array **out)
 {
     const tni_source from = h->sources[entry];
-    tni_tape_node *n;
 
-    if (from.kind == TNI_FROM_LEAF) {
-        tni_array_retain(*out = *(tni_array **)tni_vec_at(&h->w.leaves, from.index));
-        return TN_OK;
-    }
-    n = node_at(h, from.node);
     if (from.kind == TNI_FROM_OUT)
-        return with_entry(n->out[from.index], &n->entries[from.index], out);
-    if (!n->leaves[from.index])
-        return with_entry(n->in[from.index], n->in_entries[from.index], out);
-    tni_array_retain(*out = n->leaves[from.index]);
+        return tni_tape_kept_output(&h->w, from.node, from.index, out);
+    if (from.kind == TNI_FROM_IN)
+        return tni_tape_kept_input(&h->w, from.node, from.index, out);
+    tni_array_retain(*out = *(tni_array **)tni_vec_at(&h->w.leaves, from.index));
     return TN_OK;
 }
 
@@ -393,7 +340,7 @@ static tni_device *device_at(const higher *h, uint32_t entry)
     from = tni_vec_at(&h->f.origins, entry);
     if (from->kind == TNI_FROM_LEAF)
         return (*(tni_array **)tni_vec_at(&h->w.leaves, from->index))->storage->device;
-    return node_at(h, from->node)->signature->device;
+    return tni_tape_output(node_at(h, from->node), 0).device;
 }
 
 /* The shape of an entry, without memory. */
@@ -408,14 +355,14 @@ static tn_status shaped_make(const higher *h, tni_device *d, uint32_t entry, tni
 }
 
 /* As the forward was recorded, or in predict mode. */
-static void scope_set(const higher *h, const tni_tape_node *of)
+static void scope_set(const higher *h, const tni_tape_call *of)
 {
     tni_scope *scope = tni_scope_get();
-    const bool train = of ? of->signature->flags & TN_NODE_TRAIN : h->f.train;
+    const uint32_t flags = of ? tni_tape_flags(of) : 0;
 
     scope->recording = true;
-    scope->training = train && !h->spec->predict;
-    scope->np_shape = of ? of->signature->flags & TN_NODE_NP_SHAPE : h->f.np_shape;
+    scope->training = (of ? flags & TN_NODE_TRAIN : h->f.train) && !h->spec->predict;
+    scope->np_shape = of ? flags & TN_NODE_NP_SHAPE : h->f.np_shape;
 }
 
 static tn_status node_invoke(const higher *h, const tni_gnode *node, tni_array *const *in, tni_array **out)
@@ -423,7 +370,7 @@ static tn_status node_invoke(const higher *h, const tni_gnode *node, tni_array *
     const uint32_t of = node->forward == TNI_NONE || node->forward >= h->forward_nodes
                             ? TNI_NONE
                             : *(uint32_t *)tni_vec_at(&h->f.tape_of_node, node->forward);
-    const tni_tape_node *tape = of == TNI_NONE ? NULL : node_at(h, of);
+    const tni_tape_call *tape = of == TNI_NONE ? NULL : node_at(h, of);
     tni_invoke_given given = {.attrs = node->attrs};
     tni_site *site = NULL;
     tn_status st;

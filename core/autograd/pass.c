@@ -15,14 +15,9 @@ typedef struct builder {
     tni_forward_tables tables;
 } builder;
 
-static tni_tape_node *node_at(const builder *b, size_t i)
+static const tni_tape_call *node_at(const builder *b, size_t i)
 {
-    return *(tni_tape_node **)tni_vec_at(&b->w->nodes, i);
-}
-
-static tni_device *device_of(const tni_tape_node *n)
-{
-    return n->signature ? n->signature->device : n->cached->device;
+    return tni_tape_at(b->w, i);
 }
 
 /* ---- stages ------------------------------------------------------------------------------------------ */
@@ -50,25 +45,19 @@ void tni_pass_release(tni_pass *p)
     tni_free(p);
 }
 
-/* A wanted array is an output of this node: what arrives there is to be an array. */
-static bool is_wanted(const builder *b, const tni_tape_node *n)
+/* A wanted array is an output of node `k`: what arrives there is to be an array. */
+static bool is_wanted(const builder *b, uint32_t k)
 {
-    for (uint32_t i = 0; i < b->w->wanted_count; i++) {
-        const tni_tape_entry *e = tni_tape_wanted(b->w, i);
-
-        if (e && e->node == n)
+    for (uint32_t i = 0; i < b->w->wanted_count; i++)
+        if (tni_tape_wanted(b->w, i).node == k)
             return true;
-    }
     return false;
 }
 
 /* What was recorded in training and what was not are two stages: kernels differ. */
-static bool joins(const builder *b, const tni_stage *s, const tni_tape_node *before, const tni_tape_node *n)
+static bool joins(const builder *b, uint32_t k)
 {
-    const uint32_t modes = TN_NODE_TRAIN | TN_NODE_NP_SHAPE;
-
-    return !s->cached && !s->function && n->signature && device_of(before) == device_of(n) &&
-           !((before->signature->flags ^ n->signature->flags) & modes) && !is_wanted(b, before);
+    return k > 0 && tni_tape_alike(node_at(b, k - 1), node_at(b, k)) && !is_wanted(b, k - 1);
 }
 
 /* From the begin of the tape to its end; they run the other way round. */
@@ -81,16 +70,12 @@ static tn_status stages_cut(builder *b)
     if (!p->stages)
         return TN_E_NOMEM;
     for (uint32_t k = 0; k < nodes; k++) {
-        const tni_tape_node *n = node_at(b, k);
-        tni_stage *s = p->stage_count ? &p->stages[p->stage_count - 1] : NULL;
+        const tni_tape_call *n = node_at(b, k);
 
-        if (!s || !joins(b, s, node_at(b, k - 1), n)) {
-            s = &p->stages[p->stage_count++];
-            s->first = k;
-            s->cached = n->cached != NULL;
-            s->function = n->function != NULL;
-        }
-        s->count++;
+        if (!joins(b, k))
+            p->stages[p->stage_count++] =
+                (tni_stage){.first = k, .cached = n->cached != NULL, .function = n->function != NULL};
+        p->stages[p->stage_count - 1].count++;
     }
     for (uint32_t i = 0; i < p->stage_count / 2; i++) {
         const tni_stage swap = p->stages[i];
@@ -102,6 +87,12 @@ static tn_status stages_cut(builder *b)
 }
 
 /* ---- gradients --------------------------------------------------------------------------------------- */
+
+/* The gradient of an edge, or of leaf `leaf` if it is of none; TNI_NONE: nobody wants it. */
+static uint32_t gradient_of(const tni_pass *p, tni_tape_edge e, uint32_t leaf)
+{
+    return e.node != TNI_NONE ? p->leaf_count + p->first_slot[e.node] + e.index : leaf;
+}
 
 static tn_status slots_number(builder *b)
 {
@@ -124,22 +115,18 @@ static tn_status slots_number(builder *b)
     if (!p->made || !b->arrives)
         return TN_E_NOMEM;
     p->starts = p->made + leaves + p->slot_count + 1;
-    for (uint32_t i = 0; i < b->w->wanted_count; i++) {
-        const tni_tape_entry *e = tni_tape_wanted(b->w, i);
-
-        p->wanted[i] =
-            e ? leaves + p->first_slot[e->node->position] + e->index : tni_tape_leaf(b->w, b->w->wanted[i]);
-    }
+    for (uint32_t i = 0; i < b->w->wanted_count; i++)
+        p->wanted[i] = gradient_of(p, tni_tape_wanted(b->w, i), tni_tape_leaf(b->w, b->w->wanted[i]));
     for (uint32_t h = 0; h < p->head_count; h++) {
-        const tni_tape_entry *e = tni_tape_head(b->w, h);
+        const tni_tape_edge e = tni_tape_head(b->w, h);
         const uint32_t leaf = tni_tape_leaf(b->w, b->w->heads[h]);
 
         p->head_slot[h] = TNI_NONE;
-        if (!e && leaf != TNI_NONE)
+        if (e.node == TNI_NONE && leaf != TNI_NONE)
             p->made[leaf] = 1;
-        if (!e)
+        if (e.node == TNI_NONE)
             continue;
-        p->head_slot[h] = p->first_slot[e->node->position] + e->index;
+        p->head_slot[h] = p->first_slot[e.node] + e.index;
         p->starts[p->head_slot[h]] |= b->arrives[p->head_slot[h]]; /* the second head there */
         b->arrives[p->head_slot[h]] = 1;
     }
@@ -195,7 +182,7 @@ static tn_status stretch_compile(builder *b, tni_stage *s)
     const tni_stretch_spec spec = {.walk = b->w,
                                    .first = s->first,
                                    .count = s->count,
-                                   .device = device_of(node_at(b, s->first)),
+                                   .device = tni_tape_output(node_at(b, s->first), 0).device,
                                    .tables = &b->tables,
                                    .arrives = b->arrives,
                                    .adds = target_adds,
@@ -205,17 +192,8 @@ static tn_status stretch_compile(builder *b, tni_stage *s)
     return tni_stretch_build(&spec, s);
 }
 
-/* Where the gradient of input `i` goes; TNI_NONE: nobody wants it. */
-static uint32_t target_of(const builder *b, const tni_tape_node *n, uint32_t i)
-{
-    const tni_tape_entry *e = tni_tape_source(b->w, n, i);
-
-    return e ? b->p->leaf_count + b->p->first_slot[e->node->position] + e->index
-             : tni_tape_leaf(b->w, n->leaves[i]);
-}
-
 /* What arrives at the outputs of one node, and where the gradients of its inputs go. */
-static tn_status ends_find(const builder *b, const tni_tape_node *n, tni_stage *s)
+static tn_status ends_find(const builder *b, const tni_tape_call *n, tni_stage *s)
 {
     s->heads = tni_calloc((uint64_t)n->out_count + 2ull * n->in_count + 3, 1);
     s->targets = tni_calloc(n->in_count + 1u, sizeof *s->targets);
@@ -225,14 +203,15 @@ static tn_status ends_find(const builder *b, const tni_tape_node *n, tni_stage *
     for (uint32_t h = 0; h < n->out_count; h++)
         s->heads[h] = b->arrives[b->p->first_slot[s->first] + h];
     for (uint32_t i = 0; i < n->in_count; i++)
-        s->targets[i] = target_of(b, n, i);
+        s->targets[i] =
+            gradient_of(b->p, tni_tape_source(b->w, s->first, i), tni_tape_leaf(b->w, n->leaves[i]));
     return TN_OK;
 }
 
 /* A gradient arrives at all inputs, in order. */
 static tn_status function_compile(builder *b, tni_stage *s)
 {
-    const tni_tape_node *n = node_at(b, s->first);
+    const tni_tape_call *n = node_at(b, s->first);
     const tn_status st = ends_find(b, n, s);
 
     for (uint32_t i = 0; i < n->in_count && !st; i++)
@@ -242,7 +221,7 @@ static tn_status function_compile(builder *b, tni_stage *s)
 
 static tn_status cached_compile(builder *b, tni_stage *s)
 {
-    const tni_tape_node *n = node_at(b, s->first);
+    const tni_tape_call *n = node_at(b, s->first);
     const tni_compiled *e = n->cached;
     uint8_t *reached;
     tn_status st;
@@ -260,7 +239,7 @@ static tn_status cached_compile(builder *b, tni_stage *s)
 }
 
 /* What nothing reaches in it was none of its default backward's either. */
-static void default_spread(tni_stage *s, const tni_tape_node *n)
+static void default_spread(tni_stage *s, const tni_tape_call *n)
 {
     for (uint32_t i = 0; i < n->in_count; i++)
         if (s->modes[i] == TN_MODE_NONE && s->targets[i] != TNI_NONE)

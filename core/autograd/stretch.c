@@ -18,11 +18,6 @@ typedef struct stretch {
     uint32_t head_count, wanted_count, forward_nodes, forward_entries;
 } stretch;
 
-static tni_tape_node *node_at(const stretch *s, size_t i)
-{
-    return *(tni_tape_node **)tni_vec_at(&s->w->nodes, i);
-}
-
 /* ---- the gradient ------------------------------------------------------------------------------------ */
 
 static tn_status gradient_make(stretch *s)
@@ -31,7 +26,7 @@ static tn_status gradient_make(stretch *s)
     tn_status st;
 
     for (uint32_t k = s->spec->first; k < s->spec->first + s->spec->count; k++)
-        for (uint32_t o = 0; o < node_at(s, k)->out_count; o++) {
+        for (uint32_t o = 0; o < tni_tape_at(s->w, k)->out_count; o++) {
             const uint32_t slot = s->spec->tables->first_slot[k] + o;
 
             if (!s->spec->arrives[slot])
@@ -54,15 +49,10 @@ static tn_status gradient_make(stretch *s)
         return st;
     for (uint32_t i = 0; i < s->head_count; i++)
         if (s->head_vars[i] != TNI_NONE)
-            tni_forward_entry_set(&s->f, s->g->nodes[s->head_vars[i]].first_entry, &s->g->shapes[s->heads[i]],
-                                  s->g->dtypes[s->heads[i]]);
-    for (uint32_t i = 0; i < s->wanted_count; i++) {
-        const uint32_t of = s->g->nodes[s->wanted[i]].first_entry;
-
+            tni_forward_like(&s->f, s->head_vars[i], s->heads[i]);
+    for (uint32_t i = 0; i < s->wanted_count; i++)
         if (s->olds[i] != TNI_NONE)
-            tni_forward_entry_set(&s->f, s->g->nodes[s->olds[i]].first_entry, &s->g->shapes[of],
-                                  s->g->dtypes[of]);
-    }
+            tni_forward_like(&s->f, s->olds[i], s->g->nodes[s->wanted[i]].first_entry);
     s->g->np_shape = s->f.np_shape;
     s->g->train = s->f.train;
     return tni_graph_infer(s->g, false);
@@ -157,7 +147,7 @@ static tn_status tables_alloc(stretch *s)
     uint64_t heads = 1;
 
     for (uint32_t k = s->spec->first; k < s->spec->first + s->spec->count; k++)
-        heads += node_at(s, k)->out_count;
+        heads += tni_tape_at(s->w, k)->out_count;
     s->heads = tni_calloc(3 * heads + 5 * wanted, sizeof *s->heads);
     s->devices = tni_calloc(wanted, sizeof(*s->devices));
     if (!s->heads || !s->devices)

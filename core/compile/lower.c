@@ -110,7 +110,8 @@ static tn_status values_make(tni_code *c)
         like.tensor = (tn_tensor){.shape = g->shapes[e].dim,
                                   .ndim = g->shapes[e].ndim,
                                   .dtype = g->dtypes[e],
-                                  .device = like.device->index};
+                                  .device = like.device->index,
+                                  .storage = g->storages[e] > 0 ? (uint16_t)g->storages[e] : 0};
         if ((st = tni_code_value_add(c, &like, &made)))
             break;
         c->value_of[e] = made;

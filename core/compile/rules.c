@@ -1,6 +1,6 @@
 /*
  * The rules of a kernel that are decided without asking it: device, versions, instruction set, determinism,
- * data types. The reason of a refusal is one clause, without the kernel's name.
+ * storage types, data types. The reason of a refusal is one clause, without the kernel's name.
  */
 #include <string.h>
 
@@ -123,6 +123,28 @@ static bool types_match(const tni_request *r, const tn_kernel *k, char *why, siz
     return true;
 }
 
+/* Kernels do not say yet which storage types they serve: dense tensors. */
+static bool storage_served(const tn_kernel *k, uint32_t argument, uint16_t storage)
+{
+    (void)k;
+    (void)argument;
+    return storage == TN_STORAGE_DENSE;
+}
+
+static bool storages_match(const tni_request *r, const tn_kernel *k, char *why, size_t size)
+{
+    for (uint32_t i = 0; i < r->in_count + r->out_count; i++) {
+        const tn_tensor *t = i < r->in_count ? r->in[i] : r->out[i - r->in_count];
+
+        if (storage_served(k, i, t->storage))
+            continue;
+        snprintf(why, size, "does not serve %s tensors as %s %u", tni_storage_type_name(t->storage),
+                 i < r->in_count ? "input" : "output", i < r->in_count ? i : i - r->in_count);
+        return false;
+    }
+    return true;
+}
+
 /* A kernel may be older than the definition, as long as no attribute that it does not know says anything. */
 static bool version_matches(const tni_request *r, const tn_kernel *k, char *why, size_t size)
 {
@@ -161,5 +183,5 @@ bool tni_rules_match(const tni_request *r, const tni_candidate *c, char *why, si
         snprintf(why, size, "is not deterministic, as run.deterministic asks");
         return false;
     }
-    return types_match(r, k, why, size);
+    return storages_match(r, k, why, size) && types_match(r, k, why, size);
 }

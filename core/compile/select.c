@@ -723,6 +723,24 @@ static uint64_t generation_of(const tni_selector *s)
     return tni_options_generation(s->options) << 20 ^ tni_registry_choices(s->plugins);
 }
 
+/* `text`: what was said of the candidates. */
+static tn_status none_serves(const tni_request *r, bool none, const char *text)
+{
+    const char *op = r->def->op->name, *device = r->device->type;
+
+    for (uint32_t i = 0; i < r->in_count + r->out_count; i++) {
+        const tn_tensor *t = i < r->in_count ? r->in[i] : r->out[i - r->in_count];
+
+        if (t->storage != TN_STORAGE_DENSE)
+            return tni_error(TN_E_UNSUPPORTED,
+                             "operator %s: %s %u is sparse (%s), no kernel on device %s: %s", op,
+                             i < r->in_count ? "input" : "output", i < r->in_count ? i : i - r->in_count,
+                             tni_storage_type_name(t->storage), device, text);
+    }
+    return tni_error_number(none ? 1302 : 0, TN_E_UNSUPPORTED, "operator %s has no kernel on device %s: %s",
+                            op, device, text);
+}
+
 static tn_status select_anew(void *arg, const tni_request *r, tni_prepared **out)
 {
     tni_selector *s = arg;
@@ -735,8 +753,7 @@ static tn_status select_anew(void *arg, const tni_request *r, tni_prepared **out
     if (st == TN_E_UNSUPPORTED) {
         if (text.text)
             end_trim(&text);
-        st = tni_error_number(none ? 1302 : 0, st, "operator %s has no kernel on device %s: %s",
-                              r->def->op->name, r->device->type, text.text ? text.text : "");
+        st = none_serves(r, none, text.text ? text.text : "");
     }
     tni_str_fini(&text);
     return st;

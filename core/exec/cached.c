@@ -141,7 +141,8 @@ static bool entry_matches(const tni_cached_entry *e, const tni_cached_key *k)
         const uint32_t entry = g->nodes[g->variables[i]].first_entry;
         const tn_shape *shape = &g->shapes[entry];
 
-        if (g->dtypes[entry] != a->dtype || !tni_array_has_shape(a, shape->ndim, shape->dim))
+        if (g->dtypes[entry] != a->dtype || g->storages[entry] != a->storage_type ||
+            !tni_array_has_shape(a, shape->ndim, shape->dim))
             return false;
         if (k->several && g->nodes[g->variables[i]].device != a->storage->device)
             return false;
@@ -162,7 +163,7 @@ static tn_status graph_for(tni_cached_op *op, const tni_cached_key *k, tni_graph
         tn_shape shape = {.ndim = k->in[i]->ndim};
 
         memcpy(shape.dim, k->in[i]->shape, (size_t)shape.ndim * sizeof *shape.dim);
-        st = tni_graph_preset(g, i, &shape, k->in[i]->dtype, TN_STORAGE_DENSE);
+        st = tni_graph_preset(g, i, &shape, k->in[i]->dtype, k->in[i]->storage_type);
     }
     if (!st) {
         g->np_shape = op->graph->np_shape || (k->flags & TN_NODE_NP_SHAPE);

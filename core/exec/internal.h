@@ -2,6 +2,7 @@
 #ifndef TN_EXEC_INTERNAL_H
 #define TN_EXEC_INTERNAL_H
 
+#include "exec/node.h"
 #include "exec/subgraph.h"
 
 #define TNI_SUBGRAPHS_MAX 16u /* operators that run graphs of their own */
@@ -32,6 +33,45 @@ struct tni_exec {
     uint32_t subgraph_count;
 };
 
+/* ---- signature.c: what a call looks like, and how it is run ------------------------------------------- */
+
+#define TNI_SIG_OPERANDS 8 /* inputs or outputs that the short way serves */
+
+typedef struct tni_operand_key {
+    int32_t dtype, ndim;
+    uint32_t contiguous, storage;  /* TN_STORAGE_… */
+    const int64_t *shape, *stride; /* stride only looked at if not contiguous */
+    tni_device *device;            /* the signature's, but of a copy between devices */
+} tni_operand_key;
+
+struct tni_signature {
+    tni_refcount refs;
+    uint64_t id; /* never used twice in a process */
+    uint64_t hash;
+    const tni_opdef *def;
+    tni_attrs *attrs; /* structural values count */
+    tni_device *device;
+    uint32_t flags, threads;      /* TN_NODE_… */
+    uint64_t generation;          /* of options and plugins */
+    uint32_t in_count, out_count; /* out: the definition's */
+    uint32_t mutated_count;
+    uint32_t mutated[4]; /* inputs that are outputs too */
+    tni_operand_key *in; /* in_count */
+    uint8_t *modes;      /* out_count + mutated_count */
+    tn_shape *out_shape; /* out_count */
+    int32_t *out_dtype;
+    uint8_t *out_storage; /* TN_STORAGE_… */
+    tni_args args;
+    tni_program *program;             /* of one instruction; NULL: a view, which copies nothing */
+    tni_frame_pool *pool;             /* its frames, for calls that are queued */
+    tni_prepared *prepared;           /* what the program runs; borrowed from it */
+    tni_prepared *forward;            /* of a backward: what it was told of its forward; retained, NULL */
+    uint64_t need_in[1], need_out[1]; /* what the gradient reads (bits; inputs beyond 63: all) */
+    bool short_way;                   /* small host kernel: runs on the caller if variables are free */
+    bool view;                        /* output 0 is a view of input 0 */
+    bool pending;                     /* an output's shape is known only after the run */
+    struct tni_signature *bucket_next, *lru_prev, *lru_next;
+};
 /* One call's key, before there is a signature for it. */
 typedef struct tni_call_key {
     const tni_opdef *def;
@@ -50,7 +90,10 @@ static inline bool tni_copies(const tni_opdef *def)
     return def->op->exec == TN_EXEC_COPY;
 }
 
+void tni_signature_retain(tni_signature *s);
+void tni_signature_release(tni_signature *s); /* NULL is fine */
 uint64_t tni_exec_generation(const tni_context *c);
+uint64_t tni_call_hash(const tni_call_key *k); /* equal for keys that one signature matches */
 bool tni_signature_matches(const tni_signature *s, const tni_call_key *k);
 /* From the table, or made; the caller owns one reference. */
 tn_status tni_signature_find(tni_context *c, const tni_call_key *k, tni_signature **out);

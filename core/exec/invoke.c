@@ -184,8 +184,6 @@ static tn_status key_make(tni_context *c, const tni_opdef *def, tni_attrs *attrs
     for (uint32_t i = 0; i < in_count && !st; i++)
         if (!in[i])
             st = tni_error(TN_E_ARG, "operator %s: input %u is NULL", def->op->name, i);
-        else if (in[i]->storage_type != TN_STORAGE_DENSE)
-            st = tni_error(TN_E_UNSUPPORTED, "operator %s: input %u is sparse", def->op->name, i);
         else if (in[i]->pending)
             st = tni_array_shape_wait(in[i]);
     if (st || (st = device_of(c, def, in_count, in, out_count, out, &k->device)) ||
@@ -243,7 +241,7 @@ static tn_status output_check(const tni_signature *s, uint32_t i, const tni_arra
 {
     const tn_shape *want = &s->out_shape[i];
 
-    if (a->dtype != s->out_dtype[i] || a->storage_type != TN_STORAGE_DENSE ||
+    if (a->dtype != s->out_dtype[i] || a->storage_type != s->out_storage[i] ||
         !tni_array_has_shape(a, want->ndim, want->dim))
         return tni_error(a->dtype == s->out_dtype[i] ? TN_E_SHAPE : TN_E_DTYPE,
                          "operator %s: output %u does not fit the array given for it", s->def->op->name, i);

@@ -81,6 +81,9 @@ static tn_status port_check(const tni_program *p, uint32_t at, const tni_array *
     if (a->dtype != port->dtype)
         return tni_error(TN_E_DTYPE, "%s %u of a program is %s, it was made for %s", what, port->index,
                          tni_dtype_name(a->dtype), tni_dtype_name(port->dtype));
+    if (a->storage_type != TN_STORAGE_DENSE)
+        return tni_error(TN_E_UNSUPPORTED, "%s %u of a program is sparse (%s)", what, port->index,
+                         tni_storage_type_name(a->storage_type));
     if (a->storage->device != port->device)
         return tni_error(TN_E_DEVICE, "%s %u of a program is on %s:%d, it was made for %s:%d", what,
                          port->index, a->storage->device->type, a->storage->device->index, port->device->type,

@@ -1,9 +1,9 @@
 /*
  * Signatures: what two calls must have in common to run the same prepared kernel.
  *
- * Operator, structural attributes, dtypes, shapes, strides of what is not row-major, device, flags, thread
- * budget and the generation of options and plugins. The table is a hash with an LRU list; a signature in use
- * outlives its place in the table by its reference count.
+ * Operator, structural attributes, dtypes, storage types, shapes, strides of what is not row-major, device,
+ * flags, thread budget and the generation of options and plugins. The table is a hash with an LRU list; a
+ * signature in use outlives its place in the table by its reference count.
  */
 #include "exec/internal.h"
 
@@ -35,7 +35,7 @@ void tni_signature_release(tni_signature *s)
 static bool operand_matches(const tni_operand_key *k, const tni_array *a)
 {
     if (k->dtype != a->dtype || k->ndim != a->ndim || k->contiguous != (a->flags & TNI_ARRAY_CONTIGUOUS) ||
-        k->device != a->storage->device)
+        k->storage != a->storage_type || k->device != a->storage->device)
         return false;
     for (int32_t d = 0; d < k->ndim; d++)
         if (k->shape[d] != a->shape[d])
@@ -65,7 +65,7 @@ static uint64_t mix(uint64_t h, uint64_t v)
     return h * 0xff51afd7ed558ccdu;
 }
 
-static uint64_t key_hash(const tni_call_key *k)
+uint64_t tni_call_hash(const tni_call_key *k)
 {
     uint64_t h = mix(k->def->id, k->attrs->hash);
 
@@ -75,7 +75,8 @@ static uint64_t key_hash(const tni_call_key *k)
     for (uint32_t i = 0; i < k->in_count; i++) {
         const tni_array *a = k->in[i];
 
-        h = mix(h, (uint64_t)a->dtype << 32 | (uint64_t)a->ndim << 8 | (a->flags & TNI_ARRAY_CONTIGUOUS));
+        h = mix(h, (uint64_t)a->dtype << 32 | (uint64_t)a->storage_type << 16 | (uint64_t)a->ndim << 8 |
+                       (a->flags & TNI_ARRAY_CONTIGUOUS));
         for (int32_t d = 0; d < a->ndim; d++)
             h = mix(h, (uint64_t)a->shape[d]);
     }
@@ -84,7 +85,8 @@ static uint64_t key_hash(const tni_call_key *k)
 
 /* ---- making ------------------------------------------------------------------------------------------ */
 
-/* One block: the signature, its operand keys with their dims, modes, output shapes and dtypes. */
+/* One block: the signature, its operand keys with their dims, modes, output shapes, dtypes and storage types.
+ */
 static tn_status signature_alloc(const tni_call_key *k, uint32_t out_count, uint32_t mutated,
                                  tni_signature **out)
 {
@@ -95,7 +97,7 @@ static tn_status signature_alloc(const tni_call_key *k, uint32_t out_count, uint
     for (uint32_t i = 0; i < k->in_count; i++)
         dims += 2u * (uint64_t)k->in[i]->ndim;
     bytes = sizeof *s + k->in_count * sizeof *s->in + dims * sizeof(int64_t) +
-            out_count * (sizeof(tn_shape) + sizeof(int32_t)) + out_count + mutated + 16;
+            out_count * (sizeof(tn_shape) + sizeof(int32_t) + 2) + mutated + 16;
     if (!(s = tni_zalloc(bytes)))
         return TN_E_NOMEM;
     s->in = (tni_operand_key *)(s + 1);
@@ -105,14 +107,20 @@ static tn_status signature_alloc(const tni_call_key *k, uint32_t out_count, uint
         const tni_array *a = k->in[i];
         const size_t size = (size_t)a->ndim * sizeof *at;
 
-        s->in[i] = (tni_operand_key){a->dtype,     a->ndim,           a->flags & TNI_ARRAY_CONTIGUOUS, 1, at,
-                                     at + a->ndim, a->storage->device};
+        s->in[i] = (tni_operand_key){.dtype = a->dtype,
+                                     .ndim = a->ndim,
+                                     .contiguous = a->flags & TNI_ARRAY_CONTIGUOUS,
+                                     .storage = a->storage_type,
+                                     .shape = at,
+                                     .stride = at + a->ndim,
+                                     .device = a->storage->device};
         memcpy(at, a->shape, size);
         memcpy(at + a->ndim, a->stride, size);
         at += 2 * a->ndim;
     }
     s->out_dtype = (int32_t *)at;
     s->modes = (uint8_t *)(s->out_dtype + out_count);
+    s->out_storage = s->modes + out_count + mutated;
     memset(s->modes, TN_MODE_WRITE, out_count + mutated);
     *out = s;
     return TN_OK;
@@ -121,7 +129,7 @@ static tn_status signature_alloc(const tni_call_key *k, uint32_t out_count, uint
 typedef struct infer_room { /* scratch of one inference */
     tn_shape *shapes;
     tn_shape **in, **out;
-    int32_t *dtypes;
+    int32_t *dtypes, *storages;
 } infer_room;
 
 static void infer_room_fini(infer_room *r)
@@ -137,19 +145,22 @@ static tn_status infer_room_init(infer_room *r, const tni_call_key *k, uint32_t 
 
     r->shapes = tni_calloc(count + 1u, sizeof *r->shapes);
     r->in = tni_calloc(count + 1u, sizeof *r->in);
-    r->dtypes = tni_calloc(count + 1u, sizeof *r->dtypes);
+    r->dtypes = tni_calloc(2ull * count + 1, sizeof *r->dtypes);
     if (!r->shapes || !r->in || !r->dtypes)
         return TN_E_NOMEM;
     r->out = r->in + k->in_count;
+    r->storages = r->dtypes + count;
     for (uint32_t i = 0; i < count; i++) {
         r->in[i] = &r->shapes[i];
         r->shapes[i].ndim = TN_NDIM_UNKNOWN;
         r->dtypes[i] = TN_DTYPE_UNKNOWN;
+        r->storages[i] = TN_STORAGE_UNKNOWN;
         if (i >= k->in_count)
             continue;
         r->shapes[i].ndim = k->in[i]->ndim;
         memcpy(r->shapes[i].dim, k->in[i]->shape, (size_t)k->in[i]->ndim * sizeof(int64_t));
         r->dtypes[i] = k->in[i]->dtype;
+        r->storages[i] = k->in[i]->storage_type;
     }
     return TN_OK;
 }
@@ -168,6 +179,36 @@ static tn_status shape_open(const tni_call_key *k, const tn_shape *shape)
     return st;
 }
 
+static tn_status sparse_refuse(const tni_opdef *def, const char *what, uint32_t index, int32_t storage)
+{
+    return tni_error(TN_E_UNSUPPORTED, "operator %s: %s %u is sparse (%s)", def->op->name, what, index,
+                     tni_storage_type_name(storage));
+}
+
+/* An output that nothing is said of is dense. What the core does without a kernel, views and copies, is. */
+static tn_status storages_take(const tni_call_key *k, const infer_room *r, tni_signature *s)
+{
+    const bool dense = s->view || tni_copies(k->def);
+
+    for (uint32_t i = 0; i < k->in_count; i++) {
+        const int32_t have = k->in[i]->storage_type, want = r->storages[i];
+
+        if (want != have && want != TN_STORAGE_UNKNOWN)
+            return tni_error(TN_E_UNSUPPORTED, "operator %s: input %u is %s, not %s", k->def->op->name, i,
+                             tni_storage_type_name(have), tni_storage_type_name(want));
+        if (dense && have != TN_STORAGE_DENSE)
+            return sparse_refuse(k->def, "input", i, have);
+    }
+    for (uint32_t i = 0; i < s->out_count; i++) {
+        const int32_t storage = r->storages[k->in_count + i];
+
+        if (dense && storage > TN_STORAGE_DENSE)
+            return sparse_refuse(k->def, "output", i, storage);
+        s->out_storage[i] = storage > TN_STORAGE_DENSE ? (uint8_t)storage : TN_STORAGE_DENSE;
+    }
+    return TN_OK;
+}
+
 static tn_status signature_infer(const tni_call_key *k, tni_signature *s)
 {
     const uint32_t flags = (k->flags & TN_NODE_NP_SHAPE ? TN_INFER_NP_SHAPE : 0u) |
@@ -177,7 +218,9 @@ static tn_status signature_infer(const tni_call_key *k, tni_signature *s)
 
     if ((st = infer_room_init(&r, k, s->args.out_count)) ||
         (st = tni_op_infer_shape(k->def, k->attrs, &s->args, flags, r.in, r.out)) ||
-        (st = tni_op_infer_dtype(k->def, k->attrs, &s->args, r.dtypes, r.dtypes + k->in_count)))
+        (st = tni_op_infer_dtype(k->def, k->attrs, &s->args, r.dtypes, r.dtypes + k->in_count)) ||
+        (st = tni_op_infer_storage(k->def, k->attrs, &s->args, r.storages, r.storages + k->in_count)) ||
+        (st = storages_take(k, &r, s)))
         goto cleanup;
     for (uint32_t i = 0; i < s->args.out_count && !st; i++) {
         s->out_shape[i] = *r.out[i];
@@ -231,9 +274,11 @@ static tn_status tensor_room_init(tensor_room *r, const tni_call_key *k, const t
         tni_array_tensor(k->in[i], &r->tensors[i]);
         r->tensors[i].data = NULL;
     }
-    for (uint32_t i = 0; i < s->out_count; i++)
+    for (uint32_t i = 0; i < s->out_count; i++) {
         tensor_of_shape(&r->tensors[k->in_count + i], &s->out_shape[i], s->out_dtype[i],
                         r->strides + (size_t)i * TN_NDIM_MAX);
+        r->tensors[k->in_count + i].storage = s->out_storage[i];
+    }
     for (uint32_t i = 0; i < s->mutated_count; i++)
         r->tensors[k->in_count + s->out_count + i] = r->tensors[s->mutated[i]];
     for (uint32_t i = 0; i < k->in_count + outs; i++)
@@ -393,7 +438,7 @@ tn_status tni_signature_find(tni_context *c, const tni_call_key *k, tni_signatur
     tni_exec *x = c->exec;
     tni_call_key key = *k;
     tni_signature *s, *other;
-    uint64_t hash = key_hash(k);
+    uint64_t hash = tni_call_hash(k);
     tn_status st;
 
     tni_mutex_lock(&x->lock);
@@ -404,7 +449,7 @@ tn_status tni_signature_find(tni_context *c, const tni_call_key *k, tni_signatur
         if ((st = tni_kernels_load(c->plugins, k->device)))
             return st;
         key.generation = tni_exec_generation(c); /* what was loaded just now counts */
-        hash = key_hash(&key);
+        hash = tni_call_hash(&key);
         if ((st = signature_create(c, &key, &s)))
             return st;
         s->hash = hash;

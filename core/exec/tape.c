@@ -18,26 +18,26 @@ struct tni_tape_later {
 
 static void node_drop_arrays(tni_tape_node *n)
 {
-    for (uint32_t i = 0; i < n->in_count; i++) {
-        tni_array_release(n->in[i]);
-        n->in[i] = NULL;
+    for (uint32_t i = 0; i < n->call.in_count; i++) {
+        tni_array_release(n->call.in[i]);
+        n->call.in[i] = NULL;
     }
-    for (uint32_t i = 0; i < n->out_count; i++) {
-        tni_array_release(n->out[i]);
-        n->out[i] = NULL;
+    for (uint32_t i = 0; i < n->call.out_count; i++) {
+        tni_array_release(n->call.out[i]);
+        n->call.out[i] = NULL;
     }
-    tni_array_release(n->saved);
-    n->saved = NULL;
+    tni_array_release(n->call.saved);
+    n->call.saved = NULL;
 }
 
 /* The node stays as a mark that a backward pass went through. */
 void tni_tape_consume(tni_tape_node *n)
 {
     node_drop_arrays(n);
-    tni_frame_release(n->frame);
-    n->frame = NULL;
-    if (n->function)
-        tni_function_record_drop(n->function);
+    tni_frame_release(n->call.frame);
+    n->call.frame = NULL;
+    if (n->call.function)
+        tni_function_record_drop(n->call.function);
 }
 
 static void later_free(tni_tape_node *n)
@@ -54,15 +54,15 @@ static void node_free(tni_tape_node *n)
 {
     tni_tape_consume(n);
     later_free(n);
-    for (uint32_t i = 0; i < n->in_count; i++) {
-        tni_array_release(n->leaves[i]);
+    for (uint32_t i = 0; i < n->call.in_count; i++) {
+        tni_array_release(n->call.leaves[i]);
         tni_tape_entry_release(n->in_entries[i]);
     }
     tni_signature_release(n->signature);
-    tni_attrs_release(n->attrs);
-    tni_compiled_release(n->cached);
-    tni_function_record_free(n->function);
-    tni_tape_unrolled_free(n->unrolled, n->out_count);
+    tni_attrs_release(n->call.attrs);
+    tni_compiled_release(n->call.cached);
+    tni_function_record_free(n->call.function);
+    tni_tape_unrolled_free(n->unrolled, n->call.out_count);
     tni_keep_give(n->keep, n);
 }
 
@@ -125,12 +125,70 @@ static bool is_leaf(const tni_array *a)
     return a->grad && !a->grad_entry && a->grad_req != TN_MODE_NONE;
 }
 
-const char *tni_tape_name(const tni_tape_node *n)
+/* ---- what others ask of a call ------------------------------------------------------------------------ */
+
+const char *tni_tape_name(const tni_tape_call *n)
 {
-    if (n->signature)
-        return n->signature->def->op->name;
+    if (n->attrs)
+        return n->attrs->def->op->name;
     return n->function ? n->function->function->name : "this net";
 }
+
+static const tni_signature *signature_of(const tni_tape_call *n)
+{
+    return tni_tape_node_of(n)->signature;
+}
+
+tni_tape_like tni_tape_input(const tni_tape_call *n, uint32_t i)
+{
+    const tni_operand_key *k = &signature_of(n)->in[i];
+
+    return (tni_tape_like){k->device, k->ndim, k->dtype, k->shape};
+}
+
+tni_tape_like tni_tape_output(const tni_tape_call *n, uint32_t i)
+{
+    const tni_signature *s = signature_of(n);
+
+    if (n->function) {
+        const tni_function_like *k = &n->function->out[i];
+
+        return (tni_tape_like){k->device, k->shape.ndim, k->dtype, k->shape.dim};
+    }
+    if (n->cached) {
+        const tni_port *p = &n->cached->program->ports[n->cached->program->input_count + i];
+
+        return (tni_tape_like){p->device, p->shape.ndim, p->dtype, p->shape.dim};
+    }
+    return (tni_tape_like){s->device, s->out_shape[i].ndim, s->out_dtype[i], s->out_shape[i].dim};
+}
+
+uint32_t tni_tape_flags(const tni_tape_call *n)
+{
+    return signature_of(n)->flags;
+}
+
+bool tni_tape_alike(const tni_tape_call *a, const tni_tape_call *b)
+{
+    const tni_signature *x = signature_of(a), *y = signature_of(b);
+
+    return x && y && x->device == y->device && !((x->flags ^ y->flags) & (TN_NODE_TRAIN | TN_NODE_NP_SHAPE));
+}
+
+/* A backward may be told of its forward, unless the block that this saved is not there. */
+tni_prepared *tni_tape_prepared(const tni_tape_call *n)
+{
+    tni_prepared *p = signature_of(n)->prepared;
+
+    return p && p->plan.saved_bytes && !n->saved ? NULL : p;
+}
+
+tn_status tni_tape_refusal(const tni_tape_call *n)
+{
+    return tni_compiled_refusal(n->cached, tni_tape_node_of(n)->asked);
+}
+
+/* ---- recording ---------------------------------------------------------------------------------------- */
 
 bool tni_tape_tracks(uint32_t in_count, tni_array *const *in)
 {
@@ -157,13 +215,13 @@ static tni_tape_node *node_alloc(tni_context *c, uint64_t order, uint32_t in_cou
     n->keep = c->space->keep;
     tni_ref_init(&n->refs);
     n->order = order;
-    n->in_count = in_count;
-    n->out_count = out_count;
+    n->call.in_count = in_count;
+    n->call.out_count = out_count;
     n->in_entries = (tni_tape_entry **)(n + 1);
-    n->in = (tni_array **)(n->in_entries + in_count);
-    n->leaves = n->in + in_count;
-    n->out = n->leaves + in_count;
-    n->entries = (tni_tape_entry *)(n->out + out_count);
+    n->call.in = (tni_array **)(n->in_entries + in_count);
+    n->call.leaves = n->call.in + in_count;
+    n->call.out = n->call.leaves + in_count;
+    n->entries = (tni_tape_entry *)(n->call.out + out_count);
     for (uint32_t i = 0; i < out_count; i++)
         n->entries[i] = (tni_tape_entry){.node = n, .index = i};
     return n;
@@ -179,7 +237,7 @@ tn_status tni_tape_node_at(tni_context *c, const tni_tape_node *of, uint32_t pla
     n->place = place;
     n->signature = sig;
     tni_signature_retain(sig);
-    n->attrs = tni_attrs_retain(attrs);
+    n->call.attrs = tni_attrs_retain(attrs);
     *out = n;
     return TN_OK;
 }
@@ -193,19 +251,19 @@ static void source_take(tni_tape_node *n, uint32_t i, const tni_tape_origin *fro
 {
     if ((n->in_entries[i] = from->entry))
         tni_ref_retain(&from->entry->node->refs);
-    if ((n->leaves[i] = from->leaf))
+    if ((n->call.leaves[i] = from->leaf))
         tni_array_retain(from->leaf);
 }
 
 /* `from` NULL: as the arrays say. */
 static void node_inputs(tni_tape_node *n, tni_array *const *in, const tni_tape_origin *from, uint64_t keep)
 {
-    for (uint32_t i = 0; i < n->in_count; i++) {
+    for (uint32_t i = 0; i < n->call.in_count; i++) {
         const tni_tape_origin source = from ? from[i] : tni_tape_origin_of(in[i]);
 
         source_take(n, i, &source);
         if (i >= 64 || keep >> i & 1u) {
-            n->in[i] = in[i];
+            n->call.in[i] = in[i];
             tni_array_retain(in[i]);
         }
     }
@@ -222,9 +280,9 @@ static tn_status outputs_keep(tni_tape_node *n, tni_array *const *out, uint64_t 
 {
     tn_status st = TN_OK;
 
-    for (uint32_t i = 0; i < n->out_count && !st; i++)
+    for (uint32_t i = 0; i < n->call.out_count && !st; i++)
         if (i >= 64 || keep >> i & 1u)
-            st = tni_array_detach(out[i], &n->out[i]);
+            st = tni_array_detach(out[i], &n->call.out[i]);
     return st;
 }
 
@@ -233,7 +291,7 @@ static tn_status node_outputs(tni_tape_node *n, tni_array *const *out, uint64_t 
 {
     const tn_status st = outputs_keep(n, out, keep);
 
-    for (uint32_t i = 0; i < n->out_count && !st; i++)
+    for (uint32_t i = 0; i < n->call.out_count && !st; i++)
         if (i < 64 && !(recorded >> i & 1u))
             tni_array_forget(out[i]);
         else
@@ -251,12 +309,12 @@ tn_status tni_tape_record(tni_context *c, tni_signature *sig, tni_attrs *attrs, 
         return TN_OK;
     if (!(n = node_alloc(c, tni_tape_places(c, 1), sig->in_count, sig->out_count)))
         return TN_E_NOMEM;
-    n->saved = saved;
+    n->call.saved = saved;
     if (saved)
         tni_array_retain(saved);
     n->signature = sig;
     tni_signature_retain(sig);
-    n->attrs = tni_attrs_retain(attrs);
+    n->call.attrs = tni_attrs_retain(attrs);
     node_inputs(n, in, NULL, sig->need_in[0]);
     st = node_outputs(n, out, sig->need_out[0], UINT64_MAX);
     tni_tape_node_release(n); /* the outputs' entries hold it */
@@ -273,7 +331,7 @@ tn_status tni_tape_record_function(tni_context *c, tni_function_record *call, ui
         tni_function_record_free(call);
         return TN_E_NOMEM;
     }
-    n->function = call;
+    n->call.function = call;
     node_inputs(n, in, NULL, 0);
     st = node_outputs(n, out, 0, UINT64_MAX);
     tni_tape_node_release(n);
@@ -311,7 +369,7 @@ static tni_tape_node *cached_alloc(tni_compiled *e, uint64_t order, tni_array *c
 
     if (!n)
         return NULL;
-    n->cached = e;
+    n->call.cached = e;
     tni_compiled_retain(e);
     node_inputs(n, in, from, read_later(p, 0, p->input_count, true));
     return n;
@@ -328,7 +386,7 @@ tn_status tni_tape_record_cached(tni_compiled *compiled, tni_frame *frame, tni_a
         return TN_E_NOMEM;
     st = node_outputs(n, out, read_later(p, p->input_count, p->output_count, false), recorded_of(compiled));
     if (!st)
-        tni_frame_retain(n->frame = frame);
+        tni_frame_retain(n->call.frame = frame);
     tni_tape_node_release(n);
     return st;
 }
@@ -349,7 +407,7 @@ tn_status tni_tape_node_cached(tni_compiled *e, tni_frame *f, uint64_t order, tn
     }
     if (st)
         return st;
-    tni_frame_retain(n->frame = f);
+    tni_frame_retain(n->call.frame = f);
     *recorded = recorded_of(e);
     *node = n;
     return TN_OK;
@@ -388,9 +446,4 @@ bool tni_tape_settled(const tni_tape_node *n)
 tni_var *tni_tape_later_var(tni_tape_node *later)
 {
     return &later->later->var;
-}
-
-uint64_t tni_tape_unsettled(const tni_context *c)
-{
-    return atomic_load(&c->exec->unsettled);
 }

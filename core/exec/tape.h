@@ -1,5 +1,5 @@
 /*
- * What was recorded: nodes of calls, entries of arrays, calls of nets as their operators.
+ * What was recorded, as a backward reads it: a walk over the recorded calls that heads depend on.
  */
 #ifndef TN_TAPE_H
 #define TN_TAPE_H
@@ -8,93 +8,91 @@
 #include "exec/function.h"
 #include "exec/invoke.h"
 
-/* ---- tape.c: what was recorded ----------------------------------------------------------------------- */
+/* ---- tape.c: recorded calls -------------------------------------------------------------------------- */
 
-typedef struct tni_tape_node tni_tape_node;
-typedef struct tni_tape_entry { /* array->grad_entry points to one; a reference on it is one on its node */
-    tni_tape_node *node;
-    uint32_t index;
-} tni_tape_entry;
-struct tni_tape_node {
-    tni_refcount refs;
-    tni_keep *keep;                /* where this came from: the context's */
-    uint64_t order;                /* of recording, over all threads */
-    uint32_t place;                /* among the nodes of one order: those of an unrolled call */
-    tni_signature *signature;      /* of an operator */
-    tni_attrs *attrs;              /* with the run-time values of the call */
+typedef struct tni_tape_call {     /* what others see of a node of the tape; they only read it */
+    tni_attrs *attrs;              /* of an operator, with the run-time values of the call */
     tni_compiled *cached;          /* of a cached operator, instead */
     tni_frame *frame;              /* its frame, kept until backward is done */
     tni_function_record *function; /* of a program's function, instead */
     uint32_t in_count, out_count;
-    tni_tape_entry **in_entries;  /* where each input comes from; NULL: a leaf or a constant */
-    tni_array **in, **out;        /* what the gradient reads; NULL for the others */
-    tni_array *saved;             /* bytes that the kernel left for its backward; NULL: none */
-    tni_array **leaves;           /* inputs that are leaves; NULL for the others */
-    tni_tape_entry *entries;      /* of its outputs */
-    tni_tape_entry **unrolled;    /* of a cached operator: per output, what stands for its entry; NULL */
-    struct tni_tape_later *later; /* its program is not known yet: `unrolled` once it is settled; NULL */
-    bool consumed;                /* a backward without retain went through, or is about to; with the rest */
-    uint32_t walkers;             /* under the lock of room autograd: backward passes that run over it */
-    uint64_t mark, asked;         /* scratch of a walk; asked: bits of the outputs that lead to a head */
-    uint32_t position;
-    tni_tape_node *free_next;
-};
-/* Records a call; outputs that depend on a recorded input or a leaf get entries, through operators without a
- * gradient, too: backward from them gives zeros. Nothing happens if there is none. */
-tn_status tni_tape_record(tni_context *c, tni_signature *sig, tni_attrs *attrs, tni_array *const *in,
-                          tni_array *const *out, tni_array *saved);
-tn_status tni_tape_record_cached(tni_compiled *compiled, tni_frame *frame, tni_array *const *in,
-                                 tni_array *const *out);
-/* [takes] `call`, also on failure. */
-tn_status tni_tape_record_function(tni_context *c, tni_function_record *call, uint32_t in_count,
-                                   tni_array *const *in, tni_array *const *out);
-bool tni_tape_tracks(uint32_t in_count, tni_array *const *in);
+    tni_array **in, **out; /* what the gradient reads; NULL for the others */
+    tni_array **leaves;    /* inputs that are leaves; NULL for the others */
+    tni_array *saved;      /* bytes that the kernel left for its backward; NULL: none */
+} tni_tape_call;
 /* Of the operator, net or function, for messages. */
-const char *tni_tape_name(const tni_tape_node *n);
-/* A node of its own at the place of `of`: arrays and entries of its inputs are still to be filled in. */
-tn_status tni_tape_node_at(tni_context *c, const tni_tape_node *of, uint32_t place, tni_signature *sig,
-                           tni_attrs *attrs, tni_tape_node **out);
-/* What stands for an entry: of a call that was unrolled, one of its operators' entries. NULL is fine. */
-tni_tape_entry *tni_tape_resolve(tni_tape_entry *e);
-void tni_tape_unrolled_free(tni_tape_entry **unrolled, uint32_t count); /* NULL is fine */
+const char *tni_tape_name(const tni_tape_call *n);
+typedef struct tni_tape_like { /* what an array looks like */
+    tni_device *device;
+    int32_t ndim, dtype;
+    const int64_t *shape;
+} tni_tape_like;
+tni_tape_like tni_tape_input(const tni_tape_call *n, uint32_t i); /* of an operator */
+tni_tape_like tni_tape_output(const tni_tape_call *n, uint32_t i);
+uint32_t tni_tape_flags(const tni_tape_call *n); /* TN_NODE_… that an operator was recorded with */
+/* Operators of one device and one mode: one program may hold them. */
+bool tni_tape_alike(const tni_tape_call *a, const tni_tape_call *b);
+/* What an operator ran on, for its backward; NULL: a backward may not be told of it. */
+tni_prepared *tni_tape_prepared(const tni_tape_call *n);
+/* Why a net gives no gradient to what the last walk asks of it; TN_OK: it does. */
+tn_status tni_tape_refusal(const tni_tape_call *n);
 
-void tni_tape_consume(tni_tape_node *n); /* gives up what only a backward pass needs; `consumed` is set */
-void tni_tape_node_retain(tni_tape_node *n);
-void tni_tape_node_release(tni_tape_node *n);
-void tni_tape_entry_release(tni_tape_entry *e);
-void tni_array_forget(tni_array *a); /* drops its entry */
+void tni_array_forget(tni_array *a); /* takes it off the tape */
 
-/*
- * Nodes of calls whose program comes later. Such a node holds the places on the tape of those that will stand
- * for it, and the sources of its inputs as they were at the call.
- */
-typedef struct tni_tape_origin { /* where an input comes from; borrowed. Both NULL: a constant */
-    tni_tape_entry *entry;
-    tni_array *leaf;
-} tni_tape_origin;
-tni_tape_origin tni_tape_origin_of(const tni_array *a);
-#define TNI_TAPE_LEVELS 64u                               /* places that a call takes */
-uint64_t tni_tape_places(tni_context *c, uint32_t count); /* the first of so many, in the order of calls */
-tn_status tni_tape_defer(tni_context *c, uint64_t order, uint32_t in_count, const tni_tape_origin *from,
-                         uint32_t out_count, tni_tape_node **out);
-/* A node of a compiled graph's call at place `order`; no array points to it. `*recorded`: bits of the outputs
- * that depend on what is recorded. */
-tn_status tni_tape_node_cached(tni_compiled *e, tni_frame *f, uint64_t order, tni_array *const *in,
-                               const tni_tape_origin *from, tni_array *const *out, tni_tape_node **node,
-                               uint64_t *recorded);
-void tni_tape_attach(tni_array *a, tni_tape_entry *e); /* in place of what it had */
-/* [takes] `unrolled`: per output an entry, or NULL. Written, with that, before whoever waits for the variable
- * is told. */
-void tni_tape_settle(tni_tape_node *later, tni_tape_entry **unrolled);
-bool tni_tape_settled(const tni_tape_node *n);     /* or it is a node like any other */
-tni_var *tni_tape_later_var(tni_tape_node *later); /* written when it is settled */
-uint64_t tni_tape_unsettled(const tni_context *c); /* nodes that are not */
+/* ---- walk.c: a tape, walked --------------------------------------------------------------------------- */
+
+typedef struct tni_tape_walk {
+    tni_context *ctx;
+    tni_vec nodes;  /* tni_tape_call *, in order of recording */
+    tni_vec leaves; /* tni_array *, by first appearance */
+    tni_vec key;    /* uint64_t: two walks share it exactly if one compiled backward pass serves both */
+    uint64_t mark, hash;
+    uint32_t head_count, wanted_count;
+    tni_array *const *heads;
+    tni_array *const *wanted; /* leaves, or outputs of nodes; NULL: all leaves with an attached gradient */
+    bool predict;             /* of the backward to come */
+    bool entered;
+    size_t spent; /* nodes, brought to the front, that this walk leaves last: they give up what they keep */
+} tni_tape_walk;
+
+/* Walks mark nodes and leaves: one lock of the caller's for all walks of a context. Collects what the heads
+ * depend on, under the lock; `heads`, `wanted` and `predict` of `w` are set, the rest is zeros. With `wanted`
+ * other leaves are constants. */
+tn_status tni_tape_walk_init(tni_tape_walk *w, tni_context *c);
+/* Nodes of a walk that was entered stay, and keep what a gradient reads, until it is left; without `retain`
+ * others are refused from then on, with it no other backward writes what they keep. `undo`: this one was to
+ * consume them, and failed. Under the lock. */
+void tni_tape_enter(tni_tape_walk *w, bool retain);
+void tni_tape_leave(tni_tape_walk *w, bool undo);
+void tni_tape_walk_fini(tni_tape_walk *w); /* without the lock, after it was left */
+/* Waits until all that the heads depend on is on the tape: nets in which a run tells some size are once they
+ * are compiled. Takes the lock. */
+tn_status tni_tape_wait(tni_context *c, tni_mutex *lock, uint32_t count, tni_array *const *heads);
+
+static inline const tni_tape_call *tni_tape_at(const tni_tape_walk *w, size_t i)
+{
+    return ((tni_tape_call *const *)w->nodes.data)[i];
+}
+
+typedef struct tni_tape_edge { /* an output of a node of the walk; node TNI_NONE: of none */
+    uint32_t node, index;
+} tni_tape_edge;
+tni_tape_edge tni_tape_head(const tni_tape_walk *w, uint32_t i); /* of none: a leaf */
+tni_tape_edge tni_tape_wanted(const tni_tape_walk *w,
+                              uint32_t i); /* of none: a leaf, or nothing leads to it */
+/* Where input `i` of a node comes from; of none: it is a leaf or a constant. */
+tni_tape_edge tni_tape_source(const tni_tape_walk *w, uint32_t node, uint32_t i);
+/* Index of a leaf in `leaves`; TNI_NONE: a constant in this walk. */
+uint32_t tni_tape_leaf(const tni_tape_walk *w, const tni_array *a);
+/* What a node keeps of an input or output, as an array that knows where it comes from: for calls that are
+ * recorded in turn. */
+tn_status tni_tape_kept_input(const tni_tape_walk *w, uint32_t node, uint32_t i, tni_array **out);
+tn_status tni_tape_kept_output(const tni_tape_walk *w, uint32_t node, uint32_t i, tni_array **out);
 
 /* ---- unroll.c ---------------------------------------------------------------------------------------- */
 
-/* A recorded call of a cached operator as its operators, one tape node each: what they keep are copies of
- * what the call's frame keeps, so nothing runs again. The entries that stand for its outputs, as
- * node->unrolled. The caller keeps the call from being consumed meanwhile. */
-tn_status tni_tape_unroll(tni_tape_node *n, tni_tape_entry ***out);
+/* The nets of a walk that was entered become their operators, one tape node each: what they keep are copies
+ * of what the call's frame keeps, so nothing runs again. Later walks see the operators. Takes the lock. */
+tn_status tni_tape_unroll(const tni_tape_walk *w, tni_mutex *lock);
 
 #endif

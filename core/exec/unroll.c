@@ -87,8 +87,8 @@ static void inputs_note(unroll *u)
         const uint32_t e = variable_entry(u, v);
 
         u->made[e] = u->n->in_entries[v];
-        u->leaf[e] = u->n->leaves[v];
-        if ((u->value[e] = u->n->in[v] ? u->n->in[v] : u->n->leaves[v]))
+        u->leaf[e] = u->n->call.leaves[v];
+        if ((u->value[e] = u->n->call.in[v] ? u->n->call.in[v] : u->n->call.leaves[v]))
             tni_array_retain(u->value[e]);
     }
 }
@@ -139,8 +139,8 @@ static tn_status node_add(unroll *u, uint32_t gnode, const tni_opdef *def, tni_a
     for (uint32_t i = 0; i < count && !st; i++) {
         if ((made.node->in_entries[i] = u->made[slots[i]]))
             tni_tape_node_retain(made.node->in_entries[i]->node);
-        else if ((made.node->leaves[i] = u->leaf[slots[i]]))
-            tni_array_retain(made.node->leaves[i]);
+        else if ((made.node->call.leaves[i] = u->leaf[slots[i]]))
+            tni_array_retain(made.node->call.leaves[i]);
         u->needed[slots[i]] |= i >= 64 || made.node->signature->need_in[0] >> i & 1u;
         st = tni_vec_push(&u->ins, &slots[i]);
     }
@@ -254,7 +254,7 @@ static tni_array *port_array(const unroll *u, const tni_port *port)
 {
     if (port->kind == TNI_PORT_INPUT)
         return u->value[variable_entry(u, port->index)];
-    return port->kind == TNI_PORT_OUTPUT ? u->n->out[port->index] : NULL;
+    return port->kind == TNI_PORT_OUTPUT ? u->n->call.out[port->index] : NULL;
 }
 
 /* The array in the shape of an entry; a dense copy of it if it is strided and another shape is wanted. */
@@ -329,7 +329,8 @@ static tn_status values_make(unroll *u)
         tni_array_retain(arrays[i] = u->value[u->kept[i]] = u->like[u->kept[i]]);
     for (uint32_t i = 0; i < u->kept_count; i++)
         u->kept[i] = u->kept[i] < u->g->entry_count ? u->kept[i] : u->copy_of[u->kept[i]];
-    st = tni_compiled_values(u->n->cached, u->kept_count, u->kept, u->n->frame, u->n->in, arrays);
+    st = tni_compiled_values(u->n->call.cached, u->kept_count, u->kept, u->n->call.frame, u->n->call.in,
+                             arrays);
     tni_free(arrays);
     return st;
 }
@@ -360,11 +361,11 @@ static void values_give(const unroll *u)
 
         for (uint32_t i = 0; i < sig->in_count; i++)
             if ((i >= 64 || sig->need_in[0] >> i & 1u) &&
-                (m->node->in[i] = u->value[*(uint32_t *)tni_vec_at(&u->ins, m->first_in + i)]))
-                tni_array_retain(m->node->in[i]);
+                (m->node->call.in[i] = u->value[*(uint32_t *)tni_vec_at(&u->ins, m->first_in + i)]))
+                tni_array_retain(m->node->call.in[i]);
         for (uint32_t o = 0; m->gnode != TNI_NONE && o < sig->out_count; o++)
-            if ((o >= 64 || sig->need_out[0] >> o & 1u) && (m->node->out[o] = u->value[first + o]))
-                tni_array_retain(m->node->out[o]);
+            if ((o >= 64 || sig->need_out[0] >> o & 1u) && (m->node->call.out[o] = u->value[first + o]))
+                tni_array_retain(m->node->call.out[o]);
     }
 }
 
@@ -415,10 +416,11 @@ static void unroll_fini(unroll *u)
     tni_free(u->copy_of);
 }
 
-tn_status tni_tape_unroll(tni_tape_node *n, tni_tape_entry ***out)
+/* The entries that stand for the outputs of one net's call. The caller keeps it from being consumed. */
+static tn_status net_unroll(tni_tape_node *n, tni_tape_entry ***out)
 {
-    unroll u = {.n = n, .e = n->cached, .g = n->cached->graph};
-    tni_tape_entry **heads = tni_calloc(n->out_count + 1u, sizeof(*heads));
+    unroll u = {.n = n, .e = n->call.cached, .g = n->call.cached->graph};
+    tni_tape_entry **heads = tni_calloc(n->call.out_count + 1u, sizeof(*heads));
     tn_status st = heads ? tables_make(&u) : TN_E_NOMEM;
 
     if (!st && !(st = likes_make(&u))) {
@@ -429,8 +431,42 @@ tn_status tni_tape_unroll(tni_tape_node *n, tni_tape_entry ***out)
     }
     unroll_fini(&u);
     if (st)
-        tni_tape_unrolled_free(heads, n->out_count);
+        tni_tape_unrolled_free(heads, n->call.out_count);
     else
         *out = heads;
+    return st;
+}
+
+/* From now on walks see the operators. The frame goes unless somebody else runs in it. */
+static void unrolled_set(tni_tape_node *n, tni_mutex *lock, tni_tape_entry **unrolled)
+{
+    tni_frame *frame = NULL;
+    tni_tape_entry **spare = unrolled;
+
+    tni_mutex_lock(lock);
+    if (!n->unrolled) {
+        n->unrolled = unrolled;
+        spare = NULL;
+    }
+    if (n->walkers == 1) {
+        frame = n->call.frame;
+        n->call.frame = NULL;
+    }
+    tni_mutex_unlock(lock);
+    tni_tape_unrolled_free(spare, n->call.out_count);
+    tni_frame_release(frame);
+}
+
+tn_status tni_tape_unroll(const tni_tape_walk *w, tni_mutex *lock)
+{
+    tn_status st = TN_OK;
+
+    for (size_t i = 0; i < w->nodes.count && !st; i++) {
+        tni_tape_node *n = tni_tape_node_of(tni_tape_at(w, i));
+        tni_tape_entry **unrolled = NULL;
+
+        if (n->call.cached && !(st = net_unroll(n, &unrolled)))
+            unrolled_set(n, lock, unrolled);
+    }
     return st;
 }

@@ -306,9 +306,11 @@ tn_status tni_op_infer_storage(const tni_opdef *def, const tni_attrs *attrs, con
             int32_t *v = k < args->in_count ? &in[k] : &out[k - args->in_count];
 
             if (*v != TN_STORAGE_UNKNOWN && *v != TN_STORAGE_DENSE)
-                return tni_error(TN_E_UNSUPPORTED, "%s takes dense arrays only, %s %u is sparse",
+                return tni_error(TN_E_UNSUPPORTED,
+                                 "operator %s: %s %u is sparse (%s), only dense arrays are taken",
                                  def->op->name, k < args->in_count ? "input" : "output",
-                                 k < args->in_count ? k : k - args->in_count);
+                                 k < args->in_count ? k : k - args->in_count,
+                                 tni_storage_type_name(*v) ? tni_storage_type_name(*v) : "?");
             *v = TN_STORAGE_DENSE;
         }
         return TN_OK;

@@ -24,6 +24,13 @@ const char *tni_dtype_name(int32_t dtype)
     return dtype >= 0 && dtype < TN_DTYPE_LIMIT ? names[dtype] : NULL;
 }
 
+const char *tni_storage_type_name(int32_t storage_type)
+{
+    static const char *const all[] = {"dense", "row_sparse", "csr"};
+
+    return storage_type >= TN_STORAGE_DENSE && storage_type <= TN_STORAGE_CSR ? all[storage_type] : NULL;
+}
+
 bool tni_dtype_parse(const char *text, int32_t *out)
 {
     for (int32_t i = 0; text && i < TN_DTYPE_LIMIT; i++)

@@ -95,6 +95,7 @@ typedef struct tn_array {
 /* ---- dtype.c ----------------------------------------------------------------------------------------- */
 
 const char *tni_dtype_name(int32_t dtype); /* "float32"; NULL: none */
+const char *tni_storage_type_name(int32_t storage_type); /* "row_sparse"; NULL: none */
 static inline bool tni_dtype_is_float(int32_t dtype)
 {
     return dtype == TN_F32 || dtype == TN_F64 || dtype == TN_F16 || dtype == TN_BF16;

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "support/static_plugin.h"
 #include "tenon/plugin/op.h"
 
 /* ---- operators: y = 2 x of some kind ----------------------------------------------------------------------
@@ -47,11 +48,8 @@ static tn_status gradient(tn_grad *g)
 }
 
 #define OP(name_, exec_, shape_, gradient_, in_, out_, flags_)                                               \
-    {                                                                                                        \
-        .struct_size = (uint32_t)TN_END(tn_op, gradient), .version = 1, .exec = (exec_), .name = (name_),    \
-        .doc = "for tests", .inputs = (in_), .outputs = (out_), .shape = (shape_), .gradient = (gradient_),  \
-        .flags = (flags_)                                                                                    \
-    }
+    TEST_OP(.exec = (exec_), .name = (name_), .inputs = (in_), .outputs = (out_), .shape = (shape_),         \
+            .gradient = (gradient_), .flags = (flags_))
 static const tn_op op_mask = OP("test_mask", TN_EXEC_KERNEL, rows_by_run, NULL, names_x, names_y, 0);
 static const tn_op op_host = OP("test_sleeps", TN_EXEC_HOST, same_shape, gradient, names_x, names_y, 0);
 static const tn_op op_later = OP("test_async", TN_EXEC_KERNEL, same_shape, gradient, names_x, names_y, 0);
@@ -59,9 +57,7 @@ static const tn_op op_prompt = OP("test_prompt", TN_EXEC_KERNEL, same_shape, gra
 static const tn_op op_back =
     OP("_backward_test_twice", TN_EXEC_KERNEL, back_shape, NULL, names_back, names_dx, TN_OP_BACKWARD);
 static const tn_op op_own = OP("test_own", TN_EXEC_HOST, same_shape, NULL, names_x, names_y, 0);
-static const tn_op *const ops[] = {&op_mask, &op_host, &op_later, &op_prompt, &op_back, NULL};
-static const tn_op_table op_table = {.head = TN_CAPABILITY(tn_op_table, ops, TN_KIND_OPS, "cutting"),
-                                     .ops = ops};
+TEST_OPS(op_table, "cutting", &op_mask, &op_host, &op_later, &op_prompt, &op_back);
 
 static void twice(const tn_tensor *from, const tn_tensor *to)
 {
@@ -177,20 +173,8 @@ static const tn_kernel kernel_host = KERNEL("test_sleeps", 0u, NULL, run_sleepin
 static const tn_kernel kernel_later = KERNEL("test_async", TN_KERNEL_ASYNC, NULL, run_later);
 static const tn_kernel kernel_prompt = KERNEL("test_prompt", 0u, NULL, run_prompt);
 static const tn_kernel kernel_back = KERNEL("_backward_test_twice", 0u, back_prepare, run_back);
-static const tn_kernel *const kernels[] = {&kernel_mask,   &kernel_host, &kernel_later,
-                                           &kernel_prompt, &kernel_back, NULL};
-static const tn_kernel_table kernel_table = {
-    .head = TN_CAPABILITY(tn_kernel_table, stream_detach, TN_KIND_KERNELS, "cpu"), .kernels = kernels};
-static const tn_capability *const capabilities[] = {&op_table.head, &kernel_table.head, NULL};
-static const tn_plugin cutting = {.struct_size = (uint32_t)TN_END(tn_plugin, capabilities),
-                                  .magic = TN_MAGIC,
-                                  .abi_major = TN_ABI_MAJOR,
-                                  .abi_minor = TN_ABI_TARGET,
-                                  .abi_minor_min = TN_ABI_MIN,
-                                  .name = "cutting",
-                                  .version = "1.0.0",
-                                  .license = "Apache-2.0",
-                                  .capabilities = capabilities};
+TEST_KERNELS(kernel_table, "cpu", &kernel_mask, &kernel_host, &kernel_later, &kernel_prompt, &kernel_back);
+TEST_PLUGIN(cutting, "cutting", &op_table.head, &kernel_table.head);
 
 /* ---- a function: the same -------------------------------------------------------------------------------
  */

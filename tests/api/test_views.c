@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/base.h"
+#include "support/static_plugin.h"
 #include "tenon/plugin/op.h"
 
 #define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -47,11 +48,8 @@ static tn_status gradient(tn_grad *g)
 }
 
 #define OP(name_, exec_, shape_, gradient_)                                                                  \
-    {                                                                                                        \
-        .struct_size = (uint32_t)TN_END(tn_op, gradient), .version = 1, .exec = (exec_), .name = (name_),    \
-        .doc = "for tests", .inputs = names_data, .outputs = names_output, .shape = (shape_),                \
-        .gradient = (gradient_)                                                                              \
-    }
+    TEST_OP(.exec = (exec_), .name = (name_), .inputs = names_data, .outputs = names_output,                 \
+            .shape = (shape_), .gradient = (gradient_))
 static const tn_op later = OP("test_later", TN_EXEC_KERNEL, same_shape, gradient);
 static const tn_op host = OP("test_host", TN_EXEC_HOST, same_shape, gradient);
 static const tn_op positive = OP("test_positive", TN_EXEC_KERNEL, shape_by_run, NULL);
@@ -65,9 +63,7 @@ static tn_status gradient_later(tn_grad *g)
 
 static const tn_op shy = OP("test_shy", TN_EXEC_KERNEL, same_shape, gradient_later);
 static const tn_op shy_backward = OP("_backward_test_shy", TN_EXEC_KERNEL, same_shape, NULL);
-static const tn_op *const ops[] = {&later, &host, &positive, &orphan, &shy, &shy_backward, NULL};
-static const tn_op_table op_table = {.head = TN_CAPABILITY(tn_op_table, ops, TN_KIND_OPS, "breaky"),
-                                     .ops = ops};
+TEST_OPS(op_table, "breaky", &later, &host, &positive, &orphan, &shy, &shy_backward);
 
 static tn_status run_line(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
@@ -121,24 +117,9 @@ static const tn_kernel kernel_host = KERNEL("test_host", 0u, NULL, run_line);
 static const tn_kernel kernel_positive = KERNEL("test_positive", 0u, prepare_resizing, run_positive);
 static const tn_kernel kernel_shy = KERNEL("test_shy", 0u, NULL, run_line);
 static const tn_kernel kernel_shy_backward = KERNEL("_backward_test_shy", TN_KERNEL_ASYNC, NULL, run_line);
-static const tn_kernel *const kernels[] = {&kernel_later, &kernel_host,         &kernel_positive,
-                                           &kernel_shy,   &kernel_shy_backward, NULL};
-static const tn_kernel_table kernel_table = {
-    .head = TN_CAPABILITY(tn_kernel_table, stream_detach, TN_KIND_KERNELS, "cpu"), .kernels = kernels};
-static const tn_capability *const capabilities[] = {&op_table.head, &kernel_table.head, NULL};
-static const tn_plugin breaky = {
-    .struct_size = (uint32_t)TN_END(tn_plugin, capabilities),
-    .magic = TN_MAGIC,
-    .abi_major = TN_ABI_MAJOR,
-    .abi_minor = TN_ABI_TARGET,
-    .abi_minor_min = TN_ABI_MIN,
-    .name = "breaky",
-    .version = "1.0.0",
-    .vendor = "Tenon",
-    .license = "Apache-2.0",
-    .summary = "operators that break graphs",
-    .capabilities = capabilities,
-};
+TEST_KERNELS(kernel_table, "cpu", &kernel_later, &kernel_host, &kernel_positive, &kernel_shy,
+             &kernel_shy_backward);
+TEST_PLUGIN(breaky, "breaky", &op_table.head, &kernel_table.head);
 
 /* ---- contexts and nets ---- */
 

@@ -1,5 +1,6 @@
 /* The operator test_choose, and a small net around it. */
 #include "choose.h"
+#include "support/static_plugin.h"
 
 #include <sched.h>
 #include <string.h>
@@ -30,15 +31,11 @@ static tn_status breaking_gradient(tn_grad *g)
 
 static const char *const names_in[] = {"data", NULL}, *const names_out[] = {"output", NULL};
 #define OP(name_, shape_, gradient_)                                                                         \
-    {                                                                                                        \
-        .struct_size = (uint32_t)TN_END(tn_op, gradient), .version = 1, .name = (name_), .doc = "for tests", \
-        .inputs = names_in, .outputs = names_out, .shape = (shape_), .gradient = (gradient_)                 \
-    }
+    TEST_OP(.name = (name_), .inputs = names_in, .outputs = names_out, .shape = (shape_),                    \
+            .gradient = (gradient_))
 static const tn_op choose = OP("test_choose", choose_shape, NULL);
 static const tn_op breaking = OP("test_breaking", same_shape, breaking_gradient);
-static const tn_op *const ops[] = {&choose, &breaking, NULL};
-static const tn_op_table op_table = {.head = TN_CAPABILITY(tn_op_table, ops, TN_KIND_OPS, "choosers"),
-                                     .ops = ops};
+TEST_OPS(op_table, "choosers", &choose, &breaking);
 
 atomic_int choose_closed;      /* test_choose waits while this is 1; a run makes 2 to 1, goes on */
 atomic_int choose_breaks_left; /* runs of test_breaking, or of test_choose, that fail */
@@ -91,24 +88,11 @@ static tn_status breaking_run(const tn_plan *plan, const tn_exec *x, tn_err *err
 
 static const char *const types[] = {"*:f32", NULL};
 #define KERNEL(op_, prepare_, run_)                                                                          \
-    {                                                                                                        \
-        .struct_size = (uint32_t)TN_END(tn_kernel, release), .rank = 64, .op = (op_), .name = (op_),         \
-        .device = "cpu", .isa = "", .op_version_min = 1, .op_version_max = 1,                                \
-        .flags = TN_KERNEL_DETERMINISTIC, .types = types, .prepare = (prepare_), .run = (run_)               \
-    }
+    TEST_KERNEL(op_, "cpu", .name = (op_), .types = types, .prepare = (prepare_), .run = (run_))
 static const tn_kernel choose_kernel = KERNEL("test_choose", choose_prepare, choose_run);
 static const tn_kernel breaking_kernel = KERNEL("test_breaking", NULL, breaking_run);
-static const tn_kernel *const kernels[] = {&choose_kernel, &breaking_kernel, NULL};
-static const tn_kernel_table kernel_table = {
-    .head = TN_CAPABILITY(tn_kernel_table, stream_detach, TN_KIND_KERNELS, "cpu"), .kernels = kernels};
-static const tn_capability *const capabilities[] = {&op_table.head, &kernel_table.head, NULL};
-static const tn_plugin plugin = {.struct_size = (uint32_t)TN_END(tn_plugin, capabilities),
-                                 .magic = TN_MAGIC,
-                                 .abi_major = TN_ABI_MAJOR,
-                                 .name = "choosers",
-                                 .version = "1",
-                                 .license = "Apache-2.0",
-                                 .capabilities = capabilities};
+TEST_KERNELS(kernel_table, "cpu", &choose_kernel, &breaking_kernel);
+TEST_PLUGIN(plugin, "choosers", &op_table.head, &kernel_table.head);
 
 /* ---- nets ---------------------------------------------------------------------------------------------- */
 

@@ -2,6 +2,7 @@
 #include "context.h"
 
 #include <math.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,10 +34,21 @@ int test_variants_run(int (*group)(void))
     return failed;
 }
 
+char test_logged[4096];
+
 static void log_line(void *arg, int32_t level, const char *message)
 {
+    static atomic_flag busy = ATOMIC_FLAG_INIT;
+    size_t used;
+
     (void)arg;
     print_message("log %d: %s\n", level, message);
+    while (atomic_flag_test_and_set(&busy))
+        (void)sched_yield();
+    used = strlen(test_logged);
+    if (level <= TN_LOG_WARNING)
+        (void)snprintf(test_logged + used, sizeof test_logged - used, "%s\n", message);
+    atomic_flag_clear(&busy);
 }
 
 tn_status test_context_try(const char *const *more, tni_context **out)
@@ -48,6 +60,7 @@ tn_status test_context_try(const char *const *more, tni_context **out)
     tni_context_options o = {.settings = settings, .log = log_line};
     size_t n = 1;
 
+    test_logged[0] = '\0';
     snprintf(path, sizeof path, "plugins.path=%s", plugins ? plugins : "");
     for (size_t i = 0; test_variant && test_variant[i] && n < 30; i++)
         settings[++n] = test_variant[i];
@@ -68,6 +81,20 @@ tni_context *test_context(const char *const *more)
 void test_context_close(tni_context *c)
 {
     assert_ok(tni_context_close(c, 0));
+}
+
+void test_record(bool on, bool train)
+{
+    tni_scope_get()->recording = on;
+    tni_scope_get()->training = train;
+}
+
+uint64_t test_cuts(tni_context *c)
+{
+    tni_exec_stats stats;
+
+    tni_exec_stats_get(c, &stats);
+    return stats.cuts;
 }
 
 tni_array *test_array(tni_context *c, int32_t ndim, const int64_t *shape, const float *values)
@@ -101,24 +128,30 @@ void test_values(tni_array *a, const float *expected, size_t count, float tolera
         }
 }
 
+void test_attrs_take(test_attrs *a, va_list pairs)
+{
+    const char *pair;
+
+    for (a->count = 0; (pair = va_arg(pairs, const char *)) != NULL; a->count++) {
+        char *name = a->buffer[a->count];
+
+        assert_true(a->count < TEST_ATTRS && strlen(pair) < sizeof a->buffer[0]);
+        strcpy(name, pair);
+        *strchr(name, '=') = '\0';
+        a->names[a->count] = name;
+        a->texts[a->count] = strchr(pair, '=') + 1;
+    }
+}
+
 tni_array *test_op(tni_context *c, const char *op, uint32_t in_count, tni_array *const *in, ...)
 {
-    const char *names[16], *texts[16];
-    char buffer[16][128];
     tni_array *out[4] = {NULL};
-    size_t count = 0;
-    const char *pair;
-    va_list args;
+    test_attrs a;
+    va_list pairs;
 
-    va_start(args, in);
-    while ((pair = va_arg(args, const char *)) != NULL) {
-        snprintf(buffer[count], sizeof buffer[count], "%s", pair);
-        names[count] = buffer[count];
-        *strchr(buffer[count], '=') = '\0';
-        texts[count] = strchr(pair, '=') + 1;
-        count++;
-    }
-    va_end(args);
-    assert_ok(tni_invoke_text(c, op, in_count, in, count, names, texts, 4, out, NULL));
+    va_start(pairs, in);
+    test_attrs_take(&a, pairs);
+    va_end(pairs);
+    assert_ok(tni_invoke_text(c, op, in_count, in, a.count, a.names, a.texts, 4, out, NULL));
     return out[0];
 }

@@ -31,8 +31,7 @@ static const tn_op cube_backward = {.struct_size = (uint32_t)TN_END(tn_op, gradi
                                     .flags = TN_OP_BACKWARD,
                                     .shape = same_shape};
 static const tn_op *const ops[] = {&cube, &cube_backward, NULL};
-const tn_op_table test_cube_ops = {.head = TN_CAPABILITY(tn_op_table, ops, TN_KIND_OPS, "cubes"),
-                                     .ops = ops};
+const tn_op_table test_cube_ops = {.head = TN_CAPABILITY(tn_op_table, ops, TN_KIND_OPS, "cubes"), .ops = ops};
 
 tn_status test_cube_backward_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {

@@ -10,34 +10,19 @@ tni_symbol *net_variable(tni_context *c, const char *name)
     return s;
 }
 
-static tni_symbol *compose(tni_context *c, const char *op, size_t attrs, const char *const *names,
-                           const char *const *texts, uint32_t in_count, tni_symbol *const *in)
+tni_symbol *net_op(tni_context *c, const char *op, uint32_t in_count, tni_symbol *const *in, ...)
 {
     tni_symbol *open = NULL, *done = NULL;
+    test_attrs a;
+    va_list pairs;
 
-    assert_ok(tni_symbol_atomic(c->ops, op, attrs, names, texts, NULL, &open));
+    va_start(pairs, in);
+    test_attrs_take(&a, pairs);
+    va_end(pairs);
+    assert_ok(tni_symbol_atomic(c->ops, op, a.count, a.names, a.texts, NULL, &open));
     assert_ok(tni_symbol_compose(open, NULL, in_count, NULL, in, &done));
     tni_symbol_release(open);
     return done;
-}
-
-tni_symbol *net_op(tni_context *c, const char *op, uint32_t in_count, tni_symbol *const *in, ...)
-{
-    const char *names[16], *texts[16], *pair;
-    char buffer[16][128];
-    size_t count = 0;
-    va_list args;
-
-    va_start(args, in);
-    while ((pair = va_arg(args, const char *)) != NULL) {
-        snprintf(buffer[count], sizeof buffer[count], "%s", pair);
-        names[count] = buffer[count];
-        *strchr(buffer[count], '=') = '\0';
-        texts[count] = strchr(pair, '=') + 1;
-        count++;
-    }
-    va_end(args);
-    return compose(c, op, count, names, texts, in_count, in);
 }
 
 tni_symbol *net_take(tni_context *c, const char *op, tni_symbol *a, tni_symbol *b, const char *attr)

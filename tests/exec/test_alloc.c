@@ -74,9 +74,9 @@ static tn_status step(trained *t)
     tn_status st;
 
     memcpy(in + 1, t->params, sizeof t->params);
-    tni_scope_get()->recording = tni_scope_get()->training = true;
+    test_record(true, true);
     st = tni_cached_op_call(t->op, 1 + PARAMS, in, 1, &y);
-    tni_scope_get()->recording = tni_scope_get()->training = false;
+    test_record(false, false);
     if (st || (st = tni_backward(t->c, 1, &y, NULL, NULL)))
         goto cleanup;
     for (int i = 0; i < PARAMS && !st; i++) {

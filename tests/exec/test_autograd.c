@@ -1,12 +1,6 @@
 /* Recording and backward: values, modes, retain, cached operators. */
 #include "context.h"
 
-static void record(bool on)
-{
-    tni_scope_get()->recording = on;
-    tni_scope_get()->training = on;
-}
-
 static void chain(void **state)
 {
     tni_context *c = test_context(NULL);
@@ -16,10 +10,10 @@ static void chain(void **state)
     (void)state;
     assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
     for (int round = 0; round < 3; round++) { /* the second and third use the program of the first */
-        record(true);
+        test_record(true, true);
         y = test_op(c, "elemwise_mul", 2, (tni_array *[]){x, x}, NULL);
         z = test_op(c, "elemwise_mul", 2, (tni_array *[]){y, x}, NULL); /* x^3 */
-        record(false);
+        test_record(false, false);
         assert_ok(tni_backward(c, 1, &z, NULL, &retain));
         test_values(tni_grad_get(x), (float[]){3, 12, 27}, 3, 1e-5f);
         assert_ok(tni_backward(c, 1, &z, NULL, NULL));
@@ -41,9 +35,9 @@ static void adds_up(void **state)
     for (int round = 1; round < 4; round++) {
         tni_array *y;
 
-        record(true);
+        test_record(true, true);
         y = test_op(c, "elemwise_mul", 2, (tni_array *[]){x, x}, NULL);
-        record(false);
+        test_record(false, false);
         assert_ok(tni_backward(c, 1, &y, &head, NULL));
         test_values(tni_grad_get(x), (float[]){20.0f * (float)round, 400.0f * (float)round}, 2, 1e-3f);
         tni_array_release(y);
@@ -64,10 +58,10 @@ static void runtime_attributes(void **state)
     assert_ok(tni_site_create(c, "_mul_scalar", 1, (const char *[]){"scalar"}, (const char *[]){"2"}, &site));
     for (int i = 1; i < 5; i++) { /* one program; the scalar of each call */
         assert_ok(tni_site_set(site, 0, tn_value_of_float(i)));
-        record(true);
+        test_record(true, true);
         y = NULL;
         assert_ok(tni_invoke(site, 1, &x, 1, &y));
-        record(false);
+        test_record(false, false);
         assert_ok(tni_backward(c, 1, &y, NULL, NULL));
         test_values(tni_grad_get(x), (float[]){(float)i, (float)i}, 2, 0);
         tni_array_release(y);
@@ -116,7 +110,7 @@ static void cached_twice(void **state)
 
         assert_ok(tni_grad_attach(c, w, TN_MODE_WRITE, NULL));
         assert_ok(tni_grad_attach(c, b, TN_MODE_WRITE, NULL));
-        record(true);
+        test_record(true, true);
         for (int i = 0; i < 2; i++) {
             if (hybrid) {
                 assert_ok(tni_cached_op_call(op, 3, (tni_array *[]){x[i], w, b}, 1, &y[i]));
@@ -129,7 +123,7 @@ static void cached_twice(void **state)
             }
         }
         sum = test_op(c, "elemwise_mul", 2, y, NULL);
-        record(false);
+        test_record(false, false);
         assert_ok(tni_backward(c, 1, &sum, NULL, NULL));
         if (hybrid)
             test_values(tni_grad_get(w), expected, 6, 1e-6f);
@@ -153,11 +147,11 @@ static float two_layers(tni_context *c, tni_array *x, tni_array *const w[2], boo
     tni_array *h, *y, *loss;
     float values[4], sum = 0;
 
-    record(on);
+    test_record(on, on);
     h = test_op(c, "FullyConnected", 2, (tni_array *[]){x, w[0]}, "num_hidden=2", "no_bias=True", NULL);
     y = test_op(c, "FullyConnected", 2, (tni_array *[]){h, w[1]}, "num_hidden=2", "no_bias=True", NULL);
     loss = test_op(c, "square", 1, &y, NULL);
-    record(false);
+    test_record(false, false);
     if (on)
         assert_ok(tni_backward(c, 1, &loss, NULL, NULL));
     assert_ok(tni_array_read(loss, values, sizeof values));
@@ -231,7 +225,7 @@ static void long_chain(void **state)
     assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
     assert_ok(tni_site_create(c, "elemwise_mul", 0, NULL, NULL, &site));
     tni_array_retain(y);
-    record(true);
+    test_record(true, true);
     for (int i = 0; i < 20000; i++) { /* each node keeps its input, which holds the node before */
         tni_array *next = NULL;
 
@@ -239,7 +233,7 @@ static void long_chain(void **state)
         tni_array_release(y);
         y = next;
     }
-    record(false);
+    test_record(false, false);
     test_values(y, (float[]){1}, 1, 0);
     tni_array_release(y);
     tni_site_release(site);
@@ -269,9 +263,9 @@ static void output_over_input(void **state)
     tni_array_release(out[1]);
     assert_ok(tni_grad_attach(c, in, TN_MODE_WRITE, NULL));
     out[1] = NULL;
-    record(true);
+    test_record(true, true);
     assert_int_equal(tni_cached_op_call(op, 1, &in, 2, out), TN_E_STATE);
-    record(false);
+    test_record(false, false);
     tni_cached_op_release(op);
     for (int i = 0; i < 2; i++)
         tni_symbol_release(open[i]);

@@ -4,6 +4,7 @@
  */
 #include "context.h"
 #include "cube.h"
+#include "support/static_plugin.h"
 
 #include <string.h>
 
@@ -38,11 +39,7 @@ static tn_status cube_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
 static const char *const types[] = {"*:f32", NULL};
 #define CUBE(type)                                                                                           \
-    {                                                                                                        \
-        .struct_size = (uint32_t)TN_END(tn_kernel, release), .rank = 64, .op = "test_cube", .name = "cube",  \
-        .device = (type), .isa = "", .op_version_min = 1, .op_version_max = 1,                               \
-        .flags = TN_KERNEL_DETERMINISTIC, .types = types, .prepare = cube_prepare, .run = cube_run           \
-    }
+    TEST_KERNEL("test_cube", type, .name = "cube", .types = types, .prepare = cube_prepare, .run = cube_run)
 static const tn_kernel cpu_cube = CUBE("cpu"), fake_cube = CUBE("fake");
 static atomic_uint told; /* flags of the last node of elemwise_mul that was prepared */
 
@@ -82,15 +79,7 @@ static const tn_kernel_table cpu_table = {.head = TN_CAPABILITY(tn_kernel_table,
                              fake_table = {.head = TN_CAPABILITY(tn_kernel_table, stream_detach,
                                                                  TN_KIND_KERNELS, "fake"),
                                            .kernels = fake_kernels};
-static const tn_capability *const capabilities[] = {&test_cube_ops.head, &cpu_table.head, &fake_table.head,
-                                                    NULL};
-static const tn_plugin plugin = {.struct_size = (uint32_t)TN_END(tn_plugin, capabilities),
-                                 .magic = TN_MAGIC,
-                                 .abi_major = TN_ABI_MAJOR,
-                                 .name = "constants",
-                                 .version = "1",
-                                 .license = "Apache-2.0",
-                                 .capabilities = capabilities};
+TEST_PLUGIN(plugin, "constants", &test_cube_ops.head, &cpu_table.head, &fake_table.head);
 
 typedef struct net {
     tni_context *c;
@@ -411,9 +400,9 @@ static void recorded(void **state)
         tni_array *y;
 
         assert_ok(tni_array_fill(n.w, 1 + i));
-        tni_scope_get()->recording = true;
+        test_record(true, false);
         y = called(&n);
-        tni_scope_get()->recording = false;
+        test_record(false, false);
         assert_ok(tni_backward(n.c, 1, &y, NULL, NULL));
         test_values(tni_grad_get(n.x), i ? (float[]){16, 16, 16} : (float[]){2, 2, 2}, 3, 0);
         expect(y, (float)(1 + i));

@@ -4,7 +4,6 @@
  */
 #include <sched.h>
 
-#include "autograd/walk.h"
 #include "choose.h"
 #include "engine/internal.h"
 #include "exec/internal.h"
@@ -23,12 +22,12 @@ static void gradients_compare(const char *engine, bool twice)
         for (int i = twice ? 3 : 1; i < 5; i++)
             assert_ok(tni_grad_attach(c, n->in[i], i == 2 ? TN_MODE_ADD : TN_MODE_WRITE, NULL));
         for (int turn = 0; turn < 2; turn++) {
-            tni_scope_get()->recording = tni_scope_get()->training = true;
+            test_record(true, true);
             if (hybrid)
                 small_call(n, h);
             else
                 net_call(c, n->s, false, n->in, h);
-            tni_scope_get()->recording = tni_scope_get()->training = false;
+            test_record(false, false);
             assert_ok(tni_backward(c, 1, &h[3], NULL, NULL));
             choose_release(h, HEADS);
         }
@@ -46,11 +45,6 @@ static void gradients(void **state)
     gradients_compare(*state, true);
 }
 
-static void choose_record(bool on)
-{
-    tni_scope_get()->recording = tni_scope_get()->training = on;
-}
-
 /* A recorded call goes on, too: what its arrays are on the tape is settled at the call, whatever becomes of
  * them behind it. Only a backward waits for the sizes. */
 static void recorded_goes_on(void **state)
@@ -65,17 +59,17 @@ static void recorded_goes_on(void **state)
         assert_ok(tni_grad_attach(c, eager.in[i], TN_MODE_WRITE, NULL));
         assert_ok(tni_grad_attach(c, net.in[i], TN_MODE_WRITE, NULL));
     }
-    choose_record(true);
+    test_record(true, true);
     net_call(c, eager.s, false, eager.in, want);
     behind = test_op(c, "_mul_scalar", 1, &want[3], "scalar=3", NULL);
-    choose_record(false);
+    test_record(false, false);
     assert_ok(tni_backward(c, 1, &behind, NULL, NULL));
     tni_array_release(behind);
     atomic_store(&choose_closed, 1);
-    choose_record(true);
+    test_record(true, true);
     small_call(&net, got);
     behind = test_op(c, "_mul_scalar", 1, &got[3], "scalar=3", NULL); /* recorded behind it, before it ran */
-    choose_record(false);
+    test_record(false, false);
     assert_true(got[2]->pending && got[3]->grad_entry && !got[1]->grad_entry);
     tni_array_retain(grad = tni_grad_get(net.in[3]));
     assert_ok(tni_grad_attach(c, net.in[4], TN_MODE_NONE, NULL)); /* what a leaf is later is not its matter */
@@ -109,33 +103,19 @@ static void sizes_tell(void *arg)
     atomic_store(&choose_closed, 0);
 }
 
-/* What a backward does before it begins. */
-static void programs_known(tni_context *c, uint32_t count, tni_array *const *heads)
-{
-    tni_tape_node *later;
-
-    do {
-        tni_tape_walk w = {.heads = heads, .head_count = count};
-
-        later = NULL;
-        assert_ok(tni_tape_walk_unsettled(&w, c, &later));
-        if (later)
-            assert_ok(tni_engine_wait_read(c->engine, tni_tape_later_var(later), 0));
-        tni_tape_node_release(later);
-    } while (later);
-}
-
 /* The rest is compiled in the middle of a walk, and has a rest itself: that is waited for, too. */
 static void settled_while_walked(void **state)
 {
     tni_context *c = choose_open(*state);
     tni_array *got[HEADS] = {NULL}, *heads[2], *next;
     tni_thread *thread;
+    tni_mutex lock;
     small net;
 
+    assert_ok(tni_mutex_init(&lock));
     small_open(&net, c, true);
     assert_ok(tni_grad_attach(c, net.in[3], TN_MODE_WRITE, NULL));
-    choose_record(true);
+    test_record(true, true);
     heads[1] = test_op(c, "negative", 1, &net.in[3], NULL); /* a long way beside it */
     for (int i = 0; i < LONG; i++, heads[1] = next) {
         next = test_op(c, "negative", 1, &heads[1], NULL);
@@ -148,12 +128,13 @@ static void settled_while_walked(void **state)
         small_call(&net, got);
         heads[0] = got[3];
         atomic_store(&walking, true);
-        programs_known(c, 2, heads);
+        assert_ok(tni_tape_wait(c, &lock, 2, heads));
         assert_true(tni_tape_settled(tni_tape_resolve(got[3]->grad_entry)->node));
         tni_thread_join(thread);
         choose_release(got, HEADS);
     }
-    choose_record(false);
+    test_record(false, false);
+    tni_mutex_fini(&lock);
     tni_array_release(heads[1]);
     small_close(&net);
     test_context_close(c);
@@ -176,10 +157,10 @@ static void differentiated_twice(void **state)
     for (int hybrid = 0; hybrid < 2; hybrid++) {
         tni_array *dw = NULL;
 
-        choose_record(true);
+        test_record(true, true);
         net_call(c, s, hybrid, a, &y);
         assert_ok(tni_grad(c, 1, &y, NULL, 1, &a[1], &create, &dw));
-        choose_record(false);
+        test_record(false, false);
         assert_ok(tni_backward(c, 1, &dw, NULL, NULL));
         assert_ok(tni_array_create(c->space, a[1]->storage->device, TN_F32, 1, (int64_t[]){COLUMNS}, "test",
                                    &first[hybrid]));
@@ -210,9 +191,9 @@ static void recorded_failures(void **state)
     for (int early = 0; early < 2; early++) {
         atomic_store(&choose_breaks, early);
         atomic_store(&choose_breaks_left, 1);
-        choose_record(true);
+        test_record(true, true);
         small_call(&net, got);
-        choose_record(false);
+        test_record(false, false);
         if (early)
             assert_int_equal(tni_backward(c, 1, &got[3], NULL, NULL), TN_E_IO);
         else
@@ -223,13 +204,13 @@ static void recorded_failures(void **state)
         for (int i = 5; i < 7; i++) /* the running statistics hold the failure, as in any net */
             assert_ok(tni_array_fill(net.in[i], 1));
     }
-    choose_record(true);
+    test_record(true, true);
     small_call(&net, got); /* nobody asks for its backward */
-    choose_record(false);
+    test_record(false, false);
     choose_release(got, HEADS);
-    choose_record(true);
+    test_record(true, true);
     small_call(&net, got);
-    choose_record(false);
+    test_record(false, false);
     assert_ok(tni_backward(c, 1, &got[3], NULL, NULL));
     assert_ok(tni_array_wait(tni_grad_get(net.in[3])));
     choose_release(got, HEADS);
@@ -251,9 +232,9 @@ static void twins(void **state)
     a[2] = a[1];
     assert_ok(tni_grad_attach(c, a[1], TN_MODE_WRITE, NULL));
     for (int hybrid = 0; hybrid < 2; hybrid++) {
-        choose_record(true);
+        test_record(true, true);
         net_call(c, s, hybrid, a, &y);
-        choose_record(false);
+        test_record(false, false);
         assert_ok(tni_backward(c, 1, &y, NULL, NULL));
         assert_ok(tni_array_create(c->space, a[1]->storage->device, TN_F32, 1, (int64_t[]){COLUMNS}, "test",
                                    &grads[hybrid]));

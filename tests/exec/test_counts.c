@@ -63,14 +63,14 @@ static void test_recorded_calls_hold_no_scratch(void **state)
 
     (void)state;
     assert_ok(tni_grad_attach(c, x, TN_MODE_ADD, NULL));
-    tni_scope_get()->recording = true;
+    test_record(true, false);
     for (int i = 0; i < CALLS; i++) {
         if (i == 1)
             before = live_bytes(c);
         assert_ok(tni_cached_op_call(op, 1, &x, 1, &y[i]));
         assert_ok(tni_array_wait(y[i]));
     }
-    tni_scope_get()->recording = false;
+    test_record(false, false);
     assert_ok(tni_engine_wait_all(c->engine));
     assert_ok(tni_cached_op_recent(op, &e));
     scratch = e->program->arenas[0].scratch_bytes[TNI_BACKWARD];
@@ -145,10 +145,10 @@ static void test_backwards_wait_for_room(void **state)
 
     (void)state;
     assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
-    tni_scope_get()->recording = true;
+    test_record(true, false);
     squares = test_op(c, "square", 1, &x, NULL);
     y = test_op(c, "sum", 1, &squares, NULL);
-    tni_scope_get()->recording = false;
+    test_record(false, false);
     assert_ok(tni_engine_wait_all(c->engine));
     for (int i = 0; i < 50; i++)
         assert_ok(tni_backward(c, 1, &y, NULL, &(tni_backward_options){.retain = true}));
@@ -268,9 +268,9 @@ static void test_equal_layers_share_a_kernel(void **state)
     for (int i = 0; i < 1 + 2 * LAYERS; i++)
         assert_ok(tni_grad_attach(c, in[i], TN_MODE_WRITE, NULL));
     assert_ok(tni_cached_op_create(c, s, NULL, &op));
-    tni_scope_get()->recording = true;
+    test_record(true, false);
     assert_ok(tni_cached_op_call(op, 1 + 2 * LAYERS, in, 1, &y));
-    tni_scope_get()->recording = false;
+    test_record(false, false);
     assert_ok(tni_cached_op_recent(op, &e));
     (void)shared_of(e->program, "FullyConnected");
     (void)shared_of(e->program, "_backward_FullyConnected");

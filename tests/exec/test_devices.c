@@ -14,11 +14,6 @@ enum { LAYERS = 3, INPUTS = LAYERS + 1 };
 static const char *const spread[INPUTS] = {"cpu:0", "cpu:0", "cpu:1", "fake:0"}; /* x, then weights */
 static const char *const alone[INPUTS] = {"cpu:0", "cpu:0", "cpu:0", "cpu:0"};
 
-static void record(bool on)
-{
-    tni_scope_get()->recording = tni_scope_get()->training = on;
-}
-
 static tni_device *device_of(tni_context *c, const char *text)
 {
     tni_device *d = NULL;
@@ -97,10 +92,10 @@ static ran run(tni_context *c, const char *const *devices, bool hybrid, bool cop
         assert_ok(tni_grad_attach(c, r.in[i], mode, NULL));
         assert_ok(tni_array_fill(tni_grad_get(r.in[i]), 1));
     }
-    record(true);
+    test_record(true, true);
     net_call(c, s, hybrid, r.in, &r.y);
     assert_ok(tni_grad(c, 1, &r.y, NULL, INPUTS, r.in, &create, r.first));
-    record(false);
+    test_record(false, false);
     assert_ok(tni_backward(c, INPUTS, r.first, NULL, &(tni_backward_options){.retain = true}));
     assert_ok(tni_backward(c, 1, &r.y, NULL, NULL));
     for (int i = 0; i < INPUTS; i++)
@@ -156,9 +151,9 @@ static void once(void **state)
             in[i] = on_device(c, devices[i], i ? 4 : 3, 4, i);
             assert_ok(tni_grad_attach(c, in[i], TN_MODE_ADD, NULL));
         }
-        record(true);
+        test_record(true, true);
         net_call(c, s, true, in, &y);
-        record(false);
+        test_record(false, false);
         if (k == 2)
             assert_ok(tni_backward(c, 1, &y, NULL, &(tni_backward_options){.retain = true}));
         for (int i = 0; i < INPUTS && k == 2; i++)
@@ -231,9 +226,9 @@ static void groups(void **state)
         in[i] = on_device(c, "cpu:0", 2, 2, i);
         assert_ok(tni_grad_attach(c, in[i], TN_MODE_WRITE, NULL));
     }
-    record(true);
+    test_record(true, true);
     assert_ok(tni_cached_op_call(op, 3, in, 1, &y));
-    record(false);
+    test_record(false, false);
     assert_ptr_equal(y->storage->device, device_of(c, "fake:0"));
     assert_ok(tni_backward(c, 1, &y, NULL, NULL));
     for (int i = 0; i < 3; i++) {
@@ -284,17 +279,17 @@ static void views_in_groups(void **state)
         assert_ok(tni_cached_op_create(c, s, NULL, &op));
         if (way < 2)
             assert_ok(tni_cached_op_groups(op, pairs));
-        record(way > 0);
+        test_record(way > 0, way > 0);
         assert_ok(tni_cached_op_call(op, 1, &x[way], 2, y[way]));
-        record(false);
+        test_record(false, false);
         for (int h = 0; h < 2; h++) {
             assert_ptr_equal(y[way][h]->storage->device, device_of(c, way < 2 ? "cpu:1" : "cpu:0"));
             net_same(y[way][h], y[0][h], "view");
         }
         if (way) {
-            record(true);
+            test_record(true, true);
             assert_ok(tni_grad(c, 2, y[way], NULL, 1, &x[way], &create, &grads[way]));
-            record(false);
+            test_record(false, false);
             assert_ok(tni_backward(c, 1, &grads[way], NULL, NULL));
         }
         tni_cached_op_release(op);

@@ -82,10 +82,10 @@ static void of_recorded_views(void **state)
 
     (void)state;
     assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
-    tni_scope_get()->recording = true;
+    test_record(true, false);
     assert_ok(tni_invoke_text(c, "Reshape", 1, &x, 1, names, texts, 1, &out, NULL));
     y = test_op(c, "square", 1, &out, NULL);
-    tni_scope_get()->recording = false;
+    test_record(false, false);
     assert_ok(tni_backward(c, 1, &y, NULL, NULL));
     test_values(tni_grad_get(x), (float[]){2, 4, 6}, 3, 0);
     tni_array_release(x);

@@ -1,6 +1,7 @@
 /* Heads of all kinds, call by call and as nets: views, integers, heads whose gradient has no kernel. */
 #include "context.h"
 #include "cube.h"
+#include "support/static_plugin.h"
 
 #include <string.h>
 
@@ -27,12 +28,12 @@ static tni_array *recorded(tni_context *c, tni_cached_op *op, const char *name, 
 {
     tni_array *out = NULL;
 
-    tni_scope_get()->recording = true;
+    test_record(true, false);
     if (op)
         assert_ok(tni_cached_op_call(op, inputs, in, 1, &out));
     else
         assert_ok(tni_invoke_text(c, name, inputs, in, attr != NULL, &attr, &text, 1, &out, NULL));
-    tni_scope_get()->recording = false;
+    test_record(false, false);
     return out;
 }
 
@@ -220,17 +221,8 @@ static const tn_kernel cube = {.struct_size = (uint32_t)TN_END(tn_kernel, releas
                                .types = (const char *const[]){"*:f32", NULL},
                                .prepare = cube_prepare,
                                .run = cube_run};
-static const tn_kernel *const kernels[] = {&cube, NULL};
-static const tn_kernel_table kernel_table = {
-    .head = TN_CAPABILITY(tn_kernel_table, stream_detach, TN_KIND_KERNELS, "cpu"), .kernels = kernels};
-static const tn_capability *const capabilities[] = {&test_cube_ops.head, &kernel_table.head, NULL};
-static const tn_plugin plugin = {.struct_size = (uint32_t)TN_END(tn_plugin, capabilities),
-                                 .magic = TN_MAGIC,
-                                 .abi_major = TN_ABI_MAJOR,
-                                 .name = "half",
-                                 .version = "1",
-                                 .license = "Apache-2.0",
-                                 .capabilities = capabilities};
+TEST_KERNELS(kernel_table, "cpu", &cube);
+TEST_PLUGIN(plugin, "half", &test_cube_ops.head, &kernel_table.head);
 
 /* A recorded call goes well; the backward is refused, by name. */
 static void without_kernel(void **state)

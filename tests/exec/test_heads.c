@@ -7,12 +7,6 @@
 
 #include <string.h>
 
-static void record(bool on)
-{
-    tni_scope_get()->recording = on;
-    tni_scope_get()->training = on;
-}
-
 static void assert_no_graph(tn_status st, const char *head)
 {
     assert_int_equal(st, TN_E_STATE);
@@ -76,9 +70,9 @@ static leaves recorded(tni_context *c, bool net, uint32_t x_mode, uint32_t w_mod
         assert_ok(tni_grad_attach(c, l.w, w_mode, NULL));
         assert_ok(tni_array_fill(tni_grad_get(l.w), 7));
     }
-    record(true);
+    test_record(true, true);
     outputs(c, net, l.x, l.w, l.out);
-    record(false);
+    test_record(false, false);
     return l;
 }
 

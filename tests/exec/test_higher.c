@@ -22,12 +22,6 @@ typedef struct net_case {
     float tolerance; /* of differences; 0: none are made */
 } net_case;
 
-static void record(bool on, bool train)
-{
-    tni_scope_get()->recording = on;
-    tni_scope_get()->training = on && train;
-}
-
 /* ---- nets of (2, 3) arrays ----------------------------------------------------------------------------- */
 
 static tni_symbol *x_of(tni_context *c)
@@ -227,11 +221,11 @@ static made twice(tni_context *c, const net_case *n, bool hybrid, bool penalty)
         m.x[i] = input_make(c, i);
         assert_ok(tni_grad_attach(c, m.x[i], TN_MODE_WRITE, NULL));
     }
-    record(true, n->train);
+    test_record(true, n->train);
     net_call(c, s, hybrid, m.x, &y);
     assert_ok(tni_grad(c, 1, &y, NULL, m.count, m.x, &create, m.grads));
     heads[0] = weighted(c, m.grads, m.count);
-    record(false, false);
+    test_record(false, false);
     heads[1] = y;
     assert_ok(tni_backward(c, penalty ? 2 : 1, heads, NULL, NULL));
     for (uint32_t i = 0; i < m.count; i++)
@@ -285,9 +279,9 @@ static double first_sum(tni_context *c, const net_case *n, uint32_t input, int e
         m.x[i] = test_array(c, 2, (int64_t[]){2, 3}, values);
         assert_ok(tni_grad_attach(c, m.x[i], TN_MODE_WRITE, NULL));
     }
-    record(true, n->train);
+    test_record(true, n->train);
     net_call(c, s, true, m.x, &y);
-    record(false, false);
+    test_record(false, false);
     assert_ok(tni_backward(c, 1, &y, NULL, NULL));
     for (uint32_t i = 0; i < m.count; i++) {
         assert_ok(tni_array_read(tni_grad_get(m.x[i]), values, sizeof values));
@@ -337,10 +331,10 @@ static void further(void **state)
         tni_array *x = test_array(c, 1, (int64_t[]){2}, (float[]){2, -1}), *h = NULL, *y = NULL;
 
         assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
-        record(true, true);
+        test_record(true, true);
         net_call(c, s, hybrid, &x, &h);
         net_call(c, s, hybrid, &h, &y);
-        record(false, false);
+        test_record(false, false);
         for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
             tni_array *g = NULL;
 
@@ -371,9 +365,9 @@ static void head_gradients(void **state)
 
         assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
         assert_ok(tni_grad_attach(c, g, TN_MODE_WRITE, NULL));
-        record(true, true);
+        test_record(true, true);
         net_call(c, s, hybrid, &x, &y);
-        record(false, false);
+        test_record(false, false);
         assert_ok(tni_grad(c, 1, &y, &g, 1, &x, &create, &d));
         assert_ok(tni_backward(c, 1, &d, NULL, NULL));
         test_values(tni_grad_get(x), (float[]){10, 14}, 2, 0);
@@ -414,9 +408,9 @@ static void only_what_is_kept(void **state)
     (void)state;
     assert_ok(tni_grad_attach(c, in[0], TN_MODE_WRITE, NULL));
     assert_ok(tni_cached_op_create(c, s, NULL, &op));
-    record(true, true);
+    test_record(true, true);
     assert_ok(tni_cached_op_call(op, 2, in, 1, &y));
-    record(false, false);
+    test_record(false, false);
     assert_ok(tni_cached_op_recent(op, &e));
     for (uint32_t k = 0; k < e->graph->entry_count; k++) {
         const uint32_t value = e->program->value_of[k];
@@ -462,10 +456,10 @@ static void batch_norm_first(tni_context *c, bool hybrid, bool train, const floa
     in[4] = test_vector(c, CHANNELS, (float[]){0.9f, 1.3f});
     for (int i = 0; i < 3; i++)
         assert_ok(tni_grad_attach(c, in[i], TN_MODE_WRITE, NULL));
-    record(true, train);
+    test_record(true, train);
     net_call(c, s, hybrid, in, &y);
     assert_ok(tni_grad(c, 1, &y, NULL, 3, in, &create, grads));
-    record(false, false);
+    test_record(false, false);
     tni_array_release(y);
     tni_symbol_release(s);
     tni_symbol_release(x);
@@ -565,9 +559,9 @@ static void once(void **state)
         for (int i = 1; i < 5; i++)
             in[i] = test_vector(c, 1, (float[]){i == 4});
         assert_ok(tni_grad_attach(c, in[0], TN_MODE_WRITE, NULL));
-        record(true, true);
+        test_record(true, true);
         net_call(c, s, hybrid, in, &y);
-        record(false, false);
+        test_record(false, false);
         draws = tni_random_position(c, d);
         assert_ok(tni_grad(c, 1, &y, NULL, 1, in, &create, &g));
         assert_true(tni_random_position(c, d) == draws);

@@ -124,9 +124,9 @@ static void empty_and_unwritten(void **state)
 static int group(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adds),         cmocka_unit_test(site_repeats),   cmocka_unit_test(refuses),
-        cmocka_unit_test(writes_given), cmocka_unit_test(strided_inputs),
-        cmocka_unit_test(empty_and_unwritten),
+        cmocka_unit_test(adds),           cmocka_unit_test(site_repeats),
+        cmocka_unit_test(refuses),        cmocka_unit_test(writes_given),
+        cmocka_unit_test(strided_inputs), cmocka_unit_test(empty_and_unwritten),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,10 +5,10 @@
  */
 #include "context.h"
 #include "cube.h"
+#include "support/static_plugin.h"
 
 #include <math.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -129,48 +129,24 @@ static const tn_kernel prompt_kernel =
     KERNEL("_backward_test_cube", "prompt", 0u, test_cube_backward_prepare, test_cube_backward_run);
 static const tn_kernel later_kernel =
     KERNEL("_backward_test_cube", "later", TN_KERNEL_ASYNC, test_cube_backward_prepare, backward_later);
-static const tn_kernel *const kernels[] = {&cube_kernel,   &cube_later_kernel, &cube_fails_kernel,
-                                           &prompt_kernel, &later_kernel,      NULL};
-static const tn_kernel_table kernel_table = {
-    .head = TN_CAPABILITY(tn_kernel_table, stream_detach, TN_KIND_KERNELS, "cpu"), .kernels = kernels};
-static const tn_capability *const capabilities[] = {&test_cube_ops.head, &kernel_table.head, NULL};
-static const tn_plugin plugin = {.struct_size = (uint32_t)TN_END(tn_plugin, capabilities),
-                                 .magic = TN_MAGIC,
-                                 .abi_major = TN_ABI_MAJOR,
-                                 .name = "cubes",
-                                 .version = "1",
-                                 .license = "Apache-2.0",
-                                 .capabilities = capabilities};
+TEST_KERNELS(kernel_table, "cpu", &cube_kernel, &cube_later_kernel, &cube_fails_kernel, &prompt_kernel,
+             &later_kernel);
+TEST_PLUGIN(plugin, "cubes", &test_cube_ops.head, &kernel_table.head);
 
 /* ---- contexts ------------------------------------------------------------------------------------------ */
-
-static char logged[4096];
-
-static void log_keep(void *arg, int32_t level, const char *text)
-{
-    const size_t used = strlen(logged);
-
-    (void)arg;
-    if (level <= TN_LOG_WARNING)
-        (void)snprintf(logged + used, sizeof logged - used, "%s\n", text);
-}
 
 /* With kernels of these names for the cube and its backward. */
 static tni_context *open_pinned(const char *engine, const char *forward, const char *backward)
 {
-    const char *folder = getenv("TENON_TEST_PLUGINS");
-    char path[TN_PATH_BYTES_MAX], pins[2][64];
-    const char *const settings[] = {path, pins[0], pins[1], engine, NULL};
-    const tni_context_options o = {.settings = settings, .log = log_keep};
-    tni_context *c = NULL;
+    char pins[2][64];
+    const char *const settings[] = {"compile.passes_off=", pins[0], pins[1], engine, NULL};
+    tni_context *c;
 
-    (void)snprintf(path, sizeof path, "plugins.path=%s", folder ? folder : "");
     (void)snprintf(pins[0], sizeof pins[0], "kernel.test_cube@cpu=cubes/%s", forward);
     (void)snprintf(pins[1], sizeof pins[1], "kernel._backward_test_cube@cpu=cubes/%s", backward);
-    logged[0] = '\0';
     atomic_store(&ran_later, 0);
     while_later = NULL;
-    assert_ok(tni_context_open(&o, &c));
+    c = test_context(settings);
     assert_ok(tni_registry_add_static(c->plugins, &plugin, NULL));
     return c;
 }
@@ -178,20 +154,6 @@ static tni_context *open_pinned(const char *engine, const char *forward, const c
 static tni_context *open_with(const char *engine, bool later)
 {
     return open_pinned(engine, "cube", later ? "later" : "prompt");
-}
-
-static uint64_t cuts(tni_context *c)
-{
-    tni_exec_stats stats;
-
-    tni_exec_stats_get(c, &stats);
-    return stats.cuts;
-}
-
-static void record(bool on)
-{
-    tni_scope_get()->recording = on;
-    tni_scope_get()->training = on;
 }
 
 /* ---- a training ---------------------------------------------------------------------------------------- */
@@ -267,7 +229,7 @@ static void step(training *t, bool hybrid, int turn, float *out)
 
     memcpy(&bits, &scale, sizeof bits);
     assert_ok(tni_site_set(t->scale, 0, bits));
-    record(true);
+    test_record(true, true);
     if (hybrid) {
         assert_ok(tni_cached_op_call(t->net, 3, in, 1, &h[2]));
     } else {
@@ -278,7 +240,7 @@ static void step(training *t, bool hybrid, int turn, float *out)
     assert_ok(tni_invoke(t->scale, 1, &h[2], 1, &y[0]));
     y[1] = test_op(t->c, "test_cube", 1, &y[0], NULL);
     y[2] = test_op(t->c, "sum", 1, &y[1], NULL);
-    record(false);
+    test_record(false, false);
     if (turn == 1) /* twice over the same tape: what is added is added twice */
         assert_ok(tni_backward(t->c, 1, &y[2], NULL, &retain));
     assert_ok(tni_backward(t->c, 1, &y[2], NULL, NULL));
@@ -299,20 +261,20 @@ static void same_bits(const char *engine, bool hybrid)
     training_open(&t, engine, false);
     for (int i = 0; i < STEPS; i++)
         step(&t, hybrid, i, want[i]);
-    assert_int_equal(cuts(t.c), 0);
+    assert_int_equal(test_cuts(t.c), 0);
     training_close(&t);
     training_open(&t, engine, true);
     for (int i = 0; i < STEPS; i++)
         step(&t, hybrid, i, got[i]);
-    assert_int_equal(cuts(t.c),
+    assert_int_equal(test_cuts(t.c),
                      (STEPS + 1) * (hybrid ? 3 : 4)); /* around two kernels; a net begins with one */
     assert_int_equal(atomic_load(&ran_later), 2 * (STEPS + 1));
     training_close(&t);
     assert_memory_equal(got, want, sizeof want);
     assert_true(fabsf(want[0][0]) > 1e-6f && fabsf(want[2][0] - want[0][0]) > 1e-6f);
-    assert_non_null(
-        strstr(logged, "(_backward_test_cube): its kernel later completes later; the rest stays compiled"));
-    assert_null(strstr(strstr(logged, "a program is cut") + 1, "a program is cut")); /* once */
+    assert_non_null(strstr(
+        test_logged, "(_backward_test_cube): its kernel later completes later; the rest stays compiled"));
+    assert_null(strstr(strstr(test_logged, "a program is cut") + 1, "a program is cut")); /* once */
 }
 
 static void eager(void **state)
@@ -337,14 +299,14 @@ static void new_arrays(void **state)
 
     assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
     assert_ok(tni_grad_attach(c, other, TN_MODE_WRITE, NULL));
-    record(true);
+    test_record(true, true);
     y = test_op(c, "test_cube", 1, &x, NULL);
-    record(false);
+    test_record(false, false);
     assert_ok(tni_grad(c, 1, &y, &head, 2, variables, NULL, g));
     test_values(g[0], (float[]){30, 1200}, 2, 0);
     test_values(g[1], (float[]){0}, 1, 0);
     test_values(tni_grad_get(x), (float[]){0, 0}, 2, 0);
-    assert_int_equal(cuts(c), 0); /* nothing is around it */
+    assert_int_equal(test_cuts(c), 0); /* nothing is around it */
     tni_array_release(g[0]);
     tni_array_release(g[1]);
     tni_array_release(other);
@@ -364,10 +326,10 @@ static void gradient_of_itself(void **state)
         assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
         g = tni_grad_get(x);
         assert_ok(tni_array_fill(g, 2));
-        record(true);
+        test_record(true, true);
         y = test_op(c, "test_cube", 1, &x, NULL);
         z = test_op(c, "test_cube", 1, &y, NULL);
-        record(false);
+        test_record(false, false);
         assert_ok(tni_backward(c, 1, &z, &g, NULL));
         test_values(g, (float[]){18, 2 * 9 * 256}, 2, 0);
         tni_array_release(y);
@@ -392,10 +354,10 @@ static void draws_stay(void **state)
         assert_ok(tni_default_device(c, &device));
         assert_ok(tni_random_seed(c, 5, NULL));
         assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
-        record(true);
+        test_record(true, true);
         d = test_op(c, "Dropout", 1, &x, NULL);
         y = test_op(c, "test_cube", 1, &d, NULL);
-        record(false);
+        test_record(false, false);
         assert_ok(tni_backward(c, 1, &y, NULL, NULL));
         assert_ok(tni_array_read(tni_grad_get(x), values[later], sizeof values[later]));
         position[later] = tni_random_position(c, device);
@@ -432,16 +394,16 @@ static void sums_in_order(void **state)
         assert_ok(tni_cached_op_create(c, s, NULL, &net));
         for (uint32_t mode = TN_MODE_WRITE; mode <= TN_MODE_ADD; mode++) {
             assert_ok(tni_grad_attach(c, x, mode, old));
-            record(true);
+            test_record(true, true);
             assert_ok(tni_cached_op_call(net, 1, &x, 1, &y));
-            record(false);
+            test_record(false, false);
             assert_ok(tni_backward(c, 1, &y, NULL, NULL));
             test_values(old, (float[]){1}, 1, 0);
             assert_ok(tni_array_fill(old, -2));
             tni_array_release(y);
             y = NULL;
         }
-        assert_true(cuts(c) > 0);
+        assert_true(test_cuts(c) > 0);
         for (int i = 0; i < 4; i++)
             tni_symbol_release(terms[i]);
         tni_symbol_release(v);
@@ -481,7 +443,7 @@ static void outputs_elsewhere(void **state)
     assert_ok(tni_cached_op_call(net, 1, &tall, 1, &head));
     assert_ptr_equal(head, column);
     test_values(m, (float[]){1, 8, 1, 27}, 4, 0);
-    assert_int_equal(cuts(c), 0);
+    assert_int_equal(test_cuts(c), 0);
     assert_int_equal(atomic_load(&ran_later), 4);
     tni_cached_op_release(net);
     tni_symbol_release(s);
@@ -523,9 +485,9 @@ static tni_array *recorded_cube(tni_context *c, tni_array *x)
 {
     tni_array *y;
 
-    record(true);
+    test_record(true, true);
     y = test_op(c, "test_cube", 1, &x, NULL);
-    record(false);
+    test_record(false, false);
     return y;
 }
 
@@ -568,7 +530,7 @@ static void within_a_kernel(void **state)
     while (atomic_load(&inner_done) < 3)
         (void)sched_yield();
     assert_ok(tni_engine_wait_all(c->engine));
-    assert_int_equal(cuts(c), 0);
+    assert_int_equal(test_cuts(c), 0);
     tni_array_release(y);
     tni_array_release(x);
     test_context_close(c);
@@ -585,9 +547,9 @@ static void over_one_tape(void **state)
 
         assert_ok(tni_grad_attach(c, x, TN_MODE_ADD, NULL));
         y = recorded_cube(c, x);
-        record(true);
+        test_record(true, true);
         z = shared_head = test_op(c, "test_cube", 1, &y, NULL);
-        record(false);
+        test_record(false, false);
         atomic_store(&inner_left, 1);
         while_later = backward_of_the_same;
         assert_ok(tni_backward(c, 1, &z, NULL, &retain));
@@ -699,11 +661,11 @@ static bool torn_at(tni_context *c, tni_array *const leaves[3], uint64_t nth, ui
     tn_status st;
     bool failed;
 
-    record(true);
+    test_record(true, true);
     h[0] = test_op(c, "elemwise_mul", 2, leaves, NULL);
     h[1] = test_op(c, "elemwise_mul", 2, (tni_array *[]){h[0], leaves[2]}, NULL);
     y = test_op(c, "test_cube", 1, &h[1], NULL);
-    record(false);
+    test_record(false, false);
     for (int i = 0; i < 3; i++)
         assert_ok(tni_array_fill(tni_grad_get(leaves[i]), 5));
     tni_mem_fail_at(nth, false, true);

@@ -10,12 +10,6 @@ enum { INPUTS_MAX = 24 };
 
 static const char *const on[] = {"compile.mirror=true", NULL};
 
-static void record(bool recording, bool train)
-{
-    tni_scope_get()->recording = recording;
-    tni_scope_get()->training = recording && train;
-}
-
 /* ---- nets of (2, 3, 4, 4) arrays ------------------------------------------------------------------------
  */
 
@@ -165,9 +159,9 @@ static void forward(tni_context *c, tni_symbol *s, bool train, ran *r)
     inputs_make(c, s, r);
     assert_ok(tni_random_seed(c, 5, NULL));
     assert_ok(tni_cached_op_create(c, s, NULL, &op));
-    record(true, train);
+    test_record(true, train);
     assert_ok(tni_cached_op_call(op, r->count, r->in, 2, r->y));
-    record(false, false);
+    test_record(false, false);
     assert_ok(tni_cached_op_recent(op, &r->compiled));
     for (uint32_t a = 0; a < r->compiled->program->arena_count; a++)
         r->kept += r->compiled->program->arenas[a].kept_bytes;
@@ -281,7 +275,7 @@ static void backward_kind(tni_context *c, ran *r, int kind)
         break;
     default: /* the net as its operators, differentiated once more */
         assert_ok(tni_grad(c, 1, r->y, NULL, 1, r->in, &create, grads));
-        record(false, false);
+        test_record(false, false);
         assert_ok(tni_backward(c, 1, grads, NULL, NULL));
         tni_array_release(grads[0]);
     }

@@ -7,16 +7,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "autograd/walk.h"
+#include "autograd/autograd.h"
 
 static const tni_backward_options retain = {.retain = true}, predict = {.predict = true},
                                   predict_retain = {.retain = true, .predict = true};
-
-static void record(bool on, bool train)
-{
-    tni_scope_get()->recording = on;
-    tni_scope_get()->training = train;
-}
 
 static tni_array *leaf(tni_context *c, int64_t rows, int64_t columns, const float *values)
 {
@@ -44,9 +38,9 @@ static void dropout(void **state)
         float kept[6], mask[6];
 
         assert_ok(tni_random_seed(c, 3, NULL));
-        record(true, true);
+        test_record(true, true);
         net_call(c, s, hybrid, &x, &y);
-        record(false, false);
+        test_record(false, false);
         assert_ok(tni_array_read(y, kept, sizeof kept));
         for (int i = 0; i < 6; i++)
             mask[i] = kept[i] / values[i];
@@ -72,11 +66,11 @@ static void mixed(void **state)
     float kept[6], mask[6];
 
     (void)state;
-    record(true, false);
+    test_record(true, false);
     h = test_op(c, "Dropout", 1, &x, "p=0.5", NULL);
-    record(true, true);
+    test_record(true, true);
     y = test_op(c, "Dropout", 1, &h, "p=0.5", NULL);
-    record(false, false);
+    test_record(false, false);
     assert_ok(tni_array_read(y, kept, sizeof kept));
     for (int i = 0; i < 6; i++)
         mask[i] = kept[i] / values[i];
@@ -103,9 +97,9 @@ static void batch_norm(void **state)
         const float by = 2 / sqrtf(5.25f + 1e-3f);
         float trained[4];
 
-        record(true, true);
+        test_record(true, true);
         net_call(c, s, hybrid, in, &y);
-        record(false, false);
+        test_record(false, false);
         assert_ok(tni_backward(c, 1, &y, NULL, &predict_retain));
         test_values(tni_grad_get(in[0]), (float[]){by, by, by, by}, 4, 1e-5f);
         assert_ok(tni_backward(c, 1, &y, NULL, NULL));
@@ -139,11 +133,11 @@ static void no_leaves(void **state)
         const tni_backward_options o = {.retain = true, .create = k / 2};
         tni_array *x = leaf(c, 1, 3, values), *of[4] = {NULL, x, NULL, NULL}, *got[4], *other, *head;
 
-        record(true, false);
+        test_record(true, false);
         net_call(c, s, k % 2, &x, &of[0]);
         of[2] = test_op(c, "elemwise_mul", 2, (tni_array *[]){of[0], of[0]}, NULL);
         of[3] = test_op(c, "negative", 1, &x, NULL); /* nothing leads from it */
-        record(false, false);
+        test_record(false, false);
         assert_ok(tni_grad(c, 1, &of[2], NULL, 4, of, &o, got));
         test_values(got[0], to_h, 3, 1e-6f);
         test_values(got[1], to_x, 3, 1e-6f);
@@ -196,10 +190,10 @@ static void several_devices(void **state)
 
         for (int i = 0; i < 3; i++)
             x[i] = on_device(c, devices[i], (float)i + 1, (float)i - 1);
-        record(true, true);
+        test_record(true, true);
         for (int i = 0; i < 3; i++)
             y[i] = test_op(c, "square", 1, &x[i], NULL);
-        record(false, false);
+        test_record(false, false);
         assert_ok(tni_grad(c, 3, y, NULL, 3, x, &o, got));
         for (int i = 0; i < 3; i++) {
             test_values(got[i], (float[]){2 * (float)i + 2, 2 * (float)i - 2}, 2, 0);
@@ -218,17 +212,17 @@ static void detached(void **state)
     tni_array *x = leaf(c, 1, 2, (float[]){1, 2}), *y, *paused, *off = NULL, *parts[2], *w;
 
     (void)state;
-    record(true, true);
+    test_record(true, true);
     y = test_op(c, "_mul_scalar", 1, &x, "scalar=2", NULL);
-    record(false, false);
+    test_record(false, false);
     paused = test_op(c, "_mul_scalar", 1, &y, "scalar=3", NULL);
     assert_null(paused->grad_entry);
     assert_ok(tni_array_detach(y, &off));
-    record(true, true);
+    test_record(true, true);
     parts[0] = test_op(c, "elemwise_mul", 2, (tni_array *[]){y, paused}, NULL);
     parts[1] = test_op(c, "elemwise_mul", 2, (tni_array *[]){y, off}, NULL);
     w = test_op(c, "elemwise_add", 2, parts, NULL);
-    record(false, false);
+    test_record(false, false);
     assert_ok(tni_backward(c, 1, &w, NULL, NULL));
     test_values(tni_grad_get(x), (float[]){16, 32}, 2, 0); /* 2 (6 x + 2 x) */
     tni_array *const all[] = {x, y, paused, off, parts[0], parts[1], w};
@@ -250,9 +244,9 @@ static void retained_beside_consuming(void **state)
         tni_tape_walk w = {.heads = &y, .head_count = 1};
         tni_exec_stats before, after;
 
-        record(true, true);
+        test_record(true, true);
         net_call(c, s, true, &x, &y);
-        record(false, false);
+        test_record(false, false);
         if (begun) {
             assert_ok(tni_tape_walk_init(&w, c));
             tni_tape_enter(&w, true);

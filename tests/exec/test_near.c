@@ -4,6 +4,7 @@
  * the caller is changed in part.
  */
 #include "far.h"
+#include "support/static_plugin.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,24 +28,11 @@ static tn_status step_shape(tn_infer *i)
 
 static const char *const names_pick[] = {"x", "index", NULL}, *const names_out[] = {"y", "sum", NULL};
 static const char *const names_step[] = {"x", "state", NULL}, *const names_y[] = {"y", NULL};
-static const tn_op pick = {.struct_size = (uint32_t)TN_END(tn_op, gradient),
-                           .version = 1,
-                           .name = "test_pick",
-                           .doc = "picks",
-                           .inputs = names_pick,
-                           .outputs = names_out,
-                           .shape = pick_shape};
-static const tn_op step = {.struct_size = (uint32_t)TN_END(tn_op, gradient),
-                           .version = 1,
-                           .name = "test_step",
-                           .doc = "adds its state and counts it up",
-                           .inputs = names_step,
-                           .outputs = names_y,
-                           .mutates = 2,
-                           .shape = step_shape};
-static const tn_op *const ops[] = {&pick, &step, NULL};
-static const tn_op_table op_table = {.head = TN_CAPABILITY(tn_op_table, ops, TN_KIND_OPS, "nears"),
-                                     .ops = ops};
+static const tn_op pick =
+    TEST_OP(.name = "test_pick", .inputs = names_pick, .outputs = names_out, .shape = pick_shape);
+static const tn_op step =
+    TEST_OP(.name = "test_step", .inputs = names_step, .outputs = names_y, .mutates = 2, .shape = step_shape);
+TEST_OPS(op_table, "nears", &pick, &step);
 
 static bool on_device; /* what runs is on a device: such arguments say that they are in host memory */
 
@@ -126,16 +114,8 @@ KERNELS(fake, 0u, pick_run);
 KERNELS(far, 0u, pick_run);
 KERNELS(farther, TN_KERNEL_ASYNC, pick_later);
 KERNELS(beside, 0u, pick_run);
-static const tn_capability *const capabilities[] = {
-    &op_table.head,     &cpu_table.head, &fake_table.head,  &far_table.head,  &farther_table.head,
-    &beside_table.head, &far_ops.head,   &farther_ops.head, &beside_ops.head, NULL};
-static const tn_plugin plugin = {.struct_size = (uint32_t)TN_END(tn_plugin, capabilities),
-                                 .magic = TN_MAGIC,
-                                 .abi_major = TN_ABI_MAJOR,
-                                 .name = "nears",
-                                 .version = "1",
-                                 .license = "Apache-2.0",
-                                 .capabilities = capabilities};
+TEST_PLUGIN(plugin, "nears", &op_table.head, &cpu_table.head, &fake_table.head, &far_table.head,
+            &farther_table.head, &beside_table.head, &far_ops.head, &farther_ops.head, &beside_ops.head);
 
 /* ---- places -------------------------------------------------------------------------------------------- */
 

@@ -30,14 +30,14 @@ static void refused_by_backward(tni_context *c, tni_cached_op *op)
     tni_array *x = test_vector(c, 2, (float[]){2, 3}), *out[2] = {NULL, NULL};
 
     assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
-    tni_scope_get()->recording = true;
+    test_record(true, false);
     if (op) {
         assert_ok(tni_cached_op_call(op, 1, &x, 2, out));
     } else {
         out[0] = test_op(c, "square", 1, &x, NULL);
         out[1] = test_op(c, "sgd_update", 2, (tni_array *[]){out[0], x}, "lr=1", NULL);
     }
-    tni_scope_get()->recording = false;
+    test_record(false, false);
     test_values(out[1], (float[]){2, 6}, 2, 0);
     assert_int_equal(tni_backward(c, 1, &out[1], NULL, NULL), TN_E_UNSUPPORTED);
     assert_ok(tni_backward(c, 1, &out[0], NULL, NULL));
@@ -87,9 +87,9 @@ static void zero_beside_it(void **state)
     assert_ok(tni_cached_op_create(c, both, NULL, &op));
     assert_ok(tni_grad_attach(c, in, TN_MODE_WRITE, NULL));
     assert_ok(tni_array_fill(tni_grad_get(in), 7));
-    tni_scope_get()->recording = true;
+    test_record(true, false);
     assert_ok(tni_cached_op_call(op, 1, &in, 2, out));
-    tni_scope_get()->recording = false;
+    test_record(false, false);
     assert_int_equal(tni_backward(c, 1, &out[0], NULL, NULL), TN_E_UNSUPPORTED);
     assert_ok(tni_backward(c, 1, &out[1], NULL, NULL));
     test_values(tni_grad_get(in), (float[]){0, 0}, 2, 0);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/static_plugin.h"
 #include "tenon/plugin/indices.h"
 
 /* ---- the vendor: sin and square in reverse order, reorders, fused layers --------------------------------
@@ -143,14 +144,7 @@ static const char *const types[] = {"*:f32", NULL};
         .kernels = type_##_kernels}
 TABLE(cpu);
 TABLE(fake);
-static const tn_capability *const capabilities[] = {&cpu_table.head, &fake_table.head, NULL};
-static const tn_plugin plugin = {.struct_size = (uint32_t)TN_END(tn_plugin, capabilities),
-                                 .magic = TN_MAGIC,
-                                 .abi_major = TN_ABI_MAJOR,
-                                 .name = "vendor",
-                                 .version = "1",
-                                 .license = "Apache-2.0",
-                                 .capabilities = capabilities};
+TEST_PLUGIN(plugin, "vendor", &cpu_table.head, &fake_table.head);
 
 /* ---- nets ------------------------------------------------------------------------------------------------
  */
@@ -406,9 +400,9 @@ static void recorded_in_a_layout(void **state)
     (void)state;
     assert_ok(tni_cached_op_create(c, s, NULL, &op));
     assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
-    tni_scope_get()->recording = true;
+    test_record(true, false);
     assert_ok(tni_cached_op_call(op, 1, &x, 1, &y));
-    tni_scope_get()->recording = false;
+    test_record(false, false);
     assert_ok(tni_backward(c, 1, &y, NULL, NULL));
     test_values(tni_grad_get(x), (float[]){4, 32, 108}, 3, 0);
     tni_cached_op_release(op);

@@ -3,6 +3,7 @@
  * backward's instructions ran, and backward's segments of two hosts are ready at the same moment.
  */
 #include "net.h"
+#include "support/static_plugin.h"
 
 #define LAYERS 8
 
@@ -37,23 +38,11 @@ static tn_status layer_gradient(tn_grad *g)
     return in[0].node ? tn_grad_emit_all(g, "_backward_test_layer", 3, in, 0, 2) : TN_OK;
 }
 
-static const tn_op layer = {.struct_size = (uint32_t)TN_END(tn_op, gradient),
-                            .version = 1,
-                            .name = "test_layer",
-                            .inputs = names_xw,
-                            .outputs = names_y,
-                            .shape = layer_shape,
-                            .gradient = layer_gradient};
-static const tn_op layer_back = {.struct_size = (uint32_t)TN_END(tn_op, gradient),
-                                 .version = 1,
-                                 .name = "_backward_test_layer",
-                                 .inputs = names_back,
-                                 .outputs = names_grads,
-                                 .flags = TN_OP_BACKWARD,
-                                 .shape = back_shape};
-static const tn_op *const ops[] = {&layer, &layer_back, NULL};
-static const tn_op_table op_table = {.head = TN_CAPABILITY(tn_op_table, ops, TN_KIND_OPS, "layers"),
-                                     .ops = ops};
+static const tn_op layer = TEST_OP(.name = "test_layer", .inputs = names_xw, .outputs = names_y,
+                                   .shape = layer_shape, .gradient = layer_gradient);
+static const tn_op layer_back = TEST_OP(.name = "_backward_test_layer", .inputs = names_back,
+                                        .outputs = names_grads, .flags = TN_OP_BACKWARD, .shape = back_shape);
+TEST_OPS(op_table, "layers", &layer, &layer_back);
 
 static tn_status long_prepare(void *p, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -92,24 +81,11 @@ static tn_status back_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
 static const char *const types[] = {"*:f32", NULL};
 #define KERNEL(op_, run_)                                                                                    \
-    {                                                                                                        \
-        .struct_size = (uint32_t)TN_END(tn_kernel, release), .rank = 64, .op = (op_), .name = (op_),         \
-        .device = "cpu", .isa = "", .op_version_min = 1, .op_version_max = 1,                                \
-        .flags = TN_KERNEL_DETERMINISTIC, .types = types, .prepare = long_prepare, .run = (run_)             \
-    }
+    TEST_KERNEL(op_, "cpu", .name = (op_), .types = types, .prepare = long_prepare, .run = (run_))
 static const tn_kernel kernel_layer = KERNEL("test_layer", layer_run),
                        kernel_back = KERNEL("_backward_test_layer", back_run);
-static const tn_kernel *const kernels[] = {&kernel_layer, &kernel_back, NULL};
-static const tn_kernel_table kernel_table = {
-    .head = TN_CAPABILITY(tn_kernel_table, stream_detach, TN_KIND_KERNELS, "cpu"), .kernels = kernels};
-static const tn_capability *const capabilities[] = {&op_table.head, &kernel_table.head, NULL};
-static const tn_plugin plugin = {.struct_size = (uint32_t)TN_END(tn_plugin, capabilities),
-                                 .magic = TN_MAGIC,
-                                 .abi_major = TN_ABI_MAJOR,
-                                 .name = "layers",
-                                 .version = "1",
-                                 .license = "Apache-2.0",
-                                 .capabilities = capabilities};
+TEST_KERNELS(kernel_table, "cpu", &kernel_layer, &kernel_back);
+TEST_PLUGIN(plugin, "layers", &op_table.head, &kernel_table.head);
 
 /* ---- nets -------------------------------------------------------------------------------------------------
  */
@@ -162,9 +138,9 @@ static void record(deep *d, tni_symbol *s)
     d->s = s;
     d->out_count = s->output_count;
     assert_ok(tni_cached_op_create(d->c, s, NULL, &op));
-    tni_scope_get()->recording = true;
+    test_record(true, false);
     assert_ok(tni_cached_op_call(op, d->in_count, d->in, d->out_count, d->y));
-    tni_scope_get()->recording = false;
+    test_record(false, false);
     tni_cached_op_release(op);
     assert_ok(tni_engine_wait_all(d->c->engine));
     assert_int_equal(tni_engine_ready_count(d->c->engine), 0);

@@ -150,7 +150,7 @@ static void epoch_held(tni_context *c, training *t, uint32_t number)
 
 static void training_steps(void **state)
 {
-    enum { WARM_UP = 8, EPOCHS = 160 }; /* 608 steps between the looks */
+    enum { WARM_UP = 8, EPOCHS = 160 };                      /* 608 steps between the looks */
     const char *settings[] = {"engine.type=threaded", NULL}; /* the naive one would wait for what opens it */
     tni_context *c = test_context(settings);
     training *t = training_create(c, "adam_update", 1);

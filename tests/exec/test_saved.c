@@ -4,6 +4,7 @@
  */
 #include "context.h"
 #include "cube.h"
+#include "support/static_plugin.h"
 
 #include <string.h>
 
@@ -41,41 +42,13 @@ static tn_status cube_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 }
 
 static const char *const types[] = {"*:f32", NULL};
-static const tn_kernel cube_kernel = {.struct_size = (uint32_t)TN_END(tn_kernel, release),
-                                      .rank = 64,
-                                      .op = "test_cube",
-                                      .name = "cube",
-                                      .device = "cpu",
-                                      .isa = "",
-                                      .op_version_min = 1,
-                                      .op_version_max = 1,
-                                      .flags = TN_KERNEL_DETERMINISTIC,
-                                      .types = types,
-                                      .prepare = cube_prepare,
-                                      .run = cube_run};
-static const tn_kernel backward_kernel = {.struct_size = (uint32_t)TN_END(tn_kernel, release),
-                                          .rank = 64,
-                                          .op = "_backward_test_cube",
-                                          .name = "cube_backward",
-                                          .device = "cpu",
-                                          .isa = "",
-                                          .op_version_min = 1,
-                                          .op_version_max = 1,
-                                          .flags = TN_KERNEL_DETERMINISTIC,
-                                      .types = types,
-                                          .prepare = test_cube_backward_prepare,
-                                          .run = test_cube_backward_run};
-static const tn_kernel *const kernels[] = {&cube_kernel, &backward_kernel, NULL};
-static const tn_kernel_table kernel_table = {
-    .head = TN_CAPABILITY(tn_kernel_table, stream_detach, TN_KIND_KERNELS, "cpu"), .kernels = kernels};
-static const tn_capability *const capabilities[] = {&test_cube_ops.head, &kernel_table.head, NULL};
-static const tn_plugin plugin = {.struct_size = (uint32_t)TN_END(tn_plugin, capabilities),
-                                 .magic = TN_MAGIC,
-                                 .abi_major = TN_ABI_MAJOR,
-                                 .name = "saved",
-                                 .version = "1",
-                                 .license = "Apache-2.0",
-                                 .capabilities = capabilities};
+static const tn_kernel cube_kernel =
+    TEST_KERNEL("test_cube", "cpu", .name = "cube", .types = types, .prepare = cube_prepare, .run = cube_run);
+static const tn_kernel backward_kernel =
+    TEST_KERNEL("_backward_test_cube", "cpu", .name = "cube_backward", .types = types,
+                .prepare = test_cube_backward_prepare, .run = test_cube_backward_run);
+TEST_KERNELS(kernel_table, "cpu", &cube_kernel, &backward_kernel);
+TEST_PLUGIN(plugin, "saved", &test_cube_ops.head, &kernel_table.head);
 
 /* ---- tests --------------------------------------------------------------------------------------------- */
 
@@ -90,12 +63,6 @@ static tni_context *open_with(const char *engine)
     return c;
 }
 
-static void record(bool on)
-{
-    tni_scope_get()->recording = on;
-    tni_scope_get()->training = on;
-}
-
 /* x^9 by two nodes with a block each; two tapes alive at once; retained and walked twice. */
 static void eager(void **state)
 {
@@ -104,12 +71,12 @@ static void eager(void **state)
     const tni_backward_options retain = {.retain = true};
 
     assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
-    record(true);
+    test_record(true, true);
     for (int i = 0; i < 2; i++) {
         y[i] = test_op(c, "test_cube", 1, &x, NULL);
         z[i] = test_op(c, "test_cube", 1, &y[i], NULL);
     }
-    record(false);
+    test_record(false, false);
     assert_true(atomic_load(&asked_recorded) >= 1);
     for (int i = 0; i < 2; i++) {
         test_values(z[i], (float[]){1, 512}, 2, 0);
@@ -165,14 +132,14 @@ static void hybridized(void **state)
     tni_array *x[3], *y[3];
 
     for (int round = 0; round < 3; round++) {
-        record(true);
+        test_record(true, true);
         for (int i = 0; i < 3; i++) {
             x[i] = test_vector(c, 2, (float[]){1, (float)(i + 1)});
             assert_ok(tni_grad_attach(c, x[i], TN_MODE_WRITE, NULL));
             y[i] = NULL;
             assert_ok(tni_cached_op_call(op, 1, &x[i], 1, &y[i]));
         }
-        record(false);
+        test_record(false, false);
         for (int i = 2; i >= 0; i--) {
             const float v = (float)(i + 1), power = v * v * v * v * v * v * v * v;
 

@@ -5,9 +5,9 @@
  */
 #include "exec/subgraph.h"
 #include "net.h"
+#include "support/static_plugin.h"
 #include "tenon/plugin/attr.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- y = body(… body(data, weight) …, weight), `times` times ------------------------------------------- */
@@ -39,11 +39,8 @@ static const tn_attr_def attrs[] = {TN_ATTR_INT_IN("times", TN_REQUIRED, 1, 64, 
 static const char *const names_in[] = {"data", "weight", NULL}, *const names_out[] = {"output", NULL};
 static const char *const names_dy[] = {"dy", "data", "weight", NULL}, *const names_d[] = {"dx", "dw", NULL};
 #define OP(name_, exec_, in_, out_, shape_, gradient_, flags_)                                               \
-    {                                                                                                        \
-        .struct_size = (uint32_t)TN_END(tn_op, gradient), .version = 1, .exec = (exec_), .name = (name_),    \
-        .doc = "for tests", .attrs = attrs, .inputs = (in_), .outputs = (out_), .shape = (shape_),           \
-        .gradient = (gradient_), .flags = (flags_)                                                           \
-    }
+    TEST_OP(.exec = (exec_), .name = (name_), .attrs = attrs, .inputs = (in_), .outputs = (out_),            \
+            .shape = (shape_), .gradient = (gradient_), .flags = (flags_))
 static const tn_op repeat =
     OP("test_repeat", TN_EXEC_SUBGRAPH, names_in, names_out, repeat_shape, repeat_gradient, 0);
 static const tn_op repeat_backward =
@@ -52,9 +49,7 @@ static const tn_op together =
     OP("test_together", TN_EXEC_COLLECTIVE, names_in, names_out, repeat_shape, NULL, 0);
 static const tn_op lonely = OP("test_lonely", TN_EXEC_SUBGRAPH, names_in, names_out, repeat_shape, NULL, 0);
 static const tn_op breaking = OP("test_breaking", TN_EXEC_KERNEL, names_in, names_out, repeat_shape, NULL, 0);
-static const tn_op *const ops[] = {&repeat, &repeat_backward, &together, &lonely, &breaking, NULL};
-static const tn_op_table op_table = {.head = TN_CAPABILITY(tn_op_table, ops, TN_KIND_OPS, "repeats"),
-                                     .ops = ops};
+TEST_OPS(op_table, "repeats", &repeat, &repeat_backward, &together, &lonely, &breaking);
 
 static atomic_int breaks_left; /* runs of test_breaking that fail */
 
@@ -68,28 +63,10 @@ static tn_status breaking_run(const tn_plan *plan, const tn_exec *x, tn_err *err
 }
 
 static const char *const types[] = {"*:f32", NULL};
-static const tn_kernel breaking_kernel = {.struct_size = (uint32_t)TN_END(tn_kernel, release),
-                                          .rank = 64,
-                                          .op = "test_breaking",
-                                          .name = "breaking",
-                                          .device = "cpu",
-                                          .isa = "",
-                                          .op_version_min = 1,
-                                          .op_version_max = 1,
-                                          .flags = TN_KERNEL_DETERMINISTIC,
-                                          .types = types,
-                                          .run = breaking_run};
-static const tn_kernel *const kernels[] = {&breaking_kernel, NULL};
-static const tn_kernel_table kernel_table = {
-    .head = TN_CAPABILITY(tn_kernel_table, stream_detach, TN_KIND_KERNELS, "cpu"), .kernels = kernels};
-static const tn_capability *const capabilities[] = {&op_table.head, &kernel_table.head, NULL};
-static const tn_plugin plugin = {.struct_size = (uint32_t)TN_END(tn_plugin, capabilities),
-                                 .magic = TN_MAGIC,
-                                 .abi_major = TN_ABI_MAJOR,
-                                 .name = "repeats",
-                                 .version = "1",
-                                 .license = "Apache-2.0",
-                                 .capabilities = capabilities};
+static const tn_kernel breaking_kernel =
+    TEST_KERNEL("test_breaking", "cpu", .name = "breaking", .types = types, .run = breaking_run);
+TEST_KERNELS(kernel_table, "cpu", &breaking_kernel);
+TEST_PLUGIN(plugin, "repeats", &op_table.head, &kernel_table.head);
 
 /* ---- what runs it -------------------------------------------------------------------------------------- */
 
@@ -157,29 +134,11 @@ static const tni_subgraph_def repeat_def = {"test_repeat", repeat_run},
               op, "loop", times, "[[2,0],[1,0]]", body) "," NODE("square", "q", "[[3,0]]"),                  \
           "[4,0]")
 
-static char logged[4096];
-
-static void log_keep(void *arg, int32_t level, const char *text)
-{
-    const size_t used = strlen(logged);
-
-    (void)arg;
-    if (level <= TN_LOG_WARNING)
-        (void)snprintf(logged + used, sizeof logged - used, "%s\n", text);
-}
-
 static tni_context *open_with(const char *engine)
 {
-    const char *folder = getenv("TENON_TEST_PLUGINS");
-    char path[TN_PATH_BYTES_MAX];
-    const char *const settings[] = {path, "compile.passes_off=fold,fuse,layout", engine, NULL};
-    const tni_context_options o = {.settings = settings, .log = log_keep};
-    tni_context *c = NULL;
+    tni_context *c = test_context((const char *const[]){engine, NULL});
 
-    (void)snprintf(path, sizeof path, "plugins.path=%s", folder ? folder : "");
-    logged[0] = '\0';
     atomic_store(&breaks_left, 0);
-    assert_ok(tni_context_open(&o, &c));
     assert_ok(tni_registry_add_static(c->plugins, &plugin, NULL));
     assert_ok(tni_subgraph_add(c, &repeat_def));
     assert_ok(tni_subgraph_add(c, &backward_def));
@@ -211,20 +170,6 @@ static tni_symbol *written_out(tni_context *c, int times)
     return net_take(c, "square", h, NULL, NULL);
 }
 
-static uint64_t cuts(tni_context *c)
-{
-    tni_exec_stats stats;
-
-    tni_exec_stats_get(c, &stats);
-    return stats.cuts;
-}
-
-static void record(bool on)
-{
-    tni_scope_get()->recording = on;
-    tni_scope_get()->training = on;
-}
-
 #define COUNT 3
 static const float values_x[COUNT] = {0.5f, -1.25f, 2}, values_w[COUNT] = {0.25f, 1.5f, -0.75f};
 
@@ -242,9 +187,9 @@ static void trained(tni_context *c, tni_symbol *s, float *out)
     assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
     assert_ok(tni_grad_attach(c, w, TN_MODE_ADD, NULL));
     for (int turn = 0; turn < 2; turn++) {
-        record(true);
+        test_record(true, true);
         assert_ok(tni_cached_op_call(op, 2, in, 1, &y[turn]));
-        record(false);
+        test_record(false, false);
         if (turn == 0)
             assert_ok(tni_backward(c, 1, &y[turn], NULL, &retain));
         assert_ok(tni_backward(c, 1, &y[turn], NULL, NULL));
@@ -266,12 +211,12 @@ static void same_bits(void **state)
     float want[3 * COUNT], got[3 * COUNT];
 
     trained(c, flat, want);
-    assert_int_equal(cuts(c), 0);
+    assert_int_equal(test_cuts(c), 0);
     trained(c, loop, got);
     assert_memory_equal(got, want, sizeof want);
-    assert_int_equal(cuts(c), 5 * 2); /* around each of five runs: two forwards, three backwards */
-    assert_non_null(strstr(logged, "cut at node \"loop\" (test_repeat): it runs graphs of its own"));
-    assert_null(strstr(strstr(logged, "(test_repeat)") + 1, "(test_repeat)")); /* once */
+    assert_int_equal(test_cuts(c), 5 * 2); /* around each of five runs: two forwards, three backwards */
+    assert_non_null(strstr(test_logged, "cut at node \"loop\" (test_repeat): it runs graphs of its own"));
+    assert_null(strstr(strstr(test_logged, "(test_repeat)") + 1, "(test_repeat)")); /* once */
     tni_symbol_release(loop);
     tni_symbol_release(flat);
     test_context_close(c);
@@ -509,10 +454,10 @@ static void nets_only(void **state)
                      TN_E_UNSUPPORTED);
     assert_non_null(strstr(tni_error_message(), "a node of a net"));
     assert_ok(tni_grad_attach(c, in[0], TN_MODE_WRITE, NULL));
-    record(true);
+    test_record(true, true);
     net_call(c, loop, true, in, &y);
     assert_int_equal(tni_grad(c, 1, &y, NULL, 1, in, &twice, &dx), TN_E_UNSUPPORTED);
-    record(false);
+    test_record(false, false);
     assert_ok(tni_backward(c, 1, &y, NULL, NULL));
     tni_array_release(y);
     tni_array_release(in[0]);
@@ -536,14 +481,14 @@ static void memory_fails(void **state)
         tn_status st;
 
         assert_ok(tni_cached_op_create(c, loop, NULL, &op));
-        record(true);
+        test_record(true, true);
         tni_mem_fail_at(nth, false, false);
         if (!(st = tni_cached_op_call(op, 2, in, 1, &y)) && !(st = tni_backward(c, 1, &y, NULL, NULL)))
             st = tni_array_read(tni_grad_get(in[0]), nth ? got : want, sizeof got);
         (void)tni_engine_wait_all(c->engine);
         failed = tni_mem_failed() || !nth;
         tni_mem_fail_at(0, false, false);
-        record(false);
+        test_record(false, false);
         assert_true(st == TN_OK || st == TN_E_NOMEM);
         if (!st && nth)
             assert_memory_equal(got, want, sizeof got);
@@ -586,9 +531,9 @@ static void draws_within(void **state)
     assert_ok(tni_grad_attach(c, in[0], TN_MODE_WRITE, NULL));
     for (int turn = 0; turn < 2; turn++) {
         assert_ok(tni_random_seed(c, 5, NULL));
-        record(true);
+        test_record(true, true);
         net_call(c, s, true, in, &out);
-        record(false);
+        test_record(false, false);
         assert_int_equal(tni_random_position(c, d), 1); /* one draw, whatever is within */
         assert_ok(tni_backward(c, 1, &out, NULL, NULL));
         assert_ok(tni_array_read(out, turn ? again : y, sizeof y));

@@ -15,12 +15,6 @@
 #define HEADS 3
 #define GRAPHS 60
 
-static void record(bool on)
-{
-    tni_scope_get()->recording = on;
-    tni_scope_get()->training = on;
-}
-
 /* ---- random graphs ----------------------------------------------------------------------------------- */
 
 typedef struct step { /* an operator over earlier values */
@@ -223,9 +217,9 @@ static void run(tni_context *c, const plan *p, int how, float (*grads)[LENGTH])
         assert_ok(tni_grad_attach(c, values[i], p->modes[i], old));
         tni_array_release(old);
     }
-    record(true);
+    test_record(true, true);
     forward(c, p, how, values, heads);
-    record(false);
+    test_record(false, false);
     for (uint32_t i = 0; i < p->head_count; i++)
         head_grads[i] = array_of(c, p, p->head_grads[i]);
     if (p->retain)
@@ -308,9 +302,9 @@ static void net_gives(tni_context *c, tni_symbol *s, uint32_t mode, float old, f
 
     assert_ok(tni_grad_attach(c, x, mode, grad));
     assert_ok(tni_cached_op_create(c, s, NULL, &op));
-    record(true);
+    test_record(true, true);
     assert_ok(tni_cached_op_call(op, 1, &x, 1, &y));
-    record(false);
+    test_record(false, false);
     assert_ok(tni_backward(c, 1, &y, NULL, NULL));
     test_values(grad, &expected, 1, 0);
     tni_array_release(y);
@@ -325,12 +319,12 @@ static void calls_give(tni_context *c, uint32_t mode, float old, float expected)
     tni_array *x = test_vector(c, 1, (float[]){1}), *t[5], *grad = test_vector(c, 1, &old);
 
     assert_ok(tni_grad_attach(c, x, mode, grad));
-    record(true);
+    test_record(true, true);
     for (int i = 0; i < 3; i++)
         t[i] = test_op(c, "_mul_scalar", 1, &x, factors[i], NULL);
     t[3] = test_op(c, "elemwise_add", 2, (tni_array *[]){t[2], t[1]}, NULL);
     t[4] = test_op(c, "elemwise_add", 2, (tni_array *[]){t[3], t[0]}, NULL);
-    record(false);
+    test_record(false, false);
     assert_ok(tni_backward(c, 1, &t[4], NULL, NULL));
     test_values(grad, &expected, 1, 0);
     for (int i = 0; i < 5; i++)
@@ -373,7 +367,7 @@ static void narrow_types(void **state)
 
         snprintf(last, sizeof last, "scalar=%g", (double)large);
         assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
-        record(true);
+        test_record(true, true);
         sum = test_op(c, "_mul_scalar", 1, &x, "scalar=1", NULL);
         for (int k = 1; k < uses; k++) {
             product = test_op(c, "_mul_scalar", 1, &x, k + 1 < uses ? "scalar=1" : last, NULL);
@@ -382,7 +376,7 @@ static void narrow_types(void **state)
             tni_array_release(sum);
             sum = next;
         }
-        record(false);
+        test_record(false, false);
         assert_ok(tni_backward(c, 1, &sum, NULL, NULL));
         read = tni_grad_get(x);
         read = test_op(c, "Cast", 1, &read, "dtype=float32", NULL);
@@ -428,10 +422,10 @@ static void old_value_elsewhere(void **state)
     assert_ok(tni_array_view(both, 0, 2, (int64_t[]){3, 1}, (int64_t[]){2, 1}, &column));
     assert_ok(tni_grad_attach(c, x, TN_MODE_ADD, column));
     for (int i = 0; i < 2; i++) {
-        record(true);
+        test_record(true, true);
         y = test_op(c, "elemwise_mul", 2, (tni_array *[]){x, x}, NULL);
         z = test_op(c, "elemwise_mul", 2, (tni_array *[]){y, x}, NULL);
-        record(false);
+        test_record(false, false);
         assert_ok(tni_backward(c, 1, &z, NULL, NULL));
         tni_array_release(y);
         tni_array_release(z);
@@ -460,11 +454,11 @@ static void shared_gradient(void **state)
 
         for (int k = 0; k < 2; k++)
             assert_ok(tni_grad_attach(c, x[k], TN_MODE_ADD, grad[i]));
-        record(true);
+        test_record(true, true);
         for (int k = 0; k < 2; k++)
             y[k] = test_op(c, "elemwise_mul", 2, (tni_array *[]){x[k], x[k]}, NULL);
         z = test_op(c, "elemwise_add", 2, y, NULL);
-        record(false);
+        test_record(false, false);
         st = tni_backward(c, 1, &z, NULL, NULL);
         assert_true(!st || (st == TN_E_UNSUPPORTED && !(grad[i]->flags & TNI_ARRAY_CONTIGUOUS)));
         test_values(grad[i], (float[]){st ? 5 : 5 + 4 + 6}, 1, 0);
@@ -517,13 +511,13 @@ static void shared_statistics(void **state)
 
         for (int i = 2; i < 6; i++)
             in[i] = test_vector(c, 1, (float[]){0.5f});
-        record(true);
+        test_record(true, true);
         if (net)
             net_call(c, s[0], in, out);
         else
             for (int i = 0; i < LAYERS; i++)
                 out[i] = test_op(c, "BatchNorm", 5, (tni_array *[]){in[i], in[2], in[3], in[4], in[5]}, NULL);
-        record(false);
+        test_record(false, false);
         assert_ok(tni_array_read(in[4], &got[net][0], sizeof(float)));
         assert_ok(tni_array_read(in[5], &got[net][1], sizeof(float)));
         for (int i = 0; i < 6; i++)

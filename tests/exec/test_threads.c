@@ -153,8 +153,8 @@ static void two_set_one_site(void **state)
     float got[3];
 
     (void)state;
-    assert_ok(tni_site_create(c, "clip", 2, (const char *[]){"a_min", "a_max"}, (const char *[]){"0", "0"},
-                              &site));
+    assert_ok(
+        tni_site_create(c, "clip", 2, (const char *[]){"a_min", "a_max"}, (const char *[]){"0", "0"}, &site));
     all[0] = (setter){.site = site, .attr = 0, .sign = -1.0};
     all[1] = (setter){.site = site, .attr = 1, .sign = 1.0};
     for (int i = 0; i < 2; i++)

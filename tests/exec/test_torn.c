@@ -5,6 +5,7 @@
  */
 #include "cube.h"
 #include "far.h"
+#include "support/static_plugin.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,17 +25,9 @@ static tn_status drop_gradient(tn_grad *g)
 }
 
 static const char *const names_xz[] = {"x", "z", NULL}, *const names_y[] = {"y", NULL};
-static const tn_op drop = {.struct_size = (uint32_t)TN_END(tn_op, gradient),
-                           .version = 1,
-                           .name = "test_drop",
-                           .doc = "x; z leads nowhere",
-                           .inputs = names_xz,
-                           .outputs = names_y,
-                           .shape = drop_shape,
-                           .gradient = drop_gradient};
-static const tn_op *const ops[] = {&drop, NULL};
-static const tn_op_table op_table = {.head = TN_CAPABILITY(tn_op_table, ops, TN_KIND_OPS, "drops"),
-                                     .ops = ops};
+static const tn_op drop = TEST_OP(.name = "test_drop", .inputs = names_xz, .outputs = names_y,
+                                  .shape = drop_shape, .gradient = drop_gradient);
+TEST_OPS(op_table, "drops", &drop);
 
 static tn_status any_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -134,24 +127,9 @@ KERNELS(fake);
 KERNELS(far);
 KERNELS(farther);
 KERNELS(beside);
-static const tn_capability *const capabilities[] = {&test_cube_ops.head,
-                                                    &op_table.head,
-                                                    &cpu_table.head,
-                                                    &fake_table.head,
-                                                    &far_table.head,
-                                                    &farther_table.head,
-                                                    &beside_table.head,
-                                                    &far_ops.head,
-                                                    &farther_ops.head,
-                                                    &beside_ops.head,
-                                                    NULL};
-static const tn_plugin plugin = {.struct_size = (uint32_t)TN_END(tn_plugin, capabilities),
-                                 .magic = TN_MAGIC,
-                                 .abi_major = TN_ABI_MAJOR,
-                                 .name = "torn",
-                                 .version = "1",
-                                 .license = "Apache-2.0",
-                                 .capabilities = capabilities};
+TEST_PLUGIN(plugin, "torn", &test_cube_ops.head, &op_table.head, &cpu_table.head, &fake_table.head,
+            &far_table.head, &farther_table.head, &beside_table.head, &far_ops.head, &farther_ops.head,
+            &beside_ops.head);
 
 /* ---- the pass ------------------------------------------------------------------------------------------ */
 
@@ -227,13 +205,13 @@ static void pass_record(pass *t, tni_array *heads[3])
 {
     tni_array *in[3] = {NULL, t->leaf[3], t->leaf[4]}, *between;
 
-    tni_scope_get()->recording = tni_scope_get()->training = true;
+    test_record(true, true);
     in[0] = test_op(t->c, "test_cube", 1, &t->leaf[0], NULL);
     between = test_op(t->c, "test_drop", 2, in, NULL);
     heads[0] = test_op(t->c, "test_drop", 2, (tni_array *[]){between, t->leaf[4]}, NULL);
     heads[1] = test_op(t->c, "test_cube", 1, &t->leaf[1], NULL);
     heads[2] = test_op(t->c, "test_cube", 1, &t->leaf[2], NULL);
-    tni_scope_get()->recording = tni_scope_get()->training = false;
+    test_record(false, false);
     tni_array_release(in[0]);
     tni_array_release(between);
 }

@@ -9,6 +9,7 @@
 #include "exec/invoke.h"
 #include "far.h"
 #include "support/scratch.h"
+#include "support/static_plugin.h"
 #include "tenon/plugin/attr.h"
 
 #define BLOCKS_MAX 64
@@ -63,24 +64,12 @@ static tn_status same_shape(tn_infer *i)
 static const char *const names_in[] = {"data", NULL}, *const names_out[] = {"output", NULL};
 static const tn_attr_def attrs[] = {TN_ATTR_INT("pad", "0", "structural"),
                                     TN_ATTR_INT_RUN("step", "0", "changes between runs"), TN_ATTR_END};
-static const tn_op op = {.struct_size = (uint32_t)TN_END(tn_op, gradient),
-                         .version = 1,
-                         .name = "test_tune",
-                         .doc = "copies",
-                         .attrs = attrs,
-                         .inputs = names_in,
-                         .outputs = names_out,
-                         .shape = same_shape};
-static const tn_op *const ops[] = {&op, NULL};
-static const tn_op_table op_table = {.head = TN_CAPABILITY(tn_op_table, ops, TN_KIND_OPS, "tuners"),
-                                     .ops = ops};
+static const tn_op op = TEST_OP(.name = "test_tune", .attrs = attrs, .inputs = names_in, .outputs = names_out,
+                                .shape = same_shape);
+TEST_OPS(op_table, "tuners", &op);
 static const char *const types[] = {"*:f32", NULL};
 #define KERNEL(device_)                                                                                      \
-    {                                                                                                        \
-        .struct_size = (uint32_t)TN_END(tn_kernel, release), .rank = 64, .op = "test_tune", .name = "tuned", \
-        .device = (device_), .isa = "", .op_version_min = 1, .op_version_max = 1,                            \
-        .flags = TN_KERNEL_DETERMINISTIC, .types = types, .prepare = prepare, .run = run                     \
-    }
+    TEST_KERNEL("test_tune", device_, .name = "tuned", .types = types, .prepare = prepare, .run = run)
 static const tn_kernel host_kernel = KERNEL("cpu"), beside_kernel = KERNEL("beside");
 static const tn_kernel *const host_kernels[] = {&host_kernel, NULL}, *const beside_kernels[] = {
                                                                          &beside_kernel, NULL};
@@ -90,15 +79,7 @@ static const tn_kernel_table host_table = {.head = TN_CAPABILITY(tn_kernel_table
                              beside_table = {.head = TN_CAPABILITY(tn_kernel_table, stream_detach,
                                                                    TN_KIND_KERNELS, "beside"),
                                              .kernels = beside_kernels};
-static const tn_capability *const capabilities[] = {&op_table.head, &host_table.head, &beside_table.head,
-                                                    &beside_ops.head, NULL};
-static const tn_plugin plugin = {.struct_size = (uint32_t)TN_END(tn_plugin, capabilities),
-                                 .magic = TN_MAGIC,
-                                 .abi_major = TN_ABI_MAJOR,
-                                 .name = "tuners",
-                                 .version = "1",
-                                 .license = "Apache-2.0",
-                                 .capabilities = capabilities};
+TEST_PLUGIN(plugin, "tuners", &op_table.head, &host_table.head, &beside_table.head, &beside_ops.head);
 
 static char file[SCRATCH_PATH_BYTES + 16]; /* tuning.file=… */
 

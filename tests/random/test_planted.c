@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "driver.h"
+#include "support/static_plugin.h"
 
 #define CASES_MAX 500
 
@@ -23,17 +24,10 @@ static tn_status same_shape(tn_infer *i)
     return tn_shape_unify(i, i->in_shape[0], i->out_shape[0]);
 }
 
-static const tn_op planted = {.struct_size = (uint32_t)TN_END(tn_op, gradient),
-                              .version = 1,
-                              .name = "test_planted",
-                              .doc = "x + 1",
-                              .inputs = (const char *const[]){"x", NULL},
-                              .outputs = (const char *const[]){"y", NULL},
-                              .flags = TN_OP_ZERO_GRADIENT,
-                              .shape = same_shape};
-static const tn_op *const ops[] = {&planted, NULL};
-static const tn_op_table op_table = {.head = TN_CAPABILITY(tn_op_table, ops, TN_KIND_OPS, "planted"),
-                                     .ops = ops};
+static const tn_op planted =
+    TEST_OP(.name = "test_planted", .inputs = (const char *const[]){"x", NULL},
+            .outputs = (const char *const[]){"y", NULL}, .flags = TN_OP_ZERO_GRADIENT, .shape = same_shape);
+TEST_OPS(op_table, "planted", &planted);
 
 static tn_status planted_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -86,17 +80,8 @@ static const tn_kernel kernel = {.struct_size = (uint32_t)TN_END(tn_kernel, rele
                                  .types = (const char *const[]){"*:f32", NULL},
                                  .prepare = planted_prepare,
                                  .run = planted_run};
-static const tn_kernel *const kernels[] = {&kernel, NULL};
-static const tn_kernel_table kernel_table = {
-    .head = TN_CAPABILITY(tn_kernel_table, stream_detach, TN_KIND_KERNELS, "cpu"), .kernels = kernels};
-static const tn_capability *const capabilities[] = {&op_table.head, &kernel_table.head, NULL};
-static const tn_plugin plugin = {.struct_size = (uint32_t)TN_END(tn_plugin, capabilities),
-                                 .magic = TN_MAGIC,
-                                 .abi_major = TN_ABI_MAJOR,
-                                 .name = "planted",
-                                 .version = "1",
-                                 .license = "Apache-2.0",
-                                 .capabilities = capabilities};
+TEST_KERNELS(kernel_table, "cpu", &kernel);
+TEST_PLUGIN(plugin, "planted", &op_table.head, &kernel_table.head);
 
 /* ---- finding it ---------------------------------------------------------------------------------------- */
 

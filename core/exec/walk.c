@@ -2,7 +2,7 @@
  * Walking a tape: everything that the heads depend on, in order of recording, with a key of numbers that two
  * tapes share exactly if one compiled backward pass serves both.
  */
-#include "autograd/walk.h"
+#include "exec/internal.h"
 
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@
 
 static tni_tape_node *node_at(const tni_tape_walk *w, size_t i)
 {
-    return *(tni_tape_node **)tni_vec_at(&w->nodes, i);
+    return tni_tape_node_of(tni_tape_at(w, i));
 }
 
 void tni_tape_walk_fini(tni_tape_walk *w)
@@ -33,18 +33,42 @@ static tni_tape_entry *input_of(const tni_tape_node *n, uint32_t i)
     return tni_tape_resolve(n->in_entries[i]);
 }
 
-tni_tape_entry *tni_tape_head(const tni_tape_walk *w, uint32_t i)
+static tni_tape_entry *head_of(const tni_tape_walk *w, uint32_t i)
 {
     return tni_tape_resolve(w->heads[i]->grad_entry);
 }
 
+/* In the walk? NULL is not. */
+static tni_tape_edge edge_of(const tni_tape_walk *w, const tni_tape_entry *e)
+{
+    return e && e->node->mark == w->mark ? (tni_tape_edge){e->node->position, e->index}
+                                         : (tni_tape_edge){TNI_NONE, 0};
+}
+
+tni_tape_edge tni_tape_head(const tni_tape_walk *w, uint32_t i)
+{
+    return edge_of(w, head_of(w, i));
+}
+
+tni_tape_edge tni_tape_wanted(const tni_tape_walk *w, uint32_t i)
+{
+    return edge_of(w, tni_tape_resolve(w->wanted[i]->grad_entry));
+}
+
+tni_tape_edge tni_tape_source(const tni_tape_walk *w, uint32_t node, uint32_t i)
+{
+    return edge_of(w, input_of(node_at(w, node), i));
+}
+
 static tn_status visit(tni_tape_walk *w, tni_tape_node *n)
 {
+    const tni_tape_call *call = &n->call;
+
     if (n->mark == w->mark)
         return TN_OK;
     n->mark = w->mark;
     n->asked = 0;
-    return tni_vec_push(&w->nodes, &n);
+    return tni_vec_push(&w->nodes, &call);
 }
 
 static void ask(const tni_tape_entry *e)
@@ -55,16 +79,17 @@ static void ask(const tni_tape_entry *e)
 /* Does input `i` lead to an output that is asked for? */
 static bool asks(const tni_tape_node *n, uint32_t i)
 {
-    return !n->cached || (n->cached->leads[i] & n->asked);
+    return !n->call.cached || (n->call.cached->leads[i] & n->asked);
 }
 
 static int by_order(const void *a, const void *b)
 {
-    const tni_tape_node *const *x = a, *const *y = b;
+    const tni_tape_node *x = tni_tape_node_of(*(tni_tape_call *const *)a);
+    const tni_tape_node *y = tni_tape_node_of(*(tni_tape_call *const *)b);
 
-    if ((*x)->order != (*y)->order)
-        return (*x)->order < (*y)->order ? -1 : 1;
-    return (*x)->place < (*y)->place ? -1 : (*x)->place > (*y)->place;
+    if (x->order != y->order)
+        return x->order < y->order ? -1 : 1;
+    return x->place < y->place ? -1 : x->place > y->place;
 }
 
 /* Breadth first over producers; the vector is the queue. */
@@ -76,7 +101,7 @@ static tn_status nodes_collect(tni_tape_walk *w)
         const tni_array *head = w->heads[i];
 
         if (head && head->grad_entry)
-            st = visit(w, tni_tape_head(w, i)->node);
+            st = visit(w, head_of(w, i)->node);
         else if (!head || !head->grad)
             st = tni_error(TN_E_STATE,
                            "cannot differentiate head %u because it is not in a computational graph: it was "
@@ -87,60 +112,45 @@ static tn_status nodes_collect(tni_tape_walk *w)
     for (size_t i = 0; i < w->nodes.count && !st; i++) {
         const tni_tape_node *n = node_at(w, i);
 
-        for (uint32_t k = 0; k < n->in_count && !st; k++)
+        for (uint32_t k = 0; k < n->call.in_count && !st; k++)
             if (n->in_entries[k])
                 st = visit(w, input_of(n, k)->node);
     }
     if (!st && w->nodes.count)
-        qsort(w->nodes.data, w->nodes.count, sizeof(tni_tape_node *), by_order);
+        qsort(w->nodes.data, w->nodes.count, sizeof(tni_tape_call *), by_order);
     return st;
 }
 
 /* Keeps the nodes that lead to a head: of a net with several outputs not all inputs do. */
 static tn_status nodes_choose(tni_tape_walk *w)
 {
-    tni_tape_node **nodes = w->nodes.data;
+    tni_tape_call **nodes = w->nodes.data;
     size_t count = 0;
 
     for (uint32_t i = 0; i < w->head_count; i++)
         if (w->heads[i]->grad_entry)
-            ask(tni_tape_head(w, i));
+            ask(head_of(w, i));
     for (size_t i = w->nodes.count; i-- > 0;) {
-        const tni_tape_node *n = nodes[i];
+        const tni_tape_node *n = node_at(w, i);
 
         if (n->asked && n->consumed)
             return tni_error(TN_E_STATE,
                              "backward went through %s already; keep the tape with retain to walk it again",
-                             tni_tape_name(n));
-        for (uint32_t k = 0; n->asked && k < n->in_count; k++)
+                             tni_tape_name(&n->call));
+        for (uint32_t k = 0; n->asked && k < n->call.in_count; k++)
             if (n->in_entries[k] && asks(n, k))
                 ask(input_of(n, k));
     }
     for (size_t i = 0; i < w->nodes.count; i++) {
-        tni_tape_node *n = nodes[i];
+        tni_tape_node *n = node_at(w, i);
 
         n->position = (uint32_t)count;
         n->mark = n->asked ? w->mark : 0;
         if (n->asked)
-            nodes[count++] = n;
+            nodes[count++] = &n->call;
     }
     w->nodes.count = count;
     return TN_OK;
-}
-
-const tni_tape_entry *tni_tape_source(const tni_tape_walk *w, const tni_tape_node *n, uint32_t i)
-{
-    const tni_tape_entry *e = input_of(n, i);
-
-    return e && e->node->mark == w->mark ? e : NULL;
-}
-
-tni_device *tni_tape_device(const tni_tape_node *n, uint32_t index)
-{
-    if (n->function)
-        return n->function->out[index].device;
-    return n->signature ? n->signature->device
-                        : n->cached->program->ports[n->cached->program->input_count + index].device;
 }
 
 uint32_t tni_tape_leaf(const tni_tape_walk *w, const tni_array *a)
@@ -162,13 +172,6 @@ static bool counts(const tni_array *a)
     return a && !a->grad_entry && a->grad && a->grad_req != TN_MODE_NONE;
 }
 
-const tni_tape_entry *tni_tape_wanted(const tni_tape_walk *w, uint32_t i)
-{
-    const tni_tape_entry *e = tni_tape_resolve(w->wanted[i]->grad_entry);
-
-    return e && e->node->mark == w->mark ? e : NULL;
-}
-
 static tn_status leaves_collect(tni_tape_walk *w)
 {
     tni_array *const *wanted = w->wanted;
@@ -180,9 +183,9 @@ static tn_status leaves_collect(tni_tape_walk *w)
     for (size_t i = 0; !wanted && i < w->nodes.count; i++) {
         const tni_tape_node *n = node_at(w, i);
 
-        for (uint32_t k = 0; k < n->in_count && !st; k++)
-            if (n->leaves[k] && n->leaves[k]->grad_req != TN_MODE_NONE && asks(n, k))
-                st = leaf_add(w, n->leaves[k]);
+        for (uint32_t k = 0; k < n->call.in_count && !st; k++)
+            if (n->call.leaves[k] && n->call.leaves[k]->grad_req != TN_MODE_NONE && asks(n, k))
+                st = leaf_add(w, n->call.leaves[k]);
     }
     for (uint32_t i = 0; !wanted && i < w->head_count && !st; i++)
         if (counts(w->heads[i]))
@@ -195,33 +198,42 @@ static void key_put(uint64_t **at, uint64_t value)
     *(*at)++ = value;
 }
 
-/* What an input is: a producer's output, a leaf with what is done to its gradient, or a constant. */
-static void key_input(const tni_tape_walk *w, const tni_tape_node *n, uint32_t i, bool own_modes,
-                      uint64_t **at)
+static void key_edge(const tni_tape_edge *e, uint64_t **at)
 {
-    const tni_tape_entry *e = tni_tape_source(w, n, i);
+    key_put(at, KEY_NODE | (uint64_t)e->node << 32 | (uint64_t)e->index << 4);
+}
+
+/* A leaf, with what is done to its gradient. */
+static void key_leaf(uint64_t kind, uint32_t leaf, const tni_array *a, bool own_modes, uint64_t **at)
+{
+    key_put(at, kind | (uint64_t)leaf << 32 | (own_modes ? (uint64_t)a->grad_req << 4 : 0));
+}
+
+/* What an input is: a producer's output, a leaf, or a constant. */
+static void key_input(const tni_tape_walk *w, uint32_t node, uint32_t i, bool own_modes, uint64_t **at)
+{
+    const tni_tape_call *n = tni_tape_at(w, node);
+    const tni_tape_edge e = tni_tape_source(w, node, i);
     const uint32_t leaf = tni_tape_leaf(w, n->leaves[i]);
 
-    if (e)
-        key_put(at, KEY_NODE | (uint64_t)e->node->position << 32 | (uint64_t)e->index << 4);
+    if (e.node != TNI_NONE)
+        key_edge(&e, at);
     else if (leaf != TNI_NONE)
-        key_put(at,
-                KEY_LEAF | (uint64_t)leaf << 32 | (own_modes ? (uint64_t)n->leaves[i]->grad_req << 4 : 0));
+        key_leaf(KEY_LEAF, leaf, n->leaves[i], own_modes, at);
     else
         key_put(at, KEY_CONSTANT);
 }
 
-static void key_head(const tni_tape_walk *w, const tni_array *head, bool own_modes, uint64_t **at)
+static void key_head(const tni_tape_walk *w, uint32_t i, bool own_modes, uint64_t **at)
 {
-    const tni_tape_entry *e = tni_tape_resolve(head->grad_entry);
-    const uint32_t leaf = tni_tape_leaf(w, head);
+    const tni_array *head = w->heads[i];
+    const tni_tape_edge e = tni_tape_head(w, i);
 
-    if (e)
-        key_put(at, KEY_NODE | (uint64_t)e->node->position << 32 | (uint64_t)e->index << 4);
-    else
-        key_put(at, KEY_HEAD | (uint64_t)leaf << 32 | (own_modes ? (uint64_t)head->grad_req << 4 : 0));
-    if (e)
+    if (e.node != TNI_NONE) {
+        key_edge(&e, at);
         return;
+    }
+    key_leaf(KEY_HEAD, tni_tape_leaf(w, head), head, own_modes, at);
     key_put(at, (uint64_t)(uintptr_t)head->storage->device); /* no signature says what a leaf looks like */
     key_put(at, (uint64_t)head->dtype << 32 | (uint64_t)head->ndim);
     for (int32_t d = 0; d < head->ndim; d++)
@@ -231,18 +243,21 @@ static void key_head(const tni_tape_walk *w, const tni_array *head, bool own_mod
 static void key_wanted(const tni_tape_walk *w, uint64_t **at)
 {
     for (uint32_t i = 0; i < w->wanted_count; i++) {
-        const tni_tape_entry *e = tni_tape_wanted(w, i);
+        const tni_tape_edge e = tni_tape_wanted(w, i);
 
-        key_put(at, e ? KEY_NODE | (uint64_t)e->node->position << 32 | (uint64_t)e->index << 4 : KEY_LEAF);
+        if (e.node != TNI_NONE)
+            key_edge(&e, at);
+        else
+            key_put(at, KEY_LEAF);
     }
 }
 
 /* Of functions a pass knows nothing but how many arrays go in and out. */
 static uint64_t key_node(const tni_tape_node *n)
 {
-    if (n->function)
-        return UINT64_MAX - n->out_count;
-    return n->signature ? n->signature->id << 1 : n->cached->id << 1 | 1u;
+    if (n->call.function)
+        return UINT64_MAX - n->call.out_count;
+    return n->signature ? n->signature->id << 1 : n->call.cached->id << 1 | 1u;
 }
 
 static tn_status key_make(tni_tape_walk *w)
@@ -255,7 +270,7 @@ static tn_status key_make(tni_tape_walk *w)
     for (uint32_t i = 0; i < w->head_count; i++)
         count += w->heads[i]->grad_entry ? 0 : 2 + (size_t)w->heads[i]->ndim;
     for (size_t i = 0; i < w->nodes.count; i++)
-        count += 2 + node_at(w, i)->in_count;
+        count += 2 + tni_tape_at(w, i)->in_count;
     if ((st = tni_vec_extend(&w->key, count, (void **)&at)))
         return st;
     key_put(&at, own_modes | (uint64_t)w->predict << 1);
@@ -263,14 +278,14 @@ static tn_status key_make(tni_tape_walk *w)
     key_put(&at, w->wanted_count);
     key_wanted(w, &at);
     for (uint32_t i = 0; i < w->head_count; i++)
-        key_head(w, w->heads[i], own_modes, &at);
-    for (size_t i = 0; i < w->nodes.count; i++) {
+        key_head(w, i, own_modes, &at);
+    for (uint32_t i = 0; i < w->nodes.count; i++) {
         const tni_tape_node *n = node_at(w, i);
 
         key_put(&at, key_node(n));
-        key_put(&at, n->in_count);
-        for (uint32_t k = 0; k < n->in_count; k++)
-            key_input(w, n, k, own_modes, &at);
+        key_put(&at, n->call.in_count);
+        for (uint32_t k = 0; k < n->call.in_count; k++)
+            key_input(w, i, k, own_modes, &at);
     }
     w->hash = tni_hash_bytes(0, w->key.data, w->key.count * sizeof(uint64_t));
     return TN_OK;
@@ -284,25 +299,25 @@ void tni_tape_enter(tni_tape_walk *w, bool retain)
         tni_tape_node_retain(n);
         n->walkers++;
         n->consumed |= !retain;
-        if (retain && n->frame) /* now, for a backward that consumes may be queued before this one is */
-            tni_frame_lend(n->frame);
+        if (retain && n->call.frame) /* now, for a backward that consumes may be queued before this one is */
+            tni_frame_lend(n->call.frame);
     }
     w->entered = true;
 }
 
 void tni_tape_leave(tni_tape_walk *w, bool undo)
 {
-    tni_tape_node **nodes = w->nodes.data;
+    tni_tape_call **nodes = w->nodes.data;
 
     for (size_t i = 0; w->entered && i < w->nodes.count; i++) {
-        tni_tape_node *n = nodes[i];
+        tni_tape_node *n = node_at(w, i);
 
         if (undo)
             n->consumed = false;
         if (--n->walkers || !n->consumed)
             continue;
         nodes[i] = nodes[w->spent];
-        nodes[w->spent++] = n;
+        nodes[w->spent++] = &n->call;
     }
 }
 
@@ -312,23 +327,43 @@ static void walk_begin(tni_tape_walk *w, tni_context *c)
 
     w->ctx = c;
     w->mark = atomic_fetch_add_explicit(&marks, 1, memory_order_relaxed) + 1;
-    tni_vec_init_kept(&w->nodes, c->space->keep, sizeof(tni_tape_node *), TN_TAPE_NODES_MAX);
+    tni_vec_init_kept(&w->nodes, c->space->keep, sizeof(tni_tape_call *), TN_TAPE_NODES_MAX);
     tni_vec_init_kept(&w->leaves, c->space->keep, sizeof(tni_array *), TN_TAPE_NODES_MAX);
     tni_vec_init_kept(&w->key, c->space->keep, sizeof(uint64_t), (size_t)TN_TAPE_NODES_MAX * 64);
 }
 
-/* Walks go past what was settled when they came by: whatever is found here was not, and what it has become by
- * now was not walked. */
-tn_status tni_tape_walk_unsettled(tni_tape_walk *w, tni_context *c, tni_tape_node **out)
+/* A node that a head depends on whose program was not known when the walk came by, retained; NULL: there is
+ * none. Walks go past what was settled by then: whatever is found here was not, and what it has become by now
+ * was not walked. */
+static tn_status unsettled_find(tni_context *c, uint32_t count, tni_array *const *heads, tni_tape_node **out)
 {
+    tni_tape_walk w = {.heads = heads, .head_count = count};
     tn_status st;
 
-    walk_begin(w, c);
-    st = nodes_collect(w);
-    for (size_t i = 0; i < w->nodes.count && !st && !*out; i++)
-        if (node_at(w, i)->later)
-            tni_tape_node_retain(*out = node_at(w, i));
-    tni_vec_fini(&w->nodes);
+    walk_begin(&w, c);
+    st = nodes_collect(&w);
+    for (size_t i = 0; i < w.nodes.count && !st && !*out; i++)
+        if (node_at(&w, i)->later)
+            tni_tape_node_retain(*out = node_at(&w, i));
+    tni_vec_fini(&w.nodes);
+    return st;
+}
+
+tn_status tni_tape_wait(tni_context *c, tni_mutex *lock, uint32_t count, tni_array *const *heads)
+{
+    tn_status st = TN_OK;
+
+    while (atomic_load(&c->exec->unsettled) && !st) {
+        tni_tape_node *later = NULL;
+
+        tni_mutex_lock(lock);
+        st = unsettled_find(c, count, heads, &later);
+        tni_mutex_unlock(lock);
+        if (!later)
+            break;
+        st = tni_engine_wait_read(c->engine, tni_tape_later_var(later), 0);
+        tni_tape_node_release(later);
+    }
     return st;
 }
 
@@ -340,4 +375,33 @@ tn_status tni_tape_walk_init(tni_tape_walk *w, tni_context *c)
     if ((st = nodes_collect(w)) || (st = nodes_choose(w)) || (st = leaves_collect(w)))
         return st;
     return key_make(w);
+}
+
+/* ---- what nodes keep --------------------------------------------------------------------------------- */
+
+/* The data of `a` as the output that `e` names; NULL: a constant. */
+static tn_status with_entry(tni_array *a, tni_tape_entry *e, tni_array **out)
+{
+    const tn_status st = tni_array_detach(a, out);
+
+    if (!st && e)
+        tni_tape_attach(*out, e);
+    return st;
+}
+
+tn_status tni_tape_kept_input(const tni_tape_walk *w, uint32_t node, uint32_t i, tni_array **out)
+{
+    const tni_tape_node *n = node_at(w, node);
+
+    if (!n->call.leaves[i])
+        return with_entry(n->call.in[i], n->in_entries[i], out);
+    tni_array_retain(*out = n->call.leaves[i]);
+    return TN_OK;
+}
+
+tn_status tni_tape_kept_output(const tni_tape_walk *w, uint32_t node, uint32_t i, tni_array **out)
+{
+    const tni_tape_node *n = node_at(w, node);
+
+    return with_entry(n->call.out[i], &n->entries[i], out);
 }
