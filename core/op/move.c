@@ -1,0 +1,42 @@
+/*
+ * Operators by which room tensor fills, copies, casts and adds arrays on a device. They have no gradient, and
+ * no call, symbol or file can name them (TN_OP_INTERNAL). Kernels take strides on both sides.
+ */
+#include "op/infer_help.h"
+#include "tenon/plugin/indices.h"
+
+static const tn_attr_def fill_attrs[] = {
+    [TN_FILL_VALUE] = TN_ATTR_FLOAT_RUN("value", "0", "of every element"),
+    TN_ATTR_END,
+};
+
+/* An array is given; without one it is a single element. */
+static tn_status fill_shape(tn_infer *i)
+{
+    if (i->out_shape[0]->ndim < 0)
+        i->out_shape[0]->ndim = 0;
+    return TN_OK;
+}
+
+static tn_status fill_dtype(tn_infer *i)
+{
+    return tni_dtype_asked(i, &i->out_dtype[0], TN_DTYPE_UNKNOWN);
+}
+
+static tn_status move_dtype(tn_infer *i)
+{
+    return i->out_dtype[0] < 0 ? tni_dtype_assign(i, &i->out_dtype[0], i->in_dtype[0]) : TN_OK;
+}
+
+static const tn_op fill =
+    TNI_OP("_fill", .doc = "One value in every element of an array.", .attrs = fill_attrs, .inputs = NULL,
+           .outputs = TNI_NAMES("output"), .flags = TN_OP_INTERNAL, .shape = fill_shape, .dtype = fill_dtype);
+
+static const tn_op move =
+    TNI_OP("_move",
+           .doc = "The same numbers in an array of any type, as Cast makes them: their bits where the type "
+                  "is the same.",
+           .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .flags = TN_OP_INTERNAL,
+           .shape = tni_shape_same, .dtype = move_dtype);
+
+const tn_op *const tni_family_move[] = {&fill, &move, NULL};
