@@ -36,7 +36,6 @@ static const tn_op move =
     TNI_OP("_move",
            .doc = "The same numbers in an array of any type, as Cast makes them: their bits where the type "
                   "is the same.",
-           .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .flags = TN_OP_INTERNAL,
-           .shape = tni_shape_same, .dtype = move_dtype);
+           .flags = TN_OP_INTERNAL, .shapes = "data:(S..) -> output:data", .dtype = move_dtype);
 
 const tn_op *const tni_family_move[] = {&fill, &move, NULL};
