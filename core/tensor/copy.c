@@ -317,15 +317,17 @@ static tn_status between_create(const tni_array *like, tni_device *device, int32
     return tni_array_create(like->storage->space, device, dtype, like->ndim, like->shape, "copy", out);
 }
 
-/* A dense array of `dtype` where `src` is, which that is being copied to; NULL: its device cannot. */
+/* Queues a copy of `src` into a new dense array of `dtype` on its device. *out NULL: the device cannot. */
 static tn_status to_dense(tni_array *src, int32_t dtype, tni_array **out)
 {
     bool done = false;
     tn_status st;
 
     *out = NULL;
-    if (on_host(src) || (st = between_create(src, src->storage->device, dtype, out)))
-        return on_host(src) ? TN_OK : st;
+    if (on_host(src))
+        return TN_OK;
+    if ((st = between_create(src, src->storage->device, dtype, out)))
+        return st;
     st = copy_direct(src, *out, &done);
     if (st || !done) {
         tni_array_release(*out);
@@ -334,16 +336,18 @@ static tn_status to_dense(tni_array *src, int32_t dtype, tni_array **out)
     return st;
 }
 
-/* By a dense array on the device of `dst`, which a kernel there spreads. */
+/* To a strided array on a device: a dense array there gets the elements, and a kernel copies them on. *done
+ * stays false: there is no kernel. */
 static tn_status copy_spread(tni_array *src, tni_array *dst, bool *done)
 {
     tni_array *between = NULL;
     leg_task t = {.dst = dst, .by = {.dst = dst}};
     tn_status st;
 
-    if (on_host(dst) || contiguous(dst) ||
-        (st = between_create(dst, dst->storage->device, dst->dtype, &between)))
-        return on_host(dst) || contiguous(dst) ? TN_OK : st;
+    if (on_host(dst) || contiguous(dst))
+        return TN_OK;
+    if ((st = between_create(dst, dst->storage->device, dst->dtype, &between)))
+        return st;
     t.src = t.by.src = between;
     if (!(st = tni_kernel_move_find(&t.by)) && t.by.kernel) {
         *done = true;
@@ -356,7 +360,7 @@ static tn_status copy_spread(tni_array *src, tni_array *dst, bool *done)
     return st;
 }
 
-/* Several operations, each on a device. *done stays false: a kernel is missing. */
+/* In several operations, with dense arrays on devices between. *done stays false: a kernel is missing. */
 static tn_status copy_on_devices(tni_array *src, tni_array *dst, bool *done)
 {
     tni_array *between = NULL;
@@ -382,8 +386,7 @@ static tn_status host_of(const tni_array *a, tni_device **out)
 
 /*
  * A strided array on a device, as the contiguous memory that it spans (`span`, a view), a host array of that
- * size
- * (`between`) and the same strided view of it (`view`).
+ * size (`between`) and the same strided view of it (`view`).
  */
 static tn_status span_create(tni_array *a, tni_device *host, tni_array **span, tni_array **between,
                              tni_array **view)
