@@ -10,27 +10,14 @@ static const tn_attr_def fill_attrs[] = {
     TN_ATTR_END,
 };
 
-/* An array is given; without one it is a single element. */
-static tn_status fill_shape(tn_infer *i)
-{
-    if (i->out_shape[0]->ndim < 0)
-        i->out_shape[0]->ndim = 0;
-    return TN_OK;
-}
-
-static tn_status fill_dtype(tn_infer *i)
-{
-    return tni_dtype_asked(i, &i->out_dtype[0], TN_DTYPE_UNKNOWN);
-}
-
 static tn_status move_dtype(tn_infer *i)
 {
     return i->out_dtype[0] < 0 ? tni_dtype_assign(i, &i->out_dtype[0], i->in_dtype[0]) : TN_OK;
 }
 
 static const tn_op fill =
-    TNI_OP("_fill", .doc = "One value in every element of an array.", .attrs = fill_attrs, .inputs = NULL,
-           .outputs = TNI_NAMES("output"), .flags = TN_OP_INTERNAL, .shape = fill_shape, .dtype = fill_dtype);
+    TNI_OP("_fill", .doc = "One value in every element of an array like data, which is not read.",
+           .attrs = fill_attrs, .flags = TN_OP_INTERNAL, .shapes = "data:(S..) -> output:data");
 
 static const tn_op move =
     TNI_OP("_move",

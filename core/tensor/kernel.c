@@ -45,8 +45,7 @@ static tn_status kernel_call(void *arg, tn_err *err)
                  .stream = k->stream,
                  .stream_slot = k->slot};
 
-    if (k->src)
-        tni_array_tensor(k->src, &from);
+    tni_array_tensor(k->src ? k->src : k->dst, &from); /* a fill has the shape of it */
     tni_array_tensor(k->dst, &to);
     return k->table->run(k->kernel, &x, k->value, err);
 }

@@ -2,11 +2,32 @@
  */
 #include "support/op_case.h"
 
+#define FILL(dtype)                                                                                          \
+    {                                                                                                        \
+        "fill " #dtype, "value=1", .in = {#dtype "[2,3] fill:0"}, .out = {#dtype "[2,3] fill:1"},            \
+                                   .flags = TN_CASE_NO_GRAD                                                  \
+    }
 static const tn_op_case fill_cases[] = {
-    {"value", "value=2.5", .out = {"f32[] 2.5"}, .flags = TN_CASE_NO_GRAD | TN_CASE_NP_SHAPE},
-    {"zero", "", .out = {"f32[] 0"}, .flags = TN_CASE_NO_GRAD | TN_CASE_NP_SHAPE},
-    {"no number", "value=much", .status = TN_E_ATTR},
-    {"input", "", .in = {"f32[1] 1"}, .status = TN_E_ARG},
+    FILL(f32),
+    FILL(f64),
+    FILL(f16),
+    FILL(bf16),
+    FILL(u8),
+    FILL(i8),
+    FILL(i16),
+    FILL(u16),
+    FILL(i32),
+    FILL(u32),
+    FILL(i64),
+    FILL(u64),
+    FILL(bool),
+    {"empty", "value=-2.5", .in = {"f32[2,0,3]"}, .out = {"f32[2,0,3]"}, .flags = TN_CASE_NO_GRAD},
+    {"scalar", "value=-2.5", .in = {"f64[] 1"}, .out = {"f64[] -2.5"},
+     .flags = TN_CASE_NO_GRAD | TN_CASE_NP_SHAPE},
+    {"zero", "", .in = {"i64[5] range"}, .out = {"i64[5] fill:0"}, .flags = TN_CASE_NO_GRAD},
+    {"beyond", "value=-1e30", .in = {"i8[2] range"}, .out = {"i8[2] fill:-128"}, .flags = TN_CASE_NO_GRAD},
+    {"no number", "value=much", .in = {"f32[1] 1"}, .status = TN_E_ATTR},
+    {"no input", "", .status = TN_E_ARG},
 };
 TN_OP_TESTS(fill, "_fill", fill_cases)
 

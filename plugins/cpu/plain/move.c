@@ -189,7 +189,7 @@ static tn_status array_prepare(void *plugin, const tn_node *node, tn_plan *plan,
 
     if (st)
         return st;
-    array_plan(plan->state, node->in_count ? node->in[0] : NULL, node->out[0]);
+    array_plan(plan->state, strcmp(node->op, "_fill") ? node->in[0] : NULL, node->out[0]);
     tncpu_plan_tasks(node, plan, 20 + NS_PER_ELEMENT * (double)tn_tensor_count(node->out[0]), 1);
     return TN_OK;
 }
@@ -200,6 +200,8 @@ static tn_status fill_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     uint64_t element = 0;
 
     (void)err;
+    if (x->modes[0] == TN_MODE_NONE)
+        return TN_OK;
     tncpu_converts[x->out[0]->dtype].store_f(&value, &element, 1, 1);
     tncpu_move_run(plan->state, &element, x->out[0]->data, 1);
     return TN_OK;
