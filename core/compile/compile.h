@@ -63,6 +63,7 @@ typedef struct tni_request {
     uint32_t in_count, out_count; /* out: with the mutated inputs behind */
     uint32_t threads;
     uint16_t flags;        /* TN_NODE_TRAIN … */
+    bool moves;            /* runs within a copy of room tensor (moving.c), not as an instruction */
     tni_prepared *forward; /* of a backward: what its forward runs on; NULL: not known */
 } tni_request;
 
@@ -85,6 +86,16 @@ void tni_prepared_release(tni_prepared *p);
 /* Kernels of `def` for the type of `device`, and how many of them run to their end before they return. */
 tn_status tni_select_count(tni_selector *s, const tni_opdef *def, tni_device *device, uint32_t *count,
                            uint32_t *prompt);
+
+/* ---- moving.c: kernels for room tensor ------------------------------------------------------------------
+ */
+
+typedef struct tni_moving tni_moving;
+/* From now on arrays of `space` are filled, copied, cast and added by the kernels of their device. flags:
+ * TN_NODE_… */
+tn_status tni_moving_create(tni_selector *s, tni_space *space, uint16_t flags, uint32_t threads,
+                            tni_moving **out);
+void tni_moving_destroy(tni_moving *m); /* NULL is fine; ends that */
 
 /* ---- why.c: the same choice, told ---------------------------------------------------------------------- */
 

@@ -38,7 +38,8 @@ tn_status tni_exec_create(tni_context *c, tni_exec **out)
     x->threads = tni_engine_threads(c->engine);
     x->node_flags = determinism(c->options);
     if ((st = tni_device_parse(c->devices, tni_option_text(c->options, "device.default"),
-                               &x->default_device))) {
+                               &x->default_device)) ||
+        (st = tni_moving_create(c->selector, c->space, x->node_flags, x->threads, &x->moving))) {
         tni_exec_destroy(x);
         return st;
     }
@@ -55,6 +56,7 @@ void tni_exec_destroy(tni_exec *x)
         return;
     x->ctx->space->grad_release =
         NULL; /* what late arrays recorded needs all that goes now: it stays behind */
+    tni_moving_destroy(x->moving);
     tni_signature_clear(x);
     tni_mutex_fini(&x->lock);
     tni_free(x->draws);

@@ -17,8 +17,9 @@ typedef struct tni_draws { /* random numbers of one device */
 struct tni_exec {
     tni_context *ctx;
     tni_device *default_device;
-    tni_draws *draws; /* by device ordinal, TN_DEVICES_MAX */
-    tni_mutex lock;   /* guards the table of signatures */
+    tni_moving *moving; /* kernels for room tensor */
+    tni_draws *draws;   /* by device ordinal, TN_DEVICES_MAX */
+    tni_mutex lock;     /* guards the table of signatures */
     tni_signature *buckets[TNI_SIG_BUCKETS];
     tni_signature *lru_first, *lru_last; /* most recent first */
     uint64_t signature_count, signature_max;

@@ -57,8 +57,8 @@ tn_status tni_opset_add_function(tni_opset *s, const tn_op *op, void *function);
 /* By name or alias; TN_E_KEY with suggestions. Definitions live as long as the set. */
 tn_status tni_opset_find(tni_opset *s, const char *name, const tni_opdef **out);
 /* The same for a name that a user or a file gives: an operator that only gradients are made of
- * (TN_OP_BACKWARD), or that passes make (TN_OP_INTERNAL), is TN_E_UNSUPPORTED. Gradients and programs are
- * built behind tni_opset_find. */
+ * (TN_OP_BACKWARD), or that passes and copies make (TN_OP_INTERNAL), is TN_E_UNSUPPORTED. Gradients and
+ * programs are built behind tni_opset_find. */
 tn_status tni_opset_find_offered(tni_opset *s, const char *name, const tni_opdef **out);
 /* The same for files that keep gradients: TN_OP_BACKWARD is taken. */
 tn_status tni_opset_find_kept(tni_opset *s, const char *name, const tni_opdef **out);

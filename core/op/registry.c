@@ -498,9 +498,11 @@ tn_status tni_opset_find_kept(tni_opset *s, const char *name, const tni_opdef **
     if (st)
         return st;
     if (def->op->flags & TN_OP_INTERNAL)
-        return tni_error_number(1303, TN_E_UNSUPPORTED,
-                                "operator %.80s is a part of compiled programs and cannot be called by name",
-                                name);
+        return tni_error_number(
+            1303, TN_E_UNSUPPORTED,
+            "operator %.80s is a part of compiled programs or of copies, and cannot be called "
+            "by name",
+            name);
     *out = def;
     return TN_OK;
 }

@@ -1,10 +1,11 @@
 /*
  * Copies, reads, writes and fills, as operations of the engine.
  *
- * A *leg* is one operation: host to host (any dtypes and strides), or the bytes of two contiguous arrays of
- * one dtype by a device's `copy`. Whatever else is asked is cut into legs with host arrays between; each leg
- * names the variables that it touches, so their order needs no further care. Arrays live until their leg is
- * done.
+ * A *leg* is one operation: host to host (any dtypes and strides), the bytes of two contiguous arrays of one
+ * dtype by a device's `copy`, or two arrays of one device by a kernel of it (any dtypes and strides).
+ * Whatever else is asked is cut into legs with dense arrays between: on the device where it has a kernel,
+ * else on the host. Each leg names the variables that it touches, so their order needs no further care.
+ * Arrays live until their leg is done.
  */
 #include "tensor/internal.h"
 
@@ -14,7 +15,8 @@ typedef struct leg_task {
     tni_array *src, *dst; /* retained; src may be NULL; both once it was issued to a stream */
     tni_storage *sent[2]; /* theirs, from then on */
     const void *data;     /* of a write: borrowed, its caller waits */
-    double value;         /* of a fill */
+    double value;         /* of a fill on a host */
+    tni_kernel_move by;   /* of the kernel that does it, if any */
 } leg_task;
 
 static tni_engine *engine_of(const tni_array *a)
@@ -120,6 +122,17 @@ static tn_status copy_device(tni_array *src, tni_array *dst, tni_run *run)
     return st ? tni_error_take(st, &err, run->device->type) : TN_OK;
 }
 
+static tn_status run_kernel(leg_task *t, tni_run *run)
+{
+    tn_err err = {.code = TN_OK};
+    tn_status st = t->src ? tni_storage_touch(t->src->storage, run->stream) : TN_OK;
+
+    if (st || (st = tni_storage_allocate(t->dst->storage, run->stream)))
+        return st;
+    st = tni_kernel_move_run(&t->by, run, &err);
+    return st ? tni_error_take(st, &err, run->device->type) : TN_OK;
+}
+
 static tn_status fill_host(tni_array *dst, double value)
 {
     static const int64_t still[TN_NDIM_MAX];
@@ -163,10 +176,12 @@ static tn_status write_host(tni_array *dst, const void *data)
     return TN_OK;
 }
 
-static tn_status leg_body(const leg_task *t, tni_run *run)
+static tn_status leg_body(leg_task *t, tni_run *run)
 {
     if (t->data)
         return write_host(t->dst, t->data);
+    if (t->by.kernel)
+        return run_kernel(t, run);
     if (!t->src)
         return fill_host(t->dst, t->value);
     return run && !run->device->host ? copy_device(t->src, t->dst, run) : copy_host(t->src, t->dst);
@@ -179,7 +194,7 @@ static tn_status leg_run(void *payload, tni_run *run)
     leg_task *t = payload;
     const tn_status st = leg_body(t, run);
 
-    if (st || !run->stream)
+    if (st || !run->stream || (t->by.kernel && tni_kernel_moves_late(run)))
         return st;
     t->sent[0] = tni_array_issued(t->src, run);
     t->sent[1] = tni_array_issued(t->dst, run);
@@ -197,6 +212,7 @@ static void leg_done(void *payload, tni_engine *engine, tn_status status)
     tni_array_release(t->dst);
     tni_storage_complete(t->sent[0]);
     tni_storage_complete(t->sent[1]);
+    tni_kernel_move_fini(&t->by);
 }
 
 static bool covers_storage(const tni_array *a)
@@ -204,8 +220,9 @@ static bool covers_storage(const tni_array *a)
     return contiguous(a) && tni_array_bytes(a) == a->storage->bytes;
 }
 
-/* Runs at once if the variables are free and the work is small; else queues it on `device`. */
-static tn_status leg_start(const leg_task *t, tni_device *device, const char *name)
+/* [takes] its kernel, also on failure. Runs at once if the variables are free and the work is small; else
+ * queues it on `device`. */
+static tn_status leg_start(leg_task *t, tni_device *device, const char *name)
 {
     tni_engine *engine = engine_of(t->dst);
     tni_var *write = tni_array_var(t->dst), *read = t->src ? tni_array_var(t->src) : NULL;
@@ -241,18 +258,19 @@ static tn_status leg_start(const leg_task *t, tni_device *device, const char *na
     if (st) {
         tni_array_release(t->src);
         tni_array_release(t->dst);
+        tni_kernel_move_fini(&t->by);
     }
     return st;
 }
 
 static tn_status copy_leg(tni_array *src, tni_array *dst, tni_device *device)
 {
-    const leg_task t = {.src = src, .dst = dst};
+    leg_task t = {.src = src, .dst = dst};
 
     return leg_start(&t, device, "_copy");
 }
 
-/* ---- copies through the host ------------------------------------------------------------------------- */
+/* ---- copies without the host ------------------------------------------------------------------------- */
 
 /* The device whose `copy` moves these bytes; NULL: none, they go through host memory. */
 static tni_device *runner_of(const tni_array *src, const tni_array *dst)
@@ -269,6 +287,98 @@ static tni_device *runner_of(const tni_array *src, const tni_array *dst)
     return NULL;
 }
 
+static bool apart(const tni_array *src, const tni_array *dst)
+{
+    return src->storage != dst->storage || !overlap(src, dst);
+}
+
+/* In one operation. *done stays false: neither a device's copy nor a kernel can. */
+static tn_status copy_direct(tni_array *src, tni_array *dst, bool *done)
+{
+    tni_device *runner = runner_of(src, dst);
+    leg_task t = {.src = src, .dst = dst, .by = {.src = src, .dst = dst}};
+    tn_status st = TN_OK;
+
+    if (!apart(src, dst))
+        return TN_OK;
+    if (runner && contiguous(src) && contiguous(dst) && src->dtype == dst->dtype) {
+        *done = true;
+        return copy_leg(src, dst, runner);
+    }
+    if (on_host(dst) || src->storage->device != dst->storage->device || (st = tni_kernel_move_find(&t.by)) ||
+        !t.by.kernel)
+        return st;
+    *done = true;
+    return leg_start(&t, dst->storage->device, "_move");
+}
+
+static tn_status between_create(const tni_array *like, tni_device *device, int32_t dtype, tni_array **out)
+{
+    return tni_array_create(like->storage->space, device, dtype, like->ndim, like->shape, "copy", out);
+}
+
+/* Queues a copy of `src` into a new dense array of `dtype` on its device. *out NULL: the device cannot. */
+static tn_status to_dense(tni_array *src, int32_t dtype, tni_array **out)
+{
+    bool done = false;
+    tn_status st;
+
+    *out = NULL;
+    if (on_host(src))
+        return TN_OK;
+    if ((st = between_create(src, src->storage->device, dtype, out)))
+        return st;
+    st = copy_direct(src, *out, &done);
+    if (st || !done) {
+        tni_array_release(*out);
+        *out = NULL;
+    }
+    return st;
+}
+
+/* To a strided array on a device: a dense array there gets the elements, and a kernel copies them on. *done
+ * stays false: there is no kernel. */
+static tn_status copy_spread(tni_array *src, tni_array *dst, bool *done)
+{
+    tni_array *between = NULL;
+    leg_task t = {.dst = dst, .by = {.dst = dst}};
+    tn_status st;
+
+    if (on_host(dst) || contiguous(dst))
+        return TN_OK;
+    if ((st = between_create(dst, dst->storage->device, dst->dtype, &between)))
+        return st;
+    t.src = t.by.src = between;
+    if (!(st = tni_kernel_move_find(&t.by)) && t.by.kernel) {
+        *done = true;
+        if ((st = tni_array_copy(src, between)))
+            tni_kernel_move_fini(&t.by);
+        else
+            st = leg_start(&t, dst->storage->device, "_move");
+    }
+    tni_array_release(between);
+    return st;
+}
+
+/* In several operations, with dense arrays on devices between. *done stays false: a kernel is missing. */
+static tn_status copy_on_devices(tni_array *src, tni_array *dst, bool *done)
+{
+    tni_array *between = NULL;
+    tn_status st = TN_OK;
+
+    if (!contiguous(src) || src->dtype != dst->dtype || !apart(src, dst))
+        st = to_dense(src, dst->dtype, &between);
+    if (between) {
+        *done = true;
+        st = tni_array_copy(between, dst);
+        tni_array_release(between);
+        return st;
+    }
+    return st ? st : copy_spread(src, dst, done);
+}
+
+/* ---- copies through the host ------------------------------------------------------------------------- */
+
 static tn_status host_of(const tni_array *a, tni_device **out)
 {
     return tni_device_get(a->storage->space->devices, "cpu", 0, out);
@@ -276,8 +386,7 @@ static tn_status host_of(const tni_array *a, tni_device **out)
 
 /*
  * A strided array on a device, as the contiguous memory that it spans (`span`, a view), a host array of that
- * size
- * (`between`) and the same strided view of it (`view`).
+ * size (`between`) and the same strided view of it (`view`).
  */
 static tn_status span_create(tni_array *a, tni_device *host, tni_array **span, tni_array **between,
                              tni_array **view)
@@ -296,14 +405,17 @@ static tn_status span_create(tni_array *a, tni_device *host, tni_array **span, t
 /* A host array with what `src` holds: `src` itself, or a copy that is under way. */
 static tn_status to_host(tni_array *src, tni_device *host, tni_array **out)
 {
-    tni_array *span = NULL, *between = NULL, *view = NULL;
-    tn_status st;
+    tni_array *span = NULL, *between = NULL, *view = NULL, *packed = NULL;
+    tn_status st = TN_OK;
 
     if (on_host(src)) {
         tni_array_retain(src);
         *out = src;
         return TN_OK;
     }
+    if (!contiguous(src) && (st = to_dense(src, src->dtype, &packed)))
+        return st;
+    src = packed ? packed : src;
     if (contiguous(src)) {
         if ((st = tni_array_create(src->storage->space, host, src->dtype, src->ndim, src->shape, "copy",
                                    &view)) ||
@@ -317,6 +429,7 @@ static tn_status to_host(tni_array *src, tni_device *host, tni_array **out)
     view = NULL;
 
 cleanup:
+    tni_array_release(packed);
     tni_array_release(span);
     tni_array_release(between);
     tni_array_release(view);
@@ -371,20 +484,19 @@ static tn_status copy_check(tni_array *src, tni_array *dst)
 
 tn_status tni_array_copy(tni_array *src, tni_array *dst)
 {
-    tni_device *runner, *host;
     tni_array *between = NULL;
+    tni_device *host;
+    bool done = false;
     tn_status st = copy_check(src, dst);
 
     if (st)
         return st;
-    runner = runner_of(src, dst);
     if (on_host(src) && on_host(dst))
         return copy_leg(src, dst, dst->storage->device);
     if (tni_array_count(dst) == 0)
         return TN_OK;
-    if (runner && contiguous(src) && contiguous(dst) && src->dtype == dst->dtype &&
-        (src->storage != dst->storage || !overlap(src, dst)))
-        return copy_leg(src, dst, runner);
+    if ((st = copy_direct(src, dst, &done)) || done || (st = copy_on_devices(src, dst, &done)) || done)
+        return st;
     if ((st = host_of(dst, &host)) || (st = to_host(src, host, &between)))
         return st;
     st = from_host(between, dst, host);
@@ -476,7 +588,7 @@ tn_status tni_array_write(tni_array *a, const void *data, uint64_t bytes)
 
 tn_status tni_array_fill(tni_array *a, double value)
 {
-    leg_task t = {.dst = a, .value = value};
+    leg_task t = {.dst = a, .value = value, .by = {.dst = a, .value = value}};
     tni_array *near = NULL;
     tni_device *host;
     tn_status st;
@@ -485,6 +597,10 @@ tn_status tni_array_fill(tni_array *a, double value)
         return st;
     if (on_host(a))
         return leg_start(&t, a->storage->device, "_fill");
+    if (tni_array_count(a) == 0)
+        return TN_OK;
+    if ((st = tni_kernel_move_find(&t.by)) || t.by.kernel)
+        return st ? st : leg_start(&t, a->storage->device, "_fill");
     if ((st = host_of(a, &host)) ||
         (st = tni_array_create(a->storage->space, host, a->dtype, a->ndim, a->shape, "copy", &near)))
         return st;

@@ -41,6 +41,34 @@ tn_status tni_extent(int32_t ndim, const int64_t *shape, const int64_t *stride, 
 tn_status tni_array_on(tni_storage *s, int32_t dtype, uint64_t offset, int32_t ndim, const int64_t *shape,
                        const int64_t *stride, tni_array **out);
 
+/* ---- kernel.c: by a kernel of the device ------------------------------------------------------------- */
+
+typedef struct tni_kernel_move {
+    tni_array *src, *dst; /* borrowed until the run is over; src NULL: a fill */
+    const tni_array_kernels *table;
+    struct tni_prepared *kernel; /* NULL: none was found */
+    tn_stream *stream;           /* of the run */
+    void **slot;
+    double value; /* of a fill */
+    uint32_t threads;
+    bool add;
+} tni_kernel_move;
+/* Fills in what serves k->src and k->dst, which lie on one device other than a host, apart from each other,
+ * and have elements. */
+tn_status tni_kernel_move_find(tni_kernel_move *k);
+/* The arrays have memory. In stream order: what `k` names lives until the operation is complete, on a device
+ * that runs host kernels; else until this returns. [worker] */
+tn_status tni_kernel_move_run(tni_kernel_move *k, const tni_run *run, tn_err *err);
+static inline bool tni_kernel_moves_late(const tni_run *run)
+{
+    return run->device->kernels_plugin != NULL;
+}
+static inline void tni_kernel_move_fini(tni_kernel_move *k)
+{
+    if (k->kernel)
+        k->table->release(k->kernel);
+}
+
 /* ---- dtype.c ----------------------------------------------------------------------------------------- */
 
 void tni_cast_add(const void *src, int64_t src_stride, void *dst, int64_t dst_stride, int32_t dtype,

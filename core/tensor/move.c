@@ -2,14 +2,16 @@
  * Moves: what one operation copies, adds or sets to zero in several arrays, on the host or in the order of a
  * stream. All memory is reserved before the first of them is written, so lack of it changes none.
  *
- * Where the host does not reach a device's memory, what a contiguous copy cannot do is done on the host: what
- * the arrays span comes there, and what the destination spans goes back.
+ * On a device the bytes of contiguous arrays go by its copy; all else runs by a kernel of the device. One
+ * that has none lets the host do it: where the host does not reach the memory, what the arrays span is copied
+ * there, and what the destination spans is copied back.
  */
 #include "tensor/internal.h"
 
 typedef struct move {
     tni_array *src, *dst; /* retained; src NULL: zeros; both once a stream has all that it needs of them */
     tni_storage *sent[2]; /* theirs, from then on */
+    tni_kernel_move by;   /* of the kernel that does it, if any */
     bool add, empty;
     void *near[2]; /* on the host: what src and dst span */
 } move;
@@ -22,9 +24,42 @@ struct tni_moves {
     move list[];
 };
 
+static bool contiguous(const tni_array *a)
+{
+    return (a->flags & TNI_ARRAY_CONTIGUOUS) != 0;
+}
+
+static bool on_device(const tni_array *a)
+{
+    return a && !a->storage->device->host;
+}
+
+static bool reached(const tni_array *a)
+{
+    return a->storage->device->host_addressable;
+}
+
+/* By the device's copy, without the host. */
+static bool by_bytes(const move *m)
+{
+    return m->src && !m->add && contiguous(m->src) && contiguous(m->dst) &&
+           (on_device(m->src) || on_device(m->dst));
+}
+
+static tn_status kernel_find(move *m)
+{
+    if (m->empty || by_bytes(m) || !on_device(m->dst) ||
+        (m->src && m->src->storage->device != m->dst->storage->device))
+        return TN_OK;
+    m->by = (tni_kernel_move){.src = m->src, .dst = m->dst, .add = m->add};
+    return tni_kernel_move_find(&m->by);
+}
+
 tn_status tni_moves_add(tni_moves **m, uint32_t most, tni_array *src, tni_array *dst, bool add)
 {
     tni_keep *keep = dst->storage->space->keep;
+    move one = {.src = src, .dst = dst, .add = add, .empty = !tni_array_count(dst)};
+    tn_status st;
 
     if (!tni_array_writable(dst))
         return tni_error(TN_E_STATE, "the array is memory of others that is read only");
@@ -33,10 +68,12 @@ tn_status tni_moves_add(tni_moves **m, uint32_t most, tni_array *src, tni_array 
             return TN_E_NOMEM;
         (*m)->keep = keep;
     }
+    if ((st = kernel_find(&one)))
+        return st;
     if (src)
         tni_array_retain(src);
     tni_array_retain(dst); /* also an empty one: the operation holds its variable */
-    (*m)->list[(*m)->count++] = (move){.src = src, .dst = dst, .add = add, .empty = !tni_array_count(dst)};
+    (*m)->list[(*m)->count++] = one;
     return TN_OK;
 }
 
@@ -47,6 +84,7 @@ void tni_moves_destroy(tni_moves *m)
         tni_array_release(m->list[i].dst);
         tni_storage_complete(m->list[i].sent[0]);
         tni_storage_complete(m->list[i].sent[1]);
+        tni_kernel_move_fini(&m->list[i].by);
         tni_free(m->list[i].near[0]);
         tni_free(m->list[i].near[1]);
     }
@@ -54,23 +92,6 @@ void tni_moves_destroy(tni_moves *m)
         return;
     tni_keep_give(m->keep, (void *)m->vars);
     tni_keep_give(m->keep, m);
-}
-
-static bool contiguous(const tni_array *a)
-{
-    return (a->flags & TNI_ARRAY_CONTIGUOUS) != 0;
-}
-
-static bool reached(const tni_array *a)
-{
-    return !a || a->storage->device->host_addressable;
-}
-
-/* By the device's copy, without the host. */
-static bool by_bytes(const move *m)
-{
-    return m->src && !m->add && contiguous(m->src) && contiguous(m->dst) &&
-           !(reached(m->src) && reached(m->dst));
 }
 
 static uint64_t span_bytes(const tni_array *a)
@@ -96,7 +117,7 @@ tn_status tni_moves_reserve(tni_moves *m, const tni_run *run)
 
     for (uint32_t i = 0; m && i < m->count && !st; i++) {
         move *one = &m->list[i];
-        const bool near = !by_bytes(one);
+        const bool near = !by_bytes(one) && !one->by.kernel;
 
         if (one->empty)
             continue;
@@ -173,6 +194,8 @@ static tn_status in_stream(move *m, const tni_run *run, tn_err *err)
         to = place_of(m->dst);
         return run->device->ops->copy(run->stream, &to, &from, tni_array_bytes(m->dst), err);
     }
+    if (m->by.kernel)
+        return tni_kernel_move_run(&m->by, run, err);
     if (m->near[0])
         st = span_copy(run, m->src, m->near[0], false, err);
     if (!st && m->near[1] && (m->add || !contiguous(m->dst)))
@@ -195,13 +218,14 @@ tn_status tni_moves_run(tni_moves *m, const tni_run *run)
 
 /* ---- as an operation of their own --------------------------------------------------------------------- */
 
-/* A device's own copy needs the memory, in stream order; a call in the stream needs the arrays. */
+/* A device's own copies and kernels need the memory, in stream order; a call in the stream needs the arrays.
+ */
 static void moves_issued(tni_moves *m, const tni_run *run)
 {
     for (uint32_t i = 0; i < m->count; i++) {
         move *one = &m->list[i];
 
-        if (one->empty || !by_bytes(one))
+        if (one->empty || !(by_bytes(one) || (one->by.kernel && !tni_kernel_moves_late(run))))
             continue;
         one->sent[0] = tni_array_issued(one->src, run);
         one->sent[1] = tni_array_issued(one->dst, run);

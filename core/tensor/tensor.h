@@ -14,6 +14,22 @@
 
 #define TNI_SMALL_BYTES 128 /* host data up to this lies inside the array's own block */
 
+struct tni_prepared; /* room compile's: a kernel with its plan */
+
+/* How room tensor reaches the kernels of a device that fill, copy, cast and add arrays: operators `_fill` and
+ * `_move`. Room compile fills it in. */
+typedef struct tni_array_kernels {
+    /* A kernel of `d` for tensors of these shapes, strides and dtypes (data is not looked at); `src` NULL: a
+     * fill. `mode`: TN_MODE_WRITE or _ADD. NULL in *out: the device has none. [any] */
+    tn_status (*find)(void *arg, tni_device *d, const tn_tensor *src, const tn_tensor *dst, uint8_t mode,
+                      struct tni_prepared **out);
+    /* tn_exec.stream_slot of that kernel in this run. [worker] */
+    tn_status (*slot)(const struct tni_prepared *p, const tni_run *run, void ***out);
+    /* `x` without attributes; `value`: of a fill. [worker], or in stream order */
+    tn_status (*run)(const struct tni_prepared *p, tn_exec *x, double value, tn_err *err);
+    void (*release)(struct tni_prepared *p); /* NULL is fine. [any] */
+} tni_array_kernels;
+
 typedef struct tni_space { /* what arrays of one context share */
     tni_engine *engine;
     tni_device_set *devices;
@@ -21,6 +37,8 @@ typedef struct tni_space { /* what arrays of one context share */
     uint32_t slot;      /* of the per-thread counters of live arrays */
     atomic_bool closed; /* destroyed while arrays were live: those no longer own pool memory */
     void (*grad_release)(void *grad_entry); /* room autograd: an array with a tape entry dies; NULL: none */
+    const tni_array_kernels *kernels;       /* room compile's */
+    void *kernels_arg;                      /* NULL: there are none */
 } tni_space;
 tn_status tni_space_create(tni_engine *engine, tni_device_set *devices, tni_space **out);
 /* Call it before the device set goes. All arrays should be gone (ask tni_space_live); arrays that are not may
@@ -213,7 +231,8 @@ tn_status tni_array_on(tni_storage *s, int32_t dtype, uint64_t offset, int32_t n
 
 /* Queues dst[...] = src[...]: any devices, dtypes (cast) and strides; equal shapes; memory may overlap. Runs
  * on the device that has streams (the destination's, else the source's); between devices that are no peers,
- * and for casts and strides on a device, through host memory. Dense arrays only. */
+ * and for casts and strides on a device that has no kernel for them, through host memory. Dense arrays only.
+ */
 tn_status tni_array_copy(tni_array *src, tni_array *dst);
 /* The bytes of a dense row-major host buffer; waits. `bytes` must be exactly those of the array. Writing a
  * whole storage forgets an earlier failure of it. */

@@ -329,8 +329,8 @@ static void parts_of_gradients(void **state)
 /* What only passes make cannot be called by name either. */
 static void parts_of_programs(void **state)
 {
-    static const char *const names[] = {"_reorder", "_fused_conv", "_fused_dense", "_fold_weight",
-                                        "_fold_bias"};
+    static const char *const names[] = {"_reorder",   "_fused_conv", "_fused_dense", "_fold_weight",
+                                        "_fold_bias", "_fill",       "_move"};
     tn_ctx *ctx = open_own();
     tn_array *x = NULL;
     tn_symbol *v = NULL;

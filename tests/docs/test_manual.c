@@ -187,7 +187,7 @@ static bool shown(const tn_op *op)
 
 static const char *hidden_for(const tn_op *op)
 {
-    return op->flags & TN_OP_INTERNAL ? "\nOf compiled programs only: " : "\nOf gradients only: ";
+    return op->flags & TN_OP_INTERNAL ? "\nOf compiled programs and copies only: " : "\nOf gradients only: ";
 }
 
 /* Operators that share a table of attributes share its description. */

@@ -123,15 +123,15 @@ static tn_status cast_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
     return TN_OK;
 }
 
-/* Through the wide types, unless both compute alike: a float goes as double, an integer as 64 bits. */
-static void cast_tile(const cast_call *c, const char *src, char *dst, int64_t n)
+void tncpu_cast_tile(const tncpu_convert *from, const void *src, int64_t src_step, const tncpu_convert *to,
+                     void *dst, int64_t dst_step, int64_t n)
 {
     tncpu_tile narrow, wide;
-    uint32_t kind = c->from->kind;
+    uint32_t kind = from->kind;
 
-    c->from->load(src, 1, kind == TNCPU_K_F64 || kind == TNCPU_K_I64 ? &wide : &narrow, n);
-    if (kind == TNCPU_K_F32 && c->to->kind == TNCPU_K_F32) {
-        c->to->store(&narrow, dst, 1, n);
+    from->load(src, src_step, kind == TNCPU_K_F64 || kind == TNCPU_K_I64 ? &wide : &narrow, n);
+    if (kind == TNCPU_K_F32 && to->kind == TNCPU_K_F32) {
+        to->store(&narrow, dst, dst_step, n);
         return;
     }
     if (kind == TNCPU_K_F32)
@@ -141,11 +141,11 @@ static void cast_tile(const cast_call *c, const char *src, char *dst, int64_t n)
         for (int64_t i = 0; i < n; i++)
             wide.i64[i] = narrow.i32[i];
     if (kind == TNCPU_K_F32 || kind == TNCPU_K_F64)
-        c->to->store_f(wide.f64, dst, 1, n);
-    else if (c->from == &tncpu_converts[TN_U64] && c->to->store_u)
-        c->to->store_u(wide.u64, dst, 1, n);
+        to->store_f(wide.f64, dst, dst_step, n);
+    else if (from == &tncpu_converts[TN_U64] && to->store_u)
+        to->store_u(wide.u64, dst, dst_step, n);
     else
-        c->to->store_i(wide.i64, dst, 1, n);
+        to->store_i(wide.i64, dst, dst_step, n);
 }
 
 static void cast_part(void *arg, int64_t begin, int64_t end)
@@ -153,9 +153,9 @@ static void cast_part(void *arg, int64_t begin, int64_t end)
     const cast_call *c = arg;
 
     for (int64_t at = begin; at < end; at += TNCPU_TILE)
-        cast_tile(c, (const char *)c->x->in[0]->data + at * c->from->bytes,
-                  (char *)c->x->out[0]->data + at * c->to->bytes,
-                  end - at < TNCPU_TILE ? end - at : TNCPU_TILE);
+        tncpu_cast_tile(c->from, (const char *)c->x->in[0]->data + at * c->from->bytes, 1, c->to,
+                        (char *)c->x->out[0]->data + at * c->to->bytes, 1,
+                        end - at < TNCPU_TILE ? end - at : TNCPU_TILE);
 }
 
 static tn_status cast_run(const tn_plan *plan, const tn_exec *x, tn_err *err)

@@ -7,6 +7,9 @@
 
 #include <string.h>
 
+#include "pointwise.h"
+#include "tenon/plugin/indices.h"
+
 #define TILE 16
 #define NS_PER_ELEMENT 0.7
 
@@ -160,3 +163,102 @@ void tncpu_move_run(const tncpu_move *m, const void *src, void *dst, int threads
                   (char *)dst + begin * whole.dst_step[0] * whole.size);
     }
 }
+
+/* ---- fills and copies of arrays on a device that runs these kernels ------------------------------ */
+
+/* Dimensions in the order of the output's strides. `src` NULL: one element, read again and again. */
+static void array_plan(tncpu_move *m, const tn_tensor *src, const tn_tensor *dst)
+{
+    int32_t order[TN_NDIM_MAX];
+
+    for (int32_t k = 0; k < dst->ndim; k++) {
+        int32_t at = k;
+
+        for (; at > 0 && dst->stride[order[at - 1]] < dst->stride[k]; at--)
+            order[at] = order[at - 1];
+        order[at] = k;
+    }
+    m->size = (int32_t)tn_dtype_bytes(dst->dtype);
+    for (int32_t k = 0; k < dst->ndim; k++)
+        tncpu_move_add(m, dst->shape[order[k]], src ? src->stride[order[k]] : 0, dst->stride[order[k]]);
+}
+
+static tn_status array_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    tn_status st = tncpu_state(plugin, plan, sizeof(tncpu_move), err);
+
+    if (st)
+        return st;
+    array_plan(plan->state, strcmp(node->op, "_fill") ? node->in[0] : NULL, node->out[0]);
+    tncpu_plan_tasks(node, plan, 20 + NS_PER_ELEMENT * (double)tn_tensor_count(node->out[0]), 1);
+    return TN_OK;
+}
+
+static tn_status fill_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const double value = tn_value_float(x->attrs[TN_FILL_VALUE]);
+    uint64_t element = 0;
+
+    (void)err;
+    if (x->modes[0] == TN_MODE_NONE)
+        return TN_OK;
+    tncpu_converts[x->out[0]->dtype].store_f(&value, &element, 1, 1);
+    tncpu_move_run(plan->state, &element, x->out[0]->data, 1);
+    return TN_OK;
+}
+
+/* One run of n elements, cast or added. What is added was cast before. */
+static void array_row(const tn_exec *x, const char *src, int64_t src_step, char *dst, int64_t dst_step,
+                      int64_t n)
+{
+    const tncpu_convert *from = &tncpu_converts[x->in[0]->dtype], *to = &tncpu_converts[x->out[0]->dtype];
+    tncpu_tile cast, sum;
+
+    for (int64_t at = 0; at < n; at += TNCPU_TILE) {
+        const int64_t part = tncpu_min(n - at, TNCPU_TILE);
+        const char *read = src + at * src_step * from->bytes;
+        char *write = dst + at * dst_step * to->bytes;
+
+        if (x->modes[0] != TN_MODE_ADD) {
+            tncpu_cast_tile(from, read, src_step, to, write, dst_step, part);
+            continue;
+        }
+        if (from != to)
+            tncpu_cast_tile(from, read, src_step, to, &cast, 1, part);
+        to->load(from != to ? (const char *)&cast : read, from != to ? 1 : src_step, &sum, part);
+        to->add(&sum, write, dst_step, part);
+    }
+}
+
+/* The rows of `m`, from dimension k on. */
+static void array_rows(const tncpu_move *m, int32_t k, const tn_exec *x, const char *src, char *dst)
+{
+    const int64_t src_bytes = tncpu_converts[x->in[0]->dtype].bytes, dst_bytes = m->size;
+
+    if (k >= m->ndim - 1) {
+        array_row(x, src, m->ndim ? m->src_step[k] : 1, dst, m->ndim ? m->dst_step[k] : 1,
+                  m->ndim ? m->extent[k] : 1);
+        return;
+    }
+    for (int64_t i = 0; i < m->extent[k]; i++)
+        array_rows(m, k + 1, x, src + i * m->src_step[k] * src_bytes, dst + i * m->dst_step[k] * dst_bytes);
+}
+
+static tn_status move_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)err;
+    if (x->modes[0] == TN_MODE_WRITE && x->in[0]->dtype == x->out[0]->dtype)
+        tncpu_move_run(plan->state, x->in[0]->data, x->out[0]->data, 1);
+    else if (x->modes[0] != TN_MODE_NONE)
+        array_rows(plan->state, 0, x, x->in[0]->data, x->out[0]->data);
+    return TN_OK;
+}
+
+static const char *const all_types[] = {"*:" TNCPU_ALL, NULL};
+
+static const tn_kernel kernel_fill =
+    TNCPU_KERNEL("_fill", all_types, TN_KERNEL_STRIDED, array_prepare, fill_run);
+static const tn_kernel kernel_move =
+    TNCPU_KERNEL("_move", all_types, TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO, array_prepare, move_run);
+
+const tn_kernel *const tncpu_family_move[] = {&kernel_fill, &kernel_move, NULL};

@@ -38,6 +38,11 @@ tn_status tncpu_point_prepare(const tncpu_point *rows, size_t count, void *plugi
 void tncpu_point_number(tn_plan *plan, double number);
 tn_status tncpu_point_run(const tn_plan *plan, const tn_exec *x, tn_err *err);
 
+/* Casts up to TNCPU_TILE elements, steps in elements. Through the wide types, unless both compute alike: a
+ * float goes as double, an integer as 64 bits. elemwise.c */
+void tncpu_cast_tile(const tncpu_convert *from, const void *src, int64_t src_step, const tncpu_convert *to,
+                     void *dst, int64_t dst_step, int64_t n);
+
 /*
  * A family out of a list OPS(X) of X(op, loop). ROW is TNCPU_POINT_1, _2 or _SCALAR. Defines
  * tncpu_family_<name>.

@@ -750,4 +750,7 @@
 #define TN_FOLD_BIAS_NO_BIAS 2
 #define TN_FOLD_BIAS_DTYPE 3
 
+/* _fill */
+#define TN_FILL_VALUE 0
+
 #endif

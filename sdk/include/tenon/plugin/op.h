@@ -133,7 +133,7 @@ struct tn_grad {
 #define TN_OP_MUTATES_TRAINING 64u /* `mutates` holds in training only (BatchNorm's statistics) */
 #define TN_OP_ZERO_GRADIENT                                                                                  \
     16u /* the gradient of every input is zero; `gradient` is NULL (argmax, floor, comparisons) */
-#define TN_OP_INTERNAL 32u /* made by Tenon's passes: calls, symbols and files cannot name it */
+#define TN_OP_INTERNAL 32u /* made by Tenon's passes and copies: calls, symbols and files cannot name it */
 
 /**
  * One operator. `inputs` and `outputs` are NULL-ended; a last input such as "arg*" is variadic ("arg0",
