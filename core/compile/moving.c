@@ -2,7 +2,7 @@
  * Kernels for room tensor: which one of a device fills, copies, casts or adds arrays there. They are chosen
  * and kept as those of any call: operators `_fill` and `_move`.
  */
-#include "compile/compile.h"
+#include "compile/select.h"
 
 struct tni_moving {
     tni_selector *selector;
@@ -12,6 +12,20 @@ struct tni_moving {
     uint32_t threads;
     uint16_t flags;
 };
+
+/* A copy runs a kernel alone, on the arrays as they are. */
+const char *tni_moves_not(const tni_request *r, const tni_prepared *p)
+{
+    if (!r->moves)
+        return NULL;
+    if (p->dense || p->near)
+        return "takes dense tensors or host memory only, and copies have strides";
+    if (!p->adds && r->modes[0] == TN_MODE_ADD)
+        return "only overwrites";
+    return p->kernel->flags & TN_KERNEL_ASYNC || p->plan.workspace_bytes || p->plan.saved_bytes
+               ? "completes later or needs a workspace, which a copy does not give"
+               : NULL;
+}
 
 static tn_status kernels_find(void *arg, tni_device *d, const tn_tensor *src, const tn_tensor *dst,
                               uint8_t mode, tni_prepared **out)

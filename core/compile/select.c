@@ -436,8 +436,8 @@ static tn_status prepared_create(const tni_request *r, const tni_candidate *c, t
     p->in_count = r->in_count;
     p->out_count = r->out_count;
     p->near = !r->device->host && (c->kernel->host_in | c->kernel->host_out);
-    p->adds = (c->kernel->flags & TN_KERNEL_ADD_TO) && (r->moves || !any_narrow(r)) &&
-              !(p->near && any_added(r));
+    p->adds =
+        (c->kernel->flags & TN_KERNEL_ADD_TO) && (r->moves || !any_narrow(r)) && !(p->near && any_added(r));
     p->plan.struct_size = (uint32_t)TN_END(tn_plan, tuning);
     p->plan.threads = 1;
     p->plan.workspace_align = p->plan.saved_align = 64;
@@ -560,20 +560,6 @@ static const char *needs_reach(const tni_request *r, const tni_prepared *p)
                : NULL;
 }
 
-/* A copy runs a kernel alone, on the arrays as they are; NULL: it can. */
-static const char *moves_not(const tni_request *r, const tni_prepared *p)
-{
-    if (!r->moves)
-        return NULL;
-    if (p->dense || p->near)
-        return "takes dense tensors or host memory only, and copies have strides";
-    if (!p->adds && any_added(r))
-        return "only overwrites";
-    return p->kernel->flags & TN_KERNEL_ASYNC || p->plan.workspace_bytes || p->plan.saved_bytes
-               ? "completes later or needs a workspace, which a copy does not give"
-               : NULL;
-}
-
 static bool size_open(const tni_request *r)
 {
     bool open = false;
@@ -641,7 +627,7 @@ tn_status tni_candidate_prepare(tni_selector *s, const tni_request *r, const tni
     why = layouts_take(s, r, p, &st);
     if (st)
         goto cleanup;
-    if (why || (why = asks_too_much(r, p)) != NULL || (why = moves_not(r, p)) != NULL ||
+    if (why || (why = asks_too_much(r, p)) != NULL || (why = tni_moves_not(r, p)) != NULL ||
         (why = needs_reach(r, p)) != NULL) {
         st = tn_fail(err, TN_E_UNSUPPORTED, why);
         goto cleanup;

@@ -27,6 +27,9 @@ tn_status tni_prepared_find(tni_prepared_cache *c, const tni_request *r, uint64_
                             tn_status (*make)(void *arg, const tni_request *r, tni_prepared **out), void *arg,
                             tni_prepared **out);
 
+/* moving.c: why this kernel, just prepared, is none for the copy that asks; NULL: it is, or no copy asks. */
+const char *tni_moves_not(const tni_request *r, const tni_prepared *p);
+
 /* select.c */
 tni_registry *tni_selector_plugins(const tni_selector *s);
 /* "plugin" or "plugin/kernel" of [kernel] Op@device; "" if the operator is not pinned. */

@@ -12,11 +12,9 @@
 #define INLINE_BYTES 16384 /* a copy up to this may run on the caller */
 
 typedef struct leg_task {
-    tni_array *src, *dst; /* retained; src may be NULL; both once it was issued to a stream */
+    tni_kernel_move move; /* its arrays are retained; src may be NULL; both once it was issued to a stream */
     tni_storage *sent[2]; /* theirs, from then on */
     const void *data;     /* of a write: borrowed, its caller waits */
-    double value;         /* of a fill on a host */
-    tni_kernel_move by;   /* of the kernel that does it, if any */
 } leg_task;
 
 static tni_engine *engine_of(const tni_array *a)
@@ -125,11 +123,11 @@ static tn_status copy_device(tni_array *src, tni_array *dst, tni_run *run)
 static tn_status run_kernel(leg_task *t, tni_run *run)
 {
     tn_err err = {.code = TN_OK};
-    tn_status st = t->src ? tni_storage_touch(t->src->storage, run->stream) : TN_OK;
+    tn_status st = t->move.src ? tni_storage_touch(t->move.src->storage, run->stream) : TN_OK;
 
-    if (st || (st = tni_storage_allocate(t->dst->storage, run->stream)))
+    if (st || (st = tni_storage_allocate(t->move.dst->storage, run->stream)))
         return st;
-    st = tni_kernel_move_run(&t->by, run, &err);
+    st = tni_kernel_move_run(&t->move, run, &err);
     return st ? tni_error_take(st, &err, run->device->type) : TN_OK;
 }
 
@@ -179,12 +177,13 @@ static tn_status write_host(tni_array *dst, const void *data)
 static tn_status leg_body(leg_task *t, tni_run *run)
 {
     if (t->data)
-        return write_host(t->dst, t->data);
-    if (t->by.kernel)
+        return write_host(t->move.dst, t->data);
+    if (t->move.kernel)
         return run_kernel(t, run);
-    if (!t->src)
-        return fill_host(t->dst, t->value);
-    return run && !run->device->host ? copy_device(t->src, t->dst, run) : copy_host(t->src, t->dst);
+    if (!t->move.src)
+        return fill_host(t->move.dst, t->move.value);
+    return run && !run->device->host ? copy_device(t->move.src, t->move.dst, run)
+                                     : copy_host(t->move.src, t->move.dst);
 }
 
 /* ---- legs as operations ------------------------------------------------------------------------------ */
@@ -194,11 +193,11 @@ static tn_status leg_run(void *payload, tni_run *run)
     leg_task *t = payload;
     const tn_status st = leg_body(t, run);
 
-    if (st || !run->stream || (t->by.kernel && tni_kernel_moves_late(run)))
+    if (st || !run->stream || (t->move.kernel && tni_kernel_moves_late(run)))
         return st;
-    t->sent[0] = tni_array_issued(t->src, run);
-    t->sent[1] = tni_array_issued(t->dst, run);
-    t->src = t->dst = NULL;
+    t->sent[0] = tni_array_issued(t->move.src, run);
+    t->sent[1] = tni_array_issued(t->move.dst, run);
+    t->move.src = t->move.dst = NULL;
     return TN_OK;
 }
 
@@ -208,11 +207,11 @@ static void leg_done(void *payload, tni_engine *engine, tn_status status)
 
     (void)engine;
     (void)status;
-    tni_array_release(t->src);
-    tni_array_release(t->dst);
+    tni_array_release(t->move.src);
+    tni_array_release(t->move.dst);
     tni_storage_complete(t->sent[0]);
     tni_storage_complete(t->sent[1]);
-    tni_kernel_move_fini(&t->by);
+    tni_kernel_move_fini(&t->move);
 }
 
 static bool covers_storage(const tni_array *a)
@@ -224,9 +223,9 @@ static bool covers_storage(const tni_array *a)
  * queues it on `device`. */
 static tn_status leg_start(leg_task *t, tni_device *device, const char *name)
 {
-    tni_engine *engine = engine_of(t->dst);
-    tni_var *write = tni_array_var(t->dst), *read = t->src ? tni_array_var(t->src) : NULL;
-    const uint64_t bytes = tni_array_bytes(t->dst), est_ns = 50 + bytes / 4;
+    tni_engine *engine = engine_of(t->move.dst);
+    tni_var *write = tni_array_var(t->move.dst), *read = t->move.src ? tni_array_var(t->move.src) : NULL;
+    const uint64_t bytes = tni_array_bytes(t->move.dst), est_ns = 50 + bytes / 4;
     const uint32_t reads = read && read != write;
     tni_task task = {.run = leg_run,
                      .done = leg_done,
@@ -247,25 +246,25 @@ static tn_status leg_start(leg_task *t, tni_device *device, const char *name)
         tni_engine_leave(engine, &read, reads, &write, 1, st, name);
         return TN_OK; /* a failure comes out at the wait, as if it had been queued */
     }
-    if (covers_storage(t->dst) && read != write)
+    if (covers_storage(t->move.dst) && read != write)
         task.flags |= TNI_TASK_CLEARS;
-    if (t->src && t->src->storage->device != t->dst->storage->device)
-        task.lane = device == t->dst->storage->device ? TNI_LANE_IN : TNI_LANE_OUT;
-    if (t->src)
-        tni_array_retain(t->src);
-    tni_array_retain(t->dst);
+    if (t->move.src && t->move.src->storage->device != t->move.dst->storage->device)
+        task.lane = device == t->move.dst->storage->device ? TNI_LANE_IN : TNI_LANE_OUT;
+    if (t->move.src)
+        tni_array_retain(t->move.src);
+    tni_array_retain(t->move.dst);
     st = tni_engine_push(engine, &task);
     if (st) {
-        tni_array_release(t->src);
-        tni_array_release(t->dst);
-        tni_kernel_move_fini(&t->by);
+        tni_array_release(t->move.src);
+        tni_array_release(t->move.dst);
+        tni_kernel_move_fini(&t->move);
     }
     return st;
 }
 
 static tn_status copy_leg(tni_array *src, tni_array *dst, tni_device *device)
 {
-    leg_task t = {.src = src, .dst = dst};
+    leg_task t = {.move = {.src = src, .dst = dst}};
 
     return leg_start(&t, device, "_copy");
 }
@@ -296,7 +295,7 @@ static bool apart(const tni_array *src, const tni_array *dst)
 static tn_status copy_direct(tni_array *src, tni_array *dst, bool *done)
 {
     tni_device *runner = runner_of(src, dst);
-    leg_task t = {.src = src, .dst = dst, .by = {.src = src, .dst = dst}};
+    leg_task t = {.move = {.src = src, .dst = dst}};
     tn_status st = TN_OK;
 
     if (!apart(src, dst))
@@ -305,8 +304,8 @@ static tn_status copy_direct(tni_array *src, tni_array *dst, bool *done)
         *done = true;
         return copy_leg(src, dst, runner);
     }
-    if (on_host(dst) || src->storage->device != dst->storage->device || (st = tni_kernel_move_find(&t.by)) ||
-        !t.by.kernel)
+    if (on_host(dst) || src->storage->device != dst->storage->device ||
+        (st = tni_kernel_move_find(&t.move)) || !t.move.kernel)
         return st;
     *done = true;
     return leg_start(&t, dst->storage->device, "_move");
@@ -341,18 +340,18 @@ static tn_status to_dense(tni_array *src, int32_t dtype, tni_array **out)
 static tn_status copy_spread(tni_array *src, tni_array *dst, bool *done)
 {
     tni_array *between = NULL;
-    leg_task t = {.dst = dst, .by = {.dst = dst}};
+    leg_task t = {.move = {.dst = dst}};
     tn_status st;
 
     if (on_host(dst) || contiguous(dst))
         return TN_OK;
     if ((st = between_create(dst, dst->storage->device, dst->dtype, &between)))
         return st;
-    t.src = t.by.src = between;
-    if (!(st = tni_kernel_move_find(&t.by)) && t.by.kernel) {
+    t.move.src = between;
+    if (!(st = tni_kernel_move_find(&t.move)) && t.move.kernel) {
         *done = true;
         if ((st = tni_array_copy(src, between)))
-            tni_kernel_move_fini(&t.by);
+            tni_kernel_move_fini(&t.move);
         else
             st = leg_start(&t, dst->storage->device, "_move");
     }
@@ -566,7 +565,7 @@ tn_status tni_array_write(tni_array *a, const void *data, uint64_t bytes)
 {
     tni_array *near = NULL;
     tni_device *host;
-    leg_task t = {.dst = a, .data = data};
+    leg_task t = {.move = {.dst = a}, .data = data};
     tn_status st = bytes_check(a, bytes);
 
     if (st || (st = writable(a)) || bytes == 0)
@@ -578,7 +577,7 @@ tn_status tni_array_write(tni_array *a, const void *data, uint64_t bytes)
     if ((st = host_of(a, &host)) ||
         (st = tni_array_create(a->storage->space, host, a->dtype, a->ndim, a->shape, "copy", &near)))
         return st;
-    t.dst = near;
+    t.move.dst = near;
     if (!(st = leg_start(&t, host, "_write")) && !(st = tni_array_wait(near)) &&
         !(st = tni_array_copy(near, a)))
         st = tni_array_wait(a);
@@ -588,7 +587,7 @@ tn_status tni_array_write(tni_array *a, const void *data, uint64_t bytes)
 
 tn_status tni_array_fill(tni_array *a, double value)
 {
-    leg_task t = {.dst = a, .value = value, .by = {.dst = a, .value = value}};
+    leg_task t = {.move = {.dst = a, .value = value}};
     tni_array *near = NULL;
     tni_device *host;
     tn_status st;
@@ -599,12 +598,12 @@ tn_status tni_array_fill(tni_array *a, double value)
         return leg_start(&t, a->storage->device, "_fill");
     if (tni_array_count(a) == 0)
         return TN_OK;
-    if ((st = tni_kernel_move_find(&t.by)) || t.by.kernel)
+    if ((st = tni_kernel_move_find(&t.move)) || t.move.kernel)
         return st ? st : leg_start(&t, a->storage->device, "_fill");
     if ((st = host_of(a, &host)) ||
         (st = tni_array_create(a->storage->space, host, a->dtype, a->ndim, a->shape, "copy", &near)))
         return st;
-    t.dst = near;
+    t.move.dst = near;
     if (!(st = leg_start(&t, host, "_fill")))
         st = tni_array_copy(near, a);
     tni_array_release(near);

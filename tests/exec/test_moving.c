@@ -471,6 +471,51 @@ static void overlapping(void **state)
     overlapping_on(fake);
 }
 
+/* ---- in the order of the stream ---------------------------------------------------------------------- */
+
+/* Nobody waits and every array is released at once: fill, copy across, a sum, a cast, and so on round. */
+static void chained_on(tni_device *d)
+{
+    tni_array *last = columns(d), *ends[20];
+    double total = 0;
+
+    for (int i = 0; i < 20; i++) {
+        tni_array *added = make(d, TN_F32, 2, DIMS(4, 3)), *wide = make(d, TN_F64, 2, DIMS(3, 4)),
+                  *turned = view(wide, 0, 2, DIMS(4, 3), DIMS(1, 4)), *next = make(d, TN_F32, 2, DIMS(4, 3));
+        tni_moves *m = NULL;
+
+        assert_ok(tni_array_fill(added, i));
+        assert_ok(tni_moves_add(&m, 1, last, added, true));
+        assert_ok(tni_moves_push(m, d, "sum"));
+        assert_ok(tni_array_copy(added, turned));
+        assert_ok(tni_array_copy(turned, next));
+        assert_ok(tni_array_copy(next, ends[i] = make(cpu, TN_F32, 2, DIMS(4, 3))));
+        tni_array_release(last);
+        tni_array_release(added);
+        tni_array_release(wide);
+        tni_array_release(turned);
+        last = next;
+    }
+    tni_array_release(last);
+    for (int i = 0; i < 20; i++) {
+        float want[12];
+
+        total += i;
+        for (int k = 0; k < 12; k++)
+            want[k] = at(k / 3, k % 3) + (float)total;
+        test_values(ends[i], want, 12, 0);
+        tni_array_release(ends[i]);
+    }
+}
+
+static void chained(void **state)
+{
+    (void)state;
+    chained_on(far);
+    chained_on(farther);
+    chained_on(fake);
+}
+
 /* ---- kernels that are not there, or do not fit --------------------------------------------------------- */
 
 static void sum_check(tni_device *d)
@@ -700,10 +745,10 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_context, close_context)
     static const char *const engines[] = {"engine.type=threaded", "engine.type=naive"};
     const struct CMUnitTest tests[] = {
-        TEST(by_kernels),    TEST(all_casts),       TEST(crossing),
-        TEST(overlapping),   TEST(without_kernels), TEST(kernels_that_do_not_fit),
-        TEST(prepared_once), TEST(failing),         TEST(failing_in_prepare),
-        TEST(hostile),       TEST(memory_runs_out),
+        TEST(by_kernels),         TEST(all_casts),       TEST(crossing),
+        TEST(overlapping),        TEST(without_kernels), TEST(kernels_that_do_not_fit),
+        TEST(prepared_once),      TEST(chained),         TEST(failing),
+        TEST(failing_in_prepare), TEST(hostile),         TEST(memory_runs_out),
     };
     int failed = 0;
 
