@@ -237,21 +237,13 @@ static tn_status run_begin_locked(run *s, tni_context *c, autograd *a)
 
 /* ---- arrays ------------------------------------------------------------------------------------------ */
 
-static tn_status like(tni_context *c, const tni_array *a, tni_array **out)
-{
-    return tni_array_create(c->space, a->storage->device, a->dtype, a->ndim, a->shape, "gradient", out);
-}
-
 /* The gradient of a head: what the caller gave, or ones. One reference, the caller's. */
 static tn_status head_gradient(const run *s, uint32_t head, tni_array **out)
 {
-    tn_status st = TN_OK;
-
-    if (s->r->head_grads && s->r->head_grads[head])
-        tni_array_retain(*out = s->r->head_grads[head]);
-    else if (!(st = like(s->w.ctx, s->w.heads[head], out)))
-        st = tni_array_fill(*out, 1.0);
-    return st;
+    if (!s->r->head_grads || !s->r->head_grads[head])
+        return tni_array_filled(s->w.heads[head], 1.0, "gradient", out);
+    tni_array_retain(*out = s->r->head_grads[head]);
+    return TN_OK;
 }
 
 static tn_status sum_queue(tni_array *from, tni_array *to)
@@ -272,7 +264,7 @@ static tn_status slot_start(const run *s, uint32_t head, tni_array **slot)
     if (!st && *slot) {
         st = sum_queue(given, *slot);
     } else if (!st && s->p->starts[s->p->head_slot[head]]) {
-        if (!(st = like(s->w.ctx, given, slot)))
+        if (!(st = tni_array_like(given, "gradient", slot)))
             st = tni_array_copy(given, *slot);
     } else if (!st) {
         tni_array_retain(*slot = given);
@@ -507,8 +499,10 @@ static tn_status wanted_give(run *s)
             given |= a == r->head_grads[h];
         if (!given)
             tni_array_retain(r->made[i] = a);
-        else if (!(st = like(s->w.ctx, r->wanted[i], &r->made[i])))
-            st = a ? tni_array_copy(a, r->made[i]) : tni_array_fill(r->made[i], 0.0);
+        else if (!a)
+            st = tni_array_filled(r->wanted[i], 0.0, "gradient", &r->made[i]);
+        else if (!(st = tni_array_like(r->wanted[i], "gradient", &r->made[i])))
+            st = tni_array_copy(a, r->made[i]);
     }
     return st;
 }
@@ -661,7 +655,7 @@ tn_status tni_grad(tni_context *c, uint32_t count, tni_array *const *heads, tni_
     }
     for (uint32_t i = 0; i < variable_count && !st && !create; i++)
         if (!variables[i]->grad_entry)
-            st = like(c, variables[i], &out[i]);
+            st = tni_array_like(variables[i], "gradient", &out[i]);
     if (!st)
         st = create ? grad_recorded(c, &r) : backward(c, &r);
     for (uint32_t i = 0; st && i < variable_count; i++) {

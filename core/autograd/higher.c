@@ -278,14 +278,6 @@ static tn_status entry_array(const higher *h, uint32_t entry, tni_array **out)
     return TN_OK;
 }
 
-static tn_status filled_make(const higher *h, const tni_array *like, double value, tni_array **out)
-{
-    tn_status st = tni_array_create(h->w.ctx->space, like->storage->device, like->dtype, like->ndim,
-                                    like->shape, "gradient", out);
-
-    return st ? st : tni_array_fill(*out, value);
-}
-
 /* What arrives at heads: the caller's arrays, with what they depend on, or ones. */
 static tn_status head_values(const higher *h)
 {
@@ -302,7 +294,7 @@ static tn_status head_values(const higher *h)
         if (s->head_grads && s->head_grads[i])
             tni_array_retain(h->value[entry] = s->head_grads[i]);
         else
-            st = filled_make(h, s->heads[i], 1.0, &h->value[entry]);
+            st = tni_array_filled(s->heads[i], 1.0, "gradient", &h->value[entry]);
     }
     return st;
 }
@@ -435,7 +427,7 @@ static tn_status grads_give(const higher *h, tni_array **out)
     }
     for (uint32_t i = 0; i < h->spec->variable_count && !st; i++)
         if (!out[i])
-            st = filled_make(h, h->spec->variables[i], 0.0, &out[i]);
+            st = tni_array_filled(h->spec->variables[i], 0.0, "gradient", &out[i]);
     return st;
 }
 
