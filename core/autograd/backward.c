@@ -168,11 +168,6 @@ typedef struct run {
     bool queued;
 } run;
 
-static const tni_tape_call *node_at(const run *s, size_t i)
-{
-    return tni_tape_at(&s->w, i);
-}
-
 static tni_array *leaf_at(const run *s, size_t i)
 {
     return *(tni_array **)tni_vec_at(&s->w.leaves, i);
@@ -320,10 +315,10 @@ static tn_status slots_make(run *s)
         st = p->head_slot[h] == TNI_NONE ? leaf_start(s, h)
                                          : slot_start(s, h, &s->grads[p->leaf_count + p->head_slot[h]]);
     for (size_t k = 0; k < s->w.nodes.count && !st; k++)
-        for (uint32_t o = 0, i = p->leaf_count + p->first_slot[k]; o < node_at(s, k)->out_count && !st;
-             o++, i++)
+        for (uint32_t o = 0, i = p->leaf_count + p->first_slot[k];
+             o < tni_tape_at(&s->w, k)->out_count && !st; o++, i++)
             if (p->made[i] && !s->grads[i])
-                st = slot_make(s, node_at(s, k), o, &s->grads[i]);
+                st = slot_make(s, tni_tape_at(&s->w, k), o, &s->grads[i]);
     return st;
 }
 
@@ -331,7 +326,7 @@ static tn_status slots_make(run *s)
 
 static tni_array *source_array(const run *s, const tni_source *from)
 {
-    const tni_tape_call *n = node_at(s, from->node);
+    const tni_tape_call *n = tni_tape_at(&s->w, from->node);
 
     switch (from->kind) {
     case TNI_FROM_LEAF:
@@ -356,7 +351,7 @@ static tni_array *stretch_array(const run *s, const tni_stage *stage, uint32_t a
 
 static tni_array *cached_array(const run *s, const tni_stage *stage, const tni_port *port)
 {
-    const tni_tape_call *n = node_at(s, stage->first);
+    const tni_tape_call *n = tni_tape_at(&s->w, stage->first);
 
     switch (port->kind) {
     case TNI_PORT_INPUT:
@@ -372,7 +367,7 @@ static tni_array *cached_array(const run *s, const tni_stage *stage, const tni_p
 
 static tn_status stage_frame(run *s, const tni_stage *stage, tni_backward_run *out)
 {
-    const tni_tape_call *n = node_at(s, stage->first);
+    const tni_tape_call *n = tni_tape_at(&s->w, stage->first);
     const tni_backward_key key = {stage->heads, stage->modes, s->r->retain, s->r->predict};
 
     if (stage->cached)
@@ -392,7 +387,7 @@ static tn_status stage_attrs(const run *s, const tni_stage *stage, const tni_att
         return TN_E_NOMEM;
     for (uint32_t i = 0; i < stage->program->graph->node_count; i++)
         if (stage->tape_of_node[i] != TNI_NONE)
-            attrs[i] = node_at(s, stage->tape_of_node[i])->attrs;
+            attrs[i] = tni_tape_at(&s->w, stage->tape_of_node[i])->attrs;
     *out = attrs;
     return TN_OK;
 }
@@ -420,7 +415,7 @@ static tn_status array_bring(run *s, const tni_port *port, tni_array **a)
 /* Nobody may want any of its gradients: then it does not run. */
 static tn_status function_make(run *s, const tni_stage *stage, uint32_t i)
 {
-    const tni_tape_call *n = node_at(s, stage->first);
+    const tni_tape_call *n = tni_tape_at(&s->w, stage->first);
     tni_function_backward *b = NULL;
     bool any = false;
     tn_status st;

@@ -24,11 +24,6 @@ typedef struct higher {
     tni_array **value;   /* per entry */
 } higher;
 
-static const tni_tape_call *node_at(const higher *h, size_t i)
-{
-    return tni_tape_at(&h->w, i);
-}
-
 /* ---- the walk ------------------------------------------------------------------------------------------ */
 
 static void walk_end(higher *h)
@@ -45,7 +40,7 @@ static tn_status nets_find(const higher *h, bool *found)
     tn_status st = TN_OK;
 
     for (size_t i = 0; i < h->w.nodes.count && !st; i++) {
-        const tni_tape_call *n = node_at(h, i);
+        const tni_tape_call *n = tni_tape_at(&h->w, i);
 
         if (n->function)
             return tni_error(TN_E_UNSUPPORTED,
@@ -76,7 +71,7 @@ static tn_status slots_number(higher *h)
     h->grads = h->which + variables;
     for (uint32_t k = 0; k < h->w.nodes.count; k++) {
         h->first_slot[k] = h->slot_count;
-        h->slot_count += node_at(h, k)->out_count;
+        h->slot_count += tni_tape_at(&h->w, k)->out_count;
     }
     return TN_OK;
 }
@@ -332,7 +327,7 @@ static tni_device *device_at(const higher *h, uint32_t entry)
     from = tni_vec_at(&h->f.origins, entry);
     if (from->kind == TNI_FROM_LEAF)
         return (*(tni_array **)tni_vec_at(&h->w.leaves, from->index))->storage->device;
-    return tni_tape_output(node_at(h, from->node), 0).device;
+    return tni_tape_output(tni_tape_at(&h->w, from->node), 0).device;
 }
 
 /* The shape of an entry, without memory. */
@@ -362,7 +357,7 @@ static tn_status node_invoke(const higher *h, const tni_gnode *node, tni_array *
     const uint32_t of = node->forward == TNI_NONE || node->forward >= h->forward_nodes
                             ? TNI_NONE
                             : *(uint32_t *)tni_vec_at(&h->f.tape_of_node, node->forward);
-    const tni_tape_call *tape = of == TNI_NONE ? NULL : node_at(h, of);
+    const tni_tape_call *tape = of == TNI_NONE ? NULL : tni_tape_at(&h->w, of);
     tni_invoke_given given = {.attrs = node->attrs};
     tni_site *site = NULL;
     tn_status st;
