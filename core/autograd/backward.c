@@ -168,11 +168,6 @@ typedef struct run {
     bool queued;
 } run;
 
-static const tni_tape_call *node_at(const run *s, size_t i)
-{
-    return tni_tape_at(&s->w, i);
-}
-
 static tni_array *leaf_at(const run *s, size_t i)
 {
     return *(tni_array **)tni_vec_at(&s->w.leaves, i);
@@ -237,21 +232,13 @@ static tn_status run_begin_locked(run *s, tni_context *c, autograd *a)
 
 /* ---- arrays ------------------------------------------------------------------------------------------ */
 
-static tn_status like(tni_context *c, const tni_array *a, tni_array **out)
-{
-    return tni_array_create(c->space, a->storage->device, a->dtype, a->ndim, a->shape, "gradient", out);
-}
-
 /* The gradient of a head: what the caller gave, or ones. One reference, the caller's. */
 static tn_status head_gradient(const run *s, uint32_t head, tni_array **out)
 {
-    tn_status st = TN_OK;
-
-    if (s->r->head_grads && s->r->head_grads[head])
-        tni_array_retain(*out = s->r->head_grads[head]);
-    else if (!(st = like(s->w.ctx, s->w.heads[head], out)))
-        st = tni_array_fill(*out, 1.0);
-    return st;
+    if (!s->r->head_grads || !s->r->head_grads[head])
+        return tni_array_filled(s->w.heads[head], 1.0, "gradient", out);
+    tni_array_retain(*out = s->r->head_grads[head]);
+    return TN_OK;
 }
 
 static tn_status sum_queue(tni_array *from, tni_array *to)
@@ -272,7 +259,7 @@ static tn_status slot_start(const run *s, uint32_t head, tni_array **slot)
     if (!st && *slot) {
         st = sum_queue(given, *slot);
     } else if (!st && s->p->starts[s->p->head_slot[head]]) {
-        if (!(st = like(s->w.ctx, given, slot)))
+        if (!(st = tni_array_like(given, "gradient", slot)))
             st = tni_array_copy(given, *slot);
     } else if (!st) {
         tni_array_retain(*slot = given);
@@ -328,10 +315,10 @@ static tn_status slots_make(run *s)
         st = p->head_slot[h] == TNI_NONE ? leaf_start(s, h)
                                          : slot_start(s, h, &s->grads[p->leaf_count + p->head_slot[h]]);
     for (size_t k = 0; k < s->w.nodes.count && !st; k++)
-        for (uint32_t o = 0, i = p->leaf_count + p->first_slot[k]; o < node_at(s, k)->out_count && !st;
-             o++, i++)
+        for (uint32_t o = 0, i = p->leaf_count + p->first_slot[k];
+             o < tni_tape_at(&s->w, k)->out_count && !st; o++, i++)
             if (p->made[i] && !s->grads[i])
-                st = slot_make(s, node_at(s, k), o, &s->grads[i]);
+                st = slot_make(s, tni_tape_at(&s->w, k), o, &s->grads[i]);
     return st;
 }
 
@@ -339,7 +326,7 @@ static tn_status slots_make(run *s)
 
 static tni_array *source_array(const run *s, const tni_source *from)
 {
-    const tni_tape_call *n = node_at(s, from->node);
+    const tni_tape_call *n = tni_tape_at(&s->w, from->node);
 
     switch (from->kind) {
     case TNI_FROM_LEAF:
@@ -364,7 +351,7 @@ static tni_array *stretch_array(const run *s, const tni_stage *stage, uint32_t a
 
 static tni_array *cached_array(const run *s, const tni_stage *stage, const tni_port *port)
 {
-    const tni_tape_call *n = node_at(s, stage->first);
+    const tni_tape_call *n = tni_tape_at(&s->w, stage->first);
 
     switch (port->kind) {
     case TNI_PORT_INPUT:
@@ -380,7 +367,7 @@ static tni_array *cached_array(const run *s, const tni_stage *stage, const tni_p
 
 static tn_status stage_frame(run *s, const tni_stage *stage, tni_backward_run *out)
 {
-    const tni_tape_call *n = node_at(s, stage->first);
+    const tni_tape_call *n = tni_tape_at(&s->w, stage->first);
     const tni_backward_key key = {stage->heads, stage->modes, s->r->retain, s->r->predict};
 
     if (stage->cached)
@@ -400,7 +387,7 @@ static tn_status stage_attrs(const run *s, const tni_stage *stage, const tni_att
         return TN_E_NOMEM;
     for (uint32_t i = 0; i < stage->program->graph->node_count; i++)
         if (stage->tape_of_node[i] != TNI_NONE)
-            attrs[i] = node_at(s, stage->tape_of_node[i])->attrs;
+            attrs[i] = tni_tape_at(&s->w, stage->tape_of_node[i])->attrs;
     *out = attrs;
     return TN_OK;
 }
@@ -428,7 +415,7 @@ static tn_status array_bring(run *s, const tni_port *port, tni_array **a)
 /* Nobody may want any of its gradients: then it does not run. */
 static tn_status function_make(run *s, const tni_stage *stage, uint32_t i)
 {
-    const tni_tape_call *n = node_at(s, stage->first);
+    const tni_tape_call *n = tni_tape_at(&s->w, stage->first);
     tni_function_backward *b = NULL;
     bool any = false;
     tn_status st;
@@ -507,8 +494,10 @@ static tn_status wanted_give(run *s)
             given |= a == r->head_grads[h];
         if (!given)
             tni_array_retain(r->made[i] = a);
-        else if (!(st = like(s->w.ctx, r->wanted[i], &r->made[i])))
-            st = a ? tni_array_copy(a, r->made[i]) : tni_array_fill(r->made[i], 0.0);
+        else if (!a)
+            st = tni_array_filled(r->wanted[i], 0.0, "gradient", &r->made[i]);
+        else if (!(st = tni_array_like(r->wanted[i], "gradient", &r->made[i])))
+            st = tni_array_copy(a, r->made[i]);
     }
     return st;
 }
@@ -661,7 +650,7 @@ tn_status tni_grad(tni_context *c, uint32_t count, tni_array *const *heads, tni_
     }
     for (uint32_t i = 0; i < variable_count && !st && !create; i++)
         if (!variables[i]->grad_entry)
-            st = like(c, variables[i], &out[i]);
+            st = tni_array_like(variables[i], "gradient", &out[i]);
     if (!st)
         st = create ? grad_recorded(c, &r) : backward(c, &r);
     for (uint32_t i = 0; st && i < variable_count; i++) {

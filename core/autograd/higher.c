@@ -24,11 +24,6 @@ typedef struct higher {
     tni_array **value;   /* per entry */
 } higher;
 
-static const tni_tape_call *node_at(const higher *h, size_t i)
-{
-    return tni_tape_at(&h->w, i);
-}
-
 /* ---- the walk ------------------------------------------------------------------------------------------ */
 
 static void walk_end(higher *h)
@@ -45,7 +40,7 @@ static tn_status nets_find(const higher *h, bool *found)
     tn_status st = TN_OK;
 
     for (size_t i = 0; i < h->w.nodes.count && !st; i++) {
-        const tni_tape_call *n = node_at(h, i);
+        const tni_tape_call *n = tni_tape_at(&h->w, i);
 
         if (n->function)
             return tni_error(TN_E_UNSUPPORTED,
@@ -76,7 +71,7 @@ static tn_status slots_number(higher *h)
     h->grads = h->which + variables;
     for (uint32_t k = 0; k < h->w.nodes.count; k++) {
         h->first_slot[k] = h->slot_count;
-        h->slot_count += node_at(h, k)->out_count;
+        h->slot_count += tni_tape_at(&h->w, k)->out_count;
     }
     return TN_OK;
 }
@@ -278,14 +273,6 @@ static tn_status entry_array(const higher *h, uint32_t entry, tni_array **out)
     return TN_OK;
 }
 
-static tn_status filled_make(const higher *h, const tni_array *like, double value, tni_array **out)
-{
-    tn_status st = tni_array_create(h->w.ctx->space, like->storage->device, like->dtype, like->ndim,
-                                    like->shape, "gradient", out);
-
-    return st ? st : tni_array_fill(*out, value);
-}
-
 /* What arrives at heads: the caller's arrays, with what they depend on, or ones. */
 static tn_status head_values(const higher *h)
 {
@@ -302,7 +289,7 @@ static tn_status head_values(const higher *h)
         if (s->head_grads && s->head_grads[i])
             tni_array_retain(h->value[entry] = s->head_grads[i]);
         else
-            st = filled_make(h, s->heads[i], 1.0, &h->value[entry]);
+            st = tni_array_filled(s->heads[i], 1.0, "gradient", &h->value[entry]);
     }
     return st;
 }
@@ -340,7 +327,7 @@ static tni_device *device_at(const higher *h, uint32_t entry)
     from = tni_vec_at(&h->f.origins, entry);
     if (from->kind == TNI_FROM_LEAF)
         return (*(tni_array **)tni_vec_at(&h->w.leaves, from->index))->storage->device;
-    return tni_tape_output(node_at(h, from->node), 0).device;
+    return tni_tape_output(tni_tape_at(&h->w, from->node), 0).device;
 }
 
 /* The shape of an entry, without memory. */
@@ -370,7 +357,7 @@ static tn_status node_invoke(const higher *h, const tni_gnode *node, tni_array *
     const uint32_t of = node->forward == TNI_NONE || node->forward >= h->forward_nodes
                             ? TNI_NONE
                             : *(uint32_t *)tni_vec_at(&h->f.tape_of_node, node->forward);
-    const tni_tape_call *tape = of == TNI_NONE ? NULL : node_at(h, of);
+    const tni_tape_call *tape = of == TNI_NONE ? NULL : tni_tape_at(&h->w, of);
     tni_invoke_given given = {.attrs = node->attrs};
     tni_site *site = NULL;
     tn_status st;
@@ -435,7 +422,7 @@ static tn_status grads_give(const higher *h, tni_array **out)
     }
     for (uint32_t i = 0; i < h->spec->variable_count && !st; i++)
         if (!out[i])
-            st = filled_make(h, h->spec->variables[i], 0.0, &out[i]);
+            st = tni_array_filled(h->spec->variables[i], 0.0, "gradient", &out[i]);
     return st;
 }
 

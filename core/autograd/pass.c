@@ -15,11 +15,6 @@ typedef struct builder {
     tni_forward_tables tables;
 } builder;
 
-static const tni_tape_call *node_at(const builder *b, size_t i)
-{
-    return tni_tape_at(b->w, i);
-}
-
 /* ---- stages ------------------------------------------------------------------------------------------ */
 
 static void stage_fini(tni_stage *s)
@@ -57,7 +52,7 @@ static bool is_wanted(const builder *b, uint32_t k)
 /* What was recorded in training and what was not are two stages: kernels differ. */
 static bool joins(const builder *b, uint32_t k)
 {
-    return k > 0 && tni_tape_alike(node_at(b, k - 1), node_at(b, k)) && !is_wanted(b, k - 1);
+    return k > 0 && tni_tape_alike(tni_tape_at(b->w, k - 1), tni_tape_at(b->w, k)) && !is_wanted(b, k - 1);
 }
 
 /* From the begin of the tape to its end; they run the other way round. */
@@ -70,7 +65,7 @@ static tn_status stages_cut(builder *b)
     if (!p->stages)
         return TN_E_NOMEM;
     for (uint32_t k = 0; k < nodes; k++) {
-        const tni_tape_call *n = node_at(b, k);
+        const tni_tape_call *n = tni_tape_at(b->w, k);
 
         if (!joins(b, k))
             p->stages[p->stage_count++] =
@@ -108,7 +103,7 @@ static tn_status slots_number(builder *b)
     p->wanted = p->head_slot + p->head_count + 1;
     for (uint32_t k = 0; k < nodes; k++) {
         p->first_slot[k] = p->slot_count;
-        p->slot_count += node_at(b, k)->out_count;
+        p->slot_count += tni_tape_at(b->w, k)->out_count;
     }
     p->made = tni_calloc((uint64_t)leaves + 2ull * p->slot_count + 2, 1);
     b->arrives = tni_calloc(p->slot_count + 1u, 1);
@@ -169,7 +164,7 @@ static uint8_t target_mode(void *arg, uint32_t target)
 static bool anything_arrives(const builder *b, const tni_stage *s)
 {
     const uint32_t first = b->p->first_slot[s->first], last = s->first + s->count - 1;
-    const uint32_t end = b->p->first_slot[last] + node_at(b, last)->out_count;
+    const uint32_t end = b->p->first_slot[last] + tni_tape_at(b->w, last)->out_count;
 
     for (uint32_t slot = first; slot < end; slot++)
         if (b->arrives[slot])
@@ -182,7 +177,7 @@ static tn_status stretch_compile(builder *b, tni_stage *s)
     const tni_stretch_spec spec = {.walk = b->w,
                                    .first = s->first,
                                    .count = s->count,
-                                   .device = tni_tape_output(node_at(b, s->first), 0).device,
+                                   .device = tni_tape_output(tni_tape_at(b->w, s->first), 0).device,
                                    .tables = &b->tables,
                                    .arrives = b->arrives,
                                    .adds = target_adds,
@@ -211,7 +206,7 @@ static tn_status ends_find(const builder *b, const tni_tape_call *n, tni_stage *
 /* A gradient arrives at all inputs, in order. */
 static tn_status function_compile(builder *b, tni_stage *s)
 {
-    const tni_tape_call *n = node_at(b, s->first);
+    const tni_tape_call *n = tni_tape_at(b->w, s->first);
     const tn_status st = ends_find(b, n, s);
 
     for (uint32_t i = 0; i < n->in_count && !st; i++)
@@ -221,7 +216,7 @@ static tn_status function_compile(builder *b, tni_stage *s)
 
 static tn_status cached_compile(builder *b, tni_stage *s)
 {
-    const tni_tape_call *n = node_at(b, s->first);
+    const tni_tape_call *n = tni_tape_at(b->w, s->first);
     const tni_compiled *e = n->cached;
     uint8_t *reached;
     tn_status st;
@@ -259,7 +254,7 @@ static tn_status stages_compile(builder *b)
             continue;
         st = s->cached ? cached_compile(b, s) : s->function ? function_compile(b, s) : stretch_compile(b, s);
         if (!st && s->cached)
-            default_spread(s, node_at(b, s->first));
+            default_spread(s, tni_tape_at(b->w, s->first));
         if (used != i) { /* stages that nothing reaches drop out */
             p->stages[used] = *s;
             memset(s, 0, sizeof *s);

@@ -41,7 +41,7 @@ typedef struct part { /* a program about to be queued */
     uint64_t recorded;   /* bits of its outputs that are */
 } part;
 
-static tn_status rest_create(const tni_parts *p, rest_call **out);
+static tn_status rest_create(const tni_split_run *p, rest_call **out);
 static void rest_destroy(rest_call *r);
 static tni_task rest_task(rest_call *r);
 
@@ -152,7 +152,7 @@ typedef struct first_lists { /* of the first part */
     uint8_t *modes;
 } first_lists;
 
-static void first_gather(const tni_parts *p, const first_lists *l)
+static void first_gather(const tni_split_run *p, const first_lists *l)
 {
     const tni_graph *g = p->split->first->graph;
 
@@ -169,7 +169,7 @@ static void first_gather(const tni_parts *p, const first_lists *l)
         l->arrays[g->variable_count + i] = p->first[i].array;
 }
 
-static tn_status first_find(const tni_parts *p, const first_lists *l, part *t)
+static tn_status first_find(const tni_split_run *p, const first_lists *l, part *t)
 {
     tni_cached_op *op = p->split->first;
     const part_spec spec = {.in = l->in,
@@ -203,7 +203,7 @@ static void entries_take(const part *t, uint32_t count, tni_tape_entry **entries
         }
 }
 
-static tn_status first_make(const tni_parts *p, part *t)
+static tn_status first_make(const tni_split_run *p, part *t)
 {
     const tni_graph *g = p->split->first->graph;
     const uint64_t ins = g->variable_count + 1ull;
@@ -225,7 +225,7 @@ static tn_status first_make(const tni_parts *p, part *t)
     return st;
 }
 
-tn_status tni_parts_queue(const tni_parts *p)
+tn_status tni_split_queue(const tni_split_run *p)
 {
     part first = {.node = NULL};
     tni_launch_group g = {.launches = &first.launch, .count = 1, .last_count = 1};
@@ -318,7 +318,7 @@ static void rest_destroy(rest_call *r)
     tni_free(r);
 }
 
-static tn_status rest_alloc(const tni_parts *p, rest_call **out)
+static tn_status rest_alloc(const tni_split_run *p, rest_call **out)
 {
     const tni_graph *g = p->split->rest->graph;
     const uint32_t all = g->variable_count + g->head_count;
@@ -352,7 +352,7 @@ static tn_status rest_alloc(const tni_parts *p, rest_call **out)
     return TN_OK;
 }
 
-static void arrays_bind(rest_call *r, const tni_parts *p)
+static void arrays_bind(rest_call *r, const tni_split_run *p)
 {
     for (uint32_t i = 0; i < r->in_count + r->out_count; i++) {
         const uint32_t from = i < r->in_count ? p->split->rest_inputs[i] : 0, first = from & ~TNI_OF_FIRST;
@@ -374,7 +374,7 @@ static void arrays_bind(rest_call *r, const tni_parts *p)
 }
 
 /* What stands for it on the tape until its program is known. */
-static tn_status tape_hold(rest_call *r, const tni_parts *p)
+static tn_status tape_hold(rest_call *r, const tni_split_run *p)
 {
     tni_tape_entry **entries = p->entries + p->split->first->graph->head_count;
     uint64_t recorded = 0;
@@ -396,7 +396,7 @@ static tn_status tape_hold(rest_call *r, const tni_parts *p)
     return TN_OK;
 }
 
-static tn_status rest_create(const tni_parts *p, rest_call **out)
+static tn_status rest_create(const tni_split_run *p, rest_call **out)
 {
     rest_call *r = NULL;
     tn_status st = rest_alloc(p, &r);
@@ -484,7 +484,7 @@ static tn_status parts_bind(rest_call *r, const tni_split *s)
     return st;
 }
 
-static tn_status parts_nest(rest_call *r, const tni_parts *p)
+static tn_status parts_nest(rest_call *r, const tni_split_run *p)
 {
     part first = {.node = NULL};
     rest_call *inner = NULL;
@@ -520,15 +520,15 @@ static tn_status parts_run(rest_call *r, tni_split *s, tni_run *run)
 {
     const uint32_t firsts = s->first->graph->head_count, all = firsts + s->rest->graph->head_count;
     tni_tape_entry **whole = tni_calloc(s->head_count + 1u, sizeof(*whole));
-    tni_parts p = {.split = s,
-                   .key = &r->key,
-                   .draw = r->draw,
-                   .in = r->in_own,
-                   .from = r->from,
-                   .modes = r->modes,
-                   .order = r->order,
-                   .order_end = r->order_end,
-                   .entries = tni_calloc(all + 1u, sizeof(*p.entries))};
+    tni_split_run p = {.split = s,
+                       .key = &r->key,
+                       .draw = r->draw,
+                       .in = r->in_own,
+                       .from = r->from,
+                       .modes = r->modes,
+                       .order = r->order,
+                       .order_end = r->order_end,
+                       .entries = tni_calloc(all + 1u, sizeof(*p.entries))};
     tn_status st = TN_E_NOMEM;
 
     if (r->later && r->order + 1 >= r->order_end)

@@ -308,30 +308,16 @@ static void outputs_drop(const tni_signature *s, uint32_t out_count, tni_array *
             tni_array_release(all[i]);
 }
 
-/* A view shares memory; what is not row-major is copied first. */
-static tn_status view_make(tni_context *c, const tni_signature *s, tni_array *in, tni_array **out)
+/* A view shares memory; an array that is given gets a copy. */
+static tn_status view_give(const tni_signature *s, tni_array *in, tni_array **out)
 {
-    tni_array *dense = NULL;
-    tn_status st = TN_OK;
-
-    if (in->flags & TNI_ARRAY_CONTIGUOUS)
-        return tni_array_reshape(in, s->out_shape[0].ndim, s->out_shape[0].dim, out);
-    if (!(st = tni_array_create(c->space, s->device, in->dtype, in->ndim, in->shape, "array", &dense)) &&
-        !(st = tni_array_copy(in, dense)))
-        st = tni_array_reshape(dense, s->out_shape[0].ndim, s->out_shape[0].dim, out);
-    tni_array_release(dense);
-    return st;
-}
-
-/* An array that is given gets a copy. */
-static tn_status view_give(tni_context *c, const tni_signature *s, tni_array *in, tni_array **out)
-{
+    const tn_shape *shape = &s->out_shape[0];
     tni_array *view = NULL;
     tn_status st;
 
     if (!*out)
-        return view_make(c, s, in, out);
-    if (!(st = output_check(s, 0, *out)) && !(st = view_make(c, s, in, &view)))
+        return tni_array_shaped(in, shape->ndim, shape->dim, out);
+    if (!(st = output_check(s, 0, *out)) && !(st = tni_array_shaped(in, shape->ndim, shape->dim, &view)))
         st = tni_array_copy(view, *out);
     tni_array_release(view);
     return st;
@@ -381,7 +367,7 @@ static tn_status call_signature(tni_context *c, tni_signature *s, const tni_invo
         out_count = s->args.visible_count;
     if (s->view) {
         all[0] = out[0];
-        st = view_give(c, s, in[0], &all[0]);
+        st = view_give(s, in[0], &all[0]);
     } else if (!(st = outputs_make(c, s, out_count, out, all)) &&
                (st = tni_copies(s->def) ? tni_array_copy(in[0], all[0])
                                         : call_now(c, s, given, in, all, &saved))) {

@@ -110,8 +110,7 @@ static tn_status array_hold(frame_phase *call, const tni_program *p, const tni_l
     }
     call->standins = true;
     call->moved_bytes += tni_array_bytes(a);
-    return tni_array_create(l->frame->ctx->space, a->storage->device, a->dtype, a->ndim, a->shape, "array",
-                            &call->arrays[at]);
+    return tni_array_like(a, "array", &call->arrays[at]);
 }
 
 /* Which segments fill stand-ins and empty them: each for itself. */

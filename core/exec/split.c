@@ -201,9 +201,7 @@ static tn_status heads_give(const tni_split *s, tni_array *const *first, tni_arr
 
         for (uint32_t k = 0; k < h && !out[h]; k++)
             if (out[k] == from) {
-                if ((st = tni_array_shape_wait(from)) ||
-                    (st = tni_array_create(s->ctx->space, from->storage->device, from->dtype, from->ndim,
-                                           from->shape, "array", &out[h])))
+                if ((st = tni_array_shape_wait(from)) || (st = tni_array_like(from, "array", &out[h])))
                     return st;
                 made[h] = 1;
             }
@@ -252,14 +250,14 @@ static tn_status lists_queue(tni_split *s, const tni_cached_key *k, tni_array **
 {
     const uint64_t *drawn = tni_scope_get()->draw;
     const uint32_t firsts = s->first->graph->head_count, all = firsts + s->rest->graph->head_count;
-    tni_parts p = {.split = s,
-                   .key = k,
-                   .in = l->in,
-                   .first = l->bound,
-                   .rest = l->bound + firsts,
-                   .from = l->from,
-                   .modes = l->modes,
-                   .entries = l->entries};
+    tni_split_run p = {.split = s,
+                       .key = k,
+                       .in = l->in,
+                       .first = l->bound,
+                       .rest = l->bound + firsts,
+                       .from = l->from,
+                       .modes = l->modes,
+                       .entries = l->entries};
     tn_status st = lists_fill(s, k, made, l);
 
     if (st)
@@ -268,7 +266,7 @@ static tn_status lists_queue(tni_split *s, const tni_cached_key *k, tni_array **
         p.order_end = (p.order = tni_tape_places(s->ctx, TNI_TAPE_LEVELS)) + TNI_TAPE_LEVELS;
     if (drawn || s->draws)
         p.draw = drawn ? *drawn : tni_random_take(s->ctx, k->device, s->draws);
-    st = tni_parts_queue(&p);
+    st = tni_split_queue(&p);
     for (uint32_t i = 0; i < all; i++) {
         if (!st && l->entries[i])
             tni_tape_attach(made[i], l->entries[i]);

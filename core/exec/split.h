@@ -29,7 +29,7 @@ typedef struct tni_bound { /* an array, and the variable that its users are orde
     tni_var *var;
 } tni_bound;
 
-typedef struct tni_parts { /* one call of both parts */
+typedef struct tni_split_run { /* one call of both parts */
     tni_split *split;
     const tni_cached_key *key; /* of the net: flags, device */
     uint64_t draw;             /* the first of the call's */
@@ -42,7 +42,7 @@ typedef struct tni_parts { /* one call of both parts */
     uint64_t order,
         order_end;            /* its places on the tape: it takes two, what is split within it further ones */
     tni_tape_entry **entries; /* gets, per output of the parts, an entry with a reference, or NULL */
-} tni_parts;
+} tni_split_run;
 
 /* ---- split.c ------------------------------------------------------------------------------------------- */
 
@@ -52,6 +52,6 @@ tn_status tni_like_make(tni_context *c, const tni_like *like, tni_device *d, tni
 /* ---- continue.c ---------------------------------------------------------------------------------------- */
 
 /* Queues the first part, with the rest as one asynchronous operation behind it; or nothing. */
-tn_status tni_parts_queue(const tni_parts *p);
+tn_status tni_split_queue(const tni_split_run *p);
 
 #endif

@@ -328,8 +328,7 @@ static tn_status array_hold(tni_subgraph_call *call, tni_array *a)
 
 tn_status tni_subgraph_array(tni_subgraph_call *call, const tni_array *like, tni_array **out)
 {
-    tn_status st = tni_array_create(call->nest.ctx->space, like->storage->device, like->dtype, like->ndim,
-                                    like->shape, "array", out);
+    const tn_status st = tni_array_like(like, "array", out);
 
     return st ? st : array_hold(call, *out);
 }

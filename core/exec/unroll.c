@@ -257,25 +257,15 @@ static tni_array *port_array(const unroll *u, const tni_port *port)
     return port->kind == TNI_PORT_OUTPUT ? u->n->call.out[port->index] : NULL;
 }
 
-/* The array in the shape of an entry; a dense copy of it if it is strided and another shape is wanted. */
+/* The array in the shape of an entry. */
 static tn_status array_as(const unroll *u, tni_array *a, uint32_t entry, tni_array **out)
 {
     const tn_shape *shape = &u->g->shapes[entry];
-    tni_array *dense = NULL;
-    tn_status st;
 
-    if (!tn_shape_known(shape) || tni_array_has_shape(a, shape->ndim, shape->dim)) {
-        tni_array_retain(*out = a);
-        return TN_OK;
-    }
-    if (a->flags & TNI_ARRAY_CONTIGUOUS)
-        return tni_array_reshape(a, shape->ndim, shape->dim, out);
-    if (!(st = tni_array_create(u->e->ctx->space, a->storage->device, a->dtype, a->ndim, a->shape, "array",
-                                &dense)) &&
-        !(st = tni_array_copy(a, dense)))
-        st = tni_array_reshape(dense, shape->ndim, shape->dim, out);
-    tni_array_release(dense);
-    return st;
+    if (tn_shape_known(shape) && !tni_array_has_shape(a, shape->ndim, shape->dim))
+        return tni_array_shaped(a, shape->ndim, shape->dim, out);
+    tni_array_retain(*out = a);
+    return TN_OK;
 }
 
 static tn_status value_find(unroll *u, uint32_t entry)

@@ -234,6 +234,23 @@ tn_status tni_array_create(tni_space *space, tni_device *d, int32_t dtype, int32
     return TN_OK;
 }
 
+tn_status tni_array_like(const tni_array *a, const char *owner, tni_array **out)
+{
+    return tni_array_create(a->storage->space, a->storage->device, a->dtype, a->ndim, a->shape, owner, out);
+}
+
+tn_status tni_array_filled(const tni_array *a, double value, const char *owner, tni_array **out)
+{
+    tni_array *made = NULL;
+    tn_status st;
+
+    if ((st = tni_array_like(a, owner, &made)) || (st = tni_array_fill(made, value)))
+        tni_array_release(made);
+    else
+        *out = made;
+    return st;
+}
+
 tn_status tni_array_create_pending(tni_space *space, tni_device *d, int32_t dtype, tni_array **out)
 {
     tni_array *a;

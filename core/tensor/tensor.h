@@ -112,7 +112,7 @@ typedef struct tn_array {
 
 /* ---- dtype.c ----------------------------------------------------------------------------------------- */
 
-const char *tni_dtype_name(int32_t dtype); /* "float32"; NULL: none */
+const char *tni_dtype_name(int32_t dtype);               /* "float32"; NULL: none */
 const char *tni_storage_type_name(int32_t storage_type); /* "row_sparse"; NULL: none */
 static inline bool tni_dtype_is_float(int32_t dtype)
 {
@@ -138,6 +138,9 @@ tn_status tni_shape_check(int32_t dtype, int32_t ndim, const int64_t *shape, uin
  * or is NULL. */
 tn_status tni_array_create(tni_space *s, tni_device *d, int32_t dtype, int32_t ndim, const int64_t *shape,
                            const char *owner, tni_array **out);
+/* Dense, on the device of `a`, with its shape and dtype. */
+tn_status tni_array_like(const tni_array *a, const char *owner, tni_array **out);
+tn_status tni_array_filled(const tni_array *a, double value, const char *owner, tni_array **out);
 tn_status tni_array_create_pending(tni_space *s, tni_device *d, int32_t dtype, tni_array **out);
 /* Around memory of others; `release(arg)` is called when the last view is gone. `stride` NULL: row-major. */
 tn_status tni_array_wrap(tni_space *s, tni_device *d, void *data, uint64_t bytes, int32_t dtype, int32_t ndim,
@@ -217,7 +220,9 @@ tn_status tni_array_resolve(tni_array *a, int32_t ndim, const int64_t *shape, tn
 /* ---- view.c: views share the storage and variable ---------------------------------------------------- */
 
 tn_status tni_array_reshape(tni_array *a, int32_t ndim, const int64_t *shape,
-                            tni_array **out);                                         /* contiguous only */
+                            tni_array **out); /* contiguous only */
+/* The same elements in another shape: a view; of what is not row-major one of a copy. */
+tn_status tni_array_shaped(tni_array *a, int32_t ndim, const int64_t *shape, tni_array **out);
 tn_status tni_array_slice(tni_array *a, int64_t begin, int64_t end, tni_array **out); /* axis 0 */
 tn_status tni_array_at(tni_array *a, int64_t index, tni_array **out);                 /* drops axis 0 */
 tn_status tni_array_view(tni_array *a, uint64_t offset, int32_t ndim, const int64_t *shape,

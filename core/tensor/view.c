@@ -27,6 +27,19 @@ tn_status tni_array_reshape(tni_array *a, int32_t ndim, const int64_t *shape, tn
     return tni_array_on(a->storage, a->dtype, a->offset, ndim, shape, NULL, out);
 }
 
+tn_status tni_array_shaped(tni_array *a, int32_t ndim, const int64_t *shape, tni_array **out)
+{
+    tni_array *dense = NULL;
+    tn_status st;
+
+    if (a->flags & TNI_ARRAY_CONTIGUOUS)
+        return tni_array_reshape(a, ndim, shape, out);
+    if (!(st = tni_array_like(a, "array", &dense)) && !(st = tni_array_copy(a, dense)))
+        st = tni_array_reshape(dense, ndim, shape, out);
+    tni_array_release(dense);
+    return st;
+}
+
 tn_status tni_array_slice(tni_array *a, int64_t begin, int64_t end, tni_array **out)
 {
     int64_t shape[TN_NDIM_MAX];
