@@ -8,7 +8,8 @@
 
 #define FILE_BYTES_MAX (32u << 20)
 
-static const char *const part_names[PART_COUNT] = {"in", "out", "now", "head", "grad", "over", "second"};
+static const char *const part_names[PART_COUNT] = {"in",   "out",  "stat", "now",
+                                                   "head", "grad", "over", "second"};
 
 static char *file_read(const char *path)
 {
@@ -63,13 +64,15 @@ static bool call_read(char *line, call *c)
     return true;
 }
 
-static bool numbers_read(const char *text, recorded *a)
+static bool numbers_read(part p, const char *text, recorded *a)
 {
     char *end;
 
     a->count = 1;
     for (int32_t d = 0; d < a->ndim; d++)
         a->count *= (size_t)a->shape[d];
+    if (p == STAT)
+        a->count = STATISTICS;
     if (a->count > ELEMENTS_MAX || !(a->values = malloc(a->count * sizeof *a->values + 1)))
         return false;
     for (size_t i = 0; i < a->count; i++, text = end) {
@@ -100,7 +103,7 @@ static bool array_read(part p, char *line, recorded *a)
         if (end == bracket || a->ndim == DIMS_MAX)
             return false;
     }
-    return numbers_read(line, a);
+    return numbers_read(p, line, a);
 }
 
 static bool line_read(char *line, recording *r)

@@ -14,11 +14,12 @@
 #define ARRAYS_MAX 16
 #define ATTRS_MAX 16
 #define DIMS_MAX 8
-#define ELEMENTS_MAX 1024
+#define ELEMENTS_MAX 4096
+#define STATISTICS 4 /* of a random output: mean, standard deviation, smallest, largest */
 
-typedef enum part { IN, OUT, NOW, HEAD, GRAD, OVER, SECOND, PART_COUNT } part;
+typedef enum part { IN, OUT, STAT, NOW, HEAD, GRAD, OVER, SECOND, PART_COUNT } part;
 
-/* One array of a call. Its numbers are those of its data type, as doubles. */
+/* One array of a call. Its numbers are those of its data type, as doubles; of STAT: the statistics. */
 typedef struct recorded {
     uint32_t input; /* NOW, GRAD, SECOND: which one */
     int32_t dtype, ndim;

@@ -137,6 +137,12 @@ class Runner:
         return "%s[%s] %s" % (dtype, ",".join(str(d) for d in array.shape),
                               " ".join(shortest(value, dtype) for value in flat))
 
+    def statistics(self, array):
+        values = array.asnumpy().astype("float64")
+        numbers = [values.mean(), values.std(), values.min(), values.max()]
+        return "stat %s[%s] %s" % (self.dtype_name(array), ",".join(str(d) for d in array.shape),
+                                   " ".join("%.4g" % number for number in numbers))
+
     def make(self, spec, dtype, seed):
         kind, _, own, shape = INPUT.match(spec).groups()
         own = {"acc": "f64" if dtype == "f64" else "f32", None: dtype}.get(own, own)
@@ -154,6 +160,7 @@ class Runner:
         """say(stage, [lines]) after each stage."""
         say("start", [])
         _, _, name, attrs, inputs, flags, dtype = call
+        self.mx.random.seed(1)
         attrs = [word.replace("@", DTYPES[dtype]) for word in attrs]
         train = "train" in flags
         marks = [INPUT.match(spec).group(2) for spec in inputs]
@@ -173,11 +180,11 @@ class Runner:
             outs = forward()
         lines += ["out " + self.text(out) for out in outs]
         if "statistics" in flags:
-            lines = []
+            lines = [line for line in lines if line.startswith("in ")] + [self.statistics(out) for out in outs]
         if not wanted:
             lines += ["now %d %s" % (i, self.text(arrays[i])) for i in mutated]
         say("forward", lines)
-        if not wanted or dtype not in DIFFERENTIATED or "nograd" in flags or self.dtype_name(outs[0]) not in FLOATS:
+        if not wanted or "statistics" in flags or dtype not in DIFFERENTIATED or "nograd" in flags or self.dtype_name(outs[0]) not in FLOATS:
             return
         arrays = fresh()
         heads = [self.head(out, "head %d" % i) for i, out in enumerate(outs)]
