@@ -3,6 +3,7 @@
  * second gradients of the calls in tests/oracle/recorded/ops. gaps.txt beside this file lists where Tenon
  * does not; a gap that is closed makes the test fail as well as a new one.
  */
+#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -295,14 +296,37 @@ static void gaps_are_open(void **state)
         fail_msg("%zu gaps are closed", closed);
 }
 
+static int is_recording(const struct dirent *entry)
+{
+    const char *end = strchr(entry->d_name, '.');
+
+    return end && !strcmp(end, ".txt.gz");
+}
+
+static void every_recording_is_read(void **state)
+{
+    struct dirent **entries = NULL;
+    char path[4096];
+    int count;
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/tests/oracle/recorded/ops", getenv("TENON_TEST_SOURCE"));
+    count = scandir(path, &entries, is_recording, NULL);
+    assert_int_equal(count, sizeof families / sizeof *families);
+    while (count-- > 0)
+        free(entries[count]);
+    free(entries);
+}
+
 int main(void)
 {
     const size_t count = sizeof families / sizeof *families;
-    struct CMUnitTest tests[sizeof families / sizeof *families + 1];
+    struct CMUnitTest tests[sizeof families / sizeof *families + 2];
 
     for (size_t i = 0; i < count; i++)
         tests[i] =
             (struct CMUnitTest){families[i], family_is_mxnets, NULL, NULL, (void *)(uintptr_t)families[i]};
-    tests[count] = (struct CMUnitTest)cmocka_unit_test(gaps_are_open);
+    tests[count] = (struct CMUnitTest)cmocka_unit_test(every_recording_is_read);
+    tests[count + 1] = (struct CMUnitTest)cmocka_unit_test(gaps_are_open);
     return cmocka_run_group_tests(tests, setup, teardown);
 }
