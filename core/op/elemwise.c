@@ -178,6 +178,16 @@ static tn_status cast_dtype(tn_infer *i)
     return tni_dtype_assign(i, &i->out_dtype[0], (int32_t)dtype);
 }
 
+/* Whole numbers, such as indices and labels, stay what they are. */
+static tn_status amp_cast_dtype(tn_infer *i)
+{
+    const int32_t from = i->in_dtype[0];
+
+    if (from < 0)
+        return TN_OK;
+    return tni_dtype_is_float(from) ? cast_dtype(i) : tni_dtype_assign(i, &i->out_dtype[0], from);
+}
+
 /* Only the type of the second input is read. */
 static tn_status cast_grad(tn_grad *g)
 {
@@ -212,9 +222,9 @@ static const tn_op op_Cast =
            .attrs = cast_attrs, .inputs = data_names, .outputs = output_names, .flags = TN_OP_POINTWISE,
            .shape = tni_shape_same, .dtype = cast_dtype, .gradient = cast_grad);
 static const tn_op op_amp_cast =
-    TNI_OP("amp_cast", .doc = "a cast put in by mixed precision", .attrs = cast_attrs, .inputs = data_names,
-           .outputs = output_names, .flags = TN_OP_POINTWISE, .shape = tni_shape_same, .dtype = cast_dtype,
-           .gradient = cast_grad);
+    TNI_OP("amp_cast", .doc = "a cast put in by mixed precision; whole numbers keep their type",
+           .attrs = cast_attrs, .inputs = data_names, .outputs = output_names, .flags = TN_OP_POINTWISE,
+           .shape = tni_shape_same, .dtype = amp_cast_dtype, .gradient = cast_grad);
 static const tn_op op_back_cast =
     TNI_OP("_backward_cast", .doc = "dy in the type of the second input", .inputs = back_cast_names,
            .outputs = output_names, .flags = TN_OP_BACKWARD, .shape = back_cast_shape,

@@ -93,16 +93,6 @@ static tn_status batch_norm_dtype(tn_infer *i)
                : tni_dtype_unify(i, &i->in_dtype[0], &i->out_dtype[0]);
 }
 
-static tn_status layer_norm_dtype(tn_infer *i)
-{
-    int32_t *const stats[] = {&i->in_dtype[1], &i->in_dtype[2], &i->out_dtype[1], &i->out_dtype[2]};
-    tn_status st = tni_dtype_unify(i, &i->in_dtype[0], &i->out_dtype[0]);
-
-    return st || (st = norm_dtype(i, &i->in_dtype[0], 4, stats))
-               ? st
-               : tni_dtype_unify(i, &i->in_dtype[0], &i->out_dtype[0]);
-}
-
 /* ---- gradients of gradients -------------------------------------------------------------------------- */
 
 /* With x' = (x - mean) r, r = 1 / sqrt(var + eps) and w = gamma dy both backward operators give
@@ -358,7 +348,7 @@ static const tn_op layer_norm = TNI_OP(
     .shapes = "data:(A..,C@axis,B..) gamma:(C) beta:(C) "
               "-> output:data mean~output_mean_var:(A..,1@axis,B..) std~output_mean_var:(A..,1@axis,B..)",
     .gradients = "own: dy data gamma mean std -> data gamma beta", .second = layer_norm_back_grad,
-    .dtype = layer_norm_dtype);
+    .dtype = tni_dtype_same_float);
 
 static const tn_op instance_norm =
     TNI_OP("InstanceNorm", .doc = "Normalises each channel of each example.", .attrs = instance_norm_attrs,

@@ -15,6 +15,7 @@
 typedef struct tncpu_block_head {
     const tn_host *host;
     const tn_memory_service *memory; /* NULL: the C library's */
+    void *more;                      /* a block that goes with this one; may be NULL */
 } tncpu_block_head;
 
 /* NULL: out of memory. */
@@ -35,18 +36,23 @@ static inline void *tncpu_block_alloc(const tn_host *host, uint64_t bytes)
     return (char *)head + TNCPU_HEAD_BYTES;
 }
 
+static inline tncpu_block_head *tncpu_block_head_of(void *p)
+{
+    return (tncpu_block_head *)(void *)((char *)p - TNCPU_HEAD_BYTES);
+}
+
 /* NULL is fine. */
 static inline void tncpu_block_free(void *p)
 {
-    tncpu_block_head *head;
+    while (p) {
+        tncpu_block_head *head = tncpu_block_head_of(p);
 
-    if (!p)
-        return;
-    head = (tncpu_block_head *)(void *)((char *)p - TNCPU_HEAD_BYTES);
-    if (head->memory)
-        head->memory->free(head->host, head);
-    else
-        free(head);
+        p = head->more;
+        if (head->memory)
+            head->memory->free(head->host, head);
+        else
+            free(head);
+    }
 }
 
 #endif

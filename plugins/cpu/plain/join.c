@@ -4,6 +4,7 @@
  * reverse moves backwards.
  */
 #include "move.h"
+#include "short.h"
 
 #include "tenon/plugin/indices.h"
 
@@ -255,7 +256,7 @@ static tn_status reverse_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 static const char *const concat_types[] = {"arg0:" TNCPU_ALL, "*:=arg0", NULL};
 static const char *const back_types[] = {"dy:" TNCPU_ALL, "*:=dy", NULL};
 static const char *const data_types[] = {"data:" TNCPU_ALL, "*:=data", NULL};
-static const char *const sum_types[] = {"dy:f32,f64", "*:=dy", NULL};
+static const char *const sum_types[] = {"dy:" TNCPU_FLOATS, "*:=dy", NULL};
 
 static const tn_kernel concat =
     TNCPU_KERNEL("Concat", concat_types, TN_KERNEL_EMPTY_OK, join_prepare, concat_run);
@@ -265,11 +266,11 @@ static const tn_kernel stack = TNCPU_KERNEL("stack", concat_types, 0, join_prepa
 static const tn_kernel slice_channel =
     TNCPU_KERNEL("SliceChannel", data_types, TN_KERNEL_EMPTY_OK, join_prepare, slice_channel_run);
 static const tn_kernel tile = TNCPU_KERNEL("tile", data_types, 0, join_prepare, tile_run);
-static const tn_kernel backward_tile =
-    TNCPU_KERNEL("_backward_tile", sum_types, TN_KERNEL_EMPTY_OK, sum_prepare, backward_tile_run);
+TNCPU_SHORT_KERNEL(backward_tile, "_backward_tile", sum_types, TN_KERNEL_EMPTY_OK, sum_prepare,
+                   backward_tile_run)
 static const tn_kernel repeat = TNCPU_KERNEL("repeat", data_types, 0, join_prepare, repeat_run);
-static const tn_kernel backward_repeat =
-    TNCPU_KERNEL("_backward_repeat", sum_types, TN_KERNEL_EMPTY_OK, sum_prepare, backward_repeat_run);
+TNCPU_SHORT_KERNEL(backward_repeat, "_backward_repeat", sum_types, TN_KERNEL_EMPTY_OK, sum_prepare,
+                   backward_repeat_run)
 static const tn_kernel reverse = TNCPU_KERNEL("reverse", data_types, 0, join_prepare, reverse_run);
 
 const tn_kernel *const tncpu_family_join[] = {

@@ -106,7 +106,8 @@ static int32_t int32_of(double d)
 #define CEIL(x) ceilf(x)
 #define ROUND(x) roundf(x)
 #define TRUNC(x) truncf(x)
-#define HYPOT(a, b) ((float)sqrt((double)(a) * (double)(a) + (double)(b) * (double)(b)))
+#define HYPOT(a, b) /* as hypot: infinity beside NaN is infinity */                                          \
+    (isinf(a) || isinf(b) ? INFINITY : (float)sqrt((double)(a) * (double)(a) + (double)(b) * (double)(b)))
 #include "loops.inc"
 #undef T
 #undef N

@@ -38,7 +38,9 @@ double tncpu_erfinv(double x)
     t = 2.0 / (3.14159265358979323846 * 0.147) + 0.5 * l;
     y = copysign(sqrt(sqrt(t * t - l / 0.147) - t), x);
     for (int32_t step = 0; step < 4; step++) {
-        double error = x > 0 ? erfc(y) - (1.0 - x) : (1.0 + x) - erfc(-y); /* x - erf(y), kept exact near 1 */
+        double error = fabs(x) < 0.5 ? x - erf(y) /* kept exact near 0, and near 1 */
+                       : x > 0       ? erfc(y) - (1.0 - x)
+                                     : (1.0 + x) - erfc(-y);
 
         y += error / (1.1283791670955126 * exp(-y * y));
     }

@@ -6,6 +6,7 @@
 
 #include "../common/cpu.h"
 #include "plain.h"
+#include "short.h"
 #include "tenon/plugin/indices.h"
 
 #define BLOCK 16  /* channels of a task */
@@ -264,28 +265,27 @@ static tn_status backward_lrn_run(const tn_plan *plan, const tn_exec *x, tn_err 
     return TN_OK;
 }
 
-static const char *const norm_types[] = {"data:f32,f64", "*:=data", NULL};
+static const char *const norm_types[] = {"data:" TNCPU_FLOATS, "*:=data", NULL};
+/* Statistics of short types are float32. */
+static const char *const batch_norm_types[] = {"data:" TNCPU_FLOATS, "*:" TNCPU_FLOATS, NULL};
 
-static const tn_kernel batch_norm =
-    TNCPU_KERNEL("BatchNorm", norm_types, TN_KERNEL_EMPTY_OK, batch_norm_prepare, batch_norm_run);
-static const tn_kernel backward_batch_norm = TNCPU_KERNEL(
-    "_backward_BatchNorm", norm_types, TN_KERNEL_EMPTY_OK, batch_norm_prepare, backward_batch_norm_run);
+TNCPU_SHORT_KERNEL(batch_norm, "BatchNorm", batch_norm_types, TN_KERNEL_EMPTY_OK, batch_norm_prepare,
+                   batch_norm_run)
+TNCPU_SHORT_ROW(backward_batch_norm, "_backward_BatchNorm", batch_norm_types, TN_KERNEL_EMPTY_OK,
+                batch_norm_prepare, true, backward_batch_norm_run)
 
-#define ROWS(op, flags, run) TNCPU_KERNEL(op, norm_types, flags, rows_prepare, run)
+#define ROWS(id, op, flags, run) TNCPU_SHORT_KERNEL(id, op, norm_types, flags, rows_prepare, run)
 
-static const tn_kernel layer_norm = ROWS("LayerNorm", 0, norm_run);
-static const tn_kernel backward_layer_norm =
-    ROWS("_backward_LayerNorm", TN_KERNEL_EMPTY_OK, backward_norm_run);
-static const tn_kernel instance_norm = ROWS("InstanceNorm", 0, norm_run);
-static const tn_kernel backward_instance_norm =
-    ROWS("_backward_InstanceNorm", TN_KERNEL_EMPTY_OK, backward_norm_run);
-static const tn_kernel group_norm = ROWS("GroupNorm", 0, norm_run);
-static const tn_kernel backward_group_norm =
-    ROWS("_backward_GroupNorm", TN_KERNEL_EMPTY_OK, backward_norm_run);
-static const tn_kernel l2_normalization = ROWS("L2Normalization", 0, l2_run);
-static const tn_kernel backward_l2_normalization = ROWS("_backward_L2Normalization", 0, backward_l2_run);
-static const tn_kernel lrn = ROWS("LRN", 0, lrn_run);
-static const tn_kernel backward_lrn = ROWS("_backward_LRN", 0, backward_lrn_run);
+ROWS(layer_norm, "LayerNorm", 0, norm_run)
+ROWS(backward_layer_norm, "_backward_LayerNorm", TN_KERNEL_EMPTY_OK, backward_norm_run)
+ROWS(instance_norm, "InstanceNorm", 0, norm_run)
+ROWS(backward_instance_norm, "_backward_InstanceNorm", TN_KERNEL_EMPTY_OK, backward_norm_run)
+ROWS(group_norm, "GroupNorm", 0, norm_run)
+ROWS(backward_group_norm, "_backward_GroupNorm", TN_KERNEL_EMPTY_OK, backward_norm_run)
+ROWS(l2_normalization, "L2Normalization", 0, l2_run)
+ROWS(backward_l2_normalization, "_backward_L2Normalization", 0, backward_l2_run)
+ROWS(lrn, "LRN", 0, lrn_run)
+ROWS(backward_lrn, "_backward_LRN", 0, backward_lrn_run)
 
 const tn_kernel *const tncpu_family_norm[] = {
     &batch_norm,

@@ -6,6 +6,7 @@
 
 #include "convert.h"
 #include "plain.h"
+#include "short.h"
 #include "tenon/plugin/indices.h"
 
 #define RUN 16384 /* elements of a task */
@@ -94,7 +95,7 @@ static tn_status update_mixed_prepare(void *plugin, const tn_node *node, tn_plan
         (void)err;                                                                                           \
         return update(plan, x, &m);                                                                          \
     }                                                                                                        \
-    static const tn_kernel name = TNCPU_KERNEL(#name "_update", float_types, 0, update_prepare, name##_run);
+    TNCPU_SHORT_KERNEL(name, #name "_update", float_types, 0, update_prepare, name##_run)
 
 #define MIXED_METHOD(name, which, states, numbers, types)                                                    \
     static tn_status name##_run(const tn_plan *plan, const tn_exec *x, tn_err *err)                          \
@@ -106,7 +107,7 @@ static tn_status update_mixed_prepare(void *plugin, const tn_node *node, tn_plan
     }                                                                                                        \
     static const tn_kernel name = TNCPU_KERNEL(#name "_update", types, 0, update_mixed_prepare, name##_run);
 
-static const char *const float_types[] = {"weight:f32,f64", "*:=weight", NULL};
+static const char *const float_types[] = {"weight:" TNCPU_FLOATS, "*:=weight", NULL};
 static const char *const mixed_types[] = {"weight:f16,bf16,f32", "grad:=weight", "output:=weight", "*:f32",
                                           NULL};
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../common/cpu.h"
+#include "short.h"
 #include "tenon/plugin/indices.h"
 
 #define SPACE 3
@@ -163,51 +164,13 @@ static tn_status taken_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-static const char *const pooling_types[] = {"data:f32,f64", "*:=data", NULL};
+static const char *const pooling_types[] = {"data:" TNCPU_FLOATS, "*:=data", NULL};
 
-static const tn_kernel pooling = {
-    .struct_size = (uint32_t)sizeof(tn_kernel),
-    .rank = 64,
-    .op = "Pooling",
-    .name = "plain",
-    .device = "cpu",
-    .isa = "",
-    .op_version_min = 1,
-    .op_version_max = 1,
-    .flags = TN_KERNEL_DETERMINISTIC,
-    .types = pooling_types,
-    .prepare = pooling_prepare,
-    .run = pooling_run,
-};
+TNCPU_SHORT_KERNEL(pooling, "Pooling", pooling_types, 0, pooling_prepare, pooling_run)
 
-static const tn_kernel backward_pooling = {
-    .struct_size = (uint32_t)sizeof(tn_kernel),
-    .rank = 64,
-    .op = "_backward_Pooling",
-    .name = "plain",
-    .device = "cpu",
-    .isa = "",
-    .op_version_min = 1,
-    .op_version_max = 1,
-    .flags = TN_KERNEL_DETERMINISTIC,
-    .types = pooling_types,
-    .prepare = backward_pooling_prepare,
-    .run = backward_pooling_run,
-};
+TNCPU_SHORT_KERNEL(backward_pooling, "_backward_Pooling", pooling_types, 0, backward_pooling_prepare,
+                   backward_pooling_run)
 
-static const tn_kernel pooling_taken = {
-    .struct_size = (uint32_t)sizeof(tn_kernel),
-    .rank = 64,
-    .op = "_backward_pooling_taken",
-    .name = "plain",
-    .device = "cpu",
-    .isa = "",
-    .op_version_min = 1,
-    .op_version_max = 1,
-    .flags = TN_KERNEL_DETERMINISTIC,
-    .types = pooling_types,
-    .prepare = taken_prepare,
-    .run = taken_run,
-};
+TNCPU_SHORT_KERNEL(pooling_taken, "_backward_pooling_taken", pooling_types, 0, taken_prepare, taken_run)
 
 const tn_kernel *const tncpu_family_pool[] = {&pooling, &backward_pooling, &pooling_taken, NULL};

@@ -7,6 +7,7 @@
 
 #include "convert.h"
 #include "plain.h"
+#include "short.h"
 #include "tenon/plugin/indices.h"
 #include "tenon/plugin/random.h"
 
@@ -181,14 +182,14 @@ static tn_status backward_dropout_run(const tn_plan *plan, const tn_exec *x, tn_
 }
 
 static const char *const random_types[] = {"*:" TNCPU_FLOATS, NULL};
-static const char *const dropout_types[] = {"data:f32,f64", "*:=data", NULL};
-static const char *const backward_dropout_types[] = {"dy:f32,f64", "*:=dy", NULL};
+static const char *const dropout_types[] = {"data:" TNCPU_FLOATS, "*:=data", NULL};
+static const char *const backward_dropout_types[] = {"dy:" TNCPU_FLOATS, "*:=dy", NULL};
 
 static const tn_kernel uniform =
     TNCPU_KERNEL("_random_uniform", random_types, 0, uniform_prepare, uniform_run);
 static const tn_kernel normal = TNCPU_KERNEL("_random_normal", random_types, 0, normal_prepare, normal_run);
-static const tn_kernel dropout = TNCPU_KERNEL("Dropout", dropout_types, 0, dropout_prepare, dropout_run);
-static const tn_kernel backward_dropout = TNCPU_KERNEL("_backward_Dropout", backward_dropout_types, 0,
-                                                       backward_dropout_prepare, backward_dropout_run);
+TNCPU_SHORT_KERNEL(dropout, "Dropout", dropout_types, 0, dropout_prepare, dropout_run)
+TNCPU_SHORT_KERNEL(backward_dropout, "_backward_Dropout", backward_dropout_types, 0, backward_dropout_prepare,
+                   backward_dropout_run)
 
 const tn_kernel *const tncpu_family_random[] = {&uniform, &normal, &dropout, &backward_dropout, NULL};

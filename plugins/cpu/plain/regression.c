@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "plain.h"
+#include "short.h"
 #include "tenon/plugin/indices.h"
 
 enum { LINEAR, MAE }; /* what a gradient is made of: the difference, or its sign */
@@ -73,20 +74,18 @@ static tn_status backward_mae_run(const tn_plan *plan, const tn_exec *x, tn_err 
     return back(x, MAE);
 }
 
-static const char *const types[] = {"data:f32,f64", "*:=data", NULL};
-static const char *const back_types[] = {"output:f32,f64", "*:=output", NULL};
+static const char *const types[] = {"data:" TNCPU_FLOATS, "*:=data", NULL};
+static const char *const back_types[] = {"output:" TNCPU_FLOATS, "*:=output", NULL};
 
-static const tn_kernel linear =
-    TNCPU_KERNEL("LinearRegressionOutput", types, 0, regression_prepare, identity_run);
-static const tn_kernel backward_linear = TNCPU_KERNEL("_backward_LinearRegressionOutput", back_types, 0,
-                                                      regression_prepare, backward_difference_run);
-static const tn_kernel logistic =
-    TNCPU_KERNEL("LogisticRegressionOutput", types, 0, regression_prepare, logistic_run);
-static const tn_kernel backward_logistic = TNCPU_KERNEL("_backward_LogisticRegressionOutput", back_types, 0,
-                                                        regression_prepare, backward_difference_run);
-static const tn_kernel mae = TNCPU_KERNEL("MAERegressionOutput", types, 0, regression_prepare, identity_run);
-static const tn_kernel backward_mae =
-    TNCPU_KERNEL("_backward_MAERegressionOutput", back_types, 0, regression_prepare, backward_mae_run);
+TNCPU_SHORT_KERNEL(linear, "LinearRegressionOutput", types, 0, regression_prepare, identity_run)
+TNCPU_SHORT_KERNEL(backward_linear, "_backward_LinearRegressionOutput", back_types, 0, regression_prepare,
+                   backward_difference_run)
+TNCPU_SHORT_KERNEL(logistic, "LogisticRegressionOutput", types, 0, regression_prepare, logistic_run)
+TNCPU_SHORT_KERNEL(backward_logistic, "_backward_LogisticRegressionOutput", back_types, 0, regression_prepare,
+                   backward_difference_run)
+TNCPU_SHORT_KERNEL(mae, "MAERegressionOutput", types, 0, regression_prepare, identity_run)
+TNCPU_SHORT_KERNEL(backward_mae, "_backward_MAERegressionOutput", back_types, 0, regression_prepare,
+                   backward_mae_run)
 
 const tn_kernel *const tncpu_family_regression[] = {
     &linear, &backward_linear, &logistic, &backward_logistic, &mae, &backward_mae, NULL,
