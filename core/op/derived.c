@@ -72,6 +72,7 @@ tn_status tni_op_derive(const tn_op *op, const tni_opdef *from, tn_op *out, uint
         return st;
     *out = *op;
     out->version = meaning->version;
+    out->computes = meaning->name;
     TAKE(doc);
     TAKE(attrs);
     TAKE(inputs);

@@ -166,6 +166,17 @@ static const tn_op *own_op(chk_lab *lab, const char *name, size_t *index)
     return NULL;
 }
 
+/* The library's definition, or the one whose kernels serve it: that one's functions expect it. */
+static const tn_op *meaning_of(chk_lab *lab, const tn_op_info *info)
+{
+    const tn_op *op = info->definition;
+    tn_op_info meaning = {.struct_size = TN_SIZE(tn_op_info)};
+
+    if (op->struct_size < TN_END(tn_op, computes) || !op->computes)
+        return op;
+    return tn_op_find(lab->ctx, op->computes, &meaning) ? NULL : meaning.definition;
+}
+
 const tn_op *chk_op_find(chk_lab *lab, const char *name)
 {
     tn_op_info info = {.struct_size = TN_SIZE(tn_op_info)};
@@ -174,7 +185,7 @@ const tn_op *chk_op_find(chk_lab *lab, const char *name)
 
     if (op)
         return op;
-    return tn_op_find(lab->ctx, name, &info) ? NULL : info.definition;
+    return tn_op_find(lab->ctx, name, &info) ? NULL : meaning_of(lab, &info);
 }
 
 const tn_op *chk_op_at(chk_lab *lab, size_t index)
@@ -184,7 +195,7 @@ const tn_op *chk_op_at(chk_lab *lab, size_t index)
 
     if (op)
         return op;
-    return tn_op_at(lab->ctx, index, &info) ? NULL : info.definition;
+    return tn_op_at(lab->ctx, index, &info) ? NULL : meaning_of(lab, &info);
 }
 
 /* ---- the reference ----------------------------------------------------------------------------------- */

@@ -22,7 +22,8 @@
     X(_npi_ldexp_scalar, LDEXP)                                                                              \
     X(_npi_rldexp_scalar, RLDEXP)                                                                            \
     X(_npi_arctan2_scalar, ARCTAN2)                                                                          \
-    X(_npi_rarctan2_scalar, RARCTAN2)                                                                        \
+    X(_npi_rarctan2_scalar, RARCTAN2)
+#define INTEGER_SCALARS(X)                                                                                   \
     X(_npi_lcm_scalar, LCM)                                                                                  \
     X(_npi_bitwise_and_scalar, BIT_AND)                                                                      \
     X(_npi_bitwise_or_scalar, BIT_OR)                                                                        \
@@ -32,12 +33,14 @@
 /* clang-format off */
 static const tncpu_point rows[] = {
     QUESTIONS(TNCPU_POINT_1) FLOATS(TNCPU_POINT_2) NUMBERS(TNCPU_POINT_2) INTEGERS(TNCPU_POINT_2)
-    SCALARS(TNCPU_POINT_SCALAR) NOTS(TNCPU_POINT_1)
+    SCALARS(TNCPU_POINT_SCALAR) INTEGER_SCALARS(TNCPU_POINT_SCALAR) NOTS(TNCPU_POINT_1)
 };
 /* clang-format on */
 static const tncpu_point bool_rows[] = {{"_npi_bitwise_not", TNCPU_NOT, 1, TNCPU_NO_SCALAR}};
 static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
 static const char *const most[] = {"*:" TNCPU_MOST, NULL};
+static const char *const numbers[] = {"*:f32,f64,f16,u8,i32,i8,i64,i16,u16,u32,bf16", NULL};
+static const char *const integers[] = {"*:u8,i32,i8,i64,bool,i16,u16,u32", NULL};
 
 /* clang-format off */
 TNCPU_POINT_PREPARE(numpy_prepare, rows)
@@ -52,17 +55,21 @@ static tn_status not_prepare(void *plugin, const tn_node *node, tn_plan *plan, t
 
 #define KERNEL_FLOAT(op, id) TNCPU_POINT_KERNEL(op, numpy_prepare, floats)
 #define KERNEL_MOST(op, id) TNCPU_POINT_KERNEL(op, numpy_prepare, most)
-#define KERNEL_NOT(op, id) TNCPU_POINT_KERNEL(op, not_prepare, most)
+#define KERNEL_NUMBER(op, id) TNCPU_POINT_KERNEL(op, numpy_prepare, numbers)
+#define KERNEL_INTEGER(op, id) TNCPU_POINT_KERNEL(op, numpy_prepare, integers)
+#define KERNEL_NOT(op, id) TNCPU_POINT_KERNEL(op, not_prepare, integers)
 /* clang-format off */
 QUESTIONS(KERNEL_MOST)
 FLOATS(KERNEL_FLOAT)
-NUMBERS(KERNEL_MOST)
-INTEGERS(KERNEL_MOST)
+NUMBERS(KERNEL_NUMBER)
+INTEGERS(KERNEL_INTEGER)
 SCALARS(KERNEL_MOST)
+INTEGER_SCALARS(KERNEL_INTEGER)
 NOTS(KERNEL_NOT)
 
 const tn_kernel *const tncpu_family_numpy[] = {
     QUESTIONS(TNCPU_POINT_POINTER) FLOATS(TNCPU_POINT_POINTER) NUMBERS(TNCPU_POINT_POINTER)
-    INTEGERS(TNCPU_POINT_POINTER) SCALARS(TNCPU_POINT_POINTER) NOTS(TNCPU_POINT_POINTER) NULL,
+    INTEGERS(TNCPU_POINT_POINTER) SCALARS(TNCPU_POINT_POINTER) INTEGER_SCALARS(TNCPU_POINT_POINTER)
+    NOTS(TNCPU_POINT_POINTER) NULL,
 };
 /* clang-format on */
