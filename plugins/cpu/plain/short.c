@@ -78,7 +78,7 @@ static void room_plan(const tn_node *node, short_state *s, tn_plan *plan)
             elements += (double)tn_tensor_count(t);
         }
     }
-    plan->workspace_bytes = bytes;
+    plan->workspace_bytes = bytes ? bytes : TNCPU_ALIGN; /* arguments without elements have an address, too */
     plan->workspace_align = s->plan.workspace_align > TNCPU_ALIGN ? s->plan.workspace_align : TNCPU_ALIGN;
     plan->saved_bytes = s->plan.saved_bytes;
     plan->saved_align = s->plan.saved_align;
