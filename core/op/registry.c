@@ -181,10 +181,11 @@ static void entry_destroy(entry *e)
 
 /* [takes ruled] A rule of the core is parsed at first use, others' at once: what cannot be read is refused.
  */
-static tn_status entry_create(const tn_op *op, tni_plugin *plugin, tni_ruled_op *ruled, entry **out)
+static tn_status entry_create(const tn_op *op, const tni_opdef *about, tni_ruled_op *ruled, entry **out)
 {
     entry *e = tni_zalloc(sizeof *e);
-    tn_status st;
+    const tn_op *made;
+    tn_status st = TN_OK;
 
     if (!e) {
         tni_ruled_op_destroy(ruled);
@@ -192,7 +193,10 @@ static tn_status entry_create(const tn_op *op, tni_plugin *plugin, tni_ruled_op 
     }
     e->given = op;
     e->ruled = ruled;
-    if ((st = def_fill(&e->def, ruled ? tni_ruled_op_definition(ruled) : op, plugin)) ||
+    made = ruled ? tni_ruled_op_definition(ruled) : about->meaning ? &e->derived : op;
+    if (about->meaning)
+        st = tni_op_derive(op, about->meaning, &e->derived, &e->def.borrowed);
+    if (st || (st = def_fill(&e->def, made, about->plugin)) ||
         (st = tni_attrs_defaults(&e->def, &e->defaults))) {
         entry_destroy(e);
         return st;
@@ -250,12 +254,13 @@ static tn_status one_add(tni_opset *s, const tn_op *op, const tni_opdef *about, 
     TN_REQUIRES(&s->lock)
 {
     entry *e = NULL;
-    tn_status st = entry_create(op, about->plugin, ruled, &e);
+    tn_status st = entry_create(op, about, ruled, &e);
 
     if (st)
         return st;
     e->def.family = about->family;
     e->def.function = about->function;
+    e->def.meaning = about->meaning;
     if ((st = entry_add(s, e)))
         entry_destroy(e);
     return st;
@@ -264,10 +269,8 @@ static tn_status one_add(tni_opset *s, const tn_op *op, const tni_opdef *about, 
 /* One definition whose kernels are another one's. */
 static tn_status derived_add(tni_opset *s, const tn_op *op, const tni_opdef *about) TN_REQUIRES(&s->lock)
 {
-    const tni_opdef *meaning;
+    tni_opdef derived = *about;
     void *found;
-    entry *e;
-    tn_status st;
 
     if (about->plugin)
         return tni_error(TN_E_UNSUPPORTED,
@@ -276,23 +279,8 @@ static tn_status derived_add(tni_opset *s, const tn_op *op, const tni_opdef *abo
     if (!name_good(op->name) || !name_good(op->computes) || !tni_map_get(s->names, op->computes, &found))
         return tni_error(TN_E_KEY, "operator %.80s computes %.80s, which is not known (yet)",
                          op->name ? op->name : "", op->computes);
-    meaning = tni_op_meaning(&((entry *)found)->def);
-    if (!(e = tni_zalloc(sizeof *e)))
-        return TN_E_NOMEM;
-    e->given = op;
-    if ((st = tni_op_derive(op, meaning, &e->derived, &e->def.borrowed)) ||
-        (st = def_fill(&e->def, &e->derived, about->plugin)) ||
-        (st = tni_attrs_defaults(&e->def, &e->defaults)))
-        goto failed;
-    e->def.defaults = e->defaults->values;
-    e->def.family = about->family;
-    e->def.meaning = meaning;
-    if (!(st = entry_add(s, e)))
-        return TN_OK;
-
-failed:
-    entry_destroy(e);
-    return st;
+    derived.meaning = tni_op_meaning(&((entry *)found)->def);
+    return one_add(s, op, &derived, NULL);
 }
 
 /* A definition and, where it has a gradient rule, its backward operator. `about`: who brings it. */

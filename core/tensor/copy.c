@@ -27,11 +27,6 @@ static bool on_host(const tni_array *a)
     return a->storage->device->host;
 }
 
-static bool contiguous(const tni_array *a)
-{
-    return (a->flags & TNI_ARRAY_CONTIGUOUS) != 0;
-}
-
 static tn_status dense(const tni_array *a)
 {
     return a->storage_type == TN_STORAGE_DENSE
@@ -90,7 +85,7 @@ static tn_status copy_host(tni_array *src, tni_array *dst)
     tni_array_tensor(dst, &to);
     if (src->storage == dst->storage && overlap(src, dst))
         return copy_overlapping(&from, &to, tni_array_bytes(src));
-    if (contiguous(src) && contiguous(dst))
+    if (tni_array_contiguous(src) && tni_array_contiguous(dst))
         tni_cast(from.data, from.dtype, 1, to.data, to.dtype, 1, tn_tensor_count(&from));
     else
         tni_copy_strided(&from, &to);
@@ -144,7 +139,7 @@ static tn_status fill_host(tni_array *dst, double value)
     tni_cast(&value, TN_F64, 1, &item, dst->dtype, 1, 1);
     from.shape = to.shape;
     from.ndim = to.ndim;
-    if (item == 0 && contiguous(dst))
+    if (item == 0 && tni_array_contiguous(dst))
         memset(to.data, 0, tni_array_bytes(dst));
     else
         tni_copy_strided(&from, &to);
@@ -167,7 +162,7 @@ static tn_status write_host(tni_array *dst, const void *data)
     from.shape = to.shape;
     from.stride = stride;
     from.ndim = to.ndim;
-    if (contiguous(dst))
+    if (tni_array_contiguous(dst))
         memcpy(to.data, data, tni_array_bytes(dst));
     else
         tni_copy_strided(&from, &to);
@@ -216,7 +211,7 @@ static void leg_done(void *payload, tni_engine *engine, tn_status status)
 
 static bool covers_storage(const tni_array *a)
 {
-    return contiguous(a) && tni_array_bytes(a) == a->storage->bytes;
+    return tni_array_contiguous(a) && tni_array_bytes(a) == a->storage->bytes;
 }
 
 /* [takes] its kernel, also on failure. Runs at once if the variables are free and the work is small; else
@@ -300,7 +295,7 @@ static tn_status copy_direct(tni_array *src, tni_array *dst, bool *done)
 
     if (!apart(src, dst))
         return TN_OK;
-    if (runner && contiguous(src) && contiguous(dst) && src->dtype == dst->dtype) {
+    if (runner && tni_array_contiguous(src) && tni_array_contiguous(dst) && src->dtype == dst->dtype) {
         *done = true;
         return copy_leg(src, dst, runner);
     }
@@ -343,7 +338,7 @@ static tn_status copy_spread(tni_array *src, tni_array *dst, bool *done)
     leg_task t = {.move = {.dst = dst}};
     tn_status st;
 
-    if (on_host(dst) || contiguous(dst))
+    if (on_host(dst) || tni_array_contiguous(dst))
         return TN_OK;
     if ((st = between_create(dst, dst->storage->device, dst->dtype, &between)))
         return st;
@@ -365,7 +360,7 @@ static tn_status copy_on_devices(tni_array *src, tni_array *dst, bool *done)
     tni_array *between = NULL;
     tn_status st = TN_OK;
 
-    if (!contiguous(src) || src->dtype != dst->dtype || !apart(src, dst))
+    if (!tni_array_contiguous(src) || src->dtype != dst->dtype || !apart(src, dst))
         st = to_dense(src, dst->dtype, &between);
     if (between) {
         *done = true;
@@ -412,10 +407,10 @@ static tn_status to_host(tni_array *src, tni_device *host, tni_array **out)
         *out = src;
         return TN_OK;
     }
-    if (!contiguous(src) && (st = to_dense(src, src->dtype, &packed)))
+    if (!tni_array_contiguous(src) && (st = to_dense(src, src->dtype, &packed)))
         return st;
     src = packed ? packed : src;
-    if (contiguous(src)) {
+    if (tni_array_contiguous(src)) {
         if ((st = tni_array_create(src->storage->space, host, src->dtype, src->ndim, src->shape, "copy",
                                    &view)) ||
             (st = copy_leg(src, view, src->storage->device)))
@@ -443,9 +438,9 @@ static tn_status from_host(tni_array *src, tni_array *dst, tni_device *host)
 
     if (device->host)
         return copy_leg(src, dst, device);
-    if (contiguous(dst) && contiguous(src) && src->dtype == dst->dtype)
+    if (tni_array_contiguous(dst) && tni_array_contiguous(src) && src->dtype == dst->dtype)
         return copy_leg(src, dst, device);
-    if (contiguous(dst)) {
+    if (tni_array_contiguous(dst)) {
         if ((st = tni_array_create(dst->storage->space, host, dst->dtype, dst->ndim, dst->shape, "copy",
                                    &between)) ||
             (st = copy_leg(src, between, host)) || (st = copy_leg(between, dst, device)))
@@ -527,7 +522,7 @@ static void read_host(tni_array *a, void *out, uint64_t bytes)
         memset(out, 0, bytes);
         return;
     }
-    if (contiguous(a)) {
+    if (tni_array_contiguous(a)) {
         memcpy(out, from.data, bytes);
         return;
     }

@@ -37,6 +37,10 @@ tn_status tni_array_dims(tni_array *a, int32_t ndim, const int64_t *shape, const
 /* Elements from the first to behind the last one touched; 0 if there are none. TN_E_SHAPE if that overflows.
  */
 tn_status tni_extent(int32_t ndim, const int64_t *shape, const int64_t *stride, uint64_t *out);
+static inline bool tni_array_contiguous(const tni_array *a)
+{
+    return (a->flags & TNI_ARRAY_CONTIGUOUS) != 0;
+}
 /* A further array on storage `s`, which it retains. */
 tn_status tni_array_on(tni_storage *s, int32_t dtype, uint64_t offset, int32_t ndim, const int64_t *shape,
                        const int64_t *stride, tni_array **out);

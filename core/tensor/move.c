@@ -24,11 +24,6 @@ struct tni_moves {
     move list[];
 };
 
-static bool contiguous(const tni_array *a)
-{
-    return (a->flags & TNI_ARRAY_CONTIGUOUS) != 0;
-}
-
 static bool on_device(const tni_array *a)
 {
     return a && !a->storage->device->host;
@@ -42,7 +37,7 @@ static bool reached(const tni_array *a)
 /* By the device's copy, without the host. */
 static bool by_bytes(const move *m)
 {
-    return m->src && !m->add && contiguous(m->src) && contiguous(m->dst) &&
+    return m->src && !m->add && tni_array_contiguous(m->src) && tni_array_contiguous(m->dst) &&
            (on_device(m->src) || on_device(m->dst));
 }
 
@@ -198,7 +193,7 @@ static tn_status in_stream(move *m, const tni_run *run, tn_err *err)
         return tni_kernel_move_run(&m->by, run, err);
     if (m->near[0])
         st = span_copy(run, m->src, m->near[0], false, err);
-    if (!st && m->near[1] && (m->add || !contiguous(m->dst)))
+    if (!st && m->near[1] && (m->add || !tni_array_contiguous(m->dst)))
         st = span_copy(run, m->dst, m->near[1], false, err);
     if (!st)
         st = host_in_stream(m, run, err);

@@ -228,30 +228,19 @@ CROSS(f32_of_i32, int32_t, float, x[i])
 CROSS(f64_of_i32, int32_t, double, x[i])
 CROSS(f32_of_i64, int64_t, float, x[i])
 CROSS(f64_of_i64, int64_t, double, x[i])
-CROSS(f32_of_u64, uint64_t, float, x[i])
-CROSS(f64_of_u64, uint64_t, double, x[i])
 CROSS(f64_of_f32, float, double, x[i])
 CROSS(truth_of_f32, float, int32_t, x[i] != 0)
 CROSS(truth_of_f64, double, int32_t, x[i] != 0)
-CROSS(truth_of_i32, int32_t, int32_t, x[i] != 0)
 CROSS(truth_of_i64, int64_t, int32_t, x[i] != 0)
 
-tncpu_cross tncpu_widen(int32_t dtype, uint32_t kind)
-{
-    static const tncpu_cross table[TNCPU_KINDS][TNCPU_KINDS] = {
-        [TNCPU_K_I32] = {[TNCPU_K_I64] = i64_of_i32, [TNCPU_K_F32] = f32_of_i32, [TNCPU_K_F64] = f64_of_i32},
-        [TNCPU_K_I64] = {[TNCPU_K_F32] = f32_of_i64, [TNCPU_K_F64] = f64_of_i64},
-        [TNCPU_K_F32] = {[TNCPU_K_F64] = f64_of_f32},
-    };
-
-    if (dtype == TN_U64)
-        return kind == TNCPU_K_F32 ? f32_of_u64 : kind == TNCPU_K_F64 ? f64_of_u64 : NULL;
-    return table[tncpu_converts[dtype].kind][kind];
-}
+const tncpu_cross tncpu_widen[TNCPU_KINDS][TNCPU_KINDS] = {
+    [TNCPU_K_I32] = {[TNCPU_K_I64] = i64_of_i32, [TNCPU_K_F32] = f32_of_i32, [TNCPU_K_F64] = f64_of_i32},
+    [TNCPU_K_I64] = {[TNCPU_K_F32] = f32_of_i64, [TNCPU_K_F64] = f64_of_i64},
+    [TNCPU_K_F32] = {[TNCPU_K_F64] = f64_of_f32},
+};
 
 const tncpu_cross tncpu_truth[TNCPU_KINDS] = {
     [TNCPU_K_F32] = truth_of_f32,
     [TNCPU_K_F64] = truth_of_f64,
-    [TNCPU_K_I32] = truth_of_i32,
     [TNCPU_K_I64] = truth_of_i64,
 };

@@ -32,10 +32,9 @@ extern const tncpu_convert tncpu_converts[TN_DTYPE_LIMIT];
 
 /* n compute elements of one kind into another. */
 typedef void (*tncpu_cross)(const void *from, void *to, int64_t n);
-/* Into a wider kind, in the order i32, i64, f32, f64; NULL: into the same or a narrower one. `dtype` tells
- * u64 from i64. */
-tncpu_cross tncpu_widen(int32_t dtype, uint32_t kind);
-/* Of a kind into i32: 1 where an element is not 0, else 0. */
+/* From a kind into a wider one, in the order i32, i64, f32, f64; NULL: the same or a narrower one. */
+extern const tncpu_cross tncpu_widen[TNCPU_KINDS][TNCPU_KINDS];
+/* Of another kind into i32: 1 where an element is not 0, else 0. */
 extern const tncpu_cross tncpu_truth[TNCPU_KINDS];
 
 static inline float tncpu_bits_float(uint32_t bits)

@@ -163,7 +163,7 @@ tn_status tncpu_point_prepare(const tncpu_point *rows, size_t count, void *plugi
         p->out.cross = tncpu_truth[p->kind];
     for (uint32_t k = 0; k < node->in_count; k++) {
         arg_plan(args[k + 1] = &p->in[k], node->in[k], node->out[0]);
-        p->in[k].cross = tncpu_widen(node->in[k]->dtype, p->kind);
+        p->in[k].cross = tncpu_widen[p->in[k].convert->kind][p->kind];
     }
     dims_join(p, args, node->in_count + 1, node->out[0]);
     p->plain = row->scalar < 0 && node->modes[0] == TN_MODE_WRITE;
