@@ -329,25 +329,19 @@ static void shape_text(const bench_op *b, char out[CLI_SHAPE_TEXT])
     (void)cli_shape_text(&k, "x", out);
 }
 
-static cli_cost cost_of(const bench_op *b)
+/* Operations and bytes of a run; NaN: not known. With its backward a product takes three times as much: data
+ * and weight each take as much again. Of others it is not known. */
+static void cost_of(const bench_op *b, double *flops, double *bytes)
 {
-    const uint32_t last = tn_symbol_view_count(b->view) - 1;
     tn_view_node node = {.struct_size = TN_SIZE(tn_view_node)};
-    tn_known in[INPUTS_MAX], out[OUTPUTS_MAX];
-    cli_cost c;
 
-    (void)tn_symbol_view_node(b->view, last, &node);
-    for (uint32_t i = 0; i < b->in_count; i++)
-        (void)tn_symbol_view_output(b->view, node.inputs[i].node, node.inputs[i].output, &in[i]);
-    for (uint32_t i = 0; i < b->out_count; i++)
-        (void)tn_symbol_view_output(b->view, last, i, &out[i]);
-    c = cli_cost_of(&b->op, b->attrs, b->in_count, in, b->out_count, out);
-    if (b->args
-            ->value[OPT_BACKWARD]) { /* data and weight each take as much again; of others it is not known */
-        c.flops = c.macs > 0 ? 3 * c.flops : NAN;
-        c.bytes = NAN;
+    (void)tn_symbol_view_node(b->view, tn_symbol_view_count(b->view) - 1, &node);
+    *flops = cli_cost(node.flops);
+    *bytes = cli_cost(node.bytes);
+    if (b->args->value[OPT_BACKWARD]) {
+        *flops = cli_cost(node.macs) > 0 ? 3 * *flops : NAN;
+        *bytes = NAN;
     }
-    return c;
 }
 
 static json_t *attrs_json(const bench_op *b)
@@ -361,17 +355,18 @@ static json_t *attrs_json(const bench_op *b)
 
 static void row_add(bench_op *b, const cli_series *s)
 {
-    const cli_cost c = cost_of(b);
+    double flops, bytes;
     char shape[CLI_SHAPE_TEXT], kernel[sizeof b->plugin + sizeof b->kernel + 2];
 
+    cost_of(b, &flops, &bytes);
     shape_text(b, shape);
     (void)snprintf(kernel, sizeof kernel, "%s%s%s", b->plugin, *b->kernel ? "/" : "-", b->kernel);
     cli_table_add(&b->table,
                   json_pack("{s:s, s:o, s:s, s:s, s:s, s:b, s:o, s:o, s:s}", "op", b->op.name, "attrs",
                             attrs_json(b), "shape", shape, "dtype", item_of(types_of(b)), "device",
                             item_of(devices_of(b)), "backward", (int)(b->args->value[OPT_BACKWARD] != NULL),
-                            "gflops", cli_json_number(c.flops > 0 ? c.flops / s->median : NAN), "gb_per_s",
-                            cli_json_number(c.bytes > 0 ? c.bytes / s->median : NAN), "kernel", kernel),
+                            "gflops", cli_json_number(flops > 0 ? flops / s->median : NAN), "gb_per_s",
+                            cli_json_number(bytes > 0 ? bytes / s->median : NAN), "kernel", kernel),
                   s);
 }
 

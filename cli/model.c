@@ -4,6 +4,7 @@
  */
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,6 +27,11 @@ int64_t cli_elements(const tn_known *k)
         n *= k->shape[i]; /* inference has seen that the product fits */
     }
     return k->ndim < 0 ? -1 : n;
+}
+
+double cli_cost(uint64_t count)
+{
+    return count == TN_VIEW_UNKNOWN ? NAN : (double)count;
 }
 
 uint64_t cli_dtype_bytes(int32_t dtype)

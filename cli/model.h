@@ -1,6 +1,5 @@
 /*
- * Models as commands take them: MODEL-symbol.json, zoo:NAME or a run, with the shapes of --shape; what their
- * operators cost.
+ * Models as commands take them: MODEL-symbol.json, zoo:NAME or a run, with the shapes of --shape.
  */
 #ifndef TN_CLI_MODEL_H
 #define TN_CLI_MODEL_H
@@ -42,18 +41,7 @@ int cli_shape_parse(const char *text, int64_t *out, int max);
 json_t *cli_known_json(const tn_known *k); /* [1, 28, null]; null if nothing is known */
 int64_t cli_elements(const tn_known *k);   /* -1: not known */
 uint64_t cli_dtype_bytes(int32_t dtype);
-
-/* ---- cost.c ---- */
-
-typedef struct cli_cost {
-    double macs;  /* multiply-adds of one run; NaN: not known */
-    double flops; /* NaN: not known */
-    double bytes; /* that it must read and write at least */
-} cli_cost;
-
-/* Of operator `op` with attributes (pairs, NULL-ended) on these tensors. */
-cli_cost cli_cost_of(const tn_op_info *op, const char *const *attrs, size_t in_count, const tn_known *in,
-                     size_t out_count, const tn_known *out);
+double cli_cost(uint64_t count); /* of a tn_view_node; NaN: not known */
 
 /* An attribute of a node as text; "" if it has none of this name. */
 const char *cli_node_attr(const tn_view_node *n, const char *name);

@@ -65,29 +65,21 @@ static void parameters_count(summary *s, layer *l, uint8_t *parameter)
 
 static void layer_cost(summary *s, layer *l, const tn_op_info *o)
 {
-    const uint32_t in_count = l->node.input_count, visible = l->node.visible_count;
-    tn_known *known = calloc(in_count + visible + 1u, sizeof *known);
-    double gradients = 0;
-    cli_cost cost;
+    const uint32_t index = (uint32_t)(l - s->layers);
+    tn_known known;
 
-    if (!known) {
-        (void)tn_app_fail(s->app, TN_E_NOMEM, "out of memory");
-        return;
+    for (uint32_t i = l->node.visible_count; i--;) {
+        (void)tn_symbol_view_output(s->m->nodes, index, i, &known);
+        l->bytes += bytes_of(&known);
+        l->out = known; /* at last output 0 */
     }
-    for (uint32_t i = 0; i < in_count; i++)
-        (void)known_of(s, l->node.inputs[i], &known[i]);
-    for (uint32_t i = 0; i < visible; i++) {
-        (void)tn_symbol_view_output(s->m->nodes, (uint32_t)(l - s->layers), i, &known[in_count + i]);
-        l->bytes += bytes_of(&known[in_count + i]);
-    }
-    l->out = known[in_count];
-    cost = cli_cost_of(o, l->node.attrs, in_count, known, visible, known + in_count);
-    l->macs = cost.macs / s->batch;
+    l->macs = cli_cost(l->node.macs) / s->batch;
     if (o->definition->flags & TN_OP_VIEW)
         l->bytes = 0;
-    gradients = l->bytes + (in_count ? bytes_of(&known[0]) : 0);
-    s->widest = fmax(s->widest, gradients);
-    free(known);
+    if (l->node.input_count && known_of(s, l->node.inputs[0], &known))
+        s->widest = fmax(s->widest, l->bytes + bytes_of(&known));
+    else
+        s->widest = fmax(s->widest, l->bytes);
 }
 
 static void op_text(layer *l)

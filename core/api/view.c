@@ -83,12 +83,26 @@ static tn_status node_fill(tn_symbol_view *v, const tni_graph *g, uint32_t index
     to->output_count = n->output_count;
     to->visible_count = n->def ? n->visible_count : 1;
     to->subgraph_count = n->subgraph_count;
+    to->macs = to->flops = to->bytes = TN_VIEW_UNKNOWN;
     return attrs_copy(v->arena, n->dict, &to->attrs);
 }
 
 /* `g`: of the symbol itself; `found`: with the shapes, or NULL. Both number nodes and entries alike. */
 static tn_status known_fill(tn_symbol_view *v, const tni_graph *g, const tni_graph *found)
 {
+    for (uint32_t n = 0; found && n < g->node_count; n++) {
+        tn_view_node *to = &v->nodes[n].info;
+        tn_cost cost;
+        tn_status st;
+
+        if (!g->nodes[n].def)
+            continue;
+        if ((st = tni_graph_node_cost(found, n, &cost)))
+            return st;
+        to->macs = cost.macs;
+        to->flops = cost.flops;
+        to->bytes = cost.bytes;
+    }
     for (uint32_t e = 0; e < g->entry_count; e++) {
         const int32_t ndim = found ? found->shapes[e].ndim : TN_NDIM_UNKNOWN;
         int64_t *shape = tni_arena_alloc(v->arena, (ndim > 0 ? (size_t)ndim : 1) * sizeof *shape);
@@ -409,7 +423,7 @@ static tn_status step_fill(tn_program_view *v, const tni_program *p, uint32_t c)
     if (!in->prepared)
         return TN_OK;
     to->threads = in->prepared->plan.threads;
-    to->est_ns = in->prepared->plan.est_ns;
+    to->est_ns = in->prepared->est_ns;
     to->scratch_bytes = in->prepared->plan.workspace_bytes;
     if (in->workspace != TNI_NONE) {
         block.bytes = to->scratch_bytes;

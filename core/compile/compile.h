@@ -17,6 +17,7 @@ struct tni_prepared {
     const tn_kernel_table *table;
     tni_plugin *plugin;
     tn_plan plan;
+    uint64_t est_ns; /* the plan's, or what the definition's cost makes likely; 0: nobody says */
     uint32_t in_count, out_count; /* outputs and then mutated inputs */
     bool dense;                   /* wants row-major tensors: the caller copies strided ones */
     bool layouts;                 /* some input or output has a private layout */

@@ -10,7 +10,7 @@
 #include "compile/code.h"
 
 #define RELEASE_NS 3000u         /* releases closer together than this are one */
-#define ASSUMED_NS 1000u         /* of a kernel that does not say how long it takes */
+#define ASSUMED_NS 1000u         /* of a kernel of which nobody says how long it takes */
 #define CONSTANT_USES_MAX 65536u /* ports of constants that segments of a device name themselves */
 
 typedef struct constants { /* of one device: what phase ONCE reads there */
@@ -33,7 +33,7 @@ typedef struct cutter {
 
 static uint64_t cost_of(const tni_instruction *in)
 {
-    return in->prepared && in->prepared->plan.est_ns ? in->prepared->plan.est_ns : ASSUMED_NS;
+    return in->prepared && in->prepared->est_ns ? in->prepared->est_ns : ASSUMED_NS;
 }
 
 /* ---- where to cut -------------------------------------------------------------------------------- */

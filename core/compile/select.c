@@ -636,6 +636,9 @@ tn_status tni_candidate_prepare(tni_selector *s, const tni_request *r, const tni
         st = tn_fail(err, TN_E_UNSUPPORTED, "its bits depend on the number of threads");
         goto cleanup;
     }
+    p->est_ns = p->plan.est_ns;
+    if (!p->est_ns && (st = tni_guess_ns(r, &p->est_ns)))
+        goto cleanup;
     tni_tuned_take(&tuned, &p->plan);
     *out = p;
     p = NULL;

@@ -27,6 +27,9 @@ tn_status tni_prepared_find(tni_prepared_cache *c, const tni_request *r, uint64_
                             tn_status (*make)(void *arg, const tni_request *r, tni_prepared **out), void *arg,
                             tni_prepared **out);
 
+/* guess.c: 0: its definition does not say. */
+tn_status tni_guess_ns(const tni_request *r, uint64_t *ns);
+
 /* moving.c: why this kernel, just prepared, is none for the copy that asks; NULL: it is, or no copy asks. */
 const char *tni_moves_not(const tni_request *r, const tni_prepared *p);
 

@@ -182,6 +182,8 @@ tn_status tni_graph_infer(tni_graph *g, bool partial);
 /* `variable`: index among the graph's variables. `shape` NULL, `dtype` or `storage` -1: left as it is. */
 tn_status tni_graph_preset(tni_graph *g, uint32_t variable, const tn_shape *shape, int32_t dtype,
                            int32_t storage);
+/* What a run of an operator's node costs at least; all unknown where a shape or data type of it is. */
+tn_status tni_graph_node_cost(const tni_graph *g, uint32_t node, tn_cost *out);
 void tni_graph_infer_reset(tni_graph *g); /* everything unknown again: before other shapes are preset */
 
 /* ---- gradient.c ---------------------------------------------------------------------------------- */

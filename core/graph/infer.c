@@ -559,3 +559,30 @@ tn_status tni_graph_infer(tni_graph *g, bool partial)
     inference_fini(&x);
     return st;
 }
+
+tn_status tni_graph_node_cost(const tni_graph *g, uint32_t node, tn_cost *out)
+{
+    const tni_gnode *n = &g->nodes[node];
+    const tni_args args = {n->input_count, n->output_count, n->visible_count, NULL, NULL};
+    const uint32_t count = n->input_count + n->output_count;
+    tn_shape **shapes = tni_calloc(count + 1, sizeof *shapes);
+    int32_t *dtypes = tni_calloc(count + 1, sizeof *dtypes);
+    const tn_status st = shapes && dtypes ? TN_OK : TN_E_NOMEM;
+    bool known = !st;
+
+    *out = (tn_cost){sizeof *out, 0, TN_COST_UNKNOWN, TN_COST_UNKNOWN, TN_COST_UNKNOWN};
+    for (uint32_t i = 0; known && i < count; i++) {
+        const uint32_t e =
+            i < n->input_count ? tni_graph_input(g, n, i) : n->first_entry + i - n->input_count;
+
+        shapes[i] = &g->shapes[e];
+        dtypes[i] = g->dtypes[e];
+        known = dtypes[i] >= 0 && tn_shape_known(shapes[i]);
+    }
+    if (known)
+        tni_op_cost(n->def, n->attrs, &args, shapes, shapes + n->input_count, dtypes, dtypes + n->input_count,
+                    out);
+    tni_free(shapes);
+    tni_free(dtypes);
+    return st;
+}

@@ -2,6 +2,7 @@
  * Activation functions chosen by an attribute. Those of Activation have derivatives that follow from y alone,
  * so the planner may give the bytes of x away after the forward pass; those of LeakyReLU need x.
  */
+#include "op/cost.h"
 #include "op/infer_help.h"
 
 static const char *const data_names[] = {"data", NULL};
@@ -167,7 +168,7 @@ static const tn_op op_leaky =
     TNI_OP("LeakyReLU", .doc = "x above 0; below it a line or a curve by act_type",
            .aliases = TNI_NAMES("_npx_leaky_relu"), .attrs = leaky_attrs, .inputs = leaky_names,
            .outputs = output_names, .args = leaky_args, .shape = leaky_shape, .dtype = tni_dtype_same_float,
-           .gradient = leaky_grad);
+           .gradient = leaky_grad, .cost = tni_cost_each_output);
 static const tn_op op_leaky_back = TNI_OP(
     "_backward_LeakyReLU", .doc = "gradient of LeakyReLU to data", .attrs = leaky_attrs,
     .inputs = leaky_back_names, .outputs = output_names, .flags = TN_OP_BACKWARD, .args = leaky_back_args,

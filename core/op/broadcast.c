@@ -3,6 +3,7 @@
  * that stretch one array. The gradient of a stretched operand is summed back to its shape (_sum_like).
  */
 #include "op/binary.h"
+#include "op/cost.h"
 
 static const char *const pair_names[] = {"lhs", "rhs", NULL};
 static const char *const data_names[] = {"data", NULL};
@@ -57,7 +58,7 @@ ALIAS(broadcast_logical_xor, NULL)
     static const tn_op op_##name_ =                                                                          \
         TNI_OP(#name_, .doc = doc_ "; dimensions of size 1 stretch", .aliases = alias_##name_,               \
                .inputs = pair_names, .outputs = output_names, .flags = flags_, .shape = tni_shape_pair,      \
-               .gradient = gradient_);
+               .gradient = gradient_, .cost = tni_cost_each_output);
 /* clang-format off */
 PAIRS(PAIR)
 /* clang-format on */

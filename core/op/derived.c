@@ -70,7 +70,9 @@ tn_status tni_op_derive(const tn_op *op, const tni_opdef *from, tn_op *out, uint
                          meaning->name);
     if ((st = attrs_check(op, meaning)) || (st = args_check(op, meaning)))
         return st;
-    *out = *op;
+    memset(out, 0, sizeof *out);
+    memcpy(out, op, op->struct_size < sizeof *out ? op->struct_size : sizeof *out);
+    out->struct_size = sizeof *out;
     out->version = meaning->version;
     out->computes = meaning->name;
     TAKE(doc);
@@ -86,6 +88,7 @@ tn_status tni_op_derive(const tn_op *op, const tni_opdef *from, tn_op *out, uint
     BORROW(shape, TNI_OF_SHAPE);
     BORROW(dtype, TNI_OF_DTYPE);
     BORROW(storage, TNI_OF_STORAGE);
+    BORROW(cost, TNI_OF_COST);
     if (!(out->flags & TN_OP_ZERO_GRADIENT))
         BORROW(gradient, TNI_OF_GRADIENT);
     return TN_OK;

@@ -81,7 +81,7 @@ static const tn_op fused_conv =
            .attrs = conv_attrs, .flags = TN_OP_INTERNAL,
            .shapes = TNI_CONVOLUTION_INPUTS " addend?with_sum:" TNI_CONVOLUTION_OUTPUT
                                             " -> output:" TNI_CONVOLUTION_OUTPUT TNI_CONVOLUTION_CHECK,
-           .dtype = tni_dtype_same_float);
+           .dtype = tni_dtype_same_float, .cost = tni_cost_filters);
 
 static const tn_op fused_dense =
     TNI_OP("_fused_dense", .doc = "FullyConnected, then an addend, then a function of each element.",
@@ -89,7 +89,7 @@ static const tn_op fused_dense =
            .shapes = "[flatten] " TNI_DENSE_FLAT_INPUTS
                      " addend?with_sum:(N,num_hidden) -> output:(N,num_hidden) | " TNI_DENSE_INPUTS
                      " addend?with_sum:(B..,num_hidden) -> output:(B..,num_hidden)",
-           .dtype = tni_dtype_same_float);
+           .dtype = tni_dtype_same_float, .cost = tni_cost_filters);
 
 static const tn_op fold_weight =
     TNI_OP("_fold_weight", .doc = "A layer's weight times gamma / sqrt(var + eps) of each output channel.",

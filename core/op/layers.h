@@ -5,6 +5,7 @@
 #ifndef TN_OP_LAYERS_H
 #define TN_OP_LAYERS_H
 
+#include "op/cost.h"
 #include "op/infer_help.h"
 #include "tenon/plugin/indices.h"
 

@@ -3,6 +3,7 @@
  * axis of lhs, `transpose_b` the last of rhs. batch_dot multiplies the matrices that the last two axes hold,
  * for all others.
  */
+#include "op/cost.h"
 #include "op/infer_help.h"
 #include "tenon/plugin/indices.h"
 
@@ -124,25 +125,63 @@ static tn_status backward_batch_dot_shape(tn_infer *i)
     return st ? st : batch_dot_unify(i, i->in_shape[1], i->in_shape[2], i->in_shape[0]);
 }
 
-static const tn_op dot = TNI_OP(
-    "dot", .doc = "Sum of products over the last axis of lhs and the first of rhs.",
-    .aliases = TNI_NAMES("_sparse_dot"), .attrs = dot_attrs, .inputs = TNI_NAMES("lhs", "rhs"),
-    .outputs = TNI_NAMES("output"), .shape = dot_shape, .dtype = tni_dtype_same_float, .gradient = dot_grad);
+/* ---- cost ------------------------------------------------------------------------------------- */
+
+/* `products`: each element of `of` is a sum over the axis of `lhs` that stands `from_end` before its end, or
+ * with transpose_a `from_end_a`. */
+static void products_cost(const tn_infer *i, tn_cost *c, uint64_t products, const tn_shape *of,
+                          const tn_shape *lhs, int32_t from_end_a)
+{
+    const int32_t back = tni_attr_bool(i->attrs, TN_DOT_TRANSPOSE_A) ? from_end_a : 1;
+    const uint64_t summed = lhs->ndim >= back ? (uint64_t)lhs->dim[lhs->ndim - back] : 1;
+
+    tni_cost_products(c, tn_cost_times(products, tn_cost_times(tni_cost_elements(of, 0), summed)));
+}
+
+static void dot_cost(const tn_infer *i, tn_cost *c)
+{
+    products_cost(i, c, 1, i->out_shape[0], i->in_shape[0], i->in_shape[0]->ndim);
+}
+
+static void dot_back_cost(const tn_infer *i, tn_cost *c)
+{
+    products_cost(i, c, 2, i->in_shape[0], i->in_shape[1], i->in_shape[1]->ndim);
+}
+
+static void batch_dot_cost(const tn_infer *i, tn_cost *c)
+{
+    products_cost(i, c, 1, i->out_shape[0], i->in_shape[0], 2);
+}
+
+static void batch_dot_back_cost(const tn_infer *i, tn_cost *c)
+{
+    products_cost(i, c, 2, i->in_shape[0], i->in_shape[1], 2);
+}
+
+/* ---- the family ------------------------------------------------------------------------------- */
+
+static const tn_op dot =
+    TNI_OP("dot", .doc = "Sum of products over the last axis of lhs and the first of rhs.",
+           .aliases = TNI_NAMES("_sparse_dot"), .attrs = dot_attrs, .inputs = TNI_NAMES("lhs", "rhs"),
+           .outputs = TNI_NAMES("output"), .shape = dot_shape, .dtype = tni_dtype_same_float,
+           .gradient = dot_grad, .cost = dot_cost);
 
 static const tn_op backward_dot =
     TNI_OP("_backward_dot", .doc = "Gradients of dot.", .attrs = dot_attrs, .flags = TN_OP_BACKWARD,
            .inputs = TNI_NAMES("dy", "lhs", "rhs"), .outputs = TNI_NAMES("dlhs", "drhs"),
-           .shape = backward_dot_shape, .dtype = tni_dtype_same_float, .gradient = tni_grad_of_product);
+           .shape = backward_dot_shape, .dtype = tni_dtype_same_float, .gradient = tni_grad_of_product,
+           .cost = dot_back_cost);
 
 static const tn_op batch_dot =
     TNI_OP("batch_dot", .doc = "Products of matrices, one for each index of the leading axes.",
            .aliases = TNI_NAMES("_npx_batch_dot"), .attrs = dot_attrs, .inputs = TNI_NAMES("lhs", "rhs"),
            .outputs = TNI_NAMES("output"), .shape = batch_dot_shape, .dtype = tni_dtype_same_float,
-           .gradient = batch_dot_grad);
+           .gradient = batch_dot_grad, .cost = batch_dot_cost);
 
-static const tn_op backward_batch_dot = TNI_OP(
-    "_backward_batch_dot", .doc = "Gradients of batch_dot.", .attrs = dot_attrs, .flags = TN_OP_BACKWARD,
-    .inputs = TNI_NAMES("dy", "lhs", "rhs"), .outputs = TNI_NAMES("dlhs", "drhs"),
-    .shape = backward_batch_dot_shape, .dtype = tni_dtype_same_float, .gradient = tni_grad_of_product);
+static const tn_op backward_batch_dot =
+    TNI_OP("_backward_batch_dot", .doc = "Gradients of batch_dot.", .attrs = dot_attrs,
+           .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "lhs", "rhs"),
+           .outputs = TNI_NAMES("dlhs", "drhs"), .shape = backward_batch_dot_shape,
+           .dtype = tni_dtype_same_float, .gradient = tni_grad_of_product, .cost = batch_dot_back_cost);
 
 const tn_op *const tni_family_matrix[] = {&dot, &backward_dot, &batch_dot, &backward_batch_dot, NULL};

@@ -7,6 +7,7 @@
  * moving = moving * momentum + batch * (1 - momentum), with the biased variance. `fix_gamma` takes gamma as 1
  * and gives it a gradient of 0.
  */
+#include "op/cost.h"
 #include "op/infer_help.h"
 #include "tenon/plugin/indices.h"
 
@@ -340,7 +341,7 @@ static const tn_op batch_norm =
            .shapes = "data:(A..,C:channels@axis,B..) gamma:(C) beta:(C) moving_mean:(C) moving_var:(C) "
                      "-> output:data mean~output_mean_var:(C) var~output_mean_var:(C)",
            .gradients = "own: dy data gamma mean var -> data gamma beta", .second = batch_norm_back_grad,
-           .dtype = batch_norm_dtype);
+           .dtype = batch_norm_dtype, .cost = tni_cost_normalise);
 
 static const tn_op layer_norm = TNI_OP(
     "LayerNorm", .doc = "Normalises along one axis.", .aliases = TNI_NAMES("_npx_layer_norm"),
@@ -348,13 +349,13 @@ static const tn_op layer_norm = TNI_OP(
     .shapes = "data:(A..,C@axis,B..) gamma:(C) beta:(C) "
               "-> output:data mean~output_mean_var:(A..,1@axis,B..) std~output_mean_var:(A..,1@axis,B..)",
     .gradients = "own: dy data gamma mean std -> data gamma beta", .second = layer_norm_back_grad,
-    .dtype = tni_dtype_same_float);
+    .dtype = tni_dtype_same_float, .cost = tni_cost_normalise);
 
 static const tn_op instance_norm =
     TNI_OP("InstanceNorm", .doc = "Normalises each channel of each example.", .attrs = instance_norm_attrs,
            .shapes = "data:(N,C:channels,D,S..) gamma:(C) beta:(C) -> output:data mean~:(N,C) var~:(N,C)",
            .gradients = "own: dy data gamma mean var -> data gamma beta", .second = instance_norm_back_grad,
-           .dtype = tni_dtype_same_float);
+           .dtype = tni_dtype_same_float, .cost = tni_cost_normalise);
 
 static const tn_op group_norm = TNI_OP(
     "GroupNorm", .doc = "Normalises groups of channels of each example; gamma and beta are those of groups.",
@@ -362,7 +363,7 @@ static const tn_op group_norm = TNI_OP(
     .shapes = "data:(N,C*num_groups,D,S..) gamma:(num_groups) beta:(num_groups) "
               "-> output:data mean~output_mean_var:(N,num_groups) std~output_mean_var:(N,num_groups)",
     .gradients = "own: dy data gamma mean std -> data gamma beta", .second = group_norm_back_grad,
-    .dtype = tni_dtype_same_float);
+    .dtype = tni_dtype_same_float, .cost = tni_cost_normalise);
 
 static const tn_op l2_normalization = TNI_OP(
     "L2Normalization", .doc = "Divides vectors by their Euclidean norm.", .attrs = l2_normalization_attrs,
@@ -370,12 +371,12 @@ static const tn_op l2_normalization = TNI_OP(
               "| [mode=channel] data:(N,C,D,T..) -> output:data norm~:(N,1,D,T..) "
               "| data:(N,C,D,T..) -> output:data norm~:(N,C)",
     .gradients = "own: dy data norm -> data", .second = l2_normalization_back_grad,
-    .dtype = tni_dtype_same_float);
+    .dtype = tni_dtype_same_float, .cost = tni_cost_normalise);
 
-static const tn_op lrn =
-    TNI_OP("LRN", .doc = "Divides by a power of the squares of the channels around.", .attrs = lrn_attrs,
-           .shapes = "data:(N,C,H,W) -> output:data tmp_norm~:data",
-           .gradients = "once: dy data output tmp_norm -> data", .dtype = tni_dtype_same_float);
+static const tn_op lrn = TNI_OP("LRN", .doc = "Divides by a power of the squares of the channels around.",
+                                .attrs = lrn_attrs, .shapes = "data:(N,C,H,W) -> output:data tmp_norm~:data",
+                                .gradients = "once: dy data output tmp_norm -> data",
+                                .dtype = tni_dtype_same_float, .cost = tni_cost_normalise);
 
 const tn_op *const tni_family_norm[] = {
     &batch_norm, &layer_norm, &instance_norm, &group_norm, &l2_normalization, &lrn, NULL};

@@ -5,6 +5,7 @@
  * are defined here.
  */
 #include "op/binary.h"
+#include "op/cost.h"
 
 static const char *const x_name[] = {"x", NULL};
 static const char *const x_names[] = {"x1", "x2", NULL};
@@ -258,7 +259,8 @@ static tn_status rldexp_grad(tn_grad *g)
 #define FUNCTION_OP(name_, inputs_, types, flags_, gradient_, doc_)                                          \
     static const tn_op op_##name_ =                                                                          \
         TNI_OP(#name_, .doc = doc_ "; dimensions of size 1 stretch", .inputs = inputs_, .outputs = out_name, \
-               .flags = flags_, .shape = tni_shape_pair, .dtype = types, .gradient = gradient_);
+               .flags = flags_, .shape = tni_shape_pair, .dtype = types, .gradient = gradient_,              \
+               .cost = tni_cost_each_output);
 /* clang-format off */
 QUESTIONS(QUESTION_OP)
 FUNCTIONS(FUNCTION_OP)

@@ -32,6 +32,7 @@ typedef struct tni_opdef {
 #define TNI_OF_DTYPE 4u
 #define TNI_OF_STORAGE 8u
 #define TNI_OF_GRADIENT 16u
+#define TNI_OF_COST 32u
 
 /* The definition that kernels are for. */
 static inline const tni_opdef *tni_op_meaning(const tni_opdef *def)
@@ -121,6 +122,9 @@ tn_status tni_op_infer_dtype(const tni_opdef *def, const tni_attrs *attrs, const
                              int32_t *out);
 tn_status tni_op_infer_storage(const tni_opdef *def, const tni_attrs *attrs, const tni_args *args,
                                int32_t *in, int32_t *out);
+/* What a run of these shapes and data types, all known, costs at least; never fails. */
+void tni_op_cost(const tni_opdef *def, const tni_attrs *attrs, const tni_args *args, tn_shape *const *in,
+                 tn_shape *const *out, int32_t *in_dtype, int32_t *out_dtype, tn_cost *cost);
 tn_status tni_shape_format(const tn_shape *s, tni_str *out); /* "(64, 1, ?, 28)", "?" */
 
 /* Attribute access inside definitions: value of attribute `i` of an infer or grad. */

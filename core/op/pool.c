@@ -6,6 +6,7 @@
  * window. Of a window that reaches behind the input, only what lies inside counts; `count_include_pad` (the
  * default) divides an average by the window's size within the padded input.
  */
+#include "op/cost.h"
 #include "op/infer_help.h"
 #include "tenon/plugin/indices.h"
 
@@ -171,11 +172,25 @@ static tn_status pooling_taken_grad(tn_grad *g)
     return in[0].node ? tn_grad_emit(g, 0, "_backward_Pooling", 2, in) : TN_OK;
 }
 
+/* One operation for each element of each window. */
+static void pooling_cost(const tn_infer *i, tn_cost *c)
+{
+    const tn_tuple *kernel = tni_attr_tuple(i->attrs, TN_POOLING_KERNEL);
+
+    if (tni_attr_bool(i->attrs, TN_POOLING_GLOBAL_POOL)) {
+        tni_cost_each_input(i, c);
+        return;
+    }
+    tni_cost_each_output(i, c);
+    for (int64_t k = 0; k < tni_tuple_count(kernel); k++)
+        c->flops = tn_cost_times(c->flops, (uint64_t)kernel->item[k]);
+}
+
 static const tn_op pooling =
     TNI_OP("Pooling", .doc = "The maximum, average, sum or p-norm of each window.",
            .aliases = TNI_NAMES("_npx_pooling"), .attrs = pooling_attrs, .inputs = TNI_NAMES("data"),
            .outputs = TNI_NAMES("output"), .shape = pooling_shape, .dtype = tni_dtype_same_float,
-           .gradient = pooling_grad);
+           .gradient = pooling_grad, .cost = pooling_cost);
 
 static const tn_op backward_pooling = TNI_OP(
     "_backward_Pooling", .doc = "Gradient of Pooling.", .attrs = pooling_attrs, .flags = TN_OP_BACKWARD,

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "op/cost.h"
 #include "op/infer_help.h"
 
 #define AXIS 0
@@ -260,9 +261,9 @@ static tn_status square_sum_grad(tn_grad *g)
 }
 
 #define REDUCE(name_, gradient_, doc_)                                                                       \
-    static const tn_op op_##name_ =                                                                          \
-        TNI_OP(#name_, .doc = doc_, .aliases = alias_##name_, .attrs = reduce_attrs, .inputs = data_names,   \
-               .outputs = output_names, .shape = reduce_shape, .gradient = gradient_);
+    static const tn_op op_##name_ = TNI_OP(                                                                  \
+        #name_, .doc = doc_, .aliases = alias_##name_, .attrs = reduce_attrs, .inputs = data_names,          \
+        .outputs = output_names, .shape = reduce_shape, .gradient = gradient_, .cost = tni_cost_each_input);
 #define BACK(name_, names_, gradient_)                                                                       \
     static const tn_op back_##name_ = TNI_OP(                                                                \
         "_backward_" #name_, .doc = "gradient of " #name_, .attrs = reduce_attrs, .inputs = names_,          \
@@ -284,18 +285,22 @@ BACK(max, back_names, back_picked_grad)
 BACK(min, back_names, back_picked_grad)
 /* clang-format on */
 
-static const tn_op op_norm = TNI_OP("norm", .doc = "norm over axes", .aliases = TNI_NAMES("_sparse_norm"),
-                                    .attrs = norm_attrs, .inputs = data_names, .outputs = output_names,
-                                    .shape = norm_shape, .dtype = norm_dtype, .gradient = norm_grad);
-static const tn_op op_argmax = TNI_OP(
-    "argmax", .doc = "position of the largest element; the first if there are several", .attrs = arg_attrs,
-    .inputs = data_names, .outputs = output_names, .flags = TN_OP_ZERO_GRADIENT, .shape = arg_shape);
-static const tn_op op_argmin = TNI_OP(
-    "argmin", .doc = "position of the smallest element; the first if there are several", .attrs = arg_attrs,
-    .inputs = data_names, .outputs = output_names, .flags = TN_OP_ZERO_GRADIENT, .shape = arg_shape);
+static const tn_op op_norm =
+    TNI_OP("norm", .doc = "norm over axes", .aliases = TNI_NAMES("_sparse_norm"), .attrs = norm_attrs,
+           .inputs = data_names, .outputs = output_names, .shape = norm_shape, .dtype = norm_dtype,
+           .gradient = norm_grad, .cost = tni_cost_each_input);
+static const tn_op op_argmax =
+    TNI_OP("argmax", .doc = "position of the largest element; the first if there are several",
+           .attrs = arg_attrs, .inputs = data_names, .outputs = output_names, .flags = TN_OP_ZERO_GRADIENT,
+           .shape = arg_shape, .cost = tni_cost_each_input);
+static const tn_op op_argmin =
+    TNI_OP("argmin", .doc = "position of the smallest element; the first if there are several",
+           .attrs = arg_attrs, .inputs = data_names, .outputs = output_names, .flags = TN_OP_ZERO_GRADIENT,
+           .shape = arg_shape, .cost = tni_cost_each_input);
 static const tn_op op_argmax_channel =
     TNI_OP("argmax_channel", .doc = "position of the largest element along axis 1", .inputs = data_names,
-           .outputs = output_names, .flags = TN_OP_ZERO_GRADIENT, .shape = channel_shape);
+           .outputs = output_names, .flags = TN_OP_ZERO_GRADIENT, .shape = channel_shape,
+           .cost = tni_cost_each_input);
 
 /* clang-format off */
 const tn_op *const tni_family_reduce[] = {

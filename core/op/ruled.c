@@ -250,6 +250,28 @@ static tn_status backward_dtype(tn_infer *i)
     return st;
 }
 
+/* Of a bilinear row: each gradient of an operand takes as much as the forward. What stands beside the
+ * operands, such as a bias, is left out of account. */
+static void backward_cost(const tn_infer *i, tn_cost *c)
+{
+    tn_infer given = *i;
+    tn_shape *slots[SLOTS_MAX];
+    tn_cost forward = {.struct_size = sizeof forward};
+    mirror m;
+
+    if (mirror_init(&m, &given))
+        return;
+    for (uint32_t k = 0; k < SLOTS_MAX; k++)
+        slots[k] = &m.shape[k];
+    for (uint32_t k = 0; k < m.count; k++)
+        m.shape[m.role[k]] = *(k < i->in_count ? i->in_shape[k] : i->out_shape[k - i->in_count]);
+    m.i.in_shape = slots;
+    m.i.out_shape = slots + m.i.in_count;
+    m.i.op->cost(&m.i, &forward);
+    c->macs = tn_cost_times(2, forward.macs);
+    c->flops = tn_cost_times(2, forward.flops);
+}
+
 static tn_status second_refused(tn_grad *g)
 {
     return tn_fail(g->err, TN_E_UNSUPPORTED, "it has no second derivative here");
@@ -386,6 +408,7 @@ tn_status tni_ruled_op_backward(const tni_ruled_op *forward, tni_ruled_op **out)
                 .args = backward_args,
                 .shape = backward_shape,
                 .dtype = f->dtype ? backward_dtype : NULL,
+                .cost = f->cost && heads->gradient_class == CLASS_BILINEAR ? backward_cost : NULL,
                 .gradient = heads->gradient_class == CLASS_OWN ? f->second : second[heads->gradient_class]};
     row = &heads->gradients[0];
     if ((st = texts_make(b, f->name)) ||

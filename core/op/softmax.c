@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "op/cost.h"
 #include "op/infer_help.h"
 
 static const char *const data_names[] = {"data", NULL};
@@ -186,7 +187,7 @@ static tn_status log_back_grad(tn_grad *g)
     static const tn_op op_##id =                                                                             \
         TNI_OP(name_, .doc = doc_, .aliases = aliases_, .attrs = softmax_attrs, .inputs = names_,            \
                .outputs = output_names, .args = softmax_args, .shape = softmax_shape,                        \
-               .dtype = softmax_dtype, .gradient = softmax_grad);
+               .dtype = softmax_dtype, .gradient = softmax_grad, .cost = tni_cost_normalise);
 #define SOFTMAX_BACK(id, name_, gradient_)                                                                   \
     static const tn_op op_back_##id =                                                                        \
         TNI_OP(name_, .doc = "gradient, from y", .attrs = softmax_back_attrs, .inputs = back_names,          \
@@ -236,7 +237,7 @@ static tn_status activation_shape(tn_infer *i)
 static const tn_op op_activation =
     TNI_OP("SoftmaxActivation", .doc = "softmax over an example or its channels", .attrs = activation_attrs,
            .inputs = data_names, .outputs = output_names, .shape = activation_shape,
-           .dtype = tni_dtype_same_float, .gradient = activation_grad);
+           .dtype = tni_dtype_same_float, .gradient = activation_grad, .cost = tni_cost_normalise);
 static const tn_op op_activation_back =
     TNI_OP("_backward_SoftmaxActivation", .doc = "gradient of SoftmaxActivation", .attrs = activation_attrs,
            .inputs = back_names, .outputs = output_names, .flags = TN_OP_BACKWARD, .shape = activation_shape,
@@ -358,10 +359,11 @@ static tn_status output_grad(tn_grad *g)
     return tni_grad_set(g, &st, 0, out);
 }
 
-static const tn_op op_output = TNI_OP(
-    "SoftmaxOutput", .doc = "softmax; its gradient is that of cross-entropy with the labels",
-    .aliases = TNI_NAMES("Softmax"), .attrs = output_attrs, .inputs = output_inputs, .outputs = output_names,
-    .flags = TN_OP_IGNORE_HEAD, .shape = output_shape, .dtype = output_dtype, .gradient = output_grad);
+static const tn_op op_output =
+    TNI_OP("SoftmaxOutput", .doc = "softmax; its gradient is that of cross-entropy with the labels",
+           .aliases = TNI_NAMES("Softmax"), .attrs = output_attrs, .inputs = output_inputs,
+           .outputs = output_names, .flags = TN_OP_IGNORE_HEAD, .shape = output_shape, .dtype = output_dtype,
+           .gradient = output_grad, .cost = tni_cost_normalise);
 static const tn_op op_output_back =
     TNI_OP("_backward_SoftmaxOutput", .doc = "(y - label) grad_scale, normalised", .attrs = output_attrs,
            .inputs = output_back_inputs, .outputs = output_names, .flags = TN_OP_BACKWARD,
@@ -430,9 +432,10 @@ static tn_status entropy_back_grad(tn_grad *g)
     return tni_grad_set(g, &st, 1, tni_grad_op2(g, &st, "broadcast_mul", to_dy, stretched));
 }
 
-static const tn_op op_entropy = TNI_OP(
-    "softmax_cross_entropy", .doc = "sum over examples of -log softmax(data)[label]", .inputs = output_inputs,
-    .outputs = output_names, .shape = entropy_shape, .dtype = output_dtype, .gradient = entropy_grad);
+static const tn_op op_entropy =
+    TNI_OP("softmax_cross_entropy", .doc = "sum over examples of -log softmax(data)[label]",
+           .inputs = output_inputs, .outputs = output_names, .shape = entropy_shape, .dtype = output_dtype,
+           .gradient = entropy_grad, .cost = tni_cost_normalise);
 static const tn_op op_entropy_back =
     TNI_OP("_backward_softmax_cross_entropy", .doc = "gradient of softmax_cross_entropy",
            .inputs = entropy_back_inputs, .outputs = output_names, .flags = TN_OP_BACKWARD,

@@ -36,7 +36,12 @@ typedef struct tn_view_node {
     uint32_t input_count, output_count;
     uint32_t visible_count; /* outputs that callers see */
     uint32_t subgraph_count;
+    /* The least that one run must do: multiply-adds, operations (two of each multiply-add among them), bytes
+     * read and written. TN_VIEW_UNKNOWN: the shapes, or what they say of it, are not known. */
+    uint64_t macs, flops, bytes;
 } tn_view_node;
+
+#define TN_VIEW_UNKNOWN UINT64_MAX
 
 /**
  * The nodes of `s` in topological order: inputs come before their users.
@@ -156,8 +161,8 @@ typedef struct tn_view_program {
     uint32_t threads;        /* budget of each kernel */
     const char *device;      /* "cpu:0" */
     uint64_t planned, bound; /* bytes of the arena; the least that any plan needs */
-    uint64_t est_ns;         /* of the forward: sum of what the kernels said of themselves; 1000 for each that
-                                said nothing */
+    uint64_t est_ns;         /* of the forward: sum of what the kernels said, or their operators' costs make
+                                likely; 1000 for each of which neither is known */
     uint32_t forward_count;  /* instructions of the forward; those behind them are the backward's */
     uint32_t once_count;     /* instructions before them, which run once: they read constants only */
     uint64_t constant_bytes; /* of what those leave for all calls; not in the arena */
@@ -200,7 +205,7 @@ typedef struct tn_view_step {
     uint32_t threads;     /* that its kernel uses */
     const char *node, *op;
     const char *plugin, *kernel;
-    uint64_t est_ns;        /* of one run, by the kernel's own word; 0: it said nothing */
+    uint64_t est_ns;        /* of one run, by the kernel's word or its operator's cost; 0: not known */
     uint64_t scratch_bytes; /* workspace */
 } tn_view_step;
 

@@ -56,6 +56,25 @@ struct tn_infer {
     tn_err *err; /* never NULL */
 };
 
+/* ---- cost -------------------------------------------------------------------------------------------- */
+
+/** The least that one run must do; TN_COST_UNKNOWN: it cannot be told from shapes. */
+typedef struct tn_cost {
+    uint32_t struct_size, reserved;
+    uint64_t macs;  /* multiply-adds of products and sums of products; 0: it has none */
+    uint64_t flops; /* operations, two of each multiply-add among them */
+    uint64_t bytes; /* read and written, each once; preset: those of all inputs and outputs */
+} tn_cost;
+#define TN_COST_UNKNOWN UINT64_MAX
+
+/** a · b; TN_COST_UNKNOWN where one of them is unknown, or the product is too large. */
+static inline uint64_t tn_cost_times(uint64_t a, uint64_t b)
+{
+    if (!a || !b)
+        return 0;
+    return a == TN_COST_UNKNOWN || b > (TN_COST_UNKNOWN - 1) / a ? TN_COST_UNKNOWN : a * b;
+}
+
 /* ---- gradients ------------------------------------------------------------------------------------------
  */
 
@@ -164,6 +183,10 @@ struct tn_op {
      * types and order. The meaning is known before, and its kernels may be asked for other data types than
      * it has itself: this row's dtype function decides. */
     const char *computes;
+    /* What a run costs at least: for estimates, tables of layers and figures of benchmarks, never for what is
+     * computed. All shapes and data types of `i` are known, and `cost` is preset. NULL: one operation for
+     * each element of the output where the operator is pointwise, else only the bytes are known. */
+    void (*cost)(const tn_infer *i, tn_cost *cost);
 };
 
 typedef struct tn_op_table {
