@@ -318,6 +318,55 @@ static void unequal_ones(void **state)
     close_with(c);
 }
 
+/* ---- casts -----------------------------------------------------------------------------------------------
+ */
+
+/* Each net, and the casts that are left of it. */
+static const struct {
+    const char *to[4]; /* types, one cast behind the other */
+    uint32_t left;
+} cast_chains[] = {
+    {{"float64", "float32"}, 0},            /* back from a wider type */
+    {{"float16", "float32"}, 2},            /* bits were lost */
+    {{"float64", "float16"}, 1},            /* at once to the narrower one */
+    {{"float16", "float64", "float32"}, 2}, /* float16 -> float32 */
+    {{"float64", "float64", "float32"}, 0},
+    {{"int32", "float32"}, 2},
+    {{"float64", "int32"}, 2},
+    {{"float32", "float32", "float32"}, 0},
+    {{"float32", "float64"}, 1},
+};
+
+static void chains_of_casts(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < 2 * sizeof cast_chains / sizeof *cast_chains; k++) {
+        const bool off = k % 2, amp = k % 4 < 2;
+        tni_context *c = open_with(off ? "compile.passes_off=cast" : NULL);
+        tni_array *in = test_vector(c, 3, (float[]){1.5F, -2, 70000}), *out;
+        tni_symbol *y = one(c, "negative", "", variable(c, "x"));
+        tni_compiled *e = NULL;
+        uint32_t count = 0;
+
+        for (; count < 4 && cast_chains[k / 2].to[count]; count++) {
+            char attrs[32];
+
+            (void)snprintf(attrs, sizeof attrs, "dtype=%s", cast_chains[k / 2].to[count]);
+            y = one(c, amp ? "amp_cast" : "Cast", attrs, y);
+        }
+        y = one(c, "Cast", "dtype=float32", one(c, "abs", "", y));
+        out = called(c, y, 0, 1, &in, &e);
+        if (cast_chains[k / 2].left == 0)
+            test_values(out, (float[]){1.5F, 2, 70000}, 3, 0);
+        assert_int_equal(count_of(e, "Cast") + count_of(e, "amp_cast"),
+                         1 + (off || !bounded(c) ? count : cast_chains[k / 2].left));
+        tni_compiled_release(e);
+        tni_array_release(in);
+        tni_array_release(out);
+        close_with(c);
+    }
+}
+
 /* ---- layouts
  * ----------------------------------------------------------------------------------------------- */
 
@@ -554,22 +603,19 @@ static void unknown_passes(void **state)
 
         assert_int_equal(test_context_try(settings, &c), TN_E_ARG);
         assert_null(c);
-        assert_non_null(strstr(tni_error_message(), "is no pass that can be left out; those are cse, fold"));
+        assert_non_null(
+            strstr(tni_error_message(), "is no pass that can be left out; those are cse, cast, fold"));
     }
 }
 
 static int group(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_ones),
-        cmocka_unit_test(unequal_ones),
-        cmocka_unit_test(chain_in_a_layout),
-        cmocka_unit_test(borders_of_layouts),
-        cmocka_unit_test(constants_in_a_layout),
-        cmocka_unit_test(recorded_in_a_layout),
-        cmocka_unit_test(layers_with_what_follows),
-        cmocka_unit_test(layers_that_are_seen),
-        cmocka_unit_test(norms_into_layers),
+        cmocka_unit_test(equal_ones),           cmocka_unit_test(unequal_ones),
+        cmocka_unit_test(chains_of_casts),      cmocka_unit_test(chain_in_a_layout),
+        cmocka_unit_test(borders_of_layouts),   cmocka_unit_test(constants_in_a_layout),
+        cmocka_unit_test(recorded_in_a_layout), cmocka_unit_test(layers_with_what_follows),
+        cmocka_unit_test(layers_that_are_seen), cmocka_unit_test(norms_into_layers),
         cmocka_unit_test(unknown_passes),
     };
 
