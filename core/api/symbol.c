@@ -48,15 +48,18 @@ tn_status tn_symbol_op(tn_ctx *ctx, const tn_symbol_call *call, tn_symbol **out)
         return api_null(__func__, "ctx, call or out");
     if ((st = api_options(__func__, call, &k, (uint32_t)sizeof k)))
         return st;
-    if (!k.op || (k.in_count && !k.in))
-        return api_null(__func__, "op or in");
+    if (!k.op || (k.in_count && !k.in) || (k.body_count && !k.bodies))
+        return api_null(__func__, "op, in or bodies");
     if (k.in_count > TN_NODE_INPUTS_MAX)
         return tni_error(TN_E_ARG, "%u inputs, at most %u are possible", k.in_count, TN_NODE_INPUTS_MAX);
     if ((st = api_attrs_read(__func__, k.attrs, &list)) ||
         (st = count_fill(ctx, &k, &list, count, sizeof count)) ||
         (st = tni_symbol_atomic(ctx->ops, k.op, list.count, list.names, list.texts, k.name, &atomic)))
         return st;
-    st = tni_symbol_compose(atomic, k.name, k.in_count, k.in_names, k.in, out);
+    if (k.body_count)
+        st = tni_symbol_bodies(atomic, k.body_count, k.bodies);
+    if (!st)
+        st = tni_symbol_compose(atomic, k.name, k.in_count, k.in_names, k.in, out);
     tni_symbol_release(atomic);
     return st;
 }

@@ -9,7 +9,7 @@
 tn_status tni_guess_ns(const tni_request *r, uint64_t *ns)
 {
     const uint32_t count = r->in_count + r->out_count;
-    const tni_args args = {r->in_count, r->out_count, r->out_count, NULL, NULL};
+    const tni_args args = {r->in_count, r->out_count, r->out_count, NULL, NULL, NULL};
     tn_shape *shapes = tni_calloc(count + 1, sizeof *shapes), **at = tni_calloc(count + 1, sizeof *at);
     int32_t *dtypes = tni_calloc(count + 1, sizeof *dtypes);
     bool known = shapes && at && dtypes;

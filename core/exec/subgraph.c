@@ -39,6 +39,9 @@ struct tni_subgraph_call {
 
 /* ---- who runs which operator --------------------------------------------------------------------------- */
 
+/* Of definitions that bring their own. */
+static const tni_subgraph_def by_definition = {NULL, tni_bodies_run};
+
 static const tni_subgraph_def *def_find_locked(const tni_exec *x, const char *op)
 {
     for (uint32_t i = 0; i < x->subgraph_count; i++)
@@ -83,6 +86,8 @@ static tn_status bodies_fill(tni_context *c, const tni_program *p, const tni_ins
     tni_mutex_lock(&c->exec->lock);
     b->def = def_find_locked(c->exec, in->def->op->name);
     tni_mutex_unlock(&c->exec->lock);
+    if (!b->def && in->def->op->struct_size >= TN_END(tn_op, run_bodies) && in->def->op->run_bodies)
+        b->def = &by_definition;
     if (!b->def)
         return tni_error(TN_E_UNSUPPORTED, "node \"%.80s\": nothing here runs the graphs of operator %s",
                          node->name, in->def->op->name);
@@ -162,7 +167,7 @@ static tn_status forward_add(tni_subgraph_call *call, tni_compiled *e, tni_frame
                           .arrays = arrays,
                           .draw = call->draw,
                           .under = call->under,
-                          .name = call->bodies->def->op};
+                          .name = call->code->def->op->name};
 
     if (!arrays)
         return TN_E_NOMEM;
@@ -235,7 +240,7 @@ static tni_array *backward_array(const body_run *r, const tni_port *port, tni_ar
 static tn_status backward_add(tni_subgraph_call *call, const body_run *r, const tni_backward_key *key,
                               tni_array *const *heads, tni_array *const *grads)
 {
-    tni_launch l = {.name = call->bodies->def->op};
+    tni_launch l = {.name = call->code->def->op->name};
     tni_backward_run how;
     const tni_program *p;
     tni_array **arrays;
@@ -307,13 +312,22 @@ const tni_attrs *tni_subgraph_attrs(const tni_subgraph_call *call)
     return call->code->attrs;
 }
 
+const tn_op *tni_subgraph_op(const tni_subgraph_call *call)
+{
+    return call->code->def->op;
+}
+
 tni_array *tni_subgraph_in(const tni_subgraph_call *call, uint32_t i)
 {
+    if (i >= call->code->in_count)
+        return NULL;
     return *(tni_array **)tni_vec_at(&call->arrays, i);
 }
 
 tni_array *tni_subgraph_out(const tni_subgraph_call *call, uint32_t i)
 {
+    if (i >= call->code->out_count)
+        return NULL;
     return *(tni_array **)tni_vec_at(&call->arrays, call->code->in_count + i);
 }
 
@@ -329,6 +343,13 @@ static tn_status array_hold(tni_subgraph_call *call, tni_array *a)
 tn_status tni_subgraph_array(tni_subgraph_call *call, const tni_array *like, tni_array **out)
 {
     const tn_status st = tni_array_like(like, "array", out);
+
+    return st ? st : array_hold(call, *out);
+}
+
+tn_status tni_subgraph_step(tni_subgraph_call *call, tni_array *a, int64_t index, tni_array **out)
+{
+    const tn_status st = tni_array_at(a, index, out);
 
     return st ? st : array_hold(call, *out);
 }
@@ -419,7 +440,7 @@ tn_status tni_subgraph_run(frame_segment *s, tn_err *err)
     call->nest.arg = call;
     draws_begin(call);
     if (!(st = operands_wrap(call)) && !(st = call->bodies->def->run(call)) &&
-        !(st = tni_nest_push(&call->nest, p->segments[s->index].device, call->bodies->def->op)))
+        !(st = tni_nest_push(&call->nest, p->segments[s->index].device, call->code->def->op->name)))
         return TN_PENDING;
     tni_error_get(err);
     call_destroy(call);

@@ -19,9 +19,13 @@ typedef struct tni_subgraph_def {
 tn_status tni_subgraph_add(tni_context *c, const tni_subgraph_def *def);
 
 const tni_attrs *tni_subgraph_attrs(const tni_subgraph_call *call);
-/* Borrowed arrays: input `i`, output `i`. */
+/* Borrowed arrays: input `i`, output `i`; NULL: there is none. */
 tni_array *tni_subgraph_in(const tni_subgraph_call *call, uint32_t i);
 tni_array *tni_subgraph_out(const tni_subgraph_call *call, uint32_t i);
+/* The operator's definition. */
+const tn_op *tni_subgraph_op(const tni_subgraph_call *call);
+/* Element `index` of axis 0; the call's. */
+tn_status tni_subgraph_step(tni_subgraph_call *call, tni_array *a, int64_t index, tni_array **out);
 /* An array that looks like `like`, for what lies between two runs; the call's. */
 tn_status tni_subgraph_array(tni_subgraph_call *call, const tni_array *like, tni_array **out);
 /* Runs a body once. `in`, `out`: arrays of all its inputs and outputs, which it may not both read and write.

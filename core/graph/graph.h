@@ -50,6 +50,11 @@ tn_status tni_symbol_variable(tni_opset *ops, const char *name, tni_symbol **out
 /* A node with open inputs: `names`/`texts` are attributes ("__x__" ones go to the dict). */
 tn_status tni_symbol_atomic(tni_opset *ops, const char *op, size_t count, const char *const *names,
                             const char *const *texts, const char *name, tni_symbol **out);
+/* Graphs within nodes within graphs; each takes four levels of JSON. */
+#define TNI_BODIES_DEPTH_MAX 32u
+/* Gives an atomic symbol, which nobody else holds, the graphs that it runs within itself. TN_E_ARG: it runs
+ * none, a graph is missing or of another context, or they nest too deep. */
+tn_status tni_symbol_bodies(tni_symbol *atomic, uint32_t count, tni_symbol *const *bodies);
 /* Fills the inputs of an atomic symbol, by position, or by name if `keys`; missing ones become variables
  * called NAME_weight and so on. `name` NULL: the name manager gives one (convolution0). Or substitutes
  * variables of a composed symbol by name. Makes a new symbol. */
@@ -182,6 +187,8 @@ tn_status tni_graph_infer(tni_graph *g, bool partial);
 /* `variable`: index among the graph's variables. `shape` NULL, `dtype` or `storage` -1: left as it is. */
 tn_status tni_graph_preset(tni_graph *g, uint32_t variable, const tn_shape *shape, int32_t dtype,
                            int32_t storage);
+/* bodies.c: the graphs within a node, for its definition's functions. */
+tn_bodies tni_bodies_of(const tni_gnode *n);
 /* What a run of an operator's node costs at least; all unknown where a shape or data type of it is. */
 tn_status tni_graph_node_cost(const tni_graph *g, uint32_t node, tn_cost *out);
 void tni_graph_infer_reset(tni_graph *g); /* everything unknown again: before other shapes are preset */

@@ -224,6 +224,7 @@ static tn_status node_infer(inference *x, uint32_t node)
 {
     const tni_gnode *n = &x->g->nodes[node];
     uint32_t slots = n->input_count + n->output_count;
+    tn_bodies bodies;
     tni_args args;
     tn_status st;
 
@@ -238,7 +239,11 @@ static tn_status node_infer(inference *x, uint32_t node)
         else
             x->values[i] = values_of(x)[e];
     }
-    if ((st = tni_op_args(n->def, n->attrs, n->input_count, &args)) || (st = node_call(x, n, &args)))
+    if ((st = tni_op_args(n->def, n->attrs, n->input_count, &args)))
+        return node_failed(x, node, st);
+    bodies = tni_bodies_of(n);
+    args.bodies = n->subgraph_count ? &bodies : NULL;
+    if ((st = node_call(x, n, &args)))
         return node_failed(x, node, st);
     for (uint32_t i = 0; i < slots; i++) {
         uint32_t e = slot_entry(x, n, i);
@@ -563,7 +568,7 @@ tn_status tni_graph_infer(tni_graph *g, bool partial)
 tn_status tni_graph_node_cost(const tni_graph *g, uint32_t node, tn_cost *out)
 {
     const tni_gnode *n = &g->nodes[node];
-    const tni_args args = {n->input_count, n->output_count, n->visible_count, NULL, NULL};
+    const tni_args args = {n->input_count, n->output_count, n->visible_count, NULL, NULL, NULL};
     const uint32_t count = n->input_count + n->output_count;
     tn_shape **shapes = tni_calloc(count + 1, sizeof *shapes);
     int32_t *dtypes = tni_calloc(count + 1, sizeof *dtypes);

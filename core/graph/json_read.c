@@ -10,7 +10,6 @@
 
 #include "graph/json.h"
 
-#define SUBGRAPHS_DEPTH_MAX 32u /* graphs within nodes within graphs; each takes four levels of JSON */
 #define MADE_BYTES 512u         /* of a variable that an old file leaves out, with an empty dict */
 #define MADE_ATTR_BYTES 128u    /* of each attribute that it takes over */
 #define MADE_FACTOR 10u         /* such bytes per byte of the file, over the following */
@@ -368,9 +367,9 @@ static tn_status subgraphs_read(reader *r, const json_t *node, tni_node *n)
 
     if (!list)
         return TN_OK;
-    if (!json_is_array(list) || count > TN_NODE_INPUTS_MAX || r->depth + 1 >= SUBGRAPHS_DEPTH_MAX)
+    if (!json_is_array(list) || count > TN_NODE_INPUTS_MAX || r->depth + 1 >= TNI_BODIES_DEPTH_MAX)
         return tni_error(TN_E_FORMAT, "\"subgraphs\" is no list of at most %d, or nests deeper than %u",
-                         TN_NODE_INPUTS_MAX, SUBGRAPHS_DEPTH_MAX);
+                         TN_NODE_INPUTS_MAX, TNI_BODIES_DEPTH_MAX);
     n->subgraphs = tni_calloc(count, sizeof *n->subgraphs);
     if (!n->subgraphs)
         return TN_E_NOMEM;
@@ -712,7 +711,7 @@ static tn_status uses_tell(file *f, const json_t *root, uint32_t depth, tni_oper
     reader r;
     tn_status st;
 
-    if (!json_is_array(nodes) || count == 0 || count > TN_GRAPH_NODES_MAX || depth >= SUBGRAPHS_DEPTH_MAX)
+    if (!json_is_array(nodes) || count == 0 || count > TN_GRAPH_NODES_MAX || depth >= TNI_BODIES_DEPTH_MAX)
         return graph_bad(f, "\"nodes\" is missing, empty or too long");
     st = reader_init(&r, f, depth, count);
     for (size_t i = 0; i < count && !st; i++)

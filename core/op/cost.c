@@ -57,7 +57,7 @@ void tni_op_cost(const tni_opdef *def, const tni_attrs *attrs, const tni_args *a
 {
     const tn_op *op = def->op;
     tn_err err = {0};
-    tn_infer i = {.struct_size = TN_END(tn_infer, err),
+    tn_infer i = {.struct_size = TN_END(tn_infer, bodies),
                   .op = tni_op_told(def, TNI_OF_COST),
                   .attrs = attrs ? attrs->values : def->defaults,
                   .attr_count = def->attr_count,
@@ -70,7 +70,8 @@ void tni_op_cost(const tni_opdef *def, const tni_attrs *attrs, const tni_args *a
                   .out_shape = out,
                   .in_dtype = in_dtype,
                   .out_dtype = out_dtype,
-                  .err = &err};
+                  .err = &err,
+                  .bodies = args->bodies};
     uint64_t more;
 
     /* The library's definitions say where there are products. */

@@ -15,7 +15,7 @@ static tn_infer infer_of(const tni_opdef *def, uint32_t function, const tni_attr
     err->code = TN_OK;
     err->message[0] = '\0';
     return (tn_infer){
-        .struct_size = TN_END(tn_infer, err),
+        .struct_size = TN_END(tn_infer, bodies),
         .flags = flags,
         .op = tni_op_told(def, function),
         .attrs = attrs ? attrs->values : def->defaults,
@@ -26,6 +26,7 @@ static tn_infer infer_of(const tni_opdef *def, uint32_t function, const tni_attr
         .in_names = args->in_names,
         .out_names = args->out_names,
         .err = err,
+        .bodies = args->bodies,
     };
 }
 
@@ -85,7 +86,7 @@ tn_status tni_op_args(const tni_opdef *def, const tni_attrs *attrs, int64_t give
 
         if ((st = op->args(&i)))
             return op_failed(def, st, &err);
-        args = (tni_args){i.in_count, i.out_count, i.visible_count, i.in_names, i.out_names};
+        args = (tni_args){i.in_count, i.out_count, i.visible_count, i.in_names, i.out_names, NULL};
     }
     if (args.in_count > TN_NODE_INPUTS_MAX || args.out_count > TN_NODE_INPUTS_MAX || args.out_count == 0 ||
         (op->flags & TN_OP_VIEW && args.in_count == 0))

@@ -105,6 +105,7 @@ int32_t tni_attr_index(const tni_opdef *def, const char *name); /* -1: no such *
 typedef struct tni_args { /* what a node of this operator has, given its attributes */
     uint32_t in_count, out_count, visible_count;
     const char *const *in_names, *const *out_names; /* NULL for a variadic's: see tni_op_input_name */
+    const tn_bodies *bodies;                        /* of the node, for shapes and types; NULL: it has none */
 } tni_args;
 /* `given`: inputs that the caller has, or -1; decides a variadic's count where the attribute was not given.
  */

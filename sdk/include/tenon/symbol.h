@@ -28,6 +28,8 @@ typedef struct tn_symbol_call {
     const char *const *attrs;     /* pairs of name and text, NULL-ended; also such as __lr_mult__ */
     tn_symbol *const *in;         /* each with one output */
     const char *const *in_names;  /* names of the inputs they are for ("weight"); NULL: by position */
+    tn_symbol *const *bodies;     /* graphs that the operator runs within itself (a loop's); NULL: none */
+    uint32_t body_count, reserved;
 } tn_symbol_call;
 
 /**
@@ -35,7 +37,8 @@ typedef struct tn_symbol_call {
  * number of inputs of an operator that takes any is filled in.
  *
  * @return TN_E_KEY: unknown operator, or input name · TN_E_ATTR: unknown, missing or bad attribute ·
- *         TN_E_ARG: too many inputs, or one with several outputs · TN_E_UNSUPPORTED: a part of gradients
+ *         TN_E_ARG: too many inputs, or one with several outputs; bodies of an operator that runs none, or
+ *         nested too deep · TN_E_UNSUPPORTED: a part of gradients
  * @threads any
  * @since 0.1
  */

@@ -35,6 +35,24 @@ typedef struct tn_shape {
 #define TN_INFER_NP_SHAPE 1u
 #define TN_INFER_TRAIN 2u
 
+typedef struct tn_bodies tn_bodies;
+
+/**
+ * The bodies of a node: graphs that it runs within itself (TN_EXEC_SUBGRAPH), such as that of a loop. Valid
+ * until the function that was handed them returns; `err` is never NULL.
+ */
+struct tn_bodies {
+    uint32_t struct_size, count;
+    void *self;
+    /** Of body `body`: its variables in order of first use, and its outputs. TN_E_ARG: there is none. */
+    tn_status (*counts)(const tn_bodies *b, uint32_t body, uint32_t *in_count, uint32_t *out_count,
+                        tn_err *err);
+    /** Fills in what follows within a body: `in` and `out` or the data types, the others being NULL. What is
+     * not known goes in as unknown and may come back so. `flags`: TN_INFER_…. */
+    tn_status (*infer)(const tn_bodies *b, uint32_t body, uint32_t flags, tn_shape *const *in,
+                       tn_shape *const *out, int32_t *in_dtype, int32_t *out_dtype, tn_err *err);
+};
+
 /**
  * The state of one inference. Called again and again, in both directions, until nothing changes: read what is
  * known, fill in what follows, fail where two facts contradict. Must be pure.
@@ -53,7 +71,8 @@ struct tn_infer {
     tn_shape *const *in_shape, *const *out_shape;
     int32_t *in_dtype, *out_dtype;
     int32_t *in_storage, *out_storage;
-    tn_err *err; /* never NULL */
+    tn_err *err;             /* never NULL */
+    const tn_bodies *bodies; /* in `shape` and `dtype` of a node that has some; else NULL */
 };
 
 /* ---- cost -------------------------------------------------------------------------------------------- */
@@ -130,10 +149,39 @@ struct tn_grad {
     void *self;
 };
 
+/* ---- operators that run graphs ------------------------------------------------------------------------ */
+
+typedef struct tn_body_call tn_body_call;   /* the host's: one call of such an operator */
+typedef struct tn_body_array tn_body_array; /* the host's: an array of that call, valid as long as it */
+
+/** What tn_op.run_bodies may ask of the host, on the thread that it was called on. Errors are in `err`. */
+typedef struct tn_body_ops {
+    uint32_t struct_size, reserved;
+    const tn_value *(*attrs)(tn_body_call *c);
+    tn_body_array *(*input)(tn_body_call *c, uint32_t index); /* of the node; NULL: there is none */
+    tn_body_array *(*output)(tn_body_call *c, uint32_t index);
+    void (*tensor)(const tn_body_array *a, tn_tensor *out); /* its shape and type; no data */
+    /** A new array of the same shape and type, for what lies between two runs. */
+    tn_status (*like)(tn_body_call *c, const tn_body_array *a, tn_body_array **out, tn_err *err);
+    /** Element `index` of axis 0, without that axis, in the same memory. TN_E_ARG: there is none. */
+    tn_status (*step)(tn_body_call *c, tn_body_array *a, int64_t index, tn_body_array **out, tn_err *err);
+    /**
+     * Runs a body once. `in`, `out`: arrays of all its variables and outputs, none in both. `modes`: per
+     * variable TN_MODE_NONE, or TN_MODE_WRITE: its gradient may be asked for; NULL: none is. `*run`: the
+     * number of this run, for `backward`; may be NULL.
+     */
+    tn_status (*forward)(tn_body_call *c, uint32_t body, tn_body_array *const *in, tn_body_array *const *out,
+                         const uint8_t *modes, uint32_t *run, tn_err *err);
+    /** The backward of run `run`. `heads`: per output the gradient that arrives; NULL: none does. `modes`:
+     * per variable TN_MODE_…; `grads`: what is written, or added to. */
+    tn_status (*backward)(tn_body_call *c, uint32_t run, tn_body_array *const *heads, const uint8_t *modes,
+                          tn_body_array *const *grads, tn_err *err);
+} tn_body_ops;
+
 /* ---- definitions ------------------------------------------------------------------------------------- */
 
 #define TN_EXEC_KERNEL 0
-#define TN_EXEC_SUBGRAPH 1
+#define TN_EXEC_SUBGRAPH 1 /* run_bodies */
 #define TN_EXEC_HOST 2
 #define TN_EXEC_COPY 3
 #define TN_EXEC_COLLECTIVE 4
@@ -187,6 +235,11 @@ struct tn_op {
      * computed. All shapes and data types of `i` are known, and `cost` is preset. NULL: one operation for
      * each element of the output where the operator is pointwise, else only the bytes are known. */
     void (*cost)(const tn_infer *i, tn_cost *cost);
+    /* Of exec TN_EXEC_SUBGRAPH, which has no kernels: says which bodies run on which arrays, in an order that
+     * follows from shapes and attributes. Nothing runs before it has returned, and nobody waits for what then
+     * runs. The backward of such an operator is one, too, with the same bodies. On hosts, within nets.
+     * [worker] */
+    tn_status (*run_bodies)(tn_body_call *call, const tn_body_ops *ops, tn_err *err);
 };
 
 typedef struct tn_op_table {
