@@ -141,6 +141,11 @@ static tn_status def_fill(tni_opdef *def, const tn_op *op, tni_plugin *plugin)
                          "an operator has the bad name \"%.100s\": 1 to %d letters, digits and _.-: are "
                          "allowed",
                          op->name ? op->name : "", NAME_MAX_BYTES);
+    if ((op->struct_size >= TN_END(tn_op, types) && op->types) ||
+        (op->struct_size >= TN_END(tn_op, body) && op->body) ||
+        (op->struct_size >= TN_END(tn_op, mutates_tail) && (op->mutates_period || op->mutates_tail)))
+        return tni_error(TN_E_UNSUPPORTED,
+                         "operator %s: `types`, `body` and `mutates_period` are not taken yet", op->name);
     def->op = op;
     def->plugin = plugin;
     def->count_attr = -1;

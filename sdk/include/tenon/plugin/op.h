@@ -240,6 +240,14 @@ struct tn_op {
      * runs. The backward of such an operator is one, too, with the same bodies. On hosts, within nets.
      * [worker] */
     tn_status (*run_bodies)(tn_body_call *call, const tn_body_ops *ops, tn_err *err);
+    /* The rule of data types as text, in the place of `dtype`: "T:float; gamma,beta:stat(T)". */
+    const char *types;
+    /* Of a pointwise operator: what it computes for one element, as text over its inputs and attributes:
+     * "x / (1 + exp(-beta * x))". Programs fuse it with what stands around it; it needs no kernel. */
+    const char *body;
+    /* Not 0: `mutates` speaks of the first `mutates_period` inputs and repeats for all that follow, but for
+     * the last `mutates_tail` ones: of operators that update any number of parameters at once. */
+    uint32_t mutates_period, mutates_tail;
 };
 
 typedef struct tn_op_table {

@@ -37,7 +37,7 @@ extern "C" {
 #endif
 
 /* Until ABI 1 is frozen the low byte is a draft number; a host takes its own draft only (refusal L05). */
-#define TN_ABI_DRAFT 1u
+#define TN_ABI_DRAFT 2u
 #define TN_MAGIC (0x544e5000u | TN_ABI_DRAFT)
 
 /** `linux-x86_64-lp64-le`: compared byte for byte. */
