@@ -90,6 +90,10 @@ static tn_status attr_check(const tn_op *op, const tn_attr_def *d)
     if (d->type < TN_ATTR_T_INT || d->type > TN_ATTR_T_OPT_TUPLE)
         return tni_error(TN_E_ARG, "operator %s: attribute %s has the unknown type %u", op->name, d->name,
                          d->type);
+    if (d->flags & ~TN_ATTR_F_KNOWN || d->reserved)
+        return tni_error(TN_E_UNSUPPORTED,
+                         "operator %s: attribute %s has flags or a `reserved` that are not known (%#x, %u)",
+                         op->name, d->name, d->flags & ~TN_ATTR_F_KNOWN, d->reserved);
     if (d->type == TN_ATTR_T_CHOICE && (!d->choices || !d->choices[0]))
         return tni_error(TN_E_ARG, "operator %s: attribute %s has no choices", op->name, d->name);
     if ((d->flags & TN_ATTR_F_COUNT) && d->type != TN_ATTR_T_INT)
@@ -99,6 +103,23 @@ static tn_status attr_check(const tn_op *op, const tn_attr_def *d)
         if (strcmp(e->name, d->name) == 0)
             return tni_error(TN_E_ARG, "operator %s: attribute %s is there twice", op->name, d->name);
     return since_check(op, d);
+}
+
+/* What has no meaning yet is refused, so that a later version may give it one. */
+static tn_status unknown_check(const tn_op *op)
+{
+    if (op->flags & ~TN_OP_KNOWN)
+        return tni_error(TN_E_UNSUPPORTED, "operator %s: the flags %#x are not known", op->name,
+                         op->flags & ~TN_OP_KNOWN);
+    if (op->effects & ~TN_EFFECT_KNOWN)
+        return tni_error(TN_E_UNSUPPORTED, "operator %s: the effects %#x are not known", op->name,
+                         op->effects & ~TN_EFFECT_KNOWN);
+    if (op->reserved)
+        return tni_error(TN_E_ARG, "operator %s: `reserved` is %u, not 0", op->name, op->reserved);
+    if (op->exec == TN_EXEC_COLLECTIVE)
+        return tni_error(TN_E_UNSUPPORTED,
+                         "operator %s: nothing runs operators of kind TN_EXEC_COLLECTIVE yet", op->name);
+    return TN_OK;
 }
 
 /* Counts a NULL-ended list of argument names; a last name may end in '*'. */
@@ -155,6 +176,8 @@ static tn_status def_fill(tni_opdef *def, const tn_op *op, tni_plugin *plugin)
     if (op->exec > TN_EXEC_COLLECTIVE || (!op->shape && op->exec == TN_EXEC_KERNEL))
         return tni_error(TN_E_ARG, "operator %s: no shape function, or an unknown kind of execution",
                          op->name);
+    if ((st = unknown_check(op)))
+        return st;
     if (!op->args && (outputs == 0 || output_variadic || op->visible > outputs))
         return tni_error(
             TN_E_ARG, "operator %s: no function says how many outputs it has, or more are visible", op->name);
@@ -199,7 +222,11 @@ static tn_status entry_create(const tn_op *op, const tni_opdef *about, tni_ruled
     e->given = op;
     e->ruled = ruled;
     made = ruled ? tni_ruled_op_definition(ruled) : about->meaning ? &e->derived : op;
-    if (about->meaning)
+    if (op->exec == TN_EXEC_COPY && !about->family && op->struct_size >= TN_END(tn_op, gradient))
+        st = tni_error(TN_E_UNSUPPORTED,
+                       "operator %.80s: copies between devices (TN_EXEC_COPY) are the library's own",
+                       op->name ? op->name : "");
+    if (!st && about->meaning)
         st = tni_op_derive(op, about->meaning, &e->derived, &e->def.borrowed);
     if (st || (st = def_fill(&e->def, made, about->plugin)) ||
         (st = tni_attrs_defaults(&e->def, &e->defaults))) {
@@ -423,7 +450,7 @@ static const tni_plugin *refused_provider(const tni_opset *s, const char *name)
 
         if (!p || !tni_plugin_unusable(p))
             continue;
-        if (tni_note_provides(&p->note.body, "op", name))
+        if (tni_note_provides(&p->note, "op", name))
             return p;
         if (!unread && !p->note.body.name[0])
             unread = p;

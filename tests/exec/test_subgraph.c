@@ -45,11 +45,9 @@ static const tn_op repeat =
     OP("test_repeat", TN_EXEC_SUBGRAPH, names_in, names_out, repeat_shape, repeat_gradient, 0);
 static const tn_op repeat_backward =
     OP("_backward_test_repeat", TN_EXEC_SUBGRAPH, names_dy, names_d, backward_shape, NULL, TN_OP_BACKWARD);
-static const tn_op together =
-    OP("test_together", TN_EXEC_COLLECTIVE, names_in, names_out, repeat_shape, NULL, 0);
 static const tn_op lonely = OP("test_lonely", TN_EXEC_SUBGRAPH, names_in, names_out, repeat_shape, NULL, 0);
 static const tn_op breaking = OP("test_breaking", TN_EXEC_KERNEL, names_in, names_out, repeat_shape, NULL, 0);
-TEST_OPS(op_table, "repeats", &repeat, &repeat_backward, &together, &lonely, &breaking);
+TEST_OPS(op_table, "repeats", &repeat, &repeat_backward, &lonely, &breaking);
 
 static atomic_int breaks_left; /* runs of test_breaking that fail */
 
@@ -427,7 +425,6 @@ static void nothing_runs_it(void **state)
     tni_context *c = open_with(*state);
 
     refused(c, NET("test_lonely", "2", BODY), "nothing here runs the graphs of operator test_lonely");
-    refused(c, NET("test_together", "2", BODY), "\"loop\" (test_together): nothing runs operators of kind 4");
     assert_int_equal(tni_subgraph_add(c, &repeat_def), TN_E_STATE);
     test_context_close(c);
 }
