@@ -9,11 +9,15 @@ static const kit_defect planted[] = {
     {"resize_no_flag", "K-resize", NULL, "--only kernel/values"},
     {"resize_past_end", "K-bounds", NULL, "--only kernel/bounds"},
     {"resize_last_wrong", "K-values", NULL, "--only kernel/values"},
+    {"subgraph_steps_guessed", "I-directions", NULL, "--only infer/problems"},
+    {"subgraph_state_lost", "G-values", NULL, "--only gradient"},
+    {"subgraph_weight_written", "G-values", NULL, "--only gradient"},
+    {"subgraph_other_backward", "G-values", NULL, "--only gradient"},
 };
 
 int main(void)
 {
-    static const char *const healthy[] = {"resize", NULL};
+    static const char *const healthy[] = {"resize", "subgraph", NULL};
 
     return kit_defects("kinds", "kinds/kind-", planted, sizeof planted / sizeof *planted, healthy);
 }
