@@ -1,22 +1,23 @@
 /*
  * slice, slice_axis, slice_like: a window of the input, with steps. Indices count from the end where
- * negative. The gradient puts dy into zeros in the shape of the input.
+ * negative. The gradient puts dy into zeros in the shape of the input. Where a window lies is a run-time
+ * attribute: windows of one size anywhere in an array have one signature.
  */
 #include "op/infer_help.h"
 #include "tenon/plugin/indices.h"
 #include "tenon/plugin/util.h"
 
 static const tn_attr_def slice_attrs[] = {
-    [TN_SLICE_BEGIN] = TN_ATTR_OPT_TUPLE("begin", TN_REQUIRED, "first index of each axis; None: its end"),
-    [TN_SLICE_END] = TN_ATTR_OPT_TUPLE("end", TN_REQUIRED, "where each axis stops; None: its other end"),
-    [TN_SLICE_STEP] = TN_ATTR_OPT_TUPLE("step", "[]", "distance of indices, may be negative; None: 1"),
+    [TN_SLICE_BEGIN] = TN_ATTR_OPT_TUPLE_SHAPE("begin", TN_REQUIRED, "first index of each axis; None: its end"),
+    [TN_SLICE_END] = TN_ATTR_OPT_TUPLE_SHAPE("end", TN_REQUIRED, "where each axis stops; None: its other end"),
+    [TN_SLICE_STEP] = TN_ATTR_OPT_TUPLE_SHAPE("step", "[]", "distance of indices, may be negative; None: 1"),
     TN_ATTR_END,
 };
 
 static const tn_attr_def slice_axis_attrs[] = {
     [TN_SLICE_AXIS_AXIS] = TN_ATTR_INT("axis", TN_REQUIRED, "the axis that is cut"),
-    [TN_SLICE_AXIS_BEGIN] = TN_ATTR_INT("begin", TN_REQUIRED, "first index"),
-    [TN_SLICE_AXIS_END] = TN_ATTR_OPT_INT("end", TN_REQUIRED, "where to stop; None: at the end"),
+    [TN_SLICE_AXIS_BEGIN] = TN_ATTR_INT_SHAPE("begin", TN_REQUIRED, "first index"),
+    [TN_SLICE_AXIS_END] = TN_ATTR_OPT_INT_SHAPE("end", TN_REQUIRED, "where to stop; None: at the end"),
     TN_ATTR_END,
 };
 
