@@ -2,6 +2,7 @@
  * Activation functions chosen by an attribute. Those of Activation have derivatives that follow from y alone,
  * so the planner may give the bytes of x away after the forward pass; those of LeakyReLU need x.
  */
+#include "tenon/plugin/op/activation.h"
 #include "op/cost.h"
 #include "op/infer_help.h"
 
@@ -10,10 +11,7 @@ static const char *const output_names[] = {"output", NULL};
 
 /* ---- Activation ------------------------------------------------------------------------------- */
 
-static const tn_attr_def activation_attrs[] = {
-    TN_ATTR_CHOICE("act_type", TN_REQUIRED, "relu|sigmoid|tanh|softrelu|softsign", "the function"),
-    TN_ATTR_END,
-};
+static const tn_attr_def activation_attrs[] = TN_ATTR_TABLE(Activation);
 static const char *const activation_back_names[] = {"dy", "y", NULL};
 
 static tn_status activation_grad(tn_grad *g)
@@ -61,13 +59,7 @@ static const tn_op op_activation_back = TNI_OP(
 #define SELU 4
 #define GELU 5
 
-static const tn_attr_def leaky_attrs[] = {
-    TN_ATTR_CHOICE("act_type", "leaky", "rrelu|leaky|prelu|elu|selu|gelu", "the function"),
-    TN_ATTR_FLOAT("slope", "0.25", "leaky: slope below 0; elu: limit below 0, negated"),
-    TN_ATTR_FLOAT("lower_bound", "0.125", "rrelu: smallest slope"),
-    TN_ATTR_FLOAT("upper_bound", "0.334", "rrelu: largest slope"),
-    TN_ATTR_END,
-};
+static const tn_attr_def leaky_attrs[] = TN_ATTR_TABLE(LeakyReLU);
 static const char *const leaky_names[] = {"data", "gamma", NULL};
 static const char *const leaky_back_names[] = {"dy", "data", "gamma", NULL};
 

@@ -2,6 +2,7 @@
  * Operators of two arrays whose dimensions of size 1 stretch to the other's, as NumPy has it, and operators
  * that stretch one array. The gradient of a stretched operand is summed back to its shape (_sum_like).
  */
+#include "tenon/plugin/op/broadcast.h"
 #include "op/binary.h"
 #include "op/cost.h"
 
@@ -65,20 +66,9 @@ PAIRS(PAIR)
 
 /* ---- one stretched ---------------------------------------------------------------------------- */
 
-static const tn_attr_def to_attrs[] = {
-    TN_ATTR_TUPLE_IN("shape", "()", 0, 9e18, "shape of the output; 0 keeps the input's dimension"),
-    TN_ATTR_END,
-};
-static const tn_attr_def axis_attrs[] = {
-    TN_ATTR_TUPLE("axis", "()", "dimensions of size 1 to stretch"),
-    TN_ATTR_TUPLE_IN("size", "()", 0, 9e18, "their sizes in the output"),
-    TN_ATTR_END,
-};
-static const tn_attr_def like_attrs[] = {
-    TN_ATTR_TUPLE("lhs_axes", "None", "dimensions of lhs to stretch; None: all"),
-    TN_ATTR_TUPLE("rhs_axes", "None", "dimensions of rhs whose sizes they take"),
-    TN_ATTR_END,
-};
+static const tn_attr_def to_attrs[] = TN_ATTR_TABLE(broadcast_to);
+static const tn_attr_def axis_attrs[] = TN_ATTR_TABLE(broadcast_axis);
+static const tn_attr_def like_attrs[] = TN_ATTR_TABLE(broadcast_like);
 
 static tn_status dim_stretch(tn_infer *i, tn_shape *out, int32_t axis, int64_t size)
 {

@@ -6,17 +6,13 @@
 
 #include "op/cost.h"
 #include "op/infer_help.h"
+#include "tenon/plugin/op/reduce.h"
 
 #define AXIS 0
 #define KEEPDIMS 1
 #define EXCLUDE 2
 
-static const tn_attr_def reduce_attrs[] = {
-    TN_ATTR_TUPLE("axis", "None", "axes to reduce; None or (): all"),
-    TN_ATTR_BOOL("keepdims", "False", "keep reduced axes with size 1"),
-    TN_ATTR_BOOL("exclude", "False", "reduce all axes but the given ones"),
-    TN_ATTR_END,
-};
+static const tn_attr_def reduce_attrs[] = TN_ATTR_TABLE(reduce);
 static const char *const data_names[] = {"data", NULL};
 static const char *const output_names[] = {"output", NULL};
 static const char *const back_names[] = {"dy", "data", "y", NULL};
@@ -141,13 +137,7 @@ static tn_status back_picked_grad(tn_grad *g)
 
 /* ---- norm ------------------------------------------------------------------------------------- */
 
-static const tn_attr_def norm_attrs[] = {
-    TN_ATTR_INT_IN("ord", "2", 1, 2, "1: sum of absolute values; 2: root of the sum of squares"),
-    TN_ATTR_TUPLE("axis", "None", "axes to reduce; None or (): all"),
-    TN_ATTR_DTYPE("out_dtype", "None", "type of the output; None: the input's"),
-    TN_ATTR_BOOL("keepdims", "False", "keep reduced axes with size 1"),
-    TN_ATTR_END,
-};
+static const tn_attr_def norm_attrs[] = TN_ATTR_TABLE(norm);
 
 static tn_status norm_shape(tn_infer *i)
 {
@@ -196,11 +186,7 @@ static tn_status norm_grad(tn_grad *g)
 
 /* ---- positions -------------------------------------------------------------------------------- */
 
-static const tn_attr_def arg_attrs[] = {
-    TN_ATTR_OPT_INT("axis", "None", "axis to search; None: the flat array"),
-    TN_ATTR_BOOL("keepdims", "False", "keep the axis with size 1"),
-    TN_ATTR_END,
-};
+static const tn_attr_def arg_attrs[] = TN_ATTR_TABLE(argmax);
 
 static tn_status arg_shape(tn_infer *i)
 {

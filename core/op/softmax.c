@@ -6,6 +6,7 @@
 
 #include "op/cost.h"
 #include "op/infer_help.h"
+#include "tenon/plugin/op/softmax.h"
 
 static const char *const data_names[] = {"data", NULL};
 static const char *const output_names[] = {"output", NULL};
@@ -18,14 +19,7 @@ static const char *const back_names[] = {"dy", "y", NULL};
 #define DTYPE 2
 #define USE_LENGTH 3
 
-static const tn_attr_def softmax_attrs[] = {
-    TN_ATTR_INT("axis", "-1", "axis along which the outputs sum to 1"),
-    TN_ATTR_OPT_FLOAT("temperature", "None", "the input is divided by this; None: 1"),
-    TN_ATTR_DTYPE("dtype", "None", "type of the output; None: the input's"),
-    TN_ATTR_OPT_BOOL("use_length", "False",
-                     "take the number of valid elements along the axis from a second input"),
-    TN_ATTR_END,
-};
+static const tn_attr_def softmax_attrs[] = TN_ATTR_TABLE(softmax);
 static const char *const softmax_names[] = {"data", "length", NULL};
 
 static bool has_length(const tn_value *attrs)
@@ -98,11 +92,7 @@ static tn_status softmax_grad(tn_grad *g)
     return tni_grad_set(g, &st, 0, out);
 }
 
-static const tn_attr_def softmax_back_attrs[] = {
-    TN_ATTR_INT("axis", "-1", "as in the forward"),
-    TN_ATTR_OPT_FLOAT("temperature", "None", "as in the forward"),
-    TN_ATTR_END,
-};
+static const tn_attr_def softmax_back_attrs[] = TN_ATTR_TABLE(backward_softmax);
 
 static tn_status softmax_back_shape(tn_infer *i)
 {
@@ -204,10 +194,7 @@ SOFTMAX_BACK(softmin, "_backward_softmin", softmax_back_grad)
 
 /* ---- SoftmaxActivation ------------------------------------------------------------------------ */
 
-static const tn_attr_def activation_attrs[] = {
-    TN_ATTR_CHOICE("mode", "instance", "instance|channel", "over all of an example, or over axis 1"),
-    TN_ATTR_END,
-};
+static const tn_attr_def activation_attrs[] = TN_ATTR_TABLE(SoftmaxActivation);
 
 static tn_status activation_grad(tn_grad *g)
 {
@@ -248,20 +235,7 @@ static const tn_op op_activation_back =
 #define MULTI_OUTPUT 2
 #define OUT_GRAD 6
 
-static const tn_attr_def output_attrs[] = {
-    TN_ATTR_FLOAT("grad_scale", "1", "factor of the gradient"),
-    TN_ATTR_FLOAT("ignore_label", "-1", "with use_ignore: examples of this label give no gradient"),
-    TN_ATTR_BOOL("multi_output", "False",
-                 "classes are axis 1, one label for each position of the other axes"),
-    TN_ATTR_BOOL("use_ignore", "False", "mind ignore_label"),
-    TN_ATTR_BOOL("preserve_shape", "False", "classes are the last axis"),
-    TN_ATTR_CHOICE("normalization", "null", "batch|null|valid",
-                   "what the gradient is divided by: examples, 1, "
-                   "examples that are not ignored"),
-    TN_ATTR_BOOL("out_grad", "False", "multiply by the gradient that arrives"),
-    TN_ATTR_FLOAT_IN("smooth_alpha", "0", 0, 1, "label smoothing: probability moved to the other classes"),
-    TN_ATTR_END,
-};
+static const tn_attr_def output_attrs[] = TN_ATTR_TABLE(SoftmaxOutput);
 static const char *const output_inputs[] = {"data", "label", NULL};
 static const char *const output_back_inputs[] = {"label", "y", NULL};
 
