@@ -81,7 +81,7 @@ static tn_status dim_stretch(tn_infer *i, tn_shape *out, int32_t axis, int64_t s
 
 static tn_status to_shape(tn_infer *i)
 {
-    const tn_tuple *shape = tni_attr_tuple(i->attrs, 0);
+    const tn_tuple *shape = tni_attr_tuple(i->attrs, TN_broadcast_to_shape);
     tn_shape out = *i->in_shape[0];
     tn_status st;
 
@@ -98,7 +98,8 @@ static tn_status to_shape(tn_infer *i)
 
 static tn_status axis_shape(tn_infer *i)
 {
-    const tn_tuple *axes = tni_attr_tuple(i->attrs, 0), *sizes = tni_attr_tuple(i->attrs, 1);
+    const tn_tuple *axes = tni_attr_tuple(i->attrs, TN_broadcast_axis_axis),
+                   *sizes = tni_attr_tuple(i->attrs, TN_broadcast_axis_size);
     tn_shape out = *i->in_shape[0];
     tn_status st;
 
@@ -122,7 +123,8 @@ static tn_status axis_shape(tn_infer *i)
 
 static tn_status like_shape(tn_infer *i)
 {
-    const tn_tuple *left = tni_attr_tuple(i->attrs, 0), *right = tni_attr_tuple(i->attrs, 1);
+    const tn_tuple *left = tni_attr_tuple(i->attrs, TN_broadcast_like_lhs_axes),
+                   *right = tni_attr_tuple(i->attrs, TN_broadcast_like_rhs_axes);
     tn_shape out = *i->in_shape[0];
     const tn_shape *like = i->in_shape[1];
     tn_status st;

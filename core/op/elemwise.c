@@ -160,7 +160,7 @@ static const char *const back_cast_names[] = {"dy", "like", NULL};
 
 static tn_status cast_dtype(tn_infer *i)
 {
-    int64_t dtype = tni_attr_int(i->attrs, 0);
+    int64_t dtype = tni_attr_int(i->attrs, TN_Cast_dtype);
 
     if (dtype < 0)
         return tn_fail(i->err, TN_E_ATTR, "attribute dtype is None, expected a data type");

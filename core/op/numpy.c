@@ -116,7 +116,7 @@ static tn_status truth_dtype(tn_infer *i)
 /* Attribute is_int of the scalar operators: a number with a point makes integers f64. */
 static tn_status scalar_dtype(tn_infer *i)
 {
-    const bool whole = tn_value_int(i->attrs[1]) != 0;
+    const bool whole = tn_value_int(i->attrs[TN_scalar_is_int]) != 0;
     int32_t dtype = i->in_dtype[0];
 
     if (dtype < 0)

@@ -14,17 +14,12 @@ static const char *const back_names[] = {"dy", "y", NULL};
 
 /* ---- softmax, log_softmax, softmin ------------------------------------------------------------ */
 
-#define AXIS 0
-#define TEMPERATURE 1
-#define DTYPE 2
-#define USE_LENGTH 3
-
 static const tn_attr_def softmax_attrs[] = TN_ATTR_TABLE(softmax);
 static const char *const softmax_names[] = {"data", "length", NULL};
 
 static bool has_length(const tn_value *attrs)
 {
-    const int64_t *use = tni_attr_opt_int(attrs, USE_LENGTH);
+    const int64_t *use = tni_attr_opt_int(attrs, TN_softmax_use_length);
 
     return use && *use;
 }
@@ -48,7 +43,8 @@ static tn_status softmax_shape(tn_infer *i)
 
     if (st || i->in_shape[0]->ndim < 0)
         return st;
-    if ((st = tni_axis(i, tni_attr_int(i->attrs, AXIS), i->in_shape[0]->ndim, &axis)) || i->in_count < 2)
+    if ((st = tni_axis(i, tni_attr_int(i->attrs, TN_softmax_axis), i->in_shape[0]->ndim, &axis)) ||
+        i->in_count < 2)
         return st;
     tni_shape_reduce(i->in_shape[0], 1u << axis, false, i->in_shape[1]->ndim == 0, &length);
     return tn_shape_unify(i, i->in_shape[1], &length);
@@ -56,7 +52,7 @@ static tn_status softmax_shape(tn_infer *i)
 
 static tn_status softmax_dtype(tn_infer *i)
 {
-    int64_t dtype = tni_attr_int(i->attrs, DTYPE);
+    int64_t dtype = tni_attr_int(i->attrs, TN_softmax_dtype);
 
     if (i->in_dtype[0] >= 0 && !tni_dtype_is_float(i->in_dtype[0]))
         return tni_infer_fail(i, TN_E_DTYPE, "%s is no floating point type, cast it first",
@@ -87,7 +83,7 @@ static tn_status softmax_grad(tn_grad *g)
     if (!tni_grad_arrives(g))
         return TN_OK;
     st = g->ops->emit(g, &e, &out);
-    if (tni_attr_int(g->attrs, DTYPE) >= 0)
+    if (tni_attr_int(g->attrs, TN_softmax_dtype) >= 0)
         out = tni_grad_op2(g, &st, "_backward_cast", out, tn_grad_input(g, 0));
     return tni_grad_set(g, &st, 0, out);
 }
@@ -101,13 +97,13 @@ static tn_status softmax_back_shape(tn_infer *i)
 
     return st || i->in_shape[0]->ndim < 0
                ? st
-               : tni_axis(i, tni_attr_int(i->attrs, AXIS), i->in_shape[0]->ndim, &axis);
+               : tni_axis(i, tni_attr_int(i->attrs, TN_softmax_axis), i->in_shape[0]->ndim, &axis);
 }
 
 /* Divided by the temperature. */
 static tn_edge cooled(tn_grad *g, tn_status *st, tn_edge e)
 {
-    const double *temperature = tni_attr_opt_float(g->attrs, TEMPERATURE);
+    const double *temperature = tni_attr_opt_float(g->attrs, TN_softmax_temperature);
     char text[40];
 
     if (!temperature)
@@ -143,7 +139,7 @@ static tn_status softmax_back_grad(tn_grad *g)
     char text[32];
     tn_status st;
 
-    snprintf(text, sizeof text, "%lld", (long long)tni_attr_int(g->attrs, AXIS));
+    snprintf(text, sizeof text, "%lld", (long long)tni_attr_int(g->attrs, TN_softmax_axis));
     if ((st = probability_back(g, (tn_attr_text){"axis", text}, false, &part)) || !part.node)
         return st;
     if (!strcmp(g->op->name, "_backward_softmin"))
@@ -161,7 +157,7 @@ static tn_status log_back_grad(tn_grad *g)
 
     if (!tni_grad_arrives(g))
         return TN_OK;
-    snprintf(text, sizeof text, "%lld", (long long)tni_attr_int(g->attrs, AXIS));
+    snprintf(text, sizeof text, "%lld", (long long)tni_attr_int(g->attrs, TN_softmax_axis));
     axis[0].text = text;
     weighted = tni_grad_op2(g, &st, "elemwise_mul", h, tni_grad_op1(g, &st, "exp", tn_grad_input(g, 1)));
     st = st ? st : tn_grad_node(g, "sum", 1, &weighted, 2, axis, &sum);
@@ -205,7 +201,8 @@ static tn_status activation_grad(tn_grad *g)
 
 static tn_status activation_back_grad(tn_grad *g)
 {
-    const bool channel = tni_attr_int(g->attrs, 0) != 0;
+    const bool channel =
+        tni_attr_int(g->attrs, TN_SoftmaxActivation_mode) == TN_SoftmaxActivation_mode_channel;
     tn_edge part = {NULL, 0, 0};
     tn_status st = probability_back(g, (tn_attr_text){"axis", channel ? "1" : "0"}, !channel, &part);
 
@@ -232,9 +229,6 @@ static const tn_op op_activation_back =
 
 /* ---- SoftmaxOutput ---------------------------------------------------------------------------- */
 
-#define MULTI_OUTPUT 2
-#define OUT_GRAD 6
-
 static const tn_attr_def output_attrs[] = TN_ATTR_TABLE(SoftmaxOutput);
 static const char *const output_inputs[] = {"data", "label", NULL};
 static const char *const output_back_inputs[] = {"label", "y", NULL};
@@ -257,9 +251,9 @@ static tn_status label_shape(tn_infer *i, const tn_shape *data, tn_shape *label)
 
     if (data->ndim < 0 || shapes_equal(data, label))
         return TN_OK;
-    if (data->ndim < (tni_attr_bool(i->attrs, MULTI_OUTPUT) ? 2 : 1))
+    if (data->ndim < (tni_attr_bool(i->attrs, TN_SoftmaxOutput_multi_output) ? 2 : 1))
         return tni_infer_fail(i, TN_E_SHAPE, "data has %d dimensions, too few", data->ndim);
-    if (!tni_attr_bool(i->attrs, MULTI_OUTPUT)) {
+    if (!tni_attr_bool(i->attrs, TN_SoftmaxOutput_multi_output)) {
         tni_shape_set(&plain, data->ndim - 1, data->dim);
         return tn_shape_unify(i, label, &plain);
     }
@@ -328,7 +322,7 @@ static tn_status output_grad(tn_grad *g)
     tn_edge out = {NULL, 0, 0};
     tn_status st = g->ops->emit(g, &e, &out);
 
-    if (tni_attr_bool(g->attrs, OUT_GRAD) && tn_grad_of(g, 0).node)
+    if (tni_attr_bool(g->attrs, TN_SoftmaxOutput_out_grad) && tn_grad_of(g, 0).node)
         out = tni_grad_op2(g, &st, "elemwise_mul", out, tn_grad_of(g, 0));
     return tni_grad_set(g, &st, 0, out);
 }
