@@ -8,6 +8,8 @@
  */
 #include "loops.h"
 
+#include "../../common/index.h"
+
 #define DIRECT 1u /* dense, in the output's order */
 #define SINGLE 2u /* one element for all positions */
 
@@ -207,13 +209,9 @@ static void gather(const point_plan *p, const point_arg *a, const char *base, in
             stride = p->ndim > 0 ? a->stride[p->ndim - 1] : 0;
 
     while (n > 0) {
-        int64_t at = begin % inner, rest = begin / inner, offset = at * stride;
-        int64_t run = inner - at < n ? inner - at : n;
+        int64_t at = begin % inner, run = inner - at < n ? inner - at : n;
+        int64_t offset = tnb_offset(p->ndim, p->shape, a->stride, begin);
 
-        for (int32_t d = p->ndim - 1; d-- > 0;) {
-            offset += rest % p->shape[d] * a->stride[d];
-            rest /= p->shape[d];
-        }
         if (stride == 0)
             a->convert->fill(base + offset * a->convert->bytes, to, run);
         else
@@ -231,15 +229,9 @@ static void scatter(const point_plan *p, char *base, int64_t begin, int64_t n, c
             stride = p->ndim > 0 ? a->stride[p->ndim - 1] : 1;
 
     while (n > 0) {
-        int64_t at = begin % inner, rest = begin / inner, offset = at * stride;
-        int64_t run = inner - at < n ? inner - at : n;
-        char *to;
+        int64_t at = begin % inner, run = inner - at < n ? inner - at : n;
+        char *to = base + tnb_offset(p->ndim, p->shape, a->stride, begin) * a->convert->bytes;
 
-        for (int32_t d = p->ndim - 1; d-- > 0;) {
-            offset += rest % p->shape[d] * a->stride[d];
-            rest /= p->shape[d];
-        }
-        to = base + offset * a->convert->bytes;
         if (add)
             a->convert->add(from, to, stride, run);
         else
