@@ -173,6 +173,14 @@ static const tn_op op_broadcast_like =
 
 static const char *const sum_like_names[] = {"data", "like", NULL};
 
+/* Both have the type of `like`, which may be narrower than data's, or wider. */
+static tn_status like_dtype(tn_infer *i)
+{
+    tn_status st = tni_dtype_unify(i, &i->out_dtype[0], &i->in_dtype[1]);
+
+    return st ? st : tni_dtype_assign(i, &i->in_dtype[0], i->in_dtype[0] < 0 ? i->in_dtype[1] : -1);
+}
+
 /* The output has the shape of `like`, which must broadcast to data's; its values are not read. */
 static tn_status sum_like_shape(tn_infer *i)
 {
@@ -210,12 +218,14 @@ static tn_status stretch_like_shape(tn_infer *i)
     return tn_shape_unify(i, i->in_shape[1], &wide);
 }
 
-static const tn_op op_sum_like = TNI_OP(
-    "_sum_like", .doc = "sum over what stretching repeated", .inputs = sum_like_names,
-    .outputs = output_names, .flags = TN_OP_BACKWARD, .shape = sum_like_shape, .gradient = sum_like_grad);
-static const tn_op op_stretch_like = TNI_OP(
-    "_stretch_like", .doc = "stretches data to the shape of like", .inputs = sum_like_names,
-    .outputs = output_names, .flags = TN_OP_BACKWARD, .shape = stretch_like_shape, .gradient = stretch_grad);
+static const tn_op op_sum_like =
+    TNI_OP("_sum_like", .doc = "sum over what stretching repeated", .inputs = sum_like_names,
+           .outputs = output_names, .flags = TN_OP_BACKWARD, .shape = sum_like_shape, .dtype = like_dtype,
+           .gradient = sum_like_grad);
+static const tn_op op_stretch_like =
+    TNI_OP("_stretch_like", .doc = "stretches data to the shape of like", .inputs = sum_like_names,
+           .outputs = output_names, .flags = TN_OP_BACKWARD, .shape = stretch_like_shape, .dtype = like_dtype,
+           .gradient = stretch_grad);
 
 /* clang-format off */
 const tn_op *const tni_family_broadcast[] = {

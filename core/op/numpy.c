@@ -137,16 +137,6 @@ static tn_status integer_dtype(tn_infer *i)
     return st;
 }
 
-/* Numbers of any kind, but not bool. */
-static tn_status number_dtype(tn_infer *i)
-{
-    tn_status st = tni_dtype_same(i);
-
-    if (!st && i->in_dtype[0] == TN_BOOL)
-        return tni_infer_fail(i, TN_E_DTYPE, "bool is no number here, cast it first");
-    return st;
-}
-
 /* ---- own meanings ------------------------------------------------------------------------------- */
 
 /* X(name, doc) */
@@ -161,8 +151,10 @@ static tn_status number_dtype(tn_infer *i)
 #define FUNCTIONS(X)                                                                                         \
     X(_npi_arctan2, x_names, tni_dtype_same_float, 0, tni_binary_grad_broadcast,                             \
       "angle of the point (x2, x1), -pi to pi")                                                              \
-    X(_npi_copysign, pair_names, number_dtype, 0, tni_binary_grad_broadcast, "|x1| with the sign of x2")     \
-    X(_npi_ldexp, pair_names, number_dtype, 0, tni_binary_grad_broadcast, "x1 times 2 to the power of x2")   \
+    X(_npi_copysign, pair_names, tni_dtype_same_number, 0, tni_binary_grad_broadcast,                        \
+      "|x1| with the sign of x2")                                                                            \
+    X(_npi_ldexp, pair_names, tni_dtype_same_number, 0, tni_binary_grad_broadcast,                           \
+      "x1 times 2 to the power of x2")                                                                       \
     X(_npi_lcm, pair_names, integer_dtype, TN_OP_ZERO_GRADIENT, NULL, "least common multiple, not negative") \
     X(_npi_bitwise_and, pair_names, integer_dtype, TN_OP_ZERO_GRADIENT, NULL, "bits that both have")         \
     X(_npi_bitwise_or, pair_names, integer_dtype, TN_OP_ZERO_GRADIENT, NULL, "bits that one has")            \
@@ -320,13 +312,15 @@ static const tn_op op__npi_bitwise_not =
     X(_npi_multiply, "broadcast_mul", pair_dtype)                                                            \
     X(_npi_true_divide, "broadcast_div", quotient_dtype)                                                     \
     X(_npi_mod, "broadcast_mod", pair_dtype)                                                                 \
-    X(_npi_power, "broadcast_power", pair_dtype)                                                             \
-    X(_npi_equal, "broadcast_equal", truth_dtype)                                                            \
-    X(_npi_not_equal, "broadcast_not_equal", truth_dtype)                                                    \
-    X(_npi_greater, "broadcast_greater", truth_dtype)                                                        \
-    X(_npi_greater_equal, "broadcast_greater_equal", truth_dtype)                                            \
-    X(_npi_less, "broadcast_lesser", truth_dtype)                                                            \
-    X(_npi_less_equal, "broadcast_lesser_equal", truth_dtype)
+    X(_npi_power, "broadcast_power", pair_dtype)
+
+#define TRUTHS(X)                                                                                            \
+    X(_npi_equal, "broadcast_equal")                                                                         \
+    X(_npi_not_equal, "broadcast_not_equal")                                                                 \
+    X(_npi_greater, "broadcast_greater")                                                                     \
+    X(_npi_greater_equal, "broadcast_greater_equal")                                                         \
+    X(_npi_less, "broadcast_lesser")                                                                         \
+    X(_npi_less_equal, "broadcast_lesser_equal")
 
 #define NUMBERS(X)                                                                                           \
     X(_npi_add_scalar, "_plus_scalar", scalar_dtype)                                                         \
@@ -365,7 +359,9 @@ static const tn_op op__npi_bitwise_not =
                                      __VA_ARGS__};
 #define UNARY_OP(name, meaning) DERIVED(name, meaning, .inputs = x_name)
 #define LAYER_OP(name, meaning) DERIVED(name, meaning, .inputs = data_name)
-#define PAIR_OP(name, meaning, types) DERIVED(name, meaning, .dtype = types)
+#define PAIR_OP(name, meaning, types)                                                                        \
+    DERIVED(name, meaning, .dtype = types, .gradient = tni_binary_grad_numpy)
+#define TRUTH_OP(name, meaning) DERIVED(name, meaning, .dtype = truth_dtype)
 #define OTHER_OP(name, meaning, names) DERIVED(name, meaning, .inputs = names)
 #define NUMBER_OP(name, meaning, types) DERIVED(name, meaning, .inputs = data_name, .dtype = types)
 static const tn_attr_def axes_attrs[] = TN_ATTR_TABLE(np_transpose);
@@ -374,6 +370,7 @@ static const tn_attr_def axes_attrs[] = TN_ATTR_TABLE(np_transpose);
 UNARY(UNARY_OP)
 LAYERS(LAYER_OP)
 PAIRS(PAIR_OP)
+TRUTHS(TRUTH_OP)
 NUMBERS(NUMBER_OP)
 OTHERS(OTHER_OP)
 DERIVED(_npi_absolute, "abs", .inputs = x_name, .aliases = abs_alias)
@@ -382,7 +379,7 @@ DERIVED(_npi_logical_not, "logical_not", .inputs = x_name, .dtype = truth_dtype)
 
 const tn_op *const tni_family_numpy[] = {
 #define POINTER(name, ...) &op_##name,
-    UNARY(POINTER) LAYERS(POINTER) PAIRS(POINTER) NUMBERS(POINTER) QUESTIONS(POINTER) FUNCTIONS(POINTER)
+    UNARY(POINTER) LAYERS(POINTER) PAIRS(POINTER) TRUTHS(POINTER) NUMBERS(POINTER) QUESTIONS(POINTER) FUNCTIONS(POINTER)
     NUMBER_FUNCTIONS(POINTER) OTHERS(POINTER) &op__npi_bitwise_not, &op__npi_absolute, &op__np_transpose,
     &op__npi_logical_not, NULL,
 };

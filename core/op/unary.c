@@ -212,7 +212,7 @@ ALIAS(clip, "_npi_clip", "_sparse_clip", NULL) NONE(hard_sigmoid) ALIAS(smooth_l
 /* clang-format on */
 
 #define FLOAT_OP(name, operand, second, doc)                                                                 \
-    DEFINE(name, doc, tni_dtype_same_float, 0, unary_grad) DEFINE_BACK(name, tni_dtype_same_float)
+    DEFINE(name, doc, tni_dtype_same_number, 0, unary_grad) DEFINE_BACK(name, tni_dtype_same_float)
 #define NUMBER_OP(name, operand, second, doc)                                                                \
     DEFINE(name, doc, tni_dtype_same, 0, unary_grad) DEFINE_BACK(name, tni_dtype_same)
 #define STEP_OP(name, doc) DEFINE(name, doc, tni_dtype_same, TN_OP_ZERO_GRADIENT, NULL)
@@ -221,10 +221,10 @@ FLOATS(FLOAT_OP)
 NUMBERS(NUMBER_OP)
 STEPS(STEP_OP)
 STEP_OP(logical_not, "1 where x is 0, else 0")
-DEFINE(exp, "exponential", tni_dtype_same_float, 0, exp_grad)
+DEFINE(exp, "exponential", tni_dtype_same_number, 0, exp_grad)
 DEFINE(negative, "-x", tni_dtype_same, 0, linear_grad)
-DEFINE(degrees, "x from radians to degrees", tni_dtype_same_float, 0, linear_grad)
-DEFINE(radians, "x from degrees to radians", tni_dtype_same_float, 0, linear_grad)
+DEFINE(degrees, "x from radians to degrees", tni_dtype_same_number, 0, linear_grad)
+DEFINE(radians, "x from degrees to radians", tni_dtype_same_number, 0, linear_grad)
 /* clang-format on */
 
 #define ATTR_OP(name_, doc_, dtype_)                                                                         \
@@ -239,7 +239,7 @@ DEFINE(radians, "x from degrees to radians", tni_dtype_same_float, 0, linear_gra
     /* clang-format off */
 ATTR_OP(clip, "x limited to a_min ... a_max", tni_dtype_same)
 ATTR_OP(hard_sigmoid, "alpha x + beta, limited to 0 ... 1", tni_dtype_same_float)
-ATTR_OP(smooth_l1, "quadratic near 0, else |x| - 0.5 / sigma^2", tni_dtype_same_float)
+ATTR_OP(smooth_l1, "quadratic near 0, else |x| - 0.5 / sigma^2", tni_dtype_same_number)
 
 const tn_op *const tni_family_unary[] = {
 #define BOTH(name, operand, second, doc) &op_##name, &back_##name,

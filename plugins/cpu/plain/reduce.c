@@ -9,6 +9,7 @@
  */
 #include <math.h>
 
+#include "../../common/index.h"
 #include "loops.h"
 #include "tenon/plugin/op/reduce.h"
 
@@ -71,7 +72,7 @@ typedef struct reduction {
 
 enum {
 #define REDUCE(id, init, map, join) R_##id,
-#include "reduce.list"
+#include "../../common/reduce.list"
 #undef REDUCE
     R_COUNT
 };
@@ -82,7 +83,7 @@ static const reduction reductions[R_COUNT][TNCPU_KINDS] = {
         row_##id##n, column_##id##n, init_##id##n, merge_##id##n                                             \
     }
 #define REDUCE(id, init, map, join) {ROW(id, _f32), ROW(id, _f64), ROW(id, _i64), ROW(id, _i64)},
-#include "reduce.list"
+#include "../../common/reduce.list"
 #undef REDUCE
 };
 
@@ -128,15 +129,7 @@ static void axes_add(axes *a, int64_t size, int64_t stride)
 
 static int64_t axes_offset(const axes *a, int64_t index)
 {
-    int64_t offset = 0;
-
-    if (a->ndim == 1)
-        return index * a->stride[0];
-    for (int32_t d = a->ndim; d-- > 0;) {
-        offset += index % a->shape[d] * a->stride[d];
-        index /= a->shape[d];
-    }
-    return offset;
+    return a->ndim == 1 ? index * a->stride[0] : tnb_offset(a->ndim, a->shape, a->stride, index);
 }
 
 static tn_status plan_make(void *plugin, const tn_node *node, tn_plan *plan, uint32_t id, uint32_t finish,
