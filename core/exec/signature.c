@@ -406,6 +406,10 @@ static tn_status signature_create(tni_context *c, const tni_call_key *k, tni_sig
     uint32_t mutated = 0;
     tn_status st;
 
+    if (k->def->op->exec == TN_EXEC_SUBGRAPH)
+        return tni_error(TN_E_UNSUPPORTED,
+                         "operator %s runs graphs of its own: it is a node of a net, never a call",
+                         k->def->op->name);
     if ((st = args_of(k, &args)))
         return st;
     for (uint32_t i = 0; i < k->in_count; i++)

@@ -157,6 +157,19 @@ static tn_status attr_flags_check(const tn_op *op, const tn_attr_def *d)
     return TN_OK;
 }
 
+/* Of exec TN_EXEC_SUBGRAPH, and of no other, a function says what runs. */
+static tn_status bodies_check(const tn_op *op)
+{
+    const bool says = op->struct_size >= TN_END(tn_op, run_bodies) && op->run_bodies;
+
+    if (says == (op->exec == TN_EXEC_SUBGRAPH))
+        return TN_OK;
+    return tni_error(TN_E_UNSUPPORTED,
+                     says ? "operator %s has run_bodies, but its kind of execution is %u"
+                          : "operator %s runs graphs of its own, but has no run_bodies (kind %u)",
+                     op->name, op->exec);
+}
+
 static tn_status def_fill(tni_opdef *def, const tn_op *op, tni_plugin *plugin)
 {
     arg_counts in, out;
@@ -176,7 +189,7 @@ static tn_status def_fill(tni_opdef *def, const tn_op *op, tni_plugin *plugin)
     def->op = op;
     def->plugin = plugin;
     def->count_attr = -1;
-    if ((st = args_check(op, op->inputs, &in)) || (st = args_check(op, op->outputs, &out)) ||
+    if ((st = bodies_check(op)) || (st = args_check(op, op->inputs, &in)) || (st = args_check(op, op->outputs, &out)) ||
         (st = mutates_check(op, &in)))
         return st;
     def->input_count = in.fixed;
