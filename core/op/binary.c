@@ -1,28 +1,52 @@
 /*
  * Gradients of operators of two operands. A row gives, for each operand, what arrives times the partial
- * derivative, written with operators of the same set (elementwise or broadcasting), so that every order of
- * derivative exists. Where operands were broadcast, the result is summed back to the operand's shape.
+ * derivative, written with operators of the same set (elementwise, broadcasting, or NumPy's, whose operands
+ * may differ in type), so that every order of derivative exists. Where operands were broadcast, the result is
+ * summed back to the operand's shape and type.
  */
 #include "op/binary.h"
 
 #include <string.h>
 
+typedef enum set { ELEMWISE, BROADCAST, NUMPY } set;
+
 typedef struct binary {
     tn_grad *g;
     tn_status st;
-    bool broadcast;
+    set set;
     tn_edge dy, l, r, y;
 } binary;
 
-/* Operator `name` of the same set: broadcast_mul, elemwise_mul, _power. */
+/* Operator `name` of the same set: broadcast_mul, elemwise_mul, _power, _npi_multiply. */
 static tn_edge op2(binary *b, const char *name, tn_edge p, tn_edge q)
 {
-    bool basic = strcmp(name, "add") == 0 || strcmp(name, "sub") == 0 || strcmp(name, "mul") == 0 ||
-                 strcmp(name, "div") == 0;
+    static const char *const names[][2] = {
+        {"add", "add"}, {"sub", "subtract"}, {"mul", "multiply"}, {"div", "true_divide"}, {NULL, NULL}};
+    size_t basic = 0;
     char text[64];
 
-    snprintf(text, sizeof text, "%s%s", b->broadcast ? "broadcast_" : basic ? "elemwise_" : "_", name);
+    while (names[basic][0] && strcmp(names[basic][0], name) != 0)
+        basic++;
+    snprintf(text, sizeof text, "%s%s",
+             b->set == NUMPY           ? "_npi_"
+             : b->set == BROADCAST     ? "broadcast_"
+             : names[basic][0] != NULL ? "elemwise_"
+                                       : "_",
+             b->set == NUMPY && names[basic][0] ? names[basic][1] : name);
     return tni_grad_op2(b->g, &b->st, text, p, q);
+}
+
+/* Operator `name` of an operand and a number; NumPy's make floating point of whole numbers. */
+static tn_edge number(binary *b, const char *legacy, const char *numpy, tn_edge e, const char *text)
+{
+    const tn_attr_text attrs[] = {{"scalar", text}, {"is_int", "False"}};
+    tn_edge out = {NULL, 0, 0};
+
+    if (b->set != NUMPY)
+        return legacy ? tni_grad_scalar(b->g, &b->st, legacy, e, text) : e;
+    if (!b->st)
+        b->st = tn_grad_node(b->g, numpy, 1, &e, 2, attrs, &out);
+    return out;
 }
 
 static tn_edge negative(binary *b, tn_edge e)
@@ -69,14 +93,16 @@ static tn_edge mod_r(binary *b)
 
 static tn_edge power_l(binary *b)
 {
-    tn_edge less = tni_grad_scalar(b->g, &b->st, "_plus_scalar", b->r, "-1");
+    tn_edge less = number(b, "_plus_scalar", "_npi_add_scalar", b->r, "-1");
 
     return op2(b, "mul", b->dy, op2(b, "mul", b->r, op2(b, "power", b->l, less)));
 }
 
 static tn_edge power_r(binary *b)
 {
-    return op2(b, "mul", b->dy, op2(b, "mul", b->y, tni_grad_op1(b->g, &b->st, "log", b->l)));
+    tn_edge l = number(b, NULL, "_npi_multiply_scalar", b->l, "1"); /* the logarithm of an integer is one */
+
+    return op2(b, "mul", b->dy, op2(b, "mul", b->y, tni_grad_op1(b->g, &b->st, "log", l)));
 }
 
 static tn_edge maximum_l(binary *b)
@@ -179,16 +205,16 @@ static tn_status side_set(binary *b, uint32_t input, tn_edge (*partial)(binary *
     if (!b->g->ops->needs(b->g, input))
         return TN_OK;
     e = partial(b);
-    if (b->broadcast)
+    if (b->set != ELEMWISE)
         e = tni_grad_op2(b->g, &b->st, "_sum_like", e, input ? b->r : b->l);
     return tni_grad_set(b->g, &b->st, input, e);
 }
 
-static tn_status binary_grad(tn_grad *g, bool broadcast)
+static tn_status binary_grad(tn_grad *g, set of)
 {
-    const char *name = strrchr(g->op->name, '_') + 1;
+    const char *name = strrchr(of == NUMPY ? g->op->computes : g->op->name, '_') + 1;
     binary b = {.g = g,
-                .broadcast = broadcast,
+                .set = of,
                 .dy = tn_grad_of(g, 0),
                 .l = tn_grad_input(g, 0),
                 .r = tn_grad_input(g, 1),
@@ -207,12 +233,17 @@ static tn_status binary_grad(tn_grad *g, bool broadcast)
 
 tn_status tni_binary_grad_elemwise(tn_grad *g)
 {
-    return binary_grad(g, false);
+    return binary_grad(g, ELEMWISE);
 }
 
 tn_status tni_binary_grad_broadcast(tn_grad *g)
 {
-    return binary_grad(g, true);
+    return binary_grad(g, BROADCAST);
+}
+
+tn_status tni_binary_grad_numpy(tn_grad *g)
+{
+    return binary_grad(g, NUMPY);
 }
 
 tn_status tni_shape_pair(tn_infer *i)

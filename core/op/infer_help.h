@@ -12,7 +12,7 @@
 /* An operator's row: name, struct_size and version filled in. TNI_OP("exp", .inputs = tni_args_data, ...) */
 #define TNI_OP(name_, ...)                                                                                   \
     {                                                                                                        \
-        .struct_size = TN_END(tn_op, cost), .version = 1, .exec = TN_EXEC_KERNEL, .name = name_,           \
+        .struct_size = TN_END(tn_op, mutates_tail), .version = 1, .exec = TN_EXEC_KERNEL, .name = name_,     \
         __VA_ARGS__                                                                                          \
     }
 
@@ -256,6 +256,16 @@ static inline tn_status tni_dtype_same(tn_infer *i)
         for (uint32_t k = 0; !st && k < i->out_count; k++)
             st = tni_dtype_unify(i, first, &i->out_dtype[k]);
     }
+    return st;
+}
+
+/* As tni_dtype_same, but for numbers alone. */
+static inline tn_status tni_dtype_same_number(tn_infer *i)
+{
+    tn_status st = tni_dtype_same(i);
+
+    if (!st && i->in_dtype[0] == TN_BOOL)
+        return tni_infer_fail(i, TN_E_DTYPE, "bool is no number here, cast it first");
     return st;
 }
 

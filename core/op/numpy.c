@@ -4,8 +4,10 @@
  * wider one, comparisons give bool, and a quotient is floating point. Some functions have no older name and
  * are defined here.
  */
+#include "tenon/plugin/op/numpy.h"
 #include "op/binary.h"
 #include "op/cost.h"
+#include "tenon/plugin/op/scalar.h"
 
 static const char *const x_name[] = {"x", NULL};
 static const char *const x_names[] = {"x1", "x2", NULL};
@@ -114,7 +116,7 @@ static tn_status truth_dtype(tn_infer *i)
 /* Attribute is_int of the scalar operators: a number with a point makes integers f64. */
 static tn_status scalar_dtype(tn_infer *i)
 {
-    const bool whole = tn_value_int(i->attrs[1]) != 0;
+    const bool whole = tn_value_int(i->attrs[TN_scalar_is_int]) != 0;
     int32_t dtype = i->in_dtype[0];
 
     if (dtype < 0)
@@ -135,16 +137,6 @@ static tn_status integer_dtype(tn_infer *i)
     return st;
 }
 
-/* Numbers of any kind, but not bool. */
-static tn_status number_dtype(tn_infer *i)
-{
-    tn_status st = tni_dtype_same(i);
-
-    if (!st && i->in_dtype[0] == TN_BOOL)
-        return tni_infer_fail(i, TN_E_DTYPE, "bool is no number here, cast it first");
-    return st;
-}
-
 /* ---- own meanings ------------------------------------------------------------------------------- */
 
 /* X(name, doc) */
@@ -159,8 +151,10 @@ static tn_status number_dtype(tn_infer *i)
 #define FUNCTIONS(X)                                                                                         \
     X(_npi_arctan2, x_names, tni_dtype_same_float, 0, tni_binary_grad_broadcast,                             \
       "angle of the point (x2, x1), -pi to pi")                                                              \
-    X(_npi_copysign, pair_names, number_dtype, 0, tni_binary_grad_broadcast, "|x1| with the sign of x2")     \
-    X(_npi_ldexp, pair_names, number_dtype, 0, tni_binary_grad_broadcast, "x1 times 2 to the power of x2")   \
+    X(_npi_copysign, pair_names, tni_dtype_same_number, 0, tni_binary_grad_broadcast,                        \
+      "|x1| with the sign of x2")                                                                            \
+    X(_npi_ldexp, pair_names, tni_dtype_same_number, 0, tni_binary_grad_broadcast,                           \
+      "x1 times 2 to the power of x2")                                                                       \
     X(_npi_lcm, pair_names, integer_dtype, TN_OP_ZERO_GRADIENT, NULL, "least common multiple, not negative") \
     X(_npi_bitwise_and, pair_names, integer_dtype, TN_OP_ZERO_GRADIENT, NULL, "bits that both have")         \
     X(_npi_bitwise_or, pair_names, integer_dtype, TN_OP_ZERO_GRADIENT, NULL, "bits that one has")            \
@@ -180,11 +174,7 @@ static tn_status number_dtype(tn_infer *i)
     X(_npi_bitwise_xor_scalar, integer_dtype, TN_OP_ZERO_GRADIENT, NULL,                                     \
       "bits that exactly one of x and scalar has")
 
-static const tn_attr_def scalar_attrs[] = {
-    TN_ATTR_FLOAT_RUN("scalar", "1", "the number"),
-    TN_ATTR_BOOL("is_int", "True", "the number was written as an integer"),
-    TN_ATTR_END,
-};
+static const tn_attr_def scalar_attrs[] = TN_ATTR_TABLE(scalar);
 
 /* dy / (x^2 + scalar^2) */
 static tn_edge arctan2_part(tn_grad *g, tn_status *st)
@@ -322,13 +312,15 @@ static const tn_op op__npi_bitwise_not =
     X(_npi_multiply, "broadcast_mul", pair_dtype)                                                            \
     X(_npi_true_divide, "broadcast_div", quotient_dtype)                                                     \
     X(_npi_mod, "broadcast_mod", pair_dtype)                                                                 \
-    X(_npi_power, "broadcast_power", pair_dtype)                                                             \
-    X(_npi_equal, "broadcast_equal", truth_dtype)                                                            \
-    X(_npi_not_equal, "broadcast_not_equal", truth_dtype)                                                    \
-    X(_npi_greater, "broadcast_greater", truth_dtype)                                                        \
-    X(_npi_greater_equal, "broadcast_greater_equal", truth_dtype)                                            \
-    X(_npi_less, "broadcast_lesser", truth_dtype)                                                            \
-    X(_npi_less_equal, "broadcast_lesser_equal", truth_dtype)
+    X(_npi_power, "broadcast_power", pair_dtype)
+
+#define TRUTHS(X)                                                                                            \
+    X(_npi_equal, "broadcast_equal")                                                                         \
+    X(_npi_not_equal, "broadcast_not_equal")                                                                 \
+    X(_npi_greater, "broadcast_greater")                                                                     \
+    X(_npi_greater_equal, "broadcast_greater_equal")                                                         \
+    X(_npi_less, "broadcast_lesser")                                                                         \
+    X(_npi_less_equal, "broadcast_lesser_equal")
 
 #define NUMBERS(X)                                                                                           \
     X(_npi_add_scalar, "_plus_scalar", scalar_dtype)                                                         \
@@ -367,18 +359,18 @@ static const tn_op op__npi_bitwise_not =
                                      __VA_ARGS__};
 #define UNARY_OP(name, meaning) DERIVED(name, meaning, .inputs = x_name)
 #define LAYER_OP(name, meaning) DERIVED(name, meaning, .inputs = data_name)
-#define PAIR_OP(name, meaning, types) DERIVED(name, meaning, .dtype = types)
+#define PAIR_OP(name, meaning, types)                                                                        \
+    DERIVED(name, meaning, .dtype = types, .gradient = tni_binary_grad_numpy)
+#define TRUTH_OP(name, meaning) DERIVED(name, meaning, .dtype = truth_dtype)
 #define OTHER_OP(name, meaning, names) DERIVED(name, meaning, .inputs = names)
 #define NUMBER_OP(name, meaning, types) DERIVED(name, meaning, .inputs = data_name, .dtype = types)
-static const tn_attr_def axes_attrs[] = {
-    TN_ATTR_TUPLE("axes", "None", "the input's axes in the output's order; None: reversed"),
-    TN_ATTR_END,
-};
+static const tn_attr_def axes_attrs[] = TN_ATTR_TABLE(np_transpose);
 
 /* clang-format off */
 UNARY(UNARY_OP)
 LAYERS(LAYER_OP)
 PAIRS(PAIR_OP)
+TRUTHS(TRUTH_OP)
 NUMBERS(NUMBER_OP)
 OTHERS(OTHER_OP)
 DERIVED(_npi_absolute, "abs", .inputs = x_name, .aliases = abs_alias)
@@ -387,7 +379,7 @@ DERIVED(_npi_logical_not, "logical_not", .inputs = x_name, .dtype = truth_dtype)
 
 const tn_op *const tni_family_numpy[] = {
 #define POINTER(name, ...) &op_##name,
-    UNARY(POINTER) LAYERS(POINTER) PAIRS(POINTER) NUMBERS(POINTER) QUESTIONS(POINTER) FUNCTIONS(POINTER)
+    UNARY(POINTER) LAYERS(POINTER) PAIRS(POINTER) TRUTHS(POINTER) NUMBERS(POINTER) QUESTIONS(POINTER) FUNCTIONS(POINTER)
     NUMBER_FUNCTIONS(POINTER) OTHERS(POINTER) &op__npi_bitwise_not, &op__npi_absolute, &op__np_transpose,
     &op__npi_logical_not, NULL,
 };

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "op/infer_help.h"
+#include "tenon/plugin/op/unary.h"
 
 #define IN 1  /* _backward_<name>(dy, x) */
 #define OUT 2 /* _backward_<name>(dy, y) */
@@ -161,20 +162,9 @@ static tn_status linear_grad(tn_grad *g)
 
 /* ---- with attributes -------------------------------------------------------------------------- */
 
-static const tn_attr_def clip_attrs[] = {
-    TN_ATTR_FLOAT_RUN("a_min", TN_REQUIRED, "smaller elements become this"),
-    TN_ATTR_FLOAT_RUN("a_max", TN_REQUIRED, "larger elements become this"),
-    TN_ATTR_END,
-};
-static const tn_attr_def hard_sigmoid_attrs[] = {
-    TN_ATTR_FLOAT_RUN("alpha", "0.2", "slope"),
-    TN_ATTR_FLOAT_RUN("beta", "0.5", "value at 0"),
-    TN_ATTR_END,
-};
-static const tn_attr_def smooth_l1_attrs[] = {
-    TN_ATTR_FLOAT_RUN("scalar", "1", "sigma: quadratic where |x| is at most 1 / sigma^2"),
-    TN_ATTR_END,
-};
+static const tn_attr_def clip_attrs[] = TN_ATTR_TABLE(clip);
+static const tn_attr_def hard_sigmoid_attrs[] = TN_ATTR_TABLE(hard_sigmoid);
+static const tn_attr_def smooth_l1_attrs[] = TN_ATTR_TABLE(smooth_l1);
 
 /* _backward_<name>(dy, x) with the forward's attributes. */
 static tn_status attr_grad(tn_grad *g)
@@ -222,7 +212,7 @@ ALIAS(clip, "_npi_clip", "_sparse_clip", NULL) NONE(hard_sigmoid) ALIAS(smooth_l
 /* clang-format on */
 
 #define FLOAT_OP(name, operand, second, doc)                                                                 \
-    DEFINE(name, doc, tni_dtype_same_float, 0, unary_grad) DEFINE_BACK(name, tni_dtype_same_float)
+    DEFINE(name, doc, tni_dtype_same_number, 0, unary_grad) DEFINE_BACK(name, tni_dtype_same_float)
 #define NUMBER_OP(name, operand, second, doc)                                                                \
     DEFINE(name, doc, tni_dtype_same, 0, unary_grad) DEFINE_BACK(name, tni_dtype_same)
 #define STEP_OP(name, doc) DEFINE(name, doc, tni_dtype_same, TN_OP_ZERO_GRADIENT, NULL)
@@ -231,10 +221,10 @@ FLOATS(FLOAT_OP)
 NUMBERS(NUMBER_OP)
 STEPS(STEP_OP)
 STEP_OP(logical_not, "1 where x is 0, else 0")
-DEFINE(exp, "exponential", tni_dtype_same_float, 0, exp_grad)
+DEFINE(exp, "exponential", tni_dtype_same_number, 0, exp_grad)
 DEFINE(negative, "-x", tni_dtype_same, 0, linear_grad)
-DEFINE(degrees, "x from radians to degrees", tni_dtype_same_float, 0, linear_grad)
-DEFINE(radians, "x from degrees to radians", tni_dtype_same_float, 0, linear_grad)
+DEFINE(degrees, "x from radians to degrees", tni_dtype_same_number, 0, linear_grad)
+DEFINE(radians, "x from degrees to radians", tni_dtype_same_number, 0, linear_grad)
 /* clang-format on */
 
 #define ATTR_OP(name_, doc_, dtype_)                                                                         \
@@ -249,7 +239,7 @@ DEFINE(radians, "x from degrees to radians", tni_dtype_same_float, 0, linear_gra
     /* clang-format off */
 ATTR_OP(clip, "x limited to a_min ... a_max", tni_dtype_same)
 ATTR_OP(hard_sigmoid, "alpha x + beta, limited to 0 ... 1", tni_dtype_same_float)
-ATTR_OP(smooth_l1, "quadratic near 0, else |x| - 0.5 / sigma^2", tni_dtype_same_float)
+ATTR_OP(smooth_l1, "quadratic near 0, else |x| - 0.5 / sigma^2", tni_dtype_same_number)
 
 const tn_op *const tni_family_unary[] = {
 #define BOTH(name, operand, second, doc) &op_##name, &back_##name,
