@@ -2,6 +2,7 @@
  * Operators of arrays of one shape: arithmetic and comparison of two, sums of many, copies, constants of a
  * shape, casts, a choice by condition. Rows of two operands take their gradients from binary.c.
  */
+#include "tenon/plugin/op/elemwise.h"
 #include "op/binary.h"
 
 static const char *const pair_names[] = {"lhs", "rhs", NULL};
@@ -89,19 +90,8 @@ static tn_status MakeLoss_grad(tn_grad *g)
     return tn_grad_emit(g, 0, "_backward_MakeLoss", 1, in);
 }
 
-static const tn_attr_def MakeLoss_attrs[] = {
-    TN_ATTR_FLOAT("grad_scale", "1", "factor of the gradient"),
-    TN_ATTR_FLOAT("valid_thresh", "0", "with normalization=valid: elements above this count"),
-    TN_ATTR_CHOICE("normalization", "null", "batch|null|valid",
-                   "what the gradient is divided by: the batch size, 1, "
-                   "the number of valid elements"),
-    TN_ATTR_END,
-};
-
-static const tn_attr_def copyto_attrs[] = {
-    TN_ATTR_TEXT("ctx", "", "device of the copy; none: where the input is"),
-    TN_ATTR_END,
-};
+static const tn_attr_def MakeLoss_attrs[] = TN_ATTR_TABLE(MakeLoss);
+static const tn_attr_def copyto_attrs[] = TN_ATTR_TABLE(copyto);
 
 /* clang-format off */
 ALIAS(_copy, "identity")
@@ -143,7 +133,7 @@ static const tn_op op__copyto = {.struct_size = TN_END(tn_op, gradient),
 
 /* ---- add_n ------------------------------------------------------------------------------------ */
 
-static const tn_attr_def add_n_attrs[] = {TN_ATTR_COUNT("num_args"), TN_ATTR_END};
+static const tn_attr_def add_n_attrs[] = TN_ATTR_TABLE(add_n);
 static const char *const add_n_inputs[] = {"arg*", NULL};
 
 /* clang-format off */
@@ -165,13 +155,12 @@ static const tn_op op_add_n =
 
 /* ---- casts ------------------------------------------------------------------------------------ */
 
-static const tn_attr_def cast_attrs[] = {TN_ATTR_DTYPE("dtype", TN_REQUIRED, "type of the output"),
-                                         TN_ATTR_END};
+static const tn_attr_def cast_attrs[] = TN_ATTR_TABLE(Cast);
 static const char *const back_cast_names[] = {"dy", "like", NULL};
 
 static tn_status cast_dtype(tn_infer *i)
 {
-    int64_t dtype = tni_attr_int(i->attrs, 0);
+    int64_t dtype = tni_attr_int(i->attrs, TN_Cast_dtype);
 
     if (dtype < 0)
         return tn_fail(i->err, TN_E_ATTR, "attribute dtype is None, expected a data type");

@@ -4,8 +4,10 @@
  * wider one, comparisons give bool, and a quotient is floating point. Some functions have no older name and
  * are defined here.
  */
+#include "tenon/plugin/op/numpy.h"
 #include "op/binary.h"
 #include "op/cost.h"
+#include "tenon/plugin/op/scalar.h"
 
 static const char *const x_name[] = {"x", NULL};
 static const char *const x_names[] = {"x1", "x2", NULL};
@@ -114,7 +116,7 @@ static tn_status truth_dtype(tn_infer *i)
 /* Attribute is_int of the scalar operators: a number with a point makes integers f64. */
 static tn_status scalar_dtype(tn_infer *i)
 {
-    const bool whole = tn_value_int(i->attrs[1]) != 0;
+    const bool whole = tn_value_int(i->attrs[TN_scalar_is_int]) != 0;
     int32_t dtype = i->in_dtype[0];
 
     if (dtype < 0)
@@ -172,11 +174,7 @@ static tn_status integer_dtype(tn_infer *i)
     X(_npi_bitwise_xor_scalar, integer_dtype, TN_OP_ZERO_GRADIENT, NULL,                                     \
       "bits that exactly one of x and scalar has")
 
-static const tn_attr_def scalar_attrs[] = {
-    TN_ATTR_FLOAT_RUN("scalar", "1", "the number"),
-    TN_ATTR_BOOL("is_int", "True", "the number was written as an integer"),
-    TN_ATTR_END,
-};
+static const tn_attr_def scalar_attrs[] = TN_ATTR_TABLE(scalar);
 
 /* dy / (x^2 + scalar^2) */
 static tn_edge arctan2_part(tn_grad *g, tn_status *st)
@@ -366,10 +364,7 @@ static const tn_op op__npi_bitwise_not =
 #define TRUTH_OP(name, meaning) DERIVED(name, meaning, .dtype = truth_dtype)
 #define OTHER_OP(name, meaning, names) DERIVED(name, meaning, .inputs = names)
 #define NUMBER_OP(name, meaning, types) DERIVED(name, meaning, .inputs = data_name, .dtype = types)
-static const tn_attr_def axes_attrs[] = {
-    TN_ATTR_TUPLE("axes", "None", "the input's axes in the output's order; None: reversed"),
-    TN_ATTR_END,
-};
+static const tn_attr_def axes_attrs[] = TN_ATTR_TABLE(np_transpose);
 
 /* clang-format off */
 UNARY(UNARY_OP)

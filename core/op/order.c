@@ -4,34 +4,14 @@
  * `sort`, and `topk` with its values, leave the positions of the chosen elements for backward, which puts dy
  * there.
  */
+#include "tenon/plugin/op/order.h"
 #include "op/infer_help.h"
-#include "tenon/plugin/indices.h"
 
 #define INDEX_TYPES "float16, float32, float64, uint8, int32 or int64"
 
-static const tn_attr_def sort_attrs[] = {
-    [TN_SORT_AXIS] = TN_ATTR_OPT_INT("axis", "-1", "along which is sorted; None: the input counts as flat"),
-    [TN_SORT_IS_ASCEND] = TN_ATTR_BOOL("is_ascend", "1", "the smallest first"),
-    TN_ATTR_END,
-};
-
-static const tn_attr_def argsort_attrs[] = {
-    [TN_ARGSORT_AXIS] =
-        TN_ATTR_OPT_INT("axis", "-1", "along which is sorted; None: the input counts as flat"),
-    [TN_ARGSORT_IS_ASCEND] = TN_ATTR_BOOL("is_ascend", "1", "the smallest first"),
-    [TN_ARGSORT_DTYPE] = TN_ATTR_DTYPE("dtype", "float32", "of the indices: " INDEX_TYPES),
-    TN_ATTR_END,
-};
-
-static const tn_attr_def topk_attrs[] = {
-    [TN_TOPK_AXIS] = TN_ATTR_OPT_INT("axis", "-1", "along which is chosen; None: the input counts as flat"),
-    [TN_TOPK_K] = TN_ATTR_INT("k", "1", "how many are chosen; 0 or below: all"),
-    [TN_TOPK_RET_TYP] = TN_ATTR_CHOICE("ret_typ", "indices", "both|indices|mask|value",
-                                       "what comes out; mask: 1 at what is chosen, else 0"),
-    [TN_TOPK_IS_ASCEND] = TN_ATTR_BOOL("is_ascend", "0", "the smallest instead of the largest"),
-    [TN_TOPK_DTYPE] = TN_ATTR_DTYPE("dtype", "float32", "of the indices: " INDEX_TYPES),
-    TN_ATTR_END,
-};
+static const tn_attr_def sort_attrs[] = TN_ATTR_TABLE(sort);
+static const tn_attr_def argsort_attrs[] = TN_ATTR_TABLE(argsort);
+static const tn_attr_def topk_attrs[] = TN_ATTR_TABLE(topk);
 
 /* ---- sort, argsort ------------------------------------------------------------------------------------ */
 
@@ -56,32 +36,32 @@ static tn_status sort_dtype(tn_infer *i)
 
 static tn_status argsort_dtype(tn_infer *i)
 {
-    return indices_dtype(i, &i->out_dtype[0], TN_ARGSORT_DTYPE);
+    return indices_dtype(i, &i->out_dtype[0], TN_argsort_dtype);
 }
 
 /* ---- topk --------------------------------------------------------------------------------------------- */
 
 static bool topk_is(const tn_value *attrs, int64_t ret_typ)
 {
-    return tni_attr_int(attrs, TN_TOPK_RET_TYP) == ret_typ;
+    return tni_attr_int(attrs, TN_topk_ret_typ) == ret_typ;
 }
 
 static bool topk_gives_values(const tn_value *attrs)
 {
-    return topk_is(attrs, TN_TOPK_RET_TYP_VALUE) || topk_is(attrs, TN_TOPK_RET_TYP_BOTH);
+    return topk_is(attrs, TN_topk_ret_typ_value) || topk_is(attrs, TN_topk_ret_typ_both);
 }
 
 static tn_status topk_args(tn_infer *i)
 {
     i->out_count = topk_gives_values(i->attrs) ? 2 : 1;
-    i->visible_count = topk_is(i->attrs, TN_TOPK_RET_TYP_BOTH) ? 2 : 1;
+    i->visible_count = topk_is(i->attrs, TN_topk_ret_typ_both) ? 2 : 1;
     return TN_OK;
 }
 
 /* The shape of what is chosen; unknown as long as the data's is. */
 static tn_status topk_chosen(tn_infer *i, const tn_shape *data, tn_shape *chosen)
 {
-    const int64_t *given = tni_attr_opt_int(i->attrs, TN_TOPK_AXIS), k = tni_attr_int(i->attrs, TN_TOPK_K);
+    const int64_t *given = tni_attr_opt_int(i->attrs, TN_topk_axis), k = tni_attr_int(i->attrs, TN_topk_k);
     int64_t size = TN_DIM_UNKNOWN;
     int32_t axis = 0;
     tn_status st;
@@ -107,9 +87,9 @@ static tn_status topk_shape(tn_infer *i)
 {
     tn_shape chosen;
     tn_status st =
-        topk_is(i->attrs, TN_TOPK_RET_TYP_MASK) ? tn_shape_unify(i, i->in_shape[0], i->out_shape[0]) : TN_OK;
+        topk_is(i->attrs, TN_topk_ret_typ_mask) ? tn_shape_unify(i, i->in_shape[0], i->out_shape[0]) : TN_OK;
 
-    if (st || (st = topk_chosen(i, i->in_shape[0], &chosen)) || topk_is(i->attrs, TN_TOPK_RET_TYP_MASK))
+    if (st || (st = topk_chosen(i, i->in_shape[0], &chosen)) || topk_is(i->attrs, TN_topk_ret_typ_mask))
         return st;
     for (uint32_t k = 0; !st && k < i->out_count; k++)
         st = tni_shape_assign(i, i->out_shape[k], &chosen);
@@ -120,14 +100,14 @@ static tn_status topk_shape(tn_infer *i)
 static tn_status topk_dtype(tn_infer *i)
 {
     int32_t unseen = -1;
-    int32_t *indices = topk_is(i->attrs, TN_TOPK_RET_TYP_INDICES) ? &i->out_dtype[0]
-                       : topk_is(i->attrs, TN_TOPK_RET_TYP_BOTH)  ? &i->out_dtype[1]
+    int32_t *indices = topk_is(i->attrs, TN_topk_ret_typ_indices) ? &i->out_dtype[0]
+                       : topk_is(i->attrs, TN_topk_ret_typ_both)  ? &i->out_dtype[1]
                                                                   : &unseen;
-    tn_status st = indices_dtype(i, indices, TN_TOPK_DTYPE);
+    tn_status st = indices_dtype(i, indices, TN_topk_dtype);
 
-    if (!st && topk_is(i->attrs, TN_TOPK_RET_TYP_VALUE))
+    if (!st && topk_is(i->attrs, TN_topk_ret_typ_value))
         st = tni_dtype_assign(i, &i->out_dtype[1], TN_I32);
-    return st || topk_is(i->attrs, TN_TOPK_RET_TYP_INDICES)
+    return st || topk_is(i->attrs, TN_topk_ret_typ_indices)
                ? st
                : tni_dtype_unify(i, &i->in_dtype[0], &i->out_dtype[0]);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "op/infer_help.h"
+#include "tenon/plugin/op/unary.h"
 
 #define IN 1  /* _backward_<name>(dy, x) */
 #define OUT 2 /* _backward_<name>(dy, y) */
@@ -161,20 +162,9 @@ static tn_status linear_grad(tn_grad *g)
 
 /* ---- with attributes -------------------------------------------------------------------------- */
 
-static const tn_attr_def clip_attrs[] = {
-    TN_ATTR_FLOAT_RUN("a_min", TN_REQUIRED, "smaller elements become this"),
-    TN_ATTR_FLOAT_RUN("a_max", TN_REQUIRED, "larger elements become this"),
-    TN_ATTR_END,
-};
-static const tn_attr_def hard_sigmoid_attrs[] = {
-    TN_ATTR_FLOAT_RUN("alpha", "0.2", "slope"),
-    TN_ATTR_FLOAT_RUN("beta", "0.5", "value at 0"),
-    TN_ATTR_END,
-};
-static const tn_attr_def smooth_l1_attrs[] = {
-    TN_ATTR_FLOAT_RUN("scalar", "1", "sigma: quadratic where |x| is at most 1 / sigma^2"),
-    TN_ATTR_END,
-};
+static const tn_attr_def clip_attrs[] = TN_ATTR_TABLE(clip);
+static const tn_attr_def hard_sigmoid_attrs[] = TN_ATTR_TABLE(hard_sigmoid);
+static const tn_attr_def smooth_l1_attrs[] = TN_ATTR_TABLE(smooth_l1);
 
 /* _backward_<name>(dy, x) with the forward's attributes. */
 static tn_status attr_grad(tn_grad *g)

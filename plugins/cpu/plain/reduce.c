@@ -11,6 +11,7 @@
 
 #include "../../common/index.h"
 #include "loops.h"
+#include "tenon/plugin/op/reduce.h"
 
 #define LEAF 1024
 #define STRIP 128 /* outputs that are reduced side by side */
@@ -422,17 +423,19 @@ static tn_status reduce_prepare(void *plugin, const tn_node *node, tn_plan *plan
 {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (strcmp(rows[i].op, node->op) == 0)
-            return plan_make(plugin, node, plan, rows[i].id, rows[i].finish,
-                             mask_of(node->attrs[0], node->attrs[2] != 0, node->in[0]->ndim), err);
+            return plan_make(
+                plugin, node, plan, rows[i].id, rows[i].finish,
+                mask_of(node->attrs[TN_reduce_axis], node->attrs[TN_reduce_exclude] != 0, node->in[0]->ndim),
+                err);
     return tn_fail(err, TN_E_UNSUPPORTED, "not an operator of this kernel");
 }
 
 static tn_status norm_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    bool one = tn_value_int(node->attrs[0]) == 1;
+    bool one = tn_value_int(node->attrs[TN_norm_ord]) == 1;
 
     return plan_make(plugin, node, plan, one ? R_MAGNITUDES : R_SQUARES, one ? FINISH_NONE : FINISH_ROOT,
-                     mask_of(node->attrs[1], false, node->in[0]->ndim), err);
+                     mask_of(node->attrs[TN_norm_axis], false, node->in[0]->ndim), err);
 }
 
 /* The axes that stretching added or repeated. */
@@ -461,7 +464,7 @@ typedef struct arg_plan {
 static tn_status arg_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     const tn_tensor *in = node->in[0];
-    const int64_t *axis = node->attr_count > 0 ? tn_value_pointer(node->attrs[0]) : NULL;
+    const int64_t *axis = node->attr_count > 0 ? tn_value_pointer(node->attrs[TN_argmax_axis]) : NULL;
     int64_t a = node->attr_count == 0 ? 1 : axis ? (*axis < 0 ? *axis + in->ndim : *axis) : -1;
     arg_plan *p;
     tn_status st = tncpu_state(plugin, plan, sizeof *p, err);
@@ -580,7 +583,7 @@ static void small_view(const tn_tensor *small, const tn_tensor *wide, uint32_t m
 static tn_status back_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     const tn_tensor *wide = node->out[0];
-    uint32_t mask = mask_of(node->attrs[0], node->attrs[2] != 0, wide->ndim),
+    uint32_t mask = mask_of(node->attrs[TN_reduce_axis], node->attrs[TN_reduce_exclude] != 0, wide->ndim),
              sums = strcmp(node->op, "_backward_sum") == 0;
     int64_t dims[2][2 * TN_NDIM_MAX], count = 1;
     tn_tensor views[2];
