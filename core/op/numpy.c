@@ -376,13 +376,14 @@ NUMBERS(NUMBER_OP)
 OTHERS(OTHER_OP)
 DERIVED(_npi_absolute, "abs", .inputs = x_name, .aliases = abs_alias)
 DERIVED(_np_transpose, "transpose", .inputs = a_name, .attrs = axes_attrs)
-DERIVED(_npi_concatenate, "Concat", .inputs = list_names, .attrs = concatenate_attrs, .gradient = tni_concat_grad)
+DERIVED(_npi_concatenate, "Concat", .inputs = list_names, .attrs = concatenate_attrs,
+        .gradient = tni_concat_grad)
 DERIVED(_npi_logical_not, "logical_not", .inputs = x_name, .dtype = truth_dtype)
 
 const tn_op *const tni_family_numpy[] = {
 #define POINTER(name, ...) &op_##name,
-    UNARY(POINTER) LAYERS(POINTER) PAIRS(POINTER) TRUTHS(POINTER) NUMBERS(POINTER) QUESTIONS(POINTER) FUNCTIONS(POINTER)
-    NUMBER_FUNCTIONS(POINTER) OTHERS(POINTER) &op__npi_bitwise_not, &op__npi_absolute, &op__np_transpose,
+    UNARY(POINTER) LAYERS(POINTER) PAIRS(POINTER) TRUTHS(POINTER) NUMBERS(POINTER) QUESTIONS(POINTER)
+    FUNCTIONS(POINTER) NUMBER_FUNCTIONS(POINTER) OTHERS(POINTER) &op__npi_bitwise_not, &op__npi_absolute, &op__np_transpose,
     &op__npi_concatenate, &op__npi_logical_not, NULL,
 };
 /* clang-format on */
