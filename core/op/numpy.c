@@ -383,7 +383,7 @@ DERIVED(_npi_logical_not, "logical_not", .inputs = x_name, .dtype = truth_dtype)
 const tn_op *const tni_family_numpy[] = {
 #define POINTER(name, ...) &op_##name,
     UNARY(POINTER) LAYERS(POINTER) PAIRS(POINTER) TRUTHS(POINTER) NUMBERS(POINTER) QUESTIONS(POINTER)
-    FUNCTIONS(POINTER) NUMBER_FUNCTIONS(POINTER) OTHERS(POINTER) &op__npi_bitwise_not, &op__npi_absolute, &op__np_transpose,
-    &op__npi_concatenate, &op__npi_logical_not, NULL,
+    FUNCTIONS(POINTER) NUMBER_FUNCTIONS(POINTER) OTHERS(POINTER) &op__npi_bitwise_not,
+    &op__npi_absolute, &op__np_transpose, &op__npi_concatenate, &op__npi_logical_not, NULL,
 };
 /* clang-format on */
