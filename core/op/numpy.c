@@ -7,6 +7,7 @@
 #include "tenon/plugin/op/numpy.h"
 #include "op/binary.h"
 #include "op/cost.h"
+#include "op/join.h"
 #include "tenon/plugin/op/scalar.h"
 
 static const char *const x_name[] = {"x", NULL};
@@ -343,7 +344,6 @@ static const tn_op op__npi_bitwise_not =
 /* X(name, meaning, inputs) */
 #define OTHERS(X)                                                                                            \
     X(_npi_hypot, "broadcast_hypot", x_names)                                                                \
-    X(_npi_concatenate, "Concat", list_names)                                                                \
     X(_npi_stack, "stack", list_names)                                                                       \
     X(_npi_flip, "reverse", data_name)                                                                       \
     X(_np_squeeze, "squeeze", a_name)                                                                        \
@@ -365,6 +365,7 @@ static const tn_op op__npi_bitwise_not =
 #define OTHER_OP(name, meaning, names) DERIVED(name, meaning, .inputs = names)
 #define NUMBER_OP(name, meaning, types) DERIVED(name, meaning, .inputs = data_name, .dtype = types)
 static const tn_attr_def axes_attrs[] = TN_ATTR_TABLE(np_transpose);
+static const tn_attr_def concatenate_attrs[] = TN_ATTR_TABLE(npi_concatenate);
 
 /* clang-format off */
 UNARY(UNARY_OP)
@@ -375,12 +376,14 @@ NUMBERS(NUMBER_OP)
 OTHERS(OTHER_OP)
 DERIVED(_npi_absolute, "abs", .inputs = x_name, .aliases = abs_alias)
 DERIVED(_np_transpose, "transpose", .inputs = a_name, .attrs = axes_attrs)
+DERIVED(_npi_concatenate, "Concat", .inputs = list_names, .attrs = concatenate_attrs,
+        .gradient = tni_concat_grad)
 DERIVED(_npi_logical_not, "logical_not", .inputs = x_name, .dtype = truth_dtype)
 
 const tn_op *const tni_family_numpy[] = {
 #define POINTER(name, ...) &op_##name,
-    UNARY(POINTER) LAYERS(POINTER) PAIRS(POINTER) TRUTHS(POINTER) NUMBERS(POINTER) QUESTIONS(POINTER) FUNCTIONS(POINTER)
-    NUMBER_FUNCTIONS(POINTER) OTHERS(POINTER) &op__npi_bitwise_not, &op__npi_absolute, &op__np_transpose,
-    &op__npi_logical_not, NULL,
+    UNARY(POINTER) LAYERS(POINTER) PAIRS(POINTER) TRUTHS(POINTER) NUMBERS(POINTER) QUESTIONS(POINTER)
+    FUNCTIONS(POINTER) NUMBER_FUNCTIONS(POINTER) OTHERS(POINTER) &op__npi_bitwise_not,
+    &op__npi_absolute, &op__np_transpose, &op__npi_concatenate, &op__npi_logical_not, NULL,
 };
 /* clang-format on */
