@@ -45,12 +45,12 @@ static tn_status activation_back_grad(tn_grad *g)
 static const tn_op op_activation =
     TNI_OP("Activation", .doc = "relu, sigmoid, tanh, softrelu or softsign of each element",
            .aliases = TNI_NAMES("_npx_activation"), .attrs = activation_attrs, .inputs = data_names,
-           .outputs = output_names, .flags = TN_OP_POINTWISE, .shape = tni_shape_same,
-           .dtype = tni_dtype_same_float, .gradient = activation_grad);
+           .outputs = output_names, .flags = TN_OP_POINTWISE, .shape = tni_shape_same, .types = "T:float",
+           .gradient = activation_grad);
 static const tn_op op_activation_back = TNI_OP(
     "_backward_Activation", .doc = "gradient of Activation", .attrs = activation_attrs,
     .inputs = activation_back_names, .outputs = output_names, .flags = TN_OP_POINTWISE | TN_OP_BACKWARD,
-    .shape = tni_shape_same, .dtype = tni_dtype_same_float, .gradient = activation_back_grad);
+    .shape = tni_shape_same, .types = "T:float", .gradient = activation_back_grad);
 
 /* ---- LeakyReLU -------------------------------------------------------------------------------- */
 
@@ -167,16 +167,15 @@ static tn_status leaky_back_grad(tn_grad *g)
 static const tn_op op_leaky =
     TNI_OP("LeakyReLU", .doc = "x above 0; below it a line or a curve by act_type",
            .aliases = TNI_NAMES("_npx_leaky_relu"), .attrs = leaky_attrs, .inputs = leaky_names,
-           .outputs = output_names, .args = leaky_args, .shape = leaky_shape, .dtype = tni_dtype_same_float,
+           .outputs = output_names, .args = leaky_args, .shape = leaky_shape, .types = "T:float",
            .gradient = leaky_grad, .cost = tni_cost_each_output);
 static const tn_op op_leaky_back = TNI_OP(
     "_backward_LeakyReLU", .doc = "gradient of LeakyReLU to data", .attrs = leaky_attrs,
     .inputs = leaky_back_names, .outputs = output_names, .flags = TN_OP_BACKWARD, .args = leaky_back_args,
-    .shape = leaky_back_shape, .dtype = tni_dtype_same_float, .gradient = leaky_back_grad);
-static const tn_op op_gamma_back =
-    TNI_OP("_backward_prelu_gamma", .doc = "gradient of LeakyReLU(prelu) to gamma",
-           .inputs = leaky_back_names, .outputs = output_names, .flags = TN_OP_BACKWARD,
-           .shape = gamma_back_shape, .dtype = tni_dtype_same_float);
+    .shape = leaky_back_shape, .types = "T:float", .gradient = leaky_back_grad);
+static const tn_op op_gamma_back = TNI_OP(
+    "_backward_prelu_gamma", .doc = "gradient of LeakyReLU(prelu) to gamma", .inputs = leaky_back_names,
+    .outputs = output_names, .flags = TN_OP_BACKWARD, .shape = gamma_back_shape, .types = "T:float");
 
 /* clang-format off */
 const tn_op *const tni_family_activation[] = {

@@ -65,6 +65,9 @@ tn_status tni_op_derive(const tn_op *op, const tni_opdef *from, tn_op *out, uint
     tn_status st;
 
     *borrowed = 0;
+    if (op->shapes || op->gradients)
+        return tni_error(TN_E_ARG, "operator %s computes %s: shapes and gradients are those of that one",
+                         op->name, meaning->name);
     if (from->function)
         return tni_error(TN_E_ARG, "operator %s computes %s, which is a function of the program", op->name,
                          meaning->name);
@@ -86,7 +89,8 @@ tn_status tni_op_derive(const tn_op *op, const tni_opdef *from, tn_op *out, uint
         TAKE(flags);
     BORROW(args, TNI_OF_ARGS);
     BORROW(shape, TNI_OF_SHAPE);
-    BORROW(dtype, TNI_OF_DTYPE);
+    if (!out->types)
+        BORROW(dtype, TNI_OF_DTYPE);
     BORROW(storage, TNI_OF_STORAGE);
     BORROW(cost, TNI_OF_COST);
     if (!(out->flags & TN_OP_ZERO_GRADIENT))
