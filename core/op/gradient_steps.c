@@ -12,14 +12,14 @@
  *
  *     "data = elemwise_div(dy*output, data)"    "t = sum(h*output, axis=@axis) ; dy = broadcast_sub(h, t)"
  *
- * A step gives an input its gradient, or a name to what further steps read. `dy`, `dy1`: what arrives at an
- * output. In steps of the second derivative names are those of the backward operator's inputs, and `h`, `h1`
- * is what arrives at its outputs. Signs are elementwise operators, of class `broadcast` those that stretch,
- * and what an input gets is summed to its shape. An operand may be a number, an attribute that does not
- * change from call to call, or `scalar`. `!`: attributes of equal names are taken over; `@attr`: the text of
- * one; `#arg`: how many copies there are; `arg*`: all of them. What does not arrive counts as zero: a product
- * with it does not arrive, a sum is its other term. What is not there (`?cond`) is left out of calls. Steps
- * are read as they run, without a tree; without `g` they are only checked.
+ * A step gives an input its gradient, or a name to what further steps read. `dy` or `h`, `dy1`: what arrives
+ * at an output. In steps of the second derivative names are those of the backward operator's inputs, and `h`,
+ * `h1` is what arrives at its outputs. Signs are elementwise operators, of class `broadcast` those that
+ * stretch, and what an input gets is summed to its shape. An operand may be a number, an attribute that does
+ * not change from call to call, or `scalar`. `!`: attributes of equal names are taken over; `@attr`: the text
+ * of one; `#arg`: how many copies there are; `arg*`: all of them. What does not arrive counts as zero: a
+ * product with it does not arrive, a sum is its other term. What is not there (`?cond`) is left out of calls.
+ * Steps are read as they run, without a tree; without `g` they are only checked.
  */
 #include "op/attr_type.h"
 #include "op/shape_rule_parser.h"
@@ -192,7 +192,8 @@ static uint32_t output_find(const steps *s, size_t n, bool *head, uint32_t *copi
 {
     const tni_shape_rule *r = s->p.rule;
     const uint8_t arg = tni_rule_arg_find(&s->p, n);
-    const int32_t number = head_number(s->p.p, n, s->row ? "h" : "dy");
+    const bool dy = !s->row && *s->p.p == 'd';
+    const int32_t number = head_number(s->p.p, n, dy ? "dy" : "h");
 
     *head = arg == RULE_NONE;
     if (s->row) {
@@ -415,8 +416,8 @@ static value call_read(steps *s)
 
 static value fact_read(steps *s)
 {
-    const size_t n = word_length(s->p.p);
     value v = {.edge = made_up};
+    size_t n;
 
     blanks(&s->p);
     if (s->p.st)
@@ -443,6 +444,7 @@ static value fact_read(steps *s)
         return v;
     }
     (void)take(&s->p, "~");
+    n = word_length(s->p.p);
     return n && (s->p.p[n] == '(' || (s->p.p[n] == '!' && s->p.p[n + 1] == '(')) ? call_read(s)
                                                                                  : name_read(s);
 }

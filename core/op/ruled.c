@@ -643,9 +643,9 @@ void tni_ruled_op_destroy(tni_ruled_op *r)
 tn_status tni_ruled_op_parse(const tn_op *op)
 {
     const tni_shape_rule *rule;
-
-    const bool ruled =
-        op->shape == forward_shape || op->dtype == forward_dtype || op->gradient == forward_gradient;
+    const bool ruled = (op->shapes && op->shape == forward_shape) ||
+                       (op->gradients && op->gradient == forward_gradient) ||
+                       (op->struct_size >= TN_END(tn_op, types) && op->types && op->dtype == forward_dtype);
 
     return ruled ? rule_of(ruled_of(op), &rule) : TN_OK;
 }

@@ -225,9 +225,11 @@ void tni_rule_gradients_read(parser *p, const char *text)
     p->p = text;
     class_read(p);
     composed = r->gradient_class >= CLASS_COMPOSED;
+    if (p->heads && composed)
+        return;
     do
         gradient_read(p, composed);
-    while (!(p->heads && (composed || tni_gradient_row(r))) && take(p, "|"));
+    while (!(p->heads && tni_gradient_row(r)) && take(p, "|"));
     if (p->heads || p->st)
         return;
     if (!composed && !tni_gradient_row(r))
