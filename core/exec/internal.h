@@ -2,10 +2,8 @@
 #ifndef TN_EXEC_INTERNAL_H
 #define TN_EXEC_INTERNAL_H
 
+#include "exec/exec.h"
 #include "exec/node.h"
-#include "exec/subgraph.h"
-
-#define TNI_SUBGRAPHS_MAX 16u /* operators that run graphs of their own */
 
 typedef struct tni_draws { /* random numbers of one device */
     atomic_uint_fast64_t key, next;
@@ -29,9 +27,7 @@ struct tni_exec {
     atomic_uint_fast64_t hits, misses, short_way, programs, frames, tape_order, cuts, unsettled;
     atomic_uint_fast64_t kept_bytes; /* of frames that pools keep */
     atomic_uint_fast64_t graphs, graph_launches, graph_updates;
-    void *backward;                                       /* room autograd's cache of programs */
-    const tni_subgraph_def *subgraphs[TNI_SUBGRAPHS_MAX]; /* under the lock */
-    uint32_t subgraph_count;
+    void *backward; /* room autograd's cache of programs */
 };
 
 /* ---- signature.c: what a call looks like, and how it is run ------------------------------------------- */

@@ -337,6 +337,10 @@ static tn_status signature_create(tni_context *c, const tni_call_key *k, tni_sig
     uint32_t mutated = 0;
     tn_status st;
 
+    if (k->def->op->exec == TN_EXEC_SUBGRAPH)
+        return tni_error(TN_E_UNSUPPORTED,
+                         "operator %s runs graphs of its own: it is a node of a net, never a call",
+                         k->def->op->name);
     if ((st = tni_op_args(k->def, k->attrs, k->in_count, &args)))
         return st;
     if (args.in_count != k->in_count)

@@ -2,6 +2,7 @@
  * Activation functions chosen by an attribute. Those of Activation have derivatives that follow from y alone,
  * so the planner may give the bytes of x away after the forward pass; those of LeakyReLU need x.
  */
+#include "tenon/plugin/op/activation.h"
 #include "op/cost.h"
 #include "op/infer_help.h"
 
@@ -10,10 +11,7 @@ static const char *const output_names[] = {"output", NULL};
 
 /* ---- Activation ------------------------------------------------------------------------------- */
 
-static const tn_attr_def activation_attrs[] = {
-    TN_ATTR_CHOICE("act_type", TN_REQUIRED, "relu|sigmoid|tanh|softrelu|softsign", "the function"),
-    TN_ATTR_END,
-};
+static const tn_attr_def activation_attrs[] = TN_ATTR_TABLE(Activation);
 
 static const tn_op op_activation =
     TNI_OP("Activation", .doc = "relu, sigmoid, tanh, softrelu or softsign of each element",
@@ -25,33 +23,20 @@ static const tn_op op_activation =
 
 /* ---- LeakyReLU -------------------------------------------------------------------------------- */
 
-#define RRELU 0
-#define LEAKY 1
-#define PRELU 2
-#define ELU 3
-#define SELU 4
-#define GELU 5
-
-static const tn_attr_def leaky_attrs[] = {
-    TN_ATTR_CHOICE("act_type", "leaky", "rrelu|leaky|prelu|elu|selu|gelu", "the function"),
-    TN_ATTR_FLOAT("slope", "0.25", "leaky: slope below 0; elu: limit below 0, negated"),
-    TN_ATTR_FLOAT("lower_bound", "0.125", "rrelu: smallest slope"),
-    TN_ATTR_FLOAT("upper_bound", "0.334", "rrelu: largest slope"),
-    TN_ATTR_END,
-};
+static const tn_attr_def leaky_attrs[] = TN_ATTR_TABLE(LeakyReLU);
 static const char *const leaky_names[] = {"data", "gamma", NULL};
 static const char *const leaky_back_names[] = {"dy", "data", "gamma", NULL};
 
 static tn_status leaky_args(tn_infer *i)
 {
-    i->in_count = tni_attr_int(i->attrs, 0) == PRELU ? 2 : 1;
+    i->in_count = tni_attr_int(i->attrs, TN_LeakyReLU_act_type) == TN_LeakyReLU_act_type_prelu ? 2 : 1;
     i->out_count = i->visible_count = 1;
     return TN_OK;
 }
 
 static tn_status leaky_back_args(tn_infer *i)
 {
-    i->in_count = tni_attr_int(i->attrs, 0) == PRELU ? 3 : 2;
+    i->in_count = tni_attr_int(i->attrs, TN_LeakyReLU_act_type) == TN_LeakyReLU_act_type_prelu ? 3 : 2;
     i->out_count = i->visible_count = 1;
     return TN_OK;
 }
@@ -98,7 +83,7 @@ static tn_status gamma_back_shape(tn_infer *i)
 
 static tn_status leaky_grad(tn_grad *g)
 {
-    bool prelu = tni_attr_int(g->attrs, 0) == PRELU;
+    bool prelu = tni_attr_int(g->attrs, TN_LeakyReLU_act_type) == TN_LeakyReLU_act_type_prelu;
     tn_edge in[3] = {tn_grad_of(g, 0), tn_grad_input(g, 0)};
     tn_status st;
 
@@ -113,7 +98,7 @@ static tn_status leaky_grad(tn_grad *g)
 /* Linear in dy. Below 0 elu and selu are a e^x + b: their second derivative is the first one there. */
 static tn_status leaky_back_grad(tn_grad *g)
 {
-    const int64_t type = tni_attr_int(g->attrs, 0);
+    const int64_t type = tni_attr_int(g->attrs, TN_LeakyReLU_act_type);
     const tn_edge h = tn_grad_of(g, 0), dy = tn_grad_input(g, 0), x = tn_grad_input(g, 1), in[] = {h, x};
     const tn_edge first[] = {dy, x};
     const tn_emit again = {
@@ -121,13 +106,13 @@ static tn_status leaky_back_grad(tn_grad *g)
     tn_edge part = {NULL, 0, 0}, below;
     tn_status st;
 
-    if (type == PRELU || type == GELU)
+    if (type == TN_LeakyReLU_act_type_prelu || type == TN_LeakyReLU_act_type_gelu)
         return tn_fail(g->err, TN_E_UNSUPPORTED,
-                       type == PRELU ? "act_type prelu has no second derivative here"
-                                     : "act_type gelu has no second derivative here");
+                       type == TN_LeakyReLU_act_type_prelu ? "act_type prelu has no second derivative here"
+                                                           : "act_type gelu has no second derivative here");
     if (!h.node || (st = tn_grad_emit(g, 0, "_backward_LeakyReLU", 2, in)))
         return h.node ? st : TN_OK;
-    if ((type != ELU && type != SELU) || !g->ops->needs(g, 1))
+    if ((type != TN_LeakyReLU_act_type_elu && type != TN_LeakyReLU_act_type_selu) || !g->ops->needs(g, 1))
         return TN_OK;
     st = g->ops->emit(g, &again, &part);
     below = tni_grad_scalar(g, &st, "_lesser_scalar", x, "0");

@@ -4,16 +4,16 @@
 
 #include "op/infer_help.h"
 
-/* Gradients, behind "composed: " or "broadcast: ". */
-#define TNI_GRAD_add "lhs = dy ; rhs = dy"
-#define TNI_GRAD_sub "lhs = dy ; rhs = -dy"
-#define TNI_GRAD_mul "lhs = dy*rhs ; rhs = dy*lhs"
-#define TNI_GRAD_div "lhs = dy/rhs ; rhs = -(dy*output/rhs)"
-#define TNI_GRAD_mod "lhs = dy ; rhs = -(dy*floor(lhs/rhs))"
-#define TNI_GRAD_power "lhs = dy*(rhs*lhs^(rhs-1)) ; rhs = dy*(output*log(lhs))"
-#define TNI_GRAD_maximum "lhs = dy*(lhs>=rhs) ; rhs = dy*(lhs<rhs)"
-#define TNI_GRAD_minimum "lhs = dy*(lhs<=rhs) ; rhs = dy*(lhs>rhs)"
-#define TNI_GRAD_hypot "lhs = dy*(lhs/output) ; rhs = dy*(rhs/output)"
+/* Gradients, behind "composed: ", "broadcast: " or "numpy: "; y: the name of the output. */
+#define TNI_GRAD_add(y) "lhs = dy ; rhs = dy"
+#define TNI_GRAD_sub(y) "lhs = dy ; rhs = -dy"
+#define TNI_GRAD_mul(y) "lhs = dy*rhs ; rhs = dy*lhs"
+#define TNI_GRAD_div(y) "lhs = dy/rhs ; rhs = -(dy*" y "/rhs)"
+#define TNI_GRAD_mod(y) "lhs = dy ; rhs = -(dy*floor(lhs/rhs))"
+#define TNI_GRAD_power(y) "lhs = dy*(rhs*lhs^(rhs-1)) ; rhs = dy*(" y "*log(lhs))"
+#define TNI_GRAD_maximum(y) "lhs = dy*(lhs>=rhs) ; rhs = dy*(lhs<rhs)"
+#define TNI_GRAD_minimum(y) "lhs = dy*(lhs<=rhs) ; rhs = dy*(lhs>rhs)"
+#define TNI_GRAD_hypot(y) "lhs = dy*(lhs/" y ") ; rhs = dy*(rhs/" y ")"
 
 /* Two operands whose dimensions of size 1 stretch to the other's. */
 static inline tn_status tni_shape_pair(tn_infer *i)

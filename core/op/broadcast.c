@@ -2,6 +2,7 @@
  * Operators of two arrays whose dimensions of size 1 stretch to the other's, as NumPy has it, and operators
  * that stretch one array. The gradient of a stretched operand is summed back to its shape (_sum_like).
  */
+#include "tenon/plugin/op/broadcast.h"
 #include "op/binary.h"
 #include "op/cost.h"
 
@@ -35,7 +36,8 @@
         #name_, .doc = doc_ "; dimensions of size 1 stretch", .inputs = TNI_NAMES("lhs", "rhs"),             \
         .outputs = TNI_NAMES("output"), .shape = tni_shape_pair, .cost = tni_cost_each_output, __VA_ARGS__);
 #define PAIR(name, gradient, doc, ...)                                                                       \
-    DEFINE(name, doc, .aliases = TNI_NAMES(__VA_ARGS__), .gradients = "broadcast: " TNI_GRAD_##gradient)
+    DEFINE(name, doc, .aliases = TNI_NAMES(__VA_ARGS__),                                                     \
+           .gradients = "broadcast: " TNI_GRAD_##gradient("output"))
 #define QUESTION(name, doc) DEFINE(name, doc, .flags = TN_OP_ZERO_GRADIENT)
 /* clang-format off */
 PAIRS(PAIR)
@@ -44,20 +46,9 @@ QUESTIONS(QUESTION)
 
 /* ---- one stretched ---------------------------------------------------------------------------- */
 
-static const tn_attr_def to_attrs[] = {
-    TN_ATTR_TUPLE_IN("shape", "()", 0, 9e18, "shape of the output; 0 keeps the input's dimension"),
-    TN_ATTR_END,
-};
-static const tn_attr_def axis_attrs[] = {
-    TN_ATTR_TUPLE("axis", "()", "dimensions of size 1 to stretch"),
-    TN_ATTR_TUPLE_IN("size", "()", 0, 9e18, "their sizes in the output"),
-    TN_ATTR_END,
-};
-static const tn_attr_def like_attrs[] = {
-    TN_ATTR_TUPLE("lhs_axes", "None", "dimensions of lhs to stretch; None: all"),
-    TN_ATTR_TUPLE("rhs_axes", "None", "dimensions of rhs whose sizes they take"),
-    TN_ATTR_END,
-};
+static const tn_attr_def to_attrs[] = TN_ATTR_TABLE(broadcast_to);
+static const tn_attr_def axis_attrs[] = TN_ATTR_TABLE(broadcast_axis);
+static const tn_attr_def like_attrs[] = TN_ATTR_TABLE(broadcast_like);
 
 static tn_status dim_stretch(tn_infer *i, tn_shape *out, int32_t axis, int64_t size)
 {
@@ -70,7 +61,7 @@ static tn_status dim_stretch(tn_infer *i, tn_shape *out, int32_t axis, int64_t s
 
 static tn_status to_shape(tn_infer *i)
 {
-    const tn_tuple *shape = tni_attr_tuple(i->attrs, 0);
+    const tn_tuple *shape = tni_attr_tuple(i->attrs, TN_broadcast_to_shape);
     tn_shape out = *i->in_shape[0];
     tn_status st;
 
@@ -87,7 +78,8 @@ static tn_status to_shape(tn_infer *i)
 
 static tn_status axis_shape(tn_infer *i)
 {
-    const tn_tuple *axes = tni_attr_tuple(i->attrs, 0), *sizes = tni_attr_tuple(i->attrs, 1);
+    const tn_tuple *axes = tni_attr_tuple(i->attrs, TN_broadcast_axis_axis),
+                   *sizes = tni_attr_tuple(i->attrs, TN_broadcast_axis_size);
     tn_shape out = *i->in_shape[0];
     tn_status st;
 
@@ -111,7 +103,8 @@ static tn_status axis_shape(tn_infer *i)
 
 static tn_status like_shape(tn_infer *i)
 {
-    const tn_tuple *left = tni_attr_tuple(i->attrs, 0), *right = tni_attr_tuple(i->attrs, 1);
+    const tn_tuple *left = tni_attr_tuple(i->attrs, TN_broadcast_like_lhs_axes),
+                   *right = tni_attr_tuple(i->attrs, TN_broadcast_like_rhs_axes);
     tn_shape out = *i->in_shape[0];
     const tn_shape *like = i->in_shape[1];
     tn_status st;
@@ -177,11 +170,11 @@ static tn_status stretch_like_shape(tn_infer *i)
 static const tn_op op_sum_like =
     TNI_OP("_sum_like", .doc = "sum over what stretching repeated", .inputs = TNI_NAMES("data", "like"),
            .outputs = TNI_NAMES("output"), .flags = TN_OP_BACKWARD, .shape = sum_like_shape,
-           .gradients = "composed: data = _stretch_like(dy, ~data)");
+           .types = "data:or(T)", .gradients = "composed: data = _stretch_like(dy, ~data)");
 static const tn_op op_stretch_like =
     TNI_OP("_stretch_like", .doc = "stretches data to the shape of like", .inputs = TNI_NAMES("data", "like"),
            .outputs = TNI_NAMES("output"), .flags = TN_OP_BACKWARD, .shape = stretch_like_shape,
-           .gradients = STRETCH_GRAD("data"));
+           .types = "data:or(T)", .gradients = STRETCH_GRAD("data"));
 
 /* clang-format off */
 const tn_op *const tni_family_broadcast[] = {

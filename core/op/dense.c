@@ -2,9 +2,10 @@
  * FullyConnected: y = x · weight' + bias. `flatten`: x is (N, rest taken together), else the last axis is
  * transformed. The weight (num_hidden, inputs) follows from the data, and the data's inputs from the weight.
  */
+#include "tenon/plugin/op/dense.h"
 #include "op/layers.h"
 
-static const tn_attr_def dense_attrs[] = {TNI_DENSE_ATTRS, TN_ATTR_END};
+static const tn_attr_def dense_attrs[] = TN_ATTR_TABLE(FullyConnected);
 
 static const tn_op fully_connected =
     TNI_OP("FullyConnected", .doc = "A dense layer: data · weight' + bias.",

@@ -2,6 +2,7 @@
  * Operators of arrays of one shape: arithmetic and comparison of two, sums of many, copies, constants of a
  * shape, casts, a choice by condition.
  */
+#include "tenon/plugin/op/elemwise.h"
 #include "op/binary.h"
 
 #define INPUTS(...) .inputs = TNI_NAMES(__VA_ARGS__), .outputs = TNI_NAMES("output"), .shape = tni_shape_same
@@ -36,7 +37,7 @@
 #define PAIR(name_, gradient_, doc_, ...)                                                                    \
     static const tn_op op_##name_ =                                                                          \
         TNI_OP(#name_, .doc = doc_, .aliases = TNI_NAMES(__VA_ARGS__), INPUTS("lhs", "rhs"),                 \
-               .flags = TN_OP_POINTWISE, .gradients = "composed: " TNI_GRAD_##gradient_);
+               .flags = TN_OP_POINTWISE, .gradients = "composed: " TNI_GRAD_##gradient_("output"));
 #define QUESTION(name_, doc_, alias_)                                                                        \
     static const tn_op op_##name_ =                                                                          \
         TNI_OP(#name_, .doc = doc_, .aliases = TNI_NAMES(alias_), INPUTS("lhs", "rhs"), ZERO);
@@ -47,19 +48,9 @@ QUESTIONS(QUESTION)
 
 /* ---- copies and constants --------------------------------------------------------------------- */
 
-static const tn_attr_def MakeLoss_attrs[] = {
-    TN_ATTR_FLOAT("grad_scale", "1", "factor of the gradient"),
-    TN_ATTR_FLOAT("valid_thresh", "0", "with normalization=valid: elements above this count"),
-    TN_ATTR_CHOICE("normalization", "null", "batch|null|valid",
-                   "what the gradient is divided by: the batch size, 1, "
-                   "the number of valid elements"),
-    TN_ATTR_END,
-};
+static const tn_attr_def MakeLoss_attrs[] = TN_ATTR_TABLE(MakeLoss);
 
-static const tn_attr_def copyto_attrs[] = {
-    TN_ATTR_TEXT("ctx", "", "device of the copy; none: where the input is"),
-    TN_ATTR_END,
-};
+static const tn_attr_def copyto_attrs[] = TN_ATTR_TABLE(copyto);
 
 #define ONE(name_, ...) static const tn_op op_##name_ = TNI_OP(#name_, INPUTS("data"), __VA_ARGS__);
 /* clang-format off */
@@ -88,7 +79,7 @@ static const tn_op op__copyto = {.struct_size = TN_END(tn_op, gradients),
 
 /* ---- add_n ------------------------------------------------------------------------------------ */
 
-static const tn_attr_def add_n_attrs[] = {TN_ATTR_COUNT("num_args"), TN_ATTR_END};
+static const tn_attr_def add_n_attrs[] = TN_ATTR_TABLE(add_n);
 
 static tn_status add_n_args(tn_infer *i)
 {
@@ -114,8 +105,7 @@ static const tn_op op_add_n = TNI_OP(
 
 /* ---- casts ------------------------------------------------------------------------------------ */
 
-static const tn_attr_def cast_attrs[] = {TN_ATTR_DTYPE("dtype", TN_REQUIRED, "type of the output"),
-                                         TN_ATTR_END};
+static const tn_attr_def cast_attrs[] = TN_ATTR_TABLE(Cast);
 /* Whole numbers, such as indices and labels, stay what they are. */
 static tn_status amp_cast_dtype(tn_infer *i)
 {
@@ -124,7 +114,7 @@ static tn_status amp_cast_dtype(tn_infer *i)
     if (from < 0)
         return TN_OK;
     return tni_dtype_assign(i, &i->out_dtype[0],
-                            tni_dtype_is_float(from) ? (int32_t)tni_attr_int(i->attrs, 0) : from);
+                            tni_dtype_is_float(from) ? (int32_t)tni_attr_int(i->attrs, TN_Cast_dtype) : from);
 }
 
 #define CAST_GRAD "composed: data = _backward_cast(dy, ~data)"

@@ -4,39 +4,19 @@
  * gradient, and no call, symbol or file can name them (TN_OP_INTERNAL). Attributes of the layers stand first
  * and keep their indices.
  */
+#include "tenon/plugin/op/fused.h"
 #include "op/layers.h"
 
-/* What follows a layer: an addend, then a function. a_min, a_max: limits of clip; slope: of leaky below 0. */
-#define FOLLOWING_ATTRS(PREFIX)                                                                              \
-    [TN_##PREFIX##_WITH_SUM] = TN_ATTR_BOOL("with_sum", "0", "the last input is added to the output"),       \
-    [TN_##PREFIX##_ACT_TYPE] =                                                                               \
-        TN_ATTR_CHOICE("act_type", "None", "None|relu|sigmoid|tanh|softrelu|clip|leaky",                     \
-                       "the function of what came of that"),                                                 \
-    [TN_##PREFIX##_A_MIN] = TN_ATTR_FLOAT("a_min", "0", "clip: lower limit"),                                \
-    [TN_##PREFIX##_A_MAX] = TN_ATTR_FLOAT("a_max", "0", "clip: upper limit"),                                \
-    [TN_##PREFIX##_SLOPE] = TN_ATTR_FLOAT("slope", "0.25", "leaky: slope below 0")
-
-static const tn_attr_def conv_attrs[] = {TNI_CONVOLUTION_ATTRS, FOLLOWING_ATTRS(FUSED_CONV), TN_ATTR_END};
-static const tn_attr_def dense_attrs[] = {TNI_DENSE_ATTRS, FOLLOWING_ATTRS(FUSED_DENSE), TN_ATTR_END};
+static const tn_attr_def conv_attrs[] = TN_ATTR_TABLE(fused_conv);
+static const tn_attr_def dense_attrs[] = TN_ATTR_TABLE(fused_dense);
 
 static const char *const output_names[] = {"output", NULL};
 
 /* ---- folding of BatchNorm ---------------------------------------------------------------------------- */
 
-static const tn_attr_def fold_weight_attrs[] = {
-    [TN_FOLD_WEIGHT_EPS] =
-        TN_ATTR_FLOAT_IN("eps", "0.0010000000474974513", 0, 1e300, "added to the variance"),
-    [TN_FOLD_WEIGHT_FIX_GAMMA] = TN_ATTR_BOOL("fix_gamma", "1", "gamma counts as 1"),
-    TN_ATTR_END,
-};
+static const tn_attr_def fold_weight_attrs[] = TN_ATTR_TABLE(fold_weight);
 
-static const tn_attr_def fold_bias_attrs[] = {
-    [TN_FOLD_BIAS_EPS] = TN_ATTR_FLOAT_IN("eps", "0.0010000000474974513", 0, 1e300, "added to the variance"),
-    [TN_FOLD_BIAS_FIX_GAMMA] = TN_ATTR_BOOL("fix_gamma", "1", "gamma counts as 1"),
-    [TN_FOLD_BIAS_NO_BIAS] = TN_ATTR_BOOL("no_bias", "0", "the layer has no bias"),
-    [TN_FOLD_BIAS_DTYPE] = TN_ATTR_DTYPE("dtype", "None", "of the output; None: that of gamma"),
-    TN_ATTR_END,
-};
+static const tn_attr_def fold_bias_attrs[] = TN_ATTR_TABLE(fold_bias);
 
 /* ---- the family -------------------------------------------------------------------------------------- */
 

@@ -15,11 +15,12 @@
  * A step gives an input its gradient, or a name to what further steps read. `dy` or `h`, `dy1`: what arrives
  * at an output. In steps of the second derivative names are those of the backward operator's inputs, and `h`,
  * `h1` is what arrives at its outputs. Signs are elementwise operators, of class `broadcast` those that
- * stretch, and what an input gets is summed to its shape. An operand may be a number, an attribute that does
- * not change from call to call, or `scalar`. `!`: attributes of equal names are taken over; `@attr`: the text
- * of one; `#arg`: how many copies there are; `arg*`: all of them. What does not arrive counts as zero: a
- * product with it does not arrive, a sum is its other term. What is not there (`?cond`) is left out of calls.
- * Steps are read as they run, without a tree; without `g` they are only checked.
+ * stretch, of class `numpy` its own, and what an input gets is summed to its shape and type. An operand may
+ * be a number, an attribute that does not change from call to call, or `scalar`. `!`: attributes of equal
+ * names are taken over; `@attr`: the text of one; `#arg`: how many copies there are; `arg*`: all of them.
+ * What does not arrive counts as zero: a product with it does not arrive, a sum is its other term. What is
+ * not there (`?cond`) is left out of calls. Steps are read as they run, without a tree; without `g` they are
+ * only checked.
  */
 #include "op/attr_type.h"
 #include "op/shape_rule_parser.h"
@@ -40,7 +41,7 @@ typedef struct steps {
     parser p;
     tn_grad *g;               /* NULL: nothing is made */
     const rule_gradient *row; /* of the backward operator; NULL: of the operator itself */
-    bool broadcast;
+    rule_class class;         /* COMPOSED in second derivatives */
     uint32_t first[RULE_ARGS_MAX], copies[RULE_ARGS_MAX]; /* slots of the operator's arguments */
     struct {
         const char *name;
@@ -78,34 +79,59 @@ static value call1(steps *s, const char *op, value a)
 }
 
 typedef struct sign {
-    const char *text, *name, *scalar, *reverse; /* reverse: a number and an array; NULL: there is none */
-    bool basic;                                 /* elemwise_NAME, not _NAME */
+    const char *text, *name;
+    const char *scalar, *reverse; /* an array and a number, a number and an array; NULL: there is none */
+    const char *elemwise, *numpy; /* instead of _NAME, _npi_NAME */
 } sign;
 
-static const sign compare_signs[] = {{">=", "greater_equal", "_greater_equal_scalar", NULL, false},
-                                     {"<=", "lesser_equal", "_lesser_equal_scalar", NULL, false},
-                                     {">", "greater", "_greater_scalar", NULL, false},
-                                     {"<", "lesser", "_lesser_scalar", NULL, false},
-                                     {NULL, NULL, NULL, NULL, false}};
-static const sign sum_signs[] = {{"+", "add", "_plus_scalar", "_plus_scalar", true},
-                                 {"-", "sub", "_minus_scalar", "_rminus_scalar", true},
-                                 {NULL, NULL, NULL, NULL, false}};
-static const sign product_signs[] = {{"*", "mul", "_mul_scalar", "_mul_scalar", true},
-                                     {"/", "div", "_div_scalar", "_rdiv_scalar", true},
-                                     {NULL, NULL, NULL, NULL, false}};
-static const sign power_signs[] = {{"^", "power", "_power_scalar", "_rpower_scalar", false},
-                                   {NULL, NULL, NULL, NULL, false}};
+#define NO_SIGN                                                                                              \
+    {                                                                                                        \
+        NULL, NULL, NULL, NULL, NULL, NULL                                                                   \
+    }
+#define BASIC(text, name, scalar, reverse, numpy)                                                            \
+    {                                                                                                        \
+        text, name, "_" scalar "_scalar", "_" reverse "_scalar", "elemwise_" name, "_npi_" numpy             \
+    }
 
-/* An array and a number. */
-static value apply_number(steps *s, const char *op, value array, value number)
+static const sign compare_signs[] = {
+    {">=", "greater_equal", "_greater_equal_scalar", NULL, NULL, NULL},
+    {"<=", "lesser_equal", "_lesser_equal_scalar", NULL, NULL, "_npi_less_equal"},
+    {">", "greater", "_greater_scalar", NULL, NULL, NULL},
+    {"<", "lesser", "_lesser_scalar", NULL, NULL, "_npi_less"},
+    NO_SIGN};
+static const sign sum_signs[] = {BASIC("+", "add", "plus", "plus", "add"),
+                                 BASIC("-", "sub", "minus", "rminus", "subtract"), NO_SIGN};
+static const sign product_signs[] = {BASIC("*", "mul", "mul", "mul", "multiply"),
+                                     BASIC("/", "div", "div", "rdiv", "true_divide"), NO_SIGN};
+static const sign power_signs[] = {{"^", "power", "_power_scalar", "_rpower_scalar", NULL, NULL}, NO_SIGN};
+
+/* The operator of a sign over two arrays. */
+static void sign_operator(const steps *s, const sign *f, char *op)
 {
-    const tn_attr_text attr = {"scalar", number.text};
+    const char *whole = s->class == CLASS_NUMPY ? f->numpy : s->class == CLASS_BROADCAST ? NULL : f->elemwise;
+    const char *prefix = s->class == CLASS_NUMPY ? "_npi_" : s->class == CLASS_BROADCAST ? "broadcast_" : "_";
+
+    snprintf(op, TN_NAME_MAX, "%s%s", whole ? "" : prefix, whole ? whole : f->name);
+}
+
+/* An array and a number. NumPy's operators make floating point of whole numbers. */
+static value apply_number(steps *s, const sign *f, bool reversed, value array, value number)
+{
+    const tn_attr_text attrs[] = {{"scalar", number.text}, {"is_int", "False"}};
+    const bool numpy = s->class == CLASS_NUMPY && f->numpy && !reversed;
+    const char *op = reversed ? f->reverse : f->scalar;
+    char name[TN_NAME_MAX];
 
     if (!op)
         fail(&s->p, "a number stands on the wrong side");
     if (!array.edge.node || s->p.st)
         return array;
-    return node_emit(s, op, number.scalar ? TN_EMIT_INHERIT : 0, 1, &array.edge, !number.scalar, &attr);
+    snprintf(name, sizeof name, "%s%s", numpy ? f->numpy : op, numpy ? "_scalar" : "");
+    return node_emit(s, name, number.scalar ? TN_EMIT_INHERIT : 0, 1, &array.edge,
+                     number.scalar ? 0
+                     : numpy       ? 2
+                                   : 1,
+                     attrs);
 }
 
 static value apply(steps *s, const sign *f, value a, value b)
@@ -121,15 +147,15 @@ static value apply(steps *s, const sign *f, value a, value b)
     if (s->p.st)
         return a;
     if (b.number || b.scalar)
-        return apply_number(s, f->scalar, a, b);
+        return apply_number(s, f, false, a, b);
     if (a.number || a.scalar)
-        return apply_number(s, f->reverse, b, a);
+        return apply_number(s, f, true, b, a);
     if (!a.edge.node || !b.edge.node) {
         if (!sum || !b.edge.node)
             return !sum && a.edge.node ? b : a;
         return *f->text == '-' ? call1(s, "negative", b) : b;
     }
-    snprintf(op, sizeof op, "%s%s", s->broadcast ? "broadcast_" : f->basic ? "elemwise_" : "_", f->name);
+    sign_operator(s, f, op);
     return node_emit(s, op, 0, 2, in, 0, NULL);
 }
 
@@ -480,7 +506,7 @@ static void input_set(steps *s, uint32_t index, uint32_t count, bool all, tn_edg
     for (uint32_t k = 0; !s->p.st && s->g && e.node && k < (all ? count : 1); k++) {
         const tn_edge in[] = {e, tn_grad_input(s->g, index + k)};
 
-        if (s->broadcast)
+        if (s->class != CLASS_COMPOSED)
             e = node_emit(s, "_sum_like", 0, 2, in, 0, NULL).edge;
         if (!s->p.st)
             s->p.st = s->g->ops->set(s->g, index + k, e);
@@ -538,7 +564,7 @@ static steps steps_of(const tni_shape_rule *r, const rule_gradient *row, tn_grad
 {
     steps s = {.p = {.rule = (tni_shape_rule *)(uintptr_t)r, .which = "gradient"}, .g = g, .row = row};
 
-    s.broadcast = !row && r->gradient_class == CLASS_BROADCAST;
+    s.class = row ? CLASS_COMPOSED : r->gradient_class;
     for (uint8_t a = 0; a < RULE_ARGS_MAX; a++)
         s.copies[a] = 1;
     return s;

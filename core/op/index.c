@@ -3,42 +3,14 @@
  * type, fractions are cut off. What lies outside is clipped, wrapped round or refused, as the mode says.
  * Gradients go to the data; indices have none (zeros, where somebody asks).
  */
+#include "tenon/plugin/op/index.h"
 #include "op/infer_help.h"
-#include "tenon/plugin/indices.h"
 
-static const tn_attr_def take_attrs[] = {
-    [TN_TAKE_AXIS] = TN_ATTR_INT("axis", "0", "along which is looked up"),
-    [TN_TAKE_MODE] = TN_ATTR_CHOICE("mode", "clip", "clip|raise|wrap", "what happens to indices outside"),
-    TN_ATTR_END,
-};
-
-static const tn_attr_def embedding_attrs[] = {
-    [TN_EMBEDDING_INPUT_DIM] = TN_ATTR_INT_IN("input_dim", TN_REQUIRED, 1, 9e15, "rows of the weight"),
-    [TN_EMBEDDING_OUTPUT_DIM] = TN_ATTR_INT_IN("output_dim", TN_REQUIRED, 1, 9e15, "length of a row"),
-    [TN_EMBEDDING_DTYPE] = TN_ATTR_DTYPE("dtype", "float32", "of the weight, if nothing else says it"),
-    [TN_EMBEDDING_SPARSE_GRAD] = TN_ATTR_BOOL("sparse_grad", "0", "the weight's gradient may be row_sparse"),
-    TN_ATTR_END,
-};
-
-static const tn_attr_def one_hot_attrs[] = {
-    [TN_ONE_HOT_DEPTH] = TN_ATTR_INT_IN("depth", TN_REQUIRED, 0, 9e15, "length of the new last axis"),
-    [TN_ONE_HOT_ON_VALUE] = TN_ATTR_FLOAT("on_value", "1", "at the index"),
-    [TN_ONE_HOT_OFF_VALUE] = TN_ATTR_FLOAT("off_value", "0", "elsewhere"),
-    [TN_ONE_HOT_DTYPE] = TN_ATTR_DTYPE("dtype", "float32", "of the output; None: float32"),
-    TN_ATTR_END,
-};
-
-static const tn_attr_def pick_attrs[] = {
-    [TN_PICK_AXIS] = TN_ATTR_OPT_INT("axis", "-1", "along which one element is picked"),
-    [TN_PICK_KEEPDIMS] = TN_ATTR_BOOL("keepdims", "0", "the axis stays, with size 1"),
-    [TN_PICK_MODE] = TN_ATTR_CHOICE("mode", "clip", "clip|wrap", "what happens to indices outside"),
-    TN_ATTR_END,
-};
-
-static const tn_attr_def scatter_attrs[] = {
-    [TN_SCATTER_ND_SHAPE] = TN_ATTR_TUPLE_IN("shape", TN_REQUIRED, 0, 9e15, "of the output"),
-    TN_ATTR_END,
-};
+static const tn_attr_def take_attrs[] = TN_ATTR_TABLE(take);
+static const tn_attr_def embedding_attrs[] = TN_ATTR_TABLE(Embedding);
+static const tn_attr_def one_hot_attrs[] = TN_ATTR_TABLE(one_hot);
+static const tn_attr_def pick_attrs[] = TN_ATTR_TABLE(pick);
+static const tn_attr_def scatter_attrs[] = TN_ATTR_TABLE(scatter_nd);
 
 /* The gradient of what only chooses. */
 static tn_status no_gradient(tn_grad *g, tn_status st, uint32_t input)
@@ -58,7 +30,7 @@ static tn_status take_unify(tn_infer *i, const tn_shape *a, const tn_shape *indi
 
     if (a->ndim < 0 || indices->ndim < 0)
         return TN_OK;
-    if ((st = tni_axis(i, tni_attr_int(i->attrs, TN_TAKE_AXIS), a->ndim, &axis)))
+    if ((st = tni_axis(i, tni_attr_int(i->attrs, TN_take_axis), a->ndim, &axis)))
         return st;
     if (a->ndim - 1 + indices->ndim > TN_NDIM_MAX)
         return tni_infer_fail(i, TN_E_SHAPE, "the output would have more than %d dimensions", TN_NDIM_MAX);
@@ -118,8 +90,8 @@ static tn_status backward_index_dtype(tn_infer *i)
 static tn_status embedding_unify(tn_infer *i, tn_shape *data, tn_shape *weight, tn_shape *out)
 {
     const tn_shape w = {.ndim = 2,
-                        .dim = {tni_attr_int(i->attrs, TN_EMBEDDING_INPUT_DIM),
-                                tni_attr_int(i->attrs, TN_EMBEDDING_OUTPUT_DIM)}};
+                        .dim = {tni_attr_int(i->attrs, TN_Embedding_input_dim),
+                                tni_attr_int(i->attrs, TN_Embedding_output_dim)}};
     tn_shape y = *data;
     tn_status st = tni_shape_assign(i, weight, &w);
 
@@ -153,7 +125,7 @@ static tn_status embedding_dtype(tn_infer *i)
     tn_status st = tni_dtype_unify(i, &i->in_dtype[1], &i->out_dtype[0]);
 
     if (!st && i->in_dtype[1] < 0)
-        i->in_dtype[1] = i->out_dtype[0] = (int32_t)tni_attr_int(i->attrs, TN_EMBEDDING_DTYPE);
+        i->in_dtype[1] = i->out_dtype[0] = (int32_t)tni_attr_int(i->attrs, TN_Embedding_dtype);
     return st;
 }
 
@@ -185,13 +157,13 @@ static tn_status one_hot_shape(tn_infer *i)
         return TN_OK;
     if (indices->ndim == TN_NDIM_MAX)
         return tni_infer_fail(i, TN_E_SHAPE, "the output would have more than %d dimensions", TN_NDIM_MAX);
-    y.dim[y.ndim++] = tni_attr_int(i->attrs, TN_ONE_HOT_DEPTH);
+    y.dim[y.ndim++] = tni_attr_int(i->attrs, TN_one_hot_depth);
     return tn_shape_unify(i, i->out_shape[0], &y);
 }
 
 static tn_status one_hot_dtype(tn_infer *i)
 {
-    return tni_dtype_asked(i, &i->out_dtype[0], (int32_t)tni_attr_int(i->attrs, TN_ONE_HOT_DTYPE));
+    return tni_dtype_asked(i, &i->out_dtype[0], (int32_t)tni_attr_int(i->attrs, TN_one_hot_dtype));
 }
 
 /* ---- pick --------------------------------------------------------------------------------------------- */
@@ -199,8 +171,8 @@ static tn_status one_hot_dtype(tn_infer *i)
 /* The index has the data's shape without the axis, or with size 1 there. */
 static tn_status pick_unify(tn_infer *i, const tn_shape *data, tn_shape *index, tn_shape *out)
 {
-    const int64_t *asked = tni_attr_opt_int(i->attrs, TN_PICK_AXIS);
-    const bool keep = tni_attr_bool(i->attrs, TN_PICK_KEEPDIMS), np = (i->flags & TN_INFER_NP_SHAPE) != 0;
+    const int64_t *asked = tni_attr_opt_int(i->attrs, TN_pick_axis);
+    const bool keep = tni_attr_bool(i->attrs, TN_pick_keepdims), np = (i->flags & TN_INFER_NP_SHAPE) != 0;
     tn_shape y, with, without;
     int32_t axis = 0;
     tn_status st;
@@ -295,7 +267,7 @@ static tn_status backward_gather_shape(tn_infer *i)
 /* Turned round: gather_nd would find the data in the output. */
 static tn_status scatter_shape(tn_infer *i)
 {
-    const tn_tuple *shape = tni_attr_tuple(i->attrs, TN_SCATTER_ND_SHAPE);
+    const tn_tuple *shape = tni_attr_tuple(i->attrs, TN_scatter_nd_shape);
     const tn_shape *indices = i->in_shape[1];
     tn_shape y;
     tn_status st;

@@ -4,44 +4,14 @@
 #include <stdio.h>
 
 #include "op/infer_help.h"
-#include "tenon/plugin/indices.h"
+#include "tenon/plugin/op/join.h"
 
-static const tn_attr_def concat_attrs[] = {
-    [TN_CONCAT_NUM_ARGS] = TN_ATTR_COUNT("num_args"),
-    [TN_CONCAT_DIM] = TN_ATTR_INT("dim", "1", "the axis along which inputs follow each other"),
-    TN_ATTR_END,
-};
-
-static const tn_attr_def stack_attrs[] = {
-    [TN_STACK_AXIS] = TN_ATTR_INT("axis", "0", "where the new axis stands in the output"),
-    [TN_STACK_NUM_ARGS] = TN_ATTR_COUNT("num_args"),
-    TN_ATTR_END,
-};
-
-static const tn_attr_def slice_channel_attrs[] = {
-    [TN_SLICECHANNEL_NUM_OUTPUTS] =
-        TN_ATTR_INT_IN("num_outputs", TN_REQUIRED, 1, 4096, "number of equal parts"),
-    [TN_SLICECHANNEL_AXIS] = TN_ATTR_INT("axis", "1", "the axis that is cut"),
-    [TN_SLICECHANNEL_SQUEEZE_AXIS] =
-        TN_ATTR_BOOL("squeeze_axis", "0", "drop the axis; parts must have size 1"),
-    TN_ATTR_END,
-};
-
-static const tn_attr_def tile_attrs[] = {
-    [TN_TILE_REPS] = TN_ATTR_TUPLE_IN("reps", TN_REQUIRED, 0, 9e15, "how often along each axis"),
-    TN_ATTR_END,
-};
-
-static const tn_attr_def repeat_attrs[] = {
-    [TN_REPEAT_REPEATS] = TN_ATTR_INT_IN("repeats", TN_REQUIRED, 0, 9e15, "how often each element stands"),
-    [TN_REPEAT_AXIS] = TN_ATTR_OPT_INT("axis", "None", "along which; None: the input counts as flat"),
-    TN_ATTR_END,
-};
-
-static const tn_attr_def reverse_attrs[] = {
-    [TN_REVERSE_AXIS] = TN_ATTR_TUPLE("axis", TN_REQUIRED, "axes whose order is turned round"),
-    TN_ATTR_END,
-};
+static const tn_attr_def concat_attrs[] = TN_ATTR_TABLE(Concat);
+static const tn_attr_def stack_attrs[] = TN_ATTR_TABLE(stack);
+static const tn_attr_def slice_channel_attrs[] = TN_ATTR_TABLE(SliceChannel);
+static const tn_attr_def tile_attrs[] = TN_ATTR_TABLE(tile);
+static const tn_attr_def repeat_attrs[] = TN_ATTR_TABLE(repeat);
+static const tn_attr_def reverse_attrs[] = TN_ATTR_TABLE(reverse);
 
 /* ---- Concat ------------------------------------------------------------------------------------------- */
 
@@ -85,7 +55,7 @@ static tn_status concat_unify(tn_infer *i, uint32_t count, tn_shape *const *in, 
         return tni_infer_fail(i, TN_E_ARG, "at least one input is needed");
     if (ndim < 0)
         return TN_OK;
-    if ((st = tni_axis(i, tni_attr_int(i->attrs, TN_CONCAT_DIM), ndim, &axis)))
+    if ((st = tni_axis(i, tni_attr_int(i->attrs, TN_Concat_dim), ndim, &axis)))
         return st;
     common.ndim = ndim;
     for (int32_t k = 0; k < ndim; k++)
@@ -162,7 +132,7 @@ static tn_status stack_shape(tn_infer *i)
         return st;
     if (ndim > TN_NDIM_MAX || ndim < 1)
         return tni_infer_fail(i, TN_E_SHAPE, "the output would have %d dimensions", ndim);
-    if ((st = tni_axis(i, tni_attr_int(i->attrs, TN_STACK_AXIS), ndim, &axis)))
+    if ((st = tni_axis(i, tni_attr_int(i->attrs, TN_stack_axis), ndim, &axis)))
         return st;
     y.ndim = ndim;
     for (int32_t k = 0; k < ndim; k++)
@@ -195,7 +165,7 @@ static tn_status stack_grad(tn_grad *g)
 
     if (!dy.node)
         return TN_OK;
-    if ((st = number_text(axis, sizeof axis, tni_attr_int(g->attrs, TN_STACK_AXIS))) ||
+    if ((st = number_text(axis, sizeof axis, tni_attr_int(g->attrs, TN_stack_axis))) ||
         (st = number_text(count, sizeof count, g->in_count)) ||
         (st = tn_grad_node(g, "SliceChannel", 1, &dy, 3, attrs, &dx)))
         return st;
@@ -208,21 +178,21 @@ static tn_status stack_grad(tn_grad *g)
 
 static tn_status slice_channel_args(tn_infer *i)
 {
-    i->out_count = i->visible_count = (uint32_t)tni_attr_int(i->attrs, TN_SLICECHANNEL_NUM_OUTPUTS);
+    i->out_count = i->visible_count = (uint32_t)tni_attr_int(i->attrs, TN_SliceChannel_num_outputs);
     return TN_OK;
 }
 
 static tn_status slice_channel_shape(tn_infer *i)
 {
     const int64_t parts = i->out_count;
-    const bool squeeze = tni_attr_bool(i->attrs, TN_SLICECHANNEL_SQUEEZE_AXIS);
+    const bool squeeze = tni_attr_bool(i->attrs, TN_SliceChannel_squeeze_axis);
     tn_shape *x = i->in_shape[0], y;
     int32_t axis = 0;
     tn_status st = TN_OK;
 
     if (x->ndim < 0)
         return TN_OK;
-    if ((st = tni_axis(i, tni_attr_int(i->attrs, TN_SLICECHANNEL_AXIS), x->ndim, &axis)))
+    if ((st = tni_axis(i, tni_attr_int(i->attrs, TN_SliceChannel_axis), x->ndim, &axis)))
         return st;
     if (x->dim[axis] >= 0 && (x->dim[axis] % parts || (squeeze && x->dim[axis] != parts)))
         return tni_infer_fail(i, TN_E_SHAPE, "axis %d of size %lld does not give %lld parts%s", axis,
@@ -243,7 +213,7 @@ static tn_status slice_channel_shape(tn_infer *i)
 /* Parts that nothing arrives at count as zeros. */
 static tn_status slice_channel_grad(tn_grad *g)
 {
-    const bool squeeze = tni_attr_bool(g->attrs, TN_SLICECHANNEL_SQUEEZE_AXIS);
+    const bool squeeze = tni_attr_bool(g->attrs, TN_SliceChannel_squeeze_axis);
     char axis[24], count[24];
     const tn_attr_text attrs[] = {{squeeze ? "axis" : "dim", axis}, {"num_args", count}};
     tn_edge *in, dx = {0};
@@ -256,7 +226,7 @@ static tn_status slice_channel_grad(tn_grad *g)
         return TN_E_NOMEM;
     for (uint32_t k = 0; k < g->out_count; k++)
         in[k] = tn_grad_of(g, k);
-    if (!(st = number_text(axis, sizeof axis, tni_attr_int(g->attrs, TN_SLICECHANNEL_AXIS))) &&
+    if (!(st = number_text(axis, sizeof axis, tni_attr_int(g->attrs, TN_SliceChannel_axis))) &&
         !(st = number_text(count, sizeof count, g->out_count)))
         st = tn_grad_node(g, squeeze ? "stack" : "Concat", g->out_count, in, 2, attrs, &dx);
     tni_free(in);
@@ -267,7 +237,7 @@ static tn_status slice_channel_grad(tn_grad *g)
 
 static tn_status tile_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
 {
-    const tn_tuple *reps = tni_attr_tuple(i->attrs, TN_TILE_REPS);
+    const tn_tuple *reps = tni_attr_tuple(i->attrs, TN_tile_reps);
     const int64_t n = tni_tuple_count(reps);
     tn_shape y;
 
@@ -290,7 +260,7 @@ static tn_status tile_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
 
 static tn_status repeat_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
 {
-    const int64_t *axis = tni_attr_opt_int(i->attrs, TN_REPEAT_AXIS);
+    const int64_t *axis = tni_attr_opt_int(i->attrs, TN_repeat_axis);
     tn_shape y = *x;
     int32_t k = 0;
     tn_status st;
@@ -307,7 +277,7 @@ static tn_status repeat_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
         return st;
     }
     if (y.dim[k] >= 0 &&
-        __builtin_mul_overflow(y.dim[k], tni_attr_int(i->attrs, TN_REPEAT_REPEATS), &y.dim[k]))
+        __builtin_mul_overflow(y.dim[k], tni_attr_int(i->attrs, TN_repeat_repeats), &y.dim[k]))
         return tni_infer_fail(i, TN_E_SHAPE, "dimension %d of the output is too large", k);
     return tn_shape_unify(i, out, &y);
 }
@@ -342,7 +312,7 @@ static tn_status reverse_shape(tn_infer *i)
     tn_status st = TN_OK;
 
     if (i->in_shape[0]->ndim >= 0)
-        st = tni_axes_mask(i, tni_attr_tuple(i->attrs, TN_REVERSE_AXIS), false, i->in_shape[0]->ndim, &mask);
+        st = tni_axes_mask(i, tni_attr_tuple(i->attrs, TN_reverse_axis), false, i->in_shape[0]->ndim, &mask);
     return st ? st : tn_shape_unify(i, i->in_shape[0], i->out_shape[0]);
 }
 

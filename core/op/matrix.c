@@ -3,22 +3,16 @@
  * axis of lhs, `transpose_b` the last of rhs. batch_dot multiplies the matrices that the last two axes hold,
  * for all others.
  */
+#include "tenon/plugin/op/matrix.h"
 #include "op/cost.h"
 #include "op/infer_help.h"
-#include "tenon/plugin/indices.h"
 
-static const tn_attr_def dot_attrs[] = {
-    [TN_DOT_TRANSPOSE_A] = TN_ATTR_BOOL("transpose_a", "0", "lhs is summed over its other end"),
-    [TN_DOT_TRANSPOSE_B] = TN_ATTR_BOOL("transpose_b", "0", "rhs is summed over its other end"),
-    [TN_DOT_FORWARD_STYPE] =
-        TN_ATTR_CHOICE("forward_stype", "None", "None|csr|default|row_sparse", "storage of the output"),
-    TN_ATTR_END,
-};
+static const tn_attr_def dot_attrs[] = TN_ATTR_TABLE(dot);
 
 static tn_status dot_unify(tn_infer *i, tn_shape *a, tn_shape *b, tn_shape *out)
 {
-    const bool ta = tni_attr_bool(i->attrs, TN_DOT_TRANSPOSE_A),
-               tb = tni_attr_bool(i->attrs, TN_DOT_TRANSPOSE_B);
+    const bool ta = tni_attr_bool(i->attrs, TN_dot_transpose_a),
+               tb = tni_attr_bool(i->attrs, TN_dot_transpose_b);
     tn_shape y = {0};
     int32_t in_a, in_b;
 
@@ -51,8 +45,8 @@ static tn_status dot_unify(tn_infer *i, tn_shape *a, tn_shape *b, tn_shape *out)
 
 static tn_status batch_dot_unify(tn_infer *i, tn_shape *a, tn_shape *b, tn_shape *out)
 {
-    const bool ta = tni_attr_bool(i->attrs, TN_DOT_TRANSPOSE_A),
-               tb = tni_attr_bool(i->attrs, TN_DOT_TRANSPOSE_B);
+    const bool ta = tni_attr_bool(i->attrs, TN_dot_transpose_a),
+               tb = tni_attr_bool(i->attrs, TN_dot_transpose_b);
     tn_shape y;
     int32_t n;
     tn_status st;
@@ -132,7 +126,7 @@ static tn_status backward_batch_dot_shape(tn_infer *i)
 static void products_cost(const tn_infer *i, tn_cost *c, uint64_t products, const tn_shape *of,
                           const tn_shape *lhs, int32_t from_end_a)
 {
-    const int32_t back = tni_attr_bool(i->attrs, TN_DOT_TRANSPOSE_A) ? from_end_a : 1;
+    const int32_t back = tni_attr_bool(i->attrs, TN_dot_transpose_a) ? from_end_a : 1;
     const uint64_t summed = lhs->ndim >= back ? (uint64_t)lhs->dim[lhs->ndim - back] : 1;
 
     tni_cost_products(c, tn_cost_times(products, tn_cost_times(tni_cost_elements(of, 0), summed)));

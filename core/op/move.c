@@ -2,13 +2,10 @@
  * Operators by which room tensor fills, copies, casts and adds arrays on a device. They have no gradient, and
  * no call, symbol or file can name them (TN_OP_INTERNAL). Kernels take strides on both sides.
  */
+#include "tenon/plugin/op/move.h"
 #include "op/infer_help.h"
-#include "tenon/plugin/indices.h"
 
-static const tn_attr_def fill_attrs[] = {
-    [TN_FILL_VALUE] = TN_ATTR_FLOAT_RUN("value", "0", "of every element"),
-    TN_ATTR_END,
-};
+static const tn_attr_def fill_attrs[] = TN_ATTR_TABLE(fill);
 
 static const tn_op fill =
     TNI_OP("_fill", .doc = "One value in every element of an array like data, which is not read.",

@@ -4,8 +4,10 @@
  * wider one, comparisons give bool, and a quotient is floating point. Some functions have no older name and
  * are defined here.
  */
+#include "tenon/plugin/op/numpy.h"
 #include "op/binary.h"
 #include "op/cost.h"
+#include "tenon/plugin/op/scalar.h"
 
 static const char *const x_name[] = {"x", NULL};
 static const char *const x_names[] = {"x1", "x2", NULL};
@@ -74,11 +76,7 @@ static const char *const out_name[] = {"out", NULL};
     X(_npi_bitwise_or_scalar, "bits that x or scalar has")                                                   \
     X(_npi_bitwise_xor_scalar, "bits that exactly one of x and scalar has")
 
-static const tn_attr_def scalar_attrs[] = {
-    TN_ATTR_FLOAT_RUN("scalar", "1", "the number"),
-    TN_ATTR_BOOL("is_int", "True", "the number was written as an integer"),
-    TN_ATTR_END,
-};
+static const tn_attr_def scalar_attrs[] = TN_ATTR_TABLE(scalar);
 
 #define STRETCHED(name_, inputs_, types_, doc_, ...)                                                         \
     static const tn_op op_##name_ =                                                                          \
@@ -148,19 +146,23 @@ POINTWISE(_npi_bitwise_not, x_name, "T:integer", "the other bits; of bool the ot
     X(_npx_relu, "relu")                                                                                     \
     X(_npx_sigmoid, "sigmoid")
 
+/* X(name, meaning, types, gradient) */
 #define PAIRS(X)                                                                                             \
-    X(_npi_add, "broadcast_add", PAIR)                                                                       \
-    X(_npi_subtract, "broadcast_sub", PAIR)                                                                  \
-    X(_npi_multiply, "broadcast_mul", PAIR)                                                                  \
-    X(_npi_true_divide, "broadcast_div", PAIR_FLOAT)                                                         \
-    X(_npi_mod, "broadcast_mod", PAIR)                                                                       \
-    X(_npi_power, "broadcast_power", PAIR)                                                                   \
-    X(_npi_equal, "broadcast_equal", PAIR_TRUTH)                                                             \
-    X(_npi_not_equal, "broadcast_not_equal", PAIR_TRUTH)                                                     \
-    X(_npi_greater, "broadcast_greater", PAIR_TRUTH)                                                         \
-    X(_npi_greater_equal, "broadcast_greater_equal", PAIR_TRUTH)                                             \
-    X(_npi_less, "broadcast_lesser", PAIR_TRUTH)                                                             \
-    X(_npi_less_equal, "broadcast_lesser_equal", PAIR_TRUTH)
+    X(_npi_add, "broadcast_add", PAIR, TNI_GRAD_add("out"))                                                  \
+    X(_npi_subtract, "broadcast_sub", PAIR, TNI_GRAD_sub("out"))                                             \
+    X(_npi_multiply, "broadcast_mul", PAIR, TNI_GRAD_mul("out"))                                             \
+    X(_npi_true_divide, "broadcast_div", PAIR_FLOAT, TNI_GRAD_div("out"))                                    \
+    X(_npi_mod, "broadcast_mod", PAIR, TNI_GRAD_mod("out"))                                                  \
+    X(_npi_power, "broadcast_power", PAIR, /* the logarithm of an integer is no integer */                   \
+      "lhs = dy*(rhs*lhs^(rhs-1)) ; rhs = dy*(out*log(lhs*1))")
+
+#define TRUTHS(X)                                                                                            \
+    X(_npi_equal, "broadcast_equal")                                                                         \
+    X(_npi_not_equal, "broadcast_not_equal")                                                                 \
+    X(_npi_greater, "broadcast_greater")                                                                     \
+    X(_npi_greater_equal, "broadcast_greater_equal")                                                         \
+    X(_npi_less, "broadcast_lesser")                                                                         \
+    X(_npi_less_equal, "broadcast_lesser_equal")
 
 #define NUMBERS(X)                                                                                           \
     X(_npi_add_scalar, "_plus_scalar", NUMBER)                                                               \
@@ -199,18 +201,18 @@ POINTWISE(_npi_bitwise_not, x_name, "T:integer", "the other bits; of bool the ot
                                      __VA_ARGS__};
 #define UNARY_OP(name, meaning) DERIVED(name, meaning, .inputs = x_name)
 #define LAYER_OP(name, meaning) DERIVED(name, meaning, .inputs = data_name)
-#define PAIR_OP(name, meaning, types_) DERIVED(name, meaning, .types = types_)
+#define PAIR_OP(name, meaning, types_, gradient)                                                             \
+    DERIVED(name, meaning, .types = types_, .gradients = "numpy: " gradient)
+#define TRUTH_OP(name, meaning) DERIVED(name, meaning, .types = PAIR_TRUTH)
 #define OTHER_OP(name, meaning, names) DERIVED(name, meaning, .inputs = names)
 #define NUMBER_OP(name, meaning, types_) DERIVED(name, meaning, .inputs = data_name, .types = types_)
-static const tn_attr_def axes_attrs[] = {
-    TN_ATTR_TUPLE("axes", "None", "the input's axes in the output's order; None: reversed"),
-    TN_ATTR_END,
-};
+static const tn_attr_def axes_attrs[] = TN_ATTR_TABLE(np_transpose);
 
 /* clang-format off */
 UNARY(UNARY_OP)
 LAYERS(LAYER_OP)
 PAIRS(PAIR_OP)
+TRUTHS(TRUTH_OP)
 NUMBERS(NUMBER_OP)
 OTHERS(OTHER_OP)
 DERIVED(_npi_absolute, "abs", .inputs = x_name, .aliases = abs_alias)
@@ -219,7 +221,7 @@ DERIVED(_npi_logical_not, "logical_not", .inputs = x_name, .types = TRUTH)
 
 const tn_op *const tni_family_numpy[] = {
 #define POINTER(name, ...) &op_##name,
-    UNARY(POINTER) LAYERS(POINTER) PAIRS(POINTER) NUMBERS(POINTER) QUESTIONS(POINTER) FUNCTIONS(POINTER)
+    UNARY(POINTER) LAYERS(POINTER) PAIRS(POINTER) TRUTHS(POINTER) NUMBERS(POINTER) QUESTIONS(POINTER) FUNCTIONS(POINTER)
     BITS(POINTER) NUMBER_FUNCTIONS(POINTER) NUMBER_BITS(POINTER) OTHERS(POINTER) &op__npi_rcopysign_scalar,
     &op__npi_bitwise_not, &op__npi_absolute, &op__np_transpose,
     &op__npi_logical_not, NULL,

@@ -4,34 +4,14 @@
  * `sort`, and `topk` with its values, leave the positions of the chosen elements for backward, which puts dy
  * there.
  */
+#include "tenon/plugin/op/order.h"
 #include "op/infer_help.h"
-#include "tenon/plugin/indices.h"
 
-#define INDEX_TYPES "float16, float32, float64, uint8, int32 or int64"
+static const tn_attr_def sort_attrs[] = TN_ATTR_TABLE(sort);
 
-static const tn_attr_def sort_attrs[] = {
-    [TN_SORT_AXIS] = TN_ATTR_OPT_INT("axis", "-1", "along which is sorted; None: the input counts as flat"),
-    [TN_SORT_IS_ASCEND] = TN_ATTR_BOOL("is_ascend", "1", "the smallest first"),
-    TN_ATTR_END,
-};
+static const tn_attr_def argsort_attrs[] = TN_ATTR_TABLE(argsort);
 
-static const tn_attr_def argsort_attrs[] = {
-    [TN_ARGSORT_AXIS] =
-        TN_ATTR_OPT_INT("axis", "-1", "along which is sorted; None: the input counts as flat"),
-    [TN_ARGSORT_IS_ASCEND] = TN_ATTR_BOOL("is_ascend", "1", "the smallest first"),
-    [TN_ARGSORT_DTYPE] = TN_ATTR_DTYPE("dtype", "float32", "of the indices: " INDEX_TYPES),
-    TN_ATTR_END,
-};
-
-static const tn_attr_def topk_attrs[] = {
-    [TN_TOPK_AXIS] = TN_ATTR_OPT_INT("axis", "-1", "along which is chosen; None: the input counts as flat"),
-    [TN_TOPK_K] = TN_ATTR_INT("k", "1", "how many are chosen; 0 or below: all"),
-    [TN_TOPK_RET_TYP] = TN_ATTR_CHOICE("ret_typ", "indices", "both|indices|mask|value",
-                                       "what comes out; mask: 1 at what is chosen, else 0"),
-    [TN_TOPK_IS_ASCEND] = TN_ATTR_BOOL("is_ascend", "0", "the smallest instead of the largest"),
-    [TN_TOPK_DTYPE] = TN_ATTR_DTYPE("dtype", "float32", "of the indices: " INDEX_TYPES),
-    TN_ATTR_END,
-};
+static const tn_attr_def topk_attrs[] = TN_ATTR_TABLE(topk);
 
 /* ---- table -------------------------------------------------------------------------------------------- */
 

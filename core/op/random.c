@@ -2,55 +2,29 @@
  * Operators that take a draw: uniform and normal numbers, and dropout. The bounds are run-time attributes;
  * element k uses counter k of the draw (tenon/plugin/random.h).
  */
+#include "tenon/plugin/op/random.h"
 #include "op/infer_help.h"
 #include "op/shape_attr.h"
-#include "tenon/plugin/indices.h"
 
-#define SHAPE TN_ATTR_TUPLE_IN("shape", "None", -1, 9e15, "of the output; -1: to be inferred")
-#define CTX TN_ATTR_TEXT("ctx", "", "device, read by whoever calls")
-#define DTYPE TN_ATTR_DTYPE("dtype", "None", "of the output; None: float32")
+static const tn_attr_def uniform_attrs[] = TN_ATTR_TABLE(random_uniform);
+static const tn_attr_def normal_attrs[] = TN_ATTR_TABLE(random_normal);
+static const tn_attr_def dropout_attrs[] = TN_ATTR_TABLE(Dropout);
 
-static const tn_attr_def uniform_attrs[] = {
-    [TN_RANDOM_UNIFORM_LOW] = TN_ATTR_FLOAT_RUN("low", "0", "lower bound"),
-    [TN_RANDOM_UNIFORM_HIGH] = TN_ATTR_FLOAT_RUN("high", "1", "upper bound, not included"),
-    [TN_RANDOM_UNIFORM_SHAPE] = SHAPE,
-    [TN_RANDOM_UNIFORM_CTX] = CTX,
-    [TN_RANDOM_UNIFORM_DTYPE] = DTYPE,
-    TN_ATTR_END,
-};
-
-static const tn_attr_def normal_attrs[] = {
-    [TN_RANDOM_NORMAL_LOC] = TN_ATTR_FLOAT_RUN("loc", "0", "mean"),
-    [TN_RANDOM_NORMAL_SCALE] = TN_ATTR_FLOAT_RUN("scale", "1", "standard deviation"),
-    [TN_RANDOM_NORMAL_SHAPE] = SHAPE,
-    [TN_RANDOM_NORMAL_CTX] = CTX,
-    [TN_RANDOM_NORMAL_DTYPE] = DTYPE,
-    TN_ATTR_END,
-};
-
-static const tn_attr_def dropout_attrs[] = {
-    [TN_DROPOUT_P] = TN_ATTR_FLOAT_IN("p", "0.5", 0, 1, "share of the elements that become zero"),
-    [TN_DROPOUT_MODE] = TN_ATTR_CHOICE("mode", "training", "always|training", "when elements are dropped"),
-    [TN_DROPOUT_AXES] = TN_ATTR_TUPLE("axes", "[]", "axes along which all elements share their fate"),
-    [TN_DROPOUT_CUDNN_OFF] = TN_ATTR_OPT_BOOL("cudnn_off", "0", "advice to cuDNN"),
-    TN_ATTR_END,
-};
-
-_Static_assert(TN_RANDOM_NORMAL_SHAPE == TN_RANDOM_UNIFORM_SHAPE &&
-                   TN_RANDOM_NORMAL_DTYPE == TN_RANDOM_UNIFORM_DTYPE,
+_Static_assert((int)TN_random_normal_shape == TN_random_uniform_shape &&
+                   (int)TN_random_normal_dtype == TN_random_uniform_dtype,
                "uniform and normal numbers have shape and dtype at the same places");
 
 static tn_status random_shape(tn_infer *i)
 {
     const tn_shape one = {.ndim = 1, .dim = {1}};
-    tn_status st = tni_shape_attr(i, TN_RANDOM_UNIFORM_SHAPE, i->out_shape[0]);
+    tn_status st = tni_shape_attr(i, TN_random_uniform_shape, i->out_shape[0]);
 
     return st || i->out_shape[0]->ndim >= 0 ? st : tni_shape_assign(i, i->out_shape[0], &one);
 }
 
 static tn_status random_dtype(tn_infer *i)
 {
-    const int32_t asked = (int32_t)tni_attr_int(i->attrs, TN_RANDOM_UNIFORM_DTYPE);
+    const int32_t asked = (int32_t)tni_attr_int(i->attrs, TN_random_uniform_dtype);
     tn_status st = tni_dtype_asked(i, &i->out_dtype[0], asked);
 
     if (!st && !tni_dtype_is_float(i->out_dtype[0]))
@@ -60,7 +34,7 @@ static tn_status random_dtype(tn_infer *i)
 
 static tn_status mask_unify(tn_infer *i, const tn_shape *data, tn_shape *mask)
 {
-    const tn_tuple *axes = tni_attr_tuple(i->attrs, TN_DROPOUT_AXES);
+    const tn_tuple *axes = tni_attr_tuple(i->attrs, TN_Dropout_axes);
     tn_shape m = *data;
     uint32_t shared = 0;
     tn_status st;

@@ -6,17 +6,9 @@
 
 #include "op/cost.h"
 #include "op/infer_help.h"
+#include "tenon/plugin/op/reduce.h"
 
-#define AXIS 0
-#define KEEPDIMS 1
-#define EXCLUDE 2
-
-static const tn_attr_def reduce_attrs[] = {
-    TN_ATTR_TUPLE("axis", "None", "axes to reduce; None or (): all"),
-    TN_ATTR_BOOL("keepdims", "False", "keep reduced axes with size 1"),
-    TN_ATTR_BOOL("exclude", "False", "reduce all axes but the given ones"),
-    TN_ATTR_END,
-};
+static const tn_attr_def reduce_attrs[] = TN_ATTR_TABLE(reduce);
 static const char *const data_names[] = {"data", NULL};
 static const char *const output_names[] = {"output", NULL};
 static const char *const back_names[] = {"dy", "data", "y", NULL};
@@ -25,11 +17,12 @@ static const char *const back_like_names[] = {"dy", "like", NULL};
 static tn_status reduced_shape(tn_infer *i, const tn_shape *in, bool has_exclude, tn_shape *out)
 {
     uint32_t mask = 0;
-    tn_status st = tni_axes_mask(i, tni_attr_tuple(i->attrs, AXIS),
-                                 has_exclude && tni_attr_bool(i->attrs, EXCLUDE), in->ndim, &mask);
+    tn_status st = tni_axes_mask(i, tni_attr_tuple(i->attrs, TN_reduce_axis),
+                                 has_exclude && tni_attr_bool(i->attrs, TN_reduce_exclude), in->ndim, &mask);
 
     if (!st)
-        tni_shape_reduce(in, mask, tni_attr_bool(i->attrs, KEEPDIMS), i->flags & TN_INFER_NP_SHAPE, out);
+        tni_shape_reduce(in, mask, tni_attr_bool(i->attrs, TN_reduce_keepdims), i->flags & TN_INFER_NP_SHAPE,
+                         out);
     return st;
 }
 
@@ -141,13 +134,7 @@ static tn_status back_picked_grad(tn_grad *g)
 
 /* ---- norm ------------------------------------------------------------------------------------- */
 
-static const tn_attr_def norm_attrs[] = {
-    TN_ATTR_INT_IN("ord", "2", 1, 2, "1: sum of absolute values; 2: root of the sum of squares"),
-    TN_ATTR_TUPLE("axis", "None", "axes to reduce; None or (): all"),
-    TN_ATTR_DTYPE("out_dtype", "None", "type of the output; None: the input's"),
-    TN_ATTR_BOOL("keepdims", "False", "keep reduced axes with size 1"),
-    TN_ATTR_END,
-};
+static const tn_attr_def norm_attrs[] = TN_ATTR_TABLE(norm);
 
 static tn_status norm_shape(tn_infer *i)
 {
@@ -157,15 +144,16 @@ static tn_status norm_shape(tn_infer *i)
 
     if (i->in_shape[0]->ndim < 0)
         return TN_OK;
-    if ((st = tni_axes_mask(i, tni_attr_tuple(i->attrs, 1), false, i->in_shape[0]->ndim, &mask)))
+    if ((st = tni_axes_mask(i, tni_attr_tuple(i->attrs, TN_norm_axis), false, i->in_shape[0]->ndim, &mask)))
         return st;
-    tni_shape_reduce(i->in_shape[0], mask, tni_attr_bool(i->attrs, 3), i->flags & TN_INFER_NP_SHAPE, &out);
+    tni_shape_reduce(i->in_shape[0], mask, tni_attr_bool(i->attrs, TN_norm_keepdims),
+                     i->flags & TN_INFER_NP_SHAPE, &out);
     return tn_shape_unify(i, i->out_shape[0], &out);
 }
 
 static tn_status norm_dtype(tn_infer *i)
 {
-    int64_t dtype = tni_attr_int(i->attrs, 2);
+    int64_t dtype = tni_attr_int(i->attrs, TN_norm_out_dtype);
 
     if (dtype >= 0)
         return tni_dtype_assign(i, &i->out_dtype[0], (int32_t)dtype);
@@ -180,14 +168,14 @@ static tn_status norm_grad(tn_grad *g)
 
     if (!tni_grad_arrives(g))
         return TN_OK;
-    if (tni_attr_int(g->attrs, 2) >= 0) {
+    if (tni_attr_int(g->attrs, TN_norm_out_dtype) >= 0) {
         const tn_edge a[] = {dy, x}, b[] = {y, x};
 
         st = tn_grad_node(g, "_backward_cast", 2, a, 0, NULL, &dy);
         st = st ? st : tn_grad_node(g, "_backward_cast", 2, b, 0, NULL, &y);
     }
     dy = stretched(g, &st, dy);
-    if (tni_attr_int(g->attrs, 0) == 1)
+    if (tni_attr_int(g->attrs, TN_norm_ord) == 1)
         e = tni_grad_op1(g, &st, "sign", x);
     else
         e = tni_grad_op2(g, &st, "elemwise_div", x, stretched(g, &st, y));
@@ -196,15 +184,11 @@ static tn_status norm_grad(tn_grad *g)
 
 /* ---- positions -------------------------------------------------------------------------------- */
 
-static const tn_attr_def arg_attrs[] = {
-    TN_ATTR_OPT_INT("axis", "None", "axis to search; None: the flat array"),
-    TN_ATTR_BOOL("keepdims", "False", "keep the axis with size 1"),
-    TN_ATTR_END,
-};
+static const tn_attr_def arg_attrs[] = TN_ATTR_TABLE(argmax);
 
 static tn_status arg_shape(tn_infer *i)
 {
-    const int64_t *axis = tni_attr_opt_int(i->attrs, 0);
+    const int64_t *axis = tni_attr_opt_int(i->attrs, TN_argmax_axis);
     const tn_shape *in = i->in_shape[0];
     int32_t a = 0;
     tn_shape out;
@@ -217,7 +201,7 @@ static tn_status arg_shape(tn_infer *i)
     for (int32_t d = 0; d < in->ndim; d++)
         if (in->dim[d] == 0 && (!axis || d == a))
             return tn_fail(i->err, TN_E_SHAPE, "an empty axis has no largest element");
-    tni_shape_reduce(in, axis ? 1u << a : UINT32_MAX, tni_attr_bool(i->attrs, 1),
+    tni_shape_reduce(in, axis ? 1u << a : UINT32_MAX, tni_attr_bool(i->attrs, TN_argmax_keepdims),
                      i->flags & TN_INFER_NP_SHAPE, &out);
     return tn_shape_unify(i, i->out_shape[0], &out);
 }

@@ -127,6 +127,19 @@ static tn_status args_check(const tn_op *op, const char *const *names, uint32_t 
     return TN_OK;
 }
 
+/* Of exec TN_EXEC_SUBGRAPH, and of no other, a function says what runs. */
+static tn_status bodies_check(const tn_op *op)
+{
+    const bool says = op->struct_size >= TN_END(tn_op, run_bodies) && op->run_bodies;
+
+    if (says == (op->exec == TN_EXEC_SUBGRAPH))
+        return TN_OK;
+    return tni_error(TN_E_UNSUPPORTED,
+                     says ? "operator %s has run_bodies, but its kind of execution is %u"
+                          : "operator %s runs graphs of its own, but has no run_bodies (kind %u)",
+                     op->name, op->exec);
+}
+
 static tn_status def_fill(tni_opdef *def, const tn_op *op, tni_plugin *plugin)
 {
     bool output_variadic;
@@ -148,7 +161,7 @@ static tn_status def_fill(tni_opdef *def, const tn_op *op, tni_plugin *plugin)
     def->op = op;
     def->plugin = plugin;
     def->count_attr = -1;
-    if ((st = args_check(op, op->inputs, &def->input_count, &def->variadic)) ||
+    if ((st = bodies_check(op)) || (st = args_check(op, op->inputs, &def->input_count, &def->variadic)) ||
         (st = args_check(op, op->outputs, &outputs, &output_variadic)))
         return st;
     if (op->exec > TN_EXEC_COLLECTIVE || (!op->shape && op->exec == TN_EXEC_KERNEL))
@@ -198,8 +211,8 @@ static tn_status entry_create(const tn_op *op, const tni_opdef *about, tni_ruled
     e->given = op;
     e->ruled = ruled;
     if (about->meaning && !(st = tni_op_derive(op, about->meaning, &e->derived, &e->def.borrowed)) &&
-        tni_op_is_ruled(&e->derived)) /* its types */
-        st = tni_ruled_op_create(&e->derived, about->family == NULL, &e->ruled);
+        tni_op_is_ruled(&e->derived)) /* types and steps of its own */
+        st = tni_ruled_op_derived(&e->derived, about->family == NULL, &e->ruled);
     made = e->ruled ? tni_ruled_op_definition(e->ruled) : about->meaning ? &e->derived : op;
     if (st || (st = def_fill(&e->def, made, about->plugin)) ||
         (st = tni_attrs_defaults(&e->def, &e->defaults))) {

@@ -5,14 +5,10 @@
  *   LogisticRegressionOutput  sigmoid(x) - label     of the cross-entropy
  *   MAERegressionOutput       sign(y - label)        of |y - label|
  */
+#include "tenon/plugin/op/regression.h"
 #include "op/infer_help.h"
-#include "tenon/plugin/indices.h"
 
-static const tn_attr_def regression_attrs[] = {
-    [TN_LINEARREGRESSIONOUTPUT_GRAD_SCALE] =
-        TN_ATTR_FLOAT("grad_scale", "1", "what the gradient is multiplied by"),
-    TN_ATTR_END,
-};
+static const tn_attr_def regression_attrs[] = TN_ATTR_TABLE(regression);
 
 /* The label has the data's shape; data (N, 1) may have labels (N). */
 static tn_status label_unify(tn_infer *i, const tn_shape *data, tn_shape *label)

@@ -629,6 +629,24 @@ cleanup:
     return st;
 }
 
+tn_status tni_ruled_op_derived(const tn_op *given, bool at_once, tni_ruled_op **out)
+{
+    tni_ruled_op *backward = NULL, *made = NULL;
+    tn_status st = tni_ruled_op_create(given, at_once, &made);
+
+    if (!st)
+        st = tni_ruled_op_backward(made, &backward);
+    if (!st && backward)
+        st = tni_error(TN_E_ARG, "operator %s computes %s: a gradient of its own is made of steps",
+                       given->name, given->computes);
+    tni_ruled_op_destroy(backward);
+    if (st)
+        tni_ruled_op_destroy(made);
+    else
+        *out = made;
+    return st;
+}
+
 void tni_ruled_op_destroy(tni_ruled_op *r)
 {
     if (!r)

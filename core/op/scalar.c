@@ -2,13 +2,10 @@
  * Operators of an array and a number. The number is a run-time attribute: gradients never read it, they hand
  * it on to the nodes they make, so one compiled backward serves all its values.
  */
+#include "tenon/plugin/op/scalar.h"
 #include "op/infer_help.h"
 
-static const tn_attr_def scalar_attrs[] = {
-    TN_ATTR_FLOAT_RUN("scalar", "1", "the number"),
-    TN_ATTR_BOOL("is_int", "True", "the number was written as an integer"),
-    TN_ATTR_END,
-};
+static const tn_attr_def scalar_attrs[] = TN_ATTR_TABLE(scalar);
 
 /* X(name, gradient, doc, aliases) */
 #define OPS(X)                                                                                               \

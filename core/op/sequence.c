@@ -4,30 +4,14 @@
  * off; MXNet reads and writes outside of the array where they do not fit, here they are brought to 0 … steps
  * (1 … steps where the last step is asked for). They have no gradient: zeros, where somebody asks.
  */
+#include "tenon/plugin/op/sequence.h"
 #include "op/infer_help.h"
-#include "tenon/plugin/indices.h"
 
-#define USE_LENGTH(index)                                                                                    \
-    [index] = TN_ATTR_BOOL("use_sequence_length", "0", "there is an input sequence_length")
+static const tn_attr_def mask_attrs[] = TN_ATTR_TABLE(SequenceMask);
 
-static const tn_attr_def mask_attrs[] = {
-    USE_LENGTH(TN_SEQUENCEMASK_USE_SEQUENCE_LENGTH),
-    [TN_SEQUENCEMASK_VALUE] = TN_ATTR_FLOAT("value", "0", "behind the end of a sequence"),
-    [TN_SEQUENCEMASK_AXIS] = TN_ATTR_INT_IN("axis", "0", 0, 1, "of the steps"),
-    TN_ATTR_END,
-};
+static const tn_attr_def last_attrs[] = TN_ATTR_TABLE(SequenceLast);
 
-static const tn_attr_def last_attrs[] = {
-    USE_LENGTH(TN_SEQUENCELAST_USE_SEQUENCE_LENGTH),
-    [TN_SEQUENCELAST_AXIS] = TN_ATTR_INT_IN("axis", "0", 0, 1, "of the steps"),
-    TN_ATTR_END,
-};
-
-static const tn_attr_def reverse_attrs[] = {
-    USE_LENGTH(TN_SEQUENCEREVERSE_USE_SEQUENCE_LENGTH),
-    [TN_SEQUENCEREVERSE_AXIS] = TN_ATTR_INT_IN("axis", "0", 0, 0, "of the steps"),
-    TN_ATTR_END,
-};
+static const tn_attr_def reverse_attrs[] = TN_ATTR_TABLE(SequenceReverse);
 
 /* Of operators whose gradient is one of themselves: `op` with the same lengths and attributes but `zero`. */
 static tn_status sequence_grad(tn_grad *g, const char *zero)

@@ -9,58 +9,21 @@
 
 #include "op/infer_help.h"
 #include "op/reshape.h"
-#include "tenon/plugin/indices.h"
+#include "tenon/plugin/op/shape.h"
 
-static const tn_attr_def reshape_attrs[] = {
-    [TN_RESHAPE_SHAPE] =
-        TN_ATTR_TUPLE_IN("shape", "[]", -4, 9e15,
-                         "sizes, or 0 keep, -1 the rest, -2 keep all that follow, -3 merge two, "
-                         "-4 a b split one"),
-    [TN_RESHAPE_REVERSE] = TN_ATTR_BOOL("reverse", "0", "read shapes from right to left"),
-    [TN_RESHAPE_TARGET_SHAPE] = TN_ATTR_TUPLE("target_shape", "[]", "old form of shape: 0 is the rest"),
-    [TN_RESHAPE_KEEP_HIGHEST] = TN_ATTR_BOOL("keep_highest", "0", "old form: the first dimension stays"),
-    TN_ATTR_END,
-};
-
-static const tn_attr_def expand_dims_attrs[] = {
-    [TN_EXPAND_DIMS_AXIS] = TN_ATTR_INT("axis", TN_REQUIRED, "where the new axis of size 1 stands"),
-    TN_ATTR_END,
-};
-
-static const tn_attr_def squeeze_attrs[] = {
-    [TN_SQUEEZE_AXIS] = TN_ATTR_TUPLE("axis", "None", "axes of size 1 to drop; None: all of them"),
-    TN_ATTR_END,
-};
-
-static const tn_attr_def transpose_attrs[] = {
-    [TN_TRANSPOSE_AXES] = TN_ATTR_TUPLE("axes", "[]", "the input's axes in the output's order; (): reversed"),
-    TN_ATTR_END,
-};
-
-static const tn_attr_def swap_axis_attrs[] = {
-    [TN_SWAPAXIS_DIM1] = TN_ATTR_INT("dim1", "0", "one axis"),
-    [TN_SWAPAXIS_DIM2] = TN_ATTR_INT("dim2", "0", "the other"),
-    TN_ATTR_END,
-};
-
-/* The square of the size fits 64 bits. */
-#define BLOCK_SIZE(index)                                                                                    \
-    [index] = TN_ATTR_INT_IN("block_size", TN_REQUIRED, 1, 2147483647, "of both sides of a block in space")
-
-static const tn_attr_def depth_to_space_attrs[] = {BLOCK_SIZE(TN_DEPTH_TO_SPACE_BLOCK_SIZE), TN_ATTR_END};
-static const tn_attr_def space_to_depth_attrs[] = {BLOCK_SIZE(TN_SPACE_TO_DEPTH_BLOCK_SIZE), TN_ATTR_END};
-
-static const tn_attr_def diag_attrs[] = {
-    [TN_DIAG_K] = TN_ATTR_INT_IN("k", "0", -9e15, 9e15, "above 0: right of the diagonal; below 0: under it"),
-    [TN_DIAG_AXIS1] = TN_ATTR_INT("axis1", "0", "of the rows; not read for vectors"),
-    [TN_DIAG_AXIS2] = TN_ATTR_INT("axis2", "1", "of the columns; not read for vectors"),
-    TN_ATTR_END,
-};
+static const tn_attr_def reshape_attrs[] = TN_ATTR_TABLE(Reshape);
+static const tn_attr_def expand_dims_attrs[] = TN_ATTR_TABLE(expand_dims);
+static const tn_attr_def squeeze_attrs[] = TN_ATTR_TABLE(squeeze);
+static const tn_attr_def transpose_attrs[] = TN_ATTR_TABLE(transpose);
+static const tn_attr_def swap_axis_attrs[] = TN_ATTR_TABLE(SwapAxis);
+static const tn_attr_def depth_to_space_attrs[] = TN_ATTR_TABLE(depth_to_space);
+static const tn_attr_def space_to_depth_attrs[] = TN_ATTR_TABLE(space_to_depth);
+static const tn_attr_def diag_attrs[] = TN_ATTR_TABLE(diag);
 
 static tn_status reshape_shape(tn_infer *i)
 {
-    const tn_tuple *shape = tni_attr_tuple(i->attrs, TN_RESHAPE_SHAPE);
-    const bool reverse = tni_attr_bool(i->attrs, TN_RESHAPE_REVERSE);
+    const tn_tuple *shape = tni_attr_tuple(i->attrs, TN_Reshape_shape);
+    const bool reverse = tni_attr_bool(i->attrs, TN_Reshape_reverse);
     tn_shape y;
     tn_status st;
 
@@ -70,8 +33,8 @@ static tn_status reshape_shape(tn_infer *i)
     if (tni_tuple_count(shape) || (i->flags & TN_INFER_NP_SHAPE))
         st = tni_reshape(i, i->in_shape[0], shape, reverse, &y);
     else
-        st = tni_reshape_target(i, i->in_shape[0], tni_attr_tuple(i->attrs, TN_RESHAPE_TARGET_SHAPE),
-                                tni_attr_bool(i->attrs, TN_RESHAPE_KEEP_HIGHEST), &y);
+        st = tni_reshape_target(i, i->in_shape[0], tni_attr_tuple(i->attrs, TN_Reshape_target_shape),
+                                tni_attr_bool(i->attrs, TN_Reshape_keep_highest), &y);
     if (st || (st = tn_shape_unify(i, &y, i->out_shape[0])))
         return st;
     tni_reshape_back(i->in_shape[0], &y);
@@ -103,7 +66,7 @@ static tn_status flatten_shape(tn_infer *i)
 static tn_status expand_dims_shape(tn_infer *i)
 {
     tn_shape *x = i->in_shape[0], *y = i->out_shape[0], z;
-    const int64_t asked = tni_attr_int(i->attrs, TN_EXPAND_DIMS_AXIS);
+    const int64_t asked = tni_attr_int(i->attrs, TN_expand_dims_axis);
     const int32_t ndim = x->ndim >= 0 ? x->ndim + 1 : y->ndim;
     int32_t axis = 0;
     tn_status st;
@@ -127,7 +90,7 @@ static tn_status expand_dims_shape(tn_infer *i)
 
 static tn_status squeeze_shape(tn_infer *i)
 {
-    const tn_tuple *axes = tni_attr_tuple(i->attrs, TN_SQUEEZE_AXIS);
+    const tn_tuple *axes = tni_attr_tuple(i->attrs, TN_squeeze_axis);
     const tn_shape *x = i->in_shape[0];
     uint32_t mask = 0;
     tn_shape y = {0};
@@ -193,7 +156,7 @@ static tn_status permute(tn_infer *i, int32_t ndim, const int32_t *order)
 
 static tn_status transpose_shape(tn_infer *i)
 {
-    const tn_tuple *axes = tni_attr_tuple(i->attrs, TN_TRANSPOSE_AXES);
+    const tn_tuple *axes = tni_attr_tuple(i->attrs, TN_transpose_axes);
     const int32_t ndim = i->in_shape[0]->ndim >= 0 ? i->in_shape[0]->ndim : i->out_shape[0]->ndim;
     int32_t order[TN_NDIM_MAX];
     uint32_t seen = 0;
@@ -223,8 +186,8 @@ static tn_status swap_axis_shape(tn_infer *i)
 
     if (ndim < 0)
         return TN_OK;
-    if ((st = tni_axis(i, tni_attr_int(i->attrs, TN_SWAPAXIS_DIM1), ndim, &a)) ||
-        (st = tni_axis(i, tni_attr_int(i->attrs, TN_SWAPAXIS_DIM2), ndim, &b)))
+    if ((st = tni_axis(i, tni_attr_int(i->attrs, TN_SwapAxis_dim1), ndim, &a)) ||
+        (st = tni_axis(i, tni_attr_int(i->attrs, TN_SwapAxis_dim2), ndim, &b)))
         return st;
     for (int32_t k = 0; k < ndim; k++)
         order[k] = k == a ? b : k == b ? a : k;
@@ -233,7 +196,7 @@ static tn_status swap_axis_shape(tn_infer *i)
 
 static tn_status transpose_grad(tn_grad *g)
 {
-    const tn_tuple *axes = tni_attr_tuple(g->attrs, TN_TRANSPOSE_AXES);
+    const tn_tuple *axes = tni_attr_tuple(g->attrs, TN_transpose_axes);
     const int64_t n = tni_tuple_count(axes);
     const tn_edge dy = tn_grad_of(g, 0);
     char text[TN_NDIM_MAX * 4 + 4] = "(";
@@ -265,8 +228,8 @@ static tn_status swap_axis_grad(tn_grad *g)
 
     if (!dy.node)
         return TN_OK;
-    snprintf(a, sizeof a, "%lld", (long long)tni_attr_int(g->attrs, TN_SWAPAXIS_DIM1));
-    snprintf(b, sizeof b, "%lld", (long long)tni_attr_int(g->attrs, TN_SWAPAXIS_DIM2));
+    snprintf(a, sizeof a, "%lld", (long long)tni_attr_int(g->attrs, TN_SwapAxis_dim1));
+    snprintf(b, sizeof b, "%lld", (long long)tni_attr_int(g->attrs, TN_SwapAxis_dim2));
     st = tn_grad_node(g, "SwapAxis", 1, &dy, 2, attrs, &dx);
     return tni_grad_set(g, &st, 0, dx);
 }
@@ -292,7 +255,7 @@ static tn_status space_to_depth_grad(tn_grad *g)
 /* A vector becomes a matrix; of anything else two axes become one, the last. */
 static tn_status diag_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
 {
-    const int64_t k = tni_attr_int(i->attrs, TN_DIAG_K), right = k > 0 ? k : 0, under = k < 0 ? -k : 0;
+    const int64_t k = tni_attr_int(i->attrs, TN_diag_k), right = k > 0 ? k : 0, under = k < 0 ? -k : 0;
     tn_shape y = {.ndim = 2};
     int32_t row = 0, column = 0;
     int64_t h, w;
@@ -306,8 +269,8 @@ static tn_status diag_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
         y.dim[0] = y.dim[1] = x->dim[0] < 0 ? TN_DIM_UNKNOWN : x->dim[0] + right + under;
         return tn_shape_unify(i, out, &y);
     }
-    if ((st = tni_axis(i, tni_attr_int(i->attrs, TN_DIAG_AXIS1), x->ndim, &row)) ||
-        (st = tni_axis(i, tni_attr_int(i->attrs, TN_DIAG_AXIS2), x->ndim, &column)))
+    if ((st = tni_axis(i, tni_attr_int(i->attrs, TN_diag_axis1), x->ndim, &row)) ||
+        (st = tni_axis(i, tni_attr_int(i->attrs, TN_diag_axis2), x->ndim, &column)))
         return st;
     if (row == column)
         return tni_infer_fail(i, TN_E_ATTR, "axis1 and axis2 are both axis %d", row);

@@ -73,7 +73,7 @@
  *     own        the steps behind ";", without them the function `second`
  *     once       there is none
  *     composed   all rows are steps, so there is no backward operator
- *     broadcast  the same, of operands that stretch
+ *     broadcast  the same, of operands that stretch; numpy: and differ in type
  *
  * Steps build nodes out of operators: gradient_steps.c. A row "0" gives zeros to all inputs.
  */
@@ -278,7 +278,8 @@ typedef enum rule_class {
     CLASS_OWN,
     CLASS_ONCE,
     CLASS_COMPOSED,
-    CLASS_BROADCAST
+    CLASS_BROADCAST,
+    CLASS_NUMPY
 } rule_class;
 
 typedef struct tni_shape_rule {
@@ -349,6 +350,8 @@ tn_status tni_ruled_op_create(const tn_op *given, bool at_once, tni_ruled_op **o
 /* The backward operator of a definition with a gradient rule; NULL: it has none. The forward must outlive it.
  */
 tn_status tni_ruled_op_backward(const tni_ruled_op *forward, tni_ruled_op **out);
+/* The same of a definition that computes another one, whose rules are of types and steps. */
+tn_status tni_ruled_op_derived(const tn_op *given, bool at_once, tni_ruled_op **out);
 void tni_ruled_op_destroy(tni_ruled_op *r);
 const tn_op *tni_ruled_op_definition(const tni_ruled_op *r);
 tn_status tni_ruled_op_parse(const tn_op *op); /* the rules of such a definition now, if it is one */

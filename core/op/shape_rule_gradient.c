@@ -203,15 +203,15 @@ static void class_read(parser *p)
         [CLASS_LINEAR] = "linear:",       [CLASS_BILINEAR] = "bilinear:",
         [CLASS_POINTWISE] = "pointwise:", [CLASS_OWN] = "own:",
         [CLASS_ONCE] = "once:",           [CLASS_COMPOSED] = "composed:",
-        [CLASS_BROADCAST] = "broadcast:",
+        [CLASS_BROADCAST] = "broadcast:", [CLASS_NUMPY] = "numpy:",
     };
     tni_shape_rule *r = p->rule;
 
-    for (uint8_t k = CLASS_LINEAR; k <= CLASS_BROADCAST && r->gradient_class == CLASS_NONE; k++)
+    for (uint8_t k = CLASS_LINEAR; k <= CLASS_NUMPY && r->gradient_class == CLASS_NONE; k++)
         if (take(p, classes[k]))
             r->gradient_class = k;
     if (r->gradient_class == CLASS_NONE)
-        fail(p, "linear:, bilinear:, pointwise:, own:, once:, composed: or broadcast: is missing");
+        fail(p, "linear:, bilinear:, pointwise:, own:, once:, composed:, broadcast: or numpy: is missing");
     else if (r->gradient_class != CLASS_OWN && r->op->second)
         fail(p, "own: is missing, which the function `second` is for");
 }

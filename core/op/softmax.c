@@ -6,6 +6,7 @@
 
 #include "op/cost.h"
 #include "op/infer_help.h"
+#include "tenon/plugin/op/softmax.h"
 
 static const char *const data_names[] = {"data", NULL};
 static const char *const output_names[] = {"output", NULL};
@@ -13,24 +14,12 @@ static const char *const back_names[] = {"dy", "y", NULL};
 
 /* ---- softmax, log_softmax, softmin ------------------------------------------------------------ */
 
-#define AXIS 0
-#define TEMPERATURE 1
-#define DTYPE 2
-#define USE_LENGTH 3
-
-static const tn_attr_def softmax_attrs[] = {
-    TN_ATTR_INT("axis", "-1", "axis along which the outputs sum to 1"),
-    TN_ATTR_OPT_FLOAT("temperature", "None", "the input is divided by this; None: 1"),
-    TN_ATTR_DTYPE("dtype", "None", "type of the output; None: the input's"),
-    TN_ATTR_OPT_BOOL("use_length", "False",
-                     "take the number of valid elements along the axis from a second input"),
-    TN_ATTR_END,
-};
+static const tn_attr_def softmax_attrs[] = TN_ATTR_TABLE(softmax);
 static const char *const softmax_names[] = {"data", "length", NULL};
 
 static bool has_length(const tn_value *attrs)
 {
-    const int64_t *use = tni_attr_opt_int(attrs, USE_LENGTH);
+    const int64_t *use = tni_attr_opt_int(attrs, TN_softmax_use_length);
 
     return use && *use;
 }
@@ -54,7 +43,8 @@ static tn_status softmax_shape(tn_infer *i)
 
     if (st || i->in_shape[0]->ndim < 0)
         return st;
-    if ((st = tni_axis(i, tni_attr_int(i->attrs, AXIS), i->in_shape[0]->ndim, &axis)) || i->in_count < 2)
+    if ((st = tni_axis(i, tni_attr_int(i->attrs, TN_softmax_axis), i->in_shape[0]->ndim, &axis)) ||
+        i->in_count < 2)
         return st;
     tni_shape_reduce(i->in_shape[0], 1u << axis, false, i->in_shape[1]->ndim == 0, &length);
     return tn_shape_unify(i, i->in_shape[1], &length);
@@ -62,7 +52,7 @@ static tn_status softmax_shape(tn_infer *i)
 
 static tn_status softmax_dtype(tn_infer *i)
 {
-    int64_t dtype = tni_attr_int(i->attrs, DTYPE);
+    int64_t dtype = tni_attr_int(i->attrs, TN_softmax_dtype);
 
     if (i->in_dtype[0] >= 0 && !tni_dtype_is_float(i->in_dtype[0]))
         return tni_infer_fail(i, TN_E_DTYPE, "%s is no floating point type, cast it first",
@@ -93,16 +83,12 @@ static tn_status softmax_grad(tn_grad *g)
     if (!tni_grad_arrives(g))
         return TN_OK;
     st = g->ops->emit(g, &e, &out);
-    if (tni_attr_int(g->attrs, DTYPE) >= 0)
+    if (tni_attr_int(g->attrs, TN_softmax_dtype) >= 0)
         out = tni_grad_op2(g, &st, "_backward_cast", out, tn_grad_input(g, 0));
     return tni_grad_set(g, &st, 0, out);
 }
 
-static const tn_attr_def softmax_back_attrs[] = {
-    TN_ATTR_INT("axis", "-1", "as in the forward"),
-    TN_ATTR_OPT_FLOAT("temperature", "None", "as in the forward"),
-    TN_ATTR_END,
-};
+static const tn_attr_def softmax_back_attrs[] = TN_ATTR_TABLE(backward_softmax);
 
 static tn_status softmax_back_shape(tn_infer *i)
 {
@@ -111,13 +97,13 @@ static tn_status softmax_back_shape(tn_infer *i)
 
     return st || i->in_shape[0]->ndim < 0
                ? st
-               : tni_axis(i, tni_attr_int(i->attrs, AXIS), i->in_shape[0]->ndim, &axis);
+               : tni_axis(i, tni_attr_int(i->attrs, TN_softmax_axis), i->in_shape[0]->ndim, &axis);
 }
 
 /* Divided by the temperature. */
 static tn_edge cooled(tn_grad *g, tn_status *st, tn_edge e)
 {
-    const double *temperature = tni_attr_opt_float(g->attrs, TEMPERATURE);
+    const double *temperature = tni_attr_opt_float(g->attrs, TN_softmax_temperature);
     char text[40];
 
     if (!temperature)
@@ -153,7 +139,7 @@ static tn_status softmax_back_grad(tn_grad *g)
     char text[32];
     tn_status st;
 
-    snprintf(text, sizeof text, "%lld", (long long)tni_attr_int(g->attrs, AXIS));
+    snprintf(text, sizeof text, "%lld", (long long)tni_attr_int(g->attrs, TN_softmax_axis));
     if ((st = probability_back(g, (tn_attr_text){"axis", text}, false, &part)) || !part.node)
         return st;
     if (!strcmp(g->op->name, "_backward_softmin"))
@@ -171,7 +157,7 @@ static tn_status log_back_grad(tn_grad *g)
 
     if (!tni_grad_arrives(g))
         return TN_OK;
-    snprintf(text, sizeof text, "%lld", (long long)tni_attr_int(g->attrs, AXIS));
+    snprintf(text, sizeof text, "%lld", (long long)tni_attr_int(g->attrs, TN_softmax_axis));
     axis[0].text = text;
     weighted = tni_grad_op2(g, &st, "elemwise_mul", h, tni_grad_op1(g, &st, "exp", tn_grad_input(g, 1)));
     st = st ? st : tn_grad_node(g, "sum", 1, &weighted, 2, axis, &sum);
@@ -204,10 +190,7 @@ SOFTMAX_BACK(softmin, "_backward_softmin", softmax_back_grad)
 
 /* ---- SoftmaxActivation ------------------------------------------------------------------------ */
 
-static const tn_attr_def activation_attrs[] = {
-    TN_ATTR_CHOICE("mode", "instance", "instance|channel", "over all of an example, or over axis 1"),
-    TN_ATTR_END,
-};
+static const tn_attr_def activation_attrs[] = TN_ATTR_TABLE(SoftmaxActivation);
 
 static tn_status activation_grad(tn_grad *g)
 {
@@ -218,7 +201,8 @@ static tn_status activation_grad(tn_grad *g)
 
 static tn_status activation_back_grad(tn_grad *g)
 {
-    const bool channel = tni_attr_int(g->attrs, 0) != 0;
+    const bool channel =
+        tni_attr_int(g->attrs, TN_SoftmaxActivation_mode) == TN_SoftmaxActivation_mode_channel;
     tn_edge part = {NULL, 0, 0};
     tn_status st = probability_back(g, (tn_attr_text){"axis", channel ? "1" : "0"}, !channel, &part);
 
@@ -245,23 +229,7 @@ static const tn_op op_activation_back =
 
 /* ---- SoftmaxOutput ---------------------------------------------------------------------------- */
 
-#define MULTI_OUTPUT 2
-#define OUT_GRAD 6
-
-static const tn_attr_def output_attrs[] = {
-    TN_ATTR_FLOAT("grad_scale", "1", "factor of the gradient"),
-    TN_ATTR_FLOAT("ignore_label", "-1", "with use_ignore: examples of this label give no gradient"),
-    TN_ATTR_BOOL("multi_output", "False",
-                 "classes are axis 1, one label for each position of the other axes"),
-    TN_ATTR_BOOL("use_ignore", "False", "mind ignore_label"),
-    TN_ATTR_BOOL("preserve_shape", "False", "classes are the last axis"),
-    TN_ATTR_CHOICE("normalization", "null", "batch|null|valid",
-                   "what the gradient is divided by: examples, 1, "
-                   "examples that are not ignored"),
-    TN_ATTR_BOOL("out_grad", "False", "multiply by the gradient that arrives"),
-    TN_ATTR_FLOAT_IN("smooth_alpha", "0", 0, 1, "label smoothing: probability moved to the other classes"),
-    TN_ATTR_END,
-};
+static const tn_attr_def output_attrs[] = TN_ATTR_TABLE(SoftmaxOutput);
 static const char *const output_inputs[] = {"data", "label", NULL};
 static const char *const output_back_inputs[] = {"label", "y", NULL};
 
@@ -283,9 +251,9 @@ static tn_status label_shape(tn_infer *i, const tn_shape *data, tn_shape *label)
 
     if (data->ndim < 0 || shapes_equal(data, label))
         return TN_OK;
-    if (data->ndim < (tni_attr_bool(i->attrs, MULTI_OUTPUT) ? 2 : 1))
+    if (data->ndim < (tni_attr_bool(i->attrs, TN_SoftmaxOutput_multi_output) ? 2 : 1))
         return tni_infer_fail(i, TN_E_SHAPE, "data has %d dimensions, too few", data->ndim);
-    if (!tni_attr_bool(i->attrs, MULTI_OUTPUT)) {
+    if (!tni_attr_bool(i->attrs, TN_SoftmaxOutput_multi_output)) {
         tni_shape_set(&plain, data->ndim - 1, data->dim);
         return tn_shape_unify(i, label, &plain);
     }
@@ -354,7 +322,7 @@ static tn_status output_grad(tn_grad *g)
     tn_edge out = {NULL, 0, 0};
     tn_status st = g->ops->emit(g, &e, &out);
 
-    if (tni_attr_bool(g->attrs, OUT_GRAD) && tn_grad_of(g, 0).node)
+    if (tni_attr_bool(g->attrs, TN_SoftmaxOutput_out_grad) && tn_grad_of(g, 0).node)
         out = tni_grad_op2(g, &st, "elemwise_mul", out, tn_grad_of(g, 0));
     return tni_grad_set(g, &st, 0, out);
 }

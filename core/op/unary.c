@@ -3,12 +3,13 @@
  * of the input or of the output, with the derivative of that function behind the semicolon, written with
  * operators, so that higher derivatives follow.
  */
+#include "tenon/plugin/op/unary.h"
 #include "op/infer_help.h"
 
 #define SPARSE(name) "_sparse_" #name
 
 /* X(name, gradient, doc, aliases) */
-#define FLOATS(X)                                                                                            \
+#define FLOATS(X) /* of numbers, not of bool */                                                              \
     X(sigmoid, "dy output -> data ; output*-2+1", "1 / (1 + exp(-x))", SPARSE(sigmoid))                      \
     X(softsign, "dy data -> data ; (abs(data)+1)^-3*-2*sign(data)", "x / (1 + |x|)", NULL)                   \
     X(tanh, "dy output -> data ; output*-2", "hyperbolic tangent", SPARSE(tanh))                             \
@@ -58,27 +59,16 @@
     X(trunc, "the integer part, toward zero", SPARSE(trunc))                                                 \
     X(logical_not, "1 where x is 0, else 0", NULL)
 
-static const tn_attr_def clip_attrs[] = {
-    TN_ATTR_FLOAT_RUN("a_min", TN_REQUIRED, "smaller elements become this"),
-    TN_ATTR_FLOAT_RUN("a_max", TN_REQUIRED, "larger elements become this"),
-    TN_ATTR_END,
-};
-static const tn_attr_def hard_sigmoid_attrs[] = {
-    TN_ATTR_FLOAT_RUN("alpha", "0.2", "slope"),
-    TN_ATTR_FLOAT_RUN("beta", "0.5", "value at 0"),
-    TN_ATTR_END,
-};
-static const tn_attr_def smooth_l1_attrs[] = {
-    TN_ATTR_FLOAT_RUN("scalar", "1", "sigma: quadratic where |x| is at most 1 / sigma^2"),
-    TN_ATTR_END,
-};
+static const tn_attr_def clip_attrs[] = TN_ATTR_TABLE(clip);
+static const tn_attr_def hard_sigmoid_attrs[] = TN_ATTR_TABLE(hard_sigmoid);
+static const tn_attr_def smooth_l1_attrs[] = TN_ATTR_TABLE(smooth_l1);
 
 #define UNARY(name_, doc_, ...)                                                                              \
     static const tn_op op_##name_ =                                                                          \
         TNI_OP(#name_, .doc = doc_, .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),             \
                .shape = tni_shape_same, __VA_ARGS__);
 #define FLOAT_OP(name, gradient, doc, ...)                                                                   \
-    UNARY(name, doc, .aliases = TNI_NAMES(__VA_ARGS__), .flags = TN_OP_POINTWISE, .types = "T:float",        \
+    UNARY(name, doc, .aliases = TNI_NAMES(__VA_ARGS__), .flags = TN_OP_POINTWISE, .types = "T:number",       \
           .gradients = "pointwise: " gradient)
 #define NUMBER_OP(name, gradient, doc, alias)                                                                \
     UNARY(name, doc, .aliases = TNI_NAMES(alias), .flags = TN_OP_POINTWISE,                                  \
@@ -97,14 +87,14 @@ static const tn_attr_def smooth_l1_attrs[] = {
 FLOATS(FLOAT_OP)
 NUMBERS(NUMBER_OP)
 STEPS(STEP_OP)
-UNARY(exp, "exponential", .aliases = TNI_NAMES(SPARSE(exp)), .flags = TN_OP_POINTWISE, .types = "T:float",
+UNARY(exp, "exponential", .aliases = TNI_NAMES(SPARSE(exp)), .flags = TN_OP_POINTWISE, .types = "T:number",
       .gradients = "composed: data = dy*output")
 LINEAR_OP(negative, "-x", NULL)
-LINEAR_OP(degrees, "x from radians to degrees", "T:float")
-LINEAR_OP(radians, "x from degrees to radians", "T:float")
+LINEAR_OP(degrees, "x from radians to degrees", "T:number")
+LINEAR_OP(radians, "x from degrees to radians", "T:number")
 PIECES_OP(clip, "x limited to a_min ... a_max", NULL, "_npi_clip", "_sparse_clip")
 PIECES_OP(hard_sigmoid, "alpha x + beta, limited to 0 ... 1", "T:float", NULL)
-PIECES_OP(smooth_l1, "quadratic near 0, else |x| - 0.5 / sigma^2", "T:float", "_npx_smooth_l1")
+PIECES_OP(smooth_l1, "quadratic near 0, else |x| - 0.5 / sigma^2", "T:number", "_npx_smooth_l1")
 
 const tn_op *const tni_family_unary[] = {
 #define POINTER(name, ...) &op_##name,

@@ -149,6 +149,8 @@ static tn_status invoke(chk_lab *lab, const walk *w, const chk_problem *p, point
                              .in = x->in};
 
     (void)tn_random_seed(w->ctx, lab->env->seed, NULL);
+    if (p->op->exec == TN_EXEC_SUBGRAPH)
+        return chk_bodies_invoke(w->ctx, p, call.attrs, x->in, x->out, &x->out_count);
     return tn_invoke_text(w->ctx, &call, CHK_ARGS_MAX, x->out, &x->out_count);
 }
 

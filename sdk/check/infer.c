@@ -101,14 +101,15 @@ static tn_status infer_once(rig *r, const chk_attrs *attrs, chk_facts *f, bool d
 {
     const chk_host_kind kind = chk_host_kind_of(r->lab.plugin.host);
     tn_err err = {0};
-    tn_infer i = {.struct_size = (uint32_t)TN_END(tn_infer, err),
+    tn_infer i = {.struct_size = (uint32_t)TN_END(tn_infer, bodies),
                   .op = r->op,
                   .attrs = attrs->values,
                   .attr_count = attrs->count,
                   .in_count = f->args.in_count,
                   .out_count = f->args.out_count,
                   .visible_count = f->args.visible_count,
-                  .err = &err};
+                  .err = &err,
+                  .bodies = chk_bodies_for(r->op, attrs, &f->args)};
     tn_infer *made;
     tn_status st = TN_OK;
 
@@ -120,7 +121,7 @@ static tn_status infer_once(rig *r, const chk_attrs *attrs, chk_facts *f, bool d
     i.out_shape = chk_buffer_data(r->lists[1]);
     i.in_dtype = chk_buffer_data(r->lists[2]);
     i.out_dtype = chk_buffer_data(r->lists[3]);
-    made = kind == CHK_HOST_EXACT ? &i : chk_struct_make(r->lab.env, kind, &i, CHK_SIZES(tn_infer, err));
+    made = kind == CHK_HOST_EXACT ? &i : chk_struct_make(r->lab.env, kind, &i, CHK_SIZES(tn_infer, bodies));
     st = dtypes ? r->op->dtype(made) : r->op->shape(made);
     answer_check(r, st, made, &err);
     if (made != &i)

@@ -29,7 +29,7 @@ static tn_infer infer_of(const tn_op *op, const chk_attrs *attrs, const chk_args
 {
     memset(err, 0, sizeof *err);
     return (tn_infer){
-        .struct_size = (uint32_t)TN_END(tn_infer, err),
+        .struct_size = (uint32_t)TN_END(tn_infer, bodies),
         .flags = flags,
         .op = op,
         .attrs = attrs->values,
@@ -142,6 +142,7 @@ tn_status chk_infer_shapes(const tn_op *op, const chk_attrs *attrs, uint32_t fla
 
         i.in_shape = in;
         i.out_shape = out;
+        i.bodies = chk_bodies_for(op, attrs, &f->args);
         before = *f;
         if ((st = op->shape(&i)))
             return st;
@@ -181,6 +182,7 @@ tn_status chk_infer_dtypes(const tn_op *op, const chk_attrs *attrs, chk_facts *f
 
         i.in_dtype = f->in_dtype;
         i.out_dtype = f->out_dtype;
+        i.bodies = chk_bodies_for(op, attrs, &f->args);
         before = *f;
         if ((st = op->dtype(&i)))
             return st;

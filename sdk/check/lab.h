@@ -187,6 +187,14 @@ const char *chk_problem_text(chk_lab *lab, const chk_problem *p);
 /* A plan is for shapes and data types: attributes that decide them change with the plan. */
 bool chk_infers_the_same(chk_lab *lab, const chk_problem *p, const chk_attrs *attrs);
 
+/* ---- bodies.c ---------------------------------------------------------------------------------------- */
+
+/* Graphs that inference of `op` accepts, where it runs some; NULL: it runs none. Of the process. */
+const tn_bodies *chk_bodies_for(const tn_op *op, const chk_attrs *attrs, const chk_args *args);
+/* Calls such an operator as a net of one node, whose graphs are those. `attrs`: pairs of texts. */
+tn_status chk_bodies_invoke(tn_ctx *ctx, const chk_problem *p, const char *const *attrs, tn_array *const *in,
+                            tn_array **out, uint32_t *out_count);
+
 /* One row of cases.list: where a definition does not say what is plausible. */
 typedef struct chk_hint {
     const char *op;

@@ -58,5 +58,6 @@ int main(void)
     static const char *const healthy[] = {"runtime", "random", "broadcast", "precision",
                                           "blend",   "vector", "mixed",     NULL};
 
-    return kit_defects("defects_values", defects, sizeof defects / sizeof *defects, healthy);
+    return kit_defects("defects_values", "defects/defect-", defects, sizeof defects / sizeof *defects,
+                       healthy);
 }

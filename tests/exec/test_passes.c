@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "support/static_plugin.h"
-#include "tenon/plugin/indices.h"
+#include "tenon/plugin/op/fused.h"
 
 /* ---- the vendor: sin and square in reverse order, reorders, fused layers --------------------------------
  */
@@ -106,7 +106,7 @@ static tn_status fused_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const int64_t rows = x->in[0]->shape[0], depth = x->in[0]->shape[1], units = x->in[1]->shape[0];
     const float *data = x->in[0]->data, *weight = x->in[1]->data, *bias = x->in[2]->data;
-    const bool adds = x->attrs[TN_FUSED_DENSE_WITH_SUM] != 0;
+    const bool adds = x->attrs[TN_fused_dense_with_sum] != 0;
     const float *addend = adds ? x->in[3]->data : NULL;
     float *out = x->out[0]->data;
 
@@ -120,7 +120,7 @@ static tn_status fused_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
             for (int64_t k = 0; k < depth; k++)
                 sum += data[r * depth + k] * weight[u * depth + k];
             out[r * units + u] =
-                x->attrs[TN_FUSED_DENSE_ACT_TYPE] == TN_FUSED_DENSE_ACT_TYPE_RELU && sum < 0 ? 0 : sum;
+                x->attrs[TN_fused_dense_act_type] == TN_fused_dense_act_type_relu && sum < 0 ? 0 : sum;
         }
     return TN_OK;
 }

@@ -16,9 +16,9 @@ enum {
 #define LOOP2S(id, ns, expression) TNCPU_##id,
 #define LOOP1SS(id, ns, expression) TNCPU_##id,
 #define LOOP2SS(id, ns, expression) TNCPU_##id,
-#include "loops.list"
-#include "loops_float.list"
-#include "loops_int.list"
+#include "../../common/loops.list"
+#include "../../common/loops_float.list"
+#include "../../common/loops_int.list"
 #undef LOOP1
 #undef LOOP2
 #undef LOOP3

@@ -7,7 +7,7 @@
 #include "convert.h"
 #include "plain.h"
 #include "short.h"
-#include "tenon/plugin/indices.h"
+#include "tenon/plugin/op/optimizer.h"
 
 #define RUN 16384 /* elements of a task */
 #define ATTRS_MAX 8

@@ -2,10 +2,13 @@
  * The driver of pointwise.h. Positions count along the output's shape, row-major. An operand is *direct*
  * where it lies in the output's order, dense and in its compute type: then the loop reads the array itself.
  * Every other operand is brought into a tile first, and operands of other types than the
- * loop's into its type: the widest of theirs and the output's. The loop never sees where its elements came
- * from, so results are the same in all cases.
+ * loop's into its type: the widest of theirs and the output's, or double where a function means nothing on
+ * integers; the result is then cut to the output's type. The loop never sees where its elements came from, so
+ * results are the same in all cases.
  */
 #include "loops.h"
+
+#include "../../common/index.h"
 
 #define DIRECT 1u /* dense, in the output's order */
 #define SINGLE 2u /* one element for all positions */
@@ -23,6 +26,7 @@ typedef struct point_plan {
     uint32_t operands, inputs, kind; /* kind: the loop's */
     int32_t scalar, ndim;            /* ndim: after joining neighbours */
     uint32_t plain, single_tile;     /* plain: the loop may run over the arrays themselves */
+    uint32_t cut;                    /* 1: doubles become integers */
     const tn_value *attrs;           /* NULL: the node's */
     tn_value number;
     int64_t shape[TN_NDIM_MAX];
@@ -108,6 +112,11 @@ static uint32_t wider(uint32_t a, uint32_t b)
     return order[a] >= order[b] ? a : b;
 }
 
+static bool is_whole(uint32_t kind)
+{
+    return kind == TNCPU_K_I32 || kind == TNCPU_K_I64;
+}
+
 /* The type in which the loop computes. A number with a point is compared as such, whatever it is compared to.
  */
 static uint32_t kind_of(const tncpu_point *row, const tn_node *node)
@@ -116,11 +125,10 @@ static uint32_t kind_of(const tncpu_point *row, const tn_node *node)
 
     for (uint32_t k = 0; k < node->in_count; k++)
         kind = wider(kind, tncpu_converts[node->in[k]->dtype].kind);
-    if (row->scalar >= 0 && node->attr_count > 1 && node->out[0]->dtype == TN_BOOL &&
-        node->in[0]->dtype != TN_BOOL && (kind == TNCPU_K_I32 || kind == TNCPU_K_I64) &&
+    if (row->scalar >= 0 && node->attr_count > 1 && node->out[0]->dtype == TN_BOOL && is_whole(kind) &&
         !tn_value_int(node->attrs[1]))
         kind = TNCPU_K_F64;
-    return kind;
+    return is_whole(kind) && !tncpu_loops[row->loop][kind] ? TNCPU_K_F64 : kind;
 }
 
 static tn_status node_check(const tncpu_point *row, const tn_node *node, tn_err *err)
@@ -132,7 +140,8 @@ static tn_status node_check(const tncpu_point *row, const tn_node *node, tn_err 
     kind = kind_of(row, node);
     if (!tncpu_loops[row->loop][kind])
         return tn_fail(err, TN_E_UNSUPPORTED, "no loop for this data type");
-    if (kind != tncpu_converts[node->out[0]->dtype].kind && node->out[0]->dtype != TN_BOOL)
+    if (kind != tncpu_converts[node->out[0]->dtype].kind && node->out[0]->dtype != TN_BOOL &&
+        tncpu_loops[row->loop][tncpu_converts[node->out[0]->dtype].kind])
         return tn_fail(err, TN_E_UNSUPPORTED, "an output of a narrower data type than an input");
     for (uint32_t k = 0; k < node->in_count; k++) {
         if (!broadcasts(node->in[k], node->out[0]))
@@ -159,7 +168,8 @@ tn_status tncpu_point_prepare(const tncpu_point *rows, size_t count, void *plugi
     p->inputs = node->in_count;
     p->scalar = row->scalar;
     arg_plan(args[0] = &p->out, node->out[0], node->out[0]);
-    if (p->out.convert->kind != p->kind)
+    p->cut = p->out.convert->kind != p->kind && node->out[0]->dtype != TN_BOOL;
+    if (p->out.convert->kind != p->kind && !p->cut)
         p->out.cross = tncpu_truth[p->kind];
     for (uint32_t k = 0; k < node->in_count; k++) {
         arg_plan(args[k + 1] = &p->in[k], node->in[k], node->out[0]);
@@ -169,7 +179,7 @@ tn_status tncpu_point_prepare(const tncpu_point *rows, size_t count, void *plugi
     p->plain = row->scalar < 0 && node->modes[0] == TN_MODE_WRITE;
     for (uint32_t k = 0; k <= node->in_count; k++) {
         arg_classify(p, args[k]);
-        p->plain &= (args[k]->flags & DIRECT) && args[k]->convert->native && !args[k]->cross;
+        p->plain &= (args[k]->flags & DIRECT) && args[k]->convert->native && !args[k]->cross && !p->cut;
     }
     p->single_tile = p->count <= TNCPU_TILE;
     for (uint32_t k = node->in_count; k-- > 0;)
@@ -199,13 +209,9 @@ static void gather(const point_plan *p, const point_arg *a, const char *base, in
             stride = p->ndim > 0 ? a->stride[p->ndim - 1] : 0;
 
     while (n > 0) {
-        int64_t at = begin % inner, rest = begin / inner, offset = at * stride;
-        int64_t run = inner - at < n ? inner - at : n;
+        int64_t at = begin % inner, run = inner - at < n ? inner - at : n;
+        int64_t offset = tnb_offset(p->ndim, p->shape, a->stride, begin);
 
-        for (int32_t d = p->ndim - 1; d-- > 0;) {
-            offset += rest % p->shape[d] * a->stride[d];
-            rest /= p->shape[d];
-        }
         if (stride == 0)
             a->convert->fill(base + offset * a->convert->bytes, to, run);
         else
@@ -223,15 +229,9 @@ static void scatter(const point_plan *p, char *base, int64_t begin, int64_t n, c
             stride = p->ndim > 0 ? a->stride[p->ndim - 1] : 1;
 
     while (n > 0) {
-        int64_t at = begin % inner, rest = begin / inner, offset = at * stride;
-        int64_t run = inner - at < n ? inner - at : n;
-        char *to;
+        int64_t at = begin % inner, run = inner - at < n ? inner - at : n;
+        char *to = base + tnb_offset(p->ndim, p->shape, a->stride, begin) * a->convert->bytes;
 
-        for (int32_t d = p->ndim - 1; d-- > 0;) {
-            offset += rest % p->shape[d] * a->stride[d];
-            rest /= p->shape[d];
-        }
-        to = base + offset * a->convert->bytes;
         if (add)
             a->convert->add(from, to, stride, run);
         else
@@ -285,6 +285,20 @@ static const void *operand(const point_plan *p, const point_arg *a, const char *
     return to;
 }
 
+/* The loop's results where they are not made in the output: brought to its type. */
+static void results_store(const point_plan *p, char *out, int64_t at, int64_t n, tncpu_tile *made, bool add)
+{
+    tncpu_tile own, raw;
+
+    if (p->out.cross) {
+        p->out.cross(made, &raw, n);
+    } else if (p->cut) {
+        p->out.convert->store_f(made->f64, &own, 1, n);
+        p->out.convert->load(&own, 1, &raw, n);
+    }
+    scatter(p, out, at, n, (const char *)(p->out.cross || p->cut ? &raw : made), add);
+}
+
 static void part_run(void *arg, int64_t begin, int64_t end)
 {
     const point_call *call = arg;
@@ -294,7 +308,7 @@ static void part_run(void *arg, int64_t begin, int64_t end)
     const void *in[TNCPU_POINT_IN];
     char *out = x->out[0]->data;
     bool add = x->modes[0] == TN_MODE_ADD;
-    bool out_direct = !add && (p->out.flags & DIRECT) && p->out.convert->native && !p->out.cross;
+    bool out_direct = !add && (p->out.flags & DIRECT) && p->out.convert->native && !p->out.cross && !p->cut;
     int64_t size = end - begin < TNCPU_TILE ? end - begin : TNCPU_TILE;
 
     for (uint32_t k = 0, i = 0; k < p->operands; k++) {
@@ -317,10 +331,8 @@ static void part_run(void *arg, int64_t begin, int64_t end)
             i++;
         }
         p->loop(to, in, n, p->attrs ? p->attrs : x->attrs);
-        if (p->out.cross)
-            p->out.cross(made, &raw, n);
         if (!out_direct)
-            scatter(p, out, at, n, (const char *)(p->out.cross ? &raw : made), add);
+            results_store(p, out, at, n, made, add);
     }
 }
 

@@ -1,10 +1,7 @@
 /*
- * A healthy plugin with an operator whose output has as many elements as the values ask for. A file that
- * includes it says by DEFECT what is wrong with it, and by NAME what it is called.
+ * An operator whose output has as many elements as the values ask for. PLANTED says what is wrong with it,
+ * NAME what it is called: the build gives both.
  */
-#ifndef TN_DEFECTS_HEALTHY_KEEP_H
-#define TN_DEFECTS_HEALTHY_KEEP_H
-
 #include "tenon/plugin/attr.h"
 #include "tenon/plugin/util.h"
 
@@ -36,7 +33,7 @@ static const char *const data[] = {"data", NULL}, *const output[] = {"output", N
 static const tn_op keep_op = {
     .struct_size = (uint32_t)TN_END(tn_op, gradient),
     .version = 1,
-    .name = "defect_keep",
+    .name = "kind_keep",
     .doc = "The elements above a limit, one after the other.",
     .attrs = keep_attrs,
     .inputs = data,
@@ -50,7 +47,7 @@ static const tn_op_table op_table = {.head = TN_CAPABILITY(tn_op_table, ops, TN_
 static tn_status keep_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     (void)plugin, (void)node, (void)err;
-    plan->flags = TN_PLAN_THREAD_INVARIANT | (DEFECT == NO_FLAG ? 0 : TN_PLAN_RESIZES);
+    plan->flags = TN_PLAN_THREAD_INVARIANT | (PLANTED == NO_FLAG ? 0 : TN_PLAN_RESIZES);
     plan->threads = 1;
     return TN_OK;
 }
@@ -85,9 +82,9 @@ static tn_status keep_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     for (int64_t i = 0; i < count; i++)
         if (element_get(in, i) > above)
             element_set(out, at++, element_get(in, i));
-    if (DEFECT == LAST_WRONG && kept && out->dtype == TN_F32)
+    if (PLANTED == LAST_WRONG && kept && out->dtype == TN_F32)
         element_set(out, kept - 1, 0);
-    if (DEFECT == PAST_END)
+    if (PLANTED == PAST_END)
         element_set(out, kept, 0);
     return TN_OK;
 }
@@ -96,8 +93,8 @@ static const char *const types[] = {"data:f32,f64", "*:=data", NULL};
 static const tn_kernel keep_kernel = {
     .struct_size = (uint32_t)TN_END(tn_kernel, release),
     .rank = 64,
-    .op = "defect_keep",
-    .name = "defect_keep.loop",
+    .op = "kind_keep",
+    .name = "kind_keep.loop",
     .device = "cpu",
     .isa = "",
     .op_version_min = 1,
@@ -113,7 +110,5 @@ static const tn_kernel_table kernel_table = {
 
 static const tn_capability *const capabilities[] = {&op_table.head, &kernel_table.head, NULL};
 
-TN_PLUGIN_DEFINE(NAME, "1.0.0", "nobody", "Apache-2.0", "a plugin with a defect", "",
-                 "op:defect_keep kernels@cpu", NULL, NULL, NULL, capabilities);
-
-#endif
+TN_PLUGIN_DEFINE(NAME, "1.0.0", "Acme", "Apache-2.0", "an operator that resizes its output", "",
+                 "op:kind_keep kernels@cpu", NULL, NULL, NULL, capabilities);

@@ -1,0 +1,12 @@
+/** Attributes of the operators of the family numpy. */
+#ifndef TENON_PLUGIN_OP_NUMPY_H
+#define TENON_PLUGIN_OP_NUMPY_H
+
+#include "../attr.h"
+
+/* _np_transpose; operators of an array and a number: scalar.h */
+#define TN_np_transpose_ATTRS(X)                                                                             \
+    X(np_transpose, TUPLE, axes, "None", TN_ANY, "the input's axes in the output's order; None: reversed")
+TN_ATTRS(np_transpose);
+
+#endif

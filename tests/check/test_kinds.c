@@ -1,0 +1,23 @@
+/*
+ * Operators of kinds that the library has none of, each in a plugin (kinds/): the kit passes it, and finds
+ * each fault that is planted in its twins.
+ */
+#include "kit.h"
+
+static const kit_defect planted[] = {
+    /* kinds/FILE.c and the fault, the rule, a rule that may fail with it, what is run */
+    {"resize_no_flag", "K-resize", NULL, "--only kernel/values"},
+    {"resize_past_end", "K-bounds", NULL, "--only kernel/bounds"},
+    {"resize_last_wrong", "K-values", NULL, "--only kernel/values"},
+    {"subgraph_steps_guessed", "I-directions", NULL, "--only infer/problems"},
+    {"subgraph_state_lost", "G-values", NULL, "--only gradient"},
+    {"subgraph_weight_written", "G-values", NULL, "--only gradient"},
+    {"subgraph_other_backward", "G-values", NULL, "--only gradient"},
+};
+
+int main(void)
+{
+    static const char *const healthy[] = {"resize", "subgraph", NULL};
+
+    return kit_defects("kinds", "kinds/kind-", planted, sizeof planted / sizeof *planted, healthy);
+}
