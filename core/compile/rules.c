@@ -30,20 +30,17 @@ static bool argument_is(const tni_request *r, uint32_t index, const char *name, 
 {
     const bool output = index >= r->in_count;
     const char *const *names = output ? r->def->op->outputs : r->def->op->inputs;
-    uint32_t at = output ? index - r->in_count : index;
+    uint32_t number;
+    const int32_t at = output ? tn_op_argument(names, r->out_count, index - r->in_count, &number)
+                              : tn_op_argument(names, r->in_count, index, &number);
+    int64_t rest;
 
-    for (uint32_t i = 0; names && names[i]; i++) {
-        const size_t have = strlen(names[i]);
-
-        if (have && names[i][have - 1] == '*' && at >= i) {
-            const int64_t rest = variadic_index(names[i], name, length);
-
-            return rest == -2 || rest == (int64_t)(at - i);
-        }
-        if (i == at)
-            return have == length && !memcmp(names[i], name, length);
-    }
-    return false;
+    if (at < 0)
+        return false;
+    if (number == UINT32_MAX)
+        return strlen(names[at]) == length && !memcmp(names[at], name, length);
+    rest = variadic_index(names[at], name, length);
+    return rest == -2 || rest == (int64_t)number;
 }
 
 /* Index of the first argument called `name`; -1 none. */
@@ -107,8 +104,8 @@ static bool types_match(const tni_request *r, const tn_kernel *k, char *why, siz
 {
     uint32_t outputs = r->out_count;
 
-    for (uint32_t i = 0; r->def->op->mutates >> i && i < r->in_count && outputs; i++)
-        outputs -= (uint32_t)(r->def->op->mutates >> i & 1u);
+    for (uint32_t i = 0; r->def->op->mutates && i < r->in_count && outputs; i++)
+        outputs -= (uint32_t)tn_op_mutates(r->def->op, r->in_count, i);
     for (uint32_t i = 0; i < r->in_count + outputs; i++) {
         const char *rule = rule_of(r, k, i);
         int32_t dtype = argument_dtype(r, i);

@@ -41,7 +41,8 @@ static tn_status args_check(const tn_op *op, const tn_op *meaning)
         (op->outputs && names_count(op->outputs) != names_count(meaning->outputs)))
         return tni_error(TN_E_ARG, "operator %s computes %s, but the number of their arguments differs",
                          op->name, meaning->name);
-    if (op->exec != meaning->exec || op->effects & ~meaning->effects || op->mutates & ~meaning->mutates)
+    if (op->exec != meaning->exec || op->effects & ~meaning->effects || op->mutates & ~meaning->mutates ||
+        (op->struct_size >= TN_END(tn_op, mutates_tail) && (op->mutates_period || op->mutates_tail)))
         return tni_error(TN_E_ARG,
                          "operator %s computes %s, but they are executed or change inputs differently",
                          op->name, meaning->name);
@@ -83,6 +84,10 @@ tn_status tni_op_derive(const tn_op *op, const tni_opdef *from, tn_op *out, uint
     TAKE(inputs);
     TAKE(outputs);
     TAKE(mutates);
+    if (meaning->struct_size >= TN_END(tn_op, mutates_tail)) {
+        TAKE(mutates_period);
+        TAKE(mutates_tail);
+    }
     TAKE(effects);
     TAKE(visible);
     if (!op->gradient && !op->gradients)

@@ -32,12 +32,13 @@ static int16_t attr_find(const tn_op *op, const char *name, size_t length)
     return -1;
 }
 
-/* Whether an attribute may stand where one of these types is read. Shapes depend on no run-time number. */
+/* Whether an attribute may stand where one of these types is read. A run-time number that a shape depends on
+ * says so: then shapes are inferred at every call. */
 static bool attr_is(const parser *p, int16_t attr, uint32_t types)
 {
     const tn_attr_def *d = &p->rule->op->attrs[attr];
 
-    return types >> d->type & 1u && !(d->flags & TN_ATTR_F_RUNTIME);
+    return types >> d->type & 1u && (!(d->flags & TN_ATTR_F_RUNTIME) || d->flags & TN_ATTR_F_SHAPE);
 }
 
 /* An attribute, which lower-case letters begin. `needed`: its type, in words. */

@@ -23,22 +23,15 @@ static int64_t variadic_index(const char *have, const char *name, size_t length)
     return index;
 }
 
-/* Name in the tables for argument `index`, and its place behind a variadic one. */
+/* Name in the tables for argument `index`, and which of the repetitions of a variadic one it is. */
 static const char *table_name(const tn_op *op, const chk_args *args, uint32_t index, uint32_t *behind)
 {
     const bool output = index >= args->in_count;
     const char *const *names = output ? op->outputs : op->inputs;
-    const uint32_t at = output ? index - args->in_count : index;
+    const int32_t at = output ? tn_op_argument(names, args->out_count, index - args->in_count, behind)
+                              : tn_op_argument(names, args->in_count, index, behind);
 
-    for (uint32_t i = 0; names && names[i]; i++) {
-        const size_t have = strlen(names[i]);
-
-        if (i == at || (have && names[i][have - 1] == '*' && at >= i)) {
-            *behind = at - i;
-            return names[i];
-        }
-    }
-    return NULL;
+    return at < 0 ? NULL : names[at];
 }
 
 static bool argument_is(const tn_op *op, const chk_args *args, uint32_t index, const char *name,

@@ -58,7 +58,8 @@ struct tn_bodies {
  * known, fill in what follows, fail where two facts contradict. Must be pure.
  *
  * `args` sets in_count, out_count and visible_count (and may set the names); the other functions only read
- * them. The inputs declared in `mutates` are no outputs here.
+ * them. Where a run-time attribute is a tuple it is asked at each call, and checks the length. The inputs
+ * declared in `mutates` are no outputs here.
  */
 struct tn_infer {
     uint32_t struct_size;
@@ -137,7 +138,9 @@ typedef struct tn_grad_ops {
 
 /**
  * Builds the gradient of one node out of further nodes. The function must not read run-time attributes:
- * programs are kept while those change. Emitted nodes inherit them (TN_EMIT_INHERIT).
+ * programs are kept while those change. Emitted nodes inherit them (TN_EMIT_INHERIT), and have those of the
+ * forward's own call. Their shapes follow from the shapes of that call: an attribute with TN_ATTR_F_SHAPE that
+ * is inherited must not give other ones.
  */
 struct tn_grad {
     uint32_t struct_size, flags; /* TN_GRAD_… */
@@ -204,8 +207,9 @@ typedef struct tn_body_ops {
 
 /**
  * One operator. `inputs` and `outputs` are NULL-ended; a last input such as "arg*" is variadic ("arg0",
- * "arg1" …, counted by the attribute flagged TN_ATTR_F_COUNT). Bit i of `mutates`: input i is changed
- * (statistics, states).
+ * "arg1" …, counted by the attribute flagged TN_ATTR_F_COUNT). Several such inputs repeat together ("weight_*",
+ * "grad_*": weight_0, grad_0, weight_1 …); `args` counts them, and plain names may follow. Bit i of `mutates`:
+ * input i is changed (statistics, states).
  */
 struct tn_op {
     uint32_t struct_size;
@@ -245,10 +249,52 @@ struct tn_op {
     /* Of a pointwise operator: what it computes for one element, as text over its inputs and attributes:
      * "x / (1 + exp(-beta * x))". Programs fuse it with what stands around it; it needs no kernel. */
     const char *body;
-    /* Not 0: `mutates` speaks of the first `mutates_period` inputs and repeats for all that follow, but for
-     * the last `mutates_tail` ones: of operators that update any number of parameters at once. */
+    /* Not 0: `mutates` speaks of the first `mutates_period` inputs (64 at most) and repeats for all that
+     * follow, but for the last `mutates_tail` ones: of operators that update any number of parameters at
+     * once. */
     uint32_t mutates_period, mutates_tail;
 };
+
+/** 1: an operator with `in_count` inputs changes input `index`. */
+static inline int32_t tn_op_mutates(const tn_op *op, uint32_t in_count, uint32_t index)
+{
+    const int repeats = op->mutates && op->struct_size >= TN_END(tn_op, mutates_tail) && op->mutates_period;
+
+    if (repeats && (in_count < op->mutates_tail || index >= in_count - op->mutates_tail))
+        return 0;
+    index = repeats ? index % op->mutates_period : index;
+    return index < 64 && op->mutates >> index & 1u;
+}
+
+/**
+ * The place in a NULL-ended table of arguments of argument `index` of `count`; -1: it has no name there.
+ * `*number`: which of the repetitions of a name that ends in '*', else UINT32_MAX.
+ */
+static inline int32_t tn_op_argument(const char *const *names, uint32_t count, uint32_t index,
+                                     uint32_t *number)
+{
+    uint32_t first = 0, group = 0, tail = 0, stars = 0;
+
+    for (uint32_t i = 0; names && names[i]; i++) {
+        uint32_t length = 0;
+
+        while (names[i][length])
+            length++;
+        stars = length && names[i][length - 1] == '*';
+        first += !stars && !group;
+        tail += !stars && group;
+        group += stars;
+    }
+    *number = UINT32_MAX;
+    if (index < first)
+        return (int32_t)index;
+    if (!group || index >= count)
+        return -1;
+    if (count - index <= tail)
+        return (int32_t)(first + group + tail - (count - index));
+    *number = (index - first) / group;
+    return (int32_t)(first + (index - first) % group);
+}
 
 typedef struct tn_op_table {
     tn_capability head;      /* kind TN_KIND_OPS */
