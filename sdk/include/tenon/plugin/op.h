@@ -231,9 +231,10 @@ struct tn_op {
     const char *shapes, *gradients;
     tn_status (*second)(tn_grad *g);
     /* The meaning: the operator whose kernels serve this one ("exp" of "_npi_exp"); NULL: its own. What is
-     * NULL or 0 in this row is then the meaning's, functions too; attributes, where given, have its names,
-     * types and order. The meaning is known before, and its kernels may be asked for other data types than
-     * it has itself: this row's dtype function decides. */
+     * NULL or 0 in this row is then the meaning's, functions too; attributes, where given, have its types
+     * and order, and its names unless the row has a gradient function of its own. The meaning is known
+     * before, and its kernels may be asked for other data types than it has itself: this row's dtype
+     * function decides. */
     const char *computes;
     /* What a run costs at least: for estimates, tables of layers and figures of benchmarks, never for what is
      * computed. All shapes and data types of `i` are known, and `cost` is preset. NULL: one operation for
