@@ -9,6 +9,10 @@ static const kit_defect planted[] = {
     {"resize_no_flag", "K-resize", NULL, "--only kernel/values"},
     {"resize_past_end", "K-bounds", NULL, "--only kernel/bounds"},
     {"resize_last_wrong", "K-values", NULL, "--only kernel/values"},
+    {"packed_high_first", "K-values", NULL, "--only kernel/values"},
+    {"packed_no_sign", "K-values", NULL, "--only kernel/values"},
+    {"packed_rows_aligned", "K-values", NULL, "--only kernel/values"},
+    {"packed_reads_twice", "K-bounds", NULL, "--only kernel/bounds"},
     {"sparse_reads_dense", "K-bounds", NULL, "--only kernel/bounds"},
     {"sparse_rows_reversed", "K-sparse", NULL, "--only kernel/values"},
     {"sparse_rows_one_more", "K-sparse", NULL, "--only kernel/values"},
@@ -21,7 +25,7 @@ static const kit_defect planted[] = {
 
 int main(void)
 {
-    static const char *const healthy[] = {"resize", "sparse", "subgraph", NULL};
+    static const char *const healthy[] = {"packed", "resize", "sparse", "subgraph", NULL};
 
     return kit_defects("kinds", "kinds/kind-", planted, sizeof planted / sizeof *planted, healthy);
 }
