@@ -156,8 +156,8 @@ tn_status tni_call_shapes(tni_context *c, tni_call_key *k, tni_call_room *room)
 
 /* ---- making ------------------------------------------------------------------------------------------ */
 
-/* One block: the signature, its operand keys with their dims, output shapes, dtypes, mutated inputs, modes and
- * storage types. */
+/* One block: the signature, its operand keys with their dims, output shapes, dtypes, mutated inputs, modes
+ * and storage types. */
 static tn_status signature_alloc(const tni_call_key *k, uint32_t out_count, uint32_t mutated,
                                  tni_signature **out)
 {

@@ -9,6 +9,10 @@ static const kit_defect planted[] = {
     {"resize_no_flag", "K-resize", NULL, "--only kernel/values"},
     {"resize_past_end", "K-bounds", NULL, "--only kernel/bounds"},
     {"resize_last_wrong", "K-values", NULL, "--only kernel/values"},
+    {"mutation_mean_kept", "K-mutates", NULL, "--only kernel/mutates"},
+    {"mutation_first_alone", "K-mutates", NULL, "--only kernel/mutates"},
+    {"mutation_value_written", "K-readonly", NULL, "--only kernel/bounds"},
+    {"mutation_tail_forgotten", "K-mutates", NULL, "--only kernel/mutates"},
     {"subgraph_steps_guessed", "I-directions", NULL, "--only infer/problems"},
     {"subgraph_state_lost", "G-values", NULL, "--only gradient"},
     {"subgraph_weight_written", "G-values", NULL, "--only gradient"},
@@ -17,7 +21,7 @@ static const kit_defect planted[] = {
 
 int main(void)
 {
-    static const char *const healthy[] = {"resize", "subgraph", NULL};
+    static const char *const healthy[] = {"mutation", "resize", "subgraph", NULL};
 
     return kit_defects("kinds", "kinds/kind-", planted, sizeof planted / sizeof *planted, healthy);
 }
