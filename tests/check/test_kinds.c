@@ -13,6 +13,10 @@ static const kit_defect planted[] = {
     {"mutation_first_alone", "K-mutates", NULL, "--only kernel/mutates"},
     {"mutation_value_written", "K-readonly", NULL, "--only kernel/bounds"},
     {"mutation_tail_forgotten", "K-mutates", NULL, "--only kernel/mutates"},
+    {"sparse_reads_dense", "K-bounds", NULL, "--only kernel/bounds"},
+    {"sparse_rows_reversed", "K-sparse", NULL, "--only kernel/values"},
+    {"sparse_rows_one_more", "K-sparse", NULL, "--only kernel/values"},
+    {"sparse_no_resize", "K-resize", NULL, "--only kernel/values"},
     {"subgraph_steps_guessed", "I-directions", NULL, "--only infer/problems"},
     {"subgraph_state_lost", "G-values", NULL, "--only gradient"},
     {"subgraph_weight_written", "G-values", NULL, "--only gradient"},
@@ -21,7 +25,7 @@ static const kit_defect planted[] = {
 
 int main(void)
 {
-    static const char *const healthy[] = {"mutation", "resize", "subgraph", NULL};
+    static const char *const healthy[] = {"mutation", "resize", "sparse", "subgraph", NULL};
 
     return kit_defects("kinds", "kinds/kind-", planted, sizeof planted / sizeof *planted, healthy);
 }

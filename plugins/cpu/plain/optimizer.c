@@ -254,7 +254,7 @@ static tn_status multi_run_all(const tn_plan *plan, const tn_exec *x, const mult
 static tn_status multi_prepare_all(void *plugin, const tn_node *node, tn_plan *plan, const multi *m,
                                    tn_err *err)
 {
-    const uint32_t count = node->in_count / m->each; /* a tail has less than one weight's inputs */
+    const uint32_t count = (node->in_count - (m->preloaded ? 2u : 0u)) / m->each;
     int64_t runs = 0, elements = 0;
     multi_state *s;
     tn_status st;
