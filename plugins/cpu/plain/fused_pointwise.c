@@ -29,6 +29,8 @@ typedef struct job { /* a step, or the copy of a result to an output that it was
     uint8_t steady[TNCPU_POINT_IN]; /* per operand: its tile, and 1; 0: none */
     bool add;
     const tn_point_step *step; /* NULL: a copy */
+    tncpu_loop bare;           /* it runs over the arrays themselves; NULL: tncpu_point_piece_run */
+    const tn_value *attrs;     /* NULL: the step's */
 } job;
 
 typedef struct fused_plan {
@@ -273,6 +275,7 @@ static tn_status jobs_plan(planner *w, tn_plan *plan, tn_err *err)
         for (uint32_t k = 0; k < j->operands && w->p->steady_count < STEADY_MAX; k++)
             if ((int32_t)k == j->scalar || tncpu_point_single(&j->plan, k))
                 j->steady[k] = (uint8_t)++w->p->steady_count;
+        j->bare = j->add ? NULL : tncpu_point_bare(&j->plan, j->steady, &j->attrs);
     }
     inplace_find(w, plan);
     tncpu_plan_work(w->node, plan, 20.0 + ns);
@@ -308,61 +311,91 @@ typedef struct fused_call {
     const tn_exec *x;
 } fused_call;
 
+typedef struct array { /* of a job; of a steady operand or a register each tile has the same elements */
+    char *base;
+    int64_t step; /* bytes of an element; 0: the same */
+} array;
+
 typedef struct worker { /* one part of the elements */
     const fused_call *call;
     char *registers, *steady;
     tn_value attrs[JOBS_MAX][TN_POINT_ATTRS_MAX];
+    array in[JOBS_MAX][TNCPU_POINT_IN], out[JOBS_MAX]; /* `in`: per operand of a bare job, per input else */
 } worker;
 
-static void attrs_make(worker *w)
+static void *steady_at(const worker *w, uint8_t index)
 {
-    for (uint32_t i = 0; i < w->call->p->job_count; i++) {
-        const tn_point_step *s = w->call->p->job[i].step;
+    return w->steady + (index - 1u) * (sizeof(tncpu_tile) + 64);
+}
 
-        for (uint32_t a = 0; s && a < s->attr_count; a++)
-            w->attrs[i][a] = s->run[a] == TN_POINT_NUMBER ? s->attrs[a] : w->call->x->attrs[s->run[a]];
+static array array_at(const worker *w, place at)
+{
+    const tn_tensor *t = at.kind == IN_INPUT    ? w->call->x->in[at.index]
+                         : at.kind == IN_OUTPUT ? w->call->x->out[at.index]
+                                                : NULL;
+
+    return t ? (array){t->data, (int64_t)tn_dtype_bytes(t->dtype)}
+             : (array){w->registers + (size_t)at.index * w->call->p->register_bytes, 0};
+}
+
+static uint32_t input_of(const job *j, uint32_t operand)
+{
+    return j->scalar >= 0 && (int32_t)operand > j->scalar ? operand - 1 : operand;
+}
+
+/* What is the same for all tiles. */
+static void job_bind(worker *w, uint32_t i, int64_t n)
+{
+    const job *j = &w->call->p->job[i];
+
+    for (uint32_t a = 0; j->step && a < j->step->attr_count; a++)
+        w->attrs[i][a] =
+            j->step->run[a] == TN_POINT_NUMBER ? j->step->attrs[a] : w->call->x->attrs[j->step->run[a]];
+    for (uint32_t k = 0; k < (j->bare ? j->operands : j->inputs) && k < TNCPU_POINT_IN; k++)
+        if (!j->bare || !j->steady[k])
+            w->in[i][k] = array_at(w, j->in[j->bare ? input_of(j, k) : k]);
+    for (uint32_t k = 0; k < j->operands; k++) {
+        const bool number = (int32_t)k == j->scalar;
+
+        if (!j->steady[k])
+            continue;
+        (void)tncpu_point_steady(&j->plan, k, w->attrs[i],
+                                 number ? NULL : w->call->x->in[j->in[input_of(j, k)].index]->data, n,
+                                 steady_at(w, j->steady[k]));
+        if (j->bare)
+            w->in[i][k] = (array){steady_at(w, j->steady[k]), 0};
     }
+    w->out[i] = array_at(w, j->out);
 }
 
-static void steady_make(const worker *w, int64_t n)
+static void piece_run(const worker *w, uint32_t i, int64_t begin, int64_t n)
 {
-    const fused_plan *p = w->call->p;
+    const job *j = &w->call->p->job[i];
+    tncpu_point_piece t = {.n = n, .attrs = w->attrs[i], .add = j->add, .out = w->out[i].base};
 
-    for (uint32_t i = 0; i < p->job_count; i++) {
-        const job *j = &p->job[i];
-
-        for (uint32_t k = 0; k < j->operands; k++) {
-            const uint32_t in = j->scalar >= 0 && (int32_t)k > j->scalar ? k - 1 : k;
-            const bool input = (int32_t)k != j->scalar;
-
-            if (j->steady[k])
-                (void)tncpu_point_steady(
-                    &j->plan, k, w->attrs[i], input ? w->call->x->in[j->in[in].index]->data : NULL, n,
-                    (tncpu_tile *)(w->steady + (j->steady[k] - 1u) * (sizeof(tncpu_tile) + 64)));
-        }
+    for (uint32_t k = 0; k < j->inputs && k < TNCPU_POINT_IN; k++) {
+        t.in[k] = w->in[i][k].base;
+        t.in_at[k] = w->in[i][k].step ? begin : 0;
     }
+    for (uint32_t k = 0; k < j->operands; k++)
+        t.steady[k] = j->steady[k] ? steady_at(w, j->steady[k]) : NULL;
+    t.out_at = w->out[i].step ? begin : 0;
+    tncpu_point_piece_run(&j->plan, &t);
 }
 
-static void *array_at(const worker *w, place at, int64_t begin, int64_t *first)
-{
-    *first = at.kind == IN_REGISTER ? 0 : begin;
-    if (at.kind == IN_REGISTER)
-        return w->registers + (size_t)at.index * w->call->p->register_bytes;
-    return at.kind == IN_INPUT ? w->call->x->in[at.index]->data : w->call->x->out[at.index]->data;
-}
-
-static void jobs_run(const worker *w, int64_t begin, int64_t n)
+static void tile_run(const worker *w, int64_t begin, int64_t n)
 {
     for (uint32_t i = 0; i < w->call->p->job_count; i++) {
         const job *j = &w->call->p->job[i];
-        tncpu_point_piece t = {.n = n, .attrs = w->attrs[i], .add = j->add};
+        const void *in[TNCPU_POINT_IN];
 
-        for (uint32_t k = 0; k < j->inputs && k < TNCPU_POINT_IN; k++)
-            t.in[k] = array_at(w, j->in[k], begin, &t.in_at[k]);
+        if (!j->bare) {
+            piece_run(w, i, begin, n);
+            continue;
+        }
         for (uint32_t k = 0; k < j->operands; k++)
-            t.steady[k] = j->steady[k] ? w->steady + (j->steady[k] - 1u) * (sizeof(tncpu_tile) + 64) : NULL;
-        t.out = array_at(w, j->out, begin, &t.out_at);
-        tncpu_point_piece_run(&j->plan, &t);
+            in[k] = w->in[i][k].base + begin * w->in[i][k].step;
+        j->bare(w->out[i].base + begin * w->out[i].step, in, n, j->attrs ? j->attrs : w->attrs[i]);
     }
 }
 
@@ -370,12 +403,15 @@ static void fused_part(void *arg, int64_t begin, int64_t end)
 {
     _Alignas(64) char registers[REGISTERS_MAX * (sizeof(tncpu_tile) + 64)];
     _Alignas(64) char steady[STEADY_MAX * (sizeof(tncpu_tile) + 64)];
-    worker w = {.call = arg, .registers = registers, .steady = steady};
+    worker w;
 
-    attrs_make(&w);
-    steady_make(&w, end - begin < TNCPU_TILE ? end - begin : TNCPU_TILE);
+    w.call = arg;
+    w.registers = registers;
+    w.steady = steady;
+    for (uint32_t i = 0; i < w.call->p->job_count; i++)
+        job_bind(&w, i, end - begin < TNCPU_TILE ? end - begin : TNCPU_TILE);
     for (int64_t at = begin; at < end; at += TNCPU_TILE)
-        jobs_run(&w, at, end - at < TNCPU_TILE ? end - at : TNCPU_TILE);
+        tile_run(&w, at, end - at < TNCPU_TILE ? end - at : TNCPU_TILE);
 }
 
 static tn_status fused_run(const tn_plan *plan, const tn_exec *x, tn_err *err)

@@ -338,13 +338,29 @@ uint32_t tncpu_point_operands(const tn_plan *plan, int32_t *scalar)
     return p->operands;
 }
 
+/* The loop reads the elements of this array where they are. */
+static bool bare(const point_arg *a)
+{
+    return (a->flags & DIRECT) && a->convert->native && !a->cross;
+}
+
+tncpu_loop tncpu_point_bare(const tn_plan *plan, const uint8_t *steady, const tn_value **attrs)
+{
+    const point_plan *p = plan->state;
+    bool all = bare(&p->out) && !p->cut;
+
+    for (uint32_t k = 0; k < p->operands; k++)
+        all = all && (steady[k] || ((int32_t)k != p->scalar && bare(&p->in[input_of(p, k)])));
+    *attrs = p->attrs;
+    return all ? p->loop : NULL;
+}
+
 void tncpu_point_piece_run(const tn_plan *plan, const tncpu_point_piece *t)
 {
     const point_plan *p = plan->state;
     tncpu_tile tiles[TNCPU_POINT_IN], raw, made;
     const void *in[TNCPU_POINT_IN];
-    const bool direct =
-        !t->add && (p->out.flags & DIRECT) && p->out.convert->native && !p->out.cross && !p->cut;
+    const bool direct = !t->add && bare(&p->out) && !p->cut;
 
     for (uint32_t k = 0; k < p->operands; k++) {
         const uint32_t i = input_of(p, k);

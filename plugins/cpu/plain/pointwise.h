@@ -49,6 +49,9 @@ typedef struct tncpu_point_piece {
     bool add;
 } tncpu_point_piece;
 void tncpu_point_piece_run(const tn_plan *plan, const tncpu_point_piece *t);
+/* The loop, if it may run over the arrays themselves but for operands that are `steady`; else NULL. `*attrs`:
+ * what it gets in the place of the node's; NULL: those. */
+tncpu_loop tncpu_point_bare(const tn_plan *plan, const uint8_t *steady, const tn_value **attrs);
 /* Operands of its loop; the one that is an attribute, or -1. */
 uint32_t tncpu_point_operands(const tn_plan *plan, int32_t *scalar);
 /* Input `input` lies dense, in the order of the output. */
