@@ -120,8 +120,8 @@ static bool operands_of(const checker *c, const tni_gnode *node, tni_request *r)
         c->operands[count++] = &c->tensors[tni_graph_input(c->g, node, i)];
     for (uint32_t i = 0; i < node->output_count; i++)
         c->operands[count++] = &c->tensors[node->first_entry + i];
-    for (uint32_t i = 0; i < node->input_count && i < 64; i++)
-        if (node->def->op->mutates >> i & 1u)
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (tn_op_mutates(node->def->op, node->input_count, i))
             c->operands[count++] = &c->tensors[tni_graph_input(c->g, node, i)];
     for (uint32_t i = 0; i < count; i++)
         if (!c->operands[i]->stride)

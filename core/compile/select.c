@@ -471,20 +471,20 @@ static bool near_bit(uint32_t bits, uint32_t at)
 }
 
 /* A mutated input and its output are one memory: if either is to lie there, both do. */
-bool tni_kernel_near(const tn_kernel *k, uint64_t mutates, uint32_t in_count, uint32_t out_count,
+bool tni_kernel_near(const tn_kernel *k, const tn_op *op, uint32_t in_count, uint32_t out_count,
                      uint32_t index)
 {
     uint32_t at = in_count + out_count;
 
-    for (uint32_t i = in_count < 64 ? in_count : 64; i-- > 0;)
-        if (mutates >> i & 1u && --at >= in_count && (index == i || index == at))
+    for (uint32_t i = op->mutates ? in_count : 0; i-- > 0;)
+        if (tn_op_mutates(op, in_count, i) && --at >= in_count && (index == i || index == at))
             return near_bit(k->host_in, i) || near_bit(k->host_out, at - in_count);
     return index < in_count ? near_bit(k->host_in, index) : near_bit(k->host_out, index - in_count);
 }
 
 static bool argument_near(const tni_request *r, const tni_prepared *p, uint32_t index)
 {
-    return p->near && tni_kernel_near(p->kernel, r->def->op->mutates, r->in_count, r->out_count, index);
+    return p->near && tni_kernel_near(p->kernel, r->def->op, r->in_count, r->out_count, index);
 }
 
 typedef struct dense_copy { /* what a kernel without STRIDED is shown */

@@ -200,8 +200,8 @@ static tn_status tensors_make(const question *w, tensors *t)
                        tn_dtype_bytes(x->dtype);
     }
     t->count = own;
-    for (uint32_t i = 0; i < y->in_count && i < 64; i++)
-        if (w->def->op->mutates >> i & 1u)
+    for (uint32_t i = 0; i < y->in_count; i++)
+        if (tn_op_mutates(w->def->op, y->in_count, i))
             t->items[t->count++] = t->items[i];
     for (uint32_t i = 0; i < t->count; i++)
         t->list[i] = &t->items[i];

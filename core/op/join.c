@@ -3,7 +3,7 @@
  */
 #include <stdio.h>
 
-#include "op/infer_help.h"
+#include "op/join.h"
 #include "tenon/plugin/op/join.h"
 
 static const tn_attr_def concat_attrs[] = TN_ATTR_TABLE(Concat);
@@ -12,6 +12,11 @@ static const tn_attr_def slice_channel_attrs[] = TN_ATTR_TABLE(SliceChannel);
 static const tn_attr_def tile_attrs[] = TN_ATTR_TABLE(tile);
 static const tn_attr_def repeat_attrs[] = TN_ATTR_TABLE(repeat);
 static const tn_attr_def reverse_attrs[] = TN_ATTR_TABLE(reverse);
+
+static tn_status number_text(char *text, size_t size, int64_t n)
+{
+    return snprintf(text, size, "%lld", (long long)n) > 0 ? TN_OK : TN_E_INTERNAL;
+}
 
 /* ---- Concat ------------------------------------------------------------------------------------------- */
 
@@ -95,20 +100,33 @@ static tn_status backward_concat_shape(tn_infer *i)
     return st ? st : concat_unify(i, i->out_count, i->in_shape + 1, i->in_shape[0]);
 }
 
-static tn_status concat_grad(tn_grad *g)
+tn_status tni_concat_grad(tn_grad *g)
 {
-    tn_edge *in;
+    char dim[24];
+    const tn_attr_text attr = {"dim", dim};
+    tn_emit e = {(uint32_t)TN_END(tn_emit, attr_count),
+                 TN_EMIT_INHERIT | TN_EMIT_BACKWARD,
+                 "_backward_Concat",
+                 NULL,
+                 &attr,
+                 g->in_count + 1,
+                 1};
+    tn_edge *in, dx = {0};
     tn_status st;
 
     if (!tn_grad_of(g, 0).node)
         return TN_OK;
-    in = tni_calloc((uint64_t)g->in_count + 1, sizeof *in);
-    if (!in)
+    if ((st = number_text(dim, sizeof dim, tni_attr_int(g->attrs, TN_Concat_dim))))
+        return st;
+    if (!(in = tni_calloc((uint64_t)g->in_count + 1, sizeof *in)))
         return TN_E_NOMEM;
     in[0] = tn_grad_of(g, 0);
     for (uint32_t k = 0; k < g->in_count; k++)
         in[k + 1] = tn_grad_input(g, k);
-    st = tn_grad_emit_all(g, "_backward_Concat", g->in_count + 1, in, 0, g->in_count);
+    e.in = in;
+    st = g->ops->emit(g, &e, &dx);
+    for (; !st && dx.index < g->in_count; dx.index++)
+        st = g->ops->set(g, dx.index, dx);
     tni_free(in);
     return st;
 }
@@ -147,11 +165,6 @@ static tn_status stack_shape(tn_infer *i)
     for (uint32_t k = 0; !st && k < i->in_count; k++)
         st = tn_shape_unify(i, i->in_shape[k], &part);
     return st;
-}
-
-static tn_status number_text(char *text, size_t size, int64_t n)
-{
-    return snprintf(text, size, "%lld", (long long)n) > 0 ? TN_OK : TN_E_INTERNAL;
 }
 
 /* Each input's gradient is a slice of dy: one SliceChannel. */
@@ -366,7 +379,7 @@ static tn_status backward_concat_grad(tn_grad *g)
 static const tn_op concat = TNI_OP("Concat", .doc = "Inputs one after the other along an axis.",
                                    .aliases = TNI_NAMES("_sparse_concat", "concat"), .attrs = concat_attrs,
                                    .inputs = TNI_NAMES("arg*"), .outputs = TNI_NAMES("output"),
-                                   .shape = concat_shape, .gradient = concat_grad);
+                                   .shape = concat_shape, .gradient = tni_concat_grad);
 
 static const tn_op backward_concat =
     TNI_OP("_backward_Concat", .doc = "Gradients of Concat.", .attrs = concat_attrs, .flags = TN_OP_BACKWARD,

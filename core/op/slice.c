@@ -1,6 +1,7 @@
 /*
  * slice, slice_axis, slice_like: a window of the input, with steps. Indices count from the end where
- * negative. The gradient puts dy into zeros in the shape of the input.
+ * negative. The gradient puts dy into zeros in the shape of the input. Where a window lies is a run-time
+ * attribute: windows of one size anywhere in an array have one signature.
  */
 #include "tenon/plugin/op/slice.h"
 #include "op/infer_help.h"

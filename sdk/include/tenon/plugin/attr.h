@@ -63,6 +63,21 @@
     TN_ATTR_ROW(name, TN_ATTR_T_FLOAT, TN_ATTR_F_RUNTIME, NULL, fallback, min, max, doc)
 #define TN_ATTR_INT_RUN(name, fallback, doc)                                                                 \
     TN_ATTR_ROW(name, TN_ATTR_T_INT, TN_ATTR_F_RUNTIME, NULL, fallback, 1.0, 0.0, doc)
+#define TN_ATTR_TUPLE_RUN(name, fallback, doc)                                                               \
+    TN_ATTR_ROW(name, TN_ATTR_T_TUPLE, TN_ATTR_F_RUNTIME, NULL, fallback, 1.0, 0.0, doc)
+#define TN_ATTR_FLOATS_RUN(name, fallback, doc)                                                              \
+    TN_ATTR_ROW(name, TN_ATTR_T_FLOATS, TN_ATTR_F_RUNTIME, NULL, fallback, 1.0, 0.0, doc)
+
+/** Run-time numbers that decide shapes. A kernel checks them against the shapes before it uses them. */
+#define TN_ATTR_SHAPES_ (TN_ATTR_F_RUNTIME | TN_ATTR_F_SHAPE)
+#define TN_ATTR_INT_SHAPE(name, fallback, doc)                                                               \
+    TN_ATTR_ROW(name, TN_ATTR_T_INT, TN_ATTR_SHAPES_, NULL, fallback, 1.0, 0.0, doc)
+#define TN_ATTR_OPT_INT_SHAPE(name, fallback, doc)                                                           \
+    TN_ATTR_ROW(name, TN_ATTR_T_OPT_INT, TN_ATTR_SHAPES_, NULL, fallback, 1.0, 0.0, doc)
+#define TN_ATTR_TUPLE_SHAPE(name, fallback, doc)                                                             \
+    TN_ATTR_ROW(name, TN_ATTR_T_TUPLE, TN_ATTR_SHAPES_, NULL, fallback, 1.0, 0.0, doc)
+#define TN_ATTR_OPT_TUPLE_SHAPE(name, fallback, doc)                                                         \
+    TN_ATTR_ROW(name, TN_ATTR_T_OPT_TUPLE, TN_ATTR_SHAPES_, NULL, fallback, 1.0, 0.0, doc)
 
 /** The number of inputs of a variadic operator, "num_args" mostly. */
 #define TN_ATTR_COUNT(name)                                                                                  \
@@ -116,6 +131,12 @@
 #define TN_ATTR_KIND_OPT_TUPLE(op, name) TN_ATTR_T_OPT_TUPLE, 0u, NULL
 #define TN_ATTR_KIND_INT_RUN(op, name) TN_ATTR_T_INT, TN_ATTR_F_RUNTIME, NULL
 #define TN_ATTR_KIND_FLOAT_RUN(op, name) TN_ATTR_T_FLOAT, TN_ATTR_F_RUNTIME, NULL
+#define TN_ATTR_KIND_TUPLE_RUN(op, name) TN_ATTR_T_TUPLE, TN_ATTR_F_RUNTIME, NULL
+#define TN_ATTR_KIND_FLOATS_RUN(op, name) TN_ATTR_T_FLOATS, TN_ATTR_F_RUNTIME, NULL
+#define TN_ATTR_KIND_INT_SHAPE(op, name) TN_ATTR_T_INT, TN_ATTR_SHAPES_, NULL
+#define TN_ATTR_KIND_OPT_INT_SHAPE(op, name) TN_ATTR_T_OPT_INT, TN_ATTR_SHAPES_, NULL
+#define TN_ATTR_KIND_TUPLE_SHAPE(op, name) TN_ATTR_T_TUPLE, TN_ATTR_SHAPES_, NULL
+#define TN_ATTR_KIND_OPT_TUPLE_SHAPE(op, name) TN_ATTR_T_OPT_TUPLE, TN_ATTR_SHAPES_, NULL
 #define TN_ATTR_KIND_COUNT(op, name) TN_ATTR_T_INT, TN_ATTR_F_COUNT, NULL
 
 #define TN_ATTR_INDEX_(op, kind, name, fallback, limits, doc) TN_##op##_##name,

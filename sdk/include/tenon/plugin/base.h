@@ -156,6 +156,9 @@ typedef struct tn_attr_def {
 #define TN_ATTR_F_RUNTIME                                                                                    \
     1u                     /* a run-time attribute: not part of a signature, read by kernels at every call */
 #define TN_ATTR_F_COUNT 2u /* the number of inputs of a variadic operator; set by the caller if absent */
+#define TN_ATTR_F_SHAPE                                                                                      \
+    4u /* with TN_ATTR_F_RUNTIME: it decides shapes. They are inferred at every call, and the resulting      \
+          shapes, not the value, are part of the signature */
 
 /** An item of a TN_ATTR_T_OPT_TUPLE that is None. */
 #define TN_NONE_ITEM INT64_MIN

@@ -75,4 +75,46 @@ TN_ATTRS(rmsprop_update);
     TN_CLIP_WEIGHTS_ROW(X, rmspropalex_update)
 TN_ATTRS(rmspropalex_update);
 
+/* Any number of weights at once, which the last attribute counts; preloaded_ ones have rates and decays as arrays. */
+#define TN_RATES_ROWS(X, op)                                                                                 \
+    X(op, FLOATS_RUN, lrs, TN_REQUIRED, TN_ANY, "learning rates, one for each weight")                       \
+    X(op, FLOATS_RUN, wds, TN_REQUIRED, TN_ANY, "weight decays, one for each weight")
+#define TN_MULTI_ROWS(X, op)                                                                                 \
+    X(op, FLOAT_RUN, rescale_grad, "1", TN_ANY, "what the gradient is multiplied by first")                  \
+    X(op, FLOAT_RUN, clip_gradient, "-1", TN_ANY, "gradients are cut to this magnitude; below 0: not")       \
+    X(op, INT, num_weights, "1", TN_ANY, "weights that are updated")
+
+/* multi_sgd_update, multi_mp_sgd_update */
+#define TN_multi_sgd_update_ATTRS(X)                                                                         \
+    TN_RATES_ROWS(X, multi_sgd_update)                                                                       \
+    TN_MULTI_ROWS(X, multi_sgd_update)
+TN_ATTRS(multi_sgd_update);
+
+/* multi_sgd_mom_update, multi_mp_sgd_mom_update */
+#define TN_multi_sgd_mom_update_ATTRS(X)                                                                     \
+    TN_RATES_ROWS(X, multi_sgd_mom_update)                                                                   \
+    TN_MOMENTUM_ROW(X, multi_sgd_mom_update)                                                                 \
+    TN_MULTI_ROWS(X, multi_sgd_mom_update)
+TN_ATTRS(multi_sgd_mom_update);
+
+/* preloaded_multi_sgd_update, preloaded_multi_mp_sgd_update */
+#define TN_preloaded_multi_sgd_update_ATTRS(X) TN_MULTI_ROWS(X, preloaded_multi_sgd_update)
+TN_ATTRS(preloaded_multi_sgd_update);
+
+/* preloaded_multi_sgd_mom_update, preloaded_multi_mp_sgd_mom_update */
+#define TN_preloaded_multi_sgd_mom_update_ATTRS(X)                                                           \
+    TN_MOMENTUM_ROW(X, preloaded_multi_sgd_mom_update)                                                       \
+    TN_MULTI_ROWS(X, preloaded_multi_sgd_mom_update)
+TN_ATTRS(preloaded_multi_sgd_mom_update);
+
+#define TN_multi_sum_sq_ATTRS(X)                                                                             \
+    X(multi_sum_sq, INT, num_arrays, TN_REQUIRED, TN_ANY, "arrays whose squares are summed")
+TN_ATTRS(multi_sum_sq);
+
+#define TN_multi_lars_ATTRS(X)                                                                               \
+    X(multi_lars, FLOAT, eta, TN_REQUIRED, TN_ANY, "the coefficient of LARS")                                \
+    X(multi_lars, FLOAT, eps, TN_REQUIRED, TN_ANY, "keeps divisors from zero")                               \
+    X(multi_lars, FLOAT_RUN, rescale_grad, "1", TN_ANY, "what the gradient is multiplied by first")
+TN_ATTRS(multi_lars);
+
 #endif
