@@ -188,8 +188,8 @@ static tn_status def_fill(tni_opdef *def, const tn_op *op, tni_plugin *plugin)
     def->op = op;
     def->plugin = plugin;
     def->count_attr = -1;
-    if ((st = bodies_check(op)) || (st = args_check(op, op->inputs, &in)) || (st = args_check(op, op->outputs, &out)) ||
-        (st = mutates_check(op, &in)))
+    if ((st = bodies_check(op)) || (st = args_check(op, op->inputs, &in)) ||
+        (st = args_check(op, op->outputs, &out)) || (st = mutates_check(op, &in)))
         return st;
     def->input_count = in.fixed;
     def->variadic = in.repeated > 0;
