@@ -393,15 +393,17 @@ static void call_push(steps *s, call *c, const value *v, bool head)
 /* One argument, or with "*" all copies; of heads some may not arrive. */
 static void call_arg(steps *s, call *c)
 {
-    const size_t n = word_length(s->p.p);
+    const char *name = s->p.p + (*s->p.p == '~');
+    const size_t n = word_length(name);
     uint32_t copies = 1;
     value v;
 
-    if (!n || s->p.p[n] != '*' || (s->p.p[n + 1] != ',' && s->p.p[n + 1] != ')')) {
+    if (!n || name[n] != '*' || (name[n + 1] != ',' && name[n + 1] != ')')) {
         v = value_read(s);
         call_push(s, c, &v, false);
         return;
     }
+    s->p.p = name;
     for (uint32_t k = 0; k < (s->g ? copies : 1) && !s->p.st; k++) {
         if (!edge_find(s, n, k, &v, &copies))
             fail(&s->p, "no argument has this name");

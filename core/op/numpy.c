@@ -185,7 +185,6 @@ POINTWISE(_npi_bitwise_not, x_name, "T:integer", "the other bits; of bool the ot
 /* X(name, meaning, inputs) */
 #define OTHERS(X)                                                                                            \
     X(_npi_hypot, "broadcast_hypot", x_names)                                                                \
-    X(_npi_concatenate, "Concat", list_names)                                                                \
     X(_npi_stack, "stack", list_names)                                                                       \
     X(_npi_flip, "reverse", data_name)                                                                       \
     X(_np_squeeze, "squeeze", a_name)                                                                        \
@@ -207,6 +206,7 @@ POINTWISE(_npi_bitwise_not, x_name, "T:integer", "the other bits; of bool the ot
 #define OTHER_OP(name, meaning, names) DERIVED(name, meaning, .inputs = names)
 #define NUMBER_OP(name, meaning, types_) DERIVED(name, meaning, .inputs = data_name, .types = types_)
 static const tn_attr_def axes_attrs[] = TN_ATTR_TABLE(np_transpose);
+static const tn_attr_def concatenate_attrs[] = TN_ATTR_TABLE(npi_concatenate);
 
 /* clang-format off */
 UNARY(UNARY_OP)
@@ -217,13 +217,15 @@ NUMBERS(NUMBER_OP)
 OTHERS(OTHER_OP)
 DERIVED(_npi_absolute, "abs", .inputs = x_name, .aliases = abs_alias)
 DERIVED(_np_transpose, "transpose", .inputs = a_name, .attrs = axes_attrs)
+DERIVED(_npi_concatenate, "Concat", .inputs = list_names, .attrs = concatenate_attrs,
+        .gradients = "composed: data* = _backward_Concat(dy, ~data*, dim=@axis)")
 DERIVED(_npi_logical_not, "logical_not", .inputs = x_name, .types = TRUTH)
 
 const tn_op *const tni_family_numpy[] = {
 #define POINTER(name, ...) &op_##name,
     UNARY(POINTER) LAYERS(POINTER) PAIRS(POINTER) TRUTHS(POINTER) NUMBERS(POINTER) QUESTIONS(POINTER) FUNCTIONS(POINTER)
     BITS(POINTER) NUMBER_FUNCTIONS(POINTER) NUMBER_BITS(POINTER) OTHERS(POINTER) &op__npi_rcopysign_scalar,
-    &op__npi_bitwise_not, &op__npi_absolute, &op__np_transpose,
+    &op__npi_bitwise_not, &op__npi_absolute, &op__np_transpose, &op__npi_concatenate,
     &op__npi_logical_not, NULL,
 };
 /* clang-format on */

@@ -1,8 +1,8 @@
 /*
  * Functions of expressions in the lists. The first ones are for f32, computed in double: plain arithmetic
  * only, so they vectorise, and give the same bits on every processor (libm picks its code by processor).
- * Relative error below 1e-11 before the rounding to f32, so results are correctly rounded but for about one in
- * a thousand, which is off by one unit. f64 uses the compiler's library.
+ * Relative error below 1e-11 before the rounding to f32, so results are correctly rounded but for about one
+ * in a thousand, which is off by one unit. f64 uses the compiler's library.
  */
 #ifndef TNB_FUNCTIONS_H
 #define TNB_FUNCTIONS_H

@@ -117,16 +117,8 @@ static void rows_copy(const lookup *l, const int64_t *at, int64_t size, const ch
         memcpy(to + t * row, from + (t / l->count * l->size + at[t % l->count]) * row, (size_t)row);
 }
 
-#define T float
-#define FN(name) name##_f32
-#include "index.inc"
-#undef T
-#undef FN
-#define T double
-#define FN(name) name##_f64
-#include "index.inc"
-#undef T
-#undef FN
+#define BODY "../plain/index.inc"
+#include "../common/floats.inc"
 
 /* dx = rows of dy at their indices, zeros elsewhere. */
 static void rows_add(const tn_plan *plan, const tn_exec *x, const lookup *l)

@@ -163,16 +163,8 @@ static tn_status repeat_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-#define T float
-#define FN(name) name##_f32
-#include "join.inc"
-#undef T
-#undef FN
-#define T double
-#define FN(name) name##_f64
-#include "join.inc"
-#undef T
-#undef FN
+#define BODY "../plain/join.inc"
+#include "../common/floats.inc"
 
 static tn_status sum_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {

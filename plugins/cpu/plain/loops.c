@@ -30,6 +30,7 @@ const tncpu_loop tncpu_loops[TNCPU_LOOP_COUNT][TNCPU_KINDS] = {
 #include "../../common/loops.list"
 #undef LOOP1
 #define LOOP1(id, ns, expression) [TNCPU_##id] = {id##_f32, id##_f64, NULL, NULL},
+#include "../../common/loops_exp.list"
 #include "../../common/loops_float.list"
 #undef LOOP1
 #define LOOP1(id, ns, expression) [TNCPU_##id] = {NULL, NULL, id##_i32, id##_i64},
@@ -40,6 +41,21 @@ const tncpu_loop tncpu_loops[TNCPU_LOOP_COUNT][TNCPU_KINDS] = {
 const float tncpu_loop_ns[TNCPU_LOOP_COUNT] = {
 #define LOOP1(id, ns, expression) [TNCPU_##id] = ns,
 #include "../../common/loops.list"
+#include "../../common/loops_exp.list"
 #include "../../common/loops_float.list"
 #include "../../common/loops_int.list"
 };
+
+tncpu_loop tncpu_loop_of(uint32_t loop, uint32_t kind)
+{
+    tncpu_loop wide = NULL;
+
+#if defined(__x86_64__)
+    if (kind == TNCPU_K_F32 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
+        wide = tncpu_loops_f32_avx512[loop];
+    else if (kind == TNCPU_K_F32 && __builtin_cpu_supports("avx2"))
+        wide = tncpu_loops_f32_avx2[loop];
+#endif
+    return wide ? wide : tncpu_loops[loop][kind];
+}

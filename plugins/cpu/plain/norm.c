@@ -61,16 +61,8 @@ static double tree(const double *lane)
     return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
-#define T float
-#define FN(name) name##_f32
-#include "norm.inc"
-#undef T
-#undef FN
-#define T double
-#define FN(name) name##_f64
-#include "norm.inc"
-#undef T
-#undef FN
+#define BODY "../plain/norm.inc"
+#include "../common/floats.inc"
 
 /* ---- BatchNorm --------------------------------------------------------------------------------------- */
 

@@ -162,7 +162,7 @@ tn_status tncpu_point_prepare(const tncpu_point *rows, size_t count, void *plugi
         return st;
     p = plan->state;
     p->kind = kind_of(row, node);
-    p->loop = tncpu_loops[row->loop][p->kind];
+    p->loop = tncpu_loop_of(row->loop, p->kind);
     p->count = tn_tensor_count(node->out[0]);
     p->operands = row->operands;
     p->inputs = node->in_count;

@@ -106,16 +106,8 @@ static tn_status normal_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
 /* ---- dropout ----------------------------------------------------------------------------------------- */
 
-#define T float
-#define FN(name) name##_f32
-#include "dropout.inc"
-#undef T
-#undef FN
-#define T double
-#define FN(name) name##_f64
-#include "dropout.inc"
-#undef T
-#undef FN
+#define BODY "../plain/dropout.inc"
+#include "../common/floats.inc"
 
 static int dropout_active(const tn_node *node)
 {

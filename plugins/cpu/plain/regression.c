@@ -7,16 +7,8 @@
 
 enum { LINEAR, MAE }; /* what a gradient is made of: the difference, or its sign */
 
-#define T float
-#define FN(name) name##_f32
-#include "regression.inc"
-#undef T
-#undef FN
-#define T double
-#define FN(name) name##_f64
-#include "regression.inc"
-#undef T
-#undef FN
+#define BODY "../plain/regression.inc"
+#include "../common/floats.inc"
 
 static tn_status regression_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
