@@ -106,6 +106,11 @@ static tn_status values_make(tni_code *c)
         tni_value like = {.device = device_for(c, e)};
         uint32_t made = 0;
 
+        if (node->def && g->storages[e] > TN_STORAGE_DENSE)
+            return tni_error(
+                TN_E_UNSUPPORTED,
+                "node \"%.80s\" (%s): output %u is sparse (%s), and a program holds dense arrays", node->name,
+                node->def->op->name, e - node->first_entry, tni_storage_type_name(g->storages[e]));
         several |= like.device != c->spec->device;
         like.tensor = (tn_tensor){.shape = g->shapes[e].dim,
                                   .ndim = g->shapes[e].ndim,

@@ -60,9 +60,20 @@ static int32_t argument_dtype(const tni_request *r, int64_t index)
     return index >= 0 && index < (int64_t)r->out_count ? r->out[index]->dtype : TN_DTYPE_UNKNOWN;
 }
 
-/* True if `dtype` is in the comma list `types`, of which "=name" means the dtype of another argument. */
+static int32_t storage_of(const char *text, size_t length)
+{
+    for (int32_t t = TN_STORAGE_DENSE; t <= TN_STORAGE_CSR; t++)
+        if (strlen(tni_storage_type_name(t)) == length && !memcmp(text, tni_storage_type_name(t), length))
+            return t;
+    return TN_STORAGE_UNKNOWN;
+}
+
+/* True if `dtype` is in the comma list `types`, of which "=name" means the dtype of another argument; or if
+ * storage types alone are. */
 static bool types_allow(const tni_request *r, const char *types, int32_t dtype)
 {
+    bool named = !*types;
+
     while (*types) {
         size_t length = strcspn(types, ",");
         int32_t allowed = TN_DTYPE_UNKNOWN;
@@ -79,9 +90,10 @@ static bool types_allow(const tni_request *r, const char *types, int32_t dtype)
         }
         if (allowed == dtype)
             return true;
+        named |= storage_of(types, length) < 0;
         types += length + (types[length] == ',');
     }
-    return false;
+    return !named;
 }
 
 /* The rule for argument `index`: its own or "*"; NULL: anything goes. */
@@ -120,12 +132,19 @@ static bool types_match(const tni_request *r, const tn_kernel *k, char *why, siz
     return true;
 }
 
-/* Kernels do not say yet which storage types they serve: dense tensors. */
-static bool storage_served(const tn_kernel *k, uint32_t argument, uint16_t storage)
+/* Storage types in the comma list `types` (bits); a list without one is for dense tensors. */
+static uint32_t storages_of(const char *types)
 {
-    (void)k;
-    (void)argument;
-    return storage == TN_STORAGE_DENSE;
+    uint32_t mask = 0;
+
+    while (types && *types) {
+        const size_t length = strcspn(types, ",");
+        const int32_t storage = storage_of(types, length);
+
+        mask |= storage >= 0 ? 1u << storage : 0u;
+        types += length + (types[length] == ',');
+    }
+    return mask ? mask : 1u << TN_STORAGE_DENSE;
 }
 
 static bool storages_match(const tni_request *r, const tn_kernel *k, char *why, size_t size)
@@ -133,7 +152,7 @@ static bool storages_match(const tni_request *r, const tn_kernel *k, char *why, 
     for (uint32_t i = 0; i < r->in_count + r->out_count; i++) {
         const tn_tensor *t = i < r->in_count ? r->in[i] : r->out[i - r->in_count];
 
-        if (storage_served(k, i, t->storage))
+        if (storages_of(rule_of(r, k, i)) >> t->storage & 1u)
             continue;
         snprintf(why, size, "does not serve %s tensors as %s %u", tni_storage_type_name(t->storage),
                  i < r->in_count ? "input" : "output", i < r->in_count ? i : i - r->in_count);

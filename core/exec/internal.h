@@ -61,12 +61,13 @@ struct tni_signature {
     tni_args args;
     tni_program *program;             /* of one instruction; NULL: a view, which copies nothing */
     tni_frame_pool *pool;             /* its frames, for calls that are queued */
-    tni_prepared *prepared;           /* what the program runs; borrowed from it */
+    tni_prepared *prepared;           /* what the program runs; borrowed from it, own without one */
     tni_prepared *forward;            /* of a backward: what it was told of its forward; retained, NULL */
     uint64_t need_in[1], need_out[1]; /* what the gradient reads (bits; inputs beyond 63: all) */
     bool short_way;                   /* small host kernel: runs on the caller if variables are free */
     bool view;                        /* output 0 is a view of input 0 */
     bool pending;                     /* an output's shape is known only after the run */
+    bool sparse;                      /* some operand is: no program, sparse.c runs it */
     struct tni_signature *bucket_next, *lru_prev, *lru_next;
 };
 /* One call's key, before there is a signature for it. */
@@ -110,6 +111,9 @@ bool tni_signature_matches(const tni_signature *s, const tni_call_key *k);
 /* From the table, or made; the caller owns one reference. Infers shapes if the key has none. */
 tn_status tni_signature_find(tni_context *c, const tni_call_key *k, tni_signature **out);
 void tni_signature_clear(tni_exec *x);
+
+/* sparse.c: what the calls of a signature with sparse operands, whose kernel is chosen, cannot be. */
+tn_status tni_sparse_serves(const tni_signature *s);
 
 /* Bits of arrays that a gradient function reads, found by a dry run. */
 tn_status tni_gradient_needs(const tni_opdef *def, const tni_attrs *attrs, uint32_t in_count,

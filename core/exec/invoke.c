@@ -291,7 +291,10 @@ static tn_status outputs_make(tni_context *c, const tni_signature *s, uint32_t o
     for (i = 0; i < s->out_count && !st; i++) {
         all[i] = i < out_count ? out[i] : NULL;
         if (all[i])
-            st = s->pending ? TN_E_UNSUPPORTED : output_check(s, i, all[i]);
+            st = s->pending || s->out_storage[i] ? TN_E_UNSUPPORTED : output_check(s, i, all[i]);
+        else if (s->out_storage[i])
+            st = tni_array_create_sparse_pending(c->space, s->device, s->out_storage[i], s->out_dtype[i],
+                                                 s->out_shape[i].ndim, s->out_shape[i].dim, &all[i]);
         else if (s->pending)
             st = tni_array_create_pending(c->space, s->device, s->out_dtype[i], &all[i]);
         else
@@ -307,7 +310,8 @@ static tn_status outputs_make(tni_context *c, const tni_signature *s, uint32_t o
         }
     return st == TN_E_UNSUPPORTED
                ? tni_error(st,
-                           "operator %s: its output shape is not known before it ran, so none can be given",
+                           "operator %s: its output shape, or the number of stored elements, is not known "
+                           "before it ran, so none can be given",
                            s->def->op->name)
                : st;
 }
@@ -369,6 +373,8 @@ static tn_status call_now(tni_context *c, tni_signature *s, const tni_invoke_giv
 
     if (s->def->op->effects & TN_EFFECT_RANDOM)
         with.draw = tni_scope_get()->draw ? *tni_scope_get()->draw : tni_random_take(c, s->device, 1);
+    if (s->sparse)
+        return tni_call_sparse(c, s, attrs, in, all, with.draw);
     if (s->short_way && tni_call_short(c, s, attrs, in, all, with.draw, &st)) {
         atomic_fetch_add_explicit(&c->exec->short_way, 1, memory_order_relaxed);
         return st;

@@ -24,6 +24,8 @@ void tni_signature_release(tni_signature *s)
     if (!s || !tni_ref_release(&s->refs))
         return;
     tni_frame_pool_close(s->pool);
+    if (!s->program)
+        tni_prepared_release(s->prepared);
     tni_program_release(s->program);
     tni_prepared_release(s->forward);
     tni_attrs_release(s->attrs);
@@ -269,6 +271,7 @@ static tn_status storages_take(const tni_call_key *k, const infer_room *r, tni_s
                              tni_storage_type_name(have), tni_storage_type_name(want));
         if (dense && have != TN_STORAGE_DENSE)
             return sparse_refuse(k->def, "input", i, have);
+        s->sparse |= have != TN_STORAGE_DENSE;
     }
     for (uint32_t i = 0; i < s->out_count; i++) {
         const int32_t storage = r->storages[k->in_count + i];
@@ -276,6 +279,7 @@ static tn_status storages_take(const tni_call_key *k, const infer_room *r, tni_s
         if (dense && storage > TN_STORAGE_DENSE)
             return sparse_refuse(k->def, "output", i, storage);
         s->out_storage[i] = storage > TN_STORAGE_DENSE ? (uint8_t)storage : TN_STORAGE_DENSE;
+        s->sparse |= storage > TN_STORAGE_DENSE;
     }
     return TN_OK;
 }
@@ -371,6 +375,11 @@ static tn_status signature_prepare(tni_context *c, const tni_call_key *k, tni_si
     r.threads = s->threads;
     r.flags = (uint16_t)(k->flags | c->exec->node_flags);
     r.forward = k->forward;
+    if (s->sparse) {
+        if (!(st = tni_select(c->selector, &r, &s->prepared)))
+            st = tni_sparse_serves(s);
+        goto cleanup;
+    }
     if ((st = tni_program_of_call(c->selector, &r, &s->program)) ||
         (st = tni_frame_pool_create(c, s->program, &s->pool)))
         goto cleanup;
@@ -386,7 +395,7 @@ static bool short_way(const tni_context *c, const tni_signature *s)
 {
     const tni_prepared *p = s->prepared;
 
-    if (!p || !s->device->host || s->pending || p->dense || s->in_count > TNI_SIG_OPERANDS ||
+    if (!p || !s->device->host || s->pending || s->sparse || p->dense || s->in_count > TNI_SIG_OPERANDS ||
         s->out_count + s->mutated_count > TNI_SIG_OPERANDS)
         return false;
     for (uint32_t i = 0; i < s->out_count; i++)

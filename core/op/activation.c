@@ -12,43 +12,14 @@ static const char *const output_names[] = {"output", NULL};
 /* ---- Activation ------------------------------------------------------------------------------- */
 
 static const tn_attr_def activation_attrs[] = TN_ATTR_TABLE(Activation);
-static const char *const activation_back_names[] = {"dy", "y", NULL};
-
-static tn_status activation_grad(tn_grad *g)
-{
-    const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_output(g, 0)};
-
-    return tni_grad_arrives(g) ? tn_grad_emit(g, 0, "_backward_Activation", 2, in) : TN_OK;
-}
-
-/* Of dy f(y): to dy goes h f(y), to y goes h dy f'(y). */
-static tn_status activation_back_grad(tn_grad *g)
-{
-    static const char *const slopes[] = {NULL, "*-2 +1", "*-2", "*-1 exp",
-                                         "abs *-1 +1 *-2 &sign"}; /* f'(y) by act_type */
-    tn_edge h = tn_grad_of(g, 0), dy = tn_grad_input(g, 0), y = tn_grad_input(g, 1);
-    const tn_edge in[] = {h, y};
-    const char *slope = slopes[tni_attr_int(g->attrs, TN_Activation_act_type)];
-    tn_status st;
-
-    if (!tni_grad_arrives(g))
-        return TN_OK;
-    if ((st = tn_grad_emit(g, 0, "_backward_Activation", 2, in)) || !slope || !g->ops->needs(g, 1))
-        return st;
-    h = tni_grad_op2(g, &st, "elemwise_mul", h, dy);
-    return tni_grad_set(g, &st, 1,
-                        tni_grad_op2(g, &st, "elemwise_mul", h, tni_grad_formula(g, &st, slope, y)));
-}
 
 static const tn_op op_activation =
     TNI_OP("Activation", .doc = "relu, sigmoid, tanh, softrelu or softsign of each element",
            .aliases = TNI_NAMES("_npx_activation"), .attrs = activation_attrs, .inputs = data_names,
-           .outputs = output_names, .flags = TN_OP_POINTWISE, .shape = tni_shape_same,
-           .dtype = tni_dtype_same_float, .gradient = activation_grad);
-static const tn_op op_activation_back = TNI_OP(
-    "_backward_Activation", .doc = "gradient of Activation", .attrs = activation_attrs,
-    .inputs = activation_back_names, .outputs = output_names, .flags = TN_OP_POINTWISE | TN_OP_BACKWARD,
-    .shape = tni_shape_same, .dtype = tni_dtype_same_float, .gradient = activation_back_grad);
+           .outputs = output_names, .flags = TN_OP_POINTWISE, .shape = tni_shape_same, .types = "T:float",
+           .gradients = "pointwise: dy output -> data ; [act_type=relu] 0 | [act_type=sigmoid] output*-2+1"
+                        " | [act_type=tanh] output*-2 | [act_type=softrelu] exp(output*-1)"
+                        " | (abs(output)*-1+1)*-2*sign(output)");
 
 /* ---- LeakyReLU -------------------------------------------------------------------------------- */
 
@@ -152,19 +123,18 @@ static tn_status leaky_back_grad(tn_grad *g)
 static const tn_op op_leaky =
     TNI_OP("LeakyReLU", .doc = "x above 0; below it a line or a curve by act_type",
            .aliases = TNI_NAMES("_npx_leaky_relu"), .attrs = leaky_attrs, .inputs = leaky_names,
-           .outputs = output_names, .args = leaky_args, .shape = leaky_shape, .dtype = tni_dtype_same_float,
+           .outputs = output_names, .args = leaky_args, .shape = leaky_shape, .types = "T:float",
            .gradient = leaky_grad, .cost = tni_cost_each_output);
 static const tn_op op_leaky_back = TNI_OP(
     "_backward_LeakyReLU", .doc = "gradient of LeakyReLU to data", .attrs = leaky_attrs,
     .inputs = leaky_back_names, .outputs = output_names, .flags = TN_OP_BACKWARD, .args = leaky_back_args,
-    .shape = leaky_back_shape, .dtype = tni_dtype_same_float, .gradient = leaky_back_grad);
-static const tn_op op_gamma_back =
-    TNI_OP("_backward_prelu_gamma", .doc = "gradient of LeakyReLU(prelu) to gamma",
-           .inputs = leaky_back_names, .outputs = output_names, .flags = TN_OP_BACKWARD,
-           .shape = gamma_back_shape, .dtype = tni_dtype_same_float);
+    .shape = leaky_back_shape, .types = "T:float", .gradient = leaky_back_grad);
+static const tn_op op_gamma_back = TNI_OP(
+    "_backward_prelu_gamma", .doc = "gradient of LeakyReLU(prelu) to gamma", .inputs = leaky_back_names,
+    .outputs = output_names, .flags = TN_OP_BACKWARD, .shape = gamma_back_shape, .types = "T:float");
 
 /* clang-format off */
 const tn_op *const tni_family_activation[] = {
-    &op_activation, &op_activation_back, &op_leaky, &op_leaky_back, &op_gamma_back, NULL,
+    &op_activation, &op_leaky, &op_leaky_back, &op_gamma_back, NULL,
 };
 /* clang-format on */

@@ -12,7 +12,7 @@ static const tn_op convolution =
     TNI_OP("Convolution", .doc = "Slides `num_filter` windows over 1 to 3 dimensions of space.",
            .aliases = TNI_NAMES("_npx_convolution"), .attrs = convolution_attrs,
            .shapes = TNI_CONVOLUTION_INPUTS " -> output:" TNI_CONVOLUTION_OUTPUT TNI_CONVOLUTION_CHECK,
-           .gradients = "bilinear: dy data weight -> data weight bias", .dtype = tni_dtype_same_float,
+           .gradients = "bilinear: dy data weight -> data weight bias", .types = "T:float",
            .cost = tni_cost_filters);
 
 const tn_op *const tni_family_conv[] = {&convolution, NULL};

@@ -12,7 +12,7 @@ static const tn_op fully_connected =
            .aliases = TNI_NAMES("_npx_fully_connected", "_sparse_FullyConnected"), .attrs = dense_attrs,
            .shapes = "[flatten] " TNI_DENSE_FLAT_INPUTS " -> output:(N,num_hidden) | " TNI_DENSE_INPUTS
                      " -> output:(B..,num_hidden)",
-           .gradients = "bilinear: dy data weight -> data weight bias", .dtype = tni_dtype_same_float,
+           .gradients = "bilinear: dy data weight -> data weight bias", .types = "T:float",
            .cost = tni_cost_filters);
 
 const tn_op *const tni_family_dense[] = {&fully_connected, NULL};

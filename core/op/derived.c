@@ -66,6 +66,9 @@ tn_status tni_op_derive(const tn_op *op, const tni_opdef *from, tn_op *out, uint
     tn_status st;
 
     *borrowed = 0;
+    if (op->shapes)
+        return tni_error(TN_E_ARG, "operator %s computes %s: shapes are those of that one", op->name,
+                         meaning->name);
     if (from->function)
         return tni_error(TN_E_ARG, "operator %s computes %s, which is a function of the program", op->name,
                          meaning->name);
@@ -87,14 +90,15 @@ tn_status tni_op_derive(const tn_op *op, const tni_opdef *from, tn_op *out, uint
     }
     TAKE(effects);
     TAKE(visible);
-    if (!op->gradient)
+    if (!op->gradient && !op->gradients)
         TAKE(flags);
     BORROW(args, TNI_OF_ARGS);
     BORROW(shape, TNI_OF_SHAPE);
-    BORROW(dtype, TNI_OF_DTYPE);
+    if (!out->types)
+        BORROW(dtype, TNI_OF_DTYPE);
     BORROW(storage, TNI_OF_STORAGE);
     BORROW(cost, TNI_OF_COST);
-    if (!(out->flags & TN_OP_ZERO_GRADIENT))
+    if (!(out->flags & TN_OP_ZERO_GRADIENT) && !out->gradients)
         BORROW(gradient, TNI_OF_GRADIENT);
     return TN_OK;
 }

@@ -15,39 +15,8 @@ static const char *const output_names[] = {"output", NULL};
 /* ---- folding of BatchNorm ---------------------------------------------------------------------------- */
 
 static const tn_attr_def fold_weight_attrs[] = TN_ATTR_TABLE(fold_weight);
+
 static const tn_attr_def fold_bias_attrs[] = TN_ATTR_TABLE(fold_bias);
-
-/* Statistics are float32 where `data` is a short type, as BatchNorm's are. */
-static tn_status stats_dtype(tn_infer *i, int32_t data, uint32_t first, uint32_t count)
-{
-    tn_status st = TN_OK;
-
-    if (data >= 0 && !tni_dtype_is_float(data))
-        return tni_infer_fail(i, TN_E_DTYPE, "%s is no floating point type, cast it first",
-                              tni_dtype_name(data));
-    for (uint32_t k = first; !st && data >= 0 && k < first + count; k++)
-        st = tni_dtype_assign(i, &i->in_dtype[k], data == TN_F64 ? TN_F64 : TN_F32);
-    return st;
-}
-
-static tn_status fold_weight_dtype(tn_infer *i)
-{
-    tn_status st = tni_dtype_unify(i, &i->in_dtype[0], &i->out_dtype[0]);
-
-    return st ? st : stats_dtype(i, i->in_dtype[0], 1, 2);
-}
-
-static tn_status fold_bias_dtype(tn_infer *i)
-{
-    const int32_t asked = (int32_t)tni_attr_int(i->attrs, TN_fold_bias_dtype);
-    int32_t *bias = i->in_count > 4 ? &i->in_dtype[4] : &i->out_dtype[0];
-    tn_status st;
-
-    if ((st = tni_dtype_assign(i, bias, asked >= 0 || *bias >= 0 ? asked : i->in_dtype[0])) ||
-        (st = tni_dtype_unify(i, bias, &i->out_dtype[0])))
-        return st;
-    return stats_dtype(i, *bias, 0, 4);
-}
 
 /* ---- the family -------------------------------------------------------------------------------------- */
 
@@ -60,7 +29,7 @@ static const tn_op fused_conv =
            .attrs = conv_attrs, .flags = TN_OP_INTERNAL,
            .shapes = TNI_CONVOLUTION_INPUTS " addend?with_sum:" TNI_CONVOLUTION_OUTPUT
                                             " -> output:" TNI_CONVOLUTION_OUTPUT TNI_CONVOLUTION_CHECK,
-           .dtype = tni_dtype_same_float, .cost = tni_cost_filters);
+           .types = "T:float", .cost = tni_cost_filters);
 
 static const tn_op fused_dense =
     TNI_OP("_fused_dense", .doc = "FullyConnected, then an addend, then a function of each element.",
@@ -68,18 +37,18 @@ static const tn_op fused_dense =
            .shapes = "[flatten] " TNI_DENSE_FLAT_INPUTS
                      " addend?with_sum:(N,num_hidden) -> output:(N,num_hidden) | " TNI_DENSE_INPUTS
                      " addend?with_sum:(B..,num_hidden) -> output:(B..,num_hidden)",
-           .dtype = tni_dtype_same_float, .cost = tni_cost_filters);
+           .types = "T:float", .cost = tni_cost_filters);
 
-static const tn_op fold_weight =
-    TNI_OP("_fold_weight", .doc = "A layer's weight times gamma / sqrt(var + eps) of each output channel.",
-           .attrs = fold_weight_attrs, .flags = TN_OP_INTERNAL,
-           .shapes = "weight:(C,S..) gamma:(C) var:(C) -> output:weight", .dtype = fold_weight_dtype);
+static const tn_op fold_weight = TNI_OP(
+    "_fold_weight", .doc = "A layer's weight times gamma / sqrt(var + eps) of each output channel.",
+    .attrs = fold_weight_attrs, .flags = TN_OP_INTERNAL,
+    .shapes = "weight:(C,S..) gamma:(C) var:(C) -> output:weight", .types = "T:float; gamma,var:stat(T)");
 
 static const tn_op fold_bias =
     TNI_OP("_fold_bias",
            .doc = "beta + (bias - mean) * gamma / sqrt(var + eps): a layer's bias with BatchNorm in it.",
            .attrs = fold_bias_attrs, .flags = TN_OP_INTERNAL,
            .shapes = "gamma:(C) beta:(C) mean:(C) var:(C) bias?!no_bias:(C) -> output:(C)",
-           .dtype = fold_bias_dtype);
+           .types = "T:float; T:attr(dtype,or(gamma)); gamma,beta,mean,var:stat(T)");
 
 const tn_op *const tni_family_fused[] = {&reorder, &fused_conv, &fused_dense, &fold_weight, &fold_bias, NULL};

@@ -259,16 +259,6 @@ static inline tn_status tni_dtype_same(tn_infer *i)
     return st;
 }
 
-/* As tni_dtype_same, but for numbers alone. */
-static inline tn_status tni_dtype_same_number(tn_infer *i)
-{
-    tn_status st = tni_dtype_same(i);
-
-    if (!st && i->in_dtype[0] == TN_BOOL)
-        return tni_infer_fail(i, TN_E_DTYPE, "bool is no number here, cast it first");
-    return st;
-}
-
 /* As tni_dtype_same, but only floating point will do: functions that mean nothing on integers. */
 static inline tn_status tni_dtype_same_float(tn_infer *i)
 {
@@ -335,15 +325,6 @@ static inline tn_edge tni_grad_inherit(tn_grad *g, tn_status *st, const char *op
         *st = g->ops->emit(g, &e, &out);
     return out;
 }
-
-/* Attribute `scalar` of the forward as an array of the shape of `like`. */
-static inline tn_edge tni_grad_number(tn_grad *g, tn_status *st, tn_edge like)
-{
-    return tni_grad_inherit(g, st, "_mul_scalar", tni_grad_op1(g, st, "ones_like", like));
-}
-
-/* A function of `b` as a chain of steps, such as "square +1 ^-2 *2 &sign": see unary.c. */
-tn_edge tni_grad_formula(tn_grad *g, tn_status *st, const char *formula, tn_edge b);
 
 /* Of _backward_X(dy, …) with one output, where X is linear in its array: to dy goes X of what arrives. With
  * more than two inputs the last one is X's second. */

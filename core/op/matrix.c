@@ -157,25 +157,24 @@ static void batch_dot_back_cost(const tn_infer *i, tn_cost *c)
 static const tn_op dot =
     TNI_OP("dot", .doc = "Sum of products over the last axis of lhs and the first of rhs.",
            .aliases = TNI_NAMES("_sparse_dot"), .attrs = dot_attrs, .inputs = TNI_NAMES("lhs", "rhs"),
-           .outputs = TNI_NAMES("output"), .shape = dot_shape, .dtype = tni_dtype_same_float,
-           .gradient = dot_grad, .cost = dot_cost);
+           .outputs = TNI_NAMES("output"), .shape = dot_shape, .types = "T:float", .gradient = dot_grad,
+           .cost = dot_cost);
 
-static const tn_op backward_dot =
-    TNI_OP("_backward_dot", .doc = "Gradients of dot.", .attrs = dot_attrs, .flags = TN_OP_BACKWARD,
-           .inputs = TNI_NAMES("dy", "lhs", "rhs"), .outputs = TNI_NAMES("dlhs", "drhs"),
-           .shape = backward_dot_shape, .dtype = tni_dtype_same_float, .gradient = tni_grad_of_product,
-           .cost = dot_back_cost);
+static const tn_op backward_dot = TNI_OP(
+    "_backward_dot", .doc = "Gradients of dot.", .attrs = dot_attrs, .flags = TN_OP_BACKWARD,
+    .inputs = TNI_NAMES("dy", "lhs", "rhs"), .outputs = TNI_NAMES("dlhs", "drhs"),
+    .shape = backward_dot_shape, .types = "T:float", .gradient = tni_grad_of_product, .cost = dot_back_cost);
 
 static const tn_op batch_dot =
     TNI_OP("batch_dot", .doc = "Products of matrices, one for each index of the leading axes.",
            .aliases = TNI_NAMES("_npx_batch_dot"), .attrs = dot_attrs, .inputs = TNI_NAMES("lhs", "rhs"),
-           .outputs = TNI_NAMES("output"), .shape = batch_dot_shape, .dtype = tni_dtype_same_float,
+           .outputs = TNI_NAMES("output"), .shape = batch_dot_shape, .types = "T:float",
            .gradient = batch_dot_grad, .cost = batch_dot_cost);
 
 static const tn_op backward_batch_dot =
     TNI_OP("_backward_batch_dot", .doc = "Gradients of batch_dot.", .attrs = dot_attrs,
            .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "lhs", "rhs"),
-           .outputs = TNI_NAMES("dlhs", "drhs"), .shape = backward_batch_dot_shape,
-           .dtype = tni_dtype_same_float, .gradient = tni_grad_of_product, .cost = batch_dot_back_cost);
+           .outputs = TNI_NAMES("dlhs", "drhs"), .shape = backward_batch_dot_shape, .types = "T:float",
+           .gradient = tni_grad_of_product, .cost = batch_dot_back_cost);
 
 const tn_op *const tni_family_matrix[] = {&dot, &backward_dot, &batch_dot, &backward_batch_dot, NULL};

@@ -7,11 +7,6 @@
 
 static const tn_attr_def fill_attrs[] = TN_ATTR_TABLE(fill);
 
-static tn_status move_dtype(tn_infer *i)
-{
-    return i->out_dtype[0] < 0 ? tni_dtype_assign(i, &i->out_dtype[0], i->in_dtype[0]) : TN_OK;
-}
-
 static const tn_op fill =
     TNI_OP("_fill", .doc = "One value in every element of an array like data, which is not read.",
            .attrs = fill_attrs, .flags = TN_OP_INTERNAL, .shapes = "data:(S..) -> output:data");
@@ -20,6 +15,6 @@ static const tn_op move =
     TNI_OP("_move",
            .doc = "The same numbers in an array of any type, as Cast makes them: their bits where the type "
                   "is the same.",
-           .flags = TN_OP_INTERNAL, .shapes = "data:(S..) -> output:data", .dtype = move_dtype);
+           .flags = TN_OP_INTERNAL, .shapes = "data:(S..) -> output:data", .types = "output:or(T)");
 
 const tn_op *const tni_family_move[] = {&fill, &move, NULL};

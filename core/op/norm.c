@@ -18,34 +18,6 @@ static const tn_attr_def group_norm_attrs[] = TN_ATTR_TABLE(GroupNorm);
 static const tn_attr_def l2_normalization_attrs[] = TN_ATTR_TABLE(L2Normalization);
 static const tn_attr_def lrn_attrs[] = TN_ATTR_TABLE(LRN);
 
-/* Statistics are float32 where the data is a short type. */
-static tn_status norm_dtype(tn_infer *i, int32_t *data, uint32_t count, int32_t *const *stats)
-{
-    tn_status st = TN_OK;
-
-    if (*data >= 0 && !tni_dtype_is_float(*data))
-        return tni_infer_fail(i, TN_E_DTYPE, "%s is no floating point type, cast it first",
-                              tni_dtype_name(*data));
-    for (uint32_t k = 0; !st && k < count; k++) {
-        if (*data >= 0)
-            st = tni_dtype_assign(i, stats[k], *data == TN_F64 ? TN_F64 : TN_F32);
-        else if (*stats[k] == TN_F64)
-            *data = TN_F64;
-    }
-    return st;
-}
-
-static tn_status batch_norm_dtype(tn_infer *i)
-{
-    int32_t *const stats[] = {&i->in_dtype[1], &i->in_dtype[2],  &i->in_dtype[3],
-                              &i->in_dtype[4], &i->out_dtype[1], &i->out_dtype[2]};
-    tn_status st = tni_dtype_unify(i, &i->in_dtype[0], &i->out_dtype[0]);
-
-    return st || (st = norm_dtype(i, &i->in_dtype[0], 6, stats))
-               ? st
-               : tni_dtype_unify(i, &i->in_dtype[0], &i->out_dtype[0]);
-}
-
 /* ---- gradients of gradients -------------------------------------------------------------------------- */
 
 /* With x' = (x - mean) r, r = 1 / sqrt(var + eps) and w = gamma dy both backward operators give
@@ -286,14 +258,14 @@ static tn_status l2_normalization_back_grad(tn_grad *g)
 
 /* ---- table -------------------------------------------------------------------------------------------- */
 
-static const tn_op batch_norm =
-    TNI_OP("BatchNorm", .flags = TN_OP_MUTATES_TRAINING,
-           .doc = "Normalises each channel over the batch, or by running statistics outside of training.",
-           .aliases = TNI_NAMES("_npx_batch_norm"), .attrs = batch_norm_attrs, .mutates = 1u << 3 | 1u << 4,
-           .shapes = "data:(A..,C:channels@axis,B..) gamma:(C) beta:(C) moving_mean:(C) moving_var:(C) "
-                     "-> output:data mean~output_mean_var:(C) var~output_mean_var:(C)",
-           .gradients = "own: dy data gamma mean var -> data gamma beta", .second = batch_norm_back_grad,
-           .dtype = batch_norm_dtype, .cost = tni_cost_normalise);
+static const tn_op batch_norm = TNI_OP(
+    "BatchNorm", .flags = TN_OP_MUTATES_TRAINING,
+    .doc = "Normalises each channel over the batch, or by running statistics outside of training.",
+    .aliases = TNI_NAMES("_npx_batch_norm"), .attrs = batch_norm_attrs, .mutates = 1u << 3 | 1u << 4,
+    .shapes = "data:(A..,C:channels@axis,B..) gamma:(C) beta:(C) moving_mean:(C) moving_var:(C) "
+              "-> output:data mean~output_mean_var:(C) var~output_mean_var:(C)",
+    .gradients = "own: dy data gamma mean var -> data gamma beta", .second = batch_norm_back_grad,
+    .types = "T:float; gamma,beta,moving_mean,moving_var,mean,var:stat(T)", .cost = tni_cost_normalise);
 
 static const tn_op layer_norm = TNI_OP(
     "LayerNorm", .doc = "Normalises along one axis.", .aliases = TNI_NAMES("_npx_layer_norm"),
@@ -301,13 +273,13 @@ static const tn_op layer_norm = TNI_OP(
     .shapes = "data:(A..,C@axis,B..) gamma:(C) beta:(C) "
               "-> output:data mean~output_mean_var:(A..,1@axis,B..) std~output_mean_var:(A..,1@axis,B..)",
     .gradients = "own: dy data gamma mean std -> data gamma beta", .second = layer_norm_back_grad,
-    .dtype = tni_dtype_same_float, .cost = tni_cost_normalise);
+    .types = "T:float", .cost = tni_cost_normalise);
 
 static const tn_op instance_norm =
     TNI_OP("InstanceNorm", .doc = "Normalises each channel of each example.", .attrs = instance_norm_attrs,
            .shapes = "data:(N,C:channels,D,S..) gamma:(C) beta:(C) -> output:data mean~:(N,C) var~:(N,C)",
            .gradients = "own: dy data gamma mean var -> data gamma beta", .second = instance_norm_back_grad,
-           .dtype = tni_dtype_same_float, .cost = tni_cost_normalise);
+           .types = "T:float", .cost = tni_cost_normalise);
 
 static const tn_op group_norm = TNI_OP(
     "GroupNorm", .doc = "Normalises groups of channels of each example; gamma and beta are those of groups.",
@@ -315,20 +287,20 @@ static const tn_op group_norm = TNI_OP(
     .shapes = "data:(N,C*num_groups,D,S..) gamma:(num_groups) beta:(num_groups) "
               "-> output:data mean~output_mean_var:(N,num_groups) std~output_mean_var:(N,num_groups)",
     .gradients = "own: dy data gamma mean std -> data gamma beta", .second = group_norm_back_grad,
-    .dtype = tni_dtype_same_float, .cost = tni_cost_normalise);
+    .types = "T:float", .cost = tni_cost_normalise);
 
 static const tn_op l2_normalization = TNI_OP(
     "L2Normalization", .doc = "Divides vectors by their Euclidean norm.", .attrs = l2_normalization_attrs,
     .shapes = "[mode=instance] data:(N,S..) -> output:data norm~:(N) "
               "| [mode=channel] data:(N,C,D,T..) -> output:data norm~:(N,1,D,T..) "
               "| data:(N,C,D,T..) -> output:data norm~:(N,C)",
-    .gradients = "own: dy data norm -> data", .second = l2_normalization_back_grad,
-    .dtype = tni_dtype_same_float, .cost = tni_cost_normalise);
+    .gradients = "own: dy data norm -> data", .second = l2_normalization_back_grad, .types = "T:float",
+    .cost = tni_cost_normalise);
 
 static const tn_op lrn = TNI_OP("LRN", .doc = "Divides by a power of the squares of the channels around.",
                                 .attrs = lrn_attrs, .shapes = "data:(N,C,H,W) -> output:data tmp_norm~:data",
-                                .gradients = "once: dy data output tmp_norm -> data",
-                                .dtype = tni_dtype_same_float, .cost = tni_cost_normalise);
+                                .gradients = "once: dy data output tmp_norm -> data", .types = "T:float",
+                                .cost = tni_cost_normalise);
 
 const tn_op *const tni_family_norm[] = {
     &batch_norm, &layer_norm, &instance_norm, &group_norm, &l2_normalization, &lrn, NULL};

@@ -169,18 +169,18 @@ static void pooling_cost(const tn_infer *i, tn_cost *c)
 static const tn_op pooling =
     TNI_OP("Pooling", .doc = "The maximum, average, sum or p-norm of each window.",
            .aliases = TNI_NAMES("_npx_pooling"), .attrs = pooling_attrs, .inputs = TNI_NAMES("data"),
-           .outputs = TNI_NAMES("output"), .shape = pooling_shape, .dtype = tni_dtype_same_float,
+           .outputs = TNI_NAMES("output"), .shape = pooling_shape, .types = "T:float",
            .gradient = pooling_grad, .cost = pooling_cost);
 
 static const tn_op backward_pooling = TNI_OP(
     "_backward_Pooling", .doc = "Gradient of Pooling.", .attrs = pooling_attrs, .flags = TN_OP_BACKWARD,
     .inputs = TNI_NAMES("dy", "data", "output"), .outputs = TNI_NAMES("dx"), .args = backward_pooling_args,
-    .shape = backward_pooling_shape, .dtype = tni_dtype_same_float, .gradient = backward_pooling_grad);
+    .shape = backward_pooling_shape, .types = "T:float", .gradient = backward_pooling_grad);
 
 static const tn_op pooling_taken =
     TNI_OP("_backward_pooling_taken", .doc = "Values from where the maxima of the data's windows stand.",
            .attrs = pooling_attrs, .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("values", "data"),
-           .outputs = TNI_NAMES("output"), .shape = pooling_taken_shape, .dtype = tni_dtype_same_float,
+           .outputs = TNI_NAMES("output"), .shape = pooling_taken_shape, .types = "T:float",
            .gradient = pooling_taken_grad);
 
 const tn_op *const tni_family_pool[] = {&pooling, &backward_pooling, &pooling_taken, NULL};

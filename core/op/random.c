@@ -95,11 +95,11 @@ static const tn_op dropout = TNI_OP(
     "Dropout", .doc = "Sets a random share `p` of the elements to zero and scales the others by 1 / (1 - p).",
     .aliases = TNI_NAMES("_npx_dropout"), .attrs = dropout_attrs, .inputs = TNI_NAMES("data"),
     .outputs = TNI_NAMES("output", "mask"), .visible = 1, .effects = TN_EFFECT_RANDOM, .shape = dropout_shape,
-    .dtype = tni_dtype_same_float, .gradient = dropout_grad);
+    .types = "T:float", .gradient = dropout_grad);
 
 static const tn_op backward_dropout =
     TNI_OP("_backward_Dropout", .doc = "Gradient of Dropout.", .attrs = dropout_attrs,
            .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "mask"), .outputs = TNI_NAMES("dx"),
-           .shape = backward_dropout_shape, .dtype = tni_dtype_same_float, .gradient = backward_dropout_grad);
+           .shape = backward_dropout_shape, .types = "T:float", .gradient = backward_dropout_grad);
 
 const tn_op *const tni_family_random[] = {&uniform, &normal, &dropout, &backward_dropout, NULL};

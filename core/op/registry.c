@@ -183,9 +183,8 @@ static tn_status def_fill(tni_opdef *def, const tn_op *op, tni_plugin *plugin)
                          "an operator has the bad name \"%.100s\": 1 to %d letters, digits and _.-: are "
                          "allowed",
                          op->name ? op->name : "", NAME_MAX_BYTES);
-    if ((op->struct_size >= TN_END(tn_op, types) && op->types) ||
-        (op->struct_size >= TN_END(tn_op, body) && op->body))
-        return tni_error(TN_E_UNSUPPORTED, "operator %s: `types` and `body` are not taken yet", op->name);
+    if (op->struct_size >= TN_END(tn_op, body) && op->body)
+        return tni_error(TN_E_UNSUPPORTED, "operator %s: `body` is not taken yet", op->name);
     def->op = op;
     def->plugin = plugin;
     def->count_attr = -1;
@@ -242,9 +241,10 @@ static tn_status entry_create(const tn_op *op, const tni_opdef *about, tni_ruled
     }
     e->given = op;
     e->ruled = ruled;
-    made = ruled ? tni_ruled_op_definition(ruled) : about->meaning ? &e->derived : op;
-    if (about->meaning)
-        st = tni_op_derive(op, about->meaning, &e->derived, &e->def.borrowed);
+    if (about->meaning && !(st = tni_op_derive(op, about->meaning, &e->derived, &e->def.borrowed)) &&
+        tni_op_is_ruled(&e->derived)) /* types and steps of its own */
+        st = tni_ruled_op_derived(&e->derived, about->family == NULL, &e->ruled);
+    made = e->ruled ? tni_ruled_op_definition(e->ruled) : about->meaning ? &e->derived : op;
     if (st || (st = def_fill(&e->def, made, about->plugin)) ||
         (st = tni_attrs_defaults(&e->def, &e->defaults))) {
         entry_destroy(e);
@@ -340,11 +340,11 @@ static tn_status op_add(tni_opset *s, const tn_op *op, const tni_opdef *about) T
     tni_ruled_op *forward = NULL, *backward = NULL;
     tn_status st;
 
-    if (!ruled)
+    if (!ruled || tni_op_is_derived(op))
         return tni_op_is_derived(op) ? derived_add(s, op, about) : one_add(s, op, about, NULL);
     if (about->plugin)
-        return tni_error(TN_E_UNSUPPORTED,
-                         "operator %s: shape rules are for the library's own operators so far", op->name);
+        return tni_error(TN_E_UNSUPPORTED, "operator %s: rules are for the library's own operators so far",
+                         op->name);
     if ((st = tni_ruled_op_create(op, about->family == NULL, &forward)))
         return st;
     if ((st = tni_ruled_op_backward(forward, &backward))) {

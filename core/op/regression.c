@@ -67,12 +67,12 @@ static tn_status mae_grad(tn_grad *g)
 #define FORWARD(name_, doc_, gradient_)                                                                      \
     TNI_OP(name_, .doc = doc_, .aliases = TNI_NAMES("_sparse_" name_), .attrs = regression_attrs,            \
            .inputs = TNI_NAMES("data", "label"), .outputs = TNI_NAMES("output"), .flags = TN_OP_IGNORE_HEAD, \
-           .shape = regression_shape, .dtype = tni_dtype_same_float, .gradient = gradient_)
+           .shape = regression_shape, .types = "T:float", .gradient = gradient_)
 
 #define BACKWARD(name_)                                                                                      \
     TNI_OP("_backward_" name_, .doc = "Gradient of " name_ ".", .attrs = regression_attrs,                   \
            .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("output", "label"), .outputs = TNI_NAMES("dx"),      \
-           .shape = backward_regression_shape, .dtype = tni_dtype_same_float)
+           .shape = backward_regression_shape, .types = "T:float")
 
 static const tn_op linear = FORWARD("LinearRegressionOutput", "The input; squared loss.", linear_grad);
 static const tn_op backward_linear = BACKWARD("LinearRegressionOutput");

@@ -8,18 +8,10 @@
 #include "op/infer_help.h"
 
 static const tn_attr_def mask_attrs[] = TN_ATTR_TABLE(SequenceMask);
+
 static const tn_attr_def last_attrs[] = TN_ATTR_TABLE(SequenceLast);
+
 static const tn_attr_def reverse_attrs[] = TN_ATTR_TABLE(SequenceReverse);
-
-/* The array is of one type; the lengths have it, too, unless something else is known of them. */
-static tn_status sequence_dtype(tn_infer *i)
-{
-    tn_status st = tni_dtype_unify(i, &i->in_dtype[0], &i->out_dtype[0]);
-
-    if (!st && i->in_count > 1 && i->in_dtype[1] < 0)
-        i->in_dtype[1] = i->in_dtype[0];
-    return st;
-}
 
 /* Of operators whose gradient is one of themselves: `op` with the same lengths and attributes but `zero`. */
 static tn_status sequence_grad(tn_grad *g, const char *zero)
@@ -60,18 +52,18 @@ static const tn_op mask = TNI_OP(
     .aliases = TNI_NAMES("_npx_sequence_mask"), .attrs = mask_attrs,
     .shapes = "[axis=1] data:(N:sequences,T,R..) sequence_length?use_sequence_length:(N) -> output:data "
               "| data:(T,N,R..) sequence_length?use_sequence_length:(N) -> output:data",
-    .dtype = sequence_dtype, .gradient = mask_grad);
+    .types = "sequence_length:or(T)", .gradient = mask_grad);
 
 static const tn_op last = TNI_OP(
     "SequenceLast", .doc = "The last step of each sequence.", .attrs = last_attrs,
     .shapes = "[axis=1] data:(N:sequences,T,R..) sequence_length?use_sequence_length:(N) -> output:(N,R..) "
               "| data:(T,N,R..) sequence_length?use_sequence_length:(N) -> output:(N,R..) "
               "; L=T-1", /* there is a last step */
-    .gradients = "linear: dy data sequence_length -> data", .dtype = sequence_dtype);
+    .gradients = "linear: dy data sequence_length -> data", .types = "sequence_length:or(T)");
 
 static const tn_op reverse = TNI_OP(
     "SequenceReverse", .doc = "The steps of each sequence from its end to its begin.", .attrs = reverse_attrs,
     .shapes = "data:(T,N:sequences,R..) sequence_length?use_sequence_length:(N) -> output:data",
-    .dtype = sequence_dtype, .gradient = reverse_grad);
+    .types = "sequence_length:or(T)", .gradient = reverse_grad);
 
 const tn_op *const tni_family_sequence[] = {&mask, &last, &reverse, NULL};

@@ -178,7 +178,7 @@ static tn_status log_back_grad(tn_grad *g)
     static const tn_op op_back_##id =                                                                        \
         TNI_OP(name_, .doc = "gradient, from y", .attrs = softmax_back_attrs, .inputs = back_names,          \
                .outputs = output_names, .flags = TN_OP_BACKWARD, .shape = softmax_back_shape,                \
-               .dtype = tni_dtype_same_float, .gradient = gradient_);
+               .types = "T:float", .gradient = gradient_);
 /* clang-format off */
 SOFTMAX(softmax, "softmax", softmax_names, TNI_NAMES("_npx_softmax"), "exp(x / T), scaled to sum to 1")
 SOFTMAX(log_softmax, "log_softmax", data_names, TNI_NAMES("_npx_log_softmax"), "logarithm of softmax")
@@ -220,12 +220,12 @@ static tn_status activation_shape(tn_infer *i)
 
 static const tn_op op_activation =
     TNI_OP("SoftmaxActivation", .doc = "softmax over an example or its channels", .attrs = activation_attrs,
-           .inputs = data_names, .outputs = output_names, .shape = activation_shape,
-           .dtype = tni_dtype_same_float, .gradient = activation_grad, .cost = tni_cost_normalise);
+           .inputs = data_names, .outputs = output_names, .shape = activation_shape, .types = "T:float",
+           .gradient = activation_grad, .cost = tni_cost_normalise);
 static const tn_op op_activation_back =
     TNI_OP("_backward_SoftmaxActivation", .doc = "gradient of SoftmaxActivation", .attrs = activation_attrs,
            .inputs = back_names, .outputs = output_names, .flags = TN_OP_BACKWARD, .shape = activation_shape,
-           .dtype = tni_dtype_same_float, .gradient = activation_back_grad);
+           .types = "T:float", .gradient = activation_back_grad);
 
 /* ---- SoftmaxOutput ---------------------------------------------------------------------------- */
 

@@ -152,7 +152,20 @@ tn_status tni_array_wrap(tni_space *s, tni_device *d, void *data, uint64_t bytes
 tn_status tni_array_create_sparse(tni_space *s, tni_device *d, int32_t storage_type, int32_t dtype,
                                   int32_t ndim, const int64_t *shape, tni_array *const aux[2],
                                   tni_array **out);
-tn_status tni_array_values(tni_array *a, tni_array **out);
+/* The same where a run tells how many are stored: indices are int64, and may be read only. */
+tn_status tni_array_create_sparse_pending(tni_space *s, tni_device *d, int32_t storage_type, int32_t dtype,
+                                          int32_t ndim, const int64_t *shape, tni_array **out);
+/* [worker] Tells how many elements (csr) or rows (row_sparse) are stored, and makes the memory. Hosts only.
+ */
+tn_status tni_sparse_resolve(tni_array *a, int64_t stored);
+bool tni_sparse_pending(const tni_array *a);
+/* Nobody writes its indices any more. */
+void tni_sparse_seal(tni_array *a);
+/* Of an array of any storage type: `t`, and its index arrays as `aux`. */
+void tni_sparse_tensors(const tni_array *a, tn_tensor *t, tn_tensor aux[2]);
+/* What is wrong with its indices, and the number at fault; NULL: nothing. On a host, by who may read them. */
+const char *tni_sparse_fault(const tni_array *a, int64_t *value);
+tn_status tni_array_values(tni_array *a, tni_array **out); /* waits for their number */
 void tni_array_retain(tni_array *a);
 void tni_array_release(tni_array *a); /* NULL is fine; frees after queued operations are done */
 void tni_storage_retain(tni_storage *s);

@@ -9,6 +9,10 @@ static const kit_defect planted[] = {
     {"resize_no_flag", "K-resize", NULL, "--only kernel/values"},
     {"resize_past_end", "K-bounds", NULL, "--only kernel/bounds"},
     {"resize_last_wrong", "K-values", NULL, "--only kernel/values"},
+    {"sparse_reads_dense", "K-bounds", NULL, "--only kernel/bounds"},
+    {"sparse_rows_reversed", "K-sparse", NULL, "--only kernel/values"},
+    {"sparse_rows_one_more", "K-sparse", NULL, "--only kernel/values"},
+    {"sparse_no_resize", "K-resize", NULL, "--only kernel/values"},
     {"subgraph_steps_guessed", "I-directions", NULL, "--only infer/problems"},
     {"subgraph_state_lost", "G-values", NULL, "--only gradient"},
     {"subgraph_weight_written", "G-values", NULL, "--only gradient"},
@@ -17,7 +21,7 @@ static const kit_defect planted[] = {
 
 int main(void)
 {
-    static const char *const healthy[] = {"resize", "subgraph", NULL};
+    static const char *const healthy[] = {"resize", "sparse", "subgraph", NULL};
 
     return kit_defects("kinds", "kinds/kind-", planted, sizeof planted / sizeof *planted, healthy);
 }

@@ -402,6 +402,12 @@ typedef struct tn_call_ops {
     /** [any] After TN_PENDING, exactly once. The thread that must call it must not fork() before: a fork
      * waits for what is pending. */
     void (*complete)(tn_call *call, tn_status status, const tn_err *err);
+    /** [worker] Tells how many elements (csr) or rows (row_sparse) of sparse output `out` (of a RESIZES plan)
+     * are stored, once: before, that output has neither data nor aux. Then `tensor` has room for the values,
+     * and aux for int64 indices, which `run` fills in: ids of rows that ascend; or row starts from 0 to
+     * `stored`, and columns. TN_E_SHAPE: the shape holds fewer. */
+    tn_status (*resize_sparse)(tn_call *call, uint32_t out, int64_t stored, const tn_tensor **tensor,
+                               tn_err *err);
 } tn_call_ops;
 
 /** One run. All it points to lives until the end of `run`, or until `complete`. */
@@ -429,7 +435,10 @@ struct tn_exec {
  * One kernel. It serves versions op_version_min to op_version_max of the definition, and later ones where
  * every attribute that came since has its default. `types` is NULL-ended: "data:f32,f64", "*:f32" (every
  * input and output not named otherwise), "indices:i32,i64". All listed arguments match independently, except
- * that "=name" in place of a type means "the same dtype as argument `name`".
+ * that "=name" in place of a type means "the same dtype as argument `name`". Storage types stand in the same
+ * lists: "data:csr,f32,f64" is for csr alone, "data:dense,csr,f32" for both; a list without one is for dense
+ * tensors, so that who says nothing is never offered a sparse one. What holds of sparse tensors was checked:
+ * tn_tensor.aux is there, row ids ascend, row starts go from 0 to the number of elements, columns exist.
  *
  * `host_in` and `host_out`: bit i says that input or output i (outputs, then mutated inputs, as in tn_exec)
  * lies in host memory on every device; for a mutated input either bit will do. On a device other than the
