@@ -183,8 +183,7 @@ static void operands_densify(const tni_code *c, const tni_instruction *in)
 
         if (tni_prepared_strides(in->prepared, in->def, i))
             continue;
-        t->bytes =
-            (uint64_t)tni_row_major(t->ndim, t->shape, (int64_t *)t->stride) * tn_dtype_bytes(t->dtype);
+        t->bytes = tn_dtype_size(t->dtype, (uint64_t)tni_row_major(t->ndim, t->shape, (int64_t *)t->stride));
     }
 }
 
@@ -213,12 +212,8 @@ static uint8_t *viewed_find(const tni_code *c)
 /* What no kernel runs. */
 static tn_status kind_check(const tni_code *c, const tni_instruction *in)
 {
-    if (in->kind == TN_EXEC_COPY || (in->kind == TN_EXEC_SUBGRAPH && c->p->graph))
+    if (in->kind == TN_EXEC_COPY || in->kind == TN_EXEC_SUBGRAPH)
         return TN_OK;
-    if (in->kind == TN_EXEC_SUBGRAPH)
-        return tni_error(TN_E_UNSUPPORTED,
-                         "operator %s runs graphs of its own: it is a node of a net, never a call",
-                         in->def->op->name);
     return tni_error(TN_E_UNSUPPORTED, "node \"%.80s\" (%s): nothing runs operators of kind %u yet",
                      tni_code_name(c, in), in->def->op->name, in->kind);
 }

@@ -1,6 +1,5 @@
-/* What a plugin's operator may ask while it says how its bodies run: the runner of subgraph.c as a table. */
-#include "exec/frame_internal.h"
-#include "exec/internal.h"
+/* What a definition may ask while it says how its bodies run: subgraph.c as a table of functions. */
+#include "exec/subgraph.h"
 
 static tni_subgraph_call *call_of(tn_body_call *c)
 {

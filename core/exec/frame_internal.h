@@ -40,6 +40,8 @@ typedef struct frame_phase { /* one running call of a phase */
     uint64_t moved_bytes;
     tni_frame *lender;
     tni_attrs *attrs;
+    tni_attrs **held; /* held_count: values of sources that the instructions point to; room for all links */
+    uint32_t held_count;
 } frame_phase;
 
 struct tni_frame {
@@ -122,8 +124,6 @@ tn_status tni_bodies_create(tni_context *c, const tni_program *p, frame_bodies *
 void tni_bodies_destroy(const tni_program *p, frame_bodies *bodies);
 /* [worker] of host callbacks: begins what the one instruction of the segment runs; TN_PENDING. */
 tn_status tni_subgraph_run(frame_segment *s, tn_err *err);
-/* bodies.c: a runner for definitions with `run_bodies` */
-tn_status tni_bodies_run(struct tni_subgraph_call *call);
 
 /* constants.c */
 tn_status tni_constants_create(const tni_program *p, frame_constants **out); /* NULL: there are none */

@@ -10,12 +10,12 @@
 
 #include "exec/frame_internal.h"
 #include "exec/nest.h"
+#include "exec/subgraph.h"
 
 #define RUNS_MAX (1u << 20)   /* of bodies, in one call */
 #define ARRAYS_MAX (1u << 22) /* between them */
 
-struct frame_bodies {
-    const tni_subgraph_def *def; /* NULL: the instruction has none */
+struct frame_bodies { /* of an instruction; most have none */
     tni_cached_op **ops;
     uint32_t count;
 };
@@ -37,35 +37,6 @@ struct tni_subgraph_call {
     uint32_t under;
 };
 
-/* ---- who runs which operator --------------------------------------------------------------------------- */
-
-/* Of definitions that bring their own. */
-static const tni_subgraph_def by_definition = {NULL, tni_bodies_run};
-
-static const tni_subgraph_def *def_find_locked(const tni_exec *x, const char *op)
-{
-    for (uint32_t i = 0; i < x->subgraph_count; i++)
-        if (!strcmp(x->subgraphs[i]->op, op))
-            return x->subgraphs[i];
-    return NULL;
-}
-
-tn_status tni_subgraph_add(tni_context *c, const tni_subgraph_def *def)
-{
-    tni_exec *x = c->exec;
-    tn_status st = TN_OK;
-
-    tni_mutex_lock(&x->lock);
-    if (def_find_locked(x, def->op))
-        st = tni_error(TN_E_STATE, "operator %s has something that runs its graphs already", def->op);
-    else if (x->subgraph_count == TNI_SUBGRAPHS_MAX)
-        st = tni_error(TN_E_STATE, "%u operators run graphs of their own, the limit", TNI_SUBGRAPHS_MAX);
-    else
-        x->subgraphs[x->subgraph_count++] = def;
-    tni_mutex_unlock(&x->lock);
-    return st;
-}
-
 /* ---- bodies -------------------------------------------------------------------------------------------- */
 
 static tn_status body_make(tni_context *c, tni_symbol *s, tni_cached_op **out)
@@ -83,14 +54,6 @@ static tn_status bodies_fill(tni_context *c, const tni_program *p, const tni_ins
     const tni_device *d = p->segments[in->segment].device;
     tn_status st = TN_OK;
 
-    tni_mutex_lock(&c->exec->lock);
-    b->def = def_find_locked(c->exec, in->def->op->name);
-    tni_mutex_unlock(&c->exec->lock);
-    if (!b->def && in->def->op->struct_size >= TN_END(tn_op, run_bodies) && in->def->op->run_bodies)
-        b->def = &by_definition;
-    if (!b->def)
-        return tni_error(TN_E_UNSUPPORTED, "node \"%.80s\": nothing here runs the graphs of operator %s",
-                         node->name, in->def->op->name);
     if (!d->host)
         return tni_error(TN_E_UNSUPPORTED,
                          "node \"%.80s\" (%s) runs graphs of its own, on hosts only, not %s:%d", node->name,
@@ -143,18 +106,16 @@ static tn_status entry_find(const tni_subgraph_call *call, uint32_t body, tni_ar
                         .flags = (f->program->flags & (TN_NODE_TRAIN | TN_NODE_NP_SHAPE)) |
                                  tni_exec_node_flags(f->ctx),
                         .device = f->program->segments[call->segment->index].device};
-    tni_cached_op *op;
+    tni_cached_op *op = call->bodies->ops[body];
     tn_status st;
 
-    if (body >= call->bodies->count)
-        return tni_error(TN_E_ARG, "graph %u of a node with %u", body, call->bodies->count);
-    op = call->bodies->ops[body];
     k.in_count = op->graph->variable_count;
     k.generation = tni_exec_generation(f->ctx);
     if ((st = tni_cached_entry_find(op, &k, out)) || (*out)->compiled)
         return st;
     tni_cached_entry_release(*out);
-    return tni_error(TN_E_UNSUPPORTED, "a graph within an operator has sizes that only a run tells");
+    return tni_error(TN_E_UNSUPPORTED,
+                     "a graph within an operator has sizes that only a run tells, or sparse arrays");
 }
 
 static tn_status forward_add(tni_subgraph_call *call, tni_compiled *e, tni_frame *f, tni_array *const *in,
@@ -202,13 +163,37 @@ static tn_status run_keep(tni_subgraph_call *call, tni_compiled *e, tni_frame *f
     return TN_OK;
 }
 
+/* Shapes and types are checked when it is queued. */
+static tn_status run_check(const tni_subgraph_call *call, uint32_t body, tni_array *const *in,
+                           tni_array *const *out)
+{
+    const tni_graph *g;
+
+    if (body >= call->bodies->count)
+        return tni_error(TN_E_ARG, "graph %u of a node with %u", body, call->bodies->count);
+    g = call->bodies->ops[body]->graph;
+    for (uint32_t i = 0; i < g->variable_count; i++)
+        if (!in[i])
+            return tni_error(TN_E_ARG, "graph %u: input %u is NULL", body, i);
+    for (uint32_t o = 0; o < g->head_count; o++) {
+        if (!out[o])
+            return tni_error(TN_E_ARG, "graph %u: output %u is NULL", body, o);
+        for (uint32_t i = 0; i < g->variable_count; i++)
+            if (in[i]->storage == out[o]->storage)
+                return tni_error(TN_E_ARG, "graph %u: output %u lies in the memory of input %u", body, o, i);
+    }
+    return TN_OK;
+}
+
 tn_status tni_subgraph_forward(tni_subgraph_call *call, uint32_t body, tni_array *const *in,
                                tni_array *const *out, const uint8_t *modes, uint32_t *run)
 {
     tni_cached_entry *entry = NULL;
     tni_frame *f = NULL;
-    tn_status st = entry_find(call, body, in, modes, &entry);
+    tn_status st = run_check(call, body, in, out);
 
+    if (!st)
+        st = entry_find(call, body, in, modes, &entry);
     if (!st && !(st = tni_frame_take(entry->compiled->pool, modes != NULL, &f)) &&
         !(st = run_keep(call, entry->compiled, f, in, out)))
         st = forward_add(call, entry->compiled, f, in, out);
@@ -439,7 +424,7 @@ tn_status tni_subgraph_run(frame_segment *s, tn_err *err)
     call->nest.done = call_done;
     call->nest.arg = call;
     draws_begin(call);
-    if (!(st = operands_wrap(call)) && !(st = call->bodies->def->run(call)) &&
+    if (!(st = operands_wrap(call)) && !(st = tni_bodies_run(call)) &&
         !(st = tni_nest_push(&call->nest, p->segments[s->index].device, call->code->def->op->name)))
         return TN_PENDING;
     tni_error_get(err);

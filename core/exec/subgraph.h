@@ -1,7 +1,7 @@
 /*
  * Operators of kind SUBGRAPH: what runs their graphs. Such an operator is one asynchronous operation; its
- * runner says which of its bodies (the subgraphs of its node) run on which arrays, in an order that follows
- * from those arrays, and the operation ends when all of them are done. Nobody waits for them.
+ * definition says which of its bodies (the subgraphs of its node) run on which arrays, in an order that
+ * follows from those arrays, and the operation ends when all of them are done. Nobody waits for them.
  */
 #ifndef TN_EXEC_SUBGRAPH_H
 #define TN_EXEC_SUBGRAPH_H
@@ -10,13 +10,8 @@
 
 typedef struct tni_subgraph_call tni_subgraph_call;
 
-typedef struct tni_subgraph_def {
-    const char *op;
-    /* Calls the functions below; nothing runs before it has returned. Error text by tni_error. [worker] */
-    tn_status (*run)(tni_subgraph_call *call);
-} tni_subgraph_def;
-/* Before the first call of a net with that operator; `def` is borrowed. TN_E_STATE: it has one. */
-tn_status tni_subgraph_add(tni_context *c, const tni_subgraph_def *def);
+/* bodies.c: what the operator's definition says. */
+tn_status tni_bodies_run(tni_subgraph_call *call);
 
 const tni_attrs *tni_subgraph_attrs(const tni_subgraph_call *call);
 /* Borrowed arrays: input `i`, output `i`; NULL: there is none. */

@@ -149,6 +149,8 @@ static tn_status invoke(chk_lab *lab, const walk *w, const chk_problem *p, point
                              .in = x->in};
 
     (void)tn_random_seed(w->ctx, lab->env->seed, NULL);
+    if (p->op->exec == TN_EXEC_SUBGRAPH)
+        return chk_bodies_invoke(w->ctx, p, call.attrs, x->in, x->out, &x->out_count);
     return tn_invoke_text(w->ctx, &call, CHK_ARGS_MAX, x->out, &x->out_count);
 }
 
@@ -183,7 +185,7 @@ static bool loss(chk_lab *lab, const walk *w, const chk_problem *p, void *const 
 
 static bool wants_gradient(const chk_problem *p, uint32_t i)
 {
-    return chk_is_float(p->f.in_dtype[i]) && !(p->op->mutates >> i & 1u) &&
+    return chk_is_float(p->f.in_dtype[i]) && !tn_op_mutates(p->op, p->f.args.in_count, i) &&
            chk_shape_elements(&p->f.in_shape[i], INT64_MAX / 16) > 0;
 }
 

@@ -29,7 +29,7 @@ static tn_infer infer_of(const tn_op *op, const chk_attrs *attrs, const chk_args
 {
     memset(err, 0, sizeof *err);
     return (tn_infer){
-        .struct_size = (uint32_t)TN_END(tn_infer, err),
+        .struct_size = (uint32_t)TN_END(tn_infer, bodies),
         .flags = flags,
         .op = op,
         .attrs = attrs->values,
@@ -142,6 +142,7 @@ tn_status chk_infer_shapes(const tn_op *op, const chk_attrs *attrs, uint32_t fla
 
         i.in_shape = in;
         i.out_shape = out;
+        i.bodies = chk_bodies_for(op, attrs, &f->args);
         before = *f;
         if ((st = op->shape(&i)))
             return st;
@@ -169,6 +170,31 @@ static tn_status unify_dtypes(chk_facts *f, tn_err *err)
     return TN_OK;
 }
 
+bool chk_infer_storages(const tn_op *op, const chk_attrs *attrs, chk_facts *f)
+{
+    int32_t in[CHK_ARGS_MAX];
+    tn_err err;
+
+    memcpy(in, f->in_storage, sizeof in);
+    for (uint32_t o = 0; o < CHK_ARGS_MAX; o++)
+        f->out_storage[o] = op->storage ? TN_STORAGE_UNKNOWN : TN_STORAGE_DENSE;
+    for (uint32_t round = 0; round < 3 && op->storage; round++) {
+        tn_infer i = infer_of(op, attrs, &f->args, 0, &err);
+
+        i.in_storage = f->in_storage;
+        i.out_storage = f->out_storage;
+        if (op->storage(&i))
+            return false;
+    }
+    for (uint32_t o = 0; o < CHK_ARGS_MAX; o++)
+        if (f->out_storage[o] == TN_STORAGE_UNKNOWN)
+            f->out_storage[o] = TN_STORAGE_DENSE;
+    for (uint32_t i = 0; i < f->args.in_count; i++)
+        if (in[i] != f->in_storage[i] || (!op->storage && in[i] != TN_STORAGE_DENSE))
+            return false;
+    return true;
+}
+
 tn_status chk_infer_dtypes(const tn_op *op, const chk_attrs *attrs, chk_facts *f, tn_err *err)
 {
     chk_facts before;
@@ -181,6 +207,7 @@ tn_status chk_infer_dtypes(const tn_op *op, const chk_attrs *attrs, chk_facts *f
 
         i.in_dtype = f->in_dtype;
         i.out_dtype = f->out_dtype;
+        i.bodies = chk_bodies_for(op, attrs, &f->args);
         before = *f;
         if ((st = op->dtype(&i)))
             return st;

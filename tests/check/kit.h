@@ -23,16 +23,17 @@ const json_t *kit_results(const json_t *answer);
 const char *kit_text(const json_t *result, const char *name);
 /* Every case that neither passed nor was skipped, on stdout; how many. */
 size_t kit_print_failures(const json_t *results);
-/* A plugin with one defect, defects/FILE.c: the kit finds it, names its rule, and no other rule. */
+/* A plugin with one defect: the kit finds it, names its rule, and no other rule. */
 typedef struct kit_defect {
-    const char *file;
+    const char *file; /* behind the group's prefix, without .so; _ stands for - */
     const char *rule; /* that must fail */
     const char *also; /* a rule that may fail with it, or NULL */
     const char *more; /* options of the command */
 } kit_defect;
-/* A test for each of `count` rows, and for each of `healthy` (NULL-ended: defects/NAME_healthy.c), in which
- * the kit finds nothing; returns how many failed. */
-int kit_defects(const char *group, const kit_defect *rows, size_t count, const char *const *healthy);
+/* A test for each of `count` rows, and for each of `healthy` (NULL-ended: NAME_healthy), in which the kit
+ * finds nothing; returns how many failed. `prefix`: of the plugins' files below tests/check of the build. */
+int kit_defects(const char *group, const char *prefix, const kit_defect *rows, size_t count,
+                const char *const *healthy);
 /* Of the kit's tests those whose place in the table is `part` modulo `parts`, over all files that fit: every
  * case passes or is skipped. */
 void kit_pass(const char *root, const char *pattern, size_t part, size_t parts);

@@ -6,9 +6,11 @@
 
 #define TESTS_MAX 96
 
+static const char *plugins; /* prefix of their files */
+
 static void defect_path(const char *name, char *path, size_t bytes)
 {
-    (void)snprintf(path, bytes, "%s/tests/check/defects/defect-%s.so", getenv("TENON_TEST_BUILD"), name);
+    (void)snprintf(path, bytes, "%s/tests/check/%s%s.so", getenv("TENON_TEST_BUILD"), plugins, name);
     for (char *at = strrchr(path, '/'); *at; at++)
         *at = *at == '_' ? '-' : *at;
 }
@@ -69,12 +71,14 @@ static void healthy_passes(void **state)
     json_decref(answer);
 }
 
-int kit_defects(const char *group, const kit_defect *rows, size_t count, const char *const *healthy)
+int kit_defects(const char *group, const char *prefix, const kit_defect *rows, size_t count,
+                const char *const *healthy)
 {
     static struct CMUnitTest tests[TESTS_MAX];
     size_t used = 0;
 
     kit_setup();
+    plugins = prefix;
     for (; *healthy && used < TESTS_MAX; healthy++)
         tests[used++] = (struct CMUnitTest){
             .name = *healthy, .test_func = healthy_passes, .initial_state = (void *)(uintptr_t)*healthy};

@@ -91,5 +91,5 @@ int main(void)
 {
     static const char *const healthy[] = {"options", "queue", "graph", NULL};
 
-    return kit_defects("defects", defects, sizeof defects / sizeof *defects, healthy);
+    return kit_defects("defects", "defects/defect-", defects, sizeof defects / sizeof *defects, healthy);
 }

@@ -48,9 +48,6 @@ static const kit_defect defects[] = {
     {"mask_elsewhere", "K-saved", NULL, "--only kernel/saved"},
     {"needs_swallows", "K-nomem", NULL, "--only kernel/nomem"},
     {"needs_once", "K-saved", NULL, "--only kernel/saved"},
-    {"keep_no_flag", "K-resize", NULL, "--only kernel/values"},
-    {"keep_past_end", "K-bounds", NULL, "--only kernel/bounds"},
-    {"keep_last_wrong", "K-values", NULL, "--only kernel/values"},
     {"kernels_wrong_stream", "K-stream", NULL, "--only kernel/stream"},
     {"kernels_too_early", "K-stream", NULL, "--only kernel/stream"},
     {"kernels_completes_early", "K-stream", NULL, "--only kernel"},
@@ -66,7 +63,8 @@ static const kit_defect defects[] = {
 
 int main(void)
 {
-    static const char *const healthy[] = {"op", "saved", "mask", "needs", "kernels", "keep", NULL};
+    static const char *const healthy[] = {"op", "saved", "mask", "needs", "kernels", NULL};
 
-    return kit_defects("defects_kernels", defects, sizeof defects / sizeof *defects, healthy);
+    return kit_defects("defects_kernels", "defects/defect-", defects, sizeof defects / sizeof *defects,
+                       healthy);
 }

@@ -9,6 +9,7 @@ static const kit_defect defects[] = {
     {"runtime_times", "K-runtime-attrs", NULL, "--only kernel/runtime-attrs"},
     {"runtime_negate", "K-runtime-attrs", NULL, "--only kernel/runtime-attrs"},
     {"runtime_unit", "K-runtime-attrs", NULL, "--only kernel/runtime-attrs"},
+    {"runtime_shape", "I-runtime", NULL, "--only infer/runtime"},
     {"random_fixed", "K-random", NULL, "--only kernel/random"},
     {"random_own", "K-random", NULL, "--only kernel/random"},
     {"random_seed_only", "K-random", NULL, "--only kernel/random"},
@@ -58,5 +59,6 @@ int main(void)
     static const char *const healthy[] = {"runtime", "random", "broadcast", "precision",
                                           "blend",   "vector", "mixed",     NULL};
 
-    return kit_defects("defects_values", defects, sizeof defects / sizeof *defects, healthy);
+    return kit_defects("defects_values", "defects/defect-", defects, sizeof defects / sizeof *defects,
+                       healthy);
 }

@@ -3,7 +3,6 @@
  * written out, gradients too, in every engine and with one worker; a cut that is told; failures, draws, and
  * calls by the dozen that nobody waits for.
  */
-#include "exec/subgraph.h"
 #include "net.h"
 #include "support/static_plugin.h"
 #include "tenon/plugin/attr.h"
@@ -38,16 +37,27 @@ static tn_status repeat_gradient(tn_grad *g)
 static const tn_attr_def attrs[] = {TN_ATTR_INT_IN("times", TN_REQUIRED, 1, 64, "how often"), TN_ATTR_END};
 static const char *const names_in[] = {"data", "weight", NULL}, *const names_out[] = {"output", NULL};
 static const char *const names_dy[] = {"dy", "data", "weight", NULL}, *const names_d[] = {"dx", "dw", NULL};
-#define OP(name_, exec_, in_, out_, shape_, gradient_, flags_)                                               \
-    TEST_OP(.exec = (exec_), .name = (name_), .attrs = attrs, .inputs = (in_), .outputs = (out_),            \
-            .shape = (shape_), .gradient = (gradient_), .flags = (flags_))
-static const tn_op repeat =
-    OP("test_repeat", TN_EXEC_SUBGRAPH, names_in, names_out, repeat_shape, repeat_gradient, 0);
+static tn_status repeat_run(tn_body_call *call, const tn_body_ops *ops, tn_err *err);
+static tn_status repeat_backward_run(tn_body_call *call, const tn_body_ops *ops, tn_err *err);
+
+#define OP(name_, exec_, in_, out_, shape_, ...)                                                             \
+    {                                                                                                        \
+        .struct_size = (uint32_t)TN_END(tn_op, run_bodies), .version = 1, .doc = "for tests",                \
+        .exec = (exec_), .name = (name_), .attrs = attrs, .inputs = (in_), .outputs = (out_),                \
+        .shape = (shape_), __VA_ARGS__                                                                       \
+    }
+static const tn_op repeat = OP("test_repeat", TN_EXEC_SUBGRAPH, names_in, names_out, repeat_shape,
+                               .gradient = repeat_gradient, .run_bodies = repeat_run);
 static const tn_op repeat_backward =
-    OP("_backward_test_repeat", TN_EXEC_SUBGRAPH, names_dy, names_d, backward_shape, NULL, TN_OP_BACKWARD);
-static const tn_op lonely = OP("test_lonely", TN_EXEC_SUBGRAPH, names_in, names_out, repeat_shape, NULL, 0);
-static const tn_op breaking = OP("test_breaking", TN_EXEC_KERNEL, names_in, names_out, repeat_shape, NULL, 0);
-TEST_OPS(op_table, "repeats", &repeat, &repeat_backward, &lonely, &breaking);
+    OP("_backward_test_repeat", TN_EXEC_SUBGRAPH, names_dy, names_d, backward_shape, .flags = TN_OP_BACKWARD,
+       .run_bodies = repeat_backward_run);
+static const tn_op lonely =
+    OP("test_lonely", TN_EXEC_SUBGRAPH, names_in, names_out, repeat_shape, .flags = 0);
+static const tn_op hasty =
+    OP("test_hasty", TN_EXEC_KERNEL, names_in, names_out, repeat_shape, .run_bodies = repeat_run);
+static const tn_op breaking =
+    OP("test_breaking", TN_EXEC_KERNEL, names_in, names_out, repeat_shape, .flags = 0);
+TEST_OPS(op_table, "repeats", &repeat, &repeat_backward, &breaking);
 
 static atomic_int breaks_left; /* runs of test_breaking that fail */
 
@@ -68,52 +78,61 @@ TEST_PLUGIN(plugin, "repeats", &op_table.head, &kernel_table.head);
 
 /* ---- what runs it -------------------------------------------------------------------------------------- */
 
-static tn_status chain_run(tni_subgraph_call *call, tni_array *data, tni_array *weight, tni_array *last,
+typedef struct chain {
+    tn_body_call *call;
+    const tn_body_ops *ops;
+    tn_err *err;
+    int64_t times;
+} chain;
+
+static chain chain_of(tn_body_call *call, const tn_body_ops *ops, tn_err *err)
+{
+    return (chain){call, ops, err, tn_value_int(ops->attrs(call)[0])};
+}
+
+static tn_status chain_run(const chain *c, tn_body_array *data, tn_body_array *weight, tn_body_array *last,
                            const uint8_t *modes)
 {
-    const int64_t times = tn_value_int(tni_subgraph_attrs(call)->values[0]);
-    tni_array *in[2] = {data, weight}, *out = NULL;
+    tn_body_array *in[2] = {data, weight}, *out = NULL;
     tn_status st = TN_OK;
 
-    for (int64_t k = 0; k < times && !st; k++) {
+    for (int64_t k = 0; k < c->times && !st; k++) {
         out = last;
-        if (k + 1 < times || !last)
-            st = tni_subgraph_array(call, data, &out);
+        if (k + 1 < c->times || !last)
+            st = c->ops->like(c->call, data, &out, c->err);
         if (!st)
-            st = tni_subgraph_forward(call, 0, in, &out, modes, NULL);
+            st = c->ops->forward(c->call, 0, in, &out, modes, NULL, c->err);
         in[0] = out;
     }
     return st;
 }
 
-static tn_status repeat_run(tni_subgraph_call *call)
+static tn_status repeat_run(tn_body_call *call, const tn_body_ops *ops, tn_err *err)
 {
-    return chain_run(call, tni_subgraph_in(call, 0), tni_subgraph_in(call, 1), tni_subgraph_out(call, 0),
-                     NULL);
+    const chain c = chain_of(call, ops, err);
+
+    return chain_run(&c, ops->input(call, 0), ops->input(call, 1), ops->output(call, 0), NULL);
 }
 
 /* The forward again, then from its last run to its first; the first of these writes dw, the others add. */
-static tn_status repeat_backward_run(tni_subgraph_call *call)
+static tn_status repeat_backward_run(tn_body_call *call, const tn_body_ops *ops, tn_err *err)
 {
-    const int64_t times = tn_value_int(tni_subgraph_attrs(call)->values[0]);
+    const chain c = chain_of(call, ops, err);
     uint8_t modes[2] = {TN_MODE_WRITE, TN_MODE_WRITE};
-    tni_array *dy = tni_subgraph_in(call, 0), *grads[2] = {NULL, tni_subgraph_out(call, 1)};
-    tn_status st = chain_run(call, tni_subgraph_in(call, 1), tni_subgraph_in(call, 2), NULL, modes);
+    tn_body_array *dy = ops->input(call, 0), *grads[2] = {NULL, ops->output(call, 1)};
+    tn_status st = chain_run(&c, ops->input(call, 1), ops->input(call, 2), NULL, modes);
 
-    for (int64_t k = times; k-- > 0 && !st;) {
-        grads[0] = tni_subgraph_out(call, 0);
+    for (int64_t k = c.times; k-- > 0 && !st;) {
+        grads[0] = ops->output(call, 0);
         if (k > 0)
-            st = tni_subgraph_array(call, dy, &grads[0]);
+            st = ops->like(call, dy, &grads[0], err);
         if (!st)
-            st = tni_subgraph_backward(call, (uint32_t)k, &dy, modes, grads);
+            st = ops->backward(call, (uint32_t)k, &dy, modes, grads, err);
         dy = grads[0];
         modes[1] = TN_MODE_ADD;
     }
     return st;
 }
-
-static const tni_subgraph_def repeat_def = {"test_repeat", repeat_run},
-                              backward_def = {"_backward_test_repeat", repeat_backward_run};
 
 /* ---- nets ---------------------------------------------------------------------------------------------- */
 
@@ -138,8 +157,6 @@ static tni_context *open_with(const char *engine)
 
     atomic_store(&breaks_left, 0);
     assert_ok(tni_registry_add_static(c->plugins, &plugin, NULL));
-    assert_ok(tni_subgraph_add(c, &repeat_def));
-    assert_ok(tni_subgraph_add(c, &backward_def));
     return c;
 }
 
@@ -420,12 +437,15 @@ static void refused(tni_context *c, const char *json, const char *why)
     tni_symbol_release(s);
 }
 
+/* Who is of this kind says how it runs, and nobody else does. */
 static void nothing_runs_it(void **state)
 {
     tni_context *c = open_with(*state);
 
-    refused(c, NET("test_lonely", "2", BODY), "nothing here runs the graphs of operator test_lonely");
-    assert_int_equal(tni_subgraph_add(c, &repeat_def), TN_E_STATE);
+    assert_int_equal(tni_opset_add(c->ops, &lonely, NULL), TN_E_UNSUPPORTED);
+    assert_non_null(strstr(tni_error_message(), "operator test_lonely runs graphs of its own, but"));
+    assert_int_equal(tni_opset_add(c->ops, &hasty, NULL), TN_E_UNSUPPORTED);
+    assert_non_null(strstr(tni_error_message(), "test_hasty"));
     test_context_close(c);
 }
 

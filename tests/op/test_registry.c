@@ -132,7 +132,7 @@ static const tn_op bad[] = {
 
 /* What has no meaning yet, and what is said of it. */
 static const tn_attr_def flag_attrs[] = {
-    {.name = "a", .type = TN_ATTR_T_INT, .flags = 4, .default_text = "1"}, {0}};
+    {.name = "a", .type = TN_ATTR_T_INT, .flags = 64, .default_text = "1"}, {0}};
 static const tn_attr_def reserved_attrs[] = {
     {.name = "a", .type = TN_ATTR_T_INT, .default_text = "1", .reserved = 9}, {0}};
 static const struct {
@@ -147,8 +147,8 @@ static const struct {
     {OP(.name = "acme_u", .reserved = 3), "`reserved` is 3"},
     {OP(.name = "acme_u", .exec = TN_EXEC_COLLECTIVE), "TN_EXEC_COLLECTIVE"},
     {OP(.name = "acme_u", .exec = TN_EXEC_COPY), "TN_EXEC_COPY"},
-    {OP(.name = "acme_u", .attrs = flag_attrs), "(0x4, 0)"},
-    {OP(.name = "acme_u", .attrs = reserved_attrs), "(0, 9)"},
+    {OP(.name = "acme_u", .attrs = flag_attrs), "flags 0x40"},
+    {OP(.name = "acme_u", .attrs = reserved_attrs), "`reserved` is 9"},
 };
 
 static void test_unknown(void **state)

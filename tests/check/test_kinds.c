@@ -1,0 +1,35 @@
+/*
+ * Operators of kinds that the library has none of, each in a plugin (kinds/): the kit passes it, and finds
+ * each fault that is planted in its twins.
+ */
+#include "kit.h"
+
+static const kit_defect planted[] = {
+    /* kinds/FILE.c and the fault, the rule, a rule that may fail with it, what is run */
+    {"resize_no_flag", "K-resize", NULL, "--only kernel/values"},
+    {"resize_past_end", "K-bounds", NULL, "--only kernel/bounds"},
+    {"resize_last_wrong", "K-values", NULL, "--only kernel/values"},
+    {"packed_high_first", "K-values", NULL, "--only kernel/values"},
+    {"packed_no_sign", "K-values", NULL, "--only kernel/values"},
+    {"packed_rows_aligned", "K-values", NULL, "--only kernel/values"},
+    {"packed_reads_twice", "K-bounds", NULL, "--only kernel/bounds"},
+    {"mutation_mean_kept", "K-mutates", NULL, "--only kernel/mutates"},
+    {"mutation_first_alone", "K-mutates", NULL, "--only kernel/mutates"},
+    {"mutation_value_written", "K-readonly", NULL, "--only kernel/bounds"},
+    {"mutation_tail_forgotten", "K-mutates", NULL, "--only kernel/mutates"},
+    {"sparse_reads_dense", "K-bounds", NULL, "--only kernel/bounds"},
+    {"sparse_rows_reversed", "K-sparse", NULL, "--only kernel/values"},
+    {"sparse_rows_one_more", "K-sparse", NULL, "--only kernel/values"},
+    {"sparse_no_resize", "K-resize", NULL, "--only kernel/values"},
+    {"subgraph_steps_guessed", "I-directions", NULL, "--only infer/problems"},
+    {"subgraph_state_lost", "G-values", NULL, "--only gradient"},
+    {"subgraph_weight_written", "G-values", NULL, "--only gradient"},
+    {"subgraph_other_backward", "G-values", NULL, "--only gradient"},
+};
+
+int main(void)
+{
+    static const char *const healthy[] = {"mutation", "packed", "resize", "sparse", "subgraph", NULL};
+
+    return kit_defects("kinds", "kinds/kind-", planted, sizeof planted / sizeof *planted, healthy);
+}
