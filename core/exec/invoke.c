@@ -86,8 +86,8 @@ static bool spare_use_locked(tni_site *s, uint32_t attr, tn_value value)
     return false;
 }
 
-/* The site's reference goes to a spare place: a free one, or that of values that no call holds and that had no
- * room for what is set. What is left over is the caller's. */
+/* The site's reference goes to a spare place: a free one, or that of values that no call holds and that had
+ * no room for what is set. What is left over is the caller's. */
 static tni_attrs *spare_keep_locked(tni_site *s, tni_attrs *attrs)
 {
     const size_t places = sizeof s->spare / sizeof *s->spare;

@@ -342,8 +342,8 @@ const char *chk_problem_text(chk_lab *lab, const chk_problem *p)
 void chk_problem_finish(chk_problem *p)
 {
     p->mutated_count = 0;
-    for (uint32_t i = 0; i < p->f.args.in_count && i < 64; i++)
-        if (p->op->mutates >> i & 1u)
+    for (uint32_t i = 0; i < p->f.args.in_count; i++)
+        if (tn_op_mutates(p->op, p->f.args.in_count, i))
             p->mutated[p->mutated_count++] = i;
 }
 

@@ -1,7 +1,10 @@
 /* As test_arguments.c: operators, gradients, symbols, programs. */
+#include <math.h>
+
 #include "api/fixture.h"
 #include "tenon/plugin/op.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "support/scratch.h"
@@ -705,13 +708,21 @@ static void functions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(vocabulary),    cmocka_unit_test(sites), cmocka_unit_test(tuples),
-        cmocka_unit_test(functions),     cmocka_unit_test(calls),
-        cmocka_unit_test(gradients),     cmocka_unit_test(symbols_composed),
-        cmocka_unit_test(symbols_asked), cmocka_unit_test(parameters),
-        cmocka_unit_test(programs),      cmocka_unit_test(symbol_views),
-        cmocka_unit_test(served_views),  cmocka_unit_test(program_views),
-        cmocka_unit_test(breaks),        cmocka_unit_test(operators_of_a_file),
+        cmocka_unit_test(vocabulary),
+        cmocka_unit_test(sites),
+        cmocka_unit_test(tuples),
+        cmocka_unit_test(functions),
+        cmocka_unit_test(calls),
+        cmocka_unit_test(gradients),
+        cmocka_unit_test(symbols_composed),
+        cmocka_unit_test(symbols_asked),
+        cmocka_unit_test(parameters),
+        cmocka_unit_test(programs),
+        cmocka_unit_test(symbol_views),
+        cmocka_unit_test(served_views),
+        cmocka_unit_test(program_views),
+        cmocka_unit_test(breaks),
+        cmocka_unit_test(operators_of_a_file),
     };
 
     return cmocka_run_group_tests(tests, fixture_open, fixture_close);

@@ -13,6 +13,10 @@ static const kit_defect planted[] = {
     {"packed_no_sign", "K-values", NULL, "--only kernel/values"},
     {"packed_rows_aligned", "K-values", NULL, "--only kernel/values"},
     {"packed_reads_twice", "K-bounds", NULL, "--only kernel/bounds"},
+    {"mutation_mean_kept", "K-mutates", NULL, "--only kernel/mutates"},
+    {"mutation_first_alone", "K-mutates", NULL, "--only kernel/mutates"},
+    {"mutation_value_written", "K-readonly", NULL, "--only kernel/bounds"},
+    {"mutation_tail_forgotten", "K-mutates", NULL, "--only kernel/mutates"},
     {"sparse_reads_dense", "K-bounds", NULL, "--only kernel/bounds"},
     {"sparse_rows_reversed", "K-sparse", NULL, "--only kernel/values"},
     {"sparse_rows_one_more", "K-sparse", NULL, "--only kernel/values"},
@@ -25,7 +29,7 @@ static const kit_defect planted[] = {
 
 int main(void)
 {
-    static const char *const healthy[] = {"packed", "resize", "sparse", "subgraph", NULL};
+    static const char *const healthy[] = {"mutation", "packed", "resize", "sparse", "subgraph", NULL};
 
     return kit_defects("kinds", "kinds/kind-", planted, sizeof planted / sizeof *planted, healthy);
 }
