@@ -331,7 +331,7 @@ static void tensor_of_shape(tn_tensor *t, const tn_shape *shape, int32_t dtype, 
     t->stride = stride;
     t->ndim = shape->ndim;
     t->dtype = dtype;
-    t->bytes = (uint64_t)tni_row_major(t->ndim, t->shape, stride) * tn_dtype_bytes(dtype);
+    t->bytes = tn_dtype_size(dtype, (uint64_t)tni_row_major(t->ndim, t->shape, stride));
 }
 
 static tn_status tensor_room_init(tensor_room *r, const tni_call_key *k, const tni_signature *s)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "op/attr_type.h"
+#include "op/body.h"
 #include "op/derived.h"
 #include "op/op.h"
 #include "op/shape_rule.h"
@@ -183,8 +184,6 @@ static tn_status def_fill(tni_opdef *def, const tn_op *op, tni_plugin *plugin)
                          "an operator has the bad name \"%.100s\": 1 to %d letters, digits and _.-: are "
                          "allowed",
                          op->name ? op->name : "", NAME_MAX_BYTES);
-    if (op->struct_size >= TN_END(tn_op, body) && op->body)
-        return tni_error(TN_E_UNSUPPORTED, "operator %s: `body` is not taken yet", op->name);
     def->op = op;
     def->plugin = plugin;
     def->count_attr = -1;
@@ -224,6 +223,7 @@ static void entry_destroy(entry *e)
         return;
     tni_attrs_release(e->defaults);
     tni_ruled_op_destroy(e->ruled);
+    tni_body_destroy(e->def.body);
     tni_free(e);
 }
 
@@ -298,6 +298,13 @@ static void entry_drop(tni_opset *s) TN_REQUIRES(&s->lock)
     entry_destroy(e);
 }
 
+static const tni_opdef *named(const void *names, const char *name)
+{
+    void *found = NULL;
+
+    return tni_map_get(names, name, &found) ? &((entry *)found)->def : NULL;
+}
+
 /* One definition, already complete. [takes ruled] */
 static tn_status one_add(tni_opset *s, const tn_op *op, const tni_opdef *about, tni_ruled_op *ruled)
     TN_REQUIRES(&s->lock)
@@ -310,7 +317,9 @@ static tn_status one_add(tni_opset *s, const tn_op *op, const tni_opdef *about, 
     e->def.family = about->family;
     e->def.function = about->function;
     e->def.meaning = about->meaning;
-    if ((st = entry_add(s, e)))
+    if (e->def.op->struct_size >= TN_END(tn_op, body) && e->def.op->body)
+        st = tni_body_create(&e->def, named, s->names, &e->def.body);
+    if (st || (st = entry_add(s, e)))
         entry_destroy(e);
     return st;
 }

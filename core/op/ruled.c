@@ -215,11 +215,6 @@ static tn_status forward_gradient(tn_grad *g)
 
 /* ---- gradients of backward operators ---------------------------------------------------------- */
 
-static tn_status second_refused(tn_grad *g)
-{
-    return tn_fail(g->err, TN_E_UNSUPPORTED, "it has no second derivative here");
-}
-
 /* The steps that hold; NULL: none do. */
 static const rule_second *second_choose(const tni_shape_rule *r, const tn_value *attrs)
 {
@@ -583,7 +578,7 @@ tn_status tni_ruled_op_backward(const tni_ruled_op *forward, tni_ruled_op **out)
                                                      [CLASS_BILINEAR] = tni_grad_of_product,
                                                      [CLASS_POINTWISE] = second_pointwise,
                                                      [CLASS_OWN] = second_steps,
-                                                     [CLASS_ONCE] = second_refused};
+                                                     [CLASS_ONCE] = NULL};
     const tn_op *f = &forward->op;
     tni_shape_rule *heads = NULL;
     const rule_gradient *row;

@@ -108,7 +108,8 @@ static void value_read(parser *p, rule_cond *c)
     const size_t n = word_length(p->p);
     int64_t value = 0;
 
-    if (n == 4 && memcmp(p->p, "None", 4) == 0 && tni_attr_is_pointer(d->type) && !c->is_none)
+    if (n == 4 && memcmp(p->p, "None", 4) == 0 && !c->is_none &&
+        (tni_attr_is_pointer(d->type) || d->type == TN_ATTR_T_DTYPE))
         c->is_none = true;
     else if (c->count == RULE_CHOICES_MAX)
         fail(p, "too many values");

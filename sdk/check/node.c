@@ -59,10 +59,10 @@ static void operand_make(chk_node *n, chk_operand *o, const tn_shape *s, int32_t
             chk_sparse_make(n, o, s, -1);
         return;
     }
-    chk_operand_strides(o, n->form.layout);
+    chk_operand_strides(o, tn_dtype_bits(dtype) < 8 ? CHK_LAYOUT_DENSE : n->form.layout);
     if (n->form.broadcast && o == &n->in[n->form.broadcast - 1] && n->form.broadcast_axis < s->ndim)
         o->stride[n->form.broadcast_axis] = 0;
-    o->t.bytes = (uint64_t)chk_operand_extent(o) * size;
+    o->t.bytes = tn_dtype_size(dtype, (uint64_t)chk_operand_extent(o));
     if (n->form.metadata)
         return;
     space->ops->make(n, o->t.bytes, 64, n->form.offset * size, n->form.guard & ~CHK_READ_ONLY, &o->block);

@@ -314,7 +314,8 @@ void chk_problem_values(chk_lab *lab, chk_problem *p, uint64_t seed)
     for (uint32_t i = 0; i < p->f.args.in_count; i++) {
         const int32_t dtype = p->f.in_dtype[i];
         const int64_t count = chk_shape_elements(&p->f.in_shape[i], INT64_MAX / 16);
-        const bool is_signed = dtype == TN_I8 || dtype == TN_I16 || dtype == TN_I32 || dtype == TN_I64;
+        const bool is_signed =
+            dtype == TN_I8 || dtype == TN_I16 || dtype == TN_I32 || dtype == TN_I64 || dtype == TN_I4;
         double low = chk_is_float(dtype) ? -2 : is_signed ? -3 : 0, high = chk_is_float(dtype) ? 2 : 9;
 
         values_range(values, chk_argument_name(p->op, &p->f.args, i), &low, &high);

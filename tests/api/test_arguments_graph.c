@@ -4,6 +4,7 @@
 #include "api/fixture.h"
 #include "tenon/plugin/op.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "support/scratch.h"

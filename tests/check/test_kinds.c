@@ -9,6 +9,10 @@ static const kit_defect planted[] = {
     {"resize_no_flag", "K-resize", NULL, "--only kernel/values"},
     {"resize_past_end", "K-bounds", NULL, "--only kernel/bounds"},
     {"resize_last_wrong", "K-values", NULL, "--only kernel/values"},
+    {"packed_high_first", "K-values", NULL, "--only kernel/values"},
+    {"packed_no_sign", "K-values", NULL, "--only kernel/values"},
+    {"packed_rows_aligned", "K-values", NULL, "--only kernel/values"},
+    {"packed_reads_twice", "K-bounds", NULL, "--only kernel/bounds"},
     {"mutation_mean_kept", "K-mutates", NULL, "--only kernel/mutates"},
     {"mutation_first_alone", "K-mutates", NULL, "--only kernel/mutates"},
     {"mutation_value_written", "K-readonly", NULL, "--only kernel/bounds"},
@@ -25,7 +29,7 @@ static const kit_defect planted[] = {
 
 int main(void)
 {
-    static const char *const healthy[] = {"mutation", "resize", "sparse", "subgraph", NULL};
+    static const char *const healthy[] = {"mutation", "packed", "resize", "sparse", "subgraph", NULL};
 
     return kit_defects("kinds", "kinds/kind-", planted, sizeof planted / sizeof *planted, healthy);
 }

@@ -183,6 +183,9 @@ typedef struct tn_body_ops {
 
 /* ---- definitions ------------------------------------------------------------------------------------- */
 
+/* What bodies call beside operators of one input: two operands, where the second or first may be a number. */
+#define TN_BODY_FUNCTIONS "maximum, minimum, power, hypot, mod, where(condition, x, y)"
+
 #define TN_EXEC_KERNEL 0
 #define TN_EXEC_SUBGRAPH 1 /* run_bodies */
 #define TN_EXEC_HOST 2
@@ -248,7 +251,14 @@ struct tn_op {
     /* The rule of data types as text, in the place of `dtype`: "T:float; gamma,beta:stat(T)". */
     const char *types;
     /* Of a pointwise operator: what it computes for one element, as text over its inputs and attributes:
-     * "x / (1 + exp(-beta * x))". Programs fuse it with what stands around it; it needs no kernel. */
+     * "x / (1 + exp(-beta * x))". Programs fuse it with what stands around it; it needs no kernel.
+     *     expression = sum [ ("<" | ">" | "<=" | ">=" | "==" | "!=") sum ]        1 or 0
+     *     sum        = product { ("+" | "-") product }
+     *     product    = factor { ("*" | "/") factor }
+     *     factor     = "-" factor | number | "(" expression ")" | input | attribute | name "(" expression, …
+     * ")" An attribute is a number, a name is a pointwise operator of one input or of TN_BODY_FUNCTIONS.
+     * Inputs and the output have one data type and shape; each operation rounds to that type. A kernel of the
+     * operator's own, where there is one, is preferred, and then it is not fused. */
     const char *body;
     /* Not 0: `mutates` speaks of the first `mutates_period` inputs (64 at most) and repeats for all that
      * follow, but for the last `mutates_tail` ones: of operators that update any number of parameters at
@@ -429,7 +439,10 @@ struct tn_exec {
 #define TN_KERNEL_ADD_TO 4u        /* serves TN_MODE_ADD; else the core adds */
 #define TN_KERNEL_ASYNC 8u
 #define TN_KERNEL_EMPTY_OK 16u /* wants to see tensors without elements */
-#define TN_KERNEL_LAYOUTS 32u  /* takes private layouts and may ask for them where TN_NODE_LAYOUTS says so */
+#define TN_KERNEL_POINTWISE                                                                                  \
+    64u /* the _fused_pointwise kernel of its plugin computes this operator with the same bits: programs may \
+           fuse it with its neighbours (plugin/pointwise.h) */
+#define TN_KERNEL_LAYOUTS 32u /* takes private layouts and may ask for them where TN_NODE_LAYOUTS says so */
 
 /**
  * One kernel. It serves versions op_version_min to op_version_max of the definition, and later ones where
