@@ -101,6 +101,19 @@ static tn_status attr_check(const tn_op *op, const tn_attr_def *d)
     return since_check(op, d);
 }
 
+/* The whole table. Rules are read against it, so it is looked at before them. */
+static tn_status attrs_check(const tn_op *op)
+{
+    size_t count = 0;
+    tn_status st = TN_OK;
+
+    for (const tn_attr_def *d = op->attrs; !st && d && d->name; d++)
+        st = count++ < TNI_ATTRS_MAX
+                 ? attr_check(op, d)
+                 : tni_error(TN_E_ARG, "operator %s: more than %d attributes", op->name, TNI_ATTRS_MAX);
+    return st;
+}
+
 /* Counts a NULL-ended list of argument names; a last name may end in '*'. */
 static tn_status args_check(const tn_op *op, const char *const *names, uint32_t *count, bool *variadic)
 {
@@ -173,11 +186,9 @@ static tn_status def_fill(tni_opdef *def, const tn_op *op, tni_plugin *plugin)
             TN_E_ARG, "operator %s: no function says how many outputs it has, or more are visible", op->name);
     if (def->input_count < ARGS_MAX && op->mutates >> def->input_count && !def->variadic)
         return tni_error(TN_E_ARG, "operator %s: mutates an input that it has not", op->name);
+    if ((st = attrs_check(op)))
+        return st;
     for (const tn_attr_def *d = op->attrs; d && d->name; d++, def->attr_count++) {
-        if (def->attr_count == TNI_ATTRS_MAX)
-            return tni_error(TN_E_ARG, "operator %s: more than %d attributes", op->name, TNI_ATTRS_MAX);
-        if ((st = attr_check(op, d)))
-            return st;
         if (d->flags & TN_ATTR_F_RUNTIME)
             def->runtime_mask[def->attr_count / 64] |= (uint64_t)1 << (def->attr_count % 64);
         if (d->flags & TN_ATTR_F_COUNT)
@@ -290,13 +301,9 @@ static tn_status derived_add(tni_opset *s, const tn_op *op, const tni_opdef *abo
     tni_opdef derived = *about;
     void *found;
 
-    if (about->plugin)
-        return tni_error(TN_E_UNSUPPORTED,
-                         "operator %.80s: `computes` is for operators of the library and of programs so far",
-                         op->name ? op->name : "");
-    if (!name_good(op->name) || !name_good(op->computes) || !tni_map_get(s->names, op->computes, &found))
-        return tni_error(TN_E_KEY, "operator %.80s computes %.80s, which is not known (yet)",
-                         op->name ? op->name : "", op->computes);
+    if (!name_good(op->computes) || !tni_map_get(s->names, op->computes, &found))
+        return tni_error(TN_E_KEY, "operator %.80s computes %.80s, which is not known (yet)", op->name,
+                         op->computes);
     derived.meaning = tni_op_meaning(&((entry *)found)->def);
     return one_add(s, op, &derived, NULL);
 }
@@ -304,17 +311,17 @@ static tn_status derived_add(tni_opset *s, const tn_op *op, const tni_opdef *abo
 /* A definition and, where it has a gradient rule, its backward operator. `about`: who brings it. */
 static tn_status op_add(tni_opset *s, const tn_op *op, const tni_opdef *about) TN_REQUIRES(&s->lock)
 {
-    const bool ruled =
-        op->struct_size >= TN_END(tn_op, gradient) && name_good(op->name) && tni_op_is_ruled(op);
+    const bool own = about->family != NULL;
     tni_ruled_op *forward = NULL, *backward = NULL;
     tn_status st;
 
-    if (!ruled)
+    if (op->struct_size < TN_END(tn_op, gradient) || !name_good(op->name))
+        return one_add(s, op, about, NULL); /* says what is wrong */
+    if ((st = tni_op_texts_check(op)))
+        return st;
+    if (!tni_op_is_ruled(op))
         return tni_op_is_derived(op) ? derived_add(s, op, about) : one_add(s, op, about, NULL);
-    if (about->plugin)
-        return tni_error(TN_E_UNSUPPORTED,
-                         "operator %s: shape rules are for the library's own operators so far", op->name);
-    if ((st = tni_ruled_op_create(op, about->family == NULL, &forward)))
+    if ((!own && (st = attrs_check(op))) || (st = tni_ruled_op_create(op, !own, &forward)))
         return st;
     if ((st = tni_ruled_op_backward(forward, &backward))) {
         tni_ruled_op_destroy(forward);

@@ -331,6 +331,20 @@ static tn_status names_own(tni_ruled_op *r, const tni_shape_rule *heads)
 
 /* ---- making them ------------------------------------------------------------------------------ */
 
+tn_status tni_op_texts_check(const tn_op *op)
+{
+    if (op->struct_size < TN_END(tn_op, second))
+        return TN_OK;
+    if (!op->shapes && (op->gradients || op->second))
+        return tni_error(TN_E_ARG, "operator %s: a gradient rule, but no shape rule", op->name);
+    if (op->second && !op->gradients)
+        return tni_error(TN_E_ARG, "operator %s: a function `second`, but no gradient rule", op->name);
+    if (op->shapes && op->struct_size >= TN_END(tn_op, computes) && op->computes)
+        return tni_error(TN_E_ARG, "operator %s: it computes %.80s, so its shapes are that one's", op->name,
+                         op->computes);
+    return TN_OK;
+}
+
 tn_status tni_ruled_op_create(const tn_op *given, bool at_once, tni_ruled_op **out)
 {
     tni_ruled_op *r;

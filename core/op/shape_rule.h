@@ -244,6 +244,8 @@ bool tni_shape_rule_present(const tni_shape_rule *r, uint8_t a, const tn_value *
 
 typedef struct tni_ruled_op tni_ruled_op;
 bool tni_op_is_ruled(const tn_op *op); /* it has a shape rule */
+/* Members that do not go together: TN_E_ARG. */
+tn_status tni_op_texts_check(const tn_op *op);
 /* The definition with names and functions filled in; it lives until destroyed, `given` at least as long. With
  * `at_once` the rules are parsed now, else at first use. TN_E_ARG: the definition says one thing twice, or a
  * rule cannot be read. */

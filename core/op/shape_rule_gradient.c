@@ -133,7 +133,7 @@ void tni_rule_gradients_read(parser *p)
     tni_shape_rule *r = p->rule;
 
     p->which = "gradient";
-    p->p = r->op->gradients;
+    p->text = p->p = r->op->gradients;
     for (uint8_t k = CLASS_LINEAR; k <= CLASS_ONCE && r->gradient_class == CLASS_NONE; k++)
         if (take(p, classes[k]))
             r->gradient_class = k;

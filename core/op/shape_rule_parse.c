@@ -689,7 +689,7 @@ static void optional_names(parser *p)
 tn_status tni_shape_rule_parse(const tn_op *op, bool heads, tni_shape_rule **out)
 {
     tni_shape_rule *r = tni_zalloc(sizeof *r);
-    parser p = {.rule = r, .which = "shape", .p = op->shapes, .heads = heads};
+    parser p = {.rule = r, .which = "shape", .text = op->shapes, .p = op->shapes, .heads = heads};
 
     if (!r)
         return TN_E_NOMEM;

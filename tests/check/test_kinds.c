@@ -9,6 +9,13 @@ static const kit_defect planted[] = {
     {"resize_no_flag", "K-resize", NULL, "--only kernel/values"},
     {"resize_past_end", "K-bounds", NULL, "--only kernel/bounds"},
     {"resize_last_wrong", "K-values", NULL, "--only kernel/values"},
+    {"ruled_unreadable", "L-operator", NULL, "--only load/operators"},
+    {"ruled_names_nothing", "L-operator", NULL, "--only load/operators"},
+    {"ruled_no_meaning", "L-operator", NULL, "--only load/operators"},
+    {"ruled_other_shape", "K-bounds", NULL, "--only kernel/bounds"},
+    {"ruled_other_shape_out", "K-bounds", NULL, "--only kernel/bounds"},
+    {"ruled_gamma_forgotten", "G-values", NULL, "--only gradient"},
+    {"ruled_other_gradient", "G-values", NULL, "--only gradient"},
     {"subgraph_steps_guessed", "I-directions", NULL, "--only infer/problems"},
     {"subgraph_state_lost", "G-values", NULL, "--only gradient"},
     {"subgraph_weight_written", "G-values", NULL, "--only gradient"},
@@ -17,7 +24,7 @@ static const kit_defect planted[] = {
 
 int main(void)
 {
-    static const char *const healthy[] = {"resize", "subgraph", NULL};
+    static const char *const healthy[] = {"resize", "ruled", "subgraph", NULL};
 
     return kit_defects("kinds", "kinds/kind-", planted, sizeof planted / sizeof *planted, healthy);
 }
