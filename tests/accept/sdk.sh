@@ -48,9 +48,11 @@ new shared operator
 run "make test with umask 002" make -C "$work/shared" test
 umask 022
 
+[ "$(wc -l <"$work/shared/shared.c")" -le 60 ] || fail "the operator has $(wc -l <"$work/shared/shared.c") lines, more than 60"
+
 # ---- each kind, each compiler, both ways
 for cc in $compilers; do
-    for kind in operator device pool; do
+    for kind in operator kernel device device-async pool; do
         new "my-$kind" $kind
         run "$kind, make, $cc" make -C "$work/my-$kind" CC="$cc" CFLAGS=-Werror
         [ "$(nm -D --defined-only "$work/my-$kind/my-$kind.so" | awk '{print $3}')" = tn_plugin_v1 ] ||
@@ -58,12 +60,13 @@ for cc in $compilers; do
         if [ "$cc" = gcc ]; then
             run "$kind, make test, $cc" make -C "$work/my-$kind" test CC="$cc" CFLAGS=-Werror
         else
-            run "$kind, test program, $cc" make -C "$work/my-$kind" "test_my_$kind" CC="$cc" CFLAGS=-Werror
-            run "$kind, values, $cc" "$work/my-$kind/test_my_$kind" "$work/my-$kind/my-$kind.so"
+            run "$kind, test program, $cc" make -C "$work/my-$kind" "test_my_${kind//-/_}" CC="$cc" CFLAGS=-Werror
+            run "$kind, values, $cc" "$work/my-$kind/test_my_${kind//-/_}" "$work/my-$kind/my-$kind.so"
         fi
     done
     by_cmake "our-operator" operator "$cc" "$([ "$cc" = gcc ] || echo values)"
 done
+by_cmake our-kernel kernel gcc values
 by_cmake our-pool pool gcc values
 by_cmake our-device device gcc values
 run "cmake --install" cmake --install "$work/our-pool/build"
