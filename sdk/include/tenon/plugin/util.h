@@ -349,13 +349,16 @@ static inline tn_status tn_prepare_pointwise(void *plugin, const tn_node *node, 
 /* ---- tables, as they mostly are --------------------------------------------------------------------------
  */
 
-/** A kernel for version 1 of an operator: the same bits from run to run, called "OPERATOR.loop". @since 0.1
+/** A kernel for one version of an operator: the same bits from run to run, called "OPERATOR.loop". @since 0.1
  */
-#define TN_KERNEL(op_, device_, types_, prepare_, run_)                                                      \
+#define TN_KERNEL_SINCE(version_, op_, device_, types_, prepare_, run_)                                      \
     {                                                                                                        \
-        (uint32_t) TN_END(tn_kernel, release), 64, op_, op_ ".loop", device_, "", 1, 1,                      \
+        (uint32_t) TN_END(tn_kernel, release), 64, op_, op_ ".loop", device_, "", version_, version_,        \
             TN_KERNEL_DETERMINISTIC, types_, 0, 0, prepare_, run_, NULL                                      \
     }
+/** Of version 1. @since 0.1 */
+#define TN_KERNEL(op_, device_, types_, prepare_, run_)                                                      \
+    TN_KERNEL_SINCE(1, op_, device_, types_, prepare_, run_)
 /** The tables that a plugin lists, in static memory: TN_OPS("acme-fft", &fft, &ifft). @since 0.1 */
 #define TN_OPS(id_, ...)                                                                                     \
     {                                                                                                        \
