@@ -6,6 +6,11 @@
 
 static const kit_defect planted[] = {
     /* kinds/FILE.c and the fault, the rule, a rule that may fail with it, what is run */
+    {"large_last_wrong", "K-values", NULL, "--only kernel/values"},
+    {"large_four_inputs", "K-values", NULL, "--only kernel/values"},
+    {"large_shared_scale", "K-threads", NULL, "--only kernel/threads"},
+    {"large_saved_align", "K-plan", NULL, "--only kernel"},
+    {"queue_impatient", "D-order", NULL, "--only device/order"},
     {"resize_no_flag", "K-resize", NULL, "--only kernel/values"},
     {"resize_past_end", "K-bounds", NULL, "--only kernel/bounds"},
     {"resize_last_wrong", "K-values", NULL, "--only kernel/values"},
@@ -24,7 +29,7 @@ static const kit_defect planted[] = {
 
 int main(void)
 {
-    static const char *const healthy[] = {"resize", "ruled", "subgraph", NULL};
+    static const char *const healthy[] = {"large", "queue", "resize", "ruled", "subgraph", NULL};
 
     return kit_defects("kinds", "kinds/kind-", planted, sizeof planted / sizeof *planted, healthy);
 }
