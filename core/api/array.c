@@ -73,6 +73,67 @@ tn_status tn_array_wrap(tn_ctx *ctx, const tn_array_memory *memory, tn_array **o
                           m.arg, out);
 }
 
+static tn_status index_make(tn_ctx *ctx, tni_device *d, int64_t count, const int64_t *from, tni_array **out)
+{
+    const tn_status st = tni_array_create(ctx->space, d, TN_I64, 1, &count, "array", out);
+
+    return st ? st : tni_array_write(*out, from ? (const void *)from : "", tni_array_bytes(*out));
+}
+
+/* Values and indices are in place: are the latter such as kernels trust? */
+static tn_status sparse_fill(tni_array *a, const void *data)
+{
+    tni_array *values = NULL;
+    const char *fault;
+    int64_t value = 0;
+    tn_status st;
+
+    if (!(st = tni_array_values(a, &values)))
+        st = tni_array_write(values, data ? data : "", tni_array_bytes(values));
+    tni_array_release(values);
+    if (!st && (fault = tni_sparse_fault(a, &value)))
+        st = tni_error(TN_E_ARG, "a sparse array with a %s %lld", fault, (long long)value);
+    if (!st)
+        tni_sparse_seal(a);
+    return st;
+}
+
+tn_status tn_array_sparse_from(tn_ctx *ctx, const tn_array_sparse *from, tn_array **out)
+{
+    tn_array_sparse s;
+    tni_array *aux[2] = {NULL, NULL}, *a = NULL;
+    tni_device *d;
+    tn_status st;
+    bool csr;
+
+    if (!ctx || !from || !out)
+        return api_null(__func__, "ctx, from or out");
+    if ((st = api_options(__func__, from, &s, (uint32_t)sizeof s)) ||
+        (st = shape_given(__func__, s.ndim, s.shape)) || (st = api_device(ctx, NULL, &d)))
+        return st;
+    csr = s.storage == TN_STORAGE_CSR;
+    if ((s.stored > 0 && (!s.values || !s.indices)) || (csr && !s.indptr))
+        return api_null(__func__, "values, indices or indptr");
+    if (!d->host)
+        return tni_error(TN_E_UNSUPPORTED, "sparse arrays lie on hosts, not on %s:%d", d->type, d->index);
+    if ((csr && (s.ndim != 2 || s.shape[0] < 0 || s.shape[0] == INT64_MAX)) || s.stored < 0)
+        return tni_error(TN_E_SHAPE, "%d dimensions, %lld stored: no sparse array has that", s.ndim,
+                         (long long)s.stored);
+    if ((csr && (st = index_make(ctx, d, s.shape[0] + 1, s.indptr, &aux[0]))) ||
+        (st = index_make(ctx, d, s.stored, s.indices, &aux[csr])) ||
+        (st = tni_array_create_sparse(ctx->space, d, s.storage, s.dtype, s.ndim, s.shape, aux, &a)) ||
+        (st = sparse_fill(a, s.values)))
+        goto cleanup;
+    *out = a;
+    a = NULL;
+
+cleanup:
+    tni_array_release(aux[0]);
+    tni_array_release(aux[1]);
+    tni_array_release(a);
+    return st;
+}
+
 void tn_array_retain(tn_array *a)
 {
     if (a)

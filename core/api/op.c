@@ -4,6 +4,8 @@
 #include "api/api.h"
 #include "tenon/op.h"
 
+#define ITEMS_FEW 16u /* of a tuple that is set without memory of the context */
+
 /* ---- the vocabulary ------------------------------------------------------------------------------ */
 
 static tn_status op_give(const char *function, const tni_opdef *def, tn_op_info *out)
@@ -145,6 +147,90 @@ tn_status tn_site_set_int(tn_site *site, uint32_t index, int64_t value)
         return tni_site_set(site, index, (tn_value)(uintptr_t)&value);
     return tni_error(TN_E_ATTR, "operator %s: %s does not take the integer %lld", site->def->op->name,
                      a->name, (long long)value);
+}
+
+/* A tuple of `count` words. The site copies it. */
+static tn_status items_set(tn_site *site, uint32_t index, uint32_t count, const void *items)
+{
+    int64_t few[1 + ITEMS_FEW], *words = few;
+    tn_status st;
+
+    if (count > ITEMS_FEW &&
+        !(words = tni_keep_take(site->ctx->space->keep, (1 + (uint64_t)count) * sizeof *words)))
+        return TN_E_NOMEM;
+    words[0] = count;
+    if (count)
+        memcpy(words + 1, items, count * sizeof *words);
+    st = tni_site_set(site, index, (tn_value)(uintptr_t)words);
+    if (words != few)
+        tni_keep_give(site->ctx->space->keep, words);
+    return st;
+}
+
+static tn_status items_check(const char *function, const tn_site *site, const tn_attr_def *a, uint32_t count,
+                             const void *items)
+{
+    if (count > TNI_ATTR_ITEMS_MAX)
+        return tni_error(TN_E_ATTR, "operator %s: %s with %u items, at most %d are possible",
+                         site->def->op->name, a->name, count, TNI_ATTR_ITEMS_MAX);
+    return count && !items ? api_null(function, "items") : TN_OK;
+}
+
+tn_status tn_site_set_tuple(tn_site *site, uint32_t index, uint32_t count, const int64_t *items)
+{
+    const tn_attr_def *a;
+    tn_status st;
+
+    if (!site)
+        return api_null(__func__, "site");
+    if ((st = attr_of(site, index, &a)))
+        return st;
+    if (a->type != TN_ATTR_T_TUPLE && a->type != TN_ATTR_T_OPT_TUPLE)
+        return tni_error(TN_E_ATTR, "operator %s: %s is no tuple of integers", site->def->op->name, a->name);
+    if ((st = items_check(__func__, site, a, count, items)))
+        return st;
+    for (uint32_t i = 0; i < count; i++) {
+        if (items[i] != TN_NONE_ITEM)
+            st = range_check(site, a, (double)items[i]);
+        else if (a->type != TN_ATTR_T_OPT_TUPLE)
+            st = tni_error(TN_E_ATTR, "operator %s: item %u of %s is None", site->def->op->name, i, a->name);
+        if (st)
+            return st;
+    }
+    return items_set(site, index, count, items);
+}
+
+tn_status tn_site_set_floats(tn_site *site, uint32_t index, uint32_t count, const double *items)
+{
+    const tn_attr_def *a;
+    tn_status st;
+
+    if (!site)
+        return api_null(__func__, "site");
+    if ((st = attr_of(site, index, &a)))
+        return st;
+    if (a->type != TN_ATTR_T_FLOATS)
+        return tni_error(TN_E_ATTR, "operator %s: %s is no tuple of floats", site->def->op->name, a->name);
+    if ((st = items_check(__func__, site, a, count, items)))
+        return st;
+    for (uint32_t i = 0; i < count; i++)
+        if ((st = range_check(site, a, items[i])))
+            return st;
+    return items_set(site, index, count, items);
+}
+
+tn_status tn_site_set_none(tn_site *site, uint32_t index)
+{
+    const tn_attr_def *a;
+    tn_status st;
+
+    if (!site)
+        return api_null(__func__, "site");
+    if ((st = attr_of(site, index, &a)))
+        return st;
+    if (a->type < TN_ATTR_T_OPT_INT && a->type != TN_ATTR_T_TUPLE)
+        return tni_error(TN_E_ATTR, "operator %s: %s cannot be None", site->def->op->name, a->name);
+    return tni_site_set(site, index, 0);
 }
 
 void tn_site_release(tn_site *site)

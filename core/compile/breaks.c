@@ -83,7 +83,7 @@ static tn_status checker_init(checker *c)
         t->ndim = g->shapes[e].ndim;
         t->dtype = g->dtypes[e];
         t->device = c->device->index;
-        t->bytes = (uint64_t)tni_row_major(t->ndim, t->shape, at) * tn_dtype_bytes(t->dtype);
+        t->bytes = tn_dtype_size(t->dtype, (uint64_t)tni_row_major(t->ndim, t->shape, at));
         at += t->ndim;
     }
     return TN_OK;
@@ -120,8 +120,8 @@ static bool operands_of(const checker *c, const tni_gnode *node, tni_request *r)
         c->operands[count++] = &c->tensors[tni_graph_input(c->g, node, i)];
     for (uint32_t i = 0; i < node->output_count; i++)
         c->operands[count++] = &c->tensors[node->first_entry + i];
-    for (uint32_t i = 0; i < node->input_count && i < 64; i++)
-        if (node->def->op->mutates >> i & 1u)
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (tn_op_mutates(node->def->op, node->input_count, i))
             c->operands[count++] = &c->tensors[tni_graph_input(c->g, node, i)];
     for (uint32_t i = 0; i < count; i++)
         if (!c->operands[i]->stride)

@@ -42,8 +42,8 @@ static tn_status call_lower(tni_code *c, const tni_request *r, uint32_t random)
     uint32_t value = 0, mutated = 0, outs;
     tn_status st = TN_OK;
 
-    for (uint32_t i = 0; i < r->in_count && i < 64; i++)
-        mutated += (uint32_t)(r->def->op->mutates >> i & 1u);
+    for (uint32_t i = 0; r->def->op->mutates && i < r->in_count; i++)
+        mutated += (uint32_t)tn_op_mutates(r->def->op, r->in_count, i);
     outs = r->out_count - mutated;
     for (uint32_t i = 0; i < r->in_count && !st; i++)
         if (!(st = operand_add(c, r->in[i], TNI_PORT_INPUT, i, TN_MODE_WRITE, &value)))
@@ -51,8 +51,8 @@ static tn_status call_lower(tni_code *c, const tni_request *r, uint32_t random)
     for (uint32_t o = 0; o < outs && !st; o++)
         if (!(st = operand_add(c, r->out[o], TNI_PORT_OUTPUT, o, r->modes[o], &value)))
             st = tni_code_operand_push(c, value, r->modes[o]);
-    for (uint32_t i = 0; i < r->in_count && i < 64 && !st; i++)
-        if (r->def->op->mutates >> i & 1u)
+    for (uint32_t i = 0; mutated && i < r->in_count && !st; i++)
+        if (tn_op_mutates(r->def->op, r->in_count, i))
             st = tni_code_operand_push(c, i, TN_MODE_WRITE);
     if (st)
         return st;

@@ -17,7 +17,7 @@ struct tni_prepared {
     const tn_kernel_table *table;
     tni_plugin *plugin;
     tn_plan plan;
-    uint64_t est_ns; /* the plan's, or what the definition's cost makes likely; 0: nobody says */
+    uint64_t est_ns;              /* the plan's, or what the definition's cost makes likely; 0: nobody says */
     uint32_t in_count, out_count; /* outputs and then mutated inputs */
     bool dense;                   /* wants row-major tensors: the caller copies strided ones */
     bool layouts;                 /* some input or output has a private layout */
@@ -39,14 +39,13 @@ static inline void *tni_workspace_at(const tn_plan *p, void *block)
 }
 
 /* Argument `index` (inputs, then outputs with the mutated inputs) is to lie in host memory. */
-bool tni_kernel_near(const tn_kernel *k, uint64_t mutates, uint32_t in_count, uint32_t out_count,
+bool tni_kernel_near(const tn_kernel *k, const tn_op *op, uint32_t in_count, uint32_t out_count,
                      uint32_t index);
 
 /* Input `i` comes to the kernel with the strides that it was prepared for; else dense. */
 static inline bool tni_prepared_strides(const tni_prepared *p, const tni_opdef *def, uint32_t i)
 {
-    return !p->dense &&
-           !(p->near && tni_kernel_near(p->kernel, def->op->mutates, p->in_count, p->out_count, i));
+    return !p->dense && !(p->near && tni_kernel_near(p->kernel, def->op, p->in_count, p->out_count, i));
 }
 
 /* A backward that reads the block which its forward saved. */

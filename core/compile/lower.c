@@ -33,7 +33,7 @@ tn_status tni_code_value_add(tni_code *c, const tni_value *like, uint32_t *out)
     v.tensor.stride = stride;
     if (v.tensor.ndim >= 0)
         v.tensor.bytes =
-            (uint64_t)tni_row_major(v.tensor.ndim, v.tensor.shape, stride) * tn_dtype_bytes(v.tensor.dtype);
+            tn_dtype_size(v.tensor.dtype, (uint64_t)tni_row_major(v.tensor.ndim, v.tensor.shape, stride));
     v.root = (uint32_t)c->values.count;
     v.def = v.first = v.last = v.port = v.arena = v.again = TNI_NONE;
     v.place = TNI_PLACE_NONE;
@@ -106,6 +106,11 @@ static tn_status values_make(tni_code *c)
         tni_value like = {.device = device_for(c, e)};
         uint32_t made = 0;
 
+        if (node->def && g->storages[e] > TN_STORAGE_DENSE)
+            return tni_error(
+                TN_E_UNSUPPORTED,
+                "node \"%.80s\" (%s): output %u is sparse (%s), and a program holds dense arrays", node->name,
+                node->def->op->name, e - node->first_entry, tni_storage_type_name(g->storages[e]));
         several |= like.device != c->spec->device;
         like.tensor = (tn_tensor){.shape = g->shapes[e].dim,
                                   .ndim = g->shapes[e].ndim,
@@ -381,10 +386,11 @@ static tn_status links_make(tni_code *c, tni_instruction *in, const tni_gnode *n
         return TN_OK;
     source = &c->p->graph->nodes[node->attr_source];
     for (uint32_t a = 0; !st && source->def && a < node->def->attr_count; a++) {
-        const tni_attr_link link = {node->attr_source,
-                                    (uint32_t)tni_attr_index(source->def, node->def->op->attrs[a].name), a};
+        const tn_attr_def *to = &node->def->op->attrs[a];
+        const tni_attr_link link = {node->attr_source, (uint32_t)tni_attr_index(source->def, to->name), a};
 
-        if (!(node->def->op->attrs[a].flags & TN_ATTR_F_RUNTIME) || link.from == (uint32_t)-1)
+        if (!(to->flags & TN_ATTR_F_RUNTIME) || link.from == (uint32_t)-1 ||
+            source->def->op->attrs[link.from].type != to->type)
             continue;
         st = tni_vec_push(&c->links, &link);
         in->link_count++;
@@ -430,8 +436,8 @@ static tn_status operands_make(tni_code *c, tni_instruction *in, const tni_gnode
     for (uint32_t i = 0; !st && i < node->output_count; i++)
         st = tni_code_operand_push(c, c->value_of[node->first_entry + i], TN_MODE_WRITE);
     in->out_count = node->output_count;
-    for (uint32_t i = 0; !st && i < node->input_count && i < 64; i++)
-        if (node->def->op->mutates >> i & 1u) {
+    for (uint32_t i = 0; !st && i < node->input_count; i++)
+        if (tn_op_mutates(node->def->op, node->input_count, i)) {
             st = tni_code_operand_push(c, c->value_of[tni_graph_input(g, node, i)],
                                        mutates(c, node->def) ? TN_MODE_WRITE : TN_MODE_NONE);
             in->out_count++;

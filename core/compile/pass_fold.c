@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "compile/code.h"
-#include "tenon/plugin/indices.h"
+#include "tenon/plugin/op/conv.h"
+#include "tenon/plugin/op/norm.h"
 
 typedef struct folder {
     tni_code *c;
@@ -34,9 +35,9 @@ static int32_t channel_axis(const tni_instruction *in, int32_t ndim)
         return ndim - 1;
     if (strcmp(in->def->op->name, "Convolution") != 0)
         return -1;
-    switch (tni_attr_int(in->attrs->values, TN_CONVOLUTION_LAYOUT)) {
-    case TN_CONVOLUTION_LAYOUT_NHWC:
-    case TN_CONVOLUTION_LAYOUT_NDHWC:
+    switch (tni_attr_int(in->attrs->values, TN_Convolution_layout)) {
+    case TN_Convolution_layout_NHWC:
+    case TN_Convolution_layout_NDHWC:
         return ndim - 1;
     default:
         return 1;
@@ -84,7 +85,7 @@ static uint32_t layer_of(const folder *f, uint32_t index)
         !private(f, in[0]) || !unread(f, out[1]) || !unread(f, out[2]) ||
         tni_code_modes(f->c, norm)[norm->in_count] != TN_MODE_WRITE)
         return TNI_NONE;
-    axis = tni_attr_int(norm->attrs->values, TN_BATCHNORM_AXIS);
+    axis = tni_attr_int(norm->attrs->values, TN_BatchNorm_axis);
     layer = tni_code_at(f->c, data->def);
     if ((axis < 0 ? axis + data->tensor.ndim : axis) != channel_axis(layer, data->tensor.ndim) ||
         layer->link_count || (data->tensor.dtype != TN_F32 && data->tensor.dtype != TN_F64))

@@ -63,7 +63,7 @@ static tn_status instruction_move(tni_edit *e, uint32_t index)
         const uint32_t far = operands[k] = tni_code_operands(e->c, &in)[k];
         const bool read = k < in.in_count && near_find(&n, far) == TNI_NONE;
 
-        if (!tni_kernel_near(in.prepared->kernel, in.def->op->mutates, in.in_count, in.out_count, k))
+        if (!tni_kernel_near(in.prepared->kernel, in.def->op, in.in_count, in.out_count, k))
             continue;
         if (!(st = near_make(e->c, &n, far, &operands[k])) && read)
             st = copy_add(e, index, far, operands[k], TN_MODE_WRITE);

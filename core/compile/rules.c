@@ -30,20 +30,17 @@ static bool argument_is(const tni_request *r, uint32_t index, const char *name, 
 {
     const bool output = index >= r->in_count;
     const char *const *names = output ? r->def->op->outputs : r->def->op->inputs;
-    uint32_t at = output ? index - r->in_count : index;
+    uint32_t number;
+    const int32_t at = output ? tn_op_argument(names, r->out_count, index - r->in_count, &number)
+                              : tn_op_argument(names, r->in_count, index, &number);
+    int64_t rest;
 
-    for (uint32_t i = 0; names && names[i]; i++) {
-        const size_t have = strlen(names[i]);
-
-        if (have && names[i][have - 1] == '*' && at >= i) {
-            const int64_t rest = variadic_index(names[i], name, length);
-
-            return rest == -2 || rest == (int64_t)(at - i);
-        }
-        if (i == at)
-            return have == length && !memcmp(names[i], name, length);
-    }
-    return false;
+    if (at < 0)
+        return false;
+    if (number == UINT32_MAX)
+        return strlen(names[at]) == length && !memcmp(names[at], name, length);
+    rest = variadic_index(names[at], name, length);
+    return rest == -2 || rest == (int64_t)number;
 }
 
 /* Index of the first argument called `name`; -1 none. */
@@ -63,9 +60,20 @@ static int32_t argument_dtype(const tni_request *r, int64_t index)
     return index >= 0 && index < (int64_t)r->out_count ? r->out[index]->dtype : TN_DTYPE_UNKNOWN;
 }
 
-/* True if `dtype` is in the comma list `types`, of which "=name" means the dtype of another argument. */
+static int32_t storage_of(const char *text, size_t length)
+{
+    for (int32_t t = TN_STORAGE_DENSE; t <= TN_STORAGE_CSR; t++)
+        if (strlen(tni_storage_type_name(t)) == length && !memcmp(text, tni_storage_type_name(t), length))
+            return t;
+    return TN_STORAGE_UNKNOWN;
+}
+
+/* True if `dtype` is in the comma list `types`, of which "=name" means the dtype of another argument; or if
+ * storage types alone are. */
 static bool types_allow(const tni_request *r, const char *types, int32_t dtype)
 {
+    bool named = !*types;
+
     while (*types) {
         size_t length = strcspn(types, ",");
         int32_t allowed = TN_DTYPE_UNKNOWN;
@@ -82,9 +90,10 @@ static bool types_allow(const tni_request *r, const char *types, int32_t dtype)
         }
         if (allowed == dtype)
             return true;
+        named |= storage_of(types, length) < 0;
         types += length + (types[length] == ',');
     }
-    return false;
+    return !named;
 }
 
 /* The rule for argument `index`: its own or "*"; NULL: anything goes. */
@@ -107,12 +116,17 @@ static bool types_match(const tni_request *r, const tn_kernel *k, char *why, siz
 {
     uint32_t outputs = r->out_count;
 
-    for (uint32_t i = 0; r->def->op->mutates >> i && i < r->in_count && outputs; i++)
-        outputs -= (uint32_t)(r->def->op->mutates >> i & 1u);
+    for (uint32_t i = 0; r->def->op->mutates && i < r->in_count && outputs; i++)
+        outputs -= (uint32_t)tn_op_mutates(r->def->op, r->in_count, i);
     for (uint32_t i = 0; i < r->in_count + outputs; i++) {
         const char *rule = rule_of(r, k, i);
         int32_t dtype = argument_dtype(r, i);
 
+        if (!rule && tni_dtype_packed(dtype)) {
+            snprintf(why, size, "%s %u is %s, which it does not name", i < r->in_count ? "input" : "output",
+                     i < r->in_count ? i : i - r->in_count, tni_dtype_name(dtype));
+            return false;
+        }
         if (rule && !types_allow(r, rule, dtype)) {
             snprintf(why, size, "%s %u is %s, takes %s", i < r->in_count ? "input" : "output",
                      i < r->in_count ? i : i - r->in_count,
@@ -123,12 +137,19 @@ static bool types_match(const tni_request *r, const tn_kernel *k, char *why, siz
     return true;
 }
 
-/* Kernels do not say yet which storage types they serve: dense tensors. */
-static bool storage_served(const tn_kernel *k, uint32_t argument, uint16_t storage)
+/* Storage types in the comma list `types` (bits); a list without one is for dense tensors. */
+static uint32_t storages_of(const char *types)
 {
-    (void)k;
-    (void)argument;
-    return storage == TN_STORAGE_DENSE;
+    uint32_t mask = 0;
+
+    while (types && *types) {
+        const size_t length = strcspn(types, ",");
+        const int32_t storage = storage_of(types, length);
+
+        mask |= storage >= 0 ? 1u << storage : 0u;
+        types += length + (types[length] == ',');
+    }
+    return mask ? mask : 1u << TN_STORAGE_DENSE;
 }
 
 static bool storages_match(const tni_request *r, const tn_kernel *k, char *why, size_t size)
@@ -136,7 +157,7 @@ static bool storages_match(const tni_request *r, const tn_kernel *k, char *why, 
     for (uint32_t i = 0; i < r->in_count + r->out_count; i++) {
         const tn_tensor *t = i < r->in_count ? r->in[i] : r->out[i - r->in_count];
 
-        if (storage_served(k, i, t->storage))
+        if (storages_of(rule_of(r, k, i)) >> t->storage & 1u)
             continue;
         snprintf(why, size, "does not serve %s tensors as %s %u", tni_storage_type_name(t->storage),
                  i < r->in_count ? "input" : "output", i < r->in_count ? i : i - r->in_count);

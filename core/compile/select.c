@@ -462,7 +462,7 @@ static void tensor_dense(const tn_tensor *t, tn_tensor *out, int64_t *stride)
 {
     *out = *t;
     out->stride = stride;
-    out->bytes = (uint64_t)tni_row_major(t->ndim, t->shape, stride) * tn_dtype_bytes(t->dtype);
+    out->bytes = tn_dtype_size(t->dtype, (uint64_t)tni_row_major(t->ndim, t->shape, stride));
 }
 
 static bool near_bit(uint32_t bits, uint32_t at)
@@ -471,20 +471,20 @@ static bool near_bit(uint32_t bits, uint32_t at)
 }
 
 /* A mutated input and its output are one memory: if either is to lie there, both do. */
-bool tni_kernel_near(const tn_kernel *k, uint64_t mutates, uint32_t in_count, uint32_t out_count,
+bool tni_kernel_near(const tn_kernel *k, const tn_op *op, uint32_t in_count, uint32_t out_count,
                      uint32_t index)
 {
     uint32_t at = in_count + out_count;
 
-    for (uint32_t i = in_count < 64 ? in_count : 64; i-- > 0;)
-        if (mutates >> i & 1u && --at >= in_count && (index == i || index == at))
+    for (uint32_t i = op->mutates ? in_count : 0; i-- > 0;)
+        if (tn_op_mutates(op, in_count, i) && --at >= in_count && (index == i || index == at))
             return near_bit(k->host_in, i) || near_bit(k->host_out, at - in_count);
     return index < in_count ? near_bit(k->host_in, index) : near_bit(k->host_out, index - in_count);
 }
 
 static bool argument_near(const tni_request *r, const tni_prepared *p, uint32_t index)
 {
-    return p->near && tni_kernel_near(p->kernel, r->def->op->mutates, r->in_count, r->out_count, index);
+    return p->near && tni_kernel_near(p->kernel, r->def->op, r->in_count, r->out_count, index);
 }
 
 typedef struct dense_copy { /* what a kernel without STRIDED is shown */
@@ -755,6 +755,11 @@ static tn_status select_anew(void *arg, const tni_request *r, tni_prepared **out
 
     tni_str_init(&text, 1u << 16);
     st = select_with(s, r, out, &text, &none);
+    if (st == TN_E_UNSUPPORTED && r->def->body) { /* its own kernels come first */
+        st = tni_body_select(s, r, out);
+        if (st == TN_E_UNSUPPORTED)
+            (void)tni_str_addf(&text, "and its body cannot run: %s", tni_error_message());
+    }
     if (st == TN_E_UNSUPPORTED) {
         if (text.text)
             end_trim(&text);
@@ -776,11 +781,13 @@ tn_status tni_select_count(tni_selector *s, const tni_opdef *def, tni_device *de
 {
     const tni_request r = {.def = tni_op_meaning(def), .device = device};
     tni_vec list;
-    tn_status st;
+    tn_status st = TN_OK;
 
+    *count = *prompt = 0;
+    if (r.def->body && (!(st = tni_opset_find(s->ops, "_fused_pointwise", &def))))
+        st = tni_select_count(s, def, device, count, prompt);
     tni_vec_init(&list, sizeof(tni_ranked), TN_KERNELS_MAX);
-    if (!(st = tni_ranked_list(s, &r, &list))) {
-        *count = *prompt = 0;
+    if (!st && !(st = tni_ranked_list(s, &r, &list))) {
         for (size_t i = 0; i < list.count; i++) {
             const tni_ranked *item = tni_vec_at(&list, i);
 

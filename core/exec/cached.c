@@ -217,9 +217,20 @@ static tni_cached_entry *entry_alloc(const tni_cached_key *k)
     return e;
 }
 
-/* As MXNet: memory that stays bound needs a program. */
-static bool inlines(const tni_cached_op *op, const tni_cached_key *k)
+/* Programs hold dense arrays alone: nets with others are called operator by operator. */
+static bool is_sparse(const tni_graph *g)
 {
+    for (uint32_t e = 0; e < g->entry_count; e++)
+        if (g->storages[e] > TN_STORAGE_DENSE)
+            return true;
+    return false;
+}
+
+/* As MXNet: memory that stays bound needs a program. */
+static bool inlines(const tni_cached_op *op, const tni_cached_key *k, const tni_graph *g)
+{
+    if (is_sparse(g))
+        return !k->several && tni_inlines(op->graph, UINT32_MAX);
     return !op->flags.static_alloc && !k->several && tni_inlines(op->graph, op->flags.inline_limit);
 }
 
@@ -241,7 +252,7 @@ static tn_status entry_create(tni_cached_op *op, const tni_cached_key *k, tni_ca
     if ((st = tni_kernels_load(c->plugins, k->device)) || (st = graph_for(op, k, &e->graph)))
         goto cleanup;
     e->generation = tni_exec_generation(c); /* what was loaded just now counts: the next call finds this */
-    if (inlines(op, k)) {
+    if (inlines(op, k, e->graph)) {
         if ((st = tni_inlined_create(c, e->graph, k->device, &e->inlined)))
             goto cleanup;
     } else if ((st = tni_split_create(c, e->graph, &e->split))) {

@@ -14,5 +14,8 @@ typedef struct tni_call_with {
 /* Queues the call. */
 tn_status tni_call_queue(tni_context *c, tni_signature *sig, tni_attrs *attrs, tni_array *const *in,
                          tni_array *const *out, const tni_call_with *with);
+/* sparse.c: the same for calls with a sparse operand. */
+tn_status tni_call_sparse(tni_context *c, tni_signature *sig, tni_attrs *attrs, tni_array *const *in,
+                          tni_array *const *out, uint64_t draw);
 
 #endif

@@ -253,12 +253,12 @@ static void mutated_mark(const tni_graph *g, bool train, uint8_t *mutated)
 
         if (!node->def || (node->def->op->flags & TN_OP_MUTATES_TRAINING && !train))
             continue;
-        for (uint32_t i = 0; i < node->input_count && i < 64; i++) {
+        for (uint32_t i = 0; i < node->input_count; i++) {
             const tni_gnode *from = &g->nodes[g->entry_node[tni_graph_input(g, node, i)]];
 
             while (from->def && from->def->op->flags & TN_OP_VIEW)
                 from = &g->nodes[g->entry_node[tni_graph_input(g, from, 0)]];
-            if (node->def->op->mutates >> i & 1u && !from->def)
+            if (tn_op_mutates(node->def->op, node->input_count, i) && !from->def)
                 mutated[from->variable] = 1;
         }
     }

@@ -24,6 +24,7 @@ static void phase_fini(frame_phase *p)
     tni_free((void *)p->scratch_on);
     tni_free((void *)p->bound);
     tni_free((void *)p->lent);
+    tni_free(p->held);
 }
 
 static void memory_free(tni_frame *f)
@@ -149,7 +150,9 @@ static tn_status tables_make(tni_frame *f)
         phase->scratch_on = tni_calloc(arenas, sizeof(*phase->scratch_on));
         phase->bound = tni_calloc(arenas, sizeof(*phase->bound));
         phase->lent = tni_calloc(p->lender_arenas + 1u, sizeof(*phase->lent));
-        all = all && phase->arrays && phase->scratch && phase->scratch_on && phase->bound && phase->lent;
+        phase->held = tni_calloc(p->link_count + 1u, sizeof(*phase->held));
+        all = all && phase->arrays && phase->scratch && phase->scratch_on && phase->bound && phase->lent &&
+              phase->held;
         phase->given = phase->arrays + p->port_count;
     }
     if (!all || !f->tensors || !f->operands || !f->steps || !f->rngs || !f->values || !f->seen ||

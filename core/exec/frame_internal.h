@@ -40,6 +40,8 @@ typedef struct frame_phase { /* one running call of a phase */
     uint64_t moved_bytes;
     tni_frame *lender;
     tni_attrs *attrs;
+    tni_attrs **held; /* held_count: values of sources that the instructions point to; room for all links */
+    uint32_t held_count;
 } frame_phase;
 
 struct tni_frame {

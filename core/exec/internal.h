@@ -52,7 +52,7 @@ struct tni_signature {
     uint64_t generation;          /* of options and plugins */
     uint32_t in_count, out_count; /* out: the definition's */
     uint32_t mutated_count;
-    uint32_t mutated[4]; /* inputs that are outputs too */
+    uint32_t *mutated;   /* mutated_count inputs that are outputs too */
     tni_operand_key *in; /* in_count */
     uint8_t *modes;      /* out_count + mutated_count */
     tn_shape *out_shape; /* out_count */
@@ -61,12 +61,13 @@ struct tni_signature {
     tni_args args;
     tni_program *program;             /* of one instruction; NULL: a view, which copies nothing */
     tni_frame_pool *pool;             /* its frames, for calls that are queued */
-    tni_prepared *prepared;           /* what the program runs; borrowed from it */
+    tni_prepared *prepared;           /* what the program runs; borrowed from it, own without one */
     tni_prepared *forward;            /* of a backward: what it was told of its forward; retained, NULL */
     uint64_t need_in[1], need_out[1]; /* what the gradient reads (bits; inputs beyond 63: all) */
     bool short_way;                   /* small host kernel: runs on the caller if variables are free */
     bool view;                        /* output 0 is a view of input 0 */
     bool pending;                     /* an output's shape is known only after the run */
+    bool sparse;                      /* some operand is: no program, sparse.c runs it */
     struct tni_signature *bucket_next, *lru_prev, *lru_next;
 };
 /* One call's key, before there is a signature for it. */
@@ -76,10 +77,25 @@ typedef struct tni_call_key {
     tni_device *device;
     uint32_t flags;
     uint64_t generation;
-    tni_prepared *forward; /* NULL: not known, or no backward */
-    uint32_t in_count;
+    tni_prepared *forward;        /* NULL: not known, or no backward */
+    uint32_t in_count, out_count; /* out: those of out_shape */
     tni_array *const *in;
+    tn_shape *const *out_shape; /* where run-time attributes decide shapes: of the outputs; else NULL */
 } tni_call_key;
+
+#define TNI_CALL_SHAPES 4 /* inputs and outputs whose shapes are inferred at every call, without memory */
+typedef struct tni_call_room {
+    tni_keep *keep;
+    void *many; /* NULL: there are few */
+    tn_shape *at[TNI_CALL_SHAPES], few[TNI_CALL_SHAPES];
+} tni_call_room;
+/* Asks the run-time attributes of the call: checks the lengths of tuples; fills in out_shape where they
+ * decide shapes, which `room` holds. */
+tn_status tni_call_shapes(tni_context *c, tni_call_key *k, tni_call_room *room);
+static inline void tni_call_room_end(tni_call_room *room) /* after tni_call_shapes, whatever it gave */
+{
+    tni_keep_give(room->keep, room->many);
+}
 
 /* The core copies between devices itself: no kernel, and the device is the output's. */
 static inline bool tni_copies(const tni_opdef *def)
@@ -92,9 +108,12 @@ void tni_signature_release(tni_signature *s); /* NULL is fine */
 uint64_t tni_exec_generation(const tni_context *c);
 uint64_t tni_call_hash(const tni_call_key *k); /* equal for keys that one signature matches */
 bool tni_signature_matches(const tni_signature *s, const tni_call_key *k);
-/* From the table, or made; the caller owns one reference. */
+/* From the table, or made; the caller owns one reference. Infers shapes if the key has none. */
 tn_status tni_signature_find(tni_context *c, const tni_call_key *k, tni_signature **out);
 void tni_signature_clear(tni_exec *x);
+
+/* sparse.c: what the calls of a signature with sparse operands, whose kernel is chosen, cannot be. */
+tn_status tni_sparse_serves(const tni_signature *s);
 
 /* Bits of arrays that a gradient function reads, found by a dry run. */
 tn_status tni_gradient_needs(const tni_opdef *def, const tni_attrs *attrs, uint32_t in_count,

@@ -86,21 +86,29 @@ static bool spare_use_locked(tni_site *s, uint32_t attr, tn_value value)
     return false;
 }
 
-/* The site's reference goes to a spare place; false: there is none, it stays the caller's. */
-static bool spare_keep_locked(tni_site *s, tni_attrs *attrs)
+/* The site's reference goes to a spare place: a free one, or that of values that no call holds and that had
+ * no room for what is set. What is left over is the caller's. */
+static tni_attrs *spare_keep_locked(tni_site *s, tni_attrs *attrs)
 {
-    for (size_t i = 0; i < sizeof s->spare / sizeof *s->spare; i++)
-        if (!s->spare[i]) {
-            s->spare[i] = attrs;
-            return true;
-        }
-    return false;
+    const size_t places = sizeof s->spare / sizeof *s->spare;
+    size_t at = 0;
+    tni_attrs *left;
+
+    while (at < places && s->spare[at])
+        at++;
+    for (size_t i = 0; at == places && i < places; i++)
+        at = tni_ref_count(&s->spare[i]->refs) == 1 ? i : places;
+    if (at == places)
+        return attrs;
+    left = s->spare[at];
+    s->spare[at] = attrs;
+    return left;
 }
 
 tn_status tni_site_set(tni_site *s, uint32_t attr, tn_value value)
 {
-    tni_attrs *now, *next;
-    bool same = false, kept = false;
+    tni_attrs *now, *next, *left;
+    bool same = false;
     tn_status st;
 
     if (attr >= s->def->attr_count || !(s->def->op->attrs[attr].flags & TN_ATTR_F_RUNTIME))
@@ -118,15 +126,15 @@ tn_status tni_site_set(tni_site *s, uint32_t attr, tn_value value)
             tni_attrs_release(now);
             return st;
         }
+        left = next;
         site_lock(s);
         if ((same = s->attrs == now)) {
             s->attrs = next;
-            kept = spare_keep_locked(s, now);
+            left = spare_keep_locked(s, now);
         }
         site_unlock(s);
-        tni_attrs_release(now); /* ours, then the site's */
-        if (!kept)
-            tni_attrs_release(same ? now : next);
+        tni_attrs_release(now); /* ours; `left` may be the site's */
+        tni_attrs_release(left);
     }
     return TN_OK;
 }
@@ -193,6 +201,8 @@ static tn_status key_make(tni_context *c, const tni_opdef *def, tni_attrs *attrs
     k->attrs = attrs;
     k->in = in;
     k->in_count = in_count;
+    k->out_count = 0;
+    k->out_shape = NULL;
     k->forward = NULL;
     k->flags = call_flags(tni_scope_get()) | (is_recorded(in_count, in) ? TN_NODE_RECORDED : 0u);
     k->generation = tni_exec_generation(c);
@@ -235,6 +245,20 @@ static tn_status site_signature(tni_site *s, tni_call_key *k, tni_attrs **attrs,
     return TN_OK;
 }
 
+/* The same; where run-time attributes decide shapes, these are inferred first. */
+static tn_status site_find(tni_site *s, tni_call_key *k, tni_attrs **attrs, tni_signature **out)
+{
+    tni_call_room room;
+    tn_status st;
+
+    if (!s->def->by_run)
+        return site_signature(s, k, attrs, out);
+    if (!(st = tni_call_shapes(s->ctx, k, &room)))
+        st = site_signature(s, k, attrs, out);
+    tni_call_room_end(&room);
+    return st;
+}
+
 /* ---- outputs ----------------------------------------------------------------------------------------- */
 
 static tn_status output_check(const tni_signature *s, uint32_t i, const tni_array *a)
@@ -267,7 +291,10 @@ static tn_status outputs_make(tni_context *c, const tni_signature *s, uint32_t o
     for (i = 0; i < s->out_count && !st; i++) {
         all[i] = i < out_count ? out[i] : NULL;
         if (all[i])
-            st = s->pending ? TN_E_UNSUPPORTED : output_check(s, i, all[i]);
+            st = s->pending || s->out_storage[i] ? TN_E_UNSUPPORTED : output_check(s, i, all[i]);
+        else if (s->out_storage[i])
+            st = tni_array_create_sparse_pending(c->space, s->device, s->out_storage[i], s->out_dtype[i],
+                                                 s->out_shape[i].ndim, s->out_shape[i].dim, &all[i]);
         else if (s->pending)
             st = tni_array_create_pending(c->space, s->device, s->out_dtype[i], &all[i]);
         else
@@ -283,7 +310,8 @@ static tn_status outputs_make(tni_context *c, const tni_signature *s, uint32_t o
         }
     return st == TN_E_UNSUPPORTED
                ? tni_error(st,
-                           "operator %s: its output shape is not known before it ran, so none can be given",
+                           "operator %s: its output shape, or the number of stored elements, is not known "
+                           "before it ran, so none can be given",
                            s->def->op->name)
                : st;
 }
@@ -345,6 +373,8 @@ static tn_status call_now(tni_context *c, tni_signature *s, const tni_invoke_giv
 
     if (s->def->op->effects & TN_EFFECT_RANDOM)
         with.draw = tni_scope_get()->draw ? *tni_scope_get()->draw : tni_random_take(c, s->device, 1);
+    if (s->sparse)
+        return tni_call_sparse(c, s, attrs, in, all, with.draw);
     if (s->short_way && tni_call_short(c, s, attrs, in, all, with.draw, &st)) {
         atomic_fetch_add_explicit(&c->exec->short_way, 1, memory_order_relaxed);
         return st;
@@ -397,7 +427,8 @@ tn_status tni_invoke_with(tni_site *site, const tni_invoke_given *given, uint32_
 
     if (with.attrs) {
         tni_attrs_retain(with.attrs);
-    } else if (!in_count || tni_copies(site->def) || site->def->function) { /* they may name the device */
+    } else if (!in_count || tni_copies(site->def) || site->def->function || site->def->by_run) {
+        /* they may name the device, or be asked for counts and shapes */
         site_lock(site);
         with.attrs = tni_attrs_retain(site->attrs);
         site_unlock(site);
@@ -408,7 +439,7 @@ tn_status tni_invoke_with(tni_site *site, const tni_invoke_given *given, uint32_
         st = tni_function_invoke(c, site->def, &args, out, NULL);
     } else if (!(st = key_make(c, site->def, with.attrs, in_count, in, out_count, out, &k))) {
         k.forward = with.forward;
-        if (!(st = site_signature(site, &k, &with.attrs, &s)))
+        if (!(st = site_find(site, &k, &with.attrs, &s)))
             st = call_signature(c, s, &with, in, out_count, out);
     }
     tni_signature_release(s);

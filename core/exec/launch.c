@@ -21,6 +21,8 @@ static void phase_end(tni_frame *f, uint32_t phase)
     tni_frame *lender = call->lender;
     tni_attrs *attrs = call->attrs;
 
+    while (call->held_count)
+        tni_attrs_release(call->held[--call->held_count]);
     for (uint32_t i = 0; i < p->port_count; i++) {
         tni_array_release(call->arrays[i]);
         call->arrays[i] = NULL;
@@ -224,6 +226,19 @@ static void draws_lend(tni_frame *f, const tni_frame *lender)
     f->under = lender->under;
 }
 
+/* The values of a link's source, now. What they point to stays until the phase ends. */
+static tn_value value_take(const tni_launch *l, const tni_attr_link *link)
+{
+    frame_phase *call = &l->frame->phases[l->phase];
+    const tni_attrs *from = l->sources ? l->sources[link->source] : NULL;
+
+    if (!from)
+        return l->frame->program->graph->nodes[link->source].attrs->values[link->from];
+    if (from->slots && (!call->held_count || call->held[call->held_count - 1] != from))
+        call->held[call->held_count++] = tni_attrs_retain(from);
+    return from->values[link->from];
+}
+
 static void values_take(const tni_launch *l)
 {
     tni_frame *f = l->frame;
@@ -232,11 +247,8 @@ static void values_take(const tni_launch *l)
     for (uint32_t c = 0; p->link_count && c < p->code_count; c++)
         for (uint32_t k = 0; k < p->code[c].link_count; k++) {
             const tni_attr_link *link = &p->links[p->code[c].first_link + k];
-            const tni_attrs *from = l->sources ? l->sources[link->source] : NULL;
 
-            if (!from)
-                from = p->graph->nodes[link->source].attrs;
-            ((tn_value *)f->steps[c].x.attrs)[link->to] = from->values[link->from];
+            ((tn_value *)f->steps[c].x.attrs)[link->to] = value_take(l, link);
         }
     if (l->attrs && p->code_count) { /* a call of one operator: the values of this call */
         f->phases[l->phase].attrs = tni_attrs_retain(l->attrs);

@@ -76,10 +76,10 @@ static tn_status input_device(const placer *p, const tni_gnode *n, tni_device **
 /* What a node changes is not copied to it: it lies there. */
 static tn_status mutated_check(const placer *p, const tni_gnode *n)
 {
-    for (uint32_t i = 0; i < n->input_count && i < 64; i++) {
+    for (uint32_t i = 0; i < n->input_count; i++) {
         const tni_device *d = device_at(p, tni_graph_input(p->g, n, i));
 
-        if (n->def->op->mutates >> i & 1u && d != n->device)
+        if (tn_op_mutates(n->def->op, n->input_count, i) && d != n->device)
             return tni_error(
                 TN_E_DEVICE, "node \"%.80s\" (%s) runs on %s:%d and changes input %u, which is on %s:%d",
                 n->name, n->def->op->name, n->device->type, n->device->index, i, d->type, d->index);

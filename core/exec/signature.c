@@ -24,6 +24,8 @@ void tni_signature_release(tni_signature *s)
     if (!s || !tni_ref_release(&s->refs))
         return;
     tni_frame_pool_close(s->pool);
+    if (!s->program)
+        tni_prepared_release(s->prepared);
     tni_program_release(s->program);
     tni_prepared_release(s->forward);
     tni_attrs_release(s->attrs);
@@ -46,6 +48,16 @@ static bool operand_matches(const tni_operand_key *k, const tni_array *a)
     return true;
 }
 
+static bool shapes_equal(const tn_shape *a, const tn_shape *b)
+{
+    if (a->ndim != b->ndim)
+        return false;
+    for (int32_t d = 0; d < a->ndim; d++)
+        if (a->dim[d] != b->dim[d])
+            return false;
+    return true;
+}
+
 bool tni_signature_matches(const tni_signature *s, const tni_call_key *k)
 {
     if (s->def != k->def || s->device != k->device || s->flags != k->flags ||
@@ -55,6 +67,9 @@ bool tni_signature_matches(const tni_signature *s, const tni_call_key *k)
         return false;
     for (uint32_t i = 0; i < k->in_count; i++)
         if (!operand_matches(&s->in[i], k->in[i]))
+            return false;
+    for (uint32_t i = 0; i < k->out_count; i++)
+        if (!shapes_equal(&s->out_shape[i], k->out_shape[i]))
             return false;
     return true;
 }
@@ -80,13 +95,71 @@ uint64_t tni_call_hash(const tni_call_key *k)
         for (int32_t d = 0; d < a->ndim; d++)
             h = mix(h, (uint64_t)a->shape[d]);
     }
+    for (uint32_t i = 0; i < k->out_count; i++)
+        for (int32_t d = 0; d < k->out_shape[i]->ndim; d++)
+            h = mix(h, (uint64_t)k->out_shape[i]->dim[d]);
     return h ^ h >> 29;
+}
+
+/* ---- shapes that run-time attributes decide ----------------------------------------------------------- */
+
+static tn_status args_of(const tni_call_key *k, tni_args *args)
+{
+    tn_status st = tni_op_args(k->def, k->attrs, k->in_count, args);
+
+    if (st || args->in_count == k->in_count)
+        return st;
+    return tni_error(TN_E_ARG, "operator %s takes %u inputs, got %u", k->def->op->name, args->in_count,
+                     k->in_count);
+}
+
+static uint32_t infer_flags(const tni_call_key *k)
+{
+    return (k->flags & TN_NODE_NP_SHAPE ? TN_INFER_NP_SHAPE : 0u) |
+           (k->flags & TN_NODE_TRAIN ? TN_INFER_TRAIN : 0u);
+}
+
+static void shape_of_array(const tni_array *a, tn_shape *out)
+{
+    out->ndim = a->ndim;
+    memcpy(out->dim, a->shape, (size_t)a->ndim * sizeof(int64_t));
+}
+
+tn_status tni_call_shapes(tni_context *c, tni_call_key *k, tni_call_room *room)
+{
+    tn_shape *shapes = room->few, **at = room->at;
+    uint32_t count;
+    tni_args args;
+    tn_status st;
+
+    room->keep = c->space->keep;
+    room->many = NULL;
+    if (!k->def->by_run)
+        return TN_OK;
+    if ((st = args_of(k, &args)) || !(k->def->by_run & TNI_BY_RUN_SHAPES))
+        return st;
+    if ((count = args.in_count + args.out_count) > TNI_CALL_SHAPES) {
+        if (!(room->many = tni_keep_take(room->keep, count * (sizeof *shapes + sizeof(*at)))))
+            return TN_E_NOMEM;
+        shapes = room->many;
+        at = (tn_shape **)(void *)(shapes + count);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        at[i] = &shapes[i];
+        if (i < k->in_count)
+            shape_of_array(k->in[i], at[i]);
+        else
+            at[i]->ndim = TN_NDIM_UNKNOWN;
+    }
+    k->out_shape = at + k->in_count;
+    k->out_count = args.out_count;
+    return tni_op_infer_shape(k->def, k->attrs, &args, infer_flags(k), at, at + k->in_count);
 }
 
 /* ---- making ------------------------------------------------------------------------------------------ */
 
-/* One block: the signature, its operand keys with their dims, modes, output shapes, dtypes and storage types.
- */
+/* One block: the signature, its operand keys with their dims, output shapes, dtypes, mutated inputs, modes
+ * and storage types. */
 static tn_status signature_alloc(const tni_call_key *k, uint32_t out_count, uint32_t mutated,
                                  tni_signature **out)
 {
@@ -97,7 +170,7 @@ static tn_status signature_alloc(const tni_call_key *k, uint32_t out_count, uint
     for (uint32_t i = 0; i < k->in_count; i++)
         dims += 2u * (uint64_t)k->in[i]->ndim;
     bytes = sizeof *s + k->in_count * sizeof *s->in + dims * sizeof(int64_t) +
-            out_count * (sizeof(tn_shape) + sizeof(int32_t) + 2) + mutated + 16;
+            out_count * (sizeof(tn_shape) + sizeof(int32_t) + 2) + mutated * (1 + sizeof *s->mutated) + 16;
     if (!(s = tni_zalloc(bytes)))
         return TN_E_NOMEM;
     s->in = (tni_operand_key *)(s + 1);
@@ -119,7 +192,8 @@ static tn_status signature_alloc(const tni_call_key *k, uint32_t out_count, uint
         at += 2 * a->ndim;
     }
     s->out_dtype = (int32_t *)at;
-    s->modes = (uint8_t *)(s->out_dtype + out_count);
+    s->mutated = (uint32_t *)(s->out_dtype + out_count);
+    s->modes = (uint8_t *)(s->mutated + mutated);
     s->out_storage = s->modes + out_count + mutated;
     memset(s->modes, TN_MODE_WRITE, out_count + mutated);
     *out = s;
@@ -157,8 +231,7 @@ static tn_status infer_room_init(infer_room *r, const tni_call_key *k, uint32_t 
         r->storages[i] = TN_STORAGE_UNKNOWN;
         if (i >= k->in_count)
             continue;
-        r->shapes[i].ndim = k->in[i]->ndim;
-        memcpy(r->shapes[i].dim, k->in[i]->shape, (size_t)k->in[i]->ndim * sizeof(int64_t));
+        shape_of_array(k->in[i], &r->shapes[i]);
         r->dtypes[i] = k->in[i]->dtype;
         r->storages[i] = k->in[i]->storage_type;
     }
@@ -198,6 +271,7 @@ static tn_status storages_take(const tni_call_key *k, const infer_room *r, tni_s
                              tni_storage_type_name(have), tni_storage_type_name(want));
         if (dense && have != TN_STORAGE_DENSE)
             return sparse_refuse(k->def, "input", i, have);
+        s->sparse |= have != TN_STORAGE_DENSE;
     }
     for (uint32_t i = 0; i < s->out_count; i++) {
         const int32_t storage = r->storages[k->in_count + i];
@@ -205,19 +279,18 @@ static tn_status storages_take(const tni_call_key *k, const infer_room *r, tni_s
         if (dense && storage > TN_STORAGE_DENSE)
             return sparse_refuse(k->def, "output", i, storage);
         s->out_storage[i] = storage > TN_STORAGE_DENSE ? (uint8_t)storage : TN_STORAGE_DENSE;
+        s->sparse |= storage > TN_STORAGE_DENSE;
     }
     return TN_OK;
 }
 
 static tn_status signature_infer(const tni_call_key *k, tni_signature *s)
 {
-    const uint32_t flags = (k->flags & TN_NODE_NP_SHAPE ? TN_INFER_NP_SHAPE : 0u) |
-                           (k->flags & TN_NODE_TRAIN ? TN_INFER_TRAIN : 0u);
     infer_room r = {0};
     tn_status st;
 
     if ((st = infer_room_init(&r, k, s->args.out_count)) ||
-        (st = tni_op_infer_shape(k->def, k->attrs, &s->args, flags, r.in, r.out)) ||
+        (st = tni_op_infer_shape(k->def, k->attrs, &s->args, infer_flags(k), r.in, r.out)) ||
         (st = tni_op_infer_dtype(k->def, k->attrs, &s->args, r.dtypes, r.dtypes + k->in_count)) ||
         (st = tni_op_infer_storage(k->def, k->attrs, &s->args, r.storages, r.storages + k->in_count)) ||
         (st = storages_take(k, &r, s)))
@@ -258,7 +331,7 @@ static void tensor_of_shape(tn_tensor *t, const tn_shape *shape, int32_t dtype, 
     t->stride = stride;
     t->ndim = shape->ndim;
     t->dtype = dtype;
-    t->bytes = (uint64_t)tni_row_major(t->ndim, t->shape, stride) * tn_dtype_bytes(dtype);
+    t->bytes = tn_dtype_size(dtype, (uint64_t)tni_row_major(t->ndim, t->shape, stride));
 }
 
 static tn_status tensor_room_init(tensor_room *r, const tni_call_key *k, const tni_signature *s)
@@ -302,6 +375,11 @@ static tn_status signature_prepare(tni_context *c, const tni_call_key *k, tni_si
     r.threads = s->threads;
     r.flags = (uint16_t)(k->flags | c->exec->node_flags);
     r.forward = k->forward;
+    if (s->sparse) {
+        if (!(st = tni_select(c->selector, &r, &s->prepared)))
+            st = tni_sparse_serves(s);
+        goto cleanup;
+    }
     if ((st = tni_program_of_call(c->selector, &r, &s->program)) ||
         (st = tni_frame_pool_create(c, s->program, &s->pool)))
         goto cleanup;
@@ -317,7 +395,7 @@ static bool short_way(const tni_context *c, const tni_signature *s)
 {
     const tni_prepared *p = s->prepared;
 
-    if (!p || !s->device->host || s->pending || p->dense || s->in_count > TNI_SIG_OPERANDS ||
+    if (!p || !s->device->host || s->pending || s->sparse || p->dense || s->in_count > TNI_SIG_OPERANDS ||
         s->out_count + s->mutated_count > TNI_SIG_OPERANDS)
         return false;
     for (uint32_t i = 0; i < s->out_count; i++)
@@ -341,16 +419,10 @@ static tn_status signature_create(tni_context *c, const tni_call_key *k, tni_sig
         return tni_error(TN_E_UNSUPPORTED,
                          "operator %s runs graphs of its own: it is a node of a net, never a call",
                          k->def->op->name);
-    if ((st = tni_op_args(k->def, k->attrs, k->in_count, &args)))
+    if ((st = args_of(k, &args)))
         return st;
-    if (args.in_count != k->in_count)
-        return tni_error(TN_E_ARG, "operator %s takes %u inputs, got %u", k->def->op->name, args.in_count,
-                         k->in_count);
-    for (uint32_t i = 0; i < k->in_count && i < 64; i++)
-        mutated += (uint32_t)(k->def->op->mutates >> i & 1u);
-    if (mutated > sizeof s->mutated / sizeof *s->mutated)
-        return tni_error(TN_E_UNSUPPORTED, "operator %s mutates %u inputs, at most 4 are possible",
-                         k->def->op->name, mutated);
+    for (uint32_t i = 0; i < k->in_count; i++)
+        mutated += (uint32_t)tn_op_mutates(k->def->op, k->in_count, i);
     if ((st = signature_alloc(k, args.out_count, mutated, &s)))
         return st;
     tni_ref_init(&s->refs);
@@ -366,8 +438,8 @@ static tn_status signature_create(tni_context *c, const tni_call_key *k, tni_sig
     s->in_count = k->in_count;
     s->out_count = args.out_count;
     s->args = args;
-    for (uint32_t i = 0; i < k->in_count && i < 64; i++)
-        if (k->def->op->mutates >> i & 1u)
+    for (uint32_t i = 0; mutated && i < k->in_count; i++)
+        if (tn_op_mutates(k->def->op, k->in_count, i))
             s->mutated[s->mutated_count++] = i;
     s->view = (k->def->op->flags & TN_OP_VIEW) != 0;
     if ((st = signature_infer(k, s)) ||
@@ -437,7 +509,7 @@ static void table_add(tni_exec *x, tni_signature *s)
         table_remove(x, x->lru_last);
 }
 
-tn_status tni_signature_find(tni_context *c, const tni_call_key *k, tni_signature **out)
+static tn_status signature_find(tni_context *c, const tni_call_key *k, tni_signature **out)
 {
     tni_exec *x = c->exec;
     tni_call_key key = *k;
@@ -468,6 +540,20 @@ tn_status tni_signature_find(tni_context *c, const tni_call_key *k, tni_signatur
     }
     *out = s;
     return TN_OK;
+}
+
+tn_status tni_signature_find(tni_context *c, const tni_call_key *k, tni_signature **out)
+{
+    tni_call_key key = *k;
+    tni_call_room room;
+    tn_status st;
+
+    if (k->out_shape || !(k->def->by_run & TNI_BY_RUN_SHAPES))
+        return signature_find(c, k, out);
+    if (!(st = tni_call_shapes(c, &key, &room)))
+        st = signature_find(c, &key, out);
+    tni_call_room_end(&room);
+    return st;
 }
 
 void tni_signature_clear(tni_exec *x)

@@ -114,7 +114,8 @@ static tn_status entry_find(const tni_subgraph_call *call, uint32_t body, tni_ar
     if ((st = tni_cached_entry_find(op, &k, out)) || (*out)->compiled)
         return st;
     tni_cached_entry_release(*out);
-    return tni_error(TN_E_UNSUPPORTED, "a graph within an operator has sizes that only a run tells");
+    return tni_error(TN_E_UNSUPPORTED,
+                     "a graph within an operator has sizes that only a run tells, or sparse arrays");
 }
 
 static tn_status forward_add(tni_subgraph_call *call, tni_compiled *e, tni_frame *f, tni_array *const *in,

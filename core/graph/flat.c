@@ -204,10 +204,10 @@ static void aux_mark(tni_graph *g, uint32_t node)
 {
     const tni_gnode *n = &g->nodes[node];
 
-    for (uint32_t i = 0; i < n->input_count && i < 64; i++) {
+    for (uint32_t i = 0; n->def->op->mutates && i < n->input_count; i++) {
         tni_gnode *source = &g->nodes[g->entry_node[tni_graph_input(g, n, i)]];
 
-        if ((n->def->op->mutates >> i & 1) && !source->def)
+        if (tn_op_mutates(n->def->op, n->input_count, i) && !source->def)
             source->flags |= TNI_GNODE_AUX;
     }
 }

@@ -333,6 +333,14 @@ static tn_status emit_attrs(const tni_opdef *def, const tni_gnode *n, const tn_e
     if (e->attr_count > 128)
         return tni_error(TN_E_ATTR, "%s: %u attributes, at most 128 are allowed", def->op->name,
                          e->attr_count);
+    /* Values of the forward's call would come in the place of the text. */
+    for (uint32_t i = 0; e->flags & TN_EMIT_INHERIT && i < e->attr_count; i++) {
+        const int32_t at = e->attrs[i].name ? tni_attr_index(def, e->attrs[i].name) : -1;
+
+        if (at >= 0 && def->op->attrs[at].flags & TN_ATTR_F_RUNTIME)
+            return tni_error(TN_E_UNSUPPORTED, "the gradient of %s inherits %s of %s, and gives it as text",
+                             n->def->op->name, e->attrs[i].name, def->op->name);
+    }
     if ((e->flags & TN_EMIT_INHERIT) && n->attrs)
         return tni_attrs_inherit(def, n->attrs, e->attr_count, e->attrs, out);
     for (uint32_t i = 0; i < e->attr_count; i++) {

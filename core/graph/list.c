@@ -43,8 +43,8 @@ static tn_status aux_find(const tni_walk *w, uint8_t **out)
     if (!aux)
         return TN_E_NOMEM;
     for (uint32_t i = 0; i < w->count; i++)
-        for (uint32_t k = 0; k < w->nodes[i]->input_count && k < 64; k++)
-            if (w->nodes[i]->def->op->mutates >> k & 1)
+        for (uint32_t k = 0; k < w->nodes[i]->input_count; k++)
+            if (tn_op_mutates(w->nodes[i]->def->op, w->nodes[i]->input_count, k))
                 aux[tni_walk_index(w, w->nodes[i]->inputs[k].node)] = 1;
     *out = aux;
     return TN_OK;

@@ -83,13 +83,12 @@ static tn_status outputs_count(tni_node *n, uint32_t count)
 
 tn_status tni_node_connect(tni_node *n, uint32_t count, const tni_entry *inputs)
 {
-    const uint64_t mutates = n->def->op->mutates;
     tn_status st = outputs_count(n, count);
 
     if (st)
         return st;
     for (uint32_t i = 0; i < count; i++)
-        if (i < 64 && (mutates >> i & 1) && inputs[i].node->def)
+        if (inputs[i].node->def && tn_op_mutates(n->def->op, count, i))
             return tni_error(TN_E_ARG,
                              "%s \"%.80s\" changes its input %u, which must be a variable, not \"%.80s\"",
                              n->def->op->name, tni_node_name(n), i, tni_node_name(inputs[i].node));
@@ -98,7 +97,7 @@ tn_status tni_node_connect(tni_node *n, uint32_t count, const tni_entry *inputs)
         return TN_E_NOMEM;
     for (uint32_t i = 0; i < count; i++) {
         tni_node *source = inputs[i].node;
-        bool changes = i < 64 && (mutates >> i & 1);
+        bool changes = tn_op_mutates(n->def->op, count, i);
 
         n->inputs[i] = inputs[i];
         tni_node_retain(source);

@@ -53,10 +53,10 @@ static tn_status operator_check(const tni_graph *g, uint32_t i)
         return broken(g, i, "its attributes belong to another operator");
     if (n->variable != TNI_NONE)
         return broken(g, i, "an operator is listed as a variable");
-    for (uint32_t k = 0; k < n->input_count && k < 64; k++) {
+    for (uint32_t k = 0; n->def->op->mutates && k < n->input_count; k++) {
         const tni_gnode *source = &g->nodes[g->entry_node[tni_graph_input(g, n, k)]];
 
-        if ((n->def->op->mutates >> k & 1) && !source->def && !(source->flags & TNI_GNODE_AUX))
+        if (tn_op_mutates(n->def->op, n->input_count, k) && !source->def && !(source->flags & TNI_GNODE_AUX))
             return broken(g, i, "it changes a variable that is not marked as auxiliary");
     }
     return TN_OK;

@@ -114,7 +114,7 @@ static tn_status types_read(tni_source *s, record *r)
 
     if (st || (st = tni_source_i32(s, &r->dtype)))
         return st;
-    if (tn_dtype_bytes(r->dtype) == 0)
+    if (tn_dtype_bytes(r->dtype) == 0 || tni_dtype_packed(r->dtype))
         return bad(s, r, "data type", r->dtype);
     for (int32_t i = 0; i < r->aux_count; i++) {
         if ((st = tni_source_i32(s, &r->aux_dtype[i])) || (st = shape_read(s, r, false, &ndim, shape)))
@@ -206,40 +206,15 @@ cleanup:
     return st;
 }
 
-static int64_t index_at(const tni_array *a, int64_t i)
-{
-    return a->dtype == TN_I64 ? ((const int64_t *)tni_array_data(a))[i]
-                              : ((const int32_t *)tni_array_data(a))[i];
-}
-
 /* Kernels trust indices: inside, and in order. */
-static tn_status indices_check(const tni_source *s, const record *r, tni_array *const aux[2])
+static tn_status indices_check(const tni_source *s, const record *r, tni_array *a)
 {
-    int64_t before = -1;
+    int64_t value = 0;
+    const char *fault = tni_sparse_fault(a, &value);
 
-    if (r->storage_type == TN_STORAGE_ROW_SPARSE) {
-        for (int64_t i = 0; i < r->aux_length[0]; i++) {
-            int64_t id = index_at(aux[0], i);
-
-            if (id <= before || id >= r->shape[0])
-                return bad(s, r, "row id out of order or range:", id);
-            before = id;
-        }
-        return TN_OK;
-    }
-    before = 0;
-    for (int64_t i = 0; i < r->aux_length[0]; i++) {
-        int64_t at = index_at(aux[0], i);
-
-        if (at < before || at > r->aux_length[1] || (i == 0 && at != 0))
-            return bad(s, r, "row start out of order or range:", at);
-        before = at;
-    }
-    if (before != r->aux_length[1])
-        return bad(s, r, "row starts end at", before);
-    for (int64_t i = 0; i < r->aux_length[1]; i++)
-        if (index_at(aux[1], i) < 0 || index_at(aux[1], i) >= r->shape[1])
-            return bad(s, r, "column out of range:", index_at(aux[1], i));
+    if (fault)
+        return bad(s, r, fault, value);
+    tni_sparse_seal(a);
     return TN_OK;
 }
 
@@ -284,7 +259,7 @@ static tn_status sparse_read(tni_source *s, const record *r, tni_space *space, t
     for (int32_t i = 0; i < r->aux_count; i++)
         if ((st = data_read(s, aux[i])))
             goto cleanup;
-    if ((st = indices_check(s, r, aux)))
+    if ((st = indices_check(s, r, a)))
         goto cleanup;
     *out = a;
     a = NULL;

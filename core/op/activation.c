@@ -2,6 +2,7 @@
  * Activation functions chosen by an attribute. Those of Activation have derivatives that follow from y alone,
  * so the planner may give the bytes of x away after the forward pass; those of LeakyReLU need x.
  */
+#include "tenon/plugin/op/activation.h"
 #include "op/cost.h"
 #include "op/infer_help.h"
 
@@ -10,77 +11,32 @@ static const char *const output_names[] = {"output", NULL};
 
 /* ---- Activation ------------------------------------------------------------------------------- */
 
-static const tn_attr_def activation_attrs[] = {
-    TN_ATTR_CHOICE("act_type", TN_REQUIRED, "relu|sigmoid|tanh|softrelu|softsign", "the function"),
-    TN_ATTR_END,
-};
-static const char *const activation_back_names[] = {"dy", "y", NULL};
-
-static tn_status activation_grad(tn_grad *g)
-{
-    const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_output(g, 0)};
-
-    return tni_grad_arrives(g) ? tn_grad_emit(g, 0, "_backward_Activation", 2, in) : TN_OK;
-}
-
-/* Of dy f(y): to dy goes h f(y), to y goes h dy f'(y). */
-static tn_status activation_back_grad(tn_grad *g)
-{
-    static const char *const slopes[] = {NULL, "*-2 +1", "*-2", "*-1 exp",
-                                         "abs *-1 +1 *-2 &sign"}; /* f'(y) by act_type */
-    tn_edge h = tn_grad_of(g, 0), dy = tn_grad_input(g, 0), y = tn_grad_input(g, 1);
-    const tn_edge in[] = {h, y};
-    const char *slope = slopes[tni_attr_int(g->attrs, 0)];
-    tn_status st;
-
-    if (!tni_grad_arrives(g))
-        return TN_OK;
-    if ((st = tn_grad_emit(g, 0, "_backward_Activation", 2, in)) || !slope || !g->ops->needs(g, 1))
-        return st;
-    h = tni_grad_op2(g, &st, "elemwise_mul", h, dy);
-    return tni_grad_set(g, &st, 1,
-                        tni_grad_op2(g, &st, "elemwise_mul", h, tni_grad_formula(g, &st, slope, y)));
-}
+static const tn_attr_def activation_attrs[] = TN_ATTR_TABLE(Activation);
 
 static const tn_op op_activation =
     TNI_OP("Activation", .doc = "relu, sigmoid, tanh, softrelu or softsign of each element",
            .aliases = TNI_NAMES("_npx_activation"), .attrs = activation_attrs, .inputs = data_names,
-           .outputs = output_names, .flags = TN_OP_POINTWISE, .shape = tni_shape_same,
-           .dtype = tni_dtype_same_float, .gradient = activation_grad);
-static const tn_op op_activation_back = TNI_OP(
-    "_backward_Activation", .doc = "gradient of Activation", .attrs = activation_attrs,
-    .inputs = activation_back_names, .outputs = output_names, .flags = TN_OP_POINTWISE | TN_OP_BACKWARD,
-    .shape = tni_shape_same, .dtype = tni_dtype_same_float, .gradient = activation_back_grad);
+           .outputs = output_names, .flags = TN_OP_POINTWISE, .shape = tni_shape_same, .types = "T:float",
+           .gradients = "pointwise: dy output -> data ; [act_type=relu] 0 | [act_type=sigmoid] output*-2+1"
+                        " | [act_type=tanh] output*-2 | [act_type=softrelu] exp(output*-1)"
+                        " | (abs(output)*-1+1)*-2*sign(output)");
 
 /* ---- LeakyReLU -------------------------------------------------------------------------------- */
 
-#define RRELU 0
-#define LEAKY 1
-#define PRELU 2
-#define ELU 3
-#define SELU 4
-#define GELU 5
-
-static const tn_attr_def leaky_attrs[] = {
-    TN_ATTR_CHOICE("act_type", "leaky", "rrelu|leaky|prelu|elu|selu|gelu", "the function"),
-    TN_ATTR_FLOAT("slope", "0.25", "leaky: slope below 0; elu: limit below 0, negated"),
-    TN_ATTR_FLOAT("lower_bound", "0.125", "rrelu: smallest slope"),
-    TN_ATTR_FLOAT("upper_bound", "0.334", "rrelu: largest slope"),
-    TN_ATTR_END,
-};
+static const tn_attr_def leaky_attrs[] = TN_ATTR_TABLE(LeakyReLU);
 static const char *const leaky_names[] = {"data", "gamma", NULL};
 static const char *const leaky_back_names[] = {"dy", "data", "gamma", NULL};
 
 static tn_status leaky_args(tn_infer *i)
 {
-    i->in_count = tni_attr_int(i->attrs, 0) == PRELU ? 2 : 1;
+    i->in_count = tni_attr_int(i->attrs, TN_LeakyReLU_act_type) == TN_LeakyReLU_act_type_prelu ? 2 : 1;
     i->out_count = i->visible_count = 1;
     return TN_OK;
 }
 
 static tn_status leaky_back_args(tn_infer *i)
 {
-    i->in_count = tni_attr_int(i->attrs, 0) == PRELU ? 3 : 2;
+    i->in_count = tni_attr_int(i->attrs, TN_LeakyReLU_act_type) == TN_LeakyReLU_act_type_prelu ? 3 : 2;
     i->out_count = i->visible_count = 1;
     return TN_OK;
 }
@@ -127,7 +83,7 @@ static tn_status gamma_back_shape(tn_infer *i)
 
 static tn_status leaky_grad(tn_grad *g)
 {
-    bool prelu = tni_attr_int(g->attrs, 0) == PRELU;
+    bool prelu = tni_attr_int(g->attrs, TN_LeakyReLU_act_type) == TN_LeakyReLU_act_type_prelu;
     tn_edge in[3] = {tn_grad_of(g, 0), tn_grad_input(g, 0)};
     tn_status st;
 
@@ -142,7 +98,7 @@ static tn_status leaky_grad(tn_grad *g)
 /* Linear in dy. Below 0 elu and selu are a e^x + b: their second derivative is the first one there. */
 static tn_status leaky_back_grad(tn_grad *g)
 {
-    const int64_t type = tni_attr_int(g->attrs, 0);
+    const int64_t type = tni_attr_int(g->attrs, TN_LeakyReLU_act_type);
     const tn_edge h = tn_grad_of(g, 0), dy = tn_grad_input(g, 0), x = tn_grad_input(g, 1), in[] = {h, x};
     const tn_edge first[] = {dy, x};
     const tn_emit again = {
@@ -150,13 +106,13 @@ static tn_status leaky_back_grad(tn_grad *g)
     tn_edge part = {NULL, 0, 0}, below;
     tn_status st;
 
-    if (type == PRELU || type == GELU)
+    if (type == TN_LeakyReLU_act_type_prelu || type == TN_LeakyReLU_act_type_gelu)
         return tn_fail(g->err, TN_E_UNSUPPORTED,
-                       type == PRELU ? "act_type prelu has no second derivative here"
-                                     : "act_type gelu has no second derivative here");
+                       type == TN_LeakyReLU_act_type_prelu ? "act_type prelu has no second derivative here"
+                                                           : "act_type gelu has no second derivative here");
     if (!h.node || (st = tn_grad_emit(g, 0, "_backward_LeakyReLU", 2, in)))
         return h.node ? st : TN_OK;
-    if ((type != ELU && type != SELU) || !g->ops->needs(g, 1))
+    if ((type != TN_LeakyReLU_act_type_elu && type != TN_LeakyReLU_act_type_selu) || !g->ops->needs(g, 1))
         return TN_OK;
     st = g->ops->emit(g, &again, &part);
     below = tni_grad_scalar(g, &st, "_lesser_scalar", x, "0");
@@ -167,19 +123,18 @@ static tn_status leaky_back_grad(tn_grad *g)
 static const tn_op op_leaky =
     TNI_OP("LeakyReLU", .doc = "x above 0; below it a line or a curve by act_type",
            .aliases = TNI_NAMES("_npx_leaky_relu"), .attrs = leaky_attrs, .inputs = leaky_names,
-           .outputs = output_names, .args = leaky_args, .shape = leaky_shape, .dtype = tni_dtype_same_float,
+           .outputs = output_names, .args = leaky_args, .shape = leaky_shape, .types = "T:float",
            .gradient = leaky_grad, .cost = tni_cost_each_output);
 static const tn_op op_leaky_back = TNI_OP(
     "_backward_LeakyReLU", .doc = "gradient of LeakyReLU to data", .attrs = leaky_attrs,
     .inputs = leaky_back_names, .outputs = output_names, .flags = TN_OP_BACKWARD, .args = leaky_back_args,
-    .shape = leaky_back_shape, .dtype = tni_dtype_same_float, .gradient = leaky_back_grad);
-static const tn_op op_gamma_back =
-    TNI_OP("_backward_prelu_gamma", .doc = "gradient of LeakyReLU(prelu) to gamma",
-           .inputs = leaky_back_names, .outputs = output_names, .flags = TN_OP_BACKWARD,
-           .shape = gamma_back_shape, .dtype = tni_dtype_same_float);
+    .shape = leaky_back_shape, .types = "T:float", .gradient = leaky_back_grad);
+static const tn_op op_gamma_back = TNI_OP(
+    "_backward_prelu_gamma", .doc = "gradient of LeakyReLU(prelu) to gamma", .inputs = leaky_back_names,
+    .outputs = output_names, .flags = TN_OP_BACKWARD, .shape = gamma_back_shape, .types = "T:float");
 
 /* clang-format off */
 const tn_op *const tni_family_activation[] = {
-    &op_activation, &op_activation_back, &op_leaky, &op_leaky_back, &op_gamma_back, NULL,
+    &op_activation, &op_leaky, &op_leaky_back, &op_gamma_back, NULL,
 };
 /* clang-format on */

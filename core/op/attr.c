@@ -9,9 +9,9 @@
 #include "op/attr_type.h"
 #include "op/op.h"
 
-#define ITEMS_MAX 4096     /* items of a tuple: multi-tensor optimizers carry one rate per weight */
 #define PAYLOAD_MAX 131072 /* words behind the values of one node: 1 MiB */
 #define TEXT_SHOWN 80      /* bytes of a wrong text that a message repeats */
+#define SLOT_WORDS 9       /* room of a run-time tuple at least: 8 items */
 
 typedef struct attr_builder {
     const tni_opdef *def;
@@ -172,7 +172,7 @@ static bool tuple_scan(const tn_attr_def *d, const char *p, int64_t *count, int6
         if (close && *p == close)
             return *space_skip(p + 1) == '\0';
         bytes = strcspn(p, " \t\r\n,()[]");
-        if (*count == ITEMS_MAX || !item_parse(d, p, bytes, &item))
+        if (*count == TNI_ATTR_ITEMS_MAX || !item_parse(d, p, bytes, &item))
             return false;
         if (items)
             items[*count] = item;
@@ -343,15 +343,56 @@ static bool value_equal(const tn_attr_def *d, tn_value a, tn_value b)
            memcmp(p, q, payload_bytes(d->type, p)) == 0;
 }
 
+/* Run-time values that are pointed to lie in slots of their own: a word that says how many words a slot has,
+ * then these. So later values of the same site find room. */
+static bool has_slot(const tn_attr_def *d)
+{
+    return d->flags & TN_ATTR_F_RUNTIME && tni_attr_is_pointer(d->type);
+}
+
+static size_t slot_words(const tn_attr_def *d, const void *p)
+{
+    const size_t least = tni_attr_is_tuple(d->type) ? SLOT_WORDS : 1;
+    const size_t words = p ? payload_words(d->type, p) : 0;
+
+    return words > least ? words : least;
+}
+
+static void slots_fill(tni_attrs *a, tn_value *values)
+{
+    int64_t *slot = a->slots;
+
+    for (size_t i = 0; i < a->def->attr_count; i++) {
+        const tn_attr_def *d = &a->def->op->attrs[i];
+        const void *p = tn_value_pointer(values[i]);
+
+        if (!has_slot(d))
+            continue;
+        slot[0] = (int64_t)slot_words(d, p);
+        if (p) {
+            memcpy(slot + 1, p, payload_bytes(d->type, p));
+            values[i] = (tn_value)(uintptr_t)(slot + 1);
+        }
+        slot += 1 + slot[0];
+    }
+}
+
+static const void *builder_pointer(const attr_builder *b, size_t i)
+{
+    return b->values[i] ? (const int64_t *)b->payload.data + (b->values[i] - 1) : NULL;
+}
+
 static tn_status builder_seal(attr_builder *b, tni_attrs **out)
 {
     const tn_attr_def *defs = b->def->op->attrs;
-    size_t count = b->def->attr_count, words = b->payload.count;
-    tni_attrs *a = tni_alloc(sizeof *a + (count + words) * sizeof(int64_t));
+    size_t count = b->def->attr_count, words = b->payload.count, slots = 0;
     tn_value *values;
     int64_t *payload;
+    tni_attrs *a;
 
-    if (!a)
+    for (size_t i = 0; i < count; i++)
+        slots += has_slot(&defs[i]) ? 1 + slot_words(&defs[i], builder_pointer(b, i)) : 0;
+    if (!(a = tni_alloc(sizeof *a + (count + words + slots) * sizeof(int64_t))))
         return TN_E_NOMEM;
     values = (tn_value *)(void *)(a + 1);
     payload = (int64_t *)(void *)(values + count);
@@ -365,6 +406,8 @@ static tn_status builder_seal(attr_builder *b, tni_attrs **out)
     tni_ref_init(&a->refs);
     a->def = b->def;
     a->values = values;
+    a->slots = slots ? payload + words : NULL;
+    slots_fill(a, values);
     a->given[0] = b->given[0];
     a->given[1] = b->given[1];
     a->hash = 0;
@@ -497,19 +540,48 @@ tn_status tni_attrs_with(const tni_attrs *a, uint32_t index, tn_value value, tni
     return st;
 }
 
+/* Have the slots of `spare` room for the values? */
+static bool slots_suffice(const tni_attrs *spare, const tni_attrs *a, uint32_t index, tn_value value)
+{
+    const int64_t *slot = spare->slots;
+
+    for (uint32_t i = 0; slot && i < a->def->attr_count; i++) {
+        const tn_attr_def *d = &a->def->op->attrs[i];
+        const void *p = tn_value_pointer(i == index ? value : a->values[i]);
+
+        if (!has_slot(d))
+            continue;
+        if (p && payload_words(d->type, p) > (size_t)slot[0])
+            return false;
+        slot += 1 + slot[0];
+    }
+    return true;
+}
+
 bool tni_attrs_become(tni_attrs *spare, const tni_attrs *a, uint32_t index, tn_value value)
 {
     const tni_opdef *def = a->def;
     tn_value *values = (tn_value *)(uintptr_t)spare->values; /* in its own block */
+    int64_t *slot = spare->slots;
 
-    if (tni_ref_count(&spare->refs) != 1 || !tni_attrs_equal_structural(spare, a))
+    if (tni_ref_count(&spare->refs) != 1 || !tni_attrs_equal_structural(spare, a) ||
+        !slots_suffice(spare, a, index, value))
         return false;
-    for (uint32_t i = 0; i < def->attr_count; i++)
-        if (def->op->attrs[i].flags & TN_ATTR_F_RUNTIME && tni_attr_is_pointer(def->op->attrs[i].type))
-            return false;
-    for (uint32_t i = 0; i < def->attr_count; i++)
-        if (def->op->attrs[i].flags & TN_ATTR_F_RUNTIME)
-            values[i] = i == index ? value : a->values[i];
+    for (uint32_t i = 0; i < def->attr_count; i++) {
+        const tn_attr_def *d = &def->op->attrs[i];
+        const tn_value v = i == index ? value : a->values[i];
+
+        if (!(d->flags & TN_ATTR_F_RUNTIME))
+            continue;
+        values[i] = v;
+        if (!has_slot(d))
+            continue;
+        if (v) {
+            memcpy(slot + 1, tn_value_pointer(v), payload_bytes(d->type, tn_value_pointer(v)));
+            values[i] = (tn_value)(uintptr_t)(slot + 1);
+        }
+        slot += 1 + slot[0];
+    }
     spare->given[0] = a->given[0];
     spare->given[1] = a->given[1];
     bit_set(spare->given, index);

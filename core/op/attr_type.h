@@ -7,6 +7,10 @@
 #define TNI_ATTRS_MAX 128 /* attributes of one operator: the masks have two words */
 
 bool tni_attr_is_pointer(uint32_t type); /* values of this type are addresses, None being 0 */
+static inline bool tni_attr_is_tuple(uint32_t type)
+{
+    return type == TN_ATTR_T_TUPLE || type == TN_ATTR_T_OPT_TUPLE || type == TN_ATTR_T_FLOATS;
+}
 tn_status tni_attrs_defaults(const tni_opdef *def, tni_attrs **out); /* required ones: 0, dtypes -1 */
 
 #endif

@@ -2,83 +2,53 @@
  * Operators of two arrays whose dimensions of size 1 stretch to the other's, as NumPy has it, and operators
  * that stretch one array. The gradient of a stretched operand is summed back to its shape (_sum_like).
  */
+#include "tenon/plugin/op/broadcast.h"
 #include "op/binary.h"
 #include "op/cost.h"
 
-static const char *const pair_names[] = {"lhs", "rhs", NULL};
-static const char *const data_names[] = {"data", NULL};
-static const char *const output_names[] = {"output", NULL};
-
-/* ---- two operands ----------------------------------------------------------------------------- */
-
-/* X(name, gradient, flags, doc) */
+/* X(name, gradient, doc, aliases) */
 #define PAIRS(X)                                                                                             \
-    X(broadcast_add, tni_binary_grad_broadcast, 0, "lhs + rhs")                                              \
-    X(broadcast_sub, tni_binary_grad_broadcast, 0, "lhs - rhs")                                              \
-    X(broadcast_mul, tni_binary_grad_broadcast, 0, "lhs * rhs")                                              \
-    X(broadcast_div, tni_binary_grad_broadcast, 0, "lhs / rhs")                                              \
-    X(broadcast_mod, tni_binary_grad_broadcast, 0, "remainder with the sign of rhs")                         \
-    X(broadcast_power, tni_binary_grad_broadcast, 0, "lhs to the power of rhs")                              \
-    X(broadcast_maximum, tni_binary_grad_broadcast, 0, "the larger one; NaN if one is")                      \
-    X(broadcast_minimum, tni_binary_grad_broadcast, 0, "the smaller one; NaN if one is")                     \
-    X(broadcast_hypot, tni_binary_grad_broadcast, 0, "sqrt(lhs^2 + rhs^2)")                                  \
-    X(broadcast_equal, NULL, TN_OP_ZERO_GRADIENT, "1 where lhs = rhs, else 0")                               \
-    X(broadcast_not_equal, NULL, TN_OP_ZERO_GRADIENT, "1 where lhs and rhs differ, else 0")                  \
-    X(broadcast_greater, NULL, TN_OP_ZERO_GRADIENT, "1 where lhs > rhs, else 0")                             \
-    X(broadcast_greater_equal, NULL, TN_OP_ZERO_GRADIENT, "1 where lhs >= rhs, else 0")                      \
-    X(broadcast_lesser, NULL, TN_OP_ZERO_GRADIENT, "1 where lhs < rhs, else 0")                              \
-    X(broadcast_lesser_equal, NULL, TN_OP_ZERO_GRADIENT, "1 where lhs <= rhs, else 0")                       \
-    X(broadcast_logical_and, NULL, TN_OP_ZERO_GRADIENT, "1 where neither is 0, else 0")                      \
-    X(broadcast_logical_or, NULL, TN_OP_ZERO_GRADIENT, "1 where one is not 0, else 0")                       \
-    X(broadcast_logical_xor, NULL, TN_OP_ZERO_GRADIENT, "1 where exactly one is not 0, else 0")
+    X(broadcast_add, add, "lhs + rhs", "_sparse_broadcast_add", "_sparse_broadcast_plus", "broadcast_plus")  \
+    X(broadcast_sub, sub, "lhs - rhs", "_sparse_broadcast_minus", "_sparse_broadcast_sub",                   \
+      "broadcast_minus")                                                                                     \
+    X(broadcast_mul, mul, "lhs * rhs", "_sparse_broadcast_mul")                                              \
+    X(broadcast_div, div, "lhs / rhs", "_sparse_broadcast_div")                                              \
+    X(broadcast_mod, mod, "remainder with the sign of rhs", NULL)                                            \
+    X(broadcast_power, power, "lhs to the power of rhs", NULL)                                               \
+    X(broadcast_maximum, maximum, "the larger one; NaN if one is", "_npi_maximum")                           \
+    X(broadcast_minimum, minimum, "the smaller one; NaN if one is", "_npi_minimum")                          \
+    X(broadcast_hypot, hypot, "sqrt(lhs^2 + rhs^2)", NULL)
 
-#define ALIAS(name, ...) static const char *const alias_##name[] = {__VA_ARGS__, NULL};
-/* clang-format off */
-ALIAS(broadcast_add, "_sparse_broadcast_add", "_sparse_broadcast_plus", "broadcast_plus")
-ALIAS(broadcast_sub, "_sparse_broadcast_minus", "_sparse_broadcast_sub", "broadcast_minus")
-ALIAS(broadcast_mul, "_sparse_broadcast_mul")
-ALIAS(broadcast_div, "_sparse_broadcast_div")
-ALIAS(broadcast_mod, NULL)
-ALIAS(broadcast_power, NULL)
-ALIAS(broadcast_maximum, "_npi_maximum")
-ALIAS(broadcast_minimum, "_npi_minimum")
-ALIAS(broadcast_hypot, NULL)
-ALIAS(broadcast_equal, NULL)
-ALIAS(broadcast_not_equal, NULL)
-ALIAS(broadcast_greater, NULL)
-ALIAS(broadcast_greater_equal, NULL)
-ALIAS(broadcast_lesser, NULL)
-ALIAS(broadcast_lesser_equal, NULL)
-ALIAS(broadcast_logical_and, NULL)
-ALIAS(broadcast_logical_or, NULL)
-ALIAS(broadcast_logical_xor, NULL)
-/* clang-format on */
+/* X(name, doc) */
+#define QUESTIONS(X)                                                                                         \
+    X(broadcast_equal, "1 where lhs = rhs, else 0")                                                          \
+    X(broadcast_not_equal, "1 where lhs and rhs differ, else 0")                                             \
+    X(broadcast_greater, "1 where lhs > rhs, else 0")                                                        \
+    X(broadcast_greater_equal, "1 where lhs >= rhs, else 0")                                                 \
+    X(broadcast_lesser, "1 where lhs < rhs, else 0")                                                         \
+    X(broadcast_lesser_equal, "1 where lhs <= rhs, else 0")                                                  \
+    X(broadcast_logical_and, "1 where neither is 0, else 0")                                                 \
+    X(broadcast_logical_or, "1 where one is not 0, else 0")                                                  \
+    X(broadcast_logical_xor, "1 where exactly one is not 0, else 0")
 
-#define PAIR(name_, gradient_, flags_, doc_)                                                                 \
-    static const tn_op op_##name_ =                                                                          \
-        TNI_OP(#name_, .doc = doc_ "; dimensions of size 1 stretch", .aliases = alias_##name_,               \
-               .inputs = pair_names, .outputs = output_names, .flags = flags_, .shape = tni_shape_pair,      \
-               .gradient = gradient_, .cost = tni_cost_each_output);
+#define DEFINE(name_, doc_, ...)                                                                             \
+    static const tn_op op_##name_ = TNI_OP(                                                                  \
+        #name_, .doc = doc_ "; dimensions of size 1 stretch", .inputs = TNI_NAMES("lhs", "rhs"),             \
+        .outputs = TNI_NAMES("output"), .shape = tni_shape_pair, .cost = tni_cost_each_output, __VA_ARGS__);
+#define PAIR(name, gradient, doc, ...)                                                                       \
+    DEFINE(name, doc, .aliases = TNI_NAMES(__VA_ARGS__),                                                     \
+           .gradients = "broadcast: " TNI_GRAD_##gradient("output"))
+#define QUESTION(name, doc) DEFINE(name, doc, .flags = TN_OP_ZERO_GRADIENT)
 /* clang-format off */
 PAIRS(PAIR)
+QUESTIONS(QUESTION)
 /* clang-format on */
 
 /* ---- one stretched ---------------------------------------------------------------------------- */
 
-static const tn_attr_def to_attrs[] = {
-    TN_ATTR_TUPLE_IN("shape", "()", 0, 9e18, "shape of the output; 0 keeps the input's dimension"),
-    TN_ATTR_END,
-};
-static const tn_attr_def axis_attrs[] = {
-    TN_ATTR_TUPLE("axis", "()", "dimensions of size 1 to stretch"),
-    TN_ATTR_TUPLE_IN("size", "()", 0, 9e18, "their sizes in the output"),
-    TN_ATTR_END,
-};
-static const tn_attr_def like_attrs[] = {
-    TN_ATTR_TUPLE("lhs_axes", "None", "dimensions of lhs to stretch; None: all"),
-    TN_ATTR_TUPLE("rhs_axes", "None", "dimensions of rhs whose sizes they take"),
-    TN_ATTR_END,
-};
+static const tn_attr_def to_attrs[] = TN_ATTR_TABLE(broadcast_to);
+static const tn_attr_def axis_attrs[] = TN_ATTR_TABLE(broadcast_axis);
+static const tn_attr_def like_attrs[] = TN_ATTR_TABLE(broadcast_like);
 
 static tn_status dim_stretch(tn_infer *i, tn_shape *out, int32_t axis, int64_t size)
 {
@@ -91,7 +61,7 @@ static tn_status dim_stretch(tn_infer *i, tn_shape *out, int32_t axis, int64_t s
 
 static tn_status to_shape(tn_infer *i)
 {
-    const tn_tuple *shape = tni_attr_tuple(i->attrs, 0);
+    const tn_tuple *shape = tni_attr_tuple(i->attrs, TN_broadcast_to_shape);
     tn_shape out = *i->in_shape[0];
     tn_status st;
 
@@ -108,7 +78,8 @@ static tn_status to_shape(tn_infer *i)
 
 static tn_status axis_shape(tn_infer *i)
 {
-    const tn_tuple *axes = tni_attr_tuple(i->attrs, 0), *sizes = tni_attr_tuple(i->attrs, 1);
+    const tn_tuple *axes = tni_attr_tuple(i->attrs, TN_broadcast_axis_axis),
+                   *sizes = tni_attr_tuple(i->attrs, TN_broadcast_axis_size);
     tn_shape out = *i->in_shape[0];
     tn_status st;
 
@@ -132,7 +103,8 @@ static tn_status axis_shape(tn_infer *i)
 
 static tn_status like_shape(tn_infer *i)
 {
-    const tn_tuple *left = tni_attr_tuple(i->attrs, 0), *right = tni_attr_tuple(i->attrs, 1);
+    const tn_tuple *left = tni_attr_tuple(i->attrs, TN_broadcast_like_lhs_axes),
+                   *right = tni_attr_tuple(i->attrs, TN_broadcast_like_rhs_axes);
     tn_shape out = *i->in_shape[0];
     const tn_shape *like = i->in_shape[1];
     tn_status st;
@@ -155,80 +127,59 @@ static tn_status like_shape(tn_infer *i)
     return tn_shape_unify(i, i->out_shape[0], &out);
 }
 
-static tn_status stretch_grad(tn_grad *g)
-{
-    const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_input(g, 0)};
-
-    return tni_grad_arrives(g) ? tn_grad_emit(g, 0, "_sum_like", 2, in) : TN_OK;
-}
-
-/* clang-format off */
-ALIAS(broadcast_axis, "broadcast_axes")
-/* clang-format on */
+#define STRETCH_GRAD(input) "composed: " input " = _sum_like(dy, ~" input ")"
 
 static const tn_op op_broadcast_to =
     TNI_OP("broadcast_to", .doc = "stretches dimensions of size 1 to a given shape", .attrs = to_attrs,
-           .inputs = data_names, .outputs = output_names, .shape = to_shape, .gradient = stretch_grad);
+           .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = to_shape,
+           .gradients = STRETCH_GRAD("data"));
 static const tn_op op_broadcast_axis =
-    TNI_OP("broadcast_axis", .doc = "stretches given dimensions of size 1", .aliases = alias_broadcast_axis,
-           .attrs = axis_attrs, .inputs = data_names, .outputs = output_names, .shape = axis_shape,
-           .gradient = stretch_grad);
+    TNI_OP("broadcast_axis", .doc = "stretches given dimensions of size 1",
+           .aliases = TNI_NAMES("broadcast_axes"), .attrs = axis_attrs, .inputs = TNI_NAMES("data"),
+           .outputs = TNI_NAMES("output"), .shape = axis_shape, .gradients = STRETCH_GRAD("data"));
 static const tn_op op_broadcast_like =
     TNI_OP("broadcast_like", .doc = "stretches lhs to the shape of rhs", .attrs = like_attrs,
-           .inputs = pair_names, .outputs = output_names, .shape = like_shape, .gradient = stretch_grad);
+           .inputs = TNI_NAMES("lhs", "rhs"), .outputs = TNI_NAMES("output"), .shape = like_shape,
+           .gradients = STRETCH_GRAD("lhs"));
 
 /* ---- back again ------------------------------------------------------------------------------- */
 
-static const char *const sum_like_names[] = {"data", "like", NULL};
+/* The output has the shape of `like`, whose values are not read; one of both broadcasts to the other, the
+ * `wide` one. As NumPy stretches: the other may have fewer dimensions. */
+static tn_status back_shape(tn_infer *i, uint32_t wide)
+{
+    tn_shape both;
+    tn_status st;
 
-/* The output has the shape of `like`, which must broadcast to data's; its values are not read. */
+    if ((st = tn_shape_unify(i, i->out_shape[0], i->in_shape[1])) || i->in_shape[0]->ndim < 0 ||
+        i->in_shape[1]->ndim < 0 || (st = tni_shape_broadcast(i, i->in_shape[0], i->in_shape[1], &both)))
+        return st;
+    return tn_shape_unify(i, i->in_shape[wide], &both);
+}
+
 static tn_status sum_like_shape(tn_infer *i)
 {
-    tn_shape wide;
-    tn_status st;
-
-    if ((st = tn_shape_unify(i, i->out_shape[0], i->in_shape[1])) || i->in_shape[0]->ndim < 0 ||
-        i->in_shape[1]->ndim < 0)
-        return st;
-    if ((st = tni_shape_broadcast(i, i->in_shape[0], i->in_shape[1], &wide)))
-        return st;
-    return tn_shape_unify(i, i->in_shape[0], &wide);
+    return back_shape(i, 0);
 }
 
-static tn_status sum_like_grad(tn_grad *g)
-{
-    const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_input(g, 0)};
-    tn_status st = TN_OK;
-
-    return tni_grad_arrives(g) ? tni_grad_set(g, &st, 0, tni_grad_op2(g, &st, "_stretch_like", in[0], in[1]))
-                               : TN_OK;
-}
-
-/* As NumPy stretches: `data` may have fewer dimensions. */
 static tn_status stretch_like_shape(tn_infer *i)
 {
-    tn_shape wide;
-    tn_status st;
-
-    if ((st = tn_shape_unify(i, i->out_shape[0], i->in_shape[1])) || i->in_shape[0]->ndim < 0 ||
-        i->in_shape[1]->ndim < 0)
-        return st;
-    if ((st = tni_shape_broadcast(i, i->in_shape[0], i->in_shape[1], &wide)))
-        return st;
-    return tn_shape_unify(i, i->in_shape[1], &wide);
+    return back_shape(i, 1);
 }
 
-static const tn_op op_sum_like = TNI_OP(
-    "_sum_like", .doc = "sum over what stretching repeated", .inputs = sum_like_names,
-    .outputs = output_names, .flags = TN_OP_BACKWARD, .shape = sum_like_shape, .gradient = sum_like_grad);
-static const tn_op op_stretch_like = TNI_OP(
-    "_stretch_like", .doc = "stretches data to the shape of like", .inputs = sum_like_names,
-    .outputs = output_names, .flags = TN_OP_BACKWARD, .shape = stretch_like_shape, .gradient = stretch_grad);
+static const tn_op op_sum_like =
+    TNI_OP("_sum_like", .doc = "sum over what stretching repeated", .inputs = TNI_NAMES("data", "like"),
+           .outputs = TNI_NAMES("output"), .flags = TN_OP_BACKWARD, .shape = sum_like_shape,
+           .types = "data:or(T)", .gradients = "composed: data = _stretch_like(dy, ~data)");
+static const tn_op op_stretch_like =
+    TNI_OP("_stretch_like", .doc = "stretches data to the shape of like", .inputs = TNI_NAMES("data", "like"),
+           .outputs = TNI_NAMES("output"), .flags = TN_OP_BACKWARD, .shape = stretch_like_shape,
+           .types = "data:or(T)", .gradients = STRETCH_GRAD("data"));
 
 /* clang-format off */
 const tn_op *const tni_family_broadcast[] = {
-#define POINTER(name, gradient, flags, doc) &op_##name,
-    PAIRS(POINTER) &op_broadcast_to, &op_broadcast_axis, &op_broadcast_like, &op_sum_like,
+#define POINTER(name, ...) &op_##name,
+    PAIRS(POINTER) QUESTIONS(POINTER) &op_broadcast_to, &op_broadcast_axis, &op_broadcast_like, &op_sum_like,
     &op_stretch_like, NULL,
 };
 /* clang-format on */

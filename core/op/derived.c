@@ -18,7 +18,8 @@ static tn_status attrs_check(const tn_op *op, const tn_op *meaning)
     if (!a)
         return TN_OK;
     for (; b && b->name && a->name; a++, b++)
-        if (strcmp(a->name, b->name) || a->type != b->type || a->flags != b->flags)
+        if ((strcmp(a->name, b->name) && !op->gradient && !op->gradients) || a->type != b->type ||
+            a->flags != b->flags)
             break;
     if (a->name || (b && b->name))
         return tni_error(TN_E_ARG, "operator %s computes %s, but their attributes differ from %.80s on",
@@ -41,7 +42,8 @@ static tn_status args_check(const tn_op *op, const tn_op *meaning)
         (op->outputs && names_count(op->outputs) != names_count(meaning->outputs)))
         return tni_error(TN_E_ARG, "operator %s computes %s, but the number of their arguments differs",
                          op->name, meaning->name);
-    if (op->exec != meaning->exec || op->effects & ~meaning->effects || op->mutates & ~meaning->mutates)
+    if (op->exec != meaning->exec || op->effects & ~meaning->effects || op->mutates & ~meaning->mutates ||
+        (op->struct_size >= TN_END(tn_op, mutates_tail) && (op->mutates_period || op->mutates_tail)))
         return tni_error(TN_E_ARG,
                          "operator %s computes %s, but they are executed or change inputs differently",
                          op->name, meaning->name);
@@ -65,6 +67,9 @@ tn_status tni_op_derive(const tn_op *op, const tni_opdef *from, tn_op *out, uint
     tn_status st;
 
     *borrowed = 0;
+    if (op->shapes)
+        return tni_error(TN_E_ARG, "operator %s computes %s: shapes are those of that one", op->name,
+                         meaning->name);
     if (from->function)
         return tni_error(TN_E_ARG, "operator %s computes %s, which is a function of the program", op->name,
                          meaning->name);
@@ -80,16 +85,21 @@ tn_status tni_op_derive(const tn_op *op, const tni_opdef *from, tn_op *out, uint
     TAKE(inputs);
     TAKE(outputs);
     TAKE(mutates);
+    if (meaning->struct_size >= TN_END(tn_op, mutates_tail)) {
+        TAKE(mutates_period);
+        TAKE(mutates_tail);
+    }
     TAKE(effects);
     TAKE(visible);
-    if (!op->gradient)
+    if (!op->gradient && !op->gradients)
         TAKE(flags);
     BORROW(args, TNI_OF_ARGS);
     BORROW(shape, TNI_OF_SHAPE);
-    BORROW(dtype, TNI_OF_DTYPE);
+    if (!out->types)
+        BORROW(dtype, TNI_OF_DTYPE);
     BORROW(storage, TNI_OF_STORAGE);
     BORROW(cost, TNI_OF_COST);
-    if (!(out->flags & TN_OP_ZERO_GRADIENT))
+    if (!(out->flags & TN_OP_ZERO_GRADIENT) && !out->gradients)
         BORROW(gradient, TNI_OF_GRADIENT);
     return TN_OK;
 }

@@ -4,70 +4,88 @@
  * gradient, and no call, symbol or file can name them (TN_OP_INTERNAL). Attributes of the layers stand first
  * and keep their indices.
  */
+#include "tenon/plugin/op/fused.h"
 #include "op/layers.h"
+#include "tenon/plugin/pointwise.h"
 
-/* What follows a layer: an addend, then a function. a_min, a_max: limits of clip; slope: of leaky below 0. */
-#define FOLLOWING_ATTRS(PREFIX)                                                                              \
-    [TN_##PREFIX##_WITH_SUM] = TN_ATTR_BOOL("with_sum", "0", "the last input is added to the output"),       \
-    [TN_##PREFIX##_ACT_TYPE] =                                                                               \
-        TN_ATTR_CHOICE("act_type", "None", "None|relu|sigmoid|tanh|softrelu|clip|leaky",                     \
-                       "the function of what came of that"),                                                 \
-    [TN_##PREFIX##_A_MIN] = TN_ATTR_FLOAT("a_min", "0", "clip: lower limit"),                                \
-    [TN_##PREFIX##_A_MAX] = TN_ATTR_FLOAT("a_max", "0", "clip: upper limit"),                                \
-    [TN_##PREFIX##_SLOPE] = TN_ATTR_FLOAT("slope", "0.25", "leaky: slope below 0")
-
-static const tn_attr_def conv_attrs[] = {TNI_CONVOLUTION_ATTRS, FOLLOWING_ATTRS(FUSED_CONV), TN_ATTR_END};
-static const tn_attr_def dense_attrs[] = {TNI_DENSE_ATTRS, FOLLOWING_ATTRS(FUSED_DENSE), TN_ATTR_END};
+static const tn_attr_def conv_attrs[] = TN_ATTR_TABLE(fused_conv);
+static const tn_attr_def dense_attrs[] = TN_ATTR_TABLE(fused_dense);
 
 static const char *const output_names[] = {"output", NULL};
 
 /* ---- folding of BatchNorm ---------------------------------------------------------------------------- */
 
-static const tn_attr_def fold_weight_attrs[] = {
-    [TN_FOLD_WEIGHT_EPS] =
-        TN_ATTR_FLOAT_IN("eps", "0.0010000000474974513", 0, 1e300, "added to the variance"),
-    [TN_FOLD_WEIGHT_FIX_GAMMA] = TN_ATTR_BOOL("fix_gamma", "1", "gamma counts as 1"),
-    TN_ATTR_END,
-};
+static const tn_attr_def fold_weight_attrs[] = TN_ATTR_TABLE(fold_weight);
 
-static const tn_attr_def fold_bias_attrs[] = {
-    [TN_FOLD_BIAS_EPS] = TN_ATTR_FLOAT_IN("eps", "0.0010000000474974513", 0, 1e300, "added to the variance"),
-    [TN_FOLD_BIAS_FIX_GAMMA] = TN_ATTR_BOOL("fix_gamma", "1", "gamma counts as 1"),
-    [TN_FOLD_BIAS_NO_BIAS] = TN_ATTR_BOOL("no_bias", "0", "the layer has no bias"),
-    [TN_FOLD_BIAS_DTYPE] = TN_ATTR_DTYPE("dtype", "None", "of the output; None: that of gamma"),
-    TN_ATTR_END,
-};
+static const tn_attr_def fold_bias_attrs[] = TN_ATTR_TABLE(fold_bias);
 
-/* Statistics are float32 where `data` is a short type, as BatchNorm's are. */
-static tn_status stats_dtype(tn_infer *i, int32_t data, uint32_t first, uint32_t count)
+/* ---- pointwise operators as one ---------------------------------------------------------------------- */
+
+static const tn_attr_def pointwise_attrs[] = TN_ATTR_TABLE(fused_pointwise);
+
+static tn_status pointwise_code(tn_infer *i, tn_point_code *out)
 {
+    const char *text = tn_value_pointer(i->attrs[TN_fused_pointwise_program]), *at = text;
+
+    if (tn_point_read(text, out, &at))
+        return tni_infer_fail(i, TN_E_ATTR, "program cannot be read from byte %d on: \"%.40s\"",
+                              (int)(at - text), at);
+    if (out->input_count > i->in_count)
+        return tni_infer_fail(i, TN_E_ATTR, "program reads input %u, but %u are given", out->input_count - 1,
+                              i->in_count);
+    return TN_OK;
+}
+
+static tn_status pointwise_args(tn_infer *i)
+{
+    tn_point_code code;
+    tn_status st;
+
+    i->in_count = (uint32_t)tni_attr_int(i->attrs, TN_fused_pointwise_num_args);
+    if ((st = pointwise_code(i, &code)))
+        return st;
+    i->out_count = i->visible_count = code.output_count;
+    return TN_OK;
+}
+
+/* All outputs have one shape, and inputs broadcast to it. */
+static tn_status pointwise_shape(tn_infer *i)
+{
+    tn_shape all = {.ndim = 0};
+    bool known = i->in_count > 0;
     tn_status st = TN_OK;
 
-    if (data >= 0 && !tni_dtype_is_float(data))
-        return tni_infer_fail(i, TN_E_DTYPE, "%s is no floating point type, cast it first",
-                              tni_dtype_name(data));
-    for (uint32_t k = first; !st && data >= 0 && k < first + count; k++)
-        st = tni_dtype_assign(i, &i->in_dtype[k], data == TN_F64 ? TN_F64 : TN_F32);
+    for (uint32_t k = 0; k < i->in_count && known && !st; k++) {
+        const tn_shape before = all;
+
+        known = tn_shape_known(i->in_shape[k]);
+        st = known ? tni_shape_broadcast(i, &before, i->in_shape[k], &all) : TN_OK;
+    }
+    for (uint32_t o = 0; o < i->out_count && known && !st; o++)
+        st = tni_shape_assign(i, i->out_shape[o], &all);
+    for (uint32_t o = 1; o < i->out_count && !st; o++)
+        st = tn_shape_unify(i, i->out_shape[0], i->out_shape[o]);
     return st;
 }
 
-static tn_status fold_weight_dtype(tn_infer *i)
+static tn_status pointwise_dtype(tn_infer *i)
 {
-    tn_status st = tni_dtype_unify(i, &i->in_dtype[0], &i->out_dtype[0]);
+    tn_point_code code;
+    tn_status st = pointwise_code(i, &code);
 
-    return st ? st : stats_dtype(i, i->in_dtype[0], 1, 2);
+    for (uint32_t o = 0; o < i->out_count && o < code.output_count && !st; o++)
+        st = tni_dtype_assign(i, &i->out_dtype[o], code.step[code.output[o] - TN_POINT_RESULT].dtype);
+    return st;
 }
 
-static tn_status fold_bias_dtype(tn_infer *i)
+/* One operation for each step and element. */
+static void pointwise_cost(const tn_infer *i, tn_cost *cost)
 {
-    const int32_t asked = (int32_t)tni_attr_int(i->attrs, TN_FOLD_BIAS_DTYPE);
-    int32_t *bias = i->in_count > 4 ? &i->in_dtype[4] : &i->out_dtype[0];
-    tn_status st;
+    const char *text = tn_value_pointer(i->attrs[TN_fused_pointwise_program]);
+    tn_point_code code;
 
-    if ((st = tni_dtype_assign(i, bias, asked >= 0 || *bias >= 0 ? asked : i->in_dtype[0])) ||
-        (st = tni_dtype_unify(i, bias, &i->out_dtype[0])))
-        return st;
-    return stats_dtype(i, *bias, 0, 4);
+    if (!tn_point_read(text, &code, NULL) && i->out_count)
+        cost->flops = tn_cost_times(code.step_count, (uint64_t)tn_shape_count(i->out_shape[0]));
 }
 
 /* ---- the family -------------------------------------------------------------------------------------- */
@@ -81,7 +99,7 @@ static const tn_op fused_conv =
            .attrs = conv_attrs, .flags = TN_OP_INTERNAL,
            .shapes = TNI_CONVOLUTION_INPUTS " addend?with_sum:" TNI_CONVOLUTION_OUTPUT
                                             " -> output:" TNI_CONVOLUTION_OUTPUT TNI_CONVOLUTION_CHECK,
-           .dtype = tni_dtype_same_float, .cost = tni_cost_filters);
+           .types = "T:float", .cost = tni_cost_filters);
 
 static const tn_op fused_dense =
     TNI_OP("_fused_dense", .doc = "FullyConnected, then an addend, then a function of each element.",
@@ -89,18 +107,25 @@ static const tn_op fused_dense =
            .shapes = "[flatten] " TNI_DENSE_FLAT_INPUTS
                      " addend?with_sum:(N,num_hidden) -> output:(N,num_hidden) | " TNI_DENSE_INPUTS
                      " addend?with_sum:(B..,num_hidden) -> output:(B..,num_hidden)",
-           .dtype = tni_dtype_same_float, .cost = tni_cost_filters);
+           .types = "T:float", .cost = tni_cost_filters);
 
-static const tn_op fold_weight =
-    TNI_OP("_fold_weight", .doc = "A layer's weight times gamma / sqrt(var + eps) of each output channel.",
-           .attrs = fold_weight_attrs, .flags = TN_OP_INTERNAL,
-           .shapes = "weight:(C,S..) gamma:(C) var:(C) -> output:weight", .dtype = fold_weight_dtype);
+static const tn_op fold_weight = TNI_OP(
+    "_fold_weight", .doc = "A layer's weight times gamma / sqrt(var + eps) of each output channel.",
+    .attrs = fold_weight_attrs, .flags = TN_OP_INTERNAL,
+    .shapes = "weight:(C,S..) gamma:(C) var:(C) -> output:weight", .types = "T:float; gamma,var:stat(T)");
 
 static const tn_op fold_bias =
     TNI_OP("_fold_bias",
            .doc = "beta + (bias - mean) * gamma / sqrt(var + eps): a layer's bias with BatchNorm in it.",
            .attrs = fold_bias_attrs, .flags = TN_OP_INTERNAL,
            .shapes = "gamma:(C) beta:(C) mean:(C) var:(C) bias?!no_bias:(C) -> output:(C)",
-           .dtype = fold_bias_dtype);
+           .types = "T:float; T:attr(dtype,or(gamma)); gamma,beta,mean,var:stat(T)");
 
-const tn_op *const tni_family_fused[] = {&reorder, &fused_conv, &fused_dense, &fold_weight, &fold_bias, NULL};
+static const tn_op fused_pointwise =
+    TNI_OP("_fused_pointwise", .doc = "Pointwise operators one after the other, element by element.",
+           .attrs = pointwise_attrs, .inputs = TNI_NAMES("arg*"), .outputs = TNI_NAMES("out*"),
+           .flags = TN_OP_INTERNAL, .args = pointwise_args, .shape = pointwise_shape,
+           .dtype = pointwise_dtype, .cost = pointwise_cost);
+
+const tn_op *const tni_family_fused[] = {&reorder,   &fused_conv,      &fused_dense, &fold_weight,
+                                         &fold_bias, &fused_pointwise, NULL};

@@ -78,7 +78,9 @@ tn_status tni_op_args(const tni_opdef *def, const tni_attrs *attrs, int64_t give
         .in_count = def->input_count, .out_count = names_count(op->outputs), .visible_count = op->visible};
     tn_status st;
 
-    if (def->variadic && (st = variadic_count(def, attrs, given, &args.in_count)))
+    /* Without an attribute that counts inputs, `args` does. */
+    if (def->variadic && (given >= 0 || def->count_attr >= 0 || !op->args) &&
+        (st = variadic_count(def, attrs, given, &args.in_count)))
         return st;
     if (op->args) {
         tn_err err;
@@ -117,25 +119,22 @@ static tn_status name_write(const char *text, size_t length, int64_t number, cha
     return TN_OK;
 }
 
-/* Name `index` of a list whose last may be variadic; without a list "prefix" and the index. */
-static tn_status list_name(const char *const *own, const char *const *names, uint32_t index,
+/* Name `index` of `count` by a list that may have variadic ones; without a list "prefix" and the index. */
+static tn_status list_name(const char *const *own, const char *const *names, uint32_t count, uint32_t index,
                            const char *prefix, char *out, size_t size)
 {
-    uint32_t count = names_count(own);
-    size_t length;
+    uint32_t number;
+    int32_t at = tn_op_argument(own, count, index, &number);
 
-    if (index < count || (count && strchr(own[count - 1], '*')))
+    if (at < 0)
+        at = tn_op_argument(names, count, index, &number);
+    else
         names = own;
-    count = names_count(names);
-    length = count > 0 ? strlen(names[count - 1]) : 0;
-    if (length > 1 && names[count - 1][length - 1] == '*') {
-        if (index < count - 1)
-            return name_write(names[index], strlen(names[index]), -1, out, size);
-        return name_write(names[count - 1], length - 1, index - (count - 1), out, size);
-    }
-    if (index < count)
-        return name_write(names[index], strlen(names[index]), -1, out, size);
-    return name_write(prefix, strlen(prefix), index, out, size);
+    if (at < 0)
+        return name_write(prefix, strlen(prefix), index, out, size);
+    if (number == UINT32_MAX)
+        return name_write(names[at], strlen(names[at]), -1, out, size);
+    return name_write(names[at], strlen(names[at]) - 1, number, out, size);
 }
 
 tn_status tni_op_input_name(const tni_opdef *def, const tni_args *args, uint32_t index, char *out,
@@ -143,7 +142,7 @@ tn_status tni_op_input_name(const tni_opdef *def, const tni_args *args, uint32_t
 {
     if (index >= args->in_count)
         return tni_error(TN_E_ARG, "%s has no input %u, only %u", def->op->name, index, args->in_count);
-    return list_name(args->in_names, def->op->inputs, index, "arg", out, size);
+    return list_name(args->in_names, def->op->inputs, args->in_count, index, "arg", out, size);
 }
 
 tn_status tni_op_output_name(const tni_opdef *def, const tni_args *args, uint32_t index, char *out,
@@ -151,7 +150,7 @@ tn_status tni_op_output_name(const tni_opdef *def, const tni_args *args, uint32_
 {
     if (index >= args->out_count)
         return tni_error(TN_E_ARG, "%s has no output %u, only %u", def->op->name, index, args->out_count);
-    return list_name(args->out_names, def->op->outputs, index, "output", out, size);
+    return list_name(args->out_names, def->op->outputs, args->out_count, index, "output", out, size);
 }
 
 /* ---- shapes ----------------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@
 /* An operator's row: name, struct_size and version filled in. TNI_OP("exp", .inputs = tni_args_data, ...) */
 #define TNI_OP(name_, ...)                                                                                   \
     {                                                                                                        \
-        .struct_size = TN_END(tn_op, cost), .version = 1, .exec = TN_EXEC_KERNEL, .name = name_,           \
+        .struct_size = TN_END(tn_op, mutates_tail), .version = 1, .exec = TN_EXEC_KERNEL, .name = name_,     \
         __VA_ARGS__                                                                                          \
     }
 
@@ -325,15 +325,6 @@ static inline tn_edge tni_grad_inherit(tn_grad *g, tn_status *st, const char *op
         *st = g->ops->emit(g, &e, &out);
     return out;
 }
-
-/* Attribute `scalar` of the forward as an array of the shape of `like`. */
-static inline tn_edge tni_grad_number(tn_grad *g, tn_status *st, tn_edge like)
-{
-    return tni_grad_inherit(g, st, "_mul_scalar", tni_grad_op1(g, st, "ones_like", like));
-}
-
-/* A function of `b` as a chain of steps, such as "square +1 ^-2 *2 &sign": see unary.c. */
-tn_edge tni_grad_formula(tn_grad *g, tn_status *st, const char *formula, tn_edge b);
 
 /* Of _backward_X(dy, …) with one output, where X is linear in its array: to dy goes X of what arrives. With
  * more than two inputs the last one is X's second. */

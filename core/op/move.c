@@ -2,18 +2,10 @@
  * Operators by which room tensor fills, copies, casts and adds arrays on a device. They have no gradient, and
  * no call, symbol or file can name them (TN_OP_INTERNAL). Kernels take strides on both sides.
  */
+#include "tenon/plugin/op/move.h"
 #include "op/infer_help.h"
-#include "tenon/plugin/indices.h"
 
-static const tn_attr_def fill_attrs[] = {
-    [TN_FILL_VALUE] = TN_ATTR_FLOAT_RUN("value", "0", "of every element"),
-    TN_ATTR_END,
-};
-
-static tn_status move_dtype(tn_infer *i)
-{
-    return i->out_dtype[0] < 0 ? tni_dtype_assign(i, &i->out_dtype[0], i->in_dtype[0]) : TN_OK;
-}
+static const tn_attr_def fill_attrs[] = TN_ATTR_TABLE(fill);
 
 static const tn_op fill =
     TNI_OP("_fill", .doc = "One value in every element of an array like data, which is not read.",
@@ -23,6 +15,6 @@ static const tn_op move =
     TNI_OP("_move",
            .doc = "The same numbers in an array of any type, as Cast makes them: their bits where the type "
                   "is the same.",
-           .flags = TN_OP_INTERNAL, .shapes = "data:(S..) -> output:data", .dtype = move_dtype);
+           .flags = TN_OP_INTERNAL, .shapes = "data:(S..) -> output:data", .types = "output:or(T)");
 
 const tn_op *const tni_family_move[] = {&fill, &move, NULL};

@@ -7,92 +7,16 @@
  * moving = moving * momentum + batch * (1 - momentum), with the biased variance. `fix_gamma` takes gamma as 1
  * and gives it a gradient of 0.
  */
+#include "tenon/plugin/op/norm.h"
 #include "op/cost.h"
 #include "op/infer_help.h"
-#include "tenon/plugin/indices.h"
 
-static const tn_attr_def batch_norm_attrs[] = {
-    [TN_BATCHNORM_EPS] = TN_ATTR_FLOAT_IN("eps", "0.0010000000474974513", 0, 1e300, "added to the variance"),
-    [TN_BATCHNORM_MOMENTUM] =
-        TN_ATTR_FLOAT("momentum", "0.899999976", "how much of the running statistics is kept"),
-    [TN_BATCHNORM_FIX_GAMMA] = TN_ATTR_BOOL("fix_gamma", "1", "gamma counts as 1"),
-    [TN_BATCHNORM_USE_GLOBAL_STATS] =
-        TN_ATTR_BOOL("use_global_stats", "0", "running statistics in training, too"),
-    [TN_BATCHNORM_OUTPUT_MEAN_VAR] =
-        TN_ATTR_BOOL("output_mean_var", "0", "mean and 1 / sqrt(var + eps) are outputs"),
-    [TN_BATCHNORM_AXIS] = TN_ATTR_INT("axis", "1", "of the channels"),
-    [TN_BATCHNORM_CUDNN_OFF] = TN_ATTR_BOOL("cudnn_off", "0", "advice to cuDNN"),
-    [TN_BATCHNORM_MIN_CALIB_RANGE] = TN_ATTR_OPT_FLOAT("min_calib_range", "None", "for quantization"),
-    [TN_BATCHNORM_MAX_CALIB_RANGE] = TN_ATTR_OPT_FLOAT("max_calib_range", "None", "for quantization"),
-    TN_ATTR_END,
-};
-
-static const tn_attr_def layer_norm_attrs[] = {
-    [TN_LAYERNORM_AXIS] = TN_ATTR_INT("axis", "-1", "along which is normalised"),
-    [TN_LAYERNORM_EPS] = TN_ATTR_FLOAT_IN("eps", "9.99999975e-06", 0, 1e300, "added to the variance"),
-    [TN_LAYERNORM_OUTPUT_MEAN_VAR] =
-        TN_ATTR_BOOL("output_mean_var", "0", "mean and sqrt(var + eps) are outputs"),
-    TN_ATTR_END,
-};
-
-static const tn_attr_def instance_norm_attrs[] = {
-    [TN_INSTANCENORM_EPS] = TN_ATTR_FLOAT_IN("eps", "0.00100000005", 0, 1e300, "added to the variance"),
-    TN_ATTR_END,
-};
-
-static const tn_attr_def group_norm_attrs[] = {
-    [TN_GROUPNORM_NUM_GROUPS] = TN_ATTR_INT_IN("num_groups", "1", 1, INT32_MAX, "groups of channels"),
-    [TN_GROUPNORM_EPS] = TN_ATTR_FLOAT_IN("eps", "9.99999975e-06", 0, 1e300, "added to the variance"),
-    [TN_GROUPNORM_OUTPUT_MEAN_VAR] =
-        TN_ATTR_BOOL("output_mean_var", "0", "mean and sqrt(var + eps) are outputs"),
-    TN_ATTR_END,
-};
-
-static const tn_attr_def l2_normalization_attrs[] = {
-    [TN_L2NORMALIZATION_EPS] = TN_ATTR_FLOAT_IN("eps", "1.00000001e-10", 0, 1e300, "added to the sum"),
-    [TN_L2NORMALIZATION_MODE] =
-        TN_ATTR_CHOICE("mode", "instance", "channel|instance|spatial",
-                       "what is one vector: an example, the channels of a place, or the places of a channel"),
-    TN_ATTR_END,
-};
-
-static const tn_attr_def lrn_attrs[] = {
-    [TN_LRN_ALPHA] = TN_ATTR_FLOAT("alpha", "9.99999975e-05", "what the mean of squares is multiplied by"),
-    [TN_LRN_BETA] = TN_ATTR_FLOAT("beta", "0.75", "the exponent"),
-    [TN_LRN_KNORM] = TN_ATTR_FLOAT("knorm", "2", "what is added"),
-    [TN_LRN_NSIZE] =
-        TN_ATTR_INT_IN("nsize", TN_REQUIRED, 1, UINT32_MAX,
-                       "channels of a window; an even one counts as one less, but alpha / nsize"),
-    TN_ATTR_END,
-};
-
-/* Statistics are float32 where the data is a short type. */
-static tn_status norm_dtype(tn_infer *i, int32_t *data, uint32_t count, int32_t *const *stats)
-{
-    tn_status st = TN_OK;
-
-    if (*data >= 0 && !tni_dtype_is_float(*data))
-        return tni_infer_fail(i, TN_E_DTYPE, "%s is no floating point type, cast it first",
-                              tni_dtype_name(*data));
-    for (uint32_t k = 0; !st && k < count; k++) {
-        if (*data >= 0)
-            st = tni_dtype_assign(i, stats[k], *data == TN_F64 ? TN_F64 : TN_F32);
-        else if (*stats[k] == TN_F64)
-            *data = TN_F64;
-    }
-    return st;
-}
-
-static tn_status batch_norm_dtype(tn_infer *i)
-{
-    int32_t *const stats[] = {&i->in_dtype[1], &i->in_dtype[2],  &i->in_dtype[3],
-                              &i->in_dtype[4], &i->out_dtype[1], &i->out_dtype[2]};
-    tn_status st = tni_dtype_unify(i, &i->in_dtype[0], &i->out_dtype[0]);
-
-    return st || (st = norm_dtype(i, &i->in_dtype[0], 6, stats))
-               ? st
-               : tni_dtype_unify(i, &i->in_dtype[0], &i->out_dtype[0]);
-}
+static const tn_attr_def batch_norm_attrs[] = TN_ATTR_TABLE(BatchNorm);
+static const tn_attr_def layer_norm_attrs[] = TN_ATTR_TABLE(LayerNorm);
+static const tn_attr_def instance_norm_attrs[] = TN_ATTR_TABLE(InstanceNorm);
+static const tn_attr_def group_norm_attrs[] = TN_ATTR_TABLE(GroupNorm);
+static const tn_attr_def l2_normalization_attrs[] = TN_ATTR_TABLE(L2Normalization);
+static const tn_attr_def lrn_attrs[] = TN_ATTR_TABLE(LRN);
 
 /* ---- gradients of gradients -------------------------------------------------------------------------- */
 
@@ -238,13 +162,13 @@ static void second_init(second *s, tn_grad *g, int64_t axis)
 
 static tn_status batch_norm_back_grad(tn_grad *g)
 {
-    const bool fixed = tni_attr_bool(g->attrs, TN_BATCHNORM_FIX_GAMMA);
+    const bool fixed = tni_attr_bool(g->attrs, TN_BatchNorm_fix_gamma);
     second s = {0};
 
     if (!tni_grad_arrives(g))
         return TN_OK;
-    second_init(&s, g, tni_attr_int(g->attrs, TN_BATCHNORM_AXIS));
-    s.running = !(g->flags & TN_GRAD_TRAIN) || tni_attr_bool(g->attrs, TN_BATCHNORM_USE_GLOBAL_STATS);
+    second_init(&s, g, tni_attr_int(g->attrs, TN_BatchNorm_axis));
+    s.running = !(g->flags & TN_GRAD_TRAIN) || tni_attr_bool(g->attrs, TN_BatchNorm_use_global_stats);
     s.r = shaped(&s, tn_grad_input(g, 4));
     s.scaled = times(&s, minus(&s, s.data, shaped(&s, tn_grad_input(g, 3))), s.r);
     if (!fixed)
@@ -258,7 +182,7 @@ static tn_status layer_norm_back_grad(tn_grad *g)
 
     if (!tni_grad_arrives(g))
         return TN_OK;
-    second_init(&s, g, tni_attr_int(g->attrs, TN_LAYERNORM_AXIS));
+    second_init(&s, g, tni_attr_int(g->attrs, TN_LayerNorm_axis));
     s.r = tni_grad_op1(g, &s.st, "reciprocal", tn_grad_input(g, 4));
     s.scaled = times(&s, minus(&s, s.data, tn_grad_input(g, 3)), s.r);
     s.gamma = shaped(&s, tn_grad_input(g, 2));
@@ -287,7 +211,7 @@ static tn_status instance_norm_back_grad(tn_grad *g)
 
     if (!tni_grad_arrives(g))
         return TN_OK;
-    snprintf(eps, sizeof eps, "%.17g", tni_attr_float(g->attrs, TN_INSTANCENORM_EPS));
+    snprintf(eps, sizeof eps, "%.17g", tni_attr_float(g->attrs, TN_InstanceNorm_eps));
     r = tni_grad_op1(g, &s.st, "rsqrt", tni_grad_scalar(g, &s.st, "_plus_scalar", tn_grad_input(g, 4), eps));
     return grouped_back_grad(&s, g, r);
 }
@@ -299,7 +223,7 @@ static tn_status group_norm_back_grad(tn_grad *g)
     if (!tni_grad_arrives(g))
         return TN_OK;
     snprintf(s.view, sizeof s.view, "(0,%lld,-1)",
-             (long long)tni_attr_int(g->attrs, TN_GROUPNORM_NUM_GROUPS));
+             (long long)tni_attr_int(g->attrs, TN_GroupNorm_num_groups));
     return grouped_back_grad(&s, g, tni_grad_op1(g, &s.st, "reciprocal", tn_grad_input(g, 4)));
 }
 
@@ -309,9 +233,9 @@ static tn_status group_norm_back_grad(tn_grad *g)
 static tn_status l2_normalization_back_grad(tn_grad *g)
 {
     static const char *const axes[] = {"1", "(0,)", "(0,1)"}; /* summed over: the first; all but the others */
-    const int64_t mode = tni_attr_int(g->attrs, TN_L2NORMALIZATION_MODE);
+    const int64_t mode = tni_attr_int(g->attrs, TN_L2Normalization_mode);
     const tn_edge dy = tn_grad_input(g, 0), x = tn_grad_input(g, 1), h = tn_grad_of(g, 0);
-    second s = {.g = g, .over = mode == TN_L2NORMALIZATION_MODE_CHANNEL ? axes[mode] : NULL};
+    second s = {.g = g, .over = mode == TN_L2Normalization_mode_channel ? axes[mode] : NULL};
     tn_edge p, q, r, cube, to_x;
 
     if (!h.node)
@@ -334,14 +258,14 @@ static tn_status l2_normalization_back_grad(tn_grad *g)
 
 /* ---- table -------------------------------------------------------------------------------------------- */
 
-static const tn_op batch_norm =
-    TNI_OP("BatchNorm", .flags = TN_OP_MUTATES_TRAINING,
-           .doc = "Normalises each channel over the batch, or by running statistics outside of training.",
-           .aliases = TNI_NAMES("_npx_batch_norm"), .attrs = batch_norm_attrs, .mutates = 1u << 3 | 1u << 4,
-           .shapes = "data:(A..,C:channels@axis,B..) gamma:(C) beta:(C) moving_mean:(C) moving_var:(C) "
-                     "-> output:data mean~output_mean_var:(C) var~output_mean_var:(C)",
-           .gradients = "own: dy data gamma mean var -> data gamma beta", .second = batch_norm_back_grad,
-           .dtype = batch_norm_dtype, .cost = tni_cost_normalise);
+static const tn_op batch_norm = TNI_OP(
+    "BatchNorm", .flags = TN_OP_MUTATES_TRAINING,
+    .doc = "Normalises each channel over the batch, or by running statistics outside of training.",
+    .aliases = TNI_NAMES("_npx_batch_norm"), .attrs = batch_norm_attrs, .mutates = 1u << 3 | 1u << 4,
+    .shapes = "data:(A..,C:channels@axis,B..) gamma:(C) beta:(C) moving_mean:(C) moving_var:(C) "
+              "-> output:data mean~output_mean_var:(C) var~output_mean_var:(C)",
+    .gradients = "own: dy data gamma mean var -> data gamma beta", .second = batch_norm_back_grad,
+    .types = "T:float; gamma,beta,moving_mean,moving_var,mean,var:stat(T)", .cost = tni_cost_normalise);
 
 static const tn_op layer_norm = TNI_OP(
     "LayerNorm", .doc = "Normalises along one axis.", .aliases = TNI_NAMES("_npx_layer_norm"),
@@ -349,13 +273,13 @@ static const tn_op layer_norm = TNI_OP(
     .shapes = "data:(A..,C@axis,B..) gamma:(C) beta:(C) "
               "-> output:data mean~output_mean_var:(A..,1@axis,B..) std~output_mean_var:(A..,1@axis,B..)",
     .gradients = "own: dy data gamma mean std -> data gamma beta", .second = layer_norm_back_grad,
-    .dtype = tni_dtype_same_float, .cost = tni_cost_normalise);
+    .types = "T:float", .cost = tni_cost_normalise);
 
 static const tn_op instance_norm =
     TNI_OP("InstanceNorm", .doc = "Normalises each channel of each example.", .attrs = instance_norm_attrs,
            .shapes = "data:(N,C:channels,D,S..) gamma:(C) beta:(C) -> output:data mean~:(N,C) var~:(N,C)",
            .gradients = "own: dy data gamma mean var -> data gamma beta", .second = instance_norm_back_grad,
-           .dtype = tni_dtype_same_float, .cost = tni_cost_normalise);
+           .types = "T:float", .cost = tni_cost_normalise);
 
 static const tn_op group_norm = TNI_OP(
     "GroupNorm", .doc = "Normalises groups of channels of each example; gamma and beta are those of groups.",
@@ -363,20 +287,20 @@ static const tn_op group_norm = TNI_OP(
     .shapes = "data:(N,C*num_groups,D,S..) gamma:(num_groups) beta:(num_groups) "
               "-> output:data mean~output_mean_var:(N,num_groups) std~output_mean_var:(N,num_groups)",
     .gradients = "own: dy data gamma mean std -> data gamma beta", .second = group_norm_back_grad,
-    .dtype = tni_dtype_same_float, .cost = tni_cost_normalise);
+    .types = "T:float", .cost = tni_cost_normalise);
 
 static const tn_op l2_normalization = TNI_OP(
     "L2Normalization", .doc = "Divides vectors by their Euclidean norm.", .attrs = l2_normalization_attrs,
     .shapes = "[mode=instance] data:(N,S..) -> output:data norm~:(N) "
               "| [mode=channel] data:(N,C,D,T..) -> output:data norm~:(N,1,D,T..) "
               "| data:(N,C,D,T..) -> output:data norm~:(N,C)",
-    .gradients = "own: dy data norm -> data", .second = l2_normalization_back_grad,
-    .dtype = tni_dtype_same_float, .cost = tni_cost_normalise);
+    .gradients = "own: dy data norm -> data", .second = l2_normalization_back_grad, .types = "T:float",
+    .cost = tni_cost_normalise);
 
 static const tn_op lrn = TNI_OP("LRN", .doc = "Divides by a power of the squares of the channels around.",
                                 .attrs = lrn_attrs, .shapes = "data:(N,C,H,W) -> output:data tmp_norm~:data",
-                                .gradients = "once: dy data output tmp_norm -> data",
-                                .dtype = tni_dtype_same_float, .cost = tni_cost_normalise);
+                                .gradients = "once: dy data output tmp_norm -> data", .types = "T:float",
+                                .cost = tni_cost_normalise);
 
 const tn_op *const tni_family_norm[] = {
     &batch_norm, &layer_norm, &instance_norm, &group_norm, &l2_normalization, &lrn, NULL};

@@ -19,13 +19,18 @@ typedef struct tni_opdef {
     int32_t count_attr;              /* index of the TN_ATTR_F_COUNT attribute, -1 none */
     const tn_value *defaults;        /* attr_count values */
     uint64_t runtime_mask[2];        /* attributes that are TN_ATTR_F_RUNTIME, by bit */
+    uint32_t by_run;                 /* TNI_BY_RUN_…: what they decide, asked at every call */
     tni_plugin *plugin;              /* NULL: core or program */
     void *kernels;                   /* room compile keeps its candidates here */
     const char *family;              /* the core's file that defines it; NULL: a plugin's, or the program's */
     const struct tni_opdef *meaning; /* whose kernels serve it; NULL: its own */
     uint32_t borrowed; /* TNI_OF_…: functions that are the meaning's and are asked as the meaning's */
+    struct tni_body *body; /* of a definition with one: its code (body.h); owned */
     void *function;    /* room exec's: a forward and backward of the program; NULL: kernels serve it */
 } tni_opdef;
+
+#define TNI_BY_RUN_ARGS 1u   /* some are tuples, whose lengths `args` checks */
+#define TNI_BY_RUN_SHAPES 2u /* some decide shapes: TN_ATTR_F_SHAPE */
 
 #define TNI_OF_ARGS 1u
 #define TNI_OF_SHAPE 2u
@@ -69,10 +74,13 @@ const tni_opdef *tni_opset_at(const tni_opset *s, size_t index); /* by order of 
 /* ---- attr.c: values of attributes; immutable, shared ------------------------------------------------------
  */
 
+#define TNI_ATTR_ITEMS_MAX 4096 /* of a tuple: multi-tensor optimizers carry one rate per weight */
+
 typedef struct tni_attrs {
     tni_refcount refs;
     const tni_opdef *def;
     const tn_value *values; /* def->attr_count */
+    int64_t *slots;         /* where run-time values lie that are pointed to; NULL: there are none */
     uint64_t given[2];      /* bit i: attribute i was given, not defaulted (JSON writes only these) */
     uint64_t hash;          /* of the structural values */
 } tni_attrs;
@@ -83,7 +91,7 @@ tn_status tni_attrs_parse(const tni_opdef *def, size_t count, const char *const 
 /* The same values but attribute `index` = `value` (copied deep). */
 tn_status tni_attrs_with(const tni_attrs *a, uint32_t index, tn_value value, tni_attrs **out);
 /* `spare`, which nobody else holds, gets these values and allocates nothing. False: it stays as it was, since
- * it is held, or the two differ in more than numbers that change from call to call. */
+ * it is held, has no room for them, or the two differ in more than what changes from call to call. */
 bool tni_attrs_become(tni_attrs *spare, const tni_attrs *a, uint32_t index, tn_value value);
 /* From values of another definition: attributes of equal name and type are taken over, then `texts` win. */
 tn_status tni_attrs_inherit(const tni_opdef *def, const tni_attrs *from, size_t count,

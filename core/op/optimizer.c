@@ -4,100 +4,20 @@
  * lr, wd, rescale_grad and the clip bounds are run-time attributes: a schedule changes them at every step,
  * and no plan is made anew for it.
  */
+#include "tenon/plugin/op/optimizer.h"
+
+#include <string.h>
+
 #include "op/infer_help.h"
-#include "tenon/plugin/indices.h"
 
-#define LR TN_ATTR_FLOAT_RUN("lr", TN_REQUIRED, "learning rate")
-#define WD TN_ATTR_FLOAT_RUN("wd", "0", "weight decay")
-#define RESCALE TN_ATTR_FLOAT_RUN("rescale_grad", "1", "what the gradient is multiplied by first")
-#define CLIP TN_ATTR_FLOAT_RUN("clip_gradient", "-1", "gradients are cut to this magnitude; below 0: not")
-#define CLIP_WEIGHTS                                                                                         \
-    TN_ATTR_FLOAT_RUN("clip_weights", "-1", "weights are cut to this magnitude; below 0: not")
-#define MOMENTUM TN_ATTR_FLOAT("momentum", "0", "how much of the last step is kept")
-#define LAZY TN_ATTR_BOOL("lazy_update", "1", "with row_sparse gradients: touch only their rows")
-#define EPSILON TN_ATTR_FLOAT("epsilon", "9.99999994e-09", "keeps divisors from zero")
-
-static const tn_attr_def sgd_attrs[] = {
-    [TN_SGD_UPDATE_LR] = LR,
-    [TN_SGD_UPDATE_WD] = WD,
-    [TN_SGD_UPDATE_RESCALE_GRAD] = RESCALE,
-    [TN_SGD_UPDATE_CLIP_GRADIENT] = CLIP,
-    [TN_SGD_UPDATE_LAZY_UPDATE] = LAZY,
-    TN_ATTR_END,
-};
-
-static const tn_attr_def sgd_mom_attrs[] = {
-    [TN_SGD_MOM_UPDATE_LR] = LR,
-    [TN_SGD_MOM_UPDATE_MOMENTUM] = MOMENTUM,
-    [TN_SGD_MOM_UPDATE_WD] = WD,
-    [TN_SGD_MOM_UPDATE_RESCALE_GRAD] = RESCALE,
-    [TN_SGD_MOM_UPDATE_CLIP_GRADIENT] = CLIP,
-    [TN_SGD_MOM_UPDATE_LAZY_UPDATE] = LAZY,
-    TN_ATTR_END,
-};
-
-static const tn_attr_def nag_attrs[] = {
-    [TN_NAG_MOM_UPDATE_LR] = LR,
-    [TN_NAG_MOM_UPDATE_MOMENTUM] = MOMENTUM,
-    [TN_NAG_MOM_UPDATE_WD] = WD,
-    [TN_NAG_MOM_UPDATE_RESCALE_GRAD] = RESCALE,
-    [TN_NAG_MOM_UPDATE_CLIP_GRADIENT] = CLIP,
-    TN_ATTR_END,
-};
-
-static const tn_attr_def signsgd_attrs[] = {
-    [TN_SIGNSGD_UPDATE_LR] = LR,
-    [TN_SIGNSGD_UPDATE_WD] = WD,
-    [TN_SIGNSGD_UPDATE_RESCALE_GRAD] = RESCALE,
-    [TN_SIGNSGD_UPDATE_CLIP_GRADIENT] = CLIP,
-    TN_ATTR_END,
-};
-
-static const tn_attr_def signum_attrs[] = {
-    [TN_SIGNUM_UPDATE_LR] = LR,
-    [TN_SIGNUM_UPDATE_MOMENTUM] = MOMENTUM,
-    [TN_SIGNUM_UPDATE_WD] = WD,
-    [TN_SIGNUM_UPDATE_RESCALE_GRAD] = RESCALE,
-    [TN_SIGNUM_UPDATE_CLIP_GRADIENT] = CLIP,
-    [TN_SIGNUM_UPDATE_WD_LH] = TN_ATTR_FLOAT_RUN("wd_lh", "0", "weight decay apart from the gradient"),
-    TN_ATTR_END,
-};
-
-static const tn_attr_def adam_attrs[] = {
-    [TN_ADAM_UPDATE_LR] = LR,
-    [TN_ADAM_UPDATE_BETA1] = TN_ATTR_FLOAT("beta1", "0.899999976", "decay of the first moment"),
-    [TN_ADAM_UPDATE_BETA2] = TN_ATTR_FLOAT("beta2", "0.999000013", "decay of the second moment"),
-    [TN_ADAM_UPDATE_EPSILON] = EPSILON,
-    [TN_ADAM_UPDATE_WD] = WD,
-    [TN_ADAM_UPDATE_RESCALE_GRAD] = RESCALE,
-    [TN_ADAM_UPDATE_CLIP_GRADIENT] = CLIP,
-    [TN_ADAM_UPDATE_LAZY_UPDATE] = LAZY,
-    TN_ATTR_END,
-};
-
-static const tn_attr_def rmsprop_attrs[] = {
-    [TN_RMSPROP_UPDATE_LR] = LR,
-    [TN_RMSPROP_UPDATE_GAMMA1] = TN_ATTR_FLOAT("gamma1", "0.949999988", "decay of the mean square"),
-    [TN_RMSPROP_UPDATE_EPSILON] = EPSILON,
-    [TN_RMSPROP_UPDATE_WD] = WD,
-    [TN_RMSPROP_UPDATE_RESCALE_GRAD] = RESCALE,
-    [TN_RMSPROP_UPDATE_CLIP_GRADIENT] = CLIP,
-    [TN_RMSPROP_UPDATE_CLIP_WEIGHTS] = CLIP_WEIGHTS,
-    TN_ATTR_END,
-};
-
-static const tn_attr_def rmspropalex_attrs[] = {
-    [TN_RMSPROPALEX_UPDATE_LR] = LR,
-    [TN_RMSPROPALEX_UPDATE_GAMMA1] = TN_ATTR_FLOAT("gamma1", "0.949999988", "decay of the means"),
-    [TN_RMSPROPALEX_UPDATE_GAMMA2] =
-        TN_ATTR_FLOAT("gamma2", "0.899999976", "how much of the last step is kept"),
-    [TN_RMSPROPALEX_UPDATE_EPSILON] = EPSILON,
-    [TN_RMSPROPALEX_UPDATE_WD] = WD,
-    [TN_RMSPROPALEX_UPDATE_RESCALE_GRAD] = RESCALE,
-    [TN_RMSPROPALEX_UPDATE_CLIP_GRADIENT] = CLIP,
-    [TN_RMSPROPALEX_UPDATE_CLIP_WEIGHTS] = CLIP_WEIGHTS,
-    TN_ATTR_END,
-};
+static const tn_attr_def sgd_attrs[] = TN_ATTR_TABLE(sgd_update);
+static const tn_attr_def sgd_mom_attrs[] = TN_ATTR_TABLE(sgd_mom_update);
+static const tn_attr_def nag_attrs[] = TN_ATTR_TABLE(nag_mom_update);
+static const tn_attr_def signsgd_attrs[] = TN_ATTR_TABLE(signsgd_update);
+static const tn_attr_def signum_attrs[] = TN_ATTR_TABLE(signum_update);
+static const tn_attr_def adam_attrs[] = TN_ATTR_TABLE(adam_update);
+static const tn_attr_def rmsprop_attrs[] = TN_ATTR_TABLE(rmsprop_update);
+static const tn_attr_def rmspropalex_attrs[] = TN_ATTR_TABLE(rmspropalex_update);
 
 /* Weight and gradient in one type, states in float32. */
 static tn_status mixed_dtype(tn_infer *i)
@@ -163,6 +83,180 @@ static const tn_op rmspropalex =
            .inputs = TNI_NAMES("weight", "grad", "n", "g", "delta"), .outputs = TNI_NAMES("output"),
            .shape = tni_shape_same, .dtype = tni_dtype_same_float);
 
+/* ---- any number of parameters at once ----------------------------------------------------------------- */
+
+/* The last attribute counts the parameters, of which each has the inputs whose names repeat. The preloaded
+ * forms have rates and decays as two arrays behind them, the others as run-time tuples in front of the
+ * attributes. */
+static const tn_attr_def multi_sgd_attrs[] = TN_ATTR_TABLE(multi_sgd_update);
+static const tn_attr_def multi_sgd_mom_attrs[] = TN_ATTR_TABLE(multi_sgd_mom_update);
+static const tn_attr_def preloaded_sgd_attrs[] = TN_ATTR_TABLE(preloaded_multi_sgd_update);
+static const tn_attr_def preloaded_sgd_mom_attrs[] = TN_ATTR_TABLE(preloaded_multi_sgd_mom_update);
+static const tn_attr_def multi_sum_sq_attrs[] = TN_ATTR_TABLE(multi_sum_sq);
+static const tn_attr_def multi_lars_attrs[] = TN_ATTR_TABLE(multi_lars);
+
+/* Inputs of one parameter, and those behind all of them. */
+static void multi_names(const tn_infer *i, uint32_t *each, uint32_t *tail)
+{
+    *each = *tail = 0;
+    for (uint32_t k = 0; i->op->inputs[k]; k++)
+        ++*(strchr(i->op->inputs[k], '*') ? each : tail);
+}
+
+static tn_status multi_args(tn_infer *i)
+{
+    const int64_t count = tni_attr_int(i->attrs, i->attr_count - 1);
+    uint32_t each, tail;
+
+    multi_names(i, &each, &tail);
+    if (count < 1 || count > (TN_NODE_INPUTS_MAX - tail) / each)
+        return tni_infer_fail(i, TN_E_ATTR, "%s is %lld, 1 to %u are possible",
+                              i->op->attrs[i->attr_count - 1].name, (long long)count,
+                              (TN_NODE_INPUTS_MAX - tail) / each);
+    for (uint32_t k = 0; k < 2 && i->op->attrs[0].type == TN_ATTR_T_FLOATS; k++) {
+        const int64_t have = tni_tuple_count(tni_attr_tuple(i->attrs, k)); /* counts are alike */
+
+        if (have != count)
+            return tni_infer_fail(i, TN_E_ATTR, "%s has %lld items for %lld weights", i->op->attrs[k].name,
+                                  (long long)have, (long long)count);
+    }
+    i->in_count = (uint32_t)count * each + tail;
+    i->out_count = i->visible_count = (uint32_t)count;
+    return TN_OK;
+}
+
+static tn_status multi_shape(tn_infer *i)
+{
+    tn_shape numbers = {.ndim = 1, .dim = {i->out_count}};
+    uint32_t each, tail;
+    tn_status st = TN_OK;
+
+    multi_names(i, &each, &tail);
+    for (uint32_t w = 0; w < i->out_count && !st; w++) {
+        tn_infer one = *i;
+
+        one.in_shape += (size_t)w * each;
+        one.in_count = each;
+        one.out_shape += w;
+        one.out_count = 1;
+        st = tni_shape_same(&one);
+    }
+    for (uint32_t k = i->in_count - tail; k < i->in_count && !st; k++)
+        st = tni_shape_assign(i, i->in_shape[k], &numbers);
+    return st;
+}
+
+/* The weights have one type, with their gradients and momenta; rates in arrays, and all that mixed forms have
+ * beside weight and gradient, are float32. */
+static tn_status multi_dtype(tn_infer *i)
+{
+    const bool mixed = strstr(i->op->name, "_mp_") != NULL;
+    uint32_t each, tail;
+    tn_status st = TN_OK;
+
+    multi_names(i, &each, &tail);
+    for (uint32_t pass = 0; pass < 2; pass++) /* the second carries back what later ones knew */
+        for (uint32_t k = 0; k < i->in_count + i->out_count && !st; k++) {
+            int32_t *dtype = k < i->in_count ? &i->in_dtype[k] : &i->out_dtype[k - i->in_count];
+            const bool single = k < i->in_count && (k >= i->in_count - tail || (mixed && k % each > 1));
+
+            st = single ? tni_dtype_assign(i, dtype, TN_F32) : tni_dtype_unify(i, &i->in_dtype[0], dtype);
+        }
+    return st;
+}
+
+#define MULTI_INPUTS_SGD "weight_*", "grad_*"
+#define MULTI_INPUTS_SGD_MOM "weight_*", "grad_*", "mom_*"
+#define MULTI_INPUTS_MP_SGD "weight_*", "grad_*", "weight32_*"
+#define MULTI_INPUTS_MP_SGD_MOM "weight_*", "grad_*", "mom_*", "weight32_*"
+#define MULTI(id, attrs_, doc_, mutates_, period, tail, ...)                                                 \
+    static const tn_op id =                                                                                  \
+        TNI_OP(#id, .doc = doc_, .attrs = attrs_, .mutates = mutates_, .mutates_period = period,             \
+               .mutates_tail = tail, .inputs = TNI_NAMES(__VA_ARGS__), .outputs = TNI_NAMES("output*"),      \
+               .args = multi_args, .shape = multi_shape, .dtype = multi_dtype)
+
+MULTI(multi_sgd_update, multi_sgd_attrs, "Gradient descent for many weights.", 0, 0, 0, MULTI_INPUTS_SGD);
+MULTI(multi_sgd_mom_update, multi_sgd_mom_attrs, "Gradient descent with momentum for many weights.", 4, 3, 0,
+      MULTI_INPUTS_SGD_MOM);
+MULTI(multi_mp_sgd_update, multi_sgd_attrs, "Gradient descent on float32 copies of many weights.", 4, 3, 0,
+      MULTI_INPUTS_MP_SGD);
+MULTI(multi_mp_sgd_mom_update, multi_sgd_mom_attrs,
+      "Gradient descent with momentum on float32 copies of many weights.", 12, 4, 0, MULTI_INPUTS_MP_SGD_MOM);
+MULTI(preloaded_multi_sgd_update, preloaded_sgd_attrs,
+      "Gradient descent for many weights, rates and decays being arrays.", 0, 0, 0, MULTI_INPUTS_SGD, "lrs",
+      "wds");
+MULTI(preloaded_multi_sgd_mom_update, preloaded_sgd_mom_attrs,
+      "Gradient descent with momentum for many weights, rates and decays being arrays.", 4, 3, 2,
+      MULTI_INPUTS_SGD_MOM, "lrs", "wds");
+MULTI(preloaded_multi_mp_sgd_update, preloaded_sgd_attrs,
+      "Gradient descent on float32 copies of many weights, rates and decays being arrays.", 4, 3, 2,
+      MULTI_INPUTS_MP_SGD, "lrs", "wds");
+MULTI(preloaded_multi_mp_sgd_mom_update, preloaded_sgd_mom_attrs,
+      "Gradient descent with momentum on float32 copies of many weights, rates and decays being arrays.", 12,
+      4, 2, MULTI_INPUTS_MP_SGD_MOM, "lrs", "wds");
+
+/* ---- LARS ---------------------------------------------------------------------------------------------- */
+
+static tn_status sum_sq_args(tn_infer *i)
+{
+    const int64_t count = tni_attr_int(i->attrs, 0);
+
+    if (count < 1 || count > TN_NODE_INPUTS_MAX)
+        return tni_infer_fail(i, TN_E_ATTR, "num_arrays is %lld, 1 to %d are possible", (long long)count,
+                              TN_NODE_INPUTS_MAX);
+    i->in_count = (uint32_t)count;
+    i->out_count = i->visible_count = 1;
+    return TN_OK;
+}
+
+static tn_status sum_sq_shape(tn_infer *i)
+{
+    const tn_shape sums = {.ndim = 1, .dim = {i->in_count}};
+
+    return tni_shape_assign(i, i->out_shape[0], &sums);
+}
+
+static tn_status sum_sq_dtype(tn_infer *i)
+{
+    tn_status st = TN_OK;
+
+    for (uint32_t pass = 0; pass < 2; pass++)
+        for (uint32_t k = 1; k < i->in_count && !st; k++)
+            st = tni_dtype_unify(i, &i->in_dtype[0], &i->in_dtype[k]);
+    return st ? st : tni_dtype_assign(i, &i->out_dtype[0], TN_F32);
+}
+
+static const tn_op sum_sq =
+    TNI_OP("multi_sum_sq", .doc = "The sums of the squares of many arrays.", .attrs = multi_sum_sq_attrs,
+           .inputs = TNI_NAMES("array_*"), .outputs = TNI_NAMES("output"), .args = sum_sq_args,
+           .shape = sum_sq_shape, .dtype = sum_sq_dtype);
+
+static const tn_op lars =
+    TNI_OP("multi_lars", .doc = "The rates of LARS, from the sums of squares of weights and gradients.",
+           .attrs = multi_lars_attrs, .flags = TN_OP_POINTWISE,
+           .inputs = TNI_NAMES("lrs", "weights_sum_sq", "grads_sum_sq", "wds"),
+           .outputs = TNI_NAMES("output"), .shape = tni_shape_same, .dtype = tni_dtype_same_float);
+
 const tn_op *const tni_family_optimizer[] = {
-    &sgd, &sgd_mom, &mp_sgd, &mp_sgd_mom, &nag, &signsgd, &signum, &adam, &rmsprop, &rmspropalex, NULL,
+    &sgd,
+    &sgd_mom,
+    &mp_sgd,
+    &mp_sgd_mom,
+    &nag,
+    &signsgd,
+    &signum,
+    &adam,
+    &rmsprop,
+    &rmspropalex,
+    &multi_sgd_update,
+    &multi_sgd_mom_update,
+    &multi_mp_sgd_update,
+    &multi_mp_sgd_mom_update,
+    &preloaded_multi_sgd_update,
+    &preloaded_multi_sgd_mom_update,
+    &preloaded_multi_mp_sgd_update,
+    &preloaded_multi_mp_sgd_mom_update,
+    &sum_sq,
+    &lars,
+    NULL,
 };

@@ -6,42 +6,22 @@
  * window. Of a window that reaches behind the input, only what lies inside counts; `count_include_pad` (the
  * default) divides an average by the window's size within the padded input.
  */
+#include "tenon/plugin/op/pool.h"
 #include "op/cost.h"
 #include "op/infer_help.h"
-#include "tenon/plugin/indices.h"
 
-#define POOL_SIZE_MAX 1e9
-
-static const tn_attr_def pooling_attrs[] = {
-    [TN_POOLING_KERNEL] =
-        TN_ATTR_TUPLE_IN("kernel", "[]", 1, POOL_SIZE_MAX, "window size; needed unless global_pool"),
-    [TN_POOLING_POOL_TYPE] = TN_ATTR_CHOICE("pool_type", "max", "avg|lp|max|sum", "what is made of a window"),
-    [TN_POOLING_GLOBAL_POOL] = TN_ATTR_BOOL("global_pool", "0", "one window over all of space"),
-    [TN_POOLING_CUDNN_OFF] = TN_ATTR_BOOL("cudnn_off", "0", "advice to cuDNN"),
-    [TN_POOLING_POOLING_CONVENTION] = TN_ATTR_CHOICE("pooling_convention", "valid", "full|same|valid",
-                                                     "how the output's extent is rounded"),
-    [TN_POOLING_STRIDE] =
-        TN_ATTR_TUPLE_IN("stride", "[]", 1, POOL_SIZE_MAX, "step of the window, 1 if not given"),
-    [TN_POOLING_PAD] =
-        TN_ATTR_TUPLE_IN("pad", "[]", 0, POOL_SIZE_MAX, "padding on both sides, 0 if not given"),
-    [TN_POOLING_P_VALUE] = TN_ATTR_OPT_INT("p_value", "None", "p of pool_type lp: 1, 2 or 3"),
-    [TN_POOLING_COUNT_INCLUDE_PAD] =
-        TN_ATTR_OPT_BOOL("count_include_pad", "None", "averages count the padding"),
-    [TN_POOLING_LAYOUT] = TN_ATTR_CHOICE("layout", "None", "None|NCDHW|NCHW|NCW|NDHWC|NHWC|NWC",
-                                         "of data; None: channels second"),
-    TN_ATTR_END,
-};
+static const tn_attr_def pooling_attrs[] = TN_ATTR_TABLE(Pooling);
 
 static tn_status pooling_check(tn_infer *i)
 {
-    const int64_t n = tni_tuple_count(tni_attr_tuple(i->attrs, TN_POOLING_KERNEL));
-    const int64_t strides = tni_tuple_count(tni_attr_tuple(i->attrs, TN_POOLING_STRIDE));
-    const int64_t pads = tni_tuple_count(tni_attr_tuple(i->attrs, TN_POOLING_PAD));
-    const int64_t *p = tni_attr_opt_int(i->attrs, TN_POOLING_P_VALUE);
+    const int64_t n = tni_tuple_count(tni_attr_tuple(i->attrs, TN_Pooling_kernel));
+    const int64_t strides = tni_tuple_count(tni_attr_tuple(i->attrs, TN_Pooling_stride));
+    const int64_t pads = tni_tuple_count(tni_attr_tuple(i->attrs, TN_Pooling_pad));
+    const int64_t *p = tni_attr_opt_int(i->attrs, TN_Pooling_p_value);
 
-    if (tni_attr_int(i->attrs, TN_POOLING_POOL_TYPE) == TN_POOLING_POOL_TYPE_LP && (!p || *p < 1 || *p > 3))
+    if (tni_attr_int(i->attrs, TN_Pooling_pool_type) == TN_Pooling_pool_type_lp && (!p || *p < 1 || *p > 3))
         return tni_infer_fail(i, TN_E_ATTR, "pool_type lp needs p_value 1, 2 or 3");
-    if (tni_attr_bool(i->attrs, TN_POOLING_GLOBAL_POOL))
+    if (tni_attr_bool(i->attrs, TN_Pooling_global_pool))
         return TN_OK;
     if (n < 1 || n > 3)
         return tni_infer_fail(i, TN_E_ATTR, "kernel has %lld dimensions, 1 to 3 are allowed", (long long)n);
@@ -49,8 +29,8 @@ static tn_status pooling_check(tn_infer *i)
         return tni_infer_fail(i, TN_E_ATTR, "kernel has %lld dimensions, stride %lld and pad %lld",
                               (long long)n, (long long)strides, (long long)pads);
     for (int64_t k = 0; k < n; k++)
-        if (tni_tuple_item(tni_attr_tuple(i->attrs, TN_POOLING_PAD), k, 0) >=
-            tni_attr_tuple(i->attrs, TN_POOLING_KERNEL)->item[k])
+        if (tni_tuple_item(tni_attr_tuple(i->attrs, TN_Pooling_pad), k, 0) >=
+            tni_attr_tuple(i->attrs, TN_Pooling_kernel)->item[k])
             return tni_infer_fail(i, TN_E_ATTR, "pad must be smaller than kernel in dimension %lld",
                                   (long long)k);
     return TN_OK;
@@ -58,10 +38,10 @@ static tn_status pooling_check(tn_infer *i)
 
 static tn_status window_count(tn_infer *i, int32_t k, int64_t in, int64_t *out)
 {
-    const int64_t kernel = tni_tuple_item(tni_attr_tuple(i->attrs, TN_POOLING_KERNEL), k, 1);
-    const int64_t stride = tni_tuple_item(tni_attr_tuple(i->attrs, TN_POOLING_STRIDE), k, 1);
-    const int64_t pad = tni_tuple_item(tni_attr_tuple(i->attrs, TN_POOLING_PAD), k, 0);
-    const int64_t convention = tni_attr_int(i->attrs, TN_POOLING_POOLING_CONVENTION);
+    const int64_t kernel = tni_tuple_item(tni_attr_tuple(i->attrs, TN_Pooling_kernel), k, 1);
+    const int64_t stride = tni_tuple_item(tni_attr_tuple(i->attrs, TN_Pooling_stride), k, 1);
+    const int64_t pad = tni_tuple_item(tni_attr_tuple(i->attrs, TN_Pooling_pad), k, 0);
+    const int64_t convention = tni_attr_int(i->attrs, TN_Pooling_pooling_convention);
     int64_t room;
 
     *out = in;
@@ -69,23 +49,23 @@ static tn_status window_count(tn_infer *i, int32_t k, int64_t in, int64_t *out)
         return TN_OK;
     if (__builtin_add_overflow(in, 2 * pad, &room) || room > INT64_MAX / 2)
         return tni_infer_fail(i, TN_E_SHAPE, "dimension %d of space is too large", k);
-    if (convention == TN_POOLING_POOLING_CONVENTION_SAME) {
+    if (convention == TN_Pooling_pooling_convention_same) {
         *out = (room + stride - 1) / stride;
         return TN_OK;
     }
     if (room < kernel)
         return tni_infer_fail(i, TN_E_SHAPE, "kernel %lld is larger than the input, %lld with 2 * pad %lld",
                               (long long)kernel, (long long)in, (long long)pad);
-    *out = (room - kernel + (convention == TN_POOLING_POOLING_CONVENTION_FULL ? stride - 1 : 0)) / stride + 1;
+    *out = (room - kernel + (convention == TN_Pooling_pooling_convention_full ? stride - 1 : 0)) / stride + 1;
     return TN_OK;
 }
 
 static tn_status pooling_unify(tn_infer *i, tn_shape *data, tn_shape *out)
 {
-    const int64_t layout = tni_attr_int(i->attrs, TN_POOLING_LAYOUT);
-    const bool last = layout >= TN_POOLING_LAYOUT_NDHWC,
-               global = tni_attr_bool(i->attrs, TN_POOLING_GLOBAL_POOL);
-    const int64_t n = tni_tuple_count(tni_attr_tuple(i->attrs, TN_POOLING_KERNEL));
+    const int64_t layout = tni_attr_int(i->attrs, TN_Pooling_layout);
+    const bool last = layout >= TN_Pooling_layout_NDHWC,
+               global = tni_attr_bool(i->attrs, TN_Pooling_global_pool);
+    const int64_t n = tni_tuple_count(tni_attr_tuple(i->attrs, TN_Pooling_kernel));
     static const int8_t dims[] = {0, 3, 2, 1, 3, 2, 1}; /* of each layout, 0: any */
     tn_shape y;
     tn_status st;
@@ -119,44 +99,6 @@ static tn_status pooling_shape(tn_infer *i)
     return pooling_unify(i, i->in_shape[0], i->out_shape[0]);
 }
 
-/* dy and data; lp needs the result too. */
-static tn_status pooling_grad(tn_grad *g)
-{
-    const bool lp = tni_attr_int(g->attrs, TN_POOLING_POOL_TYPE) == TN_POOLING_POOL_TYPE_LP;
-    const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_input(g, 0), tn_grad_output(g, 0)};
-
-    return in[0].node ? tn_grad_emit(g, 0, "_backward_Pooling", lp ? 3 : 2, in) : TN_OK;
-}
-
-static tn_status backward_pooling_args(tn_infer *i)
-{
-    i->in_count = tni_attr_int(i->attrs, TN_POOLING_POOL_TYPE) == TN_POOLING_POOL_TYPE_LP ? 3 : 2;
-    return TN_OK;
-}
-
-static tn_status backward_pooling_shape(tn_infer *i)
-{
-    tn_status st;
-
-    if ((st = pooling_unify(i, i->in_shape[1], i->in_shape[0])) ||
-        (st = tn_shape_unify(i, i->in_shape[1], i->out_shape[0])))
-        return st;
-    return i->in_count < 3 ? TN_OK : tn_shape_unify(i, i->in_shape[2], i->in_shape[0]);
-}
-
-/* Sums and averages are linear in dy. So are maxima: what arrives is taken from where they stand. */
-static tn_status backward_pooling_grad(tn_grad *g)
-{
-    const int64_t type = tni_attr_int(g->attrs, TN_POOLING_POOL_TYPE);
-    const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_input(g, 1)};
-
-    if (type == TN_POOLING_POOL_TYPE_LP)
-        return tn_fail(g->err, TN_E_UNSUPPORTED, "pool_type lp has no second derivative here");
-    if (type != TN_POOLING_POOL_TYPE_MAX)
-        return tni_grad_of_linear(g);
-    return in[0].node ? tn_grad_emit(g, 0, "_backward_pooling_taken", 2, in) : TN_OK;
-}
-
 static tn_status pooling_taken_shape(tn_infer *i)
 {
     tn_status st = tn_shape_unify(i, i->in_shape[0], i->in_shape[1]);
@@ -164,20 +106,12 @@ static tn_status pooling_taken_shape(tn_infer *i)
     return st ? st : pooling_unify(i, i->in_shape[1], i->out_shape[0]);
 }
 
-/* Its own gradient goes back there. */
-static tn_status pooling_taken_grad(tn_grad *g)
-{
-    const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_input(g, 1)};
-
-    return in[0].node ? tn_grad_emit(g, 0, "_backward_Pooling", 2, in) : TN_OK;
-}
-
 /* One operation for each element of each window. */
 static void pooling_cost(const tn_infer *i, tn_cost *c)
 {
-    const tn_tuple *kernel = tni_attr_tuple(i->attrs, TN_POOLING_KERNEL);
+    const tn_tuple *kernel = tni_attr_tuple(i->attrs, TN_Pooling_kernel);
 
-    if (tni_attr_bool(i->attrs, TN_POOLING_GLOBAL_POOL)) {
+    if (tni_attr_bool(i->attrs, TN_Pooling_global_pool)) {
         tni_cost_each_input(i, c);
         return;
     }
@@ -186,21 +120,21 @@ static void pooling_cost(const tn_infer *i, tn_cost *c)
         c->flops = tn_cost_times(c->flops, (uint64_t)kernel->item[k]);
 }
 
+/* Sums and averages are linear in dy. So are maxima: what arrives is taken from where they stand. */
 static const tn_op pooling =
     TNI_OP("Pooling", .doc = "The maximum, average, sum or p-norm of each window.",
            .aliases = TNI_NAMES("_npx_pooling"), .attrs = pooling_attrs, .inputs = TNI_NAMES("data"),
-           .outputs = TNI_NAMES("output"), .shape = pooling_shape, .dtype = tni_dtype_same_float,
-           .gradient = pooling_grad, .cost = pooling_cost);
+           .outputs = TNI_NAMES("output"), .shape = pooling_shape, .types = "T:float",
+           .gradients = "own: [pool_type=lp] dy data output -> data | dy data -> data"
+                        " ; [pool_type=max] dy = _backward_pooling_taken!(h, data)"
+                        " | [pool_type=avg+sum] dy = Pooling!(h)",
+           .cost = pooling_cost);
 
-static const tn_op backward_pooling = TNI_OP(
-    "_backward_Pooling", .doc = "Gradient of Pooling.", .attrs = pooling_attrs, .flags = TN_OP_BACKWARD,
-    .inputs = TNI_NAMES("dy", "data", "output"), .outputs = TNI_NAMES("dx"), .args = backward_pooling_args,
-    .shape = backward_pooling_shape, .dtype = tni_dtype_same_float, .gradient = backward_pooling_grad);
-
+/* Its own gradient goes back there. */
 static const tn_op pooling_taken =
     TNI_OP("_backward_pooling_taken", .doc = "Values from where the maxima of the data's windows stand.",
            .attrs = pooling_attrs, .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("values", "data"),
-           .outputs = TNI_NAMES("output"), .shape = pooling_taken_shape, .dtype = tni_dtype_same_float,
-           .gradient = pooling_taken_grad);
+           .outputs = TNI_NAMES("output"), .shape = pooling_taken_shape, .types = "T:float",
+           .gradients = "composed: values = _backward_Pooling!(dy, data)");
 
-const tn_op *const tni_family_pool[] = {&pooling, &backward_pooling, &pooling_taken, NULL};
+const tn_op *const tni_family_pool[] = {&pooling, &pooling_taken, NULL};

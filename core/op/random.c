@@ -2,65 +2,29 @@
  * Operators that take a draw: uniform and normal numbers, and dropout. The bounds are run-time attributes;
  * element k uses counter k of the draw (tenon/plugin/random.h).
  */
+#include "tenon/plugin/op/random.h"
 #include "op/infer_help.h"
 #include "op/shape_attr.h"
-#include "tenon/plugin/indices.h"
 
-#define SHAPE TN_ATTR_TUPLE_IN("shape", "None", -1, 9e15, "of the output; -1: to be inferred")
-#define CTX TN_ATTR_TEXT("ctx", "", "device, read by whoever calls")
-#define DTYPE TN_ATTR_DTYPE("dtype", "None", "of the output; None: float32")
+static const tn_attr_def uniform_attrs[] = TN_ATTR_TABLE(random_uniform);
+static const tn_attr_def normal_attrs[] = TN_ATTR_TABLE(random_normal);
+static const tn_attr_def dropout_attrs[] = TN_ATTR_TABLE(Dropout);
 
-static const tn_attr_def uniform_attrs[] = {
-    [TN_RANDOM_UNIFORM_LOW] = TN_ATTR_FLOAT_RUN("low", "0", "lower bound"),
-    [TN_RANDOM_UNIFORM_HIGH] = TN_ATTR_FLOAT_RUN("high", "1", "upper bound, not included"),
-    [TN_RANDOM_UNIFORM_SHAPE] = SHAPE,
-    [TN_RANDOM_UNIFORM_CTX] = CTX,
-    [TN_RANDOM_UNIFORM_DTYPE] = DTYPE,
-    TN_ATTR_END,
-};
-
-static const tn_attr_def normal_attrs[] = {
-    [TN_RANDOM_NORMAL_LOC] = TN_ATTR_FLOAT_RUN("loc", "0", "mean"),
-    [TN_RANDOM_NORMAL_SCALE] = TN_ATTR_FLOAT_RUN("scale", "1", "standard deviation"),
-    [TN_RANDOM_NORMAL_SHAPE] = SHAPE,
-    [TN_RANDOM_NORMAL_CTX] = CTX,
-    [TN_RANDOM_NORMAL_DTYPE] = DTYPE,
-    TN_ATTR_END,
-};
-
-static const tn_attr_def dropout_attrs[] = {
-    [TN_DROPOUT_P] = TN_ATTR_FLOAT_IN("p", "0.5", 0, 1, "share of the elements that become zero"),
-    [TN_DROPOUT_MODE] = TN_ATTR_CHOICE("mode", "training", "always|training", "when elements are dropped"),
-    [TN_DROPOUT_AXES] = TN_ATTR_TUPLE("axes", "[]", "axes along which all elements share their fate"),
-    [TN_DROPOUT_CUDNN_OFF] = TN_ATTR_OPT_BOOL("cudnn_off", "0", "advice to cuDNN"),
-    TN_ATTR_END,
-};
-
-_Static_assert(TN_RANDOM_NORMAL_SHAPE == TN_RANDOM_UNIFORM_SHAPE &&
-                   TN_RANDOM_NORMAL_DTYPE == TN_RANDOM_UNIFORM_DTYPE,
+_Static_assert((int)TN_random_normal_shape == TN_random_uniform_shape &&
+                   (int)TN_random_normal_dtype == TN_random_uniform_dtype,
                "uniform and normal numbers have shape and dtype at the same places");
 
 static tn_status random_shape(tn_infer *i)
 {
     const tn_shape one = {.ndim = 1, .dim = {1}};
-    tn_status st = tni_shape_attr(i, TN_RANDOM_UNIFORM_SHAPE, i->out_shape[0]);
+    tn_status st = tni_shape_attr(i, TN_random_uniform_shape, i->out_shape[0]);
 
     return st || i->out_shape[0]->ndim >= 0 ? st : tni_shape_assign(i, i->out_shape[0], &one);
 }
 
-static tn_status random_dtype(tn_infer *i)
-{
-    const int32_t asked = (int32_t)tni_attr_int(i->attrs, TN_RANDOM_UNIFORM_DTYPE);
-    tn_status st = tni_dtype_asked(i, &i->out_dtype[0], asked);
-
-    if (!st && !tni_dtype_is_float(i->out_dtype[0]))
-        return tni_infer_fail(i, TN_E_DTYPE, "%s is no floating point type", tni_dtype_name(i->out_dtype[0]));
-    return st;
-}
-
 static tn_status mask_unify(tn_infer *i, const tn_shape *data, tn_shape *mask)
 {
-    const tn_tuple *axes = tni_attr_tuple(i->attrs, TN_DROPOUT_AXES);
+    const tn_tuple *axes = tni_attr_tuple(i->attrs, TN_Dropout_axes);
     tn_shape m = *data;
     uint32_t shared = 0;
     tn_status st;
@@ -84,48 +48,22 @@ static tn_status dropout_shape(tn_infer *i)
     return st ? st : mask_unify(i, i->in_shape[0], i->out_shape[1]);
 }
 
-static tn_status dropout_grad(tn_grad *g)
-{
-    const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_output(g, 1)};
+#define DRAW(id, name_, doc_, attrs_, ...)                                                                   \
+    static const tn_op id =                                                                                  \
+        TNI_OP(name_, .doc = doc_, .aliases = TNI_NAMES(__VA_ARGS__), .attrs = attrs_,                       \
+               .outputs = TNI_NAMES("output"), .effects = TN_EFFECT_RANDOM, .shape = random_shape,           \
+               .types = "output:attr(dtype,or(f32)); output:float")
 
-    return in[0].node ? tn_grad_emit(g, 0, "_backward_Dropout", 2, in) : TN_OK;
-}
-
-static tn_status backward_dropout_shape(tn_infer *i)
-{
-    tn_status st = tn_shape_unify(i, i->in_shape[0], i->out_shape[0]);
-
-    return st ? st : mask_unify(i, i->in_shape[0], i->in_shape[1]);
-}
+DRAW(uniform, "_random_uniform", "Numbers drawn evenly from [low, high).", uniform_attrs, "random_uniform",
+     "uniform");
+DRAW(normal, "_random_normal", "Numbers drawn from a normal distribution.", normal_attrs, "random_normal",
+     "normal");
 
 /* Linear in dy; the mask depends on nothing. */
-static tn_status backward_dropout_grad(tn_grad *g)
-{
-    const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_input(g, 1)};
-
-    return in[0].node ? tn_grad_emit(g, 0, "_backward_Dropout", 2, in) : TN_OK;
-}
-
-static const tn_op uniform =
-    TNI_OP("_random_uniform", .doc = "Numbers drawn evenly from [low, high).",
-           .aliases = TNI_NAMES("random_uniform", "uniform"), .attrs = uniform_attrs, .inputs = NULL,
-           .outputs = TNI_NAMES("output"), .effects = TN_EFFECT_RANDOM, .shape = random_shape,
-           .dtype = random_dtype);
-
-static const tn_op normal = TNI_OP("_random_normal", .doc = "Numbers drawn from a normal distribution.",
-                                   .aliases = TNI_NAMES("random_normal", "normal"), .attrs = normal_attrs,
-                                   .inputs = NULL, .outputs = TNI_NAMES("output"),
-                                   .effects = TN_EFFECT_RANDOM, .shape = random_shape, .dtype = random_dtype);
-
 static const tn_op dropout = TNI_OP(
     "Dropout", .doc = "Sets a random share `p` of the elements to zero and scales the others by 1 / (1 - p).",
     .aliases = TNI_NAMES("_npx_dropout"), .attrs = dropout_attrs, .inputs = TNI_NAMES("data"),
     .outputs = TNI_NAMES("output", "mask"), .visible = 1, .effects = TN_EFFECT_RANDOM, .shape = dropout_shape,
-    .dtype = tni_dtype_same_float, .gradient = dropout_grad);
+    .types = "T:float", .gradients = "own: dy mask -> data ; dy = _backward_Dropout!(h, mask)");
 
-static const tn_op backward_dropout =
-    TNI_OP("_backward_Dropout", .doc = "Gradient of Dropout.", .attrs = dropout_attrs,
-           .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "mask"), .outputs = TNI_NAMES("dx"),
-           .shape = backward_dropout_shape, .dtype = tni_dtype_same_float, .gradient = backward_dropout_grad);
-
-const tn_op *const tni_family_random[] = {&uniform, &normal, &dropout, &backward_dropout, NULL};
+const tn_op *const tni_family_random[] = {&uniform, &normal, &dropout, NULL};

@@ -6,13 +6,14 @@
 #include <string.h>
 
 #include "op/attr_type.h"
+#include "op/body.h"
 #include "op/derived.h"
 #include "op/op.h"
 #include "op/shape_rule.h"
 #include "plugin/plugin.h"
 
 #define NAME_MAX_BYTES 256 /* of an operator, attribute or argument: generous beside MXNet's longest, 48 */
-#define ARGS_MAX 64        /* named inputs: bits of `mutates` */
+#define ARGS_MAX 64        /* names in a table of arguments; bits of `mutates` */
 
 #define TNI_FAMILY(name) extern const tn_op *const tni_family_##name[];
 #include "op/families.list"
@@ -101,42 +102,59 @@ static tn_status attr_check(const tn_op *op, const tn_attr_def *d)
     return since_check(op, d);
 }
 
-/* The whole table. Rules are read against it, so it is looked at before them. */
-static tn_status attrs_check(const tn_op *op)
-{
-    size_t count = 0;
-    tn_status st = TN_OK;
+/* Names of a table of arguments: those before the ones that end in '*', these, and those behind. */
+typedef struct arg_counts {
+    uint32_t fixed, repeated, tail;
+} arg_counts;
 
-    for (const tn_attr_def *d = op->attrs; !st && d && d->name; d++)
-        st = count++ < TNI_ATTRS_MAX
-                 ? attr_check(op, d)
-                 : tni_error(TN_E_ARG, "operator %s: more than %d attributes", op->name, TNI_ATTRS_MAX);
-    return st;
+static tn_status args_check(const tn_op *op, const char *const *names, arg_counts *n)
+{
+    *n = (arg_counts){0, 0, 0};
+    for (uint32_t i = 0; names && names[i]; i++) {
+        char name[NAME_MAX_BYTES + 2];
+        size_t length = strnlen(names[i], sizeof name);
+        const bool star = length > 1 && length < sizeof name && names[i][length - 1] == '*';
+
+        if ((star && n->tail) || i == ARGS_MAX || length >= sizeof name)
+            return tni_error(TN_E_ARG, "operator %s: its arguments are too many or misnamed", op->name);
+        memcpy(name, names[i], length + 1);
+        name[length - star] = '\0';
+        if (!name_good(name))
+            return tni_error(TN_E_ARG, "operator %s: argument %u has a bad name", op->name, i);
+        for (uint32_t k = 0; k < i; k++)
+            if (strcmp(names[k], names[i]) == 0)
+                return tni_error(TN_E_ARG, "operator %s: argument %s is there twice", op->name, names[k]);
+        ++*(star ? &n->repeated : n->repeated ? &n->tail : &n->fixed);
+    }
+    if (!op->args && (n->repeated > 1 || n->tail))
+        return tni_error(TN_E_ARG, "operator %s: no function says how often its arguments repeat", op->name);
+    return TN_OK;
 }
 
-/* Counts a NULL-ended list of argument names; a last name may end in '*'. */
-static tn_status args_check(const tn_op *op, const char *const *names, uint32_t *count, bool *variadic)
+static tn_status mutates_check(const tn_op *op, const arg_counts *in)
 {
-    *count = 0;
-    *variadic = false;
-    for (; names && names[*count]; ++*count) {
-        char name[NAME_MAX_BYTES + 2];
-        size_t length = strnlen(names[*count], sizeof name);
+    const bool knows = op->struct_size >= TN_END(tn_op, mutates_tail);
+    const uint32_t period = knows ? op->mutates_period : 0, tail = knows ? op->mutates_tail : 0;
+    const uint32_t bits = period ? period : in->fixed;
 
-        if (*variadic || *count == ARGS_MAX || length >= sizeof name)
-            return tni_error(TN_E_ARG, "operator %s: its arguments are too many or misnamed", op->name);
-        memcpy(name, names[*count], length + 1);
-        if (length > 1 && name[length - 1] == '*') {
-            *variadic = true;
-            name[length - 1] = '\0';
-        }
-        if (!name_good(name))
-            return tni_error(TN_E_ARG, "operator %s: argument %u has a bad name", op->name, *count);
-        for (uint32_t k = 0; k < *count; k++)
-            if (strcmp(names[k], names[*count]) == 0)
-                return tni_error(TN_E_ARG, "operator %s: argument %s is there twice", op->name, names[k]);
-    }
-    *count -= *variadic;
+    if (period > ARGS_MAX || (period && !in->repeated) || (tail && !period))
+        return tni_error(TN_E_ARG,
+                         "operator %s: mutates_period %u and mutates_tail %u, for inputs that repeat 1 to %d "
+                         "are possible, and a tail with a period",
+                         op->name, period, tail, ARGS_MAX);
+    if (bits < ARGS_MAX && op->mutates >> bits && (period || !in->repeated))
+        return tni_error(TN_E_ARG, "operator %s: mutates an input that it has not", op->name);
+    return TN_OK;
+}
+
+/* Bits that have no meaning yet would be read by a later version of the library. */
+static tn_status attr_flags_check(const tn_op *op, const tn_attr_def *d)
+{
+    const uint32_t known = TN_ATTR_F_RUNTIME | TN_ATTR_F_COUNT | TN_ATTR_F_SHAPE;
+
+    if (d->flags & ~known || (d->flags & (TN_ATTR_F_RUNTIME | TN_ATTR_F_SHAPE)) == TN_ATTR_F_SHAPE)
+        return tni_error(TN_E_ARG, "operator %s: attribute %s has the flags %#x, which say nothing", op->name,
+                         d->name, d->flags);
     return TN_OK;
 }
 
@@ -153,10 +171,22 @@ static tn_status bodies_check(const tn_op *op)
                      op->name, op->exec);
 }
 
+static tn_status attrs_check(const tn_op *op)
+{
+    size_t count = 0;
+    tn_status st = TN_OK;
+
+    for (const tn_attr_def *d = op->attrs; !st && d && d->name; d++)
+        if (count++ == TNI_ATTRS_MAX)
+            st = tni_error(TN_E_ARG, "operator %s: more than %d attributes", op->name, TNI_ATTRS_MAX);
+        else if (!(st = attr_check(op, d)))
+            st = attr_flags_check(op, d);
+    return st;
+}
+
 static tn_status def_fill(tni_opdef *def, const tn_op *op, tni_plugin *plugin)
 {
-    bool output_variadic;
-    uint32_t outputs;
+    arg_counts in, out;
     tn_status st;
 
     if (op->struct_size < TN_END(tn_op, gradient))
@@ -167,30 +197,29 @@ static tn_status def_fill(tni_opdef *def, const tn_op *op, tni_plugin *plugin)
                          "an operator has the bad name \"%.100s\": 1 to %d letters, digits and _.-: are "
                          "allowed",
                          op->name ? op->name : "", NAME_MAX_BYTES);
-    if ((op->struct_size >= TN_END(tn_op, types) && op->types) ||
-        (op->struct_size >= TN_END(tn_op, body) && op->body) ||
-        (op->struct_size >= TN_END(tn_op, mutates_tail) && (op->mutates_period || op->mutates_tail)))
-        return tni_error(TN_E_UNSUPPORTED,
-                         "operator %s: `types`, `body` and `mutates_period` are not taken yet", op->name);
     def->op = op;
     def->plugin = plugin;
     def->count_attr = -1;
-    if ((st = bodies_check(op)) || (st = args_check(op, op->inputs, &def->input_count, &def->variadic)) ||
-        (st = args_check(op, op->outputs, &outputs, &output_variadic)))
+    if ((st = bodies_check(op)) || (st = args_check(op, op->inputs, &in)) ||
+        (st = args_check(op, op->outputs, &out)) || (st = mutates_check(op, &in)))
         return st;
+    def->input_count = in.fixed;
+    def->variadic = in.repeated > 0;
     if (op->exec > TN_EXEC_COLLECTIVE || (!op->shape && op->exec == TN_EXEC_KERNEL))
         return tni_error(TN_E_ARG, "operator %s: no shape function, or an unknown kind of execution",
                          op->name);
-    if (!op->args && (outputs == 0 || output_variadic || op->visible > outputs))
+    if (!op->args && (out.fixed == 0 || out.repeated || op->visible > out.fixed))
         return tni_error(
             TN_E_ARG, "operator %s: no function says how many outputs it has, or more are visible", op->name);
-    if (def->input_count < ARGS_MAX && op->mutates >> def->input_count && !def->variadic)
-        return tni_error(TN_E_ARG, "operator %s: mutates an input that it has not", op->name);
     if ((st = attrs_check(op)))
         return st;
     for (const tn_attr_def *d = op->attrs; d && d->name; d++, def->attr_count++) {
         if (d->flags & TN_ATTR_F_RUNTIME)
             def->runtime_mask[def->attr_count / 64] |= (uint64_t)1 << (def->attr_count % 64);
+        if (d->flags & TN_ATTR_F_RUNTIME && op->args && tni_attr_is_tuple(d->type))
+            def->by_run |= TNI_BY_RUN_ARGS;
+        if (d->flags & TN_ATTR_F_SHAPE)
+            def->by_run |= TNI_BY_RUN_SHAPES;
         if (d->flags & TN_ATTR_F_COUNT)
             def->count_attr = (int32_t)def->attr_count;
     }
@@ -205,6 +234,7 @@ static void entry_destroy(entry *e)
         return;
     tni_attrs_release(e->defaults);
     tni_ruled_op_destroy(e->ruled);
+    tni_body_destroy(e->def.body);
     tni_free(e);
 }
 
@@ -222,9 +252,10 @@ static tn_status entry_create(const tn_op *op, const tni_opdef *about, tni_ruled
     }
     e->given = op;
     e->ruled = ruled;
-    made = ruled ? tni_ruled_op_definition(ruled) : about->meaning ? &e->derived : op;
-    if (about->meaning)
-        st = tni_op_derive(op, about->meaning, &e->derived, &e->def.borrowed);
+    if (about->meaning && !(st = tni_op_derive(op, about->meaning, &e->derived, &e->def.borrowed)) &&
+        tni_op_is_ruled(&e->derived)) /* types and steps of its own */
+        st = tni_ruled_op_derived(&e->derived, about->family == NULL, &e->ruled);
+    made = e->ruled ? tni_ruled_op_definition(e->ruled) : about->meaning ? &e->derived : op;
     if (st || (st = def_fill(&e->def, made, about->plugin)) ||
         (st = tni_attrs_defaults(&e->def, &e->defaults))) {
         entry_destroy(e);
@@ -278,6 +309,13 @@ static void entry_drop(tni_opset *s) TN_REQUIRES(&s->lock)
     entry_destroy(e);
 }
 
+static const tni_opdef *named(const void *names, const char *name)
+{
+    void *found = NULL;
+
+    return tni_map_get(names, name, &found) ? &((entry *)found)->def : NULL;
+}
+
 /* One definition, already complete. [takes ruled] */
 static tn_status one_add(tni_opset *s, const tn_op *op, const tni_opdef *about, tni_ruled_op *ruled)
     TN_REQUIRES(&s->lock)
@@ -290,7 +328,9 @@ static tn_status one_add(tni_opset *s, const tn_op *op, const tni_opdef *about, 
     e->def.family = about->family;
     e->def.function = about->function;
     e->def.meaning = about->meaning;
-    if ((st = entry_add(s, e)))
+    if (e->def.op->struct_size >= TN_END(tn_op, body) && e->def.op->body)
+        st = tni_body_create(&e->def, named, s->names, &e->def.body);
+    if (st || (st = entry_add(s, e)))
         entry_destroy(e);
     return st;
 }
@@ -317,11 +357,13 @@ static tn_status op_add(tni_opset *s, const tn_op *op, const tni_opdef *about) T
 
     if (op->struct_size < TN_END(tn_op, gradient) || !name_good(op->name))
         return one_add(s, op, about, NULL); /* says what is wrong */
-    if ((st = tni_op_texts_check(op)))
+    if (!own && (st = attrs_check(op)))     /* rules are read against them */
         return st;
+    if (tni_op_is_derived(op))
+        return derived_add(s, op, about);
     if (!tni_op_is_ruled(op))
-        return tni_op_is_derived(op) ? derived_add(s, op, about) : one_add(s, op, about, NULL);
-    if ((!own && (st = attrs_check(op))) || (st = tni_ruled_op_create(op, !own, &forward)))
+        return one_add(s, op, about, NULL);
+    if ((st = tni_ruled_op_create(op, !own, &forward)))
         return st;
     if ((st = tni_ruled_op_backward(forward, &backward))) {
         tni_ruled_op_destroy(forward);

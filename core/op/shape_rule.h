@@ -31,21 +31,51 @@
  * None counts as 0, one below 0 is an error. Attributes are integers, tuples or choices as their places
  * need, and structural. Functions: shape_rule_ranges.c. Without np_shape a shape without dimensions is (1).
  *
- * Gradient rules (`tn_op.gradients`), in the place of `gradient`, make the operator `_backward_NAME` with
- * the same attributes, whose kernels compute the gradient:
+ * Type rules (`tn_op.types`), in the place of `dtype`: which data types arguments have. All of them have one,
+ * `T`, but for those that a clause speaks of.
  *
- *     rule := class ":" row { "|" row }
- *     row  := [ "[" cond "]" ] { argument } "->" { input }
+ *     rule   := clause { ";" clause }
+ *     clause := [ "[" cond "]" ] target { "," target } ":" ( type [ ":" class ] | class )
+ *     target := argument | VAR
+ *     type   := VAR [ "(" class ")" ] | argument | a type such as bool, i32, f64 | "stat(" type ")"
+ *              | "floatof(" type ")" | "promote(" type "," type ")" | "scalar(" type ")" | "or(" type ")"
+ *              | "attr(" attr [ "," type ] ")"
+ *     class  := "float" | "integer" | "number" | "index"
  *
- *     "bilinear: dy data weight -> data weight bias"
+ *     "T:float; gamma,beta,mean,var:stat(T)"    "T:promote(lhs,rhs); output:bool"    "output:attr(dtype,T)"
  *
- * Left of the arrow stand its inputs: `dy` (`dy1`: of output 1), and inputs and outputs by name. A row
- * without `dy` is a loss layer's (TN_OP_IGNORE_HEAD). Right of it: the inputs that get a gradient. An
- * argument that is not there is left out. The class says the second derivative: `linear` in the first
- * input, the only one right of the arrow: `dy` comes first, a second input is read third; `bilinear`: a
- * product of the first two inputs, which the row reads behind `dy`, all inputs standing right of the arrow,
- * a third one being there `?!no_bias`; `own`: the function `second`; `once`: there is none. No operator
- * with a variadic input has such a rule.
+ * VAR: one capital; what has it has one type. stat: f64 of f64, f32 of other types. floatof: f32 of types that
+ * are not floating point. promote: where two meet, see type_rule.c; its arguments have types of their own.
+ * scalar: beside a number, which is whole if the attribute is_int says so. or: only if nothing else is known.
+ * attr: what the attribute says; for None the second type, without one None is an error. The last clause about
+ * an argument whose condition holds counts; a class limits it besides.
+ *
+ * Gradient rules (`tn_op.gradients`), in the place of `gradient`:
+ *
+ *     rule   := class ":" row { "|" row } [ ";" second { "|" second } ]
+ *     row    := [ "[" cond "]" ] ( { role } "->" { input [ "*" ] [ "=0" ] } | steps | "0" )
+ *     role   := [ "~" ] argument [ "*" ]
+ *     second := [ "[" cond "]" ] ( steps | value )
+ *
+ *     "bilinear: dy data weight -> data weight bias"    "linear: dy ~data -> data"
+ *     "pointwise: dy output -> data ; 1-output*2"       "composed: lhs = dy*rhs ; rhs = dy*lhs"
+ *
+ * A row with an arrow makes the operator `_backward_NAME` with the same attributes, whose kernels compute the
+ * gradient. Left of the arrow stand its inputs: `dy` (`dy1`: of output 1), and inputs and outputs by name; of
+ * one with `~` only the shape is read. A row without `dy` is a loss layer's (TN_OP_IGNORE_HEAD). Right of it:
+ * the inputs that get a gradient, or zeros. An argument that is not there is left out, all copies of a variadic
+ * one stand last. The class says the second derivative:
+ *
+ *     linear     in the inputs that get a gradient: one, or all; dy comes first, all others are read
+ *     bilinear   a product of the first two inputs, which the row reads behind `dy`, all inputs standing right
+ *                of the arrow, a third one being there `?!no_bias`
+ *     pointwise  `dy x -> data`: dy times a function of x, whose derivative stands behind ";", 0 if it is none
+ *     own        the steps behind ";", without them the function `second`
+ *     once       there is none
+ *     composed   all rows are steps, so there is no backward operator
+ *     broadcast  the same, of operands that stretch; numpy: and differ in type
+ *
+ * Steps build nodes out of operators: gradient_steps.c. A row "0" gives zeros to all inputs.
  */
 /* clang-format on */
 #ifndef TN_OP_SHAPE_RULE_H
@@ -61,13 +91,17 @@
 #define RULE_ALTS_MAX 32
 #define RULE_ARGS_MAX 16 /* of one case */
 #define RULE_CASES_MAX 4
-#define RULE_CONDS_MAX 16
+#define RULE_CONDS_MAX 24
 #define RULE_CHOICES_MAX 6 /* values in one condition: attr=a+b+c */
 #define RULE_DEFS_MAX 8
 #define RULE_CALL_ATTRS_MAX 5
 #define RULE_GRADIENTS_MAX 4
+#define RULE_SECONDS_MAX 6
 #define RULE_OPTIONAL_MAX 4 /* inputs that may be missing: there is a list of names for each combination */
 #define RULE_NAME_MAX 4     /* bytes of a symbol's name */
+#define RULE_TYPES_MAX 24
+#define RULE_CLAUSES_MAX 12
+#define RULE_VARS 26 /* T and other capitals */
 
 #define RULE_NONE UINT8_MAX /* no condition, no expression */
 
@@ -159,7 +193,8 @@ typedef struct rule_arg {
     uint8_t visible_cond; /* of an output: users see it only if this holds */
     bool variadic, hidden;
     int16_t count_attr; /* how many copies of a variadic output */
-    uint16_t text, bytes;
+    uint8_t bytes;
+    const char *name; /* `bytes` of it, in the rule or in the definition */
 } rule_arg;
 
 typedef struct rule_cond { /* a chain by `next`, all of which must hold */
@@ -190,18 +225,62 @@ typedef struct rule_symbol {
     uint16_t word, word_bytes;      /* how messages call it: the text behind "SYM:" */
 } rule_symbol;
 
+typedef enum type_kind {
+    TYPE_VAR,   /* symbol a */
+    TYPE_FIXED, /* dtype a */
+    TYPE_ARG,   /* of argument a */
+    TYPE_ATTR,  /* attr; None: type a */
+    TYPE_OR,    /* type a where nothing else is known */
+    TYPE_STAT,
+    TYPE_FLOATOF,
+    TYPE_PROMOTE, /* types a and b */
+    TYPE_SCALAR,  /* type a; attr: is_int */
+} type_kind;
+
+typedef struct rule_type {
+    uint8_t kind, a, b;
+    int16_t attr;
+} rule_type;
+
+typedef struct rule_clause {
+    uint8_t cond, type, limit; /* RULE_NONE: says nothing of it; limit: a row of type_rule.c's classes */
+    uint8_t bytes;
+    const char *text;    /* the right side, for messages */
+    uint32_t args, vars; /* whom it speaks of: arguments as written, inputs first, and capitals, by bit */
+} rule_clause;
+
 typedef struct rule_role { /* what an argument of the backward operator is to the forward one */
     bool head;             /* the gradient of that output */
+    bool zero;             /* of an input that gets zeros */
+    bool unread;           /* only its shape is read */
     uint8_t arg;           /* as written: inputs, then outputs */
 } rule_role;
 
 typedef struct rule_gradient { /* one row of the gradient rule */
     uint8_t cond;
     uint8_t in_count, out_count;
+    bool zero;                                       /* all inputs get zeros */
     rule_role in[RULE_ARGS_MAX], out[RULE_ARGS_MAX]; /* out: inputs that get a gradient */
+    const char *steps;                               /* instead of them; NULL: none */
 } rule_gradient;
 
-typedef enum rule_class { CLASS_NONE, CLASS_LINEAR, CLASS_BILINEAR, CLASS_OWN, CLASS_ONCE } rule_class;
+typedef struct rule_second { /* steps of the second derivative, of `pointwise` a factor or "0" */
+    uint8_t cond;
+    bool zero;
+    const char *text;
+} rule_second;
+
+typedef enum rule_class {
+    CLASS_NONE,
+    CLASS_LINEAR,
+    CLASS_BILINEAR,
+    CLASS_POINTWISE,
+    CLASS_OWN,
+    CLASS_ONCE,
+    CLASS_COMPOSED,
+    CLASS_BROADCAST,
+    CLASS_NUMPY
+} rule_class;
 
 typedef struct tni_shape_rule {
     const tn_op *op;
@@ -221,11 +300,17 @@ typedef struct tni_shape_rule {
         *names; /* of the inputs that are there, a list of in_count + 1 for each combination of optional */
     uint8_t gradient_class, gradient_count; /* CLASS_NONE: no gradient rule */
     rule_gradient gradients[RULE_GRADIENTS_MAX];
+    uint8_t second_count;
+    rule_second seconds[RULE_SECONDS_MAX];
+    uint8_t type_count, clause_count;
+    rule_type types[RULE_TYPES_MAX];
+    rule_clause clauses[RULE_CLAUSES_MAX];
+    uint32_t untyped; /* arguments of promote without a clause: they have types of their own */
 } tni_shape_rule;
 
-/* Parses `op->shapes` and `op->gradients`, whose attribute table was checked. With `heads` only what the
- * names of arguments need: the heads of the first case's arguments, the class and the first row of the
- * gradient rule. TN_E_ARG: names the place in the text. */
+/* Parses the rules of a definition, whose attribute table was checked; without a shape rule its lists name
+ * the arguments. With `heads` only what the names of arguments need: the heads of the first case's arguments,
+ * the class and the first row of the gradient rule. TN_E_ARG: names the place in the text. */
 tn_status tni_shape_rule_parse(const tn_op *op, bool heads, tni_shape_rule **out);
 void tni_shape_rule_destroy(tni_shape_rule *r);
 bool tni_rule_holds(const tni_shape_rule *r, uint8_t cond, const tn_value *attrs); /* RULE_NONE: true */
@@ -239,13 +324,25 @@ tn_status tni_shape_rule_infer(const tni_shape_rule *r, tn_infer *i, tn_shape *c
 /* Whether argument `a` as written (inputs, then outputs) is there with these attributes. */
 bool tni_shape_rule_present(const tni_shape_rule *r, uint8_t a, const tn_value *attrs);
 
+/* Which slots each argument has, inputs before outputs: the first one, and how many. TN_E_ARG: other counts
+ * than the rule has. */
+tn_status tni_rule_slots(const tni_shape_rule *r, tn_infer *i, uint32_t *first, uint32_t *copies);
+/* One inference of data types. TN_E_DTYPE: two facts contradict each other; TN_E_ATTR: an attribute does. */
+tn_status tni_type_rule_infer(const tni_shape_rule *r, tn_infer *i);
+/* The first row with an arrow; NULL: there is none. */
+const rule_gradient *tni_gradient_row(const tni_shape_rule *r);
+/* gradient_steps.c: what steps make. `row`: of the backward operator whose gradient `g` is; NULL: `g` is of
+ * the operator itself. */
+tn_status tni_gradient_steps(const tni_shape_rule *r, const rule_gradient *row, const char *text, tn_grad *g);
+/* What arrives times its first input times a factor. */
+tn_status tni_gradient_factor(const tni_shape_rule *r, const rule_gradient *row, const char *text, tn_grad *g,
+                              tn_edge *out);
+
 /* ---- ruled.c: definitions whose functions follow from rules -----------------------------------------------
  */
 
 typedef struct tni_ruled_op tni_ruled_op;
-bool tni_op_is_ruled(const tn_op *op); /* it has a shape rule */
-/* Members that do not go together: TN_E_ARG. */
-tn_status tni_op_texts_check(const tn_op *op);
+bool tni_op_is_ruled(const tn_op *op); /* it has rules */
 /* The definition with names and functions filled in; it lives until destroyed, `given` at least as long. With
  * `at_once` the rules are parsed now, else at first use. TN_E_ARG: the definition says one thing twice, or a
  * rule cannot be read. */
@@ -253,6 +350,8 @@ tn_status tni_ruled_op_create(const tn_op *given, bool at_once, tni_ruled_op **o
 /* The backward operator of a definition with a gradient rule; NULL: it has none. The forward must outlive it.
  */
 tn_status tni_ruled_op_backward(const tni_ruled_op *forward, tni_ruled_op **out);
+/* The same of a definition that computes another one, whose rules are of types and steps. */
+tn_status tni_ruled_op_derived(const tn_op *given, bool at_once, tni_ruled_op **out);
 void tni_ruled_op_destroy(tni_ruled_op *r);
 const tn_op *tni_ruled_op_definition(const tni_ruled_op *r);
 tn_status tni_ruled_op_parse(const tn_op *op); /* the rules of such a definition now, if it is one */

@@ -17,7 +17,8 @@ tn_shape *tni_rule_slot(const solver *s, uint32_t slot)
 
 static bool value_is_none(const tn_attr_def *d, tn_value v)
 {
-    return tni_attr_is_pointer(d->type) && !tn_value_pointer(v);
+    return d->type == TN_ATTR_T_DTYPE ? tn_value_int(v) < 0
+                                      : tni_attr_is_pointer(d->type) && !tn_value_pointer(v);
 }
 
 static bool value_is_true(const tn_attr_def *d, tn_value v)
@@ -47,12 +48,11 @@ bool tni_rule_holds(const tni_shape_rule *r, uint8_t cond, const tn_value *attrs
 
 static void slot_name(const solver *s, uint32_t slot, tni_str *text)
 {
-    const tni_shape_rule *r = s->rule;
     uint8_t a = 0;
 
     while (slot >= s->first[a] + s->copies[a])
         a++;
-    tni_str_add_bytes(text, r->text + s->args->arg[a].text, s->args->arg[a].bytes);
+    tni_str_add_bytes(text, s->args->arg[a].name, s->args->arg[a].bytes);
     if (s->args->arg[a].variadic)
         tni_str_addf(text, "%u", slot - s->first[a]);
 }
@@ -242,6 +242,26 @@ static tn_status copies_sum(const solver *s, uint8_t symbol, int64_t *out)
 
 static tn_status expr_value(const solver *s, const place *at, uint8_t expr, int64_t *out);
 
+/* a - b below 0: "k is 4, but there are 3 elements (N-or(k,N) is below 0: 3 - 4)" */
+static tn_status too_few(const solver *s, const place *at, const rule_expr *e, int64_t a, int64_t b)
+{
+    const tni_shape_rule *r = s->rule;
+    const rule_expr *left = &r->exprs[e->a], *right = &r->exprs[e->b];
+    const rule_symbol *y = left->kind == EXPR_SYMBOL ? &r->symbols[left->symbol] : NULL;
+    tni_str text;
+
+    tni_str_init(&text, 512);
+    if (right->kind == EXPR_OR)
+        right = &r->exprs[right->a];
+    if (right->kind == EXPR_ATTR)
+        tni_str_addf(&text,
+                     "%s is %" PRId64 ", but there are %" PRId64 "%s%.*s: ", r->op->attrs[right->attr].name,
+                     b, a, y && y->word_bytes ? " " : "", y ? y->word_bytes : 0, y ? r->text + y->word : "");
+    tni_str_add_bytes(&text, r->text + at->text, at->bytes);
+    tni_str_addf(&text, " is below 0: %" PRId64 " - %" PRId64, a, b);
+    return tni_rule_fail(s, TN_E_SHAPE, &text);
+}
+
 static tn_status binary_value(const solver *s, const place *at, const rule_expr *e, int64_t *out)
 {
     int64_t a = -1, b = -1;
@@ -256,8 +276,7 @@ static tn_status binary_value(const solver *s, const place *at, const rule_expr 
     if (e->kind == EXPR_ADD)
         over = __builtin_add_overflow(a, b, out);
     else if (e->kind == EXPR_SUB && a < b)
-        return tni_infer_fail(s->i, TN_E_SHAPE, "%.*s is below 0: %" PRId64 " - %" PRId64, at->bytes,
-                              s->rule->text + at->text, a, b);
+        return too_few(s, at, e, a, b);
     else if (e->kind == EXPR_SUB)
         *out = a - b;
     else if (e->kind == EXPR_MUL)

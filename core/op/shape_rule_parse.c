@@ -32,16 +32,17 @@ static int16_t attr_find(const tn_op *op, const char *name, size_t length)
     return -1;
 }
 
-/* Whether an attribute may stand where one of these types is read. Shapes depend on no run-time number. */
+/* Whether an attribute may stand where one of these types is read. A run-time number that a shape depends on
+ * says so: then shapes are inferred at every call. */
 static bool attr_is(const parser *p, int16_t attr, uint32_t types)
 {
     const tn_attr_def *d = &p->rule->op->attrs[attr];
 
-    return types >> d->type & 1u && !(d->flags & TN_ATTR_F_RUNTIME);
+    return types >> d->type & 1u && (!(d->flags & TN_ATTR_F_RUNTIME) || d->flags & TN_ATTR_F_SHAPE);
 }
 
 /* An attribute, which lower-case letters begin. `needed`: its type, in words. */
-static int16_t attr_read(parser *p, uint32_t types, const char *needed)
+int16_t tni_rule_attr_read(parser *p, uint32_t types, const char *needed)
 {
     const size_t n = word_length(p->p);
     const int16_t attr = attr_find(p->rule->op, p->p, n);
@@ -59,7 +60,7 @@ static int16_t attr_read(parser *p, uint32_t types, const char *needed)
 
 static int16_t integer_read(parser *p)
 {
-    return attr_read(p, RULE_TYPE(INT) | RULE_TYPE(OPT_INT), "integer");
+    return tni_rule_attr_read(p, RULE_TYPE(INT) | RULE_TYPE(OPT_INT), "integer");
 }
 
 static uint8_t symbol_read(parser *p, bool range)
@@ -107,7 +108,8 @@ static void value_read(parser *p, rule_cond *c)
     const size_t n = word_length(p->p);
     int64_t value = 0;
 
-    if (n == 4 && memcmp(p->p, "None", 4) == 0 && tni_attr_is_pointer(d->type) && !c->is_none)
+    if (n == 4 && memcmp(p->p, "None", 4) == 0 && !c->is_none &&
+        (tni_attr_is_pointer(d->type) || d->type == TN_ATTR_T_DTYPE))
         c->is_none = true;
     else if (c->count == RULE_CHOICES_MAX)
         fail(p, "too many values");
@@ -138,7 +140,7 @@ uint8_t tni_rule_cond_read(parser *p)
 
     *c = (rule_cond){.next = RULE_NONE};
     c->negated = take(p, "!");
-    c->attr = attr_read(p, ~0u, "one");
+    c->attr = tni_rule_attr_read(p, ~0u, "one");
     if (p->st)
         return at;
     if (!take(p, "=")) {
@@ -200,7 +202,7 @@ static uint8_t product_read(parser *p)
         e.symbol = symbol_read(p, true);
     else {
         e.kind = EXPR_ATTR_PRODUCT;
-        e.attr = attr_read(p, RULE_TYPE(TUPLE), "tuple");
+        e.attr = tni_rule_attr_read(p, RULE_TYPE(TUPLE), "tuple");
     }
     return expr_add(p, e);
 }
@@ -225,7 +227,7 @@ static uint8_t call_read(parser *p, expr_kind kind)
 
 static uint8_t attr_fact(parser *p)
 {
-    const int16_t attr = attr_read(
+    const int16_t attr = tni_rule_attr_read(
         p, RULE_TYPE(INT) | RULE_TYPE(BOOL) | RULE_TYPE(OPT_INT) | RULE_TYPE(OPT_BOOL), "integer or truth");
 
     return expr_add(p, (rule_expr){.kind = EXPR_ATTR, .attr = attr});
@@ -340,7 +342,7 @@ static uint8_t range_one(parser *p)
         range_call(p, &g);
     else {
         g.kind = RANGE_ATTR;
-        g.attr = attr_read(p, RULE_TYPE(TUPLE), "tuple");
+        g.attr = tni_rule_attr_read(p, RULE_TYPE(TUPLE), "tuple");
         expect(p, "..");
     }
     at = table_add(p, &r->range_count, RULE_RANGES_MAX);
@@ -415,7 +417,7 @@ static void layout_read(parser *p, rule_alt *alt)
     const rule_item *item = &p->rule->items[alt->item];
     const char *text;
 
-    alt->layout = attr_read(p, RULE_TYPE(CHOICE), "choice");
+    alt->layout = tni_rule_attr_read(p, RULE_TYPE(CHOICE), "choice");
     if (p->st)
         return;
     if (alt->item_count != 3 || item[0].range != RULE_NONE || item[1].range != RULE_NONE)
@@ -470,7 +472,7 @@ static void alt_read(parser *p)
         for (uint8_t a = 0; n && a < p->arg && alt.same_as == RULE_NONE; a++) {
             const rule_arg *arg = &r->cases[p->case_index].arg[a];
 
-            if (arg->bytes == n && memcmp(r->text + arg->text, p->p, n) == 0)
+            if (arg->bytes == n && memcmp(arg->name, p->p, n) == 0)
                 alt.same_as = a;
         }
         if (alt.same_as == RULE_NONE)
@@ -489,16 +491,16 @@ static rule_arg head_read(parser *p)
     rule_arg arg = {.cond = RULE_NONE,
                     .visible_cond = RULE_NONE,
                     .count_attr = -1,
-                    .text = (uint16_t)(p->p - p->rule->text),
-                    .bytes = (uint16_t)word_length(p->p)};
+                    .name = p->p,
+                    .bytes = (uint8_t)(word_length(p->p) < 64 ? word_length(p->p) : 0)};
 
-    if (arg.bytes == 0 || arg.bytes >= 64)
+    if (arg.bytes == 0)
         fail(p, "the name of an argument is missing");
     p->p += arg.bytes;
     if (take(p, "*")) {
         arg.variadic = true;
         if (lower(*p->p))
-            arg.count_attr = attr_read(p, RULE_TYPE(INT), "integer");
+            arg.count_attr = tni_rule_attr_read(p, RULE_TYPE(INT), "integer");
     }
     if (take(p, "?"))
         arg.cond = tni_rule_cond_read(p);
@@ -554,8 +556,7 @@ static void case_check(parser *p, uint8_t in_count, uint8_t out_count, uint8_t c
             fail(p, "only the last argument can be variadic");
         if (args[a].variadic && (args[a].count_attr >= 0) != (a >= in_count))
             fail(p, "outputs are counted by an attribute, inputs by the caller");
-        if (strncmp(r->text + args[a].text, r->text + first[a].text,
-                    strcspn(r->text + args[a].text, ":") + 1) != 0)
+        if (strncmp(args[a].name, first[a].name, strcspn(args[a].name, ":") + 1) != 0)
             fail(p, "the cases have different arguments");
     }
 }
@@ -686,6 +687,45 @@ static void optional_names(parser *p)
     }
 }
 
+uint8_t tni_rule_arg_find(const parser *p, size_t length)
+{
+    const tni_shape_rule *r = p->rule;
+
+    for (uint8_t a = 0; a < r->in_count + r->out_count; a++)
+        if (length && r->cases[0].arg[a].bytes == length &&
+            memcmp(r->cases[0].arg[a].name, p->p, length) == 0)
+            return a;
+    return RULE_NONE;
+}
+
+/* Arguments that the definition lists. */
+static void list_read(parser *p, const char *const *names, uint8_t *count)
+{
+    for (*count = 0; names && *names && !p->st; names++, (*count)++) {
+        const size_t n = word_length(*names);
+        const rule_arg arg = {.cond = RULE_NONE,
+                              .visible_cond = RULE_NONE,
+                              .variadic = (*names)[n] == '*',
+                              .count_attr = -1,
+                              .name = *names,
+                              .bytes = (uint8_t)n};
+
+        if (p->arg == RULE_ARGS_MAX || n == 0 || n >= 64)
+            fail(p, "its arguments are too many or misnamed");
+        else
+            p->rule->cases[0].arg[p->arg++] = arg;
+    }
+}
+
+static void args_read(parser *p)
+{
+    tni_shape_rule *r = p->rule;
+
+    p->text = p->p = p->which = "list of arguments";
+    list_read(p, r->op->inputs, &r->in_count);
+    list_read(p, r->op->outputs, &r->out_count);
+}
+
 tn_status tni_shape_rule_parse(const tn_op *op, bool heads, tni_shape_rule **out)
 {
     tni_shape_rule *r = tni_zalloc(sizeof *r);
@@ -695,13 +735,18 @@ tn_status tni_shape_rule_parse(const tn_op *op, bool heads, tni_shape_rule **out
         return TN_E_NOMEM;
     r->op = op;
     r->text = op->shapes;
-    if (strlen(op->shapes) > UINT16_MAX)
+    if (op->shapes && strlen(op->shapes) > UINT16_MAX)
         fail(&p, "it is too long");
-    shapes_read(&p);
+    if (op->shapes)
+        shapes_read(&p);
+    else
+        args_read(&p);
     if (!p.st && !heads)
         optional_names(&p);
+    if (!p.st && !heads && op->types)
+        tni_rule_types_read(&p, op->types);
     if (!p.st && op->gradients)
-        tni_rule_gradients_read(&p);
+        tni_rule_gradients_read(&p, op->gradients);
     if (p.st) {
         tni_shape_rule_destroy(r);
         return p.st;

@@ -98,7 +98,16 @@ static inline size_t word_length(const char *text)
     return n;
 }
 
+/* An attribute of one of these types, called `needed` in messages. */
+int16_t tni_rule_attr_read(parser *p, uint32_t types, const char *needed);
+/* "name", an argument as written; RULE_NONE, and nothing is taken: none is called so. */
+uint8_t tni_rule_arg_find(const parser *p, size_t length);
 uint8_t tni_rule_cond_read(parser *p);
-void tni_rule_gradients_read(parser *p); /* `rule->op->gradients`; the shape rule was read */
+/* These begin a text of their own; arguments are known. */
+void tni_rule_gradients_read(parser *p, const char *text);
+void tni_rule_types_read(parser *p, const char *text);
+/* Reads steps without making anything, up to "|" or the end. `row`: of the backward operator whose second
+ * derivative they are; NULL: of the operator. `factor`: one value instead. */
+void tni_gradient_steps_read(parser *p, const rule_gradient *row, bool factor);
 
 #endif

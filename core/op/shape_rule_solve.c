@@ -575,30 +575,55 @@ tn_status tni_shape_rule_args(const tni_shape_rule *r, tn_infer *i)
     return TN_OK;
 }
 
-static tn_status solver_begin(solver *s, uint32_t in_count, uint32_t out_count)
+/* Of arguments that the definition lists: one slot each, the last one takes what is left. */
+static void slots_listed(const tni_shape_rule *r, const tn_infer *i, uint32_t *first, uint32_t *copies)
 {
-    const tni_shape_rule *r = s->rule;
     uint32_t slot = 0;
 
-    s->args = case_choose(r, s->i->attrs);
-    s->in_count = in_count;
     for (uint8_t a = 0; a < r->in_count + r->out_count; a++) {
-        tn_status st = copies_read(r, a, s->i, in_count > slot ? in_count - slot : 0, &s->copies[a]);
+        const uint32_t end = i->in_count + (a < r->in_count ? 0 : i->out_count);
+
+        slot = a == r->in_count ? i->in_count : slot;
+        first[a] = slot;
+        copies[a] = r->cases[0].arg[a].variadic ? end - slot : slot < end;
+        slot += copies[a];
+    }
+}
+
+tn_status tni_rule_slots(const tni_shape_rule *r, tn_infer *i, uint32_t *first, uint32_t *copies)
+{
+    uint32_t slot = 0;
+
+    if (!r->text) {
+        slots_listed(r, i, first, copies);
+        return TN_OK;
+    }
+    for (uint8_t a = 0; a < r->in_count + r->out_count; a++) {
+        tn_status st = copies_read(r, a, i, i->in_count > slot ? i->in_count - slot : 0, &copies[a]);
 
         if (st)
             return st;
-        s->first[a] = slot;
-        slot += s->copies[a];
+        first[a] = slot;
+        slot += copies[a];
     }
+    return slot == i->in_count + i->out_count
+               ? TN_OK
+               : tni_infer_fail(i, TN_E_ARG, "%u inputs and outputs, but its shape rule has %u",
+                                i->in_count + i->out_count, slot);
+}
+
+static tn_status solver_begin(solver *s)
+{
+    const tni_shape_rule *r = s->rule;
+
+    s->args = case_choose(r, s->i->attrs);
+    s->in_count = s->i->in_count;
     for (uint8_t k = 0; k < r->symbol_count; k++) {
         s->value[k] = TN_DIM_UNKNOWN;
         s->ranges[k].n = -1;
         s->from[k] = (fact){0, -1};
     }
-    return slot == in_count + out_count
-               ? TN_OK
-               : tni_infer_fail(s->i, TN_E_ARG, "%u inputs and outputs, but its shape rule has %u",
-                                in_count + out_count, slot);
+    return tni_rule_slots(r, s->i, s->first, s->copies);
 }
 
 /* What attributes alone say is wrong comes before what shapes say. */
@@ -640,8 +665,13 @@ tn_status tni_shape_rule_infer(const tni_shape_rule *r, tn_infer *i, tn_shape *c
                                tn_shape *const *out)
 {
     rule_dims ranges[RULE_SYMBOLS_MAX];
-    solver s = {.rule = r, .i = i, .in = in, .out = out, .ranges = ranges, .changed = true};
-    tn_status st = solver_begin(&s, i->in_count, i->out_count);
+    tn_infer seen = *i;
+    solver s = {.rule = r, .i = &seen, .in = in, .out = out, .ranges = ranges, .changed = true};
+    tn_status st = solver_begin(&s);
+
+    for (uint32_t k = 0; k < i->in_count + i->out_count; k++) /* there are 0-d arrays, then */
+        if ((k < i->in_count ? in[k] : out[k - i->in_count])->ndim == 0)
+            seen.flags |= TN_INFER_NP_SHAPE;
 
     st = st ? st : functions_check(&s);
     if (!st)

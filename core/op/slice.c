@@ -1,29 +1,15 @@
 /*
  * slice, slice_axis, slice_like: a window of the input, with steps. Indices count from the end where
- * negative. The gradient puts dy into zeros in the shape of the input.
+ * negative. The gradient puts dy into zeros in the shape of the input. Where a window lies is a run-time
+ * attribute: windows of one size anywhere in an array have one signature.
  */
+#include "tenon/plugin/op/slice.h"
 #include "op/infer_help.h"
-#include "tenon/plugin/indices.h"
 #include "tenon/plugin/util.h"
 
-static const tn_attr_def slice_attrs[] = {
-    [TN_SLICE_BEGIN] = TN_ATTR_OPT_TUPLE("begin", TN_REQUIRED, "first index of each axis; None: its end"),
-    [TN_SLICE_END] = TN_ATTR_OPT_TUPLE("end", TN_REQUIRED, "where each axis stops; None: its other end"),
-    [TN_SLICE_STEP] = TN_ATTR_OPT_TUPLE("step", "[]", "distance of indices, may be negative; None: 1"),
-    TN_ATTR_END,
-};
-
-static const tn_attr_def slice_axis_attrs[] = {
-    [TN_SLICE_AXIS_AXIS] = TN_ATTR_INT("axis", TN_REQUIRED, "the axis that is cut"),
-    [TN_SLICE_AXIS_BEGIN] = TN_ATTR_INT("begin", TN_REQUIRED, "first index"),
-    [TN_SLICE_AXIS_END] = TN_ATTR_OPT_INT("end", TN_REQUIRED, "where to stop; None: at the end"),
-    TN_ATTR_END,
-};
-
-static const tn_attr_def slice_like_attrs[] = {
-    [TN_SLICE_LIKE_AXES] = TN_ATTR_TUPLE("axes", "[]", "axes that are cut; (): all"),
-    TN_ATTR_END,
-};
+static const tn_attr_def slice_attrs[] = TN_ATTR_TABLE(slice);
+static const tn_attr_def slice_axis_attrs[] = TN_ATTR_TABLE(slice_axis);
+static const tn_attr_def slice_like_attrs[] = TN_ATTR_TABLE(slice_like);
 
 static void number_write(const int64_t *number, char *text, size_t size)
 {
@@ -58,9 +44,9 @@ static tn_status range_size(tn_infer *i, int32_t axis, int64_t size, const int64
 
 static tn_status slice_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
 {
-    const tn_tuple *begin = tni_attr_tuple(i->attrs, TN_SLICE_BEGIN),
-                   *end = tni_attr_tuple(i->attrs, TN_SLICE_END);
-    const tn_tuple *step = tni_attr_tuple(i->attrs, TN_SLICE_STEP);
+    const tn_tuple *begin = tni_attr_tuple(i->attrs, TN_slice_begin),
+                   *end = tni_attr_tuple(i->attrs, TN_slice_end);
+    const tn_tuple *step = tni_attr_tuple(i->attrs, TN_slice_step);
     tn_shape y = *x;
     tn_status st;
 
@@ -75,10 +61,10 @@ static tn_status slice_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
         return tni_infer_fail(i, TN_E_SHAPE, "begin has %lld items, but the input has %d dimensions",
                               (long long)begin->count, x->ndim);
     for (int32_t k = 0; k < tni_tuple_count(begin); k++) {
-        const int64_t *s = tn_attrs_tuple_item(i->attrs, TN_SLICE_STEP, k);
+        const int64_t *s = tn_attrs_tuple_item(i->attrs, TN_slice_step, k);
 
-        if ((st = range_size(i, k, x->dim[k], tn_attrs_tuple_item(i->attrs, TN_SLICE_BEGIN, k),
-                             tn_attrs_tuple_item(i->attrs, TN_SLICE_END, k), s ? *s : 1, &y.dim[k])))
+        if ((st = range_size(i, k, x->dim[k], tn_attrs_tuple_item(i->attrs, TN_slice_begin, k),
+                             tn_attrs_tuple_item(i->attrs, TN_slice_end, k), s ? *s : 1, &y.dim[k])))
             return st;
     }
     return tn_shape_unify(i, out, &y);
@@ -86,15 +72,15 @@ static tn_status slice_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
 
 static tn_status slice_axis_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
 {
-    const int64_t begin = tni_attr_int(i->attrs, TN_SLICE_AXIS_BEGIN);
+    const int64_t begin = tni_attr_int(i->attrs, TN_slice_axis_begin);
     tn_shape y = *x;
     int32_t axis = 0;
     tn_status st;
 
     if (x->ndim < 0)
         return TN_OK;
-    if ((st = tni_axis(i, tni_attr_int(i->attrs, TN_SLICE_AXIS_AXIS), x->ndim, &axis)) ||
-        (st = range_size(i, axis, x->dim[axis], &begin, tni_attr_opt_int(i->attrs, TN_SLICE_AXIS_END), 1,
+    if ((st = tni_axis(i, tni_attr_int(i->attrs, TN_slice_axis_axis), x->ndim, &axis)) ||
+        (st = range_size(i, axis, x->dim[axis], &begin, tni_attr_opt_int(i->attrs, TN_slice_axis_end), 1,
                          &y.dim[axis])))
         return st;
     return tn_shape_unify(i, out, &y);
@@ -102,7 +88,7 @@ static tn_status slice_axis_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
 
 static tn_status slice_like_unify(tn_infer *i, const tn_shape *x, const tn_shape *like, tn_shape *out)
 {
-    const tn_tuple *axes = tni_attr_tuple(i->attrs, TN_SLICE_LIKE_AXES);
+    const tn_tuple *axes = tni_attr_tuple(i->attrs, TN_slice_like_axes);
     tn_shape y = *x;
     uint32_t mask = 0;
     tn_status st;
@@ -166,7 +152,7 @@ static tn_status backward_slice_like_shape(tn_infer *i)
         return st;
     if (dy->ndim != data->ndim)
         return tni_infer_fail(i, TN_E_SHAPE, "dy has %d dimensions, data %d", dy->ndim, data->ndim);
-    if ((st = tni_axes_mask(i, tni_attr_tuple(i->attrs, TN_SLICE_LIKE_AXES), false, data->ndim, &mask)))
+    if ((st = tni_axes_mask(i, tni_attr_tuple(i->attrs, TN_slice_like_axes), false, data->ndim, &mask)))
         return st;
     for (int32_t k = 0; k < data->ndim; k++) {
         if (!(mask >> k & 1u) && (st = tni_dim_unify(i, &dy->dim[k], &data->dim[k])))

@@ -118,14 +118,20 @@ static inline bool tni_dtype_is_float(int32_t dtype)
 {
     return dtype == TN_F32 || dtype == TN_F64 || dtype == TN_F16 || dtype == TN_BF16;
 }
+/* Several elements share a byte: dense from the first element on, no views of parts. */
+static inline bool tni_dtype_packed(int32_t dtype)
+{
+    return dtype == TN_I4 || dtype == TN_U4;
+}
 bool tni_dtype_parse(const char *text, int32_t *out); /* float32, f32 */
 float tni_half_to_float(uint16_t h);
 uint16_t tni_float_to_half(float f); /* round to nearest even */
 float tni_bf16_to_float(uint16_t b);
 uint16_t tni_float_to_bf16(float f);
-/* Casts `count` elements between any two of the 13 dtypes, strided by elements. Floats to integers: toward
- * zero, out-of-range values saturate, NaN becomes 0. Integers among themselves keep their low bits. To bool:
- * not 0. Memory of src and dst may not overlap, unless it is the same and so are dtype and stride. */
+/* Casts `count` elements between any two dtypes, strided by elements (packed ones: from the first on, without
+ * gaps). Floats to integers: toward zero, out-of-range values saturate, NaN becomes 0. Integers among
+ * themselves keep their low bits. To bool: not 0. Memory of src and dst may not overlap, unless it is the
+ * same and so are dtype and stride. */
 void tni_cast(const void *src, int32_t src_dtype, int64_t src_stride, void *dst, int32_t dst_dtype,
               int64_t dst_stride, int64_t count);
 
@@ -152,7 +158,20 @@ tn_status tni_array_wrap(tni_space *s, tni_device *d, void *data, uint64_t bytes
 tn_status tni_array_create_sparse(tni_space *s, tni_device *d, int32_t storage_type, int32_t dtype,
                                   int32_t ndim, const int64_t *shape, tni_array *const aux[2],
                                   tni_array **out);
-tn_status tni_array_values(tni_array *a, tni_array **out);
+/* The same where a run tells how many are stored: indices are int64, and may be read only. */
+tn_status tni_array_create_sparse_pending(tni_space *s, tni_device *d, int32_t storage_type, int32_t dtype,
+                                          int32_t ndim, const int64_t *shape, tni_array **out);
+/* [worker] Tells how many elements (csr) or rows (row_sparse) are stored, and makes the memory. Hosts only.
+ */
+tn_status tni_sparse_resolve(tni_array *a, int64_t stored);
+bool tni_sparse_pending(const tni_array *a);
+/* Nobody writes its indices any more. */
+void tni_sparse_seal(tni_array *a);
+/* Of an array of any storage type: `t`, and its index arrays as `aux`. */
+void tni_sparse_tensors(const tni_array *a, tn_tensor *t, tn_tensor aux[2]);
+/* What is wrong with its indices, and the number at fault; NULL: nothing. On a host, by who may read them. */
+const char *tni_sparse_fault(const tni_array *a, int64_t *value);
+tn_status tni_array_values(tni_array *a, tni_array **out); /* waits for their number */
 void tni_array_retain(tni_array *a);
 void tni_array_release(tni_array *a); /* NULL is fine; frees after queued operations are done */
 void tni_storage_retain(tni_storage *s);

@@ -74,7 +74,7 @@ static tn_status call_resize(tn_call *call, uint32_t out, int32_t ndim, const in
     if ((count = chk_shape_elements(&s, (int64_t)1 << 30)) < 0)
         return tn_fail(err, TN_E_SHAPE, "a dimension is negative, or the output too large");
     o = &n->out[out];
-    if (!(b = call_block(c, (uint64_t)(count ? count : 1) * tn_dtype_bytes(o->t.dtype))))
+    if (!(b = call_block(c, tn_dtype_size(o->t.dtype, (uint64_t)(count ? count : 1)))))
         return tn_fail(err, TN_E_NOMEM, "no memory for an output (planned by the kit)");
     o->block = *b;
     o->block.borrowed = true;
@@ -85,7 +85,35 @@ static tn_status call_resize(tn_call *call, uint32_t out, int32_t ndim, const in
     }
     o->t.ndim = ndim;
     o->t.data = o->block.data;
-    o->t.bytes = (uint64_t)count * tn_dtype_bytes(o->t.dtype);
+    o->t.bytes = tn_dtype_size(o->t.dtype, (uint64_t)count);
+    *tensor = &o->t;
+    return TN_OK;
+}
+
+static tn_status call_resize_sparse(tn_call *call, uint32_t out, int64_t stored, const tn_tensor **tensor,
+                                    tn_err *err)
+{
+    chk_call *c = of(call);
+    chk_node *n = c->node;
+    chk_operand *o = &n->out[out];
+
+    if (out >= n->p->f.args.out_count || n->p->f.out_storage[out] == TN_STORAGE_DENSE ||
+        !(n->plan->flags & TN_PLAN_RESIZES) || o->t.aux[0])
+        chk_fail(
+            n->lab->env, "K-resize",
+            "resize_sparse is called for output %u, which is dense or has its size, or by a plan without "
+            "TN_PLAN_RESIZES (%s)",
+            out, n->p->text);
+    if (stored < 0 || stored > tn_shape_count(&n->p->f.out_shape[out]) ||
+        (o->t.storage == TN_STORAGE_ROW_SPARSE && stored > o->shape[0]))
+        return tn_fail(err, TN_E_SHAPE, "more is stored than the shape holds");
+    if (++n->allocs == n->form.nomem_at)
+        return tn_fail(err, TN_E_NOMEM, "no memory for an output (planned by the kit)");
+    chk_sparse_make(n, o, &n->p->f.out_shape[out], stored);
+    for (uint32_t k = 0; k < 2; k++)
+        if (o->aux_block[k].memory)
+            memset(o->aux_block[k].memory, n->form.fill, (size_t)o->aux[k].bytes);
+    memset(o->block.memory, n->form.fill, (size_t)o->t.bytes);
     *tensor = &o->t;
     return TN_OK;
 }
@@ -104,10 +132,11 @@ static void call_complete(tn_call *call, tn_status status, const tn_err *err)
     (void)pthread_mutex_unlock(&c->lock);
 }
 
-const tn_call_ops chk_call_ops = {.struct_size = (uint32_t)TN_END(tn_call_ops, complete),
+const tn_call_ops chk_call_ops = {.struct_size = (uint32_t)TN_END(tn_call_ops, resize_sparse),
                                   .resize = call_resize,
                                   .alloc = call_alloc,
-                                  .complete = call_complete};
+                                  .complete = call_complete,
+                                  .resize_sparse = call_resize_sparse};
 
 void chk_call_init(chk_call *c, chk_node *n)
 {

@@ -170,6 +170,31 @@ static tn_status unify_dtypes(chk_facts *f, tn_err *err)
     return TN_OK;
 }
 
+bool chk_infer_storages(const tn_op *op, const chk_attrs *attrs, chk_facts *f)
+{
+    int32_t in[CHK_ARGS_MAX];
+    tn_err err;
+
+    memcpy(in, f->in_storage, sizeof in);
+    for (uint32_t o = 0; o < CHK_ARGS_MAX; o++)
+        f->out_storage[o] = op->storage ? TN_STORAGE_UNKNOWN : TN_STORAGE_DENSE;
+    for (uint32_t round = 0; round < 3 && op->storage; round++) {
+        tn_infer i = infer_of(op, attrs, &f->args, 0, &err);
+
+        i.in_storage = f->in_storage;
+        i.out_storage = f->out_storage;
+        if (op->storage(&i))
+            return false;
+    }
+    for (uint32_t o = 0; o < CHK_ARGS_MAX; o++)
+        if (f->out_storage[o] == TN_STORAGE_UNKNOWN)
+            f->out_storage[o] = TN_STORAGE_DENSE;
+    for (uint32_t i = 0; i < f->args.in_count; i++)
+        if (in[i] != f->in_storage[i] || (!op->storage && in[i] != TN_STORAGE_DENSE))
+            return false;
+    return true;
+}
+
 tn_status chk_infer_dtypes(const tn_op *op, const chk_attrs *attrs, chk_facts *f, tn_err *err)
 {
     chk_facts before;

@@ -127,6 +127,7 @@ typedef struct chk_facts {
     chk_args args;
     tn_shape in_shape[CHK_ARGS_MAX], out_shape[CHK_ARGS_MAX];
     int32_t in_dtype[CHK_ARGS_MAX], out_dtype[CHK_ARGS_MAX];
+    int32_t in_storage[CHK_ARGS_MAX], out_storage[CHK_ARGS_MAX]; /* TN_STORAGE_…: as a kernel is asked */
 } chk_facts;
 bool chk_facts_equal(const chk_facts *a, const chk_facts *b); /* shapes and dtypes */
 tn_status chk_infer_args(const tn_op *op, const chk_attrs *attrs, uint32_t given, chk_args *out, tn_err *err);
@@ -134,6 +135,8 @@ tn_status chk_infer_args(const tn_op *op, const chk_attrs *attrs, uint32_t given
 tn_status chk_infer_shapes(const tn_op *op, const chk_attrs *attrs, uint32_t flags, chk_facts *f,
                            tn_err *err);
 tn_status chk_infer_dtypes(const tn_op *op, const chk_attrs *attrs, chk_facts *f, tn_err *err);
+/* From the storage types that the inputs have; false: the definition says others. */
+bool chk_infer_storages(const tn_op *op, const chk_attrs *attrs, chk_facts *f);
 void chk_facts_unknown(chk_facts *f); /* all shapes and types; keeps args */
 bool chk_shape_equal(const tn_shape *a, const tn_shape *b);
 /* Elements; -1: not known, or more than `most`. */
@@ -147,6 +150,7 @@ const char *chk_rule_of(const tn_op *op, const tn_kernel *k, const chk_args *arg
 bool chk_rule_allows(const tn_op *op, const chk_facts *f, const char *rule, int32_t dtype);
 bool chk_types_match(const tn_op *op, const tn_kernel *k, const chk_facts *f);
 /* Bit d: the rule names data type d; 0: it names another argument. */
+uint32_t chk_rule_storages(const char *rule); /* bits; NULL, or none is named: dense */
 uint32_t chk_rule_mask(const char *rule);
 const char *chk_argument_name(const tn_op *op, const chk_args *args, uint32_t index);
 
@@ -276,6 +280,9 @@ typedef struct chk_operand {
     tn_tensor t;
     int64_t shape[TN_NDIM_MAX], stride[TN_NDIM_MAX];
     chk_block block;
+    tn_tensor aux[2]; /* of a sparse one: t.aux point here; of an output, once its size was told */
+    int64_t aux_shape[2], aux_stride;
+    chk_block aux_block[2];
 } chk_operand;
 
 /* A stream, and what the plugin keeps for it. */
@@ -312,6 +319,26 @@ typedef struct chk_node {
     uint32_t hold_us; /* of a pace: how long the stream is held back behind the call of run, or left alone */
     bool early;       /* complete came meanwhile */
 } chk_node;
+
+/* ---- operand.c --------------------------------------------------------------------------------------- */
+
+int64_t chk_operand_extent(const chk_operand *o); /* elements from the first to the last, both included */
+void chk_operand_strides(chk_operand *o, uint32_t layout);
+int64_t chk_operand_offset(const chk_operand *o, int64_t index); /* of element `index`, row-major */
+int64_t chk_operand_elements(const chk_operand *o);
+void chk_operand_move(const chk_operand *o, void *dense, bool into); /* row-major numbers in, or out */
+
+/* ---- sparse.c ---------------------------------------------------------------------------------------- */
+
+bool chk_sparse_fits(int32_t storage, const tn_shape *s); /* such a shape may have it */
+/* What is not stored of a sparse input is zero. */
+void chk_sparse_zero(int32_t storage, const tn_shape *s, int32_t dtype, void *dense);
+/* Memory for values and indices of an operand that has its shape; `stored` -1: as an input. */
+void chk_sparse_make(chk_node *n, chk_operand *o, const tn_shape *s, int64_t stored);
+void chk_sparse_drop(chk_operand *o); /* its indices */
+void chk_sparse_move(const chk_operand *o, void *dense, bool into);
+/* Fails the case unless an output has its size, and indices to trust. */
+void chk_sparse_check(chk_node *n, const chk_operand *o, const char *name);
 
 /* Makes tensors and prepares. The node is filled in, and to be closed, in any case. TN_E_UNSUPPORTED: the
  * kernel declines, or asks for what this host does not give. */

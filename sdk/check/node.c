@@ -13,31 +13,6 @@
 
 /* ---- operands ---------------------------------------------------------------------------------------- */
 
-/* Elements from the first to the last, both included. */
-static int64_t extent_of(const chk_operand *o)
-{
-    int64_t last = 0;
-
-    for (int32_t d = 0; d < o->t.ndim; d++) {
-        if (o->shape[d] == 0)
-            return 0;
-        last += (o->shape[d] - 1) * o->stride[d];
-    }
-    return last + 1;
-}
-
-static void strides_set(chk_operand *o, uint32_t layout)
-{
-    int64_t step = layout == CHK_LAYOUT_GAPS ? 2 : 1;
-
-    for (int32_t d = 0; d < o->t.ndim; d++) {
-        const int32_t k = layout == CHK_LAYOUT_REVERSED ? d : o->t.ndim - 1 - d;
-
-        o->stride[k] = step;
-        step *= o->shape[k] > 0 ? o->shape[k] : 1;
-    }
-}
-
 /* Where argument `index` (inputs, then outputs) lies: some kernels want a few in host memory. */
 static chk_space *space_of(const chk_node *n, uint32_t index)
 {
@@ -58,7 +33,8 @@ static void operand_name(const chk_node *n, const chk_operand *o)
                      chk_argument_name(n->p->op, &n->p->f.args, index), n->p->text);
 }
 
-static void operand_make(chk_node *n, chk_operand *o, const tn_shape *s, int32_t dtype, chk_space *space)
+static void operand_make(chk_node *n, chk_operand *o, const tn_shape *s, int32_t dtype, int32_t storage,
+                         chk_space *space)
 {
     static const tn_shape pending = {.ndim = 1, .dim = {-1}};
     const uint64_t size = tn_dtype_bytes(dtype);
@@ -73,70 +49,26 @@ static void operand_make(chk_node *n, chk_operand *o, const tn_shape *s, int32_t
                        .shape = o->shape,
                        .stride = o->stride,
                        .memory = (uint16_t)space->ops->memory,
+                       .storage = (uint16_t)storage,
                        .version = 1};
     if (!known)
         return;
-    strides_set(o, n->form.layout);
+    if (storage != TN_STORAGE_DENSE) { /* an output's memory comes with its size */
+        chk_operand_strides(o, CHK_LAYOUT_DENSE);
+        if (o >= n->in && o < n->in + CHK_ARGS_MAX)
+            chk_sparse_make(n, o, s, -1);
+        return;
+    }
+    chk_operand_strides(o, tn_dtype_bits(dtype) < 8 ? CHK_LAYOUT_DENSE : n->form.layout);
     if (n->form.broadcast && o == &n->in[n->form.broadcast - 1] && n->form.broadcast_axis < s->ndim)
         o->stride[n->form.broadcast_axis] = 0;
-    o->t.bytes = (uint64_t)extent_of(o) * size;
+    o->t.bytes = tn_dtype_size(dtype, (uint64_t)chk_operand_extent(o));
     if (n->form.metadata)
         return;
     space->ops->make(n, o->t.bytes, 64, n->form.offset * size, n->form.guard & ~CHK_READ_ONLY, &o->block);
     o->t.data = o->block.data;
     if (o->block.buffer)
         operand_name(n, o);
-}
-
-/* Where element `index` (row-major) lies. */
-static int64_t offset_of(const chk_operand *o, int64_t index)
-{
-    int64_t offset = 0;
-
-    for (int32_t d = o->t.ndim; d-- > 0;) {
-        offset += index % o->shape[d] * o->stride[d];
-        index /= o->shape[d];
-    }
-    return offset;
-}
-
-static int64_t elements_of(const chk_operand *o)
-{
-    int64_t count = 1;
-
-    for (int32_t d = 0; d < o->t.ndim; d++)
-        count *= o->shape[d] > 0 ? o->shape[d] : 0;
-    return count;
-}
-
-static bool is_dense(const chk_operand *o)
-{
-    int64_t step = 1;
-
-    for (int32_t d = o->t.ndim; d-- > 0;) {
-        if (o->shape[d] != 1 && o->stride[d] != step)
-            return false;
-        step *= o->shape[d];
-    }
-    return true;
-}
-
-static void elements_move(const chk_operand *o, void *dense, bool into)
-{
-    const uint64_t size = tn_dtype_bytes(o->t.dtype);
-    const int64_t count = elements_of(o);
-
-    if (is_dense(o)) {
-        memcpy(into ? o->block.memory : dense, into ? dense : o->block.memory,
-               (size_t)((uint64_t)count * size));
-        return;
-    }
-    for (int64_t i = 0; i < count; i++) {
-        char *at = (char *)o->block.memory + (uint64_t)offset_of(o, i) * size;
-        char *plain = (char *)dense + (uint64_t)i * size;
-
-        memcpy(into ? at : plain, into ? plain : at, (size_t)size);
-    }
 }
 
 /* ---- preparing --------------------------------------------------------------------------------------- */
@@ -173,11 +105,12 @@ static void operands_make(chk_node *n)
 
     n->out_count = f->args.out_count;
     for (uint32_t i = 0; i < f->args.in_count; i++) {
-        operand_make(n, &n->in[i], &f->in_shape[i], f->in_dtype[i], space_of(n, i));
+        operand_make(n, &n->in[i], &f->in_shape[i], f->in_dtype[i], f->in_storage[i], space_of(n, i));
         n->list.in[i] = &n->in[i].t;
     }
     for (uint32_t o = 0; o < f->args.out_count; o++) {
-        operand_make(n, &n->out[o], &f->out_shape[o], f->out_dtype[o], space_of(n, f->args.in_count + o));
+        operand_make(n, &n->out[o], &f->out_shape[o], f->out_dtype[o], f->out_storage[o],
+                     space_of(n, f->args.in_count + o));
         n->list.out[o] = &n->out[o].t;
         n->modes[o] = n->form.modes ? n->form.modes[o] : n->form.mode;
         n->inplace[o] = -1;
@@ -287,7 +220,8 @@ static void inplace_apply(chk_node *n)
         if (i >= (int32_t)n->p->f.args.in_count || i < -1)
             chk_fail(n->lab->env, "K-inplace", "inplace[%u] is %d, there are %u inputs (%s)", o, i,
                      n->p->f.args.in_count, n->p->text);
-        if (i < 0 || !n->form.in_place || taken[i] || (n->p->op->mutates >> i & 1u) ||
+        if (i < 0 || !n->form.in_place || taken[i] ||
+            tn_op_mutates(n->p->op, n->p->f.args.in_count, (uint32_t)i) ||
             n->in[i].t.bytes != n->out[o].t.bytes)
             continue;
         taken[i] = true;
@@ -475,15 +409,21 @@ void chk_node_reset(chk_node *n)
     const chk_facts *f = &n->p->f;
 
     for (uint32_t o = 0; o < f->args.out_count; o++) {
-        const bool pending = !tn_shape_known(&f->out_shape[o]);
+        const bool sparse = f->out_storage[o] != TN_STORAGE_DENSE;
 
-        if (pending)
+        if (sparse) {
+            chk_block_drop(&n->out[o].block);
+            chk_sparse_drop(&n->out[o]);
+            n->out[o].t.data = NULL;
+            continue;
+        }
+        if (!tn_shape_known(&f->out_shape[o]))
             n->out[o].block = (chk_block){0}; /* what the call before gave is gone */
         else if (n->out[o].block.memory)
             memset(n->out[o].block.memory, n->form.fill, (size_t)n->out[o].t.bytes);
-        for (int64_t k = 0; n->modes[o] == TN_MODE_ADD && k < elements_of(&n->out[o]); k++)
+        for (int64_t k = 0; n->modes[o] == TN_MODE_ADD && k < chk_operand_elements(&n->out[o]); k++)
             chk_set((char *)n->out[o].block.memory +
-                        (uint64_t)offset_of(&n->out[o], k) * tn_dtype_bytes(n->out[o].t.dtype),
+                        (uint64_t)chk_operand_offset(&n->out[o], k) * tn_dtype_bytes(n->out[o].t.dtype),
                     n->out[o].t.dtype, 0, (double)(k % 5));
     }
     for (uint32_t i = 0; i < f->args.in_count; i++) {
@@ -491,8 +431,9 @@ void chk_node_reset(chk_node *n)
 
         if (n->in[i].block.buffer && n->form.lock)
             chk_buffer_unlock(n->in[i].block.buffer);
-        elements_move(&n->in[i], n->p->in_data[i], true);
-        if (n->in[i].block.buffer && host && n->form.lock && !(n->p->op->mutates >> i & 1u))
+        chk_operand_move(&n->in[i], n->p->in_data[i], true);
+        if (n->in[i].block.buffer && host && n->form.lock &&
+            !tn_op_mutates(n->p->op, n->p->f.args.in_count, i))
             chk_buffer_lock(n->in[i].block.buffer);
     }
     if (n->workspace.memory)
@@ -539,7 +480,8 @@ static void handed_check(const chk_node *n, const handed *h)
     for (uint32_t i = 0; i < n->p->f.args.in_count; i++)
         same &= tensor_same(&n->in[i].t, &h->in[i]);
     for (uint32_t o = 0; o < n->p->f.args.out_count; o++)
-        same &= !tn_shape_known(&n->p->f.out_shape[o]) || tensor_same(&n->out[o].t, &h->out[o]);
+        same &= !tn_shape_known(&n->p->f.out_shape[o]) || n->p->f.out_storage[o] != TN_STORAGE_DENSE ||
+                tensor_same(&n->out[o].t, &h->out[o]);
     if (!same)
         chk_fail(n->lab->env, "K-readonly", "run changes a tn_tensor, which it may only read (%s)",
                  n->p->text);
@@ -550,7 +492,7 @@ tn_status chk_node_call(chk_node *n)
     handed before;
     const uint64_t step = n->form.draw ? n->form.draw : 7;
     const tn_rng rng = {.seed = n->lab->env->seed, .stream = 0, .step = &step, .step_add = 0};
-    tn_call_ops ops = chk_call_ops, *made_ops = MADE(n, tn_call_ops, complete, ops);
+    tn_call_ops ops = chk_call_ops, *made_ops = MADE(n, tn_call_ops, resize_sparse, ops);
     tn_exec x = {.struct_size = (uint32_t)TN_END(tn_exec, ops),
                  .threads = n->form.threads,
                  .in = n->list.in,
@@ -595,6 +537,8 @@ void chk_node_close(chk_node *n)
     for (uint32_t i = 0; i < CHK_ARGS_MAX; i++) {
         chk_block_drop(&n->in[i].block);
         chk_block_drop(&n->out[i].block);
+        chk_sparse_drop(&n->in[i]);
+        chk_sparse_drop(&n->out[i]);
     }
     chk_block_drop(&n->workspace);
     chk_block_drop(&n->saved);
@@ -638,11 +582,13 @@ static void *output_take(chk_node *n, chk_arena *a, uint32_t o, int64_t *count)
     chk_operand *from = output_operand(n, o);
     void *dense;
 
-    *count = elements_of(from);
+    *count = chk_operand_elements(from);
     if (o < n->p->f.args.out_count && !tn_shape_known(&n->p->f.out_shape[o]) && !from->block.memory)
         chk_fail(n->lab->env, "K-resize", "run gave output %u neither shape nor memory (%s)", o, n->p->text);
+    if (from->t.storage != TN_STORAGE_DENSE)
+        chk_sparse_check(n, from, chk_node_output_name(n, o));
     dense = chk_take(a, (uint64_t)*count * tn_dtype_bytes(from->t.dtype) + 1);
-    elements_move(from, dense, false);
+    chk_operand_move(from, dense, false);
     return dense;
 }
 
@@ -672,11 +618,13 @@ static void input_unchanged(chk_node *n, uint32_t i)
     const chk_operand *o = &n->in[i];
     void *now;
 
-    if (o->block.space == &chk_space_host || !n->form.lock || n->p->op->mutates >> i & 1u)
+    if (o->block.space == &chk_space_host || !n->form.lock ||
+        tn_op_mutates(n->p->op, n->p->f.args.in_count, i))
         return;
-    now = chk_take(&n->lab->arena, (uint64_t)elements_of(o) * tn_dtype_bytes(o->t.dtype) + 1);
-    elements_move(o, now, false);
-    if (memcmp(now, n->p->in_data[i], (size_t)((uint64_t)elements_of(o) * tn_dtype_bytes(o->t.dtype))))
+    now = chk_take(&n->lab->arena, (uint64_t)chk_operand_elements(o) * tn_dtype_bytes(o->t.dtype) + 1);
+    chk_operand_move(o, now, false);
+    if (memcmp(now, n->p->in_data[i],
+               (size_t)((uint64_t)chk_operand_elements(o) * tn_dtype_bytes(o->t.dtype))))
         chk_fail(n->lab->env, "K-readonly", "writes to input %s, which it may only read (%s)",
                  chk_argument_name(n->p->op, &n->p->f.args, i), n->p->text);
 }
@@ -695,6 +643,14 @@ void chk_node_guards(chk_node *n)
             chk_fail(n->lab->env, "K-bounds", "writes %lld bytes from the start of input %s (%s)",
                      (long long)at, chk_argument_name(n->p->op, &n->p->f.args, i), n->p->text);
         input_unchanged(n, i);
+    }
+    for (uint32_t i = 0; i < 2 * CHK_ARGS_MAX; i++) {
+        const chk_operand *o = i < CHK_ARGS_MAX ? &n->in[i] : &n->out[i - CHK_ARGS_MAX];
+
+        if (is_damaged(&o->aux_block[0], &at) || is_damaged(&o->aux_block[1], &at))
+            chk_fail(n->lab->env, "K-bounds",
+                     "writes %lld bytes from the start of the indices of an operand (%s)", (long long)at,
+                     n->p->text);
     }
     for (uint32_t o = 0; o < n->p->f.args.out_count; o++)
         if (is_damaged(&n->out[o].block, &at))

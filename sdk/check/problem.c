@@ -213,6 +213,32 @@ static bool sizes_fit(const generator *g, const chk_facts *f, bool *resizes)
     return true;
 }
 
+/* ---- storage types ----------------------------------------------------------------------------------- */
+
+/* What the kernel's rules say of the inputs first, and what follows for the outputs. */
+static bool storages_complete(const generator *g, const chk_attrs *attrs, chk_facts *f)
+{
+    for (uint32_t i = 0; i < f->args.in_count; i++) {
+        const uint32_t mask = g->kernel ? chk_rule_storages(chk_rule_of(g->op, g->kernel, &f->args, i)) : 1;
+
+        f->in_storage[i] = mask & 1u ? TN_STORAGE_DENSE : mask & 2u ? TN_STORAGE_ROW_SPARSE : TN_STORAGE_CSR;
+    }
+    return !g->kernel || chk_infer_storages(g->op, attrs, f);
+}
+
+static bool storages_fit(const chk_facts *f, bool *resizes)
+{
+    for (uint32_t i = 0; i < f->args.in_count; i++)
+        if (!chk_sparse_fits(f->in_storage[i], &f->in_shape[i]))
+            return false;
+    for (uint32_t o = 0; o < f->args.out_count; o++) {
+        if (!chk_sparse_fits(f->out_storage[o], &f->out_shape[o]))
+            return false;
+        *resizes |= f->out_storage[o] != TN_STORAGE_DENSE;
+    }
+    return true;
+}
+
 /* ---- data types -------------------------------------------------------------------------------------- */
 
 /* A data type for an input that inference leaves open. */
@@ -299,12 +325,14 @@ void chk_problem_values(chk_lab *lab, chk_problem *p, uint64_t seed)
     for (uint32_t i = 0; i < p->f.args.in_count; i++) {
         const int32_t dtype = p->f.in_dtype[i];
         const int64_t count = chk_shape_elements(&p->f.in_shape[i], INT64_MAX / 16);
-        const bool is_signed = dtype == TN_I8 || dtype == TN_I16 || dtype == TN_I32 || dtype == TN_I64;
+        const bool is_signed =
+            dtype == TN_I8 || dtype == TN_I16 || dtype == TN_I32 || dtype == TN_I64 || dtype == TN_I4;
         double low = chk_is_float(dtype) ? -2 : is_signed ? -3 : 0, high = chk_is_float(dtype) ? 2 : 9;
 
         values_range(values, chk_argument_name(p->op, &p->f.args, i), &low, &high);
         p->in_data[i] = chk_take(&lab->arena, (uint64_t)count * tn_dtype_bytes(dtype) + 1);
         chk_fill(p->in_data[i], dtype, count, low, high, chk_mix(seed * 64 + i + 1));
+        chk_sparse_zero(p->f.in_storage[i], &p->f.in_shape[i], dtype, p->in_data[i]);
     }
 }
 
@@ -325,8 +353,8 @@ const char *chk_problem_text(chk_lab *lab, const chk_problem *p)
 void chk_problem_finish(chk_problem *p)
 {
     p->mutated_count = 0;
-    for (uint32_t i = 0; i < p->f.args.in_count && i < 64; i++)
-        if (p->op->mutates >> i & 1u)
+    for (uint32_t i = 0; i < p->f.args.in_count; i++)
+        if (tn_op_mutates(p->op, p->f.args.in_count, i))
             p->mutated[p->mutated_count++] = i;
 }
 
@@ -372,9 +400,10 @@ bool chk_generate_one(generator *g, const chk_attrs *from, const tn_shape *s, ui
         else
             shape_attr(g, s, &p->attrs);
         good = (!g->kernel || chk_version_matches(&g->lab->arena, g->kernel, g->op, &p->attrs)) &&
+               storages_complete(g, &p->attrs, &p->f) &&
                dtypes_complete(g, &p->attrs, primary, dtype, &p->f) &&
                shapes_complete(g, &p->attrs, s, infer_flags, &p->f) && g->thinned &&
-               sizes_fit(g, &p->f, &p->resizes);
+               sizes_fit(g, &p->f, &p->resizes) && storages_fit(&p->f, &p->resizes);
     }
     if (good) {
         chk_problem_finish(p);

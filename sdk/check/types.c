@@ -23,22 +23,15 @@ static int64_t variadic_index(const char *have, const char *name, size_t length)
     return index;
 }
 
-/* Name in the tables for argument `index`, and its place behind a variadic one. */
+/* Name in the tables for argument `index`, and which of the repetitions of a variadic one it is. */
 static const char *table_name(const tn_op *op, const chk_args *args, uint32_t index, uint32_t *behind)
 {
     const bool output = index >= args->in_count;
     const char *const *names = output ? op->outputs : op->inputs;
-    const uint32_t at = output ? index - args->in_count : index;
+    const int32_t at = output ? tn_op_argument(names, args->out_count, index - args->in_count, behind)
+                              : tn_op_argument(names, args->in_count, index, behind);
 
-    for (uint32_t i = 0; names && names[i]; i++) {
-        const size_t have = strlen(names[i]);
-
-        if (i == at || (have && names[i][have - 1] == '*' && at >= i)) {
-            *behind = at - i;
-            return names[i];
-        }
-    }
-    return NULL;
+    return at < 0 ? NULL : names[at];
 }
 
 static bool argument_is(const tn_op *op, const chk_args *args, uint32_t index, const char *name,
@@ -118,26 +111,59 @@ uint32_t chk_rule_mask(const char *rule)
     return mask;
 }
 
+/* Its storage type; -1: it is none. */
+static int32_t storage_of(const char *text, size_t length)
+{
+    static const char *const names[] = {"dense", "row_sparse", "csr"};
+
+    for (int32_t s = TN_STORAGE_DENSE; s <= TN_STORAGE_CSR; s++)
+        if (strlen(names[s]) == length && !memcmp(text, names[s], length))
+            return s;
+    return TN_STORAGE_UNKNOWN;
+}
+
+uint32_t chk_rule_storages(const char *rule)
+{
+    uint32_t mask = 0;
+    size_t length;
+
+    for (const char *at = rule; at && *at; at += length + (at[length] == ',')) {
+        int32_t storage;
+
+        length = strcspn(at, ",");
+        storage = storage_of(at, length);
+        mask |= storage >= 0 ? 1u << storage : 0u;
+    }
+    return mask ? mask : 1u << TN_STORAGE_DENSE;
+}
+
 bool chk_rule_allows(const tn_op *op, const chk_facts *f, const char *rule, int32_t dtype)
 {
+    bool named = !*rule;
     size_t length;
 
     for (const char *at = rule; *at; at += length + (at[length] == ',')) {
         int32_t allowed = next_dtype(&at, &length);
+
+        named |= storage_of(at, length) < 0;
 
         if (*at == '=')
             allowed = argument_dtype(op, f, at + 1, length - 1);
         if (allowed == dtype && dtype >= 0)
             return true;
     }
-    return false;
+    return !named; /* storage types alone */
 }
 
 bool chk_types_match(const tn_op *op, const tn_kernel *k, const chk_facts *f)
 {
     for (uint32_t i = 0; i < f->args.in_count + f->args.out_count; i++) {
         const char *rule = chk_rule_of(op, k, &f->args, i);
+        const int32_t storage =
+            i < f->args.in_count ? f->in_storage[i] : f->out_storage[i - f->args.in_count];
 
+        if (!(chk_rule_storages(rule) >> storage & 1u))
+            return false;
         if (rule &&
             !chk_rule_allows(op, f, rule,
                              i < f->args.in_count ? f->in_dtype[i] : f->out_dtype[i - f->args.in_count]))

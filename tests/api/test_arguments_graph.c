@@ -1,7 +1,10 @@
 /* As test_arguments.c: operators, gradients, symbols, programs. */
+#include <math.h>
+
 #include "api/fixture.h"
 #include "tenon/plugin/op.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "support/scratch.h"
@@ -46,6 +49,7 @@ static void vocabulary(void **state)
 static void sites(void **state)
 {
     const char *many[2 * 200 + 1];
+    const int64_t few[] = {1};
     tn_site *site = NULL, *lr = NULL;
     uint32_t index = 7;
 
@@ -76,9 +80,52 @@ static void sites(void **state)
     assert_fails(tn_site_set_int(NULL, index, 1), TN_E_ARG);
     assert_fails(tn_site_set_int(lr, HUGE_COUNT, 1), TN_E_ATTR);
     assert_fails(tn_site_set_int(lr, index, 1), TN_E_ATTR);
+    assert_fails(tn_site_set_tuple(lr, index, 1, few), TN_E_ATTR);
+    assert_fails(tn_site_set_floats(lr, index, 1, (double[]){1}), TN_E_ATTR);
+    assert_fails(tn_site_set_none(lr, index), TN_E_ATTR);
     tn_site_release(lr);
     tn_site_release(site);
     tn_site_release(NULL);
+}
+
+static void tuples(void **state)
+{
+    const int64_t few[] = {1, TN_NONE_ITEM};
+    static const int64_t many[4097];
+    const double nan = (double)NAN;
+    uint32_t begin, lrs, axis;
+    tn_site *slice = NULL, *sgd = NULL, *one = NULL;
+
+    (void)state;
+    assert_ok(tn_site_create(f.ctx, "slice", LIST("begin", "(0, 0)", "end", "(1, 1)"), &slice));
+    assert_ok(tn_site_create(f.ctx, "slice_axis", LIST("axis", "0", "begin", "0", "end", "1"), &one));
+    assert_ok(tn_site_create(f.ctx, "multi_sgd_update", LIST("lrs", "(0.1,)", "wds", "(0,)"), &sgd));
+    assert_ok(tn_site_attr(slice, "begin", &begin));
+    assert_ok(tn_site_attr(one, "axis", &axis));
+    assert_ok(tn_site_attr(sgd, "lrs", &lrs));
+    assert_fails(tn_site_set_tuple(NULL, begin, 2, few), TN_E_ARG);
+    assert_fails(tn_site_set_tuple(slice, begin, 2, NULL), TN_E_ARG);
+    assert_fails(tn_site_set_tuple(slice, HUGE_COUNT, 2, few), TN_E_ATTR);
+    assert_fails(tn_site_set_tuple(slice, begin, 4097, many), TN_E_ATTR);
+    assert_fails(tn_site_set_tuple(one, axis, 1, few), TN_E_ATTR); /* decides how the call is prepared */
+    assert_fails(tn_site_set_tuple(sgd, lrs, 1, few), TN_E_ATTR);
+    assert_ok(tn_site_set_tuple(slice, begin, 2, few));
+    assert_ok(tn_site_set_tuple(slice, begin, 4096, many));
+    assert_ok(tn_site_set_tuple(slice, begin, 0, NULL));
+    assert_ok(tn_site_set_none(slice, begin));
+    assert_ok(tn_site_set_none(one, axis + 2));
+    assert_fails(tn_site_set_none(one, axis + 1), TN_E_ATTR);
+    assert_fails(tn_site_set_none(NULL, 0), TN_E_ARG);
+    assert_fails(tn_site_set_none(slice, HUGE_COUNT), TN_E_ATTR);
+    assert_fails(tn_site_set_floats(NULL, lrs, 1, &nan), TN_E_ARG);
+    assert_fails(tn_site_set_floats(sgd, lrs, 1, NULL), TN_E_ARG);
+    assert_fails(tn_site_set_floats(sgd, HUGE_COUNT, 1, &nan), TN_E_ATTR);
+    assert_fails(tn_site_set_floats(sgd, lrs, HUGE_COUNT, &nan), TN_E_ATTR);
+    assert_fails(tn_site_set_floats(slice, begin, 1, &nan), TN_E_ATTR);
+    assert_ok(tn_site_set_floats(sgd, lrs, 1, &nan)); /* as tn_site_set_float: it has no bounds */
+    tn_site_release(slice);
+    tn_site_release(one);
+    tn_site_release(sgd);
 }
 
 static void calls(void **state)
@@ -661,13 +708,21 @@ static void functions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(vocabulary),    cmocka_unit_test(sites),
-        cmocka_unit_test(functions),     cmocka_unit_test(calls),
-        cmocka_unit_test(gradients),     cmocka_unit_test(symbols_composed),
-        cmocka_unit_test(symbols_asked), cmocka_unit_test(parameters),
-        cmocka_unit_test(programs),      cmocka_unit_test(symbol_views),
-        cmocka_unit_test(served_views),  cmocka_unit_test(program_views),
-        cmocka_unit_test(breaks),        cmocka_unit_test(operators_of_a_file),
+        cmocka_unit_test(vocabulary),
+        cmocka_unit_test(sites),
+        cmocka_unit_test(tuples),
+        cmocka_unit_test(functions),
+        cmocka_unit_test(calls),
+        cmocka_unit_test(gradients),
+        cmocka_unit_test(symbols_composed),
+        cmocka_unit_test(symbols_asked),
+        cmocka_unit_test(parameters),
+        cmocka_unit_test(programs),
+        cmocka_unit_test(symbol_views),
+        cmocka_unit_test(served_views),
+        cmocka_unit_test(program_views),
+        cmocka_unit_test(breaks),
+        cmocka_unit_test(operators_of_a_file),
     };
 
     return cmocka_run_group_tests(tests, fixture_open, fixture_close);

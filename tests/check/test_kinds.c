@@ -21,6 +21,18 @@ static const kit_defect planted[] = {
     {"ruled_other_shape_out", "K-bounds", NULL, "--only kernel/bounds"},
     {"ruled_gamma_forgotten", "G-values", NULL, "--only gradient"},
     {"ruled_other_gradient", "G-values", NULL, "--only gradient"},
+    {"packed_high_first", "K-values", NULL, "--only kernel/values"},
+    {"packed_no_sign", "K-values", NULL, "--only kernel/values"},
+    {"packed_rows_aligned", "K-values", NULL, "--only kernel/values"},
+    {"packed_reads_twice", "K-bounds", NULL, "--only kernel/bounds"},
+    {"mutation_mean_kept", "K-mutates", NULL, "--only kernel/mutates"},
+    {"mutation_first_alone", "K-mutates", NULL, "--only kernel/mutates"},
+    {"mutation_value_written", "K-readonly", NULL, "--only kernel/bounds"},
+    {"mutation_tail_forgotten", "K-mutates", NULL, "--only kernel/mutates"},
+    {"sparse_reads_dense", "K-bounds", NULL, "--only kernel/bounds"},
+    {"sparse_rows_reversed", "K-sparse", NULL, "--only kernel/values"},
+    {"sparse_rows_one_more", "K-sparse", NULL, "--only kernel/values"},
+    {"sparse_no_resize", "K-resize", NULL, "--only kernel/values"},
     {"subgraph_steps_guessed", "I-directions", NULL, "--only infer/problems"},
     {"subgraph_state_lost", "G-values", NULL, "--only gradient"},
     {"subgraph_weight_written", "G-values", NULL, "--only gradient"},
@@ -29,7 +41,8 @@ static const kit_defect planted[] = {
 
 int main(void)
 {
-    static const char *const healthy[] = {"large", "queue", "resize", "ruled", "subgraph", NULL};
+    static const char *const healthy[] = {"large", "mutation", "packed",   "queue", "resize",
+                                          "ruled", "sparse",   "subgraph", NULL};
 
     return kit_defects("kinds", "kinds/kind-", planted, sizeof planted / sizeof *planted, healthy);
 }

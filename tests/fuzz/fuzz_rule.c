@@ -75,6 +75,7 @@ static void infer(const tni_opdef *def, const tni_attrs *attrs, size_t lines, ch
 {
     static tn_shape shapes[2][TN_NODE_INPUTS_MAX];
     static tn_shape *in[TN_NODE_INPUTS_MAX], *out[TN_NODE_INPUTS_MAX];
+    static int32_t dtypes[2][TN_NODE_INPUTS_MAX];
     char name[TN_NAME_MAX], text[256];
     tni_args args;
 
@@ -93,6 +94,10 @@ static void infer(const tni_opdef *def, const tni_attrs *attrs, size_t lines, ch
         broken("an input without name");
     if (tni_op_output_name(def, &args, args.out_count - 1, name, sizeof name))
         broken("an output without name");
+    for (uint32_t i = 0; i < TN_NODE_INPUTS_MAX; i++)
+        dtypes[0][i] = dtypes[1][i] = i < lines ? (int32_t)(strlen(line[i]) % (TN_DTYPE_LIMIT + 1)) - 1 : -1;
+    for (int pass = 0; pass < 3; pass++)
+        (void)tni_op_infer_dtype(def, attrs, &args, dtypes[0], dtypes[1]);
     for (int pass = 0; pass < 3; pass++)
         if (tni_op_infer_shape(def, attrs, &args, 0, in, out))
             return;
@@ -139,6 +144,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = malloc(size + 1), *line[LINES_MAX] = {NULL}, none[] = "";
     tn_op op = {.struct_size = sizeof op, .version = 1, .name = "rule", .attrs = rows};
+    const tni_opdef *back;
     size_t lines;
 
     memcpy(text, data, size);
@@ -146,15 +152,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     lines = split(text, "\n", line, LINES_MAX);
     op.shapes = line[0];
     op.gradients = line[1] && *line[1] ? line[1] : NULL;
+    op.types = line[2] && *line[2] ? line[2] : NULL;
     if (tni_opset_create(NULL, &ops))
         broken("definitions");
     if (tni_opset_add(ops, &op, NULL)) {
         if (!tni_error_message()[0] || strchr(tni_error_message(), '\n'))
             broken("refused without one line of text");
     } else {
-        use("rule", line[2] ? line[2] : none, lines > 3 ? lines - 3 : 0, line + 3);
-        if (op.gradients)
-            use("_backward_rule", none, lines > 3 ? lines - 3 : 0, line + 3);
+        use("rule", line[3] ? line[3] : none, lines > 4 ? lines - 4 : 0, line + 4);
+        if (!tni_opset_find(ops, "_backward_rule", &back))
+            use("_backward_rule", none, lines > 4 ? lines - 4 : 0, line + 4);
     }
     tni_opset_destroy(ops);
     free(text);

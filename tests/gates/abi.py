@@ -3,7 +3,8 @@
 
 usage: abi.py [ROOT] [--update]
 
-Reads the structs and constants of sdk/include/tenon/plugin/*.h, lets the compiler print offsets and sizes, and
+Reads the structs and constants of sdk/include/tenon/plugin/**/*.h (the indices of attributes and the numbers of choices
+among them), lets the compiler print offsets and sizes, and
 compares: nothing listed may move, change its type or vanish. A member at the end of a struct that starts with its
 struct_size, a new struct, a new constant: --update adds them with the ABI minor of today as `since`. Everything
 else needs a new draft number (TN_ABI_DRAFT) while ABI 1 is a draft, and cannot be once it is frozen.
@@ -79,6 +80,23 @@ def value_of(constants, name):
     return constants[name]
 
 
+def includes_of(root):
+    return "".join("#include \"%s\"\n" % os.path.relpath(p, os.path.join(root, "sdk/include")) for p in header_paths(root))
+
+
+def enumerators(root):
+    """{name: number}: indices of attributes and numbers of choices, as the compiler expands the lists."""
+    text = subprocess.run([os.environ.get("CC", "cc"), "-std=c11", "-E", "-P", "-I" + os.path.join(root, "sdk/include"), "-"],
+                          input=includes_of(root), check=True, capture_output=True, text=True).stdout
+    numbers = {}
+    for body in re.findall(r"\benum\s*\w*\s*\{([^}]*)\}", text):
+        for i, name in enumerate(body.split(",")):
+            match = re.fullmatch(r"(TN_\w+)(?: = (\w+))?", squeeze(name))
+            if match:
+                numbers[match.group(1)] = match.group(2) or "%d" % i
+    return numbers
+
+
 def read_headers(root):
     """Structs in order {name: [(member, type)]}, constants {name: text}, ABI minor, draft number."""
     structs, constants = {}, {}
@@ -99,15 +117,13 @@ def read_headers(root):
     draft = re.match(r"\d+", constants.get("TN_ABI_DRAFT", "0")).group()
     kept = {name: value for name, value in ((name, value_of(constants, name)) for name in constants)
             if name not in NOT_LISTED and not name.endswith("_H") and re.match(r'[-(\d"]|INT64', value)}
+    kept.update(enumerators(root))
     return structs, kept, number["TN_ABI_MINOR"], int(draft)
 
 
 def measure(root, structs):
     """{(struct, member): (offset, size)} as the compiler has it; member "" is the struct itself."""
-    lines = ["#include <stdio.h>"]
-    lines += ["#include \"%s\"" % os.path.relpath(p, os.path.join(root, "sdk/include"))
-              for p in header_paths(root)]
-    lines += ["int main(void) {"]
+    lines = ["#include <stdio.h>", includes_of(root), "int main(void) {"]
     for struct, members in structs.items():
         lines.append('printf("%s  0 %%zu\\n", sizeof(%s));' % (struct, struct))
         for member, kind in members:

@@ -29,7 +29,7 @@ def main():
     files = [f for f in files if not f.startswith("tests/gates/")]
     included = set()
     for name in files:
-        included |= {os.path.basename(m) for m in re.findall(r'#\s*include\s*["<]([^">]+)', common.read(root, name))}
+        included |= {os.path.basename(m) for m in re.findall(r'#\s*(?:include|define BODY)\s*["<]([^">]+)', common.read(root, name))}
     findings, notes = [], set()
     for name in files:
         if name.endswith(".c"):

@@ -3,7 +3,7 @@
 
 core: a room includes its own headers and those of the rooms LAYERS lists for it; from another room only what that
 room's door, core/<room>/<room>.h, is or includes (and .list tables). nn, cli, examples: tenon/*.h and their own.
-Plugins and templates: tenon/plugin/*.h and their own folder; test programs of templates: tenon/*.h. Public headers: public headers.
+Plugins and templates: tenon/plugin/*.h and their own folder, plugins also plugins/common; test programs of templates: tenon/*.h. Public headers: public headers.
 """
 import os
 import posixpath
@@ -60,8 +60,8 @@ def doors_of(root, layers):
     return doors
 
 
-def check_outside(name, quote, target, root, home, allowed):
-    """`home`: the folder whose headers the file may use; `allowed`: prefix of the public headers it may use."""
+def check_outside(name, quote, target, root, home, allowed, shared=None):
+    """`home`: the folder whose headers the file may use, with `shared`; `allowed`: prefix of the public headers."""
     if target.startswith("tenon/"):
         if not os.path.isfile(os.path.join(root, "sdk/include", target)):
             return "includes %s, which is not there" % target
@@ -72,7 +72,7 @@ def check_outside(name, quote, target, root, home, allowed):
         return None
     near = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
     for path in (near, posixpath.normpath(posixpath.join(home, target))):
-        if path.startswith(home + "/") and os.path.isfile(os.path.join(root, path)):
+        if path.startswith((home + "/", (shared or home) + "/")) and os.path.isfile(os.path.join(root, path)):
             return None
     return "includes \"%s\", which lies outside %s" % (target, home)
 
@@ -87,7 +87,7 @@ def check(root, name, quote, target, layers, doors):
         inner = "" if parts[0] == "nn" else "(plugin/)?" # a program may bring a plugin of its own
         return check_outside(name, quote, target, root, parts[0], r"tenon/%s[^/]+\.h$" % inner)
     if parts[0] == "plugins":
-        return check_outside(name, quote, target, root, "/".join(parts[:2]), r"tenon/plugin/")
+        return check_outside(name, quote, target, root, "/".join(parts[:2]), r"tenon/plugin/", "plugins/common")
     if parts[:2] == ["sdk", "template"]:
         allowed = r"tenon/[^/]+\.h$" if parts[-1].startswith("test_") else r"tenon/plugin/" # a test is a program
         return check_outside(name, quote, target, root, "/".join(parts[:3]), allowed)

@@ -5,6 +5,11 @@
 #include "support/op_case.h"
 
 static const tn_op_case conv_cases[] = {
+    {"f16", "kernel=(1,2) num_filter=1", .in = {"f16[1,1,2,3] range", "f16[1,1,1,2] 1 2", "f16[1] 0.5"},
+     .out = {"f16[1,1,2,2] 2.5 5.5 11.5 14.5"}, .flags = TN_CASE_NO_GRAD},
+    {"bf16 in groups", "kernel=(1,) num_filter=2 num_group=2 no_bias=1",
+     .in = {"bf16[1,2,2] 1 2 3 4", "bf16[2,1,1] 2 3"}, .out = {"bf16[1,2,2] 2 4 9 12"},
+     .flags = TN_CASE_NO_GRAD},
     {"3x3", "kernel=(3,3) num_filter=2", .in = {"f32[1,2,4,4] range", "f32[2,2,3,3] range", "f32[2] 1 -1"},
      .out = {"f32[1,2,2,2] 2794 2947 3406 3559 7004 7481 8912 9389"}},
     {"stride and pad", "kernel=(3,3) num_filter=2 stride=(2,2) pad=(1,1) no_bias=True",

@@ -105,7 +105,12 @@ static void classes_are_checked(void **state)
         {"a:(N) -> b:(N)", "linear: dy a b -> a", 0, false},
         {"a:(N) w:(N) -> b:(N)", "linear: dy a w -> a", 0, true},
         {"a:(N) w:(N) -> b:(N)", "linear: dy -> a", 0, false},
-        {"a:(N) w:(N) -> b:(N)", "linear: dy a -> w", 0, false},
+        {"a:(N) w:(N) -> b:(N)", "linear: dy a -> w", 0, true},
+        {"a:(N) w:(N) -> b:(N)", "linear: dy w -> a w=0", 0, true},
+        {"a:(N) w:(N) -> b:(N)", "linear: dy ~w -> w", 0, false},
+        {"a*:(N) -> b:(N)", "linear: dy ~a* -> a*", 0, true},
+        {"a*:(N) -> b:(N)", "linear: dy ~a -> a", 0, false},
+        {"a*:(N) -> b:(N)", "linear: ~a* dy -> a*", 0, false},
         {"a:(N) w:(N) -> b:(N)", "linear: dy a w -> a w", 0, false},
         {CONV, "bilinear: dy data weight -> data weight bias", 0, true},
         {CONV, "bilinear: data dy weight -> data weight bias", 0, false},
@@ -121,7 +126,16 @@ static void classes_are_checked(void **state)
         {"a:(N) -> b:(N)", "once: [flag] dy -> a | b -> a", 0, false},
         {"a:(N) -> b:(N)", "once: dy dy -> a", 0, false},
         {"a:(N) -> b:(N)", "once: dy -> a a", 0, false},
-        {"a:(N) c*:(M) -> b:(N)", "once: dy a -> a", 0, false},
+        {"a:(N) c*:(M) -> b:(N)", "once: dy a -> a", 0, true},
+        {"a:(N) -> b:(N)", "pointwise: dy a -> a", 0, true},
+        {"a:(N) -> b:(N)", "pointwise: dy b -> a ; 1-b*2", 0, true},
+        {"a:(N) -> b:(N)", "pointwise: dy a -> a ; 0", 0, true},
+        {"a:(N) -> b:(N)", "pointwise: dy a b -> a ; 0", 0, false},
+        {"a:(N) -> b:(N)", "pointwise: dy a -> a ; 2", 0, false},
+        {"a:(N) -> b:(N)", "linear: dy a -> a ; a", 0, false},
+        {"a:(N) -> b:(N)", "once: dy -> a=0", 0, false},
+        {"a:(N) -> b:(N)", "once: [flag] 0 | dy a -> a", 0, true},
+        {"a:(N) -> b:(N)", "once: [flag] 0", 0, false},
         {"-> b:(N)", "once: dy -> b", 0, false},
     };
 
@@ -170,7 +184,13 @@ static void missing_input_needs_none(void **state)
     for (uint32_t flag = 0; flag < 2; flag++) {
         uint32_t read = 0;
         bench b = {0};
-        tn_grad g = {.struct_size = sizeof g, .ops = &ops, .self = &read};
+        tn_err err = {0};
+        tn_grad g = {.struct_size = sizeof g,
+                     .in_count = 1 + flag,
+                     .out_count = 1,
+                     .err = &err,
+                     .ops = &ops,
+                     .self = &read};
 
         bench_open(&b, "a:(N) m?flag:(N) -> b:(N)", "once: dy -> m", flag ? "flag=1" : "");
         g.op = b.def->op;

@@ -4,6 +4,13 @@
 
 static const tn_op_case dot_cases[] = {
     {"matrices", "", .in = {"f32[2,3] range", "f32[3,2] range"}, .out = {"f32[2,2] 10 13 28 40"}},
+    {"f16", "", .in = {"f16[2,3] range", "f16[3,2] range"}, .out = {"f16[2,2] 10 13 28 40"},
+     .flags = TN_CASE_NO_GRAD},
+    {"bf16 rounds once", "", .in = {"bf16[1,3] 256 1 1", "bf16[3,1] 1 1 1"}, .out = {"bf16[1,1] 258"},
+     .flags = TN_CASE_NO_GRAD},
+    {"f16 nothing to sum", "", .in = {"f16[2,0]", "f16[0,2]"}, .out = {"f16[2,2] 0 0 0 0"},
+     .flags = TN_CASE_NO_GRAD},
+    {"integers", "", .in = {"i32[1,1] 1", "i32[1,1] 1"}, .status = TN_E_DTYPE},
     {"a turned", "transpose_a=True", .in = {"f32[3,2] range", "f32[3,2] range"},
      .out = {"f32[2,2] 20 26 26 35"}},
     {"b turned", "transpose_b=True", .in = {"f32[2,3] range", "f32[2,3] range"},
@@ -34,6 +41,8 @@ TN_OP_TESTS(dot, "dot", dot_cases)
 
 static const tn_op_case batch_cases[] = {
     {"two", "", .in = {"f32[2,1,2] 1 2 3 4", "f32[2,2,1] 1 1 2 3"}, .out = {"f32[2,1,1] 3 18"}},
+    {"bf16", "", .in = {"bf16[2,1,2] 1 2 3 4", "bf16[2,2,1] 1 1 2 3"}, .out = {"bf16[2,1,1] 3 18"},
+     .flags = TN_CASE_NO_GRAD},
     {"few", "", .in = {"f64[3,4,5] random", "f64[3,5,2] random"}},
     {"many", "transpose_a=1", .in = {"f64[11,5,4] random", "f64[11,5,2] random"}},
     {"turned", "transpose_b=1", .in = {"f64[9,4,5] random", "f64[9,2,5] random"}},

@@ -105,7 +105,8 @@ static const tn_op_case logical_not[] = {
 static const tn_op_case exponential[] = {
     {"gradient", "", .in = {"f64[2,3] random"}, .flags = TN_CASE_GRAD2},
     {"f16", "", .in = {"f16[2] 0 1"}, .out = {"f16[2] 1 2.71875"}, .flags = N},
-    {"integers", "", .in = {"i32[1] 1"}, .status = TN_E_DTYPE, .message = "cast it first"},
+    {"integers are cut toward zero", "", .in = {"i32[4] -1 0 1 3"}, .out = {"i32[4] 0 1 2 20"}, .flags = N},
+    {"bool", "", .in = {"bool[1] 1"}, .status = TN_E_DTYPE, .message = "cast it first"},
 };
 static const tn_op_case is_nan[] = {
     {"f32", "", .in = {"f32[5] 1 nan inf -inf 0"}, .out = {"bool[5] 0 1 0 0 0"}, .flags = N},
@@ -206,8 +207,12 @@ static const tn_op_case or_scalar[] = {
 static const tn_op_case xor_scalar[] = {
     {"i64", "scalar=6", .in = {"i64[2] 12 -1"}, .out = {"i64[2] 10 -7"}, .flags = N}};
 static const tn_op_case concatenate[] = {
-    {"two", "num_args=2 dim=0", .in = {"f64[1,2] 1 2", "f64[2,2] 3 4 5 6"}, .out = {"f64[3,2] 1 2 3 4 5 6"},
-     .flags = TN_CASE_GRAD2},
+    {"axis 0 if none is said", "num_args=2", .in = {"f64[1,2] 1 2", "f64[2,2] 3 4 5 6"},
+     .out = {"f64[3,2] 1 2 3 4 5 6"}, .flags = TN_CASE_GRAD2},
+    {"the last axis", "num_args=2 axis=-1", .in = {"f64[2,1] 1 2", "f64[2,2] 3 4 5 6"},
+     .out = {"f64[2,3] 1 3 4 2 5 6"}, .flags = TN_CASE_GRAD2},
+    {"an axis too many", "num_args=2 axis=2", .in = {"f64[1,2] 1 2", "f64[1,2] 3 4"}, .status = TN_E_SHAPE},
+    {"Concat's word for the axis", "num_args=2 dim=0", .in = {"f64[1] 1", "f64[1] 2"}, .status = TN_E_ATTR},
 };
 static const tn_op_case stack_cases[] = {
     {"two", "num_args=2 axis=1", .in = {"f64[2] 1 2", "f64[2] 3 4"}, .out = {"f64[2,2] 1 3 2 4"},

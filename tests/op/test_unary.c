@@ -158,9 +158,14 @@ static const tn_op_case square[] = {
 static const tn_op_case edges_exp[] = {
     {"edges", "", .in = {"f32[7] nan inf -inf 0 -0 89 -104"}, .out = {"f32[7] nan inf 0 1 1 inf 0"},
      .flags = N},
-    {"integers", "", .in = {"i32[1] 1"}, .status = TN_E_DTYPE, .message = "floating point"},
+    {"integers", "", .in = {"u8[3] 0 1 5"}, .out = {"u8[3] 1 2 148"}, .flags = N},
+    {"beyond the type", "", .in = {"i64[3] -40 20 50"}, .out = {"i64[3] 0 485165195 9223372036854775807"},
+     .flags = N | TN_CASE_ONE_FORM},
+    {"bool", "", .in = {"bool[1] 1"}, .status = TN_E_DTYPE, .message = "no number"},
 };
 static const tn_op_case edges_log[] = {
+    {"beyond the type", "", .in = {"i8[4] -1 0 1 100"}, .out = {"i8[4] 0 -128 0 4"},
+     .flags = N | TN_CASE_ONE_FORM},
     {"edges", "", .in = {"f32[6] nan inf -1 0 1 1e-45"}, .out = {"f32[6] nan inf nan -inf 0 -103.278929903"},
      .flags = N},
 };

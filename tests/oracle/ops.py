@@ -17,7 +17,8 @@ os.environ.update(MXNET_ENGINE_TYPE="NaiveEngine", MXNET_SUBGRAPH_BACKEND="NONE"
 DTYPES = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16", "u8": "uint8", "i8": "int8",
           "i32": "int32", "i64": "int64", "bool": "bool"}
 FLOATS = ("f32", "f64", "f16", "bf16")
-DIFFERENTIATED = ("f32", "f64", "f16")
+DIFFERENTIATED = FLOATS
+TWICE = ("f32", "f64", "f16")
 STEP = 16.0  # values are multiples of 1/16 below 8: exact in every float type
 # kind: (smallest, largest) in sixteenths, then in integers
 KINDS = {"r": (-64, 64, -7, 7), "p": (1, 64, 1, 7), "u": (-15, 15, -1, 1), "g": (17, 80, 2, 7), "b": (0, 1, 0, 1),
@@ -45,9 +46,25 @@ def work_of(path):
     work = []
     for family, name, attrs, inputs, flags in table_read(path):
         only = [flag[6:].split(",") for flag in flags if flag.startswith("dtype=")]
+        others = DTYPES if any(":any(" in spec for spec in inputs) else ("",)
         for dtype in only[0] if only else DTYPES:
-            work.append((len(work), family, name, attrs, inputs, flags, dtype))
+            for other in others:
+                made = [spec.replace(":any(", ":%s(" % other) for spec in inputs]
+                work.append((len(work), family, name, attrs, made, flags, dtype))
     return work
+
+
+def pairs_of(path):
+    """Numbers of the calls whose second input has each data type in turn."""
+    numbers, count = set(), 0
+    for _, _, _, inputs, flags in table_read(path):
+        own = [len(flag[6:].split(",")) for flag in flags if flag.startswith("dtype=")] or [len(DTYPES)]
+        pairs = any(":any(" in spec for spec in inputs)
+        own = own[0] * (len(DTYPES) if pairs else 1)
+        if pairs:
+            numbers.update(range(count, count + own))
+        count += own
+    return numbers
 
 
 def state_of(text):
@@ -107,11 +124,11 @@ class Runner:
         self.np, self.mx, self.autograd = numpy, mxnet, autograd
         self.short = {value: key for key, value in DTYPES.items()}
 
-        def invoke(name, arrays, attrs):
+        def invoke(name, arrays, attrs, given=None):
             handle = OpHandle()
             check_call(_LIB.NNGetOpHandle(c_str(name), ctypes.byref(handle)))
             keys, texts = [a.split("=", 1)[0] for a in attrs], [a.split("=", 1)[1] for a in attrs]
-            out = _imperative_invoke(handle.value, arrays, keys, texts, None, False, False)
+            out = _imperative_invoke(handle.value, arrays, keys, texts, given, False, False)
             return list(out) if isinstance(out, (list, tuple)) else [out]
 
         self.invoke = invoke
@@ -173,8 +190,11 @@ class Runner:
         wanted = [i for i, array in enumerate(arrays) if not marks[i] and self.dtype_name(array) in DIFFERENTIATED]
         mutated = [i for i, mark in enumerate(marks) if "*" in mark]
 
-        def forward():
-            return self.invoke(name, arrays, attrs)  # of the arrays that were made last
+        into = [int(i) for flag in flags if flag.startswith("into=") for i in flag[5:].split(",")]
+
+        def forward():  # of the arrays that were made last
+            given = [self.mx.nd.zeros(arrays[i].shape, dtype=arrays[i].dtype) for i in into]
+            return self.invoke(name, arrays, attrs, given or None)
 
         with self.autograd._RecordingStateScope(False, train):
             outs = forward()
@@ -199,7 +219,7 @@ class Runner:
         lines += ["grad %d %s" % (i, self.text(g)) for i, g in zip(wanted, grads)]
         lines += ["now %d %s" % (i, self.text(arrays[i])) for i in mutated]
         say("gradient", lines)
-        if "nosecond" in flags:
+        if "nosecond" in flags or dtype not in TWICE:
             return
         arrays = fresh()
         xs = [arrays[i] for i in wanted]

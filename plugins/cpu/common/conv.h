@@ -3,7 +3,7 @@
 #define TNCPU_CONV_H
 
 #include "gemm.h"
-#include "tenon/plugin/indices.h"
+#include "tenon/plugin/op/conv.h"
 
 #define TNCPU_SPACE 3                    /* depth, height, width */
 #define TNCPU_CONV_COL_BYTES (384 << 10) /* of unfolded pixels at a time: stays in the second-level cache */
@@ -60,18 +60,18 @@ static inline void tncpu_conv_blocks(tncpu_conv *c)
 static inline void tncpu_conv_read(const tn_value *attrs, const tn_tensor *data, const tn_tensor *out,
                                    tncpu_conv *c)
 {
-    const int64_t layout = tn_value_int(attrs[TN_CONVOLUTION_LAYOUT]);
+    const int64_t layout = tn_value_int(attrs[TN_Convolution_layout]);
     const int32_t space = data->ndim - 2;
     int32_t first;
 
-    c->channels_last = layout == TN_CONVOLUTION_LAYOUT_NHWC || layout == TN_CONVOLUTION_LAYOUT_NDHWC;
+    c->channels_last = layout == TN_Convolution_layout_NHWC || layout == TN_Convolution_layout_NDHWC;
     first = c->channels_last ? 1 : 2;
     c->dtype = data->dtype;
-    c->has_bias = !tn_value_int(attrs[TN_CONVOLUTION_NO_BIAS]);
+    c->has_bias = !tn_value_int(attrs[TN_Convolution_no_bias]);
     c->batch = data->shape[0];
-    c->groups = tn_value_int(attrs[TN_CONVOLUTION_NUM_GROUP]);
+    c->groups = tn_value_int(attrs[TN_Convolution_num_group]);
     c->channels = data->shape[c->channels_last ? data->ndim - 1 : 1] / c->groups;
-    c->filters = tn_value_int(attrs[TN_CONVOLUTION_NUM_FILTER]) / c->groups;
+    c->filters = tn_value_int(attrs[TN_Convolution_num_filter]) / c->groups;
     c->in_pixels = c->out_pixels = c->taps = 1;
     c->direct = 1;
     for (int32_t i = 0; i < TNCPU_SPACE; i++) {
@@ -80,10 +80,10 @@ static inline void tncpu_conv_read(const tn_value *attrs, const tn_tensor *data,
 
         c->in[i] = given ? data->shape[first + from] : 1;
         c->out[i] = given ? out->shape[first + from] : 1;
-        c->kernel[i] = given ? tncpu_tuple_item(attrs[TN_CONVOLUTION_KERNEL], from, 1) : 1;
-        c->stride[i] = given ? tncpu_tuple_item(attrs[TN_CONVOLUTION_STRIDE], from, 1) : 1;
-        c->dilate[i] = given ? tncpu_tuple_item(attrs[TN_CONVOLUTION_DILATE], from, 1) : 1;
-        c->pad[i] = given ? tncpu_tuple_item(attrs[TN_CONVOLUTION_PAD], from, 0) : 0;
+        c->kernel[i] = given ? tncpu_tuple_item(attrs[TN_Convolution_kernel], from, 1) : 1;
+        c->stride[i] = given ? tncpu_tuple_item(attrs[TN_Convolution_stride], from, 1) : 1;
+        c->dilate[i] = given ? tncpu_tuple_item(attrs[TN_Convolution_dilate], from, 1) : 1;
+        c->pad[i] = given ? tncpu_tuple_item(attrs[TN_Convolution_pad], from, 0) : 0;
         c->in_pixels *= c->in[i];
         c->out_pixels *= c->out[i];
         c->taps *= c->kernel[i];

@@ -37,17 +37,17 @@ static void weight_read(const tn_tensor *t, bool last, int64_t groups, tndnn_md 
 static void geometry_read(const tn_value *attrs, const tn_tensor *data, const tn_tensor *weight,
                           const tn_tensor *output, geometry *g)
 {
-    const int64_t layout = tn_attrs_int(attrs, TN_CONVOLUTION_LAYOUT);
+    const int64_t layout = tn_attrs_int(attrs, TN_Convolution_layout);
 
-    g->last = layout == TN_CONVOLUTION_LAYOUT_NHWC || layout == TN_CONVOLUTION_LAYOUT_NDHWC;
+    g->last = layout == TN_Convolution_layout_NHWC || layout == TN_Convolution_layout_NDHWC;
     tndnn_md_channels(&g->data, data, g->last);
-    weight_read(weight, g->last, tn_attrs_int(attrs, TN_CONVOLUTION_NUM_GROUP), &g->weight);
+    weight_read(weight, g->last, tn_attrs_int(attrs, TN_Convolution_num_group), &g->weight);
     tndnn_md_channels(&g->output, output, g->last);
     tndnn_md_rows(&g->bias, 1, (const dnnl_dims_t){g->output.dims[1]});
     for (int k = 0; k < data->ndim - 2; k++) {
-        g->window.stride[k] = tn_attrs_tuple_at(attrs, TN_CONVOLUTION_STRIDE, k, 1);
-        g->window.dilate[k] = tn_attrs_tuple_at(attrs, TN_CONVOLUTION_DILATE, k, 1) - 1;
-        g->window.pad_left[k] = tn_attrs_tuple_at(attrs, TN_CONVOLUTION_PAD, k, 0);
+        g->window.stride[k] = tn_attrs_tuple_at(attrs, TN_Convolution_stride, k, 1);
+        g->window.dilate[k] = tn_attrs_tuple_at(attrs, TN_Convolution_dilate, k, 1) - 1;
+        g->window.pad_left[k] = tn_attrs_tuple_at(attrs, TN_Convolution_pad, k, 0);
         g->window.pad_right[k] = g->window.pad_left[k];
     }
 }
@@ -246,12 +246,12 @@ static const struct {
     dnnl_alg_kind_t alg;
     bool limits, slope;
 } functions[] = {
-    [TN_FUSED_CONV_ACT_TYPE_RELU] = {dnnl_eltwise_relu, false, false},
-    [TN_FUSED_CONV_ACT_TYPE_SIGMOID] = {dnnl_eltwise_logistic, false, false},
-    [TN_FUSED_CONV_ACT_TYPE_TANH] = {dnnl_eltwise_tanh, false, false},
-    [TN_FUSED_CONV_ACT_TYPE_SOFTRELU] = {dnnl_eltwise_soft_relu, false, false},
-    [TN_FUSED_CONV_ACT_TYPE_CLIP] = {dnnl_eltwise_clip, true, false},
-    [TN_FUSED_CONV_ACT_TYPE_LEAKY] = {dnnl_eltwise_relu, false, true},
+    [TN_fused_conv_act_type_relu] = {dnnl_eltwise_relu, false, false},
+    [TN_fused_conv_act_type_sigmoid] = {dnnl_eltwise_logistic, false, false},
+    [TN_fused_conv_act_type_tanh] = {dnnl_eltwise_tanh, false, false},
+    [TN_fused_conv_act_type_softrelu] = {dnnl_eltwise_soft_relu, false, false},
+    [TN_fused_conv_act_type_clip] = {dnnl_eltwise_clip, true, false},
+    [TN_fused_conv_act_type_leaky] = {dnnl_eltwise_relu, false, true},
 };
 
 tn_status tndnn_follow(tndnn_maker *m, const tndnn_following *f)
@@ -346,7 +346,7 @@ static tn_status forward_build(tndnn_maker *m, forward *f)
 {
     tn_status st = conv_geometry(m, m->node->in[0], m->node->in[1], m->node->out[0], &f->g);
 
-    f->g.biased = !tn_attrs_int(m->node->attrs, TN_CONVOLUTION_NO_BIAS);
+    f->g.biased = !tn_attrs_int(m->node->attrs, TN_Convolution_no_bias);
     if (st || (st = ways_try(m, &f->g, forward_make, NULL, &f->pd)))
         return st;
     return forward_steps(m, f);
@@ -363,11 +363,11 @@ static tn_status fused_build(tndnn_maker *m)
 {
     const tn_value *a = m->node->attrs;
     const tndnn_following following = {
-        .with_sum = tn_attrs_int(a, TN_FUSED_CONV_WITH_SUM) != 0,
-        .function = (uint32_t)tn_attrs_int(a, TN_FUSED_CONV_ACT_TYPE),
-        .low = tn_attrs_float(a, TN_FUSED_CONV_A_MIN),
-        .high = tn_attrs_float(a, TN_FUSED_CONV_A_MAX),
-        .slope = tn_attrs_float(a, TN_FUSED_CONV_SLOPE),
+        .with_sum = tn_attrs_int(a, TN_fused_conv_with_sum) != 0,
+        .function = (uint32_t)tn_attrs_int(a, TN_fused_conv_act_type),
+        .low = tn_attrs_float(a, TN_fused_conv_a_min),
+        .high = tn_attrs_float(a, TN_fused_conv_a_max),
+        .slope = tn_attrs_float(a, TN_fused_conv_slope),
     };
     forward f = {.addend = following.with_sum ? (int32_t)m->node->in_count - 1 : -1};
     tn_status st = tndnn_follow(m, &following);

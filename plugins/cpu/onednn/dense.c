@@ -71,23 +71,23 @@ static tn_status forward_build(tndnn_maker *m, bool no_bias, int32_t addend)
 
 static tn_status dense_build(tndnn_maker *m)
 {
-    return forward_build(m, tn_attrs_int(m->node->attrs, TN_FULLYCONNECTED_NO_BIAS) != 0, -1);
+    return forward_build(m, tn_attrs_int(m->node->attrs, TN_FullyConnected_no_bias) != 0, -1);
 }
 
 static tn_status fused_build(tndnn_maker *m)
 {
     const tn_value *a = m->node->attrs;
     const tndnn_following following = {
-        .with_sum = tn_attrs_int(a, TN_FUSED_DENSE_WITH_SUM) != 0,
-        .function = (uint32_t)tn_attrs_int(a, TN_FUSED_DENSE_ACT_TYPE),
-        .low = tn_attrs_float(a, TN_FUSED_DENSE_A_MIN),
-        .high = tn_attrs_float(a, TN_FUSED_DENSE_A_MAX),
-        .slope = tn_attrs_float(a, TN_FUSED_DENSE_SLOPE),
+        .with_sum = tn_attrs_int(a, TN_fused_dense_with_sum) != 0,
+        .function = (uint32_t)tn_attrs_int(a, TN_fused_dense_act_type),
+        .low = tn_attrs_float(a, TN_fused_dense_a_min),
+        .high = tn_attrs_float(a, TN_fused_dense_a_max),
+        .slope = tn_attrs_float(a, TN_fused_dense_slope),
     };
     tn_status st = tndnn_follow(m, &following);
 
     return st ? st
-              : forward_build(m, tn_attrs_int(a, TN_FUSED_DENSE_NO_BIAS) != 0,
+              : forward_build(m, tn_attrs_int(a, TN_fused_dense_no_bias) != 0,
                               following.with_sum ? (int32_t)m->node->in_count - 1 : -1);
 }
 

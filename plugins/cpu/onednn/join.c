@@ -65,7 +65,7 @@ static tn_status join_build(tndnn_maker *m)
 
     if (j.count < 1 || j.count > INPUTS_MAX || m->node->out[0]->ndim < 1)
         return tn_failf(m->err, TN_E_UNSUPPORTED, "Concat of more than %d tensors", INPUTS_MAX);
-    j.axis = tncpu_axis(tn_attrs_int(m->node->attrs, TN_CONCAT_DIM), m->node->out[0]->ndim);
+    j.axis = tncpu_axis(tn_attrs_int(m->node->attrs, TN_Concat_dim), m->node->out[0]->ndim);
     for (int i = 0; i < j.count; i++)
         tndnn_md_channels(&j.dense[i], m->node->in[i], false);
     tndnn_md_channels(&dense, m->node->out[0], false);

@@ -22,18 +22,18 @@ typedef struct geometry {
 
 static bool wants_batch(const tn_node *node)
 {
-    return (node->flags & TN_NODE_TRAIN) && !tn_attrs_int(node->attrs, TN_BATCHNORM_USE_GLOBAL_STATS);
+    return (node->flags & TN_NODE_TRAIN) && !tn_attrs_int(node->attrs, TN_BatchNorm_use_global_stats);
 }
 
 static tn_status geometry_read(tndnn_maker *m, const tn_tensor *x, bool train, geometry *g)
 {
-    const int32_t axis = x->ndim ? tncpu_axis(tn_attrs_int(m->node->attrs, TN_BATCHNORM_AXIS), x->ndim) : 0;
+    const int32_t axis = x->ndim ? tncpu_axis(tn_attrs_int(m->node->attrs, TN_BatchNorm_axis), x->ndim) : 0;
 
     if (x->ndim < 2 || x->ndim > 5 || (axis != 1 && axis != x->ndim - 1))
         return tn_fail(m->err, TN_E_UNSUPPORTED, "channels are neither the second axis nor the last");
     g->last = axis != 1;
-    g->fixed = tn_attrs_int(m->node->attrs, TN_BATCHNORM_FIX_GAMMA) != 0;
-    g->eps = tn_attrs_float(m->node->attrs, TN_BATCHNORM_EPS);
+    g->fixed = tn_attrs_int(m->node->attrs, TN_BatchNorm_fix_gamma) != 0;
+    g->eps = tn_attrs_float(m->node->attrs, TN_BatchNorm_eps);
     g->train = train;
     g->flags = (unsigned)dnnl_use_shift | (g->fixed ? 0u : (unsigned)dnnl_use_scale) |
                (train ? 0u : (unsigned)dnnl_use_global_stats);
@@ -52,7 +52,7 @@ static float inverse_of(double variance, double eps)
 /* Of running statistics: what users may ask for beside the output. */
 static void statistics_show(const tndnn_state *s, const tn_exec *x, char *work)
 {
-    const double eps = tn_attrs_float(x->attrs, TN_BATCHNORM_EPS);
+    const double eps = tn_attrs_float(x->attrs, TN_BatchNorm_eps);
     const float *mean = x->in[3]->data, *variance = x->in[4]->data;
 
     (void)s, (void)work;
@@ -67,8 +67,8 @@ static void statistics_show(const tndnn_state *s, const tn_exec *x, char *work)
 /* The same of the batch, and the running statistics move. */
 static void statistics_move(const tndnn_state *s, const tn_exec *x, char *work)
 {
-    const double eps = tn_attrs_float(x->attrs, TN_BATCHNORM_EPS);
-    const double keep = tn_attrs_float(x->attrs, TN_BATCHNORM_MOMENTUM);
+    const double eps = tn_attrs_float(x->attrs, TN_BatchNorm_eps);
+    const double keep = tn_attrs_float(x->attrs, TN_BatchNorm_momentum);
     const float *variance = (const float *)(const void *)(work + s->own[OWN_VARIANCE]);
     const float *mean =
         s->own[OWN_MEAN] == NONE ? x->out[1]->data : (const float *)(const void *)(work + s->own[OWN_MEAN]);
@@ -134,7 +134,7 @@ static tn_status forward_build(tndnn_maker *m)
 
 static void variance_make(const tndnn_state *s, const tn_exec *x, char *work)
 {
-    const double eps = tn_attrs_float(x->attrs, TN_BATCHNORM_EPS);
+    const double eps = tn_attrs_float(x->attrs, TN_BatchNorm_eps);
     const float *inverse = x->in[4]->data;
     float *variance = (float *)(void *)(work + s->own[OWN_VARIANCE]);
 
@@ -146,7 +146,7 @@ static void variance_make(const tndnn_state *s, const tn_exec *x, char *work)
 static void gamma_clear(const tndnn_state *s, const tn_exec *x, char *work)
 {
     (void)s, (void)work;
-    if (x->modes[1] != TN_MODE_NONE && tn_attrs_int(x->attrs, TN_BATCHNORM_FIX_GAMMA))
+    if (x->modes[1] != TN_MODE_NONE && tn_attrs_int(x->attrs, TN_BatchNorm_fix_gamma))
         memset(x->out[1]->data, 0, (size_t)x->out[1]->shape[0] * sizeof(float));
 }
 

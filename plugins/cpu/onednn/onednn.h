@@ -8,8 +8,11 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "tenon/plugin/indices.h"
 #include "tenon/plugin/op.h"
+#include "tenon/plugin/op/fused.h"
+#include "tenon/plugin/op/join.h"
+#include "tenon/plugin/op/norm.h"
+#include "tenon/plugin/op/pool.h"
 #include "tenon/plugin/util.h"
 
 #include "../common/cpu.h"

@@ -18,10 +18,10 @@ typedef struct geometry {
 static bool window_read(const tn_value *a, const tn_tensor *x, const tn_tensor *y, int32_t k, geometry *g)
 {
     const int32_t at = k + (g->last ? 1 : 2);
-    const bool global = tn_attrs_int(a, TN_POOLING_GLOBAL_POOL) != 0;
-    const int64_t kernel = global ? x->shape[at] : tn_attrs_tuple_at(a, TN_POOLING_KERNEL, k, 1);
-    const int64_t stride = global ? 1 : tn_attrs_tuple_at(a, TN_POOLING_STRIDE, k, 1);
-    const int64_t left = global ? 0 : tn_attrs_tuple_at(a, TN_POOLING_PAD, k, 0);
+    const bool global = tn_attrs_int(a, TN_Pooling_global_pool) != 0;
+    const int64_t kernel = global ? x->shape[at] : tn_attrs_tuple_at(a, TN_Pooling_kernel, k, 1);
+    const int64_t stride = global ? 1 : tn_attrs_tuple_at(a, TN_Pooling_stride, k, 1);
+    const int64_t left = global ? 0 : tn_attrs_tuple_at(a, TN_Pooling_pad, k, 0);
     const int64_t right = (y->shape[at] - 1) * stride + kernel - x->shape[at] - left;
 
     g->window.kernel[k] = kernel;
@@ -38,12 +38,12 @@ static bool window_read(const tn_value *a, const tn_tensor *x, const tn_tensor *
 static tn_status geometry_read(tndnn_maker *m, const tn_tensor *x, const tn_tensor *y, geometry *g)
 {
     const tn_value *a = m->node->attrs;
-    const int64_t type = tn_attrs_int(a, TN_POOLING_POOL_TYPE);
-    bool served = type == TN_POOLING_POOL_TYPE_MAX || type == TN_POOLING_POOL_TYPE_AVG;
+    const int64_t type = tn_attrs_int(a, TN_Pooling_pool_type);
+    bool served = type == TN_Pooling_pool_type_max || type == TN_Pooling_pool_type_avg;
 
-    g->last = tn_attrs_int(a, TN_POOLING_LAYOUT) >= TN_POOLING_LAYOUT_NDHWC;
-    g->alg = type == TN_POOLING_POOL_TYPE_MAX                       ? dnnl_pooling_max
-             : tn_attrs_opt_int(a, TN_POOLING_COUNT_INCLUDE_PAD, 1) ? dnnl_pooling_avg_include_padding
+    g->last = tn_attrs_int(a, TN_Pooling_layout) >= TN_Pooling_layout_NDHWC;
+    g->alg = type == TN_Pooling_pool_type_max                       ? dnnl_pooling_max
+             : tn_attrs_opt_int(a, TN_Pooling_count_include_pad, 1) ? dnnl_pooling_avg_include_padding
                                                                     : dnnl_pooling_avg_exclude_padding;
     m->layouts = m->layouts && !g->last;
     if (g->alg == dnnl_pooling_max && !(m->layouts && tndnn_is_own(x->layout)))

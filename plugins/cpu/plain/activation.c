@@ -1,4 +1,5 @@
 /* Kernels of Activation and LeakyReLU: an attribute chooses the loop. */
+#include "tenon/plugin/op/activation.h"
 #include "loops.h"
 
 /* In the order of the definition's choices. */
@@ -19,15 +20,10 @@ static tn_status activation_prepare(void *plugin, const tn_node *node, tn_plan *
 {
     const tncpu_point *rows = node->in_count == 1 ? activation_rows : activation_back_rows;
 
-    return tncpu_point_prepare(&rows[node->attrs[0]], 1, plugin, node, plan, err);
+    return tncpu_point_prepare(&rows[node->attrs[TN_Activation_act_type]], 1, plugin, node, plan, err);
 }
 
 /* ---- LeakyReLU -------------------------------------------------------------------------------- */
-
-#define RRELU 0
-#define LEAKY 1
-#define PRELU 2
-#define ELU 3
 
 static const tncpu_point leaky_rows[] = {
     {"LeakyReLU", TNCPU_LEAKY, 1, TNCPU_NO_SCALAR}, {"LeakyReLU", TNCPU_LEAKY, 1, TNCPU_NO_SCALAR},
@@ -64,25 +60,28 @@ static tn_status leaky_prepare(void *plugin, const tn_node *node, tn_plan *plan,
 {
     bool back = strcmp(node->op, "LeakyReLU") != 0;
     const tncpu_point *rows = back ? leaky_back_rows : leaky_rows;
-    double low = tn_value_float(node->attrs[2]), high = tn_value_float(node->attrs[3]);
-    uint64_t type = node->attrs[0];
+    double low = tn_value_float(node->attrs[TN_LeakyReLU_lower_bound]),
+           high = tn_value_float(node->attrs[TN_LeakyReLU_upper_bound]);
+    uint64_t type = node->attrs[TN_LeakyReLU_act_type];
     int64_t dims[2 * TN_NDIM_MAX];
     const tn_tensor *in[3] = {node->in[0], node->in_count > 1 ? node->in[1] : NULL, NULL};
     tn_tensor view;
     tn_node seen = *node;
     tn_status st;
 
-    if (type == RRELU && (node->flags & TN_NODE_TRAIN))
+    if (type == TN_LeakyReLU_act_type_rrelu && (node->flags & TN_NODE_TRAIN))
         return tn_fail(err, TN_E_UNSUPPORTED,
                        "act_type rrelu with random slopes (training) is not there yet");
-    if (type == PRELU) {
+    if (type == TN_LeakyReLU_act_type_prelu) {
         gamma_view(node->in[node->in_count - 1], node->in[0], dims, &view);
         in[node->in_count - 1] = &view;
         seen.in = in;
     }
     st = tncpu_point_prepare(&rows[type], 1, plugin, &seen, plan, err);
-    if (!st && type != PRELU)
-        tncpu_point_number(plan, type == RRELU ? (low + high) / 2 : tn_value_float(node->attrs[1]));
+    if (!st && type != TN_LeakyReLU_act_type_prelu)
+        tncpu_point_number(plan, type == TN_LeakyReLU_act_type_rrelu
+                                     ? (low + high) / 2
+                                     : tn_value_float(node->attrs[TN_LeakyReLU_slope]));
     return st;
 }
 
@@ -149,7 +148,7 @@ static tn_status gamma_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-#define FLAGS (TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO)
+#define FLAGS TNCPU_POINT_FLAGS
 
 static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
 

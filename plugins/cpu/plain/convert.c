@@ -1,9 +1,14 @@
 /* The table of conversions: one row per data type, its loops from convert.inc. Saturation is decided in the
  * wide type, so no conversion is undefined in C. */
 #include "convert.h"
+#include "isa.h"
 
 #define GLUE_(a, b) a##b
 #define GLUE(a, b) GLUE_(a, b)
+
+static const tncpu_shorts *const shorts[TNCPU_ISAS] = {&tncpu_shorts_base, &tncpu_shorts_avx2,
+                                                       &tncpu_shorts_avx512};
+#define SHORTS (*shorts[tncpu_isa()])
 
 /* Toward zero; beyond the range its end, NaN 0. */
 static void saturate(const double *from, int64_t *to, int64_t n, double low, double high)
@@ -14,22 +19,6 @@ static void saturate(const double *from, int64_t *to, int64_t n, double low, dou
         x = x < low ? low : x;
         to[i] = (int64_t)(x > high ? high : x);
     }
-}
-
-static int64_t i64_of_f(double x)
-{
-    if (!(x == x))
-        return 0;
-    if (x <= -9223372036854775808.0)
-        return INT64_MIN;
-    return x >= 9223372036854775808.0 ? INT64_MAX : (int64_t)x;
-}
-
-static uint64_t u64_of_f(double x)
-{
-    if (!(x > 0.0))
-        return 0;
-    return x >= 18446744073709551616.0 ? UINT64_MAX : (uint64_t)x;
 }
 
 static float plus_f32(float a, float b)
@@ -80,22 +69,22 @@ static int64_t plus_i64(int64_t a, int64_t b)
 #define COSTLY
 #define T uint16_t
 #define K float
-#define TO_K tncpu_half_float
-#define FROM_K tncpu_float_half
-#define FROM_F(x) tncpu_float_half(tncpu_odd_float(x))
-#define FROM_I(x) tncpu_float_half((float)(x))
-#define FROM_U(x) tncpu_float_half((float)(x))
+#define TO_K tnb_half_float
+#define FROM_K tnb_float_half
+#define FROM_F(x) tnb_float_half(tnb_odd_float(x))
+#define FROM_I(x) tnb_float_half((float)(x))
+#define FROM_U(x) tnb_float_half((float)(x))
 #include "convert.inc"
 
 #define N bf16
 #define COSTLY
 #define T uint16_t
 #define K float
-#define TO_K tncpu_bf16_float
-#define FROM_K tncpu_float_bf16
-#define FROM_F(x) tncpu_float_bf16(tncpu_odd_float(x))
-#define FROM_I(x) tncpu_float_bf16((float)(x))
-#define FROM_U(x) tncpu_float_bf16((float)(x))
+#define TO_K tnb_bf16_float
+#define FROM_K tnb_float_bf16
+#define FROM_F(x) tnb_float_bf16(tnb_odd_float(x))
+#define FROM_I(x) tnb_float_bf16((float)(x))
+#define FROM_U(x) tnb_float_bf16((float)(x))
 #include "convert.inc"
 
 #define N u8
@@ -172,7 +161,7 @@ static int64_t plus_i64(int64_t a, int64_t b)
 #define K int64_t
 #define TO_K SAME
 #define FROM_K SAME
-#define FROM_F i64_of_f
+#define FROM_F tnb_i64_of_double
 #define FROM_I SAME
 #include "convert.inc"
 
@@ -181,7 +170,7 @@ static int64_t plus_i64(int64_t a, int64_t b)
 #define K int64_t
 #define TO_K(x) ((int64_t)(x))
 #define FROM_K(x) ((uint64_t)(x))
-#define FROM_F u64_of_f
+#define FROM_F tnb_u64_of_double
 #define FROM_I(x) ((uint64_t)(x))
 #include "convert.inc"
 

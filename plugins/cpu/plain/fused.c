@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "loops.h"
-#include "tenon/plugin/indices.h"
+#include "tenon/plugin/op/fused.h"
 
 typedef struct fold_call {
     const tn_exec *x;
@@ -75,8 +75,8 @@ static tn_status weight_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
                       .data = &tncpu_converts[weight->dtype],
                       .stats = &tncpu_converts[x->in[1]->dtype],
                       .inner = tncpu_dims(weight, 1, weight->ndim),
-                      .eps = tn_value_float(x->attrs[TN_FOLD_WEIGHT_EPS]),
-                      .fixed = x->attrs[TN_FOLD_WEIGHT_FIX_GAMMA] != 0,
+                      .eps = tn_value_float(x->attrs[TN_fold_weight_eps]),
+                      .fixed = x->attrs[TN_fold_weight_fix_gamma] != 0,
                       .gamma = 1,
                       .var = 2};
 
@@ -96,12 +96,12 @@ static tn_status bias_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
 /* in: gamma, beta, mean, var and perhaps bias */
 static tn_status bias_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const bool biased = x->attrs[TN_FOLD_BIAS_NO_BIAS] == 0;
+    const bool biased = x->attrs[TN_fold_bias_no_bias] == 0;
     const fold_call f = {.x = x,
                          .data = &tncpu_converts[x->out[0]->dtype],
                          .stats = &tncpu_converts[x->in[0]->dtype],
-                         .eps = tn_value_float(x->attrs[TN_FOLD_BIAS_EPS]),
-                         .fixed = x->attrs[TN_FOLD_BIAS_FIX_GAMMA] != 0,
+                         .eps = tn_value_float(x->attrs[TN_fold_bias_eps]),
+                         .fixed = x->attrs[TN_fold_bias_fix_gamma] != 0,
                          .gamma = 0,
                          .var = 3};
 

@@ -8,7 +8,7 @@
 #include "move.h"
 #include "short.h"
 
-#include "tenon/plugin/indices.h"
+#include "tenon/plugin/op/index.h"
 
 #define PART TNCPU_INDICES_PART
 
@@ -87,9 +87,9 @@ static tn_status indices_read(const tn_tensor *t, int64_t size, int mode, int64_
 
 static int take_mode(const tn_value *attrs)
 {
-    const int64_t mode = tn_value_int(attrs[TN_TAKE_MODE]);
+    const int64_t mode = tn_value_int(attrs[TN_take_mode]);
 
-    return mode == TN_TAKE_MODE_RAISE ? RAISE : mode == TN_TAKE_MODE_WRAP ? WRAP : CLIP;
+    return mode == TN_take_mode_raise ? RAISE : mode == TN_take_mode_wrap ? WRAP : CLIP;
 }
 
 static lookup lookup_of(const tn_tensor *data, int32_t axis, const tn_tensor *indices)
@@ -117,16 +117,8 @@ static void rows_copy(const lookup *l, const int64_t *at, int64_t size, const ch
         memcpy(to + t * row, from + (t / l->count * l->size + at[t % l->count]) * row, (size_t)row);
 }
 
-#define T float
-#define FN(name) name##_f32
-#include "index.inc"
-#undef T
-#undef FN
-#define T double
-#define FN(name) name##_f64
-#include "index.inc"
-#undef T
-#undef FN
+#define BODY "../plain/index.inc"
+#include "../common/floats.inc"
 
 /* dx = rows of dy at their indices, zeros elsewhere. */
 static void rows_add(const tn_plan *plan, const tn_exec *x, const lookup *l)
@@ -154,7 +146,7 @@ static tn_status take_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
 static tn_status take_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const tn_tensor *a = x->in[0];
-    const lookup l = lookup_of(a, tncpu_axis(tn_value_int(x->attrs[TN_TAKE_AXIS]), a->ndim), x->in[1]);
+    const lookup l = lookup_of(a, tncpu_axis(tn_value_int(x->attrs[TN_take_axis]), a->ndim), x->in[1]);
     tn_status st = indices_read(x->in[1], l.size, take_mode(x->attrs), x->workspace, err);
 
     if (!st)
@@ -175,7 +167,7 @@ static tn_status backward_lookup_prepare(void *plugin, const tn_node *node, tn_p
 static tn_status backward_take_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const tn_tensor *dx = x->out[0];
-    const lookup l = lookup_of(dx, tncpu_axis(tn_value_int(x->attrs[TN_TAKE_AXIS]), dx->ndim), x->in[2]);
+    const lookup l = lookup_of(dx, tncpu_axis(tn_value_int(x->attrs[TN_take_axis]), dx->ndim), x->in[2]);
     tn_status st = indices_read(x->in[2], l.size, take_mode(x->attrs), x->workspace, err);
 
     if (!st)
@@ -229,8 +221,8 @@ static tn_status one_hot_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const tn_tensor *y = x->out[0];
     const tncpu_convert *c = &tncpu_converts[y->dtype];
-    const double on = tn_value_float(x->attrs[TN_ONE_HOT_ON_VALUE]),
-                 off = tn_value_float(x->attrs[TN_ONE_HOT_OFF_VALUE]);
+    const double on = tn_value_float(x->attrs[TN_one_hot_on_value]),
+                 off = tn_value_float(x->attrs[TN_one_hot_off_value]);
     const int64_t count = tn_tensor_count(x->in[0]), depth = y->shape[y->ndim - 1], all = count * depth;
     const int64_t *at = x->workspace;
     double values[PART];
@@ -258,10 +250,10 @@ static int64_t picked(const lookup *l, const int64_t *at, int64_t i)
 static tn_status pick_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const tn_tensor *data = x->in[0];
-    const int64_t axis = *(const int64_t *)tn_value_pointer(x->attrs[TN_PICK_AXIS]);
+    const int64_t axis = *(const int64_t *)tn_value_pointer(x->attrs[TN_pick_axis]);
     const lookup l = lookup_of(data, tncpu_axis(axis, data->ndim), x->in[1]);
     const int64_t size = (int64_t)tn_dtype_bytes(data->dtype), *at = x->workspace;
-    const int mode = tn_value_int(x->attrs[TN_PICK_MODE]) == TN_PICK_MODE_WRAP ? WRAP : CLIP;
+    const int mode = tn_value_int(x->attrs[TN_pick_mode]) == TN_pick_mode_wrap ? WRAP : CLIP;
     tn_status st = indices_read(x->in[1], l.size, mode, x->workspace, err);
 
     (void)plan;
@@ -274,10 +266,10 @@ static tn_status pick_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 static tn_status backward_pick_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const tn_tensor *dx = x->out[0];
-    const int64_t axis = *(const int64_t *)tn_value_pointer(x->attrs[TN_PICK_AXIS]);
+    const int64_t axis = *(const int64_t *)tn_value_pointer(x->attrs[TN_pick_axis]);
     const lookup l = lookup_of(dx, tncpu_axis(axis, dx->ndim), x->in[2]);
     const int64_t size = (int64_t)tn_dtype_bytes(dx->dtype), *at = x->workspace;
-    const int mode = tn_value_int(x->attrs[TN_PICK_MODE]) == TN_PICK_MODE_WRAP ? WRAP : CLIP;
+    const int mode = tn_value_int(x->attrs[TN_pick_mode]) == TN_pick_mode_wrap ? WRAP : CLIP;
     tn_status st = indices_read(x->in[2], l.size, mode, x->workspace, err);
 
     (void)plan;
@@ -369,17 +361,16 @@ static const char *const embedding_types[] = {"data:" TNCPU_ALL, "weight:" TNCPU
 static const char *const one_hot_types[] = {"*:" TNCPU_ALL, NULL};
 static const char *const pick_types[] = {"data:" TNCPU_ALL, "index:" TNCPU_ALL, "output:=data", NULL};
 static const char *const gather_types[] = {"data:" TNCPU_ALL, "indices:" TNCPU_ALL, "output:=data", NULL};
-static const char *const back_types[] = {"dy:" TNCPU_FLOATS, "data:=dy", "indices:" TNCPU_ALL, "dx:=dy",
-                                         NULL};
-static const char *const back_pick_types[] = {"dy:" TNCPU_ALL, "data:=dy", "index:" TNCPU_ALL, "dx:=dy",
-                                              NULL};
+static const char *const back_types[] = {"dy:" TNCPU_FLOATS, "indices:" TNCPU_ALL, "*:=dy", NULL};
+static const char *const back_embedding_types[] = {"dy:" TNCPU_FLOATS, "data:" TNCPU_ALL, "*:=dy", NULL};
+static const char *const back_pick_types[] = {"dy:" TNCPU_ALL, "index:" TNCPU_ALL, "*:=dy", NULL};
 
 static const tn_kernel take = TNCPU_KERNEL("take", take_types, 0, take_prepare, take_run);
 TNCPU_SHORT_KERNEL(backward_take, "_backward_take", back_types, TN_KERNEL_EMPTY_OK, backward_lookup_prepare,
                    backward_take_run)
 static const tn_kernel embedding =
     TNCPU_KERNEL("Embedding", embedding_types, 0, embedding_prepare, embedding_run);
-TNCPU_SHORT_KERNEL(backward_embedding, "_backward_Embedding", back_types, TN_KERNEL_EMPTY_OK,
+TNCPU_SHORT_KERNEL(backward_embedding, "_backward_Embedding", back_embedding_types, TN_KERNEL_EMPTY_OK,
                    backward_lookup_prepare, backward_embedding_run)
 static const tn_kernel one_hot = TNCPU_KERNEL("one_hot", one_hot_types, 0, one_hot_prepare, one_hot_run);
 static const tn_kernel pick = TNCPU_KERNEL("pick", pick_types, 0, take_prepare, pick_run);

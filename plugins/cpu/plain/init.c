@@ -5,7 +5,7 @@
 
 #include "convert.h"
 #include "plain.h"
-#include "tenon/plugin/indices.h"
+#include "tenon/plugin/op/init.h"
 
 #define PART 512 /* elements made at a time */
 
@@ -51,17 +51,17 @@ static tn_status ones_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 static tn_status full_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     (void)plan, (void)err;
-    return fill_with(x, tn_value_float(x->attrs[TN_FULL_VALUE]));
+    return fill_with(x, tn_value_float(x->attrs[TN_full_value]));
 }
 
 static tn_status arange_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const tn_tensor *y = x->out[0];
-    const double *stop = (const double *)tn_value_pointer(x->attrs[TN_ARANGE_STOP]);
-    const int from_zero = !stop && !tn_value_int(x->attrs[TN_ARANGE_INFER_RANGE]);
-    const double start = from_zero ? 0 : tn_value_float(x->attrs[TN_ARANGE_START]);
-    const double step = tn_value_float(x->attrs[TN_ARANGE_STEP]);
-    const int64_t count = tn_tensor_count(y), repeat = tn_value_int(x->attrs[TN_ARANGE_REPEAT]);
+    const double *stop = (const double *)tn_value_pointer(x->attrs[TN_arange_stop]);
+    const int from_zero = !stop && !tn_value_int(x->attrs[TN_arange_infer_range]);
+    const double start = from_zero ? 0 : tn_value_float(x->attrs[TN_arange_start]);
+    const double step = tn_value_float(x->attrs[TN_arange_step]);
+    const int64_t count = tn_tensor_count(y), repeat = tn_value_int(x->attrs[TN_arange_repeat]);
     double values[PART];
 
     (void)plan, (void)err;
@@ -79,7 +79,7 @@ static tn_status arange_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 static tn_status eye_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const tn_tensor *y = x->out[0];
-    const int64_t k = tn_value_int(x->attrs[TN_EYE_K]), rows = y->shape[0], columns = y->shape[1];
+    const int64_t k = tn_value_int(x->attrs[TN_eye_k]), rows = y->shape[0], columns = y->shape[1];
     const uint64_t size = tn_dtype_bytes(y->dtype);
     const double one = 1;
 

@@ -6,7 +6,7 @@
 #include "move.h"
 #include "short.h"
 
-#include "tenon/plugin/indices.h"
+#include "tenon/plugin/op/join.h"
 
 static tn_status join_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -60,7 +60,7 @@ static tn_status concat_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     const tn_tensor *y = x->out[0];
 
     (void)err;
-    parts_run(plan, x, y, tncpu_axis(tn_value_int(x->attrs[TN_CONCAT_DIM]), y->ndim), y->ndim, x->in, NULL);
+    parts_run(plan, x, y, tncpu_axis(tn_value_int(x->attrs[TN_Concat_dim]), y->ndim), y->ndim, x->in, NULL);
     return TN_OK;
 }
 
@@ -69,7 +69,7 @@ static tn_status backward_concat_run(const tn_plan *plan, const tn_exec *x, tn_e
     const tn_tensor *dy = x->in[0];
 
     (void)err;
-    parts_run(plan, x, dy, tncpu_axis(tn_value_int(x->attrs[TN_CONCAT_DIM]), dy->ndim), dy->ndim, x->out,
+    parts_run(plan, x, dy, tncpu_axis(tn_value_int(x->attrs[TN_Concat_dim]), dy->ndim), dy->ndim, x->out,
               x->modes);
     return TN_OK;
 }
@@ -79,18 +79,18 @@ static tn_status stack_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     const tn_tensor *y = x->out[0];
 
     (void)err;
-    parts_run(plan, x, y, tncpu_axis(tn_value_int(x->attrs[TN_STACK_AXIS]), y->ndim), y->ndim - 1, x->in,
+    parts_run(plan, x, y, tncpu_axis(tn_value_int(x->attrs[TN_stack_axis]), y->ndim), y->ndim - 1, x->in,
               NULL);
     return TN_OK;
 }
 
 static tn_status slice_channel_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const int32_t squeeze = tn_value_int(x->attrs[TN_SLICECHANNEL_SQUEEZE_AXIS]) != 0;
+    const int32_t squeeze = tn_value_int(x->attrs[TN_SliceChannel_squeeze_axis]) != 0;
     const tn_tensor *in = x->in[0];
 
     (void)err;
-    parts_run(plan, x, in, tncpu_axis(tn_value_int(x->attrs[TN_SLICECHANNEL_AXIS]), in->ndim),
+    parts_run(plan, x, in, tncpu_axis(tn_value_int(x->attrs[TN_SliceChannel_axis]), in->ndim),
               in->ndim - squeeze, x->out, x->modes);
     return TN_OK;
 }
@@ -109,7 +109,7 @@ static void copies_add(tncpu_move *m, int64_t extent, int64_t small, int64_t lar
 
 static void tile_move(const tn_value *attrs, const tn_tensor *x, const tn_tensor *y, int back, tncpu_move *m)
 {
-    const int64_t reps = tncpu_tuple_count(attrs[TN_TILE_REPS]);
+    const int64_t reps = tncpu_tuple_count(attrs[TN_tile_reps]);
     int64_t small[TN_NDIM_MAX], large[TN_NDIM_MAX];
 
     m->ndim = 0;
@@ -120,15 +120,15 @@ static void tile_move(const tn_value *attrs, const tn_tensor *x, const tn_tensor
         const int32_t from = k - (y->ndim - x->ndim);
         const int64_t at = k - (y->ndim - reps), size = from >= 0 ? x->shape[from] : 1;
 
-        copies_add(m, at >= 0 ? tncpu_tuple_item(attrs[TN_TILE_REPS], at, 1) : 1, 0, size * large[k], back);
+        copies_add(m, at >= 0 ? tncpu_tuple_item(attrs[TN_tile_reps], at, 1) : 1, 0, size * large[k], back);
         copies_add(m, size, from >= 0 ? small[from] : 0, large[k], back);
     }
 }
 
 static void repeat_move(const tn_value *attrs, const tn_tensor *x, int back, tncpu_move *m)
 {
-    const int64_t *axis = (const int64_t *)tn_value_pointer(attrs[TN_REPEAT_AXIS]);
-    const int64_t repeats = tn_value_int(attrs[TN_REPEAT_REPEATS]);
+    const int64_t *axis = (const int64_t *)tn_value_pointer(attrs[TN_repeat_axis]);
+    const int64_t repeats = tn_value_int(attrs[TN_repeat_repeats]);
     const int32_t cut = axis ? tncpu_axis(*axis, x->ndim) + 1 : x->ndim;
     const int64_t outer = tncpu_dims(x, 0, cut), inner = tncpu_dims(x, cut, x->ndim);
 
@@ -163,16 +163,8 @@ static tn_status repeat_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-#define T float
-#define FN(name) name##_f32
-#include "join.inc"
-#undef T
-#undef FN
-#define T double
-#define FN(name) name##_f64
-#include "join.inc"
-#undef T
-#undef FN
+#define BODY "../plain/join.inc"
+#include "../common/floats.inc"
 
 static tn_status sum_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -232,7 +224,7 @@ static tn_status backward_repeat_run(const tn_plan *plan, const tn_exec *x, tn_e
 static tn_status reverse_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const tn_tensor *in = x->in[0];
-    const int64_t axes = tncpu_tuple_count(x->attrs[TN_REVERSE_AXIS]);
+    const int64_t axes = tncpu_tuple_count(x->attrs[TN_reverse_axis]);
     int64_t step[TN_NDIM_MAX], start = 0;
     uint32_t mask = axes ? 0 : UINT32_MAX;
     tncpu_move m;
@@ -242,7 +234,7 @@ static tn_status reverse_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     m.size = (int32_t)tn_dtype_bytes(in->dtype);
     tncpu_move_steps(in->shape, in->ndim, step);
     for (int64_t k = 0; k < axes; k++)
-        mask |= 1u << tncpu_axis(tncpu_tuple_item(x->attrs[TN_REVERSE_AXIS], k, 0), in->ndim);
+        mask |= 1u << tncpu_axis(tncpu_tuple_item(x->attrs[TN_reverse_axis], k, 0), in->ndim);
     for (int32_t k = 0; k < in->ndim; k++) {
         const int turned = (int)(mask >> k & 1u);
 

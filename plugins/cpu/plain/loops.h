@@ -16,9 +16,9 @@ enum {
 #define LOOP2S(id, ns, expression) TNCPU_##id,
 #define LOOP1SS(id, ns, expression) TNCPU_##id,
 #define LOOP2SS(id, ns, expression) TNCPU_##id,
-#include "loops.list"
-#include "loops_float.list"
-#include "loops_int.list"
+#include "../../common/loops.list"
+#include "../../common/loops_float.list"
+#include "../../common/loops_int.list"
 #undef LOOP1
 #undef LOOP2
 #undef LOOP3
@@ -30,6 +30,11 @@ enum {
 };
 
 extern const tncpu_loop tncpu_loops[TNCPU_LOOP_COUNT][TNCPU_KINDS];
+/* Of f32: those of loops*_wide.list, for processors that have the instructions; NULL where tncpu_loops has the
+ * only one. */
+extern const tncpu_loop tncpu_loops_f32_avx2[TNCPU_LOOP_COUNT], tncpu_loops_f32_avx512[TNCPU_LOOP_COUNT];
+/* The loop for this processor: of the same bits as the one of tncpu_loops. */
+tncpu_loop tncpu_loop_of(uint32_t loop, uint32_t kind);
 extern const float tncpu_loop_ns[TNCPU_LOOP_COUNT];
 
 #endif

@@ -5,9 +5,8 @@
 #include <math.h>
 
 #include "loops.h"
-
-#define NORM_BATCH 0
-#define NORM_VALID 2
+#include "tenon/plugin/op/elemwise.h"
+#include "tenon/plugin/op/softmax.h"
 
 /* Element `at` of an array of any type, as a number. */
 static double number(const tncpu_convert *c, const void *data, int64_t at)
@@ -47,7 +46,8 @@ typedef struct output_call {
 static tn_status output_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     const tn_tensor *label = node->in[0], *y = node->in[1];
-    bool multi = node->attrs[2] != 0, last = node->attrs[4] != 0;
+    bool multi = node->attrs[TN_SoftmaxOutput_multi_output] != 0,
+         last = node->attrs[TN_SoftmaxOutput_preserve_shape] != 0;
     int32_t first = multi ? 1 : last ? y->ndim - 1 : y->ndim > 1 ? 1 : 0, end = multi ? 2 : y->ndim;
     output_plan *p;
     tn_status st = tncpu_state(plugin, plan, sizeof *p, err);
@@ -63,13 +63,13 @@ static tn_status output_prepare(void *plugin, const tn_node *node, tn_plan *plan
         tncpu_release(plan);
         return tn_fail(err, TN_E_SHAPE, "as many labels as examples are needed: is preserve_shape missing?");
     }
-    p->scale = tn_value_float(node->attrs[0]);
-    p->ignored = tn_value_float(node->attrs[1]);
-    p->ignore = node->attrs[3] != 0;
-    p->normalization = node->attrs[5];
-    p->alpha = tn_value_float(node->attrs[7]);
-    p->divide = p->normalization == NORM_VALID ? 1 : p->inner;
-    if (p->normalization == NORM_BATCH)
+    p->scale = tn_value_float(node->attrs[TN_SoftmaxOutput_grad_scale]);
+    p->ignored = tn_value_float(node->attrs[TN_SoftmaxOutput_ignore_label]);
+    p->ignore = node->attrs[TN_SoftmaxOutput_use_ignore] != 0;
+    p->normalization = node->attrs[TN_SoftmaxOutput_normalization];
+    p->alpha = tn_value_float(node->attrs[TN_SoftmaxOutput_smooth_alpha]);
+    p->divide = p->normalization == TN_SoftmaxOutput_normalization_valid ? 1 : p->inner;
+    if (p->normalization == TN_SoftmaxOutput_normalization_batch)
         p->divide *= multi ? label->shape[0] : p->outer;
     if (node->out[0]->dtype == y->dtype)
         plan->inplace[0] = 1;
@@ -153,7 +153,7 @@ static tn_status output_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
         tncpu_for(threads, p->outer * p->size * p->inner, TNCPU_TILE, probability_part, &call);
         return TN_OK;
     }
-    if (p->normalization == NORM_VALID)
+    if (p->normalization == TN_SoftmaxOutput_normalization_valid)
         call.scale = p->scale / (double)valid_count(p, x);
     tncpu_for(threads, p->outer * p->inner, 1, output_part, &call);
     return TN_OK;
@@ -250,17 +250,20 @@ static tn_status make_loss_run(const tn_plan *plan, const tn_exec *x, tn_err *er
     const tn_tensor *data = x->in[0];
     const tncpu_convert *c = &tncpu_converts[data->dtype];
     int64_t count = tn_tensor_count(data), valid = 0;
-    double scale = tn_value_float(x->attrs[0]), above = tn_value_float(x->attrs[1]);
+    double scale = tn_value_float(x->attrs[TN_MakeLoss_grad_scale]),
+           above = tn_value_float(x->attrs[TN_MakeLoss_valid_thresh]);
 
     (void)plan;
     (void)err;
     if (x->modes[0] == TN_MODE_NONE)
         return TN_OK;
-    if (x->attrs[2] == NORM_BATCH && data->ndim > 0 && data->shape[0] > 0)
+    if (x->attrs[TN_MakeLoss_normalization] == TN_MakeLoss_normalization_batch && data->ndim > 0 &&
+        data->shape[0] > 0)
         scale /= (double)data->shape[0];
-    for (int64_t k = 0; k < count && x->attrs[2] == NORM_VALID; k++)
+    for (int64_t k = 0; k < count && x->attrs[TN_MakeLoss_normalization] == TN_MakeLoss_normalization_valid;
+         k++)
         valid += number(c, data->data, k) > above;
-    if (x->attrs[2] == NORM_VALID)
+    if (x->attrs[TN_MakeLoss_normalization] == TN_MakeLoss_normalization_valid)
         scale /= (double)(valid > 0 ? valid : 1);
     for (int64_t k = 0; k < count; k++)
         c->store_f(&scale, (char *)x->out[0]->data + k * c->bytes, 1, 1);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "pointwise.h"
-#include "tenon/plugin/indices.h"
+#include "tenon/plugin/op/move.h"
 
 #define TILE 16
 #define NS_PER_ELEMENT 0.7
@@ -196,7 +196,7 @@ static tn_status array_prepare(void *plugin, const tn_node *node, tn_plan *plan,
 
 static tn_status fill_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const double value = tn_value_float(x->attrs[TN_FILL_VALUE]);
+    const double value = tn_value_float(x->attrs[TN_fill_value]);
     uint64_t element = 0;
 
     (void)err;

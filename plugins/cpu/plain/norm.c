@@ -7,7 +7,7 @@
 #include "../common/cpu.h"
 #include "plain.h"
 #include "short.h"
-#include "tenon/plugin/indices.h"
+#include "tenon/plugin/op/norm.h"
 
 #define BLOCK 16  /* channels of a task */
 #define PLACES 64 /* sums side by side in LRN */
@@ -48,12 +48,12 @@ static int64_t row_group(const rows *r, int64_t row)
 /* Channels that LRN sums for one: this many before it and behind it, as MXNet with oneDNN takes them. */
 static int64_t lrn_reach(const tn_value *attrs)
 {
-    return (tn_value_int(attrs[TN_LRN_NSIZE]) - 1) / 2;
+    return (tn_value_int(attrs[TN_LRN_nsize]) - 1) / 2;
 }
 
 static double lrn_scale(const tn_value *attrs)
 {
-    return tn_value_float(attrs[TN_LRN_ALPHA]) / (double)tn_value_int(attrs[TN_LRN_NSIZE]);
+    return tn_value_float(attrs[TN_LRN_alpha]) / (double)tn_value_int(attrs[TN_LRN_nsize]);
 }
 
 static double tree(const double *lane)
@@ -61,16 +61,8 @@ static double tree(const double *lane)
     return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
-#define T float
-#define FN(name) name##_f32
-#include "norm.inc"
-#undef T
-#undef FN
-#define T double
-#define FN(name) name##_f64
-#include "norm.inc"
-#undef T
-#undef FN
+#define BODY "../plain/norm.inc"
+#include "../common/floats.inc"
 
 /* ---- BatchNorm --------------------------------------------------------------------------------------- */
 
@@ -80,14 +72,14 @@ typedef struct batch_norm_state {
 
 static int32_t wants_batch(const tn_node *node)
 {
-    return (node->flags & TN_NODE_TRAIN) && !tn_value_int(node->attrs[TN_BATCHNORM_USE_GLOBAL_STATS]);
+    return (node->flags & TN_NODE_TRAIN) && !tn_value_int(node->attrs[TN_BatchNorm_use_global_stats]);
 }
 
 static tn_status batch_norm_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     const int backward = strcmp(node->op, "_backward_BatchNorm") == 0;
     const tn_tensor *data = node->in[backward ? 1 : 0];
-    const layout l = layout_of(data, tn_value_int(node->attrs[TN_BATCHNORM_AXIS]));
+    const layout l = layout_of(data, tn_value_int(node->attrs[TN_BatchNorm_axis]));
     batch_norm_state *state;
     tn_status st = tncpu_state(plugin, plan, sizeof *state, err);
 
@@ -102,7 +94,7 @@ static tn_status batch_norm_prepare(void *plugin, const tn_node *node, tn_plan *
 
 static tn_status batch_norm_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const layout l = layout_of(x->in[0], tn_value_int(x->attrs[TN_BATCHNORM_AXIS]));
+    const layout l = layout_of(x->in[0], tn_value_int(x->attrs[TN_BatchNorm_axis]));
     const int train = ((const batch_norm_state *)plan->state)->train != 0,
               threads = tncpu_run_threads(plan, x);
 
@@ -118,7 +110,7 @@ static tn_status batch_norm_run(const tn_plan *plan, const tn_exec *x, tn_err *e
 
 static tn_status backward_batch_norm_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const layout l = layout_of(x->in[1], tn_value_int(x->attrs[TN_BATCHNORM_AXIS]));
+    const layout l = layout_of(x->in[1], tn_value_int(x->attrs[TN_BatchNorm_axis]));
     const int train = ((const batch_norm_state *)plan->state)->train != 0,
               threads = tncpu_run_threads(plan, x);
 
@@ -154,19 +146,19 @@ static rows rows_of(const char *op, const tn_tensor *x, const tn_value *attrs)
     rows r;
 
     if (strcmp(op, "LayerNorm") == 0) {
-        const layout l = layout_of(x, tn_value_int(attrs[TN_LAYERNORM_AXIS]));
+        const layout l = layout_of(x, tn_value_int(attrs[TN_LayerNorm_axis]));
 
-        return rows_between(&l, tn_value_float(attrs[TN_LAYERNORM_EPS]));
+        return rows_between(&l, tn_value_float(attrs[TN_LayerNorm_eps]));
     }
     if (strcmp(op, "GroupNorm") == 0)
-        return rows_grouped(x, tn_value_int(attrs[TN_GROUPNORM_NUM_GROUPS]),
-                            tn_value_float(attrs[TN_GROUPNORM_EPS]));
+        return rows_grouped(x, tn_value_int(attrs[TN_GroupNorm_num_groups]),
+                            tn_value_float(attrs[TN_GroupNorm_eps]));
     if (strcmp(op, "L2Normalization") == 0) {
-        const int64_t mode = tn_value_int(attrs[TN_L2NORMALIZATION_MODE]);
-        const int32_t first = mode == TN_L2NORMALIZATION_MODE_INSTANCE ? 1 : 2;
-        const double eps = tn_value_float(attrs[TN_L2NORMALIZATION_EPS]);
+        const int64_t mode = tn_value_int(attrs[TN_L2Normalization_mode]);
+        const int32_t first = mode == TN_L2Normalization_mode_instance ? 1 : 2;
+        const double eps = tn_value_float(attrs[TN_L2Normalization_eps]);
 
-        if (mode == TN_L2NORMALIZATION_MODE_CHANNEL) {
+        if (mode == TN_L2Normalization_mode_channel) {
             const layout l = layout_of(x, 1);
 
             return rows_between(&l, eps);
@@ -176,7 +168,7 @@ static rows rows_of(const char *op, const tn_tensor *x, const tn_value *attrs)
     }
     if (strcmp(op, "LRN") == 0)
         return rows_grouped(x, x->shape[1], 0);
-    r = rows_grouped(x, x->shape[1], tn_value_float(attrs[TN_INSTANCENORM_EPS]));
+    r = rows_grouped(x, x->shape[1], tn_value_float(attrs[TN_InstanceNorm_eps]));
     r.keeps_variance = 1;
     return r;
 }

@@ -36,10 +36,17 @@ static const tncpu_point rows[] = {
     SCALARS(TNCPU_POINT_SCALAR) INTEGER_SCALARS(TNCPU_POINT_SCALAR) NOTS(TNCPU_POINT_1)
 };
 /* clang-format on */
-static const tncpu_point bool_rows[] = {{"_npi_bitwise_not", TNCPU_NOT, 1, TNCPU_NO_SCALAR}};
+/* The bits of a bool: one that has others beside the first would be another true. */
+static const tncpu_point bool_rows[] = {
+    {"_npi_bitwise_not", TNCPU_NOT, 1, TNCPU_NO_SCALAR},
+    {"_npi_bitwise_and_scalar", TNCPU_AND, 2, 1},
+    {"_npi_bitwise_or_scalar", TNCPU_OR, 2, 1},
+    {"_npi_bitwise_xor_scalar", TNCPU_XOR, 2, 1},
+    {"_npi_lcm_scalar", TNCPU_AND, 2, 1},
+};
 static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
 static const char *const most[] = {"*:" TNCPU_MOST, NULL};
-static const char *const numbers[] = {"*:f32,f64,f16,u8,i32,i8,i64,i16,u16,u32,bf16", NULL};
+static const char *const numbers[] = {"*:" TNCPU_NUMBERS, NULL};
 static const char *const integers[] = {"*:u8,i32,i8,i64,bool,i16,u16,u32", NULL};
 
 /* clang-format off */
@@ -47,8 +54,7 @@ TNCPU_POINT_PREPARE(numpy_prepare, rows)
 TNCPU_POINT_PREPARE(bool_prepare, bool_rows)
 /* clang-format on */
 
-/* The other bits of a bool would be another true. */
-static tn_status not_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+static tn_status bits_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     return (node->out[0]->dtype == TN_BOOL ? bool_prepare : numpy_prepare)(plugin, node, plan, err);
 }
@@ -57,15 +63,15 @@ static tn_status not_prepare(void *plugin, const tn_node *node, tn_plan *plan, t
 #define KERNEL_MOST(op, id) TNCPU_POINT_KERNEL(op, numpy_prepare, most)
 #define KERNEL_NUMBER(op, id) TNCPU_POINT_KERNEL(op, numpy_prepare, numbers)
 #define KERNEL_INTEGER(op, id) TNCPU_POINT_KERNEL(op, numpy_prepare, integers)
-#define KERNEL_NOT(op, id) TNCPU_POINT_KERNEL(op, not_prepare, integers)
+#define KERNEL_BITS(op, id) TNCPU_POINT_KERNEL(op, bits_prepare, integers)
 /* clang-format off */
 QUESTIONS(KERNEL_MOST)
 FLOATS(KERNEL_FLOAT)
 NUMBERS(KERNEL_NUMBER)
 INTEGERS(KERNEL_INTEGER)
 SCALARS(KERNEL_MOST)
-INTEGER_SCALARS(KERNEL_INTEGER)
-NOTS(KERNEL_NOT)
+INTEGER_SCALARS(KERNEL_BITS)
+NOTS(KERNEL_BITS)
 
 const tn_kernel *const tncpu_family_numpy[] = {
     QUESTIONS(TNCPU_POINT_POINTER) FLOATS(TNCPU_POINT_POINTER) NUMBERS(TNCPU_POINT_POINTER)

@@ -7,7 +7,7 @@
 #include "convert.h"
 #include "index.h"
 
-#include "tenon/plugin/indices.h"
+#include "tenon/plugin/op/order.h"
 
 #define PART 128 /* elements converted at a time */
 #define RUN 16   /* elements that insertion sorts before runs are merged */
@@ -205,7 +205,7 @@ static order order_of(const tn_tensor *data, tn_value given, int64_t k)
 
 static void order_plan(const tn_node *node, tn_plan *plan, int64_t k)
 {
-    const order o = order_of(node->in[0], node->attrs[TN_SORT_AXIS], k);
+    const order o = order_of(node->in[0], node->attrs[TN_sort_axis], k);
     double each = 4;
 
     for (int64_t n = o.size; n > 1 && !by_insertion(o.k, o.size); n /= 2)
@@ -248,10 +248,10 @@ static tn_status sort_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
 
 static tn_status sort_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    order o = order_of(x->in[0], x->attrs[TN_SORT_AXIS], 0);
+    order o = order_of(x->in[0], x->attrs[TN_sort_axis], 0);
 
     (void)err;
-    o.descending = !tn_value_int(x->attrs[TN_SORT_IS_ASCEND]);
+    o.descending = !tn_value_int(x->attrs[TN_sort_is_ascend]);
     o.values = wanted(x, 0);
     o.indices = wanted(x, 1);
     return order_run(plan, x, &o);
@@ -259,10 +259,10 @@ static tn_status sort_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
 static tn_status argsort_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    order o = order_of(x->in[0], x->attrs[TN_ARGSORT_AXIS], 0);
+    order o = order_of(x->in[0], x->attrs[TN_argsort_axis], 0);
 
     (void)err;
-    o.descending = !tn_value_int(x->attrs[TN_ARGSORT_IS_ASCEND]);
+    o.descending = !tn_value_int(x->attrs[TN_argsort_is_ascend]);
     o.indices = x->out[0];
     return order_run(plan, x, &o);
 }
@@ -270,20 +270,20 @@ static tn_status argsort_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 static tn_status topk_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     (void)plugin, (void)err;
-    order_plan(node, plan, tn_value_int(node->attrs[TN_TOPK_K]));
+    order_plan(node, plan, tn_value_int(node->attrs[TN_topk_k]));
     return TN_OK;
 }
 
 static tn_status topk_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const int64_t what = tn_value_int(x->attrs[TN_TOPK_RET_TYP]);
-    order o = order_of(x->in[0], x->attrs[TN_TOPK_AXIS], tn_value_int(x->attrs[TN_TOPK_K]));
+    const int64_t what = tn_value_int(x->attrs[TN_topk_ret_typ]);
+    order o = order_of(x->in[0], x->attrs[TN_topk_axis], tn_value_int(x->attrs[TN_topk_k]));
 
     (void)err;
-    o.descending = !tn_value_int(x->attrs[TN_TOPK_IS_ASCEND]);
-    if (what == TN_TOPK_RET_TYP_MASK)
+    o.descending = !tn_value_int(x->attrs[TN_topk_is_ascend]);
+    if (what == TN_topk_ret_typ_mask)
         o.mask = x->out[0];
-    else if (what == TN_TOPK_RET_TYP_INDICES)
+    else if (what == TN_topk_ret_typ_indices)
         o.indices = x->out[0];
     else
         o.values = wanted(x, 0), o.indices = wanted(x, 1);
@@ -304,7 +304,7 @@ static tn_status backward_prepare(void *plugin, const tn_node *node, tn_plan *pl
 static tn_status backward_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const tn_tensor *dy = x->in[0], *dx = x->out[0];
-    const order o = order_of(dx, x->attrs[TN_SORT_AXIS], 0);
+    const order o = order_of(dx, x->attrs[TN_sort_axis], 0);
     const int64_t count = tn_tensor_count(dy), bytes = (int64_t)tn_dtype_bytes(dx->dtype);
     const int64_t k = o.size > 0 && count > 0 ? count / (o.outer * o.inner) : 0;
     int64_t *at = x->workspace;

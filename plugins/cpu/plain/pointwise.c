@@ -2,10 +2,13 @@
  * The driver of pointwise.h. Positions count along the output's shape, row-major. An operand is *direct*
  * where it lies in the output's order, dense and in its compute type: then the loop reads the array itself.
  * Every other operand is brought into a tile first, and operands of other types than the
- * loop's into its type: the widest of theirs and the output's. The loop never sees where its elements came
- * from, so results are the same in all cases.
+ * loop's into its type: the widest of theirs and the output's, or double where a function means nothing on
+ * integers; the result is then cut to the output's type. The loop never sees where its elements came from, so
+ * results are the same in all cases.
  */
 #include "loops.h"
+
+#include "../../common/index.h"
 
 #define DIRECT 1u /* dense, in the output's order */
 #define SINGLE 2u /* one element for all positions */
@@ -23,6 +26,7 @@ typedef struct point_plan {
     uint32_t operands, inputs, kind; /* kind: the loop's */
     int32_t scalar, ndim;            /* ndim: after joining neighbours */
     uint32_t plain, single_tile;     /* plain: the loop may run over the arrays themselves */
+    uint32_t cut;                    /* 1: doubles become integers */
     const tn_value *attrs;           /* NULL: the node's */
     tn_value number;
     int64_t shape[TN_NDIM_MAX];
@@ -30,7 +34,7 @@ typedef struct point_plan {
 } point_plan;
 
 typedef struct point_call {
-    const point_plan *p;
+    const tn_plan *plan;
     const tn_exec *x;
 } point_call;
 
@@ -108,6 +112,11 @@ static uint32_t wider(uint32_t a, uint32_t b)
     return order[a] >= order[b] ? a : b;
 }
 
+static bool is_whole(uint32_t kind)
+{
+    return kind == TNCPU_K_I32 || kind == TNCPU_K_I64;
+}
+
 /* The type in which the loop computes. A number with a point is compared as such, whatever it is compared to.
  */
 static uint32_t kind_of(const tncpu_point *row, const tn_node *node)
@@ -116,11 +125,10 @@ static uint32_t kind_of(const tncpu_point *row, const tn_node *node)
 
     for (uint32_t k = 0; k < node->in_count; k++)
         kind = wider(kind, tncpu_converts[node->in[k]->dtype].kind);
-    if (row->scalar >= 0 && node->attr_count > 1 && node->out[0]->dtype == TN_BOOL &&
-        node->in[0]->dtype != TN_BOOL && (kind == TNCPU_K_I32 || kind == TNCPU_K_I64) &&
+    if (row->scalar >= 0 && node->attr_count > 1 && node->out[0]->dtype == TN_BOOL && is_whole(kind) &&
         !tn_value_int(node->attrs[1]))
         kind = TNCPU_K_F64;
-    return kind;
+    return is_whole(kind) && !tncpu_loops[row->loop][kind] ? TNCPU_K_F64 : kind;
 }
 
 static tn_status node_check(const tncpu_point *row, const tn_node *node, tn_err *err)
@@ -132,7 +140,8 @@ static tn_status node_check(const tncpu_point *row, const tn_node *node, tn_err 
     kind = kind_of(row, node);
     if (!tncpu_loops[row->loop][kind])
         return tn_fail(err, TN_E_UNSUPPORTED, "no loop for this data type");
-    if (kind != tncpu_converts[node->out[0]->dtype].kind && node->out[0]->dtype != TN_BOOL)
+    if (kind != tncpu_converts[node->out[0]->dtype].kind && node->out[0]->dtype != TN_BOOL &&
+        tncpu_loops[row->loop][tncpu_converts[node->out[0]->dtype].kind])
         return tn_fail(err, TN_E_UNSUPPORTED, "an output of a narrower data type than an input");
     for (uint32_t k = 0; k < node->in_count; k++) {
         if (!broadcasts(node->in[k], node->out[0]))
@@ -153,13 +162,14 @@ tn_status tncpu_point_prepare(const tncpu_point *rows, size_t count, void *plugi
         return st;
     p = plan->state;
     p->kind = kind_of(row, node);
-    p->loop = tncpu_loops[row->loop][p->kind];
+    p->loop = tncpu_loop_of(row->loop, p->kind);
     p->count = tn_tensor_count(node->out[0]);
     p->operands = row->operands;
     p->inputs = node->in_count;
     p->scalar = row->scalar;
     arg_plan(args[0] = &p->out, node->out[0], node->out[0]);
-    if (p->out.convert->kind != p->kind)
+    p->cut = p->out.convert->kind != p->kind && node->out[0]->dtype != TN_BOOL;
+    if (p->out.convert->kind != p->kind && !p->cut)
         p->out.cross = tncpu_truth[p->kind];
     for (uint32_t k = 0; k < node->in_count; k++) {
         arg_plan(args[k + 1] = &p->in[k], node->in[k], node->out[0]);
@@ -169,7 +179,7 @@ tn_status tncpu_point_prepare(const tncpu_point *rows, size_t count, void *plugi
     p->plain = row->scalar < 0 && node->modes[0] == TN_MODE_WRITE;
     for (uint32_t k = 0; k <= node->in_count; k++) {
         arg_classify(p, args[k]);
-        p->plain &= (args[k]->flags & DIRECT) && args[k]->convert->native && !args[k]->cross;
+        p->plain &= (args[k]->flags & DIRECT) && args[k]->convert->native && !args[k]->cross && !p->cut;
     }
     p->single_tile = p->count <= TNCPU_TILE;
     for (uint32_t k = node->in_count; k-- > 0;)
@@ -199,13 +209,9 @@ static void gather(const point_plan *p, const point_arg *a, const char *base, in
             stride = p->ndim > 0 ? a->stride[p->ndim - 1] : 0;
 
     while (n > 0) {
-        int64_t at = begin % inner, rest = begin / inner, offset = at * stride;
-        int64_t run = inner - at < n ? inner - at : n;
+        int64_t at = begin % inner, run = inner - at < n ? inner - at : n;
+        int64_t offset = tnb_offset(p->ndim, p->shape, a->stride, begin);
 
-        for (int32_t d = p->ndim - 1; d-- > 0;) {
-            offset += rest % p->shape[d] * a->stride[d];
-            rest /= p->shape[d];
-        }
         if (stride == 0)
             a->convert->fill(base + offset * a->convert->bytes, to, run);
         else
@@ -223,15 +229,9 @@ static void scatter(const point_plan *p, char *base, int64_t begin, int64_t n, c
             stride = p->ndim > 0 ? a->stride[p->ndim - 1] : 1;
 
     while (n > 0) {
-        int64_t at = begin % inner, rest = begin / inner, offset = at * stride;
-        int64_t run = inner - at < n ? inner - at : n;
-        char *to;
+        int64_t at = begin % inner, run = inner - at < n ? inner - at : n;
+        char *to = base + tnb_offset(p->ndim, p->shape, a->stride, begin) * a->convert->bytes;
 
-        for (int32_t d = p->ndim - 1; d-- > 0;) {
-            offset += rest % p->shape[d] * a->stride[d];
-            rest /= p->shape[d];
-        }
-        to = base + offset * a->convert->bytes;
         if (add)
             a->convert->add(from, to, stride, run);
         else
@@ -285,49 +285,123 @@ static const void *operand(const point_plan *p, const point_arg *a, const char *
     return to;
 }
 
+/* The loop's results where they are not made in the output: brought to its type. */
+static void results_store(const point_plan *p, char *out, int64_t at, int64_t n, tncpu_tile *made, bool add)
+{
+    tncpu_tile own, raw;
+
+    if (p->out.cross) {
+        p->out.cross(made, &raw, n);
+    } else if (p->cut) {
+        p->out.convert->store_f(made->f64, &own, 1, n);
+        p->out.convert->load(&own, 1, &raw, n);
+    }
+    scatter(p, out, at, n, (const char *)(p->out.cross || p->cut ? &raw : made), add);
+}
+
+/* The input of the node that operand `k` of the loop is; it is not the scalar. */
+static uint32_t input_of(const point_plan *p, uint32_t k)
+{
+    return p->scalar >= 0 && (int32_t)k > p->scalar ? k - 1 : k;
+}
+
+bool tncpu_point_direct(const tn_plan *plan, uint32_t input)
+{
+    return (((const point_plan *)plan->state)->in[input].flags & DIRECT) != 0;
+}
+
+bool tncpu_point_single(const tn_plan *plan, uint32_t k)
+{
+    const point_plan *p = plan->state;
+
+    return (int32_t)k != p->scalar && p->in[input_of(p, k)].flags & SINGLE;
+}
+
+const void *tncpu_point_steady(const tn_plan *plan, uint32_t k, const tn_value *attrs, const void *in,
+                               int64_t n, tncpu_tile *to)
+{
+    const point_plan *p = plan->state;
+    tncpu_tile raw;
+
+    if ((int32_t)k == p->scalar) {
+        scalar_fill(p, attrs, to, n);
+        return to;
+    }
+    return tncpu_point_single(plan, k) ? operand(p, &p->in[input_of(p, k)], in, 0, n, &raw, to) : NULL;
+}
+
+uint32_t tncpu_point_operands(const tn_plan *plan, int32_t *scalar)
+{
+    const point_plan *p = plan->state;
+
+    *scalar = p->scalar;
+    return p->operands;
+}
+
+/* The loop reads the elements of this array where they are. */
+static bool bare(const point_arg *a)
+{
+    return (a->flags & DIRECT) && a->convert->native && !a->cross;
+}
+
+tncpu_loop tncpu_point_bare(const tn_plan *plan, const uint8_t *steady, const tn_value **attrs)
+{
+    const point_plan *p = plan->state;
+    bool all = bare(&p->out) && !p->cut;
+
+    for (uint32_t k = 0; k < p->operands; k++)
+        all = all && (steady[k] || ((int32_t)k != p->scalar && bare(&p->in[input_of(p, k)])));
+    *attrs = p->attrs;
+    return all ? p->loop : NULL;
+}
+
+void tncpu_point_piece_run(const tn_plan *plan, const tncpu_point_piece *t)
+{
+    const point_plan *p = plan->state;
+    tncpu_tile tiles[TNCPU_POINT_IN], raw, made;
+    const void *in[TNCPU_POINT_IN];
+    const bool direct = !t->add && bare(&p->out) && !p->cut;
+
+    for (uint32_t k = 0; k < p->operands; k++) {
+        const uint32_t i = input_of(p, k);
+
+        if (!(in[k] = t->steady[k]) && (int32_t)k != p->scalar)
+            in[k] = operand(p, &p->in[i], t->in[i], t->in_at[i], t->n, &raw, &tiles[k]);
+        else if (!in[k])
+            in[k] = tncpu_point_steady(plan, k, t->attrs, NULL, t->n, &tiles[k]);
+    }
+    p->loop(direct ? (void *)((char *)t->out + t->out_at * p->out.convert->bytes) : (void *)&made, in, t->n,
+            p->attrs ? p->attrs : t->attrs);
+    if (!direct)
+        results_store(p, t->out, t->out_at, t->n, &made, t->add);
+}
+
 static void part_run(void *arg, int64_t begin, int64_t end)
 {
     const point_call *call = arg;
-    const point_plan *p = call->p;
+    const point_plan *p = call->plan->state;
     const tn_exec *x = call->x;
-    tncpu_tile tiles[TNCPU_POINT_IN + 1], raw, *made = &tiles[TNCPU_POINT_IN];
-    const void *in[TNCPU_POINT_IN];
-    char *out = x->out[0]->data;
-    bool add = x->modes[0] == TN_MODE_ADD;
-    bool out_direct = !add && (p->out.flags & DIRECT) && p->out.convert->native && !p->out.cross;
-    int64_t size = end - begin < TNCPU_TILE ? end - begin : TNCPU_TILE;
+    tncpu_tile tiles[TNCPU_POINT_IN];
+    tncpu_point_piece t = {.out = x->out[0]->data, .attrs = x->attrs, .add = x->modes[0] == TN_MODE_ADD};
+    const int64_t size = end - begin < TNCPU_TILE ? end - begin : TNCPU_TILE;
 
-    for (uint32_t k = 0, i = 0; k < p->operands; k++) {
-        if ((int32_t)k == p->scalar) {
-            scalar_fill(p, x->attrs, &tiles[k], size);
-            in[k] = &tiles[k];
-        } else if (p->in[i++].flags & SINGLE) {
-            in[k] = operand(p, &p->in[i - 1], x->in[i - 1]->data, 0, size, &raw, &tiles[k]);
-        }
-    }
+    for (uint32_t i = 0; i < p->inputs; i++)
+        t.in[i] = x->in[i]->data;
+    for (uint32_t k = 0; k < p->operands; k++)
+        t.steady[k] = tncpu_point_steady(call->plan, k, x->attrs, t.in[input_of(p, k)], size, &tiles[k]);
     for (int64_t at = begin; at < end; at += TNCPU_TILE) {
-        int64_t n = end - at < TNCPU_TILE ? end - at : TNCPU_TILE;
-        void *to = out_direct ? (void *)(out + at * p->out.convert->bytes) : (void *)made;
-
-        for (uint32_t k = 0, i = 0; k < p->operands; k++) {
-            if ((int32_t)k == p->scalar)
-                continue;
-            if (!(p->in[i].flags & SINGLE))
-                in[k] = operand(p, &p->in[i], x->in[i]->data, at, n, &raw, &tiles[k]);
-            i++;
-        }
-        p->loop(to, in, n, p->attrs ? p->attrs : x->attrs);
-        if (p->out.cross)
-            p->out.cross(made, &raw, n);
-        if (!out_direct)
-            scatter(p, out, at, n, (const char *)(p->out.cross ? &raw : made), add);
+        t.n = end - at < TNCPU_TILE ? end - at : TNCPU_TILE;
+        t.out_at = at;
+        for (uint32_t i = 0; i < p->inputs; i++)
+            t.in_at[i] = at;
+        tncpu_point_piece_run(call->plan, &t);
     }
 }
 
 static void plain_run(void *arg, int64_t begin, int64_t end)
 {
     const point_call *call = arg;
-    const point_plan *p = call->p;
+    const point_plan *p = call->plan->state;
     const void *in[TNCPU_POINT_IN];
     int64_t offset = begin * p->out.convert->bytes;
 
@@ -339,7 +413,7 @@ static void plain_run(void *arg, int64_t begin, int64_t end)
 tn_status tncpu_point_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const point_plan *p = plan->state;
-    point_call call = {p, x};
+    point_call call = {plan, x};
 
     (void)err;
     if (x->modes[0] == TN_MODE_NONE)

@@ -9,7 +9,7 @@
 
 #include "../common/cpu.h"
 #include "short.h"
-#include "tenon/plugin/indices.h"
+#include "tenon/plugin/op/pool.h"
 
 #define SPACE 3
 
@@ -51,15 +51,15 @@ static window window_of(const geometry *g, int32_t axis, int64_t o)
 
 static geometry geometry_of(const tn_value *attrs, const tn_tensor *x, const tn_tensor *y)
 {
-    const int last = tn_value_int(attrs[TN_POOLING_LAYOUT]) >= TN_POOLING_LAYOUT_NDHWC;
-    const int global = tn_value_int(attrs[TN_POOLING_GLOBAL_POOL]) != 0;
-    const int64_t *count = (const int64_t *)tn_value_pointer(attrs[TN_POOLING_COUNT_INCLUDE_PAD]);
-    const int64_t *p = (const int64_t *)tn_value_pointer(attrs[TN_POOLING_P_VALUE]);
+    const int last = tn_value_int(attrs[TN_Pooling_layout]) >= TN_Pooling_layout_NDHWC;
+    const int global = tn_value_int(attrs[TN_Pooling_global_pool]) != 0;
+    const int64_t *count = (const int64_t *)tn_value_pointer(attrs[TN_Pooling_count_include_pad]);
+    const int64_t *p = (const int64_t *)tn_value_pointer(attrs[TN_Pooling_p_value]);
     const int32_t space = x->ndim - 2;
     geometry g = {
         .planes = x->shape[0] * (last ? 1 : x->shape[1]),
         .inner = last ? x->shape[x->ndim - 1] : 1,
-        .type = tn_value_int(attrs[TN_POOLING_POOL_TYPE]),
+        .type = tn_value_int(attrs[TN_Pooling_pool_type]),
         .p = p ? *p : 1,
         .count_pad = !count || *count,
     };
@@ -70,15 +70,15 @@ static geometry geometry_of(const tn_value *attrs, const tn_tensor *x, const tn_
 
         g.in[i] = given ? x->shape[(last ? 1 : 2) + from] : 1;
         g.out[i] = given ? y->shape[(last ? 1 : 2) + from] : 1;
-        g.kernel[i] = !given ? 1 : global ? g.in[i] : tncpu_tuple_item(attrs[TN_POOLING_KERNEL], from, 1);
-        g.stride[i] = given && !global ? tncpu_tuple_item(attrs[TN_POOLING_STRIDE], from, 1) : 1;
-        g.pad[i] = given && !global ? tncpu_tuple_item(attrs[TN_POOLING_PAD], from, 0) : 0;
+        g.kernel[i] = !given ? 1 : global ? g.in[i] : tncpu_tuple_item(attrs[TN_Pooling_kernel], from, 1);
+        g.stride[i] = given && !global ? tncpu_tuple_item(attrs[TN_Pooling_stride], from, 1) : 1;
+        g.pad[i] = given && !global ? tncpu_tuple_item(attrs[TN_Pooling_pad], from, 0) : 0;
     }
     if (tn_tensor_count(x) == 0) /* one side of the planes is 0: no others need a walk */
         memset(g.in, 0, sizeof g.in);
     if (tn_tensor_count(y) == 0)
         memset(g.out, 0, sizeof g.out);
-    g.two_by_two = g.type == TN_POOLING_POOL_TYPE_MAX && !last && space == 2;
+    g.two_by_two = g.type == TN_Pooling_pool_type_max && !last && space == 2;
     for (int32_t i = 1; i < SPACE; i++)
         g.two_by_two &= g.kernel[i] == 2 && g.stride[i] == 2 && g.pad[i] == 0 && 2 * g.out[i] <= g.in[i];
     return g;
@@ -132,7 +132,7 @@ static tn_status backward_pooling_prepare(void *plugin, const tn_node *node, tn_
 static tn_status backward_pooling_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const geometry g = geometry_of(x->attrs, x->in[1], x->in[0]);
-    const void *y = g.type == TN_POOLING_POOL_TYPE_LP ? x->in[2]->data : NULL;
+    const void *y = g.type == TN_Pooling_pool_type_lp ? x->in[2]->data : NULL;
 
     (void)err;
     if (x->in[1]->dtype == TN_F32)

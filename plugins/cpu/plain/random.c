@@ -8,7 +8,7 @@
 #include "convert.h"
 #include "plain.h"
 #include "short.h"
-#include "tenon/plugin/indices.h"
+#include "tenon/plugin/op/random.h"
 #include "tenon/plugin/random.h"
 
 #define PART 512 /* elements made at a time */
@@ -35,8 +35,8 @@ static void normal_part(const tn_draw *d, int64_t first, int64_t n, double mean,
     }
 }
 
-_Static_assert(TN_RANDOM_NORMAL_LOC == TN_RANDOM_UNIFORM_LOW &&
-                   TN_RANDOM_NORMAL_SCALE == TN_RANDOM_UNIFORM_HIGH,
+_Static_assert((int)TN_random_normal_loc == TN_random_uniform_low &&
+                   (int)TN_random_normal_scale == TN_random_uniform_high,
                "both draws have their two numbers at the same places");
 
 typedef void part_fn(const tn_draw *d, int64_t first, int64_t n, double a, double b, double *to);
@@ -54,8 +54,8 @@ static void below(const tn_tensor *y, int64_t first, int64_t n, double high)
 static tn_status draw(const tn_plan *plan, const tn_exec *x, part_fn *part, int is_uniform)
 {
     const tn_tensor *y = x->out[0];
-    const double a = tn_value_float(x->attrs[TN_RANDOM_UNIFORM_LOW]),
-                 b = tn_value_float(x->attrs[TN_RANDOM_UNIFORM_HIGH]);
+    const double a = tn_value_float(x->attrs[TN_random_uniform_low]),
+                 b = tn_value_float(x->attrs[TN_random_uniform_high]);
     const int64_t count = tn_tensor_count(y), parts = (count + PART - 1) / PART;
     const int threads = (int)tncpu_threads(plan, x);
     const tn_draw d = tn_draw_of(x->rng);
@@ -91,36 +91,28 @@ static tn_status normal_prepare(void *plugin, const tn_node *node, tn_plan *plan
 
 static tn_status uniform_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    if (!(tn_value_float(x->attrs[TN_RANDOM_UNIFORM_LOW]) <=
-          tn_value_float(x->attrs[TN_RANDOM_UNIFORM_HIGH])))
+    if (!(tn_value_float(x->attrs[TN_random_uniform_low]) <=
+          tn_value_float(x->attrs[TN_random_uniform_high])))
         return tn_fail(err, TN_E_ATTR, "low is above high, or not a number");
     return draw(plan, x, uniform_part, 1);
 }
 
 static tn_status normal_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    if (!(tn_value_float(x->attrs[TN_RANDOM_NORMAL_SCALE]) >= 0))
+    if (!(tn_value_float(x->attrs[TN_random_normal_scale]) >= 0))
         return tn_fail(err, TN_E_ATTR, "scale is below 0, or not a number");
     return draw(plan, x, normal_part, 0);
 }
 
 /* ---- dropout ----------------------------------------------------------------------------------------- */
 
-#define T float
-#define FN(name) name##_f32
-#include "dropout.inc"
-#undef T
-#undef FN
-#define T double
-#define FN(name) name##_f64
-#include "dropout.inc"
-#undef T
-#undef FN
+#define BODY "../plain/dropout.inc"
+#include "../common/floats.inc"
 
 static int dropout_active(const tn_node *node)
 {
     return (node->flags & TN_NODE_TRAIN) ||
-           tn_value_int(node->attrs[TN_DROPOUT_MODE]) == TN_DROPOUT_MODE_ALWAYS;
+           tn_value_int(node->attrs[TN_Dropout_mode]) == TN_Dropout_mode_always;
 }
 
 static tn_status dropout_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)

@@ -9,7 +9,9 @@
  */
 #include <math.h>
 
+#include "../../common/index.h"
 #include "loops.h"
+#include "tenon/plugin/op/reduce.h"
 
 #define LEAF 1024
 #define STRIP 128 /* outputs that are reduced side by side */
@@ -70,7 +72,7 @@ typedef struct reduction {
 
 enum {
 #define REDUCE(id, init, map, join) R_##id,
-#include "reduce.list"
+#include "../../common/reduce.list"
 #undef REDUCE
     R_COUNT
 };
@@ -81,7 +83,7 @@ static const reduction reductions[R_COUNT][TNCPU_KINDS] = {
         row_##id##n, column_##id##n, init_##id##n, merge_##id##n                                             \
     }
 #define REDUCE(id, init, map, join) {ROW(id, _f32), ROW(id, _f64), ROW(id, _i64), ROW(id, _i64)},
-#include "reduce.list"
+#include "../../common/reduce.list"
 #undef REDUCE
 };
 
@@ -127,15 +129,7 @@ static void axes_add(axes *a, int64_t size, int64_t stride)
 
 static int64_t axes_offset(const axes *a, int64_t index)
 {
-    int64_t offset = 0;
-
-    if (a->ndim == 1)
-        return index * a->stride[0];
-    for (int32_t d = a->ndim; d-- > 0;) {
-        offset += index % a->shape[d] * a->stride[d];
-        index /= a->shape[d];
-    }
-    return offset;
+    return a->ndim == 1 ? index * a->stride[0] : tnb_offset(a->ndim, a->shape, a->stride, index);
 }
 
 static tn_status plan_make(void *plugin, const tn_node *node, tn_plan *plan, uint32_t id, uint32_t finish,
@@ -429,17 +423,19 @@ static tn_status reduce_prepare(void *plugin, const tn_node *node, tn_plan *plan
 {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (strcmp(rows[i].op, node->op) == 0)
-            return plan_make(plugin, node, plan, rows[i].id, rows[i].finish,
-                             mask_of(node->attrs[0], node->attrs[2] != 0, node->in[0]->ndim), err);
+            return plan_make(
+                plugin, node, plan, rows[i].id, rows[i].finish,
+                mask_of(node->attrs[TN_reduce_axis], node->attrs[TN_reduce_exclude] != 0, node->in[0]->ndim),
+                err);
     return tn_fail(err, TN_E_UNSUPPORTED, "not an operator of this kernel");
 }
 
 static tn_status norm_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    bool one = tn_value_int(node->attrs[0]) == 1;
+    bool one = tn_value_int(node->attrs[TN_norm_ord]) == 1;
 
     return plan_make(plugin, node, plan, one ? R_MAGNITUDES : R_SQUARES, one ? FINISH_NONE : FINISH_ROOT,
-                     mask_of(node->attrs[1], false, node->in[0]->ndim), err);
+                     mask_of(node->attrs[TN_norm_axis], false, node->in[0]->ndim), err);
 }
 
 /* The axes that stretching added or repeated. */
@@ -468,7 +464,7 @@ typedef struct arg_plan {
 static tn_status arg_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     const tn_tensor *in = node->in[0];
-    const int64_t *axis = node->attr_count > 0 ? tn_value_pointer(node->attrs[0]) : NULL;
+    const int64_t *axis = node->attr_count > 0 ? tn_value_pointer(node->attrs[TN_argmax_axis]) : NULL;
     int64_t a = node->attr_count == 0 ? 1 : axis ? (*axis < 0 ? *axis + in->ndim : *axis) : -1;
     arg_plan *p;
     tn_status st = tncpu_state(plugin, plan, sizeof *p, err);
@@ -587,7 +583,7 @@ static void small_view(const tn_tensor *small, const tn_tensor *wide, uint32_t m
 static tn_status back_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     const tn_tensor *wide = node->out[0];
-    uint32_t mask = mask_of(node->attrs[0], node->attrs[2] != 0, wide->ndim),
+    uint32_t mask = mask_of(node->attrs[TN_reduce_axis], node->attrs[TN_reduce_exclude] != 0, wide->ndim),
              sums = strcmp(node->op, "_backward_sum") == 0;
     int64_t dims[2][2 * TN_NDIM_MAX], count = 1;
     tn_tensor views[2];

@@ -3,20 +3,12 @@
 
 #include "plain.h"
 #include "short.h"
-#include "tenon/plugin/indices.h"
+#include "tenon/plugin/op/regression.h"
 
 enum { LINEAR, MAE }; /* what a gradient is made of: the difference, or its sign */
 
-#define T float
-#define FN(name) name##_f32
-#include "regression.inc"
-#undef T
-#undef FN
-#define T double
-#define FN(name) name##_f64
-#include "regression.inc"
-#undef T
-#undef FN
+#define BODY "../plain/regression.inc"
+#include "../common/floats.inc"
 
 static tn_status regression_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -52,8 +44,7 @@ static tn_status back(const tn_exec *x, int kind)
 {
     const int64_t count = tn_tensor_count(x->in[1]);
     const int64_t each = x->in[1]->ndim && x->in[1]->shape[0] ? count / x->in[1]->shape[0] : 1;
-    const double scale =
-        tn_value_float(x->attrs[TN_LINEARREGRESSIONOUTPUT_GRAD_SCALE]) / (double)(each > 0 ? each : 1);
+    const double scale = tn_value_float(x->attrs[TN_regression_grad_scale]) / (double)(each > 0 ? each : 1);
 
     if (x->in[0]->dtype == TN_F32)
         slope_f32(x->in[0]->data, x->in[1]->data, count, kind, (float)scale, x->out[0]->data);

@@ -28,7 +28,7 @@
     X(_logical_xor_scalar, XOR)
 
 /* dy, x: the number is the loop's own attribute. */
-#define BACKWARD(X) X(_backward_power_scalar, POWER_BACK)
+#define BACKWARD(X) X(_backward__power_scalar, POWER_BACK)
 
 /* clang-format off */
 static const tncpu_point rows[] = {OPS(TNCPU_POINT_SCALAR) BACKWARD(TNCPU_POINT_2)};

@@ -5,7 +5,7 @@
 #include "convert.h"
 #include "index.h"
 
-#include "tenon/plugin/indices.h"
+#include "tenon/plugin/op/sequence.h"
 
 #define TILE 256 /* elements of a constant */
 
@@ -107,8 +107,8 @@ static tn_status sequence_prepare(void *plugin, const tn_node *node, tn_plan *pl
 static tn_status mask_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     (void)err;
-    rows_move(plan, x, MASK, x->attrs[TN_SEQUENCEMASK_USE_SEQUENCE_LENGTH] ? x->in[1] : NULL,
-              tn_value_int(x->attrs[TN_SEQUENCEMASK_AXIS]), tn_value_float(x->attrs[TN_SEQUENCEMASK_VALUE]));
+    rows_move(plan, x, MASK, x->attrs[TN_SequenceMask_use_sequence_length] ? x->in[1] : NULL,
+              tn_value_int(x->attrs[TN_SequenceMask_axis]), tn_value_float(x->attrs[TN_SequenceMask_value]));
     return TN_OK;
 }
 
@@ -117,7 +117,7 @@ static tn_status mask_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 static tn_status reverse_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     (void)err;
-    rows_move(plan, x, REVERSE, x->attrs[TN_SEQUENCEREVERSE_USE_SEQUENCE_LENGTH] ? x->in[1] : NULL, 0, 0);
+    rows_move(plan, x, REVERSE, x->attrs[TN_SequenceReverse_use_sequence_length] ? x->in[1] : NULL, 0, 0);
     return TN_OK;
 }
 
@@ -126,8 +126,8 @@ static tn_status reverse_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 static tn_status last_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     (void)err;
-    rows_move(plan, x, LAST, x->attrs[TN_SEQUENCELAST_USE_SEQUENCE_LENGTH] ? x->in[1] : NULL,
-              tn_value_int(x->attrs[TN_SEQUENCELAST_AXIS]), 0);
+    rows_move(plan, x, LAST, x->attrs[TN_SequenceLast_use_sequence_length] ? x->in[1] : NULL,
+              tn_value_int(x->attrs[TN_SequenceLast_axis]), 0);
     return TN_OK;
 }
 
@@ -141,8 +141,8 @@ static tn_status backward_last_prepare(void *plugin, const tn_node *node, tn_pla
 static tn_status backward_last_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     (void)err;
-    rows_move(plan, x, LAST_BACK, x->attrs[TN_SEQUENCELAST_USE_SEQUENCE_LENGTH] ? x->in[2] : NULL,
-              tn_value_int(x->attrs[TN_SEQUENCELAST_AXIS]), 0);
+    rows_move(plan, x, LAST_BACK, x->attrs[TN_SequenceLast_use_sequence_length] ? x->in[2] : NULL,
+              tn_value_int(x->attrs[TN_SequenceLast_axis]), 0);
     return TN_OK;
 }
 

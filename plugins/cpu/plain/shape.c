@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "tenon/plugin/indices.h"
+#include "tenon/plugin/op/shape.h"
 
 /* ---- copies ------------------------------------------------------------------------------------------ */
 
@@ -55,15 +55,15 @@ static tn_status transpose_run(const tn_plan *plan, const tn_exec *x, tn_err *er
 
     (void)err;
     for (int32_t k = 0; k < ndim; k++)
-        order[k] = tncpu_axis(tncpu_tuple_item(x->attrs[TN_TRANSPOSE_AXES], k, ndim - 1 - k), ndim);
+        order[k] = tncpu_axis(tncpu_tuple_item(x->attrs[TN_transpose_axes], k, ndim - 1 - k), ndim);
     permute(plan, x, order);
     return TN_OK;
 }
 
 static tn_status swap_axis_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const int32_t ndim = x->in[0]->ndim, a = tncpu_axis(tn_value_int(x->attrs[TN_SWAPAXIS_DIM1]), ndim);
-    const int32_t b = tncpu_axis(tn_value_int(x->attrs[TN_SWAPAXIS_DIM2]), ndim);
+    const int32_t ndim = x->in[0]->ndim, a = tncpu_axis(tn_value_int(x->attrs[TN_SwapAxis_dim1]), ndim);
+    const int32_t b = tncpu_axis(tn_value_int(x->attrs[TN_SwapAxis_dim2]), ndim);
     int32_t order[TN_NDIM_MAX];
 
     (void)err;
@@ -106,14 +106,14 @@ static void blocks_move(const tn_plan *plan, const tn_exec *x, int64_t b, bool t
 static tn_status depth_to_space_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     (void)err;
-    blocks_move(plan, x, tn_value_int(x->attrs[TN_DEPTH_TO_SPACE_BLOCK_SIZE]), true);
+    blocks_move(plan, x, tn_value_int(x->attrs[TN_depth_to_space_block_size]), true);
     return TN_OK;
 }
 
 static tn_status space_to_depth_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     (void)err;
-    blocks_move(plan, x, tn_value_int(x->attrs[TN_SPACE_TO_DEPTH_BLOCK_SIZE]), false);
+    blocks_move(plan, x, tn_value_int(x->attrs[TN_space_to_depth_block_size]), false);
     return TN_OK;
 }
 
@@ -125,9 +125,9 @@ static void diagonal_move(const tn_plan *plan, const tn_exec *x, const tn_tensor
 {
     const bool vector = data->ndim == 1;
     const tn_tensor *whole = vector ? y : data, *line = vector ? data : y;
-    const int32_t row = vector ? 0 : tncpu_axis(tn_value_int(x->attrs[TN_DIAG_AXIS1]), whole->ndim);
-    const int32_t column = vector ? 1 : tncpu_axis(tn_value_int(x->attrs[TN_DIAG_AXIS2]), whole->ndim);
-    const int64_t k = tn_value_int(x->attrs[TN_DIAG_K]);
+    const int32_t row = vector ? 0 : tncpu_axis(tn_value_int(x->attrs[TN_diag_axis1]), whole->ndim);
+    const int32_t column = vector ? 1 : tncpu_axis(tn_value_int(x->attrs[TN_diag_axis2]), whole->ndim);
+    const int64_t k = tn_value_int(x->attrs[TN_diag_k]);
     const bool fills = whole == x->out[0];
     int64_t whole_step[TN_NDIM_MAX], line_step[TN_NDIM_MAX];
     const char *from = x->in[0]->data;
@@ -178,7 +178,7 @@ static tn_status backward_diag_run(const tn_plan *plan, const tn_exec *x, tn_err
 }
 
 static const char *const move_types[] = {"data:" TNCPU_ALL, "output:=data", NULL};
-static const char *const back_types[] = {"dy:" TNCPU_ALL, "data:=dy", "dx:=dy", NULL};
+static const char *const back_types[] = {"dy:" TNCPU_ALL, "*:=dy", NULL};
 
 static const tn_kernel reshape = TNCPU_KERNEL("Reshape", move_types, 0, copy_prepare, copy_run);
 static const tn_kernel flatten = TNCPU_KERNEL("Flatten", move_types, 0, copy_prepare, copy_run);

@@ -1,7 +1,7 @@
 /* Windows with steps, and their gradients: dy put into zeros. All are one strided copy. */
 #include "move.h"
 
-#include "tenon/plugin/indices.h"
+#include "tenon/plugin/op/slice.h"
 #include "tenon/plugin/util.h"
 
 /* The chosen indices of each axis of the whole: those that inference counted. */
@@ -31,10 +31,10 @@ static tn_status slice_window(const tn_value *attrs, const tn_tensor *whole, con
                               tn_err *err)
 {
     window_all(part, w);
-    for (int32_t k = 0; k < tn_attrs_tuple_count(attrs, TN_SLICE_BEGIN); k++) {
-        const int64_t *begin = tn_attrs_tuple_item(attrs, TN_SLICE_BEGIN, k),
-                      *end = tn_attrs_tuple_item(attrs, TN_SLICE_END, k),
-                      *step = tn_attrs_tuple_item(attrs, TN_SLICE_STEP, k);
+    for (int32_t k = 0; k < tn_attrs_tuple_count(attrs, TN_slice_begin); k++) {
+        const int64_t *begin = tn_attrs_tuple_item(attrs, TN_slice_begin, k),
+                      *end = tn_attrs_tuple_item(attrs, TN_slice_end, k),
+                      *step = tn_attrs_tuple_item(attrs, TN_slice_step, k);
 
         w->count[k] = tn_range_of(whole->shape[k], begin, end, step ? *step : 1, &w->start[k], &w->step[k]);
     }
@@ -44,9 +44,9 @@ static tn_status slice_window(const tn_value *attrs, const tn_tensor *whole, con
 static tn_status slice_axis_window(const tn_value *attrs, const tn_tensor *whole, const tn_tensor *part,
                                    window *w, tn_err *err)
 {
-    const int64_t begin = tn_attrs_int(attrs, TN_SLICE_AXIS_BEGIN),
-                  *end = (const int64_t *)tn_value_pointer(attrs[TN_SLICE_AXIS_END]);
-    const int32_t axis = tncpu_axis(tn_attrs_int(attrs, TN_SLICE_AXIS_AXIS), whole->ndim);
+    const int64_t begin = tn_attrs_int(attrs, TN_slice_axis_begin),
+                  *end = (const int64_t *)tn_value_pointer(attrs[TN_slice_axis_end]);
+    const int32_t axis = tncpu_axis(tn_attrs_int(attrs, TN_slice_axis_axis), whole->ndim);
 
     window_all(part, w);
     w->count[axis] = tn_range_of(whole->shape[axis], &begin, end, 1, &w->start[axis], &w->step[axis]);

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "loops.h"
+#include "tenon/plugin/op/softmax.h"
 
 #define SOFT 0
 #define LOGS 1
@@ -93,8 +94,8 @@ static int32_t axis_of(tn_value axis, int32_t ndim)
 
 static tn_status softmax_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    int32_t axis = axis_of(node->attrs[0], node->out[0]->ndim);
-    const double *temperature = tn_value_pointer(node->attrs[1]);
+    int32_t axis = axis_of(node->attrs[TN_softmax_axis], node->out[0]->ndim);
+    const double *temperature = tn_value_pointer(node->attrs[TN_softmax_temperature]);
     bool back = strncmp(node->op, "_backward_", 10) == 0;
     const char *name = node->op + (back ? 10 : 0);
     tn_status st = soft_plan_make(plugin, node, plan, axis, axis + 1, err);
@@ -112,14 +113,18 @@ static tn_status softmax_prepare(void *plugin, const tn_node *node, tn_plan *pla
 /* SoftmaxActivation: all of an example, or axis 1. */
 static tn_status activation_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    return soft_plan_make(plugin, node, plan, 1, node->attrs[0] == 0 ? node->out[0]->ndim : 2, err);
+    return soft_plan_make(
+        plugin, node, plan, 1,
+        node->attrs[TN_SoftmaxActivation_mode] == TN_SoftmaxActivation_mode_instance ? node->out[0]->ndim : 2,
+        err);
 }
 
 /* SoftmaxOutput: axis 1, the last axis, or all of an example. */
 static tn_status output_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     int32_t ndim = node->out[0]->ndim;
-    bool multi = node->attrs[2] != 0, last = node->attrs[4] != 0;
+    bool multi = node->attrs[TN_SoftmaxOutput_multi_output] != 0,
+         last = node->attrs[TN_SoftmaxOutput_preserve_shape] != 0;
 
     return soft_plan_make(plugin, node, plan,
                           multi      ? 1

@@ -95,6 +95,7 @@ static const tncpu_point rows[] = {FORWARD(TNCPU_POINT_1) FORWARD_ALL(TNCPU_POIN
                                        BACKWARD_ALL(TNCPU_POINT_2)};
 /* clang-format on */
 static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
+static const char *const numbers[] = {"*:" TNCPU_NUMBERS, NULL};
 static const char *const most[] = {"*:" TNCPU_MOST, NULL};
 
 /* clang-format off */
@@ -102,9 +103,10 @@ TNCPU_POINT_PREPARE(unary_prepare, rows)
 /* clang-format on */
 
 #define KERNEL_FLOAT(op, id) TNCPU_POINT_KERNEL(op, unary_prepare, floats)
+#define KERNEL_NUMBER(op, id) TNCPU_POINT_KERNEL(op, unary_prepare, numbers)
 #define KERNEL_MOST(op, id) TNCPU_POINT_KERNEL(op, unary_prepare, most)
 /* clang-format off */
-FORWARD(KERNEL_FLOAT)
+FORWARD(KERNEL_NUMBER)
 FORWARD_ALL(KERNEL_MOST)
 BACKWARD(KERNEL_FLOAT)
 BACKWARD_ALL(KERNEL_MOST)

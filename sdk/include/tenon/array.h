@@ -59,6 +59,30 @@ typedef struct tn_array_memory {
  * is not called. @threads any @since 0.1 */
 TN_API tn_status tn_array_wrap(tn_ctx *ctx, const tn_array_memory *memory, tn_array **out);
 
+/** A sparse array as a program hands it over. */
+typedef struct tn_array_sparse {
+    uint32_t struct_size;         /* TN_SIZE(tn_array_sparse) */
+    int32_t storage;              /* TN_STORAGE_ROW_SPARSE or TN_STORAGE_CSR */
+    int32_t dtype, ndim;          /* csr: 2 dimensions; row_sparse: at least one */
+    const int64_t *shape;
+    int64_t stored;               /* rows (row_sparse) or elements (csr) that are stored; the others are 0 */
+    const void *values;           /* (stored, shape[1:]) or (stored), row-major */
+    const int64_t *indices;       /* `stored`: ids of the rows, ascending; csr: columns, row after row */
+    const int64_t *indptr;        /* csr: where each row begins in `indices`, then `stored` */
+} tn_array_sparse;
+
+/**
+ * A sparse array with copies of what it is made of, on the thread's default device, which is to be a host.
+ * Its indices are int64, and cannot be written afterwards (tn_array_aux); its values can (tn_array_values).
+ *
+ * @return TN_E_ARG: something is missing · indices that are out of order or range · TN_E_SHAPE: a negative
+ *         dimension or number of stored elements, more than the shape holds, dimensions that the storage type
+ *         cannot have · TN_E_DTYPE · TN_E_UNSUPPORTED: the device is no host · TN_E_NOMEM
+ * @threads any
+ * @since 0.1
+ */
+TN_API tn_status tn_array_sparse_from(tn_ctx *ctx, const tn_array_sparse *from, tn_array **out);
+
 /** One more reference. NULL is fine. @threads any @since 0.1 */
 TN_API void tn_array_retain(tn_array *a);
 
@@ -97,11 +121,12 @@ TN_API uint64_t tn_array_count(tn_array *a);
 /** Bytes of its elements; waits as tn_array_shape; 0 on failure. @threads any @since 0.1 */
 TN_API uint64_t tn_array_bytes(tn_array *a);
 
-/** Index array of a sparse one: 0 row ids or indptr, 1 indices. TN_E_ARG: it has none.
- * @threads any @since 0.1 */
+/** Index array of a sparse one: 0 row ids or indptr, 1 indices. Its length may be known only when the work
+ * that makes it is done (tn_array_shape). TN_E_ARG: it has none. @threads any @since 0.1 */
 TN_API tn_status tn_array_aux(tn_array *a, uint32_t index, tn_array **out);
 
-/** The stored values of a sparse array as a dense view; of a dense one, itself. @threads any @since 0.1 */
+/** The stored values of a sparse array as a dense view; of a dense one, itself. Waits if only the work that
+ * makes the array knows how many there are, and then gives its error. @threads any @since 0.1 */
 TN_API tn_status tn_array_values(tn_array *a, tn_array **out);
 
 /* ---- values -------------------------------------------------------------------------------------- */

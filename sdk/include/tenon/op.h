@@ -85,6 +85,26 @@ TN_API tn_status tn_site_set_float(tn_site *site, uint32_t index, double value);
 /** The same for an integer, or a bool as 0 or 1. @threads any @since 0.1 */
 TN_API tn_status tn_site_set_int(tn_site *site, uint32_t index, int64_t value);
 
+/**
+ * The same for a tuple: `x[i:i+n]` in a loop is one site of `slice` whose begin and end are set. Calls that are
+ * queued already keep the values of their time.
+ *
+ * @param count 0 to 4096
+ * @param items copied; TN_NONE_ITEM: None, where the attribute takes it
+ * @return TN_E_ATTR: not a run-time attribute, no tuple of this kind, too many items, or one out of range ·
+ *         TN_E_ARG: `items` is NULL · TN_E_NOMEM. The site is as it was.
+ * @threads any
+ * @since 0.1
+ */
+TN_API tn_status tn_site_set_tuple(tn_site *site, uint32_t index, uint32_t count, const int64_t *items);
+
+/** The same for a tuple of floats (lrs, wds). @threads any @since 0.1 */
+TN_API tn_status tn_site_set_floats(tn_site *site, uint32_t index, uint32_t count, const double *items);
+
+/** Sets an attribute to None. TN_E_ATTR: not a run-time attribute, or one that cannot be None. @threads any
+ * @since 0.1 */
+TN_API tn_status tn_site_set_none(tn_site *site, uint32_t index);
+
 /** Frees a site; calls already queued are not touched. NULL is fine. @threads any @since 0.1 */
 TN_API void tn_site_release(tn_site *site);
 

@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-#include "tenon/plugin/indices.h"
+#include "tenon/plugin/op/scalar.h"
 #include "tenon/plugin/util.h"
 
 #pragma push_macro("TN_PLUGIN_DEFINE")
@@ -245,8 +245,7 @@ static tn_status far_prepare(void *plugin, const tn_node *node, tn_plan *plan, t
 
 static void scale_work(const job *j)
 {
-    const double scale =
-        DEFECT == HOLDS_ARGUMENTS ? tn_attrs_float(j->x->attrs, TN_MUL_SCALAR_SCALAR) : j->scale;
+    const double scale = DEFECT == HOLDS_ARGUMENTS ? tn_attrs_float(j->x->attrs, TN_scalar_scalar) : j->scale;
 
     for (int64_t i = 0; i < j->count && j->mode != TN_MODE_NONE; i++)
         set(j->out, j, i, scale * get(j->in[0], j->dtype, i));
@@ -276,7 +275,7 @@ static tn_status scale_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     if ((st = job_make(plan, x, 1, &j, err)))
         return st;
     j->x = x;
-    j->scale = tn_attrs_float(x->attrs, TN_MUL_SCALAR_SCALAR);
+    j->scale = tn_attrs_float(x->attrs, TN_scalar_scalar);
     j->work = scale_work;
     return job_queue(j, x, err);
 }

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tenon/plugin/indices.h"
+#include "tenon/plugin/op/join.h"
 #include "tenon/plugin/util.h"
 
 enum {
@@ -145,8 +145,8 @@ static tn_status maximum_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 static tn_status concat_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const tn_tensor *out = x->out[0];
-    const int64_t count = tn_attrs_int(x->attrs, TN_CONCAT_NUM_ARGS);
-    int64_t axis = tn_attrs_int(x->attrs, TN_CONCAT_DIM), outer = 1;
+    const int64_t count = tn_attrs_int(x->attrs, TN_Concat_num_args);
+    int64_t axis = tn_attrs_int(x->attrs, TN_Concat_dim), outer = 1;
     uint64_t inner = tn_dtype_bytes(out->dtype);
     char *to = out->data;
 

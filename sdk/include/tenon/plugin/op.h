@@ -58,7 +58,8 @@ struct tn_bodies {
  * known, fill in what follows, fail where two facts contradict. Must be pure.
  *
  * `args` sets in_count, out_count and visible_count (and may set the names); the other functions only read
- * them. The inputs declared in `mutates` are no outputs here.
+ * them. Where a run-time attribute is a tuple it is asked at each call, and checks the length. The inputs
+ * declared in `mutates` are no outputs here.
  */
 struct tn_infer {
     uint32_t struct_size;
@@ -137,7 +138,9 @@ typedef struct tn_grad_ops {
 
 /**
  * Builds the gradient of one node out of further nodes. The function must not read run-time attributes:
- * programs are kept while those change. Emitted nodes inherit them (TN_EMIT_INHERIT).
+ * programs are kept while those change. Emitted nodes inherit them (TN_EMIT_INHERIT), and have those of the
+ * forward's own call. Their shapes follow from the shapes of that call: an attribute with TN_ATTR_F_SHAPE
+ * that is inherited must not give other ones.
  */
 struct tn_grad {
     uint32_t struct_size, flags; /* TN_GRAD_… */
@@ -180,6 +183,9 @@ typedef struct tn_body_ops {
 
 /* ---- definitions ------------------------------------------------------------------------------------- */
 
+/* What bodies call beside operators of one input: two operands, where the second or first may be a number. */
+#define TN_BODY_FUNCTIONS "maximum, minimum, power, hypot, mod, where(condition, x, y)"
+
 #define TN_EXEC_KERNEL 0
 #define TN_EXEC_SUBGRAPH 1 /* run_bodies */
 #define TN_EXEC_HOST 2
@@ -204,8 +210,9 @@ typedef struct tn_body_ops {
 
 /**
  * One operator. `inputs` and `outputs` are NULL-ended; a last input such as "arg*" is variadic ("arg0",
- * "arg1" …, counted by the attribute flagged TN_ATTR_F_COUNT). Bit i of `mutates`: input i is changed
- * (statistics, states).
+ * "arg1" …, counted by the attribute flagged TN_ATTR_F_COUNT). Several such inputs repeat together
+ * ("weight_*", "grad_*": weight_0, grad_0, weight_1 …); `args` counts them, and plain names may follow. Bit i
+ * of `mutates`: input i is changed (statistics, states).
  */
 struct tn_op {
     uint32_t struct_size;
@@ -227,9 +234,10 @@ struct tn_op {
     const char *shapes, *gradients;
     tn_status (*second)(tn_grad *g);
     /* The meaning: the operator whose kernels serve this one ("exp" of "_npi_exp"); NULL: its own. What is
-     * NULL or 0 in this row is then the meaning's, functions too; attributes, where given, have its names,
-     * types and order. The meaning is known before, and its kernels may be asked for other data types than
-     * it has itself: this row's dtype function decides. */
+     * NULL or 0 in this row is then the meaning's, functions too; attributes, where given, have its types
+     * and order, and its names unless the row has a gradient function of its own. The meaning is known
+     * before, and its kernels may be asked for other data types than it has itself: this row's dtype
+     * function decides. */
     const char *computes;
     /* What a run costs at least: for estimates, tables of layers and figures of benchmarks, never for what is
      * computed. All shapes and data types of `i` are known, and `cost` is preset. NULL: one operation for
@@ -243,12 +251,61 @@ struct tn_op {
     /* The rule of data types as text, in the place of `dtype`: "T:float; gamma,beta:stat(T)". */
     const char *types;
     /* Of a pointwise operator: what it computes for one element, as text over its inputs and attributes:
-     * "x / (1 + exp(-beta * x))". Programs fuse it with what stands around it; it needs no kernel. */
+     * "x / (1 + exp(-beta * x))". Programs fuse it with what stands around it; it needs no kernel.
+     *     expression = sum [ ("<" | ">" | "<=" | ">=" | "==" | "!=") sum ]        1 or 0
+     *     sum        = product { ("+" | "-") product }
+     *     product    = factor { ("*" | "/") factor }
+     *     factor     = "-" factor | number | "(" expression ")" | input | attribute | name "(" expression, …
+     * ")" An attribute is a number, a name is a pointwise operator of one input or of TN_BODY_FUNCTIONS.
+     * Inputs and the output have one data type and shape; each operation rounds to that type. A kernel of the
+     * operator's own, where there is one, is preferred, and then it is not fused. */
     const char *body;
-    /* Not 0: `mutates` speaks of the first `mutates_period` inputs and repeats for all that follow, but for
-     * the last `mutates_tail` ones: of operators that update any number of parameters at once. */
+    /* Not 0: `mutates` speaks of the first `mutates_period` inputs (64 at most) and repeats for all that
+     * follow, but for the last `mutates_tail` ones: of operators that update any number of parameters at
+     * once. */
     uint32_t mutates_period, mutates_tail;
 };
+
+/** 1: an operator with `in_count` inputs changes input `index`. */
+static inline int32_t tn_op_mutates(const tn_op *op, uint32_t in_count, uint32_t index)
+{
+    const int repeats = op->mutates && op->struct_size >= TN_END(tn_op, mutates_tail) && op->mutates_period;
+
+    if (repeats && (in_count < op->mutates_tail || index >= in_count - op->mutates_tail))
+        return 0;
+    index = repeats ? index % op->mutates_period : index;
+    return index < 64 && op->mutates >> index & 1u;
+}
+
+/**
+ * The place in a NULL-ended table of arguments of argument `index` of `count`; -1: it has no name there.
+ * `*number`: which of the repetitions of a name that ends in '*', else UINT32_MAX.
+ */
+static inline int32_t tn_op_argument(const char *const *names, uint32_t count, uint32_t index,
+                                     uint32_t *number)
+{
+    uint32_t first = 0, group = 0, tail = 0, stars = 0;
+
+    for (uint32_t i = 0; names && names[i]; i++) {
+        uint32_t length = 0;
+
+        while (names[i][length])
+            length++;
+        stars = length && names[i][length - 1] == '*';
+        first += !stars && !group;
+        tail += !stars && group;
+        group += stars;
+    }
+    *number = UINT32_MAX;
+    if (index < first)
+        return (int32_t)index;
+    if (!group || index >= count)
+        return -1;
+    if (count - index <= tail)
+        return (int32_t)(first + group + tail - (count - index));
+    *number = (index - first) / group;
+    return (int32_t)(first + (index - first) % group);
+}
 
 typedef struct tn_op_table {
     tn_capability head;      /* kind TN_KIND_OPS */
@@ -355,6 +412,12 @@ typedef struct tn_call_ops {
     /** [any] After TN_PENDING, exactly once. The thread that must call it must not fork() before: a fork
      * waits for what is pending. */
     void (*complete)(tn_call *call, tn_status status, const tn_err *err);
+    /** [worker] Tells how many elements (csr) or rows (row_sparse) of sparse output `out` (of a RESIZES plan)
+     * are stored, once: before, that output has neither data nor aux. Then `tensor` has room for the values,
+     * and aux for int64 indices, which `run` fills in: ids of rows that ascend; or row starts from 0 to
+     * `stored`, and columns. TN_E_SHAPE: the shape holds fewer. */
+    tn_status (*resize_sparse)(tn_call *call, uint32_t out, int64_t stored, const tn_tensor **tensor,
+                               tn_err *err);
 } tn_call_ops;
 
 /** One run. All it points to lives until the end of `run`, or until `complete`. */
@@ -376,13 +439,19 @@ struct tn_exec {
 #define TN_KERNEL_ADD_TO 4u        /* serves TN_MODE_ADD; else the core adds */
 #define TN_KERNEL_ASYNC 8u
 #define TN_KERNEL_EMPTY_OK 16u /* wants to see tensors without elements */
-#define TN_KERNEL_LAYOUTS 32u  /* takes private layouts and may ask for them where TN_NODE_LAYOUTS says so */
+#define TN_KERNEL_POINTWISE                                                                                  \
+    64u /* the _fused_pointwise kernel of its plugin computes this operator with the same bits: programs may \
+           fuse it with its neighbours (plugin/pointwise.h) */
+#define TN_KERNEL_LAYOUTS 32u /* takes private layouts and may ask for them where TN_NODE_LAYOUTS says so */
 
 /**
  * One kernel. It serves versions op_version_min to op_version_max of the definition, and later ones where
  * every attribute that came since has its default. `types` is NULL-ended: "data:f32,f64", "*:f32" (every
  * input and output not named otherwise), "indices:i32,i64". All listed arguments match independently, except
- * that "=name" in place of a type means "the same dtype as argument `name`".
+ * that "=name" in place of a type means "the same dtype as argument `name`". Storage types stand in the same
+ * lists: "data:csr,f32,f64" is for csr alone, "data:dense,csr,f32" for both; a list without one is for dense
+ * tensors, so that who says nothing is never offered a sparse one. What holds of sparse tensors was checked:
+ * tn_tensor.aux is there, row ids ascend, row starts go from 0 to the number of elements, columns exist.
  *
  * `host_in` and `host_out`: bit i says that input or output i (outputs, then mutated inputs, as in tn_exec)
  * lies in host memory on every device; for a mutated input either bit will do. On a device other than the

@@ -1,0 +1,200 @@
+/*
+ * Functions of expressions in the lists. The first ones are for f32, computed in double: plain arithmetic
+ * only, so they vectorise, and give the same bits on every processor (libm picks its code by processor).
+ * Relative error below 1e-11 before the rounding to f32, so results are correctly rounded but for about one
+ * in a thousand, which is off by one unit. f64 uses the compiler's library.
+ */
+#ifndef TNB_FUNCTIONS_H
+#define TNB_FUNCTIONS_H
+
+#include <math.h>
+
+#include "storage.h"
+
+/* ---- of f32, in double ------------------------------------------------------------------------ */
+
+/* e^x for what becomes an f32: beyond -150 and 130 the result is 0 or infinite there anyway. */
+TNB_INLINE double tnb_exp(double x)
+{
+    const double magic =
+        6755399441055744.0; /* 1.5 * 2^52: adding it leaves the nearest integer in the low bits */
+    double shifted, n, r, p;
+
+    x = x > 130.0 ? 130.0 : x;
+    x = x < -150.0 ? -150.0 : x;
+    shifted = x * 1.4426950408889634 + magic;
+    n = shifted - magic;
+    r = (x - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10;
+    p = 2.755731922398589e-7;
+    p = p * r + 2.7557319223985893e-6;
+    p = p * r + 2.48015873015873e-5;
+    p = p * r + 1.984126984126984e-4;
+    p = p * r + 1.388888888888889e-3;
+    p = p * r + 8.333333333333333e-3;
+    p = p * r + 4.1666666666666664e-2;
+    p = p * r + 1.6666666666666666e-1;
+    p = p * r + 0.5;
+    p = p * r + 1.0;
+    p = p * r + 1.0;
+    return tnb_bits_double(tnb_double_bits(p) + (tnb_double_bits(shifted) << 52));
+}
+
+/* ln x for x that was an f32, so never subnormal as a double. */
+TNB_INLINE double tnb_log(double x)
+{
+    uint64_t bits = tnb_double_bits(x);
+    double e = tnb_bits_double((bits >> 52) | 0x4330000000000000u) - 4503599627371519.0; /* 2^52 + 1023 */
+    double m = tnb_bits_double((bits & 0xfffffffffffffu) | 0x3ff0000000000000u);
+    double big = m > 1.4142135623730951 ? 1.0 : 0.0;
+    double s, z, p, y;
+
+    m = big > 0.0 ? m * 0.5 : m;
+    e += big;
+    s = (m - 1.0) / (m + 1.0);
+    z = s * s;
+    p = 0.13333333333333333;
+    p = p * z + 0.15384615384615385;
+    p = p * z + 0.18181818181818182;
+    p = p * z + 0.2222222222222222;
+    p = p * z + 0.2857142857142857;
+    p = p * z + 0.4;
+    p = p * z + 0.6666666666666666;
+    p = p * z + 2.0;
+    y = e * 0.6931471805599453 + s * p;
+    y = x > 0.0 ? y : NAN;
+    y = x == 0.0 ? -INFINITY : y;
+    return x == INFINITY ? INFINITY : y;
+}
+
+TNB_INLINE double tnb_tanh(double x)
+{
+    double a = x < 0.0 ? -x : x, t = tnb_exp(-2.0 * a);
+    double y = a < 1e-4 ? a - a * a * a * (1.0 / 3.0) : (1.0 - t) / (1.0 + t);
+
+    return x < 0.0 ? -y : y;
+}
+
+TNB_INLINE double tnb_sigmoid(double x)
+{
+    return 1.0 / (1.0 + tnb_exp(-x));
+}
+
+/* ln(1 + e^x); for large x that is x, for small e^x. */
+TNB_INLINE double tnb_softrelu(double x)
+{
+    double t = tnb_exp(x);
+    double y = x < -20.0 ? t - 0.5 * t * t : tnb_log(1.0 + t);
+
+    return x > 30.0 ? x : y;
+}
+
+/* ---- functions that no C library has, in double ----------------------------------------------------- */
+
+TNB_INLINE double tnb_softrelu_f64(double x)
+{
+    return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+}
+
+/* The logarithmic derivative of gamma: reflection for x <= 0, recurrence up to 10, then the asymptotic
+ * series. */
+TNB_INLINE double tnb_digamma(double x)
+{
+    const double pi = 3.14159265358979323846;
+    double sum = 0.0, reflected = 0.0, z;
+
+    if (x == floor(x) && x <= 0.0)
+        return NAN;
+    if (x < 0.0) {
+        reflected = pi / tan(pi * x);
+        x = 1.0 - x;
+    }
+    for (; x < 10.0; x += 1.0)
+        sum -= 1.0 / x;
+    z = 1.0 / (x * x);
+    z *= 1.0 / 12 -
+         z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760)))));
+    return sum + log(x) - 0.5 / x - z - reflected;
+}
+
+/* A start from the logarithm (Winitzki), then Newton steps on erf. */
+TNB_INLINE double tnb_erfinv(double x)
+{
+    double l, t, y;
+
+    if (!(x > -1.0 && x < 1.0))
+        return x == 1.0 ? INFINITY : x == -1.0 ? -INFINITY : NAN;
+    l = log1p(-x * x);
+    t = 2.0 / (3.14159265358979323846 * 0.147) + 0.5 * l;
+    y = copysign(sqrt(sqrt(t * t - l / 0.147) - t), x);
+    for (int32_t step = 0; step < 4; step++) {
+        double error = fabs(x) < 0.5 ? x - erf(y) /* kept exact near 0, and near 1 */
+                       : x > 0       ? erfc(y) - (1.0 - x)
+                                     : (1.0 + x) - erfc(-y);
+
+        y += error / (1.1283791670955126 * exp(-y * y));
+    }
+    return y;
+}
+
+TNB_INLINE double tnb_gelu_slope(double x)
+{
+    return 0.5 * (1.0 + erf(x * 0.7071067811865476)) + x * 0.3989422804014327 * exp(-0.5 * x * x);
+}
+
+#ifdef __CUDACC__
+#define tnb_lgamma(x) lgamma(x)
+#else
+TNB_INLINE double tnb_lgamma(double x)
+{
+    int32_t sign;
+
+    return lgamma_r(x, &sign); /* lgamma leaves the sign in a variable of all threads */
+}
+#endif
+
+/* ---- remainders and whole numbers -------------------------------------------------------------- */
+
+TNB_INLINE double tnb_float_mod(double a, double b)
+{
+    double r;
+
+    if (b == 0.0)
+        return 0.0;
+    r = fmod(a, b);
+    return r != 0.0 && (r < 0.0) != (b < 0.0) ? r + b : r;
+}
+
+TNB_INLINE int64_t tnb_int_mod(int64_t a, int64_t b)
+{
+    int64_t r = b == 0 || b == -1 ? 0 : a % b;
+
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+TNB_INLINE int64_t tnb_int_div(int64_t a, int64_t b)
+{
+    if (b == -1)
+        return (int64_t)(0 - (uint64_t)a);
+    return b == 0 ? 0 : a / b;
+}
+
+TNB_INLINE uint64_t tnb_magnitude(int64_t a)
+{
+    return a < 0 ? 0 - (uint64_t)a : (uint64_t)a;
+}
+
+TNB_INLINE int64_t tnb_int_lcm(int64_t a, int64_t b)
+{
+    uint64_t x = tnb_magnitude(a), y = tnb_magnitude(b), rest;
+    const uint64_t product = x;
+
+    if (!x || !y)
+        return 0;
+    for (uint64_t q = y; q; q = rest) {
+        rest = x % q;
+        x = q;
+    }
+    return (int64_t)(product / x * y);
+}
+
+#endif
