@@ -122,6 +122,8 @@ static void operands_make(chk_node *n)
     }
 }
 
+#define WORKSPACE_ALIGN_MAX 4096u
+#define SAVED_ALIGN_MAX 64u
 #define NOT_YOURS INT32_MIN /* behind the items that a kernel may set */
 
 static void plan_preset(chk_node *n, tn_plan *plan)

@@ -11,6 +11,7 @@
 
 #define RUN 16384 /* elements of a task */
 #define ATTRS_MAX 8
+#define PART 1024 /* elements that are converted at once, or thrown away */
 
 enum { SGD, SGD_MOM, NAG, SIGNSGD, SIGNUM, ADAM, RMSPROP, RMSPROPALEX };
 
@@ -58,7 +59,6 @@ static tn_status update(const tn_plan *plan, const tn_exec *x, const method *m)
 /* The weight in a short type with a float32 copy: states are (mom,) weight32. */
 static tn_status update_mixed(const tn_exec *x, const method *m)
 {
-    enum { PART = 1024 };
     const tncpu_convert *c = &tncpu_converts[x->in[0]->dtype];
     const int64_t count = tn_tensor_count(x->in[0]), size = (int64_t)c->bytes;
     float g[PART], *w32 = x->out[m->states]->data, *mom = m->states > 1 ? x->out[1]->data : NULL;
@@ -127,8 +127,6 @@ MIXED_METHOD(mp_sgd_mom, SGD_MOM, 2, 5, mixed_types)
 /* Each weight is cut into runs, which threads share. A float type computes in itself, a short one in float32;
  * both round where the operators for one weight do. */
 
-enum { PART = 1024 }; /* elements of a short type that are converted at once */
-
 typedef struct multi_run {
     uint32_t weight;
     int64_t begin;
@@ -161,7 +159,7 @@ static multi_operands multi_of(const tn_exec *x, const multi *m, uint32_t weight
         .weight = x->in[weight * m->each],
         .grad = x->in[weight * m->each + 1],
         .mom = m->which == SGD_MOM ? state[0] : &none,
-        .out = x->out[weight],
+        .out = x->modes[weight] == TN_MODE_NONE ? &none : x->out[weight],
         .copy = m->mixed ? state[states - 1] : &none,
     };
 }
@@ -211,22 +209,27 @@ static void multi_part(const multi_operands *o, const multi *m, const double *v,
     updates_f32[m->which](&s, v, 0, n);
     if (own)
         c->store(mom, at_element(o->mom, begin), 1, n);
-    c->store(w32, at_element(o->out, begin), 1, n);
+    if (o->out->data)
+        c->store(w32, at_element(o->out, begin), 1, n);
 }
 
 /* float32 weights are their own copies: those beside them stay as they are, as in MXNet. */
 static void multi_step(const multi_operands *o, const multi *m, const double *v, int64_t begin, int64_t end)
 {
     const method one = {m->which, 0, 0};
-    const tn_tensor *const of[] = {o->weight, o->grad, o->mom, o->out};
 
-    if (o->weight->dtype == TN_F32)
-        multi_f32(of, &one, v, begin, end);
-    else if (o->weight->dtype == TN_F64)
-        multi_f64(of, &one, v, begin, end);
-    else
+    if (o->weight->dtype == TN_F32) {
+        const step_f32 s = {o->weight->data, o->grad->data, o->mom->data, NULL, NULL, o->out->data};
+
+        multi_f32(&s, &one, v, begin, end);
+    } else if (o->weight->dtype == TN_F64) {
+        const step_f64 s = {o->weight->data, o->grad->data, o->mom->data, NULL, NULL, o->out->data};
+
+        multi_f64(&s, &one, v, begin, end);
+    } else {
         for (; begin < end; begin += PART)
             multi_part(o, m, v, begin, end - begin < PART ? end - begin : PART);
+    }
 }
 
 static tn_status multi_run_all(const tn_plan *plan, const tn_exec *x, const multi *m, tn_err *err)
