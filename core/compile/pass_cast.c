@@ -2,7 +2,8 @@
  * Casts: one to the type that its input has is its input, and one of a value that was widened reads that
  * value instead, so that float16 -> float32 -> float16 is no work at all. Among floating-point types only,
  * where the wider type holds every number of the narrower; a NaN may keep other bits. Casts that nobody reads
- * any more go with the dead ones.
+ * any more go with the dead ones. The backward of a cast stays in recorded nets: what it reads for its type
+ * is kept for it, and other backwards, made later, look for it there.
  */
 #include <string.h>
 
@@ -88,7 +89,7 @@ static void cast_shorten(shortcut *s, tni_instruction *in)
     }
     from = operands[0];
     if (dtype_of(s->c, from) != dtype_of(s->c, out) || !passing(s, in) || !steady(s, from) ||
-        tni_code_root(s->c, from) != from)
+        tni_code_root(s->c, from) != from || (in->in_count > 1 && s->c->spec->flags & TN_NODE_RECORDED))
         return;
     s->forward[out] = from;
     s->c->rewrites++;

@@ -3,6 +3,7 @@
 #define TN_SELECT_H
 
 #include "compile/compile.h"
+#include "op/body.h"
 
 typedef struct tni_candidate {
     const tn_kernel *kernel;
@@ -26,6 +27,11 @@ void tni_prepared_cache_destroy(tni_prepared_cache *c);
 tn_status tni_prepared_find(tni_prepared_cache *c, const tni_request *r, uint64_t generation,
                             tn_status (*make)(void *arg, const tni_request *r, tni_prepared **out), void *arg,
                             tni_prepared **out);
+
+/* body.c: of an operator whose definition has a body, what _fused_pointwise runs on for it. */
+tn_status tni_body_select(tni_selector *s, const tni_request *r, tni_prepared **out);
+/* Attributes of _fused_pointwise. */
+tn_status tni_point_attrs(tni_opset *ops, const tn_point_code *code, tni_attrs **out);
 
 /* guess.c: 0: its definition does not say. */
 tn_status tni_guess_ns(const tni_request *r, uint64_t *ns);

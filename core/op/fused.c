@@ -6,6 +6,7 @@
  */
 #include "tenon/plugin/op/fused.h"
 #include "op/layers.h"
+#include "tenon/plugin/pointwise.h"
 
 static const tn_attr_def conv_attrs[] = TN_ATTR_TABLE(fused_conv);
 static const tn_attr_def dense_attrs[] = TN_ATTR_TABLE(fused_dense);
@@ -17,6 +18,75 @@ static const char *const output_names[] = {"output", NULL};
 static const tn_attr_def fold_weight_attrs[] = TN_ATTR_TABLE(fold_weight);
 
 static const tn_attr_def fold_bias_attrs[] = TN_ATTR_TABLE(fold_bias);
+
+/* ---- pointwise operators as one ---------------------------------------------------------------------- */
+
+static const tn_attr_def pointwise_attrs[] = TN_ATTR_TABLE(fused_pointwise);
+
+static tn_status pointwise_code(tn_infer *i, tn_point_code *out)
+{
+    const char *text = tn_value_pointer(i->attrs[TN_fused_pointwise_program]), *at = text;
+
+    if (tn_point_read(text, out, &at))
+        return tni_infer_fail(i, TN_E_ATTR, "program cannot be read from byte %d on: \"%.40s\"",
+                              (int)(at - text), at);
+    if (out->input_count > i->in_count)
+        return tni_infer_fail(i, TN_E_ATTR, "program reads input %u, but %u are given", out->input_count - 1,
+                              i->in_count);
+    return TN_OK;
+}
+
+static tn_status pointwise_args(tn_infer *i)
+{
+    tn_point_code code;
+    tn_status st;
+
+    i->in_count = (uint32_t)tni_attr_int(i->attrs, TN_fused_pointwise_num_args);
+    if ((st = pointwise_code(i, &code)))
+        return st;
+    i->out_count = i->visible_count = code.output_count;
+    return TN_OK;
+}
+
+/* All outputs have one shape, and inputs broadcast to it. */
+static tn_status pointwise_shape(tn_infer *i)
+{
+    tn_shape all = {.ndim = 0};
+    bool known = i->in_count > 0;
+    tn_status st = TN_OK;
+
+    for (uint32_t k = 0; k < i->in_count && known && !st; k++) {
+        const tn_shape before = all;
+
+        known = tn_shape_known(i->in_shape[k]);
+        st = known ? tni_shape_broadcast(i, &before, i->in_shape[k], &all) : TN_OK;
+    }
+    for (uint32_t o = 0; o < i->out_count && known && !st; o++)
+        st = tni_shape_assign(i, i->out_shape[o], &all);
+    for (uint32_t o = 1; o < i->out_count && !st; o++)
+        st = tn_shape_unify(i, i->out_shape[0], i->out_shape[o]);
+    return st;
+}
+
+static tn_status pointwise_dtype(tn_infer *i)
+{
+    tn_point_code code;
+    tn_status st = pointwise_code(i, &code);
+
+    for (uint32_t o = 0; o < i->out_count && o < code.output_count && !st; o++)
+        st = tni_dtype_assign(i, &i->out_dtype[o], code.step[code.output[o] - TN_POINT_RESULT].dtype);
+    return st;
+}
+
+/* One operation for each step and element. */
+static void pointwise_cost(const tn_infer *i, tn_cost *cost)
+{
+    const char *text = tn_value_pointer(i->attrs[TN_fused_pointwise_program]);
+    tn_point_code code;
+
+    if (!tn_point_read(text, &code, NULL) && i->out_count)
+        cost->flops = tn_cost_times(code.step_count, (uint64_t)tn_shape_count(i->out_shape[0]));
+}
 
 /* ---- the family -------------------------------------------------------------------------------------- */
 
@@ -51,4 +121,11 @@ static const tn_op fold_bias =
            .shapes = "gamma:(C) beta:(C) mean:(C) var:(C) bias?!no_bias:(C) -> output:(C)",
            .types = "T:float; T:attr(dtype,or(gamma)); gamma,beta,mean,var:stat(T)");
 
-const tn_op *const tni_family_fused[] = {&reorder, &fused_conv, &fused_dense, &fold_weight, &fold_bias, NULL};
+static const tn_op fused_pointwise =
+    TNI_OP("_fused_pointwise", .doc = "Pointwise operators one after the other, element by element.",
+           .attrs = pointwise_attrs, .inputs = TNI_NAMES("arg*"), .outputs = TNI_NAMES("out*"),
+           .flags = TN_OP_INTERNAL, .args = pointwise_args, .shape = pointwise_shape,
+           .dtype = pointwise_dtype, .cost = pointwise_cost);
+
+const tn_op *const tni_family_fused[] = {&reorder,   &fused_conv,      &fused_dense, &fold_weight,
+                                         &fold_bias, &fused_pointwise, NULL};

@@ -576,7 +576,9 @@ static void steps_read(steps *s)
 
 static steps steps_of(const tni_shape_rule *r, const rule_gradient *row, tn_grad *g)
 {
-    steps s = {.p = {.rule = (tni_shape_rule *)(uintptr_t)r, .which = "gradient"}, .g = g, .row = row};
+    steps s = {.p = {.rule = (tni_shape_rule *)(uintptr_t)r, .which = "gradient", .text = r->op->gradients},
+               .g = g,
+               .row = row};
 
     s.class = !row && r->gradient_class > CLASS_COMPOSED ? r->gradient_class : CLASS_COMPOSED;
     for (uint8_t a = 0; a < RULE_ARGS_MAX; a++)

@@ -25,6 +25,7 @@ typedef struct tni_opdef {
     const char *family;              /* the core's file that defines it; NULL: a plugin's, or the program's */
     const struct tni_opdef *meaning; /* whose kernels serve it; NULL: its own */
     uint32_t borrowed; /* TNI_OF_…: functions that are the meaning's and are asked as the meaning's */
+    struct tni_body *body; /* of a definition with one: its code (body.h); owned */
     void *function;    /* room exec's: a forward and backward of the program; NULL: kernels serve it */
 } tni_opdef;
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "op/attr_type.h"
+#include "op/body.h"
 #include "op/derived.h"
 #include "op/op.h"
 #include "op/shape_rule.h"
@@ -170,6 +171,19 @@ static tn_status bodies_check(const tn_op *op)
                      op->name, op->exec);
 }
 
+static tn_status attrs_check(const tn_op *op)
+{
+    size_t count = 0;
+    tn_status st = TN_OK;
+
+    for (const tn_attr_def *d = op->attrs; !st && d && d->name; d++)
+        if (count++ == TNI_ATTRS_MAX)
+            st = tni_error(TN_E_ARG, "operator %s: more than %d attributes", op->name, TNI_ATTRS_MAX);
+        else if (!(st = attr_check(op, d)))
+            st = attr_flags_check(op, d);
+    return st;
+}
+
 static tn_status def_fill(tni_opdef *def, const tn_op *op, tni_plugin *plugin)
 {
     arg_counts in, out;
@@ -183,8 +197,6 @@ static tn_status def_fill(tni_opdef *def, const tn_op *op, tni_plugin *plugin)
                          "an operator has the bad name \"%.100s\": 1 to %d letters, digits and _.-: are "
                          "allowed",
                          op->name ? op->name : "", NAME_MAX_BYTES);
-    if (op->struct_size >= TN_END(tn_op, body) && op->body)
-        return tni_error(TN_E_UNSUPPORTED, "operator %s: `body` is not taken yet", op->name);
     def->op = op;
     def->plugin = plugin;
     def->count_attr = -1;
@@ -199,11 +211,9 @@ static tn_status def_fill(tni_opdef *def, const tn_op *op, tni_plugin *plugin)
     if (!op->args && (out.fixed == 0 || out.repeated || op->visible > out.fixed))
         return tni_error(
             TN_E_ARG, "operator %s: no function says how many outputs it has, or more are visible", op->name);
+    if ((st = attrs_check(op)))
+        return st;
     for (const tn_attr_def *d = op->attrs; d && d->name; d++, def->attr_count++) {
-        if (def->attr_count == TNI_ATTRS_MAX)
-            return tni_error(TN_E_ARG, "operator %s: more than %d attributes", op->name, TNI_ATTRS_MAX);
-        if ((st = attr_check(op, d)) || (st = attr_flags_check(op, d)))
-            return st;
         if (d->flags & TN_ATTR_F_RUNTIME)
             def->runtime_mask[def->attr_count / 64] |= (uint64_t)1 << (def->attr_count % 64);
         if (d->flags & TN_ATTR_F_RUNTIME && op->args && tni_attr_is_tuple(d->type))
@@ -224,6 +234,7 @@ static void entry_destroy(entry *e)
         return;
     tni_attrs_release(e->defaults);
     tni_ruled_op_destroy(e->ruled);
+    tni_body_destroy(e->def.body);
     tni_free(e);
 }
 
@@ -298,6 +309,13 @@ static void entry_drop(tni_opset *s) TN_REQUIRES(&s->lock)
     entry_destroy(e);
 }
 
+static const tni_opdef *named(const void *names, const char *name)
+{
+    void *found = NULL;
+
+    return tni_map_get(names, name, &found) ? &((entry *)found)->def : NULL;
+}
+
 /* One definition, already complete. [takes ruled] */
 static tn_status one_add(tni_opset *s, const tn_op *op, const tni_opdef *about, tni_ruled_op *ruled)
     TN_REQUIRES(&s->lock)
@@ -310,7 +328,9 @@ static tn_status one_add(tni_opset *s, const tn_op *op, const tni_opdef *about, 
     e->def.family = about->family;
     e->def.function = about->function;
     e->def.meaning = about->meaning;
-    if ((st = entry_add(s, e)))
+    if (e->def.op->struct_size >= TN_END(tn_op, body) && e->def.op->body)
+        st = tni_body_create(&e->def, named, s->names, &e->def.body);
+    if (st || (st = entry_add(s, e)))
         entry_destroy(e);
     return st;
 }
@@ -321,13 +341,9 @@ static tn_status derived_add(tni_opset *s, const tn_op *op, const tni_opdef *abo
     tni_opdef derived = *about;
     void *found;
 
-    if (about->plugin)
-        return tni_error(TN_E_UNSUPPORTED,
-                         "operator %.80s: `computes` is for operators of the library and of programs so far",
-                         op->name ? op->name : "");
-    if (!name_good(op->name) || !name_good(op->computes) || !tni_map_get(s->names, op->computes, &found))
-        return tni_error(TN_E_KEY, "operator %.80s computes %.80s, which is not known (yet)",
-                         op->name ? op->name : "", op->computes);
+    if (!name_good(op->computes) || !tni_map_get(s->names, op->computes, &found))
+        return tni_error(TN_E_KEY, "operator %.80s computes %.80s, which is not known (yet)", op->name,
+                         op->computes);
     derived.meaning = tni_op_meaning(&((entry *)found)->def);
     return one_add(s, op, &derived, NULL);
 }
@@ -335,17 +351,19 @@ static tn_status derived_add(tni_opset *s, const tn_op *op, const tni_opdef *abo
 /* A definition and, where it has a gradient rule, its backward operator. `about`: who brings it. */
 static tn_status op_add(tni_opset *s, const tn_op *op, const tni_opdef *about) TN_REQUIRES(&s->lock)
 {
-    const bool ruled =
-        op->struct_size >= TN_END(tn_op, gradient) && name_good(op->name) && tni_op_is_ruled(op);
+    const bool own = about->family != NULL;
     tni_ruled_op *forward = NULL, *backward = NULL;
     tn_status st;
 
-    if (!ruled || tni_op_is_derived(op))
-        return tni_op_is_derived(op) ? derived_add(s, op, about) : one_add(s, op, about, NULL);
-    if (about->plugin)
-        return tni_error(TN_E_UNSUPPORTED, "operator %s: rules are for the library's own operators so far",
-                         op->name);
-    if ((st = tni_ruled_op_create(op, about->family == NULL, &forward)))
+    if (op->struct_size < TN_END(tn_op, gradient) || !name_good(op->name))
+        return one_add(s, op, about, NULL); /* says what is wrong */
+    if (!own && (st = attrs_check(op)))     /* rules are read against them */
+        return st;
+    if (tni_op_is_derived(op))
+        return derived_add(s, op, about);
+    if (!tni_op_is_ruled(op))
+        return one_add(s, op, about, NULL);
+    if ((st = tni_ruled_op_create(op, !own, &forward)))
         return st;
     if ((st = tni_ruled_op_backward(forward, &backward))) {
         tni_ruled_op_destroy(forward);

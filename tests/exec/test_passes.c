@@ -270,7 +270,8 @@ static const tni_pass_note *note_of(const tni_compiled *e, const char *pass)
 /* exp(x) + exp(x), then twice a sum of those with equal and with other numbers. */
 static void equal_ones(void **state)
 {
-    static const char *const settings[] = {NULL, "compile.passes_off=cse"};
+    static const char *const settings[] = {"compile.passes_off=pointwise",
+                                           "compile.passes_off=cse,pointwise"};
 
     (void)state;
     for (int off = 0; off < 2; off++) {
@@ -365,6 +366,30 @@ static void chains_of_casts(void **state)
         tni_array_release(out);
         close_with(c);
     }
+}
+
+/* A cast to the type that is there is no work forward; a backward that is made later, and reads the input for
+ * its type, finds it. */
+static void recorded_cast(void **state)
+{
+    tni_context *c = open_with(NULL);
+    tni_array *x = test_vector(c, 2, (float[]){0, 1}), *y = NULL;
+    const tni_backward_options retain = {.retain = true};
+    tni_cached_op *op = NULL;
+
+    (void)state;
+    assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
+    assert_ok(tni_cached_op_create(
+        c, one(c, "amp_cast", "dtype=float32", one(c, "sinh", "", variable(c, "x"))), NULL, &op));
+    test_record(true, true);
+    assert_ok(tni_cached_op_call(op, 1, &x, 1, &y));
+    test_record(false, false);
+    assert_ok(tni_backward(c, 1, &y, NULL, &retain));
+    test_values(tni_grad_get(x), (float[]){1, 1.5430806F}, 2, 1e-6F);
+    tni_cached_op_release(op);
+    tni_array_release(x);
+    tni_array_release(y);
+    close_with(c);
 }
 
 /* ---- layouts
@@ -616,7 +641,7 @@ static int group(void)
         cmocka_unit_test(borders_of_layouts),   cmocka_unit_test(constants_in_a_layout),
         cmocka_unit_test(recorded_in_a_layout), cmocka_unit_test(layers_with_what_follows),
         cmocka_unit_test(layers_that_are_seen), cmocka_unit_test(norms_into_layers),
-        cmocka_unit_test(unknown_passes),
+        cmocka_unit_test(recorded_cast),        cmocka_unit_test(unknown_passes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -76,9 +76,16 @@ static void bad_gradients_are_refused(void **state)
     op.gradient = second;
     assert_int_equal(tni_opset_add(ops, &op, NULL), TN_E_ARG); /* gradient said twice */
     op.gradient = NULL;
-    assert_int_equal(tni_opset_add(ops, &op, (tni_plugin *)&op),
-                     TN_E_UNSUPPORTED); /* not open to plugins yet */
-    assert_int_equal(tni_opset_add(ops, &op, NULL), TN_OK);
+    op.gradients = NULL;
+    assert_int_equal(tni_opset_add(ops, &op, NULL), TN_E_ARG); /* second of what? */
+    op.gradients = "own: dy -> a";
+    op.shapes = NULL;
+    assert_int_equal(tni_opset_add(ops, &op, NULL), TN_E_ARG); /* gradient of what? */
+    op.shapes = "a:(N) -> b:(N)";
+    op.computes = "exp";
+    assert_int_equal(tni_opset_add(ops, &op, NULL), TN_E_ARG); /* shapes said twice */
+    op.computes = NULL;
+    assert_int_equal(tni_opset_add(ops, &op, (tni_plugin *)&op), TN_OK); /* a plugin's is like any other */
     assert_int_equal(tni_opset_add(ops, &op, NULL), TN_E_KEY);
     tni_opset_destroy(ops);
 }

@@ -148,7 +148,7 @@ static tn_status gamma_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-#define FLAGS (TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO)
+#define FLAGS TNCPU_POINT_FLAGS
 
 static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
 

@@ -34,7 +34,7 @@ typedef struct point_plan {
 } point_plan;
 
 typedef struct point_call {
-    const point_plan *p;
+    const tn_plan *plan;
     const tn_exec *x;
 } point_call;
 
@@ -299,47 +299,109 @@ static void results_store(const point_plan *p, char *out, int64_t at, int64_t n,
     scatter(p, out, at, n, (const char *)(p->out.cross || p->cut ? &raw : made), add);
 }
 
+/* The input of the node that operand `k` of the loop is; it is not the scalar. */
+static uint32_t input_of(const point_plan *p, uint32_t k)
+{
+    return p->scalar >= 0 && (int32_t)k > p->scalar ? k - 1 : k;
+}
+
+bool tncpu_point_direct(const tn_plan *plan, uint32_t input)
+{
+    return (((const point_plan *)plan->state)->in[input].flags & DIRECT) != 0;
+}
+
+bool tncpu_point_single(const tn_plan *plan, uint32_t k)
+{
+    const point_plan *p = plan->state;
+
+    return (int32_t)k != p->scalar && p->in[input_of(p, k)].flags & SINGLE;
+}
+
+const void *tncpu_point_steady(const tn_plan *plan, uint32_t k, const tn_value *attrs, const void *in,
+                               int64_t n, tncpu_tile *to)
+{
+    const point_plan *p = plan->state;
+    tncpu_tile raw;
+
+    if ((int32_t)k == p->scalar) {
+        scalar_fill(p, attrs, to, n);
+        return to;
+    }
+    return tncpu_point_single(plan, k) ? operand(p, &p->in[input_of(p, k)], in, 0, n, &raw, to) : NULL;
+}
+
+uint32_t tncpu_point_operands(const tn_plan *plan, int32_t *scalar)
+{
+    const point_plan *p = plan->state;
+
+    *scalar = p->scalar;
+    return p->operands;
+}
+
+/* The loop reads the elements of this array where they are. */
+static bool bare(const point_arg *a)
+{
+    return (a->flags & DIRECT) && a->convert->native && !a->cross;
+}
+
+tncpu_loop tncpu_point_bare(const tn_plan *plan, const uint8_t *steady, const tn_value **attrs)
+{
+    const point_plan *p = plan->state;
+    bool all = bare(&p->out) && !p->cut;
+
+    for (uint32_t k = 0; k < p->operands; k++)
+        all = all && (steady[k] || ((int32_t)k != p->scalar && bare(&p->in[input_of(p, k)])));
+    *attrs = p->attrs;
+    return all ? p->loop : NULL;
+}
+
+void tncpu_point_piece_run(const tn_plan *plan, const tncpu_point_piece *t)
+{
+    const point_plan *p = plan->state;
+    tncpu_tile tiles[TNCPU_POINT_IN], raw, made;
+    const void *in[TNCPU_POINT_IN];
+    const bool direct = !t->add && bare(&p->out) && !p->cut;
+
+    for (uint32_t k = 0; k < p->operands; k++) {
+        const uint32_t i = input_of(p, k);
+
+        if (!(in[k] = t->steady[k]) && (int32_t)k != p->scalar)
+            in[k] = operand(p, &p->in[i], t->in[i], t->in_at[i], t->n, &raw, &tiles[k]);
+        else if (!in[k])
+            in[k] = tncpu_point_steady(plan, k, t->attrs, NULL, t->n, &tiles[k]);
+    }
+    p->loop(direct ? (void *)((char *)t->out + t->out_at * p->out.convert->bytes) : (void *)&made, in, t->n,
+            p->attrs ? p->attrs : t->attrs);
+    if (!direct)
+        results_store(p, t->out, t->out_at, t->n, &made, t->add);
+}
+
 static void part_run(void *arg, int64_t begin, int64_t end)
 {
     const point_call *call = arg;
-    const point_plan *p = call->p;
+    const point_plan *p = call->plan->state;
     const tn_exec *x = call->x;
-    tncpu_tile tiles[TNCPU_POINT_IN + 1], raw, *made = &tiles[TNCPU_POINT_IN];
-    const void *in[TNCPU_POINT_IN];
-    char *out = x->out[0]->data;
-    bool add = x->modes[0] == TN_MODE_ADD;
-    bool out_direct = !add && (p->out.flags & DIRECT) && p->out.convert->native && !p->out.cross && !p->cut;
-    int64_t size = end - begin < TNCPU_TILE ? end - begin : TNCPU_TILE;
+    tncpu_tile tiles[TNCPU_POINT_IN];
+    tncpu_point_piece t = {.out = x->out[0]->data, .attrs = x->attrs, .add = x->modes[0] == TN_MODE_ADD};
+    const int64_t size = end - begin < TNCPU_TILE ? end - begin : TNCPU_TILE;
 
-    for (uint32_t k = 0, i = 0; k < p->operands; k++) {
-        if ((int32_t)k == p->scalar) {
-            scalar_fill(p, x->attrs, &tiles[k], size);
-            in[k] = &tiles[k];
-        } else if (p->in[i++].flags & SINGLE) {
-            in[k] = operand(p, &p->in[i - 1], x->in[i - 1]->data, 0, size, &raw, &tiles[k]);
-        }
-    }
+    for (uint32_t i = 0; i < p->inputs; i++)
+        t.in[i] = x->in[i]->data;
+    for (uint32_t k = 0; k < p->operands; k++)
+        t.steady[k] = tncpu_point_steady(call->plan, k, x->attrs, t.in[input_of(p, k)], size, &tiles[k]);
     for (int64_t at = begin; at < end; at += TNCPU_TILE) {
-        int64_t n = end - at < TNCPU_TILE ? end - at : TNCPU_TILE;
-        void *to = out_direct ? (void *)(out + at * p->out.convert->bytes) : (void *)made;
-
-        for (uint32_t k = 0, i = 0; k < p->operands; k++) {
-            if ((int32_t)k == p->scalar)
-                continue;
-            if (!(p->in[i].flags & SINGLE))
-                in[k] = operand(p, &p->in[i], x->in[i]->data, at, n, &raw, &tiles[k]);
-            i++;
-        }
-        p->loop(to, in, n, p->attrs ? p->attrs : x->attrs);
-        if (!out_direct)
-            results_store(p, out, at, n, made, add);
+        t.n = end - at < TNCPU_TILE ? end - at : TNCPU_TILE;
+        t.out_at = at;
+        for (uint32_t i = 0; i < p->inputs; i++)
+            t.in_at[i] = at;
+        tncpu_point_piece_run(call->plan, &t);
     }
 }
 
 static void plain_run(void *arg, int64_t begin, int64_t end)
 {
     const point_call *call = arg;
-    const point_plan *p = call->p;
+    const point_plan *p = call->plan->state;
     const void *in[TNCPU_POINT_IN];
     int64_t offset = begin * p->out.convert->bytes;
 
@@ -351,7 +413,7 @@ static void plain_run(void *arg, int64_t begin, int64_t end)
 tn_status tncpu_point_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const point_plan *p = plan->state;
-    point_call call = {p, x};
+    point_call call = {plan, x};
 
     (void)err;
     if (x->modes[0] == TN_MODE_NONE)

@@ -139,8 +139,8 @@ typedef struct tn_grad_ops {
 /**
  * Builds the gradient of one node out of further nodes. The function must not read run-time attributes:
  * programs are kept while those change. Emitted nodes inherit them (TN_EMIT_INHERIT), and have those of the
- * forward's own call. Their shapes follow from the shapes of that call: an attribute with TN_ATTR_F_SHAPE that
- * is inherited must not give other ones.
+ * forward's own call. Their shapes follow from the shapes of that call: an attribute with TN_ATTR_F_SHAPE
+ * that is inherited must not give other ones.
  */
 struct tn_grad {
     uint32_t struct_size, flags; /* TN_GRAD_… */
@@ -183,6 +183,9 @@ typedef struct tn_body_ops {
 
 /* ---- definitions ------------------------------------------------------------------------------------- */
 
+/* What bodies call beside operators of one input: two operands, where the second or first may be a number. */
+#define TN_BODY_FUNCTIONS "maximum, minimum, power, hypot, mod, where(condition, x, y)"
+
 #define TN_EXEC_KERNEL 0
 #define TN_EXEC_SUBGRAPH 1 /* run_bodies */
 #define TN_EXEC_HOST 2
@@ -207,9 +210,9 @@ typedef struct tn_body_ops {
 
 /**
  * One operator. `inputs` and `outputs` are NULL-ended; a last input such as "arg*" is variadic ("arg0",
- * "arg1" …, counted by the attribute flagged TN_ATTR_F_COUNT). Several such inputs repeat together ("weight_*",
- * "grad_*": weight_0, grad_0, weight_1 …); `args` counts them, and plain names may follow. Bit i of `mutates`:
- * input i is changed (statistics, states).
+ * "arg1" …, counted by the attribute flagged TN_ATTR_F_COUNT). Several such inputs repeat together
+ * ("weight_*", "grad_*": weight_0, grad_0, weight_1 …); `args` counts them, and plain names may follow. Bit i
+ * of `mutates`: input i is changed (statistics, states).
  */
 struct tn_op {
     uint32_t struct_size;
@@ -248,7 +251,14 @@ struct tn_op {
     /* The rule of data types as text, in the place of `dtype`: "T:float; gamma,beta:stat(T)". */
     const char *types;
     /* Of a pointwise operator: what it computes for one element, as text over its inputs and attributes:
-     * "x / (1 + exp(-beta * x))". Programs fuse it with what stands around it; it needs no kernel. */
+     * "x / (1 + exp(-beta * x))". Programs fuse it with what stands around it; it needs no kernel.
+     *     expression = sum [ ("<" | ">" | "<=" | ">=" | "==" | "!=") sum ]        1 or 0
+     *     sum        = product { ("+" | "-") product }
+     *     product    = factor { ("*" | "/") factor }
+     *     factor     = "-" factor | number | "(" expression ")" | input | attribute | name "(" expression, …
+     * ")" An attribute is a number, a name is a pointwise operator of one input or of TN_BODY_FUNCTIONS.
+     * Inputs and the output have one data type and shape; each operation rounds to that type. A kernel of the
+     * operator's own, where there is one, is preferred, and then it is not fused. */
     const char *body;
     /* Not 0: `mutates` speaks of the first `mutates_period` inputs (64 at most) and repeats for all that
      * follow, but for the last `mutates_tail` ones: of operators that update any number of parameters at
@@ -429,7 +439,10 @@ struct tn_exec {
 #define TN_KERNEL_ADD_TO 4u        /* serves TN_MODE_ADD; else the core adds */
 #define TN_KERNEL_ASYNC 8u
 #define TN_KERNEL_EMPTY_OK 16u /* wants to see tensors without elements */
-#define TN_KERNEL_LAYOUTS 32u  /* takes private layouts and may ask for them where TN_NODE_LAYOUTS says so */
+#define TN_KERNEL_POINTWISE                                                                                  \
+    64u /* the _fused_pointwise kernel of its plugin computes this operator with the same bits: programs may \
+           fuse it with its neighbours (plugin/pointwise.h) */
+#define TN_KERNEL_LAYOUTS 32u /* takes private layouts and may ask for them where TN_NODE_LAYOUTS says so */
 
 /**
  * One kernel. It serves versions op_version_min to op_version_max of the definition, and later ones where

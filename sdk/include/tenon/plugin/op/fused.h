@@ -51,4 +51,28 @@ TN_ATTRS(fold_weight);
     X(fold_bias, DTYPE, dtype, "None", TN_ANY, "of the output; None: that of gamma")
 TN_ATTRS(fold_bias);
 
+/* _fused_pointwise: plugin/pointwise.h says what a program is. r0 … hold run-time attributes of its steps. */
+#define TN_FUSED_RUN_ROW(X, n)                                                                               \
+    X(fused_pointwise, FLOAT_RUN, r##n, "0", TN_ANY, "a run-time attribute of a step")
+#define TN_fused_pointwise_ATTRS(X)                                                                          \
+    X(fused_pointwise, TEXT, program, TN_REQUIRED, TN_ANY, "its steps")                                      \
+    X(fused_pointwise, COUNT, num_args, TN_REQUIRED, TN_IN(0, 16), "number of inputs")                       \
+    TN_FUSED_RUN_ROW(X, 0)                                                                                   \
+    TN_FUSED_RUN_ROW(X, 1)                                                                                   \
+    TN_FUSED_RUN_ROW(X, 2)                                                                                   \
+    TN_FUSED_RUN_ROW(X, 3)                                                                                   \
+    TN_FUSED_RUN_ROW(X, 4)                                                                                   \
+    TN_FUSED_RUN_ROW(X, 5)                                                                                   \
+    TN_FUSED_RUN_ROW(X, 6)                                                                                   \
+    TN_FUSED_RUN_ROW(X, 7)                                                                                   \
+    TN_FUSED_RUN_ROW(X, 8)                                                                                   \
+    TN_FUSED_RUN_ROW(X, 9)                                                                                   \
+    TN_FUSED_RUN_ROW(X, 10)                                                                                  \
+    TN_FUSED_RUN_ROW(X, 11)                                                                                  \
+    TN_FUSED_RUN_ROW(X, 12)                                                                                  \
+    TN_FUSED_RUN_ROW(X, 13)                                                                                  \
+    TN_FUSED_RUN_ROW(X, 14)                                                                                  \
+    TN_FUSED_RUN_ROW(X, 15)
+TN_ATTRS(fused_pointwise);
+
 #endif
