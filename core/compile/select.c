@@ -755,11 +755,8 @@ static tn_status select_anew(void *arg, const tni_request *r, tni_prepared **out
 
     tni_str_init(&text, 1u << 16);
     st = select_with(s, r, out, &text, &none);
-    if (st == TN_E_UNSUPPORTED && r->def->body) { /* its own kernels come first */
-        st = tni_body_select(s, r, out);
-        if (st == TN_E_UNSUPPORTED)
-            (void)tni_str_addf(&text, "and its body cannot run: %s", tni_error_message());
-    }
+    if (st == TN_E_UNSUPPORTED && r->def->body) /* its own kernels come first */
+        st = tni_body_select(s, r, out, &text);
     if (st == TN_E_UNSUPPORTED) {
         if (text.text)
             end_trim(&text);

@@ -147,13 +147,12 @@ static inline tn_status tn_point_read(const char *text, tn_point_code *out, cons
     while (!st && tn_point_take_(&p, ';'));
     if (!st && !tn_point_take_(&p, '>'))
         st = TN_E_ARG;
-    while (!st) {
-        if (out->output_count == TN_POINT_OUTPUTS_MAX || *p != 't' ||
-            tn_point_value_(&p, out, &out->output[out->output_count]))
-            st = TN_E_ARG;
-        else if (out->output_count++, !tn_point_take_(&p, ','))
-            break;
-    }
+    if (!st)
+        do
+            st = out->output_count < TN_POINT_OUTPUTS_MAX && *p == 't'
+                     ? tn_point_value_(&p, out, &out->output[out->output_count])
+                     : TN_E_ARG;
+        while (!st && ++out->output_count && tn_point_take_(&p, ','));
     if (!st && *p)
         st = TN_E_ARG;
     if (at)
