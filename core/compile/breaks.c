@@ -83,7 +83,7 @@ static tn_status checker_init(checker *c)
         t->ndim = g->shapes[e].ndim;
         t->dtype = g->dtypes[e];
         t->device = c->device->index;
-        t->bytes = (uint64_t)tni_row_major(t->ndim, t->shape, at) * tn_dtype_bytes(t->dtype);
+        t->bytes = tn_dtype_size(t->dtype, (uint64_t)tni_row_major(t->ndim, t->shape, at));
         at += t->ndim;
     }
     return TN_OK;

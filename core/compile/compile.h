@@ -17,7 +17,7 @@ struct tni_prepared {
     const tn_kernel_table *table;
     tni_plugin *plugin;
     tn_plan plan;
-    uint64_t est_ns; /* the plan's, or what the definition's cost makes likely; 0: nobody says */
+    uint64_t est_ns;              /* the plan's, or what the definition's cost makes likely; 0: nobody says */
     uint32_t in_count, out_count; /* outputs and then mutated inputs */
     bool dense;                   /* wants row-major tensors: the caller copies strided ones */
     bool layouts;                 /* some input or output has a private layout */
@@ -45,8 +45,7 @@ bool tni_kernel_near(const tn_kernel *k, const tn_op *op, uint32_t in_count, uin
 /* Input `i` comes to the kernel with the strides that it was prepared for; else dense. */
 static inline bool tni_prepared_strides(const tni_prepared *p, const tni_opdef *def, uint32_t i)
 {
-    return !p->dense &&
-           !(p->near && tni_kernel_near(p->kernel, def->op, p->in_count, p->out_count, i));
+    return !p->dense && !(p->near && tni_kernel_near(p->kernel, def->op, p->in_count, p->out_count, i));
 }
 
 /* A backward that reads the block which its forward saved. */

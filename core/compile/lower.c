@@ -33,7 +33,7 @@ tn_status tni_code_value_add(tni_code *c, const tni_value *like, uint32_t *out)
     v.tensor.stride = stride;
     if (v.tensor.ndim >= 0)
         v.tensor.bytes =
-            (uint64_t)tni_row_major(v.tensor.ndim, v.tensor.shape, stride) * tn_dtype_bytes(v.tensor.dtype);
+            tn_dtype_size(v.tensor.dtype, (uint64_t)tni_row_major(v.tensor.ndim, v.tensor.shape, stride));
     v.root = (uint32_t)c->values.count;
     v.def = v.first = v.last = v.port = v.arena = v.again = TNI_NONE;
     v.place = TNI_PLACE_NONE;

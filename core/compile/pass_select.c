@@ -183,8 +183,7 @@ static void operands_densify(const tni_code *c, const tni_instruction *in)
 
         if (tni_prepared_strides(in->prepared, in->def, i))
             continue;
-        t->bytes =
-            (uint64_t)tni_row_major(t->ndim, t->shape, (int64_t *)t->stride) * tn_dtype_bytes(t->dtype);
+        t->bytes = tn_dtype_size(t->dtype, (uint64_t)tni_row_major(t->ndim, t->shape, (int64_t *)t->stride));
     }
 }
 

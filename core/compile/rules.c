@@ -122,6 +122,11 @@ static bool types_match(const tni_request *r, const tn_kernel *k, char *why, siz
         const char *rule = rule_of(r, k, i);
         int32_t dtype = argument_dtype(r, i);
 
+        if (!rule && tni_dtype_packed(dtype)) {
+            snprintf(why, size, "%s %u is %s, which it does not name", i < r->in_count ? "input" : "output",
+                     i < r->in_count ? i : i - r->in_count, tni_dtype_name(dtype));
+            return false;
+        }
         if (rule && !types_allow(r, rule, dtype)) {
             snprintf(why, size, "%s %u is %s, takes %s", i < r->in_count ? "input" : "output",
                      i < r->in_count ? i : i - r->in_count,

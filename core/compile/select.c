@@ -462,7 +462,7 @@ static void tensor_dense(const tn_tensor *t, tn_tensor *out, int64_t *stride)
 {
     *out = *t;
     out->stride = stride;
-    out->bytes = (uint64_t)tni_row_major(t->ndim, t->shape, stride) * tn_dtype_bytes(t->dtype);
+    out->bytes = tn_dtype_size(t->dtype, (uint64_t)tni_row_major(t->ndim, t->shape, stride));
 }
 
 static bool near_bit(uint32_t bits, uint32_t at)

@@ -77,7 +77,7 @@ typedef struct tni_call_key {
     tni_device *device;
     uint32_t flags;
     uint64_t generation;
-    tni_prepared *forward; /* NULL: not known, or no backward */
+    tni_prepared *forward;        /* NULL: not known, or no backward */
     uint32_t in_count, out_count; /* out: those of out_shape */
     tni_array *const *in;
     tn_shape *const *out_shape; /* where run-time attributes decide shapes: of the outputs; else NULL */
@@ -89,8 +89,8 @@ typedef struct tni_call_room {
     void *many; /* NULL: there are few */
     tn_shape *at[TNI_CALL_SHAPES], few[TNI_CALL_SHAPES];
 } tni_call_room;
-/* Asks the run-time attributes of the call: checks the lengths of tuples; fills in out_shape where they decide
- * shapes, which `room` holds. */
+/* Asks the run-time attributes of the call: checks the lengths of tuples; fills in out_shape where they
+ * decide shapes, which `room` holds. */
 tn_status tni_call_shapes(tni_context *c, tni_call_key *k, tni_call_room *room);
 static inline void tni_call_room_end(tni_call_room *room) /* after tni_call_shapes, whatever it gave */
 {

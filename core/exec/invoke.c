@@ -86,8 +86,8 @@ static bool spare_use_locked(tni_site *s, uint32_t attr, tn_value value)
     return false;
 }
 
-/* The site's reference goes to a spare place: a free one, or that of values that no call holds and that had no
- * room for what is set. What is left over is the caller's. */
+/* The site's reference goes to a spare place: a free one, or that of values that no call holds and that had
+ * no room for what is set. What is left over is the caller's. */
 static tni_attrs *spare_keep_locked(tni_site *s, tni_attrs *attrs)
 {
     const size_t places = sizeof s->spare / sizeof *s->spare;
@@ -391,7 +391,8 @@ static tn_status call_signature(tni_context *c, tni_signature *s, const tni_invo
     if (out_count < s->args.visible_count)
         return tni_error(TN_E_ARG, "operator %s has %u outputs, room for %u is given", s->def->op->name,
                          s->args.visible_count, out_count);
-    if (s->out_count > TNI_SIG_OPERANDS && !(all = tni_calloc(s->out_count, sizeof *all)))
+    if (s->out_count > TNI_SIG_OPERANDS &&
+        !(all = tni_keep_zeroed(c->space->keep, s->out_count, sizeof(*all))))
         return TN_E_NOMEM;
     if (out_count > s->args.visible_count)
         out_count = s->args.visible_count;
@@ -412,7 +413,7 @@ static tn_status call_signature(tni_context *c, tni_signature *s, const tni_invo
         outputs_give(s, out_count, out, all);
     tni_array_release(saved);
     if (all != small)
-        tni_free(all);
+        tni_keep_give(c->space->keep, all);
     return st;
 }
 

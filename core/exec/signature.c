@@ -158,8 +158,8 @@ tn_status tni_call_shapes(tni_context *c, tni_call_key *k, tni_call_room *room)
 
 /* ---- making ------------------------------------------------------------------------------------------ */
 
-/* One block: the signature, its operand keys with their dims, output shapes, dtypes, mutated inputs, modes and
- * storage types. */
+/* One block: the signature, its operand keys with their dims, output shapes, dtypes, mutated inputs, modes
+ * and storage types. */
 static tn_status signature_alloc(const tni_call_key *k, uint32_t out_count, uint32_t mutated,
                                  tni_signature **out)
 {
@@ -331,7 +331,7 @@ static void tensor_of_shape(tn_tensor *t, const tn_shape *shape, int32_t dtype, 
     t->stride = stride;
     t->ndim = shape->ndim;
     t->dtype = dtype;
-    t->bytes = (uint64_t)tni_row_major(t->ndim, t->shape, stride) * tn_dtype_bytes(dtype);
+    t->bytes = tn_dtype_size(dtype, (uint64_t)tni_row_major(t->ndim, t->shape, stride));
 }
 
 static tn_status tensor_room_init(tensor_room *r, const tni_call_key *k, const tni_signature *s)

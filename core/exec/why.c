@@ -196,8 +196,8 @@ static tn_status tensors_make(const question *w, tensors *t)
         x->ndim = y->shapes[i].ndim;
         x->dtype = y->dtypes[i];
         if (tn_shape_known(&y->shapes[i]))
-            x->bytes = (uint64_t)tni_row_major(x->ndim, x->shape, t->strides + (size_t)i * TN_NDIM_MAX) *
-                       tn_dtype_bytes(x->dtype);
+            x->bytes = tn_dtype_size(
+                x->dtype, (uint64_t)tni_row_major(x->ndim, x->shape, t->strides + (size_t)i * TN_NDIM_MAX));
     }
     t->count = own;
     for (uint32_t i = 0; i < y->in_count; i++)

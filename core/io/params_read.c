@@ -114,7 +114,7 @@ static tn_status types_read(tni_source *s, record *r)
 
     if (st || (st = tni_source_i32(s, &r->dtype)))
         return st;
-    if (tn_dtype_bytes(r->dtype) == 0)
+    if (tn_dtype_bytes(r->dtype) == 0 || tni_dtype_packed(r->dtype))
         return bad(s, r, "data type", r->dtype);
     for (int32_t i = 0; i < r->aux_count; i++) {
         if ((st = tni_source_i32(s, &r->aux_dtype[i])) || (st = shape_read(s, r, false, &ndim, shape)))

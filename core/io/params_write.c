@@ -27,7 +27,12 @@ static tn_status values_write(tni_sink *to, tni_array *a)
 static tn_status types_write(tni_sink *to, const tni_array *a)
 {
     static const uint32_t device[2] = {1, 0}; /* MXNet's cpu(0) */
-    tn_status st = tni_sink_write(to, device, sizeof device);
+    tn_status st;
+
+    if (tni_dtype_packed(a->dtype))
+        return tni_error(TN_E_UNSUPPORTED, "a .params file has no type for %s: cast it to int8 first",
+                         tni_dtype_name(a->dtype));
+    st = tni_sink_write(to, device, sizeof device);
 
     return st ? st : tni_sink_u32(to, (uint32_t)a->dtype);
 }

@@ -44,8 +44,10 @@ static uint64_t bytes_of(uint32_t count, tn_shape *const *shape, const int32_t *
     uint64_t sum = 0;
 
     for (uint32_t k = 0; k < count && sum != TN_COST_UNKNOWN; k++) {
-        const uint64_t bytes =
-            tn_cost_times(tni_cost_elements(shape[k], 0), (uint64_t)tn_dtype_bytes(dtype[k]));
+        const uint64_t elements = tni_cost_elements(shape[k], 0);
+        const uint64_t bytes = tn_dtype_bits(dtype[k]) < 8 && elements != TN_COST_UNKNOWN
+                                   ? tn_dtype_size(dtype[k], elements)
+                                   : tn_cost_times(elements, tn_dtype_bytes(dtype[k]));
 
         sum = bytes > TN_COST_UNKNOWN - 1 - sum ? TN_COST_UNKNOWN : sum + bytes;
     }

@@ -18,7 +18,8 @@ static tn_status attrs_check(const tn_op *op, const tn_op *meaning)
     if (!a)
         return TN_OK;
     for (; b && b->name && a->name; a++, b++)
-        if ((strcmp(a->name, b->name) && !op->gradient) || a->type != b->type || a->flags != b->flags)
+        if ((strcmp(a->name, b->name) && !op->gradient && !op->gradients) || a->type != b->type ||
+            a->flags != b->flags)
             break;
     if (a->name || (b && b->name))
         return tni_error(TN_E_ARG, "operator %s computes %s, but their attributes differ from %.80s on",

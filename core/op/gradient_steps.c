@@ -12,15 +12,17 @@
  *
  *     "data = elemwise_div(dy*output, data)"    "t = sum(h*output, axis=@axis) ; dy = broadcast_sub(h, t)"
  *
- * A step gives an input its gradient, or a name to what further steps read. `dy` or `h`, `dy1`: what arrives
- * at an output. In steps of the second derivative names are those of the backward operator's inputs, and `h`,
- * `h1` is what arrives at its outputs. Signs are elementwise operators, of class `broadcast` those that
- * stretch, of class `numpy` its own, and what an input gets is summed to its shape and type. An operand may
- * be a number, an attribute that does not change from call to call, or `scalar`. `!`: attributes of equal
- * names are taken over; `@attr`: the text of one; `#arg`: how many copies there are; `arg*`: all of them.
- * What does not arrive counts as zero: a product with it does not arrive, a sum is its other term. What is
- * not there (`?cond`) is left out of calls. Steps are read as they run, without a tree; without `g` they are
- * only checked.
+ * A step gives an input its gradient, or a name to what further steps read; among rows with an arrow a row
+ * is one step. `dy` or `h`, `dy1`: what arrives at an output. In steps of the second derivative names are
+ * those of the backward operator's inputs, and `h`, `h1` is what arrives at its outputs. Signs are
+ * elementwise operators, of class `broadcast` those that stretch, of class `numpy` its own, and what an input
+ * gets is summed to its shape and type. An operand may be a number, an attribute that does not change from
+ * call to call (with None a sign has no effect), or `scalar`. `!`: attributes of equal names are taken over;
+ * `@attr`: the text of one; `#arg`: how many copies there are; `arg*`: all of them. What does not arrive
+ * counts as zero: a product with it does not arrive (of a loss layer it is its other factor), a sum is its
+ * other term. What is not there
+ * (`?cond`) is left out of calls. Steps are read as they run, without a tree; without `g` they are only
+ * checked.
  */
 #include "op/attr_type.h"
 #include "op/shape_rule_parser.h"
@@ -124,7 +126,7 @@ static value apply_number(steps *s, const sign *f, bool reversed, value array, v
 
     if (!op)
         fail(&s->p, "a number stands on the wrong side");
-    if (!array.edge.node || s->p.st)
+    if (!array.edge.node || s->p.st || strcmp(number.text, "None") == 0)
         return array;
     snprintf(name, sizeof name, "%s%s", numpy ? f->numpy : op, numpy ? "_scalar" : "");
     return node_emit(s, name, number.scalar ? TN_EMIT_INHERIT : 0, 1, &array.edge,
@@ -150,6 +152,8 @@ static value apply(steps *s, const sign *f, value a, value b)
         return apply_number(s, f, false, a, b);
     if (a.number || a.scalar)
         return apply_number(s, f, true, b, a);
+    if (*f->text == '*' && s->p.rule->op->flags & TN_OP_IGNORE_HEAD && !(a.edge.node && b.edge.node))
+        return a.edge.node ? a : b;
     if (!a.edge.node || !b.edge.node) {
         if (!sum || !b.edge.node)
             return !sum && a.edge.node ? b : a;
@@ -389,15 +393,17 @@ static void call_push(steps *s, call *c, const value *v, bool head)
 /* One argument, or with "*" all copies; of heads some may not arrive. */
 static void call_arg(steps *s, call *c)
 {
-    const size_t n = word_length(s->p.p);
+    const char *name = s->p.p + (*s->p.p == '~');
+    const size_t n = word_length(name);
     uint32_t copies = 1;
     value v;
 
-    if (!n || s->p.p[n] != '*' || (s->p.p[n + 1] != ',' && s->p.p[n + 1] != ')')) {
+    if (!n || name[n] != '*' || (name[n + 1] != ',' && name[n + 1] != ')')) {
         v = value_read(s);
         call_push(s, c, &v, false);
         return;
     }
+    s->p.p = name;
     for (uint32_t k = 0; k < (s->g ? copies : 1) && !s->p.st; k++) {
         if (!edge_find(s, n, k, &v, &copies))
             fail(&s->p, "no argument has this name");
@@ -503,14 +509,14 @@ static value value_read(steps *s)
 /* An input gets its gradient: one edge, or with `all` the outputs of one node. */
 static void input_set(steps *s, uint32_t index, uint32_t count, bool all, tn_edge e)
 {
-    for (uint32_t k = 0; !s->p.st && s->g && e.node && k < (all ? count : 1); k++) {
-        const tn_edge in[] = {e, tn_grad_input(s->g, index + k)};
+    for (uint32_t k = 0; !s->p.st && s->g && e.node && k < (all ? count : 1); k++, e.index++) {
+        if (s->class != CLASS_COMPOSED) {
+            const tn_edge in[] = {e, tn_grad_input(s->g, index + k)};
 
-        if (s->class != CLASS_COMPOSED)
             e = node_emit(s, "_sum_like", 0, 2, in, 0, NULL).edge;
+        }
         if (!s->p.st)
             s->p.st = s->g->ops->set(s->g, index + k, e);
-        e.index++;
     }
 }
 
@@ -560,11 +566,21 @@ static void step_read(steps *s)
     blanks(&s->p);
 }
 
+/* A row of steps among rows with an arrow is one step: behind it stands the second derivative. */
+static void steps_read(steps *s)
+{
+    do
+        step_read(s);
+    while ((s->row || s->p.rule->gradient_class >= CLASS_COMPOSED) && take(&s->p, ";"));
+}
+
 static steps steps_of(const tni_shape_rule *r, const rule_gradient *row, tn_grad *g)
 {
-    steps s = {.p = {.rule = (tni_shape_rule *)(uintptr_t)r, .which = "gradient"}, .g = g, .row = row};
+    steps s = {.p = {.rule = (tni_shape_rule *)(uintptr_t)r, .which = "gradient", .text = r->op->gradients},
+               .g = g,
+               .row = row};
 
-    s.class = row ? CLASS_COMPOSED : r->gradient_class;
+    s.class = !row && r->gradient_class > CLASS_COMPOSED ? r->gradient_class : CLASS_COMPOSED;
     for (uint8_t a = 0; a < RULE_ARGS_MAX; a++)
         s.copies[a] = 1;
     return s;
@@ -581,9 +597,7 @@ void tni_gradient_steps_read(parser *p, const rule_gradient *row, bool factor)
         if (v.number || v.scalar)
             fail(&s.p, "a factor is a number");
     } else {
-        do
-            step_read(&s);
-        while (take(&s.p, ";"));
+        steps_read(&s);
     }
     blanks(&s.p);
     p->p = s.p.p;
@@ -626,9 +640,7 @@ tn_status tni_gradient_steps(const tni_shape_rule *r, const rule_gradient *row, 
 
     if ((s.p.st = steps_begin(&s, text)))
         return s.p.st;
-    do
-        step_read(&s);
-    while (take(&s.p, ";"));
+    steps_read(&s);
     return s.p.st;
 }
 

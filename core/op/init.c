@@ -23,11 +23,6 @@ static tn_status fill_shape(tn_infer *i)
     return tni_shape_attr(i, TN_full_shape, i->out_shape[0]);
 }
 
-static tn_status fill_dtype(tn_infer *i)
-{
-    return tni_dtype_asked(i, &i->out_dtype[0], (int32_t)tni_attr_int(i->attrs, TN_full_dtype));
-}
-
 static tn_status arange_shape(tn_infer *i)
 {
     const double *stop = tni_attr_opt_float(i->attrs, TN_arange_stop);
@@ -46,11 +41,6 @@ static tn_status arange_shape(tn_infer *i)
     return tn_shape_unify(i, i->out_shape[0], &s);
 }
 
-static tn_status arange_dtype(tn_infer *i)
-{
-    return tni_dtype_asked(i, &i->out_dtype[0], (int32_t)tni_attr_int(i->attrs, TN_arange_dtype));
-}
-
 static tn_status eye_shape(tn_infer *i)
 {
     const int64_t n = tni_attr_int(i->attrs, TN_eye_N), m = tni_attr_int(i->attrs, TN_eye_M);
@@ -59,27 +49,15 @@ static tn_status eye_shape(tn_infer *i)
     return tn_shape_unify(i, i->out_shape[0], &s);
 }
 
-static tn_status eye_dtype(tn_infer *i)
-{
-    return tni_dtype_asked(i, &i->out_dtype[0], (int32_t)tni_attr_int(i->attrs, TN_eye_dtype));
-}
-
-static const tn_op zeros = TNI_OP("_zeros", .doc = "Zeros.", .attrs = fill_attrs, .inputs = NULL,
-                                  .outputs = TNI_NAMES("output"), .shape = fill_shape, .dtype = fill_dtype);
-
-static const tn_op ones = TNI_OP("_ones", .doc = "Ones.", .attrs = fill_attrs, .inputs = NULL,
-                                 .outputs = TNI_NAMES("output"), .shape = fill_shape, .dtype = fill_dtype);
-
-static const tn_op full = TNI_OP("_full", .doc = "One value in every element.",
-                                 .aliases = TNI_NAMES("_npi_full"), .attrs = full_attrs, .inputs = NULL,
-                                 .outputs = TNI_NAMES("output"), .shape = fill_shape, .dtype = fill_dtype);
-
-static const tn_op arange =
-    TNI_OP("_arange", .doc = "start, start + step, … below stop.", .attrs = arange_attrs, .inputs = NULL,
-           .outputs = TNI_NAMES("output"), .shape = arange_shape, .dtype = arange_dtype);
-
-static const tn_op eye =
-    TNI_OP("_eye", .doc = "Ones on a diagonal, zeros elsewhere.", .attrs = eye_attrs, .inputs = NULL,
-           .outputs = TNI_NAMES("output"), .shape = eye_shape, .dtype = eye_dtype);
+#define MAKE(id, name_, doc_, attrs_, shape_, ...)                                                           \
+    static const tn_op id = TNI_OP(name_, .doc = doc_, .attrs = attrs_, .outputs = TNI_NAMES("output"),      \
+                                   .shape = shape_, .types = "output:attr(dtype,or(f32))", __VA_ARGS__);
+/* clang-format off */
+MAKE(zeros, "_zeros", "Zeros.", fill_attrs, fill_shape, .inputs = NULL)
+MAKE(ones, "_ones", "Ones.", fill_attrs, fill_shape, .inputs = NULL)
+MAKE(full, "_full", "One value in every element.", full_attrs, fill_shape, .aliases = TNI_NAMES("_npi_full"))
+MAKE(arange, "_arange", "start, start + step, … below stop.", arange_attrs, arange_shape, .inputs = NULL)
+MAKE(eye, "_eye", "Ones on a diagonal, zeros elsewhere.", eye_attrs, eye_shape, .inputs = NULL)
+/* clang-format on */
 
 const tn_op *const tni_family_init[] = {&zeros, &ones, &full, &arange, &eye, NULL};

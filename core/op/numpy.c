@@ -7,7 +7,6 @@
 #include "tenon/plugin/op/numpy.h"
 #include "op/binary.h"
 #include "op/cost.h"
-#include "op/join.h"
 #include "tenon/plugin/op/scalar.h"
 
 static const char *const x_name[] = {"x", NULL};
@@ -219,7 +218,7 @@ OTHERS(OTHER_OP)
 DERIVED(_npi_absolute, "abs", .inputs = x_name, .aliases = abs_alias)
 DERIVED(_np_transpose, "transpose", .inputs = a_name, .attrs = axes_attrs)
 DERIVED(_npi_concatenate, "Concat", .inputs = list_names, .attrs = concatenate_attrs,
-        .gradient = tni_concat_grad)
+        .gradients = "composed: data* = _backward_Concat(dy, ~data*, dim=@axis)")
 DERIVED(_npi_logical_not, "logical_not", .inputs = x_name, .types = TRUTH)
 
 const tn_op *const tni_family_numpy[] = {

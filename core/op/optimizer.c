@@ -85,8 +85,9 @@ static const tn_op rmspropalex =
 
 /* ---- any number of parameters at once ----------------------------------------------------------------- */
 
-/* The last attribute counts the parameters, of which each has the inputs whose names repeat. The preloaded forms
- * have rates and decays as two arrays behind them, the others as run-time tuples in front of the attributes. */
+/* The last attribute counts the parameters, of which each has the inputs whose names repeat. The preloaded
+ * forms have rates and decays as two arrays behind them, the others as run-time tuples in front of the
+ * attributes. */
 static const tn_attr_def multi_sgd_attrs[] = TN_ATTR_TABLE(multi_sgd_update);
 static const tn_attr_def multi_sgd_mom_attrs[] = TN_ATTR_TABLE(multi_sgd_mom_update);
 static const tn_attr_def preloaded_sgd_attrs[] = TN_ATTR_TABLE(preloaded_multi_sgd_update);
@@ -169,10 +170,10 @@ static tn_status multi_dtype(tn_infer *i)
 #define MULTI_INPUTS_MP_SGD "weight_*", "grad_*", "weight32_*"
 #define MULTI_INPUTS_MP_SGD_MOM "weight_*", "grad_*", "mom_*", "weight32_*"
 #define MULTI(id, attrs_, doc_, mutates_, period, tail, ...)                                                 \
-    static const tn_op id = TNI_OP(#id, .doc = doc_, .attrs = attrs_, .mutates = mutates_,                   \
-                                   .mutates_period = period, .mutates_tail = tail,                           \
-                                   .inputs = TNI_NAMES(__VA_ARGS__), .outputs = TNI_NAMES("output*"),        \
-                                   .args = multi_args, .shape = multi_shape, .dtype = multi_dtype)
+    static const tn_op id =                                                                                  \
+        TNI_OP(#id, .doc = doc_, .attrs = attrs_, .mutates = mutates_, .mutates_period = period,             \
+               .mutates_tail = tail, .inputs = TNI_NAMES(__VA_ARGS__), .outputs = TNI_NAMES("output*"),      \
+               .args = multi_args, .shape = multi_shape, .dtype = multi_dtype)
 
 MULTI(multi_sgd_update, multi_sgd_attrs, "Gradient descent for many weights.", 0, 0, 0, MULTI_INPUTS_SGD);
 MULTI(multi_sgd_mom_update, multi_sgd_mom_attrs, "Gradient descent with momentum for many weights.", 4, 3, 0,
@@ -191,8 +192,8 @@ MULTI(preloaded_multi_mp_sgd_update, preloaded_sgd_attrs,
       "Gradient descent on float32 copies of many weights, rates and decays being arrays.", 4, 3, 2,
       MULTI_INPUTS_MP_SGD, "lrs", "wds");
 MULTI(preloaded_multi_mp_sgd_mom_update, preloaded_sgd_mom_attrs,
-      "Gradient descent with momentum on float32 copies of many weights, rates and decays being arrays.", 12, 4,
-      2, MULTI_INPUTS_MP_SGD_MOM, "lrs", "wds");
+      "Gradient descent with momentum on float32 copies of many weights, rates and decays being arrays.", 12,
+      4, 2, MULTI_INPUTS_MP_SGD_MOM, "lrs", "wds");
 
 /* ---- LARS ---------------------------------------------------------------------------------------------- */
 
@@ -233,8 +234,8 @@ static const tn_op sum_sq =
 static const tn_op lars =
     TNI_OP("multi_lars", .doc = "The rates of LARS, from the sums of squares of weights and gradients.",
            .attrs = multi_lars_attrs, .flags = TN_OP_POINTWISE,
-           .inputs = TNI_NAMES("lrs", "weights_sum_sq", "grads_sum_sq", "wds"), .outputs = TNI_NAMES("output"),
-           .shape = tni_shape_same, .dtype = tni_dtype_same_float);
+           .inputs = TNI_NAMES("lrs", "weights_sum_sq", "grads_sum_sq", "wds"),
+           .outputs = TNI_NAMES("output"), .shape = tni_shape_same, .dtype = tni_dtype_same_float);
 
 const tn_op *const tni_family_optimizer[] = {
     &sgd,

@@ -99,57 +99,11 @@ static tn_status pooling_shape(tn_infer *i)
     return pooling_unify(i, i->in_shape[0], i->out_shape[0]);
 }
 
-/* dy and data; lp needs the result too. */
-static tn_status pooling_grad(tn_grad *g)
-{
-    const bool lp = tni_attr_int(g->attrs, TN_Pooling_pool_type) == TN_Pooling_pool_type_lp;
-    const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_input(g, 0), tn_grad_output(g, 0)};
-
-    return in[0].node ? tn_grad_emit(g, 0, "_backward_Pooling", lp ? 3 : 2, in) : TN_OK;
-}
-
-static tn_status backward_pooling_args(tn_infer *i)
-{
-    i->in_count = tni_attr_int(i->attrs, TN_Pooling_pool_type) == TN_Pooling_pool_type_lp ? 3 : 2;
-    return TN_OK;
-}
-
-static tn_status backward_pooling_shape(tn_infer *i)
-{
-    tn_status st;
-
-    if ((st = pooling_unify(i, i->in_shape[1], i->in_shape[0])) ||
-        (st = tn_shape_unify(i, i->in_shape[1], i->out_shape[0])))
-        return st;
-    return i->in_count < 3 ? TN_OK : tn_shape_unify(i, i->in_shape[2], i->in_shape[0]);
-}
-
-/* Sums and averages are linear in dy. So are maxima: what arrives is taken from where they stand. */
-static tn_status backward_pooling_grad(tn_grad *g)
-{
-    const int64_t type = tni_attr_int(g->attrs, TN_Pooling_pool_type);
-    const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_input(g, 1)};
-
-    if (type == TN_Pooling_pool_type_lp)
-        return tn_fail(g->err, TN_E_UNSUPPORTED, "pool_type lp has no second derivative here");
-    if (type != TN_Pooling_pool_type_max)
-        return tni_grad_of_linear(g);
-    return in[0].node ? tn_grad_emit(g, 0, "_backward_pooling_taken", 2, in) : TN_OK;
-}
-
 static tn_status pooling_taken_shape(tn_infer *i)
 {
     tn_status st = tn_shape_unify(i, i->in_shape[0], i->in_shape[1]);
 
     return st ? st : pooling_unify(i, i->in_shape[1], i->out_shape[0]);
-}
-
-/* Its own gradient goes back there. */
-static tn_status pooling_taken_grad(tn_grad *g)
-{
-    const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_input(g, 1)};
-
-    return in[0].node ? tn_grad_emit(g, 0, "_backward_Pooling", 2, in) : TN_OK;
 }
 
 /* One operation for each element of each window. */
@@ -166,21 +120,21 @@ static void pooling_cost(const tn_infer *i, tn_cost *c)
         c->flops = tn_cost_times(c->flops, (uint64_t)kernel->item[k]);
 }
 
+/* Sums and averages are linear in dy. So are maxima: what arrives is taken from where they stand. */
 static const tn_op pooling =
     TNI_OP("Pooling", .doc = "The maximum, average, sum or p-norm of each window.",
            .aliases = TNI_NAMES("_npx_pooling"), .attrs = pooling_attrs, .inputs = TNI_NAMES("data"),
            .outputs = TNI_NAMES("output"), .shape = pooling_shape, .types = "T:float",
-           .gradient = pooling_grad, .cost = pooling_cost);
+           .gradients = "own: [pool_type=lp] dy data output -> data | dy data -> data"
+                        " ; [pool_type=max] dy = _backward_pooling_taken!(h, data)"
+                        " | [pool_type=avg+sum] dy = Pooling!(h)",
+           .cost = pooling_cost);
 
-static const tn_op backward_pooling = TNI_OP(
-    "_backward_Pooling", .doc = "Gradient of Pooling.", .attrs = pooling_attrs, .flags = TN_OP_BACKWARD,
-    .inputs = TNI_NAMES("dy", "data", "output"), .outputs = TNI_NAMES("dx"), .args = backward_pooling_args,
-    .shape = backward_pooling_shape, .types = "T:float", .gradient = backward_pooling_grad);
-
+/* Its own gradient goes back there. */
 static const tn_op pooling_taken =
     TNI_OP("_backward_pooling_taken", .doc = "Values from where the maxima of the data's windows stand.",
            .attrs = pooling_attrs, .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("values", "data"),
            .outputs = TNI_NAMES("output"), .shape = pooling_taken_shape, .types = "T:float",
-           .gradient = pooling_taken_grad);
+           .gradients = "composed: values = _backward_Pooling!(dy, data)");
 
-const tn_op *const tni_family_pool[] = {&pooling, &backward_pooling, &pooling_taken, NULL};
+const tn_op *const tni_family_pool[] = {&pooling, &pooling_taken, NULL};

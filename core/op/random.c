@@ -22,16 +22,6 @@ static tn_status random_shape(tn_infer *i)
     return st || i->out_shape[0]->ndim >= 0 ? st : tni_shape_assign(i, i->out_shape[0], &one);
 }
 
-static tn_status random_dtype(tn_infer *i)
-{
-    const int32_t asked = (int32_t)tni_attr_int(i->attrs, TN_random_uniform_dtype);
-    tn_status st = tni_dtype_asked(i, &i->out_dtype[0], asked);
-
-    if (!st && !tni_dtype_is_float(i->out_dtype[0]))
-        return tni_infer_fail(i, TN_E_DTYPE, "%s is no floating point type", tni_dtype_name(i->out_dtype[0]));
-    return st;
-}
-
 static tn_status mask_unify(tn_infer *i, const tn_shape *data, tn_shape *mask)
 {
     const tn_tuple *axes = tni_attr_tuple(i->attrs, TN_Dropout_axes);
@@ -58,48 +48,22 @@ static tn_status dropout_shape(tn_infer *i)
     return st ? st : mask_unify(i, i->in_shape[0], i->out_shape[1]);
 }
 
-static tn_status dropout_grad(tn_grad *g)
-{
-    const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_output(g, 1)};
+#define DRAW(id, name_, doc_, attrs_, ...)                                                                   \
+    static const tn_op id =                                                                                  \
+        TNI_OP(name_, .doc = doc_, .aliases = TNI_NAMES(__VA_ARGS__), .attrs = attrs_,                       \
+               .outputs = TNI_NAMES("output"), .effects = TN_EFFECT_RANDOM, .shape = random_shape,           \
+               .types = "output:attr(dtype,or(f32)); output:float")
 
-    return in[0].node ? tn_grad_emit(g, 0, "_backward_Dropout", 2, in) : TN_OK;
-}
-
-static tn_status backward_dropout_shape(tn_infer *i)
-{
-    tn_status st = tn_shape_unify(i, i->in_shape[0], i->out_shape[0]);
-
-    return st ? st : mask_unify(i, i->in_shape[0], i->in_shape[1]);
-}
+DRAW(uniform, "_random_uniform", "Numbers drawn evenly from [low, high).", uniform_attrs, "random_uniform",
+     "uniform");
+DRAW(normal, "_random_normal", "Numbers drawn from a normal distribution.", normal_attrs, "random_normal",
+     "normal");
 
 /* Linear in dy; the mask depends on nothing. */
-static tn_status backward_dropout_grad(tn_grad *g)
-{
-    const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_input(g, 1)};
-
-    return in[0].node ? tn_grad_emit(g, 0, "_backward_Dropout", 2, in) : TN_OK;
-}
-
-static const tn_op uniform =
-    TNI_OP("_random_uniform", .doc = "Numbers drawn evenly from [low, high).",
-           .aliases = TNI_NAMES("random_uniform", "uniform"), .attrs = uniform_attrs, .inputs = NULL,
-           .outputs = TNI_NAMES("output"), .effects = TN_EFFECT_RANDOM, .shape = random_shape,
-           .dtype = random_dtype);
-
-static const tn_op normal = TNI_OP("_random_normal", .doc = "Numbers drawn from a normal distribution.",
-                                   .aliases = TNI_NAMES("random_normal", "normal"), .attrs = normal_attrs,
-                                   .inputs = NULL, .outputs = TNI_NAMES("output"),
-                                   .effects = TN_EFFECT_RANDOM, .shape = random_shape, .dtype = random_dtype);
-
 static const tn_op dropout = TNI_OP(
     "Dropout", .doc = "Sets a random share `p` of the elements to zero and scales the others by 1 / (1 - p).",
     .aliases = TNI_NAMES("_npx_dropout"), .attrs = dropout_attrs, .inputs = TNI_NAMES("data"),
     .outputs = TNI_NAMES("output", "mask"), .visible = 1, .effects = TN_EFFECT_RANDOM, .shape = dropout_shape,
-    .types = "T:float", .gradient = dropout_grad);
+    .types = "T:float", .gradients = "own: dy mask -> data ; dy = _backward_Dropout!(h, mask)");
 
-static const tn_op backward_dropout =
-    TNI_OP("_backward_Dropout", .doc = "Gradient of Dropout.", .attrs = dropout_attrs,
-           .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "mask"), .outputs = TNI_NAMES("dx"),
-           .shape = backward_dropout_shape, .types = "T:float", .gradient = backward_dropout_grad);
-
-const tn_op *const tni_family_random[] = {&uniform, &normal, &dropout, &backward_dropout, NULL};
+const tn_op *const tni_family_random[] = {&uniform, &normal, &dropout, NULL};

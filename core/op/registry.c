@@ -171,6 +171,19 @@ static tn_status bodies_check(const tn_op *op)
                      op->name, op->exec);
 }
 
+static tn_status attrs_check(const tn_op *op)
+{
+    size_t count = 0;
+    tn_status st = TN_OK;
+
+    for (const tn_attr_def *d = op->attrs; !st && d && d->name; d++)
+        if (count++ == TNI_ATTRS_MAX)
+            st = tni_error(TN_E_ARG, "operator %s: more than %d attributes", op->name, TNI_ATTRS_MAX);
+        else if (!(st = attr_check(op, d)))
+            st = attr_flags_check(op, d);
+    return st;
+}
+
 static tn_status def_fill(tni_opdef *def, const tn_op *op, tni_plugin *plugin)
 {
     arg_counts in, out;
@@ -198,11 +211,9 @@ static tn_status def_fill(tni_opdef *def, const tn_op *op, tni_plugin *plugin)
     if (!op->args && (out.fixed == 0 || out.repeated || op->visible > out.fixed))
         return tni_error(
             TN_E_ARG, "operator %s: no function says how many outputs it has, or more are visible", op->name);
+    if ((st = attrs_check(op)))
+        return st;
     for (const tn_attr_def *d = op->attrs; d && d->name; d++, def->attr_count++) {
-        if (def->attr_count == TNI_ATTRS_MAX)
-            return tni_error(TN_E_ARG, "operator %s: more than %d attributes", op->name, TNI_ATTRS_MAX);
-        if ((st = attr_check(op, d)) || (st = attr_flags_check(op, d)))
-            return st;
         if (d->flags & TN_ATTR_F_RUNTIME)
             def->runtime_mask[def->attr_count / 64] |= (uint64_t)1 << (def->attr_count % 64);
         if (d->flags & TN_ATTR_F_RUNTIME && op->args && tni_attr_is_tuple(d->type))
@@ -330,13 +341,9 @@ static tn_status derived_add(tni_opset *s, const tn_op *op, const tni_opdef *abo
     tni_opdef derived = *about;
     void *found;
 
-    if (about->plugin)
-        return tni_error(TN_E_UNSUPPORTED,
-                         "operator %.80s: `computes` is for operators of the library and of programs so far",
-                         op->name ? op->name : "");
-    if (!name_good(op->name) || !name_good(op->computes) || !tni_map_get(s->names, op->computes, &found))
-        return tni_error(TN_E_KEY, "operator %.80s computes %.80s, which is not known (yet)",
-                         op->name ? op->name : "", op->computes);
+    if (!name_good(op->computes) || !tni_map_get(s->names, op->computes, &found))
+        return tni_error(TN_E_KEY, "operator %.80s computes %.80s, which is not known (yet)", op->name,
+                         op->computes);
     derived.meaning = tni_op_meaning(&((entry *)found)->def);
     return one_add(s, op, &derived, NULL);
 }
@@ -344,17 +351,19 @@ static tn_status derived_add(tni_opset *s, const tn_op *op, const tni_opdef *abo
 /* A definition and, where it has a gradient rule, its backward operator. `about`: who brings it. */
 static tn_status op_add(tni_opset *s, const tn_op *op, const tni_opdef *about) TN_REQUIRES(&s->lock)
 {
-    const bool ruled =
-        op->struct_size >= TN_END(tn_op, gradient) && name_good(op->name) && tni_op_is_ruled(op);
+    const bool own = about->family != NULL;
     tni_ruled_op *forward = NULL, *backward = NULL;
     tn_status st;
 
-    if (!ruled || tni_op_is_derived(op))
-        return tni_op_is_derived(op) ? derived_add(s, op, about) : one_add(s, op, about, NULL);
-    if (about->plugin)
-        return tni_error(TN_E_UNSUPPORTED, "operator %s: rules are for the library's own operators so far",
-                         op->name);
-    if ((st = tni_ruled_op_create(op, about->family == NULL, &forward)))
+    if (op->struct_size < TN_END(tn_op, gradient) || !name_good(op->name))
+        return one_add(s, op, about, NULL); /* says what is wrong */
+    if (!own && (st = attrs_check(op)))     /* rules are read against them */
+        return st;
+    if (tni_op_is_derived(op))
+        return derived_add(s, op, about);
+    if (!tni_op_is_ruled(op))
+        return one_add(s, op, about, NULL);
+    if ((st = tni_ruled_op_create(op, !own, &forward)))
         return st;
     if ((st = tni_ruled_op_backward(forward, &backward))) {
         tni_ruled_op_destroy(forward);

@@ -41,28 +41,6 @@ static tn_status reshape_shape(tn_infer *i)
     return tni_reshape_counts(i, i->in_shape[0], &y);
 }
 
-static tn_status flatten_shape(tn_infer *i)
-{
-    tn_shape *x = i->in_shape[0], y = {.ndim = 2, .dim = {TN_DIM_UNKNOWN, 1}};
-    tn_status st;
-
-    if (x->ndim == 0)
-        return tni_infer_fail(i, TN_E_SHAPE, "the input has no dimensions, at least 1 is needed");
-    if (x->ndim > 0)
-        y.dim[0] = x->dim[0];
-    else
-        y.dim[1] = TN_DIM_UNKNOWN;
-    for (int32_t k = 1; k < x->ndim; k++)
-        if (x->dim[k] < 0 || y.dim[1] < 0 || __builtin_mul_overflow(y.dim[1], x->dim[k], &y.dim[1]))
-            y.dim[1] = TN_DIM_UNKNOWN;
-    if ((st = tn_shape_unify(i, &y, i->out_shape[0])))
-        return st;
-    if (x->ndim > 0)
-        x->dim[0] = y.dim[0];
-    tni_reshape_back(x, &y);
-    return TN_OK;
-}
-
 static tn_status expand_dims_shape(tn_infer *i)
 {
     tn_shape *x = i->in_shape[0], *y = i->out_shape[0], z;
@@ -126,62 +104,13 @@ static tn_status backward_reshape_shape(tn_infer *i)
                : tni_reshape_counts(i, i->in_shape[0], i->out_shape[0]);
 }
 
-static tn_status view_grad(tn_grad *g)
-{
-    const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_input(g, 0)};
-    tn_edge dx;
-    tn_status st = in[0].node ? tn_grad_node(g, "_backward_reshape", 2, in, 0, NULL, &dx) : TN_OK;
-
-    return in[0].node ? tni_grad_set(g, &st, 0, dx) : TN_OK;
-}
-
 /* ---- transpose --------------------------------------------------------------------------------------- */
-
-/* The output's axis k is the input's axis order[k]. */
-static tn_status permute(tn_infer *i, int32_t ndim, const int32_t *order)
-{
-    tn_shape *x = i->in_shape[0], y;
-    tn_status st;
-
-    y.ndim = ndim;
-    for (int32_t k = 0; k < ndim; k++)
-        y.dim[k] = x->ndim < 0 ? TN_DIM_UNKNOWN : x->dim[order[k]];
-    if ((st = tn_shape_unify(i, &y, i->out_shape[0])))
-        return st;
-    x->ndim = ndim;
-    for (int32_t k = 0; k < ndim; k++)
-        x->dim[order[k]] = y.dim[k];
-    return TN_OK;
-}
-
-static tn_status transpose_shape(tn_infer *i)
-{
-    const tn_tuple *axes = tni_attr_tuple(i->attrs, TN_transpose_axes);
-    const int32_t ndim = i->in_shape[0]->ndim >= 0 ? i->in_shape[0]->ndim : i->out_shape[0]->ndim;
-    int32_t order[TN_NDIM_MAX];
-    uint32_t seen = 0;
-    tn_status st;
-
-    if (ndim < 0)
-        return TN_OK;
-    if (tni_tuple_count(axes) && axes->count != ndim)
-        return tni_infer_fail(i, TN_E_SHAPE, "axes has %lld items, but the input has %d dimensions",
-                              (long long)axes->count, ndim);
-    for (int32_t k = 0; k < ndim; k++) {
-        order[k] = ndim - 1 - k;
-        if (tni_tuple_count(axes) && (st = tni_axis(i, axes->item[k], ndim, &order[k])))
-            return st;
-        if (seen >> order[k] & 1u)
-            return tni_infer_fail(i, TN_E_SHAPE, "axis %d is there twice", order[k]);
-        seen |= 1u << order[k];
-    }
-    return permute(i, ndim, order);
-}
 
 static tn_status swap_axis_shape(tn_infer *i)
 {
-    const int32_t ndim = i->in_shape[0]->ndim >= 0 ? i->in_shape[0]->ndim : i->out_shape[0]->ndim;
-    int32_t order[TN_NDIM_MAX], a = 0, b = 0;
+    tn_shape *x = i->in_shape[0], *y = i->out_shape[0], swapped = *x;
+    const int32_t ndim = x->ndim >= 0 ? x->ndim : y->ndim;
+    int32_t a = 0, b = 0;
     tn_status st;
 
     if (ndim < 0)
@@ -189,9 +118,18 @@ static tn_status swap_axis_shape(tn_infer *i)
     if ((st = tni_axis(i, tni_attr_int(i->attrs, TN_SwapAxis_dim1), ndim, &a)) ||
         (st = tni_axis(i, tni_attr_int(i->attrs, TN_SwapAxis_dim2), ndim, &b)))
         return st;
-    for (int32_t k = 0; k < ndim; k++)
-        order[k] = k == a ? b : k == b ? a : k;
-    return permute(i, ndim, order);
+    for (int pass = 0; pass < 2; pass++) { /* there and back */
+        tn_shape *from = pass ? y : x, *to = pass ? x : y;
+
+        swapped = *from;
+        if (from->ndim > 0) {
+            swapped.dim[a] = from->dim[b];
+            swapped.dim[b] = from->dim[a];
+        }
+        if ((st = tn_shape_unify(i, to, &swapped)))
+            return st;
+    }
+    return TN_OK;
 }
 
 static tn_status transpose_grad(tn_grad *g)
@@ -218,43 +156,13 @@ static tn_status transpose_grad(tn_grad *g)
     return tni_grad_set(g, &st, 0, dx);
 }
 
-static tn_status swap_axis_grad(tn_grad *g)
-{
-    const tn_edge dy = tn_grad_of(g, 0);
-    char a[24], b[24];
-    const tn_attr_text attrs[] = {{"dim1", a}, {"dim2", b}};
-    tn_edge dx = {0};
-    tn_status st;
-
-    if (!dy.node)
-        return TN_OK;
-    snprintf(a, sizeof a, "%lld", (long long)tni_attr_int(g->attrs, TN_SwapAxis_dim1));
-    snprintf(b, sizeof b, "%lld", (long long)tni_attr_int(g->attrs, TN_SwapAxis_dim2));
-    st = tn_grad_node(g, "SwapAxis", 1, &dy, 2, attrs, &dx);
-    return tni_grad_set(g, &st, 0, dx);
-}
-
-static tn_status depth_to_space_grad(tn_grad *g)
-{
-    const tn_edge dy = tn_grad_of(g, 0);
-    tn_status st = TN_OK;
-
-    return dy.node ? tni_grad_set(g, &st, 0, tni_grad_inherit(g, &st, "space_to_depth", dy)) : TN_OK;
-}
-
-static tn_status space_to_depth_grad(tn_grad *g)
-{
-    const tn_edge dy = tn_grad_of(g, 0);
-    tn_status st = TN_OK;
-
-    return dy.node ? tni_grad_set(g, &st, 0, tni_grad_inherit(g, &st, "depth_to_space", dy)) : TN_OK;
-}
-
 /* ---- diag -------------------------------------------------------------------------------------------- */
 
 /* A vector becomes a matrix; of anything else two axes become one, the last. */
-static tn_status diag_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
+static tn_status diag_shape(tn_infer *i)
 {
+    const tn_shape *x = i->in_shape[0];
+    tn_shape *out = i->out_shape[0];
     const int64_t k = tni_attr_int(i->attrs, TN_diag_k), right = k > 0 ? k : 0, under = k < 0 ? -k : 0;
     tn_shape y = {.ndim = 2};
     int32_t row = 0, column = 0;
@@ -286,86 +194,55 @@ static tn_status diag_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
     return tn_shape_unify(i, out, &y);
 }
 
-static tn_status diag_shape(tn_infer *i)
-{
-    return diag_unify(i, i->in_shape[0], i->out_shape[0]);
-}
-
-static tn_status diag_grad(tn_grad *g)
-{
-    const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_input(g, 0)};
-
-    return in[0].node ? tn_grad_emit(g, 0, "_backward_diag", 2, in) : TN_OK;
-}
-
-/* dy, data */
-static tn_status backward_diag_shape(tn_infer *i)
-{
-    tn_status st = tn_shape_unify(i, i->in_shape[1], i->out_shape[0]);
-
-    return st ? st : diag_unify(i, i->in_shape[1], i->in_shape[0]);
-}
-
 /* ---- table -------------------------------------------------------------------------------------------- */
 
-static const tn_op reshape =
-    TNI_OP("Reshape", .doc = "The same elements in another shape.", .aliases = TNI_NAMES("reshape"),
-           .attrs = reshape_attrs, .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),
-           .flags = TN_OP_VIEW, .shape = reshape_shape, .gradient = view_grad);
+#define VIEW(id, name_, ...)                                                                                 \
+    static const tn_op id =                                                                                  \
+        TNI_OP(name_, .flags = TN_OP_VIEW, .gradients = "composed: data = _backward_reshape(dy, ~data)",     \
+               __VA_ARGS__);
+#define DATA .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output")
+/* clang-format off */
+VIEW(reshape, "Reshape", .doc = "The same elements in another shape.", .aliases = TNI_NAMES("reshape"),
+     .attrs = reshape_attrs, DATA, .shape = reshape_shape)
+VIEW(flatten, "Flatten", .doc = "All axes but the first as one.",
+     .aliases = TNI_NAMES("_npx_batch_flatten", "flatten"), .shapes = "data:(N,S..) -> output:(N,#S)")
+VIEW(expand_dims, "expand_dims", .doc = "A new axis of size 1.", .aliases = TNI_NAMES("_npi_expand_dims"),
+     .attrs = expand_dims_attrs, DATA, .shape = expand_dims_shape)
+VIEW(squeeze, "squeeze", .doc = "Drops axes of size 1.", .attrs = squeeze_attrs, DATA, .shape = squeeze_shape)
+/* clang-format on */
 
-static const tn_op flatten = TNI_OP("Flatten", .doc = "All axes but the first as one.",
-                                    .aliases = TNI_NAMES("_npx_batch_flatten", "flatten"),
-                                    .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),
-                                    .flags = TN_OP_VIEW, .shape = flatten_shape, .gradient = view_grad);
+static const tn_op backward_reshape = TNI_OP(
+    "_backward_reshape", .doc = "Gradient of the operators that only reshape.",
+    .flags = TN_OP_BACKWARD | TN_OP_VIEW, .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"),
+    .shape = backward_reshape_shape, .gradients = "composed: dy = _backward_reshape(h, ~dy)");
 
-static const tn_op expand_dims =
-    TNI_OP("expand_dims", .doc = "A new axis of size 1.", .aliases = TNI_NAMES("_npi_expand_dims"),
-           .attrs = expand_dims_attrs, .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),
-           .flags = TN_OP_VIEW, .shape = expand_dims_shape, .gradient = view_grad);
+static const tn_op transpose =
+    TNI_OP("transpose", .doc = "The axes in another order.", .attrs = transpose_attrs,
+           .shapes = "data:(D..) -> output:(permute(D..))", .gradient = transpose_grad);
 
-static const tn_op squeeze = TNI_OP("squeeze", .doc = "Drops axes of size 1.", .attrs = squeeze_attrs,
-                                    .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),
-                                    .flags = TN_OP_VIEW, .shape = squeeze_shape, .gradient = view_grad);
-
-static const tn_op backward_reshape =
-    TNI_OP("_backward_reshape", .doc = "Gradient of the operators that only reshape.",
-           .flags = TN_OP_BACKWARD | TN_OP_VIEW, .inputs = TNI_NAMES("dy", "data"),
-           .outputs = TNI_NAMES("dx"), .shape = backward_reshape_shape, .gradient = view_grad);
-
-static const tn_op transpose = TNI_OP(
-    "transpose", .doc = "The axes in another order.", .attrs = transpose_attrs, .inputs = TNI_NAMES("data"),
-    .outputs = TNI_NAMES("output"), .shape = transpose_shape, .gradient = transpose_grad);
-
-static const tn_op swap_axis =
-    TNI_OP("SwapAxis", .doc = "Two axes change places.", .aliases = TNI_NAMES("_npi_swapaxes", "swapaxes"),
-           .attrs = swap_axis_attrs, .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),
-           .shape = swap_axis_shape, .gradient = swap_axis_grad);
+static const tn_op swap_axis = TNI_OP(
+    "SwapAxis", .doc = "Two axes change places.", .aliases = TNI_NAMES("_npi_swapaxes", "swapaxes"),
+    .attrs = swap_axis_attrs, DATA, .shape = swap_axis_shape, .gradients = "composed: data = SwapAxis!(dy)");
 
 static const tn_op depth_to_space =
     TNI_OP("depth_to_space", .doc = "Channels become blocks of space; of a block, channels stand together.",
            .attrs = depth_to_space_attrs,
            .shapes = "data:(N,C:channels,H,W) "
                      "-> output:(N,C/(block_size*block_size),H*block_size,W*block_size)",
-           .gradient = depth_to_space_grad);
+           .gradients = "composed: data = space_to_depth!(dy)");
 
 static const tn_op space_to_depth =
     TNI_OP("space_to_depth", .doc = "Blocks of space become channels: undoes depth_to_space.",
            .attrs = space_to_depth_attrs,
            .shapes = "data:(N,C:channels,H:height,W:width) "
                      "-> output:(N,C*block_size*block_size,H/block_size,W/block_size)",
-           .gradient = space_to_depth_grad);
+           .gradients = "composed: data = depth_to_space!(dy)");
 
 static const tn_op diag =
     TNI_OP("diag", .doc = "A diagonal of matrices, or of a vector the matrix that it is a diagonal of.",
-           .attrs = diag_attrs, .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),
-           .shape = diag_shape, .gradient = diag_grad);
-
-static const tn_op backward_diag =
-    TNI_OP("_backward_diag", .doc = "Gradient of diag.", .attrs = diag_attrs, .flags = TN_OP_BACKWARD,
-           .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"), .shape = backward_diag_shape,
-           .gradient = tni_grad_of_linear);
+           .attrs = diag_attrs, DATA, .shape = diag_shape, .gradients = "linear: dy ~data -> data");
 
 const tn_op *const tni_family_shape[] = {
-    &reshape,   &flatten,        &expand_dims,    &squeeze, &backward_reshape, &transpose,
-    &swap_axis, &depth_to_space, &space_to_depth, &diag,    &backward_diag,    NULL,
+    &reshape,        &flatten,        &expand_dims, &squeeze, &backward_reshape, &transpose, &swap_axis,
+    &depth_to_space, &space_to_depth, &diag,        NULL,
 };

@@ -17,7 +17,8 @@ tn_shape *tni_rule_slot(const solver *s, uint32_t slot)
 
 static bool value_is_none(const tn_attr_def *d, tn_value v)
 {
-    return tni_attr_is_pointer(d->type) && !tn_value_pointer(v);
+    return d->type == TN_ATTR_T_DTYPE ? tn_value_int(v) < 0
+                                      : tni_attr_is_pointer(d->type) && !tn_value_pointer(v);
 }
 
 static bool value_is_true(const tn_attr_def *d, tn_value v)

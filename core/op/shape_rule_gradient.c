@@ -151,7 +151,17 @@ static uint8_t guard_read(parser *p)
     return cond;
 }
 
-static void gradient_read(parser *p, bool composed)
+/* "name =" stands here, or "name* =". */
+static bool steps_ahead(const parser *p)
+{
+    const char *at = p->p + word_length(p->p);
+
+    at += *at == '*';
+    at += strspn(at, " ");
+    return *at == '=' && at > p->p;
+}
+
+static void gradient_read(parser *p)
 {
     tni_shape_rule *r = p->rule;
     rule_gradient *g = &r->gradients[table_add(p, &r->gradient_count, RULE_GRADIENTS_MAX)];
@@ -161,7 +171,7 @@ static void gradient_read(parser *p, bool composed)
         return;
     if (*p->p == '0') {
         g->zero = take(p, "0");
-    } else if (composed) {
+    } else if (r->gradient_class >= CLASS_COMPOSED || steps_ahead(p)) {
         g->steps = p->p;
         tni_gradient_steps_read(p, NULL, false);
     } else {
@@ -222,13 +232,13 @@ void tni_rule_gradients_read(parser *p, const char *text)
     bool composed;
 
     p->which = "gradient";
-    p->p = text;
+    p->text = p->p = text;
     class_read(p);
     composed = r->gradient_class >= CLASS_COMPOSED;
     if (p->heads && composed)
         return;
     do
-        gradient_read(p, composed);
+        gradient_read(p);
     while (!(p->heads && tni_gradient_row(r)) && take(p, "|"));
     if (p->heads || p->st)
         return;

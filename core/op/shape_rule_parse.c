@@ -108,7 +108,8 @@ static void value_read(parser *p, rule_cond *c)
     const size_t n = word_length(p->p);
     int64_t value = 0;
 
-    if (n == 4 && memcmp(p->p, "None", 4) == 0 && tni_attr_is_pointer(d->type) && !c->is_none)
+    if (n == 4 && memcmp(p->p, "None", 4) == 0 && !c->is_none &&
+        (tni_attr_is_pointer(d->type) || d->type == TN_ATTR_T_DTYPE))
         c->is_none = true;
     else if (c->count == RULE_CHOICES_MAX)
         fail(p, "too many values");
@@ -720,7 +721,7 @@ static void args_read(parser *p)
 {
     tni_shape_rule *r = p->rule;
 
-    p->p = p->which = "list of arguments";
+    p->text = p->p = p->which = "list of arguments";
     list_read(p, r->op->inputs, &r->in_count);
     list_read(p, r->op->outputs, &r->out_count);
 }
@@ -728,7 +729,7 @@ static void args_read(parser *p)
 tn_status tni_shape_rule_parse(const tn_op *op, bool heads, tni_shape_rule **out)
 {
     tni_shape_rule *r = tni_zalloc(sizeof *r);
-    parser p = {.rule = r, .which = "shape", .p = op->shapes, .heads = heads};
+    parser p = {.rule = r, .which = "shape", .text = op->shapes, .p = op->shapes, .heads = heads};
 
     if (!r)
         return TN_E_NOMEM;

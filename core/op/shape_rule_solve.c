@@ -665,8 +665,13 @@ tn_status tni_shape_rule_infer(const tni_shape_rule *r, tn_infer *i, tn_shape *c
                                tn_shape *const *out)
 {
     rule_dims ranges[RULE_SYMBOLS_MAX];
-    solver s = {.rule = r, .i = i, .in = in, .out = out, .ranges = ranges, .changed = true};
+    tn_infer seen = *i;
+    solver s = {.rule = r, .i = &seen, .in = in, .out = out, .ranges = ranges, .changed = true};
     tn_status st = solver_begin(&s);
+
+    for (uint32_t k = 0; k < i->in_count + i->out_count; k++) /* there are 0-d arrays, then */
+        if ((k < i->in_count ? in[k] : out[k - i->in_count])->ndim == 0)
+            seen.flags |= TN_INFER_NP_SHAPE;
 
     st = st ? st : functions_check(&s);
     if (!st)

@@ -199,7 +199,7 @@ static void clause_read(parser *p)
 void tni_rule_types_read(parser *p, const char *text)
 {
     p->which = "type";
-    p->p = text;
+    p->text = p->p = text;
     do
         clause_read(p);
     while (take(p, ";"));
@@ -406,6 +406,8 @@ static tn_status slot_meet(types *t, uint32_t slot, const rule_clause *c)
     char name[80];
     tn_status st;
 
+    if (of->kind == TYPE_ATTR && of->a != RULE_NONE && tni_attr_int(t->i->attrs, (uint32_t)of->attr) < 0)
+        of = &t->rule->types[of->a];
     if (of->kind == TYPE_VAR)
         return var_meet(t, slot, of->a);
     if ((st = type_value(t, c->type, *own, &value)))

@@ -222,7 +222,7 @@ tn_status tni_array_create(tni_space *space, tni_device *d, int32_t dtype, int32
 
     if (TN_UNLIKELY(st))
         return st;
-    a = block_create(space, d, dtype, count * tn_dtype_bytes(dtype), owner);
+    a = block_create(space, d, dtype, tn_dtype_size(dtype, count), owner);
     if (TN_UNLIKELY(!a))
         return TN_E_NOMEM;
     st = tni_array_dims(a, ndim, shape, NULL);
@@ -282,7 +282,9 @@ tn_status tni_array_wrap(tni_space *space, tni_device *d, void *data, uint64_t b
     extent = count;
     if (stride && (st = tni_extent(ndim, shape, stride, &extent)))
         return st;
-    if (extent > bytes / item)
+    if (tni_dtype_packed(dtype) && stride && !tni_is_row_major(ndim, shape, stride))
+        return tni_error(TN_E_UNSUPPORTED, "%s shares its bytes: it has no strides", tni_dtype_name(dtype));
+    if (tni_dtype_packed(dtype) ? tn_dtype_size(dtype, extent) > bytes : extent > bytes / item)
         return tni_error(TN_E_ARG, "%llu elements of %s reach beyond the %llu bytes given",
                          (unsigned long long)extent, tni_dtype_name(dtype), (unsigned long long)bytes);
     if (extent && (!data || (uintptr_t)data % item))
@@ -546,7 +548,7 @@ uint64_t tni_array_count(const tni_array *a)
 
 uint64_t tni_array_bytes(const tni_array *a)
 {
-    return tni_array_count(a) * tn_dtype_bytes(a->dtype);
+    return tn_dtype_size(a->dtype, tni_array_count(a));
 }
 
 void tni_array_tensor(const tni_array *a, tn_tensor *t)
@@ -587,7 +589,7 @@ static tn_status dims_give(tni_array *a, int32_t ndim, const int64_t *shape)
     if (!atomic_load_explicit(&a->pending, memory_order_relaxed))
         return tni_error(TN_E_STATE, "the array has its shape already");
     if (!(st = tni_array_dims(a, ndim, shape, NULL)))
-        a->storage->bytes = count * tn_dtype_bytes(a->dtype);
+        a->storage->bytes = tn_dtype_size(a->dtype, count);
     return st;
 }
 

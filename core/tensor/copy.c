@@ -476,6 +476,19 @@ static tn_status copy_check(tni_array *src, tni_array *dst)
     return TN_OK;
 }
 
+/* A packed array has no strides, so that what has comes there, or goes from there, by a dense array. */
+static tn_status copy_packed(tni_array *src, tni_array *dst)
+{
+    const bool from = tni_array_contiguous(src);
+    tni_array *between = NULL;
+    tn_status st = tni_array_like(from ? dst : src, "copy", &between);
+
+    if (!st && !(st = tni_array_copy(src, between)))
+        st = tni_array_copy(between, dst);
+    tni_array_release(between);
+    return st;
+}
+
 tn_status tni_array_copy(tni_array *src, tni_array *dst)
 {
     tni_array *between = NULL;
@@ -485,6 +498,9 @@ tn_status tni_array_copy(tni_array *src, tni_array *dst)
 
     if (st)
         return st;
+    if ((tni_dtype_packed(src->dtype) || tni_dtype_packed(dst->dtype)) &&
+        !(tni_array_contiguous(src) && tni_array_contiguous(dst)))
+        return copy_packed(src, dst);
     if (on_host(src) && on_host(dst))
         return copy_leg(src, dst, dst->storage->device);
     if (tni_array_count(dst) == 0)

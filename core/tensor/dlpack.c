@@ -17,7 +17,7 @@ typedef struct lent {
     int64_t dims[2 * TN_NDIM_MAX]; /* the array's own may go before the other side is done */
 } lent;
 
-static const DLDataType types[TN_DTYPE_LIMIT] = {
+static const DLDataType types[TN_I4] = {
     {TNI_DL_FLOAT, 32, 1},  {TNI_DL_FLOAT, 64, 1}, {TNI_DL_FLOAT, 16, 1}, {TNI_DL_UINT, 8, 1},
     {TNI_DL_INT, 32, 1},    {TNI_DL_INT, 8, 1},    {TNI_DL_INT, 64, 1},   {TNI_DL_BOOL, 8, 1},
     {TNI_DL_INT, 16, 1},    {TNI_DL_UINT, 16, 1},  {TNI_DL_UINT, 32, 1},  {TNI_DL_UINT, 64, 1},
@@ -50,6 +50,9 @@ static tn_status lend(tni_array *a, bool writable, lent **out)
 
     if (a->storage_type != TN_STORAGE_DENSE)
         return tni_error(TN_E_UNSUPPORTED, "DLPack has no sparse arrays");
+    if (tni_dtype_packed(a->dtype))
+        return tni_error(TN_E_UNSUPPORTED, "an array of %s is not lent by DLPack: cast it first",
+                         tni_dtype_name(a->dtype));
     if (!a->storage->device->host)
         return tni_error(TN_E_UNSUPPORTED,
                          "an array on %s:%d cannot be lent by DLPack: copy it to the host first",
@@ -118,7 +121,7 @@ tn_status tni_dlpack_export_legacy(tni_array *a, DLManagedTensor **out)
 
 static tn_status dtype_of(DLDataType t, int32_t *out)
 {
-    for (int32_t i = 0; i < TN_DTYPE_LIMIT; i++)
+    for (int32_t i = 0; i < TN_I4; i++)
         if (t.code == types[i].code && t.bits == types[i].bits && t.lanes == 1) {
             *out = i;
             return TN_OK;

@@ -1,5 +1,5 @@
 /*
- * Data types: names, the 16-bit floats, and casts between all 13.
+ * Data types: names, the 16-bit floats, and casts between all of them.
  *
  * A cast goes through one of three wide types (double for floats, int64_t, uint64_t for u64) in pieces that
  * stay in the first-level cache: 13 loads and 3 x 13 stores instead of 169 loops. Each value is rounded once,
@@ -13,11 +13,11 @@
 #define TNI_GLUE_(a, b) a##b
 #define TNI_GLUE(a, b) TNI_GLUE_(a, b)
 
-static const char *const names[TN_DTYPE_LIMIT] = {"float32", "float64", "float16", "uint8", "int32",
-                                                  "int8",    "int64",   "bool",    "int16", "uint16",
-                                                  "uint32",  "uint64",  "bfloat16"};
-static const char *const short_names[TN_DTYPE_LIMIT] = {"f32",  "f64", "f16", "u8",  "i32", "i8",  "i64",
-                                                        "bool", "i16", "u16", "u32", "u64", "bf16"};
+static const char *const names[TN_DTYPE_LIMIT] = {"float32", "float64", "float16",  "uint8", "int32",
+                                                  "int8",    "int64",   "bool",     "int16", "uint16",
+                                                  "uint32",  "uint64",  "bfloat16", "int4",  "uint4"};
+static const char *const short_names[TN_DTYPE_LIMIT] = {
+    "f32", "f64", "f16", "u8", "i32", "i8", "i64", "bool", "i16", "u16", "u32", "u64", "bf16", "i4", "u4"};
 
 const char *tni_dtype_name(int32_t dtype)
 {
@@ -262,10 +262,9 @@ static const struct {
     add_fn add;
     store_fn store[3]; /* by wide type */
     uint32_t wide;
-} rows[TN_DTYPE_LIMIT] = {ROW(f32, WIDE_F), ROW(f64, WIDE_F), ROW(f16, WIDE_F), ROW(u8, WIDE_I),
-                          ROW(i32, WIDE_I), ROW(i8, WIDE_I),  ROW(i64, WIDE_I), ROW(bln, WIDE_I),
-                          ROW(i16, WIDE_I), ROW(u16, WIDE_I), ROW(u32, WIDE_I), ROW(u64, WIDE_U),
-                          ROW(bf16, WIDE_F)};
+} rows[TN_I4] = {ROW(f32, WIDE_F), ROW(f64, WIDE_F), ROW(f16, WIDE_F), ROW(u8, WIDE_I),  ROW(i32, WIDE_I),
+                 ROW(i8, WIDE_I),  ROW(i64, WIDE_I), ROW(bln, WIDE_I), ROW(i16, WIDE_I), ROW(u16, WIDE_I),
+                 ROW(u32, WIDE_I), ROW(u64, WIDE_U), ROW(bf16, WIDE_F)};
 
 /* Direct loops over contiguous memory. */
 static void f32_f64(const float *src, double *dst, int64_t count)
@@ -358,6 +357,51 @@ static void move(const void *src, int64_t s, void *dst, int64_t d, uint64_t byte
         move_8(src, s, dst, d, count);
 }
 
+/* ---- two to a byte ------------------------------------------------------------------------------------- */
+
+static int32_t byte_type(int32_t dtype)
+{
+    return dtype == TN_I4 ? TN_I8 : dtype == TN_U4 ? TN_U8 : dtype;
+}
+
+/* Into bytes that saturated or kept their low bits as a byte does: the same for four bits. */
+static void pack(const int8_t *from, void *dst, int32_t dtype, bool saturate, int64_t first, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        int32_t v = dtype == TN_I4 ? from[i] : (uint8_t)from[i];
+        const int32_t low = dtype == TN_I4 ? -8 : 0, high = dtype == TN_I4 ? 7 : 15;
+
+        if (saturate)
+            v = v < low ? low : v > high ? high : v;
+        if (!((first + i) & 1)) /* what is left over of a last byte is 0 */
+            ((uint8_t *)dst)[(first + i) / 2] = 0;
+        tn_packed_set(dst, first + i, v);
+    }
+}
+
+static void cast_packed(const char *src, int32_t src_dtype, int64_t src_stride, char *dst, int32_t dst_dtype,
+                        int64_t dst_stride, int64_t count)
+{
+    const int32_t from = byte_type(src_dtype), to = byte_type(dst_dtype);
+    int8_t in[PIECE], out[PIECE];
+
+    for (int64_t done = 0; done < count; done += PIECE) {
+        const int64_t piece = count - done < PIECE ? count - done : PIECE;
+        const void *x = src + (uint64_t)(done * src_stride) * tn_dtype_bytes(src_dtype);
+        void *y = dst + (uint64_t)(done * dst_stride) * tn_dtype_bytes(dst_dtype);
+
+        for (int64_t i = 0; from != src_dtype && i < piece; i++)
+            in[i] = (int8_t)tn_packed_get(src, src_dtype, done + i);
+        x = from != src_dtype ? in : x;
+        if (to == dst_dtype) {
+            tni_cast(x, from, from != src_dtype ? 1 : src_stride, y, to, dst_stride, piece);
+            continue;
+        }
+        tni_cast(x, from, from != src_dtype ? 1 : src_stride, out, to, 1, piece);
+        pack(out, dst, dst_dtype, tni_dtype_is_float(src_dtype), done, piece);
+    }
+}
+
 void tni_cast(const void *src, int32_t src_dtype, int64_t src_stride, void *dst, int32_t dst_dtype,
               int64_t dst_stride, int64_t count)
 {
@@ -368,6 +412,10 @@ void tni_cast(const void *src, int32_t src_dtype, int64_t src_stride, void *dst,
 
     if (count <= 0)
         return;
+    if (tni_dtype_packed(src_dtype) || tni_dtype_packed(dst_dtype)) {
+        cast_packed(src, src_dtype, src_stride, dst, dst_dtype, dst_stride, count);
+        return;
+    }
     if (src_dtype == dst_dtype) {
         move(src, src_stride, dst, dst_stride, src_bytes, count);
         return;

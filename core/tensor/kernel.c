@@ -11,7 +11,7 @@ static void as_planned(const tni_array *a, tn_tensor *t)
 
     tni_array_tensor(a, t);
     (void)tni_extent(a->ndim, a->shape, a->stride, &extent); /* it fits: the array was made */
-    t->bytes = extent * tn_dtype_bytes(a->dtype);
+    t->bytes = tn_dtype_size(a->dtype, extent);
     t->data = NULL;
     t->version = 0;
 }

@@ -58,6 +58,8 @@ tn_status tni_moves_add(tni_moves **m, uint32_t most, tni_array *src, tni_array 
 
     if (!tni_array_writable(dst))
         return tni_error(TN_E_STATE, "the array is memory of others that is read only");
+    if (add && tni_dtype_packed(dst->dtype))
+        return tni_error(TN_E_UNSUPPORTED, "nothing is added to arrays of %s", tni_dtype_name(dst->dtype));
     if (!*m) {
         if (!(*m = tni_keep_zeroed(keep, 1, sizeof **m + most * sizeof *(*m)->list)))
             return TN_E_NOMEM;
@@ -94,7 +96,7 @@ static uint64_t span_bytes(const tni_array *a)
     uint64_t extent = 0;
 
     (void)tni_extent(a->ndim, a->shape, a->stride, &extent); /* it fits: the array was made */
-    return extent * tn_dtype_bytes(a->dtype);
+    return tn_dtype_size(a->dtype, extent);
 }
 
 static tn_status reserve(tni_array *a, bool near, const tni_run *run, void **memory)

@@ -138,7 +138,7 @@ tn_status tni_sparse_resolve(tni_array *a, int64_t stored)
         (st = tni_shape_check(a->dtype, values_shape(a->storage_type, a->ndim, a->shape, stored, values),
                               values, &count)))
         return st;
-    a->storage->bytes = count * tn_dtype_bytes(a->dtype);
+    a->storage->bytes = tn_dtype_size(a->dtype, count);
     if ((st = tni_storage_allocate(a->storage, NULL)) ||
         (last != a->aux[0] && (st = tni_storage_allocate(a->aux[0]->storage, NULL))))
         return st;

@@ -109,8 +109,30 @@ static void walk_all(const tn_tensor *src, const tn_tensor *dst, bool add)
     }
 }
 
+/* Packed elements lie one after the other; a source without strides is one element, again and again. */
+static void copy_packed(const tn_tensor *src, const tn_tensor *dst)
+{
+    const int64_t count = tn_tensor_count(dst);
+    uint8_t one = 0;
+    bool same = count > 1;
+
+    for (int32_t d = 0; d < dst->ndim; d++)
+        same &= src->stride[d] == 0;
+    if (!same) {
+        tni_cast(src->data, src->dtype, 1, dst->data, dst->dtype, 1, count);
+        return;
+    }
+    tni_cast(src->data, src->dtype, 1, &one, dst->dtype, 1, 1);
+    for (int64_t i = 0; i < count; i += 2) /* what is left over of the last byte is 0 */
+        ((uint8_t *)dst->data)[i / 2] = i + 1 < count ? (uint8_t)(one * 17u) : one;
+}
+
 void tni_copy_strided(const tn_tensor *src, const tn_tensor *dst)
 {
+    if (tni_dtype_packed(src->dtype) || tni_dtype_packed(dst->dtype)) {
+        copy_packed(src, dst);
+        return;
+    }
     walk_all(src, dst, false);
 }
 

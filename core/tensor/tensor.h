@@ -118,14 +118,20 @@ static inline bool tni_dtype_is_float(int32_t dtype)
 {
     return dtype == TN_F32 || dtype == TN_F64 || dtype == TN_F16 || dtype == TN_BF16;
 }
+/* Several elements share a byte: dense from the first element on, no views of parts. */
+static inline bool tni_dtype_packed(int32_t dtype)
+{
+    return dtype == TN_I4 || dtype == TN_U4;
+}
 bool tni_dtype_parse(const char *text, int32_t *out); /* float32, f32 */
 float tni_half_to_float(uint16_t h);
 uint16_t tni_float_to_half(float f); /* round to nearest even */
 float tni_bf16_to_float(uint16_t b);
 uint16_t tni_float_to_bf16(float f);
-/* Casts `count` elements between any two of the 13 dtypes, strided by elements. Floats to integers: toward
- * zero, out-of-range values saturate, NaN becomes 0. Integers among themselves keep their low bits. To bool:
- * not 0. Memory of src and dst may not overlap, unless it is the same and so are dtype and stride. */
+/* Casts `count` elements between any two dtypes, strided by elements (packed ones: from the first on, without
+ * gaps). Floats to integers: toward zero, out-of-range values saturate, NaN becomes 0. Integers among
+ * themselves keep their low bits. To bool: not 0. Memory of src and dst may not overlap, unless it is the
+ * same and so are dtype and stride. */
 void tni_cast(const void *src, int32_t src_dtype, int64_t src_stride, void *dst, int32_t dst_dtype,
               int64_t dst_stride, int64_t count);
 

@@ -11,6 +11,17 @@ static tn_status viewable(tni_array *a)
     return tni_array_shape_wait(a);
 }
 
+/* Of a part: the elements have addresses of their own. */
+static tn_status divisible(tni_array *a)
+{
+    const tn_status st = viewable(a);
+
+    if (!st && tni_dtype_packed(a->dtype))
+        return tni_error(TN_E_UNSUPPORTED, "%s shares its bytes: there are no views of parts",
+                         tni_dtype_name(a->dtype));
+    return st;
+}
+
 tn_status tni_array_reshape(tni_array *a, int32_t ndim, const int64_t *shape, tni_array **out)
 {
     uint64_t count;
@@ -43,7 +54,7 @@ tn_status tni_array_shaped(tni_array *a, int32_t ndim, const int64_t *shape, tni
 tn_status tni_array_slice(tni_array *a, int64_t begin, int64_t end, tni_array **out)
 {
     int64_t shape[TN_NDIM_MAX];
-    tn_status st = viewable(a);
+    tn_status st = divisible(a);
 
     if (st)
         return st;
@@ -60,7 +71,7 @@ tn_status tni_array_slice(tni_array *a, int64_t begin, int64_t end, tni_array **
 
 tn_status tni_array_at(tni_array *a, int64_t index, tni_array **out)
 {
-    tn_status st = viewable(a);
+    tn_status st = divisible(a);
 
     if (st)
         return st;
@@ -76,7 +87,7 @@ tn_status tni_array_view(tni_array *a, uint64_t offset, int32_t ndim, const int6
                          const int64_t *stride, tni_array **out)
 {
     uint64_t count, extent, end, held;
-    tn_status st = viewable(a);
+    tn_status st = divisible(a);
 
     if (st || (st = tni_shape_check(a->dtype, ndim, shape, &count)))
         return st;

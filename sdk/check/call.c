@@ -74,7 +74,7 @@ static tn_status call_resize(tn_call *call, uint32_t out, int32_t ndim, const in
     if ((count = chk_shape_elements(&s, (int64_t)1 << 30)) < 0)
         return tn_fail(err, TN_E_SHAPE, "a dimension is negative, or the output too large");
     o = &n->out[out];
-    if (!(b = call_block(c, (uint64_t)(count ? count : 1) * tn_dtype_bytes(o->t.dtype))))
+    if (!(b = call_block(c, tn_dtype_size(o->t.dtype, (uint64_t)(count ? count : 1)))))
         return tn_fail(err, TN_E_NOMEM, "no memory for an output (planned by the kit)");
     o->block = *b;
     o->block.borrowed = true;
@@ -85,7 +85,7 @@ static tn_status call_resize(tn_call *call, uint32_t out, int32_t ndim, const in
     }
     o->t.ndim = ndim;
     o->t.data = o->block.data;
-    o->t.bytes = (uint64_t)count * tn_dtype_bytes(o->t.dtype);
+    o->t.bytes = tn_dtype_size(o->t.dtype, (uint64_t)count);
     *tensor = &o->t;
     return TN_OK;
 }

@@ -2,6 +2,7 @@
  * Group device: one case for each device type of the plugin, on its device 0.
  */
 #include "device.h"
+#include "waiting.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -309,6 +310,27 @@ static tn_status in_order(void *arg, tn_err *err)
     return TN_OK;
 }
 
+#define SLOW_US 300000u
+
+static tn_status slow(void *arg, tn_err *err)
+{
+    (void)err;
+    chk_sleep_us(SLOW_US);
+    atomic_store((atomic_uint *)arg, 1);
+    return TN_OK;
+}
+
+/* A wait has no patience of its own: it ends when the work does. */
+static void slow_work(chk_device *d, tn_stream *s)
+{
+    static atomic_uint done;
+
+    chk_device_call(d, s, slow, &done);
+    chk_device_wait(d, s);
+    if (!atomic_load(&done))
+        chk_fail(d->env, NULL, "stream_wait returns before a slow call has ended");
+}
+
 void chk_device_order(chk_env *env)
 {
     static ordered o;
@@ -326,6 +348,7 @@ void chk_device_order(chk_env *env)
     if (atomic_load(&o.next) != CALLS)
         chk_fail(env, NULL, "stream_wait returns after %u of %u calls", (unsigned)atomic_load(&o.next),
                  CALLS);
+    slow_work(&d, s);
     chk_device_mixed(&d, s);
     for (int32_t priority = -2; priority <= 2; priority++) {
         tn_stream *other = NULL;

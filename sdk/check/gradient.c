@@ -185,7 +185,7 @@ static bool loss(chk_lab *lab, const walk *w, const chk_problem *p, void *const 
 
 static bool wants_gradient(const chk_problem *p, uint32_t i)
 {
-    return chk_is_float(p->f.in_dtype[i]) && !(p->op->mutates >> i & 1u) &&
+    return chk_is_float(p->f.in_dtype[i]) && !tn_op_mutates(p->op, p->f.args.in_count, i) &&
            chk_shape_elements(&p->f.in_shape[i], INT64_MAX / 16) > 0;
 }
 

@@ -102,7 +102,7 @@ static tn_status infer_once(rig *r, const chk_attrs *attrs, chk_facts *f, bool d
     const chk_host_kind kind = chk_host_kind_of(r->lab.plugin.host);
     tn_err err = {0};
     tn_infer i = {.struct_size = (uint32_t)TN_END(tn_infer, bodies),
-                  .op = r->op,
+                  .op = dtypes ? CHK_TOLD(r->op, dtype) : CHK_TOLD(r->op, shape),
                   .attrs = attrs->values,
                   .attr_count = attrs->count,
                   .in_count = f->args.in_count,
@@ -364,6 +364,63 @@ void chk_infer_hosts(chk_env *env)
         chk_problems(&r.lab, CHK_PROBLEMS_FEW, host_visit, &r);
         rig_close(&r);
     }
+}
+
+/* ---- run-time attributes ------------------------------------------------------------------------------ */
+
+/* The host keeps the shapes of a call for others that differ in such an attribute alone. */
+static void runtime_check(rig *r, const chk_problem *p, uint32_t index, tn_value value)
+{
+    tn_value *values = chk_take(&r->lab.arena, (p->attrs.count + 1u) * sizeof *values);
+    chk_attrs attrs = {values, p->attrs.count, p->attrs.text};
+    chk_facts *f = chk_take(&r->lab.arena, sizeof *f);
+    tn_err err;
+
+    memcpy(values, p->attrs.values, p->attrs.count * sizeof *values);
+    values[index] = value;
+    f->args = p->f.args;
+    chk_facts_unknown(f);
+    memcpy(f->in_shape, p->f.in_shape, sizeof f->in_shape);
+    chk_count(r->lab.env);
+    if (chk_infer_shapes(p->op, &attrs, p->flags & TN_NODE_TRAIN ? TN_INFER_TRAIN : 0, f, &err))
+        return;
+    for (uint32_t o = 0; o < f->args.out_count; o++)
+        if (!chk_shape_equal(&f->out_shape[o], &p->f.out_shape[o]))
+            chk_fail(
+                r->lab.env, "I-runtime",
+                "another value of %s, which says TN_ATTR_F_RUNTIME without TN_ATTR_F_SHAPE, gives output %u "
+                "the shape %s (%s)",
+                p->op->attrs[index].name, o, chk_shape_text(&r->lab.arena, &f->out_shape[o]), p->text);
+}
+
+static bool runtime_visit(chk_lab *lab, const chk_problem *p, void *arg)
+{
+    rig *r = arg;
+    tn_value others[8];
+
+    for (uint32_t i = 0; i < p->attrs.count; i++) {
+        const tn_attr_def *def = &p->op->attrs[i];
+        uint32_t count;
+
+        if ((def->flags & (TN_ATTR_F_RUNTIME | TN_ATTR_F_SHAPE)) != TN_ATTR_F_RUNTIME)
+            continue;
+        count = chk_attr_others(&lab->arena, def, p->attrs.values[i], others, 8);
+        for (uint32_t k = 0; k < count; k++)
+            runtime_check(r, p, i, others[k]);
+        r->problems += count;
+    }
+    return true;
+}
+
+void chk_infer_runtime(chk_env *env)
+{
+    rig r;
+
+    rig_open(env, CHK_HOST_EXACT, &r);
+    chk_problems(&r.lab, CHK_PROBLEMS_FEW, runtime_visit, &r);
+    if (!r.problems)
+        chk_skip(env, "the operator has no run-time attributes that leave shapes alone");
+    rig_close(&r);
 }
 
 /* ---- nonsense ---------------------------------------------------------------------------------------- */

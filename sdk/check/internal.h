@@ -49,6 +49,7 @@ typedef struct chk_case {
     const char *bounds_rule, *read_only_rule, *fault_who;
     void *handle; /* of dlopen */
     const tn_plugin *descriptor;
+    tn_ctx *given;   /* has the plugin's definitions */
     uint32_t inits;  /* that went well */
     atomic_int open; /* of these, those without fini up to now */
 } chk_case;

@@ -154,7 +154,7 @@ static bool strided_visit(chk_lab *lab, const chk_problem *p, void *arg)
         const int32_t axis = broadcast_axis(&p->f.in_shape[i], f->turn + i);
         const chk_form broadcast = {.mode = TN_MODE_WRITE, .broadcast = i + 1, .broadcast_axis = axis};
 
-        if (axis < 0 || (p->op->mutates >> i & 1u))
+        if (axis < 0 || tn_op_mutates(p->op, p->f.args.in_count, i))
             continue;
         broadcast_problem(lab, p, i, axis, constant);
         strided_run(lab, constant, &broadcast,

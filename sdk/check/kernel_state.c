@@ -2,7 +2,7 @@
  * Rule K-state: what a kernel gives follows from what it is handed, and not from what it did before. A plan
  * runs again, with other inputs between; other plans are prepared and live beside it; and a second process
  * comes to the same problems by another way: other attributes and the last one first, each after other inputs
- * of the same shapes.
+ * of the same shapes. Rule K-mutates: inputs that are declared as changed do change.
  */
 #include <string.h>
 
@@ -243,5 +243,53 @@ void chk_kernel_state(chk_env *env)
         turned(&lab);
     else
         chk_problems(&lab, CHK_PROBLEMS_FEW, state_visit, &s);
+    chk_lab_close(&lab);
+}
+
+/* ---- inputs that change ------------------------------------------------------------------------------- */
+
+typedef struct mutation {
+    uint32_t seen[CHK_ARGS_MAX], changed[CHK_ARGS_MAX]; /* runs, by the order of the mutated inputs */
+    uint32_t count;
+    const char *name[CHK_ARGS_MAX];
+} mutation;
+
+static bool mutation_visit(chk_lab *lab, const chk_problem *p, void *arg)
+{
+    chk_outputs *got = chk_take(&lab->arena, sizeof *got);
+    chk_node *n = chk_take(&lab->arena, sizeof *n);
+    mutation *m = arg;
+
+    if ((p->op->flags & TN_OP_MUTATES_TRAINING && !(p->flags & TN_NODE_TRAIN)) || !p->mutated_count ||
+        !chk_host_would_run(lab, p) || !chk_node_first(lab, p, &plain_form, n))
+        return true;
+    chk_outputs_take(n, got);
+    for (uint32_t k = 0; k < p->mutated_count; k++) {
+        const uint32_t o = p->f.args.out_count + k, i = p->mutated[k];
+        const uint64_t bytes = (uint64_t)got->elements[o] * tn_dtype_bytes(got->dtype[o]);
+
+        m->seen[k] += got->elements[o] > 0;
+        m->changed[k] += memcmp(got->data[o], p->in_data[i], (size_t)bytes) != 0;
+        m->name[k] = chk_argument_name(p->op, &p->f.args, i);
+        m->count = k < m->count ? m->count : k + 1;
+    }
+    chk_node_close(n);
+    return true;
+}
+
+void chk_kernel_mutates(chk_env *env)
+{
+    mutation m = {.count = 0};
+    chk_lab lab;
+
+    chk_lab_open(env, CHK_HOST_EXACT, &lab);
+    chk_problems(&lab, CHK_PROBLEMS_FEW, mutation_visit, &m);
+    if (!m.count)
+        chk_skip(env, "its operator changes no input");
+    for (uint32_t k = 0; k < m.count; k++)
+        if (m.seen[k] && !m.changed[k])
+            chk_fail(env, "K-mutates",
+                     "never changes input %s, the declared one number %u: in %u runs it is as it was",
+                     m.name[k], k, m.seen[k]);
     chk_lab_close(&lab);
 }

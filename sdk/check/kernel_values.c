@@ -33,11 +33,15 @@ static bool widen(chk_lab *lab, const chk_problem *p, int32_t wide, bool ints, c
     for (uint32_t i = 0; i < p->f.args.in_count; i++) {
         const int64_t count = chk_shape_elements(&p->f.in_shape[i], INT64_MAX / 16);
 
-        if (!chk_is_float(p->f.in_dtype[i]) && !(ints && p->f.in_dtype[i] == p->f.in_dtype[0]))
+        int32_t to = wide;
+
+        if (tn_dtype_bits(p->f.in_dtype[i]) < 8) /* a byte for each: what shares one is wide enough so */
+            to = p->f.in_dtype[i] == TN_I4 ? TN_I8 : TN_U8;
+        else if (!chk_is_float(p->f.in_dtype[i]) && !(ints && p->f.in_dtype[i] == p->f.in_dtype[0]))
             continue;
-        out->f.in_dtype[i] = wide;
-        out->in_data[i] = chk_take(&lab->arena, (uint64_t)count * tn_dtype_bytes(wide) + 1);
-        chk_convert(p->in_data[i], p->f.in_dtype[i], out->in_data[i], wide, count);
+        out->f.in_dtype[i] = to;
+        out->in_data[i] = chk_take(&lab->arena, (uint64_t)count * tn_dtype_bytes(to) + 1);
+        chk_convert(p->in_data[i], p->f.in_dtype[i], out->in_data[i], to, count);
     }
     return !chk_infer_dtypes(out->op, &out->attrs, &out->f, &err);
 }

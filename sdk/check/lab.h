@@ -57,6 +57,7 @@ typedef struct chk_lab {
     void *reference_self;
     bool is_reference; /* the plugin under test is the reference */
     chk_arena arena;
+    int64_t grow; /* shapes have so many times the usual elements; 0: not found yet, which is 1 */
 } chk_lab;
 
 /* Opens the plugin under test and finds the subject's kernel, its definition, the reference. */
@@ -65,7 +66,19 @@ void chk_lab_open_op(chk_env *env, chk_host_kind kind, chk_lab *lab);
 /* The same without opening the plugin: the context has it. */
 void chk_lab_open_context(chk_env *env, tn_ctx *ctx, chk_lab *lab);
 void chk_lab_close(chk_lab *lab);
-/* Definition by name: the plugin's own first, then those of the context. NULL: none. */
+/* Members that the library reads, not the kit: rules as text, and whose kernels serve the operator. */
+bool chk_has_texts(const tn_op *op);
+/* Gives a context the plugin's definitions, where some have texts: it makes functions of them. What it
+ * refuses, load/operators tells. */
+void chk_definitions_give(chk_env *env, tn_ctx *ctx);
+/* The definition whose kernels serve `op`, one of the plugin that says so; NULL: its own do. */
+const tn_op *chk_meaning(const tn_op *op);
+/* Whom a function of `op` is told of: the meaning, where `op` has the function from there. */
+#define CHK_TOLD(op, function)                                                                               \
+    (chk_meaning(op) && chk_meaning(op)->function == (op)->function ? chk_meaning(op) : (op))
+/* Definition by name: the plugin's own first, then those of the context. Texts are made functions. NULL:
+ * none.
+ */
 const tn_op *chk_op_find(chk_lab *lab, const char *name);
 /* Definition by index: all of the plugin, then all of the context. NULL: no more. */
 const tn_op *chk_op_at(chk_lab *lab, size_t index);

@@ -59,10 +59,10 @@ static void operand_make(chk_node *n, chk_operand *o, const tn_shape *s, int32_t
             chk_sparse_make(n, o, s, -1);
         return;
     }
-    chk_operand_strides(o, n->form.layout);
+    chk_operand_strides(o, tn_dtype_bits(dtype) < 8 ? CHK_LAYOUT_DENSE : n->form.layout);
     if (n->form.broadcast && o == &n->in[n->form.broadcast - 1] && n->form.broadcast_axis < s->ndim)
         o->stride[n->form.broadcast_axis] = 0;
-    o->t.bytes = (uint64_t)chk_operand_extent(o) * size;
+    o->t.bytes = tn_dtype_size(dtype, (uint64_t)chk_operand_extent(o));
     if (n->form.metadata)
         return;
     space->ops->make(n, o->t.bytes, 64, n->form.offset * size, n->form.guard & ~CHK_READ_ONLY, &o->block);
@@ -122,6 +122,8 @@ static void operands_make(chk_node *n)
     }
 }
 
+#define WORKSPACE_ALIGN_MAX 4096u
+#define SAVED_ALIGN_MAX 64u
 #define NOT_YOURS INT32_MIN /* behind the items that a kernel may set */
 
 static void plan_preset(chk_node *n, tn_plan *plan)
@@ -218,7 +220,8 @@ static void inplace_apply(chk_node *n)
         if (i >= (int32_t)n->p->f.args.in_count || i < -1)
             chk_fail(n->lab->env, "K-inplace", "inplace[%u] is %d, there are %u inputs (%s)", o, i,
                      n->p->f.args.in_count, n->p->text);
-        if (i < 0 || !n->form.in_place || taken[i] || (n->p->op->mutates >> i & 1u) ||
+        if (i < 0 || !n->form.in_place || taken[i] ||
+            tn_op_mutates(n->p->op, n->p->f.args.in_count, (uint32_t)i) ||
             n->in[i].t.bytes != n->out[o].t.bytes)
             continue;
         taken[i] = true;
@@ -429,7 +432,8 @@ void chk_node_reset(chk_node *n)
         if (n->in[i].block.buffer && n->form.lock)
             chk_buffer_unlock(n->in[i].block.buffer);
         chk_operand_move(&n->in[i], n->p->in_data[i], true);
-        if (n->in[i].block.buffer && host && n->form.lock && !(n->p->op->mutates >> i & 1u))
+        if (n->in[i].block.buffer && host && n->form.lock &&
+            !tn_op_mutates(n->p->op, n->p->f.args.in_count, i))
             chk_buffer_lock(n->in[i].block.buffer);
     }
     if (n->workspace.memory)
@@ -614,7 +618,8 @@ static void input_unchanged(chk_node *n, uint32_t i)
     const chk_operand *o = &n->in[i];
     void *now;
 
-    if (o->block.space == &chk_space_host || !n->form.lock || n->p->op->mutates >> i & 1u)
+    if (o->block.space == &chk_space_host || !n->form.lock ||
+        tn_op_mutates(n->p->op, n->p->f.args.in_count, i))
         return;
     now = chk_take(&n->lab->arena, (uint64_t)chk_operand_elements(o) * tn_dtype_bytes(o->t.dtype) + 1);
     chk_operand_move(o, now, false);

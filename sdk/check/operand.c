@@ -74,7 +74,9 @@ void chk_operand_move(const chk_operand *o, void *dense, bool into)
     }
     if (is_dense(o)) {
         memcpy(into ? o->block.memory : dense, into ? dense : o->block.memory,
-               (size_t)((uint64_t)count * size));
+               (size_t)tn_dtype_size(o->t.dtype, (uint64_t)count));
+        if (tn_dtype_bits(o->t.dtype) < 8 && count & 1) /* the half that is left over says nothing */
+            tn_packed_set(into ? o->block.memory : dense, count, into ? 9 : 0);
         return;
     }
     for (int64_t i = 0; i < count; i++) {

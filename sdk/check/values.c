@@ -82,6 +82,8 @@ double chk_get(const void *data, int32_t dtype, int64_t index)
         uint64_t u8;
     } v;
 
+    if (tn_dtype_bits(dtype) < 8)
+        return tn_packed_get(data, dtype, index);
     memcpy(&v, at, (size_t)tn_dtype_bytes(dtype));
     switch (dtype) {
     case TN_F32:
@@ -133,13 +135,16 @@ void chk_set(void *data, int32_t dtype, int64_t index, double value)
     whole = isfinite(value) && fabs(value) < 9e18 ? (int64_t)value : 0;
     if (dtype == TN_BOOL)
         whole = value != 0;
-    memcpy(at, &whole, (size_t)tn_dtype_bytes(dtype)); /* little end first */
+    if (tn_dtype_bits(dtype) < 8)
+        tn_packed_set(data, index, (int32_t)(whole & 15));
+    else
+        memcpy(at, &whole, (size_t)tn_dtype_bytes(dtype)); /* little end first */
 }
 
 void chk_convert(const void *from, int32_t from_dtype, void *to, int32_t to_dtype, int64_t count)
 {
     if (from_dtype == to_dtype) {
-        memcpy(to, from, (size_t)((uint64_t)count * tn_dtype_bytes(to_dtype)));
+        memcpy(to, from, (size_t)tn_dtype_size(to_dtype, (uint64_t)count));
         return;
     }
     for (int64_t i = 0; i < count; i++)
@@ -167,11 +172,14 @@ static const type_bounds bounds_of[TN_DTYPE_LIMIT] = {
     [TN_I64] = {0, 9e15, 0},
     [TN_U64] = {0, 9e15, 0},
     [TN_BOOL] = {0, 1, 0},
+    [TN_I4] = {0, 7, 0},
+    [TN_U4] = {0, 15, 0},
 };
 
 static bool is_unsigned(int32_t dtype)
 {
-    return dtype == TN_U8 || dtype == TN_U16 || dtype == TN_U32 || dtype == TN_U64 || dtype == TN_BOOL;
+    return dtype == TN_U8 || dtype == TN_U16 || dtype == TN_U32 || dtype == TN_U64 || dtype == TN_BOOL ||
+           dtype == TN_U4;
 }
 
 static const char *ints_differ(chk_arena *a, const void *got, int32_t dtype, const void *want,
@@ -184,6 +192,8 @@ static const char *ints_differ(chk_arena *a, const void *got, int32_t dtype, con
         const char *at = (const char *)got + (uint64_t)i * bytes;
         const double low = is_unsigned(dtype) ? 0 : -bounds_of[dtype].largest;
 
+        if (tn_dtype_bits(dtype) < 8 && g == w)
+            continue;
         if (want_dtype == dtype && !memcmp(at, (const char *)want + (uint64_t)i * bytes, (size_t)bytes))
             continue;
         if (want_dtype != dtype &&

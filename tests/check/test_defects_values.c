@@ -9,6 +9,7 @@ static const kit_defect defects[] = {
     {"runtime_times", "K-runtime-attrs", NULL, "--only kernel/runtime-attrs"},
     {"runtime_negate", "K-runtime-attrs", NULL, "--only kernel/runtime-attrs"},
     {"runtime_unit", "K-runtime-attrs", NULL, "--only kernel/runtime-attrs"},
+    {"runtime_shape", "I-runtime", NULL, "--only infer/runtime"},
     {"random_fixed", "K-random", NULL, "--only kernel/random"},
     {"random_own", "K-random", NULL, "--only kernel/random"},
     {"random_seed_only", "K-random", NULL, "--only kernel/random"},

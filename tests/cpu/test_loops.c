@@ -1,7 +1,8 @@
 /*
  * Loops of the plugin cpu for wider instruction sets give the bits of those that every processor has: for
- * numbers of all sizes, infinities, NaN, subnormal ones, for every length of a tail, and in place. The
- * plugin's objects are linked into this program. What this processor lacks is skipped.
+ * numbers of all sizes, infinities, NaN, subnormal ones, for every length of a tail, and in place. So do
+ * conversions of short floats. The plugin's objects are linked into this program. What this processor lacks
+ * is skipped.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "../../plugins/cpu/plain/isa.h"
 #include "../../plugins/cpu/plain/loops.h"
 #include "tenon/plugin/attr.h"
 
@@ -85,27 +87,52 @@ static void table_check(const char *what, const tncpu_loop *table)
     assert_in_range(loops, 8, TNCPU_LOOP_COUNT);
 }
 
+/* Every short float there is, and as many floats. */
+static void shorts_check(const tncpu_shorts *wide)
+{
+    static uint16_t patterns[COUNT], stored[2][COUNT];
+    const tncpu_shorts *const both[2] = {&tncpu_shorts_base, wide};
+
+    for (uint32_t i = 0; i < COUNT; i++)
+        patterns[i] = (uint16_t)i;
+    for (int64_t n = COUNT - TAILS; n <= COUNT; n++) {
+        wide->load_f16(patterns, got, n);
+        tncpu_shorts_base.load_f16(patterns, expected, n);
+        assert_memory_equal(got, expected, (size_t)n * sizeof *got);
+        wide->load_bf16(patterns, got, n);
+        tncpu_shorts_base.load_bf16(patterns, expected, n);
+        assert_memory_equal(got, expected, (size_t)n * sizeof *got);
+        for (uint32_t k = 0; k < 2; k++)
+            both[k]->store_f16(in[0], stored[k], n);
+        assert_memory_equal(stored[0], stored[1], (size_t)n * sizeof *stored[0]);
+        for (uint32_t k = 0; k < 2; k++)
+            both[k]->store_bf16(in[0], stored[k], n);
+        assert_memory_equal(stored[0], stored[1], (size_t)n * sizeof *stored[0]);
+    }
+}
+
 static void avx2_gives_the_same_bits(void **state)
 {
     (void)state;
-    if (!__builtin_cpu_supports("avx2"))
+    if (tncpu_isa() < TNCPU_AVX2)
         skip();
     table_check("AVX2", tncpu_loops_f32_avx2);
+    shorts_check(&tncpu_shorts_avx2);
 }
 
 static void avx512_gives_the_same_bits(void **state)
 {
     (void)state;
-    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512dq") ||
-        !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512vl"))
+    if (tncpu_isa() < TNCPU_AVX512)
         skip();
     table_check("AVX-512", tncpu_loops_f32_avx512);
+    shorts_check(&tncpu_shorts_avx512);
 }
 
 static void the_widest_is_chosen(void **state)
 {
     (void)state;
-    if (!__builtin_cpu_supports("avx2"))
+    if (tncpu_isa() == TNCPU_BASE)
         skip();
     assert_true(tncpu_loop_of(TNCPU_EXP, TNCPU_K_F32) != tncpu_loops[TNCPU_EXP][TNCPU_K_F32]);
     assert_true(tncpu_loop_of(TNCPU_EXP, TNCPU_K_F64) == tncpu_loops[TNCPU_EXP][TNCPU_K_F64]);

@@ -327,12 +327,12 @@ static void by_kernels(void **state)
 {
     (void)state;
     for (int k = 0; k < 2; k++)
-        for (int32_t to = 0; to < TN_DTYPE_LIMIT; to++)
+        for (int32_t to = 0; to < TN_I4; to++)
             for (int32_t ndim = 0; ndim <= 8; ndim++) {
                 for (int way = ADD; way < WAYS; way++)
                     compare(k ? fake : far, way, to, to, ndim);
                 compare(k ? fake : far, COPY, to, to, ndim);
-                compare(k ? fake : far, COPY, (int32_t)random_below(TN_DTYPE_LIMIT), to, ndim);
+                compare(k ? fake : far, COPY, (int32_t)random_below(TN_I4), to, ndim);
             }
 }
 
@@ -343,8 +343,8 @@ static void all_casts(void **state)
     const int64_t count = 16;
 
     (void)state;
-    for (int32_t from = 0; from < TN_DTYPE_LIMIT; from++)
-        for (int32_t to = 0; to < TN_DTYPE_LIMIT; to++) {
+    for (int32_t from = 0; from < TN_I4; from++)
+        for (int32_t to = 0; to < TN_I4; to++) {
             tni_array *src[2], *dst[2];
 
             memset(bits, 0xa7, sizeof bits);

@@ -126,7 +126,7 @@ static void round_trips(void **state)
     unsigned char raw[192], back[192];
 
     (void)state;
-    for (int32_t dtype = 0; dtype < TN_DTYPE_LIMIT; dtype++)
+    for (int32_t dtype = 0; dtype < TN_I4; dtype++)
         for (int32_t ndim = 0; ndim <= 3; ndim++) {
             tni_array *a = NULL, *b = NULL;
             uint64_t bytes;

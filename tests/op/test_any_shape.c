@@ -167,12 +167,12 @@ static tn_status infer(const tni_opdef *def, const tni_attrs *attrs, operands *o
 /* One data type for all inputs, mostly; some are left for inference to say. */
 static void dtypes_draw(operands *o)
 {
-    const int32_t common = draw(3) ? TN_F32 : (int32_t)draw(TN_DTYPE_LIMIT);
+    const int32_t common = draw(3) ? TN_F32 : (int32_t)draw(TN_I4);
 
     for (uint32_t i = 0; i < OP_ARGS_MAX; i++)
         o->in_dtype[i] = i < o->args.in_count && draw(6) ? common : -1;
     if (o->args.in_count && draw(6) == 0)
-        o->in_dtype[draw(o->args.in_count)] = (int32_t)draw(TN_DTYPE_LIMIT);
+        o->in_dtype[draw(o->args.in_count)] = (int32_t)draw(TN_I4);
 }
 
 static bool dtypes_known(const operands *o)

@@ -350,7 +350,7 @@ static void job_open(job *j, const layout_case *c, const char *op, const char *p
     for (uint32_t i = 0; i < j->own_outputs; i++)
         op_tensor_create(&j->out[i], TN_F32, out[i].ndim, out[i].dim, false);
     for (uint32_t i = 0; i < j->in_count; i++)
-        if (j->def->op->mutates >> i & 1u) {
+        if (tn_op_mutates(j->def->op, j->in_count, i)) {
             j->out[j->out_count] = j->in[i];
             settle(&j->out[j->out_count++]);
         }

@@ -14,6 +14,14 @@ static const char *const args[] = {"first", "arg*", NULL};
 static const char *const misplaced[] = {"arg*", "last", NULL};
 static const char *const aliases[] = {"acme_second", "acme_third", NULL};
 static const char *const taken[] = {"acme_fresh", "Convolution", NULL};
+static const char *const torn[] = {"weight_*", "rates", "grad_*", NULL};
+static const char *const repeated[] = {"weight_*", "grad_*", "mom_*", "rates", NULL};
+static const char *const outputs[] = {"output*", NULL};
+static const tn_attr_def flag_attrs[] = {TN_ATTR_ROW("a", TN_ATTR_T_INT, 8, NULL, "1", 1, 0, ""),
+                                         TN_ATTR_END};
+static const tn_attr_def alone_attrs[] = {
+    TN_ATTR_ROW("a", TN_ATTR_T_INT, TN_ATTR_F_SHAPE, NULL, "1", 1, 0, ""), TN_ATTR_END};
+static const tn_attr_def many_attrs[] = {TN_ATTR_INT("num", "30", ""), TN_ATTR_END};
 static const tn_attr_def count_attrs[] = {TN_ATTR_COUNT("num_args"), TN_ATTR_END};
 static const tn_attr_def twice_attrs[] = {TN_ATTR_INT("a", "1", ""), TN_ATTR_INT("a", "1", ""), TN_ATTR_END};
 static const tn_attr_def default_attrs[] = {TN_ATTR_INT("a", "one", ""), TN_ATTR_END};
@@ -86,6 +94,18 @@ static tn_status args_many(tn_infer *i)
     return TN_OK;
 }
 
+static tn_status args_repeated(tn_infer *i)
+{
+    i->out_count = i->visible_count = (uint32_t)tn_value_int(i->attrs[0]);
+    i->in_count = 3 * i->out_count + 1;
+    return TN_OK;
+}
+
+#define OP_REPEATED(inputs_, ...)                                                                            \
+    {                                                                                                        \
+        .struct_size = TN_END(tn_op, mutates_tail), .version = 1, .doc = "test", .inputs = inputs_,          \
+        .outputs = outputs, .shape = shape_same, .attrs = many_attrs, .args = args_repeated, __VA_ARGS__     \
+    }
 #define OP5(version_, inputs_, outputs_, shape_, ...)                                                        \
     {                                                                                                        \
         .struct_size = TN_END(tn_op, gradient), .version = version_, .doc = "test", .inputs = inputs_,       \
@@ -128,7 +148,55 @@ static const tn_op bad[] = {
     OP4(data, same_twice, shape_same, .name = "acme_q"),
     OP(.name = "null"),
     OP(.name = "acme_r", .aliases = variable_alias),
+    OP(.name = "acme_s", .attrs = flag_attrs),
+    OP(.name = "acme_t", .attrs = alone_attrs),
+    OP4(repeated, data, shape_same, .name = "acme_u"),
+    OP_REPEATED(torn, .name = "acme_v"),
+    OP_REPEATED(repeated, .name = "acme_w", .mutates = 8, .mutates_period = 3, .mutates_tail = 1),
+    OP_REPEATED(repeated, .name = "acme_x", .mutates = 4, .mutates_period = 65, .mutates_tail = 1),
+    OP_REPEATED(repeated, .name = "acme_y", .mutates = 4, .mutates_tail = 1),
+    OP_REPEATED(data, .name = "acme_z", .mutates = 1, .mutates_period = 1),
 };
+static const tn_op sweep =
+    OP_REPEATED(repeated, .name = "acme_sweep", .mutates = 4, .mutates_period = 3, .mutates_tail = 1);
+
+static void name_is(const tni_opdef *def, const tni_args *a, uint32_t index, const char *expected)
+{
+    char text[16];
+
+    assert_int_equal(tni_op_input_name(def, a, index, text, sizeof text), TN_OK);
+    assert_string_equal(text, expected);
+}
+
+/* Arguments that repeat together, with one behind them; what changes of more than 64 inputs. */
+static void test_repeated(void **state)
+{
+    const tni_opdef *def;
+    tni_opset *s;
+    tni_args a;
+    tn_op old = sweep;
+
+    (void)state;
+    assert_int_equal(tni_opset_create(NULL, &s), TN_OK);
+    assert_int_equal(tni_opset_add(s, &sweep, NULL), TN_OK);
+    assert_int_equal(tni_opset_find(s, "acme_sweep", &def), TN_OK);
+    assert_int_equal(tni_op_args(def, NULL, -1, &a), TN_OK);
+    assert_int_equal(a.in_count, 91);
+    name_is(def, &a, 0, "weight_0");
+    name_is(def, &a, 5, "mom_1");
+    name_is(def, &a, 89, "mom_29");
+    name_is(def, &a, 90, "rates");
+    for (uint32_t i = 0; i < 91; i++)
+        assert_int_equal(tn_op_mutates(def->op, 91, i), i % 3 == 2);
+    assert_int_equal(tn_op_mutates(def->op, 93, 92), 0); /* the last one is none of those that repeat */
+    assert_int_equal(tn_op_mutates(def->op, 0, 0), 0);
+    assert_int_equal(tn_op_mutates(&good, 1, 0), 0);
+    old.struct_size = TN_END(tn_op, gradient); /* its maker knew of no repetition */
+    assert_int_equal(tn_op_mutates(&old, 91, 2), 1);
+    assert_int_equal(tn_op_mutates(&old, 91, 5), 0);
+    assert_int_equal(tn_op_mutates(&old, 91, 66), 0);
+    tni_opset_destroy(s);
+}
 
 static void test_add(void **state)
 {
@@ -322,8 +390,9 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_add),   cmocka_unit_test(test_find),        cmocka_unit_test(test_args),
-        cmocka_unit_test(test_infer), cmocka_unit_test(test_infer_wrong), cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_add),      cmocka_unit_test(test_find),  cmocka_unit_test(test_args),
+        cmocka_unit_test(test_repeated), cmocka_unit_test(test_infer), cmocka_unit_test(test_infer_wrong),
+        cmocka_unit_test(test_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

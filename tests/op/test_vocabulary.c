@@ -114,7 +114,8 @@ static int inputs_compare(const tni_opdef *def, const char *expected)
 
     for (uint32_t i = 0; i < def->input_count; i++)
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i ? "," : "", def->op->inputs[i]);
-    if (def->variadic ? expected[0] == '*' : strcmp(text, expected) == 0)
+    /* MXNet's table says nothing of inputs that a function counts. */
+    if (def->variadic ? expected[0] == '*' || !expected[0] : strcmp(text, expected) == 0)
         return 0;
     print_error("%s: inputs %s, MXNet has %s\n", def->op->name, text, expected);
     return 1;

@@ -124,11 +124,11 @@ class Runner:
         self.np, self.mx, self.autograd = numpy, mxnet, autograd
         self.short = {value: key for key, value in DTYPES.items()}
 
-        def invoke(name, arrays, attrs):
+        def invoke(name, arrays, attrs, given=None):
             handle = OpHandle()
             check_call(_LIB.NNGetOpHandle(c_str(name), ctypes.byref(handle)))
             keys, texts = [a.split("=", 1)[0] for a in attrs], [a.split("=", 1)[1] for a in attrs]
-            out = _imperative_invoke(handle.value, arrays, keys, texts, None, False, False)
+            out = _imperative_invoke(handle.value, arrays, keys, texts, given, False, False)
             return list(out) if isinstance(out, (list, tuple)) else [out]
 
         self.invoke = invoke
@@ -190,8 +190,11 @@ class Runner:
         wanted = [i for i, array in enumerate(arrays) if not marks[i] and self.dtype_name(array) in DIFFERENTIATED]
         mutated = [i for i, mark in enumerate(marks) if "*" in mark]
 
-        def forward():
-            return self.invoke(name, arrays, attrs)  # of the arrays that were made last
+        into = [int(i) for flag in flags if flag.startswith("into=") for i in flag[5:].split(",")]
+
+        def forward():  # of the arrays that were made last
+            given = [self.mx.nd.zeros(arrays[i].shape, dtype=arrays[i].dtype) for i in into]
+            return self.invoke(name, arrays, attrs, given or None)
 
         with self.autograd._RecordingStateScope(False, train):
             outs = forward()

@@ -146,7 +146,7 @@ static void node_add(fuzz_case *c, fuzz_rng *r, const trial *t, uint32_t first_a
                                          : fuzz_text(c, "%s", op->name);
     for (uint32_t i = 0; i < n.in_count; i++) {
         entries[i] = t->from[i] == FUZZ_NONE ? fuzz_variable_add(c, r, t->in_dtype[i], t->in[i]) : t->from[i];
-        if (i < 64 && op->mutates >> i & 1u && t->from[i] == FUZZ_NONE)
+        if (tn_op_mutates(op, n.in_count, i) && t->from[i] == FUZZ_NONE)
             state_note(&c->variables[c->variable_count - 1]);
     }
     n.first_edge = c->edge_count;
@@ -171,7 +171,7 @@ static bool room_for(const fuzz_case *c, const trial *t)
 static void inputs_draw(fuzz_case *c, fuzz_rng *r, trial *t, const fuzz_feed *feed)
 {
     for (uint32_t i = 1; i < t->args.in_count && i < INPUTS_MAX; i++) {
-        const bool state = i < 64 && t->def->op->mutates >> i & 1u; /* is nobody else's */
+        const bool state = tn_op_mutates(t->def->op, t->args.in_count, i); /* is nobody else's */
 
         if (feed->count && !state && fuzz_chance(r, feed->percent))
             known(c, t, i, feed->entries[fuzz_below(r, feed->count)]);

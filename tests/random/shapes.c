@@ -106,5 +106,5 @@ int32_t fuzz_dtype_fit(fuzz_rng *r)
 
 int32_t fuzz_dtype_any(fuzz_rng *r)
 {
-    return (int32_t)fuzz_below(r, TN_DTYPE_LIMIT);
+    return (int32_t)fuzz_below(r, TN_I4);
 }

@@ -168,7 +168,7 @@ static bool rank_less(fuzz_case *c, uint32_t step)
 
 static bool types_plain(fuzz_case *c, uint32_t step)
 {
-    if (step >= TN_DTYPE_LIMIT)
+    if (step >= TN_I4)
         return false;
     for (uint32_t i = 0; i < c->entry_count; i++)
         if (c->entries[i].dtype == (int32_t)step)

@@ -60,10 +60,10 @@ static void written_note(trip *t)
 
         if (!t->live[n] || tn_op_find(t->ctx, fuzz_text_at(c, c->nodes[n].op), &info))
             continue;
-        for (uint32_t i = 0; i < c->nodes[n].in_count && i < 64; i++) {
+        for (uint32_t i = 0; i < c->nodes[n].in_count; i++) {
             const fuzz_entry *e = &c->entries[c->edges[c->nodes[n].first_edge + i]];
 
-            if (info.mutates >> i & 1u && e->node == FUZZ_NONE)
+            if (tn_op_mutates(info.definition, c->nodes[n].in_count, i) && e->node == FUZZ_NONE)
                 t->written[e->index] = true;
         }
     }

@@ -132,7 +132,7 @@ static tn_status form_run(case_run *r, const op_kernel *kernel, const op_form *f
     n->args = r->args;
     n->kernel = *kernel;
     for (uint32_t i = 0; i < r->in_count; i++) {
-        bool mutated = r->def->op->mutates >> i & 1u;
+        bool mutated = tn_op_mutates(r->def->op, r->in_count, i);
 
         op_tensor_create(&in[i], r->in[i].t.dtype, r->in[i].t.ndim, r->in[i].shape,
                          form->strided && !mutated);
@@ -400,7 +400,7 @@ static void differences_check(case_run *r, bool second)
     if (!st && !(st = analytic(r, &g, second, grads)))
         for (uint32_t i = 0; i < r->in_count && r->failures < 20; i++)
             if (is_float(r->in[i].t.dtype) && !(r->c->no_grad_inputs >> i & 1u) &&
-                !(r->def->op->mutates >> i & 1u))
+                !tn_op_mutates(r->def->op, r->in_count, i))
                 input_check(r, i, grads[i].node ? op_tape_value(g.tape, grads[i]) : NULL, second);
     if (st)
         failed(r, second ? "second gradient" : "gradient", tni_error_message());

@@ -275,18 +275,26 @@ tni_opset *op_set(void)
     return run.ops;
 }
 
-static int64_t argument_find(const tni_opdef *def, const tni_args *args, const char *name, size_t length)
+/* A name that ends in '*' is that of all its repetitions. */
+static bool argument_is(const tni_opdef *def, const tni_args *args, uint32_t i, const char *name,
+                        size_t length)
 {
     char text[TN_NAME_MAX];
+    const size_t star = length > 1 && name[length - 1] == '*';
+    const tn_status st = i < args->in_count
+                             ? tni_op_input_name(def, args, i, text, sizeof text)
+                             : tni_op_output_name(def, args, i - args->in_count, text, sizeof text);
 
-    for (uint32_t i = 0; i < args->in_count + args->out_count; i++) {
-        tn_status st = i < args->in_count
-                           ? tni_op_input_name(def, args, i, text, sizeof text)
-                           : tni_op_output_name(def, args, i - args->in_count, text, sizeof text);
+    if (st != TN_OK || strncmp(text, name, length - star) != 0)
+        return false;
+    return strspn(text + length - star, star ? "0123456789" : "") == strlen(text) - (length - star);
+}
 
-        if (st == TN_OK && strlen(text) == length && memcmp(text, name, length) == 0)
+static int64_t argument_find(const tni_opdef *def, const tni_args *args, const char *name, size_t length)
+{
+    for (uint32_t i = 0; i < args->in_count + args->out_count; i++)
+        if (argument_is(def, args, i, name, length))
             return i;
-    }
     return -1;
 }
 
@@ -332,7 +340,7 @@ static bool types_match(const tn_kernel *k, const tni_opdef *def, const tni_args
         for (const char *const *t = k->types; t && *t; t++) {
             size_t length = strcspn(*t, ":");
 
-            if (argument_find(def, args, *t, length) == (int64_t)i) {
+            if (argument_is(def, args, i, *t, length)) {
                 rule = *t + length + 1;
                 break;
             }
@@ -549,7 +557,7 @@ tn_status op_node_run(op_node *n, op_tensor *const *in, const tn_shape *out_shap
         tin[i] = &in[i]->t;
     outputs_create(n, out_shape, out_dtype, form, tout, modes);
     for (uint32_t i = 0; i < n->args.in_count; i++)
-        if (n->def->op->mutates >> i & 1u) { /* shares the input's memory */
+        if (tn_op_mutates(n->def->op, n->args.in_count, i)) { /* shares the input's memory */
             n->out[n->out_count] = *in[i];
             n->out[n->out_count].t.shape = n->out[n->out_count].shape;
             n->out[n->out_count].t.stride = n->out[n->out_count].stride;

@@ -218,7 +218,7 @@ static void adding(void **state)
     double ones[6] = {1, 2, 3, 4, 5, 6}, got[6];
 
     (void)state;
-    for (int32_t dtype = 0; dtype < TN_DTYPE_LIMIT; dtype++) {
+    for (int32_t dtype = 0; dtype < TN_I4; dtype++) {
         tn_tensor from = {.data = src, .shape = DIMS(2, 3), .stride = DIMS(1, 2), .ndim = 2, .dtype = dtype};
         tn_tensor to = {.data = dst, .shape = DIMS(2, 3), .stride = DIMS(3, 1), .ndim = 2, .dtype = dtype};
 
@@ -261,7 +261,7 @@ static void any_address(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof from; i++)
         from[i] = (char)(i * 7);
-    for (int32_t dtype = 0; dtype < TN_DTYPE_LIMIT; dtype++) {
+    for (int32_t dtype = 0; dtype < TN_I4; dtype++) {
         const uint64_t bytes = 4 * tn_dtype_bytes(dtype);
         tni_array *whole = make(t.cpu, dtype, 2, DIMS(2, 2)), *turned = NULL;
 

@@ -55,7 +55,7 @@ static tni_array *sample(int32_t dtype)
 static void round_trip(void **state)
 {
     (void)state;
-    for (int32_t dtype = 0; dtype < TN_DTYPE_LIMIT; dtype++) {
+    for (int32_t dtype = 0; dtype < TN_I4; dtype++) {
         tni_array *a = sample(dtype), *b = NULL, *c = NULL;
         DLManagedTensorVersioned *m = NULL;
         DLManagedTensor *old = NULL;

@@ -24,7 +24,7 @@ static void names(void **state)
     assert_false(tni_dtype_parse("", &dtype));
     assert_false(tni_dtype_parse(NULL, &dtype));
     assert_null(tni_dtype_name(-1));
-    assert_null(tni_dtype_name(13));
+    assert_null(tni_dtype_name(TN_DTYPE_LIMIT));
 }
 
 /* The value of a half, computed by its definition. */
@@ -126,8 +126,8 @@ static void every_pair(void **state)
     (void)state;
     for (int i = 0; i < N; i++)
         values[i] = i % 101;
-    for (int32_t a = 0; a < TN_DTYPE_LIMIT; a++)
-        for (int32_t b = 0; b < TN_DTYPE_LIMIT; b++)
+    for (int32_t a = 0; a < TN_I4; a++)
+        for (int32_t b = 0; b < TN_I4; b++)
             for (int stride = 1; stride <= 3; stride += 2) {
                 int to_stride = stride == 1 ? 1 : 2;
 
@@ -140,6 +140,60 @@ static void every_pair(void **state)
                     assert_true(as_double(to + (uint64_t)(i * to_stride) * tn_dtype_bytes(b), b) == want);
                 }
             }
+}
+
+/* Four bits: sizes, order within a byte, what is left over, saturation from floats, low bits from integers.
+ */
+static void packed(void **state)
+{
+    static const double numbers[] = {-8, 7, 3, -1, 20, -30, (double)NAN, 2.9, -0.5};
+    static const int8_t signed_want[] = {-8, 7, 3, -1, 7, -8, 0, 2, 0};
+    static const uint8_t unsigned_want[] = {0, 7, 3, 0, 15, 0, 0, 2, 0};
+    static const int32_t wide[] = {17, -9, 8, 255};
+    uint8_t bytes[6], back[9];
+    int32_t again[4];
+
+    (void)state;
+    assert_int_equal(tn_dtype_size(TN_I4, 0), 0);
+    assert_int_equal(tn_dtype_size(TN_U4, 1), 1);
+    assert_int_equal(tn_dtype_size(TN_I4, 9), 5);
+    assert_true(tn_dtype_size(TN_I4, INT64_MAX) == (uint64_t)1 << 62);
+    memset(bytes, 0xee, sizeof bytes);
+    tni_cast(numbers, TN_F64, 1, bytes, TN_I4, 1, 9);
+    assert_int_equal(bytes[0], 0x78); /* the first one in the low half */
+    assert_int_equal(bytes[4], 0);
+    assert_int_equal(bytes[5], 0xee);
+    tni_cast(bytes, TN_I4, 1, back, TN_I8, 1, 9);
+    assert_memory_equal(back, signed_want, 9);
+    tni_cast(numbers, TN_F64, 1, bytes, TN_U4, 1, 9);
+    tni_cast(bytes, TN_U4, 1, back, TN_U8, 1, 9);
+    assert_memory_equal(back, unsigned_want, 9);
+    tni_cast(wide, TN_I32, 1, bytes, TN_I4, 1, 4);
+    tni_cast(bytes, TN_I4, 1, again, TN_I32, 1, 4);
+    assert_memory_equal(again, ((int32_t[]){1, 7, -8, -1}), sizeof again);
+    tni_cast(bytes, TN_I4, 1, back, TN_U4, 1, 3);
+    assert_int_equal(back[0], 0x71);
+    assert_int_equal(back[1], 0x08);
+}
+
+/* Longer than one piece of a cast, from any type to four bits and back. */
+static void packed_pairs(void **state)
+{
+    enum { N = 601 };
+    static double values[N], got[N];
+    static unsigned char from[N * 8], bytes[N];
+
+    (void)state;
+    for (int i = 0; i < N; i++)
+        values[i] = i % 8;
+    for (int32_t a = 0; a < TN_DTYPE_LIMIT; a++)
+        for (int32_t b = TN_I4; b <= TN_U4; b++) {
+            tni_cast(values, TN_F64, 1, from, a, 1, N);
+            tni_cast(from, a, 1, bytes, b, 1, N);
+            tni_cast(bytes, b, 1, got, TN_F64, 1, N);
+            for (int i = 0; i < N; i++)
+                assert_true(got[i] == (a == TN_BOOL ? values[i] != 0 : values[i]));
+        }
 }
 
 static void floats_to_integers(void **state)
@@ -201,6 +255,8 @@ int main(void)
         cmocka_unit_test(bf16),
         cmocka_unit_test(double_to_half_once),
         cmocka_unit_test(every_pair),
+        cmocka_unit_test(packed),
+        cmocka_unit_test(packed_pairs),
         cmocka_unit_test(floats_to_integers),
         cmocka_unit_test(integers),
     };

@@ -1,9 +1,14 @@
 /* The table of conversions: one row per data type, its loops from convert.inc. Saturation is decided in the
  * wide type, so no conversion is undefined in C. */
 #include "convert.h"
+#include "isa.h"
 
 #define GLUE_(a, b) a##b
 #define GLUE(a, b) GLUE_(a, b)
+
+static const tncpu_shorts *const shorts[TNCPU_ISAS] = {&tncpu_shorts_base, &tncpu_shorts_avx2,
+                                                       &tncpu_shorts_avx512};
+#define SHORTS (*shorts[tncpu_isa()])
 
 /* Toward zero; beyond the range its end, NaN 0. */
 static void saturate(const double *from, int64_t *to, int64_t n, double low, double high)

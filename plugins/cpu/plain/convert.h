@@ -31,6 +31,16 @@ typedef struct tncpu_convert {
 
 extern const tncpu_convert tncpu_converts[TN_DTYPE_LIMIT];
 
+/* Dense short floats to f32 and back. The same bits from each. */
+typedef struct tncpu_shorts {
+    void (*load_f16)(const uint16_t *from, float *to, int64_t n);
+    void (*store_f16)(const float *from, uint16_t *to, int64_t n);
+    void (*load_bf16)(const uint16_t *from, float *to, int64_t n);
+    void (*store_bf16)(const float *from, uint16_t *to, int64_t n);
+} tncpu_shorts;
+
+extern const tncpu_shorts tncpu_shorts_base, tncpu_shorts_avx2, tncpu_shorts_avx512;
+
 /* n compute elements of one kind into another. */
 typedef void (*tncpu_cross)(const void *from, void *to, int64_t n);
 /* From a kind into a wider one, in the order i32, i64, f32, f64; NULL: the same or a narrower one. */

@@ -148,9 +148,44 @@ void tncpu_cast_tile(const tncpu_convert *from, const void *src, int64_t src_ste
         to->store_i(wide.i64, dst, dst_step, n);
 }
 
+/* To or from what shares its bytes: through bytes, which saturate or keep their low bits as four bits do. */
+static void cast_packed(const tn_exec *x, int64_t begin, int64_t end)
+{
+    const tn_tensor *in = x->in[0], *out = x->out[0];
+    const bool unpack = in->dtype >= TN_I4, saturate = tncpu_is_float(in->dtype);
+    const int32_t from = in->dtype == TN_I4 ? TN_I8 : in->dtype == TN_U4 ? TN_U8 : in->dtype;
+    const int32_t to = out->dtype == TN_I4 ? TN_I8 : out->dtype == TN_U4 ? TN_U8 : out->dtype;
+    const int32_t low = to == TN_I8 ? -8 : 0, high = to == TN_I8 ? 7 : 15;
+    int8_t bytes[2][TNCPU_TILE];
+
+    for (int64_t at = begin; at < end; at += TNCPU_TILE) {
+        const int64_t n = end - at < TNCPU_TILE ? end - at : TNCPU_TILE;
+
+        for (int64_t i = 0; unpack && i < n; i++)
+            bytes[0][i] = (int8_t)tn_packed_get(in->data, in->dtype, at + i);
+        tncpu_cast_tile(
+            &tncpu_converts[from],
+            unpack ? (const void *)bytes[0] : (const char *)in->data + at * (int64_t)tn_dtype_bytes(from), 1,
+            &tncpu_converts[to],
+            to == out->dtype ? (char *)out->data + at * (int64_t)tn_dtype_bytes(to) : (char *)bytes[1], 1, n);
+        for (int64_t i = 0; to != out->dtype && i < n; i++) {
+            const int32_t v = to == TN_I8 ? bytes[1][i] : (uint8_t)bytes[1][i];
+
+            if (!(i & 1)) /* what is left over of the last byte is 0 */
+                ((uint8_t *)out->data)[(at + i) / 2] = 0;
+            tn_packed_set(out->data, at + i, !saturate ? v : v < low ? low : v > high ? high : v);
+        }
+    }
+}
+
 static void cast_part(void *arg, int64_t begin, int64_t end)
 {
     const cast_call *c = arg;
+
+    if (c->x->in[0]->dtype >= TN_I4 || c->x->out[0]->dtype >= TN_I4) {
+        cast_packed(c->x, begin, end);
+        return;
+    }
 
     for (int64_t at = begin; at < end; at += TNCPU_TILE)
         tncpu_cast_tile(c->from, (const char *)c->x->in[0]->data + at * c->from->bytes, 1, c->to,
@@ -270,7 +305,7 @@ OPS1(KERNEL1)
 
 static const char *const any[] = {"condition:" TNCPU_ALL, "x:" TNCPU_ALL, "*:=x", NULL};
 static const char *const any_back[] = {"condition:" TNCPU_ALL, "dy:" TNCPU_ALL, "*:=dy", NULL};
-static const char *const cast_types[] = {"*:" TNCPU_ALL, NULL};
+static const char *const cast_types[] = {"*:" TNCPU_ALL ",i4,u4", NULL};
 
 static const tn_kernel kernel_add_n = TNCPU_KERNEL("add_n", all, TN_KERNEL_ADD_TO, sum_prepare, sum_run);
 static const tn_kernel kernel_cast = TNCPU_KERNEL("Cast", cast_types, 0, cast_prepare, cast_run);

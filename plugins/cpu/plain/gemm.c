@@ -3,6 +3,7 @@
  * form in which the columns of c lie together.
  */
 #include "gemm_isa.h"
+#include "isa.h"
 
 #include "../common/gemm_tiles.inc"
 
@@ -50,17 +51,11 @@ static tncpu_gemm turned(const tncpu_gemm *g)
     return t;
 }
 
-static tncpu_gemm_fn *choose(int32_t dtype)
-{
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
-        return dtype == TN_F32 ? tncpu_gemm_f32_avx512 : tncpu_gemm_f64_avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return dtype == TN_F32 ? tncpu_gemm_f32_avx2 : tncpu_gemm_f64_avx2;
-#endif
-    return dtype == TN_F32 ? tncpu_gemm_f32_base : tncpu_gemm_f64_base;
-}
+static tncpu_gemm_fn *const products[TNCPU_ISAS][2] = {
+    {tncpu_gemm_f32_base, tncpu_gemm_f64_base},
+    {tncpu_gemm_f32_avx2, tncpu_gemm_f64_avx2},
+    {tncpu_gemm_f32_avx512, tncpu_gemm_f64_avx512},
+};
 
 static void clear(const tncpu_gemm *g)
 {
@@ -84,5 +79,5 @@ void tncpu_gemm_one(const tncpu_gemm *g, void *work)
     }
     if (g->m != 1 && (g->n == 1 || g->c_col != 1))
         t = turned(g);
-    choose(g->dtype)(&t, work);
+    products[tncpu_isa()][g->dtype == TN_F64](&t, work);
 }

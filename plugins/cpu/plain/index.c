@@ -361,17 +361,16 @@ static const char *const embedding_types[] = {"data:" TNCPU_ALL, "weight:" TNCPU
 static const char *const one_hot_types[] = {"*:" TNCPU_ALL, NULL};
 static const char *const pick_types[] = {"data:" TNCPU_ALL, "index:" TNCPU_ALL, "output:=data", NULL};
 static const char *const gather_types[] = {"data:" TNCPU_ALL, "indices:" TNCPU_ALL, "output:=data", NULL};
-static const char *const back_types[] = {"dy:" TNCPU_FLOATS, "data:=dy", "indices:" TNCPU_ALL, "dx:=dy",
-                                         NULL};
-static const char *const back_pick_types[] = {"dy:" TNCPU_ALL, "data:=dy", "index:" TNCPU_ALL, "dx:=dy",
-                                              NULL};
+static const char *const back_types[] = {"dy:" TNCPU_FLOATS, "indices:" TNCPU_ALL, "*:=dy", NULL};
+static const char *const back_embedding_types[] = {"dy:" TNCPU_FLOATS, "data:" TNCPU_ALL, "*:=dy", NULL};
+static const char *const back_pick_types[] = {"dy:" TNCPU_ALL, "index:" TNCPU_ALL, "*:=dy", NULL};
 
 static const tn_kernel take = TNCPU_KERNEL("take", take_types, 0, take_prepare, take_run);
 TNCPU_SHORT_KERNEL(backward_take, "_backward_take", back_types, TN_KERNEL_EMPTY_OK, backward_lookup_prepare,
                    backward_take_run)
 static const tn_kernel embedding =
     TNCPU_KERNEL("Embedding", embedding_types, 0, embedding_prepare, embedding_run);
-TNCPU_SHORT_KERNEL(backward_embedding, "_backward_Embedding", back_types, TN_KERNEL_EMPTY_OK,
+TNCPU_SHORT_KERNEL(backward_embedding, "_backward_Embedding", back_embedding_types, TN_KERNEL_EMPTY_OK,
                    backward_lookup_prepare, backward_embedding_run)
 static const tn_kernel one_hot = TNCPU_KERNEL("one_hot", one_hot_types, 0, one_hot_prepare, one_hot_run);
 static const tn_kernel pick = TNCPU_KERNEL("pick", pick_types, 0, take_prepare, pick_run);

@@ -2,6 +2,7 @@
  * The loops of ../../common/loops*.list, compiled per compute type with the words of ../../common/words.inc.
  */
 #include "loops.h"
+#include "isa.h"
 
 #include "../../common/functions.h"
 
@@ -30,7 +31,6 @@ const tncpu_loop tncpu_loops[TNCPU_LOOP_COUNT][TNCPU_KINDS] = {
 #include "../../common/loops.list"
 #undef LOOP1
 #define LOOP1(id, ns, expression) [TNCPU_##id] = {id##_f32, id##_f64, NULL, NULL},
-#include "../../common/loops_exp.list"
 #include "../../common/loops_float.list"
 #undef LOOP1
 #define LOOP1(id, ns, expression) [TNCPU_##id] = {NULL, NULL, id##_i32, id##_i64},
@@ -41,21 +41,16 @@ const tncpu_loop tncpu_loops[TNCPU_LOOP_COUNT][TNCPU_KINDS] = {
 const float tncpu_loop_ns[TNCPU_LOOP_COUNT] = {
 #define LOOP1(id, ns, expression) [TNCPU_##id] = ns,
 #include "../../common/loops.list"
-#include "../../common/loops_exp.list"
 #include "../../common/loops_float.list"
 #include "../../common/loops_int.list"
 };
 
 tncpu_loop tncpu_loop_of(uint32_t loop, uint32_t kind)
 {
-    tncpu_loop wide = NULL;
+    const uint32_t isa = kind == TNCPU_K_F32 ? tncpu_isa() : TNCPU_BASE;
+    const tncpu_loop wide = isa == TNCPU_AVX512 ? tncpu_loops_f32_avx512[loop]
+                            : isa == TNCPU_AVX2 ? tncpu_loops_f32_avx2[loop]
+                                                : NULL;
 
-#if defined(__x86_64__)
-    if (kind == TNCPU_K_F32 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
-        wide = tncpu_loops_f32_avx512[loop];
-    else if (kind == TNCPU_K_F32 && __builtin_cpu_supports("avx2"))
-        wide = tncpu_loops_f32_avx2[loop];
-#endif
     return wide ? wide : tncpu_loops[loop][kind];
 }

@@ -17,7 +17,6 @@ enum {
 #define LOOP1SS(id, ns, expression) TNCPU_##id,
 #define LOOP2SS(id, ns, expression) TNCPU_##id,
 #include "../../common/loops.list"
-#include "../../common/loops_exp.list"
 #include "../../common/loops_float.list"
 #include "../../common/loops_int.list"
 #undef LOOP1
@@ -31,7 +30,7 @@ enum {
 };
 
 extern const tncpu_loop tncpu_loops[TNCPU_LOOP_COUNT][TNCPU_KINDS];
-/* Of f32: those of loops_exp.list, for processors that have the instructions; NULL where tncpu_loops has the
+/* Of f32: those of loops*_wide.list, for processors that have the instructions; NULL where tncpu_loops has the
  * only one. */
 extern const tncpu_loop tncpu_loops_f32_avx2[TNCPU_LOOP_COUNT], tncpu_loops_f32_avx512[TNCPU_LOOP_COUNT];
 /* The loop for this processor: of the same bits as the one of tncpu_loops. */

@@ -1,3 +1,3 @@
-/* Loops of exp and log in f32 for AVX2. */
+/* Loops in f32 for AVX2. */
 #define TABLE tncpu_loops_f32_avx2
-#include "loops_exp.inc"
+#include "loops_wide.inc"

@@ -178,7 +178,7 @@ static tn_status backward_diag_run(const tn_plan *plan, const tn_exec *x, tn_err
 }
 
 static const char *const move_types[] = {"data:" TNCPU_ALL, "output:=data", NULL};
-static const char *const back_types[] = {"dy:" TNCPU_ALL, "data:=dy", "dx:=dy", NULL};
+static const char *const back_types[] = {"dy:" TNCPU_ALL, "*:=dy", NULL};
 
 static const tn_kernel reshape = TNCPU_KERNEL("Reshape", move_types, 0, copy_prepare, copy_run);
 static const tn_kernel flatten = TNCPU_KERNEL("Flatten", move_types, 0, copy_prepare, copy_run);

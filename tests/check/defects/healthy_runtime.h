@@ -2,8 +2,8 @@
  * A healthy plugin whose operator has run-time attributes of every kind. A file that includes it says by
  * DEFECT which of them is read when the kernel is prepared, and by NAME what it is called.
  *
- * defect_tail: output = data[skip:] * times * unit, negated or not, plus level. `skip` decides the shape, so
- * a plan is good for one value of it only.
+ * defect_tail: output = data[skip:] * times * unit, negated or not, plus level. `skip` decides the shape, and
+ * says so.
  */
 #ifndef TN_DEFECTS_HEALTHY_RUNTIME_H
 #define TN_DEFECTS_HEALTHY_RUNTIME_H
@@ -13,6 +13,10 @@
 
 enum { LEVEL, TIMES, NEGATE, UNIT, SKIP, HEALTHY };
 
+#ifndef SKIP_FLAGS
+#define SKIP_FLAGS (TN_ATTR_F_RUNTIME | TN_ATTR_F_SHAPE)
+#endif
+
 #define RUN_ROW(name, type, choices, fallback, min, max, doc)                                                \
     TN_ATTR_ROW(name, type, TN_ATTR_F_RUNTIME, choices, fallback, min, max, doc)
 
@@ -21,7 +25,7 @@ static const tn_attr_def attrs[] = {
     [TIMES] = RUN_ROW("times", TN_ATTR_T_INT, NULL, "1", 1, 4, "factor"),
     [NEGATE] = RUN_ROW("negate", TN_ATTR_T_BOOL, NULL, "False", 1, 0, "the other sign"),
     [UNIT] = RUN_ROW("unit", TN_ATTR_T_CHOICE, "one|ten", "one", 1, 0, "another factor"),
-    [SKIP] = RUN_ROW("skip", TN_ATTR_T_INT, NULL, "0", 0, 1e6, "rows that are left out"),
+    [SKIP] = TN_ATTR_ROW("skip", TN_ATTR_T_INT, SKIP_FLAGS, NULL, "0", 0, 1e6, "rows that are left out"),
     TN_ATTR_END,
 };
 

@@ -55,7 +55,9 @@ typedef int32_t tn_status;
 #define TN_U32 10
 #define TN_U64 11
 #define TN_BF16 12
-#define TN_DTYPE_LIMIT 13     /* valid data types are below this */
+#define TN_I4 13 /* two to a byte, the first one in its low half; kernels name them, or never see them */
+#define TN_U4 14
+#define TN_DTYPE_LIMIT 15     /* valid data types are below this */
 #define TN_DTYPE_UNKNOWN (-1) /* inference: not known yet */
 
 /* ---- storage types and memory kinds --------------------------------------------------------------- */
@@ -233,12 +235,42 @@ static inline const void *tn_value_pointer(tn_value v)
     return (const void *)(uintptr_t)v;
 }
 
-/** Bytes of one element; 0 for an unknown data type. */
+/** Bits of one element; 0 for an unknown data type. */
+static inline uint64_t tn_dtype_bits(int32_t dtype)
+{
+    static const uint8_t bits[TN_DTYPE_LIMIT] = {32, 64, 16, 8, 32, 8, 64, 8, 16, 16, 32, 64, 16, 4, 4};
+
+    return dtype >= 0 && dtype < TN_DTYPE_LIMIT ? bits[dtype] : 0;
+}
+
+/** Bytes of one element, rounded up; 0 for an unknown data type. */
 static inline uint64_t tn_dtype_bytes(int32_t dtype)
 {
-    static const uint8_t bytes[TN_DTYPE_LIMIT] = {4, 8, 2, 1, 4, 1, 8, 1, 2, 2, 4, 8, 2};
+    return (tn_dtype_bits(dtype) + 7) / 8;
+}
 
-    return dtype >= 0 && dtype < TN_DTYPE_LIMIT ? bytes[dtype] : 0;
+/** Bytes of `count` elements one after the other; what a byte has left over at the end is not looked at. */
+static inline uint64_t tn_dtype_size(int32_t dtype, uint64_t count)
+{
+    return tn_dtype_bits(dtype) >= 8 ? count * tn_dtype_bytes(dtype)
+                                     : count / 2 * tn_dtype_bits(dtype) / 4 + (count & 1u);
+}
+
+/** Element `index` of a tensor of TN_I4 or TN_U4 whose data begins at `data`. */
+static inline int32_t tn_packed_get(const void *data, int32_t dtype, int64_t index)
+{
+    const int32_t v = ((const unsigned char *)data)[index / 2] >> (index & 1 ? 4 : 0) & 15;
+
+    return dtype == TN_I4 && v > 7 ? v - 16 : v;
+}
+
+/** Sets it to the low four bits of `value`; the other half of its byte stays. */
+static inline void tn_packed_set(void *data, int64_t index, int32_t value)
+{
+    unsigned char *at = (unsigned char *)data + index / 2;
+    const int32_t shift = index & 1 ? 4 : 0;
+
+    *at = (unsigned char)((*at & (240 >> shift)) | (value & 15) << shift);
 }
 
 /** Number of elements; a shape that reached a kernel never overflows. */

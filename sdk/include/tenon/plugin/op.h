@@ -139,8 +139,8 @@ typedef struct tn_grad_ops {
 /**
  * Builds the gradient of one node out of further nodes. The function must not read run-time attributes:
  * programs are kept while those change. Emitted nodes inherit them (TN_EMIT_INHERIT), and have those of the
- * forward's own call. Their shapes follow from the shapes of that call: an attribute with TN_ATTR_F_SHAPE that
- * is inherited must not give other ones.
+ * forward's own call. Their shapes follow from the shapes of that call: an attribute with TN_ATTR_F_SHAPE
+ * that is inherited must not give other ones.
  */
 struct tn_grad {
     uint32_t struct_size, flags; /* TN_GRAD_… */
@@ -210,9 +210,9 @@ typedef struct tn_body_ops {
 
 /**
  * One operator. `inputs` and `outputs` are NULL-ended; a last input such as "arg*" is variadic ("arg0",
- * "arg1" …, counted by the attribute flagged TN_ATTR_F_COUNT). Several such inputs repeat together ("weight_*",
- * "grad_*": weight_0, grad_0, weight_1 …); `args` counts them, and plain names may follow. Bit i of `mutates`:
- * input i is changed (statistics, states).
+ * "arg1" …, counted by the attribute flagged TN_ATTR_F_COUNT). Several such inputs repeat together
+ * ("weight_*", "grad_*": weight_0, grad_0, weight_1 …); `args` counts them, and plain names may follow. Bit i
+ * of `mutates`: input i is changed (statistics, states).
  */
 struct tn_op {
     uint32_t struct_size;

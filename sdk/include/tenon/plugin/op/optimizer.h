@@ -75,7 +75,8 @@ TN_ATTRS(rmsprop_update);
     TN_CLIP_WEIGHTS_ROW(X, rmspropalex_update)
 TN_ATTRS(rmspropalex_update);
 
-/* Any number of weights at once, which the last attribute counts; preloaded_ ones have rates and decays as arrays. */
+/* Any number of weights at once, which the last attribute counts; preloaded_ ones have rates and decays as
+ * arrays. */
 #define TN_RATES_ROWS(X, op)                                                                                 \
     X(op, FLOATS_RUN, lrs, TN_REQUIRED, TN_ANY, "learning rates, one for each weight")                       \
     X(op, FLOATS_RUN, wds, TN_REQUIRED, TN_ANY, "weight decays, one for each weight")

@@ -13,12 +13,6 @@
       "take the number of valid elements along the axis from a second input")
 TN_ATTRS(softmax);
 
-/* _backward_softmax, _backward_log_softmax, _backward_softmin */
-#define TN_backward_softmax_ATTRS(X)                                                                         \
-    X(backward_softmax, INT, axis, "-1", TN_ANY, "as in the forward")                                        \
-    X(backward_softmax, OPT_FLOAT, temperature, "None", TN_ANY, "as in the forward")
-TN_ATTRS(backward_softmax);
-
 #define TN_SoftmaxActivation_mode_CHOICES(C, op, name) C(op, name, instance) C(op, name, channel)
 #define TN_SoftmaxActivation_ATTRS(X)                                                                        \
     X(SoftmaxActivation, CHOICE, mode, "instance", TN_ANY, "over all of an example, or over axis 1")
