@@ -781,7 +781,7 @@ tn_status tni_select_count(tni_selector *s, const tni_opdef *def, tni_device *de
     tn_status st = TN_OK;
 
     *count = *prompt = 0;
-    if (r.def->body && (!(st = tni_opset_find(s->ops, "_fused_pointwise", &def))))
+    if (r.def->body && !(st = tni_opset_find(s->ops, "_fused_pointwise", &def)))
         st = tni_select_count(s, def, device, count, prompt);
     tni_vec_init(&list, sizeof(tni_ranked), TN_KERNELS_MAX);
     if (!st && !(st = tni_ranked_list(s, &r, &list))) {
