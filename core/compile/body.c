@@ -63,3 +63,13 @@ tn_status tni_body_select(tni_selector *s, const tni_request *r, tni_prepared **
     tni_free(code);
     return st;
 }
+
+tn_status tni_body_count(tni_selector *s, const tni_opdef *def, tni_device *device, uint32_t *count,
+                         uint32_t *prompt)
+{
+    const tni_opdef *fused = NULL;
+    const tn_status st = def->body ? tni_opset_find(tni_selector_ops(s), "_fused_pointwise", &fused) : TN_OK;
+
+    *count = *prompt = 0;
+    return st || !fused ? st : tni_select_count(s, fused, device, count, prompt);
+}
