@@ -77,8 +77,8 @@ static tn_status absent_tell(tni_selector *s, const tni_request *r, tni_choice *
         tni_choice_line line = {.plugin = p, .prefer = INT32_MAX};
 
         if (!tni_plugin_unusable(p) ||
-            (!tni_note_provides(&p->note.body, "kernels", r->device->kernels_type) &&
-             !tni_note_provides(&p->note.body, "kernels", r->device->type)))
+            (!tni_note_provides(&p->note, "kernels", r->device->kernels_type) &&
+             !tni_note_provides(&p->note, "kernels", r->device->type)))
             continue;
         *unlisted += p->code == 0;
         if (p->code)
