@@ -341,6 +341,9 @@ tn_status chk_node_open(chk_lab *lab, const chk_side *side, const chk_problem *p
         n->plan->saved_align & (n->plan->saved_align - 1))
         chk_fail(lab->env, "K-plan", "an alignment that is no power of two: workspace %u, saved %u (%s)",
                  n->plan->workspace_align, n->plan->saved_align, p->text);
+    if (n->plan->workspace_align > WORKSPACE_ALIGN_MAX || n->plan->saved_align > SAVED_ALIGN_MAX)
+        chk_fail(lab->env, "K-plan", "an alignment above what hosts give: workspace %u, saved %u (%s)",
+                 n->plan->workspace_align, n->plan->saved_align, p->text);
     if (n->plan->threads > n->form.threads)
         chk_fail(lab->env, "K-plan", "plans %u threads, granted were %u (%s)", n->plan->threads,
                  n->form.threads, p->text);
