@@ -758,11 +758,8 @@ static tn_status select_anew(void *arg, const tni_request *r, tni_prepared **out
 
     tni_str_init(&text, 1u << 16);
     st = select_with(s, r, out, &text, &none);
-    if (st == TN_E_UNSUPPORTED && r->def->body) { /* its own kernels come first */
-        st = tni_body_select(s, r, out);
-        if (st == TN_E_UNSUPPORTED)
-            (void)tni_str_addf(&text, "and its body cannot run: %s", tni_error_message());
-    }
+    if (st == TN_E_UNSUPPORTED && r->def->body) /* its own kernels come first */
+        st = tni_body_select(s, r, out, &text);
     if (st == TN_E_UNSUPPORTED) {
         if (text.text)
             end_trim(&text);
@@ -784,11 +781,8 @@ tn_status tni_select_count(tni_selector *s, const tni_opdef *def, tni_device *de
 {
     const tni_request r = {.def = tni_op_meaning(def), .device = device};
     tni_vec list;
-    tn_status st = TN_OK;
+    tn_status st = tni_body_count(s, r.def, device, count, prompt);
 
-    *count = *prompt = 0;
-    if (r.def->body && (!(st = tni_opset_find(s->ops, "_fused_pointwise", &def))))
-        st = tni_select_count(s, def, device, count, prompt);
     tni_vec_init(&list, sizeof(tni_ranked), TN_KERNELS_MAX);
     if (!st && !(st = tni_ranked_list(s, &r, &list))) {
         for (size_t i = 0; i < list.count; i++) {

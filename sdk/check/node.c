@@ -326,6 +326,9 @@ tn_status chk_node_open(chk_lab *lab, const chk_side *side, const chk_problem *p
     if (n->plan->flags & ~TN_PLAN_KNOWN || n->plan->reserved)
         chk_fail(lab->env, "K-plan", "flags %#x or `reserved` %u of the plan have no meaning (%s)",
                  n->plan->flags & ~TN_PLAN_KNOWN, n->plan->reserved, p->text);
+    if (n->plan->workspace_align > WORKSPACE_ALIGN_MAX || n->plan->saved_align > SAVED_ALIGN_MAX)
+        chk_fail(lab->env, "K-plan", "an alignment above what hosts give: workspace %u, saved %u (%s)",
+                 n->plan->workspace_align, n->plan->saved_align, p->text);
     if (n->plan->threads > n->form.threads)
         chk_fail(lab->env, "K-plan", "plans %u threads, granted were %u (%s)", n->plan->threads,
                  n->form.threads, p->text);
