@@ -563,14 +563,14 @@ static const char *needs_reach(const tni_request *r, const tni_prepared *p)
 
 static bool size_open(const tni_request *r)
 {
-    bool open = false;
-
     for (uint32_t o = 0; o < r->out_count; o++) {
-        open |= r->out[o]->ndim < 0;
+        if (r->out[o]->ndim < 0)
+            return true;
         for (int32_t k = 0; k < r->out[o]->ndim; k++)
-            open |= r->out[o]->shape[k] < 0;
+            if (r->out[o]->shape[k] < 0)
+                return true;
     }
-    return open;
+    return false;
 }
 
 /* What a plan may ask for and this version does not give; NULL: nothing. */
