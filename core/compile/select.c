@@ -1,11 +1,10 @@
 /*
  * Choosing the kernel for a node.
  *
- * The order of candidates is total and depends on names and configuration only, never on the order of
- * loading: pinned by [kernel] Op@device, then the plugin that ran the forward, kernel.prefer, declared rank,
- * plugin name, kernel name. Static rules (device type, versions, instruction set, data types, determinism)
- * are matched by rules.c; what is left is asked of `prepare`, which may still say TN_E_UNSUPPORTED. Nothing
- * falls back silently: no kernel is an error that lists every candidate with its reason.
+ * The order of candidates is total and depends on names and configuration only: pinned by [kernel] Op@device,
+ * then the plugin that ran the forward, kernel.prefer, declared rank, plugin name, kernel name. Static rules
+ * (device type, versions, instruction set, data types, determinism) are matched by rules.c; what is left is
+ * asked of `prepare`, which may say TN_E_UNSUPPORTED. No kernel is an error that lists every reason.
  */
 #include "compile/tuning.h"
 
