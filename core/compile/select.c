@@ -724,7 +724,6 @@ static void end_trim(tni_str *s)
         s->text[--s->length] = '\0';
 }
 
-/* Options and loaded plugins. */
 static uint64_t generation_of(const tni_selector *s)
 {
     return tni_options_generation(s->options) << 20 ^ tni_registry_choices(s->plugins);
