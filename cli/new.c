@@ -25,7 +25,8 @@
 typedef enum form { AS_GIVEN, UNDERSCORES, CAPITALS } form; /* acme-fft, acme_fft, ACME_FFT */
 
 typedef struct template_kind {
-    const char *name;
+    const char *name, *what; /* what: gets the plugin's name, "a device"; NULL: nothing does */
+    const char *gives;       /* as in a note's `provides` */
     struct {
         const char *text;
         form form;
@@ -34,17 +35,37 @@ typedef struct template_kind {
 
 static const template_kind kinds[] = {
     {"operator",
+     "an operator",
+     "op",
      {{"acme-operator", AS_GIVEN},
       {"acme-plugin", AS_GIVEN},
       {"acme_operator", UNDERSCORES},
       {"acme_scale_shift", UNDERSCORES},
       {"ACME_OPERATOR", CAPITALS}}},
+    {"kernel",
+     NULL,
+     "kernels",
+     {{"acme-kernel", AS_GIVEN},
+      {"acme-plugin", AS_GIVEN},
+      {"acme_kernel", UNDERSCORES},
+      {"ACME_KERNEL", CAPITALS}}},
     {"device",
+     "a device",
+     "device",
      {{"acme-device", AS_GIVEN},
       {"acme-plugin", AS_GIVEN},
       {"acme_device", UNDERSCORES},
       {"ACME_DEVICE", CAPITALS}}},
+    {"device-async",
+     "a device",
+     "device",
+     {{"acme-async", AS_GIVEN},
+      {"acme-plugin", AS_GIVEN},
+      {"acme_async", UNDERSCORES},
+      {"ACME_ASYNC", CAPITALS}}},
     {"pool",
+     "a pool",
+     "pool",
      {{"acme-pool", AS_GIVEN},
       {"acme-plugin", AS_GIVEN},
       {"acme_pool", UNDERSCORES},
@@ -53,6 +74,7 @@ static const template_kind kinds[] = {
 };
 
 #define KINDS (sizeof kinds / sizeof *kinds)
+#define KIND_WORDS "operator, kernel, device, device-async, pool"
 
 typedef struct making {
     const template_kind *kind;
@@ -73,14 +95,14 @@ static const template_kind *kind_find(const char *name)
     const char *near;
 
     if (!name || !*name) {
-        cli_error("--kind says what to make: operator, device or pool");
+        cli_error("--kind says what to make: " KIND_WORDS);
         return NULL;
     }
     for (size_t i = 0; i < KINDS; i++)
         if (!strcmp(kinds[i].name, name))
             return &kinds[i];
     near = cli_nearest(name, kind_name, NULL);
-    cli_error("there is no template of kind \"%s\"; kinds are operator, device and pool%s%s%s", name,
+    cli_error("there is no template of kind \"%s\"; kinds are " KIND_WORDS "%s%s%s", name,
               near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
     return NULL;
 }
@@ -135,29 +157,28 @@ static bool name_taken(const making *m)
     const tn_open_options options = {.struct_size = TN_SIZE(tn_open_options), .settings = quiet};
     tn_plugin_info plugin = {.struct_size = TN_SIZE(tn_plugin_info)};
     tn_op_info op = {.struct_size = TN_SIZE(tn_op_info)};
-    const bool device = !strcmp(m->kind->name, "device"), pool = !strcmp(m->kind->name, "pool");
+    const bool is_op = !strcmp(m->kind->gives, "op");
     const char *name = m->names[AS_GIVEN], *what = NULL;
     size_t plugins = 0, ops = 0;
     tn_ctx *ctx = NULL;
 
-    if (word_given("device:cpu device:gpu device:cuda pool:none pool:auto", m->kind->name, name))
-        what = device ? "a device" : "a pool"; /* the core's, and words for others */
+    if (word_given("device:cpu device:gpu device:cuda pool:none pool:auto", m->kind->gives, name))
+        what = m->kind->what; /* the core's, and words for others */
 
     if (tn_open(&options, &ctx) || tn_plugin_count(ctx, &plugins) || tn_op_count(ctx, &ops))
         plugins = ops = 0; /* a broken configuration is no reason to make nothing */
     for (size_t i = 0; !what && i < plugins; i++)
         if (!tn_plugin_at(ctx, i, &plugin))
-            what = !strcmp(plugin.name, name) ? "a plugin"
-                   : (device || pool) && word_given(plugin.provides, m->kind->name, name)
-                       ? (device ? "a device" : "a pool")
-                       : NULL;
-    for (size_t i = 0; !what && !device && !pool && i < ops; i++)
+            what = !strcmp(plugin.name, name)                          ? "a plugin"
+                   : word_given(plugin.provides, m->kind->gives, name) ? m->kind->what
+                                                                       : NULL;
+    for (size_t i = 0; !what && is_op && i < ops; i++)
         if (!tn_op_at(ctx, i, &op) && op_called(&op, m->names[UNDERSCORES]))
-            what = "an operator";
+            what = m->kind->what;
     (void)tn_close(ctx);
     if (what)
         cli_error("there is %s called \"%s\" already; take another name", what,
-                  strcmp(what, "an operator") ? name : m->names[UNDERSCORES]);
+                  is_op && what == m->kind->what ? m->names[UNDERSCORES] : name);
     return what != NULL;
 }
 

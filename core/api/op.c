@@ -65,10 +65,6 @@ tn_status tn_op_register(tn_ctx *ctx, const struct tn_op *op)
 {
     if (!ctx || !op)
         return api_null(__func__, "ctx or op");
-    if (op->struct_size >= TN_END(struct tn_op, second) && (op->shapes || op->gradients || op->second))
-        return tni_error(TN_E_UNSUPPORTED,
-                         "operator %s: shape rules are for the library's own operators so far",
-                         op->name ? op->name : "");
     return tni_opset_add(ctx->ops, op, NULL);
 }
 

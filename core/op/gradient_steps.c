@@ -509,14 +509,14 @@ static value value_read(steps *s)
 /* An input gets its gradient: one edge, or with `all` the outputs of one node. */
 static void input_set(steps *s, uint32_t index, uint32_t count, bool all, tn_edge e)
 {
-    for (uint32_t k = 0; !s->p.st && s->g && e.node && k < (all ? count : 1); k++) {
-        const tn_edge in[] = {e, tn_grad_input(s->g, index + k)};
+    for (uint32_t k = 0; !s->p.st && s->g && e.node && k < (all ? count : 1); k++, e.index++) {
+        if (s->class != CLASS_COMPOSED) {
+            const tn_edge in[] = {e, tn_grad_input(s->g, index + k)};
 
-        if (s->class != CLASS_COMPOSED)
             e = node_emit(s, "_sum_like", 0, 2, in, 0, NULL).edge;
+        }
         if (!s->p.st)
             s->p.st = s->g->ops->set(s->g, index + k, e);
-        e.index++;
     }
 }
 
@@ -576,9 +576,11 @@ static void steps_read(steps *s)
 
 static steps steps_of(const tni_shape_rule *r, const rule_gradient *row, tn_grad *g)
 {
-    steps s = {.p = {.rule = (tni_shape_rule *)(uintptr_t)r, .which = "gradient"}, .g = g, .row = row};
+    steps s = {.p = {.rule = (tni_shape_rule *)(uintptr_t)r, .which = "gradient", .text = r->op->gradients},
+               .g = g,
+               .row = row};
 
-    s.class = row ? CLASS_COMPOSED : r->gradient_class;
+    s.class = !row && r->gradient_class > CLASS_COMPOSED ? r->gradient_class : CLASS_COMPOSED;
     for (uint8_t a = 0; a < RULE_ARGS_MAX; a++)
         s.copies[a] = 1;
     return s;

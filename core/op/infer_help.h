@@ -71,11 +71,6 @@ static inline int64_t tni_tuple_item(const tn_tuple *t, int64_t i, int64_t fallb
 
 /* ---- shapes ----------------------------------------------------------------------------------- */
 
-static inline void tni_shape_unknown(tn_shape *s)
-{
-    s->ndim = TN_NDIM_UNKNOWN;
-}
-
 static inline void tni_shape_set(tn_shape *s, int32_t ndim, const int64_t *dim)
 {
     s->ndim = ndim;
@@ -229,12 +224,6 @@ static inline tn_status tni_dtype_assign(tn_infer *i, int32_t *slot, int32_t dty
     return TN_OK;
 }
 
-/* What an attribute asks for; None: float32, unless something else is known already. */
-static inline tn_status tni_dtype_asked(tn_infer *i, int32_t *slot, int32_t asked)
-{
-    return tni_dtype_assign(i, slot, asked >= 0 || *slot >= 0 ? asked : TN_F32);
-}
-
 /* Both are the same. */
 static inline tn_status tni_dtype_unify(tn_infer *i, int32_t *a, int32_t *b)
 {
@@ -312,17 +301,6 @@ static inline tn_edge tni_grad_scalar(tn_grad *g, tn_status *st, const char *op,
 
     if (!*st)
         *st = tn_grad_node(g, op, 1, &a, 1, attr, &out);
-    return out;
-}
-
-/* Node `op` of one input that takes over the forward's attributes of equal name. */
-static inline tn_edge tni_grad_inherit(tn_grad *g, tn_status *st, const char *op, tn_edge a)
-{
-    const tn_emit e = {(uint32_t)TN_END(tn_emit, attr_count), TN_EMIT_INHERIT, op, &a, NULL, 1, 0};
-    tn_edge out = {NULL, 0, 0};
-
-    if (!*st)
-        *st = g->ops->emit(g, &e, &out);
     return out;
 }
 

@@ -91,6 +91,9 @@ static tn_status attr_check(const tn_op *op, const tn_attr_def *d)
     if (d->type < TN_ATTR_T_INT || d->type > TN_ATTR_T_OPT_TUPLE)
         return tni_error(TN_E_ARG, "operator %s: attribute %s has the unknown type %u", op->name, d->name,
                          d->type);
+    if (d->reserved)
+        return tni_error(TN_E_ARG, "operator %s: attribute %s: `reserved` is %u, not 0", op->name, d->name,
+                         d->reserved);
     if (d->type == TN_ATTR_T_CHOICE && (!d->choices || !d->choices[0]))
         return tni_error(TN_E_ARG, "operator %s: attribute %s has no choices", op->name, d->name);
     if ((d->flags & TN_ATTR_F_COUNT) && d->type != TN_ATTR_T_INT)
@@ -100,6 +103,23 @@ static tn_status attr_check(const tn_op *op, const tn_attr_def *d)
         if (strcmp(e->name, d->name) == 0)
             return tni_error(TN_E_ARG, "operator %s: attribute %s is there twice", op->name, d->name);
     return since_check(op, d);
+}
+
+/* What has no meaning yet is refused, so that a later version may give it one. */
+static tn_status unknown_check(const tn_op *op)
+{
+    if (op->flags & ~TN_OP_KNOWN)
+        return tni_error(TN_E_UNSUPPORTED, "operator %s: the flags %#x are not known", op->name,
+                         op->flags & ~TN_OP_KNOWN);
+    if (op->effects & ~TN_EFFECT_KNOWN)
+        return tni_error(TN_E_UNSUPPORTED, "operator %s: the effects %#x are not known", op->name,
+                         op->effects & ~TN_EFFECT_KNOWN);
+    if (op->reserved)
+        return tni_error(TN_E_ARG, "operator %s: `reserved` is %u, not 0", op->name, op->reserved);
+    if (op->exec == TN_EXEC_COLLECTIVE)
+        return tni_error(TN_E_UNSUPPORTED,
+                         "operator %s: nothing runs operators of kind TN_EXEC_COLLECTIVE yet", op->name);
+    return TN_OK;
 }
 
 /* Names of a table of arguments: those before the ones that end in '*', these, and those behind. */
@@ -150,9 +170,7 @@ static tn_status mutates_check(const tn_op *op, const arg_counts *in)
 /* Bits that have no meaning yet would be read by a later version of the library. */
 static tn_status attr_flags_check(const tn_op *op, const tn_attr_def *d)
 {
-    const uint32_t known = TN_ATTR_F_RUNTIME | TN_ATTR_F_COUNT | TN_ATTR_F_SHAPE;
-
-    if (d->flags & ~known || (d->flags & (TN_ATTR_F_RUNTIME | TN_ATTR_F_SHAPE)) == TN_ATTR_F_SHAPE)
+    if (d->flags & ~TN_ATTR_F_KNOWN || (d->flags & (TN_ATTR_F_RUNTIME | TN_ATTR_F_SHAPE)) == TN_ATTR_F_SHAPE)
         return tni_error(TN_E_ARG, "operator %s: attribute %s has the flags %#x, which say nothing", op->name,
                          d->name, d->flags);
     return TN_OK;
@@ -169,6 +187,19 @@ static tn_status bodies_check(const tn_op *op)
                      says ? "operator %s has run_bodies, but its kind of execution is %u"
                           : "operator %s runs graphs of its own, but has no run_bodies (kind %u)",
                      op->name, op->exec);
+}
+
+static tn_status attrs_check(const tn_op *op)
+{
+    size_t count = 0;
+    tn_status st = TN_OK;
+
+    for (const tn_attr_def *d = op->attrs; !st && d && d->name; d++)
+        if (count++ == TNI_ATTRS_MAX)
+            st = tni_error(TN_E_ARG, "operator %s: more than %d attributes", op->name, TNI_ATTRS_MAX);
+        else if (!(st = attr_check(op, d)))
+            st = attr_flags_check(op, d);
+    return st;
 }
 
 static tn_status def_fill(tni_opdef *def, const tn_op *op, tni_plugin *plugin)
@@ -195,14 +226,14 @@ static tn_status def_fill(tni_opdef *def, const tn_op *op, tni_plugin *plugin)
     if (op->exec > TN_EXEC_COLLECTIVE || (!op->shape && op->exec == TN_EXEC_KERNEL))
         return tni_error(TN_E_ARG, "operator %s: no shape function, or an unknown kind of execution",
                          op->name);
+    if ((st = unknown_check(op)))
+        return st;
     if (!op->args && (out.fixed == 0 || out.repeated || op->visible > out.fixed))
         return tni_error(
             TN_E_ARG, "operator %s: no function says how many outputs it has, or more are visible", op->name);
+    if ((st = attrs_check(op)))
+        return st;
     for (const tn_attr_def *d = op->attrs; d && d->name; d++, def->attr_count++) {
-        if (def->attr_count == TNI_ATTRS_MAX)
-            return tni_error(TN_E_ARG, "operator %s: more than %d attributes", op->name, TNI_ATTRS_MAX);
-        if ((st = attr_check(op, d)) || (st = attr_flags_check(op, d)))
-            return st;
         if (d->flags & TN_ATTR_F_RUNTIME)
             def->runtime_mask[def->attr_count / 64] |= (uint64_t)1 << (def->attr_count % 64);
         if (d->flags & TN_ATTR_F_RUNTIME && op->args && tni_attr_is_tuple(d->type))
@@ -241,7 +272,11 @@ static tn_status entry_create(const tn_op *op, const tni_opdef *about, tni_ruled
     }
     e->given = op;
     e->ruled = ruled;
-    if (about->meaning && !(st = tni_op_derive(op, about->meaning, &e->derived, &e->def.borrowed)) &&
+    if (op->exec == TN_EXEC_COPY && !about->family && op->struct_size >= TN_END(tn_op, gradient))
+        st = tni_error(TN_E_UNSUPPORTED,
+                       "operator %.80s: copies between devices (TN_EXEC_COPY) are the library's own",
+                       op->name ? op->name : "");
+    if (!st && about->meaning && !(st = tni_op_derive(op, about->meaning, &e->derived, &e->def.borrowed)) &&
         tni_op_is_ruled(&e->derived)) /* types and steps of its own */
         st = tni_ruled_op_derived(&e->derived, about->family == NULL, &e->ruled);
     made = e->ruled ? tni_ruled_op_definition(e->ruled) : about->meaning ? &e->derived : op;
@@ -330,13 +365,9 @@ static tn_status derived_add(tni_opset *s, const tn_op *op, const tni_opdef *abo
     tni_opdef derived = *about;
     void *found;
 
-    if (about->plugin)
-        return tni_error(TN_E_UNSUPPORTED,
-                         "operator %.80s: `computes` is for operators of the library and of programs so far",
-                         op->name ? op->name : "");
-    if (!name_good(op->name) || !name_good(op->computes) || !tni_map_get(s->names, op->computes, &found))
-        return tni_error(TN_E_KEY, "operator %.80s computes %.80s, which is not known (yet)",
-                         op->name ? op->name : "", op->computes);
+    if (!name_good(op->computes) || !tni_map_get(s->names, op->computes, &found))
+        return tni_error(TN_E_KEY, "operator %.80s computes %.80s, which is not known (yet)", op->name,
+                         op->computes);
     derived.meaning = tni_op_meaning(&((entry *)found)->def);
     return one_add(s, op, &derived, NULL);
 }
@@ -344,17 +375,19 @@ static tn_status derived_add(tni_opset *s, const tn_op *op, const tni_opdef *abo
 /* A definition and, where it has a gradient rule, its backward operator. `about`: who brings it. */
 static tn_status op_add(tni_opset *s, const tn_op *op, const tni_opdef *about) TN_REQUIRES(&s->lock)
 {
-    const bool ruled =
-        op->struct_size >= TN_END(tn_op, gradient) && name_good(op->name) && tni_op_is_ruled(op);
+    const bool own = about->family != NULL;
     tni_ruled_op *forward = NULL, *backward = NULL;
     tn_status st;
 
-    if (!ruled || tni_op_is_derived(op))
-        return tni_op_is_derived(op) ? derived_add(s, op, about) : one_add(s, op, about, NULL);
-    if (about->plugin)
-        return tni_error(TN_E_UNSUPPORTED, "operator %s: rules are for the library's own operators so far",
-                         op->name);
-    if ((st = tni_ruled_op_create(op, about->family == NULL, &forward)))
+    if (op->struct_size < TN_END(tn_op, gradient) || !name_good(op->name))
+        return one_add(s, op, about, NULL); /* says what is wrong */
+    if (!own && (st = attrs_check(op)))     /* rules are read against them */
+        return st;
+    if (tni_op_is_derived(op))
+        return derived_add(s, op, about);
+    if (!tni_op_is_ruled(op))
+        return one_add(s, op, about, NULL);
+    if ((st = tni_ruled_op_create(op, !own, &forward)))
         return st;
     if ((st = tni_ruled_op_backward(forward, &backward))) {
         tni_ruled_op_destroy(forward);
@@ -476,7 +509,7 @@ static const tni_plugin *refused_provider(const tni_opset *s, const char *name)
 
         if (!p || !tni_plugin_unusable(p))
             continue;
-        if (tni_note_provides(&p->note.body, "op", name))
+        if (tni_note_provides(&p->note, "op", name))
             return p;
         if (!unread && !p->note.body.name[0])
             unread = p;

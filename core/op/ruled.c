@@ -25,7 +25,8 @@ static const tni_ruled_op *ruled_of(const tn_op *op)
 
 bool tni_op_is_ruled(const tn_op *op)
 {
-    return (op->struct_size >= TN_END(tn_op, gradients) && (op->shapes || op->gradients)) ||
+    return (op->struct_size >= TN_END(tn_op, shapes) && op->shapes) ||
+           (op->struct_size >= TN_END(tn_op, gradients) && op->gradients) ||
            (op->struct_size >= TN_END(tn_op, types) && op->types);
 }
 
@@ -512,8 +513,6 @@ static tn_status names_own(tni_ruled_op *r, const tni_shape_rule *heads)
 
 static tn_status said_twice(const tn_op *op)
 {
-    const bool typed = op->struct_size >= TN_END(tn_op, types) && op->types;
-
     if (op->shapes && (op->inputs || op->outputs || op->args || op->shape || op->visible))
         return tni_error(
             TN_E_ARG,
@@ -521,8 +520,10 @@ static tn_status said_twice(const tn_op *op)
             op->name);
     if (op->gradients && op->gradient)
         return tni_error(TN_E_ARG, "operator %s: a gradient rule and a function `gradient`", op->name);
-    if (typed && op->dtype)
+    if (op->types && op->dtype)
         return tni_error(TN_E_ARG, "operator %s: a type rule and a function `dtype`", op->name);
+    if (op->second && !op->gradients)
+        return tni_error(TN_E_ARG, "operator %s: a function `second`, but no gradient rule", op->name);
     return TN_OK;
 }
 
@@ -533,12 +534,12 @@ tn_status tni_ruled_op_create(const tn_op *given, bool at_once, tni_ruled_op **o
     const tni_shape_rule *rule;
     tn_status st;
 
-    if ((st = said_twice(given)))
-        return st;
     if (!(r = tni_zalloc(sizeof *r)))
         return TN_E_NOMEM;
     memcpy(&r->op, given, given->struct_size < sizeof r->op ? given->struct_size : sizeof r->op);
     r->op.struct_size = sizeof r->op;
+    if ((st = said_twice(&r->op)))
+        goto cleanup;
     if (r->op.shapes) {
         if ((st = tni_shape_rule_parse(&r->op, true, &heads)) || (st = names_own(r, heads)))
             goto cleanup;
@@ -572,6 +573,17 @@ static tn_status texts_make(tni_ruled_op *b, const char *forward)
     return TN_OK;
 }
 
+/* Classes whose rows are all steps, told apart without the parser: there are many when the set is made. */
+static bool all_steps(const char *gradients)
+{
+    static const char *const classes[] = {"composed:", "broadcast:", "numpy:"};
+
+    for (size_t k = 0; k < sizeof classes / sizeof *classes; k++)
+        if (strncmp(gradients, classes[k], strlen(classes[k])) == 0)
+            return true;
+    return false;
+}
+
 tn_status tni_ruled_op_backward(const tni_ruled_op *forward, tni_ruled_op **out)
 {
     static tn_status (*const second[])(tn_grad *) = {[CLASS_LINEAR] = second_linear,
@@ -587,7 +599,7 @@ tn_status tni_ruled_op_backward(const tni_ruled_op *forward, tni_ruled_op **out)
     tn_status st;
 
     *out = NULL;
-    if (!f->gradients)
+    if (!f->gradients || all_steps(f->gradients))
         return TN_OK;
     if ((st = tni_shape_rule_parse(f, true, &heads)))
         return st;

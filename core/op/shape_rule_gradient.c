@@ -232,7 +232,7 @@ void tni_rule_gradients_read(parser *p, const char *text)
     bool composed;
 
     p->which = "gradient";
-    p->p = text;
+    p->text = p->p = text;
     class_read(p);
     composed = r->gradient_class >= CLASS_COMPOSED;
     if (p->heads && composed)

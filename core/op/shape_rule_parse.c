@@ -721,7 +721,7 @@ static void args_read(parser *p)
 {
     tni_shape_rule *r = p->rule;
 
-    p->p = p->which = "list of arguments";
+    p->text = p->p = p->which = "list of arguments";
     list_read(p, r->op->inputs, &r->in_count);
     list_read(p, r->op->outputs, &r->out_count);
 }
@@ -729,7 +729,7 @@ static void args_read(parser *p)
 tn_status tni_shape_rule_parse(const tn_op *op, bool heads, tni_shape_rule **out)
 {
     tni_shape_rule *r = tni_zalloc(sizeof *r);
-    parser p = {.rule = r, .which = "shape", .p = op->shapes, .heads = heads};
+    parser p = {.rule = r, .which = "shape", .text = op->shapes, .p = op->shapes, .heads = heads};
 
     if (!r)
         return TN_E_NOMEM;

@@ -6,6 +6,7 @@
 #ifndef TN_OP_SHAPE_RULE_PARSER_H
 #define TN_OP_SHAPE_RULE_PARSER_H
 
+#include <stddef.h>
 #include <string.h>
 
 #include "op/shape_rule.h"
@@ -13,6 +14,7 @@
 typedef struct parser {
     tni_shape_rule *rule;
     const char *which; /* rule it is, for messages */
+    const char *text;  /* the whole rule */
     const char *p;
     tn_status st;
     bool heads;         /* only what names need: the heads of the first case's arguments, the first row */
@@ -23,9 +25,17 @@ typedef struct parser {
 
 static inline void fail(parser *p, const char *what)
 {
+    char rest[41] = "its end"; /* the text may be anybody's: what cannot be printed is a point */
+
+    for (size_t n = 0; n + 1 < sizeof rest && p->p[n]; n++) {
+        rest[n] = p->p[n];
+        if (rest[n] < ' ' || rest[n] > '~')
+            rest[n] = '.';
+        rest[n + 1] = '\0';
+    }
     if (!p->st)
-        p->st = tni_error(TN_E_ARG, "operator %s: its %s rule: %s at \"%.40s\"", p->rule->op->name, p->which,
-                          what, *p->p ? p->p : "its end");
+        p->st = tni_error(TN_E_ARG, "operator %.100s: its %s rule: %s at \"%s\", character %td",
+                          p->rule->op->name, p->which, what, rest, p->p - p->text + 1);
 }
 
 static inline bool lower(char c)

@@ -199,7 +199,7 @@ static void clause_read(parser *p)
 void tni_rule_types_read(parser *p, const char *text)
 {
     p->which = "type";
-    p->p = text;
+    p->text = p->p = text;
     do
         clause_read(p);
     while (take(p, ";"));

@@ -114,7 +114,7 @@ static tn_status gradient_call(tape *t, const tn_op *op, const chk_attrs *attrs,
 {
     tn_err err;
     tn_grad g = {.struct_size = (uint32_t)TN_END(tn_grad, self),
-                 .op = op,
+                 .op = CHK_TOLD(op, gradient),
                  .attrs = attrs->values,
                  .attr_count = attrs->count,
                  .in_count = args->in_count,
@@ -308,7 +308,7 @@ static uint32_t forwards_find(chk_lab *lab, const tn_op **out)
         return 1;
     }
     for (size_t i = 0; count < FORWARDS_MAX && (op = chk_op_at(lab, i)); i++)
-        if (emits(lab, op, name))
+        if ((!count || out[count - 1] != op) && emits(lab, op, name)) /* the plugin's may be known twice */
             out[count++] = op;
     return count;
 }

@@ -77,7 +77,7 @@ static bool is_accepted(const tn_op *op, const chk_attrs *attrs, uint32_t flags,
     tn_err err = {0};
     tn_infer i = {.struct_size = (uint32_t)TN_END(tn_infer, bodies),
                   .flags = flags,
-                  .op = op,
+                  .op = CHK_TOLD(op, shape),
                   .attrs = attrs->values,
                   .attr_count = attrs->count,
                   .in_count = args->in_count,

@@ -102,7 +102,7 @@ static tn_status infer_once(rig *r, const chk_attrs *attrs, chk_facts *f, bool d
     const chk_host_kind kind = chk_host_kind_of(r->lab.plugin.host);
     tn_err err = {0};
     tn_infer i = {.struct_size = (uint32_t)TN_END(tn_infer, bodies),
-                  .op = r->op,
+                  .op = dtypes ? CHK_TOLD(r->op, dtype) : CHK_TOLD(r->op, shape),
                   .attrs = attrs->values,
                   .attr_count = attrs->count,
                   .in_count = f->args.in_count,

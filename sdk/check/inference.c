@@ -48,7 +48,7 @@ tn_status chk_infer_args(const tn_op *op, const chk_attrs *attrs, uint32_t given
     if (is_variadic(op->inputs))
         args.in_count = given;
     if (op->args) {
-        tn_infer i = infer_of(op, attrs, &args, 0, err);
+        tn_infer i = infer_of(CHK_TOLD(op, args), attrs, &args, 0, err);
         tn_status st = op->args(&i);
 
         if (st)
@@ -138,7 +138,7 @@ tn_status chk_infer_shapes(const tn_op *op, const chk_attrs *attrs, uint32_t fla
         out[i] = &f->out_shape[i];
     }
     for (uint32_t round = 0; round < ROUNDS_MAX; round++) {
-        tn_infer i = infer_of(op, attrs, &f->args, flags, err);
+        tn_infer i = infer_of(CHK_TOLD(op, shape), attrs, &f->args, flags, err);
 
         i.in_shape = in;
         i.out_shape = out;
@@ -203,7 +203,7 @@ tn_status chk_infer_dtypes(const tn_op *op, const chk_attrs *attrs, chk_facts *f
     if (!op->dtype)
         return unify_dtypes(f, err);
     for (uint32_t round = 0; round < ROUNDS_MAX; round++) {
-        tn_infer i = infer_of(op, attrs, &f->args, 0, err);
+        tn_infer i = infer_of(CHK_TOLD(op, dtype), attrs, &f->args, 0, err);
 
         i.in_dtype = f->in_dtype;
         i.out_dtype = f->out_dtype;

@@ -65,17 +65,41 @@ static void thread_run(void *arg)
     }
 }
 
-/* Number `k` of the nodes that share the plan of n[0], with inputs and a draw of its own, and what a new plan
- * gives for them. */
+/* The same problem with the `k`th other values of its run-time attributes; `p` where there are none. */
+static const chk_problem *runtime_other(chk_lab *lab, const chk_problem *p, uint32_t k)
+{
+    chk_problem *other = chk_take(&lab->arena, sizeof *other);
+    tn_value *values = chk_take(&lab->arena, (p->attrs.count + 1u) * sizeof *values), others[THREADS];
+    bool any = false;
+
+    memcpy(values, p->attrs.values, p->attrs.count * sizeof *values);
+    for (uint32_t i = 0; i < p->attrs.count; i++) {
+        const tn_attr_def *def = &p->op->attrs[i];
+        const uint32_t count = def->flags & TN_ATTR_F_RUNTIME
+                                   ? chk_attr_others(&lab->arena, def, values[i], others, THREADS)
+                                   : 0;
+
+        if (count)
+            values[i] = others[k % count];
+        any |= count > 0;
+    }
+    *other = *p;
+    other->attrs.values = values;
+    return any && chk_infers_the_same(lab, p, &other->attrs) ? other : p;
+}
+
+/* Number `k` of the nodes that share the plan of n[0], with inputs, run-time attributes and a draw of its
+ * own, and what a new plan gives for them. */
 static void thread_prepare(chk_lab *lab, const chk_problem *p, chk_node *n, uint32_t k, chk_outputs *alone)
 {
-    const chk_problem *other = k ? chk_problem_other(lab, p, k) : p;
+    const chk_problem *other = k ? runtime_other(lab, chk_problem_other(lab, p, k), k) : p;
     chk_form form = n->form;
     chk_node *fresh = chk_take(&lab->arena, sizeof *fresh);
     tn_status st;
 
     form.draw = k ? OTHER_DRAW + k : 0;
     form.forward = NULL;
+    form.run_attrs = NULL; /* those of the problem */
     st = chk_node_open(lab, &lab->side, other, &form, fresh);
     if (!st)
         st = chk_node_run(fresh);
@@ -90,6 +114,7 @@ static void thread_prepare(chk_lab *lab, const chk_problem *p, chk_node *n, uint
     if (k)
         chk_node_share(n, other, k, &n[k]);
     n[k].form.draw = form.draw;
+    n[k].form.run_attrs = other->attrs.values;
 }
 
 static bool threads_visit(chk_lab *lab, const chk_problem *p, void *arg)

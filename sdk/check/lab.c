@@ -9,6 +9,8 @@
 #include "internal.h"
 #include "space.h"
 
+#define MEANINGS_MAX 64 /* definitions of one plugin that name another one's kernels */
+
 /* ---- subjects ---------------------------------------------------------------------------------------- */
 
 /* Tables without a list, and what lacks its names or functions, are for the group load: other tests pass over
@@ -154,6 +156,73 @@ static const tn_kernel *kernel_find(chk_env *env, const tn_kernel_table **table)
 
 /* ---- definitions ------------------------------------------------------------------------------------- */
 
+bool chk_has_texts(const tn_op *op)
+{
+    return (op->struct_size >= TN_END(tn_op, second) && (op->shapes || op->gradients)) ||
+           (op->struct_size >= TN_END(tn_op, computes) && op->computes);
+}
+
+void chk_definitions_give(chk_env *env, tn_ctx *ctx)
+{
+    chk_case *c = chk_case_of(env);
+    bool any = false;
+
+    for (const tn_op_table *t = NULL; (t = chk_capability(env, TN_KIND_OPS, NULL, t));)
+        for (const tn_op *const *op = ops_of(t); *op; op++)
+            any |= chk_has_texts(*op);
+    for (const tn_op_table *t = NULL;
+         any && c->given != ctx && (t = chk_capability(env, TN_KIND_OPS, NULL, t));)
+        for (const tn_op *const *op = ops_of(t); *op; op++)
+            (void)tn_op_register(ctx, *op);
+    c->given = ctx;
+}
+
+/* Definitions of the plugin that other definitions' kernels serve. */
+static struct {
+    const tn_op *op, *meaning;
+} derived[MEANINGS_MAX];
+static size_t derived_count;
+
+const tn_op *chk_meaning(const tn_op *op)
+{
+    for (size_t i = 0; i < derived_count; i++)
+        if (derived[i].op == op)
+            return derived[i].meaning;
+    return NULL;
+}
+
+static bool is_derived(const tn_op *op)
+{
+    return op->struct_size >= TN_END(tn_op, computes) && op->computes;
+}
+
+static const tn_op *meaning_find(chk_lab *lab, const tn_op *op)
+{
+    tn_op_info info = {.struct_size = TN_SIZE(tn_op_info)};
+
+    return tn_op_find(lab->ctx, op->computes, &info) ? NULL : info.definition;
+}
+
+/* The plugin's definition as the library made it complete; NULL: it is refused. */
+static const tn_op *completed(chk_lab *lab, const tn_op *op)
+{
+    tn_op_info info = {.struct_size = TN_SIZE(tn_op_info)};
+    const tn_op *meaning;
+
+    if (!chk_has_texts(op))
+        return op;
+    if (tn_op_find(lab->ctx, op->name, &info))
+        return NULL;
+    if (is_derived(info.definition) && !chk_meaning(info.definition)) {
+        meaning = meaning_find(lab, info.definition);
+        if (!meaning || derived_count == MEANINGS_MAX)
+            return NULL;
+        derived[derived_count].op = info.definition;
+        derived[derived_count++].meaning = meaning;
+    }
+    return info.definition;
+}
+
 static const tn_op *own_op(chk_lab *lab, const char *name, size_t *index)
 {
     for (const tn_op_table *t = NULL; (t = chk_capability(lab->env, TN_KIND_OPS, NULL, t));)
@@ -169,12 +238,7 @@ static const tn_op *own_op(chk_lab *lab, const char *name, size_t *index)
 /* The library's definition, or the one whose kernels serve it: that one's functions expect it. */
 static const tn_op *meaning_of(chk_lab *lab, const tn_op_info *info)
 {
-    const tn_op *op = info->definition;
-    tn_op_info meaning = {.struct_size = TN_SIZE(tn_op_info)};
-
-    if (op->struct_size < TN_END(tn_op, computes) || !op->computes)
-        return op;
-    return tn_op_find(lab->ctx, op->computes, &meaning) ? NULL : meaning.definition;
+    return is_derived(info->definition) ? meaning_find(lab, info->definition) : info->definition;
 }
 
 const tn_op *chk_op_find(chk_lab *lab, const char *name)
@@ -184,7 +248,7 @@ const tn_op *chk_op_find(chk_lab *lab, const char *name)
     const tn_op *op = own_op(lab, name, &none);
 
     if (op)
-        return op;
+        return completed(lab, op);
     return tn_op_find(lab->ctx, name, &info) ? NULL : meaning_of(lab, &info);
 }
 
@@ -194,7 +258,7 @@ const tn_op *chk_op_at(chk_lab *lab, size_t index)
     const tn_op *op = own_op(lab, NULL, &index);
 
     if (op)
-        return op;
+        return completed(lab, op) ? completed(lab, op) : op;
     return tn_op_at(lab->ctx, index, &info) ? NULL : meaning_of(lab, &info);
 }
 
@@ -311,6 +375,7 @@ void chk_lab_open(chk_env *env, chk_host_kind kind, chk_lab *lab)
     if (!chk_isa_present(k->isa))
         chk_skip(env, "this processor lacks %s", k->isa);
     (void)chk_plugin_open(env, kind, &lab->plugin);
+    chk_definitions_give(env, lab->ctx);
     lab->op = chk_op_find(lab, k->op);
     if (!lab->op)
         chk_skip(env, "no operator %s is known here", k->op);
@@ -339,9 +404,10 @@ void chk_lab_open_op(chk_env *env, chk_host_kind kind, chk_lab *lab)
     lab->env = env;
     lab->ctx = env->ctx;
     (void)chk_plugin_open(env, kind, &lab->plugin);
+    chk_definitions_give(env, lab->ctx);
     lab->op = chk_op_find(lab, env->subject);
     if (!lab->op)
-        chk_fail(env, "kit", "the plugin has no operator %s", env->subject);
+        chk_skip(env, "the library refuses the definition of %s: load/operators says why", env->subject);
     reference_open(lab);
 }
 

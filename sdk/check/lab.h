@@ -57,6 +57,7 @@ typedef struct chk_lab {
     void *reference_self;
     bool is_reference; /* the plugin under test is the reference */
     chk_arena arena;
+    int64_t grow; /* shapes have so many times the usual elements; 0: not found yet, which is 1 */
 } chk_lab;
 
 /* Opens the plugin under test and finds the subject's kernel, its definition, the reference. */
@@ -65,7 +66,19 @@ void chk_lab_open_op(chk_env *env, chk_host_kind kind, chk_lab *lab);
 /* The same without opening the plugin: the context has it. */
 void chk_lab_open_context(chk_env *env, tn_ctx *ctx, chk_lab *lab);
 void chk_lab_close(chk_lab *lab);
-/* Definition by name: the plugin's own first, then those of the context. NULL: none. */
+/* Members that the library reads, not the kit: rules as text, and whose kernels serve the operator. */
+bool chk_has_texts(const tn_op *op);
+/* Gives a context the plugin's definitions, where some have texts: it makes functions of them. What it
+ * refuses, load/operators tells. */
+void chk_definitions_give(chk_env *env, tn_ctx *ctx);
+/* The definition whose kernels serve `op`, one of the plugin that says so; NULL: its own do. */
+const tn_op *chk_meaning(const tn_op *op);
+/* Whom a function of `op` is told of: the meaning, where `op` has the function from there. */
+#define CHK_TOLD(op, function)                                                                               \
+    (chk_meaning(op) && chk_meaning(op)->function == (op)->function ? chk_meaning(op) : (op))
+/* Definition by name: the plugin's own first, then those of the context. Texts are made functions. NULL:
+ * none.
+ */
 const tn_op *chk_op_find(chk_lab *lab, const char *name);
 /* Definition by index: all of the plugin, then all of the context. NULL: no more. */
 const tn_op *chk_op_at(chk_lab *lab, size_t index);
@@ -292,6 +305,7 @@ typedef struct chk_node {
     struct chk_node *own_forward; /* closed with this node */
     bool shares_plan;             /* another node's */
     const tn_rng *no_rng;         /* where the operator declares no draw: must not be read */
+    uint64_t *step, own_step;     /* of a draw; where the kernel's device reads it */
     int32_t inplace[CHK_ARGS_MAX];
     const tn_layout *in_layout[CHK_ARGS_MAX], *out_layout[CHK_ARGS_MAX];
     chk_operand in[CHK_ARGS_MAX], out[CHK_ARGS_MAX];
@@ -326,6 +340,12 @@ void chk_sparse_drop(chk_operand *o); /* its indices */
 void chk_sparse_move(const chk_operand *o, void *dense, bool into);
 /* Fails the case unless an output has its size, and indices to trust. */
 void chk_sparse_check(chk_node *n, const chk_operand *o, const char *name);
+
+/* kernel_random.c. Of an operator that declares no draw: in a program a host has none for it, and what stands
+ * there may not be read. */
+const tn_rng *chk_no_rng(chk_env *env);
+/* The draw of the form, or number 7 of device 0; its step in node.step. */
+tn_rng chk_rng_of(chk_node *n);
 
 /* Makes tensors and prepares. The node is filled in, and to be closed, in any case. TN_E_UNSUPPORTED: the
  * kernel declines, or asks for what this host does not give. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "lab.h"
 
 #define ROWS_MAX 100000u
 
@@ -109,19 +110,20 @@ void chk_load_functions(chk_env *env)
 
 /* ---- kernels ---- */
 
-/* What the context knows of an operator, or the plugin itself brings. */
+/* What the plugin itself brings, or the context knows: of texts that made it complete. */
 static bool operator_find(chk_env *env, const char *name, tn_op_info *out)
 {
     const tn_op_table *at = NULL;
 
     while ((at = chk_capability(env, TN_KIND_OPS, NULL, at)))
         for (size_t i = 0; at->ops && at->ops[i]; i++)
-            if (at->ops[i]->name && strcmp(at->ops[i]->name, name) == 0) {
+            if (at->ops[i]->name && strcmp(at->ops[i]->name, name) == 0 && !chk_has_texts(at->ops[i])) {
                 out->inputs = at->ops[i]->inputs;
                 out->outputs = at->ops[i]->outputs;
                 out->version = at->ops[i]->version;
                 return true;
             }
+    chk_definitions_give(env, env->ctx);
     return !tn_op_find(env->ctx, name, out);
 }
 
@@ -237,11 +239,13 @@ void chk_load_operators(chk_env *env)
             any = true;
             if (tn_op_register(env->ctx, op))
                 chk_fail(env, NULL, "the core refuses the definition: %s", tn_error_text());
+            chk_count(env);
+            if (op->struct_size >= TN_END(tn_op, computes) && op->computes)
+                continue; /* both are that one's */
             if (!op->doc || !*op->doc)
                 chk_fail(env, NULL, "operator %s has no `doc`", op->name);
             if (op->version == 0)
                 chk_fail(env, NULL, "operator %s has version 0; versions count from 1", op->name);
-            chk_count(env);
         }
     }
     if (!any)

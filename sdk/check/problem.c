@@ -9,6 +9,8 @@
 #define ELEMENTS_MAX 20000
 #define ELEMENTS_LARGE 400000
 #define ELEMENTS_BROAD 10000
+#define GROW_STEP 8 /* times as many elements, until a kernel takes them */
+#define GROW_MAX 4096
 
 /* ---- shapes ------------------------------------------------------------------------------------------ */
 
@@ -65,12 +67,20 @@ static const thin_row longer[] = {{0, 0, false, 1}, {0, 0, false, 2}, {0, 0, fal
 
 #define COUNT(a) ((uint32_t)(sizeof(a) / sizeof((a)[0])))
 
-static tn_shape shape_of(const shape_row *row)
+/* A kernel that declines small sizes gets larger ones. */
+static tn_shape grown(const generator *g, tn_shape s)
+{
+    if (s.ndim > 0 && g->what != CHK_PROBLEMS_HUGE)
+        s.dim[0] *= g->lab->grow ? g->lab->grow : 1;
+    return s;
+}
+
+static tn_shape shape_of(const generator *g, const shape_row *row)
 {
     tn_shape s = {.ndim = row->ndim};
 
     memcpy(s.dim, row->dim, sizeof row->dim);
-    return s;
+    return grown(g, s);
 }
 
 static tn_shape shape_thin(const tn_shape *whole, const thin_row *row)
@@ -188,6 +198,7 @@ static bool sizes_fit(const generator *g, const chk_facts *f, bool *resizes)
 {
     const int64_t most = g->what == CHK_PROBLEMS_HUGE    ? INT64_MAX / 8
                          : g->what == CHK_PROBLEMS_LARGE ? ELEMENTS_LARGE
+                         : g->lab->grow > 1              ? ELEMENTS_LARGE
                                                          : ELEMENTS_MAX;
 
     *resizes = false;
@@ -247,6 +258,26 @@ static int32_t dtype_for(const generator *g, const chk_facts *f, uint32_t index,
     return wanted;
 }
 
+/* An input that inference leaves open gets a type that it takes: the wanted one, or where no kernel says what
+ * it serves, a usual one. */
+static bool dtype_complete(const generator *g, const chk_attrs *attrs, uint32_t index, int32_t wanted,
+                           chk_facts *f)
+{
+    static const int32_t usual[] = {TN_F32, TN_F64, TN_I32, TN_I64, TN_I8};
+    chk_facts *before = chk_take(&g->lab->arena, sizeof *before);
+    tn_err err;
+
+    *before = *f;
+    f->in_dtype[index] = dtype_for(g, f, index, wanted);
+    for (uint32_t i = 0; chk_infer_dtypes(g->op, attrs, f, &err); i++) {
+        if (g->kernel || i == COUNT(usual))
+            return false;
+        *f = *before;
+        f->in_dtype[index] = usual[i];
+    }
+    return true;
+}
+
 /* Input `primary` has data type `dtype`, the others what goes with it. */
 static bool dtypes_complete(const generator *g, const chk_attrs *attrs, uint32_t primary, int32_t dtype,
                             chk_facts *f)
@@ -258,10 +289,7 @@ static bool dtypes_complete(const generator *g, const chk_attrs *attrs, uint32_t
     if (chk_infer_dtypes(g->op, attrs, f, &err))
         return false;
     for (uint32_t i = 0; i < f->args.in_count; i++) {
-        if (f->in_dtype[i] >= 0)
-            continue;
-        f->in_dtype[i] = dtype_for(g, f, i, primary ? TN_F32 : dtype);
-        if (chk_infer_dtypes(g->op, attrs, f, &err))
+        if (f->in_dtype[i] < 0 && !dtype_complete(g, attrs, i, primary ? TN_F32 : dtype, f))
             return false;
     }
     for (uint32_t o = 0; o < f->args.out_count; o++)
@@ -378,7 +406,9 @@ bool chk_generate_one(generator *g, const chk_attrs *from, const tn_shape *s, ui
     p->rank = s->ndim;
     g->tries = 0;
     g->thinned = !g->thin;
-    if (!chk_infer_args(g->op, from, count_at < 0 ? 3 : (uint32_t)tn_value_int(from->values[count_at]),
+    if (!chk_infer_args(g->op, from,
+                        count_at < 0 ? (g->given ? g->given : 3)
+                                     : (uint32_t)tn_value_int(from->values[count_at]),
                         &p->f.args, &err) &&
         (primary == 0 || primary < p->f.args.in_count)) {
         chk_facts_unknown(&p->f);
@@ -443,7 +473,7 @@ static void shapes_with(generator *g, const chk_attrs *attrs, const shape_row *r
                         uint32_t mask)
 {
     for (uint32_t r = 0; r < count && !g->stop; r++) {
-        const tn_shape s = shape_of(&rows[r]);
+        const tn_shape s = shape_of(g, &rows[r]);
 
         for (int32_t d = 0; d < TN_DTYPE_LIMIT && !g->stop; d++)
             if (mask >> d & 1u)
@@ -455,7 +485,7 @@ static void shapes_with(generator *g, const chk_attrs *attrs, const shape_row *r
 static void own_shape(generator *g, const chk_base *b, uint32_t mask)
 {
     for (int32_t zero = -1; zero < b->shape.ndim && !g->stop; zero++) {
-        tn_shape s = b->shape;
+        tn_shape s = grown(g, b->shape);
 
         if ((zero < 0) == (g->what == CHK_PROBLEMS_EMPTY))
             continue;
@@ -482,7 +512,7 @@ static void broad_problems(generator *g, const chk_base *b, uint32_t mask)
 /* Other inputs with types of their own: labels, indices, conditions. */
 static void other_types(generator *g, const chk_base *b)
 {
-    const tn_shape s = b->has_shape ? b->shape : shape_of(&common[0]);
+    const tn_shape s = b->has_shape ? b->shape : shape_of(g, &common[0]);
 
     for (uint32_t i = 1; i < (g->kernel ? 8u : 3u) && !g->stop; i++) {
         const uint32_t mask = types_mask(g, &b->attrs, i);
@@ -559,6 +589,35 @@ static void thin_problems(generator *g, const chk_base *b)
     g->thin = NULL;
 }
 
+static bool is_variadic(const tn_op *op)
+{
+    const char *last = NULL;
+
+    for (const char *const *name = op->inputs; name && *name; name++)
+        last = *name;
+    return last && *last && last[strlen(last) - 1] == '*';
+}
+
+/* Any number of inputs is none that a kernel can count on: a single one, and more than it has registers for.
+ */
+static void counted_problems(generator *g, const chk_base *b)
+{
+    static const uint32_t counts[] = {1, 7};
+    const uint32_t mask = types_mask(g, &b->attrs, 0);
+
+    for (uint32_t i = 0; i < COUNT(counts) && is_variadic(g->op) && !b->has_shape; i++) {
+        chk_attrs attrs = b->attrs;
+
+        g->given = counts[i];
+        if (g->count_attr >= 0)
+            chk_attrs_with(&g->lab->arena, &b->attrs, (uint32_t)g->count_attr, counts[i],
+                           chk_text(&g->lab->arena, "%s=%u", g->op->attrs[g->count_attr].name, counts[i]),
+                           &attrs);
+        shapes_with(g, &attrs, common, COUNT(common), mask);
+    }
+    g->given = 0;
+}
+
 static bool generate(generator *g)
 {
     chk_base bases[CHK_BASES_MAX];
@@ -576,6 +635,8 @@ static bool generate(generator *g)
     }
     if (count)
         thin_problems(g, &bases[0]);
+    if (count && g->what == CHK_PROBLEMS_ALL)
+        counted_problems(g, &bases[0]);
     if (count && !g->stop && !g->train && !bases[0].has_shape &&
         (is_few(g) || (g->what == CHK_PROBLEMS_LARGE && g->op->effects & TN_EFFECT_RANDOM))) {
         g->train = true;
@@ -614,6 +675,27 @@ bool chk_problems_of(chk_lab *lab, const tn_op *op, uint32_t what, chk_visit vis
     return any;
 }
 
+static bool taken_visit(chk_lab *lab, const chk_problem *p, void *arg)
+{
+    const chk_form form = {.mode = TN_MODE_WRITE, .metadata = true};
+    chk_node *n = chk_take(&lab->arena, sizeof *n);
+    bool *taken = arg;
+
+    *taken = !chk_node_open(lab, &lab->side, p, &form, n);
+    chk_node_close(n);
+    return !*taken;
+}
+
+/* Until the kernel takes a problem of some type. */
+static void grow_find(chk_lab *lab)
+{
+    bool taken = false;
+
+    for (lab->grow = 1; !taken && lab->grow <= GROW_MAX; lab->grow *= GROW_STEP)
+        chk_problems(lab, CHK_PROBLEMS_FEW, taken_visit, &taken);
+    lab->grow = taken ? lab->grow / GROW_STEP : 1;
+}
+
 void chk_problems_float64(chk_lab *lab, uint32_t what, chk_visit visit, void *arg)
 {
     const chk_mark mark = chk_mark_set(&lab->arena);
@@ -633,6 +715,8 @@ void chk_problems_float64(chk_lab *lab, uint32_t what, chk_visit visit, void *ar
 
 void chk_problems(chk_lab *lab, uint32_t what, chk_visit visit, void *arg)
 {
+    if (lab->side.kernel && !lab->grow)
+        grow_find(lab);
     if (!(lab->op->flags & TN_OP_BACKWARD) || !chk_problems_backward(lab, what, visit, arg))
         (void)chk_problems_of(lab, lab->op, what, visit, arg);
 }

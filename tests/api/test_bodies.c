@@ -155,9 +155,11 @@ static void arrays_drop(tn_array **a, size_t count)
         tn_array_release(a[i]);
 }
 
-/* `heads`: bit o: a gradient arrives at output o. */
+/* `heads`: bit o: a gradient arrives at output o. A small net that asks to be called operator by operator is
+ * not, since a call has no graphs. */
 static void trained(tn_ctx *ctx, tn_symbol *s, uint32_t heads, answer *out)
 {
+    const tn_cached_options options = {.struct_size = TN_SIZE(tn_cached_options), .inline_limit = 2};
     tn_array *in[3], *y[2] = {NULL}, *from[2];
     tn_cached_op *op = NULL;
     uint32_t count = 0;
@@ -165,7 +167,7 @@ static void trained(tn_ctx *ctx, tn_symbol *s, uint32_t heads, answer *out)
     inputs_make(ctx, in);
     for (int i = 0; i < 3; i++)
         assert_ok(tn_attach_grad(ctx, in[i], TN_MODE_WRITE, NULL));
-    assert_ok(tn_cached_op_create(ctx, s, NULL, &op));
+    assert_ok(tn_cached_op_create(ctx, s, &options, &op));
     (void)tn_record_set(1);
     assert_ok(tn_cached_op_call(op, 3, in, 2, y));
     (void)tn_record_set(0);

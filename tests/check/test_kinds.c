@@ -6,9 +6,23 @@
 
 static const kit_defect planted[] = {
     /* kinds/FILE.c and the fault, the rule, a rule that may fail with it, what is run */
+    {"body_unreadable", "L-operator", NULL, "--only load/operators"},
+    {"body_steep_always", "G-values", NULL, "--only gradient"},
+    {"large_last_wrong", "K-values", NULL, "--only kernel/values"},
+    {"large_four_inputs", "K-values", NULL, "--only kernel/values"},
+    {"large_shared_scale", "K-threads", NULL, "--only kernel/threads"},
+    {"large_saved_align", "K-plan", NULL, "--only kernel"},
+    {"queue_impatient", "D-order", NULL, "--only device/order"},
     {"resize_no_flag", "K-resize", NULL, "--only kernel/values"},
     {"resize_past_end", "K-bounds", NULL, "--only kernel/bounds"},
     {"resize_last_wrong", "K-values", NULL, "--only kernel/values"},
+    {"ruled_unreadable", "L-operator", NULL, "--only load/operators"},
+    {"ruled_names_nothing", "L-operator", NULL, "--only load/operators"},
+    {"ruled_no_meaning", "L-operator", NULL, "--only load/operators"},
+    {"ruled_other_shape", "K-bounds", NULL, "--only kernel/bounds"},
+    {"ruled_other_shape_out", "K-bounds", NULL, "--only kernel/bounds"},
+    {"ruled_gamma_forgotten", "G-values", NULL, "--only gradient"},
+    {"ruled_other_gradient", "G-values", NULL, "--only gradient"},
     {"packed_high_first", "K-values", NULL, "--only kernel/values"},
     {"packed_no_sign", "K-values", NULL, "--only kernel/values"},
     {"packed_rows_aligned", "K-values", NULL, "--only kernel/values"},
@@ -29,7 +43,8 @@ static const kit_defect planted[] = {
 
 int main(void)
 {
-    static const char *const healthy[] = {"mutation", "packed", "resize", "sparse", "subgraph", NULL};
+    static const char *const healthy[] = {"body",   "large", "mutation", "packed",   "queue",
+                                          "resize", "ruled", "sparse",   "subgraph", NULL};
 
     return kit_defects("kinds", "kinds/kind-", planted, sizeof planted / sizeof *planted, healthy);
 }

@@ -22,7 +22,10 @@ static void kinds(void **state)
         {"operator", "my-fft", "my-fft/my_fft.c", "\"_backward_my_fft\""},
         {"device", "npu9", "npu9/npu9.c", "\"device:npu9\""},
         {"pool", "a--b-", "a--b-/a__b_.c", "\"pool:a--b-\""},
-        {"operator", "int", "int/int.c", "\"op:int kernels@cpu kernels@fake\""},
+        {"operator", "int", "int/int.c", "\"op:int kernels@cpu\""},
+        {"kernel", "fast-relu", "fast-relu/fast_relu.c", "relu.fast_relu"},
+        {"kernel", "relu", "relu/relu.c", "\"relu\""}, /* it brings no operator of its name */
+        {"device-async", "npu10", "npu10/npu10.c", "\"device:npu10\""},
     };
 
     (void)state;
@@ -75,7 +78,8 @@ static void refusals(void **state)
         {"\"$T\" plugins new one", "--kind", 2},
         {"\"$T\" plugins new one --kind ''", "--kind", 2},
         {"\"$T\" plugins new one --kind opertor", "did you mean \"operator\"", 2},
-        {"\"$T\" plugins new one --kind transport", "kinds are operator, device and pool", 2},
+        {"\"$T\" plugins new one --kind transport", "kinds are operator, kernel, device, device-async, pool",
+         2},
         {"\"$T\" plugins new one two --kind pool", "one too many", 2},
         {"\"$T\" plugins new One --kind pool", "begins with a letter", 2},
         {"\"$T\" plugins new 1one --kind pool", "begins with a letter", 2},
@@ -88,6 +92,8 @@ static void refusals(void **state)
         {"\"$T\" plugins new broadcast-add --kind operator", "an operator called \"broadcast_add\"", 2},
         {"\"$T\" plugins new concat --kind operator", "an operator called \"concat\"", 2}, /* an alias */
         {"\"$T\" plugins new gpu --kind device", "a device called \"gpu\"", 2},
+        {"\"$T\" plugins new cuda --kind device-async", "a device called \"cuda\"", 2},
+        {"\"$T\" plugins new cpu --kind kernel", "a plugin called \"cpu\"", 2},
         {"\"$T\" plugins new none --kind pool", "a pool called \"none\"", 2},
         {"\"$T\" plugins new round --kind pool", "a pool called \"round\"", 2},
         {"cp \"$T\" tool && ./tool plugins new one --kind pool", "templates are not installed", 1},

@@ -349,6 +349,52 @@ static void bad_rules_are_refused(void **state)
     tni_opset_destroy(ops);
 }
 
+/* A rule is read against the table of attributes: what that lacks is refused before. */
+static void tables_come_first(void **state)
+{
+    static const tn_attr_def bad[][2] = {
+        {TN_ATTR_CHOICE("layout", "NCHW", NULL, ""), TN_ATTR_END},
+        {{"layout", 99, 0, "NCHW", "NCHW", "", 1, 0, 1, 0}, TN_ATTR_END},
+        {{"layout\n", TN_ATTR_T_CHOICE, 0, "NCHW", "NCHW", "", 1, 0, 1, 0}, TN_ATTR_END},
+        {TN_ATTR_CHOICE("layout", "NCHW", "|", ""), TN_ATTR_END},
+    };
+    char longest[300];
+    tni_opset *ops;
+    tn_op op = {.struct_size = sizeof op,
+                .version = 1,
+                .name = "rule",
+                .shapes = "a:(N,C,S..)^layout -> b:a",
+                .gradients = "once: dy -> a"};
+
+    (void)state;
+    assert_int_equal(tni_opset_create(NULL, &ops), TN_OK);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        op.attrs = bad[i];
+        assert_int_equal(tni_opset_add(ops, &op, NULL), TN_E_ARG);
+        assert_null(strchr(tni_error_message(), '\n'));
+    }
+    op.attrs = NULL;
+    op.shapes = "a:(N,\n\x1b[31mC) -> b:a"; /* told where, on one line, without colours */
+    assert_int_equal(tni_opset_add(ops, &op, NULL), TN_E_ARG);
+    assert_non_null(strstr(tni_error_message(), "operator rule"));
+    assert_non_null(strstr(tni_error_message(), "at \"..[31mC) -> b:a\", character 6"));
+    op.shapes = "a:(N) -> b:a";
+    op.name = longest; /* so long that its backward has no room for its own */
+    memset(longest, 'a', sizeof longest);
+    longest[250] = '\0';
+    assert_int_equal(tni_opset_add(ops, &op, NULL), TN_E_ARG);
+    op.gradients = NULL;
+    assert_int_equal(tni_opset_add(ops, &op, NULL), TN_OK);
+    op.name = "smaller"; /* a definition of an earlier day: what lies behind its end is not read */
+    op.gradients = "once: dy -> a";
+    op.struct_size = TN_END(tn_op, shapes);
+    assert_int_equal(tni_opset_add(ops, &op, NULL), TN_OK);
+    op.name = "smallest";
+    op.struct_size = TN_END(tn_op, gradient);
+    assert_int_equal(tni_opset_add(ops, &op, NULL), TN_E_ARG); /* no shapes */
+    tni_opset_destroy(ops);
+}
+
 /* What a function over ranges reads is an attribute of its type. */
 static void function_attributes(void **state)
 {
@@ -457,6 +503,7 @@ int main(void)
         cmocka_unit_test(bad_rules_are_refused), cmocka_unit_test(mangled_rules),
         cmocka_unit_test(allocation_failures),   cmocka_unit_test(core_rules),
         cmocka_unit_test(function_attributes),   cmocka_unit_test(names_of_inputs),
+        cmocka_unit_test(tables_come_first),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,7 +83,7 @@ static void sizes(void **state)
     assert_int_equal(tni_array_read(a, NULL, 0), TN_OK);
     tni_array_release(a);
     a = NULL;
-    assert_int_equal(tni_array_create(t.space, t.cpu, 13, 0, NULL, NULL, &a), TN_E_DTYPE);
+    assert_int_equal(tni_array_create(t.space, t.cpu, TN_DTYPE_LIMIT, 0, NULL, NULL, &a), TN_E_DTYPE);
     assert_int_equal(tni_array_create(t.space, t.cpu, -1, 0, NULL, NULL, &a), TN_E_DTYPE);
     assert_int_equal(tni_array_create(t.space, t.cpu, TN_F32, 33, many, NULL, &a), TN_E_SHAPE);
     assert_int_equal(tni_array_create(t.space, t.cpu, TN_F32, -1, many, NULL, &a), TN_E_SHAPE);
@@ -385,12 +385,52 @@ static void failing_allocation(void **state)
     assert_int_equal(before.live, after.live);
 }
 
+/* The number of stored elements comes later, once, and fits the shape. */
+static void sparse_later(void **state)
+{
+    tni_array *a = NULL, *v = NULL;
+
+    (void)state;
+    assert_int_equal(
+        tni_array_create_sparse_pending(t.space, t.cpu, TN_STORAGE_ROW_SPARSE, TN_F32, 2, DIMS(5, 3), &a),
+        TN_OK);
+    assert_true(tni_sparse_pending(a));
+    assert_int_equal(tni_sparse_resolve(a, -1), TN_E_SHAPE);
+    assert_int_equal(tni_sparse_resolve(a, 6), TN_E_SHAPE);
+    assert_true(tni_sparse_pending(a));
+    assert_int_equal(tni_sparse_resolve(a, 2), TN_OK);
+    assert_false(tni_sparse_pending(a));
+    assert_int_equal(tni_sparse_resolve(a, 2), TN_E_STATE);
+    assert_int_equal(tni_array_values(a, &v), TN_OK);
+    assert_true(tni_array_has_shape(v, 2, DIMS(2, 3)));
+    assert_false(tni_array_writable(a->aux[0]));
+    assert_true(tni_array_writable(v));
+    tni_array_release(v);
+    tni_array_release(a);
+    assert_int_equal(
+        tni_array_create_sparse_pending(t.space, t.cpu, TN_STORAGE_CSR, TN_F32, 2, DIMS(3, 9), &a), TN_OK);
+    assert_int_equal(tni_sparse_resolve(a, 28), TN_E_SHAPE);
+    assert_int_equal(tni_sparse_resolve(a, 27), TN_OK);
+    assert_true(tni_array_has_shape(a->aux[0], 1, DIMS(4)) && tni_array_has_shape(a->aux[1], 1, DIMS(27)));
+    tni_array_release(a);
+    a = NULL;
+    assert_int_equal(tni_array_create_sparse_pending(t.space, t.cpu, TN_STORAGE_CSR, TN_F32, 1, DIMS(3), &a),
+                     TN_E_SHAPE);
+    assert_int_equal(tni_array_create_sparse_pending(t.space, t.cpu, 7, TN_F32, 2, DIMS(3, 3), &a),
+                     TN_E_SHAPE);
+    assert_int_equal(tni_array_create_sparse_pending(t.space, t.cpu, TN_STORAGE_CSR, 99, 2, DIMS(3, 3), &a),
+                     TN_E_DTYPE);
+    assert_null(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes),   cmocka_unit_test(delayed),   cmocka_unit_test(versions_differ),
-        cmocka_unit_test(views),   cmocka_unit_test(bad_views), cmocka_unit_test(wrapped),
-        cmocka_unit_test(pending), cmocka_unit_test(sparse),    cmocka_unit_test(failing_allocation),
+        cmocka_unit_test(sizes),           cmocka_unit_test(delayed),
+        cmocka_unit_test(versions_differ), cmocka_unit_test(views),
+        cmocka_unit_test(bad_views),       cmocka_unit_test(wrapped),
+        cmocka_unit_test(pending),         cmocka_unit_test(sparse),
+        cmocka_unit_test(sparse_later),    cmocka_unit_test(failing_allocation),
     };
 
     return cmocka_run_group_tests(tests, open_space, close_space);

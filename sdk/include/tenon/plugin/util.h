@@ -8,6 +8,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "op.h"
 
@@ -155,6 +156,13 @@ static inline tn_status tn_infer_same_dtype(tn_infer *i, uint32_t allowed)
     return TN_OK;
 }
 
+/** The same for floating point types: what `dtype` of a definition says mostly. @since 0.1 */
+static inline tn_status tn_infer_floats(tn_infer *i)
+{
+    return tn_infer_same_dtype(i, TN_DTYPE_BIT(TN_F16) | TN_DTYPE_BIT(TN_BF16) | TN_DTYPE_BIT(TN_F32) |
+                                      TN_DTYPE_BIT(TN_F64));
+}
+
 /** All inputs and outputs have one shape; what is known of one holds for all. TN_E_SHAPE: two differ.
  * @since 0.1 */
 static inline tn_status tn_infer_same_shape(tn_infer *i)
@@ -185,6 +193,186 @@ static inline int64_t tn_exec_count(const tn_exec *x, uint32_t i)
 {
     return tn_tensor_count(x->out[i]);
 }
+
+/* ---- narrow floating point numbers -------------------------------------------------------------------- */
+
+/** The number whose bits are a sign, `exponent` bits and `fraction` bits, as in IEEE 754. @since 0.1 */
+static inline double tn_float_unpack(uint32_t bits, uint32_t exponent, uint32_t fraction)
+{
+    const uint32_t top = (1u << exponent) - 1, bias = top >> 1, e = bits >> fraction & top;
+    const uint64_t m = bits & ((1u << fraction) - 1), sign = (uint64_t)(bits >> (exponent + fraction)) << 63;
+    uint64_t wide = (uint64_t)(e == top ? 2047 : e + 1023 - bias) << 52 | m << (52 - fraction);
+    double value, scale;
+
+    if (e == 0) { /* m units of the smallest number */
+        wide = (uint64_t)(1024 - bias - fraction) << 52;
+        memcpy(&scale, &wide, sizeof scale);
+        value = (double)m * scale;
+        memcpy(&wide, &value, sizeof wide);
+    }
+    wide |= sign;
+    memcpy(&value, &wide, sizeof value);
+    return value;
+}
+
+/** The bits of the nearest such number, of two the even one. @since 0.1 */
+static inline uint32_t tn_float_pack(double value, uint32_t exponent, uint32_t fraction)
+{
+    const uint32_t top = (1u << exponent) - 1, bias = top >> 1;
+    uint64_t wide, half, rest;
+    uint32_t sign, e, drop = 52 - fraction, kept;
+
+    memcpy(&wide, &value, sizeof wide);
+    sign = (uint32_t)(wide >> 63) << (exponent + fraction);
+    e = (uint32_t)(wide >> 52) & 2047;
+    wide &= ((uint64_t)1 << 52) - 1;
+    if (e == 2047 && wide)
+        return sign | top << fraction | 1u << (fraction - 1);
+    if (e > 1023 + bias)
+        return sign | top << fraction;
+    if (e >= 1024 - bias)
+        wide |= (uint64_t)(e + bias - 1023) << 52;
+    else { /* below the normal numbers */
+        if (1024 - bias - e > fraction + 1)
+            return sign;
+        wide |= (uint64_t)1 << 52;
+        drop += 1024 - bias - e;
+    }
+    half = (uint64_t)1 << (drop - 1);
+    rest = wide & (2 * half - 1);
+    kept = (uint32_t)(wide >> drop);
+    return sign | (kept + (rest > half || (rest == half && (kept & 1))));
+}
+
+/** A float16 from memory, and what is stored for a number. @since 0.1 */
+static inline double tn_f16_load(uint16_t bits)
+{
+    return tn_float_unpack(bits, 5, 10);
+}
+
+/** @since 0.1 */
+static inline uint16_t tn_f16_store(double value)
+{
+    return (uint16_t)tn_float_pack(value, 5, 10);
+}
+
+/** The same of bfloat16. @since 0.1 */
+static inline double tn_bf16_load(uint16_t bits)
+{
+    return tn_float_unpack(bits, 8, 7);
+}
+
+/** @since 0.1 */
+static inline uint16_t tn_bf16_store(double value)
+{
+    return (uint16_t)tn_float_pack(value, 8, 7);
+}
+
+/* ---- kernels for all floating point types -------------------------------------------------------------- */
+
+/*
+ * A kernel that computes in double, whatever its tensors hold, goes through them by tiles:
+ *
+ *     double tile[TN_TILE];
+ *
+ *     for (int64_t at = 0, n; (n = tn_tile_load(x, 0, at, tile)) > 0; at += n) {
+ *         for (int64_t i = 0; i < n; i++)
+ *             tile[i] = exp(tile[i]);
+ *         tn_tile_store(x, 0, at, n, tile);
+ *     }
+ */
+#define TN_TILE 256
+
+/** Elements from number `at` on of input `in`, dense and of f16, bf16, f32 or f64; how many, 0 at its end.
+ * @since 0.1 */
+static inline int64_t tn_tile_load(const tn_exec *x, uint32_t in, int64_t at, double *tile)
+{
+    const tn_tensor *t = x->in[in];
+    const int64_t left = tn_tensor_count(t) - at, count = left < TN_TILE ? left : TN_TILE;
+
+    if (t->dtype == TN_F64)
+        for (int64_t i = 0; i < count; i++)
+            tile[i] = ((const double *)t->data)[at + i];
+    else if (t->dtype == TN_F32)
+        for (int64_t i = 0; i < count; i++)
+            tile[i] = (double)((const float *)t->data)[at + i];
+    else if (t->dtype == TN_F16)
+        for (int64_t i = 0; i < count; i++)
+            tile[i] = tn_f16_load(((const uint16_t *)t->data)[at + i]);
+    else
+        for (int64_t i = 0; i < count; i++)
+            tile[i] = tn_bf16_load(((const uint16_t *)t->data)[at + i]);
+    return count;
+}
+
+/** Stores `count` elements from number `at` on of output `out`, each rounded once; nothing where nobody wants
+ * the output. @since 0.1 */
+static inline void tn_tile_store(const tn_exec *x, uint32_t out, int64_t at, int64_t count,
+                                 const double *tile)
+{
+    const tn_tensor *t = x->out[out];
+
+    if (tn_exec_mode(x, out) == TN_MODE_NONE)
+        return;
+    if (t->dtype == TN_F64)
+        for (int64_t i = 0; i < count; i++)
+            ((double *)t->data)[at + i] = tile[i];
+    else if (t->dtype == TN_F32)
+        for (int64_t i = 0; i < count; i++)
+            ((float *)t->data)[at + i] = (float)tile[i];
+    else if (t->dtype == TN_F16)
+        for (int64_t i = 0; i < count; i++)
+            ((uint16_t *)t->data)[at + i] = tn_f16_store(tile[i]);
+    else
+        for (int64_t i = 0; i < count; i++)
+            ((uint16_t *)t->data)[at + i] = tn_bf16_store(tile[i]);
+}
+
+/** `prepare` of a kernel that goes by tiles on one thread and keeps nothing. @since 0.1 */
+static inline tn_status tn_prepare_tiles(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    (void)plugin, (void)err;
+    plan->flags = TN_PLAN_THREAD_INVARIANT;
+    plan->threads = 1;
+    plan->est_ns = 100 + (uint64_t)tn_tensor_count(node->out[0]);
+    return TN_OK;
+}
+
+/** The same of a pointwise one, whose output may take over the memory of its first input. @since 0.1 */
+static inline tn_status tn_prepare_pointwise(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    if (plan->inplace)
+        plan->inplace[0] = 0;
+    return tn_prepare_tiles(plugin, node, plan, err);
+}
+
+/* ---- tables, as they mostly are --------------------------------------------------------------------------
+ */
+
+/** A kernel for one version of an operator: the same bits from run to run, called "OPERATOR.loop". @since 0.1
+ */
+#define TN_KERNEL_SINCE(version_, op_, device_, types_, prepare_, run_)                                      \
+    {                                                                                                        \
+        (uint32_t) TN_END(tn_kernel, release), 64, op_, op_ ".loop", device_, "", version_, version_,        \
+            TN_KERNEL_DETERMINISTIC, types_, 0, 0, prepare_, run_, NULL                                      \
+    }
+/** Of version 1. @since 0.1 */
+#define TN_KERNEL(op_, device_, types_, prepare_, run_)                                                      \
+    TN_KERNEL_SINCE(1, op_, device_, types_, prepare_, run_)
+/** The tables that a plugin lists, in static memory: TN_OPS("acme-fft", &fft, &ifft). @since 0.1 */
+#define TN_OPS(id_, ...)                                                                                     \
+    {                                                                                                        \
+        TN_CAPABILITY(tn_op_table, ops, TN_KIND_OPS, id_), (const tn_op *const[])                            \
+        {                                                                                                    \
+            __VA_ARGS__, NULL                                                                                \
+        }                                                                                                    \
+    }
+/** Kernels for a type of device: TN_KERNELS("cpu", &fft_kernel). @since 0.1 */
+#define TN_KERNELS(device_, ...)                                                                             \
+    {                                                                                                        \
+        TN_CAPABILITY(tn_kernel_table, stream_detach, TN_KIND_KERNELS, device_),                             \
+            (const tn_kernel *const[]){__VA_ARGS__, NULL}, NULL                                              \
+    }
 
 #ifdef __cplusplus
 }
