@@ -75,7 +75,7 @@ tn_status tn_plugin_at(const tn_ctx *ctx, size_t index, tn_plugin_info *out)
     info.vendor = p->note.body.vendor;
     info.license = p->note.body.license;
     info.summary = p->note.body.summary;
-    info.provides = p->note.body.provides;
+    info.provides = p->note.provides ? p->note.provides : "";
     info.isa = p->note.body.isa;
     info.abi = p->note.body.tag;
     info.build_id = p->note.build_id;

@@ -34,17 +34,14 @@ tn_status tni_point_attrs(tni_opset *ops, const tn_point_code *code, tni_attrs *
     return st;
 }
 
-tn_status tni_body_select(tni_selector *s, const tni_request *r, tni_prepared **out)
+static tn_status body_ask(tni_selector *s, const tni_request *r, tn_point_code *code, tni_prepared **out)
 {
     tni_request fused = *r;
     tni_attrs *attrs = NULL;
-    tn_point_code *code;
     tn_status st = dtypes_check(r);
 
     if (st)
         return st;
-    if (!(code = tni_alloc(sizeof *code)))
-        return TN_E_NOMEM;
     tni_body_code(r->def, r->attrs, r->out[0]->dtype, code);
     if (!(st = tni_point_attrs(tni_selector_ops(s), code, &attrs))) {
         fused.def = attrs->def;
@@ -53,6 +50,26 @@ tn_status tni_body_select(tni_selector *s, const tni_request *r, tni_prepared **
         st = tni_select(s, &fused, out);
     }
     tni_attrs_release(attrs);
+    return st;
+}
+
+tn_status tni_body_select(tni_selector *s, const tni_request *r, tni_prepared **out, tni_str *text)
+{
+    tn_point_code *code = tni_alloc(sizeof *code);
+    const tn_status st = code ? body_ask(s, r, code, out) : TN_E_NOMEM;
+
+    if (st == TN_E_UNSUPPORTED)
+        (void)tni_str_addf(text, "and its body cannot run: %s", tni_error_message());
     tni_free(code);
     return st;
+}
+
+tn_status tni_body_count(tni_selector *s, const tni_opdef *def, tni_device *device, uint32_t *count,
+                         uint32_t *prompt)
+{
+    const tni_opdef *fused = NULL;
+    const tn_status st = def->body ? tni_opset_find(tni_selector_ops(s), "_fused_pointwise", &fused) : TN_OK;
+
+    *count = *prompt = 0;
+    return st || !fused ? st : tni_select_count(s, fused, device, count, prompt);
 }

@@ -200,7 +200,8 @@ static bool layout_valid(const tn_layout *l, const tn_tensor *t, const char *plu
 {
     return l->struct_size >= TN_END(tn_layout, memory_bytes) && l->owner && !strcmp(l->owner, plugin) &&
            (l->bytes || !l->byte_count) && l->byte_count <= LAYOUT_BYTES_MAX && t->ndim >= 0 &&
-           l->memory_bytes >= t->bytes && l->memory_bytes <= TN_SIZE_MAX / 2;
+           l->memory_bytes >= t->bytes && l->memory_bytes <= TN_SIZE_MAX / 2 &&
+           !(l->flags & ~TN_LAYOUT_KNOWN);
 }
 
 /* What a plan asked for: copied, so that it outlives the plan. Text: why it cannot be given. */
@@ -217,7 +218,7 @@ static const char *layouts_take(tni_selector *s, const tni_request *r, tni_prepa
         if (!(r->flags & TN_NODE_LAYOUTS) || !(p->kernel->flags & TN_KERNEL_LAYOUTS))
             return "asks for a private layout, which this host does not give here";
         if (!layout_valid(*at, t, p->plugin->descriptor->name))
-            return "asks for a layout that is not its own, or whose size is not sound";
+            return "asks for a layout that is not its own, or whose size or flags are not sound";
         if (output && r->modes[i - r->in_count] == TN_MODE_ADD)
             return "asks for a private layout of an output that is added to";
         if ((*st = layout_intern(s, at)))
@@ -575,6 +576,8 @@ static bool size_open(const tni_request *r)
 /* What a plan may ask for and this version does not give; NULL: nothing. */
 static const char *asks_too_much(const tni_request *r, const tni_prepared *p)
 {
+    if (p->plan.flags & ~TN_PLAN_KNOWN || p->plan.reserved)
+        return "gives a plan with flags, or with a `reserved`, that are not known";
     if (p->near && p->plan.flags & TN_PLAN_RESIZES)
         return "decides on the size of its outputs and takes arguments in host memory";
     if (p->plan.saved_bytes && p->plan.saved_align > SAVED_ALIGN_MAX)
@@ -692,8 +695,8 @@ static void none_tell(tni_selector *s, const tni_request *r, tni_str *text)
         const tni_plugin *p = tni_registry_at(plugins, i);
 
         if (p && tni_plugin_unusable(p) &&
-            (tni_note_provides(&p->note.body, "kernels", r->device->kernels_type) ||
-             tni_note_provides(&p->note.body, "kernels", r->device->type)))
+            (tni_note_provides(&p->note, "kernels", r->device->kernels_type) ||
+             tni_note_provides(&p->note, "kernels", r->device->type)))
             (void)tni_str_addf(text, "%s was refused: %.240s; ", p->note.body.name, p->reason);
     }
 }
@@ -755,11 +758,8 @@ static tn_status select_anew(void *arg, const tni_request *r, tni_prepared **out
 
     tni_str_init(&text, 1u << 16);
     st = select_with(s, r, out, &text, &none);
-    if (st == TN_E_UNSUPPORTED && r->def->body) { /* its own kernels come first */
-        st = tni_body_select(s, r, out);
-        if (st == TN_E_UNSUPPORTED)
-            (void)tni_str_addf(&text, "and its body cannot run: %s", tni_error_message());
-    }
+    if (st == TN_E_UNSUPPORTED && r->def->body) /* its own kernels come first */
+        st = tni_body_select(s, r, out, &text);
     if (st == TN_E_UNSUPPORTED) {
         if (text.text)
             end_trim(&text);
@@ -781,11 +781,8 @@ tn_status tni_select_count(tni_selector *s, const tni_opdef *def, tni_device *de
 {
     const tni_request r = {.def = tni_op_meaning(def), .device = device};
     tni_vec list;
-    tn_status st = TN_OK;
+    tn_status st = tni_body_count(s, r.def, device, count, prompt);
 
-    *count = *prompt = 0;
-    if (r.def->body && (!(st = tni_opset_find(s->ops, "_fused_pointwise", &def))))
-        st = tni_select_count(s, def, device, count, prompt);
     tni_vec_init(&list, sizeof(tni_ranked), TN_KERNELS_MAX);
     if (!st && !(st = tni_ranked_list(s, &r, &list))) {
         for (size_t i = 0; i < list.count; i++) {

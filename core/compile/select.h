@@ -3,7 +3,6 @@
 #define TN_SELECT_H
 
 #include "compile/compile.h"
-#include "op/body.h"
 
 typedef struct tni_candidate {
     const tn_kernel *kernel;
@@ -28,8 +27,12 @@ tn_status tni_prepared_find(tni_prepared_cache *c, const tni_request *r, uint64_
                             tn_status (*make)(void *arg, const tni_request *r, tni_prepared **out), void *arg,
                             tni_prepared **out);
 
-/* body.c: of an operator whose definition has a body, what _fused_pointwise runs on for it. */
-tn_status tni_body_select(tni_selector *s, const tni_request *r, tni_prepared **out);
+/* body.c: of an operator whose definition has a body, what _fused_pointwise runs on for it; or why not, in
+ * `text`. */
+tn_status tni_body_select(tni_selector *s, const tni_request *r, tni_prepared **out, tni_str *text);
+/* Kernels that may run a body; 0: there is none. */
+tn_status tni_body_count(tni_selector *s, const tni_opdef *def, tni_device *device, uint32_t *count,
+                         uint32_t *prompt);
 /* Attributes of _fused_pointwise. */
 tn_status tni_point_attrs(tni_opset *ops, const tn_point_code *code, tni_attrs **out);
 

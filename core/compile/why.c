@@ -77,8 +77,8 @@ static tn_status absent_tell(tni_selector *s, const tni_request *r, tni_choice *
         tni_choice_line line = {.plugin = p, .prefer = INT32_MAX};
 
         if (!tni_plugin_unusable(p) ||
-            (!tni_note_provides(&p->note.body, "kernels", r->device->kernels_type) &&
-             !tni_note_provides(&p->note.body, "kernels", r->device->type)))
+            (!tni_note_provides(&p->note, "kernels", r->device->kernels_type) &&
+             !tni_note_provides(&p->note, "kernels", r->device->type)))
             continue;
         *unlisted += p->code == 0;
         if (p->code)
@@ -102,6 +102,17 @@ static const tni_choice_line *runner_up(const tni_choice *c)
     return NULL;
 }
 
+/* The first `count` lines are of one plugin. */
+static bool one_plugin(const tni_choice *c, size_t count)
+{
+    const tni_choice_line *first = tni_vec_at(&c->lines, 0);
+
+    for (size_t i = 1; i < count; i++)
+        if (((const tni_choice_line *)tni_vec_at(&c->lines, i))->plugin != first->plugin)
+            return false;
+    return true;
+}
+
 static int32_t rule_of(const tni_choice *c, size_t candidates, uint32_t unlisted)
 {
     const tni_choice_line *first, *next;
@@ -112,7 +123,7 @@ static int32_t rule_of(const tni_choice *c, size_t candidates, uint32_t unlisted
     if (first->pinned)
         return TN_RULE_PIN;
     if (!(next = runner_up(c)))
-        return candidates == 1 && unlisted ? TN_RULE_LOAD : TN_RULE_ONLY;
+        return unlisted && one_plugin(c, candidates) ? TN_RULE_LOAD : TN_RULE_ONLY;
     if (first->prefer != next->prefer)
         return TN_RULE_PREFER;
     return first->kernel->rank != next->kernel->rank ? TN_RULE_RANK : TN_RULE_NAME;

@@ -207,7 +207,7 @@ static void plugin_check(check *c, const char *key, const char *where, const cha
     if (tni_registry_lacks(c->plugins, name, why))
         say(c, TN_LOG_WARNING, PLUGIN_ABSENT, "%s%s%s names the plugin %.64s: %s", where, gap, key, name,
             why);
-    else if (kernels && !tni_note_provides(&tni_registry_find(c->plugins, name)->note.body, "kernels", NULL))
+    else if (kernels && !tni_note_provides(&tni_registry_find(c->plugins, name)->note, "kernels", NULL))
         say(c, TN_LOG_WARNING, PLUGIN_ABSENT, "%s%s%s names the plugin %.64s, which brings no kernels", where,
             gap, key, name);
 }

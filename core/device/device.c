@@ -163,10 +163,10 @@ static tn_status device_absent(tni_device_set *s, const char *type)
         const tni_plugin *p = tni_registry_at(s->registry, i);
         const bool refused = tni_plugin_unusable(p);
 
-        if (refused && tni_note_provides(&p->note.body, "device", type))
+        if (refused && tni_note_provides(&p->note, "device", type))
             (void)tni_str_addf(&text, "; %s was refused: %s", p->note.body.name, p->reason);
-        else if (!refused && tni_note_provides(&p->note.body, "device", NULL))
-            (void)tni_str_addf(&text, "; %s has '%.80s'", p->note.body.name, p->note.body.provides);
+        else if (!refused && tni_note_provides(&p->note, "device", NULL))
+            (void)tni_str_addf(&text, "; %s has '%.80s'", p->note.body.name, p->note.provides);
     }
     st = tni_error(TN_E_DEVICE, "no plugin provides device '%s'%s", type, text.text ? text.text : "");
     tni_str_fini(&text);
@@ -229,6 +229,11 @@ static tn_status plugin_device_open(device_impl *impl, int32_t index)
         st = tni_error_take(st, &err, d->type);
         d->ops->close(d->handle);
         return st;
+    }
+    if (info.flags & ~TN_DEVICE_F_KNOWN) {
+        d->ops->close(d->handle);
+        return tni_error(TN_E_UNSUPPORTED, "device %s:%d has the flags %#x, which are not known", d->type,
+                         index, info.flags & ~TN_DEVICE_F_KNOWN);
     }
     d->host_addressable = (info.flags & TN_DEVICE_F_HOST_ADDRESSABLE) != 0;
     impl->alignment = info.alignment >= HOST_ALIGNMENT ? info.alignment : HOST_ALIGNMENT;

@@ -219,6 +219,10 @@ static tn_status block_try(tni_pool *p, uint64_t bytes, tn_stream *stream, tni_b
     st = p->ops->alloc(p->impl, bytes, stream, &out->memory, &err);
     if (!st && !out->memory.data)
         st = tn_fail(&err, TN_E_INTERNAL, "gave no memory, but reported success");
+    if (!st && (out->memory.reserved[0] | out->memory.reserved[1] | out->memory.reserved[2])) {
+        p->ops->free(p->impl, &out->memory, stream);
+        st = tn_fail(&err, TN_E_UNSUPPORTED, "sets `reserved` of tn_memory, which has no meaning yet");
+    }
     if (!st)
         owner_find(p, out->owner)->bytes += out->memory.block_bytes;
     tni_mutex_unlock(&p->lock);

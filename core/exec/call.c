@@ -87,8 +87,10 @@ bool tni_call_short(tni_context *c, tni_signature *sig, const tni_attrs *attrs, 
     tn_tensor tensors[TNI_SIG_OPERANDS * 2];
     const tn_tensor *list[TNI_SIG_OPERANDS * 2];
     const uint32_t outs = sig->out_count + sig->mutated_count;
-    const tn_rng rng = {
-        .seed = tni_random_key(c, sig->device), .stream = (uint64_t)sig->device->index, .step = &draw};
+    const tn_rng rng = {.struct_size = (uint32_t)TN_END(tn_rng, step_add),
+                        .seed = tni_random_key(c, sig->device),
+                        .stream = (uint64_t)sig->device->index,
+                        .step = &draw};
     tn_exec x = {.struct_size = (uint32_t)TN_END(tn_exec, ops), .threads = 1};
     tn_err err;
     var_set v;

@@ -40,6 +40,7 @@ static void frame_destroy(tni_frame *f)
 {
     if (f->pool) /* it ran */
         memory_free(f);
+    tni_block_free(&f->step_block, NULL);
     for (uint32_t i = 0; f->segments && i < f->program->segment_count; i++)
         tni_vec_fini(&f->segments[i].scratch);
     for (uint32_t i = 0; f->done && i < f->program->segment_count; i++)
@@ -108,8 +109,10 @@ static void steps_make(tni_frame *f)
         step->x.call = (tn_call *)&f->segments[in->segment];
         step->x.ops = &tni_frame_call_ops;
         if (in->random != TNI_NONE) {
-            *rng =
-                (tn_rng){0, (uint64_t)f->program->segments[in->segment].device->index, &f->draw, in->random};
+            *rng = (tn_rng){.struct_size = (uint32_t)TN_END(tn_rng, step_add),
+                            .stream = (uint64_t)p->segments[in->segment].device->index,
+                            .step = f->step,
+                            .step_add = in->random};
             step->x.rng = rng++;
         }
         if (in->link_count) {
@@ -219,6 +222,27 @@ static tn_status tasks_make(tni_frame *f)
     return room && !(f->room = tni_alloc(room)) ? TN_E_NOMEM : TN_OK;
 }
 
+/* The draw lies where the kernels' device reads it. One that has no pinned memory reads the host's. */
+static tn_status step_make(tni_frame *f)
+{
+    tni_device *d = f->program->device;
+    tn_status st;
+
+    f->step = &f->draw;
+    if (!f->rng_count || d->host)
+        return TN_OK;
+    st = tni_block_alloc(d, TN_MEMORY_PINNED, sizeof *f->step, NULL, "draw", &f->step_block);
+    if (!st)
+        f->step = f->step_block.memory.data;
+    return st == TN_E_UNSUPPORTED ? TN_OK : st;
+}
+
+void tni_frame_draw(tni_frame *f, uint64_t draw)
+{
+    f->draw = draw;
+    *f->step = draw;
+}
+
 /* What a frame takes between two calls: its tables, and its arenas if it keeps them. */
 static uint64_t bytes_of(const tni_frame_pool *pool, const tni_frame *f)
 {
@@ -255,7 +279,7 @@ static tn_status frame_create(tni_frame_pool *pool, tni_frame **out)
     f->ctx = pool->ctx;
     f->program = pool->program;
     tni_program_retain(f->program);
-    if ((st = tables_make(f)) || (st = tasks_make(f))) {
+    if ((st = tables_make(f)) || (st = step_make(f)) || (st = tasks_make(f))) {
         frame_destroy(f);
         return st;
     }

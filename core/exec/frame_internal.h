@@ -57,6 +57,8 @@ struct tni_frame {
     uint32_t rng_count;
     tn_value *values; /* attributes of instructions with links */
     uint64_t draw;
+    uint64_t *step;       /* where kernels read it: it is `draw`, or lies in `step_block` */
+    tni_block step_block; /* pinned memory of a device other than the host */
     uint64_t *seen; /* per port that backward computes something again from: the version that forward found */
     uint32_t under; /* as in tni_launch */
     frame_segment *segments;
@@ -106,6 +108,8 @@ struct tni_frame_pool {
  * the first segment that runs there. */
 tn_status tni_frame_memory(tni_frame *f, uint32_t phase, const tni_run *run);
 void tni_frame_phase_free(tni_frame *f, uint32_t phase); /* its scratch */
+/* Where the draws of the next call begin. */
+void tni_frame_draw(tni_frame *f, uint64_t draw);
 /* Writes `base` into the tensors of one part of one arena, workspaces and saved blocks included. */
 void tni_frame_part_bind(tni_frame *f, uint32_t place, uint32_t arena, uint32_t phase, void *base);
 

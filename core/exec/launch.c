@@ -222,7 +222,7 @@ static void draws_lend(tni_frame *f, const tni_frame *lender)
         f->rngs[i].seed = lender->rngs[0].seed;
         f->rngs[i].stream = (uint32_t)f->rngs[i].stream | (uint64_t)lender->under << 32;
     }
-    f->draw = lender->draw;
+    tni_frame_draw(f, lender->draw);
     f->under = lender->under;
 }
 
@@ -262,7 +262,7 @@ static void values_take(const tni_launch *l)
         f->rngs[i].seed = tni_random_key(f->ctx, p->device);
         f->rngs[i].stream = (uint32_t)f->rngs[i].stream | (uint64_t)l->under << 32;
     }
-    f->draw = l->draw;
+    tni_frame_draw(f, l->draw);
     f->under = l->under;
 }
 

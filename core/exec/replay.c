@@ -297,7 +297,8 @@ static tn_place place_of(const tn_tensor *t, const tni_value *v)
 
     return (tn_place){.data = t->data,
                       .device = host ? -1 : v->device->index,
-                      .memory = host ? TN_MEMORY_HOST : TN_MEMORY_DEVICE};
+                      .memory = host ? TN_MEMORY_HOST : TN_MEMORY_DEVICE,
+                      .type = host ? NULL : v->device->type};
 }
 
 static tn_status copy_run(frame_segment *s, tn_err *err)

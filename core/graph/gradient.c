@@ -267,7 +267,7 @@ static tn_status edge_entry(const tni_graph *g, tn_edge edge, uint32_t *entry)
 {
     uint64_t node = (uint64_t)(uintptr_t)edge.node - 1;
 
-    if (node >= g->node_count || edge.index >= g->nodes[node].output_count)
+    if (node >= g->node_count || edge.index >= g->nodes[node].output_count || edge.reserved)
         return tni_error(TN_E_INTERNAL, "a gradient function handed over an edge that does not exist");
     *entry = g->nodes[node].first_entry + edge.index;
     return TN_OK;
@@ -390,6 +390,10 @@ static tn_status call_emit(tn_grad *grad, const tn_emit *e, tn_edge *out)
     if (!e || !out || e->struct_size < TN_END(tn_emit, attr_count) || !e->op ||
         e->in_count > TN_NODE_INPUTS_MAX || (e->in_count && !e->in) || (e->attr_count && !e->attrs))
         return tni_error(TN_E_INTERNAL, "a gradient function emits a node that is not filled in");
+    if (e->flags & ~TN_EMIT_KNOWN)
+        return tni_error(TN_E_UNSUPPORTED,
+                         "a gradient function emits %.80s with the flags %#x, which are not known", e->op,
+                         e->flags & ~TN_EMIT_KNOWN);
     st = emit_node(grad->self, e, out);
     if (st && grad->err->code == TN_OK)
         tni_error_get(grad->err);

@@ -481,7 +481,9 @@ static tn_status step_write(tni_str *out, const tn_point_step *s)
         st = tni_str_add(out, "](");
     for (uint32_t k = 0; k < s->operand_count && !st; k++)
         st = value_write(out, s->operand[k], k == 0);
-    return st ? st : tni_str_addf(out, "):%d", s->dtype);
+    if (st || s->dtype == TN_DTYPE_UNKNOWN)
+        return st ? st : tni_str_add(out, "):=");
+    return tni_str_addf(out, "):%d", s->dtype);
 }
 
 tn_status tni_point_write(const tn_point_code *code, tni_str *out)

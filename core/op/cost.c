@@ -88,4 +88,6 @@ void tni_op_cost(const tni_opdef *def, const tni_attrs *attrs, const tni_args *a
         op->cost(&i, cost);
     else if (op->flags & TN_OP_POINTWISE)
         tni_cost_each_output(&i, cost);
+    if (cost->reserved) /* it speaks of what this version does not know */
+        cost->macs = cost->flops = cost->bytes = TN_COST_UNKNOWN;
 }

@@ -41,7 +41,6 @@ static tn_status pointwise_args(tn_infer *i)
     tn_point_code code;
     tn_status st;
 
-    i->in_count = (uint32_t)tni_attr_int(i->attrs, TN_fused_pointwise_num_args);
     if ((st = pointwise_code(i, &code)))
         return st;
     i->out_count = i->visible_count = code.output_count;
@@ -73,8 +72,14 @@ static tn_status pointwise_dtype(tn_infer *i)
     tn_point_code code;
     tn_status st = pointwise_code(i, &code);
 
-    for (uint32_t o = 0; o < i->out_count && o < code.output_count && !st; o++)
-        st = tni_dtype_assign(i, &i->out_dtype[o], code.step[code.output[o] - TN_POINT_RESULT].dtype);
+    if (st)
+        return st;
+    tn_point_dtypes(&code, i->in_dtype);
+    for (uint32_t o = 0; o < i->out_count && o < code.output_count && !st; o++) {
+        const int32_t dtype = code.step[code.output[o] - TN_POINT_RESULT].dtype;
+
+        st = dtype < 0 ? TN_OK : tni_dtype_assign(i, &i->out_dtype[o], dtype);
+    }
     return st;
 }
 

@@ -226,9 +226,14 @@ tn_status tni_op_infer_shape(const tni_opdef *def, const tni_attrs *attrs, const
     i.out_shape = out;
     if ((st = def->op->shape(&i)))
         return shape_failed(def, args, in, st, err.message[0] ? err.message : "the shapes do not fit");
-    for (uint32_t k = 0; k < args->in_count + args->out_count; k++)
-        if (!shape_fits(k < args->in_count ? in[k] : out[k - args->in_count]))
+    for (uint32_t k = 0; k < args->in_count + args->out_count; k++) {
+        const tn_shape *shape = k < args->in_count ? in[k] : out[k - args->in_count];
+
+        if (!shape_fits(shape))
             return shape_failed(def, args, in, TN_E_SHAPE, "a shape is too large or has negative sizes");
+        if (!def->family && shape->reserved)
+            return shape_failed(def, args, in, TN_E_INTERNAL, "the shape function sets `reserved`");
+    }
     if (views(def, args) && tn_shape_known(in[0]) && tn_shape_known(out[0]) &&
         tn_shape_count(in[0]) != tn_shape_count(out[0]))
         return shape_failed(def, args, in, TN_E_SHAPE, "a view has as many elements as what it shows");

@@ -223,7 +223,8 @@ DERIVED(_npi_logical_not, "logical_not", .inputs = x_name, .types = TRUTH)
 
 const tn_op *const tni_family_numpy[] = {
 #define POINTER(name, ...) &op_##name,
-    UNARY(POINTER) LAYERS(POINTER) PAIRS(POINTER) TRUTHS(POINTER) NUMBERS(POINTER) QUESTIONS(POINTER) FUNCTIONS(POINTER)
+    UNARY(POINTER) LAYERS(POINTER) PAIRS(POINTER) TRUTHS(POINTER) NUMBERS(POINTER) QUESTIONS(POINTER)
+    FUNCTIONS(POINTER)
     BITS(POINTER) NUMBER_FUNCTIONS(POINTER) NUMBER_BITS(POINTER) OTHERS(POINTER) &op__npi_rcopysign_scalar,
     &op__npi_bitwise_not, &op__npi_absolute, &op__np_transpose, &op__npi_concatenate,
     &op__npi_logical_not, NULL,

@@ -24,9 +24,9 @@ typedef struct tni_opdef {
     void *kernels;                   /* room compile keeps its candidates here */
     const char *family;              /* the core's file that defines it; NULL: a plugin's, or the program's */
     const struct tni_opdef *meaning; /* whose kernels serve it; NULL: its own */
-    uint32_t borrowed; /* TNI_OF_…: functions that are the meaning's and are asked as the meaning's */
+    uint32_t borrowed;     /* TNI_OF_…: functions that are the meaning's and are asked as the meaning's */
     struct tni_body *body; /* of a definition with one: its code (body.h); owned */
-    void *function;    /* room exec's: a forward and backward of the program; NULL: kernels serve it */
+    void *function;        /* room exec's: a forward and backward of the program; NULL: kernels serve it */
 } tni_opdef;
 
 #define TNI_BY_RUN_ARGS 1u   /* some are tuples, whose lengths `args` checks */
@@ -141,5 +141,7 @@ static inline int64_t tni_attr_int(const tn_value *attrs, uint32_t i)
 {
     return tn_value_int(attrs[i]);
 }
+
+#include "op/body.h"
 
 #endif

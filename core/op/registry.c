@@ -91,6 +91,9 @@ static tn_status attr_check(const tn_op *op, const tn_attr_def *d)
     if (d->type < TN_ATTR_T_INT || d->type > TN_ATTR_T_OPT_TUPLE)
         return tni_error(TN_E_ARG, "operator %s: attribute %s has the unknown type %u", op->name, d->name,
                          d->type);
+    if (d->reserved)
+        return tni_error(TN_E_ARG, "operator %s: attribute %s: `reserved` is %u, not 0", op->name, d->name,
+                         d->reserved);
     if (d->type == TN_ATTR_T_CHOICE && (!d->choices || !d->choices[0]))
         return tni_error(TN_E_ARG, "operator %s: attribute %s has no choices", op->name, d->name);
     if ((d->flags & TN_ATTR_F_COUNT) && d->type != TN_ATTR_T_INT)
@@ -100,6 +103,23 @@ static tn_status attr_check(const tn_op *op, const tn_attr_def *d)
         if (strcmp(e->name, d->name) == 0)
             return tni_error(TN_E_ARG, "operator %s: attribute %s is there twice", op->name, d->name);
     return since_check(op, d);
+}
+
+/* What has no meaning yet is refused, so that a later version may give it one. */
+static tn_status unknown_check(const tn_op *op)
+{
+    if (op->flags & ~TN_OP_KNOWN)
+        return tni_error(TN_E_UNSUPPORTED, "operator %s: the flags %#x are not known", op->name,
+                         op->flags & ~TN_OP_KNOWN);
+    if (op->effects & ~TN_EFFECT_KNOWN)
+        return tni_error(TN_E_UNSUPPORTED, "operator %s: the effects %#x are not known", op->name,
+                         op->effects & ~TN_EFFECT_KNOWN);
+    if (op->reserved)
+        return tni_error(TN_E_ARG, "operator %s: `reserved` is %u, not 0", op->name, op->reserved);
+    if (op->exec == TN_EXEC_COLLECTIVE)
+        return tni_error(TN_E_UNSUPPORTED,
+                         "operator %s: nothing runs operators of kind TN_EXEC_COLLECTIVE yet", op->name);
+    return TN_OK;
 }
 
 /* Names of a table of arguments: those before the ones that end in '*', these, and those behind. */
@@ -150,9 +170,7 @@ static tn_status mutates_check(const tn_op *op, const arg_counts *in)
 /* Bits that have no meaning yet would be read by a later version of the library. */
 static tn_status attr_flags_check(const tn_op *op, const tn_attr_def *d)
 {
-    const uint32_t known = TN_ATTR_F_RUNTIME | TN_ATTR_F_COUNT | TN_ATTR_F_SHAPE;
-
-    if (d->flags & ~known || (d->flags & (TN_ATTR_F_RUNTIME | TN_ATTR_F_SHAPE)) == TN_ATTR_F_SHAPE)
+    if (d->flags & ~TN_ATTR_F_KNOWN || (d->flags & (TN_ATTR_F_RUNTIME | TN_ATTR_F_SHAPE)) == TN_ATTR_F_SHAPE)
         return tni_error(TN_E_ARG, "operator %s: attribute %s has the flags %#x, which say nothing", op->name,
                          d->name, d->flags);
     return TN_OK;
@@ -208,6 +226,8 @@ static tn_status def_fill(tni_opdef *def, const tn_op *op, tni_plugin *plugin)
     if (op->exec > TN_EXEC_COLLECTIVE || (!op->shape && op->exec == TN_EXEC_KERNEL))
         return tni_error(TN_E_ARG, "operator %s: no shape function, or an unknown kind of execution",
                          op->name);
+    if ((st = unknown_check(op)))
+        return st;
     if (!op->args && (out.fixed == 0 || out.repeated || op->visible > out.fixed))
         return tni_error(
             TN_E_ARG, "operator %s: no function says how many outputs it has, or more are visible", op->name);
@@ -252,7 +272,11 @@ static tn_status entry_create(const tn_op *op, const tni_opdef *about, tni_ruled
     }
     e->given = op;
     e->ruled = ruled;
-    if (about->meaning && !(st = tni_op_derive(op, about->meaning, &e->derived, &e->def.borrowed)) &&
+    if (op->exec == TN_EXEC_COPY && !about->family && op->struct_size >= TN_END(tn_op, gradient))
+        st = tni_error(TN_E_UNSUPPORTED,
+                       "operator %.80s: copies between devices (TN_EXEC_COPY) are the library's own",
+                       op->name ? op->name : "");
+    if (!st && about->meaning && !(st = tni_op_derive(op, about->meaning, &e->derived, &e->def.borrowed)) &&
         tni_op_is_ruled(&e->derived)) /* types and steps of its own */
         st = tni_ruled_op_derived(&e->derived, about->family == NULL, &e->ruled);
     made = e->ruled ? tni_ruled_op_definition(e->ruled) : about->meaning ? &e->derived : op;
@@ -485,7 +509,7 @@ static const tni_plugin *refused_provider(const tni_opset *s, const char *name)
 
         if (!p || !tni_plugin_unusable(p))
             continue;
-        if (tni_note_provides(&p->note.body, "op", name))
+        if (tni_note_provides(&p->note, "op", name))
             return p;
         if (!unread && !p->note.body.name[0])
             unread = p;

@@ -44,11 +44,11 @@
  *
  *     "T:float; gamma,beta,mean,var:stat(T)"    "T:promote(lhs,rhs); output:bool"    "output:attr(dtype,T)"
  *
- * VAR: one capital; what has it has one type. stat: f64 of f64, f32 of other types. floatof: f32 of types that
- * are not floating point. promote: where two meet, see type_rule.c; its arguments have types of their own.
- * scalar: beside a number, which is whole if the attribute is_int says so. or: only if nothing else is known.
- * attr: what the attribute says; for None the second type, without one None is an error. The last clause about
- * an argument whose condition holds counts; a class limits it besides.
+ * VAR: one capital; what has it has one type. stat: f64 of f64, f32 of other types. floatof: f32 of types
+ * that are not floating point. promote: where two meet, see type_rule.c; its arguments have types of their
+ * own. scalar: beside a number, which is whole if the attribute is_int says so. or: only if nothing else is
+ * known. attr: what the attribute says; for None the second type, without one None is an error. The last
+ * clause about an argument whose condition holds counts; a class limits it besides.
  *
  * Gradient rules (`tn_op.gradients`), in the place of `gradient`:
  *
@@ -60,16 +60,16 @@
  *     "bilinear: dy data weight -> data weight bias"    "linear: dy ~data -> data"
  *     "pointwise: dy output -> data ; 1-output*2"       "composed: lhs = dy*rhs ; rhs = dy*lhs"
  *
- * A row with an arrow makes the operator `_backward_NAME` with the same attributes, whose kernels compute the
- * gradient. Left of the arrow stand its inputs: `dy` (`dy1`: of output 1), and inputs and outputs by name; of
+ * A row with an arrow makes the operator `_backward_NAME` with the same attributes, whose kernels compute
+ * the gradient. Left of the arrow stand its inputs: `dy` (`dy1`: of output 1), inputs and outputs by name; of
  * one with `~` only the shape is read. A row without `dy` is a loss layer's (TN_OP_IGNORE_HEAD). Right of it:
- * the inputs that get a gradient, or zeros. An argument that is not there is left out, all copies of a variadic
+ * inputs that get a gradient, or zeros. An argument that is not there is left out, all copies of a variadic
  * one stand last. The class says the second derivative:
  *
  *     linear     in the inputs that get a gradient: one, or all; dy comes first, all others are read
- *     bilinear   a product of the first two inputs, which the row reads behind `dy`, all inputs standing right
- *                of the arrow, a third one being there `?!no_bias`
- *     pointwise  `dy x -> data`: dy times a function of x, whose derivative stands behind ";", 0 if it is none
+ *     bilinear   a product of the first two inputs, which the row reads behind `dy`; all inputs stand right
+ *                of the arrow, a third one is there `?!no_bias`
+ *     pointwise  `dy x -> data`: dy times a function of x, whose derivative stands behind ";" (0: it is none)
  *     own        the steps behind ";", without them the function `second`
  *     once       there is none
  *     composed   all rows are steps, so there is no backward operator

@@ -22,17 +22,12 @@
 #define MACHINE EM_AARCH64
 #endif
 
-typedef struct segments {
-    uint32_t count;
-    Elf64_Phdr item[TNI_ELF_SEGMENTS_MAX];
-} segments;
-
 static tn_status damaged(const char *what)
 {
     return tni_refuse(3, TN_E_FORMAT, "%s", what);
 }
 
-static tn_status segments_read(const tni_elf *e, const Elf64_Ehdr *h, segments *out)
+static tn_status segments_read(const tni_elf *e, const Elf64_Ehdr *h, tni_segments *out)
 {
     tn_status st;
 
@@ -52,11 +47,10 @@ static tn_status segments_read(const tni_elf *e, const Elf64_Ehdr *h, segments *
     return TN_OK;
 }
 
-/* The place in the file of `address`, with at least `bytes` behind it in the same segment. */
-static tn_status address_find(const segments *s, uint64_t address, uint64_t bytes, uint64_t *out)
+tn_status tni_link_address(const tni_link *l, uint64_t address, uint64_t bytes, uint64_t *out)
 {
-    for (uint32_t i = 0; i < s->count; i++) {
-        const Elf64_Phdr *p = &s->item[i];
+    for (uint32_t i = 0; i < l->segments.count; i++) {
+        const Elf64_Phdr *p = &l->segments.item[i];
 
         if (p->p_type != PT_LOAD || address < p->p_vaddr || address - p->p_vaddr > p->p_filesz ||
             bytes > p->p_filesz - (address - p->p_vaddr))
@@ -69,16 +63,19 @@ static tn_status address_find(const segments *s, uint64_t address, uint64_t byte
 
 typedef struct dynamic { /* entries of the dynamic section; 0: not there */
     uint64_t strings, strings_size, symbols, gnu_hash, hash, rpath, runpath;
+    uint64_t init, init_size, rela, rela_size;
 } dynamic;
 
 static const struct {
     int64_t tag;
     size_t offset;
 } entries[] = {
-    {DT_STRTAB, offsetof(dynamic, strings)},    {DT_STRSZ, offsetof(dynamic, strings_size)},
-    {DT_SYMTAB, offsetof(dynamic, symbols)},    {DT_HASH, offsetof(dynamic, hash)},
-    {DT_GNU_HASH, offsetof(dynamic, gnu_hash)}, {DT_RPATH, offsetof(dynamic, rpath)},
-    {DT_RUNPATH, offsetof(dynamic, runpath)},
+    {DT_STRTAB, offsetof(dynamic, strings)},         {DT_STRSZ, offsetof(dynamic, strings_size)},
+    {DT_SYMTAB, offsetof(dynamic, symbols)},         {DT_HASH, offsetof(dynamic, hash)},
+    {DT_GNU_HASH, offsetof(dynamic, gnu_hash)},      {DT_RPATH, offsetof(dynamic, rpath)},
+    {DT_RUNPATH, offsetof(dynamic, runpath)},        {DT_INIT_ARRAY, offsetof(dynamic, init)},
+    {DT_INIT_ARRAYSZ, offsetof(dynamic, init_size)}, {DT_RELA, offsetof(dynamic, rela)},
+    {DT_RELASZ, offsetof(dynamic, rela_size)},
 };
 
 static tn_status entry_take(const Elf64_Dyn *d, dynamic *to, tni_link *out)
@@ -115,13 +112,31 @@ static tn_status dynamic_read(const tni_elf *e, const Elf64_Phdr *p, dynamic *d,
     return damaged("the dynamic section has no end");
 }
 
+/* The tables that the entries point to: all lie in the file. */
+static tn_status tables_find(const dynamic *d, tni_link *l)
+{
+    tn_status st;
+
+    if ((st = tni_link_address(l, d->strings, d->strings_size, &l->strings)) ||
+        (st = tni_link_address(l, d->symbols, sizeof(Elf64_Sym), &l->symbols)) ||
+        (d->gnu_hash && (st = tni_link_address(l, d->gnu_hash, 16, &l->gnu_hash))) ||
+        (d->hash && (st = tni_link_address(l, d->hash, 8, &l->hash))) ||
+        (d->rela && (st = tni_link_address(l, d->rela, d->rela_size, &l->relocations))))
+        return st;
+    l->strings_size = d->strings_size;
+    l->run_path = d->runpath ? d->runpath : d->rpath;
+    l->init_array = d->init;
+    l->init_count = d->init_size / sizeof(uint64_t);
+    l->relocation_count = d->rela ? d->rela_size / sizeof(Elf64_Rela) : 0;
+    return TN_OK;
+}
+
 tn_status tni_link_read(const tni_elf *e, tni_link *out)
 {
     tni_link l = {0};
     const Elf64_Phdr *section = NULL;
     dynamic d = {0};
     uint64_t at = 0;
-    segments s;
     tn_status st = tni_elf_header(e, &l.header);
 
     if (st)
@@ -129,25 +144,19 @@ tn_status tni_link_read(const tni_elf *e, tni_link *out)
     if (l.header.e_machine != MACHINE)
         return tni_refuse(4, TN_E_UNSUPPORTED, "the file's machine is number %u, this is %u (" TN_ABI_TAG ")",
                           l.header.e_machine, MACHINE);
-    if ((st = segments_read(e, &l.header, &s)))
+    if ((st = segments_read(e, &l.header, &l.segments)))
         return st;
-    for (uint32_t i = 0; i < s.count && !section; i++)
-        if (s.item[i].p_type == PT_DYNAMIC)
-            section = &s.item[i];
+    for (uint32_t i = 0; i < l.segments.count && !section; i++)
+        if (l.segments.item[i].p_type == PT_DYNAMIC)
+            section = &l.segments.item[i];
     if (!section)
         return damaged("the file has no dynamic section");
-    if ((st = address_find(&s, section->p_vaddr, section->p_filesz, &at)))
+    if ((st = tni_link_address(&l, section->p_vaddr, section->p_filesz, &at)))
         return st;
     if (at != section->p_offset)
         return damaged("the dynamic section lies elsewhere in memory than in the file");
-    if ((st = dynamic_read(e, section, &d, &l)) ||
-        (st = address_find(&s, d.strings, d.strings_size, &l.strings)) ||
-        (st = address_find(&s, d.symbols, sizeof(Elf64_Sym), &l.symbols)) ||
-        (d.gnu_hash && (st = address_find(&s, d.gnu_hash, 16, &l.gnu_hash))) ||
-        (d.hash && (st = address_find(&s, d.hash, 8, &l.hash))))
+    if ((st = dynamic_read(e, section, &d, &l)) || (st = tables_find(&d, &l)))
         return st;
-    l.strings_size = d.strings_size;
-    l.run_path = d.runpath ? d.runpath : d.rpath;
     *out = l;
     return TN_OK;
 }

@@ -93,6 +93,10 @@ static tn_status row_copy(const tn_option_row *from, tni_option_def *to)
     if (!known || (strcmp(from->type, "choice") == 0 && !from->choices))
         return tni_refuse(13, TN_E_FORMAT, "the plugin's option %.60s has the type %.60s", from->key,
                           from->type);
+    if (from->flags)
+        return tni_refuse(13, TN_E_FORMAT,
+                          "the plugin's option %.60s has the flags %#x, of which none is known", from->key,
+                          from->flags);
     *to = (tni_option_def){
         .key = from->key,
         .type = from->type,
@@ -103,7 +107,6 @@ static tn_status row_copy(const tn_option_row *from, tni_option_def *to)
         .env = "",
         .min = from->min,
         .max = from->max,
-        .flags = from->flags,
     };
     return TN_OK;
 }

@@ -42,9 +42,9 @@ static bool listed(const char *type)
 static bool noted(const tni_registry *r, const char *type)
 {
     for (size_t i = 0; i < r->plugins.count; i++) {
-        const tn_note_body *b = &((tni_plugin **)r->plugins.data)[i]->note.body;
+        const tni_note *note = &((tni_plugin **)r->plugins.data)[i]->note;
 
-        if (tni_note_provides(b, "device", type) || tni_note_provides(b, "kernels", type))
+        if (tni_note_provides(note, "device", type) || tni_note_provides(note, "kernels", type))
             return true;
     }
     return false;

@@ -1,7 +1,8 @@
 /*
  * Reads a plugin's ELF note without running anything of it: ELF header, program headers, the PT_NOTE
  * segments, the dynamic section's flags. Every byte comes through tni_elf_read, which knows the size of the
- * file; counts that the file states have limits of their own; nothing is allocated.
+ * file; counts that the file states have limits of their own. The text `provides`, of at most 64 KiB, is all
+ * that is allocated.
  *
  * Layouts: System V ABI, chapters "ELF Header", "Program Header", "Note Section"; gABI for DF_STATIC_TLS.
  */
@@ -10,9 +11,8 @@
 
 #include "plugin/elf.h"
 
-#define NOTE_SEGMENT_MAX                                                                                     \
-    (16u << 10)           /* bytes of notes in one segment: ours takes 760, the linker's a hundred */
 #define NOTES_MAX 64u     /* notes in one segment */
+#define BUILD_ID_MAX 32u  /* bytes */
 #define DYNAMIC_MAX 4096u /* entries of the dynamic section */
 
 typedef struct segment {
@@ -56,82 +56,119 @@ tn_status tni_note_check_texts(const tn_note_body *b)
     if (!text_valid(b->name, sizeof b->name) || !name_valid(b->name))
         return tni_refuse(3, TN_E_FORMAT, "the note's name is not made of a-z, 0-9, - and _");
     if (!text_valid(b->version, sizeof b->version) || !text_valid(b->tag, sizeof b->tag) ||
-        !text_valid(b->isa, sizeof b->isa) || !text_valid(b->provides, sizeof b->provides) ||
-        !text_valid(b->license, sizeof b->license) || !utf8_text_valid(b->vendor, sizeof b->vendor) ||
-        !utf8_text_valid(b->summary, sizeof b->summary))
+        !text_valid(b->isa, sizeof b->isa) || !text_valid(b->license, sizeof b->license) ||
+        !utf8_text_valid(b->vendor, sizeof b->vendor) || !utf8_text_valid(b->summary, sizeof b->summary))
         return tni_refuse(3, TN_E_FORMAT, "a text of the note does not end or holds control characters");
     return TN_OK;
 }
 
-static tn_status body_take(const unsigned char *body, uint64_t size, tni_note *out, bool *found)
+void tni_note_clear(tni_note *note)
 {
-    if (*found)
+    tni_free(note->provides);
+    *note = (tni_note){0};
+}
+
+/* The text behind the body. Notes of other drafts are refused later, by what the body says; their lists are
+ * read where ours would lie, for the message about an operator that they would give. */
+static tn_status provides_take(const tni_elf *src, uint64_t at, uint64_t size, tni_note *out)
+{
+    const bool ours = out->body.magic == TN_MAGIC;
+    const uint64_t begin = ours ? out->body.struct_size : sizeof out->body, count = size - begin;
+    tn_status st;
+
+    if (begin < sizeof out->body || begin >= size || count > TN_NOTE_PROVIDES_MAX)
+        return ours ? tni_refuse(
+                          3, TN_E_FORMAT,
+                          "the note has %llu bytes and a body of %llu; the body has at least %zu, and 1 "
+                          "to %d bytes follow",
+                          (unsigned long long)size, (unsigned long long)begin, sizeof out->body,
+                          TN_NOTE_PROVIDES_MAX)
+                    : TN_OK;
+    if (!(out->provides = tni_alloc(count)))
+        return TN_E_NOMEM;
+    if ((st = tni_elf_read(src, at + begin, out->provides, count)))
+        return st;
+    if (text_valid(out->provides, count))
+        return TN_OK;
+    if (ours)
+        return tni_refuse(3, TN_E_FORMAT, "`provides` of the note does not end or holds control characters");
+    out->provides[0] = '\0';
+    return TN_OK;
+}
+
+static tn_status body_take(const tni_elf *src, uint64_t at, uint64_t size, tni_note *out)
+{
+    tn_status st;
+
+    if (out->body.struct_size)
         return tni_refuse(3, TN_E_FORMAT, "the file holds two Tenon notes");
     if (size < sizeof out->body)
         return tni_refuse(3, TN_E_FORMAT, "the Tenon note has %llu bytes, at least %zu are needed",
                           (unsigned long long)size, sizeof out->body);
-    memcpy(&out->body, body, sizeof out->body);
-    *found = true;
-    return tni_note_check_texts(&out->body);
+    if ((st = tni_elf_read(src, at, &out->body, sizeof out->body)) || (st = tni_note_check_texts(&out->body)))
+        return st;
+    if (!out->body.struct_size)
+        return tni_refuse(3, TN_E_FORMAT, "the Tenon note says that it has 0 bytes");
+    return provides_take(src, at, size, out);
 }
 
-static void build_id_take(const unsigned char *body, uint64_t size, tni_note *out)
+static tn_status build_id_take(const tni_elf *src, uint64_t at, uint64_t size, tni_note *out)
 {
     static const char digits[] = "0123456789abcdef";
+    unsigned char bytes[BUILD_ID_MAX];
+    tn_status st = size <= sizeof bytes ? tni_elf_read(src, at, bytes, size) : TN_OK;
 
-    if (2 * size >= sizeof out->build_id)
-        return;
+    if (st || size > sizeof bytes)
+        return st;
     for (uint64_t i = 0; i < size; i++) {
-        out->build_id[2 * i] = digits[body[i] >> 4];
-        out->build_id[2 * i + 1] = digits[body[i] & 15];
+        out->build_id[2 * i] = digits[bytes[i] >> 4];
+        out->build_id[2 * i + 1] = digits[bytes[i] & 15];
     }
     out->build_id[2 * size] = '\0';
-}
-
-/* Walks the notes of one segment, all of which is in `bytes`. Notes of a damaged segment behind the damage
- * are not seen; the linker's own notes are not ours to judge. */
-static tn_status notes_walk(const unsigned char *bytes, const segment *s, tni_note *out, bool *found)
-{
-    uint64_t align = s->align == 8 ? 8 : 4;
-    uint64_t at = 0;
-
-    for (uint32_t i = 0; i < NOTES_MAX && s->size - at >= sizeof(Elf64_Nhdr); i++) {
-        Elf64_Nhdr head;
-        uint64_t name = at + sizeof head;
-        uint64_t body, next;
-        tn_status st = TN_OK;
-
-        memcpy(&head, bytes + at, sizeof head);
-        body = (name + head.n_namesz + align - 1) & ~(align - 1); /* 32-bit sizes: no overflow in 64 bits */
-        next = (body + head.n_descsz + align - 1) & ~(align - 1);
-        if (body > s->size || head.n_descsz > s->size - body)
-            break;
-        if (head.n_type == TN_NOTE_TYPE && head.n_namesz == sizeof TN_NOTE_OWNER &&
-            memcmp(bytes + name, TN_NOTE_OWNER, sizeof TN_NOTE_OWNER) == 0)
-            st = body_take(bytes + body, head.n_descsz, out, found);
-        else if (head.n_type == NT_GNU_BUILD_ID && head.n_namesz == 4 && memcmp(bytes + name, "GNU", 4) == 0)
-            build_id_take(bytes + body, head.n_descsz, out);
-        if (st)
-            return st;
-        if (next >= s->size)
-            break;
-        at = next;
-    }
     return TN_OK;
 }
 
-static tn_status notes_read(const tni_elf *src, const segment *s, tni_note *out, bool *found)
+/* The note at `at` of the segment, and where the next one begins; its size: there is none. Notes of a
+ * damaged segment behind the damage are not seen; the linker's own notes are not ours to judge. */
+static tn_status note_take(const tni_elf *src, const segment *s, uint64_t *at, tni_note *out)
 {
-    unsigned char bytes[NOTE_SEGMENT_MAX];
-    tn_status st;
+    const uint64_t align = s->align == 8 ? 8 : 4, name = *at + sizeof(Elf64_Nhdr);
+    struct {
+        Elf64_Nhdr n;
+        char owner[8];
+    } head = {0};
+    uint64_t body, next;
+    const uint64_t left = s->size - *at;
+    tn_status st =
+        tni_elf_read(src, s->offset + *at, &head, left < sizeof head ? sizeof head.n : sizeof head);
 
-    if (s->size > NOTE_SEGMENT_MAX)
-        return tni_refuse(3, TN_E_FORMAT, "a segment of notes has %llu bytes, at most %u are allowed",
-                          (unsigned long long)s->size, NOTE_SEGMENT_MAX);
+    if (st)
+        return st;
+    body = (name + head.n.n_namesz + align - 1) & ~(align - 1); /* 32-bit sizes: no overflow in 64 bits */
+    next = (body + head.n.n_descsz + align - 1) & ~(align - 1);
+    *at = next < s->size ? next : s->size;
+    if (body > s->size || head.n.n_descsz > s->size - body) {
+        *at = s->size;
+        return TN_OK;
+    }
+    if (head.n.n_type == TN_NOTE_TYPE && head.n.n_namesz == sizeof TN_NOTE_OWNER &&
+        memcmp(head.owner, TN_NOTE_OWNER, sizeof TN_NOTE_OWNER) == 0)
+        return body_take(src, s->offset + body, head.n.n_descsz, out);
+    if (head.n.n_type == NT_GNU_BUILD_ID && head.n.n_namesz == 4 && memcmp(head.owner, "GNU", 4) == 0)
+        return build_id_take(src, s->offset + body, head.n.n_descsz, out);
+    return TN_OK;
+}
+
+static tn_status notes_read(const tni_elf *src, const segment *s, tni_note *out)
+{
+    uint64_t at = 0;
+    tn_status st = TN_OK;
+
     if (s->offset > src->size || s->size > src->size - s->offset)
         return tni_refuse(3, TN_E_FORMAT, "the file ends inside its notes");
-    st = tni_elf_read(src, s->offset, bytes, s->size);
-    return st ? st : notes_walk(bytes, s, out, found);
+    for (uint32_t i = 0; i < NOTES_MAX && s->size - at >= sizeof(Elf64_Nhdr) && !st; i++)
+        st = note_take(src, s, &at, out);
+    return st;
 }
 
 static tn_status dynamic_read(const tni_elf *src, const segment *s, tni_note *out)
@@ -156,7 +193,6 @@ static tn_status source_note(const tni_elf *src, tni_note *out)
 {
     Elf64_Ehdr header;
     tni_note note = {0};
-    bool found = false;
     tn_status st = tni_elf_header(src, &header);
 
     for (uint32_t i = 0; !st && i < header.e_phnum; i++) {
@@ -165,17 +201,22 @@ static tn_status source_note(const tni_elf *src, tni_note *out)
         uint64_t at;
 
         if (__builtin_add_overflow(header.e_phoff, i * sizeof p, &at))
-            return tni_refuse(3, TN_E_FORMAT, "the file ends inside its own tables");
-        st = tni_elf_read(src, at, &p, sizeof p);
+            st = tni_refuse(3, TN_E_FORMAT, "the file ends inside its own tables");
+        else
+            st = tni_elf_read(src, at, &p, sizeof p);
+        if (st)
+            break;
         s = (segment){.offset = p.p_offset, .size = p.p_filesz, .align = p.p_align};
-        if (!st && p.p_type == PT_NOTE)
-            st = notes_read(src, &s, &note, &found);
-        else if (!st && p.p_type == PT_DYNAMIC)
+        if (p.p_type == PT_NOTE)
+            st = notes_read(src, &s, &note);
+        else if (p.p_type == PT_DYNAMIC)
             st = dynamic_read(src, &s, &note);
     }
-    if (!st && !found)
+    if (!st && !note.body.struct_size)
         st = tni_refuse(3, TN_E_FORMAT, "the file holds no Tenon note");
-    if (!st)
+    if (st)
+        tni_note_clear(&note);
+    else
         *out = note;
     return st;
 }
@@ -199,9 +240,18 @@ tn_status tni_note_read(int fd, const char *name, tni_note *out)
     return source_note(&src, out);
 }
 
-bool tni_note_provides(const tn_note_body *body, const char *kind, const char *id)
+/* The name of an item, of `length` bytes: "acme_fft", or "acme_*" for all that begin so. */
+static bool name_is(const char *item, size_t length, const char *id, bool prefixes)
 {
-    const char *at = body->provides;
+    if (prefixes && length && item[length - 1] == '*')
+        return strncmp(item, id, length - 1) == 0;
+    return strlen(id) == length && strncmp(item, id, length) == 0;
+}
+
+bool tni_note_provides(const tni_note *note, const char *kind, const char *id)
+{
+    const bool prefixes = strcmp(kind, "op") == 0;
+    const char *at = note->provides ? note->provides : "";
     size_t kind_length = strlen(kind);
 
     while (*at) {
@@ -212,7 +262,7 @@ bool tni_note_provides(const tn_note_body *body, const char *kind, const char *i
             (divided || length == kind_length)) {
             size_t rest = divided ? length - kind_length - 1 : 0;
 
-            if (!id || (strlen(id) == rest && strncmp(at + kind_length + 1, id, rest) == 0))
+            if (!id || name_is(at + length - rest, rest, id, prefixes))
                 return true;
         }
         at += length + strspn(at + length, " ");

@@ -10,10 +10,12 @@
 #include "base/base.h"
 #include "tenon/plugin/plugin.h"
 
-/* ---- note.c: the ELF reader. Nothing is allocated; every offset is checked against the size ---- */
+/* ---- note.c: the ELF reader. Every offset is checked against the size; `provides` alone is allocated ----
+ */
 
 typedef struct tni_note {
     tn_note_body body;
+    char *provides;    /* NULL: the note was not read, or says nothing */
     char build_id[65]; /* hexadecimal, "" if there is none */
     uint32_t flags;    /* TNI_NOTE_… */
 } tni_note;
@@ -21,8 +23,10 @@ typedef struct tni_note {
 tn_status tni_note_read_memory(const void *bytes, uint64_t count, const char *name,
                                tni_note *out); /* L03, L04 … */
 tn_status tni_note_read(int fd, const char *name, tni_note *out);
-/* Parses "kernels@cpu pool:round": true if the list has `kind` and `id` ("kernels", "cpu"). */
-bool tni_note_provides(const tn_note_body *body, const char *kind, const char *id);
+void tni_note_clear(tni_note *note);
+/* Parses "kernels@cpu pool:round": true if the list has `kind` and `id` ("kernels", "cpu"). "op:acme_*" has
+ * every operator whose name begins so. */
+bool tni_note_provides(const tni_note *note, const char *kind, const char *id);
 
 /* ---- registry.c: all candidates of a context ------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /*
- * The refusals L01 to L18. Each is a row of errors.list (TN number 3000 + code) with one sentence and one
+ * The refusals L01 to L19. Each is a row of errors.list (TN number 3000 + code) with one sentence and one
  * advice; the checks here compare what a note or a descriptor says with what this core accepts, before
  * anything of it runs.
  */
@@ -7,7 +7,6 @@
 
 #include "plugin/internal.h"
 
-#define NOTE_SIZE_MIN ((uint32_t)TN_END(tn_note_body, provides))
 #define DESCRIPTOR_SIZE_MIN ((uint32_t)TN_END(tn_plugin, capabilities))
 
 static const tni_abi_range core_range = {
@@ -102,9 +101,9 @@ tn_status tni_refuse_note(const tni_note *note, const tni_abi_range *range)
         return tni_refuse(5, TN_E_UNSUPPORTED,
                           "%s %s is built for ABI %u draft %u, this core provides ABI %u draft %u", b->name,
                           b->version, b->abi_major, b->magic & 0xff, range->major, range->magic & 0xff);
-    if (b->struct_size < NOTE_SIZE_MIN)
-        return tni_refuse(3, TN_E_FORMAT, "%s: the note says it has %u bytes, at least %u are needed",
-                          b->name, b->struct_size, NOTE_SIZE_MIN);
+    if (b->flags)
+        return tni_refuse(3, TN_E_FORMAT, "%s: the note has the flags %#x, of which none is known", b->name,
+                          b->flags);
     if (b->abi_minor_min > b->abi_minor)
         return tni_refuse(3, TN_E_FORMAT, "%s: the note needs minor %u but knows only %u", b->name,
                           b->abi_minor_min, b->abi_minor);
@@ -139,23 +138,31 @@ const char *tni_kind_name(uint32_t kind)
     return kind > 0 && kind < KINDS ? kind_names[kind] : NULL;
 }
 
-/* What a plugin brings must stand in `provides`, or nobody would load it for that. Unknown kinds are for
- * newer cores. */
-static tn_status capability_check(const tn_capability *c, const tn_note_body *b)
+/* What a plugin brings must stand in `provides`, or nobody would load it for that. Kinds with a name but no
+ * user are sketches and refused; numbers without a name are for newer cores. */
+static tn_status capability_check(const tn_capability *c, const tni_note *note)
 {
+    const tn_note_body *b = &note->body;
     const char *kind;
 
     if (c->struct_size < sizeof *c)
         return tni_refuse(13, TN_E_FORMAT, "a capability table of %s says it has %u bytes", b->name,
                           c->struct_size);
     kind = tni_kind_name(c->kind);
+    if (!c->kind)
+        return tni_refuse(13, TN_E_FORMAT, "a capability table of %s has no kind", b->name);
     if (!kind)
         return TN_OK;
+    if (c->kind >= TN_KIND_TRANSPORT && c->kind <= TN_KIND_PASS)
+        return tni_refuse(
+            13, TN_E_UNSUPPORTED,
+            "%s has a table of kind %s, which is reserved: this core uses none from plugins yet", b->name,
+            kind);
     if (!c->id)
         return tni_refuse(13, TN_E_FORMAT, "a capability table of kind %s has no id", kind);
     if (c->kind == TN_KIND_OPTIONS)
         return TN_OK;
-    if (!tni_note_provides(b, kind, c->kind == TN_KIND_OPS ? NULL : c->id))
+    if (!tni_note_provides(note, kind, c->kind == TN_KIND_OPS ? NULL : c->id))
         return tni_refuse(13, TN_E_FORMAT,
                           "%s has a table %s:%.60s, which the note's `provides` does not name", b->name, kind,
                           c->id);
@@ -173,6 +180,9 @@ tn_status tni_refuse_descriptor(const tn_plugin *d, const tni_note *note, const 
         return tni_refuse(13, TN_E_FORMAT,
                           "the descriptor has %u bytes and magic %08x, expected at least %u and %08x",
                           d->struct_size, d->magic, DESCRIPTOR_SIZE_MIN, range->magic);
+    if (d->flags != b->flags)
+        return tni_refuse(13, TN_E_FORMAT, "the descriptor has the flags %#x, the note %#x", d->flags,
+                          b->flags);
     if (d->abi_major != b->abi_major || d->abi_minor != b->abi_minor || d->abi_minor_min != b->abi_minor_min)
         return tni_refuse(
             13, TN_E_FORMAT, "the descriptor's ABI is %u.%u (needs %u), the note's %u.%u (needs %u)",
@@ -184,7 +194,7 @@ tn_status tni_refuse_descriptor(const tn_plugin *d, const tni_note *note, const 
         return tni_refuse(13, TN_E_FORMAT, "the descriptor has no list of capabilities");
     for (size_t i = 0; d->capabilities[i] && !st; i++)
         st = i < TNI_CAPABILITIES_MAX
-                 ? capability_check(d->capabilities[i], b)
+                 ? capability_check(d->capabilities[i], note)
                  : tni_refuse(13, TN_E_FORMAT, "over %d capability tables", TNI_CAPABILITIES_MAX);
     return st;
 }

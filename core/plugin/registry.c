@@ -197,7 +197,7 @@ tn_status tni_registry_load_providers(tni_registry *r, const char *kind, const c
         for (size_t i = 0; (p = tni_registry_at(r, i)); i++) {
             tn_status st;
 
-            if (tni_plugin_state(p) != TNI_PLUGIN_READY || !tni_note_provides(&p->note.body, kind, id))
+            if (tni_plugin_state(p) != TNI_PLUGIN_READY || !tni_note_provides(&p->note, kind, id))
                 continue;
             st = tni_plugin_load(r, p);
             if (st && !tni_plugin_unusable(p))
@@ -349,15 +349,18 @@ uint64_t tni_registry_generation(const tni_registry *r)
 /* ---- plugins inside the program -------------------------------------------------------------- */
 
 /* A note made from the descriptor, as TN_PLUGIN_DEFINE would have. */
-static tn_status note_of(const tn_plugin *d, tn_note_body *b)
+static tn_status note_of(const tn_plugin *d, tni_note *note)
 {
-    size_t at = 0;
+    tn_note_body *b = &note->body;
+    tni_str provides;
+    tn_status st = TN_OK;
 
-    *b = (tn_note_body){.struct_size = (uint32_t)TN_END(tn_note_body, provides),
+    *b = (tn_note_body){.struct_size = (uint32_t)sizeof *b,
                         .magic = d->magic,
                         .abi_major = d->abi_major,
                         .abi_minor = d->abi_minor,
                         .abi_minor_min = d->abi_minor_min,
+                        .flags = d->flags,
                         .tag = TN_ABI_TAG};
     if (!d->name || !d->version || !d->license || strlen(d->name) >= sizeof b->name ||
         strlen(d->version) >= sizeof b->version || strlen(d->license) >= sizeof b->license ||
@@ -366,20 +369,19 @@ static tn_status note_of(const tn_plugin *d, tn_note_body *b)
     snprintf(b->name, sizeof b->name, "%s", d->name);
     snprintf(b->version, sizeof b->version, "%s", d->version);
     snprintf(b->license, sizeof b->license, "%s", d->license);
-    for (size_t i = 0; d->capabilities[i]; i++) {
+    tni_str_init(&provides, TN_NOTE_PROVIDES_MAX - 1);
+    for (size_t i = 0; d->capabilities[i] && !st; i++) {
         const tn_capability *c = d->capabilities[i];
         const char *kind = tni_kind_name(c->kind);
-        int n;
 
-        if (!kind || !c->id)
-            continue;
-        n = snprintf(b->provides + at, sizeof b->provides - at, "%s%s%c%s", at ? " " : "", kind,
-                     c->kind == TN_KIND_KERNELS ? '@' : ':', c->id);
-        if (n < 0 || (size_t)n >= sizeof b->provides - at)
-            return tni_refuse(13, TN_E_FORMAT, "the plugin's capabilities do not fit into a note");
-        at += (size_t)n;
+        if (kind && c->id)
+            st = tni_str_addf(&provides, "%s%s%c%s", provides.length ? " " : "", kind,
+                              c->kind == TN_KIND_KERNELS ? '@' : ':', c->id);
     }
-    return tni_note_check_texts(b);
+    if (!st)
+        st = tni_str_take(&provides, &note->provides);
+    tni_str_fini(&provides);
+    return st ? st : tni_note_check_texts(b);
 }
 
 tn_status tni_registry_add_static(tni_registry *r, const tn_plugin *descriptor, tni_plugin **out)
@@ -397,7 +399,7 @@ tn_status tni_registry_add_static(tni_registry *r, const tn_plugin *descriptor, 
     in = tni_plugin_internal_of(p);
     in->fixed = descriptor;
     tni_plugin_turn(p, TNI_PLUGIN_READY);
-    if ((st = note_of(descriptor, &p->note.body)) || (st = tni_refuse_note(&p->note, tni_abi_of_core())))
+    if ((st = note_of(descriptor, &p->note)) || (st = tni_refuse_note(&p->note, tni_abi_of_core())))
         goto cleanup;
     snprintf(in->services.name, sizeof in->services.name, "%s", p->note.body.name);
     tni_mutex_lock(&r->lock);

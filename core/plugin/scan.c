@@ -77,13 +77,15 @@ void tni_plugin_destroy(tni_plugin *p)
         return;
     in = tni_plugin_internal_of(p);
     tni_libraries_free(in->libraries, in->library_count);
+    tni_note_clear(&p->note);
     tni_free(in->rows);
     tni_free(in->path);
     tni_free(in);
     tni_free(p);
 }
 
-/* Whether the linker could map the file, and the entry is its own: L03, L04, L12. */
+/* Whether the linker could map the file, the entry is its own and nothing runs by itself: L03, L04, L12, L19.
+ */
 static tn_status link_check(int fd, const char *path, const struct stat *info)
 {
     tni_elf_window window = {0};
@@ -91,7 +93,9 @@ static tn_status link_check(int fd, const char *path, const struct stat *info)
     tni_link link;
     tn_status st = tni_link_read(&e, &link);
 
-    return st ? st : tni_link_defines(&e, &link, TNI_ENTRY);
+    if (st || (st = tni_link_defines(&e, &link, TNI_ENTRY)))
+        return st;
+    return tni_link_quiet(&e, &link);
 }
 
 /* Everything that is asked of a file before it may be loaded. */
@@ -157,19 +161,25 @@ tn_status tni_plugin_recheck(tni_registry *r, tni_plugin *p)
     tni_plugin_internal *in = tni_plugin_internal_of(p);
     char folder[TN_PATH_BYTES_MAX];
     struct stat info;
-    tni_note note;
+    tni_note note = {0};
     tn_status st;
 
     snprintf(folder, sizeof folder, "%s", p->path);
     *(strrchr(folder, '/') == folder ? folder + 1 : strrchr(folder, '/')) = '\0';
     if ((st = tni_trust_folder(&r->trust, folder)) || (st = file_check(r, p->path, &note, &info)))
-        return st;
-    if (memcmp(&note.body, &p->note.body, sizeof note.body) != 0)
-        return tni_refuse(13, TN_E_STATE, "the file has changed since it was found; open Tenon again");
+        goto cleanup;
+    if (memcmp(&note.body, &p->note.body, sizeof note.body) != 0 ||
+        strcmp(note.provides, p->note.provides) != 0) {
+        st = tni_refuse(13, TN_E_STATE, "the file has changed since it was found; open Tenon again");
+        goto cleanup;
+    }
     tni_mutex_lock(&r->lock);
     file_note(in, &info);
     tni_mutex_unlock(&r->lock);
-    return TN_OK;
+
+cleanup:
+    tni_note_clear(&note);
+    return st;
 }
 
 static void plugin_refuse(tni_registry *r, tni_plugin *p)
@@ -228,7 +238,11 @@ static tn_status candidate_add(tni_registry *r, const char *path, bool folder_re
 
     if (st || (st = tni_plugin_create(r, path, &p)))
         return st;
-    if (folder_refused || tni_plugin_check(r, p)) {
+    if (!folder_refused && (st = tni_plugin_check(r, p)) == TN_E_NOMEM) {
+        tni_plugin_destroy(p);
+        return st;
+    }
+    if (folder_refused || st) {
         plugin_refuse(r, p);
     } else if (same_file(r, p)) { /* a folder named twice */
         tni_plugin_destroy(p);

@@ -35,6 +35,8 @@ static const char *kernel_fault(const tn_kernel *k)
         return "has no function run";
     if (k->op_version_min > k->op_version_max)
         return "is for no version of its operator";
+    if (k->flags & ~TN_KERNEL_KNOWN)
+        return "has flags that this core does not know";
     return types_read(k->types) ? NULL : "has a rule of types that is not NAME:TYPES";
 }
 

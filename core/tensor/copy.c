@@ -92,13 +92,14 @@ static tn_status copy_host(tni_array *src, tni_array *dst)
     return TN_OK;
 }
 
-static tn_place place_of(const tni_array *a, const tni_device *runner)
+static tn_place place_of(const tni_array *a)
 {
     const tni_device *d = a->storage->device;
 
     return (tn_place){.data = tni_array_data(a),
-                      .device = d->type_id == runner->type_id ? d->index : -1,
-                      .memory = d->host ? TN_MEMORY_HOST : a->storage->memory};
+                      .device = d->host ? -1 : d->index,
+                      .memory = d->host ? TN_MEMORY_HOST : a->storage->memory,
+                      .type = d->host ? NULL : d->type};
 }
 
 static tn_status copy_device(tni_array *src, tni_array *dst, tni_run *run)
@@ -109,8 +110,8 @@ static tn_status copy_device(tni_array *src, tni_array *dst, tni_run *run)
 
     if (st || (st = tni_storage_allocate(dst->storage, on_host(dst) ? NULL : run->stream)))
         return st;
-    from = place_of(src, run->device);
-    to = place_of(dst, run->device);
+    from = place_of(src);
+    to = place_of(dst);
     st = run->device->ops->copy(run->stream, &to, &from, tni_array_bytes(src), &err);
     return st ? tni_error_take(st, &err, run->device->type) : TN_OK;
 }

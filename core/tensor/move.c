@@ -157,7 +157,8 @@ static tn_place place_of(const tni_array *a)
 
     return (tn_place){.data = tni_array_data(a),
                       .device = d->host ? -1 : d->index,
-                      .memory = d->host ? TN_MEMORY_HOST : a->storage->memory};
+                      .memory = d->host ? TN_MEMORY_HOST : a->storage->memory,
+                      .type = d->host ? NULL : d->type};
 }
 
 /* What `a` spans, from the device to `near` or back. */

@@ -140,9 +140,13 @@ tn_status tni_sparse_resolve(tni_array *a, int64_t stored)
         return st;
     a->storage->bytes = tn_dtype_size(a->dtype, count);
     if ((st = tni_storage_allocate(a->storage, NULL)) ||
-        (last != a->aux[0] && (st = tni_storage_allocate(a->aux[0]->storage, NULL))))
+        (last != a->aux[0] && (st = tni_storage_allocate(a->aux[0]->storage, NULL))) ||
+        (st = tni_array_resolve(last, 1, &stored, NULL)))
         return st;
-    return tni_array_resolve(last, 1, &stored, NULL);
+    for (int32_t i = 0; i < aux_count(a->storage_type); i++) /* what is left unwritten is found: -1 */
+        if (tni_array_count(a->aux[i]))
+            memset(tni_array_data(a->aux[i]), 0xff, tni_array_bytes(a->aux[i]));
+    return TN_OK;
 }
 
 bool tni_sparse_pending(const tni_array *a)

@@ -142,16 +142,55 @@ void chk_subject_pools(chk_env *env, chk_names *names)
     tables_add(env, names, TN_KIND_POOL);
 }
 
-static void subjects_caught(chk_env *env, chk_names *names, const char *group, const char *name)
+/* Of tests that read the file's bytes, and of the core's own checks: nothing of the plugin runs. */
+void chk_subject_file(chk_env *env, chk_names *names)
+{
+    chk_subject_plugin(env, names);
+}
+
+#define REFUSED_BY_ITS_CONSTRUCTORS 3019u /* TN number of L19 */
+
+/* A file that the core would not map is not opened here either. True: what its bytes say can be tested still.
+ */
+static bool bytes_only(chk_env *env, const chk_options *options)
+{
+    const chk_test *test = chk_case_of(env)->test;
+    uint32_t number = 0;
+    size_t index;
+    tn_ctx *ctx;
+
+    context_open(env, options);
+    ctx = env->ctx;
+    if (tn_plugin_open(ctx, env->file, &index))
+        number = tn_error_number();
+    if (number > 3000 && number < 3100 && number != REFUSED_BY_ITS_CONSTRUCTORS)
+        chk_fail(env, "L-accepted", "the core refuses the file, so nothing of it was run: L%02u: %s",
+                 number - 3000, tn_error_text());
+    env->ctx = NULL;
+    (void)tn_close(ctx);
+    chk_case_of(env)->test = test;
+    return number == REFUSED_BY_ITS_CONSTRUCTORS;
+}
+
+static bool named(const chk_test *t, const char *group, const char *name)
+{
+    return (!*group || strcmp(t->group, group) == 0) && (!*name || strcmp(t->name, name) == 0);
+}
+
+static void subjects_caught(chk_env *env, chk_names *names, const chk_options *options, const char *group,
+                            const char *name)
 {
     chk_case *c = chk_case_of(env);
+    bool only_bytes;
 
     if (setjmp(c->back))
         return;
     c->jumps = true;
-    (void)chk_descriptor(env); /* fails here once for all tests */
+    only_bytes = bytes_only(env, options);
+    if (!only_bytes)
+        (void)chk_descriptor(env); /* fails here once for all tests */
     for (const chk_test *t = chk_tests; t->name; t++) {
-        if ((*group && strcmp(t->group, group) != 0) || (*name && strcmp(t->name, name) != 0))
+        if (only_bytes ? t->subjects != chk_subject_file : !named(t, group, name))
             continue;
         c->test = t;
         names->test = (uint32_t)(t - chk_tests);
@@ -160,11 +199,12 @@ static void subjects_caught(chk_env *env, chk_names *names, const char *group, c
     c->verdict.result = CHK_PASS;
 }
 
-void chk_case_subjects(chk_env *env, chk_names *names, const char *group, const char *name)
+void chk_case_subjects(chk_env *env, chk_names *names, const chk_options *options, const char *group,
+                       const char *name)
 {
     chk_case *c = chk_case_of(env);
 
-    subjects_caught(env, names, group, name);
+    subjects_caught(env, names, options, group, name);
     c->jumps = false;
     chk_verdict_send(c);
 }

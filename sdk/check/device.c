@@ -61,6 +61,9 @@ void chk_device_info(chk_env *env)
     if (d.info.memory_free > d.info.memory_total)
         chk_fail(env, NULL, "info: %llu bytes are free of %llu", (unsigned long long)d.info.memory_free,
                  (unsigned long long)d.info.memory_total);
+    if (d.info.flags & ~TN_DEVICE_F_KNOWN)
+        chk_fail(env, NULL, "info: the flags %#x have no meaning",
+                 (unsigned)(d.info.flags & ~TN_DEVICE_F_KNOWN));
     if (!d.info.alignment || d.info.alignment & (d.info.alignment - 1))
         chk_fail(env, NULL, "info: the alignment is %u, no power of two", (unsigned)d.info.alignment);
     if (TN_OFFERS(d.ops, tn_device_ops, statistics)) {
@@ -206,19 +209,14 @@ typedef struct areas {
     tn_stream *stream;
 } areas;
 
-static tn_place device_place(void *p)
-{
-    return (tn_place){.data = p, .device = 0, .memory = TN_MEMORY_DEVICE};
-}
-
 /* host → device → device → host, each at an offset of its own; what comes back is what went, and nothing
  * else. */
 static void round_trip(chk_device *d, areas *a, uint64_t bytes, uint64_t offset)
 {
-    const tn_place host = PLACE_HOST(a->host), first = device_place(a->device + offset),
-                   second = device_place(a->second + offset / 2 + 64),
+    const tn_place host = PLACE_HOST(a->host), first = chk_device_place(d, a->device + offset),
+                   second = chk_device_place(d, a->second + offset / 2 + 64),
                    back = PLACE_HOST(a->back + 64 + offset);
-    const tn_place clean = PLACE_HOST(a->back), whole = device_place(a->second);
+    const tn_place clean = PLACE_HOST(a->back), whole = chk_device_place(d, a->second);
 
     bytes_fill(d->env, a->host, bytes);
     memset(a->back, CANARY, bytes + offset + 256);
@@ -236,9 +234,9 @@ static void round_trip(chk_device *d, areas *a, uint64_t bytes, uint64_t offset)
 
 static void pinned_trip(chk_device *d, areas *a, uint64_t bytes)
 {
-    const tn_place pinned = {.data = a->pinned, .device = 0, .memory = TN_MEMORY_PINNED},
-                   first = device_place(a->device);
-    const tn_place back = {.data = a->pinned + AREA / 2 + 64, .device = 0, .memory = TN_MEMORY_PINNED};
+    const tn_place pinned = {a->pinned, 0, TN_MEMORY_PINNED, d->ops->head.id},
+                   first = chk_device_place(d, a->device);
+    const tn_place back = {a->pinned + AREA / 2 + 64, 0, TN_MEMORY_PINNED, d->ops->head.id};
 
     bytes_fill(d->env, a->pinned, bytes);
     memset(a->pinned + AREA / 2, CANARY, bytes + 256);
@@ -246,6 +244,26 @@ static void pinned_trip(chk_device *d, areas *a, uint64_t bytes)
     chk_device_copy(d, a->stream, &back, &first, bytes);
     chk_device_wait(d, a->stream);
     same_or_fail(d, a->pinned + AREA / 2, a->pinned, 64, bytes, "pinned to device to pinned");
+}
+
+/* Memory of a device that no plugin has: nobody can reach it. */
+static void foreign_refused(chk_device *d, areas *a)
+{
+    const tn_place host = PLACE_HOST(a->host), there = {a->back, 0, TN_MEMORY_DEVICE, "foreign-device"},
+                   own = chk_device_place(d, a->device);
+    const struct {
+        const tn_place *to, *from;
+    } pairs[] = {{&there, &host}, {&host, &there}, {&there, &own}, {&own, &there}};
+
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        tn_err err = {0};
+        const tn_status st = d->ops->copy(a->stream, pairs[i].to, pairs[i].from, 64, &err);
+
+        if (st != TN_E_UNSUPPORTED)
+            chk_fail(d->env, NULL,
+                     "a copy with memory of another device type gives %s; it is not this device's to reach",
+                     tn_status_name(st));
+    }
 }
 
 void chk_device_copies(chk_env *env)
@@ -275,6 +293,7 @@ void chk_device_copies(chk_env *env)
             pinned_trip(&d, &a, lengths[i]);
     }
     chk_device_peers(&d, a.stream);
+    foreign_refused(&d, &a);
     d.ops->stream_destroy(a.stream);
     d.ops->free(d.handle, TN_MEMORY_DEVICE, a.device);
     d.ops->free(d.handle, TN_MEMORY_DEVICE, a.second);
@@ -394,7 +413,7 @@ void chk_device_hosts(chk_env *env)
                      "info fails for a struct of %u bytes, changes struct_size, or writes behind it",
                      (unsigned)size);
         s = chk_device_stream(&d);
-        there = device_place(chk_device_alloc(&d, TN_MEMORY_DEVICE, sizeof bytes));
+        there = chk_device_place(&d, chk_device_alloc(&d, TN_MEMORY_DEVICE, sizeof bytes));
         bytes_fill(env, bytes, sizeof bytes);
         chk_device_copy(&d, s, &there, &host, sizeof bytes);
         chk_device_copy(&d, s, &home, &there, sizeof bytes);
@@ -416,7 +435,7 @@ static void registered(chk_device *d)
     const uint64_t bytes = 64 * 1024;
     tn_stream *s = chk_device_stream(d);
     void *here = aligned_alloc(4096, bytes), *there = chk_device_alloc(d, TN_MEMORY_DEVICE, bytes);
-    const tn_place host = PLACE_HOST(here), device = device_place(there);
+    const tn_place host = PLACE_HOST(here), device = chk_device_place(d, there);
     unsigned char *before = malloc(bytes);
     tn_err err = {0};
     tn_status st;

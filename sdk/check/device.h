@@ -34,6 +34,12 @@ tn_event *chk_device_event(chk_device *d);
 void *chk_device_alloc(chk_device *d, int32_t memory, uint64_t bytes);
 void chk_device_wait(chk_device *d, tn_stream *s);
 void chk_device_call(chk_device *d, tn_stream *s, tn_status (*fn)(void *arg, tn_err *err), void *arg);
+/* Memory of device 0. */
+static inline tn_place chk_device_place(const chk_device *d, void *data)
+{
+    return (tn_place){.data = data, .device = 0, .memory = TN_MEMORY_DEVICE, .type = d->ops->head.id};
+}
+
 void chk_device_copy(chk_device *d, tn_stream *s, const tn_place *to, const tn_place *from, uint64_t bytes);
 void chk_device_notify(chk_device *d, tn_event *e, chk_notice *notice);
 /* Until the notification came, or a generous limit: fails the case then. */

@@ -246,7 +246,7 @@ static void *work(void *arg)
     unsigned char *there = chk_device_alloc(d, TN_MEMORY_DEVICE, 5000);
     static chk_notice notices[THREADS][NOTES]; /* a second call may come to any of them */
     unsigned char here[5000], back[5000];
-    const tn_place to = {.data = there, .device = 0, .memory = TN_MEMORY_DEVICE};
+    const tn_place to = chk_device_place(d, there);
     const tn_place from = {.data = here, .device = -1, .memory = TN_MEMORY_HOST},
                    home = {.data = back, .device = -1, .memory = TN_MEMORY_HOST};
 

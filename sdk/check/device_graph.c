@@ -305,7 +305,7 @@ static tn_status place_came(void *arg, tn_err *err)
 /* What comes from the device afterwards; TN_E_UNSUPPORTED: this copy is not to be recorded. */
 static tn_status slots_record(chk_device *d, tn_stream *s, place *p, void *there, void *here)
 {
-    const tn_place to = {.data = (char *)there + 64, .device = 0, .memory = TN_MEMORY_DEVICE},
+    const tn_place to = chk_device_place(d, (char *)there + 64),
                    from = {.data = here, .device = -1, .memory = TN_MEMORY_HOST};
     tn_err err = {0};
     tn_status st;
@@ -320,7 +320,7 @@ static tn_status slots_record(chk_device *d, tn_stream *s, place *p, void *there
 static void slots_look(chk_device *d, tn_stream *s, void *there, uint32_t number)
 {
     static uint32_t back[WORDS + 16];
-    const tn_place from = {.data = there, .device = 0, .memory = TN_MEMORY_DEVICE},
+    const tn_place from = chk_device_place(d, there),
                    to = {.data = back, .device = -1, .memory = TN_MEMORY_HOST};
 
     chk_device_copy(d, s, &to, &from, sizeof back);

@@ -91,7 +91,7 @@ void chk_device_mixed(chk_device *d, tn_stream *s)
     static chk_hold holds[HELDS];
     const bool addressable = (d->info.flags & TN_DEVICE_F_HOST_ADDRESSABLE) != 0;
     const int32_t kind = addressable ? TN_MEMORY_DEVICE : TN_MEMORY_PINNED;
-    tn_place from = {.device = 0, .memory = kind}, to = from;
+    tn_place from = {.device = 0, .memory = kind, .type = d->ops->head.id}, to = from;
     tn_err err = {0};
 
     if (d->ops->alloc(d->handle, kind, WORDS * sizeof(uint32_t), &from.data, &err))
@@ -127,11 +127,12 @@ void chk_device_peers(chk_device *d, tn_stream *s)
     chk_device other = *d;
     const tn_place host = {.data = here, .device = -1, .memory = TN_MEMORY_HOST},
                    home = {.data = back, .device = -1, .memory = TN_MEMORY_HOST};
-    tn_place first = {.device = 0, .memory = TN_MEMORY_DEVICE}, second = {.device = 1}, third = first;
+    tn_place first = chk_device_place(d, NULL), second = first, third = first;
     tn_err err = {0};
 
     if (d->count < 2 || d->ops->open(d->plugin.self, 1, &other.handle, &err))
         return;
+    second.device = 1;
     first.data = chk_device_alloc(d, TN_MEMORY_DEVICE, sizeof here);
     third.data = chk_device_alloc(d, TN_MEMORY_DEVICE, sizeof here);
     second.data = chk_device_alloc(&other, TN_MEMORY_DEVICE, sizeof here);

@@ -178,34 +178,56 @@ void chk_elf_close(chk_elf *e)
 
 /* ---- notes ---- */
 
-static const tn_note_body *note_in(const chk_elf *e, uint64_t at, uint64_t end)
+/* A body of `bytes` bytes, and the list behind it. */
+static void note_take(const chk_elf *e, uint64_t at, uint64_t bytes, chk_note *out)
+{
+    const tn_note_body *body = piece(e, at, bytes);
+    const uint64_t begin = body ? body->struct_size : 0;
+
+    if (!body)
+        chk_fail(e->env, "load", "the Tenon note lies outside the file");
+    if (body->magic != TN_MAGIC) /* another draft: the descriptor says so, too */
+        chk_fail(e->env, "R2", "the note is of another ABI: magic %08x; this kit knows %08x",
+                 (unsigned)body->magic, (unsigned)TN_MAGIC);
+    if (begin < sizeof *body || begin >= bytes || bytes - begin > TN_NOTE_PROVIDES_MAX)
+        chk_fail(
+            e->env, "L-note",
+            "the note has %llu bytes and a body of %llu; the body has at least %zu, and a list of 1 to %d "
+            "bytes follows",
+            (unsigned long long)bytes, (unsigned long long)begin, sizeof *body, TN_NOTE_PROVIDES_MAX);
+    *out = (chk_note){body, (const char *)body + begin, bytes - begin};
+    if (!memchr(out->provides, '\0', out->provides_bytes))
+        chk_fail(e->env, "L-note", "`provides` of the note has no end");
+}
+
+static bool note_in(const chk_elf *e, uint64_t at, uint64_t end, chk_note *out)
 {
     while (at + 12 <= end) {
         const uint32_t *head = piece(e, at, 12);
         uint64_t owner, body;
 
         if (!head || at % 4)
-            return NULL;
+            return false;
         owner = ((uint64_t)head[0] + 3) / 4 * 4;
         body = ((uint64_t)head[1] + 3) / 4 * 4;
         if (head[2] == TN_NOTE_TYPE && head[0] == sizeof TN_NOTE_OWNER && head[1] >= sizeof(tn_note_body) &&
-            piece(e, at + 12, owner + body) && memcmp(e->bytes + at + 12, TN_NOTE_OWNER, head[0]) == 0)
-            return piece(e, at + 12 + owner, sizeof(tn_note_body));
+            piece(e, at + 12, owner + head[1]) && memcmp(e->bytes + at + 12, TN_NOTE_OWNER, head[0]) == 0) {
+            note_take(e, at + 12 + owner, head[1], out);
+            return true;
+        }
         at += 12 + owner + body;
     }
-    return NULL;
+    return false;
 }
 
-const tn_note_body *chk_elf_note(const chk_elf *e)
+bool chk_elf_note(const chk_elf *e, chk_note *out)
 {
     for (uint16_t i = 0; i < e->header->e_phnum; i++) {
         const Elf64_Phdr *p = &e->segments[i];
-        const tn_note_body *note = p->p_type == PT_NOTE && piece(e, p->p_offset, p->p_filesz)
-                                       ? note_in(e, p->p_offset, p->p_offset + p->p_filesz)
-                                       : NULL;
 
-        if (note)
-            return note;
+        if (p->p_type == PT_NOTE && piece(e, p->p_offset, p->p_filesz) &&
+            note_in(e, p->p_offset, p->p_offset + p->p_filesz, out))
+            return true;
     }
-    return NULL;
+    return false;
 }

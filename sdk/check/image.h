@@ -30,7 +30,12 @@ const char *chk_elf_text(const chk_elf *e, uint64_t at);
 bool chk_elf_dynamic(const chk_elf *e, int64_t tag, uint64_t *value);
 /* `bytes` bytes of the file by the address they get when loaded, or NULL. */
 const void *chk_elf_at(const chk_elf *e, uint64_t address, uint64_t bytes);
-/* The body of the Tenon note, or NULL. */
-const tn_note_body *chk_elf_note(const chk_elf *e);
+/* The Tenon note; false: there is none. Its list ends within the file. */
+typedef struct chk_note {
+    const tn_note_body *body;
+    const char *provides;
+    uint64_t provides_bytes; /* with the NUL */
+} chk_note;
+bool chk_elf_note(const chk_elf *e, chk_note *out);
 
 #endif

@@ -145,7 +145,10 @@ void chk_case_init(chk_case *c, const chk_test *test, int pipe);
 /* Runs the case in this process; its verdict is in env's case and in the pipe. */
 void chk_case_run(chk_env *env, const chk_options *options);
 /* Names the subjects of all tests of a group ("": of all) and name. */
-void chk_case_subjects(chk_env *env, chk_names *names, const char *group, const char *name);
+/* Names the cases of `group` and `name` ("": all). Of a file that the core refuses for its constructors: the
+ * tests that run nothing of it; any other refusal is the verdict. */
+void chk_case_subjects(chk_env *env, chk_names *names, const chk_options *options, const char *group,
+                       const char *name);
 bool chk_threads_sanitized(void);
 uint32_t chk_patience(void); /* by how much limits are longer in this build */
 

@@ -3,8 +3,44 @@
  * and however its number is told; another seed, device or draw gives others.
  */
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include "internal.h"
 #include "lab.h"
+
+/* ---- the draw of a node --------------------------------------------------------------------------- */
+
+const tn_rng *chk_no_rng(chk_env *env)
+{
+    static const tn_rng *page;
+    const size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+    void *map;
+
+    if (page)
+        return page;
+    map = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED)
+        chk_fail(env, "kit", "out of memory");
+    page = map;
+    chk_guard_add(env, map, bytes, CHK_GUARD_BOUNDS, "tn_exec.rng, but its operator declares no draw")->rule =
+        "K-random";
+    return page;
+}
+
+tn_rng chk_rng_of(chk_node *n)
+{
+    tn_rng rng = {.seed = n->lab->env->seed};
+
+    if (n->form.rng)
+        rng = *n->form.rng;
+    *n->step = n->form.rng ? *n->form.rng->step : n->form.draw ? n->form.draw : 7;
+    rng.struct_size = (uint32_t)TN_END(tn_rng, step_add);
+    rng.step = n->step;
+    return rng;
+}
+
+/* ---- the test -------------------------------------------------------------------------------------- */
 
 static const uint64_t seven = 7, five = 5, eight = 8;
 
@@ -31,7 +67,7 @@ typedef struct draws {
 static void same_draw(chk_lab *lab, const chk_problem *p, chk_node *n, const chk_outputs *first)
 {
     const bool exact = (lab->side.kernel->flags & TN_KERNEL_DETERMINISTIC) != 0;
-    const tn_rng sum = {lab->env->seed, 0, &five, 2};
+    const tn_rng sum = {.seed = lab->env->seed, .step = &five, .step_add = 2};
     chk_node *fresh = chk_take(&lab->arena, sizeof *fresh);
     const chk_form form = n->form;
 
@@ -73,7 +109,10 @@ static bool random_visit(chk_lab *lab, const chk_problem *p, void *arg)
     same_draw(lab, p, n, first);
     for (uint32_t k = 0; k < OTHERS; k++) {
         const other_draw *o = &others[k];
-        const tn_rng rng = {lab->env->seed ^ o->seed_xor, o->stream, o->step, o->step_add};
+        const tn_rng rng = {.seed = lab->env->seed ^ o->seed_xor,
+                            .stream = o->stream,
+                            .step = o->step,
+                            .step_add = o->step_add};
 
         n->form.rng = &rng;
         if (chk_node_run(n) == TN_OK && !outputs_equal(lab, n, first))

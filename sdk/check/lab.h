@@ -305,6 +305,7 @@ typedef struct chk_node {
     struct chk_node *own_forward; /* closed with this node */
     bool shares_plan;             /* another node's */
     const tn_rng *no_rng;         /* where the operator declares no draw: must not be read */
+    uint64_t *step, own_step;     /* of a draw; where the kernel's device reads it */
     int32_t inplace[CHK_ARGS_MAX];
     const tn_layout *in_layout[CHK_ARGS_MAX], *out_layout[CHK_ARGS_MAX];
     chk_operand in[CHK_ARGS_MAX], out[CHK_ARGS_MAX];
@@ -339,6 +340,12 @@ void chk_sparse_drop(chk_operand *o); /* its indices */
 void chk_sparse_move(const chk_operand *o, void *dense, bool into);
 /* Fails the case unless an output has its size, and indices to trust. */
 void chk_sparse_check(chk_node *n, const chk_operand *o, const char *name);
+
+/* kernel_random.c. Of an operator that declares no draw: in a program a host has none for it, and what stands
+ * there may not be read. */
+const tn_rng *chk_no_rng(chk_env *env);
+/* The draw of the form, or number 7 of device 0; its step in node.step. */
+tn_rng chk_rng_of(chk_node *n);
 
 /* Makes tensors and prepares. The node is filled in, and to be closed, in any case. TN_E_UNSUPPORTED: the
  * kernel declines, or asks for what this host does not give. */

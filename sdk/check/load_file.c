@@ -1,6 +1,7 @@
 /*
  * Group load: what the file is, read as bytes. Nothing of it runs.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "image.h"
@@ -229,13 +230,23 @@ static void number_same(chk_env *env, const char *what, uint32_t note, uint32_t 
                  (unsigned)descriptor);
 }
 
+/* True if a word of the list is `item`, or "op:acme_*" where the item begins so. */
+static bool word_is(const char *word, size_t length, const char *item)
+{
+    if (length > 3 && word[length - 1] == '*' && strncmp(word, "op:", 3) == 0)
+        return strncmp(word, item, length - 1) == 0;
+    return strlen(item) == length && strncmp(word, item, length) == 0;
+}
+
 static bool provides(const char *list, const char *item)
 {
-    size_t length = strlen(item);
+    for (const char *at = list; *at; at += *at == ' ') {
+        const size_t length = strcspn(at, " ");
 
-    for (const char *at = list; (at = strstr(at, item)); at += length)
-        if ((at == list || at[-1] == ' ') && (at[length] == ' ' || !at[length]))
+        if (word_is(at, length, item))
             return true;
+        at += length;
+    }
     return false;
 }
 
@@ -245,8 +256,6 @@ static void item_of(const tn_capability *c, char *out, size_t bytes)
     static const char *const kinds[] = {[TN_KIND_KERNELS] = "kernels@",
                                         [TN_KIND_DEVICE] = "device:",
                                         [TN_KIND_POOL] = "pool:",
-                                        [TN_KIND_TRANSPORT] = "transport:",
-                                        [TN_KIND_COLLECTIVE] = "collective:",
                                         [TN_KIND_OPTIONS] = "options"};
     const char *kind = c->kind < sizeof kinds / sizeof *kinds ? kinds[c->kind] : NULL;
 
@@ -255,7 +264,7 @@ static void item_of(const tn_capability *c, char *out, size_t bytes)
         (void)snprintf(out, bytes, "%s%s", kind, c->kind == TN_KIND_OPTIONS ? "" : c->id ? c->id : "");
 }
 
-static void operators_provided(chk_env *env, const tn_note_body *note, const tn_op_table *table)
+static void operators_provided(chk_env *env, const chk_note *note, const tn_op_table *table)
 {
     for (size_t i = 0; table->ops && table->ops[i]; i++) {
         char item[200];
@@ -269,16 +278,24 @@ static void operators_provided(chk_env *env, const tn_note_body *note, const tn_
     }
 }
 
-static bool has_operator(const tn_op_table *table, const char *name)
+static bool has_operator(const tn_op_table *table, const char *word)
 {
+    const size_t length = strlen(word);
+    char item[300];
+
     for (size_t i = 0; table->ops && table->ops[i]; i++) {
         const tn_op *op = table->ops[i];
 
-        if (!op->name || !*op->name || strcmp(op->name, name) == 0)
+        if (!op->name || !*op->name)
             return true; /* one without a name is for another rule */
-        for (const char *const *alias = op->aliases; alias && *alias; alias++)
-            if (strcmp(*alias, name) == 0)
+        (void)snprintf(item, sizeof item, "op:%s", op->name);
+        if (word_is(word, length, item))
+            return true;
+        for (const char *const *alias = op->aliases; alias && *alias; alias++) {
+            (void)snprintf(item, sizeof item, "op:%s", *alias);
+            if (word_is(word, length, item))
                 return true;
+        }
     }
     return false;
 }
@@ -297,30 +314,30 @@ static bool keeps(chk_env *env, const char *word)
 
         item_of(all[i], item, sizeof item);
         if (strcmp(item, word) == 0 || (all[i]->kind == TN_KIND_OPS && strncmp(word, "op:", 3) == 0 &&
-                                        has_operator((const tn_op_table *)(const void *)all[i], word + 3)))
+                                        has_operator((const tn_op_table *)(const void *)all[i], word)))
             return true;
     }
     return !judged;
 }
 
 /* What the note promises and no table holds: somebody would load the plugin for nothing. */
-static void promises_check(chk_env *env, const tn_note_body *note)
+static void promises_check(chk_env *env, const chk_note *note)
 {
-    char list[TN_NOTE_PROVIDES_BYTES], *rest = NULL;
+    char *list = strdup(note->provides), *rest = NULL;
 
-    memcpy(list, note->provides, sizeof list);
+    if (!list)
+        chk_fail(env, "kit", "out of memory");
     for (const char *word = strtok_r(list, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
         if (!keeps(env, word))
             chk_fail(env, NULL, "`provides` of the note says \"%s\", and no table of the plugin is that",
                      word);
+    free(list);
 }
 
-static void provides_check(chk_env *env, const tn_note_body *note)
+static void provides_check(chk_env *env, const chk_note *note)
 {
     const tn_plugin *d = chk_descriptor(env);
 
-    if (!memchr(note->provides, '\0', sizeof note->provides))
-        chk_fail(env, NULL, "`provides` of the note has no end");
     for (size_t i = 0; d->capabilities[i]; i++) {
         char item[200];
 
@@ -338,11 +355,13 @@ static void provides_check(chk_env *env, const tn_note_body *note)
 void chk_load_note(chk_env *env)
 {
     chk_elf *e = chk_elf_open(env);
-    const tn_note_body *note = chk_elf_note(e);
     const tn_plugin *d = chk_descriptor(env);
+    const tn_note_body *note;
+    chk_note all;
 
-    if (!note)
+    if (!chk_elf_note(e, &all))
         chk_fail(env, NULL, "the file has no Tenon note; TN_PLUGIN_DEFINE makes one");
+    note = all.body;
     text_same(env, "the name", note->name, sizeof note->name, d->name);
     text_same(env, "the version", note->version, sizeof note->version, d->version);
     text_same(env, "the vendor", note->vendor, sizeof note->vendor, d->vendor);
@@ -357,6 +376,9 @@ void chk_load_note(chk_env *env)
     if (d->abi_minor_min > d->abi_minor)
         chk_fail(env, NULL, "needs minor %u of the ABI, but uses %u", (unsigned)d->abi_minor_min,
                  (unsigned)d->abi_minor);
-    provides_check(env, note);
+    if (note->flags)
+        chk_fail(env, "L-unknown", "the note and the descriptor have flags %#x, of which none is known",
+                 note->flags);
+    provides_check(env, &all);
     chk_elf_close(e);
 }

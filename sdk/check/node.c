@@ -277,25 +277,6 @@ static bool forward_own(chk_node *n)
     return n->own_forward != NULL;
 }
 
-/* In a program a host has no draw for operators that do not ask for one: what stands there may not be read.
- */
-static const tn_rng *no_rng(chk_env *env)
-{
-    static const tn_rng *page;
-    const size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
-    void *map;
-
-    if (page)
-        return page;
-    map = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (map == MAP_FAILED)
-        chk_fail(env, "kit", "out of memory");
-    page = map;
-    chk_guard_add(env, map, bytes, CHK_GUARD_BOUNDS, "tn_exec.rng, but its operator declares no draw")->rule =
-        "K-random";
-    return page;
-}
-
 tn_status chk_node_open(chk_lab *lab, const chk_side *side, const chk_problem *p, const chk_form *form,
                         chk_node *n)
 {
@@ -309,7 +290,8 @@ tn_status chk_node_open(chk_lab *lab, const chk_side *side, const chk_problem *p
     n->form = *form;
     n->form.threads = form->threads ? form->threads : 1;
     n->lane = side->space->ops->lane(n, 0);
-    n->no_rng = p->op->effects & TN_EFFECT_RANDOM ? NULL : no_rng(lab->env);
+    n->no_rng = p->op->effects & TN_EFFECT_RANDOM ? NULL : chk_no_rng(lab->env);
+    n->side->space->ops->step_take(n);
     n->call = chk_take(&lab->arena, sizeof *n->call);
     chk_call_init(n->call, n);
     operands_make(n);
@@ -341,6 +323,12 @@ tn_status chk_node_open(chk_lab *lab, const chk_side *side, const chk_problem *p
         n->plan->saved_align & (n->plan->saved_align - 1))
         chk_fail(lab->env, "K-plan", "an alignment that is no power of two: workspace %u, saved %u (%s)",
                  n->plan->workspace_align, n->plan->saved_align, p->text);
+    if (n->plan->flags & ~TN_PLAN_KNOWN || n->plan->reserved)
+        chk_fail(lab->env, "K-plan", "flags %#x or `reserved` %u of the plan have no meaning (%s)",
+                 n->plan->flags & ~TN_PLAN_KNOWN, n->plan->reserved, p->text);
+    if (n->plan->workspace_align > WORKSPACE_ALIGN_MAX || n->plan->saved_align > SAVED_ALIGN_MAX)
+        chk_fail(lab->env, "K-plan", "an alignment above what hosts give: workspace %u, saved %u (%s)",
+                 n->plan->workspace_align, n->plan->saved_align, p->text);
     if (n->plan->threads > n->form.threads)
         chk_fail(lab->env, "K-plan", "plans %u threads, granted were %u (%s)", n->plan->threads,
                  n->form.threads, p->text);
@@ -359,6 +347,7 @@ void chk_node_share(const chk_node *with, const chk_problem *p, uint32_t index, 
     n->p = p;
     n->form = with->form;
     n->no_rng = with->no_rng;
+    n->side->space->ops->step_take(n);
     n->plan = with->plan;
     n->shares_plan = true;
     n->lane = n->side->space->ops->lane(n, index);
@@ -490,8 +479,7 @@ static void handed_check(const chk_node *n, const handed *h)
 tn_status chk_node_call(chk_node *n)
 {
     handed before;
-    const uint64_t step = n->form.draw ? n->form.draw : 7;
-    const tn_rng rng = {.seed = n->lab->env->seed, .stream = 0, .step = &step, .step_add = 0};
+    tn_rng rng = chk_rng_of(n), *made_rng = n->no_rng ? NULL : MADE(n, tn_rng, step_add, rng);
     tn_call_ops ops = chk_call_ops, *made_ops = MADE(n, tn_call_ops, resize_sparse, ops);
     tn_exec x = {.struct_size = (uint32_t)TN_END(tn_exec, ops),
                  .threads = n->form.threads,
@@ -503,9 +491,7 @@ tn_status chk_node_call(chk_node *n)
                  .saved = n->saved.data,
                  .stream = n->lane->stream,
                  .stream_slot = n->lane->stream ? &n->lane->slot : NULL,
-                 .rng = n->no_rng     ? n->no_rng
-                        : n->form.rng ? n->form.rng
-                                      : &rng,
+                 .rng = n->no_rng ? n->no_rng : made_rng,
                  .call = n->form.bare ? NULL : (tn_call *)(void *)n->call,
                  .ops = n->form.bare ? NULL : made_ops};
     tn_exec *made = MADE(n, tn_exec, ops, x);
@@ -522,6 +508,8 @@ tn_status chk_node_call(chk_node *n)
                  n->p->text);
     made_free(n, made);
     made_free(n, made_ops);
+    if (made_rng)
+        made_free(n, made_rng);
     return st;
 }
 
@@ -542,6 +530,7 @@ void chk_node_close(chk_node *n)
     }
     chk_block_drop(&n->workspace);
     chk_block_drop(&n->saved);
+    n->side->space->ops->step_give(n);
     if (n->plan && !n->shares_plan) {
         if (n->side->kernel->release)
             n->side->kernel->release(n->plan);

@@ -328,6 +328,8 @@ static void block_check(chk_pool *p, const tn_memory *m, uint64_t bytes, uintptr
                  (unsigned long long)bytes, (unsigned long long)m->bytes, (unsigned long long)m->block_bytes);
     if (m->stream != (tn_stream *)stream)
         chk_fail(p->env, "P-block", "the block's stream is not the one that it was asked for on");
+    if (m->reserved[0] | m->reserved[1] | m->reserved[2])
+        chk_fail(p->env, "P-block", "`reserved` of the block is not 0");
     freed_check(p, m, stream);
 }
 

@@ -258,6 +258,26 @@ static int32_t dtype_for(const generator *g, const chk_facts *f, uint32_t index,
     return wanted;
 }
 
+/* An input that inference leaves open gets a type that it takes: the wanted one, or where no kernel says what
+ * it serves, a usual one. */
+static bool dtype_complete(const generator *g, const chk_attrs *attrs, uint32_t index, int32_t wanted,
+                           chk_facts *f)
+{
+    static const int32_t usual[] = {TN_F32, TN_F64, TN_I32, TN_I64, TN_I8};
+    chk_facts *before = chk_take(&g->lab->arena, sizeof *before);
+    tn_err err;
+
+    *before = *f;
+    f->in_dtype[index] = dtype_for(g, f, index, wanted);
+    for (uint32_t i = 0; chk_infer_dtypes(g->op, attrs, f, &err); i++) {
+        if (g->kernel || i == COUNT(usual))
+            return false;
+        *f = *before;
+        f->in_dtype[index] = usual[i];
+    }
+    return true;
+}
+
 /* Input `primary` has data type `dtype`, the others what goes with it. */
 static bool dtypes_complete(const generator *g, const chk_attrs *attrs, uint32_t primary, int32_t dtype,
                             chk_facts *f)
@@ -269,10 +289,7 @@ static bool dtypes_complete(const generator *g, const chk_attrs *attrs, uint32_t
     if (chk_infer_dtypes(g->op, attrs, f, &err))
         return false;
     for (uint32_t i = 0; i < f->args.in_count; i++) {
-        if (f->in_dtype[i] >= 0)
-            continue;
-        f->in_dtype[i] = dtype_for(g, f, i, primary ? TN_F32 : dtype);
-        if (chk_infer_dtypes(g->op, attrs, f, &err))
+        if (f->in_dtype[i] < 0 && !dtype_complete(g, attrs, i, primary ? TN_F32 : dtype, f))
             return false;
     }
     for (uint32_t o = 0; o < f->args.out_count; o++)

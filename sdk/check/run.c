@@ -272,7 +272,7 @@ static tn_status subjects_find(run *r)
 
         chk_case_init(&c, chk_tests, j.pipe);
         env_fill(r, &env, &c, "");
-        chk_case_subjects(&env, &names, r->group, r->name);
+        chk_case_subjects(&env, &names, r->options, r->group, r->name);
         _exit(0);
     }
     j.limit = NAMES_LIMIT_S * chk_patience();
@@ -481,6 +481,19 @@ static void nothing_say(run *r)
 
 /* ---- one case, here ---- */
 
+static void cases_free(run *r)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        free(r->cases[i].subject);
+        free(r->cases[i].message);
+        free(r->cases[i].output);
+        free(r->cases[i].rule);
+    }
+    free(r->cases);
+    r->cases = NULL;
+    r->count = r->room = 0;
+}
+
 /* A case leaves what it made to the end of its process; a leak checker would tell that of this one. */
 static void leaks_ignore(void)
 {
@@ -499,12 +512,18 @@ static tn_status reproduce(run *r)
     one_case what = {0};
     chk_case c;
     chk_env env;
+    tn_status st;
 
     while (test->name && (strcmp(test->group, r->group) != 0 || strcmp(test->name, r->name) != 0))
         test++;
     if (!test->name)
         return refuse(r, TN_E_KEY, "a case has the form group/test/subject; the kit has no test ",
                       r->options->only);
+    if ((st = subjects_find(r)))
+        return st;
+    if (r->count && r->cases[0].test->subjects != test->subjects)
+        return refuse(r, TN_E_DEVICE, "the core refuses the file; see --only ", "load/accepted");
+    cases_free(r);
     chk_case_init(&c, test, -1);
     env_fill(r, &env, &c, r->subject ? r->subject : "");
     leaks_ignore();
@@ -539,13 +558,7 @@ static int removed(const char *path, const struct stat *info, int type, struct F
 
 static void run_free(run *r)
 {
-    for (size_t i = 0; i < r->count; i++) {
-        free(r->cases[i].subject);
-        free(r->cases[i].message);
-        free(r->cases[i].output);
-        free(r->cases[i].rule);
-    }
-    free(r->cases);
+    cases_free(r);
     (void)nftw(r->folder, removed, 8, FTW_DEPTH | FTW_PHYS);
     free(r);
 }

@@ -48,6 +48,16 @@ static void host_delay(chk_node *n)
     (void)n;
 }
 
+static void host_step_take(chk_node *n)
+{
+    n->step = &n->own_step;
+}
+
+static void host_step_give(chk_node *n)
+{
+    n->step = NULL;
+}
+
 static chk_lane *host_lane(chk_node *n, uint32_t index)
 {
     static chk_lane none;
@@ -66,6 +76,8 @@ static const chk_space_ops host_ops = {
     .settle = host_settle,
     .run = host_run,
     .delay = host_delay,
+    .step_take = host_step_take,
+    .step_give = host_step_give,
     .lane = host_lane,
 };
 

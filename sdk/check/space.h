@@ -27,6 +27,9 @@ typedef struct chk_space_ops {
     /* What the stream is asked for from now on waits until the kernel was called, and garbage lies where the
      * inputs are to come. */
     void (*delay)(chk_node *n);
+    /* Where the step of a draw lies, node.step. */
+    void (*step_take)(chk_node *n);
+    void (*step_give)(chk_node *n);
     /* The stream of the n-th of several nodes that share a plan. */
     chk_lane *(*lane)(chk_node *n, uint32_t index);
     void (*close)(chk_space *space);

@@ -167,7 +167,7 @@ static void copy(chk_node *n, const chk_block *b, const void *from, bool there)
     device_space *d = of(b->space);
     uint64_t bytes;
     void *pages = chk_buffer_pages(b->buffer, &bytes);
-    const tn_place device = {.data = b->there->data, .device = 0, .memory = TN_MEMORY_DEVICE},
+    const tn_place device = {b->there->data, 0, TN_MEMORY_DEVICE, d->ops->head.id},
                    host = {.data = from ? (void *)(uintptr_t)from : pages,
                            .device = -1,
                            .memory = TN_MEMORY_HOST};
@@ -440,6 +440,30 @@ static void device_close(chk_space *space)
     free(d);
 }
 
+/* The draw's step lies where host and device both read it; a device without pinned memory reads the host's.
+ */
+static void device_step_take(chk_node *n)
+{
+    device_space *d = space_of(n);
+    const long long held = chk_allocation_hold();
+    void *data = NULL;
+    tn_err err = {0};
+
+    n->step = &n->own_step;
+    if (!d->ops->alloc(d->handle, TN_MEMORY_PINNED, sizeof *n->step, &data, &err))
+        n->step = data;
+    chk_allocation_go_on(held);
+}
+
+static void device_step_give(chk_node *n)
+{
+    device_space *d = space_of(n);
+
+    if (n->step && n->step != &n->own_step)
+        d->ops->free(d->handle, TN_MEMORY_PINNED, n->step);
+    n->step = NULL;
+}
+
 static const chk_space_ops device_ops = {
     .memory = TN_MEMORY_DEVICE,
     .make = device_make,
@@ -449,6 +473,8 @@ static const chk_space_ops device_ops = {
     .settle = device_settle,
     .run = device_run,
     .delay = device_delay,
+    .step_take = device_step_take,
+    .step_give = device_step_give,
     .lane = device_lane,
     .close = device_close,
 };

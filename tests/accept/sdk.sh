@@ -158,7 +158,9 @@ refuse "a later member without the target" "later" plugin "$work/later" -DUSE_LA
 run "a later member within the target" plugin "$work/later" -DUSE_LATER -DTN_ABI_TARGET=1
 run "a plugin with a later target loads" load
 run "a plugin with a constructor, for this host" plugin "$work/later" -DEARLY
-run "a plugin with a constructor loads" load
+refuse "a plugin with a constructor" "L19" load
+[ ! -f "$work/abi/marker" ] || fail "the constructor of a refused plugin ran"
+run "a program that is given its file" env LD_PRELOAD="$work/abi/minor.so" true
 [ -f "$work/abi/marker" ] || fail "the constructor did not run where it should"
 rm "$work/abi/marker"
 run "a plugin that needs a later minor" plugin "$work/later" -DEARLY -DUSE_LATER -DTN_ABI_MIN=1

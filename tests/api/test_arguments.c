@@ -332,6 +332,7 @@ static void arrays_made(void **state)
 static void arrays_asked(void **state)
 {
     const int64_t *p = NULL;
+    const tn_array_sparse sparse = {0};
     tn_array *out = NULL;
     int32_t ndim = 0;
 
@@ -345,6 +346,10 @@ static void arrays_asked(void **state)
     assert_null(tn_array_device(NULL));
     assert_int_equal(tn_array_count(NULL), 0);
     assert_int_equal(tn_array_bytes(NULL), 0);
+    assert_fails(tn_array_sparse_from(NULL, &sparse, &out), TN_E_ARG);
+    assert_fails(tn_array_sparse_from(f.ctx, NULL, &out), TN_E_ARG);
+    assert_fails(tn_array_sparse_from(f.ctx, &sparse, NULL), TN_E_ARG);
+    assert_fails(tn_array_sparse_from(f.ctx, &sparse, &out), TN_E_ARG); /* no struct_size */
     assert_fails(tn_array_aux(NULL, 0, &out), TN_E_ARG);
     assert_fails(tn_array_aux(f.a, 0, &out), TN_E_ARG);
     assert_fails(tn_array_aux(f.a, HUGE_COUNT, &out), TN_E_ARG);

@@ -108,7 +108,7 @@ static tn_ctx *open_kind(void)
 static void called(void **state)
 {
     tn_ctx *ctx = open_kind();
-    tn_array *in[] = {test_array(ctx, 1, shape, data), packed(ctx, TN_I4), test_array(ctx, 1, shape, scales)};
+    tn_array *in[] = {packed(ctx, TN_I4), test_array(ctx, 1, shape, data), test_array(ctx, 1, shape, scales)};
     tn_array *y = test_op(ctx, "kind_packed_rows", NULL, 3, in), *out = NULL, *scaled;
     tn_symbol *v[3], *rows = NULL, *net = NULL;
     tn_symbol_call call = {
@@ -119,7 +119,7 @@ static void called(void **state)
     test_values(y, products, ROWS, 0);
     tn_array_release(y);
     for (int i = 0; i < 3; i++)
-        assert_ok(tn_symbol_variable(ctx, ((const char *const[]){"data", "weight", "scale"})[i], &v[i]));
+        assert_ok(tn_symbol_variable(ctx, ((const char *const[]){"weight", "data", "scale"})[i], &v[i]));
     assert_ok(tn_symbol_op(ctx, &call, &rows));
     call =
         (tn_symbol_call){.struct_size = TN_SIZE(tn_symbol_call), .in_count = 1, .op = "square", .in = &rows};

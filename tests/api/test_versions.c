@@ -123,6 +123,17 @@ static void unserved(tn_ctx *ctx, const char *op, const char *says)
     tn_array_release(x);
 }
 
+/* An operator that there is none of; the text says why. */
+static void unserved_name(tn_ctx *ctx, const char *op, const char *says)
+{
+    const tn_op_call call = {.struct_size = TN_SIZE(tn_op_call), .op = op};
+    tn_array *y = NULL;
+
+    assert_fails(tn_invoke_text(ctx, &call, 1, &y, NULL), TN_E_KEY);
+    if (!strstr(tn_error_text(), says))
+        fail_msg("\"%s\" is not in: %s", says, tn_error_text());
+}
+
 static void old_kernels(void **state)
 {
     tn_ctx *ctx = test_open(NULL);
@@ -213,7 +224,7 @@ static void old_operator(void **state)
         assert_ok(tn_plugin_at(ctx, i, &info));
     while (strcmp(info.name, "acme-operator") && ++i < count);
     assert_int_equal(info.state, TN_PLUGIN_LOADED);
-    assert_string_equal(info.version, "1.0.0");
+    assert_string_equal(info.version, "1.1.0");
     tn_cached_op_release(op);
     tn_symbol_release(symbol);
     tn_symbol_release(variable);
@@ -241,6 +252,47 @@ static void old_pool(void **state)
     assert_ok(tn_wait_all(ctx));
     assert_ok(tn_device_memory(ctx, cpu, TN_MEMORY_DEVICE, &stats));
     assert_true(stats.hits > 90 && stats.live == 0 && stats.cached >= 1u << 20);
+    test_close(ctx);
+}
+
+#endif
+
+/* ---- binaries of draft 1
+ * -------------------------------------------------------------------------------------------- */
+
+#if defined(__x86_64__)
+
+static void draft_refused(tn_ctx *ctx, const char *name)
+{
+    tn_plugin_info info = {.struct_size = TN_SIZE(tn_plugin_info)};
+    size_t count, i = 0;
+
+    assert_ok(tn_plugin_count(ctx, &count));
+    do
+        assert_ok(tn_plugin_at(ctx, i, &info));
+    while (strcmp(info.name, name) && ++i < count);
+    assert_string_equal(info.name, name);
+    assert_int_equal(info.state, TN_PLUGIN_REFUSED);
+    assert_int_equal(info.refusal, 5);
+    assert_non_null(strstr(info.reason, "is built for ABI 1 draft 1, this core provides ABI 1 draft 2"));
+}
+
+static void draft1_refused(void **state)
+{
+    char path[4096], file[4200];
+    const char *settings[] = {path, NULL}, *source = getenv("TENON_TEST_SOURCE");
+    tn_ctx *ctx;
+    size_t index;
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "plugins.path=%s/tests/golden/plugins/draft1", source ? source : ".");
+    ctx = test_open(settings);
+    draft_refused(ctx, "acme-operator");
+    draft_refused(ctx, "acme-pool");
+    unserved_name(ctx, "acme_scale_shift", "acme-operator was refused");
+    (void)snprintf(file, sizeof file, "%s/acme-pool.so", strchr(path, '=') + 1);
+    assert_fails(tn_plugin_open(ctx, file, &index), TN_E_UNSUPPORTED);
+    assert_int_equal(tn_error_number(), 3005);
     test_close(ctx);
 }
 
@@ -285,6 +337,7 @@ int main(void)
 #if defined(__x86_64__)
         cmocka_unit_test(old_operator),
         cmocka_unit_test(old_pool),
+        cmocka_unit_test(draft1_refused),
 #endif
         cmocka_unit_test(refused_by_name),
     };

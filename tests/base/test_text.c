@@ -125,7 +125,7 @@ static void error_rows(void **state)
     }
     for (uint32_t status = 1; status < 16; status++)
         assert_int_equal(tni_error_row_find(status)->status, status);
-    for (uint32_t refusal = 1; refusal <= 18; refusal++)
+    for (uint32_t refusal = 1; refusal <= 19; refusal++)
         assert_non_null(tni_error_row_find(3000 + refusal));
     assert_null(tni_error_row_find(999));
 }

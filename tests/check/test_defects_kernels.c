@@ -22,6 +22,7 @@ static const kit_defect defects[] = {
     {"op_short_workspace", "K-bounds", NULL, "--only kernel/bounds"},
     {"op_swallows_nomem", "K-nomem", NULL, ""},
     {"op_completes_twice", "K-complete", NULL, "--only kernel"},
+    {"unknown_plan", "K-plan", NULL, "--only kernel/values"},
     {"op_shares_scratch", "K-threads", NULL, "--only kernel/threads"},
     {"op_infer_accepts", "I-contradiction", NULL, ""},
     {"op_infer_impure", "I-pure", NULL, "--only infer"},

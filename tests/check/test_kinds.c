@@ -6,6 +6,8 @@
 
 static const kit_defect planted[] = {
     /* kinds/FILE.c and the fault, the rule, a rule that may fail with it, what is run */
+    {"body_unreadable", "L-operator", NULL, "--only load/operators"},
+    {"body_steep_always", "G-values", NULL, "--only gradient"},
     {"large_last_wrong", "K-values", NULL, "--only kernel/values"},
     {"large_four_inputs", "K-values", NULL, "--only kernel/values"},
     {"large_shared_scale", "K-threads", NULL, "--only kernel/threads"},
@@ -41,8 +43,8 @@ static const kit_defect planted[] = {
 
 int main(void)
 {
-    static const char *const healthy[] = {"large", "mutation", "packed",   "queue", "resize",
-                                          "ruled", "sparse",   "subgraph", NULL};
+    static const char *const healthy[] = {"body",   "large", "mutation", "packed",   "queue",
+                                          "resize", "ruled", "sparse",   "subgraph", NULL};
 
     return kit_defects("kinds", "kinds/kind-", planted, sizeof planted / sizeof *planted, healthy);
 }

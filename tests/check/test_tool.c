@@ -36,9 +36,9 @@ static int shell(const char *command, char *out, size_t bytes)
     FILE *from;
     int status;
 
-    (void)snprintf(line, sizeof line, "IFS=; T='%s' P='%s' D='%s/tests/check/defects'; { %s; } 2>&1",
+    (void)snprintf(line, sizeof line, "IFS=; T='%s' P='%s' D='%s/tests/check/defects' S='%s'; { %s; } 2>&1",
                    getenv("TENON_TEST_TOOL"), getenv("TENON_TEST_PLUGINS"), getenv("TENON_TEST_BUILD"),
-                   command);
+                   getenv("TENON_TEST_SOURCE"), command);
     from = popen(line, "r");
     assert_non_null(from);
     n = fread(out, 1, bytes - 1, from);
@@ -97,10 +97,25 @@ static const line lines[] = {
     {"$T plugins check /", 3, "no regular file"},
     {"$T plugins check /dev/zero", 3, "no regular file"},
     {"mkfifo pipe; $T plugins check ./pipe", 3, "no regular file"},
-    {": >empty.so; $T plugins check empty.so", 3, "cannot be opened"},
-    {"echo text >text.so; $T plugins check text.so", 3, "cannot be opened"},
+    {"umask 022; : >empty.so; $T plugins check empty.so", 3, "L03: the file is too short"},
+    {"umask 022; echo text >text.so; $T plugins check text.so", 3, "nothing of it was run: L03: "},
+    {"cp $P/mempool.so open.so; chmod 666 open.so; $T plugins check open.so", 3,
+     "nothing of it was run: L02: "},
+    {"$T plugins check $D/defect-crashes-early.so --only kernel", 1,
+     "FAIL  load/accepted: L-accepted: the core "
+     "refuses the file: "},
+    {"$T plugins check $D/defect-crashes-early.so", 1, "FAIL  load/constructors: R8: "},
+    {"$T plugins check $D/defect-crashes-early.so --reproduce load/tables", 3, "the core refuses the file"},
+    {"$T plugins check $D/defect-crashes-early.so --reproduce load/segments", 0, "PASS  load/segments"},
+    {"$T plugins inspect $D/defect-crashes-early.so", 3, "constructors"},
+    {"$T ops --set plugins.path=$D", 0, "Convolution"},
+#if defined(__x86_64__)
+    {"$T plugins check $S/tests/golden/plugins/draft1/acme-pool.so", 3, "nothing of it was run: L05: "},
+    {"$T plugins inspect $S/tests/golden/plugins/draft1/acme-pool.so", 3,
+     "is built for ABI 1 draft 1, this core provides ABI 1 draft 2"},
+#endif
     {"$T plugins check text.so $P/mempool.so --only load/tables", 3, "1 passed"},
-    {"$T plugins check $P/../../libtenon.so", 3, "not a plugin"},
+    {"$T plugins check $P/../../libtenon.so", 3, "L03: the file holds no Tenon note"},
     {"$T plugins check $P/mempool.so --only load/tables --junit /nosuch/x.xml", 1,
      "/nosuch/x.xml cannot be written"},
     {"$T plugins check $P/mempool.so --only load/tables >/dev/full", 1, "standard output"},

@@ -512,13 +512,16 @@ static void crashing_plugin(void **state)
     (void)state;
     if (!has("command -v cc", "no C compiler to build a plugin with"))
         skip();
-    assert_int_equal(
-        tool("rm -rf p && mkdir -m 755 p && { cat \"$TENON_TEST_SOURCE/sdk/template/pool/acme_pool.c\";"
-             " echo '#include <stdlib.h>'; echo '__attribute__((constructor)) static void boom(void)"
-             " { abort(); }'; } | cc -shared -fPIC -I\"$TENON_TEST_SOURCE/sdk/include\" -x c - -o"
-             " p/acme-pool.so && chmod 755 p/acme-pool.so")
-            ->code,
-        0);
+    assert_int_equal(tool("rm -rf p && mkdir -m 755 p && { echo '#include <stdlib.h>'; echo '#include"
+                          " \"tenon/plugin/plugin.h\"'; echo 'static tn_status boom(const tn_host *host, "
+                          "void **plugin, tn_err"
+                          " *err) { (void)host; (void)plugin; (void)err; abort(); }';"
+                          " sed 's/\"pool:first-fit\", NULL,/\"pool:first-fit\", boom,/'"
+                          " \"$TENON_TEST_SOURCE/sdk/template/pool/acme_pool.c\"; } | cc -shared -fPIC "
+                          "-I\"$TENON_TEST_SOURCE/sdk/include\" -x c - -o"
+                          " p/acme-pool.so && chmod 755 p/acme-pool.so")
+                         ->code,
+                     0);
     finds(PLUGIN, "libraries", "bad", "acme-pool: loading it ends the process with signal 6", "plugins.load");
     finds(PLUGIN " --set plugins.require=acme-pool", "configuration", "bad", "ends the process with signal 6",
           "");

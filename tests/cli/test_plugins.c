@@ -453,6 +453,7 @@ static void explain(void **state)
     }
     s = tool("\"$T\" explain");
     assert_says(s->out, "TN-3018  L18");
+    assert_says(s->out, "TN-3019  L19");
     assert_says(s->out, "\nrules of `tenon plugins check`\n");
     assert_says(s->out, " K-modes");
     assert_says(s->out, "`tenon explain NAME`");
@@ -470,7 +471,7 @@ static void explain(void **state)
         (void)snprintf(line, sizeof line, "\"$T\" explain %s", json_string_value(e));
         assert_int_equal(tool(line)->code, 0);
     }
-    assert_int_equal(refusals, 18);
+    assert_int_equal(refusals, 19);
     assert_int_equal(reserved, 3); /* L09, L10, L16 */
     json_decref(o);
 }

@@ -15,6 +15,7 @@ enum { MORE = 65536 + 100 };
 
 static uint64_t number; /* of the layout that the kernel asks for */
 static bool offered;    /* it was told that it may */
+static uint32_t layout_flags, plan_flags, plan_reserved;
 
 static tn_status prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -27,6 +28,9 @@ static tn_status prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_er
     (void)plugin;
     (void)err;
     offered = (node->flags & TN_NODE_LAYOUTS) != 0;
+    layout.flags = layout_flags;
+    plan->flags |= plan_flags;
+    plan->reserved = plan_reserved;
     if (offered)
         plan->out_layout[0] = &layout;
     return TN_OK;
@@ -151,6 +155,40 @@ static void test_too_many(void **state)
     asker_close(&a);
 }
 
+static void refused(asker *a, const char *says)
+{
+    tni_prepared *p = NULL;
+    tn_err err = {0};
+
+    assert_int_equal(tni_candidate_prepare(a->c->selector, &a->request, &a->candidate, true, &p, &err),
+                     TN_E_UNSUPPORTED);
+    assert_null(p);
+    if (!strstr(err.message, says))
+        fail_msg("%s", err.message);
+}
+
+/* Bits without a meaning in what `prepare` fills in. */
+static void test_unknown(void **state)
+{
+    asker a;
+
+    (void)state;
+    asker_open(&a);
+    layout_flags = TN_LAYOUT_POINTWISE | 2u;
+    refused(&a, "flags are not sound");
+    layout_flags = TN_LAYOUT_POINTWISE;
+    assert_non_null(ask(&a, 1));
+    layout_flags = 0;
+    plan_flags = 1u << 16;
+    refused(&a, "gives a plan with flags");
+    plan_flags = 0;
+    plan_reserved = 1;
+    refused(&a, "gives a plan with flags, or with a `reserved`");
+    plan_reserved = 0;
+    assert_non_null(ask(&a, 2));
+    asker_close(&a);
+}
+
 static void test_no_memory(void **state)
 {
     tni_prepared *p = NULL;
@@ -181,6 +219,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equal_ones_are_one),
         cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_unknown),
         cmocka_unit_test(test_no_memory),
     };
 

@@ -53,11 +53,13 @@ static void slab_close(tn_device_handle *d)
     free(d);
 }
 
+static uint32_t slab_flags = TN_DEVICE_F_HOST_ADDRESSABLE;
+
 static tn_status slab_info(tn_device_handle *d, tn_device_info *out, tn_err *err)
 {
     (void)d;
     (void)err;
-    out->flags = TN_DEVICE_F_HOST_ADDRESSABLE;
+    out->flags = slab_flags;
     out->memory_total = SLAB_BYTES;
     out->memory_free = SLAB_BYTES - slab_used;
     out->alignment = 256;
@@ -191,7 +193,74 @@ static const tn_device_ops half_ops = {
     .count = slab_count,
     .open = slab_open,
 };
-static const tn_capability *const capabilities[] = {&slab_ops.head, &half_ops.head, NULL};
+
+/* A pool that sets a `reserved` of its blocks, when it is told to. */
+static uint64_t mark;
+typedef struct marking {
+    tn_pool pool;
+    const tn_pool_source *source;
+    int64_t out;
+} marking;
+
+static tn_status marking_create(void *plugin, const tn_pool_source *source, tn_pool **out, tn_err *err);
+
+static tn_status marking_alloc(tn_pool *pool, uint64_t bytes, tn_stream *stream, tn_memory *out, tn_err *err)
+{
+    marking *m = (marking *)(void *)pool;
+
+    *out = (tn_memory){.bytes = bytes, .block_bytes = bytes, .stream = stream, .reserved = {0, 0, mark}};
+    m->out++;
+    return m->source->alloc(m->source->arg, bytes, &out->data, err);
+}
+
+static void marking_free(tn_pool *pool, const tn_memory *memory, tn_stream *stream)
+{
+    marking *m = (marking *)(void *)pool;
+
+    (void)stream;
+    m->out--;
+    m->source->free(m->source->arg, memory->data);
+}
+
+static void marking_trim(tn_pool *pool, uint64_t keep_bytes)
+{
+    (void)pool;
+    (void)keep_bytes;
+}
+
+static void marking_stats(tn_pool *pool, tn_pool_stats *out)
+{
+    out->live_blocks = (uint64_t)((marking *)(void *)pool)->out;
+}
+
+static void marking_destroy(tn_pool *pool)
+{
+    free(pool);
+}
+
+static const tn_pool_ops marking_ops = {
+    .head = TN_CAPABILITY(tn_pool_ops, destroy, TN_KIND_POOL, "marking"),
+    .create = marking_create,
+    .alloc = marking_alloc,
+    .free = marking_free,
+    .trim = marking_trim,
+    .stats = marking_stats,
+    .destroy = marking_destroy,
+};
+
+static tn_status marking_create(void *plugin, const tn_pool_source *source, tn_pool **out, tn_err *err)
+{
+    marking *m = calloc(1, sizeof *m);
+
+    (void)plugin;
+    if (!m)
+        return tn_fail(err, TN_E_NOMEM, "no memory");
+    *m = (marking){{&marking_ops}, source, 0};
+    *out = &m->pool;
+    return TN_OK;
+}
+
+static const tn_capability *const capabilities[] = {&slab_ops.head, &half_ops.head, &marking_ops.head, NULL};
 static const tn_plugin slab_plugin = {
     .struct_size = (uint32_t)TN_END(tn_plugin, capabilities),
     .magic = TN_MAGIC,
@@ -480,6 +549,29 @@ static void test_pool_names(void **state)
     rooms_close(&r);
 }
 
+/* What has no meaning yet in what devices and pools fill in. */
+static void test_unknown(void **state)
+{
+    rooms r;
+    tni_device *d;
+    tni_block b = {.pool = NULL};
+
+    (void)state;
+    rooms_open(&r, (const char *const[]){"memory.slab.pool=marking", NULL});
+    slab_flags = TN_DEVICE_F_HOST_ADDRESSABLE | 8u;
+    expect(tni_device_get(r.set, "slab", 0, &d), TN_E_UNSUPPORTED, "device slab:0 has the flags 0x8");
+    assert_int_equal(opened, 0);
+    slab_flags = TN_DEVICE_F_HOST_ADDRESSABLE;
+    assert_int_equal(tni_device_get(r.set, "slab", 0, &d), TN_OK);
+    mark = 1;
+    expect(tni_block_alloc(d, 0, 10, NULL, "x", &b), TN_E_UNSUPPORTED, "`reserved`");
+    assert_int_equal(slab_used, 0); /* the block went back */
+    mark = 0;
+    assert_int_equal(tni_block_alloc(d, 0, 10, NULL, "x", &b), TN_OK);
+    tni_block_free(&b, NULL);
+    rooms_close(&r);
+}
+
 static void test_limit(void **state)
 {
     rooms r;
@@ -627,8 +719,9 @@ int main(void)
         cmocka_unit_test(test_host_blocks), cmocka_unit_test(test_apart),
         cmocka_unit_test(test_exhausted),   cmocka_unit_test(test_late_free),
         cmocka_unit_test(test_forgotten),   cmocka_unit_test(test_pool_names),
-        cmocka_unit_test(test_limit),       cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_threads),     cmocka_unit_test(test_cgroup),
+        cmocka_unit_test(test_limit),       cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_no_memory),   cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_cgroup),
     };
 
     return cmocka_run_group_tests_name("device", tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* See far.h. An address of the device is the real one with a bit that no address of a process has. */
 #include "far.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,49 @@ static void *real(const void *data)
 void *far_near(const tn_tensor *t)
 {
     return real(t->data);
+}
+
+/* ---- memory that was given as pinned ---------------------------------------------------------------------
+ */
+
+static struct {
+    char *data;
+    uint64_t bytes;
+} pinned[64];
+static pthread_mutex_t pinned_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void pinned_note(void *data, uint64_t bytes)
+{
+    size_t i = 0;
+
+    pthread_mutex_lock(&pinned_lock);
+    while (i < 64 && pinned[i].data)
+        i++;
+    assert_true(i < 64);
+    pinned[i].data = data;
+    pinned[i].bytes = bytes;
+    pthread_mutex_unlock(&pinned_lock);
+}
+
+static void pinned_forget(const void *data)
+{
+    pthread_mutex_lock(&pinned_lock);
+    for (size_t i = 0; i < 64; i++)
+        if (pinned[i].data == data)
+            pinned[i].data = NULL;
+    pthread_mutex_unlock(&pinned_lock);
+}
+
+bool far_pinned(const void *data)
+{
+    bool found = false;
+
+    pthread_mutex_lock(&pinned_lock);
+    for (size_t i = 0; i < 64; i++)
+        found |= pinned[i].data && (const char *)data >= pinned[i].data &&
+                 (const char *)data < pinned[i].data + pinned[i].bytes;
+    pthread_mutex_unlock(&pinned_lock);
+    return found;
 }
 
 static tn_status far_count(void *plugin, int32_t *out, tn_err *err)
@@ -77,13 +121,16 @@ static tn_status far_alloc(tn_device_handle *d, int32_t memory, uint64_t bytes, 
 
     if (!st && memory == TN_MEMORY_DEVICE)
         *out = (void *)((uintptr_t)*out | FAR);
+    if (!st && memory == TN_MEMORY_PINNED)
+        pinned_note(*out, bytes);
     return st;
 }
 
 static void far_free(tn_device_handle *d, int32_t memory, void *data)
 {
     (void)d;
-    (void)memory;
+    if (memory == TN_MEMORY_PINNED)
+        pinned_forget(data);
     free(real(data));
 }
 
@@ -169,6 +216,12 @@ static tn_status beside_copy(tn_stream *s, const tn_place *dst, const tn_place *
     return TN_OK;
 }
 
+/* The host's places have no type, those of devices one of these. */
+static bool place_said(const tn_place *p)
+{
+    return p->device < 0 ? !p->type : p->type && (!strcmp(p->type, "far") || !strcmp(p->type, "farther"));
+}
+
 /* Whoever names device memory as the host's, or the other way round, does not get far. */
 static tn_status far_copy(tn_stream *s, const tn_place *dst, const tn_place *src, uint64_t bytes, tn_err *err)
 {
@@ -176,7 +229,8 @@ static tn_status far_copy(tn_stream *s, const tn_place *dst, const tn_place *src
 
     (void)s;
     for (int i = 0; i < 2; i++)
-        if (bytes && ((uintptr_t)places[i]->data & FAR) != (places[i]->device < 0 ? 0 : FAR))
+        if ((bytes && ((uintptr_t)places[i]->data & FAR) != (places[i]->device < 0 ? 0 : FAR)) ||
+            !place_said(places[i]))
             return tn_fail(err, TN_E_INTERNAL, "a place is not where it says");
     memcpy(real(dst->data), real(src->data), bytes);
     return TN_OK;

@@ -11,5 +11,6 @@
 
 extern const tn_device_ops far_ops, farther_ops, beside_ops;
 void *far_near(const tn_tensor *t); /* of a device's or the host's memory */
+bool far_pinned(const void *data);  /* in memory that one of them gave as pinned */
 
 #endif

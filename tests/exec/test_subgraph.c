@@ -51,15 +51,13 @@ static const tn_op repeat = OP("test_repeat", TN_EXEC_SUBGRAPH, names_in, names_
 static const tn_op repeat_backward =
     OP("_backward_test_repeat", TN_EXEC_SUBGRAPH, names_dy, names_d, backward_shape, .flags = TN_OP_BACKWARD,
        .run_bodies = repeat_backward_run);
-static const tn_op together =
-    OP("test_together", TN_EXEC_COLLECTIVE, names_in, names_out, repeat_shape, .flags = 0);
 static const tn_op lonely =
     OP("test_lonely", TN_EXEC_SUBGRAPH, names_in, names_out, repeat_shape, .flags = 0);
 static const tn_op hasty =
     OP("test_hasty", TN_EXEC_KERNEL, names_in, names_out, repeat_shape, .run_bodies = repeat_run);
 static const tn_op breaking =
     OP("test_breaking", TN_EXEC_KERNEL, names_in, names_out, repeat_shape, .flags = 0);
-TEST_OPS(op_table, "repeats", &repeat, &repeat_backward, &together, &breaking);
+TEST_OPS(op_table, "repeats", &repeat, &repeat_backward, &breaking);
 
 static atomic_int breaks_left; /* runs of test_breaking that fail */
 
@@ -444,7 +442,6 @@ static void nothing_runs_it(void **state)
 {
     tni_context *c = open_with(*state);
 
-    refused(c, NET("test_together", "2", BODY), "\"loop\" (test_together): nothing runs operators of kind 4");
     assert_int_equal(tni_opset_add(c->ops, &lonely, NULL), TN_E_UNSUPPORTED);
     assert_non_null(strstr(tni_error_message(), "operator test_lonely runs graphs of its own, but"));
     assert_int_equal(tni_opset_add(c->ops, &hasty, NULL), TN_E_UNSUPPORTED);

@@ -259,7 +259,7 @@ static void test_kernel_error(void **state)
 static void test_copy_and_alloc_faults(void **state)
 {
     char from[16] = "abc", to[16] = "";
-    const tn_place src = {from, -1, TN_MEMORY_HOST}, dst = {to, -1, TN_MEMORY_HOST};
+    const tn_place src = {from, -1, TN_MEMORY_HOST, NULL}, dst = {to, -1, TN_MEMORY_HOST, NULL};
     void *data = NULL;
     tn_stream *s;
     fake f;

@@ -125,8 +125,8 @@ static void step_issue(program *p, uint32_t stream, uint32_t number)
             assert_int_equal(ops->event_wait(p->streams[stream], p->events[s][last], NULL), TN_OK);
     }
     if (on->copies) {
-        const tn_place dst = {&p->cells[on->dst], -1, TN_MEMORY_HOST},
-                       src = {&p->cells[on->a], -1, TN_MEMORY_HOST};
+        const tn_place dst = {&p->cells[on->dst], -1, TN_MEMORY_HOST, NULL},
+                       src = {&p->cells[on->a], -1, TN_MEMORY_HOST, NULL};
 
         assert_int_equal(ops->copy(p->streams[stream], &dst, &src, sizeof p->cells[0], NULL), TN_OK);
     } else {
@@ -350,8 +350,9 @@ static void test_slots(void **state)
         in[i][1] = i + 200;
     }
     {
-        const tn_place from = {&in[0][1], -1, TN_MEMORY_HOST}, to = {&out[0][0], -1, TN_MEMORY_HOST},
-                       there = {&fixed, -1, TN_MEMORY_HOST};
+        const tn_place from = {&in[0][1], -1, TN_MEMORY_HOST, NULL},
+                       to = {&out[0][0], -1, TN_MEMORY_HOST, NULL},
+                       there = {&fixed, -1, TN_MEMORY_HOST, NULL};
 
         assert_int_equal(f.ops->graph_begin(s, NULL), TN_OK);
         assert_int_equal(f.ops->stream_call(s, job_run, &frames[0][1], NULL), TN_OK);

@@ -345,9 +345,12 @@ static void test_copies(void **state)
     assert_int_equal((uintptr_t)first_data % 256, 0);
     assert_int_equal(*(unsigned char *)first_data, 0xff);
     {
-        const tn_place from = {host, -1, TN_MEMORY_HOST}, first = {first_data, 0, TN_MEMORY_DEVICE},
-                       other = {second_data, 1, TN_MEMORY_DEVICE}, to = {back, -1, TN_MEMORY_HOST},
-                       foreign = {back, 2, TN_MEMORY_DEVICE}, nowhere = {NULL, 0, TN_MEMORY_DEVICE};
+        const tn_place from = {host, -1, TN_MEMORY_HOST, NULL},
+                       first = {first_data, 0, TN_MEMORY_DEVICE, "fake"},
+                       other = {second_data, 1, TN_MEMORY_DEVICE, "fake"},
+                       to = {back, -1, TN_MEMORY_HOST, NULL}, foreign = {back, 2, TN_MEMORY_DEVICE, "fake"},
+                       cuda = {second_data, 0, TN_MEMORY_DEVICE, "cuda"},
+                       nowhere = {NULL, 0, TN_MEMORY_DEVICE, "fake"};
 
         assert_int_equal(f.ops->copy(s, &first, &from, BYTES, NULL), TN_OK);
         e = fake_mark(&f, s);
@@ -356,6 +359,7 @@ static void test_copies(void **state)
         assert_int_equal(f.ops->copy(t, &to, &other, BYTES, NULL), TN_OK);
         assert_int_equal(f.ops->copy(t, &to, &other, 0, NULL), TN_OK);
         assert_int_equal(f.ops->copy(t, &foreign, &other, 1, NULL), TN_E_UNSUPPORTED);
+        assert_int_equal(f.ops->copy(t, &cuda, &other, 1, NULL), TN_E_UNSUPPORTED);
         assert_int_equal(f.ops->copy(t, &nowhere, &other, 1, NULL), TN_E_ARG);
         assert_int_equal(f.ops->copy(t, NULL, &other, 1, NULL), TN_E_ARG);
     }

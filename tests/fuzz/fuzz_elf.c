@@ -1,4 +1,5 @@
-/* The reader of what the linker needs, on exactly the bytes given: libraries, names, the entry symbol. */
+/* The reader of what the linker needs, on exactly the bytes given: libraries, names, the entry symbol,
+ * constructors. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tni_error_clear();
     st = tni_link_defines(&e, &l, TNI_ENTRY);
     if (st && tni_refusal_code() != 12 && tni_refusal_code() != 3)
+        abort();
+    tni_error_clear();
+    st = tni_link_quiet(&e, &l);
+    if (st && tni_refusal_code() != 19 && tni_refusal_code() != 3)
         abort();
     return 0;
 }

@@ -20,12 +20,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     if (!memchr(note.body.name, 0, sizeof note.body.name) ||
-        !memchr(note.body.provides, 0, sizeof note.body.provides) ||
+        (note.provides && strlen(note.provides) >= TN_NOTE_PROVIDES_MAX) ||
         strlen(note.build_id) >= sizeof note.build_id || !note.body.name[0])
         abort();
     if (tni_refuse_note(&note, tni_abi_of_core()) && tni_refusal_code() == 0)
         abort();
-    tni_note_provides(&note.body, "kernels", "cpu");
-    tni_note_provides(&note.body, "op", NULL);
+    tni_note_provides(&note, "kernels", "cpu");
+    tni_note_provides(&note, "op", "acme_scale_shift");
+    tni_note_clear(&note);
     return 0;
 }

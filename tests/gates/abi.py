@@ -116,7 +116,7 @@ def read_headers(root):
     number = {key: int(re.match(r"\d+", constants[key]).group()) for key in ("TN_ABI_MAJOR", "TN_ABI_MINOR")}
     draft = re.match(r"\d+", constants.get("TN_ABI_DRAFT", "0")).group()
     kept = {name: value for name, value in ((name, value_of(constants, name)) for name in constants)
-            if name not in NOT_LISTED and not name.endswith("_H") and re.match(r'[-(\d"]|INT64', value)}
+            if name not in NOT_LISTED and not name.endswith(("_H", "_KNOWN")) and re.match(r'[-(\d"]|INT64', value)}
     kept.update(enumerators(root))
     return structs, kept, number["TN_ABI_MINOR"], int(draft)
 

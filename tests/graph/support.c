@@ -57,6 +57,25 @@ static tn_status bad_grad(tn_grad *g)
     return tn_grad_emit(g, 0, "t_stop", 1, in);
 }
 
+/* A flag, and an edge, that mean nothing yet. */
+static tn_status flag_grad(tn_grad *g)
+{
+    const tn_edge in = tn_grad_of(g, 0);
+    const tn_emit e = {
+        (uint32_t)TN_END(tn_emit, attr_count), TN_EMIT_INHERIT | 64u, "t_stop", &in, NULL, 1, 0};
+    tn_edge out;
+
+    return g->ops->emit(g, &e, &out);
+}
+
+static tn_status mark_grad(tn_grad *g)
+{
+    tn_edge edge = tn_grad_of(g, 0);
+
+    edge.reserved = 1;
+    return g->ops->set(g, 0, edge);
+}
+
 static tn_status fade_grad(tn_grad *g)
 {
     const tn_edge in[] = {tn_grad_input(g, 0)};
@@ -99,6 +118,8 @@ static const tn_op ops_of_tests[] = {
     {TEST_OP("t_stop", in_data, out_one), .shape = same_shape, .flags = TN_OP_ZERO_GRADIENT},
     {TEST_OP("t_none", in_data, out_one), .shape = same_shape},
     {TEST_OP("t_bad", in_data, out_one), .shape = same_shape, .gradient = bad_grad},
+    {TEST_OP("t_flag", in_data, out_one), .shape = same_shape, .gradient = flag_grad},
+    {TEST_OP("t_mark", in_data, out_one), .shape = same_shape, .gradient = mark_grad},
     {TEST_OP("t_fade", in_data, out_one), .shape = same_shape, .gradient = fade_grad},
     {TEST_OP("t_many", in_args, out_one), .attrs = many_attrs, .shape = same_shape},
 };

@@ -71,6 +71,11 @@ static void attr_draw(const tn_attr_def *d, char *text, size_t size)
         (void)snprintf(text + used, size - used, ")");
     } else if (d->type == TN_ATTR_T_BOOL || d->type == TN_ATTR_T_OPT_BOOL) {
         (void)snprintf(text, size, "%u", draw(2));
+    } else if (d->type == TN_ATTR_T_TEXT && !strcmp(d->name, "program")) {
+        static const char *const programs[] = {"square[](i0):=;broadcast_add[](t0,i1):=>t1,t0",
+                                               "_plus_scalar[r2,1](i0):=;elemwise_mul[](t0,i0):=>t1"};
+
+        (void)snprintf(text, size, "%s", programs[draw(2)]);
     } else if (d->type == TN_ATTR_T_DTYPE) {
         (void)snprintf(text, size, "float32");
     } else {

@@ -85,6 +85,8 @@ static const tn_op_case reorder_wrong[] = {
 /* Dtypes in programs: float32 0, float64 1, float16 2, int32 4, bool 7. Numbers: hexadecimal bits of doubles.
  */
 static const tn_op_case pointwise_cases[] = {
+    {"open type", "program=square[](i0):=;elemwise_add[](t0,i0):=>t1 num_args=1", .in = {"f64[2] 2 3"},
+     .out = {"f64[2] 6 12"}},
     {"one step", "program=exp[](i0):0>t0 num_args=1", .in = {"f32[2] 0 0"}, .out = {"f32[2] 1 1"}},
     {"two results", "program=square[](i0):0;negative[](t0):0>t1,t0 num_args=1", .in = {"f32[3] 1 2 3"},
      .out = {"f32[3] -1 -4 -9", "f32[3] 1 4 9"}},
@@ -128,7 +130,7 @@ static void codes(void **state)
         "",
         ">t0",
         "exp[](i0):0>",
-        "exp[](i0):13>t0",
+        "exp[](i0):99>t0",
         "exp[](i16):0>t0",
         "exp[](i0,i0,i0,i0,i0):0>t0",
         "exp[r128](i0):0>t0",

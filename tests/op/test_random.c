@@ -35,8 +35,8 @@ static void philox_known(void **state)
 static void draws_differ(void **state)
 {
     const uint64_t step = 5;
-    const tn_rng base = {1, 0, &step, 0}, device = {1, 1, &step, 0}, seed = {2, 0, &step, 0},
-                 next = {1, 0, &step, 1};
+    const tn_rng base = {.seed = 1, .step = &step}, device = {.seed = 1, .stream = 1, .step = &step},
+                 seed = {.seed = 2, .step = &step}, next = {.seed = 1, .step = &step, .step_add = 1};
     const tn_draw a = tn_draw_of(&base), b = tn_draw_of(&device), c = tn_draw_of(&seed),
                   d = tn_draw_of(&next);
     double sum = 0, squares = 0;

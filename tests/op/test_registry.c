@@ -198,6 +198,85 @@ static void test_repeated(void **state)
     tni_opset_destroy(s);
 }
 
+/* What has no meaning yet, and what is said of it. */
+static const tn_attr_def reserved_attrs[] = {
+    {.name = "a", .type = TN_ATTR_T_INT, .default_text = "1", .reserved = 9}, {0}};
+static const struct {
+    tn_op op;
+    const char *says;
+} unknown[] = {
+    {OP(.name = "acme_u", .flags = 1u << 31), "flags 0x80000000"},
+    {OP(.name = "acme_u", .flags = 256u | TN_OP_POINTWISE), "flags 0x100"},
+    {OP(.name = "acme_u", .effects = TN_EFFECT_HOST), "effects 0x2"},
+    {OP(.name = "acme_u", .effects = TN_EFFECT_COLLECTIVE | TN_EFFECT_RANDOM), "effects 0x4"},
+    {OP(.name = "acme_u", .effects = 1u << 20), "effects 0x100000"},
+    {OP(.name = "acme_u", .reserved = 3), "`reserved` is 3"},
+    {OP(.name = "acme_u", .exec = TN_EXEC_COLLECTIVE), "TN_EXEC_COLLECTIVE"},
+    {OP(.name = "acme_u", .exec = TN_EXEC_COPY), "TN_EXEC_COPY"},
+    {OP(.name = "acme_u", .attrs = flag_attrs), "flags 0x8"},
+    {OP(.name = "acme_u", .attrs = reserved_attrs), "`reserved` is 9"},
+};
+
+static void test_unknown(void **state)
+{
+    tni_opset *s;
+
+    (void)state;
+    assert_int_equal(tni_opset_create(NULL, &s), TN_OK);
+    for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
+        assert_int_not_equal(tni_opset_add(s, &unknown[i].op, NULL), TN_OK);
+        if (!strstr(tni_error_message(), unknown[i].says))
+            fail_msg("%zu: %s", i, tni_error_message());
+    }
+    tni_opset_destroy(s);
+}
+
+static tn_status shape_reserved(tn_infer *i)
+{
+    *i->out_shape[0] = *i->in_shape[0];
+    i->out_shape[0]->reserved = 1;
+    return TN_OK;
+}
+
+static void cost_reserved(const tn_infer *i, tn_cost *cost)
+{
+    (void)i;
+    cost->macs = cost->flops = 7;
+    cost->reserved = 2;
+}
+
+static const tn_op marks = {.struct_size = TN_END(tn_op, cost),
+                            .version = 1,
+                            .name = "acme_marks",
+                            .inputs = data,
+                            .outputs = data,
+                            .shape = shape_reserved,
+                            .cost = cost_reserved};
+
+/* Functions that set what is reserved in what they are to fill in. */
+static void test_reserved(void **state)
+{
+    tn_shape a = {.ndim = 1, .dim = {2}}, b = {.ndim = -1};
+    tn_shape *const in[] = {&a}, *const out[] = {&b};
+    int32_t in_dtype = TN_F32, out_dtype = TN_F32;
+    const tni_opdef *def;
+    tni_opset *s;
+    tni_args counted;
+    tn_cost cost;
+
+    (void)state;
+    assert_int_equal(tni_opset_create(NULL, &s), TN_OK);
+    assert_int_equal(tni_opset_add(s, &marks, NULL), TN_OK);
+    assert_int_equal(tni_opset_find(s, "acme_marks", &def), TN_OK);
+    assert_int_equal(tni_op_args(def, NULL, 1, &counted), TN_OK);
+    assert_int_equal(tni_op_infer_shape(def, NULL, &counted, 0, in, out), TN_E_INTERNAL);
+    assert_non_null(strstr(tni_error_message(), "`reserved`"));
+    tni_op_cost(def, NULL, &counted, in, out, &in_dtype, &out_dtype, &cost);
+    assert_true(cost.macs == TN_COST_UNKNOWN && cost.flops == TN_COST_UNKNOWN &&
+                cost.bytes == TN_COST_UNKNOWN);
+    tni_opset_destroy(s);
+}
+
 static void test_add(void **state)
 {
     const tni_opdef *a, *b;
@@ -390,9 +469,9 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_add),      cmocka_unit_test(test_find),  cmocka_unit_test(test_args),
-        cmocka_unit_test(test_repeated), cmocka_unit_test(test_infer), cmocka_unit_test(test_infer_wrong),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_add),      cmocka_unit_test(test_find),    cmocka_unit_test(test_args),
+        cmocka_unit_test(test_repeated), cmocka_unit_test(test_infer),   cmocka_unit_test(test_infer_wrong),
+        cmocka_unit_test(test_memory),   cmocka_unit_test(test_unknown), cmocka_unit_test(test_reserved),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

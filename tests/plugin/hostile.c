@@ -145,6 +145,17 @@ static void dynamic_value(const char *path, const hostile *h)
     put(path, dynamic_at(base, (int64_t)h->at), h->value, 8);
 }
 
+/* Where one function stands: two are there now, or as many as `value` says. */
+static void init_array(const char *path, const hostile *h)
+{
+    uint64_t count, two = 16;
+    char *bytes = hostile_copy(&count);
+
+    memcpy(bytes + dynamic_at(bytes, DT_INIT_ARRAYSZ), &two, sizeof two);
+    memcpy(bytes + dynamic_at(bytes, (int64_t)h->at), &h->value, sizeof h->value);
+    hostile_write(path, bytes, count);
+}
+
 /* The table lies where its address says: the first segment begins at 0 in file and memory. */
 static void hash_head(const char *path, const hostile *h)
 {
@@ -180,6 +191,20 @@ static void note_endless(const char *path, const hostile *h)
     char *bytes = hostile_copy(&count);
 
     memset(bytes + note_at(bytes, count) + 20 + h->at, 'a', h->value);
+    hostile_write(path, bytes, count);
+}
+
+/* A list without its NUL, up to the end of the note. */
+static void provides_endless(const char *path, const hostile *h)
+{
+    uint64_t count;
+    char *bytes = hostile_copy(&count);
+    const size_t note = note_at(bytes, count);
+    uint32_t size;
+
+    (void)h;
+    memcpy(&size, bytes + note + 4, sizeof size);
+    memset(bytes + note + sizeof(tn_note), 'a', size - sizeof(tn_note_body));
     hostile_write(path, bytes, count);
 }
 
@@ -358,10 +383,13 @@ static void built(const char *path, const char *source, const char *flags)
 #define POOL                                                                                                 \
     "static const tn_capability pool = TN_CAPABILITY(tn_capability, id, TN_KIND_POOL, \"hp\");\n"            \
     "static const tn_capability *const tables[] = {&pool, 0};\n"
-#define NOTE(qualifier)                                                                                      \
-    "static const tn_note n __attribute__((section(\".note.tenon\"), used, aligned(4))) = {6, "              \
-    "sizeof(tn_note_body), 1, \"Tenon\", {TN_END(tn_note_body, provides), TN_MAGIC, 1, 0, 0, 0, NAME, "      \
-    "\"1.0\", TN_ABI_TAG, \"\", \"\", \"\", \"\", \"pool:hp\"}};\n" qualifier
+#define NOTE(qualifier) "TN_NOTE_DEFINE(n, NAME, \"1.0\", \"\", \"\", \"\", \"\", \"pool:hp\");\n" qualifier
+/* With these numbers: major, minor, least minor; and a list of `bytes`. */
+#define NOTE_OF(numbers, bytes)                                                                              \
+    "static const struct { tn_note note; char provides[" bytes "]; } n "                                     \
+    "__attribute__((section(\".note.tenon\"), used, aligned(4))) = {{6, sizeof(tn_note_body) + " bytes ", "  \
+    "1, \"Tenon\", {sizeof(tn_note_body), TN_MAGIC, " numbers ", 0, NAME, \"1.0\", TN_ABI_TAG, \"\", "       \
+    "\"\", \"\", \"\"}}, \"pool:hp\"};\n"
 
 static void source(const char *path, const hostile *h)
 {
@@ -394,6 +422,12 @@ static void without_library(const char *path, const hostile *h)
     assert_int_equal(unlink(scratch_path("liblost.so")), 0);
 }
 
+/* Such a build brings a constructor, and is exempt. */
+static void for_coverage(const char *path, const hostile *h)
+{
+    source(path, &(hostile){.text = h->text, .at = (size_t)(uintptr_t) "--coverage"});
+}
+
 /* The entry stands in a library that the file needs, and that is a good plugin. */
 static void entry_elsewhere(const char *path, const hostile *h)
 {
@@ -414,9 +448,20 @@ static void twice(const char *path, const hostile *h)
     copy(path, other);
 }
 
+#define TABLE(kind, id)                                                                                      \
+    "static const tn_capability table = TN_CAPABILITY(tn_capability, id, " kind ", " id ");\n"               \
+    "static const tn_capability *const tables[] = {&table, 0};\n"
 #define MARKING                                                                                              \
     "#include <stdio.h>\n__attribute__((constructor)) static void early(void) { FILE *f = fopen(MARKER, "    \
     "\"w\"); if (f) fclose(f); }\n"
+
+#define ASKS                                                                                                 \
+    "int asks(void);\n__attribute__((visibility(\"hidden\"))) int asks(void) { "                             \
+    "return __builtin_cpu_supports(\"sse4.2\"); }\nint (*volatile used_asks)(void) "                         \
+    "__attribute__((visibility(\"hidden\"))) = asks;\n"
+#define MANY                                                                                                 \
+    "typedef void (*function)(void);\nstatic function all[70] "                                              \
+    "__attribute__((section(\".init_array\"), used)) = {[0 ... 69] = early};\n"
 
 #define BODY(member) offsetof(tn_note_body, member)
 #define EHDR(member) offsetof(Elf64_Ehdr, member)
@@ -481,15 +526,23 @@ const hostile hostiles[] = {
     {"note-owner-size", 3, false, note_head, .at = 0, .value = UINT32_MAX},
     {"note-size", 3, false, note_head, .at = 4, .value = UINT32_MAX},
     {"note-small", 3, false, note_head, .at = 4, .value = sizeof(tn_note_body) - 4},
+    {"note-flags", 3, false, note_number, .at = BODY(flags), .value = 4},
     {"note-type", 3, false, note_head, .at = 8, .value = 2},
     {"note-struct-size", 3, false, note_number, .at = BODY(struct_size), .value = 8},
+    {"note-struct-size-huge", 3, false, note_number, .at = BODY(struct_size), .value = UINT32_MAX},
     {"note-needs-more-than-it-knows", 3, false, note_number, .at = BODY(abi_minor_min), .value = 1},
     {"name-slash", 3, false, note_text, .at = BODY(name), .text = "a/b"},
     {"name-up", 3, false, note_text, .at = BODY(name), .text = "../up"},
     {"name-empty", 3, false, note_text, .at = BODY(name), .text = ""},
     {"name-control", 3, false, note_text, .at = BODY(name), .text = "a\nb"},
     {"name-endless", 3, false, note_endless, .at = BODY(name), .value = TN_NOTE_NAME_BYTES},
-    {"provides-endless", 3, false, note_endless, .at = BODY(provides), .value = TN_NOTE_PROVIDES_BYTES},
+    {"provides-endless", 3, false, provides_endless, .at = 0},
+    {"provides-none", 3, false, note_head, .at = 4, .value = sizeof(tn_note_body)},
+    {"provides-escape", 3, false, note_text, .at = sizeof(tn_note_body), .text = "pool:\033[2J"},
+    {"provides-huge", 3, false, source,
+     .text = HEAD POOL NOTE_OF("1, 0, 0", "65537") DESCRIPTOR("NAME", "\"1.0\"", "\"\"", "tables")},
+    {"provides-longest", 0, false, source,
+     .text = HEAD POOL NOTE_OF("1, 0, 0", "65536") DESCRIPTOR("NAME", "\"1.0\"", "\"\"", "tables")},
     {"summary-escape", 3, false, note_text, .at = BODY(summary), .text = "\033[2J"},
     {"foreign-tag", 4, false, note_text, .at = BODY(tag), .text = "linux-riscv64-lp64-le"},
     {"no-tag", 4, false, note_text, .at = BODY(tag), .text = ""},
@@ -506,12 +559,7 @@ const hostile hostiles[] = {
              "__attribute__((section(\".note.tenon\"), "
              "used, aligned(4))) = {N16, N16, N16, N16, N16};\n" HEAD POOL DEFINE("0")},
     {"needs-newer", 6, false, source,
-     .text =
-         "#define TN_ABI_MIN 0\n" HEAD POOL
-         "static const tn_note n __attribute__((section(\".note.tenon\"), used, aligned(4))) = {6, "
-         "sizeof(tn_note_body), 1, \"Tenon\", {TN_END(tn_note_body, provides), TN_MAGIC, 1, 9, 9, 0, NAME, "
-         "\"1.0\", TN_ABI_TAG, \"\", \"\", \"\", \"\", \"pool:hp\"}};\n" DESCRIPTOR("NAME", "\"1.0\"", "\"\"",
-                                                                                    "tables") MARKING},
+     .text = HEAD POOL NOTE_OF("1, 9, 9", "8") DESCRIPTOR("NAME", "\"1.0\"", "\"\"", "tables") MARKING},
     /* the entry */
     {"no-entry", 12, false, source, .text = HEAD NOTE("")},
     {"entry-of-a-library", 12, false, entry_elsewhere, .text = HEAD NOTE("")},
@@ -555,15 +603,21 @@ const hostile hostiles[] = {
     {"grandparent-sticky", 0, false, parent, .at = 1, .value = 01777},
     /* code that must not run */
     {"constructor-other-major", 5, false, source,
-     .text =
-         "#include <stdint.h>\n#include \"tenon/plugin/base.h\"\n#define TN_MAGIC_OTHER 1\n" HEAD MARKING POOL
-         "static const tn_note n __attribute__((section(\".note.tenon\"), used, aligned(4))) = {6, "
-         "sizeof(tn_note_body), 1, \"Tenon\", {TN_END(tn_note_body, provides), TN_MAGIC, 2, 0, 0, 0, NAME, "
-         "\"1.0\", TN_ABI_TAG, \"\", \"\", \"\", \"\", \"pool:hp\"}};\n" DESCRIPTOR("NAME", "\"1.0\"", "\"\"",
-                                                                                    "tables")},
+     .text = HEAD MARKING POOL NOTE_OF("2, 0, 0", "8") DESCRIPTOR("NAME", "\"1.0\"", "\"\"", "tables")},
     {"constructor-no-entry", 12, false, source, .text = HEAD MARKING NOTE("")},
     {"constructor-no-note", 3, false, source,
      .text = HEAD MARKING POOL DESCRIPTOR("NAME", "\"1.0\"", "\"\"", "tables")},
+    {"constructor", 19, false, source, .text = HEAD MARKING POOL DEFINE("0")},
+    {"constructor-crashes", 19, false, source,
+     .text = HEAD POOL DEFINE(
+         "0") "__attribute__((constructor)) static void early(void) { __builtin_trap(); }\n"},
+    {"constructor-behind-cpuid", 19, false, source, .text = HEAD MARKING POOL DEFINE("0") ASKS},
+    {"constructors-many", 19, false, source, .text = HEAD MARKING POOL DEFINE("0") MANY},
+    {"coverage", 0, false, for_coverage, .text = HEAD POOL DEFINE("0")},
+    {"processor-asked", 0, false, source, .text = HEAD POOL DEFINE("0") ASKS},
+    {"init-array-behind", 3, false, init_array, .at = DT_INIT_ARRAY, .value = 1ull << 40},
+    {"init-array-huge", 19, false, init_array, .at = DT_INIT_ARRAYSZ, .value = 1ull << 40},
+    {"relocations-behind", 3, false, dynamic_value, .at = DT_RELA, .value = 1ull << 40},
     /* refused once it is open */
     {"library-missing", 11, true, without_library, .text = HEAD POOL DEFINE("0")},
     {"symbol-missing", 11, true, source,
@@ -588,6 +642,22 @@ const hostile hostiles[] = {
          HEAD NOTE("") "static const tn_capability pool = TN_CAPABILITY(tn_capability, id, TN_KIND_POOL, "
                        "\"other\");\nstatic const tn_capability *const tables[] = {&pool, 0};\n" DESCRIPTOR(
                            "NAME", "\"1.0\"", "\"\"", "tables")},
+    {"descriptor-flags", 13, true, source,
+     .text = HEAD POOL NOTE(
+         "") "const tn_plugin tn_plugin_v1 TN_PLUGIN_EXPORT = {TN_END(tn_plugin, capabilities), "
+             "TN_MAGIC, 1, 0, 0, 2, NAME, \"1.0\", \"\", \"\", \"\", 0, 0, 0, tables};\n"},
+    {"kind-none", 13, true, source, .text = HEAD TABLE("0", "\"hp\"") DEFINE("0")},
+    {"kind-transport", 13, true, source, .text = HEAD TABLE("TN_KIND_TRANSPORT", "\"hp\"") DEFINE("0")},
+    {"kind-collective", 13, true, source, .text = HEAD TABLE("TN_KIND_COLLECTIVE", "\"hp\"") DEFINE("0")},
+    {"kind-iter", 13, true, source, .text = HEAD TABLE("TN_KIND_ITER", "\"hp\"") DEFINE("0")},
+    {"kind-format", 13, true, source, .text = HEAD TABLE("TN_KIND_FORMAT", "\"hp\"") DEFINE("0")},
+    {"kind-pass", 13, true, source, .text = HEAD TABLE("TN_KIND_PASS", "\"hp\"") DEFINE("0")},
+    {"option-flags", 13, true, source,
+     .text = HEAD "static const tn_option_row row = {.struct_size = TN_END(tn_option_row, max), .flags = 4, "
+                  ".key = \"k\", .type = \"int\"};\nstatic const tn_option_row *const rows[] = {&row, 0};\n"
+                  "static const tn_option_table options = {.head = TN_CAPABILITY(tn_option_table, rows, "
+                  "TN_KIND_OPTIONS, NAME), .rows = rows};\n"
+                  "static const tn_capability *const tables[] = {&options.head, 0};\n" DEFINE("0")},
     {"init-fails", 14, true, source,
      .text =
          HEAD POOL "static tn_status init(const tn_host *h, void **p, tn_err *e) { (void)h; (void)p; return "

@@ -24,6 +24,32 @@ static char *seed_read(const char *name, tni_elf *e)
     return bytes;
 }
 
+/* A file with two constructors, and the same with one, or none, by its dynamic section. */
+static void constructors(void **state)
+{
+    tni_link l;
+    tni_elf e;
+    char *bytes = seed_read("init", &e);
+
+    (void)state;
+    assert_int_equal(tni_link_read(&e, &l), TN_OK);
+    assert_int_equal(l.init_count, 2);
+    assert_int_equal(l.relocation_count, 2);
+    assert_int_equal(tni_link_quiet(&e, &l), TN_E_UNSUPPORTED);
+    assert_int_equal(tni_refusal_code(), 19);
+    assert_non_null(strstr(tni_error_message(), "would run 1 functions by being opened"));
+    l.init_count = 1;
+    assert_int_equal(tni_link_quiet(&e, &l), TN_OK);
+    l.init_count = 0;
+    assert_int_equal(tni_link_quiet(&e, &l), TN_OK);
+    l.init_count = 3; /* more than the file holds there */
+    l.init_array = UINT64_MAX - 7;
+    assert_int_equal(tni_link_quiet(&e, &l), TN_E_FORMAT);
+    l.init_count = UINT64_MAX;
+    assert_int_equal(tni_link_quiet(&e, &l), TN_E_UNSUPPORTED);
+    tni_free(bytes);
+}
+
 static void seeds(void **state)
 {
     static const struct {
@@ -125,10 +151,8 @@ static void libraries(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(seeds),
-        cmocka_unit_test(too_many),
-        cmocka_unit_test(own_plugins),
-        cmocka_unit_test(libraries),
+        cmocka_unit_test(seeds),       cmocka_unit_test(constructors), cmocka_unit_test(too_many),
+        cmocka_unit_test(own_plugins), cmocka_unit_test(libraries),
     };
 
     return cmocka_run_group_tests(tests, plugins_build, NULL);

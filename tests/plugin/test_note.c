@@ -10,7 +10,15 @@
 #include "plugin/internal.h"
 #include "support/scratch.h"
 
-enum { NOTE_AT = 512, DYNAMIC_AT = 400, IMAGE_BYTES = NOTE_AT + 36 + sizeof(tn_note) };
+/* Its size with the NUL is a multiple of 8. */
+#define PROVIDES "kernels@cpu pool:p1 op:x op:acme_* pool:q* options     "
+
+typedef struct whole_note {
+    tn_note note;
+    char provides[sizeof PROVIDES];
+} whole_note;
+
+enum { NOTE_AT = 512, DYNAMIC_AT = 400, IMAGE_BYTES = NOTE_AT + 36 + sizeof(whole_note) };
 
 typedef struct image {
     Elf64_Ehdr header;
@@ -30,15 +38,20 @@ static tn_note *note_in(image *im)
     return (tn_note *)(void *)at(im, NOTE_AT + 36);
 }
 
+static char *provides_in(image *im)
+{
+    return (char *)at(im, NOTE_AT + 36 + sizeof(tn_note));
+}
+
 static image image_make(void)
 {
-    static const tn_note note = {6,
-                                 sizeof(tn_note_body),
-                                 TN_NOTE_TYPE,
-                                 TN_NOTE_OWNER,
-                                 {TN_END(tn_note_body, provides), TN_MAGIC, TN_ABI_MAJOR, 0, 0, 0, "acme",
-                                  "1.2.3", TN_ABI_TAG, "", "Acme", "Apache-2.0", "a test",
-                                  "kernels@cpu pool:p1 op:x options"}};
+    static const whole_note note = {{6,
+                                     sizeof(tn_note_body) + sizeof PROVIDES,
+                                     TN_NOTE_TYPE,
+                                     TN_NOTE_OWNER,
+                                     {sizeof(tn_note_body), TN_MAGIC, TN_ABI_MAJOR, 0, 0, 0, "acme", "1.2.3",
+                                      TN_ABI_TAG, "", "Acme", "Apache-2.0", "a test"}},
+                                    PROVIDES};
     static const Elf64_Nhdr build_head = {4, 20, NT_GNU_BUILD_ID};
     const Elf64_Dyn dynamic[2] = {{DT_FLAGS, {DF_STATIC_TLS}}, {DT_NULL, {0}}};
     image im = {0};
@@ -87,11 +100,14 @@ static void good(void **state)
     assert_string_equal(note.body.version, "1.2.3");
     assert_string_equal(note.build_id, "000b16212c37424d58636e79848f9aa5b0bbc6d1");
     assert_int_equal(note.flags, TNI_NOTE_STATIC_TLS);
-    memset(&note, 0, sizeof note);
+    assert_string_equal(note.provides, PROVIDES);
+    tni_note_clear(&note);
     fwrite(&im, sizeof im, 1, f);
     fflush(f);
     assert_int_equal(tni_note_read(fileno(f), "t", &note), TN_OK);
     assert_string_equal(note.body.name, "acme");
+    assert_string_equal(note.provides, PROVIDES);
+    tni_note_clear(&note);
     fclose(f);
     assert_int_equal(tni_note_read(-1, "t", &note), TN_E_ARG);
 }
@@ -141,6 +157,12 @@ static void headers(void **state)
         {NOTE_AT + 36, 4, 5, 3},
         {NOTE_AT + 40, 4, 0xffffffff, 3}, /* body's size */
         {NOTE_AT + 40, 4, sizeof(tn_note_body) - 1, 3},
+        {NOTE_AT + 40, 4, sizeof(tn_note_body), 3},     /* no list behind the body */
+        {NOTE_AT + 40, 4, sizeof(tn_note_body) + 2, 3}, /* a list without an end */
+        {NOTE_AT + 56, 4, 0, 3},                        /* struct_size */
+        {NOTE_AT + 56, 4, sizeof(tn_note_body) - 4, 3},
+        {NOTE_AT + 56, 4, sizeof(tn_note_body) + sizeof PROVIDES, 3},
+        {NOTE_AT + 56, 4, 0xffffffff, 3},
         {NOTE_AT + 44, 4, 2, 3},     /* type */
         {NOTE_AT + 48, 1, 't', 3},   /* owner */
         {NOTE_AT, 4, 0xffffffff, 3}, /* the linker's note before ours */
@@ -155,6 +177,8 @@ static void headers(void **state)
 
         memcpy(at(&im, cases[i].offset), &cases[i].value, cases[i].size);
         code = read_code(&im, sizeof im, &note);
+        if (!code)
+            tni_note_clear(&note);
         if (code != cases[i].code)
             fail_msg("case %zu: L%02u instead of L%02u (%s)", i, code, cases[i].code, tni_error_message());
     }
@@ -170,7 +194,10 @@ static void texts(void **state)
     memset(note_in(&im)->body.name, 'a', sizeof note_in(&im)->body.name); /* no end */
     assert_int_equal(read_code(&im, sizeof im, &note), 3);
     im = image_make();
-    memset(note_in(&im)->body.provides, 'a', sizeof note_in(&im)->body.provides);
+    memset(provides_in(&im), 'a', sizeof PROVIDES);
+    assert_int_equal(read_code(&im, sizeof im, &note), 3);
+    im = image_make();
+    provides_in(&im)[3] = '\n';
     assert_int_equal(read_code(&im, sizeof im, &note), 3);
     im = image_make();
     note_in(&im)->body.name[0] = '\0';
@@ -184,6 +211,73 @@ static void texts(void **state)
     im = image_make();
     memcpy(note_in(&im)->body.summary, "\xc3\xa9", 2);
     assert_int_equal(read_code(&im, sizeof im, &note), 0);
+    tni_note_clear(&note);
+}
+
+/* A list of the greatest length, and one that is a byte longer. */
+static void long_lists(void **state)
+{
+    enum { MOST = TN_NOTE_PROVIDES_MAX };
+    static unsigned char bytes[sizeof(image) + MOST + 1];
+    image *im = (image *)(void *)bytes;
+    tni_note note;
+
+    (void)state;
+    for (uint32_t length = MOST; length <= MOST + 1u; length++) {
+        const image made = image_make();
+        uint32_t size = (uint32_t)sizeof(tn_note_body) + length;
+        char *list = provides_in(im);
+
+        memcpy(bytes, &made, sizeof made);
+        memset(list, 'o', length - 1);
+        list[length - 1] = '\0';
+        memcpy(list + length - 6, " op:z", 5);
+        note_in(im)->body_bytes = size;
+        im->segments[1].p_filesz = 36 + 20 + size;
+        assert_int_equal(read_code(bytes, sizeof bytes, &note), length > MOST ? 3 : 0);
+        if (length > MOST)
+            continue;
+        assert_int_equal(strlen(note.provides), MOST - 1);
+        assert_true(tni_note_provides(&note, "op", "z"));
+        tni_note_clear(&note);
+    }
+}
+
+/* The body of a later minor is longer: its list lies behind it. */
+static void later_body(void **state)
+{
+    image im = image_make();
+    tni_note note;
+
+    (void)state;
+    note_in(&im)->body.struct_size += 12;
+    assert_int_equal(read_code(&im, sizeof im, &note), 0);
+    assert_string_equal(note.provides, PROVIDES + 12);
+    tni_note_clear(&note);
+}
+
+/* What another draft lists is read where ours would lie, and never believed. */
+static void other_draft(void **state)
+{
+    image im = image_make();
+    tni_note note;
+
+    (void)state;
+    note_in(&im)->body.magic = TN_MAGIC - 1;
+    note_in(&im)->body.struct_size = 696;
+    assert_int_equal(read_code(&im, sizeof im, &note), 0);
+    assert_true(tni_note_provides(&note, "op", "x"));
+    assert_int_equal(tni_refuse_note(&note, tni_abi_of_core()), TN_E_UNSUPPORTED);
+    assert_int_equal(tni_refusal_code(), 5);
+    tni_note_clear(&note);
+    provides_in(&im)[3] = '\n';
+    assert_int_equal(read_code(&im, sizeof im, &note), 0);
+    assert_false(tni_note_provides(&note, "op", NULL));
+    tni_note_clear(&note);
+    note_in(&im)->body_bytes = sizeof(tn_note_body);
+    assert_int_equal(read_code(&im, sizeof im, &note), 0);
+    assert_null(note.provides);
+    assert_false(tni_note_provides(&note, "op", NULL));
 }
 
 static void two_notes(void **state)
@@ -209,7 +303,8 @@ static void bytes_changed(void **state)
         tn_philox(3, 0, n, words);
         for (int i = 0; i < 3; i++)
             *at(&im, (words[i] >> 8) % (i ? NOTE_AT + 60 : sizeof im)) = (unsigned char)words[i];
-        read_code(&im, words[3] % 4 ? sizeof im : words[3] % sizeof im, &note);
+        if (!read_code(&im, words[3] % 4 ? sizeof im : words[3] % sizeof im, &note))
+            tni_note_clear(&note);
     }
 }
 
@@ -219,25 +314,24 @@ static void provides(void **state)
         const char *kind, *id;
         bool found;
     } cases[] = {
-        {"kernels", "cpu", true},
-        {"kernels", "cp", false},
-        {"kernels", "cpux", false},
-        {"kernel", "cpu", false},
-        {"pool", "p1", true},
-        {"op", NULL, true},
-        {"op", "x", true},
-        {"op", "y", false},
-        {"options", NULL, true},
-        {"device", NULL, false},
-        {"kernels", NULL, true},
-        {"", NULL, false},
-        {"kernels", "cpu pool", false},
+        {"kernels", "cpu", true}, {"kernels", "cp", false}, {"kernels", "cpux", false},
+        {"kernel", "cpu", false}, {"pool", "p1", true},     {"op", NULL, true},
+        {"op", "x", true},        {"op", "y", false},       {"op", "acme_fft", true},
+        {"op", "acme_", true},    {"op", "acme", false},    {"op", "acme_*", true},
+        {"pool", "q1", false}, /* a star is for operators alone */
+        {"pool", "q*", true},     {"options", NULL, true},  {"device", NULL, false},
+        {"kernels", NULL, true},  {"", NULL, false},        {"kernels", "cpu pool", false},
     };
     image im = image_make();
+    tni_note note;
 
     (void)state;
+    assert_int_equal(read_code(&im, sizeof im, &note), 0);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        assert_true(tni_note_provides(&note_in(&im)->body, cases[i].kind, cases[i].id) == cases[i].found);
+        if (tni_note_provides(&note, cases[i].kind, cases[i].id) != cases[i].found)
+            fail_msg("%s %s", cases[i].kind, cases[i].id ? cases[i].id : "-");
+    tni_note_clear(&note);
+    assert_false(tni_note_provides(&note, "op", NULL));
 }
 
 static void refusals_by_note(void **state)
@@ -266,11 +360,11 @@ static void refusals_by_note(void **state)
     REFUSED((b->abi_minor_min = 4, b->abi_minor = 5), tni_abi_of_core(), 6);
     REFUSED(b->abi_minor = 2, &newer, 7);
     REFUSED(strcpy(b->isa, "x86-64-v9"), tni_abi_of_core(), 8);
-    REFUSED(b->struct_size = 100, tni_abi_of_core(), 3);
+    REFUSED(b->flags = 1, tni_abi_of_core(), 3);
     REFUSED(b->abi_minor_min = 1, tni_abi_of_core(), 3); /* needs more than it knows */
-    b->struct_size += 100;                               /* a later header's note */
-    b->abi_minor = 7;
+    b->abi_minor = 7;                                    /* of later headers */
     assert_int_equal(tni_refuse_note(&note, tni_abi_of_core()), TN_OK);
+    tni_note_clear(&note);
     assert_true(tni_isa_present(NULL) && tni_isa_present(""));
     assert_false(tni_isa_present("avx"));
 }
@@ -278,10 +372,12 @@ static void refusals_by_note(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good),      cmocka_unit_test(cut),
-        cmocka_unit_test(headers),   cmocka_unit_test(texts),
-        cmocka_unit_test(two_notes), cmocka_unit_test(bytes_changed),
-        cmocka_unit_test(provides),  cmocka_unit_test(refusals_by_note),
+        cmocka_unit_test(good),        cmocka_unit_test(cut),
+        cmocka_unit_test(headers),     cmocka_unit_test(texts),
+        cmocka_unit_test(two_notes),   cmocka_unit_test(bytes_changed),
+        cmocka_unit_test(provides),    cmocka_unit_test(refusals_by_note),
+        cmocka_unit_test(long_lists),  cmocka_unit_test(later_body),
+        cmocka_unit_test(other_draft),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

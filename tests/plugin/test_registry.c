@@ -151,11 +151,8 @@ static void refused_by_loader(void **state)
     static const char undefined[] =
         "int nowhere_defined(void); int call(void); int call(void) { return nowhere_defined(); }\n";
     static const char note_only[] = "#include \"tenon/plugin/plugin.h\"\n"
-                                    "static const tn_note n __attribute__((section(\".note.tenon\"), used, "
-                                    "aligned(4))) = {6, sizeof(tn_note_body), 1,\n"
-                                    "\"Tenon\", {TN_END(tn_note_body, provides), TN_MAGIC, 1, 0, 0, 0, "
-                                    "\"acme\", \"1.0\", TN_ABI_TAG, \"\", \"\", \"\",\n"
-                                    "\"\", \"pool:p1\"}};\n";
+                                    "TN_NOTE_DEFINE(n, \"acme\", \"1.0\", \"\", \"\", \"\", \"\", "
+                                    "\"pool:p1\");\n";
     const char *folder;
     char flags[2 * SCRATCH_PATH_BYTES];
 
@@ -451,7 +448,7 @@ static void inside(void **state)
     assert_int_equal(reentered_status, TN_E_STATE); /* a plugin may not load others from its init */
     assert_int_equal(p->state, TNI_PLUGIN_LOADED);
     assert_ptr_equal(p->host.service(&p->host, "mine"), &service);
-    assert_true(tni_note_provides(&p->note.body, "pool", "inner"));
+    assert_true(tni_note_provides(&p->note, "pool", "inner"));
     assert_int_equal(tni_registry_add_static(f.registry, &d, &p), TN_E_KEY);
     bad = d;
     bad.magic++;

@@ -537,7 +537,7 @@ tn_status op_node_run(op_node *n, op_tensor *const *in, const tn_shape *out_shap
     static const uint64_t step = 7;
     static const tn_call_ops call_ops = {
         .struct_size = TN_END(tn_call_ops, complete), .resize = call_resize, .alloc = call_alloc};
-    const tn_rng rng = {.seed = 42, .stream = 0, .step = &step, .step_add = 0};
+    const tn_rng rng = {.struct_size = (uint32_t)TN_END(tn_rng, step_add), .seed = 42, .step = &step};
     const tn_tensor *tin[OP_ARGS_MAX], *tout[OP_ARGS_MAX];
     uint8_t modes[OP_ARGS_MAX];
     op_call call = {.node = n};

@@ -235,12 +235,16 @@ static void inplace_find(const planner *w, tn_plan *plan)
 static tn_status code_check(const tn_node *n, fused_plan *p, tn_err *err)
 {
     const char *text = tn_value_pointer(n->attrs[TN_fused_pointwise_program]);
+    int32_t dtypes[TN_POINT_INPUTS_MAX];
 
     if (tn_point_read(text, &p->code, NULL))
         return tn_fail(err, TN_E_ATTR, "program cannot be read");
     if (p->code.input_count > n->in_count || p->code.output_count != n->out_count ||
         n->in_count > TN_POINT_INPUTS_MAX)
         return tn_fail(err, TN_E_ATTR, "program is for another number of inputs or outputs");
+    for (uint32_t i = 0; i < n->in_count; i++)
+        dtypes[i] = n->in[i]->dtype;
+    tn_point_dtypes(&p->code, dtypes);
     for (uint32_t o = 0; o < n->out_count; o++)
         if (!tncpu_same_shape(n->out[o], n->out[0]) ||
             n->out[o]->dtype != p->code.step[p->code.output[o] - TN_POINT_RESULT].dtype)

@@ -30,8 +30,8 @@ enum {
 };
 
 extern const tncpu_loop tncpu_loops[TNCPU_LOOP_COUNT][TNCPU_KINDS];
-/* Of f32: those of loops*_wide.list, for processors that have the instructions; NULL where tncpu_loops has the
- * only one. */
+/* Of f32: those of loops*_wide.list, for processors that have the instructions; NULL where tncpu_loops has
+ * the only one. */
 extern const tncpu_loop tncpu_loops_f32_avx2[TNCPU_LOOP_COUNT], tncpu_loops_f32_avx512[TNCPU_LOOP_COUNT];
 /* The loop for this processor: of the same bits as the one of tncpu_loops. */
 tncpu_loop tncpu_loop_of(uint32_t loop, uint32_t kind);

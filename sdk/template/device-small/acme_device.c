@@ -221,13 +221,20 @@ static tn_status copy_run(void *arg, tn_err *err)
     return TN_OK;
 }
 
-/* All places are in reach of the host. Where that is not so: TN_E_UNSUPPORTED, and the host goes another way.
- */
+/* Memory of the host, pinned or not, or of this device. For the rest: TN_E_UNSUPPORTED, and the host goes
+ * another way. */
+static int reached(const tn_place *p)
+{
+    return !p->type || p->memory != TN_MEMORY_DEVICE || strcmp(p->type, "acme-device") == 0;
+}
+
 static tn_status stream_copy(tn_stream *s, const tn_place *dst, const tn_place *src, uint64_t bytes,
                              tn_err *err)
 {
     copy_work work = {dst->data, src->data, bytes};
 
+    if (!reached(dst) || !reached(src))
+        return tn_fail(err, TN_E_UNSUPPORTED, "one end of the copy is another device's memory");
     return stream_call(s, copy_run, &work, err);
 }
 

@@ -236,13 +236,22 @@ tn_status tnfake_stream_call(tn_stream *stream, tn_status (*fn)(void *arg, tn_er
     return tnfake_submit(stream, &(tnfake_item){.kind = TNFAKE_CALL, .fn = fn, .arg = arg}, err);
 }
 
+/* The host's memory, pinned or not, or that of a device of this plugin. */
+static bool reached(const tn_stream *stream, const tn_place *p)
+{
+    if (!p->type)
+        return p->device == -1;
+    if (strcmp(p->type, tnfake_device_ops.head.id) != 0)
+        return p->memory != TN_MEMORY_DEVICE;
+    return p->device >= 0 && p->device < (int32_t)stream->device->plugin->devices;
+}
+
 tn_status tnfake_copy(tn_stream *stream, const tn_place *dst, const tn_place *src, uint64_t bytes,
                       tn_err *err)
 {
     if (!stream || !dst || !src || (bytes && (!dst->data || !src->data)) || bytes > SIZE_MAX)
         return tn_fail(err, TN_E_ARG, "a copy needs a stream and two places");
-    if (dst->device < -1 || src->device < -1 || dst->device >= (int32_t)stream->device->plugin->devices ||
-        src->device >= (int32_t)stream->device->plugin->devices)
+    if (!reached(stream, dst) || !reached(stream, src))
         return tn_fail(err, TN_E_UNSUPPORTED, "one end of the copy is no place of a fake device or the host");
     return tnfake_submit(
         stream, &(tnfake_item){.kind = TNFAKE_COPY, .dst = dst->data, .src = src->data, .bytes = bytes}, err);

@@ -178,6 +178,23 @@ static void graph_memory_free(tn_device_handle *device, int32_t memory, void *da
     tnfake_device_ops.free(device, memory, data);
 }
 
+/* The fake device knows its own memory by its own name. */
+static tn_place as_fake(const tn_place *p)
+{
+    tn_place own = *p;
+
+    own.type = p->type && !strcmp(p->type, "recorder") ? tnfake_device_ops.head.id : p->type;
+    return own;
+}
+
+static tn_status recorder_copy(tn_stream *stream, const tn_place *dst, const tn_place *src, uint64_t bytes,
+                               tn_err *err)
+{
+    const tn_place to = as_fake(dst), from = as_fake(src);
+
+    return tnfake_copy(stream, &to, &from, bytes, err);
+}
+
 static const tn_device_ops graph_ops = {
     .head = TN_CAPABILITY(tn_device_ops, graph_free, TN_KIND_DEVICE, "recorder"),
     .count = graph_count,
@@ -196,7 +213,7 @@ static const tn_device_ops graph_ops = {
     .event_wait = graph_event_wait,
     .event_query = tnfake_event_query,
     .event_notify = tnfake_event_notify,
-    .copy = tnfake_copy,
+    .copy = recorder_copy,
     .graph_begin = tnfake_graph_begin,
     .graph_end = graph_end,
     .graph_update = DEFECT == HALF ? NULL : graph_update,

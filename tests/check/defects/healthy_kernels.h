@@ -100,6 +100,8 @@ static tn_status far_copy(tn_stream *stream, const tn_place *dst, const tn_place
 
     to.data = to.memory == TN_MEMORY_DEVICE ? near(to.data) : to.data;
     from.data = from.memory == TN_MEMORY_DEVICE ? near(from.data) : from.data;
+    to.type = to.type && !strcmp(to.type, "far") ? tnfake_device_ops.head.id : to.type;
+    from.type = from.type && !strcmp(from.type, "far") ? tnfake_device_ops.head.id : from.type;
     return tnfake_copy(stream, &to, &from, bytes, err);
 }
 

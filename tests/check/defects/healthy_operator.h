@@ -53,6 +53,12 @@ enum {
     WRONG_LARGE,
     WRONG_WIDE,
     READS_BEHIND,
+    UNKNOWN_OPERATOR,
+    UNKNOWN_EFFECT,
+    UNKNOWN_EXEC,
+    UNKNOWN_ATTRIBUTE,
+    UNKNOWN_KERNEL,
+    UNKNOWN_PLAN,
 };
 
 #ifndef TRESPASS
@@ -67,7 +73,13 @@ enum {
 
 static const tn_attr_def line_attrs[] = {
     TN_ATTR_FLOAT_RUN("scale", "2.0", "what each element is multiplied by"),
-    TN_ATTR_CHOICE("kind", "sum", "sum|mean", "what total is"),
+    {.name = "kind",
+     .type = TN_ATTR_T_CHOICE,
+     .choices = "sum|mean",
+     .default_text = "sum",
+     .doc = "what total is",
+     .min = 1,
+     .reserved = DEFECT == UNKNOWN_ATTRIBUTE},
     TN_ATTR_END,
 };
 
@@ -117,7 +129,11 @@ static const tn_op line_op = {
     .attrs = line_attrs,
     .inputs = line_in,
     .outputs = line_out,
-    .flags = DEFECT == ZERO_GRADIENT ? TN_OP_ZERO_GRADIENT : 0,
+    .exec = DEFECT == UNKNOWN_EXEC ? TN_EXEC_COLLECTIVE : TN_EXEC_KERNEL,
+    .flags = DEFECT == ZERO_GRADIENT      ? TN_OP_ZERO_GRADIENT
+             : DEFECT == UNKNOWN_OPERATOR ? 1u << 30
+                                          : 0,
+    .effects = DEFECT == UNKNOWN_EFFECT ? TN_EFFECT_HOST : 0,
     .shape = line_shape,
     .dtype = float_dtype,
     .gradient = DEFECT == ZERO_GRADIENT ? NULL : line_gradient,
@@ -202,7 +218,7 @@ static tn_status line_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
     if (DEFECT == LEAKS_PLAN)
         (void)memory->alloc(host, 24, 8);
     plan->state = s;
-    plan->flags = TN_PLAN_THREAD_INVARIANT;
+    plan->flags = TN_PLAN_THREAD_INVARIANT | (DEFECT == UNKNOWN_PLAN ? 1u << 20 : 0);
     plan->threads = node->threads;
     plan->workspace_bytes =
         (uint64_t)(count / CHUNK + 1) * sizeof(double) - (DEFECT == SHORT_WORKSPACE ? 8 : 0);
@@ -362,8 +378,8 @@ static const char *const square_types[] = {"data:f32,f64,i32", "output:=data", N
     {                                                                                                        \
         .struct_size = (uint32_t)TN_END(tn_kernel, release), .rank = 64, .op = op_, .name = "defect",        \
         .device = "cpu", .isa = "", .op_version_min = 1, .op_version_max = 1,                                \
-        .flags = TN_KERNEL_DETERMINISTIC | (flags_), .types = types_, .prepare = prepare_, .run = run_,      \
-        .release = release_                                                                                  \
+        .flags = TN_KERNEL_DETERMINISTIC | (flags_) | (DEFECT == UNKNOWN_KERNEL ? 1u << 12 : 0),             \
+        .types = types_, .prepare = prepare_, .run = run_, .release = release_                               \
     }
 #define LINE_FLAGS                                                                                           \
     (TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO | TN_KERNEL_EMPTY_OK |                                             \

@@ -312,6 +312,9 @@ static tn_status queue_copy(tn_stream *s, const tn_place *dst, const tn_place *s
 {
     const bool peers = dst->device >= 0 && src->device >= 0 && dst->device != src->device;
 
+    if ((dst->type && strcmp(dst->type, "defect-queue") != 0) ||
+        (src->type && strcmp(src->type, "defect-queue") != 0))
+        return tn_fail(err, TN_E_UNSUPPORTED, "memory of another device");
     if (DEFECT == PEER_HALF && peers)
         bytes /= 2;
     if (DEFECT == COPY_NOW) {

@@ -54,12 +54,12 @@ static tn_draw draw_of(const tn_rng *rng)
     const uint64_t run = DEFECT == OWN_GENERATOR ? ++runs : 0, step = *rng->step;
     const tn_rng taken[] = {
         [HEALTHY] = *rng,
-        [FIXED_NUMBERS] = {1, 0, &step, 0 - step},
-        [OWN_GENERATOR] = {rng->seed, rng->stream, &run, 0},
-        [SEED_ONLY] = {rng->seed, rng->stream, &step, 0 - step},
-        [STEP_ONLY] = {1, rng->stream, &step, rng->step_add},
-        [DRAW_ONLY] = {rng->seed, rng->stream, &step, 0},
-        [ONE_DEVICE] = {rng->seed, 0, &step, rng->step_add},
+        [FIXED_NUMBERS] = {.seed = 1, .step = &step, .step_add = 0 - step},
+        [OWN_GENERATOR] = {.seed = rng->seed, .stream = rng->stream, .step = &run},
+        [SEED_ONLY] = {.seed = rng->seed, .stream = rng->stream, .step = &step, .step_add = 0 - step},
+        [STEP_ONLY] = {.seed = 1, .stream = rng->stream, .step = &step, .step_add = rng->step_add},
+        [DRAW_ONLY] = {.seed = rng->seed, .stream = rng->stream, .step = &step},
+        [ONE_DEVICE] = {.seed = rng->seed, .step = &step, .step_add = rng->step_add},
     };
 
     return tn_draw_of(&taken[DEFECT]);

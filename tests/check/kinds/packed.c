@@ -20,8 +20,8 @@ static tn_status rows_shape(tn_infer *i)
     tn_status st = TN_OK;
 
     for (int32_t round = 0; round < 2 && !st; round++)
-        if (!(st = tn_shape_unify(i, i->in_shape[0], &columns)) &&
-            !(st = tn_shape_unify(i, i->in_shape[1], &weight)) &&
+        if (!(st = tn_shape_unify(i, i->in_shape[0], &weight)) &&
+            !(st = tn_shape_unify(i, i->in_shape[1], &columns)) &&
             !(st = tn_shape_unify(i, i->in_shape[2], &rows)) &&
             !(st = tn_shape_unify(i, i->out_shape[0], &rows))) {
             columns.dim[0] = columns.dim[0] < 0 ? weight.dim[1] : columns.dim[0];
@@ -30,20 +30,20 @@ static tn_status rows_shape(tn_infer *i)
             weight.dim[1] = columns.dim[0];
         }
     for (int32_t k = 0; k < 3 && !st; k++)
-        st = tn_shape_unify(i, i->in_shape[k], k == 0 ? &columns : k == 1 ? &weight : &rows);
+        st = tn_shape_unify(i, i->in_shape[k], k == 0 ? &weight : k == 1 ? &columns : &rows);
     return st ? st : tn_shape_unify(i, i->out_shape[0], &rows);
 }
 
 /* The weights may be anything of this kind; they say nothing of the rest. */
 static tn_status rows_dtype(tn_infer *i)
 {
-    const int32_t weight = i->in_dtype[1];
+    const int32_t weight = i->in_dtype[0];
     int32_t value = TN_DTYPE_UNKNOWN;
 
     if (weight >= 0 && weight != TN_I4 && weight != TN_U4 && weight != TN_I8 && weight != TN_U8)
         return tn_fail(i->err, TN_E_DTYPE, "weights are int4, uint4, int8 or uint8");
     for (uint32_t k = 0; k < 3; k++) {
-        const int32_t one = k == 0 ? i->in_dtype[0] : k == 1 ? i->in_dtype[2] : i->out_dtype[0];
+        const int32_t one = k == 0 ? i->in_dtype[1] : k == 1 ? i->in_dtype[2] : i->out_dtype[0];
 
         if (one >= 0 && one != TN_F32 && one != TN_F64)
             return tn_fail(i->err, TN_E_DTYPE, "data and scales are float32 or float64");
@@ -51,11 +51,11 @@ static tn_status rows_dtype(tn_infer *i)
             return tn_fail(i->err, TN_E_DTYPE, "data and scales have one data type");
         value = one >= 0 ? one : value;
     }
-    i->in_dtype[0] = i->in_dtype[2] = i->out_dtype[0] = value;
+    i->in_dtype[1] = i->in_dtype[2] = i->out_dtype[0] = value;
     return TN_OK;
 }
 
-static const char *const rows_in[] = {"data", "weight", "scale", NULL}, *const rows_out[] = {"output", NULL};
+static const char *const rows_in[] = {"weight", "data", "scale", NULL}, *const rows_out[] = {"output", NULL};
 static const tn_op rows_op = {
     .struct_size = (uint32_t)TN_END(tn_op, gradient),
     .version = 1,
@@ -99,14 +99,14 @@ static int32_t weight_get(const tn_tensor *w, int64_t row, int64_t column)
 
 static tn_status rows_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const tn_tensor *w = x->in[1], *y = x->out[0];
+    const tn_tensor *w = x->in[0], *y = x->out[0];
 
     (void)plan, (void)err;
     for (int64_t r = 0; r < w->shape[0] && x->modes[0] != TN_MODE_NONE; r++) {
         double sum = 0;
 
         for (int64_t k = 0; k < w->shape[1]; k++)
-            sum += element_get(x->in[0], k) * weight_get(w, r, k);
+            sum += element_get(x->in[1], k) * weight_get(w, r, k);
         sum *= element_get(x->in[2], r);
         if (y->dtype == TN_F64)
             ((double *)y->data)[r] = sum;
@@ -116,7 +116,7 @@ static tn_status rows_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-static const char *const types[] = {"data:f32,f64", "weight:i4,u4,i8,u8", "*:=data", NULL};
+static const char *const types[] = {"weight:i4,u4,i8,u8", "data:f32,f64", "*:=data", NULL};
 static const tn_kernel rows_kernel = {
     .struct_size = (uint32_t)TN_END(tn_kernel, release),
     .rank = 64,

@@ -115,6 +115,18 @@ typedef struct tn_tuple {
 /** Points to where the layout's owner describes a private memory order; NULL means dense or strided. */
 typedef struct tn_layout tn_layout;
 
+/**
+ * What the integers of a tensor stand for: scale * (integer - zero point). Reserved: hosts make none before
+ * they have operators that read it, and `tn_tensor.quantization` is NULL.
+ */
+typedef struct tn_quantization {
+    uint32_t struct_size;
+    int32_t axis;              /* that the scales belong to; -1: there is one scale */
+    int64_t count;             /* of scales: 1, or the length of the axis */
+    const double *scale;       /* `count` of them */
+    const int64_t *zero_point; /* `count` of them; NULL: all are 0 */
+} tn_quantization;
+
 /** A tensor as kernels see it. Strides count elements and are never negative. */
 typedef struct tn_tensor {
     void *data;
@@ -124,9 +136,10 @@ typedef struct tn_tensor {
     uint64_t bytes;                 /* that may be touched, counted from `data` */
     uint64_t version;               /* of the storage; moves with every write */
     int32_t ndim, dtype;
-    int32_t device;           /* index within its type */
-    uint16_t storage, memory; /* TN_STORAGE_…, TN_MEMORY_… */
-    uint64_t reserved[4];
+    int32_t device;                      /* index within its type */
+    uint16_t storage, memory;            /* TN_STORAGE_…, TN_MEMORY_… */
+    const tn_quantization *quantization; /* NULL: the numbers stand for themselves */
+    uint64_t reserved[3];
 } tn_tensor;
 
 /** One attribute of an operator. `choices` of a choice: names divided by '|', in the order of their index. */
@@ -161,6 +174,7 @@ typedef struct tn_attr_def {
 #define TN_ATTR_F_SHAPE                                                                                      \
     4u /* with TN_ATTR_F_RUNTIME: it decides shapes. They are inferred at every call, and the resulting      \
           shapes, not the value, are part of the signature */
+#define TN_ATTR_F_KNOWN (TN_ATTR_F_RUNTIME | TN_ATTR_F_COUNT | TN_ATTR_F_SHAPE) /* others are refused */
 
 /** An item of a TN_ATTR_T_OPT_TUPLE that is None. */
 #define TN_NONE_ITEM INT64_MIN
@@ -193,12 +207,13 @@ typedef struct tn_capability {
 #define TN_KIND_KERNELS 2 /* tn_kernel_table: kernels for one device type */
 #define TN_KIND_DEVICE 3  /* tn_device_ops */
 #define TN_KIND_POOL 4    /* tn_pool_ops */
-#define TN_KIND_TRANSPORT 5
-#define TN_KIND_COLLECTIVE 6
-#define TN_KIND_ITER 7
-#define TN_KIND_FORMAT 8
-#define TN_KIND_PASS 9
-#define TN_KIND_OPTIONS 10 /* tn_option_table: rows as in options.list */
+/* Kinds 5 to 9 are sketches: no host uses them yet, and each refuses a plugin that brings one (L13). */
+#define TN_KIND_TRANSPORT 5  /* tn_transport_ops, transport.h */
+#define TN_KIND_COLLECTIVE 6 /* tn_collective_ops, collective.h */
+#define TN_KIND_ITER 7       /* tn_iter_ops, iter.h */
+#define TN_KIND_FORMAT 8     /* tn_format_ops, format.h */
+#define TN_KIND_PASS 9       /* tn_pass_ops, pass.h */
+#define TN_KIND_OPTIONS 10   /* tn_option_table: rows as in options.list */
 
 /* ---- inline helpers ---------------------------------------------------------------------------------- */
 

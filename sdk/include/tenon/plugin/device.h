@@ -32,12 +32,18 @@ typedef struct tn_device_info {
 
 #define TN_DEVICE_F_HOST_ADDRESSABLE                                                                         \
     1u /* the host may read and write device memory when no work is pending on it */
+#define TN_DEVICE_F_KNOWN TN_DEVICE_F_HOST_ADDRESSABLE
 
-/** One end of a copy: where the bytes lie. `device` counts within the plugin's type; -1: host memory. */
+/**
+ * One end of a copy: where the bytes lie. `device` counts within `type`. Host memory has type NULL and device
+ * -1. The type may be that of another plugin: its pinned memory is the host's for others. A device that
+ * cannot reach its own memory (TN_MEMORY_DEVICE) answers TN_E_UNSUPPORTED.
+ */
 typedef struct tn_place {
     void *data;
     int32_t device;
-    int32_t memory; /* TN_MEMORY_… */
+    int32_t memory;   /* TN_MEMORY_… */
+    const char *type; /* of the device: tn_device_ops.head.id, "cuda" */
 } tn_place;
 
 typedef struct tn_device_ops {

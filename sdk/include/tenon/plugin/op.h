@@ -20,8 +20,7 @@ typedef struct tn_plan tn_plan;
 typedef struct tn_exec tn_exec;
 typedef struct tn_infer tn_infer;
 typedef struct tn_grad tn_grad;
-typedef struct tn_graph tn_graph; /* the host's */
-typedef struct tn_call tn_call;   /* the host's: one running call */
+typedef struct tn_call tn_call; /* the host's: one running call */
 
 /* ---- inference --------------------------------------------------------------------------------------- */
 
@@ -112,6 +111,7 @@ typedef struct tn_attr_text {
 #define TN_EMIT_INHERIT 1u /* attributes of the same name are taken over from the forward node */
 #define TN_EMIT_BACKWARD                                                                                     \
     2u /* the new node is this operator's backward: its kernel may read what the forward saved */
+#define TN_EMIT_KNOWN (TN_EMIT_INHERIT | TN_EMIT_BACKWARD)
 
 typedef struct tn_emit {
     uint32_t struct_size, flags;
@@ -187,14 +187,15 @@ typedef struct tn_body_ops {
 #define TN_BODY_FUNCTIONS "maximum, minimum, power, hypot, mod, where(condition, x, y)"
 
 #define TN_EXEC_KERNEL 0
-#define TN_EXEC_SUBGRAPH 1 /* run_bodies */
-#define TN_EXEC_HOST 2
-#define TN_EXEC_COPY 3
-#define TN_EXEC_COLLECTIVE 4
+#define TN_EXEC_SUBGRAPH 1   /* run_bodies */
+#define TN_EXEC_HOST 2       /* kernels that may call the host: they run on its threads for callbacks */
+#define TN_EXEC_COPY 3       /* the library's own copies between devices; refused in other definitions */
+#define TN_EXEC_COLLECTIVE 4 /* reserved: refused until a host runs it */
 
-#define TN_EFFECT_RANDOM 1u /* takes a draw of the device's counter */
-#define TN_EFFECT_HOST 2u
-#define TN_EFFECT_COLLECTIVE 4u
+#define TN_EFFECT_RANDOM 1u     /* takes a draw of the device's counter */
+#define TN_EFFECT_HOST 2u       /* reserved, refused */
+#define TN_EFFECT_COLLECTIVE 4u /* reserved, refused */
+#define TN_EFFECT_KNOWN TN_EFFECT_RANDOM
 
 #define TN_OP_POINTWISE 1u /* output element i depends on input elements i only (equal shapes) */
 #define TN_OP_BACKWARD 2u  /* a part of gradients: calls, symbols and files cannot name it */
@@ -207,6 +208,9 @@ typedef struct tn_body_ops {
 #define TN_OP_ZERO_GRADIENT                                                                                  \
     16u /* the gradient of every input is zero; `gradient` is NULL (argmax, floor, comparisons) */
 #define TN_OP_INTERNAL 32u /* made by Tenon's passes and copies: calls, symbols and files cannot name it */
+#define TN_OP_KNOWN                                                                                          \
+    (TN_OP_POINTWISE | TN_OP_BACKWARD | TN_OP_VIEW | TN_OP_IGNORE_HEAD | TN_OP_CHECKS_VALUES |               \
+     TN_OP_MUTATES_TRAINING | TN_OP_ZERO_GRADIENT | TN_OP_INTERNAL)
 
 /**
  * One operator. `inputs` and `outputs` are NULL-ended; a last input such as "arg*" is variadic ("arg0",
@@ -323,9 +327,17 @@ struct tn_layout {
     uint64_t memory_bytes; /* that a tensor in this layout takes */
 };
 #define TN_LAYOUT_POINTWISE 1u /* elementwise kernels of anyone may run over its memory */
+#define TN_LAYOUT_KNOWN TN_LAYOUT_POINTWISE
 
-/** A random stream: element k of a draw uses counter k. Draw number = *step + step_add. */
+/**
+ * A random stream: element k of a draw uses counter k. Draw number = *step + step_add.
+ *
+ * `step` points to memory that the host and the kernel's device both read: the host's own for kernels of the
+ * host, pinned memory of the device (TN_MEMORY_PINNED) for others, or the host's where the device has none.
+ * Work that a kernel queues on its stream may read it there. It does not change before the call is done.
+ */
 typedef struct tn_rng {
+    uint32_t struct_size, reserved;
     uint64_t seed, stream; /* key: seed and device index */
     const uint64_t *step;
     uint64_t step_add;
@@ -376,7 +388,6 @@ typedef struct tn_node {
     const tn_tensor *const *in, *const *out; /* shape -1: known after run */
     const uint8_t *modes;                    /* per output: TN_MODE_… */
     const tn_plan *forward; /* of a backward: the forward's plan, if the same plugin made it */
-    const tn_graph *const *subgraphs;
     const tn_prepare_ops *host;
 } tn_node;
 
@@ -384,6 +395,7 @@ typedef struct tn_node {
 #define TN_PLAN_THREAD_INVARIANT 2u /* the same bits for every thread count */
 #define TN_PLAN_RESIZES 4u          /* calls call_ops.resize for outputs of unknown shape */
 #define TN_PLAN_PARALLEL 8u         /* `run` opens an OpenMP region */
+#define TN_PLAN_KNOWN (TN_PLAN_CAPTURABLE | TN_PLAN_THREAD_INVARIANT | TN_PLAN_RESIZES | TN_PLAN_PARALLEL)
 
 /** What `prepare` fills in; the host presets zeros, -1 and NULL. Immutable afterwards. */
 struct tn_plan {
@@ -443,6 +455,9 @@ struct tn_exec {
     64u /* the _fused_pointwise kernel of its plugin computes this operator with the same bits: programs may \
            fuse it with its neighbours (plugin/pointwise.h) */
 #define TN_KERNEL_LAYOUTS 32u /* takes private layouts and may ask for them where TN_NODE_LAYOUTS says so */
+#define TN_KERNEL_KNOWN                                                                                      \
+    (TN_KERNEL_DETERMINISTIC | TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO | TN_KERNEL_ASYNC | TN_KERNEL_EMPTY_OK | \
+     TN_KERNEL_POINTWISE | TN_KERNEL_LAYOUTS)
 
 /**
  * One kernel. It serves versions op_version_min to op_version_max of the definition, and later ones where

@@ -130,7 +130,7 @@ struct tn_host {
  * choice. */
 typedef struct tn_option_row {
     uint32_t struct_size;
-    uint32_t flags;
+    uint32_t flags; /* 0 */
     const char *key, *type, *choices, *default_text, *help, *since;
     double min, max;
 } tn_option_row;
@@ -170,20 +170,20 @@ typedef struct tn_plugin {
 #define TN_NOTE_VERSION_BYTES 32
 #define TN_NOTE_TAG_BYTES 32
 #define TN_NOTE_ISA_BYTES 32
-#define TN_NOTE_PROVIDES_BYTES 256
 #define TN_NOTE_TEXT_BYTES 96
+#define TN_NOTE_PROVIDES_MAX 65536 /* bytes, with the NUL at the end */
 
 /*
  * What the host reads from the file before any of its code runs. Only uint32_t and char, so that no padding
- * can move anything. `provides` lists what the file gives, divided by spaces: "kernels@cpu device:cuda
- * pool:round op:acme_fft options".
+ * can move anything. Behind the body, from `struct_size` to the end of the note, stands the text `provides`:
+ * what the file gives, divided by spaces: "kernels@cpu device:cuda pool:round op:acme_fft op:fft_* options".
+ * A star ends the name of several operators.
  */
 typedef struct tn_note_body {
     uint32_t struct_size, magic, abi_major, abi_minor, abi_minor_min, flags;
     char name[TN_NOTE_NAME_BYTES], version[TN_NOTE_VERSION_BYTES], tag[TN_NOTE_TAG_BYTES],
         isa[TN_NOTE_ISA_BYTES];
     char vendor[TN_NOTE_TEXT_BYTES], license[TN_NOTE_TEXT_BYTES], summary[TN_NOTE_TEXT_BYTES];
-    char provides[TN_NOTE_PROVIDES_BYTES];
 } tn_note_body;
 
 typedef struct tn_note {
@@ -193,16 +193,33 @@ typedef struct tn_note {
 } tn_note;
 
 #if defined(__cplusplus)
-static_assert(offsetof(tn_note, body) == 20, "the note must not be padded");
-static_assert(sizeof(tn_note_body) == 24 + 4 * 32 + 3 * 96 + 256, "the note must not be padded");
+#define TN_STATIC_ASSERT(what, text) static_assert(what, text)
 #else
-_Static_assert(offsetof(tn_note, body) == 20, "the note must not be padded");
-_Static_assert(sizeof(tn_note_body) == 24 + 4 * 32 + 3 * 96 + 256, "the note must not be padded");
+#define TN_STATIC_ASSERT(what, text) _Static_assert(what, text)
 #endif
+
+TN_STATIC_ASSERT(offsetof(tn_note, body) == 20, "the note must not be padded");
+TN_STATIC_ASSERT(sizeof(tn_note_body) == 24 + 4 * 32 + 3 * 96, "the note must not be padded");
+TN_STATIC_ASSERT(sizeof(tn_note) == 20 + sizeof(tn_note_body), "`provides` follows the body at once");
 
 #define TN_PLUGIN_EXPORT __attribute__((visibility("default")))
 
 extern TN_PLUGIN_EXPORT const tn_plugin tn_plugin_v1;
+
+/** The note alone: TN_PLUGIN_DEFINE makes it. */
+#define TN_NOTE_DEFINE(VARIABLE, NAME, VERSION, VENDOR, LICENSE, SUMMARY, ISA, PROVIDES)                     \
+    TN_STATIC_ASSERT(sizeof(PROVIDES) <= TN_NOTE_PROVIDES_MAX, "PROVIDES is over 64 KiB");                   \
+    static const struct {                                                                                    \
+        tn_note note;                                                                                        \
+        char provides[sizeof(PROVIDES)];                                                                     \
+    } VARIABLE __attribute__((section(".note.tenon"), used, aligned(4))) = {                                 \
+        {6u,                                                                                                 \
+         (uint32_t)(sizeof(tn_note_body) + sizeof(PROVIDES)),                                                \
+         TN_NOTE_TYPE,                                                                                       \
+         TN_NOTE_OWNER,                                                                                      \
+         {(uint32_t)TN_END(tn_note_body, summary), TN_MAGIC, TN_ABI_MAJOR, TN_ABI_TARGET, TN_ABI_MIN, 0u,    \
+          NAME, VERSION, TN_ABI_TAG, ISA, VENDOR, LICENSE, SUMMARY}},                                        \
+        PROVIDES}
 
 /**
  * Defines the descriptor and its note. Texts are string literals.
@@ -211,18 +228,11 @@ extern TN_PLUGIN_EXPORT const tn_plugin tn_plugin_v1;
  * kernels@cpu", acme_init, acme_fini, NULL, acme_capabilities);
  *
  * INIT, FINI and FORK may be NULL; CAPABILITIES is a NULL-ended array of tables. `ISA` is what the whole file
- * needs
- * ("" or x86-64-v2, -v3, -v4); single kernels name theirs.
+ * needs ("" or x86-64-v2, -v3, -v4); single kernels name theirs. PROVIDES is as long as it needs to be.
  */
 #define TN_PLUGIN_DEFINE(NAME, VERSION, VENDOR, LICENSE, SUMMARY, ISA, PROVIDES, INIT, FINI, FORK,           \
                          CAPABILITIES)                                                                       \
-    static const tn_note tn_plugin_note __attribute__((section(".note.tenon"), used, aligned(4))) = {        \
-        6u,                                                                                                  \
-        (uint32_t)sizeof(tn_note_body),                                                                      \
-        TN_NOTE_TYPE,                                                                                        \
-        TN_NOTE_OWNER,                                                                                       \
-        {(uint32_t)TN_END(tn_note_body, provides), TN_MAGIC, TN_ABI_MAJOR, TN_ABI_TARGET, TN_ABI_MIN, 0u,    \
-         NAME, VERSION, TN_ABI_TAG, ISA, VENDOR, LICENSE, SUMMARY, PROVIDES}};                               \
+    TN_NOTE_DEFINE(tn_plugin_note, NAME, VERSION, VENDOR, LICENSE, SUMMARY, ISA, PROVIDES);                  \
     const tn_plugin tn_plugin_v1 = {(uint32_t)TN_END(tn_plugin, capabilities),                               \
                                     TN_MAGIC,                                                                \
                                     TN_ABI_MAJOR,                                                            \

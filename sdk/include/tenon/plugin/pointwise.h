@@ -32,7 +32,7 @@ extern "C" {
 
 typedef struct tn_point_step {
     char op[TN_POINT_NAME_MAX];
-    int32_t dtype; /* of the result */
+    int32_t dtype; /* of the result; TN_DTYPE_UNKNOWN: that of the first operand */
     uint32_t operand_count, attr_count;
     uint32_t operand[TN_POINT_OPERANDS_MAX]; /* values */
     uint32_t run[TN_POINT_ATTRS_MAX];        /* TN_POINT_NUMBER: attrs[k]; else the run-time attribute */
@@ -122,11 +122,27 @@ static inline tn_status tn_point_step_(const char **at, tn_point_code *c)
             return TN_E_ARG;
         s->operand_count++;
     } while (tn_point_take_(at, ','));
-    if (!tn_point_take_(at, ')') || !tn_point_take_(at, ':') || tn_point_digits_(at, TN_DTYPE_LIMIT, &dtype))
+    if (!tn_point_take_(at, ')') || !tn_point_take_(at, ':'))
         return TN_E_ARG;
-    s->dtype = (int32_t)dtype;
+    s->dtype = TN_DTYPE_UNKNOWN;
+    if (!tn_point_take_(at, '=')) {
+        if (tn_point_digits_(at, TN_DTYPE_LIMIT, &dtype))
+            return TN_E_ARG;
+        s->dtype = (int32_t)dtype;
+    }
     c->step_count++;
     return TN_OK;
+}
+
+/** [any] Gives each result its data type, `dtypes` being those of the inputs. */
+static inline void tn_point_dtypes(tn_point_code *c, const int32_t *dtypes)
+{
+    for (uint32_t i = 0; i < c->step_count; i++) {
+        const uint32_t v = c->step[i].operand[0];
+
+        if (c->step[i].dtype == TN_DTYPE_UNKNOWN)
+            c->step[i].dtype = v < TN_POINT_RESULT ? dtypes[v] : c->step[v - TN_POINT_RESULT].dtype;
+    }
 }
 
 /**
@@ -147,13 +163,12 @@ static inline tn_status tn_point_read(const char *text, tn_point_code *out, cons
     while (!st && tn_point_take_(&p, ';'));
     if (!st && !tn_point_take_(&p, '>'))
         st = TN_E_ARG;
-    while (!st) {
-        if (out->output_count == TN_POINT_OUTPUTS_MAX || *p != 't' ||
-            tn_point_value_(&p, out, &out->output[out->output_count]))
-            st = TN_E_ARG;
-        else if (out->output_count++, !tn_point_take_(&p, ','))
-            break;
-    }
+    if (!st)
+        do
+            st = out->output_count < TN_POINT_OUTPUTS_MAX && *p == 't'
+                     ? tn_point_value_(&p, out, &out->output[out->output_count])
+                     : TN_E_ARG;
+        while (!st && ++out->output_count && tn_point_take_(&p, ','));
     if (!st && *p)
         st = TN_E_ARG;
     if (at)
