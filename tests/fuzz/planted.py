@@ -27,9 +27,6 @@ PLANTED = {
             ""),
     "params": ("core/io/params_read.c", "    if (ndim > TN_NDIM_MAX)\n", "    if (ndim == UINT32_MAX)\n"),
     "idx": ("core/io/idx.c", "    if (head[3] == 0 || head[3] > TN_NDIM_MAX)\n", "    if (head[3] == 0)\n"),
-    "rule": ("core/op/shape_rule_parse.c",
-             "    if (p->arg >= RULE_ARGS_MAX) {\n        fail(p, \"too many arguments\");\n        return;\n    }\n",
-             ""),
     "json_symbol": ("core/graph/json_read.c", "(uint64_t)value >= limit)", "value >= UINT32_MAX || limit == 0)"),
 }
 

@@ -233,8 +233,8 @@ struct tn_op {
     tn_status (*dtype)(tn_infer *i);   /* NULL: all inputs and outputs have one dtype */
     tn_status (*storage)(tn_infer *i); /* NULL: all dense */
     tn_status (*gradient)(tn_grad *g); /* NULL: none (an error in backward) or TN_OP_ZERO_GRADIENT */
-    /* Shapes and gradient as text: of the library's own definitions. NULL in all others, which are refused
-     * with them (TN_E_UNSUPPORTED). */
+    /* Arguments, shapes and gradient as text: docs/plugins.md has the grammar. The operator _backward_NAME
+     * follows from `gradients`. What cannot be read is refused with the place in the text (TN_E_ARG). */
     const char *shapes, *gradients;
     tn_status (*second)(tn_grad *g);
     /* The meaning: the operator whose kernels serve this one ("exp" of "_npi_exp"); NULL: its own. What is
