@@ -675,25 +675,44 @@ bool chk_problems_of(chk_lab *lab, const tn_op *op, uint32_t what, chk_visit vis
     return any;
 }
 
+typedef struct growth {
+    bool taken;
+    bool varied;       /* problems with the first one's attributes are passed over */
+    const char *first; /* its attributes */
+} growth;
+
 static bool taken_visit(chk_lab *lab, const chk_problem *p, void *arg)
 {
     const chk_form form = {.mode = TN_MODE_WRITE, .metadata = true};
-    chk_node *n = chk_take(&lab->arena, sizeof *n);
-    bool *taken = arg;
+    chk_node *n;
+    growth *g = arg;
 
-    *taken = !chk_node_open(lab, &lab->side, p, &form, n);
+    if (!g->first)
+        g->first = p->attrs.text;
+    if (g->varied && strcmp(g->first, p->attrs.text) == 0)
+        return true;
+    n = chk_take(&lab->arena, sizeof *n);
+    g->taken = !chk_node_open(lab, &lab->side, p, &form, n);
     chk_node_close(n);
-    return !*taken;
+    return !g->taken;
 }
 
-/* Until the kernel takes a problem of some type. */
+/* Until the kernel takes a problem of some type. Of two processes the second one begins with other
+ * attributes: what a kernel keeps of its first plan shall differ (K-state). */
 static void grow_find(chk_lab *lab)
 {
-    bool taken = false;
+    growth g = {.varied = chk_twin_is_second(lab->env)};
 
-    for (lab->grow = 1; !taken && lab->grow <= GROW_MAX; lab->grow *= GROW_STEP)
-        chk_problems(lab, CHK_PROBLEMS_FEW, taken_visit, &taken);
-    lab->grow = taken ? lab->grow / GROW_STEP : 1;
+    for (lab->grow = 1; !g.taken && lab->grow <= GROW_MAX; lab->grow *= GROW_STEP) {
+        g.first = NULL;
+        chk_problems(lab, CHK_PROBLEMS_FEW, taken_visit, &g);
+        if (!g.taken && g.varied) {
+            g.varied = false;
+            chk_problems(lab, CHK_PROBLEMS_FEW, taken_visit, &g);
+            g.varied = true;
+        }
+    }
+    lab->grow = g.taken ? lab->grow / GROW_STEP : 1;
 }
 
 void chk_problems_float64(chk_lab *lab, uint32_t what, chk_visit visit, void *arg)

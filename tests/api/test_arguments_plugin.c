@@ -228,7 +228,7 @@ static void answers(void **state)
         {"FullyConnected", "kernel.FullyConnected@cpu=nobody", "none", "kernel.FullyConnected@cpu",
          TN_RULE_NONE, TN_F32, false},
         {"FullyConnected", "plugins.load=cpu", "cpu", "plugins.load", TN_RULE_LOAD, TN_F32, true},
-        {"FullyConnected", NULL, "none", "", TN_RULE_NONE, TN_I32, false},
+        {"FullyConnected", "plugins.load=cpu-openblas", "none", "", TN_RULE_NONE, TN_F16, false},
         {"softmax", NULL, "cpu", "", TN_RULE_ONLY, TN_F32, true},
         {"Flatten", NULL, "none", "", TN_RULE_CORE, TN_F32, true},
         {"FullyConnected", "plugins.load=mempool", "none", "", TN_RULE_NONE, TN_F32, true},

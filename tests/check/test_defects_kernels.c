@@ -32,7 +32,7 @@ static const kit_defect defects[] = {
     {"op_wrong_wide", "K-values", NULL, "--only kernel/values"},
     {"op_declared_only", "K-declared", NULL, ""},
     {"op_misaligned", "K-misaligned", "K-bounds", ""},
-    {"op_runtime_early", "K-runtime-attrs", "G-values", ""},
+    {"op_runtime_early", "K-runtime-attrs", NULL, "--only kernel/runtime-attrs"},
     {"op_draws", "K-random", NULL, "--only kernel/values"},
     {"op_last_stride", "K-strided", NULL, "--only kernel/strided"},
     {"op_beyond_exec", "R3", NULL, "--only kernel/old-host"},

@@ -179,7 +179,7 @@ static void why_not(void **state)
         {"FullyConected", 3, "did you mean FullyConnected"},
         {"FullyConnected --device abacus", 3, "abacus"},
         {"FullyConnected --dtype float33", 2, "float33"},
-        {"FullyConnected --dtype float16", 1, ""},
+        {"FullyConnected --dtype float16 --set plugins.load=cpu-openblas", 1, ""},
         {"FullyConnected --set kernel.FullyConnected@cpu=nobody", 1, ""},
         {"FullyConnected --shape 64,784", 2, "num_hidden"},
         {"FullyConnected --shape 64x --attr num_hidden=10", 2, "64x"},

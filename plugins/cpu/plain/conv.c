@@ -8,8 +8,8 @@
 static const char *const short_types[] = {"data:f16,bf16", "*:=data", NULL};
 
 /* clang-format off */
-TNCPU_SHORT_KERNEL(short_forward, "Convolution", short_types, 0, convolution_prepare, convolution_run)
-TNCPU_SHORT_KERNEL(short_backward, "_backward_Convolution", short_types, TN_KERNEL_EMPTY_OK,
+TNCPU_SHORT_BESIDE(short_forward, "Convolution", short_types, 0, convolution_prepare, convolution_run)
+TNCPU_SHORT_BESIDE(short_backward, "_backward_Convolution", short_types, TN_KERNEL_EMPTY_OK,
                    backward_convolution_prepare, backward_convolution_run)
 /* clang-format on */
 

@@ -8,8 +8,8 @@
 static const char *const short_types[] = {"data:f16,bf16", "*:=data", NULL};
 
 /* clang-format off */
-TNCPU_SHORT_KERNEL(short_forward, "FullyConnected", short_types, TN_KERNEL_EMPTY_OK, dense_prepare, dense_run)
-TNCPU_SHORT_KERNEL(short_backward, "_backward_FullyConnected", short_types, TN_KERNEL_EMPTY_OK,
+TNCPU_SHORT_BESIDE(short_forward, "FullyConnected", short_types, TN_KERNEL_EMPTY_OK, dense_prepare, dense_run)
+TNCPU_SHORT_BESIDE(short_backward, "_backward_FullyConnected", short_types, TN_KERNEL_EMPTY_OK,
                    backward_dense_prepare, backward_dense_run)
 /* clang-format on */
 

@@ -9,7 +9,7 @@
 static const char *const short_types[] = {"lhs:f16,bf16", "*:=lhs", NULL};
 
 #define SHORT(id, op)                                                                                        \
-    TNCPU_SHORT_KERNEL(short_##id, op, short_types, TN_KERNEL_EMPTY_OK, id##_prepare, id##_run)
+    TNCPU_SHORT_BESIDE(short_##id, op, short_types, TN_KERNEL_EMPTY_OK, id##_prepare, id##_run)
 /* clang-format off */
 SHORT(dot, "dot")
 SHORT(backward_dot, "_backward_dot")

@@ -213,12 +213,11 @@ static void multi_part(const multi_operands *o, const multi *m, const double *v,
         c->store(w32, at_element(o->out, begin), 1, n);
 }
 
-/* float32 weights are their own copies: those beside them stay as they are, as in MXNet. */
 static void multi_step(const multi_operands *o, const multi *m, const double *v, int64_t begin, int64_t end)
 {
     const method one = {m->which, 0, 0};
 
-    if (o->weight->dtype == TN_F32) {
+    if (o->weight->dtype == TN_F32 && !m->mixed) {
         const step_f32 s = {o->weight->data, o->grad->data, o->mom->data, NULL, NULL, o->out->data};
 
         multi_f32(&s, &one, v, begin, end);
@@ -293,8 +292,9 @@ static tn_status multi_prepare_all(void *plugin, const tn_node *node, tn_plan *p
                                                                                                              \
     static const tn_kernel id = TNCPU_KERNEL(#id "_update", types_, 0, id##_prepare, id##_run);
 
-static const char *const multi_types[] = {"weight_*:" TNCPU_FLOATS, "lrs:f32", "wds:f32", "*:=weight_*",
-                                          NULL};
+static const char *const multi_types[] = {"weight_*:" TNCPU_FLOATS, "*:=weight_*", NULL};
+static const char *const preloaded_types[] = {"weight_*:" TNCPU_FLOATS, "lrs:f32", "wds:f32", "*:=weight_*",
+                                              NULL};
 static const char *const multi_mixed_types[] = {"weight_*:f16,bf16,f32", "grad_*:=weight_*",
                                                 "output*:=weight_*", "*:f32", NULL};
 
@@ -302,8 +302,8 @@ MULTI(multi_sgd, multi_types, SGD, 2, 0, 0)
 MULTI(multi_sgd_mom, multi_types, SGD_MOM, 3, 0, 0)
 MULTI(multi_mp_sgd, multi_mixed_types, SGD, 3, 1, 0)
 MULTI(multi_mp_sgd_mom, multi_mixed_types, SGD_MOM, 4, 1, 0)
-MULTI(preloaded_multi_sgd, multi_types, SGD, 2, 0, 1)
-MULTI(preloaded_multi_sgd_mom, multi_types, SGD_MOM, 3, 0, 1)
+MULTI(preloaded_multi_sgd, preloaded_types, SGD, 2, 0, 1)
+MULTI(preloaded_multi_sgd_mom, preloaded_types, SGD_MOM, 3, 0, 1)
 MULTI(preloaded_multi_mp_sgd, multi_mixed_types, SGD, 3, 1, 1)
 MULTI(preloaded_multi_mp_sgd_mom, multi_mixed_types, SGD_MOM, 4, 1, 1)
 

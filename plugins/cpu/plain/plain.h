@@ -35,8 +35,10 @@
 
 /* A kernel's row. `flags_` beside DETERMINISTIC: TN_KERNEL_STRIDED, _ADD_TO, _EMPTY_OK. */
 #define TNCPU_KERNEL(op_, types_, flags_, prepare_, run_)                                                    \
+    TNCPU_KERNEL_NAMED(op_, "plain", types_, flags_, prepare_, run_)
+#define TNCPU_KERNEL_NAMED(op_, name_, types_, flags_, prepare_, run_)                                       \
     {                                                                                                        \
-        .struct_size = TN_END(tn_kernel, release), .rank = 64, .op = op_, .name = "plain", .device = "cpu",  \
+        .struct_size = TN_END(tn_kernel, release), .rank = 64, .op = op_, .name = name_, .device = "cpu",    \
         .isa = "", .op_version_min = 1, .op_version_max = 1, .flags = TN_KERNEL_DETERMINISTIC | (flags_),    \
         .types = types_, .prepare = prepare_, .run = run_, .release = tncpu_release                          \
     }

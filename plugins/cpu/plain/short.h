@@ -19,6 +19,11 @@ tn_status tncpu_short_run(tncpu_run run, const tn_plan *plan, const tn_exec *x, 
 
 /* A kernel's row as TNCPU_KERNEL makes it, for all floating point types. */
 #define TNCPU_SHORT_ROW(id, op_, types_, flags_, prepare_, forward_, run_)                                   \
+    TNCPU_SHORT_NAMED(id, op_, "plain", types_, flags_, prepare_, forward_, run_)
+/* The same beside a kernel called "plain" for float32 and float64. */
+#define TNCPU_SHORT_BESIDE(id, op_, types_, flags_, prepare_, run_)                                          \
+    TNCPU_SHORT_NAMED(id, op_, "short", types_, flags_, prepare_, false, run_)
+#define TNCPU_SHORT_NAMED(id, op_, name_, types_, flags_, prepare_, forward_, run_)                          \
     static tn_status id##_short_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)       \
     {                                                                                                        \
         return tncpu_short_prepare(prepare_, forward_, plugin, node, plan, err);                             \
@@ -27,7 +32,8 @@ tn_status tncpu_short_run(tncpu_run run, const tn_plan *plan, const tn_exec *x, 
     {                                                                                                        \
         return tncpu_short_run(run_, plan, x, err);                                                          \
     }                                                                                                        \
-    static const tn_kernel id = TNCPU_KERNEL(op_, types_, flags_, id##_short_prepare, id##_short_run);
+    static const tn_kernel id =                                                                              \
+        TNCPU_KERNEL_NAMED(op_, name_, types_, flags_, id##_short_prepare, id##_short_run);
 #define TNCPU_SHORT_KERNEL(id, op_, types_, flags_, prepare_, run_)                                          \
     TNCPU_SHORT_ROW(id, op_, types_, flags_, prepare_, false, run_)
 

@@ -33,8 +33,10 @@
     X(gammaln, GAMMALN)                                                                                      \
     X(degrees, DEGREES)                                                                                      \
     X(radians, RADIANS)                                                                                      \
-    X(hard_sigmoid, HARD_SIGMOID)                                                                            \
     X(smooth_l1, SMOOTH_L1)
+
+/* This one takes no integers. */
+#define FORWARD_FLOAT(X) X(hard_sigmoid, HARD_SIGMOID)
 
 /* These are for integers too. */
 #define FORWARD_ALL(X)                                                                                       \
@@ -91,8 +93,8 @@
     X(_backward_clip, CLIP_BACK)
 
 /* clang-format off */
-static const tncpu_point rows[] = {FORWARD(TNCPU_POINT_1) FORWARD_ALL(TNCPU_POINT_1) BACKWARD(TNCPU_POINT_2)
-                                       BACKWARD_ALL(TNCPU_POINT_2)};
+static const tncpu_point rows[] = {FORWARD(TNCPU_POINT_1) FORWARD_FLOAT(TNCPU_POINT_1) FORWARD_ALL(TNCPU_POINT_1)
+                                       BACKWARD(TNCPU_POINT_2) BACKWARD_ALL(TNCPU_POINT_2)};
 /* clang-format on */
 static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
 static const char *const numbers[] = {"*:" TNCPU_NUMBERS, NULL};
@@ -107,12 +109,13 @@ TNCPU_POINT_PREPARE(unary_prepare, rows)
 #define KERNEL_MOST(op, id) TNCPU_POINT_KERNEL(op, unary_prepare, most)
 /* clang-format off */
 FORWARD(KERNEL_NUMBER)
+FORWARD_FLOAT(KERNEL_FLOAT)
 FORWARD_ALL(KERNEL_MOST)
 BACKWARD(KERNEL_FLOAT)
 BACKWARD_ALL(KERNEL_MOST)
 
 const tn_kernel *const tncpu_family_unary[] = {
-    FORWARD(TNCPU_POINT_POINTER) FORWARD_ALL(TNCPU_POINT_POINTER) BACKWARD(TNCPU_POINT_POINTER)
+    FORWARD(TNCPU_POINT_POINTER) FORWARD_FLOAT(TNCPU_POINT_POINTER) FORWARD_ALL(TNCPU_POINT_POINTER) BACKWARD(TNCPU_POINT_POINTER)
     BACKWARD_ALL(TNCPU_POINT_POINTER) NULL,
 };
 /* clang-format on */
