@@ -390,11 +390,18 @@ static void copy_run(tn_stream *s, task *t)
         memmove(t->dst, t->src, (size_t)t->bytes);
 }
 
-/* All places are in reach of the host. Where that is not so: TN_E_UNSUPPORTED, and the host goes another way.
- */
+/* Memory of the host, pinned or not, or of this device. For the rest: TN_E_UNSUPPORTED, and the host goes
+ * another way. */
+static int reached(const tn_place *p)
+{
+    return !p->type || p->memory != TN_MEMORY_DEVICE || strcmp(p->type, "acme-async") == 0;
+}
+
 static tn_status stream_copy(tn_stream *s, const tn_place *dst, const tn_place *src, uint64_t bytes,
                              tn_err *err)
 {
+    if (!reached(dst) || !reached(src))
+        return tn_fail(err, TN_E_UNSUPPORTED, "one end of the copy is another device's memory");
     return task_queue(s, &(task){.run = copy_run, .dst = dst->data, .src = src->data, .bytes = bytes}, 1,
                       err);
 }
