@@ -1,15 +1,13 @@
 /*
- * Optimizers: one call per step for all parameters of a device where the optimizer has an operator for many,
- * else one call per parameter. Each goes through a site of its own, so that only run-time attributes change
- * from step to step. Schedules are functions of the step's number; nothing of them is a state.
+ * Optimizers: one update operator per parameter and step, called through a site of its own, so that only
+ * run-time attributes change from step to step. Schedules are functions of the step's number; nothing of them
+ * is a state.
  */
 #include "internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define INPUTS_MAX 4096 /* of one call: tn_invoke */
 
 static const char *const optimizers[] = {"sgd", "nag", "adam", NULL};
 static const char *const schedules[] = {"constant", "factor", "cosine", NULL};
@@ -22,26 +20,14 @@ typedef struct slot { /* of one parameter */
     tn_array *states[2];
 } slot;
 
-/* Parameters of one device that one call updates. */
-typedef struct sweep {
-    size_t first, count; /* slots */
-    tn_site *site;
-    uint32_t lrs, wds, rescale;
-    double *numbers; /* count learning rates, then count weight decays, as the site has them */
-    double rescale_now;
-    tn_array **arrays; /* the inputs, then the outputs */
-} sweep;
-
 struct tn_trainer {
     tnn_object object;
     tn_net *net;
     tn_trainer_options o;
-    const char *op, *op_many; /* op_many: for many parameters; NULL: there is none */
+    const char *op;
     size_t state_count;
     slot *slots; /* one per parameter with a gradient; made at the first step */
     size_t slot_count;
-    sweep *sweeps;
-    size_t sweep_count;
     int64_t steps;
     bool made;
 };
@@ -75,14 +61,6 @@ double tn_schedule_lr(const tn_trainer_options *o, int64_t step)
 
 static void slots_clear(tn_trainer *t)
 {
-    for (size_t i = 0; i < t->sweep_count; i++) {
-        tn_site_release(t->sweeps[i].site);
-        free(t->sweeps[i].numbers);
-        free(t->sweeps[i].arrays);
-    }
-    free(t->sweeps);
-    t->sweeps = NULL;
-    t->sweep_count = 0;
     for (size_t i = 0; i < t->slot_count; i++) {
         tn_site_release(t->slots[i].site);
         tn_array_release(t->slots[i].states[0]);
@@ -174,9 +152,6 @@ static tn_status options_set(tn_app *app, tn_trainer *t)
         t->op = !t->state_count                ? "sgd_update"
                 : !strcmp(o->optimizer, "nag") ? "nag_mom_update"
                                                : "sgd_mom_update";
-        t->op_many = !t->state_count                ? "multi_sgd_update"
-                     : !strcmp(o->optimizer, "nag") ? NULL
-                                                    : "multi_sgd_mom_update";
     }
     if (o->lr == 0)
         o->lr = !strcmp(o->optimizer, "adam") ? 0.001 : 0.01;
@@ -210,8 +185,7 @@ tn_trainer *tn_trainer_new_(tn_net *net, const tn_trainer_options *options)
 
 /* ---- states ---- */
 
-/* What the operator for one parameter needs. */
-static tn_status slot_site(tn_app *app, tn_trainer *t, slot *s)
+static tn_status slot_make(tn_app *app, tn_trainer *t, slot *s)
 {
     char numbers[4][32];
     const char *attrs[16] = {"lr", "0", "wd", "0"};
@@ -242,75 +216,10 @@ static tn_status slot_site(tn_app *app, tn_trainer *t, slot *s)
     if (!(st = tn_site_create(app->ctx, t->op, attrs, &s->site)) &&
         !(st = tn_site_attr(s->site, "lr", &s->lr)) && !(st = tn_site_attr(s->site, "wd", &s->wd)))
         st = tn_site_attr(s->site, "rescale_grad", &s->rescale);
-    return st;
-}
-
-static tn_status slot_make(tn_app *app, tn_trainer *t, slot *s)
-{
-    tn_status st = t->op_many ? TN_OK : slot_site(app, t, s);
-
     for (size_t k = 0; !st && k < t->state_count; k++)
         st = tn_array_zeros(app->ctx, TN_F32, s->param->ndim, s->param->shape,
                             tn_array_device(s->param->array), &s->states[k]);
     return tnn_check(app, st, "optimizer %s", t->o.optimizer);
-}
-
-/* "(0,0,…)": the rates before the first step. */
-static char *zeros_text(tn_app *app, size_t count)
-{
-    char *text = tnn_alloc(app, 1, 2 * count + 2);
-
-    for (size_t i = 0; text && i < count; i++)
-        memcpy(text + 2 * i, i ? ",0" : "(0", 2);
-    if (text)
-        memcpy(text + 2 * count, ")", 2);
-    return text;
-}
-
-static tn_status sweep_site(tn_app *app, const tn_trainer *t, sweep *w)
-{
-    char *rates = zeros_text(app, w->count), count[24], clip[32], momentum[32];
-    const char *const attrs[] = {"lrs",           rates,         "wds",
-                                 rates,           "num_weights", count,
-                                 "clip_gradient", clip,          t->state_count ? "momentum" : NULL,
-                                 momentum,        NULL};
-    tn_status st;
-
-    if (!rates)
-        return TN_E_NOMEM;
-    (void)snprintf(count, sizeof count, "%zu", w->count);
-    (void)snprintf(clip, sizeof clip, "%.17g", t->o.clip > 0 ? t->o.clip : -1);
-    (void)snprintf(momentum, sizeof momentum, "%.17g", t->o.momentum);
-    if (!(st = tn_site_create(app->ctx, t->op_many, attrs, &w->site)) &&
-        !(st = tn_site_attr(w->site, "lrs", &w->lrs)) && !(st = tn_site_attr(w->site, "wds", &w->wds)))
-        st = tn_site_attr(w->site, "rescale_grad", &w->rescale);
-    free(rates);
-    w->rescale_now = 1;
-    return tnn_check(app, st, "optimizer %s", t->o.optimizer);
-}
-
-/* Parameters one after the other on one device, as many as one call takes. */
-static tn_status sweeps_make(tn_app *app, tn_trainer *t)
-{
-    const size_t each = 2 + t->state_count, most = INPUTS_MAX / each;
-
-    if (!t->op_many)
-        return TN_OK;
-    if (!(t->sweeps = tnn_alloc(app, t->slot_count, sizeof *t->sweeps)))
-        return TN_E_NOMEM;
-    for (size_t i = 0; i < t->slot_count; i += t->sweeps[t->sweep_count - 1].count) {
-        sweep *w = &t->sweeps[t->sweep_count++];
-
-        w->first = i;
-        while (i + w->count < t->slot_count && w->count < most &&
-               tn_array_device(t->slots[i + w->count].param->array) ==
-                   tn_array_device(t->slots[i].param->array))
-            w->count++;
-        if (!(w->numbers = tnn_alloc(app, 2 * w->count, sizeof *w->numbers)) ||
-            !(w->arrays = tnn_alloc(app, (each + 1) * w->count, sizeof(*w->arrays))) || sweep_site(app, t, w))
-            return app->status;
-    }
-    return TN_OK;
 }
 
 static tn_status slots_make(tn_trainer *t)
@@ -332,10 +241,6 @@ static tn_status slots_make(tn_trainer *t)
             slots_clear(t);
             return app->status;
         }
-    }
-    if (sweeps_make(app, t)) {
-        slots_clear(t);
-        return app->status;
     }
     t->made = true;
     return TN_OK;
@@ -390,35 +295,6 @@ static tn_status slot_step(tn_app *app, tn_trainer *t, slot *s, double lr, doubl
     return tnn_check(app, st, "update of %s", s->param->full);
 }
 
-/* All gradients arrived, or none of the weights changes. */
-static tn_status sweep_step(tn_app *app, tn_trainer *t, sweep *w, double lr, double rescale)
-{
-    const uint32_t count = (uint32_t)w->count, each = (uint32_t)(2 + t->state_count);
-    tn_array **out = w->arrays + each * w->count;
-    bool lrs = false, wds = false;
-    tn_status st = TN_OK;
-
-    for (size_t i = 0; i < w->count; i++) {
-        const slot *s = &t->slots[w->first + i];
-        const double own_lr = lr * s->param->lr_factor, own_wd = t->o.wd * s->param->wd_factor;
-        tn_array **in = w->arrays + each * i;
-
-        lrs |= own_lr != w->numbers[i];
-        wds |= own_wd != w->numbers[w->count + i];
-        w->numbers[i] = own_lr;
-        w->numbers[w->count + i] = own_wd;
-        in[0] = out[i] = s->param->array;
-        in[1] = tn_array_grad(s->param->array);
-        if (t->state_count)
-            in[2] = s->states[0];
-    }
-    if ((!lrs || !(st = tn_site_set_floats(w->site, w->lrs, count, w->numbers))) &&
-        (!wds || !(st = tn_site_set_floats(w->site, w->wds, count, w->numbers + count))) &&
-        !(st = set(w->site, w->rescale, rescale, &w->rescale_now)))
-        st = tn_invoke(w->site, each * count, w->arrays, count, out);
-    return tnn_check(app, st, "update of %s and %zu others", t->slots[w->first].param->full, w->count - 1);
-}
-
 void tn_trainer_step(tn_trainer *t, int64_t batch)
 {
     tn_app *app = tnn_trainer_app(t);
@@ -446,10 +322,7 @@ void tn_trainer_step(tn_trainer *t, int64_t batch)
 
         lr *= sqrt(1 - pow(t->o.beta2, n)) / (1 - pow(t->o.beta1, n));
     }
-    for (size_t i = 0; i < t->sweep_count; i++)
-        if (sweep_step(app, t, &t->sweeps[i], lr, rescale))
-            return;
-    for (size_t i = 0; !t->op_many && i < t->slot_count; i++)
+    for (size_t i = 0; i < t->slot_count; i++)
         if (slot_step(app, t, &t->slots[i], lr, rescale))
             return;
     t->steps++;

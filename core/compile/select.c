@@ -1,11 +1,10 @@
 /*
  * Choosing the kernel for a node.
  *
- * The order of candidates is total and depends on names and configuration only, never on the order of
- * loading: pinned by [kernel] Op@device, then the plugin that ran the forward, kernel.prefer, declared rank,
- * plugin name, kernel name. Static rules (device type, versions, instruction set, data types, determinism)
- * are matched by rules.c; what is left is asked of `prepare`, which may still say TN_E_UNSUPPORTED. Nothing
- * falls back silently: no kernel is an error that lists every candidate with its reason.
+ * The order of candidates is total and depends on names and configuration only: pinned by [kernel] Op@device,
+ * then the plugin that ran the forward, kernel.prefer, declared rank, plugin name, kernel name. Static rules
+ * (device type, versions, instruction set, data types, determinism) are matched by rules.c; what is left is
+ * asked of `prepare`, which may say TN_E_UNSUPPORTED. No kernel is an error that lists every reason.
  */
 #include "compile/tuning.h"
 
@@ -563,14 +562,14 @@ static const char *needs_reach(const tni_request *r, const tni_prepared *p)
 
 static bool size_open(const tni_request *r)
 {
-    bool open = false;
-
     for (uint32_t o = 0; o < r->out_count; o++) {
-        open |= r->out[o]->ndim < 0;
+        if (r->out[o]->ndim < 0)
+            return true;
         for (int32_t k = 0; k < r->out[o]->ndim; k++)
-            open |= r->out[o]->shape[k] < 0;
+            if (r->out[o]->shape[k] < 0)
+                return true;
     }
-    return open;
+    return false;
 }
 
 /* What a plan may ask for and this version does not give; NULL: nothing. */
@@ -725,7 +724,6 @@ static void end_trim(tni_str *s)
         s->text[--s->length] = '\0';
 }
 
-/* Options and loaded plugins. */
 static uint64_t generation_of(const tni_selector *s)
 {
     return tni_options_generation(s->options) << 20 ^ tni_registry_choices(s->plugins);

@@ -224,7 +224,7 @@ static void old_operator(void **state)
         assert_ok(tn_plugin_at(ctx, i, &info));
     while (strcmp(info.name, "acme-operator") && ++i < count);
     assert_int_equal(info.state, TN_PLUGIN_LOADED);
-    assert_string_equal(info.version, "1.1.0");
+    assert_string_equal(info.version, "1.0.0");
     tn_cached_op_release(op);
     tn_symbol_release(symbol);
     tn_symbol_release(variable);

@@ -86,8 +86,8 @@ TN_API tn_status tn_site_set_float(tn_site *site, uint32_t index, double value);
 TN_API tn_status tn_site_set_int(tn_site *site, uint32_t index, int64_t value);
 
 /**
- * The same for a tuple: `x[i:i+n]` in a loop is one site of `slice` whose begin and end are set. Calls that are
- * queued already keep the values of their time.
+ * The same for a tuple: `x[i:i+n]` in a loop is one site of `slice` whose begin and end are set. Calls that
+ * are queued already keep the values of their time.
  *
  * @param count 0 to 4096
  * @param items copied; TN_NONE_ITEM: None, where the attribute takes it
