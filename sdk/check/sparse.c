@@ -72,7 +72,8 @@ static void aux_make(chk_node *n, chk_operand *o, uint32_t index, int64_t count)
     o->t.aux[index] = &o->aux[index];
     if (n->form.metadata)
         return;
-    chk_space_host.ops->make(n, bytes, 64, 0, n->form.guard & ~CHK_READ_ONLY, &o->aux_block[index]);
+    chk_space_host.ops->make(n, bytes, 64, 0, (n->form.guard & ~CHK_READ_ONLY) | CHK_BLOCK_SHARED,
+                             &o->aux_block[index]);
     o->aux[index].data = o->aux_block[index].data;
     if (o->aux_block[index].buffer)
         chk_buffer_owner(o->aux_block[index].buffer, "indices of an operand", "", n->p->text);
@@ -93,7 +94,8 @@ void chk_sparse_make(chk_node *n, chk_operand *o, const tn_shape *s, int64_t sto
     o->t.bytes = (uint64_t)(stored * group_of(storage, s)) * tn_dtype_bytes(o->t.dtype);
     if (n->form.metadata)
         return;
-    chk_space_host.ops->make(n, o->t.bytes, 64, 0, n->form.guard & ~CHK_READ_ONLY, &o->block);
+    chk_space_host.ops->make(n, o->t.bytes, 64, 0, (n->form.guard & ~CHK_READ_ONLY) | CHK_BLOCK_SHARED,
+                             &o->block); /* perhaps on one of several threads */
     o->t.data = o->block.data;
 }
 
