@@ -1,8 +1,8 @@
 /*
  * Definitions that a plugin brings as text, taken into a set of operators. The input is text: a shape rule, a
  * gradient rule (empty: none), attributes "name=text name=text", then a line for each shape, inputs first,
- * "2 ? 3" or "?" for what is not known. A rule is refused with a text, or the operator and its backward infer,
- * or say why not.
+ * "2 ? 3" or "?" for what is not known. A rule is refused with a text, or the operator and its backward
+ * infer, or say why not.
  */
 #include <stdlib.h>
 #include <string.h>
