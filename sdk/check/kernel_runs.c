@@ -88,6 +88,16 @@ static const chk_problem *runtime_other(chk_lab *lab, const chk_problem *p, uint
     return any && chk_infers_the_same(lab, p, &other->attrs) ? other : p;
 }
 
+/* What one thread sees already is no matter of several. */
+static void runtime_alone(chk_node *n, const chk_outputs *want)
+{
+    const char *differs = chk_outputs_differ(n, &n->lab->arena, want, chk_is_exact(n->lab));
+
+    if (differs)
+        chk_fail(n->lab->env, "K-runtime-attrs", "run-time attributes changed after prepare: %s (%s)",
+                 differs, n->p->text);
+}
+
 /* Number `k` of the nodes that share the plan of n[0], with inputs, run-time attributes and a draw of its
  * own, and what a new plan gives for them. */
 static void thread_prepare(chk_lab *lab, const chk_problem *p, chk_node *n, uint32_t k, chk_outputs *alone)
@@ -115,6 +125,8 @@ static void thread_prepare(chk_lab *lab, const chk_problem *p, chk_node *n, uint
         chk_node_share(n, other, k, &n[k]);
     n[k].form.draw = form.draw;
     n[k].form.run_attrs = other->attrs.values;
+    if (other->attrs.values != p->attrs.values && chk_node_run(&n[k]) == TN_OK)
+        runtime_alone(&n[k], alone);
 }
 
 static bool threads_visit(chk_lab *lab, const chk_problem *p, void *arg)

@@ -57,7 +57,8 @@ typedef struct chk_lab {
     void *reference_self;
     bool is_reference; /* the plugin under test is the reference */
     chk_arena arena;
-    int64_t grow; /* shapes have so many times the usual elements; 0: not found yet, which is 1 */
+    int64_t grow;  /* shapes have so many times the usual elements; 0: 1 */
+    bool declined; /* the kernel declined a problem */
 } chk_lab;
 
 /* Opens the plugin under test and finds the subject's kernel, its definition, the reference. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "generate.h"
+#include "internal.h"
 
 #define ELEMENTS_MAX 20000
 #define ELEMENTS_LARGE 400000
@@ -494,7 +495,7 @@ static void own_shape(generator *g, const chk_base *b, uint32_t mask)
         if (g->what == CHK_PROBLEMS_LARGE)
             s.dim[0] *= s.ndim ? 5 : 1;
         if (g->what == CHK_PROBLEMS_BROAD && s.ndim)
-            s.dim[0] = (s.dim[0] * ELEMENTS_BROAD / (chk_shape_elements(&s, ELEMENTS_MAX) + 1)) | 1;
+            s.dim[0] = (s.dim[0] * ELEMENTS_BROAD / (chk_shape_elements(&s, INT64_MAX) + 1)) | 1;
         for (int32_t d = 0; d < TN_DTYPE_LIMIT && !g->stop; d++)
             if (mask >> d & 1u)
                 (void)chk_generate_one(g, &b->attrs, &s, 0, d);
@@ -675,46 +676,6 @@ bool chk_problems_of(chk_lab *lab, const tn_op *op, uint32_t what, chk_visit vis
     return any;
 }
 
-typedef struct growth {
-    bool taken;
-    bool varied;       /* problems with the first one's attributes are passed over */
-    const char *first; /* its attributes */
-} growth;
-
-static bool taken_visit(chk_lab *lab, const chk_problem *p, void *arg)
-{
-    const chk_form form = {.mode = TN_MODE_WRITE, .metadata = true};
-    chk_node *n;
-    growth *g = arg;
-
-    if (!g->first)
-        g->first = p->attrs.text;
-    if (g->varied && strcmp(g->first, p->attrs.text) == 0)
-        return true;
-    n = chk_take(&lab->arena, sizeof *n);
-    g->taken = !chk_node_open(lab, &lab->side, p, &form, n);
-    chk_node_close(n);
-    return !g->taken;
-}
-
-/* Until the kernel takes a problem of some type. Of two processes the second one begins with other
- * attributes: what a kernel keeps of its first plan shall differ (K-state). */
-static void grow_find(chk_lab *lab)
-{
-    growth g = {.varied = chk_twin_is_second(lab->env)};
-
-    for (lab->grow = 1; !g.taken && lab->grow <= GROW_MAX; lab->grow *= GROW_STEP) {
-        g.first = NULL;
-        chk_problems(lab, CHK_PROBLEMS_FEW, taken_visit, &g);
-        if (!g.taken && g.varied) {
-            g.varied = false;
-            chk_problems(lab, CHK_PROBLEMS_FEW, taken_visit, &g);
-            g.varied = true;
-        }
-    }
-    lab->grow = g.taken ? lab->grow / GROW_STEP : 1;
-}
-
 void chk_problems_float64(chk_lab *lab, uint32_t what, chk_visit visit, void *arg)
 {
     const chk_mark mark = chk_mark_set(&lab->arena);
@@ -732,12 +693,28 @@ void chk_problems_float64(chk_lab *lab, uint32_t what, chk_visit visit, void *ar
     chk_mark_back(&lab->arena, mark);
 }
 
-void chk_problems(chk_lab *lab, uint32_t what, chk_visit visit, void *arg)
+static void problems_all(chk_lab *lab, uint32_t what, chk_visit visit, void *arg)
 {
-    if (lab->side.kernel && !lab->grow)
-        grow_find(lab);
     if (!(lab->op->flags & TN_OP_BACKWARD) || !chk_problems_backward(lab, what, visit, arg))
         (void)chk_problems_of(lab, lab->op, what, visit, arg);
+}
+
+/* A kernel that declines all of them gets larger ones, but for two processes that compare problems by number.
+ */
+void chk_problems(chk_lab *lab, uint32_t what, chk_visit visit, void *arg)
+{
+    const bool grows = lab->side.kernel && !chk_case_of(lab->env)->test->twin && what != CHK_PROBLEMS_EMPTY &&
+                       what != CHK_PROBLEMS_HUGE;
+    atomic_uint_fast64_t *counted = &chk_case_of(lab->env)->counted;
+    const uint64_t before = atomic_load(counted);
+
+    lab->declined = false;
+    problems_all(lab, what, visit, arg);
+    for (lab->grow = lab->grow ? lab->grow : 1;
+         grows && lab->declined && atomic_load(counted) == before && lab->grow < GROW_MAX;) {
+        lab->grow *= GROW_STEP;
+        problems_all(lab, what, visit, arg);
+    }
 }
 
 bool chk_infers_the_same(chk_lab *lab, const chk_problem *p, const chk_attrs *attrs)

@@ -95,7 +95,7 @@ void chk_sparse_make(chk_node *n, chk_operand *o, const tn_shape *s, int64_t sto
     if (n->form.metadata)
         return;
     chk_space_host.ops->make(n, o->t.bytes, 64, 0, (n->form.guard & ~CHK_READ_ONLY) | CHK_BLOCK_SHARED,
-                             &o->block);
+                             &o->block); /* perhaps on one of several threads */
     o->t.data = o->block.data;
 }
 
