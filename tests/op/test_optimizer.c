@@ -121,7 +121,8 @@ ONE(multi_mixed[]) = {
     {"halves", "lrs=(0.5,) wds=(0,)", .in = {"f16[2] 1 2", "f16[2] 1 -1", "f32[2] 1.0001 2"},
      .out = {"f16[2] 0.5 2.5", "f32[2] 0.5001 2.5"}, .flags = TN_CASE_NO_GRAD},
     {"the copy is the weight of float32, too", "lrs=(0.5,) wds=(0,)",
-     .in = {"f32[1] 1", "f32[1] 1", "f32[1] 7"}, .out = {"f32[1] 6.5", "f32[1] 6.5"}, .flags = TN_CASE_NO_GRAD},
+     .in = {"f32[1] 1", "f32[1] 1", "f32[1] 7"}, .out = {"f32[1] 6.5", "f32[1] 6.5"},
+     .flags = TN_CASE_NO_GRAD},
     {"copies", "lrs=(0.5,) wds=(0,)", .in = {"f16[2] 1 2", "f16[2] 1 -1", "f16[2] 1 2"},
      .status = TN_E_DTYPE},
 };
