@@ -90,6 +90,10 @@ static const struct {
     {"softmin", "f16", {0, 4e-3}},
 };
 
+/* MXNet rounds each step of their gradients to bfloat16. */
+static const char *const rounded[] = {"*hypot", "*power", "broadcast_mul", "broadcast_div",
+                                      "*tanh",  "*cosh",  "*sigmoid",      "erfinv"};
+
 static bound bound_of_dtype(int32_t dtype)
 {
     switch (dtype) {
@@ -119,8 +123,9 @@ static bound bound_of(const call *c, stage s, int32_t dtype)
 {
     bound b = bound_of_dtype(dtype), other;
 
-    if (s == GRADIENTS && dtype == TN_BF16)
-        b.share = 3e-2; /* MXNet rounds each step of a gradient to bfloat16 */
+    for (size_t i = 0; i < sizeof rounded / sizeof *rounded && s == GRADIENTS && dtype == TN_BF16; i++)
+        if (fits(rounded[i], c->op))
+            b.share = 3e-2;
     for (size_t i = 0; i < sizeof loose / sizeof *loose; i++)
         if (fits(loose[i].op, c->op) && !strcmp(loose[i].dtype, c->dtype) && b.share > 0)
             return loose[i].b;
