@@ -48,10 +48,8 @@ static bool asks_processor(const tni_elf *e, const tni_link *l, uint64_t functio
     unsigned char code[CPUID_WITHIN];
     uint64_t at;
 
-    if (tni_link_address(l, function, sizeof code, &at) || tni_elf_read(e, at, code, sizeof code)) {
-        tni_error_clear();
+    if (tni_link_address(l, function, sizeof code, &at) || tni_elf_read(e, at, code, sizeof code))
         return false;
-    }
     for (uint32_t i = 0; i + 1 < sizeof code; i++)
         if (code[i] == 0x0f && code[i + 1] == 0xa2)
             return true;
@@ -113,7 +111,6 @@ static bool is_instrumented(const tni_elf *e, const tni_link *l)
             !tni_elf_read(e, h->e_shoff + table.sh_link * sizeof names, &names, sizeof names))
             found = symbols_mark(e, &table, &names);
     }
-    tni_error_clear();
     return found;
 }
 
@@ -121,17 +118,21 @@ tn_status tni_link_quiet(const tni_elf *e, const tni_link *l)
 {
     uint64_t value[FUNCTIONS_MAX], own = l->init_count;
     tn_status st = TN_OK;
+    tn_err before;
 
     if (own <= 1)
         return TN_OK;
+    tni_error_get(&before); /* what is looked for and not found is no error */
     if (own <= FUNCTIONS_MAX) {
         if ((st = slots_read(e, l, value)))
             return st;
         for (uint64_t i = 0; i < l->init_count; i++)
             own -= asks_processor(e, l, value[i]);
     }
-    if (own <= 1 || is_instrumented(e, l))
+    if (own <= 1 || is_instrumented(e, l)) {
+        tni_error_set(&before);
         return TN_OK;
+    }
     return tni_refuse(
         19, TN_E_UNSUPPORTED,
         "%.200s would run %llu functions by being opened (constructors), beside the compiler's own", e->name,

@@ -256,8 +256,10 @@ static void unsupported(void **state)
     tni_graph_destroy(f.g);
     assert_fails(TN_E_INTERNAL, "node \"b\" (t_bad)",
                  build(&f, take1(f.ops, "t_bad", NULL, "b", var(f.ops, "x")), "x", false, 0));
+    tni_graph_destroy(f.g);
     assert_fails(TN_E_UNSUPPORTED, "emits t_stop with the flags 0x40",
                  build(&f, take1(f.ops, "t_flag", NULL, "b", var(f.ops, "x")), "x", false, 0));
+    tni_graph_destroy(f.g);
     assert_fails(TN_E_INTERNAL, "an edge that does not exist",
                  build(&f, take1(f.ops, "t_mark", NULL, "b", var(f.ops, "x")), "x", false, 0));
     finish(&f);

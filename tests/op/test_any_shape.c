@@ -319,7 +319,8 @@ static int draw_run(const tni_opdef *def)
     size_t count = 0;
     int did = 0;
 
-    if (attrs_draw(def, &attrs) || tni_op_args(def, attrs, (int64_t)(2 + draw(3)), &o.args)) {
+    if (attrs_draw(def, &attrs) || tni_op_args(def, attrs, (int64_t)(2 + draw(3)), &o.args) ||
+        o.args.in_count > OP_ARGS_MAX || o.args.out_count > OP_ARGS_MAX) {
         tni_attrs_release(attrs);
         return 0;
     }
