@@ -132,7 +132,7 @@ static tni_attrs *attrs_read(const tni_opdef *def, char *line)
 static void use(const char *name, char *given, size_t lines, char *const *line)
 {
     const tni_opdef *def;
-    tni_attrs *attrs;
+    tni_attrs *attrs = NULL;
 
     if (tni_opset_find(ops, name, &def) || !(attrs = attrs_read(def, given)))
         broken("an operator that was taken cannot be used");

@@ -26,6 +26,14 @@ static const tn_attr_def all_attrs[] = {
     TN_ATTR_FLOAT_RUN("run", "2", "run-time number"),
     TN_ATTR_END,
 };
+static const tn_attr_def run_attrs[] = {
+    TN_ATTR_INT("i", "1", "structural"),
+    TN_ATTR_ROW("tuple", TN_ATTR_T_TUPLE, TN_ATTR_F_RUNTIME, NULL, "(1, 2)", 1.0, 0.0, "run-time tuple"),
+    TN_ATTR_ROW("ot", TN_ATTR_T_OPT_TUPLE, TN_ATTR_F_RUNTIME, NULL, "()", 1.0, 0.0, "with holes"),
+    TN_ATTR_ROW("fs", TN_ATTR_T_FLOATS, TN_ATTR_F_RUNTIME, NULL, "None", 1.0, 0.0, "run-time numbers"),
+    TN_ATTR_FLOAT_RUN("run", "2", "run-time number"),
+    TN_ATTR_END,
+};
 static const tn_attr_def other_attrs[] = {
     TN_ATTR_CHOICE("c", "q", "q|None|yy|x", "the choices in another order"),
     TN_ATTR_TUPLE("tuple", "(7,)", "tuple"),
@@ -47,6 +55,14 @@ static const tn_op all_op = {.struct_size = TN_END(tn_op, gradient),
                              .name = "all",
                              .doc = "test",
                              .attrs = all_attrs,
+                             .inputs = names_data,
+                             .outputs = names_data,
+                             .shape = shape_any};
+static const tn_op run_op = {.struct_size = TN_END(tn_op, gradient),
+                             .version = 1,
+                             .name = "runs",
+                             .doc = "test",
+                             .attrs = run_attrs,
                              .inputs = names_data,
                              .outputs = names_data,
                              .shape = shape_any};
@@ -292,6 +308,45 @@ static void test_with(void **state)
     tni_attrs_release(NULL);
 }
 
+/* A spare block takes values that change from call to call, where it has room for them. */
+static void test_become(void **state)
+{
+    struct {
+        int64_t count, item[40];
+    } tuple = {2, {5, 6}}, long_tuple = {40, {1}};
+    static const char *const names[] = {"i", "tuple"}, *const given[] = {"2", "(1, 2)"};
+    tni_attrs *a, *b, *twin;
+    const tni_opdef *def;
+    tni_opset *set;
+
+    (void)state;
+    assert_int_equal(tni_opset_create(NULL, &set), TN_OK);
+    assert_int_equal(tni_opset_add(set, &run_op, NULL), TN_OK);
+    assert_int_equal(tni_opset_find(set, "runs", &def), TN_OK);
+    assert_int_equal(tni_attrs_parse(def, 0, NULL, NULL, &a), TN_OK);
+    assert_int_equal(tni_attrs_parse(def, 2, names, given, &twin), TN_OK);
+    assert_int_equal(tni_attrs_with(a, 1, (tn_value)(uintptr_t)&tuple, &b), TN_OK);
+    assert_true(tni_attrs_equal_structural(a, b) && tni_attrs_equal(a, a) && !tni_attrs_equal(a, b));
+    assert_false(tni_attrs_equal_structural(a, twin));
+    assert_true(tni_attrs_hash(a) != tni_attrs_hash(b));
+    tuple.item[1] = 9;
+    assert_true(tni_attrs_become(b, a, 1, (tn_value)(uintptr_t)&tuple)); /* 9 is copied */
+    tuple.item[1] = 6;
+    assert_int_equal(((const tn_tuple *)tn_value_pointer(b->values[1]))->item[1], 9);
+    assert_true(tni_attrs_become(b, a, 1, a->values[1]) && tni_attrs_equal(a, b));
+    assert_true(tni_attrs_hash(a) == tni_attrs_hash(b));
+    assert_true(tni_attrs_become(b, a, 4, tn_value_of_float(3)) && tn_value_float(b->values[4]) == 3);
+    assert_false(tni_attrs_become(b, a, 1, (tn_value)(uintptr_t)&long_tuple)); /* no room */
+    assert_false(tni_attrs_become(twin, a, 1, a->values[1]));                  /* another i */
+    (void)tni_attrs_retain(b);
+    assert_false(tni_attrs_become(b, a, 1, a->values[1])); /* somebody holds it */
+    tni_attrs_release(b);
+    tni_attrs_release(b);
+    tni_attrs_release(a);
+    tni_attrs_release(twin);
+    tni_opset_destroy(set);
+}
+
 static void test_inherit(void **state)
 {
     const char *names[] = {"c", "tuple", "i", "run"}, *values[] = {"yy", "(1, 2)", "9", "4"};
@@ -344,7 +399,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_texts),   cmocka_unit_test(test_long_tuples), cmocka_unit_test(test_names),
         cmocka_unit_test(test_runtime), cmocka_unit_test(test_with),        cmocka_unit_test(test_inherit),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_memory),  cmocka_unit_test(test_become),
     };
 
     return cmocka_run_group_tests(tests, open_all, close_all);

@@ -109,7 +109,7 @@ static void types_follow(void **state)
         char name[16];
         const char *names[] = {name};
         const tni_opdef *def;
-        tni_attrs *attrs;
+        tni_attrs *attrs = NULL;
         tni_opset *ops;
         tni_args args;
         tn_status st;

@@ -252,7 +252,7 @@ static void later_body(void **state)
     (void)state;
     note_in(&im)->body.struct_size += 12;
     assert_int_equal(read_code(&im, sizeof im, &note), 0);
-    assert_string_equal(note.provides, PROVIDES + 12);
+    assert_string_equal(note.provides, &PROVIDES[12]);
     tni_note_clear(&note);
 }
 
