@@ -152,19 +152,13 @@ static tn_status gamma_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
 static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
 
-static const tn_kernel kernel_activation =
-    TNCPU_KERNEL("Activation", floats, FLAGS, activation_prepare, tncpu_point_run);
-static const tn_kernel kernel_activation_back =
-    TNCPU_KERNEL("_backward_Activation", floats, FLAGS, activation_prepare, tncpu_point_run);
-static const tn_kernel kernel_leaky =
-    TNCPU_KERNEL("LeakyReLU", floats, FLAGS, leaky_prepare, tncpu_point_run);
-static const tn_kernel kernel_leaky_back =
-    TNCPU_KERNEL("_backward_LeakyReLU", floats, FLAGS, leaky_prepare, tncpu_point_run);
-static const tn_kernel kernel_gamma =
-    TNCPU_KERNEL("_backward_prelu_gamma", floats, 0, gamma_prepare, gamma_run);
-
 /* clang-format off */
 const tn_kernel *const tncpu_family_activation[] = {
-    &kernel_activation, &kernel_activation_back, &kernel_leaky, &kernel_leaky_back, &kernel_gamma, NULL,
+    TNCPU_ROW("Activation", floats, FLAGS, activation_prepare, tncpu_point_run),
+    TNCPU_ROW("_backward_Activation", floats, FLAGS, activation_prepare, tncpu_point_run),
+    TNCPU_ROW("LeakyReLU", floats, FLAGS, leaky_prepare, tncpu_point_run),
+    TNCPU_ROW("_backward_LeakyReLU", floats, FLAGS, leaky_prepare, tncpu_point_run),
+    TNCPU_ROW("_backward_prelu_gamma", floats, 0, gamma_prepare, gamma_run),
+    NULL,
 };
 /* clang-format on */

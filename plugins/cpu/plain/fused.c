@@ -119,8 +119,8 @@ static tn_status bias_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 static const char *const weight_types[] = {"weight:" TNCPU_FLOATS, "output:=weight", "*:f32,f64", NULL};
 static const char *const bias_types[] = {"output:" TNCPU_FLOATS, "bias:=output", "*:f32,f64", NULL};
 
-static const tn_kernel fold_weight =
-    TNCPU_KERNEL("_fold_weight", weight_types, 0, weight_prepare, weight_run);
-static const tn_kernel fold_bias = TNCPU_KERNEL("_fold_bias", bias_types, 0, bias_prepare, bias_run);
-
-const tn_kernel *const tncpu_family_fused[] = {&fold_weight, &fold_bias, NULL};
+const tn_kernel *const tncpu_family_fused[] = {
+    TNCPU_ROW("_fold_weight", weight_types, 0, weight_prepare, weight_run),
+    TNCPU_ROW("_fold_bias", bias_types, 0, bias_prepare, bias_run),
+    NULL,
+};

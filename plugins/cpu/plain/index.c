@@ -365,26 +365,25 @@ static const char *const back_types[] = {"dy:" TNCPU_FLOATS, "indices:" TNCPU_AL
 static const char *const back_embedding_types[] = {"dy:" TNCPU_FLOATS, "data:" TNCPU_ALL, "*:=dy", NULL};
 static const char *const back_pick_types[] = {"dy:" TNCPU_ALL, "index:" TNCPU_ALL, "*:=dy", NULL};
 
-static const tn_kernel take = TNCPU_KERNEL("take", take_types, 0, take_prepare, take_run);
 TNCPU_SHORT_KERNEL(backward_take, "_backward_take", back_types, TN_KERNEL_EMPTY_OK, backward_lookup_prepare,
                    backward_take_run)
-static const tn_kernel embedding =
-    TNCPU_KERNEL("Embedding", embedding_types, 0, embedding_prepare, embedding_run);
 TNCPU_SHORT_KERNEL(backward_embedding, "_backward_Embedding", back_embedding_types, TN_KERNEL_EMPTY_OK,
                    backward_lookup_prepare, backward_embedding_run)
-static const tn_kernel one_hot = TNCPU_KERNEL("one_hot", one_hot_types, 0, one_hot_prepare, one_hot_run);
-static const tn_kernel pick = TNCPU_KERNEL("pick", pick_types, 0, take_prepare, pick_run);
-static const tn_kernel backward_pick = TNCPU_KERNEL("_backward_pick", back_pick_types, TN_KERNEL_EMPTY_OK,
-                                                    backward_lookup_prepare, backward_pick_run);
 
-static const tn_kernel gather_nd = TNCPU_KERNEL("gather_nd", gather_types, 0, take_prepare, gather_nd_run);
 TNCPU_SHORT_KERNEL(backward_gather_nd, "_backward_gather_nd", back_types, TN_KERNEL_EMPTY_OK,
                    backward_lookup_prepare, backward_gather_nd_run)
 
-static const tn_kernel scatter_nd =
-    TNCPU_KERNEL("scatter_nd", gather_types, TN_KERNEL_EMPTY_OK, scatter_nd_prepare, scatter_nd_run);
-
 const tn_kernel *const tncpu_family_index[] = {
-    &take,          &backward_take, &embedding,          &backward_embedding, &one_hot, &pick,
-    &backward_pick, &gather_nd,     &backward_gather_nd, &scatter_nd,         NULL,
+    TNCPU_ROW("take", take_types, 0, take_prepare, take_run),
+    &backward_take,
+    TNCPU_ROW("Embedding", embedding_types, 0, embedding_prepare, embedding_run),
+    &backward_embedding,
+    TNCPU_ROW("one_hot", one_hot_types, 0, one_hot_prepare, one_hot_run),
+    TNCPU_ROW("pick", pick_types, 0, take_prepare, pick_run),
+    TNCPU_ROW("_backward_pick", back_pick_types, TN_KERNEL_EMPTY_OK, backward_lookup_prepare,
+              backward_pick_run),
+    TNCPU_ROW("gather_nd", gather_types, 0, take_prepare, gather_nd_run),
+    &backward_gather_nd,
+    TNCPU_ROW("scatter_nd", gather_types, TN_KERNEL_EMPTY_OK, scatter_nd_prepare, scatter_nd_run),
+    NULL,
 };

@@ -95,10 +95,11 @@ static tn_status eye_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
 static const char *const all_types[] = {"*:" TNCPU_ALL, NULL};
 
-static const tn_kernel zeros = TNCPU_KERNEL("_zeros", all_types, 0, make_prepare, zeros_run);
-static const tn_kernel ones = TNCPU_KERNEL("_ones", all_types, 0, make_prepare, ones_run);
-static const tn_kernel full = TNCPU_KERNEL("_full", all_types, 0, make_prepare, full_run);
-static const tn_kernel arange = TNCPU_KERNEL("_arange", all_types, 0, make_prepare, arange_run);
-static const tn_kernel eye = TNCPU_KERNEL("_eye", all_types, 0, make_prepare, eye_run);
-
-const tn_kernel *const tncpu_family_init[] = {&zeros, &ones, &full, &arange, &eye, NULL};
+const tn_kernel *const tncpu_family_init[] = {
+    TNCPU_ROW("_zeros", all_types, 0, make_prepare, zeros_run),
+    TNCPU_ROW("_ones", all_types, 0, make_prepare, ones_run),
+    TNCPU_ROW("_full", all_types, 0, make_prepare, full_run),
+    TNCPU_ROW("_arange", all_types, 0, make_prepare, arange_run),
+    TNCPU_ROW("_eye", all_types, 0, make_prepare, eye_run),
+    NULL,
+};

@@ -250,22 +250,20 @@ static const char *const back_types[] = {"dy:" TNCPU_ALL, "*:=dy", NULL};
 static const char *const data_types[] = {"data:" TNCPU_ALL, "*:=data", NULL};
 static const char *const sum_types[] = {"dy:" TNCPU_FLOATS, "*:=dy", NULL};
 
-static const tn_kernel concat =
-    TNCPU_KERNEL("Concat", concat_types, TN_KERNEL_EMPTY_OK, join_prepare, concat_run);
-static const tn_kernel backward_concat =
-    TNCPU_KERNEL("_backward_Concat", back_types, TN_KERNEL_EMPTY_OK, join_prepare, backward_concat_run);
-static const tn_kernel stack = TNCPU_KERNEL("stack", concat_types, 0, join_prepare, stack_run);
-static const tn_kernel slice_channel =
-    TNCPU_KERNEL("SliceChannel", data_types, TN_KERNEL_EMPTY_OK, join_prepare, slice_channel_run);
-static const tn_kernel tile = TNCPU_KERNEL("tile", data_types, 0, join_prepare, tile_run);
 TNCPU_SHORT_KERNEL(backward_tile, "_backward_tile", sum_types, TN_KERNEL_EMPTY_OK, sum_prepare,
                    backward_tile_run)
-static const tn_kernel repeat = TNCPU_KERNEL("repeat", data_types, 0, join_prepare, repeat_run);
 TNCPU_SHORT_KERNEL(backward_repeat, "_backward_repeat", sum_types, TN_KERNEL_EMPTY_OK, sum_prepare,
                    backward_repeat_run)
-static const tn_kernel reverse = TNCPU_KERNEL("reverse", data_types, 0, join_prepare, reverse_run);
 
 const tn_kernel *const tncpu_family_join[] = {
-    &concat,        &backward_concat, &stack,           &slice_channel, &tile,
-    &backward_tile, &repeat,          &backward_repeat, &reverse,       NULL,
+    TNCPU_ROW("Concat", concat_types, TN_KERNEL_EMPTY_OK, join_prepare, concat_run),
+    TNCPU_ROW("_backward_Concat", back_types, TN_KERNEL_EMPTY_OK, join_prepare, backward_concat_run),
+    TNCPU_ROW("stack", concat_types, 0, join_prepare, stack_run),
+    TNCPU_ROW("SliceChannel", data_types, TN_KERNEL_EMPTY_OK, join_prepare, slice_channel_run),
+    TNCPU_ROW("tile", data_types, 0, join_prepare, tile_run),
+    &backward_tile,
+    TNCPU_ROW("repeat", data_types, 0, join_prepare, repeat_run),
+    &backward_repeat,
+    TNCPU_ROW("reverse", data_types, 0, join_prepare, reverse_run),
+    NULL,
 };

@@ -273,17 +273,12 @@ static tn_status make_loss_run(const tn_plan *plan, const tn_exec *x, tn_err *er
 static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
 static const char *const labelled[] = {"label:" TNCPU_MOST, "*:" TNCPU_FLOATS, NULL};
 
-static const tn_kernel kernel_output =
-    TNCPU_KERNEL("_backward_SoftmaxOutput", labelled, 0, output_prepare, output_run);
-static const tn_kernel kernel_entropy =
-    TNCPU_KERNEL("softmax_cross_entropy", labelled, 0, entropy_prepare, entropy_run);
-static const tn_kernel kernel_entropy_back =
-    TNCPU_KERNEL("_backward_softmax_cross_entropy", labelled, 0, entropy_prepare, entropy_back_run);
-static const tn_kernel kernel_make_loss =
-    TNCPU_KERNEL("_backward_MakeLoss", floats, 0, make_loss_prepare, make_loss_run);
-
 /* clang-format off */
 const tn_kernel *const tncpu_family_loss[] = {
-    &kernel_output, &kernel_entropy, &kernel_entropy_back, &kernel_make_loss, NULL,
+    TNCPU_ROW("_backward_SoftmaxOutput", labelled, 0, output_prepare, output_run),
+    TNCPU_ROW("softmax_cross_entropy", labelled, 0, entropy_prepare, entropy_run),
+    TNCPU_ROW("_backward_softmax_cross_entropy", labelled, 0, entropy_prepare, entropy_back_run),
+    TNCPU_ROW("_backward_MakeLoss", floats, 0, make_loss_prepare, make_loss_run),
+    NULL,
 };
 /* clang-format on */

@@ -369,8 +369,6 @@ static tn_status lars_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
 static const char *const sum_sq_types[] = {"array_*:" TNCPU_FLOATS, "output:f32", NULL};
 static const char *const lars_types[] = {"lrs:" TNCPU_FLOATS, "*:=lrs", NULL};
-static const tn_kernel sum_sq =
-    TNCPU_KERNEL("multi_sum_sq", sum_sq_types, TN_KERNEL_EMPTY_OK, sum_sq_prepare, sum_sq_run);
 TNCPU_SHORT_KERNEL(lars, "multi_lars", lars_types, 0, update_prepare, lars_run)
 
 const tn_kernel *const tncpu_family_optimizer[] = {
@@ -382,7 +380,7 @@ const tn_kernel *const tncpu_family_optimizer[] = {
     &preloaded_multi_sgd_mom,
     &preloaded_multi_mp_sgd,
     &preloaded_multi_mp_sgd_mom,
-    &sum_sq,
+    TNCPU_ROW("multi_sum_sq", sum_sq_types, TN_KERNEL_EMPTY_OK, sum_sq_prepare, sum_sq_run),
     &lars,
     &sgd,
     &sgd_mom,

@@ -77,9 +77,7 @@ void tncpu_cast_tile(const tncpu_convert *from, const void *src, int64_t src_ste
 #define TNCPU_POINT_SCALAR(op, id) {#op, TNCPU_##id, 2, 1},
 #define TNCPU_POINT_FLAGS (TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO | TN_KERNEL_POINTWISE)
 #define TNCPU_POINT_KERNEL(op, prepare, types)                                                               \
-    static const tn_kernel kernel_##op =                                                                     \
-        TNCPU_KERNEL(#op, types, TNCPU_POINT_FLAGS, prepare, tncpu_point_run);
-#define TNCPU_POINT_POINTER(op, id) &kernel_##op,
+    TNCPU_ROW(#op, types, TNCPU_POINT_FLAGS, prepare, tncpu_point_run),
 #define TNCPU_POINT_PREPARE(name, rows)                                                                      \
     static tn_status name(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)                     \
     {                                                                                                        \

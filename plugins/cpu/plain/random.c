@@ -177,11 +177,14 @@ static const char *const random_types[] = {"*:" TNCPU_FLOATS, NULL};
 static const char *const dropout_types[] = {"data:" TNCPU_FLOATS, "*:=data", NULL};
 static const char *const backward_dropout_types[] = {"dy:" TNCPU_FLOATS, "*:=dy", NULL};
 
-static const tn_kernel uniform =
-    TNCPU_KERNEL("_random_uniform", random_types, 0, uniform_prepare, uniform_run);
-static const tn_kernel normal = TNCPU_KERNEL("_random_normal", random_types, 0, normal_prepare, normal_run);
 TNCPU_SHORT_KERNEL(dropout, "Dropout", dropout_types, 0, dropout_prepare, dropout_run)
 TNCPU_SHORT_KERNEL(backward_dropout, "_backward_Dropout", backward_dropout_types, 0, backward_dropout_prepare,
                    backward_dropout_run)
 
-const tn_kernel *const tncpu_family_random[] = {&uniform, &normal, &dropout, &backward_dropout, NULL};
+const tn_kernel *const tncpu_family_random[] = {
+    TNCPU_ROW("_random_uniform", random_types, 0, uniform_prepare, uniform_run),
+    TNCPU_ROW("_random_normal", random_types, 0, normal_prepare, normal_run),
+    &dropout,
+    &backward_dropout,
+    NULL,
+};

@@ -251,21 +251,18 @@ static const char *const floats[] = {"*:" FLOATS, NULL};
 static const char *const lengths[] = {"data:" FLOATS, "length:" TNCPU_ALL, "*:" FLOATS, NULL};
 static const char *const labelled[] = {"label:" TNCPU_MOST, "*:" FLOATS, NULL};
 
-#define KERNEL(id, op, types, prepare, run)                                                                  \
-    static const tn_kernel kernel_##id = TNCPU_KERNEL(op, types, 0, prepare, run);
-/* clang-format off */
-KERNEL(softmax, "softmax", lengths, softmax_prepare, soft_run)
-KERNEL(log_softmax, "log_softmax", floats, softmax_prepare, soft_run)
-KERNEL(softmin, "softmin", floats, softmax_prepare, soft_run)
-KERNEL(back_softmax, "_backward_softmax", floats, softmax_prepare, soft_back_run)
-KERNEL(back_log_softmax, "_backward_log_softmax", floats, softmax_prepare, soft_back_run)
-KERNEL(back_softmin, "_backward_softmin", floats, softmax_prepare, soft_back_run)
-KERNEL(activation, "SoftmaxActivation", floats, activation_prepare, soft_run)
-KERNEL(back_activation, "_backward_SoftmaxActivation", floats, activation_prepare, soft_back_run)
-KERNEL(output, "SoftmaxOutput", labelled, output_prepare, soft_run)
+#define FORWARD(op, types, prepare) TNCPU_ROW(op, types, 0, prepare, soft_run)
+#define BACKWARD(op) TNCPU_ROW("_backward_" op, floats, 0, softmax_prepare, soft_back_run)
 
 const tn_kernel *const tncpu_family_softmax[] = {
-    &kernel_softmax, &kernel_log_softmax, &kernel_softmin, &kernel_back_softmax, &kernel_back_log_softmax,
-    &kernel_back_softmin, &kernel_activation, &kernel_back_activation, &kernel_output, NULL,
+    FORWARD("softmax", lengths, softmax_prepare),
+    FORWARD("log_softmax", floats, softmax_prepare),
+    FORWARD("softmin", floats, softmax_prepare),
+    FORWARD("SoftmaxActivation", floats, activation_prepare),
+    FORWARD("SoftmaxOutput", labelled, output_prepare),
+    BACKWARD("softmax"),
+    BACKWARD("log_softmax"),
+    BACKWARD("softmin"),
+    TNCPU_ROW("_backward_SoftmaxActivation", floats, 0, activation_prepare, soft_back_run),
+    NULL,
 };
-/* clang-format on */
