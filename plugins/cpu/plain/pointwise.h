@@ -9,16 +9,7 @@
 #include "convert.h"
 
 #define TNCPU_POINT_IN 4 /* inputs of a loop */
-#define TNCPU_TILE 512   /* elements */
 #define TNCPU_NO_SCALAR (-1)
-
-typedef union tncpu_tile {
-    float f32[TNCPU_TILE];
-    double f64[TNCPU_TILE];
-    int32_t i32[TNCPU_TILE];
-    int64_t i64[TNCPU_TILE];
-    uint64_t u64[TNCPU_TILE];
-} tncpu_tile;
 
 /* out[k] = f(in[0][k], in[1][k] …), all of one compute type. `attrs`: the node's, run-time ones of today. */
 typedef void (*tncpu_loop)(void *out, const void *const *in, int64_t n, const tn_value *attrs);
