@@ -1,5 +1,7 @@
 /* The table of conversions: one row per data type, its loops from convert.inc. Saturation is decided in the
  * wide type, so no conversion is undefined in C. */
+#include <math.h>
+
 #include "convert.h"
 #include "isa.h"
 
@@ -289,7 +291,9 @@ void tncpu_fill(const tn_tensor *t, double value)
     const int64_t size = tncpu_converts[t->dtype].bytes, bytes = tn_tensor_count(t) * size;
     char *to = t->data;
 
-    if (bytes == 0)
+    if (value == 0 && !signbit(value))
+        memset(to, 0, (size_t)bytes);
+    if (bytes == 0 || (value == 0 && !signbit(value)))
         return;
     tncpu_numbers_store(t, 0, 1, 1, &value);
     for (int64_t done = size; done < bytes;) { /* what is filled is copied behind itself, out of the cache */

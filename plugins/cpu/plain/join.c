@@ -3,8 +3,11 @@
  * in which the source does not move; their gradients add up along the same dimensions, in the order of dy.
  * reverse moves backwards.
  */
+#include "convert.h"
 #include "move.h"
 #include "short.h"
+
+#include "../../common/index.h"
 
 #include "tenon/plugin/op/join.h"
 
@@ -163,9 +166,6 @@ static tn_status repeat_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-#define BODY "../plain/join.inc"
-#include "../common/floats.inc"
-
 static tn_status sum_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     (void)plugin, (void)err;
@@ -176,25 +176,27 @@ static tn_status sum_prepare(void *plugin, const tn_node *node, tn_plan *plan, t
 /* dx = 0. False: dy has no elements. */
 static bool sum_begin(const tn_exec *x)
 {
-    const tn_tensor *dx = x->out[0];
-
-    memset(dx->data, 0, (size_t)tn_tensor_count(dx) * tn_dtype_bytes(dx->dtype));
+    tncpu_fill(x->out[0], 0);
     return tn_tensor_count(x->in[0]) != 0;
 }
 
+/* Adds dy (`m` walks it from end to end) to where its elements were copied from, in the order of dy. */
 static void copies_sum(const tncpu_move *m, const tn_exec *x)
 {
-    const tn_tensor *dx = x->out[0];
-    tncpu_move whole = *m;
+    const tncpu_convert *c = &tncpu_converts[x->out[0]->dtype];
+    const int32_t outer = m->ndim > 2 ? m->ndim - 2 : 0;
+    const int64_t rows = m->ndim > 1 ? m->extent[m->ndim - 2] : 1,
+                  step = m->ndim > 1 ? m->dst_step[m->ndim - 2] : 0;
+    const int64_t n = m->ndim > 0 ? m->extent[m->ndim - 1] : 1,
+                  inner = m->ndim > 0 ? m->dst_step[m->ndim - 1] : 1;
+    const char *dy = x->in[0]->data;
 
-    if (whole.ndim == 0) {
-        whole.ndim = 1;
-        whole.extent[0] = whole.src_step[0] = whole.dst_step[0] = 1;
+    for (int64_t k = 0; k < tn_tensor_count(x->in[0]) / (rows * n); k++) {
+        char *dx = (char *)x->out[0]->data + tnb_offset(outer, m->extent, m->dst_step, k) * c->bytes;
+
+        for (int64_t r = 0; r < rows; r++, dy += n * c->bytes)
+            c->add(dy, dx + r * step * c->bytes, inner, n);
     }
-    if (dx->dtype == TN_F32)
-        gather_copies_f32(&whole, x->in[0]->data, dx->data);
-    else
-        gather_copies_f64(&whole, x->in[0]->data, dx->data);
 }
 
 static tn_status backward_tile_run(const tn_plan *plan, const tn_exec *x, tn_err *err)

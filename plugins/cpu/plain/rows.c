@@ -6,12 +6,12 @@ void tncpu_rows_run(const tn_plan *plan, const tn_exec *x, int64_t count, uint64
 {
     const int threads = tncpu_run_threads(plan, x);
     const uint64_t each = (plan->workspace_bytes - shared) / plan->threads;
-    char *room = (char *)x->workspace + shared;
+    char *room = each ? (char *)x->workspace + shared : NULL; /* perhaps none is needed */
 
     (void)threads;
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
     for (int64_t row = 0; row < count; row++)
-        body(call, row, (double *)(void *)(room + (uint64_t)tncpu_thread_id() * each));
+        body(call, row, room ? (double *)(void *)(room + (uint64_t)tncpu_thread_id() * each) : NULL);
 }
 
 double tncpu_lanes_sum(const double *p, const double *q, int64_t n)

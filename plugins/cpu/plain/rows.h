@@ -13,9 +13,11 @@ typedef struct tncpu_rows {
     int64_t outer, size, inner;
 } tncpu_rows;
 
-/* The axes first … end-1 are a row's. */
+/* The axes first … end-1 are a row's, those of them that there are. */
 static inline tncpu_rows tncpu_rows_of(const tn_tensor *t, int32_t first, int32_t end)
 {
+    end = end < t->ndim ? end : t->ndim;
+    first = first < 0 ? 0 : first < end ? first : end;
     return (tncpu_rows){tncpu_dims(t, 0, first), tncpu_dims(t, first, end), tncpu_dims(t, end, t->ndim)};
 }
 
