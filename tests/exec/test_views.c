@@ -213,6 +213,8 @@ static tni_array *input(tni_context *c)
 
 typedef struct result {
     tni_array *y, *plain, *dx; /* of a call that is recorded, and of one that is not; the gradient */
+    tni_array *twice;          /* the gradient of the gradient; NULL: there is none */
+    tn_status status;          /* of the call that would make it */
     uint32_t views;
     uint64_t planned;
 } result;
@@ -224,6 +226,25 @@ static uint32_t views_of(const tni_program *p)
     for (uint32_t i = 0; i < p->phases[TNI_FORWARD].code_count; i++)
         count += p->code[p->phases[TNI_FORWARD].first_code + i].def->op->view != NULL;
     return count;
+}
+
+/* The operators of the net are walked one by one, over copies of what its frame kept. */
+static void run_twice(tni_context *c, tni_cached_op *op, tni_array *x, result *r)
+{
+    const tni_backward_options create = {.create = true};
+    tni_array *y = NULL, *g = NULL;
+
+    test_record(true, true);
+    assert_ok(tni_cached_op_call(op, 1, &x, 1, &y));
+    r->status = tni_grad(c, 1, &y, NULL, 1, &x, &create, &g);
+    test_record(false, false);
+    if (!r->status) {
+        r->status = tni_backward(c, 1, &g, NULL, NULL);
+        tni_array_retain(r->twice = tni_grad_get(x));
+        assert_ok(tni_array_wait(r->twice));
+    }
+    tni_array_release(y);
+    tni_array_release(g);
 }
 
 static result run(tni_context *c, const step *steps)
@@ -248,6 +269,8 @@ static result run(tni_context *c, const step *steps)
     assert_ok(tni_backward(c, 1, &r.y, NULL, NULL));
     tni_array_retain(r.dx = tni_grad_get(x));
     assert_ok(tni_array_wait(r.dx));
+    assert_ok(tni_grad_attach(c, x, TN_MODE_WRITE, NULL));
+    run_twice(c, op, x, &r);
     tni_cached_op_release(op);
     tni_symbol_release(s);
     tni_array_release(x);
@@ -259,6 +282,7 @@ static void result_drop(result *r)
     tni_array_release(r->y);
     tni_array_release(r->plain);
     tni_array_release(r->dx);
+    tni_array_release(r->twice);
 }
 
 static tni_context *open_with(const char *setting)
@@ -276,6 +300,10 @@ static void nets_with_and_without(void **state)
         net_same(with.plain, without.plain, nets[i].name);
         net_same(with.y, without.y, nets[i].name);
         net_same(with.dx, without.dx, nets[i].name);
+        if (with.status != without.status)
+            fail_msg("%s: statuses %d and %d", nets[i].name, with.status, without.status);
+        if (!with.status)
+            net_same(with.twice, without.twice, nets[i].name);
         print_message("%s: %u to %u instructions, %llu to %llu bytes\n", nets[i].name, without.views,
                       with.views, (unsigned long long)without.planned, (unsigned long long)with.planned);
         if (without.views != nets[i].made || with.views != nets[i].left ||
