@@ -1,5 +1,6 @@
 /* The table of conversions: one row per data type, its loops from convert.inc. Saturation is decided in the
  * wide type, so no conversion is undefined in C. */
+#include <float.h>
 #include <math.h>
 
 #include "convert.h"
@@ -23,6 +24,19 @@ static void saturate(const double *from, int64_t *to, int64_t n, double low, dou
         x = x < low ? low : x;
         to[i] = (int64_t)(x > high ? high : x);
     }
+}
+
+/* Doubles between which and a short float is one rounding. */
+static void odd_floats(const double *from, float *to, int64_t n)
+{
+    int64_t tiny = 0;
+
+    for (int64_t i = 0; i < n; i++)
+        tiny += (fabs(from[i]) < (double)FLT_MIN) & (from[i] != 0);
+    for (int64_t i = 0; i < n; i++)
+        to[i] = tnb_odd_normal(from[i]);
+    for (int64_t i = 0; tiny && i < n; i++)
+        to[i] = tnb_odd_float(from[i]);
 }
 
 static float plus_f32(float a, float b)
@@ -75,7 +89,6 @@ static int64_t plus_i64(int64_t a, int64_t b)
 #define K float
 #define TO_K tnb_half_float
 #define FROM_K tnb_float_half
-#define FROM_F(x) tnb_float_half(tnb_odd_float(x))
 #define FROM_I(x) tnb_float_half((float)(x))
 #define FROM_U(x) tnb_float_half((float)(x))
 #include "convert.inc"
@@ -86,7 +99,6 @@ static int64_t plus_i64(int64_t a, int64_t b)
 #define K float
 #define TO_K tnb_bf16_float
 #define FROM_K tnb_float_bf16
-#define FROM_F(x) tnb_float_bf16(tnb_odd_float(x))
 #define FROM_I(x) tnb_float_bf16((float)(x))
 #define FROM_U(x) tnb_float_bf16((float)(x))
 #include "convert.inc"
