@@ -76,9 +76,8 @@ static tn_status absent_tell(tni_selector *s, const tni_request *r, tni_choice *
     for (size_t i = 0; (p = tni_registry_at(plugins, i)) && !st; i++) {
         tni_choice_line line = {.plugin = p, .prefer = INT32_MAX};
 
-        if (!tni_plugin_unusable(p) ||
-            (!tni_note_provides(&p->note, "kernels", r->device->kernels_type) &&
-             !tni_note_provides(&p->note, "kernels", r->device->type)))
+        if (!tni_plugin_unusable(p) || (!tni_note_provides(&p->note, "kernels", r->device->kernels_type) &&
+                                        !tni_note_provides(&p->note, "kernels", r->device->type)))
             continue;
         *unlisted += p->code == 0;
         if (p->code)
