@@ -28,12 +28,15 @@ static tn_status like_add(const copier *k, uint32_t theirs, uint32_t *out)
     tni_value like = k->from->values[theirs];
     const uint64_t bytes = (uint64_t)(like.tensor.ndim > 0 ? like.tensor.ndim : 0) * sizeof(int64_t);
     int64_t *shape = tni_arena_alloc(k->c->p->memory, bytes + 1);
+    tn_status st;
 
     if (!shape)
         return TN_E_NOMEM;
     memcpy(shape, like.tensor.shape, bytes);
     like.tensor.shape = shape;
-    return tni_code_value_add(k->c, &like, out);
+    if (!(st = tni_code_value_add(k->c, &like, out)))
+        tni_code_window_like(k->c, *out, &like);
+    return st;
 }
 
 /* In the caller's array, which must be as the forward found it. */
@@ -173,6 +176,7 @@ tn_status tni_code_lent_again(tni_code *c, uint32_t theirs, uint32_t value)
         tni_code_value(c, value)->root = c->lent_of[v->again];
         tni_code_value(c, value)->delta = v->delta;
         tni_code_value(c, value)->tensor.layout = v->tensor.layout;
+        tni_code_window_like(c, value, v);
     }
     tni_vec_fini(&k.list);
     return st;

@@ -57,6 +57,14 @@ static inline uint64_t tni_value_bytes(const tni_value *v) /* of memory */
     return v->tensor.layout ? v->tensor.layout->memory_bytes : v->tensor.bytes;
 }
 
+/* Row-major without gaps: any kernel reads it. */
+static inline bool tni_code_dense(const tni_code *c, uint32_t value)
+{
+    const tn_tensor *t = &tni_code_value(c, value)->tensor;
+
+    return t->ndim < 0 || tni_is_row_major(t->ndim, t->shape, t->stride);
+}
+
 static inline tni_device *tni_code_device(const tni_code *c, const tni_instruction *in)
 {
     return in->device ? in->device : c->spec->device;
@@ -69,6 +77,8 @@ static inline uint32_t tni_code_root(const tni_code *c, uint32_t value)
 
 /* A value like `like` (type, device) with memory of its own. */
 tn_status tni_code_value_add(tni_code *c, const tni_value *like, uint32_t *out);
+/* A window has the strides of the one that it is like. */
+void tni_code_window_like(const tni_code *c, uint32_t value, const tni_value *like);
 /* A block of bytes for kernels. */
 tn_status tni_code_block_add(tni_code *c, tni_device *d, uint64_t bytes, uint32_t *out);
 /* The value lies in an array at a new port. */
@@ -103,6 +113,9 @@ tn_status tni_code_prepare(tni_code *c, tni_instruction *in, const uint32_t *ope
 tn_status tni_code_servable(tni_code *c, const tni_instruction *in, const uint32_t *operands,
                             const uint8_t *modes);
 void tni_instruction_fini(tni_instruction *in);
+/* The kernel that serves instruction `index` as its operands are now; the instruction keeps the one it has.
+ */
+tn_status tni_code_choose(tni_code *c, uint32_t index, tni_prepared **out);
 
 /* edit.c: a new list of instructions from the old one. */
 typedef struct tni_edit {

@@ -45,6 +45,17 @@ tn_status tni_code_value_add(tni_code *c, const tni_value *like, uint32_t *out)
     return TN_OK;
 }
 
+void tni_code_window_like(const tni_code *c, uint32_t value, const tni_value *like)
+{
+    tni_value *v = tni_code_value(c, value);
+
+    if (!(like->flags & TNI_VALUE_WINDOW))
+        return;
+    v->flags |= TNI_VALUE_WINDOW;
+    for (int32_t d = 0; d < v->tensor.ndim; d++)
+        ((int64_t *)v->tensor.stride)[d] = like->tensor.stride[d];
+}
+
 tn_status tni_code_block_add(tni_code *c, tni_device *d, uint64_t bytes, uint32_t *out)
 {
     int64_t *shape = tni_arena_alloc(c->p->memory, sizeof *shape);
@@ -217,12 +228,13 @@ static tn_status lent_add(tni_code *c, uint32_t entry)
 
     if (theirs->again != TNI_NONE)
         return tni_code_lent_again(c, number, c->value_of[entry]);
-    if (tni_value_crosses(from, number)) {
+    if (tni_value_crosses(from, number) &&
+        tni_is_row_major(v->tensor.ndim, v->tensor.shape, theirs->tensor.stride)) {
         tni_code_lend(v, theirs, root);
         return TN_OK;
     }
     v->tensor.layout = theirs->tensor.layout;
-    if (root->place == TNI_PLACE_PORT)
+    if (root->place == TNI_PLACE_PORT && !(theirs->flags & TNI_VALUE_WINDOW))
         return lent_port_add(c, &from->ports[root->port], c->value_of[entry]);
     return tni_error(TN_E_INTERNAL, "a backward pass reads node \"%.200s\", which its forward did not keep",
                      from->graph->nodes[from->graph->entry_node[entry]].name);

@@ -411,6 +411,8 @@ static tn_status group_ask(fuser *f, group *g)
         return st;
     st = tni_code_prepare(f->c, &g->made, g->operands, g->modes);
     g->served = !st && g->made.prepared->plugin == plugin && g->made.workspace == TNI_NONE;
+    for (uint32_t i = 0; i < g->made.in_count && g->served; i++)
+        g->served = !g->made.prepared->dense || tni_code_dense(f->c, g->operands[i]);
     for (uint32_t o = 0; o < g->made.out_count && g->served; o++)
         g->served = g->modes[g->made.in_count + o] != TN_MODE_ADD || g->made.prepared->adds;
     if (st == TN_E_UNSUPPORTED) {

@@ -45,6 +45,8 @@ typedef struct tni_value {
     uint64_t offset; /* of a root: bytes from the start of its part of the arena */
 } tni_value;
 #define TNI_VALUE_BLOCK 1u /* bytes that kernels alone understand: a workspace, a saved block */
+#define TNI_VALUE_WINDOW                                                                                     \
+    2u /* of a root: with an offset, with strides; no instruction makes it (pass views) */
 
 /* What stands at a port. */
 #define TNI_PORT_INPUT 0u         /* variable `index` of the graph */

@@ -122,6 +122,21 @@ static tn_status unknown_check(const tn_op *op)
     return TN_OK;
 }
 
+/* A view shows what is there: the operator does nothing else. */
+static tn_status view_check(const tn_op *op)
+{
+    if (op->struct_size < TN_END(tn_op, view) || !op->view)
+        return TN_OK;
+    if (op->inputs && op->inputs[0] && op->exec == TN_EXEC_KERNEL && !op->effects && !op->mutates &&
+        !(op->flags & (TN_OP_VIEW | TN_OP_CHECKS_VALUES)))
+        return TN_OK;
+    return tni_error(
+        TN_E_ARG,
+        "operator %s: `view` is for kernels that show elements of their first input: no effects, "
+        "no mutated inputs, neither TN_OP_VIEW nor TN_OP_CHECKS_VALUES",
+        op->name);
+}
+
 /* Names of a table of arguments: those before the ones that end in '*', these, and those behind. */
 typedef struct arg_counts {
     uint32_t fixed, repeated, tail;
@@ -226,7 +241,7 @@ static tn_status def_fill(tni_opdef *def, const tn_op *op, tni_plugin *plugin)
     if (op->exec > TN_EXEC_COLLECTIVE || (!op->shape && op->exec == TN_EXEC_KERNEL))
         return tni_error(TN_E_ARG, "operator %s: no shape function, or an unknown kind of execution",
                          op->name);
-    if ((st = unknown_check(op)))
+    if ((st = unknown_check(op)) || (st = view_check(op)))
         return st;
     if (!op->args && (out.fixed == 0 || out.repeated || op->visible > out.fixed))
         return tni_error(

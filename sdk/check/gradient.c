@@ -115,7 +115,7 @@ static const char *value_text(chk_arena *a, const tn_attr_def *def, tn_value v)
     return def->type == TN_ATTR_T_FLOATS ? floats_text(a, at) : tuple_text(a, at);
 }
 
-static const char *const *attr_texts(chk_lab *lab, const chk_problem *p)
+const char *const *chk_attr_texts(chk_lab *lab, const chk_problem *p)
 {
     const char **pairs = chk_take(&lab->arena, (2 * p->attrs.count + 1) * sizeof *pairs);
     uint32_t used = 0;
@@ -146,7 +146,7 @@ static tn_status invoke(chk_lab *lab, const walk *w, const chk_problem *p, point
     const tn_op_call call = {.struct_size = TN_SIZE(tn_op_call),
                              .in_count = p->f.args.in_count,
                              .op = p->op->name,
-                             .attrs = attr_texts(lab, p),
+                             .attrs = chk_attr_texts(lab, p),
                              .in = x->in};
 
     (void)tn_random_seed(w->ctx, lab->env->seed, NULL);

@@ -169,6 +169,43 @@ static void why(void **state)
     assert_says(tool("\"$T\" plugins why FullyConnected --config pin.ini")->out, "not the pinned one");
 }
 
+/* A library that comes before the real one says how it was built. */
+#define PRELOADED                                                                                            \
+    "ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 LD_PRELOAD=\"$PWD/own.so\" \"$T\" plugins why "     \
+    "FullyConnected --device cpu --dtype float32 "
+
+/* Another build of OpenBLAS gives bits that depend on the number of threads: the plugin declines, cpu serves.
+ */
+static void openblas_without_openmp(void **state)
+{
+    static const struct {
+        const char *parallel, *says;
+    } builds[] = {{"0", "built without threads"}, {"1", "built with threads of its own"}};
+    char line[256];
+    const tool_said *s;
+
+    (void)state;
+    if (!has_blas() || tool("command -v cc")->code) {
+        print_message("skipped: cpu-openblas was not built, or there is no cc\n");
+        skip();
+    }
+    for (size_t i = 0; i < sizeof builds / sizeof *builds; i++) {
+        (void)snprintf(line, sizeof line,
+                       "echo 'int openblas_get_parallel(void) { return %s; }' >own.c &&"
+                       "cc -shared -fPIC -o own.so own.c",
+                       builds[i].parallel);
+        assert_int_equal(tool(line)->code, 0);
+        s = tool(PRELOADED);
+        assert_int_equal(s->code, 0);
+        assert_says(s->err, builds[i].says);
+        assert_says(s->err, "libopenblas0-openmp");
+        assert_says(s->out, "L14: init of cpu-openblas failed");
+        s = tool(PRELOADED "--set plugins.require=cpu-openblas");
+        assert_int_equal(s->code, 3);
+        assert_says(s->err, builds[i].says);
+    }
+}
+
 static void why_not(void **state)
 {
     static const struct {
@@ -530,6 +567,7 @@ int main(void)
         cmocka_unit_test(inspect),
         cmocka_unit_test(why),
         cmocka_unit_test(operators),
+        cmocka_unit_test(openblas_without_openmp),
         cmocka_unit_test(why_not),
         cmocka_unit_test(needs),
         cmocka_unit_test(operators_missing),

@@ -1,7 +1,11 @@
 /* The table of conversions: one row per data type, its loops from convert.inc. Saturation is decided in the
  * wide type, so no conversion is undefined in C. */
+#include <math.h>
+
 #include "convert.h"
 #include "isa.h"
+
+#define FILL_PART 16384 /* bytes, a multiple of every element */
 
 #define GLUE_(a, b) a##b
 #define GLUE(a, b) GLUE_(a, b)
@@ -233,3 +237,69 @@ const tncpu_cross tncpu_truth[TNCPU_KINDS] = {
     [TNCPU_K_F64] = truth_of_f64,
     [TNCPU_K_I64] = truth_of_i64,
 };
+
+/* ---- doubles ----------------------------------------------------------------------------------- */
+
+static void f64_of_u64(const uint64_t *from, double *to, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = (double)from[i];
+}
+
+void tncpu_numbers(const tn_tensor *t, int64_t at, int64_t stride, int64_t n, double *to)
+{
+    const tncpu_convert *c = &tncpu_converts[t->dtype];
+    const char *from = (const char *)t->data + at * c->bytes;
+    tncpu_tile tile;
+
+    if (c->kind == TNCPU_K_F64) {
+        c->load(from, stride, to, n);
+        return;
+    }
+    for (int64_t i = 0; i < n; i += TNCPU_TILE) {
+        const int64_t count = n - i < TNCPU_TILE ? n - i : TNCPU_TILE;
+        const char *part = from + i * stride * c->bytes;
+
+        if (!c->native || stride != 1) {
+            c->load(part, stride, &tile, count);
+            part = (const char *)&tile;
+        }
+        if (t->dtype == TN_U64)
+            f64_of_u64((const void *)part, to + i, count);
+        else
+            tncpu_widen[c->kind][TNCPU_K_F64](part, to + i, count);
+    }
+}
+
+void tncpu_numbers_store(const tn_tensor *t, int64_t at, int64_t stride, int64_t n, const double *from)
+{
+    const tncpu_convert *c = &tncpu_converts[t->dtype];
+
+    c->store_f(from, (char *)t->data + at * c->bytes, stride, n);
+}
+
+double tncpu_number(const tn_tensor *t, int64_t at)
+{
+    double value;
+
+    tncpu_numbers(t, at, 1, 1, &value);
+    return value;
+}
+
+void tncpu_fill(const tn_tensor *t, double value)
+{
+    const int64_t size = tncpu_converts[t->dtype].bytes, bytes = tn_tensor_count(t) * size;
+    char *to = t->data;
+
+    if (value == 0 && !signbit(value))
+        memset(to, 0, (size_t)bytes);
+    if (bytes == 0 || (value == 0 && !signbit(value)))
+        return;
+    tncpu_numbers_store(t, 0, 1, 1, &value);
+    for (int64_t done = size; done < bytes;) { /* what is filled is copied behind itself, out of the cache */
+        const int64_t next = done < FILL_PART ? done : FILL_PART;
+
+        memcpy(to + done, to, (size_t)(next < bytes - done ? next : bytes - done));
+        done += next;
+    }
+}

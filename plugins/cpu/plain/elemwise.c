@@ -298,29 +298,20 @@ static tn_status where_y_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
 #define KERNEL2(op, id) TNCPU_POINT_KERNEL(op, elemwise_prepare, most)
 #define KERNEL1(op, id) TNCPU_POINT_KERNEL(op, elemwise_prepare, all)
-/* clang-format off */
-OPS2(KERNEL2)
-OPS1(KERNEL1)
-/* clang-format on */
-
 static const char *const any[] = {"condition:" TNCPU_ALL, "x:" TNCPU_ALL, "*:=x", NULL};
 static const char *const any_back[] = {"condition:" TNCPU_ALL, "dy:" TNCPU_ALL, "*:=dy", NULL};
 static const char *const cast_types[] = {"*:" TNCPU_ALL ",i4,u4", NULL};
 
-static const tn_kernel kernel_add_n = TNCPU_KERNEL("add_n", all, TN_KERNEL_ADD_TO, sum_prepare, sum_run);
-static const tn_kernel kernel_cast = TNCPU_KERNEL("Cast", cast_types, 0, cast_prepare, cast_run);
-static const tn_kernel kernel_amp_cast = TNCPU_KERNEL("amp_cast", cast_types, 0, cast_prepare, cast_run);
-static const tn_kernel kernel_cast_back =
-    TNCPU_KERNEL("_backward_cast", cast_types, 0, cast_prepare, cast_run);
-static const tn_kernel kernel_where = TNCPU_KERNEL("where", any, 0, where_prepare, where_run);
-static const tn_kernel kernel_where_x =
-    TNCPU_KERNEL("_backward_where_x", any_back, 0, where_prepare, where_x_run);
-static const tn_kernel kernel_where_y =
-    TNCPU_KERNEL("_backward_where_y", any_back, 0, where_prepare, where_y_run);
-
 /* clang-format off */
 const tn_kernel *const tncpu_family_elemwise[] = {
-    OPS2(TNCPU_POINT_POINTER) OPS1(TNCPU_POINT_POINTER) &kernel_add_n, &kernel_cast, &kernel_amp_cast,
-    &kernel_cast_back, &kernel_where, &kernel_where_x, &kernel_where_y, NULL,
+    OPS2(KERNEL2) OPS1(KERNEL1)
+     TNCPU_ROW("add_n", all, TN_KERNEL_ADD_TO, sum_prepare, sum_run),
+    TNCPU_ROW("Cast", cast_types, 0, cast_prepare, cast_run),
+    TNCPU_ROW("amp_cast", cast_types, 0, cast_prepare, cast_run),
+    TNCPU_ROW("_backward_cast", cast_types, 0, cast_prepare, cast_run),
+    TNCPU_ROW("where", any, 0, where_prepare, where_run),
+    TNCPU_ROW("_backward_where_x", any_back, 0, where_prepare, where_x_run),
+    TNCPU_ROW("_backward_where_y", any_back, 0, where_prepare, where_y_run),
+    NULL,
 };
 /* clang-format on */

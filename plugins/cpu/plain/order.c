@@ -328,12 +328,11 @@ static const char *const back_sort_types[] = {"dy:" TNCPU_ALL, "data:=dy", "indi
 static const char *const back_topk_types[] = {"dy:" TNCPU_ALL, "data:=dy", "indices:f32,f64,f16,u8,i32,i64",
                                               "*:=dy", NULL};
 
-static const tn_kernel sort = TNCPU_KERNEL("sort", any_types, 0, sort_prepare, sort_run);
-static const tn_kernel backward_sort =
-    TNCPU_KERNEL("_backward_sort", back_sort_types, 0, backward_prepare, backward_run);
-static const tn_kernel argsort = TNCPU_KERNEL("argsort", any_types, 0, sort_prepare, argsort_run);
-static const tn_kernel topk = TNCPU_KERNEL("topk", any_types, 0, topk_prepare, topk_run);
-static const tn_kernel backward_topk =
-    TNCPU_KERNEL("_backward_topk", back_topk_types, 0, backward_prepare, backward_run);
-
-const tn_kernel *const tncpu_family_order[] = {&sort, &backward_sort, &argsort, &topk, &backward_topk, NULL};
+const tn_kernel *const tncpu_family_order[] = {
+    TNCPU_ROW("sort", any_types, 0, sort_prepare, sort_run),
+    TNCPU_ROW("_backward_sort", back_sort_types, 0, backward_prepare, backward_run),
+    TNCPU_ROW("argsort", any_types, 0, sort_prepare, argsort_run),
+    TNCPU_ROW("topk", any_types, 0, topk_prepare, topk_run),
+    TNCPU_ROW("_backward_topk", back_topk_types, 0, backward_prepare, backward_run),
+    NULL,
+};

@@ -614,39 +614,29 @@ static tn_status back_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
 static const char *const most[] = {"*:" TNCPU_MOST, NULL};
 static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
 
-#define REDUCE_KERNEL(op)                                                                                    \
-    static const tn_kernel kernel_##op = TNCPU_KERNEL(#op, most, FLAGS, reduce_prepare, reduce_run);
-#define ARG_KERNEL(op) static const tn_kernel kernel_##op = TNCPU_KERNEL(#op, most, 0, arg_prepare, arg_run);
-#define BACK_KERNEL(op, types)                                                                               \
-    static const tn_kernel kernel##op = TNCPU_KERNEL(#op, types, FLAGS, back_prepare, tncpu_point_run);
-/* clang-format off */
-REDUCE_KERNEL(sum)
-REDUCE_KERNEL(mean)
-REDUCE_KERNEL(prod)
-REDUCE_KERNEL(nansum)
-REDUCE_KERNEL(nanprod)
-REDUCE_KERNEL(max)
-REDUCE_KERNEL(min)
-REDUCE_KERNEL(_square_sum)
-ARG_KERNEL(argmax)
-ARG_KERNEL(argmin)
-ARG_KERNEL(argmax_channel)
-BACK_KERNEL(_backward_sum, most)
-BACK_KERNEL(_backward_mean, most)
-BACK_KERNEL(_backward_nansum, floats)
-BACK_KERNEL(_backward_nanprod, floats)
-BACK_KERNEL(_backward_max, most)
-BACK_KERNEL(_backward_min, most)
-/* clang-format on */
+#define REDUCE_ROW(op) TNCPU_ROW(op, most, FLAGS, reduce_prepare, reduce_run)
+#define ARG_ROW(op) TNCPU_ROW(op, most, 0, arg_prepare, arg_run)
+#define BACK_ROW(op, types) TNCPU_ROW("_backward_" op, types, FLAGS, back_prepare, tncpu_point_run)
 
-static const tn_kernel kernel_norm = TNCPU_KERNEL("norm", most, FLAGS, norm_prepare, reduce_run);
-static const tn_kernel kernel_sum_like = TNCPU_KERNEL("_sum_like", most, FLAGS, sum_like_prepare, reduce_run);
-
-/* clang-format off */
 const tn_kernel *const tncpu_family_reduce[] = {
-    &kernel_sum, &kernel_mean, &kernel_prod, &kernel_nansum, &kernel_nanprod, &kernel_max, &kernel_min,
-    &kernel__square_sum, &kernel_argmax, &kernel_argmin, &kernel_argmax_channel, &kernel_backward_sum,
-    &kernel_backward_mean, &kernel_backward_nansum, &kernel_backward_nanprod, &kernel_backward_max,
-    &kernel_backward_min, &kernel_norm, &kernel_sum_like, NULL,
+    REDUCE_ROW("sum"),
+    REDUCE_ROW("mean"),
+    REDUCE_ROW("prod"),
+    REDUCE_ROW("nansum"),
+    REDUCE_ROW("nanprod"),
+    REDUCE_ROW("max"),
+    REDUCE_ROW("min"),
+    REDUCE_ROW("_square_sum"),
+    ARG_ROW("argmax"),
+    ARG_ROW("argmin"),
+    ARG_ROW("argmax_channel"),
+    BACK_ROW("sum", most),
+    BACK_ROW("mean", most),
+    BACK_ROW("nansum", floats),
+    BACK_ROW("nanprod", floats),
+    BACK_ROW("max", most),
+    BACK_ROW("min", most),
+    TNCPU_ROW("norm", most, FLAGS, norm_prepare, reduce_run),
+    TNCPU_ROW("_sum_like", most, FLAGS, sum_like_prepare, reduce_run),
+    NULL,
 };
-/* clang-format on */

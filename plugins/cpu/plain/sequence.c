@@ -150,10 +150,10 @@ static const char *const types[] = {"data:" TNCPU_ALL, "sequence_length:" TNCPU_
 static const char *const back_types[] = {"dy:" TNCPU_ALL, "data:=dy", "sequence_length:" TNCPU_ALL,
                                          "d_data:=dy", NULL};
 
-static const tn_kernel mask = TNCPU_KERNEL("SequenceMask", types, 0, sequence_prepare, mask_run);
-static const tn_kernel reverse = TNCPU_KERNEL("SequenceReverse", types, 0, sequence_prepare, reverse_run);
-static const tn_kernel last = TNCPU_KERNEL("SequenceLast", types, 0, sequence_prepare, last_run);
-static const tn_kernel backward_last =
-    TNCPU_KERNEL("_backward_SequenceLast", back_types, 0, backward_last_prepare, backward_last_run);
-
-const tn_kernel *const tncpu_family_sequence[] = {&mask, &reverse, &last, &backward_last, NULL};
+const tn_kernel *const tncpu_family_sequence[] = {
+    TNCPU_ROW("SequenceMask", types, 0, sequence_prepare, mask_run),
+    TNCPU_ROW("SequenceReverse", types, 0, sequence_prepare, reverse_run),
+    TNCPU_ROW("SequenceLast", types, 0, sequence_prepare, last_run),
+    TNCPU_ROW("_backward_SequenceLast", back_types, 0, backward_last_prepare, backward_last_run),
+    NULL,
+};

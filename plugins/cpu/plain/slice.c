@@ -158,19 +158,16 @@ static const char *const slice_types[] = {"data:" TNCPU_ALL, "output:=data", NUL
 static const char *const like_types[] = {"data:" TNCPU_ALL, "output:=data", "shape_like:" TNCPU_ALL, NULL};
 static const char *const back_types[] = {"dy:" TNCPU_ALL, "data:=dy", "dx:=dy", NULL};
 
-#define FORWARD(name, types)                                                                                 \
-    static const tn_kernel name = TNCPU_KERNEL(#name, types, 0, window_prepare, name##_run)
+#define FORWARD(name, types) TNCPU_ROW(#name, types, 0, window_prepare, name##_run)
 #define BACKWARD(name)                                                                                       \
-    static const tn_kernel backward_##name = TNCPU_KERNEL(                                                   \
-        "_backward_" #name, back_types, TN_KERNEL_EMPTY_OK, window_prepare, backward_##name##_run)
-
-FORWARD(slice, slice_types);
-FORWARD(slice_axis, slice_types);
-FORWARD(slice_like, like_types);
-BACKWARD(slice);
-BACKWARD(slice_axis);
-BACKWARD(slice_like);
+    TNCPU_ROW("_backward_" #name, back_types, TN_KERNEL_EMPTY_OK, window_prepare, backward_##name##_run)
 
 const tn_kernel *const tncpu_family_slice[] = {
-    &slice, &backward_slice, &slice_axis, &backward_slice_axis, &slice_like, &backward_slice_like, NULL,
+    FORWARD(slice, slice_types),
+    FORWARD(slice_axis, slice_types),
+    FORWARD(slice_like, like_types),
+    BACKWARD(slice),
+    BACKWARD(slice_axis),
+    BACKWARD(slice_like),
+    NULL,
 };

@@ -94,6 +94,16 @@ static inline uint64_t tn_cost_times(uint64_t a, uint64_t b)
     return a == TN_COST_UNKNOWN || b > (TN_COST_UNKNOWN - 1) / a ? TN_COST_UNKNOWN : a * b;
 }
 
+/* ---- views --------------------------------------------------------------------------------------------- */
+
+/** Where the elements of an output lie within input 0; all counts in elements. */
+typedef struct tn_view {
+    uint32_t struct_size, output; /* which output is asked for */
+    const int64_t *in_stride;     /* of input 0, per dimension */
+    int64_t offset;               /* result: of the first element, from that of input 0 */
+    int64_t stride[TN_NDIM_MAX];  /* result: per dimension of the output; 1 or more */
+} tn_view;
+
 /* ---- gradients ------------------------------------------------------------------------------------------
  */
 
@@ -271,6 +281,12 @@ struct tn_op {
      * follow, but for the last `mutates_tail` ones: of operators that update any number of parameters at
      * once. */
     uint32_t mutates_period, mutates_tail;
+    /* Of an operator whose outputs show elements of input 0, in its data type (slice, transpose, split):
+     * where they lie. All shapes of `i` are known, and `attrs` hold the values of this node. A program leaves
+     * the kernel out where everybody who reads the outputs can read them there; calls of the operator alone
+     * are copies. TN_E_UNSUPPORTED: this case is for the kernel. A view beyond its input, or with a stride
+     * below 1 along a dimension of several elements, fails the program (TN_E_ARG). Must be pure. */
+    tn_status (*view)(const tn_infer *i, tn_view *view);
 };
 
 /** 1: an operator with `in_count` inputs changes input `index`. */
