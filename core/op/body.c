@@ -356,12 +356,20 @@ static term expression(parser *p)
 
 /* ---- the whole ---------------------------------------------------------------------------------- */
 
+/* Arguments that attributes bring or take away. A rule without these marks always has the same ones. */
+static bool arguments_vary(const tn_op *op)
+{
+    const bool fixed = op->struct_size >= TN_END(tn_op, shapes) && op->shapes && !strpbrk(op->shapes, "?*|~");
+
+    return op->args && !fixed;
+}
+
 static tn_status definition_check(const tni_opdef *def)
 {
     const tn_op *op = def->op;
 
     if (!(op->flags & TN_OP_POINTWISE) || op->exec != TN_EXEC_KERNEL || op->effects || op->mutates ||
-        op->args || def->variadic || !def->input_count || def->input_count > TN_POINT_INPUTS_MAX ||
+        arguments_vary(op) || def->variadic || !def->input_count || def->input_count > TN_POINT_INPUTS_MAX ||
         (op->outputs[0] && op->outputs[1]))
         return tni_error(TN_E_ARG,
                          "operator %s: a body is for pointwise operators of 1 to %d inputs and one output, "

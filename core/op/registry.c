@@ -631,6 +631,20 @@ tn_status tni_opset_find_offered(tni_opset *s, const char *name, const tni_opdef
     return TN_OK;
 }
 
+void tni_opset_refresh(tni_opset *s)
+{
+    tn_status st = TN_OK;
+
+    if (!s->plugins)
+        return;
+    tni_mutex_lock(&s->lock);
+    if (s->generation != tni_registry_generation(s->plugins))
+        st = plugins_take(s);
+    tni_mutex_unlock(&s->lock);
+    if (st)
+        tni_registry_warn(s->plugins, tni_error_message());
+}
+
 size_t tni_opset_count(const tni_opset *s)
 {
     tni_opset *shared = (tni_opset *)(uintptr_t)s; /* only its lock is touched */

@@ -266,12 +266,15 @@ struct tn_op {
     const char *types;
     /* Of a pointwise operator: what it computes for one element, as text over its inputs and attributes:
      * "x / (1 + exp(-beta * x))". Programs fuse it with what stands around it; it needs no kernel.
+     *
      *     expression = sum [ ("<" | ">" | "<=" | ">=" | "==" | "!=") sum ]        1 or 0
      *     sum        = product { ("+" | "-") product }
      *     product    = factor { ("*" | "/") factor }
-     *     factor     = "-" factor | number | "(" expression ")" | input | attribute | name "(" expression, …
-     * ")" An attribute is a number, a name is a pointwise operator of one input or of TN_BODY_FUNCTIONS.
-     * Inputs and the output have one data type and shape; each operation rounds to that type. A kernel of the
+     *     factor     = "-" factor | number | input | attribute | "(" expression ")"
+     *                | name "(" expression { "," expression } ")"
+     *
+     * An attribute is a number, a name is a pointwise operator of one input or of TN_BODY_FUNCTIONS. Inputs
+     * and the output have one data type and shape; each operation rounds to that type. A kernel of the
      * operator's own, where there is one, is preferred, and then it is not fused. */
     const char *body;
     /* Not 0: `mutates` speaks of the first `mutates_period` inputs (64 at most) and repeats for all that
