@@ -15,9 +15,8 @@
 
 #define SPREAD_MAX 0.10
 #define SLOWER_MAX 2.0 /* median over best round: above, both series were disturbed alike */
-#define ROUNDS                                                                                               \
-    101 /* of each series; a round takes less than a slice of the scheduler's time, so most are undisturbed  \
-         */
+/* Of each series; a round takes less than a slice of the scheduler's time, so most are undisturbed. */
+#define ROUNDS 101
 #define WARM_ROUNDS 5
 
 #define REPLAY_NODES 65536

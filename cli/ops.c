@@ -85,8 +85,7 @@ static bool wanted(const cli_args *args, const tn_op_info *o)
 }
 
 /* Operators and kernels of plugins are known once these are loaded; one that cannot be is no reason to show
- * no list.
- */
+ * no list. */
 static void plugins_load(tn_ctx *ctx)
 {
     size_t count = 0;

@@ -68,8 +68,7 @@ static tn_status served_make(const cli_model *m, tn_program_view **out)
     return st;
 }
 
-/* ---- output ---------------------------------------------------------------------------------------------
- */
+/* ---- output -------------------------------------------------------------------------------------------- */
 
 static const char *effect_of(const tn_view_pass *one, char out[64])
 {

@@ -140,8 +140,7 @@ static bool layers_fill(summary *s)
 }
 
 /* Of the compiled program, where tensors share memory; where there is none (no kernel, no gradient), of all
- * layers.
- */
+ * layers. */
 static void kept_find(summary *s)
 {
     const cli_model *m = s->m;

@@ -94,8 +94,7 @@ static inline uint64_t tn_cost_times(uint64_t a, uint64_t b)
     return a == TN_COST_UNKNOWN || b > (TN_COST_UNKNOWN - 1) / a ? TN_COST_UNKNOWN : a * b;
 }
 
-/* ---- gradients ------------------------------------------------------------------------------------------
- */
+/* ---- gradients ----------------------------------------------------------------------------------------- */
 
 /** One output of one node of a graph under construction; node NULL: no gradient arrives here. */
 typedef struct tn_edge {
