@@ -56,7 +56,7 @@ typedef struct cli_option {
 
 extern const cli_option cli_options[OPT_COUNT];
 bool cli_option_may_stand_alone(const cli_option *o); /* its value may be left out */
-extern const uint8_t cli_common_options[]; /* of every command; ended by OPT_NONE */
+extern const uint8_t cli_common_options[];            /* of every command; ended by OPT_NONE */
 
 struct cli_args;
 

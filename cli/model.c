@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "model.h"
-#include "runs.h"
+#include "runs/runs.h"
 
 #define KNOWN_MAX 64   /* of --shape */
 #define UNKNOWN_MAX 20 /* inputs without a shape that are named one by one */
