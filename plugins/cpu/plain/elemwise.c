@@ -126,11 +126,9 @@ void tncpu_cast_tile(const tncpu_convert *from, const void *src, int64_t src_ste
         return;
     }
     if (kind == TNCPU_K_F32)
-        for (int64_t i = 0; i < n; i++)
-            wide.f64[i] = (double)narrow.f32[i];
+        tncpu_widen[TNCPU_K_F32][TNCPU_K_F64](&narrow, &wide, n);
     if (kind == TNCPU_K_I32)
-        for (int64_t i = 0; i < n; i++)
-            wide.i64[i] = narrow.i32[i];
+        tncpu_widen[TNCPU_K_I32][TNCPU_K_I64](&narrow, &wide, n);
     if (kind == TNCPU_K_F32 || kind == TNCPU_K_F64)
         to->store_f(wide.f64, dst, dst_step, n);
     else if (from == &tncpu_converts[TN_U64] && to->store_u)

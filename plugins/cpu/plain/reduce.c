@@ -175,7 +175,6 @@ static tn_status plan_make(void *plugin, const tn_node *node, tn_plan *plan, uin
 static void elements_load(const reduce_plan *p, const char *from, int64_t stride, void *to, int64_t n)
 {
     tncpu_tile narrow;
-    int64_t *wide = to;
 
     if (!p->widen) {
         p->in->load(from, stride, to, n);
@@ -185,8 +184,7 @@ static void elements_load(const reduce_plan *p, const char *from, int64_t stride
         int64_t count = n - at < TNCPU_TILE ? n - at : TNCPU_TILE;
 
         p->in->load(from + at * stride * p->in->bytes, stride, &narrow, count);
-        for (int64_t i = 0; i < count; i++)
-            wide[at + i] = narrow.i32[i];
+        tncpu_widen[TNCPU_K_I32][TNCPU_K_I64](&narrow, (int64_t *)to + at, count);
     }
 }
 
@@ -251,7 +249,7 @@ static void output_store(const reduce_call *call, int64_t index, acc sum)
     const reduce_plan *p = call->p;
     char *to = call->out + axes_offset(&p->target, index) * p->out->bytes;
     double count = (double)p->reduced.count;
-    const tncpu_convert *whole = &tncpu_converts[p->out->kind == TNCPU_K_I32 ? TN_I32 : TN_I64];
+    const tncpu_convert *made = call->add ? tncpu_compute[p->out->kind] : p->out;
     tncpu_tile one;
 
     if (p->in->kind <= TNCPU_K_F64) {
@@ -259,49 +257,43 @@ static void output_store(const reduce_call *call, int64_t index, acc sum)
             sum.f /= count;
         else if (p->finish == FINISH_ROOT)
             sum.f = sqrt(sum.f);
-    } else if (p->finish == FINISH_MEAN) {
-        sum.i = p->reduced.count ? sum.i / p->reduced.count : 0;
-    } else if (p->finish == FINISH_ROOT) {
-        sum.i = (int64_t)sqrt((double)sum.i);
+        made->store_f(&sum.f, call->add ? (void *)&one : to, 1, 1);
+    } else {
+        if (p->finish == FINISH_MEAN)
+            sum.i = p->reduced.count ? sum.i / p->reduced.count : 0;
+        else if (p->finish == FINISH_ROOT)
+            sum.i = (int64_t)sqrt((double)sum.i);
+        made->store_i(&sum.i, call->add ? (void *)&one : to, 1, 1);
     }
-    if (!call->add) {
-        if (p->in->kind <= TNCPU_K_F64)
-            p->out->store_f(&sum.f, to, 1, 1);
-        else
-            p->out->store_i(&sum.i, to, 1, 1);
-        return;
+    if (call->add)
+        p->out->add(&one, to, 1, 1);
+}
+
+/* One output; its leaves are made here, or were made. */
+static void output_run(const reduce_call *call, int64_t index, const char *base, const acc *made)
+{
+    const reduce_plan *p = call->p;
+    int64_t leaves = (p->reduced.count + LEAF - 1) / LEAF;
+    acc levels[LEVELS + 1];
+    tree t = {0};
+
+    if (leaves == 0)
+        p->r.init(1, levels);
+    for (int64_t leaf = 0; leaf < leaves; leaf++) {
+        levels[t.depth] = made ? made[leaf] : leaf_run(p, base, leaf);
+        tree_push(&p->r, &t, levels, 1);
     }
-    if (p->out->kind == TNCPU_K_F32)
-        one.f32[0] = (float)(p->in->kind <= TNCPU_K_F64 ? sum.f : (double)sum.i);
-    else if (p->out->kind == TNCPU_K_F64)
-        one.f64[0] = p->in->kind <= TNCPU_K_F64 ? sum.f : (double)sum.i;
-    else if (p->in->kind <= TNCPU_K_F64)
-        whole->store_f(&sum.f, &one, 1, 1);
-    else
-        whole->store_i(&sum.i, &one, 1, 1);
-    p->out->add(&one, to, 1, 1);
+    tree_end(&p->r, &t, levels, 1);
+    output_store(call, index, levels[0]);
 }
 
 static void rows_run(void *arg, int64_t begin, int64_t end)
 {
     const reduce_call *call = arg;
     const reduce_plan *p = call->p;
-    int64_t leaves = (p->reduced.count + LEAF - 1) / LEAF;
 
-    for (int64_t k = begin; k < end; k++) {
-        const char *base = call->in + axes_offset(&p->kept, k) * p->in->bytes;
-        acc levels[LEVELS + 1];
-        tree t = {0};
-
-        if (leaves == 0)
-            p->r.init(1, levels);
-        for (int64_t leaf = 0; leaf < leaves; leaf++) {
-            levels[t.depth] = leaf_run(p, base, leaf);
-            tree_push(&p->r, &t, levels, 1);
-        }
-        tree_end(&p->r, &t, levels, 1);
-        output_store(call, k, levels[0]);
-    }
+    for (int64_t k = begin; k < end; k++)
+        output_run(call, k, call->in + axes_offset(&p->kept, k) * p->in->bytes, NULL);
 }
 
 /* Leaves of one output, by several threads; joined afterwards by the same tree. */
@@ -317,20 +309,11 @@ static void split_run(reduce_call *call, uint32_t threads)
 {
     const reduce_plan *p = call->p;
     const char *first = call->in;
-    int64_t leaves = (p->reduced.count + LEAF - 1) / LEAF;
 
     for (int64_t k = 0; k < p->kept.count; k++) {
-        acc levels[LEVELS + 1];
-        tree t = {0};
-
         call->in = first + axes_offset(&p->kept, k) * p->in->bytes;
-        tncpu_for(threads, leaves, 1, leaves_run, call);
-        for (int64_t leaf = 0; leaf < leaves; leaf++) {
-            levels[t.depth] = call->leaves[leaf];
-            tree_push(&p->r, &t, levels, 1);
-        }
-        tree_end(&p->r, &t, levels, 1);
-        output_store(call, k, levels[0]);
+        tncpu_for(threads, (p->reduced.count + LEAF - 1) / LEAF, 1, leaves_run, call);
+        output_run(call, k, NULL, call->leaves);
     }
 }
 
