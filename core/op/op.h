@@ -68,6 +68,8 @@ tn_status tni_opset_find(tni_opset *s, const char *name, const tni_opdef **out);
 tn_status tni_opset_find_offered(tni_opset *s, const char *name, const tni_opdef **out);
 /* The same for files that keep gradients: TN_OP_BACKWARD is taken. */
 tn_status tni_opset_find_kept(tni_opset *s, const char *name, const tni_opdef **out);
+/* Takes in the operators of plugins that were loaded since, and loads none; a bad definition is a warning. */
+void tni_opset_refresh(tni_opset *s);
 size_t tni_opset_count(const tni_opset *s);
 const tni_opdef *tni_opset_at(const tni_opset *s, size_t index); /* by order of registration */
 
