@@ -90,16 +90,14 @@ typedef struct sweep {
 
 static tn_status sweep_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    const form *f = forms;
-    uint32_t each, weights;
+    const form *f = tncpu_form_of(forms, sizeof *forms, node->op);
+    const uint32_t each = 2 + f->states;
+    const uint32_t weights =
+        f->flags & MULTI ? (node->in_count - (f->flags & PRELOADED ? 2u : 0u)) / each : 1;
     int64_t runs = 0, elements = 0;
     sweep *s;
     tn_status st;
 
-    while (strcmp(f->op, node->op) != 0)
-        f++;
-    each = 2 + f->states;
-    weights = f->flags & MULTI ? (node->in_count - (f->flags & PRELOADED ? 2u : 0u)) / each : 1;
     for (uint32_t w = 0; w < weights; w++) {
         elements += tn_tensor_count(node->in[w * each]);
         runs += tncpu_ceil_div(tn_tensor_count(node->in[w * each]), RUN);

@@ -409,7 +409,7 @@ tn_status tncpu_point_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     if (x->modes[0] == TN_MODE_NONE)
         return TN_OK;
     if (plan->threads > 1)
-        tncpu_for(tncpu_threads(plan, x), p->count, TNCPU_TILE, p->plain ? plain_run : part_run, &call);
+        tncpu_for(plan, x, p->count, TNCPU_TILE, p->plain ? plain_run : part_run, &call);
     else if (p->plain)
         plain_run(&call, 0, p->count);
     else

@@ -305,14 +305,14 @@ static void leaves_run(void *arg, int64_t begin, int64_t end)
         call->leaves[leaf] = leaf_run(call->p, call->in, leaf);
 }
 
-static void split_run(reduce_call *call, uint32_t threads)
+static void split_run(const tn_plan *plan, const tn_exec *x, reduce_call *call)
 {
     const reduce_plan *p = call->p;
     const char *first = call->in;
 
     for (int64_t k = 0; k < p->kept.count; k++) {
         call->in = first + axes_offset(&p->kept, k) * p->in->bytes;
-        tncpu_for(threads, (p->reduced.count + LEAF - 1) / LEAF, 1, leaves_run, call);
+        tncpu_for(plan, x, (p->reduced.count + LEAF - 1) / LEAF, 1, leaves_run, call);
         output_run(call, k, NULL, call->leaves);
     }
 }
@@ -365,17 +365,16 @@ static tn_status reduce_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const reduce_plan *p = plan->state;
     reduce_call call = {p, x->in[0]->data, x->out[0]->data, x->workspace, x->modes[0] == TN_MODE_ADD};
-    uint32_t threads = tncpu_threads(plan, x);
 
     (void)err;
     if (x->modes[0] == TN_MODE_NONE)
         return TN_OK;
     if (p->column)
-        tncpu_for(threads, p->kept.count / p->strip * ((p->strip + STRIP - 1) / STRIP), 1, strips_run, &call);
+        tncpu_for(plan, x, p->kept.count / p->strip * ((p->strip + STRIP - 1) / STRIP), 1, strips_run, &call);
     else if (plan->workspace_bytes)
-        split_run(&call, threads);
+        split_run(plan, x, &call);
     else
-        tncpu_for(threads, p->kept.count, 1, rows_run, &call);
+        tncpu_for(plan, x, p->kept.count, 1, rows_run, &call);
     return TN_OK;
 }
 
