@@ -25,6 +25,7 @@ typedef struct tni_code {
     uint32_t *border_of; /* per entry: the first one, and 1; NULL: the program has one device */
     uint32_t *lent_of;   /* per value of the lender that is met where something is computed again: the value
                             here; NULL: nothing is */
+    uint32_t *shape_of;      /* per entry: the value that stands for its shape, and 1; NULL: none does */
     uint32_t *gradient_port; /* per gradient of the spec: its port if it is there already; TNI_NONE */
     uint32_t rewrites;       /* that the pass under way made */
     bool layouts;            /* kernels may ask for private layouts: pass layout follows */
@@ -91,10 +92,10 @@ tn_status tni_code_lower(tni_code *c);
 /* An operand that nothing here computes, itself or through views, becomes a port when it is first met, or is
  * lent. */
 tn_status tni_code_outside(tni_code *c, uint32_t operand);
+/* again.c: an entry that the lender computed: in its kept bytes, in an array that its caller gave, or again
+ * here, in the code so far. */
+tn_status tni_code_lent(tni_code *c, uint32_t entry);
 void tni_code_lend(tni_value *v, const tni_value *theirs, const tni_value *root);
-/* again.c: `value` gets, in the code so far, what the lender's backward computes in place of its value
- * `theirs`. */
-tn_status tni_code_lent_again(tni_code *c, uint32_t theirs, uint32_t value);
 /* pass_mirror.c: an instruction of forward for backward, without operands: the same kernel, the same draw. */
 tn_status tni_code_again(tni_code *c, const tni_instruction *of, tni_instruction *out);
 

@@ -109,7 +109,7 @@ static bool operand_plain(const fuser *f, uint32_t value)
     const tni_value *root = tni_code_value(f->c, tni_code_root(f->c, value));
     const tni_port *port = root->place == TNI_PLACE_PORT ? tni_vec_at(&f->c->ports, root->port) : NULL;
 
-    return !f->written[root->root] && dense(f, value) &&
+    return !f->written[root->root] && dense(f, value) && root->place != TNI_PLACE_SHAPE &&
            !(port && port->kind == TNI_PORT_GRADIENT && root->def == TNI_NONE);
 }
 

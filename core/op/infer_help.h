@@ -12,7 +12,8 @@
 /* An operator's row: name, struct_size and version filled in. TNI_OP("exp", .inputs = tni_args_data, ...) */
 #define TNI_OP(name_, ...)                                                                                   \
     {                                                                                                        \
-        .struct_size = TN_END(tn_op, view), .version = 1, .exec = TN_EXEC_KERNEL, .name = name_, __VA_ARGS__ \
+        .struct_size = TN_END(tn_op, shapes_only), .version = 1, .exec = TN_EXEC_KERNEL, .name = name_,      \
+        __VA_ARGS__                                                                                          \
     }
 
 #define TNI_NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})

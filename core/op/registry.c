@@ -183,6 +183,21 @@ static tn_status mutates_check(const tn_op *op, const arg_counts *in)
 }
 
 /* Bits that have no meaning yet would be read by a later version of the library. */
+/* Inputs of which only the shape is read: they are there, and nobody changes them. */
+static tn_status shapes_only_check(const tn_op *op, const arg_counts *in)
+{
+    const uint64_t bits = op->struct_size >= TN_END(tn_op, shapes_only) ? op->shapes_only : 0;
+    uint32_t names = 0;
+
+    while (op->inputs && op->inputs[names])
+        names++;
+    if ((names >= ARGS_MAX || !(bits >> names)) &&
+        !(bits && (in->repeated ? op->mutates != 0 : op->mutates & bits)))
+        return TN_OK;
+    return tni_error(
+        TN_E_ARG, "operator %s: shapes_only speaks of inputs that it has not, or that it mutates", op->name);
+}
+
 static tn_status attr_flags_check(const tn_op *op, const tn_attr_def *d)
 {
     if (d->flags & ~TN_ATTR_F_KNOWN || (d->flags & (TN_ATTR_F_RUNTIME | TN_ATTR_F_SHAPE)) == TN_ATTR_F_SHAPE)
@@ -234,7 +249,8 @@ static tn_status def_fill(tni_opdef *def, const tn_op *op, tni_plugin *plugin)
     def->plugin = plugin;
     def->count_attr = -1;
     if ((st = bodies_check(op)) || (st = args_check(op, op->inputs, &in)) ||
-        (st = args_check(op, op->outputs, &out)) || (st = mutates_check(op, &in)))
+        (st = args_check(op, op->outputs, &out)) || (st = mutates_check(op, &in)) ||
+        (st = shapes_only_check(op, &in)))
         return st;
     def->input_count = in.fixed;
     def->variadic = in.repeated > 0;

@@ -235,10 +235,11 @@ VIEW(expand_dims, "expand_dims", .doc = "A new axis of size 1.", .aliases = TNI_
 VIEW(squeeze, "squeeze", .doc = "Drops axes of size 1.", .attrs = squeeze_attrs, DATA, .shape = squeeze_shape)
 /* clang-format on */
 
-static const tn_op backward_reshape = TNI_OP(
-    "_backward_reshape", .doc = "Gradient of the operators that only reshape.",
-    .flags = TN_OP_BACKWARD | TN_OP_VIEW, .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"),
-    .shape = backward_reshape_shape, .gradients = "composed: dy = _backward_reshape(h, ~dy)");
+static const tn_op backward_reshape =
+    TNI_OP("_backward_reshape", .doc = "Gradient of the operators that only reshape.",
+           .flags = TN_OP_BACKWARD | TN_OP_VIEW, .shapes_only = 2, .inputs = TNI_NAMES("dy", "data"),
+           .outputs = TNI_NAMES("dx"), .shape = backward_reshape_shape,
+           .gradients = "composed: dy = _backward_reshape(h, ~dy)");
 
 static const tn_op transpose = TNI_OP(
     "transpose", .doc = "The axes in another order.", .attrs = transpose_attrs,

@@ -250,8 +250,8 @@ static const tn_op slice =
 
 static const tn_op backward_slice =
     TNI_OP("_backward_slice", .doc = "Gradient of slice.", .attrs = slice_attrs, .flags = TN_OP_BACKWARD,
-           .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"), .shape = backward_slice_shape,
-           .gradient = tni_grad_of_linear);
+           .inputs = TNI_NAMES("dy", "data"), .shapes_only = 2, .outputs = TNI_NAMES("dx"),
+           .shape = backward_slice_shape, .gradient = tni_grad_of_linear);
 
 static const tn_op slice_axis =
     TNI_OP("slice_axis", .doc = "A window along one axis.", .attrs = slice_axis_attrs,
@@ -260,8 +260,8 @@ static const tn_op slice_axis =
 
 static const tn_op backward_slice_axis =
     TNI_OP("_backward_slice_axis", .doc = "Gradient of slice_axis.", .attrs = slice_axis_attrs,
-           .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"),
-           .shape = backward_slice_axis_shape, .gradient = tni_grad_of_linear);
+           .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data"), .shapes_only = 2,
+           .outputs = TNI_NAMES("dx"), .shape = backward_slice_axis_shape, .gradient = tni_grad_of_linear);
 
 /* Only the shape of dy counts, and that of the data. */
 static tn_status backward_slice_like_grad(tn_grad *g)
@@ -279,13 +279,13 @@ static tn_status backward_slice_like_grad(tn_grad *g)
 
 static const tn_op slice_like = TNI_OP(
     "slice_like", .doc = "The beginning of the input, as much as another one has.", .attrs = slice_like_attrs,
-    .inputs = TNI_NAMES("data", "shape_like"), .outputs = TNI_NAMES("output"), .shape = slice_like_shape,
-    .gradient = slice_like_grad, .view = slice_like_view);
+    .inputs = TNI_NAMES("data", "shape_like"), .shapes_only = 2, .outputs = TNI_NAMES("output"),
+    .shape = slice_like_shape, .gradient = slice_like_grad, .view = slice_like_view);
 
-static const tn_op backward_slice_like =
-    TNI_OP("_backward_slice_like", .doc = "Gradient of slice_like.", .attrs = slice_like_attrs,
-           .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"),
-           .shape = backward_slice_like_shape, .gradient = backward_slice_like_grad);
+static const tn_op backward_slice_like = TNI_OP(
+    "_backward_slice_like", .doc = "Gradient of slice_like.", .attrs = slice_like_attrs,
+    .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data"), .shapes_only = 2, .outputs = TNI_NAMES("dx"),
+    .shape = backward_slice_like_shape, .gradient = backward_slice_like_grad);
 
 const tn_op *const tni_family_slice[] = {
     &slice, &backward_slice, &slice_axis, &backward_slice_axis, &slice_like, &backward_slice_like, NULL,

@@ -6,6 +6,70 @@
 
 #include <string.h>
 
+#include "support/static_plugin.h"
+
+/* ---- a plugin's own views ------------------------------------------------------------------------------
+ */
+
+static atomic_int runs;
+static int64_t begin; /* of what acme_diagonal says */
+
+static tn_status diagonal_shape(tn_infer *i)
+{
+    const tn_shape *x = i->in_shape[0];
+    const tn_shape y = {.ndim = 1, .dim = {x->dim[0] < x->dim[1] ? x->dim[0] : x->dim[1]}};
+
+    if (x->ndim < 0)
+        return TN_OK;
+    *i->out_shape[0] = y;
+    return x->ndim == 2 ? TN_OK : tn_fail(i->err, TN_E_SHAPE, "a matrix is needed");
+}
+
+static tn_status diagonal_view(const tn_infer *i, tn_view *v)
+{
+    (void)i;
+    v->offset = begin;
+    v->stride[0] = v->in_stride[0] + v->in_stride[1];
+    return TN_OK;
+}
+
+static tn_status diagonal_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    (void)plugin, (void)node, (void)err;
+    plan->flags = TN_PLAN_THREAD_INVARIANT;
+    return TN_OK;
+}
+
+static tn_status diagonal_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)plan, (void)err;
+    atomic_fetch_add(&runs, 1);
+    for (int64_t i = 0; i < x->out[0]->shape[0]; i++)
+        ((float *)x->out[0]->data)[i] = ((const float *)x->in[0]->data)[i * (x->in[0]->shape[1] + 1)];
+    return TN_OK;
+}
+
+static const tn_op diagonal = {.struct_size = (uint32_t)TN_END(tn_op, view),
+                               .version = 1,
+                               .name = "acme_diagonal",
+                               .doc = "for tests",
+                               .inputs = (const char *const[]){"data", NULL},
+                               .outputs = (const char *const[]){"output", NULL},
+                               .shape = diagonal_shape,
+                               .view = diagonal_view};
+static const char *const types[] = {"*:f32", NULL};
+static const tn_kernel on_cpu = TEST_KERNEL("acme_diagonal", "cpu", .name = "own", .types = types,
+                                            .prepare = diagonal_prepare, .run = diagonal_run),
+                       on_fake = TEST_KERNEL("acme_diagonal", "fake", .name = "own", .types = types,
+                                             .prepare = diagonal_prepare, .run = diagonal_run);
+TEST_OPS(op_table, "acme", &diagonal);
+TEST_KERNELS(cpu_table, "cpu", &on_cpu);
+TEST_KERNELS(fake_table, "fake", &on_fake);
+TEST_PLUGIN(plugin, "acme", &op_table.head, &cpu_table.head, &fake_table.head);
+
+/* ---- nets ------------------------------------------------------------------------------------------------
+ */
+
 #define STEPS 8u
 
 typedef struct step {
@@ -240,6 +304,44 @@ static void nets_with_and_without(void **state)
     }
 }
 
+/* An operator of a plugin whose kernel never runs in a net, and what is said of one that shows too much. */
+static void views_of_a_plugin(void **state)
+{
+    const step steps[STEPS] = {{"exp", "", "0"}, {"acme_diagonal", "", "1"}, {"negative", "", "2"}};
+
+    (void)state;
+    for (begin = 0; begin < 8; begin += 2) {
+        tni_context *c = open_with("compile.passes_off=");
+        tni_cached_op *op = NULL;
+        tni_array *x = input(c), *y[2] = {NULL};
+        tni_symbol *s;
+
+        assert_ok(tni_registry_add_static(c->plugins, &plugin, NULL));
+        s = net_of(c, steps);
+        assert_ok(tni_cached_op_create(c, s, NULL, &op));
+        atomic_store(&runs, 0);
+        if (begin > 2) { /* rows have 6 elements: the last of 4 is at 21 + begin */
+            assert_int_equal(tni_cached_op_call(op, 1, &x, 1, y), TN_E_ARG);
+            assert_non_null(strstr(tni_error_message(), "acme_diagonal: the view of output 0"));
+        } else {
+            assert_ok(tni_cached_op_call(op, 1, &x, 1, y));
+            assert_ok(tni_array_wait(y[0]));
+            assert_int_equal(atomic_load(&runs), 0);
+        }
+        if (begin == 0) {
+            net_call(c, s, false, &x, &y[1]);
+            net_same(y[0], y[1], "diagonal");
+            assert_int_equal(atomic_load(&runs), 1);
+        }
+        tni_cached_op_release(op);
+        tni_symbol_release(s);
+        tni_array_release(x);
+        tni_array_release(y[0]);
+        tni_array_release(y[1]);
+        test_context_close(c);
+    }
+}
+
 /* A caller's result is never in memory that he sees elsewhere. */
 static void eager_copies(void **state)
 {
@@ -269,7 +371,7 @@ static void eager_copies(void **state)
 static int group(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(nets_with_and_without),
-                                       cmocka_unit_test(eager_copies)};
+                                       cmocka_unit_test(views_of_a_plugin), cmocka_unit_test(eager_copies)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

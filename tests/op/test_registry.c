@@ -106,6 +106,11 @@ static tn_status args_repeated(tn_infer *i)
         .struct_size = TN_END(tn_op, mutates_tail), .version = 1, .doc = "test", .inputs = inputs_,          \
         .outputs = outputs, .shape = shape_same, .attrs = many_attrs, .args = args_repeated, __VA_ARGS__     \
     }
+#define OP_SHAPES(...)                                                                                       \
+    {                                                                                                        \
+        .struct_size = TN_END(tn_op, shapes_only), .version = 1, .doc = "test", .inputs = data,              \
+        .outputs = data, .shape = shape_same, __VA_ARGS__                                                    \
+    }
 #define OP5(version_, inputs_, outputs_, shape_, ...)                                                        \
     {                                                                                                        \
         .struct_size = TN_END(tn_op, gradient), .version = version_, .doc = "test", .inputs = inputs_,       \
@@ -156,6 +161,9 @@ static const tn_op bad[] = {
     OP_REPEATED(repeated, .name = "acme_x", .mutates = 4, .mutates_period = 65, .mutates_tail = 1),
     OP_REPEATED(repeated, .name = "acme_y", .mutates = 4, .mutates_tail = 1),
     OP_REPEATED(data, .name = "acme_z", .mutates = 1, .mutates_period = 1),
+    OP_SHAPES(.name = "acme_sa", .shapes_only = 2),
+    OP_SHAPES(.name = "acme_sb", .shapes_only = UINT64_MAX),
+    OP_SHAPES(.name = "acme_sc", .shapes_only = 1, .mutates = 1),
 };
 static const tn_op sweep =
     OP_REPEATED(repeated, .name = "acme_sweep", .mutates = 4, .mutates_period = 3, .mutates_tail = 1);

@@ -8,9 +8,10 @@
 #include "short.h"
 #include "tenon/plugin/op/norm.h"
 
-#define BLOCK 16  /* channels of a task */
-#define PLACES 64 /* sums side by side in LRN */
-#define LANES 8   /* running sums of one channel */
+#define BLOCK 16     /* channels of a task */
+#define ELEMENTS 128 /* of a row, in a task that goes over all rows */
+#define PLACES 256   /* sums side by side in LRN */
+#define LANES 8      /* running sums of one channel */
 
 /* Data as (outer, size, inner), size counts channels; outer is 0 where inner is. */
 static tncpu_rows channels_of(const tn_tensor *x, int64_t asked)
@@ -240,8 +241,8 @@ static void backward_norm_elements(const void *call, int64_t block, double *room
 {
     const norm_call *c = call;
     const tncpu_rows *r = &c->s->rows;
-    const int64_t first = block * BLOCK, n = tncpu_min(BLOCK, r->size - first);
-    double sum[BLOCK] = {0}, product[BLOCK] = {0}, dy[BLOCK], x[BLOCK];
+    const int64_t first = block * ELEMENTS, n = tncpu_min(ELEMENTS, r->size - first);
+    double sum[ELEMENTS] = {0}, product[ELEMENTS] = {0}, dy[ELEMENTS], x[ELEMENTS];
 
     (void)room;
     for (int64_t row = 0; row < c->s->count; row++) {
@@ -317,26 +318,29 @@ static void backward_l2_row(const void *call, int64_t row, double *dy)
 
 /* ---- LRN: a row is one channel of one example, its neighbours are channels of the same example ------- */
 
-/* sum[k] = Σ a·b[/over] at `count` places from `at` of the row on, over the channels that its window has: as
- * many before the row's own as behind it, as MXNet with oneDNN takes them. Numbers are inputs. */
-static void lrn_window(const norm_call *c, int64_t row, int64_t at, int64_t count, const uint32_t *inputs,
-                       double *sum)
+/* sum[k] = Σ x², or of the backward Σ dy·y / norm, at `count` places from `at` of the row on, over the
+ * channels that its window has: as many before the row's own as behind it, as MXNet with oneDNN takes them.
+ */
+static void lrn_window(const norm_call *c, int64_t row, int64_t at, int64_t count, double *sum)
 {
     const int64_t reach = (tn_value_int(c->x->attrs[TN_LRN_nsize]) - 1) / 2;
     const int64_t channel = row % c->s->groups, last = tncpu_min(c->s->groups - 1, channel + reach);
-    double a[PLACES], b[PLACES], over[PLACES];
+    double a[PLACES], y[PLACES], norm[PLACES];
 
     for (int64_t k = 0; k < count; k++)
         sum[k] = 0;
     for (int64_t j = tncpu_max(0, channel - reach); j <= last; j++) {
         const int64_t from = (row - channel + j) * c->s->rows.size + at;
 
-        tncpu_numbers(c->x->in[inputs[0]], from, 1, count, a);
-        tncpu_numbers(c->x->in[inputs[1]], from, 1, count, b);
-        if (inputs[2])
-            tncpu_numbers(c->x->in[inputs[2]], from, 1, count, over);
+        tncpu_numbers(c->x->in[0], from, 1, count, a);
+        for (int64_t k = 0; !c->s->backward && k < count; k++)
+            sum[k] += a[k] * a[k];
+        if (!c->s->backward)
+            continue;
+        tncpu_numbers(c->x->in[2], from, 1, count, y);
+        tncpu_numbers(c->x->in[3], from, 1, count, norm);
         for (int64_t k = 0; k < count; k++)
-            sum[k] += inputs[2] ? a[k] * b[k] / over[k] : a[k] * b[k];
+            sum[k] += a[k] * y[k] / norm[k];
     }
 }
 
@@ -348,7 +352,6 @@ static double lrn_scale(const norm_call *c)
 /* in: data; out: y = data norm^-beta, norm = knorm + alpha / nsize Σ data². */
 static void lrn_row(const void *call, int64_t row, double *norm)
 {
-    static const uint32_t inputs[] = {0, 0, 0};
     const norm_call *c = call;
     const double beta = tn_value_float(c->x->attrs[TN_LRN_beta]),
                  knorm = tn_value_float(c->x->attrs[TN_LRN_knorm]), scale = lrn_scale(c);
@@ -357,7 +360,7 @@ static void lrn_row(const void *call, int64_t row, double *norm)
     for (int64_t at = 0; at < c->s->rows.size; at += PLACES) {
         const int64_t n = tncpu_min(PLACES, c->s->rows.size - at), first = row * c->s->rows.size + at;
 
-        lrn_window(c, row, at, n, inputs, norm);
+        lrn_window(c, row, at, n, norm);
         tncpu_numbers(c->x->in[0], first, 1, n, y);
         for (int64_t k = 0; k < n; k++) {
             norm[k] = knorm + scale * norm[k];
@@ -371,7 +374,6 @@ static void lrn_row(const void *call, int64_t row, double *norm)
 /* in: dy, data, y, norm; out: dx = dy norm^-beta - 2 beta alpha / nsize data Σ dy y / norm. */
 static void backward_lrn_row(const void *call, int64_t row, double *room)
 {
-    static const uint32_t inputs[] = {0, 2, 3};
     const norm_call *c = call;
     const double beta = tn_value_float(c->x->attrs[TN_LRN_beta]), scale = lrn_scale(c);
     double sum[PLACES], norm[PLACES], *dy = room, *x = room + PLACES;
@@ -379,7 +381,7 @@ static void backward_lrn_row(const void *call, int64_t row, double *room)
     for (int64_t at = 0; at < c->s->rows.size; at += PLACES) {
         const int64_t n = tncpu_min(PLACES, c->s->rows.size - at), first = row * c->s->rows.size + at;
 
-        lrn_window(c, row, at, n, inputs, sum);
+        lrn_window(c, row, at, n, sum);
         tncpu_numbers(c->x->in[0], first, 1, n, dy);
         tncpu_numbers(c->x->in[1], first, 1, n, x);
         tncpu_numbers(c->x->in[3], first, 1, n, norm);
@@ -435,7 +437,7 @@ static tn_status rows_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     if (s->backward && others && s->groups)
         rows_each(plan, x, s->groups, backward_norm_group, 0, 0);
     else if (s->backward && others)
-        rows_each(plan, x, tncpu_ceil_div(s->rows.size, BLOCK), backward_norm_elements, 0, 0);
+        rows_each(plan, x, tncpu_ceil_div(s->rows.size, ELEMENTS), backward_norm_elements, 0, 0);
     return TN_OK;
 }
 

@@ -6,7 +6,7 @@
  */
 #include <math.h>
 
-#include "convert.h"
+#include "rows.h"
 #include "tenon/plugin/op/optimizer.h"
 
 #define RUN 16384 /* elements of a task */
@@ -191,28 +191,36 @@ static void part_step(const sweep *s, const tn_exec *x, uint32_t weight, const d
         tncpu_converts[out->dtype].store(t.out, element(out, begin), 1, n);
 }
 
+typedef struct sweep_call {
+    const sweep *s;
+    const tn_exec *x;
+} sweep_call;
+
+static void run_step(const void *arg, int64_t run, double *room)
+{
+    const sweep *s = ((const sweep_call *)arg)->s;
+    const tn_exec *x = ((const sweep_call *)arg)->x;
+    const uint32_t weight = s->runs[run].weight;
+    const tn_tensor *w = x->in[weight * (2 + s->form->states)];
+    const int64_t begin = s->runs[run].begin, end = tncpu_min(begin + RUN, tn_tensor_count(w));
+    const int64_t part = tncpu_converts[w->dtype].native && x->modes[weight] ? RUN : PART;
+    double v[ATTRS_MAX];
+
+    (void)room;
+    numbers_of(s, x, weight, v);
+    for (int64_t i = begin; i < end; i += part)
+        part_step(s, x, weight, v, i, tncpu_min(part, end - i));
+}
+
 static tn_status sweep_run_all(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const sweep *s = plan->state;
-    const form *f = s->form;
-    const int threads = tncpu_run_threads(plan, x);
+    const sweep_call call = {s, x};
 
-    for (uint32_t k = 0; k < 2 && (f->flags & (MULTI | PRELOADED)) == MULTI; k++)
+    for (uint32_t k = 0; k < 2 && (s->form->flags & (MULTI | PRELOADED)) == MULTI; k++)
         if (!x->attrs[k] || ((const tn_floats *)tn_value_pointer(x->attrs[k]))->count != (int64_t)s->weights)
             return tn_fail(err, TN_E_ATTR, "lrs and wds have one item for each weight");
-    (void)threads;
-#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
-    for (int64_t r = 0; r < s->count; r++) {
-        const uint32_t weight = s->runs[r].weight;
-        const tn_tensor *w = x->in[weight * (2 + f->states)];
-        const int64_t begin = s->runs[r].begin, end = tncpu_min(begin + RUN, tn_tensor_count(w));
-        const int64_t part = tncpu_converts[w->dtype].native && x->modes[weight] ? RUN : PART;
-        double v[ATTRS_MAX];
-
-        numbers_of(s, x, weight, v);
-        for (int64_t i = begin; i < end; i += part)
-            part_step(s, x, weight, v, i, tncpu_min(part, end - i));
-    }
+    tncpu_rows_run(plan, x, s->count, 0, run_step, &call);
     return TN_OK;
 }
 

@@ -287,6 +287,10 @@ struct tn_op {
      * are copies. TN_E_UNSUPPORTED: this case is for the kernel. A view beyond its input, or with a stride
      * below 1 along a dimension of several elements, fails the program (TN_E_ARG). Must be pure. */
     tn_status (*view)(const tn_infer *i, tn_view *view);
+    /* Bit i: of what stands at `inputs[i]`, all repetitions of it, kernels read shape and data type alone.
+     * Its bytes may be gone by then: `data` points to nothing. `~` in a gradient rule with an arrow says so
+     * of the backward operator's inputs. */
+    uint64_t shapes_only;
 };
 
 /** 1: an operator with `in_count` inputs changes input `index`. */
@@ -328,6 +332,16 @@ static inline int32_t tn_op_argument(const char *const *names, uint32_t count, u
         return (int32_t)(first + group + tail - (count - index));
     *number = (index - first) / group;
     return (int32_t)(first + (index - first) % group);
+}
+
+/** 1: of input `index` of an operator with `in_count` inputs nothing but shape and data type is read. */
+static inline int32_t tn_op_shape_only(const tn_op *op, uint32_t in_count, uint32_t index)
+{
+    const int known = op->struct_size >= TN_END(tn_op, shapes_only) && op->shapes_only;
+    uint32_t number;
+    const int32_t at = known ? tn_op_argument(op->inputs, in_count, index, &number) : -1;
+
+    return at >= 0 && at < 64 && op->shapes_only >> at & 1u;
 }
 
 typedef struct tn_op_table {
