@@ -533,6 +533,80 @@ static tn_status arg_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
+/* ---- moments: the mean, then the mean square of what differs from it --------------------------- */
+
+typedef struct moments_plan {
+    axes kept, reduced;
+    bool whole; /* of integers: the mean is cut before it is subtracted */
+} moments_plan;
+
+typedef struct moments_call {
+    const moments_plan *p;
+    const tn_exec *x;
+} moments_call;
+
+static tn_status moments_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const tn_tensor *in = node->in[0];
+    const uint32_t mask = mask_of(node->attrs[TN_moments_axes], false, in->ndim);
+    moments_plan *p;
+    tn_status st = tncpu_state(plugin, plan, sizeof *p, err);
+
+    if (st)
+        return st;
+    p = plan->state;
+    p->kept.count = p->reduced.count = 1;
+    for (int32_t d = 0; d < in->ndim; d++)
+        axes_add(mask >> d & 1u ? &p->reduced : &p->kept, in->shape[d], in->stride[d]);
+    p->whole = tncpu_converts[in->dtype].kind > TNCPU_K_F64;
+    tncpu_plan_work(node, plan, 20.0 + (double)p->kept.count * (10.0 + (double)p->reduced.count * 2));
+    return TN_OK;
+}
+
+/* The mean of x - less, or of its square, over one output's elements. */
+static double moment(const moments_call *c, int64_t base, double less, bool squares)
+{
+    const axes *a = &c->p->reduced;
+    const int64_t inner = a->ndim > 0 ? a->shape[a->ndim - 1] : 1,
+                  stride = a->ndim > 0 ? a->stride[a->ndim - 1] : 1;
+    double tile[TNCPU_TILE], sum = 0;
+
+    for (int64_t at = 0, n; at < a->count; at += n) {
+        n = tncpu_min(inner - at % inner, TNCPU_TILE);
+        tncpu_numbers(c->x->in[0], base + axes_offset(a, at), stride, n, tile);
+        for (int64_t i = 0; i < n; i++)
+            tile[i] -= less;
+        sum += tncpu_lanes_sum(tile, squares ? tile : NULL, n);
+    }
+    return sum / (double)a->count;
+}
+
+static void moments_part(void *arg, int64_t begin, int64_t end)
+{
+    const moments_call *c = arg;
+
+    for (int64_t k = begin; k < end; k++) {
+        const int64_t base = axes_offset(&c->p->kept, k);
+        double mean = moment(c, base, 0, false), var;
+
+        mean = c->p->whole ? trunc(mean) : mean;
+        var = moment(c, base, mean, true);
+        if (c->x->modes[0])
+            tncpu_numbers_store(c->x->out[0], k, 1, 1, &mean);
+        if (c->x->modes[1])
+            tncpu_numbers_store(c->x->out[1], k, 1, 1, &var);
+    }
+}
+
+static tn_status moments_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    moments_call call = {plan->state, x};
+
+    (void)err;
+    tncpu_for(tncpu_threads(plan, x), call.p->kept.count, 1, moments_part, &call);
+    return TN_OK;
+}
+
 /* ---- gradients: what arrives, stretched over the reduced axes --------------------------------- */
 
 static const tncpu_point back_rows[] = {
@@ -620,6 +694,7 @@ const tn_kernel *const tncpu_family_reduce[] = {
     BACK_ROW("nanprod", floats),
     BACK_ROW("max", most),
     BACK_ROW("min", most),
+    TNCPU_ROW("moments", most, 0, moments_prepare, moments_run),
     TNCPU_ROW("norm", most, FLAGS, norm_prepare, reduce_run),
     TNCPU_ROW("_sum_like", most, FLAGS, sum_like_prepare, reduce_run),
     NULL,
