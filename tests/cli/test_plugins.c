@@ -275,6 +275,39 @@ static void why_not(void **state)
     assert_int_equal(said->code, 3);
 }
 
+/* ---- operators of plugins ------------------------------------------------------------------------ */
+
+static void operators(void **state)
+{
+    static const struct {
+        const char *line, *says;
+        int code;
+    } cases[] = {
+        {"ops --search scale_shift", "acme_scale_shift", 0},
+        {"ops --family acme-operator", "acme_scale_shift", 0},
+        {"ops --family kind-body-healthy", "kind_gate", 0},
+        {"ops kind_gate", "its body runs by the device's kernel of _fused_pointwise", 0},
+        {"plugins why kind_gate", "decided by body: no kernel of its own is needed", 0},
+        {"plugins why kind_gate --set plugins.load=kind-body-healthy", "decided by none", 1},
+        {"plugins why acme_scale_shift --dtype int8", "int8 is no floating point type", 1},
+    };
+    char line[512];
+
+    (void)state;
+    assert_int_equal(tool("mkdir -p ops && chmod 755 ops && cp $TENON_TEST_BUILD/templates/acme-operator.so "
+                          "$TENON_TEST_BUILD/tests/check/kinds/kind-body-healthy.so ops")
+                         ->code,
+                     0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const tool_said *s;
+
+        (void)snprintf(line, sizeof line, "\"$T\" %s --set plugins.path=\"$PWD/ops\"", cases[i].line);
+        s = tool(line);
+        if (s->code != cases[i].code || (!strstr(s->out, cases[i].says) && !strstr(s->err, cases[i].says)))
+            fail_msg("%s: exit %d: %s%s", line, s->code, s->out, s->err);
+    }
+}
+
 /* ---- needs --------------------------------------------------------------------------------------- */
 
 static void needs(void **state)
@@ -533,6 +566,7 @@ int main(void)
         cmocka_unit_test(list),
         cmocka_unit_test(inspect),
         cmocka_unit_test(why),
+        cmocka_unit_test(operators),
         cmocka_unit_test(openblas_without_openmp),
         cmocka_unit_test(why_not),
         cmocka_unit_test(needs),
