@@ -262,6 +262,9 @@ tn_status tni_array_copy(tni_array *src, tni_array *dst);
  * whole storage forgets an earlier failure of it. */
 tn_status tni_array_read(tni_array *a, void *out, uint64_t bytes);
 tn_status tni_array_write(tni_array *a, const void *data, uint64_t bytes);
+/* [owner] The first values of an array that no operation has seen: the caller copies them at once, and waits
+ * for nothing. To a device the copy from host memory is queued; its failure comes out at the wait. */
+tn_status tni_array_first_write(tni_array *a, const void *data, uint64_t bytes);
 tn_status tni_array_fill(tni_array *a, double value); /* queued */
 /* Strided copy with cast on the host, for kernels' wrappers and the above. */
 void tni_copy_strided(const tn_tensor *src, const tn_tensor *dst);
