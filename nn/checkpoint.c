@@ -83,7 +83,7 @@ static tn_status params_add(tn_app *app, tn_train *t, tn_params *params)
     for (size_t i = 0; i < t->net->param_count; i++) {
         const tnn_param *p = t->net->params[i];
 
-        if (tnn_check(app, tn_params_add(params, p->name, p->array), "checkpoint"))
+        if (tnn_check(app, tn_params_add(params, tnn_param_name(t->net, i), p->array), "checkpoint"))
             return app->status;
     }
     return tnn_trainer_export(t->trainer, params);

@@ -31,7 +31,8 @@ typedef struct tn_ctx tn_ctx;         /* the core's context, tenon/context.h */
 typedef struct tn_array tn_array;     /* the core's array, tenon/array.h */
 typedef struct tn_symbol tn_symbol;   /* the core's symbol, tenon/symbol.h */
 typedef struct tn_app tn_app;         /* an error, a device and all that was made with them */
-typedef struct tn_net tn_net;         /* a sequence of layers and nets, or a loaded model */
+typedef struct tn_net tn_net;         /* a function over values, a chain of layers, or a loaded model */
+typedef struct tn_value_handle *tn_x; /* a value in a net's function, tenon/nn_values.h */
 typedef struct tn_data tn_data;       /* samples in batches */
 typedef struct tn_meter tn_meter;     /* a mean over samples */
 typedef struct tn_trainer tn_trainer; /* an optimizer, a schedule and their states */
@@ -150,6 +151,7 @@ typedef struct tn_dense_options {
     int32_t no_bias;        /* 1: no bias */
     int32_t keep_axes;      /* 1: works on the last axis alone; 0: flattens (N, …) to (N, width) first */
     int64_t input;          /* input width; 0: found at the first forward */
+    int32_t share;          /* 1: in a function, other calls of this name use the same parameters */
 } tn_dense_options;
 
 typedef struct tn_conv2d_options {
@@ -164,6 +166,7 @@ typedef struct tn_conv2d_options {
     const char *activation; /* NULL: none */
     int32_t no_bias;        /* 1: no bias */
     int64_t input;          /* input channels; 0: found at the first forward */
+    int32_t share;          /* as of tn_dense_options */
 } tn_conv2d_options;
 
 typedef struct tn_pool2d_options {
@@ -185,7 +188,24 @@ typedef struct tn_batchnorm_options {
     int32_t no_scale;   /* 1: gamma stays 1 */
     int32_t no_center;  /* 1: beta stays 0 */
     int32_t use_global; /* 1: running statistics in training, too */
+    int32_t share;      /* as of tn_dense_options */
 } tn_batchnorm_options;
+
+typedef struct tn_layernorm_options {
+    TN_NN_HEAD;
+    const char *name;
+    double epsilon; /* 0: 1e-5 */
+    int32_t axis;   /* 0: the last one */
+    int32_t share;  /* as of tn_dense_options */
+} tn_layernorm_options;
+
+typedef struct tn_embedding_options {
+    TN_NN_HEAD;
+    const char *name;
+    int64_t count; /* rows: numbers from 0 to below it are looked up; at least 1 */
+    int64_t units; /* width of a row, at least 1 */
+    int32_t share; /* as of tn_dense_options */
+} tn_embedding_options;
 
 typedef struct tn_dropout_options {
     TN_NN_HEAD;
@@ -215,6 +235,7 @@ typedef struct tn_init_options {
     double scale;             /* normal: sigma, 0: 0.01; uniform: bound, 0: 0.07; constant: the value */
     uint64_t seed;            /* 0: option run.seed */
     int64_t shape[8];         /* of the input, (N, C, H, W): sizes are found now; 0: at the first forward */
+    int64_t shapes[8][8];     /* the same of each input of a net with several */
 } tn_init_options;
 
 typedef struct tn_hybridize_options {
@@ -241,6 +262,10 @@ TN_API void tn_net_avgpool2d_(tn_net *net, const tn_pool2d_options *options);
 TN_API void tn_net_globalavgpool2d_(tn_net *net, const tn_net_options *options);
 /** Batch normalisation. @since 0.1 */
 TN_API void tn_net_batchnorm_(tn_net *net, const tn_batchnorm_options *options);
+/** Each sample normalised over an axis. @since 0.1 */
+TN_API void tn_net_layernorm_(tn_net *net, const tn_layernorm_options *options);
+/** A row of a table for each number: (N, …) to (N, …, units). @since 0.1 */
+TN_API void tn_net_embedding_(tn_net *net, const tn_embedding_options *options);
 /** Dropout: in training only. @since 0.1 */
 TN_API void tn_net_dropout_(tn_net *net, const tn_dropout_options *options);
 /** (N, …) to (N, width). @since 0.1 */
@@ -274,6 +299,16 @@ TN_API void tn_net_hybridize_(tn_net *net, const tn_hybridize_options *options);
 TN_API void tn_net_multiply(tn_net *net, const char *suffix, double lr_factor, double wd_factor);
 /** Runs the net on `x`; borrowed. In training after tn_app_record(). @since 0.1 */
 TN_API tn_array *tn_net_forward(tn_net *net, tn_array *x);
+/**
+ * The same of a net with several inputs or outputs, which must be as many as the net has; out[] is borrowed.
+ * @return 1: done
+ * @since 0.1
+ */
+TN_API int tn_net_run(tn_net *net, size_t in_count, tn_array *const *in, size_t out_count, tn_array **out);
+/** How many inputs it has. @since 0.1 */
+TN_API size_t tn_net_input_count(const tn_net *net);
+/** A hybridized function is traced anew at its next call; a chain is compiled anew. @since 0.1 */
+TN_API void tn_net_retrace(tn_net *net);
 /** Mean over a data set, in its order: "accuracy", "loss" (softmax cross-entropy), "l1", "l2"; NaN on error.
  * @since 0.1 */
 TN_API double tn_net_eval(tn_net *net, tn_data *data, const char *metric);
@@ -640,6 +675,8 @@ TN_API tn_trainer *tn_train_trainer(tn_train *train);
 #define tn_net_avgpool2d(...) TN_NN_CALL_(tn_net_avgpool2d_, tn_pool2d_options, __VA_ARGS__)
 #define tn_net_globalavgpool2d(...) TN_NN_CALL_(tn_net_globalavgpool2d_, tn_net_options, __VA_ARGS__)
 #define tn_net_batchnorm(...) TN_NN_CALL_(tn_net_batchnorm_, tn_batchnorm_options, __VA_ARGS__)
+#define tn_net_layernorm(...) TN_NN_CALL_(tn_net_layernorm_, tn_layernorm_options, __VA_ARGS__)
+#define tn_net_embedding(...) TN_NN_CALL_(tn_net_embedding_, tn_embedding_options, __VA_ARGS__)
 #define tn_net_dropout(...) TN_NN_CALL_(tn_net_dropout_, tn_dropout_options, __VA_ARGS__)
 #define tn_net_flatten(...) TN_NN_CALL_(tn_net_flatten_, tn_net_options, __VA_ARGS__)
 #define tn_net_activation(...) TN_NN_CALL_(tn_net_activation_, tn_activation_options, __VA_ARGS__)
@@ -657,5 +694,7 @@ TN_API tn_trainer *tn_train_trainer(tn_train *train);
 #ifdef __cplusplus
 }
 #endif
+
+#include "nn_values.h"
 
 #endif
