@@ -232,6 +232,7 @@ void tn_net_call_all_(tn_net *net, const tn_x *in, tn_x *out, const char *file, 
         if (!tnn_value_app(in[i], "tn_net_call", file, line))
             return;
     by = r->frames[r->depth - 1].net;
+    tnn_net_by_hand(net);
     if (!use_add(app, by, net) && tnn_run_net(r, net, in, out))
         for (size_t i = 0; i < net->output_count; i++)
             out[i] = NULL;

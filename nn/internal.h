@@ -169,6 +169,7 @@ typedef struct tnn_layer {
     const char *activation; /* NULL: none */
     tnn_window window;
     tnn_param *params[TNN_LAYER_PARAMS];
+    tn_symbol *variables[TNN_LAYER_PARAMS]; /* of the parameters, while a trace is composed; NULL */
     uint32_t param_count;
     tn_site *site, *activation_site;
     tn_net *child;
@@ -256,6 +257,7 @@ tn_net *tnn_net_create(tn_app *app, tn_net *parent, const char *name, const char
 void tnn_net_changed(tn_net *net); /* a layer was added: programs and lists are stale */
 /* A part that ran outside of the chain: the chain is not what was computed. */
 tn_status tnn_net_whole(tn_net *net);
+void tnn_net_by_hand(tn_net *net); /* this net runs by itself: those above are told */
 void tnn_spec_begin(tnn_spec *spec, const char *stem, const char *op);
 /* `value` is formatted. */
 void tnn_spec_attr(tnn_spec *spec, const char *name, const char *format, ...) TNN_PRINTF(3, 4);
@@ -379,6 +381,14 @@ tn_status tnn_names_beside(tn_app *app, const char *folder, struct tnn_names **o
 tn_status tnn_names_read(tn_app *app, const char *path, struct tnn_names **out);
 const char *tnn_names_at(const struct tnn_names *names, int64_t index); /* NULL: none */
 void tnn_names_destroy(struct tnn_names *names);
+
+/* ---- data.c ---- */
+
+int tnn_data_find(const tn_data *data, const char *name); /* index of a field; -1: there is none */
+const tnn_shape *tnn_data_field_shape(const tn_data *data, size_t index); /* with a 1 in front; NULL */
+tn_array *tnn_data_now(const tn_data *data, size_t index);                /* of the running batch; NULL */
+int64_t tnn_data_batch(const tn_data *data);
+tn_app *tnn_data_app(const tn_data *data); /* NULL if it is not usable */
 
 /* ---- evaluate.c ---- */
 

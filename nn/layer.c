@@ -336,8 +336,11 @@ tn_status tnn_layer_symbol(tn_app *app, const tnn_layer *layer, uint32_t in_coun
     call.attrs = attrs;
     for (uint32_t i = 0; i < in_count; i++)
         all[i] = in[i];
-    for (uint32_t i = 0; !st && i < layer->param_count; i++)
-        st = tn_symbol_variable(app->ctx, layer->params[i]->full, &all[in_count + i]);
+    for (uint32_t i = 0; !st && i < layer->param_count; i++) {
+        tn_symbol_retain(all[in_count + i] = layer->variables[i]);
+        if (!layer->variables[i])
+            st = tn_symbol_variable(app->ctx, layer->params[i]->full, &all[in_count + i]);
+    }
     if (!st)
         st = tn_symbol_op(app->ctx, &call, &result);
     if (!st && layer->activation)

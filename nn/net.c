@@ -380,7 +380,7 @@ static tn_status ready(tn_app *app, tn_net *net, tn_array *x)
 }
 
 /* Whatever stands around a part that is run by itself is not in the nets above it. */
-static void by_hand(tn_net *net)
+void tnn_net_by_hand(tn_net *net)
 {
     for (tn_net *above = net->parent; above; above = above->parent)
         if (!*above->by_hand)
@@ -391,7 +391,7 @@ static tn_status net_run(tn_app *app, tn_net *net, tn_array *const *in, tn_array
 {
     if (!net->function && ready(app, net, in[0]))
         return app->status;
-    by_hand(net);
+    tnn_net_by_hand(net);
     if (net->graph || (net->hybrid && (net->function || net->layer_count)))
         return tnn_net_program_run(net, in, out);
     return tnn_net_call_arrays(net, in, out);

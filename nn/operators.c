@@ -218,12 +218,16 @@ static tn_x minus(tn_x a, tn_x b, const char *file, int32_t line)
     return two(a, b, &s, "broadcast_sub");
 }
 
+/* Labels in the shape of x. */
 static tn_x like(tn_x labels, tn_x x, const char *file, int32_t line)
 {
-    const tn_x in[2] = {labels, x};
-    tnn_spec s = spec_of("reshapelike", "reshape_like", file, line);
+    tnn_shape s;
 
-    return labels && x && same_dims(labels, x) ? labels : tnn_value_layer(&s, 2, in, NULL, 0);
+    if (!labels || !x || same_dims(labels, x) || tnn_value_shape(x)->ndim < 1)
+        return labels;
+    s = *tnn_value_shape(x);
+    s.dims[0] = -1; /* whatever the batch's size is */
+    return tn_reshape_(labels, (size_t)s.ndim, s.dims, file, line);
 }
 
 tn_x tn_softmax_ce_(tn_x x, tn_x labels, const char *file, int32_t line)

@@ -610,6 +610,10 @@ tn_status tnn_run_net(tnn_run *r, tn_net *net, const tn_x *in, tn_x *out)
         if (!out[i] || out[i]->run != r || out[i]->serial != r->serial)
             return tnn_fail(r->app, TN_E_STATE, "net %s: its function gives %s for output %zu", net->path,
                             out[i] ? "a value of another call" : "nothing", i);
+    for (size_t i = 0; i < net->input_count; i++)
+        net->in[i] = in[i]->shape;
+    for (size_t i = 0; i < net->output_count; i++)
+        net->out[i] = out[i]->shape;
     return tnn_frame_pop(r);
 }
 
@@ -633,14 +637,7 @@ static tn_status run_all(tnn_run *r, const tnn_shape *shapes, tn_array *const *a
     for (size_t i = 0; i < net->input_count; i++)
         if (!(in[i] = input_value(r, i, &shapes[i], arrays ? arrays[i] : NULL)))
             return r->app->status;
-    if (tnn_run_net(r, net, in, out))
-        return r->app->status;
-    for (size_t i = 0; i < TNN_VALUES_MAX; i++) {
-        net->in[i] = shapes[i];
-        if (i < net->output_count)
-            net->out[i] = out[i]->shape;
-    }
-    return TN_OK;
+    return tnn_run_net(r, net, in, out);
 }
 
 tn_status tnn_net_call_arrays(tn_net *net, tn_array *const *arrays, tn_array **out)

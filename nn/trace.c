@@ -197,6 +197,26 @@ static tn_status symbol_at(struct tnn_trace *t, tn_symbol **inputs, tnn_ref ref,
     return TN_OK;
 }
 
+/* A layer that is used again has the same variables. */
+static tn_status variables_make(tn_app *app, tnn_layer *layer)
+{
+    tn_status st = TN_OK;
+
+    for (uint32_t i = 0; !st && i < layer->param_count; i++)
+        if (!layer->variables[i])
+            st = tn_symbol_variable(app->ctx, layer->params[i]->full, &layer->variables[i]);
+    return st;
+}
+
+static void variables_drop(struct tnn_trace *t)
+{
+    for (size_t i = 0; t && i < t->node_count; i++)
+        for (uint32_t k = 0; k < t->nodes[i].layer->param_count; k++) {
+            tn_symbol_release(t->nodes[i].layer->variables[k]);
+            t->nodes[i].layer->variables[k] = NULL;
+        }
+}
+
 static tn_status compose(tn_app *app, struct tnn_trace *t, tn_symbol **inputs, node *n)
 {
     tn_symbol *in[TNN_LAYER_VALUES] = {NULL};
@@ -204,7 +224,7 @@ static tn_status compose(tn_app *app, struct tnn_trace *t, tn_symbol **inputs, n
 
     for (uint32_t i = 0; !st && i < n->in_count; i++)
         st = symbol_at(t, inputs, t->refs[n->in + i], &in[i]);
-    if (!st)
+    if (!st && !(st = variables_make(app, n->layer)))
         st = tnn_layer_symbol(app, n->layer, n->in_count, in, n->name, &n->symbol);
     for (uint32_t i = 0; i < n->in_count; i++)
         tn_symbol_release(in[i]);
@@ -233,6 +253,7 @@ tn_status tnn_trace_symbol(tn_app *app, struct tnn_trace *t, tn_net *net, const 
         st = tn_symbol_group(net->output_count, outputs, symbol);
     else if (!st)
         tn_symbol_retain(*symbol = outputs[0]);
+    variables_drop(t);
     for (size_t i = 0; i < TNN_VALUES_MAX; i++) {
         tn_symbol_release(inputs[i]);
         tn_symbol_release(outputs[i]);

@@ -299,7 +299,12 @@ static void data(void **state)
     assert_null(tn_data_class_name(NULL, 0));
     assert_false(tn_data_sha256(NULL, hex));
     assert_false(tn_data_sha256(NULL, NULL));
+    assert_null(tn_data_arrays_(NULL, NULL));
+    assert_null(tn_data_field(NULL, "data"));
     WRONG(tn_data_open_(o.app, NULL, NULL));
+    WRONG(tn_data_arrays_(o.app, NULL));
+    QUIET(tn_data_field(o.data, NULL));
+    QUIET(tn_data_field(o.data, "data")); /* no batch is there */
     QUIET(tn_data_next(o.data, NULL));
     QUIET(tn_data_tell(o.data, NULL, NULL));
     tn_data_seek(o.data, 2, 3);
@@ -328,6 +333,8 @@ static void trainings(void **state)
     (void)tn_schedule_lr(NULL, 0);
     assert_null(tn_train_open_(NULL, NULL));
     assert_false(tn_train_run(NULL));
+    assert_false(tn_fit_(NULL, NULL, NULL));
+    WRONG(tn_fit_(o.net, NULL, NULL));
     tn_train_stop(NULL);
     tn_train_info_get(NULL, 1, &info);
     tn_train_info_get(NULL, 1, NULL);

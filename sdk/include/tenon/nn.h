@@ -472,12 +472,27 @@ typedef struct tn_data_options {
 } tn_data_options;
 
 typedef struct tn_batch {
-    tn_array *x;   /* (n, C, H, W) float32, byte / 255; C is 1 in files of three dimensions */
-    tn_array *y;   /* (n) float32: class numbers */
+    tn_array *x;   /* the first field; of IDX files (n, C, H, W) float32, byte / 255, C 1 in files of three
+                      dimensions */
+    tn_array *y;   /* the second one, NULL: there is none; of IDX files (n) float32: class numbers */
     int64_t n;     /* samples */
     int64_t index; /* of the batch within the epoch, from 0 */
     int64_t epoch; /* from 0 */
 } tn_batch;
+
+typedef struct tn_field {
+    const char *name; /* letters, digits, _ and - */
+    tn_array *array;  /* (N, …), all fields of the same N; its numbers are copied, as float32 */
+} tn_field;
+
+typedef struct tn_arrays_options {
+    TN_NN_HEAD;
+    const char *name;   /* for messages; NULL: "arrays" */
+    tn_field fields[8]; /* at least one */
+    int64_t batch;      /* these three as of tn_data_options */
+    int32_t shuffle;
+    uint64_t seed;
+} tn_arrays_options;
 
 /**
  * IDX files as MNIST's are named (train-images-idx3-ubyte, t10k-labels-idx1-ubyte, plain or .gz).
@@ -486,6 +501,11 @@ typedef struct tn_batch {
  * @since 0.1
  */
 TN_API tn_data *tn_data_open_(tn_app *app, const char *name, const tn_data_options *options);
+/** Arrays as samples: tn_data_arrays(app, .fields = {{"data", x}, {"odd", y}}, .batch = 64). @since 0.1 */
+TN_API tn_data *tn_data_arrays_(tn_app *app, const tn_arrays_options *options);
+/** A field of the batch that tn_data_next() gave last, borrowed; IDX files have "data" and "label". NULL:
+ * there is no batch; a name that the data does not have is an error. @since 0.1 */
+TN_API tn_array *tn_data_field(tn_data *data, const char *name);
 /**
  * Fills `batch`. The one before it ends, with all temporaries made since.
  * @return 1; 0 at the end of the epoch (the next call begins the next epoch) or after an error
@@ -499,9 +519,10 @@ TN_API void tn_data_seek(tn_data *data, int64_t epoch, int64_t index);
 TN_API int64_t tn_data_count(const tn_data *data);
 /** Batches of an epoch. @since 0.1 */
 TN_API int64_t tn_data_batches(const tn_data *data);
-/** Classes: the largest label and one. @since 0.1 */
+/** Classes: the largest label and one; 0: the second field does not hold class numbers. @since 0.1 */
 TN_API int64_t tn_data_classes(const tn_data *data);
-/** Shape of a sample with a 1 in front: (1, C, H, W). NULL: nothing happens. @since 0.1 */
+/** Shape of a sample with a 1 in front: (1, C, H, W), of the first field; 0 where it has fewer dimensions.
+ * NULL: nothing happens. @since 0.1 */
 TN_API void tn_data_shape(const tn_data *data, int64_t shape[4]);
 /** Name as given, and the file of the images (`labels` 0) or labels (1); borrowed. @since 0.1 */
 TN_API const char *tn_data_name(const tn_data *data);
@@ -550,6 +571,11 @@ TN_API double tn_schedule_lr(const tn_trainer_options *options, int64_t step);
 
 /* ---- a whole training ---- */
 
+typedef struct tn_metric {
+    const char *name;                                      /* for the log and tn_train_info */
+    tn_x (*function)(const tn_x *out, const tn_x *labels); /* as a loss; NULL: none */
+} tn_metric;
+
 /*
  * What is 0 or NULL here comes from the app's options train.* (tn_app_options.settings, files, environment),
  * so a command line only has to put its switches into the settings. A number below 0 means none: .momentum =
@@ -587,6 +613,13 @@ typedef struct tn_train_options {
     double min_delta;       /* … by more than this, or the training is done. Below 0: by anything */
     const char *on_nan; /* stop: a loss or weight that is not finite is an error and nothing is written any
                            more; ignore */
+    tn_data *train_data, *valid_data; /* opened ones, instead of `data` and `valid` */
+    /* Of the net's outputs and the fields that are its labels: one number per sample, (N). NULL: softmax
+     * cross-entropy of the first output and the first label. */
+    tn_x (*loss)(const tn_x *out, const tn_x *labels);
+    const char *labels[8]; /* fields of the data; none: "label", or else the second field */
+    tn_metric metrics[7];  /* means of them are told, no gradient goes through them */
+    FILE *log;             /* takes a line for each epoch; NULL: none */
 } tn_train_options;
 
 /* Kinds of events. */
@@ -622,6 +655,9 @@ typedef struct tn_train_info {
         waited;        /* epoch of best_value, from 1, 0: none; epochs since early_stop saw a better value */
     double best_value; /* of what early_stop watches; accuracy if it watches nothing */
     const char *best;  /* file with the weights of best_epoch, borrowed; NULL: none */
+    int64_t metric_count;
+    const char *metric_names[7];         /* borrowed */
+    double metrics[7], valid_metrics[7]; /* as loss and valid_loss */
 } tn_train_info;
 
 /** Builds or takes the net, opens the data, makes the trainer, reads the checkpoint if asked. Owned by the
@@ -635,6 +671,12 @@ TN_API tn_train *tn_train_open_(tn_app *app, const tn_train_options *options);
  * @since 0.1
  */
 TN_API int tn_train_run(tn_train *train);
+/**
+ * tn_train_open() of `net` and `data`, and tn_train_run(): tn_fit(net, data, .loss = f, .epochs = 5).
+ * @return as tn_train_run()
+ * @since 0.1
+ */
+TN_API int tn_fit_(tn_net *net, tn_data *data, const tn_train_options *options);
 /** Asks tn_train_run() to stop after the running step; one that has not begun makes none.
  * @threads any; also from a signal handler @since 0.1 */
 TN_API void tn_train_stop(tn_train *train);
@@ -685,6 +727,11 @@ TN_API tn_trainer *tn_train_trainer(tn_train *train);
 #define tn_net_hybridize(...) TN_NN_CALL_(tn_net_hybridize_, tn_hybridize_options, __VA_ARGS__)
 #define tn_trainer_new(...) TN_NN_CALL_(tn_trainer_new_, tn_trainer_options, __VA_ARGS__)
 #define tn_train_open(...) TN_NN_CALL_(tn_train_open_, tn_train_options, __VA_ARGS__)
+#define tn_data_arrays(...) TN_NN_CALL_(tn_data_arrays_, tn_arrays_options, __VA_ARGS__)
+/* tn_fit(net, data, .epochs = 5) */
+#define tn_fit(...) TN_NN_FIT_(__VA_ARGS__, )
+#define TN_NN_FIT_(net, data, ...)                                                                           \
+    tn_fit_(net, data, &(const tn_train_options){TN_NN_HERE_(tn_train_options), __VA_ARGS__})
 /* tn_data_open(app, "digits:train", .batch = 64) */
 #define tn_data_open(...) TN_NN_DATA_(__VA_ARGS__, )
 #define TN_NN_DATA_(app, name, ...)                                                                          \
