@@ -15,7 +15,6 @@
 #define ATTRS_MAX 64
 #define INPUTS_MAX 64
 #define OUTPUTS_MAX 64
-#define NODE "x"
 
 typedef struct list { /* items that are tried one by one */
     char *text;       /* taken apart in place */
@@ -36,6 +35,7 @@ typedef struct bench_op {
     size_t attr_count;
     cli_table table;
     uint32_t repeat;
+    bool said; /* an error was printed */
     /* of the running combination */
     tn_symbol_view *view;
     tn_site *site;
@@ -187,7 +187,7 @@ static tn_status symbol_make(bench_op *b, tn_symbol **out)
 {
     tn_symbol *in[INPUTS_MAX] = {NULL};
     tn_symbol_call call = {
-        .struct_size = TN_SIZE(tn_symbol_call), .op = b->op.name, .name = NODE, .attrs = b->attrs, .in = in};
+        .struct_size = TN_SIZE(tn_symbol_call), .op = b->op.name, .name = "", .attrs = b->attrs, .in = in};
     tn_status st = TN_OK;
 
     if (b->op.inputs[0] && variadic(b->op.inputs[0])) {
@@ -195,8 +195,7 @@ static tn_status symbol_make(bench_op *b, tn_symbol **out)
         for (uint32_t i = 0; !st && i < call.in_count; i++) {
             char name[32];
 
-            (void)snprintf(name, sizeof name, NODE "_%.*s%u", (int)strlen(b->op.inputs[0]) - 1,
-                           b->op.inputs[0], i);
+            (void)snprintf(name, sizeof name, "%.*s%u", (int)strlen(b->op.inputs[0]) - 1, b->op.inputs[0], i);
             st = tn_symbol_variable(b->ctx, name, &in[i]);
         }
     }
@@ -207,24 +206,52 @@ static tn_status symbol_make(bench_op *b, tn_symbol **out)
     return st;
 }
 
+static bool among(const char *name, char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(name, names[i]))
+            return true;
+    return false;
+}
+
+/* Which inputs there are depends on the attributes: the symbol knows it. */
+static bool inputs_check(bench_op *b, char *const *inputs, size_t count)
+{
+    char takes[512] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; i < count && used < sizeof takes; i++)
+        used += (size_t)snprintf(takes + used, sizeof takes - used, "%s%.60s", i ? ", " : "", inputs[i]);
+    for (size_t i = 0; i + 2 < b->list_count; i++) {
+        if (b->lists[i].name ? among(b->lists[i].name, inputs, count) : i < count)
+            continue;
+        if (b->lists[i].name)
+            cli_error("--shape %s=: %s has no such input; it takes %s", b->lists[i].name, b->op.name, takes);
+        else
+            cli_error("--shape: %zu shapes, but %s takes %s only", i + 1, b->op.name, takes);
+        b->said = true;
+        return false;
+    }
+    return true;
+}
+
 /* Shapes as listed; types: of the input that is named or first. */
 static tn_status infer(bench_op *b, tn_symbol *s, tn_inferred **out)
 {
     int64_t dims[LISTS_MAX][TN_NDIM_MAX];
-    char names[LISTS_MAX][96], **inputs = NULL;
+    char **inputs = NULL;
     tn_known known[LISTS_MAX];
     int32_t dtype = TN_F32;
     size_t count = b->list_count - 2, input_count = 0;
     tn_status st = tn_symbol_list(s, TN_LIST_INPUTS, &input_count, &inputs);
 
+    if (!st && !inputs_check(b, inputs, input_count))
+        st = TN_E_KEY;
     (void)tn_dtype_parse(item_of(types_of(b)), &dtype);
     for (size_t i = 0; !st && i < count; i++) {
         const list *l = &b->lists[i];
 
-        (void)snprintf(names[i], sizeof names[i], NODE "_%.80s", l->name ? l->name : "");
-        known[i] = (tn_known){.name = l->name           ? names[i]
-                                      : i < input_count ? inputs[i]
-                                                        : names[i],
+        known[i] = (tn_known){.name = l->name ? l->name : inputs[i],
                               .shape = dims[i],
                               .ndim = cli_shape_parse(item_of(l), dims[i], TN_NDIM_MAX),
                               .dtype = i ? -1 : dtype};
@@ -237,6 +264,11 @@ static tn_status infer(bench_op *b, tn_symbol *s, tn_inferred **out)
         st = tn_symbol_infer(s, count, known, 0, out);
     tn_free(inputs);
     return st;
+}
+
+static bool is_float(int32_t dtype)
+{
+    return dtype == TN_F16 || dtype == TN_BF16 || dtype == TN_F32 || dtype == TN_F64;
 }
 
 static tn_status arrays_make(bench_op *b, const tn_device *device)
@@ -257,7 +289,7 @@ static tn_status arrays_make(bench_op *b, const tn_device *device)
             break;
         b->in_count++;
         st = cli_array_fill(b->in[i], 0.1, 1);
-        if (st || !backward || (k.dtype != TN_F32 && k.dtype != TN_F64 && k.dtype != TN_F16))
+        if (st || !backward || !is_float(k.dtype))
             continue;
         st = tn_attach_grad(b->ctx, b->in[i], TN_MODE_WRITE, NULL);
         any = true;
@@ -452,8 +484,9 @@ static int bench_run(bench_op *b)
         st = combination_measure(b);
     } while (!st && combination_next(b));
     if (st == TN_E_SHAPE || st == TN_E_DTYPE || st == TN_E_KEY || st == TN_E_ATTR) {
-        cli_error("%s; `tenon ops %s` tells inputs and attributes, --shape INPUT=… gives a shape",
-                  tn_error_text(), b->op.name);
+        if (!b->said)
+            cli_error("%s; `tenon ops %s` tells inputs and attributes, --shape INPUT=… gives a shape",
+                      tn_error_text(), b->op.name);
         code = CLI_EXIT_USAGE;
     } else {
         (void)tn_app_check(b->app, st);

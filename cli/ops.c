@@ -184,13 +184,18 @@ static json_t *kernels_json(tn_ctx *ctx, const char *op)
     return list;
 }
 
-static void kernels_print(tn_ctx *ctx, const char *op)
+static bool has_body(const tn_op *op)
+{
+    return op->struct_size >= TN_END(tn_op, body) && op->body;
+}
+
+static void kernels_print(tn_ctx *ctx, const tn_op_info *o)
 {
     tn_kernel_info k;
     size_t at = 0;
     bool first = true;
 
-    for (; kernel_next(ctx, op, &at, &k); first = false) {
+    for (; kernel_next(ctx, o->name, &at, &k); first = false) {
         (void)printf("%s  %s/%s on %s, rank %d%s%s%s\n  %-20s", first ? "\nkernels\n" : "", k.plugin, k.name,
                      k.device, (int)k.rank, *k.isa ? ", needs " : "", k.isa,
                      k.usable ? "" : ", which this processor lacks", "");
@@ -198,7 +203,9 @@ static void kernels_print(tn_ctx *ctx, const char *op)
             (void)printf(" %s", *t);
         (void)puts(k.types && *k.types ? "" : " any types");
     }
-    if (first)
+    if (first && has_body(o->definition))
+        (void)puts("\nno kernel of its own: its body runs by the device's kernel of _fused_pointwise");
+    else if (first)
         (void)puts("\nno loaded plugin has a kernel");
 }
 
@@ -381,7 +388,7 @@ static void page_print(tn_ctx *ctx, const tn_op_info *o)
         (void)puts("\nattributes");
     for (uint32_t i = 0; i < o->attr_count; i++)
         attr_print(&o->attrs[i]);
-    kernels_print(ctx, o->name);
+    kernels_print(ctx, o);
 }
 
 static int show_one(tn_app *app, const cli_args *args)

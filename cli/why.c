@@ -14,6 +14,7 @@ static const struct {
     const char *name, *text;
 } rules[] = {
     [TN_RULE_NONE] = {"none", "no kernel serves this"},
+    [TN_RULE_BODY] = {"body", "no kernel of its own is needed: a kernel of _fused_pointwise runs its body"},
     [TN_RULE_CORE] = {"core", "no kernel is needed: the result is a view of the input"},
     [TN_RULE_PIN] = {"pin", "pinned"},
     [TN_RULE_PREFER] = {"prefer", "preferred"},

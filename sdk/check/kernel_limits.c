@@ -323,6 +323,68 @@ static bool huge_visit(chk_lab *lab, const chk_problem *p, void *arg)
     return true;
 }
 
+/* ---- sizes beyond 32 bits ---------------------------------------------------------------------------- */
+
+#define DOUBLINGS 8u                       /* from 2^28 elements to 2^35 */
+#define SIZED_MAX 32u                      /* problems */
+#define STEADY_BYTES ((uint64_t)100 << 20) /* below it a kernel may change its method */
+#define BYTES_MAX (INT64_MAX / 2)
+
+/* What prepare asked for at half the size. */
+typedef struct sized {
+    uint32_t at;
+    struct {
+        int64_t rows; /* of the first input */
+        uint64_t workspace, saved;
+    } half[SIZED_MAX];
+} sized;
+
+static void size_check(chk_lab *lab, const chk_problem *p, const char *what, uint64_t bytes, uint64_t half)
+{
+    if (bytes > BYTES_MAX)
+        chk_fail(lab->env, "K-sizes", "asks for %llu bytes of %s, which is a negative number (%s)",
+                 (unsigned long long)bytes, what, p->text);
+    if (half > STEADY_BYTES && bytes < half)
+        chk_fail(lab->env, "K-sizes", "asks for %llu bytes of %s, and at half the size for %llu (%s)",
+                 (unsigned long long)bytes, what, (unsigned long long)half, p->text);
+}
+
+static bool sizes_visit(chk_lab *lab, const chk_problem *p, void *arg)
+{
+    const chk_form form = {.mode = TN_MODE_WRITE, .metadata = true, .recorded = true, .threads = 2};
+    chk_node *n = chk_take(&lab->arena, sizeof *n);
+    sized *s = arg;
+    const int64_t rows = p->f.args.in_count ? p->f.in_shape[0].dim[0] : 0;
+
+    if (!chk_node_open(lab, &lab->side, p, &form, n)) {
+        const uint32_t at = s->at;
+
+        const bool doubled = s->half[at].rows * 2 == rows;
+
+        size_check(lab, p, "workspace", n->plan->workspace_bytes, doubled ? s->half[at].workspace : 0);
+        size_check(lab, p, "saved block", n->plan->saved_bytes, doubled ? s->half[at].saved : 0);
+        s->half[at].rows = rows;
+        s->half[at].workspace = n->plan->workspace_bytes;
+        s->half[at].saved = n->plan->saved_bytes;
+        chk_count(lab->env);
+    }
+    chk_node_close(n);
+    return ++s->at < SIZED_MAX;
+}
+
+/* Each problem at twice the size that it had before: the bytes that prepare asks for do not become fewer. */
+static void sizes_double(chk_lab *lab)
+{
+    sized s = {.at = 0};
+
+    for (uint32_t k = 0; k < DOUBLINGS; k++) {
+        s.at = 0;
+        lab->grow = (int64_t)1 << k;
+        (void)chk_problems_of(lab, lab->op, CHK_PROBLEMS_DOUBLED, sizes_visit, &s);
+    }
+    lab->grow = 0;
+}
+
 static void errors_pass(chk_lab *lab)
 {
     uint32_t left = 4;
@@ -338,6 +400,7 @@ void chk_kernel_errors(chk_env *env)
 
     chk_lab_open(env, CHK_HOST_EXACT, &lab);
     passes_check(&lab, errors_pass, "prepare, with types and sizes that a kernel may refuse,");
+    sizes_double(&lab);
     chk_lab_close(&lab);
 }
 

@@ -1,7 +1,10 @@
 /*
- * Values of a kernel for numbers that random inputs never are: infinite, not a number, large, the ends of
- * integers. Only for operators of the core where it is no matter of taste what comes of them, against the
- * plain kernels of plugin `cpu`. And for operators that say they go element by element, whether they do.
+ * Kernels and numbers that random inputs never are: infinite, not a number, large, the ends of integers.
+ *
+ * Values are compared only for operators of the core where it is no matter of taste what comes of such
+ * numbers, and for those of the same meaning, against the plain kernels of plugin `cpu`. Every kernel
+ * returns, keeps to its memory and gives the same bits again. And an operator that says it goes element by
+ * element is held to that.
  */
 #include <math.h>
 #include <string.h>
@@ -88,6 +91,16 @@ static int64_t whole_number(uint32_t kinds, int32_t dtype, uint64_t bytes, uint3
     return k % 2 && is_signed ? -numbers[k] : numbers[k];
 }
 
+static double largest_of(int32_t dtype)
+{
+    static const double largest[TN_DTYPE_LIMIT] = {[TN_F32] = 0x1.fffffep127,
+                                                   [TN_F64] = 0x1.fffffffffffffp1023,
+                                                   [TN_F16] = 65504,
+                                                   [TN_BF16] = 0x1.fep127};
+
+    return largest[dtype];
+}
+
 static void number_set(void *data, int32_t dtype, int64_t at, uint32_t kinds, uint32_t k)
 {
     static const double finite[NUMBERS] = {1e4, -1e4, 100, -100, 0.5, -0.25, 300, -300};
@@ -127,18 +140,15 @@ static const chk_problem *special_problem(chk_lab *lab, const chk_problem *p, co
 /* By itself each element: a large one beside it allows nothing. */
 static const char *element_differs(double got, double want, int32_t dtype)
 {
-    static const double largest[TN_DTYPE_LIMIT] = {
-        [TN_F32] = 3.3e38, [TN_F64] = 1.7e308, [TN_F16] = 65000, [TN_BF16] = 3.3e38};
+    const double most = 0.97 * largest_of(dtype);
     const double rough = dtype == TN_F16 || dtype == TN_BF16 ? 0.05 : 1e-3;
 
     if (isnan(want) || isnan(got))
         return isnan(want) == isnan(got) ? NULL : "not a number";
     if (isinf(want))
         return got == want ? NULL : "infinite";
-    if (fabs(want) >= largest[dtype] || isinf(got))
-        return fabs(got) >= largest[dtype] && fabs(want) >= 0.9 * largest[dtype] && (got > 0) == (want > 0)
-                   ? NULL
-                   : "infinite";
+    if (fabs(want) >= most || isinf(got))
+        return fabs(got) >= most && fabs(want) >= 0.9 * most && (got > 0) == (want > 0) ? NULL : "infinite";
     return fabs(got - want) <= rough * (fabs(want) + rough) ? NULL : "finite";
 }
 
@@ -190,8 +200,10 @@ static bool special_visit(chk_lab *lab, const chk_problem *p, void *arg)
 
 void chk_values_special(chk_lab *lab)
 {
+    const tn_op *meaning = chk_meaning(lab->op) ? chk_meaning(lab->op) : lab->op;
+
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        for (uint32_t kind = LARGE; kind <= SUMS && !strcmp(rows[i].op, lab->op->name); kind *= 2)
+        for (uint32_t kind = LARGE; kind <= SUMS && !strcmp(rows[i].op, meaning->name); kind *= 2)
             if (rows[i].kinds & kind)
                 chk_problems(lab, CHK_PROBLEMS_FEW, special_visit, &(special){.kinds = kind});
 }
@@ -210,8 +222,8 @@ static bool is_pointwise(const chk_problem *p)
     return same && !(p->op->effects & TN_EFFECT_RANDOM);
 }
 
-/* All inputs have another element `at`. */
-static const chk_problem *problem_with(chk_lab *lab, const chk_problem *p, int64_t at)
+/* All inputs have another element `at`: in floating point `number`, and where that is 0 one near the old. */
+static const chk_problem *problem_with(chk_lab *lab, const chk_problem *p, int64_t at, double number)
 {
     chk_problem *made = chk_take(&lab->arena, sizeof *made);
 
@@ -223,22 +235,28 @@ static const chk_problem *problem_with(chk_lab *lab, const chk_problem *p, int64
 
         made->in_data[i] = memcpy(chk_take(&lab->arena, bytes + 1), p->in_data[i], (size_t)bytes);
         chk_set(made->in_data[i], dtype, at,
-                chk_is_float(dtype) ? 0.5 * chk_get(p->in_data[i], dtype, at) + 0.125
-                                    : chk_get(p->in_data[i], dtype, at) + 1);
+                !chk_is_float(dtype) ? chk_get(p->in_data[i], dtype, at) + 1
+                : number != 0        ? number
+                                     : 0.5 * chk_get(p->in_data[i], dtype, at) + 0.125);
     }
     return made;
 }
+
+typedef struct pointwise {
+    uint32_t left;
+    double number; /* as of problem_with */
+} pointwise;
 
 static bool pointwise_visit(chk_lab *lab, const chk_problem *p, void *arg)
 {
     const int64_t count = p->f.args.in_count ? chk_shape_elements(&p->f.in_shape[0], INT64_MAX / 16) : 0;
     chk_outputs *was = chk_take(&lab->arena, 2 * sizeof *was), *is = was + 1;
     const int64_t at = count / 3;
-    uint32_t *left = arg;
+    pointwise *t = arg;
     tn_err err;
 
     if (count < 4 || !is_pointwise(p) || chk_outputs_of(lab, &lab->side, p, was, &err) ||
-        chk_outputs_of(lab, &lab->side, problem_with(lab, p, at), is, &err))
+        chk_outputs_of(lab, &lab->side, problem_with(lab, p, at, t->number), is, &err))
         return true;
     for (uint32_t o = 0; o < p->f.args.out_count; o++)
         for (int64_t k = 0; k < count; k++) {
@@ -253,13 +271,93 @@ static bool pointwise_visit(chk_lab *lab, const chk_problem *p, void *arg)
                     (long long)k, o, (long long)at, p->text);
         }
     chk_count(lab->env);
-    return --*left > 0;
+    return --t->left > 0;
+}
+
+static void pointwise_check(chk_lab *lab, double number)
+{
+    pointwise t = {.left = 6, .number = number};
+
+    if (lab->op->flags & TN_OP_POINTWISE && chk_is_exact(lab))
+        chk_problems(lab, CHK_PROBLEMS_FEW, pointwise_visit, &t);
 }
 
 void chk_values_pointwise(chk_lab *lab)
 {
-    uint32_t left = 6;
+    pointwise_check(lab, 0);
+}
 
-    if (lab->op->flags & TN_OP_POINTWISE && lab->side.kernel->flags & TN_KERNEL_DETERMINISTIC)
-        chk_problems(lab, CHK_PROBLEMS_FEW, pointwise_visit, &left);
+/* ---- for every kernel -------------------------------------------------------------------------------- */
+
+#define ROUNDS 2 /* in which an element is one number and another one */
+
+static double end_of(int32_t dtype, uint64_t k)
+{
+    const double most = largest_of(dtype);
+    const double ends[NUMBERS] = {(double)NAN, 1,   (double)INFINITY, most, (double)-INFINITY, -most,
+                                  0.5,         -0.0};
+
+    return ends[k % NUMBERS];
+}
+
+/* An index may be any number as well. Of a backward the gradient that arrives may be any; its other inputs
+ * belong together. */
+static const chk_problem *ends_problem(chk_lab *lab, const chk_problem *p, uint32_t round)
+{
+    chk_problem *made = chk_take(&lab->arena, sizeof *made);
+
+    *made = *p;
+    made->text = chk_text(&lab->arena, "%s, with nan, inf and the largest numbers", p->text);
+    for (uint32_t i = 0; i < p->f.args.in_count; i++) {
+        const int64_t count = chk_shape_elements(&p->f.in_shape[i], INT64_MAX / 16);
+        const int32_t dtype = p->f.in_dtype[i];
+
+        if (tn_dtype_bits(dtype) < 8 || (p->forward && i > 0))
+            continue;
+        made->in_data[i] = chk_take(&lab->arena, (uint64_t)count * 8 + 1);
+        for (int64_t k = 0; k < count; k++)
+            if (chk_is_float(dtype))
+                chk_set(made->in_data[i], dtype, k, end_of(dtype, (uint64_t)k + 3 * round + i));
+            else
+                number_set(made->in_data[i], dtype, k, WHOLE, (uint32_t)(((uint64_t)k + round) % NUMBERS));
+        chk_sparse_zero(p->f.in_storage[i], &p->f.in_shape[i], dtype, made->in_data[i]);
+    }
+    return made;
+}
+
+static bool ends_visit(chk_lab *lab, const chk_problem *p, void *arg)
+{
+    const chk_form form = {
+        .mode = TN_MODE_WRITE, .guard = CHK_GUARD_END, .lock = true, .recorded = true, .fill = 0x3c};
+    chk_outputs *first = chk_take(&lab->arena, sizeof *first);
+    chk_node *n = chk_take(&lab->arena, sizeof *n);
+
+    (void)arg;
+    for (uint32_t round = 0; round < ROUNDS && chk_host_would_run(lab, p); round++) {
+        if (!chk_node_open(lab, &lab->side, ends_problem(lab, p, round), &form, n)) {
+            const tn_status st = chk_node_run(n); /* it may say that it cannot mean these */
+
+            chk_node_guards(n);
+            if (!st) {
+                chk_outputs_take(n, first);
+                if (chk_node_run(n) == TN_OK)
+                    chk_same(n, first, chk_is_exact(lab), "run again");
+            }
+            chk_count(lab->env);
+        }
+        chk_node_close(n);
+    }
+    return true;
+}
+
+void chk_kernel_special(chk_env *env)
+{
+    chk_lab lab;
+
+    chk_lab_open(env, CHK_HOST_EXACT, &lab);
+    chk_fault_rules(env, "K-bounds", "K-readonly", env->subject);
+    chk_problems(&lab, CHK_PROBLEMS_FEW, ends_visit, NULL);
+    pointwise_check(&lab, (double)NAN);
+    pointwise_check(&lab, (double)INFINITY);
+    chk_lab_close(&lab);
 }

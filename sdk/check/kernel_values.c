@@ -16,8 +16,7 @@ typedef struct coverage {
     char why[300];
 } coverage;
 
-/* The same problem in wider floating point. False: the definition does not allow it. */
-static bool widen(chk_lab *lab, const chk_problem *p, int32_t wide, bool ints, chk_problem *out)
+bool chk_widen(chk_lab *lab, const chk_problem *p, int32_t wide, bool ints, chk_problem *out)
 {
     tn_value *values = chk_take(&lab->arena, (p->attrs.count + 1u) * sizeof *values);
     tn_err err;
@@ -93,7 +92,7 @@ bool chk_reference_outputs(chk_lab *lab, const chk_problem *p, chk_outputs *out)
         if (ints && !s->same && reference_try(lab, s, p, out)) /* integers: in the same type */
             return true;
         for (uint32_t w = 0; w < (has_f64(p) ? 2u : 4u); w++)
-            if (widen(lab, p, wides[w / 2], w % 2 == 1, wide) && (!same_types(wide, p) || !s->same) &&
+            if (chk_widen(lab, p, wides[w / 2], w % 2 == 1, wide) && (!same_types(wide, p) || !s->same) &&
                 reference_try(lab, s, wide, out)) {
                 out->own_dtype = s->plugin != lab->reference || lab->is_reference ? wides[w / 2] : 0;
                 return true;
@@ -256,6 +255,7 @@ void chk_kernel_values(chk_env *env)
     if (any_missing(&lab, &c))
         chk_problems(&lab, CHK_PROBLEMS_TYPES, values_visit, &c);
     declared_check(&lab, &c);
+    chk_values_body(&lab);
     chk_values_special(&lab);
     chk_values_pointwise(&lab);
     chk_lab_close(&lab);

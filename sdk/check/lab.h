@@ -180,14 +180,15 @@ typedef struct chk_problem {
     const char *text;
 } chk_problem;
 
-#define CHK_PROBLEMS_ALL 0u   /* each data type × rank 0 to 8, odd sizes, each attribute value */
-#define CHK_PROBLEMS_EMPTY 1u /* the same with a dimension of 0 */
-#define CHK_PROBLEMS_FEW 2u   /* each data type, two ranks, a few attribute values */
-#define CHK_PROBLEMS_HUGE 5u  /* more elements than memory: no inputs, only for forms with `metadata` */
-#define CHK_PROBLEMS_TYPES 4u /* each data type × each attribute value */
-#define CHK_PROBLEMS_WIDE 6u  /* float64 for the first input, two ranks, each attribute value */
-#define CHK_PROBLEMS_BROAD 7u /* each data type, some 10,000 elements in dimensions that are odd */
-#define CHK_PROBLEMS_LARGE 3u /* one data type, enough elements for several threads */
+#define CHK_PROBLEMS_ALL 0u     /* each data type × rank 0 to 8, odd sizes, each attribute value */
+#define CHK_PROBLEMS_EMPTY 1u   /* the same with a dimension of 0 */
+#define CHK_PROBLEMS_FEW 2u     /* each data type, two ranks, a few attribute values */
+#define CHK_PROBLEMS_HUGE 5u    /* more elements than memory: no inputs, only for forms with `metadata` */
+#define CHK_PROBLEMS_TYPES 4u   /* each data type × each attribute value */
+#define CHK_PROBLEMS_WIDE 6u    /* float64 for the first input, two ranks, each attribute value */
+#define CHK_PROBLEMS_BROAD 7u   /* each data type, some 10,000 elements in dimensions that are odd */
+#define CHK_PROBLEMS_LARGE 3u   /* one data type, enough elements for several threads */
+#define CHK_PROBLEMS_DOUBLED 8u /* one data type, over 2^28 elements times lab.grow, as HUGE */
 
 /* Return false to stop. What the visit takes from the arena is freed after it. */
 typedef bool (*chk_visit)(chk_lab *lab, const chk_problem *p, void *arg);
@@ -394,11 +395,18 @@ bool chk_reference_outputs(chk_lab *lab, const chk_problem *p, chk_outputs *out)
 /* Fails the case with K-values if outputs are not those. */
 void chk_reference_compare(chk_lab *lab, const chk_problem *p, const chk_outputs *got,
                            const chk_outputs *want);
+/* The same problem in wider floating point (`ints`: and integers like the first input's). False: the
+ * definition does not allow it. */
+bool chk_widen(chk_lab *lab, const chk_problem *p, int32_t wide, bool ints, chk_problem *out);
+/* kernel_body.c: an operator with a body computes what that says. */
+void chk_values_body(chk_lab *lab);
 /* kernel_special.c: the same for inputs that random ones never are, where the operator is one of the core's.
  */
 void chk_values_special(chk_lab *lab);
 /* An operator that says TN_OP_POINTWISE goes element by element. */
 void chk_values_pointwise(chk_lab *lab);
+/* gradient.c: attributes as a user writes them, pairs of name and text, NULL-ended. */
+const char *const *chk_attr_texts(chk_lab *lab, const chk_problem *p);
 /* NULL: outputs are what they should be (`exact`: bit for bit); else what differs, in `a`. */
 const char *chk_outputs_differ(chk_node *n, chk_arena *a, const chk_outputs *want, bool exact);
 /* Fails the case where they differ. */

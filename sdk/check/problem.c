@@ -10,7 +10,8 @@
 #define ELEMENTS_MAX 20000
 #define ELEMENTS_LARGE 400000
 #define ELEMENTS_BROAD 10000
-#define GROW_STEP 8 /* times as many elements, until a kernel takes them */
+#define DOUBLED_FIRST (1 << 20) /* times as many of what a shape of cases.list has */
+#define GROW_STEP 8             /* times as many elements, until a kernel takes them */
 #define GROW_MAX 4096
 
 /* ---- shapes ------------------------------------------------------------------------------------------ */
@@ -47,6 +48,14 @@ static const shape_row huge[] = {
     {3, {1 << 20, 1 << 20, 1 << 20}},
     {4, {1 << 15, 1 << 15, 1 << 15, 1 << 15}},
 };
+static const shape_row doubled[] = {
+    {1, {1 << 28}}, {2, {1 << 12, 65537}}, {3, {1 << 12, 257, 257}}, {4, {1 << 10, 63, 65, 67}}};
+
+/* Nothing is computed: there is no memory for it. */
+static bool is_metadata(const generator *g)
+{
+    return g->what == CHK_PROBLEMS_HUGE || g->what == CHK_PROBLEMS_DOUBLED;
+}
 
 /* Shapes that broadcast against common[1]: bit d of `ones`: the axis has one element; `dropped` leading axes
  * are not there. */
@@ -197,7 +206,7 @@ static bool shapes_complete(generator *g, const chk_attrs *attrs, const tn_shape
 
 static bool sizes_fit(const generator *g, const chk_facts *f, bool *resizes)
 {
-    const int64_t most = g->what == CHK_PROBLEMS_HUGE    ? INT64_MAX / 8
+    const int64_t most = is_metadata(g)                  ? INT64_MAX / 8
                          : g->what == CHK_PROBLEMS_LARGE ? ELEMENTS_LARGE
                          : g->lab->grow > 1              ? ELEMENTS_LARGE
                                                          : ELEMENTS_MAX;
@@ -425,7 +434,7 @@ bool chk_generate_one(generator *g, const chk_attrs *from, const tn_shape *s, ui
     }
     if (good) {
         chk_problem_finish(p);
-        if (g->what != CHK_PROBLEMS_HUGE)
+        if (!is_metadata(g))
             chk_problem_values(g->lab, p, g->lab->env->seed);
         p->text = chk_problem_text(g->lab, p);
         g->made++;
@@ -494,6 +503,8 @@ static void own_shape(generator *g, const chk_base *b, uint32_t mask)
             s.dim[zero] = 0;
         if (g->what == CHK_PROBLEMS_LARGE)
             s.dim[0] *= s.ndim ? 5 : 1;
+        if (g->what == CHK_PROBLEMS_DOUBLED && s.ndim)
+            s.dim[0] *= DOUBLED_FIRST;
         if (g->what == CHK_PROBLEMS_BROAD && s.ndim)
             s.dim[0] = (s.dim[0] * ELEMENTS_BROAD / (chk_shape_elements(&s, INT64_MAX) + 1)) | 1;
         for (int32_t d = 0; d < TN_DTYPE_LIMIT && !g->stop; d++)
@@ -542,12 +553,19 @@ static void base_problems(generator *g, const chk_base *b)
     const uint32_t mask = types_mask(g, &b->attrs, 0), one = lowest(mask);
     const bool types = g->what == CHK_PROBLEMS_TYPES;
 
+    if (g->what == CHK_PROBLEMS_DOUBLED && b->variation)
+        return;
     if (b->has_shape)
-        own_shape(g, b, g->what == CHK_PROBLEMS_LARGE || (b->variation && !types) ? one : mask);
+        own_shape(g, b,
+                  g->what == CHK_PROBLEMS_LARGE || g->what == CHK_PROBLEMS_DOUBLED || (b->variation && !types)
+                      ? one
+                      : mask);
     if (b->has_shape && b->variation)
         return;
     if (g->what == CHK_PROBLEMS_HUGE)
         shapes_with(g, &b->attrs, huge, COUNT(huge), one);
+    else if (g->what == CHK_PROBLEMS_DOUBLED && !b->has_shape)
+        shapes_with(g, &b->attrs, doubled, COUNT(doubled), one);
     else if (types)
         shapes_with(g, &b->attrs, common, COUNT(common), mask);
     else if (g->what == CHK_PROBLEMS_BROAD && !b->has_shape)
@@ -704,7 +722,7 @@ static void problems_all(chk_lab *lab, uint32_t what, chk_visit visit, void *arg
 void chk_problems(chk_lab *lab, uint32_t what, chk_visit visit, void *arg)
 {
     const bool grows = lab->side.kernel && !chk_case_of(lab->env)->test->twin && what != CHK_PROBLEMS_EMPTY &&
-                       what != CHK_PROBLEMS_HUGE;
+                       what != CHK_PROBLEMS_HUGE && what != CHK_PROBLEMS_DOUBLED;
     atomic_uint_fast64_t *counted = &chk_case_of(lab->env)->counted;
     const uint64_t before = atomic_load(counted);
 

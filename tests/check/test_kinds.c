@@ -8,6 +8,12 @@ static const kit_defect planted[] = {
     /* kinds/FILE.c and the fault, the rule, a rule that may fail with it, what is run */
     {"body_unreadable", "L-operator", NULL, "--only load/operators"},
     {"body_steep_always", "G-values", NULL, "--only gradient"},
+    {"ends_other_body", "K-body", NULL, "--only kernel/values"},
+    {"ends_nan_spreads", "K-pointwise", NULL, "--only kernel/special"},
+    {"ends_inf_counted", "K-bounds", NULL, "--only kernel/special"},
+    {"ends_nan_remembered", "K-special", NULL, "--only kernel/special"},
+    {"ends_narrow_workspace", "K-sizes", NULL, "--only kernel/errors"},
+    {"ends_narrow_saved", "K-sizes", NULL, "--only kernel/errors"},
     {"large_last_wrong", "K-values", NULL, "--only kernel/values"},
     {"large_four_inputs", "K-values", NULL, "--only kernel/values"},
     {"large_shared_scale", "K-threads", NULL, "--only kernel/threads"},
@@ -23,6 +29,7 @@ static const kit_defect planted[] = {
     {"ruled_other_shape_out", "K-bounds", NULL, "--only kernel/bounds"},
     {"ruled_gamma_forgotten", "G-values", NULL, "--only gradient"},
     {"ruled_other_gradient", "G-values", NULL, "--only gradient"},
+    {"ruled_no_backward", "G-values", NULL, "--only gradient"},
     {"packed_high_first", "K-values", NULL, "--only kernel/values"},
     {"packed_no_sign", "K-values", NULL, "--only kernel/values"},
     {"packed_rows_aligned", "K-values", NULL, "--only kernel/values"},
@@ -34,6 +41,7 @@ static const kit_defect planted[] = {
     {"sparse_reads_dense", "K-bounds", NULL, "--only kernel/bounds"},
     {"sparse_rows_reversed", "K-sparse", NULL, "--only kernel/values"},
     {"sparse_rows_one_more", "K-sparse", NULL, "--only kernel/values"},
+    {"sparse_nan_uncounted", "K-bounds", NULL, "--only kernel/special"},
     {"sparse_no_resize", "K-resize", NULL, "--only kernel/values"},
     {"subgraph_steps_guessed", "I-directions", NULL, "--only infer/problems"},
     {"subgraph_state_lost", "G-values", NULL, "--only gradient"},
@@ -43,8 +51,8 @@ static const kit_defect planted[] = {
 
 int main(void)
 {
-    static const char *const healthy[] = {"body",   "large", "mutation", "packed",   "queue",
-                                          "resize", "ruled", "sparse",   "subgraph", NULL};
+    static const char *const healthy[] = {"body",   "ends",  "large",  "mutation", "packed", "queue",
+                                          "resize", "ruled", "sparse", "subgraph", NULL};
 
     return kit_defects("kinds", "kinds/kind-", planted, sizeof planted / sizeof *planted, healthy);
 }

@@ -247,6 +247,7 @@ static void bar(void **state)
     int columns = 0;
 
     (void)state;
+    tool_needs_terminal();
     s = tool_terminal(100, "rm -rf b; TERM=xterm LC_ALL=C.UTF-8 " TRAIN "--epochs 2 --out b");
     assert_int_equal(s->code, 0);
     assert_says(s->out, "\033[36m");

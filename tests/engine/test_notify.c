@@ -96,7 +96,7 @@ static bool chain_open(chain *c, const char *engine)
     memset(c, 0, sizeof *c);
     test_space_open(&c->t, engine);
     if (tni_device_type_count(c->t.devices, "fake", &count) || !count) {
-        print_message("no device fake: left out\n");
+        print_message("skipped: no device fake\n");
         test_space_close(&c->t);
         return false;
     }

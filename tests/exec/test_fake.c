@@ -202,7 +202,7 @@ static void dropped_wait_is_seen(void **state)
 
     (void)state;
     if (WHY_NOT) {
-        print_message("%s\n", WHY_NOT);
+        print_message("skipped: %s\n", WHY_NOT);
         skip();
     }
     train_cpu(&cpu);

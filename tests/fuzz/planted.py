@@ -27,6 +27,8 @@ PLANTED = {
             ""),
     "params": ("core/io/params_read.c", "    if (ndim > TN_NDIM_MAX)\n", "    if (ndim == UINT32_MAX)\n"),
     "idx": ("core/io/idx.c", "    if (head[3] == 0 || head[3] > TN_NDIM_MAX)\n", "    if (head[3] == 0)\n"),
+    "definition": ("core/op/gradient_steps.c",
+                   "    if (length >= TEXT_MAX || length > strlen(s->p.p))\n", "    if (length >= TEXT_MAX)\n"),
     "json_symbol": ("core/graph/json_read.c", "(uint64_t)value >= limit)", "value >= UINT32_MAX || limit == 0)"),
 }
 

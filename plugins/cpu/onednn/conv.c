@@ -533,34 +533,117 @@ static tn_status weights_bind(tndnn_maker *m, const backward *b, const tndnn_md 
     return tndnn_late_add(m, 1, &b->g.weight, dw, at);
 }
 
-static tn_status backward_weights(tndnn_maker *m, backward *b)
+/* The library adds the products of all samples one after the other, and the error grows with the root of
+ * their number. From so many output pixels on each half of an even batch is summed apart, where the second
+ * sum stays in a cache. */
+#define HALVES_PIXELS_MIN 256
+#define HALVES_WEIGHTS_MAX (1 << 19)
+
+static int64_t md_count(const tndnn_md *md, int first)
 {
-    tndnn_md dy, data, dw;
-    tndnn_place at[3];
-    dnnl_primitive_desc_t pd = NULL;
+    int64_t count = 1;
+
+    for (int k = first; k < md->ndims; k++)
+        count *= md->dims[k];
+    return count;
+}
+
+static int64_t parts_of(const geometry *g)
+{
+    const int64_t samples = g->output.dims[0];
+
+    return samples % 2 == 0 && samples * md_count(&g->output, 2) >= HALVES_PIXELS_MIN &&
+                   md_count(&g->weight, 0) <= HALVES_WEIGHTS_MAX
+               ? 2
+               : 1;
+}
+
+static void samples_scale(tndnn_md *md, int64_t times, int64_t parts)
+{
+    md->dims[0] = md->dims[0] * times / parts;
+    md->padded_dims[0] = md->padded_dims[0] * times / parts;
+}
+
+/* Arguments of the primitive for one part of the samples; `data` and `dy` describe the part. */
+typedef struct part {
+    tndnn_md data, dy, dw;
+    tndnn_place data_at, dy_at, dw_at, db_at;
+} part;
+
+static tn_status part_bind(tndnn_maker *m, const backward *b, int64_t parts, part *p)
+{
+    tndnn_md data = p->data, dy = p->dy;
     tn_status st;
 
-    b->g.biased = m->node->out_count > 2 && m->node->modes[2] != TN_MODE_NONE;
-    if ((st = ways_try(m, &b->g, weights_make, b->hint, &pd)))
+    samples_scale(&data, parts, 1);
+    samples_scale(&dy, parts, 1);
+    p->db_at = (tndnn_place){TNDNN_OUT, 2, 0};
+    if ((st = tndnn_bind_in(m, 0, &b->g.output, &dy, &p->dy_at)) ||
+        (st = tndnn_bind_in(m, 1, &b->g.data, &data, &p->data_at)))
         return st;
-    dy = *tndnn_query(pd, dnnl_query_diff_dst_md, 0);
-    data = *tndnn_query(pd, dnnl_query_src_md, 0);
-    dw = *tndnn_query(pd, dnnl_query_diff_weights_md, 0);
-    if ((st = tndnn_bind_in(m, 0, &b->g.output, &dy, &at[0])) ||
-        (st = tndnn_bind_in(m, 1, &b->g.data, &data, &at[1])) || (st = weights_bind(m, b, &dw, &at[2])))
-        goto cleanup;
-    st = tndnn_step(m, dnnl_success, pd, "gradient of the weight");
-    pd = NULL; /* taken */
-    if (st || (st = tndnn_use_add(m, DNNL_ARG_DIFF_DST, at[0], &dy)) ||
-        (st = tndnn_use_add(m, DNNL_ARG_SRC, at[1], &data)) ||
-        (st = tndnn_use_add(m, DNNL_ARG_DIFF_WEIGHTS, at[2], &dw)))
-        goto cleanup;
-    if (b->g.biased)
-        st = tndnn_use_add(m, DNNL_ARG_DIFF_BIAS, (tndnn_place){TNDNN_OUT, 2, 0}, &b->g.bias);
+    return weights_bind(m, b, &p->dw, &p->dw_at);
+}
 
-cleanup:
-    if (pd)
-        (void)dnnl_primitive_desc_destroy(pd);
+static tn_status part_step(tndnn_maker *m, const backward *b, const_dnnl_primitive_desc_t of, const part *p)
+{
+    dnnl_primitive_desc_t pd = NULL;
+    const dnnl_status_t made = dnnl_primitive_desc_clone(&pd, of);
+    tn_status st = tndnn_step(m, made, pd, "gradient of the weight");
+
+    if (st || (st = tndnn_use_add(m, DNNL_ARG_DIFF_DST, p->dy_at, &p->dy)) ||
+        (st = tndnn_use_add(m, DNNL_ARG_SRC, p->data_at, &p->data)) ||
+        (st = tndnn_use_add(m, DNNL_ARG_DIFF_WEIGHTS, p->dw_at, &p->dw)) || !b->g.biased)
+        return st;
+    return tndnn_use_add(m, DNNL_ARG_DIFF_BIAS, p->db_at, &b->g.bias);
+}
+
+static tn_status part_add(tndnn_maker *m, tndnn_place sum, tndnn_place more, const tndnn_md *md)
+{
+    dnnl_primitive_desc_t pd = NULL;
+    const dnnl_status_t made = tndnn_pd_add(&pd, m->engine, md, m->attr);
+    tn_status st = tndnn_step(m, made, pd, "sum of gradients");
+
+    if (st || (st = tndnn_use_add(m, DNNL_ARG_MULTIPLE_SRC, sum, md)) ||
+        (st = tndnn_use_add(m, DNNL_ARG_MULTIPLE_SRC + 1, more, md)))
+        return st;
+    return tndnn_use_add(m, DNNL_ARG_DST, sum, md);
+}
+
+/* The second half of the samples, and what it gives added to the first's. */
+static tn_status second_half(tndnn_maker *m, const backward *b, const_dnnl_primitive_desc_t pd,
+                             const part *first)
+{
+    part p = *first;
+    tn_status st;
+
+    p.data_at.offset += dnnl_memory_desc_get_size(&p.data);
+    p.dy_at.offset += dnnl_memory_desc_get_size(&p.dy);
+    p.dw_at = tndnn_work(m, &p.dw);
+    p.db_at = tndnn_work(m, &b->g.bias);
+    if ((st = part_step(m, b, pd, &p)) || (st = part_add(m, first->dw_at, p.dw_at, &p.dw)) || !b->g.biased)
+        return st;
+    return part_add(m, first->db_at, p.db_at, &b->g.bias);
+}
+
+static tn_status backward_weights(tndnn_maker *m, backward *b)
+{
+    const int64_t parts = parts_of(&b->g);
+    geometry of_part = b->g;
+    dnnl_primitive_desc_t pd = NULL;
+    part p;
+    tn_status st;
+
+    b->g.biased = of_part.biased = m->node->out_count > 2 && m->node->modes[2] != TN_MODE_NONE;
+    samples_scale(&of_part.data, 1, parts);
+    samples_scale(&of_part.output, 1, parts);
+    if ((st = ways_try(m, &of_part, weights_make, b->hint, &pd)))
+        return st;
+    p.dy = *tndnn_query(pd, dnnl_query_diff_dst_md, 0);
+    p.data = *tndnn_query(pd, dnnl_query_src_md, 0);
+    p.dw = *tndnn_query(pd, dnnl_query_diff_weights_md, 0);
+    if (!(st = part_bind(m, b, parts, &p)) && !(st = part_step(m, b, pd, &p)) && parts > 1)
+        st = second_half(m, b, pd, &p);
+    (void)dnnl_primitive_desc_destroy(pd);
     return st;
 }
 

@@ -18,7 +18,7 @@
 #include "../common/cpu.h"
 #include "shim.h"
 
-#define TNDNN_STEPS_MAX 10 /* of one plan: at most two primitives, each with four arguments reordered */
+#define TNDNN_STEPS_MAX 13 /* of one plan: at most three primitives, two sums, eight arguments reordered */
 #define TNDNN_ELEMENTS_MAX INT32_MAX /* of a tensor: offsets in generated code are 32 bits wide */
 
 /* Where an argument lies. */
@@ -27,7 +27,7 @@ typedef enum tndnn_kind { TNDNN_IN, TNDNN_OUT, TNDNN_WORK, TNDNN_SCRATCH, TNDNN_
 typedef struct tndnn_place {
     tndnn_kind kind;
     uint32_t index;  /* IN, OUT */
-    uint64_t offset; /* WORK, SAVED */
+    uint64_t offset; /* WORK, SAVED, IN */
 } tndnn_place;
 
 typedef struct tndnn_use {

@@ -132,7 +132,7 @@ static void *address(const tndnn_variant *v, const tn_exec *x, const tndnn_place
 
     switch (at->kind) {
     case TNDNN_IN:
-        return x->in[at->index]->data;
+        return (char *)x->in[at->index]->data + at->offset;
     case TNDNN_OUT:
         return x->out[at->index]->data;
     case TNDNN_SAVED:

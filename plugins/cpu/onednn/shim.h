@@ -228,6 +228,15 @@ static inline dnnl_status_t tndnn_pd_concat(dnnl_primitive_desc_t *pd, dnnl_engi
     return dnnl_concat_primitive_desc_create(pd, dst, count, axis, src, attr, e);
 }
 
+/* The sum of two tensors; it may lie where the first is. */
+static inline dnnl_status_t tndnn_pd_add(dnnl_primitive_desc_t *pd, dnnl_engine_t e, const tndnn_md *md,
+                                         const_dnnl_primitive_attr_t attr)
+{
+    const tndnn_md src[] = {*md, *md};
+
+    return dnnl_sum_primitive_desc_create(pd, md, 2, (const float[]){1, 1}, src, attr, e);
+}
+
 static inline dnnl_status_t tndnn_post_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t alg, double alpha,
                                                double beta)
 {

@@ -256,9 +256,8 @@ static tn_status move_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
 static const char *const all_types[] = {"*:" TNCPU_ALL, NULL};
 
-static const tn_kernel kernel_fill =
-    TNCPU_KERNEL("_fill", all_types, TN_KERNEL_STRIDED, array_prepare, fill_run);
-static const tn_kernel kernel_move =
-    TNCPU_KERNEL("_move", all_types, TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO, array_prepare, move_run);
-
-const tn_kernel *const tncpu_family_move[] = {&kernel_fill, &kernel_move, NULL};
+const tn_kernel *const tncpu_family_move[] = {
+    TNCPU_ROW("_fill", all_types, TN_KERNEL_STRIDED, array_prepare, fill_run),
+    TNCPU_ROW("_move", all_types, TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO, array_prepare, move_run),
+    NULL,
+};

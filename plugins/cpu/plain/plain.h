@@ -34,6 +34,7 @@
 #define TNCPU_TYPES(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 /* A kernel's row. `flags_` beside DETERMINISTIC: TN_KERNEL_STRIDED, _ADD_TO, _EMPTY_OK. */
+#define TNCPU_ROW(...) (&(const tn_kernel)TNCPU_KERNEL(__VA_ARGS__))
 #define TNCPU_KERNEL(op_, types_, flags_, prepare_, run_)                                                    \
     TNCPU_KERNEL_NAMED(op_, "plain", types_, flags_, prepare_, run_)
 #define TNCPU_KERNEL_NAMED(op_, name_, types_, flags_, prepare_, run_)                                       \

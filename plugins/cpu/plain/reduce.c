@@ -11,6 +11,7 @@
 
 #include "../../common/index.h"
 #include "loops.h"
+#include "rows.h"
 #include "tenon/plugin/op/reduce.h"
 
 #define LEAF 1024
@@ -457,7 +458,7 @@ static tn_status sum_like_prepare(void *plugin, const tn_node *node, tn_plan *pl
 
 typedef struct arg_plan {
     const tncpu_convert *convert;
-    int64_t outer, size, inner; /* dense input: (outer, size, inner) */
+    tncpu_rows rows; /* of the input, dense */
     bool largest;
 } arg_plan;
 
@@ -465,7 +466,7 @@ static tn_status arg_prepare(void *plugin, const tn_node *node, tn_plan *plan, t
 {
     const tn_tensor *in = node->in[0];
     const int64_t *axis = node->attr_count > 0 ? tn_value_pointer(node->attrs[TN_argmax_axis]) : NULL;
-    int64_t a = node->attr_count == 0 ? 1 : axis ? (*axis < 0 ? *axis + in->ndim : *axis) : -1;
+    const int32_t a = node->attr_count == 0 ? 1 : axis ? tncpu_axis(*axis, in->ndim) : -1;
     arg_plan *p;
     tn_status st = tncpu_state(plugin, plan, sizeof *p, err);
 
@@ -474,9 +475,7 @@ static tn_status arg_prepare(void *plugin, const tn_node *node, tn_plan *plan, t
     p = plan->state;
     p->convert = &tncpu_converts[in->dtype];
     p->largest = strcmp(node->op, "argmin") != 0;
-    p->outer = p->size = p->inner = 1;
-    for (int32_t d = 0; d < in->ndim; d++)
-        *(a < 0 || d == a ? &p->size : d < a ? &p->outer : &p->inner) *= in->shape[d];
+    p->rows = tncpu_rows_of(in, a < 0 ? 0 : a, a < 0 ? in->ndim : a + 1);
     tncpu_plan_work(node, plan, 20.0 + (double)tn_tensor_count(in) * 2.0);
     return TN_OK;
 }
@@ -503,10 +502,10 @@ static int64_t arg_find(const arg_plan *p, const char *base)
     int64_t where = 0;
     tncpu_tile tile;
 
-    for (int64_t at = 0; at < p->size; at += TNCPU_TILE) {
-        int64_t n = p->size - at < TNCPU_TILE ? p->size - at : TNCPU_TILE;
+    for (int64_t at = 0; at < p->rows.size; at += TNCPU_TILE) {
+        int64_t n = p->rows.size - at < TNCPU_TILE ? p->rows.size - at : TNCPU_TILE;
 
-        p->convert->load(base + at * p->inner * p->convert->bytes, p->inner, &tile, n);
+        p->convert->load(base + at * p->rows.inner * p->convert->bytes, p->rows.inner, &tile, n);
         switch (p->convert->kind) {
         case TNCPU_K_F32:
             ARG_LOOP(f32)
@@ -525,27 +524,30 @@ static int64_t arg_find(const arg_plan *p, const char *base)
     return where;
 }
 
-static void arg_part(void *arg, int64_t begin, int64_t end)
+typedef struct arg_call {
+    const arg_plan *p;
+    const tn_exec *x;
+} arg_call;
+
+static void arg_row(const void *arg, int64_t row, double *room)
 {
-    const reduce_call *call = arg;
-    const arg_plan *p = (const void *)call->p;
+    const arg_call *call = arg;
+    const tncpu_convert *c = call->p->convert;
+    const char *from = (const char *)call->x->in[0]->data + tncpu_row_at(&call->p->rows, row) * c->bytes;
+    const int64_t where = arg_find(call->p, from);
 
-    for (int64_t k = begin; k < end; k++) {
-        int64_t offset = k / p->inner * p->size * p->inner + k % p->inner;
-        int64_t where = arg_find(p, call->in + offset * p->convert->bytes);
-
-        p->convert->store_i(&where, call->out + k * p->convert->bytes, 1, 1);
-    }
+    (void)room;
+    c->store_i(&where, (char *)call->x->out[0]->data + row * c->bytes, 1, 1);
 }
 
 static tn_status arg_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const arg_plan *p = plan->state;
-    reduce_call call = {.p = plan->state, .in = x->in[0]->data, .out = x->out[0]->data};
+    const arg_call call = {p, x};
 
     (void)err;
     if (x->modes[0] != TN_MODE_NONE)
-        tncpu_for(tncpu_threads(plan, x), p->outer * p->inner, 1, arg_part, &call);
+        tncpu_rows_run(plan, x, p->rows.outer * p->rows.inner, 0, arg_row, &call);
     return TN_OK;
 }
 
@@ -614,39 +616,29 @@ static tn_status back_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
 static const char *const most[] = {"*:" TNCPU_MOST, NULL};
 static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
 
-#define REDUCE_KERNEL(op)                                                                                    \
-    static const tn_kernel kernel_##op = TNCPU_KERNEL(#op, most, FLAGS, reduce_prepare, reduce_run);
-#define ARG_KERNEL(op) static const tn_kernel kernel_##op = TNCPU_KERNEL(#op, most, 0, arg_prepare, arg_run);
-#define BACK_KERNEL(op, types)                                                                               \
-    static const tn_kernel kernel##op = TNCPU_KERNEL(#op, types, FLAGS, back_prepare, tncpu_point_run);
-/* clang-format off */
-REDUCE_KERNEL(sum)
-REDUCE_KERNEL(mean)
-REDUCE_KERNEL(prod)
-REDUCE_KERNEL(nansum)
-REDUCE_KERNEL(nanprod)
-REDUCE_KERNEL(max)
-REDUCE_KERNEL(min)
-REDUCE_KERNEL(_square_sum)
-ARG_KERNEL(argmax)
-ARG_KERNEL(argmin)
-ARG_KERNEL(argmax_channel)
-BACK_KERNEL(_backward_sum, most)
-BACK_KERNEL(_backward_mean, most)
-BACK_KERNEL(_backward_nansum, floats)
-BACK_KERNEL(_backward_nanprod, floats)
-BACK_KERNEL(_backward_max, most)
-BACK_KERNEL(_backward_min, most)
-/* clang-format on */
+#define REDUCE_ROW(op) TNCPU_ROW(op, most, FLAGS, reduce_prepare, reduce_run)
+#define ARG_ROW(op) TNCPU_ROW(op, most, 0, arg_prepare, arg_run)
+#define BACK_ROW(op, types) TNCPU_ROW("_backward_" op, types, FLAGS, back_prepare, tncpu_point_run)
 
-static const tn_kernel kernel_norm = TNCPU_KERNEL("norm", most, FLAGS, norm_prepare, reduce_run);
-static const tn_kernel kernel_sum_like = TNCPU_KERNEL("_sum_like", most, FLAGS, sum_like_prepare, reduce_run);
-
-/* clang-format off */
 const tn_kernel *const tncpu_family_reduce[] = {
-    &kernel_sum, &kernel_mean, &kernel_prod, &kernel_nansum, &kernel_nanprod, &kernel_max, &kernel_min,
-    &kernel__square_sum, &kernel_argmax, &kernel_argmin, &kernel_argmax_channel, &kernel_backward_sum,
-    &kernel_backward_mean, &kernel_backward_nansum, &kernel_backward_nanprod, &kernel_backward_max,
-    &kernel_backward_min, &kernel_norm, &kernel_sum_like, NULL,
+    REDUCE_ROW("sum"),
+    REDUCE_ROW("mean"),
+    REDUCE_ROW("prod"),
+    REDUCE_ROW("nansum"),
+    REDUCE_ROW("nanprod"),
+    REDUCE_ROW("max"),
+    REDUCE_ROW("min"),
+    REDUCE_ROW("_square_sum"),
+    ARG_ROW("argmax"),
+    ARG_ROW("argmin"),
+    ARG_ROW("argmax_channel"),
+    BACK_ROW("sum", most),
+    BACK_ROW("mean", most),
+    BACK_ROW("nansum", floats),
+    BACK_ROW("nanprod", floats),
+    BACK_ROW("max", most),
+    BACK_ROW("min", most),
+    TNCPU_ROW("norm", most, FLAGS, norm_prepare, reduce_run),
+    TNCPU_ROW("_sum_like", most, FLAGS, sum_like_prepare, reduce_run),
+    NULL,
 };
-/* clang-format on */

@@ -12,6 +12,7 @@ enum {
     ROWS_REVERSED, /* row ids descend */
     ROWS_ONE_MORE, /* tells one row more than it writes */
     NO_RESIZE,     /* never says how many rows are stored */
+    NAN_UNCOUNTED, /* writes a row of nan that it has not told of */
 };
 
 /* ---- definitions ------------------------------------------------------------------------------------- */
@@ -160,7 +161,8 @@ static tn_status rows_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     if ((st = x->ops->resize_sparse(x->call, 0, kept + (PLANTED == ROWS_ONE_MORE && kept < rows), &out, err)))
         return st;
     for (int64_t r = 0; r < rows && columns; r++) {
-        if (element_get(in, r * columns) <= above)
+        if (PLANTED == NAN_UNCOUNTED ? element_get(in, r * columns) <= above
+                                     : !(element_get(in, r * columns) > above))
             continue;
         for (int64_t k = 0; k < columns; k++)
             element_set(out, at * columns + k, element_get(in, r * columns + k));
