@@ -8,8 +8,7 @@
 
 #include "support/static_plugin.h"
 
-/* ---- a plugin's own views ------------------------------------------------------------------------------
- */
+/* ---- a plugin's own views ------------------------------------------------------------------------------ */
 
 static atomic_int runs;
 static int64_t begin; /* of what acme_diagonal says */
@@ -67,8 +66,7 @@ TEST_KERNELS(cpu_table, "cpu", &on_cpu);
 TEST_KERNELS(fake_table, "fake", &on_fake);
 TEST_PLUGIN(plugin, "acme", &op_table.head, &cpu_table.head, &fake_table.head);
 
-/* ---- nets ------------------------------------------------------------------------------------------------
- */
+/* ---- nets ---------------------------------------------------------------------------------------------- */
 
 #define STEPS 8u
 
