@@ -58,8 +58,8 @@ static const domain smooth[] = {
     {"logical_not", "", "random", 0},
 };
 
-/* Each function on each floating point type, dense, strided, added, in place; large enough for several tiles.
- */
+/* Each function on each floating point type, dense, strided, added, in place;
+ * large enough for several tiles. */
 static void test_smooth(void **state)
 {
     static const char *const shapes[] = {"f64[3,4]", "f32[3,4]", "f32[2,700]", "f16[2,300]",

@@ -175,7 +175,6 @@ static tn_status plan_make(void *plugin, const tn_node *node, tn_plan *plan, uin
 static void elements_load(const reduce_plan *p, const char *from, int64_t stride, void *to, int64_t n)
 {
     tncpu_tile narrow;
-    int64_t *wide = to;
 
     if (!p->widen) {
         p->in->load(from, stride, to, n);
@@ -185,8 +184,7 @@ static void elements_load(const reduce_plan *p, const char *from, int64_t stride
         int64_t count = n - at < TNCPU_TILE ? n - at : TNCPU_TILE;
 
         p->in->load(from + at * stride * p->in->bytes, stride, &narrow, count);
-        for (int64_t i = 0; i < count; i++)
-            wide[at + i] = narrow.i32[i];
+        tncpu_widen[TNCPU_K_I32][TNCPU_K_I64](&narrow, (int64_t *)to + at, count);
     }
 }
 
@@ -251,7 +249,7 @@ static void output_store(const reduce_call *call, int64_t index, acc sum)
     const reduce_plan *p = call->p;
     char *to = call->out + axes_offset(&p->target, index) * p->out->bytes;
     double count = (double)p->reduced.count;
-    const tncpu_convert *whole = &tncpu_converts[p->out->kind == TNCPU_K_I32 ? TN_I32 : TN_I64];
+    const tncpu_convert *made = call->add ? tncpu_compute[p->out->kind] : p->out;
     tncpu_tile one;
 
     if (p->in->kind <= TNCPU_K_F64) {
@@ -259,49 +257,43 @@ static void output_store(const reduce_call *call, int64_t index, acc sum)
             sum.f /= count;
         else if (p->finish == FINISH_ROOT)
             sum.f = sqrt(sum.f);
-    } else if (p->finish == FINISH_MEAN) {
-        sum.i = p->reduced.count ? sum.i / p->reduced.count : 0;
-    } else if (p->finish == FINISH_ROOT) {
-        sum.i = (int64_t)sqrt((double)sum.i);
+        made->store_f(&sum.f, call->add ? (void *)&one : to, 1, 1);
+    } else {
+        if (p->finish == FINISH_MEAN)
+            sum.i = p->reduced.count ? sum.i / p->reduced.count : 0;
+        else if (p->finish == FINISH_ROOT)
+            sum.i = (int64_t)sqrt((double)sum.i);
+        made->store_i(&sum.i, call->add ? (void *)&one : to, 1, 1);
     }
-    if (!call->add) {
-        if (p->in->kind <= TNCPU_K_F64)
-            p->out->store_f(&sum.f, to, 1, 1);
-        else
-            p->out->store_i(&sum.i, to, 1, 1);
-        return;
+    if (call->add)
+        p->out->add(&one, to, 1, 1);
+}
+
+/* One output; its leaves are made here, or were made. */
+static void output_run(const reduce_call *call, int64_t index, const char *base, const acc *made)
+{
+    const reduce_plan *p = call->p;
+    int64_t leaves = (p->reduced.count + LEAF - 1) / LEAF;
+    acc levels[LEVELS + 1];
+    tree t = {0};
+
+    if (leaves == 0)
+        p->r.init(1, levels);
+    for (int64_t leaf = 0; leaf < leaves; leaf++) {
+        levels[t.depth] = made ? made[leaf] : leaf_run(p, base, leaf);
+        tree_push(&p->r, &t, levels, 1);
     }
-    if (p->out->kind == TNCPU_K_F32)
-        one.f32[0] = (float)(p->in->kind <= TNCPU_K_F64 ? sum.f : (double)sum.i);
-    else if (p->out->kind == TNCPU_K_F64)
-        one.f64[0] = p->in->kind <= TNCPU_K_F64 ? sum.f : (double)sum.i;
-    else if (p->in->kind <= TNCPU_K_F64)
-        whole->store_f(&sum.f, &one, 1, 1);
-    else
-        whole->store_i(&sum.i, &one, 1, 1);
-    p->out->add(&one, to, 1, 1);
+    tree_end(&p->r, &t, levels, 1);
+    output_store(call, index, levels[0]);
 }
 
 static void rows_run(void *arg, int64_t begin, int64_t end)
 {
     const reduce_call *call = arg;
     const reduce_plan *p = call->p;
-    int64_t leaves = (p->reduced.count + LEAF - 1) / LEAF;
 
-    for (int64_t k = begin; k < end; k++) {
-        const char *base = call->in + axes_offset(&p->kept, k) * p->in->bytes;
-        acc levels[LEVELS + 1];
-        tree t = {0};
-
-        if (leaves == 0)
-            p->r.init(1, levels);
-        for (int64_t leaf = 0; leaf < leaves; leaf++) {
-            levels[t.depth] = leaf_run(p, base, leaf);
-            tree_push(&p->r, &t, levels, 1);
-        }
-        tree_end(&p->r, &t, levels, 1);
-        output_store(call, k, levels[0]);
-    }
+    for (int64_t k = begin; k < end; k++)
+        output_run(call, k, call->in + axes_offset(&p->kept, k) * p->in->bytes, NULL);
 }
 
 /* Leaves of one output, by several threads; joined afterwards by the same tree. */
@@ -313,24 +305,15 @@ static void leaves_run(void *arg, int64_t begin, int64_t end)
         call->leaves[leaf] = leaf_run(call->p, call->in, leaf);
 }
 
-static void split_run(reduce_call *call, uint32_t threads)
+static void split_run(const tn_plan *plan, const tn_exec *x, reduce_call *call)
 {
     const reduce_plan *p = call->p;
     const char *first = call->in;
-    int64_t leaves = (p->reduced.count + LEAF - 1) / LEAF;
 
     for (int64_t k = 0; k < p->kept.count; k++) {
-        acc levels[LEVELS + 1];
-        tree t = {0};
-
         call->in = first + axes_offset(&p->kept, k) * p->in->bytes;
-        tncpu_for(threads, leaves, 1, leaves_run, call);
-        for (int64_t leaf = 0; leaf < leaves; leaf++) {
-            levels[t.depth] = call->leaves[leaf];
-            tree_push(&p->r, &t, levels, 1);
-        }
-        tree_end(&p->r, &t, levels, 1);
-        output_store(call, k, levels[0]);
+        tncpu_for(plan, x, (p->reduced.count + LEAF - 1) / LEAF, 1, leaves_run, call);
+        output_run(call, k, NULL, call->leaves);
     }
 }
 
@@ -382,17 +365,16 @@ static tn_status reduce_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const reduce_plan *p = plan->state;
     reduce_call call = {p, x->in[0]->data, x->out[0]->data, x->workspace, x->modes[0] == TN_MODE_ADD};
-    uint32_t threads = tncpu_threads(plan, x);
 
     (void)err;
     if (x->modes[0] == TN_MODE_NONE)
         return TN_OK;
     if (p->column)
-        tncpu_for(threads, p->kept.count / p->strip * ((p->strip + STRIP - 1) / STRIP), 1, strips_run, &call);
+        tncpu_for(plan, x, p->kept.count / p->strip * ((p->strip + STRIP - 1) / STRIP), 1, strips_run, &call);
     else if (plan->workspace_bytes)
-        split_run(&call, threads);
+        split_run(plan, x, &call);
     else
-        tncpu_for(threads, p->kept.count, 1, rows_run, &call);
+        tncpu_for(plan, x, p->kept.count, 1, rows_run, &call);
     return TN_OK;
 }
 
