@@ -22,7 +22,7 @@ static const tn_attr_def attrs[] = {
     TN_ATTR_END,
 };
 
-/* `gradients` makes the operator _backward_own_swish: it reads dy and data, and gives the gradient of data. */
+/* `gradients` makes _backward_own_swish, which reads dy and data and gives the gradient of data. */
 static const tn_op swish = {.struct_size = (uint32_t)sizeof(tn_op),
                             .version = 1,
                             .name = "own_swish",
