@@ -53,6 +53,8 @@ static const domain smooth[] = {
     {"smooth_l1", "scalar=1.5", "random", 0},
     {"sign", "", "random", 0},
     {"floor", "", "random", 0},
+    {"_contrib_round_ste", "", "random", TN_CASE_NO_GRAD},
+    {"_contrib_sign_ste", "", "random", TN_CASE_NO_GRAD},
     {"logical_not", "", "random", 0},
 };
 
