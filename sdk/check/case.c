@@ -150,8 +150,8 @@ void chk_subject_file(chk_env *env, chk_names *names)
 
 #define REFUSED_BY_ITS_CONSTRUCTORS 3019u /* TN number of L19 */
 
-/* A file that the core would not map is not opened here either. True: what its bytes say can be tested still.
- */
+/* A file that the core would not map is not opened here either.
+ * True: what its bytes say can be tested still. */
 static bool bytes_only(chk_env *env, const chk_options *options)
 {
     const chk_test *test = chk_case_of(env)->test;

@@ -78,8 +78,7 @@ const tn_op *chk_meaning(const tn_op *op);
 #define CHK_TOLD(op, function)                                                                               \
     (chk_meaning(op) && chk_meaning(op)->function == (op)->function ? chk_meaning(op) : (op))
 /* Definition by name: the plugin's own first, then those of the context. Texts are made functions. NULL:
- * none.
- */
+ * none. */
 const tn_op *chk_op_find(chk_lab *lab, const char *name);
 /* Definition by index: all of the plugin, then all of the context. NULL: no more. */
 const tn_op *chk_op_at(chk_lab *lab, size_t index);
@@ -400,8 +399,8 @@ void chk_reference_compare(chk_lab *lab, const chk_problem *p, const chk_outputs
 bool chk_widen(chk_lab *lab, const chk_problem *p, int32_t wide, bool ints, chk_problem *out);
 /* kernel_body.c: an operator with a body computes what that says. */
 void chk_values_body(chk_lab *lab);
-/* kernel_special.c: the same for inputs that random ones never are, where the operator is one of the core's.
- */
+/* kernel_special.c: the same for inputs that random ones never are,
+ * where the operator is one of the core's. */
 void chk_values_special(chk_lab *lab);
 /* An operator that says TN_OP_POINTWISE goes element by element. */
 void chk_values_pointwise(chk_lab *lab);

@@ -100,8 +100,8 @@ static tn_status only_read(run *r)
 
 /* ---- children ---- */
 
-/* In the child: its own group of processes, no core file, output into a file in memory, gone with the parent.
- */
+/* In the child: its own group of processes, no core file, output into a file in memory,
+ * gone with the parent. */
 static void child_settle(int output)
 {
     const struct rlimit none = {0, 0};
