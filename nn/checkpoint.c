@@ -49,6 +49,20 @@ static json_t *meter_json(tn_meter *m)
     return tnn_meter_get(m, &sum, &count) ? NULL : json_pack("[o, I]", number(sum), (json_int_t)count);
 }
 
+static json_t *metrics_json(tn_train *t)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < tnn_fit_metrics(t->fit); i++) {
+        double train, valid;
+        tn_meter *meter = NULL;
+
+        (void)tnn_fit_metric(t->fit, i, &train, &valid, &meter);
+        (void)json_array_append_new(list, meter_json(meter));
+    }
+    return list;
+}
+
 static char *state_text(tn_app *app, tn_train *t)
 {
     uint64_t seed = 0, position = 0;
@@ -66,6 +80,8 @@ static char *state_text(tn_app *app, tn_train *t)
                      "random_position", (json_int_t)position, "loss", meter_json(t->loss), "accuracy",
                      meter_json(t->accuracy), "valid_loss", number(t->valid_loss), "valid_accuracy",
                      number(t->valid_accuracy), "best_accuracy", number(t->best), "config", config);
+    if (t->fit)
+        (void)json_object_set_new(root, "metrics", metrics_json(t));
     (void)json_object_set_new(root, "best_value", number(t->best_value));
     (void)json_object_set_new(root, "best_epoch", json_integer((json_int_t)t->best_epoch));
     (void)json_object_set_new(root, "watched", number(t->watched));
@@ -83,7 +99,7 @@ static tn_status params_add(tn_app *app, tn_train *t, tn_params *params)
     for (size_t i = 0; i < t->net->param_count; i++) {
         const tnn_param *p = t->net->params[i];
 
-        if (tnn_check(app, tn_params_add(params, p->name, p->array), "checkpoint"))
+        if (tnn_check(app, tn_params_add(params, tnn_param_name(t->net, i), p->array), "checkpoint"))
             return app->status;
     }
     return tnn_trainer_export(t->trainer, params);
@@ -170,6 +186,13 @@ static tn_status state_take(tn_app *app, tn_train *t, const json_t *root, const 
     t->resumed_step = t->saved_step = step;
     meter_back(t->loss, json_object_get(root, "loss"));
     meter_back(t->accuracy, json_object_get(root, "accuracy"));
+    for (size_t i = 0; i < tnn_fit_metrics(t->fit); i++) {
+        double train, valid;
+        tn_meter *meter = NULL;
+
+        (void)tnn_fit_metric(t->fit, i, &train, &valid, &meter);
+        meter_back(meter, json_array_get(json_object_get(root, "metrics"), i));
+    }
     t->valid_loss = real_or_nan(json_object_get(root, "valid_loss"));
     t->valid_accuracy = real_or_nan(json_object_get(root, "valid_accuracy"));
     t->best = real_or_nan(json_object_get(root, "best_accuracy"));

@@ -113,6 +113,8 @@ tn_status tnn_net_fits(tn_net *net, int32_t ndim, const int64_t *shape, int64_t 
 
     if (!app)
         return TN_E_STATE;
+    if (tnn_net_whole(net))
+        return app->status;
     *classes = -1;
     if (net->model) {
         if (!tn_net_takes(net, ndim, shape, &out_ndim, out))

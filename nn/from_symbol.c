@@ -375,8 +375,8 @@ tn_status tnn_graph_infer(tn_net *net, int32_t ndim, const int64_t *shape)
                  !app->status && i <= net->param_count && !tn_inferred_at(found, lists[list], i, &row); i++)
                 (void)param_take_shape(app, net, &row);
         if (!app->status && !tn_inferred_at(found, TN_LIST_OUTPUTS, 0, &row) && row.ndim <= TNN_NDIM_MAX) {
-            net->out_ndim = row.ndim;
-            memcpy(net->out_shape, row.shape, (size_t)row.ndim * sizeof *row.shape);
+            net->in[0] = tnn_shape_of(ndim, shape);
+            net->out[0] = tnn_shape_of(row.ndim, row.shape);
         }
     }
     tn_inferred_destroy(found);
@@ -386,11 +386,5 @@ tn_status tnn_graph_infer(tn_net *net, int32_t ndim, const int64_t *shape)
 
 int64_t tnn_net_width(const tn_net *net)
 {
-    const tnn_layer *last = net->layer_count ? net->layers[net->layer_count - 1] : NULL;
-    const int64_t *shape = net->graph ? net->out_shape : last ? last->out_shape : NULL;
-    const int32_t ndim = net->graph ? net->out_ndim : last ? last->out_ndim : -1;
-
-    if (last && last->child)
-        return tnn_net_width(last->child);
-    return ndim == 2 ? shape[1] : -1;
+    return net->out[0].ndim == 2 ? net->out[0].dims[1] : -1;
 }

@@ -1,35 +1,67 @@
 /*
- * A net as a graph: the symbol it is exported as and the program that a hybridized net runs.
+ * A net as a graph: the symbol it is exported as and the programs that a hybridized net runs.
+ *
+ * A chain has one program. A function is traced once for each combination of input shapes; where the graph
+ * comes out the same, as for another batch size most often, it is the same program.
  */
 #include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static tn_status layers_symbol(tn_app *app, const tn_net *net, tn_symbol **x)
+/* ---- shapes ---- */
+
+tn_status tnn_net_infer_all(tn_net *net, const tnn_shape *in)
 {
-    tn_status st = TN_OK;
+    tn_app *app = tnn_net_app(net);
 
-    for (size_t i = 0; !st && i < net->layer_count; i++) {
-        const tnn_layer *layer = net->layers[i];
-        tn_symbol *out = NULL;
+    if (!app)
+        return TN_E_STATE;
+    for (size_t i = 0; i < net->input_count; i++)
+        if (in[i].ndim < 1 || in[i].ndim > TNN_NDIM_MAX)
+            return tnn_fail(app, TN_E_SHAPE, "net %s: an input has %d dimensions, 1 to %d are allowed",
+                            net->path, in[i].ndim, TNN_NDIM_MAX);
+    if (net->graph)
+        return tnn_graph_infer(net, in[0].ndim, in[0].dims);
+    return tnn_net_trace(net, in, NULL);
+}
 
-        if (layer->child) {
-            st = layers_symbol(app, layer->child, x);
-            continue;
-        }
-        if (!(st = tnn_layer_symbol(app, layer, *x, &out))) {
-            tn_symbol_release(*x);
-            *x = out;
-        }
+tn_status tnn_net_infer(tn_net *net, int32_t ndim, const int64_t *shape)
+{
+    const tnn_shape in = tnn_shape_of(ndim, shape);
+    tn_app *app = tnn_net_app(net);
+
+    if (app && net->input_count != 1)
+        return tnn_fail(app, TN_E_ARG, "net %s has %zu inputs, the shape of one is given", net->path,
+                        net->input_count);
+    return tnn_net_infer_all(net, &in);
+}
+
+/* ---- the symbol ---- */
+
+/* Of a chain, without shapes; of a function with those it saw last. */
+static tn_status layers_symbol(tn_app *app, tn_net *net, tn_symbol **out)
+{
+    tnn_shape in[TNN_VALUES_MAX];
+
+    memcpy(in, net->in, sizeof in);
+    if (!net->function) {
+        if (!tn_net_layers(net))
+            return tnn_fail(app, TN_E_STATE, "net %s has no layers", net->path);
+        in[0].ndim = -1;
+        return tnn_net_trace(net, in, out);
     }
-    return st;
+    if (in[0].ndim < 0)
+        return tnn_fail(app, TN_E_STATE,
+                        "net %s has not seen an input: give tn_net_init() a .shape, or run the net once",
+                        net->path);
+    return tnn_net_trace(net, in, out);
 }
 
 tn_status tnn_net_symbol(tn_net *net, tn_symbol **out)
 {
     tn_app *app = tnn_net_app(net);
-    tn_symbol *x = NULL;
+    tnn_shape in[TNN_VALUES_MAX], outs[TNN_VALUES_MAX];
     tn_status st;
 
     if (!app)
@@ -39,17 +71,16 @@ tn_status tnn_net_symbol(tn_net *net, tn_symbol **out)
         *out = net->graph;
         return TN_OK;
     }
-    if (!tn_net_layers(net))
-        return tnn_fail(app, TN_E_STATE, "net %s has no layers", net->path);
-    st = tn_symbol_variable(app->ctx, "data", &x);
-    if (!st)
-        st = layers_symbol(app, net, &x);
-    if (st) {
-        tn_symbol_release(x);
-        return tnn_check(app, st, "net %s", net->path);
+    if (tnn_net_whole(net))
+        return app->status;
+    memcpy(in, net->in, sizeof in);
+    memcpy(outs, net->out, sizeof outs);
+    st = layers_symbol(app, net, out);
+    if (!net->function) { /* a chain was traced without shapes */
+        memcpy(net->in, in, sizeof in);
+        memcpy(net->out, outs, sizeof outs);
     }
-    *out = x;
-    return TN_OK;
+    return st;
 }
 
 tn_symbol *tn_net_symbol(tn_net *net)
@@ -64,27 +95,58 @@ tn_symbol *tn_net_symbol(tn_net *net)
     return symbol;
 }
 
+const char *tnn_net_input_name(const tn_net *net, size_t index)
+{
+    return net->input_names[index] ? net->input_names[index] : "data";
+}
+
 const char *tn_net_input(const tn_net *net)
 {
     if (!tnn_net_app(net))
         return NULL;
-    return net->model ? tnn_model_input(net->model) : net->graph ? net->data_name : "data";
+    return net->model   ? tnn_model_input(net->model)
+           : net->graph ? net->data_name
+                        : tnn_net_input_name(net, 0);
 }
 
-/* ---- the program ---- */
+/* ---- programs ---- */
+
+typedef struct tnn_program {
+    struct tnn_program *next;
+    char *json; /* what it was compiled from; NULL: of a chain or file, which has one */
+    tn_cached_op *cached;
+    tnn_param **params; /* per input; NULL: one of the net's inputs, data[i] */
+    size_t *data;
+    tn_array **in;
+    const char **names; /* of those that are parameters, NULL-ended */
+    size_t count;
+} tnn_program;
+
+static void program_destroy(tnn_program *p)
+{
+    if (!p)
+        return;
+    tn_cached_op_release(p->cached);
+    tn_free(p->json);
+    free(p->params);
+    free(p->data);
+    free(p->in);
+    free(p->names);
+    free(p);
+}
 
 void tnn_net_uncache(tn_net *net)
 {
-    tn_cached_op_release(net->cached);
-    net->cached = NULL;
-    free(net->cached_params);
-    free(net->cached_in);
-    net->cached_params = NULL;
-    net->cached_in = NULL;
-    net->cached_count = 0;
+    while (net->programs) {
+        tnn_program *p = net->programs;
+
+        net->programs = p->next;
+        program_destroy(p);
+    }
+    net->key_count = net->key_next = net->key_last = 0;
 }
 
-/* Which parameter is input `name`; NULL: the data. */
+/* Which parameter is input `name`; NULL: data. */
 static tnn_param *input_param(const tn_net *net, const char *name)
 {
     for (size_t i = 0; i < net->param_count; i++)
@@ -93,41 +155,34 @@ static tnn_param *input_param(const tn_net *net, const char *name)
     return NULL;
 }
 
-/* Also the names of those that are parameters, NULL-ended: the caller's to free, in front of `*names`. */
-static tn_status cached_inputs(tn_app *app, tn_net *net, tn_symbol *symbol, char ***names_out,
-                               const char ***params)
+static tn_status program_inputs(tn_app *app, tn_net *net, tnn_program *p, char *const *names, size_t count)
 {
-    char **names = NULL;
-    size_t count = 0, known = 0;
-    tn_status st = tn_symbol_list(symbol, TN_LIST_INPUTS, &count, &names);
+    size_t known = 0;
 
-    if (st)
-        return tnn_check(app, st, "net %s", net->path);
-    if (!(net->cached_params = tnn_alloc(app, count, sizeof(tnn_param *))) ||
-        !(net->cached_in = tnn_alloc(app, count, sizeof(tn_array *))) ||
-        !(*params = tnn_alloc(app, count + 1, sizeof(**params))))
-        st = TN_E_NOMEM;
-    net->cached_count = st ? 0 : count;
-    for (size_t i = 0; i < net->cached_count; i++)
-        if ((net->cached_params[i] = input_param(net, names[i])) != NULL)
-            (*params)[known++] = names[i];
-    *names_out = names;
-    return st;
+    if (!(p->params = tnn_alloc(app, count, sizeof(tnn_param *))) ||
+        !(p->in = tnn_alloc(app, count, sizeof(tn_array *))) ||
+        !(p->data = tnn_alloc(app, count, sizeof *p->data)) ||
+        !(p->names = tnn_alloc(app, count + 1, sizeof(*p->names))))
+        return app->status;
+    for (p->count = 0; p->count < count; p->count++) {
+        const size_t i = p->count;
+
+        if ((p->params[i] = input_param(net, names[i])) != NULL)
+            p->names[known++] = names[i];
+        while (!net->graph && !p->params[i] && p->data[i] + 1 < net->input_count &&
+               strcmp(tnn_net_input_name(net, p->data[i]), names[i]))
+            p->data[i]++;
+    }
+    return TN_OK;
 }
 
-tn_status tnn_net_cached(tn_net *net)
+static tn_status program_fill(tn_app *app, tn_net *net, tnn_program *p, tn_symbol *symbol)
 {
-    tn_app *app = tnn_net_app(net);
     tn_cached_options o = {.struct_size = TN_SIZE(tn_cached_options)};
-    tn_symbol *symbol = NULL;
     char **names = NULL;
-    const char **params = NULL;
+    size_t count = 0;
     tn_status st;
 
-    if (!app)
-        return TN_E_STATE;
-    if (net->cached)
-        return TN_OK;
     o.static_alloc = net->hybrid_options.static_alloc != 0;
     o.static_shape = net->hybrid_options.static_shape != 0;
     o.forward_bulk = (uint32_t)net->hybrid_options.forward_bulk;
@@ -135,17 +190,124 @@ tn_status tnn_net_cached(tn_net *net)
     o.inline_limit = (uint32_t)net->hybrid_options.inline_limit;
     if (net->graph && !net->hybrid)
         o.inline_limit = UINT32_MAX; /* a graph is a program, or run operator by operator */
-    if (!(st = tnn_net_collect(net)) && !(st = tnn_net_symbol(net, &symbol)) &&
-        !(st = cached_inputs(app, net, symbol, &names, &params))) {
-        o.params = params;
-        st = tnn_check(app, tn_cached_op_create(app->ctx, symbol, &o, &net->cached), "net %s", net->path);
+    st = tnn_check(app, tn_symbol_list(symbol, TN_LIST_INPUTS, &count, &names), "net %s", net->path);
+    if (!st && !(st = program_inputs(app, net, p, names, count))) {
+        o.params = p->names;
+        st = tnn_check(app, tn_cached_op_create(app->ctx, symbol, &o, &p->cached), "net %s", net->path);
     }
-    free(params);
     tn_free(names);
-    tn_symbol_release(symbol);
-    if (st)
-        tnn_net_uncache(net);
+    free(p->names); /* they were the list's */
+    p->names = NULL;
     return st;
+}
+
+/* The program of a graph: one that is there, or a new one. */
+static tnn_program *program_of(tn_app *app, tn_net *net, tn_symbol *symbol)
+{
+    tnn_program *p = tnn_alloc(app, 1, sizeof *p);
+
+    if (!p)
+        return NULL;
+    if (net->function && tnn_check(app, tn_symbol_to_json(symbol, &p->json), "net %s", net->path)) {
+        program_destroy(p);
+        return NULL;
+    }
+    for (tnn_program *other = net->programs; p->json && other; other = other->next)
+        if (!strcmp(other->json, p->json)) {
+            program_destroy(p);
+            return other;
+        }
+    if (program_fill(app, net, p, symbol)) {
+        program_destroy(p);
+        return NULL;
+    }
+    p->next = net->programs;
+    return net->programs = p;
+}
+
+static bool same_shape(const tnn_shape *s, int32_t ndim, const int64_t *shape, int32_t dtype)
+{
+    return s->ndim == ndim && s->dtype == dtype &&
+           (ndim <= 0 || !memcmp(s->dims, shape, (size_t)ndim * sizeof *shape));
+}
+
+static bool key_fits(const tn_net *net, const tnn_key *key, tn_array *const *in)
+{
+    for (size_t i = 0; i < net->input_count; i++) {
+        const int64_t *shape = NULL;
+        int32_t ndim = -1;
+
+        if (tn_array_shape(in[i], &ndim, &shape) ||
+            !same_shape(&key->in[i], ndim, shape, tn_array_dtype(in[i])))
+            return false;
+    }
+    return true;
+}
+
+/* Traces the function with these inputs; of several keys the oldest is forgotten. */
+static tnn_program *key_add(tn_app *app, tn_net *net, tn_array *const *in)
+{
+    tnn_key key = {.program = NULL};
+    tn_symbol *symbol = NULL;
+
+    if (!net->keys && !(net->keys = tnn_alloc(app, TNN_KEYS_MAX, sizeof *net->keys)))
+        return NULL;
+    for (size_t i = 0; i < net->input_count; i++)
+        if (tnn_shape_take(app, in[i], net->path, &key.in[i]))
+            return NULL;
+    if (tnn_net_trace(net, key.in, &symbol))
+        return NULL;
+    tnn_net_uncollect(net); /* nets that it calls may have come up with layers */
+    if (!tnn_net_fill(net))
+        key.program = program_of(app, net, symbol);
+    tn_symbol_release(symbol);
+    if (!key.program)
+        return NULL;
+    memcpy(key.out, net->out, sizeof key.out);
+    net->key_last = net->key_next;
+    net->keys[net->key_next] = key;
+    net->key_next = (net->key_next + 1) % TNN_KEYS_MAX;
+    net->key_count += net->key_count < TNN_KEYS_MAX;
+    return key.program;
+}
+
+static tnn_program *function_program(tn_app *app, tn_net *net, tn_array *const *in)
+{
+    if (net->key_count && key_fits(net, &net->keys[net->key_last], in))
+        return net->keys[net->key_last].program;
+    for (size_t i = 0; i < net->key_count; i++)
+        if (key_fits(net, &net->keys[i], in)) {
+            net->key_last = i;
+            memcpy(net->in, net->keys[i].in, sizeof net->in);
+            memcpy(net->out, net->keys[i].out, sizeof net->out);
+            return net->keys[i].program;
+        }
+    return key_add(app, net, in);
+}
+
+static tnn_program *only_program(tn_app *app, tn_net *net)
+{
+    tn_symbol *symbol = NULL;
+    tnn_program *p = net->programs;
+
+    if (!p && !tnn_net_collect(net) && !tnn_net_symbol(net, &symbol))
+        p = program_of(app, net, symbol);
+    tn_symbol_release(symbol);
+    return p;
+}
+
+tn_status tnn_net_program_run(tn_net *net, tn_array *const *in, tn_array **out)
+{
+    tn_app *app = net->object.app;
+    tnn_program *p = net->function ? function_program(app, net, in) : only_program(app, net);
+    tn_status st;
+
+    if (!p)
+        return app->status ? app->status : TN_E_STATE;
+    for (size_t i = 0; i < p->count; i++)
+        p->in[i] = p->params[i] ? p->params[i]->array : in[p->data[i]];
+    st = tn_cached_op_call(p->cached, (uint32_t)p->count, p->in, (uint32_t)net->output_count, out);
+    return tnn_check(app, st, "net %s", net->path);
 }
 
 void tn_net_hybridize_(tn_net *net, const tn_hybridize_options *options)
@@ -216,7 +378,7 @@ tn_status tnn_net_params(tn_net *net, bool full_names, tn_params **out)
     if (!st && full_names)
         st = full_list(app, net, params);
     for (size_t i = 0; !st && !full_names && i < net->param_count; i++)
-        st = tn_params_add(params, net->params[i]->name, net->params[i]->array);
+        st = tn_params_add(params, tnn_param_name(net, i), net->params[i]->array);
     if (st) {
         tn_params_destroy(params);
         return tnn_check(app, st, "net %s", net->path);
@@ -252,7 +414,7 @@ tn_status tnn_net_take(tn_net *net, const tn_params *params, const char *what)
             tnn_param *p = net->params[i];
             tn_array *array = NULL;
 
-            if (tn_params_get(params, p->name, &array) ==
+            if (tn_params_get(params, tnn_param_name(net, i), &array) ==
                 TN_E_KEY) /* an exported file has the graph's names */
                 (void)tnn_check(app, tn_params_get(params, p->full, &array), "%s", what);
             if (app->status)
@@ -269,6 +431,10 @@ static tn_status params_take(tn_app *app, tn_net *net, const tn_params *params, 
 {
     if (tnn_net_collect(net))
         return app->status;
+    if (net->function && !net->call)
+        return tnn_fail(app, TN_E_STATE,
+                        "net %s has no layers yet: give tn_net_init() a .shape, or run the net once",
+                        net->path);
     if (tn_params_count(params) != net->param_count)
         return tnn_fail(app, TN_E_FORMAT, "%s holds %zu arrays, net %s has %zu parameters", path,
                         tn_params_count(params), net->path, net->param_count);

@@ -38,19 +38,38 @@ static const char *kept(const char *text, const char *const *names)
     return NULL;
 }
 
-static tn_status init_now(tn_app *app, tn_net *net, const tn_init_options *o)
+static tn_status shape_read(tn_app *app, const tn_init_options *o, const int64_t *dims, tnn_shape *out)
 {
     int32_t ndim = 0;
 
-    while (ndim < TNN_NDIM_MAX && o->shape[ndim])
+    while (ndim < TNN_NDIM_MAX && dims[ndim])
         ndim++;
     for (int32_t i = 0; i < TNN_NDIM_MAX; i++)
-        if (o->shape[i] < 0 || (i >= ndim && o->shape[i]))
+        if (dims[i] < 0 || (i >= ndim && dims[i]))
             return tnn_fail(app, TN_E_ARG, "tn_net_init at %s:%d: .shape has a dimension below 1",
                             o->file ? o->file : "?", o->line);
-    if (!ndim)
+    *out = tnn_shape_of(ndim, dims);
+    return TN_OK;
+}
+
+static tn_status init_now(tn_app *app, tn_net *net, const tn_init_options *o)
+{
+    tnn_shape in[TNN_VALUES_MAX] = {{0}};
+    size_t given = 0;
+
+    for (size_t i = 0; i < net->input_count; i++) {
+        const int64_t *dims = !i && !o->shapes[0][0] ? o->shape : o->shapes[i];
+
+        if (shape_read(app, o, dims, &in[i]))
+            return app->status;
+        given += in[i].ndim > 0;
+    }
+    if (!given)
         return TN_OK;
-    if (tnn_net_infer(net, ndim, o->shape))
+    if (given < net->input_count)
+        return tnn_fail(app, TN_E_ARG, "tn_net_init at %s:%d: net %s has %zu inputs, shapes of %zu are given",
+                        o->file ? o->file : "?", o->line, net->path, net->input_count, given);
+    if (tnn_net_infer_all(net, in))
         return app->status;
     return tnn_net_fill(net);
 }
@@ -82,7 +101,7 @@ void tn_net_init_(tn_net *net, const tn_init_options *options)
         tn_array_release(net->params[i]->array);
         net->params[i]->array = NULL;
     }
-    net->in_ndim = -1;
+    net->in[0].ndim = -1;
     net->filled = false;
     (void)init_now(app, net, &o);
 }
@@ -149,7 +168,7 @@ tn_status tnn_param_make(tn_app *app, tnn_param *p, const float *values)
     return TN_OK;
 }
 
-static tn_status param_fill(tn_app *app, const tn_net *net, tnn_param *p, size_t index)
+static tn_status param_fill(tn_app *app, const tn_net *net, tnn_param *p, uint64_t index)
 {
     const uint64_t key = tnn_random_mix(net->init_seed, TNN_PURPOSE_INIT);
     const draw d = draw_of(&net->init, p);
@@ -178,29 +197,56 @@ static tn_net *initialised(tn_net *net)
     return net;
 }
 
+/* Which row of random numbers is a parameter's: its place in a chain, its name in a function. */
+static uint64_t row_of(const tn_net *source, const tnn_param *p)
+{
+    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
+    size_t index = 0;
+
+    if (!source->function) {
+        while (index < source->param_count && source->params[index] != p)
+            index++;
+        return index;
+    }
+    for (const char *c = p->name; *c; c++)
+        hash = (hash ^ (uint8_t)*c) * 0x100000001b3u;
+    return hash;
+}
+
+/* `outer`: stands in for a net that was not initialised itself. */
+static tn_status fill_one(tn_app *app, tnn_param *p, tn_net *outer)
+{
+    tn_net *source = p->net ? initialised(p->net) : NULL;
+
+    if (!source)
+        source = initialised(outer);
+    if (!source)
+        return tnn_fail(app, TN_E_STATE, "parameter %s has no values: call tn_net_init(), or load them",
+                        p->full);
+    if (!source->function && tnn_net_collect(source))
+        return app->status;
+    return param_fill(app, source, p, row_of(source, p));
+}
+
+tn_status tnn_layer_fill(tn_app *app, tnn_layer *layer, tn_net *outer)
+{
+    for (uint32_t i = 0; !app->status && i < layer->param_count; i++)
+        if (!layer->params[i]->array)
+            (void)fill_one(app, layer->params[i], outer);
+    return app->status;
+}
+
 tn_status tnn_net_fill(tn_net *net)
 {
     tn_app *app = tnn_net_app(net);
-    tn_net *source = initialised(net);
 
     if (!app)
         return TN_E_STATE;
-    if (tnn_net_collect(net) || (source && tnn_net_collect(source)))
+    if (tnn_net_collect(net))
         return app->status;
-    for (size_t i = 0; i < net->param_count; i++) {
-        tnn_param *p = net->params[i];
-        size_t index = 0;
-
-        if (p->array)
-            continue;
-        if (!source)
-            return tnn_fail(app, TN_E_STATE, "parameter %s has no values: call tn_net_init(), or load them",
-                            p->full);
-        while (index < source->param_count && source->params[index] != p)
-            index++;
-        if (param_fill(app, source, p, index))
+    for (size_t i = 0; i < net->param_count; i++)
+        if (!net->params[i]->array && fill_one(app, net->params[i], net))
             return app->status;
-    }
     net->filled = true;
     return TN_OK;
 }

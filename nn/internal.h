@@ -97,11 +97,18 @@ tn_status tnn_seed(tn_app *app, uint64_t given, uint64_t *seed); /* given, or op
 
 /* ---- net.c, layer.c ---- */
 
+typedef struct tnn_shape {
+    int32_t ndim; /* -1: not known */
+    int32_t dtype;
+    int64_t dims[TNN_NDIM_MAX];
+} tnn_shape;
+
 typedef enum tnn_role { TNN_WEIGHT, TNN_BIAS, TNN_GAMMA, TNN_BETA, TNN_MEAN, TNN_VAR } tnn_role;
 
 typedef struct tnn_param {
-    char *name; /* structural: "0.weight" */
-    char *full; /* of its variable: "lenet_conv0_weight" */
+    tn_net *net; /* whose layer has it; NULL: of a file's graph */
+    char *name;  /* structural: "0.weight", "stage1.conv0.weight" */
+    char *full;  /* of its variable: "lenet_conv0_weight" */
     tnn_role role;
     bool aux, fixed; /* fixed: no gradient */
     bool given;      /* the program said its shape */
@@ -112,25 +119,61 @@ typedef struct tnn_param {
 } tnn_param;
 
 #define TNN_LAYER_PARAMS 5
+#define TNN_LAYER_VALUES 64 /* that one operator may take, or give */
+#define TNN_LAYER_INPUTS_MAX (TNN_LAYER_VALUES + TNN_LAYER_PARAMS)
+#define TNN_ATTRS 28      /* texts of a layer's attributes: pairs, and the NULL at the end */
+#define TNN_SPEC_TEXT 768 /* bytes of these texts */
+
+typedef struct tnn_window { /* how space shrinks */
+    bool used, ceil;
+    int64_t channels; /* of a convolution's output; 0: as the input's */
+    int32_t kernel[2], stride[2], pad[2], dilate[2];
+} tnn_window;
+
+/* A layer as one call asks for it, on the caller's stack. */
+typedef struct tnn_spec {
+    const char *op, *stem, *name, *file; /* name NULL: the stem with a number */
+    int32_t line;
+    bool share, random;
+    bool marked; /* a call of several values, announced by tn_arguments_ */
+    bool plain;  /* a bare operator: its node is called plus0, that of a layer pool0_fwd */
+    const char *attrs[TNN_ATTRS];
+    size_t attr_count, text_used;
+    char text[TNN_SPEC_TEXT];
+    const char *activation; /* NULL: none */
+    bool itself;            /* the activation is the operator, none stands behind it */
+    tnn_window window;
+    struct {
+        tnn_role role;
+        const char *suffix;
+        bool fixed;
+        int32_t ndim; /* 0: its shape is found */
+        int64_t shape[4];
+    } params[TNN_LAYER_PARAMS];
+    uint32_t param_count;
+    char wrong[256]; /* the first bad option; "": none */
+} tnn_spec;
 
 typedef struct tnn_layer {
-    const char *op; /* NULL: a nested net */
+    const char *op; /* NULL: a nested net of a chain */
     const char *stem;
+    tn_net *net;
     char *name, *path, *prefix; /* "conv0"; "lenet.conv0"; "lenet_conv0" */
     char *file;
     int32_t line;
-    char *attrs[28]; /* pairs, NULL-ended */
+    bool unnamed, share, random, plain;
+    uint32_t scope;         /* index in net->scopes */
+    uint64_t call;          /* the net's call in which it ran last */
+    char *attrs[TNN_ATTRS]; /* pairs, NULL-ended */
     size_t attr_count;
-    char *activation; /* NULL: none */
-    bool window;      /* kernel, stride, pad, dilate say how space shrinks */
-    bool ceil;
-    int64_t channels; /* of a convolution's output */
-    int32_t kernel[2], stride[2], pad[2], dilate[2];
+    const char *activation; /* NULL: none */
+    tnn_window window;
     tnn_param *params[TNN_LAYER_PARAMS];
+    tn_symbol *variables[TNN_LAYER_PARAMS]; /* of the parameters, while a trace is composed; NULL */
     uint32_t param_count;
     tn_site *site, *activation_site;
     tn_net *child;
-    int32_t out_ndim; /* as last inferred; -1 */
+    int32_t out_ndim; /* of the first output, as last inferred; -1 */
     int64_t out_shape[TNN_NDIM_MAX];
 } tnn_layer;
 
@@ -143,14 +186,32 @@ typedef enum tnn_head {
     TNN_HEAD_OTHER,       /* not of a classifier, or several outputs */
 } tnn_head;
 
+#define TNN_VALUES_MAX 8 /* inputs of a net, and outputs */
+#define TNN_KEYS_MAX 64  /* combinations of shapes that a net remembers its program of */
+
+struct tnn_run;
+struct tnn_program;
+
+typedef struct tnn_key { /* which program serves inputs of these shapes */
+    tnn_shape in[TNN_VALUES_MAX];
+    tnn_shape out[TNN_VALUES_MAX];
+    struct tnn_program *program;
+} tnn_key;
+
+typedef struct tnn_scope_row { /* a scope that the net's function has opened */
+    char *path;                /* "stage1."; "": the net itself */
+    bool complete;             /* one call went through it */
+} tnn_scope_row;
+
 struct tn_net {
     tnn_object object;
     tn_net *parent;
     char *name, *path, *prefix, *structure; /* structure: "features." in front of parameter names, "" */
     int32_t depth;
-    tnn_layer **layers;
+    tnn_layer **layers; /* of a chain in order; of a function as they came up, with all scopes */
     size_t layer_count, layer_capacity;
     tnn_param **params; /* of all layers below, in order of appearance; NULL: to be collected */
+    char **param_names; /* structural names, where they are not the parameters' own; NULL: they are */
     size_t param_count;
     bool initialised; /* tn_net_init was called */
     bool filled;      /* every parameter has an array */
@@ -158,59 +219,122 @@ struct tn_net {
     uint64_t init_seed;
     bool hybrid;
     tn_hybridize_options hybrid_options;
-    tn_cached_op *cached;
-    tnn_param **cached_params; /* per input of `cached`; NULL: the data */
-    tn_array **cached_in;
-    size_t cached_count;
-    int32_t in_ndim; /* of the last inference or forward; -1 */
-    int64_t in_shape[TNN_NDIM_MAX];
+    struct tnn_run *run; /* made at the first call */
+    bool running;
+    char by_hand[192]; /* the part that was called outside of this chain; "": none */
+    tnn_key *keys;     /* TNN_KEYS_MAX */
+    size_t key_count, key_next, key_last;
+    struct tnn_program *programs; /* newest first */
+    size_t input_count, output_count;
+    char *input_names[TNN_VALUES_MAX], *output_names[TNN_VALUES_MAX]; /* NULL: data, output */
+    tnn_shape in[TNN_VALUES_MAX], out[TNN_VALUES_MAX];                /* of the last call or inference */
+    /* a function net */
+    bool function; /* one of the three; else a chain */
+    tn_x (*one)(tn_x x);
+    void (*many)(const tn_x *in, tn_x *out);
+    void (*inner)(tn_net *net, const tn_x *in, tn_x *out);
+    void *arg;
+    uint64_t call;
+    size_t call_at; /* where the next layer is looked for first */
+    tnn_scope_row *scopes;
+    size_t scope_count;
+    tn_net **uses; /* nets that the function calls */
+    size_t use_count;
     struct tnn_names *names; /* of the classes; NULL: none */
     struct tnn_model *model; /* a loaded one, load.c; it has no layers */
     tn_symbol *graph;      /* of a file, to be trained, from_symbol.c: no layers, and `params` are its own */
     tn_symbol *graph_file; /* as the file has it: what is exported */
     tnn_head head;         /* of graph_file; graph gives scores */
     char *data_name, graph_hash[65];
-    int32_t out_ndim; /* of graph, as last inferred; -1 */
-    int64_t out_shape[TNN_NDIM_MAX];
 };
 
 tn_app *tnn_net_app(const tn_net *net); /* NULL if the net is, or the app has failed */
 tn_status tnn_net_collect(tn_net *net); /* fills net->params */
-tn_status tnn_net_valued(tn_net *net);  /* the same; a parameter without values is TN_E_STATE */
+void tnn_net_uncollect(tn_net *net);
+const char *tnn_param_name(const tn_net *net, size_t index); /* structural, of a collected one */
+tn_status tnn_net_valued(tn_net *net); /* the same; a parameter without values is TN_E_STATE */
 tn_net *tnn_net_create(tn_app *app, tn_net *parent, const char *name, const char *structural);
 void tnn_net_changed(tn_net *net); /* a layer was added: programs and lists are stale */
-/* A layer with its name; `stem` numbers unnamed ones. NULL: failed. */
-typedef struct tnn_layer_spec {
-    const char *stem, *op, *name, *file;
-    int32_t line;
-} tnn_layer_spec;
-tnn_layer *tnn_layer_add(tn_net *net, const tnn_layer_spec *spec);
+/* A part that ran outside of the chain: the chain is not what was computed. */
+tn_status tnn_net_whole(tn_net *net);
+void tnn_net_by_hand(tn_net *net); /* this net runs by itself: those above are told */
+void tnn_spec_begin(tnn_spec *spec, const char *stem, const char *op);
+/* `value` is formatted. */
+void tnn_spec_attr(tnn_spec *spec, const char *name, const char *format, ...) TNN_PRINTF(3, 4);
+void tnn_spec_wrong(tnn_spec *spec, const char *format, ...) TNN_PRINTF(2, 3);
+/* A layer of a chain, or of a function (`scope`, `name`). NULL: failed. */
+tnn_layer *tnn_layer_add(tn_net *net, const tnn_spec *spec);
+tnn_layer *tnn_layer_make(tn_net *net, const tnn_spec *spec, uint32_t scope, const char *name);
+tn_status tnn_layer_attrs(tn_app *app, tnn_layer *layer, const tnn_spec *spec); /* takes other ones */
+tn_status tnn_spec_check(tn_app *app, const tnn_spec *spec, const char *path);
 void tnn_param_destroy(tnn_param *param);
 void tnn_layer_destroy(tnn_layer *layer);
-/* `value` is formatted; the first failure sticks to the app. */
-tn_status tnn_layer_attr(tn_app *app, tnn_layer *layer, const char *name, const char *format, ...)
-    TNN_PRINTF(4, 5);
-tnn_param *tnn_layer_param(tn_net *net, tnn_layer *layer, tnn_role role, const char *suffix);
-/* The layer's operators over `data`. */
-tn_status tnn_layer_symbol(tn_app *app, const tnn_layer *layer, tn_symbol *data, tn_symbol **out);
+/* The layer's operators over `in`; the node is called `name`. */
+tn_status tnn_layer_symbol(tn_app *app, const tnn_layer *layer, uint32_t in_count, tn_symbol *const *in,
+                           const char *name, tn_symbol **out);
 /* Error of the core in a layer, with its place and input. */
-tn_status tnn_layer_fail(tn_app *app, const tnn_layer *layer, tn_status status, int32_t ndim,
-                         const int64_t *shape, const char *from);
+tn_status tnn_layer_fail(tn_app *app, const tnn_layer *layer, tn_status status, const tnn_shape *in,
+                         const char *from);
+/* Shapes of the layer's parameters and outputs from those of its inputs. `from`: what made the first one. */
+typedef struct tnn_outputs {
+    uint32_t count;
+    tnn_shape shape[TNN_LAYER_VALUES];
+} tnn_outputs;
+tn_status tnn_layer_infer(tn_app *app, tnn_layer *layer, uint32_t in_count, const tnn_shape *in,
+                          const char *from, tnn_outputs *out);
+/* Whether a window is left of its input; only for layers with one. */
+tn_status tnn_window_check(tn_app *app, const tnn_layer *layer, const tnn_shape *in, const char *from);
+/* Runs it now. out[]: room for `room`; `made` of them. */
+tn_status tnn_layer_invoke(tn_app *app, tnn_layer *layer, uint32_t in_count, tn_array *const *in,
+                           uint32_t room, tn_array **out, uint32_t *made);
+
+/* ---- run.c: a call of a net's function, on arrays or traced ---- */
+
+/* One call. in[], out[]: net->input_count and net->output_count; out[] are the caller's references. */
+tn_status tnn_net_call_arrays(tn_net *net, tn_array *const *in, tn_array **out);
+/* The same on symbols: fills net->in and net->out, and the shapes of parameters. `symbol` may be NULL. */
+tn_status tnn_net_trace(tn_net *net, const tnn_shape *in, tn_symbol **symbol);
+void tnn_run_destroy(struct tnn_run *run);
+/* One layer over values; NULL: failed. Of several outputs all but the first go into `more`. */
+tn_x tnn_value_layer(const tnn_spec *spec, uint32_t count, const tn_x *in, tn_x *out, uint32_t out_count);
+tn_app *tnn_value_app(tn_x x, const char *what, const char *file, int32_t line); /* NULL: not usable now */
+const tnn_shape *tnn_value_shape(tn_x x);
+bool tnn_name_ok(const char *name); /* letters, digits, _ and - */
+
+/* ---- trace.c ---- */
+
+typedef struct tnn_ref {
+    int32_t node; /* -1 - k: input k */
+    uint32_t output;
+} tnn_ref;
+
+struct tnn_trace;
+tn_status tnn_trace_add(tn_app *app, struct tnn_trace **trace, tnn_layer *layer, uint32_t in_count,
+                        const tnn_ref *in, int32_t *node);
+tn_status tnn_trace_symbol(tn_app *app, struct tnn_trace *trace, tn_net *net, const tnn_ref *out,
+                           tn_symbol **symbol);
+void tnn_trace_clear(struct tnn_trace *trace);
+void tnn_trace_destroy(struct tnn_trace *trace);
 
 /* ---- graph.c: files ---- */
 
 /* All arrays are checked before the first is changed. `what`: the file, for messages. */
 tn_status tnn_net_take(tn_net *net, const tn_params *params, const char *what);
 
-/* ---- infer.c: shapes, layer by layer ---- */
+/* ---- shapes ---- */
 
-/* From the shape of the input: shapes of parameters and of every layer's output. */
-tn_status tnn_net_infer(tn_net *net, int32_t ndim, const int64_t *shape);
+/* From the shapes of the inputs: shapes of parameters and of every layer's output. */
+tn_status tnn_net_infer_all(tn_net *net, const tnn_shape *in);
+tn_status tnn_net_infer(tn_net *net, int32_t ndim, const int64_t *shape); /* of a net with one input */
+tnn_shape tnn_shape_of(int32_t ndim, const int64_t *shape);
+tn_status tnn_shape_take(tn_app *app, tn_array *array, const char *what, tnn_shape *out);
 
 /* ---- init.c ---- */
 
 /* Makes and fills the arrays that parameters lack; shapes must be known. */
 tn_status tnn_net_fill(tn_net *net);
+/* Of a function's layer, at its first call: the outer net stands in for one that was not initialised. */
+tn_status tnn_layer_fill(tn_app *app, tnn_layer *layer, tn_net *outer);
 tn_status tnn_param_fits(tn_app *app, const tnn_param *param, tn_array *values);
 /* Puts values into a parameter, making its array if need be. */
 tn_status tnn_param_set(tn_app *app, tnn_param *param, tn_array *values);
@@ -218,10 +342,13 @@ tn_status tnn_param_make(tn_app *app, tnn_param *param, const float *values);
 
 /* ---- graph.c ---- */
 
-tn_status tnn_net_symbol(tn_net *net, tn_symbol **out); /* over the variable "data" */
-tn_status tnn_net_cached(tn_net *net);                  /* makes net->cached */
+/* Over its input variables. A function is traced with the shapes that it saw last. */
+tn_status tnn_net_symbol(tn_net *net, tn_symbol **out);
+/* Through the program of these inputs' shapes, made if need be. */
+tn_status tnn_net_program_run(tn_net *net, tn_array *const *in, tn_array **out);
 void tnn_net_uncache(tn_net *net);
 tn_status tnn_net_params(tn_net *net, bool full_names, tn_params **out); /* full: "arg:lenet_conv0_weight" */
+const char *tnn_net_input_name(const tn_net *net, size_t index);
 
 /* ---- from_symbol.c ---- */
 
@@ -254,6 +381,14 @@ tn_status tnn_names_beside(tn_app *app, const char *folder, struct tnn_names **o
 tn_status tnn_names_read(tn_app *app, const char *path, struct tnn_names **out);
 const char *tnn_names_at(const struct tnn_names *names, int64_t index); /* NULL: none */
 void tnn_names_destroy(struct tnn_names *names);
+
+/* ---- data.c ---- */
+
+int tnn_data_find(const tn_data *data, const char *name); /* index of a field; -1: there is none */
+const tnn_shape *tnn_data_field_shape(const tn_data *data, size_t index); /* with a 1 in front; NULL */
+tn_array *tnn_data_now(const tn_data *data, size_t index);                /* of the running batch; NULL */
+int64_t tnn_data_batch(const tn_data *data);
+tn_app *tnn_data_app(const tn_data *data); /* NULL if it is not usable */
 
 /* ---- evaluate.c ---- */
 

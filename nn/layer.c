@@ -9,6 +9,58 @@
 
 static const char *const activations[] = {"relu", "sigmoid", "tanh", "softrelu", "softsign", NULL};
 
+/* ---- specifications ---- */
+
+void tnn_spec_begin(tnn_spec *spec, const char *stem, const char *op)
+{
+    spec->stem = stem;
+    spec->op = op;
+}
+
+void tnn_spec_wrong(tnn_spec *spec, const char *format, ...)
+{
+    va_list args;
+
+    if (*spec->wrong)
+        return;
+    va_start(args, format);
+    (void)vsnprintf(spec->wrong, sizeof spec->wrong, format, args);
+    va_end(args);
+}
+
+void tnn_spec_attr(tnn_spec *spec, const char *name, const char *format, ...)
+{
+    char *text = spec->text + spec->text_used;
+    const size_t room = sizeof spec->text - spec->text_used;
+    va_list args;
+    int length;
+
+    va_start(args, format);
+    length = vsnprintf(text, room, format, args);
+    va_end(args);
+    if (length < 0 || (size_t)length >= room || spec->attr_count + 2 >= TNN_ATTRS) {
+        tnn_spec_wrong(spec, "too many attributes, at \"%.40s\"", name);
+        return;
+    }
+    spec->text_used += (size_t)length + 1;
+    spec->attrs[spec->attr_count++] = name;
+    spec->attrs[spec->attr_count++] = text;
+}
+
+tn_status tnn_spec_check(tn_app *app, const tnn_spec *spec, const char *path)
+{
+    const char *file = spec->file ? spec->file : "?";
+    char what[512];
+
+    if (*spec->wrong)
+        return tnn_fail(app, TN_E_ARG, "%s in %s (%s), called at %s:%d", spec->wrong, path, spec->op, file,
+                        spec->line);
+    if (!spec->activation || tnn_one_of(spec->activation, activations))
+        return app->status;
+    (void)snprintf(what, sizeof what, "activation of %s, called at %s:%d:", path, file, spec->line);
+    return tnn_unknown(app, what, spec->activation, activations);
+}
+
 /* ---- making ---- */
 
 void tnn_param_destroy(tnn_param *param)
@@ -21,26 +73,43 @@ void tnn_param_destroy(tnn_param *param)
     free(param);
 }
 
+static void attrs_clear(tnn_layer *layer)
+{
+    for (size_t i = 0; i < layer->attr_count; i++)
+        free(layer->attrs[i]);
+    memset(layer->attrs, 0, sizeof layer->attrs);
+    layer->attr_count = 0;
+    tn_site_release(layer->site);
+    layer->site = NULL;
+}
+
 void tnn_layer_destroy(tnn_layer *layer)
 {
     if (!layer)
         return;
-    for (size_t i = 1; i < layer->attr_count; i += 2)
-        free(layer->attrs[i]);
+    attrs_clear(layer);
     for (uint32_t i = 0; i < layer->param_count; i++)
         tnn_param_destroy(layer->params[i]);
-    tn_site_release(layer->site);
     tn_site_release(layer->activation_site);
     free(layer->name);
     free(layer->path);
     free(layer->prefix);
     free(layer->file);
-    free(layer->activation);
     free(layer);
 }
 
-/* Name within the net: the given one, or the stem with the number of such layers so far. */
-static char *layer_name(tn_app *app, const tn_net *net, const tnn_layer_spec *spec)
+tn_status tnn_layer_attrs(tn_app *app, tnn_layer *layer, const tnn_spec *spec)
+{
+    attrs_clear(layer);
+    layer->window = spec->window;
+    for (; layer->attr_count < spec->attr_count; layer->attr_count++)
+        if (!(layer->attrs[layer->attr_count] = tnn_strdup(app, spec->attrs[layer->attr_count])))
+            return app->status;
+    return TN_OK;
+}
+
+/* Name within a chain: the given one, or the stem with the number of such layers so far. */
+static char *layer_name(tn_app *app, const tn_net *net, const tnn_spec *spec)
 {
     size_t number = 0;
     char *name;
@@ -67,8 +136,6 @@ static char *layer_name(tn_app *app, const tn_net *net, const tnn_layer_spec *sp
 
 static tn_status layer_append(tn_app *app, tn_net *net, tnn_layer *layer)
 {
-    if (net->model || net->graph_file)
-        return tnn_fail(app, TN_E_STATE, "net %s was loaded: it takes no further layers", net->path);
     if (net->layer_count == TNN_LAYERS_MAX)
         return tnn_fail(app, TN_E_ARG, "net %s has %d layers, the most there may be", net->path,
                         TNN_LAYERS_MAX);
@@ -82,317 +149,164 @@ static tn_status layer_append(tn_app *app, tn_net *net, tnn_layer *layer)
         net->layer_capacity = more;
     }
     net->layers[net->layer_count++] = layer;
-    tnn_net_changed(net);
     return TN_OK;
 }
 
-tnn_layer *tnn_layer_add(tn_net *net, const tnn_layer_spec *spec)
+static tn_status params_make(tn_app *app, tnn_layer *layer, const tnn_spec *spec, const char *structural)
 {
-    tn_app *app = tnn_net_app(net);
-    tnn_layer *layer;
+    for (uint32_t i = 0; i < spec->param_count; i++) {
+        tnn_param *p = tnn_alloc(app, 1, sizeof *p);
 
-    if (!app || !(layer = tnn_alloc(app, 1, sizeof *layer)))
+        if (!p)
+            return app->status;
+        layer->params[layer->param_count++] = p;
+        p->net = layer->net;
+        p->role = spec->params[i].role;
+        p->aux = p->role == TNN_MEAN || p->role == TNN_VAR;
+        p->fixed = spec->params[i].fixed;
+        p->lr_factor = p->wd_factor = 1;
+        p->given = spec->params[i].ndim > 0;
+        p->ndim = p->given ? spec->params[i].ndim : -1;
+        memcpy(p->shape, spec->params[i].shape, sizeof spec->params[i].shape);
+        p->name = tnn_format(app, "%s%s.%s", layer->net->structure, structural, spec->params[i].suffix);
+        p->full = tnn_format(app, "%s_%s", layer->prefix, spec->params[i].suffix);
+    }
+    return app->status;
+}
+
+static const char *kept_activation(const char *text)
+{
+    for (size_t i = 0; text && activations[i]; i++)
+        if (!strcmp(text, activations[i]))
+            return activations[i];
+    return NULL;
+}
+
+/* What is in front of a function's layer: "stage1.", for graphs "stage1_". */
+static char *prefix_of(tn_app *app, const tn_net *net, const char *scope, const char *name)
+{
+    char *text = tnn_format(app, "%s_%s%s", net->prefix, scope, name);
+
+    for (char *c = text ? text + strlen(net->prefix) : NULL; c && c[strlen(name)]; c++)
+        if (*c == '.')
+            *c = '_';
+    return text;
+}
+
+tnn_layer *tnn_layer_make(tn_net *net, const tnn_spec *spec, uint32_t scope, const char *name)
+{
+    tn_app *app = net->object.app;
+    const char *opened = net->scope_count ? net->scopes[scope].path : "";
+    tnn_layer *layer = tnn_alloc(app, 1, sizeof *layer);
+    char *structural = NULL;
+
+    if (!layer)
         return NULL;
     layer->op = spec->op;
     layer->stem = spec->stem;
+    layer->net = net;
     layer->line = spec->line;
+    layer->scope = scope;
+    layer->unnamed = !spec->name;
+    layer->share = spec->share;
+    layer->random = spec->random;
+    layer->plain = spec->plain;
     layer->out_ndim = -1;
-    if (!(layer->name = layer_name(app, net, spec)) ||
-        !(layer->path = tnn_format(app, "%s.%s", net->path, layer->name)) ||
-        !(layer->prefix = tnn_format(app, "%s_%s", net->prefix, layer->name)) ||
-        !(layer->file = tnn_strdup(app, spec->file ? spec->file : "?")) || layer_append(app, net, layer)) {
-        tnn_layer_destroy(layer);
+    if ((layer->name = tnn_strdup(app, name)) &&
+        (layer->path = tnn_format(app, "%s.%s%s", net->path, opened, name)) &&
+        (layer->prefix = prefix_of(app, net, opened, name)) &&
+        (layer->file = tnn_strdup(app, spec->file ? spec->file : "?")) &&
+        !tnn_spec_check(app, spec, layer->path) && !tnn_layer_attrs(app, layer, spec) &&
+        (structural = net->function ? tnn_format(app, "%s%s", opened, name)
+                                    : tnn_format(app, "%zu", net->layer_count)) &&
+        !params_make(app, layer, spec, structural) && !layer_append(app, net, layer)) {
+        layer->activation = spec->itself ? NULL : kept_activation(spec->activation);
+        free(structural);
+        return layer;
+    }
+    free(structural);
+    tnn_layer_destroy(layer);
+    return NULL;
+}
+
+tnn_layer *tnn_layer_add(tn_net *net, const tnn_spec *spec)
+{
+    tn_app *app = tnn_net_app(net);
+    tnn_layer *layer;
+    char *name;
+
+    if (!app)
+        return NULL;
+    if (net->model || net->graph_file || net->function) {
+        (void)tnn_fail(app, TN_E_STATE,
+                       net->function ? "net %s is a function: its layers are made where it calls them"
+                                     : "net %s was loaded: it takes no further layers",
+                       net->path);
         return NULL;
     }
+    if (!(name = layer_name(app, net, spec)))
+        return NULL;
+    layer = tnn_layer_make(net, spec, 0, name);
+    free(name);
+    if (layer)
+        tnn_net_changed(net);
     return layer;
 }
 
-tn_status tnn_layer_attr(tn_app *app, tnn_layer *layer, const char *name, const char *format, ...)
-{
-    char text[128];
-    va_list args;
+/* ---- calling ---- */
 
-    if (app->status)
-        return app->status;
-    if (layer->attr_count + 2 >= sizeof layer->attrs / sizeof *layer->attrs)
-        return tnn_fail(app, TN_E_INTERNAL, "%s: too many attributes", layer->path);
-    va_start(args, format);
-    (void)vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    if (!(layer->attrs[layer->attr_count + 1] = tnn_strdup(app, text)))
-        return app->status;
-    layer->attrs[layer->attr_count] = (char *)(uintptr_t)name; /* a literal */
-    layer->attr_count += 2;
-    return TN_OK;
+static tn_status sites_make(tn_app *app, tnn_layer *layer)
+{
+    const char *attrs[TNN_ATTRS];
+    const char *act[] = {"act_type", layer->activation, NULL};
+    tn_status st = TN_OK;
+
+    for (size_t i = 0; i < TNN_ATTRS; i++)
+        attrs[i] = layer->attrs[i];
+    if (!layer->site)
+        st = tn_site_create(app->ctx, layer->op, attrs, &layer->site);
+    if (!st && layer->activation && !layer->activation_site)
+        st = tn_site_create(app->ctx, "Activation", act, &layer->activation_site);
+    return st;
 }
 
-tnn_param *tnn_layer_param(tn_net *net, tnn_layer *layer, tnn_role role, const char *suffix)
+tn_status tnn_layer_invoke(tn_app *app, tnn_layer *layer, uint32_t in_count, tn_array *const *in,
+                           uint32_t room, tn_array **out, uint32_t *made)
 {
-    tn_app *app = tnn_net_app(net);
-    tnn_param *p;
+    tn_array *all[TNN_LAYER_INPUTS_MAX], *active = NULL;
+    uint32_t count = 0;
+    tn_status st = sites_make(app, layer);
 
-    if (!app || !(p = tnn_alloc(app, 1, sizeof *p)))
-        return NULL;
-    p->role = role;
-    p->aux = role == TNN_MEAN || role == TNN_VAR;
-    p->fixed = p->aux;
-    p->lr_factor = p->wd_factor = 1;
-    p->ndim = -1;
-    layer->params[layer->param_count++] = p;
-    p->name = tnn_format(app, "%s%zu.%s", net->structure, net->layer_count - 1, suffix);
-    p->full = tnn_format(app, "%s_%s", layer->prefix, suffix);
-    return p->name && p->full ? p : NULL;
-}
-
-/* ---- what all layers check ---- */
-
-static tn_status bad_option(tn_app *app, const tnn_layer *layer, const char *format, ...) TNN_PRINTF(3, 4);
-static tn_status bad_option(tn_app *app, const tnn_layer *layer, const char *format, ...)
-{
-    char text[256];
-    va_list args;
-
-    va_start(args, format);
-    (void)vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    return tnn_fail(app, TN_E_ARG, "%s in %s (%s), called at %s:%d", text, layer->path, layer->op,
-                    layer->file, layer->line);
-}
-
-static tn_status activation_set(tn_app *app, tnn_layer *layer, const char *activation)
-{
-    char what[512];
-
-    if (!activation || app->status)
-        return app->status;
-    if (!tnn_one_of(activation, activations)) {
-        (void)snprintf(what, sizeof what, "activation of %s, called at %s:%d:", layer->path, layer->file,
-                       layer->line);
-        return tnn_unknown(app, what, activation, activations);
+    while (count < in_count) {
+        all[count] = in[count];
+        count++;
     }
-    layer->activation = tnn_strdup(app, activation);
-    return app->status;
-}
-
-/* A pair of which the second may be left out. */
-static void pair_set(int32_t out[2], const int32_t in[2], int32_t first_default)
-{
-    out[0] = in[0] ? in[0] : first_default;
-    out[1] = in[1] ? in[1] : in[0] ? in[0] : first_default;
-}
-
-static tn_status pair_check(tn_app *app, const tnn_layer *layer, const char *what, const int32_t pair[2],
-                            int32_t least)
-{
-    for (int i = 0; i < 2; i++)
-        if (pair[i] < least || pair[i] > 1 << 24)
-            return bad_option(app, layer, "%s is {%d, %d}, at least %d is needed", what, pair[0], pair[1],
-                              least);
-    return app->status;
-}
-
-static tn_status window_attrs(tn_app *app, tnn_layer *layer)
-{
-    layer->window = true;
-    (void)pair_check(app, layer, ".kernel", layer->kernel, 1);
-    (void)pair_check(app, layer, ".stride", layer->stride, 1);
-    (void)pair_check(app, layer, ".pad", layer->pad, 0);
-    (void)pair_check(app, layer, ".dilate", layer->dilate, 1);
-    (void)tnn_layer_attr(app, layer, "kernel", "(%d, %d)", layer->kernel[0], layer->kernel[1]);
-    (void)tnn_layer_attr(app, layer, "stride", "(%d, %d)", layer->stride[0], layer->stride[1]);
-    return tnn_layer_attr(app, layer, "pad", "(%d, %d)", layer->pad[0], layer->pad[1]);
-}
-
-/* ---- the layers ---- */
-
-#define COPY_OPTIONS(type, options)                                                                          \
-    type o;                                                                                                  \
-    tnn_layer *layer;                                                                                        \
-    tn_app *app = tnn_net_app(net);                                                                          \
-    memset(&o, 0, sizeof o);                                                                                 \
-    tnn_options_copy(&o, sizeof o, options)
-
-static tnn_layer *begin(tn_net *net, const char *stem, const char *op, const char *name, const char *file,
-                        int32_t line)
-{
-    return tnn_layer_add(net, &(tnn_layer_spec){stem, op, name, file, line});
-}
-
-void tn_net_dense_(tn_net *net, const tn_dense_options *options)
-{
-    COPY_OPTIONS(tn_dense_options, options);
-    tnn_param *weight;
-
-    if (!app || !(layer = begin(net, "dense", "FullyConnected", o.name, o.file, o.line)))
-        return;
-    if (o.units < 1)
-        (void)bad_option(app, layer, ".units is %lld, at least 1 is needed", (long long)o.units);
-    if (o.input < 0)
-        (void)bad_option(app, layer, ".input is %lld, below 0", (long long)o.input);
-    (void)tnn_layer_attr(app, layer, "num_hidden", "%lld", (long long)o.units);
-    (void)tnn_layer_attr(app, layer, "no_bias", o.no_bias ? "True" : "False");
-    (void)tnn_layer_attr(app, layer, "flatten", o.keep_axes ? "False" : "True");
-    (void)activation_set(app, layer, o.activation);
-    if ((weight = tnn_layer_param(net, layer, TNN_WEIGHT, "weight")) && o.input) {
-        weight->given = true;
-        weight->ndim = 2;
-        weight->shape[0] = o.units;
-        weight->shape[1] = o.input;
+    for (uint32_t i = 0; i < layer->param_count; i++)
+        all[count++] = layer->params[i]->array;
+    if (!st)
+        st = tn_invoke(layer->site, count, all, room, out);
+    if (!st && layer->activation) {
+        if ((st = tn_invoke(layer->activation_site, 1, out, 1, &active))) {
+            tn_array_release(out[0]);
+            out[0] = NULL;
+        } else {
+            tn_array_release(out[0]);
+            out[0] = active;
+        }
     }
-    if (!o.no_bias)
-        (void)tnn_layer_param(net, layer, TNN_BIAS, "bias");
-}
-
-void tn_net_conv2d_(tn_net *net, const tn_conv2d_options *options)
-{
-    COPY_OPTIONS(tn_conv2d_options, options);
-    tnn_param *weight;
-
-    if (!app || !(layer = begin(net, "conv", "Convolution", o.name, o.file, o.line)))
-        return;
-    if (!o.groups)
-        o.groups = 1;
-    if (o.channels < 1)
-        (void)bad_option(app, layer, ".channels is %lld, at least 1 is needed", (long long)o.channels);
-    if (o.groups < 1 || o.channels % o.groups)
-        (void)bad_option(app, layer, ".groups is %d, but %lld channels", o.groups, (long long)o.channels);
-    if (o.input < 0 || (o.groups > 0 && o.input % o.groups))
-        (void)bad_option(app, layer, ".input is %lld, with %d groups", (long long)o.input, o.groups);
-    pair_set(layer->kernel, o.kernel, 0);
-    pair_set(layer->stride, o.stride, 1);
-    pair_set(layer->dilate, o.dilate, 1);
-    memcpy(layer->pad, o.pad, sizeof layer->pad);
-    layer->channels = o.channels;
-    (void)window_attrs(app, layer);
-    (void)tnn_layer_attr(app, layer, "dilate", "(%d, %d)", layer->dilate[0], layer->dilate[1]);
-    (void)tnn_layer_attr(app, layer, "num_filter", "%lld", (long long)o.channels);
-    (void)tnn_layer_attr(app, layer, "num_group", "%d", o.groups);
-    (void)tnn_layer_attr(app, layer, "no_bias", o.no_bias ? "True" : "False");
-    (void)activation_set(app, layer, o.activation);
-    if ((weight = tnn_layer_param(net, layer, TNN_WEIGHT, "weight")) && o.input && !app->status) {
-        weight->given = true;
-        weight->ndim = 4;
-        weight->shape[0] = o.channels;
-        weight->shape[1] = o.input / o.groups;
-        weight->shape[2] = o.kernel[0];
-        weight->shape[3] = layer->kernel[1];
-    }
-    if (!o.no_bias)
-        (void)tnn_layer_param(net, layer, TNN_BIAS, "bias");
-}
-
-static void pool_add(tn_net *net, const char *type, const tn_pool2d_options *options)
-{
-    COPY_OPTIONS(tn_pool2d_options, options);
-
-    if (!app || !(layer = begin(net, "pool", "Pooling", o.name, o.file, o.line)))
-        return;
-    pair_set(layer->kernel, o.kernel, 2);
-    pair_set(layer->stride, o.stride[0] || o.stride[1] ? o.stride : layer->kernel, 1);
-    layer->dilate[0] = layer->dilate[1] = 1;
-    memcpy(layer->pad, o.pad, sizeof layer->pad);
-    layer->ceil = o.ceil != 0;
-    (void)window_attrs(app, layer);
-    (void)tnn_layer_attr(app, layer, "pool_type", "%s", type);
-    (void)tnn_layer_attr(app, layer, "pooling_convention", o.ceil ? "full" : "valid");
-    if (!strcmp(type, "avg"))
-        (void)tnn_layer_attr(app, layer, "count_include_pad", o.exclude_pad ? "False" : "True");
-}
-
-void tn_net_maxpool2d_(tn_net *net, const tn_pool2d_options *options)
-{
-    pool_add(net, "max", options);
-}
-
-void tn_net_avgpool2d_(tn_net *net, const tn_pool2d_options *options)
-{
-    pool_add(net, "avg", options);
-}
-
-void tn_net_globalavgpool2d_(tn_net *net, const tn_net_options *options)
-{
-    COPY_OPTIONS(tn_net_options, options);
-
-    if (!app || !(layer = begin(net, "pool", "Pooling", o.name, o.file, o.line)))
-        return;
-    (void)tnn_layer_attr(app, layer, "kernel", "(1, 1)");
-    (void)tnn_layer_attr(app, layer, "global_pool", "True");
-    (void)tnn_layer_attr(app, layer, "pool_type", "avg");
-}
-
-void tn_net_batchnorm_(tn_net *net, const tn_batchnorm_options *options)
-{
-    COPY_OPTIONS(tn_batchnorm_options, options);
-    tnn_param *gamma, *beta;
-
-    if (!app || !(layer = begin(net, "batchnorm", "BatchNorm", o.name, o.file, o.line)))
-        return;
-    if (!(o.momentum >= 0 && o.momentum <= 1))
-        (void)bad_option(app, layer, ".momentum is %g, not within 0 and 1", o.momentum);
-    if (!(o.epsilon >= 0 && o.epsilon <= 1))
-        (void)bad_option(app, layer, ".epsilon is %g, not within 0 and 1", o.epsilon);
-    (void)tnn_layer_attr(app, layer, "eps", "%.9g", o.epsilon > 0 ? o.epsilon : 1e-5);
-    (void)tnn_layer_attr(app, layer, "momentum", "%.9g", o.momentum > 0 ? o.momentum : 0.9);
-    (void)tnn_layer_attr(app, layer, "fix_gamma", o.no_scale ? "True" : "False");
-    (void)tnn_layer_attr(app, layer, "use_global_stats", o.use_global ? "True" : "False");
-    (void)tnn_layer_attr(app, layer, "axis", "%d", o.axis ? o.axis : 1);
-    if ((gamma = tnn_layer_param(net, layer, TNN_GAMMA, "gamma")))
-        gamma->fixed = o.no_scale != 0;
-    if ((beta = tnn_layer_param(net, layer, TNN_BETA, "beta")))
-        beta->fixed = o.no_center != 0;
-    (void)tnn_layer_param(net, layer, TNN_MEAN, "running_mean");
-    (void)tnn_layer_param(net, layer, TNN_VAR, "running_var");
-}
-
-void tn_net_dropout_(tn_net *net, const tn_dropout_options *options)
-{
-    COPY_OPTIONS(tn_dropout_options, options);
-
-    if (!app || !(layer = begin(net, "dropout", "Dropout", o.name, o.file, o.line)))
-        return;
-    if (!(o.rate >= 0 && o.rate < 1))
-        (void)bad_option(app, layer, ".rate is %g, 0 to below 1 is allowed", o.rate);
-    (void)tnn_layer_attr(app, layer, "p", "%.9g", o.rate);
-}
-
-void tn_net_flatten_(tn_net *net, const tn_net_options *options)
-{
-    COPY_OPTIONS(tn_net_options, options);
-
-    if (app && (layer = begin(net, "flatten", "Flatten", o.name, o.file, o.line)))
-        layer->attrs[0] = NULL;
-}
-
-void tn_net_activation_(tn_net *net, const tn_activation_options *options)
-{
-    COPY_OPTIONS(tn_activation_options, options);
-
-    if (!app || !(layer = begin(net, "activation", "Activation", o.name, o.file, o.line)))
-        return;
-    if (!o.activation)
-        (void)bad_option(app, layer, ".activation is missing");
-    if (!activation_set(app, layer, o.activation) && layer->activation)
-        (void)tnn_layer_attr(app, layer, "act_type", "%s", layer->activation);
-    free(layer->activation); /* it is the operator itself */
-    layer->activation = NULL;
-}
-
-void tn_net_leakyrelu_(tn_net *net, const tn_leakyrelu_options *options)
-{
-    COPY_OPTIONS(tn_leakyrelu_options, options);
-
-    if (!app || !(layer = begin(net, "leakyrelu", "LeakyReLU", o.name, o.file, o.line)))
-        return;
-    (void)tnn_layer_attr(app, layer, "act_type", "leaky");
-    (void)tnn_layer_attr(app, layer, "slope", "%.9g", o.slope != 0 ? o.slope : 0.25);
+    for (*made = 0; !st && *made < room && out[*made];)
+        (*made)++;
+    return st;
 }
 
 /* ---- as a symbol ---- */
 
-static tn_status activation_symbol(tn_app *app, const tnn_layer *layer, tn_symbol *data, tn_symbol **out)
+static tn_status activation_symbol(tn_app *app, const tnn_layer *layer, const char *node, tn_symbol *data,
+                                   tn_symbol **out)
 {
     const char *attrs[] = {"act_type", layer->activation, NULL};
-    char *name = tnn_format(app, "%s_%s_fwd", layer->prefix, layer->activation);
+    const size_t length = strlen(layer->prefix); /* of NODE, "lenet_conv0_fwd", stays "_fwd" */
+    char *name = tnn_format(app, "%s_%s%s", layer->prefix, layer->activation, node + length);
     tn_symbol_call call = {.struct_size = TN_SIZE(tn_symbol_call),
                            .in_count = 1,
                            .op = "Activation",
@@ -405,34 +319,38 @@ static tn_status activation_symbol(tn_app *app, const tnn_layer *layer, tn_symbo
     return st;
 }
 
-tn_status tnn_layer_symbol(tn_app *app, const tnn_layer *layer, tn_symbol *data, tn_symbol **out)
+tn_status tnn_layer_symbol(tn_app *app, const tnn_layer *layer, uint32_t in_count, tn_symbol *const *in,
+                           const char *name, tn_symbol **out)
 {
-    tn_symbol *in[1 + TNN_LAYER_PARAMS] = {data}, *result = NULL;
-    char *name = tnn_format(app, "%s_fwd", layer->prefix);
+    tn_symbol *all[TNN_LAYER_INPUTS_MAX] = {NULL}, *result = NULL;
     tn_symbol_call call = {.struct_size = TN_SIZE(tn_symbol_call),
-                           .in_count = 1 + layer->param_count,
+                           .in_count = in_count + layer->param_count,
                            .op = layer->op,
                            .name = name,
-                           .in = in};
-    const char *attrs[sizeof layer->attrs / sizeof *layer->attrs];
-    tn_status st = name ? TN_OK : TN_E_NOMEM;
+                           .in = all};
+    const char *attrs[TNN_ATTRS];
+    tn_status st = TN_OK;
 
-    for (size_t i = 0; i < sizeof attrs / sizeof *attrs; i++)
+    for (size_t i = 0; i < TNN_ATTRS; i++)
         attrs[i] = layer->attrs[i];
     call.attrs = attrs;
-    for (uint32_t i = 0; !st && i < layer->param_count; i++)
-        st = tn_symbol_variable(app->ctx, layer->params[i]->full, &in[i + 1]);
+    for (uint32_t i = 0; i < in_count; i++)
+        all[i] = in[i];
+    for (uint32_t i = 0; !st && i < layer->param_count; i++) {
+        tn_symbol_retain(all[in_count + i] = layer->variables[i]);
+        if (!layer->variables[i])
+            st = tn_symbol_variable(app->ctx, layer->params[i]->full, &all[in_count + i]);
+    }
     if (!st)
         st = tn_symbol_op(app->ctx, &call, &result);
     if (!st && layer->activation)
-        st = activation_symbol(app, layer, result, out);
+        st = activation_symbol(app, layer, name, result, out);
     else if (!st) {
         *out = result;
         result = NULL;
     }
     tn_symbol_release(result);
     for (uint32_t i = 0; i < layer->param_count; i++)
-        tn_symbol_release(in[i + 1]);
-    free(name);
+        tn_symbol_release(all[in_count + i]);
     return st;
 }

@@ -22,8 +22,20 @@ static void net_destroy(tnn_object *object)
     tn_net *net = (tn_net *)object;
 
     tnn_net_uncache(net);
+    tnn_run_destroy(net->run);
+    if (!net->graph_file)
+        tnn_net_uncollect(net);
     for (size_t i = 0; i < net->layer_count; i++)
         tnn_layer_destroy(net->layers[i]);
+    for (size_t i = 0; i < net->scope_count; i++)
+        free(net->scopes[i].path);
+    for (size_t i = 0; i < TNN_VALUES_MAX; i++) {
+        free(net->input_names[i]);
+        free(net->output_names[i]);
+    }
+    free(net->keys);
+    free(net->scopes);
+    free(net->uses);
     tnn_model_destroy(net->model);
     tnn_names_destroy(net->names);
     for (size_t i = 0; net->graph_file && i < net->param_count; i++)
@@ -40,16 +52,38 @@ static void net_destroy(tnn_object *object)
     free(net);
 }
 
+void tnn_net_uncollect(tn_net *net)
+{
+    for (size_t i = 0; net->param_names && i < net->param_count; i++)
+        free(net->param_names[i]);
+    free(net->param_names);
+    free(net->params);
+    net->param_names = NULL;
+    net->params = NULL;
+    net->param_count = 0;
+}
+
 void tnn_net_changed(tn_net *net)
 {
     for (; net; net = net->parent) {
         tnn_net_uncache(net);
-        free(net->params);
-        net->params = NULL;
-        net->param_count = 0;
-        net->in_ndim = -1;
+        tnn_net_uncollect(net);
+        net->in[0].ndim = -1;
         net->filled = false;
     }
+}
+
+tn_status tnn_net_whole(tn_net *net)
+{
+    tn_app *app = net->object.app;
+
+    if (!*net->by_hand)
+        return app->status;
+    return tnn_fail(
+        app, TN_E_STATE,
+        "net %s: its part %s was run by hand, and what was computed around it is not in this chain: "
+        "write the net as a function (tn_net_function)",
+        net->path, net->by_hand);
 }
 
 tn_net *tnn_net_create(tn_app *app, tn_net *parent, const char *name, const char *structural)
@@ -61,7 +95,9 @@ tn_net *tnn_net_create(tn_app *app, tn_net *parent, const char *name, const char
     tnn_object_add(app, &net->object, net_destroy);
     net->parent = parent;
     net->depth = parent ? parent->depth + 1 : 0;
-    net->in_ndim = net->out_ndim = -1;
+    net->input_count = net->output_count = 1;
+    for (size_t i = 0; i < TNN_VALUES_MAX; i++)
+        net->in[i].ndim = net->out[i].ndim = -1;
     net->name = tnn_strdup(app, name);
     net->structure = tnn_strdup(app, structural);
     if (net->name) {
@@ -89,17 +125,21 @@ tn_net *tn_net_sequential_(tn_net *net, const tn_net_options *options)
 {
     tn_app *app = tnn_net_app(net);
     tn_net_options o = {0};
+    tnn_spec spec = {.stem = "sequential"};
     tnn_layer *layer;
     char *structural;
 
     tnn_options_copy(&o, sizeof o, options);
     if (!app)
         return NULL;
+    spec.name = o.name;
+    spec.file = o.file;
+    spec.line = o.line;
     if (net->depth + 1 >= TNN_DEPTH_MAX) {
         (void)tnn_fail(app, TN_E_ARG, "nets are nested more than %d deep", TNN_DEPTH_MAX);
         return NULL;
     }
-    if (!(layer = tnn_layer_add(net, &(tnn_layer_spec){"sequential", NULL, o.name, o.file, o.line})))
+    if (!(layer = tnn_layer_add(net, &spec)))
         return NULL;
     if (!(structural = tnn_format(app, "%s%zu.", net->structure, net->layer_count - 1)))
         return NULL;
@@ -116,34 +156,81 @@ static size_t params_count(const tn_net *net)
 
     for (size_t i = 0; i < net->layer_count; i++)
         count += net->layers[i]->child ? params_count(net->layers[i]->child) : net->layers[i]->param_count;
+    for (size_t i = 0; i < net->use_count; i++)
+        count += params_count(net->uses[i]);
     return count;
 }
 
-static void params_list(const tn_net *net, tnn_param **out, size_t *at)
+/* `prefix`: in front of the structural names; NULL: they are the parameters' own. */
+static tn_status params_list(tn_app *app, tn_net *net, const tn_net *from, const char *prefix)
 {
-    for (size_t i = 0; i < net->layer_count; i++) {
-        const tnn_layer *layer = net->layers[i];
+    for (size_t i = 0; i < from->layer_count; i++) {
+        const tnn_layer *layer = from->layers[i];
 
         if (layer->child)
-            params_list(layer->child, out, at);
-        for (uint32_t k = 0; k < layer->param_count; k++)
-            out[(*at)++] = layer->params[k];
+            (void)params_list(app, net, layer->child, prefix);
+        for (uint32_t k = 0; k < layer->param_count; k++) {
+            if (net->param_names)
+                net->param_names[net->param_count] =
+                    tnn_format(app, "%s%s", prefix ? prefix : "", layer->params[k]->name);
+            net->params[net->param_count++] = layer->params[k];
+        }
     }
+    for (size_t i = 0; i < from->use_count; i++) {
+        char *within = tnn_format(app, "%s%s.", prefix ? prefix : "", from->uses[i]->name);
+
+        if (within)
+            (void)params_list(app, net, from->uses[i], within);
+        free(within);
+    }
+    return app->status;
+}
+
+/* Two nets of one name cannot be told apart in a file; a net that is used in two places is there once. */
+static tn_status params_unique(tn_app *app, tn_net *net)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < net->param_count; i++) {
+        tnn_param *p = net->params[i];
+        size_t k = 0;
+
+        while (k < kept && net->params[k] != p && strcmp(net->params[k]->full, p->full))
+            k++;
+        if (k < kept && net->params[k] != p)
+            return tnn_fail(app, TN_E_KEY,
+                            "net %s uses two nets that are called %s: give one of them another .name",
+                            net->path, p->net->name);
+        if (k < kept) {
+            free(net->param_names[i]);
+            continue;
+        }
+        net->param_names[kept] = net->param_names[i];
+        net->params[kept++] = p;
+    }
+    net->param_count = kept;
+    return TN_OK;
 }
 
 tn_status tnn_net_collect(tn_net *net)
 {
-    size_t at = 0;
+    tn_app *app = net->object.app;
+    const size_t count = net->params ? 0 : params_count(net);
 
     if (net->params)
         return TN_OK;
-    net->param_count = params_count(net);
-    if (!(net->params = tnn_alloc(net->object.app, net->param_count, sizeof(tnn_param *)))) {
-        net->param_count = 0;
-        return TN_E_NOMEM;
+    if (!(net->params = tnn_alloc(app, count, sizeof(tnn_param *))) ||
+        (net->use_count && !(net->param_names = tnn_alloc(app, count, sizeof(char *)))) ||
+        params_list(app, net, net, NULL) || (net->use_count && params_unique(app, net))) {
+        tnn_net_uncollect(net);
+        return app->status;
     }
-    params_list(net, net->params, &at);
     return TN_OK;
+}
+
+const char *tnn_param_name(const tn_net *net, size_t index)
+{
+    return net->param_names ? net->param_names[index] : net->params[index]->name;
 }
 
 tn_status tnn_net_valued(tn_net *net)
@@ -181,7 +268,7 @@ size_t tn_net_param_count(const tn_net *net)
         return 0;
     if (net->model)
         return tn_params_count(tnn_model_params(net->model));
-    return net->graph ? net->param_count : params_count(net);
+    return tnn_net_collect((tn_net *)(uintptr_t)net) ? 0 : net->param_count;
 }
 
 const char *tn_net_param_name(const tn_net *net, size_t index)
@@ -192,7 +279,7 @@ const char *tn_net_param_name(const tn_net *net, size_t index)
         return NULL;
     if (net->model)
         return tn_params_name(tnn_model_params(net->model), index);
-    return !tnn_net_collect(n) && index < n->param_count ? n->params[index]->name : NULL;
+    return !tnn_net_collect(n) && index < n->param_count ? tnn_param_name(n, index) : NULL;
 }
 
 static tnn_param *param_find(tn_net *net, const char *name)
@@ -202,10 +289,10 @@ static tnn_param *param_find(tn_net *net, const char *name)
     if (!app || !name || net->model || tnn_net_collect(net))
         return NULL;
     for (size_t i = 0; i < net->param_count; i++)
-        if (!strcmp(net->params[i]->name, name) || !strcmp(net->params[i]->full, name))
+        if (!strcmp(tnn_param_name(net, i), name) || !strcmp(net->params[i]->full, name))
             return net->params[i];
     (void)tnn_fail(app, TN_E_KEY, "net %s has no parameter \"%s\"%s%s", net->path, name,
-                   net->param_count ? "; the first is " : "", net->param_count ? net->params[0]->name : "");
+                   net->param_count ? "; the first is " : "", net->param_count ? tnn_param_name(net, 0) : "");
     return NULL;
 }
 
@@ -263,7 +350,7 @@ void tn_net_multiply(tn_net *net, const char *suffix, double lr_factor, double w
         return;
     }
     for (size_t i = 0; i < net->param_count; i++)
-        if (tnn_ends_with(net->params[i]->name, suffix)) {
+        if (tnn_ends_with(tnn_param_name(net, i), suffix)) {
             net->params[i]->lr_factor = lr_factor;
             net->params[i]->wd_factor = wd_factor;
             found = true;
@@ -274,84 +361,8 @@ void tn_net_multiply(tn_net *net, const char *suffix, double lr_factor, double w
 
 /* ---- forward ---- */
 
-static tn_status sites_make(tn_app *app, tnn_layer *layer)
-{
-    const char *attrs[sizeof layer->attrs / sizeof *layer->attrs];
-    const char *act[] = {"act_type", layer->activation, NULL};
-    tn_status st = TN_OK;
-
-    for (size_t i = 0; i < sizeof attrs / sizeof *attrs; i++)
-        attrs[i] = layer->attrs[i];
-    if (!layer->site)
-        st = tn_site_create(app->ctx, layer->op, attrs, &layer->site);
-    if (!st && layer->activation && !layer->activation_site)
-        st = tn_site_create(app->ctx, "Activation", act, &layer->activation_site);
-    return st;
-}
-
-/* `*x` is replaced by the layer's output; both are references of the caller. */
-static tn_status layer_forward(tn_app *app, tnn_layer *layer, tn_array **x, const char *from)
-{
-    tn_array *in[1 + TNN_LAYER_PARAMS] = {*x}, *out = NULL, *active = NULL;
-    const int64_t *shape = NULL;
-    int32_t ndim = -1;
-    tn_status st = sites_make(app, layer);
-
-    for (uint32_t i = 0; i < layer->param_count; i++)
-        in[i + 1] = layer->params[i]->array;
-    if (!st)
-        st = tn_invoke(layer->site, 1 + layer->param_count, in, 1, &out);
-    if (!st && layer->activation)
-        st = tn_invoke(layer->activation_site, 1, &out, 1, &active);
-    if (st) {
-        /* The error's text is of this thread: it must not be lost to a further call that fails. */
-        if (!tn_array_shape(*x, &ndim, &shape))
-            (void)tnn_layer_fail(app, layer, st, ndim, shape, from);
-        (void)tnn_check(app, st, "%s", layer->path);
-        tn_array_release(out);
-        return st;
-    }
-    if (active) {
-        tn_array_release(out);
-        out = active;
-    }
-    tn_array_release(*x);
-    *x = out;
-    return TN_OK;
-}
-
-static tn_status layers_forward(tn_app *app, tn_net *net, tn_array **x, const char **from)
-{
-    tn_status st = TN_OK;
-
-    for (size_t i = 0; !st && i < net->layer_count; i++) {
-        tnn_layer *layer = net->layers[i];
-
-        if (layer->child) {
-            st = layers_forward(app, layer->child, x, from);
-            continue;
-        }
-        st = layer_forward(app, layer, x, *from);
-        *from = layer->path;
-    }
-    return st;
-}
-
-static tn_array *cached_forward(tn_app *app, tn_net *net, tn_array *x)
-{
-    tn_array *out = NULL;
-    tn_status st;
-
-    if (tnn_net_cached(net))
-        return NULL;
-    for (size_t i = 0; i < net->cached_count; i++)
-        net->cached_in[i] = net->cached_params[i] ? net->cached_params[i]->array : x;
-    st = tn_cached_op_call(net->cached, (uint32_t)net->cached_count, net->cached_in, 1, &out);
-    return tnn_check(app, st, "net %s", net->path) ? NULL : out;
-}
-
-/* Shapes are checked, and deferred parameters made, whenever another shape than last time comes (but for the
- * batch's size, which no layer minds). */
+/* Shapes of a chain are checked, and deferred parameters made, whenever another shape than last time comes
+ * (but for the batch's size, which no layer minds). */
 static tn_status ready(tn_app *app, tn_net *net, tn_array *x)
 {
     const int64_t *shape = NULL;
@@ -360,35 +371,73 @@ static tn_status ready(tn_app *app, tn_net *net, tn_array *x)
 
     if (st)
         return tnn_check(app, st, "net %s", net->path);
-    if (net->filled && ndim == net->in_ndim && ndim > 0 &&
-        !memcmp(shape + 1, net->in_shape + 1, (size_t)(ndim - 1) * sizeof *shape))
+    if (net->filled && ndim == net->in[0].ndim && ndim > 0 &&
+        !memcmp(shape + 1, net->in[0].dims + 1, (size_t)(ndim - 1) * sizeof *shape))
         return TN_OK;
     if ((st = tnn_net_infer(net, ndim, shape)))
         return st;
     return tnn_net_fill(net);
 }
 
+/* Whatever stands around a part that is run by itself is not in the nets above it. */
+void tnn_net_by_hand(tn_net *net)
+{
+    for (tn_net *above = net->parent; above; above = above->parent)
+        if (!*above->by_hand)
+            (void)snprintf(above->by_hand, sizeof above->by_hand, "%.190s", net->path);
+}
+
+static tn_status net_run(tn_app *app, tn_net *net, tn_array *const *in, tn_array **out)
+{
+    if (!net->function && ready(app, net, in[0]))
+        return app->status;
+    tnn_net_by_hand(net);
+    if (net->graph || (net->hybrid && (net->function || net->layer_count)))
+        return tnn_net_program_run(net, in, out);
+    return tnn_net_call_arrays(net, in, out);
+}
+
+int tn_net_run(tn_net *net, size_t in_count, tn_array *const *in, size_t out_count, tn_array **out)
+{
+    tn_array *made[TNN_VALUES_MAX] = {NULL};
+    tn_app *app = tnn_net_app(net);
+    bool given = in && out;
+
+    for (size_t i = 0; given && app && i < in_count && i < net->input_count; i++)
+        given = in[i] != NULL;
+    if (!app || !given)
+        return 0;
+    if (in_count != net->input_count || out_count != tn_net_output_count(net))
+        return !tnn_fail(app, TN_E_ARG, "net %s: %zu inputs and room for %zu outputs, it has %zu and %zu",
+                         net->path, in_count, out_count, net->input_count, tn_net_output_count(net));
+    if (net->model)
+        return tn_net_forward_all(net, in[0], out_count, out);
+    if (net_run(app, net, in, made))
+        return 0;
+    for (size_t i = 0; i < out_count; i++)
+        out[i] = tn_app_own(app, made[i]);
+    return tnn_ok(app);
+}
+
 tn_array *tn_net_forward(tn_net *net, tn_array *x)
 {
     tn_app *app = tnn_net_app(net);
-    const char *from = "the input";
-    tn_array *out;
+    tn_array *made[TNN_VALUES_MAX] = {NULL};
 
     if (!app || !x)
         return NULL;
     if (net->model)
         return tn_app_own(app, tnn_model_forward(net, x));
-    if (ready(app, net, x))
-        return NULL;
-    if (net->graph || (net->hybrid && net->layer_count))
-        return tn_app_own(app, cached_forward(app, net, x));
-    tn_array_retain(x);
-    out = x;
-    if (layers_forward(app, net, &out, &from)) {
-        tn_array_release(out);
+    if (net->input_count != 1) {
+        (void)tnn_fail(app, TN_E_ARG, "net %s has %zu inputs: tn_net_run() takes them", net->path,
+                       net->input_count);
         return NULL;
     }
-    return tn_app_own(app, out);
+    if (net_run(app, net, &x, made))
+        return NULL;
+    for (size_t i = 1; i < net->output_count; i++)
+        tn_array_release(made[i]);
+    return tn_app_own(app, made[0]);
 }
 
 double tn_net_eval(tn_net *net, tn_data *data, const char *metric)
@@ -401,7 +450,7 @@ double tn_net_eval(tn_net *net, tn_data *data, const char *metric)
     tn_batch b;
     double value;
 
-    if (!app || !data)
+    if (!app || !data || tnn_net_whole(net))
         return NAN;
     if (!tnn_one_of(metric, metrics)) {
         (void)tnn_unknown(app, "metric", metric ? metric : "", metrics);

@@ -65,6 +65,8 @@ static void rows_write(FILE *out, const tn_net *net, totals *t)
         else
             row_write(out, net->layers[i], t);
     }
+    for (size_t i = 0; i < net->use_count; i++)
+        rows_write(out, net->uses[i], t);
 }
 
 /* The graph of a file: every output of every node. */
@@ -92,13 +94,15 @@ void tn_net_summary(tn_net *net, FILE *out, int32_t ndim, const int64_t *shape)
 {
     tn_app *app = tnn_net_app(net);
     totals t = {0, 0, 0};
+    tnn_shape in[TNN_VALUES_MAX];
 
     if (!app || !out)
         return;
-    if (!shape) {
-        ndim = net->in_ndim;
-        shape = net->in_shape;
-    }
+    memcpy(in, net->in, sizeof in);
+    if (shape && net->input_count == 1)
+        in[0] = tnn_shape_of(ndim, shape);
+    ndim = in[0].ndim;
+    shape = in[0].dims;
     if (ndim < 1 || ndim > TNN_NDIM_MAX) {
         (void)tnn_fail(app, TN_E_ARG, "tn_net_summary of %s: give the input's shape, or run the net first",
                        net->path);
@@ -108,7 +112,7 @@ void tn_net_summary(tn_net *net, FILE *out, int32_t ndim, const int64_t *shape)
         model_write(app, net, out, ndim, shape);
         return;
     }
-    if (tnn_net_infer(net, ndim, shape))
+    if (tnn_net_whole(net) || tnn_net_infer_all(net, in))
         return;
     (void)fprintf(out, "  #  %-22s %-20s %-18s %11s %13s\n", "layer", "operator", "output", "parameters",
                   "MAC/sample");

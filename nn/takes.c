@@ -85,6 +85,35 @@ static tn_status ask(const question *q, size_t output, int32_t *out_ndim, int64_
     return st;
 }
 
+/* A function is asked by tracing it. Its error is not the app's. */
+static int function_ask(tn_app *app, tn_net *net, size_t index, const tnn_shape *shape, tnn_shape *out)
+{
+    tnn_shape in[TNN_VALUES_MAX], kept_in[TNN_VALUES_MAX], kept_out[TNN_VALUES_MAX];
+    void (*on_error)(void *, const char *) = app->options.on_error;
+    const bool recording = app->recording;
+    bool known = true;
+    tn_status st;
+
+    memcpy(in, net->in, sizeof in);
+    in[0] = *shape;
+    for (size_t i = 0; i < net->input_count; i++)
+        known = known && in[i].ndim > 0;
+    if (!known)
+        return 0;
+    memcpy(kept_in, net->in, sizeof in);
+    memcpy(kept_out, net->out, sizeof in);
+    app->options.on_error = NULL;
+    app->recording = false;
+    st = tnn_net_trace(net, in, NULL);
+    *out = net->out[index];
+    app->options.on_error = on_error;
+    app->recording = recording;
+    tn_app_clear(app);
+    memcpy(net->in, kept_in, sizeof in);
+    memcpy(net->out, kept_out, sizeof in);
+    return !st;
+}
+
 /* What output `index` of an input of this shape is; 1: the net takes it. */
 static int output_ask(tn_net *net, size_t index, int32_t ndim, const int64_t *shape, int32_t *out_ndim,
                       int64_t *out_shape)
@@ -94,8 +123,17 @@ static int output_ask(tn_net *net, size_t index, int32_t ndim, const int64_t *sh
     tn_status st = TN_E_NOMEM;
     size_t most;
 
-    if (!net->model && tnn_net_collect(net))
+    if (*net->by_hand || (!net->model && tnn_net_collect(net)))
         return 0;
+    if (net->function) {
+        const tnn_shape in = tnn_shape_of(ndim, shape);
+        tnn_shape out = {.ndim = -1};
+        const int takes = function_ask(app, net, index, &in, &out);
+
+        *out_ndim = takes ? out.ndim : -1;
+        memcpy(out_shape, out.dims, takes && out.ndim > 0 ? (size_t)out.ndim * sizeof *out_shape : 0);
+        return takes;
+    }
     most = 2 * (net->model ? tn_params_count(tnn_model_params(net->model)) : net->param_count) + 1;
     if ((q.symbol = tn_net_symbol(net)) && (q.known = tnn_alloc(app, most, sizeof *q.known))) {
         q.known[q.count++] =
@@ -139,7 +177,7 @@ size_t tn_net_output_count(const tn_net *net)
 {
     if (!tnn_net_app(net))
         return 0;
-    return net->model ? tnn_model_outputs(net->model) : 1;
+    return net->model ? tnn_model_outputs(net->model) : net->output_count;
 }
 
 int tn_net_output_at(tn_net *net, size_t index, int32_t ndim, const int64_t *shape, tn_net_output *out)
@@ -152,6 +190,8 @@ int tn_net_output_at(tn_net *net, size_t index, int32_t ndim, const int64_t *sha
         return 0;
     if (net->model)
         o.name = tnn_model_output(net->model, (uint32_t)index, &head);
+    else if (net->output_names[index])
+        o.name = net->output_names[index];
     o.gives = gives_of(head);
     if (shape && !output_ask(net, index, ndim, shape, &o.ndim, o.shape))
         return 0;
@@ -171,7 +211,7 @@ int tn_net_forward_all(tn_net *net, tn_array *x, size_t count, tn_array **out)
         return !tnn_fail(app, TN_E_ARG, "net %s: room for %zu outputs, it has %zu", net->path,
                          out ? count : 0, have);
     if (!net->model)
-        return (out[0] = tn_net_forward(net, x)) != NULL;
+        return tn_net_run(net, 1, &x, count, out);
     for (size_t i = 0; i < count; i++)
         out[i] = NULL; /* the program makes them */
     if (tnn_model_run(net, x, out))

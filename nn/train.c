@@ -32,6 +32,7 @@ static void train_destroy(tnn_object *object)
 
     for (size_t i = 0; i < TNN_STEPS_AHEAD; i++)
         tn_array_release(t->ahead[i]);
+    tnn_fit_destroy(t->fit);
     free(t->model);
     free(t->data_name);
     free(t->valid_name);
@@ -76,6 +77,8 @@ static tn_status options_fill(tn_app *app, tn_train *t)
     int64_t keep = o->checkpoint_keep;
 
     whole_from(app, "train.epochs", &o->epochs);
+    if (o->train_data)
+        o->batch = tnn_data_batch(o->train_data);
     whole_from(app, "train.batch", &o->batch);
     number_from(app, "train.lr", &o->lr);
     number_from(app, "train.momentum", &o->momentum);
@@ -102,9 +105,9 @@ static tn_status options_fill(tn_app *app, tn_train *t)
     if (!o->model && !o->net)
         return tnn_fail(app, TN_E_ARG, "tn_train_open at %s:%d: neither a model nor a net is given",
                         o->file ? o->file : "?", o->line);
-    return o->data ? TN_OK
-                   : tnn_fail(app, TN_E_ARG, "tn_train_open at %s:%d: no data is given",
-                              o->file ? o->file : "?", o->line);
+    return o->data || o->train_data ? TN_OK
+                                    : tnn_fail(app, TN_E_ARG, "tn_train_open at %s:%d: no data is given",
+                                               o->file ? o->file : "?", o->line);
 }
 
 static const char *text_from(tn_app *app, const char *key, const char *given)
@@ -123,8 +126,20 @@ static int part_of(const char *name)
                                                                           : (int)strlen(name);
 }
 
+/* Those of the program. */
+static tn_status data_given(tn_app *app, tn_train *t)
+{
+    t->data = t->o.train_data;
+    t->valid = t->o.valid_data;
+    if (tnn_data_app(t->data) != app || (t->valid && tnn_data_app(t->valid) != app))
+        return tnn_fail(app, TN_E_ARG,
+                        "the data cannot be used: its opening failed, or it is of another app");
+    t->data_name = tnn_strdup(app, tn_data_name(t->data));
+    return app->status;
+}
+
 /* "digits" stands for digits:train and digits:test. */
-static tn_status data_open(tn_app *app, tn_train *t)
+static tn_status data_named(tn_app *app, tn_train *t)
 {
     const char *valid = text_from(app, "train.valid", t->o.valid);
     const int length = part_of(t->o.data);
@@ -141,7 +156,12 @@ static tn_status data_open(tn_app *app, tn_train *t)
     t->data = tn_data_open(app, t->data_name, .batch = t->o.batch, .shuffle = t->shuffle, .seed = t->seed);
     if (t->valid_name)
         t->valid = tn_data_open(app, t->valid_name, .batch = 256, .seed = t->seed);
-    if (app->status)
+    return app->status;
+}
+
+static tn_status data_open(tn_app *app, tn_train *t)
+{
+    if (t->o.train_data ? data_given(app, t) : data_named(app, t))
         return app->status;
     if (!t->valid && t->early != TNN_EARLY_NONE)
         return tnn_fail(app, TN_E_ARG, "early_stop needs data to validate on, but valid is none");
@@ -150,7 +170,7 @@ static tn_status data_open(tn_app *app, tn_train *t)
             app,
             "training and validation use the same samples (%.100s and %.100s): the figures of the validation "
             "say nothing about samples that the net has not seen; choose another part, or train.valid=none",
-            t->data_name, t->valid_name);
+            t->data_name, tn_data_name(t->valid));
     t->batches = tn_data_batches(t->data);
     if (t->o.epochs > INT64_MAX / 2 / t->batches)
         return tnn_fail(app, TN_E_ARG, "%lld epochs of %lld batches are too many", (long long)t->o.epochs,
@@ -205,25 +225,31 @@ static tn_net *net_of(tn_app *app, const tn_train *t)
                                               : tn_net_zoo(app, t->o.model);
 }
 
+/* First values, and shapes, from the data's. */
+static tn_status net_ready(tn_app *app, tn_train *t)
+{
+    tnn_shape in = *tnn_data_field_shape(t->data, 0);
+
+    in.dims[0] = t->o.batch;
+    if (!tnn_net_infer_all(t->net, &in))
+        (void)tnn_net_fill(t->net);
+    return app->status;
+}
+
 static tn_status net_make(tn_app *app, tn_train *t)
 {
     const char *params = text_from(app, "train.params", t->o.params);
-    int64_t shape[4], rows = t->o.batch;
 
     t->net = net_of(app, t);
-    if (!t->net)
+    if (!t->net || t->net->object.app != app)
         return app->status ? app->status : tnn_fail(app, TN_E_ARG, "tn_train_open: the net is not usable");
-    tn_data_shape(t->data, shape);
-    if (!t->net->initialised) {
-        tn_net_init(t->net, .seed = t->seed, .shape = {rows, shape[1], shape[2], shape[3]});
-    } else {
-        shape[0] = rows;
-        if (!tnn_net_infer(t->net, 4, shape))
-            (void)tnn_net_fill(t->net);
-    }
+    if (!t->net->initialised)
+        tn_net_init(t->net, .seed = t->seed);
+    if (app->status || (tnn_fit_wanted(t) ? tnn_fit_make(app, t) : net_ready(app, t)))
+        return app->status;
     if (params && !t->o.resume)
         tn_net_load_params(t->net, params);
-    if (app->status || classes_check(app, t) || valid_check(app, t))
+    if (app->status || (!t->fit && (classes_check(app, t) || valid_check(app, t))))
         return app->status;
     if (t->hybridize)
         tn_net_hybridize(t->net);
@@ -288,10 +314,10 @@ static void figures_read(tn_train *t)
 {
     const double loss = tn_meter_value(t->loss), accuracy = tn_meter_value(t->accuracy);
 
-    if (isnan(accuracy))
+    if (isnan(t->fit ? loss : accuracy))
         return; /* an epoch has just begun: the figures of the one before stay */
     t->last_loss = loss;
-    t->last_accuracy = accuracy;
+    t->last_accuracy = t->fit ? tnn_fit_read(t->fit, 0) : accuracy;
 }
 
 static void event(tn_train *t, int32_t kind)
@@ -319,12 +345,13 @@ tn_status tnn_train_step(tn_train *t, const tn_batch *b)
 
     t->lr = tn_trainer_lr(t->trainer);
     tn_app_record(app);
-    y = tn_net_forward(t->net, b->x);
-    loss = tn_loss_softmax_ce(app, y, b->y);
+    y = t->fit ? NULL : tn_net_forward(t->net, b->x);
+    loss = t->fit ? tnn_fit_forward(t, 0) : tn_loss_softmax_ce(app, y, b->y);
     tn_app_backward(app, loss);
     tn_trainer_step(t->trainer, b->n);
     tn_meter_add(t->loss, loss, NULL);
-    tn_meter_add(t->accuracy, y, b->y);
+    if (!t->fit)
+        tn_meter_add(t->accuracy, y, b->y);
     if (loss)
         ahead_bound(t, loss);
     t->samples += b->n;
@@ -344,15 +371,16 @@ static void validate(tn_app *app, tn_train *t)
     }
     tn_meter_reset(loss);
     tn_meter_reset(accuracy);
+    tnn_fit_reset(t->fit, 1);
     tn_data_seek(t->valid, 0, 0);
     while (tn_data_next(t->valid, &b)) {
-        tn_array *y = tn_net_forward(t->net, b.x);
+        tn_array *y = t->fit ? NULL : tn_net_forward(t->net, b.x);
 
-        tn_meter_add(loss, tn_loss_softmax_ce(app, y, b.y), NULL);
+        tn_meter_add(loss, t->fit ? tnn_fit_forward(t, 1) : tn_loss_softmax_ce(app, y, b.y), NULL);
         tn_meter_add(accuracy, y, b.y);
     }
     t->valid_loss = tn_meter_value(loss);
-    t->valid_accuracy = tn_meter_value(accuracy);
+    t->valid_accuracy = t->fit ? tnn_fit_read(t->fit, 1) : tn_meter_value(accuracy);
     if (!(t->best >= t->valid_accuracy)) /* also the first */
         t->best = t->valid_accuracy;
 }
@@ -379,9 +407,11 @@ static void step_end(tn_app *app, tn_train *t, bool last_of_epoch)
         validate(app, t);
         t->epochs_done++;
         tnn_watch_epoch(t);
+        tnn_fit_log(t);
         event(t, TN_TRAIN_EPOCH);
         tn_meter_reset(t->loss);
         tn_meter_reset(t->accuracy);
+        tnn_fit_reset(t->fit, 0);
         t->epoch_began = now();
     }
     if (t->checkpoint_steps && step % t->checkpoint_steps == 0)
@@ -502,6 +532,9 @@ void tn_train_info_get(tn_train *t, int32_t read, tn_train_info *out)
         i.checkpoint = t->checkpoint;
         i.optimizer = t->o.optimizer;
         i.schedule = t->o.schedule;
+        i.metric_count = (int64_t)tnn_fit_metrics(t->fit);
+        for (int64_t k = 0; k < i.metric_count; k++)
+            i.metric_names[k] = tnn_fit_metric(t->fit, (size_t)k, &i.metrics[k], &i.valid_metrics[k], NULL);
     }
     i.struct_size = size;
     memcpy(out, &i, size);

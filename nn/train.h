@@ -1,6 +1,6 @@
 /*
- * What the files of a training share: train.c its course, checkpoint.c files, watch.c what may end it,
- * prove.c what is tried beforehand.
+ * What the files of a training share: train.c its course, fit.c losses and metrics of the program,
+ * checkpoint.c files, watch.c what may end it.
  */
 #ifndef TN_NN_TRAIN_H
 #define TN_NN_TRAIN_H
@@ -12,6 +12,10 @@
 #define TNN_STEPS_AHEAD                                                                                      \
     2 /* queued and not done: more would fill memory and delay what is shown, and a stop */
 
+#define TNN_METRICS_MAX 7
+
+struct tnn_fit;
+
 typedef enum tnn_early { TNN_EARLY_NONE, TNN_EARLY_LOSS, TNN_EARLY_ACCURACY } tnn_early;
 
 struct tn_train {
@@ -22,6 +26,7 @@ struct tn_train {
     tn_net *net;
     tn_data *data, *valid;
     tn_trainer *trainer;
+    struct tnn_fit *fit; /* NULL: softmax cross-entropy and accuracy of one output */
     tn_meter *loss, *accuracy, *valid_meters[2];
     uint64_t seed;
     bool usable, hybridize, shuffle, stopped;
@@ -49,6 +54,20 @@ tn_status tnn_train_checkpoint(tn_train *t); /* writes one */
 tn_status tnn_train_resume(tn_train *t);     /* goes back to the newest */
 /* Forward, backward, update; the loss is kept to be waited for. */
 tn_status tnn_train_step(tn_train *t, const tn_batch *b);
+
+/* ---- fit.c ---- */
+
+bool tnn_fit_wanted(const tn_train *t);
+tn_status tnn_fit_make(tn_app *app, tn_train *t); /* t->fit, and values of all parameters */
+void tnn_fit_destroy(struct tnn_fit *f);
+tn_array *tnn_fit_forward(tn_train *t, int valid); /* the loss of the running batch; NULL */
+void tnn_fit_reset(struct tnn_fit *f, int valid);
+double tnn_fit_read(struct tnn_fit *f, int valid); /* waits; the first metric, NaN: there is none */
+size_t tnn_fit_metrics(const struct tnn_fit *f);
+/* Its name, borrowed; `meter`, or NULL: that of the training. */
+const char *tnn_fit_metric(const struct tnn_fit *f, size_t index, double *train, double *valid,
+                           tn_meter **meter);
+void tnn_fit_log(tn_train *t); /* a line, if one is asked for */
 
 /* ---- watch.c ---- */
 

@@ -14,6 +14,7 @@ static const char *const schedules[] = {"constant", "factor", "cosine", NULL};
 
 typedef struct slot { /* of one parameter */
     tnn_param *param;
+    size_t index; /* in the net's list */
     tn_site *site;
     uint32_t lr, wd, rescale; /* attributes' indices */
     double lr_now, wd_now, rescale_now;
@@ -26,8 +27,8 @@ struct tn_trainer {
     tn_trainer_options o;
     const char *op;
     size_t state_count;
-    slot *slots; /* one per parameter with a gradient; made at the first step */
-    size_t slot_count;
+    slot *slots;                    /* one per parameter with a gradient; made at the first step */
+    size_t slot_count, param_count; /* param_count: of the net, when they were made */
     int64_t steps;
     bool made;
 };
@@ -227,6 +228,11 @@ static tn_status slots_make(tn_trainer *t)
     tn_app *app = t->object.app;
     tn_net *net = t->net;
 
+    if (tnn_net_collect(net))
+        return app->status;
+    if (t->made && t->param_count != net->param_count)
+        return tnn_fail(app, TN_E_STATE, "net %s has got parameters since its trainer made the first step",
+                        net->path);
     if (t->made)
         return TN_OK;
     if (tnn_net_valued(net))
@@ -237,11 +243,13 @@ static tn_status slots_make(tn_trainer *t)
         if (net->params[i]->fixed)
             continue;
         t->slots[t->slot_count].param = net->params[i];
+        t->slots[t->slot_count].index = i;
         if (slot_make(app, t, &t->slots[t->slot_count++])) {
             slots_clear(t);
             return app->status;
         }
     }
+    t->param_count = net->param_count;
     t->made = true;
     return TN_OK;
 }
@@ -357,9 +365,11 @@ const tn_trainer_options *tnn_trainer_options(const tn_trainer *t)
     return &t->o;
 }
 
-static char *state_name(tn_app *app, const slot *s, size_t k)
+static char *state_name(tn_trainer *t, const slot *s, size_t k)
 {
-    return tnn_format(app, "state:%zu:%s", k, s->param->name);
+    if (tnn_net_collect(t->net))
+        return NULL;
+    return tnn_format(t->object.app, "state:%zu:%s", k, tnn_param_name(t->net, s->index));
 }
 
 tn_status tnn_trainer_export(tn_trainer *t, tn_params *params)
@@ -372,7 +382,7 @@ tn_status tnn_trainer_export(tn_trainer *t, tn_params *params)
         return app->status;
     for (size_t i = 0; i < t->slot_count; i++)
         for (size_t k = 0; k < t->state_count; k++) {
-            char *name = state_name(app, &t->slots[i], k);
+            char *name = state_name(t, &t->slots[i], k);
             tn_status st = name ? tn_params_add(params, name, t->slots[i].states[k]) : TN_E_NOMEM;
 
             free(name);
@@ -382,9 +392,9 @@ tn_status tnn_trainer_export(tn_trainer *t, tn_params *params)
     return TN_OK;
 }
 
-static tn_status state_take(tn_app *app, slot *s, size_t k, const tn_params *params)
+static tn_status state_take(tn_app *app, tn_trainer *t, slot *s, size_t k, const tn_params *params)
 {
-    char *name = state_name(app, s, k);
+    char *name = state_name(t, s, k);
     tn_array *array = NULL;
     tn_status st;
 
@@ -410,7 +420,7 @@ tn_status tnn_trainer_import(tn_trainer *t, const tn_params *params, int64_t ste
         return tnn_fail(app, TN_E_FORMAT, "a trainer after %lld steps", (long long)steps);
     for (size_t i = 0; i < t->slot_count; i++)
         for (size_t k = 0; k < t->state_count; k++)
-            if (state_take(app, &t->slots[i], k, params))
+            if (state_take(app, t, &t->slots[i], k, params))
                 return app->status;
     t->steps = steps;
     return TN_OK;

@@ -154,19 +154,25 @@ static void best_save(tn_app *app, tn_train *t)
     free(json);
 }
 
+/* What decides: the accuracy, or the first metric; else the loss. */
+static bool watches_loss(const tn_train *t)
+{
+    return t->early == TNN_EARLY_LOSS || (t->early == TNN_EARLY_NONE && t->fit && !tnn_fit_metrics(t->fit));
+}
+
 static bool is_better(const tn_train *t, double value, double than, double delta)
 {
     if (!isfinite(value))
         return false;
     if (!isfinite(than))
         return true;
-    return t->early == TNN_EARLY_LOSS ? value < than - delta : value > than + delta;
+    return watches_loss(t) ? value < than - delta : value > than + delta;
 }
 
 void tnn_watch_epoch(tn_train *t)
 {
     tn_app *app = t->object.app;
-    const double value = t->early == TNN_EARLY_LOSS ? t->valid_loss : t->valid_accuracy;
+    const double value = watches_loss(t) ? t->valid_loss : t->valid_accuracy;
 
     if (!t->valid || app->status)
         return;

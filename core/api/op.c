@@ -36,6 +36,7 @@ tn_status tn_op_count(tn_ctx *ctx, size_t *count)
 {
     if (!ctx || !count)
         return api_null(__func__, "ctx or count");
+    tni_opset_refresh(ctx->ops);
     *count = tni_opset_count(ctx->ops);
     return TN_OK;
 }

@@ -347,7 +347,9 @@ static int32_t kind_of(const tni_program *p, const tni_value *v)
         }
     if (v->place == TNI_PLACE_CONSTANT)
         return TN_VIEW_CONSTANT;
-    return v->place == TNI_PLACE_NONE || v->first == TNI_NONE ? TN_VIEW_UNUSED : TN_VIEW_ARENA;
+    if (v->place == TNI_PLACE_NONE || v->place == TNI_PLACE_SHAPE || v->first == TNI_NONE)
+        return TN_VIEW_UNUSED;
+    return TN_VIEW_ARENA;
 }
 
 /* Offsets count from the start of the kept part; the scratch part lies behind it. */

@@ -159,10 +159,10 @@ static tn_status gradient_make(higher *h)
     return tni_graph_infer(g, false);
 }
 
-/* Of what makes zeros, ones or a view, an input may count for its shape alone: what has it may be gone. */
+/* An input may count for its shape alone: what has it may be gone. */
 static bool only_shaped(const tni_gnode *node, uint32_t input)
 {
-    return !strcmp(node->def->op->name, "ones_like") || !strcmp(node->def->op->name, "zeros_like") ||
+    return tn_op_shape_only(node->def->op, node->input_count, input) ||
            (node->def->op->flags & TN_OP_VIEW && input > 0);
 }
 
@@ -247,15 +247,13 @@ static tn_status build(higher *h, tni_context *c)
 
 /* ---- arrays that know where they come from ------------------------------------------------------------- */
 
-static tn_status forward_array(const higher *h, uint32_t entry, tni_array **out)
+static tn_status forward_array(const higher *h, const tni_source *from, tni_array **out)
 {
-    const tni_source from = h->sources[entry];
-
-    if (from.kind == TNI_FROM_OUT)
-        return tni_tape_kept_output(&h->w, from.node, from.index, out);
-    if (from.kind == TNI_FROM_IN)
-        return tni_tape_kept_input(&h->w, from.node, from.index, out);
-    tni_array_retain(*out = *(tni_array **)tni_vec_at(&h->w.leaves, from.index));
+    if (from->kind == TNI_FROM_OUT)
+        return tni_tape_kept_output(&h->w, from->node, from->index, out);
+    if (from->kind == TNI_FROM_IN)
+        return tni_tape_kept_input(&h->w, from->node, from->index, out);
+    tni_array_retain(*out = *(tni_array **)tni_vec_at(&h->w.leaves, from->index));
     return TN_OK;
 }
 
@@ -263,7 +261,7 @@ static tn_status entry_array(const higher *h, uint32_t entry, tni_array **out)
 {
     if (!h->value[entry]) {
         const tn_status st = entry < h->forward_entries
-                                 ? forward_array(h, entry, &h->value[entry])
+                                 ? forward_array(h, &h->sources[entry], &h->value[entry])
                                  : tni_error(TN_E_INTERNAL, "a gradient reads an output that is hidden");
 
         if (st)
@@ -330,13 +328,19 @@ static tni_device *device_at(const higher *h, uint32_t entry)
     return tni_tape_output(tni_tape_at(&h->w, from->node), 0).device;
 }
 
-/* The shape of an entry, without memory. */
+/* The shape of an entry: an array that depends on what the entry does, and may have no memory. */
 static tn_status shaped_make(const higher *h, tni_device *d, uint32_t entry, tni_array **out)
 {
     const tn_shape *shape = &h->f.g->shapes[entry];
 
     if (entry >= h->forward_entries && !h->value[entry])
         return tni_error(TN_E_INTERNAL, "a gradient asks for the shape of an output that is hidden");
+    if (!d || d == device_at(h, entry)) {
+        if (!h->value[entry])
+            return forward_array(h, (const tni_source *)tni_vec_at(&h->f.origins, entry), out);
+        tni_array_retain(*out = h->value[entry]);
+        return TN_OK;
+    }
     return tni_array_create(h->w.ctx->space, d ? d : device_at(h, entry), h->f.g->dtypes[entry], shape->ndim,
                             shape->dim, "gradient", out);
 }

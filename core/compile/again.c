@@ -1,6 +1,7 @@
 /*
- * What a backward variant reads of its forward, where that keeps nothing: the lender's backward computes it
- * again (pass mirror), and so does the variant, by the same instructions.
+ * What a backward variant reads of its forward: values that this, its lender, keeps or has in arrays. Where
+ * it keeps nothing, the lender's backward computes them again (pass mirror), and so does the variant, by the
+ * same instructions.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,12 +29,15 @@ static tn_status like_add(const copier *k, uint32_t theirs, uint32_t *out)
     tni_value like = k->from->values[theirs];
     const uint64_t bytes = (uint64_t)(like.tensor.ndim > 0 ? like.tensor.ndim : 0) * sizeof(int64_t);
     int64_t *shape = tni_arena_alloc(k->c->p->memory, bytes + 1);
+    tn_status st;
 
     if (!shape)
         return TN_E_NOMEM;
     memcpy(shape, like.tensor.shape, bytes);
     like.tensor.shape = shape;
-    return tni_code_value_add(k->c, &like, out);
+    if (!(st = tni_code_value_add(k->c, &like, out)))
+        tni_code_window_like(k->c, *out, &like);
+    return st;
 }
 
 /* In the caller's array, which must be as the forward found it. */
@@ -54,6 +58,14 @@ static tn_status port_find(const copier *k, uint32_t theirs, uint32_t *out)
     tni_code_value(k->c, *out)->root = value;
     tni_code_value(k->c, *out)->delta = v->delta;
     return TN_OK;
+}
+
+void tni_code_lend(tni_value *v, const tni_value *theirs, const tni_value *root)
+{
+    v->place = TNI_PLACE_LENT;
+    v->arena = root->arena;
+    v->offset = root->offset + theirs->delta;
+    v->tensor.layout = theirs->tensor.layout;
 }
 
 static tn_status kept_find(const copier *k, uint32_t theirs, uint32_t *out)
@@ -80,6 +92,9 @@ static tn_status value_find(const copier *k, uint32_t theirs, uint32_t *out)
             tni_code_value(k->c, *known)->root = k->c->lent_of[v->again];
             tni_code_value(k->c, *known)->delta = v->delta;
         }
+    } else if (*known == TNI_NONE && v->place == TNI_PLACE_SHAPE) {
+        if (!(st = like_add(k, theirs, known)))
+            tni_code_value(k->c, *known)->place = TNI_PLACE_SHAPE;
     } else if (*known == TNI_NONE) {
         st = v->place == TNI_PLACE_PORT ? port_find(k, theirs, known) : kept_find(k, theirs, known);
     } else {
@@ -157,7 +172,7 @@ static tn_status makers_copy(copier *k, uint32_t theirs)
     return st;
 }
 
-tn_status tni_code_lent_again(tni_code *c, uint32_t theirs, uint32_t value)
+static tn_status lent_again(tni_code *c, uint32_t theirs, uint32_t value)
 {
     const tni_value *v = &c->spec->lender->values[theirs];
     copier k = {.c = c, .from = c->spec->lender};
@@ -173,7 +188,40 @@ tn_status tni_code_lent_again(tni_code *c, uint32_t theirs, uint32_t value)
         tni_code_value(c, value)->root = c->lent_of[v->again];
         tni_code_value(c, value)->delta = v->delta;
         tni_code_value(c, value)->tensor.layout = v->tensor.layout;
+        tni_code_window_like(c, value, v);
     }
     tni_vec_fini(&k.list);
     return st;
+}
+
+/* The array that stood at the lender's port: of another shape, where the value is a view of it. */
+static tn_status lent_port_add(tni_code *c, const tni_port *theirs, uint32_t value)
+{
+    tn_status st = tni_code_port_add(c, theirs->kind, theirs->index, value, TN_MODE_WRITE);
+
+    if (!st)
+        ((tni_port *)tni_vec_at(&c->ports, c->ports.count - 1))->shape = theirs->shape;
+    return st;
+}
+
+/* Something computed by the lender: in its kept bytes, in an array that its caller gave, or again here. */
+tn_status tni_code_lent(tni_code *c, uint32_t entry)
+{
+    const tni_program *from = c->spec->lender;
+    const uint32_t number = from->value_of[entry];
+    const tni_value *theirs = &from->values[number], *root = &from->values[theirs->root];
+    tni_value *v = tni_code_value(c, c->value_of[entry]);
+
+    if (theirs->again != TNI_NONE)
+        return lent_again(c, number, c->value_of[entry]);
+    if (tni_value_crosses(from, number) &&
+        tni_is_row_major(v->tensor.ndim, v->tensor.shape, theirs->tensor.stride)) {
+        tni_code_lend(v, theirs, root);
+        return TN_OK;
+    }
+    v->tensor.layout = theirs->tensor.layout;
+    if (root->place == TNI_PLACE_PORT && !(theirs->flags & TNI_VALUE_WINDOW))
+        return lent_port_add(c, &from->ports[root->port], c->value_of[entry]);
+    return tni_error(TN_E_INTERNAL, "a backward pass reads node \"%.200s\", which its forward did not keep",
+                     from->graph->nodes[from->graph->entry_node[entry]].name);
 }

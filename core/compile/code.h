@@ -25,6 +25,7 @@ typedef struct tni_code {
     uint32_t *border_of; /* per entry: the first one, and 1; NULL: the program has one device */
     uint32_t *lent_of;   /* per value of the lender that is met where something is computed again: the value
                             here; NULL: nothing is */
+    uint32_t *shape_of;      /* per entry: the value that stands for its shape, and 1; NULL: none does */
     uint32_t *gradient_port; /* per gradient of the spec: its port if it is there already; TNI_NONE */
     uint32_t rewrites;       /* that the pass under way made */
     bool layouts;            /* kernels may ask for private layouts: pass layout follows */
@@ -57,6 +58,14 @@ static inline uint64_t tni_value_bytes(const tni_value *v) /* of memory */
     return v->tensor.layout ? v->tensor.layout->memory_bytes : v->tensor.bytes;
 }
 
+/* Row-major without gaps: any kernel reads it. */
+static inline bool tni_code_dense(const tni_code *c, uint32_t value)
+{
+    const tn_tensor *t = &tni_code_value(c, value)->tensor;
+
+    return t->ndim < 0 || tni_is_row_major(t->ndim, t->shape, t->stride);
+}
+
 static inline tni_device *tni_code_device(const tni_code *c, const tni_instruction *in)
 {
     return in->device ? in->device : c->spec->device;
@@ -69,6 +78,8 @@ static inline uint32_t tni_code_root(const tni_code *c, uint32_t value)
 
 /* A value like `like` (type, device) with memory of its own. */
 tn_status tni_code_value_add(tni_code *c, const tni_value *like, uint32_t *out);
+/* A window has the strides of the one that it is like. */
+void tni_code_window_like(const tni_code *c, uint32_t value, const tni_value *like);
 /* A block of bytes for kernels. */
 tn_status tni_code_block_add(tni_code *c, tni_device *d, uint64_t bytes, uint32_t *out);
 /* The value lies in an array at a new port. */
@@ -81,10 +92,10 @@ tn_status tni_code_lower(tni_code *c);
 /* An operand that nothing here computes, itself or through views, becomes a port when it is first met, or is
  * lent. */
 tn_status tni_code_outside(tni_code *c, uint32_t operand);
+/* again.c: an entry that the lender computed: in its kept bytes, in an array that its caller gave, or again
+ * here, in the code so far. */
+tn_status tni_code_lent(tni_code *c, uint32_t entry);
 void tni_code_lend(tni_value *v, const tni_value *theirs, const tni_value *root);
-/* again.c: `value` gets, in the code so far, what the lender's backward computes in place of its value
- * `theirs`. */
-tn_status tni_code_lent_again(tni_code *c, uint32_t theirs, uint32_t value);
 /* pass_mirror.c: an instruction of forward for backward, without operands: the same kernel, the same draw. */
 tn_status tni_code_again(tni_code *c, const tni_instruction *of, tni_instruction *out);
 
@@ -103,6 +114,9 @@ tn_status tni_code_prepare(tni_code *c, tni_instruction *in, const uint32_t *ope
 tn_status tni_code_servable(tni_code *c, const tni_instruction *in, const uint32_t *operands,
                             const uint8_t *modes);
 void tni_instruction_fini(tni_instruction *in);
+/* The kernel that serves instruction `index` as its operands are now; the instruction keeps the one it has.
+ */
+tn_status tni_code_choose(tni_code *c, uint32_t index, tni_prepared **out);
 
 /* edit.c: a new list of instructions from the old one. */
 typedef struct tni_edit {

@@ -45,6 +45,17 @@ tn_status tni_code_value_add(tni_code *c, const tni_value *like, uint32_t *out)
     return TN_OK;
 }
 
+void tni_code_window_like(const tni_code *c, uint32_t value, const tni_value *like)
+{
+    tni_value *v = tni_code_value(c, value);
+
+    if (!(like->flags & TNI_VALUE_WINDOW))
+        return;
+    v->flags |= TNI_VALUE_WINDOW;
+    for (int32_t d = 0; d < v->tensor.ndim; d++)
+        ((int64_t *)v->tensor.stride)[d] = like->tensor.stride[d];
+}
+
 tn_status tni_code_block_add(tni_code *c, tni_device *d, uint64_t bytes, uint32_t *out)
 {
     int64_t *shape = tni_arena_alloc(c->p->memory, sizeof *shape);
@@ -189,45 +200,6 @@ static tn_status first_ports_add(tni_code *c)
     return st;
 }
 
-/* The array that stood at the lender's port: of another shape, where the value is a view of it. */
-static tn_status lent_port_add(tni_code *c, const tni_port *theirs, uint32_t value)
-{
-    tn_status st = tni_code_port_add(c, theirs->kind, theirs->index, value, TN_MODE_WRITE);
-
-    if (!st)
-        ((tni_port *)tni_vec_at(&c->ports, c->ports.count - 1))->shape = theirs->shape;
-    return st;
-}
-
-void tni_code_lend(tni_value *v, const tni_value *theirs, const tni_value *root)
-{
-    v->place = TNI_PLACE_LENT;
-    v->arena = root->arena;
-    v->offset = root->offset + theirs->delta;
-    v->tensor.layout = theirs->tensor.layout;
-}
-
-/* Something computed by the lender: in its kept bytes, in an array that its caller gave, or again here. */
-static tn_status lent_add(tni_code *c, uint32_t entry)
-{
-    const tni_program *from = c->spec->lender;
-    const uint32_t number = from->value_of[entry];
-    const tni_value *theirs = &from->values[number], *root = &from->values[theirs->root];
-    tni_value *v = tni_code_value(c, c->value_of[entry]);
-
-    if (theirs->again != TNI_NONE)
-        return tni_code_lent_again(c, number, c->value_of[entry]);
-    if (tni_value_crosses(from, number)) {
-        tni_code_lend(v, theirs, root);
-        return TN_OK;
-    }
-    v->tensor.layout = theirs->tensor.layout;
-    if (root->place == TNI_PLACE_PORT)
-        return lent_port_add(c, &from->ports[root->port], c->value_of[entry]);
-    return tni_error(TN_E_INTERNAL, "a backward pass reads node \"%.200s\", which its forward did not keep",
-                     from->graph->nodes[from->graph->entry_node[entry]].name);
-}
-
 /* The old value of a gradient lies where the new one will be written. */
 static tn_status old_add(tni_code *c, uint32_t gradient, uint32_t value)
 {
@@ -265,7 +237,7 @@ tn_status tni_code_outside(tni_code *c, uint32_t operand)
                                  TN_MODE_WRITE);
     if (g->nodes[node].flags & TNI_GNODE_OLD_GRADIENT)
         return old_add(c, c->spec->head_of[g->nodes[node].variable], value);
-    return c->spec->lender ? lent_add(c, entry)
+    return c->spec->lender ? tni_code_lent(c, entry)
                            : tni_code_port_add(c, TNI_PORT_ENTRY, entry, value, TN_MODE_WRITE);
 }
 
@@ -403,6 +375,27 @@ static bool mutates(const tni_code *c, const tni_opdef *def)
     return !(def->op->flags & TN_OP_MUTATES_TRAINING) || c->spec->flags & TN_NODE_TRAIN;
 }
 
+/* A value without memory, for kernels that read the shape of an entry and nothing else. */
+static tn_status shape_value(tni_code *c, uint32_t entry, tni_device *d, uint32_t *out)
+{
+    const uint32_t known = c->shape_of ? c->shape_of[entry] : 0;
+    tni_value like = *tni_code_value(c, c->value_of[entry]);
+    tn_status st;
+
+    *out = known - 1;
+    if (known && tni_code_value(c, *out)->device == d)
+        return TN_OK;
+    if (!c->shape_of && !(c->shape_of = tni_calloc(c->p->graph->entry_count + 1u, sizeof *c->shape_of)))
+        return TN_E_NOMEM;
+    like.device = d;
+    like.tensor.device = d->index;
+    if ((st = tni_code_value_add(c, &like, out)))
+        return st;
+    tni_code_value(c, *out)->place = TNI_PLACE_SHAPE;
+    c->shape_of[entry] = *out + 1;
+    return TN_OK;
+}
+
 /* The values that an instruction reads, where it runs; a copy of the core's takes its own. */
 static tn_status inputs_find(tni_code *c, const tni_instruction *in, const tni_gnode *node, uint32_t *from)
 {
@@ -411,6 +404,11 @@ static tn_status inputs_find(tni_code *c, const tni_instruction *in, const tni_g
     for (uint32_t i = 0; !st && i < node->input_count; i++) {
         const uint32_t entry = tni_graph_input(c->p->graph, node, i), value = c->value_of[entry];
 
+        if (in->kind == TN_EXEC_KERNEL && tn_op_shape_only(in->def->op, node->input_count, i) &&
+            tn_shape_known(&c->p->graph->shapes[entry])) {
+            st = shape_value(c, entry, tni_code_device(c, in), &from[i]);
+            continue;
+        }
         st = value_on(c, entry,
                       in->kind == TN_EXEC_COPY ? tni_code_value(c, value)->device : tni_code_device(c, in),
                       in->node, &from[i]);

@@ -48,7 +48,8 @@ static bool may_move(const finder *f, const tni_instruction *in)
         in->prepared->plan.flags & TN_PLAN_RESIZES)
         return false;
     for (uint32_t k = 0; k < in->in_count; k++)
-        if (!f->constant[tni_code_root(f->c, operand[k])])
+        if (!f->constant[tni_code_root(f->c, operand[k])] &&
+            tni_code_value(f->c, operand[k])->place != TNI_PLACE_SHAPE)
             return false;
     for (uint32_t o = 0; o < in->out_count; o++) {
         const uint32_t value = operand[in->in_count + o];

@@ -38,6 +38,16 @@ static uint32_t top_of(const tni_code *c, uint32_t value)
     return root;
 }
 
+/* It is all that lies in its memory, element by element in the order of a result. */
+static bool whole(const tni_code *c, uint32_t value)
+{
+    const tni_value *v = tni_code_value(c, value);
+
+    return !(v->flags & TNI_VALUE_WINDOW) ||
+           (!v->delta && tni_code_dense(c, value) &&
+            v->tensor.bytes == tni_code_value(c, tni_code_root(c, value))->tensor.bytes);
+}
+
 /* May output `out` of instruction `at` take over the memory of its input `in`? */
 static bool may_share(const tni_code *c, uint32_t at, uint32_t in, uint32_t out)
 {
@@ -53,11 +63,11 @@ static bool may_share(const tni_code *c, uint32_t at, uint32_t in, uint32_t out)
         tni_instruction_phase(code) != TNI_ONCE)
         return false; /* the next call reads it again */
     if (source->last != at || target->first != at || tni_value_bytes(source) != tni_value_bytes(target) ||
-        source->device != target->device)
+        source->device != target->device || !whole(c, operand[in]))
         return false;
     for (uint32_t k = 0; k < code->in_count + code->out_count; k++)
         if (k != in && k != code->in_count + out && top_of(c, operand[k]) == from &&
-            !(k < code->in_count && code->def->op->flags & TN_OP_POINTWISE))
+            !(k < code->in_count && code->def->op->flags & TN_OP_POINTWISE && whole(c, operand[k])))
             return false;
     return true;
 }

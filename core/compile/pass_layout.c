@@ -100,6 +100,11 @@ static tn_status instruction_place(placer *p, uint32_t index)
 
         if (tni_code_value(c, value)->tensor.layout == wanted(&in, k))
             continue;
+        if (tni_code_value(c, value)->place == TNI_PLACE_SHAPE) {
+            if (!(st = like_add(c, value, wanted(&in, k), &operands[k])))
+                tni_code_value(c, operands[k])->place = TNI_PLACE_SHAPE;
+            continue;
+        }
         st = k < in.in_count ? brought(p, index, value, wanted(&in, k), &operands[k])
                              : like_add(c, value, wanted(&in, k), &operands[k]);
     }

@@ -231,6 +231,7 @@ static tn_status operand_find(mirror *m, uint32_t operand, uint32_t *out)
         return TN_OK;
     if ((st = tni_code_value_add(m->c, &like, out)))
         return st;
+    tni_code_window_like(m->c, *out, &like);
     made = tni_code_value(m->c, *out);
     made->root = made->again = tni_code_value(m->c, root)->again;
     made->delta = like.delta;

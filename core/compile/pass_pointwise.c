@@ -109,7 +109,7 @@ static bool operand_plain(const fuser *f, uint32_t value)
     const tni_value *root = tni_code_value(f->c, tni_code_root(f->c, value));
     const tni_port *port = root->place == TNI_PLACE_PORT ? tni_vec_at(&f->c->ports, root->port) : NULL;
 
-    return !f->written[root->root] && dense(f, value) &&
+    return !f->written[root->root] && dense(f, value) && root->place != TNI_PLACE_SHAPE &&
            !(port && port->kind == TNI_PORT_GRADIENT && root->def == TNI_NONE);
 }
 
@@ -411,6 +411,8 @@ static tn_status group_ask(fuser *f, group *g)
         return st;
     st = tni_code_prepare(f->c, &g->made, g->operands, g->modes);
     g->served = !st && g->made.prepared->plugin == plugin && g->made.workspace == TNI_NONE;
+    for (uint32_t i = 0; i < g->made.in_count && g->served; i++)
+        g->served = !g->made.prepared->dense || tni_code_dense(f->c, g->operands[i]);
     for (uint32_t o = 0; o < g->made.out_count && g->served; o++)
         g->served = g->modes[g->made.in_count + o] != TN_MODE_ADD || g->made.prepared->adds;
     if (st == TN_E_UNSUPPORTED) {

@@ -174,6 +174,16 @@ tn_status tni_code_servable(tni_code *c, const tni_instruction *in, const uint32
     return st;
 }
 
+tn_status tni_code_choose(tni_code *c, uint32_t index, tni_prepared **out)
+{
+    tni_instruction asked = *tni_code_at(c, index);
+    const tn_status st = kernel_find(c, &asked, tni_code_operands(c, &asked), tni_code_modes(c, &asked),
+                                     forward_of(c, &asked).prepared);
+
+    *out = st ? NULL : asked.prepared;
+    return st;
+}
+
 /* A call of one operator: what is not row-major comes to a kernel that takes dense tensors as a dense one,
  * and so does what is copied to the host for it. */
 static void operands_densify(const tni_code *c, const tni_instruction *in)

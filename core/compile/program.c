@@ -137,6 +137,7 @@ static void code_finish(tni_code *c)
     p->code_of = c->code_of;
     tni_free(c->gradient_port);
     tni_free(c->border_of);
+    tni_free(c->shape_of);
     tni_free(c->lent_of);
     p->borders = c->borders.data;
     p->border_count = (uint32_t)c->borders.count;

@@ -28,6 +28,7 @@ typedef struct tni_prepared tni_prepared;
 #define TNI_PLACE_SCRATCH 3u  /* in the scratch part: one run of one phase */
 #define TNI_PLACE_LENT 4u     /* in the kept part of the lender's arena (backward variants) */
 #define TNI_PLACE_CONSTANT 5u /* in the constant part, which all frames share: made by phase ONCE */
+#define TNI_PLACE_SHAPE 6u    /* nowhere: its shape alone is read (tn_op.shapes_only) */
 
 typedef struct tni_value {
     tn_tensor tensor; /* shape, stride, dtype, layout, bytes; no data */
@@ -45,6 +46,8 @@ typedef struct tni_value {
     uint64_t offset; /* of a root: bytes from the start of its part of the arena */
 } tni_value;
 #define TNI_VALUE_BLOCK 1u /* bytes that kernels alone understand: a workspace, a saved block */
+#define TNI_VALUE_WINDOW                                                                                     \
+    2u /* of a root: with an offset, with strides; no instruction makes it (pass views) */
 
 /* What stands at a port. */
 #define TNI_PORT_INPUT 0u         /* variable `index` of the graph */

@@ -42,13 +42,24 @@ tn_status tni_guess_ns(const tni_request *r, uint64_t *ns);
 /* moving.c: why this kernel, just prepared, is none for the copy that asks; NULL: it is, or no copy asks. */
 const char *tni_moves_not(const tni_request *r, const tni_prepared *p);
 
+/* layouts.c */
+typedef struct tni_layouts tni_layouts;
+tn_status tni_layouts_create(tni_layouts **out);
+void tni_layouts_destroy(tni_layouts *s); /* NULL is fine */
+/* May the kernel ask for some? When too many were asked for, kernels are told so before, and plan for dense
+ * tensors. */
+bool tni_layouts_given(tni_layouts *s, const tni_request *r, const tni_candidate *c);
+/* What a plan asked for: copied, so that it outlives the plan. Text: why it cannot be given. */
+const char *tni_layouts_take(tni_layouts *s, const tni_request *r, tni_prepared *p, tn_status *st);
+
 /* select.c */
 tni_registry *tni_selector_plugins(const tni_selector *s);
+tni_layouts *tni_selector_layouts(const tni_selector *s);
 /* "plugin" or "plugin/kernel" of [kernel] Op@device; "" if the operator is not pinned. */
 const char *tni_pin_of(const tni_selector *s, const tni_request *r);
 /* The candidates of the request's operator and device type (tni_ranked), best first. */
 tn_status tni_ranked_list(tni_selector *s, const tni_request *r, tni_vec *out);
-/* `measure`: the kernel may measure, where it may at all; false: its plan is only looked at. */
+/* prepare.c. `measure`: the kernel may measure, where it may at all; false: its plan is only looked at. */
 tn_status tni_candidate_prepare(tni_selector *s, const tni_request *r, const tni_candidate *c, bool measure,
                                 tni_prepared **out, tn_err *err);
 

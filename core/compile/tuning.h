@@ -25,6 +25,7 @@ void tni_tuning_store_put(tni_tuning_store *s, const tni_str *key, const void *b
 /* ---- tuning.c ------------------------------------------------------------------------------------------ */
 
 typedef struct tni_tuning tni_tuning; /* of a selector */
+tni_tuning *tni_selector_tuning(const tni_selector *s);
 tn_status tni_tuning_create(const tni_options *options, const tni_log *log, tni_tuning **out);
 void tni_tuning_destroy(tni_tuning *t);
 

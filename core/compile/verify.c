@@ -17,6 +17,18 @@ static tn_status broken(const checker *k, uint32_t at, const char *what)
     return tni_error(TN_E_INTERNAL, "program after pass %s: %u: %s", k->after, at, what);
 }
 
+/* Bytes from the first element to behind the last one. */
+static uint64_t extent_of(const tn_tensor *t)
+{
+    int64_t last = 0;
+
+    if (!tn_tensor_count(t) || tni_is_row_major(t->ndim, t->shape, t->stride))
+        return t->bytes;
+    for (int32_t d = 0; d < t->ndim; d++)
+        last += (t->shape[d] - 1) * t->stride[d];
+    return tn_dtype_size(t->dtype, (uint64_t)last + 1);
+}
+
 static tn_status values_check(const checker *k)
 {
     const tni_code *c = k->c;
@@ -29,7 +41,7 @@ static tn_status values_check(const checker *k)
         root = tni_code_value(c, value->root);
         if (root->root != value->root)
             return broken(k, v, "the root of a value lies in another one");
-        if (value->tensor.ndim >= 0 && value->delta + value->tensor.bytes > root->tensor.bytes)
+        if (value->tensor.ndim >= 0 && value->delta + extent_of(&value->tensor) > root->tensor.bytes)
             return broken(k, v, "a value is larger than what it lies in");
         if (value->def != TNI_NONE && value->def >= c->code.count)
             return broken(k, v, "a value is made by an instruction that does not exist");
@@ -78,6 +90,22 @@ static tn_status code_check(const checker *k)
                 tni_code_value(c, value->root)->place != TNI_PLACE_PORT)
                 return broken(k, i, "an operand is read before it is made");
         }
+    }
+    return TN_OK;
+}
+
+/* In a net nobody makes dense what a kernel wants dense. */
+static tn_status strides_check(const checker *k)
+{
+    const tni_code *c = k->c;
+
+    for (uint32_t i = 0; c->p->graph && i < c->code.count; i++) {
+        const tni_instruction *in = tni_code_at(c, i);
+
+        for (uint32_t o = 0; in->prepared && o < in->in_count; o++)
+            if (!tni_code_dense(c, tni_code_operands(c, in)[o]) &&
+                !(in->prepared->kernel->flags & TN_KERNEL_STRIDED))
+                return broken(k, i, "a kernel that takes dense tensors gets one with strides");
     }
     return TN_OK;
 }
@@ -177,7 +205,8 @@ tn_status tni_code_verify(const tni_code *c, const char *after)
     const checker k = {c, after};
     tn_status st;
 
-    if ((st = values_check(&k)) || (st = ports_check(&k)) || (st = code_check(&k)))
+    if ((st = values_check(&k)) || (st = ports_check(&k)) || (st = code_check(&k)) ||
+        (st = strides_check(&k)))
         return st;
     if (c->laid_out && (st = layouts_check(&k)))
         return st;

@@ -76,9 +76,8 @@ static tn_status absent_tell(tni_selector *s, const tni_request *r, tni_choice *
     for (size_t i = 0; (p = tni_registry_at(plugins, i)) && !st; i++) {
         tni_choice_line line = {.plugin = p, .prefer = INT32_MAX};
 
-        if (!tni_plugin_unusable(p) ||
-            (!tni_note_provides(&p->note, "kernels", r->device->kernels_type) &&
-             !tni_note_provides(&p->note, "kernels", r->device->type)))
+        if (!tni_plugin_unusable(p) || (!tni_note_provides(&p->note, "kernels", r->device->kernels_type) &&
+                                        !tni_note_provides(&p->note, "kernels", r->device->type)))
             continue;
         *unlisted += p->code == 0;
         if (p->code)
@@ -131,7 +130,7 @@ static int32_t rule_of(const tni_choice *c, size_t candidates, uint32_t unlisted
 
 tn_status tni_select_why(tni_selector *s, const tni_request *r, bool ask, tni_choice *out)
 {
-    uint32_t unlisted = 0;
+    uint32_t unlisted = 0, bodies = 0, prompt;
     tni_choice c = {.chosen = TNI_NONE};
     tni_vec list;
     tn_status st;
@@ -139,9 +138,12 @@ tn_status tni_select_why(tni_selector *s, const tni_request *r, bool ask, tni_ch
     tni_vec_init(&list, sizeof(tni_ranked), TN_KERNELS_MAX);
     tni_vec_init(&c.lines, sizeof(tni_choice_line), TN_KERNELS_MAX + TN_PLUGINS_MAX);
     if ((st = tni_ranked_list(s, r, &list)) || (st = candidates_tell(s, r, ask, &list, &c)) ||
-        (st = absent_tell(s, r, &c, &unlisted)))
+        (st = absent_tell(s, r, &c, &unlisted)) ||
+        (st = tni_body_count(s, r->def, r->device, &bodies, &prompt)))
         goto cleanup;
     c.rule = rule_of(&c, list.count, unlisted);
+    if (c.rule == TN_RULE_NONE && bodies)
+        c.rule = TN_RULE_BODY;
     *out = c;
     c = (tni_choice){0};
 

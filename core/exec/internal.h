@@ -115,9 +115,10 @@ void tni_signature_clear(tni_exec *x);
 /* sparse.c: what the calls of a signature with sparse operands, whose kernel is chosen, cannot be. */
 tn_status tni_sparse_serves(const tni_signature *s);
 
-/* Bits of arrays that a gradient function reads, found by a dry run. */
-tn_status tni_gradient_needs(const tni_opdef *def, const tni_attrs *attrs, uint32_t in_count,
-                             uint32_t out_count, uint64_t *need_in, uint64_t *need_out);
+/* Bits of arrays that a gradient function reads, found by a dry run. `sized`: all shapes are known, so that
+ * nobody needs an array for its shape. */
+tn_status tni_gradient_needs(tni_opset *ops, bool sized, const tni_opdef *def, const tni_attrs *attrs,
+                             uint32_t in_count, uint32_t out_count, uint64_t *need_in, uint64_t *need_out);
 
 /* ---- cached.c ----------------------------------------------------------------------------------------- */
 

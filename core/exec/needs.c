@@ -1,13 +1,16 @@
 /*
- * Which arrays a gradient reads: its function is run once on edges that only count. Head gradients of nodes
- * with several outputs may be missing later and are then made of zeros in the shape of the output, so those
- * outputs count as read too.
+ * Which arrays a gradient reads: its function is run once on edges that only count. Where only the shape of
+ * one is read (tn_op.shapes_only), the signature of the call knows it. While that does not know the shapes of
+ * outputs, arrays have to tell them: also for head gradients of nodes with several outputs, which may be
+ * missing later and are then zeros in the shape of the output.
  */
 #include "exec/internal.h"
 
 typedef struct dry_run {
     tn_grad grad;
     uint64_t in, out;
+    tni_opset *ops;
+    bool sized;
     char input, output, head, made; /* their addresses tell the kinds of edges apart */
 } dry_run;
 
@@ -44,7 +47,7 @@ static void dry_count(dry_run *d, tn_edge e)
 
     if (e.node == &d->input)
         d->in |= bit;
-    else if (e.node == &d->output || (e.node == &d->head && d->grad.out_count > 1))
+    else if (e.node == &d->output || (e.node == &d->head && d->grad.out_count > 1 && !d->sized))
         d->out |= bit;
 }
 
@@ -52,8 +55,16 @@ static tn_status dry_emit(tn_grad *g, const tn_emit *e, tn_edge *out)
 {
     dry_run *d = g->self;
 
+    const tni_opdef *def = NULL;
+    const tn_status st = d->sized ? tni_opset_find(d->ops, e->op, &def) : TN_OK;
+
+    if (st == TN_E_NOMEM)
+        return st;
+    if (st) /* an error only if somebody asks for the gradient */
+        tni_error_clear();
     for (uint32_t i = 0; i < e->in_count; i++)
-        dry_count(d, e->in[i]);
+        if (!def || !tn_op_shape_only(def->op, e->in_count, i))
+            dry_count(d, e->in[i]);
     *out = edge_of(&d->made, 0);
     return TN_OK;
 }
@@ -75,11 +86,11 @@ static const tn_grad_ops dry_ops = {
     .set = dry_set,
 };
 
-tn_status tni_gradient_needs(const tni_opdef *def, const tni_attrs *attrs, uint32_t in_count,
-                             uint32_t out_count, uint64_t *need_in, uint64_t *need_out)
+tn_status tni_gradient_needs(tni_opset *ops, bool sized, const tni_opdef *def, const tni_attrs *attrs,
+                             uint32_t in_count, uint32_t out_count, uint64_t *need_in, uint64_t *need_out)
 {
     tn_err err = {0};
-    dry_run d = {.in = 0};
+    dry_run d = {.ops = ops, .sized = sized};
     tn_status st;
 
     *need_in = *need_out = 0;

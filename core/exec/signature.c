@@ -284,6 +284,15 @@ static tn_status storages_take(const tni_call_key *k, const infer_room *r, tni_s
     return TN_OK;
 }
 
+static bool outputs_sized(const tni_signature *s)
+{
+    bool known = true;
+
+    for (uint32_t i = 0; i < s->out_count && known; i++)
+        known = tn_shape_known(&s->out_shape[i]);
+    return known;
+}
+
 static tn_status signature_infer(const tni_call_key *k, tni_signature *s)
 {
     infer_room r = {0};
@@ -444,7 +453,8 @@ static tn_status signature_create(tni_context *c, const tni_call_key *k, tni_sig
     s->view = (k->def->op->flags & TN_OP_VIEW) != 0;
     if ((st = signature_infer(k, s)) ||
         (!s->view && !tni_copies(s->def) && (st = signature_prepare(c, k, s))) ||
-        (st = tni_gradient_needs(k->def, k->attrs, s->in_count, s->out_count, s->need_in, s->need_out)))
+        (st = tni_gradient_needs(c->ops, outputs_sized(s), k->def, k->attrs, s->in_count, s->out_count,
+                                 s->need_in, s->need_out)))
         goto cleanup;
     s->short_way = short_way(c, s);
     *out = s;

@@ -246,6 +246,8 @@ static bool intact(const unroll *u, uint32_t entry)
     while (is_view(u, entry))
         entry = tni_graph_input(u->g, &u->g->nodes[u->g->entry_node[entry]], 0);
     value = &p->values[p->value_of[entry]];
+    if (value->flags & TNI_VALUE_WINDOW)
+        value = &p->values[value->root];
     return u->last[value->root] == (value->def == TNI_NONE ? 0 : value->def + 1);
 }
 
@@ -276,6 +278,10 @@ static tn_status value_find(unroll *u, uint32_t entry)
 
     if (u->value[entry] || !u->needed[entry] || (v->again == TNI_NONE && !intact(u, entry)))
         return TN_OK;
+    if (v->flags & TNI_VALUE_WINDOW && v->again == TNI_NONE &&
+        (root->place == TNI_PLACE_PORT ||
+         !tni_is_row_major(v->tensor.ndim, v->tensor.shape, v->tensor.stride)))
+        return TN_OK; /* backward reads no such window */
     if (v->again != TNI_NONE || tni_value_crosses(p, p->value_of[entry]))
         u->kept[u->kept_count++] = entry;
     if (root->place != TNI_PLACE_PORT || v->delta || !(a = port_array(u, &p->ports[root->port])))

@@ -379,10 +379,14 @@ tn_status tni_tape_walk_init(tni_tape_walk *w, tni_context *c)
 
 /* ---- what nodes keep --------------------------------------------------------------------------------- */
 
-/* The data of `a` as the output that `e` names; NULL: a constant. */
-static tn_status with_entry(tni_array *a, tni_tape_entry *e, tni_array **out)
+/* The data of `a` as the output that `e` names; NULL: a constant. Data that was not kept: its shape, without
+ * memory. */
+static tn_status with_entry(const tni_tape_walk *w, tni_array *a, const tni_tape_like *like,
+                            tni_tape_entry *e, tni_array **out)
 {
-    const tn_status st = tni_array_detach(a, out);
+    const tn_status st = a ? tni_array_detach(a, out)
+                           : tni_array_create(w->ctx->space, like->device, like->dtype, like->ndim,
+                                              like->shape, "gradient", out);
 
     if (!st && e)
         tni_tape_attach(*out, e);
@@ -392,9 +396,10 @@ static tn_status with_entry(tni_array *a, tni_tape_entry *e, tni_array **out)
 tn_status tni_tape_kept_input(const tni_tape_walk *w, uint32_t node, uint32_t i, tni_array **out)
 {
     const tni_tape_node *n = node_at(w, node);
+    const tni_tape_like like = tni_tape_input(&n->call, i);
 
     if (!n->call.leaves[i])
-        return with_entry(n->call.in[i], n->in_entries[i], out);
+        return with_entry(w, n->call.in[i], &like, n->in_entries[i], out);
     tni_array_retain(*out = n->call.leaves[i]);
     return TN_OK;
 }
@@ -402,6 +407,7 @@ tn_status tni_tape_kept_input(const tni_tape_walk *w, uint32_t node, uint32_t i,
 tn_status tni_tape_kept_output(const tni_tape_walk *w, uint32_t node, uint32_t i, tni_array **out)
 {
     const tni_tape_node *n = node_at(w, node);
+    const tni_tape_like like = tni_tape_output(&n->call, i);
 
-    return with_entry(n->call.out[i], &n->entries[i], out);
+    return with_entry(w, n->call.out[i], &like, &n->entries[i], out);
 }

@@ -170,8 +170,9 @@ static tn_status node_failed(const inference *x, uint32_t node, tn_status st)
         tni_str_add(&text, i ? ", " : "");
         entry_describe(x, tni_graph_input(x->g, n, i), &text);
     }
-    st = tni_error(st, "node \"%.80s\": %.240s; it has %.150s%s", n->name, err.message,
-                   text.text ? text.text : "no inputs", n->input_count > 6 ? ", ..." : "");
+    st = tni_error(st, "%s%.80s%s%.240s; it has %.150s%s", *n->name ? "node \"" : "", n->name,
+                   *n->name ? "\": " : "", err.message, text.text ? text.text : "no inputs",
+                   n->input_count > 6 ? ", ..." : "");
     tni_str_fini(&text);
     return st;
 }

@@ -1,8 +1,10 @@
-/* What operators of two operands share: families elemwise (equal shapes), broadcast and numpy. */
+/* What operators of two operands share: families elemwise (equal shapes), broadcast, scalar and numpy. */
 #ifndef TN_OP_BINARY_H
 #define TN_OP_BINARY_H
 
 #include "op/infer_help.h"
+
+extern const tn_attr_def tni_scalar_attrs[]; /* scalar.c: of an array and a number */
 
 /* Gradients, behind "composed: ", "broadcast: " or "numpy: "; y: the name of the output. */
 #define TNI_GRAD_add(y) "lhs = dy ; rhs = dy"

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "op/attr_type.h"
+#include "op/expr.h"
 
 #define TEXT_MAX 4096u
 #define DEPTH_MAX 32u
@@ -34,38 +35,13 @@ typedef struct parser {
     tn_status st; /* the first failure; then nothing is read any more */
 } parser;
 
-/* Operations of two operands: as written, of two arrays, of an array and a number, of a number and an array.
- */
-typedef struct pair {
-    const char *word, *op, *scalar, *reversed;
-} pair;
-static const pair comparisons[] = {
-    /* longer ones first */
-    {"<=", "_lesser_equal", "_lesser_equal_scalar", "_greater_equal_scalar"},
-    {">=", "_greater_equal", "_greater_equal_scalar", "_lesser_equal_scalar"},
-    {"==", "_equal", "_equal_scalar", "_equal_scalar"},
-    {"!=", "_not_equal", "_not_equal_scalar", "_not_equal_scalar"},
-    {"<", "_lesser", "_lesser_scalar", "_greater_scalar"},
-    {">", "_greater", "_greater_scalar", "_lesser_scalar"},
-    {NULL, NULL, NULL, NULL},
-};
-static const pair sums[] = {
-    {"+", "elemwise_add", "_plus_scalar", "_plus_scalar"},
-    {"-", "elemwise_sub", "_minus_scalar", "_rminus_scalar"},
-    {NULL, NULL, NULL, NULL},
-};
-static const pair products[] = {
-    {"*", "elemwise_mul", "_mul_scalar", "_mul_scalar"},
-    {"/", "elemwise_div", "_div_scalar", "_rdiv_scalar"},
-    {NULL, NULL, NULL, NULL},
-};
-static const pair functions[] = {
-    {"maximum", "_maximum", "_maximum_scalar", "_maximum_scalar"},
-    {"minimum", "_minimum", "_minimum_scalar", "_minimum_scalar"},
-    {"power", "_power", "_power_scalar", "_rpower_scalar"},
-    {"hypot", "_hypot", "_hypot_scalar", "_hypot_scalar"},
-    {"mod", "_mod", "_mod_scalar", "_rmod_scalar"},
-    {NULL, NULL, NULL, NULL},
+/* Signs that are words. */
+static const tni_sign functions[] = {
+    {"maximum", 0, "maximum", NULL, NULL, "_maximum_scalar", "_maximum_scalar"},
+    {"minimum", 0, "minimum", NULL, NULL, "_minimum_scalar", "_minimum_scalar"},
+    {"power", 0, "power", NULL, NULL, "_power_scalar", "_rpower_scalar"},
+    {"hypot", 0, "hypot", NULL, NULL, "_hypot_scalar", "_hypot_scalar"},
+    {"mod", 0, "mod", NULL, NULL, "_mod_scalar", "_rmod_scalar"},
 };
 
 static void fail(parser *p, const char *what)
@@ -151,9 +127,9 @@ static term number_of(double value)
 }
 
 /* Two numbers that are written out. */
-static bool folded(const pair *o, double a, double b, term *out)
+static bool folded(const tni_sign *o, double a, double b, term *out)
 {
-    switch (*o->word) {
+    switch (*o->text) {
     case '+':
         *out = number_of(a + b);
         return true;
@@ -171,9 +147,9 @@ static bool folded(const pair *o, double a, double b, term *out)
     }
 }
 
-static term pair_add(parser *p, const pair *o, term a, term b)
+static term pair_add(parser *p, const tni_sign *o, term a, term b)
 {
-    const bool product = *o->word == '*' || *o->word == '/';
+    const bool product = *o->text == '*' || *o->text == '/';
     term made;
 
     if (a.kind == NUMBER && b.kind == NUMBER && folded(o, a.number, b.number, &made))
@@ -181,11 +157,13 @@ static term pair_add(parser *p, const pair *o, term a, term b)
     if (a.kind == VALUE && b.kind != VALUE && (!b.negated || product))
         return scaled(p, o->scalar, a, b);
     if (a.kind != VALUE && b.kind == VALUE && (!a.negated || product))
-        return scaled(p, o->reversed, b, a);
+        return scaled(p, o->reverse, b, a);
     {
         const uint32_t left = array_of(p, a), operands[2] = {left, array_of(p, b)};
+        char op[TN_NAME_MAX];
 
-        return step_add(p, o->op, 2, operands, NULL);
+        tni_sign_operator(o, "_", o->elemwise, op);
+        return step_add(p, op, 2, operands, NULL);
     }
 }
 
@@ -214,14 +192,6 @@ static void expect(parser *p, const char *word, const char *what)
 {
     if (!take(p, word))
         fail(p, what);
-}
-
-static const pair *pair_take(parser *p, const pair *rows)
-{
-    for (; rows->word; rows++)
-        if (take(p, rows->word))
-            return rows;
-    return NULL;
 }
 
 static bool word_char(char c, bool first)
@@ -285,9 +255,9 @@ static term call(parser *p, const char *name)
             operands[k] = array_of(p, argument[k]);
         return step_add(p, "where", 3, operands, NULL);
     }
-    for (const pair *f = functions; f->word; f++)
-        if (!strcmp(name, f->word) && count == 2)
-            return pair_add(p, f, argument[0], argument[1]);
+    for (size_t f = 0; f < sizeof functions / sizeof *functions; f++)
+        if (!strcmp(name, functions[f].text) && count == 2)
+            return pair_add(p, &functions[f], argument[0], argument[1]);
     if (count == 1)
         return operator_call(p, name, argument[0]);
     fail(p, "an unknown function, or the number of its arguments is another");
@@ -357,46 +327,49 @@ static term factor(parser *p)
     return word_char(peek(p), true) ? word(p) : number(p);
 }
 
-static term product(parser *p)
+static void factor_read(void *self, void *out)
 {
-    term t = factor(p);
-
-    for (const pair *o; !p->st && (o = pair_take(p, products)) != NULL;)
-        t = pair_add(p, o, t, factor(p));
-    return t;
+    *(term *)out = factor(self);
 }
 
-static term sum(parser *p)
+static void sign_apply(void *self, const tni_sign *sign, void *a, const void *b)
 {
-    term t = product(p);
+    parser *p = self;
 
-    for (const pair *o; !p->st && (o = pair_take(p, sums)) != NULL;)
-        t = pair_add(p, o, t, product(p));
-    return t;
+    if (!p->st)
+        *(term *)a = pair_add(p, sign, *(term *)a, *(const term *)b);
 }
 
 static term expression(parser *p)
 {
-    const pair *o;
+    static const tni_expr bodies = {TNI_SIGNS_ORDER | TNI_SIGNS_EQUAL | TNI_SIGNS_SUM | TNI_SIGNS_PRODUCT,
+                                    true, " \t\n", factor_read, sign_apply};
     term t;
 
+    _Static_assert(sizeof t <= TNI_EXPR_VALUE_MAX, "a value fits");
     if (++p->depth > DEPTH_MAX)
         fail(p, "more than 32 levels");
-    t = sum(p);
-    if (!p->st && (o = pair_take(p, comparisons)) != NULL)
-        t = pair_add(p, o, t, sum(p));
+    tni_expr_read(&bodies, p, &p->at, &p->st, &t);
     p->depth--;
     return t;
 }
 
 /* ---- the whole ---------------------------------------------------------------------------------- */
 
+/* Arguments that attributes bring or take away. A rule without these marks always has the same ones. */
+static bool arguments_vary(const tn_op *op)
+{
+    const bool fixed = op->struct_size >= TN_END(tn_op, shapes) && op->shapes && !strpbrk(op->shapes, "?*|~");
+
+    return op->args && !fixed;
+}
+
 static tn_status definition_check(const tni_opdef *def)
 {
     const tn_op *op = def->op;
 
     if (!(op->flags & TN_OP_POINTWISE) || op->exec != TN_EXEC_KERNEL || op->effects || op->mutates ||
-        op->args || def->variadic || !def->input_count || def->input_count > TN_POINT_INPUTS_MAX ||
+        arguments_vary(op) || def->variadic || !def->input_count || def->input_count > TN_POINT_INPUTS_MAX ||
         (op->outputs[0] && op->outputs[1]))
         return tni_error(TN_E_ARG,
                          "operator %s: a body is for pointwise operators of 1 to %d inputs and one output, "

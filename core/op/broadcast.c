@@ -169,12 +169,12 @@ static tn_status stretch_like_shape(tn_infer *i)
 
 static const tn_op op_sum_like =
     TNI_OP("_sum_like", .doc = "sum over what stretching repeated", .inputs = TNI_NAMES("data", "like"),
-           .outputs = TNI_NAMES("output"), .flags = TN_OP_BACKWARD, .shape = sum_like_shape,
+           .shapes_only = 2, .outputs = TNI_NAMES("output"), .flags = TN_OP_BACKWARD, .shape = sum_like_shape,
            .types = "data:or(T)", .gradients = "composed: data = _stretch_like(dy, ~data)");
 static const tn_op op_stretch_like =
     TNI_OP("_stretch_like", .doc = "stretches data to the shape of like", .inputs = TNI_NAMES("data", "like"),
-           .outputs = TNI_NAMES("output"), .flags = TN_OP_BACKWARD, .shape = stretch_like_shape,
-           .types = "data:or(T)", .gradients = STRETCH_GRAD("data"));
+           .shapes_only = 2, .outputs = TNI_NAMES("output"), .flags = TN_OP_BACKWARD,
+           .shape = stretch_like_shape, .types = "data:or(T)", .gradients = STRETCH_GRAD("data"));
 
 /* clang-format off */
 const tn_op *const tni_family_broadcast[] = {

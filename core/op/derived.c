@@ -89,6 +89,10 @@ tn_status tni_op_derive(const tn_op *op, const tni_opdef *from, tn_op *out, uint
         TAKE(mutates_period);
         TAKE(mutates_tail);
     }
+    if (meaning->struct_size >= TN_END(tn_op, view))
+        out->view = meaning->view;
+    if (meaning->struct_size >= TN_END(tn_op, shapes_only))
+        out->shapes_only = meaning->shapes_only;
     TAKE(effects);
     TAKE(visible);
     if (!op->gradient && !op->gradients)

@@ -62,8 +62,9 @@ ONE(make_loss, .doc = "the same again; its gradient is 1", .aliases = TNI_NAMES(
     .flags = TN_OP_POINTWISE | TN_OP_IGNORE_HEAD, .gradients = "composed: data = ones_like(~data)")
 ONE(MakeLoss, .doc = "the same again; its gradient is grad_scale, normalised", .attrs = MakeLoss_attrs,
     .flags = TN_OP_POINTWISE | TN_OP_IGNORE_HEAD, .gradients = "once: data -> data")
-ONE(zeros_like, .doc = "zeros of this shape and type", .aliases = TNI_NAMES("_sparse_zeros_like"), ZERO)
-ONE(ones_like, .doc = "ones of this shape and type", ZERO)
+ONE(zeros_like, .doc = "zeros of this shape and type", .shapes_only = 1,
+    .aliases = TNI_NAMES("_sparse_zeros_like"), ZERO)
+ONE(ones_like, .doc = "ones of this shape and type", .shapes_only = 1, ZERO)
 /* clang-format on */
 
 /* No kernel: the core copies. */
@@ -128,7 +129,7 @@ static const tn_op op_amp_cast = TNI_OP(
     INPUTS("data"), .flags = TN_OP_POINTWISE, .dtype = amp_cast_dtype, .gradients = CAST_GRAD);
 static const tn_op op_back_cast =
     TNI_OP("_backward_cast", .doc = "dy in the type of the second input", .flags = TN_OP_BACKWARD,
-           .shapes = "dy:(S..) like:(L..) -> output:dy", .types = "dy:D",
+           .shapes_only = 2, .shapes = "dy:(S..) like:(L..) -> output:dy", .types = "dy:D",
            .gradients = "composed: dy = _backward_cast(h, ~dy)");
 
 /* ---- where ------------------------------------------------------------------------------------ */

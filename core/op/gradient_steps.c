@@ -25,6 +25,7 @@
  * checked.
  */
 #include "op/attr_type.h"
+#include "op/expr.h"
 #include "op/shape_rule_parser.h"
 
 #define LOCALS_MAX 8
@@ -80,51 +81,26 @@ static value call1(steps *s, const char *op, value a)
     return a.edge.node ? node_emit(s, op, 0, 1, &a.edge, 0, NULL) : a;
 }
 
-typedef struct sign {
-    const char *text, *name;
-    const char *scalar, *reverse; /* an array and a number, a number and an array; NULL: there is none */
-    const char *elemwise, *numpy; /* instead of _NAME, _npi_NAME */
-} sign;
-
-#define NO_SIGN                                                                                              \
-    {                                                                                                        \
-        NULL, NULL, NULL, NULL, NULL, NULL                                                                   \
-    }
-#define BASIC(text, name, scalar, reverse, numpy)                                                            \
-    {                                                                                                        \
-        text, name, "_" scalar "_scalar", "_" reverse "_scalar", "elemwise_" name, "_npi_" numpy             \
-    }
-
-static const sign compare_signs[] = {
-    {">=", "greater_equal", "_greater_equal_scalar", NULL, NULL, NULL},
-    {"<=", "lesser_equal", "_lesser_equal_scalar", NULL, NULL, "_npi_less_equal"},
-    {">", "greater", "_greater_scalar", NULL, NULL, NULL},
-    {"<", "lesser", "_lesser_scalar", NULL, NULL, "_npi_less"},
-    NO_SIGN};
-static const sign sum_signs[] = {BASIC("+", "add", "plus", "plus", "add"),
-                                 BASIC("-", "sub", "minus", "rminus", "subtract"), NO_SIGN};
-static const sign product_signs[] = {BASIC("*", "mul", "mul", "mul", "multiply"),
-                                     BASIC("/", "div", "div", "rdiv", "true_divide"), NO_SIGN};
-static const sign power_signs[] = {{"^", "power", "_power_scalar", "_rpower_scalar", NULL, NULL}, NO_SIGN};
-
 /* The operator of a sign over two arrays. */
-static void sign_operator(const steps *s, const sign *f, char *op)
+static void sign_operator(const steps *s, const tni_sign *f, char *op)
 {
-    const char *whole = s->class == CLASS_NUMPY ? f->numpy : s->class == CLASS_BROADCAST ? NULL : f->elemwise;
-    const char *prefix = s->class == CLASS_NUMPY ? "_npi_" : s->class == CLASS_BROADCAST ? "broadcast_" : "_";
-
-    snprintf(op, TN_NAME_MAX, "%s%s", whole ? "" : prefix, whole ? whole : f->name);
+    if (s->class == CLASS_NUMPY)
+        tni_sign_operator(f, "_npi_", f->numpy, op);
+    else if (s->class == CLASS_BROADCAST)
+        tni_sign_operator(f, "broadcast_", NULL, op);
+    else
+        tni_sign_operator(f, "_", f->elemwise, op);
 }
 
 /* An array and a number. NumPy's operators make floating point of whole numbers. */
-static value apply_number(steps *s, const sign *f, bool reversed, value array, value number)
+static value apply_number(steps *s, const tni_sign *f, bool reversed, value array, value number)
 {
     const tn_attr_text attrs[] = {{"scalar", number.text}, {"is_int", "False"}};
     const bool numpy = s->class == CLASS_NUMPY && f->numpy && !reversed;
     const char *op = reversed ? f->reverse : f->scalar;
     char name[TN_NAME_MAX];
 
-    if (!op)
+    if (reversed && f->rank == TNI_RANK_COMPARISON)
         fail(&s->p, "a number stands on the wrong side");
     if (!array.edge.node || s->p.st || strcmp(number.text, "None") == 0)
         return array;
@@ -136,7 +112,7 @@ static value apply_number(steps *s, const sign *f, bool reversed, value array, v
                      attrs);
 }
 
-static value apply(steps *s, const sign *f, value a, value b)
+static value apply(steps *s, const tni_sign *f, value a, value b)
 {
     const bool sum = *f->text == '+' || *f->text == '-';
     const tn_edge in[] = {a.edge, b.edge};
@@ -481,27 +457,25 @@ static value fact_read(steps *s)
                                                                                  : name_read(s);
 }
 
-/* A chain of signs of one rank, from left to right, over values of the next one. */
-static value chain_read(steps *s, int rank)
+static void fact_to(void *self, void *out)
 {
-    static const sign *const ranks[] = {compare_signs, sum_signs, product_signs, power_signs};
-    value v = rank == 3 ? fact_read(s) : chain_read(s, rank + 1);
+    *(value *)out = fact_read(self);
+}
 
-    for (const sign *f = ranks[rank]; !s->p.st && f->text;) {
-        blanks(&s->p);
-        if (take(&s->p, f->text)) {
-            v = apply(s, f, v, rank == 3 ? fact_read(s) : chain_read(s, rank + 1));
-            f = ranks[rank];
-        } else {
-            f++;
-        }
-    }
-    return v;
+static void sign_apply(void *self, const tni_sign *sign, void *a, const void *b)
+{
+    *(value *)a = apply(self, sign, *(value *)a, *(const value *)b);
 }
 
 static value value_read(steps *s)
 {
-    return chain_read(s, 0);
+    static const tni_expr language = {TNI_SIGNS_ORDER | TNI_SIGNS_SUM | TNI_SIGNS_PRODUCT | TNI_SIGNS_POWER,
+                                      false, " ", fact_to, sign_apply};
+    value v;
+
+    _Static_assert(sizeof v <= TNI_EXPR_VALUE_MAX, "a value fits");
+    tni_expr_read(&language, s, &s->p.p, &s->p.st, &v);
+    return v;
 }
 
 /* ---- steps ------------------------------------------------------------------------------------ */
@@ -647,14 +621,13 @@ tn_status tni_gradient_steps(const tni_shape_rule *r, const rule_gradient *row, 
 tn_status tni_gradient_factor(const tni_shape_rule *r, const rule_gradient *row, const char *text, tn_grad *g,
                               tn_edge *out)
 {
-    const sign *times = &product_signs[0];
     steps s = steps_of(r, row, g);
     value v;
 
     if ((s.p.st = steps_begin(&s, text)))
         return s.p.st;
-    v = apply(&s, times, of_edge(tn_grad_of(g, 0)), of_edge(tn_grad_input(g, 0)));
-    v = apply(&s, times, v, value_read(&s));
+    v = apply(&s, &tni_sign_times, of_edge(tn_grad_of(g, 0)), of_edge(tn_grad_input(g, 0)));
+    v = apply(&s, &tni_sign_times, v, value_read(&s));
     *out = v.edge;
     return s.p.st;
 }

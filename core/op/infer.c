@@ -332,3 +332,50 @@ tn_status tni_op_infer_storage(const tni_opdef *def, const tni_attrs *attrs, con
     }
     return TN_OK;
 }
+
+/* ---- views ------------------------------------------------------------------------------------- */
+
+/* The last element of a strided block of these sizes, counted from its first; -1: it does not fit. */
+static int64_t last_of(const tn_shape *s, const int64_t *stride, int64_t least)
+{
+    int64_t last = 0, along;
+
+    for (int32_t d = 0; d < s->ndim; d++)
+        if (s->dim[d] > 1 && (stride[d] < least || __builtin_mul_overflow(s->dim[d] - 1, stride[d], &along) ||
+                              __builtin_add_overflow(last, along, &last)))
+            return -1;
+    return last;
+}
+
+static tn_status view_check(const tni_opdef *def, const tn_shape *in, const tn_shape *out,
+                            const int64_t *stride, const tn_view *v)
+{
+    const int64_t have = last_of(in, stride, 0), last = last_of(out, v->stride, 1);
+
+    if (v->offset >= 0 && last >= 0 && have >= v->offset && have - v->offset >= last)
+        return TN_OK;
+    return tni_error(TN_E_ARG, "%s: the view of output %u (offset %" PRId64 ") does not lie within input 0",
+                     def->op->name, v->output, v->offset);
+}
+
+tn_status tni_op_views(const tni_opdef *def, const tni_attrs *attrs, const tni_args *args, uint32_t flags,
+                       tn_shape *const *in, tn_shape *const *out, const int64_t *stride, tn_view *views)
+{
+    tn_err err;
+    tn_infer i = infer_of(def, 0, attrs, args, flags, &err);
+    tn_status st = TN_OK;
+
+    if (def->op->struct_size < TN_END(tn_op, view) || !def->op->view)
+        return TN_E_UNSUPPORTED;
+    i.in_shape = in;
+    i.out_shape = out;
+    for (uint32_t o = 0; o < args->out_count && !st; o++) {
+        views[o] = (tn_view){.struct_size = TN_END(tn_view, stride), .output = o, .in_stride = stride};
+        for (uint32_t d = 0; d < TN_NDIM_MAX; d++)
+            views[o].stride[d] = 1;
+        if ((st = def->op->view(&i, &views[o])) == TN_E_UNSUPPORTED)
+            return st;
+        st = st ? op_failed(def, st, &err) : view_check(def, in[0], out[o], stride, &views[o]);
+    }
+    return st;
+}

@@ -12,7 +12,7 @@
 /* An operator's row: name, struct_size and version filled in. TNI_OP("exp", .inputs = tni_args_data, ...) */
 #define TNI_OP(name_, ...)                                                                                   \
     {                                                                                                        \
-        .struct_size = TN_END(tn_op, mutates_tail), .version = 1, .exec = TN_EXEC_KERNEL, .name = name_,     \
+        .struct_size = TN_END(tn_op, shapes_only), .version = 1, .exec = TN_EXEC_KERNEL, .name = name_,      \
         __VA_ARGS__                                                                                          \
     }
 

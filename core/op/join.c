@@ -83,6 +83,20 @@ static tn_status slice_channel_shape(tn_infer *i)
     return st;
 }
 
+static tn_status slice_channel_view(const tn_infer *i, tn_view *v)
+{
+    const tn_shape *x = i->in_shape[0];
+    const int64_t given = tni_attr_int(i->attrs, TN_SliceChannel_axis),
+                  axis = given < 0 ? given + x->ndim : given;
+    int32_t n = 0;
+
+    for (int32_t k = 0; k < x->ndim; k++)
+        if (k != axis || !tni_attr_bool(i->attrs, TN_SliceChannel_squeeze_axis))
+            v->stride[n++] = v->in_stride[k];
+    v->offset = x->dim[axis] / i->out_count * v->output * v->in_stride[axis];
+    return TN_OK;
+}
+
 /* ---- tile, repeat, reverse --------------------------------------------------------------------------- */
 
 static tn_status tile_shape(tn_infer *i)
@@ -159,7 +173,7 @@ JOIN(stack, "stack", "arg*", .doc = "Inputs along a new axis.", .attrs = stack_a
      .gradients = "composed: arg* = SliceChannel(dy, num_outputs=#arg, axis=@axis, squeeze_axis=1)")
 JOIN(slice_channel, "SliceChannel", "data", .doc = "Equal parts along an axis.",
      .aliases = TNI_NAMES("split"), .attrs = slice_channel_attrs, .outputs = TNI_NAMES("output*"),
-     .args = slice_channel_args, .shape = slice_channel_shape,
+     .args = slice_channel_args, .shape = slice_channel_shape, .view = slice_channel_view,
      .gradients = "composed: [squeeze_axis] data = stack(dy*, axis=@axis, num_args=#output)"
                   " | data = Concat(dy*, dim=@axis, num_args=#output)")
 JOIN(tile, "tile", "data", .doc = "The input again and again along each axis.",

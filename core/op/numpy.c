@@ -76,8 +76,6 @@ static const char *const out_name[] = {"out", NULL};
     X(_npi_bitwise_or_scalar, "bits that x or scalar has")                                                   \
     X(_npi_bitwise_xor_scalar, "bits that exactly one of x and scalar has")
 
-static const tn_attr_def scalar_attrs[] = TN_ATTR_TABLE(scalar);
-
 #define STRETCHED(name_, inputs_, types_, doc_, ...)                                                         \
     static const tn_op op_##name_ =                                                                          \
         TNI_OP(#name_, .doc = doc_ "; dimensions of size 1 stretch", .inputs = inputs_, .outputs = out_name, \
@@ -91,17 +89,17 @@ static const tn_attr_def scalar_attrs[] = TN_ATTR_TABLE(scalar);
     STRETCHED(name, inputs, types, doc, .gradients = gradient)
 #define BITS_OP(name, doc) STRETCHED(name, pair_names, "T:integer", doc, .flags = TN_OP_ZERO_GRADIENT)
 #define NUMBER_FUNCTION_OP(name, gradient, doc)                                                              \
-    POINTWISE(name, data_name, NUMBER, doc, .attrs = scalar_attrs, .flags = TN_OP_POINTWISE,                 \
+    POINTWISE(name, data_name, NUMBER, doc, .attrs = tni_scalar_attrs, .flags = TN_OP_POINTWISE,             \
               .gradients = gradient)
 #define NUMBER_BITS_OP(name, doc)                                                                            \
-    POINTWISE(name, data_name, "T:integer", doc, .attrs = scalar_attrs, NO_GRADIENT)
+    POINTWISE(name, data_name, "T:integer", doc, .attrs = tni_scalar_attrs, NO_GRADIENT)
 /* clang-format off */
 QUESTIONS(QUESTION_OP)
 FUNCTIONS(FUNCTION_OP)
 BITS(BITS_OP)
 NUMBER_FUNCTIONS(NUMBER_FUNCTION_OP)
 NUMBER_BITS(NUMBER_BITS_OP)
-POINTWISE(_npi_rcopysign_scalar, data_name, NUMBER, "|scalar| with the sign of x", .attrs = scalar_attrs,
+POINTWISE(_npi_rcopysign_scalar, data_name, NUMBER, "|scalar| with the sign of x", .attrs = tni_scalar_attrs,
           NO_GRADIENT)
 POINTWISE(_npi_bitwise_not, x_name, "T:integer", "the other bits; of bool the other value", NO_GRADIENT)
 /* clang-format on */

@@ -68,6 +68,8 @@ tn_status tni_opset_find(tni_opset *s, const char *name, const tni_opdef **out);
 tn_status tni_opset_find_offered(tni_opset *s, const char *name, const tni_opdef **out);
 /* The same for files that keep gradients: TN_OP_BACKWARD is taken. */
 tn_status tni_opset_find_kept(tni_opset *s, const char *name, const tni_opdef **out);
+/* Takes in the operators of plugins that were loaded since, and loads none; a bad definition is a warning. */
+void tni_opset_refresh(tni_opset *s);
 size_t tni_opset_count(const tni_opset *s);
 const tni_opdef *tni_opset_at(const tni_opset *s, size_t index); /* by order of registration */
 
@@ -134,6 +136,10 @@ tn_status tni_op_infer_storage(const tni_opdef *def, const tni_attrs *attrs, con
 /* What a run of these shapes and data types, all known, costs at least; never fails. */
 void tni_op_cost(const tni_opdef *def, const tni_attrs *attrs, const tni_args *args, tn_shape *const *in,
                  tn_shape *const *out, int32_t *in_dtype, int32_t *out_dtype, tn_cost *cost);
+/* Where each output lies within input 0, whose strides are `stride`: `views` per output. TN_E_UNSUPPORTED:
+ * the definition does not say, which is no message; TN_E_ARG: it says something that cannot be. */
+tn_status tni_op_views(const tni_opdef *def, const tni_attrs *attrs, const tni_args *args, uint32_t flags,
+                       tn_shape *const *in, tn_shape *const *out, const int64_t *stride, tn_view *views);
 tn_status tni_shape_format(const tn_shape *s, tni_str *out); /* "(64, 1, ?, 28)", "?" */
 
 /* Attribute access inside definitions: value of attribute `i` of an infer or grad. */

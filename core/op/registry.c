@@ -122,6 +122,21 @@ static tn_status unknown_check(const tn_op *op)
     return TN_OK;
 }
 
+/* A view shows what is there: the operator does nothing else. */
+static tn_status view_check(const tn_op *op)
+{
+    if (op->struct_size < TN_END(tn_op, view) || !op->view)
+        return TN_OK;
+    if (op->inputs && op->inputs[0] && op->exec == TN_EXEC_KERNEL && !op->effects && !op->mutates &&
+        !(op->flags & (TN_OP_VIEW | TN_OP_CHECKS_VALUES)))
+        return TN_OK;
+    return tni_error(
+        TN_E_ARG,
+        "operator %s: `view` is for kernels that show elements of their first input: no effects, "
+        "no mutated inputs, neither TN_OP_VIEW nor TN_OP_CHECKS_VALUES",
+        op->name);
+}
+
 /* Names of a table of arguments: those before the ones that end in '*', these, and those behind. */
 typedef struct arg_counts {
     uint32_t fixed, repeated, tail;
@@ -168,6 +183,21 @@ static tn_status mutates_check(const tn_op *op, const arg_counts *in)
 }
 
 /* Bits that have no meaning yet would be read by a later version of the library. */
+/* Inputs of which only the shape is read: they are there, and nobody changes them. */
+static tn_status shapes_only_check(const tn_op *op, const arg_counts *in)
+{
+    const uint64_t bits = op->struct_size >= TN_END(tn_op, shapes_only) ? op->shapes_only : 0;
+    uint32_t names = 0;
+
+    while (op->inputs && op->inputs[names])
+        names++;
+    if ((names >= ARGS_MAX || !(bits >> names)) &&
+        !(bits && (in->repeated ? op->mutates != 0 : op->mutates & bits)))
+        return TN_OK;
+    return tni_error(
+        TN_E_ARG, "operator %s: shapes_only speaks of inputs that it has not, or that it mutates", op->name);
+}
+
 static tn_status attr_flags_check(const tn_op *op, const tn_attr_def *d)
 {
     if (d->flags & ~TN_ATTR_F_KNOWN || (d->flags & (TN_ATTR_F_RUNTIME | TN_ATTR_F_SHAPE)) == TN_ATTR_F_SHAPE)
@@ -219,14 +249,15 @@ static tn_status def_fill(tni_opdef *def, const tn_op *op, tni_plugin *plugin)
     def->plugin = plugin;
     def->count_attr = -1;
     if ((st = bodies_check(op)) || (st = args_check(op, op->inputs, &in)) ||
-        (st = args_check(op, op->outputs, &out)) || (st = mutates_check(op, &in)))
+        (st = args_check(op, op->outputs, &out)) || (st = mutates_check(op, &in)) ||
+        (st = shapes_only_check(op, &in)))
         return st;
     def->input_count = in.fixed;
     def->variadic = in.repeated > 0;
     if (op->exec > TN_EXEC_COLLECTIVE || (!op->shape && op->exec == TN_EXEC_KERNEL))
         return tni_error(TN_E_ARG, "operator %s: no shape function, or an unknown kind of execution",
                          op->name);
-    if ((st = unknown_check(op)))
+    if ((st = unknown_check(op)) || (st = view_check(op)))
         return st;
     if (!op->args && (out.fixed == 0 || out.repeated || op->visible > out.fixed))
         return tni_error(
@@ -598,6 +629,20 @@ tn_status tni_opset_find_offered(tni_opset *s, const char *name, const tni_opdef
                                 "operator %.80s is a part of gradients and cannot be called by name", name);
     *out = def;
     return TN_OK;
+}
+
+void tni_opset_refresh(tni_opset *s)
+{
+    tn_status st = TN_OK;
+
+    if (!s->plugins)
+        return;
+    tni_mutex_lock(&s->lock);
+    if (s->generation != tni_registry_generation(s->plugins))
+        st = plugins_take(s);
+    tni_mutex_unlock(&s->lock);
+    if (st)
+        tni_registry_warn(s->plugins, tni_error_message());
 }
 
 size_t tni_opset_count(const tni_opset *s)

@@ -621,6 +621,8 @@ tn_status tni_ruled_op_backward(const tni_ruled_op *forward, tni_ruled_op **out)
                     .dtype = f->dtype ? backward_dtype : NULL,
                     .cost = f->cost && heads->gradient_class == CLASS_BILINEAR ? backward_cost : NULL,
                     .gradient = f->second ? f->second : second[heads->gradient_class]};
+    for (uint8_t k = 0; k < row->in_count; k++)
+        b->op.shapes_only |= (uint64_t)row->in[k].unread << k;
     if ((st = texts_make(b, f->name)) ||
         (st = names_make(heads, row->in, row->in_count, false, &b->inputs)) ||
         (st = names_make(heads, row->out, row->out_count, true, &b->outputs)))

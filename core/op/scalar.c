@@ -3,9 +3,9 @@
  * it on to the nodes they make, so one compiled backward serves all its values.
  */
 #include "tenon/plugin/op/scalar.h"
-#include "op/infer_help.h"
+#include "op/binary.h"
 
-static const tn_attr_def scalar_attrs[] = TN_ATTR_TABLE(scalar);
+const tn_attr_def tni_scalar_attrs[] = TN_ATTR_TABLE(scalar);
 
 /* X(name, gradient, doc, aliases) */
 #define OPS(X)                                                                                               \
@@ -48,7 +48,7 @@ static const tn_attr_def scalar_attrs[] = TN_ATTR_TABLE(scalar);
 
 #define SCALAR(name_, doc_, ...)                                                                             \
     static const tn_op op_##name_ =                                                                          \
-        TNI_OP(#name_, .doc = doc_, .attrs = scalar_attrs, .inputs = TNI_NAMES("data"),                      \
+        TNI_OP(#name_, .doc = doc_, .attrs = tni_scalar_attrs, .inputs = TNI_NAMES("data"),                  \
                .outputs = TNI_NAMES("output"), .shape = tni_shape_same, __VA_ARGS__);
 #define OP(name, gradient, doc, ...)                                                                         \
     SCALAR(name, doc, .aliases = TNI_NAMES(__VA_ARGS__), .flags = TN_OP_POINTWISE, .gradients = gradient)

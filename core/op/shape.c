@@ -156,6 +156,30 @@ static tn_status transpose_grad(tn_grad *g)
     return tni_grad_set(g, &st, 0, dx);
 }
 
+static tn_status transpose_view(const tn_infer *i, tn_view *v)
+{
+    const tn_tuple *axes = tni_attr_tuple(i->attrs, TN_transpose_axes);
+    const int32_t ndim = i->in_shape[0]->ndim;
+
+    for (int32_t k = 0; k < ndim; k++)
+        v->stride[k] = v->in_stride[tni_tuple_count(axes) ? (axes->item[k] + ndim) % ndim : ndim - 1 - k];
+    return TN_OK;
+}
+
+static tn_status swap_axis_view(const tn_infer *i, tn_view *v)
+{
+    const int64_t ndim = i->in_shape[0]->ndim, a = tni_attr_int(i->attrs, TN_SwapAxis_dim1),
+                  b = tni_attr_int(i->attrs, TN_SwapAxis_dim2);
+
+    for (int64_t k = 0; k < ndim; k++)
+        v->stride[k] = v->in_stride[k];
+    if (ndim) {
+        v->stride[(a + ndim) % ndim] = v->in_stride[(b + ndim) % ndim];
+        v->stride[(b + ndim) % ndim] = v->in_stride[(a + ndim) % ndim];
+    }
+    return TN_OK;
+}
+
 /* ---- diag -------------------------------------------------------------------------------------------- */
 
 /* A vector becomes a matrix; of anything else two axes become one, the last. */
@@ -211,18 +235,20 @@ VIEW(expand_dims, "expand_dims", .doc = "A new axis of size 1.", .aliases = TNI_
 VIEW(squeeze, "squeeze", .doc = "Drops axes of size 1.", .attrs = squeeze_attrs, DATA, .shape = squeeze_shape)
 /* clang-format on */
 
-static const tn_op backward_reshape = TNI_OP(
-    "_backward_reshape", .doc = "Gradient of the operators that only reshape.",
-    .flags = TN_OP_BACKWARD | TN_OP_VIEW, .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"),
-    .shape = backward_reshape_shape, .gradients = "composed: dy = _backward_reshape(h, ~dy)");
+static const tn_op backward_reshape =
+    TNI_OP("_backward_reshape", .doc = "Gradient of the operators that only reshape.",
+           .flags = TN_OP_BACKWARD | TN_OP_VIEW, .shapes_only = 2, .inputs = TNI_NAMES("dy", "data"),
+           .outputs = TNI_NAMES("dx"), .shape = backward_reshape_shape,
+           .gradients = "composed: dy = _backward_reshape(h, ~dy)");
 
-static const tn_op transpose =
-    TNI_OP("transpose", .doc = "The axes in another order.", .attrs = transpose_attrs,
-           .shapes = "data:(D..) -> output:(permute(D..))", .gradient = transpose_grad);
+static const tn_op transpose = TNI_OP(
+    "transpose", .doc = "The axes in another order.", .attrs = transpose_attrs,
+    .shapes = "data:(D..) -> output:(permute(D..))", .gradient = transpose_grad, .view = transpose_view);
 
-static const tn_op swap_axis = TNI_OP(
-    "SwapAxis", .doc = "Two axes change places.", .aliases = TNI_NAMES("_npi_swapaxes", "swapaxes"),
-    .attrs = swap_axis_attrs, DATA, .shape = swap_axis_shape, .gradients = "composed: data = SwapAxis!(dy)");
+static const tn_op swap_axis =
+    TNI_OP("SwapAxis", .doc = "Two axes change places.", .aliases = TNI_NAMES("_npi_swapaxes", "swapaxes"),
+           .attrs = swap_axis_attrs, DATA, .shape = swap_axis_shape,
+           .gradients = "composed: data = SwapAxis!(dy)", .view = swap_axis_view);
 
 static const tn_op depth_to_space =
     TNI_OP("depth_to_space", .doc = "Channels become blocks of space; of a block, channels stand together.",

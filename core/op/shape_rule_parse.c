@@ -2,6 +2,7 @@
  * Reads a shape rule. One function per line of the grammar (shape_rule.h).
  */
 #include "op/attr_type.h"
+#include "op/expr.h"
 #include "op/shape_rule_parser.h"
 
 #define DEPTH_MAX 16
@@ -262,30 +263,27 @@ static uint8_t fact_read(parser *p)
     return attr_fact(p);
 }
 
-static uint8_t term_read(parser *p)
+static void fact_to(void *self, void *out)
 {
-    uint8_t a = fact_read(p);
+    *(uint8_t *)out = fact_read(self);
+}
 
-    while (!p->st && (*p->p == '*' || *p->p == '/')) {
-        const expr_kind kind = *p->p++ == '*' ? EXPR_MUL : EXPR_DIV;
-        const uint8_t b = fact_read(p);
+static void sign_apply(void *self, const tni_sign *sign, void *a, const void *b)
+{
+    static const uint8_t kinds[] = {['+'] = EXPR_ADD, ['-'] = EXPR_SUB, ['*'] = EXPR_MUL, ['/'] = EXPR_DIV};
+    uint8_t *left = a;
 
-        a = expr_add(p, (rule_expr){.kind = (uint8_t)kind, .a = a, .b = b});
-    }
-    return a;
+    *left = expr_add(self,
+                     (rule_expr){.kind = kinds[(uint8_t)*sign->text], .a = *left, .b = *(const uint8_t *)b});
 }
 
 static uint8_t dim_read(parser *p)
 {
-    uint8_t a = term_read(p);
+    static const tni_expr dims = {TNI_SIGNS_SUM | TNI_SIGNS_PRODUCT, false, "", fact_to, sign_apply};
+    uint8_t expr;
 
-    while (!p->st && (*p->p == '+' || *p->p == '-')) {
-        const expr_kind kind = *p->p++ == '+' ? EXPR_ADD : EXPR_SUB;
-        const uint8_t b = term_read(p);
-
-        a = expr_add(p, (rule_expr){.kind = (uint8_t)kind, .a = a, .b = b});
-    }
-    return a;
+    tni_expr_read(&dims, p, &p->p, &p->st, &expr);
+    return expr;
 }
 
 /* ---- ranges ----------------------------------------------------------------------------------- */

@@ -126,6 +126,58 @@ static tn_status slice_like_shape(tn_infer *i)
     return slice_like_unify(i, i->in_shape[0], i->in_shape[1], i->out_shape[0]);
 }
 
+/* ---- where a window lies ------------------------------------------------------------------------------- */
+
+/* Along one axis. A kernel turns the order round. */
+static tn_status range_view(const tn_infer *i, tn_view *v, int32_t axis, const int64_t *begin,
+                            const int64_t *end, int64_t step)
+{
+    int64_t start, stride;
+
+    if (tn_range_of(i->in_shape[0]->dim[axis], begin, end, step, &start, &stride) < 0 || stride < 1)
+        return TN_E_UNSUPPORTED;
+    v->offset += start * v->in_stride[axis];
+    v->stride[axis] = stride * v->in_stride[axis];
+    return TN_OK;
+}
+
+static void whole_view(const tn_infer *i, tn_view *v)
+{
+    for (int32_t d = 0; d < i->in_shape[0]->ndim; d++)
+        v->stride[d] = v->in_stride[d];
+}
+
+static tn_status slice_view(const tn_infer *i, tn_view *v)
+{
+    const int64_t count = tni_tuple_count(tni_attr_tuple(i->attrs, TN_slice_begin));
+    tn_status st = TN_OK;
+
+    whole_view(i, v);
+    for (int32_t k = 0; k < count && !st; k++) {
+        const int64_t *step = tn_attrs_tuple_item(i->attrs, TN_slice_step, k);
+
+        st = range_view(i, v, k, tn_attrs_tuple_item(i->attrs, TN_slice_begin, k),
+                        tn_attrs_tuple_item(i->attrs, TN_slice_end, k), step ? *step : 1);
+    }
+    return st;
+}
+
+static tn_status slice_axis_view(const tn_infer *i, tn_view *v)
+{
+    const int64_t axis = tni_attr_int(i->attrs, TN_slice_axis_axis),
+                  begin = tni_attr_int(i->attrs, TN_slice_axis_begin);
+
+    whole_view(i, v);
+    return range_view(i, v, (int32_t)(axis < 0 ? axis + i->in_shape[0]->ndim : axis), &begin,
+                      tni_attr_opt_int(i->attrs, TN_slice_axis_end), 1);
+}
+
+static tn_status slice_like_view(const tn_infer *i, tn_view *v)
+{
+    whole_view(i, v);
+    return TN_OK;
+}
+
 /* The backward operators: dy, data (its shape alone matters). */
 static tn_status backward_slice_shape(tn_infer *i)
 {
@@ -194,21 +246,22 @@ static const tn_op slice =
     TNI_OP("slice", .doc = "A window of the input, with steps.",
            .aliases = TNI_NAMES("_npi_slice", "_npx_slice", "_sparse_slice", "crop"), .attrs = slice_attrs,
            .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = slice_shape,
-           .gradient = slice_grad);
+           .gradient = slice_grad, .view = slice_view);
 
 static const tn_op backward_slice =
     TNI_OP("_backward_slice", .doc = "Gradient of slice.", .attrs = slice_attrs, .flags = TN_OP_BACKWARD,
-           .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"), .shape = backward_slice_shape,
-           .gradient = tni_grad_of_linear);
+           .inputs = TNI_NAMES("dy", "data"), .shapes_only = 2, .outputs = TNI_NAMES("dx"),
+           .shape = backward_slice_shape, .gradient = tni_grad_of_linear);
 
-static const tn_op slice_axis = TNI_OP(
-    "slice_axis", .doc = "A window along one axis.", .attrs = slice_axis_attrs, .inputs = TNI_NAMES("data"),
-    .outputs = TNI_NAMES("output"), .shape = slice_axis_shape, .gradient = slice_axis_grad);
+static const tn_op slice_axis =
+    TNI_OP("slice_axis", .doc = "A window along one axis.", .attrs = slice_axis_attrs,
+           .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = slice_axis_shape,
+           .gradient = slice_axis_grad, .view = slice_axis_view);
 
 static const tn_op backward_slice_axis =
     TNI_OP("_backward_slice_axis", .doc = "Gradient of slice_axis.", .attrs = slice_axis_attrs,
-           .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"),
-           .shape = backward_slice_axis_shape, .gradient = tni_grad_of_linear);
+           .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data"), .shapes_only = 2,
+           .outputs = TNI_NAMES("dx"), .shape = backward_slice_axis_shape, .gradient = tni_grad_of_linear);
 
 /* Only the shape of dy counts, and that of the data. */
 static tn_status backward_slice_like_grad(tn_grad *g)
@@ -224,15 +277,15 @@ static tn_status backward_slice_like_grad(tn_grad *g)
     return tni_grad_set(g, &st, 0, out);
 }
 
-static const tn_op slice_like =
-    TNI_OP("slice_like", .doc = "The beginning of the input, as much as another one has.",
-           .attrs = slice_like_attrs, .inputs = TNI_NAMES("data", "shape_like"),
-           .outputs = TNI_NAMES("output"), .shape = slice_like_shape, .gradient = slice_like_grad);
+static const tn_op slice_like = TNI_OP(
+    "slice_like", .doc = "The beginning of the input, as much as another one has.", .attrs = slice_like_attrs,
+    .inputs = TNI_NAMES("data", "shape_like"), .shapes_only = 2, .outputs = TNI_NAMES("output"),
+    .shape = slice_like_shape, .gradient = slice_like_grad, .view = slice_like_view);
 
-static const tn_op backward_slice_like =
-    TNI_OP("_backward_slice_like", .doc = "Gradient of slice_like.", .attrs = slice_like_attrs,
-           .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"),
-           .shape = backward_slice_like_shape, .gradient = backward_slice_like_grad);
+static const tn_op backward_slice_like = TNI_OP(
+    "_backward_slice_like", .doc = "Gradient of slice_like.", .attrs = slice_like_attrs,
+    .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data"), .shapes_only = 2, .outputs = TNI_NAMES("dx"),
+    .shape = backward_slice_like_shape, .gradient = backward_slice_like_grad);
 
 const tn_op *const tni_family_slice[] = {
     &slice, &backward_slice, &slice_axis, &backward_slice_axis, &slice_like, &backward_slice_like, NULL,

@@ -98,6 +98,14 @@ TNB_INLINE float tnb_odd_float(double d)
     return tnb_bits_float(bits | 1u);
 }
 
+/* The same for 0 and for magnitudes from 2^-126 on: what is cut off sets the last bit. */
+TNB_INLINE float tnb_odd_normal(double d)
+{
+    const uint64_t cut = ((uint64_t)1 << 29) - 1, bits = tnb_double_bits(d);
+
+    return (float)tnb_bits_double((bits & ~cut) | (((bits & cut) + cut) & ~cut));
+}
+
 /* ---- integers of a double: toward zero; beyond the range its end, NaN 0 -------------------------- */
 
 TNB_INLINE int64_t tnb_i64_of_double(double x)

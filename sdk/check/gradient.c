@@ -25,7 +25,8 @@ typedef struct walk {
     tn_ctx *ctx;
     uint32_t problems[2], compared, kinks; /* problems: outside of training, in training */
     bool served;
-    bool broad; /* so many elements that some would lie beside a pole: positive ones only */
+    char refusal[300]; /* what backward first said where the forward had run */
+    bool broad;        /* so many elements that some would lie beside a pole: positive ones only */
 } walk;
 
 /* One evaluation: arrays of the inputs, outputs, weights for the floating point ones. */
@@ -424,6 +425,8 @@ static const struct {
     const char *op, *attr;
 } exceptions[] = {
     {"BlockGrad", ""},
+    {"_contrib_round_ste", ""},
+    {"_contrib_sign_ste", ""},
     {"scatter_nd",
      ""}, /* where places repeat, the last value stays, and MXNet gives all of them a gradient */
     {"LayerNorm", "output_mean_var=True"},
@@ -474,6 +477,17 @@ static bool is_refusal(tn_status st)
            st == TN_E_UNSUPPORTED;
 }
 
+/* The operator runs here, its gradient does not: perhaps for some attributes only, so it is kept. */
+static void refusal_keep(chk_lab *lab, walk *w, const chk_problem *p)
+{
+    char said[sizeof w->refusal];
+    double sum;
+
+    (void)snprintf(said, sizeof said, "%s", tn_error_text());
+    if (!w->refusal[0] && loss(lab, w, p, p->in_data, &sum))
+        (void)snprintf(w->refusal, sizeof w->refusal, "%s", said);
+}
+
 static bool gradient_visit(chk_lab *lab, const chk_problem *p, void *arg)
 {
     void *once[CHK_ARGS_MAX] = {NULL};
@@ -492,8 +506,10 @@ static bool gradient_visit(chk_lab *lab, const chk_problem *p, void *arg)
     st = gradients(lab, w, p, (part){1, ALL, ALL}, once);
     if (st == TN_E_STATE) /* nothing was recorded: zeros */
         st = TN_OK;
-    if (is_refusal(st))
+    if (is_refusal(st)) {
+        refusal_keep(lab, w, p);
         return true;
+    }
     if (st)
         chk_fail(lab->env, "G-values", "backward gives %s: %s (%s)", tn_status_name(st), tn_error_text(),
                  p->text);
@@ -547,6 +563,9 @@ void chk_gradient_values(chk_env *env)
     w.problems[0] = 0;
     w.broad = true;
     chk_problems_float64(&lab, CHK_PROBLEMS_BROAD, gradient_visit, &w);
+    if (!w.served && w.refusal[0])
+        chk_fail(env, "G-values", "the operator runs and says that it has a gradient, but backward gives: %s",
+                 w.refusal);
     if (!w.served)
         chk_skip(env, "no kernel serves it on the host");
     if (!w.compared && !(lab.op->flags & TN_OP_IGNORE_HEAD))

@@ -110,7 +110,7 @@ static bool fake_is_there(void)
 
     assert_ok(tn_close(ctx));
     if (!there)
-        print_message("no device fake: left out\n");
+        print_message("skipped: no device fake\n");
     return there;
 }
 

@@ -521,7 +521,7 @@ static void values_are_there(void **state)
 
     (void)state;
     if (tn_device_get(ctx, "fake:0", &device)) {
-        print_message("no device fake: left out\n");
+        print_message("skipped: no device fake\n");
         assert_ok(tn_close(ctx));
         skip();
     }

@@ -68,8 +68,10 @@ static void plugin_plant(const char *name, void (*change)(char *bytes, size_t si
 
     assert_int_equal(tool("rm -rf p && mkdir -m 755 p && chmod 755 .")->code, 0);
     (void)snprintf(path, sizeof path, "%s/templates/acme-pool.so", build ? build : "");
-    if (stat(path, &info))
+    if (stat(path, &info)) {
+        printf("skipped: the template of a pool was not built\n");
         skip();
+    }
     bytes = malloc((size_t)info.st_size);
     assert_non_null(bytes);
     file = fopen(path, "r");

@@ -121,6 +121,10 @@ static void bench_op(void **state)
     rows = rows_of("\"$T\" bench op tanh --shape 16x16 --backward --repeat 3 --json");
     assert_true(json_is_null(json_object_get(json_array_get(rows, 0), "gflops")));
     json_decref(rows);
+    rows = rows_of(
+        "\"$T\" bench op tanh --shape 4 --dtype float16,bfloat16,float64 --backward --repeat 3 --json");
+    assert_int_equal(json_array_size(rows), 3);
+    json_decref(rows);
     rows = rows_of("\"$T\" bench op add_n --shape 4x4 --shape 4x4 --shape 4x4 --repeat 3 -o json");
     assert_int_equal(json_array_size(rows), 1);
     json_decref(rows);
@@ -161,8 +165,8 @@ static void bench_model(void **state)
     json_decref(rows);
 }
 
-/* The columns of each command, with an older file beside them one more; a row of that file may be anything.
- */
+/* The columns of each command, with an older file beside them one more;
+ * a row of that file may be anything. */
 static void columns(void **state)
 {
     static const struct {
@@ -208,8 +212,9 @@ static void bad_arguments(void **state)
         {"\"$T\" bench op tanh --shape 3x", "is no shape", 2},
         {"\"$T\" bench op tanh --shape ''", "--shape: the value is empty", 2},
         {"\"$T\" bench op tanh --shape 3,,4", "is no shape", 2},
-        {"\"$T\" bench op tanh --shape rhs=3", "rhs", 2},
-        {"\"$T\" bench op dot --shape 3x3", "rhs", 2},
+        {"\"$T\" bench op tanh --shape rhs=3", "--shape rhs=: tanh has no such input; it takes data", 2},
+        {"\"$T\" bench op tanh --shape 3 --shape 4", "2 shapes, but tanh takes data only", 2},
+        {"\"$T\" bench op dot --shape 3x3", "\"rhs\" ?", 2},
         {"\"$T\" bench op dot --shape 3x3 --shape rhs=4x4", "dot", 2},
         {"\"$T\" bench op tanh --shape 3 --dtype float33", "float33", 2},
         {"\"$T\" bench op tanh --shape 3 --attr x", "NAME=VALUE", 2},

@@ -169,6 +169,43 @@ static void why(void **state)
     assert_says(tool("\"$T\" plugins why FullyConnected --config pin.ini")->out, "not the pinned one");
 }
 
+/* A library that comes before the real one says how it was built. */
+#define PRELOADED                                                                                            \
+    "ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 LD_PRELOAD=\"$PWD/own.so\" \"$T\" plugins why "     \
+    "FullyConnected --device cpu --dtype float32 "
+
+/* Another build of OpenBLAS gives bits that depend on the number of threads: the plugin declines,
+ * cpu serves. */
+static void openblas_without_openmp(void **state)
+{
+    static const struct {
+        const char *parallel, *says;
+    } builds[] = {{"0", "built without threads"}, {"1", "built with threads of its own"}};
+    char line[256];
+    const tool_said *s;
+
+    (void)state;
+    if (!has_blas() || tool("command -v cc")->code) {
+        print_message("skipped: cpu-openblas was not built, or there is no cc\n");
+        skip();
+    }
+    for (size_t i = 0; i < sizeof builds / sizeof *builds; i++) {
+        (void)snprintf(line, sizeof line,
+                       "echo 'int openblas_get_parallel(void) { return %s; }' >own.c &&"
+                       "cc -shared -fPIC -o own.so own.c",
+                       builds[i].parallel);
+        assert_int_equal(tool(line)->code, 0);
+        s = tool(PRELOADED);
+        assert_int_equal(s->code, 0);
+        assert_says(s->err, builds[i].says);
+        assert_says(s->err, "libopenblas0-openmp");
+        assert_says(s->out, "L14: init of cpu-openblas failed");
+        s = tool(PRELOADED "--set plugins.require=cpu-openblas");
+        assert_int_equal(s->code, 3);
+        assert_says(s->err, builds[i].says);
+    }
+}
+
 static void why_not(void **state)
 {
     static const struct {
@@ -236,6 +273,39 @@ static void why_not(void **state)
     said = tool("\"$T\" train zoo:lenet --data digits --dry-run --set plugins.load=mempool");
     assert_says(said->err, "error[TN-1302]: net lenet: operator Convolution has no kernel");
     assert_int_equal(said->code, 3);
+}
+
+/* ---- operators of plugins ------------------------------------------------------------------------ */
+
+static void operators(void **state)
+{
+    static const struct {
+        const char *line, *says;
+        int code;
+    } cases[] = {
+        {"ops --search scale_shift", "acme_scale_shift", 0},
+        {"ops --family acme-operator", "acme_scale_shift", 0},
+        {"ops --family kind-body-healthy", "kind_gate", 0},
+        {"ops kind_gate", "its body runs by the device's kernel of _fused_pointwise", 0},
+        {"plugins why kind_gate", "decided by body: no kernel of its own is needed", 0},
+        {"plugins why kind_gate --set plugins.load=kind-body-healthy", "decided by none", 1},
+        {"plugins why acme_scale_shift --dtype int8", "int8 is no floating point type", 1},
+    };
+    char line[512];
+
+    (void)state;
+    assert_int_equal(tool("mkdir -p ops && chmod 755 ops && cp $TENON_TEST_BUILD/templates/acme-operator.so "
+                          "$TENON_TEST_BUILD/tests/check/kinds/kind-body-healthy.so ops")
+                         ->code,
+                     0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const tool_said *s;
+
+        (void)snprintf(line, sizeof line, "\"$T\" %s --set plugins.path=\"$PWD/ops\"", cases[i].line);
+        s = tool(line);
+        if (s->code != cases[i].code || (!strstr(s->out, cases[i].says) && !strstr(s->err, cases[i].says)))
+            fail_msg("%s: exit %d: %s%s", line, s->code, s->out, s->err);
+    }
 }
 
 /* ---- needs --------------------------------------------------------------------------------------- */
@@ -496,6 +566,8 @@ int main(void)
         cmocka_unit_test(list),
         cmocka_unit_test(inspect),
         cmocka_unit_test(why),
+        cmocka_unit_test(operators),
+        cmocka_unit_test(openblas_without_openmp),
         cmocka_unit_test(why_not),
         cmocka_unit_test(needs),
         cmocka_unit_test(operators_missing),

@@ -221,8 +221,8 @@ static void code_add(lines *l, int code)
 
 /* ---- terminals ---- */
 
-/* What is done to the program once it has drawn a bar: its signal handlers are there from the first step on.
- */
+/* What is done to the program once it has drawn a bar: its signal handlers are there from the
+ * first step on. */
 typedef struct act {
     char key;   /* typed */
     int signal; /* sent */
@@ -286,8 +286,8 @@ static void session_act(session *s, const act *a)
     } while (a->held && session_read(s, 300));
 }
 
-/* In the child: ^C throws nothing away, or what was printed while the other side was busy would be missing.
- */
+/* In the child: ^C throws nothing away, or what was printed while the other side was busy would be
+ * missing. */
 static void flush_never(void)
 {
     struct termios t;
@@ -398,12 +398,13 @@ static const struct {
     {"doctor-full-stdout", 0, "exec " CLEAN "\"$T\" doctor >/dev/full", NULL},
 };
 
-static void looks(void **state)
+static void looks(bool terminal)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         static lines l;
 
+        if (terminal != (cases[i].columns != 0))
+            continue;
         memset(&l, 0, sizeof l);
         if (cases[i].columns) {
             const session *s = on_terminal(cases[i].columns, cases[i].line, NULL);
@@ -425,6 +426,19 @@ static void looks(void **state)
     }
 }
 
+static void looks_on_terminal(void **state)
+{
+    (void)state;
+    tool_needs_terminal();
+    looks(true);
+}
+
+static void looks_in_files(void **state)
+{
+    (void)state;
+    looks(false);
+}
+
 /* As script(1) records it: a terminal, too. */
 static void in_script(void **state)
 {
@@ -432,6 +446,7 @@ static void in_script(void **state)
     char *said;
 
     (void)state;
+    tool_needs_terminal();
     if (tool("command -v script")->code) {
         printf("skipped: script is not installed\n");
         skip();
@@ -503,6 +518,7 @@ static void interrupted(void **state)
     };
 
     (void)state;
+    tool_needs_terminal();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         static lines l;
         const session *s = on_terminal(100, rows[i].line, &rows[i].act);
@@ -519,7 +535,8 @@ static void interrupted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(looks),
+        cmocka_unit_test(looks_on_terminal),
+        cmocka_unit_test(looks_in_files),
         cmocka_unit_test(in_script),
         cmocka_unit_test(reader_leaves),
         cmocka_unit_test(interrupted),

@@ -247,6 +247,7 @@ static void bar(void **state)
     int columns = 0;
 
     (void)state;
+    tool_needs_terminal();
     s = tool_terminal(100, "rm -rf b; TERM=xterm LC_ALL=C.UTF-8 " TRAIN "--epochs 2 --out b");
     assert_int_equal(s->code, 0);
     assert_says(s->out, "\033[36m");
@@ -288,8 +289,8 @@ static void progress_modes(void **state)
     assert_string_equal(s->err, "");
 }
 
-/* Nobody reads the events: the training is whole, the exit code tells. A second run gets a folder of its own.
- */
+/* Nobody reads the events: the training is whole, the exit code tells.
+ * A second run gets a folder of its own. */
 static void lost_output(void **state)
 {
     const tool_said *s = tool("rm -rf p; " TRAIN "--epochs 1 --out p --json >&-");

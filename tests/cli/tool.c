@@ -131,6 +131,22 @@ const tool_said *tool(const char *line)
     return tool_wait(tool_start(line));
 }
 
+void tool_needs_terminal(void)
+{
+    int master = posix_openpt(O_RDWR | O_NOCTTY), slave = -1;
+    const char *name = NULL;
+
+    if (master >= 0 && !grantpt(master) && !unlockpt(master) && (name = ptsname(master)))
+        slave = open(name, O_RDWR | O_NOCTTY);
+    if (slave < 0)
+        printf("skipped: no terminal can be opened (is /dev/pts mounted?): %s\n", strerror(errno));
+    if (master >= 0)
+        (void)close(master);
+    if (slave < 0)
+        skip();
+    (void)close(slave);
+}
+
 const tool_said *tool_terminal(int columns, const char *line)
 {
     struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)columns};

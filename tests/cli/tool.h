@@ -28,6 +28,8 @@ void tool_setup(void);
 void tool_teardown(void);
 /* Runs the line; the answer is valid until the next call. */
 const tool_said *tool(const char *line);
+/* Skips the test that runs where no terminal can be opened: a bare chroot has no /dev/pts. */
+void tool_needs_terminal(void);
 /* The same on a terminal of so many columns: all it said is in `out`. */
 const tool_said *tool_terminal(int columns, const char *line);
 /* Starts the line's one command (write "exec "), which ends with this process; tool_wait() gives what it

@@ -153,8 +153,10 @@ static void test_planted(void **state) /* without its event wait the engine is w
     setup s;
 
     (void)state;
-    if (!switches)
+    if (!switches) {
+        print_message("skipped: a build without test switches\n");
         skip();
+    }
     setup_open(&s, "threaded");
     tni_engine_plant(s.t.engine, "drop_event_wait");
     assert_int_not_equal(relay(&s, &stats), 1111);

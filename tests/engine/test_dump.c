@@ -85,8 +85,10 @@ static void dump_before_the_end(const char *device, bool fails)
 static void test_host(void **state)
 {
     (void)state;
-    if (!switches)
+    if (!switches) {
+        print_message("skipped: a build without test switches\n");
         skip();
+    }
     dump_before_the_end("cpu", false);
     dump_before_the_end("cpu", true);
 }
@@ -94,8 +96,10 @@ static void test_host(void **state)
 static void test_streams(void **state)
 {
     (void)state;
-    if (!switches)
+    if (!switches) {
+        print_message("skipped: a build without test switches\n");
         skip();
+    }
     dump_before_the_end("late", false);
     dump_before_the_end("late", true);
 }

@@ -13,8 +13,7 @@
 
 #include <cmocka.h>
 
-/* ---- one stream: strictly in order ----------------------------------------------------------------------
- */
+/* ---- one stream: strictly in order --------------------------------------------------------------------- */
 
 typedef struct step {
     uint32_t *log, *count, value;
@@ -264,6 +263,7 @@ static void test_dropped_waits_show(void **state)
 
     (void)state;
 #if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+    print_message("skipped: the thread sanitizer would find the race itself\n");
     skip();
 #endif
     for (int64_t seed = 1; seed <= 5; seed++)

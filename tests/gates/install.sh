@@ -100,10 +100,16 @@ plugindir_by_pkg_config() {
     eval "[ $(pkg-config --variable=plugindir tenon-plugin) -ef \"$plugins\" ]"
 }
 
+no_tests() { # who asks for no tests gets none: no target of that name, nothing for CTest
+    cmake -S "$source_dir" -B "$work/plain" -DTN_OPENMP=OFF && ! cmake --build "$work/plain" --target help | grep -E ' (test|tests)_' &&
+        [ ! -e "$work/plain/CTestTestfile.cmake" ]
+}
+
 if ! ls "$build"/lib/libtenon.so >/dev/null 2>&1; then
     echo "install: nothing is built in $build"
     exit 77
 fi
+check "a plain configuration builds no tests" no_tests
 check "cmake --install" cmake --install "$build" --prefix "$prefix"
 libdir=$(dirname "$(find "$prefix" -name libtenon.so)")
 export PKG_CONFIG_PATH="$libdir/pkgconfig" LC_ALL=C

@@ -33,6 +33,10 @@ files() { dpkg-deb -c "$(deb "$1")" | awk '{print $6}' | grep -v '/$'; }
 control() { dpkg-deb -I "$(deb "$1")" "$2" | grep -q -F -- "$3"; } # control PACKAGE FILE TEXT
 holds() { files "$1" | grep -q -E "^\./usr/$2\$" || { files "$1"; return 1; }; } # holds PACKAGE REGEX
 
+openmp_build() { # libopenblas0 would bring the build with threads of its own
+    says tenon-plugin-cpu-openblas Depends libopenblas0-openmp && ! field tenon-plugin-cpu-openblas Depends | grep -w 'libopenblas0[ ,]'
+}
+
 alone() { # no file is in two packages
     local twice
     twice=$(for package in $packages; do files "$package"; done | sort | uniq -d)
@@ -139,9 +143,9 @@ for plugin in $plugins; do
     check "tenon-plugin-$plugin: needs the ABI" says "tenon-plugin-$plugin" Depends tenon-plugin-abi-1
 done
 echo "$plugins" | grep -q openblas &&
-    check "tenon-plugin-cpu-openblas: needs OpenBLAS" says tenon-plugin-cpu-openblas Depends libopenblas
-    echo "$plugins" | grep -qx cpu-onednn &&
-        check "tenon-plugin-cpu-onednn: needs oneDNN" says tenon-plugin-cpu-onednn Depends libdnnl
+    check "tenon-plugin-cpu-openblas: needs the build with OpenMP" openmp_build
+echo "$plugins" | grep -qx cpu-onednn &&
+    check "tenon-plugin-cpu-onednn: needs oneDNN" says tenon-plugin-cpu-onednn Depends libdnnl
 command -v lintian >/dev/null && check "lintian" lintian --fail-on error "$work"/packages/*.deb
 
 root="$work/root"

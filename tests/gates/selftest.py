@@ -137,7 +137,15 @@ def flip_byte(root, name):
         data.write(bytes([byte ^ 1]))
 
 
-NEED_BUILD = ["symbols.py", "dead.py"]
+def log_fault(text):
+    """A log of CTest's in which a test was skipped."""
+    def plant(root):
+        fake_build(root, "", "int tn_plugin_v1;\n", None)
+        write(root, "build-fake/Testing/Temporary/LastTest.log", "1/1 Testing: a.b\n1/1 Test: a.b\n" + text)
+    return plant
+
+
+NEED_BUILD = ["symbols.py", "dead.py", "skips.py"]
 BUILD_FAULTS = [
     ("symbols.py", "a hidden function that got out", build_fault(library_extra="int tni_planted;\n"), "in no header: tni_planted"),
     ("symbols.py", "a function that is declared only", lambda root: (
@@ -154,6 +162,9 @@ BUILD_FAULTS = [
     ("dead.py", "a header that nothing includes", lambda root: (
         write(root, "core/base/planted.h", "int x;\n"), fake_build(root, "", "int tn_plugin_v1;\n", None)),
      "planted.h is not included"),
+    ("skips.py", "a case that skips and says nothing", log_fault(
+        "[ RUN      ] one\nskipped: no disk\n[  SKIPPED ] one\n[ RUN      ] two\n[  SKIPPED ] two\n"), "a.b two does not say"),
+    ("skips.py", "a program that skips and says nothing", log_fault("Test Skipped.\n"), "a.b does not say"),
 ]
 
 

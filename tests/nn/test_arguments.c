@@ -130,6 +130,8 @@ static void nets(void **state)
     tn_net_avgpool2d_(NULL, NULL);
     tn_net_globalavgpool2d_(NULL, NULL);
     tn_net_batchnorm_(NULL, NULL);
+    tn_net_layernorm_(NULL, NULL);
+    tn_net_embedding_(NULL, NULL);
     tn_net_dropout_(NULL, NULL);
     tn_net_flatten_(NULL, NULL);
     tn_net_activation_(NULL, NULL);
@@ -145,6 +147,8 @@ static void nets(void **state)
     WRONG(tn_net_conv2d_(net, NULL));
     QUIET(tn_net_globalavgpool2d_(net, NULL));
     QUIET(tn_net_batchnorm_(net, NULL));
+    QUIET(tn_net_layernorm_(net, NULL));
+    WRONG(tn_net_embedding_(net, NULL));
     QUIET(tn_net_flatten_(net, NULL));
 }
 
@@ -214,6 +218,23 @@ static void nets_asked(void **state)
     QUIET(tn_net_summary(o.net, stderr, 4, NULL)); /* as in the last forward */
 }
 
+static void nets_run(void **state)
+{
+    tn_array *y = NULL;
+
+    (void)state;
+    assert_false(tn_net_run(NULL, 1, &o.x, 1, &y));
+    assert_int_equal(tn_net_input_count(NULL), 0);
+    tn_net_retrace(NULL);
+    QUIET(tn_net_run(o.net, 1, NULL, 1, &y));
+    QUIET(tn_net_run(o.net, 1, &o.x, 1, NULL));
+    QUIET(tn_net_run(o.net, 1, (tn_array *[]){NULL}, 1, &y));
+    WRONG(tn_net_run(o.net, 2, (tn_array *[]){o.x, o.x}, 1, &y));
+    WRONG(tn_net_run(o.net, 1, &o.x, 2, &y));
+    assert_true(tn_net_run(o.net, 1, &o.x, 1, &y));
+    assert_int_equal(tn_array_count(y), 20);
+}
+
 static void files(void **state)
 {
     (void)state;
@@ -278,7 +299,12 @@ static void data(void **state)
     assert_null(tn_data_class_name(NULL, 0));
     assert_false(tn_data_sha256(NULL, hex));
     assert_false(tn_data_sha256(NULL, NULL));
+    assert_null(tn_data_arrays_(NULL, NULL));
+    assert_null(tn_data_field(NULL, "data"));
     WRONG(tn_data_open_(o.app, NULL, NULL));
+    WRONG(tn_data_arrays_(o.app, NULL));
+    QUIET(tn_data_field(o.data, NULL));
+    QUIET(tn_data_field(o.data, "data")); /* no batch is there */
     QUIET(tn_data_next(o.data, NULL));
     QUIET(tn_data_tell(o.data, NULL, NULL));
     tn_data_seek(o.data, 2, 3);
@@ -307,6 +333,8 @@ static void trainings(void **state)
     (void)tn_schedule_lr(NULL, 0);
     assert_null(tn_train_open_(NULL, NULL));
     assert_false(tn_train_run(NULL));
+    assert_false(tn_fit_(NULL, NULL, NULL));
+    WRONG(tn_fit_(o.net, NULL, NULL));
     tn_train_stop(NULL);
     tn_train_info_get(NULL, 1, &info);
     tn_train_info_get(NULL, 1, NULL);
@@ -342,8 +370,9 @@ static void every_function_is_here(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CALLS(apps),   CALLS(nets), CALLS(nets_asked), CALLS(files),
-        CALLS(losses), CALLS(data), CALLS(trainings),  cmocka_unit_test(every_function_is_here),
+        CALLS(apps),     CALLS(nets),      CALLS(nets_asked),
+        CALLS(nets_run), CALLS(files),     CALLS(losses),
+        CALLS(data),     CALLS(trainings), cmocka_unit_test(every_function_is_here),
     };
 
     return cmocka_run_group_tests(tests, objects_open, objects_close);

@@ -523,7 +523,7 @@ static void test_fake_device(void **state)
     there = tn_app_ok(probe);
     (void)tn_app_close(probe);
     if (!there) {
-        print_message("the plugin fake is not built\n");
+        print_message("skipped: the plugin fake is not built\n");
         skip();
     }
     n = bits_of(0, 0, "kernel.prefer=cpu", a, 4096);

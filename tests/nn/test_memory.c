@@ -34,20 +34,49 @@ static void work(tn_app *app, const char *prefix)
         (void)tn_app_check(app, tn_wait_all(tn_app_ctx(app)));
 }
 
-static void test_allocations(void **state)
+static tn_x unit(tn_x x)
+{
+    tn_x y = tn_batchnorm(tn_conv2d(x, .channels = 2, .kernel = {3}, .pad = {1, 1}));
+
+    tn_scope_begin(x, "skip");
+    x = tn_conv2d(x, .channels = 2, .kernel = {1});
+    tn_scope_end(x);
+    return tn_dense(tn_relu(tn_concat(1, tn_add(x, y), y)), .units = 3);
+}
+
+/* The same of a function, on arrays and as programs. */
+static void work_function(tn_app *app, const char *prefix)
+{
+    tn_net *net = tn_net_function(app, unit, .name = "f"), *back;
+    tn_trainer *t = tn_trainer_new(net, .lr = 0.1, .momentum = 0.9);
+    tn_array *x = tn_app_array(app, 4, input, NULL), *y = tn_app_array(app, 1, labels, NULL);
+
+    tn_net_init(net, .seed = 1);
+    for (int hybrid = 0; hybrid < 2; hybrid++) {
+        tn_app_record(app);
+        tn_app_backward(app, tn_loss_softmax_ce(app, tn_net_forward(net, x), y));
+        tn_trainer_step(t, 2);
+        tn_net_hybridize(net, .static_alloc = 1);
+    }
+    tn_net_export(net, prefix);
+    back = tn_net_load(app, prefix);
+    if (tn_net_forward(back, x))
+        (void)tn_app_check(app, tn_wait_all(tn_app_ctx(app)));
+}
+
+static void allocations(void (*work_of)(tn_app *, const char *))
 {
     const char *full = getenv("TENON_FULL");
     char *folder = nn_quick_folder(), prefix[256];
     uint64_t tried = 0, step = full && *full == '1' ? 1 : 11;
 
-    (void)state;
     (void)snprintf(prefix, sizeof prefix, "%s/m", folder);
     for (uint64_t nth = 1;; nth += step) {
         tn_app *app = nn_open("engine.type=naive", NULL);
         bool failed;
 
         tni_mem_fail_at(nth, false, true);
-        work(app, prefix);
+        work_of(app, prefix);
         failed = tni_mem_failed();
         tni_mem_fail_at(0, false, false);
         if (!tn_app_ok(app)) {
@@ -57,7 +86,7 @@ static void test_allocations(void **state)
             assert_int_equal(tn_app_status(app), TN_E_NOMEM);
             tn_app_clear(app);
         }
-        work(app, prefix); /* nothing is broken */
+        work_of(app, prefix); /* nothing is broken */
         nn_close(app);
         tried++;
         if (!failed)
@@ -68,9 +97,21 @@ static void test_allocations(void **state)
     nn_folder_remove(folder);
 }
 
+static void test_chain(void **state)
+{
+    (void)state;
+    allocations(work);
+}
+
+static void test_function(void **state)
+{
+    (void)state;
+    allocations(work_function);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_allocations)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_chain), cmocka_unit_test(test_function)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

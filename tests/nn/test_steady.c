@@ -168,6 +168,18 @@ static tn_net *net_make(tn_app *app)
     return net;
 }
 
+/* The same, as a function. */
+static tn_x net_function(tn_x x)
+{
+    for (int i = 0; i < 30; i++)
+        x = tn_batchnorm(tn_conv2d(x, .channels = 4, .kernel = {3}, .pad = {1, 1}, .activation = "relu"));
+    for (int i = 0; i < 40; i++)
+        x = tn_dense(x, .units = 8, .activation = "tanh");
+    return x;
+}
+
+static bool as_function;
+
 static void steady_open(steady *s, bool train, bool hybrid, const char *optimizer, const char *setting)
 {
     static const int64_t image[4] = {2, 1, 6, 6}, labels[1] = {2};
@@ -175,7 +187,7 @@ static void steady_open(steady *s, bool train, bool hybrid, const char *optimize
     memset(s, 0, sizeof *s);
     s->app =
         nn_open("memory.cpu.pool=segment", "plugins.load=cpu, mempool", "engine.threads=1", setting, NULL);
-    s->net = net_make(s->app);
+    s->net = as_function ? tn_net_function(s->app, net_function, .name = "n") : net_make(s->app);
     s->x = nn_array(s->app, 4, image, 1);
     s->labels = tn_app_array(s->app, 1, labels, (const float[]){1, 3});
     tn_net_init(s->net, .seed = 1);
@@ -328,6 +340,17 @@ static void test_call_by_call(void **state)
     watch(true, false, "sgd", "engine.type=threaded");
 }
 
+static void test_function(void **state)
+{
+    (void)state;
+    as_function = true;
+    watch(false, true, NULL, "engine.type=threaded");
+    watch(true, true, "sgd", "engine.type=threaded");
+    watch(false, false, NULL, "engine.type=threaded");
+    watch(true, false, "sgd", "engine.type=naive");
+    as_function = false;
+}
+
 /* Whatever plugins are built: their own calls are ours. Nothing is known of a vendor's pages. */
 static void test_all_plugins(void **state)
 {
@@ -353,9 +376,9 @@ static void test_parameters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parameters),  cmocka_unit_test(test_inference),
-        cmocka_unit_test(test_training),    cmocka_unit_test(test_call_by_call),
-        cmocka_unit_test(test_all_plugins),
+        cmocka_unit_test(test_parameters), cmocka_unit_test(test_inference),
+        cmocka_unit_test(test_training),   cmocka_unit_test(test_call_by_call),
+        cmocka_unit_test(test_function),   cmocka_unit_test(test_all_plugins),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

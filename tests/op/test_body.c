@@ -154,9 +154,32 @@ static void refused(void **state)
     refuse(&op, "longer than 4096 bytes");
 }
 
+/* A shape rule may name the arguments, if they are always there. */
+static void ruled(void **state)
+{
+    static const char *const vary[] = {"x:(S..) y?count:x -> o:x", "x*:(S..) -> o:x",
+                                       "[count] x:(S..) -> o:x | x:(S..) y:x -> o:x", "x:(S..) -> o:x p~:x"};
+    tn_op op = DEFINITION("x + x");
+    tni_opset *ops = NULL;
+
+    (void)state;
+    op.inputs = op.outputs = NULL;
+    op.shape = NULL;
+    for (size_t i = 0; i < sizeof vary / sizeof *vary; i++) {
+        op.shapes = vary[i];
+        refuse(&op, "operator acme_body: ");
+    }
+    op.shapes = "x:(S..) -> o:x";
+    assert_int_equal(tni_opset_create(NULL, &ops), TN_OK);
+    if (tni_opset_add(ops, &op, NULL))
+        fail_msg("%s", tni_error_message());
+    tni_opset_destroy(ops);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(read_well), cmocka_unit_test(refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(read_well), cmocka_unit_test(refused),
+                                       cmocka_unit_test(ruled)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

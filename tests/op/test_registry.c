@@ -106,6 +106,11 @@ static tn_status args_repeated(tn_infer *i)
         .struct_size = TN_END(tn_op, mutates_tail), .version = 1, .doc = "test", .inputs = inputs_,          \
         .outputs = outputs, .shape = shape_same, .attrs = many_attrs, .args = args_repeated, __VA_ARGS__     \
     }
+#define OP_SHAPES(...)                                                                                       \
+    {                                                                                                        \
+        .struct_size = TN_END(tn_op, shapes_only), .version = 1, .doc = "test", .inputs = data,              \
+        .outputs = data, .shape = shape_same, __VA_ARGS__                                                    \
+    }
 #define OP5(version_, inputs_, outputs_, shape_, ...)                                                        \
     {                                                                                                        \
         .struct_size = TN_END(tn_op, gradient), .version = version_, .doc = "test", .inputs = inputs_,       \
@@ -156,6 +161,9 @@ static const tn_op bad[] = {
     OP_REPEATED(repeated, .name = "acme_x", .mutates = 4, .mutates_period = 65, .mutates_tail = 1),
     OP_REPEATED(repeated, .name = "acme_y", .mutates = 4, .mutates_tail = 1),
     OP_REPEATED(data, .name = "acme_z", .mutates = 1, .mutates_period = 1),
+    OP_SHAPES(.name = "acme_sa", .shapes_only = 2),
+    OP_SHAPES(.name = "acme_sb", .shapes_only = UINT64_MAX),
+    OP_SHAPES(.name = "acme_sc", .shapes_only = 1, .mutates = 1),
 };
 static const tn_op sweep =
     OP_REPEATED(repeated, .name = "acme_sweep", .mutates = 4, .mutates_period = 3, .mutates_tail = 1);
@@ -274,6 +282,84 @@ static void test_reserved(void **state)
     tni_op_cost(def, NULL, &counted, in, out, &in_dtype, &out_dtype, &cost);
     assert_true(cost.macs == TN_COST_UNKNOWN && cost.flops == TN_COST_UNKNOWN &&
                 cost.bytes == TN_COST_UNKNOWN);
+    tni_opset_destroy(s);
+}
+
+/* ---- views ----------------------------------------------------------------------------------- */
+
+static tn_view said; /* by the definition under test */
+
+static tn_status view_says(const tn_infer *i, tn_view *v)
+{
+    if (i->attr_count || v->struct_size < TN_END(tn_view, stride))
+        return TN_E_INTERNAL;
+    if (said.output == 9)
+        return TN_E_UNSUPPORTED;
+    if (said.output == 8)
+        return tn_fail(i->err, TN_E_ATTR, "not today");
+    v->offset = said.offset;
+    memcpy(v->stride, said.stride, sizeof v->stride);
+    return TN_OK;
+}
+
+#define OP_VIEW(name_, ...)                                                                                  \
+    {                                                                                                        \
+        .struct_size = TN_END(tn_op, view), .version = 1, .doc = "test", .outputs = data, .name = name_,     \
+        .shape = shape_same, .view = view_says, __VA_ARGS__                                                  \
+    }
+static const tn_op window = OP_VIEW("acme_window", .inputs = data);
+static const tn_op no_windows[] = {
+    OP_VIEW("acme_u", .inputs = NULL),
+    OP_VIEW("acme_u", .inputs = data, .mutates = 1),
+    OP_VIEW("acme_u", .inputs = data, .effects = TN_EFFECT_RANDOM),
+    OP_VIEW("acme_u", .inputs = data, .flags = TN_OP_VIEW),
+    OP_VIEW("acme_u", .inputs = data, .flags = TN_OP_CHECKS_VALUES),
+    OP_VIEW("acme_u", .inputs = data, .exec = TN_EXEC_HOST),
+};
+
+/* An input of 4 x 6 whose rows are 10 apart, outputs of 2 x 3: what may be said of them, and what not. */
+static const struct {
+    int64_t offset, stride[2];
+    uint32_t special;
+    tn_status status;
+} windows[] = {
+    {0, {10, 1}, 0, TN_OK},           {21, {10, 2}, 0, TN_OK}, /* ends with the last element */
+    {22, {10, 2}, 0, TN_E_ARG},                                /* one further */
+    {-1, {10, 1}, 0, TN_E_ARG},       {0, {0, 1}, 0, TN_E_ARG},          {5, {-1, 1}, 0, TN_E_ARG},
+    {0, {INT64_MAX, 1}, 0, TN_E_ARG}, {0, {1, INT64_MAX}, 0, TN_E_ARG},  {INT64_MAX, {1, 1}, 0, TN_E_ARG},
+    {INT64_MIN, {1, 1}, 0, TN_E_ARG}, {0, {10, 1}, 9, TN_E_UNSUPPORTED}, {0, {10, 1}, 8, TN_E_ATTR},
+};
+
+static void test_views(void **state)
+{
+    tn_shape x = {.ndim = 2, .dim = {4, 6}}, y = {.ndim = 2, .dim = {2, 3}};
+    tn_shape *const in[] = {&x}, *const out[] = {&y};
+    const tni_opdef *def;
+    tni_opset *s;
+    tni_args a;
+    tn_view v;
+
+    (void)state;
+    assert_int_equal(tni_opset_create(NULL, &s), TN_OK);
+    for (size_t i = 0; i < sizeof no_windows / sizeof no_windows[0]; i++)
+        if (tni_opset_add(s, &no_windows[i], NULL) == TN_OK)
+            fail_msg("definition %zu was taken", i);
+    assert_int_equal(tni_opset_add(s, &window, NULL), TN_OK);
+    assert_int_equal(tni_opset_find(s, "acme_window", &def), TN_OK);
+    assert_int_equal(tni_op_args(def, NULL, 1, &a), TN_OK);
+    for (size_t i = 0; i < sizeof windows / sizeof windows[0]; i++) {
+        tn_status st;
+
+        said = (tn_view){.output = windows[i].special, .offset = windows[i].offset};
+        memcpy(said.stride, windows[i].stride, sizeof windows[i].stride);
+        st = tni_op_views(def, NULL, &a, 0, in, out, (const int64_t[]){10, 1}, &v);
+        if (st != windows[i].status)
+            fail_msg("window %zu: status %d", i, st);
+        if (st == TN_E_ARG)
+            assert_non_null(strstr(tni_error_message(), "does not lie within"));
+    }
+    assert_int_equal(tni_opset_find(s, "exp", &def), TN_OK);
+    assert_int_equal(tni_op_views(def, NULL, &a, 0, in, out, (const int64_t[]){10, 1}, &v), TN_E_UNSUPPORTED);
     tni_opset_destroy(s);
 }
 
@@ -472,6 +558,7 @@ int main(void)
         cmocka_unit_test(test_add),      cmocka_unit_test(test_find),    cmocka_unit_test(test_args),
         cmocka_unit_test(test_repeated), cmocka_unit_test(test_infer),   cmocka_unit_test(test_infer_wrong),
         cmocka_unit_test(test_memory),   cmocka_unit_test(test_unknown), cmocka_unit_test(test_reserved),
+        cmocka_unit_test(test_views),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

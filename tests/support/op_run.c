@@ -260,7 +260,7 @@ int tn_op_open(void)
     }
     free(names);
     if (run.plugin_count == 0) {
-        fprintf(stderr, "no plugin in TENON_TEST_PLUGINS: nothing can be tested\n");
+        printf("skipped: no plugin in TENON_TEST_PLUGINS\n");
         exit(77);
     }
     if (tni_opset_create(NULL, &run.ops)) {

@@ -78,9 +78,26 @@ tn_status tnblas_room(tn_err *err)
     return no_room.code ? tn_fail(err, no_room.code, no_room.message) : TN_OK;
 }
 
+/* A library with threads of its own cuts its sums for them: the bits would depend on their number. One
+ * without any threads keeps no lock around its buffers. */
+static tn_status build_serves(tn_err *err)
+{
+    const int parallel = openblas_get_parallel();
+
+    if (parallel == OPENBLAS_OPENMP)
+        return TN_OK;
+    return tn_failf(err, TN_E_UNSUPPORTED,
+                    "this libopenblas was built %s, only the build with OpenMP serves (Debian: install "
+                    "libopenblas0-openmp and choose it with update-alternatives)",
+                    parallel == OPENBLAS_SEQUENTIAL ? "without threads" : "with threads of its own");
+}
+
 static tn_status blas_init(const tn_host *host, void **plugin, tn_err *err)
 {
-    (void)err;
+    const tn_status st = build_serves(err);
+
+    if (st)
+        return st;
     (void)pthread_once(&looked, room_look);
     tncpu_team_open(host);
     *plugin = (void *)(uintptr_t)host; /* only read */

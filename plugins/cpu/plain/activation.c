@@ -113,27 +113,22 @@ static void gamma_part(void *arg, int64_t begin, int64_t end)
 {
     const tn_exec *x = ((const tn_exec *const *)arg)[0];
     const gamma_plan *p = ((const gamma_plan *const *)arg)[1];
-    const tncpu_convert *c = &tncpu_converts[x->out[0]->dtype];
-    tncpu_tile dy, data;
+    double dy[TNCPU_TILE], data[TNCPU_TILE];
 
     for (int64_t k = begin; k < end; k++) {
         double sum = 0;
 
-        for (int64_t at = 0; at < p->examples * p->inner;) {
-            int64_t within = at % p->inner,
-                    n = p->inner - within < TNCPU_TILE ? p->inner - within : TNCPU_TILE;
-            int64_t offset = ((at / p->inner * p->channels + k) * p->inner + within) * c->bytes;
+        for (int64_t at = 0, n; at < p->examples * p->inner; at += n) {
+            const int64_t within = at % p->inner,
+                          offset = (at / p->inner * p->channels + k) * p->inner + within;
 
-            c->load((const char *)x->in[0]->data + offset, 1, &dy, n);
-            c->load((const char *)x->in[1]->data + offset, 1, &data, n);
+            n = tncpu_min(TNCPU_TILE, p->inner - within);
+            tncpu_numbers(x->in[0], offset, 1, n, dy);
+            tncpu_numbers(x->in[1], offset, 1, n, data);
             for (int64_t i = 0; i < n; i++)
-                if (c->kind == TNCPU_K_F64)
-                    sum += data.f64[i] > 0 ? 0 : dy.f64[i] * data.f64[i];
-                else
-                    sum += data.f32[i] > 0 ? 0 : (double)dy.f32[i] * (double)data.f32[i];
-            at += n;
+                sum += data[i] > 0 ? 0 : dy[i] * data[i];
         }
-        c->store_f(&sum, (char *)x->out[0]->data + k * c->bytes, 1, 1);
+        tncpu_numbers_store(x->out[0], k, 1, 1, &sum);
     }
 }
 
@@ -144,7 +139,7 @@ static tn_status gamma_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
     (void)err;
     if (x->modes[0] != TN_MODE_NONE)
-        tncpu_for(tncpu_threads(plan, x), p->channels, 1, gamma_part, arg);
+        tncpu_for(plan, x, p->channels, 1, gamma_part, arg);
     return TN_OK;
 }
 
@@ -152,19 +147,13 @@ static tn_status gamma_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
 static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
 
-static const tn_kernel kernel_activation =
-    TNCPU_KERNEL("Activation", floats, FLAGS, activation_prepare, tncpu_point_run);
-static const tn_kernel kernel_activation_back =
-    TNCPU_KERNEL("_backward_Activation", floats, FLAGS, activation_prepare, tncpu_point_run);
-static const tn_kernel kernel_leaky =
-    TNCPU_KERNEL("LeakyReLU", floats, FLAGS, leaky_prepare, tncpu_point_run);
-static const tn_kernel kernel_leaky_back =
-    TNCPU_KERNEL("_backward_LeakyReLU", floats, FLAGS, leaky_prepare, tncpu_point_run);
-static const tn_kernel kernel_gamma =
-    TNCPU_KERNEL("_backward_prelu_gamma", floats, 0, gamma_prepare, gamma_run);
-
 /* clang-format off */
 const tn_kernel *const tncpu_family_activation[] = {
-    &kernel_activation, &kernel_activation_back, &kernel_leaky, &kernel_leaky_back, &kernel_gamma, NULL,
+    TNCPU_ROW("Activation", floats, FLAGS, activation_prepare, tncpu_point_run),
+    TNCPU_ROW("_backward_Activation", floats, FLAGS, activation_prepare, tncpu_point_run),
+    TNCPU_ROW("LeakyReLU", floats, FLAGS, leaky_prepare, tncpu_point_run),
+    TNCPU_ROW("_backward_LeakyReLU", floats, FLAGS, leaky_prepare, tncpu_point_run),
+    TNCPU_ROW("_backward_prelu_gamma", floats, 0, gamma_prepare, gamma_run),
+    NULL,
 };
 /* clang-format on */

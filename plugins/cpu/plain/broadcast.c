@@ -37,7 +37,6 @@ static const tncpu_point rows[] = {OPS2(TNCPU_POINT_2) OPS1(TNCPU_POINT_1) OPS_L
 /* clang-format on */
 static const char *const most[] = {"*:" TNCPU_MOST, NULL};
 static const char *const all[] = {"*:" TNCPU_ALL, NULL};
-static const char *const like[] = {"*:" TNCPU_ALL, NULL};
 
 /* clang-format off */
 TNCPU_POINT_PREPARE(broadcast_prepare, rows)
@@ -53,13 +52,5 @@ static tn_status like_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
 
 #define KERNEL2(op, id) TNCPU_POINT_KERNEL(op, broadcast_prepare, most)
 #define KERNEL1(op, id) TNCPU_POINT_KERNEL(op, broadcast_prepare, all)
-#define KERNEL_LIKE(op, id) TNCPU_POINT_KERNEL(op, like_prepare, like)
-/* clang-format off */
-OPS2(KERNEL2)
-OPS1(KERNEL1)
-OPS_LIKE(KERNEL_LIKE)
-
-const tn_kernel *const tncpu_family_broadcast[] = {
-    OPS2(TNCPU_POINT_POINTER) OPS1(TNCPU_POINT_POINTER) OPS_LIKE(TNCPU_POINT_POINTER) NULL,
-};
-/* clang-format on */
+#define KERNEL_LIKE(op, id) TNCPU_POINT_KERNEL(op, like_prepare, all)
+const tn_kernel *const tncpu_family_broadcast[] = {OPS2(KERNEL2) OPS1(KERNEL1) OPS_LIKE(KERNEL_LIKE) NULL};

@@ -1,7 +1,12 @@
 /* The table of conversions: one row per data type, its loops from convert.inc. Saturation is decided in the
  * wide type, so no conversion is undefined in C. */
+#include <float.h>
+#include <math.h>
+
 #include "convert.h"
 #include "isa.h"
+
+#define FILL_PART 16384 /* bytes, a multiple of every element */
 
 #define GLUE_(a, b) a##b
 #define GLUE(a, b) GLUE_(a, b)
@@ -19,6 +24,19 @@ static void saturate(const double *from, int64_t *to, int64_t n, double low, dou
         x = x < low ? low : x;
         to[i] = (int64_t)(x > high ? high : x);
     }
+}
+
+/* Doubles between which and a short float is one rounding. */
+static void odd_floats(const double *from, float *to, int64_t n)
+{
+    int64_t tiny = 0;
+
+    for (int64_t i = 0; i < n; i++)
+        tiny += (fabs(from[i]) < (double)FLT_MIN) & (from[i] != 0);
+    for (int64_t i = 0; i < n; i++)
+        to[i] = tnb_odd_normal(from[i]);
+    for (int64_t i = 0; tiny && i < n; i++)
+        to[i] = tnb_odd_float(from[i]);
 }
 
 static float plus_f32(float a, float b)
@@ -43,26 +61,17 @@ static int64_t plus_i64(int64_t a, int64_t b)
 
 #define PLUS(a, b)                                                                                           \
     _Generic((a), float : plus_f32, double : plus_f64, int32_t : plus_i32, int64_t : plus_i64)(a, b)
-#define SAME(x) (x)
 
 #define N f32
 #define T float
 #define K float
-#define TO_K SAME
-#define FROM_K SAME
-#define FROM_F(x) ((float)(x))
-#define FROM_I(x) ((float)(x))
-#define FROM_U(x) ((float)(x))
+#define FROM_U(x) ((T)(x))
 #include "convert.inc"
 
 #define N f64
 #define T double
 #define K double
-#define TO_K SAME
-#define FROM_K SAME
-#define FROM_F SAME
-#define FROM_I(x) ((double)(x))
-#define FROM_U(x) ((double)(x))
+#define FROM_U(x) ((T)(x))
 #include "convert.inc"
 
 #define N f16
@@ -71,7 +80,6 @@ static int64_t plus_i64(int64_t a, int64_t b)
 #define K float
 #define TO_K tnb_half_float
 #define FROM_K tnb_float_half
-#define FROM_F(x) tnb_float_half(tnb_odd_float(x))
 #define FROM_I(x) tnb_float_half((float)(x))
 #define FROM_U(x) tnb_float_half((float)(x))
 #include "convert.inc"
@@ -82,7 +90,6 @@ static int64_t plus_i64(int64_t a, int64_t b)
 #define K float
 #define TO_K tnb_bf16_float
 #define FROM_K tnb_float_bf16
-#define FROM_F(x) tnb_float_bf16(tnb_odd_float(x))
 #define FROM_I(x) tnb_float_bf16((float)(x))
 #define FROM_U(x) tnb_float_bf16((float)(x))
 #include "convert.inc"
@@ -90,21 +97,15 @@ static int64_t plus_i64(int64_t a, int64_t b)
 #define N u8
 #define T uint8_t
 #define K int32_t
-#define TO_K(x) ((int32_t)(x))
-#define FROM_K(x) ((uint8_t)(x))
 #define LOW 0
 #define HIGH UINT8_MAX
-#define FROM_I(x) ((uint8_t)(x))
 #include "convert.inc"
 
 #define N i8
 #define T int8_t
 #define K int32_t
-#define TO_K(x) ((int32_t)(x))
-#define FROM_K(x) ((int8_t)(x))
 #define LOW INT8_MIN
 #define HIGH INT8_MAX
-#define FROM_I(x) ((int8_t)(x))
 #include "convert.inc"
 
 #define N bln
@@ -119,59 +120,41 @@ static int64_t plus_i64(int64_t a, int64_t b)
 #define N i16
 #define T int16_t
 #define K int32_t
-#define TO_K(x) ((int32_t)(x))
-#define FROM_K(x) ((int16_t)(x))
 #define LOW INT16_MIN
 #define HIGH INT16_MAX
-#define FROM_I(x) ((int16_t)(x))
 #include "convert.inc"
 
 #define N u16
 #define T uint16_t
 #define K int32_t
-#define TO_K(x) ((int32_t)(x))
-#define FROM_K(x) ((uint16_t)(x))
 #define LOW 0
 #define HIGH UINT16_MAX
-#define FROM_I(x) ((uint16_t)(x))
 #include "convert.inc"
 
 #define N i32
 #define T int32_t
 #define K int32_t
-#define TO_K SAME
-#define FROM_K SAME
 #define LOW INT32_MIN
 #define HIGH INT32_MAX
-#define FROM_I(x) ((int32_t)(x))
 #include "convert.inc"
 
 #define N u32
 #define T uint32_t
 #define K int64_t
-#define TO_K(x) ((int64_t)(x))
-#define FROM_K(x) ((uint32_t)(x))
 #define LOW 0
 #define HIGH UINT32_MAX
-#define FROM_I(x) ((uint32_t)(x))
 #include "convert.inc"
 
 #define N i64
 #define T int64_t
 #define K int64_t
-#define TO_K SAME
-#define FROM_K SAME
 #define FROM_F tnb_i64_of_double
-#define FROM_I SAME
 #include "convert.inc"
 
 #define N u64
 #define T uint64_t
 #define K int64_t
-#define TO_K(x) ((int64_t)(x))
-#define FROM_K(x) ((uint64_t)(x))
 #define FROM_F tnb_u64_of_double
-#define FROM_I(x) ((uint64_t)(x))
 #include "convert.inc"
 
 #define ROW(n, kind, t, k, native)                                                                           \
@@ -199,6 +182,13 @@ const tncpu_convert tncpu_converts[TN_DTYPE_LIMIT] = {
     [TN_U32] = ROW(u32, TNCPU_K_I64, uint32_t, int64_t, 0),
     [TN_U64] = ROW(u64, TNCPU_K_I64, uint64_t, int64_t, 1),
     [TN_BF16] = ROW_FLOAT(bf16, TNCPU_K_F32, uint16_t, float, 0),
+};
+
+const tncpu_convert *const tncpu_compute[TNCPU_KINDS] = {
+    [TNCPU_K_F32] = &tncpu_converts[TN_F32],
+    [TNCPU_K_F64] = &tncpu_converts[TN_F64],
+    [TNCPU_K_I32] = &tncpu_converts[TN_I32],
+    [TNCPU_K_I64] = &tncpu_converts[TN_I64],
 };
 
 /* ---- between compute types -------------------------------------------------------------------- */
@@ -233,3 +223,69 @@ const tncpu_cross tncpu_truth[TNCPU_KINDS] = {
     [TNCPU_K_F64] = truth_of_f64,
     [TNCPU_K_I64] = truth_of_i64,
 };
+
+/* ---- doubles ----------------------------------------------------------------------------------- */
+
+static void f64_of_u64(const uint64_t *from, double *to, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = (double)from[i];
+}
+
+void tncpu_numbers(const tn_tensor *t, int64_t at, int64_t stride, int64_t n, double *to)
+{
+    const tncpu_convert *c = &tncpu_converts[t->dtype];
+    const char *from = (const char *)t->data + at * c->bytes;
+    tncpu_tile tile;
+
+    if (c->kind == TNCPU_K_F64) {
+        c->load(from, stride, to, n);
+        return;
+    }
+    for (int64_t i = 0; i < n; i += TNCPU_TILE) {
+        const int64_t count = n - i < TNCPU_TILE ? n - i : TNCPU_TILE;
+        const char *part = from + i * stride * c->bytes;
+
+        if (!c->native || stride != 1) {
+            c->load(part, stride, &tile, count);
+            part = (const char *)&tile;
+        }
+        if (t->dtype == TN_U64)
+            f64_of_u64((const void *)part, to + i, count);
+        else
+            tncpu_widen[c->kind][TNCPU_K_F64](part, to + i, count);
+    }
+}
+
+void tncpu_numbers_store(const tn_tensor *t, int64_t at, int64_t stride, int64_t n, const double *from)
+{
+    const tncpu_convert *c = &tncpu_converts[t->dtype];
+
+    c->store_f(from, (char *)t->data + at * c->bytes, stride, n);
+}
+
+double tncpu_number(const tn_tensor *t, int64_t at)
+{
+    double value;
+
+    tncpu_numbers(t, at, 1, 1, &value);
+    return value;
+}
+
+void tncpu_fill(const tn_tensor *t, double value)
+{
+    const int64_t size = tncpu_converts[t->dtype].bytes, bytes = tn_tensor_count(t) * size;
+    char *to = t->data;
+
+    if (value == 0 && !signbit(value))
+        memset(to, 0, (size_t)bytes);
+    if (bytes == 0 || (value == 0 && !signbit(value)))
+        return;
+    tncpu_numbers_store(t, 0, 1, 1, &value);
+    for (int64_t done = size; done < bytes;) { /* what is filled is copied behind itself, out of the cache */
+        const int64_t next = done < FILL_PART ? done : FILL_PART;
+
+        memcpy(to + done, to, (size_t)(next < bytes - done ? next : bytes - done));
+        done += next;
+    }
+}

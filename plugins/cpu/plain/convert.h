@@ -14,6 +14,16 @@
 #define TNCPU_K_I32 2
 #define TNCPU_K_I64 3
 
+#define TNCPU_TILE 512 /* elements */
+
+typedef union tncpu_tile {
+    float f32[TNCPU_TILE];
+    double f64[TNCPU_TILE];
+    int32_t i32[TNCPU_TILE];
+    int64_t i64[TNCPU_TILE];
+    uint64_t u64[TNCPU_TILE];
+} tncpu_tile;
+
 typedef struct tncpu_convert {
     uint32_t kind;       /* TNCPU_K_… */
     uint32_t bytes;      /* of an element */
@@ -30,6 +40,7 @@ typedef struct tncpu_convert {
 } tncpu_convert;
 
 extern const tncpu_convert tncpu_converts[TN_DTYPE_LIMIT];
+extern const tncpu_convert *const tncpu_compute[TNCPU_KINDS]; /* of compute types themselves */
 
 /* Dense short floats to f32 and back. The same bits from each. */
 typedef struct tncpu_shorts {
@@ -47,5 +58,15 @@ typedef void (*tncpu_cross)(const void *from, void *to, int64_t n);
 extern const tncpu_cross tncpu_widen[TNCPU_KINDS][TNCPU_KINDS];
 /* Of another kind into i32: 1 where an element is not 0, else 0. */
 extern const tncpu_cross tncpu_truth[TNCPU_KINDS];
+
+/* ---- elements of any type as doubles ----------------------------------------------------------- */
+
+/* Elements number `at`, `at` + stride … of a tensor; those of 64 bits are rounded. */
+void tncpu_numbers(const tn_tensor *t, int64_t at, int64_t stride, int64_t n, double *to);
+/* The way back: each is rounded once, or as tncpu_convert.store_f says. */
+void tncpu_numbers_store(const tn_tensor *t, int64_t at, int64_t stride, int64_t n, const double *from);
+double tncpu_number(const tn_tensor *t, int64_t at);
+/* All elements of a dense tensor become `value`. */
+void tncpu_fill(const tn_tensor *t, double value);
 
 #endif

@@ -44,31 +44,22 @@ TNCPU_POINT_PREPARE(elemwise_prepare, rows)
 
 /* ---- add_n: ((a + b) + c) + …, in this order for every element -------------------------------- */
 
-typedef struct sum_plan {
-    int64_t count;
-    uint32_t inputs;
-    const tncpu_convert *convert;
-} sum_plan;
-
 typedef struct sum_call {
-    const sum_plan *p;
     const tn_exec *x;
+    const tncpu_convert *convert;
+    int64_t inputs;
 } sum_call;
 
 static tn_status sum_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    sum_plan *p;
-    tn_status st = tncpu_state(plugin, plan, sizeof *p, err);
+    tn_status st = tncpu_state(plugin, plan, sizeof(int64_t), err);
 
     if (st)
         return st;
-    p = plan->state;
-    p->count = tn_tensor_count(node->out[0]);
-    p->inputs = node->in_count;
-    p->convert = &tncpu_converts[node->out[0]->dtype];
+    *(int64_t *)plan->state = node->in_count;
     if (node->in_count > 0)
         plan->inplace[0] = 0;
-    tncpu_plan_work(node, plan, 8.0 + (double)p->count * 0.4 * (double)p->inputs);
+    tncpu_plan_work(node, plan, 8.0 + (double)tn_tensor_count(node->out[0]) * 0.4 * (double)node->in_count);
     return TN_OK;
 }
 
@@ -76,7 +67,7 @@ static void sum_part(void *arg, int64_t begin, int64_t end)
 {
     const sum_call *call = arg;
     const tn_exec *x = call->x;
-    const tncpu_convert *c = call->p->convert;
+    const tncpu_convert *c = call->convert;
     const tncpu_loop add = tncpu_loops[TNCPU_ADD][c->kind];
     tncpu_tile total, next;
     const void *const in[] = {&total, &next};
@@ -85,7 +76,7 @@ static void sum_part(void *arg, int64_t begin, int64_t end)
         int64_t n = end - at < TNCPU_TILE ? end - at : TNCPU_TILE, offset = at * c->bytes;
 
         c->load((const char *)x->in[0]->data + offset, 1, &total, n);
-        for (uint32_t k = 1; k < call->p->inputs; k++) {
+        for (int64_t k = 1; k < call->inputs; k++) {
             c->load((const char *)x->in[k]->data + offset, 1, &next, n);
             add(&total, in, n, NULL);
         }
@@ -98,11 +89,11 @@ static void sum_part(void *arg, int64_t begin, int64_t end)
 
 static tn_status sum_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    sum_call call = {plan->state, x};
+    sum_call call = {x, &tncpu_converts[x->out[0]->dtype], *(const int64_t *)plan->state};
 
     (void)err;
     if (x->modes[0] != TN_MODE_NONE)
-        tncpu_for(tncpu_threads(plan, x), call.p->count, TNCPU_TILE, sum_part, &call);
+        tncpu_for(plan, x, tn_tensor_count(x->out[0]), TNCPU_TILE, sum_part, &call);
     return TN_OK;
 }
 
@@ -135,11 +126,9 @@ void tncpu_cast_tile(const tncpu_convert *from, const void *src, int64_t src_ste
         return;
     }
     if (kind == TNCPU_K_F32)
-        for (int64_t i = 0; i < n; i++)
-            wide.f64[i] = (double)narrow.f32[i];
+        tncpu_widen[TNCPU_K_F32][TNCPU_K_F64](&narrow, &wide, n);
     if (kind == TNCPU_K_I32)
-        for (int64_t i = 0; i < n; i++)
-            wide.i64[i] = narrow.i32[i];
+        tncpu_widen[TNCPU_K_I32][TNCPU_K_I64](&narrow, &wide, n);
     if (kind == TNCPU_K_F32 || kind == TNCPU_K_F64)
         to->store_f(wide.f64, dst, dst_step, n);
     else if (from == &tncpu_converts[TN_U64] && to->store_u)
@@ -202,7 +191,7 @@ static tn_status cast_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
         return TN_OK;
     if (call.from == call.to && x->in[0]->data == x->out[0]->data)
         return TN_OK;
-    tncpu_for(tncpu_threads(plan, x), tn_tensor_count(x->in[0]), TNCPU_TILE, cast_part, &call);
+    tncpu_for(plan, x, tn_tensor_count(x->in[0]), TNCPU_TILE, cast_part, &call);
     return TN_OK;
 }
 
@@ -271,7 +260,7 @@ static tn_status where_call_run(const tn_plan *plan, const tn_exec *x, const cha
     where_call call = {plan->state, x, {no, yes}};
 
     if (x->modes[0] != TN_MODE_NONE)
-        tncpu_for(tncpu_threads(plan, x), call.p->count, TNCPU_TILE, where_part, &call);
+        tncpu_for(plan, x, call.p->count, TNCPU_TILE, where_part, &call);
     return TN_OK;
 }
 
@@ -298,29 +287,20 @@ static tn_status where_y_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
 #define KERNEL2(op, id) TNCPU_POINT_KERNEL(op, elemwise_prepare, most)
 #define KERNEL1(op, id) TNCPU_POINT_KERNEL(op, elemwise_prepare, all)
-/* clang-format off */
-OPS2(KERNEL2)
-OPS1(KERNEL1)
-/* clang-format on */
-
 static const char *const any[] = {"condition:" TNCPU_ALL, "x:" TNCPU_ALL, "*:=x", NULL};
 static const char *const any_back[] = {"condition:" TNCPU_ALL, "dy:" TNCPU_ALL, "*:=dy", NULL};
 static const char *const cast_types[] = {"*:" TNCPU_ALL ",i4,u4", NULL};
 
-static const tn_kernel kernel_add_n = TNCPU_KERNEL("add_n", all, TN_KERNEL_ADD_TO, sum_prepare, sum_run);
-static const tn_kernel kernel_cast = TNCPU_KERNEL("Cast", cast_types, 0, cast_prepare, cast_run);
-static const tn_kernel kernel_amp_cast = TNCPU_KERNEL("amp_cast", cast_types, 0, cast_prepare, cast_run);
-static const tn_kernel kernel_cast_back =
-    TNCPU_KERNEL("_backward_cast", cast_types, 0, cast_prepare, cast_run);
-static const tn_kernel kernel_where = TNCPU_KERNEL("where", any, 0, where_prepare, where_run);
-static const tn_kernel kernel_where_x =
-    TNCPU_KERNEL("_backward_where_x", any_back, 0, where_prepare, where_x_run);
-static const tn_kernel kernel_where_y =
-    TNCPU_KERNEL("_backward_where_y", any_back, 0, where_prepare, where_y_run);
-
 /* clang-format off */
 const tn_kernel *const tncpu_family_elemwise[] = {
-    OPS2(TNCPU_POINT_POINTER) OPS1(TNCPU_POINT_POINTER) &kernel_add_n, &kernel_cast, &kernel_amp_cast,
-    &kernel_cast_back, &kernel_where, &kernel_where_x, &kernel_where_y, NULL,
+    OPS2(KERNEL2) OPS1(KERNEL1)
+     TNCPU_ROW("add_n", all, TN_KERNEL_ADD_TO, sum_prepare, sum_run),
+    TNCPU_ROW("Cast", cast_types, 0, cast_prepare, cast_run),
+    TNCPU_ROW("amp_cast", cast_types, 0, cast_prepare, cast_run),
+    TNCPU_ROW("_backward_cast", cast_types, 0, cast_prepare, cast_run),
+    TNCPU_ROW("where", any, 0, where_prepare, where_run),
+    TNCPU_ROW("_backward_where_x", any_back, 0, where_prepare, where_x_run),
+    TNCPU_ROW("_backward_where_y", any_back, 0, where_prepare, where_y_run),
+    NULL,
 };
 /* clang-format on */

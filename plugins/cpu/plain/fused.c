@@ -9,36 +9,17 @@
 
 typedef struct fold_call {
     const tn_exec *x;
-    const tncpu_convert *data, *stats; /* of the layer's parameters, of BatchNorm's */
-    int64_t inner;                     /* elements of one output channel */
+    int64_t inner; /* elements of one output channel */
     double eps;
     bool fixed;
     uint32_t gamma, var; /* inputs */
 } fold_call;
 
-/* Elements `at` … `at` + n-1 of floating point, n at most a tile. */
-static void numbers(const tncpu_convert *c, const void *data, int64_t at, int64_t n, double *to)
-{
-    tncpu_tile tile;
-
-    c->load((const char *)data + at * c->bytes, 1, &tile, n);
-    for (int64_t i = 0; i < n; i++)
-        to[i] = c->kind == TNCPU_K_F64 ? tile.f64[i] : (double)tile.f32[i];
-}
-
-static double number(const tncpu_convert *c, const tn_tensor *t, int64_t at)
-{
-    double value;
-
-    numbers(c, t->data, at, 1, &value);
-    return value;
-}
-
 static double scale_of(const fold_call *f, int64_t channel)
 {
-    const double inverse = 1 / sqrt(number(f->stats, f->x->in[f->var], channel) + f->eps);
+    const double inverse = 1 / sqrt(tncpu_number(f->x->in[f->var], channel) + f->eps);
 
-    return f->fixed ? inverse : inverse * number(f->stats, f->x->in[f->gamma], channel);
+    return f->fixed ? inverse : inverse * tncpu_number(f->x->in[f->gamma], channel);
 }
 
 static void weight_part(void *arg, int64_t begin, int64_t end)
@@ -52,10 +33,10 @@ static void weight_part(void *arg, int64_t begin, int64_t end)
         for (int64_t i = 0; i < f->inner; i += TNCPU_TILE) {
             const int64_t at = channel * f->inner + i, n = tncpu_min(TNCPU_TILE, f->inner - i);
 
-            numbers(f->data, f->x->in[0]->data, at, n, tile);
+            tncpu_numbers(f->x->in[0], at, 1, n, tile);
             for (int64_t k = 0; k < n; k++)
                 tile[k] *= scale;
-            f->data->store_f(tile, (char *)f->x->out[0]->data + at * f->data->bytes, 1, n);
+            tncpu_numbers_store(f->x->out[0], at, 1, n, tile);
         }
     }
 }
@@ -72,8 +53,6 @@ static tn_status weight_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const tn_tensor *weight = x->in[0];
     fold_call call = {.x = x,
-                      .data = &tncpu_converts[weight->dtype],
-                      .stats = &tncpu_converts[x->in[1]->dtype],
                       .inner = tncpu_dims(weight, 1, weight->ndim),
                       .eps = tn_value_float(x->attrs[TN_fold_weight_eps]),
                       .fixed = x->attrs[TN_fold_weight_fix_gamma] != 0,
@@ -82,7 +61,7 @@ static tn_status weight_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
     (void)err;
     if (x->modes[0] != TN_MODE_NONE)
-        tncpu_for(tncpu_threads(plan, x), weight->shape[0], 1, weight_part, &call);
+        tncpu_for(plan, x, weight->shape[0], 1, weight_part, &call);
     return TN_OK;
 }
 
@@ -98,8 +77,6 @@ static tn_status bias_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const bool biased = x->attrs[TN_fold_bias_no_bias] == 0;
     const fold_call f = {.x = x,
-                         .data = &tncpu_converts[x->out[0]->dtype],
-                         .stats = &tncpu_converts[x->in[0]->dtype],
                          .eps = tn_value_float(x->attrs[TN_fold_bias_eps]),
                          .fixed = x->attrs[TN_fold_bias_fix_gamma] != 0,
                          .gamma = 0,
@@ -107,11 +84,11 @@ static tn_status bias_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
     (void)plan, (void)err;
     for (int64_t c = 0; x->modes[0] != TN_MODE_NONE && c < x->out[0]->shape[0]; c++) {
-        const double bias = biased ? number(f.data, x->in[4], c) : 0;
+        const double bias = biased ? tncpu_number(x->in[4], c) : 0;
         const double folded =
-            number(f.stats, x->in[1], c) + (bias - number(f.stats, x->in[2], c)) * scale_of(&f, c);
+            tncpu_number(x->in[1], c) + (bias - tncpu_number(x->in[2], c)) * scale_of(&f, c);
 
-        f.data->store_f(&folded, (char *)x->out[0]->data + c * f.data->bytes, 1, 1);
+        tncpu_numbers_store(x->out[0], c, 1, 1, &folded);
     }
     return TN_OK;
 }
@@ -119,8 +96,8 @@ static tn_status bias_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 static const char *const weight_types[] = {"weight:" TNCPU_FLOATS, "output:=weight", "*:f32,f64", NULL};
 static const char *const bias_types[] = {"output:" TNCPU_FLOATS, "bias:=output", "*:f32,f64", NULL};
 
-static const tn_kernel fold_weight =
-    TNCPU_KERNEL("_fold_weight", weight_types, 0, weight_prepare, weight_run);
-static const tn_kernel fold_bias = TNCPU_KERNEL("_fold_bias", bias_types, 0, bias_prepare, bias_run);
-
-const tn_kernel *const tncpu_family_fused[] = {&fold_weight, &fold_bias, NULL};
+const tn_kernel *const tncpu_family_fused[] = {
+    TNCPU_ROW("_fold_weight", weight_types, 0, weight_prepare, weight_run),
+    TNCPU_ROW("_fold_bias", bias_types, 0, bias_prepare, bias_run),
+    NULL,
+};

@@ -1,18 +1,19 @@
 /*
- * Lookups by index. Indices are first read into 64-bit integers and brought into range, then rows are copied.
- * A gradient adds its rows in the order of the indices; threads take columns, so the order stays.
+ * Gather and scatter. Indices are first read into 64-bit integers and brought to positions of rows, then rows
+ * are copied from there (take, Embedding, pick, gather_nd), put there (one_hot, scatter_nd, the gradient of
+ * pick) or added there (the other gradients). Rows are put and added in the order of the indices; threads
+ * take columns, so the order stays.
  */
 #include "index.h"
 
 #include "convert.h"
-#include "move.h"
 #include "short.h"
 
 #include "tenon/plugin/op/index.h"
 
-#define PART TNCPU_INDICES_PART
+#define COLUMNS 64 /* elements of a row that one thread adds */
 
-/* Data as (outer, size, inner), looked up `count` times along size. */
+/* Data as (outer, size, inner), looked up `count` times along size: rows of `inner` elements. */
 typedef struct lookup {
     int64_t outer, size, inner, count;
 } lookup;
@@ -20,48 +21,28 @@ typedef struct lookup {
 enum { CLIP, RAISE, WRAP, NOTHING };
 
 /* A fraction is cut off, NaN is 0, what is too large saturates. */
-static int64_t whole(double v)
-{
-    return !(v == v) ? 0 : v <= -9e18 ? INT64_MIN : v >= 9e18 ? INT64_MAX : (int64_t)v;
-}
-
 void tncpu_indices_part(const tn_tensor *t, int64_t first, int64_t n, int64_t *to)
 {
     const tncpu_convert *c = &tncpu_converts[t->dtype];
     const char *from = (const char *)t->data + first * (int64_t)c->bytes;
-    double wide[PART];
-    float narrow[PART];
-    int32_t small[PART];
+    double wide[TNCPU_INDICES_PART];
 
-    switch (c->kind) {
-    case TNCPU_K_F64:
-        c->load(from, 1, wide, n);
-        for (int64_t i = 0; i < n; i++)
-            to[i] = whole(wide[i]);
-        break;
-    case TNCPU_K_F32:
-        c->load(from, 1, narrow, n);
-        for (int64_t i = 0; i < n; i++)
-            to[i] = whole((double)narrow[i]);
-        break;
-    case TNCPU_K_I32:
-        c->load(from, 1, small, n);
-        for (int64_t i = 0; i < n; i++)
-            to[i] = small[i];
-        break;
-    default:
-        c->load(from, 1, to, n);
-        for (int64_t i = 0; t->dtype == TN_U64 && i < n; i++)
-            to[i] = to[i] < 0 ? INT64_MAX : to[i];
+    if (c->kind != TNCPU_K_I64) {
+        tncpu_numbers(t, first, 1, n, wide);
+        tncpu_converts[TN_I64].store_f(wide, to, 1, n);
+        return;
     }
+    c->load(from, 1, to, n);
+    for (int64_t i = 0; t->dtype == TN_U64 && i < n; i++)
+        to[i] = to[i] < 0 ? INT64_MAX : to[i];
 }
 
 void tncpu_indices_load(const tn_tensor *t, int64_t *to)
 {
     const int64_t count = tn_tensor_count(t);
 
-    for (int64_t first = 0; first < count; first += PART)
-        tncpu_indices_part(t, first, tncpu_min(PART, count - first), to + first);
+    for (int64_t i = 0; i < count; i += TNCPU_INDICES_PART)
+        tncpu_indices_part(t, i, tncpu_min(TNCPU_INDICES_PART, count - i), to + i);
 }
 
 /* All indices, brought into 0 … size-1; NOTHING leaves those outside as -1. */
@@ -85,12 +66,10 @@ static tn_status indices_read(const tn_tensor *t, int64_t size, int mode, int64_
     return TN_OK;
 }
 
-static int take_mode(const tn_value *attrs)
-{
-    const int64_t mode = tn_value_int(attrs[TN_take_mode]);
+/* ---- where rows lie ----------------------------------------------------------------------------------- */
 
-    return mode == TN_take_mode_raise ? RAISE : mode == TN_take_mode_wrap ? WRAP : CLIP;
-}
+typedef tn_status find_function(const tn_exec *x, const tn_tensor *data, const tn_tensor *indices, lookup *l,
+                                int64_t *at, tn_err *err);
 
 static lookup lookup_of(const tn_tensor *data, int32_t axis, const tn_tensor *indices)
 {
@@ -98,198 +77,62 @@ static lookup lookup_of(const tn_tensor *data, int32_t axis, const tn_tensor *in
                     tn_tensor_count(indices)};
 }
 
-/* Workspace holds the indices. */
-static void lookup_plan(const tn_node *node, tn_plan *plan, const tn_tensor *indices, double ns)
+static tn_status take_find(const tn_exec *x, const tn_tensor *data, const tn_tensor *indices, lookup *l,
+                           int64_t *at, tn_err *err)
 {
-    tncpu_plan_tasks(node, plan, 30 + ns, tn_tensor_count(indices));
-    plan->workspace_bytes = (uint64_t)(tn_tensor_count(indices) + 1) * sizeof(int64_t);
-    plan->workspace_align = TNCPU_ALIGN;
+    const int64_t mode = tn_value_int(x->attrs[TN_take_mode]);
+
+    *l = lookup_of(data, tncpu_axis(tn_value_int(x->attrs[TN_take_axis]), data->ndim), indices);
+    return indices_read(indices, l->size,
+                        mode == TN_take_mode_raise  ? RAISE
+                        : mode == TN_take_mode_wrap ? WRAP
+                                                    : CLIP,
+                        at, err);
 }
 
-static void rows_copy(const lookup *l, const int64_t *at, int64_t size, const char *from, char *to,
-                      int threads)
+static tn_status embedding_find(const tn_exec *x, const tn_tensor *data, const tn_tensor *indices, lookup *l,
+                                int64_t *at, tn_err *err)
 {
-    const int64_t row = l->inner * size, tasks = l->outer * l->count;
-
-    (void)threads;
-#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
-    for (int64_t t = 0; t < tasks; t++)
-        memcpy(to + t * row, from + (t / l->count * l->size + at[t % l->count]) * row, (size_t)row);
+    (void)x;
+    *l = lookup_of(data, 0, indices);
+    return indices_read(indices, l->size, CLIP, at, err);
 }
 
-#define BODY "../plain/index.inc"
-#include "../common/floats.inc"
-
-/* dx = rows of dy at their indices, zeros elsewhere. */
-static void rows_add(const tn_plan *plan, const tn_exec *x, const lookup *l)
+/* A row is one element. */
+static tn_status pick_find(const tn_exec *x, const tn_tensor *data, const tn_tensor *indices, lookup *l,
+                           int64_t *at, tn_err *err)
 {
-    const tn_tensor *dx = x->out[0];
-
-    memset(dx->data, 0, (size_t)tn_tensor_count(dx) * tn_dtype_bytes(dx->dtype));
-    if (!tn_tensor_count(x->in[0])) /* the other dimensions may be of any size then */
-        return;
-    if (dx->dtype == TN_F32)
-        scatter_add_f32(l, x->workspace, x->in[0]->data, dx->data, tncpu_run_threads(plan, x));
-    else
-        scatter_add_f64(l, x->workspace, x->in[0]->data, dx->data, tncpu_run_threads(plan, x));
-}
-
-/* ---- take --------------------------------------------------------------------------------------------- */
-
-static tn_status take_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    (void)plugin, (void)err;
-    lookup_plan(node, plan, node->in[1], (double)tn_tensor_count(node->out[0]));
-    return TN_OK;
-}
-
-static tn_status take_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    const tn_tensor *a = x->in[0];
-    const lookup l = lookup_of(a, tncpu_axis(tn_value_int(x->attrs[TN_take_axis]), a->ndim), x->in[1]);
-    tn_status st = indices_read(x->in[1], l.size, take_mode(x->attrs), x->workspace, err);
-
-    if (!st)
-        rows_copy(&l, x->workspace, (int64_t)tn_dtype_bytes(a->dtype), a->data, x->out[0]->data,
-                  tncpu_run_threads(plan, x));
-    return st;
-}
-
-/* in: dy, data, indices */
-static tn_status backward_lookup_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    (void)plugin, (void)err;
-    lookup_plan(node, plan, node->in[2],
-                (double)(tn_tensor_count(node->in[0]) + tn_tensor_count(node->out[0])));
-    return TN_OK;
-}
-
-static tn_status backward_take_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    const tn_tensor *dx = x->out[0];
-    const lookup l = lookup_of(dx, tncpu_axis(tn_value_int(x->attrs[TN_take_axis]), dx->ndim), x->in[2]);
-    tn_status st = indices_read(x->in[2], l.size, take_mode(x->attrs), x->workspace, err);
-
-    if (!st)
-        rows_add(plan, x, &l);
-    return st;
-}
-
-/* ---- Embedding ---------------------------------------------------------------------------------------- */
-
-static tn_status embedding_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    (void)plugin, (void)err;
-    lookup_plan(node, plan, node->in[0], (double)tn_tensor_count(node->out[0]));
-    return TN_OK;
-}
-
-static tn_status embedding_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    const tn_tensor *weight = x->in[1];
-    const lookup l = lookup_of(weight, 0, x->in[0]);
-    tn_status st = indices_read(x->in[0], l.size, CLIP, x->workspace, err);
-
-    if (!st)
-        rows_copy(&l, x->workspace, (int64_t)tn_dtype_bytes(weight->dtype), weight->data, x->out[0]->data,
-                  tncpu_run_threads(plan, x));
-    return st;
-}
-
-static tn_status backward_embedding_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    const lookup l = lookup_of(x->out[0], 0, x->in[2]);
-    tn_status st = indices_read(x->in[2], l.size, CLIP, x->workspace, err);
-
-    if (!st)
-        rows_add(plan, x, &l);
-    return st;
-}
-
-/* ---- one_hot ------------------------------------------------------------------------------------------ */
-
-static tn_status one_hot_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    (void)plugin, (void)err;
-    lookup_plan(node, plan, node->in[0], (double)tn_tensor_count(node->out[0]));
-    plan->threads = 1;
-    plan->flags &= ~TN_PLAN_PARALLEL;
-    return TN_OK;
-}
-
-static tn_status one_hot_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    const tn_tensor *y = x->out[0];
-    const tncpu_convert *c = &tncpu_converts[y->dtype];
-    const double on = tn_value_float(x->attrs[TN_one_hot_on_value]),
-                 off = tn_value_float(x->attrs[TN_one_hot_off_value]);
-    const int64_t count = tn_tensor_count(x->in[0]), depth = y->shape[y->ndim - 1], all = count * depth;
-    const int64_t *at = x->workspace;
-    double values[PART];
-    tn_status st = indices_read(x->in[0], depth, NOTHING, x->workspace, err);
-
-    (void)plan;
-    for (int64_t i = 0; i < PART; i++)
-        values[i] = off;
-    for (int64_t i = 0; !st && i < all; i += PART)
-        c->store_f(values, (char *)y->data + i * (int64_t)c->bytes, 1, tncpu_min(PART, all - i));
-    for (int64_t i = 0; !st && i < count; i++)
-        if (at[i] >= 0)
-            c->store_f(&on, (char *)y->data + (i * depth + at[i]) * (int64_t)c->bytes, 1, 1);
-    return st;
-}
-
-/* ---- pick --------------------------------------------------------------------------------------------- */
-
-/* The data's element that index number `i` picks. */
-static int64_t picked(const lookup *l, const int64_t *at, int64_t i)
-{
-    return (i / l->inner * l->size + at[i]) * l->inner + i % l->inner;
-}
-
-static tn_status pick_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    const tn_tensor *data = x->in[0];
     const int64_t axis = *(const int64_t *)tn_value_pointer(x->attrs[TN_pick_axis]);
-    const lookup l = lookup_of(data, tncpu_axis(axis, data->ndim), x->in[1]);
-    const int64_t size = (int64_t)tn_dtype_bytes(data->dtype), *at = x->workspace;
+    const lookup d = lookup_of(data, tncpu_axis(axis, data->ndim), indices);
     const int mode = tn_value_int(x->attrs[TN_pick_mode]) == TN_pick_mode_wrap ? WRAP : CLIP;
-    tn_status st = indices_read(x->in[1], l.size, mode, x->workspace, err);
+    tn_status st = indices_read(indices, d.size, mode, at, err);
 
-    (void)plan;
-    for (int64_t i = 0; !st && i < l.count; i++)
-        memcpy((char *)x->out[0]->data + i * size, (const char *)data->data + picked(&l, at, i) * size,
-               (size_t)size);
+    for (int64_t i = 0; !st && i < d.count; i++)
+        at[i] = (i / d.inner * d.size + at[i]) * d.inner + i % d.inner;
+    *l = (lookup){1, d.outer * d.size * d.inner, 1, d.count};
     return st;
 }
 
-static tn_status backward_pick_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+static tn_status one_hot_find(const tn_exec *x, const tn_tensor *data, const tn_tensor *indices, lookup *l,
+                              int64_t *at, tn_err *err)
 {
-    const tn_tensor *dx = x->out[0];
-    const int64_t axis = *(const int64_t *)tn_value_pointer(x->attrs[TN_pick_axis]);
-    const lookup l = lookup_of(dx, tncpu_axis(axis, dx->ndim), x->in[2]);
-    const int64_t size = (int64_t)tn_dtype_bytes(dx->dtype), *at = x->workspace;
-    const int mode = tn_value_int(x->attrs[TN_pick_mode]) == TN_pick_mode_wrap ? WRAP : CLIP;
-    tn_status st = indices_read(x->in[2], l.size, mode, x->workspace, err);
+    const int64_t depth = data->shape[data->ndim - 1];
+    tn_status st = indices_read(indices, depth, NOTHING, at, err);
 
-    (void)plan;
-    if (st)
-        return st;
-    memset(dx->data, 0, (size_t)(tn_tensor_count(dx) * size));
-    for (int64_t i = 0; i < l.count; i++)
-        memcpy((char *)dx->data + picked(&l, at, i) * size, (const char *)x->in[0]->data + i * size,
-               (size_t)size);
-    return TN_OK;
+    (void)x;
+    *l = (lookup){1, tn_tensor_count(data), 1, tn_tensor_count(indices)};
+    for (int64_t i = 0; !st && i < l->count; i++)
+        at[i] = at[i] < 0 ? -1 : i * depth + at[i];
+    return st;
 }
-
-/* ---- gather_nd ---------------------------------------------------------------------------------------- */
 
 /* Columns of indices (axes, count) as positions among the rows of the data's first `axes` axes. */
-static tn_status positions_read(const tn_tensor *indices, const tn_tensor *data, lookup *l, int64_t *at,
-                                tn_err *err)
+static tn_status coordinates_find(const tn_exec *x, const tn_tensor *data, const tn_tensor *indices,
+                                  lookup *l, int64_t *at, tn_err *err)
 {
     const int64_t axes = indices->shape[0], all = tn_tensor_count(indices), count = all / axes;
 
+    (void)x;
     *l = (lookup){1, tncpu_dims(data, 0, (int32_t)axes), tncpu_dims(data, (int32_t)axes, data->ndim), count};
     tncpu_indices_load(indices, at);
     for (int64_t a = 0; a < axes; a++)
@@ -304,56 +147,122 @@ static tn_status positions_read(const tn_tensor *indices, const tn_tensor *data,
     return TN_OK;
 }
 
-static tn_status gather_nd_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    lookup l;
-    tn_status st = positions_read(x->in[1], x->in[0], &l, x->workspace, err);
+/* ---- what is done with them -----------------------------------------------------------------------------
+ */
 
-    if (!st)
-        rows_copy(&l, x->workspace, (int64_t)tn_dtype_bytes(x->in[0]->dtype), x->in[0]->data, x->out[0]->data,
-                  tncpu_run_threads(plan, x));
-    return st;
+/* `rows` (outer, count, inner), `data` (outer, size, inner). */
+typedef void move_function(const lookup *l, const int64_t *at, const tn_tensor *data, const tn_tensor *rows,
+                           int threads);
+
+static void gather(const lookup *l, const int64_t *at, const tn_tensor *data, const tn_tensor *rows,
+                   int threads)
+{
+    const int64_t row = l->inner * (int64_t)tn_dtype_bytes(data->dtype), tasks = l->outer * l->count;
+    const char *from = data->data;
+    char *to = rows->data;
+
+    (void)threads;
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+    for (int64_t t = 0; t < tasks; t++)
+        memcpy(to + t * row, from + (t / l->count * l->size + at[t % l->count]) * row, (size_t)row);
 }
 
-static tn_status backward_gather_nd_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+/* Of several rows for one place the last one stays: one thread. */
+static void put(const lookup *l, const int64_t *at, const tn_tensor *data, const tn_tensor *rows, int threads)
 {
-    lookup l;
-    tn_status st = positions_read(x->in[2], x->out[0], &l, x->workspace, err);
+    const int64_t row = l->inner * (int64_t)tn_dtype_bytes(data->dtype);
 
-    if (!st)
-        rows_add(plan, x, &l);
-    return st;
+    (void)threads;
+    for (int64_t i = 0; i < l->count; i++)
+        memcpy((char *)data->data + at[i] * row, (const char *)rows->data + i * row, (size_t)row);
 }
 
-/* ---- scatter_nd --------------------------------------------------------------------------------------- */
-
-/* One thread: of several rows for one place the last one stays. */
-static tn_status scatter_nd_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+static void add(const lookup *l, const int64_t *at, const tn_tensor *data, const tn_tensor *rows, int threads)
 {
-    (void)plugin, (void)err;
-    lookup_plan(node, plan, node->in[1], (double)tn_tensor_count(node->out[0]));
-    plan->threads = 1;
-    plan->flags &= ~TN_PLAN_PARALLEL;
+    const tncpu_convert *c = &tncpu_converts[data->dtype];
+    const int64_t runs = tncpu_ceil_div(l->inner, COLUMNS), tasks = l->outer * runs;
+
+    (void)threads;
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+    for (int64_t t = 0; t < tasks; t++) {
+        const int64_t o = t / runs, first = t % runs * COLUMNS, n = tncpu_min(COLUMNS, l->inner - first);
+
+        for (int64_t k = 0; k < l->count; k++)
+            c->add((const char *)rows->data + ((o * l->count + k) * l->inner + first) * c->bytes,
+                   (char *)data->data + ((o * l->size + at[k]) * l->inner + first) * c->bytes, 1, n);
+    }
+}
+
+/* ---- kernels ------------------------------------------------------------------------------------------ */
+
+/* Rows are gathered from input `data` to the output, or go from input 0 to the output, the rest of which is
+ * 0. */
+static const struct form {
+    const char *op;
+    find_function *find;
+    move_function *move;
+    uint32_t data, indices; /* inputs */
+} forms[] = {
+    {"take", take_find, gather, 0, 1},
+    {"Embedding", embedding_find, gather, 1, 0},
+    {"pick", pick_find, gather, 0, 1},
+    {"gather_nd", coordinates_find, gather, 0, 1},
+    {"scatter_nd", coordinates_find, put, 0, 1},
+    {"_backward_pick", pick_find, put, 0, 2},
+    {"_backward_take", take_find, add, 0, 2},
+    {"_backward_Embedding", embedding_find, add, 0, 2},
+    {"_backward_gather_nd", coordinates_find, add, 0, 2},
+    {"one_hot", one_hot_find, NULL, 0, 0},
+};
+
+/* Workspace holds the indices. */
+static tn_status index_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const struct form *f = tncpu_form_of(forms, sizeof *forms, node->op), **state;
+    const double elements = (double)(tn_tensor_count(node->in[0]) + tn_tensor_count(node->out[0]));
+    tn_status st = tncpu_state(plugin, plan, sizeof *state, err);
+
+    if (st)
+        return st;
+    state = plan->state;
+    *state = f;
+    tncpu_plan_tasks(node, plan, 30 + elements,
+                     f->move == gather || f->move == add ? tn_tensor_count(node->in[f->indices]) : 1);
+    plan->workspace_bytes = (uint64_t)(tn_tensor_count(node->in[f->indices]) + 1) * sizeof(int64_t);
+    plan->workspace_align = TNCPU_ALIGN;
     return TN_OK;
 }
 
-static tn_status scatter_nd_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+static tn_status index_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const tn_tensor *y = x->out[0];
-    const int64_t bytes = (int64_t)tn_dtype_bytes(y->dtype), *at = x->workspace;
+    const struct form *f = *(const struct form *const *)plan->state;
+    const bool gathers = f->move == gather;
+    const tn_tensor *data = gathers ? x->in[f->data] : x->out[0], *rows = gathers ? x->out[0] : x->in[0];
     lookup l;
     tn_status st;
 
+    if (!gathers)
+        tncpu_fill(data, 0);
+    if (!gathers && (!tn_tensor_count(data) || !tn_tensor_count(rows)))
+        return TN_OK; /* the other dimensions may be of any size then */
+    if (!(st = f->find(x, data, x->in[f->indices], &l, x->workspace, err)))
+        f->move(&l, x->workspace, data, rows, tncpu_run_threads(plan, x));
+    return st;
+}
+
+static tn_status one_hot_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const double on = tn_value_float(x->attrs[TN_one_hot_on_value]);
+    const int64_t *at = x->workspace;
+    lookup l;
+    tn_status st = one_hot_find(x, x->out[0], x->in[0], &l, x->workspace, err);
+
     (void)plan;
-    if (!tn_tensor_count(y)) /* the other dimensions may be of any size then */
-        return TN_OK;
-    if ((st = positions_read(x->in[1], y, &l, x->workspace, err)))
-        return st;
-    memset(y->data, 0, (size_t)(tn_tensor_count(y) * bytes));
-    for (int64_t i = 0; i < l.count; i++)
-        memcpy((char *)y->data + at[i] * l.inner * bytes, (const char *)x->in[0]->data + i * l.inner * bytes,
-               (size_t)(l.inner * bytes));
-    return TN_OK;
+    tncpu_fill(x->out[0], tn_value_float(x->attrs[TN_one_hot_off_value]));
+    for (int64_t i = 0; !st && i < l.count; i++)
+        if (at[i] >= 0)
+            tncpu_numbers_store(x->out[0], at[i], 1, 1, &on);
+    return st;
 }
 
 static const char *const take_types[] = {"a:" TNCPU_ALL, "indices:" TNCPU_ALL, "output:=a", NULL};
@@ -365,26 +274,24 @@ static const char *const back_types[] = {"dy:" TNCPU_FLOATS, "indices:" TNCPU_AL
 static const char *const back_embedding_types[] = {"dy:" TNCPU_FLOATS, "data:" TNCPU_ALL, "*:=dy", NULL};
 static const char *const back_pick_types[] = {"dy:" TNCPU_ALL, "index:" TNCPU_ALL, "*:=dy", NULL};
 
-static const tn_kernel take = TNCPU_KERNEL("take", take_types, 0, take_prepare, take_run);
-TNCPU_SHORT_KERNEL(backward_take, "_backward_take", back_types, TN_KERNEL_EMPTY_OK, backward_lookup_prepare,
-                   backward_take_run)
-static const tn_kernel embedding =
-    TNCPU_KERNEL("Embedding", embedding_types, 0, embedding_prepare, embedding_run);
-TNCPU_SHORT_KERNEL(backward_embedding, "_backward_Embedding", back_embedding_types, TN_KERNEL_EMPTY_OK,
-                   backward_lookup_prepare, backward_embedding_run)
-static const tn_kernel one_hot = TNCPU_KERNEL("one_hot", one_hot_types, 0, one_hot_prepare, one_hot_run);
-static const tn_kernel pick = TNCPU_KERNEL("pick", pick_types, 0, take_prepare, pick_run);
-static const tn_kernel backward_pick = TNCPU_KERNEL("_backward_pick", back_pick_types, TN_KERNEL_EMPTY_OK,
-                                                    backward_lookup_prepare, backward_pick_run);
-
-static const tn_kernel gather_nd = TNCPU_KERNEL("gather_nd", gather_types, 0, take_prepare, gather_nd_run);
-TNCPU_SHORT_KERNEL(backward_gather_nd, "_backward_gather_nd", back_types, TN_KERNEL_EMPTY_OK,
-                   backward_lookup_prepare, backward_gather_nd_run)
-
-static const tn_kernel scatter_nd =
-    TNCPU_KERNEL("scatter_nd", gather_types, TN_KERNEL_EMPTY_OK, scatter_nd_prepare, scatter_nd_run);
+#define ADDS(id, op, types) TNCPU_SHORT_KERNEL(id, op, types, TN_KERNEL_EMPTY_OK, index_prepare, index_run)
+/* clang-format off */
+ADDS(backward_take, "_backward_take", back_types)
+ADDS(backward_embedding, "_backward_Embedding", back_embedding_types)
+ADDS(backward_gather_nd, "_backward_gather_nd", back_types)
+/* clang-format on */
+#define INDEX(op, types, flags) TNCPU_ROW(op, types, flags, index_prepare, index_run)
 
 const tn_kernel *const tncpu_family_index[] = {
-    &take,          &backward_take, &embedding,          &backward_embedding, &one_hot, &pick,
-    &backward_pick, &gather_nd,     &backward_gather_nd, &scatter_nd,         NULL,
+    INDEX("take", take_types, 0),
+    INDEX("Embedding", embedding_types, 0),
+    INDEX("pick", pick_types, 0),
+    INDEX("gather_nd", gather_types, 0),
+    INDEX("scatter_nd", gather_types, TN_KERNEL_EMPTY_OK),
+    INDEX("_backward_pick", back_pick_types, TN_KERNEL_EMPTY_OK),
+    TNCPU_ROW("one_hot", one_hot_types, 0, index_prepare, one_hot_run),
+    &backward_take,
+    &backward_embedding,
+    &backward_gather_nd,
+    NULL,
 };

@@ -3,8 +3,11 @@
  * in which the source does not move; their gradients add up along the same dimensions, in the order of dy.
  * reverse moves backwards.
  */
+#include "convert.h"
 #include "move.h"
 #include "short.h"
+
+#include "../../common/index.h"
 
 #include "tenon/plugin/op/join.h"
 
@@ -33,18 +36,19 @@ static void rows_move(const tn_plan *plan, const tn_exec *x, int32_t dtype, int6
     tncpu_move_run(&m, src, dst, tncpu_run_threads(plan, x));
 }
 
-/* Parts of `whole` along `axis`, one after the other, from or (`apart`) into `part`; parts have `rank` axes.
- */
-static void parts_run(const tn_plan *plan, const tn_exec *x, const tn_tensor *whole, int32_t axis,
-                      int32_t rank, const tn_tensor *const *part, const uint8_t *modes)
+/* Parts of `whole` along an axis, one after the other, from or (with `modes`) into `part`; those that are
+ * `thin` have not that axis. */
+static tn_status parts_run(const tn_plan *plan, const tn_exec *x, const tn_tensor *whole, tn_value along,
+                           bool thin, const tn_tensor *const *part, const uint8_t *modes)
 {
+    const int32_t axis = tncpu_axis(tn_value_int(along), whole->ndim);
     const int64_t size = (int64_t)tn_dtype_bytes(whole->dtype), rows = tncpu_dims(whole, 0, axis);
     const int64_t row = tncpu_dims(whole, axis, whole->ndim),
                   inner = tncpu_dims(whole, axis + 1, whole->ndim);
     int64_t done = 0;
 
     for (int64_t k = 0; done < whole->shape[axis]; k++) {
-        const int64_t here = rank == whole->ndim ? part[k]->shape[axis] : 1;
+        const int64_t here = thin ? 1 : part[k]->shape[axis];
         char *at = (char *)whole->data + done * inner * size;
 
         if (!modes)
@@ -53,46 +57,33 @@ static void parts_run(const tn_plan *plan, const tn_exec *x, const tn_tensor *wh
             rows_move(plan, x, whole->dtype, rows, here * inner, at, row, part[k]->data, here * inner);
         done += here;
     }
+    return TN_OK;
 }
 
 static tn_status concat_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const tn_tensor *y = x->out[0];
-
     (void)err;
-    parts_run(plan, x, y, tncpu_axis(tn_value_int(x->attrs[TN_Concat_dim]), y->ndim), y->ndim, x->in, NULL);
-    return TN_OK;
+    return parts_run(plan, x, x->out[0], x->attrs[TN_Concat_dim], false, x->in, NULL);
 }
 
 static tn_status backward_concat_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const tn_tensor *dy = x->in[0];
-
     (void)err;
-    parts_run(plan, x, dy, tncpu_axis(tn_value_int(x->attrs[TN_Concat_dim]), dy->ndim), dy->ndim, x->out,
-              x->modes);
-    return TN_OK;
+    return parts_run(plan, x, x->in[0], x->attrs[TN_Concat_dim], false, x->out, x->modes);
 }
 
 static tn_status stack_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const tn_tensor *y = x->out[0];
-
     (void)err;
-    parts_run(plan, x, y, tncpu_axis(tn_value_int(x->attrs[TN_stack_axis]), y->ndim), y->ndim - 1, x->in,
-              NULL);
-    return TN_OK;
+    return parts_run(plan, x, x->out[0], x->attrs[TN_stack_axis], true, x->in, NULL);
 }
 
 static tn_status slice_channel_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const int32_t squeeze = tn_value_int(x->attrs[TN_SliceChannel_squeeze_axis]) != 0;
-    const tn_tensor *in = x->in[0];
+    const bool squeeze = tn_value_int(x->attrs[TN_SliceChannel_squeeze_axis]) != 0;
 
     (void)err;
-    parts_run(plan, x, in, tncpu_axis(tn_value_int(x->attrs[TN_SliceChannel_axis]), in->ndim),
-              in->ndim - squeeze, x->out, x->modes);
-    return TN_OK;
+    return parts_run(plan, x, x->in[0], x->attrs[TN_SliceChannel_axis], squeeze, x->out, x->modes);
 }
 
 /* ---- tile, repeat, reverse --------------------------------------------------------------------------- */
@@ -163,9 +154,6 @@ static tn_status repeat_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-#define BODY "../plain/join.inc"
-#include "../common/floats.inc"
-
 static tn_status sum_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     (void)plugin, (void)err;
@@ -176,25 +164,27 @@ static tn_status sum_prepare(void *plugin, const tn_node *node, tn_plan *plan, t
 /* dx = 0. False: dy has no elements. */
 static bool sum_begin(const tn_exec *x)
 {
-    const tn_tensor *dx = x->out[0];
-
-    memset(dx->data, 0, (size_t)tn_tensor_count(dx) * tn_dtype_bytes(dx->dtype));
+    tncpu_fill(x->out[0], 0);
     return tn_tensor_count(x->in[0]) != 0;
 }
 
+/* Adds dy (`m` walks it from end to end) to where its elements were copied from, in the order of dy. */
 static void copies_sum(const tncpu_move *m, const tn_exec *x)
 {
-    const tn_tensor *dx = x->out[0];
-    tncpu_move whole = *m;
+    const tncpu_convert *c = &tncpu_converts[x->out[0]->dtype];
+    const int32_t outer = m->ndim > 2 ? m->ndim - 2 : 0;
+    const int64_t rows = m->ndim > 1 ? m->extent[m->ndim - 2] : 1,
+                  step = m->ndim > 1 ? m->dst_step[m->ndim - 2] : 0;
+    const int64_t n = m->ndim > 0 ? m->extent[m->ndim - 1] : 1,
+                  inner = m->ndim > 0 ? m->dst_step[m->ndim - 1] : 1;
+    const char *dy = x->in[0]->data;
 
-    if (whole.ndim == 0) {
-        whole.ndim = 1;
-        whole.extent[0] = whole.src_step[0] = whole.dst_step[0] = 1;
+    for (int64_t k = 0; k < tn_tensor_count(x->in[0]) / (rows * n); k++) {
+        char *dx = (char *)x->out[0]->data + tnb_offset(outer, m->extent, m->dst_step, k) * c->bytes;
+
+        for (int64_t r = 0; r < rows; r++, dy += n * c->bytes)
+            c->add(dy, dx + r * step * c->bytes, inner, n);
     }
-    if (dx->dtype == TN_F32)
-        gather_copies_f32(&whole, x->in[0]->data, dx->data);
-    else
-        gather_copies_f64(&whole, x->in[0]->data, dx->data);
 }
 
 static tn_status backward_tile_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
@@ -250,22 +240,20 @@ static const char *const back_types[] = {"dy:" TNCPU_ALL, "*:=dy", NULL};
 static const char *const data_types[] = {"data:" TNCPU_ALL, "*:=data", NULL};
 static const char *const sum_types[] = {"dy:" TNCPU_FLOATS, "*:=dy", NULL};
 
-static const tn_kernel concat =
-    TNCPU_KERNEL("Concat", concat_types, TN_KERNEL_EMPTY_OK, join_prepare, concat_run);
-static const tn_kernel backward_concat =
-    TNCPU_KERNEL("_backward_Concat", back_types, TN_KERNEL_EMPTY_OK, join_prepare, backward_concat_run);
-static const tn_kernel stack = TNCPU_KERNEL("stack", concat_types, 0, join_prepare, stack_run);
-static const tn_kernel slice_channel =
-    TNCPU_KERNEL("SliceChannel", data_types, TN_KERNEL_EMPTY_OK, join_prepare, slice_channel_run);
-static const tn_kernel tile = TNCPU_KERNEL("tile", data_types, 0, join_prepare, tile_run);
 TNCPU_SHORT_KERNEL(backward_tile, "_backward_tile", sum_types, TN_KERNEL_EMPTY_OK, sum_prepare,
                    backward_tile_run)
-static const tn_kernel repeat = TNCPU_KERNEL("repeat", data_types, 0, join_prepare, repeat_run);
 TNCPU_SHORT_KERNEL(backward_repeat, "_backward_repeat", sum_types, TN_KERNEL_EMPTY_OK, sum_prepare,
                    backward_repeat_run)
-static const tn_kernel reverse = TNCPU_KERNEL("reverse", data_types, 0, join_prepare, reverse_run);
 
 const tn_kernel *const tncpu_family_join[] = {
-    &concat,        &backward_concat, &stack,           &slice_channel, &tile,
-    &backward_tile, &repeat,          &backward_repeat, &reverse,       NULL,
+    TNCPU_ROW("Concat", concat_types, TN_KERNEL_EMPTY_OK, join_prepare, concat_run),
+    TNCPU_ROW("_backward_Concat", back_types, TN_KERNEL_EMPTY_OK, join_prepare, backward_concat_run),
+    TNCPU_ROW("stack", concat_types, 0, join_prepare, stack_run),
+    TNCPU_ROW("SliceChannel", data_types, TN_KERNEL_EMPTY_OK, join_prepare, slice_channel_run),
+    TNCPU_ROW("tile", data_types, 0, join_prepare, tile_run),
+    &backward_tile,
+    TNCPU_ROW("repeat", data_types, 0, join_prepare, repeat_run),
+    &backward_repeat,
+    TNCPU_ROW("reverse", data_types, 0, join_prepare, reverse_run),
+    NULL,
 };

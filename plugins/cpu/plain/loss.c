@@ -1,36 +1,18 @@
 /*
  * Gradients of the loss layers, and softmax_cross_entropy. They are the last step of a forward pass and read
- * every element once; one example is one thread's. Elements are brought to double one row at a time.
+ * every element once; one example is one thread's. Everything is computed in double, a tile at a time.
  */
 #include <math.h>
 
-#include "loops.h"
+#include "rows.h"
 #include "tenon/plugin/op/elemwise.h"
 #include "tenon/plugin/op/softmax.h"
-
-/* Element `at` of an array of any type, as a number. */
-static double number(const tncpu_convert *c, const void *data, int64_t at)
-{
-    tncpu_tile one;
-
-    c->load((const char *)data + at * c->bytes, 1, &one, 1);
-    switch (c->kind) {
-    case TNCPU_K_F32:
-        return (double)one.f32[0];
-    case TNCPU_K_F64:
-        return one.f64[0];
-    case TNCPU_K_I32:
-        return (double)one.i32[0];
-    default:
-        return (double)one.i64[0];
-    }
-}
 
 /* ---- SoftmaxOutput: (y - label) scale --------------------------------------------------------- */
 
 typedef struct output_plan {
-    int64_t outer, size, inner; /* as in softmax.c; labels: (outer, inner) */
-    bool probabilities;         /* labels have the shape of y */
+    tncpu_rows rows;    /* of y; labels: (outer, inner) */
+    bool probabilities; /* labels have the shape of y */
     bool ignore;
     int64_t divide;
     uint64_t normalization;
@@ -55,11 +37,9 @@ static tn_status output_prepare(void *plugin, const tn_node *node, tn_plan *plan
     if (st)
         return st;
     p = plan->state;
-    p->outer = p->size = p->inner = 1;
-    for (int32_t d = 0; d < y->ndim; d++)
-        *(d < first ? &p->outer : d < end ? &p->size : &p->inner) *= y->shape[d];
+    p->rows = tncpu_rows_of(y, first, end);
     p->probabilities = tncpu_same_shape(label, y);
-    if (!p->probabilities && tn_tensor_count(label) != p->outer * p->inner) {
+    if (!p->probabilities && tn_tensor_count(label) != p->rows.outer * p->rows.inner) {
         tncpu_release(plan);
         return tn_fail(err, TN_E_SHAPE, "as many labels as examples are needed: is preserve_shape missing?");
     }
@@ -68,167 +48,144 @@ static tn_status output_prepare(void *plugin, const tn_node *node, tn_plan *plan
     p->ignore = node->attrs[TN_SoftmaxOutput_use_ignore] != 0;
     p->normalization = node->attrs[TN_SoftmaxOutput_normalization];
     p->alpha = tn_value_float(node->attrs[TN_SoftmaxOutput_smooth_alpha]);
-    p->divide = p->normalization == TN_SoftmaxOutput_normalization_valid ? 1 : p->inner;
+    p->divide = p->normalization == TN_SoftmaxOutput_normalization_valid ? 1 : p->rows.inner;
     if (p->normalization == TN_SoftmaxOutput_normalization_batch)
-        p->divide *= multi ? label->shape[0] : p->outer;
+        p->divide *= multi ? label->shape[0] : p->rows.outer;
     if (node->out[0]->dtype == y->dtype)
         plan->inplace[0] = 1;
-    tncpu_plan_work(node, plan, 30.0 + (double)(p->outer * p->size * p->inner) * 3.0);
+    tncpu_plan_work(node, plan, 30.0 + (double)(p->rows.outer * p->rows.size * p->rows.inner) * 3.0);
     return TN_OK;
 }
 
 /* Labels that count for normalization=valid, at least 1. */
 static int64_t valid_count(const output_plan *p, const tn_exec *x)
 {
-    const tncpu_convert *c = &tncpu_converts[x->in[0]->dtype];
     int64_t valid = 0;
 
-    for (int64_t k = 0; k < p->outer * p->inner; k++)
-        valid += number(c, x->in[0]->data, k) != p->ignored;
+    for (int64_t k = 0; k < p->rows.outer * p->rows.inner; k++)
+        valid += tncpu_number(x->in[0], k) != p->ignored;
     return valid > 0 ? valid : 1;
 }
 
-/* One label: `size` elements, `inner` apart. */
-static void label_run(const output_call *call, int64_t vector)
+/* The elements of one label. */
+static void label_row(const void *arg, int64_t row, double *room)
 {
+    const output_call *call = arg;
     const output_plan *p = call->p;
-    const tn_exec *x = call->x;
-    const tncpu_convert *c = &tncpu_converts[x->out[0]->dtype];
-    int64_t base = vector / p->inner * p->size * p->inner + vector % p->inner;
-    double label = number(&tncpu_converts[x->in[0]->dtype], x->in[0]->data, vector);
-    double rest = p->size > 1 ? p->alpha / (double)(p->size - 1) : 0;
-    bool none = p->ignore && label == p->ignored;
-    tncpu_tile tile;
+    const int64_t size = p->rows.size, inner = p->rows.inner, base = tncpu_row_at(&p->rows, row);
+    const double label = tncpu_number(call->x->in[0], row),
+                 rest = size > 1 ? p->alpha / (double)(size - 1) : 0;
+    const bool none = p->ignore && label == p->ignored;
+    double d[TNCPU_TILE];
 
-    for (int64_t at = 0; at < p->size; at += TNCPU_TILE) {
-        int64_t n = p->size - at < TNCPU_TILE ? p->size - at : TNCPU_TILE;
-        int64_t offset = (base + at * p->inner) * c->bytes;
+    (void)room;
+    for (int64_t at = 0; at < size; at += TNCPU_TILE) {
+        const int64_t n = tncpu_min(TNCPU_TILE, size - at);
 
-        c->load((const char *)x->in[1]->data + offset, p->inner, &tile, n);
+        tncpu_numbers(call->x->in[1], base + at * inner, inner, n, d);
         for (int64_t i = 0; i < n; i++) {
-            double y = c->kind == TNCPU_K_F64 ? tile.f64[i] : (double)tile.f32[i];
-            double target = (double)(at + i) == trunc(label) ? 1 - p->alpha : rest;
-            double d = none ? 0 : (y - target) * call->scale;
+            const double target = (double)(at + i) == trunc(label) ? 1 - p->alpha : rest;
 
-            if (c->kind == TNCPU_K_F64)
-                tile.f64[i] = d;
-            else
-                tile.f32[i] = (float)d;
+            d[i] = none ? 0 : (d[i] - target) * call->scale;
         }
-        c->store(&tile, (char *)x->out[0]->data + offset, p->inner, n);
+        tncpu_numbers_store(call->x->out[0], base + at * inner, inner, n, d);
     }
 }
 
-static void output_part(void *arg, int64_t begin, int64_t end)
+static void probability_tile(const void *arg, int64_t tile, double *room)
 {
     const output_call *call = arg;
+    const tn_tensor *y = call->x->in[1];
+    const int64_t at = tile * TNCPU_TILE, n = tncpu_min(TNCPU_TILE, tn_tensor_count(y) - at);
+    double d[TNCPU_TILE], label[TNCPU_TILE];
 
-    for (int64_t k = begin; k < end; k++)
-        label_run(call, k);
-}
-
-static void probability_part(void *arg, int64_t begin, int64_t end)
-{
-    const output_call *call = arg;
-    const tn_exec *x = call->x;
-    const tncpu_convert *label = &tncpu_converts[x->in[0]->dtype], *c = &tncpu_converts[x->out[0]->dtype];
-
-    for (int64_t k = begin; k < end; k++) {
-        double d = (number(c, x->in[1]->data, k) - number(label, x->in[0]->data, k)) * call->p->scale;
-
-        c->store_f(&d, (char *)x->out[0]->data + k * c->bytes, 1, 1);
-    }
+    (void)room;
+    tncpu_numbers(y, at, 1, n, d);
+    tncpu_numbers(call->x->in[0], at, 1, n, label);
+    for (int64_t i = 0; i < n; i++)
+        d[i] = (d[i] - label[i]) * call->p->scale;
+    tncpu_numbers_store(call->x->out[0], at, 1, n, d);
 }
 
 static tn_status output_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const output_plan *p = plan->state;
     output_call call = {p, x, p->scale / (double)p->divide};
-    uint32_t threads = tncpu_threads(plan, x);
 
     (void)err;
     if (x->modes[0] == TN_MODE_NONE)
         return TN_OK;
-    if (p->probabilities) {
-        tncpu_for(threads, p->outer * p->size * p->inner, TNCPU_TILE, probability_part, &call);
-        return TN_OK;
-    }
-    if (p->normalization == TN_SoftmaxOutput_normalization_valid)
+    if (p->normalization == TN_SoftmaxOutput_normalization_valid && !p->probabilities)
         call.scale = p->scale / (double)valid_count(p, x);
-    tncpu_for(threads, p->outer * p->inner, 1, output_part, &call);
+    if (p->probabilities)
+        tncpu_rows_run(plan, x, tncpu_ceil_div(tn_tensor_count(x->in[1]), TNCPU_TILE), 0, probability_tile,
+                       &call);
+    else
+        tncpu_rows_run(plan, x, p->rows.outer * p->rows.inner, 0, label_row, &call);
     return TN_OK;
 }
 
 /* ---- softmax_cross_entropy: rows are joined in order ------------------------------------------ */
 
+/* in: …, data, label */
 static tn_status entropy_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    (void)plugin;
-    (void)err;
-    tncpu_plan_work(node, plan, 30.0 + (double)tn_tensor_count(node->in[node->in_count - 2]) * 20.0);
-    plan->threads = 1;
-    plan->flags &= ~TN_PLAN_PARALLEL;
+    const tn_tensor *data = node->in[node->in_count - 2];
+
+    (void)plugin, (void)err;
+    tncpu_plan_tasks(node, plan, 30.0 + (double)tn_tensor_count(data) * 20.0, 1);
+    tncpu_plan_workspace(plan, (uint64_t)(data->shape[1] + 1) * sizeof(double));
     return TN_OK;
 }
 
-/* The largest element of a row and the sum of exp(x - largest). */
-static double row_sum(const tncpu_convert *c, const char *row, int64_t size, double *top)
+/* exp(x - largest) of a row; the sum of it. */
+static double row_exp(const tn_tensor *data, int64_t row, double *to)
 {
-    double sum = 0;
+    const int64_t size = data->shape[1];
+    double top = -INFINITY, sum = 0;
 
-    *top = -INFINITY;
-    for (int64_t k = 0; k < size; k++) {
-        double v = number(c, row, k);
-
-        *top = v > *top ? v : *top;
-    }
+    tncpu_numbers(data, row * size, 1, size, to);
     for (int64_t k = 0; k < size; k++)
-        sum += exp(number(c, row, k) - *top);
+        top = to[k] > top ? to[k] : top;
+    for (int64_t k = 0; k < size; k++)
+        sum += to[k] = exp(to[k] - top);
     return sum;
 }
 
 static tn_status entropy_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const tn_tensor *data = x->in[0], *label = x->in[1];
-    const tncpu_convert *c = &tncpu_converts[data->dtype], *l = &tncpu_converts[label->dtype];
-    double loss = 0, top;
+    const tn_tensor *data = x->in[0];
+    const double *e = x->workspace;
+    double loss = 0;
 
-    (void)plan;
-    (void)err;
+    (void)plan, (void)err;
     if (x->modes[0] == TN_MODE_NONE)
         return TN_OK;
     for (int64_t n = 0; n < data->shape[0]; n++) {
-        const char *row = (const char *)data->data + n * data->shape[1] * c->bytes;
-        double at = trunc(number(l, label->data, n)), sum = row_sum(c, row, data->shape[1], &top), p = 0;
+        const double at = trunc(tncpu_number(x->in[1], n)), sum = row_exp(data, n, x->workspace);
+        const double p = at >= 0 && at < (double)data->shape[1] ? e[(int64_t)at] / sum : 0;
 
-        if (at >= 0 && at < (double)data->shape[1])
-            p = exp(number(c, row, (int64_t)at) - top) / sum;
         loss -= log(p > 1e-8 ? p : 1e-8);
     }
-    tncpu_converts[x->out[0]->dtype].store_f(&loss, x->out[0]->data, 1, 1);
+    tncpu_numbers_store(x->out[0], 0, 1, 1, &loss);
     return TN_OK;
 }
 
 static tn_status entropy_back_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const tn_tensor *data = x->in[1], *label = x->in[2];
-    const tncpu_convert *c = &tncpu_converts[data->dtype], *l = &tncpu_converts[label->dtype];
-    double dy = number(c, x->in[0]->data, 0), top;
+    const tn_tensor *data = x->in[1];
+    const double dy = tncpu_number(x->in[0], 0);
+    double *e = x->workspace;
 
-    (void)plan;
-    (void)err;
+    (void)plan, (void)err;
     if (x->modes[0] == TN_MODE_NONE)
         return TN_OK;
-    for (int64_t n = 0; n < data->shape[0]; n++) {
-        int64_t offset = n * data->shape[1] * c->bytes;
-        const char *row = (const char *)data->data + offset;
-        double at = trunc(number(l, label->data, n)), sum = row_sum(c, row, data->shape[1], &top);
+    for (int64_t n = 0, size = data->shape[1]; n < data->shape[0]; n++) {
+        const double at = trunc(tncpu_number(x->in[2], n)), sum = row_exp(data, n, e);
 
-        for (int64_t k = 0; k < data->shape[1]; k++) {
-            double d = (exp(number(c, row, k) - top) / sum - ((double)k == at)) * dy;
-
-            c->store_f(&d, (char *)x->out[0]->data + offset + k * c->bytes, 1, 1);
-        }
+        for (int64_t k = 0; k < size; k++)
+            e[k] = (e[k] / sum - ((double)k == at)) * dy;
+        tncpu_numbers_store(x->out[0], n * size, 1, size, e);
     }
     return TN_OK;
 }
@@ -237,53 +194,42 @@ static tn_status entropy_back_run(const tn_plan *plan, const tn_exec *x, tn_err 
 
 static tn_status make_loss_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    (void)plugin;
-    (void)err;
-    tncpu_plan_work(node, plan, 30.0 + (double)tn_tensor_count(node->in[0]) * 2.0);
-    plan->threads = 1;
-    plan->flags &= ~TN_PLAN_PARALLEL;
+    (void)plugin, (void)err;
+    tncpu_plan_tasks(node, plan, 30.0 + (double)tn_tensor_count(node->in[0]) * 2.0, 1);
     return TN_OK;
 }
 
 static tn_status make_loss_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const tn_tensor *data = x->in[0];
-    const tncpu_convert *c = &tncpu_converts[data->dtype];
-    int64_t count = tn_tensor_count(data), valid = 0;
-    double scale = tn_value_float(x->attrs[TN_MakeLoss_grad_scale]),
-           above = tn_value_float(x->attrs[TN_MakeLoss_valid_thresh]);
+    const uint64_t normalization = x->attrs[TN_MakeLoss_normalization];
+    const double above = tn_value_float(x->attrs[TN_MakeLoss_valid_thresh]);
+    double scale = tn_value_float(x->attrs[TN_MakeLoss_grad_scale]);
+    int64_t valid = 0;
 
-    (void)plan;
-    (void)err;
+    (void)plan, (void)err;
     if (x->modes[0] == TN_MODE_NONE)
         return TN_OK;
-    if (x->attrs[TN_MakeLoss_normalization] == TN_MakeLoss_normalization_batch && data->ndim > 0 &&
-        data->shape[0] > 0)
+    if (normalization == TN_MakeLoss_normalization_batch && data->ndim > 0 && data->shape[0] > 0)
         scale /= (double)data->shape[0];
-    for (int64_t k = 0; k < count && x->attrs[TN_MakeLoss_normalization] == TN_MakeLoss_normalization_valid;
-         k++)
-        valid += number(c, data->data, k) > above;
-    if (x->attrs[TN_MakeLoss_normalization] == TN_MakeLoss_normalization_valid)
+    if (normalization == TN_MakeLoss_normalization_valid) {
+        for (int64_t k = 0; k < tn_tensor_count(data); k++)
+            valid += tncpu_number(data, k) > above;
         scale /= (double)(valid > 0 ? valid : 1);
-    for (int64_t k = 0; k < count; k++)
-        c->store_f(&scale, (char *)x->out[0]->data + k * c->bytes, 1, 1);
+    }
+    tncpu_fill(x->out[0], scale);
     return TN_OK;
 }
 
 static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
 static const char *const labelled[] = {"label:" TNCPU_MOST, "*:" TNCPU_FLOATS, NULL};
 
-static const tn_kernel kernel_output =
-    TNCPU_KERNEL("_backward_SoftmaxOutput", labelled, 0, output_prepare, output_run);
-static const tn_kernel kernel_entropy =
-    TNCPU_KERNEL("softmax_cross_entropy", labelled, 0, entropy_prepare, entropy_run);
-static const tn_kernel kernel_entropy_back =
-    TNCPU_KERNEL("_backward_softmax_cross_entropy", labelled, 0, entropy_prepare, entropy_back_run);
-static const tn_kernel kernel_make_loss =
-    TNCPU_KERNEL("_backward_MakeLoss", floats, 0, make_loss_prepare, make_loss_run);
-
 /* clang-format off */
 const tn_kernel *const tncpu_family_loss[] = {
-    &kernel_output, &kernel_entropy, &kernel_entropy_back, &kernel_make_loss, NULL,
+    TNCPU_ROW("_backward_SoftmaxOutput", labelled, 0, output_prepare, output_run),
+    TNCPU_ROW("softmax_cross_entropy", labelled, 0, entropy_prepare, entropy_run),
+    TNCPU_ROW("_backward_softmax_cross_entropy", labelled, 0, entropy_prepare, entropy_back_run),
+    TNCPU_ROW("_backward_MakeLoss", floats, 0, make_loss_prepare, make_loss_run),
+    NULL,
 };
 /* clang-format on */

@@ -4,56 +4,23 @@
  */
 #include <math.h>
 
-#include "../common/cpu.h"
-#include "plain.h"
+#include "rows.h"
 #include "short.h"
 #include "tenon/plugin/op/norm.h"
 
-#define BLOCK 16  /* channels of a task */
-#define PLACES 64 /* sums side by side in LRN */
-#define LANES 8   /* running sums of one channel */
+#define BLOCK 16     /* channels of a task */
+#define ELEMENTS 128 /* of a row, in a task that goes over all rows */
+#define PLACES 256   /* sums side by side in LRN */
+#define LANES 8      /* running sums of one channel */
 
-/* Data as (outer, channels, inner); outer is 0 where inner is, however many there would be. */
-typedef struct layout {
-    int64_t outer, channels, inner;
-} layout;
-
-static layout layout_of(const tn_tensor *x, int64_t asked)
+/* Data as (outer, size, inner), size counts channels; outer is 0 where inner is. */
+static tncpu_rows channels_of(const tn_tensor *x, int64_t asked)
 {
     const int32_t axis = tncpu_axis(asked, x->ndim);
-    const int64_t inner = tncpu_dims(x, axis + 1, x->ndim);
+    tncpu_rows r = tncpu_rows_of(x, axis, axis + 1);
 
-    return (layout){inner ? tncpu_dims(x, 0, axis) : 0, x->shape[axis], inner};
-}
-
-/* What is normalised together: `count` rows of `length` elements that lie `step` apart. Each element of a row
- * has a gamma and a beta; with groups, each row has: those of row % groups, and step is 1. */
-typedef struct rows {
-    int64_t count, length, step, groups, keeps_variance;
-    double eps;
-} rows;
-
-typedef void row_function(const rows *r, const tn_exec *x, int64_t row);
-
-static int64_t row_start(const rows *r, int64_t row)
-{
-    return row / r->step * r->length * r->step + row % r->step;
-}
-
-static int64_t row_group(const rows *r, int64_t row)
-{
-    return r->groups ? row % r->groups : 0;
-}
-
-/* Channels that LRN sums for one: this many before it and behind it, as MXNet with oneDNN takes them. */
-static int64_t lrn_reach(const tn_value *attrs)
-{
-    return (tn_value_int(attrs[TN_LRN_nsize]) - 1) / 2;
-}
-
-static double lrn_scale(const tn_value *attrs)
-{
-    return tn_value_float(attrs[TN_LRN_alpha]) / (double)tn_value_int(attrs[TN_LRN_nsize]);
+    r.outer = r.inner ? r.outer : 0;
+    return r;
 }
 
 static double tree(const double *lane)
@@ -61,13 +28,19 @@ static double tree(const double *lane)
     return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
+typedef struct batch_norm_call {
+    tncpu_rows l;
+    const tn_exec *x;
+    int train;
+} batch_norm_call;
+
 #define BODY "../plain/norm.inc"
 #include "../common/floats.inc"
 
 /* ---- BatchNorm --------------------------------------------------------------------------------------- */
 
 typedef struct batch_norm_state {
-    int64_t train; /* the batch's own statistics are used */
+    int32_t train, backward; /* train: the batch's own statistics are used */
 } batch_norm_state;
 
 static int32_t wants_batch(const tn_node *node)
@@ -78,182 +51,392 @@ static int32_t wants_batch(const tn_node *node)
 static tn_status batch_norm_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     const int backward = strcmp(node->op, "_backward_BatchNorm") == 0;
-    const tn_tensor *data = node->in[backward ? 1 : 0];
-    const layout l = layout_of(data, tn_value_int(node->attrs[TN_BatchNorm_axis]));
+    const tn_tensor *data = node->in[backward];
+    const tncpu_rows l = channels_of(data, tn_value_int(node->attrs[TN_BatchNorm_axis]));
     batch_norm_state *state;
     tn_status st = tncpu_state(plugin, plan, sizeof *state, err);
 
     if (st)
         return st;
     state = plan->state;
+    state->backward = backward;
     state->train = wants_batch(node) && /* of a backward: in predict mode, or of a forward in it, not */
                    (!backward || !node->forward || ((const batch_norm_state *)node->forward->state)->train);
-    tncpu_plan_tasks(node, plan, 100 + 2 * (double)tn_tensor_count(data), tncpu_ceil_div(l.channels, BLOCK));
+    tncpu_plan_tasks(node, plan, 100 + 2 * (double)tn_tensor_count(data), tncpu_ceil_div(l.size, BLOCK));
     return TN_OK;
 }
 
+/* Blocks of channels. */
 static tn_status batch_norm_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const layout l = layout_of(x->in[0], tn_value_int(x->attrs[TN_BatchNorm_axis]));
-    const int train = ((const batch_norm_state *)plan->state)->train != 0,
-              threads = tncpu_run_threads(plan, x);
+    static tncpu_row_body *const bodies[2][2] = {
+        {batch_norm_block_f32, batch_norm_block_f64},
+        {backward_batch_norm_block_f32, backward_batch_norm_block_f64},
+    };
+    const batch_norm_state *s = plan->state;
+    const tn_tensor *data = x->in[s->backward];
+    const batch_norm_call call = {channels_of(data, tn_value_int(x->attrs[TN_BatchNorm_axis])), x,
+                                  s->train != 0};
 
-    (void)err, (void)threads;
-#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
-    for (int64_t c = 0; c < l.channels; c += BLOCK)
-        if (x->in[0]->dtype == TN_F32)
-            batch_norm_block_f32(&l, x, train, c, tncpu_min(c + BLOCK, l.channels));
-        else
-            batch_norm_block_f64(&l, x, train, c, tncpu_min(c + BLOCK, l.channels));
-    return TN_OK;
-}
-
-static tn_status backward_batch_norm_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    const layout l = layout_of(x->in[1], tn_value_int(x->attrs[TN_BatchNorm_axis]));
-    const int train = ((const batch_norm_state *)plan->state)->train != 0,
-              threads = tncpu_run_threads(plan, x);
-
-    (void)err, (void)threads;
-#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
-    for (int64_t c = 0; c < l.channels; c += BLOCK)
-        if (x->in[1]->dtype == TN_F32)
-            backward_batch_norm_block_f32(&l, x, train, c, tncpu_min(c + BLOCK, l.channels));
-        else
-            backward_batch_norm_block_f64(&l, x, train, c, tncpu_min(c + BLOCK, l.channels));
+    (void)err;
+    tncpu_rows_run(plan, x, tncpu_ceil_div(call.l.size, BLOCK), 0, bodies[s->backward][data->dtype == TN_F64],
+                   &call);
     return TN_OK;
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------- */
 
-/* (outer, channels, inner): rows of channels. */
-static rows rows_between(const layout *l, double eps)
+/* What is normalised together. Each element of a row has a gamma and a beta; with groups, each row has: those
+ * of row % groups, and inner is 1. */
+typedef struct norm_state {
+    const struct norm_form *form;
+    tncpu_rows rows;
+    int64_t count, groups; /* count: of rows */
+    double eps;
+    uint32_t outputs;
+    bool backward, keeps_variance;
+} norm_state;
+
+typedef struct norm_call {
+    const norm_state *s;
+    const tn_exec *x;
+    const double *gamma, *beta; /* of all elements or groups */
+} norm_call;
+
+/* Of an operator and its gradient. */
+typedef struct norm_form {
+    const char *op;
+    tncpu_row_body *row, *back;
+    bool affine; /* inputs are followed by gamma, and of the forward by beta */
+} norm_form;
+
+static void geometry_set(norm_state *s, const tn_tensor *x, const tn_value *attrs)
 {
-    return (rows){.count = l->outer * l->inner, .length = l->channels, .step = l->inner, .eps = eps};
-}
+    const bool group = strcmp(s->form->op, "GroupNorm") == 0;
 
-static rows rows_grouped(const tn_tensor *x, int64_t groups, double eps)
-{
-    return (rows){.count = x->shape[0] * groups,
-                  .length = groups ? x->shape[1] / groups * tncpu_dims(x, 2, x->ndim) : 0,
-                  .step = 1,
-                  .groups = groups,
-                  .eps = eps};
-}
-
-static rows rows_of(const char *op, const tn_tensor *x, const tn_value *attrs)
-{
-    rows r;
-
-    if (strcmp(op, "LayerNorm") == 0) {
-        const layout l = layout_of(x, tn_value_int(attrs[TN_LayerNorm_axis]));
-
-        return rows_between(&l, tn_value_float(attrs[TN_LayerNorm_eps]));
-    }
-    if (strcmp(op, "GroupNorm") == 0)
-        return rows_grouped(x, tn_value_int(attrs[TN_GroupNorm_num_groups]),
-                            tn_value_float(attrs[TN_GroupNorm_eps]));
-    if (strcmp(op, "L2Normalization") == 0) {
+    s->keeps_variance = strcmp(s->form->op, "InstanceNorm") == 0;
+    if (strcmp(s->form->op, "LayerNorm") == 0) {
+        s->rows = channels_of(x, tn_value_int(attrs[TN_LayerNorm_axis]));
+        s->eps = tn_value_float(attrs[TN_LayerNorm_eps]);
+    } else if (strcmp(s->form->op, "L2Normalization") == 0) {
         const int64_t mode = tn_value_int(attrs[TN_L2Normalization_mode]);
-        const int32_t first = mode == TN_L2Normalization_mode_instance ? 1 : 2;
-        const double eps = tn_value_float(attrs[TN_L2Normalization_eps]);
 
-        if (mode == TN_L2Normalization_mode_channel) {
-            const layout l = layout_of(x, 1);
-
-            return rows_between(&l, eps);
-        }
-        return (rows){
-            .count = tncpu_dims(x, 0, first), .length = tncpu_dims(x, first, x->ndim), .step = 1, .eps = eps};
+        s->rows = mode == TN_L2Normalization_mode_channel
+                      ? channels_of(x, 1)
+                      : tncpu_rows_of(x, mode == TN_L2Normalization_mode_instance ? 1 : 2, x->ndim);
+        s->eps = tn_value_float(attrs[TN_L2Normalization_eps]);
+    } else {
+        s->groups = group ? tn_value_int(attrs[TN_GroupNorm_num_groups]) : x->shape[1];
+        s->rows.outer = x->shape[0] * s->groups;
+        s->rows.size = s->groups ? x->shape[1] / s->groups * tncpu_dims(x, 2, x->ndim) : 0;
+        s->rows.inner = 1;
+        s->eps = group               ? tn_value_float(attrs[TN_GroupNorm_eps])
+                 : s->keeps_variance ? tn_value_float(attrs[TN_InstanceNorm_eps])
+                                     : 0;
     }
-    if (strcmp(op, "LRN") == 0)
-        return rows_grouped(x, x->shape[1], 0);
-    r = rows_grouped(x, x->shape[1], tn_value_float(attrs[TN_InstanceNorm_eps]));
-    r.keeps_variance = 1;
-    return r;
+    s->count = s->rows.outer * s->rows.inner;
 }
 
+static int64_t params_of(const norm_state *s)
+{
+    return s->groups ? s->groups : s->rows.size;
+}
+
+/* Of gamma and beta in the workspace. */
+static uint64_t shared_bytes(const norm_state *s)
+{
+    return 2 * (uint64_t)params_of(s) * sizeof(double);
+}
+
+static void rows_each(const tn_plan *plan, const tn_exec *x, int64_t count, tncpu_row_body *body, int gamma,
+                      int beta)
+{
+    const norm_state *s = plan->state;
+    const int64_t params = params_of(s);
+    double *room = x->workspace;
+    const norm_call call = {s, x, room, room + params};
+
+    if (count > 0 && gamma)
+        tncpu_numbers(x->in[gamma], 0, 1, params, room);
+    if (count > 0 && beta)
+        tncpu_numbers(x->in[beta], 0, 1, params, room + params);
+    tncpu_rows_run(plan, x, count, shared_bytes(s), body, &call);
+}
+
+static void row_load(const norm_call *c, uint32_t input, int64_t row, double *to)
+{
+    const tncpu_rows *r = &c->s->rows;
+
+    tncpu_numbers(c->x->in[input], tncpu_row_at(r, row), r->inner, r->size, to);
+}
+
+static void row_store(const norm_call *c, int64_t row, const double *from)
+{
+    const tncpu_rows *r = &c->s->rows;
+
+    if (c->x->modes[0])
+        tncpu_numbers_store(c->x->out[0], tncpu_row_at(r, row), r->inner, r->size, from);
+}
+
+/* What is made for each row, where somebody wants it. */
+static void each_store(const norm_call *c, uint32_t output, int64_t at, int64_t n, const double *from)
+{
+    if (c->x->modes[output])
+        tncpu_numbers_store(c->x->out[output], at, 1, n, from);
+}
+
+static double deviation(const norm_call *c, int64_t row)
+{
+    const double kept = tncpu_number(c->x->in[4], row);
+
+    return c->s->keeps_variance ? sqrt(kept + c->s->eps) : kept;
+}
+
+/* in: data, gamma, beta; out: y, mean, deviation or variance. */
+static void norm_row(const void *call, int64_t row, double *x)
+{
+    const norm_call *c = call;
+    const int64_t n = c->s->rows.size, g = c->s->groups ? 0 : 1, first = g ? 0 : row % c->s->groups;
+    const double *gamma = c->gamma + first, *beta = c->beta + first;
+    double mean, var, dev;
+
+    row_load(c, 0, row, x);
+    mean = tncpu_lanes_sum(x, NULL, n) / (double)n;
+    for (int64_t i = 0; i < n; i++)
+        x[i] -= mean;
+    var = tncpu_lanes_sum(x, x, n) / (double)n;
+    dev = sqrt(var + c->s->eps);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = x[i] / dev * gamma[i * g] + beta[i * g];
+    row_store(c, row, x);
+    each_store(c, 1, row, 1, &mean);
+    each_store(c, 2, row, 1, c->s->keeps_variance ? &var : &dev);
+}
+
+/* in: dy, data, gamma, mean, deviation or variance; out: dx, dgamma, dbeta.
+ * dx = (g - mean(g) - n·mean(g·n)) / deviation, with n the normalised row and g = dy·gamma. */
+static void backward_norm_row(const void *call, int64_t row, double *dy)
+{
+    const norm_call *c = call;
+    const int64_t n = c->s->rows.size, g = c->s->groups ? 0 : 1;
+    const double *gamma = c->gamma + (g ? 0 : row % c->s->groups);
+    const double mean = tncpu_number(c->x->in[3], row), dev = deviation(c, row);
+    double *x = dy + n, a, b;
+
+    row_load(c, 0, row, dy);
+    row_load(c, 1, row, x);
+    for (int64_t i = 0; i < n; i++) {
+        dy[i] *= gamma[i * g];
+        x[i] = (x[i] - mean) / dev;
+    }
+    a = tncpu_lanes_sum(dy, NULL, n) / (double)n;
+    b = tncpu_lanes_sum(dy, x, n) / (double)n;
+    for (int64_t i = 0; i < n; i++)
+        dy[i] = (dy[i] - a - x[i] * b) / dev;
+    row_store(c, row, dy);
+}
+
+/* dgamma and dbeta of a block of elements of the rows, over all rows in order. */
+static void backward_norm_elements(const void *call, int64_t block, double *room)
+{
+    const norm_call *c = call;
+    const tncpu_rows *r = &c->s->rows;
+    const int64_t first = block * ELEMENTS, n = tncpu_min(ELEMENTS, r->size - first);
+    double sum[ELEMENTS] = {0}, product[ELEMENTS] = {0}, dy[ELEMENTS], x[ELEMENTS];
+
+    (void)room;
+    for (int64_t row = 0; row < c->s->count; row++) {
+        const int64_t at = tncpu_row_at(r, row) + first * r->inner;
+        const double mean = tncpu_number(c->x->in[3], row), dev = deviation(c, row);
+
+        tncpu_numbers(c->x->in[0], at, r->inner, n, dy);
+        tncpu_numbers(c->x->in[1], at, r->inner, n, x);
+        for (int64_t i = 0; i < n; i++) {
+            sum[i] += dy[i];
+            product[i] += dy[i] * ((x[i] - mean) / dev);
+        }
+    }
+    each_store(c, 1, first, n, product);
+    each_store(c, 2, first, n, sum);
+}
+
+/* dgamma and dbeta of one group, over its rows in order. */
+static void backward_norm_group(const void *call, int64_t group, double *dy)
+{
+    const norm_call *c = call;
+    const int64_t n = c->s->rows.size;
+    double *x = dy + n, sum = 0, product = 0;
+
+    for (int64_t row = group; row < (n ? c->s->count : 0); row += c->s->groups) {
+        const double mean = tncpu_number(c->x->in[3], row);
+
+        row_load(c, 0, row, dy);
+        row_load(c, 1, row, x);
+        for (int64_t i = 0; i < n; i++)
+            x[i] -= mean;
+        sum += tncpu_lanes_sum(dy, NULL, n);
+        product += tncpu_lanes_sum(dy, x, n) / deviation(c, row);
+    }
+    each_store(c, 1, group, 1, &product);
+    each_store(c, 2, group, 1, &sum);
+}
+
+/* ---- L2Normalization --------------------------------------------------------------------------------- */
+
+/* in: data; out: y, norm. */
+static void l2_row(const void *call, int64_t row, double *x)
+{
+    const norm_call *c = call;
+    const int64_t n = c->s->rows.size;
+    double norm;
+
+    row_load(c, 0, row, x);
+    norm = sqrt(tncpu_lanes_sum(x, x, n) + c->s->eps);
+    for (int64_t i = 0; i < n; i++)
+        x[i] /= norm;
+    row_store(c, row, x);
+    each_store(c, 1, row, 1, &norm);
+}
+
+/* in: dy, data, norm; out: dx = (dy - y sum(dy y)) / norm, with y = data / norm. */
+static void backward_l2_row(const void *call, int64_t row, double *dy)
+{
+    const norm_call *c = call;
+    const int64_t n = c->s->rows.size;
+    const double norm = tncpu_number(c->x->in[2], row);
+    double *y = dy + n, sum;
+
+    row_load(c, 0, row, dy);
+    row_load(c, 1, row, y);
+    for (int64_t i = 0; i < n; i++)
+        y[i] /= norm;
+    sum = tncpu_lanes_sum(dy, y, n);
+    for (int64_t i = 0; i < n; i++)
+        dy[i] = (dy[i] - y[i] * sum) / norm;
+    row_store(c, row, dy);
+}
+
+/* ---- LRN: a row is one channel of one example, its neighbours are channels of the same example ------- */
+
+/* sum[k] = Σ x², or of the backward Σ dy·y / norm, at `count` places from `at` of the row on, over the
+ * channels that its window has: as many before the row's own as behind it, as MXNet with oneDNN takes them.
+ */
+static void lrn_window(const norm_call *c, int64_t row, int64_t at, int64_t count, double *sum)
+{
+    const int64_t reach = (tn_value_int(c->x->attrs[TN_LRN_nsize]) - 1) / 2;
+    const int64_t channel = row % c->s->groups, last = tncpu_min(c->s->groups - 1, channel + reach);
+    double a[PLACES], y[PLACES], norm[PLACES];
+
+    for (int64_t k = 0; k < count; k++)
+        sum[k] = 0;
+    for (int64_t j = tncpu_max(0, channel - reach); j <= last; j++) {
+        const int64_t from = (row - channel + j) * c->s->rows.size + at;
+
+        tncpu_numbers(c->x->in[0], from, 1, count, a);
+        for (int64_t k = 0; !c->s->backward && k < count; k++)
+            sum[k] += a[k] * a[k];
+        if (!c->s->backward)
+            continue;
+        tncpu_numbers(c->x->in[2], from, 1, count, y);
+        tncpu_numbers(c->x->in[3], from, 1, count, norm);
+        for (int64_t k = 0; k < count; k++)
+            sum[k] += a[k] * y[k] / norm[k];
+    }
+}
+
+static double lrn_scale(const norm_call *c)
+{
+    return tn_value_float(c->x->attrs[TN_LRN_alpha]) / (double)tn_value_int(c->x->attrs[TN_LRN_nsize]);
+}
+
+/* in: data; out: y = data norm^-beta, norm = knorm + alpha / nsize Σ data². */
+static void lrn_row(const void *call, int64_t row, double *norm)
+{
+    const norm_call *c = call;
+    const double beta = tn_value_float(c->x->attrs[TN_LRN_beta]),
+                 knorm = tn_value_float(c->x->attrs[TN_LRN_knorm]), scale = lrn_scale(c);
+    double *y = norm + PLACES;
+
+    for (int64_t at = 0; at < c->s->rows.size; at += PLACES) {
+        const int64_t n = tncpu_min(PLACES, c->s->rows.size - at), first = row * c->s->rows.size + at;
+
+        lrn_window(c, row, at, n, norm);
+        tncpu_numbers(c->x->in[0], first, 1, n, y);
+        for (int64_t k = 0; k < n; k++) {
+            norm[k] = knorm + scale * norm[k];
+            y[k] *= c->x->modes[0] ? pow(norm[k], -beta) : 0;
+        }
+        each_store(c, 0, first, n, y);
+        each_store(c, 1, first, n, norm);
+    }
+}
+
+/* in: dy, data, y, norm; out: dx = dy norm^-beta - 2 beta alpha / nsize data Σ dy y / norm. */
+static void backward_lrn_row(const void *call, int64_t row, double *room)
+{
+    const norm_call *c = call;
+    const double beta = tn_value_float(c->x->attrs[TN_LRN_beta]), scale = lrn_scale(c);
+    double sum[PLACES], norm[PLACES], *dy = room, *x = room + PLACES;
+
+    for (int64_t at = 0; at < c->s->rows.size; at += PLACES) {
+        const int64_t n = tncpu_min(PLACES, c->s->rows.size - at), first = row * c->s->rows.size + at;
+
+        lrn_window(c, row, at, n, sum);
+        tncpu_numbers(c->x->in[0], first, 1, n, dy);
+        tncpu_numbers(c->x->in[1], first, 1, n, x);
+        tncpu_numbers(c->x->in[3], first, 1, n, norm);
+        for (int64_t k = 0; k < n; k++)
+            dy[k] = dy[k] * pow(norm[k], -beta) - 2 * beta * scale * x[k] * sum[k];
+        each_store(c, 0, first, n, dy);
+    }
+}
+
+/* ---- kernels ----------------------------------------------------------------------------------------- */
+
+static const norm_form forms[] = {
+    {"LayerNorm", norm_row, backward_norm_row, true}, {"InstanceNorm", norm_row, backward_norm_row, true},
+    {"GroupNorm", norm_row, backward_norm_row, true}, {"L2Normalization", l2_row, backward_l2_row, false},
+    {"LRN", lrn_row, backward_lrn_row, false},
+};
+
+/* Workspace: gamma and beta as doubles, then two rows for each thread. */
 static tn_status rows_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    const int backward = strncmp(node->op, "_backward_", 10) == 0;
+    const bool backward = strncmp(node->op, "_backward_", 10) == 0;
     const tn_tensor *data = node->in[backward];
-    tn_status st = tncpu_state(plugin, plan, sizeof(rows), err);
-    rows *r;
+    tn_status st = tncpu_state(plugin, plan, sizeof(norm_state), err);
+    norm_state *s;
 
     if (st)
         return st;
-    r = plan->state;
-    *r = rows_of(node->op + (backward ? 10 : 0), data, node->attrs);
-    tncpu_plan_tasks(node, plan, 50 + 4 * (double)tn_tensor_count(data), r->count);
+    s = plan->state;
+    s->backward = backward;
+    s->outputs = node->out_count;
+    s->form = tncpu_form_of(forms, sizeof *forms, node->op + (backward ? 10 : 0));
+    geometry_set(s, data, node->attrs);
+    tncpu_plan_tasks(node, plan, 50 + 4 * (double)tn_tensor_count(data), s->count);
+    plan->workspace_bytes = shared_bytes(s);
+    tncpu_plan_workspace(plan, 2 * (uint64_t)tncpu_max(s->rows.size, PLACES) * sizeof(double));
     return TN_OK;
 }
 
-static void rows_each(const tn_plan *plan, const tn_exec *x, int64_t count, row_function *f32,
-                      row_function *f64)
+static tn_status rows_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const rows *r = plan->state;
-    row_function *const run = x->in[0]->dtype == TN_F32 ? f32 : f64;
-    const int threads = tncpu_run_threads(plan, x);
-
-    (void)threads;
-#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
-    for (int64_t row = 0; row < count; row++)
-        run(r, x, row);
-}
-
-static tn_status norm_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    const rows *r = plan->state;
-
-    (void)err; /* rows of nothing have a mean and a deviation, if somebody wants them */
-    rows_each(plan, x, r->length || x->modes[1] || x->modes[2] ? r->count : 0, norm_row_f32, norm_row_f64);
-    return TN_OK;
-}
-
-static tn_status backward_norm_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    const rows *r = plan->state;
-    const int params = x->modes[1] || x->modes[2];
+    const norm_state *s = plan->state;
+    const norm_form *f = s->form;
+    bool others = false; /* statistics, or gradients of parameters */
 
     (void)err;
-    rows_each(plan, x, x->modes[0] && r->length ? r->count : 0, backward_norm_row_f32, backward_norm_row_f64);
-    if (params && r->groups)
-        rows_each(plan, x, r->groups, backward_norm_group_f32, backward_norm_group_f64);
-    else if (params)
-        rows_each(plan, x, tncpu_ceil_div(r->length, BLOCK), backward_norm_elements_f32,
-                  backward_norm_elements_f64);
-    return TN_OK;
-}
-
-static tn_status l2_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    const rows *r = plan->state;
-
-    (void)err;
-    rows_each(plan, x, r->length || x->modes[1] ? r->count : 0, l2_row_f32, l2_row_f64);
-    return TN_OK;
-}
-
-static tn_status backward_l2_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    const rows *r = plan->state;
-
-    (void)err;
-    rows_each(plan, x, r->length ? r->count : 0, backward_l2_row_f32, backward_l2_row_f64);
-    return TN_OK;
-}
-
-static tn_status lrn_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)err;
-    rows_each(plan, x, ((const rows *)plan->state)->count, lrn_row_f32, lrn_row_f64);
-    return TN_OK;
-}
-
-static tn_status backward_lrn_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)err;
-    rows_each(plan, x, ((const rows *)plan->state)->count, backward_lrn_row_f32, backward_lrn_row_f64);
+    for (uint32_t o = 1; o < s->outputs; o++)
+        others = others || x->modes[o] != TN_MODE_NONE;
+    if (s->backward && s->rows.size && x->modes[0])
+        rows_each(plan, x, s->count, f->back, f->affine ? 2 : 0, 0);
+    if (!s->backward && (s->rows.size || others)) /* rows of nothing have a mean and a deviation, too */
+        rows_each(plan, x, s->count, f->row, f->affine ? 1 : 0, f->affine ? 2 : 0);
+    if (s->backward && others && s->groups)
+        rows_each(plan, x, s->groups, backward_norm_group, 0, 0);
+    else if (s->backward && others)
+        rows_each(plan, x, tncpu_ceil_div(s->rows.size, ELEMENTS), backward_norm_elements, 0, 0);
     return TN_OK;
 }
 
@@ -264,33 +447,22 @@ static const char *const batch_norm_types[] = {"data:" TNCPU_FLOATS, "*:" TNCPU_
 TNCPU_SHORT_KERNEL(batch_norm, "BatchNorm", batch_norm_types, TN_KERNEL_EMPTY_OK, batch_norm_prepare,
                    batch_norm_run)
 TNCPU_SHORT_ROW(backward_batch_norm, "_backward_BatchNorm", batch_norm_types, TN_KERNEL_EMPTY_OK,
-                batch_norm_prepare, true, backward_batch_norm_run)
+                batch_norm_prepare, true, batch_norm_run)
 
-#define ROWS(id, op, flags, run) TNCPU_SHORT_KERNEL(id, op, norm_types, flags, rows_prepare, run)
-
-ROWS(layer_norm, "LayerNorm", 0, norm_run)
-ROWS(backward_layer_norm, "_backward_LayerNorm", TN_KERNEL_EMPTY_OK, backward_norm_run)
-ROWS(instance_norm, "InstanceNorm", 0, norm_run)
-ROWS(backward_instance_norm, "_backward_InstanceNorm", TN_KERNEL_EMPTY_OK, backward_norm_run)
-ROWS(group_norm, "GroupNorm", 0, norm_run)
-ROWS(backward_group_norm, "_backward_GroupNorm", TN_KERNEL_EMPTY_OK, backward_norm_run)
-ROWS(l2_normalization, "L2Normalization", 0, l2_run)
-ROWS(backward_l2_normalization, "_backward_L2Normalization", 0, backward_l2_run)
-ROWS(lrn, "LRN", 0, lrn_run)
-ROWS(backward_lrn, "_backward_LRN", 0, backward_lrn_run)
+#define ROWS(op, flags) TNCPU_ROW(op, norm_types, flags, rows_prepare, rows_run)
 
 const tn_kernel *const tncpu_family_norm[] = {
     &batch_norm,
     &backward_batch_norm,
-    &layer_norm,
-    &backward_layer_norm,
-    &instance_norm,
-    &backward_instance_norm,
-    &group_norm,
-    &backward_group_norm,
-    &l2_normalization,
-    &backward_l2_normalization,
-    &lrn,
-    &backward_lrn,
+    ROWS("LayerNorm", 0),
+    ROWS("_backward_LayerNorm", TN_KERNEL_EMPTY_OK),
+    ROWS("InstanceNorm", 0),
+    ROWS("_backward_InstanceNorm", TN_KERNEL_EMPTY_OK),
+    ROWS("GroupNorm", 0),
+    ROWS("_backward_GroupNorm", TN_KERNEL_EMPTY_OK),
+    ROWS("L2Normalization", 0),
+    ROWS("_backward_L2Normalization", 0),
+    ROWS("LRN", 0),
+    ROWS("_backward_LRN", 0),
     NULL,
 };

@@ -4,8 +4,8 @@
  * many are chosen by insertion instead, which gives the same. A row is sorted by one thread, in its own
  * workspace.
  */
-#include "convert.h"
 #include "index.h"
+#include "rows.h"
 
 #include "tenon/plugin/op/order.h"
 
@@ -18,9 +18,10 @@ typedef struct entry {
     int64_t index;
 } entry;
 
-/* Data as (outer, size, inner): along size the k first are chosen. */
+/* Of each row the k first are chosen. */
 typedef struct order {
-    int64_t outer, size, inner, k;
+    tncpu_rows rows;
+    int64_t k;
     bool descending;
     const tn_tensor *data, *values, *indices, *mask; /* those to be written are not NULL */
 } order;
@@ -49,15 +50,10 @@ static uint64_t int_key(int64_t v)
 static void keys_load(const order *o, const char *row, int64_t first, int64_t n, entry *to)
 {
     const tncpu_convert *c = &tncpu_converts[o->data->dtype];
-    const char *from = row + first * o->inner * (int64_t)c->bytes;
-    union {
-        double f64[PART];
-        float f32[PART];
-        int32_t i32[PART];
-        int64_t i64[PART];
-    } part;
+    const char *from = row + first * o->rows.inner * (int64_t)c->bytes;
+    tncpu_tile part;
 
-    c->load(from, o->inner, &part, n);
+    c->load(from, o->rows.inner, &part, n);
     for (int64_t i = 0; i < n; i++) {
         uint64_t key = c->kind == TNCPU_K_F64   ? float_key(part.f64[i])
                        : c->kind == TNCPU_K_F32 ? float_key((double)part.f32[i])
@@ -130,13 +126,13 @@ static const entry *row_order(const order *o, const char *row, entry *at)
     entry *part = at + o->k;
     int64_t have = 0;
 
-    if (!by_insertion(o->k, o->size)) {
-        for (int64_t i = 0; i < o->size; i += PART)
-            keys_load(o, row, i, tncpu_min(PART, o->size - i), at + i);
-        return sorted(at, at + o->size, o->size);
+    if (!by_insertion(o->k, o->rows.size)) {
+        for (int64_t i = 0; i < o->rows.size; i += PART)
+            keys_load(o, row, i, tncpu_min(PART, o->rows.size - i), at + i);
+        return sorted(at, at + o->rows.size, o->rows.size);
     }
-    for (int64_t first = 0; first < o->size; first += PART) {
-        const int64_t n = tncpu_min(PART, o->size - first);
+    for (int64_t first = 0; first < o->rows.size; first += PART) {
+        const int64_t n = tncpu_min(PART, o->rows.size - first);
 
         keys_load(o, row, first, n, part);
         for (int64_t i = 0; i < n; i++)
@@ -166,20 +162,21 @@ static void indices_write(const order *o, int64_t first, const entry *e)
 
         for (int64_t i = 0; i < n; i++)
             part[i] = e[j + i].index & keep;
-        c->store_i(part, element(o->indices, first + j * o->inner), o->inner, n);
+        c->store_i(part, element(o->indices, first + j * o->rows.inner), o->rows.inner, n);
     }
 }
 
 static void row_write(const order *o, int64_t row, const entry *e)
 {
     const size_t bytes = tn_dtype_bytes(o->data->dtype);
-    const int64_t in = row / o->inner * o->size * o->inner + row % o->inner;
-    const int64_t out = row / o->inner * o->k * o->inner + row % o->inner, one = 1;
+    const int64_t in = tncpu_row_at(&o->rows, row);
+    const int64_t out = row / o->rows.inner * o->k * o->rows.inner + row % o->rows.inner, one = 1;
 
     for (int64_t j = 0; o->values && j < o->k; j++)
-        memcpy(element(o->values, out + j * o->inner), element(o->data, in + e[j].index * o->inner), bytes);
+        memcpy(element(o->values, out + j * o->rows.inner), element(o->data, in + e[j].index * o->rows.inner),
+               bytes);
     for (int64_t j = 0; o->mask && j < o->k; j++)
-        tncpu_converts[o->mask->dtype].store_i(&one, element(o->mask, in + e[j].index * o->inner), 1, 1);
+        tncpu_converts[o->mask->dtype].store_i(&one, element(o->mask, in + e[j].index * o->rows.inner), 1, 1);
     if (o->indices)
         indices_write(o, out, e);
 }
@@ -191,15 +188,11 @@ static order order_of(const tn_tensor *data, tn_value given, int64_t k)
 {
     const int64_t *asked = (const int64_t *)tn_value_pointer(given);
     const int32_t axis = asked ? tncpu_axis(*asked, data->ndim) : 0;
-    order o = {1, tn_tensor_count(data), 1, k, false, data, NULL, NULL, NULL};
+    const int32_t first = asked ? axis : 0, end = asked ? axis + 1 : data->ndim;
+    order o = {.rows = tncpu_rows_of(data, first, end), .k = k, .data = data};
 
-    if (asked) {
-        o.outer = tncpu_dims(data, 0, axis);
-        o.size = data->shape[axis];
-        o.inner = tncpu_dims(data, axis + 1, data->ndim);
-    }
     if (k <= 0)
-        o.k = o.size;
+        o.k = o.rows.size;
     return o;
 }
 
@@ -208,28 +201,26 @@ static void order_plan(const tn_node *node, tn_plan *plan, int64_t k)
     const order o = order_of(node->in[0], node->attrs[TN_sort_axis], k);
     double each = 4;
 
-    for (int64_t n = o.size; n > 1 && !by_insertion(o.k, o.size); n /= 2)
+    for (int64_t n = o.rows.size; n > 1 && !by_insertion(o.k, o.rows.size); n /= 2)
         each += 2;
-    tncpu_plan_tasks(node, plan, 50 + each * (double)tn_tensor_count(node->in[0]), o.outer * o.inner);
-    tncpu_plan_workspace(plan, (uint64_t)(entries_of(o.k, o.size) + 1) * sizeof(entry));
+    tncpu_plan_tasks(node, plan, 50 + each * (double)tn_tensor_count(node->in[0]),
+                     o.rows.outer * o.rows.inner);
+    tncpu_plan_workspace(plan, (uint64_t)(entries_of(o.k, o.rows.size) + 1) * sizeof(entry));
+}
+
+static void order_row(const void *call, int64_t row, double *room)
+{
+    const order *o = call;
+    const char *from = element(o->data, tncpu_row_at(&o->rows, row));
+
+    row_write(o, row, row_order(o, from, (entry *)(void *)room));
 }
 
 static tn_status order_run(const tn_plan *plan, const tn_exec *x, const order *o)
 {
-    const int64_t rows = o->size > 0 ? o->outer * o->inner : 0;
-    const int threads = tncpu_run_threads(plan, x);
-    const int64_t each = (int64_t)(plan->workspace_bytes / plan->threads);
-
-    (void)threads;
     if (o->mask)
-        memset(o->mask->data, 0, (size_t)tn_tensor_count(o->mask) * tn_dtype_bytes(o->mask->dtype));
-#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
-    for (int64_t row = 0; row < rows; row++) {
-        const int64_t in = row / o->inner * o->size * o->inner + row % o->inner;
-        entry *at = (entry *)(void *)((char *)x->workspace + tncpu_thread_id() * each);
-
-        row_write(o, row, row_order(o, element(o->data, in), at));
-    }
+        tncpu_fill(o->mask, 0);
+    tncpu_rows_run(plan, x, o->rows.size > 0 ? o->rows.outer * o->rows.inner : 0, 0, order_row, o);
     return TN_OK;
 }
 
@@ -306,19 +297,20 @@ static tn_status backward_run(const tn_plan *plan, const tn_exec *x, tn_err *err
     const tn_tensor *dy = x->in[0], *dx = x->out[0];
     const order o = order_of(dx, x->attrs[TN_sort_axis], 0);
     const int64_t count = tn_tensor_count(dy), bytes = (int64_t)tn_dtype_bytes(dx->dtype);
-    const int64_t k = o.size > 0 && count > 0 ? count / (o.outer * o.inner) : 0;
+    const int64_t k = o.rows.size > 0 && count > 0 ? count / (o.rows.outer * o.rows.inner) : 0;
     int64_t *at = x->workspace;
 
     (void)plan;
-    memset(dx->data, 0, (size_t)(tn_tensor_count(dx) * bytes));
+    tncpu_fill(dx, 0);
     for (int64_t i = 0; i < count; i++) {
-        const int64_t outer = i / (k * o.inner), inner = i % o.inner;
+        const int64_t outer = i / (k * o.rows.inner), inner = i % o.rows.inner;
 
         if (i % PART == 0)
             tncpu_indices_part(x->in[2], i, tncpu_min(PART, count - i), at);
-        if (at[i % PART] < 0 || at[i % PART] >= o.size)
+        if (at[i % PART] < 0 || at[i % PART] >= o.rows.size)
             return tn_fail(err, TN_E_ARG, "an index lies outside of the axis: its data type is too short");
-        memcpy(element(dx, (outer * o.size + at[i % PART]) * o.inner + inner), element(dy, i), (size_t)bytes);
+        memcpy(element(dx, (outer * o.rows.size + at[i % PART]) * o.rows.inner + inner), element(dy, i),
+               (size_t)bytes);
     }
     return TN_OK;
 }
@@ -328,12 +320,11 @@ static const char *const back_sort_types[] = {"dy:" TNCPU_ALL, "data:=dy", "indi
 static const char *const back_topk_types[] = {"dy:" TNCPU_ALL, "data:=dy", "indices:f32,f64,f16,u8,i32,i64",
                                               "*:=dy", NULL};
 
-static const tn_kernel sort = TNCPU_KERNEL("sort", any_types, 0, sort_prepare, sort_run);
-static const tn_kernel backward_sort =
-    TNCPU_KERNEL("_backward_sort", back_sort_types, 0, backward_prepare, backward_run);
-static const tn_kernel argsort = TNCPU_KERNEL("argsort", any_types, 0, sort_prepare, argsort_run);
-static const tn_kernel topk = TNCPU_KERNEL("topk", any_types, 0, topk_prepare, topk_run);
-static const tn_kernel backward_topk =
-    TNCPU_KERNEL("_backward_topk", back_topk_types, 0, backward_prepare, backward_run);
-
-const tn_kernel *const tncpu_family_order[] = {&sort, &backward_sort, &argsort, &topk, &backward_topk, NULL};
+const tn_kernel *const tncpu_family_order[] = {
+    TNCPU_ROW("sort", any_types, 0, sort_prepare, sort_run),
+    TNCPU_ROW("_backward_sort", back_sort_types, 0, backward_prepare, backward_run),
+    TNCPU_ROW("argsort", any_types, 0, sort_prepare, argsort_run),
+    TNCPU_ROW("topk", any_types, 0, topk_prepare, topk_run),
+    TNCPU_ROW("_backward_topk", back_topk_types, 0, backward_prepare, backward_run),
+    NULL,
+};

@@ -9,16 +9,7 @@
 #include "convert.h"
 
 #define TNCPU_POINT_IN 4 /* inputs of a loop */
-#define TNCPU_TILE 512   /* elements */
 #define TNCPU_NO_SCALAR (-1)
-
-typedef union tncpu_tile {
-    float f32[TNCPU_TILE];
-    double f64[TNCPU_TILE];
-    int32_t i32[TNCPU_TILE];
-    int64_t i64[TNCPU_TILE];
-    uint64_t u64[TNCPU_TILE];
-} tncpu_tile;
 
 /* out[k] = f(in[0][k], in[1][k] …), all of one compute type. `attrs`: the node's, run-time ones of today. */
 typedef void (*tncpu_loop)(void *out, const void *const *in, int64_t n, const tn_value *attrs);
@@ -77,9 +68,7 @@ void tncpu_cast_tile(const tncpu_convert *from, const void *src, int64_t src_ste
 #define TNCPU_POINT_SCALAR(op, id) {#op, TNCPU_##id, 2, 1},
 #define TNCPU_POINT_FLAGS (TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO | TN_KERNEL_POINTWISE)
 #define TNCPU_POINT_KERNEL(op, prepare, types)                                                               \
-    static const tn_kernel kernel_##op =                                                                     \
-        TNCPU_KERNEL(#op, types, TNCPU_POINT_FLAGS, prepare, tncpu_point_run);
-#define TNCPU_POINT_POINTER(op, id) &kernel_##op,
+    TNCPU_ROW(#op, types, TNCPU_POINT_FLAGS, prepare, tncpu_point_run),
 #define TNCPU_POINT_PREPARE(name, rows)                                                                      \
     static tn_status name(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)                     \
     {                                                                                                        \

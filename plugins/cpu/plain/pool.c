@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../common/cpu.h"
+#include "rows.h"
 #include "short.h"
 #include "tenon/plugin/op/pool.h"
 
@@ -16,8 +16,14 @@
 typedef struct geometry {
     int64_t planes, inner, type, p;
     int64_t in[SPACE], out[SPACE], kernel[SPACE], stride[SPACE], pad[SPACE];
+    int64_t in_plane, out_plane; /* elements */
     int32_t count_pad, two_by_two;
 } geometry;
+
+typedef struct pool_call {
+    const geometry *g;
+    const tn_exec *x;
+} pool_call;
 
 /* Of output index `o`: input indices lo … hi-1, and how many an average counts. */
 typedef struct window {
@@ -78,99 +84,62 @@ static geometry geometry_of(const tn_value *attrs, const tn_tensor *x, const tn_
         memset(g.in, 0, sizeof g.in);
     if (tn_tensor_count(y) == 0)
         memset(g.out, 0, sizeof g.out);
+    g.in_plane = g.in[0] * g.in[1] * g.in[2] * g.inner;
+    g.out_plane = g.out[0] * g.out[1] * g.out[2] * g.inner;
     g.two_by_two = g.type == TN_Pooling_pool_type_max && !last && space == 2;
     for (int32_t i = 1; i < SPACE; i++)
         g.two_by_two &= g.kernel[i] == 2 && g.stride[i] == 2 && g.pad[i] == 0 && 2 * g.out[i] <= g.in[i];
     return g;
 }
 
-static double work_ns(const tn_tensor *x)
+enum { FORWARD, BACKWARD, TAKEN };
+
+typedef struct pool_state {
+    geometry g;
+    int64_t what, tasks; /* FORWARD … */
+} pool_state;
+
+static const char *const names[] = {"Pooling", "_backward_Pooling", "_backward_pooling_taken"};
+static tncpu_row_body *const bodies[][2] = {
+    {forward_f32, forward_f64}, {backward_f32, backward_f64}, {taken_f32, taken_f64}};
+
+static tn_status pool_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    return 50 + 1.5 * (double)tn_tensor_count(x);
-}
+    tn_status st = tncpu_state(plugin, plan, sizeof(pool_state), err);
+    const tn_tensor *x;
+    pool_state *s;
 
-static uint64_t row_bytes(const geometry *g, int32_t dtype)
-{
-    const uint64_t bytes = (uint64_t)(g->in[2] * g->inner) * tn_dtype_bytes(dtype);
-
-    return g->two_by_two ? 0 : (bytes + TNCPU_ALIGN - 1) & ~(uint64_t)(TNCPU_ALIGN - 1);
-}
-
-static tn_status pooling_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    const geometry g = geometry_of(node->attrs, node->in[0], node->out[0]);
-
-    (void)plugin, (void)err;
-    tncpu_plan_tasks(node, plan, work_ns(node->in[0]), g.planes * g.out[0] * g.out[1]);
-    tncpu_plan_workspace(plan, row_bytes(&g, node->in[0]->dtype));
+    if (st)
+        return st;
+    s = plan->state;
+    while (strcmp(names[s->what], node->op) != 0)
+        s->what++;
+    x = node->in[s->what != FORWARD];
+    s->g = geometry_of(node->attrs, x, s->what == BACKWARD ? node->in[0] : node->out[0]);
+    s->tasks = s->g.planes * (s->what == FORWARD ? s->g.out[0] * s->g.out[1] : 1);
+    tncpu_plan_tasks(node, plan, (s->what == FORWARD ? 1 : 2) * (50 + 1.5 * (double)tn_tensor_count(x)),
+                     s->tasks);
+    if (s->what == FORWARD && !s->g.two_by_two)
+        tncpu_plan_workspace(plan, (uint64_t)(s->g.in[2] * s->g.inner) * tn_dtype_bytes(x->dtype));
     return TN_OK;
 }
 
-static tn_status pooling_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+static tn_status pool_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const geometry g = geometry_of(x->attrs, x->in[0], x->out[0]);
-    const uint64_t each = row_bytes(&g, x->in[0]->dtype);
+    const pool_state *s = plan->state;
+    const pool_call call = {&s->g, x};
 
     (void)err;
-    if (x->in[0]->dtype == TN_F32)
-        forward_f32(&g, x->in[0]->data, x->out[0]->data, x->workspace, each, tncpu_run_threads(plan, x));
-    else
-        forward_f64(&g, x->in[0]->data, x->out[0]->data, x->workspace, each, tncpu_run_threads(plan, x));
+    tncpu_rows_run(plan, x, s->tasks, 0, bodies[s->what][x->in[0]->dtype == TN_F64], &call);
     return TN_OK;
 }
 
-/* in: dy, data[, output]; out: dx */
-static tn_status backward_pooling_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    const geometry g = geometry_of(node->attrs, node->in[1], node->in[0]);
+static const char *const types[] = {"data:" TNCPU_FLOATS, "*:=data", NULL};
 
-    (void)plugin, (void)err;
-    tncpu_plan_tasks(node, plan, 2 * work_ns(node->in[1]), g.planes);
-    return TN_OK;
-}
-
-static tn_status backward_pooling_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    const geometry g = geometry_of(x->attrs, x->in[1], x->in[0]);
-    const void *y = g.type == TN_Pooling_pool_type_lp ? x->in[2]->data : NULL;
-
-    (void)err;
-    if (x->in[1]->dtype == TN_F32)
-        backward_f32(&g, x->in[1]->data, y, x->in[0]->data, x->out[0]->data, tncpu_run_threads(plan, x));
-    else
-        backward_f64(&g, x->in[1]->data, y, x->in[0]->data, x->out[0]->data, tncpu_run_threads(plan, x));
-    return TN_OK;
-}
-
-/* in: values, data; out: output */
-static tn_status taken_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    const geometry g = geometry_of(node->attrs, node->in[1], node->out[0]);
-
-    (void)plugin, (void)err;
-    tncpu_plan_tasks(node, plan, 2 * work_ns(node->in[1]), g.planes);
-    return TN_OK;
-}
-
-static tn_status taken_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    const geometry g = geometry_of(x->attrs, x->in[1], x->out[0]);
-
-    (void)err;
-    if (x->in[1]->dtype == TN_F32)
-        taken_f32(&g, x->in[1]->data, x->in[0]->data, x->out[0]->data, tncpu_run_threads(plan, x));
-    else
-        taken_f64(&g, x->in[1]->data, x->in[0]->data, x->out[0]->data, tncpu_run_threads(plan, x));
-    return TN_OK;
-}
-
-static const char *const pooling_types[] = {"data:" TNCPU_FLOATS, "*:=data", NULL};
-
-TNCPU_SHORT_KERNEL(pooling, "Pooling", pooling_types, 0, pooling_prepare, pooling_run)
-
-TNCPU_SHORT_KERNEL(backward_pooling, "_backward_Pooling", pooling_types, 0, backward_pooling_prepare,
-                   backward_pooling_run)
-
-TNCPU_SHORT_KERNEL(pooling_taken, "_backward_pooling_taken", pooling_types, 0, taken_prepare, taken_run)
+/* clang-format off */
+TNCPU_SHORT_KERNEL(pooling, "Pooling", types, 0, pool_prepare, pool_run)
+TNCPU_SHORT_KERNEL(backward_pooling, "_backward_Pooling", types, 0, pool_prepare, pool_run)
+TNCPU_SHORT_KERNEL(pooling_taken, "_backward_pooling_taken", types, 0, pool_prepare, pool_run)
+/* clang-format on */
 
 const tn_kernel *const tncpu_family_pool[] = {&pooling, &backward_pooling, &pooling_taken, NULL};

@@ -11,6 +11,7 @@
 
 #include "../../common/index.h"
 #include "loops.h"
+#include "rows.h"
 #include "tenon/plugin/op/reduce.h"
 
 #define LEAF 1024
@@ -174,7 +175,6 @@ static tn_status plan_make(void *plugin, const tn_node *node, tn_plan *plan, uin
 static void elements_load(const reduce_plan *p, const char *from, int64_t stride, void *to, int64_t n)
 {
     tncpu_tile narrow;
-    int64_t *wide = to;
 
     if (!p->widen) {
         p->in->load(from, stride, to, n);
@@ -184,8 +184,7 @@ static void elements_load(const reduce_plan *p, const char *from, int64_t stride
         int64_t count = n - at < TNCPU_TILE ? n - at : TNCPU_TILE;
 
         p->in->load(from + at * stride * p->in->bytes, stride, &narrow, count);
-        for (int64_t i = 0; i < count; i++)
-            wide[at + i] = narrow.i32[i];
+        tncpu_widen[TNCPU_K_I32][TNCPU_K_I64](&narrow, (int64_t *)to + at, count);
     }
 }
 
@@ -250,7 +249,7 @@ static void output_store(const reduce_call *call, int64_t index, acc sum)
     const reduce_plan *p = call->p;
     char *to = call->out + axes_offset(&p->target, index) * p->out->bytes;
     double count = (double)p->reduced.count;
-    const tncpu_convert *whole = &tncpu_converts[p->out->kind == TNCPU_K_I32 ? TN_I32 : TN_I64];
+    const tncpu_convert *made = call->add ? tncpu_compute[p->out->kind] : p->out;
     tncpu_tile one;
 
     if (p->in->kind <= TNCPU_K_F64) {
@@ -258,49 +257,43 @@ static void output_store(const reduce_call *call, int64_t index, acc sum)
             sum.f /= count;
         else if (p->finish == FINISH_ROOT)
             sum.f = sqrt(sum.f);
-    } else if (p->finish == FINISH_MEAN) {
-        sum.i = p->reduced.count ? sum.i / p->reduced.count : 0;
-    } else if (p->finish == FINISH_ROOT) {
-        sum.i = (int64_t)sqrt((double)sum.i);
+        made->store_f(&sum.f, call->add ? (void *)&one : to, 1, 1);
+    } else {
+        if (p->finish == FINISH_MEAN)
+            sum.i = p->reduced.count ? sum.i / p->reduced.count : 0;
+        else if (p->finish == FINISH_ROOT)
+            sum.i = (int64_t)sqrt((double)sum.i);
+        made->store_i(&sum.i, call->add ? (void *)&one : to, 1, 1);
     }
-    if (!call->add) {
-        if (p->in->kind <= TNCPU_K_F64)
-            p->out->store_f(&sum.f, to, 1, 1);
-        else
-            p->out->store_i(&sum.i, to, 1, 1);
-        return;
+    if (call->add)
+        p->out->add(&one, to, 1, 1);
+}
+
+/* One output; its leaves are made here, or were made. */
+static void output_run(const reduce_call *call, int64_t index, const char *base, const acc *made)
+{
+    const reduce_plan *p = call->p;
+    int64_t leaves = (p->reduced.count + LEAF - 1) / LEAF;
+    acc levels[LEVELS + 1];
+    tree t = {0};
+
+    if (leaves == 0)
+        p->r.init(1, levels);
+    for (int64_t leaf = 0; leaf < leaves; leaf++) {
+        levels[t.depth] = made ? made[leaf] : leaf_run(p, base, leaf);
+        tree_push(&p->r, &t, levels, 1);
     }
-    if (p->out->kind == TNCPU_K_F32)
-        one.f32[0] = (float)(p->in->kind <= TNCPU_K_F64 ? sum.f : (double)sum.i);
-    else if (p->out->kind == TNCPU_K_F64)
-        one.f64[0] = p->in->kind <= TNCPU_K_F64 ? sum.f : (double)sum.i;
-    else if (p->in->kind <= TNCPU_K_F64)
-        whole->store_f(&sum.f, &one, 1, 1);
-    else
-        whole->store_i(&sum.i, &one, 1, 1);
-    p->out->add(&one, to, 1, 1);
+    tree_end(&p->r, &t, levels, 1);
+    output_store(call, index, levels[0]);
 }
 
 static void rows_run(void *arg, int64_t begin, int64_t end)
 {
     const reduce_call *call = arg;
     const reduce_plan *p = call->p;
-    int64_t leaves = (p->reduced.count + LEAF - 1) / LEAF;
 
-    for (int64_t k = begin; k < end; k++) {
-        const char *base = call->in + axes_offset(&p->kept, k) * p->in->bytes;
-        acc levels[LEVELS + 1];
-        tree t = {0};
-
-        if (leaves == 0)
-            p->r.init(1, levels);
-        for (int64_t leaf = 0; leaf < leaves; leaf++) {
-            levels[t.depth] = leaf_run(p, base, leaf);
-            tree_push(&p->r, &t, levels, 1);
-        }
-        tree_end(&p->r, &t, levels, 1);
-        output_store(call, k, levels[0]);
-    }
+    for (int64_t k = begin; k < end; k++)
+        output_run(call, k, call->in + axes_offset(&p->kept, k) * p->in->bytes, NULL);
 }
 
 /* Leaves of one output, by several threads; joined afterwards by the same tree. */
@@ -312,24 +305,15 @@ static void leaves_run(void *arg, int64_t begin, int64_t end)
         call->leaves[leaf] = leaf_run(call->p, call->in, leaf);
 }
 
-static void split_run(reduce_call *call, uint32_t threads)
+static void split_run(const tn_plan *plan, const tn_exec *x, reduce_call *call)
 {
     const reduce_plan *p = call->p;
     const char *first = call->in;
-    int64_t leaves = (p->reduced.count + LEAF - 1) / LEAF;
 
     for (int64_t k = 0; k < p->kept.count; k++) {
-        acc levels[LEVELS + 1];
-        tree t = {0};
-
         call->in = first + axes_offset(&p->kept, k) * p->in->bytes;
-        tncpu_for(threads, leaves, 1, leaves_run, call);
-        for (int64_t leaf = 0; leaf < leaves; leaf++) {
-            levels[t.depth] = call->leaves[leaf];
-            tree_push(&p->r, &t, levels, 1);
-        }
-        tree_end(&p->r, &t, levels, 1);
-        output_store(call, k, levels[0]);
+        tncpu_for(plan, x, (p->reduced.count + LEAF - 1) / LEAF, 1, leaves_run, call);
+        output_run(call, k, NULL, call->leaves);
     }
 }
 
@@ -381,17 +365,16 @@ static tn_status reduce_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const reduce_plan *p = plan->state;
     reduce_call call = {p, x->in[0]->data, x->out[0]->data, x->workspace, x->modes[0] == TN_MODE_ADD};
-    uint32_t threads = tncpu_threads(plan, x);
 
     (void)err;
     if (x->modes[0] == TN_MODE_NONE)
         return TN_OK;
     if (p->column)
-        tncpu_for(threads, p->kept.count / p->strip * ((p->strip + STRIP - 1) / STRIP), 1, strips_run, &call);
+        tncpu_for(plan, x, p->kept.count / p->strip * ((p->strip + STRIP - 1) / STRIP), 1, strips_run, &call);
     else if (plan->workspace_bytes)
-        split_run(&call, threads);
+        split_run(plan, x, &call);
     else
-        tncpu_for(threads, p->kept.count, 1, rows_run, &call);
+        tncpu_for(plan, x, p->kept.count, 1, rows_run, &call);
     return TN_OK;
 }
 
@@ -457,7 +440,7 @@ static tn_status sum_like_prepare(void *plugin, const tn_node *node, tn_plan *pl
 
 typedef struct arg_plan {
     const tncpu_convert *convert;
-    int64_t outer, size, inner; /* dense input: (outer, size, inner) */
+    tncpu_rows rows; /* of the input, dense */
     bool largest;
 } arg_plan;
 
@@ -465,7 +448,7 @@ static tn_status arg_prepare(void *plugin, const tn_node *node, tn_plan *plan, t
 {
     const tn_tensor *in = node->in[0];
     const int64_t *axis = node->attr_count > 0 ? tn_value_pointer(node->attrs[TN_argmax_axis]) : NULL;
-    int64_t a = node->attr_count == 0 ? 1 : axis ? (*axis < 0 ? *axis + in->ndim : *axis) : -1;
+    const int32_t a = node->attr_count == 0 ? 1 : axis ? tncpu_axis(*axis, in->ndim) : -1;
     arg_plan *p;
     tn_status st = tncpu_state(plugin, plan, sizeof *p, err);
 
@@ -474,9 +457,7 @@ static tn_status arg_prepare(void *plugin, const tn_node *node, tn_plan *plan, t
     p = plan->state;
     p->convert = &tncpu_converts[in->dtype];
     p->largest = strcmp(node->op, "argmin") != 0;
-    p->outer = p->size = p->inner = 1;
-    for (int32_t d = 0; d < in->ndim; d++)
-        *(a < 0 || d == a ? &p->size : d < a ? &p->outer : &p->inner) *= in->shape[d];
+    p->rows = tncpu_rows_of(in, a < 0 ? 0 : a, a < 0 ? in->ndim : a + 1);
     tncpu_plan_work(node, plan, 20.0 + (double)tn_tensor_count(in) * 2.0);
     return TN_OK;
 }
@@ -503,10 +484,10 @@ static int64_t arg_find(const arg_plan *p, const char *base)
     int64_t where = 0;
     tncpu_tile tile;
 
-    for (int64_t at = 0; at < p->size; at += TNCPU_TILE) {
-        int64_t n = p->size - at < TNCPU_TILE ? p->size - at : TNCPU_TILE;
+    for (int64_t at = 0; at < p->rows.size; at += TNCPU_TILE) {
+        int64_t n = p->rows.size - at < TNCPU_TILE ? p->rows.size - at : TNCPU_TILE;
 
-        p->convert->load(base + at * p->inner * p->convert->bytes, p->inner, &tile, n);
+        p->convert->load(base + at * p->rows.inner * p->convert->bytes, p->rows.inner, &tile, n);
         switch (p->convert->kind) {
         case TNCPU_K_F32:
             ARG_LOOP(f32)
@@ -525,27 +506,104 @@ static int64_t arg_find(const arg_plan *p, const char *base)
     return where;
 }
 
-static void arg_part(void *arg, int64_t begin, int64_t end)
+typedef struct arg_call {
+    const arg_plan *p;
+    const tn_exec *x;
+} arg_call;
+
+static void arg_row(const void *arg, int64_t row, double *room)
 {
-    const reduce_call *call = arg;
-    const arg_plan *p = (const void *)call->p;
+    const arg_call *call = arg;
+    const tncpu_convert *c = call->p->convert;
+    const char *from = (const char *)call->x->in[0]->data + tncpu_row_at(&call->p->rows, row) * c->bytes;
+    const int64_t where = arg_find(call->p, from);
 
-    for (int64_t k = begin; k < end; k++) {
-        int64_t offset = k / p->inner * p->size * p->inner + k % p->inner;
-        int64_t where = arg_find(p, call->in + offset * p->convert->bytes);
-
-        p->convert->store_i(&where, call->out + k * p->convert->bytes, 1, 1);
-    }
+    (void)room;
+    c->store_i(&where, (char *)call->x->out[0]->data + row * c->bytes, 1, 1);
 }
 
 static tn_status arg_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const arg_plan *p = plan->state;
-    reduce_call call = {.p = plan->state, .in = x->in[0]->data, .out = x->out[0]->data};
+    const arg_call call = {p, x};
 
     (void)err;
     if (x->modes[0] != TN_MODE_NONE)
-        tncpu_for(tncpu_threads(plan, x), p->outer * p->inner, 1, arg_part, &call);
+        tncpu_rows_run(plan, x, p->rows.outer * p->rows.inner, 0, arg_row, &call);
+    return TN_OK;
+}
+
+/* ---- moments: the mean, then the mean square of what differs from it --------------------------- */
+
+typedef struct moments_plan {
+    axes kept, reduced;
+    bool whole; /* of integers: the mean is cut before it is subtracted */
+} moments_plan;
+
+typedef struct moments_call {
+    const moments_plan *p;
+    const tn_exec *x;
+} moments_call;
+
+static tn_status moments_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const tn_tensor *in = node->in[0];
+    const uint32_t mask = mask_of(node->attrs[TN_moments_axes], false, in->ndim);
+    moments_plan *p;
+    tn_status st = tncpu_state(plugin, plan, sizeof *p, err);
+
+    if (st)
+        return st;
+    p = plan->state;
+    p->kept.count = p->reduced.count = 1;
+    for (int32_t d = 0; d < in->ndim; d++)
+        axes_add(mask >> d & 1u ? &p->reduced : &p->kept, in->shape[d], in->stride[d]);
+    p->whole = tncpu_converts[in->dtype].kind > TNCPU_K_F64;
+    tncpu_plan_work(node, plan, 20.0 + (double)p->kept.count * (10.0 + (double)p->reduced.count * 2));
+    return TN_OK;
+}
+
+/* The mean of x - less, or of its square, over one output's elements. */
+static double moment(const moments_call *c, int64_t base, double less, bool squares)
+{
+    const axes *a = &c->p->reduced;
+    const int64_t inner = a->ndim > 0 ? a->shape[a->ndim - 1] : 1,
+                  stride = a->ndim > 0 ? a->stride[a->ndim - 1] : 1;
+    double tile[TNCPU_TILE], sum = 0;
+
+    for (int64_t at = 0, n; at < a->count; at += n) {
+        n = tncpu_min(inner - at % inner, TNCPU_TILE);
+        tncpu_numbers(c->x->in[0], base + axes_offset(a, at), stride, n, tile);
+        for (int64_t i = 0; i < n; i++)
+            tile[i] -= less;
+        sum += tncpu_lanes_sum(tile, squares ? tile : NULL, n);
+    }
+    return sum / (double)a->count;
+}
+
+static void moments_part(void *arg, int64_t begin, int64_t end)
+{
+    const moments_call *c = arg;
+
+    for (int64_t k = begin; k < end; k++) {
+        const int64_t base = axes_offset(&c->p->kept, k);
+        double mean = moment(c, base, 0, false), var;
+
+        mean = c->p->whole ? trunc(mean) : mean;
+        var = moment(c, base, mean, true);
+        if (c->x->modes[0])
+            tncpu_numbers_store(c->x->out[0], k, 1, 1, &mean);
+        if (c->x->modes[1])
+            tncpu_numbers_store(c->x->out[1], k, 1, 1, &var);
+    }
+}
+
+static tn_status moments_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    moments_call call = {plan->state, x};
+
+    (void)err;
+    tncpu_for(plan, x, call.p->kept.count, 1, moments_part, &call);
     return TN_OK;
 }
 
@@ -614,39 +672,30 @@ static tn_status back_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
 static const char *const most[] = {"*:" TNCPU_MOST, NULL};
 static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
 
-#define REDUCE_KERNEL(op)                                                                                    \
-    static const tn_kernel kernel_##op = TNCPU_KERNEL(#op, most, FLAGS, reduce_prepare, reduce_run);
-#define ARG_KERNEL(op) static const tn_kernel kernel_##op = TNCPU_KERNEL(#op, most, 0, arg_prepare, arg_run);
-#define BACK_KERNEL(op, types)                                                                               \
-    static const tn_kernel kernel##op = TNCPU_KERNEL(#op, types, FLAGS, back_prepare, tncpu_point_run);
-/* clang-format off */
-REDUCE_KERNEL(sum)
-REDUCE_KERNEL(mean)
-REDUCE_KERNEL(prod)
-REDUCE_KERNEL(nansum)
-REDUCE_KERNEL(nanprod)
-REDUCE_KERNEL(max)
-REDUCE_KERNEL(min)
-REDUCE_KERNEL(_square_sum)
-ARG_KERNEL(argmax)
-ARG_KERNEL(argmin)
-ARG_KERNEL(argmax_channel)
-BACK_KERNEL(_backward_sum, most)
-BACK_KERNEL(_backward_mean, most)
-BACK_KERNEL(_backward_nansum, floats)
-BACK_KERNEL(_backward_nanprod, floats)
-BACK_KERNEL(_backward_max, most)
-BACK_KERNEL(_backward_min, most)
-/* clang-format on */
+#define REDUCE_ROW(op) TNCPU_ROW(op, most, FLAGS, reduce_prepare, reduce_run)
+#define ARG_ROW(op) TNCPU_ROW(op, most, 0, arg_prepare, arg_run)
+#define BACK_ROW(op, types) TNCPU_ROW("_backward_" op, types, FLAGS, back_prepare, tncpu_point_run)
 
-static const tn_kernel kernel_norm = TNCPU_KERNEL("norm", most, FLAGS, norm_prepare, reduce_run);
-static const tn_kernel kernel_sum_like = TNCPU_KERNEL("_sum_like", most, FLAGS, sum_like_prepare, reduce_run);
-
-/* clang-format off */
 const tn_kernel *const tncpu_family_reduce[] = {
-    &kernel_sum, &kernel_mean, &kernel_prod, &kernel_nansum, &kernel_nanprod, &kernel_max, &kernel_min,
-    &kernel__square_sum, &kernel_argmax, &kernel_argmin, &kernel_argmax_channel, &kernel_backward_sum,
-    &kernel_backward_mean, &kernel_backward_nansum, &kernel_backward_nanprod, &kernel_backward_max,
-    &kernel_backward_min, &kernel_norm, &kernel_sum_like, NULL,
+    REDUCE_ROW("sum"),
+    REDUCE_ROW("mean"),
+    REDUCE_ROW("prod"),
+    REDUCE_ROW("nansum"),
+    REDUCE_ROW("nanprod"),
+    REDUCE_ROW("max"),
+    REDUCE_ROW("min"),
+    REDUCE_ROW("_square_sum"),
+    ARG_ROW("argmax"),
+    ARG_ROW("argmin"),
+    ARG_ROW("argmax_channel"),
+    BACK_ROW("sum", most),
+    BACK_ROW("mean", most),
+    BACK_ROW("nansum", floats),
+    BACK_ROW("nanprod", floats),
+    BACK_ROW("max", most),
+    BACK_ROW("min", most),
+    TNCPU_ROW("moments", most, 0, moments_prepare, moments_run),
+    TNCPU_ROW("norm", most, FLAGS, norm_prepare, reduce_run),
+    TNCPU_ROW("_sum_like", most, FLAGS, sum_like_prepare, reduce_run),
+    NULL,
 };
-/* clang-format on */

@@ -42,11 +42,4 @@ TNCPU_POINT_PREPARE(scalar_prepare, rows)
 
 #define KERNEL(op, id) TNCPU_POINT_KERNEL(op, scalar_prepare, most)
 #define KERNEL_BACK(op, id) TNCPU_POINT_KERNEL(op, scalar_prepare, floats)
-/* clang-format off */
-OPS(KERNEL)
-BACKWARD(KERNEL_BACK)
-
-const tn_kernel *const tncpu_family_scalar[] = {
-    OPS(TNCPU_POINT_POINTER) BACKWARD(TNCPU_POINT_POINTER) NULL,
-};
-/* clang-format on */
+const tn_kernel *const tncpu_family_scalar[] = {OPS(KERNEL) BACKWARD(KERNEL_BACK) NULL};

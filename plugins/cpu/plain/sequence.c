@@ -2,8 +2,8 @@
  * Rows of sequences: what one step of one sequence holds. Each row of the output is a row of the input or a
  * constant, as the sequence's length says; threads take rows.
  */
-#include "convert.h"
 #include "index.h"
+#include "rows.h"
 
 #include "tenon/plugin/op/sequence.h"
 
@@ -11,12 +11,13 @@
 
 enum { MASK, REVERSE, LAST, LAST_BACK };
 
-typedef struct rows {
+/* Rows of input or output. */
+typedef struct layout {
     int64_t steps, sequences, bytes; /* bytes: of a row */
     bool steps_first;
-} rows;
+} layout;
 
-static char *row_at(const rows *r, const void *data, int64_t step, int64_t sequence)
+static char *row_at(const layout *r, const void *data, int64_t step, int64_t sequence)
 {
     const int64_t row = r->steps_first ? step * r->sequences + sequence : sequence * r->steps + step;
 
@@ -46,103 +47,90 @@ static void fill(char *to, int64_t bytes, const char *tile, int64_t tile_bytes)
         memcpy(to + b, tile, (size_t)tncpu_min(tile_bytes, bytes - b));
 }
 
-/* `lengths` NULL: all steps of every sequence. */
-static void rows_move(const tn_plan *plan, const tn_exec *x, int kind, const tn_tensor *lengths, int64_t axis,
-                      double value)
+/* What a family member does, where its lengths are and its attributes. */
+typedef struct form {
+    const char *op;
+    int kind;
+    uint32_t lengths, use, axis; /* an input; attributes */
+} form;
+
+static const form forms[] = {
+    {"SequenceMask", MASK, 1, TN_SequenceMask_use_sequence_length, TN_SequenceMask_axis},
+    {"SequenceReverse", REVERSE, 1, TN_SequenceReverse_use_sequence_length, TN_SequenceReverse_axis},
+    {"SequenceLast", LAST, 1, TN_SequenceLast_use_sequence_length, TN_SequenceLast_axis},
+    {"_backward_SequenceLast", LAST_BACK, 2, TN_SequenceLast_use_sequence_length, TN_SequenceLast_axis},
+};
+
+typedef struct sequence_call {
+    const tn_exec *x;
+    const int64_t *length; /* of each sequence; NULL: all steps */
+    int64_t steps;
+    int kind;
+    layout from, to;
+    int64_t tile_bytes;
+    char tile[TILE * 8]; /* of the constant */
+} sequence_call;
+
+static void sequence_row(const void *arg, int64_t row, double *room)
 {
-    const tn_tensor *all = kind == LAST_BACK ? x->out[0] : x->in[0];
-    const tncpu_convert *c = &tncpu_converts[all->dtype];
-    const int64_t steps = all->shape[axis], sequences = all->shape[1 - axis];
-    rows from = {steps, sequences, tncpu_dims(all, 2, all->ndim) * (int64_t)c->bytes, axis == 0}, to = from;
-    int64_t *length = lengths ? x->workspace : NULL;
-    const int threads = tncpu_run_threads(plan, x);
-    double values[TILE];
-    char tile[TILE * 8];
+    const sequence_call *c = arg;
+    const int64_t n = c->to.steps_first ? row % c->to.sequences : row / c->to.steps;
+    const int64_t t = c->to.steps_first ? row / c->to.sequences : row % c->to.steps;
+    const int64_t s = source(c->kind, t, c->length ? c->length[n] : c->steps);
+    char *to = row_at(&c->to, c->x->out[0]->data, t, n);
 
-    (void)threads;
-    for (int64_t n = 0; n < TILE; n++)
-        values[n] = value;
-    c->store_f(values, tile, 1, TILE);
-    if (length)
-        tncpu_indices_load(lengths, length);
-    for (int64_t n = 0; length && n < sequences; n++)
-        length[n] = length[n] > steps ? steps : length[n] < 0 ? 0 : length[n];
-    if (kind == LAST)
-        to.steps = 1;
-    if (kind == LAST_BACK)
-        from.steps = 1;
-#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
-    for (int64_t r = 0; r < to.steps * sequences; r++) {
-        const int64_t n = to.steps_first ? r % sequences : r / to.steps;
-        const int64_t t = to.steps_first ? r / sequences : r % to.steps;
-        const int64_t s = source(kind, t, length ? length[n] : steps);
-
-        if (s >= 0)
-            memcpy(row_at(&to, x->out[0]->data, t, n), row_at(&from, x->in[0]->data, s, n), (size_t)to.bytes);
-        else
-            fill(row_at(&to, x->out[0]->data, t, n), to.bytes, tile, TILE * (int64_t)c->bytes);
-    }
+    (void)room;
+    if (s >= 0)
+        memcpy(to, row_at(&c->from, c->x->in[0]->data, s, n), (size_t)c->to.bytes);
+    else
+        fill(to, c->to.bytes, c->tile, c->tile_bytes);
 }
 
-/* Workspace holds the lengths, input number `at`. */
-static tn_status plan_rows(const tn_node *node, tn_plan *plan, uint32_t at)
+/* Workspace holds the lengths. */
+static tn_status sequence_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     const int64_t count = tn_tensor_count(node->out[0]);
+    const form *f = tncpu_form_of(forms, sizeof *forms, node->op), **state;
+    tn_status st = tncpu_state(plugin, plan, sizeof *state, err);
 
+    if (st)
+        return st;
+    state = plan->state;
+    *state = f;
     tncpu_plan_tasks(node, plan, 300 + (double)count, count / 1024 + 1);
-    if (node->in_count > at)
-        plan->workspace_bytes = (uint64_t)(tn_tensor_count(node->in[at]) + 1) * sizeof(int64_t);
+    if (node->in_count > f->lengths)
+        plan->workspace_bytes = (uint64_t)(tn_tensor_count(node->in[f->lengths]) + 1) * sizeof(int64_t);
     plan->workspace_align = TNCPU_ALIGN;
     return TN_OK;
 }
 
-/* ---- SequenceMask ------------------------------------------------------------------------------------- */
-
-static tn_status sequence_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+static tn_status sequence_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    (void)plugin, (void)err;
-    return plan_rows(node, plan, 1);
-}
+    const form *f = *(const form *const *)plan->state;
+    const tn_tensor *all = f->kind == LAST_BACK ? x->out[0] : x->in[0];
+    const tncpu_convert *c = &tncpu_converts[all->dtype];
+    const int64_t axis = tn_value_int(x->attrs[f->axis]), sequences = all->shape[1 - axis];
+    const layout rows = {all->shape[axis], sequences, tncpu_dims(all, 2, all->ndim) * (int64_t)c->bytes,
+                         axis == 0};
+    sequence_call call = {.x = x, .steps = rows.steps, .kind = f->kind, .from = rows, .to = rows};
+    const double value = f->kind == MASK ? tn_value_float(x->attrs[TN_SequenceMask_value]) : 0;
+    const tn_tensor tile = {.data = call.tile, .shape = &(int64_t){TILE}, .ndim = 1, .dtype = all->dtype};
+    int64_t *length = x->workspace;
 
-static tn_status mask_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
     (void)err;
-    rows_move(plan, x, MASK, x->attrs[TN_SequenceMask_use_sequence_length] ? x->in[1] : NULL,
-              tn_value_int(x->attrs[TN_SequenceMask_axis]), tn_value_float(x->attrs[TN_SequenceMask_value]));
-    return TN_OK;
-}
-
-/* ---- SequenceReverse ---------------------------------------------------------------------------------- */
-
-static tn_status reverse_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)err;
-    rows_move(plan, x, REVERSE, x->attrs[TN_SequenceReverse_use_sequence_length] ? x->in[1] : NULL, 0, 0);
-    return TN_OK;
-}
-
-/* ---- SequenceLast ------------------------------------------------------------------------------------- */
-
-static tn_status last_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)err;
-    rows_move(plan, x, LAST, x->attrs[TN_SequenceLast_use_sequence_length] ? x->in[1] : NULL,
-              tn_value_int(x->attrs[TN_SequenceLast_axis]), 0);
-    return TN_OK;
-}
-
-/* in: dy, data, sequence_length */
-static tn_status backward_last_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    (void)plugin, (void)err;
-    return plan_rows(node, plan, 2);
-}
-
-static tn_status backward_last_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)err;
-    rows_move(plan, x, LAST_BACK, x->attrs[TN_SequenceLast_use_sequence_length] ? x->in[2] : NULL,
-              tn_value_int(x->attrs[TN_SequenceLast_axis]), 0);
+    call.tile_bytes = TILE * (int64_t)c->bytes;
+    tncpu_fill(&tile, value);
+    if (f->kind == LAST)
+        call.to.steps = 1;
+    if (f->kind == LAST_BACK)
+        call.from.steps = 1;
+    if (x->attrs[f->use]) {
+        tncpu_indices_load(x->in[f->lengths], length);
+        for (int64_t n = 0; n < sequences; n++)
+            length[n] = length[n] > rows.steps ? rows.steps : length[n] < 0 ? 0 : length[n];
+        call.length = length;
+    }
+    tncpu_rows_run(plan, x, call.to.steps * sequences, plan->workspace_bytes, sequence_row, &call);
     return TN_OK;
 }
 
@@ -150,10 +138,12 @@ static const char *const types[] = {"data:" TNCPU_ALL, "sequence_length:" TNCPU_
 static const char *const back_types[] = {"dy:" TNCPU_ALL, "data:=dy", "sequence_length:" TNCPU_ALL,
                                          "d_data:=dy", NULL};
 
-static const tn_kernel mask = TNCPU_KERNEL("SequenceMask", types, 0, sequence_prepare, mask_run);
-static const tn_kernel reverse = TNCPU_KERNEL("SequenceReverse", types, 0, sequence_prepare, reverse_run);
-static const tn_kernel last = TNCPU_KERNEL("SequenceLast", types, 0, sequence_prepare, last_run);
-static const tn_kernel backward_last =
-    TNCPU_KERNEL("_backward_SequenceLast", back_types, 0, backward_last_prepare, backward_last_run);
+#define SEQUENCE(op, types) TNCPU_ROW(op, types, 0, sequence_prepare, sequence_run)
 
-const tn_kernel *const tncpu_family_sequence[] = {&mask, &reverse, &last, &backward_last, NULL};
+const tn_kernel *const tncpu_family_sequence[] = {
+    SEQUENCE("SequenceMask", types),
+    SEQUENCE("SequenceReverse", types),
+    SEQUENCE("SequenceLast", types),
+    SEQUENCE("_backward_SequenceLast", back_types),
+    NULL,
+};

@@ -180,25 +180,17 @@ static tn_status backward_diag_run(const tn_plan *plan, const tn_exec *x, tn_err
 static const char *const move_types[] = {"data:" TNCPU_ALL, "output:=data", NULL};
 static const char *const back_types[] = {"dy:" TNCPU_ALL, "*:=dy", NULL};
 
-static const tn_kernel reshape = TNCPU_KERNEL("Reshape", move_types, 0, copy_prepare, copy_run);
-static const tn_kernel flatten = TNCPU_KERNEL("Flatten", move_types, 0, copy_prepare, copy_run);
-static const tn_kernel expand_dims = TNCPU_KERNEL("expand_dims", move_types, 0, copy_prepare, copy_run);
-static const tn_kernel squeeze = TNCPU_KERNEL("squeeze", move_types, 0, copy_prepare, copy_run);
-static const tn_kernel backward_reshape =
-    TNCPU_KERNEL("_backward_reshape", back_types, 0, copy_prepare, copy_run);
-static const tn_kernel transpose = TNCPU_KERNEL("transpose", move_types, 0, transpose_prepare, transpose_run);
-static const tn_kernel swap_axis = TNCPU_KERNEL("SwapAxis", move_types, 0, transpose_prepare, swap_axis_run);
-
-static const tn_kernel depth_to_space =
-    TNCPU_KERNEL("depth_to_space", move_types, 0, transpose_prepare, depth_to_space_run);
-static const tn_kernel space_to_depth =
-    TNCPU_KERNEL("space_to_depth", move_types, 0, transpose_prepare, space_to_depth_run);
-
-static const tn_kernel diag = TNCPU_KERNEL("diag", move_types, 0, diag_prepare, diag_run);
-static const tn_kernel backward_diag =
-    TNCPU_KERNEL("_backward_diag", back_types, 0, diag_prepare, backward_diag_run);
-
 const tn_kernel *const tncpu_family_shape[] = {
-    &reshape,   &flatten,        &expand_dims,    &squeeze, &backward_reshape, &transpose,
-    &swap_axis, &depth_to_space, &space_to_depth, &diag,    &backward_diag,    NULL,
+    TNCPU_ROW("Reshape", move_types, 0, copy_prepare, copy_run),
+    TNCPU_ROW("Flatten", move_types, 0, copy_prepare, copy_run),
+    TNCPU_ROW("expand_dims", move_types, 0, copy_prepare, copy_run),
+    TNCPU_ROW("squeeze", move_types, 0, copy_prepare, copy_run),
+    TNCPU_ROW("_backward_reshape", back_types, 0, copy_prepare, copy_run),
+    TNCPU_ROW("transpose", move_types, 0, transpose_prepare, transpose_run),
+    TNCPU_ROW("SwapAxis", move_types, 0, transpose_prepare, swap_axis_run),
+    TNCPU_ROW("depth_to_space", move_types, 0, transpose_prepare, depth_to_space_run),
+    TNCPU_ROW("space_to_depth", move_types, 0, transpose_prepare, space_to_depth_run),
+    TNCPU_ROW("diag", move_types, 0, diag_prepare, diag_run),
+    TNCPU_ROW("_backward_diag", back_types, 0, diag_prepare, backward_diag_run),
+    NULL,
 };

@@ -1,4 +1,5 @@
 /* Windows with steps, and their gradients: dy put into zeros. All are one strided copy. */
+#include "convert.h"
 #include "move.h"
 
 #include "tenon/plugin/op/slice.h"
@@ -53,124 +54,82 @@ static tn_status slice_axis_window(const tn_value *attrs, const tn_tensor *whole
     return window_check(part, w, err);
 }
 
+static tn_status slice_like_window(const tn_value *attrs, const tn_tensor *whole, const tn_tensor *part,
+                                   window *w, tn_err *err)
+{
+    (void)attrs, (void)whole, (void)err;
+    window_all(part, w);
+    return TN_OK;
+}
+
 static tn_status window_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     (void)plugin, (void)err;
     return tncpu_move_plan(node, plan, tn_tensor_count(node->out[0]));
 }
 
-/* y = the window of x, or (`back`) the window of x = y. */
-static void window_run(const tn_plan *plan, const tn_exec *x, const tn_tensor *whole, const tn_tensor *part,
-                       const window *w, int back)
+typedef tn_status window_function(const tn_value *attrs, const tn_tensor *whole, const tn_tensor *part,
+                                  window *w, tn_err *err);
+
+/* y = the window of x, or (`back`) the window of x = y and the rest of x = 0. */
+static tn_status window_run(const tn_plan *plan, const tn_exec *x, window_function *find, bool back,
+                            tn_err *err)
 {
-    const int64_t size = (int64_t)tn_dtype_bytes(whole->dtype);
+    const tn_tensor *whole = back ? x->out[0] : x->in[0], *part = back ? x->in[0] : x->out[0];
     int64_t whole_step[TN_NDIM_MAX], part_step[TN_NDIM_MAX], start = 0;
     tncpu_move m;
+    window w;
+    tn_status st = find(x->attrs, whole, part, &w, err);
+    char *from;
 
+    if (st)
+        return st;
+    if (back)
+        tncpu_fill(whole, 0);
     if (tn_tensor_count(part) == 0) /* the other dimensions may be of any size then */
-        return;
+        return TN_OK;
     m.ndim = 0;
-    m.size = (int32_t)size;
+    m.size = (int32_t)tn_dtype_bytes(whole->dtype);
     tncpu_move_steps(whole->shape, whole->ndim, whole_step);
     tncpu_move_steps(part->shape, part->ndim, part_step);
     for (int32_t k = 0; k < whole->ndim; k++) {
-        start += w->start[k] * whole_step[k];
-        if (back)
-            tncpu_move_add(&m, part->shape[k], part_step[k], w->step[k] * whole_step[k]);
-        else
-            tncpu_move_add(&m, part->shape[k], w->step[k] * whole_step[k], part_step[k]);
+        const int64_t step = w.step[k] * whole_step[k];
+
+        start += w.start[k] * whole_step[k];
+        tncpu_move_add(&m, part->shape[k], back ? part_step[k] : step, back ? step : part_step[k]);
     }
-    if (back)
-        tncpu_move_run(&m, part->data, (char *)whole->data + start * size, tncpu_run_threads(plan, x));
-    else
-        tncpu_move_run(&m, (const char *)whole->data + start * size, part->data, tncpu_run_threads(plan, x));
-}
-
-static void window_back(const tn_plan *plan, const tn_exec *x, const window *w)
-{
-    const tn_tensor *dx = x->out[0];
-
-    memset(dx->data, 0, (size_t)tn_tensor_count(dx) * tn_dtype_bytes(dx->dtype));
-    window_run(plan, x, dx, x->in[0], w, 1);
-}
-
-static tn_status slice_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    window w;
-    tn_status st = slice_window(x->attrs, x->in[0], x->out[0], &w, err);
-
-    if (!st)
-        window_run(plan, x, x->in[0], x->out[0], &w, 0);
-    return st;
-}
-
-static tn_status backward_slice_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    window w;
-    tn_status st = slice_window(x->attrs, x->out[0], x->in[0], &w, err);
-
-    if (!st)
-        window_back(plan, x, &w);
-    return st;
-}
-
-static tn_status slice_axis_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    window w;
-    tn_status st = slice_axis_window(x->attrs, x->in[0], x->out[0], &w, err);
-
-    if (!st)
-        window_run(plan, x, x->in[0], x->out[0], &w, 0);
-    return st;
-}
-
-static tn_status backward_slice_axis_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    window w;
-    tn_status st = slice_axis_window(x->attrs, x->out[0], x->in[0], &w, err);
-
-    if (!st)
-        window_back(plan, x, &w);
-    return st;
-}
-
-static tn_status slice_like_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    window w;
-
-    (void)err;
-    window_all(x->out[0], &w);
-    window_run(plan, x, x->in[0], x->out[0], &w, 0);
+    from = (char *)whole->data + start * m.size;
+    tncpu_move_run(&m, back ? part->data : from, back ? from : part->data, tncpu_run_threads(plan, x));
     return TN_OK;
 }
 
-static tn_status backward_slice_like_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    window w;
-
-    (void)err;
-    window_all(x->in[0], &w);
-    window_back(plan, x, &w);
-    return TN_OK;
-}
+#define WINDOW(name)                                                                                         \
+    static tn_status name##_run(const tn_plan *plan, const tn_exec *x, tn_err *err)                          \
+    {                                                                                                        \
+        return window_run(plan, x, name##_window, false, err);                                               \
+    }                                                                                                        \
+    static tn_status backward_##name##_run(const tn_plan *plan, const tn_exec *x, tn_err *err)               \
+    {                                                                                                        \
+        return window_run(plan, x, name##_window, true, err);                                                \
+    }
+WINDOW(slice)
+WINDOW(slice_axis)
+WINDOW(slice_like)
 
 static const char *const slice_types[] = {"data:" TNCPU_ALL, "output:=data", NULL};
 static const char *const like_types[] = {"data:" TNCPU_ALL, "output:=data", "shape_like:" TNCPU_ALL, NULL};
 static const char *const back_types[] = {"dy:" TNCPU_ALL, "data:=dy", "dx:=dy", NULL};
 
-#define FORWARD(name, types)                                                                                 \
-    static const tn_kernel name = TNCPU_KERNEL(#name, types, 0, window_prepare, name##_run)
+#define FORWARD(name, types) TNCPU_ROW(#name, types, 0, window_prepare, name##_run)
 #define BACKWARD(name)                                                                                       \
-    static const tn_kernel backward_##name = TNCPU_KERNEL(                                                   \
-        "_backward_" #name, back_types, TN_KERNEL_EMPTY_OK, window_prepare, backward_##name##_run)
-
-FORWARD(slice, slice_types);
-FORWARD(slice_axis, slice_types);
-FORWARD(slice_like, like_types);
-BACKWARD(slice);
-BACKWARD(slice_axis);
-BACKWARD(slice_like);
+    TNCPU_ROW("_backward_" #name, back_types, TN_KERNEL_EMPTY_OK, window_prepare, backward_##name##_run)
 
 const tn_kernel *const tncpu_family_slice[] = {
-    &slice, &backward_slice, &slice_axis, &backward_slice_axis, &slice_like, &backward_slice_like, NULL,
+    FORWARD(slice, slice_types),
+    FORWARD(slice_axis, slice_types),
+    FORWARD(slice_like, like_types),
+    BACKWARD(slice),
+    BACKWARD(slice_axis),
+    BACKWARD(slice_like),
+    NULL,
 };

@@ -1,11 +1,11 @@
 /*
- * The softmax family. An array is seen as (outer, size, inner): `size` elements sum to 1. Types that are not
- * computed in themselves go through the workspace. Each vector is one thread's, so results do not depend on
- * their number.
+ * The softmax family. An array is seen as (outer, size, inner): `size` elements sum to 1. Vectors of types
+ * that are not computed in themselves are brought to the workspace and back.
  */
 #include <math.h>
 
 #include "loops.h"
+#include "rows.h"
 #include "tenon/plugin/op/softmax.h"
 
 #define SOFT 0
@@ -14,13 +14,20 @@
 #define STRIP 64  /* vectors side by side */
 #define BLOCK 512 /* elements of a row at a time */
 
+/* Vectors of n elements that lie `stride` apart, `width` of them side by side. `over` is 1 / temperature. */
+typedef struct vectors {
+    int64_t n, stride, width;
+    int32_t mode;
+    double over;
+} vectors;
+typedef void vectors_function(const vectors *v, const void *const *in, void *to);
+
 #define GLUE_(a, b) a##b
 #define GLUE(a, b) GLUE_(a, b)
 
 #define K float
 #define N _f32
 #define KIND TNCPU_K_F32
-#define LOG(x) log(x)
 #include "softmax.inc"
 #undef K
 #undef N
@@ -32,69 +39,69 @@
 #undef K
 #undef N
 
+static vectors_function *const functions[2][2][2] = {
+    /* [of double][backward][strips] */
+    {{forward_row_f32, forward_strip_f32}, {back_row_f32, back_strip_f32}},
+    {{forward_row_f64, forward_strip_f64}, {back_row_f64, back_strip_f64}},
+};
+
 typedef struct soft_plan {
-    int64_t outer, size, inner, count;
+    tncpu_rows rows;
+    int64_t strip, per_row; /* vectors at a time; strips side by side */
     int32_t mode;
-    uint32_t wide;   /* 1: computed as f64 */
-    uint32_t direct; /* inputs and output are of the compute type: no workspace */
+    uint32_t inputs;
+    bool wide, direct, lengths; /* wide: computed as f64; direct: in the arrays themselves */
     double over;
-    const tncpu_convert *in[2], *out, *length;
 } soft_plan;
 
 typedef struct soft_call {
     const soft_plan *p;
-    const char *in[2]; /* compute type */
-    char *out;
-    const char *length;
-    bool back;
+    const tn_exec *x;
 } soft_call;
 
 /* ---- planning --------------------------------------------------------------------------------- */
+
+/* Elements of the vectors that are computed at a time. */
+static int64_t block_elements(const soft_plan *p)
+{
+    return p->rows.size * tncpu_min(p->rows.inner, p->strip);
+}
 
 static tn_status soft_plan_make(void *plugin, const tn_node *node, tn_plan *plan, int32_t axis_first,
                                 int32_t axis_end, tn_err *err)
 {
     const tn_tensor *out = node->out[0];
-    uint32_t inputs = strncmp(node->op, "_backward", 9) == 0 ? 2 : 1;
     soft_plan *p;
     tn_status st = tncpu_state(plugin, plan, sizeof *p, err);
 
     if (st)
         return st;
     p = plan->state;
-    p->outer = p->size = p->inner = 1;
-    for (int32_t d = 0; d < out->ndim; d++)
-        *(d < axis_first ? &p->outer : d < axis_end ? &p->size : &p->inner) *= out->shape[d];
-    p->count = p->outer * p->size * p->inner;
+    p->rows = tncpu_rows_of(out, axis_first, axis_end);
+    p->inputs = strncmp(node->op, "_backward", 9) == 0 ? 2 : 1;
+    p->lengths = p->inputs == 1 && node->in_count > 1 && strcmp(node->op, "softmax") == 0;
+    p->strip = p->lengths ? 1 : STRIP;
+    p->per_row = tncpu_ceil_div(p->rows.inner, p->strip);
     p->over = 1;
-    p->out = &tncpu_converts[out->dtype];
-    p->wide = p->out->kind == TNCPU_K_F64;
-    p->direct = p->out->native;
-    for (uint32_t k = 0; k < inputs; k++) {
-        p->in[k] = &tncpu_converts[node->in[k]->dtype];
-        p->wide |= p->in[k]->kind == TNCPU_K_F64;
-    }
-    for (uint32_t k = 0; k < inputs; k++)
-        p->direct &= node->in[k]->dtype == (p->wide ? TN_F64 : TN_F32);
-    p->direct &= out->dtype == (p->wide ? TN_F64 : TN_F32);
+    p->wide = out->dtype == TN_F64;
+    for (uint32_t k = 0; k < p->inputs; k++)
+        p->wide |= node->in[k]->dtype == TN_F64;
+    p->direct = out->dtype == (p->wide ? TN_F64 : TN_F32);
+    for (uint32_t k = 0; k < p->inputs; k++)
+        p->direct &= node->in[k]->dtype == out->dtype;
+    tncpu_plan_work(node, plan,
+                    20.0 + (double)(p->rows.outer * p->rows.inner) * 40.0 +
+                        (double)tn_tensor_count(out) * 5.0);
     if (p->direct)
         plan->inplace[0] = 0;
     else
-        plan->workspace_bytes = (inputs + 1) * (uint64_t)p->count * 8;
-    tncpu_plan_work(node, plan, 20.0 + (double)(p->outer * p->inner) * 40.0 + (double)p->count * 5.0);
+        tncpu_plan_workspace(plan, (p->inputs + 1) * (uint64_t)block_elements(p) * sizeof(double));
     return TN_OK;
-}
-
-static int32_t axis_of(tn_value axis, int32_t ndim)
-{
-    int64_t a = tn_value_int(axis);
-
-    return (int32_t)(a < 0 ? a + ndim : a);
 }
 
 static tn_status softmax_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    int32_t axis = axis_of(node->attrs[TN_softmax_axis], node->out[0]->ndim);
+    int32_t axis = tncpu_axis(tn_value_int(node->attrs[TN_softmax_axis]), node->out[0]->ndim);
     const double *temperature = tn_value_pointer(node->attrs[TN_softmax_temperature]);
     bool back = strncmp(node->op, "_backward_", 10) == 0;
     const char *name = node->op + (back ? 10 : 0);
@@ -105,8 +112,6 @@ static tn_status softmax_prepare(void *plugin, const tn_node *node, tn_plan *pla
         return st;
     p->mode = strcmp(name, "softmax") == 0 ? SOFT : strcmp(name, "softmin") == 0 ? MIN : LOGS;
     p->over = temperature ? 1 / *temperature : 1;
-    if (!back && node->in_count > 1)
-        p->length = &tncpu_converts[node->in[1]->dtype];
     return TN_OK;
 }
 
@@ -136,136 +141,93 @@ static tn_status output_prepare(void *plugin, const tn_node *node, tn_plan *plan
 
 /* ---- running ---------------------------------------------------------------------------------- */
 
-/* To the compute type, or back from it. */
-static void widen(const tncpu_convert *c, const char *from, char *to, int64_t n, bool wide)
+/* `runs` runs of n elements, `inner` apart in the array and together in `at`: to the compute type or (`back`)
+ * from it. */
+static void block_move(const soft_plan *p, const tn_tensor *t, int64_t first, int64_t runs, int64_t n,
+                       char *at, bool back)
 {
-    tncpu_tile tile;
+    const tncpu_convert *c = &tncpu_converts[t->dtype];
 
-    for (int64_t at = 0; at < n; at += TNCPU_TILE) {
-        int64_t count = n - at < TNCPU_TILE ? n - at : TNCPU_TILE;
+    for (int64_t k = 0; k < runs; k++, first += p->rows.inner, at += n * (p->wide ? 8 : 4)) {
+        char *data = (char *)t->data + first * c->bytes;
 
-        if (!wide || c->kind == TNCPU_K_F64) {
-            c->load(from + at * c->bytes, 1, to + at * (wide ? 8 : 4), count);
-            continue;
-        }
-        c->load(from + at * c->bytes, 1, &tile, count);
-        for (int64_t i = 0; i < count; i++)
-            ((double *)(void *)to)[at + i] = (double)tile.f32[i];
+        if (p->wide && back)
+            tncpu_numbers_store(t, first, 1, n, (double *)(void *)at);
+        else if (p->wide)
+            tncpu_numbers(t, first, 1, n, (double *)(void *)at);
+        else if (back)
+            c->store(at, data, 1, n);
+        else
+            c->load(data, 1, at, n);
     }
 }
 
 static int64_t length_of(const soft_call *call, int64_t vector)
 {
-    const soft_plan *p = call->p;
-    tncpu_tile one;
-    double n;
+    const double n = call->p->lengths ? tncpu_number(call->x->in[1], vector) : (double)call->p->rows.size;
 
-    if (!p->length)
-        return p->size;
-    p->length->load(call->length + vector * p->length->bytes, 1, &one, 1);
-    n = p->length->kind == TNCPU_K_F32   ? (double)one.f32[0]
-        : p->length->kind == TNCPU_K_F64 ? one.f64[0]
-        : p->length->kind == TNCPU_K_I32 ? (double)one.i32[0]
-                                         : (double)one.i64[0];
-    return n > 0 ? (n < (double)p->size ? (int64_t)n : p->size) : 0;
+    return n > 0 ? (n < (double)call->p->rows.size ? (int64_t)n : call->p->rows.size) : 0;
 }
 
-/* `width` vectors from vector `vector` on, which lie side by side. */
-static void vectors_run(const soft_call *call, int64_t vector, int64_t width)
-{
-    const soft_plan *p = call->p;
-    int64_t bytes = p->wide ? 8 : 4, n = length_of(call, vector);
-    int64_t at = (vector / p->inner * p->size * p->inner + vector % p->inner) * bytes;
-    char *out = call->out + at;
-
-    if (call->back && p->inner == 1)
-        (p->wide ? back_row_f64 : back_row_f32)(call->in[0] + at, call->in[1] + at, out, n, p->mode, p->over);
-    else if (call->back)
-        (p->wide ? back_strip_f64 : back_strip_f32)(call->in[0] + at, call->in[1] + at, out, n, p->inner,
-                                                    width, p->mode, p->over);
-    else if (p->inner == 1)
-        (p->wide ? forward_row_f64 : forward_row_f32)(call->in[0] + at, out, n, p->mode, p->over);
-    else
-        (p->wide ? forward_strip_f64 : forward_strip_f32)(call->in[0] + at, out, n, p->inner, width, p->mode,
-                                                          p->over);
-    for (int64_t k = n; k < p->size; k++)
-        memset(out + k * p->inner * bytes, 0, (size_t)(width * bytes));
-}
-
-/* Parts are counted in strips of vectors. */
-static void soft_part(void *arg, int64_t begin, int64_t end)
+/* The vectors of strip number `strip`. */
+static void strip_run(const void *arg, int64_t strip, double *room)
 {
     const soft_call *call = arg;
-    int64_t inner = call->p->inner, strip = call->p->length ? 1 : STRIP,
-            per_row = (inner + strip - 1) / strip;
+    const soft_plan *p = call->p;
+    const tn_exec *x = call->x;
+    const int64_t inner = p->rows.inner, lead = p->per_row > 1 ? strip % p->per_row * p->strip : 0;
+    const int64_t vector = (p->per_row > 1 ? strip / p->per_row : strip) * inner + lead;
+    const int64_t at = tncpu_row_at(&p->rows, vector);
+    const int64_t bytes = p->wide ? 8 : 4, n = length_of(call, vector);
+    vectors v = {n, inner, tncpu_min(p->strip, inner - lead), p->mode, p->over};
+    const int64_t runs = inner == 1 ? 1 : n, run = inner == 1 ? n : v.width;
+    char *out = (char *)x->out[0]->data + at * bytes;
+    const void *in[2] = {NULL, NULL};
 
-    for (int64_t k = begin; k < end; k++) {
-        int64_t first = k % per_row * strip;
-
-        vectors_run(call, k / per_row * inner + first, inner - first < strip ? inner - first : strip);
+    for (uint32_t k = 0; k < p->inputs; k++) {
+        in[k] = p->direct ? (const void *)((const char *)x->in[k]->data + at * bytes)
+                          : (const void *)(room + (k + 1) * block_elements(p));
+        if (!p->direct)
+            block_move(p, x->in[k], at, runs, run, (char *)(uintptr_t)in[k], false);
     }
-}
-
-static tn_status soft_run_any(const tn_plan *plan, const tn_exec *x, bool back)
-{
-    const soft_plan *p = plan->state;
-    int64_t strip = p->length ? 1 : STRIP, bytes = p->wide ? 8 : 4;
-    soft_call call = {p, {x->in[0]->data, back ? x->in[1]->data : NULL}, x->out[0]->data, NULL, back};
-
-    if (x->modes[0] == TN_MODE_NONE)
-        return TN_OK;
-    if (p->length)
-        call.length = x->in[1]->data;
     if (!p->direct) {
-        char *space = x->workspace;
-
-        for (uint32_t k = 0; k < (back ? 2u : 1u); k++, space += p->count * bytes) {
-            widen(p->in[k], x->in[k]->data, space, p->count, p->wide);
-            call.in[k] = space;
-        }
-        call.out = space;
+        out = (char *)room;
+        v.stride = v.width;
     }
-    tncpu_for(tncpu_threads(plan, x), p->outer * ((p->inner + strip - 1) / strip), 1, soft_part, &call);
-    if (!p->direct && p->wide)
-        p->out->store_f((const double *)(const void *)call.out, x->out[0]->data, 1, p->count);
-    else if (!p->direct)
-        p->out->store(call.out, x->out[0]->data, 1, p->count);
-    return TN_OK;
+    functions[p->wide][p->inputs - 1][inner > 1](&v, in, out);
+    if (!p->direct)
+        block_move(p, x->out[0], at, runs, run, out, true);
+    for (int64_t k = n; k < p->rows.size; k++)
+        memset((char *)x->out[0]->data + (at + k * inner) * tncpu_converts[x->out[0]->dtype].bytes, 0,
+               (size_t)v.width * tncpu_converts[x->out[0]->dtype].bytes);
 }
 
 static tn_status soft_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
+    const soft_plan *p = plan->state;
+    const soft_call call = {p, x};
+
     (void)err;
-    return soft_run_any(plan, x, false);
+    if (x->modes[0] != TN_MODE_NONE)
+        tncpu_rows_run(plan, x, p->rows.outer * p->per_row, 0, strip_run, &call);
+    return TN_OK;
 }
 
-static tn_status soft_back_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)err;
-    return soft_run_any(plan, x, true);
-}
+static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
+static const char *const lengths[] = {"data:" TNCPU_FLOATS, "length:" TNCPU_ALL, "*:" TNCPU_FLOATS, NULL};
+static const char *const labelled[] = {"label:" TNCPU_MOST, "*:" TNCPU_FLOATS, NULL};
 
-#define FLOATS TNCPU_FLOATS
-
-static const char *const floats[] = {"*:" FLOATS, NULL};
-static const char *const lengths[] = {"data:" FLOATS, "length:" TNCPU_ALL, "*:" FLOATS, NULL};
-static const char *const labelled[] = {"label:" TNCPU_MOST, "*:" FLOATS, NULL};
-
-#define KERNEL(id, op, types, prepare, run)                                                                  \
-    static const tn_kernel kernel_##id = TNCPU_KERNEL(op, types, 0, prepare, run);
-/* clang-format off */
-KERNEL(softmax, "softmax", lengths, softmax_prepare, soft_run)
-KERNEL(log_softmax, "log_softmax", floats, softmax_prepare, soft_run)
-KERNEL(softmin, "softmin", floats, softmax_prepare, soft_run)
-KERNEL(back_softmax, "_backward_softmax", floats, softmax_prepare, soft_back_run)
-KERNEL(back_log_softmax, "_backward_log_softmax", floats, softmax_prepare, soft_back_run)
-KERNEL(back_softmin, "_backward_softmin", floats, softmax_prepare, soft_back_run)
-KERNEL(activation, "SoftmaxActivation", floats, activation_prepare, soft_run)
-KERNEL(back_activation, "_backward_SoftmaxActivation", floats, activation_prepare, soft_back_run)
-KERNEL(output, "SoftmaxOutput", labelled, output_prepare, soft_run)
+#define SOFT_ROW(op, types, prepare) TNCPU_ROW(op, types, 0, prepare, soft_run)
 
 const tn_kernel *const tncpu_family_softmax[] = {
-    &kernel_softmax, &kernel_log_softmax, &kernel_softmin, &kernel_back_softmax, &kernel_back_log_softmax,
-    &kernel_back_softmin, &kernel_activation, &kernel_back_activation, &kernel_output, NULL,
+    SOFT_ROW("softmax", lengths, softmax_prepare),
+    SOFT_ROW("log_softmax", floats, softmax_prepare),
+    SOFT_ROW("softmin", floats, softmax_prepare),
+    SOFT_ROW("SoftmaxActivation", floats, activation_prepare),
+    SOFT_ROW("SoftmaxOutput", labelled, output_prepare),
+    SOFT_ROW("_backward_softmax", floats, softmax_prepare),
+    SOFT_ROW("_backward_log_softmax", floats, softmax_prepare),
+    SOFT_ROW("_backward_softmin", floats, softmax_prepare),
+    SOFT_ROW("_backward_SoftmaxActivation", floats, activation_prepare),
+    NULL,
 };
-/* clang-format on */

@@ -43,6 +43,8 @@
     X(relu, RELU)                                                                                            \
     X(square, SQUARE)                                                                                        \
     X(abs, ABS)                                                                                              \
+    X(_contrib_round_ste, ROUND)                                                                             \
+    X(_contrib_sign_ste, SIGN)                                                                               \
     X(sign, SIGN)                                                                                            \
     X(negative, NEGATIVE)                                                                                    \
     X(floor, FLOOR)                                                                                          \
@@ -109,14 +111,8 @@ TNCPU_POINT_PREPARE(unary_prepare, rows)
 #define KERNEL_NUMBER(op, id) TNCPU_POINT_KERNEL(op, unary_prepare, numbers)
 #define KERNEL_MOST(op, id) TNCPU_POINT_KERNEL(op, unary_prepare, most)
 /* clang-format off */
-FORWARD(KERNEL_NUMBER)
-FORWARD_FLOAT(KERNEL_FLOAT)
-FORWARD_ALL(KERNEL_MOST)
-BACKWARD(KERNEL_FLOAT)
-BACKWARD_ALL(KERNEL_MOST)
-
 const tn_kernel *const tncpu_family_unary[] = {
-    FORWARD(TNCPU_POINT_POINTER) FORWARD_FLOAT(TNCPU_POINT_POINTER) FORWARD_ALL(TNCPU_POINT_POINTER)
-    BACKWARD(TNCPU_POINT_POINTER) BACKWARD_ALL(TNCPU_POINT_POINTER) NULL,
+    FORWARD(KERNEL_NUMBER) FORWARD_FLOAT(KERNEL_FLOAT) FORWARD_ALL(KERNEL_MOST) BACKWARD(KERNEL_FLOAT)
+    BACKWARD_ALL(KERNEL_MOST) NULL,
 };
 /* clang-format on */

@@ -82,6 +82,7 @@ TN_API void tn_choice_destroy(tn_choice *choice);
 #define TN_RULE_NAME 5   /* equal ranks: the first name */
 #define TN_RULE_ONLY 6   /* no other candidate serves this */
 #define TN_RULE_LOAD 7   /* no other plugin with kernels for the device is in plugins.load */
+#define TN_RULE_BODY 8   /* needs none of its own: its body runs by a kernel of _fused_pointwise */
 
 /** What was decided. Texts live as long as the choice. */
 typedef struct tn_choice_info {

@@ -31,7 +31,8 @@ typedef struct tn_ctx tn_ctx;         /* the core's context, tenon/context.h */
 typedef struct tn_array tn_array;     /* the core's array, tenon/array.h */
 typedef struct tn_symbol tn_symbol;   /* the core's symbol, tenon/symbol.h */
 typedef struct tn_app tn_app;         /* an error, a device and all that was made with them */
-typedef struct tn_net tn_net;         /* a sequence of layers and nets, or a loaded model */
+typedef struct tn_net tn_net;         /* a function over values, a chain of layers, or a loaded model */
+typedef struct tn_value_handle *tn_x; /* a value in a net's function, tenon/nn_values.h */
 typedef struct tn_data tn_data;       /* samples in batches */
 typedef struct tn_meter tn_meter;     /* a mean over samples */
 typedef struct tn_trainer tn_trainer; /* an optimizer, a schedule and their states */
@@ -100,8 +101,8 @@ TN_API tn_status tn_app_fail(tn_app *app, tn_status status, const char *text);
 /** As tn_app_fail() with the core's status and text of this thread, tn_error_text(); TN_OK: nothing. @since
  * 0.1 */
 TN_API tn_status tn_app_check(tn_app *app, tn_status status);
-/** The core's context below, for calls of tenon/op.h and the like; NULL if it could not be opened. @since 0.1
- */
+/** The core's context below, for calls of tenon/op.h and the like; NULL if it could not be opened.
+ * @since 0.1 */
 TN_API tn_ctx *tn_app_ctx(const tn_app *app);
 /** Name of the device that nets and data live on, such as "cpu:0". @since 0.1 */
 TN_API const char *tn_app_device(const tn_app *app);
@@ -150,6 +151,7 @@ typedef struct tn_dense_options {
     int32_t no_bias;        /* 1: no bias */
     int32_t keep_axes;      /* 1: works on the last axis alone; 0: flattens (N, …) to (N, width) first */
     int64_t input;          /* input width; 0: found at the first forward */
+    int32_t share;          /* 1: in a function, other calls of this name use the same parameters */
 } tn_dense_options;
 
 typedef struct tn_conv2d_options {
@@ -164,6 +166,7 @@ typedef struct tn_conv2d_options {
     const char *activation; /* NULL: none */
     int32_t no_bias;        /* 1: no bias */
     int64_t input;          /* input channels; 0: found at the first forward */
+    int32_t share;          /* as of tn_dense_options */
 } tn_conv2d_options;
 
 typedef struct tn_pool2d_options {
@@ -185,7 +188,24 @@ typedef struct tn_batchnorm_options {
     int32_t no_scale;   /* 1: gamma stays 1 */
     int32_t no_center;  /* 1: beta stays 0 */
     int32_t use_global; /* 1: running statistics in training, too */
+    int32_t share;      /* as of tn_dense_options */
 } tn_batchnorm_options;
+
+typedef struct tn_layernorm_options {
+    TN_NN_HEAD;
+    const char *name;
+    double epsilon; /* 0: 1e-5 */
+    int32_t axis;   /* 0: the last one */
+    int32_t share;  /* as of tn_dense_options */
+} tn_layernorm_options;
+
+typedef struct tn_embedding_options {
+    TN_NN_HEAD;
+    const char *name;
+    int64_t count; /* rows: numbers from 0 to below it are looked up; at least 1 */
+    int64_t units; /* width of a row, at least 1 */
+    int32_t share; /* as of tn_dense_options */
+} tn_embedding_options;
 
 typedef struct tn_dropout_options {
     TN_NN_HEAD;
@@ -215,6 +235,7 @@ typedef struct tn_init_options {
     double scale;             /* normal: sigma, 0: 0.01; uniform: bound, 0: 0.07; constant: the value */
     uint64_t seed;            /* 0: option run.seed */
     int64_t shape[8];         /* of the input, (N, C, H, W): sizes are found now; 0: at the first forward */
+    int64_t shapes[8][8];     /* the same of each input of a net with several */
 } tn_init_options;
 
 typedef struct tn_hybridize_options {
@@ -241,6 +262,10 @@ TN_API void tn_net_avgpool2d_(tn_net *net, const tn_pool2d_options *options);
 TN_API void tn_net_globalavgpool2d_(tn_net *net, const tn_net_options *options);
 /** Batch normalisation. @since 0.1 */
 TN_API void tn_net_batchnorm_(tn_net *net, const tn_batchnorm_options *options);
+/** Each sample normalised over an axis. @since 0.1 */
+TN_API void tn_net_layernorm_(tn_net *net, const tn_layernorm_options *options);
+/** A row of a table for each number: (N, …) to (N, …, units). @since 0.1 */
+TN_API void tn_net_embedding_(tn_net *net, const tn_embedding_options *options);
 /** Dropout: in training only. @since 0.1 */
 TN_API void tn_net_dropout_(tn_net *net, const tn_dropout_options *options);
 /** (N, …) to (N, width). @since 0.1 */
@@ -274,6 +299,16 @@ TN_API void tn_net_hybridize_(tn_net *net, const tn_hybridize_options *options);
 TN_API void tn_net_multiply(tn_net *net, const char *suffix, double lr_factor, double wd_factor);
 /** Runs the net on `x`; borrowed. In training after tn_app_record(). @since 0.1 */
 TN_API tn_array *tn_net_forward(tn_net *net, tn_array *x);
+/**
+ * The same of a net with several inputs or outputs, which must be as many as the net has; out[] is borrowed.
+ * @return 1: done
+ * @since 0.1
+ */
+TN_API int tn_net_run(tn_net *net, size_t in_count, tn_array *const *in, size_t out_count, tn_array **out);
+/** How many inputs it has. @since 0.1 */
+TN_API size_t tn_net_input_count(const tn_net *net);
+/** A hybridized function is traced anew at its next call; a chain is compiled anew. @since 0.1 */
+TN_API void tn_net_retrace(tn_net *net);
 /** Mean over a data set, in its order: "accuracy", "loss" (softmax cross-entropy), "l1", "l2"; NaN on error.
  * @since 0.1 */
 TN_API double tn_net_eval(tn_net *net, tn_data *data, const char *metric);
@@ -437,12 +472,27 @@ typedef struct tn_data_options {
 } tn_data_options;
 
 typedef struct tn_batch {
-    tn_array *x;   /* (n, C, H, W) float32, byte / 255; C is 1 in files of three dimensions */
-    tn_array *y;   /* (n) float32: class numbers */
+    tn_array *x;   /* the first field; of IDX files (n, C, H, W) float32, byte / 255, C 1 in files of three
+                      dimensions */
+    tn_array *y;   /* the second one, NULL: there is none; of IDX files (n) float32: class numbers */
     int64_t n;     /* samples */
     int64_t index; /* of the batch within the epoch, from 0 */
     int64_t epoch; /* from 0 */
 } tn_batch;
+
+typedef struct tn_field {
+    const char *name; /* letters, digits, _ and - */
+    tn_array *array;  /* (N, …), all fields of the same N; its numbers are copied, as float32 */
+} tn_field;
+
+typedef struct tn_arrays_options {
+    TN_NN_HEAD;
+    const char *name;   /* for messages; NULL: "arrays" */
+    tn_field fields[8]; /* at least one */
+    int64_t batch;      /* these three as of tn_data_options */
+    int32_t shuffle;
+    uint64_t seed;
+} tn_arrays_options;
 
 /**
  * IDX files as MNIST's are named (train-images-idx3-ubyte, t10k-labels-idx1-ubyte, plain or .gz).
@@ -451,6 +501,11 @@ typedef struct tn_batch {
  * @since 0.1
  */
 TN_API tn_data *tn_data_open_(tn_app *app, const char *name, const tn_data_options *options);
+/** Arrays as samples: tn_data_arrays(app, .fields = {{"data", x}, {"odd", y}}, .batch = 64). @since 0.1 */
+TN_API tn_data *tn_data_arrays_(tn_app *app, const tn_arrays_options *options);
+/** A field of the batch that tn_data_next() gave last, borrowed; IDX files have "data" and "label". NULL:
+ * there is no batch; a name that the data does not have is an error. @since 0.1 */
+TN_API tn_array *tn_data_field(tn_data *data, const char *name);
 /**
  * Fills `batch`. The one before it ends, with all temporaries made since.
  * @return 1; 0 at the end of the epoch (the next call begins the next epoch) or after an error
@@ -464,9 +519,10 @@ TN_API void tn_data_seek(tn_data *data, int64_t epoch, int64_t index);
 TN_API int64_t tn_data_count(const tn_data *data);
 /** Batches of an epoch. @since 0.1 */
 TN_API int64_t tn_data_batches(const tn_data *data);
-/** Classes: the largest label and one. @since 0.1 */
+/** Classes: the largest label and one; 0: the second field does not hold class numbers. @since 0.1 */
 TN_API int64_t tn_data_classes(const tn_data *data);
-/** Shape of a sample with a 1 in front: (1, C, H, W). NULL: nothing happens. @since 0.1 */
+/** Shape of a sample with a 1 in front: (1, C, H, W), of the first field; 0 where it has fewer dimensions.
+ * NULL: nothing happens. @since 0.1 */
 TN_API void tn_data_shape(const tn_data *data, int64_t shape[4]);
 /** Name as given, and the file of the images (`labels` 0) or labels (1); borrowed. @since 0.1 */
 TN_API const char *tn_data_name(const tn_data *data);
@@ -515,6 +571,11 @@ TN_API double tn_schedule_lr(const tn_trainer_options *options, int64_t step);
 
 /* ---- a whole training ---- */
 
+typedef struct tn_metric {
+    const char *name;                                      /* for the log and tn_train_info */
+    tn_x (*function)(const tn_x *out, const tn_x *labels); /* as a loss; NULL: none */
+} tn_metric;
+
 /*
  * What is 0 or NULL here comes from the app's options train.* (tn_app_options.settings, files, environment),
  * so a command line only has to put its switches into the settings. A number below 0 means none: .momentum =
@@ -552,6 +613,13 @@ typedef struct tn_train_options {
     double min_delta;       /* … by more than this, or the training is done. Below 0: by anything */
     const char *on_nan; /* stop: a loss or weight that is not finite is an error and nothing is written any
                            more; ignore */
+    tn_data *train_data, *valid_data; /* opened ones, instead of `data` and `valid` */
+    /* Of the net's outputs and the fields that are its labels: one number per sample, (N). NULL: softmax
+     * cross-entropy of the first output and the first label. */
+    tn_x (*loss)(const tn_x *out, const tn_x *labels);
+    const char *labels[8]; /* fields of the data; none: "label", or else the second field */
+    tn_metric metrics[7];  /* means of them are told, no gradient goes through them */
+    FILE *log;             /* takes a line for each epoch; NULL: none */
 } tn_train_options;
 
 /* Kinds of events. */
@@ -587,6 +655,9 @@ typedef struct tn_train_info {
         waited;        /* epoch of best_value, from 1, 0: none; epochs since early_stop saw a better value */
     double best_value; /* of what early_stop watches; accuracy if it watches nothing */
     const char *best;  /* file with the weights of best_epoch, borrowed; NULL: none */
+    int64_t metric_count;
+    const char *metric_names[7];         /* borrowed */
+    double metrics[7], valid_metrics[7]; /* as loss and valid_loss */
 } tn_train_info;
 
 /** Builds or takes the net, opens the data, makes the trainer, reads the checkpoint if asked. Owned by the
@@ -600,6 +671,12 @@ TN_API tn_train *tn_train_open_(tn_app *app, const tn_train_options *options);
  * @since 0.1
  */
 TN_API int tn_train_run(tn_train *train);
+/**
+ * tn_train_open() of `net` and `data`, and tn_train_run(): tn_fit(net, data, .loss = f, .epochs = 5).
+ * @return as tn_train_run()
+ * @since 0.1
+ */
+TN_API int tn_fit_(tn_net *net, tn_data *data, const tn_train_options *options);
 /** Asks tn_train_run() to stop after the running step; one that has not begun makes none.
  * @threads any; also from a signal handler @since 0.1 */
 TN_API void tn_train_stop(tn_train *train);
@@ -640,6 +717,8 @@ TN_API tn_trainer *tn_train_trainer(tn_train *train);
 #define tn_net_avgpool2d(...) TN_NN_CALL_(tn_net_avgpool2d_, tn_pool2d_options, __VA_ARGS__)
 #define tn_net_globalavgpool2d(...) TN_NN_CALL_(tn_net_globalavgpool2d_, tn_net_options, __VA_ARGS__)
 #define tn_net_batchnorm(...) TN_NN_CALL_(tn_net_batchnorm_, tn_batchnorm_options, __VA_ARGS__)
+#define tn_net_layernorm(...) TN_NN_CALL_(tn_net_layernorm_, tn_layernorm_options, __VA_ARGS__)
+#define tn_net_embedding(...) TN_NN_CALL_(tn_net_embedding_, tn_embedding_options, __VA_ARGS__)
 #define tn_net_dropout(...) TN_NN_CALL_(tn_net_dropout_, tn_dropout_options, __VA_ARGS__)
 #define tn_net_flatten(...) TN_NN_CALL_(tn_net_flatten_, tn_net_options, __VA_ARGS__)
 #define tn_net_activation(...) TN_NN_CALL_(tn_net_activation_, tn_activation_options, __VA_ARGS__)
@@ -648,6 +727,11 @@ TN_API tn_trainer *tn_train_trainer(tn_train *train);
 #define tn_net_hybridize(...) TN_NN_CALL_(tn_net_hybridize_, tn_hybridize_options, __VA_ARGS__)
 #define tn_trainer_new(...) TN_NN_CALL_(tn_trainer_new_, tn_trainer_options, __VA_ARGS__)
 #define tn_train_open(...) TN_NN_CALL_(tn_train_open_, tn_train_options, __VA_ARGS__)
+#define tn_data_arrays(...) TN_NN_CALL_(tn_data_arrays_, tn_arrays_options, __VA_ARGS__)
+/* tn_fit(net, data, .epochs = 5) */
+#define tn_fit(...) TN_NN_FIT_(__VA_ARGS__, )
+#define TN_NN_FIT_(net, data, ...)                                                                           \
+    tn_fit_(net, data, &(const tn_train_options){TN_NN_HERE_(tn_train_options), __VA_ARGS__})
 /* tn_data_open(app, "digits:train", .batch = 64) */
 #define tn_data_open(...) TN_NN_DATA_(__VA_ARGS__, )
 #define TN_NN_DATA_(app, name, ...)                                                                          \
@@ -657,5 +741,7 @@ TN_API tn_trainer *tn_train_trainer(tn_train *train);
 #ifdef __cplusplus
 }
 #endif
+
+#include "nn_values.h"
 
 #endif

@@ -19,7 +19,7 @@ static const tn_op scale_shift = {
     .doc = "scale * data + shift, element by element.",
     .attrs = attrs,
     .flags = TN_OP_POINTWISE,
-    .dtype = tn_infer_floats,
+    .types = "T:float",
     .shapes = "data:(S..) -> output:data",
     .gradients = "once: dy -> data",
 };

@@ -67,9 +67,21 @@ static const tn_op swish_backward = {
     .body = PLANTED == STEEP_ALWAYS ? "dy * sigmoid(beta * x) * (1 + x * (1 - sigmoid(beta * x)))"
                                     : "dy * sigmoid(beta * x) * (1 + beta * x * (1 - sigmoid(beta * x)))",
 };
-static const tn_op *const ops[] = {&swish, &swish_backward, NULL};
+/* The same with text for all of it. */
+static const tn_op gate = {
+    .struct_size = (uint32_t)TN_END(tn_op, body),
+    .version = 1,
+    .name = "kind_gate",
+    .doc = "x sigmoid(x).",
+    .flags = TN_OP_POINTWISE,
+    .types = "T:float",
+    .shapes = "x:(S..) -> y:x",
+    .gradients = "composed: s = sigmoid(x) ; x = dy*(y*(s*-1+1)+s)",
+    .body = "x * sigmoid(x)",
+};
+static const tn_op *const ops[] = {&swish, &swish_backward, &gate, NULL};
 static const tn_op_table op_table = {.head = TN_CAPABILITY(tn_op_table, ops, TN_KIND_OPS, NAME), .ops = ops};
 static const tn_capability *const capabilities[] = {&op_table.head, NULL};
 
 TN_PLUGIN_DEFINE(NAME, "1.0.0", "Acme", "Apache-2.0", "an operator with a body and no kernel", "",
-                 "op:kind_swish", NULL, NULL, NULL, capabilities);
+                 "op:kind_swish op:kind_gate", NULL, NULL, NULL, capabilities);

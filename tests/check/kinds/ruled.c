@@ -17,6 +17,7 @@ enum {
     OTHER_SHAPE_OUT, /* the kernel writes a gradient of gamma as large as the data */
     GAMMA_FORGOTTEN, /* the gradient rule gives none of gamma */
     OTHER_GRADIENT,  /* that of the operator which exp serves is its own, and wrong */
+    NO_BACKWARD,     /* no kernel serves _backward_kind_channels */
 };
 
 static const tn_op channels = {
@@ -115,7 +116,7 @@ static const char *const types[] = {"*:f32,f64", NULL};
 static const tn_kernel forward = TN_KERNEL("kind_channels", "cpu", types, tn_prepare_tiles, run);
 static const tn_kernel backward =
     TN_KERNEL("_backward_kind_channels", "cpu", types, tn_prepare_tiles, run_backward);
-static const tn_kernel_table kernels = TN_KERNELS("cpu", &forward, &backward);
+static const tn_kernel_table kernels = TN_KERNELS("cpu", &forward, PLANTED == NO_BACKWARD ? NULL : &backward);
 
 static const tn_capability *const tables[] = {&ops.head, &kernels.head, NULL};
 

@@ -94,8 +94,17 @@ static inline uint64_t tn_cost_times(uint64_t a, uint64_t b)
     return a == TN_COST_UNKNOWN || b > (TN_COST_UNKNOWN - 1) / a ? TN_COST_UNKNOWN : a * b;
 }
 
-/* ---- gradients ------------------------------------------------------------------------------------------
- */
+/* ---- views --------------------------------------------------------------------------------------------- */
+
+/** Where the elements of an output lie within input 0; all counts in elements. */
+typedef struct tn_view {
+    uint32_t struct_size, output; /* which output is asked for */
+    const int64_t *in_stride;     /* of input 0, per dimension */
+    int64_t offset;               /* result: of the first element, from that of input 0 */
+    int64_t stride[TN_NDIM_MAX];  /* result: per dimension of the output; 1 or more */
+} tn_view;
+
+/* ---- gradients ----------------------------------------------------------------------------------------- */
 
 /** One output of one node of a graph under construction; node NULL: no gradient arrives here. */
 typedef struct tn_edge {
@@ -256,18 +265,31 @@ struct tn_op {
     const char *types;
     /* Of a pointwise operator: what it computes for one element, as text over its inputs and attributes:
      * "x / (1 + exp(-beta * x))". Programs fuse it with what stands around it; it needs no kernel.
+     *
      *     expression = sum [ ("<" | ">" | "<=" | ">=" | "==" | "!=") sum ]        1 or 0
      *     sum        = product { ("+" | "-") product }
      *     product    = factor { ("*" | "/") factor }
-     *     factor     = "-" factor | number | "(" expression ")" | input | attribute | name "(" expression, …
-     * ")" An attribute is a number, a name is a pointwise operator of one input or of TN_BODY_FUNCTIONS.
-     * Inputs and the output have one data type and shape; each operation rounds to that type. A kernel of the
+     *     factor     = "-" factor | number | input | attribute | "(" expression ")"
+     *                | name "(" expression { "," expression } ")"
+     *
+     * An attribute is a number, a name is a pointwise operator of one input or of TN_BODY_FUNCTIONS. Inputs
+     * and the output have one data type and shape; each operation rounds to that type. A kernel of the
      * operator's own, where there is one, is preferred, and then it is not fused. */
     const char *body;
     /* Not 0: `mutates` speaks of the first `mutates_period` inputs (64 at most) and repeats for all that
      * follow, but for the last `mutates_tail` ones: of operators that update any number of parameters at
      * once. */
     uint32_t mutates_period, mutates_tail;
+    /* Of an operator whose outputs show elements of input 0, in its data type (slice, transpose, split):
+     * where they lie. All shapes of `i` are known, and `attrs` hold the values of this node. A program leaves
+     * the kernel out where everybody who reads the outputs can read them there; calls of the operator alone
+     * are copies. TN_E_UNSUPPORTED: this case is for the kernel. A view beyond its input, or with a stride
+     * below 1 along a dimension of several elements, fails the program (TN_E_ARG). Must be pure. */
+    tn_status (*view)(const tn_infer *i, tn_view *view);
+    /* Bit i: of what stands at `inputs[i]`, all repetitions of it, kernels read shape and data type alone.
+     * Its bytes may be gone by then: `data` points to nothing. `~` in a gradient rule with an arrow says so
+     * of the backward operator's inputs. */
+    uint64_t shapes_only;
 };
 
 /** 1: an operator with `in_count` inputs changes input `index`. */
@@ -309,6 +331,16 @@ static inline int32_t tn_op_argument(const char *const *names, uint32_t count, u
         return (int32_t)(first + group + tail - (count - index));
     *number = (index - first) / group;
     return (int32_t)(first + (index - first) % group);
+}
+
+/** 1: of input `index` of an operator with `in_count` inputs nothing but shape and data type is read. */
+static inline int32_t tn_op_shape_only(const tn_op *op, uint32_t in_count, uint32_t index)
+{
+    const int known = op->struct_size >= TN_END(tn_op, shapes_only) && op->shapes_only;
+    uint32_t number;
+    const int32_t at = known ? tn_op_argument(op->inputs, in_count, index, &number) : -1;
+
+    return at >= 0 && at < 64 && op->shapes_only >> at & 1u;
 }
 
 typedef struct tn_op_table {

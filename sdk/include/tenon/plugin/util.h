@@ -156,7 +156,8 @@ static inline tn_status tn_infer_same_dtype(tn_infer *i, uint32_t allowed)
     return TN_OK;
 }
 
-/** The same for floating point types: what `dtype` of a definition says mostly. @since 0.1 */
+/** The same for floating point types, as a function; the text `types = "T:float"` says it, too, and its
+ * errors name the type. @since 0.1 */
 static inline tn_status tn_infer_floats(tn_infer *i)
 {
     return tn_infer_same_dtype(i, TN_DTYPE_BIT(TN_F16) | TN_DTYPE_BIT(TN_BF16) | TN_DTYPE_BIT(TN_F32) |
@@ -328,6 +329,69 @@ static inline void tn_tile_store(const tn_exec *x, uint32_t out, int64_t at, int
             ((uint16_t *)t->data)[at + i] = tn_bf16_store(tile[i]);
 }
 
+/** Element `at` of a dense tensor of f16, bf16, f32 or f64. @since 0.1 */
+static inline double tn_float_get(const tn_tensor *t, int64_t at)
+{
+    switch (t->dtype) {
+    case TN_F64:
+        return ((const double *)t->data)[at];
+    case TN_F32:
+        return (double)((const float *)t->data)[at];
+    case TN_F16:
+        return tn_f16_load(((const uint16_t *)t->data)[at]);
+    default:
+        return tn_bf16_load(((const uint16_t *)t->data)[at]);
+    }
+}
+
+/** Stores one, rounded once. Whether the output is wanted is the caller's to ask: tn_exec_mode. @since 0.1 */
+static inline void tn_float_set(const tn_tensor *t, int64_t at, double value)
+{
+    switch (t->dtype) {
+    case TN_F64:
+        ((double *)t->data)[at] = value;
+        break;
+    case TN_F32:
+        ((float *)t->data)[at] = (float)value;
+        break;
+    case TN_F16:
+        ((uint16_t *)t->data)[at] = tn_f16_store(value);
+        break;
+    default:
+        ((uint16_t *)t->data)[at] = tn_bf16_store(value);
+    }
+}
+
+/** A dense tensor as rows along one axis: `count` rows of `size` elements, `step` elements apart.
+ *
+ *     const tn_rows rows = tn_rows_along(x->in[0], axis);
+ *
+ *     for (int64_t row = 0; row < rows.count; row++)
+ *         for (int64_t k = 0, at = tn_rows_first(&rows, row); k < rows.size; k++, at += rows.step)
+ *             sum += tn_float_get(x->in[0], at);
+ */
+typedef struct tn_rows {
+    int64_t count, size, step;
+} tn_rows;
+
+/** Negative axes count from the end; the axis is one that the tensor has. @since 0.1 */
+static inline tn_rows tn_rows_along(const tn_tensor *t, int64_t axis)
+{
+    tn_rows r = {1, 1, 1};
+
+    axis += axis < 0 ? t->ndim : 0;
+    for (int32_t d = 0; d < t->ndim; d++)
+        *(d < axis ? &r.count : d == axis ? &r.size : &r.step) *= t->shape[d];
+    r.count *= r.step;
+    return r;
+}
+
+/** The first element of row `row`. @since 0.1 */
+static inline int64_t tn_rows_first(const tn_rows *r, int64_t row)
+{
+    return row / r->step * r->size * r->step + row % r->step;
+}
+
 /** `prepare` of a kernel that goes by tiles on one thread and keeps nothing. @since 0.1 */
 static inline tn_status tn_prepare_tiles(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -346,11 +410,10 @@ static inline tn_status tn_prepare_pointwise(void *plugin, const tn_node *node, 
     return tn_prepare_tiles(plugin, node, plan, err);
 }
 
-/* ---- tables, as they mostly are --------------------------------------------------------------------------
- */
+/* ---- tables, as they mostly are ------------------------------------------------------------------------ */
 
-/** A kernel for one version of an operator: the same bits from run to run, called "OPERATOR.loop". @since 0.1
- */
+/** A kernel for one version of an operator: the same bits from run to run, called "OPERATOR.loop".
+ * @since 0.1 */
 #define TN_KERNEL_SINCE(version_, op_, device_, types_, prepare_, run_)                                      \
     {                                                                                                        \
         (uint32_t) TN_END(tn_kernel, release), 64, op_, op_ ".loop", device_, "", version_, version_,        \

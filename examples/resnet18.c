@@ -1,0 +1,44 @@
+/* ResNet-18 as a function over values, trained on handwritten digits of 8×8, evaluated, exported. Build it
+ * with
+ *     gcc resnet18.c $(pkg-config --cflags --libs tenon-nn)
+ * The number of epochs may stand on the command line. */
+#include <stdlib.h>
+#include <tenon/nn.h>
+
+static tn_x conv_bn(tn_x x, int64_t channels, int32_t k, int32_t stride)
+{
+    return tn_batchnorm(tn_conv2d(x, .channels = channels, .kernel = {k, k}, .stride = {stride, stride},
+                                  .pad = {k / 2, k / 2}, .no_bias = 1));
+}
+
+static tn_x unit(tn_x x, int64_t channels, int32_t stride)
+{
+    tn_x y = conv_bn(tn_relu(conv_bn(x, channels, 3, stride)), channels, 3, 1);
+    tn_x skip = stride == 1 && tn_dim(x, 1) == channels ? x : conv_bn(x, channels, 1, stride);
+
+    return tn_relu(tn_add(y, skip));
+}
+
+static tn_x resnet18(tn_x x)
+{
+    x = tn_relu(conv_bn(x, 64, 3, 2)); /* small images: 3×3 and no pool */
+    for (int32_t stage = 0; stage < 4; stage++) {
+        tn_scope_begin(x, "stage%d", stage + 1);
+        x = unit(unit(x, 64 << stage, stage ? 2 : 1), 64 << stage, 1);
+        tn_scope_end(x);
+    }
+    return tn_dense(tn_globalavgpool2d(x), .units = 10);
+}
+
+int main(int argc, char **argv)
+{
+    tn_app *app = tn_app_open(.name = "resnet18", .errors = stderr);
+    tn_net *net = tn_net_function(app, resnet18, .name = "resnet18");
+
+    tn_net_init(net, .with = "msraprelu", .seed = 1);
+    tn_fit(net, tn_data_open(app, "digits:train", .batch = 64, .shuffle = 1, .seed = 1),
+           .valid_data = tn_data_open(app, "digits:test", .batch = 256),
+           .epochs = argc > 1 ? atoi(argv[1]) : 4, .lr = 0.05, .momentum = 0.9, .log = stdout);
+    tn_net_export(net, "resnet18"); /* resnet18-symbol.json and resnet18-0000.params, for MXNet too */
+    return tn_app_close(app);
+}

@@ -1,0 +1,263 @@
+/**
+ * Nets as C functions over values.
+ *
+ *     static tn_x net(tn_x x)
+ *     {
+ *         tn_x y = tn_relu(tn_batchnorm(tn_conv2d(x, .channels = 64, .kernel = {3, 3}, .pad = {1, 1})));
+ *         return tn_dense(tn_add(x, y), .units = 10);
+ *     }
+ *
+ * A function runs on arrays, or, once the net is hybridized, exported or asked for shapes, on symbols: it is
+ * traced once for each combination of input shapes, and the compiled program answers from then on. Both run
+ * the same operators in the same order, so the numbers are the same. A function must therefore depend on
+ * nothing but its values' sizes and the net's .arg.
+ *
+ * Parameters are found by path: open scopes, then the layer's .name, or kind and number within the scope
+ * ("stage1.conv0"). The first call makes them, later calls must ask for the same ones. A layer that is called
+ * conditionally needs a .name or a scope of its own; one name twice in a call is an error, unless both calls
+ * say .share = 1.
+ *
+ * C leaves open in which order the arguments of a call are evaluated, and compilers differ. So at most one
+ * argument of a call may call layers without names: put the others into variables first. The calls of this
+ * header with several values find that out and fail; a function of the program with several values cannot.
+ *
+ * A NULL value gives NULL and no further error. Values end with the call of their net.
+ *
+ * Each macro notes the caller's file and line; the function behind it, with a `_` at the end, takes them at
+ * the end or in the options. C++ and foreign languages call that one.
+ *
+ * @threads the one that called the net
+ * @since 0.1
+ */
+#ifndef TENON_NN_VALUES_H
+#define TENON_NN_VALUES_H
+
+#include "nn.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- nets ---- */
+
+typedef struct tn_function_options {
+    TN_NN_HEAD;
+    const char *name;       /* of the net: letters, digits, _ and -; NULL: "net" */
+    void *arg;              /* tn_arg() gives it */
+    const char *inputs[8];  /* their names, as fields of data; none: one, "data" */
+    const char *outputs[8]; /* none: one */
+} tn_function_options;
+
+/** A net of one input and one output. Owned by the app. @since 0.1 */
+TN_API tn_net *tn_net_function_(tn_app *app, tn_x (*function)(tn_x x), const tn_function_options *options);
+/**
+ * A net of several: in[] has a value per .inputs, out[] takes one per .outputs, 8 each at most.
+ * @since 0.1
+ */
+TN_API tn_net *tn_net_functions_(tn_app *app, void (*function)(const tn_x *in, tn_x *out),
+                                 const tn_function_options *options);
+/**
+ * Another net within a function, a chain or a function: its parameters join those of the caller, in front of
+ * their names that of the net. Called twice, it uses the same ones.
+ * @since 0.1
+ */
+TN_API tn_x tn_net_call_(tn_net *net, tn_x x, const char *file, int32_t line);
+TN_API void tn_net_call_all_(tn_net *net, const tn_x *in, tn_x *out, const char *file, int32_t line);
+
+/* ---- what a function may ask ---- */
+
+/** Size along an axis; below 0 from the last one. 0: failed. @since 0.1 */
+TN_API int64_t tn_dim_(tn_x x, int32_t axis, const char *file, int32_t line);
+/** Dimensions. @since 0.1 */
+TN_API int32_t tn_ndim_(tn_x x, const char *file, int32_t line);
+/** The .arg of the net whose function runs. @since 0.1 */
+TN_API void *tn_arg(tn_x x);
+/** Copies its numbers out, after waiting; an error where the function is traced. 1: done. @since 0.1 */
+TN_API int tn_read_(tn_x x, size_t count, float *out, const char *file, int32_t line);
+/** Opens a scope: layers until its end are found under its name, which is formatted. @since 0.1 */
+TN_API void tn_scope_begin_(tn_x x, const char *file, int32_t line, const char *format, ...);
+/** Closes the scope opened last. @since 0.1 */
+TN_API void tn_scope_end_(tn_x x, const char *file, int32_t line);
+
+/* ---- layers: options as of chains ---- */
+
+/** Fully connected: y = activation(x w' + b). @since 0.1 */
+TN_API tn_x tn_dense_(tn_x x, const tn_dense_options *options);
+/** Two-dimensional convolution. @since 0.1 */
+TN_API tn_x tn_conv2d_(tn_x x, const tn_conv2d_options *options);
+/** Largest of each window. @since 0.1 */
+TN_API tn_x tn_maxpool2d_(tn_x x, const tn_pool2d_options *options);
+/** Mean of each window. @since 0.1 */
+TN_API tn_x tn_avgpool2d_(tn_x x, const tn_pool2d_options *options);
+/** Mean of each channel: (N, C, H, W) to (N, C, 1, 1). @since 0.1 */
+TN_API tn_x tn_globalavgpool2d_(tn_x x, const tn_net_options *options);
+/** Batch normalisation; its running statistics are parameters. @since 0.1 */
+TN_API tn_x tn_batchnorm_(tn_x x, const tn_batchnorm_options *options);
+/** Each sample normalised over an axis. @since 0.1 */
+TN_API tn_x tn_layernorm_(tn_x x, const tn_layernorm_options *options);
+/** A row of a table for each number: (N, …) to (N, …, units). @since 0.1 */
+TN_API tn_x tn_embedding_(tn_x x, const tn_embedding_options *options);
+/** Dropout: in training only. @since 0.1 */
+TN_API tn_x tn_dropout_(tn_x x, const tn_dropout_options *options);
+/** (N, …) to (N, width). @since 0.1 */
+TN_API tn_x tn_flatten_(tn_x x, const tn_net_options *options);
+/** An activation by name. @since 0.1 */
+TN_API tn_x tn_activation_(tn_x x, const tn_activation_options *options);
+/** x above 0, slope times x below. @since 0.1 */
+TN_API tn_x tn_leakyrelu_(tn_x x, const tn_leakyrelu_options *options);
+
+/* ---- operators ---- */
+
+/** Element by element. tn_stop() gives the same numbers, but no gradient goes back. @since 0.1 */
+TN_API tn_x tn_relu_(tn_x x, const char *file, int32_t line);
+TN_API tn_x tn_sigmoid_(tn_x x, const char *file, int32_t line);
+TN_API tn_x tn_tanh_(tn_x x, const char *file, int32_t line);
+TN_API tn_x tn_exp_(tn_x x, const char *file, int32_t line);
+TN_API tn_x tn_log_(tn_x x, const char *file, int32_t line);
+TN_API tn_x tn_abs_(tn_x x, const char *file, int32_t line);
+TN_API tn_x tn_square_(tn_x x, const char *file, int32_t line);
+TN_API tn_x tn_sqrt_(tn_x x, const char *file, int32_t line);
+TN_API tn_x tn_stop_(tn_x x, const char *file, int32_t line);
+/** Along the last axis. @since 0.1 */
+TN_API tn_x tn_softmax_(tn_x x, const char *file, int32_t line);
+TN_API tn_x tn_log_softmax_(tn_x x, const char *file, int32_t line);
+/** Of equal shapes, or of shapes that stretch to each other. @since 0.1 */
+TN_API tn_x tn_add_(tn_x a, tn_x b, const char *file, int32_t line);
+TN_API tn_x tn_sub_(tn_x a, tn_x b, const char *file, int32_t line);
+TN_API tn_x tn_mul_(tn_x a, tn_x b, const char *file, int32_t line);
+TN_API tn_x tn_div_(tn_x a, tn_x b, const char *file, int32_t line);
+/** Times a number; plus a number. @since 0.1 */
+TN_API tn_x tn_scale_(tn_x x, double by, const char *file, int32_t line);
+TN_API tn_x tn_shift_(tn_x x, double by, const char *file, int32_t line);
+/** Another shape of 1 to 8 dimensions; 0: as it is in this place, -1: what is left. @since 0.1 */
+TN_API tn_x tn_reshape_(tn_x x, size_t count, const int64_t *shape, const char *file, int32_t line);
+/** Axes in another order. @since 0.1 */
+TN_API tn_x tn_transpose_(tn_x x, size_t count, const int64_t *axes, const char *file, int32_t line);
+/** 1 to 64 values behind each other along an axis. @since 0.1 */
+TN_API tn_x tn_concat_(int32_t axis, size_t count, const tn_x *values, const char *file, int32_t line);
+/** `count` equal parts along an axis, 1 to 64, into out[]; the first one is returned, too. @since 0.1 */
+TN_API tn_x tn_split_(tn_x x, size_t count, int32_t axis, tn_x *out, const char *file, int32_t line);
+
+typedef struct tn_slice_options {
+    TN_NN_HEAD;
+    int32_t axis;
+    int32_t reserved;
+    int64_t begin, end; /* below 0: from the end; end 0: to the end */
+} tn_slice_options;
+
+/** A part along one axis. @since 0.1 */
+TN_API tn_x tn_slice_(tn_x x, const tn_slice_options *options);
+
+typedef struct tn_op_options {
+    TN_NN_HEAD;
+    const char *name;      /* NULL: the operator's with a number */
+    const char *attrs[24]; /* pairs of name and text: {"k", "3", "ret_typ", "mask"} */
+    tn_x with[8];          /* further inputs */
+    tn_x *out;             /* takes out_count outputs; NULL: the first one is returned alone */
+    int32_t out_count;
+} tn_op_options;
+
+/** Any operator, by name. @since 0.1 */
+TN_API tn_x tn_op_(tn_x x, const char *op, const tn_op_options *options);
+
+/** First state of a recurrent cell: zeros (N, units) for the N samples of x. @since 0.1 */
+TN_API tn_x tn_state_(tn_x x, int64_t units, const char *file, int32_t line);
+
+/* ---- losses and metrics: one number per sample, (N) ---- */
+
+/** Mean over all axes but the first. @since 0.1 */
+TN_API tn_x tn_mean_(tn_x x, const char *file, int32_t line);
+/** Softmax cross-entropy of scores (N, classes) and class numbers (N). @since 0.1 */
+TN_API tn_x tn_softmax_ce_(tn_x x, tn_x labels, const char *file, int32_t line);
+/** Cross-entropy of sigmoid(x) and labels from 0 to 1, of as many elements. @since 0.1 */
+TN_API tn_x tn_sigmoid_ce_(tn_x x, tn_x labels, const char *file, int32_t line);
+/** Half the mean of the squared differences; mean of the absolute ones. @since 0.1 */
+TN_API tn_x tn_l2_(tn_x x, tn_x labels, const char *file, int32_t line);
+TN_API tn_x tn_l1_(tn_x x, tn_x labels, const char *file, int32_t line);
+/** 1 where the largest score is that of the class, else 0. @since 0.1 */
+TN_API tn_x tn_accuracy_(tn_x x, tn_x labels, const char *file, int32_t line);
+
+/** Arguments of a call with several values are evaluated from here on: the macros call it. @since 0.1 */
+TN_API void tn_arguments_(const char *file, int32_t line);
+
+/* ---- the macros ---- */
+
+#ifndef __cplusplus
+#define tn_net_function(...) TN_NN_NET_(tn_net_function_, __VA_ARGS__, )
+#define tn_net_functions(...) TN_NN_NET_(tn_net_functions_, __VA_ARGS__, )
+#define TN_NN_NET_(call, app, function, ...)                                                                 \
+    call(app, function, &(const tn_function_options){TN_NN_HERE_(tn_function_options), __VA_ARGS__})
+#define tn_net_call(net, x) tn_net_call_(net, x, __FILE__, __LINE__)
+#define tn_net_call_all(net, in, out) tn_net_call_all_(net, in, out, __FILE__, __LINE__)
+
+#define tn_dim(x, axis) tn_dim_(x, axis, __FILE__, __LINE__)
+#define tn_ndim(x) tn_ndim_(x, __FILE__, __LINE__)
+#define tn_read(x, count, out) tn_read_(x, count, out, __FILE__, __LINE__)
+#define tn_scope_begin(x, ...) tn_scope_begin_(x, __FILE__, __LINE__, __VA_ARGS__)
+#define tn_scope_end(x) tn_scope_end_(x, __FILE__, __LINE__)
+
+#define tn_dense(...) TN_NN_CALL_(tn_dense_, tn_dense_options, __VA_ARGS__)
+#define tn_conv2d(...) TN_NN_CALL_(tn_conv2d_, tn_conv2d_options, __VA_ARGS__)
+#define tn_maxpool2d(...) TN_NN_CALL_(tn_maxpool2d_, tn_pool2d_options, __VA_ARGS__)
+#define tn_avgpool2d(...) TN_NN_CALL_(tn_avgpool2d_, tn_pool2d_options, __VA_ARGS__)
+#define tn_globalavgpool2d(...) TN_NN_CALL_(tn_globalavgpool2d_, tn_net_options, __VA_ARGS__)
+#define tn_batchnorm(...) TN_NN_CALL_(tn_batchnorm_, tn_batchnorm_options, __VA_ARGS__)
+#define tn_layernorm(...) TN_NN_CALL_(tn_layernorm_, tn_layernorm_options, __VA_ARGS__)
+#define tn_embedding(...) TN_NN_CALL_(tn_embedding_, tn_embedding_options, __VA_ARGS__)
+#define tn_dropout(...) TN_NN_CALL_(tn_dropout_, tn_dropout_options, __VA_ARGS__)
+#define tn_flatten(...) TN_NN_CALL_(tn_flatten_, tn_net_options, __VA_ARGS__)
+#define tn_activation(...) TN_NN_CALL_(tn_activation_, tn_activation_options, __VA_ARGS__)
+#define tn_leakyrelu(...) TN_NN_CALL_(tn_leakyrelu_, tn_leakyrelu_options, __VA_ARGS__)
+
+#define tn_relu(x) tn_relu_(x, __FILE__, __LINE__)
+#define tn_sigmoid(x) tn_sigmoid_(x, __FILE__, __LINE__)
+#define tn_tanh(x) tn_tanh_(x, __FILE__, __LINE__)
+#define tn_exp(x) tn_exp_(x, __FILE__, __LINE__)
+#define tn_log(x) tn_log_(x, __FILE__, __LINE__)
+#define tn_abs(x) tn_abs_(x, __FILE__, __LINE__)
+#define tn_square(x) tn_square_(x, __FILE__, __LINE__)
+#define tn_sqrt(x) tn_sqrt_(x, __FILE__, __LINE__)
+#define tn_stop(x) tn_stop_(x, __FILE__, __LINE__)
+#define tn_softmax(x) tn_softmax_(x, __FILE__, __LINE__)
+#define tn_log_softmax(x) tn_log_softmax_(x, __FILE__, __LINE__)
+#define tn_scale(x, by) tn_scale_(x, by, __FILE__, __LINE__)
+#define tn_shift(x, by) tn_shift_(x, by, __FILE__, __LINE__)
+#define tn_state(x, units) tn_state_(x, units, __FILE__, __LINE__)
+#define tn_mean(x) tn_mean_(x, __FILE__, __LINE__)
+
+/* tn_reshape(x, 0, -1) */
+#define tn_reshape(x, ...) tn_reshape_(x, TN_NN_LIST_(int64_t, __VA_ARGS__), __FILE__, __LINE__)
+#define tn_transpose(x, ...) tn_transpose_(x, TN_NN_LIST_(int64_t, __VA_ARGS__), __FILE__, __LINE__)
+#define tn_slice(...) TN_NN_CALL_(tn_slice_, tn_slice_options, __VA_ARGS__)
+#define tn_split(x, count, axis, out) tn_split_(x, count, axis, out, __FILE__, __LINE__)
+#define TN_NN_LIST_(type, ...)                                                                               \
+    sizeof((const type[]){__VA_ARGS__}) / sizeof(type), (const type[])                                       \
+    {                                                                                                        \
+        __VA_ARGS__                                                                                          \
+    }
+
+#define TN_NN_TWO_(call, a, b) (tn_arguments_(__FILE__, __LINE__), call(a, b, __FILE__, __LINE__))
+#define tn_add(a, b) TN_NN_TWO_(tn_add_, a, b)
+#define tn_sub(a, b) TN_NN_TWO_(tn_sub_, a, b)
+#define tn_mul(a, b) TN_NN_TWO_(tn_mul_, a, b)
+#define tn_div(a, b) TN_NN_TWO_(tn_div_, a, b)
+#define tn_softmax_ce(x, labels) TN_NN_TWO_(tn_softmax_ce_, x, labels)
+#define tn_sigmoid_ce(x, labels) TN_NN_TWO_(tn_sigmoid_ce_, x, labels)
+#define tn_l2(x, labels) TN_NN_TWO_(tn_l2_, x, labels)
+#define tn_l1(x, labels) TN_NN_TWO_(tn_l1_, x, labels)
+#define tn_accuracy(x, labels) TN_NN_TWO_(tn_accuracy_, x, labels)
+/* tn_concat(1, a, b, c) */
+#define tn_concat(axis, ...)                                                                                 \
+    (tn_arguments_(__FILE__, __LINE__), tn_concat_(axis, TN_NN_LIST_(tn_x, __VA_ARGS__), __FILE__, __LINE__))
+/* tn_op(x, "topk", .attrs = {"k", "3"}) */
+#define tn_op(...) TN_NN_OP_(__VA_ARGS__, )
+#define TN_NN_OP_(x, op, ...)                                                                                \
+    (tn_arguments_(__FILE__, __LINE__),                                                                      \
+     tn_op_(x, op, &(const tn_op_options){TN_NN_HERE_(tn_op_options), __VA_ARGS__}))
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

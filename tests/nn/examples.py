@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""usage: examples.py ROOT BUILD COMPILER NAME
+
+Trains an example on the digits and looks at what it is worth: the last line's figures within the bounds below; the same
+bits hybridized and call by call; the same names in its files when another compiler than COMPILER has built it; the same
+outputs in MXNet, where that is installed. TENON_SHORT=1: one epoch, without bounds and without another compiler.
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+LINES_MAX = 70
+# Bounds of the last epoch's validation; files and shapes of their inputs.
+EXAMPLES = {
+    "resnet18": ({"accuracy": (0.85, 1)}, {"resnet18": {"data": "3,1,8,8"}}),
+    "two_inputs": ({"right": (0.92, 1)}, {"two_inputs": {"upper": "3,1,4,8", "lower": "3,1,4,8"}}),
+    "two_heads": ({"digit": (0.92, 1), "odd": (0.92, 1)}, {"two_heads": {"data": "3,1,8,8"}}),
+    "recurrent": ({"accuracy": (0.92, 1)}, {"recurrent": {"data": "3,1,8,8"}}),
+    "autoencoder": ({"l1": (0, 0.1)}, {"autoencoder": {"data": "3,1,8,8"}, "encoder": {"data": "3,1,8,8"}}),
+}
+# Passes that keep within bounds, but not to the bit, are left out.
+EXACT = {"TENON_RUN_DETERMINISTIC": "threads", "TENON_COMPILE_PASSES_OFF": "fold,fuse,layout"}
+
+
+def run(program, folder, epochs, **settings):
+    os.makedirs(folder)
+    done = subprocess.run([program] + epochs, cwd=folder, env=dict(os.environ, **EXACT, **settings), text=True,
+                          stdout=subprocess.PIPE)
+    if done.returncode:
+        sys.exit("%s ended with %d" % (program, done.returncode))
+    return done.stdout
+
+
+def graph_of(path):
+    """The graph but for the order of its making, in which compilers differ where C leaves an order open."""
+    with open(path, encoding="utf-8") as source:
+        graph = json.load(source)
+    for node in graph["nodes"]:
+        node.get("attrs", {}).pop("__creation_index__", None)
+    return graph
+
+
+def bytes_of(path):
+    with open(path, "rb") as source:
+        return source.read()
+
+
+def files_same(a, b, ending, content):
+    names = sorted(name for name in os.listdir(a) if name.endswith(ending))
+    if not names or names != sorted(name for name in os.listdir(b) if name.endswith(ending)):
+        sys.exit("not the same files in %s and %s" % (a, b))
+    for name in names:
+        if content(os.path.join(a, name)) != content(os.path.join(b, name)):
+            sys.exit("%s differs: %s, %s" % (name, a, b))
+
+
+def figures_check(text, bounds):
+    last = text.strip().splitlines()[-1].split("valid:")[1]
+    figures = {name: float(value) for name, value in re.findall(r"(\w+) ([\d.]+)", last)}
+    for name, (least, most) in bounds.items():
+        if not least <= figures[name] <= most:
+            sys.exit("%s is %g, %g to %g is expected: %s" % (name, figures[name], least, most, last))
+
+
+def other_compiler(root, build, compiler, name, folder):
+    """The example built by another compiler gives its files the same names."""
+    other = "gcc" if "clang" in os.path.basename(compiler) else "clang"
+    if not shutil.which(other):
+        print("another compiler: skipped, %s is not installed" % other)
+        return
+    program = os.path.join(folder, name)
+    subprocess.run([other, "-std=c11", "-Wall", "-Wextra", "-Werror", os.path.join(root, "examples", name + ".c"), "-o",
+                    program, "-I" + os.path.join(root, "sdk/include"), "-L" + os.path.join(build, "lib"),
+                    "-Wl,-rpath," + os.path.join(build, "lib"), "-ltenon-nn", "-ltenon", "-lm"], check=True)
+    run(program, program + "-files", ["1"])
+    files_same(os.path.join(folder, "hybrid"), program + "-files", ".json", graph_of)
+    print("built by %s: equal names" % other)
+
+
+def mxnet_check(root, build, folder, nets):
+    home = os.environ.get("HOME", "")
+    python = os.path.join(os.environ.get("TENON_ORACLE") or os.path.join(home, ".cache/tenon-oracle"), "mxnet/bin/python")
+    if not os.path.exists(python):
+        print("MXNet: skipped, %s is not there (tests/oracle/setup mxnet makes it)" % python)
+        return
+    for net, inputs in nets.items():
+        prefix, record = os.path.join(folder, net), os.path.join(folder, net + "-record.params")
+        words = [word for pair in inputs.items() for word in pair]
+        subprocess.run([os.path.join(build, "tests/oracle/net_run"), prefix, record] + words, check=True)
+        subprocess.run([python, os.path.join(root, "tests/oracle/nets.py"), prefix, record], check=True)
+
+
+def main():
+    root, build, compiler, name = sys.argv[1:]
+    bounds, nets = EXAMPLES[name]
+    program = os.path.join(build, "examples", name)
+    short = os.environ.get("TENON_SHORT") == "1"
+    with open(os.path.join(root, "examples", name + ".c"), encoding="utf-8") as source:
+        lines = len(source.readlines())
+    if lines > LINES_MAX:
+        sys.exit("%s.c has %d lines, at most %d are allowed" % (name, lines, LINES_MAX))
+    with tempfile.TemporaryDirectory() as folder:
+        hybrid, eager, whole = (os.path.join(folder, kind) for kind in ("hybrid", "eager", "whole"))
+        text = run(program, hybrid, ["1"], TENON_TRAIN_HYBRIDIZE="1")
+        if text != run(program, eager, ["1"], TENON_TRAIN_HYBRIDIZE="0"):
+            sys.exit("other figures call by call: %s" % text)
+        files_same(hybrid, eager, "", bytes_of)
+        print("hybridized and call by call: equal bits")
+        if short:
+            whole = hybrid
+        else:
+            text = run(program, whole, [])
+            print(text.strip().splitlines()[-1])
+            figures_check(text, bounds)
+            other_compiler(root, build, compiler, name, folder)
+        mxnet_check(root, build, whole, nets)
+
+
+main()
