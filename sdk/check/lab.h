@@ -16,7 +16,7 @@
 
 /* Memory of one problem: freed to a mark, all at once. */
 typedef struct chk_arena {
-    struct chk_arena_block *last;
+    struct chk_arena_block *last, *spare; /* spare: one that was given back; NULL: none */
 } chk_arena;
 typedef struct chk_mark {
     struct chk_arena_block *block;
@@ -31,8 +31,9 @@ void chk_arena_free(chk_arena *a);
 /* ---- together.c -------------------------------------------------------------------------------------- */
 
 /* Runs `run` for each argument on a thread of its own, all begun at one moment, and waits for their end. How
- * many threads could be started: if less than `count`, nothing ran. */
+ * many threads there are for it, 8 at most: if less than `count`, nothing ran. They wait for the next call. */
 uint32_t chk_together(uint32_t count, void (*run)(void *arg), void *const *args);
+void chk_together_end(void); /* until they ended */
 
 /* ---- lab.c ------------------------------------------------------------------------------------------- */
 
@@ -309,7 +310,7 @@ typedef struct chk_node {
     uint64_t *step, own_step;     /* of a draw; where the kernel's device reads it */
     int32_t inplace[CHK_ARGS_MAX];
     const tn_layout *in_layout[CHK_ARGS_MAX], *out_layout[CHK_ARGS_MAX];
-    chk_operand in[CHK_ARGS_MAX], out[CHK_ARGS_MAX];
+    chk_operand *in, *out; /* in the arena */
     chk_operands list;
     uint32_t out_count; /* with the mutated inputs */
     uint8_t modes[CHK_ARGS_MAX];
