@@ -95,8 +95,8 @@ static bool takes(const cli_command *command, uint8_t id)
     return false;
 }
 
-/* The option that `text` (with its dashes) names, and in `*value` what follows "="; OPT_NONE: unknown, said.
- */
+/* The option that `text` (with its dashes) names, and in `*value` what follows "=";
+ * OPT_NONE: unknown, said. */
 static uint8_t option_find(const cli_command *command, const char *text, const char **value)
 {
     const char *equals = strchr(text, '=');

@@ -56,7 +56,7 @@ typedef struct cli_option {
 
 extern const cli_option cli_options[OPT_COUNT];
 bool cli_option_may_stand_alone(const cli_option *o); /* its value may be left out */
-extern const uint8_t cli_common_options[]; /* of every command; ended by OPT_NONE */
+extern const uint8_t cli_common_options[];            /* of every command; ended by OPT_NONE */
 
 struct cli_args;
 
@@ -93,8 +93,8 @@ void cli_args_fini(cli_args *args);
 bool cli_args_setting(cli_args *args, const char *key, const char *value);
 /* The values of an option that was given several times, one by one; *cursor begins as 0. NULL: no more. */
 const char *cli_args_each(const cli_args *args, cli_option_id id, size_t *cursor);
-/* The name nearest to `text` by edit distance, or NULL if none is near. `next` gives name by name, then NULL.
- */
+/* The name nearest to `text` by edit distance, or NULL if none is near.
+ * `next` gives name by name, then NULL. */
 const char *cli_nearest(const char *text, const char *(*next)(const void *from, size_t index),
                         const void *from);
 

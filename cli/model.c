@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "model.h"
-#include "runs.h"
+#include "runs/runs.h"
 
 #define KNOWN_MAX 64   /* of --shape */
 #define UNKNOWN_MAX 20 /* inputs without a shape that are named one by one */
@@ -310,8 +310,7 @@ typedef struct shape_list {
 } shape_list;
 
 /* The only variable that is no parameter, label apart: what --shape without a name is for. NULL: there are
- * `*count`.
- */
+ * `*count`. */
 static char *only_input(const cli_model *m, size_t *count)
 {
     cli_roles roles = {NULL};

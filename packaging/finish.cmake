@@ -21,8 +21,10 @@ foreach(package IN LISTS CPACK_TN_PACKAGES)
         file(CHMOD_RECURSE ${root}/share/lintian FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ
              DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
     endif()
-    # Debian's list maps every build of OpenBLAS to libopenblas0, which brings the one with threads of its own.
-    file(WRITE ${top}/${package}/debian/shlibs.local "libopenblas 0 libopenblas0-openmp\n")
+    if(package STREQUAL "tenon-plugin-cpu-openblas")
+        # Debian's list maps every build of OpenBLAS to libopenblas0, which brings the one with threads of its own.
+        file(WRITE ${top}/${package}/debian/shlibs.local "libopenblas 0 libopenblas0-openmp\n")
+    endif()
     file(GLOB_RECURSE text ${root}/share/man/*.[1-9] ${doc}/changelog ${doc}/changelog.Debian)
     foreach(file IN LISTS text)
         execute_process(COMMAND gzip -9nf ${file} COMMAND_ERROR_IS_FATAL ANY)

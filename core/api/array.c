@@ -50,7 +50,7 @@ tn_status tn_array_from(tn_ctx *ctx, int32_t dtype, int32_t ndim, const int64_t 
     if (!data && tni_array_bytes(a))
         st = api_null(__func__, "data");
     else
-        st = tni_array_write(a, data ? data : "", tni_array_bytes(a));
+        st = tni_array_first_write(a, data ? data : "", tni_array_bytes(a));
     if (st)
         tni_array_release(a);
     else
@@ -77,7 +77,7 @@ static tn_status index_make(tn_ctx *ctx, tni_device *d, int64_t count, const int
 {
     const tn_status st = tni_array_create(ctx->space, d, TN_I64, 1, &count, "array", out);
 
-    return st ? st : tni_array_write(*out, from ? (const void *)from : "", tni_array_bytes(*out));
+    return st ? st : tni_array_first_write(*out, from ? (const void *)from : "", tni_array_bytes(*out));
 }
 
 /* Values and indices are in place: are the latter such as kernels trust? */

@@ -10,8 +10,8 @@
 
 #include "exec/exec.h"
 
-/* Attaches a gradient (zeros, or `grad`, retained) with TN_MODE_NONE, WRITE or ADD; takes `a` off the tape.
- */
+/* Attaches a gradient (zeros, or `grad`, retained) with TN_MODE_NONE, WRITE or ADD;
+ * takes `a` off the tape. */
 tn_status tni_grad_attach(tni_context *c, tni_array *a, uint32_t mode, tni_array *grad);
 void tni_grad_detach(tni_array *a);
 tni_array *tni_grad_get(const tni_array *a); /* borrowed; NULL: none attached */

@@ -10,8 +10,7 @@
 
 #include <string.h>
 
-/* ---- making one ------------------------------------------------------------------------------------------
- */
+/* ---- making one ---------------------------------------------------------------------------------------- */
 
 static void arrays_release(tni_array *const *arrays, uint32_t count)
 {
@@ -81,8 +80,7 @@ tn_status tni_function_backward_create(tni_context *c, const tni_tape_call *n, b
     return TN_OK;
 }
 
-/* ---- its end ---------------------------------------------------------------------------------------------
- */
+/* ---- its end ------------------------------------------------------------------------------------------- */
 
 /* The first failure counts. */
 static void failure_keep(tni_function_backward *b, tn_status st, const tn_err *err)
@@ -254,8 +252,7 @@ static tn_status end_push(tni_function_backward *b)
     return tni_engine_push(b->ctx->engine, &task);
 }
 
-/* ---- the program's part ----------------------------------------------------------------------------------
- */
+/* ---- the program's part -------------------------------------------------------------------------------- */
 
 static void storage_give_back(void *arg)
 {

@@ -227,8 +227,8 @@ const char *tni_file_name(const tni_file *f);
 #define TNI_KIND_CHECKPOINT "a checkpoint"
 #define TNI_KIND_BYTES 512u /* that are looked at */
 /* For a reader of `wanted` that does not understand how its file begins. TN_OK: the first bytes tell nothing;
- * else the error that says what the file is: TN_E_FORMAT, or TN_E_UNSUPPORTED for files of other libraries.
- */
+ * else the error that says what the file is: TN_E_FORMAT,
+ * or TN_E_UNSUPPORTED for files of other libraries. */
 tn_status tni_kind_check(const char *name, const char *wanted, const void *head, uint64_t bytes);
 tn_status tni_file_kind_check(tni_file *f, const char *wanted); /* reads on; for a file that is given up */
 tn_status tni_file_read_all(const char *path, uint64_t max_bytes, char **out,
@@ -338,8 +338,8 @@ tn_status tni_option_def_find(const char *key, const tni_option_def **out); /* T
 const char *const *tni_option_devices(void); /* NULL-ended: device types that options.list names */
 tn_status tni_option_parse(const tni_option_def *def, const char *key, const char *where, const char *text,
                            int64_t *integer, double *number); /* TN_E_ARG says what is expected */
-/* Checks what is set of [plugin.NAME] against the plugin's own rows (keys without prefix). TN_E_KEY, TN_E_ARG
- */
+/* Checks what is set of [plugin.NAME] against the plugin's own rows (keys without prefix).
+ * TN_E_KEY, TN_E_ARG */
 tn_status tni_options_check_plugin(tni_options *o, const char *plugin, const tni_option_def *rows,
                                    size_t count);
 

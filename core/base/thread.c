@@ -76,8 +76,8 @@ void tni_cond_fini(tni_cond *c)
     (void)c;
 }
 
-/* The sleeper counts itself, then takes the number of signals; who signals moves it, then looks for sleepers.
- */
+/* The sleeper counts itself, then takes the number of signals;
+ * who signals moves it, then looks for sleepers. */
 TN_NO_THREAD_CHECK bool tni_cond_wait_until(tni_cond *c, tni_mutex *m, uint64_t deadline_ns)
 {
     unsigned signals;

@@ -101,8 +101,8 @@ void tni_fork_end(bool child); /* the same, and the thread is outside of fork() 
 /* What any thread stored before is seen by us, and what we stored by any thread that goes on: a barrier that
  * common paths need not have. */
 void tni_everywhere(void);
-/* Sleeps while `*word` is `value`, until it is woken, or for nothing. False: the deadline passed (0: none).
- */
+/* Sleeps while `*word` is `value`, until it is woken, or for nothing.
+ * False: the deadline passed (0: none). */
 bool tni_word_wait(atomic_uint *word, unsigned value, uint64_t deadline_ns);
 void tni_word_wake(atomic_uint *word, int count);
 

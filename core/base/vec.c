@@ -1,5 +1,5 @@
-/* A growing array of fixed-size items. It doubles, within its maximum; a failed growth leaves it as it was.
- */
+/* A growing array of fixed-size items. It doubles, within its maximum;
+ * a failed growth leaves it as it was. */
 #include <string.h>
 
 #include "base/base.h"

@@ -117,8 +117,7 @@ void tni_device_set_forked(tni_device_set *s)
     atomic_store(&s->forked, true);
 }
 
-/* ---- opening ----------------------------------------------------------------------------------------------
- */
+/* ---- opening ------------------------------------------------------------------------------------------- */
 
 static tni_device *device_find(tni_device_set *s, const char *type, int32_t index)
 {

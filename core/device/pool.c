@@ -313,8 +313,7 @@ void tni_block_free(tni_block *b, tn_stream *stream)
     *b = (tni_block){.pool = NULL};
 }
 
-/* ---- numbers --------------------------------------------------------------------------------------------
- */
+/* ---- numbers ------------------------------------------------------------------------------------------- */
 
 void tni_pool_stats(tni_pool *p, tn_pool_stats *out)
 {

@@ -17,8 +17,7 @@ void tni_op_ready(tni_op *op)
         tni_signal(op);
 }
 
-/* ---- the end --------------------------------------------------------------------------------------------
- */
+/* ---- the end ------------------------------------------------------------------------------------------- */
 
 /* Between two events of the profiler, if it is on. */
 static tn_status op_body(tni_op *op, tni_run *run)
@@ -124,8 +123,7 @@ static tni_poison *poison_of_thread(tni_op *op, tn_status status)
     return p;
 }
 
-/* ---- before the run ---------------------------------------------------------------------------------------
- */
+/* ---- before the run ------------------------------------------------------------------------------------ */
 
 static void op_skip(engine_worker *w, tni_op *op, tni_poison *poison)
 {
@@ -150,8 +148,8 @@ static bool device_usable(engine_worker *w, tni_op *op)
     return false;
 }
 
-/* The rare things: cancelled, tokens, poison, streams. False: the operation was dealt with, or will be later.
- */
+/* The rare things: cancelled, tokens, poison, streams.
+ * False: the operation was dealt with, or will be later. */
 static bool op_prepare(engine_worker *w, tni_op *op, tn_status *skipped)
 {
     tni_engine *e = op->queue->engine;

@@ -120,8 +120,7 @@ cleanup:
     return st;
 }
 
-/* ---- shutdown ---------------------------------------------------------------------------------------------
- */
+/* ---- shutdown ------------------------------------------------------------------------------------------ */
 
 static void workers_join(tni_engine *e)
 {
@@ -177,8 +176,8 @@ void tni_engine_destroy(tni_engine *e)
         tni_spin_unlock(&e->push_lock);
         tni_progress(e); /* blocked pushers */
         tni_wait_idle(e, 0);
-        /* Waits on other threads are over, but not gone; so are notifications of what is complete by others.
-         */
+        /* Waits on other threads are over, but not gone;
+         * so are notifications of what is complete by others. */
         while (atomic_load(&e->inside) || atomic_load(&e->watching)) {
             tni_progress(e);
             if (e->type != ENGINE_THREADED)
@@ -300,8 +299,8 @@ void tni_engine_fork_unlock(tni_engine *e)
         locks_give(e);
 }
 
-/* No stream of the parent is a child's: none is used, waited for or destroyed, nor what plugins kept for it.
- */
+/* No stream of the parent is a child's: none is used, waited for or destroyed,
+ * nor what plugins kept for it. */
 static void streams_forget(tni_engine *e)
 {
     for (engine_queue *q = e->queues; q; q = q->next)

@@ -69,11 +69,9 @@ typedef struct tni_run { /* what a running operation is told */
     tn_status skipped; /* TNI_TASK_ALWAYS only: TN_E_CANCELLED.. status of a poisoned input, else TN_OK */
 } tni_run;
 
-#define TNI_TASK_ASYNC                                                                                       \
-    1u /* run may return TN_PENDING; tni_engine_complete follows exactly once, from any thread */
-#define TNI_TASK_ALWAYS                                                                                      \
-    2u                       /* runs even if an input is poisoned (frees, waits); does not spread the poison \
-                              */
+/* run may return TN_PENDING; tni_engine_complete follows exactly once, from any thread */
+#define TNI_TASK_ASYNC 1u
+#define TNI_TASK_ALWAYS 2u /* runs even if an input is poisoned (frees, waits); does not spread the poison */
 #define TNI_TASK_PARALLEL 8u /* uses an OpenMP region: never inline on the caller */
 #define TNI_TASK_CLEARS                                                                                      \
     16u /* overwrites its outputs whole: old poison of written variables does not stop it */
@@ -144,8 +142,8 @@ bool tni_engine_enter(tni_engine *e, tni_var *const *reads, uint32_t read_count,
 void tni_engine_leave(tni_engine *e, tni_var *const *reads, uint32_t read_count, tni_var *const *writes,
                       uint32_t write_count, tn_status status, const char *name);
 /* The same for bodies of at most about a microsecond: a quarter of the cost, but while one runs nothing else
- * is begun on any thread. The body may not push, wait, or call out; every variable stays alive until leave.
- */
+ * is begun on any thread. The body may not push, wait, or call out;
+ * every variable stays alive until leave. */
 bool tni_engine_enter_brief(tni_engine *e, tni_var *const *reads, uint32_t read_count, tni_var *const *writes,
                             uint32_t write_count);
 void tni_engine_leave_brief(tni_engine *e, tni_var *const *writes, uint32_t write_count, tn_status status,

@@ -439,8 +439,7 @@ static inline bool tni_submit_empty(tni_engine *e) /* sequentially consistent: p
     return atomic_load(&e->pushed) == atomic_load(&e->entered);
 }
 
-/* ---- var.c ------------------------------------------------------------------------------------------------
- */
+/* ---- var.c --------------------------------------------------------------------------------------------- */
 
 uint64_t tni_var_lock(tni_var *v);               /* returns the state without the lock bit */
 void tni_var_unlock(tni_var *v, uint64_t state); /* recomputes the flags of tokens and poison */
@@ -453,8 +452,8 @@ void tni_var_give(tni_op *op, uint32_t i, tni_poison *poison,
                   engine_token *token);                                       /* the write was counted */
 void tni_var_leave(tni_var *v, bool write, bool written, tni_poison *poison); /* after tni_var_try */
 
-/* The common cases of entering and giving free: nobody waits, there is nothing to note or to look closer at.
- */
+/* The common cases of entering and giving free: nobody waits,
+ * there is nothing to note or to look closer at. */
 static inline bool tni_var_enter_quick(tni_op *op, uint32_t i)
 {
     tni_var *v = op->vars[i];
@@ -550,8 +549,8 @@ void tni_worker_flush(engine_worker *w);
 void tni_op_ready(tni_op *op);
 void tni_op_dispatch(engine_worker *w, tni_op *op);
 void tni_op_finish(engine_worker *w, tni_op *op, tn_status status, tni_poison *poison); /* moves poison */
-/* One of the run and the tokens of `op` is over; the last one ends it: done, counted, recycled. Moves poison.
- */
+/* One of the run and the tokens of `op` is over; the last one ends it: done, counted, recycled.
+ * Moves poison. */
 void tni_op_let_go(engine_worker *w, tni_op *op, tn_status status, tni_poison *poison);
 void tni_op_pending_finish(engine_worker *w, tni_op *op);
 tn_status tni_op_run_inline(tni_engine *e, tni_op *op); /* granted, on the stack */
@@ -562,8 +561,8 @@ engine_token *tni_token_retain(engine_token *t);
 void tni_token_release(engine_token *t);
 bool tni_token_retired(engine_token *t);
 void tni_token_issue(engine_worker *w, tni_op *op);
-/* Gives one variable free behind what was issued so far; false: the stream failed and it is not given free.
- */
+/* Gives one variable free behind what was issued so far;
+ * false: the stream failed and it is not given free. */
 bool tni_token_issue_one(engine_worker *w, tni_op *op, uint32_t i);
 void tni_token_noted(engine_worker *w, engine_note *n);
 /* Asks to be told of the newest token, if there is one and no notification of the stream is under way. */
@@ -581,8 +580,8 @@ bool tni_token_attach(tni_var *v, engine_token *t, bool write); /* variable lock
 void tni_token_detach(tni_var *v, engine_token *t, tni_poison *poison);
 /* Before dispatch: stream waits, parking (false: dispatched later), poison. */
 bool tni_token_gather(engine_worker *w, tni_op *op, tni_poison **poison);
-/* For a waiter that was granted its variable: parks behind an open token and retains it; NULL: there is none.
- */
+/* For a waiter that was granted its variable: parks behind an open token and retains it;
+ * NULL: there is none. */
 engine_token *tni_token_wait(tni_op *op, engine_park *park);
 tn_status tni_op_async(tni_op *op);
 void tni_op_async_end(tni_op *op);

@@ -24,8 +24,7 @@ tn_status tni_op_check(const tni_engine *e, const tni_task *task)
     return TN_OK;
 }
 
-/* ---- variables: each once, written ones first ------------------------------------------------------------
- */
+/* ---- variables: each once, written ones first ---------------------------------------------------------- */
 
 static inline uint32_t find(tni_var *const *list, uint32_t count, const tni_var *v)
 {

@@ -189,8 +189,8 @@ static void peak_update_locked(tni_engine *e, uint64_t pushed)
         atomic_store_explicit(&e->queue_peak, pushed - e->done_seen, memory_order_relaxed);
 }
 
-/* False: the queue is full and the caller is one that waits; `waited`: since when, NULL for one that comes.
- */
+/* False: the queue is full and the caller is one that waits;
+ * `waited`: since when, NULL for one that comes. */
 static bool room_locked(tni_engine *e, uint32_t count, const engine_room *waited)
 {
     uint64_t pushed = atomic_load_explicit(&e->pushed, memory_order_relaxed);
@@ -220,8 +220,8 @@ static inline bool may_push_at_once_locked(const tni_engine *e)
            !tni_fork_waits();
 }
 
-/* The queue is full, or somebody forks. The caller is counted as inside to the end, so that shutdown waits.
- */
+/* The queue is full, or somebody forks. The caller is counted as inside to the end,
+ * so that shutdown waits. */
 static void push_wait_locked(tni_engine *e, uint32_t count)
 {
     engine_room room = {.engine = e, .count = count, .since = atomic_load(&e->done)};

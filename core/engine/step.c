@@ -164,8 +164,8 @@ bool tni_step_some(tni_engine *e)
     return count && run_one(e, choose(e, count));
 }
 
-/* The owner sleeps and is no owner meanwhile: what it waits for may be held by a thread that wants to step.
- */
+/* The owner sleeps and is no owner meanwhile: what it waits for may be held by a thread that wants
+ * to step. */
 static void progress_sleep(tni_engine *e, uint64_t deadline)
 {
     uint64_t until =

@@ -345,8 +345,8 @@ bool tni_token_issue_one(engine_worker *w, tni_op *op, uint32_t i)
 
 /* ---- retirement ------------------------------------------------------------------------------------ */
 
-/* The first token not retired that `op` relied on. NULL: all have, and a->inherited is their oldest failure.
- */
+/* The first token not retired that `op` relied on.
+ * NULL: all have, and a->inherited is their oldest failure. */
 static engine_token *deps_open(op_async *a)
 {
     for (; a->dep_closed < a->dep_count; a->dep_closed++) {

@@ -75,8 +75,8 @@ static patience patience_begin(const tni_engine *e, uint64_t timeout_ms)
     return p;
 }
 
-/* How long to sleep now: at most until the deadline, the next report, or `most`. 0: the deadline has passed.
- */
+/* How long to sleep now: at most until the deadline, the next report, or `most`.
+ * 0: the deadline has passed. */
 static uint64_t patience_left(tni_engine *e, patience *p, uint64_t most)
 {
     uint64_t now = tni_clock_ns(), left = most;

@@ -421,12 +421,16 @@ tn_status tni_invoke_with(tni_site *site, const tni_invoke_given *given, uint32_
                           tni_array *const *in, uint32_t out_count, tni_array **out)
 {
     tni_context *c = site->ctx;
+    const uint64_t *changing = site->def->runtime_mask;
+    const bool fixed = !given->attrs && !site->def->function && !(changing[0] | changing[1]);
     tni_invoke_given with = *given;
     tni_signature *s = NULL;
     tni_call_key k;
     tn_status st;
 
-    if (with.attrs) {
+    if (fixed) { /* the site keeps them as long as it lives: nobody has to hold them, too */
+        with.attrs = site->attrs;
+    } else if (with.attrs) {
         tni_attrs_retain(with.attrs);
     } else if (!in_count || tni_copies(site->def) || site->def->function || site->def->by_run) {
         /* they may name the device, or be asked for counts and shapes */
@@ -444,7 +448,8 @@ tn_status tni_invoke_with(tni_site *site, const tni_invoke_given *given, uint32_
             st = call_signature(c, s, &with, in, out_count, out);
     }
     tni_signature_release(s);
-    tni_attrs_release(with.attrs);
+    if (!fixed)
+        tni_attrs_release(with.attrs);
     return st;
 }
 

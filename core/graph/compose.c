@@ -294,8 +294,8 @@ static tn_status substitute(const tni_symbol *s, const compose *c, tni_symbol **
     uint8_t *used = tni_calloc(c->count, 1);
     tn_status st = used ? tni_walk_of(s, &depth_first) : TN_E_NOMEM;
 
-    if (!st) /* new nodes are made now, in the order in which the old ones were: as if the symbol was called
-              */
+    if (!st) /* new nodes are made now, in the order in which the old ones were: as if the symbol
+              * was called */
         st = tni_walk_by_creation(&depth_first, &r.walk);
     if (!st && !(r.entry = tni_calloc(r.walk.count, sizeof *r.entry)))
         st = TN_E_NOMEM;

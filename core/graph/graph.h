@@ -164,8 +164,8 @@ static inline uint32_t tni_graph_input(const tni_graph *g, const tni_gnode *n, u
 {
     return g->inputs[n->first_input + i];
 }
-/* Keeps what the heads need; renumbers; `map` (node_count entries, may be NULL) tells old -> new or TNI_NONE.
- */
+/* Keeps what the heads need; renumbers; `map` (node_count entries,
+ * may be NULL) tells old -> new or TNI_NONE. */
 tn_status tni_graph_prune(const tni_graph *g, tni_graph **out, uint32_t *map);
 
 /* ---- part.c -------------------------------------------------------------------------------------- */

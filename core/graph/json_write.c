@@ -207,8 +207,8 @@ static tn_status node_write(writer *w, const tni_walk *walk, const tni_node *n, 
 
 /* ---- order of creation --------------------------------------------------------------------------- */
 
-/* Per node: its number by creation among the operators, TNI_NONE where its place in the file says the same.
- */
+/* Per node: its number by creation among the operators,
+ * TNI_NONE where its place in the file says the same. */
 static tn_status creation_order(const tni_walk *walk, uint32_t **out)
 {
     uint32_t *order = tni_alloc((walk->count + 1ull) * sizeof *order);

@@ -5,8 +5,8 @@
 
 #include "graph/graph.h"
 
-/* Nodes in MXNet's order: depth first from the outputs, inputs before their users. Borrowed from the symbol.
- */
+/* Nodes in MXNet's order: depth first from the outputs, inputs before their users.
+ * Borrowed from the symbol. */
 typedef struct tni_walk {
     tni_node **nodes;
     uint32_t count;
@@ -26,8 +26,8 @@ uint32_t tni_walk_index(const tni_walk *w, const tni_node *n); /* TNI_NONE: not 
 tn_status tni_node_create(const tni_opdef *def, const tni_attrs *attrs, const char *name, tni_node **out);
 /* Copies definition, attributes, name, dict, subgraphs; inputs are left open. */
 tn_status tni_node_clone(const tni_node *n, const char *name, tni_node **out);
-/* Gives an inputless node its inputs (retained) and counts its outputs; versions of mutated variables move.
- */
+/* Gives an inputless node its inputs (retained) and counts its outputs;
+ * versions of mutated variables move. */
 tn_status tni_node_connect(tni_node *n, uint32_t count, const tni_entry *inputs);
 tni_node *tni_node_retain(tni_node *n);
 void tni_node_release(tni_node *n); /* iterative: depth does not matter */

@@ -28,8 +28,7 @@ tn_status tni_source_u32(tni_source *s, uint32_t *out);
 tn_status tni_source_i32(tni_source *s, int32_t *out);
 tn_status tni_source_u64(tni_source *s, uint64_t *out);
 
-/* ---- again.c: arrays that can be read from their file again -----------------------------------------------
- */
+/* ---- again.c: arrays that can be read from their file again -------------------------------------------- */
 
 typedef struct tni_held tni_held;                          /* an open file, and who needs it */
 tn_status tni_held_create(tni_file *file, tni_held **out); /* [takes] file, also on failure */
@@ -48,8 +47,8 @@ tn_status tni_sink_write(tni_sink *s, const void *bytes, uint64_t count);
 tn_status tni_sink_u32(tni_sink *s, uint32_t value);
 tn_status tni_sink_u64(tni_sink *s, uint64_t value);
 
-/* The bytes of a dense array, row-major, in host memory: where they lie or (`*copy`, tni_free) copied. Waits.
- */
+/* The bytes of a dense array, row-major, in host memory: where they lie or (`*copy`, tni_free) copied.
+ * Waits. */
 tn_status tni_array_borrow(tni_array *a, const void **data, void **copy);
 
 tn_status tni_params_read(tni_source *from, tni_space *s, tni_device *device, tni_params **out);

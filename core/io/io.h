@@ -43,8 +43,8 @@ tn_status tni_params_load_memory(tni_space *s, tni_device *device, const void *b
 
 /* ---- params_write.c ---------------------------------------------------------------------------------- */
 
-/* Waits for the values. Version 2; an entry without dimensions or with a dimension of 0 is version 3. Atomic.
- */
+/* Waits for the values. Version 2; an entry without dimensions or with a dimension of 0 is version 3.
+ * Atomic. */
 tn_status tni_params_save(const tni_params *p, const char *path);
 /* Into a growing file image of the caller (tni_free), for tests and embedding. */
 tn_status tni_params_save_memory(const tni_params *p, void **bytes, uint64_t *count);

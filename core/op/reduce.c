@@ -35,6 +35,38 @@ static tn_status arg_shape(tn_infer *i)
     return tn_shape_unify(i, i->out_shape[0], &out);
 }
 
+/* ---- moments ---------------------------------------------------------------------------------- */
+
+static const tn_attr_def moments_attrs[] = TN_ATTR_TABLE(moments);
+
+static tn_status moments_shape(tn_infer *i)
+{
+    const tn_tuple *axes = tni_attr_tuple(i->attrs, TN_moments_axes);
+    uint32_t mask = 0;
+    tn_shape out;
+    tn_status st;
+
+    if (!tni_tuple_count(axes))
+        return tn_fail(i->err, TN_E_ATTR, "axes is empty; list those to take mean and variance over");
+    if (i->in_shape[0]->ndim < 0)
+        return TN_OK;
+    if ((st = tni_axes_mask(i, axes, false, i->in_shape[0]->ndim, &mask)))
+        return st;
+    tni_shape_reduce(i->in_shape[0], mask, tni_attr_bool(i->attrs, TN_moments_keepdims),
+                     i->flags & TN_INFER_NP_SHAPE, &out);
+    st = tn_shape_unify(i, i->out_shape[0], &out);
+    return st ? st : tn_shape_unify(i, i->out_shape[1], &out);
+}
+
+/* What arrives at an output, over its elements. */
+#define OVER(op, e) "_backward_" op "(" e ", ~data, axis=@axes, keepdims=@keepdims)"
+static const tn_op op_moments =
+    TNI_OP("moments", .doc = "mean and variance over axes", .attrs = moments_attrs, .types = "T:number",
+           .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("mean", "var"), .shape = moments_shape,
+           .gradients = "composed: data = " OVER("mean", "dy") "+" OVER("mean", "dy1") "*2*(data-" OVER(
+               "sum", "mean") ")",
+           .cost = tni_cost_each_input);
+
 /* ---- the family ------------------------------------------------------------------------------- */
 
 #define STRETCHED(e) "_backward_sum!(" e ", ~data)"
@@ -90,6 +122,7 @@ POSITION(op_argmax_channel, "argmax_channel", "position of the largest element a
 
 const tn_op *const tni_family_reduce[] = {
 #define POINTER(name, ...) &op_##name,
-    REDUCTIONS(POINTER) &op_norm, &op_argmax, &op_argmin, &op_argmax_channel, NULL,
+    REDUCTIONS(POINTER) &op_norm, &op_argmax, &op_argmin, &op_argmax_channel, &op_moments,
+    NULL,
 };
 /* clang-format on */

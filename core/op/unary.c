@@ -59,6 +59,11 @@
     X(trunc, "the integer part, toward zero", SPARSE(trunc))                                                 \
     X(logical_not, "1 where x is 0, else 0", NULL)
 
+/* Steps whose gradient is what arrives, as if they were not there. X(name, doc, alias) */
+#define STRAIGHT(X)                                                                                          \
+    X(_contrib_round_ste, "round; the gradient goes straight through", SPARSE(_contrib_round_ste))           \
+    X(_contrib_sign_ste, "sign; the gradient goes straight through", SPARSE(_contrib_sign_ste))
+
 static const tn_attr_def clip_attrs[] = TN_ATTR_TABLE(clip);
 static const tn_attr_def hard_sigmoid_attrs[] = TN_ATTR_TABLE(hard_sigmoid);
 static const tn_attr_def smooth_l1_attrs[] = TN_ATTR_TABLE(smooth_l1);
@@ -75,6 +80,9 @@ static const tn_attr_def smooth_l1_attrs[] = TN_ATTR_TABLE(smooth_l1);
           .gradients = "pointwise: " gradient)
 #define STEP_OP(name, doc, alias)                                                                            \
     UNARY(name, doc, .aliases = TNI_NAMES(alias), .flags = TN_OP_POINTWISE | TN_OP_ZERO_GRADIENT)
+#define STRAIGHT_OP(name, doc, alias)                                                                        \
+    UNARY(name, doc, .aliases = TNI_NAMES(alias), .flags = TN_OP_POINTWISE,                                  \
+          .gradients = "composed: data = dy")
 /* Linear functions: the gradient is the function of what arrives. */
 #define LINEAR_OP(name, doc, types_)                                                                         \
     UNARY(name, doc, .aliases = TNI_NAMES(SPARSE(name)), .flags = TN_OP_POINTWISE, .types = types_,          \
@@ -87,6 +95,7 @@ static const tn_attr_def smooth_l1_attrs[] = TN_ATTR_TABLE(smooth_l1);
 FLOATS(FLOAT_OP)
 NUMBERS(NUMBER_OP)
 STEPS(STEP_OP)
+STRAIGHT(STRAIGHT_OP)
 UNARY(exp, "exponential", .aliases = TNI_NAMES(SPARSE(exp)), .flags = TN_OP_POINTWISE, .types = "T:number",
       .gradients = "composed: data = dy*output")
 LINEAR_OP(negative, "-x", NULL)
@@ -98,7 +107,7 @@ PIECES_OP(smooth_l1, "quadratic near 0, else |x| - 0.5 / sigma^2", "T:number", "
 
 const tn_op *const tni_family_unary[] = {
 #define POINTER(name, ...) &op_##name,
-    FLOATS(POINTER) NUMBERS(POINTER) STEPS(POINTER) &op_exp, &op_negative, &op_degrees, &op_radians,
-    &op_clip, &op_hard_sigmoid, &op_smooth_l1, NULL,
+    FLOATS(POINTER) NUMBERS(POINTER) STEPS(POINTER) STRAIGHT(POINTER) &op_exp, &op_negative, &op_degrees,
+    &op_radians, &op_clip, &op_hard_sigmoid, &op_smooth_l1, NULL,
 };
 /* clang-format on */

@@ -10,8 +10,7 @@
 #include "base/base.h"
 #include "tenon/plugin/plugin.h"
 
-/* ---- note.c: the ELF reader. Every offset is checked against the size; `provides` alone is allocated ----
- */
+/* ---- note.c: the ELF reader. Every offset is checked against the size; `provides` alone is allocated --- */
 
 typedef struct tni_note {
     tn_note_body body;
@@ -94,8 +93,8 @@ uint64_t tni_registry_generation(const tni_registry *r);
 /* Changes with plugins that bring operators, kernels, devices or passes: caches of what was chosen compare
  * it. */
 uint64_t tni_registry_choices(const tni_registry *r);
-/* A room above offers plugins a table of its own; `table` outlives the registry. TN_E_KEY: the id is taken.
- */
+/* A room above offers plugins a table of its own; `table` outlives the registry.
+ * TN_E_KEY: the id is taken. */
 tn_status tni_registry_add_service(tni_registry *r, const tn_service *table);
 /* Memory that a plugin took through its host and holds. */
 void tni_plugin_memory(const tni_plugin *p, uint64_t *bytes, uint64_t *blocks);

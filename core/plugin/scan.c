@@ -84,8 +84,8 @@ void tni_plugin_destroy(tni_plugin *p)
     tni_free(p);
 }
 
-/* Whether the linker could map the file, the entry is its own and nothing runs by itself: L03, L04, L12, L19.
- */
+/* Whether the linker could map the file, the entry is its own and nothing runs by itself: L03, L04, L12,
+ * L19. */
 static tn_status link_check(int fd, const char *path, const struct stat *info)
 {
     tni_elf_window window = {0};

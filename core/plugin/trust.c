@@ -102,8 +102,8 @@ tn_status tni_trust_folder(const tni_trust *trust, const char *folder)
 
         if (lstat(path, &info) || !S_ISDIR(info.st_mode))
             return tni_refuse(1, TN_E_ARG, "%.200s is no folder", path);
-        /* The plugin folder itself may be sticky only for files that are ours: tni_trust_file looks at them.
-         */
+        /* The plugin folder itself may be sticky only for files that are ours: tni_trust_file
+         * looks at them. */
         st = trust->check ? component_check(trust, path, &info, first ? NOBODY : below) : TN_OK;
         if (st)
             return st;

@@ -597,6 +597,36 @@ tn_status tni_array_write(tni_array *a, const void *data, uint64_t bytes)
     return st;
 }
 
+static tn_status first_write(tni_array *a, const void *data)
+{
+    const tn_status st = write_host(a, data);
+
+    if (!st)
+        tni_var_written(tni_array_var(a));
+    return st;
+}
+
+tn_status tni_array_first_write(tni_array *a, const void *data, uint64_t bytes)
+{
+    tni_array *staging = NULL;
+    tni_device *host;
+    tn_status st = bytes_check(a, bytes);
+
+    if (st || bytes == 0)
+        return st;
+    if (tni_engine_on_worker())
+        return tni_error(TN_E_STATE, "an operation may not wait for the engine");
+    if (on_host(a))
+        return first_write(a, data);
+    if ((st = host_of(a, &host)) ||
+        (st = tni_array_create(a->storage->space, host, a->dtype, a->ndim, a->shape, "copy", &staging)))
+        return st;
+    if (!(st = first_write(staging, data)))
+        st = tni_array_copy(staging, a);
+    tni_array_release(staging);
+    return st;
+}
+
 tn_status tni_array_fill(tni_array *a, double value)
 {
     leg_task t = {.move = {.dst = a, .value = value}};

@@ -34,8 +34,8 @@ void tni_cache_trim(void); /* frees what the calling thread and ended threads ke
 
 /* Gives `a` its dimensions: row-major if `stride` is NULL. TN_E_NOMEM leaves it as it was. */
 tn_status tni_array_dims(tni_array *a, int32_t ndim, const int64_t *shape, const int64_t *stride);
-/* Elements from the first to behind the last one touched; 0 if there are none. TN_E_SHAPE if that overflows.
- */
+/* Elements from the first to behind the last one touched; 0 if there are none.
+ * TN_E_SHAPE if that overflows. */
 tn_status tni_extent(int32_t ndim, const int64_t *shape, const int64_t *stride, uint64_t *out);
 static inline bool tni_array_contiguous(const tni_array *a)
 {

@@ -216,8 +216,8 @@ tn_status tni_moves_run(tni_moves *m, const tni_run *run)
 
 /* ---- as an operation of their own --------------------------------------------------------------------- */
 
-/* A device's own copies and kernels need the memory, in stream order; a call in the stream needs the arrays.
- */
+/* A device's own copies and kernels need the memory, in stream order;
+ * a call in the stream needs the arrays. */
 static void moves_issued(tni_moves *m, const tni_run *run)
 {
     for (uint32_t i = 0; i < m->count; i++) {

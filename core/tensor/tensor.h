@@ -153,16 +153,16 @@ tn_status tni_array_wrap(tni_space *s, tni_device *d, void *data, uint64_t bytes
                          const int64_t *shape, const int64_t *stride, void (*release)(void *), void *arg,
                          tni_array **out);
 /* row_sparse (aux: row ids) or csr (aux: indptr, indices), whose `aux` arrays have their shapes and are
- * retained; the values (rows, shape[1:]) or (nnz) are the storage: tni_array_values is a dense view of them.
- */
+ * retained; the values (rows, shape[1:]) or (nnz) are the storage: tni_array_values is a dense
+ * view of them. */
 tn_status tni_array_create_sparse(tni_space *s, tni_device *d, int32_t storage_type, int32_t dtype,
                                   int32_t ndim, const int64_t *shape, tni_array *const aux[2],
                                   tni_array **out);
 /* The same where a run tells how many are stored: indices are int64, and may be read only. */
 tn_status tni_array_create_sparse_pending(tni_space *s, tni_device *d, int32_t storage_type, int32_t dtype,
                                           int32_t ndim, const int64_t *shape, tni_array **out);
-/* [worker] Tells how many elements (csr) or rows (row_sparse) are stored, and makes the memory. Hosts only.
- */
+/* [worker] Tells how many elements (csr) or rows (row_sparse) are stored, and makes the memory.
+ * Hosts only. */
 tn_status tni_sparse_resolve(tni_array *a, int64_t stored);
 bool tni_sparse_pending(const tni_array *a);
 /* Nobody writes its indices any more. */
@@ -184,8 +184,8 @@ void tni_storage_issued(tni_storage *s, const tni_run *run);
 /* The same for an array whose shape is no longer needed either; returns its storage. NULL for NULL. */
 tni_storage *tni_array_issued(tni_array *a, const tni_run *run);
 void tni_storage_complete(tni_storage *s); /* NULL is fine */
-/* Makes memory for a storage that has none; on a worker that holds its variable for writing, on its stream.
- */
+/* Makes memory for a storage that has none; on a worker that holds its variable for writing,
+ * on its stream. */
 tn_status tni_storage_allocate(tni_storage *s, tn_stream *stream);
 /* The same for a reader of a storage that nobody wrote: safe among concurrent readers; zeros on a host. */
 tn_status tni_storage_touch(tni_storage *s, tn_stream *stream);
@@ -255,13 +255,16 @@ tn_status tni_array_on(tni_storage *s, int32_t dtype, uint64_t offset, int32_t n
 
 /* Queues dst[...] = src[...]: any devices, dtypes (cast) and strides; equal shapes; memory may overlap. Runs
  * on the device that has streams (the destination's, else the source's); between devices that are no peers,
- * and for casts and strides on a device that has no kernel for them, through host memory. Dense arrays only.
- */
+ * and for casts and strides on a device that has no kernel for them, through host memory.
+ * Dense arrays only. */
 tn_status tni_array_copy(tni_array *src, tni_array *dst);
 /* The bytes of a dense row-major host buffer; waits. `bytes` must be exactly those of the array. Writing a
  * whole storage forgets an earlier failure of it. */
 tn_status tni_array_read(tni_array *a, void *out, uint64_t bytes);
 tn_status tni_array_write(tni_array *a, const void *data, uint64_t bytes);
+/* [owner] The first values of an array that no operation has seen: the caller copies them at once, and waits
+ * for nothing. To a device the copy from host memory is queued; its failure comes out at the wait. */
+tn_status tni_array_first_write(tni_array *a, const void *data, uint64_t bytes);
 tn_status tni_array_fill(tni_array *a, double value); /* queued */
 /* Strided copy with cast on the host, for kernels' wrappers and the above. */
 void tni_copy_strided(const tn_tensor *src, const tn_tensor *dst);

@@ -425,6 +425,8 @@ static const struct {
     const char *op, *attr;
 } exceptions[] = {
     {"BlockGrad", ""},
+    {"_contrib_round_ste", ""},
+    {"_contrib_sign_ste", ""},
     {"scatter_nd",
      ""}, /* where places repeat, the last value stays, and MXNet gives all of them a gradient */
     {"LayerNorm", "output_mean_var=True"},

@@ -641,8 +641,7 @@ static void breaks(void **state)
     tn_inferred_destroy(shapes);
 }
 
-/* ---- functions --------------------------------------------------------------------------------------------
- */
+/* ---- functions ----------------------------------------------------------------------------------------- */
 
 static tn_status nothing(tn_function_run *run, tn_array *const *in, tn_array **out)
 {

@@ -11,8 +11,7 @@
 #include "support/static_plugin.h"
 #include "tenon/plugin/op.h"
 
-/* ---- operators: y = 2 x of some kind ----------------------------------------------------------------------
- */
+/* ---- operators: y = 2 x of some kind ------------------------------------------------------------------- */
 
 static tn_ctx *ctx_now; /* of the running test */
 static atomic_uint host_runs, later_runs, masks, fails_at, backwards;
@@ -176,8 +175,7 @@ static const tn_kernel kernel_back = KERNEL("_backward_test_twice", 0u, back_pre
 TEST_KERNELS(kernel_table, "cpu", &kernel_mask, &kernel_host, &kernel_later, &kernel_prompt, &kernel_back);
 TEST_PLUGIN(cutting, "cutting", &op_table.head, &kernel_table.head);
 
-/* ---- a function: the same -------------------------------------------------------------------------------
- */
+/* ---- a function: the same ------------------------------------------------------------------------------ */
 
 static tn_status doubled(tn_ctx *ctx, tn_array *x, tn_array **out)
 {
@@ -209,8 +207,7 @@ static void own_destroy(void *arg)
     atomic_fetch_add((atomic_uint *)arg, 1u);
 }
 
-/* ---- the net --------------------------------------------------------------------------------------------
- */
+/* ---- the net ------------------------------------------------------------------------------------------- */
 
 enum { X, W1, B1, W2, B2, INPUTS };
 
@@ -311,8 +308,7 @@ static tn_stats stats_of(const net *n)
     return stats;
 }
 
-/* ---- one cut each -----------------------------------------------------------------------------------------
- */
+/* ---- one cut each -------------------------------------------------------------------------------------- */
 
 #define BITS (8 + 12 + 15 + 5 + 10 + 2) /* of the output and the gradients */
 
@@ -412,8 +408,7 @@ static void one_cut(void **state)
     assert_int_equal(atomic_load(&own_backwards) % 4, 0);
 }
 
-/* ---- a failure in the middle of backward ------------------------------------------------------------------
- */
+/* ---- a failure in the middle of backward --------------------------------------------------------------- */
 
 static float *weight_data[INPUTS];
 

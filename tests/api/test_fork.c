@@ -448,8 +448,8 @@ static void fork_in_callback(void *arg)
     }
 }
 
-/* The child comes back from the callback, and closes what it has: no function of the device is called there.
- */
+/* The child comes back from the callback, and closes what it has: no function of the device is
+ * called there. */
 static void a_child_of_a_callback_leaves_streams_alone(void **state)
 {
     tn_array *a = NULL, *b = NULL;

@@ -51,8 +51,7 @@ static tn_array *sum(tn_ctx *ctx, tn_array *x)
     return out;
 }
 
-/* ---- what is right ---------------------------------------------------------------------------------------
- */
+/* ---- what is right ------------------------------------------------------------------------------------- */
 
 static void not_recorded(void **state)
 {
@@ -192,8 +191,7 @@ static void saved_are_held(void **state)
     end(&s);
 }
 
-/* ---- failures --------------------------------------------------------------------------------------------
- */
+/* ---- failures ------------------------------------------------------------------------------------------ */
 
 static const tn_status forward_status[] = {TN_OK, TN_E_ARG, TN_E_ARG, TN_E_PEER, TN_E_ARG, TN_E_ARG};
 
@@ -350,8 +348,7 @@ static void refused(void **state)
     end(&s);
 }
 
-/* ---- callbacks that do more, or what they should not -----------------------------------------------------
- */
+/* ---- callbacks that do more, or what they should not --------------------------------------------------- */
 
 /* Refused, and the context goes on. */
 static tn_status closes(own *o, tn_function_run *run)

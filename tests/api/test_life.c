@@ -26,8 +26,7 @@ static size_t entries_of(const char *folder)
     return count;
 }
 
-/* ---- opening and closing ----------------------------------------------------------------------------------
- */
+/* ---- opening and closing ------------------------------------------------------------------------------- */
 
 /* A thread that was joined stands in /proc a little longer. */
 static bool threads_fall_to(size_t most)

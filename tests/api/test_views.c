@@ -462,8 +462,7 @@ typedef struct broken_net {
 } broken_net;
 
 /* Texts that only explain may be left out for want of memory: then the call succeeds. Nothing is lost either
- * way.
- */
+ * way. */
 static uint64_t survives_each_failure(tn_status (*body)(void *arg), void *arg)
 {
     for (uint64_t nth = 1;; nth++) {

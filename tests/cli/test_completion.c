@@ -119,8 +119,8 @@ static void nothing_is_left_out(void **state)
     free(script);
 }
 
-/* Lines for zsh and fish; what is offered there is whole words in fish, and in zsh what stands behind a `=`.
- */
+/* Lines for zsh and fish; what is offered there is whole words in fish,
+ * and in zsh what stands behind a `=`. */
 static const struct {
     const char *line, *offers, *not_this;
 } rows_of_others[] = {

@@ -165,8 +165,8 @@ static void bench_model(void **state)
     json_decref(rows);
 }
 
-/* The columns of each command, with an older file beside them one more; a row of that file may be anything.
- */
+/* The columns of each command, with an older file beside them one more;
+ * a row of that file may be anything. */
 static void columns(void **state)
 {
     static const struct {

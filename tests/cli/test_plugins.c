@@ -174,8 +174,8 @@ static void why(void **state)
     "ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 LD_PRELOAD=\"$PWD/own.so\" \"$T\" plugins why "     \
     "FullyConnected --device cpu --dtype float32 "
 
-/* Another build of OpenBLAS gives bits that depend on the number of threads: the plugin declines, cpu serves.
- */
+/* Another build of OpenBLAS gives bits that depend on the number of threads: the plugin declines,
+ * cpu serves. */
 static void openblas_without_openmp(void **state)
 {
     static const struct {

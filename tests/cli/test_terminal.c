@@ -221,8 +221,8 @@ static void code_add(lines *l, int code)
 
 /* ---- terminals ---- */
 
-/* What is done to the program once it has drawn a bar: its signal handlers are there from the first step on.
- */
+/* What is done to the program once it has drawn a bar: its signal handlers are there from the
+ * first step on. */
 typedef struct act {
     char key;   /* typed */
     int signal; /* sent */
@@ -286,8 +286,8 @@ static void session_act(session *s, const act *a)
     } while (a->held && session_read(s, 300));
 }
 
-/* In the child: ^C throws nothing away, or what was printed while the other side was busy would be missing.
- */
+/* In the child: ^C throws nothing away, or what was printed while the other side was busy would be
+ * missing. */
 static void flush_never(void)
 {
     struct termios t;

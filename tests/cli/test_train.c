@@ -289,8 +289,8 @@ static void progress_modes(void **state)
     assert_string_equal(s->err, "");
 }
 
-/* Nobody reads the events: the training is whole, the exit code tells. A second run gets a folder of its own.
- */
+/* Nobody reads the events: the training is whole, the exit code tells.
+ * A second run gets a folder of its own. */
 static void lost_output(void **state)
 {
     const tool_said *s = tool("rm -rf p; " TRAIN "--epochs 1 --out p --json >&-");

@@ -212,8 +212,8 @@ static void eval_errors(void **state)
     assert_says(s->err, "zeros.params");
 }
 
-/* Asking for help runs nothing; what is read is not written over; an option that would be ignored is refused.
- */
+/* Asking for help runs nothing; what is read is not written over;
+ * an option that would be ignored is refused. */
 static void nothing_behind_the_back(void **state)
 {
     const tool_said *s;

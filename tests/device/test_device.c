@@ -613,8 +613,8 @@ cleanup:
     return st;
 }
 
-/* A pool asks again after the first refusal, so that single failures are survived: here all fail from one on.
- */
+/* A pool asks again after the first refusal, so that single failures are survived: here all fail
+ * from one on. */
 static void test_no_memory(void **state)
 {
     tni_mem_stats before, after;

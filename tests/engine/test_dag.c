@@ -50,8 +50,7 @@ typedef struct program_kind { /* what a program may contain */
     bool deep; /* also clears, always, early release */
 } program_kind;
 
-/* ---- the body, the same for the oracle -------------------------------------------------------------------
- */
+/* ---- the body, the same for the oracle ----------------------------------------------------------------- */
 
 static uint64_t mix(uint64_t a, uint64_t b)
 {

@@ -216,8 +216,8 @@ static void test_order(void **state)
     }
 }
 
-/* One queue of the group is busy for long: the worker of the other one, which sleeps, is told all the same.
- */
+/* One queue of the group is busy for long: the worker of the other one, which sleeps,
+ * is told all the same. */
 static void test_wakes_all(void **state)
 {
     atomic_uint open = 0;

@@ -67,8 +67,7 @@ static tn_status push_sum(tni_engine *e, sum_args *a, uint64_t est_ns)
     return tni_engine_push(e, &task);
 }
 
-/* ---- several pushers -------------------------------------------------------------------------------------
- */
+/* ---- several pushers ----------------------------------------------------------------------------------- */
 
 typedef struct pusher {
     tni_engine *engine;

@@ -110,8 +110,8 @@ static bool chain_open(chain *c, const char *engine)
     return true;
 }
 
-/* The chain is issued while its first operation stands still. Then nobody waits, and yet every `done` comes.
- */
+/* The chain is issued while its first operation stands still.
+ * Then nobody waits, and yet every `done` comes. */
 static void test_few(void **state)
 {
     static const char *const types[] = {"threaded", "stepped"};
@@ -203,8 +203,8 @@ static void test_asked_where_needed(void **state)
     }
 }
 
-/* Shutdown and drains wait for what nobody asked for, also for notifications whose tokens retired by others.
- */
+/* Shutdown and drains wait for what nobody asked for,
+ * also for notifications whose tokens retired by others. */
 static void test_shutdown(void **state)
 {
     static chain c;
@@ -231,8 +231,8 @@ static void test_shutdown(void **state)
     }
 }
 
-/* One notification tells of 40 operations, of which the 21st failed: those before it are good, each as it is.
- */
+/* One notification tells of 40 operations, of which the 21st failed: those before it are good,
+ * each as it is. */
 static void test_failure_in_between(void **state)
 {
     static const char *const types[] = {"threaded", "stepped"};

@@ -27,8 +27,7 @@ void *far_near(const tn_tensor *t)
     return real(t->data);
 }
 
-/* ---- memory that was given as pinned ---------------------------------------------------------------------
- */
+/* ---- memory that was given as pinned ------------------------------------------------------------------- */
 
 static struct {
     char *data;

@@ -49,8 +49,7 @@ static tni_array *ones(tni_context *c, int64_t rows, int64_t columns)
     return x;
 }
 
-/* ---- recorded calls --------------------------------------------------------------------------------------
- */
+/* ---- recorded calls ------------------------------------------------------------------------------------ */
 
 static void test_recorded_calls_hold_no_scratch(void **state)
 {
@@ -88,8 +87,7 @@ static void test_recorded_calls_hold_no_scratch(void **state)
     test_context_close(c);
 }
 
-/* ---- a caller who never waits ----------------------------------------------------------------------------
- */
+/* ---- a caller who never waits -------------------------------------------------------------------------- */
 
 /* `calls` of sum(square(x)), none waited for. */
 static void calls_queue(tni_cached_op *op, tni_array *x, int calls)
@@ -225,8 +223,7 @@ static void test_failures_are_told_elsewhere(void **state)
     test_context_close(c);
 }
 
-/* ---- kernels ---------------------------------------------------------------------------------------------
- */
+/* ---- kernels ------------------------------------------------------------------------------------------- */
 
 enum { LAYERS = 20 };
 

@@ -42,8 +42,8 @@ static void not_known(void **state)
     test_context_close(c);
 }
 
-/* The shape of what reads nothing, too: it is the attributes that leave it open, no kernel that is missing.
- */
+/* The shape of what reads nothing, too: it is the attributes that leave it open,
+ * no kernel that is missing. */
 static void no_shape(void **state)
 {
     static const char *const shapes[] = {"()", "(-1, 2)"};

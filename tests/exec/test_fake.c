@@ -214,8 +214,8 @@ static void dropped_wait_is_seen(void **state)
     assert_int_equal(wrong, seeds);
 }
 
-/* Without this the tests above would prove little: the device does reorder what the engine lets it reorder.
- */
+/* Without this the tests above would prove little: the device does reorder what the engine lets it
+ * reorder. */
 static void reorders(void **state)
 {
     outcome cpu, fake;

@@ -184,8 +184,7 @@ static void no_elements(void **state)
     test_context_close(c);
 }
 
-/* ---- an operator whose gradient nobody computes ---------------------------------------------------------
- */
+/* ---- an operator whose gradient nobody computes -------------------------------------------------------- */
 
 static tn_status cube_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {

@@ -536,8 +536,8 @@ static void within_a_kernel(void **state)
     test_context_close(c);
 }
 
-/* Over the same tape: refused if the outer pass consumes it, else it leaves to the outer one what that reads.
- */
+/* Over the same tape: refused if the outer pass consumes it,
+ * else it leaves to the outer one what that reads. */
 static void over_one_tape(void **state)
 {
     for (int keep = 0; keep < 2; keep++) {

@@ -10,8 +10,7 @@ enum { INPUTS_MAX = 24 };
 
 static const char *const on[] = {"compile.mirror=true", NULL};
 
-/* ---- nets of (2, 3, 4, 4) arrays ------------------------------------------------------------------------
- */
+/* ---- nets of (2, 3, 4, 4) arrays ----------------------------------------------------------------------- */
 
 static tni_symbol *convolution(tni_context *c, tni_symbol *x, int number)
 {
@@ -103,8 +102,7 @@ static const net_case cases[] = {
     {"two heads", two_heads, true, true},
 };
 
-/* ---- running --------------------------------------------------------------------------------------------
- */
+/* ---- running ------------------------------------------------------------------------------------------- */
 
 typedef struct ran {
     tni_array *in[INPUTS_MAX], *y[2], *grads[INPUTS_MAX];
@@ -217,8 +215,7 @@ static void same(const ran *a, const ran *b, const char *what)
     }
 }
 
-/* ---- the same bits, less kept ---------------------------------------------------------------------------
- */
+/* ---- the same bits, less kept -------------------------------------------------------------------------- */
 
 static void less_is_kept(void **state)
 {
@@ -310,8 +307,7 @@ static void other_backwards(void **state)
     test_context_close(mirrored);
 }
 
-/* ---- which ----------------------------------------------------------------------------------------------
- */
+/* ---- which --------------------------------------------------------------------------------------------- */
 
 /* x, exp, tanh, square, sin: marked by hand. */
 static tni_symbol *chain(tni_context *c, uint32_t marked)
@@ -380,8 +376,7 @@ static void runs_behind_forward(void **state)
     test_variant = variant;
 }
 
-/* ---- written between ------------------------------------------------------------------------------------
- */
+/* ---- written between ----------------------------------------------------------------------------------- */
 
 /* exp(x): from x again, which is another array's contents by then. */
 static void written_between(void **state)

@@ -369,8 +369,7 @@ static void all_casts(void **state)
         }
 }
 
-/* ---- between a device and others -------------------------------------------------------------------------
- */
+/* ---- between a device and others ----------------------------------------------------------------------- */
 
 static float at(int i, int j)
 {

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- y[i] = x[index[i]] and the sum of the indices; y = x + state, and state is counted up ---------------
- */
+/* ---- y[i] = x[index[i]] and the sum of the indices; y = x + state, and state is counted up ------------- */
 
 static tn_status pick_shape(tn_infer *i)
 {

@@ -10,8 +10,7 @@
 #include "support/static_plugin.h"
 #include "tenon/plugin/op/fused.h"
 
-/* ---- the vendor: sin and square in reverse order, reorders, fused layers --------------------------------
- */
+/* ---- the vendor: sin and square in reverse order, reorders, fused layers ------------------------------- */
 
 static atomic_int layer_runs, reorder_runs;
 static bool serves_fused; /* of layers: only then */
@@ -91,8 +90,8 @@ static tn_status reorder_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-/* y = relu(x w' + b [+ addend]) as _fused_dense, without a view of the attributes: the test asks for these.
- */
+/* y = relu(x w' + b [+ addend]) as _fused_dense,
+ * without a view of the attributes: the test asks for these. */
 static tn_status fused_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     (void)plugin;
@@ -146,8 +145,7 @@ TABLE(cpu);
 TABLE(fake);
 TEST_PLUGIN(plugin, "vendor", &cpu_table.head, &fake_table.head);
 
-/* ---- nets ------------------------------------------------------------------------------------------------
- */
+/* ---- nets ---------------------------------------------------------------------------------------------- */
 
 static tni_context *open_with(const char *setting)
 {
@@ -264,8 +262,7 @@ static const tni_pass_note *note_of(const tni_compiled *e, const char *pass)
     return NULL;
 }
 
-/* ---- common subexpressions -------------------------------------------------------------------------------
- */
+/* ---- common subexpressions ----------------------------------------------------------------------------- */
 
 /* exp(x) + exp(x), then twice a sum of those with equal and with other numbers. */
 static void equal_ones(void **state)
@@ -319,8 +316,7 @@ static void unequal_ones(void **state)
     close_with(c);
 }
 
-/* ---- casts -----------------------------------------------------------------------------------------------
- */
+/* ---- casts --------------------------------------------------------------------------------------------- */
 
 /* Each net, and the casts that are left of it. */
 static const struct {

@@ -7,8 +7,7 @@
 
 #define LAYERS 8
 
-/* ---- y = x w, with kernels that say that they take long --------------------------------------------------
- */
+/* ---- y = x w, with kernels that say that they take long ------------------------------------------------ */
 
 static tni_engine *engine;    /* of the running test */
 static uint32_t ran;          /* instructions of backward */
@@ -87,8 +86,7 @@ static const tn_kernel kernel_layer = KERNEL("test_layer", layer_run),
 TEST_KERNELS(kernel_table, "cpu", &kernel_layer, &kernel_back);
 TEST_PLUGIN(plugin, "layers", &op_table.head, &kernel_table.head);
 
-/* ---- nets -------------------------------------------------------------------------------------------------
- */
+/* ---- nets ---------------------------------------------------------------------------------------------- */
 
 typedef struct deep {
     tni_context *c;
@@ -168,8 +166,7 @@ static void deep_close(deep *d)
     test_context_close(d->c);
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------------
- */
+/* ---- tests --------------------------------------------------------------------------------------------- */
 
 static tn_status reader_run(void *payload, tni_run *run)
 {

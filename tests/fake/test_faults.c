@@ -180,8 +180,8 @@ static void test_notify_late(void **state)
     assert_int_equal(atomic_load(&seen.ok), 2);
 }
 
-/* The 40th call fails: later ones are dropped, notifications and waits carry the error, other streams go on.
- */
+/* The 40th call fails: later ones are dropped, notifications and waits carry the error,
+ * other streams go on. */
 static void test_fault_sticks(void **state)
 {
     static note mine, others, dependant;

@@ -182,8 +182,7 @@ static void test_same_bits(void **state)
     print_message("%lld completions overtook an earlier submission\n", (long long)overtaken);
 }
 
-/* ---- edges ----------------------------------------------------------------------------------------------
- */
+/* ---- edges --------------------------------------------------------------------------------------------- */
 
 typedef struct gate {
     atomic_int open;
@@ -301,8 +300,7 @@ static void test_dropped_edge_shows(void **state)
     }
 }
 
-/* ---- slots ----------------------------------------------------------------------------------------------
- */
+/* ---- slots --------------------------------------------------------------------------------------------- */
 
 typedef struct job { /* what a call is given: lies in a slot */
     uint64_t *to, value;
@@ -325,8 +323,8 @@ static tn_status hold_run(void *arg, tn_err *err)
     return TN_OK;
 }
 
-/* Arguments and both ends of copies move; what lies in no slot stays; launches under way keep their places.
- */
+/* Arguments and both ends of copies move; what lies in no slot stays;
+ * launches under way keep their places. */
 static void test_slots(void **state)
 {
     enum { PLACES = 4 };

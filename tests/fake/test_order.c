@@ -13,8 +13,7 @@
 
 #include <cmocka.h>
 
-/* ---- one stream: strictly in order ----------------------------------------------------------------------
- */
+/* ---- one stream: strictly in order --------------------------------------------------------------------- */
 
 typedef struct step {
     uint32_t *log, *count, value;

@@ -35,8 +35,7 @@ typedef struct work {
     uint64_t *data, words, tag;
 } work;
 
-/* ---- the source: the fake device's memory, its events as marks -------------------------------------------
- */
+/* ---- the source: the fake device's memory, its events as marks ----------------------------------------- */
 
 static tn_status source_alloc(void *arg, uint64_t bytes, void **out, tn_err *err)
 {

@@ -470,8 +470,8 @@ static void too_much(void **state)
     test_ops_close(ops);
 }
 
-/* One change of `text`; the last kind leaves JSON what it is, so that the reader behind the parser sees it.
- */
+/* One change of `text`; the last kind leaves JSON what it is,
+ * so that the reader behind the parser sees it. */
 static void change(char *text, size_t *bytes, int kind, uint64_t *seed)
 {
     size_t at = test_random(seed) % *bytes, from = test_random(seed) % *bytes, n = 1 + test_random(seed) % 8;

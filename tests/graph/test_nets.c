@@ -112,8 +112,8 @@ static void lenet_gradient(void **state)
     test_ops_close(ops);
 }
 
-/* Statistics get no gradient, hidden outputs of BatchNorm and Dropout no head; a residual sum meets itself.
- */
+/* Statistics get no gradient, hidden outputs of BatchNorm and Dropout no head;
+ * a residual sum meets itself. */
 static tni_symbol *residual(tni_opset *ops)
 {
     tni_symbol *x = var(ops, "data"), *y;

@@ -186,8 +186,8 @@ static void variadic(void **state)
     test_ops_close(ops);
 }
 
-/* Nothing here may call itself: a chain of 200,000 nodes is walked, flattened, differentiated and released.
- */
+/* Nothing here may call itself: a chain of 200,000 nodes is walked, flattened,
+ * differentiated and released. */
 static void deep_chain(void **state)
 {
     tni_opset *ops = test_ops();

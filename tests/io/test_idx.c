@@ -1,5 +1,5 @@
-/* IDX: every type, plain and gzip, pairs, the shipped digits, truncations, lies, bombs, failing allocation.
- */
+/* IDX: every type, plain and gzip, pairs, the shipped digits, truncations, lies, bombs,
+ * failing allocation. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -156,8 +156,7 @@ static void golden_files(void **state)
     tni_free(start);
 }
 
-/* ---- round trips ----------------------------------------------------------------------------------------
- */
+/* ---- round trips --------------------------------------------------------------------------------------- */
 
 /* What was loaded is written as versions 2 and 3, and means the same. */
 static void round_trips(void **state)
@@ -256,8 +255,7 @@ static void other_devices(void **state)
     tni_free(bytes);
 }
 
-/* ---- damaged files ----------------------------------------------------------------------------------------
- */
+/* ---- damaged files ------------------------------------------------------------------------------------- */
 
 /* Loads an exact copy, so that a sanitizer sees any read beyond it. */
 static tn_status load_copy(const char *bytes, uint64_t count)

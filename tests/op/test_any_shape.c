@@ -234,8 +234,8 @@ static bool all_empty(const operands *o)
     return true;
 }
 
-/* Every element was written: none is what new tensors are filled with, which a byte or two may be by chance.
- */
+/* Every element was written: none is what new tensors are filled with,
+ * which a byte or two may be by chance. */
 static void outputs_check(const op_node *n)
 {
     uint8_t fill[8];

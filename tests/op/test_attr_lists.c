@@ -109,8 +109,8 @@ static void rows(void **state)
     assert_int_equal(TN_every_c_2d, 2);
 }
 
-/* What kernels of the library's operators read, by the headers. Shared lists: by each end of those who share.
- */
+/* What kernels of the library's operators read, by the headers.
+ * Shared lists: by each end of those who share. */
 static const struct {
     const char *op, *attr, *text;
     uint32_t index, number; /* of a choice */

@@ -82,8 +82,8 @@ static const tn_op_case reorder_wrong[] = {
     {"shape", "", .in = {"f32[2,3] range", "f32[2,3] range"}, .status = TN_E_ARG},
 };
 
-/* Dtypes in programs: float32 0, float64 1, float16 2, int32 4, bool 7. Numbers: hexadecimal bits of doubles.
- */
+/* Dtypes in programs: float32 0, float64 1, float16 2, int32 4, bool 7.
+ * Numbers: hexadecimal bits of doubles. */
 static const tn_op_case pointwise_cases[] = {
     {"open type", "program=square[](i0):=;elemwise_add[](t0,i0):=>t1 num_args=1", .in = {"f64[2] 2 3"},
      .out = {"f64[2] 6 12"}},

@@ -574,8 +574,8 @@ static void *scratch_take(void *arg, uint64_t bytes)
     return m->blocks[m->count++] = block;
 }
 
-/* One node, prepared with `tuned` (NULL: nothing was stored), for as long as it takes; its result is checked.
- */
+/* One node, prepared with `tuned` (NULL: nothing was stored), for as long as it takes;
+ * its result is checked. */
 static uint32_t measured_run(const layout_case *c, uint32_t flags, const measuring *tuned, measuring *out)
 {
     job expected, offers, j;

@@ -1,5 +1,5 @@
-/* Family move: what room tensor calls on a device. Other shapes, types and strides: tests/exec/test_moving.c.
- */
+/* Family move: what room tensor calls on a device.
+ * Other shapes, types and strides: tests/exec/test_moving.c. */
 #include "support/op_case.h"
 
 #define FILL(dtype)                                                                                          \

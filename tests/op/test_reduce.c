@@ -97,6 +97,23 @@ static const tn_op_case argmax_channel[] = {
     {"one axis", "", .in = {"f32[2] 1 3"}, .status = TN_E_SHAPE},
 };
 
+static const tn_op_case moments[] = {
+    {"rows", "axes=(1,)", .in = {"f64[2,2] 1 3 -2 4"}, .out = {"f64[2] 2 1", "f64[2] 1 9"},
+     .flags = TN_CASE_GRAD2},
+    {"keepdims", "axes=(0,2) keepdims=True", .in = {"f64[2,3,4] random"}, .flags = TN_CASE_GRAD2},
+    {"middle", "axes=(-2,)", .in = {"f32[2,700,3] random"}},
+    {"all", "axes=(0,1)", .in = {"f32[2,2] 1 3 5 7"}, .out = {"f32[1] 4", "f32[1] 5"}},
+    {"far from 0", "axes=(0,)", .in = {"f32[4] 10001 10003 10001 10003"},
+     .out = {"f32[1] 10002", "f32[1] 1"}},
+    {"half", "axes=(1,)", .in = {"f16[3,600] random"}},
+    {"bfloat16", "axes=(0,)", .in = {"bf16[600,3] random"}},
+    {"integers", "axes=(0,)", .in = {"i32[4] 1 2 4 8"}, .out = {"i32[1] 3", "i32[1] 7"}},
+    {"no axes", "axes=()", .in = {"f32[2] 1 3"}, .status = TN_E_ATTR, .message = "axes is empty"},
+    {"no such axis", "axes=(2,)", .in = {"f32[2,2] 1 2 3 4"}, .status = TN_E_SHAPE},
+    {"twice", "axes=(0,-2)", .in = {"f32[2,2] 1 2 3 4"}, .status = TN_E_SHAPE},
+    {"bool", "axes=(0,)", .in = {"bool[2] 0 1"}, .status = TN_E_DTYPE},
+};
+
 /* clang-format off */
 TN_OP_TESTS(sum, "sum", sum)
 TN_OP_TESTS(mean, "mean", mean)
@@ -106,6 +123,7 @@ TN_OP_TESTS(nanprod, "nanprod", nanprod)
 TN_OP_TESTS(max, "max", max)
 TN_OP_TESTS(min, "min", min)
 TN_OP_TESTS(square_sum, "_square_sum", square_sum)
+TN_OP_TESTS(moments, "moments", moments)
 TN_OP_TESTS(norm, "norm", norm)
 TN_OP_TESTS(argmax, "argmax", argmax)
 TN_OP_TESTS(argmin, "argmin", argmin)
@@ -118,6 +136,7 @@ int main(void)
         TN_OP_TEST(sum),     TN_OP_TEST(mean),   TN_OP_TEST(prod),   TN_OP_TEST(nansum),
         TN_OP_TEST(nanprod), TN_OP_TEST(max),    TN_OP_TEST(min),    TN_OP_TEST(square_sum),
         TN_OP_TEST(norm),    TN_OP_TEST(argmax), TN_OP_TEST(argmin), TN_OP_TEST(argmax_channel),
+        TN_OP_TEST(moments),
     };
 
     return tn_op_main(tests);

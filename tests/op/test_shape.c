@@ -1,5 +1,5 @@
-/* Family shape: the codes of Reshape as MXNet documents them, views and transposes, gradients by differences.
- */
+/* Family shape: the codes of Reshape as MXNet documents them, views and transposes,
+ * gradients by differences. */
 #include "support/op_case.h"
 
 #define X "f32[2,3,4] range"

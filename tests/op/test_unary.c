@@ -53,11 +53,13 @@ static const domain smooth[] = {
     {"smooth_l1", "scalar=1.5", "random", 0},
     {"sign", "", "random", 0},
     {"floor", "", "random", 0},
+    {"_contrib_round_ste", "", "random", TN_CASE_NO_GRAD},
+    {"_contrib_sign_ste", "", "random", TN_CASE_NO_GRAD},
     {"logical_not", "", "random", 0},
 };
 
-/* Each function on each floating point type, dense, strided, added, in place; large enough for several tiles.
- */
+/* Each function on each floating point type, dense, strided, added, in place;
+ * large enough for several tiles. */
 static void test_smooth(void **state)
 {
     static const char *const shapes[] = {"f64[3,4]", "f32[3,4]", "f32[2,700]", "f16[2,300]",

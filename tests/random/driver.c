@@ -131,8 +131,8 @@ static void case_print(const fuzz_case *c)
     tni_str_fini(&text);
 }
 
-/* Contexts leave threads behind, which a fork would not take along: the case is made by a process that ends.
- */
+/* Contexts leave threads behind, which a fork would not take along: the case is made by a process
+ * that ends. */
 static bool case_fetch(const session *s, uint64_t number, fuzz_case *c)
 {
     const pid_t pid = fork();

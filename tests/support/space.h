@@ -14,8 +14,8 @@ typedef struct test_space {
     tni_device *cpu;
 } test_space;
 
-/* `engine`: naive, threaded or stepped. Plugins come from TENON_TEST_PLUGINS if that is set. Fails the test.
- */
+/* `engine`: naive, threaded or stepped. Plugins come from TENON_TEST_PLUGINS if that is set.
+ * Fails the test. */
 void test_space_open(test_space *t, const char *engine);
 /* Also checks that no array is left. */
 void test_space_close(test_space *t);

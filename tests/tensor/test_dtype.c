@@ -142,8 +142,8 @@ static void every_pair(void **state)
             }
 }
 
-/* Four bits: sizes, order within a byte, what is left over, saturation from floats, low bits from integers.
- */
+/* Four bits: sizes, order within a byte, what is left over, saturation from floats,
+ * low bits from integers. */
 static void packed(void **state)
 {
     static const double numbers[] = {-8, 7, 3, -1, 20, -30, (double)NAN, 2.9, -0.5};

@@ -72,8 +72,7 @@ static tn_status conv_geometry(tndnn_maker *m, const tn_tensor *data, const tn_t
     return TN_OK;
 }
 
-/* ---- ways to serve a node, best first --------------------------------------------------------------------
- */
+/* ---- ways to serve a node, best first ------------------------------------------------------------------ */
 
 /* Orders of memory of data and output. */
 typedef enum order {
@@ -647,8 +646,8 @@ static tn_status backward_weights(tndnn_maker *m, backward *b)
     return st;
 }
 
-/* Inputs are asked for in one order of memory; where the two primitives want two, the other is made inside.
- */
+/* Inputs are asked for in one order of memory; where the two primitives want two,
+ * the other is made inside. */
 static tn_status backward_build(tndnn_maker *m)
 {
     const uint8_t *modes = m->node->modes;

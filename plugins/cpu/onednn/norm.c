@@ -129,8 +129,7 @@ static tn_status forward_build(tndnn_maker *m)
     return st ? st : forward_uses(m, &g, &data, at);
 }
 
-/* ---- backward: dy, data, gamma, mean, 1 / sqrt(var + eps) to dx, dgamma, dbeta --------------------------
- */
+/* ---- backward: dy, data, gamma, mean, 1 / sqrt(var + eps) to dx, dgamma, dbeta ------------------------- */
 
 static void variance_make(const tndnn_state *s, const tn_exec *x, char *work)
 {

@@ -149,8 +149,8 @@ typedef struct tndnn_tuner {
     uint64_t bytes[TNDNN_TUNE_ARGS];
 } tndnn_tuner;
 
-/* False: there is nothing to measure with, or not the time for a run of each of `ways` plans like this one.
- */
+/* False: there is nothing to measure with, or not the time for a run of each of `ways` plans like
+ * this one. */
 bool tndnn_tuner_start(tndnn_tuner *t, const tn_node *node, const tn_plan *plan, uint32_t ways);
 bool tndnn_tuner_goes_on(const tndnn_tuner *t); /* some time is left */
 /* The shortest of a few runs, in ns; `left`: how many plans share the time that is left. UINT64_MAX: no time
@@ -188,8 +188,7 @@ tn_status tndnn_keep_in(tndnn_maker *m, uint32_t in, const tndnn_md *dense, tndn
 tn_status tndnn_ask_in(tndnn_maker *m, uint32_t in, const tndnn_md *md);
 tn_status tndnn_ask_out(tndnn_maker *m, uint32_t out, const tndnn_md *md);
 
-/* ---- what follows a layer (conv.c) ----------------------------------------------------------------------
- */
+/* ---- what follows a layer (conv.c) --------------------------------------------------------------------- */
 
 typedef struct tndnn_following {
     bool with_sum;

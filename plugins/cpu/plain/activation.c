@@ -139,7 +139,7 @@ static tn_status gamma_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
     (void)err;
     if (x->modes[0] != TN_MODE_NONE)
-        tncpu_for(tncpu_threads(plan, x), p->channels, 1, gamma_part, arg);
+        tncpu_for(plan, x, p->channels, 1, gamma_part, arg);
     return TN_OK;
 }
 

@@ -184,6 +184,13 @@ const tncpu_convert tncpu_converts[TN_DTYPE_LIMIT] = {
     [TN_BF16] = ROW_FLOAT(bf16, TNCPU_K_F32, uint16_t, float, 0),
 };
 
+const tncpu_convert *const tncpu_compute[TNCPU_KINDS] = {
+    [TNCPU_K_F32] = &tncpu_converts[TN_F32],
+    [TNCPU_K_F64] = &tncpu_converts[TN_F64],
+    [TNCPU_K_I32] = &tncpu_converts[TN_I32],
+    [TNCPU_K_I64] = &tncpu_converts[TN_I64],
+};
+
 /* ---- between compute types -------------------------------------------------------------------- */
 
 #define CROSS(name, F, T, expression)                                                                        \

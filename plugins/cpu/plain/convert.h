@@ -40,6 +40,7 @@ typedef struct tncpu_convert {
 } tncpu_convert;
 
 extern const tncpu_convert tncpu_converts[TN_DTYPE_LIMIT];
+extern const tncpu_convert *const tncpu_compute[TNCPU_KINDS]; /* of compute types themselves */
 
 /* Dense short floats to f32 and back. The same bits from each. */
 typedef struct tncpu_shorts {

@@ -93,7 +93,7 @@ static tn_status sum_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
     (void)err;
     if (x->modes[0] != TN_MODE_NONE)
-        tncpu_for(tncpu_threads(plan, x), tn_tensor_count(x->out[0]), TNCPU_TILE, sum_part, &call);
+        tncpu_for(plan, x, tn_tensor_count(x->out[0]), TNCPU_TILE, sum_part, &call);
     return TN_OK;
 }
 
@@ -126,11 +126,9 @@ void tncpu_cast_tile(const tncpu_convert *from, const void *src, int64_t src_ste
         return;
     }
     if (kind == TNCPU_K_F32)
-        for (int64_t i = 0; i < n; i++)
-            wide.f64[i] = (double)narrow.f32[i];
+        tncpu_widen[TNCPU_K_F32][TNCPU_K_F64](&narrow, &wide, n);
     if (kind == TNCPU_K_I32)
-        for (int64_t i = 0; i < n; i++)
-            wide.i64[i] = narrow.i32[i];
+        tncpu_widen[TNCPU_K_I32][TNCPU_K_I64](&narrow, &wide, n);
     if (kind == TNCPU_K_F32 || kind == TNCPU_K_F64)
         to->store_f(wide.f64, dst, dst_step, n);
     else if (from == &tncpu_converts[TN_U64] && to->store_u)
@@ -193,7 +191,7 @@ static tn_status cast_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
         return TN_OK;
     if (call.from == call.to && x->in[0]->data == x->out[0]->data)
         return TN_OK;
-    tncpu_for(tncpu_threads(plan, x), tn_tensor_count(x->in[0]), TNCPU_TILE, cast_part, &call);
+    tncpu_for(plan, x, tn_tensor_count(x->in[0]), TNCPU_TILE, cast_part, &call);
     return TN_OK;
 }
 
@@ -262,7 +260,7 @@ static tn_status where_call_run(const tn_plan *plan, const tn_exec *x, const cha
     where_call call = {plan->state, x, {no, yes}};
 
     if (x->modes[0] != TN_MODE_NONE)
-        tncpu_for(tncpu_threads(plan, x), call.p->count, TNCPU_TILE, where_part, &call);
+        tncpu_for(plan, x, call.p->count, TNCPU_TILE, where_part, &call);
     return TN_OK;
 }
 

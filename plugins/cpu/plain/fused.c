@@ -61,7 +61,7 @@ static tn_status weight_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
     (void)err;
     if (x->modes[0] != TN_MODE_NONE)
-        tncpu_for(tncpu_threads(plan, x), weight->shape[0], 1, weight_part, &call);
+        tncpu_for(plan, x, weight->shape[0], 1, weight_part, &call);
     return TN_OK;
 }
 

@@ -423,7 +423,7 @@ static tn_status fused_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     fused_call call = {plan->state, x};
 
     (void)err;
-    tncpu_for(tncpu_threads(plan, x), call.p->count, TNCPU_TILE, fused_part, &call);
+    tncpu_for(plan, x, call.p->count, TNCPU_TILE, fused_part, &call);
     return TN_OK;
 }
 

@@ -218,14 +218,12 @@ static const struct form {
 /* Workspace holds the indices. */
 static tn_status index_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    const struct form *f = forms, **state;
+    const struct form *f = tncpu_form_of(forms, sizeof *forms, node->op), **state;
     const double elements = (double)(tn_tensor_count(node->in[0]) + tn_tensor_count(node->out[0]));
     tn_status st = tncpu_state(plugin, plan, sizeof *state, err);
 
     if (st)
         return st;
-    while (strcmp(f->op, node->op) != 0)
-        f++;
     state = plan->state;
     *state = f;
     tncpu_plan_tasks(node, plan, 30 + elements,

@@ -36,18 +36,19 @@ static void rows_move(const tn_plan *plan, const tn_exec *x, int32_t dtype, int6
     tncpu_move_run(&m, src, dst, tncpu_run_threads(plan, x));
 }
 
-/* Parts of `whole` along `axis`, one after the other, from or (`apart`) into `part`; parts have `rank` axes.
- */
-static void parts_run(const tn_plan *plan, const tn_exec *x, const tn_tensor *whole, int32_t axis,
-                      int32_t rank, const tn_tensor *const *part, const uint8_t *modes)
+/* Parts of `whole` along an axis, one after the other, from or (with `modes`) into `part`; those that are
+ * `thin` have not that axis. */
+static tn_status parts_run(const tn_plan *plan, const tn_exec *x, const tn_tensor *whole, tn_value along,
+                           bool thin, const tn_tensor *const *part, const uint8_t *modes)
 {
+    const int32_t axis = tncpu_axis(tn_value_int(along), whole->ndim);
     const int64_t size = (int64_t)tn_dtype_bytes(whole->dtype), rows = tncpu_dims(whole, 0, axis);
     const int64_t row = tncpu_dims(whole, axis, whole->ndim),
                   inner = tncpu_dims(whole, axis + 1, whole->ndim);
     int64_t done = 0;
 
     for (int64_t k = 0; done < whole->shape[axis]; k++) {
-        const int64_t here = rank == whole->ndim ? part[k]->shape[axis] : 1;
+        const int64_t here = thin ? 1 : part[k]->shape[axis];
         char *at = (char *)whole->data + done * inner * size;
 
         if (!modes)
@@ -56,46 +57,33 @@ static void parts_run(const tn_plan *plan, const tn_exec *x, const tn_tensor *wh
             rows_move(plan, x, whole->dtype, rows, here * inner, at, row, part[k]->data, here * inner);
         done += here;
     }
+    return TN_OK;
 }
 
 static tn_status concat_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const tn_tensor *y = x->out[0];
-
     (void)err;
-    parts_run(plan, x, y, tncpu_axis(tn_value_int(x->attrs[TN_Concat_dim]), y->ndim), y->ndim, x->in, NULL);
-    return TN_OK;
+    return parts_run(plan, x, x->out[0], x->attrs[TN_Concat_dim], false, x->in, NULL);
 }
 
 static tn_status backward_concat_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const tn_tensor *dy = x->in[0];
-
     (void)err;
-    parts_run(plan, x, dy, tncpu_axis(tn_value_int(x->attrs[TN_Concat_dim]), dy->ndim), dy->ndim, x->out,
-              x->modes);
-    return TN_OK;
+    return parts_run(plan, x, x->in[0], x->attrs[TN_Concat_dim], false, x->out, x->modes);
 }
 
 static tn_status stack_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const tn_tensor *y = x->out[0];
-
     (void)err;
-    parts_run(plan, x, y, tncpu_axis(tn_value_int(x->attrs[TN_stack_axis]), y->ndim), y->ndim - 1, x->in,
-              NULL);
-    return TN_OK;
+    return parts_run(plan, x, x->out[0], x->attrs[TN_stack_axis], true, x->in, NULL);
 }
 
 static tn_status slice_channel_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const int32_t squeeze = tn_value_int(x->attrs[TN_SliceChannel_squeeze_axis]) != 0;
-    const tn_tensor *in = x->in[0];
+    const bool squeeze = tn_value_int(x->attrs[TN_SliceChannel_squeeze_axis]) != 0;
 
     (void)err;
-    parts_run(plan, x, in, tncpu_axis(tn_value_int(x->attrs[TN_SliceChannel_axis]), in->ndim),
-              in->ndim - squeeze, x->out, x->modes);
-    return TN_OK;
+    return parts_run(plan, x, x->in[0], x->attrs[TN_SliceChannel_axis], squeeze, x->out, x->modes);
 }
 
 /* ---- tile, repeat, reverse --------------------------------------------------------------------------- */

@@ -49,53 +49,41 @@ tn_status tncpu_move_plan(const tn_node *node, tn_plan *plan, int64_t count)
 }
 
 /* One run of n elements, and tiles of rows x columns: src runs along rows, dst along columns. */
+typedef void run_function(const void *src, int64_t src_step, void *dst, int64_t dst_step, int64_t n);
+typedef void tiles_function(const void *src, int64_t src_step, void *dst, int64_t dst_step, int64_t rows,
+                            int64_t cols);
+
 #define DEFINE_LOOPS(T, name)                                                                                \
-    static void run_##name(const T *src, int64_t src_step, T *dst, int64_t dst_step, int64_t n)              \
+    static void run_##name(const void *src, int64_t src_step, void *dst, int64_t dst_step, int64_t n)        \
     {                                                                                                        \
+        const T *from = src;                                                                                 \
+        T *to = dst;                                                                                         \
+                                                                                                             \
         if (src_step == 1 && dst_step == 1)                                                                  \
-            memcpy(dst, src, sizeof(T) * (size_t)n);                                                         \
+            memcpy(to, from, sizeof(T) * (size_t)n);                                                         \
         else                                                                                                 \
             for (int64_t i = 0; i < n; i++)                                                                  \
-                dst[i * dst_step] = src[i * src_step];                                                       \
+                to[i * dst_step] = from[i * src_step];                                                       \
     }                                                                                                        \
-    static void tiles_##name(const T *src, int64_t src_step, T *dst, int64_t dst_step, int64_t rows,         \
+    static void tiles_##name(const void *src, int64_t src_step, void *dst, int64_t dst_step, int64_t rows,   \
                              int64_t cols)                                                                   \
     {                                                                                                        \
+        const T *from = src;                                                                                 \
+        T *to = dst;                                                                                         \
+                                                                                                             \
         for (int64_t i0 = 0; i0 < rows; i0 += TILE)                                                          \
             for (int64_t j0 = 0; j0 < cols; j0 += TILE)                                                      \
                 for (int64_t i = i0; i < rows && i < i0 + TILE; i++)                                         \
                     for (int64_t j = j0; j < cols && j < j0 + TILE; j++)                                     \
-                        dst[i * dst_step + j] = src[i + j * src_step];                                       \
+                        to[i * dst_step + j] = from[i + j * src_step];                                       \
     }
 DEFINE_LOOPS(uint8_t, 1)
 DEFINE_LOOPS(uint16_t, 2)
 DEFINE_LOOPS(uint32_t, 4)
 DEFINE_LOOPS(uint64_t, 8)
 
-static void run_any(int32_t size, const void *src, int64_t src_step, void *dst, int64_t dst_step, int64_t n)
-{
-    if (size == 4)
-        run_4(src, src_step, dst, dst_step, n);
-    else if (size == 8)
-        run_8(src, src_step, dst, dst_step, n);
-    else if (size == 2)
-        run_2(src, src_step, dst, dst_step, n);
-    else
-        run_1(src, src_step, dst, dst_step, n);
-}
-
-static void tiles_any(int32_t size, const void *src, int64_t src_step, void *dst, int64_t dst_step,
-                      int64_t rows, int64_t cols)
-{
-    if (size == 4)
-        tiles_4(src, src_step, dst, dst_step, rows, cols);
-    else if (size == 8)
-        tiles_8(src, src_step, dst, dst_step, rows, cols);
-    else if (size == 2)
-        tiles_2(src, src_step, dst, dst_step, rows, cols);
-    else
-        tiles_1(src, src_step, dst, dst_step, rows, cols);
-}
+static run_function *const runs[] = {[1] = run_1, [2] = run_2, [4] = run_4, [8] = run_8};
+static tiles_function *const tiles[] = {[1] = tiles_1, [2] = tiles_2, [4] = tiles_4, [8] = tiles_8};
 
 /* The dimension along which the source runs, if it is worth tiles; -1: none. */
 static int32_t tiled(const tncpu_move *m)
@@ -120,10 +108,10 @@ static void move_part(const tncpu_move *m, const char *src, char *dst)
         int32_t k = last - 1;
 
         if (across < 0)
-            run_any(m->size, src, m->src_step[last], dst, m->dst_step[last], m->extent[last]);
+            runs[m->size](src, m->src_step[last], dst, m->dst_step[last], m->extent[last]);
         else
-            tiles_any(m->size, src, m->src_step[last], dst, m->dst_step[across], m->extent[across],
-                      m->extent[last]);
+            tiles[m->size](src, m->src_step[last], dst, m->dst_step[across], m->extent[across],
+                           m->extent[last]);
         for (; k >= 0; k--) {
             if (k == across)
                 continue;

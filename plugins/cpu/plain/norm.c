@@ -412,8 +412,7 @@ static tn_status rows_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
     s = plan->state;
     s->backward = backward;
     s->outputs = node->out_count;
-    for (s->form = forms; strcmp(s->form->op, node->op + (backward ? 10 : 0)) != 0;)
-        s->form++;
+    s->form = tncpu_form_of(forms, sizeof *forms, node->op + (backward ? 10 : 0));
     geometry_set(s, data, node->attrs);
     tncpu_plan_tasks(node, plan, 50 + 4 * (double)tn_tensor_count(data), s->count);
     plan->workspace_bytes = shared_bytes(s);

@@ -14,7 +14,17 @@
 #define ATTRS_MAX 8
 #define STATES_MAX 3
 
-enum { SGD, SGD_MOM, NAG, SIGNSGD, SIGNUM, ADAM, RMSPROP, RMSPROPALEX };
+enum {
+#define UPDATE0(id, ...) id,
+#define UPDATE1 UPDATE0
+#define UPDATE2 UPDATE0
+#define UPDATE3 UPDATE0
+#include "../../common/updates.list"
+#undef UPDATE0
+#undef UPDATE1
+#undef UPDATE2
+#undef UPDATE3
+};
 
 /* What an update reads and writes, all of one type; `out` may be `w`. */
 typedef struct step {
@@ -23,20 +33,13 @@ typedef struct step {
 } step;
 typedef void update(const step *s, const double *v, int64_t count);
 
-#define T float
-#define FN(name) name##_f32
-#define SQRT sqrtf
+#define GLUE_(a, b) a##b
+#define GLUE(a, b) GLUE_(a, b)
+
+#define WORDS_F32
 #include "optimizer.inc"
-#undef T
-#undef FN
-#undef SQRT
-#define T double
-#define FN(name) name##_f64
-#define SQRT sqrt
+#define WORDS_F64
 #include "optimizer.inc"
-#undef T
-#undef FN
-#undef SQRT
 
 /* ---- operators ----------------------------------------------------------------------------------- */
 
@@ -87,16 +90,14 @@ typedef struct sweep {
 
 static tn_status sweep_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    const form *f = forms;
-    uint32_t each, weights;
+    const form *f = tncpu_form_of(forms, sizeof *forms, node->op);
+    const uint32_t each = 2 + f->states;
+    const uint32_t weights =
+        f->flags & MULTI ? (node->in_count - (f->flags & PRELOADED ? 2u : 0u)) / each : 1;
     int64_t runs = 0, elements = 0;
     sweep *s;
     tn_status st;
 
-    while (strcmp(f->op, node->op) != 0)
-        f++;
-    each = 2 + f->states;
-    weights = f->flags & MULTI ? (node->in_count - (f->flags & PRELOADED ? 2u : 0u)) / each : 1;
     for (uint32_t w = 0; w < weights; w++) {
         elements += tn_tensor_count(node->in[w * each]);
         runs += tncpu_ceil_div(tn_tensor_count(node->in[w * each]), RUN);

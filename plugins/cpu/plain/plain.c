@@ -1,5 +1,5 @@
 /*
- * Memory, thread counts and the one OpenMP region of this plugin. A part of a parallel loop is a range that
+ * Memory, thread counts and the OpenMP region of most kernels. A part of a parallel loop is a range that
  * depends on the size and the number of threads; no result does, because parts write apart from each other.
  */
 #include "plain.h"
@@ -12,26 +12,25 @@
 #define PARALLEL_NS 30000.0 /* below this a region costs more than it saves */
 #define THREAD_NS 10000.0   /* work that makes one more thread worth while */
 
-void *tncpu_alloc(void *plugin, uint64_t bytes)
-{
-    return tncpu_block_alloc(plugin, bytes);
-}
-
-void tncpu_free(void *p)
-{
-    tncpu_block_free(p);
-}
-
 void tncpu_release(tn_plan *plan)
 {
-    tncpu_free(plan->state);
+    tncpu_block_free(plan->state);
     plan->state = NULL;
 }
 
 tn_status tncpu_state(void *plugin, tn_plan *plan, uint64_t bytes, tn_err *err)
 {
-    plan->state = tncpu_alloc(plugin, bytes);
+    plan->state = tncpu_block_alloc(plugin, bytes);
     return plan->state ? TN_OK : tn_fail(err, TN_E_NOMEM, "no memory for a kernel's plan");
+}
+
+const void *tncpu_form_of(const void *forms, size_t row_bytes, const char *op)
+{
+    const char *row = forms;
+
+    while (strcmp(*(const char *const *)(const void *)row, op) != 0)
+        row += row_bytes;
+    return row;
 }
 
 void tncpu_plan_work(const tn_node *node, tn_plan *plan, double ns)
@@ -47,10 +46,11 @@ void tncpu_plan_work(const tn_node *node, tn_plan *plan, double ns)
     plan->flags |= TN_PLAN_PARALLEL;
 }
 
-void tncpu_for(uint32_t threads, int64_t count, int64_t grain, tncpu_part fn, void *arg)
+void tncpu_for(const tn_plan *plan, const tn_exec *x, int64_t count, int64_t grain, tncpu_part fn, void *arg)
 {
+    const int64_t threads = tncpu_run_threads(plan, x);
     int64_t grains = grain > 0 ? (count + grain - 1) / grain : 0;
-    int64_t parts = grains < (int64_t)threads ? grains : (int64_t)threads;
+    int64_t parts = grains < threads ? grains : threads;
 
     if (parts <= 1) {
         if (count > 0)

@@ -52,26 +52,21 @@
 
 /* ---- plain.c ---------------------------------------------------------------------------------- */
 
-/* Memory of the host, counted, zeroed; NULL: out of memory. `plugin` as prepare got it. */
-void *tncpu_alloc(void *plugin, uint64_t bytes);
-void tncpu_free(void *p);
 void tncpu_release(tn_plan *plan); /* frees plan->state */
 
 /* Memory for plan->state; TN_E_NOMEM with `err` filled. */
 tn_status tncpu_state(void *plugin, tn_plan *plan, uint64_t bytes, tn_err *err);
 
+/* The row of a table for an operator; rows begin with the name of theirs, and there is one. */
+const void *tncpu_form_of(const void *forms, size_t row_bytes, const char *op);
+
 /* Fills est_ns, threads and flags from a guess of the work of one run, in ns on one thread. */
 void tncpu_plan_work(const tn_node *node, tn_plan *plan, double ns);
 
-/* Calls fn(arg, begin, end) for parts of 0 … count-1, on at most `threads` threads; each part begins at a
+/* Calls fn(arg, begin, end) for parts of 0 … count-1, on the threads of this run; each part begins at a
  * multiple of `grain`. With one thread: one call. */
 typedef void (*tncpu_part)(void *arg, int64_t begin, int64_t end);
-void tncpu_for(uint32_t threads, int64_t count, int64_t grain, tncpu_part fn, void *arg);
-
-static inline uint32_t tncpu_threads(const tn_plan *plan, const tn_exec *x)
-{
-    return (uint32_t)tncpu_run_threads(plan, x);
-}
+void tncpu_for(const tn_plan *plan, const tn_exec *x, int64_t count, int64_t grain, tncpu_part fn, void *arg);
 
 /* True if the tensor is row-major without gaps. */
 static inline bool tncpu_dense(const tn_tensor *t)

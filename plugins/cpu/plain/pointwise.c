@@ -248,18 +248,8 @@ static void scalar_fill(const point_plan *p, const tn_value *attrs, tncpu_tile *
     double value = tn_value_float(attrs[0]);
     tncpu_tile one;
 
-    if (p->kind == TNCPU_K_F64)
-        one.f64[0] = value;
-    else if (p->kind == TNCPU_K_F32)
-        one.f32[0] = (float)value;
-    else if (p->kind == TNCPU_K_I32)
-        tncpu_converts[TN_I32].store_f(&value, &one, 1, 1);
-    else
-        tncpu_converts[TN_I64].store_f(&value, &one, 1, 1);
-    if (p->kind == TNCPU_K_F32 || p->kind == TNCPU_K_I32)
-        tncpu_converts[TN_I32].fill(&one, to, n);
-    else
-        tncpu_converts[TN_I64].fill(&one, to, n);
+    tncpu_compute[p->kind]->store_f(&value, &one, 1, 1);
+    tncpu_compute[p->kind]->fill(&one, to, n);
 }
 
 /* Where the loop finds elements `at` to `at + n` of an input: in the array itself, or brought into `to`. */
@@ -419,7 +409,7 @@ tn_status tncpu_point_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     if (x->modes[0] == TN_MODE_NONE)
         return TN_OK;
     if (plan->threads > 1)
-        tncpu_for(tncpu_threads(plan, x), p->count, TNCPU_TILE, p->plain ? plain_run : part_run, &call);
+        tncpu_for(plan, x, p->count, TNCPU_TILE, p->plain ? plain_run : part_run, &call);
     else if (p->plain)
         plain_run(&call, 0, p->count);
     else

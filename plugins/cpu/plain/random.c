@@ -51,26 +51,34 @@ static void below(const tn_tensor *y, int64_t first, int64_t n, double high)
             f[i] = nextafterf((float)high, -INFINITY);
 }
 
-static tn_status draw(const tn_plan *plan, const tn_exec *x, part_fn *part, int is_uniform)
+typedef struct draw_call {
+    const tn_tensor *y;
+    part_fn *part;
+    tn_draw draw;
+    double a, b;
+} draw_call;
+
+static void draw_part(void *arg, int64_t begin, int64_t end)
 {
-    const tn_tensor *y = x->out[0];
-    const double a = tn_value_float(x->attrs[TN_random_uniform_low]),
-                 b = tn_value_float(x->attrs[TN_random_uniform_high]);
-    const int64_t count = tn_tensor_count(y), parts = (count + PART - 1) / PART;
-    const int threads = (int)tncpu_threads(plan, x);
-    const tn_draw d = tn_draw_of(x->rng);
+    const draw_call *c = arg;
+    double values[PART];
 
-    (void)threads;
-#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
-    for (int64_t p = 0; p < parts; p++) {
-        const int64_t first = p * PART, n = count - first < PART ? count - first : PART;
-        double values[PART];
+    for (int64_t first = begin; first < end; first += PART) {
+        const int64_t n = tncpu_min(PART, end - first);
 
-        part(&d, first, n, a, b, values);
-        tncpu_numbers_store(y, first, 1, n, values);
-        if (is_uniform && b > a)
-            below(y, first, n, b);
+        c->part(&c->draw, first, n, c->a, c->b, values);
+        tncpu_numbers_store(c->y, first, 1, n, values);
+        if (c->part == uniform_part && c->b > c->a)
+            below(c->y, first, n, c->b);
     }
+}
+
+static tn_status draw(const tn_plan *plan, const tn_exec *x, part_fn *part)
+{
+    draw_call call = {x->out[0], part, tn_draw_of(x->rng), tn_value_float(x->attrs[TN_random_uniform_low]),
+                      tn_value_float(x->attrs[TN_random_uniform_high])};
+
+    tncpu_for(plan, x, tn_tensor_count(x->out[0]), PART, draw_part, &call);
     return TN_OK;
 }
 
@@ -93,14 +101,14 @@ static tn_status uniform_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     if (!(tn_value_float(x->attrs[TN_random_uniform_low]) <=
           tn_value_float(x->attrs[TN_random_uniform_high])))
         return tn_fail(err, TN_E_ATTR, "low is above high, or not a number");
-    return draw(plan, x, uniform_part, 1);
+    return draw(plan, x, uniform_part);
 }
 
 static tn_status normal_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     if (!(tn_value_float(x->attrs[TN_random_normal_scale]) >= 0))
         return tn_fail(err, TN_E_ATTR, "scale is below 0, or not a number");
-    return draw(plan, x, normal_part, 0);
+    return draw(plan, x, normal_part);
 }
 
 /* ---- dropout ----------------------------------------------------------------------------------------- */
@@ -190,7 +198,7 @@ static tn_status dropout_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
         mask.data = x->workspace; /* nobody wants it afterwards */
     if (s->active) {
         call.draw = tn_draw_of(x->rng);
-        tncpu_for(tncpu_threads(plan, x), tn_tensor_count(&mask), PART, mask_part, &call);
+        tncpu_for(plan, x, tn_tensor_count(&mask), PART, mask_part, &call);
     } else if (x->modes[1]) {
         tncpu_fill(&mask, 1);
     }

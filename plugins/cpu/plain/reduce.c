@@ -175,7 +175,6 @@ static tn_status plan_make(void *plugin, const tn_node *node, tn_plan *plan, uin
 static void elements_load(const reduce_plan *p, const char *from, int64_t stride, void *to, int64_t n)
 {
     tncpu_tile narrow;
-    int64_t *wide = to;
 
     if (!p->widen) {
         p->in->load(from, stride, to, n);
@@ -185,8 +184,7 @@ static void elements_load(const reduce_plan *p, const char *from, int64_t stride
         int64_t count = n - at < TNCPU_TILE ? n - at : TNCPU_TILE;
 
         p->in->load(from + at * stride * p->in->bytes, stride, &narrow, count);
-        for (int64_t i = 0; i < count; i++)
-            wide[at + i] = narrow.i32[i];
+        tncpu_widen[TNCPU_K_I32][TNCPU_K_I64](&narrow, (int64_t *)to + at, count);
     }
 }
 
@@ -251,7 +249,7 @@ static void output_store(const reduce_call *call, int64_t index, acc sum)
     const reduce_plan *p = call->p;
     char *to = call->out + axes_offset(&p->target, index) * p->out->bytes;
     double count = (double)p->reduced.count;
-    const tncpu_convert *whole = &tncpu_converts[p->out->kind == TNCPU_K_I32 ? TN_I32 : TN_I64];
+    const tncpu_convert *made = call->add ? tncpu_compute[p->out->kind] : p->out;
     tncpu_tile one;
 
     if (p->in->kind <= TNCPU_K_F64) {
@@ -259,49 +257,43 @@ static void output_store(const reduce_call *call, int64_t index, acc sum)
             sum.f /= count;
         else if (p->finish == FINISH_ROOT)
             sum.f = sqrt(sum.f);
-    } else if (p->finish == FINISH_MEAN) {
-        sum.i = p->reduced.count ? sum.i / p->reduced.count : 0;
-    } else if (p->finish == FINISH_ROOT) {
-        sum.i = (int64_t)sqrt((double)sum.i);
+        made->store_f(&sum.f, call->add ? (void *)&one : to, 1, 1);
+    } else {
+        if (p->finish == FINISH_MEAN)
+            sum.i = p->reduced.count ? sum.i / p->reduced.count : 0;
+        else if (p->finish == FINISH_ROOT)
+            sum.i = (int64_t)sqrt((double)sum.i);
+        made->store_i(&sum.i, call->add ? (void *)&one : to, 1, 1);
     }
-    if (!call->add) {
-        if (p->in->kind <= TNCPU_K_F64)
-            p->out->store_f(&sum.f, to, 1, 1);
-        else
-            p->out->store_i(&sum.i, to, 1, 1);
-        return;
+    if (call->add)
+        p->out->add(&one, to, 1, 1);
+}
+
+/* One output; its leaves are made here, or were made. */
+static void output_run(const reduce_call *call, int64_t index, const char *base, const acc *made)
+{
+    const reduce_plan *p = call->p;
+    int64_t leaves = (p->reduced.count + LEAF - 1) / LEAF;
+    acc levels[LEVELS + 1];
+    tree t = {0};
+
+    if (leaves == 0)
+        p->r.init(1, levels);
+    for (int64_t leaf = 0; leaf < leaves; leaf++) {
+        levels[t.depth] = made ? made[leaf] : leaf_run(p, base, leaf);
+        tree_push(&p->r, &t, levels, 1);
     }
-    if (p->out->kind == TNCPU_K_F32)
-        one.f32[0] = (float)(p->in->kind <= TNCPU_K_F64 ? sum.f : (double)sum.i);
-    else if (p->out->kind == TNCPU_K_F64)
-        one.f64[0] = p->in->kind <= TNCPU_K_F64 ? sum.f : (double)sum.i;
-    else if (p->in->kind <= TNCPU_K_F64)
-        whole->store_f(&sum.f, &one, 1, 1);
-    else
-        whole->store_i(&sum.i, &one, 1, 1);
-    p->out->add(&one, to, 1, 1);
+    tree_end(&p->r, &t, levels, 1);
+    output_store(call, index, levels[0]);
 }
 
 static void rows_run(void *arg, int64_t begin, int64_t end)
 {
     const reduce_call *call = arg;
     const reduce_plan *p = call->p;
-    int64_t leaves = (p->reduced.count + LEAF - 1) / LEAF;
 
-    for (int64_t k = begin; k < end; k++) {
-        const char *base = call->in + axes_offset(&p->kept, k) * p->in->bytes;
-        acc levels[LEVELS + 1];
-        tree t = {0};
-
-        if (leaves == 0)
-            p->r.init(1, levels);
-        for (int64_t leaf = 0; leaf < leaves; leaf++) {
-            levels[t.depth] = leaf_run(p, base, leaf);
-            tree_push(&p->r, &t, levels, 1);
-        }
-        tree_end(&p->r, &t, levels, 1);
-        output_store(call, k, levels[0]);
-    }
+    for (int64_t k = begin; k < end; k++)
+        output_run(call, k, call->in + axes_offset(&p->kept, k) * p->in->bytes, NULL);
 }
 
 /* Leaves of one output, by several threads; joined afterwards by the same tree. */
@@ -313,24 +305,15 @@ static void leaves_run(void *arg, int64_t begin, int64_t end)
         call->leaves[leaf] = leaf_run(call->p, call->in, leaf);
 }
 
-static void split_run(reduce_call *call, uint32_t threads)
+static void split_run(const tn_plan *plan, const tn_exec *x, reduce_call *call)
 {
     const reduce_plan *p = call->p;
     const char *first = call->in;
-    int64_t leaves = (p->reduced.count + LEAF - 1) / LEAF;
 
     for (int64_t k = 0; k < p->kept.count; k++) {
-        acc levels[LEVELS + 1];
-        tree t = {0};
-
         call->in = first + axes_offset(&p->kept, k) * p->in->bytes;
-        tncpu_for(threads, leaves, 1, leaves_run, call);
-        for (int64_t leaf = 0; leaf < leaves; leaf++) {
-            levels[t.depth] = call->leaves[leaf];
-            tree_push(&p->r, &t, levels, 1);
-        }
-        tree_end(&p->r, &t, levels, 1);
-        output_store(call, k, levels[0]);
+        tncpu_for(plan, x, (p->reduced.count + LEAF - 1) / LEAF, 1, leaves_run, call);
+        output_run(call, k, NULL, call->leaves);
     }
 }
 
@@ -382,17 +365,16 @@ static tn_status reduce_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const reduce_plan *p = plan->state;
     reduce_call call = {p, x->in[0]->data, x->out[0]->data, x->workspace, x->modes[0] == TN_MODE_ADD};
-    uint32_t threads = tncpu_threads(plan, x);
 
     (void)err;
     if (x->modes[0] == TN_MODE_NONE)
         return TN_OK;
     if (p->column)
-        tncpu_for(threads, p->kept.count / p->strip * ((p->strip + STRIP - 1) / STRIP), 1, strips_run, &call);
+        tncpu_for(plan, x, p->kept.count / p->strip * ((p->strip + STRIP - 1) / STRIP), 1, strips_run, &call);
     else if (plan->workspace_bytes)
-        split_run(&call, threads);
+        split_run(plan, x, &call);
     else
-        tncpu_for(threads, p->kept.count, 1, rows_run, &call);
+        tncpu_for(plan, x, p->kept.count, 1, rows_run, &call);
     return TN_OK;
 }
 
@@ -551,6 +533,80 @@ static tn_status arg_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
+/* ---- moments: the mean, then the mean square of what differs from it --------------------------- */
+
+typedef struct moments_plan {
+    axes kept, reduced;
+    bool whole; /* of integers: the mean is cut before it is subtracted */
+} moments_plan;
+
+typedef struct moments_call {
+    const moments_plan *p;
+    const tn_exec *x;
+} moments_call;
+
+static tn_status moments_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const tn_tensor *in = node->in[0];
+    const uint32_t mask = mask_of(node->attrs[TN_moments_axes], false, in->ndim);
+    moments_plan *p;
+    tn_status st = tncpu_state(plugin, plan, sizeof *p, err);
+
+    if (st)
+        return st;
+    p = plan->state;
+    p->kept.count = p->reduced.count = 1;
+    for (int32_t d = 0; d < in->ndim; d++)
+        axes_add(mask >> d & 1u ? &p->reduced : &p->kept, in->shape[d], in->stride[d]);
+    p->whole = tncpu_converts[in->dtype].kind > TNCPU_K_F64;
+    tncpu_plan_work(node, plan, 20.0 + (double)p->kept.count * (10.0 + (double)p->reduced.count * 2));
+    return TN_OK;
+}
+
+/* The mean of x - less, or of its square, over one output's elements. */
+static double moment(const moments_call *c, int64_t base, double less, bool squares)
+{
+    const axes *a = &c->p->reduced;
+    const int64_t inner = a->ndim > 0 ? a->shape[a->ndim - 1] : 1,
+                  stride = a->ndim > 0 ? a->stride[a->ndim - 1] : 1;
+    double tile[TNCPU_TILE], sum = 0;
+
+    for (int64_t at = 0, n; at < a->count; at += n) {
+        n = tncpu_min(inner - at % inner, TNCPU_TILE);
+        tncpu_numbers(c->x->in[0], base + axes_offset(a, at), stride, n, tile);
+        for (int64_t i = 0; i < n; i++)
+            tile[i] -= less;
+        sum += tncpu_lanes_sum(tile, squares ? tile : NULL, n);
+    }
+    return sum / (double)a->count;
+}
+
+static void moments_part(void *arg, int64_t begin, int64_t end)
+{
+    const moments_call *c = arg;
+
+    for (int64_t k = begin; k < end; k++) {
+        const int64_t base = axes_offset(&c->p->kept, k);
+        double mean = moment(c, base, 0, false), var;
+
+        mean = c->p->whole ? trunc(mean) : mean;
+        var = moment(c, base, mean, true);
+        if (c->x->modes[0])
+            tncpu_numbers_store(c->x->out[0], k, 1, 1, &mean);
+        if (c->x->modes[1])
+            tncpu_numbers_store(c->x->out[1], k, 1, 1, &var);
+    }
+}
+
+static tn_status moments_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    moments_call call = {plan->state, x};
+
+    (void)err;
+    tncpu_for(tncpu_threads(plan, x), call.p->kept.count, 1, moments_part, &call);
+    return TN_OK;
+}
+
 /* ---- gradients: what arrives, stretched over the reduced axes --------------------------------- */
 
 static const tncpu_point back_rows[] = {
@@ -638,6 +694,7 @@ const tn_kernel *const tncpu_family_reduce[] = {
     BACK_ROW("nanprod", floats),
     BACK_ROW("max", most),
     BACK_ROW("min", most),
+    TNCPU_ROW("moments", most, 0, moments_prepare, moments_run),
     TNCPU_ROW("norm", most, FLAGS, norm_prepare, reduce_run),
     TNCPU_ROW("_sum_like", most, FLAGS, sum_like_prepare, reduce_run),
     NULL,

@@ -1,17 +1,29 @@
 /* See rows.h. */
 #include "rows.h"
 
+typedef struct rows_call {
+    tncpu_row_body *body;
+    const void *call;
+    char *room; /* NULL: none is needed */
+    uint64_t each;
+} rows_call;
+
+static void rows_part(void *arg, int64_t begin, int64_t end)
+{
+    const rows_call *r = arg;
+    char *room = r->room ? r->room + (uint64_t)tncpu_thread_id() * r->each : NULL;
+
+    for (int64_t row = begin; row < end; row++)
+        r->body(r->call, row, (double *)(void *)room);
+}
+
 void tncpu_rows_run(const tn_plan *plan, const tn_exec *x, int64_t count, uint64_t shared,
                     tncpu_row_body *body, const void *call)
 {
-    const int threads = tncpu_run_threads(plan, x);
     const uint64_t each = (plan->workspace_bytes - shared) / plan->threads;
-    char *room = each ? (char *)x->workspace + shared : NULL; /* perhaps none is needed */
+    rows_call r = {body, call, each ? (char *)x->workspace + shared : NULL, each};
 
-    (void)threads;
-#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
-    for (int64_t row = 0; row < count; row++)
-        body(call, row, room ? (double *)(void *)(room + (uint64_t)tncpu_thread_id() * each) : NULL);
+    tncpu_for(plan, x, count, 1, rows_part, &r);
 }
 
 double tncpu_lanes_sum(const double *p, const double *q, int64_t n)

@@ -24,7 +24,7 @@ static inline tncpu_rows tncpu_rows_of(const tn_tensor *t, int32_t first, int32_
 /* The first element of row number `row`. */
 static inline int64_t tncpu_row_at(const tncpu_rows *r, int64_t row)
 {
-    return row / r->inner * r->size * r->inner + row % r->inner;
+    return r->inner == 1 ? row * r->size : row / r->inner * r->size * r->inner + row % r->inner;
 }
 
 typedef void tncpu_row_body(const void *call, int64_t row, double *room);

@@ -90,13 +90,11 @@ static void sequence_row(const void *arg, int64_t row, double *room)
 static tn_status sequence_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     const int64_t count = tn_tensor_count(node->out[0]);
-    const form *f = forms, **state;
+    const form *f = tncpu_form_of(forms, sizeof *forms, node->op), **state;
     tn_status st = tncpu_state(plugin, plan, sizeof *state, err);
 
     if (st)
         return st;
-    while (strcmp(f->op, node->op) != 0)
-        f++;
     state = plan->state;
     *state = f;
     tncpu_plan_tasks(node, plan, 300 + (double)count, count / 1024 + 1);

@@ -47,7 +47,7 @@ static vectors_function *const functions[2][2][2] = {
 
 typedef struct soft_plan {
     tncpu_rows rows;
-    int64_t strip; /* vectors at a time */
+    int64_t strip, per_row; /* vectors at a time; strips side by side */
     int32_t mode;
     uint32_t inputs;
     bool wide, direct, lengths; /* wide: computed as f64; direct: in the arrays themselves */
@@ -81,6 +81,7 @@ static tn_status soft_plan_make(void *plugin, const tn_node *node, tn_plan *plan
     p->inputs = strncmp(node->op, "_backward", 9) == 0 ? 2 : 1;
     p->lengths = p->inputs == 1 && node->in_count > 1 && strcmp(node->op, "softmax") == 0;
     p->strip = p->lengths ? 1 : STRIP;
+    p->per_row = tncpu_ceil_div(p->rows.inner, p->strip);
     p->over = 1;
     p->wide = out->dtype == TN_F64;
     for (uint32_t k = 0; k < p->inputs; k++)
@@ -174,9 +175,9 @@ static void strip_run(const void *arg, int64_t strip, double *room)
     const soft_call *call = arg;
     const soft_plan *p = call->p;
     const tn_exec *x = call->x;
-    const int64_t inner = p->rows.inner, per_row = tncpu_ceil_div(inner, p->strip),
-                  lead = strip % per_row * p->strip;
-    const int64_t vector = strip / per_row * inner + lead, at = tncpu_row_at(&p->rows, vector);
+    const int64_t inner = p->rows.inner, lead = p->per_row > 1 ? strip % p->per_row * p->strip : 0;
+    const int64_t vector = (p->per_row > 1 ? strip / p->per_row : strip) * inner + lead;
+    const int64_t at = tncpu_row_at(&p->rows, vector);
     const int64_t bytes = p->wide ? 8 : 4, n = length_of(call, vector);
     vectors v = {n, inner, tncpu_min(p->strip, inner - lead), p->mode, p->over};
     const int64_t runs = inner == 1 ? 1 : n, run = inner == 1 ? n : v.width;
@@ -184,11 +185,10 @@ static void strip_run(const void *arg, int64_t strip, double *room)
     const void *in[2] = {NULL, NULL};
 
     for (uint32_t k = 0; k < p->inputs; k++) {
-        char *block = (char *)(room + (p->direct ? 0 : (k + 1) * block_elements(p)));
-
+        in[k] = p->direct ? (const void *)((const char *)x->in[k]->data + at * bytes)
+                          : (const void *)(room + (k + 1) * block_elements(p));
         if (!p->direct)
-            block_move(p, x->in[k], at, runs, run, block, false);
-        in[k] = p->direct ? (const char *)x->in[k]->data + at * bytes : block;
+            block_move(p, x->in[k], at, runs, run, (char *)(uintptr_t)in[k], false);
     }
     if (!p->direct) {
         out = (char *)room;
@@ -209,7 +209,7 @@ static tn_status soft_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
     (void)err;
     if (x->modes[0] != TN_MODE_NONE)
-        tncpu_rows_run(plan, x, p->rows.outer * tncpu_ceil_div(p->rows.inner, p->strip), 0, strip_run, &call);
+        tncpu_rows_run(plan, x, p->rows.outer * p->per_row, 0, strip_run, &call);
     return TN_OK;
 }
 

@@ -43,6 +43,8 @@
     X(relu, RELU)                                                                                            \
     X(square, SQUARE)                                                                                        \
     X(abs, ABS)                                                                                              \
+    X(_contrib_round_ste, ROUND)                                                                             \
+    X(_contrib_sign_ste, SIGN)                                                                               \
     X(sign, SIGN)                                                                                            \
     X(negative, NEGATIVE)                                                                                    \
     X(floor, FLOOR)                                                                                          \

@@ -37,7 +37,8 @@ TN_API tn_status tn_array_zeros(tn_ctx *ctx, int32_t dtype, int32_t ndim, const 
                                 const tn_device *device, tn_array **out);
 
 /** A new array on the thread's default device with a copy of `data`: its elements, row-major. `data` is free
- * again when the call returns. @threads any @since 0.1 */
+ * again when the call returns, which waits for no queued work; a failure of the copy to a device comes out at
+ * the wait. @threads any @since 0.1 */
 TN_API tn_status tn_array_from(tn_ctx *ctx, int32_t dtype, int32_t ndim, const int64_t *shape,
                                const void *data, tn_array **out);
 

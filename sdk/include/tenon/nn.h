@@ -101,8 +101,8 @@ TN_API tn_status tn_app_fail(tn_app *app, tn_status status, const char *text);
 /** As tn_app_fail() with the core's status and text of this thread, tn_error_text(); TN_OK: nothing. @since
  * 0.1 */
 TN_API tn_status tn_app_check(tn_app *app, tn_status status);
-/** The core's context below, for calls of tenon/op.h and the like; NULL if it could not be opened. @since 0.1
- */
+/** The core's context below, for calls of tenon/op.h and the like; NULL if it could not be opened.
+ * @since 0.1 */
 TN_API tn_ctx *tn_app_ctx(const tn_app *app);
 /** Name of the device that nets and data live on, such as "cpu:0". @since 0.1 */
 TN_API const char *tn_app_device(const tn_app *app);

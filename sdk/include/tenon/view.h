@@ -263,8 +263,8 @@ TN_API tn_status tn_graph_breaks(tn_ctx *ctx, tn_symbol *s, const tn_inferred *s
 /** How many; 0 for NULL. @threads any @since 0.1 */
 TN_API uint32_t tn_breaks_count(const tn_breaks *b);
 
-/** A break by index, in the order of nodes. TN_E_ARG: index too large, struct_size 0. @threads any @since 0.1
- */
+/** A break by index, in the order of nodes. TN_E_ARG: index too large, struct_size 0.
+ * @threads any @since 0.1 */
 TN_API tn_status tn_breaks_at(const tn_breaks *b, uint32_t index, tn_break *out);
 
 /** NULL is fine. @threads any @since 0.1 */

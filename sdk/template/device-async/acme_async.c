@@ -124,8 +124,7 @@ static tn_status device_info(tn_device_handle *d, tn_device_info *out, tn_err *e
     return TN_OK;
 }
 
-/* ---- memory ----------------------------------------------------------------------------------------------
- */
+/* ---- memory -------------------------------------------------------------------------------------------- */
 
 static tn_status memory_alloc(tn_device_handle *d, int32_t memory, uint64_t bytes, void **out, tn_err *err)
 {
@@ -170,8 +169,7 @@ static void memory_free(tn_device_handle *d, int32_t memory, void *data)
     free(made);
 }
 
-/* ---- points: what events are made of ----------------------------------------------------------------------
- */
+/* ---- points: what events are made of ------------------------------------------------------------------- */
 
 static point *point_create(uint32_t refs)
 {
@@ -248,8 +246,7 @@ static tn_err point_await(point *p)
     return failed;
 }
 
-/* ---- streams ---------------------------------------------------------------------------------------------
- */
+/* ---- streams ------------------------------------------------------------------------------------------- */
 
 static tn_err stream_state(tn_stream *s)
 {
@@ -406,8 +403,7 @@ static tn_status stream_copy(tn_stream *s, const tn_place *dst, const tn_place *
                       err);
 }
 
-/* ---- events ----------------------------------------------------------------------------------------------
- */
+/* ---- events -------------------------------------------------------------------------------------------- */
 
 static tn_status event_create(tn_device_handle *d, tn_event **out, tn_err *err)
 {
@@ -522,8 +518,7 @@ static tn_status event_notify(tn_event *e, void (*fn)(void *arg, tn_status statu
     return TN_OK;
 }
 
-/* ---- the plugin ------------------------------------------------------------------------------------------
- */
+/* ---- the plugin ---------------------------------------------------------------------------------------- */
 
 static const tn_device_ops device_ops = {
     .head = TN_CAPABILITY(tn_device_ops, copy, TN_KIND_DEVICE, "acme-async"),

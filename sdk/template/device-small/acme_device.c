@@ -98,8 +98,7 @@ static tn_status device_info(tn_device_handle *d, tn_device_info *out, tn_err *e
     return TN_OK;
 }
 
-/* ---- memory ----------------------------------------------------------------------------------------------
- */
+/* ---- memory -------------------------------------------------------------------------------------------- */
 
 static tn_status memory_alloc(tn_device_handle *d, int32_t memory, uint64_t bytes, void **out, tn_err *err)
 {
@@ -144,8 +143,7 @@ static void memory_free(tn_device_handle *d, int32_t memory, void *data)
     free(made);
 }
 
-/* ---- streams ---------------------------------------------------------------------------------------------
- */
+/* ---- streams ------------------------------------------------------------------------------------------- */
 
 static tn_status stream_create(tn_device_handle *d, int32_t priority, tn_stream **out, tn_err *err)
 {
@@ -238,8 +236,7 @@ static tn_status stream_copy(tn_stream *s, const tn_place *dst, const tn_place *
     return stream_call(s, copy_run, &work, err);
 }
 
-/* ---- events ----------------------------------------------------------------------------------------------
- */
+/* ---- events -------------------------------------------------------------------------------------------- */
 
 static tn_status event_create(tn_device_handle *d, tn_event **out, tn_err *err)
 {
@@ -314,8 +311,7 @@ static tn_status event_notify(tn_event *e, void (*fn)(void *arg, tn_status statu
     return TN_OK;
 }
 
-/* ---- the plugin ------------------------------------------------------------------------------------------
- */
+/* ---- the plugin ---------------------------------------------------------------------------------------- */
 
 static const tn_device_ops device_ops = {
     .head = TN_CAPABILITY(tn_device_ops, copy, TN_KIND_DEVICE, "acme-device"),

@@ -76,8 +76,8 @@ static piece *piece_find(own_pool *p, uint64_t bytes, tn_stream *stream)
     return NULL;
 }
 
-/* Cuts what is too much off a piece. Without memory for a descriptor the piece stays larger than asked for.
- */
+/* Cuts what is too much off a piece. Without memory for a descriptor the piece stays larger than
+ * asked for. */
 static void piece_split(own_pool *p, piece *at, uint64_t bytes)
 {
     piece *rest = at->bytes > bytes && !at->stream ? calloc(1, sizeof *rest) : NULL;

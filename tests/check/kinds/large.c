@@ -61,8 +61,7 @@ static tn_status add_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-/* ---- an operator -----------------------------------------------------------------------------------------
- */
+/* ---- an operator --------------------------------------------------------------------------------------- */
 
 static const tn_attr_def attrs[] = {
     TN_ATTR_FLOAT_RUN("scale", "1.0", "what each element is multiplied by"),

@@ -175,8 +175,8 @@ static loop loop_of(tn_body_call *call, const tn_body_ops *ops, uint32_t first, 
     return l;
 }
 
-/* Step `t`: its output goes to that step of `all`, or to a new array like it if `aside`; the state goes on.
- */
+/* Step `t`: its output goes to that step of `all`, or to a new array like it if `aside`;
+ * the state goes on. */
 static tn_status step_run(loop *l, int64_t t, tn_body_array *all, bool aside, tn_body_array *last,
                           const uint8_t *modes)
 {

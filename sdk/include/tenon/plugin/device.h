@@ -68,8 +68,8 @@ typedef struct tn_device_ops {
     void (*stream_destroy)(tn_stream *stream);
     /** [any] Blocks until all work of the stream is done; reports the stream's sticky error. */
     tn_status (*stream_wait)(tn_stream *stream, tn_err *err);
-    /** [worker] Runs `fn(arg)` in stream order; `fn` returns a status that, if not TN_OK, fails the stream.
-     */
+    /** [worker] Runs `fn(arg)` in stream order; `fn` returns a status that, if not TN_OK,
+     * fails the stream. */
     tn_status (*stream_call)(tn_stream *stream, tn_status (*fn)(void *arg, tn_err *err), void *arg,
                              tn_err *err);
 

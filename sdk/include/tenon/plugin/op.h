@@ -104,8 +104,7 @@ typedef struct tn_view {
     int64_t stride[TN_NDIM_MAX];  /* result: per dimension of the output; 1 or more */
 } tn_view;
 
-/* ---- gradients ------------------------------------------------------------------------------------------
- */
+/* ---- gradients ----------------------------------------------------------------------------------------- */
 
 /** One output of one node of a graph under construction; node NULL: no gradient arrives here. */
 typedef struct tn_edge {

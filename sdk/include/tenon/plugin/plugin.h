@@ -150,8 +150,8 @@ typedef struct tn_plugin {
     uint32_t struct_size, magic;
     uint16_t abi_major, abi_minor, abi_minor_min, flags;
     const char *name, *version, *vendor, *license, *summary;
-    /** [load] Optional. Takes under 100 ms, opens no device, socket or large file. May come again after fini.
-     */
+    /** [load] Optional. Takes under 100 ms, opens no device, socket or large file.
+     * May come again after fini. */
     tn_status (*init)(const tn_host *host, void **plugin, tn_err *err);
     /** [load] Optional. Joins every thread of the plugin. */
     void (*fini)(void *plugin);
@@ -161,8 +161,7 @@ typedef struct tn_plugin {
     const tn_capability *const *capabilities; /* NULL-ended */
 } tn_plugin;
 
-/* ---- the ELF note ----------------------------------------------------------------------------------------
- */
+/* ---- the ELF note -------------------------------------------------------------------------------------- */
 
 #define TN_NOTE_OWNER "Tenon"
 #define TN_NOTE_TYPE 1u

@@ -410,11 +410,10 @@ static inline tn_status tn_prepare_pointwise(void *plugin, const tn_node *node, 
     return tn_prepare_tiles(plugin, node, plan, err);
 }
 
-/* ---- tables, as they mostly are --------------------------------------------------------------------------
- */
+/* ---- tables, as they mostly are ------------------------------------------------------------------------ */
 
-/** A kernel for one version of an operator: the same bits from run to run, called "OPERATOR.loop". @since 0.1
- */
+/** A kernel for one version of an operator: the same bits from run to run, called "OPERATOR.loop".
+ * @since 0.1 */
 #define TN_KERNEL_SINCE(version_, op_, device_, types_, prepare_, run_)                                      \
     {                                                                                                        \
         (uint32_t) TN_END(tn_kernel, release), 64, op_, op_ ".loop", device_, "", version_, version_,        \

@@ -24,4 +24,9 @@ TN_ATTRS(norm);
     X(argmax, BOOL, keepdims, "False", TN_ANY, "keep the axis with size 1")
 TN_ATTRS(argmax);
 
+#define TN_moments_ATTRS(X)                                                                                  \
+    X(moments, TUPLE, axes, "None", TN_ANY, "axes over which mean and variance are taken, at least one")     \
+    X(moments, BOOL, keepdims, "False", TN_ANY, "keep these axes with size 1")
+TN_ATTRS(moments);
+
 #endif

@@ -1,0 +1,264 @@
+/*
+ * tenon predict: a saved model on samples of files. All inputs are read, and their shapes compared with the
+ * model's, before the first one is run.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "train/predict.h"
+
+#define BATCH_MAX 1048576
+
+typedef struct prediction {
+    const cli_args *args;
+    tn_app *app;
+    tn_net *net;
+    int64_t batch, top;
+    double scale; /* NAN: by the kind of file */
+    cli_samples inputs[CLI_WORDS_MAX];
+    size_t input_count;
+    cli_answers answers;
+    tn_array **arrays; /* of a batch, for all outputs of the model */
+    size_t output_count;
+} prediction;
+
+static bool failed(prediction *p, char *text)
+{
+    (void)tn_app_fail(p->app, text ? TN_E_ARG : TN_E_NOMEM, text ? text : "out of memory");
+    free(text);
+    return false;
+}
+
+/* Numbers of the command line. */
+static bool options_read(prediction *p)
+{
+    const char *top = p->args->value[OPT_TOP], *scale = p->args->value[OPT_SCALE];
+    char *end = NULL;
+
+    p->top = 1;
+    p->scale = NAN;
+    if (top) {
+        p->top = strtoll(top, &end, 10);
+        if (*end || !*top || p->top < 1 || p->top > BATCH_MAX)
+            return failed(p, cli_format("--top %s: a whole number of at least 1 is asked", top));
+    }
+    if (scale) {
+        p->scale = strtod(scale, &end); /* the tool's numbers are C's in every locale */
+        if (*end || !*scale || !isfinite(p->scale))
+            return failed(p, cli_format("--scale %s: a number is asked", scale));
+    }
+    return !tn_app_check(p->app, tn_ctx_option_int(tn_app_ctx(p->app), "train.batch", &p->batch));
+}
+
+static bool model_load(prediction *p)
+{
+    const char *classes = p->args->value[OPT_CLASSES];
+
+    p->net = tn_net_load_files(p->app, p->args->words[0], p->args->words[1], NULL);
+    return p->net && (!classes || tn_net_name_classes(p->net, classes));
+}
+
+static bool inputs_load(prediction *p)
+{
+    bool from_stdin = false;
+
+    for (size_t i = 2; i < p->args->word_count; i++) {
+        const char *name = p->args->words[i];
+        cli_samples *s = &p->inputs[p->input_count++];
+
+        if (!strcmp(name, "-") && from_stdin)
+            return failed(p, cli_format("standard input (-) is read once"));
+        from_stdin = from_stdin || !strcmp(name, "-");
+        if (!cli_samples_load(s, p->app, name, p->scale) ||
+            !cli_samples_fit(s, p->app, p->net, p->args->value[OPT_SAMPLE_SHAPE]))
+            return false;
+    }
+    return true;
+}
+
+/* What output `o` is for the samples of `s`. False: it is not one for each of them, as *why says. */
+static bool output_ask(prediction *p, const cli_samples *s, size_t index, tn_net_output *o, const char **why)
+{
+    int64_t shape[CLI_DIMS_MAX];
+
+    memcpy(shape, s->shape, sizeof shape);
+    shape[0] = s->count;
+    *why = "is not one for each sample";
+    if (!tn_net_output_at(p->net, index, s->ndim, shape, o) || o->ndim < 1 || o->shape[0] != s->count)
+        return false;
+    *why = "has a shape that is not known";
+    for (int32_t i = 1; i < o->ndim; i++)
+        if (o->shape[i] < 1)
+            return false;
+    return true;
+}
+
+/* One output for all inputs: their shapes must agree, since they go into one answer. *taken: it is one for
+ * each sample. */
+static bool output_take(prediction *p, size_t index, size_t count, bool *taken)
+{
+    cli_answer *a = &p->answers.outputs[p->answers.output_count];
+    tn_net_output o = {.struct_size = sizeof o};
+    const char *why;
+
+    *taken = true;
+    for (size_t i = 0; i < p->input_count; i++) {
+        if (!output_ask(p, &p->inputs[i], index, &o, &why)) {
+            if (count == 1)
+                return failed(p, cli_format("%s: the model's output %s", p->args->words[0], why));
+            if (*taken)
+                cli_error("%s: output %zu \"%.80s\" %s: it is left out", p->args->words[0], index,
+                          o.name ? o.name : "", why);
+            *taken = false;
+            return true;
+        }
+        if (i &&
+            (o.ndim != a->ndim || memcmp(o.shape + 1, a->shape + 1, (size_t)(o.ndim - 1) * sizeof *o.shape)))
+            return failed(p, cli_format("%s gives outputs of another shape than %s", p->inputs[i].name,
+                                        p->inputs[0].name));
+        *a = (cli_answer){.name = o.name, .index = index, .gives = o.gives, .ndim = o.ndim};
+        memcpy(a->shape, o.shape, sizeof o.shape);
+    }
+    return true;
+}
+
+static bool outputs_find(prediction *p)
+{
+    const size_t count = tn_net_output_count(p->net);
+    bool ok = (p->answers.outputs = calloc(count + 1, sizeof *p->answers.outputs)) &&
+              (p->arrays = calloc(count + 1, sizeof(tn_array *)));
+
+    if (!ok)
+        return failed(p, NULL);
+    for (size_t i = 0; ok && i < count; i++) {
+        bool taken = false;
+
+        ok = output_take(p, i, count, &taken);
+        p->answers.output_count += ok && taken;
+    }
+    if (ok && !p->answers.output_count)
+        return failed(p, cli_format("%s: none of the model's %zu outputs is one for each sample",
+                                    p->args->words[0], count));
+    p->output_count = count;
+    return ok;
+}
+
+static bool batch_run(prediction *p, const cli_samples *s, int64_t begin, int64_t n)
+{
+    const size_t mark = tn_app_mark(p->app);
+    int64_t shape[CLI_DIMS_MAX];
+    bool ok;
+
+    memcpy(shape, s->shape, sizeof shape);
+    shape[0] = n;
+    ok = tn_net_forward_all(p->net, tn_app_array(p->app, s->ndim, shape, s->values + begin * s->each),
+                            p->output_count, p->arrays);
+    for (size_t i = 0; ok && i < p->answers.output_count; i++) {
+        const cli_answer *o = &p->answers.outputs[i];
+
+        ok = tn_app_read(p->app, p->arrays[o->index], (size_t)(n * o->each), o->batch) != 0;
+    }
+    tn_app_release(p->app, mark);
+    for (int64_t i = 0; ok && i < n; i++)
+        ok = cli_answers_add(&p->answers, s->name, begin + i, i);
+    return ok;
+}
+
+/* No batch is larger than the largest input. */
+static void batch_bound(prediction *p)
+{
+    int64_t most = 1;
+
+    for (size_t i = 0; i < p->input_count; i++)
+        most = p->inputs[i].count > most ? p->inputs[i].count : most;
+    p->batch = p->batch > most ? most : p->batch;
+}
+
+static bool inputs_run(prediction *p)
+{
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < p->input_count; i++) {
+        const cli_samples *s = &p->inputs[i];
+
+        for (int64_t at = 0; ok && at < s->count; at += p->batch)
+            ok = batch_run(p, s, at, s->count - at < p->batch ? s->count - at : p->batch);
+    }
+    return ok;
+}
+
+static void done(const prediction *p)
+{
+    const char *path = cli_answers_file(&p->answers, 0);
+    json_t *list = json_array();
+
+    if (path && p->args->value[OPT_JSON]) {
+        for (size_t i = 0; (path = cli_answers_file(&p->answers, i)); i++)
+            (void)json_array_append_new(list, cli_json_text(path));
+        cli_json_line(json_pack("{s:I, s:O}", "samples", (json_int_t)p->answers.done, "out",
+                                json_array_size(list) == 1 ? json_array_get(list, 0) : list));
+    } else if (path) {
+        (void)printf("samples %lld\n", (long long)p->answers.done);
+        for (size_t i = 0; (path = cli_answers_file(&p->answers, i)); i++)
+            (void)printf("out %s\n", path);
+    }
+    json_decref(list);
+}
+
+/* What is read is not written over. */
+static bool out_apart(const prediction *p, const char *out)
+{
+    const char *classes = p->args->value[OPT_CLASSES];
+    struct stat there, s;
+
+    if (!out || stat(out, &there) || !S_ISREG(there.st_mode))
+        return true;
+    for (size_t i = 0; i <= p->args->word_count; i++) {
+        const char *in = i < p->args->word_count ? p->args->words[i] : classes;
+
+        if (!in || stat(in, &s) || s.st_dev != there.st_dev || s.st_ino != there.st_ino)
+            continue;
+        cli_error("--out %s would replace %s, which is read", out, in);
+        return false;
+    }
+    return true;
+}
+
+static void predict(prediction *p)
+{
+    const char *path;
+    bool ok = true;
+
+    p->answers.app = p->app;
+    p->answers.net = p->net;
+    p->answers.top = p->top;
+    p->answers.kind =
+        p->args->value[OPT_JSON] && !p->args->value[OPT_OUT_FILE] ? CLI_ANSWER_JSON : CLI_ANSWER_TABLE;
+    batch_bound(p);
+    p->answers.batch = p->batch;
+    if (!cli_answers_open(&p->answers, p->args->value[OPT_OUT_FILE]))
+        return;
+    for (size_t i = 0; ok && (path = cli_answers_file(&p->answers, i)); i++)
+        ok = out_apart(p, path) || failed(p, cli_format("--out names a file that is read"));
+    if (ok && inputs_run(p) && cli_answers_close(&p->answers))
+        done(p);
+}
+
+int cmd_predict(const cli_args *args)
+{
+    prediction p = {.args = args};
+
+    if (!out_apart(&p, args->value[OPT_OUT_FILE]))
+        return CLI_EXIT_USAGE;
+    p.app = cli_app_open(args, NULL);
+    if (tn_app_ok(p.app) && options_read(&p) && model_load(&p) && inputs_load(&p) && outputs_find(&p))
+        predict(&p);
+    cli_answers_fini(&p.answers);
+    free(p.arrays);
+    for (size_t i = 0; i < p.input_count; i++)
+        cli_samples_fini(&p.inputs[i]);
+    return tn_app_close(p.app);
+}

@@ -1,0 +1,326 @@
+/*
+ * Progress on stderr: a bar that is redrawn on a terminal, else lines for logs, or JSON lines, or nothing.
+ *
+ * A bar is one line without a newline; it is overwritten with blanks before anything else is printed, so that
+ * no escape sequence is needed but colours.
+ */
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "train/train.h"
+
+#define BAR_EVERY_S 0.1
+#define LINE_EVERY_S 10.0
+#define BAR_CELLS 22
+#define KEY_COLUMNS 2 /* a terminal shows ^C behind the bar */
+#define FIELDS_MAX 10
+
+static cli_view *shown; /* whose bar an error message has to take away first */
+
+static void shown_clear(void)
+{
+    cli_view_clear(shown);
+}
+
+bool cli_view_init(cli_view *view, const char *mode, bool quiet)
+{
+    static const struct {
+        const char *name;
+        cli_view_mode mode;
+    } modes[] = {
+        {"bar", CLI_VIEW_BAR}, {"plain", CLI_VIEW_PLAIN}, {"json", CLI_VIEW_JSON}, {"none", CLI_VIEW_NONE}};
+
+    memset(view, 0, sizeof *view);
+    view->terminal = cli_terminal_of(stderr);
+    view->mode = quiet ? CLI_VIEW_NONE : view->terminal.terminal ? CLI_VIEW_BAR : CLI_VIEW_PLAIN;
+    view->id = "";
+    if (!mode)
+        return true;
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        if (!strcmp(mode, modes[i].name)) {
+            view->mode = modes[i].mode;
+            return true;
+        }
+    cli_error("--progress %s: bar, plain, json or none is asked", mode);
+    return false;
+}
+
+/* ---- pieces ---- */
+
+/* 1437 becomes "1,437". */
+static const char *grouped(int64_t n, char text[32])
+{
+    char digits[24];
+    size_t length = (size_t)snprintf(digits, sizeof digits, "%lld", (long long)n), used = 0;
+
+    for (size_t i = 0; i < length && used + 2 < 32; i++) {
+        text[used++] = digits[i];
+        if (digits[i] != '-' && i + 1 < length && (length - i - 1) % 3 == 0)
+            text[used++] = ',';
+    }
+    text[used] = '\0';
+    return text;
+}
+
+static double rate_of(const tn_train_info *info)
+{
+    return info->seconds > 0 ? (double)info->samples / info->seconds : 0;
+}
+
+static double eta_of(const tn_train_info *info)
+{
+    double rate = rate_of(info);
+
+    return rate > 0 ? (double)(info->steps - info->step) * (double)info->batch_size / rate : 0;
+}
+
+/* Resident memory of this process; 0: not known. */
+static int64_t memory_mib(void)
+{
+    FILE *file = fopen("/proc/self/statm", "re");
+    long long all, resident = 0;
+
+    if (file && fscanf(file, "%lld %lld", &all, &resident) != 2)
+        resident = 0;
+    if (file)
+        (void)fclose(file);
+    return (int64_t)resident * sysconf(_SC_PAGESIZE) / 1048576;
+}
+
+/* Columns that UTF-8 text takes, none of our characters being wide. */
+static int columns_of(const char *text)
+{
+    int columns = 0;
+
+    for (; *text; text++)
+        columns += ((unsigned char)*text & 0xc0) != 0x80;
+    return columns;
+}
+
+/* ---- the bar ---- */
+
+void cli_view_clear(cli_view *view)
+{
+    int width;
+
+    if (!view || !view->drawn)
+        return;
+    width = view->drawn + KEY_COLUMNS < view->terminal.columns ? view->drawn + KEY_COLUMNS : view->drawn;
+    (void)fprintf(stderr, "\r%*s\r", width, "");
+    view->drawn = 0;
+}
+
+static void bar_cells(const cli_view *view, double part, char *text, size_t bytes)
+{
+    const char *full = view->terminal.utf8 ? "━" : "#", *rest = view->terminal.utf8 ? "─" : ".";
+    int done = (int)(part * BAR_CELLS + 0.5);
+    size_t used = 0;
+
+    if (view->terminal.color)
+        used += (size_t)snprintf(text, bytes, "\033[36m");
+    for (int i = 0; i < BAR_CELLS && used + 8 < bytes; i++) {
+        if (i == done && view->terminal.color)
+            used += (size_t)snprintf(text + used, bytes - used, "\033[0m");
+        used += (size_t)snprintf(text + used, bytes - used, "%s", i < done ? full : rest);
+    }
+    if (view->terminal.color)
+        (void)snprintf(text + used, bytes - used, "\033[0m");
+}
+
+/* What stands behind the bar, most important first: what does not fit is left out. */
+static size_t bar_fields(const tn_train_info *info, char fields[FIELDS_MAX][48])
+{
+    double eta = eta_of(info), rate = rate_of(info);
+    size_t n = 0;
+
+    (void)snprintf(fields[n++], 48, "%lld/%lld", (long long)info->batch, (long long)info->batches);
+    if (isfinite(info->loss))
+        (void)snprintf(fields[n++], 48, "loss %.4f", info->loss);
+    if (isfinite(info->accuracy))
+        (void)snprintf(fields[n++], 48, "acc %.3f", info->accuracy);
+    (void)snprintf(fields[n++], 48, "ETA %lld:%02lld", (long long)eta / 60, (long long)eta % 60);
+    (void)snprintf(fields[n++], 48, rate < 10000 ? "%.0f/s" : "%.1fk/s", rate < 10000 ? rate : rate / 1000);
+    (void)snprintf(fields[n++], 48, "lr %.3g", info->lr);
+    if (info->seconds > 0)
+        (void)snprintf(fields[n++], 48, "data %.0f%%", 100 * info->data_seconds / info->seconds);
+    (void)snprintf(fields[n++], 48, "%lld MiB", (long long)memory_mib());
+    return n;
+}
+
+static void bar_draw(cli_view *view, const tn_train_info *info)
+{
+    const char *dot = view->terminal.utf8 ? " · " : " | ";
+    int room, columns;
+    char head[64], cells[256] = "", fields[FIELDS_MAX][48], line[1024];
+    size_t used, count = bar_fields(info, fields);
+
+    view->terminal.columns = cli_terminal_of(stderr).columns; /* a window changes its size */
+    room = view->terminal.columns - 1;
+    view->drawn = view->drawn < room ? view->drawn : room;
+    (void)snprintf(head, sizeof head, "epoch %lld/%lld", (long long)info->epoch, (long long)info->epochs);
+    columns = columns_of(head);
+    if (columns > room)
+        return;
+    used = (size_t)snprintf(line, sizeof line, "%s", head);
+    if (columns + 1 + BAR_CELLS + 12 <= room) {
+        bar_cells(view, info->batches ? (double)info->batch / (double)info->batches : 0, cells, sizeof cells);
+        used += (size_t)snprintf(line + used, sizeof line - used, " %s", cells);
+        columns += 1 + BAR_CELLS;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const char *between = i ? dot : " ";
+        int more = columns_of(between) + columns_of(fields[i]);
+
+        if (columns + more > room || used + 64 > sizeof line)
+            break;
+        used += (size_t)snprintf(line + used, sizeof line - used, "%s%s", between, fields[i]);
+        columns += more;
+    }
+    (void)fprintf(stderr, "\r%s%*s", line, view->drawn > columns ? view->drawn - columns : 0, "");
+    view->drawn = view->drawn > columns ? view->drawn : columns;
+    (void)fflush(stderr);
+}
+
+/* The last epochs' losses as blocks, highest to lowest. */
+static void small_curve(const cli_view *view, char *text, size_t bytes)
+{
+    static const char *const blocks[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇"};
+    double low = INFINITY, high = -INFINITY;
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < view->loss_count; i++) {
+        low = fmin(low, view->loss[i]);
+        high = fmax(high, view->loss[i]);
+    }
+    for (size_t i = 0; view->terminal.utf8 && i < view->loss_count && used + 4 < bytes; i++) {
+        double part = high > low ? (view->loss[i] - low) / (high - low) : 0;
+
+        used += (size_t)snprintf(text + used, bytes - used, "%s", blocks[(int)(part * 6 + 0.5)]);
+    }
+}
+
+static void bar_epoch(cli_view *view, const tn_train_info *info)
+{
+    const char *bar = view->terminal.utf8 ? "│" : "|";
+    char curve[64], valid[96] = "";
+    size_t kept = sizeof view->loss / sizeof *view->loss;
+
+    if (isfinite(info->loss)) {
+        if (view->loss_count == kept)
+            memmove(view->loss, view->loss + 1, (--view->loss_count) * sizeof *view->loss);
+        view->loss[view->loss_count++] = info->loss;
+    }
+    small_curve(view, curve, sizeof curve);
+    if (isfinite(info->valid_accuracy))
+        (void)snprintf(valid, sizeof valid, " %s val loss %.4f acc %.4f%s", bar, info->valid_loss,
+                       info->valid_accuracy, info->valid_accuracy >= info->best_accuracy ? " *" : "");
+    cli_view_clear(view);
+    (void)fprintf(stderr, "%3lld  loss %.4f acc %.4f%s %s %.1f s%s%s\n", (long long)info->epoch, info->loss,
+                  info->accuracy, valid, bar, info->epoch_seconds, *curve ? " │ loss " : "", curve);
+}
+
+/* ---- lines ---- */
+
+static void plain_line(const cli_view *view, const tn_train_info *info, bool whole)
+{
+    char now[32], line[512];
+    size_t used;
+
+    cli_time_text(now);
+    used = (size_t)snprintf(line, sizeof line,
+                            "%s train run=%s epoch=%lld/%lld step=%lld/%lld loss=%.4f acc=%.4f", now,
+                            view->id, (long long)info->epoch, (long long)info->epochs, (long long)info->step,
+                            (long long)info->steps, info->loss, info->accuracy);
+    if (whole && isfinite(info->valid_accuracy))
+        used += (size_t)snprintf(line + used, sizeof line - used, " valid_loss=%.4f valid_acc=%.4f",
+                                 info->valid_loss, info->valid_accuracy);
+    (void)snprintf(line + used, sizeof line - used,
+                   " lr=%.4g rate=%.0f data_wait=%.2f mem_mib=%lld eta_s=%.0f", info->lr, rate_of(info),
+                   info->seconds > 0 ? info->data_seconds / info->seconds : 0, (long long)memory_mib(),
+                   eta_of(info));
+    (void)fprintf(stderr, "%s\n", line);
+}
+
+static void json_line(const tn_train_info *info, const char *kind)
+{
+    json_t *o = json_pack("{s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "progress", kind, "epoch",
+                          (json_int_t)info->epoch, "epochs", (json_int_t)info->epochs, "step",
+                          (json_int_t)info->step, "steps", (json_int_t)info->steps, "loss",
+                          cli_json_number(info->loss), "accuracy", cli_json_number(info->accuracy), "rate",
+                          cli_json_number(rate_of(info)), "eta_s", cli_json_number(eta_of(info)));
+    char *text = o ? json_dumps(o, CLI_JSON_FLAGS | JSON_COMPACT) : NULL;
+
+    if (text)
+        (void)fprintf(stderr, "%s\n", text);
+    free(text);
+    json_decref(o);
+}
+
+/* ---- the door ---- */
+
+void cli_view_begin(cli_view *view, const cli_run *run, const tn_train_info *info)
+{
+    const char *dot = view->terminal.utf8 ? "·" : "|";
+    char a[32], b[32], c[32];
+
+    view->id = run->id;
+    view->last = cli_now() - BAR_EVERY_S; /* a bar stands there from the first step on */
+    shown = view;
+    cli_error_set_before(shown_clear);
+    if (view->mode == CLI_VIEW_JSON || view->mode == CLI_VIEW_NONE)
+        return;
+    cli_say(stderr, "run %s %s %s %s %s parameters %s %s %s seed %llu\n", run->id, dot, info->model, dot,
+            grouped(info->param_elements, a), dot, info->device, dot, (unsigned long long)info->seed);
+    cli_say(stderr, "data %s images to train on, %s to test on, batches of %s %s log %s\n",
+            grouped(info->train_count, a), grouped(info->valid_count, b), grouped(info->batch_size, c), dot,
+            run->folder);
+    if (info->resumed_step)
+        (void)fprintf(stderr, "resumed after step %s of %s\n", grouped(info->resumed_step, a),
+                      grouped(info->steps, b));
+}
+
+bool cli_view_due(const cli_view *view)
+{
+    double every = view->mode == CLI_VIEW_BAR ? BAR_EVERY_S : LINE_EVERY_S;
+
+    return view->mode != CLI_VIEW_NONE && cli_now() - view->last >= every;
+}
+
+void cli_view_step(cli_view *view, const tn_train_info *info)
+{
+    view->last = cli_now();
+    if (view->mode == CLI_VIEW_BAR)
+        bar_draw(view, info);
+    else if (view->mode == CLI_VIEW_PLAIN)
+        plain_line(view, info, false);
+    else if (view->mode == CLI_VIEW_JSON)
+        json_line(info, "step");
+}
+
+void cli_view_epoch(cli_view *view, const tn_train_info *info)
+{
+    view->last = cli_now();
+    if (view->mode == CLI_VIEW_BAR)
+        bar_epoch(view, info);
+    else if (view->mode == CLI_VIEW_PLAIN)
+        plain_line(view, info, true);
+    else if (view->mode == CLI_VIEW_JSON)
+        json_line(info, "epoch");
+}
+
+void cli_view_note(cli_view *view, const char *format, ...)
+{
+    va_list args;
+
+    cli_view_clear(view);
+    if (view->mode == CLI_VIEW_NONE)
+        return;
+    va_start(args, format);
+    (void)vfprintf(stderr, format, args);
+    va_end(args);
+    (void)fputc('\n', stderr);
+}

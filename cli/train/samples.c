@@ -1,0 +1,263 @@
+/*
+ * Samples from files: what kind of file it is says its first bytes, what shape they have the net.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "train/predict.h"
+
+#define STDIN_BYTES_MAX ((size_t)1 << 30)
+
+static bool failed(tn_app *app, tn_status status, char *text)
+{
+    (void)tn_app_fail(app, text ? status : TN_E_NOMEM, text ? text : "out of memory");
+    free(text);
+    return false;
+}
+
+void cli_samples_fini(cli_samples *s)
+{
+    free(s->values);
+    memset(s, 0, sizeof *s);
+}
+
+/* ---- reading ---- */
+
+typedef enum file_kind { FILE_CSV, FILE_IDX, FILE_NPY } file_kind;
+
+/* A .gz is an IDX file unless it is called .csv.gz. */
+static file_kind kind_of(const char *path)
+{
+    unsigned char start[6] = "";
+    FILE *file = fopen(path, "re");
+    size_t n = file ? fread(start, 1, sizeof start, file) : 0;
+
+    if (file)
+        (void)fclose(file);
+    if (n == 6 && !memcmp(start, "\x93NUMPY", 6))
+        return FILE_NPY;
+    if (cli_ends_with(path, ".npy"))
+        return FILE_NPY; /* its reader says what is wrong with it */
+    if (n >= 2 && start[0] == 0x1f && start[1] == 0x8b)
+        return cli_ends_with(path, ".csv.gz") ? FILE_CSV : FILE_IDX;
+    return n >= 2 && !start[0] && !start[1] ? FILE_IDX : FILE_CSV;
+}
+
+/* All of stdin; free(). */
+static char *stdin_read(tn_app *app, size_t *bytes)
+{
+    size_t room = 1 << 16, used = 0, n;
+    char *text = malloc(room), *grown;
+
+    while (text && (n = fread(text + used, 1, room - used, stdin)) > 0) {
+        used += n;
+        if (used < room)
+            continue;
+        grown = room < STDIN_BYTES_MAX ? realloc(text, 2 * room) : NULL;
+        if (!grown)
+            free(text);
+        text = grown;
+        room *= 2;
+    }
+    if (!text)
+        (void)tn_app_fail(app, TN_E_NOMEM,
+                          "standard input: more than 1 GiB, or out of memory; write it into a file");
+    else if (ferror(stdin))
+        (void)tn_app_fail(app, TN_E_IO, "standard input cannot be read");
+    *bytes = used;
+    return text;
+}
+
+static tn_array *array_read(tn_app *app, const char *name, file_kind *kind)
+{
+    static tn_status (*const readers[])(tn_ctx *, const char *, tn_array **) = {
+        [FILE_CSV] = tn_csv_load, [FILE_IDX] = tn_idx_load, [FILE_NPY] = tn_npy_load};
+    tn_array *array = NULL;
+    size_t bytes = 0;
+    char *text;
+
+    if (strcmp(name, "-")) {
+        *kind = kind_of(name);
+        (void)tn_app_check(app, readers[*kind](tn_app_ctx(app), name, &array));
+        return array;
+    }
+    *kind = FILE_CSV;
+    text = stdin_read(app, &bytes);
+    if (text && tn_app_ok(app))
+        (void)tn_app_check(app, tn_csv_from_memory(tn_app_ctx(app), text, bytes, "standard input", &array));
+    free(text);
+    return array;
+}
+
+/* As float32, each times `scale`. */
+static bool values_take(cli_samples *s, tn_app *app, tn_array *array, double scale)
+{
+    const size_t count = tn_array_count(array);
+    tn_array *cast = NULL;
+    tn_status st;
+
+    if (!(s->values = malloc((count ? count : 1) * sizeof *s->values)))
+        return !tn_app_fail(app, TN_E_NOMEM, "out of memory");
+    if (!(st = tn_array_cast(tn_app_ctx(app), array, TN_F32, &cast)))
+        st = tn_array_read(cast, s->values, count * sizeof *s->values);
+    tn_array_release(cast);
+    if (tn_app_check(app, st))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        if (!isfinite(s->values[i]))
+            return failed(app, TN_E_FORMAT,
+                          cli_format("%s: number %zu of sample %lld is %g: only finite numbers are taken",
+                                     s->name, i % (size_t)s->each + 1, (long long)(i / (size_t)s->each),
+                                     (double)s->values[i]));
+        s->values[i] = (float)(scale == 1 ? (double)s->values[i] : (double)s->values[i] * scale);
+    }
+    return true;
+}
+
+static bool shape_take(cli_samples *s, tn_app *app, tn_array *array)
+{
+    const int64_t *shape = NULL;
+    int32_t ndim = 0;
+
+    if (tn_app_check(app, tn_array_shape(array, &ndim, &shape)))
+        return false;
+    if (ndim < 1 || ndim > CLI_DIMS_MAX)
+        return failed(app, TN_E_SHAPE,
+                      cli_format("%s has %d dimensions, 1 to %d are taken", s->name, ndim, CLI_DIMS_MAX));
+    s->ndim = ndim;
+    memcpy(s->shape, shape, (size_t)ndim * sizeof *shape);
+    if (ndim == 1) { /* one sample */
+        s->shape[1] = s->shape[0];
+        s->shape[0] = 1;
+        s->ndim = 2;
+    }
+    s->count = s->shape[0];
+    s->each = 1;
+    for (int32_t i = 1; i < s->ndim; i++)
+        s->each *= s->shape[i];
+    if (s->count < 1 || s->each < 1)
+        return failed(app, TN_E_FORMAT, cli_format("%s holds no samples", s->name));
+    return true;
+}
+
+bool cli_samples_load(cli_samples *s, tn_app *app, const char *name, double scale)
+{
+    file_kind kind = FILE_CSV;
+    tn_array *array = array_read(app, name, &kind);
+    bool ok = array != NULL;
+
+    s->name = strcmp(name, "-") ? name : "standard input";
+    if (isnan(scale))
+        scale = kind == FILE_IDX && ok && tn_array_dtype(array) == TN_U8 ? 1.0 / 255 : 1;
+    if (ok && kind == FILE_IDX && scale == 1.0 / 255 && tn_array_dtype(array) == TN_U8) {
+        /* exactly what a training makes of them: float32 / 255 */
+        ok = shape_take(s, app, array) && values_take(s, app, array, 1);
+        for (int64_t i = 0; ok && i < s->count * s->each; i++)
+            s->values[i] /= 255.0f;
+    } else {
+        ok = ok && shape_take(s, app, array) && values_take(s, app, array, scale);
+    }
+    tn_array_release(array);
+    return ok && tn_app_ok(app);
+}
+
+/* ---- a shape that the net takes ---- */
+
+static void shape_text(int32_t ndim, const int64_t *shape, char out[256])
+{
+    size_t used = 0;
+
+    out[0] = '\0';
+    for (int32_t i = 0; i < ndim && used < 200; i++)
+        used += (size_t)snprintf(out + used, 256 - used, "%s%lld", i ? "x" : "", (long long)shape[i]);
+}
+
+/* "1,28,28" or "1x28x28" behind the number of samples. */
+static bool shape_wanted(cli_samples *s, tn_app *app, const char *text)
+{
+    int64_t each = 1;
+    int32_t ndim = 1;
+    const char *at = text;
+    char *end;
+
+    while (*at && ndim < CLI_DIMS_MAX) {
+        long long dim;
+
+        errno = 0;
+        dim = *at >= '0' && *at <= '9' ? strtoll(at, &end, 10) : 0;
+        if (dim < 1 || errno || dim > s->each || each > s->each / dim)
+            break;
+        each *= dim;
+        s->shape[ndim++] = dim;
+        at = end;
+        if ((*at == ',' || *at == 'x') && at[1])
+            at++;
+        else
+            break;
+    }
+    if (*at || ndim == 1 || each != s->each)
+        return failed(app, TN_E_ARG,
+                      cli_format("--shape %s: %s has samples of %lld numbers; whole numbers above 0 whose "
+                                 "product that is are asked, such as 1,28,28",
+                                 text, s->name, (long long)s->each));
+    s->ndim = ndim;
+    return true;
+}
+
+static bool takes(tn_net *net, const cli_samples *s)
+{
+    int64_t out[CLI_DIMS_MAX];
+    int32_t ndim;
+
+    return tn_net_takes(net, s->ndim, s->shape, &ndim, out) != 0;
+}
+
+static int64_t square_root(int64_t n)
+{
+    int64_t root = (int64_t)(sqrt((double)n) + 0.5);
+
+    return root > 0 && root * root == n ? root : 0;
+}
+
+/* Rows may be images, of one channel or three; images without channels have one. */
+static bool image_try(cli_samples *s, tn_net *net)
+{
+    cli_samples other = *s;
+
+    other.ndim = 4;
+    for (int64_t channels = 1; channels <= 3; channels += 2) {
+        const int64_t side = s->each % channels ? 0 : square_root(s->each / channels);
+
+        if (s->ndim == 3 && channels == 1)
+            memcpy(other.shape, (int64_t[]){s->count, 1, s->shape[1], s->shape[2]}, 4 * sizeof(int64_t));
+        else if (s->ndim == 2 && side)
+            memcpy(other.shape, (int64_t[]){s->count, channels, side, side}, 4 * sizeof(int64_t));
+        else
+            continue;
+        if (takes(net, &other)) {
+            *s = other;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool cli_samples_fit(cli_samples *s, tn_app *app, tn_net *net, const char *wanted)
+{
+    char shape[256], why[512];
+
+    if (wanted && !shape_wanted(s, app, wanted))
+        return false;
+    if (takes(net, s))
+        return true;
+    (void)snprintf(why, sizeof why, "%s", tn_error_text());
+    if (!tn_app_ok(app) || (!wanted && image_try(s, net)))
+        return tn_app_ok(app) != 0;
+    shape_text(s->ndim, s->shape, shape);
+    return failed(app, TN_E_SHAPE,
+                  cli_format("%s: the model does not take its samples, %s: %s%s", s->name, shape, why,
+                             wanted ? "" : "\n   help: --shape C,H,W says what shape a sample has"));
+}
