@@ -603,7 +603,7 @@ static tn_status moments_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     moments_call call = {plan->state, x};
 
     (void)err;
-    tncpu_for(tncpu_threads(plan, x), call.p->kept.count, 1, moments_part, &call);
+    tncpu_for(plan, x, call.p->kept.count, 1, moments_part, &call);
     return TN_OK;
 }
 
