@@ -1,8 +1,9 @@
 /*
  * An operator of one's own inside the program: own_swish(data, beta) = data * sigmoid(beta * data), with its
- * gradient and a kernel for the host, in a net that learns sin(x). Its definitions come by tn_op_register,
- * its kernels by tn_plugin_add; a plugin file would hold the same tables. Build it alone with gcc
- * own_operator.c $(pkg-config --cflags --libs tenon) -lm
+ * gradient and a kernel for the host, in a net that learns sin(x). Its definition comes by tn_op_register,
+ * its kernels by tn_plugin_add; a plugin file would hold the same tables.
+ *
+ * Build it alone: gcc own_operator.c $(pkg-config --cflags --libs tenon) -lm
  */
 #include <math.h>
 #include <stdio.h>
@@ -21,95 +22,56 @@ static const tn_attr_def attrs[] = {
     TN_ATTR_END,
 };
 
-static tn_status same_shape(tn_infer *i)
-{
-    return tn_infer_same_shape(i);
-}
-
-/* dx needs dy and the input of the forward. */
-static tn_status gradient(tn_grad *g)
-{
-    const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_input(g, 0)};
-
-    return in[0].node ? tn_grad_emit(g, 0, "_backward_own_swish", 2, in) : TN_OK;
-}
-
-static const char *const data[] = {"data", NULL}, *const dy_data[] = {"dy", "data", NULL};
-static const char *const output[] = {"output", NULL}, *const dx[] = {"dx", NULL};
-
-static const tn_op swish = {.struct_size = (uint32_t)TN_END(tn_op, gradient),
+/* `gradients` makes _backward_own_swish, which reads dy and data and gives the gradient of data. */
+static const tn_op swish = {.struct_size = (uint32_t)sizeof(tn_op),
                             .version = 1,
                             .name = "own_swish",
                             .doc = "data * sigmoid(beta * data).",
                             .attrs = attrs,
-                            .inputs = data,
-                            .outputs = output,
                             .flags = TN_OP_POINTWISE,
-                            .shape = same_shape,
-                            .gradient = gradient};
-static const tn_op backward_swish = {.struct_size = (uint32_t)TN_END(tn_op, gradient),
-                                     .version = 1,
-                                     .name = "_backward_own_swish",
-                                     .doc = "Gradient of own_swish.",
-                                     .attrs = attrs,
-                                     .inputs = dy_data,
-                                     .outputs = dx,
-                                     .flags = TN_OP_POINTWISE | TN_OP_BACKWARD,
-                                     .shape = same_shape};
+                            .types = "T:float",
+                            .shapes = "data:(S..) -> output:data",
+                            .gradients = "once: dy data -> data"};
 
 /* ---- how it is computed -------------------------------------------------------------------------------- */
 
-static tn_status prepare(void *self, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    (void)self;
-    (void)err;
-    plan->flags = TN_PLAN_THREAD_INVARIANT;
-    plan->threads = 1;
-    plan->est_ns = 50 + 5 * (uint64_t)tn_tensor_count(node->out[0]);
-    return TN_OK;
-}
-
 static tn_status run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const float *in = x->in[0]->data, beta = (float)tn_attrs_float(x->attrs, BETA);
-    float *out = x->out[0]->data;
+    const double beta = tn_attrs_float(x->attrs, BETA);
+    double in[TN_TILE]; /* some elements, in double whatever the tensors hold */
 
-    (void)plan;
-    (void)err;
-    for (int64_t i = 0, n = tn_exec_count(x, 0); i < n; i++)
-        out[i] = in[i] / (1 + expf(-beta * in[i]));
+    (void)plan, (void)err;
+    for (int64_t at = 0, n; (n = tn_tile_load(x, 0, at, in)) > 0; at += n) {
+        for (int64_t i = 0; i < n; i++)
+            in[i] /= 1 + exp(-beta * in[i]);
+        tn_tile_store(x, 0, at, n, in);
+    }
     return TN_OK;
 }
 
 static tn_status run_backward(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const float *dy = x->in[0]->data, *in = x->in[1]->data, beta = (float)tn_attrs_float(x->attrs, BETA);
-    float *out = x->out[0]->data;
+    const double beta = tn_attrs_float(x->attrs, BETA);
+    double dy[TN_TILE], in[TN_TILE];
 
-    (void)plan;
-    (void)err;
-    for (int64_t i = 0, n = tn_exec_count(x, 0); i < n; i++) {
-        const float s = 1 / (1 + expf(-beta * in[i]));
+    (void)plan, (void)err;
+    for (int64_t at = 0, n; (n = tn_tile_load(x, 0, at, dy)) > 0; at += n) {
+        tn_tile_load(x, 1, at, in);
+        for (int64_t i = 0; i < n; i++) {
+            const double s = 1 / (1 + exp(-beta * in[i]));
 
-        out[i] = dy[i] * (s + beta * in[i] * s * (1 - s));
+            dy[i] *= s + beta * in[i] * s * (1 - s);
+        }
+        tn_tile_store(x, 0, at, n, dy);
     }
     return TN_OK;
 }
 
-static const char *const types[] = {"*:f32", NULL};
-
-#define KERNEL(op_, run_)                                                                                    \
-    {                                                                                                        \
-        .struct_size = (uint32_t)TN_END(tn_kernel, release), .rank = 64, .op = op_, .name = op_ ".loop",     \
-        .device = "cpu", .isa = "", .op_version_min = 1, .op_version_max = 1,                                \
-        .flags = TN_KERNEL_DETERMINISTIC, .types = types, .prepare = prepare, .run = run_,                   \
-    }
-
-static const tn_kernel forward_kernel = KERNEL("own_swish", run);
-static const tn_kernel backward_kernel = KERNEL("_backward_own_swish", run_backward);
-static const tn_kernel *const kernels[] = {&forward_kernel, &backward_kernel, NULL};
-static const tn_kernel_table table = {
-    .head = TN_CAPABILITY(tn_kernel_table, stream_detach, TN_KIND_KERNELS, "cpu"), .kernels = kernels};
+static const char *const types[] = {"*:f16,bf16,f32,f64", NULL};
+static const tn_kernel forward = TN_KERNEL("own_swish", "cpu", types, tn_prepare_pointwise, run);
+static const tn_kernel backward =
+    TN_KERNEL("_backward_own_swish", "cpu", types, tn_prepare_pointwise, run_backward);
+static const tn_kernel_table table = TN_KERNELS("cpu", &forward, &backward);
 static const tn_capability *const capabilities[] = {&table.head, NULL};
 static const tn_plugin plugin = {.struct_size = (uint32_t)TN_END(tn_plugin, capabilities),
                                  .magic = TN_MAGIC,
@@ -197,7 +159,6 @@ int main(void)
 
     must(tn_open(NULL, &ctx));
     must(tn_op_register(ctx, &swish));
-    must(tn_op_register(ctx, &backward_swish));
     must(tn_plugin_add(ctx, &plugin));
     for (int i = 0; i < SAMPLES; i++) {
         x[i] = (float)(i - SAMPLES / 2) / 10;
