@@ -296,13 +296,29 @@ static tnn_program *only_program(tn_app *app, tn_net *net)
     return p;
 }
 
+/* After tn_net_init() parameters have no values: sizes are found again. */
+static tn_status program_ready(tn_app *app, tn_net *net, const tnn_program *p, tn_array *const *in)
+{
+    tnn_shape shapes[TNN_VALUES_MAX];
+    bool ready = true;
+
+    for (size_t i = 0; i < p->count; i++)
+        ready = ready && (!p->params[i] || p->params[i]->array);
+    if (ready)
+        return TN_OK;
+    for (size_t i = 0; i < net->input_count; i++)
+        if (tnn_shape_take(app, in[i], net->path, &shapes[i]))
+            return app->status;
+    return tnn_net_infer_all(net, shapes) ? app->status : tnn_net_fill(net);
+}
+
 tn_status tnn_net_program_run(tn_net *net, tn_array *const *in, tn_array **out)
 {
     tn_app *app = net->object.app;
     tnn_program *p = net->function ? function_program(app, net, in) : only_program(app, net);
     tn_status st;
 
-    if (!p)
+    if (!p || program_ready(app, net, p, in))
         return app->status ? app->status : TN_E_STATE;
     for (size_t i = 0; i < p->count; i++)
         p->in[i] = p->params[i] ? p->params[i]->array : in[p->data[i]];

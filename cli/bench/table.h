@@ -21,7 +21,7 @@ uint32_t cli_repeat_of(const cli_args *args);
 /* Values that are neither special nor all alike, the same in each run. */
 tn_status cli_array_fill(tn_array *a, double low, double high);
 
-/* ---- bench_table.c ---- */
+/* ---- table.c ---- */
 
 typedef struct cli_column {
     const char *key, *title; /* of the row's JSON; "ms": mean and deviation; "change": beside an older file */

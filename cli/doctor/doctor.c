@@ -63,18 +63,6 @@ const char *doctor_option(const doctor *d, const char *key)
     return value ? value : "";
 }
 
-bool doctor_line(const char *path, char *text, size_t bytes)
-{
-    FILE *file = fopen(path, "re");
-    bool read = file && fgets(text, (int)bytes, file);
-
-    if (file)
-        (void)fclose(file);
-    if (read)
-        text[strcspn(text, "\n")] = '\0';
-    return read;
-}
-
 static size_t count_of(const doctor *d, doctor_level level)
 {
     size_t n = 0;

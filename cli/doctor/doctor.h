@@ -45,10 +45,8 @@ typedef struct doctor {
 void doctor_say(doctor *d, doctor_level level, const char *advice, const char *format, ...) CLI_PRINTF(4, 5);
 /* The option's value; "" where there is no context. */
 const char *doctor_option(const doctor *d, const char *key);
-/* One line of a small file of the system, without its newline; false: there is none. */
-bool doctor_line(const char *path, char *text, size_t bytes);
 
-/* ---- doctor_open.c: what is learnt before the checks ---- */
+/* ---- open.c: what is learnt before the checks ---- */
 
 /* Starts the library and loads each plugin, each in a process of its own; then opens the context. */
 void doctor_open(doctor *d);
@@ -57,7 +55,7 @@ void doctor_close(doctor *d);
 /* Opens d->reader; false: it cannot be, said. */
 bool doctor_reader_open(doctor *d);
 
-/* ---- doctor_files.c: what lies in a run folder ---- */
+/* ---- files.c: what lies in a run folder ---- */
 
 typedef struct doctor_run {
     const char *folder;
@@ -72,7 +70,7 @@ void doctor_metrics_check(doctor *d, doctor_run *r);
 void doctor_checkpoints_check(doctor *d, doctor_run *r);
 void doctor_models_check(doctor *d, doctor_run *r);
 
-/* ---- doctor_report.c: everything to paste ---- */
+/* ---- report.c: everything to paste ---- */
 
 json_t *doctor_report(const doctor *d);
 void doctor_report_print(const json_t *report);
@@ -84,14 +82,5 @@ bool doctor_secret(const char *name);
 #define DOCTOR_CHECK(name, run, what) void run(doctor *d);
 #include "doctor/doctor.list"
 #undef DOCTOR_CHECK
-
-/* The processors that this process may use. */
-long doctor_processors(void);
-/* "x86-64-v3", and in `lacks` the first flag that the next level asks for. */
-const char *doctor_cpu_level(char lacks[32]);
-void doctor_cpu_model(char *text, size_t bytes);
-/* What the control group allows; 0: no limit. */
-double doctor_group_cpus(void);
-long long doctor_group_bytes(void);
 
 #endif

@@ -1,12 +1,12 @@
 /*
  * Checks of the machine: processors, memory, limits, room on disks, clock.
  */
+#include "machine.h"
 #include "doctor/doctor.h"
 #include "runs/runs.h"
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -19,157 +19,26 @@
 
 /* ---- processors ---- */
 
-long doctor_processors(void)
-{
-    cpu_set_t set;
-
-    return sched_getaffinity(0, sizeof set, &set) ? sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&set);
-}
-
-/* The value of a line "name : value" of /proc/cpuinfo. */
-static bool cpu_line(const char *name, char *text, size_t bytes)
-{
-    FILE *file = fopen("/proc/cpuinfo", "re");
-    char line[8192];
-    bool found = false;
-
-    while (file && !found && fgets(line, sizeof line, file)) {
-        char *colon = strchr(line, ':');
-
-        found = colon && !strncmp(line, name, strlen(name));
-        if (found) {
-            (void)snprintf(text, bytes, "%s", colon + 1 + strspn(colon + 1, " "));
-            text[strcspn(text, "\n")] = '\0';
-        }
-    }
-    if (file)
-        (void)fclose(file);
-    return found;
-}
-
-void doctor_cpu_model(char *text, size_t bytes)
-{
-    if (!cpu_line("model name", text, bytes))
-        (void)snprintf(text, bytes, "unknown processor");
-}
-
-static bool has_word(const char *text, const char *word, size_t length)
-{
-    for (const char *at = text; (at = strstr(at, word)); at++)
-        if ((at == text || at[-1] == ' ') && (at[length] == ' ' || !at[length]))
-            return true;
-    return false;
-}
-
-const char *doctor_cpu_level(char lacks[32])
-{
-    static const struct {
-        const char *name, *flags;
-    } levels[] = {
-        {"x86-64-v2", "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3"},
-        {"x86-64-v3", "avx avx2 bmi1 bmi2 f16c fma abm movbe xsave"},
-        {"x86-64-v4", "avx512f avx512bw avx512cd avx512dq avx512vl"},
-    };
-    const char *reached = "x86-64";
-    char flags[8192];
-
-    lacks[0] = '\0';
-    if (!cpu_line("flags", flags, sizeof flags))
-        return "";
-    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
-        for (const char *at = levels[i].flags; *at; at += strspn(at, " ")) {
-            size_t length = strcspn(at, " ");
-            char word[32];
-
-            (void)snprintf(word, sizeof word, "%.*s", (int)length, at);
-            if (!has_word(flags, word, length)) {
-                (void)snprintf(lacks, 32, "%s", word);
-                return reached;
-            }
-            at += length;
-        }
-        reached = levels[i].name;
-    }
-    return reached;
-}
-
 void doctor_processor(doctor *d)
 {
     char model[200], lacks[32], governor[64];
-    const char *level = doctor_cpu_level(lacks);
+    const char *level = cli_machine_level(lacks);
 
-    doctor_cpu_model(model, sizeof model);
+    cli_machine_cpu(model, sizeof model);
     doctor_say(d, DOCTOR_OK, "", "%s, level %s%s%s", model, *level ? level : "unknown",
                *lacks ? ", without " : "", lacks);
-    if (doctor_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", governor, sizeof governor) &&
+    if (cli_machine_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", governor,
+                         sizeof governor) &&
         !strcmp(governor, "powersave"))
         doctor_say(d, DOCTOR_WARNING, "cpupower frequency-set -g performance",
                    "the frequency governor is powersave: times will vary");
 }
 
-/* ---- control groups ---- */
-
-/* Reads `v2` or, on older systems, `v1` of this process's group, walking up to the root. */
-static bool group_line(const char *controller, const char *v2, const char *v1, char *text, size_t bytes)
-{
-    FILE *file = fopen("/proc/self/cgroup", "re");
-    char line[512], path[1200];
-    bool found = false;
-
-    while (file && !found && fgets(line, sizeof line, file)) {
-        char *names = strchr(line, ':'), *group = names ? strchr(names + 1, ':') : NULL;
-        bool unified = group && group == names + 1;
-
-        if (!group)
-            continue;
-        *group++ = '\0';
-        group[strcspn(group, "\n")] = '\0';
-        if (!unified && !strstr(names + 1, controller))
-            continue;
-        (void)snprintf(path, sizeof path, "/sys/fs/cgroup/%s%s/%s", unified ? "" : controller, group,
-                       unified ? v2 : v1);
-        found = doctor_line(path, text, bytes);
-        if (found)
-            break;
-        (void)snprintf(path, sizeof path, "/sys/fs/cgroup/%s/%s", unified ? "" : controller,
-                       unified ? v2 : v1);
-        found = doctor_line(path, text, bytes);
-    }
-    if (file)
-        (void)fclose(file);
-    return found;
-}
-
-double doctor_group_cpus(void)
-{
-    char text[64], period[64];
-    double quota, of;
-
-    if (!group_line("cpu", "cpu.max", "cpu.cfs_quota_us", text, sizeof text))
-        return 0;
-    quota = atof(text);
-    of = strchr(text, ' ') ? atof(strchr(text, ' ')) : 100000;
-    if (!strchr(text, ' ') && group_line("cpu", "cpu.max", "cpu.cfs_period_us", period, sizeof period))
-        of = atof(period);
-    return quota > 0 && of > 0 ? quota / of : 0;
-}
-
-long long doctor_group_bytes(void)
-{
-    char text[64];
-    long long bytes;
-
-    if (!group_line("memory", "memory.max", "memory.limit_in_bytes", text, sizeof text))
-        return 0;
-    bytes = atoll(text); /* "max" is 0; the older system writes nearly 2^63 */
-    return bytes > (1LL << 50) ? 0 : bytes;
-}
-
 void doctor_threads(doctor *d)
 {
     const char *omp = getenv("OMP_NUM_THREADS");
-    long processors = doctor_processors(), asked = 0;
-    double allowed = doctor_group_cpus();
+    long processors = cli_machine_processors(), asked = 0;
+    double allowed = cli_machine_group_cpus();
     size_t before = d->count;
     char advice[128], *end = NULL;
 
@@ -195,24 +64,10 @@ void doctor_threads(doctor *d)
 
 /* ---- memory ---- */
 
-static double meminfo_mib(const char *name)
-{
-    FILE *file = fopen("/proc/meminfo", "re");
-    char line[128];
-    double kib = 0;
-
-    while (file && kib == 0 && fgets(line, sizeof line, file))
-        if (!strncmp(line, name, strlen(name)))
-            kib = atof(line + strlen(name));
-    if (file)
-        (void)fclose(file);
-    return kib / 1024;
-}
-
 void doctor_memory(doctor *d)
 {
-    double all = meminfo_mib("MemTotal:"), there = meminfo_mib("MemAvailable:");
-    double group = (double)doctor_group_bytes() / MIB;
+    double all = cli_machine_memory_mib("MemTotal"), there = cli_machine_memory_mib("MemAvailable");
+    double group = (double)cli_machine_group_bytes() / MIB;
 
     if (group > 0 && group < 512)
         doctor_say(d, DOCTOR_WARNING, "raise the memory limit of the container or the unit",

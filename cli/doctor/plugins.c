@@ -3,6 +3,7 @@
  * runtimes that do not go together.
  */
 #include "doctor/doctor.h"
+#include "machine.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,7 @@ static void refusal_say(doctor *d, const tn_plugin_info *p, size_t alike)
     if (known && advice < length && !strcmp(p->reason + length - advice + 2, row.advice))
         length -= advice;
     if (p->refusal == 8)
-        (void)snprintf(more, sizeof more, "; this processor is %s", doctor_cpu_level(lacks));
+        (void)snprintf(more, sizeof more, "; this processor is %s", cli_machine_level(lacks));
     if (alike > 1)
         doctor_say(d, DOCTOR_BAD, known ? row.advice : "", "L%02u %.*s%s (%zu plugins, the first is %s)",
                    (unsigned)p->refusal, (int)length, p->reason, more, alike, p->path);

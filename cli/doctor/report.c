@@ -3,11 +3,11 @@
  * its value is not.
  */
 #include "doctor/doctor.h"
+#include "machine.h"
 
 #include <gnu/libc-version.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/utsname.h>
 
 extern char **environ;
 
@@ -47,16 +47,17 @@ static json_t *machine(void)
     struct utsname u;
     char line[256], lacks[32];
 
-    if (!uname(&u)) /* not the host's name */
+    cli_machine_system(&u); /* not the host's name */
+    if (*u.sysname)
         (void)json_object_set_new(o, "system", json_sprintf("%s %s %s", u.sysname, u.release, u.machine));
-    if (doctor_line("/etc/os-release", line, sizeof line))
+    if (cli_machine_line("/etc/os-release", line, sizeof line))
         text_set(o, "distribution", line);
-    doctor_cpu_model(line, sizeof line);
+    cli_machine_cpu(line, sizeof line);
     text_set(o, "processor", line);
-    text_set(o, "level", doctor_cpu_level(lacks));
-    (void)json_object_set_new(o, "processors", json_integer(doctor_processors()));
-    (void)json_object_set_new(o, "group_processors", cli_json_number(doctor_group_cpus()));
-    (void)json_object_set_new(o, "group_bytes", json_integer(doctor_group_bytes()));
+    text_set(o, "level", cli_machine_level(lacks));
+    (void)json_object_set_new(o, "processors", json_integer(cli_machine_processors()));
+    (void)json_object_set_new(o, "group_processors", cli_json_number(cli_machine_group_cpus()));
+    (void)json_object_set_new(o, "group_bytes", json_integer(cli_machine_group_bytes()));
     return o;
 }
 

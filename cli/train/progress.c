@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "machine.h"
 #include "train/train.h"
 
 #define BAR_EVERY_S 0.1
@@ -77,19 +78,6 @@ static double eta_of(const tn_train_info *info)
     return rate > 0 ? (double)(info->steps - info->step) * (double)info->batch_size / rate : 0;
 }
 
-/* Resident memory of this process; 0: not known. */
-static int64_t memory_mib(void)
-{
-    FILE *file = fopen("/proc/self/statm", "re");
-    long long all, resident = 0;
-
-    if (file && fscanf(file, "%lld %lld", &all, &resident) != 2)
-        resident = 0;
-    if (file)
-        (void)fclose(file);
-    return (int64_t)resident * sysconf(_SC_PAGESIZE) / 1048576;
-}
-
 /* Columns that UTF-8 text takes, none of our characters being wide. */
 static int columns_of(const char *text)
 {
@@ -146,7 +134,7 @@ static size_t bar_fields(const tn_train_info *info, char fields[FIELDS_MAX][48])
     (void)snprintf(fields[n++], 48, "lr %.3g", info->lr);
     if (info->seconds > 0)
         (void)snprintf(fields[n++], 48, "data %.0f%%", 100 * info->data_seconds / info->seconds);
-    (void)snprintf(fields[n++], 48, "%lld MiB", (long long)memory_mib());
+    (void)snprintf(fields[n++], 48, "%lld MiB", (long long)cli_machine_resident_mib());
     return n;
 }
 
@@ -240,8 +228,8 @@ static void plain_line(const cli_view *view, const tn_train_info *info, bool who
                                  info->valid_loss, info->valid_accuracy);
     (void)snprintf(line + used, sizeof line - used,
                    " lr=%.4g rate=%.0f data_wait=%.2f mem_mib=%lld eta_s=%.0f", info->lr, rate_of(info),
-                   info->seconds > 0 ? info->data_seconds / info->seconds : 0, (long long)memory_mib(),
-                   eta_of(info));
+                   info->seconds > 0 ? info->data_seconds / info->seconds : 0,
+                   (long long)cli_machine_resident_mib(), eta_of(info));
     (void)fprintf(stderr, "%s\n", line);
 }
 

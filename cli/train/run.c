@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "machine.h"
 #include "runs/runs.h"
 #include "tenon/plugin/plugin.h"
 #include "train/train.h"
@@ -289,14 +289,12 @@ static json_t *command_json(const cli_args *args)
 static json_t *versions_json(void)
 {
     struct utsname host;
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
 
-    if (uname(&host))
-        memset(&host, 0, sizeof host);
+    cli_machine_system(&host);
     return json_pack("{s:s, s:s, s:s, s:{s:o, s:o, s:o, s:I}}", "tenon", tn_version(), "build_id",
                      tn_build_id(), "jansson", jansson_version_str(), "host", "system",
                      cli_json_text(host.sysname), "release", cli_json_text(host.release), "machine",
-                     cli_json_text(host.machine), "processors", (json_int_t)processors);
+                     cli_json_text(host.machine), "processors", (json_int_t)cli_machine_processors());
 }
 
 static bool record_save(cli_run *run, tn_app *app)

@@ -114,8 +114,8 @@ tn_status tni_code_prepare(tni_code *c, tni_instruction *in, const uint32_t *ope
 tn_status tni_code_servable(tni_code *c, const tni_instruction *in, const uint32_t *operands,
                             const uint8_t *modes);
 void tni_instruction_fini(tni_instruction *in);
-/* The kernel that serves instruction `index` as its operands are now; the instruction keeps the one it has.
- */
+/* The kernel that serves instruction `index` as its operands are now;
+ * the instruction keeps the one it has. */
 tn_status tni_code_choose(tni_code *c, uint32_t index, tni_prepared **out);
 
 /* edit.c: a new list of instructions from the old one. */
@@ -130,8 +130,8 @@ tn_status tni_edit_drop(tni_edit *e, uint32_t index); /* it is in the new list n
 tn_status tni_edit_add(tni_edit *e, const tni_instruction *in, const uint32_t *operands,
                        const uint8_t *modes);
 tn_status tni_edit_end(tni_edit *e, tn_status st); /* takes the new list over, unless `st` is a failure */
-/* An instruction with one input and one output that serves the node of instruction `like`; no operands yet.
- */
+/* An instruction with one input and one output that serves the node of instruction `like`;
+ * no operands yet. */
 tn_status tni_code_helper(tni_code *c, const char *op, uint32_t like, tni_instruction *out);
 void tni_code_index(tni_code *c); /* what makes each value, the instruction of each node */
 /* Per value, the caller's to free: how often instructions read it or what lies in it; ports count as one. */

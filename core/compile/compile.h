@@ -87,8 +87,7 @@ void tni_prepared_release(tni_prepared *p);
 tn_status tni_select_count(tni_selector *s, const tni_opdef *def, tni_device *device, uint32_t *count,
                            uint32_t *prompt);
 
-/* ---- moving.c: kernels for room tensor ------------------------------------------------------------------
- */
+/* ---- moving.c: kernels for room tensor ----------------------------------------------------------------- */
 
 typedef struct tni_moving tni_moving;
 /* From now on arrays of `space` are filled, copied, cast and added by the kernels of their device. flags:
@@ -139,8 +138,7 @@ typedef struct tni_breaks_spec {
  * operator and kernels alone is found. */
 tn_status tni_graph_breaks(tni_selector *s, const tni_breaks_spec *spec, tni_vec *out);
 
-/* ---- plan.c: offsets in an arena -------------------------------------------------------------------------
- */
+/* ---- plan.c: offsets in an arena ----------------------------------------------------------------------- */
 
 typedef struct tni_interval { /* one buffer: bytes, first and last instruction that touches it */
     uint64_t bytes, offset;   /* offset: result, 64-byte aligned (256 on devices) */

@@ -80,8 +80,7 @@ static bool may_run_again(const mirror *m, uint32_t index)
            !(in->prepared->plan.flags & TN_PLAN_RESIZES) && inputs_stay(m, in) && outputs_own(m, index);
 }
 
-/* ---- what does ------------------------------------------------------------------------------------------
- */
+/* ---- what does ----------------------------------------------------------------------------------------- */
 
 static bool any_marked(const tni_code *c)
 {
@@ -191,8 +190,7 @@ static void groups_drop(const mirror *m)
     }
 }
 
-/* ---- running it again ------------------------------------------------------------------------------------
- */
+/* ---- running it again ---------------------------------------------------------------------------------- */
 
 tn_status tni_code_again(tni_code *c, const tni_instruction *of, tni_instruction *out)
 {
@@ -357,8 +355,7 @@ static void views_note(const mirror *m)
     }
 }
 
-/* ---- the whole -------------------------------------------------------------------------------------------
- */
+/* ---- the whole ----------------------------------------------------------------------------------------- */
 
 static tn_status mirror_init(mirror *m, tni_code *c)
 {

@@ -250,8 +250,7 @@ static void outputs_back(const viewer *w)
     }
 }
 
-/* ---- their readers ---------------------------------------------------------------------------------------
- */
+/* ---- their readers ------------------------------------------------------------------------------------- */
 
 /* Instruction `code` can read the window as its operand `k`. Backward reads dense windows alone: variants of
  * it lend them. */

@@ -190,8 +190,8 @@ static uint64_t lowest_gap(placed *taken, size_t count, uint64_t at, uint64_t by
     return at;
 }
 
-/* Sums of sizes alive at each instruction, `times` of them, and the largest; *live is the caller's to free.
- */
+/* Sums of sizes alive at each instruction, `times` of them, and the largest;
+ * *live is the caller's to free. */
 static tn_status live_sums(const tni_interval *items, uint32_t count, uint32_t times, uint64_t **live,
                            uint64_t *peak)
 {
@@ -229,8 +229,8 @@ static tn_status sizes_round(tni_interval *items, uint32_t count, uint64_t align
     return TN_OK;
 }
 
-/* Orders that placement starts from: by size, size times life, how crowded the life is at its worst, start.
- */
+/* Orders that placement starts from: by size, size times life, how crowded the life is at its worst,
+ * start. */
 #define ORDER_KINDS 4u
 
 /* Largest of `live` over a life. */

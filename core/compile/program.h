@@ -97,8 +97,8 @@ typedef struct tni_instruction {
 #define TNI_CODE_REORDER 64u    /* it changes the layout of a value */
 #define TNI_CODE_AGAIN 128u     /* backward computes a value of forward again, with the same kernel */
 
-typedef struct tni_attr_link { /* attribute `to` of the instruction is attribute `from` of graph node `source`
-                                */
+typedef struct tni_attr_link { /* attribute `to` of the instruction is attribute `from` of graph
+                                * node `source` */
     uint32_t source, from, to;
 } tni_attr_link;
 

@@ -13,8 +13,8 @@ void tni_choice_fini(tni_choice *c)
     *c = (tni_choice){.chosen = TNI_NONE};
 }
 
-/* TN_OK with line->fits false: the kernel does not serve this. `*stop`: it failed, and no later one is tried.
- */
+/* TN_OK with line->fits false: the kernel does not serve this.
+ * `*stop`: it failed, and no later one is tried. */
 static tn_status ask_it(tni_selector *s, const tni_request *r, const tni_candidate *c, tni_choice_line *line,
                         bool *stop)
 {

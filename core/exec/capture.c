@@ -38,8 +38,8 @@ static void count(atomic_uint_fast64_t *counter)
     atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
-/* Nothing but the call is between begin and end. What fails leaves the segment plain, this time or for good.
- */
+/* Nothing but the call is between begin and end. What fails leaves the segment plain,
+ * this time or for good. */
 static void record(frame_graph *g, frame_segment *s, tn_status (*fn)(void *arg, tn_err *err))
 {
     const tn_device_ops *ops = s->run.device->ops;

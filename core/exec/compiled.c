@@ -236,8 +236,8 @@ static tn_status head_reaches(const tni_compiled *e, uint32_t h, uint8_t *one, b
     return st;
 }
 
-/* Every head of a floating type; of others, such as labels that were found, those that a gradient leads from.
- */
+/* Every head of a floating type; of others, such as labels that were found,
+ * those that a gradient leads from. */
 static tn_status default_heads(const tni_compiled *e)
 {
     uint8_t *one = tni_calloc(e->graph->head_count + 1u, 1);

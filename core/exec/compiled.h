@@ -66,8 +66,7 @@ tn_status tni_compiled_backward(tni_compiled *e, const tni_backward_key *k, tni_
 /* Copies what a recorded call keeps, which must not be consumed meanwhile, into arrays that fit: entries of
  * its graph that lie in kept memory, or whose copies on the arrays' devices do, or that its backward computes
  * again from `inputs` (per variable; NULL where the tape keeps none). Entries and arrays are the same at each
- * call.
- */
+ * call. */
 tn_status tni_compiled_values(tni_compiled *e, uint32_t count, const uint32_t *entries, tni_frame *forward,
                               tni_array *const *inputs, tni_array *const *arrays);
 /* Why a gradient at one of these heads (bits) was refused when the net was recorded; TN_OK: it was not. */

@@ -8,8 +8,7 @@
 
 #include <string.h>
 
-/* ---- functions ------------------------------------------------------------------------------------------
- */
+/* ---- functions ----------------------------------------------------------------------------------------- */
 
 tn_status tni_function_create(const tn_function *of, const char *name, tni_function **out)
 {
@@ -112,8 +111,7 @@ tn_status tni_function_status(const tni_function *f, const char *what, tn_status
                      err.code == st && err.message[0] ? err.message : "failed without saying why");
 }
 
-/* ---- what the tape keeps ---------------------------------------------------------------------------------
- */
+/* ---- what the tape keeps ------------------------------------------------------------------------------- */
 
 static void arrays_release(uint32_t count, tni_array *const *arrays)
 {
@@ -139,8 +137,7 @@ void tni_function_record_free(tni_function_record *k)
     tni_free(k);
 }
 
-/* ---- a forward -------------------------------------------------------------------------------------------
- */
+/* ---- a forward ----------------------------------------------------------------------------------------- */
 
 typedef struct forward {
     tni_context *c;
@@ -285,8 +282,7 @@ tn_status tni_function_call(tni_context *c, tni_function *f, const tni_function_
     return st;
 }
 
-/* ---- as an operator --------------------------------------------------------------------------------------
- */
+/* ---- as an operator ------------------------------------------------------------------------------------ */
 
 /* What was given is written while recording like the output of any operator. */
 static tn_status outputs_give(tni_context *c, uint32_t count, tni_array *const *made, tni_array **out)

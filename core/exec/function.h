@@ -53,8 +53,8 @@ tn_status tni_function_call(tni_context *c, tni_function *f, const tni_function_
 tn_status tni_function_invoke(tni_context *c, const tni_opdef *def, const tni_function_args *args,
                               tni_array **out, uint32_t *made);
 tn_status tni_function_save(tn_function_run *run, uint32_t count, tni_array *const *arrays);
-/* What `f` says in its forward or backward (`what`) that ended with `st`: a status, and a text with its name.
- */
+/* What `f` says in its forward or backward (`what`) that ended with `st`: a status,
+ * and a text with its name. */
 tn_status tni_function_status(const tni_function *f, const char *what, tn_status st);
 
 #endif

@@ -209,8 +209,8 @@ static tn_status key_make(tni_context *c, const tni_opdef *def, tni_attrs *attrs
     return TN_OK;
 }
 
-/* The site's own memory first, then the table. Also takes the site's attributes, unless the call has its own.
- */
+/* The site's own memory first, then the table. Also takes the site's attributes,
+ * unless the call has its own. */
 static tn_status site_signature(tni_site *s, tni_call_key *k, tni_attrs **attrs, tni_signature **out)
 {
     tni_signature *found = NULL, *drop = NULL;

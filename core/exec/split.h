@@ -35,8 +35,8 @@ typedef struct tni_split_run { /* one call of both parts */
     uint64_t draw;             /* the first of the call's */
     const tni_bound *in;       /* inputs of the net */
     tni_bound *first, *rest;   /* outputs of the parts; arrays are not NULL */
-    /* Of a recorded call; NULL: it is not. Per input where it comes from, and what is done to its gradient.
-     */
+    /* Of a recorded call; NULL: it is not. Per input where it comes from,
+     * and what is done to its gradient. */
     const tni_tape_origin *from;
     const uint8_t *modes;
     uint64_t order,

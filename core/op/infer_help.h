@@ -79,8 +79,8 @@ static inline void tni_shape_set(tn_shape *s, int32_t ndim, const int64_t *dim)
         s->dim[i] = dim[i];
 }
 
-/* Says that `s` is `known` (which may have unknown dimensions): fills in, or fails. `known` is not changed.
- */
+/* Says that `s` is `known` (which may have unknown dimensions): fills in, or fails.
+ * `known` is not changed. */
 static inline tn_status tni_shape_assign(tn_infer *i, tn_shape *s, const tn_shape *known)
 {
     tn_shape copy = *known;

@@ -73,8 +73,7 @@ void tni_opset_refresh(tni_opset *s);
 size_t tni_opset_count(const tni_opset *s);
 const tni_opdef *tni_opset_at(const tni_opset *s, size_t index); /* by order of registration */
 
-/* ---- attr.c: values of attributes; immutable, shared ------------------------------------------------------
- */
+/* ---- attr.c: values of attributes; immutable, shared --------------------------------------------------- */
 
 #define TNI_ATTR_ITEMS_MAX 4096 /* of a tuple: multi-tensor optimizers carry one rate per weight */
 
@@ -117,8 +116,8 @@ typedef struct tni_args { /* what a node of this operator has, given its attribu
     const char *const *in_names, *const *out_names; /* NULL for a variadic's: see tni_op_input_name */
     const tn_bodies *bodies;                        /* of the node, for shapes and types; NULL: it has none */
 } tni_args;
-/* `given`: inputs that the caller has, or -1; decides a variadic's count where the attribute was not given.
- */
+/* `given`: inputs that the caller has, or -1; decides a variadic's count where the attribute was
+ * not given. */
 tn_status tni_op_args(const tni_opdef *def, const tni_attrs *attrs, int64_t given, tni_args *out);
 /* Name of input `index`: "weight", "arg3". `out` has TN_NAME_MAX bytes at most; truncated never. */
 tn_status tni_op_input_name(const tni_opdef *def, const tni_args *args, uint32_t index, char *out,

@@ -289,8 +289,8 @@ static void entry_destroy(entry *e)
     tni_free(e);
 }
 
-/* [takes ruled] A rule of the core is parsed at first use, others' at once: what cannot be read is refused.
- */
+/* [takes ruled] A rule of the core is parsed at first use,
+ * others' at once: what cannot be read is refused. */
 static tn_status entry_create(const tn_op *op, const tni_opdef *about, tni_ruled_op *ruled, entry **out)
 {
     entry *e = tni_zalloc(sizeof *e);
@@ -529,8 +529,8 @@ static tn_status plugins_ask(tni_opset *s)
     return st;
 }
 
-/* A plugin that may not run and whose note promises `name`; else one whose note was not even read; or NULL.
- */
+/* A plugin that may not run and whose note promises `name`; else one whose note was not even read;
+ * or NULL. */
 static const tni_plugin *refused_provider(const tni_opset *s, const char *name)
 {
     const tni_plugin *unread = NULL;

@@ -257,8 +257,8 @@ static tn_status second_pointwise(tn_grad *g)
     return tni_grad_set(g, &st, 1, to_x);
 }
 
-/* Of a row that is linear in dy: to dy goes the operator itself, of what arrives in the place of its input.
- */
+/* Of a row that is linear in dy: to dy goes the operator itself,
+ * of what arrives in the place of its input. */
 static tn_status second_linear(tn_grad *g)
 {
     tn_emit e = {(uint32_t)TN_END(tn_emit, attr_count),

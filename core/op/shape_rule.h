@@ -338,8 +338,7 @@ tn_status tni_gradient_steps(const tni_shape_rule *r, const rule_gradient *row, 
 tn_status tni_gradient_factor(const tni_shape_rule *r, const rule_gradient *row, const char *text, tn_grad *g,
                               tn_edge *out);
 
-/* ---- ruled.c: definitions whose functions follow from rules -----------------------------------------------
- */
+/* ---- ruled.c: definitions whose functions follow from rules -------------------------------------------- */
 
 typedef struct tni_ruled_op tni_ruled_op;
 bool tni_op_is_ruled(const tn_op *op); /* it has rules */
@@ -347,8 +346,8 @@ bool tni_op_is_ruled(const tn_op *op); /* it has rules */
  * `at_once` the rules are parsed now, else at first use. TN_E_ARG: the definition says one thing twice, or a
  * rule cannot be read. */
 tn_status tni_ruled_op_create(const tn_op *given, bool at_once, tni_ruled_op **out);
-/* The backward operator of a definition with a gradient rule; NULL: it has none. The forward must outlive it.
- */
+/* The backward operator of a definition with a gradient rule; NULL: it has none.
+ * The forward must outlive it. */
 tn_status tni_ruled_op_backward(const tni_ruled_op *forward, tni_ruled_op **out);
 /* The same of a definition that computes another one, whose rules are of types and steps. */
 tn_status tni_ruled_op_derived(const tn_op *given, bool at_once, tni_ruled_op **out);

@@ -86,8 +86,8 @@ static uint8_t symbol_told(const solver *s, uint8_t expr)
     return a == RULE_NONE ? symbol_told(s, e->b) : a;
 }
 
-/* "weight (8, 3, 3, 3): dimension 1 should be C/num_group = 2, C = 4 channels being dimension 1 of data (…)"
- */
+/* "weight (8, 3, 3, 3): dimension 1 should be C/num_group = 2,
+ * C = 4 channels being dimension 1 of data (…)" */
 static tn_status differs(const solver *s, const place *at, uint8_t expr, int64_t wanted, int64_t is)
 {
     const uint8_t told = expr == RULE_NONE ? RULE_NONE : symbol_told(s, expr);

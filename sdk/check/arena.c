@@ -22,6 +22,13 @@ void *chk_take(chk_arena *a, uint64_t bytes)
     chk_arena_block *b = a->last;
     void *memory;
 
+    if ((!b || b->size - b->used < need) && a->spare && a->spare->size >= need) {
+        b = a->spare;
+        a->spare = NULL;
+        b->before = a->last;
+        b->used = 0;
+        a->last = b;
+    }
     if (!b || b->size - b->used < need) {
         size_t size = need > BLOCK_BYTES ? need : BLOCK_BYTES;
 
@@ -61,7 +68,10 @@ void chk_mark_back(chk_arena *a, chk_mark m)
     while (a->last != m.block) {
         chk_arena_block *before = a->last->before;
 
-        free(a->last);
+        if (!a->spare && a->last->size == BLOCK_BYTES)
+            a->spare = a->last;
+        else
+            free(a->last);
         a->last = before;
     }
     if (a->last)
@@ -71,4 +81,6 @@ void chk_mark_back(chk_arena *a, chk_mark m)
 void chk_arena_free(chk_arena *a)
 {
     chk_mark_back(a, (chk_mark){NULL, 0});
+    free(a->spare);
+    a->spare = NULL;
 }

@@ -85,7 +85,7 @@ static void run_caught(chk_env *env, const chk_options *options)
     c->jumps = true;
     if (c->test->twin)
         (void)chk_twin_part(env);
-    if (!c->test->bare)
+    if (!c->test->bare && !env->ctx)
         context_open(env, options);
     c->test->run(env);
     chk_twin_await(env);
@@ -105,6 +105,18 @@ void chk_case_init(chk_case *c, const chk_test *test, int pipe)
     c->read_only_rule = "K-readonly";
 }
 
+void chk_case_next(chk_case *c, const chk_test *test)
+{
+    const tn_plugin *descriptor = c->descriptor;
+    tn_ctx *given = c->given;
+    void *handle = c->handle;
+
+    chk_case_init(c, test, c->pipe);
+    c->descriptor = descriptor;
+    c->given = given;
+    c->handle = handle;
+}
+
 void chk_case_run(chk_env *env, const chk_options *options)
 {
     chk_case *c = chk_case_of(env);
@@ -113,6 +125,7 @@ void chk_case_run(chk_env *env, const chk_options *options)
     chk_faults_catch(env);
     run_caught(env, options);
     c->jumps = false;
+    (void)fflush(NULL);
     chk_verdict_send(c);
     if (chk_twin_is_second(env))
         _exit(0);
@@ -150,8 +163,8 @@ void chk_subject_file(chk_env *env, chk_names *names)
 
 #define REFUSED_BY_ITS_CONSTRUCTORS 3019u /* TN number of L19 */
 
-/* A file that the core would not map is not opened here either. True: what its bytes say can be tested still.
- */
+/* A file that the core would not map is not opened here either.
+ * True: what its bytes say can be tested still. */
 static bool bytes_only(chk_env *env, const chk_options *options)
 {
     const chk_test *test = chk_case_of(env)->test;

@@ -6,8 +6,9 @@
  * inference and reference kernels come through the public headers from libtenon. Nothing here includes core/.
  *
  * A *test* is a row of tests.list: group, name, the rule it proves, and a function. Tests of kernels,
- * operators and pools run once for each of those: that is a *case*, named group/test/subject. Every case runs
- * in a process of its own with a time limit, so that a crash or a hang is a result, not the end.
+ * operators and pools run once for each of those: that is a *case*, named group/test/subject. A case runs in
+ * a child with a time limit, so that a crash or a hang is a result, not the end. Most cases have their child
+ * to themselves; those of rows of CHK_MANY share one, until the first of them that fails.
  */
 #ifndef TN_CHECK_H
 #define TN_CHECK_H
@@ -193,6 +194,7 @@ typedef struct chk_test {
     void (*run)(chk_env *env);
     bool bare; /* no context, and no thread but the case's own at the start */
     bool twin; /* in two processes */
+    bool many; /* cases of several subjects share a process, as long as they pass or are skipped */
 } chk_test;
 
 extern const chk_test chk_tests[]; /* tests.list; ended by a row without name */

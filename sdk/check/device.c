@@ -484,8 +484,8 @@ void chk_device_optional(chk_env *env)
 
 /* ---- fork ---- */
 
-/* The child may use the host's devices only; what it asks of this one is refused or done, and nothing hangs.
- */
+/* The child may use the host's devices only; what it asks of this one is refused or done,
+ * and nothing hangs. */
 static _Noreturn void child(chk_device *d)
 {
     const tn_plugin *p = d->plugin.descriptor;

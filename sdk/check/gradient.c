@@ -528,17 +528,19 @@ static bool gradient_visit(chk_lab *lab, const chk_problem *p, void *arg)
     return true;
 }
 
-/* A context in which the plugin is preferred. */
+/* A context in which the plugin is preferred: one for all cases of the process. */
 static tn_ctx *context_open(chk_env *env)
 {
+    static tn_ctx *ctx;
     const char *name = chk_descriptor(env)->name;
     char prefer[160];
     const char *const settings[] = {prefer, "engine.type=naive", NULL};
     const tn_open_options options = {.struct_size = TN_SIZE(tn_open_options),
                                      .flags = TN_OPEN_NO_ENVIRONMENT | TN_OPEN_NO_SYSTEM,
                                      .settings = settings};
-    tn_ctx *ctx;
 
+    if (ctx)
+        return ctx;
     (void)snprintf(prefer, sizeof prefer, "kernel.prefer=%s", name);
     if (tn_open(&options, &ctx))
         chk_fail(env, "kit", "no context of libtenon: %s", tn_error_text());
@@ -569,5 +571,4 @@ void chk_gradient_values(chk_env *env)
     if (!w.compared && !(lab.op->flags & TN_OP_IGNORE_HEAD))
         chk_skip(env, "no input of floating point");
     chk_lab_close(&lab);
-    (void)tn_close(w.ctx);
 }

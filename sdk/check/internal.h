@@ -20,19 +20,27 @@
     void run(chk_env *env);
 #define CHK_BARE CHK_TEST
 #define CHK_TWIN CHK_TEST
+#define CHK_MANY CHK_TEST
 #include "tests.list"
 #undef CHK_TEST
+#undef CHK_MANY
 #undef CHK_BARE
 #undef CHK_TWIN
 
 /* ---- report.c ---- */
 
-/* What a case came to, as it crosses the pipe. */
+/* What a case came to. */
 typedef struct chk_verdict {
     chk_result result;
     char rule[32];
     char message[CHK_MESSAGE_BYTES];
 } chk_verdict;
+
+/* The same, as it crosses the pipe. */
+typedef struct chk_told {
+    chk_verdict verdict;
+    uint64_t counted, written; /* written: bytes of output behind this case, of all cases of the process */
+} chk_told;
 
 /* One running case: env->internal. */
 typedef struct chk_case {
@@ -49,9 +57,10 @@ typedef struct chk_case {
     const char *bounds_rule, *read_only_rule, *fault_who;
     void *handle; /* of dlopen */
     const tn_plugin *descriptor;
-    tn_ctx *given;   /* has the plugin's definitions */
-    uint32_t inits;  /* that went well */
-    atomic_int open; /* of these, those without fini up to now */
+    tn_ctx *given;       /* has the plugin's definitions */
+    struct chk_lab *lab; /* that is open; NULL: none */
+    uint32_t inits;      /* that went well */
+    atomic_int open;     /* of these, those without fini up to now */
 } chk_case;
 
 static inline chk_case *chk_case_of(chk_env *env)
@@ -142,6 +151,8 @@ struct chk_names {
 };
 
 void chk_case_init(chk_case *c, const chk_test *test, int pipe);
+/* The next case of the same process, whose context and plugin it finds open. */
+void chk_case_next(chk_case *c, const chk_test *test);
 /* Runs the case in this process; its verdict is in env's case and in the pipe. */
 void chk_case_run(chk_env *env, const chk_options *options);
 /* Names the subjects of all tests of a group ("": of all) and name. */

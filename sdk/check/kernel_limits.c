@@ -118,7 +118,7 @@ static void passes_check(chk_lab *lab, void (*pass)(chk_lab *lab), const char *w
 
 void chk_kernel_leak(chk_env *env)
 {
-    leak l = {.left = env->sizes ? 10 : 2, .rounds = env->sizes ? 1000 : 250};
+    leak l = {.left = env->sizes ? 10 : 1, .rounds = env->sizes ? 1000 : 250};
     chk_lab lab;
 
     chk_lab_open(env, CHK_HOST_EXACT, &lab);
@@ -286,10 +286,12 @@ void chk_kernel_nomem(chk_env *env)
 static void metadata_prepare(chk_lab *lab, const chk_problem *p)
 {
     const chk_form form = {.mode = TN_MODE_WRITE, .metadata = true, .threads = 2};
+    const chk_mark mark = chk_mark_set(&lab->arena);
     chk_node *n = chk_take(&lab->arena, sizeof *n);
 
     (void)chk_node_open(lab, &lab->side, p, &form, n);
     chk_node_close(n);
+    chk_mark_back(&lab->arena, mark);
     chk_count(lab->env);
 }
 
@@ -325,7 +327,7 @@ static bool huge_visit(chk_lab *lab, const chk_problem *p, void *arg)
 
 /* ---- sizes beyond 32 bits ---------------------------------------------------------------------------- */
 
-#define DOUBLINGS 8u                       /* from 2^28 elements to 2^35 */
+#define DOUBLINGS 6u                       /* from 2^28 elements to 2^33 */
 #define SIZED_MAX 32u                      /* problems */
 #define STEADY_BYTES ((uint64_t)100 << 20) /* below it a kernel may change its method */
 #define BYTES_MAX (INT64_MAX / 2)

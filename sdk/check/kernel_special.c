@@ -328,7 +328,7 @@ static const chk_problem *ends_problem(chk_lab *lab, const chk_problem *p, uint3
 static bool ends_visit(chk_lab *lab, const chk_problem *p, void *arg)
 {
     const chk_form form = {
-        .mode = TN_MODE_WRITE, .guard = CHK_GUARD_END, .lock = true, .recorded = true, .fill = 0x3c};
+        .mode = TN_MODE_WRITE, .guard = CHK_GUARD_START, .lock = true, .recorded = true, .fill = 0x3c};
     chk_outputs *first = chk_take(&lab->arena, sizeof *first);
     chk_node *n = chk_take(&lab->arena, sizeof *n);
 

@@ -362,14 +362,20 @@ static bool is_stream_test(chk_env *env)
     return chk_case_of(env)->test->run == chk_kernel_stream;
 }
 
+static void lab_begin(chk_env *env, tn_ctx *ctx, chk_lab *lab)
+{
+    memset(lab, 0, sizeof *lab);
+    lab->env = env;
+    lab->ctx = ctx;
+    chk_case_of(env)->lab = lab;
+}
+
 void chk_lab_open(chk_env *env, chk_host_kind kind, chk_lab *lab)
 {
     const tn_kernel_table *table;
     const tn_kernel *k = kernel_find(env, &table);
 
-    memset(lab, 0, sizeof *lab);
-    lab->env = env;
-    lab->ctx = env->ctx;
+    lab_begin(env, env->ctx, lab);
     if (!is_here(env, k))
         chk_skip(env, "kernels for device %s are not run: the plugin itself has no such device", k->device);
     if (!chk_isa_present(k->isa))
@@ -400,9 +406,7 @@ void chk_lab_open(chk_env *env, chk_host_kind kind, chk_lab *lab)
 
 void chk_lab_open_op(chk_env *env, chk_host_kind kind, chk_lab *lab)
 {
-    memset(lab, 0, sizeof *lab);
-    lab->env = env;
-    lab->ctx = env->ctx;
+    lab_begin(env, env->ctx, lab);
     (void)chk_plugin_open(env, kind, &lab->plugin);
     chk_definitions_give(env, lab->ctx);
     lab->op = chk_op_find(lab, env->subject);
@@ -413,9 +417,7 @@ void chk_lab_open_op(chk_env *env, chk_host_kind kind, chk_lab *lab)
 
 void chk_lab_open_context(chk_env *env, tn_ctx *ctx, chk_lab *lab)
 {
-    memset(lab, 0, sizeof *lab);
-    lab->env = env;
-    lab->ctx = ctx;
+    lab_begin(env, ctx, lab);
     lab->op = chk_op_find(lab, env->subject);
     if (!lab->op)
         chk_skip(env, "no operator %s is known here", env->subject);
@@ -423,6 +425,7 @@ void chk_lab_open_context(chk_env *env, tn_ctx *ctx, chk_lab *lab)
 
 void chk_lab_close(chk_lab *lab)
 {
+    chk_case_of(lab->env)->lab = NULL;
     chk_space_close(lab->device);
     if (lab->reference && !lab->is_reference && lab->reference->fini)
         lab->reference->fini(lab->reference_self);

@@ -16,7 +16,7 @@
 
 /* Memory of one problem: freed to a mark, all at once. */
 typedef struct chk_arena {
-    struct chk_arena_block *last;
+    struct chk_arena_block *last, *spare; /* spare: one that was given back; NULL: none */
 } chk_arena;
 typedef struct chk_mark {
     struct chk_arena_block *block;
@@ -31,8 +31,9 @@ void chk_arena_free(chk_arena *a);
 /* ---- together.c -------------------------------------------------------------------------------------- */
 
 /* Runs `run` for each argument on a thread of its own, all begun at one moment, and waits for their end. How
- * many threads could be started: if less than `count`, nothing ran. */
+ * many threads there are for it, 8 at most: if less than `count`, nothing ran. They wait for the next call. */
 uint32_t chk_together(uint32_t count, void (*run)(void *arg), void *const *args);
+void chk_together_end(void); /* until they ended */
 
 /* ---- lab.c ------------------------------------------------------------------------------------------- */
 
@@ -78,8 +79,7 @@ const tn_op *chk_meaning(const tn_op *op);
 #define CHK_TOLD(op, function)                                                                               \
     (chk_meaning(op) && chk_meaning(op)->function == (op)->function ? chk_meaning(op) : (op))
 /* Definition by name: the plugin's own first, then those of the context. Texts are made functions. NULL:
- * none.
- */
+ * none. */
 const tn_op *chk_op_find(chk_lab *lab, const char *name);
 /* Definition by index: all of the plugin, then all of the context. NULL: no more. */
 const tn_op *chk_op_at(chk_lab *lab, size_t index);
@@ -310,7 +310,7 @@ typedef struct chk_node {
     uint64_t *step, own_step;     /* of a draw; where the kernel's device reads it */
     int32_t inplace[CHK_ARGS_MAX];
     const tn_layout *in_layout[CHK_ARGS_MAX], *out_layout[CHK_ARGS_MAX];
-    chk_operand in[CHK_ARGS_MAX], out[CHK_ARGS_MAX];
+    chk_operand *in, *out; /* in the arena */
     chk_operands list;
     uint32_t out_count; /* with the mutated inputs */
     uint8_t modes[CHK_ARGS_MAX];
@@ -400,8 +400,8 @@ void chk_reference_compare(chk_lab *lab, const chk_problem *p, const chk_outputs
 bool chk_widen(chk_lab *lab, const chk_problem *p, int32_t wide, bool ints, chk_problem *out);
 /* kernel_body.c: an operator with a body computes what that says. */
 void chk_values_body(chk_lab *lab);
-/* kernel_special.c: the same for inputs that random ones never are, where the operator is one of the core's.
- */
+/* kernel_special.c: the same for inputs that random ones never are,
+ * where the operator is one of the core's. */
 void chk_values_special(chk_lab *lab);
 /* An operator that says TN_OP_POINTWISE goes element by element. */
 void chk_values_pointwise(chk_lab *lab);

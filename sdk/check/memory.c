@@ -267,10 +267,18 @@ void chk_buffer_unlock(chk_buffer *b)
     (void)mprotect(b->pages, b->page_bytes, PROT_READ | PROT_WRITE);
 }
 
+/* Each byte is a canary: the first one, and each as the one before it. */
+static bool is_canary(const unsigned char *from, const unsigned char *to)
+{
+    return from == to || (*from == CANARY && !memcmp(from, from + 1, (size_t)(to - from) - 1));
+}
+
 bool chk_buffer_intact(const chk_buffer *b, uint64_t *offset)
 {
     const unsigned char *end = b->data + b->bytes;
 
+    if (is_canary(b->pages, b->data) && is_canary(end, b->pages + b->page_bytes))
+        return true;
     for (const unsigned char *at = end; at < b->pages + b->page_bytes; at++)
         if (*at != CANARY) {
             *offset = (uint64_t)(at - b->data);

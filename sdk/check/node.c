@@ -23,10 +23,15 @@ static chk_space *space_of(const chk_node *n, uint32_t index)
                                                                             : n->side->space;
 }
 
+static bool is_input(const chk_node *n, const chk_operand *o)
+{
+    return o >= n->in && o < n->in + n->p->f.args.in_count;
+}
+
 /* For what a fault beside it says. */
 static void operand_name(const chk_node *n, const chk_operand *o)
 {
-    const bool in = o >= n->in && o < n->in + CHK_ARGS_MAX;
+    const bool in = is_input(n, o);
     const uint32_t index = (uint32_t)(in ? o - n->in : o - n->out + n->p->f.args.in_count);
 
     chk_buffer_owner(o->block.buffer, in ? "input " : "output ",
@@ -55,7 +60,7 @@ static void operand_make(chk_node *n, chk_operand *o, const tn_shape *s, int32_t
         return;
     if (storage != TN_STORAGE_DENSE) { /* an output's memory comes with its size */
         chk_operand_strides(o, CHK_LAYOUT_DENSE);
-        if (o >= n->in && o < n->in + CHK_ARGS_MAX)
+        if (is_input(n, o))
             chk_sparse_make(n, o, s, -1);
         return;
     }
@@ -103,6 +108,8 @@ static void operands_make(chk_node *n)
 {
     const chk_facts *f = &n->p->f;
 
+    n->in = chk_take(&n->lab->arena, (f->args.in_count + f->args.out_count) * sizeof *n->in);
+    n->out = n->in + f->args.in_count;
     n->out_count = f->args.out_count;
     for (uint32_t i = 0; i < f->args.in_count; i++) {
         operand_make(n, &n->in[i], &f->in_shape[i], f->in_dtype[i], f->in_storage[i], space_of(n, i));
@@ -523,11 +530,9 @@ tn_status chk_node_run(chk_node *n)
 void chk_node_close(chk_node *n)
 {
     chk_call_fini(n->call);
-    for (uint32_t i = 0; i < CHK_ARGS_MAX; i++) {
-        chk_block_drop(&n->in[i].block);
-        chk_block_drop(&n->out[i].block);
+    for (uint32_t i = 0; i < n->p->f.args.in_count + n->p->f.args.out_count; i++) {
+        chk_block_drop(&n->in[i].block); /* and those of outputs, which lie behind */
         chk_sparse_drop(&n->in[i]);
-        chk_sparse_drop(&n->out[i]);
     }
     chk_block_drop(&n->workspace);
     chk_block_drop(&n->saved);
@@ -634,8 +639,8 @@ void chk_node_guards(chk_node *n)
                      (long long)at, chk_argument_name(n->p->op, &n->p->f.args, i), n->p->text);
         input_unchanged(n, i);
     }
-    for (uint32_t i = 0; i < 2 * CHK_ARGS_MAX; i++) {
-        const chk_operand *o = i < CHK_ARGS_MAX ? &n->in[i] : &n->out[i - CHK_ARGS_MAX];
+    for (uint32_t i = 0; i < n->p->f.args.in_count + n->p->f.args.out_count; i++) {
+        const chk_operand *o = &n->in[i];
 
         if (is_damaged(&o->aux_block[0], &at) || is_damaged(&o->aux_block[1], &at))
             chk_fail(n->lab->env, "K-bounds",

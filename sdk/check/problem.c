@@ -535,8 +535,8 @@ static void other_types(generator *g, const chk_base *b)
     }
 }
 
-/* Up to two shapes; an operator whose first input has no such rank gets what it takes: a vector, one element.
- */
+/* Up to two shapes; an operator whose first input has no such rank gets what it takes: a vector,
+ * one element. */
 static void few_problems(generator *g, const chk_base *b, uint32_t shapes, uint32_t mask)
 {
     const uint32_t before = g->made;
@@ -617,8 +617,8 @@ static bool is_variadic(const tn_op *op)
     return last && *last && last[strlen(last) - 1] == '*';
 }
 
-/* Any number of inputs is none that a kernel can count on: a single one, and more than it has registers for.
- */
+/* Any number of inputs is none that a kernel can count on: a single one,
+ * and more than it has registers for. */
 static void counted_problems(generator *g, const chk_base *b)
 {
     static const uint32_t counts[] = {1, 7};
@@ -717,8 +717,8 @@ static void problems_all(chk_lab *lab, uint32_t what, chk_visit visit, void *arg
         (void)chk_problems_of(lab, lab->op, what, visit, arg);
 }
 
-/* A kernel that declines all of them gets larger ones, but for two processes that compare problems by number.
- */
+/* A kernel that declines all of them gets larger ones,
+ * but for two processes that compare problems by number. */
 void chk_problems(chk_lab *lab, uint32_t what, chk_visit visit, void *arg)
 {
     const bool grows = lab->side.kernel && !chk_case_of(lab->env)->test->twin && what != CHK_PROBLEMS_EMPTY &&

@@ -9,22 +9,22 @@
 #include <unistd.h>
 
 #include "internal.h"
+#include "lab.h"
 
 void chk_verdict_send(chk_case *c)
 {
-    const char *at = (const char *)&c->verdict;
-    uint64_t counted = atomic_load(&c->counted);
-    char bytes[sizeof c->verdict + sizeof counted];
+    const chk_told told = {.verdict = c->verdict,
+                           .counted = atomic_load(&c->counted),
+                           .written = (uint64_t)lseek(STDOUT_FILENO, 0, SEEK_CUR)};
+    const char *at = (const char *)&told;
     size_t sent = 0;
 
     if (c->twin)
         *c->twin = c->verdict;
     if (c->twin || c->pipe < 0)
         return;
-    memcpy(bytes, at, sizeof c->verdict);
-    memcpy(bytes + sizeof c->verdict, &counted, sizeof counted);
-    while (sent < sizeof bytes) {
-        ssize_t n = write(c->pipe, bytes + sent, sizeof bytes - sent);
+    while (sent < sizeof told) {
+        ssize_t n = write(c->pipe, at + sent, sizeof told - sent);
 
         if (n <= 0)
             break;
@@ -70,10 +70,20 @@ _Noreturn void chk_fail(chk_env *env, const char *rule, const char *format, ...)
     say(env, CHK_FAIL, rule, format, args);
 }
 
+/* A case that is skipped leaves the process to the next one. */
+static void lab_drop(chk_env *env)
+{
+    const chk_case *c = chk_case_of(env);
+
+    if (c->lab && c->jumps && pthread_equal(pthread_self(), c->thread))
+        chk_lab_close(c->lab);
+}
+
 _Noreturn void chk_skip(chk_env *env, const char *format, ...)
 {
     va_list args;
 
+    lab_drop(env);
     va_start(args, format);
     say(env, CHK_SKIP, NULL, format, args);
 }

@@ -1,13 +1,15 @@
 /*
- * All cases of one file. This process never opens the plugin: a first child names the subjects, then every
- * case has a child of its own, `jobs` at a time. A child sends its verdict through a pipe; one that ends
- * without a verdict crashed, one that is late is killed with all its children. Results are handed out in the
- * order of the table.
+ * All cases of one file. This process never opens the plugin: a first child names the subjects, then children
+ * run the cases, `jobs` at a time: one each, or some of one test, one after the other. A child sends each
+ * verdict through a pipe; a case without one crashed, one that is late is killed with its child. Behind a
+ * case that failed, crashed or was late a new child goes on. Results are handed out in the order of the
+ * table.
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <malloc.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -28,13 +30,15 @@
 #define WATCH_MS 300 /* of one look at a case's time to the next */
 #define SLOW 3u      /* a slow machine takes so many times as long as tests.list says */
 #define NAMES_BYTES_MAX ((size_t)64 << 20)
+#define KEPT_BYTES (32 << 20)
+#define BATCH_MAX 48u      /* cases of one child */
 #define OUTPUT_BYTES 2048u /* of what a case writes: its last lines */
 #define NAME_BYTES 256u
 
 typedef struct one_case {
     const chk_test *test;
     char *subject;
-    bool done;
+    bool taken, done; /* by a child; by the end */
     chk_case_result result;
     char *message, *output, *rule;
 } one_case;
@@ -44,9 +48,11 @@ typedef struct job {
     int pipe, output;
     double began, limit;
     chk_watch watch;
-    one_case *what;
+    one_case *what; /* the case that runs, */
+    size_t left;    /* and how many the child has with it */
     size_t got;
-    unsigned char bytes[sizeof(chk_verdict) + sizeof(uint64_t)];
+    chk_told told;    /* of the case, `got` bytes of it */
+    uint64_t written; /* output of the cases before */
     bool late;
 } job;
 
@@ -100,8 +106,8 @@ static tn_status only_read(run *r)
 
 /* ---- children ---- */
 
-/* In the child: its own group of processes, no core file, output into a file in memory, gone with the parent.
- */
+/* In the child: its own group of processes, no core file, output into a file in memory,
+ * gone with the parent. */
 static void child_settle(int output)
 {
     const struct rlimit none = {0, 0};
@@ -110,6 +116,9 @@ static void child_settle(int output)
     (void)setpgid(0, 0);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)setrlimit(RLIMIT_CORE, &none);
+    (void)mallopt(M_MMAP_THRESHOLD, KEPT_BYTES / 4); /* memory that comes and goes stays */
+    (void)mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
+    (void)mallopt(M_TOP_PAD, KEPT_BYTES / 64);
     (void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* which pages become large ones is chance */
     if (in >= 0) {
         (void)dup2(in, 0);
@@ -256,9 +265,9 @@ static tn_status names_read(run *r, const unsigned char *text, size_t bytes, con
 static tn_status subjects_find(run *r)
 {
     job j = {0};
-    size_t bytes, tail = sizeof(chk_verdict) + sizeof(uint64_t);
+    size_t bytes, tail = sizeof(chk_told);
     unsigned char *text;
-    chk_verdict verdict;
+    chk_told told;
     int status = 0;
     pid_t pid;
     tn_status st = child_start(r, &j, &pid);
@@ -288,8 +297,8 @@ static tn_status subjects_find(run *r)
                        WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
         st = refuse(r, TN_E_DEVICE, "the process ends while it opens the file: ", end);
     } else {
-        memcpy(&verdict, text + bytes - tail, sizeof verdict);
-        st = names_read(r, text, bytes - tail, &verdict);
+        memcpy(&told, text + bytes - tail, sizeof told);
+        st = names_read(r, text, bytes - tail, &told.verdict);
     }
     free(text);
     return st;
@@ -297,39 +306,68 @@ static tn_status subjects_find(run *r)
 
 /* ---- cases ---- */
 
+static bool is_good(chk_result result)
+{
+    return result == CHK_PASS || result == CHK_SKIP;
+}
+
 static double limit_of(const chk_test *test)
 {
     return test->limit_s * SLOW * chk_patience();
 }
 
-static tn_status job_start(run *r, one_case *what)
+/* In the child: one case after the other, until one fails. What that left behind is nobody else's. */
+static _Noreturn void job_run(run *r, const job *j)
+{
+    chk_case c;
+    chk_env env;
+
+    chk_case_init(&c, j->what->test, j->pipe);
+    env_fill(r, &env, &c, "");
+    (void)snprintf(r->folder + strlen(r->folder), sizeof r->folder - strlen(r->folder), "/%ld",
+                   (long)getpid());
+    (void)mkdir(r->folder, 0700);
+    for (size_t i = 0; i < j->left && is_good(c.verdict.result); i++) {
+        if (i)
+            chk_case_next(&c, j->what[i].test);
+        env.subject = j->what[i].subject;
+        chk_case_run(&env, r->options);
+    }
+    _exit(0);
+}
+
+/* Cases of one test that none has run yet, as many as may share a process. */
+static size_t batch_of(const run *r, size_t first)
+{
+    const chk_test *test = r->cases[first].test;
+    size_t count = 1;
+
+    while (test->many && count < BATCH_MAX && first + count < r->count &&
+           r->cases[first + count].test == test && !r->cases[first + count].taken)
+        count++;
+    return count;
+}
+
+static tn_status job_start(run *r, size_t first)
 {
     job *j = &r->jobs[r->job_count];
     pid_t pid;
     tn_status st;
 
-    *j = (job){.what = what};
+    *j = (job){.what = &r->cases[first], .left = batch_of(r, first)};
     st = child_start(r, j, &pid);
     if (st)
         return st;
-    if (pid == 0) {
-        chk_case c;
-        chk_env env;
-
-        chk_case_init(&c, what->test, j->pipe);
-        env_fill(r, &env, &c, what->subject);
-        (void)snprintf(r->folder + strlen(r->folder), sizeof r->folder - strlen(r->folder), "/%ld",
-                       (long)getpid());
-        (void)mkdir(r->folder, 0700);
-        chk_case_run(&env, r->options);
-        _exit(0);
-    }
-    j->limit = limit_of(what->test);
+    if (pid == 0)
+        job_run(r, j);
+    for (size_t i = 0; i < j->left; i++)
+        j->what[i].taken = true;
+    j->limit = limit_of(j->what->test);
     r->job_count++;
     return TN_OK;
 }
 
-/* The last lines of what the case wrote. */
+/* The last lines of what the case wrote, behind those before it. */
 static char *output_of(const job *j)
 {
     struct stat info;
@@ -338,8 +376,10 @@ static char *output_of(const job *j)
     char *text = calloc(1, OUTPUT_BYTES + 1);
 
     if (text && !fstat(j->output, &info) && info.st_size > 0) {
-        from = info.st_size > (off_t)OUTPUT_BYTES ? info.st_size - (off_t)OUTPUT_BYTES : 0;
-        n = pread(j->output, text, OUTPUT_BYTES, from);
+        const off_t end = j->got == sizeof j->told ? (off_t)j->told.written : info.st_size;
+
+        from = end - (off_t)j->written > (off_t)OUTPUT_BYTES ? end - (off_t)OUTPUT_BYTES : (off_t)j->written;
+        n = end > from ? pread(j->output, text, (size_t)(end - from), from) : 0;
         while (n > 0 && text[n - 1] == '\n')
             n--;
         text[n < 0 ? 0 : n] = '\0';
@@ -368,34 +408,59 @@ static void crash_say(one_case *what, const job *j, int status)
     what->rule = strdup(what->test->rule);
 }
 
-static void job_end(run *r, size_t at)
+/* What is known of the job's case is its result; `status`: of the child, where it said none. */
+static void case_end(const run *r, const job *j, int status)
 {
-    job *j = &r->jobs[at];
     one_case *what = j->what;
-    chk_verdict verdict;
-    int status = 0;
 
-    (void)kill(-j->pid, SIGKILL);
-    (void)waitpid(j->pid, &status, 0);
     what->result = (chk_case_result){.group = what->test->group,
                                      .test = what->test->name,
                                      .subject = what->subject,
                                      .seed = r->options->seed ? r->options->seed : 1,
                                      .seconds = now_s() - j->began};
-    if (j->got == sizeof j->bytes) {
-        memcpy(&verdict, j->bytes, sizeof verdict);
-        memcpy(&what->result.counted, j->bytes + sizeof verdict, sizeof what->result.counted);
-        what->result.result = verdict.result;
-        what->message = strdup(verdict.message);
-        what->rule = strdup(*verdict.rule ? verdict.rule : what->test->rule);
+    if (j->got == sizeof j->told) {
+        const chk_verdict *verdict = &j->told.verdict;
+
+        what->result.counted = j->told.counted;
+        what->result.result = verdict->result;
+        what->message = strdup(verdict->message);
+        what->rule = strdup(*verdict->rule ? verdict->rule : what->test->rule);
     } else {
         crash_say(what, j, status);
     }
     what->output = output_of(j);
     what->done = true;
+}
+
+/* The child is through, or has to be. Cases that it did not come to are for another one. */
+static void job_end(run *r, size_t at)
+{
+    job *j = &r->jobs[at];
+    int status = 0;
+
+    (void)kill(-j->pid, SIGKILL);
+    (void)waitpid(j->pid, &status, 0);
+    case_end(r, j, status);
+    for (size_t i = 1; i < j->left; i++)
+        j->what[i].taken = false;
     (void)close(j->pipe);
     (void)close(j->output);
     r->jobs[at] = r->jobs[--r->job_count];
+}
+
+/* The child said what a case came to. False: it has no other one, or none that would find a sound process. */
+static bool job_next(const run *r, job *j)
+{
+    if (j->left == 1 || !is_good(j->told.verdict.result))
+        return false;
+    case_end(r, j, 0);
+    j->written = j->told.written;
+    j->got = 0;
+    j->what++;
+    j->left--;
+    j->began = now_s();
+    chk_watch_begin(&j->watch, j->pid);
+    return true;
 }
 
 static void report(run *r)
@@ -433,10 +498,10 @@ static void jobs_wait(run *r)
         bool ended = false;
 
         if (p[i].revents) {
-            ssize_t n = read(j->pipe, j->bytes + j->got, sizeof j->bytes - j->got);
+            ssize_t n = read(j->pipe, (char *)&j->told + j->got, sizeof j->told - j->got);
 
             j->got += n > 0 ? (size_t)n : 0;
-            ended = n <= 0 || j->got == sizeof j->bytes;
+            ended = n <= 0 || (j->got == sizeof j->told && !job_next(r, j));
         } else if (chk_watch_had(&j->watch) >= j->limit) {
             j->late = ended = true;
         }
@@ -454,11 +519,10 @@ static tn_status cases_run(run *r)
     if (!jobs)
         jobs = sched_getaffinity(0, sizeof set, &set) ? 1u : (uint32_t)CPU_COUNT(&set);
     jobs = jobs > JOBS_MAX ? JOBS_MAX : jobs;
-    for (size_t next = 0; next < r->count || r->job_count;) {
-        while (!st && next < r->count && r->job_count < jobs) {
-            st = job_start(r, &r->cases[next]);
-            next += !st;
-        }
+    while (r->reported < r->count) {
+        for (size_t next = r->reported; !st && next < r->count && r->job_count < jobs; next++)
+            if (!r->cases[next].taken)
+                st = job_start(r, next);
         if (!r->job_count)
             break;
         jobs_wait(r);

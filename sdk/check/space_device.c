@@ -304,8 +304,8 @@ static void device_delay(chk_node *n)
 
 /* ---- arguments that end ------------------------------------------------------------------------------ */
 
-/* tn_exec and all that it points to but memory, in one buffer: nobody may touch it once run has said TN_OK.
- */
+/* tn_exec and all that it points to but memory, in one buffer: nobody may touch it once run has
+ * said TN_OK. */
 typedef struct passed {
     tn_exec x;
     tn_rng rng;
@@ -440,8 +440,8 @@ static void device_close(chk_space *space)
     free(d);
 }
 
-/* The draw's step lies where host and device both read it; a device without pinned memory reads the host's.
- */
+/* The draw's step lies where host and device both read it;
+ * a device without pinned memory reads the host's. */
 static void device_step_take(chk_node *n)
 {
     device_space *d = space_of(n);

@@ -4,15 +4,17 @@
 #include "internal.h"
 
 #define CHK_TEST(group, name, rule, what, limit, subjects, run)                                              \
-    {group, name, rule, what, limit, subjects, run, false, false},
+    {group, name, rule, what, limit, subjects, run, .bare = false},
+#define CHK_MANY(group, name, rule, what, limit, subjects, run)                                              \
+    {group, name, rule, what, limit, subjects, run, .many = true},
 #define CHK_BARE(group, name, rule, what, limit, subjects, run)                                              \
-    {group, name, rule, what, limit, subjects, run, true, false},
+    {group, name, rule, what, limit, subjects, run, .bare = true},
 #define CHK_TWIN(group, name, rule, what, limit, subjects, run)                                              \
-    {group, name, rule, what, limit, subjects, run, false, true},
+    {group, name, rule, what, limit, subjects, run, .twin = true},
 
 const chk_test chk_tests[] = {
 #include "tests.list"
-    {NULL, NULL, NULL, NULL, 0, NULL, NULL, false, false},
+    {.name = NULL},
 };
 
 #define CHK_RULE(name, what) {name, what},

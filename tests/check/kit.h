@@ -34,8 +34,7 @@ typedef struct kit_defect {
  * finds nothing; returns how many failed. `prefix`: of the plugins' files below tests/check of the build. */
 int kit_defects(const char *group, const char *prefix, const kit_defect *rows, size_t count,
                 const char *const *healthy);
-/* Of the kit's tests those whose place in the table is `part` modulo `parts`, over all files that fit: every
- * case passes or is skipped. */
-void kit_pass(const char *root, const char *pattern, size_t part, size_t parts);
+/* The kit over all files that fit: every case passes or is skipped. */
+void kit_pass(const char *root, const char *pattern);
 
 #endif

@@ -60,6 +60,11 @@ static const line lines[] = {
     {"$T plugins check $P/mempool.so --only load/tables", 0, "1 passed, 0 failed, 0 crashed, 0 skipped"},
     {"$T plugins check mempool --only load/tables", 0, "1 passed"},
     {"cd $P && $T plugins check mempool.so ./fake.so --only load/tables", 0, "2 passed"},
+    /* behind a case that fails or crashes the others of its child go on in another one */
+    {"$T plugins check $D/defect-op-ignores-none.so --only kernel/modes", 1,
+     "2 passed, 1 failed, 0 crashed, 0 skipped"},
+    {"$T plugins check $D/defect-op-misaligned.so --only kernel/misaligned", 1,
+     "2 passed, 0 failed, 1 crashed, 0 skipped"},
     {"$T plugins check $P/mempool.so --only nosuch", 2, "the kit has no test nosuch"},
     {"$T plugins check $P/mempool.so --only load/nosuch", 2, "the kit has no test load/nosuch"},
     {"$T plugins check $P/mempool.so --only ''", 2, "--only: the value is empty"},

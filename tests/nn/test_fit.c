@@ -226,6 +226,33 @@ static void test_defaults(void **state)
     nn_close(app);
 }
 
+/* A chain with a loss of the program; the graph of a file has its own. */
+static tn_x first_right(const tn_x *out, const tn_x *labels)
+{
+    return tn_accuracy(out[0], labels[0]);
+}
+
+static void test_chain(void **state)
+{
+    char *folder = nn_quick_folder(), prefix[256], json[280];
+    tn_app *app = nn_open(NULL);
+    tn_net *net = tn_net_new(app, .name = "chain");
+    tn_data *data = tn_data_open(app, "digits:train", .seed = 1);
+
+    (void)state;
+    (void)snprintf(prefix, sizeof prefix, "%s/m", folder);
+    (void)snprintf(json, sizeof json, "%s-symbol.json", prefix);
+    tn_net_dense(net, .units = 16, .activation = "relu");
+    tn_net_dense(tn_net_sequential(net), .units = 10);
+    assert_true(tn_fit(net, data, .metrics = {{"right", first_right}}, .epochs = 2, .lr = 0.1));
+    assert_true(tn_net_eval(net, tn_data_open(app, "digits:test"), "accuracy") > 0.7);
+    tn_net_export(net, prefix);
+    assert_false(
+        tn_fit(tn_net_from_symbol(app, json), data, .metrics = {{"right", first_right}}, .epochs = 1));
+    nn_close_failed(app, "is the graph of a file", 1);
+    nn_folder_remove(folder);
+}
+
 /* ---- what is refused ----------------------------------------------------------------------------- */
 
 static tn_x l_null(const tn_x *out, const tn_x *labels)
@@ -294,9 +321,13 @@ static void test_inputs_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arrays),  cmocka_unit_test(test_arrays_refused),
-        cmocka_unit_test(test_fit),     cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_inputs_refused),
+        cmocka_unit_test(test_arrays),
+        cmocka_unit_test(test_arrays_refused),
+        cmocka_unit_test(test_fit),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_inputs_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,7 +68,7 @@ static void allocations(void (*work_of)(tn_app *, const char *))
 {
     const char *full = getenv("TENON_FULL");
     char *folder = nn_quick_folder(), prefix[256];
-    uint64_t tried = 0, step = full && *full == '1' ? 1 : 11;
+    uint64_t tried = 0, step = full && *full == '1' ? 1 : work_of == work ? 11 : 29;
 
     (void)snprintf(prefix, sizeof prefix, "%s/m", folder);
     for (uint64_t nth = 1;; nth += step) {

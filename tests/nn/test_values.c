@@ -129,11 +129,13 @@ static void test_names(void **state)
                                         "stage1.batchnorm0.beta", "stage1.batchnorm0.running_mean"};
     tn_app *app = nn_open(NULL);
     tn_net *net = everything_net(app);
+    char *folder = nn_quick_folder(), prefix[256];
     tn_symbol *symbol;
     tn_array *kept;
     float value[8], again[8];
 
     (void)state;
+    (void)snprintf(prefix, sizeof prefix, "%s/m", folder);
     tn_net_init(net, .seed = 1, .shapes = {{4, 2, 6, 6}, {4, 5}});
     for (size_t i = 0; i < 4; i++)
         assert_string_equal(tn_net_param_name(net, i), first[i]);
@@ -150,10 +152,13 @@ static void test_names(void **state)
     nn_shape(kept, 1, (const int64_t[]){6});
     kept = tn_net_param(net, "cell.i2h.bias");
     (void)nn_read(app, tn_net_param(net, "cell.i2h.weight"), value, 8);
+    tn_net_export(net, prefix); /* layers that are shared are there once */
+    assert_true(tn_app_ok(app));
     tn_net_init(net, .seed = 1, .shapes = {{1, 2, 6, 6}, {1, 5}});
     (void)nn_read(app, tn_net_param(net, "cell.i2h.weight"), again, 8);
     assert_memory_equal(value, again, 6 * sizeof *value);
     nn_close(app);
+    nn_folder_remove(folder);
 }
 
 static tn_x classifier(tn_x x)
@@ -230,6 +235,79 @@ static void test_programs(void **state)
         (void)tn_net_forward(net, x);
         assert_int_equal(calls, hybrid ? 3 : 7);
         nn_close(app);
+    }
+}
+
+/* Outputs that are inputs, or one value twice; an input that is not used. */
+static void crossed(const tn_x *in, tn_x *out)
+{
+    out[0] = in[1];
+    out[1] = out[2] = tn_dense(in[0], .units = 2);
+}
+
+static void test_crossed(void **state)
+{
+    float x[20], y[20], first[8], second[8], before[8] = {0};
+
+    (void)state;
+    for (int hybrid = 0; hybrid < 2; hybrid++) {
+        tn_app *app = nn_open(NULL);
+        tn_net *net = tn_net_functions(app, crossed, .inputs = {"a", "b", "c"}, .outputs = {"x", "y", "z"});
+        tn_array *in[3] = {nn_array(app, 2, flat, 1), nn_array(app, 2, flat, 2), nn_array(app, 2, flat, 3)};
+        tn_array *out[3];
+
+        tn_net_init(net, .seed = 1);
+        if (hybrid)
+            tn_net_hybridize(net);
+        for (int again = 0; again < 2; again++) {
+            assert_true(tn_net_run(net, 3, in, 3, out));
+            (void)nn_read(app, in[1], x, 20);
+            (void)nn_read(app, out[0], y, 20);
+            assert_memory_equal(x, y, sizeof x);
+            (void)nn_read(app, out[1], first, 8);
+            (void)nn_read(app, out[2], second, 8);
+            assert_memory_equal(first, second, sizeof first);
+            assert_memory_not_equal(first, before, sizeof first);
+            memcpy(before, first, sizeof before);
+            tn_net_init(net, .seed = 9); /* other values, the program is there */
+        }
+        nn_close(app);
+    }
+}
+
+static bool with_more;
+
+static tn_x sometimes(tn_x x)
+{
+    if (with_more)
+        x = tn_dense(x, .units = 5, .name = "more");
+    return tn_dense(x, .units = 2);
+}
+
+/* A named layer may come later; a trainer that has begun does not know its parameters. */
+static void test_later(void **state)
+{
+    (void)state;
+    for (int hybrid = 0; hybrid < 2; hybrid++) {
+        tn_app *app = nn_open(NULL);
+        tn_net *net = tn_net_function(app, sometimes);
+        tn_trainer *trainer = tn_trainer_new(net, .lr = 0.1);
+
+        tn_net_init(net, .seed = 1);
+        if (hybrid)
+            tn_net_hybridize(net);
+        for (int step = 0; step < 2; step++) {
+            tn_array *x = nn_array(app, 2, flat, 1), *wanted = nn_array(app, 2, (const int64_t[]){4, 2}, 2);
+
+            with_more = step > 0;
+            tn_net_retrace(net);
+            tn_app_record(app);
+            tn_app_backward(app, tn_loss_l2(app, tn_net_forward(net, x), wanted));
+            assert_true(tn_app_ok(app));
+            assert_int_equal(tn_net_param_count(net), step ? 4 : 2);
+            tn_trainer_step(trainer, 4);
+        }
+        nn_close_failed(app, "has got parameters since its trainer", 1);
     }
 }
 
@@ -342,9 +420,9 @@ static void test_by_hand(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_names), cmocka_unit_test(test_files),
-        cmocka_unit_test(test_programs),  cmocka_unit_test(test_takes), cmocka_unit_test(test_within),
-        cmocka_unit_test(test_by_hand),
+        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_names),   cmocka_unit_test(test_files),
+        cmocka_unit_test(test_programs),  cmocka_unit_test(test_takes),   cmocka_unit_test(test_within),
+        cmocka_unit_test(test_by_hand),   cmocka_unit_test(test_crossed), cmocka_unit_test(test_later),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

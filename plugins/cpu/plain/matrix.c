@@ -1,5 +1,5 @@
-/* dot and batch_dot on the plugin's own matrix product: see ../common/matrix.inc. Short floats: as float32.
- */
+/* dot and batch_dot on the plugin's own matrix product: see ../common/matrix.inc.
+ * Short floats: as float32. */
 #define KERNEL_NAME "plain"
 #define KERNEL_RANK 64
 #include "../common/matrix.inc"

@@ -17,8 +17,8 @@ typedef struct tncpu_move {
     int64_t extent[TNCPU_MOVE_DIMS], src_step[TNCPU_MOVE_DIMS], dst_step[TNCPU_MOVE_DIMS];
 } tncpu_move;
 
-/** Appends a dimension; those of extent 1 are left out, those that continue the last one are merged into it.
- */
+/** Appends a dimension; those of extent 1 are left out,
+ * those that continue the last one are merged into it. */
 void tncpu_move_add(tncpu_move *m, int64_t extent, int64_t src_step, int64_t dst_step);
 
 void tncpu_move_run(const tncpu_move *m, const void *src, void *dst, int threads);

@@ -319,8 +319,8 @@ static void backward_l2_row(const void *call, int64_t row, double *dy)
 /* ---- LRN: a row is one channel of one example, its neighbours are channels of the same example ------- */
 
 /* sum[k] = Σ x², or of the backward Σ dy·y / norm, at `count` places from `at` of the row on, over the
- * channels that its window has: as many before the row's own as behind it, as MXNet with oneDNN takes them.
- */
+ * channels that its window has: as many before the row's own as behind it,
+ * as MXNet with oneDNN takes them. */
 static void lrn_window(const norm_call *c, int64_t row, int64_t at, int64_t count, double *sum)
 {
     const int64_t reach = (tn_value_int(c->x->attrs[TN_LRN_nsize]) - 1) / 2;

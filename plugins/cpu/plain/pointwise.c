@@ -117,8 +117,8 @@ static bool is_whole(uint32_t kind)
     return kind == TNCPU_K_I32 || kind == TNCPU_K_I64;
 }
 
-/* The type in which the loop computes. A number with a point is compared as such, whatever it is compared to.
- */
+/* The type in which the loop computes. A number with a point is compared as such,
+ * whatever it is compared to. */
 static uint32_t kind_of(const tncpu_point *row, const tn_node *node)
 {
     uint32_t kind = tncpu_converts[node->out[0]->dtype].kind;

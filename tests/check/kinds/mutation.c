@@ -4,7 +4,8 @@
  * with it, NAME what it is called: the build gives both.
  */
 #include "tenon/plugin/attr.h"
-#include "tenon/plugin/util.h"
+
+#include "elements.h"
 
 enum {
     HEALTHY,
@@ -67,8 +68,7 @@ static const tn_op mean_op = {
     .shape = mean_shape,
     .dtype = mean_dtype,
 };
-static const tn_op *const ops[] = {&mean_op, NULL};
-static const tn_op_table op_table = {.head = TN_CAPABILITY(tn_op_table, ops, TN_KIND_OPS, NAME), .ops = ops};
+static const tn_op_table op_table = TN_OPS(NAME, &mean_op);
 
 static tn_status mean_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -76,19 +76,6 @@ static tn_status mean_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
     plan->flags = TN_PLAN_THREAD_INVARIANT;
     plan->threads = 1;
     return TN_OK;
-}
-
-static double element_get(const tn_tensor *t, int64_t at)
-{
-    return t->dtype == TN_F64 ? ((const double *)t->data)[at] : (double)((const float *)t->data)[at];
-}
-
-static void element_set(const tn_tensor *t, int64_t at, double v)
-{
-    if (t->dtype == TN_F64)
-        ((double *)t->data)[at] = v;
-    else
-        ((float *)t->data)[at] = (float)v;
 }
 
 /* The outputs are followed by the means, which lie in the memory of their inputs. */
@@ -119,23 +106,8 @@ static tn_status mean_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 }
 
 static const char *const types[] = {"mean_*:f32,f64", "*:=mean_*", NULL};
-static const tn_kernel mean_kernel = {
-    .struct_size = (uint32_t)TN_END(tn_kernel, release),
-    .rank = 64,
-    .op = "kind_mean",
-    .name = "kind_mean.loop",
-    .device = "cpu",
-    .isa = "",
-    .op_version_min = 1,
-    .op_version_max = 1,
-    .flags = TN_KERNEL_DETERMINISTIC,
-    .types = types,
-    .prepare = mean_prepare,
-    .run = mean_run,
-};
-static const tn_kernel *const kernels[] = {&mean_kernel, NULL};
-static const tn_kernel_table kernel_table = {
-    .head = TN_CAPABILITY(tn_kernel_table, stream_detach, TN_KIND_KERNELS, "cpu"), .kernels = kernels};
+static const tn_kernel mean_kernel = TN_KERNEL("kind_mean", "cpu", types, mean_prepare, mean_run);
+static const tn_kernel_table kernel_table = TN_KERNELS("cpu", &mean_kernel);
 
 static const tn_capability *const capabilities[] = {&op_table.head, &kernel_table.head, NULL};
 

@@ -3,7 +3,7 @@
  * scale of the row. Rows follow each other without a gap, so that one of odd length ends within a byte.
  * PLANTED says what is wrong with it, NAME what it is called: the build gives both.
  */
-#include "tenon/plugin/util.h"
+#include "elements.h"
 
 enum {
     HEALTHY,
@@ -66,8 +66,7 @@ static const tn_op rows_op = {
     .shape = rows_shape,
     .dtype = rows_dtype,
 };
-static const tn_op *const ops[] = {&rows_op, NULL};
-static const tn_op_table op_table = {.head = TN_CAPABILITY(tn_op_table, ops, TN_KIND_OPS, NAME), .ops = ops};
+static const tn_op_table op_table = TN_OPS(NAME, &rows_op);
 
 static tn_status rows_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -75,11 +74,6 @@ static tn_status rows_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
     plan->flags = TN_PLAN_THREAD_INVARIANT;
     plan->threads = 1;
     return TN_OK;
-}
-
-static double element_get(const tn_tensor *t, int64_t at)
-{
-    return t->dtype == TN_F64 ? ((const double *)t->data)[at] : (double)((const float *)t->data)[at];
 }
 
 static int32_t weight_get(const tn_tensor *w, int64_t row, int64_t column)
@@ -108,32 +102,14 @@ static tn_status rows_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
         for (int64_t k = 0; k < w->shape[1]; k++)
             sum += element_get(x->in[1], k) * weight_get(w, r, k);
         sum *= element_get(x->in[2], r);
-        if (y->dtype == TN_F64)
-            ((double *)y->data)[r] = sum;
-        else
-            ((float *)y->data)[r] = (float)sum;
+        element_set(y, r, sum);
     }
     return TN_OK;
 }
 
 static const char *const types[] = {"weight:i4,u4,i8,u8", "data:f32,f64", "*:=data", NULL};
-static const tn_kernel rows_kernel = {
-    .struct_size = (uint32_t)TN_END(tn_kernel, release),
-    .rank = 64,
-    .op = "kind_packed_rows",
-    .name = "kind_packed_rows.loop",
-    .device = "cpu",
-    .isa = "",
-    .op_version_min = 1,
-    .op_version_max = 1,
-    .flags = TN_KERNEL_DETERMINISTIC,
-    .types = types,
-    .prepare = rows_prepare,
-    .run = rows_run,
-};
-static const tn_kernel *const kernels[] = {&rows_kernel, NULL};
-static const tn_kernel_table kernel_table = {
-    .head = TN_CAPABILITY(tn_kernel_table, stream_detach, TN_KIND_KERNELS, "cpu"), .kernels = kernels};
+static const tn_kernel rows_kernel = TN_KERNEL("kind_packed_rows", "cpu", types, rows_prepare, rows_run);
+static const tn_kernel_table kernel_table = TN_KERNELS("cpu", &rows_kernel);
 
 static const tn_capability *const capabilities[] = {&op_table.head, &kernel_table.head, NULL};
 

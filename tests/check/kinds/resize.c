@@ -3,7 +3,8 @@
  * NAME what it is called: the build gives both.
  */
 #include "tenon/plugin/attr.h"
-#include "tenon/plugin/util.h"
+
+#include "elements.h"
 
 enum {
     HEALTHY,
@@ -41,8 +42,7 @@ static const tn_op keep_op = {
     .shape = keep_shape,
     .dtype = keep_dtype,
 };
-static const tn_op *const ops[] = {&keep_op, NULL};
-static const tn_op_table op_table = {.head = TN_CAPABILITY(tn_op_table, ops, TN_KIND_OPS, NAME), .ops = ops};
+static const tn_op_table op_table = TN_OPS(NAME, &keep_op);
 
 static tn_status keep_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -50,19 +50,6 @@ static tn_status keep_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
     plan->flags = TN_PLAN_THREAD_INVARIANT | (PLANTED == NO_FLAG ? 0 : TN_PLAN_RESIZES);
     plan->threads = 1;
     return TN_OK;
-}
-
-static double element_get(const tn_tensor *t, int64_t at)
-{
-    return t->dtype == TN_F64 ? ((const double *)t->data)[at] : (double)((const float *)t->data)[at];
-}
-
-static void element_set(const tn_tensor *t, int64_t at, double v)
-{
-    if (t->dtype == TN_F64)
-        ((double *)t->data)[at] = v;
-    else
-        ((float *)t->data)[at] = (float)v;
 }
 
 static tn_status keep_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
@@ -90,23 +77,8 @@ static tn_status keep_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 }
 
 static const char *const types[] = {"data:f32,f64", "*:=data", NULL};
-static const tn_kernel keep_kernel = {
-    .struct_size = (uint32_t)TN_END(tn_kernel, release),
-    .rank = 64,
-    .op = "kind_keep",
-    .name = "kind_keep.loop",
-    .device = "cpu",
-    .isa = "",
-    .op_version_min = 1,
-    .op_version_max = 1,
-    .flags = TN_KERNEL_DETERMINISTIC,
-    .types = types,
-    .prepare = keep_prepare,
-    .run = keep_run,
-};
-static const tn_kernel *const kernels[] = {&keep_kernel, NULL};
-static const tn_kernel_table kernel_table = {
-    .head = TN_CAPABILITY(tn_kernel_table, stream_detach, TN_KIND_KERNELS, "cpu"), .kernels = kernels};
+static const tn_kernel keep_kernel = TN_KERNEL("kind_keep", "cpu", types, keep_prepare, keep_run);
+static const tn_kernel_table kernel_table = TN_KERNELS("cpu", &keep_kernel);
 
 static const tn_capability *const capabilities[] = {&op_table.head, &kernel_table.head, NULL};
 

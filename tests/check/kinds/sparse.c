@@ -4,7 +4,8 @@
  * is wrong with it, NAME what it is called: the build gives both.
  */
 #include "tenon/plugin/attr.h"
-#include "tenon/plugin/util.h"
+
+#include "elements.h"
 
 enum {
     HEALTHY,
@@ -87,23 +88,9 @@ static const tn_op rows_op = {
     .dtype = float_dtype,
     .storage = rows_storage,
 };
-static const tn_op *const ops[] = {&sums_op, &rows_op, NULL};
-static const tn_op_table op_table = {.head = TN_CAPABILITY(tn_op_table, ops, TN_KIND_OPS, NAME), .ops = ops};
+static const tn_op_table op_table = TN_OPS(NAME, &sums_op, &rows_op);
 
 /* ---- kernels ----------------------------------------------------------------------------------------- */
-
-static double element_get(const tn_tensor *t, int64_t at)
-{
-    return t->dtype == TN_F64 ? ((const double *)t->data)[at] : (double)((const float *)t->data)[at];
-}
-
-static void element_set(const tn_tensor *t, int64_t at, double v)
-{
-    if (t->dtype == TN_F64)
-        ((double *)t->data)[at] = v;
-    else
-        ((float *)t->data)[at] = (float)v;
-}
 
 static int64_t index_get(const tn_tensor *t, int64_t at)
 {
@@ -175,17 +162,9 @@ static tn_status rows_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
 static const char *const sums_types[] = {"data:csr,f32,f64", "*:=data", NULL};
 static const char *const rows_types[] = {"data:f32,f64", "output:row_sparse,=data", NULL};
-#define KERNEL(op_, types_, prepare_, run_)                                                                  \
-    {                                                                                                        \
-        .struct_size = (uint32_t)TN_END(tn_kernel, release), .rank = 64, .op = op_, .name = op_ ".loop",     \
-        .device = "cpu", .isa = "", .op_version_min = 1, .op_version_max = 1,                                \
-        .flags = TN_KERNEL_DETERMINISTIC, .types = types_, .prepare = prepare_, .run = run_                  \
-    }
-static const tn_kernel sums_kernel = KERNEL("kind_csr_sums", sums_types, sums_prepare, sums_run);
-static const tn_kernel rows_kernel = KERNEL("kind_rows_above", rows_types, rows_prepare, rows_run);
-static const tn_kernel *const kernels[] = {&sums_kernel, &rows_kernel, NULL};
-static const tn_kernel_table kernel_table = {
-    .head = TN_CAPABILITY(tn_kernel_table, stream_detach, TN_KIND_KERNELS, "cpu"), .kernels = kernels};
+static const tn_kernel sums_kernel = TN_KERNEL("kind_csr_sums", "cpu", sums_types, sums_prepare, sums_run);
+static const tn_kernel rows_kernel = TN_KERNEL("kind_rows_above", "cpu", rows_types, rows_prepare, rows_run);
+static const tn_kernel_table kernel_table = TN_KERNELS("cpu", &sums_kernel, &rows_kernel);
 
 static const tn_capability *const capabilities[] = {&op_table.head, &kernel_table.head, NULL};
 
