@@ -670,6 +670,7 @@ static tn_status back_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
 #define FLAGS (TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO)
 
 static const char *const most[] = {"*:" TNCPU_MOST, NULL};
+static const char *const numbers[] = {"*:" TNCPU_NUMBERS, NULL};
 static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
 
 #define REDUCE_ROW(op) TNCPU_ROW(op, most, FLAGS, reduce_prepare, reduce_run)
@@ -694,7 +695,7 @@ const tn_kernel *const tncpu_family_reduce[] = {
     BACK_ROW("nanprod", floats),
     BACK_ROW("max", most),
     BACK_ROW("min", most),
-    TNCPU_ROW("moments", most, 0, moments_prepare, moments_run),
+    TNCPU_ROW("moments", numbers, 0, moments_prepare, moments_run),
     TNCPU_ROW("norm", most, FLAGS, norm_prepare, reduce_run),
     TNCPU_ROW("_sum_like", most, FLAGS, sum_like_prepare, reduce_run),
     NULL,
