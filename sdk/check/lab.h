@@ -31,7 +31,8 @@ void chk_arena_free(chk_arena *a);
 /* ---- together.c -------------------------------------------------------------------------------------- */
 
 /* Runs `run` for each argument on a thread of its own, all begun at one moment, and waits for their end. How
- * many threads there are for it, 8 at most: if less than `count`, nothing ran. They wait for the next call. */
+ * many threads there are for it, 8 at most: if less than `count`, nothing ran.
+ * They wait for the next call. */
 uint32_t chk_together(uint32_t count, void (*run)(void *arg), void *const *args);
 void chk_together_end(void); /* until they ended */
 
