@@ -18,6 +18,7 @@
 #define CHK_TEST(group, name, rule, what, limit, subjects, run) {group, name, rule, what},
 #define CHK_BARE(group, name, rule, what, limit, subjects, run) {group, name, rule, what},
 #define CHK_TWIN CHK_BARE
+#define CHK_MANY CHK_BARE
 static const struct {
     const char *group, *name, *rule, *what;
 } tests_of_kit[] = {
@@ -26,6 +27,7 @@ static const struct {
 #undef CHK_TEST
 #undef CHK_BARE
 #undef CHK_TWIN
+#undef CHK_MANY
 
 #define CHK_RULE(name, what) {name, what},
 static const struct {
