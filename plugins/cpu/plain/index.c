@@ -274,7 +274,7 @@ static const char *const back_types[] = {"dy:" TNCPU_FLOATS, "indices:" TNCPU_AL
 static const char *const back_embedding_types[] = {"dy:" TNCPU_FLOATS, "data:" TNCPU_ALL, "*:=dy", NULL};
 static const char *const back_pick_types[] = {"dy:" TNCPU_ALL, "index:" TNCPU_ALL, "*:=dy", NULL};
 
-#define ADDS(id, op, types) TNCPU_SHORT_KERNEL(id, op, types, TN_KERNEL_EMPTY_OK, index_prepare, index_run)
+#define ADDS(id, op, types) TNCPU_SHORT_SHAPED(id, op, types, TN_KERNEL_EMPTY_OK, index_prepare, index_run)
 /* clang-format off */
 ADDS(backward_take, "_backward_take", back_types)
 ADDS(backward_embedding, "_backward_Embedding", back_embedding_types)

@@ -240,9 +240,9 @@ static const char *const back_types[] = {"dy:" TNCPU_ALL, "*:=dy", NULL};
 static const char *const data_types[] = {"data:" TNCPU_ALL, "*:=data", NULL};
 static const char *const sum_types[] = {"dy:" TNCPU_FLOATS, "*:=dy", NULL};
 
-TNCPU_SHORT_KERNEL(backward_tile, "_backward_tile", sum_types, TN_KERNEL_EMPTY_OK, sum_prepare,
+TNCPU_SHORT_SHAPED(backward_tile, "_backward_tile", sum_types, TN_KERNEL_EMPTY_OK, sum_prepare,
                    backward_tile_run)
-TNCPU_SHORT_KERNEL(backward_repeat, "_backward_repeat", sum_types, TN_KERNEL_EMPTY_OK, sum_prepare,
+TNCPU_SHORT_SHAPED(backward_repeat, "_backward_repeat", sum_types, TN_KERNEL_EMPTY_OK, sum_prepare,
                    backward_repeat_run)
 
 const tn_kernel *const tncpu_family_join[] = {

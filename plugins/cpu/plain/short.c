@@ -11,7 +11,6 @@
 #define ARGS_MAX 16
 
 typedef struct short_state {
-    const tn_kernel *wide;
     tn_plan plan;              /* of the kernel for float32 */
     uint64_t at[2 * ARGS_MAX]; /* inputs, then outputs: offset in the workspace */
     int32_t inplace[ARGS_MAX];
@@ -89,15 +88,15 @@ static void room_plan(const tn_node *node, short_state *s, tn_plan *plan)
         plan->inplace[o] = s->inplace[o];
 }
 
-tn_status tncpu_short_prepare(tncpu_prepare prepare, bool forward, void *plugin, const tn_node *node,
-                              tn_plan *plan, tn_err *err)
+tn_status tncpu_short_prepare(const tncpu_short *wide, void *plugin, const tn_node *node, tn_plan *plan,
+                              tn_err *err)
 {
     const tn_plan *of_forward = NULL;
     short_state *s;
     tn_status st;
 
     if (!is_short(node->in[0]))
-        return prepare(plugin, node, plan, err);
+        return wide->prepare(plugin, node, plan, err);
     if (node->in_count > ARGS_MAX || node->out_count > ARGS_MAX)
         return tn_fail(err, TN_E_UNSUPPORTED, "more than 16 arguments");
     if ((st = tncpu_state(plugin, plan, sizeof *s, err)))
@@ -109,9 +108,9 @@ tn_status tncpu_short_prepare(tncpu_prepare prepare, bool forward, void *plugin,
                         .workspace_align = TNCPU_ALIGN,
                         .saved_align = TNCPU_ALIGN,
                         .threads = 1};
-    if (forward && node->forward)
+    if (wide->forward && node->forward)
         of_forward = &((const short_state *)node->forward->state)->plan;
-    st = wide_prepare(prepare, of_forward, plugin, node, s, err);
+    st = wide_prepare(wide->prepare, of_forward, plugin, node, s, err);
     if (st)
         tncpu_release(plan);
     else
@@ -130,7 +129,7 @@ static void *result_room(const short_state *s, const tn_exec *x, const tn_tensor
     return (char *)x->workspace + s->at[ARGS_MAX + o];
 }
 
-tn_status tncpu_short_run(tncpu_run run, const tn_plan *plan, const tn_exec *x, tn_err *err)
+tn_status tncpu_short_run(const tncpu_short *kernel, const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const short_state *s = plan->state;
     tn_tensor in[ARGS_MAX], out[ARGS_MAX];
@@ -139,10 +138,10 @@ tn_status tncpu_short_run(tncpu_run run, const tn_plan *plan, const tn_exec *x, 
     tn_status st;
 
     if (!is_short(x->in[0]))
-        return run(plan, x, err);
+        return kernel->run(plan, x, err);
     for (uint32_t i = 0; i < s->in_count; i++) {
         widen(x->in[i], &in[i], &in_pointers[i]);
-        if (!is_short(x->in[i]))
+        if (!is_short(x->in[i]) || kernel->unread >> i & 1u)
             continue;
         in[i].data = (char *)x->workspace + s->at[i];
         tncpu_converts[x->in[i]->dtype].load(x->in[i]->data, 1, in[i].data, tn_tensor_count(&in[i]));
@@ -154,7 +153,7 @@ tn_status tncpu_short_run(tncpu_run run, const tn_plan *plan, const tn_exec *x, 
     }
     wide.in = in_pointers;
     wide.out = out_pointers;
-    if ((st = run(&s->plan, &wide, err)))
+    if ((st = kernel->run(&s->plan, &wide, err)))
         return st;
     for (uint32_t o = 0; o < s->out_count; o++)
         if (is_short(x->out[o]) && x->modes[o])
