@@ -203,16 +203,37 @@ static bool way_take(const tndnn_maker *m, uint32_t way, geometry *g)
     return true;
 }
 
-/* On processors without AVX-512 other code serves channels last, and blocks are ahead. */
-static tn_status way_check(tndnn_maker *m, uint32_t way, dnnl_status_t made, const_dnnl_primitive_desc_t pd)
+/* True where some window may have no pixel of the data: between its own, or in the padding alone. */
+static bool window_misses(const geometry *g)
+{
+    const int space = g->data.ndims - 2;
+    const dnnl_dim_t *kernel = g->weight.dims + g->weight.ndims - space;
+
+    for (int k = 0; k < space; k++) {
+        const int64_t distance = g->window.dilate[k] + 1;
+
+        if (distance > g->data.dims[2 + k] || g->window.pad_left[k] > (kernel[k] - 1) * distance)
+            return true;
+    }
+    return false;
+}
+
+/* On processors without AVX-512 other code serves channels last, and blocks are ahead. What follows a window
+ * that misses the data reads a wrong address in brgconv of oneDNN 2.6. */
+static tn_status way_check(tndnn_maker *m, uint32_t way, const geometry *g, dnnl_status_t made,
+                           const_dnnl_primitive_desc_t pd)
 {
     const char *name = "";
+    bool products;
 
-    if (!made && ways[way].order == ORDER_LAST) {
-        (void)dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
-        if (strncmp(name, "brgconv", strlen("brgconv")))
-            return TN_E_UNSUPPORTED;
-    }
+    if (made)
+        return tndnn_fast(m, made, pd, "convolution");
+    (void)dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
+    products = !strncmp(name, "brgconv", strlen("brgconv"));
+    if (ways[way].order == ORDER_LAST && !products)
+        return TN_E_UNSUPPORTED;
+    if (products && window_misses(g))
+        return tn_fail(m->err, TN_E_UNSUPPORTED, "a window that misses the data");
     return tndnn_fast(m, made, pd, "convolution");
 }
 
@@ -231,7 +252,7 @@ static tn_status ways_try(tndnn_maker *m, geometry *g, pd_make make, const_dnnl_
         if (!way_take(m, way, g))
             continue;
         made = make(m, g, hint, pd);
-        st = way_check(m, way, made, *pd);
+        st = way_check(m, way, g, made, *pd);
         m->state->way = way;
         if (st && !made)
             (void)dnnl_primitive_desc_destroy(*pd);
