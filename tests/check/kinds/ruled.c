@@ -74,13 +74,19 @@ static void number_set(const tn_exec *x, uint32_t out, int64_t at, double v)
         ((float *)x->out[out]->data)[at] = (float)v;
 }
 
-static int64_t channel(const tn_tensor *data, int64_t at)
+/* Elements of one channel of one row. */
+static int64_t inner_count(const tn_tensor *data)
 {
     int64_t inner = 1;
 
     for (int32_t d = 2; d < data->ndim; d++)
         inner *= data->shape[d];
-    return at / inner % data->shape[1];
+    return inner;
+}
+
+static int64_t channel(const tn_tensor *data, int64_t at)
+{
+    return at / inner_count(data) % data->shape[1];
 }
 
 static tn_status run(const tn_plan *plan, const tn_exec *x, tn_err *err)
@@ -95,7 +101,7 @@ static tn_status run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 static tn_status run_backward(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const tn_tensor *dy = x->in[0], *data = x->in[1];
-    const int64_t count = tn_tensor_count(data);
+    const int64_t count = tn_tensor_count(data), inner = inner_count(data);
 
     (void)plan, (void)err;
     for (int64_t i = 0; i < count; i++)
@@ -103,8 +109,9 @@ static tn_status run_backward(const tn_plan *plan, const tn_exec *x, tn_err *err
     for (int64_t c = 0; PLANTED != GAMMA_FORGOTTEN && c < data->shape[1]; c++) {
         double sum = 0;
 
-        for (int64_t i = 0; i < count; i++)
-            sum += channel(data, i) == c ? number(dy, i) * number(data, i) : 0;
+        for (int64_t at = c * inner; at < count; at += data->shape[1] * inner)
+            for (int64_t i = at; i < at + inner; i++)
+                sum += number(dy, i) * number(data, i);
         number_set(x, 1, c, sum);
     }
     for (int64_t i = data->shape[1]; PLANTED == OTHER_SHAPE_OUT && i < count; i++)
