@@ -114,8 +114,10 @@ static void shorts_check(const tncpu_shorts *wide)
 static void avx2_gives_the_same_bits(void **state)
 {
     (void)state;
-    if (tncpu_isa() < TNCPU_AVX2)
+    if (tncpu_isa() < TNCPU_AVX2) {
+        print_message("skipped: the processor has no AVX2\n");
         skip();
+    }
     table_check("AVX2", tncpu_loops_f32_avx2);
     shorts_check(&tncpu_shorts_avx2);
 }
@@ -123,8 +125,10 @@ static void avx2_gives_the_same_bits(void **state)
 static void avx512_gives_the_same_bits(void **state)
 {
     (void)state;
-    if (tncpu_isa() < TNCPU_AVX512)
+    if (tncpu_isa() < TNCPU_AVX512) {
+        print_message("skipped: the processor has no AVX-512\n");
         skip();
+    }
     table_check("AVX-512", tncpu_loops_f32_avx512);
     shorts_check(&tncpu_shorts_avx512);
 }
@@ -132,8 +136,10 @@ static void avx512_gives_the_same_bits(void **state)
 static void the_widest_is_chosen(void **state)
 {
     (void)state;
-    if (tncpu_isa() == TNCPU_BASE)
+    if (tncpu_isa() == TNCPU_BASE) {
+        print_message("skipped: the processor has no AVX2\n");
         skip();
+    }
     assert_true(tncpu_loop_of(TNCPU_EXP, TNCPU_K_F32) != tncpu_loops[TNCPU_EXP][TNCPU_K_F32]);
     assert_true(tncpu_loop_of(TNCPU_EXP, TNCPU_K_F64) == tncpu_loops[TNCPU_EXP][TNCPU_K_F64]);
     assert_true(tncpu_loop_of(TNCPU_ADD, TNCPU_K_F32) == tncpu_loops[TNCPU_ADD][TNCPU_K_F32]);

@@ -500,17 +500,23 @@ static uint32_t case_run(const layout_case *c, const char *plugin, uint32_t plan
     return failures;
 }
 
+static void onednn_or_skip(void)
+{
+    op_kernel found;
+
+    if (!kernel_of("_reorder", "cpu-onednn", &found)) {
+        print_message("skipped: cpu-onednn was not built\n");
+        skip();
+    }
+}
+
 static void layouts(void **state)
 {
     static const char plugin[] = "cpu-onednn";
     uint32_t failures = 0;
-    op_kernel found;
 
     (void)state;
-    if (!kernel_of("_reorder", plugin, &found)) {
-        print_message("skipped: %s was not built\n", plugin);
-        skip();
-    }
+    onednn_or_skip();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         failures += case_run(&cases[i], plugin, 1, 1, 0);
         failures += case_run(&cases[i], plugin, THREADS, THREADS, 0);
@@ -529,12 +535,10 @@ static void foreign(void **state)
     static const tn_layout other = {sizeof other, 0, "acme", &bytes, sizeof bytes, 4 * 2 * 32 * 9 * 7};
     static const layout_case conv = {"Convolution", KERNEL3, .in = {BLOCKS, WEIGHT3, "f32[32] random"}};
     static const layout_case reorder = {"_reorder", "", .in = {BLOCKS}};
-    op_kernel found;
     job j;
 
     (void)state;
-    if (!kernel_of("_reorder", "cpu-onednn", &found))
-        skip();
+    onednn_or_skip();
     job_open(&j, &reorder, "_reorder", "cpu-onednn");
     j.flags |= TN_NODE_LAYOUTS;
     j.in[0].t.layout = &other;
@@ -653,11 +657,9 @@ static uint32_t blobs_run(const layout_case *c)
 static void measured(void **state)
 {
     uint32_t failures;
-    op_kernel found;
 
     (void)state;
-    if (!kernel_of("_reorder", "cpu-onednn", &found))
-        skip();
+    onednn_or_skip();
     failures = blobs_run(&cases[0]);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (!strcmp(cases[i].op, "Convolution") || !strcmp(cases[i].op, "_fused_conv")) {
@@ -676,11 +678,9 @@ static void missed(void **state)
         {"_fused_conv", "kernel=(2,2) dilate=(4,1) pad=(3,0) num_filter=2 no_bias=1 act_type=relu",
          .in = {"f32[1,2,2,5] random", "f32[2,2,2,2] random"}},
     };
-    op_kernel found;
 
     (void)state;
-    if (!kernel_of("_reorder", "cpu-onednn", &found))
-        skip();
+    onednn_or_skip();
     for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
         job j;
 

@@ -85,7 +85,7 @@ static bool setup_open(setup *s, const char *pool)
     assert_int_equal(tni_options_set_value(s->t.options, "memory.fake.pool", pool, TN_ORIGIN_SET, "test"),
                      TN_OK);
     if (tni_device_type_count(s->t.devices, "fake", &count) || !count) {
-        print_message("no device fake: left out\n");
+        print_message("skipped: no device fake\n");
         test_space_close(&s->t);
         return false;
     }
