@@ -251,7 +251,7 @@ static result run(tni_context *c, const step *steps)
     tni_array *x = input(c);
     tni_cached_op *op = NULL;
     tni_compiled *e = NULL;
-    result r = {NULL};
+    result r = {.plain = NULL};
 
     assert_ok(tni_cached_op_create(c, s, NULL, &op));
     assert_ok(tni_cached_op_call(op, 1, &x, 1, &r.plain));
