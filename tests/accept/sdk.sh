@@ -76,7 +76,7 @@ find "$prefix" -name our-pool.so | grep -q plugins-1 || fail "cmake --install pu
 new wrong operator
 sed -i 's/attrs, SCALE), 0)/attrs, SCALE) * 1.001, 0)/' "$work/wrong/wrong.c"
 refuse "a wrong gradient" "the gradient of input 0" make -C "$work/wrong" test
-refuse "a wrong gradient, by the kit" "a gradient is" "$prefix/bin/tenon" plugins check "$work/wrong/wrong.so"
+refuse "a wrong gradient, by the kit" "G-values: gradient of input data" "$prefix/bin/tenon" plugins check "$work/wrong/wrong.so"
 
 # ---- make install; the tool finds it and says what it gives
 run "make install" make -C "$work/my-operator" install
