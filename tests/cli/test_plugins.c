@@ -294,10 +294,11 @@ static void operators(void **state)
     char line[512];
 
     (void)state;
-    assert_int_equal(tool("mkdir -p ops && chmod 755 ops && cp \"$TENON_TEST_BUILD/templates/acme-operator.so\" "
-                          "\"$TENON_TEST_BUILD/tests/check/kinds/kind-body-healthy.so\" ops")
-                         ->code,
-                     0);
+    assert_int_equal(
+        tool("mkdir -p ops && chmod 755 ops && cp \"$TENON_TEST_BUILD/templates/acme-operator.so\" "
+             "\"$TENON_TEST_BUILD/tests/check/kinds/kind-body-healthy.so\" ops")
+            ->code,
+        0);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const tool_said *s;
 

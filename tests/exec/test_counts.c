@@ -65,7 +65,7 @@ static void test_recorded_calls_hold_no_scratch(void **state)
     test_record(true, false);
     for (int i = 0; i < CALLS; i++) {
         assert_ok(tni_cached_op_call(op, 1, &x, 1, &y[i]));
-        assert_ok(tni_engine_wait_all(c->engine)); /* an array is ready before its call has let all memory go */
+        assert_ok(tni_engine_wait_all(c->engine)); /* arrays are ready before calls let memory go */
         if (i == 0)
             before = live_bytes(c);
     }
