@@ -97,6 +97,20 @@ size_t nn_read(tn_app *app, tn_array *a, float *out, size_t room)
     return count;
 }
 
+size_t nn_read_params(tn_app *app, tn_net *net, float *out, size_t room)
+{
+    size_t at = 0;
+
+    for (size_t p = 0; p < tn_net_param_count(net); p++) {
+        const char *name = tn_net_param_name(net, p);
+
+        at += nn_read(app, tn_net_param(net, name), out + at, room - at);
+        if (tn_net_param_grad(net, name))
+            at += nn_read(app, tn_net_param_grad(net, name), out + at, room - at);
+    }
+    return at;
+}
+
 void nn_shape(tn_array *a, int32_t ndim, const int64_t *shape)
 {
     const int64_t *have = NULL;

@@ -482,13 +482,7 @@ static size_t bits_of(int hybrid, int flags, const char *setting, float *out, si
         at += nn_read(app, loss, out + at, room - at);
     }
     at += nn_read(app, tn_net_forward(net, nn_array(app, 4, in, 8)), out + at, room - at); /* inference */
-    for (size_t p = 0; p < tn_net_param_count(net); p++) {
-        const char *name = tn_net_param_name(net, p);
-
-        at += nn_read(app, tn_net_param(net, name), out + at, room - at);
-        if (tn_net_param_grad(net, name))
-            at += nn_read(app, tn_net_param_grad(net, name), out + at, room - at);
-    }
+    at += nn_read_params(app, net, out + at, room - at);
     nn_close(app);
     return at;
 }

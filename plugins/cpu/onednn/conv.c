@@ -169,21 +169,16 @@ static bool last_pays(const tndnn_maker *m, geometry *g)
 {
     const tn_tensor *data = m->node->in[0];
     tndnn_md have;
-    int64_t values = 1, pixels = 1;
 
     if (g->last || g->weight.ndims > g->data.ndims || !weight_stays(m->node) ||
         !fills_blocks(g->output.dims[1]))
         return false;
-    for (int k = 1; k < g->weight.ndims; k++) {
-        values *= g->weight.dims[k];
-        pixels *= k > 1 ? g->weight.dims[k] : 1;
-    }
     last_describe(&g->data_as, &g->data);
     last_describe(&g->output_as, &g->output);
     if (m->ways->all)
         return true;
-    if (pixels > 1)
-        return values >= LAST_VALUES_MIN;
+    if (tndnn_md_count(&g->weight, 2) > 1)
+        return tndnn_md_count(&g->weight, 1) >= LAST_VALUES_MIN;
     return data->layout && tndnn_md_of(data, &have) && tndnn_md_equal(&have, &g->data_as);
 }
 
@@ -559,21 +554,12 @@ static tn_status weights_bind(tndnn_maker *m, const backward *b, const tndnn_md 
 #define HALVES_PIXELS_MIN 256
 #define HALVES_WEIGHTS_MAX (1 << 19)
 
-static int64_t md_count(const tndnn_md *md, int first)
-{
-    int64_t count = 1;
-
-    for (int k = first; k < md->ndims; k++)
-        count *= md->dims[k];
-    return count;
-}
-
 static int64_t parts_of(const geometry *g)
 {
     const int64_t samples = g->output.dims[0];
 
-    return samples % 2 == 0 && samples * md_count(&g->output, 2) >= HALVES_PIXELS_MIN &&
-                   md_count(&g->weight, 0) <= HALVES_WEIGHTS_MAX
+    return samples % 2 == 0 && samples * tndnn_md_count(&g->output, 2) >= HALVES_PIXELS_MIN &&
+                   tndnn_md_count(&g->weight, 0) <= HALVES_WEIGHTS_MAX
                ? 2
                : 1;
 }

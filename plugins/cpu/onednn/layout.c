@@ -78,19 +78,26 @@ bool tndnn_out_of_range(const tn_tensor *t)
 
 /* ---- what a plan asks for ------------------------------------------------------------------------------ */
 
+int64_t tndnn_md_count(const tndnn_md *md, int first)
+{
+    int64_t count = 1;
+
+    for (int k = first; k < md->ndims; k++)
+        count *= md->dims[k];
+    return count;
+}
+
 /* Descriptors of rows are no layout: they are the tensor as it is without one. */
 static const tn_layout *layout_add(tndnn_maker *m, const tndnn_md *md)
 {
     tndnn_state *s = m->state;
     tndnn_layout *made = &s->layouts[s->layout_count];
-    uint64_t elements = 1;
+    const uint64_t elements = (uint64_t)tndnn_md_count(md, 0);
 
     if (s->layout_count == s->layout_max)
         return NULL;
     s->layout_count++;
     tndnn_md_canonical(&made->md, md);
-    for (int i = 0; i < md->ndims; i++)
-        elements *= (uint64_t)md->dims[i];
     made->layout = (tn_layout){
         .struct_size = (uint32_t)sizeof made->layout,
         .owner = owner,

@@ -162,6 +162,7 @@ void tndnn_tuned_leave(tndnn_plugin *plugin, tn_plan *plan, uint32_t way);
 
 /* ---- layout.c ------------------------------------------------------------------------------------------ */
 
+int64_t tndnn_md_count(const tndnn_md *md, int first); /* elements over dimensions `first` and above */
 void tndnn_md_rows(tndnn_md *md, int ndims, const dnnl_dims_t dims); /* row-major */
 /* Dimensions (N, C, space) of a tensor, or of a weight (O, I, space); channels may stand last. */
 void tndnn_dims_read(const tn_tensor *t, bool last, dnnl_dims_t dims, dnnl_dims_t strides);
