@@ -3,7 +3,7 @@
 
 Trains an example on the digits and looks at what it is worth: the last line's figures within the bounds below; the same
 bits hybridized and call by call; the same names in its files when another compiler than COMPILER has built it; the same
-outputs in MXNet, where that is installed. TENON_SHORT=1: one epoch of the first 256 digits, without bounds and without
+outputs in MXNet, where that is installed. TENON_TEST_SHORT=1: one epoch of the first 256 digits, without bounds and without
 another compiler.
 """
 import json
@@ -114,7 +114,7 @@ def main():
     root, build, compiler, name = sys.argv[1:]
     bounds, nets = EXAMPLES[name]
     program = os.path.join(build, "examples", name)
-    short = os.environ.get("TENON_SHORT") == "1"
+    short = os.environ.get("TENON_TEST_SHORT") == "1"
     with open(os.path.join(root, "examples", name + ".c"), encoding="utf-8") as source:
         lines = len(source.readlines())
     if lines > LINES_MAX:
