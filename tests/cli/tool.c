@@ -95,7 +95,6 @@ static int code_of(int status)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-
 void tool_signals_reset(void)
 {
     (void)signal(SIGINT, SIG_DFL);
