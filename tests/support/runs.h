@@ -7,8 +7,8 @@
 
 /* TENON_RUNS, else `usual`. */
 uint64_t test_runs(uint64_t usual);
-/* TENON_TEST_SHORT is 1: a build in which everything takes many times as long, or that sees little that another
- * one does not. */
+/* TENON_TEST_SHORT is 1: all takes many times as long in this build, or it sees little that another does
+ * not. */
 bool test_short(void);
 
 #endif
