@@ -118,7 +118,8 @@ static void test_early(void **state)
         }
         run(whole, 1, 0, kinds[k], &have); /* it is done */
         same(&want, &have);
-        for (int64_t stop = 12; stop < want.step; stop += test_short() ? 33 : 11) { /* between epochs, and in them */
+        /* Between epochs, and in them. */
+        for (int64_t stop = 12; stop < want.step; stop += test_short() ? 33 : 11) {
             if (k == 2 && stop > 12)
                 break; /* nothing ends it: test_train.c goes further */
             char *broken = nn_quick_folder();
