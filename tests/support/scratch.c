@@ -152,7 +152,7 @@ uint64_t scratch_each_allocation_fails(tn_status (*body)(void *arg), void *arg)
 {
     const uint64_t step = test_short() ? 3 : 1;
 
-    for (uint64_t nth = 1; nth < FAILURES_MAX; nth += nth > 30 ? step : 1) {
+    for (uint64_t nth = 1; nth < FAILURES_MAX; nth += (nth < 30) ? 1 : step) {
         tn_status st;
         long long left = failing_run(nth, body, arg, &st);
 
