@@ -17,6 +17,7 @@
 
 #include "support/op_case.h"
 #include "support/op_run.h"
+#include "support/runs.h"
 
 #define RUNS 300 /* of each operator; some need many draws for one that fits */
 #define RUNS_MIN 30
@@ -357,7 +358,8 @@ static bool has_kernels(const tni_opdef *def)
 static void operators_run(uint32_t backward)
 {
     const char *given = getenv("TENON_SEED"), *only = getenv("TENON_CASE");
-    const uint32_t runs = huge ? HUGE_RUNS : RUNS, draws = huge ? DRAWS_MAX / 20 : DRAWS_MAX;
+    const uint32_t runs = huge ? HUGE_RUNS : (uint32_t)test_runs(RUNS);
+    const uint32_t draws = huge ? DRAWS_MAX / 20 : DRAWS_MAX;
     uint32_t failures = 0;
 
     for (size_t i = 0; i < tni_opset_count(op_set()); i++) {
