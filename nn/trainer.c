@@ -1,7 +1,8 @@
 /*
- * Optimizers: one update operator per parameter and step, called through a site of its own, so that only
- * run-time attributes change from step to step. Schedules are functions of the step's number; nothing of them
- * is a state.
+ * Optimizers: a step is one call for all parameters of a device where the optimizer has an operator for many
+ * of them, at most optimizer.aggregate_num in a call; else a call for each parameter. Each call has a site of
+ * its own, so that only run-time attributes change from step to step. Schedules are functions of the step's
+ * number; nothing of them is a state.
  */
 #include "internal.h"
 
@@ -12,25 +13,35 @@
 static const char *const optimizers[] = {"sgd", "nag", "adam", NULL};
 static const char *const schedules[] = {"constant", "factor", "cosine", NULL};
 
+#define INPUTS_MAX 4096 /* of one call: tn_invoke */
+
 typedef struct slot { /* of one parameter */
     tnn_param *param;
     size_t index; /* in the net's list */
-    tn_site *site;
-    uint32_t lr, wd, rescale; /* attributes' indices */
-    double lr_now, wd_now, rescale_now;
     tn_array *states[2];
 } slot;
+
+typedef struct update { /* one call of a step, for `count` slots from `first` on */
+    size_t first, count;
+    tn_site *site;
+    uint32_t lr, wd, rescale; /* attributes' indices; lr, wd: one number, or a list of `count` */
+    double rescale_now;
+    double *rates;     /* as the site has them: count learning rates, then count weight decays */
+    tn_array **arrays; /* inputs, then outputs */
+} update;
 
 struct tn_trainer {
     tnn_object object;
     tn_net *net;
     tn_trainer_options o;
-    const char *op;
+    const char *op, *op_many; /* op_many: for many parameters; NULL: there is none */
     size_t state_count;
     slot *slots;                    /* one per parameter with a gradient; made at the first step */
     size_t slot_count, param_count; /* param_count: of the net, when they were made */
+    update *updates;
+    size_t update_count;
     int64_t steps;
-    bool made;
+    bool made, many; /* many: updates go through op_many */
 };
 
 /* ---- schedules ---- */
@@ -62,8 +73,15 @@ double tn_schedule_lr(const tn_trainer_options *o, int64_t step)
 
 static void slots_clear(tn_trainer *t)
 {
+    for (size_t i = 0; i < t->update_count; i++) {
+        tn_site_release(t->updates[i].site);
+        free(t->updates[i].rates);
+        free(t->updates[i].arrays);
+    }
+    free(t->updates);
+    t->updates = NULL;
+    t->update_count = 0;
     for (size_t i = 0; i < t->slot_count; i++) {
-        tn_site_release(t->slots[i].site);
         tn_array_release(t->slots[i].states[0]);
         tn_array_release(t->slots[i].states[1]);
     }
@@ -153,6 +171,9 @@ static tn_status options_set(tn_app *app, tn_trainer *t)
         t->op = !t->state_count                ? "sgd_update"
                 : !strcmp(o->optimizer, "nag") ? "nag_mom_update"
                                                : "sgd_mom_update";
+        t->op_many = !t->state_count                ? "multi_sgd_update"
+                     : !strcmp(o->optimizer, "nag") ? NULL
+                                                    : "multi_sgd_mom_update";
     }
     if (o->lr == 0)
         o->lr = !strcmp(o->optimizer, "adam") ? 0.001 : 0.01;
@@ -186,16 +207,30 @@ tn_trainer *tn_trainer_new_(tn_net *net, const tn_trainer_options *options)
 
 /* ---- states ---- */
 
-static tn_status slot_make(tn_app *app, tn_trainer *t, slot *s)
+/* "(0,0,…)": the rates before the first step. */
+static char *zeros_text(tn_app *app, size_t count)
 {
-    char numbers[4][32];
-    const char *attrs[16] = {"lr", "0", "wd", "0"};
-    size_t n = 4;
+    char *text = tnn_alloc(app, 1, 2 * count + 2);
+
+    for (size_t i = 0; text && i < count; i++)
+        memcpy(text + 2 * i, i ? ",0" : "(0", 2);
+    if (text)
+        memcpy(text + 2 * count, ")", 2);
+    return text;
+}
+
+static tn_status site_make(tn_app *app, const tn_trainer *t, update *u)
+{
+    const bool many = t->many;
+    const char *const lr = many ? "lrs" : "lr", *const wd = many ? "wds" : "wd";
+    char numbers[4][32], count[24], *zeros = many ? zeros_text(app, u->count) : NULL;
+    const char *attrs[16] = {lr, many ? zeros : "0", wd, many ? zeros : "0", "clip_gradient", numbers[0]};
+    size_t n = 6;
     tn_status st;
 
+    if (many && !zeros)
+        return app->status;
     (void)snprintf(numbers[0], sizeof *numbers, "%.17g", t->o.clip > 0 ? t->o.clip : -1);
-    attrs[n++] = "clip_gradient";
-    attrs[n++] = numbers[0];
     if (!strcmp(t->op, "adam_update")) {
         (void)snprintf(numbers[1], sizeof *numbers, "%.17g", t->o.beta1);
         (void)snprintf(numbers[2], sizeof *numbers, "%.17g", t->o.beta2);
@@ -211,12 +246,51 @@ static tn_status slot_make(tn_app *app, tn_trainer *t, slot *s)
         attrs[n++] = "momentum";
         attrs[n++] = numbers[1];
     }
-    attrs[n] = NULL;
-    s->lr_now = s->wd_now = 0;
-    s->rescale_now = 1;
-    if (!(st = tn_site_create(app->ctx, t->op, attrs, &s->site)) &&
-        !(st = tn_site_attr(s->site, "lr", &s->lr)) && !(st = tn_site_attr(s->site, "wd", &s->wd)))
-        st = tn_site_attr(s->site, "rescale_grad", &s->rescale);
+    if (many) {
+        (void)snprintf(count, sizeof count, "%zu", u->count);
+        attrs[n++] = "num_weights";
+        attrs[n++] = count;
+    }
+    u->rescale_now = 1;
+    if (!(st = tn_site_create(app->ctx, many ? t->op_many : t->op, attrs, &u->site)) &&
+        !(st = tn_site_attr(u->site, lr, &u->lr)) && !(st = tn_site_attr(u->site, wd, &u->wd)))
+        st = tn_site_attr(u->site, "rescale_grad", &u->rescale);
+    free(zeros);
+    return tnn_check(app, st, "optimizer %s", t->o.optimizer);
+}
+
+/* Parameters one behind the other on one device, as many as a call takes. */
+static tn_status updates_make(tn_app *app, tn_trainer *t)
+{
+    const size_t each = 2 + t->state_count;
+    int64_t most = 1;
+
+    if (tnn_check(app, tn_ctx_option_int(app->ctx, "optimizer.aggregate_num", &most), "trainer") ||
+        !(t->updates = tnn_alloc(app, t->slot_count, sizeof *t->updates)))
+        return app->status;
+    if (most > (int64_t)(INPUTS_MAX / each))
+        most = (int64_t)(INPUTS_MAX / each);
+    t->many = t->op_many && most > 1;
+    for (size_t i = 0; i < t->slot_count; i += t->updates[t->update_count - 1].count) {
+        update *u = &t->updates[t->update_count++];
+
+        *u = (update){.first = i, .count = 1};
+        while (t->many && i + u->count < t->slot_count && u->count < (size_t)most &&
+               tn_array_device(t->slots[i + u->count].param->array) ==
+                   tn_array_device(t->slots[i].param->array))
+            u->count++;
+        if (!(u->rates = tnn_alloc(app, 2 * u->count, sizeof *u->rates)) ||
+            !(u->arrays = tnn_alloc(app, (each + 1) * u->count, sizeof(tn_array *))) ||
+            site_make(app, t, u))
+            return app->status;
+    }
+    return TN_OK;
+}
+
+static tn_status slot_make(tn_app *app, tn_trainer *t, slot *s)
+{
+    tn_status st = TN_OK;
+
     for (size_t k = 0; !st && k < t->state_count; k++)
         st = tn_array_zeros(app->ctx, TN_F32, s->param->ndim, s->param->shape,
                             tn_array_device(s->param->array), &s->states[k]);
@@ -249,6 +323,10 @@ static tn_status slots_make(tn_trainer *t)
             return app->status;
         }
     }
+    if (updates_make(app, t)) {
+        slots_clear(t);
+        return app->status;
+    }
     t->param_count = net->param_count;
     t->made = true;
     return TN_OK;
@@ -278,29 +356,58 @@ static tn_status norm_of(tn_app *app, tn_trainer *t, double rescale, double *nor
     return TN_OK;
 }
 
-static tn_status set(tn_site *site, uint32_t attr, double value, double *now)
+/* Sets a number, or a list of them, where it is not what the site has. */
+static tn_status rates_set(const tn_trainer *t, update *u, bool decays, double base)
 {
-    tn_status st;
+    double *rates = u->rates + (decays ? u->count : 0);
+    const uint32_t attr = decays ? u->wd : u->lr;
+    bool same = true;
 
-    if (value == *now)
+    for (size_t i = 0; i < u->count; i++) {
+        const tnn_param *p = t->slots[u->first + i].param;
+        const double rate = base * (decays ? p->wd_factor : p->lr_factor);
+
+        same = same && rate == rates[i];
+        rates[i] = rate;
+    }
+    if (same)
         return TN_OK;
-    if (!(st = tn_site_set_float(site, attr, value)))
-        *now = value;
+    return t->many ? tn_site_set_floats(u->site, attr, (uint32_t)u->count, rates)
+                   : tn_site_set_float(u->site, attr, *rates);
+}
+
+static tn_status rescale_set(update *u, double rescale)
+{
+    const tn_status st =
+        rescale == u->rescale_now ? TN_OK : tn_site_set_float(u->site, u->rescale, rescale);
+
+    if (!st)
+        u->rescale_now = rescale;
     return st;
 }
 
-static tn_status slot_step(tn_app *app, tn_trainer *t, slot *s, double lr, double rescale)
+/* All of its parameters are updated, or none where a gradient failed. */
+static tn_status update_run(tn_app *app, tn_trainer *t, update *u, double lr, double rescale)
 {
-    tn_array *weight = s->param->array;
-    tn_array *in[4] = {weight, tn_array_grad(weight), s->states[0], s->states[1]};
-    tn_array *out[1] = {weight};
+    const size_t each = 2 + t->state_count;
+    tn_array **out = u->arrays + each * u->count;
+    const char *name = t->slots[u->first].param->full;
     tn_status st;
 
-    if (!(st = set(s->site, s->lr, lr * s->param->lr_factor, &s->lr_now)) &&
-        !(st = set(s->site, s->wd, t->o.wd * s->param->wd_factor, &s->wd_now)) &&
-        !(st = set(s->site, s->rescale, rescale, &s->rescale_now)))
-        st = tn_invoke(s->site, (uint32_t)(2 + t->state_count), in, 1, out);
-    return tnn_check(app, st, "update of %s", s->param->full);
+    for (size_t i = 0; i < u->count; i++) {
+        const slot *s = &t->slots[u->first + i];
+        tn_array **in = u->arrays + each * i;
+
+        in[0] = out[i] = s->param->array;
+        in[1] = tn_array_grad(s->param->array);
+        memcpy(in + 2, s->states, t->state_count * sizeof *in);
+    }
+    if (!(st = rates_set(t, u, false, lr)) && !(st = rates_set(t, u, true, t->o.wd)) &&
+        !(st = rescale_set(u, rescale)))
+        st = tn_invoke(u->site, (uint32_t)(each * u->count), u->arrays, (uint32_t)u->count, out);
+    if (st && u->count > 1)
+        return tnn_check(app, st, "update of %s and %zu others", name, u->count - 1);
+    return tnn_check(app, st, "update of %s", name);
 }
 
 void tn_trainer_step(tn_trainer *t, int64_t batch)
@@ -330,8 +437,8 @@ void tn_trainer_step(tn_trainer *t, int64_t batch)
 
         lr *= sqrt(1 - pow(t->o.beta2, n)) / (1 - pow(t->o.beta1, n));
     }
-    for (size_t i = 0; i < t->slot_count; i++)
-        if (slot_step(app, t, &t->slots[i], lr, rescale))
+    for (size_t i = 0; i < t->update_count; i++)
+        if (update_run(app, t, &t->updates[i], lr, rescale))
             return;
     t->steps++;
 }

@@ -293,6 +293,7 @@ struct tni_engine {
     tni_op *loose;
     engine_slab *slabs;
     uint64_t slab_count, mag_count; /* mag_count: without the workers' own */
+    atomic_uint worker_mags;
     op_async *asyncs;
 
     /* naive and stepped: one runner at a time */
@@ -485,6 +486,9 @@ bool tni_var_abandon(tni_op *op); /* takes a waiter out of its variable's queue;
 
 tn_status tni_op_check(const tni_engine *e, const tni_task *task);
 engine_mag *tni_op_mag(void);                     /* an empty one; NULL: out of memory */
+/* Blocks for `count` operations beyond those that are pending, whatever magazines keep back; under push_lock.
+ * False: out of memory. */
+bool tni_op_provide_locked(tni_engine *e, uint32_t count);
 tni_op *tni_op_take(tni_engine *e);               /* under push_lock; NULL: out of memory */
 void tni_op_give_back(tni_engine *e, tni_op *op); /* nothing was pushed */
 tn_status tni_op_fill(tni_op *op, const tni_task *task, engine_queue *q);
