@@ -152,7 +152,7 @@ tn_net *tn_net_sequential_(tn_net *net, const tn_net_options *options)
 
 static size_t params_count(const tn_net *net)
 {
-    size_t count = 0;
+    size_t count = 0; /* at most: those of other layers are listed there */
 
     for (size_t i = 0; i < net->layer_count; i++)
         count += net->layers[i]->child ? params_count(net->layers[i]->child) : net->layers[i]->param_count;
@@ -170,6 +170,8 @@ static tn_status params_list(tn_app *app, tn_net *net, const tn_net *from, const
         if (layer->child)
             (void)params_list(app, net, layer->child, prefix);
         for (uint32_t k = 0; k < layer->param_count; k++) {
+            if (layer->tied[k])
+                continue;
             if (net->param_names)
                 net->param_names[net->param_count] =
                     tnn_format(app, "%s%s", prefix ? prefix : "", layer->params[k]->name);

@@ -152,6 +152,7 @@ typedef struct tn_dense_options {
     int32_t keep_axes;      /* 1: works on the last axis alone; 0: flattens (N, …) to (N, width) first */
     int64_t input;          /* input width; 0: found at the first forward */
     int32_t share;          /* 1: in a function, other calls of this name use the same parameters */
+    tn_x weight, bias;      /* in a function: parameters of other layers, tn_param(); NULL: its own */
 } tn_dense_options;
 
 typedef struct tn_conv2d_options {
@@ -166,7 +167,8 @@ typedef struct tn_conv2d_options {
     const char *activation; /* NULL: none */
     int32_t no_bias;        /* 1: no bias */
     int64_t input;          /* input channels; 0: found at the first forward */
-    int32_t share;          /* as of tn_dense_options */
+    int32_t share;          /* these as of tn_dense_options */
+    tn_x weight, bias;
 } tn_conv2d_options;
 
 typedef struct tn_pool2d_options {
@@ -204,7 +206,8 @@ typedef struct tn_embedding_options {
     const char *name;
     int64_t count; /* rows: numbers from 0 to below it are looked up; at least 1 */
     int64_t units; /* width of a row, at least 1 */
-    int32_t share; /* as of tn_dense_options */
+    int32_t share; /* these as of tn_dense_options */
+    tn_x weight;
 } tn_embedding_options;
 
 typedef struct tn_dropout_options {

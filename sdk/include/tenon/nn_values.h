@@ -79,6 +79,16 @@ TN_API void tn_scope_begin_(tn_x x, const char *file, int32_t line, const char *
 /** Closes the scope opened last. @since 0.1 */
 TN_API void tn_scope_end_(tn_x x, const char *file, int32_t line);
 
+/**
+ * A parameter of a layer that this call of the net has run, as a value, and as the .weight or .bias of another
+ * layer of the same net: tn_dense(y, .units = 10, .weight = tn_param(x, "/embedding0.weight")). Both have one
+ * array and one gradient then; files hold it once, under the name of the layer that made it. That layer must
+ * not be an argument of the same call, which compilers may run later.
+ * @param path from the open scopes, "conv0.weight"; with a slash in front from the net, "/stage1.conv0.weight"
+ * @since 0.1
+ */
+TN_API tn_x tn_param_(tn_x x, const char *path, const char *file, int32_t line);
+
 /* ---- layers: options as of chains ---- */
 
 /** Fully connected: y = activation(x w' + b). @since 0.1 */
@@ -192,6 +202,7 @@ TN_API void tn_arguments_(const char *file, int32_t line);
 
 #define tn_dim(x, axis) tn_dim_(x, axis, __FILE__, __LINE__)
 #define tn_ndim(x) tn_ndim_(x, __FILE__, __LINE__)
+#define tn_param(x, path) tn_param_(x, path, __FILE__, __LINE__)
 #define tn_read(x, count, out) tn_read_(x, count, out, __FILE__, __LINE__)
 #define tn_scope_begin(x, ...) tn_scope_begin_(x, __FILE__, __LINE__, __VA_ARGS__)
 #define tn_scope_end(x) tn_scope_end_(x, __FILE__, __LINE__)
