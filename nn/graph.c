@@ -100,13 +100,16 @@ const char *tnn_net_input_name(const tn_net *net, size_t index)
     return net->input_names[index] ? net->input_names[index] : "data";
 }
 
+const char *tn_net_input_at(const tn_net *net, size_t index)
+{
+    if (!tnn_net_app(net) || index >= net->input_count)
+        return NULL;
+    return net->graph ? net->data_name : tnn_net_input_name(net, index);
+}
+
 const char *tn_net_input(const tn_net *net)
 {
-    if (!tnn_net_app(net))
-        return NULL;
-    return net->model   ? tnn_model_input(net->model)
-           : net->graph ? net->data_name
-                        : tnn_net_input_name(net, 0);
+    return tn_net_input_at(net, 0);
 }
 
 /* ---- programs ---- */

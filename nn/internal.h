@@ -374,12 +374,11 @@ tn_status tnn_symbol_load(tn_app *app, const char *path, tn_symbol **out);
 
 void tnn_model_destroy(struct tnn_model *model);
 tn_array *tnn_model_forward(tn_net *net, tn_array *x);             /* the first output */
-tn_status tnn_model_run(tn_net *net, tn_array *x, tn_array **out); /* all of them */
+tn_status tnn_model_run(tn_net *net, tn_array *const *in, tn_array **out); /* all of them */
 uint32_t tnn_model_outputs(const struct tnn_model *model);
 const char *tnn_model_output(const struct tnn_model *model, uint32_t index, tnn_head *head); /* its name */
 const tn_params *tnn_model_params(const struct tnn_model *model);
 tn_symbol *tnn_model_symbol(const struct tnn_model *model);
-const char *tnn_model_input(const struct tnn_model *model);
 tnn_head tnn_model_head(const struct tnn_model *model);
 
 /* ---- names.c: names of classes ---- */

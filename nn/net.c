@@ -412,12 +412,12 @@ int tn_net_run(tn_net *net, size_t in_count, tn_array *const *in, size_t out_cou
     if (in_count != net->input_count || out_count != tn_net_output_count(net))
         return !tnn_fail(app, TN_E_ARG, "net %s: %zu inputs and room for %zu outputs, it has %zu and %zu",
                          net->path, in_count, out_count, net->input_count, tn_net_output_count(net));
-    if (net->model)
-        return tn_net_forward_all(net, in[0], out_count, out);
-    if (net_run(app, net, in, made))
+    for (size_t i = 0; net->model && i < out_count; i++)
+        out[i] = NULL; /* the program makes them */
+    if (net->model ? tnn_model_run(net, in, out) : net_run(app, net, in, made))
         return 0;
     for (size_t i = 0; i < out_count; i++)
-        out[i] = tn_app_own(app, made[i]);
+        out[i] = tn_app_own(app, net->model ? out[i] : made[i]);
     return tnn_ok(app);
 }
 
@@ -428,13 +428,13 @@ tn_array *tn_net_forward(tn_net *net, tn_array *x)
 
     if (!app || !x)
         return NULL;
-    if (net->model)
-        return tn_app_own(app, tnn_model_forward(net, x));
     if (net->input_count != 1) {
-        (void)tnn_fail(app, TN_E_ARG, "net %s has %zu inputs: tn_net_run() takes them", net->path,
-                       net->input_count);
+        (void)tnn_fail(app, TN_E_ARG, "net %s has %zu inputs, the first is %s: tn_net_run() takes them",
+                       net->path, net->input_count, tnn_net_input_name(net, 0));
         return NULL;
     }
+    if (net->model)
+        return tn_app_own(app, tnn_model_forward(net, x));
     if (net_run(app, net, &x, made))
         return NULL;
     for (size_t i = 1; i < net->output_count; i++)

@@ -425,10 +425,18 @@ TN_API int tn_net_sha256(tn_net *net, char out_hex[65]);
  * @since 0.1
  */
 TN_API tn_symbol *tn_app_symbol(tn_app *app, const char *path);
-/** A model that was exported, here or by MXNet: for inference. @since 0.1 */
+/**
+ * A model that was exported, here or by MXNet: for inference. Its inputs are the graph's variables, in its
+ * order, that the file has no array for, but for labels (…label) and names of parameters (…weight, …bias),
+ * which are an error.
+ * @since 0.1
+ */
 TN_API tn_net *tn_net_load(tn_app *app, const char *prefix);
-/** The same of two files of any name; `input` NULL: "data", or the only input that is no label. @since 0.1 */
-TN_API tn_net *tn_net_load_files(tn_app *app, const char *json, const char *params, const char *input);
+/** The same of two files of any name. `inputs`: those and no others, in this order, "a" or "a,b"; NULL: as
+ * tn_net_load(). @since 0.1 */
+TN_API tn_net *tn_net_load_files(tn_app *app, const char *json, const char *params, const char *inputs);
+/** Name of an input by index, borrowed; NULL: there are fewer. @since 0.1 */
+TN_API const char *tn_net_input_at(const tn_net *net, size_t index);
 /**
  * A net that can be trained, from a -symbol.json that was exported, here or by MXNet: one input, one output
  * of class scores (N, classes), with or without a softmax or SoftmaxOutput behind them, which
