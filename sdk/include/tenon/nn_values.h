@@ -184,6 +184,29 @@ TN_API tn_x tn_sigmoid_ce_(tn_x x, tn_x labels, const char *file, int32_t line);
 /** Half the mean of the squared differences; mean of the absolute ones. @since 0.1 */
 TN_API tn_x tn_l2_(tn_x x, tn_x labels, const char *file, int32_t line);
 TN_API tn_x tn_l1_(tn_x x, tn_x labels, const char *file, int32_t line);
+
+typedef struct tn_loss_options {
+    TN_NN_HEAD;
+    double weight;       /* the loss is multiplied by it; 0: 1 */
+    double margin;       /* hinge, squared_hinge, triplet: 0: 1; cosine_embedding */
+    double rho;          /* huber: where it turns from square to straight; 0: 1 */
+    int32_t transformed; /* 1: x holds log-probabilities (softmax_ce, kl_div), probabilities (sigmoid_ce) or rates
+                            (poisson_nll) rather than scores */
+    int32_t dense;       /* softmax_ce: 1: labels are probabilities of all classes */
+    int32_t binary;      /* logistic: 1: labels are 0 and 1 rather than -1 and 1 */
+    int32_t full;        /* poisson_nll: 1: with Stirling's term */
+    tn_x sample_weight;  /* (N, 1, …): of the numbers before they are summed; NULL: 1 */
+    tn_x pos_weight;     /* sigmoid_ce: of labels that are 1; NULL: 1 */
+    tn_x other;          /* triplet: the negative; cosine_embedding: the second input */
+} tn_loss_options;
+
+/**
+ * A loss by its name, with Gluon's meaning: l2, l1, softmax_ce, sigmoid_ce, kl_div, huber, hinge, squared_hinge,
+ * logistic, triplet (labels: the positive), poisson_nll, cosine_embedding (labels: -1 or 1).
+ * tn_loss(x, labels, "huber", .rho = 2)
+ * @since 0.1
+ */
+TN_API tn_x tn_loss_(tn_x x, tn_x labels, const char *kind, const tn_loss_options *options);
 /** 1 where the largest score is that of the class, else 0. @since 0.1 */
 TN_API tn_x tn_accuracy_(tn_x x, tn_x labels, const char *file, int32_t line);
 
@@ -260,6 +283,10 @@ TN_API void tn_arguments_(const char *file, int32_t line);
 /* tn_concat(1, a, b, c) */
 #define tn_concat(axis, ...)                                                                                 \
     (tn_arguments_(__FILE__, __LINE__), tn_concat_(axis, TN_NN_LIST_(tn_x, __VA_ARGS__), __FILE__, __LINE__))
+#define tn_loss(...) TN_NN_LOSS_(__VA_ARGS__, )
+#define TN_NN_LOSS_(x, labels, kind, ...)                                                                    \
+    (tn_arguments_(__FILE__, __LINE__),                                                                      \
+     tn_loss_(x, labels, kind, &(const tn_loss_options){TN_NN_HERE_(tn_loss_options), __VA_ARGS__}))
 /* tn_op(x, "topk", .attrs = {"k", "3"}) */
 #define tn_op(...) TN_NN_OP_(__VA_ARGS__, )
 #define TN_NN_OP_(x, op, ...)                                                                                \
