@@ -194,6 +194,99 @@ static void test_losses(void **state)
     each("loss", loss_replay);
 }
 
+/* ---- schedules and optimizers -------------------------------------------------------------------- */
+
+/* Options of a trainer by name: doubles, then integers. */
+#define OPTION(name) {#name, offsetof(tn_trainer_options, name)}
+
+static const struct {
+    const char *name;
+    size_t at;
+} doubles[] = {OPTION(lr),     OPTION(momentum), OPTION(wd),           OPTION(beta1), OPTION(beta2),  OPTION(epsilon),
+               OPTION(clip),   OPTION(lr_begin), OPTION(lr_end),       OPTION(power), OPTION(factor), OPTION(gamma1),
+               OPTION(gamma2), OPTION(wd_lh),    OPTION(clip_weights), OPTION(rho),   OPTION(lamda),  OPTION(schedule_decay)},
+  whole[] = {OPTION(steps), OPTION(warmup), OPTION(every)}, flags[] = {OPTION(centered), OPTION(warmup_constant)};
+
+static tn_trainer_options options_of(const call *c)
+{
+    tn_trainer_options o = {.struct_size = sizeof o};
+    char *at = (char *)&o;
+
+    for (size_t i = 0; c->attrs[i]; i += 2) {
+        const double value = strtod(c->attrs[i + 1], NULL);
+        int found = 0;
+
+        for (size_t k = 0; k < sizeof doubles / sizeof *doubles; k++)
+            if (!strcmp(doubles[k].name, c->attrs[i]) && ++found)
+                *(double *)(void *)(at + doubles[k].at) = value;
+        for (size_t k = 0; k < sizeof whole / sizeof *whole; k++)
+            if (!strcmp(whole[k].name, c->attrs[i]) && ++found)
+                *(int64_t *)(void *)(at + whole[k].at) = (int64_t)value;
+        for (size_t k = 0; k < sizeof flags / sizeof *flags; k++)
+            if (!strcmp(flags[k].name, c->attrs[i]) && ++found)
+                *(int32_t *)(void *)(at + flags[k].at) = (int32_t)value;
+        if (!strcmp(c->attrs[i], "milestones") && ++found)
+            assert_int_equal(sscanf(c->attrs[i + 1], "%ld,%ld,%ld", &o.milestones[0], &o.milestones[1], /* NOLINT */
+                                    &o.milestones[2]),
+                             3);
+        if (found != 1)
+            fail_msg("%s: option %s is not known", c->text, c->attrs[i]);
+    }
+    return o;
+}
+
+static void schedule_replay(const call *c, const char *name)
+{
+    tn_trainer_options o = options_of(c);
+    double rates[NUMBERS_MAX];
+
+    o.schedule = name;
+    for (size_t t = 0; t < c->parts[OUT][0].count; t++)
+        rates[t] = tn_schedule_lr(&o, (int64_t)t);
+    near(c, "rate", &c->parts[OUT][0], rates, c->parts[OUT][0].count, 1e-12);
+}
+
+static void optimizer_replay(const call *c, const char *name)
+{
+    tn_app *app = app_open();
+    tn_net *net = tn_net_new(app);
+    const recorded *first = &c->parts[IN][0];
+    tn_trainer_options o = options_of(c);
+    tn_array *weight, *grad;
+    tn_trainer *t;
+
+    o.optimizer = name;
+    tn_net_dense(net, .units = first->shape[0], .no_bias = 1);
+    tn_net_init(net, .seed = 1, .shape = {1, first->shape[1]});
+    t = tn_trainer_new_(net, &o);
+    weight = tn_net_param(net, "0.weight");
+    grad = tn_net_param_grad(net, "0.weight");
+    if (!tn_app_ok(app))
+        fail_msg("%s: %s", c->text, tn_app_error(app));
+    assert_int_equal(tn_array_copy(array_of(app, first), weight), TN_OK);
+    for (uint32_t step = 0; step < c->counts[OUT]; step++) {
+        char what[32];
+
+        assert_int_equal(tn_array_copy(array_of(app, &c->parts[IN][1 + step]), grad), TN_OK);
+        tn_trainer_step(t, 2);
+        (void)snprintf(what, sizeof what, "weight of step %u,", step);
+        near_array(app, c, what, &c->parts[OUT][step], weight, 1);
+    }
+    app_close(app, c);
+}
+
+static void test_schedules(void **state)
+{
+    (void)state;
+    each("schedule", schedule_replay);
+}
+
+static void test_optimizers(void **state)
+{
+    (void)state;
+    each("optimizer", optimizer_replay);
+}
+
 /* ---- a model of two inputs and two outputs ------------------------------------------------------- */
 
 static const char *path_of(const char *name)
@@ -278,6 +371,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pair),
         cmocka_unit_test(test_losses),
+        cmocka_unit_test(test_schedules),
+        cmocka_unit_test(test_optimizers),
         cmocka_unit_test(test_all_replayed),
     };
     int failed;

@@ -123,7 +123,12 @@ def optimizer(name, given=None, options=None, shape=(3, 4)):
     grads = [array("r", shape, "grad %d" % step) for step in range(6)]
     ins, outs = [weight.copy()] + grads, []
     for grad in grads:
-        update(0, grad.copy(), weight)
+        if name == "nag" and made.momentum:  # in place its momentum reads the weight that it has just written
+            update.states[0] = update.states.get(0, weight * 0)
+            weight = mx.nd.nag_mom_update(weight, grad, update.states[0], out=weight * 0, lr=made.lr, wd=made.wd,
+                                          momentum=made.momentum, rescale_grad=0.5, clip_gradient=made.clip_gradient or -1)
+        else:
+            update(0, grad.copy(), weight)
         outs.append(weight.copy())
     call("optimizer." + name, options or given or {}, ins, outs)
 

@@ -548,19 +548,30 @@ TN_API int tn_data_sha256(tn_data *data, char out_hex[65]);
 
 typedef struct tn_trainer_options {
     TN_NN_HEAD;
-    const char *optimizer;        /* sgd, nag, adam; NULL: sgd */
-    double lr;                    /* 0: 0.01, adam 0.001 */
-    double momentum;              /* sgd, nag */
-    double wd;                    /* weight decay, of every parameter */
-    double beta1, beta2, epsilon; /* adam; 0: 0.9, 0.999, 1e-8 */
+    /* sgd, nag, adam, signum, rmsprop, adagrad, adadelta, adamax, nadam, dcasgd; NULL: sgd */
+    const char *optimizer;
+    double lr;       /* 0: 0.01, of adam, nadam and rmsprop 0.001, of adamax 0.002 */
+    double momentum; /* sgd, nag, signum */
+    double wd;       /* weight decay, of every parameter */
+    double beta1, beta2, epsilon; /* of adam and its like 0: 0.9, 0.999, 1e-8; epsilon of adagrad 1e-7, adadelta 1e-5 */
     double clip;                  /* largest absolute value of a gradient's element; 0: not limited */
     double clip_norm;             /* largest norm of all gradients together; 0: not limited */
-    const char *schedule;         /* constant, factor, cosine; NULL: constant */
-    int64_t steps;                /* cosine: where lr reaches lr_end */
+    const char *schedule;         /* constant, factor, multifactor, poly, cosine; NULL: constant */
+    int64_t steps;                /* cosine, poly: where lr reaches lr_end */
     int64_t warmup;               /* steps over which lr rises from lr_begin, linearly */
     double lr_begin, lr_end;
-    double factor; /* factor: lr is multiplied by this … 0: 0.1 */
-    int64_t every; /* … after this many steps each */
+    double factor; /* factor, multifactor: lr is multiplied by this … 0: 0.1 */
+    int64_t every; /* … after this many steps each … */
+    int64_t milestones[16]; /* … multifactor: after these, which rise; 0 ends them */
+    double power;           /* poly; 0: 2 */
+    int32_t warmup_constant; /* 1: lr_begin for all of the warmup */
+    int32_t centered;        /* rmsprop: 1: by the variance, after Graves */
+    double gamma1, gamma2;   /* rmsprop; 0: 0.9 */
+    double clip_weights;     /* rmsprop: largest absolute value of a weight; 0: not limited */
+    double wd_lh;            /* signum: weight decay beside the gradient */
+    double rho;              /* adadelta; 0: 0.9 */
+    double schedule_decay;   /* nadam; 0: 0.004 */
+    double lamda;            /* dcasgd; 0: 0.04 */
 } tn_trainer_options;
 
 /** An optimizer for all parameters of `net`. @since 0.1 */
