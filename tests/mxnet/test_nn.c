@@ -287,6 +287,56 @@ static void test_optimizers(void **state)
     each("optimizer", optimizer_replay);
 }
 
+/* ---- metrics and initializers -------------------------------------------------------------------- */
+
+static void metric_replay(const call *c, const char *name)
+{
+    tn_app *app = app_open();
+    tn_meter *m = tn_meter_open(app, name, .k = (int32_t)number_of(c, "k"), .macro = (int32_t)number_of(c, "macro"),
+                                .ignores = text_of(c, "ignore") != NULL, .ignore = (int64_t)number_of(c, "ignore"));
+    double value;
+
+    for (int again = 0; again < 2; again++) {
+        tn_meter_reset(m);
+        for (uint32_t i = 0; i < c->counts[IN]; i += 2)
+            tn_meter_add(m, array_of(app, &c->parts[IN][i]), array_of(app, &c->parts[IN][i + 1]));
+        value = tn_meter_value(m);
+        near(c, "value", &c->parts[OUT][0], &value, 1, 1e-5);
+    }
+    app_close(app, c);
+}
+
+/* The parameter of the recorded shape is the weight of an embedding, seen as what it is. */
+static void init_replay(const call *c, const char *name)
+{
+    const recorded *want = &c->parts[OUT][0];
+    const int conv = want->ndim == 4;
+    tn_app *app = app_open();
+    tn_net *net = tn_net_new(app);
+
+    if (conv)
+        tn_net_conv2d(net, .channels = want->shape[0], .input = want->shape[1],
+                      .kernel = {(int32_t)want->shape[2], (int32_t)want->shape[3]});
+    else
+        tn_net_dense(net, .units = want->shape[0]);
+    tn_net_init(net, .seed = 1, .shape = {1, conv ? want->shape[1] : 2, conv ? 8 : 0, conv ? 8 : 0});
+    tn_net_init_where(net, conv ? ".weight" : ".bias", .with = name, .scale = number_of(c, "scale"));
+    near_array(app, c, "value", want, tn_net_param(net, conv ? "0.weight" : "0.bias"), 1);
+    app_close(app, c);
+}
+
+static void test_metrics(void **state)
+{
+    (void)state;
+    each("metric", metric_replay);
+}
+
+static void test_initializers(void **state)
+{
+    (void)state;
+    each("init", init_replay);
+}
+
 /* ---- a model of two inputs and two outputs ------------------------------------------------------- */
 
 static const char *path_of(const char *name)
@@ -373,6 +423,8 @@ int main(void)
         cmocka_unit_test(test_losses),
         cmocka_unit_test(test_schedules),
         cmocka_unit_test(test_optimizers),
+        cmocka_unit_test(test_metrics),
+        cmocka_unit_test(test_initializers),
         cmocka_unit_test(test_all_replayed),
     };
     int failed;

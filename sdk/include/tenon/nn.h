@@ -230,12 +230,16 @@ typedef struct tn_leakyrelu_options {
 
 typedef struct tn_init_options {
     TN_NN_HEAD;
-    const char *with; /* of weights: xavier, msraprelu, normal, uniform, constant, zero, one; NULL: xavier */
+    /* of weights: xavier, msraprelu, normal, uniform, constant, zero, one, orthogonal, bilinear (for transposed
+     * convolutions), lstmbias (for tn_net_init_where: the second quarter); NULL: xavier */
+    const char *with;
     double magnitude; /* xavier: 0: 3 */
     const char *factor;       /* xavier, msraprelu: avg, in, out; NULL: avg */
     const char *distribution; /* xavier: uniform, gaussian; NULL: uniform */
     double slope;             /* msraprelu: of the PReLU behind; 0: 0.25 */
-    double scale;             /* normal: sigma, 0: 0.01; uniform: bound, 0: 0.07; constant: the value */
+    /* normal: sigma, 0: 0.01; uniform: bound, 0: 0.07; orthogonal: length, 0: 1.414; lstmbias: 0: 1; constant: the
+     * value */
+    double scale;
     uint64_t seed;            /* 0: option run.seed */
     int64_t shape[8];         /* of the input, (N, C, H, W): sizes are found now; 0: at the first forward */
     int64_t shapes[8][8];     /* the same of each input of a net with several */
@@ -292,6 +296,12 @@ TN_API const char *const *tn_net_zoo_names(void);
  * @since 0.1
  */
 TN_API void tn_net_init_(tn_net *net, const tn_init_options *options);
+/**
+ * The same of the parameters whose name ends with `suffix`, such as ".i2h.bias", whatever they are and have: after
+ * tn_net_init() with a shape, or a first call. A .seed of 0 keeps that of tn_net_init(). No such parameter: an error.
+ * @since 0.1
+ */
+TN_API void tn_net_init_where_(tn_net *net, const char *suffix, const tn_init_options *options);
 /** From now on the net runs as one compiled program; the numbers are the same. @since 0.1 */
 TN_API void tn_net_hybridize_(tn_net *net, const tn_hybridize_options *options);
 /**
@@ -465,9 +475,25 @@ TN_API tn_array *tn_loss_l1(tn_app *app, tn_array *x, tn_array *labels);
 
 /* ---- meters ---- */
 
-/** A mean: "accuracy" (of x (N, classes) and labels (N)) or "loss" (of what a loss returned). @since 0.1 */
+typedef struct tn_meter_options {
+    TN_NN_HEAD;
+    int32_t k;       /* top_k_accuracy; 0: 1 */
+    int32_t macro;   /* f1, mcc, pearson: 1: the mean of the batches' values, 0: one of all samples */
+    int32_t ignores; /* perplexity, cross_entropy, nll: 1: labels that are `ignore` do not count */
+    int64_t ignore;
+} tn_meter_options;
+
+/**
+ * A metric, as mxnet.metric has it. Of scores x (N, classes) and labels (N): accuracy, top_k_accuracy, f1 and mcc
+ * (of two classes), pcc; of probabilities: perplexity, cross_entropy, nll. Of numbers and as many labels: mae, mse,
+ * rmse (each batch counts once), pearson. Of what a loss returned: loss.
+ * tn_meter_open(app, "top_k_accuracy", .k = 5)
+ * @since 0.1
+ */
+TN_API tn_meter *tn_meter_open_(tn_app *app, const char *what, const tn_meter_options *options);
+/** The same without options. @since 0.1 */
 TN_API tn_meter *tn_meter_new(tn_app *app, const char *what);
-/** Adds a batch; does not wait for the device. `labels`: accuracy only. @since 0.1 */
+/** Adds a batch; does not wait for the device. `labels`: not for "loss". @since 0.1 */
 TN_API void tn_meter_add(tn_meter *meter, tn_array *x, tn_array *labels);
 /** The mean so far, after waiting; NaN if nothing was added or on error. @since 0.1 */
 TN_API double tn_meter_value(tn_meter *meter);
@@ -746,6 +772,9 @@ TN_API tn_trainer *tn_train_trainer(tn_train *train);
 #define tn_net_activation(...) TN_NN_CALL_(tn_net_activation_, tn_activation_options, __VA_ARGS__)
 #define tn_net_leakyrelu(...) TN_NN_CALL_(tn_net_leakyrelu_, tn_leakyrelu_options, __VA_ARGS__)
 #define tn_net_init(...) TN_NN_CALL_(tn_net_init_, tn_init_options, __VA_ARGS__)
+#define tn_net_init_where(...) TN_NN_WHERE_(__VA_ARGS__, )
+#define TN_NN_WHERE_(net, suffix, ...)                                                                       \
+    tn_net_init_where_(net, suffix, &(const tn_init_options){TN_NN_HERE_(tn_init_options), __VA_ARGS__})
 #define tn_net_hybridize(...) TN_NN_CALL_(tn_net_hybridize_, tn_hybridize_options, __VA_ARGS__)
 #define tn_trainer_new(...) TN_NN_CALL_(tn_trainer_new_, tn_trainer_options, __VA_ARGS__)
 #define tn_train_open(...) TN_NN_CALL_(tn_train_open_, tn_train_options, __VA_ARGS__)
@@ -754,6 +783,10 @@ TN_API tn_trainer *tn_train_trainer(tn_train *train);
 #define tn_fit(...) TN_NN_FIT_(__VA_ARGS__, )
 #define TN_NN_FIT_(net, data, ...)                                                                           \
     tn_fit_(net, data, &(const tn_train_options){TN_NN_HERE_(tn_train_options), __VA_ARGS__})
+/* tn_meter_open(app, "f1", .macro = 1) */
+#define tn_meter_open(...) TN_NN_METER_(__VA_ARGS__, )
+#define TN_NN_METER_(app, what, ...)                                                                         \
+    tn_meter_open_(app, what, &(const tn_meter_options){TN_NN_HERE_(tn_meter_options), __VA_ARGS__})
 /* tn_data_open(app, "digits:train", .batch = 64) */
 #define tn_data_open(...) TN_NN_DATA_(__VA_ARGS__, )
 #define TN_NN_DATA_(app, name, ...)                                                                          \
