@@ -25,6 +25,7 @@ static const char *const out_name[] = {"out", NULL};
 #define NUMBER "out:scalar(T)"
 #define NUMBER_FLOAT "out:floatof(T)"
 #define TRUTH "out:bool"
+#define POSITION "out:i64"
 
 /* ---- own meanings ------------------------------------------------------------------------------- */
 
@@ -217,6 +218,8 @@ DERIVED(_npi_absolute, "abs", .inputs = x_name, .aliases = abs_alias)
 DERIVED(_np_transpose, "transpose", .inputs = a_name, .attrs = axes_attrs)
 DERIVED(_npi_concatenate, "Concat", .inputs = list_names, .attrs = concatenate_attrs,
         .gradients = "composed: data* = _backward_Concat(dy, ~data*, dim=@axis)")
+DERIVED(_npi_argmax, "argmax", .inputs = data_name, .types = POSITION)
+DERIVED(_npi_argmin, "argmin", .inputs = data_name, .types = POSITION)
 DERIVED(_npi_logical_not, "logical_not", .inputs = x_name, .types = TRUTH)
 
 const tn_op *const tni_family_numpy[] = {
@@ -225,6 +228,6 @@ const tn_op *const tni_family_numpy[] = {
     FUNCTIONS(POINTER)
     BITS(POINTER) NUMBER_FUNCTIONS(POINTER) NUMBER_BITS(POINTER) OTHERS(POINTER) &op__npi_rcopysign_scalar,
     &op__npi_bitwise_not, &op__npi_absolute, &op__np_transpose, &op__npi_concatenate,
-    &op__npi_logical_not, NULL,
+    &op__npi_logical_not, &op__npi_argmax, &op__npi_argmin, NULL,
 };
 /* clang-format on */

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "tenon/plugin/op/reduce.h"
 #include "tenon/plugin/op/shape.h"
 
 /* ---- copies ------------------------------------------------------------------------------------------ */
@@ -177,6 +178,35 @@ static tn_status backward_diag_run(const tn_plan *plan, const tn_exec *x, tn_err
     return TN_OK;
 }
 
+/* in: dy, data: each sum of a diagonal goes to its elements. */
+static tn_status backward_trace_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const tn_tensor *dy = x->in[0], *dx = x->out[0];
+    const int64_t k = tn_value_int(x->attrs[TN_np_trace_offset]), below = k < 0 ? -k : 0,
+                  right = k > 0 ? k : 0;
+    const int32_t row = tncpu_axis(tn_value_int(x->attrs[TN_np_trace_axis1]), dx->ndim),
+                  column = tncpu_axis(tn_value_int(x->attrs[TN_np_trace_axis2]), dx->ndim);
+    const int64_t length = tncpu_min(dx->shape[row] - below, dx->shape[column] - right);
+    int64_t from[TN_NDIM_MAX], to[TN_NDIM_MAX];
+    tncpu_move m;
+
+    (void)err;
+    m.ndim = 0;
+    m.size = (int32_t)tn_dtype_bytes(dx->dtype);
+    memset(dx->data, 0, (size_t)(tn_tensor_count(dx) * m.size));
+    if (length <= 0 || tn_tensor_count(dx) == 0)
+        return TN_OK;
+    tncpu_move_steps(dy->shape, dy->ndim, from);
+    tncpu_move_steps(dx->shape, dx->ndim, to);
+    for (int32_t d = 0, at = 0; d < dx->ndim; d++)
+        if (d != row && d != column)
+            tncpu_move_add(&m, dx->shape[d], from[at++], to[d]);
+    tncpu_move_add(&m, length, 0, to[row] + to[column]);
+    tncpu_move_run(&m, dy->data, (char *)dx->data + (below * to[row] + right * to[column]) * m.size,
+                   tncpu_run_threads(plan, x));
+    return TN_OK;
+}
+
 static const char *const move_types[] = {"data:" TNCPU_ALL, "output:=data", NULL};
 static const char *const back_types[] = {"dy:" TNCPU_ALL, "*:=dy", NULL};
 
@@ -192,5 +222,6 @@ const tn_kernel *const tncpu_family_shape[] = {
     TNCPU_ROW("space_to_depth", move_types, 0, transpose_prepare, space_to_depth_run),
     TNCPU_ROW("diag", move_types, 0, diag_prepare, diag_run),
     TNCPU_ROW("_backward_diag", back_types, 0, diag_prepare, backward_diag_run),
+    TNCPU_ROW("_backward__np_trace", back_types, TN_KERNEL_EMPTY_OK, diag_prepare, backward_trace_run),
     NULL,
 };
