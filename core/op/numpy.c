@@ -189,6 +189,7 @@ POINTWISE(_npi_bitwise_not, x_name, "T:integer", "the other bits; of bool the ot
     X(_npi_flip, "reverse", data_name)                                                                       \
     X(_np_squeeze, "squeeze", a_name)                                                                        \
     X(_np_copy, "_copy", a_name)                                                                             \
+    X(_npi_arange, "_arange", NULL)                                                                          \
     X(_npi_zeros, "_zeros", NULL)                                                                            \
     X(_npi_ones, "_ones", NULL)
 
