@@ -76,6 +76,12 @@ static void attr_draw(const tn_attr_def *d, char *text, size_t size)
                                                "_plus_scalar[r2,1](i0):=;elemwise_mul[](t0,i0):=>t1"};
 
         (void)snprintf(text, size, "%s", programs[draw(2)]);
+    } else if (d->type == TN_ATTR_T_TEXT && !strcmp(d->name, "subscripts")) {
+        static const char *const subscripts[] = {"...,...",     "i...,...i->...", "...,...,...", "a...,b...,c...->abc",
+                                                 "ij,jk->ik",   "ij,ik",          "...,...i,...,...->...i",
+                                                 "i...i,i...j", "i,...->"};
+
+        (void)snprintf(text, size, "%s", subscripts[draw(sizeof subscripts / sizeof *subscripts)]);
     } else if (d->type == TN_ATTR_T_DTYPE) {
         (void)snprintf(text, size, "float32");
     } else {
