@@ -1,6 +1,7 @@
 """Runs in the environment `mxnet`: calls of operators with every data type, and what MXNet computes for them.
 
-usage: ops.py TABLE FIRST     runs calls from number FIRST on; one line of JSON for each stage of each call on stdout
+usage: ops.py TABLE FIRST [FAMILY]     runs calls (of a family) from number FIRST on; one line of JSON for each stage of
+                                       each call on stdout
 
 The driver `ops` starts this program again behind a call that ends it. TABLE is ops.txt beside this file, which states
 its form; README.md states that of the recordings.
@@ -26,14 +27,14 @@ KINDS = {"r": (-64, 64, -7, 7), "p": (1, 64, 1, 7), "u": (-15, 15, -1, 1), "g": 
 INPUT = re.compile(r"([a-z]|[iI]\d+|=[^(:!*]+)([!*]*)(?::(\w+))?\(([\d,]*)\)$")
 
 
-def table_read(path):
-    """[family, operator, attributes, inputs, flags] for each call of the table."""
+def table_read(path, only=None):
+    """[family, operator, attributes, inputs, flags] for each call of the table, or of one family."""
     calls, family = [], None
     for line in open(path):
         line = line.split("#")[0].strip()
         if line.startswith("["):
             family = line.strip("[]")
-        elif line:
+        elif line and only in (None, family):
             parts = [part.split() for part in line.split("|")] + [[]] * 2
             names = [word for word in parts[0] if "=" not in word]
             attrs = [word for word in parts[0] if "=" in word]
@@ -41,23 +42,23 @@ def table_read(path):
     return calls
 
 
-def work_of(path):
+def work_of(path, only=None):
     """Every call with every data type that its flags leave: (number, family, operator, attrs, inputs, flags, dtype)."""
     work = []
-    for family, name, attrs, inputs, flags in table_read(path):
-        only = [flag[6:].split(",") for flag in flags if flag.startswith("dtype=")]
+    for family, name, attrs, inputs, flags in table_read(path, only):
+        given = [flag[6:].split(",") for flag in flags if flag.startswith("dtype=")]
         others = DTYPES if any(":any(" in spec for spec in inputs) else ("",)
-        for dtype in only[0] if only else DTYPES:
+        for dtype in given[0] if given else DTYPES:
             for other in others:
                 made = [spec.replace(":any(", ":%s(" % other) for spec in inputs]
                 work.append((len(work), family, name, attrs, made, flags, dtype))
     return work
 
 
-def pairs_of(path):
+def pairs_of(path, only=None):
     """Numbers of the calls whose second input has each data type in turn."""
     numbers, count = set(), 0
-    for _, _, _, inputs, flags in table_read(path):
+    for _, _, _, inputs, flags in table_read(path, only):
         own = [len(flag[6:].split(",")) for flag in flags if flag.startswith("dtype=")] or [len(DTYPES)]
         pairs = any(":any(" in spec for spec in inputs)
         own = own[0] * (len(DTYPES) if pairs else 1)
@@ -238,7 +239,13 @@ def main():
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # MXNet prints there, too
     runner = Runner()
-    for call in work_of(sys.argv[1])[int(sys.argv[2]):]:
+    for call in work_of(sys.argv[1], *sys.argv[3:])[int(sys.argv[2]):]:
+        child = os.fork()  # what MXNet keeps of an error would come out of later calls
+        if child:
+            if os.waitpid(child, 0)[1]:
+                os._exit(1)
+            continue
+
         def say(stage, lines):
             out.write(json.dumps([call[0], stage, lines]) + "\n")
             out.flush()
@@ -248,6 +255,7 @@ def main():
         except Exception as error:
             say("error", [(str(error).strip().split("\n")[-1] or type(error).__name__)[:200]])
         say("end", [])
+        os._exit(0)
 
 
 if __name__ == "__main__":
