@@ -77,6 +77,12 @@ static void attr_draw(const tn_attr_def *d, char *text, size_t size)
                                                "_plus_scalar[r2,1](i0):=;elemwise_mul[](t0,i0):=>t1"};
 
         (void)snprintf(text, size, "%s", programs[draw(2)]);
+    } else if (d->type == TN_ATTR_T_TEXT && !strcmp(d->name, "subscripts")) {
+        static const char *const subscripts[] = {"...,...",     "i...,...i->...", "...,...,...", "a...,b...,c...->abc",
+                                                 "ij,jk->ik",   "ij,ik",          "...,...i,...,...->...i",
+                                                 "i...i,i...j", "i,...->"};
+
+        (void)snprintf(text, size, "%s", subscripts[draw(sizeof subscripts / sizeof *subscripts)]);
     } else if (d->type == TN_ATTR_T_DTYPE) {
         (void)snprintf(text, size, "float32");
     } else {
@@ -192,10 +198,12 @@ static bool dtypes_known(const operands *o)
     return true;
 }
 
-static bool shapes_known(const operands *o)
+/* Small ones, and those that a kernel gives their size; of huge runs the first one alone is looked at. */
+static bool outputs_fit(const operands *o)
 {
     for (uint32_t i = 0; i < o->args.out_count; i++)
-        if (!tn_shape_known(&o->out[i]))
+        if (o->out[i].ndim < 0 ||
+            (tn_shape_known(&o->out[i]) ? (i == 0 || !huge) && !small(&o->out[i]) : o->args.in_count == 0))
             return false;
     return true;
 }
@@ -330,8 +338,7 @@ static int draw_run(const tni_opdef *def)
     operands_draw(def, attrs, &o);
     if (infer(def, attrs, &o)) {
         did = -1;
-    } else if (small_and_known(o.in, o.args.in_count) &&
-               small_and_known(o.out, huge ? 1 : o.args.out_count) && shapes_known(&o) && dtypes_known(&o)) {
+    } else if (small_and_known(o.in, o.args.in_count) && outputs_fit(&o) && dtypes_known(&o)) {
         count = op_kernels_find(def, &o.args, o.in_dtype, o.out_dtype, kernels, 16);
         for (size_t k = 0; k < count; k++)
             kernel_run(def, attrs, &o, &kernels[k]);
