@@ -25,10 +25,10 @@
 static const char *const stage_names[STAGE_COUNT] = {"values", "gradients", "seconds"};
 
 static const char *const families[] = {
-    "activation", "broadcast", "contrib", "conv",       "deconv", "dense",   "elemwise",  "index",
-    "init",       "join",      "matrix",  "norm",       "numpy",  "order",   "optimizer", "pool",
-    "random",     "reduce",    "region",  "regression", "resize", "sampler", "scalar",    "sequence",
-    "shape",      "slice",     "softmax", "special",    "unary",
+    "activation", "broadcast", "contrib",  "conv",   "deconv", "deform",  "dense",      "detection",
+    "elemwise",   "image",     "index",    "init",   "join",   "matrix",  "norm",       "numpy",
+    "order",      "optimizer", "pool",     "random", "reduce", "region",  "regression", "resize",
+    "sampler",    "scalar",    "sequence", "shape",  "slice",  "softmax", "special",    "unary",
 };
 
 /* One row of gaps.txt. */
@@ -78,6 +78,9 @@ static const struct {
     {"L2Normalization", "f64", {1e-6, 1e-7}},
     {"SoftmaxOutput", "f64", {1e-6, 1e-7}},
     {"*_update", "f64", {1e-6, 1e-7}},
+    {"_image_resize", "f64", {1e-6, 1e-7}},
+    {"_image_adjust_lighting", "f64", {1e-6, 1e-7}},
+    {"_image_random_hue", "f64", {1e-5, 1e-6}},
     /* its function in float64 is one of float32, or has a constant of 7 digits */
     {"erf", "f64", {1e-6, 1e-7}},
     {"erfinv", "f64", {1e-6, 1e-7}},
@@ -92,6 +95,7 @@ static const struct {
     /* it rounds weights and products to the type */
     {"_contrib_BilinearResize2D", "bf16", {0, 4e-2}},
     {"_contrib_ROIAlign", "f16", {0, 1e-2}},
+    {"_contrib_box_encode", "f16", {0, 1e-2}},
     {"Correlation", "f16", {0, 4e-3}},
 };
 

@@ -2,6 +2,7 @@
 #include "convert.h"
 #include "move.h"
 
+#include "tenon/plugin/op/image.h"
 #include "tenon/plugin/op/resize.h"
 #include "tenon/plugin/op/slice.h"
 #include "tenon/plugin/util.h"
@@ -118,6 +119,17 @@ static tn_status crop_window(const tn_value *attrs, const tn_tensor *whole, cons
     return TN_OK;
 }
 
+/* _image_crop, of the two dimensions in front of the last one. */
+static tn_status image_crop_window(const tn_value *attrs, const tn_tensor *whole, const tn_tensor *part,
+                                   window *w, tn_err *err)
+{
+    (void)whole, (void)err;
+    window_all(part, w);
+    w->start[part->ndim - 3] = tn_attrs_int(attrs, TN_image_crop_y);
+    w->start[part->ndim - 2] = tn_attrs_int(attrs, TN_image_crop_x);
+    return TN_OK;
+}
+
 #define WINDOW(name)                                                                                         \
     static tn_status name##_run(const tn_plan *plan, const tn_exec *x, tn_err *err)                          \
     {                                                                                                        \
@@ -131,6 +143,7 @@ WINDOW(slice)
 WINDOW(slice_axis)
 WINDOW(slice_like)
 WINDOW(crop)
+WINDOW(image_crop)
 
 /* The input that only says the size gets zeros. */
 static tn_status crop_back_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
@@ -157,6 +170,9 @@ const tn_kernel *const tncpu_family_slice[] = {
     BACKWARD(slice),
     BACKWARD(slice_axis),
     BACKWARD(slice_like),
+    TNCPU_ROW("_image_crop", slice_types, 0, window_prepare, image_crop_run),
+    TNCPU_ROW("_backward__image_crop", crop_types, TN_KERNEL_EMPTY_OK, window_prepare,
+              backward_image_crop_run),
     TNCPU_ROW("Crop", crop_types, 0, window_prepare, crop_run),
     TNCPU_ROW("_backward_Crop", crop_types, TN_KERNEL_EMPTY_OK, window_prepare, crop_back_run),
     NULL,
