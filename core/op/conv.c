@@ -31,7 +31,7 @@ static void deconvolution_cost(const tn_infer *i, tn_cost *c)
         c, tn_cost_times(tni_cost_elements(i->in_shape[0], 0), tni_cost_elements(i->in_shape[1], 1)));
 }
 
-/* The gradient of a convolution of the output gives the data: its weight is (C, num_filter/groups, kernel). */
+/* A convolution of the output would have this data as its gradient; weight (C, num_filter/groups, kernel). */
 static const tn_op deconvolution = TNI_OP(
     "Deconvolution", .doc = "What a Convolution would make the data of: its gradient by its data.",
     .aliases = TNI_NAMES("_npx_deconvolution"), .attrs = deconvolution_attrs,
@@ -70,7 +70,8 @@ UNFOLD(col2im, "col2im", "Columns of windows added up to an image.",
         .gradients = "once: dy data offset " mask_role "weight -> data offset " mask_role "weight bias",     \
         .types = "T:float", .cost = deformable_cost);
 /* clang-format off */
-DEFORMABLE(deformable, "_contrib_DeformableConvolution", "Convolution whose taps read at places of their own.", "", "")
+DEFORMABLE(deformable, "_contrib_DeformableConvolution",
+           "Convolution whose taps read at places of their own.", "", "")
 DEFORMABLE(modulated, "_contrib_ModulatedDeformableConvolution",
            "Convolution whose taps read at places of their own and have a factor each.",
            "mask:(N,num_deformable_group*#kernel,window(S..)) ", "mask ")

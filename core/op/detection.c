@@ -192,15 +192,19 @@ static tn_status proposal_args(tn_infer *i)
 BOXES(prior, "MultiBoxPrior", .doc = "Anchors of all places of a feature map, in parts of the image.",
       .aliases = TNI_NAMES("_npx_multibox_prior"), .attrs = prior_attrs, .inputs = TNI_NAMES("data"),
       .outputs = TNI_NAMES("output"), .shapes_only = 1, .shape = prior_shape, FLOATS)
-BOXES(target, "MultiBoxTarget", .doc = "What a detector is trained for: offsets, which count, and classes of anchors.",
+BOXES(target, "MultiBoxTarget",
+      .doc = "What a detector is trained for: offsets, which count, and classes of anchors.",
       .aliases = TNI_NAMES("_npx_multibox_target"), .attrs = target_attrs,
-      .inputs = TNI_NAMES("anchor", "label", "cls_pred"), .outputs = TNI_NAMES("loc_target", "loc_mask", "cls_target"),
+      .inputs = TNI_NAMES("anchor", "label", "cls_pred"),
+      .outputs = TNI_NAMES("loc_target", "loc_mask", "cls_target"),
       .shape = target_shape, FLOATS)
-BOXES(detection, "MultiBoxDetection", .doc = "Boxes (class, probability, corners) that are left of all anchors.",
+BOXES(detection, "MultiBoxDetection",
+      .doc = "Boxes (class, probability, corners) that are left of all anchors.",
       .aliases = TNI_NAMES("_npx_multibox_detection"), .attrs = detection_attrs,
       .inputs = TNI_NAMES("cls_prob", "loc_pred", "anchor"), .outputs = TNI_NAMES("output"),
       .shape = detection_shape, FLOATS)
-BOXES(iou, "box_iou", .doc = "Overlaps of all boxes with all others: intersection by union.", .attrs = iou_attrs,
+BOXES(iou, "box_iou", .doc = "Overlaps of all boxes with all others: intersection by union.",
+      .attrs = iou_attrs,
       .shapes = "lhs:(A..,4) rhs:(B..,4) -> output:(A..,B..)", FLOATS)
 BOXES(nms, "box_nms", .doc = "Boxes by score, without those that overlap a better one; behind them -1.",
       .aliases = TNI_NAMES("_contrib_box_non_maximum_suppression"), .attrs = nms_attrs,
@@ -212,7 +216,8 @@ BOXES(encode, "box_encode", .doc = "Offsets of anchors to the boxes that they ma
                 " -> output:(B,N,4) mask:(B,N,4)", FLOATS)
 BOXES(decode, "box_decode", .doc = "Boxes from anchors and offsets to them.", .attrs = decode_attrs,
       .shapes = "data:(B,N,4) anchors:(1,N,4) -> output:data", FLOATS)
-BOXES(matching, "bipartite_matching", .doc = "Pairs of rows and columns, the best score first; -1: no partner.",
+BOXES(matching, "bipartite_matching",
+      .doc = "Pairs of rows and columns, the best score first; -1: no partner.",
       .attrs = matching_attrs, .shapes = "data:(A..,R,C) -> rows:(A..,R) columns:(A..,C)",
       FLOATS)
 PROPOSAL(proposal, "Proposal", "Boxes (0, corners) that a region proposal network finds in one image.")

@@ -152,13 +152,14 @@ RANDOM(random_flip_left_right, "random_flip_left_right", "The image, or with its
 RANDOM(random_flip_top_bottom, "random_flip_top_bottom", "The image, or with its rows turned round.", )
 RANDOM(random_brightness, "random_brightness", "The image times a random factor.", .attrs = random_attrs,
        .types = "T:number")
-RANDOM(random_contrast, "random_contrast", "Drawn away from its mean by a random factor.", .attrs = random_attrs,
-       .types = "T:number")
-RANDOM(random_saturation, "random_saturation", "Drawn away from grey by a random factor.", .attrs = random_attrs,
-       .types = "T:number")
+RANDOM(random_contrast, "random_contrast", "Drawn away from its mean by a random factor.",
+       .attrs = random_attrs, .types = "T:number")
+RANDOM(random_saturation, "random_saturation", "Drawn away from grey by a random factor.",
+       .attrs = random_attrs, .types = "T:number")
 RANDOM(random_hue, "random_hue", "Colours turned by a random part of the circle.", .attrs = random_attrs,
        .types = "T:number")
-RANDOM(random_color_jitter, "random_color_jitter", "Brightness, contrast, saturation and hue in a random order.",
+RANDOM(random_color_jitter, "random_color_jitter",
+       "Brightness, contrast, saturation and hue in a random order.",
        .attrs = jitter_attrs, .types = "T:number")
 RANDOM(random_lighting, "random_lighting", "Adds random multiples of the principal colours.",
        .attrs = lighting_attrs, .types = "T:number")
@@ -166,7 +167,8 @@ RANDOM(random_lighting, "random_lighting", "Adds random multiples of the princip
 static const tn_op to_tensor =
     TNI_OP("_image_to_tensor", .aliases = TNI_NAMES("_npx__image_to_tensor"),
            .doc = "Channels first, divided by 255.", .shapes = "data:(N..,H,W,C) -> output:(N..,C,H,W)",
-           .types = "data:D; output:f32", .gradients = "once: dy ~data -> data", .cost = tni_cost_each_output);
+           .types = "data:D; output:f32", .gradients = "once: dy ~data -> data",
+           .cost = tni_cost_each_output);
 /* clang-format on */
 
 const tn_op *const tni_family_image[] = {

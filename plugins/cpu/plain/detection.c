@@ -7,7 +7,7 @@
 #include "forms.h"
 #include "tenon/plugin/op/detection.h"
 
-/* ---- ranks ---------------------------------------------------------------------------------------------- */
+/* ---- ranks ------------------------------------------------------------------------------------------- */
 
 typedef struct ranked {
     double score;
@@ -47,7 +47,7 @@ static int64_t numbers_of(const tn_value *attrs, uint32_t index)
 #define BODY "../plain/detection.inc"
 #include "../common/floats.inc"
 
-/* ---- tasks and room ------------------------------------------------------------------------------------- */
+/* ---- tasks and room ---------------------------------------------------------------------------------- */
 
 static int64_t one_task(const tn_node *node)
 {

@@ -9,7 +9,7 @@
 #include "tenon/plugin/op/image.h"
 #include "tenon/plugin/random.h"
 
-/* ---- flips ---------------------------------------------------------------------------------------------- */
+/* ---- flips ------------------------------------------------------------------------------------------- */
 
 /* Rows (axis 0) or columns (axis 1) turned round, or (`flip` false) as they are. */
 static void flip_axis(const tn_plan *plan, const tn_exec *x, int32_t axis, bool flip)
@@ -49,7 +49,7 @@ static tn_status flip_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
 FLIP(top_bottom, 0)
 FLIP(left_right, 1)
 
-/* ---- normalize, to_tensor: planes are the tasks --------------------------------------------------------- */
+/* ---- normalize, to_tensor: planes are the tasks ------------------------------------------------------ */
 
 static double channel_number(const tn_value *attrs, uint32_t index, int64_t channel)
 {
@@ -138,7 +138,7 @@ static void backward_to_tensor(const void *call, int64_t task, double *room)
     }
 }
 
-/* ---- colours -------------------------------------------------------------------------------------------- */
+/* ---- colours ----------------------------------------------------------------------------------------- */
 
 enum { BRIGHTNESS, CONTRAST, SATURATION, HUE, LIGHTING };
 
@@ -321,7 +321,7 @@ static tn_status jitter_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-/* Adds multiples of the eigenvectors of the colours of ImageNet, which are multiplied by their eigenvalues. */
+/* Adds multiples of the eigenvectors of ImageNet's colours, which are multiplied by their eigenvalues. */
 static tn_status lighting(const tn_plan *plan, const tn_exec *x, const double *alpha)
 {
     static const double axes[3][3] = {{55.46 * -0.5675, 4.794 * 0.7192, 1.148 * 0.4009},
@@ -361,7 +361,7 @@ static tn_status random_lighting_run(const tn_plan *plan, const tn_exec *x, tn_e
     return lighting(plan, x, alpha);
 }
 
-/* ---- resize: rows of the output are the tasks ----------------------------------------------------------- */
+/* ---- resize: rows of the output are the tasks -------------------------------------------------------- */
 
 #define TAPS_FIXED 4
 #define UNIT 2048.0
@@ -532,7 +532,7 @@ static void resize_row(const void *call, int64_t task, double *room)
     tncpu_numbers_store(y, task * n, 1, n, sum);
 }
 
-/* ---- kernels -------------------------------------------------------------------------------------------- */
+/* ---- kernels ----------------------------------------------------------------------------------------- */
 
 static const tncpu_form forms[] = {
     {"_image_normalize", normalize_planes, normalize, normalize, NULL},
