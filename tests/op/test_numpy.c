@@ -303,8 +303,8 @@ static void all(void **state)
         assert_int_equal(def->attr_count, def->meaning->attr_count);
         run++;
         if (def->variadic || !def->input_count || (def->op->flags & TN_OP_VIEW) ||
-            !strcmp(def->op->name, "_npi_flip"))
-            continue; /* with cases above */
+            !strcmp(def->op->name, "_npi_flip") || !strcmp(def->op->name, "_npi_broadcast_to"))
+            continue; /* they have cases of their own */
         tn_op_cases_run(def->op->name, def->input_count == 2 ? pair_case : single_case, 1);
     }
     assert_true(run >= 60);

@@ -187,12 +187,12 @@ static tn_status full_like_run(const tn_plan *plan, const tn_exec *x, tn_err *er
 /* The bytes from the first element to the last. */
 static void span_of(const tn_tensor *t, uintptr_t *begin, uintptr_t *end)
 {
-    int64_t last = 0;
+    int64_t first = 0, last = 0;
 
     for (int32_t d = 0; d < t->ndim; d++)
-        last += (t->shape[d] - 1) * t->stride[d];
-    *begin = (uintptr_t)t->data;
-    *end = *begin + (uintptr_t)(last + 1) * tn_dtype_bytes(t->dtype);
+        *(t->stride[d] < 0 ? &first : &last) += (t->shape[d] - 1) * t->stride[d];
+    *begin = (uintptr_t)t->data + (uintptr_t)first * tn_dtype_bytes(t->dtype);
+    *end = (uintptr_t)t->data + (uintptr_t)(last + 1) * tn_dtype_bytes(t->dtype);
 }
 
 static tn_status share_memory_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
@@ -221,6 +221,7 @@ const tn_kernel *const tncpu_family_select[] = {
     TNCPU_ROW("_npi_nan_to_num", all, 0, where_prepare, nan_to_num_run),
     TNCPU_ROW("_npi_around", most, TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO, around_prepare, tncpu_point_run),
     TNCPU_ROW("_npi_full_like", all, 0, where_prepare, full_like_run),
-    TNCPU_ROW("_npi_share_memory", all, TN_KERNEL_EMPTY_OK, where_prepare, share_memory_run),
+    TNCPU_ROW("_npi_share_memory", all, TN_KERNEL_EMPTY_OK | TN_KERNEL_STRIDED, where_prepare,
+              share_memory_run),
     NULL,
 };
