@@ -22,10 +22,14 @@ typedef struct binary {
 } binary;
 
 static const binary signs[] = {
-    {'+', "add", "_plus_scalar", "_plus_scalar"},        {'-', "sub", "_minus_scalar", "_rminus_scalar"},
-    {'*', "mul", "_mul_scalar", "_mul_scalar"},          {'/', "div", "_div_scalar", "_rdiv_scalar"},
-    {'>', "greater", "_greater_scalar", "_lesser_scalar"}, {'=', "equal", "_equal_scalar", "_equal_scalar"},
-    {'M', "maximum", "_maximum_scalar", "_maximum_scalar"}, {'m', "minimum", "_minimum_scalar", "_minimum_scalar"},
+    {'+', "add", "_plus_scalar", "_plus_scalar"},
+    {'-', "sub", "_minus_scalar", "_rminus_scalar"},
+    {'*', "mul", "_mul_scalar", "_mul_scalar"},
+    {'/', "div", "_div_scalar", "_rdiv_scalar"},
+    {'>', "greater", "_greater_scalar", "_lesser_scalar"},
+    {'=', "equal", "_equal_scalar", "_equal_scalar"},
+    {'M', "maximum", "_maximum_scalar", "_maximum_scalar"},
+    {'m', "minimum", "_minimum_scalar", "_minimum_scalar"},
 };
 
 typedef struct function {

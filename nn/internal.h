@@ -227,7 +227,7 @@ struct tn_net {
     char by_hand[192]; /* the part that was called outside of this chain; "": none */
     tnn_key *keys;     /* TNN_KEYS_MAX */
     size_t key_count, key_next, key_last;
-    int64_t trace_check, calls; /* the option; calls that found their program */
+    int64_t trace_check, calls;   /* the option; calls that found their program */
     struct tnn_program *programs; /* newest first */
     size_t input_count, output_count;
     char *input_names[TNN_VALUES_MAX], *output_names[TNN_VALUES_MAX]; /* NULL: data, output */
@@ -373,7 +373,7 @@ int64_t tnn_net_width(const tn_net *net);
 tn_status tnn_symbol_load(tn_app *app, const char *path, tn_symbol **out);
 
 void tnn_model_destroy(struct tnn_model *model);
-tn_array *tnn_model_forward(tn_net *net, tn_array *x);             /* the first output */
+tn_array *tnn_model_forward(tn_net *net, tn_array *x);                     /* the first output */
 tn_status tnn_model_run(tn_net *net, tn_array *const *in, tn_array **out); /* all of them */
 uint32_t tnn_model_outputs(const struct tnn_model *model);
 const char *tnn_model_output(const struct tnn_model *model, uint32_t index, tnn_head *head); /* its name */

@@ -1,6 +1,6 @@
 /*
- * Losses of values, as formulas of x, the labels y and what the options give; one number per sample comes out.
- * Their meaning is that of mxnet.gluon.loss 1.9.1, whose texts these are.
+ * Losses of values, as formulas of x, the labels y and what the options give; one number per sample comes
+ * out. Their meaning is that of mxnet.gluon.loss 1.9.1, whose texts these are.
  */
 #include "formula.h"
 #include "run.h"
@@ -95,10 +95,11 @@ static tn_status options_check(tn_app *app, const char *kind, const tn_loss_opti
 /* Times the weights; summed. */
 static tn_x finish(tn_x v, const row *r, const tn_loss_options *o)
 {
-    static const char *const texts[] = {[MEAN] = "mean_all(v * w * n)", [SUM] = "sum_all(v * w * n)",
-                                        [DONE] = "v * w * n"};
+    static const char *const texts[] = {
+        [MEAN] = "mean_all(v * w * n)", [SUM] = "sum_all(v * w * n)", [DONE] = "v * w * n"};
     static const char *const plain[] = {[MEAN] = "mean_all(v)", [SUM] = "sum_all(v)", [DONE] = NULL};
-    static const char *const number[] = {[MEAN] = "mean_all(v * n)", [SUM] = "sum_all(v * n)", [DONE] = "v * n"};
+    static const char *const number[] = {
+        [MEAN] = "mean_all(v * n)", [SUM] = "sum_all(v * n)", [DONE] = "v * n"};
     tnn_place place = {o->file, o->line};
     tnn_formula f = {.run = tnn_value_step, .arg = &place};
     const double n = o->weight != 0 ? o->weight : 1;
@@ -132,8 +133,7 @@ tn_x tn_loss_(tn_x x, tn_x labels, const char *kind, const tn_loss_options *opti
         (void)unknown(app, kind ? kind : "", &o);
         return NULL;
     }
-    if (options_check(app, kind, &o, r) ||
-        (o.other && !tnn_value_app(o.other, kind, o.file, o.line)) ||
+    if (options_check(app, kind, &o, r) || (o.other && !tnn_value_app(o.other, kind, o.file, o.line)) ||
         (o.sample_weight && !tnn_value_app(o.sample_weight, kind, o.file, o.line)) ||
         (o.pos_weight && !tnn_value_app(o.pos_weight, kind, o.file, o.line)))
         return NULL;

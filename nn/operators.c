@@ -221,10 +221,10 @@ tn_x tnn_value_like(tn_x labels, tn_x x, const char *file, int32_t line)
 void *tnn_value_step(void *place, const tnn_step *step)
 {
     static const char *const pairs[][3] = {
-        {"add", "elemwise_add", "broadcast_add"},    {"sub", "elemwise_sub", "broadcast_sub"},
-        {"mul", "elemwise_mul", "broadcast_mul"},    {"div", "elemwise_div", "broadcast_div"},
-        {"greater", NULL, "broadcast_greater"},      {"equal", NULL, "broadcast_equal"},
-        {"maximum", NULL, "broadcast_maximum"},      {"minimum", NULL, "broadcast_minimum"},
+        {"add", "elemwise_add", "broadcast_add"}, {"sub", "elemwise_sub", "broadcast_sub"},
+        {"mul", "elemwise_mul", "broadcast_mul"}, {"div", "elemwise_div", "broadcast_div"},
+        {"greater", NULL, "broadcast_greater"},   {"equal", NULL, "broadcast_equal"},
+        {"maximum", NULL, "broadcast_maximum"},   {"minimum", NULL, "broadcast_minimum"},
     };
     const tnn_place *at = place;
     tnn_spec s = spec_of(step->op, step->op, at->file, at->line);

@@ -1,9 +1,9 @@
 /*
- * Optimizers: how each updates a parameter, by an operator or by formulas of the weight w, the gradient g and the
- * states s0, s1. Meanings and defaults are those of mxnet.optimizer 1.9.1; there is no state beside the arrays,
- * since what depends on the step follows from its number. Two differ where MXNet follows an accident: nag's momentum
- * decays the old weight (MXNet's kernel in place reads the one it has just written), nadam's schedule advances once
- * a step (there once for each parameter).
+ * Optimizers: how each updates a parameter, by an operator or by formulas of the weight w, the gradient g
+ * and the states s0, s1. Meanings and defaults are those of mxnet.optimizer 1.9.1; there is no state beside
+ * the arrays, since what depends on the step follows from its number. Two differ where MXNet follows an
+ * accident: nag's momentum decays the old weight (MXNet's kernel in place reads the one it has just
+ * written), nadam's schedule advances once a step (there once for each parameter).
  */
 #include "optimizers.h"
 
@@ -14,48 +14,96 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NUMBER(name) {#name, offsetof(tn_trainer_options, name)}
+#define NUMBER(name)                                                                                         \
+    {                                                                                                        \
+#name, offsetof(tn_trainer_options, name)                                                            \
+    }
 
 /* Options by name, for attributes of operators and in formulas. */
 static const struct {
     const char *name;
     size_t at;
 } numbers[] = {
-    NUMBER(momentum), NUMBER(beta1),        NUMBER(beta2), NUMBER(epsilon), NUMBER(gamma1),
-    NUMBER(gamma2),   NUMBER(clip_weights), NUMBER(wd_lh), NUMBER(rho),     NUMBER(schedule_decay),
-    NUMBER(lamda),    NUMBER(clip),
+    NUMBER(momentum), NUMBER(beta1),          NUMBER(beta2),        NUMBER(epsilon),
+    NUMBER(gamma1),   NUMBER(gamma2),         NUMBER(clip_weights), NUMBER(wd_lh),
+    NUMBER(rho),      NUMBER(schedule_decay), NUMBER(lamda),        NUMBER(clip),
 };
 
 #define MOMENTUM "s0 := beta1 * s0 + (1 - beta1) * g"
 
 /* Rows of one name: the first whose `when` is met. */
 static const tnn_rule rules[] = {
-    {.name = "sgd", .when = "momentum", .op = "sgd_mom_update", .many = "multi_sgd_mom_update", .attrs = {"momentum"},
-     .states = 1, .lr = 0.01},
+    {.name = "sgd",
+     .when = "momentum",
+     .op = "sgd_mom_update",
+     .many = "multi_sgd_mom_update",
+     .attrs = {"momentum"},
+     .states = 1,
+     .lr = 0.01},
     {.name = "sgd", .op = "sgd_update", .many = "multi_sgd_update", .lr = 0.01},
-    {.name = "nag", .when = "momentum", .op = "nag_mom_update", .attrs = {"momentum"}, .states = 1, .lr = 0.01},
+    {.name = "nag",
+     .when = "momentum",
+     .op = "nag_mom_update",
+     .attrs = {"momentum"},
+     .states = 1,
+     .lr = 0.01},
     {.name = "nag", .op = "sgd_update", .many = "multi_sgd_update", .lr = 0.01},
-    {.name = "adam", .op = "adam_update", .attrs = {"beta1", "beta2", "epsilon"}, .states = 2, .lr = 0.001,
-     .epsilon = 1e-8, .unbiased = true},
-    {.name = "signum", .when = "momentum", .op = "signum_update", .attrs = {"momentum", "wd_lh"}, .states = 1,
+    {.name = "adam",
+     .op = "adam_update",
+     .attrs = {"beta1", "beta2", "epsilon"},
+     .states = 2,
+     .lr = 0.001,
+     .epsilon = 1e-8,
+     .unbiased = true},
+    {.name = "signum",
+     .when = "momentum",
+     .op = "signum_update",
+     .attrs = {"momentum", "wd_lh"},
+     .states = 1,
      .lr = 0.01},
     {.name = "signum", .op = "signsgd_update", .lr = 0.01},
-    {.name = "rmsprop", .when = "centered", .op = "rmspropalex_update",
-     .attrs = {"gamma1", "gamma2", "epsilon", "clip_weights"}, .states = 3, .lr = 0.001, .epsilon = 1e-8},
-    {.name = "rmsprop", .op = "rmsprop_update", .attrs = {"gamma1", "epsilon", "clip_weights"}, .states = 1,
-     .lr = 0.001, .epsilon = 1e-8},
-    {.name = "adagrad", .states = 1, .lr = 0.01, .epsilon = 1e-7,
+    {.name = "rmsprop",
+     .when = "centered",
+     .op = "rmspropalex_update",
+     .attrs = {"gamma1", "gamma2", "epsilon", "clip_weights"},
+     .states = 3,
+     .lr = 0.001,
+     .epsilon = 1e-8},
+    {.name = "rmsprop",
+     .op = "rmsprop_update",
+     .attrs = {"gamma1", "epsilon", "clip_weights"},
+     .states = 1,
+     .lr = 0.001,
+     .epsilon = 1e-8},
+    {.name = "adagrad",
+     .states = 1,
+     .lr = 0.01,
+     .epsilon = 1e-7,
      .formulas = {"s0 := s0 + square(g)", "w := w - lr * (g / sqrt(s0 + epsilon) + wd * w)"}},
-    {.name = "adadelta", .states = 2, .lr = 0.01, .epsilon = 1e-5,
-     .formulas = {"s0 := rho * s0 + (1 - rho) * square(g)", "d := sqrt(s1 + epsilon) / sqrt(s0 + epsilon) * g",
+    {.name = "adadelta",
+     .states = 2,
+     .lr = 0.01,
+     .epsilon = 1e-5,
+     .formulas = {"s0 := rho * s0 + (1 - rho) * square(g)",
+                  "d := sqrt(s1 + epsilon) / sqrt(s0 + epsilon) * g",
                   "s1 := rho * s1 + (1 - rho) * square(d)", "w := w - (d + wd * w)"}},
-    {.name = "adamax", .states = 2, .lr = 0.002, .decayed = true,
+    {.name = "adamax",
+     .states = 2,
+     .lr = 0.002,
+     .decayed = true,
      .formulas = {MOMENTUM, "s1 := max(beta2 * s1, abs(g))", "w := w - lr / (1 - beta1_t) * (s0 / s1)"}},
-    {.name = "nadam", .states = 2, .lr = 0.001, .epsilon = 1e-8, .decayed = true,
+    {.name = "nadam",
+     .states = 2,
+     .lr = 0.001,
+     .epsilon = 1e-8,
+     .decayed = true,
      .formulas = {MOMENTUM, "s1 := beta2 * s1 + (1 - beta2) * square(g)",
                   "d := (1 - momentum_t) / (1 - schedule_t) * g + momentum_next / (1 - schedule_next) * s0",
                   "w := w - lr * d / (sqrt(s1 / (1 - beta2_t)) + epsilon)"}},
-    {.name = "dcasgd", .states = 1, .lr = 0.01, .first = true,
+    {.name = "dcasgd",
+     .states = 1,
+     .lr = 0.01,
+     .first = true,
      .formulas = {"d := -lr * (g + wd * w + lamda * square(g) * (w - s0))", "s0 := w", "w := w + d"}},
 };
 
@@ -230,7 +278,8 @@ tn_status tnn_rule_apply(tn_app *app, const tnn_rule *rule, const tn_trainer_opt
     tnn_formula_name(&f, "beta1_t", NULL, pow(o->beta1, (double)u->step));
     tnn_formula_name(&f, "beta2_t", NULL, pow(o->beta2, (double)u->step));
     for (size_t i = 0; i < NUMBERS; i++)
-        tnn_formula_name(&f, numbers[i].name, NULL, *number_at((tn_trainer_options *)(uintptr_t)o, numbers[i].name));
+        tnn_formula_name(&f, numbers[i].name, NULL,
+                         *number_at((tn_trainer_options *)(uintptr_t)o, numbers[i].name));
     if (!strcmp(rule->name, "nadam"))
         schedule_names(&f, o, u->step);
     if ((g = tnn_formula_run(&f, gradient_text(rule, o))))

@@ -485,7 +485,7 @@ bool tni_var_abandon(tni_op *op); /* takes a waiter out of its variable's queue;
 /* ---- op.c ------------------------------------------------------------------------------------------ */
 
 tn_status tni_op_check(const tni_engine *e, const tni_task *task);
-engine_mag *tni_op_mag(void);                     /* an empty one; NULL: out of memory */
+engine_mag *tni_op_mag(void); /* an empty one; NULL: out of memory */
 /* Blocks for `count` operations beyond those that are pending, whatever magazines keep back; under push_lock.
  * False: out of memory. */
 bool tni_op_provide_locked(tni_engine *e, uint32_t count);

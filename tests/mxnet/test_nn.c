@@ -197,15 +197,21 @@ static void test_losses(void **state)
 /* ---- schedules and optimizers -------------------------------------------------------------------- */
 
 /* Options of a trainer by name: doubles, then integers. */
-#define OPTION(name) {#name, offsetof(tn_trainer_options, name)}
+#define OPTION(name)                                                                                         \
+    {                                                                                                        \
+#name, offsetof(tn_trainer_options, name)                                                            \
+    }
 
 static const struct {
     const char *name;
     size_t at;
-} doubles[] = {OPTION(lr),     OPTION(momentum), OPTION(wd),           OPTION(beta1), OPTION(beta2),  OPTION(epsilon),
-               OPTION(clip),   OPTION(lr_begin), OPTION(lr_end),       OPTION(power), OPTION(factor), OPTION(gamma1),
-               OPTION(gamma2), OPTION(wd_lh),    OPTION(clip_weights), OPTION(rho),   OPTION(lamda),  OPTION(schedule_decay)},
-  whole[] = {OPTION(steps), OPTION(warmup), OPTION(every)}, flags[] = {OPTION(centered), OPTION(warmup_constant)};
+} doubles[] = {OPTION(lr),     OPTION(momentum),      OPTION(wd),           OPTION(beta1),
+               OPTION(beta2),  OPTION(epsilon),       OPTION(clip),         OPTION(lr_begin),
+               OPTION(lr_end), OPTION(power),         OPTION(factor),       OPTION(gamma1),
+               OPTION(gamma2), OPTION(wd_lh),         OPTION(clip_weights), OPTION(rho),
+               OPTION(lamda),  OPTION(schedule_decay)},
+  whole[] = {OPTION(steps), OPTION(warmup), OPTION(every)},
+  flags[] = {OPTION(centered), OPTION(warmup_constant)};
 
 static tn_trainer_options options_of(const call *c)
 {
@@ -226,7 +232,8 @@ static tn_trainer_options options_of(const call *c)
             if (!strcmp(flags[k].name, c->attrs[i]) && ++found)
                 *(int32_t *)(void *)(at + flags[k].at) = (int32_t)value;
         if (!strcmp(c->attrs[i], "milestones") && ++found)
-            assert_int_equal(sscanf(c->attrs[i + 1], "%ld,%ld,%ld", &o.milestones[0], &o.milestones[1], /* NOLINT */
+            assert_int_equal(sscanf(c->attrs[i + 1], "%ld,%ld,%ld", &o.milestones[0],
+                                    &o.milestones[1], /* NOLINT */
                                     &o.milestones[2]),
                              3);
         if (found != 1)
@@ -292,8 +299,9 @@ static void test_optimizers(void **state)
 static void metric_replay(const call *c, const char *name)
 {
     tn_app *app = app_open();
-    tn_meter *m = tn_meter_open(app, name, .k = (int32_t)number_of(c, "k"), .macro = (int32_t)number_of(c, "macro"),
-                                .ignores = text_of(c, "ignore") != NULL, .ignore = (int64_t)number_of(c, "ignore"));
+    tn_meter *m =
+        tn_meter_open(app, name, .k = (int32_t)number_of(c, "k"), .macro = (int32_t)number_of(c, "macro"),
+                      .ignores = text_of(c, "ignore") != NULL, .ignore = (int64_t)number_of(c, "ignore"));
     double value;
 
     for (int again = 0; again < 2; again++) {
@@ -385,7 +393,7 @@ static void pair_replay(const call *c, const char *name)
     net = tn_net_load_files(app, json, params, "data1,data0"); /* in an order of our own */
     assert_string_equal(tn_net_input_at(net, 0), "data1");
     assert_null(tn_net_forward(net, array_of(app, &c->parts[IN][0])));
-    assert_non_null(strstr(tn_app_error(app), "2 inputs, the first is data1"));
+    assert_non_null(strstr(tn_app_error(app), "tn_net_run() takes them, the first is data1"));
     tn_app_clear(app);
     assert_null(tn_net_load_files(app, json, params, "data0")); /* who has data1? */
     assert_non_null(strstr(tn_app_error(app), "has no array for \"data1\""));
@@ -419,12 +427,9 @@ static void test_all_replayed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pair),
-        cmocka_unit_test(test_losses),
-        cmocka_unit_test(test_schedules),
-        cmocka_unit_test(test_optimizers),
-        cmocka_unit_test(test_metrics),
-        cmocka_unit_test(test_initializers),
+        cmocka_unit_test(test_pair),         cmocka_unit_test(test_losses),
+        cmocka_unit_test(test_schedules),    cmocka_unit_test(test_optimizers),
+        cmocka_unit_test(test_metrics),      cmocka_unit_test(test_initializers),
         cmocka_unit_test(test_all_replayed),
     };
     int failed;

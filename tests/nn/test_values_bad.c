@@ -439,6 +439,9 @@ static void nulls_of_operators(tn_app *app, tn_x x)
     NOTHING(tn_l2_(NULL, NULL, NULL, 0));
     NOTHING(tn_l1_(NULL, NULL, NULL, 0));
     NOTHING(tn_accuracy_(NULL, NULL, NULL, 0));
+    NOTHING(tn_loss_(NULL, x, "l2", NULL));
+    NOTHING(tn_loss_(x, NULL, "l2", NULL));
+    NOTHING(tn_loss_(x, x, NULL, NULL));
 }
 
 static tn_x f_nulls(tn_x x)

@@ -230,19 +230,19 @@ typedef struct tn_leakyrelu_options {
 
 typedef struct tn_init_options {
     TN_NN_HEAD;
-    /* of weights: xavier, msraprelu, normal, uniform, constant, zero, one, orthogonal, bilinear (for transposed
-     * convolutions), lstmbias (for tn_net_init_where: the second quarter); NULL: xavier */
+    /* of weights: xavier, msraprelu, normal, uniform, constant, zero, one, orthogonal, bilinear (for
+     * transposed convolutions), lstmbias (for tn_net_init_where: the second quarter); NULL: xavier */
     const char *with;
-    double magnitude; /* xavier: 0: 3 */
+    double magnitude;         /* xavier: 0: 3 */
     const char *factor;       /* xavier, msraprelu: avg, in, out; NULL: avg */
     const char *distribution; /* xavier: uniform, gaussian; NULL: uniform */
     double slope;             /* msraprelu: of the PReLU behind; 0: 0.25 */
-    /* normal: sigma, 0: 0.01; uniform: bound, 0: 0.07; orthogonal: length, 0: 1.414; lstmbias: 0: 1; constant: the
-     * value */
+    /* normal: sigma, 0: 0.01; uniform: bound, 0: 0.07; orthogonal: length, 0: 1.414; lstmbias: 0: 1;
+     * constant: the value */
     double scale;
-    uint64_t seed;            /* 0: option run.seed */
-    int64_t shape[8];         /* of the input, (N, C, H, W): sizes are found now; 0: at the first forward */
-    int64_t shapes[8][8];     /* the same of each input of a net with several */
+    uint64_t seed;        /* 0: option run.seed */
+    int64_t shape[8];     /* of the input, (N, C, H, W): sizes are found now; 0: at the first forward */
+    int64_t shapes[8][8]; /* the same of each input of a net with several */
 } tn_init_options;
 
 typedef struct tn_hybridize_options {
@@ -297,8 +297,9 @@ TN_API const char *const *tn_net_zoo_names(void);
  */
 TN_API void tn_net_init_(tn_net *net, const tn_init_options *options);
 /**
- * The same of the parameters whose name ends with `suffix`, such as ".i2h.bias", whatever they are and have: after
- * tn_net_init() with a shape, or a first call. A .seed of 0 keeps that of tn_net_init(). No such parameter: an error.
+ * The same of the parameters whose name ends with `suffix`, such as ".i2h.bias", whatever they are and
+ * have: after tn_net_init() with a shape, or a first call. A .seed of 0 keeps that of tn_net_init(). No
+ * such parameter: an error.
  * @since 0.1
  */
 TN_API void tn_net_init_where_(tn_net *net, const char *suffix, const tn_init_options *options);
@@ -484,9 +485,9 @@ typedef struct tn_meter_options {
 } tn_meter_options;
 
 /**
- * A metric, as mxnet.metric has it. Of scores x (N, classes) and labels (N): accuracy, top_k_accuracy, f1 and mcc
- * (of two classes), pcc; of probabilities: perplexity, cross_entropy, nll. Of numbers and as many labels: mae, mse,
- * rmse (each batch counts once), pearson. Of what a loss returned: loss.
+ * A metric, as mxnet.metric has it. Of scores x (N, classes) and labels (N): accuracy, top_k_accuracy, f1
+ * and mcc (of two classes), pcc; of probabilities: perplexity, cross_entropy, nll. Of numbers and as many
+ * labels: mae, mse, rmse (each batch counts once), pearson. Of what a loss returned: loss.
  * tn_meter_open(app, "top_k_accuracy", .k = 5)
  * @since 0.1
  */
@@ -579,17 +580,18 @@ typedef struct tn_trainer_options {
     double lr;       /* 0: 0.01, of adam, nadam and rmsprop 0.001, of adamax 0.002 */
     double momentum; /* sgd, nag, signum */
     double wd;       /* weight decay, of every parameter */
-    double beta1, beta2, epsilon; /* of adam and its like 0: 0.9, 0.999, 1e-8; epsilon of adagrad 1e-7, adadelta 1e-5 */
-    double clip;                  /* largest absolute value of a gradient's element; 0: not limited */
-    double clip_norm;             /* largest norm of all gradients together; 0: not limited */
-    const char *schedule;         /* constant, factor, multifactor, poly, cosine; NULL: constant */
-    int64_t steps;                /* cosine, poly: where lr reaches lr_end */
-    int64_t warmup;               /* steps over which lr rises from lr_begin, linearly */
+    double beta1, beta2,
+        epsilon;      /* of adam and its like 0: 0.9, 0.999, 1e-8; epsilon of adagrad 1e-7, adadelta 1e-5 */
+    double clip;      /* largest absolute value of a gradient's element; 0: not limited */
+    double clip_norm; /* largest norm of all gradients together; 0: not limited */
+    const char *schedule; /* constant, factor, multifactor, poly, cosine; NULL: constant */
+    int64_t steps;        /* cosine, poly: where lr reaches lr_end */
+    int64_t warmup;       /* steps over which lr rises from lr_begin, linearly */
     double lr_begin, lr_end;
-    double factor; /* factor, multifactor: lr is multiplied by this … 0: 0.1 */
-    int64_t every; /* … after this many steps each … */
-    int64_t milestones[16]; /* … multifactor: after these, which rise; 0 ends them */
-    double power;           /* poly; 0: 2 */
+    double factor;           /* factor, multifactor: lr is multiplied by this … 0: 0.1 */
+    int64_t every;           /* … after this many steps each … */
+    int64_t milestones[16];  /* … multifactor: after these, which rise; 0 ends them */
+    double power;            /* poly; 0: 2 */
     int32_t warmup_constant; /* 1: lr_begin for all of the warmup */
     int32_t centered;        /* rmsprop: 1: by the variance, after Graves */
     double gamma1, gamma2;   /* rmsprop; 0: 0.9 */

@@ -80,11 +80,12 @@ TN_API void tn_scope_begin_(tn_x x, const char *file, int32_t line, const char *
 TN_API void tn_scope_end_(tn_x x, const char *file, int32_t line);
 
 /**
- * A parameter of a layer that this call of the net has run, as a value, and as the .weight or .bias of another
- * layer of the same net: tn_dense(y, .units = 10, .weight = tn_param(x, "/embedding0.weight")). Both have one
- * array and one gradient then; files hold it once, under the name of the layer that made it. That layer must
- * not be an argument of the same call, which compilers may run later.
- * @param path from the open scopes, "conv0.weight"; with a slash in front from the net, "/stage1.conv0.weight"
+ * A parameter of a layer that this call of the net has run, as a value, and as the .weight or .bias of
+ * another layer of the same net: tn_dense(y, .units = 10, .weight = tn_param(x, "/embedding0.weight")).
+ * Both have one array and one gradient then; files hold it once, under the name of the layer that made it.
+ * That layer must not be an argument of the same call, which compilers may run later.
+ * @param path from the open scopes, "conv0.weight"; with a slash in front from the net,
+ * "/stage1.conv0.weight"
  * @since 0.1
  */
 TN_API tn_x tn_param_(tn_x x, const char *path, const char *file, int32_t line);
@@ -187,22 +188,23 @@ TN_API tn_x tn_l1_(tn_x x, tn_x labels, const char *file, int32_t line);
 
 typedef struct tn_loss_options {
     TN_NN_HEAD;
-    double weight;       /* the loss is multiplied by it; 0: 1 */
-    double margin;       /* hinge, squared_hinge, triplet: 0: 1; cosine_embedding */
-    double rho;          /* huber: where it turns from square to straight; 0: 1 */
-    int32_t transformed; /* 1: x holds log-probabilities (softmax_ce, kl_div), probabilities (sigmoid_ce) or rates
+    double weight; /* the loss is multiplied by it; 0: 1 */
+    double margin; /* hinge, squared_hinge, triplet: 0: 1; cosine_embedding */
+    double rho;    /* huber: where it turns from square to straight; 0: 1 */
+    int32_t
+        transformed; /* 1: x holds log-probabilities (softmax_ce, kl_div), probabilities (sigmoid_ce) or rates
                             (poisson_nll) rather than scores */
-    int32_t dense;       /* softmax_ce: 1: labels are probabilities of all classes */
-    int32_t binary;      /* logistic: 1: labels are 0 and 1 rather than -1 and 1 */
-    int32_t full;        /* poisson_nll: 1: with Stirling's term */
-    tn_x sample_weight;  /* (N, 1, …): of the numbers before they are summed; NULL: 1 */
-    tn_x pos_weight;     /* sigmoid_ce: of labels that are 1; NULL: 1 */
-    tn_x other;          /* triplet: the negative; cosine_embedding: the second input */
+    int32_t dense;   /* softmax_ce: 1: labels are probabilities of all classes */
+    int32_t binary;  /* logistic: 1: labels are 0 and 1 rather than -1 and 1 */
+    int32_t full;    /* poisson_nll: 1: with Stirling's term */
+    tn_x sample_weight; /* (N, 1, …): of the numbers before they are summed; NULL: 1 */
+    tn_x pos_weight;    /* sigmoid_ce: of labels that are 1; NULL: 1 */
+    tn_x other;         /* triplet: the negative; cosine_embedding: the second input */
 } tn_loss_options;
 
 /**
- * A loss by its name, with Gluon's meaning: l2, l1, softmax_ce, sigmoid_ce, kl_div, huber, hinge, squared_hinge,
- * logistic, triplet (labels: the positive), poisson_nll, cosine_embedding (labels: -1 or 1).
+ * A loss by its name, with Gluon's meaning: l2, l1, softmax_ce, sigmoid_ce, kl_div, huber, hinge,
+ * squared_hinge, logistic, triplet (labels: the positive), poisson_nll, cosine_embedding (labels: -1 or 1).
  * tn_loss(x, labels, "huber", .rho = 2)
  * @since 0.1
  */
