@@ -5,7 +5,7 @@
  */
 #include "engine/internal.h"
 
-tn_status tni_op_check(const tni_engine *e, const tni_task *task)
+tn_status tni_operation_check(const tni_engine *e, const tni_task *task)
 {
     (void)e;
     if (!task || !task->run)
@@ -36,7 +36,7 @@ static inline uint32_t find(tni_var *const *list, uint32_t count, const tni_var 
 }
 
 /* Some are named several times: which position names which, and how often. */
-static void places_fill(tni_op *op, const tni_task *task)
+static void places_fill(tni_operation *op, const tni_task *task)
 {
     op->places = op->left = 0;
     for (uint32_t at = 0; at < op->named; at++) {
@@ -49,7 +49,7 @@ static void places_fill(tni_op *op, const tni_task *task)
     }
 }
 
-static void vars_few(tni_op *op, const tni_task *task)
+static void vars_few(tni_operation *op, const tni_task *task)
 {
     tni_var **out = (tni_var **)(void *)op->data;
     uint32_t n = 0;
@@ -91,7 +91,7 @@ static void distinct_add(distinct *d, tni_var *v, uint32_t at)
     d->left[d->place[at]]++;
 }
 
-static void vars_many(tni_op *op, const tni_task *task)
+static void vars_many(tni_operation *op, const tni_task *task)
 {
     distinct d = {.vars = op->vars,
                   .table = (uint32_t *)(void *)op_links(op),
@@ -116,7 +116,7 @@ size_t tni_engine_room_bytes(uint32_t reads, uint32_t writes)
 }
 
 /* Sets OP_ROOM. */
-static tn_status vars_fill(tni_op *op, const tni_task *task)
+static tn_status vars_fill(tni_operation *op, const tni_task *task)
 {
     const size_t bytes = tni_engine_room_bytes(task->read_count, task->write_count);
 
@@ -135,7 +135,7 @@ static tn_status vars_fill(tni_op *op, const tni_task *task)
     return TN_OK;
 }
 
-tn_status tni_op_fill(tni_op *op, const tni_task *task, engine_queue *q)
+tn_status tni_operation_fill(tni_operation *op, const tni_task *task, engine_queue *q)
 {
     tn_status st;
 
@@ -155,17 +155,17 @@ tn_status tni_op_fill(tni_op *op, const tni_task *task, engine_queue *q)
     return TN_OK;
 }
 
-void tni_op_fini(tni_op *op)
+void tni_operation_fini(tni_operation *op)
 {
     if (TN_UNLIKELY(op->named > OP_VARS_INLINE) && !(op->flags & OP_ROOM))
         tni_free(op->vars);
     if (TN_UNLIKELY(op->async != NULL))
-        tni_op_async_end(op);
+        tni_operation_async_end(op);
 }
 
 /* ---- recycling ------------------------------------------------------------------------------------- */
 
-engine_mag *tni_op_mag(void)
+engine_mag *tni_operation_mag(void)
 {
     engine_mag *mag = tni_alloc_aligned(LINE_BYTES, sizeof *mag);
 
@@ -190,7 +190,7 @@ static tn_status mags_provide(tni_engine *e)
         }
         enough = e->mag_count * MAG_OPS > (e->slab_count + 1) * SLAB_OPS;
         tni_spin_unlock(&e->depot_lock);
-    } while (!enough && (mag = tni_op_mag()) != NULL);
+    } while (!enough && (mag = tni_operation_mag()) != NULL);
     return enough ? TN_OK : TN_E_NOMEM;
 }
 
@@ -214,7 +214,7 @@ static bool slab_add(tni_engine *e)
 }
 
 /* Each worker keeps a magazine back until it is full; the pusher comes again when its own is empty. */
-bool tni_op_provide_locked(tni_engine *e, uint32_t count)
+bool tni_operation_provide_locked(tni_engine *e, uint32_t count)
 {
     const uint64_t pending = atomic_load_explicit(&e->pushed, memory_order_relaxed) - atomic_load(&e->done);
     const uint64_t kept = MAG_OPS * (1 + (uint64_t)atomic_load(&e->worker_mags));
@@ -225,10 +225,10 @@ bool tni_op_provide_locked(tni_engine *e, uint32_t count)
     return true;
 }
 
-static tni_op *depot_pop(tni_engine *e)
+static tni_operation *depot_pop(tni_engine *e)
 {
     engine_mag *mag;
-    tni_op *op = NULL;
+    tni_operation *op = NULL;
 
     tni_spin_lock(&e->depot_lock);
     if ((mag = e->full)) {
@@ -246,18 +246,18 @@ static tni_op *depot_pop(tni_engine *e)
     return op;
 }
 
-static tni_op *depot_take(tni_engine *e)
+static tni_operation *depot_take(tni_engine *e)
 {
-    tni_op *op;
+    tni_operation *op;
 
-    if (!tni_op_provide_locked(e, 1))
+    if (!tni_operation_provide_locked(e, 1))
         return NULL;
     while (!(op = depot_pop(e)) && slab_add(e)) /* those of groups that are not pushed yet were not counted */
         ;
     return op;
 }
 
-tni_op *tni_op_take(tni_engine *e)
+tni_operation *tni_operation_take(tni_engine *e)
 {
     engine_mag *mag = e->push_mag;
 
@@ -270,7 +270,7 @@ tni_op *tni_op_take(tni_engine *e)
     return mag->ops[--mag->count];
 }
 
-void tni_op_give_back(tni_engine *e, tni_op *op)
+void tni_operation_give_back(tni_engine *e, tni_operation *op)
 {
     atomic_store_explicit(&op->phase, PHASE_FREE, memory_order_relaxed);
     tni_spin_lock(&e->depot_lock);
@@ -292,19 +292,19 @@ static engine_mag *mag_change(tni_engine *e, engine_mag *full)
     if ((mag = e->empty))
         e->empty = mag->next;
     tni_spin_unlock(&e->depot_lock);
-    return mag ? mag : tni_op_mag();
+    return mag ? mag : tni_operation_mag();
 }
 
-void tni_op_recycle(tni_engine *e, tni_op *op)
+void tni_operation_recycle(tni_engine *e, tni_operation *op)
 {
     engine_worker *w = tni_engine_tls.worker;
 
     if (TN_UNLIKELY(op->named > OP_VARS_INLINE || op->async))
-        tni_op_fini(op);
+        tni_operation_fini(op);
     if (TN_UNLIKELY(op->flags & OP_STACK))
         return;
     if (TN_UNLIKELY(!w || w->queue->engine != e)) {
-        tni_op_give_back(e, op);
+        tni_operation_give_back(e, op);
         return;
     }
     atomic_store_explicit(&op->phase, PHASE_FREE, memory_order_relaxed);
@@ -313,7 +313,7 @@ void tni_op_recycle(tni_engine *e, tni_op *op)
     if (TN_LIKELY(w->mag != NULL))
         w->mag->ops[w->mag->count++] = op;
     else
-        tni_op_give_back(e, op);
+        tni_operation_give_back(e, op);
 }
 
 static void mags_free(engine_mag *mag)
@@ -326,7 +326,7 @@ static void mags_free(engine_mag *mag)
     }
 }
 
-void tni_op_depot_fini(tni_engine *e)
+void tni_operation_depot_fini(tni_engine *e)
 {
     mags_free(e->full);
     mags_free(e->empty);

@@ -100,15 +100,24 @@ static tn_status window_backward(const rule_call *c, const rule_dims *out, rule_
     return TN_OK;
 }
 
-/* ---- reduce: axis, keepdims, exclude ---------------------------------------------------------- */
+/* ---- reduce: axis, keepdims, exclude; over: NumPy's, where () is no axis ----------------------- */
 
-enum { REDUCE_AXIS, REDUCE_KEEPDIMS, REDUCE_EXCLUDE };
+enum { REDUCE_AXIS, REDUCE_KEEPDIMS, REDUCE_EXCLUDE, REDUCE_INITIAL = REDUCE_EXCLUDE };
 
-static tn_status reduce_forward(const rule_call *c, const rule_dims *in, rule_dims *out)
+static tn_status reduced_axes(const rule_call *c, bool numpy, int32_t ndim, uint32_t *mask)
 {
-    uint32_t mask = 0;
-    tn_status st =
-        tni_axes_mask(c->i, call_tuple(c, REDUCE_AXIS), call_bool(c, REDUCE_EXCLUDE), in->n, &mask);
+    const tn_tuple *axes = call_tuple(c, REDUCE_AXIS);
+
+    *mask = 0;
+    if (numpy && axes && axes->count == 0)
+        return TN_OK;
+    return tni_axes_mask(c->i, axes, !numpy && call_bool(c, REDUCE_EXCLUDE), ndim, mask);
+}
+
+static tn_status reduce(const rule_call *c, bool numpy, const rule_dims *in, rule_dims *out)
+{
+    uint32_t mask;
+    tn_status st = reduced_axes(c, numpy, in->n, &mask);
 
     out->n = 0;
     for (int32_t k = 0; !st && k < in->n; k++) {
@@ -121,20 +130,64 @@ static tn_status reduce_forward(const rule_call *c, const rule_dims *in, rule_di
 }
 
 /* Where reduced axes stay, the rank and the other axes follow. */
-static tn_status reduce_backward(const rule_call *c, const rule_dims *out, rule_dims *in)
+static tn_status unreduce(const rule_call *c, bool numpy, const rule_dims *out, rule_dims *in)
 {
-    uint32_t mask = 0;
+    uint32_t mask;
     tn_status st;
 
     if (!call_bool(c, REDUCE_KEEPDIMS))
         return TN_OK;
-    if ((st = tni_axes_mask(c->i, call_tuple(c, REDUCE_AXIS), call_bool(c, REDUCE_EXCLUDE), out->n, &mask)))
+    if ((st = reduced_axes(c, numpy, out->n, &mask)))
         return st;
     dims_unknown(in, out->n);
     for (int32_t k = 0; k < out->n; k++)
         if (!(mask >> k & 1u))
             in->dim[k] = out->dim[k];
     return TN_OK;
+}
+
+static tn_status reduce_forward(const rule_call *c, const rule_dims *in, rule_dims *out)
+{
+    return reduce(c, false, in, out);
+}
+
+static tn_status reduce_backward(const rule_call *c, const rule_dims *out, rule_dims *in)
+{
+    return unreduce(c, false, out, in);
+}
+
+static tn_status over_check(const rule_call *c)
+{
+    const int16_t initial = c->attr[REDUCE_INITIAL];
+
+    if (initial >= 0 && tni_attr_opt_float(c->i->attrs, (uint32_t)initial))
+        return tni_infer_fail(c->i, TN_E_ATTR, "initial may only be None");
+    return TN_OK;
+}
+
+static tn_status over_forward(const rule_call *c, const rule_dims *in, rule_dims *out)
+{
+    return reduce(c, true, in, out);
+}
+
+static tn_status over_backward(const rule_call *c, const rule_dims *out, rule_dims *in)
+{
+    return unreduce(c, true, out, in);
+}
+
+/* line: the length of the only axis that is reduced. */
+static tn_status line_forward(const rule_call *c, const rule_dims *in, rule_dims *out)
+{
+    uint32_t mask;
+    tn_status st = reduced_axes(c, true, in->n, &mask);
+
+    out->n = 0;
+    for (int32_t k = 0; !st && k < in->n; k++)
+        if (mask >> k & 1u)
+            out->dim[out->n++] = in->dim[k];
+    if (!st && out->n != 1)
+        return tni_infer_fail(c->i, TN_E_SHAPE, "a line is of one axis, but %d are reduced", out->n);
+    return st;
 }
 
 /* ---- permute: axes; none: the other way round ------------------------------------------------- */
@@ -189,6 +242,15 @@ static const rule_function functions[] = {
      NULL,
      reduce_forward,
      reduce_backward},
+    {"over",
+     {{"axis", RULE_TYPE(TUPLE), false},
+      {"keepdims", RULE_TYPE(BOOL), false},
+      {"initial", RULE_TYPE(OPT_FLOAT), false}},
+     over_check,
+     NULL,
+     over_forward,
+     over_backward},
+    {"line", {{"axis", RULE_TYPE(TUPLE), false}}, NULL, NULL, line_forward, NULL},
     {"permute", {{"axes", RULE_TYPE(TUPLE), false}}, NULL, NULL, permute_forward, permute_backward},
 };
 

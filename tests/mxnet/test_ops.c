@@ -28,6 +28,7 @@ static const char *const families[] = {
     "activation", "broadcast", "conv",     "dense", "elemwise",  "index",   "init",    "join",
     "matrix",     "norm",      "numpy",    "order", "optimizer", "pool",    "random",  "reduce",
     "regression", "scalar",    "sequence", "shape", "slice",     "softmax", "special", "unary",
+    "numpy_reduce", "statistics", "numpy_shape", "rearrange", "select", "numpy_join", "create", "products",
 };
 
 /* One row of gaps.txt. */
@@ -77,6 +78,10 @@ static const struct {
     {"L2Normalization", "f64", {1e-6, 1e-7}},
     {"SoftmaxOutput", "f64", {1e-6, 1e-7}},
     {"*_update", "f64", {1e-6, 1e-7}},
+    {"_npi_percentile", "f64", {1e-6, 1e-7}},
+    {"_npi_hamming", "f64", {1e-6, 1e-6}},
+    {"_npi_hanning", "f64", {1e-6, 1e-6}},
+    {"_npi_blackman", "f64", {1e-6, 1e-6}},
     /* its function in float64 is one of float32, or has a constant of 7 digits */
     {"erf", "f64", {1e-6, 1e-7}},
     {"erfinv", "f64", {1e-6, 1e-7}},
@@ -87,6 +92,9 @@ static const struct {
     {"prod", "bf16", {0, 6e-2}},
     {"nanprod", "bf16", {0, 6e-2}},
     {"softmax", "f16", {0, 4e-3}},
+    {"_npi_hamming", "bf16", {0, 2e-2}},
+    {"_npi_hanning", "bf16", {0, 2e-2}},
+    {"_npi_blackman", "bf16", {0, 2e-2}},
     {"softmin", "f16", {0, 4e-3}},
 };
 

@@ -14,7 +14,7 @@
 /* Attributes that MXNet reads but does not list. */
 static bool unlisted(const char *op, const char *attr)
 {
-    return (strcmp(attr, "num_args") == 0 && strcmp(op, "add_n") == 0) ||
+    return (strcmp(attr, "num_args") == 0 && (strcmp(op, "add_n") == 0 || strcmp(op, "khatri_rao") == 0)) ||
            (strcmp(attr, "ctx") == 0 && strcmp(op, "_copyto") == 0); /* MXNet's takes it from its output */
 }
 
@@ -143,6 +143,8 @@ static void test_against_mxnet(void **state)
             if ((field[k] = strchr(field[k - 1], '\t')))
                 *field[k]++ = '\0';
         if (!field[3] || tni_opset_find(ops, field[0], &def))
+            continue;
+        if (!strcmp(field[0], "_linspace")) /* MXNet's table lists arange's attributes, which it does not read */
             continue;
         if (strcmp(def->op->name, field[0]) != 0) {
             print_error("%s is an alias of %s here\n", field[0], def->op->name);
