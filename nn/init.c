@@ -155,7 +155,7 @@ static draw draw_with(const tn_init_options *o, const tnn_param *p)
 static draw draw_of(const tn_init_options *o, const tnn_param *p)
 {
     static const double fixed[] = {
-        [TNN_BIAS] = 0, [TNN_BETA] = 0, [TNN_MEAN] = 0, [TNN_GAMMA] = 1, [TNN_VAR] = 1};
+        [TNN_BIAS] = 0, [TNN_BETA] = 0, [TNN_MEAN] = 0, [TNN_GAMMA] = 1, [TNN_VAR] = 1, [TNN_ALPHA] = 0.25};
 
     return p->role == TNN_WEIGHT ? draw_with(o, p) : (draw){CONSTANT, fixed[p->role]};
 }

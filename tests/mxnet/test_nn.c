@@ -345,6 +345,205 @@ static void test_initializers(void **state)
     each("init", init_replay);
 }
 
+/* ---- layers -------------------------------------------------------------------------------------- */
+
+/* "3,2" to three numbers. */
+static void sides_of(const call *c, const char *name, int32_t out[3])
+{
+    const char *at = text_of(c, name);
+
+    memset(out, 0, 3 * sizeof *out);
+    for (int i = 0; at && i < 3; i++) {
+        out[i] = (int32_t)strtol(at, NULL, 10);
+        at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL;
+    }
+}
+
+static int32_t whole_of(const call *c, const char *name)
+{
+    return (int32_t)number_of(c, name);
+}
+
+static tn_x conv_of(const call *c, tn_x x)
+{
+    tn_conv_options o = {.struct_size = sizeof o,
+                         .channels = whole_of(c, "channels"),
+                         .groups = whole_of(c, "groups"),
+                         .no_bias = whole_of(c, "no_bias"),
+                         .activation = text_of(c, "activation")};
+    tn_conv2d_options two = {.struct_size = sizeof two,
+                             .channels = o.channels,
+                             .groups = o.groups,
+                             .no_bias = o.no_bias,
+                             .activation = o.activation};
+
+    sides_of(c, "kernel", o.kernel);
+    sides_of(c, "stride", o.stride);
+    sides_of(c, "pad", o.pad);
+    sides_of(c, "dilate", o.dilate);
+    memcpy(two.kernel, o.kernel, sizeof two.kernel);
+    memcpy(two.stride, o.stride, sizeof two.stride);
+    memcpy(two.pad, o.pad, sizeof two.pad);
+    memcpy(two.dilate, o.dilate, sizeof two.dilate);
+    return tn_ndim(x) == 3 ? tn_conv1d_(x, &o) : tn_ndim(x) == 4 ? tn_conv2d_(x, &two) : tn_conv3d_(x, &o);
+}
+
+static tn_x pool_of(const call *c, tn_x x, int max)
+{
+    tn_pool_options o = {
+        .struct_size = sizeof o, .ceil = whole_of(c, "ceil"), .exclude_pad = whole_of(c, "exclude_pad")};
+    tn_pool2d_options two = {.struct_size = sizeof two, .ceil = o.ceil, .exclude_pad = o.exclude_pad};
+
+    sides_of(c, "kernel", o.kernel);
+    sides_of(c, "stride", o.stride);
+    sides_of(c, "pad", o.pad);
+    memcpy(two.kernel, o.kernel, sizeof two.kernel);
+    memcpy(two.stride, o.stride, sizeof two.stride);
+    memcpy(two.pad, o.pad, sizeof two.pad);
+    if (tn_ndim(x) == 4)
+        return max ? tn_maxpool2d_(x, &two) : tn_avgpool2d_(x, &two);
+    if (tn_ndim(x) == 3)
+        return max ? tn_maxpool1d_(x, &o) : tn_avgpool1d_(x, &o);
+    return max ? tn_maxpool3d_(x, &o) : tn_avgpool3d_(x, &o);
+}
+
+static tn_x norm_of(const call *c, const char *name, tn_x x)
+{
+    const double epsilon = number_of(c, "epsilon");
+
+    if (!strcmp(name, "instancenorm"))
+        return tn_instancenorm(x, .epsilon = epsilon, .scale = whole_of(c, "scale"));
+    if (!strcmp(name, "groupnorm"))
+        return tn_groupnorm(x, .epsilon = epsilon, .groups = whole_of(c, "groups"));
+    return tn_layernorm(x, .epsilon = epsilon, .axis = whole_of(c, "axis"));
+}
+
+static tn_x activation_of(const call *c, const char *name, tn_x x)
+{
+    if (!strcmp(name, "prelu"))
+        return tn_prelu(x, .channels = whole_of(c, "channels"));
+    if (!strcmp(name, "elu"))
+        return tn_elu(x, .alpha = number_of(c, "alpha"));
+    if (!strcmp(name, "leakyrelu"))
+        return tn_leakyrelu(x, .slope = number_of(c, "slope"));
+    if (!strcmp(name, "swish"))
+        return tn_swish(x, text_of(c, "beta") ? number_of(c, "beta") : 1);
+    return tn_activation(x, .activation = text_of(c, "activation"));
+}
+
+static tn_x layer_of(const call *c, const char *name, tn_x x)
+{
+    static const struct {
+        const char *name;
+        tn_x (*run)(tn_x x, const tn_net_options *o);
+    } plain[] = {
+        {"globalmaxpool1d", tn_globalmaxpool1d_},
+        {"globalmaxpool2d", tn_globalmaxpool2d_},
+        {"globalmaxpool3d", tn_globalmaxpool3d_},
+        {"globalavgpool1d", tn_globalavgpool1d_},
+        {"globalavgpool2d", tn_globalavgpool2d_},
+        {"globalavgpool3d", tn_globalavgpool3d_},
+        {"selu", tn_selu_},
+        {"gelu", tn_gelu_},
+    };
+
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+        if (!strcmp(name, plain[i].name))
+            return plain[i].run(x, NULL);
+    if (!strncmp(name, "conv", 4))
+        return conv_of(c, x);
+    if (!strncmp(name + 3, "pool", 4))
+        return pool_of(c, x, *name == 'm');
+    if (strstr(name, "norm"))
+        return norm_of(c, name, x);
+    if (!strcmp(name, "dense"))
+        return tn_dense(x, .units = whole_of(c, "units"), .activation = text_of(c, "activation"),
+                        .no_bias = whole_of(c, "no_bias"), .keep_axes = whole_of(c, "keep_axes"));
+    return activation_of(c, name, x);
+}
+
+/* The input is a parameter, so that it has a gradient; the head multiplies the output. */
+static void layer_net(const tn_x *in, tn_x *out)
+{
+    const call *c = tn_arg(in[0]);
+    const recorded *x = &c->parts[IN][0];
+    tn_x y;
+
+    (void)tn_embedding(tn_reshape(in[0], -1), .count = x->shape[0], .units = (int64_t)x->count / x->shape[0],
+                       .name = "x");
+    y = tn_param(in[0], "x.weight");
+    y = tn_reshape_(y, (size_t)x->ndim, x->shape, __FILE__, __LINE__);
+    out[0] = layer_of(c, name_of(c, "layer"), y);
+    out[1] = tn_mul(out[0], in[1]);
+}
+
+/* Parameters of the layer by number: those that are trained first, as they are recorded. */
+static const char *param_at(tn_net *net, uint32_t number)
+{
+    for (int fixed = 0; fixed < 2; fixed++)
+        for (size_t i = 1; i < tn_net_param_count(net); i++) {
+            const char *name = tn_net_param_name(net, i);
+
+            if ((tn_net_param_grad(net, name) == NULL) == fixed && !number--)
+                return name;
+        }
+    fail_msg("a parameter is missing");
+    return NULL;
+}
+
+static tn_net *layer_ready(tn_app *app, const call *c, tn_array *const *in)
+{
+    tn_net *net = tn_net_functions(app, layer_net, .arg = (void *)(uintptr_t)c, .inputs = {"x", "head"},
+                                   .outputs = {"y", "scaled"});
+    const recorded *x = &c->parts[IN][0];
+    const int64_t rows[2] = {x->shape[0], (int64_t)x->count / x->shape[0]};
+    tn_array *out[2], *flat = NULL;
+
+    tn_net_init(net, .seed = 1);
+    if (!tn_net_run(net, 2, in, 2, out))
+        fail_msg("%s: %s", c->text, tn_app_error(app));
+    assert_int_equal(tn_net_param_count(net), c->counts[IN] - 1);
+    assert_int_equal(tn_array_reshape(in[0], 2, rows, &flat), TN_OK);
+    assert_int_equal(tn_array_copy(flat, tn_net_param(net, "x.weight")), TN_OK);
+    tn_array_release(flat);
+    for (uint32_t i = 1; i + 1 < c->counts[IN]; i++)
+        assert_int_equal(
+            tn_array_copy(array_of(app, &c->parts[IN][i]), tn_net_param(net, param_at(net, i - 1))), TN_OK);
+    return net;
+}
+
+static void layer_replay(const call *c, const char *name)
+{
+    (void)name;
+    for (int hybrid = 0; hybrid < 2; hybrid++) {
+        tn_app *app = app_open();
+        tn_array *in[2] = {array_of(app, &c->parts[IN][0]), array_of(app, &c->parts[IN][c->counts[IN] - 1])};
+        tn_net *net = layer_ready(app, c, in);
+        tn_array *out[2];
+
+        if (hybrid)
+            tn_net_hybridize(net);
+        tn_app_record(app);
+        (void)tn_net_run(net, 2, in, 2, out);
+        tn_app_backward(app, out[1]);
+        near_array(app, c, "output", &c->parts[OUT][0], out[0], 1);
+        for (uint32_t i = 0; i < c->counts[GRAD]; i++) {
+            const char *of = i ? param_at(net, i - 1) : "x.weight";
+            char what[160];
+
+            (void)snprintf(what, sizeof what, "gradient of %s,", of);
+            near_array(app, c, what, &c->parts[GRAD][i], tn_net_param_grad(net, of), 1);
+        }
+        app_close(app, c);
+    }
+}
+
+static void test_layers(void **state)
+{
+    (void)state;
+    each("layer", layer_replay);
+}
+
 /* ---- a model of two inputs and two outputs ------------------------------------------------------- */
 
 static const char *path_of(const char *name)
@@ -427,10 +626,10 @@ static void test_all_replayed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pair),         cmocka_unit_test(test_losses),
-        cmocka_unit_test(test_schedules),    cmocka_unit_test(test_optimizers),
-        cmocka_unit_test(test_metrics),      cmocka_unit_test(test_initializers),
-        cmocka_unit_test(test_all_replayed),
+        cmocka_unit_test(test_pair),      cmocka_unit_test(test_losses),
+        cmocka_unit_test(test_schedules), cmocka_unit_test(test_optimizers),
+        cmocka_unit_test(test_metrics),   cmocka_unit_test(test_initializers),
+        cmocka_unit_test(test_layers),    cmocka_unit_test(test_all_replayed),
     };
     int failed;
 

@@ -181,6 +181,25 @@ typedef struct tn_pool2d_options {
     int32_t exclude_pad; /* 1: an average is over what lies inside the input only */
 } tn_pool2d_options;
 
+typedef struct tn_conv_options { /* of 1 or 3 axes; as tn_conv2d_options */
+    TN_NN_HEAD;
+    const char *name;
+    int64_t channels;
+    int32_t kernel[3], stride[3], pad[3], dilate[3]; /* of one axis the first counts */
+    int32_t groups, no_bias;
+    const char *activation;
+    int64_t input;
+    int32_t share;
+    tn_x weight, bias;
+} tn_conv_options;
+
+typedef struct tn_pool_options { /* of 1 or 3 axes; as tn_pool2d_options */
+    TN_NN_HEAD;
+    const char *name;
+    int32_t kernel[3], stride[3], pad[3];
+    int32_t ceil, exclude_pad;
+} tn_pool_options;
+
 typedef struct tn_batchnorm_options {
     TN_NN_HEAD;
     const char *name;
@@ -200,6 +219,22 @@ typedef struct tn_layernorm_options {
     int32_t axis;   /* 0: the last one */
     int32_t share;  /* as of tn_dense_options */
 } tn_layernorm_options;
+
+typedef struct tn_instancenorm_options {
+    TN_NN_HEAD;
+    const char *name;
+    double epsilon; /* 0: 1e-5 */
+    int32_t scale;  /* 1: gamma is trained; 0: it stays 1, as Gluon has it */
+    int32_t share;  /* as of tn_dense_options */
+} tn_instancenorm_options;
+
+typedef struct tn_groupnorm_options {
+    TN_NN_HEAD;
+    const char *name;
+    double epsilon; /* 0: 1e-5 */
+    int32_t groups; /* 0: 1 */
+    int32_t share;  /* as of tn_dense_options */
+} tn_groupnorm_options;
 
 typedef struct tn_embedding_options {
     TN_NN_HEAD;
@@ -227,6 +262,19 @@ typedef struct tn_leakyrelu_options {
     const char *name;
     double slope; /* below 0; 0: 0.25 */
 } tn_leakyrelu_options;
+
+typedef struct tn_prelu_options {
+    TN_NN_HEAD;
+    const char *name;
+    int64_t channels; /* slopes: one for all, or one for each channel; 0: 1 */
+    int32_t share;    /* as of tn_dense_options */
+} tn_prelu_options;
+
+typedef struct tn_elu_options {
+    TN_NN_HEAD;
+    const char *name;
+    double alpha; /* 0: 1 */
+} tn_elu_options;
 
 typedef struct tn_init_options {
     TN_NN_HEAD;
@@ -277,6 +325,33 @@ TN_API void tn_net_embedding_(tn_net *net, const tn_embedding_options *options);
 TN_API void tn_net_dropout_(tn_net *net, const tn_dropout_options *options);
 /** (N, …) to (N, width). @since 0.1 */
 TN_API void tn_net_flatten_(tn_net *net, const tn_net_options *options);
+/** Convolution of sequences (N, C, W). @since 0.1 */
+TN_API void tn_net_conv1d_(tn_net *net, const tn_conv_options *options);
+/** Convolution of volumes (N, C, D, H, W). @since 0.1 */
+TN_API void tn_net_conv3d_(tn_net *net, const tn_conv_options *options);
+/** Largest of each window, of sequences; of volumes. @since 0.1 */
+TN_API void tn_net_maxpool1d_(tn_net *net, const tn_pool_options *options);
+TN_API void tn_net_maxpool3d_(tn_net *net, const tn_pool_options *options);
+/** Mean of each window, of sequences; of volumes. @since 0.1 */
+TN_API void tn_net_avgpool1d_(tn_net *net, const tn_pool_options *options);
+TN_API void tn_net_avgpool3d_(tn_net *net, const tn_pool_options *options);
+/** Largest, or mean, of each channel. @since 0.1 */
+TN_API void tn_net_globalmaxpool1d_(tn_net *net, const tn_net_options *options);
+TN_API void tn_net_globalmaxpool2d_(tn_net *net, const tn_net_options *options);
+TN_API void tn_net_globalmaxpool3d_(tn_net *net, const tn_net_options *options);
+TN_API void tn_net_globalavgpool1d_(tn_net *net, const tn_net_options *options);
+TN_API void tn_net_globalavgpool3d_(tn_net *net, const tn_net_options *options);
+/** Each channel of each sample normalised. @since 0.1 */
+TN_API void tn_net_instancenorm_(tn_net *net, const tn_instancenorm_options *options);
+/** Groups of channels of each sample normalised. @since 0.1 */
+TN_API void tn_net_groupnorm_(tn_net *net, const tn_groupnorm_options *options);
+/** x above 0, below it x times a parameter. @since 0.1 */
+TN_API void tn_net_prelu_(tn_net *net, const tn_prelu_options *options);
+/** x above 0, alpha (exp(x) - 1) below. @since 0.1 */
+TN_API void tn_net_elu_(tn_net *net, const tn_elu_options *options);
+/** ELU with the scale that keeps mean 0 and variance 1; x times the normal distribution at x. @since 0.1 */
+TN_API void tn_net_selu_(tn_net *net, const tn_net_options *options);
+TN_API void tn_net_gelu_(tn_net *net, const tn_net_options *options);
 TN_API void tn_net_activation_(tn_net *net, const tn_activation_options *options);
 TN_API void tn_net_leakyrelu_(tn_net *net, const tn_leakyrelu_options *options);
 /**
@@ -766,6 +841,23 @@ TN_API tn_trainer *tn_train_trainer(tn_train *train);
 #define tn_net_maxpool2d(...) TN_NN_CALL_(tn_net_maxpool2d_, tn_pool2d_options, __VA_ARGS__)
 #define tn_net_avgpool2d(...) TN_NN_CALL_(tn_net_avgpool2d_, tn_pool2d_options, __VA_ARGS__)
 #define tn_net_globalavgpool2d(...) TN_NN_CALL_(tn_net_globalavgpool2d_, tn_net_options, __VA_ARGS__)
+#define tn_net_conv1d(...) TN_NN_CALL_(tn_net_conv1d_, tn_conv_options, __VA_ARGS__)
+#define tn_net_conv3d(...) TN_NN_CALL_(tn_net_conv3d_, tn_conv_options, __VA_ARGS__)
+#define tn_net_maxpool1d(...) TN_NN_CALL_(tn_net_maxpool1d_, tn_pool_options, __VA_ARGS__)
+#define tn_net_maxpool3d(...) TN_NN_CALL_(tn_net_maxpool3d_, tn_pool_options, __VA_ARGS__)
+#define tn_net_avgpool1d(...) TN_NN_CALL_(tn_net_avgpool1d_, tn_pool_options, __VA_ARGS__)
+#define tn_net_avgpool3d(...) TN_NN_CALL_(tn_net_avgpool3d_, tn_pool_options, __VA_ARGS__)
+#define tn_net_globalmaxpool1d(...) TN_NN_CALL_(tn_net_globalmaxpool1d_, tn_net_options, __VA_ARGS__)
+#define tn_net_globalmaxpool2d(...) TN_NN_CALL_(tn_net_globalmaxpool2d_, tn_net_options, __VA_ARGS__)
+#define tn_net_globalmaxpool3d(...) TN_NN_CALL_(tn_net_globalmaxpool3d_, tn_net_options, __VA_ARGS__)
+#define tn_net_globalavgpool1d(...) TN_NN_CALL_(tn_net_globalavgpool1d_, tn_net_options, __VA_ARGS__)
+#define tn_net_globalavgpool3d(...) TN_NN_CALL_(tn_net_globalavgpool3d_, tn_net_options, __VA_ARGS__)
+#define tn_net_instancenorm(...) TN_NN_CALL_(tn_net_instancenorm_, tn_instancenorm_options, __VA_ARGS__)
+#define tn_net_groupnorm(...) TN_NN_CALL_(tn_net_groupnorm_, tn_groupnorm_options, __VA_ARGS__)
+#define tn_net_prelu(...) TN_NN_CALL_(tn_net_prelu_, tn_prelu_options, __VA_ARGS__)
+#define tn_net_elu(...) TN_NN_CALL_(tn_net_elu_, tn_elu_options, __VA_ARGS__)
+#define tn_net_selu(...) TN_NN_CALL_(tn_net_selu_, tn_net_options, __VA_ARGS__)
+#define tn_net_gelu(...) TN_NN_CALL_(tn_net_gelu_, tn_net_options, __VA_ARGS__)
 #define tn_net_batchnorm(...) TN_NN_CALL_(tn_net_batchnorm_, tn_batchnorm_options, __VA_ARGS__)
 #define tn_net_layernorm(...) TN_NN_CALL_(tn_net_layernorm_, tn_layernorm_options, __VA_ARGS__)
 #define tn_net_embedding(...) TN_NN_CALL_(tn_net_embedding_, tn_embedding_options, __VA_ARGS__)

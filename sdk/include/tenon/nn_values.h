@@ -112,6 +112,33 @@ TN_API tn_x tn_embedding_(tn_x x, const tn_embedding_options *options);
 TN_API tn_x tn_dropout_(tn_x x, const tn_dropout_options *options);
 /** (N, …) to (N, width). @since 0.1 */
 TN_API tn_x tn_flatten_(tn_x x, const tn_net_options *options);
+/** Convolution of sequences (N, C, W). @since 0.1 */
+TN_API tn_x tn_conv1d_(tn_x x, const tn_conv_options *options);
+/** Convolution of volumes (N, C, D, H, W). @since 0.1 */
+TN_API tn_x tn_conv3d_(tn_x x, const tn_conv_options *options);
+/** Largest of each window, of sequences; of volumes. @since 0.1 */
+TN_API tn_x tn_maxpool1d_(tn_x x, const tn_pool_options *options);
+TN_API tn_x tn_maxpool3d_(tn_x x, const tn_pool_options *options);
+/** Mean of each window, of sequences; of volumes. @since 0.1 */
+TN_API tn_x tn_avgpool1d_(tn_x x, const tn_pool_options *options);
+TN_API tn_x tn_avgpool3d_(tn_x x, const tn_pool_options *options);
+/** Largest, or mean, of each channel. @since 0.1 */
+TN_API tn_x tn_globalmaxpool1d_(tn_x x, const tn_net_options *options);
+TN_API tn_x tn_globalmaxpool2d_(tn_x x, const tn_net_options *options);
+TN_API tn_x tn_globalmaxpool3d_(tn_x x, const tn_net_options *options);
+TN_API tn_x tn_globalavgpool1d_(tn_x x, const tn_net_options *options);
+TN_API tn_x tn_globalavgpool3d_(tn_x x, const tn_net_options *options);
+/** Each channel of each sample normalised. @since 0.1 */
+TN_API tn_x tn_instancenorm_(tn_x x, const tn_instancenorm_options *options);
+/** Groups of channels of each sample normalised. @since 0.1 */
+TN_API tn_x tn_groupnorm_(tn_x x, const tn_groupnorm_options *options);
+/** x above 0, below it x times a parameter. @since 0.1 */
+TN_API tn_x tn_prelu_(tn_x x, const tn_prelu_options *options);
+/** x above 0, alpha (exp(x) - 1) below. @since 0.1 */
+TN_API tn_x tn_elu_(tn_x x, const tn_elu_options *options);
+/** ELU with the scale that keeps mean 0 and variance 1; x times the normal distribution at x. @since 0.1 */
+TN_API tn_x tn_selu_(tn_x x, const tn_net_options *options);
+TN_API tn_x tn_gelu_(tn_x x, const tn_net_options *options);
 /** An activation by name. @since 0.1 */
 TN_API tn_x tn_activation_(tn_x x, const tn_activation_options *options);
 /** x above 0, slope times x below. @since 0.1 */
@@ -123,6 +150,8 @@ TN_API tn_x tn_leakyrelu_(tn_x x, const tn_leakyrelu_options *options);
 TN_API tn_x tn_relu_(tn_x x, const char *file, int32_t line);
 TN_API tn_x tn_sigmoid_(tn_x x, const char *file, int32_t line);
 TN_API tn_x tn_tanh_(tn_x x, const char *file, int32_t line);
+TN_API tn_x tn_softrelu_(tn_x x, const char *file, int32_t line);
+TN_API tn_x tn_softsign_(tn_x x, const char *file, int32_t line);
 TN_API tn_x tn_exp_(tn_x x, const char *file, int32_t line);
 TN_API tn_x tn_log_(tn_x x, const char *file, int32_t line);
 TN_API tn_x tn_abs_(tn_x x, const char *file, int32_t line);
@@ -140,6 +169,8 @@ TN_API tn_x tn_div_(tn_x a, tn_x b, const char *file, int32_t line);
 /** Times a number; plus a number. @since 0.1 */
 TN_API tn_x tn_scale_(tn_x x, double by, const char *file, int32_t line);
 TN_API tn_x tn_shift_(tn_x x, double by, const char *file, int32_t line);
+/** x sigmoid(beta x); with beta 1: SiLU. @since 0.1 */
+TN_API tn_x tn_swish_(tn_x x, double beta, const char *file, int32_t line);
 /** Another shape of 1 to 8 dimensions; 0: as it is in this place, -1: what is left. @since 0.1 */
 TN_API tn_x tn_reshape_(tn_x x, size_t count, const int64_t *shape, const char *file, int32_t line);
 /** Axes in another order. @since 0.1 */
@@ -237,6 +268,23 @@ TN_API void tn_arguments_(const char *file, int32_t line);
 #define tn_maxpool2d(...) TN_NN_CALL_(tn_maxpool2d_, tn_pool2d_options, __VA_ARGS__)
 #define tn_avgpool2d(...) TN_NN_CALL_(tn_avgpool2d_, tn_pool2d_options, __VA_ARGS__)
 #define tn_globalavgpool2d(...) TN_NN_CALL_(tn_globalavgpool2d_, tn_net_options, __VA_ARGS__)
+#define tn_conv1d(...) TN_NN_CALL_(tn_conv1d_, tn_conv_options, __VA_ARGS__)
+#define tn_conv3d(...) TN_NN_CALL_(tn_conv3d_, tn_conv_options, __VA_ARGS__)
+#define tn_maxpool1d(...) TN_NN_CALL_(tn_maxpool1d_, tn_pool_options, __VA_ARGS__)
+#define tn_maxpool3d(...) TN_NN_CALL_(tn_maxpool3d_, tn_pool_options, __VA_ARGS__)
+#define tn_avgpool1d(...) TN_NN_CALL_(tn_avgpool1d_, tn_pool_options, __VA_ARGS__)
+#define tn_avgpool3d(...) TN_NN_CALL_(tn_avgpool3d_, tn_pool_options, __VA_ARGS__)
+#define tn_globalmaxpool1d(...) TN_NN_CALL_(tn_globalmaxpool1d_, tn_net_options, __VA_ARGS__)
+#define tn_globalmaxpool2d(...) TN_NN_CALL_(tn_globalmaxpool2d_, tn_net_options, __VA_ARGS__)
+#define tn_globalmaxpool3d(...) TN_NN_CALL_(tn_globalmaxpool3d_, tn_net_options, __VA_ARGS__)
+#define tn_globalavgpool1d(...) TN_NN_CALL_(tn_globalavgpool1d_, tn_net_options, __VA_ARGS__)
+#define tn_globalavgpool3d(...) TN_NN_CALL_(tn_globalavgpool3d_, tn_net_options, __VA_ARGS__)
+#define tn_instancenorm(...) TN_NN_CALL_(tn_instancenorm_, tn_instancenorm_options, __VA_ARGS__)
+#define tn_groupnorm(...) TN_NN_CALL_(tn_groupnorm_, tn_groupnorm_options, __VA_ARGS__)
+#define tn_prelu(...) TN_NN_CALL_(tn_prelu_, tn_prelu_options, __VA_ARGS__)
+#define tn_elu(...) TN_NN_CALL_(tn_elu_, tn_elu_options, __VA_ARGS__)
+#define tn_selu(...) TN_NN_CALL_(tn_selu_, tn_net_options, __VA_ARGS__)
+#define tn_gelu(...) TN_NN_CALL_(tn_gelu_, tn_net_options, __VA_ARGS__)
 #define tn_batchnorm(...) TN_NN_CALL_(tn_batchnorm_, tn_batchnorm_options, __VA_ARGS__)
 #define tn_layernorm(...) TN_NN_CALL_(tn_layernorm_, tn_layernorm_options, __VA_ARGS__)
 #define tn_embedding(...) TN_NN_CALL_(tn_embedding_, tn_embedding_options, __VA_ARGS__)
@@ -248,6 +296,9 @@ TN_API void tn_arguments_(const char *file, int32_t line);
 #define tn_relu(x) tn_relu_(x, __FILE__, __LINE__)
 #define tn_sigmoid(x) tn_sigmoid_(x, __FILE__, __LINE__)
 #define tn_tanh(x) tn_tanh_(x, __FILE__, __LINE__)
+#define tn_softrelu(x) tn_softrelu_(x, __FILE__, __LINE__)
+#define tn_softsign(x) tn_softsign_(x, __FILE__, __LINE__)
+#define tn_swish(x, beta) tn_swish_(x, beta, __FILE__, __LINE__)
 #define tn_exp(x) tn_exp_(x, __FILE__, __LINE__)
 #define tn_log(x) tn_log_(x, __FILE__, __LINE__)
 #define tn_abs(x) tn_abs_(x, __FILE__, __LINE__)
