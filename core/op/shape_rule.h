@@ -94,7 +94,7 @@
 #define RULE_CONDS_MAX 24
 #define RULE_CHOICES_MAX 6 /* values in one condition: attr=a+b+c */
 #define RULE_DEFS_MAX 8
-#define RULE_CALL_ATTRS_MAX 5
+#define RULE_CALL_ATTRS_MAX 6
 #define RULE_GRADIENTS_MAX 4
 #define RULE_SECONDS_MAX 6
 #define RULE_OPTIONAL_MAX 4 /* inputs that may be missing: there is a list of names for each combination */

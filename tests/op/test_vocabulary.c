@@ -108,6 +108,14 @@ static int aliases_compare(tni_opset *ops, const tni_opdef *def, char *expected)
     return wrong;
 }
 
+/* Inputs that MXNet has but does not list as such: states, and those of type Symbol. */
+static const char *listed_inputs(const char *op, const char *expected)
+{
+    return strcmp(op, "IdentityAttachKLSparseReg") == 0 ? "data,moving_avg"
+           : strcmp(op, "_contrib_PSROIPooling") == 0   ? "data,rois"
+                                                        : expected;
+}
+
 static int inputs_compare(const tni_opdef *def, const char *expected)
 {
     char text[512] = "";
@@ -153,7 +161,7 @@ static void test_against_mxnet(void **state)
         }
         compared++;
         wrong += aliases_compare(ops, def, field[1]) + attrs_compare(def, field[2]) +
-                 inputs_compare(def, field[3]);
+                 inputs_compare(def, listed_inputs(field[0], field[3]));
     }
     fclose(file);
     tni_opset_destroy(ops);
