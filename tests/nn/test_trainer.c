@@ -304,7 +304,7 @@ static uint64_t calls_of(tn_app *app)
 
     assert_int_equal(tn_wait_all(tn_app_ctx(app)), TN_OK);
     assert_int_equal(tn_ctx_stats(tn_app_ctx(app), &s), TN_OK);
-    return s.pushed + s.inlined + s.short_way;
+    return s.pushed + s.inlined + s.fast_path;
 }
 
 /* Parameters after some steps of a schedule; `calls`: how many the last step made. */
