@@ -50,7 +50,12 @@ static const function functions[] = {
     {"sum_last", "sum", 1, {"axis", "(-1,)", "keepdims", "True"}},
     {"sum_all", "sum", 1, {"axis", "(0,)", "exclude", "True"}}, /* of each sample */
     {"mean_all", "mean", 1, {"axis", "(0,)", "exclude", "True"}},
+    {"sum_drop", "sum", 1, {"axis", "(-1,)"}},
     {"column", "Reshape", 1, {"shape", "(-1, 1)"}},
+    {"row", "Reshape", 1, {"shape", "(1, -1)"}},
+    {"each", "expand_dims", 1, {"axis", "1"}},    /* (N, 1, D) */
+    {"against", "expand_dims", 1, {"axis", "0"}}, /* (1, N, D) */
+    {"count", "_contrib_arange_like", 1, {"axis", "0"}},
     {"pick", "pick", 2, {"axis", "-1", "keepdims", "True"}},
     {"where", "where", 3, {NULL}},
 };

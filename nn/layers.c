@@ -113,6 +113,31 @@ static void conv_set(tnn_spec *s, int32_t axes, const tn_conv_options *o)
     weight_bias(s, o->weight, !o->no_bias, o->bias);
 }
 
+/* The same windows the other way: from C channels to `channels` larger planes. */
+static void transpose_set(tnn_spec *s, int32_t axes, const tn_convtranspose_options *o)
+{
+    const tn_conv_options as = {.channels = o->channels,
+                                .kernel = {o->kernel[0], o->kernel[1], o->kernel[2]},
+                                .stride = {o->stride[0], o->stride[1], o->stride[2]},
+                                .pad = {o->pad[0], o->pad[1], o->pad[2]},
+                                .dilate = {o->dilate[0], o->dilate[1], o->dilate[2]},
+                                .groups = o->groups,
+                                .no_bias = o->no_bias,
+                                .activation = o->activation,
+                                .input = o->input,
+                                .share = o->share,
+                                .weight = o->weight,
+                                .bias = o->bias};
+    int64_t *weight = s->params[0].shape;
+
+    conv_set(s, axes, &as);
+    s->op = "Deconvolution";
+    sides_attr(s, "adj", o->adjust, 0);
+    weight[0] = o->input;
+    weight[1] = o->groups > 1 ? o->channels / o->groups : o->channels;
+    s->window.used = false; /* nothing shrinks */
+}
+
 static void spec_conv1d(tnn_spec *s, const tn_conv_options *o)
 {
     conv_set(s, 1, o);
@@ -323,6 +348,10 @@ static void spec_prelu(tnn_spec *s, const tn_prelu_options *o)
 
 SPEC_OF(selu, tn_net_options, relu_set(s, "selu", "selu"))
 SPEC_OF(gelu, tn_net_options, relu_set(s, "gelu", "gelu"))
+
+SPEC_OF(conv1dtranspose, tn_convtranspose_options, transpose_set(s, 1, o))
+SPEC_OF(conv2dtranspose, tn_convtranspose_options, transpose_set(s, 2, o))
+SPEC_OF(conv3dtranspose, tn_convtranspose_options, transpose_set(s, 3, o))
 
 /* ---- the two calls of each kind ---- */
 

@@ -14,7 +14,7 @@
 #include "mxnet/recording.h"
 #include "tenon/nn.h"
 
-#define NUMBERS_MAX 1024
+#define NUMBERS_MAX ELEMENTS_MAX
 
 static recording all;
 static size_t replayed;
@@ -130,9 +130,9 @@ static void loss_function(const tn_x *in, tn_x *out)
     out[0] = tn_loss(x, in[1], name_of(c, "loss"), .weight = number_of(c, "weight"),
                      .margin = number_of(c, "margin"), .rho = number_of(c, "rho"),
                      .transformed = text_of(c, "transformed") != NULL, .dense = text_of(c, "dense") != NULL,
-                     .binary = text_of(c, "binary") != NULL, .full = text_of(c, "full") != NULL,
-                     .sample_weight = weighted ? third : NULL, .pos_weight = positive ? third : NULL,
-                     .other = weighted || positive ? NULL : third);
+                     .smoothing = number_of(c, "smoothing"), .binary = text_of(c, "binary") != NULL,
+                     .full = text_of(c, "full") != NULL, .sample_weight = weighted ? third : NULL,
+                     .pos_weight = positive ? third : NULL, .other = weighted || positive ? NULL : third);
 }
 
 /* cosine_embedding has its labels behind both inputs in MXNet. */
@@ -364,6 +364,24 @@ static int32_t whole_of(const call *c, const char *name)
     return (int32_t)number_of(c, name);
 }
 
+static tn_x transpose_of(const call *c, tn_x x, const tn_conv_options *as)
+{
+    tn_convtranspose_options o = {.struct_size = sizeof o,
+                                  .channels = as->channels,
+                                  .groups = as->groups,
+                                  .no_bias = as->no_bias,
+                                  .activation = as->activation};
+
+    memcpy(o.kernel, as->kernel, sizeof o.kernel);
+    memcpy(o.stride, as->stride, sizeof o.stride);
+    memcpy(o.pad, as->pad, sizeof o.pad);
+    memcpy(o.dilate, as->dilate, sizeof o.dilate);
+    sides_of(c, "adjust", o.adjust);
+    return tn_ndim(x) == 3   ? tn_conv1dtranspose_(x, &o)
+           : tn_ndim(x) == 4 ? tn_conv2dtranspose_(x, &o)
+                             : tn_conv3dtranspose_(x, &o);
+}
+
 static tn_x conv_of(const call *c, tn_x x)
 {
     tn_conv_options o = {.struct_size = sizeof o,
@@ -381,6 +399,8 @@ static tn_x conv_of(const call *c, tn_x x)
     sides_of(c, "stride", o.stride);
     sides_of(c, "pad", o.pad);
     sides_of(c, "dilate", o.dilate);
+    if (strstr(c->op, "transpose"))
+        return transpose_of(c, x, &o);
     memcpy(two.kernel, o.kernel, sizeof two.kernel);
     memcpy(two.stride, o.stride, sizeof two.stride);
     memcpy(two.pad, o.pad, sizeof two.pad);
@@ -544,6 +564,83 @@ static void test_layers(void **state)
     each("layer", layer_replay);
 }
 
+/* ---- cells --------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    tn_x (*run)(tn_x x, tn_x *states, const tn_cell_options *o);
+    uint32_t states;
+} cells[] = {{"rnn", tn_rnn_cell_, 1}, {"lstm", tn_lstm_cell_, 2}, {"gru", tn_gru_cell_, 1}};
+
+static size_t cell_of(const call *c)
+{
+    size_t i = 0;
+
+    while (strcmp(cells[i].name, name_of(c, "cell")))
+        i++;
+    return i;
+}
+
+/* Three steps from the given states: the outputs, the last states, and the sum of the outputs. */
+static void cell_net(const tn_x *in, tn_x *out)
+{
+    const call *c = tn_arg(in[0]);
+    const size_t of = cell_of(c);
+    const tn_cell_options o = {
+        .struct_size = sizeof o, .name = "cell0", .units = 4, .activation = text_of(c, "activation")};
+    tn_x states[2] = {in[3], in[4]};
+
+    for (int i = 0; i < 3; i++)
+        out[i] = cells[of].run(in[i], states, &o);
+    out[3] = states[0];
+    out[4] = cells[of].states > 1 ? states[1] : states[0];
+    out[5] = tn_add(out[0], out[1]);
+    out[5] = tn_add(out[5], out[2]);
+}
+
+static void cell_replay(const call *c, const char *name)
+{
+    static const char *const names[] = {"cell0.i2h.weight", "cell0.i2h.bias", "cell0.h2h.weight",
+                                        "cell0.h2h.bias"};
+    const uint32_t states = cells[cell_of(c)].states;
+
+    (void)name;
+    for (int hybrid = 0; hybrid < 2; hybrid++) {
+        tn_app *app = app_open();
+        tn_net *net =
+            tn_net_functions(app, cell_net, .arg = (void *)(uintptr_t)c, .inputs = {"a", "b", "c", "s", "t"},
+                             .outputs = {"o0", "o1", "o2", "h", "k", "all"});
+        tn_array *in[5], *out[6];
+
+        for (uint32_t i = 0; i < 5; i++)
+            in[i] = array_of(app, &c->parts[IN][i < 3 + states ? i : 3]);
+        tn_net_init(net, .seed = 1);
+        if (!tn_net_run(net, 5, in, 6, out))
+            fail_msg("%s: %s", c->text, tn_app_error(app));
+        assert_int_equal(tn_net_param_count(net), 4);
+        for (uint32_t i = 0; i < 4; i++)
+            assert_int_equal(
+                tn_array_copy(array_of(app, &c->parts[IN][3 + states + i]), tn_net_param(net, names[i])),
+                TN_OK);
+        if (hybrid)
+            tn_net_hybridize(net);
+        tn_app_record(app);
+        (void)tn_net_run(net, 5, in, 6, out);
+        tn_app_backward(app, out[5]);
+        for (uint32_t i = 0; i < 3 + states; i++)
+            near_array(app, c, "output", &c->parts[OUT][i], out[i], 1);
+        for (uint32_t i = 0; i < 4; i++)
+            near_array(app, c, names[i], &c->parts[GRAD][i], tn_net_param_grad(net, names[i]), 1);
+        app_close(app, c);
+    }
+}
+
+static void test_cells(void **state)
+{
+    (void)state;
+    each("cell", cell_replay);
+}
+
 /* ---- a model of two inputs and two outputs ------------------------------------------------------- */
 
 static const char *path_of(const char *name)
@@ -626,10 +723,11 @@ static void test_all_replayed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pair),      cmocka_unit_test(test_losses),
-        cmocka_unit_test(test_schedules), cmocka_unit_test(test_optimizers),
-        cmocka_unit_test(test_metrics),   cmocka_unit_test(test_initializers),
-        cmocka_unit_test(test_layers),    cmocka_unit_test(test_all_replayed),
+        cmocka_unit_test(test_pair),         cmocka_unit_test(test_losses),
+        cmocka_unit_test(test_schedules),    cmocka_unit_test(test_optimizers),
+        cmocka_unit_test(test_metrics),      cmocka_unit_test(test_initializers),
+        cmocka_unit_test(test_layers),       cmocka_unit_test(test_cells),
+        cmocka_unit_test(test_all_replayed),
     };
     int failed;
 

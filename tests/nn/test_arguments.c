@@ -136,6 +136,9 @@ static void nets(void **state)
     tn_net_flatten_(NULL, NULL);
     tn_net_activation_(NULL, NULL);
     tn_net_leakyrelu_(NULL, NULL);
+    tn_net_conv1dtranspose_(NULL, NULL);
+    tn_net_conv2dtranspose_(NULL, NULL);
+    tn_net_conv3dtranspose_(NULL, NULL);
     tn_net_conv1d_(NULL, NULL);
     tn_net_conv3d_(NULL, NULL);
     tn_net_maxpool1d_(NULL, NULL);

@@ -483,16 +483,8 @@ static void nulls_of_operators(tn_app *app, tn_x x)
     NOTHING(tn_loss_(x, x, NULL, NULL));
 }
 
-static tn_x f_nulls(tn_x x)
+static void nulls_of_layers(tn_app *app, tn_x x)
 {
-    const tn_x kept = x;
-    tn_app *app = other_app;
-    float value;
-
-    nulls_of_operators(app, x);
-    NOTHING(tn_split_(x, 1, 1, NULL, NULL, 0));
-    NOTHING(tn_op_(x, NULL, NULL));
-    NOTHING(tn_state_(x, 0, NULL, 0));
     NOTHING(tn_dense_(NULL, NULL));
     NOTHING(tn_dense_(x, NULL)); /* units are asked for */
     NOTHING(tn_conv2d_(NULL, NULL));
@@ -519,6 +511,12 @@ static tn_x f_nulls(tn_x x)
     NOTHING(tn_gelu_(NULL, NULL));
     NOTHING(tn_conv1d_(x, NULL));
     NOTHING(tn_conv3d_(x, NULL));
+    NOTHING(tn_conv1dtranspose_(NULL, NULL));
+    NOTHING(tn_conv1dtranspose_(x, NULL));
+    NOTHING(tn_conv2dtranspose_(NULL, NULL));
+    NOTHING(tn_conv2dtranspose_(x, NULL));
+    NOTHING(tn_conv3dtranspose_(NULL, NULL));
+    NOTHING(tn_conv3dtranspose_(x, NULL));
     NOTHING(tn_batchnorm_(NULL, NULL));
     NOTHING(tn_layernorm_(NULL, NULL));
     NOTHING(tn_embedding_(NULL, NULL));
@@ -527,6 +525,27 @@ static tn_x f_nulls(tn_x x)
     NOTHING(tn_flatten_(NULL, NULL));
     NOTHING(tn_activation_(NULL, NULL));
     NOTHING(tn_leakyrelu_(NULL, NULL));
+}
+
+static tn_x f_nulls(tn_x x)
+{
+    const tn_x kept = x;
+    tn_app *app = other_app;
+    float value;
+
+    nulls_of_operators(app, x);
+    nulls_of_layers(app, x);
+    NOTHING(tn_split_(x, 1, 1, NULL, NULL, 0));
+    NOTHING(tn_op_(x, NULL, NULL));
+    NOTHING(tn_state_(x, 0, NULL, 0));
+    NOTHING(tn_rnn_cell_(NULL, &x, NULL));
+    NOTHING(tn_rnn_cell_(x, NULL, NULL));
+    NOTHING(tn_rnn_cell_(x, &x, NULL));
+    NOTHING(tn_lstm_cell_(x, (tn_x[]){x, NULL}, NULL));
+    NOTHING(tn_lstm_cell_(NULL, NULL, NULL));
+    NOTHING(tn_gru_cell_(NULL, NULL, NULL));
+    NOTHING(
+        tn_gru_cell_(x, &x, &(const tn_cell_options){.struct_size = sizeof(tn_cell_options), .name = "g"}));
     NOTHING(tn_net_call_(NULL, x, NULL, 0));
     NOTHING(tn_net_call_(inner, NULL, NULL, 0));
     NOTHING((tn_net_call_all_(inner, NULL, &x, NULL, 0), NULL));

@@ -193,6 +193,19 @@ typedef struct tn_conv_options { /* of 1 or 3 axes; as tn_conv2d_options */
     tn_x weight, bias;
 } tn_conv_options;
 
+typedef struct tn_convtranspose_options { /* as tn_conv_options, of 1 to 3 axes */
+    TN_NN_HEAD;
+    const char *name;
+    int64_t channels;
+    int32_t kernel[3], stride[3], pad[3], dilate[3];
+    int32_t adjust[3]; /* added to the output's sides, below the stride */
+    int32_t groups, no_bias;
+    const char *activation;
+    int64_t input;
+    int32_t share;
+    tn_x weight, bias;
+} tn_convtranspose_options;
+
 typedef struct tn_pool_options { /* of 1 or 3 axes; as tn_pool2d_options */
     TN_NN_HEAD;
     const char *name;
@@ -352,6 +365,10 @@ TN_API void tn_net_elu_(tn_net *net, const tn_elu_options *options);
 /** ELU with the scale that keeps mean 0 and variance 1; x times the normal distribution at x. @since 0.1 */
 TN_API void tn_net_selu_(tn_net *net, const tn_net_options *options);
 TN_API void tn_net_gelu_(tn_net *net, const tn_net_options *options);
+/** Transposed convolution: from each pixel a window of a larger plane. @since 0.1 */
+TN_API void tn_net_conv1dtranspose_(tn_net *net, const tn_convtranspose_options *options);
+TN_API void tn_net_conv2dtranspose_(tn_net *net, const tn_convtranspose_options *options);
+TN_API void tn_net_conv3dtranspose_(tn_net *net, const tn_convtranspose_options *options);
 TN_API void tn_net_activation_(tn_net *net, const tn_activation_options *options);
 TN_API void tn_net_leakyrelu_(tn_net *net, const tn_leakyrelu_options *options);
 /**
@@ -858,6 +875,12 @@ TN_API tn_trainer *tn_train_trainer(tn_train *train);
 #define tn_net_elu(...) TN_NN_CALL_(tn_net_elu_, tn_elu_options, __VA_ARGS__)
 #define tn_net_selu(...) TN_NN_CALL_(tn_net_selu_, tn_net_options, __VA_ARGS__)
 #define tn_net_gelu(...) TN_NN_CALL_(tn_net_gelu_, tn_net_options, __VA_ARGS__)
+#define tn_net_conv1dtranspose(...)                                                                          \
+    TN_NN_CALL_(tn_net_conv1dtranspose_, tn_convtranspose_options, __VA_ARGS__)
+#define tn_net_conv2dtranspose(...)                                                                          \
+    TN_NN_CALL_(tn_net_conv2dtranspose_, tn_convtranspose_options, __VA_ARGS__)
+#define tn_net_conv3dtranspose(...)                                                                          \
+    TN_NN_CALL_(tn_net_conv3dtranspose_, tn_convtranspose_options, __VA_ARGS__)
 #define tn_net_batchnorm(...) TN_NN_CALL_(tn_net_batchnorm_, tn_batchnorm_options, __VA_ARGS__)
 #define tn_net_layernorm(...) TN_NN_CALL_(tn_net_layernorm_, tn_layernorm_options, __VA_ARGS__)
 #define tn_net_embedding(...) TN_NN_CALL_(tn_net_embedding_, tn_embedding_options, __VA_ARGS__)

@@ -139,6 +139,10 @@ TN_API tn_x tn_elu_(tn_x x, const tn_elu_options *options);
 /** ELU with the scale that keeps mean 0 and variance 1; x times the normal distribution at x. @since 0.1 */
 TN_API tn_x tn_selu_(tn_x x, const tn_net_options *options);
 TN_API tn_x tn_gelu_(tn_x x, const tn_net_options *options);
+/** Transposed convolution: from each pixel a window of a larger plane. @since 0.1 */
+TN_API tn_x tn_conv1dtranspose_(tn_x x, const tn_convtranspose_options *options);
+TN_API tn_x tn_conv2dtranspose_(tn_x x, const tn_convtranspose_options *options);
+TN_API tn_x tn_conv3dtranspose_(tn_x x, const tn_convtranspose_options *options);
 /** An activation by name. @since 0.1 */
 TN_API tn_x tn_activation_(tn_x x, const tn_activation_options *options);
 /** x above 0, slope times x below. @since 0.1 */
@@ -205,6 +209,24 @@ TN_API tn_x tn_op_(tn_x x, const char *op, const tn_op_options *options);
 /** First state of a recurrent cell: zeros (N, units) for the N samples of x. @since 0.1 */
 TN_API tn_x tn_state_(tn_x x, int64_t units, const char *file, int32_t line);
 
+typedef struct tn_cell_options {
+    TN_NN_HEAD;
+    const char *name;       /* of the scope of its parameters: needed, steps of one name share them */
+    int64_t units;          /* width of the states */
+    const char *activation; /* tn_rnn_cell; NULL: tanh */
+} tn_cell_options;
+
+/**
+ * One step of a recurrent cell, with Gluon's parameters and order of gates: x (N, …) and states[] (N, units),
+ * which the next ones replace; tn_state() makes first ones. RNN and GRU have one state, LSTM output and cell.
+ * tn_lstm_cell(x, states, .name = "lstm0", .units = 64)
+ * @return the output, which is states[0]
+ * @since 0.1
+ */
+TN_API tn_x tn_rnn_cell_(tn_x x, tn_x *states, const tn_cell_options *options);
+TN_API tn_x tn_lstm_cell_(tn_x x, tn_x *states, const tn_cell_options *options);
+TN_API tn_x tn_gru_cell_(tn_x x, tn_x *states, const tn_cell_options *options);
+
 /* ---- losses and metrics: one number per sample, (N) ---- */
 
 /** Mean over all axes but the first. @since 0.1 */
@@ -219,15 +241,16 @@ TN_API tn_x tn_l1_(tn_x x, tn_x labels, const char *file, int32_t line);
 
 typedef struct tn_loss_options {
     TN_NN_HEAD;
-    double weight; /* the loss is multiplied by it; 0: 1 */
-    double margin; /* hinge, squared_hinge, triplet: 0: 1; cosine_embedding */
-    double rho;    /* huber: where it turns from square to straight; 0: 1 */
-    int32_t
-        transformed; /* 1: x holds log-probabilities (softmax_ce, kl_div), probabilities (sigmoid_ce) or rates
-                            (poisson_nll) rather than scores */
-    int32_t dense;   /* softmax_ce: 1: labels are probabilities of all classes */
-    int32_t binary;  /* logistic: 1: labels are 0 and 1 rather than -1 and 1 */
-    int32_t full;    /* poisson_nll: 1: with Stirling's term */
+    double weight;    /* the loss is multiplied by it; 0: 1 */
+    double margin;    /* hinge, squared_hinge, triplet: 0: 1; cosine_embedding */
+    double rho;       /* huber: where it turns from square to straight; 0: 1 */
+    double smoothing; /* sdml; 0: 0.3 */
+    /* 1: x holds log-probabilities (softmax_ce, kl_div), probabilities (sigmoid_ce) or rates (poisson_nll)
+     * rather than scores */
+    int32_t transformed;
+    int32_t dense;      /* softmax_ce: 1: labels are probabilities of all classes */
+    int32_t binary;     /* logistic: 1: labels are 0 and 1 rather than -1 and 1 */
+    int32_t full;       /* poisson_nll: 1: with Stirling's term */
     tn_x sample_weight; /* (N, 1, …): of the numbers before they are summed; NULL: 1 */
     tn_x pos_weight;    /* sigmoid_ce: of labels that are 1; NULL: 1 */
     tn_x other;         /* triplet: the negative; cosine_embedding: the second input */
@@ -235,7 +258,8 @@ typedef struct tn_loss_options {
 
 /**
  * A loss by its name, with Gluon's meaning: l2, l1, softmax_ce, sigmoid_ce, kl_div, huber, hinge,
- * squared_hinge, logistic, triplet (labels: the positive), poisson_nll, cosine_embedding (labels: -1 or 1).
+ * squared_hinge, logistic, triplet (labels: the positive), poisson_nll, cosine_embedding (labels: -1 or 1),
+ * sdml (labels: the second batch, of the same samples).
  * tn_loss(x, labels, "huber", .rho = 2)
  * @since 0.1
  */
@@ -285,6 +309,9 @@ TN_API void tn_arguments_(const char *file, int32_t line);
 #define tn_elu(...) TN_NN_CALL_(tn_elu_, tn_elu_options, __VA_ARGS__)
 #define tn_selu(...) TN_NN_CALL_(tn_selu_, tn_net_options, __VA_ARGS__)
 #define tn_gelu(...) TN_NN_CALL_(tn_gelu_, tn_net_options, __VA_ARGS__)
+#define tn_conv1dtranspose(...) TN_NN_CALL_(tn_conv1dtranspose_, tn_convtranspose_options, __VA_ARGS__)
+#define tn_conv2dtranspose(...) TN_NN_CALL_(tn_conv2dtranspose_, tn_convtranspose_options, __VA_ARGS__)
+#define tn_conv3dtranspose(...) TN_NN_CALL_(tn_conv3dtranspose_, tn_convtranspose_options, __VA_ARGS__)
 #define tn_batchnorm(...) TN_NN_CALL_(tn_batchnorm_, tn_batchnorm_options, __VA_ARGS__)
 #define tn_layernorm(...) TN_NN_CALL_(tn_layernorm_, tn_layernorm_options, __VA_ARGS__)
 #define tn_embedding(...) TN_NN_CALL_(tn_embedding_, tn_embedding_options, __VA_ARGS__)
@@ -292,6 +319,12 @@ TN_API void tn_arguments_(const char *file, int32_t line);
 #define tn_flatten(...) TN_NN_CALL_(tn_flatten_, tn_net_options, __VA_ARGS__)
 #define tn_activation(...) TN_NN_CALL_(tn_activation_, tn_activation_options, __VA_ARGS__)
 #define tn_leakyrelu(...) TN_NN_CALL_(tn_leakyrelu_, tn_leakyrelu_options, __VA_ARGS__)
+
+#define TN_NN_CELL_(call, x, states, ...)                                                                    \
+    call(x, states, &(const tn_cell_options){TN_NN_HERE_(tn_cell_options), __VA_ARGS__})
+#define tn_rnn_cell(...) TN_NN_CELL_(tn_rnn_cell_, __VA_ARGS__, )
+#define tn_lstm_cell(...) TN_NN_CELL_(tn_lstm_cell_, __VA_ARGS__, )
+#define tn_gru_cell(...) TN_NN_CELL_(tn_gru_cell_, __VA_ARGS__, )
 
 #define tn_relu(x) tn_relu_(x, __FILE__, __LINE__)
 #define tn_sigmoid(x) tn_sigmoid_(x, __FILE__, __LINE__)
