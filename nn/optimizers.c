@@ -32,80 +32,38 @@ static const struct {
 #define MOMENTUM "s0 := beta1 * s0 + (1 - beta1) * g"
 
 /* Rows of one name: the first whose `when` is met. */
+/* clang-format off */
 static const tnn_rule rules[] = {
-    {.name = "sgd",
-     .when = "momentum",
-     .op = "sgd_mom_update",
-     .many = "multi_sgd_mom_update",
-     .attrs = {"momentum"},
-     .states = 1,
-     .lr = 0.01},
+    {.name = "sgd", .when = "momentum", .op = "sgd_mom_update", .many = "multi_sgd_mom_update",
+     .attrs = {"momentum"}, .states = 1, .lr = 0.01},
     {.name = "sgd", .op = "sgd_update", .many = "multi_sgd_update", .lr = 0.01},
-    {.name = "nag",
-     .when = "momentum",
-     .op = "nag_mom_update",
-     .attrs = {"momentum"},
-     .states = 1,
+    {.name = "nag", .when = "momentum", .op = "nag_mom_update", .attrs = {"momentum"}, .states = 1,
      .lr = 0.01},
     {.name = "nag", .op = "sgd_update", .many = "multi_sgd_update", .lr = 0.01},
-    {.name = "adam",
-     .op = "adam_update",
-     .attrs = {"beta1", "beta2", "epsilon"},
-     .states = 2,
-     .lr = 0.001,
-     .epsilon = 1e-8,
-     .unbiased = true},
-    {.name = "signum",
-     .when = "momentum",
-     .op = "signum_update",
-     .attrs = {"momentum", "wd_lh"},
-     .states = 1,
+    {.name = "adam", .op = "adam_update", .attrs = {"beta1", "beta2", "epsilon"}, .states = 2, .lr = 0.001,
+     .epsilon = 1e-8, .unbiased = true},
+    {.name = "signum", .when = "momentum", .op = "signum_update", .attrs = {"momentum", "wd_lh"}, .states = 1,
      .lr = 0.01},
     {.name = "signum", .op = "signsgd_update", .lr = 0.01},
-    {.name = "rmsprop",
-     .when = "centered",
-     .op = "rmspropalex_update",
-     .attrs = {"gamma1", "gamma2", "epsilon", "clip_weights"},
-     .states = 3,
-     .lr = 0.001,
-     .epsilon = 1e-8},
-    {.name = "rmsprop",
-     .op = "rmsprop_update",
-     .attrs = {"gamma1", "epsilon", "clip_weights"},
-     .states = 1,
-     .lr = 0.001,
-     .epsilon = 1e-8},
-    {.name = "adagrad",
-     .states = 1,
-     .lr = 0.01,
-     .epsilon = 1e-7,
+    {.name = "rmsprop", .when = "centered", .op = "rmspropalex_update",
+     .attrs = {"gamma1", "gamma2", "epsilon", "clip_weights"}, .states = 3, .lr = 0.001, .epsilon = 1e-8},
+    {.name = "rmsprop", .op = "rmsprop_update", .attrs = {"gamma1", "epsilon", "clip_weights"}, .states = 1,
+     .lr = 0.001, .epsilon = 1e-8},
+    {.name = "adagrad", .states = 1, .lr = 0.01, .epsilon = 1e-7,
      .formulas = {"s0 := s0 + square(g)", "w := w - lr * (g / sqrt(s0 + epsilon) + wd * w)"}},
-    {.name = "adadelta",
-     .states = 2,
-     .lr = 0.01,
-     .epsilon = 1e-5,
+    {.name = "adadelta", .states = 2, .lr = 0.01, .epsilon = 1e-5,
      .formulas = {"s0 := rho * s0 + (1 - rho) * square(g)",
-                  "d := sqrt(s1 + epsilon) / sqrt(s0 + epsilon) * g",
-                  "s1 := rho * s1 + (1 - rho) * square(d)", "w := w - (d + wd * w)"}},
-    {.name = "adamax",
-     .states = 2,
-     .lr = 0.002,
-     .decayed = true,
+                  "d := sqrt(s1 + epsilon) / sqrt(s0 + epsilon) * g", "s1 := rho * s1 + (1 - rho) * square(d)", "w := w - (d + wd * w)"}},
+    {.name = "adamax", .states = 2, .lr = 0.002, .decayed = true,
      .formulas = {MOMENTUM, "s1 := max(beta2 * s1, abs(g))", "w := w - lr / (1 - beta1_t) * (s0 / s1)"}},
-    {.name = "nadam",
-     .states = 2,
-     .lr = 0.001,
-     .epsilon = 1e-8,
-     .decayed = true,
+    {.name = "nadam", .states = 2, .lr = 0.001, .epsilon = 1e-8, .decayed = true,
      .formulas = {MOMENTUM, "s1 := beta2 * s1 + (1 - beta2) * square(g)",
                   "d := (1 - momentum_t) / (1 - schedule_t) * g + momentum_next / (1 - schedule_next) * s0",
                   "w := w - lr * d / (sqrt(s1 / (1 - beta2_t)) + epsilon)"}},
-    {.name = "dcasgd",
-     .states = 1,
-     .lr = 0.01,
-     .first = true,
+    {.name = "dcasgd", .states = 1, .lr = 0.01, .first = true,
      .formulas = {"d := -lr * (g + wd * w + lamda * square(g) * (w - s0))", "s0 := w", "w := w + d"}},
 };
+/* clang-format on */
 
 enum { RULES = sizeof rules / sizeof *rules, NUMBERS = sizeof numbers / sizeof *numbers };
 
@@ -236,19 +194,27 @@ void tnn_calls_clear(tnn_calls *calls)
     memset(calls, 0, sizeof *calls);
 }
 
-/* Nadam's momenta of step t and the next one, and the products of all up to them. */
-static void schedule_names(tnn_formula *f, const tn_trainer_options *o, int64_t t)
+static double momentum_at(const tn_trainer_options *o, int64_t t)
 {
-    double momentum = 0, product = 1;
+    return o->beta1 * (1 - 0.5 * pow(0.96, (double)t * o->schedule_decay));
+}
 
-    for (int64_t k = 1; k <= t + 1; k++) {
-        momentum = o->beta1 * (1 - 0.5 * pow(0.96, (double)k * o->schedule_decay));
-        product *= momentum;
-        if (k < t)
-            continue;
-        tnn_formula_name(f, k == t ? "momentum_t" : "momentum_next", NULL, momentum);
-        tnn_formula_name(f, k == t ? "schedule_t" : "schedule_next", NULL, product);
+/* Nadam's momenta of step t and the next one, and the products of all up to them. The product goes on from
+ * the step before; after a jump, as when a training is resumed, it begins anew. */
+static void schedule_names(tnn_formula *f, const tn_trainer_options *o, tnn_calls *calls, int64_t t)
+{
+    const double next = momentum_at(o, t + 1);
+
+    if (calls->scheduled > t || !calls->scheduled) {
+        calls->scheduled = 0;
+        calls->schedule = 1;
     }
+    while (calls->scheduled < t)
+        calls->schedule *= momentum_at(o, ++calls->scheduled);
+    tnn_formula_name(f, "momentum_t", NULL, momentum_at(o, t));
+    tnn_formula_name(f, "momentum_next", NULL, next);
+    tnn_formula_name(f, "schedule_t", NULL, calls->schedule);
+    tnn_formula_name(f, "schedule_next", NULL, calls->schedule * next);
 }
 
 /* The gradient times `rescale`, with weight decay where the rule wants it there, within bounds. */
@@ -281,7 +247,7 @@ tn_status tnn_rule_apply(tn_app *app, const tnn_rule *rule, const tn_trainer_opt
         tnn_formula_name(&f, numbers[i].name, NULL,
                          *number_at((tn_trainer_options *)(uintptr_t)o, numbers[i].name));
     if (!strcmp(rule->name, "nadam"))
-        schedule_names(&f, o, u->step);
+        schedule_names(&f, o, calls, u->step);
     if ((g = tnn_formula_run(&f, gradient_text(rule, o))))
         tnn_formula_name(&f, "g", g, 0);
     for (size_t i = 0; g && i < TNN_RULE_FORMULAS && rule->formulas[i] && !f.failed; i++) {
