@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/runs.h"
+
 void kit_setup(void)
 {
     const char *path = getenv("TENON_TEST_TOOL");
@@ -92,8 +94,7 @@ static json_int_t one_passes(const char *file, const char *part)
 
 void kit_pass(const char *root, const char *pattern)
 {
-    const char *text = getenv("TENON_TEST_SHORT");
-    const bool is_short = text && *text == '1';
+    const size_t count = test_short() ? sizeof some / sizeof *some : 1;
     char path[4096];
     glob_t found;
 
@@ -102,8 +103,8 @@ void kit_pass(const char *root, const char *pattern)
     for (size_t i = 0; i < found.gl_pathc; i++) {
         json_int_t passed = 0;
 
-        for (size_t k = 0; k < (is_short ? sizeof some / sizeof *some : 1); k++)
-            passed += one_passes(found.gl_pathv[i], is_short ? some[k] : "");
+        for (size_t k = 0; k < count; k++)
+            passed += one_passes(found.gl_pathv[i], test_short() ? some[k] : "");
         printf("%s: %d passed\n", strrchr(found.gl_pathv[i], '/') + 1, (int)passed);
         assert_true(passed > 8);
     }

@@ -30,8 +30,9 @@ typedef struct kit_defect {
     const char *also; /* a rule that may fail with it, or NULL */
     const char *more; /* options of the command */
 } kit_defect;
-/* A test for each of `count` rows, and for each of `healthy` (NULL-ended: NAME_healthy), in which the kit
- * finds nothing; returns how many failed. `prefix`: of the plugins' files below tests/check of the build. */
+/* A test for each of `count` rows, of a short test for every third, and for each of `healthy` (NULL-ended:
+ * NAME_healthy), in which the kit finds nothing; returns how many failed. `prefix`: of the plugins' files
+ * below tests/check of the build. */
 int kit_defects(const char *group, const char *prefix, const kit_defect *rows, size_t count,
                 const char *const *healthy);
 /* The kit over all files that fit: every case passes or is skipped. */

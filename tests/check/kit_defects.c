@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kit.h"
+#include "support/runs.h"
 
 #define TESTS_MAX 96
 
@@ -82,7 +83,7 @@ int kit_defects(const char *group, const char *prefix, const kit_defect *rows, s
     for (; *healthy && used < TESTS_MAX; healthy++)
         tests[used++] = (struct CMUnitTest){
             .name = *healthy, .test_func = healthy_passes, .initial_state = (void *)(uintptr_t)*healthy};
-    for (size_t i = 0; i < count && used < TESTS_MAX; i++)
+    for (size_t i = 0; i < count && used < TESTS_MAX; i += test_short() ? 3 : 1)
         tests[used++] = (struct CMUnitTest){
             .name = rows[i].file, .test_func = defect_is_found, .initial_state = (void *)(uintptr_t)&rows[i]};
     if (used == TESTS_MAX)

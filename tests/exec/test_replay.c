@@ -142,7 +142,8 @@ static void epoch_held(tni_context *c, training *t, uint32_t number)
 
 static void training_steps(void **state)
 {
-    enum { WARM_UP = 8, EPOCHS = 160 };                      /* 608 steps between the looks */
+    enum { WARM_UP = 8 };
+    const uint32_t epochs = test_short() ? 48 : 160;         /* 160 or 608 steps between the looks */
     const char *settings[] = {"engine.type=threaded", NULL}; /* the naive one would wait for what opens it */
     tni_context *c = test_context(settings);
     training *t = training_create(c, "adam_update", 1);
@@ -154,7 +155,7 @@ static void training_steps(void **state)
     for (uint32_t e = 1; e < WARM_UP; e++)
         epoch_held(c, t, e);
     before = held_trimmed(c);
-    for (uint32_t e = WARM_UP; e < EPOCHS; e++)
+    for (uint32_t e = WARM_UP; e < epochs; e++)
         epoch(c, t, e);
     after = held_trimmed(c);
     assert_int_equal(after.exec.misses, first.exec.misses);
@@ -167,7 +168,7 @@ static void training_steps(void **state)
  * requests. */
 static uint64_t pooled(const char *pool, double *hit_rate)
 {
-    enum { EPOCHS = 30 };
+    const uint32_t epochs = test_short() ? 20 : 30;
     char text[64];
     /* a machine short of memory would give its cache back at each miss */
     const char *settings[] = {"engine.type=naive", text, "memory.cpu.reserve=0", NULL};
@@ -181,7 +182,7 @@ static uint64_t pooled(const char *pool, double *hit_rate)
     t = training_create(c, "sgd_update", 4);
     epoch(c, t, 0);
     first = held_now(c);
-    for (uint32_t e = 1; e < EPOCHS; e++)
+    for (uint32_t e = 1; e < epochs; e++)
         epoch(c, t, e);
     last = held_now(c);
     hits = last.pool.hits - first.pool.hits;

@@ -27,7 +27,8 @@ def tree_files(root):
     except (OSError, subprocess.CalledProcessError):
         files = []
         for folder, folders, names in os.walk(root):
-            folders[:] = [f for f in folders if f not in (".git", "runs", "b") and not f.startswith("build")]
+            made = [f for f in folders if f in ("runs", "b") or f.startswith("build")] if folder == root else []
+            folders[:] = [f for f in folders if f not in (".git", "__pycache__", *made)]
             files += [os.path.relpath(os.path.join(folder, name), root) for name in names]
     return sorted(name for name in files if os.path.isfile(os.path.join(root, name)))
 

@@ -82,7 +82,7 @@ def figures_check(text, bounds):
             sys.exit("%s is %g, %g to %g is expected: %s" % (name, figures[name], least, most, last))
 
 
-def other_compiler(root, build, compiler, name, folder):
+def other_compiler(root, build, compiler, name, folder, data):
     """The example built by another compiler gives its files the same names."""
     other = "gcc" if "clang" in os.path.basename(compiler) else "clang"
     if not shutil.which(other):
@@ -92,7 +92,7 @@ def other_compiler(root, build, compiler, name, folder):
     subprocess.run([other, "-std=c11", "-Wall", "-Wextra", "-Werror", os.path.join(root, "examples", name + ".c"), "-o",
                     program, "-I" + os.path.join(root, "sdk/include"), "-L" + os.path.join(build, "lib"),
                     "-Wl,-rpath," + os.path.join(build, "lib"), "-ltenon-nn", "-ltenon", "-lm"], check=True)
-    run(program, program + "-files", ["1"])
+    run(program, program + "-files", ["1"], **data)
     files_same(os.path.join(folder, "hybrid"), program + "-files", ".json", graph_of)
     print("built by %s: equal names" % other)
 
@@ -121,7 +121,8 @@ def main():
         sys.exit("%s.c has %d lines, at most %d are allowed" % (name, lines, LINES_MAX))
     with tempfile.TemporaryDirectory() as folder:
         hybrid, eager, whole = (os.path.join(folder, kind) for kind in ("hybrid", "eager", "whole"))
-        data = short_data(root, os.path.join(folder, "data")) if short else {}
+        first = short_data(root, os.path.join(folder, "data"))
+        data = first if short else {}
         text = run(program, hybrid, ["1"], TENON_TRAIN_HYBRIDIZE="1", **data)
         if text != run(program, eager, ["1"], TENON_TRAIN_HYBRIDIZE="0", **data):
             sys.exit("other figures call by call: %s" % text)
@@ -133,7 +134,7 @@ def main():
             text = run(program, whole, [])
             print(text.strip().splitlines()[-1])
             figures_check(text, bounds)
-            other_compiler(root, build, compiler, name, folder)
+            other_compiler(root, build, compiler, name, folder, first)
         mxnet_check(root, build, whole, nets)
 
 

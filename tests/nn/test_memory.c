@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "support/runs.h"
 
 static const int64_t input[4] = {2, 1, 8, 8}, labels[1] = {2};
 
@@ -70,6 +71,7 @@ static void allocations(void (*work_of)(tn_app *, const char *))
     char *folder = nn_quick_folder(), prefix[256];
     uint64_t tried = 0, step = full && *full == '1' ? 1 : work_of == work ? 11 : 29;
 
+    step *= test_short() ? 3 : 1;
     (void)snprintf(prefix, sizeof prefix, "%s/m", folder);
     for (uint64_t nth = 1;; nth += step) {
         tn_app *app = nn_open("engine.type=naive", NULL);

@@ -9,3 +9,10 @@ uint64_t test_runs(uint64_t usual)
 
     return runs ? runs : usual;
 }
+
+bool test_short(void)
+{
+    const char *text = getenv("TENON_TEST_SHORT");
+
+    return text && text[0] == '1';
+}
