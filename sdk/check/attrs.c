@@ -210,27 +210,33 @@ bool chk_attrs_parse(chk_arena *a, const tn_op *op, const char *text, chk_attrs 
 {
     const uint32_t count = chk_attr_count(op);
     tn_value *values = chk_take(a, (count + 1u) * sizeof *values);
+    const char **texts = chk_take(a, (count + 1u) * sizeof *texts);
 
     for (uint32_t i = 0; i < count; i++) {
-        const char *t = text_of(a, text, op->attrs[i].name);
-
-        if (!t)
-            t = op->attrs[i].default_text;
-        if (!t || !chk_attr_parse(a, &op->attrs[i], t, &values[i]))
+        texts[i] = text_of(a, text, op->attrs[i].name);
+        if (!texts[i])
+            texts[i] = op->attrs[i].default_text;
+        if (!texts[i] || !chk_attr_parse(a, &op->attrs[i], texts[i], &values[i]))
             return false;
     }
-    *out = (chk_attrs){values, count, text ? text : ""};
+    *out = (chk_attrs){values, texts, count, text ? text : ""};
     return true;
 }
 
 void chk_attrs_with(chk_arena *a, const chk_attrs *from, uint32_t index, tn_value value, const char *text,
-                    chk_attrs *out)
+                    const char *name, chk_attrs *out)
 {
     tn_value *values = chk_take(a, (from->count + 1u) * sizeof *values);
+    const char **texts = chk_take(a, (from->count + 1u) * sizeof *texts);
+    const char *all = from->text;
 
     memcpy(values, from->values, from->count * sizeof *values);
+    memcpy(texts, from->texts, from->count * sizeof *texts);
     values[index] = value;
-    *out = (chk_attrs){values, from->count, chk_text(a, "%s%s%s", from->text, *from->text ? " " : "", text)};
+    texts[index] = text;
+    if (name)
+        all = chk_text(a, "%s%s%s=%s", all, *all ? " " : "", name, text);
+    *out = (chk_attrs){values, texts, from->count, all};
 }
 
 static uint64_t pointed_bytes(const tn_attr_def *def, const void *at)
@@ -273,24 +279,41 @@ bool chk_attrs_inherit(chk_arena *a, const tn_op *op, const tn_op *from_op, cons
 {
     const uint32_t count = chk_attr_count(op);
     tn_value *values = chk_take(a, (count + 1u) * sizeof *values);
+    const char **texts = chk_take(a, (count + 1u) * sizeof *texts);
     const bool inherits = (emit->flags & TN_EMIT_INHERIT) != 0;
 
     for (uint32_t i = 0; i < count; i++) {
         const tn_attr_def *def = &op->attrs[i];
         const int32_t at = inherits ? chk_attr_index(from_op, def->name) : -1;
-        const char *text = def->default_text;
         bool given = false;
 
+        texts[i] = def->default_text;
         for (uint32_t k = 0; k < emit->attr_count; k++)
             if (!strcmp(emit->attrs[k].name, def->name)) {
-                text = emit->attrs[k].text;
+                texts[i] = emit->attrs[k].text;
                 given = true;
             }
-        if (!given && at >= 0 && from_op->attrs[at].type == def->type)
+        if (!given && at >= 0 && from_op->attrs[at].type == def->type) {
             values[i] = from->values[at];
-        else if (!text || !chk_attr_parse(a, def, text, &values[i]))
+            texts[i] = from->texts[at];
+        } else if (!texts[i] || !chk_attr_parse(a, def, texts[i], &values[i])) {
             return false;
+        }
     }
-    *out = (chk_attrs){values, count, inherits ? from->text : ""};
+    *out = (chk_attrs){values, texts, count, inherits ? from->text : ""};
     return true;
+}
+
+const char *const *chk_attr_pairs(chk_arena *a, const chk_problem *p)
+{
+    const char **pairs = chk_take(a, (2 * p->attrs.count + 1) * sizeof *pairs);
+    uint32_t used = 0;
+
+    for (uint32_t i = 0; i < p->attrs.count; i++) {
+        if (p->op->attrs[i].type == TN_ATTR_T_TEXT && !p->attrs.values[i])
+            continue;
+        pairs[used++] = p->op->attrs[i].name;
+        pairs[used++] = p->attrs.texts[i];
+    }
+    return pairs;
 }

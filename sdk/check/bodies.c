@@ -39,18 +39,13 @@ static tn_status shapes_unify(const counts *c, tn_shape *const *in, tn_shape *co
 
 static tn_status dtypes_unify(const counts *c, int32_t *in, int32_t *out, tn_err *err)
 {
-    int32_t dtype = TN_DTYPE_UNKNOWN;
+    int32_t *all[CHK_ARGS_MAX];
 
-    for (uint32_t k = 0; k < c->in + c->out; k++) {
-        const int32_t one = k < c->in ? in[k] : out[k - c->in];
-
-        if (one >= 0 && dtype >= 0 && one != dtype)
-            return tn_fail(err, TN_E_DTYPE, "two data types that must agree differ");
-        dtype = one >= 0 ? one : dtype;
-    }
+    if (c->in + c->out > CHK_ARGS_MAX)
+        return tn_fail(err, TN_E_ARG, "a graph of so many arguments");
     for (uint32_t k = 0; k < c->in + c->out; k++)
-        *(k < c->in ? &in[k] : &out[k - c->in]) = dtype;
-    return TN_OK;
+        all[k] = k < c->in ? &in[k] : &out[k - c->in];
+    return chk_dtypes_unify(c->in + c->out, all, err);
 }
 
 static tn_status body_infer(const tn_bodies *b, uint32_t body, uint32_t flags, tn_shape *const *in,

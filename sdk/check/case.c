@@ -84,13 +84,12 @@ static void run_caught(chk_env *env, const chk_options *options)
         return;
     c->jumps = true;
     if (c->test->twin)
-        (void)chk_twin_part(env);
+        chk_twin_part(env);
     if (!c->test->bare && !env->ctx)
         context_open(env, options);
     c->test->run(env);
     chk_twin_await(env);
-    if (!atomic_load(&c->counted) && !chk_twin_is_second(env))
-        chk_fail(env, "kit", "looked at nothing");
+    chk_fail_if(env, !atomic_load(&c->counted) && !chk_twin_is_second(env), "kit", "looked at nothing");
     if (chk_speak(c))
         c->verdict.result = CHK_PASS;
 }

@@ -70,6 +70,16 @@ _Noreturn void chk_fail(chk_env *env, const char *rule, const char *format, ...)
     say(env, CHK_FAIL, rule, format, args);
 }
 
+void chk_fail_if(chk_env *env, bool wrong, const char *rule, const char *format, ...)
+{
+    va_list args;
+
+    if (!wrong)
+        return;
+    va_start(args, format);
+    say(env, CHK_FAIL, rule, format, args);
+}
+
 /* A case that is skipped leaves the process to the next one. */
 static void lab_drop(chk_env *env)
 {

@@ -1,8 +1,8 @@
 /*
  * All cases of one file. This process never opens the plugin: a first child names the subjects, then children
  * run the cases, `jobs` at a time: one each, or some of one test, one after the other. A child sends each
- * verdict through a pipe; a case without one crashed, one that is late is killed with its child. Behind a
- * case that failed, crashed or was late a new child goes on. Results are handed out in the order of the
+ * verdict through a pipe; a case without one crashed, one that is late is killed with its child and tried once
+ * more. Behind a case that failed, crashed or was late a new child goes on. Results are handed out in the order of the
  * table.
  */
 #include <dlfcn.h>
@@ -38,7 +38,7 @@
 typedef struct one_case {
     const chk_test *test;
     char *subject;
-    bool taken, done; /* by a child; by the end */
+    bool taken, late, done; /* by a child; ran into its limit once; by the end */
     chk_case_result result;
     char *message, *output, *rule;
 } one_case;
@@ -47,7 +47,6 @@ typedef struct job {
     pid_t pid;
     int pipe, output;
     double began, limit;
-    chk_watch watch;
     one_case *what; /* the case that runs, */
     size_t left;    /* and how many the child has with it */
     size_t got;
@@ -158,7 +157,6 @@ static tn_status child_start(run *r, job *j, pid_t *pid)
     j->pipe = ends[0];
     j->pid = *pid;
     j->began = now_s();
-    chk_watch_begin(&j->watch, *pid);
     return TN_OK;
 }
 
@@ -231,7 +229,7 @@ static unsigned char *read_all(job *j, size_t *bytes)
         }
         if (poll(&p, 1, WATCH_MS) < 0 && errno != EINTR)
             break;
-        if (!p.revents && chk_watch_had(&j->watch) < j->limit)
+        if (!p.revents && now_s() - j->began < j->limit)
             continue;
         if (!p.revents)
             break;
@@ -432,16 +430,21 @@ static void case_end(const run *r, const job *j, int status)
     what->done = true;
 }
 
-/* The child is through, or has to be. Cases that it did not come to are for another one. */
+/* The child is through, or has to be. Cases that it did not come to are for another one; so is one that is late
+ * for the first time. */
 static void job_end(run *r, size_t at)
 {
     job *j = &r->jobs[at];
+    const bool again = j->late && !j->what->late;
     int status = 0;
 
     (void)kill(-j->pid, SIGKILL);
     (void)waitpid(j->pid, &status, 0);
-    case_end(r, j, status);
-    for (size_t i = 1; i < j->left; i++)
+    if (again)
+        j->what->late = true;
+    else
+        case_end(r, j, status);
+    for (size_t i = again ? 0 : 1; i < j->left; i++)
         j->what[i].taken = false;
     (void)close(j->pipe);
     (void)close(j->output);
@@ -459,7 +462,6 @@ static bool job_next(const run *r, job *j)
     j->what++;
     j->left--;
     j->began = now_s();
-    chk_watch_begin(&j->watch, j->pid);
     return true;
 }
 
@@ -502,7 +504,7 @@ static void jobs_wait(run *r)
 
             j->got += n > 0 ? (size_t)n : 0;
             ended = n <= 0 || (j->got == sizeof j->told && !job_next(r, j));
-        } else if (chk_watch_had(&j->watch) >= j->limit) {
+        } else if (now_s() - j->began >= j->limit) {
             j->late = ended = true;
         }
         if (ended)
