@@ -1,5 +1,5 @@
 /*
- * Prints the engine's own costs: a push through variables and a worker, the short way on the caller, a round
+ * Prints the engine's own costs: a push through variables and a worker, the fast path on the caller, a round
  * trip. Each is the median of some repeats after a warm-up, with the lowest and the highest beside it.
  */
 #include <stdlib.h>
@@ -126,27 +126,6 @@ tn_status bench_engine_enter_ns(uint64_t count, double *out)
     return st;
 }
 
-tn_status bench_engine_brief_ns(uint64_t count, double *out)
-{
-    bench b;
-    tn_status st = bench_open(&b, 2000);
-
-    if (!st) {
-        tni_var *reads[] = {&b.cells[0].var, &b.cells[1].var}, *writes[] = {&b.cells[2].var};
-        uint64_t begin = tni_clock_ns();
-
-        for (uint64_t i = 0; i < count && !st; i++) {
-            if (!tni_engine_enter_brief(b.engine, reads, 2, writes, 1))
-                st = tni_error(TN_E_INTERNAL, "free variables were refused");
-            else
-                tni_engine_leave_brief(b.engine, writes, 1, TN_OK, "add");
-        }
-        *out = (double)(tni_clock_ns() - begin) / (double)count;
-    }
-    bench_close(&b);
-    return st;
-}
-
 tn_status bench_engine_round_trip_us(uint64_t count, double *out)
 {
     bench b;
@@ -191,7 +170,6 @@ int main(void)
 {
     return measure("push", "ns", bench_engine_push_ns, 262144) |
            measure("enter_leave", "ns", bench_engine_enter_ns, 1000000) |
-           measure("brief", "ns", bench_engine_brief_ns, 1000000) |
            measure("round_trip", "us", bench_engine_round_trip_us, 5000);
 }
 

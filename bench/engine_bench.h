@@ -14,9 +14,6 @@ tn_status bench_engine_push_ns(uint64_t count, double *out);
 /* Nanoseconds of one enter and leave with two reads and one write, uncontended. */
 tn_status bench_engine_enter_ns(uint64_t count, double *out);
 
-/* The same for the brief form. */
-tn_status bench_engine_brief_ns(uint64_t count, double *out);
-
 /* Microseconds from a push to the end of the wait for it, operation by operation. */
 tn_status bench_engine_round_trip_us(uint64_t count, double *out);
 

@@ -102,7 +102,7 @@ static uint8_t option_find(const cli_command *command, const char *text, const c
     const char *equals = strchr(text, '=');
     size_t length = equals ? (size_t)(equals - text) : strlen(text);
     char name[NAME_MAX_BYTES + 1];
-    const char *near;
+    const char *similar;
 
     *value = equals ? equals + 1 : NULL;
     for (uint8_t id = 1; id < OPT_COUNT; id++) {
@@ -116,9 +116,9 @@ static uint8_t option_find(const cli_command *command, const char *text, const c
             return id;
     }
     (void)snprintf(name, sizeof name, "%.*s", (int)smaller(length, NAME_MAX_BYTES), text);
-    near = cli_nearest(name + strspn(name, "-"), option_name, command);
-    cli_error("unknown option %s%s%s%s; `tenon %s --help` lists them", name, near ? "; did you mean --" : "",
-              near ? near : "", near ? "?" : "", command->name);
+    similar = cli_nearest(name + strspn(name, "-"), option_name, command);
+    cli_error("unknown option %s%s%s%s; `tenon %s --help` lists them", name,
+              similar ? "; did you mean --" : "", similar ? similar : "", similar ? "?" : "", command->name);
     return OPT_NONE;
 }
 

@@ -592,7 +592,7 @@ static int script_print(size_t index, bool json)
 
 int cmd_completion(const cli_args *args)
 {
-    const char *word = args->words[0], *near;
+    const char *word = args->words[0], *similar;
     bool json = args->value[OPT_JSON] != NULL;
 
     for (size_t i = 0; i < LISTS; i++)
@@ -601,8 +601,8 @@ int cmd_completion(const cli_args *args)
     for (size_t i = 0; i < SHELLS; i++)
         if (!strcmp(word, shells[i].name))
             return script_print(i, json);
-    near = cli_nearest(word, asked_name, NULL);
+    similar = cli_nearest(word, asked_name, NULL);
     cli_error("completion %s: bash, zsh, fish, or a list of names is asked%s%s%s", word,
-              near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+              similar ? "; did you mean \"" : "", similar ? similar : "", similar ? "\"?" : "");
     return CLI_EXIT_USAGE;
 }

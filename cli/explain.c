@@ -285,7 +285,7 @@ static char *words_join(const cli_args *args)
 int cmd_explain(const cli_args *args)
 {
     const bool json = args->value[OPT_JSON] != NULL;
-    const char *near;
+    const char *similar;
     char rule[NAME_BYTES];
     tn_error_info e;
     char *text;
@@ -307,9 +307,9 @@ int cmd_explain(const cli_args *args)
     } else if (found) {
         row_print(&e);
     } else {
-        near = cli_nearest(text, name_next, NULL);
+        similar = cli_nearest(text, name_next, NULL);
         cli_error("there is no error \"%.80s\"%s%s%s; `tenon explain` lists them", text,
-                  near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+                  similar ? "; did you mean \"" : "", similar ? similar : "", similar ? "\"?" : "");
     }
     free(text);
     return found ? 0 : CLI_EXIT_USAGE;

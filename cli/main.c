@@ -76,24 +76,24 @@ static const cli_command *command_find(int argc, char *const *argv, int *first)
 static int unknown(int argc, char *const *argv)
 {
     bool help = argc > 2 && (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h"));
-    const char *near = NULL;
+    const char *similar = NULL;
     char both[96];
 
     if (argc < 3 || argv[2][0] == '-') {
         if (cli_help_group(argv[1], help ? stdout : stderr))
             return help ? 0 : CLI_EXIT_USAGE;
         (void)snprintf(both, sizeof both, "%s", argv[1]);
-        near = cli_nearest(both, group_name, NULL);
+        similar = cli_nearest(both, group_name, NULL);
     } else {
         (void)snprintf(both, sizeof both, "%s %s", argv[1], argv[2]);
-        near = cli_nearest(both, command_name, NULL);
-        if (!near) {
+        similar = cli_nearest(both, command_name, NULL);
+        if (!similar) {
             (void)snprintf(both, sizeof both, "%s", argv[1]);
-            near = cli_nearest(both, group_name, NULL);
+            similar = cli_nearest(both, group_name, NULL);
         }
     }
     cli_error("unknown command \"%s\"%s%s%s; `tenon --help` lists them", both,
-              near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+              similar ? "; did you mean \"" : "", similar ? similar : "", similar ? "\"?" : "");
     return CLI_EXIT_USAGE;
 }
 

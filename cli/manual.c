@@ -491,7 +491,7 @@ static int one_print(size_t index, const cli_command *command, const char *name,
 
 int cmd_manual(const cli_args *args)
 {
-    const char *asked = args->word_count ? args->words[0] : "tenon", *near, *section;
+    const char *asked = args->word_count ? args->words[0] : "tenon", *similar, *section;
     const cli_command *command;
     char name[NAME_BYTES], page[NAME_BYTES];
 
@@ -501,8 +501,8 @@ int cmd_manual(const cli_args *args)
     for (size_t i = 0; page_at(i, name, &section, &command); i++)
         if (!strcmp(page, name))
             return one_print(i, command, name, section, args->value[OPT_JSON] != NULL);
-    near = cli_nearest(page, page_next, NULL);
-    cli_error("manual: there is no page \"%s\"%s%s%s", page, near ? "; did you mean \"" : "",
-              near ? near : "", near ? "\"?" : "");
+    similar = cli_nearest(page, page_next, NULL);
+    cli_error("manual: there is no page \"%s\"%s%s%s", page, similar ? "; did you mean \"" : "",
+              similar ? similar : "", similar ? "\"?" : "");
     return CLI_EXIT_USAGE;
 }

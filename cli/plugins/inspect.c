@@ -34,7 +34,7 @@ static bool plugin_find(tn_app *app, const char *what, size_t *index, tn_plugin_
 {
     tn_ctx *ctx = tn_app_ctx(app);
     char path[PATH_MAX];
-    const char *near;
+    const char *similar;
     size_t count = 0;
 
     if (cli_plugin_is_file(what)) {
@@ -45,10 +45,11 @@ static bool plugin_find(tn_app *app, const char *what, size_t *index, tn_plugin_
         what = p->name;
     }
     if (tn_plugin_load(ctx, what) == TN_E_KEY) {
-        near = cli_nearest(what, name_next, app);
+        similar = cli_nearest(what, name_next, app);
         return absent(app,
                       cli_format("there is no plugin %.60s%s%s%s; `tenon plugins list` shows what was found",
-                                 what, near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : ""));
+                                 what, similar ? "; did you mean \"" : "", similar ? similar : "",
+                                 similar ? "\"?" : ""));
     }
     if (tn_error_code() && tn_app_check(app, tn_error_code()))
         return false;

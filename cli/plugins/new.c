@@ -92,7 +92,7 @@ static const char *kind_name(const void *from, size_t index)
 
 static const template_kind *kind_find(const char *name)
 {
-    const char *near;
+    const char *similar;
 
     if (!name || !*name) {
         cli_error("--kind says what to make: " KIND_WORDS);
@@ -101,9 +101,9 @@ static const template_kind *kind_find(const char *name)
     for (size_t i = 0; i < KINDS; i++)
         if (!strcmp(kinds[i].name, name))
             return &kinds[i];
-    near = cli_nearest(name, kind_name, NULL);
+    similar = cli_nearest(name, kind_name, NULL);
     cli_error("there is no template of kind \"%s\"; kinds are " KIND_WORDS "%s%s%s", name,
-              near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+              similar ? "; did you mean \"" : "", similar ? similar : "", similar ? "\"?" : "");
     return NULL;
 }
 

@@ -289,10 +289,10 @@ static int list_all(tn_app *app, const cli_args *args)
     if (list_make(app, args, &list)) {
         code = CLI_EXIT_FAILED; /* the app says which */
     } else if (family && !family_known(&list, family)) {
-        const char *near = cli_nearest(family, family_next, &list);
+        const char *similar = cli_nearest(family, family_next, &list);
 
-        cli_error("there is no family \"%s\"%s%s%s", family, near ? "; did you mean \"" : "",
-                  near ? near : "", near ? "\"?" : "");
+        cli_error("there is no family \"%s\"%s%s%s", family, similar ? "; did you mean \"" : "",
+                  similar ? similar : "", similar ? "\"?" : "");
         code = CLI_EXIT_USAGE;
     } else {
         list_print(tn_app_ctx(app), args, &list);

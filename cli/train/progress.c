@@ -248,7 +248,7 @@ static void json_line(const tn_train_info *info, const char *kind)
     json_decref(o);
 }
 
-/* ---- the door ---- */
+/* ---- public functions ---- */
 
 void cli_view_begin(cli_view *view, const cli_run *run, const tn_train_info *info)
 {

@@ -272,7 +272,7 @@ tn_status tn_ctx_stats(tn_ctx *ctx, tn_stats *out)
     info.queue_peak = engine.queue_peak;
     info.hits = exec.hits;
     info.misses = exec.misses;
-    info.short_way = exec.short_way;
+    info.fast_path = exec.fast_path;
     info.signatures = exec.signatures;
     info.programs = exec.programs;
     info.frames = exec.frames;

@@ -1,5 +1,5 @@
 /*
- * The door of room autograd: attached gradients and backward.
+ * The interface of room autograd: attached gradients and backward.
  *
  * Recording itself is room exec's (scope and tape). Backward turns what was recorded into a graph, makes its
  * gradient, compiles that as one program and keeps it under the shape of the tape: the next backward over an

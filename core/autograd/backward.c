@@ -301,7 +301,7 @@ static tn_status leaf_start(run *s, uint32_t head)
 /* The gradient of output `o` of a node, which stages alone give to. */
 static tn_status slot_make(const run *s, const tni_tape_call *n, uint32_t o, tni_array **slot)
 {
-    const tni_tape_like k = tni_tape_output(n, o);
+    const tni_tape_spec k = tni_tape_output(n, o);
 
     return tni_array_create(s->w.ctx->space, k.device, k.dtype, k.ndim, k.shape, "gradient", slot);
 }
@@ -395,20 +395,20 @@ static tn_status stage_attrs(const run *s, const tni_stage *stage, const tni_att
 /* What was kept on another device than that of its entry comes there. */
 static tn_status array_bring(run *s, const tni_port *port, tni_array **a)
 {
-    tni_array *near = NULL;
+    tni_array *local = NULL;
     tn_status st;
 
     if (port->kind != TNI_PORT_ENTRY || (*a)->storage->device == port->device)
         return TN_OK;
     if ((st = tni_array_create(s->w.ctx->space, port->device, (*a)->dtype, (*a)->ndim, (*a)->shape, "array",
-                               &near)))
+                               &local)))
         return st;
-    if ((st = tni_vec_push(&s->brought, &near))) {
-        tni_array_release(near);
+    if ((st = tni_vec_push(&s->brought, &local))) {
+        tni_array_release(local);
         return st;
     }
-    st = tni_array_copy(*a, near);
-    *a = near;
+    st = tni_array_copy(*a, local);
+    *a = local;
     return st;
 }
 

@@ -23,7 +23,7 @@ static tn_status follow(tni_forward *f, uint32_t kind, uint32_t node, uint32_t i
     return st;
 }
 
-static void entry_set(const tni_forward *f, uint32_t entry, const tni_tape_like *like)
+static void entry_set(const tni_forward *f, uint32_t entry, const tni_tape_spec *like)
 {
     f->g->shapes[entry].ndim = like->ndim;
     memcpy(f->g->shapes[entry].dim, like->shape, (size_t)like->ndim * sizeof *like->shape);
@@ -40,7 +40,7 @@ void tni_forward_like(const tni_forward *f, uint32_t node, uint32_t of)
     f->g->storages[entry] = TN_STORAGE_DENSE;
 }
 
-tn_status tni_forward_variable(tni_forward *f, const tni_tape_like *like, const tni_source *from,
+tn_status tni_forward_variable(tni_forward *f, const tni_tape_spec *like, const tni_source *from,
                                uint32_t *entry)
 {
     uint32_t node;
@@ -62,7 +62,7 @@ static tn_status input_entry(tni_forward *f, uint32_t k, uint32_t i, uint32_t *e
     const bool made = e.node != TNI_NONE;
     const uint32_t leaf = tni_tape_leaf(f->w, n->leaves[i]);
     const uint32_t leaves = (uint32_t)f->w->leaves.count;
-    tni_tape_like like = tni_tape_input(n, i);
+    tni_tape_spec like = tni_tape_input(n, i);
     tni_source from = {TNI_FROM_IN, k, i};
     tni_outside outside;
     uint32_t *known, slot;
@@ -102,7 +102,7 @@ static tn_status operator_add(tni_forward *f, uint32_t k, const uint32_t *in)
     f->np_shape |= (flags & TN_NODE_NP_SHAPE) != 0;
     for (uint32_t o = 0; o < n->out_count; o++) {
         const uint32_t entry = f->g->nodes[node].first_entry + o;
-        const tni_tape_like like = tni_tape_output(n, o);
+        const tni_tape_spec like = tni_tape_output(n, o);
 
         f->g->nodes[node].device = like.device;
         entry_set(f, entry, &like);

@@ -49,7 +49,7 @@ tn_status tni_forward_make(tni_forward *f, const tni_tape_walk *w, tni_forward_t
                            uint32_t count);
 void tni_forward_fini(tni_forward *f); /* also of one that is all zeros, or could not be made */
 /* A variable of the graph; `from`: where its array is found. */
-tn_status tni_forward_variable(tni_forward *f, const tni_tape_like *like, const tni_source *from,
+tn_status tni_forward_variable(tni_forward *f, const tni_tape_spec *like, const tni_source *from,
                                uint32_t *entry);
 /* A variable of what the gradient appends looks like entry `of`. */
 void tni_forward_like(const tni_forward *f, uint32_t node, uint32_t of);

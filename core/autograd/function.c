@@ -23,20 +23,20 @@ void tni_function_backward_destroy(tni_function_backward *b)
     if (!b)
         return;
     arrays_release(b->grads, b->out_count + b->saved_count + b->in_count);
-    arrays_release(b->near, b->out_count + b->saved_count + b->in_count);
+    arrays_release(b->local, b->out_count + b->saved_count + b->in_count);
     tni_attrs_release(b->attrs);
     tni_function_release(b->function);
     tni_mutex_fini(&b->lock);
     tni_free(b);
 }
 
-/* One block: grads, saved, targets; near, made; variables; likenesses; modes. */
+/* One block: grads, saved, targets; local, made; variables; specs; modes. */
 static tni_function_backward *backward_alloc(uint32_t in, uint32_t out, uint32_t saved)
 {
     const uint64_t arrays = (uint64_t)in + out + saved;
     tni_function_backward *b =
         tni_zalloc(sizeof *b + 2 * arrays * sizeof(tni_array *) + (2 * arrays + 1) * sizeof(tni_var *) +
-                   out * sizeof(tni_function_like) + 2ull * in);
+                   out * sizeof(tni_function_spec) + 2ull * in);
 
     if (!b || tni_mutex_init(&b->lock)) {
         tni_free(b);
@@ -46,12 +46,12 @@ static tni_function_backward *backward_alloc(uint32_t in, uint32_t out, uint32_t
     b->in_count = in;
     b->out_count = out;
     b->saved_count = saved;
-    b->out = (tni_function_like *)(b + 1);
+    b->out = (tni_function_spec *)(b + 1);
     b->grads = (tni_array **)(b->out + out);
     b->saved = b->grads + out;
     b->targets = b->saved + saved;
-    b->near = b->targets + in;
-    b->made = b->near + out + saved;
+    b->local = b->targets + in;
+    b->made = b->local + out + saved;
     b->vars = (tni_var **)(b->made + in);
     b->modes = (uint8_t *)(b->vars + 2 * arrays + 1);
     b->wanted = b->modes + in;
@@ -114,7 +114,7 @@ static void part_done(tni_function_backward *b, tn_status st)
 static bool is_near(const tni_function_backward *b, const tni_array *a)
 {
     for (uint32_t i = 0; i < b->out_count + b->saved_count; i++)
-        if (b->near[i] && b->near[i]->storage == a->storage)
+        if (b->local[i] && b->local[i]->storage == a->storage)
             return true;
     return false;
 }
@@ -232,7 +232,7 @@ static void end_done(void *payload, tni_engine *engine, tn_status status)
 
 static tn_status end_push(tni_function_backward *b)
 {
-    tni_var **made = made_vars(b), **near;
+    tni_var **made = made_vars(b), **local;
     tni_task task = {.run = end_run,
                      .done = end_done,
                      .payload = &b->self,
@@ -245,10 +245,10 @@ static tn_status end_push(tni_function_backward *b)
         if (b->made[i])
             made[b->made_count++] = tni_array_var(b->made[i]);
     task.read_count = b->made_count;
-    task.writes = near = made + task.read_count;
+    task.writes = local = made + task.read_count;
     for (uint32_t i = 0; i < b->out_count + b->saved_count; i++)
-        if (b->near[i])
-            near[task.write_count++] = tni_array_var(b->near[i]);
+        if (b->local[i])
+            local[task.write_count++] = tni_array_var(b->local[i]);
     return tni_engine_push(b->ctx->engine, &task);
 }
 
@@ -260,7 +260,7 @@ static void storage_give_back(void *arg)
 }
 
 /* The same memory with a variable of its own. */
-static tn_status near_make(tni_array *a, tni_array **out)
+static tn_status local_make(tni_array *a, tni_array **out)
 {
     tni_storage *s = a->storage;
     const uint64_t offset = a->offset * tn_dtype_bytes(a->dtype);
@@ -277,7 +277,7 @@ static tn_status near_make(tni_array *a, tni_array **out)
 
 static tn_status zeros_make(const tni_function_backward *b, uint32_t output, tni_array **out)
 {
-    const tni_function_like *k = &b->out[output];
+    const tni_function_spec *k = &b->out[output];
     const tn_status st =
         tni_array_create(b->ctx->space, k->device, k->dtype, k->shape.ndim, k->shape.dim, "gradient", out);
 
@@ -289,9 +289,9 @@ static tn_status all_near(const tni_function_backward *b)
     tn_status st = TN_OK;
 
     for (uint32_t i = 0; i < b->out_count && !st; i++)
-        st = b->grads[i] ? near_make(b->grads[i], &b->near[i]) : zeros_make(b, i, &b->near[i]);
+        st = b->grads[i] ? local_make(b->grads[i], &b->local[i]) : zeros_make(b, i, &b->local[i]);
     for (uint32_t i = 0; i < b->saved_count && !st; i++)
-        st = near_make(b->saved[i], &b->near[b->out_count + i]);
+        st = local_make(b->saved[i], &b->local[b->out_count + i]);
     return st;
 }
 
@@ -304,7 +304,7 @@ static tn_status program_run(const tni_function_backward *b)
                            .ctx = b->ctx,
                            .arg = b->function->arg,
                            .attrs = b->attrs ? b->attrs->values : NULL,
-                           .saved = b->near + b->out_count,
+                           .saved = b->local + b->out_count,
                            .wanted = b->wanted};
     tni_scope *scope = tni_scope_get();
     const tni_scope before = *scope;
@@ -312,7 +312,7 @@ static tn_status program_run(const tni_function_backward *b)
 
     *scope = (tni_scope){.training = b->training, .np_shape = b->np_shape};
     tni_error_clear();
-    st = b->function->backward(&run, b->near, b->made);
+    st = b->function->backward(&run, b->local, b->made);
     *scope = before;
     return tni_function_status(b->function, "backward", st);
 }
@@ -382,8 +382,8 @@ static tn_status function_run(void *payload, tni_run *run)
     if (!(st = end_push(b)))
         return TN_PENDING;
     for (uint32_t i = 0; i < b->out_count + b->saved_count; i++)
-        if (b->near[i])
-            (void)tni_engine_wait_write(b->ctx->engine, tni_array_var(b->near[i]), 0);
+        if (b->local[i])
+            (void)tni_engine_wait_write(b->ctx->engine, tni_array_var(b->local[i]), 0);
     return tni_error(st, "function %.80s: its backward could not end", b->function->name);
 }
 

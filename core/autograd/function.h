@@ -11,17 +11,17 @@ typedef struct tni_function_backward {
     tni_attrs *attrs; /* NULL: none */
     bool training, np_shape;
     uint32_t in_count, out_count, saved_count;
-    tni_function_like *out; /* per output: what zeros look like */
+    tni_function_spec *out; /* per output: what zeros look like */
     tni_array **grads;      /* per output: what arrives, to be filled in by the maker; NULL: nothing */
     tni_array **targets;    /* per input: to be filled in by the maker; NULL: nobody wants it */
     uint8_t *modes;         /* per input: TN_MODE_…; likewise */
     tni_array **saved;
-    tni_array **near; /* while it runs: what stands for `grads`, then for `saved` */
-    tni_array **made; /* per input: what the program gave */
+    tni_array **local; /* while it runs: what stands for `grads`, then for `saved` */
+    tni_array **made;  /* per input: what the program gave */
     uint32_t made_count;
     uint8_t *wanted; /* per input */
     tni_var **vars;
-    tni_op *op;
+    tni_operation *op;
     tni_task task;
     atomic_uint left; /* operations that it waits for */
     tni_mutex lock;   /* over the next two */

@@ -80,7 +80,7 @@ static tn_status slots_number(higher *h)
 static tn_status leaf_entry(higher *h, tni_array *a, uint32_t *entry)
 {
     const uint32_t leaf = tni_tape_leaf(&h->w, a);
-    const tni_tape_like like = {a->storage->device, a->ndim, a->dtype, a->shape};
+    const tni_tape_spec like = {a->storage->device, a->ndim, a->dtype, a->shape};
     const tni_source from = {TNI_FROM_LEAF, 0, leaf};
     tn_status st;
 

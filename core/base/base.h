@@ -1,6 +1,6 @@
 /*
- * The door of room base: what every other room may use. Each block is implemented in the file named at its
- * head.
+ * The interface of room base: what every other room may use. Each block is implemented in the file
+ * named at its head.
  *
  * Rules: memory goes through mem.c, files through file.c, time through clock.c, threads through thread.c, so
  * that tests can make each of them fail. Sizes are computed by the tni_size_ functions. Nothing here prints

@@ -2,12 +2,12 @@
  * fork(): the child has one thread, so no other thread may be in the middle of something then.
  *
  * Each thread counts what it holds: locks, and rights such as the one to load plugins. A thread that holds
- * nothing yet waits at the door while somebody forks, one that holds something goes on until it holds
+ * nothing yet waits at the gate while somebody forks, one that holds something goes on until it holds
  * nothing. So whoever forks needs to know no lock by name, and takes none; what its own thread holds stays as
  * it is, in the parent and in the child.
  *
  * A count is written by its thread only, with plain stores: the barrier between counting oneself and looking
- * at the door is asked of the kernel by the forking thread, for all threads at once.
+ * at the gate is asked of the kernel by the forking thread, for all threads at once.
  */
 #include <linux/futex.h>
 #include <linux/membarrier.h>
@@ -21,15 +21,15 @@
 
 #define BARRIER_NS 1000000u   /* without the kernel's help: what was stored so long ago is seen by all */
 #define TURN_NS 1000000u      /* a waiter looks this often whether it is its turn to fork */
-#define LET_IN_NS 1000000000u /* those who waited at the door during one fork come in before the next one */
+#define LET_IN_NS 1000000000u /* those who waited at the gate during one fork come in before the next one */
 
 enum { FORKS_NOT, FORKS_OUTSIDE, FORKS_INSIDE }; /* a callback */
 
-_Alignas(64) atomic_uint tni_fork_door;
+_Alignas(64) atomic_uint tni_fork_gate;
 TN_THREAD_LOCAL_FAST tni_holder *tni_holder_mine;
 static _Alignas(64) _Atomic(tni_holder *) holders;
 static tni_holder spare;    /* of threads for which there was no memory: nobody waits for them */
-static atomic_uint waiting; /* threads at the door */
+static atomic_uint waiting; /* threads at the gate */
 static atomic_uint turn;    /* 1: somebody forks */
 static atomic_uint urgent;  /* threads inside a callback that wait for their turn */
 static pthread_key_t leave_key;
@@ -97,24 +97,24 @@ static tni_holder *mine(void)
     return tni_holder_mine ? tni_holder_mine : tni_holder_enter();
 }
 
-static bool closed_to(const tni_holder *h, unsigned *door)
+static bool closed_to(const tni_holder *h, unsigned *gate)
 {
-    *door = atomic_load(&tni_fork_door);
-    return *door > (h->passes ? 1u : 0u) && !atomic_load(&h->forks) && h != &spare;
+    *gate = atomic_load(&tni_fork_gate);
+    return *gate > (h->passes ? 1u : 0u) && !atomic_load(&h->forks) && h != &spare;
 }
 
 void tni_hold_wait(tni_holder *h)
 {
-    unsigned door;
+    unsigned gate;
 
-    if (!closed_to(h, &door))
+    if (!closed_to(h, &gate))
         return;
     atomic_fetch_add(&waiting, 1u);
     do {
         atomic_store(&h->holds, 0u);
-        (void)tni_word_wait(&tni_fork_door, door, 0);
+        (void)tni_word_wait(&tni_fork_gate, gate, 0);
         atomic_store(&h->holds, 1u);
-    } while (closed_to(h, &door));
+    } while (closed_to(h, &gate));
     atomic_fetch_sub(&waiting, 1u);
 }
 
@@ -125,9 +125,9 @@ void tni_hold_pass(bool on)
 
 bool tni_hold_waits(void)
 {
-    unsigned door;
+    unsigned gate;
 
-    return !atomic_load_explicit(&mine()->holds, memory_order_relaxed) && closed_to(mine(), &door);
+    return !atomic_load_explicit(&mine()->holds, memory_order_relaxed) && closed_to(mine(), &gate);
 }
 
 /* ---- who forks ------------------------------------------------------------------------------------- */
@@ -143,16 +143,16 @@ void tni_everywhere(void)
 
 void tni_fork_close(unsigned level)
 {
-    const unsigned before = atomic_load(&tni_fork_door);
+    const unsigned before = atomic_load(&tni_fork_gate);
     const uint64_t until = tni_clock_ns() + LET_IN_NS;
 
     while (!before && level && atomic_load(&waiting) && tni_clock_ns() < until)
         tni_sleep_ns(BARRIER_NS / 20);
-    atomic_store(&tni_fork_door, level);
+    atomic_store(&tni_fork_gate, level);
     if (level > before)
         tni_everywhere();
     if (level < before)
-        tni_word_wake(&tni_fork_door, INT32_MAX);
+        tni_word_wake(&tni_fork_gate, INT32_MAX);
 }
 
 void tni_fork_begin(bool first)

@@ -55,14 +55,14 @@ static void foreign_read_all(tni_options *o)
 static void foreign_misspelt(tni_options *o, const char *name)
 {
     static const char *const families[] = {"MXNET_", "DMLC_", "PS_", "NNVM_"};
-    const char *near = NULL;
+    const char *similar = NULL;
 
     for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
         if (strncmp(name, families[i], strlen(families[i])) == 0)
-            near = option_variable_near(name);
-    if (near && strcmp(near, name) != 0)
+            similar = option_variable_similar(name);
+    if (similar && strcmp(similar, name) != 0)
         tni_logf(option_log(o), TN_LOG_WARNING, "%.100s is not known and ignored; did you mean %s?", name,
-                 near);
+                 similar);
 }
 
 const tni_option_def *option_env_find(const char *name)

@@ -102,15 +102,15 @@ static void fill_write(const fill *f, suggestion out)
     memmove(out, at, (size_t)(end - at) + 1);
 }
 
-typedef struct near_names {
+typedef struct similar_names {
     const char *wrong, *stops;
     fill *work;
     suggestion names[FILLED_MAX];
     size_t rank[FILLED_MAX]; /* smaller is likelier */
     size_t count;
-} near_names;
+} similar_names;
 
-static void name_add(near_names *n, const char *name, size_t rank)
+static void name_add(similar_names *n, const char *name, size_t rank)
 {
     for (size_t i = 0; i < n->count; i++)
         if (!strcmp(n->names[i], name))
@@ -123,7 +123,7 @@ static void name_add(near_names *n, const char *name, size_t rank)
 
 /* The wrong key with one slip at byte `at` undone, as far as the pattern fits then: 0 neighbours exchanged, 1
  * a letter too much, 2 `c` left out, 3 `c` mistyped. In this order they are believed. */
-static void slip_undo(near_names *n, const char *pattern, size_t rank, size_t at, char c)
+static void slip_undo(similar_names *n, const char *pattern, size_t rank, size_t at, char c)
 {
     const char *wrong = n->wrong, *rest = wrong + at;
     const size_t taken[SLIPS] = {2, 1, 0, 1};
@@ -141,7 +141,7 @@ static void slip_undo(near_names *n, const char *pattern, size_t rank, size_t at
         name_add(n, name, rank);
 }
 
-static void pattern_try(near_names *n, const char *pattern)
+static void pattern_try(similar_names *n, const char *pattern)
 {
     fill *f = n->work;
     size_t before = n->count;
@@ -172,7 +172,7 @@ static void pattern_try(near_names *n, const char *pattern)
 }
 
 /* An operator's name and a device type can only be told apart by knowing the types. */
-static void row_try(near_names *n, const char *key, bool environment)
+static void row_try(similar_names *n, const char *key, bool environment)
 {
     const char *at = strchr(key, '@');
     char name[NAME_MAX_BYTES], typed[OPTION_KEY_MAX];
@@ -190,7 +190,7 @@ static void row_try(near_names *n, const char *key, bool environment)
 /* ---- the rows ---------------------------------------------------------------------------------------- */
 
 /* At most three of the filled names, likeliest first. */
-static size_t filled_best(const near_names *n, const char *best[3])
+static size_t filled_best(const similar_names *n, const char *best[3])
 {
     size_t found = 0;
 
@@ -215,7 +215,7 @@ static size_t elsewhere(const char *wrong, const char *const *fixed, bool enviro
 
 /* Rows with wildcards, if none of those without is a single slip away. */
 static size_t nearest(const char *wrong, const char *const *fixed, bool environment, const char *best[3],
-                      near_names *near)
+                      similar_names *similar)
 {
     size_t found = tni_suggest(wrong, fixed, best);
     size_t distance = found ? tni_edit_distance(wrong, best[0], FILL_DISTANCE) : FILL_DISTANCE + 1;
@@ -224,12 +224,12 @@ static size_t nearest(const char *wrong, const char *const *fixed, bool environm
 
     if (distance <= 1)
         return found;
-    near->wrong = wrong;
-    near->stops = environment ? "" : ".@";
+    similar->wrong = wrong;
+    similar->stops = environment ? "" : ".@";
     for (size_t i = 0; i < option_def_count; i++)
         if (option_is_pattern(&option_defs[i]))
-            row_try(near, option_defs[i].key, environment);
-    wild_found = filled_best(near, wild);
+            row_try(similar, option_defs[i].key, environment);
+    wild_found = filled_best(similar, wild);
     if (!wild_found && !found)
         return elsewhere(wrong, fixed, environment, best);
     if (!wild_found || tni_edit_distance(wrong, wild[0], FILL_DISTANCE) >= distance)
@@ -279,14 +279,14 @@ void option_suggest_row(const char *wrong, bool environment, char *out, size_t s
 {
     const char **fixed = tni_calloc(option_def_count + 1, sizeof *fixed);
     suggestion *names = environment ? tni_calloc(option_def_count, sizeof *names) : NULL;
-    near_names *near = tni_zalloc(sizeof *near);
+    similar_names *similar = tni_zalloc(sizeof *similar);
     const char *best[3];
     size_t count = 0, found;
 
     out[0] = '\0';
-    if (near)
-        near->work = tni_alloc(sizeof *near->work);
-    if (!fixed || !near || !near->work || (environment && !names) ||
+    if (similar)
+        similar->work = tni_alloc(sizeof *similar->work);
+    if (!fixed || !similar || !similar->work || (environment && !names) ||
         (!environment && shouted(wrong, out, size)))
         goto cleanup;
     for (size_t i = 0; i < option_def_count; i++) {
@@ -297,13 +297,13 @@ void option_suggest_row(const char *wrong, bool environment, char *out, size_t s
         fixed[count] = environment ? names[count] : option_defs[i].key;
         count++;
     }
-    found = nearest(wrong, fixed, environment, best, near);
+    found = nearest(wrong, fixed, environment, best, similar);
     said(best, found, out, size);
 
 cleanup:
-    if (near)
-        tni_free(near->work);
-    tni_free(near);
+    if (similar)
+        tni_free(similar->work);
+    tni_free(similar);
     tni_free(names);
     tni_free(fixed);
 }

@@ -456,20 +456,21 @@ static const tni_option_def *row_find(const tni_option_def *rows, size_t count, 
 }
 
 static tn_status row_check(const char *key, const char *value, const char *where, const tni_option_def *row,
-                           const char *near)
+                           const char *similar)
 {
     int64_t integer;
     double number;
 
     if (row)
         return tni_option_parse(row, key, where, value, &integer, &number);
-    return tni_error_number(1204, TN_E_KEY, "%s%sno option %.100s%s", where, where[0] ? ": " : "", key, near);
+    return tni_error_number(1204, TN_E_KEY, "%s%sno option %.100s%s", where, where[0] ? ": " : "", key,
+                            similar);
 }
 
 tn_status tni_options_check_plugin(tni_options *o, const char *plugin, const tni_option_def *rows,
                                    size_t count)
 {
-    char prefix[OPTION_KEY_MAX], sample[OPTION_KEY_MAX], env[OPTION_KEY_MAX + 16], near[300];
+    char prefix[OPTION_KEY_MAX], sample[OPTION_KEY_MAX], env[OPTION_KEY_MAX + 16], similar[300];
     const char *key, *value, *where, *names[ROWS_SUGGESTED_MAX + 1];
     int32_t origin;
     tn_status st = TN_OK;
@@ -488,8 +489,9 @@ tn_status tni_options_check_plugin(tni_options *o, const char *plugin, const tni
 
         if (!ours && strncmp(key, env, strlen(env)) != 0)
             continue;
-        tni_suggest_text(name, names, near, sizeof near);
-        st = tni_options_problem(o, row_check(key, value, where, row_find(rows, count, name, !ours), near));
+        tni_suggest_text(name, names, similar, sizeof similar);
+        st =
+            tni_options_problem(o, row_check(key, value, where, row_find(rows, count, name, !ours), similar));
     }
     return st;
 }

@@ -31,7 +31,7 @@ const tni_option_def *option_def_find(const char *key);       /* NULL: unknown *
 tn_status option_unknown(const char *key, const char *where); /* TN_E_KEY with suggestions */
 /* As tni_suggest_text() among the rows; `environment`: in the spelling of variables. */
 void option_suggest_row(const char *wrong, bool environment, char *out, size_t size);
-const char *option_variable_near(const char *name);
+const char *option_variable_similar(const char *name);
 /* "memory.cpu.pool" -> "TENON_MEMORY_CPU__POOL"; wildcards stay. */
 void option_env_name(const char *key, char out[OPTION_KEY_MAX + 16]);
 

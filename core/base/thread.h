@@ -53,7 +53,7 @@ struct tni_cond {
 
 /*
  * fork.c: what a thread holds. Every lock counts, and so does every right that a child must not find taken.
- * The first thing held waits while somebody forks, further ones never do: nobody waits at the door holding
+ * The first thing held waits while somebody forks, further ones never do: nobody waits at the gate holding
  * something. A spin lock under which a tni_mutex may be taken stands inside a tni_hold.
  */
 typedef struct tni_holder {
@@ -65,7 +65,7 @@ typedef struct tni_holder {
 } tni_holder;
 
 /* 0: open. 1: somebody forks; who does the work that the fork waits for passes. 2: closed to all. */
-extern atomic_uint tni_fork_door;
+extern atomic_uint tni_fork_gate;
 extern TN_THREAD_LOCAL_FAST tni_holder *tni_holder_mine;
 tni_holder *tni_holder_enter(void);
 void tni_hold_wait(tni_holder *h);
@@ -77,7 +77,7 @@ static inline void tni_hold(void)
 
     atomic_store_explicit(&h->holds, before + 1, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst); /* whoever forks supplies the other half: membarrier */
-    if (TN_UNLIKELY(atomic_load_explicit(&tni_fork_door, memory_order_relaxed)) && !before)
+    if (TN_UNLIKELY(atomic_load_explicit(&tni_fork_gate, memory_order_relaxed)) && !before)
         tni_hold_wait(h);
 }
 
@@ -89,14 +89,14 @@ static inline void tni_unhold(void) /* by the thread that called tni_hold */
                           memory_order_release);
 }
 
-void tni_hold_pass(bool on);         /* the thread passes door 1 from now on: a fork may wait for it. Nests */
+void tni_hold_pass(bool on);         /* the thread passes gate 1 from now on: a fork may wait for it. Nests */
 bool tni_hold_waits(void);           /* whether tni_hold would wait now */
 void tni_fork_begin(bool first);     /* waits for its turn; `first`: before those that drain */
-void tni_fork_close(unsigned level); /* the door; by whose turn it is, as all of these */
+void tni_fork_close(unsigned level); /* the gate; by whose turn it is, as all of these */
 /* No other thread holds anything but, unless `drained`, those that are to fork from inside a callback. */
 bool tni_fork_alone(bool drained);
 bool tni_fork_urgent(void);    /* somebody waits who comes first */
-void tni_fork_pause(void);     /* opens the door and gives the turn away: begin again */
+void tni_fork_pause(void);     /* opens the gate and gives the turn away: begin again */
 void tni_fork_end(bool child); /* the same, and the thread is outside of fork() */
 /* What any thread stored before is seen by us, and what we stored by any thread that goes on: a barrier that
  * common paths need not have. */

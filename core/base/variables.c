@@ -138,7 +138,7 @@ tn_status tni_variable_translate(const tni_variable *v, const char *value, char 
 /* ---- names ------------------------------------------------------------------------------------------- */
 
 /* The known variable that `name` looks like, NULL if none is within two letters. */
-const char *option_variable_near(const char *name)
+const char *option_variable_similar(const char *name)
 {
     size_t count, best = 3;
     const tni_variable *all = tni_variables(&count);

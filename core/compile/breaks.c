@@ -27,7 +27,7 @@ bool tni_node_cuts(const tni_opdef *def, const tni_prepared *prepared, char *why
         snprintf(why, size, "its kernel %s completes later", prepared->kernel->name);
         return true;
     }
-    if (prepared && prepared->near) {
+    if (prepared && prepared->on_host) {
         snprintf(why, size, "its kernel %s takes arguments in host memory", prepared->kernel->name);
         return true;
     }

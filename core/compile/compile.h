@@ -1,5 +1,6 @@
 /*
- * The door of room compile: choosing kernels, planning memory, building programs (program.h: their form).
+ * The interface of room compile: choosing kernels, planning memory, building programs
+ * (program.h: their form).
  */
 #ifndef TN_COMPILE_H
 #define TN_COMPILE_H
@@ -22,7 +23,7 @@ struct tni_prepared {
     bool dense;                   /* wants row-major tensors: the caller copies strided ones */
     bool layouts;                 /* some input or output has a private layout */
     bool adds;                    /* serves TN_MODE_ADD itself */
-    bool near;                    /* the caller brings arguments into host memory: tni_kernel_near */
+    bool on_host;                 /* the caller brings arguments into host memory: tni_kernel_on_host */
     tni_prepared *forward;        /* of a backward: its forward, if it was told of it; retained */
 };
 
@@ -39,13 +40,13 @@ static inline void *tni_workspace_at(const tn_plan *p, void *block)
 }
 
 /* Argument `index` (inputs, then outputs with the mutated inputs) is to lie in host memory. */
-bool tni_kernel_near(const tn_kernel *k, const tn_op *op, uint32_t in_count, uint32_t out_count,
-                     uint32_t index);
+bool tni_kernel_on_host(const tn_kernel *k, const tn_op *op, uint32_t in_count, uint32_t out_count,
+                        uint32_t index);
 
 /* Input `i` comes to the kernel with the strides that it was prepared for; else dense. */
 static inline bool tni_prepared_strides(const tni_prepared *p, const tni_opdef *def, uint32_t i)
 {
-    return !p->dense && !(p->near && tni_kernel_near(p->kernel, def->op, p->in_count, p->out_count, i));
+    return !p->dense && !(p->on_host && tni_kernel_on_host(p->kernel, def->op, p->in_count, p->out_count, i));
 }
 
 /* A backward that reads the block which its forward saved. */

@@ -146,5 +146,5 @@ const char *tni_layouts_take(tni_layouts *s, const tni_request *r, tni_prepared 
         if (!*at)
             return "asks for a private layout, but this host keeps no more of them";
     }
-    return p->layouts && p->near ? "asks for private layouts and for arguments in host memory" : NULL;
+    return p->layouts && p->on_host ? "asks for private layouts and for arguments in host memory" : NULL;
 }

@@ -331,14 +331,14 @@ static tn_status value_on(tni_code *c, uint32_t entry, tni_device *d, uint32_t n
 {
     const tni_graph *g = c->p->graph;
     tni_value like = *tni_code_value(c, c->value_of[entry]);
-    const bool near = like.device == d || !c->border_of;
+    const bool local = like.device == d || !c->border_of;
     tn_status st;
 
     *out = TNI_NONE;
-    if ((!near && (st = border_find(c, entry, d, out))) || *out != TNI_NONE)
+    if ((!local && (st = border_find(c, entry, d, out))) || *out != TNI_NONE)
         return *out == TNI_NONE ? st : TN_OK;
     *out = c->value_of[entry];
-    if ((st = tni_code_outside(c, entry)) || near)
+    if ((st = tni_code_outside(c, entry)) || local)
         return st;
     like.device = d;
     like.tensor.device = d->index;
@@ -624,24 +624,24 @@ static tn_status want_copy(tni_code *c, wants *w, uint32_t at)
 {
     want *one = &w->list[at];
     const uint32_t node = c->p->graph->entry_node[one->entry];
-    uint32_t from = c->value_of[one->entry], near = TNI_NONE;
+    uint32_t from = c->value_of[one->entry], local = TNI_NONE;
     tni_value like = *tni_code_value(c, from);
     tn_status st;
 
     like.device = want_device(c, w, at);
     like.tensor.device = like.device->index;
     if (c->border_of && like.device != tni_code_value(c, from)->device) {
-        if ((st = border_find(c, one->entry, like.device, &near)))
+        if ((st = border_find(c, one->entry, like.device, &local)))
             return st;
-        from = near == TNI_NONE ? from : near;
+        from = local == TNI_NONE ? from : local;
     }
-    if (near == TNI_NONE && (st = tni_code_outside(c, one->entry)))
+    if (local == TNI_NONE && (st = tni_code_outside(c, one->entry)))
         return st;
     if (one->mode == TN_MODE_ADD && like.device != tni_code_value(c, from)->device) {
-        if ((st = tni_code_value_add(c, &like, &near)) ||
-            (st = copy_add(c, node, from, near, TN_MODE_WRITE, one->gradient)))
+        if ((st = tni_code_value_add(c, &like, &local)) ||
+            (st = copy_add(c, node, from, local, TN_MODE_WRITE, one->gradient)))
             return st;
-        from = near;
+        from = local;
     }
     if ((st = tni_code_value_add(c, &like, &one->value)))
         return st;

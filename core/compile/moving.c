@@ -18,7 +18,7 @@ const char *tni_moves_not(const tni_request *r, const tni_prepared *p)
 {
     if (!r->moves)
         return NULL;
-    if (p->dense || p->near)
+    if (p->dense || p->on_host)
         return "takes dense tensors or host memory only, and copies have strides";
     if (!p->adds && r->modes[0] == TN_MODE_ADD)
         return "only overwrites";

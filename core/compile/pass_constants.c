@@ -44,7 +44,7 @@ static bool may_move(const finder *f, const tni_instruction *in)
 
     if (in->kind != TN_EXEC_KERNEL || !in->in_count || in->def->op->effects || in->def->op->mutates ||
         in->random != TNI_NONE || in->saved != TNI_NONE || in->link_count || tni_instruction_backward(in) ||
-        in->prepared->kernel->flags & TN_KERNEL_ASYNC || in->prepared->near ||
+        in->prepared->kernel->flags & TN_KERNEL_ASYNC || in->prepared->on_host ||
         in->prepared->plan.flags & TN_PLAN_RESIZES)
         return false;
     for (uint32_t k = 0; k < in->in_count; k++)

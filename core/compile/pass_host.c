@@ -4,34 +4,34 @@
  */
 #include "compile/code.h"
 
-typedef struct near_list { /* of one instruction: host values in place of its operands */
+typedef struct host_copies { /* of one instruction: host values in place of its operands */
     uint32_t count;
-    uint32_t far[64], near[64];
-} near_list;
+    uint32_t value[64], copy[64];
+} host_copies;
 
-static uint32_t near_find(const near_list *n, uint32_t far)
+static uint32_t host_copy_find(const host_copies *n, uint32_t value)
 {
     for (uint32_t i = 0; i < n->count; i++)
-        if (n->far[i] == far)
-            return n->near[i];
+        if (n->value[i] == value)
+            return n->copy[i];
     return TNI_NONE;
 }
 
-static tn_status near_make(tni_code *c, near_list *n, uint32_t far, uint32_t *out)
+static tn_status host_copy_make(tni_code *c, host_copies *n, uint32_t value, uint32_t *out)
 {
-    tni_value like = *tni_code_value(c, far);
+    tni_value like = *tni_code_value(c, value);
     tn_status st;
 
-    if ((*out = near_find(n, far)) != TNI_NONE)
+    if ((*out = host_copy_find(n, value)) != TNI_NONE)
         return TN_OK;
-    if (n->count == sizeof n->far / sizeof *n->far)
+    if (n->count == sizeof n->value / sizeof *n->value)
         return tni_error(TN_E_UNSUPPORTED, "an operator has more than 64 arguments in host memory");
     if ((st = tni_device_get(c->spec->device->set, "cpu", 0, &like.device)) ||
         (st = tni_code_value_add(c, &like, out)))
         return st;
     tni_code_value(c, *out)->tensor.memory = TN_MEMORY_HOST;
-    n->far[n->count] = far;
-    n->near[n->count++] = *out;
+    n->value[n->count] = value;
+    n->copy[n->count++] = *out;
     return TN_OK;
 }
 
@@ -56,17 +56,17 @@ static tn_status instruction_move(tni_edit *e, uint32_t index)
     const uint32_t count = in.in_count + in.out_count;
     uint32_t *operands = tni_calloc(count + 1u, sizeof *operands);
     const uint8_t *modes = tni_code_modes(e->c, &in);
-    near_list n = {0};
+    host_copies n = {0};
     tn_status st = operands ? TN_OK : TN_E_NOMEM;
 
     for (uint32_t k = 0; k < count && !st; k++) {
-        const uint32_t far = operands[k] = tni_code_operands(e->c, &in)[k];
-        const bool read = k < in.in_count && near_find(&n, far) == TNI_NONE;
+        const uint32_t value = operands[k] = tni_code_operands(e->c, &in)[k];
+        const bool read = k < in.in_count && host_copy_find(&n, value) == TNI_NONE;
 
-        if (!tni_kernel_near(in.prepared->kernel, in.def->op, in.in_count, in.out_count, k))
+        if (!tni_kernel_on_host(in.prepared->kernel, in.def->op, in.in_count, in.out_count, k))
             continue;
-        if (!(st = near_make(e->c, &n, far, &operands[k])) && read)
-            st = copy_add(e, index, far, operands[k], TN_MODE_WRITE);
+        if (!(st = host_copy_make(e->c, &n, value, &operands[k])) && read)
+            st = copy_add(e, index, value, operands[k], TN_MODE_WRITE);
     }
     if (!st)
         st = tni_edit_add(e, &in, operands, modes);
@@ -79,7 +79,7 @@ static tn_status instruction_move(tni_edit *e, uint32_t index)
 
 static bool moves(const tni_instruction *in)
 {
-    return in->prepared && in->prepared->near;
+    return in->prepared && in->prepared->on_host;
 }
 
 tn_status tni_pass_host(tni_code *c)

@@ -75,7 +75,7 @@ static bool may_run_again(const mirror *m, uint32_t index)
     const tni_instruction *in = tni_code_at(m->c, index);
 
     return tni_instruction_phase(in) == TNI_FORWARD && in->kind == TN_EXEC_KERNEL && marked(m->c, in) &&
-           !in->def->op->effects && !in->link_count && !in->prepared->near &&
+           !in->def->op->effects && !in->link_count && !in->prepared->on_host &&
            !(in->prepared->kernel->flags & TN_KERNEL_ASYNC) &&
            !(in->prepared->plan.flags & TN_PLAN_RESIZES) && inputs_stay(m, in) && outputs_own(m, index);
 }

@@ -122,7 +122,7 @@ static bool fusable(const fuser *f, uint32_t index)
         in->in_count > TN_POINT_OPERANDS_MAX || in->out_count != 1 || in->def->op->effects ||
         in->def->op->mutates || in->random != TNI_NONE || in->workspace != TNI_NONE ||
         in->saved != TNI_NONE || in->flags & (TNI_CODE_AGAIN | TNI_CODE_REORDER | TNI_CODE_SKIP_EMPTY) ||
-        in->prepared->near || in->prepared->dense || strlen(in->def->op->name) >= TN_POINT_NAME_MAX)
+        in->prepared->on_host || in->prepared->dense || strlen(in->def->op->name) >= TN_POINT_NAME_MAX)
         return false;
     if (!(in->prepared->kernel->flags & TN_KERNEL_POINTWISE) && !by_body(f, in))
         return false;

@@ -58,7 +58,7 @@ static uint32_t alone(const tni_instruction *in)
     if (!p)
         return 0;
     return (p->kernel->flags & TN_KERNEL_ASYNC ? TNI_SEGMENT_ASYNC : 0u) |
-           (p->near ? TNI_SEGMENT_ARRIVED : 0u) |
+           (p->on_host ? TNI_SEGMENT_ARRIVED : 0u) |
            (p->plan.flags & TN_PLAN_RESIZES ? TNI_SEGMENT_RESIZES : 0u);
 }
 

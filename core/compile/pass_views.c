@@ -262,8 +262,8 @@ static bool readable(const viewer *w, uint32_t index, uint32_t code, uint32_t k,
     const bool dense = tni_code_dense(w->c, value);
 
     if (in->kind != TN_EXEC_KERNEL || !in->prepared ||
-        (in->prepared->near &&
-         tni_kernel_near(in->prepared->kernel, in->def->op, in->in_count, in->out_count, k)))
+        (in->prepared->on_host &&
+         tni_kernel_on_host(in->prepared->kernel, in->def->op, in->in_count, in->out_count, k)))
         return false;
     if (tni_instruction_phase(in) != phase &&
         !(phase == TNI_FORWARD && dense && tni_code_value(w->c, root)->place == TNI_PLACE_NONE))

@@ -56,9 +56,9 @@ static tn_status prepared_create(const tni_request *r, const tni_candidate *c, t
     p->plugin = c->plugin;
     p->in_count = r->in_count;
     p->out_count = r->out_count;
-    p->near = !r->device->host && (c->kernel->host_in | c->kernel->host_out);
-    p->adds =
-        (c->kernel->flags & TN_KERNEL_ADD_TO) && (r->moves || !any_narrow(r)) && !(p->near && any_added(r));
+    p->on_host = !r->device->host && (c->kernel->host_in | c->kernel->host_out);
+    p->adds = (c->kernel->flags & TN_KERNEL_ADD_TO) && (r->moves || !any_narrow(r)) &&
+              !(p->on_host && any_added(r));
     p->plan.struct_size = (uint32_t)TN_END(tn_plan, tuning);
     p->plan.threads = 1;
     p->plan.workspace_align = p->plan.saved_align = 64;
@@ -86,26 +86,26 @@ static void tensor_dense(const tn_tensor *t, tn_tensor *out, int64_t *stride)
     out->bytes = tn_dtype_size(t->dtype, (uint64_t)tni_row_major(t->ndim, t->shape, stride));
 }
 
-static bool near_bit(uint32_t bits, uint32_t at)
+static bool host_bit(uint32_t bits, uint32_t at)
 {
     return at < 32 && bits >> at & 1u;
 }
 
 /* A mutated input and its output are one memory: if either is to lie there, both do. */
-bool tni_kernel_near(const tn_kernel *k, const tn_op *op, uint32_t in_count, uint32_t out_count,
-                     uint32_t index)
+bool tni_kernel_on_host(const tn_kernel *k, const tn_op *op, uint32_t in_count, uint32_t out_count,
+                        uint32_t index)
 {
     uint32_t at = in_count + out_count;
 
     for (uint32_t i = op->mutates ? in_count : 0; i-- > 0;)
         if (tn_op_mutates(op, in_count, i) && --at >= in_count && (index == i || index == at))
-            return near_bit(k->host_in, i) || near_bit(k->host_out, at - in_count);
-    return index < in_count ? near_bit(k->host_in, index) : near_bit(k->host_out, index - in_count);
+            return host_bit(k->host_in, i) || host_bit(k->host_out, at - in_count);
+    return index < in_count ? host_bit(k->host_in, index) : host_bit(k->host_out, index - in_count);
 }
 
-static bool argument_near(const tni_request *r, const tni_prepared *p, uint32_t index)
+static bool argument_on_host(const tni_request *r, const tni_prepared *p, uint32_t index)
 {
-    return p->near && tni_kernel_near(p->kernel, r->def->op, r->in_count, r->out_count, index);
+    return p->on_host && tni_kernel_on_host(p->kernel, r->def->op, r->in_count, r->out_count, index);
 }
 
 typedef struct dense_copy { /* what a kernel without STRIDED is shown */
@@ -138,13 +138,13 @@ static tn_status dense_init(const tni_request *r, const tni_prepared *p, bool la
     for (uint32_t i = 0; i < count; i++) {
         const tn_tensor *t = i < r->in_count ? r->in[i] : r->out[i - r->in_count];
 
-        const bool near = argument_near(r, p, i);
+        const bool on_host = argument_on_host(r, p, i);
 
-        if (t->ndim < 0 || (strided && !near))
+        if (t->ndim < 0 || (strided && !on_host))
             d->tensors[i] = *t;
         else
             tensor_dense(t, &d->tensors[i], d->strides + (size_t)i * TN_NDIM_MAX);
-        if (near)
+        if (on_host)
             d->tensors[i].memory = TN_MEMORY_HOST;
         if (!layouts)
             d->tensors[i].layout = NULL; /* it comes dense */
@@ -160,7 +160,7 @@ static bool any_strided(const tni_request *r, const tni_prepared *p)
     for (uint32_t i = 0; i < r->in_count + r->out_count; i++) {
         const tn_tensor *t = i < r->in_count ? r->in[i] : r->out[i - r->in_count];
 
-        if (!tni_is_row_major(t->ndim, t->shape, t->stride) && !argument_near(r, p, i))
+        if (!tni_is_row_major(t->ndim, t->shape, t->stride) && !argument_on_host(r, p, i))
             return true;
     }
     return false;
@@ -198,7 +198,7 @@ static const char *asks_too_much(const tni_request *r, const tni_prepared *p)
 {
     if (p->plan.flags & ~TN_PLAN_KNOWN || p->plan.reserved)
         return "gives a plan with flags, or with a `reserved`, that are not known";
-    if (p->near && p->plan.flags & TN_PLAN_RESIZES)
+    if (p->on_host && p->plan.flags & TN_PLAN_RESIZES)
         return "decides on the size of its outputs and takes arguments in host memory";
     if (p->plan.saved_bytes && p->plan.saved_align > SAVED_ALIGN_MAX)
         return "asks for a saved block aligned to more than 64 bytes";

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#define TOLD_MAX 64 /* operators; beyond that the log is full enough */
+#define LOGGED_MAX 64 /* operators; beyond that the log is full enough */
 
 struct tni_selector {
     tni_opset *ops;
@@ -23,8 +23,8 @@ struct tni_selector {
     bool made;
     tni_prepared_cache *prepared;
     tni_tuning *tuning;
-    const tni_opdef *told[TOLD_MAX]; /* that cut programs: the log has said so */
-    uint32_t told_count;
+    const tni_opdef *logged[LOGGED_MAX]; /* that cut programs: the log has said so */
+    uint32_t logged_count;
     tni_layouts *layouts;
 };
 
@@ -85,17 +85,17 @@ void tni_selector_destroy(tni_selector *s)
 
 void tni_selector_tell_cut(tni_selector *s, const tni_opdef *def, const char *node, const char *why)
 {
-    bool told = false;
+    bool logged = false;
 
     tni_mutex_lock(&s->lock);
-    for (uint32_t i = 0; i < s->told_count && !told; i++)
-        told = s->told[i] == def;
-    if (!told && s->told_count < TOLD_MAX)
-        s->told[s->told_count++] = def;
+    for (uint32_t i = 0; i < s->logged_count && !logged; i++)
+        logged = s->logged[i] == def;
+    if (!logged && s->logged_count < LOGGED_MAX)
+        s->logged[s->logged_count++] = def;
     else
-        told = true;
+        logged = true;
     tni_mutex_unlock(&s->lock);
-    if (!told)
+    if (!logged)
         tni_logf(s->log, TN_LOG_WARNING,
                  "a program is cut at node \"%.200s\" (%s): %s; the rest stays compiled", node, def->op->name,
                  why);
@@ -300,7 +300,7 @@ static tn_status candidates_try(tni_selector *s, const tni_request *r, const tni
     return TN_E_UNSUPPORTED;
 }
 
-/* Nobody has a kernel; plugins that say they have some for the device and may not run are told. */
+/* Nobody has a kernel; plugins that say they have some for the device and may not run are named. */
 static void none_tell(tni_selector *s, const tni_request *r, tni_str *text)
 {
     tni_registry *plugins = tni_selector_plugins(s);

@@ -219,7 +219,7 @@ void tni_tuned_init(tni_tuned *out, tni_tuning *t, const tni_request *r, const t
 void tni_tuned_take(tni_tuned *d, tn_plan *plan)
 {
     if (d->key.text && plan->tuning.data)
-        tni_tuning_store_put(d->tuning->store, &d->key, plan->tuning.data, plan->tuning.bytes);
+        tni_tuning_store_set(d->tuning->store, &d->key, plan->tuning.data, plan->tuning.bytes);
     if (plan->tuning.release)
         plan->tuning.release(plan->tuning.data);
     plan->tuning = (tn_blob){0};

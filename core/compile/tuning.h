@@ -20,7 +20,7 @@ tn_status tni_tuning_store_create(const char *path, const tni_log *log, tni_tuni
 void tni_tuning_store_destroy(tni_tuning_store *s);
 /* A copy (tni_free); NULL: there is none. */
 void *tni_tuning_store_find(tni_tuning_store *s, const tni_str *key, uint64_t *bytes);
-void tni_tuning_store_put(tni_tuning_store *s, const tni_str *key, const void *blob, uint64_t bytes);
+void tni_tuning_store_set(tni_tuning_store *s, const tni_str *key, const void *blob, uint64_t bytes);
 
 /* ---- tuning.c ------------------------------------------------------------------------------------------ */
 

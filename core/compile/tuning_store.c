@@ -71,7 +71,7 @@ static void entry_remove(tni_vec *list, uint64_t *total, size_t index)
 }
 
 /* As the newest one, in place of one with this key; the oldest go where there is no room. */
-static tn_status entry_put(tni_vec *list, uint64_t *total, const entry *from)
+static tn_status entry_set(tni_vec *list, uint64_t *total, const entry *from)
 {
     const size_t old = entry_index(list, from->bytes, from->key_bytes);
     const uint64_t bytes = (uint64_t)from->key_bytes + from->blob_bytes;
@@ -136,7 +136,7 @@ static const char *file_parse(char *text, uint64_t bytes, tni_vec *list, uint64_
             return "an entry is larger than the file or the limit";
         e.bytes = text + at;
         at += (uint64_t)e.key_bytes + e.blob_bytes;
-        if (entry_put(list, total, &e))
+        if (entry_set(list, total, &e))
             return "there is no memory for it";
     }
     return at == bytes ? NULL : "something stands behind its end";
@@ -210,7 +210,7 @@ static void file_write(tni_tuning_store *s)
         entry *e = tni_vec_at(&s->entries, i);
 
         if (e->fresh)
-            st = entry_put(&list, &total, e);
+            st = entry_set(&list, &total, e);
     }
     if (st || (st = list_write(s, &list)))
         tni_logf(s->log, TN_LOG_DEBUG, "tuned kernels are not kept (%s): %s", tni_status_name(st),
@@ -284,7 +284,7 @@ void *tni_tuning_store_find(tni_tuning_store *s, const tni_str *key, uint64_t *b
     return out;
 }
 
-void tni_tuning_store_put(tni_tuning_store *s, const tni_str *key, const void *blob, uint64_t bytes)
+void tni_tuning_store_set(tni_tuning_store *s, const tni_str *key, const void *blob, uint64_t bytes)
 {
     entry e = {.key_bytes = (uint32_t)key->length, .blob_bytes = (uint32_t)bytes, .fresh = true};
     const entry *old;
@@ -303,7 +303,7 @@ void tni_tuning_store_put(tni_tuning_store *s, const tni_str *key, const void *b
     at = entry_index(&s->entries, key->text, key->length);
     old = at == SIZE_MAX ? NULL : tni_vec_at(&s->entries, at);
     if (!old || old->blob_bytes != bytes || memcmp(old->bytes + old->key_bytes, blob, bytes) != 0)
-        s->fresh |= !entry_put(&s->entries, &s->bytes, &e);
+        s->fresh |= !entry_set(&s->entries, &s->bytes, &e);
     tni_mutex_unlock(&s->lock);
     tni_free(e.bytes);
 }

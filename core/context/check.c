@@ -172,16 +172,16 @@ static void plugins_absent(check *c)
     int32_t origin;
 
     for (size_t i = 0; tni_options_at(c->options, i, &key, &value, &origin, &where); i++) {
-        const char *near = NULL;
+        const char *similar = NULL;
 
         if (!part_of(key, "plugin.", '.', name) || strcmp(name, last) == 0 ||
             tni_registry_find(c->plugins, name))
             continue;
         if (tni_registry_lacks(c->plugins, name, why))
-            near = strstr(why, "; did you mean");
+            similar = strstr(why, "; did you mean");
         memcpy(last, name, sizeof last);
         say(c, TN_LOG_INFO, 0, "%s%s[plugin.%s] was not checked: this plugin is not here%s", where,
-            where[0] ? ": " : "", name, near ? near : "");
+            where[0] ? ": " : "", name, similar ? similar : "");
     }
 }
 

@@ -1,5 +1,5 @@
 /*
- * The door of room context: what one user opens, the order of its options, checking them.
+ * The interface of room context: what one user opens, the order of its options, checking them.
  */
 #ifndef TN_CONTEXT_H
 #define TN_CONTEXT_H

@@ -43,7 +43,7 @@ static void engines_unlock(tni_opened *from)
         tni_engine_fork_unlock(c->context.engine);
 }
 
-/* The door is closed to all. Engines are locked from the newest on and given back from the oldest on, so that
+/* The gate is closed to all. Engines are locked from the newest on and given back from the oldest on, so that
  * no lock is taken below one that it stands above. True: it may be forked, and the list's lock is held. */
 static bool all_lock(bool drain) TN_NO_THREAD_CHECK
 {
@@ -85,7 +85,7 @@ static bool fork_try(uint64_t patience, bool drain, bool *urgent)
     return false;
 }
 
-/* Between tries all others go on: what a thread holds may hang on one that waits at the door. A wait that
+/* Between tries all others go on: what a thread holds may hang on one that waits at the gate. A wait that
  * nothing ends has its own end: then the child is left with what it finds, and its engines are dead. */
 static void fork_prepare(void) TN_NO_THREAD_CHECK
 {

@@ -1,5 +1,5 @@
 /*
- * The door of room device: devices by type and index, their streams, events, memory kinds and pools.
+ * The interface of room device: devices by type and index, their streams, events, memory kinds and pools.
  *
  * The host device "cpu" is built in, has any index below TN_DEVICES_MAX, works at once (no streams: NULL),
  * and its memory is 64-byte aligned. All other types come from plugins and are opened at their first use.

@@ -57,12 +57,12 @@ void tni_host_info(uint64_t *free_bytes, uint64_t *total_bytes);
 void tni_host_limit(const char *folder, uint64_t *free_bytes, uint64_t *total_bytes);
 
 /* raw.c: the sizes of the raw blocks that a pool took from its device. */
-typedef struct raw_entry {
+typedef struct raw_block {
     uintptr_t key; /* 0: empty, 1: removed */
     uint64_t bytes;
-} raw_entry;
+} raw_block;
 typedef struct raw_table {
-    raw_entry *entries;
+    raw_block *blocks;
     size_t capacity, used, filled; /* filled: with the removed ones */
     uint64_t bytes;
 } raw_table;

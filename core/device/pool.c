@@ -184,7 +184,7 @@ static void size_text(uint64_t bytes, char *out, size_t size)
 
 static void owners_text(tni_pool *p, char *out, size_t size)
 {
-    bool told[TNI_OWNERS_MAX] = {false};
+    bool listed[TNI_OWNERS_MAX] = {false};
     size_t used = 0;
 
     out[0] = '\0';
@@ -193,12 +193,12 @@ static void owners_text(tni_pool *p, char *out, size_t size)
         char text[32];
 
         for (uint32_t i = 0; i < p->owner_count; i++)
-            if (!told[i] && p->owners[i].bytes &&
+            if (!listed[i] && p->owners[i].bytes &&
                 (best == TNI_OWNERS_MAX || p->owners[i].bytes > p->owners[best].bytes))
                 best = i;
         if (best == TNI_OWNERS_MAX || used >= size)
             return;
-        told[best] = true;
+        listed[best] = true;
         size_text(p->owners[best].bytes, text, sizeof text);
         used += (size_t)snprintf(out + used, size - used, "%s%.40s %s", round ? ", " : " (",
                                  p->owners[best].name, text);

@@ -16,15 +16,15 @@ static size_t raw_slot(const raw_table *t, uintptr_t key)
     return (size_t)((key >> 4) * 0x9e3779b97f4a7c15u >> 20) & (t->capacity - 1);
 }
 
-static void raw_put(raw_table *t, uintptr_t key, uint64_t bytes)
+static void raw_insert(raw_table *t, uintptr_t key, uint64_t bytes)
 {
     size_t i = raw_slot(t, key);
 
-    while (t->entries[i].key > RAW_REMOVED)
+    while (t->blocks[i].key > RAW_REMOVED)
         i = (i + 1) & (t->capacity - 1);
-    t->filled += t->entries[i].key == 0;
-    t->entries[i].key = key;
-    t->entries[i].bytes = bytes;
+    t->filled += t->blocks[i].key == 0;
+    t->blocks[i].key = key;
+    t->blocks[i].bytes = bytes;
     t->used++;
 }
 
@@ -39,20 +39,20 @@ tn_status tni_raw_reserve(raw_table *t)
         next.capacity *= 2;
     if (next.capacity > RAW_MAX)
         return tni_error(TN_E_NOMEM, "a pool holds %zu raw blocks, its limit", t->used);
-    if (!(next.entries = tni_calloc(next.capacity, sizeof *next.entries)))
+    if (!(next.blocks = tni_calloc(next.capacity, sizeof *next.blocks)))
         return TN_E_NOMEM;
     for (size_t i = 0; i < t->capacity; i++)
-        if (t->entries[i].key > RAW_REMOVED)
-            raw_put(&next, t->entries[i].key, t->entries[i].bytes);
+        if (t->blocks[i].key > RAW_REMOVED)
+            raw_insert(&next, t->blocks[i].key, t->blocks[i].bytes);
     next.bytes = t->bytes;
-    tni_free(t->entries);
+    tni_free(t->blocks);
     *t = next;
     return TN_OK;
 }
 
 void tni_raw_add(raw_table *t, void *data, uint64_t bytes)
 {
-    raw_put(t, (uintptr_t)data, bytes);
+    raw_insert(t, (uintptr_t)data, bytes);
     t->bytes += bytes;
 }
 
@@ -62,11 +62,11 @@ bool tni_raw_remove(raw_table *t, void *data, uint64_t *bytes)
 
     if (!t->capacity)
         return false;
-    for (i = raw_slot(t, (uintptr_t)data); t->entries[i].key; i = (i + 1) & (t->capacity - 1))
-        if (t->entries[i].key == (uintptr_t)data) {
-            *bytes = t->entries[i].bytes;
+    for (i = raw_slot(t, (uintptr_t)data); t->blocks[i].key; i = (i + 1) & (t->capacity - 1))
+        if (t->blocks[i].key == (uintptr_t)data) {
+            *bytes = t->blocks[i].bytes;
             t->bytes -= *bytes;
-            t->entries[i].key = RAW_REMOVED;
+            t->blocks[i].key = RAW_REMOVED;
             t->used--;
             return true;
         }
@@ -76,9 +76,9 @@ bool tni_raw_remove(raw_table *t, void *data, uint64_t *bytes)
 bool tni_raw_any(const raw_table *t, void **data, uint64_t *bytes)
 {
     for (size_t i = 0; i < t->capacity; i++)
-        if (t->entries[i].key > RAW_REMOVED) {
-            *data = (void *)t->entries[i].key;
-            *bytes = t->entries[i].bytes;
+        if (t->blocks[i].key > RAW_REMOVED) {
+            *data = (void *)t->blocks[i].key;
+            *bytes = t->blocks[i].bytes;
             return true;
         }
     return false;
@@ -86,6 +86,6 @@ bool tni_raw_any(const raw_table *t, void **data, uint64_t *bytes)
 
 void tni_raw_fini(raw_table *t)
 {
-    tni_free(t->entries);
+    tni_free(t->blocks);
     *t = (raw_table){0};
 }

@@ -5,14 +5,14 @@
  */
 #include "engine/internal.h"
 
-void tni_op_ready(tni_op *op)
+void tni_operation_ready(tni_operation *op)
 {
     engine_worker *w = tni_engine_tls.worker;
 
     if (TN_LIKELY(w && w->queue == op->queue && op->queue->single && !(op->flags & OP_SIGNAL)))
         tni_list_add(&w->local, op);
     else if (TN_LIKELY(!(op->flags & OP_SIGNAL)))
-        tni_queue_put(op->queue, op);
+        tni_queue_push(op->queue, op);
     else
         tni_signal(op);
 }
@@ -20,7 +20,7 @@ void tni_op_ready(tni_op *op)
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
 /* Between two events of the profiler, if it is on. */
-static tn_status op_body(tni_op *op, tni_run *run)
+static tn_status op_body(tni_operation *op, tni_run *run)
 {
     const char *name;
     tn_status st;
@@ -43,7 +43,7 @@ static void count_done(engine_worker *w, uint8_t era)
 }
 
 /* It was marked as done. */
-static void op_close(engine_worker *w, tni_op *op, tn_status status)
+static void op_close(engine_worker *w, tni_operation *op, tn_status status)
 {
     tni_engine *e = op->queue->engine;
     uint8_t era = op->era;
@@ -56,43 +56,43 @@ static void op_close(engine_worker *w, tni_op *op, tn_status status)
         tni_engine_tls.depth--;
         tni_engine_tls.inside--;
     }
-    tni_op_recycle(e, op);
+    tni_operation_recycle(e, op);
     if (!stack)
         count_done(w, era);
 }
 
-static void op_end(engine_worker *w, tni_op *op, tn_status status)
+static void op_end(engine_worker *w, tni_operation *op, tn_status status)
 {
     tni_fault_hold_ends(op->queue->engine);
-    tni_op_mark(op, PHASE_DONE);
+    tni_operation_mark(op, PHASE_DONE);
     op_close(w, op, status);
 }
 
 /* It ran without a failure, and nothing of it is under way. */
-static inline void op_finish_plain(engine_worker *w, tni_op *op)
+static inline void op_finish_plain(engine_worker *w, tni_operation *op)
 {
-    tni_op_mark(op, TN_LIKELY(!op->async) ? PHASE_DONE : PHASE_PUSHED | PHASE_LEFT);
+    tni_operation_mark(op, TN_LIKELY(!op->async) ? PHASE_DONE : PHASE_PUSHED | PHASE_LEFT);
     for (uint32_t i = 0; i < op->var_count; i++)
         if (!op_released(op, i))
             tni_var_release_quick(op, i);
     if (TN_UNLIKELY(op->async != NULL)) {
-        tni_op_let_go(w, op, TN_OK, NULL);
+        tni_operation_let_go(w, op, TN_OK, NULL);
         return;
     }
     tni_fault_hold_ends(op->queue->engine);
     op_close(w, op, TN_OK);
 }
 
-void tni_op_finish(engine_worker *w, tni_op *op, tn_status status, tni_poison *poison)
+void tni_operation_finish(engine_worker *w, tni_operation *op, tn_status status, tni_poison *poison)
 {
-    tni_op_mark(op, PHASE_PUSHED | PHASE_LEFT);
+    tni_operation_mark(op, PHASE_PUSHED | PHASE_LEFT);
     for (uint32_t i = 0; i < op->var_count; i++)
         if (!op_released(op, i))
             tni_var_release(op, i, poison, NULL);
-    tni_op_let_go(w, op, status, poison);
+    tni_operation_let_go(w, op, status, poison);
 }
 
-void tni_op_let_go(engine_worker *w, tni_op *op, tn_status status, tni_poison *poison)
+void tni_operation_let_go(engine_worker *w, tni_operation *op, tn_status status, tni_poison *poison)
 {
     op_async *a = op->async;
 
@@ -110,7 +110,7 @@ void tni_op_let_go(engine_worker *w, tni_op *op, tn_status status, tni_poison *p
     op_end(w, op, status);
 }
 
-static tni_poison *poison_of_thread(tni_op *op, tn_status status)
+static tni_poison *poison_of_thread(tni_operation *op, tn_status status)
 {
     tni_poison *p;
     tn_err err;
@@ -125,13 +125,13 @@ static tni_poison *poison_of_thread(tni_op *op, tn_status status)
 
 /* ---- before the run ------------------------------------------------------------------------------------ */
 
-static void op_skip(engine_worker *w, tni_op *op, tni_poison *poison)
+static void op_skip(engine_worker *w, tni_operation *op, tni_poison *poison)
 {
     w->skipped++;
-    tni_op_finish(w, op, poison->err.code, poison);
+    tni_operation_finish(w, op, poison->err.code, poison);
 }
 
-static bool device_usable(engine_worker *w, tni_op *op)
+static bool device_usable(engine_worker *w, tni_operation *op)
 {
     tni_device *d = op->queue->device;
     tn_status st;
@@ -144,13 +144,13 @@ static bool device_usable(engine_worker *w, tni_op *op)
     if (!st || (op->flags & TNI_TASK_ALWAYS))
         return true;
     w->failed++;
-    tni_op_finish(w, op, st, poison_of_thread(op, st));
+    tni_operation_finish(w, op, st, poison_of_thread(op, st));
     return false;
 }
 
 /* The rare things: cancelled, tokens, poison, streams.
  * False: the operation was dealt with, or will be later. */
-static bool op_prepare(engine_worker *w, tni_op *op, tn_status *skipped)
+static bool op_prepare(engine_worker *w, tni_operation *op, tn_status *skipped)
 {
     tni_engine *e = op->queue->engine;
     tni_poison *poison = NULL;
@@ -180,7 +180,7 @@ static bool op_prepare(engine_worker *w, tni_op *op, tn_status *skipped)
 
 /* ---- after the run --------------------------------------------------------------------------------- */
 
-static void op_failed(engine_worker *w, tni_op *op, tn_status status)
+static void op_failed(engine_worker *w, tni_operation *op, tn_status status)
 {
     tni_poison *poison = poison_of_thread(op, status);
     tni_device *d = op->queue->device;
@@ -189,10 +189,10 @@ static void op_failed(engine_worker *w, tni_op *op, tn_status status)
     if (op->queue->async && w->stream) /* the stream may still touch what we give free */
         (void)d->ops->stream_wait(w->stream, &err);
     w->failed++;
-    tni_op_finish(w, op, status, poison);
+    tni_operation_finish(w, op, status, poison);
 }
 
-static void op_issued(engine_worker *w, tni_op *op)
+static void op_issued(engine_worker *w, tni_operation *op)
 {
     tni_device *d = op->queue->device;
     tn_err err = {0};
@@ -207,15 +207,15 @@ static void op_issued(engine_worker *w, tni_op *op)
         op_failed(w, op, TN_E_DEVICE);
         return;
     }
-    tni_op_finish(w, op, TN_OK, NULL);
+    tni_operation_finish(w, op, TN_OK, NULL);
 }
 
-static void op_returned(engine_worker *w, tni_op *op, tn_status status)
+static void op_returned(engine_worker *w, tni_operation *op, tn_status status)
 {
     if (status == TN_PENDING && (op->flags & TNI_TASK_ASYNC)) {
         atomic_fetch_add(&op->queue->engine->outstanding, 1u);
         if (atomic_exchange(&op->pend, 1u) == 2u)
-            tni_op_pending_finish(w, op);
+            tni_operation_pending_finish(w, op);
         return;
     }
     if (status == TN_PENDING)
@@ -227,7 +227,7 @@ static void op_returned(engine_worker *w, tni_op *op, tn_status status)
 }
 
 /* Waiting and pushing are allowed. */
-static tn_status call_body(tni_op *op, tni_run *run)
+static tn_status call_body(tni_operation *op, tni_run *run)
 {
     engine_tls *tls = &tni_engine_tls;
     const tni_engine *outer = tls->calls;
@@ -241,7 +241,7 @@ static tn_status call_body(tni_op *op, tni_run *run)
     return st;
 }
 
-static tn_status worker_body(tni_op *op, tni_run *run)
+static tn_status worker_body(tni_operation *op, tni_run *run)
 {
     engine_tls *tls = &tni_engine_tls;
     tn_status st;
@@ -254,7 +254,7 @@ static tn_status worker_body(tni_op *op, tni_run *run)
     return st;
 }
 
-void tni_op_dispatch(engine_worker *w, tni_op *op)
+void tni_operation_dispatch(engine_worker *w, tni_operation *op)
 {
     engine_queue *q = op->queue;
     tni_run run = {
@@ -276,7 +276,7 @@ void tni_op_dispatch(engine_worker *w, tni_op *op)
         op_returned(w, op, st);
 }
 
-tn_status tni_op_run_inline(tni_engine *e, tni_op *op)
+tn_status tni_operation_run_inline(tni_engine *e, tni_operation *op)
 {
     tni_run run = {.engine = e, .op = op, .device = op->queue->device, .threads = 1};
     tni_poison *poison = NULL;
@@ -289,13 +289,13 @@ tn_status tni_op_run_inline(tni_engine *e, tni_op *op)
         poison = poison_of_thread(op, st);
         atomic_fetch_add_explicit(&e->failed, 1u, memory_order_relaxed);
     }
-    tni_op_finish(NULL, op, st, poison);
+    tni_operation_finish(NULL, op, st, poison);
     return TN_OK;
 }
 
 /* ---- completion and release from outside ----------------------------------------------------------- */
 
-void tni_op_pending_finish(engine_worker *w, tni_op *op)
+void tni_operation_pending_finish(engine_worker *w, tni_operation *op)
 {
     tni_poison *poison = op->poison;
 
@@ -303,11 +303,11 @@ void tni_op_pending_finish(engine_worker *w, tni_op *op)
     atomic_fetch_sub(&op->queue->engine->outstanding, 1u);
     if (poison)
         w->failed++;
-    tni_op_finish(w, op, poison ? poison->err.code : TN_OK, poison);
+    tni_operation_finish(w, op, poison ? poison->err.code : TN_OK, poison);
 }
 
 /* The threads of host callbacks may all wait for this very completion: a worker of the host ends it. */
-void tni_engine_complete(tni_op *op, tn_status status, const tn_err *err)
+void tni_engine_complete(tni_operation *op, tn_status status, const tn_err *err)
 {
     tni_engine *e = op->queue->engine;
     engine_queue *q = op->queue;
@@ -326,7 +326,7 @@ void tni_engine_complete(tni_op *op, tn_status status, const tn_err *err)
 
 void tni_engine_release_at(tni_run *run, uint32_t at)
 {
-    tni_op *op = run->op;
+    tni_operation *op = run->op;
     uint32_t i;
 
     if (at >= op->named || !op_left(op, i = op_place(op, at)))

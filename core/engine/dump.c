@@ -17,12 +17,12 @@
 /* ---- pending operations ---------------------------------------------------------------------------- */
 
 /* Its run returned TN_PENDING, and nobody has completed it. */
-static bool begun(const tni_op *op)
+static bool begun(const tni_operation *op)
 {
     return (op->flags & TNI_TASK_ASYNC) && atomic_load(&op->pend) == 1u;
 }
 
-static void dump_op(const tni_op *op, tni_str *out)
+static void dump_op(const tni_operation *op, tni_str *out)
 {
     const tni_device *d = op->queue->device;
     const unsigned wait = atomic_load_explicit(&op->wait, memory_order_relaxed);
@@ -53,11 +53,12 @@ static void dump_op(const tni_op *op, tni_str *out)
     (void)tni_str_add(out, op->var_count > DUMP_VARS ? " ...\n" : "\n");
 }
 
-static void pending_each_locked(tni_engine *e, void (*each)(const tni_op *op, tni_str *out), tni_str *out)
+static void pending_each_locked(tni_engine *e, void (*each)(const tni_operation *op, tni_str *out),
+                                tni_str *out)
 {
     for (engine_slab *slab = e->slabs; slab; slab = slab->next)
         for (uint32_t i = 0; i < SLAB_OPS; i++) {
-            tni_op *op = &slab->ops[i];
+            tni_operation *op = &slab->ops[i];
             unsigned phase = atomic_load_explicit(&op->phase, memory_order_acquire);
 
             if ((phase & PHASE_PUSHED) && !(phase & PHASE_DONE))
@@ -71,7 +72,7 @@ void tni_dump_wait(tni_engine *e)
     tni_mutex_unlock(&e->dump_mutex);
 }
 
-static void pending_each(tni_engine *e, void (*each)(const tni_op *op, tni_str *out), tni_str *out)
+static void pending_each(tni_engine *e, void (*each)(const tni_operation *op, tni_str *out), tni_str *out)
 {
     tni_mutex_lock(&e->dump_mutex);
     atomic_store(&e->dumping, true);
@@ -89,18 +90,18 @@ tn_status tni_engine_dump(tni_engine *e, tni_str *out)
     return out->status;
 }
 
-static void name_add(const tni_op *op, const char *state, tni_str *out)
+static void name_add(const tni_operation *op, const char *state, tni_str *out)
 {
     (void)tni_str_addf(out, "%s%s%s", out->length ? ", " : "", op->name ? op->name : "operation", state);
 }
 
-static void name_begun(const tni_op *op, tni_str *out)
+static void name_begun(const tni_operation *op, tni_str *out)
 {
     if (begun(op))
         name_add(op, " (begun, to be completed)", out);
 }
 
-static void name_other(const tni_op *op, tni_str *out)
+static void name_other(const tni_operation *op, tni_str *out)
 {
     if (!begun(op))
         name_add(op, "", out);

@@ -151,7 +151,7 @@ static void engine_free(tni_engine *e)
         tni_free(d->engine_data);
         d->engine_data = NULL;
     }
-    tni_op_depot_fini(e);
+    tni_operation_depot_fini(e);
     tni_submit_fini(e);
     for (uint32_t i = 0; i < e->poison_count; i++)
         tni_poison_release(e->poisons[i]);

@@ -1,5 +1,5 @@
 /*
- * The door of room engine: variables, and operations that run when their variables allow it.
+ * The interface of room engine: variables, and operations that run when their variables allow it.
  *
  * An operation names the variables that it reads and writes. It runs when all earlier operations that
  * conflict with it have released them; writes to one variable keep the order of their pushes, and pushes of
@@ -17,7 +17,7 @@
 #include "tenon/plugin/op.h"
 
 typedef struct tni_engine tni_engine;
-typedef struct tni_op tni_op; /* one pushed operation */
+typedef struct tni_operation tni_operation; /* one pushed operation */
 
 /* What a variable remembers of a failure; shared by all that it poisoned. */
 typedef struct tni_poison {
@@ -48,7 +48,7 @@ static inline uint64_t tni_var_version(const tni_var *v)
 
 /* [worker] By an operation that was granted `v` for reading. If no other one is, nor still at it on a stream,
  * *word becomes NULL and its old value is returned, else NULL is. Whoever is granted `v` later finds NULL
- * there; what runs between tni_engine_enter_brief and leave is not looked for. */
+ * there. */
 void *tni_var_take(tni_var *v, void **word);
 static inline void tni_var_written(
     tni_var *v) /* counts a write, by an operation or by the host after it waited */
@@ -60,7 +60,7 @@ typedef struct tni_slot tni_slot; /* what a plugin keeps for a stream */
 
 typedef struct tni_run { /* what a running operation is told */
     tni_engine *engine;
-    tni_op *op; /* for tni_engine_complete */
+    tni_operation *op; /* for tni_engine_complete */
     tni_device *device;
     tn_stream *stream;            /* NULL on the host */
     tni_slot **slots;             /* of the stream */
@@ -141,18 +141,12 @@ bool tni_engine_enter(tni_engine *e, tni_var *const *reads, uint32_t read_count,
                       uint32_t write_count);
 void tni_engine_leave(tni_engine *e, tni_var *const *reads, uint32_t read_count, tni_var *const *writes,
                       uint32_t write_count, tn_status status, const char *name);
-/* The same for bodies of at most about a microsecond: a quarter of the cost, but while one runs nothing else
- * is begun on any thread. The body may not push, wait, or call out;
- * every variable stays alive until leave. */
-bool tni_engine_enter_brief(tni_engine *e, tni_var *const *reads, uint32_t read_count, tni_var *const *writes,
-                            uint32_t write_count);
-void tni_engine_leave_brief(tni_engine *e, tni_var *const *writes, uint32_t write_count, tn_status status,
-                            const char *name);
 uint64_t tni_engine_inline_ns(const tni_engine *e);
 uint32_t tni_engine_threads(const tni_engine *e);
 bool tni_engine_is_naive(const tni_engine *e);
 
-void tni_engine_complete(tni_op *op, tn_status status, const tn_err *err); /* ASYNC operations; [any] */
+void tni_engine_complete(tni_operation *op, tn_status status,
+                         const tn_err *err); /* ASYNC operations; [any] */
 /*
  * Numbers for the operations that a program completes: taken before the push, bound to the operation in its
  * run, ended by its completion, by a run that did not return TN_PENDING, or by `done`. Each ends once: `end`
@@ -160,7 +154,7 @@ void tni_engine_complete(tni_op *op, tn_status status, const tn_err *err); /* AS
  * operation that was begun. [any]
  */
 tn_status tni_handle_take(const tni_engine *e, uint64_t *out);
-void tni_handle_begin(uint64_t handle, tni_op *op);
+void tni_handle_begin(uint64_t handle, tni_operation *op);
 bool tni_handle_end(uint64_t handle);
 tn_status tni_handle_complete(uint64_t handle, tn_status status, const tn_err *err);
 /* Gives free, with success, the variable at position `at` of the task's lists as they were given: reads
@@ -200,7 +194,7 @@ void tni_engine_stats_get(tni_engine *e, tni_engine_stats *out);
 tn_status tni_engine_dump(tni_engine *e, tni_str *out);
 
 /*
- * fork(), while the door is closed to threads that hold nothing: drain waits until all is done, and adds up
+ * fork(), while the gate is closed to threads that hold nothing: drain waits until all is done, and adds up
  * what was; lock takes the locks, if there is nothing to do and every worker sleeps; unlock gives them back.
  * A child calls forked before, and gets fresh workers with one thread each; `drained` false: forked from
  * inside a callback, the engine is of no more use to it.

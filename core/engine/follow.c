@@ -150,10 +150,10 @@ static void op_resume(engine_park *park)
 {
     op_async *a = (op_async *)(void *)((char *)park - offsetof(op_async, park));
 
-    tni_op_ready(a->op);
+    tni_operation_ready(a->op);
 }
 
-tn_status tni_op_async(tni_op *op)
+tn_status tni_operation_async(tni_operation *op)
 {
     tni_engine *e = op->queue->engine;
     op_async *a;
@@ -173,7 +173,7 @@ tn_status tni_op_async(tni_op *op)
     return TN_OK;
 }
 
-void tni_op_async_end(tni_op *op)
+void tni_operation_async_end(tni_operation *op)
 {
     tni_engine *e = op->queue->engine;
     op_async *a = op->async;
@@ -193,7 +193,7 @@ void tni_op_async_end(tni_op *op)
 
 /* A token is often at many variables of an operation: noted once, or, if another operation looks at it
  * meanwhile, a few times. */
-static tn_status dep_add(tni_op *op, engine_token *t)
+static tn_status dep_add(tni_operation *op, engine_token *t)
 {
     op_async *a = op->async;
     engine_token **grown;
@@ -234,7 +234,7 @@ static void followed_note(engine_worker *w, const engine_token *t)
 }
 
 /* Same plugin: the stream waits. A stream that runs in order needs none for itself. */
-static tn_status stream_follow(engine_worker *w, tni_op *op, engine_token *t, bool data)
+static tn_status stream_follow(engine_worker *w, tni_operation *op, engine_token *t, bool data)
 {
     const uint32_t index = t->queue->index;
     tni_device *d = op->queue->device;
@@ -255,7 +255,8 @@ static tn_status stream_follow(engine_worker *w, tni_op *op, engine_token *t, bo
 typedef enum gather_result { GATHER_READY, GATHER_PARKED, GATHER_FAILED } gather_result;
 
 /* `follow` false: parks on a token of others. True: makes the stream wait for one of its own plugin. */
-static gather_result gather_token(engine_worker *w, tni_op *op, engine_token *t, bool data, bool follow)
+static gather_result gather_token(engine_worker *w, tni_operation *op, engine_token *t, bool data,
+                                  bool follow)
 {
     const bool async = op->queue->async && !(op->flags & TNI_TASK_ARRIVED);
     const bool own = async && t->queue->device->plugin == op->queue->device->plugin;
@@ -264,14 +265,15 @@ static gather_result gather_token(engine_worker *w, tni_op *op, engine_token *t,
         return follow && stream_follow(w, op, t, data) ? GATHER_FAILED : GATHER_READY;
     if (follow || tni_token_retired(t))
         return GATHER_READY;
-    if (tni_op_async(op))
+    if (tni_operation_async(op))
         return GATHER_FAILED;
     return tni_token_park(t, &op->async->park) ? GATHER_PARKED : GATHER_READY;
 }
 
 /* The tokens at variable `i` that matter to `op`, retained, into `few` or a block of their own; the one that
  * carries its data comes first. NULL: no memory. */
-static engine_token **tokens_of(tni_op *op, uint32_t i, engine_token *few[FEW], uint32_t *count, bool *data)
+static engine_token **tokens_of(tni_operation *op, uint32_t i, engine_token *few[FEW], uint32_t *count,
+                                bool *data)
 {
     tni_var *v = op->vars[i];
     const bool write = op_is_write(op, i);
@@ -292,7 +294,7 @@ static engine_token **tokens_of(tni_op *op, uint32_t i, engine_token *few[FEW], 
     return out;
 }
 
-static gather_result gather_one(engine_worker *w, tni_op *op, uint32_t i, bool follow)
+static gather_result gather_one(engine_worker *w, tni_operation *op, uint32_t i, bool follow)
 {
     engine_token *few[FEW], **tokens;
     gather_result result = GATHER_READY;
@@ -312,7 +314,7 @@ static gather_result gather_one(engine_worker *w, tni_op *op, uint32_t i, bool f
     return result;
 }
 
-static tni_poison *gather_poison(tni_op *op)
+static tni_poison *gather_poison(tni_operation *op)
 {
     tni_poison *oldest = NULL;
 
@@ -333,7 +335,7 @@ static tni_poison *gather_poison(tni_op *op)
     return oldest;
 }
 
-static tni_poison *gather_failed(tni_op *op)
+static tni_poison *gather_failed(tni_operation *op)
 {
     tn_err err;
 
@@ -343,7 +345,7 @@ static tni_poison *gather_failed(tni_op *op)
                              err.code ? err.code : TN_E_NOMEM, &err);
 }
 
-bool tni_token_gather(engine_worker *w, tni_op *op, tni_poison **poison)
+bool tni_token_gather(engine_worker *w, tni_operation *op, tni_poison **poison)
 {
     gather_result result = GATHER_READY;
     bool async = op->queue->async;
@@ -352,7 +354,7 @@ bool tni_token_gather(engine_worker *w, tni_op *op, tni_poison **poison)
         if ((result = gather_one(w, op, i, false)) == GATHER_PARKED)
             return false; /* another worker may have it already: not to be touched any more */
     if (result == GATHER_READY && async && !tni_worker_open(w)) {
-        result = tni_op_async(op) ? GATHER_FAILED : GATHER_READY;
+        result = tni_operation_async(op) ? GATHER_FAILED : GATHER_READY;
         for (uint32_t i = 0; i < op->var_count && result == GATHER_READY; i++)
             result = gather_one(w, op, i, true);
     }
@@ -364,7 +366,7 @@ bool tni_token_gather(engine_worker *w, tni_op *op, tni_poison **poison)
 
 /* A token leaves its variables before it is retired, so the same one is never found retired twice. Allocates
  * nothing: who waits has no other way. */
-engine_token *tni_token_wait(tni_op *op, engine_park *park)
+engine_token *tni_token_wait(tni_operation *op, engine_park *park)
 {
     tni_var *v = op->vars[0];
 

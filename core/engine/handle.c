@@ -15,7 +15,7 @@
 typedef struct handle_place {
     uint64_t handle;          /* 0: free */
     const tni_engine *engine; /* whose it is */
-    tni_op *op;               /* NULL: its run has not begun */
+    tni_operation *op;        /* NULL: its run has not begun */
     uint32_t next;            /* free: the next free place and 1 */
 } handle_place;
 
@@ -80,7 +80,7 @@ static handle_place *find_locked(uint64_t handle)
     return handle && at < place_count && places[at].handle == handle ? &places[at] : NULL;
 }
 
-void tni_handle_begin(uint64_t handle, tni_op *op)
+void tni_handle_begin(uint64_t handle, tni_operation *op)
 {
     handle_place *p;
 
@@ -111,7 +111,7 @@ bool tni_handle_end(uint64_t handle)
 tn_status tni_handle_complete(uint64_t handle, tn_status status, const tn_err *err)
 {
     tn_status st = TN_OK;
-    tni_op *op = NULL;
+    tni_operation *op = NULL;
     handle_place *p;
 
     table_lock();

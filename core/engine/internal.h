@@ -45,8 +45,6 @@
 #define VAR_READER 256u
 #define VAR_READERS (~(uint64_t)255)
 
-#define SEQ_BRIEF 2u /* seq_lock is held by a brief operation of a caller */
-
 /* internal flags of an operation, above the TNI_TASK_ ones */
 #define OP_SIGNAL 0x100u /* a waiter's: nothing runs, its owner is woken */
 #define OP_STACK 0x200u  /* lives on its owner's stack */
@@ -66,7 +64,7 @@ typedef struct engine_token engine_token;
 
 typedef struct op_link { /* place of an operation in the queue of one variable */
     struct op_link *next;
-    tni_op *op;
+    tni_operation *op;
 } op_link;
 
 typedef struct engine_park { /* something that waits for a token to retire */
@@ -74,7 +72,7 @@ typedef struct engine_park { /* something that waits for a token to retire */
     void (*resume)(struct engine_park *park);
 } engine_park;
 
-struct tni_op {
+struct tni_operation {
     /* line 0: written by the pusher */
     tn_status (*run)(void *payload, tni_run *run);
     void (*done)(void *payload, tni_engine *engine, tn_status status);
@@ -86,7 +84,7 @@ struct tni_op {
     uint16_t flags;
     uint8_t era, reserved;
     /* line 1: written by workers, the last four by the pusher */
-    _Alignas(LINE_BYTES) tni_op *next; /* in a ready list */
+    _Alignas(LINE_BYTES) tni_operation *next; /* in a ready list */
     uint64_t order;
     atomic_uint wait; /* variables not granted yet */
     atomic_uint phase;
@@ -106,7 +104,7 @@ struct tni_op {
 /* Only of operations that were issued to a stream, and of those that wait for one. */
 typedef struct op_async {
     engine_park park; /* waiting to be dispatched */
-    tni_op *op;
+    tni_operation *op;
     atomic_uint tokens;                           /* not retired, and 1 until the run is over */
     uint32_t dep_count, dep_closed, dep_capacity; /* the first `dep_closed` have retired, and are gone */
     engine_token **deps;                          /* tokens whose failure is ours; retained */
@@ -130,7 +128,7 @@ struct engine_token {
     engine_queue *queue;
     tn_stream *stream;
     tn_event *event; /* the token's, for all its lives */
-    tni_op *op;
+    tni_operation *op;
     uint64_t number; /* in the order of its stream, from 1 */
     uint32_t only;   /* index of the one variable of an early release; UINT32_MAX: all that were not released
                         early */
@@ -140,9 +138,9 @@ struct engine_token {
     atomic_uint_fast64_t depended; /* order of the operation that noted it last as one that it depends on */
     engine_token *next;            /* in the order of its stream, or free */
     engine_note resumed;           /* what it depended on has retired */
-    engine_note told;              /* by the driver, with these two: */
-    tn_status told_status;
-    tn_err *told_err;
+    engine_note notified;          /* by the driver, with these two: */
+    tn_status notified_status;
+    tn_err *notified_err;
 };
 
 /* tni_var.read_tokens: NULL, one token with READS_ONE added, or a set. */
@@ -156,22 +154,22 @@ typedef struct engine_token_set {
 typedef struct engine_mag {
     struct engine_mag *next;
     uint64_t count;
-    tni_op *ops[MAG_OPS];
+    tni_operation *ops[MAG_OPS];
 } engine_mag;
 
 typedef struct engine_chunk {
     struct engine_chunk *next;
     uint64_t reserved;
-    tni_op *ops[CHUNK_OPS];
+    tni_operation *ops[CHUNK_OPS];
 } engine_chunk;
 
 typedef struct engine_slab {
     struct engine_slab *next;
-    _Alignas(LINE_BYTES) tni_op ops[SLAB_OPS];
+    _Alignas(LINE_BYTES) tni_operation ops[SLAB_OPS];
 } engine_slab;
 
 typedef struct engine_list {
-    tni_op *head, *tail;
+    tni_operation *head, *tail;
 } engine_list;
 
 #define QUEUE_CALL ((int)TNI_LANES) /* kind of the queue of host callbacks; other kinds are lanes */
@@ -206,7 +204,7 @@ struct engine_queue {
     _Alignas(LINE_BYTES) atomic_uint lock; /* the lists */
     atomic_bool filled;                    /* one of them has something */
     engine_list ready;                     /* first in, first out */
-    tni_op *heap;                          /* by priority: pairing heap over `next` and `links[0]` */
+    tni_operation *heap;                   /* by priority: pairing heap over `next` and `links[0]` */
     engine_note *note_head, *note_tail;    /* about tokens of its stream */
     engine_token *free_tokens;             /* with their events */
     uint32_t free_count;
@@ -290,7 +288,7 @@ struct tni_engine {
     /* recycling */
     _Alignas(LINE_BYTES) atomic_uint depot_lock;
     engine_mag *full, *empty;
-    tni_op *loose;
+    tni_operation *loose;
     engine_slab *slabs;
     uint64_t slab_count, mag_count; /* mag_count: without the workers' own */
     op_async *asyncs;
@@ -312,7 +310,6 @@ typedef struct engine_tls {
     uint32_t depth;          /* callbacks of the engine on this stack: waiting is refused */
     uint32_t inside;         /* as depth, host callbacks too: pushing never blocks */
     uint32_t held;           /* between enter and leave: nothing may be waited for */
-    bool brief;              /* and the sequencer is held */
     const tni_engine *calls; /* whose host callback this stack is in, the innermost one */
     engine_worker *worker;
 } engine_tls;
@@ -346,7 +343,7 @@ static inline void tni_spin_unlock(atomic_uint *lock)
     atomic_store_explicit(lock, 0u, memory_order_release);
 }
 
-static inline void tni_list_add(engine_list *l, tni_op *op)
+static inline void tni_list_add(engine_list *l, tni_operation *op)
 {
     op->next = NULL;
     if (l->tail)
@@ -356,16 +353,16 @@ static inline void tni_list_add(engine_list *l, tni_op *op)
     l->tail = op;
 }
 
-static inline tni_op *tni_list_pop(engine_list *l)
+static inline tni_operation *tni_list_pop(engine_list *l)
 {
-    tni_op *op = l->head;
+    tni_operation *op = l->head;
 
     if (op && !(l->head = op->next))
         l->tail = NULL;
     return op;
 }
 
-static inline bool op_is_write(const tni_op *op, uint32_t i)
+static inline bool op_is_write(const tni_operation *op, uint32_t i)
 {
     return i < op->write_count;
 }
@@ -376,17 +373,17 @@ static inline bool op_is_write(const tni_op *op, uint32_t i)
  */
 #define OP_VAR_BYTES (sizeof(tni_var *) + sizeof(op_link) + 2 * sizeof(uint32_t))
 
-static inline op_link *op_links(tni_op *op)
+static inline op_link *op_links(tni_operation *op)
 {
     return op->named <= OP_VARS_INLINE ? op->links : (op_link *)(void *)(op->vars + op->named);
 }
 
-static inline uint32_t *op_lefts(tni_op *op) /* only of a block */
+static inline uint32_t *op_lefts(tni_operation *op) /* only of a block */
 {
     return (uint32_t *)(void *)((op_link *)(void *)(op->vars + op->named) + op->named);
 }
 
-static inline void *op_payload(tni_op *op)
+static inline void *op_payload(tni_operation *op)
 {
     uint32_t n = op->named <= OP_VARS_INLINE ? op->var_count : 0;
 
@@ -394,7 +391,7 @@ static inline void *op_payload(tni_op *op)
 }
 
 /* Index of the variable that position `at` of the task's reads and writes names. */
-static inline uint32_t op_place(tni_op *op, uint32_t at)
+static inline uint32_t op_place(tni_operation *op, uint32_t at)
 {
     if (op->named > OP_VARS_INLINE)
         return op_lefts(op)[op->named + at];
@@ -404,12 +401,12 @@ static inline uint32_t op_place(tni_op *op, uint32_t at)
 }
 
 /* How often variable `i` is named and was not released; 0: it was given free early. */
-static inline uint32_t op_left(tni_op *op, uint32_t i)
+static inline uint32_t op_left(tni_operation *op, uint32_t i)
 {
     return op->named <= OP_VARS_INLINE ? op->left >> 4 * i & 15u : op_lefts(op)[i];
 }
 
-static inline void op_left_add(tni_op *op, uint32_t i, int32_t by)
+static inline void op_left_add(tni_operation *op, uint32_t i, int32_t by)
 {
     if (op->named <= OP_VARS_INLINE)
         op->left += (uint32_t)by << 4 * i;
@@ -417,7 +414,7 @@ static inline void op_left_add(tni_op *op, uint32_t i, int32_t by)
         op_lefts(op)[i] += (uint32_t)by;
 }
 
-static inline bool op_released(tni_op *op, uint32_t i)
+static inline bool op_released(tni_operation *op, uint32_t i)
 {
     return op->released && !op_left(op, i);
 }
@@ -441,20 +438,20 @@ static inline bool tni_submit_empty(tni_engine *e) /* sequentially consistent: p
 
 /* ---- var.c --------------------------------------------------------------------------------------------- */
 
-uint64_t tni_var_lock(tni_var *v);               /* returns the state without the lock bit */
-void tni_var_unlock(tni_var *v, uint64_t state); /* recomputes the flags of tokens and poison */
-bool tni_var_try(tni_var *v, bool write);        /* granted, free of everything */
-bool tni_var_enter(tni_op *op, uint32_t i);      /* granted at once; else queued */
+uint64_t tni_var_lock(tni_var *v);                 /* returns the state without the lock bit */
+void tni_var_unlock(tni_var *v, uint64_t state);   /* recomputes the flags of tokens and poison */
+bool tni_var_try(tni_var *v, bool write);          /* granted, free of everything */
+bool tni_var_enter(tni_operation *op, uint32_t i); /* granted at once; else queued */
 /* Gives variable `i` of `op` free. poison: NULL or what a written variable gets. token: NULL or the
  * completion. */
-void tni_var_release(tni_op *op, uint32_t i, tni_poison *poison, engine_token *token);
-void tni_var_give(tni_op *op, uint32_t i, tni_poison *poison,
+void tni_var_release(tni_operation *op, uint32_t i, tni_poison *poison, engine_token *token);
+void tni_var_give(tni_operation *op, uint32_t i, tni_poison *poison,
                   engine_token *token);                                       /* the write was counted */
 void tni_var_leave(tni_var *v, bool write, bool written, tni_poison *poison); /* after tni_var_try */
 
 /* The common cases of entering and giving free: nobody waits,
  * there is nothing to note or to look closer at. */
-static inline bool tni_var_enter_quick(tni_op *op, uint32_t i)
+static inline bool tni_var_enter_quick(tni_operation *op, uint32_t i)
 {
     tni_var *v = op->vars[i];
     const bool write = op_is_write(op, i);
@@ -465,7 +462,7 @@ static inline bool tni_var_enter_quick(tni_op *op, uint32_t i)
                                                    memory_order_acquire, memory_order_relaxed);
 }
 
-static inline void tni_var_release_quick(tni_op *op, uint32_t i)
+static inline void tni_var_release_quick(tni_operation *op, uint32_t i)
 {
     tni_var *v = op->vars[i];
     const bool write = op_is_write(op, i);
@@ -478,19 +475,19 @@ static inline void tni_var_release_quick(tni_op *op, uint32_t i)
                                                  memory_order_release, memory_order_relaxed))
         tni_var_give(op, i, NULL, NULL);
 }
-void tni_var_spoil(tni_var *v, tni_poison *poison); /* poisons it; nobody holds it */
-bool tni_var_abandon(tni_op *op); /* takes a waiter out of its variable's queue; false: it was granted */
+bool tni_var_abandon(
+    tni_operation *op); /* takes a waiter out of its variable's queue; false: it was granted */
 
 /* ---- op.c ------------------------------------------------------------------------------------------ */
 
-tn_status tni_op_check(const tni_engine *e, const tni_task *task);
-engine_mag *tni_op_mag(void);                     /* an empty one; NULL: out of memory */
-tni_op *tni_op_take(tni_engine *e);               /* under push_lock; NULL: out of memory */
-void tni_op_give_back(tni_engine *e, tni_op *op); /* nothing was pushed */
-tn_status tni_op_fill(tni_op *op, const tni_task *task, engine_queue *q);
-void tni_op_recycle(tni_engine *e, tni_op *op);
-void tni_op_fini(tni_op *op); /* what fill allocated */
-void tni_op_depot_fini(tni_engine *e);
+tn_status tni_operation_check(const tni_engine *e, const tni_task *task);
+engine_mag *tni_operation_mag(void);                            /* an empty one; NULL: out of memory */
+tni_operation *tni_operation_take(tni_engine *e);               /* under push_lock; NULL: out of memory */
+void tni_operation_give_back(tni_engine *e, tni_operation *op); /* nothing was pushed */
+tn_status tni_operation_fill(tni_operation *op, const tni_task *task, engine_queue *q);
+void tni_operation_recycle(tni_engine *e, tni_operation *op);
+void tni_operation_fini(tni_operation *op); /* what fill allocated */
+void tni_operation_depot_fini(tni_engine *e);
 
 /* ---- poison.c -------------------------------------------------------------------------------------- */
 
@@ -512,7 +509,7 @@ static inline tn_status tni_submit_reserve_locked(tni_engine *e, uint32_t count)
     return tni_submit_chunks_locked(e, count);
 }
 
-static inline void tni_submit_put_locked(tni_engine *e, tni_op *op) /* into a reserved place */
+static inline void tni_submit_put_locked(tni_engine *e, tni_operation *op) /* into a reserved place */
 {
     if (TN_UNLIKELY(!e->push_chunk || e->push_at == CHUNK_OPS))
         tni_submit_next_locked(e);
@@ -533,37 +530,38 @@ void tni_submit_help(tni_engine *e, uint64_t upto); /* by waiters: returns once 
 /* ---- queue.c --------------------------------------------------------------------------------------- */
 
 tn_status tni_queue_for(tni_engine *e, tni_device *d, const tni_task *task, engine_queue **out);
-tn_status tni_queue_start(engine_queue *q);            /* at least one worker */
-void tni_queue_put(engine_queue *q, tni_op *op);       /* ready */
-void tni_queue_completed(engine_queue *q, tni_op *op); /* its completion came */
+tn_status tni_queue_start(engine_queue *q);                   /* at least one worker */
+void tni_queue_push(engine_queue *q, tni_operation *op);      /* ready */
+void tni_queue_completed(engine_queue *q, tni_operation *op); /* its completion came */
 void tni_queue_note(engine_queue *q, engine_note *n);
 void tni_queue_wake(engine_queue *q);
 bool tni_queue_complete_some(engine_queue *q, engine_worker *w); /* handles what came back */
-tni_op *tni_queue_take(engine_queue *q, engine_worker *w);
+tni_operation *tni_queue_take(engine_queue *q, engine_worker *w);
 void tni_queue_destroy(engine_queue *q);
 tn_status tni_worker_open(engine_worker *w); /* its stream */
 void tni_worker_flush(engine_worker *w);
 
 /* ---- dispatch.c ------------------------------------------------------------------------------------ */
 
-void tni_op_ready(tni_op *op);
-void tni_op_dispatch(engine_worker *w, tni_op *op);
-void tni_op_finish(engine_worker *w, tni_op *op, tn_status status, tni_poison *poison); /* moves poison */
+void tni_operation_ready(tni_operation *op);
+void tni_operation_dispatch(engine_worker *w, tni_operation *op);
+void tni_operation_finish(engine_worker *w, tni_operation *op, tn_status status,
+                          tni_poison *poison); /* moves poison */
 /* One of the run and the tokens of `op` is over; the last one ends it: done, counted, recycled.
  * Moves poison. */
-void tni_op_let_go(engine_worker *w, tni_op *op, tn_status status, tni_poison *poison);
-void tni_op_pending_finish(engine_worker *w, tni_op *op);
-tn_status tni_op_run_inline(tni_engine *e, tni_op *op); /* granted, on the stack */
+void tni_operation_let_go(engine_worker *w, tni_operation *op, tn_status status, tni_poison *poison);
+void tni_operation_pending_finish(engine_worker *w, tni_operation *op);
+tn_status tni_operation_run_inline(tni_engine *e, tni_operation *op); /* granted, on the stack */
 
 /* ---- token.c: completions of what was issued ------------------------------------------------------- */
 
 engine_token *tni_token_retain(engine_token *t);
 void tni_token_release(engine_token *t);
 bool tni_token_retired(engine_token *t);
-void tni_token_issue(engine_worker *w, tni_op *op);
+void tni_token_issue(engine_worker *w, tni_operation *op);
 /* Gives one variable free behind what was issued so far;
  * false: the stream failed and it is not given free. */
-bool tni_token_issue_one(engine_worker *w, tni_op *op, uint32_t i);
+bool tni_token_issue_one(engine_worker *w, tni_operation *op, uint32_t i);
 void tni_token_noted(engine_worker *w, engine_note *n);
 /* Asks to be told of the newest token, if there is one and no notification of the stream is under way. */
 void tni_token_ask_newest(engine_worker *w);
@@ -579,12 +577,12 @@ void tni_reads_drop(tni_var *v);                                /* variable lock
 bool tni_token_attach(tni_var *v, engine_token *t, bool write); /* variable locked; false: no memory */
 void tni_token_detach(tni_var *v, engine_token *t, tni_poison *poison);
 /* Before dispatch: stream waits, parking (false: dispatched later), poison. */
-bool tni_token_gather(engine_worker *w, tni_op *op, tni_poison **poison);
+bool tni_token_gather(engine_worker *w, tni_operation *op, tni_poison **poison);
 /* For a waiter that was granted its variable: parks behind an open token and retains it;
  * NULL: there is none. */
-engine_token *tni_token_wait(tni_op *op, engine_park *park);
-tn_status tni_op_async(tni_op *op);
-void tni_op_async_end(tni_op *op);
+engine_token *tni_token_wait(tni_operation *op, engine_park *park);
+tn_status tni_operation_async(tni_operation *op);
+void tni_operation_async_end(tni_operation *op);
 
 /* ---- wait.c, step.c, engine.c ---------------------------------------------------------------------- */
 
@@ -597,7 +595,7 @@ void tni_wait_pushed(tni_engine *e);                  /* until all that was push
 bool tni_engine_idle(tni_engine *e);                  /* nothing is pending */
 void tni_wait_idle(tni_engine *e, uint64_t deadline); /* until then; deadline 0: none */
 void tni_count_done(tni_engine *e, uint8_t era, uint64_t n);
-void tni_signal(tni_op *op);
+void tni_signal(tni_operation *op);
 bool tni_step_enter(tni_engine *e, uint64_t deadline); /* false: the deadline passed (0: none) */
 void tni_step_leave(tni_engine *e);
 void tni_step_completions(tni_engine *e); /* retires what was completed */
@@ -609,7 +607,7 @@ tn_status tni_live_add(tni_engine *e);
 void tni_live_remove(tni_engine *e);
 void tni_dump_wait(tni_engine *e); /* until the dump under way is over */
 /* Before its variables are given free, and before `done`: no dump looks at them from here on. */
-static inline void tni_op_mark(tni_op *op, unsigned phase)
+static inline void tni_operation_mark(tni_operation *op, unsigned phase)
 {
     tni_engine *e = op->queue->engine;
 
@@ -624,7 +622,7 @@ void tni_engine_report(tni_engine *e, uint64_t waited_ns);    /* the watchdog's 
 /* Whether the calling thread is to wait while somebody forks: not if it holds what the fork waits for. */
 static inline bool tni_fork_waits(void)
 {
-    return TN_UNLIKELY(atomic_load_explicit(&tni_fork_door, memory_order_relaxed)) && tni_hold_waits();
+    return TN_UNLIKELY(atomic_load_explicit(&tni_fork_gate, memory_order_relaxed)) && tni_hold_waits();
 }
 
 static inline void tni_fork_let_by(void)

@@ -5,7 +5,7 @@
  */
 #include "engine/internal.h"
 
-tn_status tni_op_check(const tni_engine *e, const tni_task *task)
+tn_status tni_operation_check(const tni_engine *e, const tni_task *task)
 {
     (void)e;
     if (!task || !task->run)
@@ -36,7 +36,7 @@ static inline uint32_t find(tni_var *const *list, uint32_t count, const tni_var 
 }
 
 /* Some are named several times: which position names which, and how often. */
-static void places_fill(tni_op *op, const tni_task *task)
+static void places_fill(tni_operation *op, const tni_task *task)
 {
     op->places = op->left = 0;
     for (uint32_t at = 0; at < op->named; at++) {
@@ -49,7 +49,7 @@ static void places_fill(tni_op *op, const tni_task *task)
     }
 }
 
-static void vars_few(tni_op *op, const tni_task *task)
+static void vars_few(tni_operation *op, const tni_task *task)
 {
     tni_var **out = (tni_var **)(void *)op->data;
     uint32_t n = 0;
@@ -91,7 +91,7 @@ static void distinct_add(distinct *d, tni_var *v, uint32_t at)
     d->left[d->place[at]]++;
 }
 
-static void vars_many(tni_op *op, const tni_task *task)
+static void vars_many(tni_operation *op, const tni_task *task)
 {
     distinct d = {.vars = op->vars,
                   .table = (uint32_t *)(void *)op_links(op),
@@ -116,7 +116,7 @@ size_t tni_engine_room_bytes(uint32_t reads, uint32_t writes)
 }
 
 /* Sets OP_ROOM. */
-static tn_status vars_fill(tni_op *op, const tni_task *task)
+static tn_status vars_fill(tni_operation *op, const tni_task *task)
 {
     const size_t bytes = tni_engine_room_bytes(task->read_count, task->write_count);
 
@@ -135,7 +135,7 @@ static tn_status vars_fill(tni_op *op, const tni_task *task)
     return TN_OK;
 }
 
-tn_status tni_op_fill(tni_op *op, const tni_task *task, engine_queue *q)
+tn_status tni_operation_fill(tni_operation *op, const tni_task *task, engine_queue *q)
 {
     tn_status st;
 
@@ -155,17 +155,17 @@ tn_status tni_op_fill(tni_op *op, const tni_task *task, engine_queue *q)
     return TN_OK;
 }
 
-void tni_op_fini(tni_op *op)
+void tni_operation_fini(tni_operation *op)
 {
     if (TN_UNLIKELY(op->named > OP_VARS_INLINE) && !(op->flags & OP_ROOM))
         tni_free(op->vars);
     if (TN_UNLIKELY(op->async != NULL))
-        tni_op_async_end(op);
+        tni_operation_async_end(op);
 }
 
 /* ---- recycling ------------------------------------------------------------------------------------- */
 
-engine_mag *tni_op_mag(void)
+engine_mag *tni_operation_mag(void)
 {
     engine_mag *mag = tni_alloc_aligned(LINE_BYTES, sizeof *mag);
 
@@ -190,11 +190,11 @@ static tn_status mags_provide(tni_engine *e)
         }
         enough = e->mag_count * MAG_OPS > (e->slab_count + 1) * SLAB_OPS;
         tni_spin_unlock(&e->depot_lock);
-    } while (!enough && (mag = tni_op_mag()) != NULL);
+    } while (!enough && (mag = tni_operation_mag()) != NULL);
     return enough ? TN_OK : TN_E_NOMEM;
 }
 
-static tni_op *slab_take(tni_engine *e)
+static tni_operation *slab_take(tni_engine *e)
 {
     engine_slab *slab;
 
@@ -213,10 +213,10 @@ static tni_op *slab_take(tni_engine *e)
     return &slab->ops[0];
 }
 
-static tni_op *depot_take(tni_engine *e)
+static tni_operation *depot_take(tni_engine *e)
 {
     engine_mag *mag;
-    tni_op *op = NULL;
+    tni_operation *op = NULL;
 
     tni_spin_lock(&e->depot_lock);
     if ((mag = e->full)) {
@@ -234,7 +234,7 @@ static tni_op *depot_take(tni_engine *e)
     return op ? op : slab_take(e);
 }
 
-tni_op *tni_op_take(tni_engine *e)
+tni_operation *tni_operation_take(tni_engine *e)
 {
     engine_mag *mag = e->push_mag;
 
@@ -247,7 +247,7 @@ tni_op *tni_op_take(tni_engine *e)
     return mag->ops[--mag->count];
 }
 
-void tni_op_give_back(tni_engine *e, tni_op *op)
+void tni_operation_give_back(tni_engine *e, tni_operation *op)
 {
     atomic_store_explicit(&op->phase, PHASE_FREE, memory_order_relaxed);
     tni_spin_lock(&e->depot_lock);
@@ -269,19 +269,19 @@ static engine_mag *mag_change(tni_engine *e, engine_mag *full)
     if ((mag = e->empty))
         e->empty = mag->next;
     tni_spin_unlock(&e->depot_lock);
-    return mag ? mag : tni_op_mag();
+    return mag ? mag : tni_operation_mag();
 }
 
-void tni_op_recycle(tni_engine *e, tni_op *op)
+void tni_operation_recycle(tni_engine *e, tni_operation *op)
 {
     engine_worker *w = tni_engine_tls.worker;
 
     if (TN_UNLIKELY(op->named > OP_VARS_INLINE || op->async))
-        tni_op_fini(op);
+        tni_operation_fini(op);
     if (TN_UNLIKELY(op->flags & OP_STACK))
         return;
     if (TN_UNLIKELY(!w || w->queue->engine != e)) {
-        tni_op_give_back(e, op);
+        tni_operation_give_back(e, op);
         return;
     }
     atomic_store_explicit(&op->phase, PHASE_FREE, memory_order_relaxed);
@@ -290,7 +290,7 @@ void tni_op_recycle(tni_engine *e, tni_op *op)
     if (TN_LIKELY(w->mag != NULL))
         w->mag->ops[w->mag->count++] = op;
     else
-        tni_op_give_back(e, op);
+        tni_operation_give_back(e, op);
 }
 
 static void mags_free(engine_mag *mag)
@@ -303,7 +303,7 @@ static void mags_free(engine_mag *mag)
     }
 }
 
-void tni_op_depot_fini(tni_engine *e)
+void tni_operation_depot_fini(tni_engine *e)
 {
     mags_free(e->full);
     mags_free(e->empty);

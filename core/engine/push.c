@@ -1,28 +1,16 @@
 /*
- * The doors that programs go through: push, and the short way for small host operations (enter, leave).
+ * The calls that programs make: push, and the fast path for small host operations (enter, leave).
  */
 #include "engine/internal.h"
 
-/* ---- the short way --------------------------------------------------------------------------------- */
+/* ---- the fast path --------------------------------------------------------------------------------- */
 
-/* Everything pushed before must have been entered, else the short way would overtake it. */
+/* Everything pushed before must have been entered, else the fast path would overtake it. */
 static inline bool caller_may_run(tni_engine *e)
 {
-    if (TN_UNLIKELY(tni_engine_tls.brief))
-        return false; /* the sequencer is ours */
     if (TN_UNLIKELY(!tni_submit_empty(e)) && !((void)tni_submit_drain(e, DRAIN_BATCH), tni_submit_empty(e)))
         return false;
     return !atomic_load_explicit(&e->stopping, memory_order_relaxed);
-}
-
-/* After variables were taken one by one: a brief operation that saw them free before may still be running. */
-static inline void brief_wait(tni_engine *e)
-{
-    for (uint32_t spins = 1; TN_UNLIKELY(atomic_load(&e->seq_lock) == SEQ_BRIEF); spins++)
-        if (spins % 64 == 0)
-            (void)sched_yield();
-        else
-            tni_pause();
 }
 
 static void vars_put_back(tni_var *const *vars, uint32_t count, bool write)
@@ -53,7 +41,6 @@ bool tni_engine_enter(tni_engine *e, tni_var *const *reads, uint32_t read_count,
         tni_unhold();
         return false;
     }
-    brief_wait(e);
     tni_engine_tls.held++;
     return true;
 }
@@ -83,62 +70,11 @@ void tni_engine_leave(tni_engine *e, tni_var *const *reads, uint32_t read_count,
     tni_unhold();
 }
 
-/*
- * Brief: holds the sequencer instead of the variables. While it does nothing can be granted that is free now,
- * except by the long form of enter and by inline pushes, which mark their variables first and look at the
- * sequencer then, as we take the sequencer first and look at the variables then: one of the two sees the
- * other.
- */
-bool tni_engine_enter_brief(tni_engine *e, tni_var *const *reads, uint32_t read_count, tni_var *const *writes,
-                            uint32_t write_count)
-{
-    uint64_t busy = 0;
-    unsigned open = 0;
-
-    if (!e->inline_ns || e->type == ENGINE_STEPPED)
-        return false;
-    tni_hold();
-    if (!caller_may_run(e) || !atomic_compare_exchange_strong(&e->seq_lock, &open, SEQ_BRIEF)) {
-        tni_unhold();
-        return false;
-    }
-    for (uint32_t i = 0; i < write_count; i++)
-        busy |= atomic_load(&writes[i]->state);
-    for (uint32_t i = 0; i < read_count; i++)
-        busy |= atomic_load(&reads[i]->state) & ~VAR_READERS;
-    if (TN_UNLIKELY(busy)) {
-        tni_spin_unlock(&e->seq_lock);
-        tni_unhold();
-        return false;
-    }
-    tni_engine_tls.held++;
-    tni_engine_tls.brief = true;
-    return true;
-}
-
-void tni_engine_leave_brief(tni_engine *e, tni_var *const *writes, uint32_t write_count, tn_status status,
-                            const char *name)
-{
-    for (uint32_t i = 0; i < write_count; i++)
-        tni_var_written(writes[i]);
-    if (TN_UNLIKELY(status)) {
-        tni_poison *poison = leave_poison(e, status, name);
-
-        for (uint32_t i = 0; i < write_count; i++)
-            tni_var_spoil(writes[i], poison);
-        tni_poison_release(poison);
-    }
-    tni_engine_tls.brief = false;
-    tni_engine_tls.held--;
-    tni_spin_unlock(&e->seq_lock);
-    tni_unhold();
-}
-
 /* ---- inline ---------------------------------------------------------------------------------------- */
 
 #define INLINE_NEVER (TNI_TASK_PARALLEL | TNI_TASK_ASYNC | TNI_TASK_HOST_CALL)
 
-static bool vars_try(tni_op *op)
+static bool vars_try(tni_operation *op)
 {
     for (uint32_t i = 0; i < op->var_count; i++)
         if (!tni_var_try(op->vars[i], op_is_write(op, i))) {
@@ -146,14 +82,13 @@ static bool vars_try(tni_op *op)
                 tni_var_leave(op->vars[i], op_is_write(op, i), false, NULL);
             return false;
         }
-    brief_wait(op->queue->engine);
     return true;
 }
 
 /* True: it ran, on this thread. */
 static bool push_inline(tni_engine *e, const tni_task *task, engine_queue *q)
 {
-    tni_op op;
+    tni_operation op;
     bool ran;
 
     if (!task->est_ns || task->est_ns > e->inline_ns || (task->flags & INLINE_NEVER) || task->priority ||
@@ -164,13 +99,13 @@ static bool push_inline(tni_engine *e, const tni_task *task, engine_queue *q)
     op.async = NULL;
     op.order = atomic_load_explicit(&e->pushed, memory_order_relaxed);
     atomic_init(&op.phase, PHASE_PUSHED);
-    if (tni_op_fill(&op, task, q))
+    if (tni_operation_fill(&op, task, q))
         return false;
     tni_hold();
     if ((ran = vars_try(&op))) {
         op.flags |= OP_STACK;
         atomic_fetch_add_explicit(&e->inlined, 1u, memory_order_relaxed);
-        (void)tni_op_run_inline(e, &op);
+        (void)tni_operation_run_inline(e, &op);
     }
     tni_unhold();
     return ran;
@@ -239,7 +174,7 @@ static tn_status stopping_error(void)
     return tni_error(TN_E_STATE, "the engine is shutting down");
 }
 
-static inline void submit_locked(tni_engine *e, tni_op *op)
+static inline void submit_locked(tni_engine *e, tni_operation *op)
 {
     op->era = e->era;
     atomic_store_explicit(&op->phase, PHASE_PUSHED, memory_order_relaxed);
@@ -257,17 +192,17 @@ static inline void publish_locked(tni_engine *e, uint32_t count)
 
 static tn_status push_locked(tni_engine *e, const tni_task *task, engine_queue *q)
 {
-    tni_op *op;
+    tni_operation *op;
     tn_status st;
 
     if (TN_UNLIKELY(atomic_load_explicit(&e->stopping, memory_order_relaxed)))
         return stopping_error();
     if ((st = tni_submit_reserve_locked(e, 1)))
         return st;
-    if (!(op = tni_op_take(e)))
+    if (!(op = tni_operation_take(e)))
         return TN_E_NOMEM;
-    if ((st = tni_op_fill(op, task, q))) {
-        tni_op_give_back(e, op);
+    if ((st = tni_operation_fill(op, task, q))) {
+        tni_operation_give_back(e, op);
         return st;
     }
     submit_locked(e, op);
@@ -311,7 +246,7 @@ tn_status tni_engine_push(tni_engine *e, const tni_task *task)
     engine_queue *q;
     tn_status st;
 
-    if ((st = tni_op_check(e, task)))
+    if ((st = tni_operation_check(e, task)))
         return st;
     d = task->device ? task->device : e->host;
     if ((st = device_allowed(e, d)) || (st = tni_queue_for(e, d, task, &q)))
@@ -344,18 +279,18 @@ static tn_status group_check(tni_engine *e, const tni_task *tasks, uint32_t coun
     if (count > GROUP_MAX || !tasks)
         return tni_error(TN_E_ARG, "a group of %u tasks, but at most %u go at once", count, GROUP_MAX);
     for (uint32_t i = 0; i < count && !st; i++)
-        (void)((st = tni_op_check(e, &tasks[i])) || (st = task_queue(e, &tasks[i], &q)));
+        (void)((st = tni_operation_check(e, &tasks[i])) || (st = task_queue(e, &tasks[i], &q)));
     return st;
 }
 
 static tn_status group_take(tni_engine *e, uint32_t count, engine_list *out)
 {
     tn_status st = TN_OK;
-    tni_op *op;
+    tni_operation *op;
 
     tni_spin_lock(&e->push_lock);
     for (uint32_t i = 0; i < count && !st; i++)
-        if ((op = tni_op_take(e)))
+        if ((op = tni_operation_take(e)))
             tni_list_add(out, op);
         else
             st = TN_E_NOMEM;
@@ -369,11 +304,11 @@ static tn_status group_make(tni_engine *e, const tni_task *tasks, uint32_t count
                             uint32_t *filled)
 {
     tn_status st = group_take(e, count, out);
-    tni_op *op = out->head;
+    tni_operation *op = out->head;
     engine_queue *q;
 
     for (*filled = 0; !st && *filled < count; op = op->next)
-        if (!(st = task_queue(e, &tasks[*filled], &q)) && !(st = tni_op_fill(op, &tasks[*filled], q)))
+        if (!(st = task_queue(e, &tasks[*filled], &q)) && !(st = tni_operation_fill(op, &tasks[*filled], q)))
             ++*filled;
     return st;
 }
@@ -390,7 +325,7 @@ static tn_status group_submit(tni_engine *e, uint32_t count, engine_list *ops)
     else
         st = tni_submit_reserve_locked(e, count);
     if (!st) {
-        for (tni_op *op; (op = tni_list_pop(ops));)
+        for (tni_operation *op; (op = tni_list_pop(ops));)
             submit_locked(e, op);
         publish_locked(e, count);
     }
@@ -400,10 +335,10 @@ static tn_status group_submit(tni_engine *e, uint32_t count, engine_list *ops)
 
 static void group_drop(tni_engine *e, engine_list *ops, uint32_t filled)
 {
-    for (tni_op *op; (op = tni_list_pop(ops)); filled -= filled != 0) {
+    for (tni_operation *op; (op = tni_list_pop(ops)); filled -= filled != 0) {
         if (filled)
-            tni_op_fini(op);
-        tni_op_give_back(e, op);
+            tni_operation_fini(op);
+        tni_operation_give_back(e, op);
     }
 }
 

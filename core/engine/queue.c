@@ -15,19 +15,19 @@ static bool queue_has_work(engine_queue *q)
     return atomic_load(&q->filled) || !tni_submit_empty(q->engine);
 }
 
-/* ---- the priority heap: child in links[0].next as a tni_op, sibling in next ------------------------ */
+/* ---- the priority heap: child in links[0].next as a tni_operation, sibling in next --------------- */
 
-static inline tni_op *heap_child(tni_op *op)
+static inline tni_operation *heap_child(tni_operation *op)
 {
     return op->links[0].op;
 }
 
-static tni_op *heap_meld(tni_op *a, tni_op *b)
+static tni_operation *heap_meld(tni_operation *a, tni_operation *b)
 {
     if (!a || !b)
         return a ? a : b;
     if (b->priority > a->priority || (b->priority == a->priority && b->order < a->order)) {
-        tni_op *t = a;
+        tni_operation *t = a;
 
         a = b;
         b = t;
@@ -37,12 +37,12 @@ static tni_op *heap_meld(tni_op *a, tni_op *b)
     return a;
 }
 
-static tni_op *heap_pop(tni_op **heap)
+static tni_operation *heap_pop(tni_operation **heap)
 {
-    tni_op *top = *heap, *at = top ? heap_child(top) : NULL, *pairs = NULL, *rest = NULL;
+    tni_operation *top = *heap, *at = top ? heap_child(top) : NULL, *pairs = NULL, *rest = NULL;
 
     while (at) { /* left to right in pairs, then right to left */
-        tni_op *a = at, *b = a->next;
+        tni_operation *a = at, *b = a->next;
 
         at = b ? b->next : NULL;
         a->next = NULL;
@@ -53,7 +53,7 @@ static tni_op *heap_pop(tni_op **heap)
         pairs = a;
     }
     while (pairs) {
-        tni_op *next = pairs->next;
+        tni_operation *next = pairs->next;
 
         pairs->next = NULL;
         rest = heap_meld(rest, pairs);
@@ -97,7 +97,7 @@ static void calls_grow(engine_queue *q)
     }
 }
 
-void tni_queue_put(engine_queue *q, tni_op *op)
+void tni_queue_push(engine_queue *q, tni_operation *op)
 {
     engine_worker *w = tni_engine_tls.worker;
 
@@ -118,7 +118,7 @@ void tni_queue_put(engine_queue *q, tni_op *op)
         calls_grow(q);
 }
 
-void tni_queue_completed(engine_queue *q, tni_op *op)
+void tni_queue_completed(engine_queue *q, tni_operation *op)
 {
     tni_spin_lock(&q->lock);
     tni_list_add(&q->completed, op);
@@ -145,9 +145,9 @@ static void filled_update(engine_queue *q)
         atomic_store_explicit(&q->filled, false, memory_order_relaxed);
 }
 
-tni_op *tni_queue_take(engine_queue *q, engine_worker *w)
+tni_operation *tni_queue_take(engine_queue *q, engine_worker *w)
 {
-    tni_op *op = tni_list_pop(&w->local);
+    tni_operation *op = tni_list_pop(&w->local);
 
     if (op || !atomic_load_explicit(&q->filled, memory_order_acquire))
         return op;
@@ -166,7 +166,7 @@ tni_op *tni_queue_take(engine_queue *q, engine_worker *w)
 bool tni_queue_complete_some(engine_queue *q, engine_worker *w)
 {
     engine_note *note;
-    tni_op *op;
+    tni_operation *op;
 
     if (!atomic_load_explicit(&q->filled, memory_order_acquire))
         return false;
@@ -179,7 +179,7 @@ bool tni_queue_complete_some(engine_queue *q, engine_worker *w)
     if (note)
         tni_token_noted(w, note);
     if (op)
-        tni_op_pending_finish(w, op);
+        tni_operation_pending_finish(w, op);
     return note || op;
 }
 
@@ -239,10 +239,10 @@ static void worker_idle(engine_queue *q)
     uint64_t until = 0;
 
     if (!atomic_load(&q->filled) && !tni_submit_empty(q->engine)) {
-        (void)sched_yield(); /* somebody else is entering, or runs a brief operation */
+        (void)sched_yield(); /* somebody else is entering */
         return;
     }
-    if (TN_UNLIKELY(atomic_load_explicit(&tni_fork_door, memory_order_relaxed))) {
+    if (TN_UNLIKELY(atomic_load_explicit(&tni_fork_gate, memory_order_relaxed))) {
         worker_sleep(q); /* whoever forks waits for that */
         return;
     }
@@ -265,7 +265,7 @@ static void worker_main(void *arg)
     engine_worker *w = arg;
     engine_queue *q = w->queue;
     tni_engine *e = q->engine;
-    tni_op *op;
+    tni_operation *op;
 
     tni_engine_tls.worker = w;
     tni_hold_pass(true);
@@ -278,7 +278,7 @@ static void worker_main(void *arg)
             worked = true;
         for (uint32_t n = 0; n < RUN_BATCH && (op = tni_queue_take(q, w)); n++) {
             worked = true;
-            tni_op_dispatch(w, op);
+            tni_operation_dispatch(w, op);
             if (q->kind != TNI_LANE_COMPUTE || atomic_load_explicit(&e->waiters, memory_order_relaxed))
                 tni_worker_flush(w);
         }
@@ -302,7 +302,7 @@ static tn_status worker_start(engine_queue *q, uint32_t i)
 
     w->queue = q;
     (void)snprintf(name, sizeof name, "tn-%.6s%d%s", q->device->type, q->device->index, kinds[q->kind]);
-    if (!w->mag && !(w->mag = tni_op_mag()))
+    if (!w->mag && !(w->mag = tni_operation_mag()))
         return TN_E_NOMEM;
     if ((st = tni_thread_create(name, worker_main, w, &w->thread)))
         return st;

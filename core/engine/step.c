@@ -96,22 +96,22 @@ static size_t ready_count(tni_engine *e)
 
     for (engine_queue *q = queues_of(e); q; q = q->next) {
         tni_spin_lock(&q->lock);
-        for (const tni_op *op = q->ready.head; op; op = op->next)
+        for (const tni_operation *op = q->ready.head; op; op = op->next)
             n++;
         tni_spin_unlock(&q->lock);
     }
     return n;
 }
 
-static tni_op *ready_take(tni_engine *e, size_t which)
+static tni_operation *ready_take(tni_engine *e, size_t which)
 {
-    tni_op *found = NULL;
+    tni_operation *found = NULL;
 
     for (engine_queue *q = queues_of(e); q && !found; q = q->next) {
-        tni_op *previous = NULL;
+        tni_operation *previous = NULL;
 
         tni_spin_lock(&q->lock);
-        for (tni_op *op = q->ready.head; op; previous = op, op = op->next)
+        for (tni_operation *op = q->ready.head; op; previous = op, op = op->next)
             if (which-- == 0) {
                 found = op;
                 if (previous)
@@ -129,14 +129,14 @@ static tni_op *ready_take(tni_engine *e, size_t which)
 
 static bool run_one(tni_engine *e, size_t which)
 {
-    tni_op *op = ready_take(e, which);
+    tni_operation *op = ready_take(e, which);
     engine_worker *w;
 
     if (!op)
         return false;
     w = &op->queue->workers[0];
     e->step_running++;
-    tni_op_dispatch(w, op);
+    tni_operation_dispatch(w, op);
     e->step_running--;
     tni_worker_flush(w);
     return true;
@@ -218,8 +218,6 @@ void tni_step_pushed(tni_engine *e)
 {
     bool others;
 
-    if (tni_engine_tls.brief)
-        return; /* the sequencer is held by our caller; who pushes or waits next enters it */
     if (e->type == ENGINE_STEPPED || (tni_engine_tls.depth && step_mine(e)) || tni_engine_tls.held) {
         enter_all(e);
         return;

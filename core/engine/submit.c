@@ -63,7 +63,7 @@ void tni_submit_next_locked(tni_engine *e)
 
 /* ---- the sequencer ------------------------------------------------------------------------------------- */
 
-static void op_enter(tni_op *op, uint64_t order)
+static void op_enter(tni_operation *op, uint64_t order)
 {
     uint32_t count = op->var_count, granted = 0;
 
@@ -75,7 +75,7 @@ static void op_enter(tni_op *op, uint64_t order)
         granted += tni_var_enter_quick(op, i) || tni_var_enter(op, i);
     if (granted == count ||
         atomic_fetch_sub_explicit(&op->wait, granted + 1, memory_order_acq_rel) == granted + 1)
-        tni_op_ready(op);
+        tni_operation_ready(op);
 }
 
 static inline void prefetch_op(engine_chunk *chunk, uint32_t at)

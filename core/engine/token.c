@@ -35,7 +35,7 @@ void tni_token_release(engine_token *t)
     q = t->queue;
     tni_poison_release(t->poison);
     tni_free(t->err);
-    tni_free(t->told_err);
+    tni_free(t->notified_err);
     tni_spin_lock(&q->lock);
     if ((kept = q->free_count < TOKENS_KEPT)) {
         t->next = q->free_tokens;
@@ -81,7 +81,7 @@ static void token_resumed(engine_park *park) /* what a token waited for has reti
     tni_queue_note(t->queue, &t->resumed);
 }
 
-static tn_status token_create(engine_worker *w, tni_op *op, uint32_t only, engine_token **out)
+static tn_status token_create(engine_worker *w, tni_operation *op, uint32_t only, engine_token **out)
 {
     engine_token *t = token_reuse(w->queue);
     tn_event *event = t ? t->event : NULL;
@@ -101,8 +101,8 @@ static tn_status token_create(engine_worker *w, tni_op *op, uint32_t only, engin
     t->op = op;
     t->only = only;
     t->park.resume = token_resumed;
-    t->resumed.token = t->told.token = t;
-    if ((st = tni_op_async(op))) {
+    t->resumed.token = t->notified.token = t;
+    if ((st = tni_operation_async(op))) {
         tni_token_release(t);
         return st;
     }
@@ -133,17 +133,17 @@ bool tni_token_retired(engine_token *t)
 /* ---- notifications ------------------------------------------------------------------------------------- */
 
 /* [driver], or whoever asked: from here on the worker has it. */
-static void token_told(void *arg, tn_status status, const tn_err *err)
+static void token_notified(void *arg, tn_status status, const tn_err *err)
 {
     engine_token *t = arg;
     tni_engine *e = t->queue->engine;
 
     tni_hold_pass(true);
     atomic_fetch_add(&e->inside, 1u); /* the token, once the worker has it, no longer keeps the engine */
-    t->told_status = status;
-    if (status && err && (t->told_err = tni_alloc(sizeof *t->told_err)))
-        *t->told_err = *err;
-    tni_queue_note(t->queue, &t->told);
+    t->notified_status = status;
+    if (status && err && (t->notified_err = tni_alloc(sizeof *t->notified_err)))
+        *t->notified_err = *err;
+    tni_queue_note(t->queue, &t->notified);
     atomic_fetch_sub(&e->inside, 1u);
     tni_hold_pass(false);
 }
@@ -184,10 +184,10 @@ static void ask_device(engine_token *t)
     tn_err err = {0};
 
     atomic_fetch_add_explicit(&t->queue->engine->asked, 1u, memory_order_relaxed);
-    if (!t->queue->device->ops->event_notify(t->event, token_told, t, &err))
+    if (!t->queue->device->ops->event_notify(t->event, token_notified, t, &err))
         return;
     err = (tn_err){0};
-    token_told(t, reached_wait(t, &err), &err);
+    token_notified(t, reached_wait(t, &err), &err);
 }
 
 static void token_ask(engine_token *t)
@@ -207,7 +207,7 @@ static void token_look(engine_token *t)
     if ((st = t->queue->device->ops->event_query(t->event, &err)) == TN_PENDING)
         ask_device(t);
     else
-        token_told(t, st, &err);
+        token_notified(t, st, &err);
 }
 
 void tni_token_ask_newest(engine_worker *w)
@@ -252,7 +252,7 @@ bool tni_token_unpark(engine_token *t, engine_park *park)
 
 /* ---- issue ----------------------------------------------------------------------------------------- */
 
-static tn_status token_record(engine_worker *w, tni_op *op, uint32_t only, engine_token **out)
+static tn_status token_record(engine_worker *w, tni_operation *op, uint32_t only, engine_token **out)
 {
     tni_device *d = w->queue->device;
     engine_token *t = NULL;
@@ -286,7 +286,7 @@ static void token_recorded(engine_worker *w, engine_token *t)
 }
 
 /* No token to be had: the host waits for the stream, and what it did is complete or failed. */
-static void issue_waited(engine_worker *w, tni_op *op)
+static void issue_waited(engine_worker *w, tni_operation *op)
 {
     tni_device *d = w->queue->device;
     tni_poison *poison = NULL;
@@ -298,10 +298,10 @@ static void issue_waited(engine_worker *w, tni_op *op)
         w->failed++;
         poison = tni_poison_create(op->queue->engine, op->order, op->name, op->origin, TN_E_DEVICE, &err);
     }
-    tni_op_finish(w, op, poison ? TN_E_DEVICE : TN_OK, poison);
+    tni_operation_finish(w, op, poison ? TN_E_DEVICE : TN_OK, poison);
 }
 
-void tni_token_issue(engine_worker *w, tni_op *op)
+void tni_token_issue(engine_worker *w, tni_operation *op)
 {
     engine_token *t;
 
@@ -314,11 +314,11 @@ void tni_token_issue(engine_worker *w, tni_op *op)
         if (!op_released(op, i))
             tni_var_release(op, i, NULL, t);
     token_recorded(w, t); /* this worker retires it, not before it comes back from here */
-    tni_op_let_go(w, op, TN_OK, NULL);
+    tni_operation_let_go(w, op, TN_OK, NULL);
 }
 
 /* Without a token the variable may only be given free when the stream is there; false: it failed. */
-static bool release_waited(engine_worker *w, tni_op *op, uint32_t i)
+static bool release_waited(engine_worker *w, tni_operation *op, uint32_t i)
 {
     tni_device *d = w->queue->device;
     tn_err err = {0};
@@ -332,7 +332,7 @@ static bool release_waited(engine_worker *w, tni_op *op, uint32_t i)
     return true;
 }
 
-bool tni_token_issue_one(engine_worker *w, tni_op *op, uint32_t i)
+bool tni_token_issue_one(engine_worker *w, tni_operation *op, uint32_t i)
 {
     engine_token *t;
 
@@ -365,7 +365,7 @@ static engine_token *deps_open(op_async *a)
 
 static tni_poison *token_poison(engine_token *t, tni_poison *inherited)
 {
-    tni_op *op = t->op;
+    tni_operation *op = t->op;
     tni_device *d = t->queue->device;
     tn_err err = {0};
 
@@ -402,7 +402,7 @@ static void token_close(engine_token *t, tni_poison *poison)
 
 static void token_retire(engine_worker *w, engine_token *t)
 {
-    tni_op *op = t->op;
+    tni_operation *op = t->op;
     tni_engine *e = op->queue->engine;
     tni_poison *poison;
     engine_token *dep;
@@ -418,7 +418,7 @@ static void token_retire(engine_worker *w, engine_token *t)
     }
     poison = token_poison(t, op->async->inherited);
     if (t->only == UINT32_MAX)
-        tni_op_mark(op, PHASE_PUSHED | PHASE_LEFT);
+        tni_operation_mark(op, PHASE_PUSHED | PHASE_LEFT);
     if (t->only != UINT32_MAX)
         tni_token_detach(op->vars[t->only], t, op_is_write(op, t->only) ? poison : NULL);
     for (uint32_t i = 0; t->only == UINT32_MAX && i < op->var_count; i++)
@@ -429,7 +429,7 @@ static void token_retire(engine_worker *w, engine_token *t)
     w->issued--;
     tni_token_release(t);
     w->failed += poison != NULL;
-    tni_op_let_go(w, op, TN_OK, poison);
+    tni_operation_let_go(w, op, TN_OK, poison);
 }
 
 /* What the driver said of `t` goes for all before it if it is good; else each of them is asked. */
@@ -442,14 +442,14 @@ static void stream_reached(engine_worker *w, engine_token *t)
         if (!(w->open_head = at->next))
             w->open_tail = NULL;
         if (at == t) {
-            at->status = t->told_status;
-            at->err = t->told_err;
-            t->told_err = NULL;
-        } else if (t->told_status) {
+            at->status = t->notified_status;
+            at->err = t->notified_err;
+            t->notified_err = NULL;
+        } else if (t->notified_status) {
             at->status = w->queue->device->ops->event_query(at->event, &err);
             if (at->status == TN_PENDING) {
-                at->status = t->told_status;
-                err = t->told_err ? *t->told_err : err;
+                at->status = t->notified_status;
+                err = t->notified_err ? *t->notified_err : err;
             }
             if (at->status && (at->err = tni_alloc(sizeof *at->err)))
                 *at->err = err;

@@ -55,7 +55,6 @@ void tni_var_unlock(tni_var *v, uint64_t state)
     atomic_store_explicit(&v->state, state, memory_order_release);
 }
 
-/* Sequentially consistent: pairs with a brief operation, see push.c. */
 bool tni_var_try(tni_var *v, bool write)
 {
     uint64_t s = 0;
@@ -69,7 +68,7 @@ bool tni_var_try(tni_var *v, bool write)
     return true;
 }
 
-bool tni_var_enter(tni_op *op, uint32_t i)
+bool tni_var_enter(tni_operation *op, uint32_t i)
 {
     tni_var *v = op->vars[i];
     bool write = op_is_write(op, i);
@@ -135,12 +134,12 @@ static void granted_ready(op_link *link, bool check)
 {
     while (link) {
         op_link *next = link->next;
-        tni_op *op = link->op;
+        tni_operation *op = link->op;
 
         if (check)
             atomic_store_explicit(&op->check, 1u, memory_order_relaxed);
         if (atomic_fetch_sub_explicit(&op->wait, 1u, memory_order_acq_rel) == 1u)
-            tni_op_ready(op);
+            tni_operation_ready(op);
         link = next;
     }
 }
@@ -176,14 +175,14 @@ static bool release_quick(tni_var *v, bool write, uint64_t blocks)
     return false;
 }
 
-void tni_var_release(tni_op *op, uint32_t i, tni_poison *poison, engine_token *token)
+void tni_var_release(tni_operation *op, uint32_t i, tni_poison *poison, engine_token *token)
 {
     if (op_is_write(op, i))
         tni_var_written(op->vars[i]);
     tni_var_give(op, i, poison, token);
 }
 
-void tni_var_give(tni_op *op, uint32_t i, tni_poison *poison, engine_token *token)
+void tni_var_give(tni_operation *op, uint32_t i, tni_poison *poison, engine_token *token)
 {
     tni_var *v = op->vars[i];
     bool write = op_is_write(op, i);
@@ -217,14 +216,6 @@ void *tni_var_take(tni_var *v, void **word)
     return was;
 }
 
-void tni_var_spoil(tni_var *v, tni_poison *poison)
-{
-    uint64_t s = tni_var_lock(v);
-
-    poison_put(v, poison);
-    tni_var_unlock(v, s);
-}
-
 void tni_var_leave(tni_var *v, bool write, bool written, tni_poison *poison)
 {
     uint64_t s;
@@ -239,7 +230,7 @@ void tni_var_leave(tni_var *v, bool write, bool written, tni_poison *poison)
     release_locked(v, write ? s & ~(uint64_t)VAR_WRITER : s - VAR_READER);
 }
 
-bool tni_var_abandon(tni_op *op)
+bool tni_var_abandon(tni_operation *op)
 {
     tni_var *v = op->vars[0];
     op_link *mine = &op_links(op)[0], *previous = NULL;

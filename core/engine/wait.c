@@ -19,7 +19,7 @@
 #define HELP_AGAIN_NS 1000000u /* a sleeping wait_all looks this often whether somebody enters operations */
 
 typedef struct waiter {
-    tni_op op;
+    tni_operation op;
     tni_engine *engine;
     engine_park park;
     atomic_uint word; /* 0 waiting, 1 signalled, 2 asleep */
@@ -41,7 +41,7 @@ static void word_sleep(atomic_uint *word, uint64_t ns)
         (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, WORD_SLEEPS, &ts, NULL, 0);
 }
 
-void tni_signal(tni_op *op)
+void tni_signal(tni_operation *op)
 {
     waiter *w = (waiter *)op;
 
@@ -144,7 +144,7 @@ static tn_status poison_answer(tni_var *v)
 
 static void waiter_init(waiter *w, tni_var *v, bool write)
 {
-    memset(&w->op, 0, offsetof(tni_op, links));
+    memset(&w->op, 0, offsetof(tni_operation, links));
     w->op.vars = (tni_var **)(void *)w->op.data;
     w->op.vars[0] = v;
     w->op.var_count = 1;
@@ -236,7 +236,7 @@ static tn_status wait_var(tni_engine *e, tni_var *v, bool write, bool tell, uint
     uint64_t blocks = VAR_LOCK | VAR_WRITER | VAR_QUEUED | VAR_TOKENS | (write ? VAR_READERS : 0), s;
     tn_status st;
 
-    if (tni_engine_on_worker() || tni_engine_tls.brief)
+    if (tni_engine_on_worker())
         return tni_error(TN_E_STATE, "waiting for the engine inside one of its operations");
     if (atomic_load(&e->dead))
         return tni_error(TN_E_STATE, "the process was forked inside a callback of the engine");
@@ -463,14 +463,14 @@ void tni_wait_pushed(tni_engine *e)
         (void)tni_step_until(e, eras_reached, &w, 0);
     else
         progress_wait(e, eras_reached, eras_target, &w, 0);
-    tni_submit_help(e, upto); /* complete before it counts as entered: the short way would still be refused */
+    tni_submit_help(e, upto); /* complete before it counts as entered: the fast path would still be refused */
     atomic_fetch_sub(&e->inside, 1u);
 }
 
 /* Waiting for everything inside of a callback would be waiting for the callback. */
 static tn_status waiting_allowed(const tni_engine *e)
 {
-    if (tni_engine_on_worker() || tni_engine_tls.brief)
+    if (tni_engine_on_worker())
         return tni_error(TN_E_STATE, "waiting for the engine inside one of its operations");
     if (tni_engine_tls.calls == e)
         return tni_error(TN_E_STATE, "waiting for all work inside a host callback, which is part of it");

@@ -16,7 +16,7 @@ static tni_array *const *arrays_of(tn_body_array *const *list)
     return (tni_array *const *)(const void *)list;
 }
 
-static tn_status told(tn_status st, tn_err *err)
+static tn_status reported(tn_status st, tn_err *err)
 {
     if (st)
         tni_error_get(err);
@@ -40,24 +40,24 @@ static tn_body_array *output(tn_body_call *c, uint32_t index)
 
 static tn_status like(tn_body_call *c, const tn_body_array *a, tn_body_array **out, tn_err *err)
 {
-    return told(tni_subgraph_array(call_of(c), array_of(a), (tni_array **)(void *)out), err);
+    return reported(tni_subgraph_array(call_of(c), array_of(a), (tni_array **)(void *)out), err);
 }
 
 static tn_status step(tn_body_call *c, tn_body_array *a, int64_t index, tn_body_array **out, tn_err *err)
 {
-    return told(tni_subgraph_step(call_of(c), array_of(a), index, (tni_array **)(void *)out), err);
+    return reported(tni_subgraph_step(call_of(c), array_of(a), index, (tni_array **)(void *)out), err);
 }
 
 static tn_status forward(tn_body_call *c, uint32_t body, tn_body_array *const *in, tn_body_array *const *out,
                          const uint8_t *modes, uint32_t *run, tn_err *err)
 {
-    return told(tni_subgraph_forward(call_of(c), body, arrays_of(in), arrays_of(out), modes, run), err);
+    return reported(tni_subgraph_forward(call_of(c), body, arrays_of(in), arrays_of(out), modes, run), err);
 }
 
 static tn_status backward(tn_body_call *c, uint32_t run, tn_body_array *const *heads, const uint8_t *modes,
                           tn_body_array *const *grads, tn_err *err)
 {
-    return told(tni_subgraph_backward(call_of(c), run, arrays_of(heads), modes, arrays_of(grads)), err);
+    return reported(tni_subgraph_backward(call_of(c), run, arrays_of(heads), modes, arrays_of(grads)), err);
 }
 
 static void tensor(const tn_body_array *a, tn_tensor *out)

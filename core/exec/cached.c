@@ -71,7 +71,7 @@ void tni_cached_op_retain(tni_cached_op *op)
     tni_ref_retain(&op->refs);
 }
 
-void tni_cached_entry_release(tni_cached_entry *e)
+void tni_specialization_release(tni_specialization *e)
 {
     if (!e || !tni_ref_release(&e->refs))
         return;
@@ -88,9 +88,9 @@ void tni_cached_op_release(tni_cached_op *op)
     if (!op || !tni_ref_release(&op->refs))
         return;
     while (op->entries) {
-        tni_cached_entry *next = op->entries->next;
+        tni_specialization *next = op->entries->next;
 
-        tni_cached_entry_release(op->entries);
+        tni_specialization_release(op->entries);
         op->entries = next;
     }
     tni_parts_destroy(op->parts);
@@ -129,7 +129,7 @@ static uint32_t twin_of(const tni_cached_key *k, uint32_t i)
     return i;
 }
 
-static bool entry_matches(const tni_cached_entry *e, const tni_cached_key *k)
+static bool entry_matches(const tni_specialization *e, const tni_cached_key *k)
 {
     const tni_graph *g = e->graph;
 
@@ -180,7 +180,7 @@ static tn_status graph_for(tni_cached_op *op, const tni_cached_key *k, tni_graph
 }
 
 /* Uses of an input that is there twice become uses of its first place. */
-static void twins_join(tni_graph *g, const tni_cached_entry *e)
+static void twins_join(tni_graph *g, const tni_specialization *e)
 {
     for (uint32_t i = 0; i < g->input_total; i++) {
         const tni_gnode *node = &g->nodes[g->entry_node[g->inputs[i]]];
@@ -196,9 +196,9 @@ static void twins_join(tni_graph *g, const tni_cached_entry *e)
     }
 }
 
-static tni_cached_entry *entry_alloc(const tni_cached_key *k)
+static tni_specialization *entry_alloc(const tni_cached_key *k)
 {
-    tni_cached_entry *e = tni_zalloc(sizeof *e + k->in_count * (sizeof *e->twin + 1u) + 1u);
+    tni_specialization *e = tni_zalloc(sizeof *e + k->in_count * (sizeof *e->twin + 1u) + 1u);
 
     if (!e)
         return NULL;
@@ -234,10 +234,10 @@ static bool inlines(const tni_cached_op *op, const tni_cached_key *k, const tni_
     return !op->flags.static_alloc && !k->several && tni_inlines(op->graph, op->flags.inline_limit);
 }
 
-static tn_status entry_create(tni_cached_op *op, const tni_cached_key *k, tni_cached_entry **out)
+static tn_status entry_create(tni_cached_op *op, const tni_cached_key *k, tni_specialization **out)
 {
     tni_context *c = op->ctx;
-    tni_cached_entry *e = entry_alloc(k);
+    tni_specialization *e = entry_alloc(k);
     tni_compiled_spec spec = {.ctx = c,
                               .device = k->device,
                               .flags = (uint16_t)k->flags,
@@ -271,12 +271,12 @@ static tn_status entry_create(tni_cached_op *op, const tni_cached_key *k, tni_ca
     e = NULL;
 
 cleanup:
-    tni_cached_entry_release(e);
+    tni_specialization_release(e);
     return st;
 }
 
 /* Do two entries differ in the shapes of their inputs only? */
-static bool alike(const tni_cached_entry *a, const tni_cached_entry *b)
+static bool alike(const tni_specialization *a, const tni_specialization *b)
 {
     return a->flags == b->flags && a->device == b->device && a->recorded == b->recorded &&
            a->several == b->several;
@@ -287,8 +287,8 @@ static void entries_limit_locked(tni_cached_op *op)
 {
     uint32_t kept = 1;
 
-    for (tni_cached_entry **at = op->entries ? &op->entries->next : NULL; at && *at;) {
-        tni_cached_entry *e = *at;
+    for (tni_specialization **at = op->entries ? &op->entries->next : NULL; at && *at;) {
+        tni_specialization *e = *at;
 
         if (kept < TNI_CACHED_ENTRIES_MAX && !(op->flags.static_shape && alike(e, op->entries))) {
             kept++;
@@ -297,14 +297,14 @@ static void entries_limit_locked(tni_cached_op *op)
         }
         *at = e->next;
         op->entry_count--;
-        tni_cached_entry_release(e);
+        tni_specialization_release(e);
     }
 }
 
 /* The entry for this signature, retained: the most recent comes first. */
-tn_status tni_cached_entry_find(tni_cached_op *op, const tni_cached_key *k, tni_cached_entry **out)
+tn_status tni_specialization_find(tni_cached_op *op, const tni_cached_key *k, tni_specialization **out)
 {
-    tni_cached_entry **at, *e;
+    tni_specialization **at, *e;
     tn_status st = TN_OK;
 
     tni_mutex_lock(&op->lock);
@@ -459,7 +459,7 @@ static tn_status parts_call(const tni_cached_op *op, const tni_cached_key *k, tn
     return tni_parts_call(op->parts, k->device, k->in, out);
 }
 
-static tn_status entry_call(tni_context *c, const tni_cached_entry *e, const tni_cached_key *k,
+static tn_status entry_call(tni_context *c, const tni_specialization *e, const tni_cached_key *k,
                             tni_array **out)
 {
     if (e->compiled)
@@ -468,7 +468,7 @@ static tn_status entry_call(tni_context *c, const tni_cached_entry *e, const tni
 }
 
 /* Such an output is written behind everything that reads the input. */
-static tn_status call_aside(tni_cached_op *op, const tni_cached_entry *e, const tni_cached_key *k,
+static tn_status call_aside(tni_cached_op *op, const tni_specialization *e, const tni_cached_key *k,
                             tni_array **out)
 {
     const uint32_t count = op->graph->head_count;
@@ -497,7 +497,7 @@ static tn_status call_aside(tni_cached_op *op, const tni_cached_entry *e, const 
 tn_status tni_cached_op_call(tni_cached_op *op, uint32_t in_count, tni_array *const *in, uint32_t out_count,
                              tni_array **out)
 {
-    tni_cached_entry *e = NULL;
+    tni_specialization *e = NULL;
     tni_cached_key k;
     tn_status st;
 
@@ -508,11 +508,11 @@ tn_status tni_cached_op_call(tni_cached_op *op, uint32_t in_count, tni_array *co
         return st;
     if (op->parts)
         return parts_call(op, &k, out);
-    if ((st = tni_cached_entry_find(op, &k, &e)))
+    if ((st = tni_specialization_find(op, &k, &e)))
         return st;
     st = outputs_overlap(&k, op->graph->head_count, out) ? call_aside(op, e, &k, out)
                                                          : entry_call(op->ctx, e, &k, out);
-    tni_cached_entry_release(e);
+    tni_specialization_release(e);
     return st;
 }
 

@@ -12,10 +12,10 @@ typedef struct tni_cached_flags {
     bool static_alloc, static_shape;
     uint32_t inline_limit, forward_bulk, backward_bulk;
 } tni_cached_flags;
-typedef struct tni_groups tni_groups;             /* devices of nodes by the name of their group */
-typedef struct tni_cached_entry tni_cached_entry; /* of one signature of inputs */
-typedef struct tni_parts tni_parts;               /* functions of the program, and what is between them */
-typedef struct tn_cached_op {                     /* the public one is this very struct */
+typedef struct tni_groups tni_groups;                 /* devices of nodes by the name of their group */
+typedef struct tni_specialization tni_specialization; /* of one signature of inputs */
+typedef struct tni_parts tni_parts;                   /* functions of the program, and what is between them */
+typedef struct tn_cached_op {                         /* the public one is this very struct */
     tni_refcount refs;
     tni_context *ctx;
     tni_cached_flags flags;
@@ -25,7 +25,7 @@ typedef struct tn_cached_op {                     /* the public one is this very
     uint8_t *constants; /* per variable: 1: it is seldom written between calls; NULL: none is known */
     tni_parts *parts;   /* NULL: no function of the program is in it */
     tni_mutex lock;
-    tni_cached_entry *entries;
+    tni_specialization *entries;
     uint32_t entry_count;
 } tni_cached_op;
 tn_status tni_cached_op_create(tni_context *c, tni_symbol *s, const tni_cached_flags *flags,

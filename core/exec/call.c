@@ -1,5 +1,5 @@
 /*
- * Running one eager call: the short way on the caller, or as a program of one instruction.
+ * Running one eager call: the fast path on the caller, or as a program of one instruction.
  */
 #include "exec/call.h"
 
@@ -7,7 +7,7 @@
 
 #define PORTS_ON_STACK 32u
 
-/* ---- the short way ----------------------------------------------------------------------------------- */
+/* ---- the fast path ----------------------------------------------------------------------------------- */
 
 typedef struct var_set {
     tni_var *reads[TNI_SIG_OPERANDS * 2], *writes[TNI_SIG_OPERANDS];
@@ -22,7 +22,7 @@ static bool var_in(tni_var *const *list, uint32_t count, const tni_var *v)
     return false;
 }
 
-/* Distinct variables; what is written is not listed as read. False: does not fit the short way. */
+/* Distinct variables; what is written is not listed as read. False: does not fit the fast path. */
 static bool vars_collect(const tni_signature *sig, tni_array *const *in, tni_array *const *out, var_set *v)
 {
     v->read_count = v->write_count = 0;

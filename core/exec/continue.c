@@ -30,7 +30,7 @@ typedef struct rest_call {
     tni_tape_origin *from;     /* per input; what it names is kept by `later` */
     uint8_t *modes;            /* per input: what is done to its gradient */
     uint64_t order, order_end; /* its places on the tape */
-    tni_op *running;
+    tni_operation *running;
     tni_nest nest;
     struct rest_call *self; /* the payload */
 } rest_call;
@@ -99,7 +99,7 @@ static bool twins_find(tni_array *const *in, const uint8_t *modes, uint32_t coun
 }
 
 static tn_status entry_find(tni_cached_op *op, const tni_cached_key *like, tni_array *const *in,
-                            const uint8_t *modes, tni_cached_entry **out)
+                            const uint8_t *modes, tni_specialization **out)
 {
     tni_cached_key k = {.flags = like->flags, .device = like->device, .in = in};
 
@@ -112,7 +112,7 @@ static tn_status entry_find(tni_cached_op *op, const tni_cached_key *like, tni_a
         k.modes = modes;
         k.twins = twins_find(in, modes, k.in_count);
     }
-    return tni_cached_entry_find(op, &k, out);
+    return tni_specialization_find(op, &k, out);
 }
 
 static void part_drop(const part *t)
@@ -178,7 +178,7 @@ static tn_status first_find(const tni_split_run *p, const first_lists *l, part *
                             .from = l->from,
                             .draw = p->draw,
                             .order = p->order};
-    tni_cached_entry *entry = NULL;
+    tni_specialization *entry = NULL;
     tn_status st;
 
     if (any_mode(l->modes, op->graph->variable_count) && op->graph->head_count > OUTPUTS_RECORDED)
@@ -190,7 +190,7 @@ static tn_status first_find(const tni_split_run *p, const first_lists *l, part *
         return st;
     st = entry->compiled ? part_make(entry->compiled, &spec, t)
                          : tni_error(TN_E_INTERNAL, "the first part of a net has two parts");
-    tni_cached_entry_release(entry);
+    tni_specialization_release(entry);
     return st;
 }
 
@@ -478,7 +478,7 @@ static tn_status parts_bind(rest_call *r, const tni_split *s)
     for (uint32_t i = 0; i < r->part_count && !st; i++) {
         tni_bound *b = &r->parts[i];
 
-        if (!b->array && !(st = tni_like_make(r->ctx, &s->likes[i], r->key.device, &b->array)))
+        if (!b->array && !(st = tni_array_spec_make(r->ctx, &s->specs[i], r->key.device, &b->array)))
             st = tni_nest_hold(&r->nest, b->var = tni_array_var(b->array));
     }
     return st;
@@ -555,7 +555,7 @@ static tn_status parts_run(rest_call *r, tni_split *s, tni_run *run)
 static tn_status rest_run(void *payload, tni_run *run)
 {
     rest_call *r = *(rest_call **)payload;
-    tni_cached_entry *entry = NULL;
+    tni_specialization *entry = NULL;
     tn_status st;
 
     r->running = run->op;
@@ -568,7 +568,7 @@ static tn_status rest_run(void *payload, tni_run *run)
         return st;
     atomic_fetch_add_explicit(&r->ctx->exec->cuts, 1, memory_order_relaxed);
     st = entry->compiled ? program_queue(r, entry->compiled, run) : parts_run(r, entry->split, run);
-    tni_cached_entry_release(entry);
+    tni_specialization_release(entry);
     return st ? st : TN_PENDING;
 }
 

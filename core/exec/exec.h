@@ -1,6 +1,6 @@
 /*
- * The door of room exec: what a context consists of, switches of threads, random draws. Eager calls, frames,
- * hybridized nets and the tape have headers of their own.
+ * The interface of room exec: what a context consists of, switches of threads, random draws. Eager calls,
+ * frames, hybridized nets and the tape have headers of their own.
  */
 #ifndef TN_EXEC_H
 #define TN_EXEC_H
@@ -39,7 +39,7 @@ void *tni_exec_upper(tni_context *c, void *(*make)(void));
 void *tni_exec_upper_take(tni_context *c); /* NULL if there is none */
 
 typedef struct tni_exec_stats {
-    uint64_t hits, misses, short_way, signatures, programs, frames, cuts;
+    uint64_t hits, misses, fast_path, signatures, programs, frames, cuts;
     uint64_t graphs, graph_launches, graph_updates;
 } tni_exec_stats;
 void tni_exec_stats_get(tni_context *c, tni_exec_stats *out);

@@ -254,7 +254,7 @@ static tn_status record(forward *w)
     for (uint32_t i = 0; i < args->out_count; i++) {
         const tni_array *a = w->out[i];
 
-        k->out[i] = (tni_function_like){.device = a->storage->device, .dtype = a->dtype};
+        k->out[i] = (tni_function_spec){.device = a->storage->device, .dtype = a->dtype};
         k->out[i].shape.ndim = a->ndim;
         memcpy(k->out[i].shape.dim, a->shape, (size_t)a->ndim * sizeof *a->shape);
     }

@@ -25,11 +25,11 @@ tn_status tni_function_register(tni_context *c, const tn_op *op, const tn_functi
 bool tni_function_differentiable(const tni_opdef *def); /* false also of what no function serves */
 void tni_functions_release(tni_opset *ops);             /* of all registered ones, before the set goes */
 
-typedef struct tni_function_like { /* an output */
+typedef struct tni_function_spec { /* an output */
     tni_device *device;
     tn_shape shape;
     int32_t dtype;
-} tni_function_like;
+} tni_function_spec;
 
 typedef struct tni_function_record { /* a recorded one, of its tape node */
     tni_function *function;
@@ -37,7 +37,7 @@ typedef struct tni_function_record { /* a recorded one, of its tape node */
     bool training, np_shape;
     uint32_t out_count, saved_count;
     tni_array **saved;
-    tni_function_like out[];
+    tni_function_spec out[];
 } tni_function_record;
 void tni_function_record_drop(tni_function_record *k); /* what only a backward needs */
 void tni_function_record_free(tni_function_record *k); /* NULL is fine */

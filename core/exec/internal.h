@@ -24,7 +24,7 @@ struct tni_exec {
     uint64_t inline_ns;
     uint32_t threads;
     uint16_t node_flags; /* of run.deterministic */
-    atomic_uint_fast64_t hits, misses, short_way, programs, frames, tape_order, cuts, unsettled;
+    atomic_uint_fast64_t hits, misses, fast_path, programs, frames, tape_order, cuts, unsettled;
     atomic_uint_fast64_t kept_bytes; /* of frames that pools keep */
     atomic_uint_fast64_t graphs, graph_launches, graph_updates;
     void *backward; /* room autograd's cache of programs */
@@ -32,7 +32,7 @@ struct tni_exec {
 
 /* ---- signature.c: what a call looks like, and how it is run ------------------------------------------- */
 
-#define TNI_SIG_OPERANDS 8 /* inputs or outputs that the short way serves */
+#define TNI_SIG_OPERANDS 8 /* inputs or outputs that the fast path serves */
 
 typedef struct tni_operand_key {
     int32_t dtype, ndim;
@@ -64,7 +64,7 @@ struct tni_signature {
     tni_prepared *prepared;           /* what the program runs; borrowed from it, own without one */
     tni_prepared *forward;            /* of a backward: what it was told of its forward; retained, NULL */
     uint64_t need_in[1], need_out[1]; /* what the gradient reads (bits; inputs beyond 63: all) */
-    bool short_way;                   /* small host kernel: runs on the caller if variables are free */
+    bool fast_path;                   /* small host kernel: runs on the caller if variables are free */
     bool view;                        /* output 0 is a view of input 0 */
     bool pending;                     /* an output's shape is known only after the run */
     bool sparse;                      /* some operand is: no program, sparse.c runs it */
@@ -124,7 +124,7 @@ tn_status tni_gradient_needs(tni_opset *ops, bool sized, const tni_opdef *def, c
 
 typedef struct tni_split tni_split;
 typedef struct tni_inlined tni_inlined;
-struct tni_cached_entry { /* one signature of inputs */
+struct tni_specialization { /* one signature of inputs */
     tni_refcount refs;
     tni_compiled *compiled; /* one of these three: a program; two nets; operator by operator */
     tni_split *split;
@@ -137,7 +137,7 @@ struct tni_cached_entry { /* one signature of inputs */
     uint32_t *twin;       /* per input: the first one that is the same array, if a gradient of it is wanted */
     uint8_t *modes;       /* per input: what is done to its gradient */
     uint64_t generation;
-    struct tni_cached_entry *next;
+    struct tni_specialization *next;
 };
 
 /* One call of a cached operator, as its entries are found by. */
@@ -153,8 +153,8 @@ typedef struct tni_cached_key {
 /* What a backward does to the gradient of input `i`: its own mode if it is a leaf. */
 uint8_t tni_cached_mode(const tni_cached_key *k, uint32_t i);
 /* The entry for this call, retained. */
-tn_status tni_cached_entry_find(tni_cached_op *op, const tni_cached_key *k, tni_cached_entry **out);
-void tni_cached_entry_release(tni_cached_entry *e); /* NULL is fine */
+tn_status tni_specialization_find(tni_cached_op *op, const tni_cached_key *k, tni_specialization **out);
+void tni_specialization_release(tni_specialization *e); /* NULL is fine */
 
 /* ---- parts.c: nets with functions of the program ----------------------------------------------------- */
 

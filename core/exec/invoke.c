@@ -375,8 +375,8 @@ static tn_status call_now(tni_context *c, tni_signature *s, const tni_invoke_giv
         with.draw = tni_scope_get()->draw ? *tni_scope_get()->draw : tni_random_take(c, s->device, 1);
     if (s->sparse)
         return tni_call_sparse(c, s, attrs, in, all, with.draw);
-    if (s->short_way && tni_call_short(c, s, attrs, in, all, with.draw, &st)) {
-        atomic_fetch_add_explicit(&c->exec->short_way, 1, memory_order_relaxed);
+    if (s->fast_path && tni_call_short(c, s, attrs, in, all, with.draw, &st)) {
+        atomic_fetch_add_explicit(&c->exec->fast_path, 1, memory_order_relaxed);
         return st;
     }
     return tni_call_queue(c, s, attrs, in, all, &with);

@@ -97,7 +97,7 @@ tn_status tni_gradient_needs(tni_opset *ops, bool sized, const tni_opdef *def, c
     if (!def->op->gradient)
         return TN_OK; /* an error only if somebody asks for the gradient */
     d.grad.struct_size = (uint32_t)TN_END(tn_grad, self);
-    d.grad.op = tni_op_told(def, TNI_OF_GRADIENT);
+    d.grad.op = tni_op_argument(def, TNI_OF_GRADIENT);
     d.grad.attrs = attrs->values;
     d.grad.attr_count = def->attr_count;
     d.grad.in_count = in_count;

@@ -400,7 +400,7 @@ cleanup:
 }
 
 /* A small host kernel without anything special runs on the caller. */
-static bool short_way(const tni_context *c, const tni_signature *s)
+static bool fast_path(const tni_context *c, const tni_signature *s)
 {
     const tni_prepared *p = s->prepared;
 
@@ -456,7 +456,7 @@ static tn_status signature_create(tni_context *c, const tni_call_key *k, tni_sig
         (st = tni_gradient_needs(c->ops, outputs_sized(s), k->def, k->attrs, s->in_count, s->out_count,
                                  s->need_in, s->need_out)))
         goto cleanup;
-    s->short_way = short_way(c, s);
+    s->fast_path = fast_path(c, s);
     *out = s;
     s = NULL;
 

@@ -15,7 +15,7 @@ void tni_split_destroy(tni_split *s)
     tni_cached_op_release(s->first);
     tni_cached_op_release(s->rest);
     tni_free(s->first_inputs);
-    tni_free(s->likes);
+    tni_free(s->specs);
     tni_free(s->rest_leads);
     tni_free(s);
 }
@@ -147,17 +147,18 @@ static tni_device *device_of(const tni_graph *g, uint32_t entry)
 static tn_status likes_note(const splitter *w)
 {
     const tni_graph *g = w->g;
-    tni_like *like = w->s->likes = tni_calloc((uint64_t)w->first_count + w->rest_count + 1, sizeof *like);
+    tni_array_spec *like = w->s->specs =
+        tni_calloc((uint64_t)w->first_count + w->rest_count + 1, sizeof *like);
 
     for (uint32_t i = 0; like && i < w->first_count + w->rest_count; i++) {
         const uint32_t e = i < w->first_count ? w->first_heads[i] : w->rest_heads[i - w->first_count];
 
-        like[i] = (tni_like){g->shapes[e], g->dtypes[e], device_of(g, e)};
+        like[i] = (tni_array_spec){g->shapes[e], g->dtypes[e], device_of(g, e)};
     }
     return like ? TN_OK : TN_E_NOMEM;
 }
 
-tn_status tni_like_make(tni_context *c, const tni_like *like, tni_device *d, tni_array **out)
+tn_status tni_array_spec_make(tni_context *c, const tni_array_spec *like, tni_device *d, tni_array **out)
 {
     tni_device *on = like->device ? like->device : d;
 
@@ -241,7 +242,7 @@ static tn_status lists_fill(const tni_split *s, const tni_cached_key *k, tni_arr
         l->modes[i] = tni_cached_mode(k, i);
     }
     for (uint32_t i = 0; i < all && !st; i++)
-        if (!(st = tni_like_make(s->ctx, &s->likes[i], k->device, &made[i])))
+        if (!(st = tni_array_spec_make(s->ctx, &s->specs[i], k->device, &made[i])))
             l->bound[i] = (tni_bound){made[i], tni_array_var(made[i])};
     return st;
 }

@@ -6,11 +6,11 @@
 
 #include "exec/internal.h"
 
-typedef struct tni_like { /* what an array looks like before anything ran */
-    tn_shape shape;       /* not all known: pending */
+typedef struct tni_array_spec { /* what an array looks like before anything ran */
+    tn_shape shape;             /* not all known: pending */
     int32_t dtype;
     tni_device *device; /* NULL: of the call */
-} tni_like;
+} tni_array_spec;
 
 struct tni_split {
     tni_context *ctx;
@@ -18,7 +18,7 @@ struct tni_split {
     uint32_t *first_inputs; /* per input of the first part: input of the net */
     uint32_t *rest_inputs;  /* per input of the rest: input of the net, or OF_FIRST + output of the first */
     uint32_t *heads;        /* per head of the net: output of the rest, or OF_FIRST + output of the first */
-    tni_like *likes;        /* outputs of the first part, then of the rest */
+    tni_array_spec *specs;  /* outputs of the first part, then of the rest */
     uint64_t *rest_leads;   /* per input of the rest: bits of its outputs that it leads to */
     uint32_t head_count, draws;
 };
@@ -47,7 +47,7 @@ typedef struct tni_split_run { /* one call of both parts */
 /* ---- split.c ------------------------------------------------------------------------------------------- */
 
 /* An array that looks so; `d`: where the call is. */
-tn_status tni_like_make(tni_context *c, const tni_like *like, tni_device *d, tni_array **out);
+tn_status tni_array_spec_make(tni_context *c, const tni_array_spec *like, tni_device *d, tni_array **out);
 
 /* ---- continue.c ---------------------------------------------------------------------------------------- */
 

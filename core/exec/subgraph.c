@@ -97,7 +97,7 @@ void tni_bodies_destroy(const tni_program *p, frame_bodies *bodies)
 /* ---- one run of a body --------------------------------------------------------------------------------- */
 
 static tn_status entry_find(const tni_subgraph_call *call, uint32_t body, tni_array *const *in,
-                            const uint8_t *modes, tni_cached_entry **out)
+                            const uint8_t *modes, tni_specialization **out)
 {
     const tni_frame *f = call->segment->frame;
     tni_cached_key k = {.in = in,
@@ -111,9 +111,9 @@ static tn_status entry_find(const tni_subgraph_call *call, uint32_t body, tni_ar
 
     k.in_count = op->graph->variable_count;
     k.generation = tni_exec_generation(f->ctx);
-    if ((st = tni_cached_entry_find(op, &k, out)) || (*out)->compiled)
+    if ((st = tni_specialization_find(op, &k, out)) || (*out)->compiled)
         return st;
-    tni_cached_entry_release(*out);
+    tni_specialization_release(*out);
     return tni_error(TN_E_UNSUPPORTED,
                      "a graph within an operator has sizes that only a run tells, or sparse arrays");
 }
@@ -188,7 +188,7 @@ static tn_status run_check(const tni_subgraph_call *call, uint32_t body, tni_arr
 tn_status tni_subgraph_forward(tni_subgraph_call *call, uint32_t body, tni_array *const *in,
                                tni_array *const *out, const uint8_t *modes, uint32_t *run)
 {
-    tni_cached_entry *entry = NULL;
+    tni_specialization *entry = NULL;
     tni_frame *f = NULL;
     tn_status st = run_check(call, body, in, out);
 
@@ -199,7 +199,7 @@ tn_status tni_subgraph_forward(tni_subgraph_call *call, uint32_t body, tni_array
         st = forward_add(call, entry->compiled, f, in, out);
     tni_frame_release(f);
     if (entry)
-        tni_cached_entry_release(entry);
+        tni_specialization_release(entry);
     if (!st && run)
         *run = (uint32_t)call->runs.count - 1;
     return st;

@@ -139,28 +139,28 @@ static const tni_signature *signature_of(const tni_tape_call *n)
     return tni_tape_node_of(n)->signature;
 }
 
-tni_tape_like tni_tape_input(const tni_tape_call *n, uint32_t i)
+tni_tape_spec tni_tape_input(const tni_tape_call *n, uint32_t i)
 {
     const tni_operand_key *k = &signature_of(n)->in[i];
 
-    return (tni_tape_like){k->device, k->ndim, k->dtype, k->shape};
+    return (tni_tape_spec){k->device, k->ndim, k->dtype, k->shape};
 }
 
-tni_tape_like tni_tape_output(const tni_tape_call *n, uint32_t i)
+tni_tape_spec tni_tape_output(const tni_tape_call *n, uint32_t i)
 {
     const tni_signature *s = signature_of(n);
 
     if (n->function) {
-        const tni_function_like *k = &n->function->out[i];
+        const tni_function_spec *k = &n->function->out[i];
 
-        return (tni_tape_like){k->device, k->shape.ndim, k->dtype, k->shape.dim};
+        return (tni_tape_spec){k->device, k->shape.ndim, k->dtype, k->shape.dim};
     }
     if (n->cached) {
         const tni_port *p = &n->cached->program->ports[n->cached->program->input_count + i];
 
-        return (tni_tape_like){p->device, p->shape.ndim, p->dtype, p->shape.dim};
+        return (tni_tape_spec){p->device, p->shape.ndim, p->dtype, p->shape.dim};
     }
-    return (tni_tape_like){s->device, s->out_shape[i].ndim, s->out_dtype[i], s->out_shape[i].dim};
+    return (tni_tape_spec){s->device, s->out_shape[i].ndim, s->out_dtype[i], s->out_shape[i].dim};
 }
 
 uint32_t tni_tape_flags(const tni_tape_call *n)

@@ -22,13 +22,13 @@ typedef struct tni_tape_call {     /* what others see of a node of the tape; the
 } tni_tape_call;
 /* Of the operator, net or function, for messages. */
 const char *tni_tape_name(const tni_tape_call *n);
-typedef struct tni_tape_like { /* what an array looks like */
+typedef struct tni_tape_spec { /* what an array looks like */
     tni_device *device;
     int32_t ndim, dtype;
     const int64_t *shape;
-} tni_tape_like;
-tni_tape_like tni_tape_input(const tni_tape_call *n, uint32_t i); /* of an operator */
-tni_tape_like tni_tape_output(const tni_tape_call *n, uint32_t i);
+} tni_tape_spec;
+tni_tape_spec tni_tape_input(const tni_tape_call *n, uint32_t i); /* of an operator */
+tni_tape_spec tni_tape_output(const tni_tape_call *n, uint32_t i);
 uint32_t tni_tape_flags(const tni_tape_call *n); /* TN_NODE_… that an operator was recorded with */
 /* Operators of one device and one mode: one program may hold them. */
 bool tni_tape_alike(const tni_tape_call *a, const tni_tape_call *b);

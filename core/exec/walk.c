@@ -193,20 +193,20 @@ static tn_status leaves_collect(tni_tape_walk *w)
     return st;
 }
 
-static void key_put(uint64_t **at, uint64_t value)
+static void key_append(uint64_t **at, uint64_t value)
 {
     *(*at)++ = value;
 }
 
 static void key_edge(const tni_tape_edge *e, uint64_t **at)
 {
-    key_put(at, KEY_NODE | (uint64_t)e->node << 32 | (uint64_t)e->index << 4);
+    key_append(at, KEY_NODE | (uint64_t)e->node << 32 | (uint64_t)e->index << 4);
 }
 
 /* A leaf, with what is done to its gradient. */
 static void key_leaf(uint64_t kind, uint32_t leaf, const tni_array *a, bool own_modes, uint64_t **at)
 {
-    key_put(at, kind | (uint64_t)leaf << 32 | (own_modes ? (uint64_t)a->grad_req << 4 : 0));
+    key_append(at, kind | (uint64_t)leaf << 32 | (own_modes ? (uint64_t)a->grad_req << 4 : 0));
 }
 
 /* What an input is: a producer's output, a leaf, or a constant. */
@@ -221,7 +221,7 @@ static void key_input(const tni_tape_walk *w, uint32_t node, uint32_t i, bool ow
     else if (leaf != TNI_NONE)
         key_leaf(KEY_LEAF, leaf, n->leaves[i], own_modes, at);
     else
-        key_put(at, KEY_CONSTANT);
+        key_append(at, KEY_CONSTANT);
 }
 
 static void key_head(const tni_tape_walk *w, uint32_t i, bool own_modes, uint64_t **at)
@@ -234,10 +234,10 @@ static void key_head(const tni_tape_walk *w, uint32_t i, bool own_modes, uint64_
         return;
     }
     key_leaf(KEY_HEAD, tni_tape_leaf(w, head), head, own_modes, at);
-    key_put(at, (uint64_t)(uintptr_t)head->storage->device); /* no signature says what a leaf looks like */
-    key_put(at, (uint64_t)head->dtype << 32 | (uint64_t)head->ndim);
+    key_append(at, (uint64_t)(uintptr_t)head->storage->device); /* no signature says what a leaf looks like */
+    key_append(at, (uint64_t)head->dtype << 32 | (uint64_t)head->ndim);
     for (int32_t d = 0; d < head->ndim; d++)
-        key_put(at, (uint64_t)head->shape[d]);
+        key_append(at, (uint64_t)head->shape[d]);
 }
 
 static void key_wanted(const tni_tape_walk *w, uint64_t **at)
@@ -248,7 +248,7 @@ static void key_wanted(const tni_tape_walk *w, uint64_t **at)
         if (e.node != TNI_NONE)
             key_edge(&e, at);
         else
-            key_put(at, KEY_LEAF);
+            key_append(at, KEY_LEAF);
     }
 }
 
@@ -273,17 +273,17 @@ static tn_status key_make(tni_tape_walk *w)
         count += 2 + tni_tape_at(w, i)->in_count;
     if ((st = tni_vec_extend(&w->key, count, (void **)&at)))
         return st;
-    key_put(&at, own_modes | (uint64_t)w->predict << 1);
-    key_put(&at, w->head_count);
-    key_put(&at, w->wanted_count);
+    key_append(&at, own_modes | (uint64_t)w->predict << 1);
+    key_append(&at, w->head_count);
+    key_append(&at, w->wanted_count);
     key_wanted(w, &at);
     for (uint32_t i = 0; i < w->head_count; i++)
         key_head(w, i, own_modes, &at);
     for (uint32_t i = 0; i < w->nodes.count; i++) {
         const tni_tape_node *n = node_at(w, i);
 
-        key_put(&at, key_node(n));
-        key_put(&at, n->call.in_count);
+        key_append(&at, key_node(n));
+        key_append(&at, n->call.in_count);
         for (uint32_t k = 0; k < n->call.in_count; k++)
             key_input(w, i, k, own_modes, &at);
     }
@@ -381,7 +381,7 @@ tn_status tni_tape_walk_init(tni_tape_walk *w, tni_context *c)
 
 /* The data of `a` as the output that `e` names; NULL: a constant. Data that was not kept: its shape, without
  * memory. */
-static tn_status with_entry(const tni_tape_walk *w, tni_array *a, const tni_tape_like *like,
+static tn_status with_entry(const tni_tape_walk *w, tni_array *a, const tni_tape_spec *like,
                             tni_tape_entry *e, tni_array **out)
 {
     const tn_status st = a ? tni_array_detach(a, out)
@@ -396,7 +396,7 @@ static tn_status with_entry(const tni_tape_walk *w, tni_array *a, const tni_tape
 tn_status tni_tape_kept_input(const tni_tape_walk *w, uint32_t node, uint32_t i, tni_array **out)
 {
     const tni_tape_node *n = node_at(w, node);
-    const tni_tape_like like = tni_tape_input(&n->call, i);
+    const tni_tape_spec like = tni_tape_input(&n->call, i);
 
     if (!n->call.leaves[i])
         return with_entry(w, n->call.in[i], &like, n->in_entries[i], out);
@@ -407,7 +407,7 @@ tn_status tni_tape_kept_input(const tni_tape_walk *w, uint32_t node, uint32_t i,
 tn_status tni_tape_kept_output(const tni_tape_walk *w, uint32_t node, uint32_t i, tni_array **out)
 {
     const tni_tape_node *n = node_at(w, node);
-    const tni_tape_like like = tni_tape_output(&n->call, i);
+    const tni_tape_spec like = tni_tape_output(&n->call, i);
 
     return with_entry(w, n->call.out[i], &like, &n->entries[i], out);
 }

@@ -230,7 +230,7 @@ static tn_status choice_ask(tni_context *c, question *w)
     return st;
 }
 
-/* ---- the door ---------------------------------------------------------------------------------------- */
+/* ---- public functions ------------------------------------------------------------------------------- */
 
 void tni_why_destroy(tni_why *y)
 {

@@ -12,7 +12,7 @@ static tn_status graph_of(const tn_bodies *b, uint32_t body, tni_graph **out)
     return tni_graph_of(n->subgraphs[body], out);
 }
 
-static tn_status told(tn_status st, tn_err *err)
+static tn_status reported(tn_status st, tn_err *err)
 {
     if (st)
         tni_error_get(err);
@@ -30,7 +30,7 @@ static tn_status counts(const tn_bodies *b, uint32_t body, uint32_t *in_count, u
         *out_count = g->head_count;
     }
     tni_graph_destroy(g);
-    return told(st, err);
+    return reported(st, err);
 }
 
 /* What is known of the outputs goes in beside the variables. */
@@ -79,7 +79,7 @@ static tn_status infer(const tn_bodies *b, uint32_t body, uint32_t flags, tn_sha
             out_dtype[h] = g->dtypes[g->heads[h]];
     }
     tni_graph_destroy(g);
-    return told(st, err);
+    return reported(st, err);
 }
 
 tn_bodies tni_bodies_of(const tni_gnode *n)

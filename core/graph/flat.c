@@ -374,83 +374,38 @@ cleanup:
 
 /* ---- copies -------------------------------------------------------------------------------------- */
 
-/* Copies node `old` of `g`, all of whose inputs are mapped, to the end of `to`. */
-static tn_status node_copy(const tni_graph *g, uint32_t old, tni_graph *to, uint32_t *map)
+/* Node `i` of `g` to the end of `to`, where all before it stand: numbers of nodes and entries stay. */
+static tn_status node_copy(const tni_graph *g, uint32_t i, tni_graph *to)
 {
-    const tni_gnode *n = &g->nodes[old];
-    uint32_t first = to->input_total;
+    const tni_gnode *n = &g->nodes[i];
+    const uint32_t first = n->first_entry;
     uint32_t node = 0;
     tn_status st = node_append(to, n, &g->inputs[n->first_input], &node);
 
     if (st)
         return st;
-    map[old] = node;
-    for (uint32_t i = 0; i < n->input_count; i++) {
-        uint32_t e = g->inputs[n->first_input + i];
-        const tni_gnode *source = &g->nodes[g->entry_node[e]];
-
-        to->inputs[first + i] = to->nodes[map[g->entry_node[e]]].first_entry + (e - source->first_entry);
-    }
-    to->nodes[node].forward = n->forward == TNI_NONE ? TNI_NONE : map[n->forward];
-    to->nodes[node].attr_source = map[n->attr_source];
-    for (uint32_t i = 0; i < n->output_count; i++) {
-        uint32_t a = n->first_entry + i, b = to->nodes[node].first_entry + i;
-
-        to->shapes[b] = g->shapes[a];
-        to->dtypes[b] = g->dtypes[a];
-        to->storages[b] = g->storages[a];
+    to->nodes[node].forward = n->forward;
+    to->nodes[node].attr_source = n->attr_source;
+    for (uint32_t e = first; e < first + n->output_count; e++) {
+        to->shapes[e] = g->shapes[e];
+        to->dtypes[e] = g->dtypes[e];
+        to->storages[e] = g->storages[e];
+        to->like[e] = g->like[e];
     }
     return TN_OK;
 }
 
-static void like_copy(const tni_graph *g, tni_graph *to, const uint32_t *map)
-{
-    for (uint32_t e = 0; e < g->entry_count; e++) {
-        uint32_t node = g->entry_node[e], other = g->like[e];
-
-        if (other == TNI_NONE || map[node] == TNI_NONE || map[g->entry_node[other]] == TNI_NONE)
-            continue;
-        to->like[to->nodes[map[node]].first_entry + e - g->nodes[node].first_entry] =
-            to->nodes[map[g->entry_node[other]]].first_entry + other -
-            g->nodes[g->entry_node[other]].first_entry;
-    }
-}
-
-static tn_status heads_copy(const tni_graph *g, tni_graph *to, const uint32_t *map)
-{
-    uint32_t *heads = tni_calloc(g->head_count, sizeof *heads);
-    tn_status st;
-
-    if (!heads)
-        return TN_E_NOMEM;
-    for (uint32_t i = 0; i < g->head_count; i++) {
-        uint32_t node = g->entry_node[g->heads[i]];
-
-        heads[i] = to->nodes[map[node]].first_entry + g->heads[i] - g->nodes[node].first_entry;
-    }
-    st = tni_graph_set_heads(to, g->head_count, heads);
-    tni_free(heads);
-    return st;
-}
-
-/* A graph of the nodes marked in `keep`; map: old node -> new node or TNI_NONE. */
-static tn_status select_nodes(const tni_graph *g, const uint8_t *keep, uint32_t *map, tni_graph **out)
+tn_status tni_graph_copy(const tni_graph *g, tni_graph **out)
 {
     tni_graph *to = NULL;
     tn_status st = tni_graph_create(g->ops, &to);
 
-    for (uint32_t i = 0; i < g->node_count && !st; i++) {
-        map[i] = TNI_NONE;
-        if (keep[i])
-            st = node_copy(g, i, to, map);
-    }
-    if (!st)
-        st = heads_copy(g, to, map);
-    if (st) {
+    for (uint32_t i = 0; i < g->node_count && !st; i++)
+        st = node_copy(g, i, to);
+    if (st || (st = tni_graph_set_heads(to, g->head_count, g->heads))) {
         tni_graph_destroy(to);
         return st;
     }
-    like_copy(g, to, map);
     to->random_count = g->random_count;
     to->inferred = g->inferred;
     to->np_shape = g->np_shape;
@@ -460,52 +415,6 @@ static tn_status select_nodes(const tni_graph *g, const uint8_t *keep, uint32_t 
     to->symbol = g->symbol;
     *out = to;
     return TN_OK;
-}
-
-/* Marks what the heads need: inputs, the forward of a backward, and where attributes are read from. */
-static void needed_mark(const tni_graph *g, uint8_t *keep)
-{
-    for (uint32_t i = 0; i < g->head_count; i++)
-        keep[g->entry_node[g->heads[i]]] = 1;
-    for (uint32_t i = g->node_count; i-- > 0;) {
-        const tni_gnode *n = &g->nodes[i];
-
-        if (!keep[i])
-            continue;
-        for (uint32_t k = 0; k < n->input_count; k++)
-            keep[g->entry_node[tni_graph_input(g, n, k)]] = 1;
-        if (n->forward != TNI_NONE)
-            keep[n->forward] = 1;
-        keep[n->attr_source] = 1;
-    }
-}
-
-static tn_status copy_or_prune(const tni_graph *g, bool all, tni_graph **out, uint32_t *map)
-{
-    uint8_t *keep = tni_calloc(g->node_count, 1);
-    uint32_t *own = map ? NULL : tni_calloc(g->node_count, sizeof *own);
-    tn_status st = TN_E_NOMEM;
-
-    if (keep && (map || own)) {
-        if (all && g->node_count)
-            memset(keep, 1, g->node_count);
-        else
-            needed_mark(g, keep);
-        st = select_nodes(g, keep, map ? map : own, out);
-    }
-    tni_free(keep);
-    tni_free(own);
-    return st;
-}
-
-tn_status tni_graph_copy(const tni_graph *g, tni_graph **out)
-{
-    return copy_or_prune(g, true, out, NULL);
-}
-
-tn_status tni_graph_prune(const tni_graph *g, tni_graph **out, uint32_t *map)
-{
-    return copy_or_prune(g, false, out, map);
 }
 
 /* Nodes are in topological order, so one walk backwards does. */

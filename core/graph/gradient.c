@@ -441,7 +441,7 @@ static tn_status node_call(gradient *x, uint32_t node, uint32_t *set)
     tn_err err = {.code = TN_OK};
     tn_grad grad = {.struct_size = sizeof grad,
                     .flags = x->g->train || n.flags & TNI_GNODE_TRAIN ? TN_GRAD_TRAIN : 0u,
-                    .op = tni_op_told(n.def, TNI_OF_GRADIENT),
+                    .op = tni_op_argument(n.def, TNI_OF_GRADIENT),
                     .attrs = n.attrs ? n.attrs->values : n.def->defaults,
                     .attr_count = n.def->attr_count,
                     .in_count = n.input_count,

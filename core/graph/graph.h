@@ -1,5 +1,5 @@
 /*
- * The door of room graph: symbols that users compose, the flat graph that passes and programs work on,
+ * The interface of room graph: symbols that users compose, the flat graph that passes and programs work on,
  * MXNet's JSON.
  *
  * A symbol is a list of outputs of shared nodes; nodes are reference-counted and never change once composed
@@ -164,9 +164,6 @@ static inline uint32_t tni_graph_input(const tni_graph *g, const tni_gnode *n, u
 {
     return g->inputs[n->first_input + i];
 }
-/* Keeps what the heads need; renumbers; `map` (node_count entries,
- * may be NULL) tells old -> new or TNI_NONE. */
-tn_status tni_graph_prune(const tni_graph *g, tni_graph **out, uint32_t *map);
 
 /* ---- part.c -------------------------------------------------------------------------------------- */
 

@@ -120,7 +120,7 @@ tn_status tni_symbol_list(tni_symbol *s, int32_t what, size_t *count, char ***na
 
 tn_status tni_symbol_find(tni_symbol *s, const char *name, uint32_t *index)
 {
-    const char *near[3];
+    const char *similar[3];
     char **names = NULL;
     size_t count = 0, found = 0;
     tn_status st = tni_symbol_list(s, TNI_LIST_OUTPUTS, &count, &names);
@@ -131,8 +131,8 @@ tn_status tni_symbol_find(tni_symbol *s, const char *name, uint32_t *index)
         found++;
     if (found < count)
         *index = (uint32_t)found;
-    else if (tni_suggest(name, (const char *const *)names, near) > 0)
-        st = tni_error(TN_E_KEY, "no output \"%.80s\"; did you mean \"%.80s\"", name, near[0]);
+    else if (tni_suggest(name, (const char *const *)names, similar) > 0)
+        st = tni_error(TN_E_KEY, "no output \"%.80s\"; did you mean \"%.80s\"", name, similar[0]);
     else
         st = tni_error(TN_E_KEY, "no output \"%.80s\" among %zu", name, count);
     tni_free(names);

@@ -1,6 +1,6 @@
 /*
- * The door of room io: files of arrays. Every reader checks a size against what is left of its file before it
- * takes memory for it: heap stays below 2 x (bytes of the file) + 64 MiB, whatever the file says.
+ * The interface of room io: files of arrays. Every reader checks a size against what is left of its file
+ * before it takes memory for it: heap stays below 2 x (bytes of the file) + 64 MiB, whatever the file says.
  */
 #ifndef TN_IO_H
 #define TN_IO_H

@@ -184,24 +184,24 @@ static bool reads_again(const tni_source *s, const record *r)
 static tn_status dense_read(tni_source *s, const record *r, tni_space *space, tni_device *device,
                             tni_device *host, tni_array **out)
 {
-    tni_array *near = NULL, *a = NULL;
+    tni_array *local = NULL, *a = NULL;
     tn_status st;
 
     if ((st = backed(s, r, r->ndim, r->shape)) ||
-        (st = host_read(s, r, space, host, device == host && reads_again(s, r), &near)))
+        (st = host_read(s, r, space, host, device == host && reads_again(s, r), &local)))
         goto cleanup;
     if (device->host && device == host) {
-        *out = near;
+        *out = local;
         return TN_OK;
     }
     if ((st = tni_array_create(space, device, r->dtype, r->ndim, r->shape, "params", &a)) ||
-        (st = tni_array_copy(near, a)) || (st = tni_array_wait(a))) /* one bounce at a time */
+        (st = tni_array_copy(local, a)) || (st = tni_array_wait(a))) /* one bounce at a time */
         goto cleanup;
     *out = a;
     a = NULL;
 
 cleanup:
-    tni_array_release(near);
+    tni_array_release(local);
     tni_array_release(a);
     return st;
 }

@@ -445,7 +445,7 @@ static bool hidden(const char *name)
 
 static tn_status unknown_error(const tni_opdef *def, const char *name)
 {
-    const char *names[TNI_ATTRS_MAX + 1], *near[3];
+    const char *names[TNI_ATTRS_MAX + 1], *similar[3];
     size_t count = 0;
 
     for (uint32_t i = 0; i < def->attr_count; i++)
@@ -454,9 +454,9 @@ static tn_status unknown_error(const tni_opdef *def, const char *name)
     if (count == 0)
         return tni_error(TN_E_ATTR, "%s has no attribute %.*s, it has none at all", def->op->name, TEXT_SHOWN,
                          name);
-    if (tni_suggest(name, names, near) > 0)
+    if (tni_suggest(name, names, similar) > 0)
         return tni_error(TN_E_ATTR, "%s has no attribute %.*s, did you mean %s?", def->op->name, TEXT_SHOWN,
-                         name, near[0]);
+                         name, similar[0]);
     return tni_error(TN_E_ATTR, "%s has no attribute %.*s", def->op->name, TEXT_SHOWN, name);
 }
 

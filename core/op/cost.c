@@ -60,7 +60,7 @@ void tni_op_cost(const tni_opdef *def, const tni_attrs *attrs, const tni_args *a
     const tn_op *op = def->op;
     tn_err err = {0};
     tn_infer i = {.struct_size = TN_END(tn_infer, bodies),
-                  .op = tni_op_told(def, TNI_OF_COST),
+                  .op = tni_op_argument(def, TNI_OF_COST),
                   .attrs = attrs ? attrs->values : def->defaults,
                   .attr_count = def->attr_count,
                   .in_count = args->in_count,

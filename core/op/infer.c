@@ -17,7 +17,7 @@ static tn_infer infer_of(const tni_opdef *def, uint32_t function, const tni_attr
     return (tn_infer){
         .struct_size = TN_END(tn_infer, bodies),
         .flags = flags,
-        .op = tni_op_told(def, function),
+        .op = tni_op_argument(def, function),
         .attrs = attrs ? attrs->values : def->defaults,
         .attr_count = def->attr_count,
         .in_count = args->in_count,

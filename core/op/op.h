@@ -1,5 +1,5 @@
 /*
- * The door of room op: the vocabulary. Definitions in tables (one file per family), attribute values,
+ * The interface of room op: the vocabulary. Definitions in tables (one file per family), attribute values,
  * inference.
  *
  * A definition is a `tn_op`, whoever brought it: the core's families, a plugin, or a program.
@@ -46,7 +46,7 @@ static inline const tni_opdef *tni_op_meaning(const tni_opdef *def)
 }
 
 /* The operator that a function of the definition is told of: rows are found by its name. */
-static inline const tn_op *tni_op_told(const tni_opdef *def, uint32_t function)
+static inline const tn_op *tni_op_argument(const tni_opdef *def, uint32_t function)
 {
     return def->borrowed & function ? def->meaning->op : def->op;
 }

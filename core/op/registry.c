@@ -31,18 +31,18 @@ static const char *const family_names[] = {
 #undef TNI_FAMILY
 };
 
-typedef struct entry {
+typedef struct registered {
     tni_opdef def;
     tni_attrs *defaults;
     const tn_op *given;  /* as it was added */
     tni_ruled_op *ruled; /* made of it, where it has rules */
     tn_op derived;       /* made of it and of its meaning, where it has one */
-} entry;
+} registered;
 
 struct tni_opset {
     tni_mutex lock;
-    tni_map *names TN_GUARDED_BY(lock);  /* names and aliases -> entry */
-    tni_vec entries TN_GUARDED_BY(lock); /* entry * */
+    tni_map *names TN_GUARDED_BY(lock); /* names and aliases -> registered */
+    tni_vec list TN_GUARDED_BY(lock);   /* registered * */
     tni_registry *plugins;
     uint64_t generation TN_GUARDED_BY(lock); /* of the plugins' capabilities taken in */
     bool asked TN_GUARDED_BY(lock);          /* plugins with operators have been loaded */
@@ -279,7 +279,7 @@ static tn_status def_fill(tni_opdef *def, const tn_op *op, tni_plugin *plugin)
 
 /* ---- adding ----------------------------------------------------------------------------------- */
 
-static void entry_destroy(entry *e)
+static void registered_destroy(registered *e)
 {
     if (!e)
         return;
@@ -291,9 +291,10 @@ static void entry_destroy(entry *e)
 
 /* [takes ruled] A rule of the core is parsed at first use,
  * others' at once: what cannot be read is refused. */
-static tn_status entry_create(const tn_op *op, const tni_opdef *about, tni_ruled_op *ruled, entry **out)
+static tn_status registered_create(const tn_op *op, const tni_opdef *about, tni_ruled_op *ruled,
+                                   registered **out)
 {
-    entry *e = tni_zalloc(sizeof *e);
+    registered *e = tni_zalloc(sizeof *e);
     const tn_op *made;
     tn_status st = TN_OK;
 
@@ -313,7 +314,7 @@ static tn_status entry_create(const tn_op *op, const tni_opdef *about, tni_ruled
     made = e->ruled ? tni_ruled_op_definition(e->ruled) : about->meaning ? &e->derived : op;
     if (st || (st = def_fill(&e->def, made, about->plugin)) ||
         (st = tni_attrs_defaults(&e->def, &e->defaults))) {
-        entry_destroy(e);
+        registered_destroy(e);
         return st;
     }
     e->def.defaults = e->defaults->values;
@@ -321,7 +322,7 @@ static tn_status entry_create(const tn_op *op, const tni_opdef *about, tni_ruled
     return TN_OK;
 }
 
-static tn_status name_add(tni_opset *s, const char *name, entry *e) TN_REQUIRES(&s->lock)
+static tn_status name_add(tni_opset *s, const char *name, registered *e) TN_REQUIRES(&s->lock)
 {
     if (!name_good(name))
         return tni_error(TN_E_ARG, "operator %s: an alias has a bad name", e->def.op->name);
@@ -330,7 +331,7 @@ static tn_status name_add(tni_opset *s, const char *name, entry *e) TN_REQUIRES(
     return tni_map_set(s->names, name, e);
 }
 
-static tn_status entry_add(tni_opset *s, entry *e) TN_REQUIRES(&s->lock)
+static tn_status registered_add(tni_opset *s, registered *e) TN_REQUIRES(&s->lock)
 {
     const char *const *alias = e->def.op->aliases;
     size_t done = 0;
@@ -340,9 +341,9 @@ static tn_status entry_add(tni_opset *s, entry *e) TN_REQUIRES(&s->lock)
         return st;
     for (; !st && alias && alias[done]; done += st == TN_OK)
         st = name_add(s, alias[done], e);
-    e->def.id = (uint32_t)s->entries.count;
+    e->def.id = (uint32_t)s->list.count;
     if (!st)
-        st = tni_vec_push(&s->entries, &e);
+        st = tni_vec_push(&s->list, &e);
     if (!st)
         return TN_OK;
     while (done-- > 0)
@@ -354,29 +355,29 @@ static tn_status entry_add(tni_opset *s, entry *e) TN_REQUIRES(&s->lock)
 /* Takes the last one away again. */
 static void entry_drop(tni_opset *s) TN_REQUIRES(&s->lock)
 {
-    entry *e = *(entry **)tni_vec_at(&s->entries, s->entries.count - 1);
+    registered *e = *(registered **)tni_vec_at(&s->list, s->list.count - 1);
     const char *const *alias = e->def.op->aliases;
 
     for (; alias && *alias; alias++)
         tni_map_remove(s->names, *alias);
     tni_map_remove(s->names, e->def.op->name);
-    s->entries.count--;
-    entry_destroy(e);
+    s->list.count--;
+    registered_destroy(e);
 }
 
 static const tni_opdef *named(const void *names, const char *name)
 {
     void *found = NULL;
 
-    return tni_map_get(names, name, &found) ? &((entry *)found)->def : NULL;
+    return tni_map_get(names, name, &found) ? &((registered *)found)->def : NULL;
 }
 
 /* One definition, already complete. [takes ruled] */
 static tn_status one_add(tni_opset *s, const tn_op *op, const tni_opdef *about, tni_ruled_op *ruled)
     TN_REQUIRES(&s->lock)
 {
-    entry *e = NULL;
-    tn_status st = entry_create(op, about, ruled, &e);
+    registered *e = NULL;
+    tn_status st = registered_create(op, about, ruled, &e);
 
     if (st)
         return st;
@@ -385,8 +386,8 @@ static tn_status one_add(tni_opset *s, const tn_op *op, const tni_opdef *about, 
     e->def.meaning = about->meaning;
     if (e->def.op->struct_size >= TN_END(tn_op, body) && e->def.op->body)
         st = tni_body_create(&e->def, named, s->names, &e->def.body);
-    if (st || (st = entry_add(s, e)))
-        entry_destroy(e);
+    if (st || (st = registered_add(s, e)))
+        registered_destroy(e);
     return st;
 }
 
@@ -399,7 +400,7 @@ static tn_status derived_add(tni_opset *s, const tn_op *op, const tni_opdef *abo
     if (!name_good(op->computes) || !tni_map_get(s->names, op->computes, &found))
         return tni_error(TN_E_KEY, "operator %.80s computes %.80s, which is not known (yet)", op->name,
                          op->computes);
-    derived.meaning = tni_op_meaning(&((entry *)found)->def);
+    derived.meaning = tni_op_meaning(&((registered *)found)->def);
     return one_add(s, op, &derived, NULL);
 }
 
@@ -459,7 +460,8 @@ static bool known(tni_opset *s, const tn_op *op) TN_REQUIRES(&s->lock)
 {
     void *found;
 
-    return name_good(op->name) && tni_map_get(s->names, op->name, &found) && ((entry *)found)->given == op;
+    return name_good(op->name) && tni_map_get(s->names, op->name, &found) &&
+           ((registered *)found)->given == op;
 }
 
 /* Takes in the definitions of loaded plugins. One bad plugin must not take the others' operators away: the
@@ -502,7 +504,7 @@ static const tni_opdef *lookup(tni_opset *s, const char *name)
     if (!tni_map_get(s->names, name, &found))
         found = NULL;
     tni_mutex_unlock(&s->lock);
-    return found ? &((entry *)found)->def : NULL;
+    return found ? &((registered *)found)->def : NULL;
 }
 
 /* After a miss: plugins that bring operators are loaded once, and looked through whenever any was loaded
@@ -551,7 +553,7 @@ static const tni_plugin *refused_provider(const tni_opset *s, const char *name)
 static tn_status miss_error(tni_opset *s, const char *name)
 {
     const tni_plugin *refused = refused_provider(s, name);
-    const char **names, *key, *near[3];
+    const char **names, *key, *similar[3];
     size_t cursor = 0, count = 0, found;
     void *value;
 
@@ -565,18 +567,18 @@ static tn_status miss_error(tni_opset *s, const char *name)
         return TN_E_NOMEM;
     }
     while (tni_map_next(s->names, &cursor, &key, &value))
-        if (!(((entry *)value)->def.op->flags & (TN_OP_BACKWARD | TN_OP_INTERNAL)))
+        if (!(((registered *)value)->def.op->flags & (TN_OP_BACKWARD | TN_OP_INTERNAL)))
             names[count++] = key;
     tni_mutex_unlock(&s->lock); /* names are never removed once added, so the texts stay */
-    found = tni_suggest(name, names, near);
+    found = tni_suggest(name, names, similar);
     tni_free(names);
     if (found == 0 && refused)
         return tni_error_number(1301, TN_E_KEY, "there is no operator %.80s, but %.160s was refused: %s",
                                 name, refused->path, refused->reason);
     if (found == 0)
         return tni_error_number(1301, TN_E_KEY, "there is no operator %.80s", name);
-    return tni_error_number(1301, TN_E_KEY, "there is no operator %.80s, did you mean %s%s%s?", name, near[0],
-                            found > 1 ? " or " : "", found > 1 ? near[1] : "");
+    return tni_error_number(1301, TN_E_KEY, "there is no operator %.80s, did you mean %s%s%s?", name,
+                            similar[0], found > 1 ? " or " : "", found > 1 ? similar[1] : "");
 }
 
 tn_status tni_opset_find(tni_opset *s, const char *name, const tni_opdef **out)
@@ -651,7 +653,7 @@ size_t tni_opset_count(const tni_opset *s)
     size_t count;
 
     tni_mutex_lock(&shared->lock);
-    count = shared->entries.count;
+    count = shared->list.count;
     tni_mutex_unlock(&shared->lock);
     return count;
 }
@@ -662,8 +664,8 @@ const tni_opdef *tni_opset_at(const tni_opset *s, size_t index)
     const tni_opdef *def = NULL;
 
     tni_mutex_lock(&shared->lock);
-    if (index < shared->entries.count)
-        def = &(*(entry **)tni_vec_at(&shared->entries, index))->def;
+    if (index < shared->list.count)
+        def = &(*(registered **)tni_vec_at(&shared->list, index))->def;
     tni_mutex_unlock(&shared->lock);
     return def;
 }
@@ -683,7 +685,7 @@ tn_status tni_opset_create(tni_registry *plugins, tni_opset **out)
     }
     s->plugins = plugins;
     tni_mutex_lock(&s->lock);
-    tni_vec_init(&s->entries, sizeof(entry *), TN_OPERATORS_MAX);
+    tni_vec_init(&s->list, sizeof(registered *), TN_OPERATORS_MAX);
     st = tni_map_create(TN_OPERATORS_MAX, &s->names);
     for (size_t f = 0; !st && families[f]; f++)
         for (size_t i = 0; !st && families[f][i]; i++)
@@ -702,9 +704,9 @@ void tni_opset_destroy(tni_opset *s)
     if (!s)
         return;
     tni_mutex_lock(&s->lock);
-    for (size_t i = 0; i < s->entries.count; i++)
-        entry_destroy(*(entry **)tni_vec_at(&s->entries, i));
-    tni_vec_fini(&s->entries);
+    for (size_t i = 0; i < s->list.count; i++)
+        registered_destroy(*(registered **)tni_vec_at(&s->list, i));
+    tni_vec_fini(&s->list);
     tni_map_destroy(s->names);
     tni_mutex_unlock(&s->lock);
     tni_mutex_fini(&s->lock);

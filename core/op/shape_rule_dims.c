@@ -73,7 +73,7 @@ tn_status tni_rule_fail(const solver *s, tn_status st, tni_str *text)
 }
 
 /* The first symbol of an expression whose value somebody has said; RULE_NONE: there is none. */
-static uint8_t symbol_told(const solver *s, uint8_t expr)
+static uint8_t symbol_known(const solver *s, uint8_t expr)
 {
     const rule_expr *e = &s->rule->exprs[expr];
     uint8_t a = RULE_NONE;
@@ -82,15 +82,15 @@ static uint8_t symbol_told(const solver *s, uint8_t expr)
         return s->from[e->symbol].axis >= 0 ? e->symbol : RULE_NONE;
     if (e->kind < EXPR_ADD)
         return RULE_NONE;
-    a = symbol_told(s, e->a);
-    return a == RULE_NONE ? symbol_told(s, e->b) : a;
+    a = symbol_known(s, e->a);
+    return a == RULE_NONE ? symbol_known(s, e->b) : a;
 }
 
 /* "weight (8, 3, 3, 3): dimension 1 should be C/num_group = 2,
  * C = 4 channels being dimension 1 of data (…)" */
 static tn_status differs(const solver *s, const place *at, uint8_t expr, int64_t wanted, int64_t is)
 {
-    const uint8_t told = expr == RULE_NONE ? RULE_NONE : symbol_told(s, expr);
+    const uint8_t known = expr == RULE_NONE ? RULE_NONE : symbol_known(s, expr);
     tni_str text;
 
     tni_str_init(&text, 512);
@@ -102,15 +102,15 @@ static tn_status differs(const solver *s, const place *at, uint8_t expr, int64_t
     }
     tni_str_add_bytes(&text, s->rule->text + at->text, at->bytes);
     tni_str_addf(&text, " = %" PRId64, wanted);
-    if (told != RULE_NONE) {
-        const rule_symbol *y = &s->rule->symbols[told];
+    if (known != RULE_NONE) {
+        const rule_symbol *y = &s->rule->symbols[known];
 
         tni_str_addf(&text, ", %s", y->name);
         if (!y->range)
-            tni_str_addf(&text, " = %" PRId64 "%s%.*s", s->value[told], y->word_bytes ? " " : "",
+            tni_str_addf(&text, " = %" PRId64 "%s%.*s", s->value[known], y->word_bytes ? " " : "",
                          y->word_bytes, s->rule->text + y->word);
-        tni_str_addf(&text, " being dimension %d of ", s->from[told].axis);
-        tni_rule_slot_format(s, s->from[told].slot, &text);
+        tni_str_addf(&text, " being dimension %d of ", s->from[known].axis);
+        tni_rule_slot_format(s, s->from[known].slot, &text);
     }
     return tni_rule_fail(s, TN_E_SHAPE, &text);
 }
@@ -388,7 +388,7 @@ static tn_status product_set(solver *s, const place *at, uint8_t symbol, int64_t
 /* So does the sum over copies with the one that is not known. */
 static tn_status sum_set(solver *s, const place *at, uint8_t symbol, int64_t value)
 {
-    int64_t *open = NULL, told = 0;
+    int64_t *open = NULL, known = 0;
 
     for (uint32_t k = 0; k < s->copies[copy_of(s, symbol)->arg]; k++) {
         int64_t *d = copy_dim(s, symbol, k);
@@ -397,14 +397,14 @@ static tn_status sum_set(solver *s, const place *at, uint8_t symbol, int64_t val
             return TN_OK;
         if (*d < 0)
             open = d;
-        else if (__builtin_add_overflow(told, *d, &told))
+        else if (__builtin_add_overflow(known, *d, &known))
             return too_large(s);
     }
     if (!open || s->trial)
         return TN_OK;
-    if (told > value)
-        return differs(s, at, RULE_NONE, told, value);
-    *open = value - told;
+    if (known > value)
+        return differs(s, at, RULE_NONE, known, value);
+    *open = value - known;
     s->changed = true;
     return TN_OK;
 }

@@ -652,7 +652,7 @@ static void shapes_read(parser *p)
         fail(p, "something is left over");
 }
 
-/* ---- the door --------------------------------------------------------------------------------- */
+/* ---- public functions --------------------------------------------------------------------------------- */
 
 /* Lists of the names of inputs for each combination of those that may be missing. */
 static void optional_names(parser *p)

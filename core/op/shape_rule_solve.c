@@ -157,7 +157,7 @@ static tn_status range_set(solver *s, const place *at, uint8_t range, const rule
 }
 
 /* Who first said what a range's symbol is; NULL: nobody. */
-static const fact *range_told(const solver *s, uint8_t range)
+static const fact *range_known(const solver *s, uint8_t range)
 {
     const rule_range *g = &s->rule->ranges[range];
     const fact *from;
@@ -166,14 +166,14 @@ static const fact *range_told(const solver *s, uint8_t range)
         return s->from[g->symbol].axis >= 0 ? &s->from[g->symbol] : NULL;
     if (g->kind == RANGE_ATTR)
         return NULL;
-    from = range_told(s, g->a);
-    return from || g->kind == RANGE_CALL ? from : range_told(s, g->b);
+    from = range_known(s, g->a);
+    return from || g->kind == RANGE_CALL ? from : range_known(s, g->b);
 }
 
 /* "output (3, 5): dimension 1 should be 4, by B.. of data (2, 4)" */
 static tn_status range_differs(const solver *s, const place *at, uint8_t range, int32_t k, int64_t wanted)
 {
-    const fact *from = range_told(s, range);
+    const fact *from = range_known(s, range);
     tni_str text;
 
     tni_str_init(&text, 512);

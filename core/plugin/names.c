@@ -110,7 +110,7 @@ void tni_registry_suggest(const tni_registry *r, const char *name, char *out, si
 bool tni_registry_lacks(const tni_registry *r, const char *name, char why[TNI_PLUGIN_WHY_BYTES])
 {
     const tni_plugin *found = tni_registry_find(r, name);
-    char near[300];
+    char similar[300];
 
     if (found && found->state != TNI_PLUGIN_FAILED)
         return false;
@@ -121,8 +121,8 @@ bool tni_registry_lacks(const tni_registry *r, const char *name, char why[TNI_PL
             found = p;
     }
     if (!found) {
-        tni_registry_suggest(r, name, near, sizeof near);
-        (void)snprintf(why, TNI_PLUGIN_WHY_BYTES, "no plugin here has this name%s", near);
+        tni_registry_suggest(r, name, similar, sizeof similar);
+        (void)snprintf(why, TNI_PLUGIN_WHY_BYTES, "no plugin here has this name%s", similar);
     } else if (found->code) {
         (void)snprintf(why, TNI_PLUGIN_WHY_BYTES, "it is refused, L%02u: %.300s", found->code, found->reason);
     } else {

@@ -1,5 +1,5 @@
 /*
- * The door of room plugin: find, check, load and list plugins; answer which capabilities there are.
+ * The interface of room plugin: find, check, load and list plugins; answer which capabilities there are.
  *
  * Nothing of a file runs before note.c has read its note and refuse.c has passed it. Nothing is ever
  * unloaded.

@@ -6,7 +6,7 @@
 
 #include "plugin/internal.h"
 
-#define TOLD_MAX 256 /* files that one message lists */
+#define NAMED_MAX 256 /* files that one message lists */
 
 static tni_plugin *plugin_at(const tni_registry *r, size_t index)
 {
@@ -60,13 +60,13 @@ static void usable_tell(const tni_registry *r)
 
 static void search_tell(tni_registry *r)
 {
-    size_t told = 0, more = 0;
+    size_t named = 0, more = 0;
 
     folders_tell(r);
     for (size_t i = 0; i < r->plugins.count; i++) {
         if (!tni_plugin_unusable(plugin_at(r, i)))
             continue;
-        if (told++ < TOLD_MAX)
+        if (named++ < NAMED_MAX)
             candidate_tell(r, plugin_at(r, i));
         else
             more++;
@@ -80,7 +80,7 @@ static void search_tell(tni_registry *r)
 
 static tn_status required_absent(tni_registry *r, const char *name)
 {
-    char text[400], near[200];
+    char text[400], similar[200];
     int at = snprintf(text, sizeof text, "plugin %.40s is required, but ", name);
     size_t found = 0;
 
@@ -99,9 +99,9 @@ static tn_status required_absent(tni_registry *r, const char *name)
                            p->reason);
     }
     if (!found) {
-        tni_registry_suggest(r, name, near, sizeof near);
+        tni_registry_suggest(r, name, similar, sizeof similar);
         snprintf(text + at, sizeof text - (size_t)at, "no file in %zu candidates has this name%s",
-                 r->plugins.count, near);
+                 r->plugins.count, similar);
     }
     return tni_refuse(17, TN_E_DEVICE, "%s", text);
 }

@@ -555,27 +555,27 @@ static void read_host(tni_array *a, void *out, uint64_t bytes)
 
 tn_status tni_array_read(tni_array *a, void *out, uint64_t bytes)
 {
-    tni_array *near = NULL;
+    tni_array *local = NULL;
     tni_device *host;
     tn_status st = bytes_check(a, bytes);
 
     if (st)
         return st;
     if (!on_host(a) && bytes) {
-        if ((st = host_of(a, &host)) || (st = to_host(a, host, &near)))
+        if ((st = host_of(a, &host)) || (st = to_host(a, host, &local)))
             return st;
-        a = near;
+        a = local;
     }
     st = tni_array_wait(a);
     if (!st && bytes)
         read_host(a, out, bytes);
-    tni_array_release(near);
+    tni_array_release(local);
     return st;
 }
 
 tn_status tni_array_write(tni_array *a, const void *data, uint64_t bytes)
 {
-    tni_array *near = NULL;
+    tni_array *local = NULL;
     tni_device *host;
     leg_task t = {.move = {.dst = a}, .data = data};
     tn_status st = bytes_check(a, bytes);
@@ -587,13 +587,13 @@ tn_status tni_array_write(tni_array *a, const void *data, uint64_t bytes)
     if (on_host(a))
         return (st = leg_start(&t, a->storage->device, "_write")) ? st : tni_array_wait(a);
     if ((st = host_of(a, &host)) ||
-        (st = tni_array_create(a->storage->space, host, a->dtype, a->ndim, a->shape, "copy", &near)))
+        (st = tni_array_create(a->storage->space, host, a->dtype, a->ndim, a->shape, "copy", &local)))
         return st;
-    t.move.dst = near;
-    if (!(st = leg_start(&t, host, "_write")) && !(st = tni_array_wait(near)) &&
-        !(st = tni_array_copy(near, a)))
+    t.move.dst = local;
+    if (!(st = leg_start(&t, host, "_write")) && !(st = tni_array_wait(local)) &&
+        !(st = tni_array_copy(local, a)))
         st = tni_array_wait(a);
-    tni_array_release(near);
+    tni_array_release(local);
     return st;
 }
 
@@ -630,7 +630,7 @@ tn_status tni_array_first_write(tni_array *a, const void *data, uint64_t bytes)
 tn_status tni_array_fill(tni_array *a, double value)
 {
     leg_task t = {.move = {.dst = a, .value = value}};
-    tni_array *near = NULL;
+    tni_array *local = NULL;
     tni_device *host;
     tn_status st;
 
@@ -643,12 +643,12 @@ tn_status tni_array_fill(tni_array *a, double value)
     if ((st = tni_kernel_move_find(&t.move)) || t.move.kernel)
         return st ? st : leg_start(&t, a->storage->device, "_fill");
     if ((st = host_of(a, &host)) ||
-        (st = tni_array_create(a->storage->space, host, a->dtype, a->ndim, a->shape, "copy", &near)))
+        (st = tni_array_create(a->storage->space, host, a->dtype, a->ndim, a->shape, "copy", &local)))
         return st;
-    t.move.dst = near;
+    t.move.dst = local;
     if (!(st = leg_start(&t, host, "_fill")))
-        st = tni_array_copy(near, a);
-    tni_array_release(near);
+        st = tni_array_copy(local, a);
+    tni_array_release(local);
     return st;
 }
 

@@ -13,7 +13,7 @@ typedef struct move {
     tni_storage *sent[2]; /* theirs, from then on */
     tni_kernel_move by;   /* of the kernel that does it, if any */
     bool add, empty;
-    void *near[2]; /* on the host: what src and dst span */
+    void *local[2]; /* on the host: what src and dst span */
 } move;
 
 struct tni_moves {
@@ -82,8 +82,8 @@ void tni_moves_destroy(tni_moves *m)
         tni_storage_complete(m->list[i].sent[0]);
         tni_storage_complete(m->list[i].sent[1]);
         tni_kernel_move_fini(&m->list[i].by);
-        tni_free(m->list[i].near[0]);
-        tni_free(m->list[i].near[1]);
+        tni_free(m->list[i].local[0]);
+        tni_free(m->list[i].local[1]);
     }
     if (!m)
         return;
@@ -99,11 +99,11 @@ static uint64_t span_bytes(const tni_array *a)
     return tn_dtype_size(a->dtype, extent);
 }
 
-static tn_status reserve(tni_array *a, bool near, const tni_run *run, void **memory)
+static tn_status reserve(tni_array *a, bool local, const tni_run *run, void **memory)
 {
     tn_status st = tni_storage_touch(a->storage, a->storage->device->host ? NULL : run->stream);
 
-    if (!st && near && !reached(a) && !(*memory = tni_zalloc(span_bytes(a))))
+    if (!st && local && !reached(a) && !(*memory = tni_zalloc(span_bytes(a))))
         st = TN_E_NOMEM;
     return st;
 }
@@ -114,12 +114,12 @@ tn_status tni_moves_reserve(tni_moves *m, const tni_run *run)
 
     for (uint32_t i = 0; m && i < m->count && !st; i++) {
         move *one = &m->list[i];
-        const bool near = !by_bytes(one) && !one->by.kernel;
+        const bool local = !by_bytes(one) && !one->by.kernel;
 
         if (one->empty)
             continue;
-        if (!one->src || !(st = reserve(one->src, near, run, &one->near[0])))
-            st = reserve(one->dst, near, run, &one->near[1]);
+        if (!one->src || !(st = reserve(one->src, local, run, &one->local[0])))
+            st = reserve(one->dst, local, run, &one->local[1]);
     }
     return st;
 }
@@ -133,12 +133,12 @@ static tn_status on_host(void *arg, tn_err *err)
 
     (void)err;
     tni_array_tensor(m->dst, &to);
-    if (m->near[1])
-        to.data = m->near[1];
+    if (m->local[1])
+        to.data = m->local[1];
     if (m->src) {
         tni_array_tensor(m->src, &from);
-        if (m->near[0])
-            from.data = m->near[0];
+        if (m->local[0])
+            from.data = m->local[0];
     } else { /* one zero, read again and again */
         from = to;
         from.data = (void *)(uintptr_t)zero;
@@ -161,10 +161,10 @@ static tn_place place_of(const tni_array *a)
                       .type = d->host ? NULL : d->type};
 }
 
-/* What `a` spans, from the device to `near` or back. */
-static tn_status span_copy(const tni_run *run, const tni_array *a, void *near, bool back, tn_err *err)
+/* What `a` spans, from the device to `local` or back. */
+static tn_status span_copy(const tni_run *run, const tni_array *a, void *local, bool back, tn_err *err)
 {
-    const tn_place there = place_of(a), here = {.data = near, .device = -1, .memory = TN_MEMORY_HOST};
+    const tn_place there = place_of(a), here = {.data = local, .device = -1, .memory = TN_MEMORY_HOST};
 
     return run->device->ops->copy(run->stream, back ? &there : &here, back ? &here : &there, span_bytes(a),
                                   err);
@@ -194,13 +194,13 @@ static tn_status in_stream(move *m, const tni_run *run, tn_err *err)
     }
     if (m->by.kernel)
         return tni_kernel_move_run(&m->by, run, err);
-    if (m->near[0])
-        st = span_copy(run, m->src, m->near[0], false, err);
-    if (!st && m->near[1] && (m->add || !tni_array_contiguous(m->dst)))
-        st = span_copy(run, m->dst, m->near[1], false, err);
+    if (m->local[0])
+        st = span_copy(run, m->src, m->local[0], false, err);
+    if (!st && m->local[1] && (m->add || !tni_array_contiguous(m->dst)))
+        st = span_copy(run, m->dst, m->local[1], false, err);
     if (!st)
         st = host_in_stream(m, run, err);
-    return !st && m->near[1] ? span_copy(run, m->dst, m->near[1], true, err) : st;
+    return !st && m->local[1] ? span_copy(run, m->dst, m->local[1], true, err) : st;
 }
 
 tn_status tni_moves_run(tni_moves *m, const tni_run *run)

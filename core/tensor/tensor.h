@@ -1,5 +1,5 @@
 /*
- * The door of room tensor: dtypes, storages, arrays (views), copies, DLPack.
+ * The interface of room tensor: dtypes, storages, arrays (views), copies, DLPack.
  *
  * A storage is memory of one device with one engine variable; arrays are views of storages and hold one
  * reference. An array, its storage, its variable and small host data are one block of memory. Memory is taken
@@ -191,8 +191,7 @@ tn_status tni_storage_allocate(tni_storage *s, tn_stream *stream);
 tn_status tni_storage_touch(tni_storage *s, tn_stream *stream);
 
 /* [takes] r. Before `s` of a host has memory: from now on whoever allocates or touches it gets the bytes that
- * `r` reads, and the failure of that. Only for storages that no brief operation (tni_engine_enter_brief)
- * sees: arrays that the user has no handle of. */
+ * `r` reads, and the failure of that. Only for arrays that the user has no handle of. */
 void tni_storage_refillable(tni_storage *s, tni_refill *r);
 /* By an operation that was granted the variable for reading and reads no more of it: gives the memory back if
  * the bytes can be had again and nobody else is reading them. */

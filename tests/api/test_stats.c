@@ -225,7 +225,7 @@ static void calls_are_counted(void **state)
         tn_array_release(test_op(ctx, "square", NULL, 1, &x));
     after = stats_of(ctx);
     assert_int_equal(after.hits - before.hits, 4);
-    assert_int_equal(after.short_way - before.short_way, 4);
+    assert_int_equal(after.fast_path - before.fast_path, 4);
     assert_int_equal(after.misses, 1);
     y = test_op(ctx, "negative", NULL, 1, &x);
     after = stats_of(ctx);

@@ -36,7 +36,7 @@ static void put(tni_tuning_store *s, const char *key, const void *blob, uint64_t
 {
     const tni_str k = {.text = (char *)(uintptr_t)key, .length = strlen(key)};
 
-    tni_tuning_store_put(s, &k, blob, bytes);
+    tni_tuning_store_set(s, &k, blob, bytes);
 }
 
 /* `blob` NULL: there must be none. */

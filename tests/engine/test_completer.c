@@ -20,7 +20,7 @@ typedef struct work {
     tni_var vars[3];
     uint32_t log[32]; /* what ran, in order */
     atomic_uint logged, threads_over;
-    _Atomic(tni_op *) begun[4]; /* to be completed */
+    _Atomic(tni_operation *) begun[4]; /* to be completed */
     atomic_uint begun_count;
     tni_thread *threads[8];
     atomic_uint thread_count;

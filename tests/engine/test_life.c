@@ -1,6 +1,6 @@
 /*
  * The engine as people meet it: several pushers, a full queue, waits with a limit, shutdown at any moment,
- * fork, completion from outside, early release, host callbacks, the short way.
+ * fork, completion from outside, early release, host callbacks, the fast path.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -77,19 +77,16 @@ typedef struct pusher {
     bool eager;
 } pusher;
 
-static void eager_sum(pusher *p, cell *to, cell *from, uint64_t add, bool brief)
+static void eager_sum(pusher *p, cell *to, cell *from, uint64_t add)
 {
     tni_var *reads[] = {&from->var}, *writes[] = {&to->var};
 
-    if (!(brief ? tni_engine_enter_brief : tni_engine_enter)(p->engine, reads, 1, writes, 1)) {
+    if (!tni_engine_enter(p->engine, reads, 1, writes, 1)) {
         p->added[to - p->cells] -= add;
         return;
     }
     to->value += add + 0 * from->value;
-    if (brief)
-        tni_engine_leave_brief(p->engine, writes, 1, TN_OK, "brief");
-    else
-        tni_engine_leave(p->engine, reads, 1, writes, 1, TN_OK, "eager");
+    tni_engine_leave(p->engine, reads, 1, writes, 1, TN_OK, "eager");
 }
 
 static void pusher_main(void *arg)
@@ -103,7 +100,7 @@ static void pusher_main(void *arg)
 
         p->added[to - p->cells] += args.add;
         if (p->eager && i % 3 == 0 && a != to)
-            eager_sum(p, to, a, args.add, i % 2);
+            eager_sum(p, to, a, args.add);
         else if (push_sum(p->engine, &args, i % 5 ? 0 : 100))
             abort();
         if (i % 64 == 0 && tni_engine_wait_read(p->engine, &to->var, 0))
@@ -154,7 +151,7 @@ static void test_enter_leave(void **state)
     pushers_run("naive", 1, true, 0);
 }
 
-static void test_short_way(void **state) /* what it does to variables, and when it is refused */
+static void test_fast_path(void **state) /* what it does to variables, and when it is refused */
 {
     tni_var a = {0}, b = {0};
     tni_var *reads[] = {&a}, *writes[] = {&b};
@@ -163,17 +160,13 @@ static void test_short_way(void **state) /* what it does to variables, and when 
 
     (void)state;
     test_engine_open(&t, (tni_engine_options){.inline_ns = 1000});
-    assert_true(tni_engine_enter_brief(t.engine, reads, 1, writes, 1));
-    assert_false(tni_engine_enter_brief(t.engine, writes, 1, reads, 1)); /* one at a time */
-    assert_false(tni_engine_enter(t.engine, reads, 1, NULL, 0));
-    assert_int_equal(tni_engine_wait_read(t.engine, &a, 0), TN_E_STATE);
-    tni_engine_leave_brief(t.engine, writes, 1, TN_OK, "x");
+    assert_true(tni_engine_enter(t.engine, reads, 1, writes, 1));
+    tni_engine_leave(t.engine, reads, 1, writes, 1, TN_OK, "x");
     assert_int_equal(tni_var_version(&b), 1);
     assert_true(tni_engine_enter(t.engine, reads, 1, writes, 1));
     assert_false(tni_engine_enter(t.engine, writes, 1, NULL, 0));
-    assert_false(tni_engine_enter_brief(t.engine, writes, 1, NULL, 0));
-    assert_true(tni_engine_enter_brief(t.engine, reads, 1, NULL, 0)); /* reads share */
-    tni_engine_leave_brief(t.engine, NULL, 0, TN_OK, "x");
+    assert_true(tni_engine_enter(t.engine, reads, 1, NULL, 0)); /* reads share */
+    tni_engine_leave(t.engine, reads, 1, NULL, 0, TN_OK, "x");
     tni_engine_leave(t.engine, reads, 1, writes, 1, tni_error(TN_E_SHAPE, "no"), "add");
     for (int i = 0; i < 2; i++) {
         assert_int_equal(tni_engine_wait_read(t.engine, &b, 0), TN_E_SHAPE);
@@ -181,8 +174,8 @@ static void test_short_way(void **state) /* what it does to variables, and when 
     }
     assert_false(tni_engine_enter(t.engine, NULL, 0, writes, 1)); /* poisoned */
     tni_engine_clear(t.engine, &b);
-    assert_true(tni_engine_enter_brief(t.engine, reads, 1, writes, 1));
-    tni_engine_leave_brief(t.engine, writes, 1, tni_error(TN_E_DTYPE, "never"), "mul");
+    assert_true(tni_engine_enter(t.engine, reads, 1, writes, 1));
+    tni_engine_leave(t.engine, reads, 1, writes, 1, tni_error(TN_E_DTYPE, "never"), "mul");
     assert_int_equal(tni_engine_wait_write(t.engine, &b, 0), TN_E_DTYPE);
     assert_int_equal(tni_engine_wait_all(t.engine), TN_OK); /* both were told */
     tni_engine_stats_get(t.engine, &stats);
@@ -340,7 +333,7 @@ static void test_host_call(void **state)
 /* ---- waits ----------------------------------------------------------------------------------------- */
 
 /* What was waited for is over in every respect, also if a worker ran it before another one had noted that it
- * was entered: its variable is ready, and the short way is open. */
+ * was entered: its variable is ready, and the fast path is open. */
 static void test_ready_after_wait(void **state)
 {
     tni_var var = {0};
@@ -455,7 +448,7 @@ static void test_early_release(void **state)
 /* ---- completion from outside ----------------------------------------------------------------------- */
 
 typedef struct outside {
-    tni_op *op;
+    tni_operation *op;
     tni_thread *thread;
     tn_status status;
     uint64_t delay_ns;
@@ -776,7 +769,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pushers),          cmocka_unit_test(test_enter_leave),
-        cmocka_unit_test(test_short_way),        cmocka_unit_test(test_bounded),
+        cmocka_unit_test(test_fast_path),        cmocka_unit_test(test_bounded),
         cmocka_unit_test(test_over_limit),       cmocka_unit_test(test_host_call),
         cmocka_unit_test(test_timeout),          cmocka_unit_test(test_early_release),
         cmocka_unit_test(test_pending),          cmocka_unit_test(test_shutdown),

@@ -1,4 +1,4 @@
-/* A context over the plugins of the build, and short ways to make and check arrays. */
+/* A context over the plugins of the build, and helpers that make and check arrays. */
 #ifndef TN_TEST_EXEC_CONTEXT_H
 #define TN_TEST_EXEC_CONTEXT_H
 

@@ -158,7 +158,7 @@ static void test_backwards_wait_for_room(void **state)
     test_context_close(c);
 }
 
-static tni_op *begun;
+static tni_operation *begun;
 
 static tn_status begin(void *payload, tni_run *run)
 {

@@ -26,7 +26,7 @@ static void file_use(const void *bytes, size_t size)
     blob = tni_tuning_store_find(s, &key, &count);
     must(!blob || count + HEAD_BYTES <= size);
     tni_free(blob);
-    tni_tuning_store_put(s, &key, "way", 3);
+    tni_tuning_store_set(s, &key, "way", 3);
     blob = tni_tuning_store_find(s, &key, &count);
     must(blob && count == 3 && !memcmp(blob, "way", 3));
     tni_free(blob);

@@ -3,7 +3,7 @@
 
 sdk/check: the public headers, its own folder, and of the core what LAYERS names for it.
 core: a room includes its own headers and those of the rooms LAYERS lists for it; from another room only what that
-room's door, core/<room>/<room>.h, is or includes (and .list tables). nn, cli, examples: tenon/*.h and their own.
+room's interface, core/<room>/<room>.h, is or includes (and .list tables). nn, cli, examples: tenon/*.h and their own.
 Plugins and templates: tenon/plugin/*.h and their own folder, plugins also plugins/common; test programs of templates: tenon/*.h. Public headers: public headers.
 """
 import os

@@ -1,4 +1,4 @@
-/* What the tests of room graph share: a set of operators with small ones of our own, and short ways to make
+/* What the tests of room graph share: a set of operators with small ones of our own, and helpers that make
  * symbols. */
 #ifndef TEST_GRAPH_SUPPORT_H
 #define TEST_GRAPH_SUPPORT_H

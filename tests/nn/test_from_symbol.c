@@ -173,7 +173,7 @@ static void test_values(void **state)
     nn_close_failed(app, "takes no further layers", 1);
 }
 
-/* The data may be called as it likes. */
+/* The data may be called as it specs. */
 static void test_other_name(void **state)
 {
     tn_app *app = nn_open(NULL);

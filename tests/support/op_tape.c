@@ -265,7 +265,7 @@ static tn_status node_back(walk *w)
     tn_err err = {0};
     tn_grad g = {.struct_size = TN_END(tn_grad, self),
                  .flags = w->tape->flags & TN_NODE_TRAIN ? TN_GRAD_TRAIN : 0u,
-                 .op = tni_op_told(def, TNI_OF_GRADIENT),
+                 .op = tni_op_argument(def, TNI_OF_GRADIENT),
                  .attrs = w->at->n.attrs->values,
                  .attr_count = def->attr_count,
                  .in_count = w->at->n.args.in_count,

@@ -100,7 +100,7 @@ typedef struct tn_stats {
     uint64_t event_waits;     /* waits of one stream for another */
     uint64_t queue_peak;
     uint64_t hits, misses;                 /* plans found in the table, made; a site remembers its own */
-    uint64_t short_way;                    /* calls run without the queue */
+    uint64_t fast_path;                    /* calls run without the queue */
     uint64_t signatures, programs, frames; /* that exist; compiled; made */
     uint64_t arrays, storages;             /* that exist */
     uint64_t host_bytes, host_blocks, host_allocations; /* of the library, in the whole process */

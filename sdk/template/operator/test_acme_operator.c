@@ -40,7 +40,7 @@ static void expected(double (*in)[COUNT_MAX], double *y)
 /* Which part of the loss 40 steps of training may leave; 1: it must fall. */
 #define LOSS_LEFT 1e-9
 
-/* ---- short ways ---------------------------------------------------------------------------------------- */
+/* ---- helpers ---------------------------------------------------------------------------------------- */
 
 #define INPUTS (sizeof inputs / sizeof *inputs)
 

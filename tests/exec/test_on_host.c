@@ -300,7 +300,7 @@ static void poisoned(void **state)
     for (int d = 0; d < DEVICES; d++) {
         place p;
 
-        place_open(&p, 0, d); /* the short way poisons */
+        place_open(&p, 0, d); /* the fast path poisons */
         poison_calls(&p);
         place_close(&p);
     }
