@@ -110,7 +110,6 @@ typedef struct chk_buffer chk_buffer;
  * canaries around. Gone with the case at the latest. */
 chk_buffer *chk_buffer_create(chk_env *env, uint64_t bytes, uint64_t offset, uint32_t flags);
 void *chk_buffer_data(const chk_buffer *b);
-uint64_t chk_buffer_bytes(const chk_buffer *b);
 void *chk_buffer_pages(const chk_buffer *b, uint64_t *bytes); /* data and canaries */
 void chk_buffer_lock(chk_buffer *b);                          /* read-only from here on */
 void chk_buffer_unlock(chk_buffer *b);

@@ -112,7 +112,7 @@ static bool loss(chk_lab *lab, const walk *w, const chk_problem *p, void *const 
 static bool wants_gradient(const chk_problem *p, uint32_t i)
 {
     return chk_is_float(p->f.dtype[i]) && !tn_op_mutates(p->op, p->f.args.in_count, i) &&
-           chk_shape_elements(&p->f.shape[i], INT64_MAX / 16) > 0;
+           chk_elements(p, i) > 0;
 }
 
 static tn_status weights_make(chk_lab *lab, const walk *w, point *x, double factor)
@@ -175,7 +175,7 @@ static bool moved_loss(chk_lab *lab, const walk *w, const chk_problem *p, uint32
                        double *sum)
 {
     const chk_mark mark = chk_mark_set(&lab->arena);
-    const int64_t count = chk_shape_elements(&p->f.shape[i], INT64_MAX / 16);
+    const int64_t count = chk_elements(p, i);
     void *data[CHK_ARGS_MAX];
     bool good;
 
@@ -227,7 +227,7 @@ static bool slope_find(chk_lab *lab, const walk *w, const chk_problem *p, uint32
 static void input_check(chk_lab *lab, walk *w, const chk_problem *p, uint32_t i, const void *gradient)
 {
     const bool wide = p->f.dtype[i] == TN_F64;
-    const int64_t count = chk_shape_elements(&p->f.shape[i], INT64_MAX / 16);
+    const int64_t count = chk_elements(p, i);
     const uint32_t directions = lab->env->sizes ? 8 : 2;
 
     for (uint32_t d = 0; d < directions; d++) {
@@ -266,9 +266,7 @@ static void head_check(chk_lab *lab, const walk *w, const chk_problem *p, void *
         return;
     for (uint32_t i = 0; i < p->f.args.in_count; i++)
         if (once[i] && twice[i] &&
-            memcmp(once[i], twice[i],
-                   (size_t)((uint64_t)chk_shape_elements(&p->f.shape[i], INT64_MAX / 16) *
-                            tn_dtype_bytes(p->f.dtype[i]))))
+            memcmp(once[i], twice[i], (size_t)((uint64_t)chk_elements(p, i) * tn_dtype_bytes(p->f.dtype[i]))))
             chk_fail(
                 lab->env, "G-head",
                 "says TN_OP_IGNORE_HEAD, and its gradient of input %s changes with the one that arrives (%s)",
@@ -284,19 +282,14 @@ static bool part_take(chk_lab *lab, const walk *w, const chk_problem *p, part of
     return !st || st == TN_E_STATE;
 }
 
-static int64_t input_elements(const chk_problem *p, uint32_t i)
-{
-    return chk_shape_elements(&p->f.shape[i], INT64_MAX / 16);
-}
-
 static void part_compare(chk_lab *lab, const chk_problem *p, uint32_t i, const void *got, const void *want,
                          const char *what)
 {
     const int32_t dtype = p->f.dtype[i];
-    const uint64_t bytes = (uint64_t)input_elements(p, i) * tn_dtype_bytes(dtype) + 1;
+    const uint64_t bytes = (uint64_t)chk_elements(p, i) * tn_dtype_bytes(dtype) + 1;
     const void *zeros = chk_take(&lab->arena, bytes);
     const char *differs = chk_values_differ(&lab->arena, got ? got : zeros, dtype, want ? want : zeros, dtype,
-                                            input_elements(p, i), 100);
+                                            chk_elements(p, i), 100);
 
     chk_count(lab->env);
     if (differs)
@@ -326,7 +319,7 @@ static void outputs_alone(chk_lab *lab, const walk *w, const chk_problem *p, voi
 
     for (uint32_t i = 0; i < p->f.args.in_count; i++)
         if (wants_gradient(p, i))
-            sums[i] = chk_take(&lab->arena, (uint64_t)input_elements(p, i) * 8 + 1);
+            sums[i] = chk_take(&lab->arena, (uint64_t)chk_elements(p, i) * 8 + 1);
     for (uint32_t o = 0; o < p->f.args.visible_count; o++) {
         void *from[CHK_ARGS_MAX] = {NULL};
 
@@ -335,7 +328,7 @@ static void outputs_alone(chk_lab *lab, const walk *w, const chk_problem *p, voi
         if (!part_take(lab, w, p, (part){1, ALL, o}, from))
             return;
         for (uint32_t i = 0; i < p->f.args.in_count; i++)
-            for (int64_t k = 0; sums[i] && from[i] && k < input_elements(p, i); k++)
+            for (int64_t k = 0; sums[i] && from[i] && k < chk_elements(p, i); k++)
                 chk_set(sums[i], p->f.dtype[i], k,
                         chk_get(sums[i], p->f.dtype[i], k) + chk_get(from[i], p->f.dtype[i], k));
     }
@@ -380,25 +373,13 @@ static bool is_comparable(const chk_problem *p)
 /* The same problem with positive inputs, for logarithms and powers. */
 static const chk_problem *positive_problem(chk_lab *lab, const chk_problem *p)
 {
-    chk_problem *made = chk_take(&lab->arena, sizeof *made);
+    chk_problem *made = chk_problem_copy(lab, p);
 
-    *made = *p;
-    for (uint32_t i = 0; i < p->f.args.in_count; i++) {
-        const int64_t count = chk_shape_elements(&p->f.shape[i], INT64_MAX / 16);
-
-        made->in_data[i] = chk_take(&lab->arena, (uint64_t)count * 8 + 1);
-        for (int64_t k = 0; k < count; k++)
+    for (uint32_t i = 0; i < p->f.args.in_count; i++)
+        for (int64_t k = 0; chk_is_float(p->f.dtype[i]) && k < chk_elements(p, i); k++)
             chk_set(made->in_data[i], p->f.dtype[i], k,
-                    chk_is_float(p->f.dtype[i]) ? fabs(chk_get(p->in_data[i], p->f.dtype[i], k)) * 0.5 + 0.5
-                                                : chk_get(p->in_data[i], p->f.dtype[i], k));
-    }
+                    fabs(chk_get(p->in_data[i], p->f.dtype[i], k)) * 0.5 + 0.5);
     return made;
-}
-
-static bool is_refusal(tn_status st)
-{
-    return st == TN_E_ARG || st == TN_E_SHAPE || st == TN_E_ATTR || st == TN_E_DTYPE ||
-           st == TN_E_UNSUPPORTED;
 }
 
 /* The operator runs here, its gradient does not: perhaps for some attributes only, so it is kept. */
@@ -430,7 +411,7 @@ static bool gradient_visit(chk_lab *lab, const chk_problem *p, void *arg)
     st = gradients(lab, w, p, (part){1, ALL, ALL}, once);
     if (st == TN_E_STATE) /* nothing was recorded: zeros */
         st = TN_OK;
-    if (is_refusal(st)) {
+    if (chk_is_refusal(st)) {
         refusal_keep(lab, w, p);
         return true;
     }

@@ -11,11 +11,10 @@ typedef struct rig {
     chk_lab lab;
     const tn_op *op;
     chk_args args;
-    tn_shape *in[CHK_ARGS_MAX], *out[CHK_ARGS_MAX]; /* each before a guard page */
-    chk_buffer *lists[4];                           /* in_shape, out_shape, in_dtype, out_dtype */
-    chk_buffer *shapes[2 * CHK_ARGS_MAX];
-    uint64_t state, held; /* held: blocks of the plugin before anything was inferred */
-    chk_problem seen;     /* the last problem */
+    chk_buffer *lists[4];             /* in_shape, out_shape, in_dtype, out_dtype; each before a guard page */
+    chk_buffer *shapes[CHK_ARGS_MAX]; /* each before one */
+    uint64_t state, held;             /* held: blocks of the plugin before anything was inferred */
+    chk_problem seen;                 /* the last problem */
     uint32_t problems;
 } rig;
 
@@ -23,14 +22,12 @@ typedef struct rig {
 
 static void rig_free(rig *r)
 {
-    for (uint32_t i = 0; i < 4; i++) {
+    for (uint32_t i = 0; i < 4; i++)
         chk_buffer_destroy(r->lists[i]);
-        r->lists[i] = NULL;
-    }
-    for (uint32_t i = 0; i < 2 * CHK_ARGS_MAX; i++) {
+    for (uint32_t i = 0; i < CHK_ARGS_MAX; i++)
         chk_buffer_destroy(r->shapes[i]);
-        r->shapes[i] = NULL;
-    }
+    memset(r->lists, 0, sizeof r->lists);
+    memset(r->shapes, 0, sizeof r->shapes);
 }
 
 static void rig_make(rig *r, const chk_args *args)
@@ -95,16 +92,9 @@ static void answer_check(rig *r, tn_status st, const tn_infer *i, const tn_err *
 static tn_status infer_once(rig *r, const chk_attrs *attrs, chk_facts *f, bool dtypes)
 {
     const chk_host_kind kind = chk_host_kind_of(r->lab.plugin.host);
-    tn_err err = {0};
-    tn_infer i = {.struct_size = (uint32_t)TN_END(tn_infer, bodies),
-                  .op = dtypes ? CHK_TOLD(r->op, dtype) : CHK_TOLD(r->op, shape),
-                  .attrs = attrs->values,
-                  .attr_count = attrs->count,
-                  .in_count = f->args.in_count,
-                  .out_count = f->args.out_count,
-                  .visible_count = f->args.visible_count,
-                  .err = &err,
-                  .bodies = chk_bodies_for(r->op, attrs, &f->args)};
+    tn_err err;
+    tn_infer i =
+        chk_infer_of(dtypes ? CHK_TOLD(r->op, dtype) : CHK_TOLD(r->op, shape), attrs, &f->args, 0, &err);
     tn_infer *made;
     tn_status st = TN_OK;
 
@@ -112,6 +102,7 @@ static tn_status infer_once(rig *r, const chk_attrs *attrs, chk_facts *f, bool d
         return TN_OK;
     rig_make(r, &f->args);
     facts_move(r, f, true);
+    i.bodies = chk_bodies_for(r->op, attrs, &f->args);
     i.in_shape = chk_buffer_data(r->lists[0]);
     i.out_shape = chk_buffer_data(r->lists[1]);
     i.in_dtype = chk_buffer_data(r->lists[2]);

@@ -24,8 +24,8 @@ bool chk_is_variadic(const char *const *names)
     return length > 1 && names[count - 1][length - 1] == '*';
 }
 
-static tn_infer infer_of(const tn_op *op, const chk_attrs *attrs, const chk_args *args, uint32_t flags,
-                         tn_err *err)
+tn_infer chk_infer_of(const tn_op *op, const chk_attrs *attrs, const chk_args *args, uint32_t flags,
+                      tn_err *err)
 {
     memset(err, 0, sizeof *err);
     return (tn_infer){
@@ -48,7 +48,7 @@ tn_status chk_infer_args(const tn_op *op, const chk_attrs *attrs, uint32_t given
     if (chk_is_variadic(op->inputs))
         args.in_count = given;
     if (op->args) {
-        tn_infer i = infer_of(CHK_TOLD(op, args), attrs, &args, 0, err);
+        tn_infer i = chk_infer_of(CHK_TOLD(op, args), attrs, &args, 0, err);
         tn_status st = op->args(&i);
 
         if (st)
@@ -132,7 +132,7 @@ tn_status chk_infer_shapes(const tn_op *op, const chk_attrs *attrs, uint32_t fla
     for (uint32_t i = 0; i < CHK_ARGS_MAX; i++)
         at[i] = &f->shape[i];
     for (uint32_t round = 0; round < ROUNDS_MAX; round++) {
-        tn_infer i = infer_of(CHK_TOLD(op, shape), attrs, &f->args, flags, err);
+        tn_infer i = chk_infer_of(CHK_TOLD(op, shape), attrs, &f->args, flags, err);
 
         i.in_shape = at;
         i.out_shape = at + f->args.in_count;
@@ -170,7 +170,7 @@ bool chk_infer_storages(const tn_op *op, const chk_attrs *attrs, chk_facts *f)
     for (uint32_t o = ins; o < CHK_ARGS_MAX; o++)
         f->storage[o] = op->storage ? TN_STORAGE_UNKNOWN : TN_STORAGE_DENSE;
     for (uint32_t round = 0; round < 3 && op->storage; round++) {
-        tn_infer i = infer_of(op, attrs, &f->args, 0, &err);
+        tn_infer i = chk_infer_of(op, attrs, &f->args, 0, &err);
 
         i.in_storage = f->storage;
         i.out_storage = f->storage + ins;
@@ -197,7 +197,7 @@ tn_status chk_infer_dtypes(const tn_op *op, const chk_attrs *attrs, chk_facts *f
     if (!op->dtype)
         return chk_dtypes_unify(chk_all(f), all, err);
     for (uint32_t round = 0; round < ROUNDS_MAX; round++) {
-        tn_infer i = infer_of(CHK_TOLD(op, dtype), attrs, &f->args, 0, err);
+        tn_infer i = chk_infer_of(CHK_TOLD(op, dtype), attrs, &f->args, 0, err);
 
         i.in_dtype = f->dtype;
         i.out_dtype = f->dtype + f->args.in_count;

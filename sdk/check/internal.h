@@ -53,7 +53,7 @@ typedef struct chk_case {
     chk_verdict *twin; /* of the second process of a case: where its verdict goes instead */
     atomic_uint_fast64_t counted;
     atomic_int speaker; /* the thread that says the verdict, which is the first one; 0: none yet */
-    uint64_t random[2];
+    uint64_t random; /* of the case's numbers the next */
     const char *bounds_rule, *read_only_rule, *fault_who;
     void *handle; /* of dlopen */
     const tn_plugin *descriptor;
@@ -128,7 +128,6 @@ typedef struct chk_guard {
 #define CHK_GUARD_BOUNDS 0u
 #define CHK_GUARD_LOCKED 1u
 chk_guard *chk_guard_add(chk_env *env, const void *from, uint64_t bytes, uint32_t kind, const char *what);
-void chk_guard_remove(chk_guard *guard);
 void chk_faults_catch(chk_env *env); /* installs the handler: once for each process */
 
 /* ---- near.c ---- */
@@ -143,9 +142,9 @@ void chk_near_add(chk_near *near, const char *wanted, const char *name); /* once
 
 /* ---- case.c, run.c ---- */
 
-/* Subjects go to the parent as they are named. */
+/* Subjects go into a file that the parent reads. */
 struct chk_names {
-    int pipe;
+    FILE *file;
     uint32_t test; /* index in chk_tests */
 };
 

@@ -16,7 +16,6 @@ static const chk_form plain_form = {.mode = TN_MODE_WRITE, .fill = 0x3c};
 
 typedef struct leak {
     uint32_t left, rounds;
-    uint64_t pages; /* before, to be compared at the end */
 } leak;
 
 /* What the process wrote to, here or swapped out; pages of files come and go. */

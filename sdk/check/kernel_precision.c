@@ -68,7 +68,7 @@ static bool attribute_moved(chk_lab *lab, const chk_problem *p, const moving *m,
 static void inputs_moved(chk_lab *lab, const chk_problem *p, uint32_t round, double part, chk_problem *moved)
 {
     for (uint32_t i = 0; i < p->f.args.in_count; i++) {
-        const int64_t count = chk_shape_elements(&p->f.shape[i], INT64_MAX / 16);
+        const int64_t count = chk_elements(p, i);
         const double *from = p->in_data[i];
         double *to;
 

@@ -20,23 +20,15 @@ bool chk_is_exact(const chk_lab *lab)
 
 const chk_problem *chk_problem_other(chk_lab *lab, const chk_problem *p, uint64_t seed)
 {
-    chk_problem *other = chk_take(&lab->arena, sizeof *other);
+    chk_problem *other = chk_problem_copy(lab, p);
     const double factor = -0.5 * (double)(1 + seed % 4);
+    const int32_t dtype = p->f.dtype[0];
 
-    *other = *p;
-    if (p->forward)
-        for (uint32_t i = 0; i < p->f.args.in_count; i++) { /* a gradient that arrives may be any */
-            const int64_t count = chk_shape_elements(&p->f.shape[i], INT64_MAX / 16);
-
-            if (i > 0 || !chk_is_float(p->f.dtype[i]))
-                continue;
-            other->in_data[i] = chk_take(&lab->arena, (uint64_t)count * 8 + 1);
-            for (int64_t k = 0; k < count; k++)
-                chk_set(other->in_data[i], p->f.dtype[i], k,
-                        factor * chk_get(p->in_data[i], p->f.dtype[i], k));
-        }
-    else
+    if (!p->forward)
         chk_problem_values(lab, other, lab->env->seed + seed);
+    else if (p->f.args.in_count && chk_is_float(dtype)) /* a gradient that arrives may be any */
+        for (int64_t k = 0; k < chk_elements(p, 0); k++)
+            chk_set(other->in_data[0], dtype, k, factor * chk_get(p->in_data[0], dtype, k));
     return other;
 }
 

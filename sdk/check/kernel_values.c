@@ -26,7 +26,7 @@ bool chk_widen(chk_lab *lab, const chk_problem *p, int32_t wide, bool ints, chk_
     for (uint32_t o = p->f.args.in_count; o < chk_all(&p->f); o++)
         out->f.dtype[o] = TN_DTYPE_UNKNOWN;
     for (uint32_t i = 0; i < p->f.args.in_count; i++) {
-        const int64_t count = chk_shape_elements(&p->f.shape[i], INT64_MAX / 16);
+        const int64_t count = chk_elements(p, i);
 
         int32_t to = wide;
 
@@ -160,7 +160,7 @@ bool chk_host_would_run(const chk_lab *lab, const chk_problem *p)
     if (lab->side.kernel->flags & TN_KERNEL_EMPTY_OK)
         return true;
     for (uint32_t o = p->f.args.in_count; o < chk_all(&p->f); o++)
-        if (chk_shape_elements(&p->f.shape[o], INT64_MAX / 16) != 0)
+        if (chk_elements(p, o) != 0)
             return true;
     return p->mutated_count > 0;
 }

@@ -298,7 +298,7 @@ static void reference_open(chk_lab *lab)
         }
 }
 
-bool chk_isa_present(const char *isa)
+static bool isa_present(const char *isa)
 {
     if (!isa || !isa[0])
         return true;
@@ -330,7 +330,7 @@ static bool side_find(chk_lab *lab, const tn_plugin *plugin, const char *device,
             continue;
         for (const tn_kernel *const *k = TN_OFFERS(t, tn_kernel_table, kernels) ? t->kernels : NULL; k && *k;
              k++)
-            if (is_whole(*k) && !strcmp((*k)->op, p->op->name) && chk_isa_present((*k)->isa) &&
+            if (is_whole(*k) && !strcmp((*k)->op, p->op->name) && isa_present((*k)->isa) &&
                 chk_kernel_matches(lab, *k, p)) {
                 *out = (chk_side){.kernel = *k,
                                   .table = t,
@@ -378,7 +378,7 @@ void chk_lab_open(chk_env *env, chk_host_kind kind, chk_lab *lab)
     lab_begin(env, env->ctx, lab);
     if (!is_here(env, k))
         chk_skip(env, "kernels for device %s are not run: the plugin itself has no such device", k->device);
-    if (!chk_isa_present(k->isa))
+    if (!isa_present(k->isa))
         chk_skip(env, "this processor lacks %s", k->isa);
     if (!chk_case_of(env)->fault_who)
         chk_case_of(env)->fault_who = env->subject;

@@ -31,10 +31,8 @@ void chk_arena_free(chk_arena *a);
 /* ---- together.c -------------------------------------------------------------------------------------- */
 
 /* Runs `run` for each argument on a thread of its own, all begun at one moment, and waits for their end. How
- * many threads there are for it, 8 at most: if less than `count`, nothing ran.
- * They wait for the next call. */
+ * many threads there are for it, 8 at most: if less than `count`, nothing ran. */
 uint32_t chk_together(uint32_t count, void (*run)(void *arg), void *const *args);
-void chk_together_end(void); /* until they ended */
 
 /* ---- lab.c ------------------------------------------------------------------------------------------- */
 
@@ -102,7 +100,6 @@ void chk_subject_all_kernels(chk_env *env, chk_names *names);
 void chk_subject_operators(chk_env *env, chk_names *names);
 /* Operators that the plugin defines, and those that it has kernels for, backward ones left out. */
 void chk_subject_gradients(chk_env *env, chk_names *names);
-bool chk_isa_present(const char *isa);
 
 /* ---- attrs.c ----------------------------------------------------------------------------------------- */
 
@@ -156,6 +153,9 @@ static inline uint32_t chk_out(const chk_facts *f, uint32_t output) /* its index
     return f->args.in_count + output;
 }
 bool chk_facts_equal(const chk_facts *a, const chk_facts *b); /* shapes and dtypes */
+/* For one call of a definition's function; `err` is cleared. */
+tn_infer chk_infer_of(const tn_op *op, const chk_attrs *attrs, const chk_args *args, uint32_t flags,
+                      tn_err *err);
 tn_status chk_infer_args(const tn_op *op, const chk_attrs *attrs, uint32_t given, chk_args *out, tn_err *err);
 /* Until nothing changes. `flags`: TN_INFER_…. */
 tn_status chk_infer_shapes(const tn_op *op, const chk_attrs *attrs, uint32_t flags, chk_facts *f,
@@ -186,6 +186,7 @@ const char *chk_argument_name(const tn_op *op, const chk_args *args, uint32_t in
 /* ---- values.c ---------------------------------------------------------------------------------------- */
 
 bool chk_is_float(int32_t dtype);
+bool chk_is_unsigned(int32_t dtype);
 double chk_get(const void *data, int32_t dtype, int64_t index);
 void chk_set(void *data, int32_t dtype, int64_t index, double value);
 void chk_convert(const void *from, int32_t from_dtype, void *to, int32_t to_dtype, int64_t count);
@@ -229,6 +230,8 @@ bool chk_problems_backward(chk_lab *lab, uint32_t what, chk_visit visit, void *a
 /* New inputs (another seed) for the same problem. */
 void chk_problem_values(chk_lab *lab, chk_problem *p, uint64_t seed);
 const char *chk_problem_text(chk_lab *lab, const chk_problem *p);
+int64_t chk_elements(const chk_problem *p, uint32_t arg);          /* of an input or output; -1: not known */
+chk_problem *chk_problem_copy(chk_lab *lab, const chk_problem *p); /* with inputs to be changed */
 /* A plan is for shapes and data types: attributes that decide them change with the plan. */
 bool chk_infers_the_same(chk_lab *lab, const chk_problem *p, const chk_attrs *attrs);
 
@@ -389,11 +392,11 @@ void chk_node_share(const chk_node *with, const chk_problem *p, uint32_t index, 
 void chk_node_reset(chk_node *n);
 /* Runs and waits for completion; any thread, one at a time for each node. */
 tn_status chk_node_call(chk_node *n);
+bool chk_is_refusal(tn_status st); /* of what an operator cannot mean */
 /* Resets and runs. On a device the outputs are here afterwards. */
 tn_status chk_node_run(chk_node *n);
 /* Elements of output `o`, row-major, in the arena. */
 void *chk_node_output(chk_node *n, uint32_t o, int64_t *count);
-int32_t chk_node_dtype(const chk_node *n, uint32_t o);
 const char *chk_node_output_name(const chk_node *n, uint32_t o);
 /* Fails the case if something beside outputs, workspace and saved block was written. */
 void chk_node_guards(chk_node *n);

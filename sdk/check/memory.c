@@ -64,7 +64,7 @@ chk_guard *chk_guard_add(chk_env *env, const void *from, uint64_t bytes, uint32_
     return guard;
 }
 
-void chk_guard_remove(chk_guard *guard)
+static void guard_remove(chk_guard *guard)
 {
     if (!guard)
         return;
@@ -236,11 +236,6 @@ void *chk_buffer_data(const chk_buffer *b)
     return b->data;
 }
 
-uint64_t chk_buffer_bytes(const chk_buffer *b)
-{
-    return b->bytes;
-}
-
 void *chk_buffer_pages(const chk_buffer *b, uint64_t *bytes)
 {
     *bytes = b->page_bytes;
@@ -266,7 +261,7 @@ void chk_buffer_end(chk_buffer *b, const char *rule, const char *what)
 
 void chk_buffer_unlock(chk_buffer *b)
 {
-    chk_guard_remove(b->locked);
+    guard_remove(b->locked);
     b->locked = NULL;
     (void)mprotect(b->pages, b->page_bytes, PROT_READ | PROT_WRITE);
 }
@@ -322,8 +317,8 @@ void chk_buffer_destroy(chk_buffer *b)
     (void)pthread_mutex_unlock(&kept_lock);
     if (keeps)
         return;
-    chk_guard_remove(b->guard_start);
-    chk_guard_remove(b->guard_end);
+    guard_remove(b->guard_start);
+    guard_remove(b->guard_end);
     (void)munmap(b->map, b->map_bytes);
     free(b);
 }

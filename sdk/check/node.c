@@ -393,6 +393,12 @@ void chk_outputs_pull(chk_node *n)
         chk_block_pull(n, &n->in[n->p->mutated[m]].block);
 }
 
+/* Of an input whose shape alone is read the bytes may be gone. */
+static bool is_poisoned(const chk_node *n, uint32_t i)
+{
+    return tn_op_shape_only(n->p->op, n->p->f.args.in_count, i) && n->in[i].t.storage == TN_STORAGE_DENSE;
+}
+
 void chk_node_reset(chk_node *n)
 {
     const chk_facts *f = &n->p->f;
@@ -419,6 +425,8 @@ void chk_node_reset(chk_node *n)
         if (n->in[i].block.buffer && n->form.lock)
             chk_buffer_unlock(n->in[i].block.buffer);
         chk_operand_move(&n->in[i], n->p->in_data[i], true);
+        if (is_poisoned(n, i))
+            memset(n->in[i].block.memory, n->form.fill, (size_t)n->in[i].t.bytes);
         if (n->in[i].block.buffer && host && n->form.lock &&
             !tn_op_mutates(n->p->op, n->p->f.args.in_count, i))
             chk_buffer_lock(n->in[i].block.buffer);
@@ -549,11 +557,6 @@ static chk_operand *output_operand(chk_node *n, uint32_t o)
     return o < own ? &n->out[o] : &n->in[n->p->mutated[o - own]];
 }
 
-int32_t chk_node_dtype(const chk_node *n, uint32_t o)
-{
-    return n->list.out[o]->dtype;
-}
-
 const char *chk_node_output_name(const chk_node *n, uint32_t o)
 {
     const chk_args *args = &n->p->f.args;
@@ -588,7 +591,7 @@ void chk_outputs_take(chk_node *n, chk_outputs *out)
     out->count = n->out_count;
     for (uint32_t o = 0; o < n->out_count; o++) {
         out->data[o] = chk_node_output(n, o, &out->elements[o]);
-        out->dtype[o] = chk_node_dtype(n, o);
+        out->dtype[o] = n->list.out[o]->dtype;
     }
 }
 
@@ -598,7 +601,7 @@ static void input_unchanged(chk_node *n, uint32_t i)
     const chk_operand *o = &n->in[i];
     void *now;
 
-    if (o->block.space == &chk_space_host || !n->form.lock ||
+    if (o->block.space == &chk_space_host || !n->form.lock || is_poisoned(n, i) ||
         tn_op_mutates(n->p->op, n->p->f.args.in_count, i))
         return;
     now = chk_take(&n->lab->arena, (uint64_t)chk_operand_elements(o) * tn_dtype_bytes(o->t.dtype) + 1);
@@ -650,7 +653,7 @@ void chk_node_guards(chk_node *n)
 
 /* ---- short ways -------------------------------------------------------------------------------------- */
 
-static bool is_refusal(tn_status st)
+bool chk_is_refusal(tn_status st)
 {
     return st == TN_E_UNSUPPORTED || st == TN_E_ARG || st == TN_E_SHAPE || st == TN_E_DTYPE ||
            st == TN_E_ATTR;
@@ -662,7 +665,7 @@ bool chk_node_first(chk_lab *lab, const chk_problem *p, const chk_form *form, ch
 
     if (!st)
         st = chk_node_run(n);
-    if (is_refusal(st)) {
+    if (chk_is_refusal(st)) {
         chk_node_close(n);
         return false;
     }
@@ -711,7 +714,7 @@ const char *chk_outputs_differ(chk_node *n, chk_arena *a, const chk_outputs *wan
             differs = "another number of elements";
         else if (!exact ||
                  memcmp(got, want->data[o], (size_t)((uint64_t)count * tn_dtype_bytes(want->dtype[o]))))
-            differs = chk_values_differ(a, got, chk_node_dtype(n, o), want->data[o], want->dtype[o], count,
+            differs = chk_values_differ(a, got, n->list.out[o]->dtype, want->data[o], want->dtype[o], count,
                                         exact ? 0 : 1);
         if (differs)
             return chk_text(a, "output %s: %s", chk_node_output_name(n, o), differs);

@@ -345,16 +345,35 @@ void chk_problem_values(chk_lab *lab, chk_problem *p, uint64_t seed)
             values = h->values;
     for (uint32_t i = 0; i < p->f.args.in_count; i++) {
         const int32_t dtype = p->f.dtype[i];
-        const int64_t count = chk_shape_elements(&p->f.shape[i], INT64_MAX / 16);
-        const bool is_signed =
-            dtype == TN_I8 || dtype == TN_I16 || dtype == TN_I32 || dtype == TN_I64 || dtype == TN_I4;
-        double low = chk_is_float(dtype) ? -2 : is_signed ? -3 : 0, high = chk_is_float(dtype) ? 2 : 9;
+        const int64_t count = chk_elements(p, i);
+        double low = chk_is_float(dtype)      ? -2
+                     : chk_is_unsigned(dtype) ? 0
+                                              : -3,
+               high = chk_is_float(dtype) ? 2 : 9;
 
         values_range(values, chk_argument_name(p->op, &p->f.args, i), &low, &high);
         p->in_data[i] = chk_take(&lab->arena, (uint64_t)count * tn_dtype_bytes(dtype) + 1);
         chk_fill(p->in_data[i], dtype, count, low, high, chk_mix(seed * 64 + i + 1));
         chk_sparse_zero(p->f.storage[i], &p->f.shape[i], dtype, p->in_data[i]);
     }
+}
+
+int64_t chk_elements(const chk_problem *p, uint32_t arg)
+{
+    return chk_shape_elements(&p->f.shape[arg], INT64_MAX / 16);
+}
+
+chk_problem *chk_problem_copy(chk_lab *lab, const chk_problem *p)
+{
+    chk_problem *made = chk_take(&lab->arena, sizeof *made);
+
+    *made = *p;
+    for (uint32_t i = 0; i < p->f.args.in_count; i++) {
+        const uint64_t bytes = (uint64_t)chk_elements(p, i) * tn_dtype_bytes(p->f.dtype[i]);
+
+        made->in_data[i] = memcpy(chk_take(&lab->arena, bytes + 1), p->in_data[i], (size_t)bytes);
+    }
+    return made;
 }
 
 const char *chk_problem_text(chk_lab *lab, const chk_problem *p)
@@ -393,7 +412,8 @@ static void shape_attr(generator *g, const tn_shape *s, chk_attrs *attrs)
         chk_attrs_with(&g->lab->arena, attrs, (uint32_t)at, value, text, NULL, attrs);
 }
 
-bool chk_generate_one(generator *g, const chk_attrs *from, const tn_shape *s, uint32_t primary, int32_t dtype)
+static bool generate_one(generator *g, const chk_attrs *from, const tn_shape *s, uint32_t primary,
+                         int32_t dtype)
 {
     const chk_mark mark = chk_mark_set(&g->lab->arena);
     chk_problem *p = chk_take(&g->lab->arena, sizeof *p);
@@ -479,7 +499,7 @@ static void shapes_with(generator *g, const chk_attrs *attrs, const shape_row *r
 
         for (int32_t d = 0; d < TN_DTYPE_LIMIT && !g->stop; d++)
             if (mask >> d & 1u)
-                (void)chk_generate_one(g, attrs, &s, 0, d);
+                (void)generate_one(g, attrs, &s, 0, d);
     }
 }
 
@@ -501,7 +521,7 @@ static void own_shape(generator *g, const chk_base *b, uint32_t mask)
             s.dim[0] = (s.dim[0] * ELEMENTS_BROAD / (chk_shape_elements(&s, INT64_MAX) + 1)) | 1;
         for (int32_t d = 0; d < TN_DTYPE_LIMIT && !g->stop; d++)
             if (mask >> d & 1u)
-                (void)chk_generate_one(g, &b->attrs, &s, 0, d);
+                (void)generate_one(g, &b->attrs, &s, 0, d);
     }
 }
 
@@ -523,7 +543,7 @@ static void other_types(generator *g, const chk_base *b)
 
         for (int32_t d = 0; d < TN_DTYPE_LIMIT && !g->stop; d++)
             if (mask >> d & 1u)
-                (void)chk_generate_one(g, &b->attrs, &s, i, d);
+                (void)generate_one(g, &b->attrs, &s, i, d);
     }
 }
 

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "generate.h"
 #include "internal.h"
 #include "lab.h"
 
@@ -106,10 +107,5 @@ void chk_count(chk_env *env)
 /* xorshift128+: the kit's own, so that a seed means the same everywhere. */
 uint64_t chk_random(chk_env *env)
 {
-    uint64_t *s = chk_case_of(env)->random, x = s[0], y = s[1];
-
-    s[0] = y;
-    x ^= x << 23;
-    s[1] = x ^ y ^ (x >> 17) ^ (y >> 26);
-    return s[1] + y;
+    return chk_mix(chk_case_of(env)->random++);
 }

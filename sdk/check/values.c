@@ -13,7 +13,7 @@ bool chk_is_float(int32_t dtype)
     return dtype == TN_F32 || dtype == TN_F64 || dtype == TN_F16 || dtype == TN_BF16;
 }
 
-static bool is_unsigned(int32_t dtype)
+bool chk_is_unsigned(int32_t dtype)
 {
     return dtype == TN_U8 || dtype == TN_U16 || dtype == TN_U32 || dtype == TN_U64 || dtype == TN_BOOL ||
            dtype == TN_U4;
@@ -40,7 +40,7 @@ double chk_get(const void *data, int32_t dtype, int64_t index)
         return tn_f16_load(v.half);
     if (dtype == TN_BF16)
         return tn_bf16_load(v.half);
-    return is_unsigned(dtype) ? (double)v.raw : (double)((int64_t)(v.raw << above) >> above);
+    return chk_is_unsigned(dtype) ? (double)v.raw : (double)((int64_t)(v.raw << above) >> above);
 }
 
 void chk_set(void *data, int32_t dtype, int64_t index, double value)
@@ -114,7 +114,7 @@ static const char *ints_differ(chk_arena *a, const void *got, int32_t dtype, con
     for (int64_t i = 0; i < count; i++) {
         const double w = chk_get(want, want_dtype, i), g = chk_get(got, dtype, i);
         const char *at = (const char *)got + (uint64_t)i * bytes;
-        const double low = is_unsigned(dtype) ? 0 : -bounds_of[dtype].largest;
+        const double low = chk_is_unsigned(dtype) ? 0 : -bounds_of[dtype].largest;
 
         if (tn_dtype_bits(dtype) < 8 && g == w)
             continue;
