@@ -1,7 +1,7 @@
 /*
- * The rules of a kernel that are decided without asking it: device, versions, instruction set, determinism; and
- * storage and data types, as kernel_types.c reads them. The reason of a refusal is one clause, without the
- * kernel's name.
+ * The rules of a kernel that are decided without asking it: device, versions, instruction set, determinism;
+ * and storage and data types, as kernel_types.c reads them. The reason of a refusal is one clause, without
+ * the kernel's name.
  */
 #include <string.h>
 

@@ -23,7 +23,7 @@ bool tni_kernel_types_match(const tni_request *r, const tn_kernel *k, char *why,
 /* The row for argument `index` (inputs, then outputs) behind its colon; NULL: anything goes. */
 const char *tni_kernel_rule(const tni_request *r, const tn_kernel *k, uint32_t index);
 bool tni_rule_allows(const tni_request *r, const char *types, int32_t dtype);
-uint32_t tni_rule_dtypes(const char *types);   /* bits; 0: it names another argument, or storage types alone */
+uint32_t tni_rule_dtypes(const char *types);   /* bits; 0: another argument, or storage types alone */
 uint32_t tni_rule_storages(const char *types); /* bits; none is named: dense */
 
 /* prepared.c */

@@ -3,8 +3,8 @@
  *
  * The kit is a host of its own: it opens the file, hands it service tables that it made (exact, old, future)
  * and calls its functions directly, so nothing stands between a defect and its test. Operators' definitions,
- * inference and reference kernels come through the public headers from libtenon. Of core/ only what core/LAYERS
- * names is included.
+ * inference and reference kernels come through the public headers from libtenon. Of core/ only what
+ * core/LAYERS names is included.
  *
  * A *test* is a row of tests.list: group, name, the rule it proves, and a function. Tests of kernels,
  * operators and pools run once for each of those: that is a *case*, named group/test/subject. A case runs in
@@ -66,8 +66,8 @@ tn_status chk_plugin_try(chk_env *env, chk_host_kind kind, chk_plugin *out, tn_e
 tn_status chk_plugin_init(chk_env *env, chk_plugin *plugin, tn_err *err);
 /* fini, then the host's accounts: blocks and threads left behind fail the case. */
 bool chk_plugin_close(chk_env *env, chk_plugin *plugin);
-/* Live blocks that the plugin took from the host's memory service and by its own malloc and friends; in `bytes`
- * (or NULL) what they hold. */
+/* Live blocks that the plugin took from the host's memory service and by its own malloc and friends; `bytes`
+ * (or NULL): in them. */
 uint64_t chk_host_memory(const chk_host *host, uint64_t *bytes);
 /* Fails the case (M-leak) if there are more than `before`; the text says what left them. */
 void chk_host_left(const chk_host *host, uint64_t before, const char *format, ...) CHK_PRINTF(3, 4);

@@ -30,7 +30,7 @@ static bool is_judged(const forms *f, const chk_node *n)
     return any && (n->plan->flags & f->says) == f->says;
 }
 
-/* False: the host would not call it, or it cannot mean the problem, or does not say what the test is about. */
+/* False: the host would not call it, it cannot mean the problem, or says nothing that is to be tested. */
 static bool plain_outputs(chk_lab *lab, const chk_problem *p, const forms *f, chk_outputs *out)
 {
     chk_form plain = f->plain;

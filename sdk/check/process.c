@@ -1,7 +1,7 @@
 /*
- * What a plugin may not change in its process (rule R8). Everything is read as the system shows it, so it does
- * not matter by which call it was changed. A state is a text: a line for each thing that may change, what its
- * change is called and, behind a tab, its value.
+ * What a plugin may not change in its process (rule R8). Everything is read as the system shows it, so it
+ * does not matter by which call it was changed. A state is a text: a line for each thing that may change,
+ * with what its change is called and, behind a tab, its value.
  */
 #include <dirent.h>
 #include <dlfcn.h>

@@ -1,9 +1,9 @@
 /*
  * All cases of one file. This process never opens the plugin: a first child names the subjects, then children
  * run the cases, `jobs` at a time: one each, or some of one test, one after the other. A child sends each
- * verdict through a pipe; a case without one crashed, one that is late is killed with its child and tried once
- * more. Behind a case that failed, crashed or was late a new child goes on. Results are handed out in the order of the
- * table.
+ * verdict through a pipe; a case without one crashed, one that is late is killed with its child and tried
+ * once more. Behind a case that failed, crashed or was late a new child goes on. Results are handed out in
+ * the order of the table.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -403,8 +403,8 @@ static void case_end(const run *r, const job *j, int status)
     what->done = true;
 }
 
-/* The child is through, or has to be. Cases that it did not come to are for another one; so is one that is late
- * for the first time. */
+/* The child is through, or has to be. Cases that it did not come to are for another one; so is one that is
+ * late for the first time. */
 static void job_end(run *r, size_t at)
 {
     job *j = &r->jobs[at];

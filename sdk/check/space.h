@@ -17,7 +17,7 @@ typedef struct chk_space_ops {
     void (*make)(chk_node *n, uint64_t bytes, uint64_t align, uint64_t offset, uint32_t flags,
                  chk_block *out);
     void (*drop)(chk_block *b);
-    /* Queue a copy of the image there, or back, on the node's stream. NULL, like settle and delay: the host. */
+    /* Queue a copy of the image there, or back, on the node's stream. NULL, as settle and delay: host. */
     void (*push)(chk_node *n, const chk_block *b);
     void (*pull)(chk_node *n, const chk_block *b);
     /* All that the node's stream was asked for is done; its error. */

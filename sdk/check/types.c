@@ -1,5 +1,5 @@
 /*
- * A kernel's rules for data types and storage types, read by the host's own code (core/compile/kernel_types.c):
+ * A kernel's rules for data types and storage types, read by the host's own code, kernel_types.c of core:
  * asked as the host asks, with the outputs and, behind them, the inputs that change.
  */
 #include <string.h>

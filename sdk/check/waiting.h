@@ -17,7 +17,7 @@ void chk_condition_init(pthread_cond_t *condition);
 struct timespec chk_deadline(uint32_t ms);
 /* Sleeps a millisecond; false: the deadline is over. */
 bool chk_pause(const struct timespec *deadline);
-/* What the other threads of the process may do without the caller is done: they had so much time, or sleep. */
+/* What other threads of the process may do without the caller is done: they had so much time, or sleep. */
 void chk_quiet_us(uint32_t us);
 
 #endif

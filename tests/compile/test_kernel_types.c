@@ -20,7 +20,10 @@ typedef struct asked {
     bool fits;
 } asked;
 
-#define F32S {TN_F32, TN_F32, TN_F32, TN_F32}
+#define F32S                                                                                                 \
+    {                                                                                                        \
+        TN_F32, TN_F32, TN_F32, TN_F32                                                                       \
+    }
 
 static const asked rows[] = {
     {{NULL}, F32S, {0}, true},
@@ -72,7 +75,8 @@ static void lists(void **state)
     assert_int_equal(tni_rule_dtypes("f32,=data,csr,float64"), 1u << TN_F32 | 1u << TN_F64);
     assert_int_equal(tni_rule_dtypes("=data"), 0);
     assert_int_equal(tni_rule_dtypes(NULL), 0);
-    assert_int_equal(tni_rule_storages("f32,csr,row_sparse"), 1u << TN_STORAGE_CSR | 1u << TN_STORAGE_ROW_SPARSE);
+    assert_int_equal(tni_rule_storages("f32,csr,row_sparse"),
+                     1u << TN_STORAGE_CSR | 1u << TN_STORAGE_ROW_SPARSE);
     assert_int_equal(tni_rule_storages("f32"), 1u << TN_STORAGE_DENSE);
     assert_int_equal(tni_rule_storages(NULL), 1u << TN_STORAGE_DENSE);
 }
