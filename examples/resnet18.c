@@ -21,10 +21,10 @@ static tn_x unit(tn_x x, int64_t channels, int32_t stride)
 
 static tn_x resnet18(tn_x x)
 {
-    x = tn_relu(conv_bn(x, 64, 3, 2)); /* small images: 3×3 and no pool */
+    x = tn_relu(conv_bn(x, 16, 3, 2)); /* small images: 16 channels, 3×3 and no pool */
     for (int32_t stage = 0; stage < 4; stage++) {
         tn_scope_begin(x, "stage%d", stage + 1);
-        x = unit(unit(x, 64 << stage, stage ? 2 : 1), 64 << stage, 1);
+        x = unit(unit(x, 16 << stage, stage ? 2 : 1), 16 << stage, 1);
         tn_scope_end(x);
     }
     return tn_dense(tn_globalavgpool2d(x), .units = 10);

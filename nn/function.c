@@ -145,6 +145,55 @@ int tn_read_(tn_x x, size_t count, float *out, const char *file, int32_t line)
     return tn_app_read(app, x->array, count, out);
 }
 
+/* "conv0.weight" within the open scopes, "/stage1.conv0.weight" within the net. */
+static tnn_param *param_of(const tnn_frame *f, const char *path)
+{
+    const char *scope = *path == '/' ? "" : f->net->scopes[f->scope].path;
+    const size_t length = strlen(scope);
+
+    path += *path == '/';
+    for (size_t i = 0; i < f->net->layer_count; i++)
+        for (uint32_t k = 0; k < f->net->layers[i]->param_count; k++) {
+            tnn_param *p = f->net->layers[i]->params[k];
+
+            if (f->net->layers[i]->call == f->net->call && !strncmp(p->name, scope, length) &&
+                !strcmp(p->name + length, path))
+                return p;
+        }
+    return NULL;
+}
+
+tn_x tn_param_(tn_x x, const char *path, const char *file, int32_t line)
+{
+    tn_app *app = tnn_value_app(x, "tn_param", file = file ? file : "?", line);
+    tnn_param *p;
+    tn_x v;
+
+    if (!app)
+        return NULL;
+    if (!path) {
+        (void)tnn_fail(app, TN_E_ARG, "tn_param, called at %s:%d: the path is NULL", file, line);
+        return NULL;
+    }
+    if (!(p = param_of(&x->run->frames[x->run->depth - 1], path))) {
+        (void)tnn_fail(app, TN_E_KEY,
+                       "tn_param, called at %s:%d: net %s has run no layer with a parameter \"%.130s\" in this "
+                       "call\n   help: a layer that is an argument of the same call may run later: put its "
+                       "value into a variable before",
+                       file, line, x->run->frames[x->run->depth - 1].net->path, path);
+        return NULL;
+    }
+    if (!(v = tnn_value_make(x->run)))
+        return NULL;
+    v->param = p;
+    v->shape = tnn_shape_of(p->ndim, p->shape);
+    if (!x->run->traced)
+        tn_array_retain(v->array = p->array);
+    else if (tnn_trace_param(app, &x->run->trace, p, &v->ref))
+        return NULL;
+    return v;
+}
+
 /* ---- scopes ---- */
 
 void tn_scope_begin_(tn_x x, const char *file, int32_t line, const char *format, ...)

@@ -100,13 +100,16 @@ const char *tnn_net_input_name(const tn_net *net, size_t index)
     return net->input_names[index] ? net->input_names[index] : "data";
 }
 
+const char *tn_net_input_at(const tn_net *net, size_t index)
+{
+    if (!tnn_net_app(net) || index >= net->input_count)
+        return NULL;
+    return net->graph ? net->data_name : tnn_net_input_name(net, index);
+}
+
 const char *tn_net_input(const tn_net *net)
 {
-    if (!tnn_net_app(net))
-        return NULL;
-    return net->model   ? tnn_model_input(net->model)
-           : net->graph ? net->data_name
-                        : tnn_net_input_name(net, 0);
+    return tn_net_input_at(net, 0);
 }
 
 /* ---- programs ---- */
@@ -142,6 +145,10 @@ void tnn_net_uncache(tn_net *net)
 
         net->programs = p->next;
         program_destroy(p);
+    }
+    for (size_t i = 0; i < net->key_count; i++) {
+        free(net->keys[i].text);
+        net->keys[i].text = NULL;
     }
     net->key_count = net->key_next = net->key_last = 0;
 }
@@ -244,6 +251,56 @@ static bool key_fits(const tn_net *net, const tnn_key *key, tn_array *const *in)
     return true;
 }
 
+/* ---- nn.trace_check ---- */
+
+static tn_status trace_keep(tn_app *app, tn_net *net, tnn_key *key)
+{
+    if (tnn_check(app, tn_ctx_option_int(app->ctx, "nn.trace_check", &net->trace_check), "net %s", net->path))
+        return app->status;
+    return net->trace_check ? tnn_net_trace_text(net, key->in, &key->text) : TN_OK;
+}
+
+/* A line of a trace: what was called, and where. */
+static int line_text(const char *line, char *out, size_t room)
+{
+    const int what = (int)strcspn(line, "\t\n"), all = (int)strcspn(line, "\n");
+
+    return all > what + 1 ? snprintf(out, room, "%.*s at %.*s", what, line, all - what - 1, line + what + 1)
+                          : snprintf(out, room, "%.*s", what, line);
+}
+
+/* The first call that the function makes otherwise than when it was compiled. */
+static tn_status trace_compare(tn_app *app, const tn_net *net, const char *then, const char *now)
+{
+    char was[512], is[512];
+
+    for (; *then && *now; then += strcspn(then, "\n") + 1, now += strcspn(now, "\n") + 1) {
+        const size_t length = strcspn(then, "\t");
+
+        if (length == strcspn(now, "\t") && !memcmp(then, now, length))
+            continue;
+        (void)line_text(then, was, sizeof was);
+        (void)line_text(now, is, sizeof is);
+        return tnn_fail(app, TN_E_STATE,
+                        "net %s was traced again, and calls %s\n   where the compiled program has %s\n"
+                        "   help: a hybridized function must depend on nothing but the sizes of its values and "
+                        ".arg; tn_net_retrace() after a change",
+                        net->path, is, was);
+    }
+    return TN_OK;
+}
+
+static tn_status trace_check(tn_app *app, tn_net *net, const tnn_key *key)
+{
+    char *text = NULL;
+
+    if (!key->text || ++net->calls % net->trace_check || tnn_net_trace_text(net, key->in, &text))
+        return app->status;
+    (void)trace_compare(app, net, key->text, text);
+    free(text);
+    return app->status;
+}
+
 /* Traces the function with these inputs; of several keys the oldest is forgotten. */
 static tnn_program *key_add(tn_app *app, tn_net *net, tn_array *const *in)
 {
@@ -258,13 +315,16 @@ static tnn_program *key_add(tn_app *app, tn_net *net, tn_array *const *in)
     if (tnn_net_trace(net, key.in, &symbol))
         return NULL;
     tnn_net_uncollect(net); /* nets that it calls may have come up with layers */
-    if (!tnn_net_fill(net))
+    if (!tnn_net_fill(net) && !trace_keep(app, net, &key))
         key.program = program_of(app, net, symbol);
     tn_symbol_release(symbol);
-    if (!key.program)
+    if (!key.program) {
+        free(key.text);
         return NULL;
+    }
     memcpy(key.out, net->out, sizeof key.out);
     net->key_last = net->key_next;
+    free(net->keys[net->key_next].text);
     net->keys[net->key_next] = key;
     net->key_next = (net->key_next + 1) % TNN_KEYS_MAX;
     net->key_count += net->key_count < TNN_KEYS_MAX;
@@ -273,16 +333,20 @@ static tnn_program *key_add(tn_app *app, tn_net *net, tn_array *const *in)
 
 static tnn_program *function_program(tn_app *app, tn_net *net, tn_array *const *in)
 {
-    if (net->key_count && key_fits(net, &net->keys[net->key_last], in))
-        return net->keys[net->key_last].program;
-    for (size_t i = 0; i < net->key_count; i++)
-        if (key_fits(net, &net->keys[i], in)) {
-            net->key_last = i;
-            memcpy(net->in, net->keys[i].in, sizeof net->in);
-            memcpy(net->out, net->keys[i].out, sizeof net->out);
-            return net->keys[i].program;
-        }
-    return key_add(app, net, in);
+    const tnn_key *key = net->key_count ? &net->keys[net->key_last] : NULL;
+
+    if (!key || !key_fits(net, key, in)) {
+        size_t i = 0;
+
+        while (i < net->key_count && !key_fits(net, &net->keys[i], in))
+            i++;
+        if (i == net->key_count)
+            return key_add(app, net, in);
+        key = &net->keys[net->key_last = i];
+        memcpy(net->in, key->in, sizeof net->in);
+        memcpy(net->out, key->out, sizeof net->out);
+    }
+    return trace_check(app, net, key) ? NULL : key->program;
 }
 
 static tnn_program *only_program(tn_app *app, tn_net *net)

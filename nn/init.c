@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const initialisers[] = {"xavier",   "msraprelu", "normal", "uniform",
-                                           "constant", "zero",      "one",    NULL};
+static const char *const initialisers[] = {"xavier", "msraprelu",  "normal",   "uniform",  "constant", "zero",
+                                           "one",    "orthogonal", "bilinear", "lstmbias", NULL};
 static const char *const factors[] = {"avg", "in", "out", NULL};
 static const char *const distributions[] = {"uniform", "gaussian", NULL};
 
@@ -36,6 +36,14 @@ static const char *kept(const char *text, const char *const *names)
         if (!strcmp(text, *names))
             return *names;
     return NULL;
+}
+
+static void options_fill(tn_init_options *o, const tn_init_options *options)
+{
+    tnn_options_copy(o, sizeof *o, options);
+    o->with = o->with ? o->with : "xavier";
+    o->factor = o->factor ? o->factor : "avg";
+    o->distribution = o->distribution ? o->distribution : "uniform";
 }
 
 static tn_status shape_read(tn_app *app, const tn_init_options *o, const int64_t *dims, tnn_shape *out)
@@ -81,10 +89,7 @@ void tn_net_init_(tn_net *net, const tn_init_options *options)
 
     if (!app)
         return;
-    tnn_options_copy(&o, sizeof o, options);
-    o.with = o.with ? o.with : "xavier";
-    o.factor = o.factor ? o.factor : "avg";
-    o.distribution = o.distribution ? o.distribution : "uniform";
+    options_fill(&o, options);
     if (net->model) {
         (void)tnn_fail(app, TN_E_STATE, "net %s was loaded: it has its values", net->path);
         return;
@@ -109,7 +114,7 @@ void tn_net_init_(tn_net *net, const tn_init_options *options)
 /* ---- values ---- */
 
 typedef struct draw {
-    int kind; /* 0 constant, 1 uniform, 2 normal */
+    enum { CONSTANT, UNIFORM, NORMAL, ORTHOGONAL, BILINEAR, LSTM_BIAS } kind;
     double scale;
 } draw;
 
@@ -122,33 +127,98 @@ static draw xavier(const tn_init_options *o, const tnn_param *p, bool gaussian, 
     in = p->ndim > 1 ? (double)p->shape[1] * inner : 1;
     out = p->ndim > 0 ? (double)p->shape[0] * inner : 1;
     mean = !strcmp(o->factor, "in") ? in : !strcmp(o->factor, "out") ? out : (in + out) / 2;
-    return (draw){gaussian ? 2 : 1, sqrt(magnitude / (mean > 0 ? mean : 1))};
+    return (draw){gaussian ? NORMAL : UNIFORM, sqrt(magnitude / (mean > 0 ? mean : 1))};
 }
 
-static draw draw_of(const tn_init_options *o, const tnn_param *p)
+/* Whatever the parameter is. */
+static draw draw_with(const tn_init_options *o, const tnn_param *p)
 {
     const double slope = o->slope != 0 ? o->slope : 0.25;
 
-    switch (p->role) {
-    case TNN_BIAS:
-    case TNN_BETA:
-    case TNN_MEAN:
-        return (draw){0, 0};
-    case TNN_GAMMA:
-    case TNN_VAR:
-        return (draw){0, 1};
-    case TNN_WEIGHT:
-        break;
-    }
     if (!strcmp(o->with, "xavier"))
         return xavier(o, p, !strcmp(o->distribution, "gaussian"), o->magnitude > 0 ? o->magnitude : 3);
     if (!strcmp(o->with, "msraprelu"))
         return xavier(o, p, true, 2 / (1 + slope * slope));
     if (!strcmp(o->with, "normal"))
-        return (draw){2, o->scale > 0 ? o->scale : 0.01};
+        return (draw){NORMAL, o->scale > 0 ? o->scale : 0.01};
     if (!strcmp(o->with, "uniform"))
-        return (draw){1, o->scale > 0 ? o->scale : 0.07};
-    return (draw){0, !strcmp(o->with, "constant") ? o->scale : !strcmp(o->with, "one")};
+        return (draw){UNIFORM, o->scale > 0 ? o->scale : 0.07};
+    if (!strcmp(o->with, "orthogonal"))
+        return (draw){ORTHOGONAL, o->scale > 0 ? o->scale : 1.414};
+    if (!strcmp(o->with, "bilinear"))
+        return (draw){BILINEAR, 1};
+    if (!strcmp(o->with, "lstmbias"))
+        return (draw){LSTM_BIAS, o->scale != 0 ? o->scale : 1};
+    return (draw){CONSTANT, !strcmp(o->with, "constant") ? o->scale : !strcmp(o->with, "one")};
+}
+
+static draw draw_of(const tn_init_options *o, const tnn_param *p)
+{
+    static const double fixed[] = {[TNN_BIAS] = 0, [TNN_BETA] = 0, [TNN_MEAN] = 0, [TNN_GAMMA] = 1, [TNN_VAR] = 1};
+
+    return p->role == TNN_WEIGHT ? draw_with(o, p) : (draw){CONSTANT, fixed[p->role]};
+}
+
+/* Weights of a transposed convolution that scales an image up: hats over each plane. */
+static void bilinear(const tnn_param *p, uint64_t count, float *values)
+{
+    const int64_t rows = p->ndim > 2 ? p->shape[p->ndim - 2] : 1, columns = p->shape[p->ndim - 1];
+    const double f = ceil((double)columns / 2), c = (2 * f - 1 - fmod(f, 2)) / (2 * f);
+
+    for (uint64_t k = 0; k < count; k++) {
+        const double x = (double)(k % (uint64_t)columns), y = (double)(k / (uint64_t)columns % (uint64_t)rows);
+
+        values[k] = (float)((1 - fabs(x / f - c)) * (1 - fabs(y / f - c)));
+    }
+}
+
+/* Gates are input, forget, new, output. */
+static void lstm_bias(double forget, uint64_t count, float *values)
+{
+    for (uint64_t k = 0; k < count; k++)
+        values[k] = k >= count / 4 && k < 2 * (count / 4) ? (float)forget : 0;
+}
+
+/* Rows, or columns where there are fewer, that are orthogonal and of length `scale`: random ones, each without its
+ * part along those before it (twice, for the rounding). */
+static tn_status orthogonal(tn_app *app, const tnn_param *p, double scale, uint64_t key, uint64_t index,
+                            float *values)
+{
+    const uint64_t rows = p->ndim > 0 ? (uint64_t)p->shape[0] : 1;
+    uint64_t columns = 1, count, length;
+    double *q;
+
+    for (int32_t i = 1; i < p->ndim; i++)
+        columns *= (uint64_t)p->shape[i];
+    count = rows < columns ? rows : columns;
+    length = rows < columns ? columns : rows;
+    if (!(q = tnn_alloc(app, count * length, sizeof *q)))
+        return app->status;
+    for (uint64_t i = 0; i < count; i++) {
+        double *v = q + i * length, norm = 0;
+
+        for (uint64_t k = 0; k < length; k++)
+            v[k] = tnn_random_normal(key, index, i * length + k);
+        for (uint64_t pass = 0; pass < 2 * i; pass++) {
+            const double *u = q + pass % i * length;
+            double dot = 0;
+
+            for (uint64_t k = 0; k < length; k++)
+                dot += u[k] * v[k];
+            for (uint64_t k = 0; k < length; k++)
+                v[k] -= dot * u[k];
+        }
+        for (uint64_t k = 0; k < length; k++)
+            norm += v[k] * v[k];
+        for (uint64_t k = 0; k < length; k++)
+            v[k] /= sqrt(norm);
+    }
+    for (uint64_t r = 0; r < rows; r++)
+        for (uint64_t k = 0; k < columns; k++)
+            values[r * columns + k] =
+                (float)(scale * (rows < columns ? q[r * length + k] : q[k * length + r]));
+    free(q);
+    return TN_OK;
 }
 
 tn_status tnn_param_make(tn_app *app, tnn_param *p, const float *values)
@@ -168,23 +238,30 @@ tn_status tnn_param_make(tn_app *app, tnn_param *p, const float *values)
     return TN_OK;
 }
 
-static tn_status param_fill(tn_app *app, const tn_net *net, tnn_param *p, uint64_t index)
+static tn_status param_fill(tn_app *app, const tn_net *net, tnn_param *p, uint64_t index, draw d)
 {
     const uint64_t key = tnn_random_mix(net->init_seed, TNN_PURPOSE_INIT);
-    const draw d = draw_of(&net->init, p);
     uint64_t count = 1;
     float *values;
-    tn_status st;
+    tn_status st = TN_OK;
 
     for (int32_t i = 0; i < p->ndim; i++)
         count *= (uint64_t)p->shape[i]; /* inference has checked that it fits */
     if (!(values = tnn_alloc(app, count, sizeof *values)))
         return TN_E_NOMEM;
-    for (uint64_t k = 0; k < count; k++)
-        values[k] = (float)(d.kind == 0   ? d.scale
-                            : d.kind == 1 ? (2 * tnn_random_unit(key, index, k) - 1) * d.scale
-                                          : tnn_random_normal(key, index, k) * d.scale);
-    st = tnn_param_make(app, p, values);
+    if (d.kind == BILINEAR)
+        bilinear(p, count, values);
+    else if (d.kind == LSTM_BIAS)
+        lstm_bias(d.scale, count, values);
+    else if (d.kind == ORTHOGONAL)
+        st = orthogonal(app, p, d.scale, key, index, values);
+    else
+        for (uint64_t k = 0; k < count; k++)
+            values[k] = (float)(d.kind == CONSTANT  ? d.scale
+                                : d.kind == UNIFORM ? (2 * tnn_random_unit(key, index, k) - 1) * d.scale
+                                                    : tnn_random_normal(key, index, k) * d.scale);
+    if (!st)
+        st = tnn_param_make(app, p, values);
     free(values);
     return st;
 }
@@ -225,7 +302,7 @@ static tn_status fill_one(tn_app *app, tnn_param *p, tn_net *outer)
                         p->full);
     if (!source->function && tnn_net_collect(source))
         return app->status;
-    return param_fill(app, source, p, row_of(source, p));
+    return param_fill(app, source, p, row_of(source, p), draw_of(&source->init, p));
 }
 
 tn_status tnn_layer_fill(tn_app *app, tnn_layer *layer, tn_net *outer)
@@ -249,6 +326,33 @@ tn_status tnn_net_fill(tn_net *net)
             return app->status;
     net->filled = true;
     return TN_OK;
+}
+
+void tn_net_init_where_(tn_net *net, const char *suffix, const tn_init_options *options)
+{
+    tn_app *app = tnn_net_app(net);
+    tn_init_options o = {0};
+    bool found = false;
+
+    if (!app)
+        return;
+    options_fill(&o, options);
+    if (!suffix || net->model) {
+        (void)tnn_fail(app, suffix ? TN_E_STATE : TN_E_ARG, "tn_net_init_where at %s:%d: %s", o.file ? o.file : "?",
+                       o.line, suffix ? "the net was loaded: it has its values" : "the suffix is NULL");
+        return;
+    }
+    if (options_check(app, &o) || tnn_net_valued(net))
+        return;
+    if (o.seed || !net->initialised)
+        (void)tnn_seed(app, o.seed, &net->init_seed);
+    for (size_t i = 0; !app->status && i < net->param_count; i++)
+        if (tnn_ends_with(tnn_param_name(net, i), suffix)) {
+            (void)param_fill(app, net, net->params[i], row_of(net, net->params[i]), draw_with(&o, net->params[i]));
+            found = true;
+        }
+    if (!found && !app->status)
+        (void)tnn_fail(app, TN_E_KEY, "no parameter of net %s ends with \"%s\"", net->path, suffix);
 }
 
 tn_status tnn_param_fits(tn_app *app, const tnn_param *p, tn_array *values)

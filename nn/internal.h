@@ -116,6 +116,7 @@ typedef struct tnn_param {
     int32_t ndim;                /* -1: not known */
     int64_t shape[TNN_NDIM_MAX]; /* -1: not known */
     tn_array *array;             /* NULL: not initialised */
+    tn_symbol *variable;         /* while a trace is composed; NULL */
 } tnn_param;
 
 #define TNN_LAYER_PARAMS 5
@@ -146,6 +147,7 @@ typedef struct tnn_spec {
     struct {
         tnn_role role;
         const char *suffix;
+        tn_x tied; /* it is this one, of another layer; NULL: its own */
         bool fixed;
         int32_t ndim; /* 0: its shape is found */
         int64_t shape[4];
@@ -169,7 +171,7 @@ typedef struct tnn_layer {
     const char *activation; /* NULL: none */
     tnn_window window;
     tnn_param *params[TNN_LAYER_PARAMS];
-    tn_symbol *variables[TNN_LAYER_PARAMS]; /* of the parameters, while a trace is composed; NULL */
+    bool tied[TNN_LAYER_PARAMS]; /* another layer's */
     uint32_t param_count;
     tn_site *site, *activation_site;
     tn_net *child;
@@ -196,6 +198,7 @@ typedef struct tnn_key { /* which program serves inputs of these shapes */
     tnn_shape in[TNN_VALUES_MAX];
     tnn_shape out[TNN_VALUES_MAX];
     struct tnn_program *program;
+    char *text; /* of the trace, for nn.trace_check; NULL */
 } tnn_key;
 
 typedef struct tnn_scope_row { /* a scope that the net's function has opened */
@@ -224,6 +227,7 @@ struct tn_net {
     char by_hand[192]; /* the part that was called outside of this chain; "": none */
     tnn_key *keys;     /* TNN_KEYS_MAX */
     size_t key_count, key_next, key_last;
+    int64_t trace_check, calls; /* the option; calls that found their program */
     struct tnn_program *programs; /* newest first */
     size_t input_count, output_count;
     char *input_names[TNN_VALUES_MAX], *output_names[TNN_VALUES_MAX]; /* NULL: data, output */
@@ -294,23 +298,28 @@ tn_status tnn_layer_invoke(tn_app *app, tnn_layer *layer, uint32_t in_count, tn_
 tn_status tnn_net_call_arrays(tn_net *net, tn_array *const *in, tn_array **out);
 /* The same on symbols: fills net->in and net->out, and the shapes of parameters. `symbol` may be NULL. */
 tn_status tnn_net_trace(tn_net *net, const tnn_shape *in, tn_symbol **symbol);
+/* The same, as text to be freed: a line for each layer in the order of the calls. */
+tn_status tnn_net_trace_text(tn_net *net, const tnn_shape *in, char **text);
 void tnn_run_destroy(struct tnn_run *run);
 /* One layer over values; NULL: failed. Of several outputs all but the first go into `more`. */
 tn_x tnn_value_layer(const tnn_spec *spec, uint32_t count, const tn_x *in, tn_x *out, uint32_t out_count);
 tn_app *tnn_value_app(tn_x x, const char *what, const char *file, int32_t line); /* NULL: not usable now */
 const tnn_shape *tnn_value_shape(tn_x x);
+tnn_param *tnn_value_param(tn_x x); /* NULL: it is none */
 bool tnn_name_ok(const char *name); /* letters, digits, _ and - */
 
 /* ---- trace.c ---- */
 
 typedef struct tnn_ref {
-    int32_t node; /* -1 - k: input k */
+    int32_t node; /* -1 - k: input k; -1 - TNN_VALUES_MAX - k: parameter k of the trace */
     uint32_t output;
 } tnn_ref;
 
 struct tnn_trace;
 tn_status tnn_trace_add(tn_app *app, struct tnn_trace **trace, tnn_layer *layer, uint32_t in_count,
                         const tnn_ref *in, int32_t *node);
+tn_status tnn_trace_param(tn_app *app, struct tnn_trace **trace, tnn_param *param, tnn_ref *ref);
+char *tnn_trace_text(tn_app *app, const struct tnn_trace *trace, size_t out_count, const tnn_ref *out);
 tn_status tnn_trace_symbol(tn_app *app, struct tnn_trace *trace, tn_net *net, const tnn_ref *out,
                            tn_symbol **symbol);
 void tnn_trace_clear(struct tnn_trace *trace);
@@ -365,12 +374,11 @@ tn_status tnn_symbol_load(tn_app *app, const char *path, tn_symbol **out);
 
 void tnn_model_destroy(struct tnn_model *model);
 tn_array *tnn_model_forward(tn_net *net, tn_array *x);             /* the first output */
-tn_status tnn_model_run(tn_net *net, tn_array *x, tn_array **out); /* all of them */
+tn_status tnn_model_run(tn_net *net, tn_array *const *in, tn_array **out); /* all of them */
 uint32_t tnn_model_outputs(const struct tnn_model *model);
 const char *tnn_model_output(const struct tnn_model *model, uint32_t index, tnn_head *head); /* its name */
 const tn_params *tnn_model_params(const struct tnn_model *model);
 tn_symbol *tnn_model_symbol(const struct tnn_model *model);
-const char *tnn_model_input(const struct tnn_model *model);
 tnn_head tnn_model_head(const struct tnn_model *model);
 
 /* ---- names.c: names of classes ---- */

@@ -89,7 +89,8 @@ void tnn_layer_destroy(tnn_layer *layer)
         return;
     attrs_clear(layer);
     for (uint32_t i = 0; i < layer->param_count; i++)
-        tnn_param_destroy(layer->params[i]);
+        if (!layer->tied[i])
+            tnn_param_destroy(layer->params[i]);
     tn_site_release(layer->activation_site);
     free(layer->name);
     free(layer->path);
@@ -155,11 +156,15 @@ static tn_status layer_append(tn_app *app, tn_net *net, tnn_layer *layer)
 static tn_status params_make(tn_app *app, tnn_layer *layer, const tnn_spec *spec, const char *structural)
 {
     for (uint32_t i = 0; i < spec->param_count; i++) {
-        tnn_param *p = tnn_alloc(app, 1, sizeof *p);
+        const bool tied = spec->params[i].tied != NULL;
+        tnn_param *p = tied ? tnn_value_param(spec->params[i].tied) : tnn_alloc(app, 1, sizeof *p);
 
         if (!p)
             return app->status;
+        layer->tied[layer->param_count] = tied;
         layer->params[layer->param_count++] = p;
+        if (tied)
+            continue;
         p->net = layer->net;
         p->role = spec->params[i].role;
         p->aux = p->role == TNN_MEAN || p->role == TNN_VAR;
@@ -244,6 +249,12 @@ tnn_layer *tnn_layer_add(tn_net *net, const tnn_spec *spec)
                        net->path);
         return NULL;
     }
+    for (uint32_t i = 0; i < spec->param_count; i++)
+        if (spec->params[i].tied) {
+            (void)tnn_fail(app, TN_E_ARG, "net %s is a chain: .%s at %s:%d is for functions", net->path,
+                           spec->params[i].suffix, spec->file ? spec->file : "?", spec->line);
+            return NULL;
+        }
     if (!(name = layer_name(app, net, spec)))
         return NULL;
     layer = tnn_layer_make(net, spec, 0, name);
@@ -337,8 +348,8 @@ tn_status tnn_layer_symbol(tn_app *app, const tnn_layer *layer, uint32_t in_coun
     for (uint32_t i = 0; i < in_count; i++)
         all[i] = in[i];
     for (uint32_t i = 0; !st && i < layer->param_count; i++) {
-        tn_symbol_retain(all[in_count + i] = layer->variables[i]);
-        if (!layer->variables[i])
+        tn_symbol_retain(all[in_count + i] = layer->params[i]->variable);
+        if (!layer->params[i]->variable)
             st = tn_symbol_variable(app->ctx, layer->params[i]->full, &all[in_count + i]);
     }
     if (!st)

@@ -42,6 +42,17 @@ static int64_t *param_add(tnn_spec *s, tnn_role role, const char *suffix, bool f
     return s->params[s->param_count++].shape;
 }
 
+static void weight_bias(tnn_spec *s, tn_x weight, bool has_bias, tn_x bias)
+{
+    s->params[0].tied = weight;
+    if (has_bias) {
+        (void)param_add(s, TNN_BIAS, "bias", false, 0);
+        s->params[1].tied = bias;
+    } else if (bias) {
+        tnn_spec_wrong(s, ".bias and .no_bias are both given");
+    }
+}
+
 static void spec_dense(tnn_spec *s, const tn_dense_options *o)
 {
     int64_t *weight;
@@ -59,8 +70,7 @@ static void spec_dense(tnn_spec *s, const tn_dense_options *o)
     weight = param_add(s, TNN_WEIGHT, "weight", false, o->input ? 2 : 0);
     weight[0] = o->units;
     weight[1] = o->input;
-    if (!o->no_bias)
-        (void)param_add(s, TNN_BIAS, "bias", false, 0);
+    weight_bias(s, o->weight, !o->no_bias, o->bias);
 }
 
 static void spec_conv2d(tnn_spec *s, const tn_conv2d_options *o)
@@ -94,8 +104,7 @@ static void spec_conv2d(tnn_spec *s, const tn_conv2d_options *o)
     weight[1] = groups > 0 ? o->input / groups : 0;
     weight[2] = w->kernel[0];
     weight[3] = w->kernel[1];
-    if (!o->no_bias)
-        (void)param_add(s, TNN_BIAS, "bias", false, 0);
+    weight_bias(s, o->weight, !o->no_bias, o->bias);
 }
 
 static void pool_set(tnn_spec *s, const char *type, const tn_pool2d_options *o)
@@ -180,6 +189,7 @@ static void spec_embedding(tnn_spec *s, const tn_embedding_options *o)
     weight = param_add(s, TNN_WEIGHT, "weight", false, 2);
     weight[0] = o->count;
     weight[1] = o->units;
+    s->params[0].tied = o->weight;
 }
 
 static void spec_dropout(tnn_spec *s, const tn_dropout_options *o)

@@ -1,6 +1,6 @@
 /*
- * Models from files: a symbol with its weights, for inference. One input is the data; other free variables
- * (labels of a loss layer) are filled in by the program.
+ * Models from files: a symbol with its weights, for inference. Free variables are inputs of the net, but for
+ * labels of a loss layer, which the program fills in.
  */
 #include "internal.h"
 
@@ -11,9 +11,9 @@ struct tnn_model {
     tn_symbol *symbol;
     tn_params *params;
     tn_program *program;
-    char *input;
     tn_array **in; /* one per input of the program */
-    uint32_t in_count, data, out_count;
+    uint32_t in_count, out_count;
+    uint32_t data[TNN_VALUES_MAX]; /* which of them each input of the net is */
     tnn_head *heads; /* one per output */
 };
 
@@ -24,7 +24,6 @@ void tnn_model_destroy(struct tnn_model *model)
     tn_program_destroy(model->program);
     tn_params_destroy(model->params);
     tn_symbol_release(model->symbol);
-    free(model->input);
     free(model->in);
     free(model->heads);
     free(model);
@@ -38,11 +37,6 @@ const tn_params *tnn_model_params(const struct tnn_model *model)
 tn_symbol *tnn_model_symbol(const struct tnn_model *model)
 {
     return model->symbol;
-}
-
-const char *tnn_model_input(const struct tnn_model *model)
-{
-    return model->input;
 }
 
 tnn_head tnn_model_head(const struct tnn_model *model)
@@ -61,51 +55,80 @@ const char *tnn_model_output(const struct tnn_model *model, uint32_t index, tnn_
     return tn_program_output(model->program, index);
 }
 
-/* The one input that is no label by its name; NULL: none, or several. */
-static const char *only_input(const struct tnn_model *m)
+static bool is_label(const char *name)
 {
-    const char *found = NULL;
-
-    for (uint32_t i = 0; i < m->in_count; i++) {
-        const char *name = tn_program_input(m->program, i);
-
-        if (!strcmp(name, "data"))
-            return name;
-        if (tnn_ends_with(name, "label"))
-            continue;
-        if (found)
-            return NULL;
-        found = name;
-    }
-    return found;
+    return tnn_ends_with(name, "label");
 }
 
-/* Which of the program's inputs the data is: the one asked for, "data", or the only one. */
-static tn_status input_find(tn_app *app, struct tnn_model *m, const char *json, const char *input)
+/* By its name what the file should have had an array for. */
+static bool is_param(const char *name)
 {
-    const char *name = input;
+    static const char *const ends[] = {"weight", "bias",     "gamma", "beta",       "running_mean", "running_var",
+                                       "moving_mean", "moving_var", "alpha", "parameters"};
+
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (tnn_ends_with(name, ends[i]))
+            return true;
+    return false;
+}
+
+/* Input `name` of the program is the next one of the net. */
+static tn_status input_add(tn_app *app, tn_net *net, const char *json, const char *name)
+{
+    struct tnn_model *m = net->model;
+    uint32_t at = 0;
+
+    while (at < m->in_count && strcmp(tn_program_input(m->program, at), name))
+        at++;
+    for (size_t i = 0; i < net->input_count; i++)
+        if (at < m->in_count && m->data[i] == at)
+            return tnn_fail(app, TN_E_KEY, "%s: input \"%.80s\" is asked for twice", json, name);
+    if (at == m->in_count)
+        return tnn_fail(app, TN_E_KEY, "%s has no free input \"%.80s\"%s%s", json, name,
+                        m->in_count ? "; it has " : "", m->in_count ? tn_program_input(m->program, 0) : "");
+    if (net->input_count == TNN_VALUES_MAX)
+        return tnn_fail(app, TN_E_UNSUPPORTED, "%s has more than %d inputs", json, TNN_VALUES_MAX);
+    m->data[net->input_count] = at;
+    net->input_names[net->input_count] = tnn_strdup(app, name);
+    net->input_count++;
+    return app->status;
+}
+
+/* Those that are named, "a,b"; else all that are no labels. */
+static tn_status inputs_find(tn_app *app, tn_net *net, const char *json, const char *names)
+{
+    struct tnn_model *m = net->model;
+    char name[256];
 
     m->in_count = tn_program_input_count(m->program);
+    net->input_count = 0;
     if (!(m->in = tnn_alloc(app, m->in_count, sizeof *m->in)))
         return TN_E_NOMEM;
-    if (!name && !(name = only_input(m)))
-        name = "data";
-    if (!(m->input = tnn_strdup(app, name)))
-        return TN_E_NOMEM;
-    for (m->data = 0; m->data < m->in_count; m->data++)
-        if (!strcmp(tn_program_input(m->program, m->data), m->input))
-            return TN_OK;
-    return tnn_fail(app, TN_E_KEY, "%s has no free input \"%.80s\"%s%s", json, m->input,
-                    m->in_count ? "; it has " : "", m->in_count ? tn_program_input(m->program, 0) : "");
+    for (uint32_t i = 0; !names && !app->status && i < m->in_count; i++)
+        if (!is_label(tn_program_input(m->program, i)) && !is_param(tn_program_input(m->program, i)))
+            (void)input_add(app, net, json, tn_program_input(m->program, i));
+    for (const char *at = names; at && !app->status; at = *at ? at + 1 : NULL) {
+        (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
+        at += strcspn(at, ",");
+        (void)input_add(app, net, json, name);
+    }
+    if (!net->input_count && !app->status)
+        return input_add(app, net, json, "data"); /* says what there is */
+    return app->status;
 }
 
-/* Other inputs without values must be labels: names that end so, as MXNet's. */
-static tn_status labels_check(tn_app *app, const struct tnn_model *m, const char *params)
+/* Inputs that are neither given nor labels have no values. */
+static tn_status labels_check(tn_app *app, const tn_net *net, const char *params)
 {
+    const struct tnn_model *m = net->model;
+
     for (uint32_t i = 0; i < m->in_count; i++) {
         const char *name = tn_program_input(m->program, i);
+        bool given = is_label(name);
 
-        if (i != m->data && !tnn_ends_with(name, "label"))
+        for (size_t k = 0; k < net->input_count; k++)
+            given = given || m->data[k] == i;
+        if (!given)
             return tnn_fail(app, TN_E_FORMAT, "%s has no array for \"%.80s\"", params, name);
     }
     return TN_OK;
@@ -184,7 +207,7 @@ tn_symbol *tn_app_symbol(tn_app *app, const char *path)
     return path && !tnn_symbol_load(app, path, &s) ? s : NULL;
 }
 
-tn_net *tn_net_load_files(tn_app *app, const char *json, const char *params, const char *input)
+tn_net *tn_net_load_files(tn_app *app, const char *json, const char *params, const char *inputs)
 {
     struct tnn_model *m;
     tn_net *net;
@@ -201,7 +224,7 @@ tn_net *tn_net_load_files(tn_app *app, const char *json, const char *params, con
     if (tnn_symbol_load(app, json, &m->symbol) ||
         tnn_check(app, tn_params_load(app->ctx, params, NULL, &m->params), "%s", params) ||
         tnn_check(app, tn_program_create(app->ctx, m->symbol, m->params, &m->program), "%s", json) ||
-        input_find(app, m, json, input) || labels_check(app, m, params))
+        inputs_find(app, net, json, inputs) || labels_check(app, net, params))
         return NULL;
     m->out_count = tn_program_output_count(m->program);
     if ((m->heads = tnn_alloc(app, m->out_count, sizeof *m->heads)) &&
@@ -230,15 +253,20 @@ tn_net *tn_net_load(tn_app *app, const char *prefix)
     return net;
 }
 
-tn_status tnn_model_run(tn_net *net, tn_array *x, tn_array **out)
+tn_status tnn_model_run(tn_net *net, tn_array *const *in, tn_array **out)
 {
     tn_app *app = net->object.app;
     struct tnn_model *m = net->model;
 
-    m->in[m->data] = x;
+    for (size_t i = 0; i < net->input_count; i++) {
+        if (tnn_shape_take(app, in[i], net->path, &net->in[i]))
+            return app->status;
+        m->in[m->data[i]] = in[i];
+    }
     (void)tnn_check(app, tn_program_run(m->program, m->in_count, m->in, m->out_count, out), "net %s",
                     net->path);
-    m->in[m->data] = NULL;
+    for (size_t i = 0; i < net->input_count; i++)
+        m->in[m->data[i]] = NULL;
     return app->status;
 }
 
@@ -247,7 +275,7 @@ tn_array *tnn_model_forward(tn_net *net, tn_array *x)
     const uint32_t count = net->model->out_count;
     tn_array **out = tnn_alloc(net->object.app, count, sizeof *out), *first = NULL;
 
-    if (out && !tnn_model_run(net, x, out) && count) {
+    if (out && !tnn_model_run(net, &x, out) && count) {
         first = out[0];
         for (uint32_t i = 1; i < count; i++)
             tn_array_release(out[i]);

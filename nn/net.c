@@ -152,7 +152,7 @@ tn_net *tn_net_sequential_(tn_net *net, const tn_net_options *options)
 
 static size_t params_count(const tn_net *net)
 {
-    size_t count = 0;
+    size_t count = 0; /* at most: those of other layers are listed there */
 
     for (size_t i = 0; i < net->layer_count; i++)
         count += net->layers[i]->child ? params_count(net->layers[i]->child) : net->layers[i]->param_count;
@@ -170,6 +170,8 @@ static tn_status params_list(tn_app *app, tn_net *net, const tn_net *from, const
         if (layer->child)
             (void)params_list(app, net, layer->child, prefix);
         for (uint32_t k = 0; k < layer->param_count; k++) {
+            if (layer->tied[k])
+                continue;
             if (net->param_names)
                 net->param_names[net->param_count] =
                     tnn_format(app, "%s%s", prefix ? prefix : "", layer->params[k]->name);
@@ -410,12 +412,12 @@ int tn_net_run(tn_net *net, size_t in_count, tn_array *const *in, size_t out_cou
     if (in_count != net->input_count || out_count != tn_net_output_count(net))
         return !tnn_fail(app, TN_E_ARG, "net %s: %zu inputs and room for %zu outputs, it has %zu and %zu",
                          net->path, in_count, out_count, net->input_count, tn_net_output_count(net));
-    if (net->model)
-        return tn_net_forward_all(net, in[0], out_count, out);
-    if (net_run(app, net, in, made))
+    for (size_t i = 0; net->model && i < out_count; i++)
+        out[i] = NULL; /* the program makes them */
+    if (net->model ? tnn_model_run(net, in, out) : net_run(app, net, in, made))
         return 0;
     for (size_t i = 0; i < out_count; i++)
-        out[i] = tn_app_own(app, made[i]);
+        out[i] = tn_app_own(app, net->model ? out[i] : made[i]);
     return tnn_ok(app);
 }
 
@@ -426,13 +428,13 @@ tn_array *tn_net_forward(tn_net *net, tn_array *x)
 
     if (!app || !x)
         return NULL;
-    if (net->model)
-        return tn_app_own(app, tnn_model_forward(net, x));
     if (net->input_count != 1) {
-        (void)tnn_fail(app, TN_E_ARG, "net %s has %zu inputs: tn_net_run() takes them", net->path,
-                       net->input_count);
+        (void)tnn_fail(app, TN_E_ARG, "net %s has %zu inputs, the first is %s: tn_net_run() takes them",
+                       net->path, net->input_count, tnn_net_input_name(net, 0));
         return NULL;
     }
+    if (net->model)
+        return tn_app_own(app, tnn_model_forward(net, x));
     if (net_run(app, net, &x, made))
         return NULL;
     for (size_t i = 1; i < net->output_count; i++)

@@ -1,7 +1,8 @@
 /*
  * Operators of values: those of operators.list, those with arguments of their own, and what is composed of
- * them: losses, metrics, first states.
+ * them.
  */
+#include "formula.h"
 #include "run.h"
 
 #include <string.h>
@@ -197,7 +198,7 @@ tn_x tn_op_(tn_x x, const char *op, const tn_op_options *options)
 
 /* ---- losses and metrics: one number per sample ---- */
 
-static tn_x sample_mean(tn_x x, const char *file, int32_t line)
+tn_x tn_mean_(tn_x x, const char *file, int32_t line)
 {
     tnn_spec s = spec_of("mean", "mean", file, line);
 
@@ -206,20 +207,7 @@ static tn_x sample_mean(tn_x x, const char *file, int32_t line)
     return tnn_value_layer(&s, 1, &x, NULL, 0);
 }
 
-tn_x tn_mean_(tn_x x, const char *file, int32_t line)
-{
-    return sample_mean(x, file, line);
-}
-
-static tn_x minus(tn_x a, tn_x b, const char *file, int32_t line)
-{
-    tnn_spec s = spec_of("minus", "elemwise_sub", file, line);
-
-    return two(a, b, &s, "broadcast_sub");
-}
-
-/* Labels in the shape of x. */
-static tn_x like(tn_x labels, tn_x x, const char *file, int32_t line)
+tn_x tnn_value_like(tn_x labels, tn_x x, const char *file, int32_t line)
 {
     tnn_shape s;
 
@@ -230,51 +218,28 @@ static tn_x like(tn_x labels, tn_x x, const char *file, int32_t line)
     return tn_reshape_(labels, (size_t)s.ndim, s.dims, file, line);
 }
 
-tn_x tn_softmax_ce_(tn_x x, tn_x labels, const char *file, int32_t line)
+void *tnn_value_step(void *place, const tnn_step *step)
 {
-    tnn_spec s = spec_of("pick", "pick", file, line);
-    tn_x in[2] = {NULL, labels};
+    static const char *const pairs[][3] = {
+        {"add", "elemwise_add", "broadcast_add"},    {"sub", "elemwise_sub", "broadcast_sub"},
+        {"mul", "elemwise_mul", "broadcast_mul"},    {"div", "elemwise_div", "broadcast_div"},
+        {"greater", NULL, "broadcast_greater"},      {"equal", NULL, "broadcast_equal"},
+        {"maximum", NULL, "broadcast_maximum"},      {"minimum", NULL, "broadcast_minimum"},
+    };
+    const tnn_place *at = place;
+    tnn_spec s = spec_of(step->op, step->op, at->file, at->line);
+    tn_x in[3] = {NULL};
 
-    if (!tnn_value_pair(x, labels, "softmax_ce", file, line))
-        return NULL;
-    in[0] = one(x, "log_softmax", "log_softmax", "axis", "-1", file, line);
-    tnn_spec_attr(&s, "axis", "-1");
-    tnn_spec_attr(&s, "keepdims", "True");
-    return sample_mean(tn_scale_(tnn_value_layer(&s, 2, in, NULL, 0), -1, file, line), file, line);
-}
-
-/* relu(x) - x·labels + log(1 + exp(-|x|)), which no x overflows. */
-tn_x tn_sigmoid_ce_(tn_x x, tn_x labels, const char *file, int32_t line)
-{
-    tnn_spec times = spec_of("mul", "elemwise_mul", file, line),
-             plus = spec_of("plus", "elemwise_add", file, line);
-    tn_x y, a, b, c;
-
-    if (!tnn_value_pair(x, labels, "sigmoid_ce", file, line))
-        return NULL;
-    y = like(labels, x, file, line);
-    a = tn_relu_(x, file, line);
-    b = minus(a, two(x, y, &times, "broadcast_mul"), file, line);
-    c = tn_scale_(tn_abs_(x, file, line), -1, file, line);
-    c = one(c, "softrelu", "Activation", "act_type", "softrelu", file, line);
-    return sample_mean(two(b, c, &plus, "broadcast_add"), file, line);
-}
-
-tn_x tn_l2_(tn_x x, tn_x labels, const char *file, int32_t line)
-{
-    tn_x d;
-
-    if (!tnn_value_pair(x, labels, "l2", file, line))
-        return NULL;
-    d = minus(x, like(labels, x, file, line), file, line);
-    return sample_mean(tn_scale_(tn_square_(d, file, line), 0.5, file, line), file, line);
-}
-
-tn_x tn_l1_(tn_x x, tn_x labels, const char *file, int32_t line)
-{
-    if (!tnn_value_pair(x, labels, "l1", file, line))
-        return NULL;
-    return sample_mean(tn_abs_(minus(x, like(labels, x, file, line), file, line), file, line), file, line);
+    for (uint32_t i = 0; i < step->count; i++)
+        in[i] = step->in[i];
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (!strcmp(step->op, pairs[i][0]))
+            s.op = pairs[i][1] && same_dims(in[0], in[1]) ? pairs[i][1] : pairs[i][2];
+    for (int i = 0; step->attrs && i < 4 && step->attrs[i]; i += 2)
+        tnn_spec_attr(&s, step->attrs[i], "%s", step->attrs[i + 1]);
+    if (step->scalar)
+        tnn_spec_attr(&s, "scalar", "%.17g", *step->scalar);
+    return tnn_value_layer(&s, step->count, in, NULL, 0);
 }
 
 tn_x tn_accuracy_(tn_x x, tn_x labels, const char *file, int32_t line)
@@ -285,7 +250,7 @@ tn_x tn_accuracy_(tn_x x, tn_x labels, const char *file, int32_t line)
     if (!tnn_value_pair(x, labels, "accuracy", file, line))
         return NULL;
     in[0] = one(x, "argmax", "argmax", "axis", "-1", file, line);
-    in[1] = like(labels, in[0], file, line);
+    in[1] = tnn_value_like(labels, in[0], file, line);
     return tnn_value_layer(&s, 2, in, NULL, 0);
 }
 

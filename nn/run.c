@@ -22,7 +22,7 @@ tnn_run *tnn_running(void)
 
 /* ---- values ---- */
 
-static tn_x value_make(tnn_run *r)
+tn_x tnn_value_make(tnn_run *r)
 {
     const size_t block = r->value_count / TNN_VALUE_BLOCK;
     struct tn_value_handle **values = r->values[r->serial % 2];
@@ -106,6 +106,11 @@ tn_app *tnn_value_app(tn_x x, const char *what, const char *file, int32_t line)
 const tnn_shape *tnn_value_shape(tn_x x)
 {
     return &x->shape;
+}
+
+tnn_param *tnn_value_param(tn_x x)
+{
+    return x->param;
 }
 
 static const char *made_by(tn_x x)
@@ -253,6 +258,33 @@ static const char *attr_unlike(const tnn_layer *l, const tnn_spec *s, const char
     return strcmp(*then, *now) ? "activation" : NULL;
 }
 
+/* Where a layer that keeps nothing was called last. */
+static tn_status place_take(tn_app *app, tnn_layer *l, const tnn_spec *s)
+{
+    const char *file = s->file ? s->file : "?";
+
+    l->line = s->line;
+    if (!strcmp(l->file, file))
+        return TN_OK;
+    free(l->file);
+    return (l->file = tnn_strdup(app, file)) ? TN_OK : app->status;
+}
+
+/* Its parameters are its own, or those of the same layers as before. */
+static tn_status ties_same(tn_app *app, const tnn_layer *l, const tnn_spec *s)
+{
+    for (uint32_t i = 0; i < l->param_count && i < s->param_count; i++)
+        if (l->tied[i] != (s->params[i].tied != NULL) ||
+            (l->tied[i] && l->params[i] != s->params[i].tied->param))
+            return tnn_fail(app, TN_E_STATE,
+                            "%s: .%s is %s at %s:%d, %s in the first call, from %s:%d", l->path,
+                            s->params[i].suffix,
+                            s->params[i].tied ? s->params[i].tied->param->name : "its own",
+                            s->file ? s->file : "?", s->line, l->tied[i] ? l->params[i]->name : "its own",
+                            l->file, l->line);
+    return TN_OK;
+}
+
 /* A layer that is there must be what is asked for. */
 static tn_status layer_same(tn_app *app, tnn_layer *l, const tnn_spec *s)
 {
@@ -269,8 +301,10 @@ static tn_status layer_same(tn_app *app, tnn_layer *l, const tnn_spec *s)
             "%s is called twice in one call of the net, at %s:%d and %s:%d: give one another name, or "
             "both .share = 1",
             l->path, l->file, l->line, file, s->line);
+    if (l->unnamed && !tnn_numbered(l) && place_take(app, l, s))
+        return app->status;
     if (!(what = attr_unlike(l, s, &then, &now)))
-        return TN_OK;
+        return ties_same(app, l, s);
     if (l->unnamed && !tnn_numbered(l)) /* nothing is kept in it */
         return tnn_spec_check(app, s, l->path) ? app->status : tnn_layer_attrs(app, l, s);
     return tnn_fail(
@@ -422,7 +456,7 @@ static tn_x traced(tnn_run *r, tnn_layer *l, uint32_t count, const tn_x *in, tn_
         tnn_trace_add(r->app, &r->trace, l, count, refs, &index))
         return NULL;
     for (uint32_t i = 0; i < found.count && (!i || i < out_count); i++) {
-        tn_x v = value_make(r);
+        tn_x v = tnn_value_make(r);
 
         if (!v)
             return NULL;
@@ -477,7 +511,7 @@ static tn_x eager(tnn_run *r, tnn_layer *l, uint32_t count, const tn_x *in, tn_x
         return NULL;
     }
     for (uint32_t i = 0; i < made_count; i++) {
-        tn_x v = (!i || i < out_count) && !r->app->status ? value_make(r) : NULL;
+        tn_x v = (!i || i < out_count) && !r->app->status ? tnn_value_make(r) : NULL;
 
         if (!v) {
             tn_array_release(made[i]);
@@ -506,6 +540,32 @@ static tn_x layer_run(tnn_run *r, tnn_layer *l, uint32_t count, const tn_x *in, 
     return v;
 }
 
+/* What .weight and .bias are: parameters of the net that asks. */
+static tn_status ties_check(tnn_run *r, const tnn_spec *s)
+{
+    const tn_net *net = r->frames[r->depth - 1].net;
+    const char *file = s->file ? s->file : "?";
+
+    for (uint32_t i = 0; i < s->param_count; i++) {
+        const tn_x tied = s->params[i].tied;
+
+        if (!tied)
+            continue;
+        if (!tnn_value_app(tied, s->stem, file, s->line))
+            return r->app->status;
+        if (!tied->param || tied->param->aux)
+            return tnn_fail(r->app, TN_E_ARG, "%s, called at %s:%d: .%s is %s, tn_param() gives what it takes",
+                            s->stem, file, s->line, s->params[i].suffix,
+                            tied->param ? "a running statistic" : "a value, not a parameter");
+        if (tied->param->net != net)
+            return tnn_fail(r->app, TN_E_ARG,
+                            "%s, called at %s:%d: .%s is %s of net %s, but the layer is one of net %s", s->stem,
+                            file, s->line, s->params[i].suffix, tied->param->name, tied->param->net->path,
+                            net->path);
+    }
+    return TN_OK;
+}
+
 tn_x tnn_value_layer(const tnn_spec *spec, uint32_t count, const tn_x *in, tn_x *out, uint32_t out_count)
 {
     tn_app *app = running ? running->app : NULL;
@@ -516,7 +576,8 @@ tn_x tnn_value_layer(const tnn_spec *spec, uint32_t count, const tn_x *in, tn_x 
     for (uint32_t i = 0; i < count; i++)
         if (!(app = tnn_value_app(in[i], spec->stem, spec->file, spec->line)))
             return NULL;
-    if (!app || order_check(running, spec, count, in) || !(l = layer_of(running, spec)))
+    if (!app || order_check(running, spec, count, in) || ties_check(running, spec) ||
+        !(l = layer_of(running, spec)))
         return NULL;
     return layer_run(running, l, count, in, out, out_count);
 }
@@ -619,7 +680,7 @@ tn_status tnn_run_net(tnn_run *r, tn_net *net, const tn_x *in, tn_x *out)
 
 static tn_x input_value(tnn_run *r, size_t index, const tnn_shape *shape, tn_array *array)
 {
-    tn_x v = value_make(r);
+    tn_x v = tnn_value_make(r);
 
     if (v) {
         v->shape = *shape;
@@ -660,7 +721,7 @@ tn_status tnn_net_call_arrays(tn_net *net, tn_array *const *arrays, tn_array **o
     return st;
 }
 
-tn_status tnn_net_trace(tn_net *net, const tnn_shape *in, tn_symbol **symbol)
+static tn_status trace(tn_net *net, const tnn_shape *in, tn_symbol **symbol, char **text)
 {
     tn_x values[TNN_VALUES_MAX] = {NULL};
     tnn_ref refs[TNN_VALUES_MAX] = {{0}};
@@ -674,6 +735,18 @@ tn_status tnn_net_trace(tn_net *net, const tnn_shape *in, tn_symbol **symbol)
             refs[i] = values[i]->ref;
     if (!st && symbol)
         st = tnn_trace_symbol(r->app, r->trace, net, refs, symbol);
+    if (!st && text && !(*text = tnn_trace_text(r->app, r->trace, net->output_count, refs)))
+        st = r->app->status;
     run_end(r);
     return st;
+}
+
+tn_status tnn_net_trace(tn_net *net, const tnn_shape *in, tn_symbol **symbol)
+{
+    return trace(net, in, symbol, NULL);
+}
+
+tn_status tnn_net_trace_text(tn_net *net, const tnn_shape *in, char **text)
+{
+    return trace(net, in, NULL, text);
 }

@@ -168,7 +168,7 @@ tn_status tnn_layer_infer(tn_app *app, tnn_layer *layer, uint32_t in_count, cons
             .name = names[count], .shape = in[count].dims, .ndim = in[count].ndim, .dtype = in[count].dtype};
     }
     for (uint32_t i = 0; i < layer->param_count; i++)
-        if (layer->params[i]->array || layer->params[i]->given) /* else it follows from this input */
+        if (layer->params[i]->array || layer->params[i]->given || layer->tied[i]) /* else it follows from this input */
             known[count++] = (tn_known){.name = layer->params[i]->full,
                                         .shape = layer->params[i]->shape,
                                         .ndim = layer->params[i]->ndim,

@@ -47,7 +47,7 @@ static void row_write(FILE *out, const tnn_layer *layer, totals *t)
     int pad;
 
     for (uint32_t i = 0; i < layer->param_count; i++)
-        params += product(0, layer->params[i]->ndim, layer->params[i]->shape);
+        params += layer->tied[i] ? 0 : product(0, layer->params[i]->ndim, layer->params[i]->shape);
     (void)snprintf(op, sizeof op, "%s%s%s", layer->op, *more ? " " : "", more);
     (void)tnn_shape_text(layer->out_ndim, layer->out_shape, shape);
     pad = 18 + (layer->out_ndim > 1 ? layer->out_ndim - 1 : 0); /* "×" has two bytes */

@@ -134,10 +134,17 @@ static int output_ask(tn_net *net, size_t index, int32_t ndim, const int64_t *sh
         memcpy(out_shape, out.dims, takes && out.ndim > 0 ? (size_t)out.ndim * sizeof *out_shape : 0);
         return takes;
     }
-    most = 2 * (net->model ? tn_params_count(tnn_model_params(net->model)) : net->param_count) + 1;
+    most = 2 * (net->model ? tn_params_count(tnn_model_params(net->model)) : net->param_count) +
+           net->input_count;
     if ((q.symbol = tn_net_symbol(net)) && (q.known = tnn_alloc(app, most, sizeof *q.known))) {
         q.known[q.count++] =
             (tn_known){.name = tn_net_input(net), .shape = shape, .ndim = ndim, .dtype = TN_F32};
+        for (size_t i = 1; i < net->input_count; i++) /* of a model: as in the last call */
+            if (net->in[i].ndim > 0)
+                q.known[q.count++] = (tn_known){.name = tnn_net_input_name(net, i),
+                                                .shape = net->in[i].dims,
+                                                .ndim = net->in[i].ndim,
+                                                .dtype = net->in[i].dtype};
         if (!(st = net->model ? model_add(&q, tnn_model_params(net->model)) : layers_add(&q, net)))
             st = ask(&q, index, out_ndim, out_shape);
     }
@@ -210,15 +217,7 @@ int tn_net_forward_all(tn_net *net, tn_array *x, size_t count, tn_array **out)
     if (count != have || !out)
         return !tnn_fail(app, TN_E_ARG, "net %s: room for %zu outputs, it has %zu", net->path,
                          out ? count : 0, have);
-    if (!net->model)
-        return tn_net_run(net, 1, &x, count, out);
-    for (size_t i = 0; i < count; i++)
-        out[i] = NULL; /* the program makes them */
-    if (tnn_model_run(net, x, out))
-        return 0;
-    for (size_t i = 0; i < count; i++)
-        out[i] = tn_app_own(app, out[i]);
-    return tnn_ok(app);
+    return tn_net_run(net, 1, &x, count, out);
 }
 
 int tn_net_name_classes(tn_net *net, const char *path)

@@ -29,6 +29,8 @@ struct tnn_trace {
     size_t node_count, node_capacity;
     tnn_ref *refs;
     size_t ref_count, ref_capacity;
+    tnn_param **params; /* that are values */
+    size_t param_count, param_capacity;
     int32_t *stack; /* node_count of them, while names are given */
     size_t depth;
     counter *counters;
@@ -44,7 +46,7 @@ void tnn_trace_clear(struct tnn_trace *t)
         tn_symbol_release(t->nodes[i].symbol);
     }
     if (t)
-        t->node_count = t->ref_count = 0;
+        t->node_count = t->ref_count = t->param_count = 0;
 }
 
 void tnn_trace_destroy(struct tnn_trace *t)
@@ -53,6 +55,7 @@ void tnn_trace_destroy(struct tnn_trace *t)
     if (t) {
         free(t->nodes);
         free(t->refs);
+        free(t->params);
     }
     free(t);
 }
@@ -91,6 +94,83 @@ tn_status tnn_trace_add(tn_app *app, struct tnn_trace **trace, tnn_layer *layer,
     memcpy(t->refs + t->ref_count, in, in_count * sizeof *in);
     t->ref_count += in_count;
     return TN_OK;
+}
+
+tn_status tnn_trace_param(tn_app *app, struct tnn_trace **trace, tnn_param *param, tnn_ref *ref)
+{
+    struct tnn_trace *t = *trace;
+    size_t at = 0;
+
+    if (!t && !(t = *trace = tnn_alloc(app, 1, sizeof *t)))
+        return app->status;
+    while (at < t->param_count && t->params[at] != param)
+        at++;
+    if (at == t->param_count) {
+        if (grow(app, (void **)&t->params, &t->param_capacity, at + 1, sizeof(*t->params)))
+            return app->status;
+        t->params[t->param_count++] = param;
+    }
+    *ref = (tnn_ref){-1 - TNN_VALUES_MAX - (int32_t)at, 0};
+    return TN_OK;
+}
+
+/* ---- as text ---- */
+
+typedef struct text {
+    tn_app *app;
+    char *bytes;
+    size_t used, capacity;
+} text;
+
+static void TNN_PRINTF(2, 3) text_add(text *x, const char *format, ...)
+{
+    va_list args, again;
+    int length;
+
+    va_start(args, format);
+    va_copy(again, args);
+    length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (length >= 0 &&
+        !grow(x->app, (void **)&x->bytes, &x->capacity, x->used + (size_t)length + 1, sizeof *x->bytes))
+        x->used += (size_t)vsnprintf(x->bytes + x->used, (size_t)length + 1, format, again);
+    va_end(again);
+}
+
+static void ref_add(text *x, const struct tnn_trace *t, tnn_ref ref)
+{
+    if (ref.node >= 0)
+        text_add(x, " %s:%u", t->nodes[ref.node].layer->path, ref.output);
+    else if (ref.node >= -TNN_VALUES_MAX)
+        text_add(x, " input%d", -1 - ref.node);
+    else
+        text_add(x, " %s", t->params[-1 - TNN_VALUES_MAX - ref.node]->name);
+}
+
+/* "net.conv0 (Convolution kernel=(3, 3)) of input0", a tab, "file.c:12"; the last line has the outputs. */
+char *tnn_trace_text(tn_app *app, const struct tnn_trace *t, size_t out_count, const tnn_ref *out)
+{
+    text x = {.app = app};
+
+    for (size_t i = 0; t && i < t->node_count; i++) {
+        const tnn_layer *l = t->nodes[i].layer;
+
+        text_add(&x, "%s (%s", l->path, l->op);
+        for (size_t k = 0; k + 1 < l->attr_count; k += 2)
+            text_add(&x, " %s=%s", l->attrs[k], l->attrs[k + 1]);
+        text_add(&x, ") of");
+        for (uint32_t k = 0; k < t->nodes[i].in_count; k++)
+            ref_add(&x, t, t->refs[t->nodes[i].in + k]);
+        text_add(&x, "\t%s:%d\n", l->file, l->line);
+    }
+    text_add(&x, "outputs");
+    for (size_t i = 0; i < out_count; i++)
+        ref_add(&x, t, out[i]);
+    text_add(&x, "\t\n");
+    if (!app->status)
+        return x.bytes;
+    free(x.bytes);
+    return NULL;
 }
 
 /* ---- names ---- */
@@ -188,7 +268,11 @@ static tn_status names_of(tn_app *app, struct tnn_trace *t, size_t count, const 
 /* A reference of the caller. */
 static tn_status symbol_at(struct tnn_trace *t, tn_symbol **inputs, tnn_ref ref, tn_symbol **out)
 {
-    tn_symbol *whole = ref.node < 0 ? inputs[-1 - ref.node] : t->nodes[ref.node].symbol;
+    const tnn_param *p =
+        ref.node < -TNN_VALUES_MAX ? t->params[-1 - TNN_VALUES_MAX - ref.node] : NULL;
+    tn_symbol *whole = p              ? p->variable
+                       : ref.node < 0 ? inputs[-1 - ref.node]
+                                      : t->nodes[ref.node].symbol;
 
     if (tn_symbol_output_count(whole) > 1)
         return tn_symbol_output(whole, ref.output, out);
@@ -197,24 +281,23 @@ static tn_status symbol_at(struct tnn_trace *t, tn_symbol **inputs, tnn_ref ref,
     return TN_OK;
 }
 
-/* A layer that is used again has the same variables. */
-static tn_status variables_make(tn_app *app, tnn_layer *layer)
+/* A parameter that is used again has the same variable. */
+static tn_status variables_make(tn_app *app, tnn_param *const *params, size_t count)
 {
     tn_status st = TN_OK;
 
-    for (uint32_t i = 0; !st && i < layer->param_count; i++)
-        if (!layer->variables[i])
-            st = tn_symbol_variable(app->ctx, layer->params[i]->full, &layer->variables[i]);
+    for (size_t i = 0; !st && i < count; i++)
+        if (!params[i]->variable)
+            st = tn_symbol_variable(app->ctx, params[i]->full, &params[i]->variable);
     return st;
 }
 
-static void variables_drop(struct tnn_trace *t)
+static void variables_drop(tnn_param *const *params, size_t count)
 {
-    for (size_t i = 0; t && i < t->node_count; i++)
-        for (uint32_t k = 0; k < t->nodes[i].layer->param_count; k++) {
-            tn_symbol_release(t->nodes[i].layer->variables[k]);
-            t->nodes[i].layer->variables[k] = NULL;
-        }
+    for (size_t i = 0; i < count; i++) {
+        tn_symbol_release(params[i]->variable);
+        params[i]->variable = NULL;
+    }
 }
 
 static tn_status compose(tn_app *app, struct tnn_trace *t, tn_symbol **inputs, node *n)
@@ -224,7 +307,7 @@ static tn_status compose(tn_app *app, struct tnn_trace *t, tn_symbol **inputs, n
 
     for (uint32_t i = 0; !st && i < n->in_count; i++)
         st = symbol_at(t, inputs, t->refs[n->in + i], &in[i]);
-    if (!st && !(st = variables_make(app, n->layer)))
+    if (!st && !(st = variables_make(app, n->layer->params, n->layer->param_count)))
         st = tnn_layer_symbol(app, n->layer, n->in_count, in, n->name, &n->symbol);
     for (uint32_t i = 0; i < n->in_count; i++)
         tn_symbol_release(in[i]);
@@ -240,8 +323,8 @@ tn_status tnn_trace_symbol(tn_app *app, struct tnn_trace *t, tn_net *net, const 
     tn_symbol *inputs[TNN_VALUES_MAX] = {NULL}, *outputs[TNN_VALUES_MAX] = {NULL};
     tn_status st = TN_OK;
 
-    if (t)
-        st = names_of(app, t, net->output_count, out);
+    if (t && !(st = names_of(app, t, net->output_count, out)))
+        st = variables_make(app, t->params, t->param_count);
     for (size_t i = 0; !st && i < net->input_count; i++)
         st = tn_symbol_variable(app->ctx, tnn_net_input_name(net, i), &inputs[i]);
     for (size_t i = 0; t && !st && i < t->node_count; i++)
@@ -253,7 +336,10 @@ tn_status tnn_trace_symbol(tn_app *app, struct tnn_trace *t, tn_net *net, const 
         st = tn_symbol_group(net->output_count, outputs, symbol);
     else if (!st)
         tn_symbol_retain(*symbol = outputs[0]);
-    variables_drop(t);
+    for (size_t i = 0; t && i < t->node_count; i++)
+        variables_drop(t->nodes[i].layer->params, t->nodes[i].layer->param_count);
+    if (t)
+        variables_drop(t->params, t->param_count);
     for (size_t i = 0; i < TNN_VALUES_MAX; i++) {
         tn_symbol_release(inputs[i]);
         tn_symbol_release(outputs[i]);

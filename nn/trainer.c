@@ -1,71 +1,95 @@
 /*
- * Optimizers: one update operator per parameter and step, called through a site of its own, so that only
- * run-time attributes change from step to step. Schedules are functions of the step's number; nothing of them
- * is a state.
+ * Optimizers: a step is one call for all parameters of a device where the optimizer has an operator for many
+ * of them, at most optimizer.aggregate_num in a call; else a call for each parameter. Each call has a site of
+ * its own, so that only run-time attributes change from step to step. Schedules are functions of the step's
+ * number; nothing of them is a state.
  */
-#include "internal.h"
+#include "optimizers.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const optimizers[] = {"sgd", "nag", "adam", NULL};
-static const char *const schedules[] = {"constant", "factor", "cosine", NULL};
+static const char *const schedules[] = {"constant", "factor", "multifactor", "poly", "cosine", NULL};
+
+#define INPUTS_MAX 4096 /* of one call: tn_invoke */
+enum { MILESTONES = sizeof((tn_trainer_options){0}).milestones / sizeof(int64_t) };
 
 typedef struct slot { /* of one parameter */
     tnn_param *param;
     size_t index; /* in the net's list */
-    tn_site *site;
-    uint32_t lr, wd, rescale; /* attributes' indices */
-    double lr_now, wd_now, rescale_now;
-    tn_array *states[2];
+    tn_array *states[TNN_RULE_STATES];
 } slot;
+
+typedef struct update { /* one call of a step, for `count` slots from `first` on */
+    size_t first, count;
+    tn_site *site;
+    uint32_t lr, wd, rescale; /* attributes' indices; lr, wd: one number, or a list of `count` */
+    double rescale_now;
+    double *rates;     /* as the site has them: count learning rates, then count weight decays */
+    tn_array **arrays; /* inputs, then outputs */
+} update;
 
 struct tn_trainer {
     tnn_object object;
     tn_net *net;
     tn_trainer_options o;
-    const char *op;
-    size_t state_count;
+    const tnn_rule *rule;
+    tnn_calls calls; /* of its formulas */
     slot *slots;                    /* one per parameter with a gradient; made at the first step */
     size_t slot_count, param_count; /* param_count: of the net, when they were made */
+    update *updates;
+    size_t update_count;
     int64_t steps;
-    bool made;
+    bool made, many; /* many: updates go through the rule's operator for many */
 };
 
 /* ---- schedules ---- */
 
 double tn_schedule_lr(const tn_trainer_options *o, int64_t step)
 {
-    const double turn = 3.14159265358979323846;
-    int64_t t, last;
+    const double turn = 3.14159265358979323846, factor = o && o->factor > 0 ? o->factor : 0.1;
+    int64_t t, last, passed = 0;
+    double left;
 
     if (!o)
         return NAN;
     t = step + 1; /* MXNet counts updates from 1 */
     if (o->warmup > 0 && t < o->warmup)
-        return o->lr_begin + (o->lr - o->lr_begin) * (double)t / (double)o->warmup;
+        return o->lr_begin +
+               (o->warmup_constant ? 0 : (o->lr - o->lr_begin) * (double)t / (double)o->warmup);
     if (!o->schedule || !strcmp(o->schedule, "constant"))
         return o->lr;
-    if (!strcmp(o->schedule, "factor")) {
-        const int64_t every = o->every > 0 ? o->every : 1;
-
-        return fmax(o->lr * pow(o->factor > 0 ? o->factor : 0.1, (double)((t - 1) / every)), o->lr_end);
-    }
+    if (!strcmp(o->schedule, "factor"))
+        return fmax(o->lr * pow(factor, (double)((t - 1) / (o->every > 0 ? o->every : 1))), o->lr_end);
+    while (passed < MILESTONES && o->milestones[passed] > 0 && t > o->milestones[passed])
+        passed++;
+    if (!strcmp(o->schedule, "multifactor"))
+        return o->lr * pow(factor, (double)passed);
     last = o->steps - o->warmup;
     if (t > o->steps || last <= 0)
         return o->lr_end;
-    return o->lr_end + (o->lr - o->lr_end) * (1 + cos(turn * (double)(t - o->warmup) / (double)last)) / 2;
+    left = (double)(t - o->warmup) / (double)last;
+    left = !strcmp(o->schedule, "poly") ? pow(1 - left, o->power != 0 ? o->power : 2) : (1 + cos(turn * left)) / 2;
+    return o->lr_end + (o->lr - o->lr_end) * left;
 }
 
 /* ---- making ---- */
 
 static void slots_clear(tn_trainer *t)
 {
+    for (size_t i = 0; i < t->update_count; i++) {
+        tn_site_release(t->updates[i].site);
+        free(t->updates[i].rates);
+        free(t->updates[i].arrays);
+    }
+    free(t->updates);
+    t->updates = NULL;
+    t->update_count = 0;
+    tnn_calls_clear(&t->calls);
     for (size_t i = 0; i < t->slot_count; i++) {
-        tn_site_release(t->slots[i].site);
-        tn_array_release(t->slots[i].states[0]);
-        tn_array_release(t->slots[i].states[1]);
+        for (size_t k = 0; k < TNN_RULE_STATES; k++)
+            tn_array_release(t->slots[i].states[k]);
     }
     free(t->slots);
     t->slots = NULL;
@@ -90,6 +114,21 @@ static bool between(double x, double least, double most)
     return x >= least && x <= most; /* not for NaN */
 }
 
+static tn_status schedule_check(tn_app *app, const tn_trainer_options *o)
+{
+    const char *file = o->file ? o->file : "?";
+
+    if ((!strcmp(o->schedule, "cosine") || !strcmp(o->schedule, "poly")) && o->steps < 1)
+        return tnn_fail(app, TN_E_ARG, "trainer at %s:%d: schedule %s needs .steps", file, o->line, o->schedule);
+    if (!strcmp(o->schedule, "multifactor") && o->milestones[0] < 1)
+        return tnn_fail(app, TN_E_ARG, "trainer at %s:%d: schedule multifactor needs .milestones", file, o->line);
+    for (size_t i = 1; i < MILESTONES && o->milestones[i]; i++)
+        if (o->milestones[i] <= o->milestones[i - 1])
+            return tnn_fail(app, TN_E_ARG, "trainer at %s:%d: .milestones are not rising, at %lld", file, o->line,
+                            (long long)o->milestones[i]);
+    return TN_OK;
+}
+
 static tn_status numbers_check(tn_app *app, const tn_trainer_options *o)
 {
     const struct {
@@ -102,6 +141,14 @@ static tn_status numbers_check(tn_app *app, const tn_trainer_options *o)
         {"beta1", o->beta1, 0, 1},
         {"beta2", o->beta2, 0, 1},
         {"epsilon", o->epsilon, 0, 1},
+        {"gamma1", o->gamma1, 0, 1},
+        {"gamma2", o->gamma2, 0, 1},
+        {"clip_weights", o->clip_weights, 0, 1e30},
+        {"wd_lh", o->wd_lh, 0, 1e6},
+        {"rho", o->rho, 0, 1},
+        {"schedule_decay", o->schedule_decay, 0, 1e6},
+        {"lamda", o->lamda, 0, 1e6},
+        {"power", o->power, 0, 1e3},
         {"clip", o->clip, 0, 1e30},
         {"clip_norm", o->clip_norm, 0, 1e30},
         {"lr_begin", o->lr_begin, 0, 1e6},
@@ -117,10 +164,7 @@ static tn_status numbers_check(tn_app *app, const tn_trainer_options *o)
             return tnn_fail(app, TN_E_ARG, "trainer at %s:%d: .%s is %g, %g to %g is allowed",
                             o->file ? o->file : "?", o->line, rows[i].name, rows[i].value, rows[i].least,
                             rows[i].most);
-    if (o->schedule && !strcmp(o->schedule, "cosine") && o->steps < 1)
-        return tnn_fail(app, TN_E_ARG, "trainer at %s:%d: schedule cosine needs .steps",
-                        o->file ? o->file : "?", o->line);
-    return TN_OK;
+    return schedule_check(app, o);
 }
 
 static const char *kept(const char *text, const char *const *names)
@@ -136,27 +180,10 @@ static tn_status options_set(tn_app *app, tn_trainer *t)
 
     o->optimizer = o->optimizer ? o->optimizer : "sgd";
     o->schedule = o->schedule ? o->schedule : "constant";
-    if (!tnn_one_of(o->optimizer, optimizers))
-        return tnn_unknown(app, "optimizer", o->optimizer, optimizers);
     if (!tnn_one_of(o->schedule, schedules))
         return tnn_unknown(app, "schedule", o->schedule, schedules);
-    o->optimizer = kept(o->optimizer, optimizers);
     o->schedule = kept(o->schedule, schedules);
-    if (!strcmp(o->optimizer, "adam")) {
-        t->op = "adam_update";
-        t->state_count = 2;
-        o->beta1 = o->beta1 != 0 ? o->beta1 : 0.9;
-        o->beta2 = o->beta2 != 0 ? o->beta2 : 0.999;
-        o->epsilon = o->epsilon != 0 ? o->epsilon : 1e-8;
-    } else {
-        t->state_count = o->momentum != 0;
-        t->op = !t->state_count                ? "sgd_update"
-                : !strcmp(o->optimizer, "nag") ? "nag_mom_update"
-                                               : "sgd_mom_update";
-    }
-    if (o->lr == 0)
-        o->lr = !strcmp(o->optimizer, "adam") ? 0.001 : 0.01;
-    if (numbers_check(app, o))
+    if (numbers_check(app, o) || !(t->rule = tnn_rule_of(app, o)))
         return app->status;
     o->file = NULL;
     return TN_OK;
@@ -186,40 +213,78 @@ tn_trainer *tn_trainer_new_(tn_net *net, const tn_trainer_options *options)
 
 /* ---- states ---- */
 
-static tn_status slot_make(tn_app *app, tn_trainer *t, slot *s)
+/* "(0,0,…)": the rates before the first step. */
+static char *zeros_text(tn_app *app, size_t count)
 {
-    char numbers[4][32];
-    const char *attrs[16] = {"lr", "0", "wd", "0"};
-    size_t n = 4;
+    char *text = tnn_alloc(app, 1, 2 * count + 2);
+
+    for (size_t i = 0; text && i < count; i++)
+        memcpy(text + 2 * i, i ? ",0" : "(0", 2);
+    if (text)
+        memcpy(text + 2 * count, ")", 2);
+    return text;
+}
+
+static tn_status site_make(tn_app *app, tn_trainer *t, update *u)
+{
+    const char *const lr = t->many ? "lrs" : "lr", *const wd = t->many ? "wds" : "wd";
+    char numbers[TNN_RULE_ATTRS][32], count[24], clip[32], *zeros = t->many ? zeros_text(app, u->count) : NULL;
+    const char *rates = t->many ? zeros : "0";
+    const char *attrs[9 + 2 * TNN_RULE_ATTRS] = {lr, rates, wd, rates, "clip_gradient", clip, "num_weights", count};
+    size_t n = t->many ? 8 : 6;
     tn_status st;
 
-    (void)snprintf(numbers[0], sizeof *numbers, "%.17g", t->o.clip > 0 ? t->o.clip : -1);
-    attrs[n++] = "clip_gradient";
-    attrs[n++] = numbers[0];
-    if (!strcmp(t->op, "adam_update")) {
-        (void)snprintf(numbers[1], sizeof *numbers, "%.17g", t->o.beta1);
-        (void)snprintf(numbers[2], sizeof *numbers, "%.17g", t->o.beta2);
-        (void)snprintf(numbers[3], sizeof *numbers, "%.17g", t->o.epsilon);
-        attrs[n++] = "beta1";
-        attrs[n++] = numbers[1];
-        attrs[n++] = "beta2";
-        attrs[n++] = numbers[2];
-        attrs[n++] = "epsilon";
-        attrs[n++] = numbers[3];
-    } else if (t->state_count) {
-        (void)snprintf(numbers[1], sizeof *numbers, "%.17g", t->o.momentum);
-        attrs[n++] = "momentum";
-        attrs[n++] = numbers[1];
-    }
+    if (!rates)
+        return app->status;
+    (void)snprintf(clip, sizeof clip, "%.17g", t->o.clip > 0 ? t->o.clip : -1);
+    (void)snprintf(count, sizeof count, "%zu", u->count);
+    n += tnn_rule_attrs(t->rule, &t->o, numbers, attrs + n);
     attrs[n] = NULL;
-    s->lr_now = s->wd_now = 0;
-    s->rescale_now = 1;
-    if (!(st = tn_site_create(app->ctx, t->op, attrs, &s->site)) &&
-        !(st = tn_site_attr(s->site, "lr", &s->lr)) && !(st = tn_site_attr(s->site, "wd", &s->wd)))
-        st = tn_site_attr(s->site, "rescale_grad", &s->rescale);
-    for (size_t k = 0; !st && k < t->state_count; k++)
-        st = tn_array_zeros(app->ctx, TN_F32, s->param->ndim, s->param->shape,
-                            tn_array_device(s->param->array), &s->states[k]);
+    u->rescale_now = 1;
+    if (!(st = tn_site_create(app->ctx, t->many ? t->rule->many : t->rule->op, attrs, &u->site)) &&
+        !(st = tn_site_attr(u->site, lr, &u->lr)) && !(st = tn_site_attr(u->site, wd, &u->wd)))
+        st = tn_site_attr(u->site, "rescale_grad", &u->rescale);
+    free(zeros);
+    return tnn_check(app, st, "optimizer %s", t->o.optimizer);
+}
+
+/* Parameters one behind the other on one device, as many as a call takes. */
+static tn_status updates_make(tn_app *app, tn_trainer *t)
+{
+    const size_t each = 2 + t->rule->states;
+    int64_t most = 1;
+
+    if (tnn_check(app, tn_ctx_option_int(app->ctx, "optimizer.aggregate_num", &most), "trainer") ||
+        !(t->updates = tnn_alloc(app, t->slot_count, sizeof *t->updates)))
+        return app->status;
+    if (most > (int64_t)(INPUTS_MAX / each))
+        most = (int64_t)(INPUTS_MAX / each);
+    t->many = t->rule->many && most > 1;
+    for (size_t i = 0; i < t->slot_count; i += t->updates[t->update_count - 1].count) {
+        update *u = &t->updates[t->update_count++];
+
+        *u = (update){.first = i, .count = 1};
+        while (t->many && i + u->count < t->slot_count && u->count < (size_t)most &&
+               tn_array_device(t->slots[i + u->count].param->array) ==
+                   tn_array_device(t->slots[i].param->array))
+            u->count++;
+        if (!(u->rates = tnn_alloc(app, 2 * u->count, sizeof *u->rates)) ||
+            !(u->arrays = tnn_alloc(app, (each + 1) * u->count, sizeof(tn_array *))) ||
+            (t->rule->op && site_make(app, t, u)))
+            return app->status;
+    }
+    return TN_OK;
+}
+
+static tn_status slot_make(tn_app *app, tn_trainer *t, slot *s)
+{
+    tn_status st = TN_OK;
+
+    for (size_t k = 0; !st && k < t->rule->states; k++)
+        if (!(st = tn_array_zeros(app->ctx, TN_F32, s->param->ndim, s->param->shape,
+                                  tn_array_device(s->param->array), &s->states[k])) &&
+            t->rule->first)
+            st = tn_array_copy(s->param->array, s->states[k]);
     return tnn_check(app, st, "optimizer %s", t->o.optimizer);
 }
 
@@ -248,6 +313,10 @@ static tn_status slots_make(tn_trainer *t)
             slots_clear(t);
             return app->status;
         }
+    }
+    if (updates_make(app, t)) {
+        slots_clear(t);
+        return app->status;
     }
     t->param_count = net->param_count;
     t->made = true;
@@ -278,29 +347,74 @@ static tn_status norm_of(tn_app *app, tn_trainer *t, double rescale, double *nor
     return TN_OK;
 }
 
-static tn_status set(tn_site *site, uint32_t attr, double value, double *now)
+/* Sets a number, or a list of them, where it is not what the site has. */
+static tn_status rates_set(const tn_trainer *t, update *u, bool decays, double base)
 {
-    tn_status st;
+    double *rates = u->rates + (decays ? u->count : 0);
+    const uint32_t attr = decays ? u->wd : u->lr;
+    bool same = true;
 
-    if (value == *now)
+    for (size_t i = 0; i < u->count; i++) {
+        const tnn_param *p = t->slots[u->first + i].param;
+        const double rate = base * (decays ? p->wd_factor : p->lr_factor);
+
+        same = same && rate == rates[i];
+        rates[i] = rate;
+    }
+    if (same)
         return TN_OK;
-    if (!(st = tn_site_set_float(site, attr, value)))
-        *now = value;
+    return t->many ? tn_site_set_floats(u->site, attr, (uint32_t)u->count, rates)
+                   : tn_site_set_float(u->site, attr, *rates);
+}
+
+static tn_status rescale_set(update *u, double rescale)
+{
+    const tn_status st =
+        rescale == u->rescale_now ? TN_OK : tn_site_set_float(u->site, u->rescale, rescale);
+
+    if (!st)
+        u->rescale_now = rescale;
     return st;
 }
 
-static tn_status slot_step(tn_app *app, tn_trainer *t, slot *s, double lr, double rescale)
+static tn_status formulas_run(tn_app *app, tn_trainer *t, const slot *s, double lr, double rescale)
 {
-    tn_array *weight = s->param->array;
-    tn_array *in[4] = {weight, tn_array_grad(weight), s->states[0], s->states[1]};
-    tn_array *out[1] = {weight};
+    const tnn_param *p = s->param;
+    const tnn_update u = {.weight = p->array,
+                          .grad = tn_array_grad(p->array),
+                          .states = s->states,
+                          .lr = lr * p->lr_factor,
+                          .wd = t->o.wd * p->wd_factor,
+                          .rescale = rescale,
+                          .step = t->steps + 1};
+
+    return tnn_rule_apply(app, t->rule, &t->o, &t->calls, &u);
+}
+
+/* All of its parameters are updated, or none where a gradient failed. */
+static tn_status update_run(tn_app *app, tn_trainer *t, update *u, double lr, double rescale)
+{
+    const size_t each = 2 + t->rule->states;
+    tn_array **out = u->arrays + each * u->count;
+    const char *name = t->slots[u->first].param->full;
     tn_status st;
 
-    if (!(st = set(s->site, s->lr, lr * s->param->lr_factor, &s->lr_now)) &&
-        !(st = set(s->site, s->wd, t->o.wd * s->param->wd_factor, &s->wd_now)) &&
-        !(st = set(s->site, s->rescale, rescale, &s->rescale_now)))
-        st = tn_invoke(s->site, (uint32_t)(2 + t->state_count), in, 1, out);
-    return tnn_check(app, st, "update of %s", s->param->full);
+    if (!t->rule->op)
+        return formulas_run(app, t, &t->slots[u->first], lr, rescale);
+    for (size_t i = 0; i < u->count; i++) {
+        const slot *s = &t->slots[u->first + i];
+        tn_array **in = u->arrays + each * i;
+
+        in[0] = out[i] = s->param->array;
+        in[1] = tn_array_grad(s->param->array);
+        memcpy(in + 2, s->states, t->rule->states * sizeof *in);
+    }
+    if (!(st = rates_set(t, u, false, lr)) && !(st = rates_set(t, u, true, t->o.wd)) &&
+        !(st = rescale_set(u, rescale)))
+        st = tn_invoke(u->site, (uint32_t)(each * u->count), u->arrays, (uint32_t)u->count, out);
+    if (st && u->count > 1)
+        return tnn_check(app, st, "update of %s and %zu others", name, u->count - 1);
+    return tnn_check(app, st, "update of %s", name);
 }
 
 void tn_trainer_step(tn_trainer *t, int64_t batch)
@@ -325,13 +439,9 @@ void tn_trainer_step(tn_trainer *t, int64_t batch)
         if (norm > t->o.clip_norm)
             rescale *= t->o.clip_norm / norm;
     }
-    if (!strcmp(t->o.optimizer, "adam")) {
-        const double n = (double)(t->steps + 1);
-
-        lr *= sqrt(1 - pow(t->o.beta2, n)) / (1 - pow(t->o.beta1, n));
-    }
-    for (size_t i = 0; i < t->slot_count; i++)
-        if (slot_step(app, t, &t->slots[i], lr, rescale))
+    lr = tnn_rule_lr(t->rule, &t->o, lr, t->steps);
+    for (size_t i = 0; i < t->update_count; i++)
+        if (update_run(app, t, &t->updates[i], lr, rescale))
             return;
     t->steps++;
 }
@@ -381,7 +491,7 @@ tn_status tnn_trainer_export(tn_trainer *t, tn_params *params)
     if (slots_make(t))
         return app->status;
     for (size_t i = 0; i < t->slot_count; i++)
-        for (size_t k = 0; k < t->state_count; k++) {
+        for (size_t k = 0; k < t->rule->states; k++) {
             char *name = state_name(t, &t->slots[i], k);
             tn_status st = name ? tn_params_add(params, name, t->slots[i].states[k]) : TN_E_NOMEM;
 
@@ -419,7 +529,7 @@ tn_status tnn_trainer_import(tn_trainer *t, const tn_params *params, int64_t ste
     if (steps < 0)
         return tnn_fail(app, TN_E_FORMAT, "a trainer after %lld steps", (long long)steps);
     for (size_t i = 0; i < t->slot_count; i++)
-        for (size_t k = 0; k < t->state_count; k++)
+        for (size_t k = 0; k < t->rule->states; k++)
             if (state_take(app, t, &t->slots[i], k, params))
                 return app->status;
     t->steps = steps;

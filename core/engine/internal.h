@@ -291,6 +291,7 @@ struct tni_engine {
     tni_operation *loose;
     engine_slab *slabs;
     uint64_t slab_count, mag_count; /* mag_count: without the workers' own */
+    atomic_uint worker_mags;
     op_async *asyncs;
 
     /* naive and stepped: one runner at a time */
@@ -481,7 +482,10 @@ bool tni_var_abandon(
 /* ---- op.c ------------------------------------------------------------------------------------------ */
 
 tn_status tni_operation_check(const tni_engine *e, const tni_task *task);
-engine_mag *tni_operation_mag(void);                            /* an empty one; NULL: out of memory */
+engine_mag *tni_operation_mag(void); /* an empty one; NULL: out of memory */
+/* Blocks for `count` operations beyond those that are pending, whatever magazines keep back; under push_lock.
+ * False: out of memory. */
+bool tni_operation_provide_locked(tni_engine *e, uint32_t count);
 tni_operation *tni_operation_take(tni_engine *e);               /* under push_lock; NULL: out of memory */
 void tni_operation_give_back(tni_engine *e, tni_operation *op); /* nothing was pushed */
 tn_status tni_operation_fill(tni_operation *op, const tni_task *task, engine_queue *q);

@@ -194,26 +194,38 @@ static tn_status mags_provide(tni_engine *e)
     return enough ? TN_OK : TN_E_NOMEM;
 }
 
-static tni_operation *slab_take(tni_engine *e)
+static bool slab_add(tni_engine *e)
 {
     engine_slab *slab;
 
     if (mags_provide(e) || !(slab = tni_alloc_aligned(LINE_BYTES, sizeof *slab)))
-        return NULL;
+        return false;
     memset(slab, 0, sizeof *slab);
     tni_spin_lock(&e->depot_lock);
     slab->next = e->slabs;
     e->slabs = slab;
     e->slab_count++;
-    for (uint32_t i = SLAB_OPS - 1; i >= 1; i--) {
+    for (uint32_t i = SLAB_OPS; i-- > 0;) {
         slab->ops[i].next = e->loose;
         e->loose = &slab->ops[i];
     }
     tni_spin_unlock(&e->depot_lock);
-    return &slab->ops[0];
+    return true;
 }
 
-static tni_operation *depot_take(tni_engine *e)
+/* Each worker keeps a magazine back until it is full; the pusher comes again when its own is empty. */
+bool tni_operation_provide_locked(tni_engine *e, uint32_t count)
+{
+    const uint64_t pending = atomic_load_explicit(&e->pushed, memory_order_relaxed) - atomic_load(&e->done);
+    const uint64_t kept = MAG_OPS * (1 + (uint64_t)atomic_load(&e->worker_mags));
+
+    while (e->slab_count * SLAB_OPS < pending + count + kept)
+        if (!slab_add(e))
+            return false;
+    return true;
+}
+
+static tni_operation *depot_pop(tni_engine *e)
 {
     engine_mag *mag;
     tni_operation *op = NULL;
@@ -231,7 +243,18 @@ static tni_operation *depot_take(tni_engine *e)
         e->loose = op->next;
     }
     tni_spin_unlock(&e->depot_lock);
-    return op ? op : slab_take(e);
+    return op;
+}
+
+static tni_operation *depot_take(tni_engine *e)
+{
+    tni_operation *op;
+
+    if (!tni_operation_provide_locked(e, 1))
+        return NULL;
+    while (!(op = depot_pop(e)) && slab_add(e)) /* those of groups that are not pushed yet were not counted */
+        ;
+    return op;
 }
 
 tni_operation *tni_operation_take(tni_engine *e)

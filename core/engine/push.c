@@ -289,6 +289,8 @@ static tn_status group_take(tni_engine *e, uint32_t count, engine_list *out)
     tni_operation *op;
 
     tni_spin_lock(&e->push_lock);
+    if (!tni_operation_provide_locked(e, count))
+        st = TN_E_NOMEM;
     for (uint32_t i = 0; i < count && !st; i++)
         if ((op = tni_operation_take(e)))
             tni_list_add(out, op);

@@ -302,8 +302,11 @@ static tn_status worker_start(engine_queue *q, uint32_t i)
 
     w->queue = q;
     (void)snprintf(name, sizeof name, "tn-%.6s%d%s", q->device->type, q->device->index, kinds[q->kind]);
-    if (!w->mag && !(w->mag = tni_operation_mag()))
-        return TN_E_NOMEM;
+    if (!w->mag) {
+        if (!(w->mag = tni_operation_mag()))
+            return TN_E_NOMEM;
+        atomic_fetch_add(&q->engine->worker_mags, 1u);
+    }
     if ((st = tni_thread_create(name, worker_main, w, &w->thread)))
         return st;
     atomic_store(&q->worker_count, i + 1);

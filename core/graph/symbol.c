@@ -236,6 +236,11 @@ tn_status tni_node_init_hints(tni_node *n)
     } hints[] = {
         {"BatchNorm", "[\"zero\", {}]", 3},
         {"BatchNorm", "[\"one\", {}]", 4},
+        {"_contrib_BatchNormWithReLU", "[\"zero\", {}]", 3},
+        {"_contrib_BatchNormWithReLU", "[\"one\", {}]", 4},
+        {"_contrib_SyncBatchNorm", "[\"zero\", {}]", 3},
+        {"_contrib_SyncBatchNorm", "[\"one\", {}]", 4},
+        {"UpSampling", "[\"bilinear\", {}]", 1},
         {"LeakyReLU", "[\"Constant\", {\"value\": 0.25}]", 1},
     };
     tn_status st = TN_OK;

@@ -1,12 +1,17 @@
 /*
  * Convolution, 1-D to 3-D: data (N, C, space...) or (N, space..., C), weight (F, C/groups, kernel...) or
  * (F, kernel..., C/groups), bias (F). The data's channels give the weight's and the other way round, so that
- * layers may leave either open.
+ * layers may leave either open. Deconvolution, and im2col and col2im, which the kernels of all of them are
+ * made of.
  */
 #include "tenon/plugin/op/conv.h"
 #include "op/layers.h"
 
 static const tn_attr_def convolution_attrs[] = TN_ATTR_TABLE(Convolution);
+
+static const tn_attr_def deconvolution_attrs[] = TN_ATTR_TABLE(Deconvolution);
+static const tn_attr_def im2col_attrs[] = TN_ATTR_TABLE(im2col);
+static const tn_attr_def col2im_attrs[] = TN_ATTR_TABLE(col2im);
 
 static const tn_op convolution =
     TNI_OP("Convolution", .doc = "Slides `num_filter` windows over 1 to 3 dimensions of space.",
@@ -15,4 +20,30 @@ static const tn_op convolution =
            .gradients = "bilinear: dy data weight -> data weight bias", .types = "T:float",
            .cost = tni_cost_filters);
 
-const tn_op *const tni_family_conv[] = {&convolution, NULL};
+static void deconvolution_cost(const tn_infer *i, tn_cost *c)
+{
+    tni_cost_products(
+        c, tn_cost_times(tni_cost_elements(i->in_shape[0], 0), tni_cost_elements(i->in_shape[1], 1)));
+}
+
+/* The gradient of a convolution of the output gives the data: its weight is (C, num_filter/groups, kernel). */
+static const tn_op deconvolution = TNI_OP(
+    "Deconvolution", .doc = "What a Convolution would make the data of: its gradient by its data.",
+    .aliases = TNI_NAMES("_npx_deconvolution"), .attrs = deconvolution_attrs,
+    .shapes = "data:(N,C:channels,S..)^layout weight:(C,num_filter/num_group,kernel..)^layout "
+              "bias?!no_bias:(num_filter) -> output:(N,num_filter,unwindow(S..))^layout ; G=C/num_group",
+    .gradients = "bilinear: dy data weight -> data weight bias", .types = "T:float",
+    .cost = deconvolution_cost);
+
+#define UNFOLD(id, name_, doc_, shapes_)                                                                     \
+    static const tn_op id =                                                                                  \
+        TNI_OP(name_, .doc = doc_, .attrs = id##_attrs, .shapes = shapes_, .types = "T:float",               \
+               .gradients = "linear: dy ~data -> data", .cost = tni_cost_each_output);
+/* clang-format off */
+UNFOLD(im2col, "im2col", "The windows of an image as columns: (channel, tap) by place.",
+       "data:(N,C:channels,S..) -> output:(N,C*#kernel,#W) ; W..=window(S..)")
+UNFOLD(col2im, "col2im", "Columns of windows added up to an image.",
+       "data:(N,C*#kernel,#W) -> output:(N,C:channels,output_size..) ; W..=window(output_size..)")
+/* clang-format on */
+
+const tn_op *const tni_family_conv[] = {&convolution, &deconvolution, &im2col, &col2im, NULL};

@@ -69,6 +69,18 @@ static inline int64_t tni_tuple_item(const tn_tuple *t, int64_t i, int64_t fallb
     return t && i < t->count ? t->item[i] : fallback;
 }
 
+/* The two items of a tuple such as a size (h, w), both above 0. */
+static inline tn_status tni_attr_pair(tn_infer *i, uint32_t index, int64_t *out)
+{
+    const tn_tuple *t = tni_attr_tuple(i->attrs, index);
+
+    if (tni_tuple_count(t) != 2 || t->item[0] < 1 || t->item[1] < 1)
+        return tni_infer_fail(i, TN_E_ATTR, "%s needs two items above 0: (h, w)", i->op->attrs[index].name);
+    out[0] = t->item[0];
+    out[1] = t->item[1];
+    return TN_OK;
+}
+
 /* ---- shapes ----------------------------------------------------------------------------------- */
 
 static inline void tni_shape_set(tn_shape *s, int32_t ndim, const int64_t *dim)

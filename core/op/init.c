@@ -49,6 +49,133 @@ static tn_status eye_shape(tn_infer *i)
     return tn_shape_unify(i, i->out_shape[0], &s);
 }
 
+/* A vector of so many elements. */
+static tn_status vector_shape(tn_infer *i, int64_t count)
+{
+    const tn_shape s = {.ndim = 1, .dim = {count}};
+
+    return tni_shape_assign(i, i->out_shape[0], &s);
+}
+
+static tn_status linspace_shape(tn_infer *i)
+{
+    return vector_shape(i, tni_attr_int(i->attrs, TN_linspace_num));
+}
+
+static tn_status hamming_shape(tn_infer *i)
+{
+    const int64_t *count = tni_attr_opt_int(i->attrs, TN_npi_hamming_M);
+
+    if (!count)
+        return tni_infer_fail(i, TN_E_ATTR, "M is missing");
+    return vector_shape(i, *count > 0 ? *count : 0);
+}
+
+static tn_status npi_eye_shape(tn_infer *i)
+{
+    const int64_t n = tni_attr_int(i->attrs, TN_npi_eye_N), *m = tni_attr_opt_int(i->attrs, TN_npi_eye_M);
+    tn_shape s = {.ndim = 2, .dim = {n, m ? *m : n}};
+
+    return tn_shape_unify(i, i->out_shape[0], &s);
+}
+
+static tn_status identity_shape(tn_infer *i)
+{
+    if (tni_tuple_count(tni_attr_tuple(i->attrs, TN_npi_identity_shape)) != 2)
+        return tni_infer_fail(i, TN_E_ATTR, "shape must have 2 items, rows and columns");
+    return tni_shape_attr(i, TN_npi_identity_shape, i->out_shape[0]);
+}
+
+/* Of each point of the grid so many indices. */
+static tn_status indices_shape(tn_infer *i)
+{
+    const tn_tuple *grid = tni_attr_tuple(i->attrs, TN_npi_indices_dimensions);
+    const int64_t count = tni_tuple_count(grid);
+    tn_shape s;
+
+    if (count >= TN_NDIM_MAX)
+        return tni_infer_fail(i, TN_E_SHAPE, "dimensions has %lld items", (long long)count);
+    s.ndim = (int32_t)count + 1;
+    s.dim[0] = count;
+    for (int64_t k = 0; k < count; k++)
+        s.dim[k + 1] = grid->item[k];
+    return tn_shape_unify(i, i->out_shape[0], &s);
+}
+
+/* ---- like an input -------------------------------------------------------------------------------------- */
+
+static tn_status diag_indices_shape(tn_infer *i)
+{
+    const tn_shape *x = i->in_shape[0];
+    tn_shape s = {.ndim = 2, .dim = {x->ndim, TN_DIM_UNKNOWN}};
+    tn_status st;
+
+    if (x->ndim < 0)
+        return TN_OK;
+    if (x->ndim < 2)
+        return tni_infer_fail(i, TN_E_SHAPE, "the input has %d dimensions, at least 2 are needed", x->ndim);
+    for (int32_t d = 0; d < x->ndim; d++)
+        if ((st = tni_dim_unify(i, &s.dim[1], &i->in_shape[0]->dim[d])))
+            return st;
+    return tn_shape_unify(i, i->out_shape[0], &s);
+}
+
+static tn_status arange_like_shape(tn_infer *i)
+{
+    const int64_t *given = tni_attr_opt_int(i->attrs, TN_arange_like_axis);
+    const tn_shape *x = i->in_shape[0];
+    int32_t axis = 0;
+    tn_status st;
+
+    if (!given)
+        return tn_shape_unify(i, i->in_shape[0], i->out_shape[0]);
+    if (x->ndim < 0)
+        return TN_OK;
+    return (st = tni_axis(i, *given, x->ndim, &axis)) ? st : vector_shape(i, x->dim[axis]);
+}
+
+static tn_status index_array_shape(tn_infer *i)
+{
+    const tn_tuple *axes = tni_attr_tuple(i->attrs, TN_index_array_axes);
+    tn_shape y = *i->in_shape[0];
+    tn_status st;
+
+    if (y.ndim < 0)
+        return TN_OK;
+    if (y.ndim == TN_NDIM_MAX || tni_tuple_count(axes) > TN_NDIM_MAX)
+        return tni_infer_fail(i, TN_E_SHAPE, "there are too many dimensions or axes");
+    for (int64_t k = 0; k < tni_tuple_count(axes); k++) {
+        int32_t axis = 0;
+
+        if ((st = tni_axis(i, axes->item[k], i->in_shape[0]->ndim, &axis)))
+            return st;
+    }
+    y.dim[y.ndim++] = axes ? axes->count : i->in_shape[0]->ndim;
+    return tn_shape_unify(i, i->out_shape[0], &y);
+}
+
+static tn_status zeros_dtype(tn_infer *i)
+{
+    const int64_t dtype = tni_attr_int(i->attrs, TN_zeros_without_dtype_dtype);
+
+    return tni_dtype_assign(i, &i->out_dtype[0],
+                            dtype >= 0            ? (int32_t)dtype
+                            : i->out_dtype[0] < 0 ? TN_F32
+                                                  : i->out_dtype[0]);
+}
+
+/* ---- the family ----------------------------------------------------------------------------------------- */
+
+static const tn_attr_def linspace_attrs[] = TN_ATTR_TABLE(linspace);
+static const tn_attr_def logspace_attrs[] = TN_ATTR_TABLE(npi_logspace);
+static const tn_attr_def npi_eye_attrs[] = TN_ATTR_TABLE(npi_eye);
+static const tn_attr_def identity_attrs[] = TN_ATTR_TABLE(npi_identity);
+static const tn_attr_def indices_attrs[] = TN_ATTR_TABLE(npi_indices);
+static const tn_attr_def hamming_attrs[] = TN_ATTR_TABLE(npi_hamming);
+static const tn_attr_def without_dtype_attrs[] = TN_ATTR_TABLE(zeros_without_dtype);
+static const tn_attr_def arange_like_attrs[] = TN_ATTR_TABLE(arange_like);
+static const tn_attr_def index_array_attrs[] = TN_ATTR_TABLE(index_array);
+
 #define MAKE(id, name_, doc_, attrs_, shape_, ...)                                                           \
     static const tn_op id = TNI_OP(name_, .doc = doc_, .attrs = attrs_, .outputs = TNI_NAMES("output"),      \
                                    .shape = shape_, .types = "output:attr(dtype,or(f32))", __VA_ARGS__);
@@ -58,6 +185,51 @@ MAKE(ones, "_ones", "Ones.", fill_attrs, fill_shape, .inputs = NULL)
 MAKE(full, "_full", "One value in every element.", full_attrs, fill_shape, .aliases = TNI_NAMES("_npi_full"))
 MAKE(arange, "_arange", "start, start + step, … below stop.", arange_attrs, arange_shape, .inputs = NULL)
 MAKE(eye, "_eye", "Ones on a diagonal, zeros elsewhere.", eye_attrs, eye_shape, .inputs = NULL)
+MAKE(linspace, "_linspace", "Values from start to stop, equally far from each other.", linspace_attrs,
+     linspace_shape, .aliases = TNI_NAMES("_npi_linspace"))
+MAKE(logspace, "_npi_logspace", "Powers of a base, whose exponents are equally far from each other.",
+     logspace_attrs, linspace_shape, .inputs = NULL)
+MAKE(npi_eye, "_npi_eye", "Ones on a diagonal, zeros elsewhere.", npi_eye_attrs, npi_eye_shape, .inputs = NULL)
+MAKE(identity, "_npi_identity", "Ones on the main diagonal, zeros elsewhere.", identity_attrs, identity_shape,
+     .inputs = NULL)
+MAKE(indices, "_npi_indices", "The indices of each point of a grid, one array for each axis.", indices_attrs,
+     indices_shape, .inputs = NULL)
+MAKE(hamming, "_npi_hamming", "The Hamming window.", hamming_attrs, hamming_shape, .inputs = NULL)
+MAKE(hanning, "_npi_hanning", "The Hann window.", hamming_attrs, hamming_shape, .inputs = NULL)
+MAKE(blackman, "_npi_blackman", "The Blackman window.", hamming_attrs, hamming_shape, .inputs = NULL)
+
+#define LIKE(id, name_, ...)                                                                                 \
+    static const tn_op id = TNI_OP(name_, .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),       \
+                                   .shapes_only = 1, .flags = TN_OP_ZERO_GRADIENT, __VA_ARGS__);
+LIKE(diag_indices, "_npi_diag_indices_from", .doc = "The indices of the main diagonal.",
+     .shape = diag_indices_shape, .types = "output:i64")
+LIKE(arange_like, "_contrib_arange_like", .doc = "start, start + step, … in the shape of the input, or one of its axes.",
+     .aliases = TNI_NAMES("_npx_arange_like"), .attrs = arange_like_attrs, .shape = arange_like_shape)
+LIKE(index_array, "_contrib_index_array", .doc = "The indices of each element.", .attrs = index_array_attrs,
+     .shape = index_array_shape, .types = "output:i64")
 /* clang-format on */
 
-const tn_op *const tni_family_init[] = {&zeros, &ones, &full, &arange, &eye, NULL};
+static const tn_op zeros_without_dtype =
+    TNI_OP("_zeros_without_dtype", .doc = "Zeros, whose data type is a number.", .attrs = without_dtype_attrs,
+           .outputs = TNI_NAMES("output"), .shape = fill_shape, .dtype = zeros_dtype);
+
+const tn_op *const tni_family_init[] = {
+    &zeros,
+    &ones,
+    &full,
+    &arange,
+    &eye,
+    &linspace,
+    &logspace,
+    &npi_eye,
+    &identity,
+    &indices,
+    &hamming,
+    &hanning,
+    &blackman,
+    &diag_indices,
+    &arange_like,
+    &index_array,
+    &zeros_without_dtype,
+    NULL,
+};

@@ -158,6 +158,145 @@ static tn_status reverse_shape(tn_infer *i)
     return st ? st : tn_shape_unify(i, i->in_shape[0], i->out_shape[0]);
 }
 
+/* ---- NumPy's stacks: Concat of inputs that have got more dimensions ------------------------------------ */
+
+typedef enum stacking { ROWS, COLUMNS, DEPTH, LINES } stacking;
+
+/* Input `x` as it is stacked, along `*axis`. */
+static tn_shape stacked(const tn_shape *x, stacking how, int32_t *axis)
+{
+    static const int32_t least[] = {[ROWS] = 1, [COLUMNS] = 2, [DEPTH] = 3, [LINES] = 2};
+    const int32_t first = x->ndim == 1 && (how == DEPTH || how == LINES) ? 1 : 0;
+    tn_shape y = *x;
+
+    if (x->ndim < least[how]) {
+        y.ndim = least[how];
+        for (int32_t d = 0; d < y.ndim; d++)
+            y.dim[d] = d >= first && d < first + x->ndim ? x->dim[d - first] : 1;
+    }
+    *axis = how == ROWS ? y.ndim > 1 : how == COLUMNS ? 1 : how == DEPTH ? 2 : 0;
+    return y;
+}
+
+static tn_status stacks_shape(tn_infer *i, stacking how)
+{
+    tn_shape y = {.ndim = TN_NDIM_UNKNOWN};
+    int64_t total = 0;
+    int32_t axis = 0;
+    tn_status st;
+
+    if (i->in_count == 0)
+        return tni_infer_fail(i, TN_E_ARG, "at least one input is needed");
+    for (uint32_t k = 0; k < i->in_count; k++) {
+        tn_shape part;
+
+        if (i->in_shape[k]->ndim < 0)
+            return TN_OK;
+        part = stacked(i->in_shape[k], how, &axis);
+        if (total >= 0 && (part.dim[axis] < 0 || __builtin_add_overflow(total, part.dim[axis], &total)))
+            total = TN_DIM_UNKNOWN;
+        part.dim[axis] = TN_DIM_UNKNOWN;
+        if ((st = tn_shape_unify(i, &y, &part)))
+            return st;
+    }
+    y.dim[axis] = total;
+    return tn_shape_unify(i, i->out_shape[0], &y);
+}
+
+static tn_status hstack_shape(tn_infer *i)
+{
+    return stacks_shape(i, ROWS);
+}
+
+static tn_status vstack_shape(tn_infer *i)
+{
+    return stacks_shape(i, LINES);
+}
+
+static tn_status dstack_shape(tn_infer *i)
+{
+    return stacks_shape(i, DEPTH);
+}
+
+static tn_status column_stack_shape(tn_infer *i)
+{
+    return stacks_shape(i, COLUMNS);
+}
+
+/* ---- parts that begin at indices, or are as many as sections ------------------------------------------- */
+
+static tn_status split_args(tn_infer *i)
+{
+    const int64_t sections = tni_attr_int(i->attrs, TN_split_v2_sections);
+
+    i->out_count = i->visible_count =
+        (uint32_t)(sections ? sections : tni_tuple_count(tni_attr_tuple(i->attrs, TN_split_v2_indices)));
+    if (i->out_count == 0)
+        return tni_infer_fail(i, TN_E_ATTR, "there are neither indices nor sections");
+    return TN_OK;
+}
+
+/* Part `k` of `size` elements begins at `*begin`. */
+static tn_status part_find(tn_infer *i, int64_t size, uint32_t k, int64_t *begin, int64_t *length)
+{
+    const tn_tuple *indices = tni_attr_tuple(i->attrs, TN_split_v2_indices);
+    const int64_t sections = tni_attr_int(i->attrs, TN_split_v2_sections);
+    int64_t end;
+
+    if (sections && size % sections)
+        return tni_infer_fail(i, TN_E_SHAPE, "%lld elements do not give %lld equal parts", (long long)size,
+                              (long long)sections);
+    *begin = sections ? size / sections * k : indices->item[k];
+    end = sections ? *begin + size / sections : k + 1 < i->out_count ? indices->item[k + 1] : size;
+    if ((k == 0 && *begin != 0) || *begin > end || end > size)
+        return tni_infer_fail(i, TN_E_SHAPE, "indices must begin with 0, ascend and lie in the axis");
+    *length = end - *begin;
+    return TN_OK;
+}
+
+static tn_status parts_shape(tn_infer *i, int64_t along)
+{
+    const bool squeeze = tni_attr_bool(i->attrs, TN_split_v2_squeeze_axis);
+    const tn_shape *x = i->in_shape[0];
+    int32_t axis = 0;
+    tn_status st;
+
+    if (x->ndim < 0)
+        return TN_OK;
+    if ((st = tni_axis(i, along, x->ndim, &axis)))
+        return st;
+    for (uint32_t k = 0; k < i->out_count; k++) {
+        tn_shape y = *x;
+        int64_t begin = 0;
+
+        if (x->dim[axis] >= 0 && (st = part_find(i, x->dim[axis], k, &begin, &y.dim[axis])))
+            return st;
+        if (squeeze && y.dim[axis] >= 0 && y.dim[axis] != 1)
+            return tni_infer_fail(i, TN_E_SHAPE, "a part of size %lld cannot lose its axis",
+                                  (long long)y.dim[axis]);
+        if (squeeze)
+            tni_shape_reduce(x, 1u << axis, false, i->flags & TN_INFER_NP_SHAPE, &y);
+        if ((st = tn_shape_unify(i, i->out_shape[k], &y)))
+            return st;
+    }
+    return TN_OK;
+}
+
+static tn_status split_shape(tn_infer *i)
+{
+    return parts_shape(i, tni_attr_int(i->attrs, TN_split_v2_axis));
+}
+
+static tn_status hsplit_shape(tn_infer *i)
+{
+    return parts_shape(i, i->in_shape[0]->ndim > 1 ? 1 : 0);
+}
+
+static tn_status dsplit_shape(tn_infer *i)
+{
+    return parts_shape(i, 2);
+}
+
 /* ---- the family --------------------------------------------------------------------------------------- */
 
 static const tn_op concat = TNI_OP("Concat", .doc = "Inputs one after the other along an axis.",
@@ -187,4 +326,30 @@ JOIN(reverse, "reverse", "data", .doc = "The order along some axes turned round.
      .shape = reverse_shape, .gradients = "composed: data = reverse!(dy)")
 /* clang-format on */
 
-const tn_op *const tni_family_join[] = {&concat, &stack, &slice_channel, &tile, &repeat, &reverse, NULL};
+static const tn_attr_def hstack_attrs[] = TN_ATTR_TABLE(npi_hstack);
+static const tn_attr_def vstack_attrs[] = TN_ATTR_TABLE(npi_vstack);
+static const tn_attr_def split_attrs[] = TN_ATTR_TABLE(split_v2);
+
+#define STACK(id, name_, attrs_, doc_)                                                                       \
+    JOIN(id, name_, "data*", .doc = doc_, .attrs = attrs_, .outputs = TNI_NAMES("out"), .shape = id##_shape, \
+         .gradients = "linear: dy ~data* -> data*")
+#define SPLIT(id, name_, gradient, doc_, ...)                                                                \
+    JOIN(id, name_, "data", .doc = doc_, .attrs = split_attrs, .outputs = TNI_NAMES("output*"),              \
+         .args = split_args, .shape = id##_shape, .gradients = "composed: " gradient, __VA_ARGS__)
+/* clang-format off */
+STACK(hstack, "_npi_hstack", hstack_attrs, "Inputs side by side: along the second axis, vectors along the first.")
+STACK(vstack, "_npi_vstack", vstack_attrs, "Inputs one under the other: along the first axis, vectors as rows.")
+STACK(dstack, "_npi_dstack", hstack_attrs, "Inputs one behind the other: along the third axis.")
+STACK(column_stack, "_npi_column_stack", vstack_attrs, "Inputs side by side, vectors as columns.")
+SPLIT(split, "_split_v2",
+      "[squeeze_axis] data = stack(dy*, axis=@axis, num_args=#output)"
+      " | data = Concat(dy*, dim=@axis, num_args=#output)",
+      "Parts along an axis.", .aliases = TNI_NAMES("_npi_split"))
+SPLIT(hsplit, "_npi_hsplit", "data = _npi_hstack(dy*, num_args=#output)",
+      "Parts along the second axis, of a vector along the first.", .aliases = NULL)
+SPLIT(dsplit, "_npi_dsplit", "data = _npi_dstack(dy*, num_args=#output)", "Parts along the third axis.",
+      .aliases = NULL)
+/* clang-format on */
+
+const tn_op *const tni_family_join[] = {&concat, &stack,  &slice_channel, &tile,  &repeat, &reverse, &hstack,
+                                        &vstack, &dstack, &column_stack,  &split, &hsplit, &dsplit,  NULL};

@@ -12,6 +12,8 @@
 #include "op/infer_help.h"
 
 static const tn_attr_def batch_norm_attrs[] = TN_ATTR_TABLE(BatchNorm);
+static const tn_attr_def batch_norm_relu_attrs[] = TN_ATTR_TABLE(contrib_BatchNormWithReLU);
+static const tn_attr_def sync_batch_norm_attrs[] = TN_ATTR_TABLE(contrib_SyncBatchNorm);
 static const tn_attr_def layer_norm_attrs[] = TN_ATTR_TABLE(LayerNorm);
 static const tn_attr_def instance_norm_attrs[] = TN_ATTR_TABLE(InstanceNorm);
 static const tn_attr_def group_norm_attrs[] = TN_ATTR_TABLE(GroupNorm);
@@ -256,6 +258,33 @@ static tn_status l2_normalization_back_grad(tn_grad *g)
     return tni_grad_set(g, &s.st, 1, times(&s, to_x, cube));
 }
 
+/* ---- BatchNorm's relatives ---------------------------------------------------------------------------- */
+
+/* The gradient is BatchNorm's, of what arrives at its output. */
+static tn_status like_batch_norm(tn_grad *g, tn_edge dy)
+{
+    const tn_edge in[] = {dy, tn_grad_input(g, 0), tn_grad_input(g, 1), tn_grad_output(g, 1),
+                          tn_grad_output(g, 2)};
+
+    return dy.node ? tn_grad_emit_all(g, "_backward_BatchNorm", 5, in, 0, 3) : TN_OK;
+}
+
+static tn_status sync_batch_norm_grad(tn_grad *g)
+{
+    return like_batch_norm(g, tn_grad_of(g, 0));
+}
+
+static tn_status batch_norm_relu_grad(tn_grad *g)
+{
+    tn_status st = TN_OK;
+    tn_edge dy = tn_grad_of(g, 0);
+
+    if (dy.node)
+        dy = tni_grad_op2(g, &st, "elemwise_mul", dy,
+                          tni_grad_scalar(g, &st, "_greater_scalar", tn_grad_output(g, 0), "0"));
+    return st ? st : like_batch_norm(g, dy);
+}
+
 /* ---- table -------------------------------------------------------------------------------------------- */
 
 static const tn_op batch_norm = TNI_OP(
@@ -266,6 +295,21 @@ static const tn_op batch_norm = TNI_OP(
               "-> output:data mean~output_mean_var:(C) var~output_mean_var:(C)",
     .gradients = "own: dy data gamma mean var -> data gamma beta", .second = batch_norm_back_grad,
     .types = "T:float; gamma,beta,moving_mean,moving_var,mean,var:stat(T)", .cost = tni_cost_normalise);
+
+#define LIKE_BATCH_NORM(id, name_, doc_, data)                                                               \
+    static const tn_op id =                                                                                  \
+        TNI_OP(name_, .flags = TN_OP_MUTATES_TRAINING, .doc = doc_, .attrs = id##_attrs,                     \
+               .mutates = 1u << 3 | 1u << 4,                                                                 \
+               .shapes = "data:" data " gamma:(C) beta:(C) moving_mean:(C) moving_var:(C) "                  \
+                         "-> output:data mean~output_mean_var:(C) var~output_mean_var:(C)",                  \
+               .types = "T:float; gamma,beta,moving_mean,moving_var,mean,var:stat(T)",                       \
+               .gradient = id##_grad, .cost = tni_cost_normalise);
+/* clang-format off */
+LIKE_BATCH_NORM(batch_norm_relu, "_contrib_BatchNormWithReLU", "BatchNorm, then negative values become 0.",
+                "(A..,C:channels@axis,B..)")
+LIKE_BATCH_NORM(sync_batch_norm, "_contrib_SyncBatchNorm", "BatchNorm, of what all devices have; here of one.",
+                "(N,C:channels,S..)")
+/* clang-format on */
 
 static const tn_op layer_norm = TNI_OP(
     "LayerNorm", .doc = "Normalises along one axis.", .aliases = TNI_NAMES("_npx_layer_norm"),
@@ -302,5 +346,12 @@ static const tn_op lrn = TNI_OP("LRN", .doc = "Divides by a power of the squares
                                 .gradients = "once: dy data output tmp_norm -> data", .types = "T:float",
                                 .cost = tni_cost_normalise);
 
-const tn_op *const tni_family_norm[] = {
-    &batch_norm, &layer_norm, &instance_norm, &group_norm, &l2_normalization, &lrn, NULL};
+const tn_op *const tni_family_norm[] = {&batch_norm,
+                                        &batch_norm_relu,
+                                        &sync_batch_norm,
+                                        &layer_norm,
+                                        &instance_norm,
+                                        &group_norm,
+                                        &l2_normalization,
+                                        &lrn,
+                                        NULL};

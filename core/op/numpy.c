@@ -15,6 +15,7 @@ static const char *const pair_names[] = {"lhs", "rhs", NULL};
 static const char *const a_name[] = {"a", NULL};
 static const char *const list_names[] = {"data*", NULL};
 static const char *const abs_alias[] = {"_npi_abs", NULL};
+static const char *const array_name[] = {"array", NULL};
 static const char *const data_name[] = {"data", NULL};
 static const char *const out_name[] = {"out", NULL};
 
@@ -25,6 +26,7 @@ static const char *const out_name[] = {"out", NULL};
 #define NUMBER "out:scalar(T)"
 #define NUMBER_FLOAT "out:floatof(T)"
 #define TRUTH "out:bool"
+#define POSITION "out:i64"
 
 /* ---- own meanings ------------------------------------------------------------------------------- */
 
@@ -187,6 +189,7 @@ POINTWISE(_npi_bitwise_not, x_name, "T:integer", "the other bits; of bool the ot
     X(_npi_flip, "reverse", data_name)                                                                       \
     X(_np_squeeze, "squeeze", a_name)                                                                        \
     X(_np_copy, "_copy", a_name)                                                                             \
+    X(_npi_arange, "_arange", NULL)                                                                          \
     X(_npi_zeros, "_zeros", NULL)                                                                            \
     X(_npi_ones, "_ones", NULL)
 
@@ -206,6 +209,23 @@ POINTWISE(_npi_bitwise_not, x_name, "T:integer", "the other bits; of bool the ot
 static const tn_attr_def axes_attrs[] = TN_ATTR_TABLE(np_transpose);
 static const tn_attr_def concatenate_attrs[] = TN_ATTR_TABLE(npi_concatenate);
 
+/* Unlike its meaning it takes more dimensions, and no 0 that keeps one. */
+static tn_status broadcast_to_shape(tn_infer *i)
+{
+    const tn_tuple *shape = tni_attr_tuple(i->attrs, 0);
+    const tn_shape *x = i->in_shape[0];
+    tn_shape y, both;
+    tn_status st;
+
+    if (tni_tuple_count(shape) > TN_NDIM_MAX)
+        return tni_infer_fail(i, TN_E_SHAPE, "shape has %lld items", (long long)shape->count);
+    tni_shape_set(&y, (int32_t)tni_tuple_count(shape), shape ? shape->item : NULL);
+    if ((st = tn_shape_unify(i, i->out_shape[0], &y)) || x->ndim < 0 ||
+        (st = tni_shape_broadcast(i, x, i->out_shape[0], &both)))
+        return st;
+    return tn_shape_unify(i, i->out_shape[0], &both); /* not larger than shape says */
+}
+
 /* clang-format off */
 UNARY(UNARY_OP)
 LAYERS(LAYER_OP)
@@ -217,6 +237,9 @@ DERIVED(_npi_absolute, "abs", .inputs = x_name, .aliases = abs_alias)
 DERIVED(_np_transpose, "transpose", .inputs = a_name, .attrs = axes_attrs)
 DERIVED(_npi_concatenate, "Concat", .inputs = list_names, .attrs = concatenate_attrs,
         .gradients = "composed: data* = _backward_Concat(dy, ~data*, dim=@axis)")
+DERIVED(_npi_broadcast_to, "broadcast_to", .inputs = array_name, .shape = broadcast_to_shape)
+DERIVED(_npi_argmax, "argmax", .inputs = data_name, .types = POSITION)
+DERIVED(_npi_argmin, "argmin", .inputs = data_name, .types = POSITION)
 DERIVED(_npi_logical_not, "logical_not", .inputs = x_name, .types = TRUTH)
 
 const tn_op *const tni_family_numpy[] = {
@@ -225,6 +248,6 @@ const tn_op *const tni_family_numpy[] = {
     FUNCTIONS(POINTER)
     BITS(POINTER) NUMBER_FUNCTIONS(POINTER) NUMBER_BITS(POINTER) OTHERS(POINTER) &op__npi_rcopysign_scalar,
     &op__npi_bitwise_not, &op__npi_absolute, &op__np_transpose, &op__npi_concatenate,
-    &op__npi_logical_not, NULL,
+    &op__npi_logical_not, &op__npi_argmax, &op__npi_argmin, &op__npi_broadcast_to, NULL,
 };
 /* clang-format on */

@@ -35,38 +35,6 @@ static tn_status arg_shape(tn_infer *i)
     return tn_shape_unify(i, i->out_shape[0], &out);
 }
 
-/* ---- moments ---------------------------------------------------------------------------------- */
-
-static const tn_attr_def moments_attrs[] = TN_ATTR_TABLE(moments);
-
-static tn_status moments_shape(tn_infer *i)
-{
-    const tn_tuple *axes = tni_attr_tuple(i->attrs, TN_moments_axes);
-    uint32_t mask = 0;
-    tn_shape out;
-    tn_status st;
-
-    if (!tni_tuple_count(axes))
-        return tn_fail(i->err, TN_E_ATTR, "axes is empty; list those to take mean and variance over");
-    if (i->in_shape[0]->ndim < 0)
-        return TN_OK;
-    if ((st = tni_axes_mask(i, axes, false, i->in_shape[0]->ndim, &mask)))
-        return st;
-    tni_shape_reduce(i->in_shape[0], mask, tni_attr_bool(i->attrs, TN_moments_keepdims),
-                     i->flags & TN_INFER_NP_SHAPE, &out);
-    st = tn_shape_unify(i, i->out_shape[0], &out);
-    return st ? st : tn_shape_unify(i, i->out_shape[1], &out);
-}
-
-/* What arrives at an output, over its elements. */
-#define OVER(op, e) "_backward_" op "(" e ", ~data, axis=@axes, keepdims=@keepdims)"
-static const tn_op op_moments =
-    TNI_OP("moments", .doc = "mean and variance over axes", .attrs = moments_attrs, .types = "T:number",
-           .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("mean", "var"), .shape = moments_shape,
-           .gradients = "composed: data = " OVER("mean", "dy") "+" OVER("mean", "dy1") "*2*(data-" OVER(
-               "sum", "mean") ")",
-           .cost = tni_cost_each_input);
-
 /* ---- the family ------------------------------------------------------------------------------- */
 
 #define STRETCHED(e) "_backward_sum!(" e ", ~data)"
@@ -109,6 +77,66 @@ static const tn_op op_norm =
                                                        CAST("output")) ")",
            .cost = tni_cost_each_input);
 
+/* ---- NumPy's --------------------------------------------------------------------------------- */
+
+static const tn_attr_def np_sum_attrs[] = TN_ATTR_TABLE(np_sum);
+static const tn_attr_def np_max_attrs[] = TN_ATTR_TABLE(np_max);
+static const tn_attr_def np_all_attrs[] = TN_ATTR_TABLE(np_all);
+static const tn_attr_def np_trace_attrs[] = TN_ATTR_TABLE(np_trace);
+
+#define OVER_AXES ":(D..) -> out:(over(D..))"
+#define NP_PICKED(name) "own: dy a out -> a ; dy = " #name "!(h*_backward_" #name "!(ones_like(~dy), a, out))"
+
+/* What arrives in the type of `a`, over the elements that were reduced. */
+#define NP_OVER(op, e) "_backward_" op "(_backward_cast(" e ", ~a), ~a, axis=@axis, keepdims=@keepdims)"
+#define NP_LINEAR(op) "linear: [dtype=None] dy ~a -> a | a = " NP_OVER(op, "dy")
+
+/* X(name, input, attributes, types, gradient, doc, aliases) */
+#define NP_REDUCTIONS(X)                                                                                     \
+    X(_np_sum, "a", np_sum_attrs, "out:attr(dtype,sumof(T))", NP_LINEAR("_np_sum"), "sum", NULL)             \
+    X(_npi_mean, "a", np_sum_attrs, "out:attr(dtype,floatof(T))", NP_LINEAR("_npi_mean"), "mean", NULL)      \
+    X(_np_prod, "a", np_sum_attrs, "out:attr(dtype,sumof(T))",                                               \
+      "composed: [dtype=None] a = _backward__np_sum!(dy*out, ~a)/a | a = " NP_OVER("_np_sum",                \
+                                                                                   "dy*out") "/a",           \
+      "product", "_np_product")                                                                              \
+    X(_np_max, "a", np_max_attrs, NULL, NP_PICKED(_np_max), "largest element", "_np_amax")                   \
+    X(_np_min, "a", np_max_attrs, NULL, NP_PICKED(_np_min), "smallest element", "_np_amin")                  \
+    X(_np_all, "data", np_all_attrs, "out:bool", NULL, "true where no element is 0", NULL)                   \
+    X(_np_any, "data", np_all_attrs, "out:bool", NULL, "true where an element is not 0", "_np_sometrue")
+
+#define NP_REDUCE(name_, input, attrs_, types_, gradient, doc_, ...)                                         \
+    static const tn_op op_##name_ =                                                                          \
+        TNI_OP(#name_, .doc = doc_, .aliases = TNI_NAMES(__VA_ARGS__), .attrs = attrs_,                      \
+               .shapes = input OVER_AXES, .types = types_, .gradients = gradient,                            \
+               .flags = (gradient) ? 0 : TN_OP_ZERO_GRADIENT, .cost = tni_cost_each_input);
+/* clang-format off */
+NP_REDUCTIONS(NP_REDUCE)
+/* clang-format on */
+
+static tn_status trace_shape(tn_infer *i)
+{
+    const tn_shape *x = i->in_shape[0];
+    tn_shape y;
+    int32_t row = 0, column = 0;
+    tn_status st;
+
+    if (x->ndim < 0)
+        return TN_OK;
+    if ((st = tni_axis(i, tni_attr_int(i->attrs, TN_np_trace_axis1), x->ndim, &row)) ||
+        (st = tni_axis(i, tni_attr_int(i->attrs, TN_np_trace_axis2), x->ndim, &column)))
+        return st;
+    if (row == column)
+        return tni_infer_fail(i, TN_E_ATTR, "axis1 and axis2 are both axis %d", row);
+    tni_shape_reduce(x, 1u << row | 1u << column, false, i->flags & TN_INFER_NP_SHAPE, &y);
+    return tn_shape_unify(i, i->out_shape[0], &y);
+}
+
+static const tn_op op_trace =
+    TNI_OP("_np_trace", .doc = "sum of a diagonal", .attrs = np_trace_attrs, .inputs = TNI_NAMES("data"),
+           .outputs = TNI_NAMES("out"), .shape = trace_shape, .gradients = "linear: dy ~data -> data");
+
+/* ---- positions --------------------------------------------------------------------------------- */
+
 #define POSITION(id, name_, doc_, ...)                                                                       \
     static const tn_op id =                                                                                  \
         TNI_OP(name_, .doc = doc_, .flags = TN_OP_ZERO_GRADIENT, .cost = tni_cost_each_input, __VA_ARGS__);
@@ -122,7 +150,7 @@ POSITION(op_argmax_channel, "argmax_channel", "position of the largest element a
 
 const tn_op *const tni_family_reduce[] = {
 #define POINTER(name, ...) &op_##name,
-    REDUCTIONS(POINTER) &op_norm, &op_argmax, &op_argmin, &op_argmax_channel, &op_moments,
-    NULL,
+    REDUCTIONS(POINTER) NP_REDUCTIONS(POINTER) &op_norm, &op_argmax, &op_argmin, &op_argmax_channel,
+    &op_trace, NULL,
 };
 /* clang-format on */

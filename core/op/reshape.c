@@ -2,6 +2,13 @@
 #include "op/reshape.h"
 #include "op/infer_help.h"
 
+/* What codes below 0 mean, and 0 itself. */
+enum { SIZE, REST, KEEP, KEEP_ALL, MERGE, SPLIT, DROP };
+static const uint8_t meanings[][7] = {
+    [TNI_RESHAPE_CLASSIC] = {KEEP, REST, KEEP_ALL, MERGE, SPLIT, SIZE, SIZE},
+    [TNI_RESHAPE_NUMPY] = {SIZE, REST, KEEP, DROP, KEEP_ALL, MERGE, SPLIT},
+};
+
 typedef struct reading {
     tn_infer *i;
     const tn_shape *x; /* in reading order */
@@ -9,6 +16,7 @@ typedef struct reading {
     int64_t count, at; /* codes, and the one being read */
     int32_t from;      /* next dimension of x */
     int32_t rest;      /* where in `y` the -1 stands, -1 none */
+    const uint8_t *meaning;
     tn_shape y;
 } reading;
 
@@ -51,7 +59,7 @@ static tn_status merge_two(reading *r)
     int64_t a = 0, b = 0, n = 0;
     tn_status st;
 
-    if ((st = next(r, -3, &a)) || (st = next(r, -3, &b)))
+    if ((st = next(r, r->code[r->at], &a)) || (st = next(r, r->code[r->at], &b)))
         return st;
     if (a < 0 || b < 0)
         return push(r, TN_DIM_UNKNOWN);
@@ -62,25 +70,28 @@ static tn_status merge_two(reading *r)
 
 static tn_status split_one(reading *r)
 {
+    const int64_t code = r->code[r->at];
     int64_t n = 0, a, b, both;
     tn_status st;
 
     if (r->at + 2 >= r->count)
-        return tni_infer_fail(r->i, TN_E_ATTR, "code -4 of shape needs two sizes after it");
-    if ((st = next(r, -4, &n)))
+        return tni_infer_fail(r->i, TN_E_ATTR, "code %lld of shape needs two sizes after it",
+                              (long long)code);
+    if ((st = next(r, code, &n)))
         return st;
     a = r->code[++r->at];
     b = r->code[++r->at];
     if (a < -1 || b < -1 || (a == -1 && b == -1))
-        return tni_infer_fail(r->i, TN_E_ATTR, "code -4 of shape is followed by sizes %lld and %lld",
-                              (long long)a, (long long)b);
+        return tni_infer_fail(r->i, TN_E_ATTR, "code %lld of shape is followed by sizes %lld and %lld",
+                              (long long)code, (long long)a, (long long)b);
     if (a == -1)
         a = n < 0 ? TN_DIM_UNKNOWN : b > 0 && n % b == 0 ? n / b : b == 0 && n == 0 ? 0 : INT64_MAX;
     else if (b == -1)
         b = n < 0 ? TN_DIM_UNKNOWN : a > 0 && n % a == 0 ? n / a : a == 0 && n == 0 ? 0 : INT64_MAX;
     if (a >= 0 && b >= 0 && n >= 0 && (__builtin_mul_overflow(a, b, &both) || both != n))
-        return tni_infer_fail(r->i, TN_E_SHAPE, "a dimension of %lld does not split as code -4 of shape says",
-                              (long long)n);
+        return tni_infer_fail(r->i, TN_E_SHAPE,
+                              "a dimension of %lld does not split as code %lld of shape says", (long long)n,
+                              (long long)code);
     return (st = push(r, a)) ? st : push(r, b);
 }
 
@@ -90,23 +101,28 @@ static tn_status read_code(reading *r)
     int64_t dim = 0;
     tn_status st = TN_OK;
 
-    switch (code) {
-    case 0:
-        return (st = next(r, 0, &dim)) ? st : push(r, dim);
-    case -1:
+    switch (code > 0 ? SIZE : r->meaning[-code]) {
+    case KEEP:
+        return (st = next(r, code, &dim)) ? st : push(r, dim);
+    case REST:
         if (r->rest >= 0)
             return tni_infer_fail(r->i, TN_E_ATTR, "shape has -1 twice");
         r->rest = r->y.ndim;
         r->from++;
         return push(r, TN_DIM_UNKNOWN);
-    case -2:
+    case KEEP_ALL:
         while (!st && r->from < r->x->ndim)
             st = push(r, r->x->dim[r->from++]);
         return st;
-    case -3:
+    case MERGE:
         return merge_two(r);
-    case -4:
+    case SPLIT:
         return split_one(r);
+    case DROP:
+        if ((st = next(r, code, &dim)) || dim == 1 || dim < 0)
+            return st;
+        return tni_infer_fail(r->i, TN_E_SHAPE, "code %lld of shape drops a dimension of %lld, not of 1",
+                              (long long)code, (long long)dim);
     default:
         r->from++;
         return push(r, code);
@@ -136,11 +152,12 @@ static void reversed(const int64_t *from, int64_t count, int64_t *to)
         to[k] = from[count - 1 - k];
 }
 
-tn_status tni_reshape(tn_infer *i, const tn_shape *x, const tn_tuple *codes, bool reverse, tn_shape *out)
+tn_status tni_reshape(tn_infer *i, const tn_shape *x, const tn_tuple *codes, tni_reshape_codes which,
+                      bool reverse, tn_shape *out)
 {
     int64_t turned[2 * TN_NDIM_MAX + TN_NDIM_MAX];
     tn_shape back = *x;
-    reading r = {i, x, codes ? codes->item : NULL, tni_tuple_count(codes), 0, 0, -1, {0}};
+    reading r = {i, x, codes ? codes->item : NULL, tni_tuple_count(codes), 0, 0, -1, meanings[which], {0}};
     tn_status st = TN_OK;
 
     if (r.count > 3 * TN_NDIM_MAX)

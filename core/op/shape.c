@@ -6,6 +6,7 @@
  * the transpose with the inverse permutation; depth_to_space and space_to_depth are each other's.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "op/infer_help.h"
 #include "op/reshape.h"
@@ -19,6 +20,12 @@ static const tn_attr_def swap_axis_attrs[] = TN_ATTR_TABLE(SwapAxis);
 static const tn_attr_def depth_to_space_attrs[] = TN_ATTR_TABLE(depth_to_space);
 static const tn_attr_def space_to_depth_attrs[] = TN_ATTR_TABLE(space_to_depth);
 static const tn_attr_def diag_attrs[] = TN_ATTR_TABLE(diag);
+static const tn_attr_def moveaxis_attrs[] = TN_ATTR_TABLE(np_moveaxis);
+static const tn_attr_def np_reshape_attrs[] = TN_ATTR_TABLE(np_reshape);
+static const tn_attr_def npx_reshape_attrs[] = TN_ATTR_TABLE(npx_reshape);
+static const tn_attr_def reshape_like_attrs[] = TN_ATTR_TABLE(reshape_like);
+static const tn_attr_def np_diag_attrs[] = TN_ATTR_TABLE(np_diag);
+static const tn_attr_def diagonal_attrs[] = TN_ATTR_TABLE(np_diagonal);
 
 static tn_status reshape_shape(tn_infer *i)
 {
@@ -31,7 +38,7 @@ static tn_status reshape_shape(tn_infer *i)
     if (i->in_shape[0]->ndim < 0)
         return TN_OK;
     if (tni_tuple_count(shape) || (i->flags & TN_INFER_NP_SHAPE))
-        st = tni_reshape(i, i->in_shape[0], shape, reverse, &y);
+        st = tni_reshape(i, i->in_shape[0], shape, TNI_RESHAPE_CLASSIC, reverse, &y);
     else
         st = tni_reshape_target(i, i->in_shape[0], tni_attr_tuple(i->attrs, TN_Reshape_target_shape),
                                 tni_attr_bool(i->attrs, TN_Reshape_keep_highest), &y);
@@ -94,6 +101,86 @@ static tn_status squeeze_shape(tn_infer *i)
     return tn_shape_unify(i, i->out_shape[0], &y);
 }
 
+static tn_status numpy_reshape(tn_infer *i, const tn_tuple *codes, bool reverse, const char *order)
+{
+    tn_shape y;
+    tn_status st;
+
+    if (order && strcmp(order, "C") != 0)
+        return tni_infer_fail(i, TN_E_ATTR, "order is %.8s, there is only C", order);
+    if (i->in_shape[0]->ndim < 0)
+        return TN_OK;
+    if ((st = tni_reshape(i, i->in_shape[0], codes, TNI_RESHAPE_NUMPY, reverse, &y)) ||
+        (st = tn_shape_unify(i, &y, i->out_shape[0])))
+        return st;
+    tni_reshape_back(i->in_shape[0], &y);
+    return tni_reshape_counts(i, i->in_shape[0], &y);
+}
+
+static tn_status np_reshape_shape(tn_infer *i)
+{
+    return numpy_reshape(i, tni_attr_tuple(i->attrs, TN_np_reshape_newshape), false,
+                         tn_value_pointer(i->attrs[TN_np_reshape_order]));
+}
+
+static tn_status npx_reshape_shape(tn_infer *i)
+{
+    return numpy_reshape(i, tni_attr_tuple(i->attrs, TN_npx_reshape_newshape),
+                         tni_attr_bool(i->attrs, TN_npx_reshape_reverse),
+                         tn_value_pointer(i->attrs[TN_npx_reshape_order]));
+}
+
+/* Which dimensions of `x` attributes `begin` and `begin` + 1 choose. */
+static tn_status dims_choose(tn_infer *i, const tn_shape *x, uint32_t begin, int64_t *from, int64_t *to)
+{
+    const int64_t *first = tni_attr_opt_int(i->attrs, begin), *end = tni_attr_opt_int(i->attrs, begin + 1);
+
+    *from = !first ? 0 : *first < 0 ? *first + x->ndim : *first;
+    *to = !end ? x->ndim : *end < 0 ? *end + x->ndim : *end;
+    if (*from < 0 || *to > x->ndim || *from > *to)
+        return tni_infer_fail(i, TN_E_SHAPE, "dimensions %lld to %lld do not lie in %d", (long long)*from,
+                              (long long)*to, x->ndim);
+    return TN_OK;
+}
+
+static tn_status reshape_like_shape(tn_infer *i)
+{
+    const tn_shape *lhs = i->in_shape[0], *rhs = i->in_shape[1];
+    int64_t from = 0, to = 0, first = 0, end = 0;
+    tn_shape y = {0};
+    tn_status st;
+
+    if (lhs->ndim < 0 || rhs->ndim < 0)
+        return TN_OK;
+    if ((st = dims_choose(i, lhs, TN_reshape_like_lhs_begin, &from, &to)) ||
+        (st = dims_choose(i, rhs, TN_reshape_like_rhs_begin, &first, &end)))
+        return st;
+    if (lhs->ndim - (to - from) + (end - first) > TN_NDIM_MAX)
+        return tni_infer_fail(i, TN_E_SHAPE, "the output would have more than %d dimensions", TN_NDIM_MAX);
+    for (int64_t k = 0; k < from; k++)
+        y.dim[y.ndim++] = lhs->dim[k];
+    for (int64_t k = first; k < end; k++)
+        y.dim[y.ndim++] = rhs->dim[k];
+    for (int64_t k = to; k < lhs->ndim; k++)
+        y.dim[y.ndim++] = lhs->dim[k];
+    st = tn_shape_unify(i, i->out_shape[0], &y);
+    return st ? st : tni_reshape_counts(i, lhs, &y);
+}
+
+static tn_status shape_array_shape(tn_infer *i)
+{
+    const tn_shape y = {.ndim = 1, .dim = {i->in_shape[0]->ndim}};
+
+    return i->in_shape[0]->ndim < 0 ? TN_OK : tni_shape_assign(i, i->out_shape[0], &y);
+}
+
+static tn_status size_array_shape(tn_infer *i)
+{
+    const tn_shape y = {.ndim = 1, .dim = {1}};
+
+    return tni_shape_assign(i, i->out_shape[0], &y);
+}
+
 /* dy and data: dx is dy in the shape of data. */
 static tn_status backward_reshape_shape(tn_infer *i)
 {
@@ -130,6 +217,36 @@ static tn_status swap_axis_shape(tn_infer *i)
             return st;
     }
     return TN_OK;
+}
+
+static tn_status moveaxis_shape(tn_infer *i)
+{
+    const tn_tuple *source = tni_attr_tuple(i->attrs, TN_np_moveaxis_source),
+                   *destination = tni_attr_tuple(i->attrs, TN_np_moveaxis_destination);
+    const tn_shape *x = i->in_shape[0];
+    tn_shape y = {.ndim = x->ndim};
+    uint32_t moved = 0, taken = 0;
+    int32_t at = 0;
+    tn_status st;
+
+    if (tni_tuple_count(source) != tni_tuple_count(destination))
+        return tni_infer_fail(i, TN_E_ATTR, "source has %lld axes, destination %lld",
+                              (long long)tni_tuple_count(source), (long long)tni_tuple_count(destination));
+    if (x->ndim < 0)
+        return TN_OK;
+    if (tni_tuple_count(source) && ((st = tni_axes_mask(i, source, false, x->ndim, &moved)) ||
+                                    (st = tni_axes_mask(i, destination, false, x->ndim, &taken))))
+        return st;
+    for (int64_t k = 0; k < tni_tuple_count(source); k++)
+        y.dim[(destination->item[k] + x->ndim) % x->ndim] = x->dim[(source->item[k] + x->ndim) % x->ndim];
+    for (int32_t k = 0; k < x->ndim; k++) { /* the others keep their order */
+        if (moved >> k & 1u)
+            continue;
+        while (taken >> at & 1u)
+            at++;
+        y.dim[at++] = x->dim[k];
+    }
+    return tn_shape_unify(i, i->out_shape[0], &y);
 }
 
 static tn_status transpose_grad(tn_grad *g)
@@ -182,6 +299,14 @@ static tn_status swap_axis_view(const tn_infer *i, tn_view *v)
 
 /* ---- diag -------------------------------------------------------------------------------------------- */
 
+/* Elements of diagonal `k` of a matrix; 0 where there is none. */
+static int64_t diagonal_length(int64_t rows, int64_t columns, int64_t k)
+{
+    const int64_t h = rows + (k < 0 ? k : 0), w = columns - (k > 0 ? k : 0), n = h < w ? h : w;
+
+    return n > 0 ? n : 0;
+}
+
 /* A vector becomes a matrix; of anything else two axes become one, the last. */
 static tn_status diag_shape(tn_infer *i)
 {
@@ -216,6 +341,63 @@ static tn_status diag_shape(tn_infer *i)
             y.dim[y.ndim++] = x->dim[d];
     y.dim[y.ndim++] = h < 0 || w < 0 ? TN_DIM_UNKNOWN : h - under < w - right ? h - under : w - right;
     return tn_shape_unify(i, out, &y);
+}
+
+/* NumPy's: of a vector the matrix, of a matrix the vector. */
+static tn_status np_diag_shape(tn_infer *i)
+{
+    const tn_shape *x = i->in_shape[0];
+    const int64_t k = tni_attr_int(i->attrs, TN_np_diag_k), right = k > 0 ? k : 0, under = k < 0 ? -k : 0;
+    tn_shape y = {.ndim = x->ndim == 1 ? 2 : 1};
+
+    if (x->ndim < 0)
+        return TN_OK;
+    if (x->ndim < 1 || x->ndim > 2)
+        return tni_infer_fail(i, TN_E_SHAPE, "the input has %d dimensions, 1 or 2 are needed", x->ndim);
+    if (x->ndim == 1)
+        y.dim[0] = y.dim[1] = x->dim[0] < 0 ? TN_DIM_UNKNOWN : x->dim[0] + right + under;
+    else if (x->dim[0] < 0 || x->dim[1] < 0)
+        y.dim[0] = TN_DIM_UNKNOWN;
+    else
+        y.dim[0] = diagonal_length(x->dim[0], x->dim[1], k);
+    return tn_shape_unify(i, i->out_shape[0], &y);
+}
+
+static tn_status diagflat_shape(tn_infer *i)
+{
+    const int64_t k = tni_attr_int(i->attrs, TN_np_diag_k);
+    tn_shape y = {.ndim = 2};
+
+    if (!tn_shape_known(i->in_shape[0]))
+        return TN_OK;
+    if (__builtin_add_overflow(tn_shape_count(i->in_shape[0]), k < 0 ? -k : k, &y.dim[0]))
+        return tni_infer_fail(i, TN_E_SHAPE, "the matrix is too large");
+    y.dim[1] = y.dim[0];
+    return tn_shape_unify(i, i->out_shape[0], &y);
+}
+
+static tn_status diagonal_shape(tn_infer *i)
+{
+    const tn_shape *x = i->in_shape[0];
+    int32_t row = 0, column = 0;
+    tn_shape y = {0};
+    tn_status st;
+
+    if (x->ndim < 0)
+        return TN_OK;
+    if ((st = tni_axis(i, tni_attr_int(i->attrs, TN_np_diagonal_axis1), x->ndim, &row)) ||
+        (st = tni_axis(i, tni_attr_int(i->attrs, TN_np_diagonal_axis2), x->ndim, &column)))
+        return st;
+    if (row == column)
+        return tni_infer_fail(i, TN_E_ATTR, "axis1 and axis2 are both axis %d", row);
+    for (int32_t d = 0; d < x->ndim; d++)
+        if (d != row && d != column)
+            y.dim[y.ndim++] = x->dim[d];
+    y.dim[y.ndim++] =
+        x->dim[row] < 0 || x->dim[column] < 0
+            ? TN_DIM_UNKNOWN
+            : diagonal_length(x->dim[row], x->dim[column], tni_attr_int(i->attrs, TN_np_diagonal_offset));
+    return tn_shape_unify(i, i->out_shape[0], &y);
 }
 
 /* ---- table -------------------------------------------------------------------------------------------- */
@@ -268,7 +450,39 @@ static const tn_op diag =
     TNI_OP("diag", .doc = "A diagonal of matrices, or of a vector the matrix that it is a diagonal of.",
            .attrs = diag_attrs, DATA, .shape = diag_shape, .gradients = "linear: dy ~data -> data");
 
+/* ---- NumPy's, and what is made of shapes -------------------------------------------------------------- */
+
+#define INPUT(name) .inputs = TNI_NAMES(name), .outputs = TNI_NAMES("out")
+#define VIEW_GRAD(name) "composed: " name " = _backward_reshape(dy, ~" name ")"
+#define ROW(id, name_, ...) static const tn_op id = TNI_OP(name_, __VA_ARGS__);
+/* clang-format off */
+ROW(np_reshape, "_np_reshape", .doc = "The same elements in another shape.", .attrs = np_reshape_attrs,
+    INPUT("a"), .flags = TN_OP_VIEW, .shape = np_reshape_shape, .gradients = VIEW_GRAD("a"))
+ROW(npx_reshape, "_npx_reshape", .doc = "The same elements in another shape.",
+    .aliases = TNI_NAMES("_npi_reshape"), .attrs = npx_reshape_attrs, INPUT("a"), .flags = TN_OP_VIEW,
+    .shape = npx_reshape_shape, .gradients = VIEW_GRAD("a"))
+ROW(reshape_like, "reshape_like", .doc = "lhs in the shape of rhs, or with some of its dimensions.",
+    .aliases = TNI_NAMES("_npx_reshape_like"), .attrs = reshape_like_attrs, .inputs = TNI_NAMES("lhs", "rhs"),
+    .outputs = TNI_NAMES("output"), .flags = TN_OP_VIEW, .shapes_only = 2, .shape = reshape_like_shape,
+    .types = "rhs:R", .gradients = VIEW_GRAD("lhs") " ; rhs = zeros_like(~rhs)")
+ROW(shape_array, "shape_array", .doc = "The shape as an array.", .aliases = TNI_NAMES("_npx_shape_array"), DATA,
+    .flags = TN_OP_ZERO_GRADIENT, .shapes_only = 1, .shape = shape_array_shape, .types = "output:i64")
+ROW(size_array, "size_array", .doc = "The number of elements as an array.", DATA,
+    .flags = TN_OP_ZERO_GRADIENT, .shapes_only = 1, .shape = size_array_shape, .types = "output:i64")
+ROW(moveaxis, "_np_moveaxis", .doc = "Some axes in other places.", .attrs = moveaxis_attrs, INPUT("a"),
+    .shape = moveaxis_shape,
+    .gradients = "composed: a = _np_moveaxis(dy, source=@destination, destination=@source)")
+ROW(np_diag, "_np_diag", .doc = "A diagonal of a matrix, or the matrix that a vector is a diagonal of.",
+    .attrs = np_diag_attrs, DATA, .shape = np_diag_shape, .gradients = "linear: dy ~data -> data")
+ROW(diagflat, "_np_diagflat", .doc = "The matrix that the flat input is a diagonal of.", .attrs = np_diag_attrs,
+    DATA, .shape = diagflat_shape, .gradients = "composed: data = _backward_reshape(_np_diag!(dy), ~data)")
+ROW(diagonal, "_np_diagonal", .doc = "A diagonal of matrices.", .attrs = diagonal_attrs, DATA,
+    .shape = diagonal_shape, .gradients = "linear: dy ~data -> data")
+/* clang-format on */
+
 const tn_op *const tni_family_shape[] = {
-    &reshape,        &flatten,        &expand_dims, &squeeze, &backward_reshape, &transpose, &swap_axis,
-    &depth_to_space, &space_to_depth, &diag,        NULL,
+    &reshape,    &flatten,     &expand_dims,    &squeeze,        &backward_reshape,
+    &transpose,  &swap_axis,   &depth_to_space, &space_to_depth, &diag,
+    &np_reshape, &npx_reshape, &reshape_like,   &shape_array,    &size_array,
+    &moveaxis,   &np_diag,     &diagflat,       &diagonal,       NULL,
 };

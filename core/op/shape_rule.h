@@ -38,14 +38,14 @@
  *     clause := [ "[" cond "]" ] target { "," target } ":" ( type [ ":" class ] | class )
  *     target := argument | VAR
  *     type   := VAR [ "(" class ")" ] | argument | a type such as bool, i32, f64 | "stat(" type ")"
- *              | "floatof(" type ")" | "promote(" type "," type ")" | "scalar(" type ")" | "or(" type ")"
+ *              | "floatof(" type ")" | "sumof(" type ")" | "promote(" type "," type ")" | "scalar(" type ")" | "or(" type ")"
  *              | "attr(" attr [ "," type ] ")"
  *     class  := "float" | "integer" | "number" | "index"
  *
  *     "T:float; gamma,beta,mean,var:stat(T)"    "T:promote(lhs,rhs); output:bool"    "output:attr(dtype,T)"
  *
  * VAR: one capital; what has it has one type. stat: f64 of f64, f32 of other types. floatof: f32 of types
- * that are not floating point. promote: where two meet, see type_rule.c; its arguments have types of their
+ * that are not floating point. sumof: i64 of bool, others are themselves. promote: where two meet, see type_rule.c; its arguments have types of their
  * own. scalar: beside a number, which is whole if the attribute is_int says so. or: only if nothing else is
  * known. attr: what the attribute says; for None the second type, without one None is an error. The last
  * clause about an argument whose condition holds counts; a class limits it besides.
@@ -94,7 +94,7 @@
 #define RULE_CONDS_MAX 24
 #define RULE_CHOICES_MAX 6 /* values in one condition: attr=a+b+c */
 #define RULE_DEFS_MAX 8
-#define RULE_CALL_ATTRS_MAX 5
+#define RULE_CALL_ATTRS_MAX 6
 #define RULE_GRADIENTS_MAX 4
 #define RULE_SECONDS_MAX 6
 #define RULE_OPTIONAL_MAX 4 /* inputs that may be missing: there is a list of names for each combination */
@@ -233,6 +233,7 @@ typedef enum type_kind {
     TYPE_OR,    /* type a where nothing else is known */
     TYPE_STAT,
     TYPE_FLOATOF,
+    TYPE_SUMOF,
     TYPE_PROMOTE, /* types a and b */
     TYPE_SCALAR,  /* type a; attr: is_int */
 } type_kind;

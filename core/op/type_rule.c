@@ -133,11 +133,8 @@ static uint8_t type_read(parser *p)
     static const struct {
         const char *text;
         type_kind kind;
-    } calls[] = {{"stat(", TYPE_STAT},
-                 {"floatof(", TYPE_FLOATOF},
-                 {"promote(", TYPE_PROMOTE},
-                 {"scalar(", TYPE_SCALAR},
-                 {"or(", TYPE_OR}};
+    } calls[] = {{"stat(", TYPE_STAT},       {"floatof(", TYPE_FLOATOF}, {"sumof(", TYPE_SUMOF},
+                 {"promote(", TYPE_PROMOTE}, {"scalar(", TYPE_SCALAR},   {"or(", TYPE_OR}};
     const uint8_t at = table_add(p, &p->rule->type_count, RULE_TYPES_MAX);
     rule_type t = {0};
     size_t k = 0;
@@ -364,6 +361,8 @@ static tn_status type_value(types *t, uint8_t type, int32_t is, int32_t *out)
         v = v == TN_F64 ? TN_F64 : TN_F32;
     else if (v >= 0 && of->kind == TYPE_FLOATOF)
         v = tni_dtype_is_float(v) ? v : TN_F32;
+    else if (v == TN_BOOL && of->kind == TYPE_SUMOF)
+        v = TN_I64;
     else if (v >= 0 && of->kind == TYPE_SCALAR && !tni_dtype_is_float(v))
         v = !tni_attr_bool(t->i->attrs, (uint32_t)of->attr) ? TN_F64 : v == TN_BOOL ? TN_I64 : v;
     *out = v;

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/common.bash"
 
 prefix="$work/a prefix"
-cmake --install "$build" --prefix "$prefix" >"$work/install.log" 2>&1 || fail "cmake --install: $(tail -n 3 "$work/install.log")"
+flock "$build" cmake --install "$build" --prefix "$prefix" >"$work/install.log" 2>&1 || fail "cmake --install: $(tail -n 3 "$work/install.log")"
 libdir=$(dirname "$(find "$prefix" -name libtenon.so)")
 export PKG_CONFIG_PATH="$libdir/pkgconfig" LC_ALL=C
 unset LD_LIBRARY_PATH CMAKE_C_COMPILER_LAUNCHER CFLAGS LDFLAGS MAKEFLAGS

@@ -318,6 +318,7 @@ static session *on_terminal(int columns, const char *line, const act *a)
     fflush(stdout);
     s.pid = forkpty(&s.master, NULL, NULL, &size);
     if (s.pid == 0) {
+        tool_signals_reset();
         flush_never();
         execl("/bin/sh", "sh", "-c", line, (char *)NULL);
         _exit(126);

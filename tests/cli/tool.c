@@ -95,6 +95,12 @@ static int code_of(int status)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+void tool_signals_reset(void)
+{
+    (void)signal(SIGINT, SIG_DFL);
+    (void)signal(SIGQUIT, SIG_DFL);
+}
+
 pid_t tool_start(const char *line)
 {
     /* Here and not in the child: nobody finds in them what another command said. */
@@ -105,6 +111,7 @@ pid_t tool_start(const char *line)
     fflush(stdout);
     pid = fork();
     if (pid == 0) {
+        tool_signals_reset();
         if (!prctl(PR_SET_PDEATHSIG, SIGKILL) && dup2(out, 1) >= 0 && dup2(err, 2) >= 0)
             execl("/bin/sh", "sh", "-c", line, (char *)NULL);
         _exit(126);
@@ -158,6 +165,7 @@ const tool_said *tool_terminal(int columns, const char *line)
     fflush(stdout);
     pid = forkpty(&master, NULL, NULL, &size);
     if (pid == 0) {
+        tool_signals_reset();
         execl("/bin/sh", "sh", "-c", line, (char *)NULL);
         _exit(126);
     }

@@ -32,6 +32,9 @@ const tool_said *tool(const char *line);
 void tool_needs_terminal(void);
 /* The same on a terminal of so many columns: all it said is in `out`. */
 const tool_said *tool_terminal(int columns, const char *line);
+/* In a new process: a shell has what it runs in the background ignore SIGINT and SIGQUIT, a suite of tests
+ * too, and the tool would keep to that. */
+void tool_signals_reset(void);
 /* Starts the line's one command (write "exec "), which ends with this process; tool_wait() gives what it
  * said. */
 pid_t tool_start(const char *line);

@@ -520,14 +520,6 @@ void test_engine_close(test_engine *t)
     tni_options_destroy(t->options);
 }
 
-uint64_t test_runs(uint64_t usual)
-{
-    const char *text = getenv("TENON_RUNS");
-    uint64_t runs;
-
-    return text && tni_parse_u64(text, &runs) && runs ? runs : usual;
-}
-
 uint64_t test_seed(void)
 {
     const char *text = getenv("TENON_SEED");

@@ -4,6 +4,7 @@
 #define TEST_ENGINE_ASYNC_DEVICE_H
 
 #include "engine/engine.h"
+#include "support/runs.h"
 
 extern const tn_plugin test_async_plugin; /* device type "late", two devices, kernels of its own */
 void test_async_delay(uint32_t most_us);  /* longest delay of a command or notification; 0: none */
@@ -27,8 +28,7 @@ typedef struct test_engine {
 /* Fails the test on any error. queue_max 0: 65536. */
 void test_engine_open(test_engine *t, tni_engine_options options);
 void test_engine_close(test_engine *t);
-uint64_t test_runs(uint64_t usual); /* TENON_RUNS, else `usual` */
-uint64_t test_seed(void);           /* TENON_SEED, else 1 */
+uint64_t test_seed(void); /* TENON_SEED, else 1 */
 uint32_t test_random(uint64_t *state);
 
 #endif

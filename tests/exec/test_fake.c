@@ -4,6 +4,7 @@
  * says what must have been late, one stream of the device stands still until then, so that it holds on any
  * machine. TENON_RUNS is the number of seeds (default 20).
  */
+#include "support/runs.h"
 #include "training.h"
 
 #include <stdlib.h>
@@ -19,13 +20,6 @@ enum { STEPS = 12 };
 #else
 #define WHY_NOT (const char *)NULL
 #endif
-
-static uint32_t runs(uint32_t fallback)
-{
-    const char *text = getenv("TENON_RUNS");
-
-    return text && *text ? (uint32_t)strtoul(text, NULL, 10) : fallback;
-}
 
 /* A number of the device's statistics. */
 static int64_t counted(tni_context *c, const char *name)
@@ -181,7 +175,7 @@ static void train_cpu(outcome *out)
 static void same_bits(void **state)
 {
     outcome cpu, fake;
-    const uint32_t seeds = runs(20);
+    const uint32_t seeds = (uint32_t)test_runs(20);
 
     (void)state;
     train_cpu(&cpu);
@@ -197,7 +191,7 @@ static void same_bits(void **state)
 static void dropped_wait_is_seen(void **state)
 {
     outcome cpu, fake;
-    const uint32_t seeds = runs(20);
+    const uint32_t seeds = (uint32_t)test_runs(20);
     uint32_t wrong = 0;
 
     (void)state;

@@ -3,8 +3,8 @@
  * pointwise operators of every data type, forward and backward, with the pass and without it.
  */
 #include "net.h"
+#include "support/runs.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define SETTINGS(off) ((const char *const[]){"plugins.load=cpu,mempool,fake", off, NULL})
@@ -342,8 +342,7 @@ static void net_run(const char *off, uint64_t of, int32_t dtype, uint32_t mode, 
 static void same_bits(void **state)
 {
     static const int32_t dtypes[] = {TN_F32, TN_F64, TN_F16, TN_BF16};
-    const char *const runs_text = getenv("TENON_RUNS");
-    const uint64_t runs = runs_text ? strtoull(runs_text, NULL, 10) : 48;
+    const uint64_t runs = test_runs(48);
     uint64_t fused = 0, fewer = 0;
 
     (void)state;

@@ -3,18 +3,10 @@
  * training find their signatures and programs, and their memory; memory stays flat. TENON_RUNS is the number
  * of optimizer steps (default 20,000).
  */
+#include "support/runs.h"
 #include "training.h"
 
-#include <stdlib.h>
-
 enum { SLACK_BLOCKS = 64, SLACK_BYTES = 256 << 10 };
-
-static uint64_t runs(uint64_t fallback)
-{
-    const char *text = getenv("TENON_RUNS");
-
-    return text && *text ? strtoull(text, NULL, 10) : fallback;
-}
 
 typedef struct held { /* what a context holds */
     tni_mem_stats host;
@@ -75,7 +67,7 @@ static void adam_steps(void **state)
     float values[COUNT], end[COUNT];
     tni_array *in[4], *out;
     tni_site *site = NULL;
-    const uint64_t steps = runs(20000);
+    const uint64_t steps = test_runs(20000);
     held before, after;
 
     (void)state;

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """Each public header compiles alone, included twice, as C11 and as C++17, with gcc and clang, without a warning; as C99
-and the next C with all warnings that clang has, but for those about padding and about the word @threads."""
+and the next C with all warnings that clang has, but for those about padding and about the word @threads.
+
+usage: headers.py [ROOT [HEADER]...]      of these headers alone, as tenon/tenon.h
+"""
 import concurrent.futures
 import glob
 import os
@@ -30,6 +33,7 @@ def main():
     root = common.root_of(sys.argv)
     base = os.path.join(root, "sdk/include")
     names = sorted(os.path.relpath(p, base) for p in glob.glob(base + "/tenon/**/*.h", recursive=True))
+    names = [name for name in names if name in sys.argv[2:] or not sys.argv[2:]]
     jobs = []
     for compiler, flags in (("gcc", C_FLAGS), ("clang", C_FLAGS), ("g++", CXX_FLAGS), ("clang++", CXX_FLAGS),
                             ("clang", ["-x", "c", "-std=c99", *ALL_FLAGS]),

@@ -110,7 +110,7 @@ if ! ls "$build"/lib/libtenon.so >/dev/null 2>&1; then
     exit 77
 fi
 check "a plain configuration builds no tests" no_tests
-check "cmake --install" cmake --install "$build" --prefix "$prefix"
+check "cmake --install" flock "$build" cmake --install "$build" --prefix "$prefix" # one list of files for all installations
 libdir=$(dirname "$(find "$prefix" -name libtenon.so)")
 export PKG_CONFIG_PATH="$libdir/pkgconfig" LC_ALL=C
 unset LD_LIBRARY_PATH

@@ -91,8 +91,9 @@ trains() { # trains TOOL FOLDER: one epoch
 }
 trains_in_root() { LD_LIBRARY_PATH="$libs" trains "$root/usr/bin/tenon" "$work/run-deb"; }
 
-uninstall() { # a prefix that held something is as it was
-    local prefix="$work/a prefix"
+uninstall() ( # a prefix that held something is as it was
+    flock 9 # nobody else installs meanwhile: the build has one list of what was installed
+    prefix="$work/a prefix"
     mkdir -p "$prefix/bin" "$prefix/share/man/man1" "$prefix/lib"
     echo mine >"$prefix/bin/mine"
     (cd "$prefix" && find . | sort) >"$work/before"
@@ -102,7 +103,7 @@ uninstall() { # a prefix that held something is as it was
     [ -f "$prefix/share/tenon/data/mine" ] || return 1
     rm -r "$prefix/share/tenon"
     (cd "$prefix" && find . | sort) | diff "$work/before" -
-}
+) 9<"$build"
 
 (cd "$build" && cpack --config CPackConfig.cmake -B "$work/packages") >"$work/log" 2>&1 ||
     { cat "$work/log"; echo "packages: cpack failed"; exit 1; }

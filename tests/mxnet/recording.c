@@ -39,7 +39,7 @@ static bool word_next(char **at, char **word)
     return **word != '\0';
 }
 
-/* OPERATOR DTYPE [train] NAME=VALUE... */
+/* OPERATOR DTYPE [train] [np] NAME=VALUE... */
 static bool call_read(char *line, call *c)
 {
     size_t attrs = 0;
@@ -51,8 +51,9 @@ static bool call_read(char *line, call *c)
     while (word_next(&line, &word)) {
         char *equal = strchr(word, '=');
 
-        if (!equal && !strcmp(word, "train")) {
-            c->train = true;
+        if (!equal && (!strcmp(word, "train") || !strcmp(word, "np"))) {
+            c->train = c->train || *word == 't';
+            c->np = c->np || *word == 'n';
             continue;
         }
         if (!equal || attrs == ATTRS_MAX)

@@ -32,7 +32,7 @@ typedef struct call {
     char *op, *dtype;                     /* the call's own data type, which inputs may differ from */
     const char *attrs[2 * ATTRS_MAX + 1]; /* pairs of name and text, NULL-ended */
     char text[256];                       /* the call, as a message has it */
-    bool train;
+    bool train, np; /* np: of NumPy's shapes, where () is a scalar and 0 no element */
     recorded parts[PART_COUNT][ARRAYS_MAX];
     uint32_t counts[PART_COUNT];
 } call;

@@ -306,7 +306,9 @@ bool replay(tn_ctx *ctx, const call *c, stage s, bound (*bounds)(const call *c, 
     *out = (verdict){.refused = false};
     if (!c->counts[needs[s]] && !(s == VALUES && c->counts[STAT]))
         return false;
+    (void)tn_np_shape_set(c->np);
     (void)checks[s](&r);
     run_free(&r);
+    (void)tn_np_shape_set(0);
     return true;
 }

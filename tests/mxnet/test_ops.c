@@ -25,9 +25,11 @@
 static const char *const stage_names[STAGE_COUNT] = {"values", "gradients", "seconds"};
 
 static const char *const families[] = {
-    "activation", "broadcast", "conv",     "dense", "elemwise",  "index",   "init",    "join",
-    "matrix",     "norm",      "numpy",    "order", "optimizer", "pool",    "random",  "reduce",
-    "regression", "scalar",    "sequence", "shape", "slice",     "softmax", "special", "unary",
+    "activation",  "broadcast",  "contrib", "conv",       "create",   "deconv", "dense",      "elemwise",
+    "index",       "init",       "join",    "matrix",     "norm",     "numpy",  "numpy_join", "numpy_reduce",
+    "numpy_shape", "optimizer",  "order",   "pool",       "products", "random", "rearrange",  "reduce",
+    "region",      "regression", "resize",  "sampler",    "scalar",   "select", "sequence",   "shape",
+    "slice",       "softmax",    "special", "statistics", "unary",
 };
 
 /* One row of gaps.txt. */
@@ -77,6 +79,10 @@ static const struct {
     {"L2Normalization", "f64", {1e-6, 1e-7}},
     {"SoftmaxOutput", "f64", {1e-6, 1e-7}},
     {"*_update", "f64", {1e-6, 1e-7}},
+    {"_npi_percentile", "f64", {1e-6, 1e-7}},
+    {"_npi_hamming", "f64", {1e-6, 1e-6}},
+    {"_npi_hanning", "f64", {1e-6, 1e-6}},
+    {"_npi_blackman", "f64", {1e-6, 1e-6}},
     /* its function in float64 is one of float32, or has a constant of 7 digits */
     {"erf", "f64", {1e-6, 1e-7}},
     {"erfinv", "f64", {1e-6, 1e-7}},
@@ -87,7 +93,14 @@ static const struct {
     {"prod", "bf16", {0, 6e-2}},
     {"nanprod", "bf16", {0, 6e-2}},
     {"softmax", "f16", {0, 4e-3}},
+    {"_npi_hamming", "bf16", {0, 2e-2}},
+    {"_npi_hanning", "bf16", {0, 2e-2}},
+    {"_npi_blackman", "bf16", {0, 2e-2}},
     {"softmin", "f16", {0, 4e-3}},
+    /* it rounds weights and products to the type */
+    {"_contrib_BilinearResize2D", "bf16", {0, 4e-2}},
+    {"_contrib_ROIAlign", "f16", {0, 1e-2}},
+    {"Correlation", "f16", {0, 4e-3}},
 };
 
 /* MXNet rounds each step of their gradients to bfloat16. */

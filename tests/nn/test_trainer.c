@@ -2,6 +2,7 @@
 #include "nn/support.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -270,6 +271,89 @@ static void test_schedules(void **state)
     assert_true(isnan(tn_schedule_lr(NULL, 3)));
 }
 
+/* ---- one call for many parameters ---- */
+
+enum { LAYERS = 5, PARAMS = 2 * LAYERS, NUMBERS_MAX = 1024 };
+
+typedef struct aggregate_case {
+    const char *optimizer;
+    double momentum, wd, clip, clip_norm;
+    bool many; /* it has an operator for many */
+} aggregate_case;
+
+static uint64_t calls_of(tn_app *app)
+{
+    tn_stats s = {.struct_size = sizeof s};
+
+    assert_int_equal(tn_wait_all(tn_app_ctx(app)), TN_OK);
+    assert_int_equal(tn_ctx_stats(tn_app_ctx(app), &s), TN_OK);
+    return s.pushed + s.inlined + s.short_way;
+}
+
+/* Parameters after some steps of a schedule; `calls`: how many the last step made. */
+static size_t aggregate_run(const aggregate_case *c, const char *setting, bool hybrid, float *out,
+                            uint64_t *calls)
+{
+    const int64_t shape[2] = {4, 3}, labels[2] = {4, 2 + LAYERS};
+    tn_app *app = nn_open(setting, NULL);
+    tn_net *net = tn_net_new(app);
+    tn_array *y = nn_array(app, 2, labels, 3), *x;
+    tn_trainer *t;
+    size_t count;
+
+    for (int i = 0; i < LAYERS; i++)
+        tn_net_dense(net, .units = 3 + i, .activation = "tanh");
+    tn_net_init(net, .seed = 4, .shape = {4, 3});
+    if (hybrid)
+        tn_net_hybridize(net, .static_alloc = 1);
+    tn_net_multiply(net, ".bias", 2, 0);
+    t = tn_trainer_new(net, .optimizer = c->optimizer, .lr = 0.3, .momentum = c->momentum, .wd = c->wd,
+                       .clip = c->clip, .clip_norm = c->clip_norm, .schedule = "cosine", .steps = 8);
+    for (int step = 0; step < 6; step++) {
+        tn_app_record(app);
+        x = nn_array(app, 2, shape, 7 + (uint64_t)step);
+        tn_app_backward(app, tn_loss_l2(app, tn_net_forward(net, x), y));
+        *calls = calls_of(app);
+        tn_trainer_step(t, 4);
+        *calls = calls_of(app) - *calls;
+    }
+    count = nn_read_params(app, net, out, NUMBERS_MAX);
+    nn_close(app);
+    return count;
+}
+
+/* However many parameters a call updates, the bits are those of single calls. */
+static void test_aggregate(void **state)
+{
+    static const aggregate_case cases[] = {
+        {"sgd", 0, 0, 0, 0, true},       {"sgd", 0, 0.1, 0.02, 0, true}, {"sgd", 0.9, 0.1, 0, 0, true},
+        {"sgd", 0.9, 0.1, 0.02, 0, true}, {"nag", 0.9, 0.1, 0, 0, false}, {"nag", 0, 0.1, 0, 0, true},
+        {"adam", 0, 0.1, 0, 0, false},
+    };
+    static const struct {
+        const char *setting;
+        uint64_t calls; /* for PARAMS parameters */
+    } rows[] = {{NULL, 1},
+                {"optimizer.aggregate_num=4", 3},
+                {"optimizer.aggregate_num=5", 2},
+                {"optimizer.aggregate_num=9", 2},
+                {"optimizer.aggregate_num=4096", 1}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        float single[NUMBERS_MAX], many[NUMBERS_MAX];
+        uint64_t calls;
+        const size_t count = aggregate_run(&cases[i], "optimizer.aggregate_num=1", false, single, &calls);
+
+        assert_int_equal(calls, PARAMS);
+        for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+            assert_int_equal(aggregate_run(&cases[i], rows[r].setting, r % 2, many, &calls), count);
+            assert_memory_equal(single, many, count * sizeof *single);
+            assert_int_equal(calls, cases[i].many ? rows[r].calls : PARAMS);
+        }
+    }
+}
+
 /* No call site misses its plan after the first steps, whatever the schedule does. */
 static void test_no_misses(void **state)
 {
@@ -339,6 +423,7 @@ int main(void)
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_short_struct),
         cmocka_unit_test(test_schedules),
+        cmocka_unit_test(test_aggregate),
         cmocka_unit_test(test_no_misses),
         cmocka_unit_test(test_losses_and_meters),
     };

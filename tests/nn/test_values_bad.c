@@ -478,6 +478,8 @@ static tn_x f_nulls(tn_x x)
     NOTHING(((void)tn_dim_(x, 7, NULL, 0), NULL));
     NOTHING(((void)tn_ndim_(NULL, NULL, 0), NULL));
     NOTHING(((void)tn_arg(NULL), NULL));
+    NOTHING(((void)tn_param_(NULL, "dense0.weight", NULL, 0), NULL));
+    NOTHING(tn_param_(x, NULL, NULL, 0));
     NOTHING(((void)tn_read_(NULL, 1, &value, NULL, 0), NULL));
     NOTHING(((void)tn_read_(x, 1, NULL, NULL, 0), NULL));
     NOTHING(((void)tn_read_(x, 3, &value, NULL, 0), NULL));

@@ -116,9 +116,74 @@ static const tn_op_case dense_cases[] = {
 };
 TN_OP_TESTS(fully_connected, "FullyConnected", dense_cases)
 
+static const tn_op_case deconv_cases[] = {
+    {"one", "kernel=(2,) num_filter=1", .in = {"f32[1,1,2] 1 2", "f32[1,1,2] 10 1"},
+     .out = {"f32[1,1,3] 10 21 2"}},
+    {"batch", "kernel=(3,3) num_filter=2 pad=(1,1) no_bias=0 stride=(2,1)",
+     .in = {"f64[3,3,4,5] random", "f64[3,2,3,3] random", "f64[2] random"}, .flags = TN_CASE_GRAD2},
+    {"groups", "kernel=(2,3) num_filter=4 num_group=2 dilate=(2,1) no_bias=0",
+     .in = {"f64[2,4,3,3] random", "f64[4,2,2,3] random", "f64[4] random"}},
+    {"adj", "kernel=(3,3) num_filter=2 stride=(2,3) adj=(1,2) pad=(1,0)",
+     .in = {"f64[1,2,3,3] random", "f64[2,2,3,3] random"}},
+    {"target", "kernel=(3,3) num_filter=1 stride=(2,2) target_shape=(6,7) pad=(9,9)",
+     .in = {"f64[1,2,3,3] random", "f64[2,1,3,3] random"}},
+    {"last", "kernel=(2,2) num_filter=2 layout=NHWC no_bias=0 stride=(2,2)",
+     .in = {"f64[2,3,2,3] random", "f64[3,2,2,2] random", "f64[2] random"}},
+    {"three", "kernel=(2,2,3) num_filter=2 stride=(1,2,1)",
+     .in = {"f64[1,2,2,3,2] random", "f64[2,2,2,2,3] random"}},
+    {"1x1", "kernel=(1,1) num_filter=2", .in = {"f64[2,3,3,2] random", "f64[3,2,1,1] random"}},
+    {"bf16", "kernel=(1,) num_filter=1 no_bias=0", .in = {"bf16[1,1,2] 1 2", "bf16[1,1,1] 3", "bf16[1] 1"},
+     .out = {"bf16[1,1,2] 4 7"}, .flags = TN_CASE_NO_GRAD},
+    {"no image", "kernel=(2,2) num_filter=2", .in = {"f32[0,2,4,4]", "f32[2,2,2,2] random"},
+     .out = {"f32[0,2,5,5]"}, .flags = TN_CASE_NO_GRAD},
+    {"no channel", "kernel=(2,2) num_filter=1 no_bias=0", .in = {"f32[1,0,1,1]", "f32[0,1,2,2]", "f32[1] 3"},
+     .out = {"f32[1,1,2,2] 3 3 3 3"}, .flags = TN_CASE_NO_GRAD},
+    {"adj of 1", "kernel=(2,2) num_filter=1 adj=(1,0)", .in = {"f32[1,1,2,2] range", "f32[1,1,2,2] range"},
+     .status = TN_E_ATTR, .message = "adj"},
+    {"large target", "kernel=(2,2) num_filter=1 target_shape=(4,3)",
+     .in = {"f32[1,1,2,2] range", "f32[1,1,2,2] range"}, .status = TN_E_SHAPE, .message = "target_shape"},
+    {"large pad", "kernel=(2,2) num_filter=1 pad=(2,0)", .in = {"f32[1,1,2,2] range", "f32[1,1,2,2] range"},
+     .status = TN_E_SHAPE, .message = "pad"},
+    {"items", "kernel=(2,2) num_filter=1 adj=1", .in = {"f32[1,1,2,2] range", "f32[1,1,2,2] range"},
+     .status = TN_E_ATTR, .message = "adj"},
+    {"wrong weight", "kernel=(2,2) num_filter=1", .in = {"f32[1,1,2,2] range", "f32[2,1,2,2] range"},
+     .status = TN_E_SHAPE},
+    {"wrong group", "kernel=(2,2) num_filter=2 num_group=2",
+     .in = {"f32[1,3,2,2] range", "f32[3,1,2,2] range"}, .status = TN_E_ATTR},
+    {"rank", "kernel=(2,2) num_filter=1", .in = {"f32[1,1,2] range", "f32[1,1,2,2] range"},
+     .status = TN_E_SHAPE},
+    {"too far", "kernel=(2,) num_filter=1 stride=(1000000000,)",
+     .in = {"f32[1,0,9000000000000]", "f32[0,1,2]"}, .status = TN_E_SHAPE},
+};
+TN_OP_TESTS(deconvolution, "Deconvolution", deconv_cases)
+
+static const tn_op_case im2col_cases[] = {
+    {"one", "kernel=(2,)", .in = {"f32[1,1,3] 1 2 3"}, .out = {"f32[1,2,2] 1 2 2 3"}},
+    {"strides", "kernel=(3,2) stride=(2,1) pad=(1,0) dilate=(1,2)", .in = {"f64[2,3,5,4] random"},
+     .flags = TN_CASE_GRAD2},
+    {"three", "kernel=(2,1,2)", .in = {"f64[1,2,3,2,3] random"}},
+    {"f16", "kernel=1", .in = {"f16[1,1,2] 1 2"}, .out = {"f16[1,1,2] 1 2"}, .flags = TN_CASE_NO_GRAD},
+    {"no image", "kernel=(2,)", .in = {"f32[0,2,3]"}, .out = {"f32[0,4,2]"}, .flags = TN_CASE_NO_GRAD},
+    {"large", "kernel=4", .in = {"f32[1,1,3] range"}, .status = TN_E_SHAPE},
+    {"rank", "kernel=(2,2)", .in = {"f32[1,1,3] range"}, .status = TN_E_SHAPE},
+    {"four", "kernel=(1,1,1,1)", .in = {"f32[1,1,1,1,1,1] range"}, .status = TN_E_ATTR},
+};
+TN_OP_TESTS(im2col, "im2col", im2col_cases)
+
+static const tn_op_case col2im_cases[] = {
+    {"one", "kernel=(2,) output_size=3", .in = {"f32[1,2,2] 1 2 3 4"}, .out = {"f32[1,1,3] 1 5 4"}},
+    {"strides", "kernel=(3,2) stride=(2,1) pad=(1,0) output_size=(5,4)", .in = {"f64[2,12,9] random"},
+     .flags = TN_CASE_GRAD2},
+    {"count", "kernel=(2,) output_size=3", .in = {"f32[1,2,3] range"}, .status = TN_E_SHAPE},
+    {"channels", "kernel=(2,) output_size=3", .in = {"f32[1,3,2] range"}, .status = TN_E_SHAPE},
+    {"rank", "kernel=(2,) output_size=(3,1)", .in = {"f32[1,2,2] range"}, .status = TN_E_SHAPE},
+};
+TN_OP_TESTS(col2im, "col2im", col2im_cases)
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TN_OP_TEST(convolution), TN_OP_TEST(fully_connected)};
+    const struct CMUnitTest tests[] = {TN_OP_TEST(deconvolution), TN_OP_TEST(im2col), TN_OP_TEST(col2im),
+                                       TN_OP_TEST(convolution), TN_OP_TEST(fully_connected)};
 
     return tn_op_main(tests);
 }

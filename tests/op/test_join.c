@@ -23,6 +23,47 @@ static const tn_op_case slice_cases[] = {
     {"long step", "begin=(2,1) end=(None,None) step=(9223372036854775807,-9223372036854775807)", .in = {X},
      .out = {"f32[1,1] 9"}},
 };
+/* ---- NumPy's ---- */
+
+static const tn_op_case hstack[] = {
+    {"matrices", "num_args=2", .in = {"f64[2,3] random", "f64[2,1] random"}, .flags = TN_CASE_GRAD2},
+    {"vectors", "num_args=2", .in = {"u8[2] 1 2", "u8[1] 3"}, .out = {"u8[3] 1 2 3"}},
+    {"scalars", "num_args=2", .in = {"f64[] 1", "f64[] 2"}, .out = {"f64[2] 1 2"}, .flags = TN_CASE_NP_SHAPE},
+    {"empty", "num_args=2", .in = {"f32[2,0]", "f32[2,1] 1 2"}, .out = {"f32[2,1] 1 2"}},
+    {"heights", "num_args=2", .in = {"f32[2,1] 1 2", "f32[3,1] 1 2 3"}, .status = TN_E_SHAPE},
+};
+static const tn_op_case vstack[] = {
+    {"rows", "num_args=3", .in = {"f64[2] random", "f64[2,2] random", "f64[2] random"}, .flags = TN_CASE_GRAD2},
+    {"scalars", "num_args=2", .in = {"f32[] 1", "f32[] 2"}, .out = {"f32[2,1] 1 2"}, .flags = TN_CASE_NP_SHAPE},
+};
+static const tn_op_case dstack[] = {
+    {"matrices", "num_args=2", .in = {"f64[2,3] random", "f64[2,3] random"}, .flags = TN_CASE_GRAD2},
+    {"vectors", "num_args=2", .in = {"i32[2] 1 2", "i32[2] 3 4"}, .out = {"i32[1,2,2] 1 3 2 4"}},
+};
+static const tn_op_case column_stack[] = {
+    {"mixed", "num_args=2", .in = {"f64[3] random", "f64[3,2] random"}, .flags = TN_CASE_GRAD2},
+    {"lengths", "num_args=2", .in = {"f32[2] 1 2", "f32[3] 1 2 3"}, .status = TN_E_SHAPE},
+};
+static const tn_op_case split_v2[] = {
+    {"indices", "indices=(0,1,1) axis=1", .in = {"f64[2,3] random"}, .flags = TN_CASE_GRAD2},
+    {"sections", "indices=() sections=2 axis=-1", .in = {"f64[2,4] random"}, .flags = TN_CASE_GRAD2},
+    {"squeeze", "indices=() sections=2 axis=0 squeeze_axis=1", .in = {"f64[2,3] random"}, .flags = TN_CASE_GRAD2},
+    {"no 0", "indices=(1,2) axis=0", .in = {"f32[3] 1 2 3"}, .status = TN_E_SHAPE, .message = "begin with 0"},
+    {"order", "indices=(0,2,1) axis=0", .in = {"f32[3] 1 2 3"}, .status = TN_E_SHAPE},
+    {"beyond", "indices=(0,4) axis=0", .in = {"f32[3] 1 2 3"}, .status = TN_E_SHAPE},
+    {"unequal", "indices=() sections=2 axis=0", .in = {"f32[3] 1 2 3"}, .status = TN_E_SHAPE},
+    {"nothing", "indices=() axis=0", .in = {"f32[3] 1 2 3"}, .status = TN_E_ATTR},
+    {"thick", "indices=(0,1) axis=0 squeeze_axis=1", .in = {"f32[3] 1 2 3"}, .status = TN_E_SHAPE},
+};
+static const tn_op_case hsplit[] = {
+    {"vector", "indices=() sections=2", .in = {"f64[4] random"}, .flags = TN_CASE_GRAD2},
+    {"matrix", "indices=(0,1)", .in = {"f64[2,3] random"}, .flags = TN_CASE_GRAD2},
+};
+static const tn_op_case dsplit[] = {
+    {"cube", "indices=(0,1)", .in = {"f64[2,2,3] random"}, .flags = TN_CASE_GRAD2},
+    {"matrix", "indices=(0,1)", .in = {"f32[2,2] random"}, .status = TN_E_SHAPE},
+};
+
 TN_OP_TESTS(slice, "slice", slice_cases)
 
 static const tn_op_case slice_axis_cases[] = {
@@ -124,12 +165,31 @@ static const tn_op_case reverse_cases[] = {
 };
 TN_OP_TESTS(reverse, "reverse", reverse_cases)
 
+/* clang-format off */
+TN_OP_TESTS(hstack, "_npi_hstack", hstack)
+TN_OP_TESTS(vstack, "_npi_vstack", vstack)
+TN_OP_TESTS(dstack, "_npi_dstack", dstack)
+TN_OP_TESTS(column_stack, "_npi_column_stack", column_stack)
+TN_OP_TESTS(split_v2, "_split_v2", split_v2)
+TN_OP_TESTS(hsplit, "_npi_hsplit", hsplit)
+TN_OP_TESTS(dsplit, "_npi_dsplit", dsplit)
+/* clang-format on */
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TN_OP_TEST(slice),   TN_OP_TEST(slice_axis),     TN_OP_TEST(slice_like), TN_OP_TEST(concat),
         TN_OP_TEST(stack),   TN_OP_TEST(split),          TN_OP_TEST(tile),       TN_OP_TEST(repeat),
-        TN_OP_TEST(reverse), TN_OP_TEST(slice_like_back)};
+        TN_OP_TEST(reverse), TN_OP_TEST(slice_like_back),
+
+        TN_OP_TEST(hstack),
+        TN_OP_TEST(vstack),
+        TN_OP_TEST(dstack),
+        TN_OP_TEST(column_stack),
+        TN_OP_TEST(split_v2),
+        TN_OP_TEST(hsplit),
+        TN_OP_TEST(dsplit),
+    };
 
     return tn_op_main(tests);
 }

@@ -61,6 +61,34 @@ static const tn_op_case batch_cases[] = {
 };
 TN_OP_TESTS(batch_norm, "BatchNorm", batch_cases)
 
+static const tn_op_case relu_cases[] = {
+    {"inference", "fix_gamma=0 eps=0",
+     .in = {"f32[1,2,2] -3 5 1 -1", "f32[2] 1 2", "f32[2] 0 1", "f32[2] 1 0", "f32[2] 4 1"},
+     .out = {"f32[1,2,2] 0 2 3 0"}, .flags = TN_CASE_NO_GRAD},
+    {"training", "fix_gamma=0",
+     .in = {"f64[3,2,4] random", "f64[2] random:1:2", "f64[2] random", "f64[2] random", "f64[2] random:1:2"},
+     .flags = TN_CASE_TRAIN},
+    {"bf16", "", .in = {"bf16[2,1] -4 4", "f32[1] 1", "f32[1] 0", "f32[1] 0", "f32[1] 1"},
+     .out = {"bf16[2,1] 0 4"}, .flags = TN_CASE_NO_GRAD},
+    {"axis", "axis=3",
+     .in = {"f32[2,2] random", "f32[2] random", "f32[2] random", "f32[2] random", "f32[2] random:1:2"},
+     .status = TN_E_SHAPE},
+};
+TN_OP_TESTS(batch_norm_relu, "_contrib_BatchNormWithReLU", relu_cases)
+
+static const tn_op_case sync_cases[] = {
+    {"inference", "key=a fix_gamma=0 eps=0",
+     .in = {"f32[1,2,2] -3 5 1 -1", "f32[2] 1 2", "f32[2] 0 1", "f32[2] 1 0", "f32[2] 4 1"},
+     .out = {"f32[1,2,2] -2 2 3 -1"}, .flags = TN_CASE_NO_GRAD},
+    {"training", "key=a fix_gamma=0",
+     .in = {"f64[3,2,4] random", "f64[2] random:1:2", "f64[2] random", "f64[2] random", "f64[2] random:1:2"},
+     .flags = TN_CASE_TRAIN},
+    {"no key", "",
+     .in = {"f32[2,2] random", "f32[2] random", "f32[2] random", "f32[2] random", "f32[2] random:1:2"},
+     .status = TN_E_ATTR},
+};
+TN_OP_TESTS(sync_batch_norm, "_contrib_SyncBatchNorm", sync_cases)
+
 static const tn_op_case layer_cases[] = {
     {"row", "output_mean_var=1", .in = {"f64[1,4] 1 2 3 6", "f64[4] 1 2 3 4", "f64[4] 0 1 0 1"},
      .out = {"f64[1,4] -1.0690434404458735 -0.06904344044587352 0 7.414260642675241", "f64[1,1] 3",
@@ -678,6 +706,8 @@ TN_OP_TESTS(backward_lrn, "_backward_LRN", backward_lrn_cases)
 int main(void)
 {
     const struct CMUnitTest tests[] = {TN_OP_TEST(batch_norm),
+                                       TN_OP_TEST(batch_norm_relu),
+                                       TN_OP_TEST(sync_batch_norm),
                                        TN_OP_TEST(layer_norm),
                                        TN_OP_TEST(instance_norm),
                                        TN_OP_TEST(backward_instance_norm),

@@ -114,6 +114,60 @@ static const tn_op_case moments[] = {
     {"bool", "axes=(0,)", .in = {"bool[2] 0 1"}, .status = TN_E_DTYPE},
 };
 
+/* ---- NumPy's ---- */
+
+#define NP TN_CASE_NP_SHAPE
+static const tn_op_case np_sum[] = {
+    {"all", "", .in = {"f64[2,3] random"}, .flags = NP | TN_CASE_GRAD2},
+    {"rows", "axis=1", .in = {"f64[2,3,2] random"}, .flags = NP | TN_CASE_GRAD2},
+    {"no axis", "axis=()", .in = {"i32[2] 1 2"}, .out = {"i32[2] 1 2"}, .flags = NP},
+    {"scalar", "", .in = {"f64[] 2"}, .out = {"f64[] 2"}, .flags = NP},
+    {"bool", "", .in = {"bool[3] 1 1 0"}, .out = {"i64[] 2"}, .flags = NP | N},
+    {"type", "axis=0 dtype=float64", .in = {"f32[2,1] 1 2"}, .out = {"f64[1] 3"}, .flags = NP},
+    {"type of integers", "dtype=float32", .in = {"i32[2] 1 2"}, .out = {"f32[] 3"}, .flags = NP | N},
+    {"no elements", "axis=0", .in = {"f32[0,2]"}, .out = {"f32[2] 0 0"}, .flags = NP},
+    {"initial", "initial=1", .in = {"f32[1] 1"}, .status = TN_E_ATTR, .message = "initial"},
+    {"axis", "axis=2", .in = {"f32[2,3] random"}, .status = TN_E_SHAPE, .message = "axis 2"},
+};
+static const tn_op_case np_mean[] = {
+    {"columns", "axis=0 keepdims=1", .in = {"f64[3,2] random"}, .flags = NP | TN_CASE_GRAD2},
+    {"integers", "", .in = {"i64[2] 1 2"}, .out = {"f32[] 1.5"}, .flags = NP | N},
+    {"type", "dtype=float64", .in = {"i8[2] 1 2"}, .out = {"f64[] 1.5"}, .flags = NP | N},
+    {"narrow", "axis=1 dtype=float32", .in = {"f64[2,2] 1 2 3 5"}, .out = {"f32[2] 1.5 4"}, .flags = NP | N},
+};
+static const tn_op_case np_prod[] = {
+    {"rows", "axis=1", .in = {"f64[2,3] random:0.5:2"}, .flags = NP | TN_CASE_GRAD2},
+    {"bool", "", .in = {"bool[2] 1 1"}, .out = {"i64[] 1"}, .flags = NP | N},
+};
+static const tn_op_case np_max[] = {
+    {"rows", "axis=1", .in = {"f64[2,3] random"}, .flags = NP | TN_CASE_GRAD2},
+    {"no axis", "axis=()", .in = {"f64[3] random"}, .flags = NP},
+    {"nan", "", .in = {"f32[3] 5 nan 7"}, .out = {"f32[] nan"}, .flags = NP | N},
+};
+static const tn_op_case np_all[] = {
+    {"rows", "axis=1", .in = {"f32[2,2] 1 0.5 nan 0"}, .out = {"bool[2] 1 0"}, .flags = NP | N},
+    {"no elements", "axis=1", .in = {"i32[2,0]"}, .out = {"bool[2] 1 1"}, .flags = NP | N},
+    {"long", "axis=0", .in = {"u8[3000,3] fill:1"}, .out = {"bool[3] 1 1 1"}, .flags = NP | N},
+};
+static const tn_op_case np_any[] = {
+    {"rows", "axis=1", .in = {"f64[2,2] 0 -0 1e-300 0"}, .out = {"bool[2] 0 1"}, .flags = NP | N},
+    {"no elements", "", .in = {"f16[0]"}, .out = {"bool[] 0"}, .flags = NP | N},
+};
+static const tn_op_case np_argmax[] = {
+    {"rows", "axis=1", .in = {"f16[2,3] 1 3 2 -1 -2 -1"}, .out = {"i64[2] 1 0"}, .flags = NP | N},
+    {"bool", "", .in = {"bool[3] 0 1 1"}, .out = {"i64[] 1"}, .flags = NP | N},
+    {"empty", "axis=0", .in = {"f32[0,2]"}, .status = TN_E_SHAPE, .message = "empty axis"},
+};
+static const tn_op_case np_trace[] = {
+    {"matrix", "", .in = {"f64[3,4] random"}, .flags = NP | TN_CASE_GRAD2},
+    {"axes", "offset=-1 axis1=2 axis2=0", .in = {"f64[2,3,4] random"}, .flags = NP | TN_CASE_GRAD2},
+    {"value", "offset=1", .in = {"i32[2,3] 1 2 3 4 5 6"}, .out = {"i32[] 8"}, .flags = NP},
+    {"beside it", "offset=7", .in = {"f64[2,2] 1 2 3 4"}, .out = {"f64[] 0"}, .flags = NP},
+    {"empty", "", .in = {"f32[0,3]"}, .out = {"f32[] 0"}, .flags = NP | N},
+    {"one axis", "axis2=-2", .in = {"f32[2,2] 1 2 3 4"}, .status = TN_E_ATTR, .message = "both"},
+    {"vector", "", .in = {"f32[2] 1 2"}, .status = TN_E_SHAPE},
+};
+
 /* clang-format off */
 TN_OP_TESTS(sum, "sum", sum)
 TN_OP_TESTS(mean, "mean", mean)
@@ -128,15 +182,25 @@ TN_OP_TESTS(norm, "norm", norm)
 TN_OP_TESTS(argmax, "argmax", argmax)
 TN_OP_TESTS(argmin, "argmin", argmin)
 TN_OP_TESTS(argmax_channel, "argmax_channel", argmax_channel)
+TN_OP_TESTS(np_sum, "_np_sum", np_sum)
+TN_OP_TESTS(np_mean, "_npi_mean", np_mean)
+TN_OP_TESTS(np_prod, "_np_prod", np_prod)
+TN_OP_TESTS(np_max, "_np_max", np_max)
+TN_OP_TESTS(np_all, "_np_all", np_all)
+TN_OP_TESTS(np_any, "_np_any", np_any)
+TN_OP_TESTS(np_argmax, "_npi_argmax", np_argmax)
+TN_OP_TESTS(np_trace, "_np_trace", np_trace)
 /* clang-format on */
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TN_OP_TEST(sum),     TN_OP_TEST(mean),   TN_OP_TEST(prod),   TN_OP_TEST(nansum),
-        TN_OP_TEST(nanprod), TN_OP_TEST(max),    TN_OP_TEST(min),    TN_OP_TEST(square_sum),
-        TN_OP_TEST(norm),    TN_OP_TEST(argmax), TN_OP_TEST(argmin), TN_OP_TEST(argmax_channel),
-        TN_OP_TEST(moments),
+        TN_OP_TEST(sum),      TN_OP_TEST(mean),   TN_OP_TEST(prod),    TN_OP_TEST(nansum),
+        TN_OP_TEST(nanprod),  TN_OP_TEST(max),    TN_OP_TEST(min),     TN_OP_TEST(square_sum),
+        TN_OP_TEST(norm),     TN_OP_TEST(argmax), TN_OP_TEST(argmin),  TN_OP_TEST(argmax_channel),
+        TN_OP_TEST(moments),  TN_OP_TEST(np_sum), TN_OP_TEST(np_mean), TN_OP_TEST(np_prod),
+        TN_OP_TEST(np_max),   TN_OP_TEST(np_all), TN_OP_TEST(np_any),  TN_OP_TEST(np_argmax),
+        TN_OP_TEST(np_trace),
     };
 
     return tn_op_main(tests);

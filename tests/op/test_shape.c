@@ -36,6 +36,76 @@ static const tn_op_case reshape_cases[] = {
     {"none", "", .in = {X}, .status = TN_E_ATTR},
     {"overflow", "shape=(3000000000,3000000000,3000000000)", .in = {X}, .status = TN_E_SHAPE},
 };
+/* ---- NumPy's ---- */
+
+#define NP TN_CASE_NP_SHAPE
+static const tn_op_case moveaxis[] = {
+    {"one", "source=(0,) destination=(2,)", .in = {"f64[2,3,4] random"}, .flags = TN_CASE_GRAD2},
+    {"two", "source=(0,1) destination=(-1,-2)", .in = {"f64[2,3,4] random"}, .flags = TN_CASE_GRAD2},
+    {"none", "source=() destination=()", .in = {"u8[2] 1 2"}, .out = {"u8[2] 1 2"}},
+    {"counts", "source=(0,) destination=(0,1)", .in = {"f32[2,2] random"}, .status = TN_E_ATTR},
+    {"twice", "source=(0,0) destination=(0,1)", .in = {"f32[2,2] random"}, .status = TN_E_SHAPE,
+     .message = "twice"},
+};
+static const tn_op_case npx_reshape[] = {
+    {"keep", "newshape=(-2,-1)", .in = {"f64[2,3,2] random"}},
+    {"drop", "newshape=(-3,-4)", .in = {"i8[1,2] 1 2"}, .out = {"i8[2] 1 2"}},
+    {"merge", "newshape=(-5,-2)", .in = {"f64[2,3,2] random"}},
+    {"split", "newshape=(-6,-1,2,-4)", .in = {"f64[4,3] random"}},
+    {"reverse", "newshape=(-1,-2) reverse=1", .in = {"f64[2,3,2] random"}},
+    {"scalar", "newshape=()", .in = {"f64[1,1] 2"}, .out = {"f64[] 2"}, .flags = NP},
+    {"0 is a size", "newshape=(0,)", .in = {"f32[2,0]"}, .out = {"f32[0]"}},
+    {"not a 1", "newshape=(-3,-4)", .in = {"f32[2,2] random"}, .status = TN_E_SHAPE, .message = "code -3"},
+    {"too few", "newshape=(-5,-5)", .in = {"f32[2,2] random"}, .status = TN_E_SHAPE, .message = "code -5"},
+    {"unknown code", "newshape=(-7,)", .in = {"f32[2] 1 2"}, .status = TN_E_ATTR},
+    {"order", "newshape=(4,) order=F", .in = {"f32[2,2] random"}, .status = TN_E_ATTR, .message = "order"},
+};
+static const tn_op_case np_reshape[] = {
+    {"rest", "newshape=(3,-1)", .in = {"f64[2,3] random"}},
+    {"count", "newshape=(4,)", .in = {"f32[2,3] random"}, .status = TN_E_SHAPE},
+    {"code", "newshape=(-2,)", .in = {"f32[2,3] random"}, .status = TN_E_ATTR},
+};
+static const tn_op_case reshape_like[] = {
+    {"all", "", .in = {"f64[2,3] random", "f64[3,2] random"}},
+    {"some", "lhs_begin=1 lhs_end=3 rhs_begin=0 rhs_end=1", .in = {"f32[1,2,3] 1 2 3 4 5 6", "i8[6,5] fill:1"},
+     .out = {"f32[1,6] 1 2 3 4 5 6"}},
+    {"count", "", .in = {"f32[2] 1 2", "f32[3] 1 2 3"}, .status = TN_E_SHAPE},
+    {"beyond", "lhs_begin=3", .in = {"f32[2] 1 2", "f32[2] 1 2"}, .status = TN_E_SHAPE, .message = "dimensions 3"},
+};
+static const tn_op_case shape_array[] = {
+    {"matrix", "", .in = {"f32[2,3] random"}, .out = {"i64[2] 2 3"}, .flags = TN_CASE_NO_GRAD},
+    {"scalar", "", .in = {"f32[] 1"}, .out = {"i64[0]"}, .flags = TN_CASE_NO_GRAD | NP},
+    {"empty", "", .in = {"bool[0,3]"}, .out = {"i64[2] 0 3"}, .flags = TN_CASE_NO_GRAD},
+};
+static const tn_op_case size_array[] = {
+    {"matrix", "", .in = {"u8[2,3] random"}, .out = {"i64[1] 6"}, .flags = TN_CASE_NO_GRAD},
+    {"empty", "", .in = {"f32[0,3]"}, .out = {"i64[1] 0"}, .flags = TN_CASE_NO_GRAD},
+};
+static const tn_op_case np_diag[] = {
+    {"vector", "k=-1", .in = {"f64[3] random"}, .flags = TN_CASE_GRAD2},
+    {"matrix", "k=1", .in = {"f64[3,4] random"}, .flags = TN_CASE_GRAD2},
+    {"beside it", "k=9", .in = {"f64[3,4] random"}, .out = {"f64[0]"}},
+    {"three", "", .in = {"f32[1,1,1] 1"}, .status = TN_E_SHAPE},
+};
+static const tn_op_case diagflat[] = {
+    {"matrix", "", .in = {"f64[2,2] random"}, .flags = TN_CASE_GRAD2},
+    {"value", "k=1", .in = {"i8[1] 5"}, .out = {"i8[2,2] 0 5 0 0"}},
+    {"empty", "k=1", .in = {"f32[0]"}, .out = {"f32[1,1] 0"}},
+};
+static const tn_op_case diagonal[] = {
+    {"axes", "offset=-1 axis1=0 axis2=2", .in = {"f64[3,2,3] random"}, .flags = TN_CASE_GRAD2},
+    {"beside it", "offset=-9", .in = {"f64[2,2] random"}, .out = {"f64[0]"}},
+    {"vector", "", .in = {"f32[2] 1 2"}, .status = TN_E_SHAPE},
+    {"one axis", "axis2=0", .in = {"f32[2,2] random"}, .status = TN_E_ATTR, .message = "both"},
+};
+static const tn_op_case np_broadcast_to[] = {
+    {"more dimensions", "shape=(2,3,4)", .in = {"f64[3,1] random"}, .flags = TN_CASE_GRAD2},
+    {"scalar", "shape=(2,)", .in = {"i64[] 7"}, .out = {"i64[2] 7 7"}, .flags = NP},
+    {"to nothing", "shape=(0,)", .in = {"f32[1] 1"}, .out = {"f32[0]"}},
+    {"fewer", "shape=(3,)", .in = {"f32[2,3] random"}, .status = TN_E_SHAPE},
+    {"smaller", "shape=(1,3)", .in = {"f32[2,3] random"}, .status = TN_E_SHAPE},
+};
+
 TN_OP_TESTS(reshape, "Reshape", reshape_cases)
 
 static const tn_op_case flatten_cases[] = {
@@ -189,12 +259,37 @@ static const tn_op_case diag_back_cases[] = {
 };
 TN_OP_TESTS(diag_back, "_backward_diag", diag_back_cases)
 
+/* clang-format off */
+TN_OP_TESTS(moveaxis, "_np_moveaxis", moveaxis)
+TN_OP_TESTS(npx_reshape, "_npx_reshape", npx_reshape)
+TN_OP_TESTS(np_reshape, "_np_reshape", np_reshape)
+TN_OP_TESTS(reshape_like, "reshape_like", reshape_like)
+TN_OP_TESTS(shape_array, "shape_array", shape_array)
+TN_OP_TESTS(size_array, "size_array", size_array)
+TN_OP_TESTS(np_diag, "_np_diag", np_diag)
+TN_OP_TESTS(diagflat, "_np_diagflat", diagflat)
+TN_OP_TESTS(diagonal, "_np_diagonal", diagonal)
+TN_OP_TESTS(np_broadcast_to, "_npi_broadcast_to", np_broadcast_to)
+/* clang-format on */
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {TN_OP_TEST(reshape), TN_OP_TEST(flatten),   TN_OP_TEST(expand_dims),
                                        TN_OP_TEST(squeeze), TN_OP_TEST(transpose), TN_OP_TEST(swap_axis),
                                        TN_OP_TEST(depth_to_space), TN_OP_TEST(space_to_depth),
-                                       TN_OP_TEST(diag), TN_OP_TEST(diag_back)};
+                                       TN_OP_TEST(diag), TN_OP_TEST(diag_back),
+
+        TN_OP_TEST(moveaxis),
+        TN_OP_TEST(npx_reshape),
+        TN_OP_TEST(np_reshape),
+        TN_OP_TEST(reshape_like),
+        TN_OP_TEST(shape_array),
+        TN_OP_TEST(size_array),
+        TN_OP_TEST(np_diag),
+        TN_OP_TEST(diagflat),
+        TN_OP_TEST(diagonal),
+        TN_OP_TEST(np_broadcast_to),
+    };
 
     return tn_op_main(tests);
 }

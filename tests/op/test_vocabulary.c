@@ -14,7 +14,7 @@
 /* Attributes that MXNet reads but does not list. */
 static bool unlisted(const char *op, const char *attr)
 {
-    return (strcmp(attr, "num_args") == 0 && strcmp(op, "add_n") == 0) ||
+    return (strcmp(attr, "num_args") == 0 && (strcmp(op, "add_n") == 0 || strcmp(op, "khatri_rao") == 0)) ||
            (strcmp(attr, "ctx") == 0 && strcmp(op, "_copyto") == 0); /* MXNet's takes it from its output */
 }
 
@@ -108,6 +108,14 @@ static int aliases_compare(tni_opset *ops, const tni_opdef *def, char *expected)
     return wrong;
 }
 
+/* Inputs that MXNet has but does not list as such: states, and those of type Symbol. */
+static const char *listed_inputs(const char *op, const char *expected)
+{
+    return strcmp(op, "IdentityAttachKLSparseReg") == 0 ? "data,moving_avg"
+           : strcmp(op, "_contrib_PSROIPooling") == 0   ? "data,rois"
+                                                        : expected;
+}
+
 static int inputs_compare(const tni_opdef *def, const char *expected)
 {
     char text[512] = "";
@@ -144,6 +152,8 @@ static void test_against_mxnet(void **state)
                 *field[k]++ = '\0';
         if (!field[3] || tni_opset_find(ops, field[0], &def))
             continue;
+        if (!strcmp(field[0], "_linspace")) /* MXNet's table lists arange's attributes, which it does not read */
+            continue;
         if (strcmp(def->op->name, field[0]) != 0) {
             print_error("%s is an alias of %s here\n", field[0], def->op->name);
             wrong++;
@@ -151,7 +161,7 @@ static void test_against_mxnet(void **state)
         }
         compared++;
         wrong += aliases_compare(ops, def, field[1]) + attrs_compare(def, field[2]) +
-                 inputs_compare(def, field[3]);
+                 inputs_compare(def, listed_inputs(field[0], field[3]));
     }
     fclose(file);
     tni_opset_destroy(ops);

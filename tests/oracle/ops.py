@@ -1,6 +1,9 @@
 """Runs in the environment `mxnet`: calls of operators with every data type, and what MXNet computes for them.
 
-usage: ops.py TABLE FIRST     runs calls from number FIRST on; one line of JSON for each stage of each call on stdout
+usage: ops.py TABLE FIRST [FAMILY]
+
+Runs calls from number FIRST on; one line of JSON for each stage of each call on stdout. With FAMILY: those of its
+operators, which are numbered alone.
 
 The driver `ops` starts this program again behind a call that ends it. TABLE is ops.txt beside this file, which states
 its form; README.md states that of the recordings.
@@ -26,8 +29,8 @@ KINDS = {"r": (-64, 64, -7, 7), "p": (1, 64, 1, 7), "u": (-15, 15, -1, 1), "g": 
 INPUT = re.compile(r"([a-z]|[iI]\d+|=[^(:!*]+)([!*]*)(?::(\w+))?\(([\d,]*)\)$")
 
 
-def table_read(path):
-    """[family, operator, attributes, inputs, flags] for each call of the table."""
+def table_read(path, only=None):
+    """[family, operator, attributes, inputs, flags] for each call of the table; `only`: of that family's operators."""
     calls, family = [], None
     for line in open(path):
         line = line.split("#")[0].strip()
@@ -38,26 +41,27 @@ def table_read(path):
             names = [word for word in parts[0] if "=" not in word]
             attrs = [word for word in parts[0] if "=" in word]
             calls += [(family, name, attrs, parts[1], parts[2]) for name in names]
-    return calls
+    chosen = {call[1] for call in calls if only in (None, call[0])}
+    return [call for call in calls if call[1] in chosen]
 
 
-def work_of(path):
+def work_of(path, only=None):
     """Every call with every data type that its flags leave: (number, family, operator, attrs, inputs, flags, dtype)."""
     work = []
-    for family, name, attrs, inputs, flags in table_read(path):
-        only = [flag[6:].split(",") for flag in flags if flag.startswith("dtype=")]
+    for family, name, attrs, inputs, flags in table_read(path, only):
+        types = [flag[6:].split(",") for flag in flags if flag.startswith("dtype=")]
         others = DTYPES if any(":any(" in spec for spec in inputs) else ("",)
-        for dtype in only[0] if only else DTYPES:
+        for dtype in types[0] if types else DTYPES:
             for other in others:
                 made = [spec.replace(":any(", ":%s(" % other) for spec in inputs]
                 work.append((len(work), family, name, attrs, made, flags, dtype))
     return work
 
 
-def pairs_of(path):
+def pairs_of(path, only=None):
     """Numbers of the calls whose second input has each data type in turn."""
     numbers, count = set(), 0
-    for _, _, _, inputs, flags in table_read(path):
+    for _, _, _, inputs, flags in table_read(path, only):
         own = [len(flag[6:].split(",")) for flag in flags if flag.startswith("dtype=")] or [len(DTYPES)]
         pairs = any(":any(" in spec for spec in inputs)
         own = own[0] * (len(DTYPES) if pairs else 1)
@@ -213,9 +217,9 @@ class Runner:
             x.attach_grad()
         with self.autograd.record(train_mode=train):
             outs = forward()
+        lines = ["head " + self.text(head) for head in heads]  # some backward functions change them
         self.autograd.backward(outs, heads, train_mode=train)
         grads = [x.grad for x in xs]
-        lines = ["head " + self.text(head) for head in heads]
         lines += ["grad %d %s" % (i, self.text(g)) for i, g in zip(wanted, grads)]
         lines += ["now %d %s" % (i, self.text(arrays[i])) for i in mutated]
         say("gradient", lines)
@@ -238,16 +242,24 @@ def main():
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # MXNet prints there, too
     runner = Runner()
-    for call in work_of(sys.argv[1])[int(sys.argv[2]):]:
+    for call in work_of(sys.argv[1], *sys.argv[3:])[int(sys.argv[2]):]:
+        child = os.fork()  # what MXNet keeps of an error would come out of later calls
+        if child:
+            if os.waitpid(child, 0)[1]:
+                os._exit(1)
+            continue
+
         def say(stage, lines):
             out.write(json.dumps([call[0], stage, lines]) + "\n")
             out.flush()
 
         try:
-            runner.run(call, say)
+            with runner.mx.util.np_shape("np" in call[5]):
+                runner.run(call, say)
         except Exception as error:
             say("error", [(str(error).strip().split("\n")[-1] or type(error).__name__)[:200]])
         say("end", [])
+        os._exit(0)
 
 
 if __name__ == "__main__":

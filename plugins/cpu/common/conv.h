@@ -56,34 +56,42 @@ static inline void tncpu_conv_blocks(tncpu_conv *c)
         tncpu_max(1, tncpu_min(wanted, tncpu_min(c->batch, TNCPU_CONV_PARTIAL_BYTES / (weights + 1))));
 }
 
-/** Reads the geometry; `data` and `out` are the tensors in front of and behind the convolution. */
-static inline void tncpu_conv_read(const tn_value *attrs, const tn_tensor *data, const tn_tensor *out,
-                                   tncpu_conv *c)
+/** Kernel, stride, dilate and pad: the first four attributes, for `space` dimensions. */
+static inline void tncpu_conv_windows(const tn_value *attrs, int32_t space, tncpu_conv *c)
 {
-    const int64_t layout = tn_value_int(attrs[TN_Convolution_layout]);
-    const int32_t space = data->ndim - 2;
-    int32_t first;
+    for (int32_t i = 0; i < TNCPU_SPACE; i++) {
+        const int32_t from = i - (TNCPU_SPACE - space);
 
-    c->channels_last = layout == TN_Convolution_layout_NHWC || layout == TN_Convolution_layout_NDHWC;
-    first = c->channels_last ? 1 : 2;
+        c->kernel[i] = from >= 0 ? tncpu_tuple_item(attrs[TN_Convolution_kernel], from, 1) : 1;
+        c->stride[i] = from >= 0 ? tncpu_tuple_item(attrs[TN_Convolution_stride], from, 1) : 1;
+        c->dilate[i] = from >= 0 ? tncpu_tuple_item(attrs[TN_Convolution_dilate], from, 1) : 1;
+        c->pad[i] = from >= 0 ? tncpu_tuple_item(attrs[TN_Convolution_pad], from, 0) : 0;
+    }
+}
+
+/** The extents of the tensors in front of and behind the convolution. */
+static inline void tncpu_conv_extents(const tn_tensor *data, const tn_tensor *out, tncpu_conv *c)
+{
+    const int32_t first = c->channels_last ? 1 : 2;
+
+    for (int32_t i = 0; i < TNCPU_SPACE; i++) {
+        const int32_t from = i - (TNCPU_SPACE - (data->ndim - 2));
+
+        c->in[i] = from >= 0 ? data->shape[first + from] : 1;
+        c->out[i] = from >= 0 ? out->shape[first + from] : 1;
+    }
+}
+
+/** What follows from windows, extents, `channels_last`, `groups` and the number of all filters. */
+static inline void tncpu_conv_finish(const tn_tensor *data, int64_t filters, tncpu_conv *c)
+{
     c->dtype = data->dtype;
-    c->has_bias = !tn_value_int(attrs[TN_Convolution_no_bias]);
     c->batch = data->shape[0];
-    c->groups = tn_value_int(attrs[TN_Convolution_num_group]);
     c->channels = data->shape[c->channels_last ? data->ndim - 1 : 1] / c->groups;
-    c->filters = tn_value_int(attrs[TN_Convolution_num_filter]) / c->groups;
+    c->filters = filters / c->groups;
     c->in_pixels = c->out_pixels = c->taps = 1;
     c->direct = 1;
     for (int32_t i = 0; i < TNCPU_SPACE; i++) {
-        const int32_t from = i - (TNCPU_SPACE - space);
-        const int given = from >= 0;
-
-        c->in[i] = given ? data->shape[first + from] : 1;
-        c->out[i] = given ? out->shape[first + from] : 1;
-        c->kernel[i] = given ? tncpu_tuple_item(attrs[TN_Convolution_kernel], from, 1) : 1;
-        c->stride[i] = given ? tncpu_tuple_item(attrs[TN_Convolution_stride], from, 1) : 1;
-        c->dilate[i] = given ? tncpu_tuple_item(attrs[TN_Convolution_dilate], from, 1) : 1;
-        c->pad[i] = given ? tncpu_tuple_item(attrs[TN_Convolution_pad], from, 0) : 0;
         c->in_pixels *= c->in[i];
         c->out_pixels *= c->out[i];
         c->taps *= c->kernel[i];
@@ -92,6 +100,20 @@ static inline void tncpu_conv_read(const tn_value *attrs, const tn_tensor *data,
     c->rows = c->channels * c->taps;
     tncpu_conv_tiles(c);
     tncpu_conv_blocks(c);
+}
+
+/** Reads the geometry; `data` and `out` are the tensors in front of and behind the convolution. */
+static inline void tncpu_conv_read(const tn_value *attrs, const tn_tensor *data, const tn_tensor *out,
+                                   tncpu_conv *c)
+{
+    const int64_t layout = tn_value_int(attrs[TN_Convolution_layout]);
+
+    c->channels_last = layout == TN_Convolution_layout_NHWC || layout == TN_Convolution_layout_NDHWC;
+    c->has_bias = !tn_value_int(attrs[TN_Convolution_no_bias]);
+    c->groups = tn_value_int(attrs[TN_Convolution_num_group]);
+    tncpu_conv_windows(attrs, data->ndim - 2, c);
+    tncpu_conv_extents(data, out, c);
+    tncpu_conv_finish(data, tn_value_int(attrs[TN_Convolution_num_filter]), c);
 }
 
 #endif

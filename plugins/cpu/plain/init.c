@@ -1,8 +1,10 @@
 /*
  * Arrays out of nothing, for every data type: values are made as doubles and converted, a part at a time.
  */
-#include "tenon/plugin/op/init.h"
+#include <math.h>
+
 #include "convert.h"
+#include "tenon/plugin/op/init.h"
 
 #define PART 512 /* elements made at a time */
 
@@ -36,39 +38,146 @@ static tn_status full_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-static tn_status arange_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+/* Element number `i` of an array. */
+typedef double element_of(const tn_exec *x, int64_t i);
+
+static tn_status elements_make(const tn_exec *x, element_of *element)
 {
-    const tn_tensor *y = x->out[0];
-    const double *stop = (const double *)tn_value_pointer(x->attrs[TN_arange_stop]);
-    const int from_zero = !stop && !tn_value_int(x->attrs[TN_arange_infer_range]);
-    const double start = from_zero ? 0 : tn_value_float(x->attrs[TN_arange_start]);
-    const double step = tn_value_float(x->attrs[TN_arange_step]);
-    const int64_t count = tn_tensor_count(y), repeat = tn_value_int(x->attrs[TN_arange_repeat]);
+    const int64_t count = tn_tensor_count(x->out[0]);
     double values[PART];
 
-    (void)plan, (void)err;
     for (int64_t i = 0; i < count; i += PART) {
         const int64_t n = count - i < PART ? count - i : PART;
 
         for (int64_t k = 0; k < n; k++)
-            values[k] = start + (double)((i + k) / repeat) * step;
-        tncpu_numbers_store(y, i, 1, n, values);
+            values[k] = element(x, i + k);
+        tncpu_numbers_store(x->out[0], i, 1, n, values);
     }
     return TN_OK;
 }
 
-static tn_status eye_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+static double arange_element(const tn_exec *x, int64_t i)
+{
+    const int from_zero =
+        !tn_value_pointer(x->attrs[TN_arange_stop]) && !tn_value_int(x->attrs[TN_arange_infer_range]);
+
+    return (from_zero ? 0 : tn_value_float(x->attrs[TN_arange_start])) +
+           (double)(i / tn_value_int(x->attrs[TN_arange_repeat])) * tn_value_float(x->attrs[TN_arange_step]);
+}
+
+static double arange_like_element(const tn_exec *x, int64_t i)
+{
+    return tn_value_float(x->attrs[TN_arange_like_start]) +
+           (double)(i / tn_value_int(x->attrs[TN_arange_like_repeat])) *
+               tn_value_float(x->attrs[TN_arange_like_step]);
+}
+
+static double linspace_element(const tn_exec *x, int64_t i)
+{
+    const double start = tn_value_float(x->attrs[TN_linspace_start]),
+                 stop = tn_value_float(x->attrs[TN_linspace_stop]);
+    const int64_t num = tn_value_int(x->attrs[TN_linspace_num]),
+                  steps = tn_value_int(x->attrs[TN_linspace_endpoint]) ? num - 1 : num;
+
+    return steps > 0 ? start + (double)i * ((stop - start) / (double)steps) : start;
+}
+
+static double logspace_element(const tn_exec *x, int64_t i)
+{
+    return pow(tn_value_float(x->attrs[TN_npi_logspace_base]), linspace_element(x, i));
+}
+
+/* a - b cos(t) + c cos(2 t), where t runs from 0 to 2 pi. */
+static double window_element(const tn_exec *x, int64_t i, double a, double b, double c)
+{
+    const int64_t count = x->out[0]->shape[0];
+    const double t = 6.283185307179586 * (double)i / (double)(count - 1);
+
+    return count == 1 ? 1 : a - b * cos(t) + c * cos(2 * t);
+}
+
+static double hamming_element(const tn_exec *x, int64_t i)
+{
+    return window_element(x, i, 0.54, 0.46, 0);
+}
+
+static double hanning_element(const tn_exec *x, int64_t i)
+{
+    return window_element(x, i, 0.5, 0.5, 0);
+}
+
+static double blackman_element(const tn_exec *x, int64_t i)
+{
+    return window_element(x, i, 0.42, 0.5, 0.08);
+}
+
+/* Axis k of point p, where i = k · points + p. */
+static double indices_element(const tn_exec *x, int64_t i)
 {
     const tn_tensor *y = x->out[0];
-    const int64_t k = tn_value_int(x->attrs[TN_eye_k]), rows = y->shape[0], columns = y->shape[1];
+    const int64_t points = tn_tensor_count(y) / y->shape[0], axis = i / points;
+
+    return (double)(i % points / tncpu_dims(y, (int32_t)axis + 2, y->ndim) % y->shape[axis + 1]);
+}
+
+static double diag_indices_element(const tn_exec *x, int64_t i)
+{
+    return (double)(i % x->out[0]->shape[1]);
+}
+
+/* The last axis has the indices of the element that the others choose. */
+static double index_array_element(const tn_exec *x, int64_t i)
+{
+    const tn_tensor *data = x->in[0];
+    const tn_value axes = x->attrs[TN_index_array_axes];
+    const int64_t count = x->out[0]->shape[x->out[0]->ndim - 1], at = i / count;
+    const int32_t axis = tncpu_axis(tncpu_tuple_item(axes, i % count, i % count), data->ndim);
+
+    return (double)(at / tncpu_dims(data, axis + 1, data->ndim) % data->shape[axis]);
+}
+
+#define ELEMENTS(name)                                                                                       \
+    static tn_status name##_run(const tn_plan *plan, const tn_exec *x, tn_err *err)                          \
+    {                                                                                                        \
+        (void)plan, (void)err;                                                                               \
+        return elements_make(x, name##_element);                                                             \
+    }
+ELEMENTS(arange)
+ELEMENTS(arange_like)
+ELEMENTS(linspace)
+ELEMENTS(logspace)
+ELEMENTS(hamming)
+ELEMENTS(hanning)
+ELEMENTS(blackman)
+ELEMENTS(indices)
+ELEMENTS(diag_indices)
+ELEMENTS(index_array)
+
+static void diagonal_fill(const tn_tensor *y, int64_t k)
+{
+    const int64_t rows = y->shape[0], columns = y->shape[1];
     const double one = 1;
 
-    (void)plan, (void)err;
     tncpu_fill(y, 0);
     if (k >= columns || k <= -rows)
-        return TN_OK;
+        return;
     for (int64_t i = k < 0 ? -k : 0; i < rows && i + k < columns; i++)
         tncpu_numbers_store(y, i * columns + i + k, 1, 1, &one);
+}
+
+_Static_assert((int)TN_eye_k == TN_npi_eye_k, "_eye and _npi_eye have k at the same place");
+
+static tn_status eye_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)plan, (void)err;
+    diagonal_fill(x->out[0], tn_value_int(x->attrs[TN_eye_k]));
+    return TN_OK;
+}
+
+static tn_status identity_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)plan, (void)err;
+    diagonal_fill(x->out[0], 0);
     return TN_OK;
 }
 
@@ -80,5 +189,17 @@ const tn_kernel *const tncpu_family_init[] = {
     TNCPU_ROW("_full", all_types, 0, make_prepare, full_run),
     TNCPU_ROW("_arange", all_types, 0, make_prepare, arange_run),
     TNCPU_ROW("_eye", all_types, 0, make_prepare, eye_run),
+    TNCPU_ROW("_linspace", all_types, 0, make_prepare, linspace_run),
+    TNCPU_ROW("_npi_logspace", all_types, 0, make_prepare, logspace_run),
+    TNCPU_ROW("_npi_eye", all_types, 0, make_prepare, eye_run),
+    TNCPU_ROW("_npi_identity", all_types, 0, make_prepare, identity_run),
+    TNCPU_ROW("_npi_indices", all_types, 0, make_prepare, indices_run),
+    TNCPU_ROW("_npi_hamming", all_types, 0, make_prepare, hamming_run),
+    TNCPU_ROW("_npi_hanning", all_types, 0, make_prepare, hanning_run),
+    TNCPU_ROW("_npi_blackman", all_types, 0, make_prepare, blackman_run),
+    TNCPU_ROW("_zeros_without_dtype", all_types, 0, make_prepare, zeros_run),
+    TNCPU_ROW("_npi_diag_indices_from", all_types, 0, make_prepare, diag_indices_run),
+    TNCPU_ROW("_contrib_arange_like", all_types, 0, make_prepare, arange_like_run),
+    TNCPU_ROW("_contrib_index_array", all_types, 0, make_prepare, index_array_run),
     NULL,
 };

@@ -36,19 +36,21 @@ static void rows_move(const tn_plan *plan, const tn_exec *x, int32_t dtype, int6
     tncpu_move_run(&m, src, dst, tncpu_run_threads(plan, x));
 }
 
-/* Parts of `whole` along an axis, one after the other, from or (with `modes`) into `part`; those that are
- * `thin` have not that axis. */
-static tn_status parts_run(const tn_plan *plan, const tn_exec *x, const tn_tensor *whole, tn_value along,
+/* Parts of `whole` along an axis, one after the other, from or (with `modes`) into `part`; they may have fewer
+ * dimensions of size 1. Those that are `thin` have one index of that axis. */
+static tn_status parts_run(const tn_plan *plan, const tn_exec *x, const tn_tensor *whole, int64_t along,
                            bool thin, const tn_tensor *const *part, const uint8_t *modes)
 {
-    const int32_t axis = tncpu_axis(tn_value_int(along), whole->ndim);
+    const int32_t axis = tncpu_axis(along, whole->ndim);
     const int64_t size = (int64_t)tn_dtype_bytes(whole->dtype), rows = tncpu_dims(whole, 0, axis);
     const int64_t row = tncpu_dims(whole, axis, whole->ndim),
                   inner = tncpu_dims(whole, axis + 1, whole->ndim);
     int64_t done = 0;
 
+    if (rows == 0 || inner == 0)
+        return TN_OK;
     for (int64_t k = 0; done < whole->shape[axis]; k++) {
-        const int64_t here = thin ? 1 : part[k]->shape[axis];
+        const int64_t here = thin ? 1 : tn_tensor_count(part[k]) / (rows * inner);
         char *at = (char *)whole->data + done * inner * size;
 
         if (!modes)
@@ -63,19 +65,19 @@ static tn_status parts_run(const tn_plan *plan, const tn_exec *x, const tn_tenso
 static tn_status concat_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     (void)err;
-    return parts_run(plan, x, x->out[0], x->attrs[TN_Concat_dim], false, x->in, NULL);
+    return parts_run(plan, x, x->out[0], tn_value_int(x->attrs[TN_Concat_dim]), false, x->in, NULL);
 }
 
 static tn_status backward_concat_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     (void)err;
-    return parts_run(plan, x, x->in[0], x->attrs[TN_Concat_dim], false, x->out, x->modes);
+    return parts_run(plan, x, x->in[0], tn_value_int(x->attrs[TN_Concat_dim]), false, x->out, x->modes);
 }
 
 static tn_status stack_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     (void)err;
-    return parts_run(plan, x, x->out[0], x->attrs[TN_stack_axis], true, x->in, NULL);
+    return parts_run(plan, x, x->out[0], tn_value_int(x->attrs[TN_stack_axis]), true, x->in, NULL);
 }
 
 static tn_status slice_channel_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
@@ -83,7 +85,49 @@ static tn_status slice_channel_run(const tn_plan *plan, const tn_exec *x, tn_err
     const bool squeeze = tn_value_int(x->attrs[TN_SliceChannel_squeeze_axis]) != 0;
 
     (void)err;
-    return parts_run(plan, x, x->in[0], x->attrs[TN_SliceChannel_axis], squeeze, x->out, x->modes);
+    return parts_run(plan, x, x->in[0], tn_value_int(x->attrs[TN_SliceChannel_axis]), squeeze, x->out,
+                     x->modes);
+}
+
+/* Along which axis NumPy's stacks and splits have parts; `whole` has got all dimensions. */
+static const struct numpy_parts {
+    const char *op;
+    int32_t axis; /* of a vector 0; -1: an attribute says it */
+} numpy_parts[] = {
+    {"_npi_hstack", 1}, {"_npi_vstack", 0}, {"_npi_dstack", 2}, {"_npi_column_stack", 1},
+    {"_split_v2", -1},  {"_npi_hsplit", 1}, {"_npi_dsplit", 2},
+};
+
+static tn_status numpy_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const char *op = node->op + (strncmp(node->op, "_backward_", 10) ? 0 : 10);
+    const struct numpy_parts *row = tncpu_form_of(numpy_parts, sizeof *numpy_parts, op);
+    tn_status st = tncpu_state(plugin, plan, sizeof row, err);
+
+    if (st)
+        return st;
+    *(const struct numpy_parts **)plan->state = row;
+    return join_prepare(plugin, node, plan, err);
+}
+
+static int64_t numpy_axis(const tn_plan *plan, const tn_exec *x, const tn_tensor *whole)
+{
+    const struct numpy_parts *row = *(const struct numpy_parts *const *)plan->state;
+
+    return row->axis < 0 ? tn_value_int(x->attrs[TN_split_v2_axis]) : whole->ndim == 1 ? 0 : row->axis;
+}
+
+static tn_status numpy_stack_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)err;
+    return parts_run(plan, x, x->out[0], numpy_axis(plan, x, x->out[0]), false, x->in, NULL);
+}
+
+/* Of splits, and of gradients of stacks. */
+static tn_status numpy_split_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)err;
+    return parts_run(plan, x, x->in[0], numpy_axis(plan, x, x->in[0]), false, x->out, x->modes);
 }
 
 /* ---- tile, repeat, reverse --------------------------------------------------------------------------- */
@@ -245,11 +289,24 @@ TNCPU_SHORT_SHAPED(backward_tile, "_backward_tile", sum_types, TN_KERNEL_EMPTY_O
 TNCPU_SHORT_SHAPED(backward_repeat, "_backward_repeat", sum_types, TN_KERNEL_EMPTY_OK, sum_prepare,
                    backward_repeat_run)
 
+static const char *const stack_types[] = {"data0:" TNCPU_ALL, "*:=data0", NULL};
+#define NUMPY_STACK(op)                                                                                      \
+    TNCPU_ROW(op, stack_types, TN_KERNEL_EMPTY_OK, numpy_prepare, numpy_stack_run),                          \
+        TNCPU_ROW("_backward_" op, back_types, TN_KERNEL_EMPTY_OK, numpy_prepare, numpy_split_run)
+#define NUMPY_SPLIT(op) TNCPU_ROW(op, data_types, TN_KERNEL_EMPTY_OK, numpy_prepare, numpy_split_run)
+
 const tn_kernel *const tncpu_family_join[] = {
     TNCPU_ROW("Concat", concat_types, TN_KERNEL_EMPTY_OK, join_prepare, concat_run),
     TNCPU_ROW("_backward_Concat", back_types, TN_KERNEL_EMPTY_OK, join_prepare, backward_concat_run),
     TNCPU_ROW("stack", concat_types, 0, join_prepare, stack_run),
     TNCPU_ROW("SliceChannel", data_types, TN_KERNEL_EMPTY_OK, join_prepare, slice_channel_run),
+    NUMPY_STACK("_npi_hstack"),
+    NUMPY_STACK("_npi_vstack"),
+    NUMPY_STACK("_npi_dstack"),
+    NUMPY_STACK("_npi_column_stack"),
+    NUMPY_SPLIT("_split_v2"),
+    NUMPY_SPLIT("_npi_hsplit"),
+    NUMPY_SPLIT("_npi_dsplit"),
     TNCPU_ROW("tile", data_types, 0, join_prepare, tile_run),
     &backward_tile,
     TNCPU_ROW("repeat", data_types, 0, join_prepare, repeat_run),

@@ -84,6 +84,49 @@ static tn_status batch_norm_run(const tn_plan *plan, const tn_exec *x, tn_err *e
     return TN_OK;
 }
 
+static tn_status batch_norm_relu_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const tn_tensor *y = x->out[0];
+    const int64_t count = x->modes[0] ? tn_tensor_count(y) : 0;
+    const tn_status st = batch_norm_run(plan, x, err);
+
+    for (int64_t k = 0; k < count; k++)
+        if (y->dtype == TN_F64)
+            ((double *)y->data)[k] = ((double *)y->data)[k] < 0 ? 0 : ((double *)y->data)[k];
+        else
+            ((float *)y->data)[k] = ((float *)y->data)[k] < 0 ? 0 : ((float *)y->data)[k];
+    return st;
+}
+
+/* SyncBatchNorm's attributes as BatchNorm's. */
+#define BATCH_NORM_ATTRS (TN_BatchNorm_max_calib_range + 1)
+static void sync_attrs(const tn_value *attrs, tn_value *out)
+{
+    memset(out, 0, BATCH_NORM_ATTRS * sizeof *out);
+    memcpy(out, attrs, (TN_BatchNorm_output_mean_var + 1) * sizeof *out);
+    out[TN_BatchNorm_axis] = 1;
+}
+
+static tn_status sync_batch_norm_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    tn_value attrs[BATCH_NORM_ATTRS];
+    tn_node plain = *node;
+
+    sync_attrs(node->attrs, attrs);
+    plain.attrs = attrs;
+    return batch_norm_prepare(plugin, &plain, plan, err);
+}
+
+static tn_status sync_batch_norm_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    tn_value attrs[BATCH_NORM_ATTRS];
+    tn_exec plain = *x;
+
+    sync_attrs(x->attrs, attrs);
+    plain.attrs = attrs;
+    return batch_norm_run(plan, &plain, err);
+}
+
 /* ---- rows -------------------------------------------------------------------------------------------- */
 
 /* What is normalised together. Each element of a row has a gamma and a beta; with groups, each row has: those
@@ -449,11 +492,18 @@ TNCPU_SHORT_KERNEL(batch_norm, "BatchNorm", batch_norm_types, TN_KERNEL_EMPTY_OK
 TNCPU_SHORT_ROW(backward_batch_norm, "_backward_BatchNorm", batch_norm_types, TN_KERNEL_EMPTY_OK,
                 batch_norm_prepare, true, batch_norm_run)
 
+TNCPU_SHORT_KERNEL(batch_norm_relu, "_contrib_BatchNormWithReLU", batch_norm_types, TN_KERNEL_EMPTY_OK,
+                   batch_norm_prepare, batch_norm_relu_run)
+TNCPU_SHORT_KERNEL(sync_batch_norm, "_contrib_SyncBatchNorm", batch_norm_types, TN_KERNEL_EMPTY_OK,
+                   sync_batch_norm_prepare, sync_batch_norm_run)
+
 #define ROWS(op, flags) TNCPU_ROW(op, norm_types, flags, rows_prepare, rows_run)
 
 const tn_kernel *const tncpu_family_norm[] = {
     &batch_norm,
     &backward_batch_norm,
+    &batch_norm_relu,
+    &sync_batch_norm,
     ROWS("LayerNorm", 0),
     ROWS("_backward_LayerNorm", TN_KERNEL_EMPTY_OK),
     ROWS("InstanceNorm", 0),

@@ -9,7 +9,7 @@
  */
 #include <math.h>
 
-#include "../../common/index.h"
+#include "axes.h"
 #include "loops.h"
 #include "rows.h"
 #include "tenon/plugin/op/reduce.h"
@@ -94,18 +94,13 @@ static const reduction reductions[R_COUNT][TNCPU_KINDS] = {
 #define FINISH_MEAN 1
 #define FINISH_ROOT 2
 
-typedef struct axes { /* some of the input's dimensions, as one space */
-    int32_t ndim;
-    int64_t count, shape[TN_NDIM_MAX], stride[TN_NDIM_MAX];
-} axes;
-
 typedef struct reduce_plan {
     reduction r;
     const tncpu_convert *in, *out;
-    uint32_t finish, column;    /* column: the innermost axis is kept */
-    uint32_t widen, bytes;      /* widen: small integers to 64 bits; bytes of what leaves read */
-    int64_t strip;              /* outputs along that axis */
-    axes kept, reduced, target; /* target: where output number k lies */
+    uint32_t finish, column;          /* column: the innermost axis is kept */
+    uint32_t widen, bytes;            /* widen: small integers to 64 bits; bytes of what leaves read */
+    int64_t strip, first;             /* outputs along that axis; the first element of the input */
+    tncpu_axes kept, reduced, target; /* target: where output number k lies */
 } reduce_plan;
 
 typedef struct reduce_call {
@@ -115,23 +110,6 @@ typedef struct reduce_call {
     acc *leaves; /* split run: results of leaves */
     bool add;
 } reduce_call;
-
-static void axes_add(axes *a, int64_t size, int64_t stride)
-{
-    if (a->ndim > 0 && a->stride[a->ndim - 1] == size * stride) { /* one axis with the one before */
-        a->shape[a->ndim - 1] *= size;
-        a->stride[a->ndim - 1] = stride;
-    } else if (size != 1) {
-        a->shape[a->ndim] = size;
-        a->stride[a->ndim++] = stride;
-    }
-    a->count *= size;
-}
-
-static int64_t axes_offset(const axes *a, int64_t index)
-{
-    return a->ndim == 1 ? index * a->stride[0] : tnb_offset(a->ndim, a->shape, a->stride, index);
-}
 
 static tn_status plan_make(void *plugin, const tn_node *node, tn_plan *plan, uint32_t id, uint32_t finish,
                            uint32_t mask, tn_err *err)
@@ -151,12 +129,12 @@ static tn_status plan_make(void *plugin, const tn_node *node, tn_plan *plan, uin
     p->finish = finish;
     p->kept.count = p->reduced.count = p->target.count = 1;
     for (int32_t d = 0; d < in->ndim; d++) {
-        axes_add(mask >> d & 1u ? &p->reduced : &p->kept, in->shape[d], in->stride[d]);
+        tncpu_axes_add(mask >> d & 1u ? &p->reduced : &p->kept, in->shape[d], in->stride[d]);
         if (in->shape[d] != 1)
             p->column = !(mask >> d & 1u);
     }
     for (int32_t d = 0; d < out->ndim; d++)
-        axes_add(&p->target, out->shape[d], out->stride[d]);
+        tncpu_axes_add(&p->target, out->shape[d], out->stride[d]);
     p->column = p->column && p->reduced.count > 1 && p->kept.count > 0;
     p->strip = p->column ? p->kept.shape[p->kept.ndim - 1] : 1;
     if (p->kept.count != p->target.count) {
@@ -192,17 +170,17 @@ static void elements_load(const reduce_plan *p, const char *from, int64_t stride
 static const void *row_load(const reduce_plan *p, const char *base, int64_t begin, int64_t n,
                             tncpu_tile *tiles)
 {
-    const axes *a = &p->reduced;
+    const tncpu_axes *a = &p->reduced;
     int64_t inner = a->ndim > 0 ? a->shape[a->ndim - 1] : 1,
             stride = a->ndim > 0 ? a->stride[a->ndim - 1] : 1;
     char *to = (char *)tiles;
 
     if (begin % inner + n <= inner && stride == 1 && p->in->native && !p->widen)
-        return base + axes_offset(a, begin) * p->in->bytes;
+        return base + tncpu_axes_offset(a, begin) * p->in->bytes;
     while (n > 0) {
         int64_t run = inner - begin % inner < n ? inner - begin % inner : n;
 
-        elements_load(p, base + axes_offset(a, begin) * p->in->bytes, stride, to, run);
+        elements_load(p, base + tncpu_axes_offset(a, begin) * p->in->bytes, stride, to, run);
         to += run * p->bytes;
         begin += run;
         n -= run;
@@ -247,7 +225,7 @@ static void tree_end(const reduction *r, tree *t, acc *levels, int64_t width)
 static void output_store(const reduce_call *call, int64_t index, acc sum)
 {
     const reduce_plan *p = call->p;
-    char *to = call->out + axes_offset(&p->target, index) * p->out->bytes;
+    char *to = call->out + tncpu_axes_offset(&p->target, index) * p->out->bytes;
     double count = (double)p->reduced.count;
     const tncpu_convert *made = call->add ? tncpu_compute[p->out->kind] : p->out;
     tncpu_tile one;
@@ -258,6 +236,10 @@ static void output_store(const reduce_call *call, int64_t index, acc sum)
         else if (p->finish == FINISH_ROOT)
             sum.f = sqrt(sum.f);
         made->store_f(&sum.f, call->add ? (void *)&one : to, 1, 1);
+    } else if (p->out->kind <= TNCPU_K_F64) {
+        const double whole = p->finish == FINISH_MEAN ? (double)sum.i / count : (double)sum.i;
+
+        made->store_f(&whole, call->add ? (void *)&one : to, 1, 1);
     } else {
         if (p->finish == FINISH_MEAN)
             sum.i = p->reduced.count ? sum.i / p->reduced.count : 0;
@@ -293,7 +275,7 @@ static void rows_run(void *arg, int64_t begin, int64_t end)
     const reduce_plan *p = call->p;
 
     for (int64_t k = begin; k < end; k++)
-        output_run(call, k, call->in + axes_offset(&p->kept, k) * p->in->bytes, NULL);
+        output_run(call, k, call->in + tncpu_axes_offset(&p->kept, k) * p->in->bytes, NULL);
 }
 
 /* Leaves of one output, by several threads; joined afterwards by the same tree. */
@@ -311,7 +293,7 @@ static void split_run(const tn_plan *plan, const tn_exec *x, reduce_call *call)
     const char *first = call->in;
 
     for (int64_t k = 0; k < p->kept.count; k++) {
-        call->in = first + axes_offset(&p->kept, k) * p->in->bytes;
+        call->in = first + tncpu_axes_offset(&p->kept, k) * p->in->bytes;
         tncpu_for(plan, x, (p->reduced.count + LEAF - 1) / LEAF, 1, leaves_run, call);
         output_run(call, k, NULL, call->leaves);
     }
@@ -321,7 +303,7 @@ static void split_run(const tn_plan *plan, const tn_exec *x, reduce_call *call)
 static void strip_run(const reduce_call *call, int64_t first, int64_t width)
 {
     const reduce_plan *p = call->p;
-    const char *base = call->in + axes_offset(&p->kept, first) * p->in->bytes;
+    const char *base = call->in + tncpu_axes_offset(&p->kept, first) * p->in->bytes;
     int64_t stride = p->kept.stride[p->kept.ndim - 1];
     acc levels[(LEVELS + 1) / 2 * STRIP]; /* 2^26 leaves: more elements than fit in an address space */
     tncpu_tile row;
@@ -333,7 +315,7 @@ static void strip_run(const reduce_call *call, int64_t first, int64_t width)
 
         p->r.init(width, sums);
         for (int64_t k = begin; k < end; k++) {
-            const char *from = base + axes_offset(&p->reduced, k) * p->in->bytes;
+            const char *from = base + tncpu_axes_offset(&p->reduced, k) * p->in->bytes;
 
             if (!p->in->native || p->widen || stride != 1) {
                 elements_load(p, from, stride, &row, width);
@@ -364,7 +346,8 @@ static void strips_run(void *arg, int64_t begin, int64_t end)
 static tn_status reduce_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const reduce_plan *p = plan->state;
-    reduce_call call = {p, x->in[0]->data, x->out[0]->data, x->workspace, x->modes[0] == TN_MODE_ADD};
+    const char *from = (const char *)x->in[0]->data + p->first * p->in->bytes;
+    reduce_call call = {p, from, x->out[0]->data, x->workspace, x->modes[0] == TN_MODE_ADD};
 
     (void)err;
     if (x->modes[0] == TN_MODE_NONE)
@@ -380,37 +363,33 @@ static tn_status reduce_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
 /* ---- axes from attributes --------------------------------------------------------------------- */
 
-static uint32_t mask_of(tn_value axis, bool exclude, int32_t ndim)
-{
-    const tn_tuple *t = tn_value_pointer(axis);
-    uint32_t all = ndim >= 32 ? UINT32_MAX : (1u << ndim) - 1u, mask = 0;
-
-    for (int64_t k = 0; t && k < t->count; k++)
-        mask |= 1u << (t->item[k] < 0 ? t->item[k] + ndim : t->item[k]);
-    if (!t || t->count == 0)
-        return exclude ? 0 : all;
-    return exclude ? all & ~mask : mask;
-}
-
-static const struct {
+/* All have the axis first; NumPy's have no `exclude`. */
+static const struct row {
     const char *op;
     uint32_t id, finish;
+    bool numpy;
 } rows[] = {
-    {"sum", R_SUM, FINISH_NONE},         {"mean", R_SUM, FINISH_MEAN},
-    {"prod", R_PROD, FINISH_NONE},       {"nansum", R_NANSUM, FINISH_NONE},
-    {"nanprod", R_NANPROD, FINISH_NONE}, {"max", R_MAX, FINISH_NONE},
-    {"min", R_MIN, FINISH_NONE},         {"_square_sum", R_SQUARES, FINISH_NONE},
+    {"sum", R_SUM, FINISH_NONE, false},         {"mean", R_SUM, FINISH_MEAN, false},
+    {"prod", R_PROD, FINISH_NONE, false},       {"nansum", R_NANSUM, FINISH_NONE, false},
+    {"nanprod", R_NANPROD, FINISH_NONE, false}, {"max", R_MAX, FINISH_NONE, false},
+    {"min", R_MIN, FINISH_NONE, false},         {"_square_sum", R_SQUARES, FINISH_NONE, false},
+    {"_np_sum", R_SUM, FINISH_NONE, true},      {"_npi_mean", R_SUM, FINISH_MEAN, true},
+    {"_np_prod", R_PROD, FINISH_NONE, true},    {"_np_max", R_MAX, FINISH_NONE, true},
+    {"_np_min", R_MIN, FINISH_NONE, true},      {"_np_all", R_ALL, FINISH_NONE, true},
+    {"_np_any", R_ANY, FINISH_NONE, true},
 };
+
+static uint32_t node_mask(const tn_node *node, bool numpy, int32_t ndim)
+{
+    return tncpu_axes_mask(node->attrs[TN_reduce_axis], !numpy && node->attrs[TN_reduce_exclude] != 0, numpy,
+                           ndim);
+}
 
 static tn_status reduce_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (strcmp(rows[i].op, node->op) == 0)
-            return plan_make(
-                plugin, node, plan, rows[i].id, rows[i].finish,
-                mask_of(node->attrs[TN_reduce_axis], node->attrs[TN_reduce_exclude] != 0, node->in[0]->ndim),
-                err);
-    return tn_fail(err, TN_E_UNSUPPORTED, "not an operator of this kernel");
+    const struct row *r = tncpu_form_of(rows, sizeof *rows, node->op);
+
+    return plan_make(plugin, node, plan, r->id, r->finish, node_mask(node, r->numpy, node->in[0]->ndim), err);
 }
 
 static tn_status norm_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
@@ -418,7 +397,39 @@ static tn_status norm_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
     bool one = tn_value_int(node->attrs[TN_norm_ord]) == 1;
 
     return plan_make(plugin, node, plan, one ? R_MAGNITUDES : R_SQUARES, one ? FINISH_NONE : FINISH_ROOT,
-                     mask_of(node->attrs[TN_norm_axis], false, node->in[0]->ndim), err);
+                     tncpu_axes_mask(node->attrs[TN_norm_axis], false, false, node->in[0]->ndim), err);
+}
+
+/* A diagonal is an axis whose step is that of rows and columns together. */
+static tn_status trace_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const tn_tensor *in = node->in[0];
+    const int64_t k = tn_value_int(node->attrs[TN_np_trace_offset]);
+    const int32_t row = tncpu_axis(tn_value_int(node->attrs[TN_np_trace_axis1]), in->ndim),
+                  column = tncpu_axis(tn_value_int(node->attrs[TN_np_trace_axis2]), in->ndim);
+    const int64_t lines = in->shape[row] + (k < 0 ? k : 0), columns = in->shape[column] - (k > 0 ? k : 0);
+    int64_t shape[TN_NDIM_MAX], stride[TN_NDIM_MAX];
+    tn_tensor diagonals = *in;
+    const tn_tensor *const inputs[] = {&diagonals};
+    tn_node seen = *node;
+    tn_status st;
+
+    diagonals.ndim = 0;
+    diagonals.shape = shape;
+    diagonals.stride = stride;
+    for (int32_t d = 0; d <= in->ndim; d++) {
+        const bool whole = d == in->ndim;
+
+        if (d == row || d == column)
+            continue;
+        shape[diagonals.ndim] = whole ? tncpu_max(tncpu_min(lines, columns), 0) : in->shape[d];
+        stride[diagonals.ndim++] = whole ? in->stride[row] + in->stride[column] : in->stride[d];
+    }
+    seen.in = inputs;
+    st = plan_make(plugin, &seen, plan, R_SUM, FINISH_NONE, 1u << (diagonals.ndim - 1), err);
+    if (!st)
+        ((reduce_plan *)plan->state)->first = k > 0 ? k * in->stride[column] : -k * in->stride[row];
+    return st;
 }
 
 /* The axes that stretching added or repeated. */
@@ -514,8 +525,9 @@ typedef struct arg_call {
 static void arg_row(const void *arg, int64_t row, double *room)
 {
     const arg_call *call = arg;
-    const tncpu_convert *c = call->p->convert;
-    const char *from = (const char *)call->x->in[0]->data + tncpu_row_at(&call->p->rows, row) * c->bytes;
+    const tncpu_convert *c = &tncpu_converts[call->x->out[0]->dtype];
+    const char *from =
+        (const char *)call->x->in[0]->data + tncpu_row_at(&call->p->rows, row) * call->p->convert->bytes;
     const int64_t where = arg_find(call->p, from);
 
     (void)room;
@@ -533,80 +545,6 @@ static tn_status arg_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-/* ---- moments: the mean, then the mean square of what differs from it --------------------------- */
-
-typedef struct moments_plan {
-    axes kept, reduced;
-    bool whole; /* of integers: the mean is cut before it is subtracted */
-} moments_plan;
-
-typedef struct moments_call {
-    const moments_plan *p;
-    const tn_exec *x;
-} moments_call;
-
-static tn_status moments_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    const tn_tensor *in = node->in[0];
-    const uint32_t mask = mask_of(node->attrs[TN_moments_axes], false, in->ndim);
-    moments_plan *p;
-    tn_status st = tncpu_state(plugin, plan, sizeof *p, err);
-
-    if (st)
-        return st;
-    p = plan->state;
-    p->kept.count = p->reduced.count = 1;
-    for (int32_t d = 0; d < in->ndim; d++)
-        axes_add(mask >> d & 1u ? &p->reduced : &p->kept, in->shape[d], in->stride[d]);
-    p->whole = tncpu_converts[in->dtype].kind > TNCPU_K_F64;
-    tncpu_plan_work(node, plan, 20.0 + (double)p->kept.count * (10.0 + (double)p->reduced.count * 2));
-    return TN_OK;
-}
-
-/* The mean of x - less, or of its square, over one output's elements. */
-static double moment(const moments_call *c, int64_t base, double less, bool squares)
-{
-    const axes *a = &c->p->reduced;
-    const int64_t inner = a->ndim > 0 ? a->shape[a->ndim - 1] : 1,
-                  stride = a->ndim > 0 ? a->stride[a->ndim - 1] : 1;
-    double tile[TNCPU_TILE], sum = 0;
-
-    for (int64_t at = 0, n; at < a->count; at += n) {
-        n = tncpu_min(inner - at % inner, TNCPU_TILE);
-        tncpu_numbers(c->x->in[0], base + axes_offset(a, at), stride, n, tile);
-        for (int64_t i = 0; i < n; i++)
-            tile[i] -= less;
-        sum += tncpu_lanes_sum(tile, squares ? tile : NULL, n);
-    }
-    return sum / (double)a->count;
-}
-
-static void moments_part(void *arg, int64_t begin, int64_t end)
-{
-    const moments_call *c = arg;
-
-    for (int64_t k = begin; k < end; k++) {
-        const int64_t base = axes_offset(&c->p->kept, k);
-        double mean = moment(c, base, 0, false), var;
-
-        mean = c->p->whole ? trunc(mean) : mean;
-        var = moment(c, base, mean, true);
-        if (c->x->modes[0])
-            tncpu_numbers_store(c->x->out[0], k, 1, 1, &mean);
-        if (c->x->modes[1])
-            tncpu_numbers_store(c->x->out[1], k, 1, 1, &var);
-    }
-}
-
-static tn_status moments_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    moments_call call = {plan->state, x};
-
-    (void)err;
-    tncpu_for(plan, x, call.p->kept.count, 1, moments_part, &call);
-    return TN_OK;
-}
-
 /* ---- gradients: what arrives, stretched over the reduced axes --------------------------------- */
 
 static const tncpu_point back_rows[] = {
@@ -616,6 +554,10 @@ static const tncpu_point back_rows[] = {
     {"_backward_nanprod", TNCPU_NANPROD_BACK, 3, TNCPU_NO_SCALAR},
     {"_backward_max", TNCPU_PICKED_BACK, 3, TNCPU_NO_SCALAR},
     {"_backward_min", TNCPU_PICKED_BACK, 3, TNCPU_NO_SCALAR},
+    {"_backward__np_sum", TNCPU_COPY, 1, TNCPU_NO_SCALAR},
+    {"_backward__npi_mean", TNCPU_OVER, 1, TNCPU_NO_SCALAR},
+    {"_backward__np_max", TNCPU_PICKED_BACK, 3, TNCPU_NO_SCALAR},
+    {"_backward__np_min", TNCPU_PICKED_BACK, 3, TNCPU_NO_SCALAR},
 };
 
 /* A tensor of the reduction's shape, seen with all of the input's axes; the reduced ones have size 1. */
@@ -640,9 +582,9 @@ static void small_view(const tn_tensor *small, const tn_tensor *wide, uint32_t m
 
 static tn_status back_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
+    const tncpu_point *row = tncpu_form_of(back_rows, sizeof *back_rows, node->op);
     const tn_tensor *wide = node->out[0];
-    uint32_t mask = mask_of(node->attrs[TN_reduce_axis], node->attrs[TN_reduce_exclude] != 0, wide->ndim),
-             sums = strcmp(node->op, "_backward_sum") == 0;
+    const uint32_t mask = node_mask(node, strncmp(node->op, "_backward__", 11) == 0, wide->ndim);
     int64_t dims[2][2 * TN_NDIM_MAX], count = 1;
     tn_tensor views[2];
     const tn_tensor *in[3] = {&views[0], node->in_count > 1 ? node->in[1] : NULL, &views[1]};
@@ -653,9 +595,7 @@ static tn_status back_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
     if (node->in_count > 2)
         small_view(node->in[2], wide, mask, dims[1], &views[1]);
     stretched.in = in;
-    stretched.in_count = sums || strcmp(node->op, "_backward_mean") == 0 ? 1
-                         : strcmp(node->op, "_backward_nansum") == 0     ? 2
-                                                                         : 3;
+    stretched.in_count = row->operands;
     for (int32_t d = 0; d < wide->ndim; d++)
         count *= mask >> d & 1u ? wide->shape[d] : 1;
     st =
@@ -670,7 +610,6 @@ static tn_status back_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
 #define FLAGS (TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO)
 
 static const char *const most[] = {"*:" TNCPU_MOST, NULL};
-static const char *const numbers[] = {"*:" TNCPU_NUMBERS, NULL};
 static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
 
 #define REDUCE_ROW(op) TNCPU_ROW(op, most, FLAGS, reduce_prepare, reduce_run)
@@ -686,6 +625,14 @@ const tn_kernel *const tncpu_family_reduce[] = {
     REDUCE_ROW("max"),
     REDUCE_ROW("min"),
     REDUCE_ROW("_square_sum"),
+    REDUCE_ROW("_np_sum"),
+    REDUCE_ROW("_npi_mean"),
+    REDUCE_ROW("_np_prod"),
+    REDUCE_ROW("_np_max"),
+    REDUCE_ROW("_np_min"),
+    REDUCE_ROW("_np_all"),
+    REDUCE_ROW("_np_any"),
+    TNCPU_ROW("_np_trace", most, FLAGS, trace_prepare, reduce_run),
     ARG_ROW("argmax"),
     ARG_ROW("argmin"),
     ARG_ROW("argmax_channel"),
@@ -695,7 +642,10 @@ const tn_kernel *const tncpu_family_reduce[] = {
     BACK_ROW("nanprod", floats),
     BACK_ROW("max", most),
     BACK_ROW("min", most),
-    TNCPU_ROW("moments", numbers, 0, moments_prepare, moments_run),
+    BACK_ROW("_np_sum", most),
+    BACK_ROW("_npi_mean", most),
+    BACK_ROW("_np_max", most),
+    BACK_ROW("_np_min", most),
     TNCPU_ROW("norm", most, FLAGS, norm_prepare, reduce_run),
     TNCPU_ROW("_sum_like", most, FLAGS, sum_like_prepare, reduce_run),
     NULL,

@@ -2,6 +2,7 @@
 #include "convert.h"
 #include "move.h"
 
+#include "tenon/plugin/op/resize.h"
 #include "tenon/plugin/op/slice.h"
 #include "tenon/plugin/util.h"
 
@@ -103,6 +104,20 @@ static tn_status window_run(const tn_plan *plan, const tn_exec *x, window_functi
     return TN_OK;
 }
 
+/* Crop, of the last two of four dimensions. */
+static tn_status crop_window(const tn_value *attrs, const tn_tensor *whole, const tn_tensor *part, window *w,
+                             tn_err *err)
+{
+    const bool center = tn_value_int(attrs[TN_Crop_center_crop]) != 0;
+
+    (void)err;
+    window_all(part, w);
+    for (int32_t k = 0; k < 2; k++)
+        w->start[2 + k] = center ? (whole->shape[2 + k] - part->shape[2 + k]) / 2
+                                 : tncpu_tuple_item(attrs[TN_Crop_offset], k, 0);
+    return TN_OK;
+}
+
 #define WINDOW(name)                                                                                         \
     static tn_status name##_run(const tn_plan *plan, const tn_exec *x, tn_err *err)                          \
     {                                                                                                        \
@@ -115,10 +130,21 @@ static tn_status window_run(const tn_plan *plan, const tn_exec *x, window_functi
 WINDOW(slice)
 WINDOW(slice_axis)
 WINDOW(slice_like)
+WINDOW(crop)
+
+/* The input that only says the size gets zeros. */
+static tn_status crop_back_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    if (tn_attrs_int(x->attrs, TN_Crop_num_args) > 1 && x->modes[1])
+        tncpu_fill(x->out[1], 0);
+    return x->modes[0] ? backward_crop_run(plan, x, err) : TN_OK;
+}
 
 static const char *const slice_types[] = {"data:" TNCPU_ALL, "output:=data", NULL};
 static const char *const like_types[] = {"data:" TNCPU_ALL, "output:=data", "shape_like:" TNCPU_ALL, NULL};
 static const char *const back_types[] = {"dy:" TNCPU_ALL, "data:=dy", "dx:=dy", NULL};
+
+static const char *const crop_types[] = {"*:" TNCPU_ALL, NULL};
 
 #define FORWARD(name, types) TNCPU_ROW(#name, types, 0, window_prepare, name##_run)
 #define BACKWARD(name)                                                                                       \
@@ -131,5 +157,7 @@ const tn_kernel *const tncpu_family_slice[] = {
     BACKWARD(slice),
     BACKWARD(slice_axis),
     BACKWARD(slice_like),
+    TNCPU_ROW("Crop", crop_types, 0, window_prepare, crop_run),
+    TNCPU_ROW("_backward_Crop", crop_types, TN_KERNEL_EMPTY_OK, window_prepare, crop_back_run),
     NULL,
 };

@@ -152,6 +152,7 @@ typedef struct tn_dense_options {
     int32_t keep_axes;      /* 1: works on the last axis alone; 0: flattens (N, …) to (N, width) first */
     int64_t input;          /* input width; 0: found at the first forward */
     int32_t share;          /* 1: in a function, other calls of this name use the same parameters */
+    tn_x weight, bias;      /* in a function: parameters of other layers, tn_param(); NULL: its own */
 } tn_dense_options;
 
 typedef struct tn_conv2d_options {
@@ -166,7 +167,8 @@ typedef struct tn_conv2d_options {
     const char *activation; /* NULL: none */
     int32_t no_bias;        /* 1: no bias */
     int64_t input;          /* input channels; 0: found at the first forward */
-    int32_t share;          /* as of tn_dense_options */
+    int32_t share;          /* these as of tn_dense_options */
+    tn_x weight, bias;
 } tn_conv2d_options;
 
 typedef struct tn_pool2d_options {
@@ -204,7 +206,8 @@ typedef struct tn_embedding_options {
     const char *name;
     int64_t count; /* rows: numbers from 0 to below it are looked up; at least 1 */
     int64_t units; /* width of a row, at least 1 */
-    int32_t share; /* as of tn_dense_options */
+    int32_t share; /* these as of tn_dense_options */
+    tn_x weight;
 } tn_embedding_options;
 
 typedef struct tn_dropout_options {
@@ -227,12 +230,16 @@ typedef struct tn_leakyrelu_options {
 
 typedef struct tn_init_options {
     TN_NN_HEAD;
-    const char *with; /* of weights: xavier, msraprelu, normal, uniform, constant, zero, one; NULL: xavier */
+    /* of weights: xavier, msraprelu, normal, uniform, constant, zero, one, orthogonal, bilinear (for transposed
+     * convolutions), lstmbias (for tn_net_init_where: the second quarter); NULL: xavier */
+    const char *with;
     double magnitude; /* xavier: 0: 3 */
     const char *factor;       /* xavier, msraprelu: avg, in, out; NULL: avg */
     const char *distribution; /* xavier: uniform, gaussian; NULL: uniform */
     double slope;             /* msraprelu: of the PReLU behind; 0: 0.25 */
-    double scale;             /* normal: sigma, 0: 0.01; uniform: bound, 0: 0.07; constant: the value */
+    /* normal: sigma, 0: 0.01; uniform: bound, 0: 0.07; orthogonal: length, 0: 1.414; lstmbias: 0: 1; constant: the
+     * value */
+    double scale;
     uint64_t seed;            /* 0: option run.seed */
     int64_t shape[8];         /* of the input, (N, C, H, W): sizes are found now; 0: at the first forward */
     int64_t shapes[8][8];     /* the same of each input of a net with several */
@@ -289,6 +296,12 @@ TN_API const char *const *tn_net_zoo_names(void);
  * @since 0.1
  */
 TN_API void tn_net_init_(tn_net *net, const tn_init_options *options);
+/**
+ * The same of the parameters whose name ends with `suffix`, such as ".i2h.bias", whatever they are and have: after
+ * tn_net_init() with a shape, or a first call. A .seed of 0 keeps that of tn_net_init(). No such parameter: an error.
+ * @since 0.1
+ */
+TN_API void tn_net_init_where_(tn_net *net, const char *suffix, const tn_init_options *options);
 /** From now on the net runs as one compiled program; the numbers are the same. @since 0.1 */
 TN_API void tn_net_hybridize_(tn_net *net, const tn_hybridize_options *options);
 /**
@@ -422,10 +435,18 @@ TN_API int tn_net_sha256(tn_net *net, char out_hex[65]);
  * @since 0.1
  */
 TN_API tn_symbol *tn_app_symbol(tn_app *app, const char *path);
-/** A model that was exported, here or by MXNet: for inference. @since 0.1 */
+/**
+ * A model that was exported, here or by MXNet: for inference. Its inputs are the graph's variables, in its
+ * order, that the file has no array for, but for labels (…label) and names of parameters (…weight, …bias),
+ * which are an error.
+ * @since 0.1
+ */
 TN_API tn_net *tn_net_load(tn_app *app, const char *prefix);
-/** The same of two files of any name; `input` NULL: "data", or the only input that is no label. @since 0.1 */
-TN_API tn_net *tn_net_load_files(tn_app *app, const char *json, const char *params, const char *input);
+/** The same of two files of any name. `inputs`: those and no others, in this order, "a" or "a,b"; NULL: as
+ * tn_net_load(). @since 0.1 */
+TN_API tn_net *tn_net_load_files(tn_app *app, const char *json, const char *params, const char *inputs);
+/** Name of an input by index, borrowed; NULL: there are fewer. @since 0.1 */
+TN_API const char *tn_net_input_at(const tn_net *net, size_t index);
 /**
  * A net that can be trained, from a -symbol.json that was exported, here or by MXNet: one input, one output
  * of class scores (N, classes), with or without a softmax or SoftmaxOutput behind them, which
@@ -454,9 +475,25 @@ TN_API tn_array *tn_loss_l1(tn_app *app, tn_array *x, tn_array *labels);
 
 /* ---- meters ---- */
 
-/** A mean: "accuracy" (of x (N, classes) and labels (N)) or "loss" (of what a loss returned). @since 0.1 */
+typedef struct tn_meter_options {
+    TN_NN_HEAD;
+    int32_t k;       /* top_k_accuracy; 0: 1 */
+    int32_t macro;   /* f1, mcc, pearson: 1: the mean of the batches' values, 0: one of all samples */
+    int32_t ignores; /* perplexity, cross_entropy, nll: 1: labels that are `ignore` do not count */
+    int64_t ignore;
+} tn_meter_options;
+
+/**
+ * A metric, as mxnet.metric has it. Of scores x (N, classes) and labels (N): accuracy, top_k_accuracy, f1 and mcc
+ * (of two classes), pcc; of probabilities: perplexity, cross_entropy, nll. Of numbers and as many labels: mae, mse,
+ * rmse (each batch counts once), pearson. Of what a loss returned: loss.
+ * tn_meter_open(app, "top_k_accuracy", .k = 5)
+ * @since 0.1
+ */
+TN_API tn_meter *tn_meter_open_(tn_app *app, const char *what, const tn_meter_options *options);
+/** The same without options. @since 0.1 */
 TN_API tn_meter *tn_meter_new(tn_app *app, const char *what);
-/** Adds a batch; does not wait for the device. `labels`: accuracy only. @since 0.1 */
+/** Adds a batch; does not wait for the device. `labels`: not for "loss". @since 0.1 */
 TN_API void tn_meter_add(tn_meter *meter, tn_array *x, tn_array *labels);
 /** The mean so far, after waiting; NaN if nothing was added or on error. @since 0.1 */
 TN_API double tn_meter_value(tn_meter *meter);
@@ -537,19 +574,30 @@ TN_API int tn_data_sha256(tn_data *data, char out_hex[65]);
 
 typedef struct tn_trainer_options {
     TN_NN_HEAD;
-    const char *optimizer;        /* sgd, nag, adam; NULL: sgd */
-    double lr;                    /* 0: 0.01, adam 0.001 */
-    double momentum;              /* sgd, nag */
-    double wd;                    /* weight decay, of every parameter */
-    double beta1, beta2, epsilon; /* adam; 0: 0.9, 0.999, 1e-8 */
+    /* sgd, nag, adam, signum, rmsprop, adagrad, adadelta, adamax, nadam, dcasgd; NULL: sgd */
+    const char *optimizer;
+    double lr;       /* 0: 0.01, of adam, nadam and rmsprop 0.001, of adamax 0.002 */
+    double momentum; /* sgd, nag, signum */
+    double wd;       /* weight decay, of every parameter */
+    double beta1, beta2, epsilon; /* of adam and its like 0: 0.9, 0.999, 1e-8; epsilon of adagrad 1e-7, adadelta 1e-5 */
     double clip;                  /* largest absolute value of a gradient's element; 0: not limited */
     double clip_norm;             /* largest norm of all gradients together; 0: not limited */
-    const char *schedule;         /* constant, factor, cosine; NULL: constant */
-    int64_t steps;                /* cosine: where lr reaches lr_end */
+    const char *schedule;         /* constant, factor, multifactor, poly, cosine; NULL: constant */
+    int64_t steps;                /* cosine, poly: where lr reaches lr_end */
     int64_t warmup;               /* steps over which lr rises from lr_begin, linearly */
     double lr_begin, lr_end;
-    double factor; /* factor: lr is multiplied by this … 0: 0.1 */
-    int64_t every; /* … after this many steps each */
+    double factor; /* factor, multifactor: lr is multiplied by this … 0: 0.1 */
+    int64_t every; /* … after this many steps each … */
+    int64_t milestones[16]; /* … multifactor: after these, which rise; 0 ends them */
+    double power;           /* poly; 0: 2 */
+    int32_t warmup_constant; /* 1: lr_begin for all of the warmup */
+    int32_t centered;        /* rmsprop: 1: by the variance, after Graves */
+    double gamma1, gamma2;   /* rmsprop; 0: 0.9 */
+    double clip_weights;     /* rmsprop: largest absolute value of a weight; 0: not limited */
+    double wd_lh;            /* signum: weight decay beside the gradient */
+    double rho;              /* adadelta; 0: 0.9 */
+    double schedule_decay;   /* nadam; 0: 0.004 */
+    double lamda;            /* dcasgd; 0: 0.04 */
 } tn_trainer_options;
 
 /** An optimizer for all parameters of `net`. @since 0.1 */
@@ -724,6 +772,9 @@ TN_API tn_trainer *tn_train_trainer(tn_train *train);
 #define tn_net_activation(...) TN_NN_CALL_(tn_net_activation_, tn_activation_options, __VA_ARGS__)
 #define tn_net_leakyrelu(...) TN_NN_CALL_(tn_net_leakyrelu_, tn_leakyrelu_options, __VA_ARGS__)
 #define tn_net_init(...) TN_NN_CALL_(tn_net_init_, tn_init_options, __VA_ARGS__)
+#define tn_net_init_where(...) TN_NN_WHERE_(__VA_ARGS__, )
+#define TN_NN_WHERE_(net, suffix, ...)                                                                       \
+    tn_net_init_where_(net, suffix, &(const tn_init_options){TN_NN_HERE_(tn_init_options), __VA_ARGS__})
 #define tn_net_hybridize(...) TN_NN_CALL_(tn_net_hybridize_, tn_hybridize_options, __VA_ARGS__)
 #define tn_trainer_new(...) TN_NN_CALL_(tn_trainer_new_, tn_trainer_options, __VA_ARGS__)
 #define tn_train_open(...) TN_NN_CALL_(tn_train_open_, tn_train_options, __VA_ARGS__)
@@ -732,6 +783,10 @@ TN_API tn_trainer *tn_train_trainer(tn_train *train);
 #define tn_fit(...) TN_NN_FIT_(__VA_ARGS__, )
 #define TN_NN_FIT_(net, data, ...)                                                                           \
     tn_fit_(net, data, &(const tn_train_options){TN_NN_HERE_(tn_train_options), __VA_ARGS__})
+/* tn_meter_open(app, "f1", .macro = 1) */
+#define tn_meter_open(...) TN_NN_METER_(__VA_ARGS__, )
+#define TN_NN_METER_(app, what, ...)                                                                         \
+    tn_meter_open_(app, what, &(const tn_meter_options){TN_NN_HERE_(tn_meter_options), __VA_ARGS__})
 /* tn_data_open(app, "digits:train", .batch = 64) */
 #define tn_data_open(...) TN_NN_DATA_(__VA_ARGS__, )
 #define TN_NN_DATA_(app, name, ...)                                                                          \

@@ -79,6 +79,16 @@ TN_API void tn_scope_begin_(tn_x x, const char *file, int32_t line, const char *
 /** Closes the scope opened last. @since 0.1 */
 TN_API void tn_scope_end_(tn_x x, const char *file, int32_t line);
 
+/**
+ * A parameter of a layer that this call of the net has run, as a value, and as the .weight or .bias of another
+ * layer of the same net: tn_dense(y, .units = 10, .weight = tn_param(x, "/embedding0.weight")). Both have one
+ * array and one gradient then; files hold it once, under the name of the layer that made it. That layer must
+ * not be an argument of the same call, which compilers may run later.
+ * @param path from the open scopes, "conv0.weight"; with a slash in front from the net, "/stage1.conv0.weight"
+ * @since 0.1
+ */
+TN_API tn_x tn_param_(tn_x x, const char *path, const char *file, int32_t line);
+
 /* ---- layers: options as of chains ---- */
 
 /** Fully connected: y = activation(x w' + b). @since 0.1 */
@@ -174,6 +184,29 @@ TN_API tn_x tn_sigmoid_ce_(tn_x x, tn_x labels, const char *file, int32_t line);
 /** Half the mean of the squared differences; mean of the absolute ones. @since 0.1 */
 TN_API tn_x tn_l2_(tn_x x, tn_x labels, const char *file, int32_t line);
 TN_API tn_x tn_l1_(tn_x x, tn_x labels, const char *file, int32_t line);
+
+typedef struct tn_loss_options {
+    TN_NN_HEAD;
+    double weight;       /* the loss is multiplied by it; 0: 1 */
+    double margin;       /* hinge, squared_hinge, triplet: 0: 1; cosine_embedding */
+    double rho;          /* huber: where it turns from square to straight; 0: 1 */
+    int32_t transformed; /* 1: x holds log-probabilities (softmax_ce, kl_div), probabilities (sigmoid_ce) or rates
+                            (poisson_nll) rather than scores */
+    int32_t dense;       /* softmax_ce: 1: labels are probabilities of all classes */
+    int32_t binary;      /* logistic: 1: labels are 0 and 1 rather than -1 and 1 */
+    int32_t full;        /* poisson_nll: 1: with Stirling's term */
+    tn_x sample_weight;  /* (N, 1, …): of the numbers before they are summed; NULL: 1 */
+    tn_x pos_weight;     /* sigmoid_ce: of labels that are 1; NULL: 1 */
+    tn_x other;          /* triplet: the negative; cosine_embedding: the second input */
+} tn_loss_options;
+
+/**
+ * A loss by its name, with Gluon's meaning: l2, l1, softmax_ce, sigmoid_ce, kl_div, huber, hinge, squared_hinge,
+ * logistic, triplet (labels: the positive), poisson_nll, cosine_embedding (labels: -1 or 1).
+ * tn_loss(x, labels, "huber", .rho = 2)
+ * @since 0.1
+ */
+TN_API tn_x tn_loss_(tn_x x, tn_x labels, const char *kind, const tn_loss_options *options);
 /** 1 where the largest score is that of the class, else 0. @since 0.1 */
 TN_API tn_x tn_accuracy_(tn_x x, tn_x labels, const char *file, int32_t line);
 
@@ -192,6 +225,7 @@ TN_API void tn_arguments_(const char *file, int32_t line);
 
 #define tn_dim(x, axis) tn_dim_(x, axis, __FILE__, __LINE__)
 #define tn_ndim(x) tn_ndim_(x, __FILE__, __LINE__)
+#define tn_param(x, path) tn_param_(x, path, __FILE__, __LINE__)
 #define tn_read(x, count, out) tn_read_(x, count, out, __FILE__, __LINE__)
 #define tn_scope_begin(x, ...) tn_scope_begin_(x, __FILE__, __LINE__, __VA_ARGS__)
 #define tn_scope_end(x) tn_scope_end_(x, __FILE__, __LINE__)
@@ -249,6 +283,10 @@ TN_API void tn_arguments_(const char *file, int32_t line);
 /* tn_concat(1, a, b, c) */
 #define tn_concat(axis, ...)                                                                                 \
     (tn_arguments_(__FILE__, __LINE__), tn_concat_(axis, TN_NN_LIST_(tn_x, __VA_ARGS__), __FILE__, __LINE__))
+#define tn_loss(...) TN_NN_LOSS_(__VA_ARGS__, )
+#define TN_NN_LOSS_(x, labels, kind, ...)                                                                    \
+    (tn_arguments_(__FILE__, __LINE__),                                                                      \
+     tn_loss_(x, labels, kind, &(const tn_loss_options){TN_NN_HERE_(tn_loss_options), __VA_ARGS__}))
 /* tn_op(x, "topk", .attrs = {"k", "3"}) */
 #define tn_op(...) TN_NN_OP_(__VA_ARGS__, )
 #define TN_NN_OP_(x, op, ...)                                                                                \

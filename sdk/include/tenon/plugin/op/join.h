@@ -31,4 +31,22 @@ TN_ATTRS(repeat);
 #define TN_reverse_ATTRS(X) X(reverse, TUPLE, axis, TN_REQUIRED, TN_ANY, "axes whose order is turned round")
 TN_ATTRS(reverse);
 
+/* _npi_hstack, _npi_dstack */
+#define TN_npi_hstack_ATTRS(X)                                                                               \
+    X(npi_hstack, COUNT, num_args, TN_REQUIRED, TN_IN(0, 4096), "number of inputs")                          \
+    X(npi_hstack, INT, dim, "1", TN_ANY, "not read")
+TN_ATTRS(npi_hstack);
+
+/* _npi_vstack, _npi_column_stack */
+#define TN_npi_vstack_ATTRS(X) X(npi_vstack, COUNT, num_args, TN_REQUIRED, TN_IN(0, 4096), "number of inputs")
+TN_ATTRS(npi_vstack);
+
+/* _split_v2, _npi_hsplit, _npi_dsplit */
+#define TN_split_v2_ATTRS(X)                                                                                 \
+    X(split_v2, TUPLE, indices, TN_REQUIRED, TN_IN(0, 9e15), "where parts begin, 0 first")                   \
+    X(split_v2, INT, axis, "1", TN_ANY, "the axis that is cut; of _npi_hsplit and _npi_dsplit not read")     \
+    X(split_v2, BOOL, squeeze_axis, "0", TN_ANY, "drop the axis; parts must have size 1")                    \
+    X(split_v2, INT, sections, "0", TN_IN(0, 4096), "number of equal parts; 0: indices are read")
+TN_ATTRS(split_v2);
+
 #endif

@@ -4,17 +4,31 @@
 
 #include "../attr.h"
 
-#define TN_BatchNorm_ATTRS(X)                                                                                \
-    X(BatchNorm, FLOAT, eps, "0.0010000000474974513", TN_IN(0, 1e300), "added to the variance")              \
-    X(BatchNorm, FLOAT, momentum, "0.899999976", TN_ANY, "how much of the running statistics is kept")       \
-    X(BatchNorm, BOOL, fix_gamma, "1", TN_ANY, "gamma counts as 1")                                          \
-    X(BatchNorm, BOOL, use_global_stats, "0", TN_ANY, "running statistics in training, too")                 \
-    X(BatchNorm, BOOL, output_mean_var, "0", TN_ANY, "mean and 1 / sqrt(var + eps) are outputs")             \
-    X(BatchNorm, INT, axis, "1", TN_ANY, "of the channels")                                                  \
-    X(BatchNorm, BOOL, cudnn_off, "0", TN_ANY, "advice to cuDNN")                                            \
-    X(BatchNorm, OPT_FLOAT, min_calib_range, "None", TN_ANY, "for quantization")                             \
-    X(BatchNorm, OPT_FLOAT, max_calib_range, "None", TN_ANY, "for quantization")
+#define TN_BATCH_NORM_ROWS(X, op)                                                                            \
+    X(op, FLOAT, eps, "0.0010000000474974513", TN_IN(0, 1e300), "added to the variance")                     \
+    X(op, FLOAT, momentum, "0.899999976", TN_ANY, "how much of the running statistics is kept")              \
+    X(op, BOOL, fix_gamma, "1", TN_ANY, "gamma counts as 1")                                                 \
+    X(op, BOOL, use_global_stats, "0", TN_ANY, "running statistics in training, too")                        \
+    X(op, BOOL, output_mean_var, "0", TN_ANY, "mean and 1 / sqrt(var + eps) are outputs")                    \
+    X(op, INT, axis, "1", TN_ANY, "of the channels")                                                         \
+    X(op, BOOL, cudnn_off, "0", TN_ANY, "advice to cuDNN")                                                   \
+    X(op, OPT_FLOAT, min_calib_range, "None", TN_ANY, "for quantization")                                    \
+    X(op, OPT_FLOAT, max_calib_range, "None", TN_ANY, "for quantization")
+#define TN_BatchNorm_ATTRS(X) TN_BATCH_NORM_ROWS(X, BatchNorm)
 TN_ATTRS(BatchNorm);
+#define TN_contrib_BatchNormWithReLU_ATTRS(X) TN_BATCH_NORM_ROWS(X, contrib_BatchNormWithReLU)
+TN_ATTRS(contrib_BatchNormWithReLU);
+/* The first five stand where BatchNorm has them. */
+#define TN_contrib_SyncBatchNorm_ATTRS(X)                                                                    \
+    X(contrib_SyncBatchNorm, FLOAT, eps, "0.00100000005", TN_IN(0, 1e300), "added to the variance")          \
+    X(contrib_SyncBatchNorm, FLOAT, momentum, "0.899999976", TN_ANY,                                         \
+      "how much of the running statistics is kept")                                                          \
+    X(contrib_SyncBatchNorm, BOOL, fix_gamma, "1", TN_ANY, "gamma counts as 1")                              \
+    X(contrib_SyncBatchNorm, BOOL, use_global_stats, "0", TN_ANY, "running statistics in training, too")     \
+    X(contrib_SyncBatchNorm, BOOL, output_mean_var, "0", TN_ANY, "mean and 1 / sqrt(var + eps) are outputs") \
+    X(contrib_SyncBatchNorm, INT, ndev, "1", TN_IN(1, 1e6), "devices that share the statistics; one does")   \
+    X(contrib_SyncBatchNorm, TEXT, key, TN_REQUIRED, TN_ANY, "of the layer, among devices")
+TN_ATTRS(contrib_SyncBatchNorm);
 
 #define TN_LayerNorm_ATTRS(X)                                                                                \
     X(LayerNorm, INT, axis, "-1", TN_ANY, "along which is normalised")                                       \

@@ -24,9 +24,33 @@ TN_ATTRS(norm);
     X(argmax, BOOL, keepdims, "False", TN_ANY, "keep the axis with size 1")
 TN_ATTRS(argmax);
 
-#define TN_moments_ATTRS(X)                                                                                  \
-    X(moments, TUPLE, axes, "None", TN_ANY, "axes over which mean and variance are taken, at least one")     \
-    X(moments, BOOL, keepdims, "False", TN_ANY, "keep these axes with size 1")
-TN_ATTRS(moments);
+/* ---- NumPy's: () is no axis; `initial` is refused ---- */
+
+/* _np_sum, _npi_mean, _np_prod */
+#define TN_np_sum_ATTRS(X)                                                                                   \
+    X(np_sum, TUPLE, axis, "None", TN_ANY, "axes to reduce; None: all")                                      \
+    X(np_sum, DTYPE, dtype, "None", TN_ANY, "of the output; None: it follows from the input's")              \
+    X(np_sum, BOOL, keepdims, "0", TN_ANY, "keep reduced axes with size 1")                                  \
+    X(np_sum, OPT_FLOAT, initial, "None", TN_ANY, "None; nothing else is taken")
+TN_ATTRS(np_sum);
+
+/* _np_max, _np_min */
+#define TN_np_max_ATTRS(X)                                                                                   \
+    X(np_max, TUPLE, axis, "None", TN_ANY, "axes to reduce; None: all")                                      \
+    X(np_max, BOOL, keepdims, "0", TN_ANY, "keep reduced axes with size 1")                                  \
+    X(np_max, OPT_FLOAT, initial, "None", TN_ANY, "None; nothing else is taken")
+TN_ATTRS(np_max);
+
+/* _np_all, _np_any */
+#define TN_np_all_ATTRS(X)                                                                                   \
+    X(np_all, TUPLE, axis, "None", TN_ANY, "axes to reduce; None: all")                                      \
+    X(np_all, BOOL, keepdims, "0", TN_ANY, "keep reduced axes with size 1")
+TN_ATTRS(np_all);
+
+#define TN_np_trace_ATTRS(X)                                                                                 \
+    X(np_trace, INT, offset, "0", TN_IN(-9e15, 9e15), "above 0: right of the diagonal; below 0: under it")   \
+    X(np_trace, INT, axis1, "0", TN_ANY, "of the rows")                                                      \
+    X(np_trace, INT, axis2, "1", TN_ANY, "of the columns")
+TN_ATTRS(np_trace);
 
 #endif

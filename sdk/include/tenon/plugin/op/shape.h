@@ -44,4 +44,41 @@ TN_ATTRS(space_to_depth);
     X(diag, INT, axis2, "1", TN_ANY, "of the columns; not read for vectors")
 TN_ATTRS(diag);
 
+#define TN_np_moveaxis_ATTRS(X)                                                                              \
+    X(np_moveaxis, TUPLE, source, TN_REQUIRED, TN_ANY, "axes that move")                                     \
+    X(np_moveaxis, TUPLE, destination, TN_REQUIRED, TN_ANY, "where they go, one for each")
+TN_ATTRS(np_moveaxis);
+
+#define TN_np_reshape_ATTRS(X)                                                                               \
+    X(np_reshape, TUPLE, newshape, TN_REQUIRED, TN_IN(-1, 9e15), "sizes; -1: the rest")                      \
+    X(np_reshape, TEXT, order, "C", TN_ANY, "C: row-major; there is no other")
+TN_ATTRS(np_reshape);
+
+#define TN_npx_reshape_ATTRS(X)                                                                              \
+    X(npx_reshape, TUPLE, newshape, TN_REQUIRED, TN_IN(-6, 9e15),                                            \
+      "sizes, or -1 the rest, -2 keep, -3 drop a 1, -4 keep all that follow, -5 merge two, -6 a b split "    \
+      "one")                                                                                                 \
+    X(npx_reshape, BOOL, reverse, "0", TN_ANY, "read shapes from right to left")                             \
+    X(npx_reshape, TEXT, order, "C", TN_ANY, "C: row-major; there is no other")
+TN_ATTRS(npx_reshape);
+
+#define TN_reshape_like_ATTRS(X)                                                                             \
+    X(reshape_like, OPT_INT, lhs_begin, "None", TN_ANY, "first dimension of lhs that is replaced")           \
+    X(reshape_like, OPT_INT, lhs_end, "None", TN_ANY, "the dimension behind the last one")                   \
+    X(reshape_like, OPT_INT, rhs_begin, "None", TN_ANY, "first dimension of rhs that comes there")           \
+    X(reshape_like, OPT_INT, rhs_end, "None", TN_ANY, "the dimension behind the last one")
+TN_ATTRS(reshape_like);
+
+/* _np_diag, _np_diagflat */
+#define TN_np_diag_ATTRS(X)                                                                                  \
+    X(np_diag, INT, k, "0", TN_IN(-9e15, 9e15), "above 0: right of the diagonal; below 0: under it")
+TN_ATTRS(np_diag);
+
+#define TN_np_diagonal_ATTRS(X)                                                                              \
+    X(np_diagonal, INT, offset, "0", TN_IN(-9e15, 9e15),                                                     \
+      "above 0: right of the diagonal; below 0: under it")                                                   \
+    X(np_diagonal, INT, axis1, "0", TN_ANY, "of the rows")                                                   \
+    X(np_diagonal, INT, axis2, "1", TN_ANY, "of the columns")
+TN_ATTRS(np_diagonal);
+
 #endif

@@ -1,0 +1,463 @@
+/*
+ * Meters: a row for each metric says what a batch adds and what comes out at the end, as mxnet.metric 1.9.1 has
+ * it. A meter keeps arrays and reads them later, so that adding a batch does not wait for the device.
+ */
+#include "internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PENDING_MAX 32  /* batches that a meter keeps before it reads the oldest */
+#define CLASSES_MAX 2048 /* of pcc, which counts pairs of them */
+
+typedef struct batch { /* as read: rows × classes numbers, a label per row or per number */
+    const float *x, *labels;
+    size_t count, rows, classes;
+} batch;
+
+typedef struct kind {
+    const char *name;
+    bool labels;
+    tn_status (*add)(tn_meter *m, const batch *b);
+    double (*value)(const tn_meter *m); /* NULL: sum / count */
+} kind;
+
+/* What pearson keeps of pairs: means, sums of squared and of common deviations. */
+typedef struct pairs {
+    double n, x, y, xx, yy, xy;
+} pairs;
+
+struct tn_meter {
+    tnn_object object;
+    const kind *kind;
+    tn_meter_options o;
+    double sum;
+    int64_t count;
+    double table[2][2]; /* f1, mcc: how often [predicted][true] */
+    pairs pairs;
+    double *pcc; /* classes × classes: [predicted][true] */
+    size_t classes;
+    struct {
+        tn_array *x, *labels;
+    } pending[PENDING_MAX];
+    size_t first, pending_count;
+    float *buffer;
+    size_t buffer_count;
+};
+
+/* ---- classes ---- */
+
+/* The first of equal scores counts, as in argmax. */
+static size_t best_of(const batch *b, size_t row)
+{
+    size_t best = 0;
+
+    for (size_t k = 1; k < b->classes; k++)
+        if (b->x[row * b->classes + k] > b->x[row * b->classes + best])
+            best = k;
+    return best;
+}
+
+/* The label of a row as a class below `classes`; anything else is an error. */
+static tn_status class_of(tn_meter *m, const batch *b, size_t row, size_t classes, size_t *out)
+{
+    const double label = (double)b->labels[row];
+
+    if (!(label >= 0 && label < (double)classes && label == floor(label)))
+        return tnn_fail(m->object.app, TN_E_ARG, "metric %s: label %g of %zu classes", m->kind->name, label,
+                        classes);
+    *out = (size_t)label;
+    return TN_OK;
+}
+
+static tn_status accuracy_add(tn_meter *m, const batch *b)
+{
+    for (size_t r = 0; r < b->rows; r++)
+        m->sum += (float)best_of(b, r) == b->labels[r];
+    m->count += (int64_t)b->rows;
+    return TN_OK;
+}
+
+/* Among the k largest; of equal ones those in front. */
+static tn_status top_k_add(tn_meter *m, const batch *b)
+{
+    for (size_t r = 0; r < b->rows; r++) {
+        const float *x = b->x + r * b->classes;
+        size_t label, above = 0;
+
+        if (class_of(m, b, r, b->classes, &label))
+            return m->object.app->status;
+        for (size_t k = 0; k < b->classes; k++)
+            above += x[k] > x[label] || (k < label && x[k] == x[label]);
+        m->sum += above < (size_t)(m->o.k > 0 ? m->o.k : 1);
+    }
+    m->count += (int64_t)b->rows;
+    return TN_OK;
+}
+
+static double f1_of(const double t[2][2])
+{
+    const double precision = t[1][1] > 0 ? t[1][1] / (t[1][1] + t[1][0]) : 0;
+    const double recall = t[1][1] > 0 ? t[1][1] / (t[1][1] + t[0][1]) : 0;
+
+    return precision + recall > 0 ? 2 * precision * recall / (precision + recall) : 0;
+}
+
+static double mcc_of(const double t[2][2])
+{
+    const double sums[] = {t[1][1] + t[1][0], t[1][1] + t[0][1], t[0][0] + t[1][0], t[0][0] + t[0][1]};
+    double product = 1;
+
+    for (int i = 0; i < 4; i++)
+        product *= sums[i] != 0 ? sums[i] : 1;
+    return (t[1][1] * t[0][0] - t[1][0] * t[0][1]) / sqrt(product);
+}
+
+static tn_status table_add(tn_meter *m, const batch *b, double (*of)(const double t[2][2]))
+{
+    if (b->classes != 2)
+        return tnn_fail(m->object.app, TN_E_SHAPE, "metric %s is for scores of 2 classes, these have %zu",
+                        m->kind->name, b->classes);
+    if (m->o.macro)
+        memset(m->table, 0, sizeof m->table);
+    for (size_t r = 0; r < b->rows; r++) {
+        size_t label;
+
+        if (class_of(m, b, r, 2, &label))
+            return m->object.app->status;
+        m->table[best_of(b, r)][label]++;
+    }
+    m->sum = m->o.macro ? m->sum + of((const double(*)[2])m->table) : of((const double(*)[2])m->table);
+    m->count = m->o.macro ? m->count + 1 : 1;
+    return TN_OK;
+}
+
+static tn_status f1_add(tn_meter *m, const batch *b)
+{
+    return table_add(m, b, f1_of);
+}
+
+static tn_status mcc_add(tn_meter *m, const batch *b)
+{
+    return table_add(m, b, mcc_of);
+}
+
+static tn_status pcc_grow(tn_meter *m, size_t classes)
+{
+    double *grown;
+
+    if (classes <= m->classes)
+        return TN_OK;
+    if (classes > CLASSES_MAX)
+        return tnn_fail(m->object.app, TN_E_UNSUPPORTED, "metric pcc: %zu classes, at most %d are counted", classes,
+                        CLASSES_MAX);
+    if (!(grown = tnn_alloc(m->object.app, classes * classes, sizeof *grown)))
+        return TN_E_NOMEM;
+    for (size_t i = 0; i < m->classes; i++)
+        memcpy(grown + i * classes, m->pcc + i * m->classes, m->classes * sizeof *grown);
+    free(m->pcc);
+    m->pcc = grown;
+    m->classes = classes;
+    return TN_OK;
+}
+
+static tn_status pcc_add(tn_meter *m, const batch *b)
+{
+    if (pcc_grow(m, b->classes))
+        return m->object.app->status;
+    for (size_t r = 0; r < b->rows; r++) {
+        size_t label;
+
+        if (class_of(m, b, r, b->classes, &label))
+            return m->object.app->status;
+        m->pcc[best_of(b, r) * m->classes + label]++;
+    }
+    m->count++;
+    return TN_OK;
+}
+
+static double pcc_value(const tn_meter *m)
+{
+    double n = 0, xx = 0, yy = 0, xy = 0;
+
+    for (size_t i = 0; i < m->classes * m->classes; i++)
+        n += m->pcc[i];
+    for (size_t i = 0; i < m->classes; i++) {
+        double x = 0, y = 0;
+
+        for (size_t k = 0; k < m->classes; k++) {
+            x += m->pcc[i * m->classes + k];
+            y += m->pcc[k * m->classes + i];
+        }
+        xx += x * (n - x);
+        yy += y * (n - y);
+        xy += m->pcc[i * m->classes + i] * n - x * y;
+    }
+    return xx == 0 || yy == 0 ? NAN : xy / sqrt(xx * yy);
+}
+
+/* ---- logarithms of probabilities ---- */
+
+/* Sum of -log(at least `least`, p + `more`) of the labels' probabilities. */
+static tn_status log_add(tn_meter *m, const batch *b, double least, double more)
+{
+    for (size_t r = 0; r < b->rows; r++) {
+        size_t label;
+        double p;
+
+        if (m->o.ignores && (double)b->labels[r] == (double)m->o.ignore)
+            continue;
+        if (class_of(m, b, r, b->classes, &label))
+            return m->object.app->status;
+        p = (double)b->x[r * b->classes + label] + more;
+        m->sum -= log(p > least ? p : least);
+        m->count++;
+    }
+    return TN_OK;
+}
+
+static tn_status cross_entropy_add(tn_meter *m, const batch *b)
+{
+    return log_add(m, b, 0, 1e-12);
+}
+
+static tn_status perplexity_add(tn_meter *m, const batch *b)
+{
+    return log_add(m, b, 1e-10, 0);
+}
+
+static double perplexity_value(const tn_meter *m)
+{
+    return exp(m->sum / (double)m->count);
+}
+
+/* ---- distances: each batch counts once ---- */
+
+static tn_status difference_add(tn_meter *m, const batch *b, bool square, bool root)
+{
+    double sum = 0;
+
+    if (b->rows != b->count)
+        return tnn_fail(m->object.app, TN_E_SHAPE, "metric %s of %zu numbers with %zu labels", m->kind->name, b->count,
+                        b->rows);
+    for (size_t i = 0; i < b->count; i++) {
+        const double d = (double)b->labels[i] - (double)b->x[i];
+
+        sum += square ? d * d : fabs(d);
+    }
+    sum /= (double)b->count;
+    m->sum += root ? sqrt(sum) : sum;
+    m->count++;
+    return TN_OK;
+}
+
+static tn_status mae_add(tn_meter *m, const batch *b)
+{
+    return difference_add(m, b, false, false);
+}
+
+static tn_status mse_add(tn_meter *m, const batch *b)
+{
+    return difference_add(m, b, true, false);
+}
+
+static tn_status rmse_add(tn_meter *m, const batch *b)
+{
+    return difference_add(m, b, true, true);
+}
+
+/* ---- correlation ---- */
+
+static double pearson_value(const tn_meter *m)
+{
+    return m->o.macro ? m->sum / (double)m->count : m->pairs.xy / sqrt(m->pairs.xx * m->pairs.yy);
+}
+
+static tn_status pearson_add(tn_meter *m, const batch *b)
+{
+    pairs *p = &m->pairs;
+
+    if (b->rows != b->count)
+        return tnn_fail(m->object.app, TN_E_SHAPE, "metric pearson of %zu numbers with %zu labels", b->count, b->rows);
+    if (m->o.macro)
+        memset(p, 0, sizeof *p);
+    for (size_t i = 0; i < b->count; i++) {
+        const double dx = (double)b->x[i] - p->x, dy = (double)b->labels[i] - p->y;
+
+        p->n++;
+        p->x += dx / p->n;
+        p->y += dy / p->n;
+        p->xx += dx * ((double)b->x[i] - p->x);
+        p->yy += dy * ((double)b->labels[i] - p->y);
+        p->xy += dx * ((double)b->labels[i] - p->y);
+    }
+    m->sum += p->xy / sqrt(p->xx * p->yy);
+    m->count++;
+    return TN_OK;
+}
+
+static tn_status loss_add(tn_meter *m, const batch *b)
+{
+    for (size_t i = 0; i < b->count; i++)
+        m->sum += (double)b->x[i];
+    m->count += (int64_t)b->count;
+    return TN_OK;
+}
+
+/* ---- the table ---- */
+
+static const kind kinds[] = {
+    {"accuracy", true, accuracy_add, NULL},
+    {"loss", false, loss_add, NULL},
+    {"top_k_accuracy", true, top_k_add, NULL},
+    {"f1", true, f1_add, NULL},
+    {"mcc", true, mcc_add, NULL},
+    {"pcc", true, pcc_add, pcc_value},
+    {"perplexity", true, perplexity_add, perplexity_value},
+    {"cross_entropy", true, cross_entropy_add, NULL},
+    {"nll", true, cross_entropy_add, NULL},
+    {"mae", true, mae_add, NULL},
+    {"mse", true, mse_add, NULL},
+    {"rmse", true, rmse_add, NULL},
+    {"pearson", true, pearson_add, pearson_value},
+};
+
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static void drop(tn_meter *m)
+{
+    tn_array_release(m->pending[m->first].x);
+    tn_array_release(m->pending[m->first].labels);
+    m->first = (m->first + 1) % PENDING_MAX;
+    m->pending_count--;
+}
+
+static void meter_destroy(tnn_object *object)
+{
+    tn_meter *m = (tn_meter *)object;
+
+    tn_meter_reset(m);
+    free(m->buffer);
+    free(m->pcc);
+    free(m);
+}
+
+tn_meter *tn_meter_open_(tn_app *app, const char *what, const tn_meter_options *options)
+{
+    const char *names[KINDS + 1] = {NULL};
+    const kind *found = NULL;
+    tn_meter *m;
+
+    if (!tnn_ok(app))
+        return NULL;
+    for (size_t i = 0; i < KINDS; i++) {
+        names[i] = kinds[i].name;
+        if (what && !strcmp(what, names[i]))
+            found = &kinds[i];
+    }
+    if (!found) {
+        (void)tnn_unknown(app, "meter", what ? what : "", names);
+        return NULL;
+    }
+    if (!(m = tnn_alloc(app, 1, sizeof *m)))
+        return NULL;
+    tnn_object_add(app, &m->object, meter_destroy);
+    tnn_options_copy(&m->o, sizeof m->o, options);
+    m->kind = found;
+    if (m->o.k < 0) {
+        (void)tnn_fail(app, TN_E_ARG, "tn_meter_open at %s:%d: .k is %d", m->o.file ? m->o.file : "?", m->o.line,
+                       m->o.k);
+        return NULL;
+    }
+    m->o.file = NULL;
+    return m;
+}
+
+tn_meter *tn_meter_new(tn_app *app, const char *what)
+{
+    return tn_meter_open_(app, what, NULL);
+}
+
+void tn_meter_reset(tn_meter *m)
+{
+    while (m && m->pending_count)
+        drop(m);
+    if (!m)
+        return;
+    m->sum = 0;
+    m->count = 0;
+    memset(m->table, 0, sizeof m->table);
+    memset(&m->pairs, 0, sizeof m->pairs);
+    for (size_t i = 0; i < m->classes * m->classes; i++)
+        m->pcc[i] = 0;
+}
+
+static tn_status drain_one(tn_meter *m)
+{
+    tn_app *app = m->object.app;
+    tn_array *x = m->pending[m->first].x, *labels = m->pending[m->first].labels;
+    const size_t count = tn_array_count(x), rows = labels ? tn_array_count(labels) : count;
+    batch b = {.count = count, .rows = rows, .classes = rows ? count / rows : 0};
+
+    if (m->buffer_count < count + rows) {
+        float *grown = realloc(m->buffer, (count + rows) * sizeof *grown);
+
+        if (!grown)
+            return tnn_no_memory(app);
+        m->buffer = grown;
+        m->buffer_count = count + rows;
+    }
+    if (labels && (!rows || !count || count % rows))
+        return tnn_fail(app, TN_E_SHAPE, "%s of %zu numbers with %zu labels", m->kind->name, count, rows);
+    if (!tn_app_read(app, x, count, m->buffer) || (labels && !tn_app_read(app, labels, rows, m->buffer + count)))
+        return app->status;
+    b.x = m->buffer;
+    b.labels = m->buffer + count;
+    if (!m->kind->add(m, &b))
+        drop(m);
+    return app->status;
+}
+
+void tn_meter_add(tn_meter *m, tn_array *x, tn_array *labels)
+{
+    size_t at;
+
+    if (!m || !tnn_ok(m->object.app) || !x || (m->kind->labels && !labels))
+        return;
+    if (m->pending_count == PENDING_MAX && drain_one(m))
+        return;
+    at = (m->first + m->pending_count++) % PENDING_MAX;
+    tn_array_retain(x);
+    m->pending[at].x = x;
+    if (m->kind->labels)
+        tn_array_retain(labels);
+    m->pending[at].labels = m->kind->labels ? labels : NULL;
+}
+
+double tn_meter_value(tn_meter *m)
+{
+    if (!m || !tnn_ok(m->object.app))
+        return NAN;
+    while (m->pending_count)
+        if (drain_one(m))
+            return NAN;
+    if (!m->count)
+        return NAN;
+    return m->kind->value ? m->kind->value(m) : m->sum / (double)m->count;
+}
+
+tn_status tnn_meter_get(tn_meter *m, double *sum, int64_t *count)
+{
+    (void)tn_meter_value(m);
+    *sum = m->sum;
+    *count = m->count;
+    return m->object.app->status;
+}
+
+void tnn_meter_set(tn_meter *m, double sum, int64_t count)
+{
+    tn_meter_reset(m);
+    m->sum = sum;
+    m->count = count;
+}

@@ -1,0 +1,252 @@
+/*
+ * Optimizers: how each updates a parameter, by an operator or by formulas of the weight w, the gradient g and the
+ * states s0, s1. Meanings and defaults are those of mxnet.optimizer 1.9.1; there is no state beside the arrays,
+ * since what depends on the step follows from its number. Two differ where MXNet follows an accident: nag's momentum
+ * decays the old weight (MXNet's kernel in place reads the one it has just written), nadam's schedule advances once
+ * a step (there once for each parameter).
+ */
+#include "optimizers.h"
+
+#include "formula.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NUMBER(name) {#name, offsetof(tn_trainer_options, name)}
+
+/* Options by name, for attributes of operators and in formulas. */
+static const struct {
+    const char *name;
+    size_t at;
+} numbers[] = {
+    NUMBER(momentum), NUMBER(beta1),        NUMBER(beta2), NUMBER(epsilon), NUMBER(gamma1),
+    NUMBER(gamma2),   NUMBER(clip_weights), NUMBER(wd_lh), NUMBER(rho),     NUMBER(schedule_decay),
+    NUMBER(lamda),    NUMBER(clip),
+};
+
+#define MOMENTUM "s0 := beta1 * s0 + (1 - beta1) * g"
+
+/* Rows of one name: the first whose `when` is met. */
+static const tnn_rule rules[] = {
+    {.name = "sgd", .when = "momentum", .op = "sgd_mom_update", .many = "multi_sgd_mom_update", .attrs = {"momentum"},
+     .states = 1, .lr = 0.01},
+    {.name = "sgd", .op = "sgd_update", .many = "multi_sgd_update", .lr = 0.01},
+    {.name = "nag", .when = "momentum", .op = "nag_mom_update", .attrs = {"momentum"}, .states = 1, .lr = 0.01},
+    {.name = "nag", .op = "sgd_update", .many = "multi_sgd_update", .lr = 0.01},
+    {.name = "adam", .op = "adam_update", .attrs = {"beta1", "beta2", "epsilon"}, .states = 2, .lr = 0.001,
+     .epsilon = 1e-8, .unbiased = true},
+    {.name = "signum", .when = "momentum", .op = "signum_update", .attrs = {"momentum", "wd_lh"}, .states = 1,
+     .lr = 0.01},
+    {.name = "signum", .op = "signsgd_update", .lr = 0.01},
+    {.name = "rmsprop", .when = "centered", .op = "rmspropalex_update",
+     .attrs = {"gamma1", "gamma2", "epsilon", "clip_weights"}, .states = 3, .lr = 0.001, .epsilon = 1e-8},
+    {.name = "rmsprop", .op = "rmsprop_update", .attrs = {"gamma1", "epsilon", "clip_weights"}, .states = 1,
+     .lr = 0.001, .epsilon = 1e-8},
+    {.name = "adagrad", .states = 1, .lr = 0.01, .epsilon = 1e-7,
+     .formulas = {"s0 := s0 + square(g)", "w := w - lr * (g / sqrt(s0 + epsilon) + wd * w)"}},
+    {.name = "adadelta", .states = 2, .lr = 0.01, .epsilon = 1e-5,
+     .formulas = {"s0 := rho * s0 + (1 - rho) * square(g)", "d := sqrt(s1 + epsilon) / sqrt(s0 + epsilon) * g",
+                  "s1 := rho * s1 + (1 - rho) * square(d)", "w := w - (d + wd * w)"}},
+    {.name = "adamax", .states = 2, .lr = 0.002, .decayed = true,
+     .formulas = {MOMENTUM, "s1 := max(beta2 * s1, abs(g))", "w := w - lr / (1 - beta1_t) * (s0 / s1)"}},
+    {.name = "nadam", .states = 2, .lr = 0.001, .epsilon = 1e-8, .decayed = true,
+     .formulas = {MOMENTUM, "s1 := beta2 * s1 + (1 - beta2) * square(g)",
+                  "d := (1 - momentum_t) / (1 - schedule_t) * g + momentum_next / (1 - schedule_next) * s0",
+                  "w := w - lr * d / (sqrt(s1 / (1 - beta2_t)) + epsilon)"}},
+    {.name = "dcasgd", .states = 1, .lr = 0.01, .first = true,
+     .formulas = {"d := -lr * (g + wd * w + lamda * square(g) * (w - s0))", "s0 := w", "w := w + d"}},
+};
+
+enum { RULES = sizeof rules / sizeof *rules, NUMBERS = sizeof numbers / sizeof *numbers };
+
+static double *number_at(tn_trainer_options *o, const char *name)
+{
+    for (size_t i = 0; i < NUMBERS; i++)
+        if (!strcmp(numbers[i].name, name))
+            return (double *)(void *)((char *)o + numbers[i].at);
+    return NULL;
+}
+
+static bool met(tn_trainer_options *o, const char *when)
+{
+    return !when || (strcmp(when, "centered") ? *number_at(o, when) != 0 : o->centered != 0);
+}
+
+static void fill(double *number, double otherwise)
+{
+    *number = *number != 0 ? *number : otherwise;
+}
+
+const tnn_rule *tnn_rule_of(tn_app *app, tn_trainer_options *o)
+{
+    const char *names[RULES + 1] = {NULL};
+    const tnn_rule *rule = NULL;
+    size_t count = 0;
+
+    for (size_t i = 0; i < RULES; i++) {
+        if (!count || strcmp(names[count - 1], rules[i].name) != 0)
+            names[count++] = rules[i].name;
+        if (!rule && !strcmp(rules[i].name, o->optimizer) && met(o, rules[i].when))
+            rule = &rules[i];
+    }
+    if (!rule) {
+        (void)tnn_unknown(app, "optimizer", o->optimizer, names);
+        return NULL;
+    }
+    fill(&o->lr, rule->lr);
+    fill(&o->beta1, 0.9);
+    fill(&o->beta2, 0.999);
+    fill(&o->gamma1, 0.9);
+    fill(&o->gamma2, 0.9);
+    fill(&o->rho, 0.9);
+    fill(&o->epsilon, rule->epsilon);
+    fill(&o->schedule_decay, 0.004);
+    fill(&o->lamda, 0.04);
+    o->optimizer = rule->name;
+    return rule;
+}
+
+size_t tnn_rule_attrs(const tnn_rule *rule, tn_trainer_options *o, char (*texts)[32], const char **attrs)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < TNN_RULE_ATTRS && rule->attrs[i]; i++) {
+        const double number = *number_at(o, rule->attrs[i]);
+        const bool bound = !strncmp(rule->attrs[i], "clip", 4); /* below 0: none */
+
+        (void)snprintf(texts[i], sizeof texts[i], "%.17g", bound && number == 0 ? -1 : number);
+        attrs[n++] = rule->attrs[i];
+        attrs[n++] = texts[i];
+    }
+    return n;
+}
+
+double tnn_rule_lr(const tnn_rule *rule, const tn_trainer_options *o, double lr, int64_t step)
+{
+    const double t = (double)(step + 1);
+
+    return rule->unbiased ? lr * sqrt(1 - pow(o->beta2, t)) / (1 - pow(o->beta1, t)) : lr;
+}
+
+/* ---- formulas ------------------------------------------------------------------------------------ */
+
+typedef struct machine {
+    tn_app *app;
+    tnn_calls *calls;
+} machine;
+
+static const char *whole_name(const tnn_step *s)
+{
+    static const char *const pairs[][2] = {{"add", "elemwise_add"}, {"sub", "elemwise_sub"},
+                                           {"mul", "elemwise_mul"}, {"div", "elemwise_div"},
+                                           {"maximum", "_maximum"}, {"minimum", "_minimum"}};
+
+    for (size_t i = 0; s->count == 2 && i < sizeof pairs / sizeof *pairs; i++)
+        if (!strcmp(s->op, pairs[i][0]))
+            return pairs[i][1];
+    return s->op;
+}
+
+static tn_status call_of(tn_app *app, tnn_calls *calls, const tnn_step *s, tnn_call **out)
+{
+    const char *const attrs[] = {"scalar", "0", NULL}, *const none[] = {NULL};
+    tnn_call *c = calls->items;
+    tn_status st;
+
+    while (c->op && strcmp(c->op, s->op) != 0)
+        c++;
+    *out = c;
+    if (c->op)
+        return TN_OK;
+    if (!(st = tn_site_create(app->ctx, whole_name(s), s->scalar ? attrs : none, &c->site)) && s->scalar)
+        st = tn_site_attr(c->site, "scalar", &c->scalar);
+    c->op = st ? NULL : s->op;
+    return st;
+}
+
+static void *array_step(void *arg, const tnn_step *s)
+{
+    machine *m = arg;
+    tn_array *in[3] = {NULL}, *out = NULL;
+    tnn_call *c;
+    tn_status st;
+
+    for (uint32_t i = 0; i < s->count; i++)
+        in[i] = s->in[i];
+    if (!(st = call_of(m->app, m->calls, s, &c)) &&
+        (!s->scalar || !(st = tn_site_set_float(c->site, c->scalar, *s->scalar))))
+        st = tn_invoke(c->site, s->count, in, 1, &out);
+    return tnn_check(m->app, st, "optimizer") ? NULL : tn_app_own(m->app, out);
+}
+
+void tnn_calls_clear(tnn_calls *calls)
+{
+    for (size_t i = 0; i < TNN_CALLS_MAX; i++)
+        tn_site_release(calls->items[i].site);
+    memset(calls, 0, sizeof *calls);
+}
+
+/* Nadam's momenta of step t and the next one, and the products of all up to them. */
+static void schedule_names(tnn_formula *f, const tn_trainer_options *o, int64_t t)
+{
+    double momentum = 0, product = 1;
+
+    for (int64_t k = 1; k <= t + 1; k++) {
+        momentum = o->beta1 * (1 - 0.5 * pow(0.96, (double)k * o->schedule_decay));
+        product *= momentum;
+        if (k < t)
+            continue;
+        tnn_formula_name(f, k == t ? "momentum_t" : "momentum_next", NULL, momentum);
+        tnn_formula_name(f, k == t ? "schedule_t" : "schedule_next", NULL, product);
+    }
+}
+
+/* The gradient times `rescale`, with weight decay where the rule wants it there, within bounds. */
+static const char *gradient_text(const tnn_rule *rule, const tn_trainer_options *o)
+{
+    if (rule->decayed)
+        return o->clip > 0 ? "max(min(grad * rescale + wd * w, clip), 0 - clip)" : "grad * rescale + wd * w";
+    return o->clip > 0 ? "max(min(grad * rescale, clip), 0 - clip)" : "grad * rescale";
+}
+
+tn_status tnn_rule_apply(tn_app *app, const tnn_rule *rule, const tn_trainer_options *o, tnn_calls *calls,
+                         const tnn_update *u)
+{
+    static const char *const state_names[] = {"s0", "s1"};
+    machine m = {app, calls};
+    tnn_formula f = {.run = array_step, .arg = &m};
+    const size_t mark = tn_app_mark(app);
+    tn_array *g;
+
+    tnn_formula_name(&f, "w", u->weight, 0);
+    tnn_formula_name(&f, "grad", u->grad, 0);
+    for (uint32_t i = 0; i < rule->states; i++)
+        tnn_formula_name(&f, state_names[i], u->states[i], 0);
+    tnn_formula_name(&f, "lr", NULL, u->lr);
+    tnn_formula_name(&f, "wd", NULL, u->wd);
+    tnn_formula_name(&f, "rescale", NULL, u->rescale);
+    tnn_formula_name(&f, "beta1_t", NULL, pow(o->beta1, (double)u->step));
+    tnn_formula_name(&f, "beta2_t", NULL, pow(o->beta2, (double)u->step));
+    for (size_t i = 0; i < NUMBERS; i++)
+        tnn_formula_name(&f, numbers[i].name, NULL, *number_at((tn_trainer_options *)(uintptr_t)o, numbers[i].name));
+    if (!strcmp(rule->name, "nadam"))
+        schedule_names(&f, o, u->step);
+    if ((g = tnn_formula_run(&f, gradient_text(rule, o))))
+        tnn_formula_name(&f, "g", g, 0);
+    for (size_t i = 0; g && i < TNN_RULE_FORMULAS && rule->formulas[i] && !f.failed; i++) {
+        const char *text = rule->formulas[i];
+        tn_array *value = tnn_formula_run(&f, strstr(text, ":=") + 2);
+        tn_array *into = *text == 'w' ? u->weight : *text == 's' ? u->states[text[1] - '0'] : NULL;
+
+        if (value && into && value != into)
+            (void)tnn_check(app, tn_array_copy(value, into), "optimizer %s", rule->name);
+        if (value)
+            tnn_formula_name(&f, text, into ? into : value, 0);
+    }
+    tn_app_release(app, mark);
+    if (f.failed && !app->status)
+        return tnn_fail(app, TN_E_INTERNAL, "optimizer %s: its formula is wrong", rule->name);
+    return app->status;
+}

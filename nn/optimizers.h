@@ -1,0 +1,51 @@
+/* How optimizers update a parameter: a table of rules. */
+#ifndef TN_NN_OPTIMIZERS_H
+#define TN_NN_OPTIMIZERS_H
+
+#include "internal.h"
+
+#define TNN_RULE_ATTRS 4
+#define TNN_RULE_FORMULAS 4
+#define TNN_RULE_STATES 3
+#define TNN_CALLS_MAX 32
+
+typedef struct tnn_rule {
+    const char *name, *when;           /* when: this option is not 0; NULL: always */
+    const char *op, *many;             /* operator; the one for many parameters. NULL: none */
+    const char *attrs[TNN_RULE_ATTRS]; /* options that are attributes of it, beside lr, wd, clip_gradient */
+    const char *formulas[TNN_RULE_FORMULAS]; /* "s0 := …", "w := …", in this order; without an operator */
+    uint32_t states;
+    bool unbiased;      /* lr is corrected for the first steps, as adam's */
+    bool decayed;       /* weight decay is added to the gradient before it is cut */
+    bool first;         /* the state begins as the weight, else as zeros */
+    double lr, epsilon; /* where the options have 0 */
+} tnn_rule;
+
+/* Sites of the operators that formulas call. */
+typedef struct tnn_call {
+    const char *op;
+    tn_site *site;
+    uint32_t scalar;
+} tnn_call;
+
+typedef struct tnn_calls {
+    tnn_call items[TNN_CALLS_MAX]; /* op NULL: free */
+} tnn_calls;
+
+typedef struct tnn_update {
+    tn_array *weight, *grad, *const *states;
+    double lr, wd, rescale;
+    int64_t step; /* from 1 */
+} tnn_update;
+
+/* Fills in the defaults of `o`; NULL: failed. */
+const tnn_rule *tnn_rule_of(tn_app *app, tn_trainer_options *o);
+/* Pairs of name and text for the operator; how many texts. */
+size_t tnn_rule_attrs(const tnn_rule *rule, tn_trainer_options *o, char (*texts)[32], const char **attrs);
+double tnn_rule_lr(const tnn_rule *rule, const tn_trainer_options *o, double lr, int64_t step);
+/* By the rule's formulas. */
+tn_status tnn_rule_apply(tn_app *app, const tnn_rule *rule, const tn_trainer_options *o, tnn_calls *calls,
+                         const tnn_update *u);
+void tnn_calls_clear(tnn_calls *calls);
+
+#endif

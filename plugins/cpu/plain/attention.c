@@ -1,0 +1,127 @@
+/*
+ * Products of interleaved queries, keys and values. Of one head of one sequence they are matrices whose rows
+ * lie in one array a step apart: (place, sequence, head, part, element). A task is one head of one sequence.
+ */
+#include <math.h>
+
+#include "../common/gemm.h"
+#include "short.h"
+#include "tenon/plugin/op/contrib.h"
+
+/* Matrices of a head: rows `row` elements apart, those of the next head `head` elements behind. */
+typedef struct attention_part {
+    int64_t at, rows, row, head;
+} attention_part;
+
+typedef struct attention {
+    attention_part left, right, out; /* qk: queries, keys, scores; valatt: attention, values, sums */
+    int64_t tasks, depth;            /* depth: of a head's vectors */
+    uint32_t left_in, right_in;      /* which inputs they are in */
+    int32_t scores, dtype;           /* scores: qk */
+} attention;
+
+static attention_part interleaved(const tn_tensor *t, int64_t parts, int64_t part, int64_t heads)
+{
+    const int64_t depth = t->shape[2] / parts / heads;
+
+    return (attention_part){part * depth, t->shape[0], t->shape[1] * t->shape[2], parts * depth};
+}
+
+static attention_part maps(const tn_tensor *t)
+{
+    return (attention_part){0, t->shape[1], t->shape[2], t->shape[1] * t->shape[2]};
+}
+
+/* in: the inputs of the forward operator. */
+static attention attention_of(const char *op, const tn_value *attrs, const tn_tensor *const *in,
+                              const tn_tensor *out)
+{
+    const int64_t heads = tn_value_int(attrs[TN_interleaved_heads]);
+    const int self = strstr(op, "selfatt") != NULL, parts = self ? 3 : 2;
+    attention a = {.scores = strstr(op, "_qk") != NULL, .dtype = in[0]->dtype};
+
+    a.tasks = in[0]->shape[1] * heads;
+    if (a.scores) {
+        a.depth = in[0]->shape[2] / heads / (self ? 3 : 1);
+        a.right_in = self ? 0 : 1;
+        a.left = interleaved(in[0], self ? 3 : 1, 0, heads);
+        a.right = interleaved(in[a.right_in], parts, self ? 1 : 0, heads);
+        a.out = maps(out);
+    } else {
+        a.depth = in[0]->shape[2] / heads / parts;
+        a.left_in = 1;
+        a.left = maps(in[1]);
+        a.right = interleaved(in[0], parts, parts - 1, heads);
+        a.out = interleaved(out, 1, 0, heads);
+    }
+    return a;
+}
+
+#define BODY "../plain/attention.inc"
+#include "../common/floats.inc"
+
+typedef struct attention_state {
+    attention a;
+    int32_t backward;
+} attention_state;
+
+static tn_status attention_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const int backward = strncmp(node->op, "_backward_", 10) == 0;
+    const attention a =
+        attention_of(node->op, node->attrs, node->in + backward, backward ? node->in[0] : node->out[0]);
+    const int64_t l = a.left.rows, r = a.right.rows, d = a.depth;
+    const uint64_t up = tncpu_gemm_bytes(l, r, d, a.dtype), down = tncpu_gemm_bytes(l, d, r, a.dtype),
+                   across = tncpu_gemm_bytes(r, d, l, a.dtype);
+    tn_status st =
+        tncpu_gemm_serves(tncpu_max(tncpu_max(a.left.row, a.right.row), tncpu_max(a.out.row, l)), err);
+
+    if (st || (st = tncpu_state(plugin, plan, sizeof(attention_state), err)))
+        return st;
+    *(attention_state *)plan->state = (attention_state){a, backward};
+    tncpu_plan_tasks(node, plan, 50 + (backward ? 2 : 1) * (double)a.tasks * tncpu_gemm_ns(l, r, d), a.tasks);
+    tncpu_plan_workspace(plan, up > down ? (up > across ? up : across) : (down > across ? down : across));
+    return TN_OK;
+}
+
+static tn_status attention_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const attention_state *s = plan->state;
+    const uint64_t each = plan->workspace_bytes / plan->threads;
+    const int threads = tncpu_run_threads(plan, x), before = tncpu_gemm_begin();
+
+    (void)err;
+    for (uint32_t o = 0; s->backward && o < 1u + (s->a.left_in != s->a.right_in); o++)
+        if (x->modes[o])
+            memset(x->out[o]->data, 0, (size_t)tn_tensor_count(x->out[o]) * tn_dtype_bytes(x->out[o]->dtype));
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+    for (int64_t t = 0; t < s->a.tasks; t++) {
+        void *work = (char *)x->workspace + (uint64_t)tncpu_thread_id() * each;
+
+        if (s->backward)
+            (s->a.dtype == TN_F64 ? attention_back_f64 : attention_back_f32)(&s->a, x, t, work);
+        else
+            (s->a.dtype == TN_F64 ? attention_task_f64 : attention_task_f32)(&s->a, x, t, work);
+    }
+    tncpu_gemm_end(before);
+    return TN_OK;
+}
+
+static const char *const types[] = {"*:" TNCPU_FLOATS, NULL};
+
+#define ATTENTION(id, op)                                                                                    \
+    TNCPU_SHORT_KERNEL(id, op, types, 0, attention_prepare, attention_run)                                   \
+    TNCPU_SHORT_KERNEL(backward_##id, "_backward_" op, types, TN_KERNEL_EMPTY_OK, attention_prepare,         \
+                       attention_run)
+/* clang-format off */
+ATTENTION(selfatt_qk, "_contrib_interleaved_matmul_selfatt_qk")
+ATTENTION(selfatt_valatt, "_contrib_interleaved_matmul_selfatt_valatt")
+ATTENTION(encdec_qk, "_contrib_interleaved_matmul_encdec_qk")
+ATTENTION(encdec_valatt, "_contrib_interleaved_matmul_encdec_valatt")
+/* clang-format on */
+
+const tn_kernel *const tncpu_family_attention[] = {
+    &selfatt_qk,         &selfatt_valatt,         &encdec_qk,
+    &encdec_valatt,      &backward_selfatt_qk,    &backward_selfatt_valatt,
+    &backward_encdec_qk, &backward_encdec_valatt, NULL,
+};

@@ -1,0 +1,51 @@
+/*
+ * Kernels for all floating point types that are cut into tasks which write apart from each other: a table of
+ * forms, one for each operator of a file. Bodies are written for float32 and float64; short types: short.h.
+ */
+#ifndef TNCPU_FORMS_H
+#define TNCPU_FORMS_H
+
+#include "rows.h"
+#include "short.h"
+
+typedef struct tncpu_form {
+    const char *op;
+    int64_t (*tasks)(const tn_node *node);
+    tncpu_row_body *f32, *f64;             /* `call` is the tn_exec */
+    uint64_t (*room)(const tn_node *node); /* bytes for each thread; NULL: none */
+} tncpu_form;
+
+/* `forms` has a row for the node's operator; its output 0 says which body. */
+tn_status tncpu_forms_prepare(const tncpu_form *forms, void *plugin, const tn_node *node, tn_plan *plan,
+                              tn_err *err);
+tn_status tncpu_forms_run(const tn_plan *plan, const tn_exec *x, tn_err *err);
+
+/* id_prepare and id_run of a table; bit i of `unread`: only the shape of input i is read. */
+#define TNCPU_FORMS(id, forms, unread)                                                                       \
+    static tn_status id##_wide_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)        \
+    {                                                                                                        \
+        return tncpu_forms_prepare(forms, plugin, node, plan, err);                                          \
+    }                                                                                                        \
+    static const tncpu_short id##_wide = {id##_wide_prepare, tncpu_forms_run, false, unread};                \
+    static tn_status id##_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)             \
+    {                                                                                                        \
+        return tncpu_short_prepare(&id##_wide, plugin, node, plan, err);                                     \
+    }                                                                                                        \
+    static tn_status id##_run(const tn_plan *plan, const tn_exec *x, tn_err *err)                            \
+    {                                                                                                        \
+        return tncpu_short_run(&id##_wide, plan, x, err);                                                    \
+    }
+
+/* Products of the first two dimensions. */
+static inline int64_t tncpu_planes(const tn_tensor *t)
+{
+    return t->shape[0] * t->shape[1];
+}
+
+/* The integer part of `v` within lo … hi; of NaN lo. */
+static inline int64_t tncpu_whole(double v, int64_t lo, int64_t hi)
+{
+    return !(v > (double)lo) ? lo : v >= (double)hi ? hi : (int64_t)v;
+}
+
+#endif

@@ -1,0 +1,116 @@
+/*
+ * Images of other sizes: UpSampling by copies, BilinearResize2D, AdaptiveAvgPooling2D. Tasks are planes of
+ * what is written.
+ */
+#include <math.h>
+
+#include "forms.h"
+#include "tenon/plugin/op/resize.h"
+
+/* Between which rows (or columns) `at` and `at` + `step` of the input an output row lies, and how far. */
+typedef struct between {
+    int64_t at, step;
+    float part;
+} between;
+
+/* As MXNet computes it, in float32 for every type. */
+static between between_of(int64_t o, int64_t in, int64_t out, bool corners)
+{
+    const float scale = out < 2 ? 0 : corners ? (float)(in - 1) / (float)(out - 1) : (float)in / (float)out;
+    float x = corners ? scale * (float)o : (float)((double)scale * ((double)o + 0.5) - 0.5);
+    between b;
+
+    if (!(x > 0))
+        x = 0;
+    b.at = tncpu_min((int64_t)x, in - 1);
+    b.step = b.at < in - 1;
+    b.part = x - (float)b.at;
+    return b;
+}
+
+/* Rows first … end-1 of the input that output row `o` is the mean of. */
+static int64_t part_first(int64_t o, int64_t in, int64_t out)
+{
+    return o * in / out;
+}
+
+static int64_t part_end(int64_t o, int64_t in, int64_t out)
+{
+    return tncpu_ceil_div((o + 1) * in, out);
+}
+
+/* The input that channel `c` of the output comes from, and `c` within it. */
+static uint32_t input_of(const tn_tensor *const *in, int64_t *c)
+{
+    uint32_t i = 0;
+
+    for (; *c >= in[i]->shape[1]; i++)
+        *c -= in[i]->shape[1];
+    return i;
+}
+
+#define BODY "../plain/resize.inc"
+#include "../common/floats.inc"
+
+static int64_t output_planes(const tn_node *node)
+{
+    return tncpu_planes(node->out[0]);
+}
+
+static int64_t all_planes(const tn_node *node)
+{
+    int64_t n = 0;
+
+    for (uint32_t o = 0; o < node->out_count; o++)
+        n += tncpu_planes(node->out[o]);
+    return n;
+}
+
+static const tncpu_form forms[] = {
+    {"UpSampling", output_planes, nearest_f32, nearest_f64, NULL},
+    {"_backward_UpSampling", all_planes, backward_nearest_f32, backward_nearest_f64, NULL},
+    {"_contrib_BilinearResize2D", output_planes, bilinear_f32, bilinear_f64, NULL},
+    {"_backward__contrib_BilinearResize2D", all_planes, backward_bilinear_f32, backward_bilinear_f64, NULL},
+    {"_contrib_AdaptiveAvgPooling2D", output_planes, adaptive_f32, adaptive_f64, NULL},
+    {"_backward__contrib_AdaptiveAvgPooling2D", output_planes, backward_adaptive_f32, backward_adaptive_f64,
+     NULL},
+};
+
+TNCPU_FORMS(resize, forms, 0)
+TNCPU_FORMS(backward, forms, ~1u)
+
+/* UpSampling with a weight: conv.c. */
+static tn_status nearest_check(const tn_node *node, tn_err *err)
+{
+    return tn_value_int(node->attrs[TN_UpSampling_sample_type]) == TN_UpSampling_sample_type_nearest
+               ? TN_OK
+               : tn_fail(err, TN_E_UNSUPPORTED, "only copies");
+}
+
+static tn_status nearest_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const tn_status st = nearest_check(node, err);
+
+    return st ? st : resize_prepare(plugin, node, plan, err);
+}
+
+static tn_status backward_nearest_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const tn_status st = nearest_check(node, err);
+
+    return st ? st : backward_prepare(plugin, node, plan, err);
+}
+
+static const char *const types[] = {"*:" TNCPU_FLOATS, NULL};
+
+const tn_kernel *const tncpu_family_resize[] = {
+    TNCPU_ROW("UpSampling", types, 0, nearest_prepare, resize_run),
+    TNCPU_ROW("_backward_UpSampling", types, TN_KERNEL_EMPTY_OK, backward_nearest_prepare, backward_run),
+    TNCPU_ROW("_contrib_BilinearResize2D", types, 0, resize_prepare, resize_run),
+    TNCPU_ROW("_backward__contrib_BilinearResize2D", types, TN_KERNEL_EMPTY_OK, backward_prepare,
+              backward_run),
+    TNCPU_ROW("_contrib_AdaptiveAvgPooling2D", types, 0, resize_prepare, resize_run),
+    TNCPU_ROW("_backward__contrib_AdaptiveAvgPooling2D", types, TN_KERNEL_EMPTY_OK, backward_prepare,
+              backward_run),
+    NULL,
+};

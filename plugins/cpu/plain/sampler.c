@@ -1,0 +1,49 @@
+/*
+ * Images read at the places of a grid. Forward tasks are rows of the output, for all channels; backward tasks
+ * are planes of the data, then rows of the grid.
+ */
+#include <math.h>
+
+#include "forms.h"
+#include "tenon/plugin/op/sampler.h"
+
+#define BODY "../plain/sampler.inc"
+#include "../common/floats.inc"
+
+static int64_t output_rows(const tn_node *node)
+{
+    return node->out[0]->shape[0] * node->out[0]->shape[2];
+}
+
+/* in: dy, data, grid */
+static int64_t backward_tasks(const tn_node *node)
+{
+    return tncpu_planes(node->in[1]) + node->in[2]->shape[0] * node->in[2]->shape[2];
+}
+
+static int64_t matrices(const tn_node *node)
+{
+    return node->out[0]->shape[0];
+}
+
+static const tncpu_form forms[] = {
+    {"BilinearSampler", output_rows, sampler_f32, sampler_f64, NULL},
+    {"_backward_BilinearSampler", backward_tasks, backward_sampler_f32, backward_sampler_f64, NULL},
+    {"GridGenerator", output_rows, grid_f32, grid_f64, NULL},
+    {"_backward_GridGenerator", matrices, backward_grid_f32, backward_grid_f64, NULL},
+    {"SpatialTransformer", output_rows, transformer_f32, transformer_f64, NULL},
+};
+
+TNCPU_FORMS(sampler, forms, 0)
+TNCPU_FORMS(shaped, forms, 1u << 1)
+
+static const char *const types[] = {"*:" TNCPU_FLOATS, NULL};
+
+const tn_kernel *const tncpu_family_sampler[] = {
+    TNCPU_ROW("BilinearSampler", types, TN_KERNEL_EMPTY_OK, sampler_prepare, sampler_run),
+    TNCPU_ROW("_backward_BilinearSampler", types, TN_KERNEL_EMPTY_OK, sampler_prepare, sampler_run),
+    TNCPU_ROW("GridGenerator", types, 0, sampler_prepare, sampler_run),
+    TNCPU_ROW("_backward_GridGenerator", types, TN_KERNEL_EMPTY_OK, shaped_prepare, shaped_run),
+    TNCPU_ROW("SpatialTransformer", types, TN_KERNEL_EMPTY_OK, sampler_prepare, sampler_run),
+    NULL,
+};
