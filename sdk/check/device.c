@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #define MIB ((uint64_t)1 << 20)
-#define PLACE_HOST(p) ((tn_place){.data = (p), .device = -1, .memory = TN_MEMORY_HOST})
 
 /* ---- what there is ---- */
 
@@ -205,10 +204,10 @@ typedef struct areas {
  * else. */
 static void round_trip(chk_device *d, areas *a, uint64_t bytes, uint64_t offset)
 {
-    const tn_place host = PLACE_HOST(a->host), first = chk_device_place(d, a->device + offset),
+    const tn_place host = chk_host_place(a->host), first = chk_device_place(d, a->device + offset),
                    second = chk_device_place(d, a->second + offset / 2 + 64),
-                   back = PLACE_HOST(a->back + 64 + offset);
-    const tn_place clean = PLACE_HOST(a->back), whole = chk_device_place(d, a->second);
+                   back = chk_host_place(a->back + 64 + offset);
+    const tn_place clean = chk_host_place(a->back), whole = chk_device_place(d, a->second);
 
     bytes_fill(d->env, a->host, bytes);
     memset(a->back, CANARY, bytes + offset + 256);
@@ -241,7 +240,7 @@ static void pinned_trip(chk_device *d, areas *a, uint64_t bytes)
 /* Memory of a device that no plugin has: nobody can reach it. */
 static void foreign_refused(chk_device *d, areas *a)
 {
-    const tn_place host = PLACE_HOST(a->host), there = {a->back, 0, TN_MEMORY_DEVICE, "foreign-device"},
+    const tn_place host = chk_host_place(a->host), there = {a->back, 0, TN_MEMORY_DEVICE, "foreign-device"},
                    own = chk_device_place(d, a->device);
     const struct {
         const tn_place *to, *from;
@@ -391,7 +390,7 @@ void chk_device_hosts(chk_env *env)
         unsigned char bytes[1000], back[1000];
         chk_device d;
         tn_stream *s;
-        tn_place host = PLACE_HOST(bytes), there, home = PLACE_HOST(back);
+        tn_place host = chk_host_place(bytes), there, home = chk_host_place(back);
 
         chk_device_open(&d, env, kinds[k]);
         if (d.ops->info(d.handle, made, &chk_err) || made->struct_size != size || !chk_struct_intact(made))
@@ -421,7 +420,7 @@ static void registered(chk_device *d)
     const uint64_t bytes = 64 * 1024;
     tn_stream *s = chk_device_stream(d);
     void *here = aligned_alloc(4096, bytes), *there = chk_device_alloc(d, TN_MEMORY_DEVICE, bytes);
-    const tn_place host = PLACE_HOST(here), device = chk_device_place(d, there);
+    const tn_place host = chk_host_place(here), device = chk_device_place(d, there);
     unsigned char *before = malloc(bytes);
     tn_status st;
 

@@ -38,6 +38,11 @@ tn_event *chk_device_event(chk_device *d);
 void *chk_device_alloc(chk_device *d, int32_t memory, uint64_t bytes);
 void chk_device_wait(chk_device *d, tn_stream *s);
 void chk_device_call(chk_device *d, tn_stream *s, tn_status (*fn)(void *arg, tn_err *err), void *arg);
+static inline tn_place chk_host_place(void *data)
+{
+    return (tn_place){.data = data, .device = -1, .memory = TN_MEMORY_HOST};
+}
+
 /* Memory of device 0. */
 static inline tn_place chk_device_place(const chk_device *d, void *data)
 {

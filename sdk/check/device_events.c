@@ -237,8 +237,7 @@ static void *work(void *arg)
     static chk_notice notices[THREADS][NOTES]; /* a second call may come to any of them */
     unsigned char here[5000], back[5000];
     const tn_place to = chk_device_place(d, there);
-    const tn_place from = {.data = here, .device = -1, .memory = TN_MEMORY_HOST},
-                   home = {.data = back, .device = -1, .memory = TN_MEMORY_HOST};
+    const tn_place from = chk_host_place(here), home = chk_host_place(back);
 
     for (uint32_t i = 0; i < NOTES; i++) {
         chk_notice *notice = &notices[w->number][i];

@@ -278,8 +278,7 @@ static tn_status place_came(void *arg, tn_err *err)
 /* What comes from the device afterwards; TN_E_UNSUPPORTED: this copy is not to be recorded. */
 static tn_status slots_record(chk_device *d, tn_stream *s, place *p, void *there, void *here)
 {
-    const tn_place to = chk_device_place(d, (char *)there + 64),
-                   from = {.data = here, .device = -1, .memory = TN_MEMORY_HOST};
+    const tn_place to = chk_device_place(d, (char *)there + 64), from = chk_host_place(here);
     tn_status st;
 
     CHK_MUST(d, graph_begin, s);
@@ -292,8 +291,7 @@ static tn_status slots_record(chk_device *d, tn_stream *s, place *p, void *there
 static void slots_look(chk_device *d, tn_stream *s, void *there, uint32_t number)
 {
     static uint32_t back[WORDS + 16];
-    const tn_place from = chk_device_place(d, there),
-                   to = {.data = back, .device = -1, .memory = TN_MEMORY_HOST};
+    const tn_place from = chk_device_place(d, there), to = chk_host_place(back);
 
     chk_device_copy(d, s, &to, &from, sizeof back);
     chk_device_wait(d, s);

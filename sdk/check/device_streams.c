@@ -118,8 +118,7 @@ void chk_device_peers(chk_device *d, tn_stream *s)
 {
     static unsigned char here[70001], back[70001];
     chk_device other = *d;
-    const tn_place host = {.data = here, .device = -1, .memory = TN_MEMORY_HOST},
-                   home = {.data = back, .device = -1, .memory = TN_MEMORY_HOST};
+    const tn_place host = chk_host_place(here), home = chk_host_place(back);
     tn_place first = chk_device_place(d, NULL), second = first, third = first;
 
     if (d->count < 2 || d->ops->open(d->plugin.self, 1, &other.handle, &chk_err))

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define SYMBOLS_MAX ((uint64_t)1 << 24)
+#define SHORT_BYTES 512u /* read at once of a name; few are longer */
 
 void chk_elf_must(const chk_elf *e, const char *rule, tn_status st)
 {
@@ -40,9 +41,10 @@ bool chk_elf_dynamic(const chk_elf *e, int64_t tag, uint32_t nth, uint64_t *valu
 
 const char *chk_elf_text(const chk_elf *e, uint64_t at)
 {
-    static char text[4096];
+    static char text[1 << 16];
 
-    chk_elf_must(e, "load", tni_link_text(&e->file, &e->link, at, text, sizeof text));
+    if (tni_link_text(&e->file, &e->link, at, text, SHORT_BYTES))
+        chk_elf_must(e, "load", tni_link_text(&e->file, &e->link, at, text, sizeof text));
     return text;
 }
 

@@ -23,29 +23,43 @@ static uint64_t kept_ns(void)
     return kept;
 }
 
-/* The thread's time without what the machine or a sanitizer adds: by the clock where it sleeps. */
-static uint64_t own_ns(void)
+/* The thread's time that is not its own: without a processor, and what a sanitizer adds. */
+static uint64_t foreign_ns(void)
 {
     const uint64_t ran = chk_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
-    return chk_clock_ns(CLOCK_MONOTONIC) - kept_ns() - ran + ran / chk_patience();
+    return kept_ns() + ran - ran / chk_patience();
 }
 
-static uint64_t since_ns(uint64_t began)
-{
-    const int64_t took = (int64_t)(own_ns() - began);
+typedef struct stretch {
+    uint64_t all, foreign;
+} stretch;
 
-    return took > 0 ? (uint64_t)took : 0;
+/* The clock is read outside of the rest here and in stretch_ns: what comes between counts, so no stretch is
+ * taken for a shorter one. */
+static stretch stretch_begin(void)
+{
+    stretch s = {.all = chk_clock_ns(CLOCK_MONOTONIC)};
+
+    s.foreign = foreign_ns();
+    return s;
+}
+
+static uint64_t stretch_ns(const stretch *s)
+{
+    const uint64_t foreign = foreign_ns() - s->foreign, all = chk_clock_ns(CLOCK_MONOTONIC) - s->all;
+
+    return all > foreign ? all - foreign : 0;
 }
 
 uint64_t chk_init_ns(chk_env *env, chk_host *host, tn_status *st, tn_err *err)
 {
     chk_plugin p = {.descriptor = chk_descriptor(env), .host = host};
-    const uint64_t began = own_ns();
+    const stretch began = stretch_begin();
     uint64_t took;
 
     *st = chk_plugin_init(env, &p, err);
-    took = since_ns(began);
+    took = stretch_ns(&began);
     if (*st)
         chk_host_accounts(host);
     else
@@ -55,13 +69,14 @@ uint64_t chk_init_ns(chk_env *env, chk_host *host, tn_status *st, tn_err *err)
 
 static uint64_t open_ns(chk_env *env)
 {
-    uint64_t began, took;
+    stretch began;
+    uint64_t took;
     chk_plugin p;
 
     (void)chk_descriptor(env);
-    began = own_ns();
+    began = stretch_begin();
     (void)chk_plugin_open(env, CHK_HOST_EXACT, &p);
-    took = since_ns(began);
+    took = stretch_ns(&began);
     (void)chk_plugin_close(env, &p);
     chk_count(env);
     return took;

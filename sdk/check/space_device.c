@@ -167,9 +167,7 @@ static void copy(chk_node *n, const chk_block *b, const void *from, bool there)
     uint64_t bytes;
     void *pages = chk_buffer_pages(b->buffer, &bytes);
     const tn_place device = {b->there->data, 0, TN_MEMORY_DEVICE, d->ops->head.id},
-                   host = {.data = from ? (void *)(uintptr_t)from : pages,
-                           .device = -1,
-                           .memory = TN_MEMORY_HOST};
+                   host = chk_host_place(from ? (void *)(uintptr_t)from : pages);
     tn_err err = {0};
     tn_status st = there ? d->ops->copy(n->lane->stream, &device, &host, bytes, &err)
                          : d->ops->copy(n->lane->stream, &host, &device, bytes, &err);
