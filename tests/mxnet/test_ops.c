@@ -29,7 +29,7 @@ static const char *const families[] = {
     "matrix",     "norm",      "numpy",    "order", "optimizer", "pool",    "random",  "reduce",
     "regression", "scalar",    "sequence", "shape", "slice",     "softmax", "special", "unary",
     "numpy_reduce", "statistics", "numpy_shape", "rearrange", "select", "numpy_join", "create", "products", "scan",
-    "ravel", "assign",
+    "ravel", "assign", "filter",
 };
 
 /* One row of gaps.txt. */
