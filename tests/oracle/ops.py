@@ -198,6 +198,7 @@ class Runner:
 
         def forward():  # of the arrays that were made last
             given = [self.mx.nd.zeros(arrays[i].shape, dtype=arrays[i].dtype) for i in into]
+            given += [arrays[0]] if "inplace" in flags else []
             return self.invoke(name, arrays, attrs, given or None)
 
         with self.autograd._RecordingStateScope(False, train):
