@@ -22,10 +22,14 @@ typedef struct binary {
 } binary;
 
 static const binary signs[] = {
-    {'+', "add", "_plus_scalar", "_plus_scalar"},        {'-', "sub", "_minus_scalar", "_rminus_scalar"},
-    {'*', "mul", "_mul_scalar", "_mul_scalar"},          {'/', "div", "_div_scalar", "_rdiv_scalar"},
-    {'>', "greater", "_greater_scalar", "_lesser_scalar"}, {'=', "equal", "_equal_scalar", "_equal_scalar"},
-    {'M', "maximum", "_maximum_scalar", "_maximum_scalar"}, {'m', "minimum", "_minimum_scalar", "_minimum_scalar"},
+    {'+', "add", "_plus_scalar", "_plus_scalar"},
+    {'-', "sub", "_minus_scalar", "_rminus_scalar"},
+    {'*', "mul", "_mul_scalar", "_mul_scalar"},
+    {'/', "div", "_div_scalar", "_rdiv_scalar"},
+    {'>', "greater", "_greater_scalar", "_lesser_scalar"},
+    {'=', "equal", "_equal_scalar", "_equal_scalar"},
+    {'M', "maximum", "_maximum_scalar", "_maximum_scalar"},
+    {'m', "minimum", "_minimum_scalar", "_minimum_scalar"},
 };
 
 typedef struct function {
@@ -46,7 +50,12 @@ static const function functions[] = {
     {"sum_last", "sum", 1, {"axis", "(-1,)", "keepdims", "True"}},
     {"sum_all", "sum", 1, {"axis", "(0,)", "exclude", "True"}}, /* of each sample */
     {"mean_all", "mean", 1, {"axis", "(0,)", "exclude", "True"}},
+    {"sum_drop", "sum", 1, {"axis", "(-1,)"}},
     {"column", "Reshape", 1, {"shape", "(-1, 1)"}},
+    {"row", "Reshape", 1, {"shape", "(1, -1)"}},
+    {"each", "expand_dims", 1, {"axis", "1"}},    /* (N, 1, D) */
+    {"against", "expand_dims", 1, {"axis", "0"}}, /* (1, N, D) */
+    {"count", "_contrib_arange_like", 1, {"axis", "0"}},
     {"pick", "pick", 2, {"axis", "-1", "keepdims", "True"}},
     {"where", "where", 3, {NULL}},
 };

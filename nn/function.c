@@ -176,11 +176,12 @@ tn_x tn_param_(tn_x x, const char *path, const char *file, int32_t line)
         return NULL;
     }
     if (!(p = param_of(&x->run->frames[x->run->depth - 1], path))) {
-        (void)tnn_fail(app, TN_E_KEY,
-                       "tn_param, called at %s:%d: net %s has run no layer with a parameter \"%.130s\" in this "
-                       "call\n   help: a layer that is an argument of the same call may run later: put its "
-                       "value into a variable before",
-                       file, line, x->run->frames[x->run->depth - 1].net->path, path);
+        (void)tnn_fail(
+            app, TN_E_KEY,
+            "tn_param, called at %s:%d: net %s has run no layer with a parameter \"%.130s\" in this "
+            "call\n   help: a layer that is an argument of the same call may run later: put its "
+            "value into a variable before",
+            file, line, x->run->frames[x->run->depth - 1].net->path, path);
         return NULL;
     }
     if (!(v = tnn_value_make(x->run)))

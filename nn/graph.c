@@ -281,11 +281,12 @@ static tn_status trace_compare(tn_app *app, const tn_net *net, const char *then,
             continue;
         (void)line_text(then, was, sizeof was);
         (void)line_text(now, is, sizeof is);
-        return tnn_fail(app, TN_E_STATE,
-                        "net %s was traced again, and calls %s\n   where the compiled program has %s\n"
-                        "   help: a hybridized function must depend on nothing but the sizes of its values and "
-                        ".arg; tn_net_retrace() after a change",
-                        net->path, is, was);
+        return tnn_fail(
+            app, TN_E_STATE,
+            "net %s was traced again, and calls %s\n   where the compiled program has %s\n"
+            "   help: a hybridized function must depend on nothing but the sizes of its values and "
+            ".arg; tn_net_retrace() after a change",
+            net->path, is, was);
     }
     return TN_OK;
 }

@@ -154,7 +154,8 @@ static draw draw_with(const tn_init_options *o, const tnn_param *p)
 
 static draw draw_of(const tn_init_options *o, const tnn_param *p)
 {
-    static const double fixed[] = {[TNN_BIAS] = 0, [TNN_BETA] = 0, [TNN_MEAN] = 0, [TNN_GAMMA] = 1, [TNN_VAR] = 1};
+    static const double fixed[] = {
+        [TNN_BIAS] = 0, [TNN_BETA] = 0, [TNN_MEAN] = 0, [TNN_GAMMA] = 1, [TNN_VAR] = 1, [TNN_ALPHA] = 0.25};
 
     return p->role == TNN_WEIGHT ? draw_with(o, p) : (draw){CONSTANT, fixed[p->role]};
 }
@@ -166,7 +167,8 @@ static void bilinear(const tnn_param *p, uint64_t count, float *values)
     const double f = ceil((double)columns / 2), c = (2 * f - 1 - fmod(f, 2)) / (2 * f);
 
     for (uint64_t k = 0; k < count; k++) {
-        const double x = (double)(k % (uint64_t)columns), y = (double)(k / (uint64_t)columns % (uint64_t)rows);
+        const double x = (double)(k % (uint64_t)columns),
+                     y = (double)(k / (uint64_t)columns % (uint64_t)rows);
 
         values[k] = (float)((1 - fabs(x / f - c)) * (1 - fabs(y / f - c)));
     }
@@ -179,8 +181,8 @@ static void lstm_bias(double forget, uint64_t count, float *values)
         values[k] = k >= count / 4 && k < 2 * (count / 4) ? (float)forget : 0;
 }
 
-/* Rows, or columns where there are fewer, that are orthogonal and of length `scale`: random ones, each without its
- * part along those before it (twice, for the rounding). */
+/* Rows, or columns where there are fewer, that are orthogonal and of length `scale`: random ones, each
+ * without its part along those before it (twice, for the rounding). */
 static tn_status orthogonal(tn_app *app, const tnn_param *p, double scale, uint64_t key, uint64_t index,
                             float *values)
 {
@@ -338,8 +340,9 @@ void tn_net_init_where_(tn_net *net, const char *suffix, const tn_init_options *
         return;
     options_fill(&o, options);
     if (!suffix || net->model) {
-        (void)tnn_fail(app, suffix ? TN_E_STATE : TN_E_ARG, "tn_net_init_where at %s:%d: %s", o.file ? o.file : "?",
-                       o.line, suffix ? "the net was loaded: it has its values" : "the suffix is NULL");
+        (void)tnn_fail(app, suffix ? TN_E_STATE : TN_E_ARG, "tn_net_init_where at %s:%d: %s",
+                       o.file ? o.file : "?", o.line,
+                       suffix ? "the net was loaded: it has its values" : "the suffix is NULL");
         return;
     }
     if (options_check(app, &o) || tnn_net_valued(net))
@@ -348,7 +351,8 @@ void tn_net_init_where_(tn_net *net, const char *suffix, const tn_init_options *
         (void)tnn_seed(app, o.seed, &net->init_seed);
     for (size_t i = 0; !app->status && i < net->param_count; i++)
         if (tnn_ends_with(tnn_param_name(net, i), suffix)) {
-            (void)param_fill(app, net, net->params[i], row_of(net, net->params[i]), draw_with(&o, net->params[i]));
+            (void)param_fill(app, net, net->params[i], row_of(net, net->params[i]),
+                             draw_with(&o, net->params[i]));
             found = true;
         }
     if (!found && !app->status)

@@ -103,7 +103,7 @@ typedef struct tnn_shape {
     int64_t dims[TNN_NDIM_MAX];
 } tnn_shape;
 
-typedef enum tnn_role { TNN_WEIGHT, TNN_BIAS, TNN_GAMMA, TNN_BETA, TNN_MEAN, TNN_VAR } tnn_role;
+typedef enum tnn_role { TNN_WEIGHT, TNN_BIAS, TNN_GAMMA, TNN_BETA, TNN_MEAN, TNN_VAR, TNN_ALPHA } tnn_role;
 
 typedef struct tnn_param {
     tn_net *net; /* whose layer has it; NULL: of a file's graph */
@@ -127,8 +127,9 @@ typedef struct tnn_param {
 
 typedef struct tnn_window { /* how space shrinks */
     bool used, ceil;
+    int32_t axes;     /* 1 to 3 of them, behind N and C */
     int64_t channels; /* of a convolution's output; 0: as the input's */
-    int32_t kernel[2], stride[2], pad[2], dilate[2];
+    int32_t kernel[3], stride[3], pad[3], dilate[3];
 } tnn_window;
 
 /* A layer as one call asks for it, on the caller's stack. */
@@ -150,7 +151,7 @@ typedef struct tnn_spec {
         tn_x tied; /* it is this one, of another layer; NULL: its own */
         bool fixed;
         int32_t ndim; /* 0: its shape is found */
-        int64_t shape[4];
+        int64_t shape[5];
     } params[TNN_LAYER_PARAMS];
     uint32_t param_count;
     char wrong[256]; /* the first bad option; "": none */
@@ -227,7 +228,7 @@ struct tn_net {
     char by_hand[192]; /* the part that was called outside of this chain; "": none */
     tnn_key *keys;     /* TNN_KEYS_MAX */
     size_t key_count, key_next, key_last;
-    int64_t trace_check, calls; /* the option; calls that found their program */
+    int64_t trace_check, calls;   /* the option; calls that found their program */
     struct tnn_program *programs; /* newest first */
     size_t input_count, output_count;
     char *input_names[TNN_VALUES_MAX], *output_names[TNN_VALUES_MAX]; /* NULL: data, output */
@@ -373,7 +374,7 @@ int64_t tnn_net_width(const tn_net *net);
 tn_status tnn_symbol_load(tn_app *app, const char *path, tn_symbol **out);
 
 void tnn_model_destroy(struct tnn_model *model);
-tn_array *tnn_model_forward(tn_net *net, tn_array *x);             /* the first output */
+tn_array *tnn_model_forward(tn_net *net, tn_array *x);                     /* the first output */
 tn_status tnn_model_run(tn_net *net, tn_array *const *in, tn_array **out); /* all of them */
 uint32_t tnn_model_outputs(const struct tnn_model *model);
 const char *tnn_model_output(const struct tnn_model *model, uint32_t index, tnn_head *head); /* its name */

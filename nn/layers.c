@@ -6,31 +6,34 @@
 
 #include <string.h>
 
-/* A pair of which the second may be left out. */
-static void pair_set(int32_t out[2], const int32_t in[2], int32_t first_default)
+/* Sides of which all but the first may be left out. */
+static void sides_set(const tnn_window *w, int32_t *out, const int32_t *in, int32_t first_default)
 {
-    out[0] = in[0] ? in[0] : first_default;
-    out[1] = in[1] ? in[1] : in[0] ? in[0] : first_default;
+    for (int32_t i = 0; i < w->axes; i++)
+        out[i] = in[i] ? in[i] : i ? out[0] : first_default;
 }
 
-static void pair_check(tnn_spec *s, const char *what, const int32_t pair[2], int32_t least)
+/* "3, 3" */
+static const char *sides_text(const tnn_window *w, const int32_t *sides, char out[64])
 {
-    for (int i = 0; i < 2; i++)
-        if (pair[i] < least || pair[i] > 1 << 24)
-            tnn_spec_wrong(s, "%s is {%d, %d}, at least %d is needed", what, pair[0], pair[1], least);
+    int used = 0;
+
+    for (int32_t i = 0; i < w->axes; i++)
+        used += snprintf(out + used, 64 - (size_t)used, "%s%d", i ? ", " : "", sides[i]);
+    return out;
 }
 
-static void window_attrs(tnn_spec *s)
+/* Checks them, and makes "(3, 3)" of them. */
+static void sides_attr(tnn_spec *s, const char *name, const int32_t *sides, int32_t least)
 {
     const tnn_window *w = &s->window;
+    char text[64];
 
-    pair_check(s, ".kernel", w->kernel, 1);
-    pair_check(s, ".stride", w->stride, 1);
-    pair_check(s, ".pad", w->pad, 0);
-    pair_check(s, ".dilate", w->dilate, 1);
-    tnn_spec_attr(s, "kernel", "(%d, %d)", w->kernel[0], w->kernel[1]);
-    tnn_spec_attr(s, "stride", "(%d, %d)", w->stride[0], w->stride[1]);
-    tnn_spec_attr(s, "pad", "(%d, %d)", w->pad[0], w->pad[1]);
+    (void)sides_text(w, sides, text);
+    for (int32_t i = 0; i < w->axes; i++)
+        if (sides[i] < least || sides[i] > 1 << 24)
+            tnn_spec_wrong(s, ".%s is {%s}, at least %d is needed", name, text, least);
+    tnn_spec_attr(s, name, w->axes == 1 ? "(%s,)" : "(%s)", text);
 }
 
 static int64_t *param_add(tnn_spec *s, tnn_role role, const char *suffix, bool fixed, int32_t ndim)
@@ -73,7 +76,7 @@ static void spec_dense(tnn_spec *s, const tn_dense_options *o)
     weight_bias(s, o->weight, !o->no_bias, o->bias);
 }
 
-static void spec_conv2d(tnn_spec *s, const tn_conv2d_options *o)
+static void conv_set(tnn_spec *s, int32_t axes, const tn_conv_options *o)
 {
     const int32_t groups = o->groups ? o->groups : 1;
     tnn_window *w = &s->window;
@@ -88,61 +91,140 @@ static void spec_conv2d(tnn_spec *s, const tn_conv2d_options *o)
     if (o->input < 0 || (groups > 0 && o->input % groups))
         tnn_spec_wrong(s, ".input is %lld, with %d groups", (long long)o->input, groups);
     w->used = true;
+    w->axes = axes;
     w->channels = o->channels;
-    pair_set(w->kernel, o->kernel, 0);
-    pair_set(w->stride, o->stride, 1);
-    pair_set(w->dilate, o->dilate, 1);
+    sides_set(w, w->kernel, o->kernel, 0);
+    sides_set(w, w->stride, o->stride, 1);
+    sides_set(w, w->dilate, o->dilate, 1);
     memcpy(w->pad, o->pad, sizeof w->pad);
-    window_attrs(s);
-    tnn_spec_attr(s, "dilate", "(%d, %d)", w->dilate[0], w->dilate[1]);
+    sides_attr(s, "kernel", w->kernel, 1);
+    sides_attr(s, "stride", w->stride, 1);
+    sides_attr(s, "pad", w->pad, 0);
+    sides_attr(s, "dilate", w->dilate, 1);
     tnn_spec_attr(s, "num_filter", "%lld", (long long)o->channels);
     tnn_spec_attr(s, "num_group", "%d", groups);
     tnn_spec_attr(s, "no_bias", o->no_bias ? "True" : "False");
     s->activation = o->activation;
-    weight = param_add(s, TNN_WEIGHT, "weight", false, o->input ? 4 : 0);
+    weight = param_add(s, TNN_WEIGHT, "weight", false, o->input ? 2 + axes : 0);
     weight[0] = o->channels;
     weight[1] = groups > 0 ? o->input / groups : 0;
-    weight[2] = w->kernel[0];
-    weight[3] = w->kernel[1];
+    for (int32_t i = 0; i < axes; i++)
+        weight[2 + i] = w->kernel[i];
     weight_bias(s, o->weight, !o->no_bias, o->bias);
 }
 
-static void pool_set(tnn_spec *s, const char *type, const tn_pool2d_options *o)
+/* The same windows the other way: from C channels to `channels` larger planes. */
+static void transpose_set(tnn_spec *s, int32_t axes, const tn_convtranspose_options *o)
+{
+    const tn_conv_options as = {.channels = o->channels,
+                                .kernel = {o->kernel[0], o->kernel[1], o->kernel[2]},
+                                .stride = {o->stride[0], o->stride[1], o->stride[2]},
+                                .pad = {o->pad[0], o->pad[1], o->pad[2]},
+                                .dilate = {o->dilate[0], o->dilate[1], o->dilate[2]},
+                                .groups = o->groups,
+                                .no_bias = o->no_bias,
+                                .activation = o->activation,
+                                .input = o->input,
+                                .share = o->share,
+                                .weight = o->weight,
+                                .bias = o->bias};
+    int64_t *weight = s->params[0].shape;
+
+    conv_set(s, axes, &as);
+    s->op = "Deconvolution";
+    sides_attr(s, "adj", o->adjust, 0);
+    weight[0] = o->input;
+    weight[1] = o->groups > 1 ? o->channels / o->groups : o->channels;
+    s->window.used = false; /* nothing shrinks */
+}
+
+static void spec_conv1d(tnn_spec *s, const tn_conv_options *o)
+{
+    conv_set(s, 1, o);
+}
+
+static void spec_conv3d(tnn_spec *s, const tn_conv_options *o)
+{
+    conv_set(s, 3, o);
+}
+
+static void spec_conv2d(tnn_spec *s, const tn_conv2d_options *o)
+{
+    const tn_conv_options wide = {.channels = o->channels,
+                                  .kernel = {o->kernel[0], o->kernel[1]},
+                                  .stride = {o->stride[0], o->stride[1]},
+                                  .pad = {o->pad[0], o->pad[1]},
+                                  .dilate = {o->dilate[0], o->dilate[1]},
+                                  .groups = o->groups,
+                                  .no_bias = o->no_bias,
+                                  .activation = o->activation,
+                                  .input = o->input,
+                                  .share = o->share,
+                                  .weight = o->weight,
+                                  .bias = o->bias};
+
+    conv_set(s, 2, &wide);
+}
+
+static void pool_set(tnn_spec *s, int32_t axes, const char *type, const tn_pool_options *o)
 {
     tnn_window *w = &s->window;
 
     tnn_spec_begin(s, "pool", "Pooling");
     w->used = true;
+    w->axes = axes;
     w->ceil = o->ceil != 0;
-    pair_set(w->kernel, o->kernel, 2);
-    pair_set(w->stride, o->stride[0] || o->stride[1] ? o->stride : w->kernel, 1);
-    w->dilate[0] = w->dilate[1] = 1;
+    sides_set(w, w->kernel, o->kernel, 2);
+    sides_set(w, w->stride, o->stride[0] || o->stride[1] || o->stride[2] ? o->stride : w->kernel, 1);
+    w->dilate[0] = w->dilate[1] = w->dilate[2] = 1;
     memcpy(w->pad, o->pad, sizeof w->pad);
-    window_attrs(s);
+    sides_attr(s, "kernel", w->kernel, 1);
+    sides_attr(s, "stride", w->stride, 1);
+    sides_attr(s, "pad", w->pad, 0);
     tnn_spec_attr(s, "pool_type", "%s", type);
     tnn_spec_attr(s, "pooling_convention", o->ceil ? "full" : "valid");
     if (!strcmp(type, "avg"))
         tnn_spec_attr(s, "count_include_pad", o->exclude_pad ? "False" : "True");
 }
 
-static void spec_maxpool2d(tnn_spec *s, const tn_pool2d_options *o)
+static void pool2d_set(tnn_spec *s, const char *type, const tn_pool2d_options *o)
 {
-    pool_set(s, "max", o);
+    const tn_pool_options wide = {.kernel = {o->kernel[0], o->kernel[1]},
+                                  .stride = {o->stride[0], o->stride[1]},
+                                  .pad = {o->pad[0], o->pad[1]},
+                                  .ceil = o->ceil,
+                                  .exclude_pad = o->exclude_pad};
+
+    pool_set(s, 2, type, &wide);
 }
 
-static void spec_avgpool2d(tnn_spec *s, const tn_pool2d_options *o)
+static void global_set(tnn_spec *s, const char *kernel, const char *type)
 {
-    pool_set(s, "avg", o);
-}
-
-static void spec_globalavgpool2d(tnn_spec *s, const tn_net_options *o)
-{
-    (void)o;
     tnn_spec_begin(s, "pool", "Pooling");
-    tnn_spec_attr(s, "kernel", "(1, 1)");
+    tnn_spec_attr(s, "kernel", "%s", kernel);
     tnn_spec_attr(s, "global_pool", "True");
-    tnn_spec_attr(s, "pool_type", "avg");
+    tnn_spec_attr(s, "pool_type", "%s", type);
 }
+
+#define SPEC_OF(kind, options, call)                                                                         \
+    static void spec_##kind(tnn_spec *s, const options *o)                                                   \
+    {                                                                                                        \
+        (void)o;                                                                                             \
+        call;                                                                                                \
+    }
+
+SPEC_OF(maxpool1d, tn_pool_options, pool_set(s, 1, "max", o))
+SPEC_OF(maxpool2d, tn_pool2d_options, pool2d_set(s, "max", o))
+SPEC_OF(maxpool3d, tn_pool_options, pool_set(s, 3, "max", o))
+SPEC_OF(avgpool1d, tn_pool_options, pool_set(s, 1, "avg", o))
+SPEC_OF(avgpool2d, tn_pool2d_options, pool2d_set(s, "avg", o))
+SPEC_OF(avgpool3d, tn_pool_options, pool_set(s, 3, "avg", o))
+SPEC_OF(globalmaxpool1d, tn_net_options, global_set(s, "(1,)", "max"))
+SPEC_OF(globalmaxpool2d, tn_net_options, global_set(s, "(1, 1)", "max"))
+SPEC_OF(globalmaxpool3d, tn_net_options, global_set(s, "(1, 1, 1)", "max"))
+SPEC_OF(globalavgpool1d, tn_net_options, global_set(s, "(1,)", "avg"))
+SPEC_OF(globalavgpool2d, tn_net_options, global_set(s, "(1, 1)", "avg"))
+SPEC_OF(globalavgpool3d, tn_net_options, global_set(s, "(1, 1, 1)", "avg"))
 
 static void spec_batchnorm(tnn_spec *s, const tn_batchnorm_options *o)
 {
@@ -163,16 +245,35 @@ static void spec_batchnorm(tnn_spec *s, const tn_batchnorm_options *o)
     (void)param_add(s, TNN_VAR, "running_var", true, 0);
 }
 
-static void spec_layernorm(tnn_spec *s, const tn_layernorm_options *o)
+static void norm_set(tnn_spec *s, const char *stem, const char *op, double epsilon, int32_t share)
 {
-    tnn_spec_begin(s, "layernorm", "LayerNorm");
-    s->share = o->share != 0;
-    if (!(o->epsilon >= 0 && o->epsilon <= 1))
-        tnn_spec_wrong(s, ".epsilon is %g, not within 0 and 1", o->epsilon);
-    tnn_spec_attr(s, "eps", "%.9g", o->epsilon > 0 ? o->epsilon : 1e-5);
-    tnn_spec_attr(s, "axis", "%d", o->axis ? o->axis : -1);
+    tnn_spec_begin(s, stem, op);
+    s->share = share != 0;
+    if (!(epsilon >= 0 && epsilon <= 1))
+        tnn_spec_wrong(s, ".epsilon is %g, not within 0 and 1", epsilon);
+    tnn_spec_attr(s, "eps", "%.9g", epsilon > 0 ? epsilon : 1e-5);
     (void)param_add(s, TNN_GAMMA, "gamma", false, 0);
     (void)param_add(s, TNN_BETA, "beta", false, 0);
+}
+
+static void spec_layernorm(tnn_spec *s, const tn_layernorm_options *o)
+{
+    norm_set(s, "layernorm", "LayerNorm", o->epsilon, o->share);
+    tnn_spec_attr(s, "axis", "%d", o->axis ? o->axis : -1);
+}
+
+static void spec_instancenorm(tnn_spec *s, const tn_instancenorm_options *o)
+{
+    norm_set(s, "instancenorm", "InstanceNorm", o->epsilon, o->share);
+    s->params[0].fixed = !o->scale;
+}
+
+static void spec_groupnorm(tnn_spec *s, const tn_groupnorm_options *o)
+{
+    norm_set(s, "groupnorm", "GroupNorm", o->epsilon, o->share);
+    if (o->groups < 0)
+        tnn_spec_wrong(s, ".groups is %d, at least 1 is needed", o->groups);
+    tnn_spec_attr(s, "num_groups", "%d", o->groups ? o->groups : 1);
 }
 
 static void spec_embedding(tnn_spec *s, const tn_embedding_options *o)
@@ -218,12 +319,39 @@ static void spec_activation(tnn_spec *s, const tn_activation_options *o)
     s->itself = true;
 }
 
+static void relu_set(tnn_spec *s, const char *stem, const char *type)
+{
+    tnn_spec_begin(s, stem, "LeakyReLU");
+    tnn_spec_attr(s, "act_type", "%s", type);
+}
+
 static void spec_leakyrelu(tnn_spec *s, const tn_leakyrelu_options *o)
 {
-    tnn_spec_begin(s, "leakyrelu", "LeakyReLU");
-    tnn_spec_attr(s, "act_type", "leaky");
+    relu_set(s, "leakyrelu", "leaky");
     tnn_spec_attr(s, "slope", "%.9g", o->slope != 0 ? o->slope : 0.25);
 }
+
+static void spec_elu(tnn_spec *s, const tn_elu_options *o)
+{
+    relu_set(s, "elu", "elu");
+    tnn_spec_attr(s, "slope", "%.9g", o->alpha != 0 ? o->alpha : 1);
+}
+
+static void spec_prelu(tnn_spec *s, const tn_prelu_options *o)
+{
+    relu_set(s, "prelu", "prelu");
+    s->share = o->share != 0;
+    if (o->channels < 0)
+        tnn_spec_wrong(s, ".channels is %lld, at least 1 is needed", (long long)o->channels);
+    *param_add(s, TNN_ALPHA, "alpha", false, 1) = o->channels ? o->channels : 1;
+}
+
+SPEC_OF(selu, tn_net_options, relu_set(s, "selu", "selu"))
+SPEC_OF(gelu, tn_net_options, relu_set(s, "gelu", "gelu"))
+
+SPEC_OF(conv1dtranspose, tn_convtranspose_options, transpose_set(s, 1, o))
+SPEC_OF(conv2dtranspose, tn_convtranspose_options, transpose_set(s, 2, o))
+SPEC_OF(conv3dtranspose, tn_convtranspose_options, transpose_set(s, 3, o))
 
 /* ---- the two calls of each kind ---- */
 

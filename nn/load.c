@@ -14,7 +14,7 @@ struct tnn_model {
     tn_array **in; /* one per input of the program */
     uint32_t in_count, out_count;
     uint32_t data[TNN_VALUES_MAX]; /* which of them each input of the net is */
-    tnn_head *heads; /* one per output */
+    tnn_head *heads;               /* one per output */
 };
 
 void tnn_model_destroy(struct tnn_model *model)
@@ -63,8 +63,8 @@ static bool is_label(const char *name)
 /* By its name what the file should have had an array for. */
 static bool is_param(const char *name)
 {
-    static const char *const ends[] = {"weight", "bias",     "gamma", "beta",       "running_mean", "running_var",
-                                       "moving_mean", "moving_var", "alpha", "parameters"};
+    static const char *const ends[] = {"weight",      "bias",        "gamma",      "beta",  "running_mean",
+                                       "running_var", "moving_mean", "moving_var", "alpha", "parameters"};
 
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         if (tnn_ends_with(name, ends[i]))

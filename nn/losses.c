@@ -1,6 +1,6 @@
 /*
- * Losses of values, as formulas of x, the labels y and what the options give; one number per sample comes out.
- * Their meaning is that of mxnet.gluon.loss 1.9.1, whose texts these are.
+ * Losses of values, as formulas of x, the labels y and what the options give; one number per sample comes
+ * out. Their meaning is that of mxnet.gluon.loss 1.9.1, whose texts these are.
  */
 #include "formula.h"
 #include "run.h"
@@ -50,6 +50,11 @@ static const row rows[] = {
     {"cosine_embedding", PLAIN, false, DONE, 0,
      "c := sum_last(x * other) / max(sqrt(sum_last(square(x))) * sqrt(sum_last(square(other))), 1e-12);"
      "s := column(y); sum_all((1 - c) * (s = 1) + max((s = -1) * (c - margin), 0))"},
+    {"sdml", PLAIN, true, DONE, 0,
+     "i := column(count(x)) = row(count(x));"
+     "l := i * (1 - smoothing) + (1 - i) * (smoothing / (n - 1));"
+     "d := sum_drop(square(each(x) - against(y)));"
+     "sum_all(l * (log(l + 1e-12) - log_softmax(-d)))"},
 };
 
 /* Rows of this kind; `known`: there are some. */
@@ -86,8 +91,10 @@ static tn_status options_check(tn_app *app, const char *kind, const tn_loss_opti
         wrong = "has no such combination of .transformed, .dense, .binary, .full and .pos_weight";
     else if (!o->other == (strstr(r->formula, "other") != NULL))
         wrong = o->other ? "takes no .other" : "needs .other";
-    else if (!isfinite(o->weight) || !isfinite(o->margin) || !isfinite(o->rho) || o->rho < 0)
-        wrong = ": .weight, .margin and .rho are finite numbers, .rho is not below 0";
+    else if (!isfinite(o->weight) || !isfinite(o->margin) || !isfinite(o->rho) || o->rho < 0 ||
+             !(o->smoothing >= 0 && o->smoothing <= 1))
+        wrong =
+            ": .weight, .margin and .rho are finite numbers, .rho is not below 0, .smoothing within 0 and 1";
     return wrong ? tnn_fail(app, TN_E_ARG, "tn_loss %s, called at %s:%d: it %s", kind, file, o->line, wrong)
                  : TN_OK;
 }
@@ -95,10 +102,11 @@ static tn_status options_check(tn_app *app, const char *kind, const tn_loss_opti
 /* Times the weights; summed. */
 static tn_x finish(tn_x v, const row *r, const tn_loss_options *o)
 {
-    static const char *const texts[] = {[MEAN] = "mean_all(v * w * n)", [SUM] = "sum_all(v * w * n)",
-                                        [DONE] = "v * w * n"};
+    static const char *const texts[] = {
+        [MEAN] = "mean_all(v * w * n)", [SUM] = "sum_all(v * w * n)", [DONE] = "v * w * n"};
     static const char *const plain[] = {[MEAN] = "mean_all(v)", [SUM] = "sum_all(v)", [DONE] = NULL};
-    static const char *const number[] = {[MEAN] = "mean_all(v * n)", [SUM] = "sum_all(v * n)", [DONE] = "v * n"};
+    static const char *const number[] = {
+        [MEAN] = "mean_all(v * n)", [SUM] = "sum_all(v * n)", [DONE] = "v * n"};
     tnn_place place = {o->file, o->line};
     tnn_formula f = {.run = tnn_value_step, .arg = &place};
     const double n = o->weight != 0 ? o->weight : 1;
@@ -132,8 +140,7 @@ tn_x tn_loss_(tn_x x, tn_x labels, const char *kind, const tn_loss_options *opti
         (void)unknown(app, kind ? kind : "", &o);
         return NULL;
     }
-    if (options_check(app, kind, &o, r) ||
-        (o.other && !tnn_value_app(o.other, kind, o.file, o.line)) ||
+    if (options_check(app, kind, &o, r) || (o.other && !tnn_value_app(o.other, kind, o.file, o.line)) ||
         (o.sample_weight && !tnn_value_app(o.sample_weight, kind, o.file, o.line)) ||
         (o.pos_weight && !tnn_value_app(o.pos_weight, kind, o.file, o.line)))
         return NULL;
@@ -143,6 +150,8 @@ tn_x tn_loss_(tn_x x, tn_x labels, const char *kind, const tn_loss_options *opti
     tnn_formula_name(&f, "pos_weight", o.pos_weight, 0);
     tnn_formula_name(&f, "margin", NULL, o.margin != 0 ? o.margin : r->margin);
     tnn_formula_name(&f, "rho", NULL, o.rho != 0 ? o.rho : 1);
+    tnn_formula_name(&f, "smoothing", NULL, o.smoothing != 0 ? o.smoothing : 0.3);
+    tnn_formula_name(&f, "n", NULL, tnn_value_shape(x)->ndim > 0 ? (double)tnn_value_shape(x)->dims[0] : 0);
     return finish(tnn_formula_run(&f, r->formula), r, &o);
 }
 

@@ -1,6 +1,6 @@
 /*
- * Meters: a row for each metric says what a batch adds and what comes out at the end, as mxnet.metric 1.9.1 has
- * it. A meter keeps arrays and reads them later, so that adding a batch does not wait for the device.
+ * Meters: a row for each metric says what a batch adds and what comes out at the end, as mxnet.metric 1.9.1
+ * has it. A meter keeps arrays and reads them later, so that adding a batch does not wait for the device.
  */
 #include "internal.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PENDING_MAX 32  /* batches that a meter keeps before it reads the oldest */
+#define PENDING_MAX 32   /* batches that a meter keeps before it reads the oldest */
 #define CLASSES_MAX 2048 /* of pcc, which counts pairs of them */
 
 typedef struct batch { /* as read: rows × classes numbers, a label per row or per number */
@@ -150,8 +150,8 @@ static tn_status pcc_grow(tn_meter *m, size_t classes)
     if (classes <= m->classes)
         return TN_OK;
     if (classes > CLASSES_MAX)
-        return tnn_fail(m->object.app, TN_E_UNSUPPORTED, "metric pcc: %zu classes, at most %d are counted", classes,
-                        CLASSES_MAX);
+        return tnn_fail(m->object.app, TN_E_UNSUPPORTED, "metric pcc: %zu classes, at most %d are counted",
+                        classes, CLASSES_MAX);
     if (!(grown = tnn_alloc(m->object.app, classes * classes, sizeof *grown)))
         return TN_E_NOMEM;
     for (size_t i = 0; i < m->classes; i++)
@@ -239,8 +239,8 @@ static tn_status difference_add(tn_meter *m, const batch *b, bool square, bool r
     double sum = 0;
 
     if (b->rows != b->count)
-        return tnn_fail(m->object.app, TN_E_SHAPE, "metric %s of %zu numbers with %zu labels", m->kind->name, b->count,
-                        b->rows);
+        return tnn_fail(m->object.app, TN_E_SHAPE, "metric %s of %zu numbers with %zu labels", m->kind->name,
+                        b->count, b->rows);
     for (size_t i = 0; i < b->count; i++) {
         const double d = (double)b->labels[i] - (double)b->x[i];
 
@@ -279,7 +279,8 @@ static tn_status pearson_add(tn_meter *m, const batch *b)
     pairs *p = &m->pairs;
 
     if (b->rows != b->count)
-        return tnn_fail(m->object.app, TN_E_SHAPE, "metric pearson of %zu numbers with %zu labels", b->count, b->rows);
+        return tnn_fail(m->object.app, TN_E_SHAPE, "metric pearson of %zu numbers with %zu labels", b->count,
+                        b->rows);
     if (m->o.macro)
         memset(p, 0, sizeof *p);
     for (size_t i = 0; i < b->count; i++) {
@@ -366,8 +367,8 @@ tn_meter *tn_meter_open_(tn_app *app, const char *what, const tn_meter_options *
     tnn_options_copy(&m->o, sizeof m->o, options);
     m->kind = found;
     if (m->o.k < 0) {
-        (void)tnn_fail(app, TN_E_ARG, "tn_meter_open at %s:%d: .k is %d", m->o.file ? m->o.file : "?", m->o.line,
-                       m->o.k);
+        (void)tnn_fail(app, TN_E_ARG, "tn_meter_open at %s:%d: .k is %d", m->o.file ? m->o.file : "?",
+                       m->o.line, m->o.k);
         return NULL;
     }
     m->o.file = NULL;
@@ -410,7 +411,8 @@ static tn_status drain_one(tn_meter *m)
     }
     if (labels && (!rows || !count || count % rows))
         return tnn_fail(app, TN_E_SHAPE, "%s of %zu numbers with %zu labels", m->kind->name, count, rows);
-    if (!tn_app_read(app, x, count, m->buffer) || (labels && !tn_app_read(app, labels, rows, m->buffer + count)))
+    if (!tn_app_read(app, x, count, m->buffer) ||
+        (labels && !tn_app_read(app, labels, rows, m->buffer + count)))
         return app->status;
     b.x = m->buffer;
     b.labels = m->buffer + count;

@@ -429,7 +429,7 @@ tn_array *tn_net_forward(tn_net *net, tn_array *x)
     if (!app || !x)
         return NULL;
     if (net->input_count != 1) {
-        (void)tnn_fail(app, TN_E_ARG, "net %s has %zu inputs, the first is %s: tn_net_run() takes them",
+        (void)tnn_fail(app, TN_E_ARG, "net %s has %zu inputs: tn_net_run() takes them, the first is %s",
                        net->path, net->input_count, tnn_net_input_name(net, 0));
         return NULL;
     }

@@ -81,6 +81,14 @@ tn_x tn_shift_(tn_x x, double by, const char *file, int32_t line)
     return tnn_value_layer(&s, 1, &x, NULL, 0);
 }
 
+tn_x tn_swish_(tn_x x, double beta, const char *file, int32_t line)
+{
+    tnn_spec s = spec_of("mul", "elemwise_mul", file, line);
+    const tn_x in[2] = {x, tn_sigmoid_(beta == 1 ? x : tn_scale_(x, beta, file, line), file, line)};
+
+    return tnn_value_layer(&s, 2, in, NULL, 0);
+}
+
 /* "(2, -1)" of several numbers. */
 static void tuple_attr(tnn_spec *s, const char *name, size_t count, const int64_t *items)
 {
@@ -221,10 +229,10 @@ tn_x tnn_value_like(tn_x labels, tn_x x, const char *file, int32_t line)
 void *tnn_value_step(void *place, const tnn_step *step)
 {
     static const char *const pairs[][3] = {
-        {"add", "elemwise_add", "broadcast_add"},    {"sub", "elemwise_sub", "broadcast_sub"},
-        {"mul", "elemwise_mul", "broadcast_mul"},    {"div", "elemwise_div", "broadcast_div"},
-        {"greater", NULL, "broadcast_greater"},      {"equal", NULL, "broadcast_equal"},
-        {"maximum", NULL, "broadcast_maximum"},      {"minimum", NULL, "broadcast_minimum"},
+        {"add", "elemwise_add", "broadcast_add"}, {"sub", "elemwise_sub", "broadcast_sub"},
+        {"mul", "elemwise_mul", "broadcast_mul"}, {"div", "elemwise_div", "broadcast_div"},
+        {"greater", NULL, "broadcast_greater"},   {"equal", NULL, "broadcast_equal"},
+        {"maximum", NULL, "broadcast_maximum"},   {"minimum", NULL, "broadcast_minimum"},
     };
     const tnn_place *at = place;
     tnn_spec s = spec_of(step->op, step->op, at->file, at->line);

@@ -1,9 +1,9 @@
 /*
- * Optimizers: how each updates a parameter, by an operator or by formulas of the weight w, the gradient g and the
- * states s0, s1. Meanings and defaults are those of mxnet.optimizer 1.9.1; there is no state beside the arrays,
- * since what depends on the step follows from its number. Two differ where MXNet follows an accident: nag's momentum
- * decays the old weight (MXNet's kernel in place reads the one it has just written), nadam's schedule advances once
- * a step (there once for each parameter).
+ * Optimizers: how each updates a parameter, by an operator or by formulas of the weight w, the gradient g
+ * and the states s0, s1. Meanings and defaults are those of mxnet.optimizer 1.9.1; there is no state beside
+ * the arrays, since what depends on the step follows from its number. Two differ where MXNet follows an
+ * accident: nag's momentum decays the old weight (MXNet's kernel in place reads the one it has just
+ * written), nadam's schedule advances once a step (there once for each parameter).
  */
 #include "optimizers.h"
 
@@ -14,26 +14,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NUMBER(name) {#name, offsetof(tn_trainer_options, name)}
+#define NUMBER(name)                                                                                         \
+    {                                                                                                        \
+#name, offsetof(tn_trainer_options, name)                                                            \
+    }
 
 /* Options by name, for attributes of operators and in formulas. */
 static const struct {
     const char *name;
     size_t at;
 } numbers[] = {
-    NUMBER(momentum), NUMBER(beta1),        NUMBER(beta2), NUMBER(epsilon), NUMBER(gamma1),
-    NUMBER(gamma2),   NUMBER(clip_weights), NUMBER(wd_lh), NUMBER(rho),     NUMBER(schedule_decay),
-    NUMBER(lamda),    NUMBER(clip),
+    NUMBER(momentum), NUMBER(beta1),          NUMBER(beta2),        NUMBER(epsilon),
+    NUMBER(gamma1),   NUMBER(gamma2),         NUMBER(clip_weights), NUMBER(wd_lh),
+    NUMBER(rho),      NUMBER(schedule_decay), NUMBER(lamda),        NUMBER(clip),
 };
 
 #define MOMENTUM "s0 := beta1 * s0 + (1 - beta1) * g"
 
 /* Rows of one name: the first whose `when` is met. */
+/* clang-format off */
 static const tnn_rule rules[] = {
-    {.name = "sgd", .when = "momentum", .op = "sgd_mom_update", .many = "multi_sgd_mom_update", .attrs = {"momentum"},
-     .states = 1, .lr = 0.01},
+    {.name = "sgd", .when = "momentum", .op = "sgd_mom_update", .many = "multi_sgd_mom_update",
+     .attrs = {"momentum"}, .states = 1, .lr = 0.01},
     {.name = "sgd", .op = "sgd_update", .many = "multi_sgd_update", .lr = 0.01},
-    {.name = "nag", .when = "momentum", .op = "nag_mom_update", .attrs = {"momentum"}, .states = 1, .lr = 0.01},
+    {.name = "nag", .when = "momentum", .op = "nag_mom_update", .attrs = {"momentum"}, .states = 1,
+     .lr = 0.01},
     {.name = "nag", .op = "sgd_update", .many = "multi_sgd_update", .lr = 0.01},
     {.name = "adam", .op = "adam_update", .attrs = {"beta1", "beta2", "epsilon"}, .states = 2, .lr = 0.001,
      .epsilon = 1e-8, .unbiased = true},
@@ -47,7 +52,8 @@ static const tnn_rule rules[] = {
     {.name = "adagrad", .states = 1, .lr = 0.01, .epsilon = 1e-7,
      .formulas = {"s0 := s0 + square(g)", "w := w - lr * (g / sqrt(s0 + epsilon) + wd * w)"}},
     {.name = "adadelta", .states = 2, .lr = 0.01, .epsilon = 1e-5,
-     .formulas = {"s0 := rho * s0 + (1 - rho) * square(g)", "d := sqrt(s1 + epsilon) / sqrt(s0 + epsilon) * g",
+     .formulas = {"s0 := rho * s0 + (1 - rho) * square(g)",
+                  "d := sqrt(s1 + epsilon) / sqrt(s0 + epsilon) * g",
                   "s1 := rho * s1 + (1 - rho) * square(d)", "w := w - (d + wd * w)"}},
     {.name = "adamax", .states = 2, .lr = 0.002, .decayed = true,
      .formulas = {MOMENTUM, "s1 := max(beta2 * s1, abs(g))", "w := w - lr / (1 - beta1_t) * (s0 / s1)"}},
@@ -58,6 +64,7 @@ static const tnn_rule rules[] = {
     {.name = "dcasgd", .states = 1, .lr = 0.01, .first = true,
      .formulas = {"d := -lr * (g + wd * w + lamda * square(g) * (w - s0))", "s0 := w", "w := w + d"}},
 };
+/* clang-format on */
 
 enum { RULES = sizeof rules / sizeof *rules, NUMBERS = sizeof numbers / sizeof *numbers };
 
@@ -188,19 +195,27 @@ void tnn_calls_clear(tnn_calls *calls)
     memset(calls, 0, sizeof *calls);
 }
 
-/* Nadam's momenta of step t and the next one, and the products of all up to them. */
-static void schedule_names(tnn_formula *f, const tn_trainer_options *o, int64_t t)
+static double momentum_at(const tn_trainer_options *o, int64_t t)
 {
-    double momentum = 0, product = 1;
+    return o->beta1 * (1 - 0.5 * pow(0.96, (double)t * o->schedule_decay));
+}
 
-    for (int64_t k = 1; k <= t + 1; k++) {
-        momentum = o->beta1 * (1 - 0.5 * pow(0.96, (double)k * o->schedule_decay));
-        product *= momentum;
-        if (k < t)
-            continue;
-        tnn_formula_name(f, k == t ? "momentum_t" : "momentum_next", NULL, momentum);
-        tnn_formula_name(f, k == t ? "schedule_t" : "schedule_next", NULL, product);
+/* Nadam's momenta of step t and the next one, and the products of all up to them. The product goes on from
+ * the step before; after a jump, as when a training is resumed, it begins anew. */
+static void schedule_names(tnn_formula *f, const tn_trainer_options *o, tnn_calls *calls, int64_t t)
+{
+    const double next = momentum_at(o, t + 1);
+
+    if (calls->scheduled > t || !calls->scheduled) {
+        calls->scheduled = 0;
+        calls->schedule = 1;
     }
+    while (calls->scheduled < t)
+        calls->schedule *= momentum_at(o, ++calls->scheduled);
+    tnn_formula_name(f, "momentum_t", NULL, momentum_at(o, t));
+    tnn_formula_name(f, "momentum_next", NULL, next);
+    tnn_formula_name(f, "schedule_t", NULL, calls->schedule);
+    tnn_formula_name(f, "schedule_next", NULL, calls->schedule * next);
 }
 
 /* The gradient times `rescale`, with weight decay where the rule wants it there, within bounds. */
@@ -230,9 +245,10 @@ tn_status tnn_rule_apply(tn_app *app, const tnn_rule *rule, const tn_trainer_opt
     tnn_formula_name(&f, "beta1_t", NULL, pow(o->beta1, (double)u->step));
     tnn_formula_name(&f, "beta2_t", NULL, pow(o->beta2, (double)u->step));
     for (size_t i = 0; i < NUMBERS; i++)
-        tnn_formula_name(&f, numbers[i].name, NULL, *number_at((tn_trainer_options *)(uintptr_t)o, numbers[i].name));
+        tnn_formula_name(&f, numbers[i].name, NULL,
+                         *number_at((tn_trainer_options *)(uintptr_t)o, numbers[i].name));
     if (!strcmp(rule->name, "nadam"))
-        schedule_names(&f, o, u->step);
+        schedule_names(&f, o, calls, u->step);
     if ((g = tnn_formula_run(&f, gradient_text(rule, o))))
         tnn_formula_name(&f, "g", g, 0);
     for (size_t i = 0; g && i < TNN_RULE_FORMULAS && rule->formulas[i] && !f.failed; i++) {

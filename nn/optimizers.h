@@ -30,6 +30,8 @@ typedef struct tnn_call {
 
 typedef struct tnn_calls {
     tnn_call items[TNN_CALLS_MAX]; /* op NULL: free */
+    int64_t scheduled;             /* nadam: the step whose product this is; 0: none */
+    double schedule;
 } tnn_calls;
 
 typedef struct tnn_update {

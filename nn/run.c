@@ -276,9 +276,8 @@ static tn_status ties_same(tn_app *app, const tnn_layer *l, const tnn_spec *s)
     for (uint32_t i = 0; i < l->param_count && i < s->param_count; i++)
         if (l->tied[i] != (s->params[i].tied != NULL) ||
             (l->tied[i] && l->params[i] != s->params[i].tied->param))
-            return tnn_fail(app, TN_E_STATE,
-                            "%s: .%s is %s at %s:%d, %s in the first call, from %s:%d", l->path,
-                            s->params[i].suffix,
+            return tnn_fail(app, TN_E_STATE, "%s: .%s is %s at %s:%d, %s in the first call, from %s:%d",
+                            l->path, s->params[i].suffix,
                             s->params[i].tied ? s->params[i].tied->param->name : "its own",
                             s->file ? s->file : "?", s->line, l->tied[i] ? l->params[i]->name : "its own",
                             l->file, l->line);
@@ -554,14 +553,15 @@ static tn_status ties_check(tnn_run *r, const tnn_spec *s)
         if (!tnn_value_app(tied, s->stem, file, s->line))
             return r->app->status;
         if (!tied->param || tied->param->aux)
-            return tnn_fail(r->app, TN_E_ARG, "%s, called at %s:%d: .%s is %s, tn_param() gives what it takes",
-                            s->stem, file, s->line, s->params[i].suffix,
+            return tnn_fail(r->app, TN_E_ARG,
+                            "%s, called at %s:%d: .%s is %s, tn_param() gives what it takes", s->stem, file,
+                            s->line, s->params[i].suffix,
                             tied->param ? "a running statistic" : "a value, not a parameter");
         if (tied->param->net != net)
             return tnn_fail(r->app, TN_E_ARG,
-                            "%s, called at %s:%d: .%s is %s of net %s, but the layer is one of net %s", s->stem,
-                            file, s->line, s->params[i].suffix, tied->param->name, tied->param->net->path,
-                            net->path);
+                            "%s, called at %s:%d: .%s is %s of net %s, but the layer is one of net %s",
+                            s->stem, file, s->line, s->params[i].suffix, tied->param->name,
+                            tied->param->net->path, net->path);
     }
     return TN_OK;
 }

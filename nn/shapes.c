@@ -63,33 +63,57 @@ static int64_t window_length(const tnn_window *w, int i, int64_t in)
     return (w->ceil ? room + w->stride[i] - 1 : room) / w->stride[i] + 1;
 }
 
-tn_status tnn_window_check(tn_app *app, const tnn_layer *layer, const tnn_shape *shape, const char *from)
+/* "3×3" */
+static const char *sides_text(const tnn_window *w, const int32_t *sides, char out[TNN_SHAPE_TEXT])
+{
+    int64_t wide[3] = {sides[0], sides[1], sides[2]};
+
+    return tnn_shape_text(w->axes, wide, out);
+}
+
+static tn_status window_fail(tn_app *app, const tnn_layer *layer, const tnn_shape *shape, const char *from,
+                             const int64_t *after)
 {
     const tnn_window *w = &layer->window;
-    char in[TNN_SHAPE_TEXT], out[TNN_SHAPE_TEXT];
-    int64_t after[4];
+    char in[TNN_SHAPE_TEXT], out[TNN_SHAPE_TEXT], kernel[TNN_SHAPE_TEXT], stride[TNN_SHAPE_TEXT],
+        pad[TNN_SHAPE_TEXT], help[64];
+    int used = 0;
+
+    for (int32_t i = 0; i < w->axes; i++)
+        used += snprintf(help + used, sizeof help - (size_t)used, "%s%d", i ? ", " : "", w->kernel[i] / 2);
+    return tnn_fail(app, TN_E_SHAPE,
+                    "no output left in %s (%s), called at %s:%d\n"
+                    "   input %s (from %s) · kernel %s · stride %s · pad %s → %s\n"
+                    "   help: add .pad = {%s}, take a smaller .kernel, or remove a pooling layer",
+                    layer->path, layer->op, layer->file, layer->line,
+                    tnn_shape_text(shape->ndim, shape->dims, in), from, sides_text(w, w->kernel, kernel),
+                    sides_text(w, w->stride, stride), sides_text(w, w->pad, pad),
+                    tnn_shape_text(shape->ndim, after, out), help);
+}
+
+tn_status tnn_window_check(tn_app *app, const tnn_layer *layer, const tnn_shape *shape, const char *from)
+{
+    static const char *const kinds[] = {"", "sequences (N, C, W)", "images (N, C, H, W)",
+                                        "volumes (N, C, D, H, W)"};
+    const tnn_window *w = &layer->window;
+    int64_t after[TNN_NDIM_MAX];
+    char in[TNN_SHAPE_TEXT];
+    bool left = true;
 
     if (!w->used || shape->ndim < 0)
         return app->status;
-    if (shape->ndim != 4)
-        return tnn_fail(app, TN_E_SHAPE,
-                        "%s (%s) needs images (N, C, H, W), called at %s:%d\n   input %s (from %s)",
-                        layer->path, layer->op, layer->file, layer->line,
+    if (shape->ndim != 2 + w->axes)
+        return tnn_fail(app, TN_E_SHAPE, "%s (%s) needs %s, called at %s:%d\n   input %s (from %s)",
+                        layer->path, layer->op, kinds[w->axes], layer->file, layer->line,
                         tnn_shape_text(shape->ndim, shape->dims, in), from);
     memcpy(after, shape->dims, sizeof after);
-    after[2] = window_length(w, 0, after[2]);
-    after[3] = window_length(w, 1, after[3]);
+    for (int32_t i = 0; i < w->axes; i++) {
+        after[2 + i] = window_length(w, i, after[2 + i]);
+        left = left && after[2 + i] > 0;
+    }
     if (w->channels)
         after[1] = w->channels;
-    if (after[2] > 0 && after[3] > 0)
-        return app->status;
-    return tnn_fail(app, TN_E_SHAPE,
-                    "no output left in %s (%s), called at %s:%d\n"
-                    "   input %s (from %s) · kernel %d×%d · stride %d×%d · pad %d×%d → %s\n"
-                    "   help: add .pad = {%d, %d}, take a smaller .kernel, or remove a pooling layer",
-                    layer->path, layer->op, layer->file, layer->line, tnn_shape_text(4, shape->dims, in),
-                    from, w->kernel[0], w->kernel[1], w->stride[0], w->stride[1], w->pad[0], w->pad[1],
-                    tnn_shape_text(4, after, out), w->kernel[0] / 2, w->kernel[1] / 2);
+    return left ? app->status : window_fail(app, layer, shape, from, after);
 }
 
 /* ---- inference over the one layer ---- */
@@ -168,7 +192,8 @@ tn_status tnn_layer_infer(tn_app *app, tnn_layer *layer, uint32_t in_count, cons
             .name = names[count], .shape = in[count].dims, .ndim = in[count].ndim, .dtype = in[count].dtype};
     }
     for (uint32_t i = 0; i < layer->param_count; i++)
-        if (layer->params[i]->array || layer->params[i]->given || layer->tied[i]) /* else it follows from this input */
+        if (layer->params[i]->array || layer->params[i]->given ||
+            layer->tied[i]) /* else it follows from this input */
             known[count++] = (tn_known){.name = layer->params[i]->full,
                                         .shape = layer->params[i]->shape,
                                         .ndim = layer->params[i]->ndim,

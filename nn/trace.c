@@ -268,11 +268,8 @@ static tn_status names_of(tn_app *app, struct tnn_trace *t, size_t count, const 
 /* A reference of the caller. */
 static tn_status symbol_at(struct tnn_trace *t, tn_symbol **inputs, tnn_ref ref, tn_symbol **out)
 {
-    const tnn_param *p =
-        ref.node < -TNN_VALUES_MAX ? t->params[-1 - TNN_VALUES_MAX - ref.node] : NULL;
-    tn_symbol *whole = p              ? p->variable
-                       : ref.node < 0 ? inputs[-1 - ref.node]
-                                      : t->nodes[ref.node].symbol;
+    const tnn_param *p = ref.node < -TNN_VALUES_MAX ? t->params[-1 - TNN_VALUES_MAX - ref.node] : NULL;
+    tn_symbol *whole = p ? p->variable : ref.node < 0 ? inputs[-1 - ref.node] : t->nodes[ref.node].symbol;
 
     if (tn_symbol_output_count(whole) > 1)
         return tn_symbol_output(whole, ref.output, out);

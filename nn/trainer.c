@@ -35,7 +35,7 @@ struct tn_trainer {
     tn_net *net;
     tn_trainer_options o;
     const tnn_rule *rule;
-    tnn_calls calls; /* of its formulas */
+    tnn_calls calls;                /* of its formulas */
     slot *slots;                    /* one per parameter with a gradient; made at the first step */
     size_t slot_count, param_count; /* param_count: of the net, when they were made */
     update *updates;
@@ -56,8 +56,7 @@ double tn_schedule_lr(const tn_trainer_options *o, int64_t step)
         return NAN;
     t = step + 1; /* MXNet counts updates from 1 */
     if (o->warmup > 0 && t < o->warmup)
-        return o->lr_begin +
-               (o->warmup_constant ? 0 : (o->lr - o->lr_begin) * (double)t / (double)o->warmup);
+        return o->lr_begin + (o->warmup_constant ? 0 : (o->lr - o->lr_begin) * (double)t / (double)o->warmup);
     if (!o->schedule || !strcmp(o->schedule, "constant"))
         return o->lr;
     if (!strcmp(o->schedule, "factor"))
@@ -70,7 +69,8 @@ double tn_schedule_lr(const tn_trainer_options *o, int64_t step)
     if (t > o->steps || last <= 0)
         return o->lr_end;
     left = (double)(t - o->warmup) / (double)last;
-    left = !strcmp(o->schedule, "poly") ? pow(1 - left, o->power != 0 ? o->power : 2) : (1 + cos(turn * left)) / 2;
+    left = !strcmp(o->schedule, "poly") ? pow(1 - left, o->power != 0 ? o->power : 2)
+                                        : (1 + cos(turn * left)) / 2;
     return o->lr_end + (o->lr - o->lr_end) * left;
 }
 
@@ -119,13 +119,15 @@ static tn_status schedule_check(tn_app *app, const tn_trainer_options *o)
     const char *file = o->file ? o->file : "?";
 
     if ((!strcmp(o->schedule, "cosine") || !strcmp(o->schedule, "poly")) && o->steps < 1)
-        return tnn_fail(app, TN_E_ARG, "trainer at %s:%d: schedule %s needs .steps", file, o->line, o->schedule);
+        return tnn_fail(app, TN_E_ARG, "trainer at %s:%d: schedule %s needs .steps", file, o->line,
+                        o->schedule);
     if (!strcmp(o->schedule, "multifactor") && o->milestones[0] < 1)
-        return tnn_fail(app, TN_E_ARG, "trainer at %s:%d: schedule multifactor needs .milestones", file, o->line);
+        return tnn_fail(app, TN_E_ARG, "trainer at %s:%d: schedule multifactor needs .milestones", file,
+                        o->line);
     for (size_t i = 1; i < MILESTONES && o->milestones[i]; i++)
         if (o->milestones[i] <= o->milestones[i - 1])
-            return tnn_fail(app, TN_E_ARG, "trainer at %s:%d: .milestones are not rising, at %lld", file, o->line,
-                            (long long)o->milestones[i]);
+            return tnn_fail(app, TN_E_ARG, "trainer at %s:%d: .milestones are not rising, at %lld", file,
+                            o->line, (long long)o->milestones[i]);
     return TN_OK;
 }
 
@@ -228,9 +230,11 @@ static char *zeros_text(tn_app *app, size_t count)
 static tn_status site_make(tn_app *app, tn_trainer *t, update *u)
 {
     const char *const lr = t->many ? "lrs" : "lr", *const wd = t->many ? "wds" : "wd";
-    char numbers[TNN_RULE_ATTRS][32], count[24], clip[32], *zeros = t->many ? zeros_text(app, u->count) : NULL;
+    char numbers[TNN_RULE_ATTRS][32], count[24], clip[32],
+        *zeros = t->many ? zeros_text(app, u->count) : NULL;
     const char *rates = t->many ? zeros : "0";
-    const char *attrs[9 + 2 * TNN_RULE_ATTRS] = {lr, rates, wd, rates, "clip_gradient", clip, "num_weights", count};
+    const char *attrs[9 + 2 * TNN_RULE_ATTRS] = {lr,   rates,         wd,   rates, "clip_gradient",
+                                                 clip, "num_weights", count};
     size_t n = t->many ? 8 : 6;
     tn_status st;
 
@@ -369,8 +373,7 @@ static tn_status rates_set(const tn_trainer *t, update *u, bool decays, double b
 
 static tn_status rescale_set(update *u, double rescale)
 {
-    const tn_status st =
-        rescale == u->rescale_now ? TN_OK : tn_site_set_float(u->site, u->rescale, rescale);
+    const tn_status st = rescale == u->rescale_now ? TN_OK : tn_site_set_float(u->site, u->rescale, rescale);
 
     if (!st)
         u->rescale_now = rescale;

@@ -18,6 +18,14 @@ typedef struct tni_ranked {
 /* rules.c: what needs no prepare. False: `why` says which rule. */
 bool tni_rules_match(const tni_request *r, const tni_candidate *c, char *why, size_t size);
 
+/* kernel_types.c: rows of tn_kernel.types. Of the request, the definition and the tensors' types count. */
+bool tni_kernel_types_match(const tni_request *r, const tn_kernel *k, char *why, size_t size);
+/* The row for argument `index` (inputs, then outputs) behind its colon; NULL: anything goes. */
+const char *tni_kernel_rule(const tni_request *r, const tn_kernel *k, uint32_t index);
+bool tni_rule_allows(const tni_request *r, const char *types, int32_t dtype);
+uint32_t tni_rule_dtypes(const char *types);   /* bits; 0: another argument, or storage types alone */
+uint32_t tni_rule_storages(const char *types); /* bits; none is named: dense */
+
 /* prepared.c */
 typedef struct tni_prepared_cache tni_prepared_cache;
 tn_status tni_prepared_cache_create(tni_prepared_cache **out);

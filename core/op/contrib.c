@@ -58,7 +58,8 @@ CONTRIB(quadratic, "_contrib_quadratic", .doc = "a x * x + b x + c", .attrs = qu
 CONTRIB(multiplier, "_contrib_gradientmultiplier", .doc = "The input; its gradient is multiplied by scalar.",
         .attrs = multiplier_attrs, .flags = TN_OP_POINTWISE, .shapes = "data:(S..) -> output:data",
         .gradients = "composed: data = dy*scalar")
-CONTRIB(index_copy, "_contrib_index_copy", .doc = "old_tensor with rows of new_tensor in place of those of index_vector.",
+CONTRIB(index_copy, "_contrib_index_copy",
+        .doc = "old_tensor with rows of new_tensor in place of those of index_vector.",
         .flags = TN_OP_CHECKS_VALUES, .types = "index_vector:I",
         .shapes = "old_tensor:(M:rows,R..) index_vector:(K) new_tensor:(K,R..) -> output:old_tensor ; L=M-K",
         .gradients = "once: dy index_vector ~new_tensor -> old_tensor index_vector=0 new_tensor")
@@ -76,19 +77,22 @@ CONTRIB(fft, "_contrib_fft", .doc = "Fourier transforms of rows: real and imagin
 CONTRIB(ifft, "_contrib_ifft", .doc = "The real parts of inverse transforms of rows, times their length.",
         .attrs = fft_attrs, .shapes = "data:(A..,D*2) -> output:(A..,D)", .types = "T:float",
         .gradients = "composed: data = _contrib_fft!(dy)")
-INTERLEAVED(selfatt_qk, "selfatt_qk", "Products of queries and keys of each head, divided by the root of their length.",
+INTERLEAVED(selfatt_qk, "selfatt_qk",
+            "Products of queries and keys of each head, divided by the root of their length.",
             "queries_keys_values:(L,B,E) -> output:(B*heads,L,L) ; D=E/3/heads",
             "once: dy queries_keys_values -> queries_keys_values")
 INTERLEAVED(selfatt_valatt, "selfatt_valatt", "Sums of each head's values weighted by attention.",
             "queries_keys_values:(L,B,E*3) attention:(B*heads,L,L) -> output:(L,B,E) ; D=E/heads",
             "bilinear: dy queries_keys_values attention -> queries_keys_values attention")
-INTERLEAVED(encdec_qk, "encdec_qk", "Products of queries and keys of each head, divided by the root of their length.",
+INTERLEAVED(encdec_qk, "encdec_qk",
+            "Products of queries and keys of each head, divided by the root of their length.",
             "queries:(L,B,E) keys_values:(M,B,E*2) -> output:(B*heads,L,M) ; D=E/heads",
             "bilinear: dy queries keys_values -> queries keys_values")
 INTERLEAVED(encdec_valatt, "encdec_valatt", "Sums of each head's values weighted by attention.",
             "keys_values:(M,B,E*2) attention:(B*heads,L,M) -> output:(L,B,E) ; D=E/heads",
             "bilinear: dy keys_values attention -> keys_values attention")
-CONTRIB(sparse_reg, "IdentityAttachKLSparseReg", .doc = "The input; its gradient draws the units' means to a target.",
+CONTRIB(sparse_reg, "IdentityAttachKLSparseReg",
+        .doc = "The input; its gradient draws the units' means to a target.",
         .attrs = sparse_reg_attrs, .flags = TN_OP_MUTATES_TRAINING, .mutates = 1u << 1,
         .shapes = "data:(N,C:units) moving_avg:(C) -> output:data average~:(C)", .types = "T:float",
         .gradients = "once: dy average -> data")

@@ -4,6 +4,8 @@
  * layers may leave either open. Deconvolution, and im2col and col2im, which the kernels of all of them are
  * made of.
  */
+#include <string.h>
+
 #include "tenon/plugin/op/conv.h"
 #include "op/layers.h"
 
@@ -12,6 +14,9 @@ static const tn_attr_def convolution_attrs[] = TN_ATTR_TABLE(Convolution);
 static const tn_attr_def deconvolution_attrs[] = TN_ATTR_TABLE(Deconvolution);
 static const tn_attr_def im2col_attrs[] = TN_ATTR_TABLE(im2col);
 static const tn_attr_def col2im_attrs[] = TN_ATTR_TABLE(col2im);
+
+static const tn_attr_def deformable_attrs[] = TN_ATTR_TABLE(contrib_DeformableConvolution);
+static const tn_attr_def modulated_attrs[] = TN_ATTR_TABLE(contrib_ModulatedDeformableConvolution);
 
 static const tn_op convolution =
     TNI_OP("Convolution", .doc = "Slides `num_filter` windows over 1 to 3 dimensions of space.",
@@ -26,7 +31,7 @@ static void deconvolution_cost(const tn_infer *i, tn_cost *c)
         c, tn_cost_times(tni_cost_elements(i->in_shape[0], 0), tni_cost_elements(i->in_shape[1], 1)));
 }
 
-/* The gradient of a convolution of the output gives the data: its weight is (C, num_filter/groups, kernel). */
+/* A convolution of the output would have this data as its gradient; weight (C, num_filter/groups, kernel). */
 static const tn_op deconvolution = TNI_OP(
     "Deconvolution", .doc = "What a Convolution would make the data of: its gradient by its data.",
     .aliases = TNI_NAMES("_npx_deconvolution"), .attrs = deconvolution_attrs,
@@ -34,6 +39,14 @@ static const tn_op deconvolution = TNI_OP(
               "bias?!no_bias:(num_filter) -> output:(N,num_filter,unwindow(S..))^layout ; G=C/num_group",
     .gradients = "bilinear: dy data weight -> data weight bias", .types = "T:float",
     .cost = deconvolution_cost);
+
+static void deformable_cost(const tn_infer *i, tn_cost *c)
+{
+    const uint32_t weight = strstr(i->op->name, "Modulated") ? 3 : 2;
+
+    tni_cost_products(
+        c, tn_cost_times(tni_cost_elements(i->out_shape[0], 0), tni_cost_elements(i->in_shape[weight], 1)));
+}
 
 #define UNFOLD(id, name_, doc_, shapes_)                                                                     \
     static const tn_op id =                                                                                  \
@@ -46,4 +59,23 @@ UNFOLD(col2im, "col2im", "Columns of windows added up to an image.",
        "data:(N,C*#kernel,#W) -> output:(N,C:channels,output_size..) ; W..=window(output_size..)")
 /* clang-format on */
 
-const tn_op *const tni_family_conv[] = {&convolution, &deconvolution, &im2col, &col2im, NULL};
+/* Each tap reads at a place of its own: offsets (y, x) for each group of channels, tap and window. */
+#define DEFORMABLE(id, name_, doc_, mask, mask_role)                                                         \
+    static const tn_op id = TNI_OP(                                                                          \
+        name_, .doc = doc_, .attrs = id##_attrs,                                                             \
+        .shapes =                                                                                            \
+            "data:(N,C:channels,S..) offset:(N,num_deformable_group*2*#kernel,window(S..)) " mask            \
+            "weight:(num_filter,C/num_group,kernel..) bias?!no_bias:(num_filter)"                            \
+            " -> output:(N,num_filter,window(S..)) ; G=num_filter/num_group ; D=C/num_deformable_group",     \
+        .gradients = "once: dy data offset " mask_role "weight -> data offset " mask_role "weight bias",     \
+        .types = "T:float", .cost = deformable_cost);
+/* clang-format off */
+DEFORMABLE(deformable, "_contrib_DeformableConvolution",
+           "Convolution whose taps read at places of their own.", "", "")
+DEFORMABLE(modulated, "_contrib_ModulatedDeformableConvolution",
+           "Convolution whose taps read at places of their own and have a factor each.",
+           "mask:(N,num_deformable_group*#kernel,window(S..)) ", "mask ")
+/* clang-format on */
+
+const tn_op *const tni_family_conv[] = {&convolution, &deconvolution, &im2col, &col2im,
+                                        &deformable,  &modulated,     NULL};

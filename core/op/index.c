@@ -129,6 +129,55 @@ static tn_status scatter_shape(tn_infer *i)
     return st ? st : gather_unify(i, i->out_shape[0], indices, i->in_shape[0]);
 }
 
+/* The data are put into lhs, which has the shape of the attribute. */
+static tn_status scatter_set_shape(tn_infer *i)
+{
+    const tn_tuple *shape = tni_attr_tuple(i->attrs, TN_scatter_nd_shape);
+    const tn_shape *indices = i->in_shape[2];
+    tn_shape y;
+    tn_status st;
+
+    if (tni_tuple_count(shape) > TN_NDIM_MAX)
+        return tni_infer_fail(i, TN_E_ATTR, "shape has %lld dimensions, at most %d",
+                              (long long)tni_tuple_count(shape), TN_NDIM_MAX);
+    if (indices->ndim == 0 || indices->ndim == 1)
+        return tni_infer_fail(i, TN_E_SHAPE, "indices have %d dimensions, at least 2 are needed",
+                              indices->ndim);
+    tni_shape_set(&y, (int32_t)tni_tuple_count(shape), shape ? shape->item : NULL);
+    if ((st = tn_shape_unify(i, i->out_shape[0], &y)) ||
+        (st = tn_shape_unify(i, i->in_shape[0], i->out_shape[0])))
+        return st;
+    return gather_unify(i, i->out_shape[0], indices, i->in_shape[1]);
+}
+
+/* ---- ravel, unravel ------------------------------------------------------------------------------------- */
+
+/* Coordinates (axes, N) of N indices. */
+static tn_status ravel_shape(tn_infer *i)
+{
+    const int64_t axes = tni_tuple_count(tni_attr_tuple(i->attrs, TN_ravel_shape));
+    tn_shape coordinates = {.ndim = 2, .dim = {axes, TN_DIM_UNKNOWN}}, flat = {.ndim = 1};
+    tn_status st;
+
+    if (axes < 1)
+        return tni_infer_fail(i, TN_E_ATTR, "shape is missing");
+    if ((st = tn_shape_unify(i, i->in_shape[0], &coordinates)))
+        return st;
+    flat.dim[0] = i->in_shape[0]->dim[1];
+    return tn_shape_unify(i, i->out_shape[0], &flat);
+}
+
+static tn_status unravel_shape(tn_infer *i)
+{
+    const int64_t axes = tni_tuple_count(tni_attr_tuple(i->attrs, TN_ravel_shape));
+    const tn_shape *x = i->in_shape[0];
+    tn_shape y = {.ndim = 2, .dim = {axes, tn_shape_known(x) ? tn_shape_count(x) : TN_DIM_UNKNOWN}};
+
+    if (axes < 1)
+        return tni_infer_fail(i, TN_E_ATTR, "shape is missing");
+    return tn_shape_unify(i, i->out_shape[0], &y);
+}
+
 /* ---- table -------------------------------------------------------------------------------------------- */
 
 static const tn_op take =
@@ -167,4 +216,27 @@ static const tn_op scatter_nd = TNI_OP(
     .flags = TN_OP_CHECKS_VALUES, .shape = scatter_shape, .types = "indices:I",
     .gradients = "composed: data = gather_nd(dy, indices) ; indices = zeros_like(~indices)");
 
-const tn_op *const tni_family_index[] = {&take, &embedding, &one_hot, &pick, &gather_nd, &scatter_nd, NULL};
+static const tn_op scatter_set_nd =
+    TNI_OP("_scatter_set_nd", .doc = "lhs, with rhs at the coordinates that are the columns of indices.",
+           .aliases = TNI_NAMES("_npi_scatter_set_nd"), .attrs = scatter_attrs,
+           .inputs = TNI_NAMES("lhs", "rhs", "indices"), .outputs = TNI_NAMES("output"),
+           .flags = TN_OP_CHECKS_VALUES, .shape = scatter_set_shape, .types = "indices:I");
+
+static const tn_op batch_take =
+    TNI_OP("batch_take", .doc = "Of each row the element at the index, which is clipped.",
+           .shapes = "a:(N,M) indices:(N) -> output:indices", .types = "indices:I:integer",
+           .gradients = "linear: dy ~a indices -> a indices=0");
+
+static const tn_attr_def ravel_attrs[] = TN_ATTR_TABLE(ravel);
+#define RAVEL(id, name_, alias, doc_)                                                                        \
+    static const tn_op id = TNI_OP(name_, .doc = doc_, .aliases = TNI_NAMES(alias), .attrs = ravel_attrs,    \
+                                   .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),              \
+                                   .shape = id##_shape, .types = "T:number", .flags = TN_OP_ZERO_GRADIENT);
+/* clang-format off */
+RAVEL(ravel, "_ravel_multi_index", "ravel_multi_index", "Coordinates, the columns of data, as indices of the flat array.")
+RAVEL(unravel, "_unravel_index", "unravel_index", "Indices of the flat array as coordinates.")
+/* clang-format on */
+
+const tn_op *const tni_family_index[] = {&take,       &embedding,      &one_hot,    &pick,  &gather_nd,
+                                         &scatter_nd, &scatter_set_nd, &batch_take, &ravel, &unravel,
+                                         NULL};

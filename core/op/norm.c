@@ -307,7 +307,8 @@ static const tn_op batch_norm = TNI_OP(
 /* clang-format off */
 LIKE_BATCH_NORM(batch_norm_relu, "_contrib_BatchNormWithReLU", "BatchNorm, then negative values become 0.",
                 "(A..,C:channels@axis,B..)")
-LIKE_BATCH_NORM(sync_batch_norm, "_contrib_SyncBatchNorm", "BatchNorm, of what all devices have; here of one.",
+LIKE_BATCH_NORM(sync_batch_norm, "_contrib_SyncBatchNorm",
+                "BatchNorm, of what all devices have; here of one.",
                 "(N,C:channels,S..)")
 /* clang-format on */
 

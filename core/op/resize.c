@@ -1,6 +1,6 @@
 /*
- * Images of other sizes, (N, C, H, W): UpSampling by copies or by a Deconvolution, bilinear resizing, means of
- * equal parts, and Crop.
+ * Images of other sizes, (N, C, H, W): UpSampling by copies or by a Deconvolution, bilinear resizing, means
+ * of equal parts, and Crop.
  */
 #include "tenon/plugin/op/resize.h"
 #include "op/cost.h"
@@ -18,7 +18,7 @@ static tn_status image_check(tn_infer *i, const tn_shape *s)
                                          "an input has %d dimensions, 4 are needed: (N, C, H, W)", s->ndim);
 }
 
-/* ---- UpSampling ----------------------------------------------------------------------------------------- */
+/* ---- UpSampling -------------------------------------------------------------------------------------- */
 
 static tn_status upsampling_args(tn_infer *i)
 {
@@ -97,7 +97,7 @@ static tn_status upsampling_shape(tn_infer *i)
     return st ? st : tni_shape_assign(i, i->out_shape[0], &y);
 }
 
-/* ---- Crop, AdaptiveAvgPooling2D ------------------------------------------------------------------------- */
+/* ---- Crop, AdaptiveAvgPooling2D ---------------------------------------------------------------------- */
 
 static tn_status crop_shape(tn_infer *i)
 {
@@ -157,7 +157,7 @@ static tn_status adaptive_shape(tn_infer *i)
     return tni_shape_assign(i, i->out_shape[0], &y);
 }
 
-/* ---- table ---------------------------------------------------------------------------------------------- */
+/* ---- table ------------------------------------------------------------------------------------------- */
 
 static const tn_op upsampling =
     TNI_OP("UpSampling", .doc = "Each element in scale * scale copies, or a Deconvolution with stride scale.",

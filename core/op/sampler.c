@@ -1,6 +1,6 @@
 /*
- * Images read at the places of a grid: BilinearSampler, GridGenerator, SpatialTransformer. A grid (N, 2, h, w)
- * has x, then y, from -1 (the first pixel) to 1 (the last one); what lies outside of the image is 0.
+ * Images read at the places of a grid: BilinearSampler, GridGenerator, SpatialTransformer. A grid
+ * (N, 2, h, w) has x, then y, from -1 (the first pixel) to 1 (the last one); outside of the image is 0.
  */
 #include "tenon/plugin/op/sampler.h"
 #include "op/cost.h"

@@ -100,7 +100,7 @@ static tn_status window_backward(const rule_call *c, const rule_dims *out, rule_
     return TN_OK;
 }
 
-/* ---- unwindow: kernel, stride, pad, dilate, adj, target_shape; window the other way round --------------- */
+/* ---- unwindow: kernel, stride, pad, dilate, adj, target_shape; window the other way round ------------ */
 
 enum { UNWINDOW_ADJ = WINDOW_DILATE + 1, UNWINDOW_TARGET };
 

@@ -42,11 +42,11 @@ static tn_status range_size(tn_infer *i, int32_t axis, int64_t size, const int64
     return TN_OK;
 }
 
-static tn_status slice_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
+/* `attrs`: from begin on. */
+static tn_status window_unify(tn_infer *i, const tn_value *attrs, const tn_shape *x, tn_shape *out)
 {
-    const tn_tuple *begin = tni_attr_tuple(i->attrs, TN_slice_begin),
-                   *end = tni_attr_tuple(i->attrs, TN_slice_end);
-    const tn_tuple *step = tni_attr_tuple(i->attrs, TN_slice_step);
+    const tn_tuple *begin = tni_attr_tuple(attrs, TN_slice_begin), *end = tni_attr_tuple(attrs, TN_slice_end);
+    const tn_tuple *step = tni_attr_tuple(attrs, TN_slice_step);
     tn_shape y = *x;
     tn_status st;
 
@@ -61,13 +61,18 @@ static tn_status slice_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
         return tni_infer_fail(i, TN_E_SHAPE, "begin has %lld items, but the input has %d dimensions",
                               (long long)begin->count, x->ndim);
     for (int32_t k = 0; k < tni_tuple_count(begin); k++) {
-        const int64_t *s = tn_attrs_tuple_item(i->attrs, TN_slice_step, k);
+        const int64_t *s = tn_attrs_tuple_item(attrs, TN_slice_step, k);
 
-        if ((st = range_size(i, k, x->dim[k], tn_attrs_tuple_item(i->attrs, TN_slice_begin, k),
-                             tn_attrs_tuple_item(i->attrs, TN_slice_end, k), s ? *s : 1, &y.dim[k])))
+        if ((st = range_size(i, k, x->dim[k], tn_attrs_tuple_item(attrs, TN_slice_begin, k),
+                             tn_attrs_tuple_item(attrs, TN_slice_end, k), s ? *s : 1, &y.dim[k])))
             return st;
     }
     return tn_shape_unify(i, out, &y);
+}
+
+static tn_status slice_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
+{
+    return window_unify(i, i->attrs, x, out);
 }
 
 static tn_status slice_axis_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
@@ -287,6 +292,36 @@ static const tn_op backward_slice_like = TNI_OP(
     .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data"), .shapes_only = 2, .outputs = TNI_NAMES("dx"),
     .shape = backward_slice_like_shape, .gradient = backward_slice_like_grad);
 
+/* ---- windows that are written --------------------------------------------------------------------------- */
+
+static tn_status slice_assign_shape(tn_infer *i)
+{
+    tn_status st = tn_shape_unify(i, i->in_shape[0], i->out_shape[0]);
+
+    return st ? st : slice_unify(i, i->in_shape[0], i->in_shape[1]);
+}
+
+static tn_status slice_assign_scalar_shape(tn_infer *i)
+{
+    tn_shape window = {.ndim = TN_NDIM_UNKNOWN};
+    tn_status st = tn_shape_unify(i, i->in_shape[0], i->out_shape[0]);
+
+    return st ? st : window_unify(i, i->attrs + TN_slice_assign_scalar_begin, i->in_shape[0], &window);
+}
+
+static const tn_attr_def assign_scalar_attrs[] = TN_ATTR_TABLE(slice_assign_scalar);
+
+static const tn_op slice_assign =
+    TNI_OP("_slice_assign", .doc = "lhs, with rhs in a window of it.",
+           .aliases = TNI_NAMES("_crop_assign", "_npi_slice_assign"), .attrs = slice_attrs,
+           .inputs = TNI_NAMES("lhs", "rhs"), .outputs = TNI_NAMES("output"), .shape = slice_assign_shape);
+
+static const tn_op slice_assign_scalar = TNI_OP(
+    "_slice_assign_scalar", .doc = "data, with a number in each element of a window.",
+    .aliases = TNI_NAMES("_crop_assign_scalar", "_npi_slice_assign_scalar"), .attrs = assign_scalar_attrs,
+    .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = slice_assign_scalar_shape);
+
 const tn_op *const tni_family_slice[] = {
-    &slice, &backward_slice, &slice_axis, &backward_slice_axis, &slice_like, &backward_slice_like, NULL,
+    &slice_assign, &slice_assign_scalar, &slice, &backward_slice, &slice_axis, &backward_slice_axis,
+    &slice_like,   &backward_slice_like, NULL,
 };

@@ -56,6 +56,7 @@ tn_status tni_link_defines(const tni_elf *e, const tni_link *l, const char *name
 /* quiet.c: TN_OK if nothing of the file runs by being mapped but what compilers put into every one; else L19.
  * Files for sanitizers and coverage are exempt. */
 tn_status tni_link_quiet(const tni_elf *e, const tni_link *l);
+bool tni_link_instrumented(const tni_elf *e, const tni_link *l); /* built for those */
 /* The place in the file of `address`, with at least `bytes` behind it in the same segment; L03. */
 tn_status tni_link_address(const tni_link *l, uint64_t address, uint64_t bytes, uint64_t *out);
 /* "liba.so.1, libb.so" of what it needs. */

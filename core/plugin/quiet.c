@@ -96,7 +96,7 @@ static bool symbols_mark(const tni_elf *e, const Elf64_Shdr *table, const Elf64_
 }
 
 /* Sections are for tools: where they are missing or damaged, the file is no such build. */
-static bool is_instrumented(const tni_elf *e, const tni_link *l)
+bool tni_link_instrumented(const tni_elf *e, const tni_link *l)
 {
     const Elf64_Ehdr *h = &l->header;
     bool found = false;
@@ -129,7 +129,7 @@ tn_status tni_link_quiet(const tni_elf *e, const tni_link *l)
         for (uint64_t i = 0; i < l->init_count; i++)
             own -= asks_processor(e, l, value[i]);
     }
-    if (own <= 1 || is_instrumented(e, l)) {
+    if (own <= 1 || tni_link_instrumented(e, l)) {
         tni_error_set(&before);
         return TN_OK;
     }

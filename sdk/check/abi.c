@@ -19,11 +19,9 @@ static void life(chk_env *env, chk_host_kind kind, const char *name)
         if (st)
             chk_fail(env, i ? "R9" : NULL, "init on %s host fails with %s: %s", name, tn_status_name(st),
                      err.message);
-        if (!chk_host_intact(p.host))
-            chk_fail(env, NULL, "init writes behind the end of a table of the host");
+        chk_fail_if(env, !chk_host_intact(p.host), NULL, "init writes behind the end of a table of the host");
         (void)chk_plugin_close(env, &p);
-        if (!chk_host_intact(p.host))
-            chk_fail(env, NULL, "fini writes behind the end of a table of the host");
+        chk_fail_if(env, !chk_host_intact(p.host), NULL, "fini writes behind the end of a table of the host");
         chk_count(env);
     }
 }
@@ -49,11 +47,9 @@ void chk_abi_constant(chk_env *env)
 
     (void)chk_plugin_open(env, CHK_HOST_EXACT, &p);
     chk_count(env);
-    if (memcmp(&before, d, sizeof before) != 0)
-        chk_fail(env, NULL, "init changes the descriptor");
+    chk_fail_if(env, memcmp(&before, d, sizeof before) != 0, NULL, "init changes the descriptor");
     (void)chk_plugin_close(env, &p);
-    if (memcmp(&before, d, sizeof before) != 0)
-        chk_fail(env, NULL, "fini changes the descriptor");
+    chk_fail_if(env, memcmp(&before, d, sizeof before) != 0, NULL, "fini changes the descriptor");
 }
 
 /* The core asks `fork` around every fork, in each phase, on any thread. */
@@ -69,8 +65,7 @@ void chk_abi_fork(chk_env *env)
     for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
         tn_status st = d->fork(p.self, phases[i]);
 
-        if (st)
-            chk_fail(env, NULL, "fork in phase %u gives %s", (unsigned)phases[i], tn_status_name(st));
+        chk_fail_if(env, st, NULL, "fork in phase %u gives %s", (unsigned)phases[i], tn_status_name(st));
         chk_count(env);
     }
     (void)chk_plugin_close(env, &p);

@@ -29,22 +29,6 @@ static bool in_range(const tn_attr_def *def, double v)
     return def->min > def->max || (v >= def->min && v <= def->max);
 }
 
-static bool read_int(const tn_attr_def *def, const char *text, int64_t *out)
-{
-    char *end;
-
-    *out = strtoll(text, &end, 10);
-    return end != text && !*end && in_range(def, (double)*out);
-}
-
-static bool read_float(const tn_attr_def *def, const char *text, double *out)
-{
-    char *end;
-
-    *out = strtod(text, &end);
-    return end != text && !*end && in_range(def, *out);
-}
-
 static bool read_bool(const char *text, int64_t *out)
 {
     *out = !strcmp(text, "True") || !strcmp(text, "true") || !strcmp(text, "1");
@@ -97,9 +81,6 @@ static bool read_tuple(chk_arena *a, const tn_attr_def *def, const char *text, t
     int64_t count;
     tn_tuple *t;
 
-    *out = 0;
-    if (!strcmp(text, "None"))
-        return true;
     if ((count = read_items(def, text, items, 64)) < 0)
         return false;
     if (def->type == TN_ATTR_T_FLOATS) {
@@ -118,73 +99,62 @@ static bool read_tuple(chk_arena *a, const tn_attr_def *def, const char *text, t
     return true;
 }
 
-/* Optional numbers: None, or a pointer. */
-static bool read_optional(chk_arena *a, const tn_attr_def *def, const char *text, tn_value *out)
+/* A number, bool or choice, as its bits. */
+static bool read_number(const tn_attr_def *def, const char *text, uint64_t *bits)
 {
+    const bool is_float = def->type == TN_ATTR_T_FLOAT || def->type == TN_ATTR_T_OPT_FLOAT;
     int64_t whole = 0;
-    double number = 0;
-    void *to;
+    double number;
+    char *end;
+    bool good;
 
-    *out = 0;
-    if (!strcmp(text, "None"))
-        return true;
-    if (def->type == TN_ATTR_T_OPT_FLOAT ? !read_float(def, text, &number)
-        : def->type == TN_ATTR_T_OPT_INT ? !read_int(def, text, &whole)
-                                         : !read_bool(text, &whole))
-        return false;
-    to = chk_take(a, 8);
-    if (def->type == TN_ATTR_T_OPT_FLOAT)
-        memcpy(to, &number, 8);
-    else
-        memcpy(to, &whole, 8);
-    *out = (uintptr_t)to;
-    return true;
-}
-
-static bool read_dtype(const char *text, tn_value *out)
-{
-    int32_t dtype = -1;
-
-    if (strcmp(text, "None") && tn_dtype_parse(text, &dtype))
-        return false;
-    *out = (tn_value)(int64_t)dtype;
-    return true;
+    if (def->type == TN_ATTR_T_BOOL || def->type == TN_ATTR_T_OPT_BOOL) {
+        good = read_bool(text, &whole);
+    } else if (def->type == TN_ATTR_T_CHOICE) {
+        good = read_choice(def, text, &whole);
+    } else {
+        whole = is_float ? 0 : strtoll(text, &end, 10);
+        number = is_float ? strtod(text, &end) : (double)whole;
+        good = end != text && !*end && in_range(def, number);
+        if (is_float)
+            memcpy(&whole, &number, sizeof whole);
+    }
+    *bits = (uint64_t)whole;
+    return good;
 }
 
 bool chk_attr_parse(chk_arena *a, const tn_attr_def *def, const char *text, tn_value *out)
 {
-    int64_t whole = 0;
-    double number = 0;
-    bool good;
+    const bool none = !strcmp(text, "None");
+    int32_t dtype = -1;
+    uint64_t bits;
 
+    *out = 0;
     switch (def->type) {
-    case TN_ATTR_T_FLOAT:
-        good = read_float(def, text, &number);
-        *out = tn_value_of_float(number);
-        return good;
-    case TN_ATTR_T_INT:
-        good = read_int(def, text, &whole);
-        break;
-    case TN_ATTR_T_BOOL:
-        good = read_bool(text, &whole);
-        break;
-    case TN_ATTR_T_CHOICE:
-        good = read_choice(def, text, &whole);
-        break;
     case TN_ATTR_T_TEXT:
-        *out = !strcmp(text, "None") ? 0 : (uintptr_t)chk_text(a, "%s", text);
+        *out = none ? 0 : (uintptr_t)chk_text(a, "%s", text);
         return true;
     case TN_ATTR_T_DTYPE:
-        return read_dtype(text, out);
+        if (!none && tn_dtype_parse(text, &dtype))
+            return false;
+        *out = (tn_value)(int64_t)dtype;
+        return true;
+    case TN_ATTR_T_TUPLE:
+    case TN_ATTR_T_OPT_TUPLE:
+    case TN_ATTR_T_FLOATS:
+        return none || read_tuple(a, def, text, out);
     case TN_ATTR_T_OPT_INT:
     case TN_ATTR_T_OPT_FLOAT:
     case TN_ATTR_T_OPT_BOOL:
-        return read_optional(a, def, text, out);
+        if (none)
+            return true;
+        if (!read_number(def, text, &bits))
+            return false;
+        *out = (uintptr_t)memcpy(chk_take(a, sizeof bits), &bits, sizeof bits);
+        return true;
     default:
-        return read_tuple(a, def, text, out);
+        return read_number(def, text, out);
     }
-    *out = (tn_value)whole;
-    return good;
 }
 
 /* The text behind "name=" in "a=(1, 2) b=x", copied; NULL: not there. */
@@ -210,27 +180,33 @@ bool chk_attrs_parse(chk_arena *a, const tn_op *op, const char *text, chk_attrs 
 {
     const uint32_t count = chk_attr_count(op);
     tn_value *values = chk_take(a, (count + 1u) * sizeof *values);
+    const char **texts = chk_take(a, (count + 1u) * sizeof *texts);
 
     for (uint32_t i = 0; i < count; i++) {
-        const char *t = text_of(a, text, op->attrs[i].name);
-
-        if (!t)
-            t = op->attrs[i].default_text;
-        if (!t || !chk_attr_parse(a, &op->attrs[i], t, &values[i]))
+        texts[i] = text_of(a, text, op->attrs[i].name);
+        if (!texts[i])
+            texts[i] = op->attrs[i].default_text;
+        if (!texts[i] || !chk_attr_parse(a, &op->attrs[i], texts[i], &values[i]))
             return false;
     }
-    *out = (chk_attrs){values, count, text ? text : ""};
+    *out = (chk_attrs){values, texts, count, text ? text : ""};
     return true;
 }
 
 void chk_attrs_with(chk_arena *a, const chk_attrs *from, uint32_t index, tn_value value, const char *text,
-                    chk_attrs *out)
+                    const char *name, chk_attrs *out)
 {
     tn_value *values = chk_take(a, (from->count + 1u) * sizeof *values);
+    const char **texts = chk_take(a, (from->count + 1u) * sizeof *texts);
+    const char *all = from->text;
 
     memcpy(values, from->values, from->count * sizeof *values);
+    memcpy(texts, from->texts, from->count * sizeof *texts);
     values[index] = value;
-    *out = (chk_attrs){values, from->count, chk_text(a, "%s%s%s", from->text, *from->text ? " " : "", text)};
+    texts[index] = text;
+    if (name)
+        all = chk_text(a, "%s%s%s=%s", all, *all ? " " : "", name, text);
+    *out = (chk_attrs){values, texts, from->count, all};
 }
 
 static uint64_t pointed_bytes(const tn_attr_def *def, const void *at)
@@ -273,24 +249,41 @@ bool chk_attrs_inherit(chk_arena *a, const tn_op *op, const tn_op *from_op, cons
 {
     const uint32_t count = chk_attr_count(op);
     tn_value *values = chk_take(a, (count + 1u) * sizeof *values);
+    const char **texts = chk_take(a, (count + 1u) * sizeof *texts);
     const bool inherits = (emit->flags & TN_EMIT_INHERIT) != 0;
 
     for (uint32_t i = 0; i < count; i++) {
         const tn_attr_def *def = &op->attrs[i];
         const int32_t at = inherits ? chk_attr_index(from_op, def->name) : -1;
-        const char *text = def->default_text;
         bool given = false;
 
+        texts[i] = def->default_text;
         for (uint32_t k = 0; k < emit->attr_count; k++)
             if (!strcmp(emit->attrs[k].name, def->name)) {
-                text = emit->attrs[k].text;
+                texts[i] = emit->attrs[k].text;
                 given = true;
             }
-        if (!given && at >= 0 && from_op->attrs[at].type == def->type)
+        if (!given && at >= 0 && from_op->attrs[at].type == def->type) {
             values[i] = from->values[at];
-        else if (!text || !chk_attr_parse(a, def, text, &values[i]))
+            texts[i] = from->texts[at];
+        } else if (!texts[i] || !chk_attr_parse(a, def, texts[i], &values[i])) {
             return false;
+        }
     }
-    *out = (chk_attrs){values, count, inherits ? from->text : ""};
+    *out = (chk_attrs){values, texts, count, inherits ? from->text : ""};
     return true;
+}
+
+const char *const *chk_attr_pairs(chk_arena *a, const chk_problem *p)
+{
+    const char **pairs = chk_take(a, (2 * p->attrs.count + 1) * sizeof *pairs);
+    uint32_t used = 0;
+
+    for (uint32_t i = 0; i < p->attrs.count; i++) {
+        if (p->op->attrs[i].type == TN_ATTR_T_TEXT && !p->attrs.values[i])
+            continue;
+        pairs[used++] = p->op->attrs[i].name;
+        pairs[used++] = p->attrs.texts[i];
+    }
+    return pairs;
 }

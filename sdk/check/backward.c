@@ -160,14 +160,14 @@ static bool vertex_problem(tape *t, vertex *v, chk_problem *p)
 
         if (!in)
             return false;
-        p->f.in_shape[i] = in->shape;
-        p->f.in_dtype[i] = in->dtype;
+        p->f.shape[i] = in->shape;
+        p->f.dtype[i] = in->dtype;
         p->in_data[i] = in->data;
     }
     ignored = chk_infer_dtypes(v->op, &v->attrs, &p->f, &err) ||
               chk_infer_shapes(v->op, &v->attrs, p->flags & TN_NODE_TRAIN ? TN_INFER_TRAIN : 0, &p->f, &err);
-    for (uint32_t o = 0; o < p->f.args.out_count && !ignored; o++)
-        ignored = !tn_shape_known(&p->f.out_shape[o]) || p->f.out_dtype[o] < 0;
+    for (uint32_t o = v->in_count; o < chk_all(&p->f) && !ignored; o++)
+        ignored = !tn_shape_known(&p->f.shape[o]) || p->f.dtype[o] < 0;
     chk_problem_finish(p);
     p->text = ignored ? "" : chk_problem_text(t->lab, p);
     return !ignored;
@@ -186,7 +186,7 @@ static bool vertex_run(tape *t, vertex *v, const chk_problem *p)
         return false;
     v->out_count = p->f.args.out_count;
     for (uint32_t o = 0; o < v->out_count; o++)
-        v->out[o] = (value){p->f.out_shape[o], p->f.out_dtype[o], outputs.data[o]};
+        v->out[o] = (value){p->f.shape[chk_out(&p->f, o)], p->f.dtype[chk_out(&p->f, o)], outputs.data[o]};
     return true;
 }
 
@@ -223,16 +223,17 @@ static void tape_fill(tape *t, chk_lab *lab, const chk_problem *p)
     t->self.op = p->op;
     t->self.problem = p;
     for (uint32_t i = 0; i < f->args.in_count; i++)
-        vertex_set(&t->inputs[i], &f->in_shape[i], f->in_dtype[i], p->in_data[i]);
+        vertex_set(&t->inputs[i], &f->shape[i], f->dtype[i], p->in_data[i]);
     for (uint32_t o = 0; o < f->args.out_count; o++) {
-        const int64_t count = chk_shape_elements(&f->out_shape[o], INT64_MAX / 16);
+        const tn_shape *shape = &f->shape[chk_out(f, o)];
+        const int32_t dtype = f->dtype[chk_out(f, o)];
+        const int64_t count = chk_shape_elements(shape, INT64_MAX / 16);
         void *data = chk_take(&lab->arena, (uint64_t)(count < 0 ? 0 : count) * 8 + 1);
 
         if (count < 0)
             continue;
-        chk_fill(data, f->out_dtype[o], count, chk_is_float(f->out_dtype[o]) ? -1 : 0, 2,
-                 chk_mix(lab->env->seed + 1000 + o));
-        vertex_set(&t->heads[o], &f->out_shape[o], f->out_dtype[o], data);
+        chk_fill(data, dtype, count, chk_is_float(dtype) ? -1 : 0, 2, chk_mix(lab->env->seed + 1000 + o));
+        vertex_set(&t->heads[o], shape, dtype, data);
     }
 }
 

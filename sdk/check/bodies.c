@@ -39,18 +39,13 @@ static tn_status shapes_unify(const counts *c, tn_shape *const *in, tn_shape *co
 
 static tn_status dtypes_unify(const counts *c, int32_t *in, int32_t *out, tn_err *err)
 {
-    int32_t dtype = TN_DTYPE_UNKNOWN;
+    int32_t *all[CHK_ARGS_MAX];
 
-    for (uint32_t k = 0; k < c->in + c->out; k++) {
-        const int32_t one = k < c->in ? in[k] : out[k - c->in];
-
-        if (one >= 0 && dtype >= 0 && one != dtype)
-            return tn_fail(err, TN_E_DTYPE, "two data types that must agree differ");
-        dtype = one >= 0 ? one : dtype;
-    }
+    if (c->in + c->out > CHK_ARGS_MAX)
+        return tn_fail(err, TN_E_ARG, "a graph of so many arguments");
     for (uint32_t k = 0; k < c->in + c->out; k++)
-        *(k < c->in ? &in[k] : &out[k - c->in]) = dtype;
-    return TN_OK;
+        all[k] = k < c->in ? &in[k] : &out[k - c->in];
+    return chk_dtypes_unify(c->in + c->out, all, err);
 }
 
 static tn_status body_infer(const tn_bodies *b, uint32_t body, uint32_t flags, tn_shape *const *in,
@@ -70,24 +65,15 @@ static tn_status body_infer(const tn_bodies *b, uint32_t body, uint32_t flags, t
 /* ---- how many ---------------------------------------------------------------------------------------- */
 
 /* Nothing is known but the graphs: an operator that asks for others says so. */
-static bool is_accepted(const tn_op *op, const chk_attrs *attrs, uint32_t flags, const chk_args *args,
-                        const tn_bodies *b)
+static bool is_accepted(const tn_op *op, const chk_attrs *attrs, const chk_args *args, const tn_bodies *b)
 {
     tn_shape shapes[CHK_ARGS_MAX], *at[CHK_ARGS_MAX];
-    tn_err err = {0};
-    tn_infer i = {.struct_size = (uint32_t)TN_END(tn_infer, bodies),
-                  .flags = flags,
-                  .op = CHK_TOLD(op, shape),
-                  .attrs = attrs->values,
-                  .attr_count = attrs->count,
-                  .in_count = args->in_count,
-                  .out_count = args->out_count,
-                  .visible_count = args->visible_count,
-                  .in_shape = at,
-                  .out_shape = at + args->in_count,
-                  .err = &err,
-                  .bodies = b};
+    tn_err err;
+    tn_infer i = chk_infer_of(CHK_TOLD(op, shape), attrs, args, 0, &err);
 
+    i.in_shape = at;
+    i.out_shape = at + args->in_count;
+    i.bodies = b;
     memset(shapes, 0, sizeof shapes);
     for (uint32_t k = 0; k < CHK_ARGS_MAX; k++) {
         shapes[k].ndim = TN_NDIM_UNKNOWN;
@@ -112,12 +98,12 @@ const tn_bodies *chk_bodies_for(const tn_op *op, const chk_attrs *attrs, const c
     last = op;
     c = (counts){args->in_count, args->out_count};
     b.count = 1;
-    if (is_accepted(op, attrs, 0, args, &b))
+    if (is_accepted(op, attrs, args, &b))
         return &b;
     for (b.count = 1; b.count <= BODIES_MAX; b.count++)
         for (c.in = 1; c.in <= INS_MAX; c.in++)
             for (c.out = 1; c.out <= OUTS_MAX; c.out++)
-                if (is_accepted(op, attrs, 0, args, &b))
+                if (is_accepted(op, attrs, args, &b))
                     return &b;
     last = NULL; /* others, with other attributes, perhaps */
     b.count = 0;

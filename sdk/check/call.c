@@ -12,7 +12,6 @@
 #include "waiting.h"
 
 #define COMPLETE_S 20
-#define STEP_US 10000u
 
 static chk_call *of(tn_call *call)
 {
@@ -63,7 +62,7 @@ static tn_status call_resize(tn_call *call, uint32_t out, int32_t ndim, const in
     if (out >= n->p->f.args.out_count || ndim < 0 || ndim > TN_NDIM_MAX || (ndim && !shape))
         chk_fail(n->lab->env, "K-resize", "resize is called for output %u with %d dimensions (%s)", out, ndim,
                  n->p->text);
-    if (tn_shape_known(&n->p->f.out_shape[out]))
+    if (tn_shape_known(&n->p->f.shape[chk_out(&n->p->f, out)]))
         chk_fail(n->lab->env, "K-resize", "resize is called for output %u, whose shape is known (%s)", out,
                  n->p->text);
     if (!(n->plan->flags & TN_PLAN_RESIZES))
@@ -97,19 +96,19 @@ static tn_status call_resize_sparse(tn_call *call, uint32_t out, int64_t stored,
     chk_node *n = c->node;
     chk_operand *o = &n->out[out];
 
-    if (out >= n->p->f.args.out_count || n->p->f.out_storage[out] == TN_STORAGE_DENSE ||
+    if (out >= n->p->f.args.out_count || n->p->f.storage[chk_out(&n->p->f, out)] == TN_STORAGE_DENSE ||
         !(n->plan->flags & TN_PLAN_RESIZES) || o->t.aux[0])
         chk_fail(
             n->lab->env, "K-resize",
             "resize_sparse is called for output %u, which is dense or has its size, or by a plan without "
             "TN_PLAN_RESIZES (%s)",
             out, n->p->text);
-    if (stored < 0 || stored > tn_shape_count(&n->p->f.out_shape[out]) ||
+    if (stored < 0 || stored > tn_shape_count(&n->p->f.shape[chk_out(&n->p->f, out)]) ||
         (o->t.storage == TN_STORAGE_ROW_SPARSE && stored > o->shape[0]))
         return tn_fail(err, TN_E_SHAPE, "more is stored than the shape holds");
     if (++n->allocs == n->form.nomem_at)
         return tn_fail(err, TN_E_NOMEM, "no memory for an output (planned by the kit)");
-    chk_sparse_make(n, o, &n->p->f.out_shape[out], stored);
+    chk_sparse_make(n, o, &n->p->f.shape[chk_out(&n->p->f, out)], stored);
     for (uint32_t k = 0; k < 2; k++)
         if (o->aux_block[k].memory)
             memset(o->aux_block[k].memory, n->form.fill, (size_t)o->aux[k].bytes);
@@ -163,18 +162,13 @@ tn_status chk_call_wait(chk_call *c, tn_status st)
 {
     chk_env *env = c->node->lab->env;
     const char *text = c->node->p->text;
+    const struct timespec end = chk_deadline(COMPLETE_S * 1000);
     uint32_t completions;
     bool late = false;
-    chk_time t;
 
-    chk_time_begin(&t);
     (void)pthread_mutex_lock(&c->lock);
-    while (st == TN_PENDING && !c->completions && !late) {
-        const struct timespec until = chk_until(STEP_US);
-
-        if (pthread_cond_timedwait(&c->changed, &c->lock, &until) == ETIMEDOUT)
-            late = chk_time_add(&t, STEP_US) > COMPLETE_S * (uint64_t)1000000;
-    }
+    while (st == TN_PENDING && !c->completions && !late)
+        late = pthread_cond_timedwait(&c->changed, &c->lock, &end) == ETIMEDOUT;
     completions = c->completions;
     (void)pthread_mutex_unlock(&c->lock);
     if (st == TN_PENDING && !completions)

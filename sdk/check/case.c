@@ -6,26 +6,20 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "generate.h"
 #include "internal.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifndef __has_feature
+#define __has_feature(feature) 0
+#endif
+#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+#define THREADS_SANITIZED 1
+#else
+#define THREADS_SANITIZED 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || THREADS_SANITIZED || __has_feature(address_sanitizer)
 #define PATIENCE 4u
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define PATIENCE 4u
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__)
-#define THREADS_SANITIZED true
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define THREADS_SANITIZED true
-#endif
-#endif
-#ifndef THREADS_SANITIZED
-#define THREADS_SANITIZED false
-#endif
-#ifndef PATIENCE
+#else
 #define PATIENCE 1u
 #endif
 
@@ -39,16 +33,7 @@ bool chk_threads_sanitized(void)
     return THREADS_SANITIZED;
 }
 
-/* splitmix64 over the case's name: the same seed gives each case numbers of its own. */
-static uint64_t mix(uint64_t *state)
-{
-    uint64_t z = *state += 0x9E3779B97F4A7C15ULL;
-
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ULL;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBULL;
-    return z ^ z >> 31;
-}
-
+/* The same seed gives each case numbers of its own. */
 static void random_begin(chk_env *env)
 {
     chk_case *c = chk_case_of(env);
@@ -58,8 +43,7 @@ static void random_begin(chk_env *env)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         for (const char *at = names[i]; *at; at++)
             state = (state ^ (unsigned char)*at) * 0x100000001B3ULL;
-    c->random[0] = mix(&state);
-    c->random[1] = mix(&state) | 1u;
+    c->random = chk_mix(state);
 }
 
 /* Only what the files beside libtenon say, and what the caller sets: a check must not hang on the user's
@@ -84,13 +68,12 @@ static void run_caught(chk_env *env, const chk_options *options)
         return;
     c->jumps = true;
     if (c->test->twin)
-        (void)chk_twin_part(env);
+        chk_twin_part(env);
     if (!c->test->bare && !env->ctx)
         context_open(env, options);
     c->test->run(env);
     chk_twin_await(env);
-    if (!atomic_load(&c->counted) && !chk_twin_is_second(env))
-        chk_fail(env, "kit", "looked at nothing");
+    chk_fail_if(env, !atomic_load(&c->counted) && !chk_twin_is_second(env), "kit", "looked at nothing");
     if (chk_speak(c))
         c->verdict.result = CHK_PASS;
 }
@@ -218,6 +201,7 @@ void chk_case_subjects(chk_env *env, chk_names *names, const chk_options *option
     chk_case *c = chk_case_of(env);
 
     subjects_caught(env, names, options, group, name);
+    (void)fflush(names->file);
     c->jumps = false;
     chk_verdict_send(c);
 }

@@ -3,7 +3,8 @@
  *
  * The kit is a host of its own: it opens the file, hands it service tables that it made (exact, old, future)
  * and calls its functions directly, so nothing stands between a defect and its test. Operators' definitions,
- * inference and reference kernels come through the public headers from libtenon. Nothing here includes core/.
+ * inference and reference kernels come through the public headers from libtenon. Of core/ only what
+ * core/LAYERS names is included.
  *
  * A *test* is a row of tests.list: group, name, the rule it proves, and a function. Tests of kernels,
  * operators and pools run once for each of those: that is a *case*, named group/test/subject. A case runs in
@@ -65,9 +66,11 @@ tn_status chk_plugin_try(chk_env *env, chk_host_kind kind, chk_plugin *out, tn_e
 tn_status chk_plugin_init(chk_env *env, chk_plugin *plugin, tn_err *err);
 /* fini, then the host's accounts: blocks and threads left behind fail the case. */
 bool chk_plugin_close(chk_env *env, chk_plugin *plugin);
-/* Live bytes and blocks that the plugin took from the host's memory service and by its own malloc and
- * friends. */
-void chk_host_memory(const chk_host *host, uint64_t *bytes, uint64_t *blocks);
+/* Live blocks that the plugin took from the host's memory service and by its own malloc and friends; `bytes`
+ * (or NULL): in them. */
+uint64_t chk_host_memory(const chk_host *host, uint64_t *bytes);
+/* Fails the case (M-leak) if there are more than `before`; the text says what left them. */
+void chk_host_left(const chk_host *host, uint64_t before, const char *format, ...) CHK_PRINTF(3, 4);
 /* Allocation number `nth` from now fails (of the memory service, of the plugin's own malloc and friends and
  * of threads), counted from 1; 0: none. True from chk_host_failed if it was reached. */
 void chk_host_fail_at(chk_host *host, uint64_t nth);
@@ -90,7 +93,7 @@ void chk_host_option(chk_host *host, const char *key, const char *value);
  */
 void *chk_struct_make(chk_env *env, chk_host_kind kind, const void *from, uint32_t now, uint32_t old);
 bool chk_struct_intact(const void *made);
-void chk_struct_free(chk_env *env, void *made);
+void chk_struct_free(void *made);
 
 /* With T and its last member of today: chk_struct_make(env, kind, &x, CHK_SIZES(tn_exec, ops)). All structs
  * are of minor 0 up to now; a struct that grows gets a table of its ends by minor here. */
@@ -107,7 +110,6 @@ typedef struct chk_buffer chk_buffer;
  * canaries around. Gone with the case at the latest. */
 chk_buffer *chk_buffer_create(chk_env *env, uint64_t bytes, uint64_t offset, uint32_t flags);
 void *chk_buffer_data(const chk_buffer *b);
-uint64_t chk_buffer_bytes(const chk_buffer *b);
 void *chk_buffer_pages(const chk_buffer *b, uint64_t *bytes); /* data and canaries */
 void chk_buffer_lock(chk_buffer *b);                          /* read-only from here on */
 void chk_buffer_unlock(chk_buffer *b);
@@ -118,6 +120,8 @@ bool chk_buffer_intact(const chk_buffer *b,
                                              the data's start, as int64 where it lies before */
 /* What a fault beside the buffer names: "input ", "data", "data float32(3,5)". The texts outlive it. */
 void chk_buffer_owner(chk_buffer *b, const char *kind, const char *name, const char *problem);
+/* Of the page behind it: what a fault there breaks, and is called. The texts outlive the buffer. */
+void chk_buffer_guard(chk_buffer *b, const char *rule, const char *what);
 void chk_buffer_destroy(chk_buffer *b);
 
 /*
@@ -158,6 +162,8 @@ struct chk_env {
 /* Ends the case: FAIL with the rule's name ("R7", "K-modes"; NULL: the test's). The first one counts. Does
  * not return; may be called from any thread of the case. */
 _Noreturn void chk_fail(chk_env *env, const char *rule, const char *format, ...) CHK_PRINTF(3, 4);
+/* The same where something is wrong. The arguments are computed in any case. */
+void chk_fail_if(chk_env *env, bool wrong, const char *rule, const char *format, ...) CHK_PRINTF(4, 5);
 _Noreturn void chk_skip(chk_env *env, const char *format, ...) CHK_PRINTF(2, 3);
 /* Counts one thing that was looked at: a case that counted none fails. Any thread. */
 void chk_count(chk_env *env);
@@ -172,10 +178,11 @@ uint64_t chk_random(chk_env *env); /* of the case's seed; the case's own thread 
  */
 typedef struct chk_twin chk_twin;
 bool chk_twin_is_second(const chk_env *env);
-/* Where the second one writes a note of so many bytes; NULL: there is no room. A name is used once. */
-void *chk_twin_note(chk_env *env, uint32_t name, uint64_t bytes);
-/* What the first one reads; NULL: the second one wrote none. */
-const void *chk_twin_read(chk_env *env, uint32_t name, uint64_t *bytes);
+/* Memory that both have at one address, for what the second one notes; NULL: there is no room. */
+void *chk_twin_take(chk_env *env, uint64_t bytes);
+void chk_twin_note(chk_env *env, uint32_t name, const void *what); /* a name once, 16 at most */
+/* What the first one reads; NULL: the second one noted none. */
+const void *chk_twin_read(chk_env *env, uint32_t name);
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 

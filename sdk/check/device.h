@@ -28,12 +28,21 @@ void chk_device_open(chk_device *d, chk_env *env, chk_host_kind kind);
 /* The plugin alone, and the number of its devices. */
 void chk_device_begin(chk_device *d, chk_env *env, chk_host_kind kind);
 void chk_device_close(chk_device *d);
+/* A call of the device's table, which must go well: the text of its error is chk_err of the thread. */
+#define CHK_MUST(d, name, ...) chk_device_must(d, #name, (d)->ops->name(__VA_ARGS__, &chk_err))
+extern _Thread_local tn_err chk_err;
+void chk_device_must(chk_device *d, const char *call, tn_status st);
 /* Each ends the case if the call fails. */
 tn_stream *chk_device_stream(chk_device *d);
 tn_event *chk_device_event(chk_device *d);
 void *chk_device_alloc(chk_device *d, int32_t memory, uint64_t bytes);
 void chk_device_wait(chk_device *d, tn_stream *s);
 void chk_device_call(chk_device *d, tn_stream *s, tn_status (*fn)(void *arg, tn_err *err), void *arg);
+static inline tn_place chk_host_place(void *data)
+{
+    return (tn_place){.data = data, .device = -1, .memory = TN_MEMORY_HOST};
+}
+
 /* Memory of device 0. */
 static inline tn_place chk_device_place(const chk_device *d, void *data)
 {
@@ -52,7 +61,7 @@ void chk_device_said(chk_device *d, const char *call, tn_status st, const tn_err
 /* Holds a call of a stream back until the host ends that, or blocks; not where the call is made on the host's
  * own thread. */
 typedef struct chk_hold {
-    uint32_t limit_ms; /* how long the host may have slept meanwhile (chk_time) */
+    uint32_t limit_ms;
     pthread_t host;
     atomic_uint open, late;
 } chk_hold;

@@ -49,18 +49,16 @@ static tn_status flag_asked(void *arg, tn_err *err)
  * `b` had its time. */
 static void pair(chk_device *d, tn_stream *a, tn_stream *b, tn_event *e, flag *f, chk_hold *hold)
 {
-    tn_err err = {0};
     tn_status st;
 
     *f = (flag){.env = d->env, .pause_us = (uint32_t)(chk_random(d->env) % 500), .hold = hold};
     if (hold)
         chk_hold_begin(hold, HELD_MS);
     chk_device_call(d, a, flag_set, f);
-    if (d->ops->event_record(e, a, &err) || d->ops->event_wait(b, e, &err))
-        chk_fail(d->env, NULL, "event_record or event_wait fails: %s", err.message);
-    st = d->ops->event_query(e, &err);
-    if (st != TN_OK && st != TN_PENDING)
-        chk_fail(d->env, NULL, "event_query gives %s", tn_status_name(st));
+    CHK_MUST(d, event_record, e, a);
+    CHK_MUST(d, event_wait, b, e);
+    st = d->ops->event_query(e, &chk_err);
+    chk_fail_if(d->env, st != TN_OK && st != TN_PENDING, NULL, "event_query gives %s", tn_status_name(st));
     if (st == TN_OK && !atomic_load(&f->set))
         chk_fail(d->env, NULL, "event_query says reached, but the work before it is not done");
     chk_device_call(d, b, flag_asked, f);
@@ -78,7 +76,6 @@ void chk_device_events(chk_env *env)
     chk_device d;
     tn_stream *a, *b;
     tn_event *e;
-    tn_err err = {0};
 
     chk_device_open(&d, env, CHK_HOST_EXACT);
     a = chk_device_stream(&d);
@@ -88,7 +85,7 @@ void chk_device_events(chk_env *env)
         pair(&d, i % 2 ? b : a, i % 2 ? a : b, e, &flags[i], i < HELDS ? &holds[i] : NULL);
     chk_device_wait(&d, a);
     chk_device_wait(&d, b);
-    if (d.ops->event_query(e, &err) != TN_OK)
+    if (d.ops->event_query(e, &chk_err) != TN_OK)
         chk_fail(env, NULL, "all work is done, and event_query does not say so");
     chk_device_unblocked(&d, a, b, e);
     d.ops->stream_destroy(a); /* before the event that it was recorded on */
@@ -106,13 +103,10 @@ static void several(chk_device *d, tn_stream *s, tn_event *const *events)
     static flag flags[2];
 
     for (uint32_t i = 0; i < 3; i++) {
-        tn_err err = {0};
-
         if (i != 1) {
             flags[i / 2] = (flag){.env = d->env, .pause_us = 3000};
             chk_device_call(d, s, flag_set, &flags[i / 2]);
-            if (d->ops->event_record(events[0], s, &err))
-                chk_fail(d->env, NULL, "event_record fails: %s", err.message);
+            CHK_MUST(d, event_record, events[0], s);
         }
         chk_device_notify(d, events[0], &notices[i]);
     }
@@ -135,13 +129,10 @@ void chk_device_notified(chk_env *env)
     chk_device_open(&d, env, CHK_HOST_EXACT);
     s = chk_device_stream(&d);
     for (uint32_t i = 0; i < NOTICES; i++) {
-        tn_err err = {0};
-
         flags[i] = (flag){.env = env};
         events[i] = chk_device_event(&d);
         chk_device_call(&d, s, flag_set, &flags[i]);
-        if (d.ops->event_record(events[i], s, &err))
-            chk_fail(env, NULL, "event_record fails: %s", err.message);
+        CHK_MUST(&d, event_record, events[i], s);
         chk_device_notify(&d, events[i], &notices[i]);
     }
     for (uint32_t i = 0; i < NOTICES; i++) {
@@ -185,7 +176,6 @@ void chk_device_errors(chk_env *env)
     tn_stream *bad, *good;
     tn_event *e;
     chk_notice notice;
-    tn_err err = {0};
     bool recorded;
     tn_status st;
 
@@ -194,7 +184,7 @@ void chk_device_errors(chk_env *env)
     good = chk_device_stream(&d);
     e = chk_device_event(&d);
     chk_device_call(&d, bad, broken, NULL);
-    st = d.ops->event_record(e, bad, &err);
+    st = d.ops->event_record(e, bad, &chk_err);
     recorded = st == TN_OK;
     if (recorded) { /* a device may refuse at once, or later */
         chk_device_notify(&d, e, &notice);
@@ -203,15 +193,15 @@ void chk_device_errors(chk_env *env)
             chk_fail(env, NULL, "a stream failed, and the notification behind says TN_OK");
     }
     for (int i = 0; i < 2; i++) {
-        memset(&err, 0, sizeof err);
-        st = d.ops->stream_wait(bad, &err);
-        chk_device_said(&d, "stream_wait", st, &err);
+        chk_err.message[0] = '\0';
+        st = d.ops->stream_wait(bad, &chk_err);
+        chk_device_said(&d, "stream_wait", st, &chk_err);
         chk_count(env);
-        if (!st || !*err.message)
+        if (!st || !*chk_err.message)
             chk_fail(env, NULL, "a call of a stream failed, and stream_wait number %d gives %s: %s", i + 1,
-                     tn_status_name(st), err.message);
+                     tn_status_name(st), chk_err.message);
     }
-    if (recorded && (st = d.ops->event_query(e, &err)) <= TN_OK)
+    if (recorded && (st = d.ops->event_query(e, &chk_err)) <= TN_OK)
         chk_fail(env, NULL, "a stream failed, and event_query of an event behind gives %s",
                  tn_status_name(st));
     chk_device_call(&d, good, nothing, NULL);
@@ -247,20 +237,17 @@ static void *work(void *arg)
     static chk_notice notices[THREADS][NOTES]; /* a second call may come to any of them */
     unsigned char here[5000], back[5000];
     const tn_place to = chk_device_place(d, there);
-    const tn_place from = {.data = here, .device = -1, .memory = TN_MEMORY_HOST},
-                   home = {.data = back, .device = -1, .memory = TN_MEMORY_HOST};
+    const tn_place from = chk_host_place(here), home = chk_host_place(back);
 
     for (uint32_t i = 0; i < NOTES; i++) {
         chk_notice *notice = &notices[w->number][i];
         tn_event *e = chk_device_event(d);
-        tn_err err = {0};
 
         memset(here, (int)(i + w->number * 31), sizeof here);
         chk_device_copy(d, s, &to, &from, sizeof here);
         chk_device_call(d, s, count_call, w);
         chk_device_copy(d, s, &home, &to, sizeof here);
-        if (d->ops->event_record(e, s, &err))
-            chk_fail(d->env, NULL, "event_record fails: %s", err.message);
+        CHK_MUST(d, event_record, e, s);
         chk_device_notify(d, e, notice);
         chk_notice_wait(d, notice);
         if (memcmp(here, back, sizeof here) != 0 || atomic_load(&w->calls) != i + 1)
@@ -281,8 +268,7 @@ void chk_device_threads(chk_env *env)
     for (uint32_t i = 0; i < THREADS; i++) {
         workers[i].device = &d;
         workers[i].number = i;
-        if (pthread_create(&workers[i].id, NULL, work, &workers[i]))
-            chk_fail(env, "kit", "no thread");
+        chk_fail_if(env, pthread_create(&workers[i].id, NULL, work, &workers[i]), "kit", "no thread");
     }
     for (uint32_t i = 0; i < THREADS; i++)
         (void)pthread_join(workers[i].id, NULL);
@@ -291,7 +277,7 @@ void chk_device_threads(chk_env *env)
 
 /* ---- where memory fails ---- */
 
-#define FRAGILE_US (uint64_t)2000000 /* for notifications */
+#define FRAGILE_MS 10000u /* for notifications */
 
 typedef struct fragile {
     tn_stream *stream;
@@ -320,8 +306,7 @@ static bool nomem(chk_device *d, const char *call, tn_status st, const void *mad
     const void *pointer;
 
     memcpy(&pointer, made, sizeof pointer);
-    if (!st && !pointer)
-        chk_fail(d->env, NULL, "where an allocation fails, %s gives TN_OK and nothing", call);
+    chk_fail_if(d->env, !st && !pointer, NULL, "where an allocation fails, %s gives TN_OK and nothing", call);
     if (st && st != TN_E_NOMEM)
         chk_fail(d->env, NULL, "where an allocation fails, %s gives %s instead of TN_E_NOMEM", call,
                  tn_status_name(st));
@@ -332,26 +317,25 @@ static bool nomem(chk_device *d, const char *call, tn_status st, const void *mad
 static void fragile_life(chk_device *d, fragile *f)
 {
     uint32_t calls = 0, notes = 0;
-    tn_err err = {0};
-    chk_time t;
+    struct timespec end;
 
-    if (nomem(d, "open", d->ops->open(d->plugin.self, 0, &d->handle, &err), &d->handle))
+    if (nomem(d, "open", d->ops->open(d->plugin.self, 0, &d->handle, &chk_err), &d->handle))
         d->handle = NULL;
     if (!d->handle ||
-        nomem(d, "stream_create", d->ops->stream_create(d->handle, 0, &f->stream, &err), &f->stream))
+        nomem(d, "stream_create", d->ops->stream_create(d->handle, 0, &f->stream, &chk_err), &f->stream))
         return;
-    if (nomem(d, "alloc", d->ops->alloc(d->handle, TN_MEMORY_DEVICE, 1000, &f->memory, &err), &f->memory))
+    if (nomem(d, "alloc", d->ops->alloc(d->handle, TN_MEMORY_DEVICE, 1000, &f->memory, &chk_err), &f->memory))
         f->memory = NULL;
-    calls += !nomem(d, "stream_call", d->ops->stream_call(f->stream, fragile_call, f, &err), &f);
-    if (nomem(d, "event_create", d->ops->event_create(d->handle, &f->event, &err), &f->event))
+    calls += !nomem(d, "stream_call", d->ops->stream_call(f->stream, fragile_call, f, &chk_err), &f);
+    if (nomem(d, "event_create", d->ops->event_create(d->handle, &f->event, &chk_err), &f->event))
         f->event = NULL;
-    if (f->event && !nomem(d, "event_record", d->ops->event_record(f->event, f->stream, &err), &f))
-        notes += !nomem(d, "event_notify", d->ops->event_notify(f->event, fragile_note, f, &err), &f);
+    if (f->event && !nomem(d, "event_record", d->ops->event_record(f->event, f->stream, &chk_err), &f))
+        notes += !nomem(d, "event_notify", d->ops->event_notify(f->event, fragile_note, f, &chk_err), &f);
     chk_host_fail_at(d->plugin.host, 0);
-    if (d->ops->stream_wait(f->stream, &err))
-        chk_fail(d->env, NULL, "a stream failed because a call was refused: %s", err.message);
-    chk_time_begin(&t);
-    while (atomic_load(&f->notes) < notes && chk_time_sleep(&t, 1000) < FRAGILE_US * chk_patience())
+    if (d->ops->stream_wait(f->stream, &chk_err))
+        chk_fail(d->env, NULL, "a stream failed because a call was refused: %s", chk_err.message);
+    end = chk_deadline(FRAGILE_MS);
+    while (atomic_load(&f->notes) < notes && chk_pause(&end))
         ;
     if (atomic_load(&f->calls) != calls)
         chk_fail(d->env, "D-order", "%u calls were promised, %u came", (unsigned)calls,
@@ -364,14 +348,14 @@ static void fragile_life(chk_device *d, fragile *f)
 void chk_device_nomem(chk_env *env)
 {
     for (uint64_t nth = 1, over = 0; !over && nth < 500; nth++) {
-        uint64_t bytes, before, after;
+        uint64_t before;
         chk_device d;
         fragile f = {0};
 
         chk_device_begin(&d, env, CHK_HOST_EXACT);
         if (!d.count)
             chk_skip(env, "no device of this type is here");
-        chk_host_memory(d.plugin.host, &bytes, &before);
+        before = chk_host_memory(d.plugin.host, NULL);
         chk_host_fail_at(d.plugin.host, nth);
         fragile_life(&d, &f);
         over = !chk_host_failed(d.plugin.host) && f.memory && f.event;
@@ -385,10 +369,8 @@ void chk_device_nomem(chk_env *env)
         if (d.handle)
             d.ops->close(d.handle);
         d.handle = NULL;
-        chk_host_memory(d.plugin.host, &bytes, &after);
-        if (after > before)
-            chk_fail(env, "M-leak", "where allocation %llu fails, %llu blocks are left after close",
-                     (unsigned long long)nth, (unsigned long long)(after - before));
+        chk_host_left(d.plugin.host, before, "where allocation %llu fails, after close",
+                      (unsigned long long)nth);
         chk_device_close(&d);
         chk_count(env);
     }

@@ -29,50 +29,25 @@ static void graph_open(chk_device *d, chk_env *env)
     if (!there)
         chk_skip(env, "the device records no graphs");
     chk_count(env);
-    if (there != 5)
-        chk_fail(env, NULL, "%u of the five functions for graphs are there", (unsigned)there);
+    chk_fail_if(env, there != 5, NULL, "%u of the five functions for graphs are there", (unsigned)there);
 }
 
-static void good(chk_device *d, const char *call, tn_status st, const tn_err *err)
+static void refused(chk_device *d, const char *call, tn_status st, tn_status want)
 {
     chk_count(d->env);
-    chk_device_said(d, call, st, err);
-    if (st)
-        chk_fail(d->env, NULL, "%s gives %s: %s", call, tn_status_name(st), err->message);
-}
-
-static void refused(chk_device *d, const char *call, tn_status st, tn_status want, const tn_err *err)
-{
-    chk_count(d->env);
-    chk_device_said(d, call, st, err);
+    chk_device_said(d, call, st, &chk_err);
     if (st != want)
         chk_fail(d->env, NULL, "%s gives %s instead of %s", call, tn_status_name(st), tn_status_name(want));
-}
-
-static void begin(chk_device *d, tn_stream *s)
-{
-    tn_err err = {0};
-
-    good(d, "graph_begin", d->ops->graph_begin(s, &err), &err);
 }
 
 static tn_device_graph *end(chk_device *d, tn_stream *s, uint32_t count, void *const *base,
                             const uint64_t *bytes)
 {
     tn_device_graph *made = NULL;
-    tn_err err = {0};
 
-    good(d, "graph_end", d->ops->graph_end(s, count, base, bytes, &made, &err), &err);
-    if (!made)
-        chk_fail(d->env, NULL, "graph_end gives TN_OK and no graph");
+    CHK_MUST(d, graph_end, s, count, base, bytes, &made);
+    chk_fail_if(d->env, !made, NULL, "graph_end gives TN_OK and no graph");
     return made;
-}
-
-static void launch(chk_device *d, tn_device_graph *graph, tn_stream *s)
-{
-    tn_err err = {0};
-
-    good(d, "graph_launch", d->ops->graph_launch(graph, s, &err), &err);
 }
 
 /* ---- order --------------------------------------------------------------------------------------- */
@@ -104,7 +79,7 @@ static tn_status count_in_order(void *arg, tn_err *err)
 
 static tn_device_graph *count_record(chk_device *d, tn_stream *s, counted *c)
 {
-    begin(d, s);
+    CHK_MUST(d, graph_begin, s);
     for (uint32_t i = 0; i < CALLS; i++) {
         c->one[i] = (struct one){c, i};
         chk_device_call(d, s, count_in_order, &c->one[i]);
@@ -147,15 +122,15 @@ void chk_device_graph(chk_env *env)
     count_is(&d, s, &c, 0);
     for (uint32_t i = 0; i < LAUNCHES; i++) {
         chk_device_call(&d, s, between, &c);
-        launch(&d, graph, s);
+        CHK_MUST(&d, graph_launch, graph, s);
     }
     chk_device_call(&d, s, between, &c);
     count_is(&d, s, &c, LAUNCHES);
-    launch(&d, graph, other); /* it is no part of the stream that recorded it */
+    CHK_MUST(&d, graph_launch, graph, other); /* it is no part of the stream that recorded it */
     count_is(&d, other, &c, LAUNCHES + 1);
     chk_hold_begin(&hold, HELD_MS);
     c.hold = &hold;
-    launch(&d, graph, s);
+    CHK_MUST(&d, graph_launch, graph, s);
     d.ops->graph_free(graph); /* before it was done */
     chk_hold_end(&hold);
     count_is(&d, s, &c, LAUNCHES + 2);
@@ -198,20 +173,19 @@ static tn_status edge_look(void *arg, tn_err *err)
 /* Records either end of the edge; skips the case if graphs hold no events. */
 static tn_device_graph *edge_record(chk_device *d, tn_stream *s, tn_event *event, edge *e, bool writes)
 {
-    tn_err err = {0};
     tn_status st = TN_OK;
 
-    begin(d, s);
+    CHK_MUST(d, graph_begin, s);
     if (!writes)
-        st = d->ops->event_wait(s, event, &err);
+        st = d->ops->event_wait(s, event, &chk_err);
     chk_device_call(d, s, writes ? edge_write : edge_look, e);
     if (writes)
-        st = d->ops->event_record(event, s, &err);
+        st = d->ops->event_record(event, s, &chk_err);
     if (st == TN_E_UNSUPPORTED) {
-        good(d, "graph_end", d->ops->graph_end(s, 0, NULL, NULL, NULL, &err), &err);
+        CHK_MUST(d, graph_end, s, 0, NULL, NULL, NULL);
         chk_skip(d->env, "graphs of this device hold no events");
     }
-    good(d, writes ? "event_record" : "event_wait", st, &err);
+    chk_device_must(d, writes ? "event_record" : "event_wait", st);
     return end(d, s, 0, NULL, NULL);
 }
 
@@ -221,21 +195,20 @@ static void edge_round(chk_device *d, tn_stream *const streams[2], tn_device_gra
 {
     static chk_hold holds[HELDS];
     chk_hold *hold = round / 4 < HELDS ? &holds[round / 4] : NULL;
-    tn_err err = {0};
 
     if (hold)
         chk_hold_begin(hold, HELD_MS);
     e->hold = hold;
     if (round % 4 != 1) {
-        launch(d, graphs[0], streams[0]);
+        CHK_MUST(d, graph_launch, graphs[0], streams[0]);
     } else {
         chk_device_call(d, streams[0], edge_write, e);
-        good(d, "event_record", d->ops->event_record(event, streams[0], &err), &err);
+        CHK_MUST(d, event_record, event, streams[0]);
     }
     if (round % 4 != 2) {
-        launch(d, graphs[1], streams[1]);
+        CHK_MUST(d, graph_launch, graphs[1], streams[1]);
     } else {
-        good(d, "event_wait", d->ops->event_wait(streams[1], event, &err), &err);
+        CHK_MUST(d, event_wait, streams[1], event);
         chk_device_call(d, streams[1], edge_look, e);
     }
     if (hold) {
@@ -305,23 +278,20 @@ static tn_status place_came(void *arg, tn_err *err)
 /* What comes from the device afterwards; TN_E_UNSUPPORTED: this copy is not to be recorded. */
 static tn_status slots_record(chk_device *d, tn_stream *s, place *p, void *there, void *here)
 {
-    const tn_place to = chk_device_place(d, (char *)there + 64),
-                   from = {.data = here, .device = -1, .memory = TN_MEMORY_HOST};
-    tn_err err = {0};
+    const tn_place to = chk_device_place(d, (char *)there + 64), from = chk_host_place(here);
     tn_status st;
 
-    begin(d, s);
+    CHK_MUST(d, graph_begin, s);
     chk_device_call(d, s, place_came, p);
-    if ((st = d->ops->copy(s, &to, &from, sizeof(uint32_t) * WORDS, &err)) != TN_E_UNSUPPORTED)
-        good(d, "copy", st, &err);
+    if ((st = d->ops->copy(s, &to, &from, sizeof(uint32_t) * WORDS, &chk_err)) != TN_E_UNSUPPORTED)
+        chk_device_must(d, "copy", st);
     return st;
 }
 
 static void slots_look(chk_device *d, tn_stream *s, void *there, uint32_t number)
 {
     static uint32_t back[WORDS + 16];
-    const tn_place from = chk_device_place(d, there),
-                   to = {.data = back, .device = -1, .memory = TN_MEMORY_HOST};
+    const tn_place from = chk_device_place(d, there), to = chk_host_place(back);
 
     chk_device_copy(d, s, &to, &from, sizeof back);
     chk_device_wait(d, s);
@@ -335,23 +305,22 @@ static void slots_launch(chk_device *d, tn_stream *s, tn_device_graph *graph, pl
                          void *const *there, uint32_t (*here)[WORDS])
 {
     static chk_hold hold;
-    tn_err err = {0};
 
     chk_hold_begin(&hold, HELD_MS);
     places[0].hold = &hold;
     for (uint32_t i = 0; i < PLACES; i++) {
         void *const base[] = {&places[i], there[i], here[i]};
-        const tn_status st = i ? d->ops->graph_update(graph, 3, base, &err) : TN_OK;
+        const tn_status st = i ? d->ops->graph_update(graph, 3, base, &chk_err) : TN_OK;
 
         if (st == TN_E_UNSUPPORTED) {
             chk_hold_end(&hold);
             chk_skip(d->env, "graphs of this device are recorded anew");
         }
-        good(d, "graph_update", st, &err);
-        launch(d, graph, s);
+        chk_device_must(d, "graph_update", st);
+        CHK_MUST(d, graph_launch, graph, s);
     }
-    refused(d, "graph_update with two of three slots", d->ops->graph_update(graph, 2, there, &err), TN_E_ARG,
-            &err);
+    refused(d, "graph_update with two of three slots", d->ops->graph_update(graph, 2, there, &chk_err),
+            TN_E_ARG);
     chk_hold_end(&hold);
     chk_device_wait(d, s);
 }
@@ -413,23 +382,21 @@ static tn_status tick(void *arg, tn_err *err)
 static void states(chk_device *d, tn_stream *s, atomic_uint *ticks)
 {
     tn_device_graph *graph = NULL, *none = NULL;
-    tn_err err = {0};
 
-    refused(d, "graph_end without a begin", d->ops->graph_end(s, 0, NULL, NULL, &none, &err), TN_E_STATE,
-            &err);
-    begin(d, s);
+    refused(d, "graph_end without a begin", d->ops->graph_end(s, 0, NULL, NULL, &none, &chk_err), TN_E_STATE);
+    CHK_MUST(d, graph_begin, s);
     chk_device_call(d, s, tick, ticks);
-    refused(d, "a second graph_begin", d->ops->graph_begin(s, &err), TN_E_STATE, &err);
-    refused(d, "stream_wait of a stream that is recording", d->ops->stream_wait(s, &err), TN_E_STATE, &err);
+    refused(d, "a second graph_begin", d->ops->graph_begin(s, &chk_err), TN_E_STATE);
+    refused(d, "stream_wait of a stream that is recording", d->ops->stream_wait(s, &chk_err), TN_E_STATE);
     graph = end(d, s, 0, NULL, NULL);
-    begin(d, s);
-    refused(d, "graph_launch on a stream that is recording", d->ops->graph_launch(graph, s, &err), TN_E_STATE,
-            &err);
+    CHK_MUST(d, graph_begin, s);
+    refused(d, "graph_launch on a stream that is recording", d->ops->graph_launch(graph, s, &chk_err),
+            TN_E_STATE);
     chk_device_call(d, s, broken, NULL);
-    good(d, "graph_end without a graph", d->ops->graph_end(s, 0, NULL, NULL, NULL, &err), &err);
-    refused(d, "graph_end of a recording that was dropped", d->ops->graph_end(s, 0, NULL, NULL, &none, &err),
-            TN_E_STATE, &err);
-    launch(d, graph, s);
+    chk_device_must(d, "graph_end without a graph", d->ops->graph_end(s, 0, NULL, NULL, NULL, &chk_err));
+    refused(d, "graph_end of a recording that was dropped",
+            d->ops->graph_end(s, 0, NULL, NULL, &none, &chk_err), TN_E_STATE);
+    CHK_MUST(d, graph_launch, graph, s);
     chk_device_wait(d, s);
     if (atomic_load(ticks) != 1)
         chk_fail(d->env, NULL, "one launch of one call is done, and %u calls were made",
@@ -443,20 +410,19 @@ static void failure(chk_device *d)
     tn_stream *bad = chk_device_stream(d), *other = chk_device_stream(d);
     atomic_uint ticks;
     tn_device_graph *graph;
-    tn_err err = {0};
     tn_status st;
 
     atomic_init(&ticks, 0);
-    begin(d, bad);
+    CHK_MUST(d, graph_begin, bad);
     chk_device_call(d, bad, broken, NULL);
     chk_device_call(d, bad, tick, &ticks);
     graph = end(d, bad, 0, NULL, NULL);
-    st = d->ops->graph_launch(graph, bad, &err); /* a device may say so at once, or later */
-    chk_device_said(d, "graph_launch", st, &err);
+    st = d->ops->graph_launch(graph, bad, &chk_err); /* a device may say so at once, or later */
+    chk_device_said(d, "graph_launch", st, &chk_err);
     for (int i = 0; i < 2; i++)
-        if (!d->ops->stream_wait(bad, &err))
+        if (!d->ops->stream_wait(bad, &chk_err))
             chk_fail(d->env, NULL, "a call of a launch failed, and stream_wait says TN_OK");
-    if (!d->ops->graph_launch(graph, bad, &err))
+    if (!d->ops->graph_launch(graph, bad, &chk_err))
         chk_fail(d->env, NULL, "a stream failed, and a launch there is said to be good");
     if (atomic_load(&ticks))
         chk_fail(d->env, NULL, "a call of a launch failed, and those behind it were made");
@@ -482,19 +448,19 @@ static bool fragile_graph(chk_device *d, tn_stream *s, tn_event *e)
     tn_device_graph *graph = NULL;
     atomic_uint ticks;
     uint32_t promised = 0;
-    tn_err err = {0};
     bool failed;
 
     atomic_init(&ticks, 0);
-    if (no_memory(d, "graph_begin", ops->graph_begin(s, &err)))
+    if (no_memory(d, "graph_begin", ops->graph_begin(s, &chk_err)))
         return false;
-    failed = no_memory(d, "stream_call", ops->stream_call(s, tick, &ticks, &err));
-    if (!failed && ops->event_record(e, s, &err) == TN_E_NOMEM)
+    failed = no_memory(d, "stream_call", ops->stream_call(s, tick, &ticks, &chk_err));
+    if (!failed && ops->event_record(e, s, &chk_err) == TN_E_NOMEM)
         failed = true;
-    if (no_memory(d, "graph_end", ops->graph_end(s, 0, NULL, NULL, failed ? NULL : &graph, &err)) || failed)
+    if (no_memory(d, "graph_end", ops->graph_end(s, 0, NULL, NULL, failed ? NULL : &graph, &chk_err)) ||
+        failed)
         return false;
     for (int i = 0; i < 3 && !failed; i++) {
-        failed = no_memory(d, "graph_launch", ops->graph_launch(graph, s, &err));
+        failed = no_memory(d, "graph_launch", ops->graph_launch(graph, s, &chk_err));
         promised += !failed;
     }
     chk_host_fail_at(d->plugin.host, 0);
@@ -527,7 +493,7 @@ static void memory_fails(chk_device *d)
 /* What the first time leaves may be made once. */
 void chk_device_graph_errors(chk_env *env)
 {
-    uint64_t bytes, held[2];
+    uint64_t once = 0;
 
     for (int i = 0; i < 2; i++) {
         atomic_uint ticks;
@@ -542,12 +508,12 @@ void chk_device_graph_errors(chk_env *env)
         failure(&d);
         memory_fails(&d);
         s = chk_device_stream(&d);
-        begin(&d, s);
+        CHK_MUST(&d, graph_begin, s);
         chk_device_call(&d, s, tick, &ticks);
         d.ops->stream_destroy(s); /* in the middle of a recording */
         chk_device_close(&d);
-        chk_host_memory(d.plugin.host, &bytes, &held[i]);
+        if (i)
+            chk_host_left(d.plugin.host, once, "graphs");
+        once = chk_host_memory(d.plugin.host, NULL);
     }
-    if (held[1] > held[0])
-        chk_fail(env, "M-leak", "graphs leave %llu blocks behind", (unsigned long long)(held[1] - held[0]));
 }

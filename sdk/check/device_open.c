@@ -5,8 +5,7 @@
 
 #include <string.h>
 
-#define NOTICE_STEP_US 1000u
-#define NOTICE_S 5u /* a notification that takes longer never comes */
+#define NOTICE_S 15u /* a notification that takes longer never comes */
 
 void chk_device_said(chk_device *d, const char *call, tn_status st, const tn_err *err)
 {
@@ -16,40 +15,43 @@ void chk_device_said(chk_device *d, const char *call, tn_status st, const tn_err
         chk_fail(d->env, "R1", "the text of %s has no end", call);
 }
 
-static void must(chk_device *d, const char *call, tn_status st, const tn_err *err)
+_Thread_local tn_err chk_err;
+
+void chk_device_must(chk_device *d, const char *call, tn_status st)
 {
     chk_count(d->env);
-    chk_device_said(d, call, st, err);
-    if (st)
-        chk_fail(d->env, NULL, "%s fails with %s: %s", call, tn_status_name(st), err->message);
+    chk_device_said(d, call, st, &chk_err);
+    chk_fail_if(d->env, st, NULL, "%s fails with %s: %s", call, tn_status_name(st), chk_err.message);
+    chk_err.message[0] = '\0';
+}
+
+static void *made_check(chk_device *d, const char *call, void *made)
+{
+    chk_fail_if(d->env, !made, NULL, "%s gives TN_OK and nothing", call);
+    return made;
 }
 
 void chk_device_begin(chk_device *d, chk_env *env, chk_host_kind kind)
 {
-    tn_err err = {0};
     int32_t count = -1;
 
     *d = (chk_device){.env = env, .ops = chk_capability(env, TN_KIND_DEVICE, env->subject, NULL)};
-    if (!d->ops)
-        chk_fail(env, "kit", "the plugin has no device called \"%s\"", env->subject);
+    chk_fail_if(env, !d->ops, "kit", "the plugin has no device called \"%s\"", env->subject);
     chk_fault_rules(env, "D-bounds", "D-bounds", "the device");
     (void)chk_plugin_open(env, kind, &d->plugin);
-    must(d, "count", d->ops->count(d->plugin.self, &count, &err), &err);
-    if (count < 0)
-        chk_fail(env, NULL, "count says %d devices", (int)count);
+    CHK_MUST(d, count, d->plugin.self, &count);
+    chk_fail_if(env, count < 0, NULL, "count says %d devices", (int)count);
     d->count = count;
 }
 
 void chk_device_open(chk_device *d, chk_env *env, chk_host_kind kind)
 {
-    tn_err err = {0};
-
     chk_device_begin(d, env, kind);
     if (!d->count)
         chk_skip(env, "no device of this type is here");
-    must(d, "open", d->ops->open(d->plugin.self, 0, &d->handle, &err), &err);
+    CHK_MUST(d, open, d->plugin.self, 0, &d->handle);
     d->info.struct_size = (uint32_t)TN_END(tn_device_info, alignment);
-    must(d, "info", d->ops->info(d->handle, &d->info, &err), &err);
+    CHK_MUST(d, info, d->handle, &d->info);
 }
 
 void chk_device_close(chk_device *d)
@@ -63,55 +65,40 @@ void chk_device_close(chk_device *d)
 tn_stream *chk_device_stream(chk_device *d)
 {
     tn_stream *made = NULL;
-    tn_err err = {0};
 
-    must(d, "stream_create", d->ops->stream_create(d->handle, 0, &made, &err), &err);
-    if (!made)
-        chk_fail(d->env, NULL, "stream_create gives TN_OK and no stream");
-    return made;
+    CHK_MUST(d, stream_create, d->handle, 0, &made);
+    return made_check(d, "stream_create", made);
 }
 
 tn_event *chk_device_event(chk_device *d)
 {
     tn_event *made = NULL;
-    tn_err err = {0};
 
-    must(d, "event_create", d->ops->event_create(d->handle, &made, &err), &err);
-    if (!made)
-        chk_fail(d->env, NULL, "event_create gives TN_OK and no event");
-    return made;
+    CHK_MUST(d, event_create, d->handle, &made);
+    return made_check(d, "event_create", made);
 }
 
 void *chk_device_alloc(chk_device *d, int32_t memory, uint64_t bytes)
 {
     void *made = NULL;
-    tn_err err = {0};
 
-    must(d, "alloc", d->ops->alloc(d->handle, memory, bytes, &made, &err), &err);
-    if (!made)
-        chk_fail(d->env, NULL, "alloc gives TN_OK and no memory");
-    return made;
+    CHK_MUST(d, alloc, d->handle, memory, bytes, &made);
+    return made_check(d, "alloc", made);
 }
 
 void chk_device_wait(chk_device *d, tn_stream *s)
 {
-    tn_err err = {0};
-
-    must(d, "stream_wait", d->ops->stream_wait(s, &err), &err);
+    CHK_MUST(d, stream_wait, s);
 }
 
 void chk_device_call(chk_device *d, tn_stream *s, tn_status (*fn)(void *arg, tn_err *err), void *arg)
 {
-    tn_err err = {0};
-
-    must(d, "stream_call", d->ops->stream_call(s, fn, arg, &err), &err);
+    CHK_MUST(d, stream_call, s, fn, arg);
 }
 
 void chk_device_copy(chk_device *d, tn_stream *s, const tn_place *to, const tn_place *from, uint64_t bytes)
 {
-    tn_err err = {0};
-
-    must(d, "copy", d->ops->copy(s, to, from, bytes, &err), &err);
+    CHK_MUST(d, copy, s, to, from, bytes);
 }
 
 static void notified(void *arg, tn_status status, const tn_err *err)
@@ -120,26 +107,21 @@ static void notified(void *arg, tn_status status, const tn_err *err)
 
     (void)err;
     atomic_store(&n->status, status);
-    if (atomic_fetch_add(&n->calls, 1) > 0)
-        chk_fail(n->env, "D-notify", "one notification is called twice");
+    chk_fail_if(n->env, atomic_fetch_add(&n->calls, 1) > 0, "D-notify", "one notification is called twice");
 }
 
 void chk_device_notify(chk_device *d, tn_event *e, chk_notice *notice)
 {
-    tn_err err = {0};
-
     *notice = (chk_notice){.env = d->env};
-    must(d, "event_notify", d->ops->event_notify(e, notified, notice, &err), &err);
+    CHK_MUST(d, event_notify, e, notified, notice);
 }
 
 void chk_notice_wait(chk_device *d, chk_notice *notice)
 {
-    const uint64_t limit_s = NOTICE_S * chk_patience();
-    chk_time t;
+    const struct timespec end = chk_deadline(NOTICE_S * 1000);
 
-    chk_time_begin(&t);
     while (!atomic_load(&notice->calls))
-        if (chk_time_sleep(&t, NOTICE_STEP_US) > limit_s * 1000000u && !atomic_load(&notice->calls))
-            chk_fail(d->env, "D-notify", "a notification did not come within %llu s",
-                     (unsigned long long)limit_s);
+        if (!chk_pause(&end) && !atomic_load(&notice->calls))
+            chk_fail(d->env, "D-notify", "a notification did not come within %u s",
+                     NOTICE_S * chk_patience());
 }

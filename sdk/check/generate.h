@@ -33,8 +33,6 @@ typedef struct generator {
 /* plausible.c: sets of attribute values worth trying; returns how many. */
 uint32_t chk_bases(generator *g, chk_base *out);
 /* problem.c */
-bool chk_generate_one(generator *g, const chk_attrs *from, const tn_shape *s, uint32_t primary,
-                      int32_t dtype);
 void chk_problem_finish(chk_problem *p);
 uint64_t chk_mix(uint64_t x);
 void chk_fill(void *data, int32_t dtype, int64_t count, double low, double high, uint64_t seed);

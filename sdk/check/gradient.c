@@ -57,87 +57,12 @@ static void point_free(point *x)
 
 /* ---- calling ----------------------------------------------------------------------------------------- */
 
-static const char *tuple_text(chk_arena *a, const tn_tuple *t)
-{
-    const char *text = "(";
-
-    for (int64_t i = 0; i < t->count; i++)
-        text = t->item[i] == TN_NONE_ITEM ? chk_text(a, "%sNone,", text)
-                                          : chk_text(a, "%s%lld,", text, (long long)t->item[i]);
-    return chk_text(a, "%s)", text);
-}
-
-static const char *choice_text(chk_arena *a, const char *choices, int64_t index)
-{
-    while (index-- > 0)
-        choices += strcspn(choices, "|") + 1;
-    return chk_text(a, "%.*s", (int)strcspn(choices, "|"), choices);
-}
-
-static const char *floats_text(chk_arena *a, const tn_floats *f)
-{
-    const char *text = "(";
-
-    for (int64_t i = 0; i < f->count; i++)
-        text = chk_text(a, "%s%.17g,", text, f->item[i]);
-    return chk_text(a, "%s)", text);
-}
-
-/* A value as a user writes it. */
-static const char *value_text(chk_arena *a, const tn_attr_def *def, tn_value v)
-{
-    const void *at = tn_value_pointer(v);
-
-    switch (def->type) {
-    case TN_ATTR_T_INT:
-        return chk_text(a, "%lld", (long long)v);
-    case TN_ATTR_T_FLOAT:
-        return chk_text(a, "%.17g", tn_value_float(v));
-    case TN_ATTR_T_BOOL:
-        return v ? "True" : "False";
-    case TN_ATTR_T_CHOICE:
-        return choice_text(a, def->choices, (int64_t)v);
-    case TN_ATTR_T_DTYPE:
-        return (int64_t)v < 0 ? "None" : tn_dtype_name((int32_t)v);
-    case TN_ATTR_T_TEXT:
-        return at ? at : "None";
-    default:
-        break;
-    }
-    if (!at)
-        return "None";
-    if (def->type == TN_ATTR_T_OPT_FLOAT)
-        return chk_text(a, "%.17g", *(const double *)at);
-    if (def->type == TN_ATTR_T_OPT_INT)
-        return chk_text(a, "%lld", (long long)*(const int64_t *)at);
-    if (def->type == TN_ATTR_T_OPT_BOOL)
-        return *(const int64_t *)at ? "True" : "False";
-    return def->type == TN_ATTR_T_FLOATS ? floats_text(a, at) : tuple_text(a, at);
-}
-
-const char *const *chk_attr_texts(chk_lab *lab, const chk_problem *p)
-{
-    const char **pairs = chk_take(&lab->arena, (2 * p->attrs.count + 1) * sizeof *pairs);
-    uint32_t used = 0;
-
-    for (uint32_t i = 0; i < p->attrs.count; i++) {
-        const tn_attr_def *def = &p->op->attrs[i];
-
-        if (def->type == TN_ATTR_T_TEXT && !p->attrs.values[i])
-            continue;
-        pairs[used++] = def->name;
-        pairs[used++] = value_text(&lab->arena, def, p->attrs.values[i]);
-    }
-    return pairs;
-}
-
 static tn_status inputs_make(const walk *w, const chk_problem *p, void *const *data, point *x)
 {
     tn_status st = TN_OK;
 
     for (uint32_t i = 0; i < p->f.args.in_count && !st; i++)
-        st = tn_array_from(w->ctx, p->f.in_dtype[i], p->f.in_shape[i].ndim, p->f.in_shape[i].dim, data[i],
-                           &x->in[i]);
+        st = tn_array_from(w->ctx, p->f.dtype[i], p->f.shape[i].ndim, p->f.shape[i].dim, data[i], &x->in[i]);
     return st;
 }
 
@@ -146,7 +71,7 @@ static tn_status invoke(chk_lab *lab, const walk *w, const chk_problem *p, point
     const tn_op_call call = {.struct_size = TN_SIZE(tn_op_call),
                              .in_count = p->f.args.in_count,
                              .op = p->op->name,
-                             .attrs = chk_attr_texts(lab, p),
+                             .attrs = chk_attr_pairs(&lab->arena, p),
                              .in = x->in};
 
     (void)tn_random_seed(w->ctx, lab->env->seed, NULL);
@@ -186,8 +111,8 @@ static bool loss(chk_lab *lab, const walk *w, const chk_problem *p, void *const 
 
 static bool wants_gradient(const chk_problem *p, uint32_t i)
 {
-    return chk_is_float(p->f.in_dtype[i]) && !tn_op_mutates(p->op, p->f.args.in_count, i) &&
-           chk_shape_elements(&p->f.in_shape[i], INT64_MAX / 16) > 0;
+    return chk_is_float(p->f.dtype[i]) && !tn_op_mutates(p->op, p->f.args.in_count, i) &&
+           chk_elements(p, i) > 0;
 }
 
 static tn_status weights_make(chk_lab *lab, const walk *w, point *x, double factor)
@@ -250,15 +175,15 @@ static bool moved_loss(chk_lab *lab, const walk *w, const chk_problem *p, uint32
                        double *sum)
 {
     const chk_mark mark = chk_mark_set(&lab->arena);
-    const int64_t count = chk_shape_elements(&p->f.in_shape[i], INT64_MAX / 16);
+    const int64_t count = chk_elements(p, i);
     void *data[CHK_ARGS_MAX];
     bool good;
 
     memcpy(data, p->in_data, sizeof data);
     data[i] = chk_take(&lab->arena, (uint64_t)count * 8 + 1);
     for (int64_t k = 0; k < count; k++)
-        chk_set(data[i], p->f.in_dtype[i], k,
-                chk_get(p->in_data[i], p->f.in_dtype[i], k) + h * direction_of(i, k, seed));
+        chk_set(data[i], p->f.dtype[i], k,
+                chk_get(p->in_data[i], p->f.dtype[i], k) + h * direction_of(i, k, seed));
     good = loss(lab, w, p, data, sum);
     chk_mark_back(&lab->arena, mark);
     return good;
@@ -274,7 +199,7 @@ static bool slope_find(chk_lab *lab, const walk *w, const chk_problem *p, uint32
                        uint64_t seed, slope *s)
 {
     static const double steps[] = {0.25, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6};
-    const uint32_t last = p->f.in_dtype[i] == TN_F64 ? 6 : 4;
+    const uint32_t last = p->f.dtype[i] == TN_F64 ? 6 : 4;
     double here, low, high, first = 0;
 
     *s = (slope){.error = INFINITY, .linear = true};
@@ -301,8 +226,8 @@ static bool slope_find(chk_lab *lab, const walk *w, const chk_problem *p, uint32
 
 static void input_check(chk_lab *lab, walk *w, const chk_problem *p, uint32_t i, const void *gradient)
 {
-    const bool wide = p->f.in_dtype[i] == TN_F64;
-    const int64_t count = chk_shape_elements(&p->f.in_shape[i], INT64_MAX / 16);
+    const bool wide = p->f.dtype[i] == TN_F64;
+    const int64_t count = chk_elements(p, i);
     const uint32_t directions = lab->env->sizes ? 8 : 2;
 
     for (uint32_t d = 0; d < directions; d++) {
@@ -311,7 +236,7 @@ static void input_check(chk_lab *lab, walk *w, const chk_problem *p, uint32_t i,
         slope s;
 
         for (int64_t k = 0; gradient && k < count; k++) {
-            const double g = chk_get(gradient, p->f.in_dtype[i], k) * direction_of(i, k, seed);
+            const double g = chk_get(gradient, p->f.dtype[i], k) * direction_of(i, k, seed);
 
             expected += g;
             size += fabs(g);
@@ -341,9 +266,7 @@ static void head_check(chk_lab *lab, const walk *w, const chk_problem *p, void *
         return;
     for (uint32_t i = 0; i < p->f.args.in_count; i++)
         if (once[i] && twice[i] &&
-            memcmp(once[i], twice[i],
-                   (size_t)((uint64_t)chk_shape_elements(&p->f.in_shape[i], INT64_MAX / 16) *
-                            tn_dtype_bytes(p->f.in_dtype[i]))))
+            memcmp(once[i], twice[i], (size_t)((uint64_t)chk_elements(p, i) * tn_dtype_bytes(p->f.dtype[i]))))
             chk_fail(
                 lab->env, "G-head",
                 "says TN_OP_IGNORE_HEAD, and its gradient of input %s changes with the one that arrives (%s)",
@@ -359,19 +282,14 @@ static bool part_take(chk_lab *lab, const walk *w, const chk_problem *p, part of
     return !st || st == TN_E_STATE;
 }
 
-static int64_t input_elements(const chk_problem *p, uint32_t i)
-{
-    return chk_shape_elements(&p->f.in_shape[i], INT64_MAX / 16);
-}
-
 static void part_compare(chk_lab *lab, const chk_problem *p, uint32_t i, const void *got, const void *want,
                          const char *what)
 {
-    const int32_t dtype = p->f.in_dtype[i];
-    const uint64_t bytes = (uint64_t)input_elements(p, i) * tn_dtype_bytes(dtype) + 1;
+    const int32_t dtype = p->f.dtype[i];
+    const uint64_t bytes = (uint64_t)chk_elements(p, i) * tn_dtype_bytes(dtype) + 1;
     const void *zeros = chk_take(&lab->arena, bytes);
     const char *differs = chk_values_differ(&lab->arena, got ? got : zeros, dtype, want ? want : zeros, dtype,
-                                            input_elements(p, i), 100);
+                                            chk_elements(p, i), 100);
 
     chk_count(lab->env);
     if (differs)
@@ -401,18 +319,18 @@ static void outputs_alone(chk_lab *lab, const walk *w, const chk_problem *p, voi
 
     for (uint32_t i = 0; i < p->f.args.in_count; i++)
         if (wants_gradient(p, i))
-            sums[i] = chk_take(&lab->arena, (uint64_t)input_elements(p, i) * 8 + 1);
+            sums[i] = chk_take(&lab->arena, (uint64_t)chk_elements(p, i) * 8 + 1);
     for (uint32_t o = 0; o < p->f.args.visible_count; o++) {
         void *from[CHK_ARGS_MAX] = {NULL};
 
-        if (!chk_is_float(p->f.out_dtype[o]))
+        if (!chk_is_float(p->f.dtype[chk_out(&p->f, o)]))
             continue;
         if (!part_take(lab, w, p, (part){1, ALL, o}, from))
             return;
         for (uint32_t i = 0; i < p->f.args.in_count; i++)
-            for (int64_t k = 0; sums[i] && from[i] && k < input_elements(p, i); k++)
-                chk_set(sums[i], p->f.in_dtype[i], k,
-                        chk_get(sums[i], p->f.in_dtype[i], k) + chk_get(from[i], p->f.in_dtype[i], k));
+            for (int64_t k = 0; sums[i] && from[i] && k < chk_elements(p, i); k++)
+                chk_set(sums[i], p->f.dtype[i], k,
+                        chk_get(sums[i], p->f.dtype[i], k) + chk_get(from[i], p->f.dtype[i], k));
     }
     for (uint32_t i = 0; i < p->f.args.in_count; i++)
         if (sums[i])
@@ -440,9 +358,9 @@ static bool is_comparable(const chk_problem *p)
     bool any = false;
 
     for (uint32_t o = 0; o < p->f.args.visible_count; o++) {
-        const int32_t dtype = p->f.out_dtype[o];
+        const int32_t dtype = p->f.dtype[chk_out(&p->f, o)];
 
-        if (dtype == TN_F16 || dtype == TN_BF16 || (dtype == TN_F32 && p->f.in_dtype[0] == TN_F64))
+        if (dtype == TN_F16 || dtype == TN_BF16 || (dtype == TN_F32 && p->f.dtype[0] == TN_F64))
             return false;
         any |= chk_is_float(dtype);
     }
@@ -455,26 +373,13 @@ static bool is_comparable(const chk_problem *p)
 /* The same problem with positive inputs, for logarithms and powers. */
 static const chk_problem *positive_problem(chk_lab *lab, const chk_problem *p)
 {
-    chk_problem *made = chk_take(&lab->arena, sizeof *made);
+    chk_problem *made = chk_problem_copy(lab, p);
 
-    *made = *p;
-    for (uint32_t i = 0; i < p->f.args.in_count; i++) {
-        const int64_t count = chk_shape_elements(&p->f.in_shape[i], INT64_MAX / 16);
-
-        made->in_data[i] = chk_take(&lab->arena, (uint64_t)count * 8 + 1);
-        for (int64_t k = 0; k < count; k++)
-            chk_set(made->in_data[i], p->f.in_dtype[i], k,
-                    chk_is_float(p->f.in_dtype[i])
-                        ? fabs(chk_get(p->in_data[i], p->f.in_dtype[i], k)) * 0.5 + 0.5
-                        : chk_get(p->in_data[i], p->f.in_dtype[i], k));
-    }
+    for (uint32_t i = 0; i < p->f.args.in_count; i++)
+        for (int64_t k = 0; chk_is_float(p->f.dtype[i]) && k < chk_elements(p, i); k++)
+            chk_set(made->in_data[i], p->f.dtype[i], k,
+                    fabs(chk_get(p->in_data[i], p->f.dtype[i], k)) * 0.5 + 0.5);
     return made;
-}
-
-static bool is_refusal(tn_status st)
-{
-    return st == TN_E_ARG || st == TN_E_SHAPE || st == TN_E_ATTR || st == TN_E_DTYPE ||
-           st == TN_E_UNSUPPORTED;
 }
 
 /* The operator runs here, its gradient does not: perhaps for some attributes only, so it is kept. */
@@ -506,7 +411,7 @@ static bool gradient_visit(chk_lab *lab, const chk_problem *p, void *arg)
     st = gradients(lab, w, p, (part){1, ALL, ALL}, once);
     if (st == TN_E_STATE) /* nothing was recorded: zeros */
         st = TN_OK;
-    if (is_refusal(st)) {
+    if (chk_is_refusal(st)) {
         refusal_keep(lab, w, p);
         return true;
     }

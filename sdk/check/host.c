@@ -5,6 +5,7 @@
  * the plugin takes by its own malloc is counted by imports.c. An allocation that is to fail is counted over
  * both, and over threads.
  */
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,8 +107,7 @@ static const char *options_text(const tn_host *host, const char *key)
 {
     const chk_host *h = of(host);
 
-    if (!key)
-        chk_fail(h->env, "R1", "the options service is asked for no key");
+    chk_fail_if(h->env, !key, "R1", "the options service is asked for no key");
     for (size_t i = h->option_count; i-- > 0;)
         if (strcmp(h->options[i].key, key) == 0)
             return h->options[i].value;
@@ -117,10 +117,10 @@ static const char *options_text(const tn_host *host, const char *key)
 static tn_status options_integer(const tn_host *host, const char *key, int64_t fallback, int64_t *out)
 {
     const char *text = options_text(host, key);
-    char *end = NULL;
-    long long value = text ? strtoll(text, &end, 10) : fallback;
+    char *end = "";
+    const long long value = text ? strtoll(text, &end, 10) : fallback;
 
-    if (text && (end == text || *end))
+    if (end == text || *end)
         return TN_E_ARG;
     *out = value;
     return TN_OK;
@@ -129,10 +129,10 @@ static tn_status options_integer(const tn_host *host, const char *key, int64_t f
 static tn_status options_number(const tn_host *host, const char *key, double fallback, double *out)
 {
     const char *text = options_text(host, key);
-    char *end = NULL;
-    double value = text ? strtod(text, &end) : fallback;
+    char *end = "";
+    const double value = text ? strtod(text, &end) : fallback;
 
-    if (text && (end == text || *end))
+    if (end == text || *end)
         return TN_E_ARG;
     *out = value;
     return TN_OK;
@@ -166,8 +166,7 @@ static tn_status threads_create(const tn_host *host, const char *name, void (*ru
     thread *t;
 
     (void)name;
-    if (!run || !out)
-        chk_fail(h->env, "R1", "a thread without a function, or without a place for its handle");
+    chk_fail_if(h->env, !run || !out, "R1", "a thread without a function, or without a place for its handle");
     t = chk_allocation_fails() ? NULL : malloc(sizeof *t);
     if (!t)
         return TN_E_NOMEM;
@@ -197,36 +196,26 @@ static void threads_join(const tn_host *host, void *handle)
 
 static const uint32_t trace_on = 1;
 
-#define HEAD(type, last, id_)                                                                                \
-    {                                                                                                        \
-        .struct_size = (uint32_t)TN_END(type, last), .id = id_                                               \
-    }
-static const tn_log_service log_service = {.head = HEAD(tn_log_service, write, TN_SERVICE_LOG),
-                                           .write = log_write};
-static const tn_memory_service memory_service = {
-    .head = HEAD(tn_memory_service, free, TN_SERVICE_MEMORY), .alloc = memory_alloc, .free = memory_free};
-static const tn_options_service options_service = {.head =
-                                                       HEAD(tn_options_service, number, TN_SERVICE_OPTIONS),
-                                                   .text = options_text,
-                                                   .integer = options_integer,
-                                                   .number = options_number};
-static const tn_trace_service trace_service = {
-    .head = HEAD(tn_trace_service, event, TN_SERVICE_TRACE), .on = &trace_on, .event = trace_event};
-static const tn_clock_service clock_service = {.head = HEAD(tn_clock_service, now_ns, TN_SERVICE_CLOCK),
-                                               .now_ns = clock_now};
-static const tn_threads_service threads_service = {.head = HEAD(tn_threads_service, join, TN_SERVICE_THREADS),
-                                                   .create = threads_create,
-                                                   .join = threads_join};
-static const tn_service *const services[] = {&log_service.head,     &memory_service.head,
-                                             &options_service.head, &trace_service.head,
-                                             &clock_service.head,   &threads_service.head};
+#define SERVICE(type, last, id_, ...)                                                                        \
+    &(const tn_##type##_service){                                                                            \
+        .head = {.struct_size = (uint32_t)TN_END(tn_##type##_service, last), .id = id_}, __VA_ARGS__}        \
+         .head
+
+static const tn_service *const services[] = {
+    SERVICE(log, write, TN_SERVICE_LOG, .write = log_write),
+    SERVICE(memory, free, TN_SERVICE_MEMORY, .alloc = memory_alloc, .free = memory_free),
+    SERVICE(options, number, TN_SERVICE_OPTIONS, .text = options_text, .integer = options_integer,
+            .number = options_number),
+    SERVICE(trace, event, TN_SERVICE_TRACE, .on = &trace_on, .event = trace_event),
+    SERVICE(clock, now_ns, TN_SERVICE_CLOCK, .now_ns = clock_now),
+    SERVICE(threads, join, TN_SERVICE_THREADS, .create = threads_create, .join = threads_join),
+};
 
 static const tn_service *service_find(const tn_host *host, const char *id)
 {
     chk_host *h = of(host);
 
-    if (!id)
-        chk_fail(h->env, "R1", "a service without an id is asked for");
+    chk_fail_if(h->env, !id, "R1", "a service without an id is asked for");
     for (size_t i = 0; h->services[i]; i++)
         if (strcmp(h->services[i]->id, id) == 0)
             return h->services[i];
@@ -242,8 +231,7 @@ chk_host *chk_host_create(chk_env *env, chk_host_kind kind)
                      .self = h,
                      .service = service_find};
 
-    if (!h)
-        chk_fail(env, "kit", "out of memory");
+    chk_fail_if(env, !h, "kit", "out of memory");
     h->env = env;
     h->kind = kind;
     if (kind == CHK_HOST_OLD)
@@ -260,18 +248,31 @@ chk_host *chk_host_create(chk_env *env, chk_host_kind kind)
 
 void chk_host_option(chk_host *host, const char *key, const char *value)
 {
-    if (host->option_count == OPTIONS_MAX)
-        chk_fail(host->env, "kit", "over %d options", OPTIONS_MAX);
+    chk_fail_if(host->env, host->option_count == OPTIONS_MAX, "kit", "over %d options", OPTIONS_MAX);
     host->options[host->option_count++] = (option){key, value};
 }
 
-void chk_host_memory(const chk_host *host, uint64_t *bytes, uint64_t *blocks)
+uint64_t chk_host_memory(const chk_host *host, uint64_t *bytes)
 {
     uint64_t own_bytes, own_blocks;
 
     chk_imports_memory(&own_bytes, &own_blocks);
-    *bytes = (uint64_t)atomic_load(&host->bytes) + own_bytes;
-    *blocks = (uint64_t)atomic_load(&host->blocks) + own_blocks;
+    if (bytes)
+        *bytes = (uint64_t)atomic_load(&host->bytes) + own_bytes;
+    return (uint64_t)atomic_load(&host->blocks) + own_blocks;
+}
+
+void chk_host_left(const chk_host *host, uint64_t before, const char *format, ...)
+{
+    const uint64_t after = chk_host_memory(host, NULL);
+    char text[300];
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (after > before)
+        chk_fail(host->env, "M-leak", "%s: %llu blocks are left", text, (unsigned long long)(after - before));
 }
 
 void chk_host_accounts(const chk_host *host)

@@ -62,61 +62,46 @@ bool chk_allocation_fails(void)
 
 /* ---- the plugin's own blocks ---- */
 
-#define BLOCKS_MIN 4096u
+#define ROOM ((size_t)1 << 20) /* more than half as many at a time are not counted */
 
 static struct {
     pthread_mutex_t lock;
-    void **at; /* open addressing; NULL: free, GONE: was freed */
-    size_t room, used, live;
+    void *at[ROOM]; /* open addressing; NULL: free */
+    size_t live;
     uint64_t bytes;
 } blocks = {.lock = PTHREAD_MUTEX_INITIALIZER};
-static char gone;
-#define GONE ((void *)&gone)
 
-static size_t hash_of(const void *p)
+static size_t place_of(const void *p)
 {
-    return (size_t)((uintptr_t)p >> 4) * (size_t)0x9E3779B97F4A7C15ULL >> 20;
+    return ((size_t)((uintptr_t)p >> 4) * (size_t)0x9E3779B97F4A7C15ULL >> 20) % ROOM;
 }
 
-static void **find_locked(const void *p)
+/* Where it is, or would be. */
+static size_t find_locked(const void *p)
 {
-    for (size_t i = hash_of(p);; i++) {
-        void **at = &blocks.at[i & (blocks.room - 1)];
+    size_t i = place_of(p);
 
-        if (!*at || *at == p)
-            return at;
-    }
+    while (blocks.at[i] && blocks.at[i] != p)
+        i = (i + 1) % ROOM;
+    return i;
 }
 
-static bool grow_locked(void)
+/* What stands behind is moved up, unless it would come before its place. */
+static void remove_locked(size_t i)
 {
-    void **before = blocks.at;
-    size_t room = blocks.room, now = room ? room * 2 : BLOCKS_MIN;
-    void **made = mmap(NULL, now * sizeof *made, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    if (made == MAP_FAILED)
-        return false;
-    blocks.at = made;
-    blocks.room = now;
-    blocks.used = 0;
-    for (size_t i = 0; i < room; i++)
-        if (before[i] && before[i] != GONE) {
-            *find_locked(before[i]) = before[i];
-            blocks.used++;
+    for (size_t next = (i + 1) % ROOM; blocks.at[next]; next = (next + 1) % ROOM)
+        if ((next - place_of(blocks.at[next])) % ROOM >= (next - i) % ROOM) {
+            blocks.at[i] = blocks.at[next];
+            i = next;
         }
-    if (before)
-        (void)munmap(before, room * sizeof *before);
-    return true;
+    blocks.at[i] = NULL;
 }
 
 static void *add(void *p)
 {
-    if (!p)
-        return NULL;
     (void)pthread_mutex_lock(&blocks.lock);
-    if (blocks.used * 2 < blocks.room || grow_locked()) {
-        *find_locked(p) = p;
-        blocks.used++;
+    if (p && blocks.live < ROOM / 2) {
+        blocks.at[find_locked(p)] = p;
         blocks.live++;
         blocks.bytes += malloc_usable_size(p);
     }
@@ -126,11 +111,11 @@ static void *add(void *p)
 
 static void drop(void *p)
 {
-    void **at;
+    size_t i;
 
     (void)pthread_mutex_lock(&blocks.lock);
-    if (p && blocks.room && *(at = find_locked(p)) == p) {
-        *at = GONE;
+    if (p && blocks.at[i = find_locked(p)]) {
+        remove_locked(i);
         blocks.live--;
         blocks.bytes -= malloc_usable_size(p);
     }

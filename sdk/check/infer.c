@@ -11,11 +11,10 @@ typedef struct rig {
     chk_lab lab;
     const tn_op *op;
     chk_args args;
-    tn_shape *in[CHK_ARGS_MAX], *out[CHK_ARGS_MAX]; /* each before a guard page */
-    chk_buffer *lists[4];                           /* in_shape, out_shape, in_dtype, out_dtype */
-    chk_buffer *shapes[2 * CHK_ARGS_MAX];
-    uint64_t state, held; /* held: blocks of the plugin before anything was inferred */
-    chk_problem seen;     /* the last problem */
+    chk_buffer *lists[4];             /* in_shape, out_shape, in_dtype, out_dtype; each before a guard page */
+    chk_buffer *shapes[CHK_ARGS_MAX]; /* each before one */
+    uint64_t state, held;             /* held: blocks of the plugin before anything was inferred */
+    chk_problem seen;                 /* the last problem */
     uint32_t problems;
 } rig;
 
@@ -23,14 +22,12 @@ typedef struct rig {
 
 static void rig_free(rig *r)
 {
-    for (uint32_t i = 0; i < 4; i++) {
+    for (uint32_t i = 0; i < 4; i++)
         chk_buffer_destroy(r->lists[i]);
-        r->lists[i] = NULL;
-    }
-    for (uint32_t i = 0; i < 2 * CHK_ARGS_MAX; i++) {
+    for (uint32_t i = 0; i < CHK_ARGS_MAX; i++)
         chk_buffer_destroy(r->shapes[i]);
-        r->shapes[i] = NULL;
-    }
+    memset(r->lists, 0, sizeof r->lists);
+    memset(r->shapes, 0, sizeof r->shapes);
 }
 
 static void rig_make(rig *r, const chk_args *args)
@@ -57,25 +54,20 @@ static void rig_make(rig *r, const chk_args *args)
 
 static void facts_move(rig *r, chk_facts *f, bool into)
 {
-    tn_shape **in = chk_buffer_data(r->lists[0]), **out = chk_buffer_data(r->lists[1]);
-    int32_t *in_dtype = chk_buffer_data(r->lists[2]), *out_dtype = chk_buffer_data(r->lists[3]);
+    int32_t *in = chk_buffer_data(r->lists[2]), *out = chk_buffer_data(r->lists[3]);
 
-    for (uint32_t i = 0; i < r->args.in_count; i++)
+    for (uint32_t i = 0; i < chk_all(f); i++) {
+        tn_shape *shape = chk_buffer_data(r->shapes[i]);
+        int32_t *dtype = i < f->args.in_count ? &in[i] : &out[i - f->args.in_count];
+
         if (into) {
-            *in[i] = f->in_shape[i];
-            in_dtype[i] = f->in_dtype[i];
+            *shape = f->shape[i];
+            *dtype = f->dtype[i];
         } else {
-            f->in_shape[i] = *in[i];
-            f->in_dtype[i] = in_dtype[i];
+            f->shape[i] = *shape;
+            f->dtype[i] = *dtype;
         }
-    for (uint32_t i = 0; i < r->args.out_count; i++)
-        if (into) {
-            *out[i] = f->out_shape[i];
-            out_dtype[i] = f->out_dtype[i];
-        } else {
-            f->out_shape[i] = *out[i];
-            f->out_dtype[i] = out_dtype[i];
-        }
+    }
 }
 
 static void answer_check(rig *r, tn_status st, const tn_infer *i, const tn_err *err)
@@ -100,16 +92,9 @@ static void answer_check(rig *r, tn_status st, const tn_infer *i, const tn_err *
 static tn_status infer_once(rig *r, const chk_attrs *attrs, chk_facts *f, bool dtypes)
 {
     const chk_host_kind kind = chk_host_kind_of(r->lab.plugin.host);
-    tn_err err = {0};
-    tn_infer i = {.struct_size = (uint32_t)TN_END(tn_infer, bodies),
-                  .op = dtypes ? CHK_TOLD(r->op, dtype) : CHK_TOLD(r->op, shape),
-                  .attrs = attrs->values,
-                  .attr_count = attrs->count,
-                  .in_count = f->args.in_count,
-                  .out_count = f->args.out_count,
-                  .visible_count = f->args.visible_count,
-                  .err = &err,
-                  .bodies = chk_bodies_for(r->op, attrs, &f->args)};
+    tn_err err;
+    tn_infer i =
+        chk_infer_of(dtypes ? CHK_TOLD(r->op, dtype) : CHK_TOLD(r->op, shape), attrs, &f->args, 0, &err);
     tn_infer *made;
     tn_status st = TN_OK;
 
@@ -117,6 +102,7 @@ static tn_status infer_once(rig *r, const chk_attrs *attrs, chk_facts *f, bool d
         return TN_OK;
     rig_make(r, &f->args);
     facts_move(r, f, true);
+    i.bodies = chk_bodies_for(r->op, attrs, &f->args);
     i.in_shape = chk_buffer_data(r->lists[0]);
     i.out_shape = chk_buffer_data(r->lists[1]);
     i.in_dtype = chk_buffer_data(r->lists[2]);
@@ -125,7 +111,7 @@ static tn_status infer_once(rig *r, const chk_attrs *attrs, chk_facts *f, bool d
     st = dtypes ? r->op->dtype(made) : r->op->shape(made);
     answer_check(r, st, made, &err);
     if (made != &i)
-        chk_struct_free(r->lab.env, made);
+        chk_struct_free(made);
     facts_move(r, f, false);
     chk_count(r->lab.env);
     return st;
@@ -183,21 +169,16 @@ static bool shape_within(const tn_shape *got, const tn_shape *whole)
  * be a default. */
 static void part_check(rig *r, const chk_problem *p, chk_facts *f, const char *what)
 {
-    int32_t in_dtype[CHK_ARGS_MAX], out_dtype[CHK_ARGS_MAX];
+    chk_facts *given = chk_take(&r->lab.arena, sizeof *given);
     bool within;
     tn_status st;
 
-    memcpy(in_dtype, f->in_dtype, sizeof in_dtype);
-    memcpy(out_dtype, f->out_dtype, sizeof out_dtype);
+    *given = *f;
     st = infer_all(r, &p->attrs, f);
     within = st == TN_OK;
-
-    for (uint32_t i = 0; within && i < f->args.in_count; i++)
-        within = shape_within(&f->in_shape[i], &p->f.in_shape[i]) &&
-                 (in_dtype[i] < 0 || f->in_dtype[i] == p->f.in_dtype[i]);
-    for (uint32_t o = 0; within && o < f->args.out_count; o++)
-        within = shape_within(&f->out_shape[o], &p->f.out_shape[o]) &&
-                 (out_dtype[o] < 0 || f->out_dtype[o] == p->f.out_dtype[o]);
+    for (uint32_t i = 0; within && i < chk_all(f); i++)
+        within = shape_within(&f->shape[i], &p->f.shape[i]) &&
+                 (given->dtype[i] < 0 || f->dtype[i] == p->f.dtype[i]);
     if (!within)
         chk_fail(r->lab.env, "I-directions",
                  "%s, inference gives %s, or other shapes or types than before (%s)", what,
@@ -206,78 +187,66 @@ static void part_check(rig *r, const chk_problem *p, chk_facts *f, const char *w
 
 static void forget(chk_facts *f, uint32_t index)
 {
-    const bool in = index < f->args.in_count;
-    tn_shape *s = in ? &f->in_shape[index] : &f->out_shape[index - f->args.in_count];
-
-    s->ndim = -1;
-    *(in ? &f->in_dtype[index] : &f->out_dtype[index - f->args.in_count]) = TN_DTYPE_UNKNOWN;
+    f->shape[index].ndim = -1;
+    f->dtype[index] = TN_DTYPE_UNKNOWN;
 }
 
 /* One dimension of one argument is not known; then of all of them. */
 static void dimension_check(rig *r, const chk_problem *p, uint32_t index)
 {
-    const uint32_t count = p->f.args.in_count + p->f.args.out_count;
-    const chk_facts *all = &p->f;
-    const tn_shape *s = index < all->args.in_count ? &all->in_shape[index]
-                        : index < count            ? &all->out_shape[index - all->args.in_count]
-                                                   : &all->in_shape[0];
+    const uint32_t count = chk_all(&p->f);
     chk_facts *f = chk_take(&r->lab.arena, sizeof *f);
 
-    for (int32_t d = 0; d < s->ndim; d++) {
-        *f = *all;
-        for (uint32_t i = 0; i < count; i++) {
-            tn_shape *one = i < all->args.in_count ? &f->in_shape[i] : &f->out_shape[i - all->args.in_count];
-
-            if ((i == index || index == count) && d < one->ndim)
-                one->dim[d] = TN_DIM_UNKNOWN;
-        }
+    for (int32_t d = 0; d < p->f.shape[index < count ? index : 0].ndim; d++) {
+        *f = p->f;
+        for (uint32_t i = 0; i < count; i++)
+            if ((i == index || index == count) && d < f->shape[i].ndim)
+                f->shape[i].dim[d] = TN_DIM_UNKNOWN;
         part_check(r, p, f,
                    chk_text(&r->lab.arena, "with dimension %d of %s unknown", (int)d,
-                            index < count ? chk_argument_name(p->op, &all->args, index) : "all arguments"));
+                            index < count ? chk_argument_name(p->op, &p->f.args, index) : "all arguments"));
     }
 }
 
-static void shape_contradicts(rig *r, const chk_problem *p, const chk_facts *from, uint32_t o)
+static void shape_contradicts(rig *r, const chk_problem *p, chk_facts *f, uint32_t at)
 {
-    chk_facts *f = chk_take(&r->lab.arena, sizeof *f);
-    tn_shape said = from->out_shape[o];
+    const char *said = chk_shape_text(&r->lab.arena, &f->shape[at]);
 
-    *f = *from;
     if (infer_all(r, &p->attrs, f) == TN_OK)
         chk_fail(r->lab.env, "I-contradiction",
-                 "accepts output %u with shape %s, though all inputs are known and it inferred %s (%s)", o,
-                 chk_shape_text(&r->lab.arena, &said), chk_shape_text(&r->lab.arena, &p->f.out_shape[o]),
-                 p->text);
+                 "accepts output %u with shape %s, though all inputs are known and it inferred %s (%s)",
+                 at - p->f.args.in_count, said, chk_shape_text(&r->lab.arena, &p->f.shape[at]), p->text);
 }
 
-/* Output `o` in another shape than inference gives must be refused, in another type too. */
-static void contradiction_check(rig *r, const chk_problem *p, uint32_t o)
+/* An output, argument `at`, in another shape than inference gives must be refused, in another type too. */
+static void contradiction_check(rig *r, const chk_problem *p, uint32_t at)
 {
     chk_facts *f = chk_take(&r->lab.arena, sizeof *f);
-    tn_shape *s = &f->out_shape[o];
+    const int32_t other = p->f.dtype[at] == TN_F64 ? TN_I32 : TN_F64;
+    tn_shape *s = &f->shape[at];
 
-    if (!tn_shape_known(&p->f.out_shape[o]))
+    if (!tn_shape_known(&p->f.shape[at]))
         return;
-    for (int32_t d = 0; d < p->f.out_shape[o].ndim; d++) {
+    for (int32_t d = 0; d < p->f.shape[at].ndim; d++) {
         *f = p->f;
         s->dim[d]++;
-        shape_contradicts(r, p, f, o);
+        shape_contradicts(r, p, f, at);
     }
     *f = p->f;
     s->dim[s->ndim++] = 1;
-    shape_contradicts(r, p, f, o);
+    shape_contradicts(r, p, f, at);
     *f = p->f;
-    f->out_dtype[o] = f->out_dtype[o] == TN_F64 ? TN_I32 : TN_F64;
+    f->dtype[at] = other;
     if (r->op->dtype && infer_all(r, &p->attrs, f) == TN_OK)
         chk_fail(r->lab.env, "I-contradiction",
-                 "accepts output %u as %s, though all inputs are known and it inferred %s (%s)", o,
-                 tn_dtype_name(f->out_dtype[o]), tn_dtype_name(p->f.out_dtype[o]), p->text);
+                 "accepts output %u as %s, though all inputs are known and it inferred %s (%s)",
+                 at - p->f.args.in_count, tn_dtype_name(other), tn_dtype_name(p->f.dtype[at]), p->text);
 }
 
 static bool problem_visit(chk_lab *lab, const chk_problem *p, void *arg)
 {
     rig *r = arg;
-    const uint32_t count = p->f.args.in_count + p->f.args.out_count;
+    const uint32_t count = chk_all(&p->f);
     chk_facts *f = chk_take(&lab->arena, sizeof *f);
 
     r->seen = *p;
@@ -298,7 +267,7 @@ static bool problem_visit(chk_lab *lab, const chk_problem *p, void *arg)
     part_check(r, p, f, "with nothing known");
     for (uint32_t i = 0; i < count + (p->f.args.in_count > 0); i++)
         dimension_check(r, p, i);
-    for (uint32_t o = 0; p->f.args.in_count && o < p->f.args.out_count; o++)
+    for (uint32_t o = p->f.args.in_count; o && o < count; o++)
         contradiction_check(r, p, o);
     return true;
 }
@@ -307,11 +276,9 @@ static bool problem_visit(chk_lab *lab, const chk_problem *p, void *arg)
 
 static void rig_open(chk_env *env, chk_host_kind kind, rig *r)
 {
-    uint64_t bytes;
-
     memset(r, 0, sizeof *r);
     chk_lab_open_op(env, kind, &r->lab);
-    chk_host_memory(r->lab.plugin.host, &bytes, &r->held);
+    r->held = chk_host_memory(r->lab.plugin.host, NULL);
     r->op = r->lab.op;
     r->seen.text = "";
     chk_fault_rules(env, "I-bounds", "I-bounds", "inference");
@@ -320,12 +287,7 @@ static void rig_open(chk_env *env, chk_host_kind kind, rig *r)
 /* A definition is pure: what it still holds after thousands of calls is lost, but for what is made once. */
 static void rig_close(rig *r)
 {
-    uint64_t bytes, held;
-
-    chk_host_memory(r->lab.plugin.host, &bytes, &held);
-    if (held > r->held + MADE_ONCE)
-        chk_fail(r->lab.env, "M-leak", "inference leaves %llu blocks behind",
-                 (unsigned long long)(held - r->held));
+    chk_host_left(r->lab.plugin.host, r->held + MADE_ONCE, "inference");
     rig_free(r);
     chk_lab_close(&r->lab);
 }
@@ -336,8 +298,7 @@ void chk_infer_problems(chk_env *env)
 
     rig_open(env, CHK_HOST_EXACT, &r);
     chk_problems(&r.lab, CHK_PROBLEMS_ALL, problem_visit, &r);
-    if (!r.problems)
-        chk_fail(env, "I-problems", "no shape that the kit tried is accepted for any attributes");
+    chk_fail_if(env, !r.problems, "I-problems", "no shape that the kit tried is accepted for any attributes");
     rig_close(&r);
 }
 
@@ -372,7 +333,7 @@ void chk_infer_hosts(chk_env *env)
 static void runtime_check(rig *r, const chk_problem *p, uint32_t index, tn_value value)
 {
     tn_value *values = chk_take(&r->lab.arena, (p->attrs.count + 1u) * sizeof *values);
-    chk_attrs attrs = {values, p->attrs.count, p->attrs.text};
+    chk_attrs attrs = {.values = values, .count = p->attrs.count};
     chk_facts *f = chk_take(&r->lab.arena, sizeof *f);
     tn_err err;
 
@@ -380,17 +341,18 @@ static void runtime_check(rig *r, const chk_problem *p, uint32_t index, tn_value
     values[index] = value;
     f->args = p->f.args;
     chk_facts_unknown(f);
-    memcpy(f->in_shape, p->f.in_shape, sizeof f->in_shape);
+    memcpy(f->shape, p->f.shape, f->args.in_count * sizeof *f->shape);
     chk_count(r->lab.env);
     if (chk_infer_shapes(p->op, &attrs, p->flags & TN_NODE_TRAIN ? TN_INFER_TRAIN : 0, f, &err))
         return;
-    for (uint32_t o = 0; o < f->args.out_count; o++)
-        if (!chk_shape_equal(&f->out_shape[o], &p->f.out_shape[o]))
+    for (uint32_t o = f->args.in_count; o < chk_all(f); o++)
+        if (!chk_shape_equal(&f->shape[o], &p->f.shape[o]))
             chk_fail(
                 r->lab.env, "I-runtime",
                 "another value of %s, which says TN_ATTR_F_RUNTIME without TN_ATTR_F_SHAPE, gives output %u "
                 "the shape %s (%s)",
-                p->op->attrs[index].name, o, chk_shape_text(&r->lab.arena, &f->out_shape[o]), p->text);
+                p->op->attrs[index].name, o - f->args.in_count, chk_shape_text(&r->lab.arena, &f->shape[o]),
+                p->text);
 }
 
 static bool runtime_visit(chk_lab *lab, const chk_problem *p, void *arg)
@@ -447,10 +409,9 @@ static void shape_fuzz(rig *r, tn_shape *s)
 
 static void result_check(rig *r, const chk_facts *f)
 {
-    for (uint32_t i = 0; i < f->args.in_count + f->args.out_count; i++) {
-        const bool in = i < f->args.in_count;
-        const tn_shape *s = in ? &f->in_shape[i] : &f->out_shape[i - f->args.in_count];
-        const int32_t dtype = in ? f->in_dtype[i] : f->out_dtype[i - f->args.in_count];
+    for (uint32_t i = 0; i < chk_all(f); i++) {
+        const tn_shape *s = &f->shape[i];
+        const int32_t dtype = f->dtype[i];
 
         if (s->ndim < -1 || s->ndim > TN_NDIM_MAX || dtype < -1 || dtype >= TN_DTYPE_LIMIT)
             chk_fail(r->lab.env, "I-fuzz", "inference says TN_OK, and argument %u has %d dimensions, type %d",
@@ -472,15 +433,15 @@ static void base_fuzz(rig *r, const chk_attrs *attrs, uint32_t rounds)
     if (chk_infer_args(r->op, attrs, 2, &f->args, &err))
         return;
     for (uint32_t round = 0; round < rounds; round++) {
-        for (uint32_t i = 0; i < CHK_ARGS_MAX; i++) {
-            shape_fuzz(r, &f->in_shape[i]);
-            shape_fuzz(r, &f->out_shape[i]);
-            if (draw(r, 3) == 0)
-                f->in_shape[i] = f->in_shape[0]; /* equal ones go further */
-            if (draw(r, 2) == 0)
-                f->out_shape[i].ndim = -1;
-            f->in_dtype[i] = (int32_t)draw(r, TN_DTYPE_LIMIT + 1) - 1;
-            f->out_dtype[i] = (int32_t)draw(r, TN_DTYPE_LIMIT + 1) - 1;
+        for (uint32_t i = 0; i < chk_all(f); i++) {
+            const bool in = i < f->args.in_count;
+
+            shape_fuzz(r, &f->shape[i]);
+            if (in && draw(r, 3) == 0)
+                f->shape[i] = f->shape[0]; /* equal ones go further */
+            if (!in && draw(r, 2) == 0)
+                f->shape[i].ndim = -1;
+            f->dtype[i] = (int32_t)draw(r, TN_DTYPE_LIMIT + 1) - 1;
         }
         if (infer_twice(r, attrs, f, false) == TN_OK)
             result_check(r, f);
@@ -502,8 +463,7 @@ void chk_infer_fuzz(chk_env *env)
     g = (generator){.lab = &r.lab, .op = r.op};
     bases = chk_take(&r.lab.arena, CHK_BASES_MAX * sizeof *bases);
     count = chk_bases(&g, bases);
-    if (!count)
-        chk_fail(env, "I-problems", "the kit finds no values for its required attributes");
+    chk_fail_if(env, !count, "I-problems", "the kit finds no values for its required attributes");
     for (uint32_t i = 0; i < count; i++)
         base_fuzz(&r, &bases[i].attrs, (env->sizes ? 20000u : 1000u) / count + 10);
     rig_close(&r);
@@ -535,7 +495,6 @@ void chk_infer_counts(chk_env *env)
                          tn_status_name(one), tn_status_name(two), bases[i].attrs.text);
             chk_count(env);
         }
-    if (!count)
-        chk_fail(env, "I-problems", "the kit finds no values for its required attributes");
+    chk_fail_if(env, !count, "I-problems", "the kit finds no values for its required attributes");
     rig_close(&r);
 }

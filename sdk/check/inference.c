@@ -16,7 +16,7 @@ static uint32_t names_count(const char *const *names)
     return count;
 }
 
-static bool is_variadic(const char *const *names)
+bool chk_is_variadic(const char *const *names)
 {
     const uint32_t count = names_count(names);
     const size_t length = count ? strlen(names[count - 1]) : 0;
@@ -24,8 +24,8 @@ static bool is_variadic(const char *const *names)
     return length > 1 && names[count - 1][length - 1] == '*';
 }
 
-static tn_infer infer_of(const tn_op *op, const chk_attrs *attrs, const chk_args *args, uint32_t flags,
-                         tn_err *err)
+tn_infer chk_infer_of(const tn_op *op, const chk_attrs *attrs, const chk_args *args, uint32_t flags,
+                      tn_err *err)
 {
     memset(err, 0, sizeof *err);
     return (tn_infer){
@@ -45,10 +45,10 @@ tn_status chk_infer_args(const tn_op *op, const chk_attrs *attrs, uint32_t given
 {
     chk_args args = {names_count(op->inputs), names_count(op->outputs), op->visible};
 
-    if (is_variadic(op->inputs))
+    if (chk_is_variadic(op->inputs))
         args.in_count = given;
     if (op->args) {
-        tn_infer i = infer_of(CHK_TOLD(op, args), attrs, &args, 0, err);
+        tn_infer i = chk_infer_of(CHK_TOLD(op, args), attrs, &args, 0, err);
         tn_status st = op->args(&i);
 
         if (st)
@@ -65,11 +65,10 @@ tn_status chk_infer_args(const tn_op *op, const chk_attrs *attrs, uint32_t given
 
 void chk_facts_unknown(chk_facts *f)
 {
+    memset(f->shape, 0, sizeof f->shape);
     for (uint32_t i = 0; i < CHK_ARGS_MAX; i++) {
-        memset(&f->in_shape[i], 0, sizeof f->in_shape[i]);
-        memset(&f->out_shape[i], 0, sizeof f->out_shape[i]);
-        f->in_shape[i].ndim = f->out_shape[i].ndim = -1;
-        f->in_dtype[i] = f->out_dtype[i] = TN_DTYPE_UNKNOWN;
+        f->shape[i].ndim = -1;
+        f->dtype[i] = TN_DTYPE_UNKNOWN;
     }
 }
 
@@ -116,32 +115,27 @@ const char *chk_shape_text(chk_arena *a, const tn_shape *s)
 
 bool chk_facts_equal(const chk_facts *a, const chk_facts *b)
 {
-    for (uint32_t i = 0; i < a->args.in_count; i++)
-        if (!chk_shape_equal(&a->in_shape[i], &b->in_shape[i]) || a->in_dtype[i] != b->in_dtype[i])
-            return false;
-    for (uint32_t i = 0; i < a->args.out_count; i++)
-        if (!chk_shape_equal(&a->out_shape[i], &b->out_shape[i]) || a->out_dtype[i] != b->out_dtype[i])
+    for (uint32_t i = 0; i < chk_all(a); i++)
+        if (!chk_shape_equal(&a->shape[i], &b->shape[i]) || a->dtype[i] != b->dtype[i])
             return false;
     return true;
 }
 
 tn_status chk_infer_shapes(const tn_op *op, const chk_attrs *attrs, uint32_t flags, chk_facts *f, tn_err *err)
 {
-    tn_shape *in[CHK_ARGS_MAX], *out[CHK_ARGS_MAX];
+    tn_shape *at[CHK_ARGS_MAX];
     chk_facts before;
     tn_status st;
 
     if (!op->shape)
         return TN_OK;
-    for (uint32_t i = 0; i < CHK_ARGS_MAX; i++) {
-        in[i] = &f->in_shape[i];
-        out[i] = &f->out_shape[i];
-    }
+    for (uint32_t i = 0; i < CHK_ARGS_MAX; i++)
+        at[i] = &f->shape[i];
     for (uint32_t round = 0; round < ROUNDS_MAX; round++) {
-        tn_infer i = infer_of(CHK_TOLD(op, shape), attrs, &f->args, flags, err);
+        tn_infer i = chk_infer_of(CHK_TOLD(op, shape), attrs, &f->args, flags, err);
 
-        i.in_shape = in;
-        i.out_shape = out;
+        i.in_shape = at;
+        i.out_shape = at + f->args.in_count;
         i.bodies = chk_bodies_for(op, attrs, &f->args);
         before = *f;
         if ((st = op->shape(&i)))
@@ -152,61 +146,61 @@ tn_status chk_infer_shapes(const tn_op *op, const chk_attrs *attrs, uint32_t fla
     return tn_fail(err, TN_E_INTERNAL, "inference of shapes does not come to rest");
 }
 
-static tn_status unify_dtypes(chk_facts *f, tn_err *err)
+tn_status chk_dtypes_unify(uint32_t count, int32_t *const *dtypes, tn_err *err)
 {
-    int32_t value = TN_DTYPE_UNKNOWN;
+    int32_t one = TN_DTYPE_UNKNOWN;
 
-    for (uint32_t i = 0; i < f->args.in_count + f->args.out_count; i++) {
-        int32_t v = i < f->args.in_count ? f->in_dtype[i] : f->out_dtype[i - f->args.in_count];
-
-        if (v >= 0 && value >= 0 && v != value)
+    for (uint32_t i = 0; i < count; i++) {
+        if (*dtypes[i] >= 0 && one >= 0 && *dtypes[i] != one)
             return tn_fail(err, TN_E_DTYPE, "two data types that must agree differ");
-        value = v >= 0 ? v : value;
+        one = *dtypes[i] >= 0 ? *dtypes[i] : one;
     }
-    for (uint32_t i = 0; i < f->args.in_count; i++)
-        f->in_dtype[i] = value;
-    for (uint32_t i = 0; i < f->args.out_count; i++)
-        f->out_dtype[i] = value;
+    for (uint32_t i = 0; i < count; i++)
+        *dtypes[i] = one;
     return TN_OK;
 }
 
 bool chk_infer_storages(const tn_op *op, const chk_attrs *attrs, chk_facts *f)
 {
-    int32_t in[CHK_ARGS_MAX];
+    const uint32_t ins = f->args.in_count;
+    int32_t given[CHK_ARGS_MAX];
     tn_err err;
 
-    memcpy(in, f->in_storage, sizeof in);
-    for (uint32_t o = 0; o < CHK_ARGS_MAX; o++)
-        f->out_storage[o] = op->storage ? TN_STORAGE_UNKNOWN : TN_STORAGE_DENSE;
+    memcpy(given, f->storage, sizeof given);
+    for (uint32_t o = ins; o < CHK_ARGS_MAX; o++)
+        f->storage[o] = op->storage ? TN_STORAGE_UNKNOWN : TN_STORAGE_DENSE;
     for (uint32_t round = 0; round < 3 && op->storage; round++) {
-        tn_infer i = infer_of(op, attrs, &f->args, 0, &err);
+        tn_infer i = chk_infer_of(op, attrs, &f->args, 0, &err);
 
-        i.in_storage = f->in_storage;
-        i.out_storage = f->out_storage;
+        i.in_storage = f->storage;
+        i.out_storage = f->storage + ins;
         if (op->storage(&i))
             return false;
     }
-    for (uint32_t o = 0; o < CHK_ARGS_MAX; o++)
-        if (f->out_storage[o] == TN_STORAGE_UNKNOWN)
-            f->out_storage[o] = TN_STORAGE_DENSE;
-    for (uint32_t i = 0; i < f->args.in_count; i++)
-        if (in[i] != f->in_storage[i] || (!op->storage && in[i] != TN_STORAGE_DENSE))
+    for (uint32_t i = 0; i < CHK_ARGS_MAX; i++) {
+        if (i >= ins && f->storage[i] == TN_STORAGE_UNKNOWN)
+            f->storage[i] = TN_STORAGE_DENSE;
+        if (i < ins && (given[i] != f->storage[i] || (!op->storage && given[i] != TN_STORAGE_DENSE)))
             return false;
+    }
     return true;
 }
 
 tn_status chk_infer_dtypes(const tn_op *op, const chk_attrs *attrs, chk_facts *f, tn_err *err)
 {
+    int32_t *all[CHK_ARGS_MAX];
     chk_facts before;
     tn_status st;
 
+    for (uint32_t i = 0; i < CHK_ARGS_MAX; i++)
+        all[i] = &f->dtype[i];
     if (!op->dtype)
-        return unify_dtypes(f, err);
+        return chk_dtypes_unify(chk_all(f), all, err);
     for (uint32_t round = 0; round < ROUNDS_MAX; round++) {
-        tn_infer i = infer_of(CHK_TOLD(op, dtype), attrs, &f->args, 0, err);
+        tn_infer i = chk_infer_of(CHK_TOLD(op, dtype), attrs, &f->args, 0, err);
 
-        i.in_dtype = f->in_dtype;
-        i.out_dtype = f->out_dtype;
+        i.in_dtype = f->dtype;
+        i.out_dtype = f->dtype + f->args.in_count;
         i.bodies = chk_bodies_for(op, attrs, &f->args);
         before = *f;
         if ((st = op->dtype(&i)))

@@ -53,14 +53,16 @@ typedef struct chk_case {
     chk_verdict *twin; /* of the second process of a case: where its verdict goes instead */
     atomic_uint_fast64_t counted;
     atomic_int speaker; /* the thread that says the verdict, which is the first one; 0: none yet */
-    uint64_t random[2];
+    uint64_t random; /* of the case's numbers the next */
     const char *bounds_rule, *read_only_rule, *fault_who;
     void *handle; /* of dlopen */
     const tn_plugin *descriptor;
-    tn_ctx *given;       /* has the plugin's definitions */
-    struct chk_lab *lab; /* that is open; NULL: none */
-    uint32_t inits;      /* that went well */
-    atomic_int open;     /* of these, those without fini up to now */
+    tn_ctx *given;                            /* has the plugin's definitions */
+    struct chk_lab *lab;                      /* that is open; NULL: none */
+    bool (*needs)(const struct chk_lab *lab); /* of chk_lab_need */
+    const char *needs_text;
+    uint32_t inits;  /* that went well */
+    atomic_int open; /* of these, those without fini up to now */
 } chk_case;
 
 static inline chk_case *chk_case_of(chk_env *env)
@@ -76,15 +78,13 @@ bool chk_speak(chk_case *c);
 
 /* ---- load_init.c ---- */
 
-/* By the clock, but for time in which the thread had no processor: of init on a host of today; `st` is what
- * init says, and a plugin that is open is closed again. */
+/* How long init on a host of today takes; `st` is what it says, and a plugin that is open is closed again. */
 uint64_t chk_init_ns(chk_env *env, chk_host *host, tn_status *st, tn_err *err);
 #define CHK_INIT_LIMIT_NS 100000000u /* rule R8 */
 
 /* ---- twin.c ---- */
 
-/* Parts the case in two; true in the second one. */
-bool chk_twin_part(chk_env *env);
+void chk_twin_part(chk_env *env); /* the case in two */
 /* In the first: waits for the end of the second one, whose verdict counts. In the second, and where there is
  * none: nothing. */
 void chk_twin_await(chk_env *env);
@@ -98,8 +98,7 @@ bool chk_host_intact(const chk_host *host);   /* nothing was written behind its 
 /* ---- imports.c ---- */
 
 bool chk_imports_redirect(void *handle);
-#define CHK_THREADS_US 1000000u /* in which a thread that is to end does, once it runs */
-#define CHK_THREADS_STEP_US 5000u
+#define CHK_THREADS_MS 3000u                               /* in which a thread that is to end does */
 void chk_imports_memory(uint64_t *bytes, uint64_t *count); /* that the plugin holds of its own malloc's */
 uint32_t chk_imports_exits(void);                          /* calls of atexit up to now */
 uint32_t chk_imports_sockets(void);                        /* calls of socket */
@@ -129,7 +128,6 @@ typedef struct chk_guard {
 #define CHK_GUARD_BOUNDS 0u
 #define CHK_GUARD_LOCKED 1u
 chk_guard *chk_guard_add(chk_env *env, const void *from, uint64_t bytes, uint32_t kind, const char *what);
-void chk_guard_remove(chk_guard *guard);
 void chk_faults_catch(chk_env *env); /* installs the handler: once for each process */
 
 /* ---- near.c ---- */
@@ -144,9 +142,9 @@ void chk_near_add(chk_near *near, const char *wanted, const char *name); /* once
 
 /* ---- case.c, run.c ---- */
 
-/* Subjects go to the parent as they are named. */
+/* Subjects go into a file that the parent reads. */
 struct chk_names {
-    int pipe;
+    FILE *file;
     uint32_t test; /* index in chk_tests */
 };
 

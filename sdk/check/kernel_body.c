@@ -18,11 +18,12 @@ typedef struct body_test {
 /* The definition as the plugin wrote it; NULL: it is another one's, or has no body. */
 static const tn_op *written(const chk_lab *lab)
 {
-    for (const tn_op_table *t = NULL; (t = chk_capability(lab->env, TN_KIND_OPS, NULL, t));)
-        for (const tn_op *const *op = t->ops; op && *op; op++)
-            if (!strcmp((*op)->name, lab->op->name) && (*op)->struct_size >= TN_END(tn_op, body) &&
-                (*op)->body)
-                return *op;
+    const tn_op *op;
+
+    for (size_t i = 0; (op = chk_own_op(lab->env, i)); i++)
+        if (op->name && !strcmp(op->name, lab->op->name) && op->struct_size >= TN_END(tn_op, body) &&
+            op->body)
+            return op;
     return NULL;
 }
 
@@ -59,15 +60,15 @@ static void *body_output(chk_lab *lab, const chk_problem *p, const body_test *t)
     const tn_op_call call = {.struct_size = TN_SIZE(tn_op_call),
                              .in_count = p->f.args.in_count,
                              .op = t->name,
-                             .attrs = chk_attr_texts(lab, p),
+                             .attrs = chk_attr_pairs(&lab->arena, p),
                              .in = in};
     void *data = NULL;
     uint32_t count = 0;
     tn_status st = TN_OK;
 
     for (uint32_t i = 0; i < p->f.args.in_count && !st; i++)
-        st = tn_array_from(lab->ctx, p->f.in_dtype[i], p->f.in_shape[i].ndim, p->f.in_shape[i].dim,
-                           p->in_data[i], &in[i]);
+        st = tn_array_from(lab->ctx, p->f.dtype[i], p->f.shape[i].ndim, p->f.shape[i].dim, p->in_data[i],
+                           &in[i]);
     if (!st && !tn_invoke_text(lab->ctx, &call, CHK_ARGS_MAX, out, &count)) {
         data = chk_take(&lab->arena, tn_array_bytes(out[0]) + 1);
         if (tn_array_read(out[0], data, tn_array_bytes(out[0])))
@@ -97,10 +98,9 @@ static bool body_visit(chk_lab *lab, const chk_problem *p, void *arg)
     if (!want)
         return true;
     chk_count(lab->env);
-    differs = chk_values_differ(&lab->arena, got->data[0], got->dtype[0], want, wide->f.out_dtype[0],
-                                got->elements[0], 1);
-    if (differs)
-        chk_fail(lab->env, "K-body", "its operator's body says otherwise: %s (%s)", differs, p->text);
+    differs = chk_values_differ(&lab->arena, got->data[0], got->dtype[0], want,
+                                wide->f.dtype[chk_out(&wide->f, 0)], got->elements[0], 1);
+    chk_fail_if(lab->env, differs, "K-body", "its operator's body says otherwise: %s (%s)", differs, p->text);
     return --t->left > 0;
 }
 

@@ -8,29 +8,45 @@
 
 /* ---- one form after the other ------------------------------------------------------------------------ */
 
+/* A test: each problem in the plain form, then in others, which give the same. */
 typedef struct forms {
-    chk_form form[4];
-    uint32_t count, ran;
+    chk_form plain, form[4];
     const char *what[4];
-    bool exact;    /* for deterministic kernels: bit for bit */
-    uint32_t turn; /* of the dimension that is broadcast next */
+    uint32_t count, ran;
+    uint32_t again; /* runs of the plain form's node */
+    bool exact;     /* for deterministic kernels: bit for bit */
+    bool in_place;  /* of plans that let an output take over an input */
+    uint32_t says;  /* of plans that say this (TN_PLAN_…): bit for bit */
+    bool in_turn;   /* one of the other forms for each problem */
+    uint32_t turn;
 } forms;
 
-static bool is_exact(const chk_lab *lab)
+static bool is_judged(const forms *f, const chk_node *n)
 {
-    return (lab->side.kernel->flags & TN_KERNEL_DETERMINISTIC) != 0;
+    bool any = !f->in_place;
+
+    for (uint32_t o = 0; o < n->p->f.args.out_count; o++)
+        any |= n->inplace[o] >= 0;
+    return any && (n->plan->flags & f->says) == f->says;
 }
 
-static bool plain_outputs(chk_lab *lab, const chk_problem *p, chk_outputs *out)
+/* False: the host would not call it, it cannot mean the problem, or says nothing that is to be tested. */
+static bool plain_outputs(chk_lab *lab, const chk_problem *p, const forms *f, chk_outputs *out)
 {
-    const chk_form plain = {.mode = TN_MODE_WRITE};
+    chk_form plain = f->plain;
     chk_node *n = chk_take(&lab->arena, sizeof *n);
+    bool judged;
 
+    plain.mode = TN_MODE_WRITE;
     if (!chk_host_would_run(lab, p) || !chk_node_first(lab, p, &plain, n))
         return false;
     chk_outputs_take(n, out);
+    for (uint32_t i = 0; i < f->again; i++)
+        if (chk_node_run(n) == TN_OK)
+            chk_same(n, out, true, "says it is deterministic; run again");
+    judged = f->in_place || is_judged(f, n);
     chk_node_close(n);
-    return true;
+    return judged;
 }
 
 static bool forms_visit(chk_lab *lab, const chk_problem *p, void *arg)
@@ -39,30 +55,31 @@ static bool forms_visit(chk_lab *lab, const chk_problem *p, void *arg)
     chk_outputs *plain = chk_take(&lab->arena, sizeof *plain);
     chk_node *n = chk_take(&lab->arena, sizeof *n);
 
-    if (!plain_outputs(lab, p, plain))
+    if (!plain_outputs(lab, p, f, plain))
         return true;
-    for (uint32_t i = 0; i < f->count; i++) {
+    f->turn++;
+    f->ran += f->again > 0;
+    for (uint32_t i = f->in_turn ? f->turn % f->count : 0; i < f->count; i += f->in_turn ? f->count : 1) {
         if (!chk_node_try(lab, p, &f->form[i], n))
             continue;
         chk_node_guards(n);
-        chk_same(n, plain, f->exact && is_exact(lab), f->what[i]);
+        if (is_judged(f, n)) {
+            chk_same(n, plain, f->says || (f->exact && chk_is_exact(lab)), f->what[i]);
+            f->ran++;
+        }
         chk_node_close(n);
-        f->ran++;
     }
     return true;
 }
 
-static void forms_run(chk_env *env, forms *f, uint32_t what)
+static void forms_run(chk_env *env, forms *f, uint32_t what, const char *none)
 {
-    chk_lab lab;
-
-    chk_lab_open(env, CHK_HOST_EXACT, &lab);
-    chk_fault_rules(env, "K-bounds", "K-readonly", env->subject);
-    chk_problems(&lab, what, forms_visit, f);
+    chk_lab_visit(env, what, forms_visit, f);
     if (!f->ran)
-        chk_skip(env, "no problem for this test");
-    chk_lab_close(&lab);
+        chk_skip(env, "%s", none);
 }
+
+#define NO_PROBLEM "no problem for this test"
 
 void chk_kernel_misaligned(chk_env *env)
 {
@@ -70,7 +87,7 @@ void chk_kernel_misaligned(chk_env *env)
                .what = {"bases aligned to elements only"},
                .count = 1};
 
-    forms_run(env, &f, CHK_PROBLEMS_ALL);
+    forms_run(env, &f, CHK_PROBLEMS_ALL, NO_PROBLEM);
 }
 
 void chk_kernel_bounds(chk_env *env)
@@ -80,10 +97,10 @@ void chk_kernel_bounds(chk_env *env)
                .what = {"with guards close behind", "with guards close before"},
                .count = 2};
 
-    forms_run(env, &f, env->sizes ? CHK_PROBLEMS_ALL : CHK_PROBLEMS_FEW);
+    forms_run(env, &f, env->sizes ? CHK_PROBLEMS_ALL : CHK_PROBLEMS_FEW, NO_PROBLEM);
     if (!env->sizes) { /* each data type and rank, at one of the two ends */
         f.count = 1;
-        forms_run(env, &f, CHK_PROBLEMS_ALL);
+        forms_run(env, &f, CHK_PROBLEMS_ALL, NO_PROBLEM);
     }
 }
 
@@ -95,7 +112,49 @@ void chk_kernel_uninitialised(chk_env *env)
                .count = 2,
                .exact = true};
 
-    forms_run(env, &f, CHK_PROBLEMS_ALL);
+    forms_run(env, &f, CHK_PROBLEMS_ALL, NO_PROBLEM);
+}
+
+void chk_kernel_inplace(chk_env *env)
+{
+    forms f = {.form = {{.mode = TN_MODE_WRITE, .in_place = true}},
+               .what = {"in place"},
+               .count = 1,
+               .in_place = true};
+
+    forms_run(env, &f, CHK_PROBLEMS_ALL, "no plan lets an output take over an input");
+}
+
+void chk_kernel_deterministic(chk_env *env)
+{
+    forms one = {.form = {{.mode = TN_MODE_WRITE}},
+                 .what = {"says it is deterministic; with a new plan"},
+                 .count = 1,
+                 .again = 4,
+                 .exact = true};
+    forms several = {.plain = {.threads = 3}, .again = 1};
+
+    chk_lab_need(env, chk_is_exact, "does not say TN_KERNEL_DETERMINISTIC");
+    chk_lab_visit(env, CHK_PROBLEMS_FEW, forms_visit, &one);
+    chk_lab_visit(env, CHK_PROBLEMS_LARGE, forms_visit, &several);
+}
+
+/* Where several threads have something to do each number of them is tried, else one in turn. */
+void chk_kernel_thread_invariant(chk_env *env)
+{
+    forms f = {.form = {{.mode = TN_MODE_WRITE, .threads = 2},
+                        {.mode = TN_MODE_WRITE, .threads = 3},
+                        {.mode = TN_MODE_WRITE, .threads = 8}},
+               .what = {"says it does not depend on the number of threads; 2, not 1",
+                        "says it does not depend on the number of threads; 3, not 1",
+                        "says it does not depend on the number of threads; 8, not 1"},
+               .count = 3,
+               .says = TN_PLAN_THREAD_INVARIANT,
+               .in_turn = !env->sizes};
+
+    chk_lab_visit(env, CHK_PROBLEMS_FEW, forms_visit, &f);
+    f.in_turn = false;
+    forms_run(env, &f, CHK_PROBLEMS_LARGE, "no plan says TN_PLAN_THREAD_INVARIANT");
 }
 
 /* ---- strides ----------------------------------------------------------------------------------------- */
@@ -115,16 +174,16 @@ static int32_t broadcast_axis(const tn_shape *s, uint32_t turn)
 /* The same problem with input `i` constant along dimension `axis`. */
 static void broadcast_problem(chk_lab *lab, const chk_problem *p, uint32_t i, int32_t axis, chk_problem *out)
 {
-    const tn_shape *s = &p->f.in_shape[i];
+    const tn_shape *s = &p->f.shape[i];
     const int64_t count = chk_shape_elements(s, INT64_MAX / 16), length = s->dim[axis];
-    uint64_t block = tn_dtype_bytes(p->f.in_dtype[i]);
+    uint64_t block = tn_dtype_bytes(p->f.dtype[i]);
     char *to = chk_take(&lab->arena, (uint64_t)count * block);
 
     *out = *p;
     out->in_data[i] = to;
     for (int32_t d = axis + 1; d < s->ndim; d++)
         block *= (uint64_t)s->dim[d];
-    for (int64_t k = 0; block && k * (int64_t)block < count * (int64_t)tn_dtype_bytes(p->f.in_dtype[i]); k++)
+    for (int64_t k = 0; block && k * (int64_t)block < count * (int64_t)tn_dtype_bytes(p->f.dtype[i]); k++)
         memcpy(to + (uint64_t)k * block, (const char *)p->in_data[i] + (uint64_t)(k - k % length) * block,
                (size_t)block);
 }
@@ -134,7 +193,7 @@ static void strided_run(chk_lab *lab, const chk_problem *p, const chk_form *form
     chk_outputs *plain = chk_take(&lab->arena, sizeof *plain);
     chk_node *n = chk_take(&lab->arena, sizeof *n);
 
-    if (!plain_outputs(lab, p, plain) || !chk_node_try(lab, p, form, n))
+    if (!plain_outputs(lab, p, f, plain) || !chk_node_try(lab, p, form, n))
         return;
     chk_same(n, plain, false, what);
     chk_node_close(n);
@@ -151,7 +210,7 @@ static bool strided_visit(chk_lab *lab, const chk_problem *p, void *arg)
     strided_run(lab, p, &reversed, "the first dimension innermost", arg);
     strided_run(lab, p, &gaps, "every second element", arg);
     for (uint32_t i = 0; i < p->f.args.in_count; i++) {
-        const int32_t axis = broadcast_axis(&p->f.in_shape[i], f->turn + i);
+        const int32_t axis = broadcast_axis(&p->f.shape[i], f->turn + i);
         const chk_form broadcast = {.mode = TN_MODE_WRITE, .broadcast = i + 1, .broadcast_axis = axis};
 
         if (axis < 0 || tn_op_mutates(p->op, p->f.args.in_count, i))
@@ -164,16 +223,17 @@ static bool strided_visit(chk_lab *lab, const chk_problem *p, void *arg)
     return true;
 }
 
+static bool is_strided(const chk_lab *lab)
+{
+    return (lab->side.kernel->flags & TN_KERNEL_STRIDED) != 0;
+}
+
 void chk_kernel_strided(chk_env *env)
 {
     forms f = {.ran = 0};
-    chk_lab lab;
 
-    chk_lab_open(env, CHK_HOST_EXACT, &lab);
-    if (!(lab.side.kernel->flags & TN_KERNEL_STRIDED))
-        chk_skip(env, "takes dense tensors only");
-    chk_problems(&lab, CHK_PROBLEMS_ALL, strided_visit, &f);
-    chk_lab_close(&lab);
+    chk_lab_need(env, is_strided, "takes dense tensors only");
+    chk_lab_visit(env, CHK_PROBLEMS_ALL, strided_visit, &f);
 }
 
 /* ---- nothing in it ----------------------------------------------------------------------------------- */
@@ -207,47 +267,11 @@ static bool empty_visit(chk_lab *lab, const chk_problem *p, void *arg)
 void chk_kernel_empty(chk_env *env)
 {
     uint32_t ran = 0;
-    chk_lab lab;
 
-    chk_lab_open(env, CHK_HOST_EXACT, &lab);
     chk_fault_rules(env, "K-empty", "K-readonly", env->subject);
-    chk_problems(&lab, CHK_PROBLEMS_EMPTY, empty_visit, &ran);
+    chk_lab_visit(env, CHK_PROBLEMS_EMPTY, empty_visit, &ran);
     if (!ran)
         chk_skip(env, "the host would not call it for empty tensors");
-    chk_lab_close(&lab);
-}
-
-/* ---- in place ---------------------------------------------------------------------------------------- */
-
-static bool inplace_visit(chk_lab *lab, const chk_problem *p, void *arg)
-{
-    const chk_form form = {.mode = TN_MODE_WRITE, .in_place = true};
-    chk_outputs *plain = chk_take(&lab->arena, sizeof *plain);
-    chk_node *n = chk_take(&lab->arena, sizeof *n);
-    uint32_t *ran = arg;
-    bool any = false;
-
-    if (!plain_outputs(lab, p, plain) || !chk_node_try(lab, p, &form, n))
-        return true;
-    for (uint32_t o = 0; o < p->f.args.out_count; o++)
-        any |= n->inplace[o] >= 0;
-    if (any)
-        chk_same(n, plain, false, "in place");
-    *ran += any;
-    chk_node_close(n);
-    return true;
-}
-
-void chk_kernel_inplace(chk_env *env)
-{
-    uint32_t ran = 0;
-    chk_lab lab;
-
-    chk_lab_open(env, CHK_HOST_EXACT, &lab);
-    chk_problems(&lab, CHK_PROBLEMS_ALL, inplace_visit, &ran);
-    if (!ran)
-        chk_skip(env, "no plan lets an output take over an input");
-    chk_lab_close(&lab);
 }
 
 /* ---- modes ------------------------------------------------------------------------------------------- */
@@ -291,7 +315,7 @@ static void mode_add(chk_lab *lab, const chk_problem *p, const chk_outputs *plai
     chk_node *n = chk_take(&lab->arena, sizeof *n);
 
     for (uint32_t o = 0; o < p->f.args.out_count; o++)
-        if (p->f.out_dtype[o] == TN_BOOL)
+        if (p->f.dtype[chk_out(&p->f, o)] == TN_BOOL)
             return;
     if (!chk_node_try(lab, p, &form, n))
         return;
@@ -323,7 +347,7 @@ static bool modes_visit(chk_lab *lab, const chk_problem *p, void *arg)
 {
     chk_outputs *plain = chk_take(&lab->arena, sizeof *plain);
 
-    if (p->resizes || !plain_outputs(lab, p, plain))
+    if (p->resizes || !plain_outputs(lab, p, &(forms){.count = 0}, plain))
         return true;
     ++*(uint32_t *)arg;
     for (uint32_t o = 0; p->f.args.out_count > 1 && o < p->f.args.out_count; o++)
@@ -336,11 +360,8 @@ static bool modes_visit(chk_lab *lab, const chk_problem *p, void *arg)
 void chk_kernel_modes(chk_env *env)
 {
     uint32_t ran = 0;
-    chk_lab lab;
 
-    chk_lab_open(env, CHK_HOST_EXACT, &lab);
-    chk_problems(&lab, CHK_PROBLEMS_ALL, modes_visit, &ran);
+    chk_lab_visit(env, CHK_PROBLEMS_ALL, modes_visit, &ran);
     if (!ran)
         chk_skip(env, "no problem of which the outputs have a shape before run");
-    chk_lab_close(&lab);
 }

@@ -8,7 +8,7 @@
 #include "lab.h"
 #include "waiting.h"
 
-#define LATER_US 500000u /* for what a device frees a little later */
+#define LATER_MS 2000u /* for what a device frees a little later */
 
 static const chk_form plain_form = {.mode = TN_MODE_WRITE, .fill = 0x3c};
 
@@ -16,7 +16,6 @@ static const chk_form plain_form = {.mode = TN_MODE_WRITE, .fill = 0x3c};
 
 typedef struct leak {
     uint32_t left, rounds;
-    uint64_t pages; /* before, to be compared at the end */
 } leak;
 
 /* What the process wrote to, here or swapped out; pages of files come and go. */
@@ -38,17 +37,13 @@ static uint64_t own_pages(void)
  * `most` are looked at again. */
 static uint64_t blocks_held(chk_lab *lab, uint64_t most, uint64_t *bytes)
 {
+    const struct timespec end = chk_deadline(LATER_MS);
     uint64_t blocks;
-    bool late = !lab->device;
-    chk_time t;
 
-    chk_time_begin(&t);
-    for (;;) {
-        chk_host_memory(lab->plugin.host, bytes, &blocks);
-        if (late || blocks <= most)
-            return blocks;
-        late = chk_time_sleep(&t, 1000) >= LATER_US;
-    }
+    do
+        blocks = chk_host_memory(lab->plugin.host, bytes);
+    while (lab->device && blocks > most && chk_pause(&end));
+    return blocks;
 }
 
 static void rounds_run(chk_lab *lab, const chk_problem *p, uint32_t rounds)
@@ -72,7 +67,7 @@ static bool leak_visit(chk_lab *lab, const chk_problem *p, void *arg)
     if (!chk_host_would_run(lab, p))
         return true;
     rounds_run(lab, p, 20); /* what is made once is made */
-    chk_host_memory(lab->plugin.host, &bytes[0], &blocks[0]);
+    blocks[0] = chk_host_memory(lab->plugin.host, &bytes[0]);
     pages = own_pages();
     rounds_run(lab, p, l->rounds);
     blocks[1] = blocks_held(lab, blocks[0], &bytes[1]);
@@ -108,7 +103,7 @@ static void passes_check(chk_lab *lab, void (*pass)(chk_lab *lab), const char *w
     uint64_t bytes[2], blocks[2];
 
     pass(lab);
-    chk_host_memory(lab->plugin.host, &bytes[0], &blocks[0]);
+    blocks[0] = chk_host_memory(lab->plugin.host, &bytes[0]);
     pass(lab);
     blocks[1] = blocks_held(lab, blocks[0], &bytes[1]);
     if (blocks[1] > blocks[0])
@@ -148,7 +143,7 @@ static void status_check(const nomem *t, tn_status st, const char *what, uint64_
 
 static void balance_check(const nomem *t, uint64_t before, uint64_t nth, const char *what)
 {
-    uint64_t bytes, blocks = blocks_held(t->lab, before, &bytes);
+    const uint64_t blocks = blocks_held(t->lab, before, NULL);
 
     if (blocks > before)
         chk_fail(t->lab->env, NULL, "allocation %llu fails in %s, and %llu blocks are lost (%s)",
@@ -166,11 +161,11 @@ static bool nomem_prepare(const nomem *t, uint64_t nth)
 {
     chk_host *host = t->lab->plugin.host;
     chk_node *n = chk_take(&t->lab->arena, sizeof *n);
-    uint64_t bytes, before;
+    uint64_t before;
     bool reached;
     tn_status st;
 
-    chk_host_memory(host, &bytes, &before);
+    before = chk_host_memory(host, NULL);
     chk_host_fail_at(host, nth);
     st = chk_node_open(t->lab, &t->lab->side, t->p, &t->form, n);
     reached = chk_host_failed(host);
@@ -192,14 +187,14 @@ static bool nomem_run(const nomem *t, uint64_t nth, bool own)
     chk_host *host = t->lab->plugin.host;
     chk_node *n = chk_take(&t->lab->arena, sizeof *n);
     chk_form form = t->form;
-    uint64_t bytes, before;
+    uint64_t before;
     bool reached = false;
     tn_status st;
 
     form.nomem_at = own ? 0 : nth;
     if (chk_node_open(t->lab, &t->lab->side, t->p, &form, n) == TN_OK) {
         chk_node_reset(n);
-        chk_host_memory(host, &bytes, &before);
+        before = chk_host_memory(host, NULL);
         chk_host_fail_at(host, own ? nth : 0);
         st = chk_node_call(n);
         reached = own ? chk_host_failed(host) : n->allocs >= nth;
@@ -273,11 +268,8 @@ static bool nomem_visit(chk_lab *lab, const chk_problem *p, void *arg)
 void chk_kernel_nomem(chk_env *env)
 {
     uint32_t left = env->sizes ? 40 : 6;
-    chk_lab lab;
 
-    chk_lab_open(env, CHK_HOST_EXACT, &lab);
-    chk_problems(&lab, CHK_PROBLEMS_FEW, nomem_visit, &left);
-    chk_lab_close(&lab);
+    chk_lab_visit(env, CHK_PROBLEMS_FEW, nomem_visit, &left);
 }
 
 /* ---- what it never said it takes --------------------------------------------------------------------- */
@@ -300,19 +292,16 @@ static bool dtypes_visit(chk_lab *lab, const chk_problem *p, void *arg)
     chk_problem *other = chk_take(&lab->arena, sizeof *other);
     uint32_t *left = arg;
 
-    for (uint32_t i = 0; i < p->f.args.in_count + p->f.args.out_count; i++)
+    for (uint32_t i = 0; i < chk_all(&p->f); i++)
         for (int32_t d = 0; d < TN_DTYPE_LIMIT; d++) {
             *other = *p;
-            if (i < p->f.args.in_count)
-                other->f.in_dtype[i] = d;
-            else
-                other->f.out_dtype[i - p->f.args.in_count] = d;
+            other->f.dtype[i] = d;
             metadata_prepare(lab, other);
         }
     for (int32_t d = 0; d < TN_DTYPE_LIMIT; d++) { /* all of them of a type that it may not take */
         *other = *p;
         for (uint32_t i = 0; i < CHK_ARGS_MAX; i++)
-            other->f.in_dtype[i] = other->f.out_dtype[i] = d;
+            other->f.dtype[i] = d;
         metadata_prepare(lab, other);
     }
     return --*left > 0;
@@ -356,7 +345,7 @@ static bool sizes_visit(chk_lab *lab, const chk_problem *p, void *arg)
     const chk_form form = {.mode = TN_MODE_WRITE, .metadata = true, .recorded = true, .threads = 2};
     chk_node *n = chk_take(&lab->arena, sizeof *n);
     sized *s = arg;
-    const int64_t rows = p->f.args.in_count ? p->f.in_shape[0].dim[0] : 0;
+    const int64_t rows = p->f.args.in_count ? p->f.shape[0].dim[0] : 0;
 
     if (!chk_node_open(lab, &lab->side, p, &form, n)) {
         const uint32_t at = s->at;
@@ -432,8 +421,7 @@ void chk_kernel_process(chk_env *env)
     chk_problems(&lab, CHK_PROBLEMS_FEW, run_visit, &one);
     chk_problems(&lab, env->sizes ? CHK_PROBLEMS_LARGE : CHK_PROBLEMS_FEW, run_visit, &several);
     changed = chk_process_changed(before, CHK_PROCESS_THREADS);
-    if (changed)
-        chk_fail(env, NULL, "prepare and run change the process: %s", changed);
+    chk_fail_if(env, changed, NULL, "prepare and run change the process: %s", changed);
     chk_process_free(before);
     chk_lab_close(&lab);
 }

@@ -40,10 +40,8 @@ static bool has_wide(const chk_problem *p)
 {
     bool in = false, out = p->mutated_count > 0;
 
-    for (uint32_t i = 0; i < p->f.args.in_count; i++)
-        in |= p->f.in_dtype[i] == TN_F64;
-    for (uint32_t o = 0; o < p->f.args.out_count; o++)
-        out |= p->f.out_dtype[o] == TN_F64;
+    for (uint32_t i = 0; i < chk_all(&p->f); i++)
+        *(i < p->f.args.in_count ? &in : &out) |= p->f.dtype[i] == TN_F64;
     return in && out && !p->resizes;
 }
 
@@ -54,47 +52,15 @@ typedef struct moving {
     uint32_t round;
 } moving;
 
-/* The value of an attribute nearer to 0 by `part` of itself; false: it is none to be moved, or not so far. */
-static bool value_moved(chk_arena *a, const tn_attr_def *def, tn_value now, double part, tn_value *out)
-{
-    const void *at = def->type == TN_ATTR_T_FLOAT ? NULL : tn_value_pointer(now);
-    double one = def->type == TN_ATTR_T_FLOAT ? tn_value_float(now) : 0;
-    tn_floats *all;
-
-    if (def->type == TN_ATTR_T_OPT_FLOAT && at)
-        one = *(const double *)at;
-    one *= 1 - part;
-    if (def->min <= def->max && (one < def->min || one > def->max) && def->type != TN_ATTR_T_FLOATS)
-        return false;
-    if (def->type == TN_ATTR_T_FLOAT) {
-        *out = tn_value_of_float(one);
-        return true;
-    }
-    if (def->type == TN_ATTR_T_OPT_FLOAT && at) {
-        *out = (uintptr_t)memcpy(chk_take(a, sizeof one), &one, sizeof one);
-        return true;
-    }
-    if (def->type != TN_ATTR_T_FLOATS || !at)
-        return false;
-    all = chk_take(a, sizeof *all + (uint64_t)((const tn_floats *)at)->count * sizeof(double));
-    all->count = ((const tn_floats *)at)->count;
-    for (int64_t k = 0; k < all->count; k++) {
-        all->item[k] = ((const tn_floats *)at)->item[k] * (1 - part);
-        if (def->min <= def->max && (all->item[k] < def->min || all->item[k] > def->max))
-            return false;
-    }
-    *out = (uintptr_t)all;
-    return true;
-}
-
+/* Nearer to 0 by a part of itself. */
 static bool attribute_moved(chk_lab *lab, const chk_problem *p, const moving *m, double part,
                             chk_problem *moved)
 {
     tn_value value;
 
-    if (!value_moved(&lab->arena, m->attr, p->attrs.values[m->index], 0.75 * part, &value))
+    if (!chk_attr_scaled(&lab->arena, m->attr, p->attrs.values[m->index], 1 - 0.75 * part, 0, &value))
         return false;
-    chk_attrs_with(&lab->arena, &p->attrs, m->index, value, p->attrs.text, &moved->attrs);
+    chk_attrs_with(&lab->arena, &p->attrs, m->index, value, NULL, NULL, &moved->attrs);
     return chk_infers_the_same(lab, p, &moved->attrs);
 }
 
@@ -102,11 +68,11 @@ static bool attribute_moved(chk_lab *lab, const chk_problem *p, const moving *m,
 static void inputs_moved(chk_lab *lab, const chk_problem *p, uint32_t round, double part, chk_problem *moved)
 {
     for (uint32_t i = 0; i < p->f.args.in_count; i++) {
-        const int64_t count = chk_shape_elements(&p->f.in_shape[i], INT64_MAX / 16);
+        const int64_t count = chk_elements(p, i);
         const double *from = p->in_data[i];
         double *to;
 
-        if (p->f.in_dtype[i] != TN_F64)
+        if (p->f.dtype[i] != TN_F64)
             continue;
         moved->in_data[i] = to = chk_take(&lab->arena, (uint64_t)count * sizeof *to + 1);
         for (int64_t k = 0; k < count; k++) {
@@ -240,16 +206,17 @@ static bool precision_visit(chk_lab *lab, const chk_problem *p, void *arg)
     return ++c->problems < PROBLEMS_MAX || lab->env->sizes;
 }
 
+static bool is_followed(const chk_lab *lab)
+{
+    return !(lab->op->flags & TN_OP_ZERO_GRADIENT);
+}
+
 void chk_kernel_precision(chk_env *env)
 {
     precision c = {.problems = 0};
-    chk_lab lab;
 
-    chk_lab_open(env, CHK_HOST_EXACT, &lab);
-    if (lab.op->flags & TN_OP_ZERO_GRADIENT)
-        chk_skip(env, "its operator's gradient is zero: it need not follow its inputs");
-    chk_problems(&lab, CHK_PROBLEMS_WIDE, precision_visit, &c);
+    chk_lab_need(env, is_followed, "its operator's gradient is zero: it need not follow its inputs");
+    chk_lab_visit(env, CHK_PROBLEMS_WIDE, precision_visit, &c);
     if (!c.problems)
         chk_skip(env, "no problem with float64 in and out");
-    chk_lab_close(&lab);
 }

@@ -20,8 +20,7 @@ const tn_rng *chk_no_rng(chk_env *env)
     if (page)
         return page;
     map = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (map == MAP_FAILED)
-        chk_fail(env, "kit", "out of memory");
+    chk_fail_if(env, map == MAP_FAILED, "kit", "out of memory");
     page = map;
     chk_guard_add(env, map, bytes, CHK_GUARD_BOUNDS, "tn_exec.rng, but its operator declares no draw")->rule =
         "K-random";
@@ -66,7 +65,7 @@ typedef struct draws {
 
 static void same_draw(chk_lab *lab, const chk_problem *p, chk_node *n, const chk_outputs *first)
 {
-    const bool exact = (lab->side.kernel->flags & TN_KERNEL_DETERMINISTIC) != 0;
+    const bool exact = chk_is_exact(lab);
     const tn_rng sum = {.seed = lab->env->seed, .step = &five, .step_add = 2};
     chk_node *fresh = chk_take(&lab->arena, sizeof *fresh);
     const chk_form form = n->form;
@@ -122,19 +121,20 @@ static bool random_visit(chk_lab *lab, const chk_problem *p, void *arg)
     return true;
 }
 
+static bool is_random(const chk_lab *lab)
+{
+    return (lab->op->effects & TN_EFFECT_RANDOM) != 0;
+}
+
 /* An operator may need no numbers for some attributes, or outside of training: one problem that shows a
  * difference is enough. */
 void chk_kernel_random(chk_env *env)
 {
     draws d = {.ran = 0};
-    chk_lab lab;
 
-    chk_lab_open(env, CHK_HOST_EXACT, &lab);
-    if (!(lab.op->effects & TN_EFFECT_RANDOM))
-        chk_skip(env, "its operator takes no draw");
-    chk_problems(&lab, CHK_PROBLEMS_FEW, random_visit, &d);
+    chk_lab_need(env, is_random, "its operator takes no draw");
+    chk_lab_visit(env, CHK_PROBLEMS_FEW, random_visit, &d);
     for (uint32_t k = 0; d.ran && k < OTHERS; k++)
         if (!d.differs[k])
             chk_fail(env, NULL, "%s gives the same numbers in all of %u problems", others[k].what, d.ran);
-    chk_lab_close(&lab);
 }

@@ -1,6 +1,6 @@
 /*
- * Many runs of one plan: none shared by threads, the same bits where a kernel says so,
- * run-time attributes read at run, saved blocks handed to the backward.
+ * Many runs of one plan: none shared by threads, run-time attributes read at run, saved blocks handed to the
+ * backward.
  */
 #include <string.h>
 
@@ -192,91 +192,6 @@ void chk_kernel_threads(chk_env *env)
     chk_lab_close(&lab);
 }
 
-/* ---- the same bits ----------------------------------------------------------------------------------- */
-
-static bool repeat_visit(chk_lab *lab, const chk_problem *p, void *arg)
-{
-    const uint32_t *threads = arg;
-    const chk_form form = {.mode = TN_MODE_WRITE, .threads = *threads};
-    chk_outputs *first = chk_take(&lab->arena, sizeof *first);
-    chk_node *n = chk_take(&lab->arena, 2 * sizeof *n);
-
-    if (!chk_host_would_run(lab, p) || !chk_node_first(lab, p, &form, n))
-        return true;
-    chk_outputs_take(n, first);
-    for (uint32_t round = *threads > 1 ? 3 : 0; round < 4; round++)
-        if (chk_node_run(n) == TN_OK)
-            chk_same(n, first, true, "says it is deterministic; run again");
-    chk_node_close(n);
-    if (*threads == 1 && chk_node_try(lab, p, &form, n + 1)) {
-        chk_same(n + 1, first, true, "says it is deterministic; with a new plan");
-        chk_node_close(n + 1);
-    }
-    return true;
-}
-
-void chk_kernel_deterministic(chk_env *env)
-{
-    uint32_t one = 1, several = 3;
-    chk_lab lab;
-
-    chk_lab_open(env, CHK_HOST_EXACT, &lab);
-    if (!chk_is_exact(&lab))
-        chk_skip(env, "does not say TN_KERNEL_DETERMINISTIC");
-    chk_problems(&lab, CHK_PROBLEMS_FEW, repeat_visit, &one);
-    chk_problems(&lab, CHK_PROBLEMS_LARGE, repeat_visit, &several);
-    chk_lab_close(&lab);
-}
-
-typedef struct invariant {
-    uint32_t ran;
-    bool large; /* several threads have something to do: each number of them is tried, else one in turn */
-} invariant;
-
-static bool invariant_visit(chk_lab *lab, const chk_problem *p, void *arg)
-{
-    static const uint32_t budgets[] = {2, 3, 8};
-    invariant *t = arg;
-    chk_form form = {.mode = TN_MODE_WRITE};
-    chk_outputs *one = chk_take(&lab->arena, sizeof *one);
-    chk_node *n = chk_take(&lab->arena, sizeof *n);
-
-    if (!chk_host_would_run(lab, p) || !chk_node_first(lab, p, &form, n))
-        return true;
-    if (n->plan->flags & TN_PLAN_THREAD_INVARIANT) {
-        chk_outputs_take(n, one);
-        t->ran++;
-    } else {
-        one->count = 0;
-    }
-    chk_node_close(n);
-    for (uint32_t i = t->large ? 0 : t->ran % 3; one->count && i < 3; i += t->large ? 1 : 3) {
-        form.threads = budgets[i];
-        if (!chk_node_try(lab, p, &form, n))
-            continue;
-        if (n->plan->flags & TN_PLAN_THREAD_INVARIANT)
-            chk_same(n, one, true,
-                     chk_text(&lab->arena, "says it does not depend on the number of threads; %u, not 1",
-                              budgets[i]));
-        chk_node_close(n);
-    }
-    return true;
-}
-
-void chk_kernel_thread_invariant(chk_env *env)
-{
-    invariant t = {.large = env->sizes > 0};
-    chk_lab lab;
-
-    chk_lab_open(env, CHK_HOST_EXACT, &lab);
-    chk_problems(&lab, CHK_PROBLEMS_FEW, invariant_visit, &t);
-    t.large = true;
-    chk_problems(&lab, CHK_PROBLEMS_LARGE, invariant_visit, &t);
-    if (!t.ran)
-        chk_skip(env, "no plan says TN_PLAN_THREAD_INVARIANT");
-    chk_lab_close(&lab);
-}
-
 /* ---- run-time attributes ----------------------------------------------------------------------------- */
 
 #define VALUES_MAX 8 /* tried for one attribute */
@@ -359,13 +274,10 @@ static bool runtime_visit(chk_lab *lab, const chk_problem *p, void *arg)
 void chk_kernel_runtime_attrs(chk_env *env)
 {
     runtime r = {.ran = 0};
-    chk_lab lab;
 
-    chk_lab_open(env, CHK_HOST_EXACT, &lab);
-    chk_problems(&lab, CHK_PROBLEMS_FEW, runtime_visit, &r);
+    chk_lab_visit(env, CHK_PROBLEMS_FEW, runtime_visit, &r);
     if (!r.ran)
         chk_skip(env, "its operator has no run-time attributes");
-    chk_lab_close(&lab);
 }
 
 /* ---- saved blocks ------------------------------------------------------------------------------------ */
@@ -420,17 +332,18 @@ static bool saved_visit(chk_lab *lab, const chk_problem *p, void *arg)
     return true;
 }
 
+static bool is_backward(const chk_lab *lab)
+{
+    return (lab->op->flags & TN_OP_BACKWARD) != 0;
+}
+
 void chk_kernel_saved(chk_env *env)
 {
     uint32_t ran = 0;
-    chk_lab lab;
 
-    chk_lab_open(env, CHK_HOST_EXACT, &lab);
     chk_fault_rules(env, "K-saved", "K-readonly", env->subject);
-    if (!(lab.op->flags & TN_OP_BACKWARD))
-        chk_skip(env, "not a backward operator");
-    chk_problems(&lab, CHK_PROBLEMS_FEW, saved_visit, &ran);
+    chk_lab_need(env, is_backward, "not a backward operator");
+    chk_lab_visit(env, CHK_PROBLEMS_FEW, saved_visit, &ran);
     if (!ran)
         chk_skip(env, "the plugin has no kernel for its forward");
-    chk_lab_close(&lab);
 }

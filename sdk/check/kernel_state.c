@@ -20,79 +20,35 @@ bool chk_is_exact(const chk_lab *lab)
 
 const chk_problem *chk_problem_other(chk_lab *lab, const chk_problem *p, uint64_t seed)
 {
-    chk_problem *other = chk_take(&lab->arena, sizeof *other);
+    chk_problem *other = chk_problem_copy(lab, p);
     const double factor = -0.5 * (double)(1 + seed % 4);
+    const int32_t dtype = p->f.dtype[0];
 
-    *other = *p;
-    if (p->forward)
-        for (uint32_t i = 0; i < p->f.args.in_count; i++) { /* a gradient that arrives may be any */
-            const int64_t count = chk_shape_elements(&p->f.in_shape[i], INT64_MAX / 16);
-
-            if (i > 0 || !chk_is_float(p->f.in_dtype[i]))
-                continue;
-            other->in_data[i] = chk_take(&lab->arena, (uint64_t)count * 8 + 1);
-            for (int64_t k = 0; k < count; k++)
-                chk_set(other->in_data[i], p->f.in_dtype[i], k,
-                        factor * chk_get(p->in_data[i], p->f.in_dtype[i], k));
-        }
-    else
+    if (!p->forward)
         chk_problem_values(lab, other, lab->env->seed + seed);
+    else if (p->f.args.in_count && chk_is_float(dtype)) /* a gradient that arrives may be any */
+        for (int64_t k = 0; k < chk_elements(p, 0); k++)
+            chk_set(other->in_data[0], dtype, k, factor * chk_get(p->in_data[0], dtype, k));
     return other;
 }
 
 /* ---- outputs as a note ------------------------------------------------------------------------------- */
 
-typedef struct noted {
-    uint32_t count, reserved;
-    int32_t dtype[CHK_ARGS_MAX];
-    int64_t elements[CHK_ARGS_MAX];
-} noted;
-
-static uint64_t output_bytes(const chk_outputs *o, uint32_t i)
-{
-    return (uint64_t)o->elements[i] * tn_dtype_bytes(o->dtype[i]);
-}
-
 static void outputs_note(chk_env *env, uint32_t name, const chk_outputs *from)
 {
-    noted head = {.count = from->count};
-    uint64_t bytes = sizeof head;
-    char *at;
+    chk_outputs *to = chk_twin_take(env, sizeof *to);
 
-    for (uint32_t i = 0; i < from->count; i++) {
-        head.dtype[i] = from->dtype[i];
-        head.elements[i] = from->elements[i];
-        bytes += output_bytes(from, i);
-    }
-    at = chk_twin_note(env, name, bytes);
-    if (!at)
+    if (!to)
         return;
-    memcpy(at, &head, sizeof head);
-    at += sizeof head;
-    for (uint32_t i = 0; i < from->count; i++, at += output_bytes(from, i - 1))
-        memcpy(at, from->data[i], (size_t)output_bytes(from, i));
-}
+    *to = *from;
+    for (uint32_t i = 0; i < from->count; i++) {
+        const uint64_t bytes = (uint64_t)from->elements[i] * tn_dtype_bytes(from->dtype[i]);
 
-static bool outputs_read(chk_lab *lab, uint32_t name, chk_outputs *out)
-{
-    uint64_t bytes;
-    const char *at = chk_twin_read(lab->env, name, &bytes);
-    noted head;
-
-    if (!at)
-        return false;
-    memcpy(&head, at, sizeof head);
-    at += sizeof head;
-    memset(out, 0, sizeof *out);
-    out->count = head.count;
-    for (uint32_t i = 0; i < head.count; i++) {
-        out->dtype[i] = head.dtype[i];
-        out->elements[i] = head.elements[i];
-        out->data[i] = chk_take(&lab->arena, output_bytes(out, i) + 1);
-        memcpy(out->data[i], at, (size_t)output_bytes(out, i));
-        at += output_bytes(out, i);
+        if (!(to->data[i] = chk_twin_take(env, bytes + 1)))
+            return;
+        memcpy(to->data[i], from->data[i], (size_t)bytes);
     }
-    return true;
+    chk_twin_note(env, name, to);
 }
 
 /* ---- the second process ------------------------------------------------------------------------------ */
@@ -212,7 +168,8 @@ static void again_check(chk_lab *lab, const chk_problem *p, chk_node *a, const c
 
 static bool state_visit(chk_lab *lab, const chk_problem *p, void *arg)
 {
-    chk_outputs *first = chk_take(&lab->arena, 2 * sizeof *first), *turned = first + 1;
+    chk_outputs *first = chk_take(&lab->arena, sizeof *first);
+    const chk_outputs *turned;
     chk_node *a = chk_take(&lab->arena, sizeof *a);
     state *s = arg;
     const uint32_t index = s->at++;
@@ -221,7 +178,7 @@ static bool state_visit(chk_lab *lab, const chk_problem *p, void *arg)
         return true;
     chk_outputs_take(a, first);
     again_check(lab, p, a, first);
-    if (outputs_read(lab, index, turned))
+    if ((turned = chk_twin_read(lab->env, index)))
         chk_same(a, turned, chk_is_exact(lab), "against another process, where other problems came first");
     if (!s->beside) {
         beside b = {.node = a, .want = first, .left = BESIDE};
@@ -282,10 +239,8 @@ static bool mutation_visit(chk_lab *lab, const chk_problem *p, void *arg)
 void chk_kernel_mutates(chk_env *env)
 {
     mutation m = {.count = 0};
-    chk_lab lab;
 
-    chk_lab_open(env, CHK_HOST_EXACT, &lab);
-    chk_problems(&lab, CHK_PROBLEMS_FEW, mutation_visit, &m);
+    chk_lab_visit(env, CHK_PROBLEMS_FEW, mutation_visit, &m);
     if (!m.count)
         chk_skip(env, "its operator changes no input");
     for (uint32_t k = 0; k < m.count; k++)
@@ -293,5 +248,4 @@ void chk_kernel_mutates(chk_env *env)
             chk_fail(env, "K-mutates",
                      "never changes input %s, the declared one number %u: in %u runs it is as it was",
                      m.name[k], k, m.seen[k]);
-    chk_lab_close(&lab);
 }

@@ -114,8 +114,7 @@ static bool stream_visit(chk_lab *lab, const chk_problem *p, void *arg)
     if (!can_look(lab, p) || !chk_node_first(lab, p, &form, n))
         return true;
     node_look(n, l);
-    if (l->broken)
-        chk_fail(lab->env, NULL, "%s", l->broken);
+    chk_fail_if(lab->env, l->broken, NULL, "%s", l->broken);
     chk_node_close(n);
     return --l->left > 0;
 }
@@ -123,9 +122,6 @@ static bool stream_visit(chk_lab *lab, const chk_problem *p, void *arg)
 void chk_kernel_stream(chk_env *env)
 {
     look l = {.left = env->sizes ? 40 : 6};
-    chk_lab lab;
 
-    chk_lab_open(env, CHK_HOST_EXACT, &lab);
-    chk_problems(&lab, CHK_PROBLEMS_FEW, stream_visit, &l);
-    chk_lab_close(&lab);
+    chk_lab_visit(env, CHK_PROBLEMS_FEW, stream_visit, &l);
 }

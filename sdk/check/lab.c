@@ -13,25 +13,33 @@
 
 /* ---- subjects ---------------------------------------------------------------------------------------- */
 
-/* Tables without a list, and what lacks its names or functions, are for the group load: other tests pass over
- * them. */
-static const tn_kernel *const *kernels_of(const tn_kernel_table *t)
+const tn_op *chk_own_op(chk_env *env, size_t index)
 {
-    static const tn_kernel *const none[] = {NULL};
-
-    return TN_OFFERS(t, tn_kernel_table, kernels) ? t->kernels : none;
-}
-
-static const tn_op *const *ops_of(const tn_op_table *t)
-{
-    static const tn_op *const none[] = {NULL};
-
-    return TN_OFFERS(t, tn_op_table, ops) ? t->ops : none;
+    for (const tn_op_table *t = NULL; (t = chk_capability(env, TN_KIND_OPS, NULL, t));)
+        for (const tn_op *const *op = TN_OFFERS(t, tn_op_table, ops) ? t->ops : NULL; op && *op; op++)
+            if (!index--)
+                return *op;
+    return NULL;
 }
 
 static bool is_whole(const tn_kernel *k)
 {
     return k->struct_size >= TN_END(tn_kernel, run) && k->op && k->name && k->device && k->prepare && k->run;
+}
+
+/* Tables without a list, and what lacks its names or functions, are for the group load: other tests pass over
+ * them. */
+static const tn_kernel *kernel_at(chk_env *env, const char *device, size_t index,
+                                  const tn_kernel_table **table)
+{
+    for (const tn_kernel_table *t = NULL; (t = chk_capability(env, TN_KIND_KERNELS, device, t));)
+        for (const tn_kernel *const *k = TN_OFFERS(t, tn_kernel_table, kernels) ? t->kernels : NULL; k && *k;
+             k++)
+            if (is_whole(*k) && !index--) {
+                *table = t;
+                return *k;
+            }
+    return NULL;
 }
 
 static bool is_called(const tn_op *op, const char *name)
@@ -72,21 +80,23 @@ static bool is_any(chk_env *env, const tn_kernel *k)
 
 static void kernels_name(chk_env *env, chk_names *names, bool (*fits)(chk_env *env, const tn_kernel *k))
 {
+    const tn_kernel_table *table;
+    const tn_kernel *k;
     char text[200];
 
-    for (const tn_kernel_table *t = NULL; (t = chk_capability(env, TN_KIND_KERNELS, NULL, t));)
-        for (const tn_kernel *const *k = kernels_of(t); *k; k++)
-            if (is_whole(*k) && fits(env, *k))
-                chk_name_add(names, subject_text(*k, text, sizeof text));
+    for (size_t i = 0; (k = kernel_at(env, NULL, i, &table)); i++)
+        if (fits(env, k))
+            chk_name_add(names, subject_text(k, text, sizeof text));
 }
 
 uint32_t chk_kernels_count(chk_env *env)
 {
+    const tn_kernel_table *table;
+    const tn_kernel *k;
     uint32_t count = 0;
 
-    for (const tn_kernel_table *t = NULL; (t = chk_capability(env, TN_KIND_KERNELS, NULL, t));)
-        for (const tn_kernel *const *k = kernels_of(t); *k; k++)
-            count += is_whole(*k) && is_here(env, *k);
+    for (size_t i = 0; (k = kernel_at(env, NULL, i, &table)); i++)
+        count += is_here(env, k);
     return count;
 }
 
@@ -107,50 +117,50 @@ void chk_subject_all_kernels(chk_env *env, chk_names *names)
 
 void chk_subject_operators(chk_env *env, chk_names *names)
 {
-    for (const tn_op_table *t = NULL; (t = chk_capability(env, TN_KIND_OPS, NULL, t));)
-        for (const tn_op *const *op = ops_of(t); *op; op++)
-            if ((*op)->name)
-                chk_name_add(names, (*op)->name);
+    const tn_op *op;
+
+    for (size_t i = 0; (op = chk_own_op(env, i)); i++)
+        if (op->name)
+            chk_name_add(names, op->name);
 }
 
-static bool named_before(chk_env *env, const tn_kernel_table *table, const tn_kernel *const *kernel)
+/* By a definition, or by one of the first `count` kernels for the host. */
+static bool named_before(chk_env *env, const char *name, size_t count)
 {
-    for (const tn_op_table *t = NULL; (t = chk_capability(env, TN_KIND_OPS, NULL, t));)
-        for (const tn_op *const *op = ops_of(t); *op; op++)
-            if (is_called(*op, (*kernel)->op))
-                return true;
-    for (const tn_kernel_table *t = NULL; (t = chk_capability(env, TN_KIND_KERNELS, "cpu", t));)
-        for (const tn_kernel *const *k = kernels_of(t); *k; k++) {
-            if (t == table && k == kernel)
-                return false;
-            if (is_whole(*k) && !strcmp((*k)->op, (*kernel)->op))
-                return true;
-        }
+    const tn_kernel_table *table;
+    const tn_op *op;
+
+    for (size_t i = 0; (op = chk_own_op(env, i)); i++)
+        if (is_called(op, name))
+            return true;
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(kernel_at(env, "cpu", i, &table)->op, name))
+            return true;
     return false;
 }
 
 void chk_subject_gradients(chk_env *env, chk_names *names)
 {
-    for (const tn_op_table *t = NULL; (t = chk_capability(env, TN_KIND_OPS, NULL, t));)
-        for (const tn_op *const *op = ops_of(t); *op; op++)
-            if ((*op)->name && !((*op)->flags & TN_OP_BACKWARD))
-                chk_name_add(names, (*op)->name);
-    for (const tn_kernel_table *t = NULL; (t = chk_capability(env, TN_KIND_KERNELS, "cpu", t));)
-        for (const tn_kernel *const *k = kernels_of(t); *k; k++)
-            if (is_whole(*k) && strncmp((*k)->op, "_backward_", 10) != 0 && !named_before(env, t, k))
-                chk_name_add(names, (*k)->op);
+    const tn_kernel_table *table;
+    const tn_kernel *k;
+    const tn_op *op;
+
+    for (size_t i = 0; (op = chk_own_op(env, i)); i++)
+        if (op->name && !(op->flags & TN_OP_BACKWARD))
+            chk_name_add(names, op->name);
+    for (size_t i = 0; (k = kernel_at(env, "cpu", i, &table)); i++)
+        if (strncmp(k->op, "_backward_", 10) != 0 && !named_before(env, k->op, i))
+            chk_name_add(names, k->op);
 }
 
 static const tn_kernel *kernel_find(chk_env *env, const tn_kernel_table **table)
 {
+    const tn_kernel *k;
     char text[200];
 
-    for (const tn_kernel_table *t = NULL; (t = chk_capability(env, TN_KIND_KERNELS, NULL, t));)
-        for (const tn_kernel *const *k = kernels_of(t); *k; k++)
-            if (is_whole(*k) && !strcmp(subject_text(*k, text, sizeof text), env->subject)) {
-                *table = t;
-                return *k;
-            }
+    for (size_t i = 0; (k = kernel_at(env, NULL, i, table)); i++)
+        if (!strcmp(subject_text(k, text, sizeof text), env->subject))
+            return k;
     chk_fail(env, "kit", "the plugin has no kernel %s", env->subject);
 }
 
@@ -166,14 +176,12 @@ void chk_definitions_give(chk_env *env, tn_ctx *ctx)
 {
     chk_case *c = chk_case_of(env);
     bool any = false;
+    const tn_op *op;
 
-    for (const tn_op_table *t = NULL; (t = chk_capability(env, TN_KIND_OPS, NULL, t));)
-        for (const tn_op *const *op = ops_of(t); *op; op++)
-            any |= chk_has_texts(*op);
-    for (const tn_op_table *t = NULL;
-         any && c->given != ctx && (t = chk_capability(env, TN_KIND_OPS, NULL, t));)
-        for (const tn_op *const *op = ops_of(t); *op; op++)
-            (void)tn_op_register(ctx, *op);
+    for (size_t i = 0; (op = chk_own_op(env, i)); i++)
+        any |= chk_has_texts(op);
+    for (size_t i = 0; any && c->given != ctx && (op = chk_own_op(env, i)); i++)
+        (void)tn_op_register(ctx, op);
     c->given = ctx;
 }
 
@@ -223,18 +231,6 @@ static const tn_op *completed(chk_lab *lab, const tn_op *op)
     return info.definition;
 }
 
-static const tn_op *own_op(chk_lab *lab, const char *name, size_t *index)
-{
-    for (const tn_op_table *t = NULL; (t = chk_capability(lab->env, TN_KIND_OPS, NULL, t));)
-        for (const tn_op *const *op = ops_of(t); *op; op++) {
-            if (name ? is_called(*op, name) : *index == 0)
-                return *op;
-            if (!name)
-                --*index;
-        }
-    return NULL;
-}
-
 /* The library's definition, or the one whose kernels serve it: that one's functions expect it. */
 static const tn_op *meaning_of(chk_lab *lab, const tn_op_info *info)
 {
@@ -244,22 +240,25 @@ static const tn_op *meaning_of(chk_lab *lab, const tn_op_info *info)
 const tn_op *chk_op_find(chk_lab *lab, const char *name)
 {
     tn_op_info info = {.struct_size = TN_SIZE(tn_op_info)};
-    size_t none = 0;
-    const tn_op *op = own_op(lab, name, &none);
+    const tn_op *op;
 
-    if (op)
-        return completed(lab, op);
+    for (size_t i = 0; (op = chk_own_op(lab->env, i)); i++)
+        if (is_called(op, name))
+            return completed(lab, op);
     return tn_op_find(lab->ctx, name, &info) ? NULL : meaning_of(lab, &info);
 }
 
 const tn_op *chk_op_at(chk_lab *lab, size_t index)
 {
     tn_op_info info = {.struct_size = TN_SIZE(tn_op_info)};
-    const tn_op *op = own_op(lab, NULL, &index);
+    const tn_op *op = chk_own_op(lab->env, index);
+    size_t own = 0;
 
     if (op)
         return completed(lab, op) ? completed(lab, op) : op;
-    return tn_op_at(lab->ctx, index, &info) ? NULL : meaning_of(lab, &info);
+    while (chk_own_op(lab->env, own))
+        own++;
+    return tn_op_at(lab->ctx, index - own, &info) ? NULL : meaning_of(lab, &info);
 }
 
 /* ---- the reference ----------------------------------------------------------------------------------- */
@@ -299,7 +298,7 @@ static void reference_open(chk_lab *lab)
         }
 }
 
-bool chk_isa_present(const char *isa)
+static bool isa_present(const char *isa)
 {
     if (!isa || !isa[0])
         return true;
@@ -329,8 +328,9 @@ static bool side_find(chk_lab *lab, const tn_plugin *plugin, const char *device,
 
         if ((*c)->kind != TN_KIND_KERNELS || !(*c)->id || strcmp((*c)->id, device) != 0)
             continue;
-        for (const tn_kernel *const *k = kernels_of(t); *k; k++)
-            if (is_whole(*k) && !strcmp((*k)->op, p->op->name) && chk_isa_present((*k)->isa) &&
+        for (const tn_kernel *const *k = TN_OFFERS(t, tn_kernel_table, kernels) ? t->kernels : NULL; k && *k;
+             k++)
+            if (is_whole(*k) && !strcmp((*k)->op, p->op->name) && isa_present((*k)->isa) &&
                 chk_kernel_matches(lab, *k, p)) {
                 *out = (chk_side){.kernel = *k,
                                   .table = t,
@@ -378,8 +378,10 @@ void chk_lab_open(chk_env *env, chk_host_kind kind, chk_lab *lab)
     lab_begin(env, env->ctx, lab);
     if (!is_here(env, k))
         chk_skip(env, "kernels for device %s are not run: the plugin itself has no such device", k->device);
-    if (!chk_isa_present(k->isa))
+    if (!isa_present(k->isa))
         chk_skip(env, "this processor lacks %s", k->isa);
+    if (!chk_case_of(env)->fault_who)
+        chk_case_of(env)->fault_who = env->subject;
     (void)chk_plugin_open(env, kind, &lab->plugin);
     chk_definitions_give(env, lab->ctx);
     lab->op = chk_op_find(lab, k->op);
@@ -392,6 +394,9 @@ void chk_lab_open(chk_env *env, chk_host_kind kind, chk_lab *lab)
         if (lab->op->attrs[i].since > k->op_version_max && (lab->op->attrs[i].flags & TN_ATTR_F_RUNTIME))
             chk_skip(env, "made for version %u of %s: %s came later and may change from call to call",
                      k->op_version_max, k->op, lab->op->attrs[i].name);
+    lab->side.kernel = k;
+    if (chk_case_of(env)->needs && !chk_case_of(env)->needs(lab))
+        chk_skip(env, "%s", chk_case_of(env)->needs_text);
     if (!is_for_host(env, k))
         lab->device = chk_space_device(lab, k, table);
     lab->side = (chk_side){.kernel = k,
@@ -402,6 +407,21 @@ void chk_lab_open(chk_env *env, chk_host_kind kind, chk_lab *lab)
     reference_open(lab);
     if (lab->device && !is_stream_test(env) && !chk_stream_followed(lab))
         chk_skip(env, "its work does not follow its stream: kernel/stream says more");
+}
+
+void chk_lab_visit(chk_env *env, uint32_t what, chk_visit visit, void *arg)
+{
+    chk_lab lab;
+
+    chk_lab_open(env, CHK_HOST_EXACT, &lab);
+    chk_problems(&lab, what, visit, arg);
+    chk_lab_close(&lab);
+}
+
+void chk_lab_need(chk_env *env, bool (*is)(const chk_lab *lab), const char *unless)
+{
+    chk_case_of(env)->needs = is;
+    chk_case_of(env)->needs_text = unless;
 }
 
 void chk_lab_open_op(chk_env *env, chk_host_kind kind, chk_lab *lab)

@@ -16,11 +16,11 @@
 
 /* Memory of one problem: freed to a mark, all at once. */
 typedef struct chk_arena {
-    struct chk_arena_block *last, *spare; /* spare: one that was given back; NULL: none */
+    struct chk_arena_block *last;
 } chk_arena;
 typedef struct chk_mark {
     struct chk_arena_block *block;
-    size_t used;
+    uint64_t used;
 } chk_mark;
 void *chk_take(chk_arena *a, uint64_t bytes); /* zeroed, 64-byte aligned; never NULL */
 char *chk_text(chk_arena *a, const char *format, ...) CHK_PRINTF(2, 3);
@@ -31,10 +31,8 @@ void chk_arena_free(chk_arena *a);
 /* ---- together.c -------------------------------------------------------------------------------------- */
 
 /* Runs `run` for each argument on a thread of its own, all begun at one moment, and waits for their end. How
- * many threads there are for it, 8 at most: if less than `count`, nothing ran.
- * They wait for the next call. */
+ * many threads there are for it, 8 at most: if less than `count`, nothing ran. */
 uint32_t chk_together(uint32_t count, void (*run)(void *arg), void *const *args);
-void chk_together_end(void); /* until they ended */
 
 /* ---- lab.c ------------------------------------------------------------------------------------------- */
 
@@ -47,6 +45,8 @@ typedef struct chk_side {
     const tn_host *host;
     chk_space *space;
 } chk_side;
+
+typedef struct chk_problem chk_problem;
 
 typedef struct chk_lab {
     chk_env *env;
@@ -63,12 +63,19 @@ typedef struct chk_lab {
     bool declined; /* the kernel declined a problem */
 } chk_lab;
 
+/* Return false to stop. What the visit takes from the arena is freed after it. */
+typedef bool (*chk_visit)(chk_lab *lab, const chk_problem *p, void *arg);
+
 /* Opens the plugin under test and finds the subject's kernel, its definition, the reference. */
 void chk_lab_open(chk_env *env, chk_host_kind kind, chk_lab *lab);
 void chk_lab_open_op(chk_env *env, chk_host_kind kind, chk_lab *lab);
 /* The same without opening the plugin: the context has it. */
 void chk_lab_open_context(chk_env *env, tn_ctx *ctx, chk_lab *lab);
 void chk_lab_close(chk_lab *lab);
+/* Opens, visits the subject's problems, and closes. */
+void chk_lab_visit(chk_env *env, uint32_t what, chk_visit visit, void *arg);
+/* From now on opening skips the case unless the subject is such; `unless` says why. */
+void chk_lab_need(chk_env *env, bool (*is)(const chk_lab *lab), const char *unless);
 /* Members that the library reads, not the kit: rules as text, and whose kernels serve the operator. */
 bool chk_has_texts(const tn_op *op);
 /* Gives a context the plugin's definitions, where some have texts: it makes functions of them. What it
@@ -82,6 +89,7 @@ const tn_op *chk_meaning(const tn_op *op);
 /* Definition by name: the plugin's own first, then those of the context. Texts are made functions. NULL:
  * none. */
 const tn_op *chk_op_find(chk_lab *lab, const char *name);
+const tn_op *chk_own_op(chk_env *env, size_t index); /* of the plugin, as it is written; NULL: no more */
 /* Definition by index: all of the plugin, then all of the context. NULL: no more. */
 const tn_op *chk_op_at(chk_lab *lab, size_t index);
 /* For the host and for devices of the plugin's own; the other one: all, and those elsewhere are skipped. */
@@ -92,12 +100,12 @@ void chk_subject_all_kernels(chk_env *env, chk_names *names);
 void chk_subject_operators(chk_env *env, chk_names *names);
 /* Operators that the plugin defines, and those that it has kernels for, backward ones left out. */
 void chk_subject_gradients(chk_env *env, chk_names *names);
-bool chk_isa_present(const char *isa);
 
 /* ---- attrs.c ----------------------------------------------------------------------------------------- */
 
 typedef struct chk_attrs {
     const tn_value *values;
+    const char *const *texts; /* of each value, as a user writes it; NULL where nobody asks for that */
     uint32_t count;
     const char *text; /* "axis=1 keepdims=1": what differs from defaults */
 } chk_attrs;
@@ -107,12 +115,17 @@ int32_t chk_attr_index(const tn_op *op, const char *name);
 bool chk_attr_parse(chk_arena *a, const tn_attr_def *def, const char *text, tn_value *out);
 /* From "name=text name=text", defaults for the rest; false: something required is missing, or is bad. */
 bool chk_attrs_parse(chk_arena *a, const tn_op *op, const char *text, chk_attrs *out);
-/* The same values but one. */
+/* The same values but one, which is written so; `name`: for the text of all, NULL: not there. */
 void chk_attrs_with(chk_arena *a, const chk_attrs *from, uint32_t index, tn_value value, const char *text,
-                    chk_attrs *out);
+                    const char *name, chk_attrs *out);
+/* As a user writes them, pairs of name and text, NULL-ended. */
+const char *const *chk_attr_pairs(chk_arena *a, const chk_problem *p);
 bool chk_attr_equal(const tn_attr_def *def, tn_value a, tn_value b);
 /* plausible.c: values in range other than `now`, the likeliest first; returns how many, at most `most`. */
 uint32_t chk_attr_others(chk_arena *a, const tn_attr_def *def, tn_value now, tn_value *out, uint32_t most);
+/* Each of its numbers times `factor` plus `plus`; false: it is no float, or out of range then. */
+bool chk_attr_scaled(chk_arena *a, const tn_attr_def *def, tn_value now, double factor, double plus,
+                     tn_value *out);
 /* A kernel may be older than the definition where every newer attribute has its default. */
 bool chk_version_matches(chk_arena *a, const tn_kernel *k, const tn_op *op, const chk_attrs *attrs);
 /* Values of equal name and type, then `texts`; false: something required is missing. */
@@ -127,11 +140,22 @@ typedef struct chk_args {
 /* Shapes and data types of one call, inputs and outputs. */
 typedef struct chk_facts {
     chk_args args;
-    tn_shape in_shape[CHK_ARGS_MAX], out_shape[CHK_ARGS_MAX];
-    int32_t in_dtype[CHK_ARGS_MAX], out_dtype[CHK_ARGS_MAX];
-    int32_t in_storage[CHK_ARGS_MAX], out_storage[CHK_ARGS_MAX]; /* TN_STORAGE_…: as a kernel is asked */
+    tn_shape shape[CHK_ARGS_MAX]; /* of the inputs, then of the outputs */
+    int32_t dtype[CHK_ARGS_MAX];
+    int32_t storage[CHK_ARGS_MAX]; /* TN_STORAGE_…: as a kernel is asked */
 } chk_facts;
+static inline uint32_t chk_all(const chk_facts *f)
+{
+    return f->args.in_count + f->args.out_count;
+}
+static inline uint32_t chk_out(const chk_facts *f, uint32_t output) /* its index */
+{
+    return f->args.in_count + output;
+}
 bool chk_facts_equal(const chk_facts *a, const chk_facts *b); /* shapes and dtypes */
+/* For one call of a definition's function; `err` is cleared. */
+tn_infer chk_infer_of(const tn_op *op, const chk_attrs *attrs, const chk_args *args, uint32_t flags,
+                      tn_err *err);
 tn_status chk_infer_args(const tn_op *op, const chk_attrs *attrs, uint32_t given, chk_args *out, tn_err *err);
 /* Until nothing changes. `flags`: TN_INFER_…. */
 tn_status chk_infer_shapes(const tn_op *op, const chk_attrs *attrs, uint32_t flags, chk_facts *f,
@@ -139,7 +163,10 @@ tn_status chk_infer_shapes(const tn_op *op, const chk_attrs *attrs, uint32_t fla
 tn_status chk_infer_dtypes(const tn_op *op, const chk_attrs *attrs, chk_facts *f, tn_err *err);
 /* From the storage types that the inputs have; false: the definition says others. */
 bool chk_infer_storages(const tn_op *op, const chk_attrs *attrs, chk_facts *f);
-void chk_facts_unknown(chk_facts *f); /* all shapes and types; keeps args */
+/* All of them have one data type, if one is known. */
+tn_status chk_dtypes_unify(uint32_t count, int32_t *const *dtypes, tn_err *err);
+bool chk_is_variadic(const char *const *names); /* the last one stands for any number */
+void chk_facts_unknown(chk_facts *f);           /* all shapes and types; keeps args */
 bool chk_shape_equal(const tn_shape *a, const tn_shape *b);
 /* Elements; -1: not known, or more than `most`. */
 int64_t chk_shape_elements(const tn_shape *s, int64_t most);
@@ -159,6 +186,7 @@ const char *chk_argument_name(const tn_op *op, const chk_args *args, uint32_t in
 /* ---- values.c ---------------------------------------------------------------------------------------- */
 
 bool chk_is_float(int32_t dtype);
+bool chk_is_unsigned(int32_t dtype);
 double chk_get(const void *data, int32_t dtype, int64_t index);
 void chk_set(void *data, int32_t dtype, int64_t index, double value);
 void chk_convert(const void *from, int32_t from_dtype, void *to, int32_t to_dtype, int64_t count);
@@ -168,7 +196,7 @@ const char *chk_values_differ(chk_arena *a, const void *got, int32_t got_dtype, 
 
 /* ---- problem.c, backward.c --------------------------------------------------------------------------- */
 
-typedef struct chk_problem {
+struct chk_problem {
     const tn_op *op;
     chk_attrs attrs;
     chk_facts f;
@@ -179,7 +207,7 @@ typedef struct chk_problem {
     bool resizes;                      /* an output's shape is known after run only */
     const struct chk_problem *forward; /* of a backward */
     const char *text;
-} chk_problem;
+};
 
 #define CHK_PROBLEMS_ALL 0u     /* each data type × rank 0 to 8, odd sizes, each attribute value */
 #define CHK_PROBLEMS_EMPTY 1u   /* the same with a dimension of 0 */
@@ -191,8 +219,6 @@ typedef struct chk_problem {
 #define CHK_PROBLEMS_LARGE 3u   /* one data type, enough elements for several threads */
 #define CHK_PROBLEMS_DOUBLED 8u /* one data type, over 2^28 elements times lab.grow, as HUGE */
 
-/* Return false to stop. What the visit takes from the arena is freed after it. */
-typedef bool (*chk_visit)(chk_lab *lab, const chk_problem *p, void *arg);
 /* Problems of the subject whose types its kernel declares (all, if there is no kernel). */
 void chk_problems(chk_lab *lab, uint32_t what, chk_visit visit, void *arg);
 /* Problems of any operator, by its definition alone; `dtype_mask` bounds the types tried. */
@@ -204,6 +230,8 @@ bool chk_problems_backward(chk_lab *lab, uint32_t what, chk_visit visit, void *a
 /* New inputs (another seed) for the same problem. */
 void chk_problem_values(chk_lab *lab, chk_problem *p, uint64_t seed);
 const char *chk_problem_text(chk_lab *lab, const chk_problem *p);
+int64_t chk_elements(const chk_problem *p, uint32_t arg);          /* of an input or output; -1: not known */
+chk_problem *chk_problem_copy(chk_lab *lab, const chk_problem *p); /* with inputs to be changed */
 /* A plan is for shapes and data types: attributes that decide them change with the plan. */
 bool chk_infers_the_same(chk_lab *lab, const chk_problem *p, const chk_attrs *attrs);
 
@@ -364,11 +392,11 @@ void chk_node_share(const chk_node *with, const chk_problem *p, uint32_t index, 
 void chk_node_reset(chk_node *n);
 /* Runs and waits for completion; any thread, one at a time for each node. */
 tn_status chk_node_call(chk_node *n);
+bool chk_is_refusal(tn_status st); /* of what an operator cannot mean */
 /* Resets and runs. On a device the outputs are here afterwards. */
 tn_status chk_node_run(chk_node *n);
 /* Elements of output `o`, row-major, in the arena. */
 void *chk_node_output(chk_node *n, uint32_t o, int64_t *count);
-int32_t chk_node_dtype(const chk_node *n, uint32_t o);
 const char *chk_node_output_name(const chk_node *n, uint32_t o);
 /* Fails the case if something beside outputs, workspace and saved block was written. */
 void chk_node_guards(chk_node *n);
@@ -406,8 +434,6 @@ void chk_values_body(chk_lab *lab);
 void chk_values_special(chk_lab *lab);
 /* An operator that says TN_OP_POINTWISE goes element by element. */
 void chk_values_pointwise(chk_lab *lab);
-/* gradient.c: attributes as a user writes them, pairs of name and text, NULL-ended. */
-const char *const *chk_attr_texts(chk_lab *lab, const chk_problem *p);
 /* NULL: outputs are what they should be (`exact`: bit for bit); else what differs, in `a`. */
 const char *chk_outputs_differ(chk_node *n, chk_arena *a, const chk_outputs *want, bool exact);
 /* Fails the case where they differ. */

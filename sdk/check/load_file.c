@@ -1,13 +1,9 @@
 /*
  * Group load: what the file is, read as bytes. Nothing of it runs.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "image.h"
-
-#define CPUID_WITHIN 128u    /* bytes */
-#define FUNCTIONS_MAX 65536u /* constructors */
 
 /* Symbols that a linker adds by itself, in some versions. */
 static bool is_linkers(const char *name)
@@ -26,27 +22,24 @@ void chk_load_one_export(chk_env *env)
     bool found = false;
 
     for (uint64_t i = 1; i < e->symbol_count; i++) {
-        const Elf64_Sym *s = &e->symbols[i];
-        const char *name = chk_elf_text(e, s->st_name);
-        uint32_t bind = ELF64_ST_BIND(s->st_info), type = ELF64_ST_TYPE(s->st_info);
+        const chk_symbol s = chk_elf_symbol(e, i);
+        const uint32_t bind = ELF64_ST_BIND(s.sym.st_info), type = ELF64_ST_TYPE(s.sym.st_info);
 
-        if (s->st_shndx == SHN_UNDEF || bind == STB_LOCAL || s->st_shndx == SHN_ABS)
+        if (s.sym.st_shndx == SHN_UNDEF || bind == STB_LOCAL || s.sym.st_shndx == SHN_ABS)
             continue;
         chk_count(env);
-        if (strcmp(name, "tn_plugin_v1") == 0) {
+        if (strcmp(s.name, TNI_ENTRY) == 0) {
             found = true;
-            if (type != STT_OBJECT)
-                chk_fail(env, "R7", "tn_plugin_v1 is no data symbol");
+            chk_fail_if(env, type != STT_OBJECT, "R7", "tn_plugin_v1 is no data symbol");
         } else if (bind == STB_GNU_UNIQUE) {
-            chk_fail(env, "R7", "%s is STB_GNU_UNIQUE: one copy for all plugins", name);
-        } else if (!is_linkers(name)) {
+            chk_fail(env, "R7", "%s is STB_GNU_UNIQUE: one copy for all plugins", s.name);
+        } else if (!is_linkers(s.name)) {
             chk_fail(env, "R7",
                      "exports %s beside tn_plugin_v1; link with -fvisibility=hidden and tenon-plugin.map",
-                     name);
+                     s.name);
         }
     }
-    if (!found)
-        chk_fail(env, "R7", "does not export tn_plugin_v1");
+    chk_fail_if(env, !found, "R7", "does not export tn_plugin_v1");
     chk_elf_close(e);
 }
 
@@ -55,13 +48,13 @@ void chk_load_no_core(chk_env *env)
     chk_elf *e = chk_elf_open(env);
 
     for (uint64_t i = 1; i < e->symbol_count; i++) {
-        const Elf64_Sym *s = &e->symbols[i];
-        const char *name = chk_elf_text(e, s->st_name);
+        const chk_symbol s = chk_elf_symbol(e, i);
 
         chk_count(env);
-        if (s->st_shndx == SHN_UNDEF && (strncmp(name, "tn_", 3) == 0 || strncmp(name, "tni_", 4) == 0))
+        if (s.sym.st_shndx == SHN_UNDEF &&
+            (strncmp(s.name, "tn_", 3) == 0 || strncmp(s.name, "tni_", 4) == 0))
             chk_fail(env, "R7", "needs the symbol %s: a plugin reaches the host through its tables only",
-                     name);
+                     s.name);
     }
     chk_elf_close(e);
 }
@@ -73,8 +66,8 @@ void chk_load_segments(chk_env *env)
     chk_elf *e = chk_elf_open(env);
     uint64_t value;
 
-    for (uint16_t i = 0; i < e->header->e_phnum; i++) {
-        const Elf64_Phdr *p = &e->segments[i];
+    for (uint32_t i = 0; i < e->link.segments.count; i++) {
+        const Elf64_Phdr *p = &e->link.segments.item[i];
 
         if (p->p_type == PT_GNU_STACK && (p->p_flags & PF_X))
             chk_fail(env, NULL, "asks for an executable stack; link with -Wl,-z,noexecstack");
@@ -82,10 +75,10 @@ void chk_load_segments(chk_env *env)
             chk_fail(env, NULL, "has a segment that can be written and executed");
         chk_count(env);
     }
-    if (chk_elf_dynamic(e, DT_TEXTREL, &value) ||
-        (chk_elf_dynamic(e, DT_FLAGS, &value) && (value & DF_TEXTREL)))
+    if (chk_elf_dynamic(e, DT_TEXTREL, 0, &value) ||
+        (chk_elf_dynamic(e, DT_FLAGS, 0, &value) && (value & DF_TEXTREL)))
         chk_fail(env, NULL, "has relocations in its code (TEXTREL); compile with -fPIC");
-    if (chk_elf_dynamic(e, DT_FLAGS, &value) && (value & DF_STATIC_TLS))
+    if (chk_elf_dynamic(e, DT_FLAGS, 0, &value) && (value & DF_STATIC_TLS))
         chk_fail(env, NULL,
                  "takes static thread-local memory, of which a process has little; compile without "
                  "-ftls-model=initial-exec");
@@ -98,7 +91,7 @@ static void path_check(chk_env *env, const chk_elf *e, int64_t tag)
     uint64_t at;
     const char *path;
 
-    if (!chk_elf_dynamic(e, tag, &at))
+    if (!chk_elf_dynamic(e, tag, 0, &at))
         return;
     for (path = chk_elf_text(e, at); *path;) {
         size_t length = strcspn(path, ":");
@@ -124,73 +117,19 @@ void chk_load_libraries(chk_env *env)
     };
     chk_elf *e = chk_elf_open(env);
 
-    for (const Elf64_Dyn *d = e->dynamic; d->d_tag != DT_NULL; d++) {
-        const char *name = d->d_tag == DT_NEEDED ? chk_elf_text(e, d->d_un.d_val) : "";
+    chk_count(env);
+    for (uint32_t k = 0; k < e->link.needed_count; k++) {
+        const char *name = chk_elf_text(e, e->link.needed[k]);
 
         chk_count(env);
         for (size_t i = 0; i < sizeof watched / sizeof *watched; i++)
             if (strncmp(name, watched[i].begin, strlen(watched[i].begin)) == 0)
                 chk_fail(env, NULL, "needs %s: %s", name, watched[i].why);
-        if (strchr(name, '/'))
-            chk_fail(env, NULL, "needs %s by its path", name);
+        chk_fail_if(env, strchr(name, '/'), NULL, "needs %s by its path", name);
     }
     path_check(env, e, DT_RUNPATH);
     path_check(env, e, DT_RPATH);
     chk_elf_close(e);
-}
-
-/* Sanitizers and coverage bring constructors of their own. */
-static bool is_instrumented(const chk_elf *e)
-{
-    static const char *const marks[] = {"__asan_init", "__tsan_init", "__gcov_init", "__ubsan_handle",
-                                        "__sanitizer_cov"};
-
-    for (uint64_t i = 1; i < e->symbol_count; i++)
-        for (size_t k = 0; k < sizeof marks / sizeof *marks; k++)
-            if (strncmp(chk_elf_text(e, e->symbols[i].st_name), marks[k], strlen(marks[k])) == 0)
-                return true;
-    return false;
-}
-
-/* What a slot of an array of functions will hold: the addend of its relocation, or, relocated in place, its
- * bytes. */
-static uint64_t slot_value(const chk_elf *e, uint64_t slot)
-{
-    uint64_t at, bytes, value = 0;
-    const Elf64_Rela *rela = NULL;
-    const void *here = chk_elf_at(e, slot, sizeof value);
-
-    if (chk_elf_dynamic(e, DT_RELA, &at) && chk_elf_dynamic(e, DT_RELASZ, &bytes))
-        rela = chk_elf_at(e, at, bytes);
-    for (uint64_t i = 0; rela && i < bytes / sizeof *rela; i++)
-        if (rela[i].r_offset == slot)
-            return (uint64_t)rela[i].r_addend;
-    if (here)
-        memcpy(&value, here, sizeof value);
-    return value;
-}
-
-/* libgcc asks the processor for its features in a constructor, wherever __builtin_cpu_supports is used: a
- * function that comes to the instruction cpuid at once. */
-static bool asks_processor(const chk_elf *e, uint64_t function)
-{
-    const unsigned char *code = chk_elf_at(e, function, CPUID_WITHIN);
-
-    for (uint32_t i = 0; code && i + 1 < CPUID_WITHIN; i++)
-        if (code[i] == 0x0f && code[i + 1] == 0xa2)
-            return true;
-    return false;
-}
-
-static uint64_t constructors_own(const chk_elf *e)
-{
-    uint64_t at, bytes, count = 0;
-
-    if (!chk_elf_dynamic(e, DT_INIT_ARRAY, &at) || !chk_elf_dynamic(e, DT_INIT_ARRAYSZ, &bytes))
-        return 0;
-    for (uint64_t i = 0; i < bytes / sizeof(uint64_t) && i < FUNCTIONS_MAX; i++)
-        count += !asks_processor(e, slot_value(e, at + i * sizeof(uint64_t)));
-    return count ? count - 1 : 0; /* one is of the compiler's startup file */
 }
 
 void chk_load_constructors(chk_env *env)
@@ -198,13 +137,11 @@ void chk_load_constructors(chk_env *env)
     chk_elf *e = chk_elf_open(env);
     uint64_t bytes;
 
-    if (is_instrumented(e))
+    if (tni_link_instrumented(&e->file, &e->link))
         chk_skip(env, "built with a sanitizer or for coverage, which bring constructors");
     chk_count(env);
-    if (constructors_own(e))
-        chk_fail(env, "R8", "has %llu constructors beside the compiler's own; what they do belongs into init",
-                 (unsigned long long)constructors_own(e));
-    if (chk_elf_dynamic(e, DT_FINI_ARRAYSZ, &bytes) && bytes > sizeof(uint64_t))
+    chk_elf_must(e, "R8", tni_link_quiet(&e->file, &e->link));
+    if (chk_elf_dynamic(e, DT_FINI_ARRAYSZ, 0, &bytes) && bytes > sizeof(uint64_t))
         chk_fail(env, "R8", "has %llu destructors beside the compiler's own; what they do belongs into fini",
                  (unsigned long long)(bytes / sizeof(uint64_t) - 1));
     chk_elf_close(e);
@@ -215,8 +152,7 @@ void chk_load_constructors(chk_env *env)
 static void text_same(chk_env *env, const char *what, const char *note, size_t bytes, const char *descriptor)
 {
     chk_count(env);
-    if (!memchr(note, '\0', bytes))
-        chk_fail(env, NULL, "%s of the note has no end", what);
+    chk_fail_if(env, !memchr(note, '\0', bytes), NULL, "%s of the note has no end", what);
     if (!descriptor || strcmp(note, descriptor) != 0)
         chk_fail(env, NULL, "%s is \"%s\" in the note and \"%.100s\" in the descriptor", what, note,
                  descriptor ? descriptor : "(null)");
@@ -230,126 +166,77 @@ static void number_same(chk_env *env, const char *what, uint32_t note, uint32_t 
                  (unsigned)descriptor);
 }
 
-/* True if a word of the list is `item`, or "op:acme_*" where the item begins so. */
-static bool word_is(const char *word, size_t length, const char *item)
+/* Kinds that a note names, as it names them. Of others nothing is said. */
+static const struct {
+    const char *name, *sign; /* sign: before an id, for messages */
+} kinds[] = {[TN_KIND_OPS] = {"op", ":"},
+             [TN_KIND_KERNELS] = {"kernels", "@"},
+             [TN_KIND_DEVICE] = {"device", ":"},
+             [TN_KIND_POOL] = {"pool", ":"},
+             [TN_KIND_OPTIONS] = {"options", ""}};
+#define KINDS (sizeof kinds / sizeof *kinds)
+
+static void named_check(chk_env *env, const tni_note *note, uint32_t kind, const char *id)
 {
-    if (length > 3 && word[length - 1] == '*' && strncmp(word, "op:", 3) == 0)
-        return strncmp(word, item, length - 1) == 0;
-    return strlen(item) == length && strncmp(word, item, length) == 0;
+    chk_count(env);
+    if (!tni_note_provides(note, kinds[kind].name, id))
+        chk_fail(env, NULL, "`provides` of the note lacks \"%s%s%s\", so nobody will load the plugin for it",
+                 kinds[kind].name, kinds[kind].sign, id ? id : "");
 }
 
-static bool provides(const char *list, const char *item)
+static void tables_named(chk_env *env, const tni_note *note)
 {
-    for (const char *at = list; *at; at += *at == ' ') {
-        const size_t length = strcspn(at, " ");
+    for (const tn_capability *const *c = chk_descriptor(env)->capabilities; *c; c++) {
+        const uint32_t kind = (*c)->kind < KINDS ? (*c)->kind : 0;
+        const tn_op *const *op = kind == TN_KIND_OPS ? ((const tn_op_table *)(const void *)*c)->ops : NULL;
 
-        if (word_is(at, length, item))
-            return true;
-        at += length;
-    }
-    return false;
-}
-
-/* What a table must be called in `provides`; "" for kinds that need not be there. */
-static void item_of(const tn_capability *c, char *out, size_t bytes)
-{
-    static const char *const kinds[] = {[TN_KIND_KERNELS] = "kernels@",
-                                        [TN_KIND_DEVICE] = "device:",
-                                        [TN_KIND_POOL] = "pool:",
-                                        [TN_KIND_OPTIONS] = "options"};
-    const char *kind = c->kind < sizeof kinds / sizeof *kinds ? kinds[c->kind] : NULL;
-
-    out[0] = '\0';
-    if (kind)
-        (void)snprintf(out, bytes, "%s%s", kind, c->kind == TN_KIND_OPTIONS ? "" : c->id ? c->id : "");
-}
-
-static void operators_provided(chk_env *env, const chk_note *note, const tn_op_table *table)
-{
-    for (size_t i = 0; table->ops && table->ops[i]; i++) {
-        char item[200];
-
-        (void)snprintf(item, sizeof item, "op:%s", table->ops[i]->name ? table->ops[i]->name : "");
-        chk_count(env);
-        if (table->ops[i]->name && !(table->ops[i]->flags & TN_OP_BACKWARD) &&
-            !provides(note->provides, item))
-            chk_fail(env, NULL, "`provides` of the note lacks \"%s\", so nobody will load the plugin for it",
-                     item);
+        if (kinds[kind].name && kind != TN_KIND_OPS)
+            named_check(env, note, kind, kind == TN_KIND_OPTIONS ? NULL : (*c)->id ? (*c)->id : "");
+        for (; op && *op; op++)
+            if ((*op)->name && !((*op)->flags & TN_OP_BACKWARD))
+                named_check(env, note, kind, (*op)->name);
     }
 }
 
-static bool has_operator(const tn_op_table *table, const char *word)
+/* A table of operators has one that a word of `provides` names; one without a name is for another rule. */
+static bool operators_hold(const tn_op_table *table, const tni_note *word)
 {
-    const size_t length = strlen(word);
-    char item[300];
-
-    for (size_t i = 0; table->ops && table->ops[i]; i++) {
-        const tn_op *op = table->ops[i];
-
-        if (!op->name || !*op->name)
-            return true; /* one without a name is for another rule */
-        (void)snprintf(item, sizeof item, "op:%s", op->name);
-        if (word_is(word, length, item))
+    for (const tn_op *const *op = table->ops; op && *op; op++) {
+        if (!(*op)->name || !*(*op)->name || tni_note_provides(word, "op", (*op)->name))
             return true;
-        for (const char *const *alias = op->aliases; alias && *alias; alias++) {
-            (void)snprintf(item, sizeof item, "op:%s", *alias);
-            if (word_is(word, length, item))
+        for (const char *const *alias = (*op)->aliases; alias && *alias; alias++)
+            if (tni_note_provides(word, "op", *alias))
                 return true;
-        }
     }
     return false;
 }
 
-/* Of kinds that item_of does not know nothing is said. */
-static bool keeps(chk_env *env, const char *word)
+static bool is_kept(chk_env *env, const tni_note *word)
 {
-    static const char *const known[] = {"kernels@", "device:", "pool:", "op:", "options"};
-    const tn_capability *const *all = chk_descriptor(env)->capabilities;
     bool judged = false;
 
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        judged |= strncmp(word, known[i], strlen(known[i])) == 0;
-    for (size_t i = 0; judged && all[i]; i++) {
-        char item[200];
+    for (size_t k = 0; k < KINDS; k++)
+        judged |= kinds[k].name && tni_note_provides(word, kinds[k].name, NULL);
+    for (const tn_capability *const *c = chk_descriptor(env)->capabilities; judged && *c; c++) {
+        const char *kind = (*c)->kind < KINDS ? kinds[(*c)->kind].name : NULL;
+        const char *id = (*c)->kind == TN_KIND_OPTIONS ? NULL : (*c)->id;
 
-        item_of(all[i], item, sizeof item);
-        if (strcmp(item, word) == 0 || (all[i]->kind == TN_KIND_OPS && strncmp(word, "op:", 3) == 0 &&
-                                        has_operator((const tn_op_table *)(const void *)all[i], word)))
+        if ((*c)->kind == TN_KIND_OPS ? operators_hold((const tn_op_table *)(const void *)*c, word)
+                                      : kind && tni_note_provides(word, kind, id))
             return true;
     }
     return !judged;
 }
 
 /* What the note promises and no table holds: somebody would load the plugin for nothing. */
-static void promises_check(chk_env *env, const chk_note *note)
+static void promises_check(chk_env *env, const tni_note *note)
 {
-    char *list = strdup(note->provides), *rest = NULL;
+    char *rest = NULL;
 
-    if (!list)
-        chk_fail(env, "kit", "out of memory");
-    for (const char *word = strtok_r(list, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
-        if (!keeps(env, word))
+    for (char *word = strtok_r(note->provides, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+        if (!is_kept(env, &(tni_note){.provides = word}))
             chk_fail(env, NULL, "`provides` of the note says \"%s\", and no table of the plugin is that",
                      word);
-    free(list);
-}
-
-static void provides_check(chk_env *env, const chk_note *note)
-{
-    const tn_plugin *d = chk_descriptor(env);
-
-    for (size_t i = 0; d->capabilities[i]; i++) {
-        char item[200];
-
-        item_of(d->capabilities[i], item, sizeof item);
-        chk_count(env);
-        if (*item && !provides(note->provides, item))
-            chk_fail(env, NULL, "`provides` of the note lacks \"%s\", so nobody will load the plugin for it",
-                     item);
-        if (d->capabilities[i]->kind == TN_KIND_OPS)
-            operators_provided(env, note, (const tn_op_table *)(const void *)d->capabilities[i]);
-    }
-    promises_check(env, note);
 }
 
 void chk_load_note(chk_env *env)
@@ -357,11 +244,10 @@ void chk_load_note(chk_env *env)
     chk_elf *e = chk_elf_open(env);
     const tn_plugin *d = chk_descriptor(env);
     const tn_note_body *note;
-    chk_note all;
+    tni_note all;
 
-    if (!chk_elf_note(e, &all))
-        chk_fail(env, NULL, "the file has no Tenon note; TN_PLUGIN_DEFINE makes one");
-    note = all.body;
+    chk_elf_must(e, NULL, tni_note_read(e->file.fd, env->file, &all));
+    note = &all.body;
     text_same(env, "the name", note->name, sizeof note->name, d->name);
     text_same(env, "the version", note->version, sizeof note->version, d->version);
     text_same(env, "the vendor", note->vendor, sizeof note->vendor, d->vendor);
@@ -379,6 +265,8 @@ void chk_load_note(chk_env *env)
     if (note->flags)
         chk_fail(env, "L-unknown", "the note and the descriptor have flags %#x, of which none is known",
                  note->flags);
-    provides_check(env, &all);
+    tables_named(env, &all);
+    promises_check(env, &all);
+    tni_note_clear(&all);
     chk_elf_close(e);
 }

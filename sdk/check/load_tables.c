@@ -33,8 +33,7 @@ static void table_check(chk_env *env, const tn_capability *at, const tn_capabili
     if (at->struct_size < TN_END(tn_capability, id))
         chk_fail(env, NULL, "a table of kind %u has struct_size %u: its head alone needs %zu",
                  (unsigned)at->kind, (unsigned)at->struct_size, TN_END(tn_capability, id));
-    if (!at->kind)
-        chk_fail(env, NULL, "a table has no kind");
+    chk_fail_if(env, !at->kind, NULL, "a table has no kind");
     if (at->kind != TN_KIND_OPS && (!at->id || !*at->id))
         chk_fail(env, NULL, "a table of kind %u has no id", (unsigned)at->kind);
     for (; *before != at; before++)
@@ -48,13 +47,11 @@ void chk_load_tables(chk_env *env)
     const tn_plugin *d = chk_descriptor(env);
 
     for (size_t i = 0; d->capabilities[i]; i++) {
-        if (i == ROWS_MAX)
-            chk_fail(env, NULL, "the list of tables has no end");
+        chk_fail_if(env, i == ROWS_MAX, NULL, "the list of tables has no end");
         table_check(env, d->capabilities[i], d->capabilities);
         chk_count(env);
     }
-    if (!d->capabilities[0])
-        chk_fail(env, NULL, "the plugin gives nothing: its list of tables is empty");
+    chk_fail_if(env, !d->capabilities[0], NULL, "the plugin gives nothing: its list of tables is empty");
 }
 
 /* ---- functions that must be there ---- */
@@ -91,8 +88,7 @@ static void members_check(chk_env *env, const tn_capability *table, const member
 
         memcpy(&f, (const char *)table + m[i].offset, sizeof f);
         chk_count(env);
-        if (!f)
-            chk_fail(env, NULL, "%s has no function `%s`, which is not optional", table->id, m[i].name);
+        chk_fail_if(env, !f, NULL, "%s has no function `%s`, which is not optional", table->id, m[i].name);
     }
 }
 
@@ -113,16 +109,15 @@ void chk_load_functions(chk_env *env)
 /* What the plugin itself brings, or the context knows: of texts that made it complete. */
 static bool operator_find(chk_env *env, const char *name, tn_op_info *out)
 {
-    const tn_op_table *at = NULL;
+    const tn_op *op;
 
-    while ((at = chk_capability(env, TN_KIND_OPS, NULL, at)))
-        for (size_t i = 0; at->ops && at->ops[i]; i++)
-            if (at->ops[i]->name && strcmp(at->ops[i]->name, name) == 0 && !chk_has_texts(at->ops[i])) {
-                out->inputs = at->ops[i]->inputs;
-                out->outputs = at->ops[i]->outputs;
-                out->version = at->ops[i]->version;
-                return true;
-            }
+    for (size_t i = 0; (op = chk_own_op(env, i)); i++)
+        if (op->name && strcmp(op->name, name) == 0 && !chk_has_texts(op)) {
+            out->inputs = op->inputs;
+            out->outputs = op->outputs;
+            out->version = op->version;
+            return true;
+        }
     chk_definitions_give(env, env->ctx);
     return !tn_op_find(env->ctx, name, out);
 }
@@ -191,8 +186,7 @@ static void kernel_check(chk_env *env, const tn_kernel_table *table, const tn_ke
                  (unsigned)k->op_version_max, k->op);
     for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
         known |= !k->isa || strcmp(k->isa, levels[i]) == 0;
-    if (!known)
-        chk_fail(env, NULL, "kernel %s needs the unknown instruction set \"%s\"", k->name, k->isa);
+    chk_fail_if(env, !known, NULL, "kernel %s needs the unknown instruction set \"%s\"", k->name, k->isa);
     if (!operator_find(env, k->op, &op))
         chk_fail(env, NULL, "kernel %s serves %s, which is no operator of Tenon or of this plugin", k->name,
                  k->op);
@@ -231,8 +225,7 @@ void chk_load_operators(chk_env *env)
     bool any = false;
 
     while ((table = chk_capability(env, TN_KIND_OPS, NULL, table))) {
-        if (!table->ops)
-            chk_fail(env, NULL, "the table of operators has no list");
+        chk_fail_if(env, !table->ops, NULL, "the table of operators has no list");
         for (size_t i = 0; table->ops[i]; i++) {
             const tn_op *op = table->ops[i];
 

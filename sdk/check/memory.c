@@ -19,8 +19,9 @@
 #define CANARY 0xC5u
 #define SPOILED 0xFFu /* floats: NaN; integers: -1 or the largest */
 #define KEPT_BYTES_MAX ((uint64_t)16 << 20)
-#define GUARDS_MAX 16384 /* pages that tell at one time: a case with more frees some first */
+#define GUARDS_MAX 32768 /* pages that tell at one time: a case with more frees some first */
 #define ALIGNMENT 64u
+#define BEHIND "memory behind its buffer"
 
 struct chk_buffer {
     chk_buffer *next;     /* of those kept for later */
@@ -59,12 +60,11 @@ chk_guard *chk_guard_add(chk_env *env, const void *from, uint64_t bytes, uint32_
             atomic_store(&guard_count, guard_hole);
     }
     (void)pthread_mutex_unlock(&guard_lock);
-    if (!guard)
-        chk_fail(env, "kit", "over %d guard pages at one time", GUARDS_MAX);
+    chk_fail_if(env, !guard, "kit", "over %d guard pages at one time", GUARDS_MAX);
     return guard;
 }
 
-void chk_guard_remove(chk_guard *guard)
+static void guard_remove(chk_guard *guard)
 {
     if (!guard)
         return;
@@ -198,8 +198,7 @@ static chk_buffer *buffer_map(chk_env *env, uint64_t page_bytes)
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     chk_buffer *b = calloc(1, sizeof *b);
 
-    if (!b)
-        chk_fail(env, "kit", "out of memory");
+    chk_fail_if(env, !b, "kit", "out of memory");
     b->page_bytes = page_bytes;
     b->map_bytes = page_bytes + 2 * page;
     b->map = mmap(NULL, b->map_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -207,8 +206,7 @@ static chk_buffer *buffer_map(chk_env *env, uint64_t page_bytes)
     if (b->map == MAP_FAILED || mprotect(b->pages, page_bytes, PROT_READ | PROT_WRITE))
         chk_fail(env, "kit", "out of memory for a buffer of %llu bytes", (unsigned long long)page_bytes);
     b->guard_start = chk_guard_add(env, b->map, page, CHK_GUARD_BOUNDS, "memory before its buffer");
-    b->guard_end =
-        chk_guard_add(env, b->pages + page_bytes, page, CHK_GUARD_BOUNDS, "memory behind its buffer");
+    b->guard_end = chk_guard_add(env, b->pages + page_bytes, page, CHK_GUARD_BOUNDS, BEHIND);
     b->guard_start->owner = b->guard_end->owner = &b->owner;
     return b;
 }
@@ -227,14 +225,15 @@ chk_buffer *chk_buffer_create(chk_env *env, uint64_t bytes, uint64_t offset, uin
     return b;
 }
 
+void chk_buffer_guard(chk_buffer *b, const char *rule, const char *what)
+{
+    b->guard_end->rule = rule;
+    b->guard_end->what = what;
+}
+
 void *chk_buffer_data(const chk_buffer *b)
 {
     return b->data;
-}
-
-uint64_t chk_buffer_bytes(const chk_buffer *b)
-{
-    return b->bytes;
 }
 
 void *chk_buffer_pages(const chk_buffer *b, uint64_t *bytes)
@@ -262,7 +261,7 @@ void chk_buffer_end(chk_buffer *b, const char *rule, const char *what)
 
 void chk_buffer_unlock(chk_buffer *b)
 {
-    chk_guard_remove(b->locked);
+    guard_remove(b->locked);
     b->locked = NULL;
     (void)mprotect(b->pages, b->page_bytes, PROT_READ | PROT_WRITE);
 }
@@ -306,6 +305,7 @@ void chk_buffer_destroy(chk_buffer *b)
     if (b->locked)
         chk_buffer_unlock(b);
     b->owner = (chk_owner){NULL, NULL, NULL};
+    chk_buffer_guard(b, NULL, BEHIND);
     memset(b->pages, SPOILED, b->page_bytes);
     (void)pthread_mutex_lock(&kept_lock);
     keeps = kept_bytes + b->page_bytes <= KEPT_BYTES_MAX;
@@ -317,8 +317,8 @@ void chk_buffer_destroy(chk_buffer *b)
     (void)pthread_mutex_unlock(&kept_lock);
     if (keeps)
         return;
-    chk_guard_remove(b->guard_start);
-    chk_guard_remove(b->guard_end);
+    guard_remove(b->guard_start);
+    guard_remove(b->guard_end);
     (void)munmap(b->map, b->map_bytes);
     free(b);
 }

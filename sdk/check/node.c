@@ -38,10 +38,13 @@ static void operand_name(const chk_node *n, const chk_operand *o)
                      chk_argument_name(n->p->op, &n->p->f.args, index), n->p->text);
 }
 
-static void operand_make(chk_node *n, chk_operand *o, const tn_shape *s, int32_t dtype, int32_t storage,
-                         chk_space *space)
+/* Of argument `index`. */
+static void operand_make(chk_node *n, chk_operand *o, uint32_t index)
 {
     static const tn_shape pending = {.ndim = 1, .dim = {-1}};
+    const tn_shape *s = &n->p->f.shape[index];
+    const int32_t dtype = n->p->f.dtype[index], storage = n->p->f.storage[index];
+    const chk_space *space = space_of(n, index);
     const uint64_t size = tn_dtype_bytes(dtype);
     const bool known = tn_shape_known(s);
 
@@ -101,23 +104,22 @@ static void made_free(const chk_node *n, void *made)
         return;
     if (!chk_struct_intact(made))
         chk_fail(n->lab->env, "R2", "writes beyond the struct_size of a struct (%s)", n->p->text);
-    chk_struct_free(n->lab->env, made);
+    chk_struct_free(made);
 }
 
 static void operands_make(chk_node *n)
 {
     const chk_facts *f = &n->p->f;
 
-    n->in = chk_take(&n->lab->arena, (f->args.in_count + f->args.out_count) * sizeof *n->in);
+    n->in = chk_take(&n->lab->arena, chk_all(f) * sizeof *n->in);
     n->out = n->in + f->args.in_count;
     n->out_count = f->args.out_count;
     for (uint32_t i = 0; i < f->args.in_count; i++) {
-        operand_make(n, &n->in[i], &f->in_shape[i], f->in_dtype[i], f->in_storage[i], space_of(n, i));
+        operand_make(n, &n->in[i], i);
         n->list.in[i] = &n->in[i].t;
     }
     for (uint32_t o = 0; o < f->args.out_count; o++) {
-        operand_make(n, &n->out[o], &f->out_shape[o], f->out_dtype[o], f->out_storage[o],
-                     space_of(n, f->args.in_count + o));
+        operand_make(n, &n->out[o], chk_out(f, o));
         n->list.out[o] = &n->out[o].t;
         n->modes[o] = n->form.modes ? n->form.modes[o] : n->form.mode;
         n->inplace[o] = -1;
@@ -382,23 +384,19 @@ static void blocks_each(chk_node *n, void (*visit)(chk_node *n, const chk_block 
         visit(n, &n->saved);
 }
 
-static void push(chk_node *n, const chk_block *b)
-{
-    b->space->ops->push(n, b);
-}
-
-static void pull(chk_node *n, const chk_block *b)
-{
-    b->space->ops->pull(n, b);
-}
-
 void chk_outputs_pull(chk_node *n)
 {
     for (uint32_t o = 0; o < n->p->f.args.out_count; o++)
         if (n->out[o].block.space)
-            pull(n, &n->out[o].block);
+            chk_block_pull(n, &n->out[o].block);
     for (uint32_t m = 0; m < n->p->mutated_count; m++)
-        pull(n, &n->in[n->p->mutated[m]].block);
+        chk_block_pull(n, &n->in[n->p->mutated[m]].block);
+}
+
+/* Of an input whose shape alone is read the bytes may be gone. */
+static bool is_poisoned(const chk_node *n, uint32_t i)
+{
+    return tn_op_shape_only(n->p->op, n->p->f.args.in_count, i) && n->in[i].t.storage == TN_STORAGE_DENSE;
 }
 
 void chk_node_reset(chk_node *n)
@@ -406,15 +404,13 @@ void chk_node_reset(chk_node *n)
     const chk_facts *f = &n->p->f;
 
     for (uint32_t o = 0; o < f->args.out_count; o++) {
-        const bool sparse = f->out_storage[o] != TN_STORAGE_DENSE;
-
-        if (sparse) {
+        if (f->storage[chk_out(f, o)] != TN_STORAGE_DENSE) {
             chk_block_drop(&n->out[o].block);
             chk_sparse_drop(&n->out[o]);
             n->out[o].t.data = NULL;
             continue;
         }
-        if (!tn_shape_known(&f->out_shape[o]))
+        if (!tn_shape_known(&f->shape[chk_out(f, o)]))
             n->out[o].block = (chk_block){0}; /* what the call before gave is gone */
         else if (n->out[o].block.memory)
             memset(n->out[o].block.memory, n->form.fill, (size_t)n->out[o].t.bytes);
@@ -429,6 +425,8 @@ void chk_node_reset(chk_node *n)
         if (n->in[i].block.buffer && n->form.lock)
             chk_buffer_unlock(n->in[i].block.buffer);
         chk_operand_move(&n->in[i], n->p->in_data[i], true);
+        if (is_poisoned(n, i))
+            memset(n->in[i].block.memory, n->form.fill, (size_t)n->in[i].t.bytes);
         if (n->in[i].block.buffer && host && n->form.lock &&
             !tn_op_mutates(n->p->op, n->p->f.args.in_count, i))
             chk_buffer_lock(n->in[i].block.buffer);
@@ -437,11 +435,11 @@ void chk_node_reset(chk_node *n)
         memset(n->workspace.memory, n->form.fill, (size_t)n->plan->workspace_bytes);
     if (n->saved.memory && !n->saved.borrowed)
         memset(n->saved.memory, n->form.fill, (size_t)n->plan->saved_bytes);
-    if (n->form.pace == CHK_PACE_LATE)
+    if (n->form.pace == CHK_PACE_LATE && n->side->space->ops->delay)
         n->side->space->ops->delay(n);
-    blocks_each(n, push);
+    blocks_each(n, chk_block_push);
     if (n->form.pace == CHK_PACE_QUIET)
-        (void)n->side->space->ops->settle(n);
+        (void)chk_node_settle(n);
 }
 
 /* What run is handed as const: a plan that others run too, tensors, attributes. */
@@ -468,16 +466,16 @@ static bool tensor_same(const tn_tensor *a, const tn_tensor *b)
 static void handed_check(const chk_node *n, const handed *h)
 {
     const tn_plan *now = n->plan, *was = &h->plan;
+    const chk_facts *f = &n->p->f;
     bool same = now->flags == was->flags && now->state == was->state && now->est_ns == was->est_ns &&
                 now->workspace_bytes == was->workspace_bytes && now->saved_bytes == was->saved_bytes &&
                 now->threads == was->threads && now->struct_size == was->struct_size;
 
-    if (!same)
-        chk_fail(n->lab->env, "K-plan", "run changes its plan, which other runs read (%s)", n->p->text);
+    chk_fail_if(n->lab->env, !same, "K-plan", "run changes its plan, which other runs read (%s)", n->p->text);
     for (uint32_t i = 0; i < n->p->f.args.in_count; i++)
         same &= tensor_same(&n->in[i].t, &h->in[i]);
     for (uint32_t o = 0; o < n->p->f.args.out_count; o++)
-        same &= !tn_shape_known(&n->p->f.out_shape[o]) || n->p->f.out_storage[o] != TN_STORAGE_DENSE ||
+        same &= !tn_shape_known(&f->shape[chk_out(f, o)]) || f->storage[chk_out(f, o)] != TN_STORAGE_DENSE ||
                 tensor_same(&n->out[o].t, &h->out[o]);
     if (!same)
         chk_fail(n->lab->env, "K-readonly", "run changes a tn_tensor, which it may only read (%s)",
@@ -530,7 +528,7 @@ tn_status chk_node_run(chk_node *n)
 void chk_node_close(chk_node *n)
 {
     chk_call_fini(n->call);
-    for (uint32_t i = 0; i < n->p->f.args.in_count + n->p->f.args.out_count; i++) {
+    for (uint32_t i = 0; i < chk_all(&n->p->f); i++) {
         chk_block_drop(&n->in[i].block); /* and those of outputs, which lie behind */
         chk_sparse_drop(&n->in[i]);
     }
@@ -559,11 +557,6 @@ static chk_operand *output_operand(chk_node *n, uint32_t o)
     return o < own ? &n->out[o] : &n->in[n->p->mutated[o - own]];
 }
 
-int32_t chk_node_dtype(const chk_node *n, uint32_t o)
-{
-    return n->list.out[o]->dtype;
-}
-
 const char *chk_node_output_name(const chk_node *n, uint32_t o)
 {
     const chk_args *args = &n->p->f.args;
@@ -578,7 +571,8 @@ static void *output_take(chk_node *n, chk_arena *a, uint32_t o, int64_t *count)
     void *dense;
 
     *count = chk_operand_elements(from);
-    if (o < n->p->f.args.out_count && !tn_shape_known(&n->p->f.out_shape[o]) && !from->block.memory)
+    if (o < n->p->f.args.out_count && !tn_shape_known(&n->p->f.shape[chk_out(&n->p->f, o)]) &&
+        !from->block.memory)
         chk_fail(n->lab->env, "K-resize", "run gave output %u neither shape nor memory (%s)", o, n->p->text);
     if (from->t.storage != TN_STORAGE_DENSE)
         chk_sparse_check(n, from, chk_node_output_name(n, o));
@@ -597,14 +591,8 @@ void chk_outputs_take(chk_node *n, chk_outputs *out)
     out->count = n->out_count;
     for (uint32_t o = 0; o < n->out_count; o++) {
         out->data[o] = chk_node_output(n, o, &out->elements[o]);
-        out->dtype[o] = chk_node_dtype(n, o);
+        out->dtype[o] = n->list.out[o]->dtype;
     }
-}
-
-/* Where a block was written beside its bytes; false: nowhere. */
-static bool is_damaged(const chk_block *b, uint64_t *at)
-{
-    return b->buffer && !b->borrowed && !chk_buffer_intact(b->buffer, at);
 }
 
 /* On a device nothing faults: an input is looked at afterwards. */
@@ -613,7 +601,7 @@ static void input_unchanged(chk_node *n, uint32_t i)
     const chk_operand *o = &n->in[i];
     void *now;
 
-    if (o->block.space == &chk_space_host || !n->form.lock ||
+    if (o->block.space == &chk_space_host || !n->form.lock || is_poisoned(n, i) ||
         tn_op_mutates(n->p->op, n->p->f.args.in_count, i))
         return;
     now = chk_take(&n->lab->arena, (uint64_t)chk_operand_elements(o) * tn_dtype_bytes(o->t.dtype) + 1);
@@ -624,52 +612,48 @@ static void input_unchanged(chk_node *n, uint32_t i)
                  chk_argument_name(n->p->op, &n->p->f.args, i), n->p->text);
 }
 
-void chk_node_guards(chk_node *n)
+/* `of`: how many bytes it has, or "". */
+static void intact_check(const chk_node *n, const chk_block *b, const char *what, const char *name,
+                         const char *of)
 {
     uint64_t at = 0;
+
+    if (b->buffer && !b->borrowed && !chk_buffer_intact(b->buffer, &at))
+        chk_fail(n->lab->env, "K-bounds", "writes %lld bytes from the start of %s%s%s (%s)", (long long)at,
+                 what, name, of, n->p->text);
+}
+
+void chk_node_guards(chk_node *n)
+{
+    const chk_args *args = &n->p->f.args;
+    chk_arena *a = &n->lab->arena;
     tn_status st;
 
-    blocks_each(n, pull);
-    if ((st = n->side->space->ops->settle(n)))
+    blocks_each(n, chk_block_pull);
+    if ((st = chk_node_settle(n)))
         chk_fail(n->lab->env, "D-copy", "after run, copies from the device give %s: %s (%s)",
                  tn_status_name(st), n->err.message, n->p->text);
-    for (uint32_t i = 0; i < n->p->f.args.in_count; i++) {
-        if (is_damaged(&n->in[i].block, &at))
-            chk_fail(n->lab->env, "K-bounds", "writes %lld bytes from the start of input %s (%s)",
-                     (long long)at, chk_argument_name(n->p->op, &n->p->f.args, i), n->p->text);
+    for (uint32_t i = 0; i < args->in_count; i++) {
+        intact_check(n, &n->in[i].block, "input ", chk_argument_name(n->p->op, args, i), "");
         input_unchanged(n, i);
     }
-    for (uint32_t i = 0; i < n->p->f.args.in_count + n->p->f.args.out_count; i++) {
-        const chk_operand *o = &n->in[i];
-
-        if (is_damaged(&o->aux_block[0], &at) || is_damaged(&o->aux_block[1], &at))
-            chk_fail(n->lab->env, "K-bounds",
-                     "writes %lld bytes from the start of the indices of an operand (%s)", (long long)at,
-                     n->p->text);
-    }
-    for (uint32_t o = 0; o < n->p->f.args.out_count; o++)
-        if (is_damaged(&n->out[o].block, &at))
-            chk_fail(n->lab->env, "K-bounds",
-                     "writes %lld bytes from the start of output %s, which has %llu (%s)", (long long)at,
-                     chk_node_output_name(n, o), (unsigned long long)n->out[o].t.bytes, n->p->text);
+    for (uint32_t i = 0; i < chk_all(&n->p->f); i++)
+        for (uint32_t k = 0; k < 2; k++)
+            intact_check(n, &n->in[i].aux_block[k], "the indices of an operand", "", "");
+    for (uint32_t o = 0; o < args->out_count; o++)
+        intact_check(n, &n->out[o].block, "output ", chk_node_output_name(n, o),
+                     chk_text(a, ", which has %llu", (unsigned long long)n->out[o].t.bytes));
     for (const chk_call_block *b = n->call->blocks; b; b = b->next)
-        if (is_damaged(&b->b, &at))
-            chk_fail(n->lab->env, "K-bounds",
-                     "writes %lld bytes from the start of a block that run asked for (%s)", (long long)at,
-                     n->p->text);
-    if (is_damaged(&n->workspace, &at))
-        chk_fail(n->lab->env, "K-bounds",
-                 "writes %lld bytes from the start of its workspace, which has %llu as planned (%s)",
-                 (long long)at, (unsigned long long)n->plan->workspace_bytes, n->p->text);
-    if (is_damaged(&n->saved, &at))
-        chk_fail(n->lab->env, "K-bounds",
-                 "writes %lld bytes from the start of its saved block, which has %llu as planned (%s)",
-                 (long long)at, (unsigned long long)n->plan->saved_bytes, n->p->text);
+        intact_check(n, &b->b, "a block that run asked for", "", "");
+    intact_check(n, &n->workspace, "its workspace", "",
+                 chk_text(a, ", which has %llu as planned", (unsigned long long)n->plan->workspace_bytes));
+    intact_check(n, &n->saved, "its saved block", "",
+                 chk_text(a, ", which has %llu as planned", (unsigned long long)n->plan->saved_bytes));
 }
 
 /* ---- short ways -------------------------------------------------------------------------------------- */
 
-static bool is_refusal(tn_status st)
+bool chk_is_refusal(tn_status st)
 {
     return st == TN_E_UNSUPPORTED || st == TN_E_ARG || st == TN_E_SHAPE || st == TN_E_DTYPE ||
            st == TN_E_ATTR;
@@ -681,12 +665,11 @@ bool chk_node_first(chk_lab *lab, const chk_problem *p, const chk_form *form, ch
 
     if (!st)
         st = chk_node_run(n);
-    if (is_refusal(st)) {
+    if (chk_is_refusal(st)) {
         chk_node_close(n);
         return false;
     }
-    if (st)
-        chk_fail(lab->env, NULL, "gives %s: %s (%s)", tn_status_name(st), n->err.message, p->text);
+    chk_fail_if(lab->env, st, NULL, "gives %s: %s (%s)", tn_status_name(st), n->err.message, p->text);
     chk_count(lab->env);
     return true;
 }
@@ -699,8 +682,7 @@ bool chk_node_try(chk_lab *lab, const chk_problem *p, const chk_form *form, chk_
         chk_node_close(n);
         return false;
     }
-    if (st)
-        chk_fail(lab->env, NULL, "prepare gives %s: %s (%s)", tn_status_name(st), n->err.message, p->text);
+    chk_fail_if(lab->env, st, NULL, "prepare gives %s: %s (%s)", tn_status_name(st), n->err.message, p->text);
     if ((st = chk_node_run(n)))
         chk_fail(lab->env, NULL, "run gives %s: %s (%s)", tn_status_name(st), n->err.message, p->text);
     chk_count(lab->env);
@@ -732,7 +714,7 @@ const char *chk_outputs_differ(chk_node *n, chk_arena *a, const chk_outputs *wan
             differs = "another number of elements";
         else if (!exact ||
                  memcmp(got, want->data[o], (size_t)((uint64_t)count * tn_dtype_bytes(want->dtype[o]))))
-            differs = chk_values_differ(a, got, chk_node_dtype(n, o), want->data[o], want->dtype[o], count,
+            differs = chk_values_differ(a, got, n->list.out[o]->dtype, want->data[o], want->dtype[o], count,
                                         exact ? 0 : 1);
         if (differs)
             return chk_text(a, "output %s: %s", chk_node_output_name(n, o), differs);
@@ -744,6 +726,5 @@ void chk_same(chk_node *n, const chk_outputs *want, bool exact, const char *what
 {
     const char *differs = chk_outputs_differ(n, &n->lab->arena, want, exact);
 
-    if (differs)
-        chk_fail(n->lab->env, NULL, "%s: %s (%s)", what, differs, n->p->text);
+    chk_fail_if(n->lab->env, differs, NULL, "%s: %s (%s)", what, differs, n->p->text);
 }

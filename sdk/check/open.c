@@ -25,8 +25,7 @@ const tn_plugin *chk_descriptor(chk_env *env)
     if (!c->handle)
         chk_fail(env, "load", "cannot be opened: %s", dlerror());
     d = dlsym(c->handle, ENTRY);
-    if (!d)
-        chk_fail(env, "R7", "exports no " ENTRY ": not a plugin");
+    chk_fail_if(env, !d, "R7", "exports no " ENTRY ": not a plugin");
     if (d->struct_size < TN_END(tn_plugin, capabilities) || d->magic != TN_MAGIC ||
         d->abi_major != TN_ABI_MAJOR)
         chk_fail(
@@ -36,8 +35,7 @@ const tn_plugin *chk_descriptor(chk_env *env)
             (unsigned)TN_END(tn_plugin, capabilities), (unsigned)TN_MAGIC, (unsigned)TN_ABI_MAJOR);
     if (!d->name || !d->version || !d->capabilities)
         chk_fail(env, "R2", "its descriptor lacks a name, a version or the list of capabilities");
-    if (!chk_imports_redirect(c->handle))
-        chk_fail(env, "kit", "its entries for malloc cannot be redirected");
+    chk_fail_if(env, !chk_imports_redirect(c->handle), "kit", "its entries for malloc cannot be redirected");
     c->descriptor = d;
     return d;
 }
@@ -67,8 +65,7 @@ tn_status chk_plugin_init(chk_env *env, chk_plugin *plugin, tn_err *err)
         st = plugin->descriptor->init(chk_host_table(plugin->host), &plugin->self, err);
     if (err->message[sizeof err->message - 1])
         chk_fail(env, "R1", "init gives %s and a text without an end", tn_status_name(st));
-    if (st < TN_OK || st > TN_E_INTERNAL)
-        chk_fail(env, "R1", "init returns %d, which is no status", (int)st);
+    chk_fail_if(env, st < TN_OK || st > TN_E_INTERNAL, "R1", "init returns %d, which is no status", (int)st);
     if (!st)
         atomic_fetch_add(&chk_case_of(env)->open, 1);
     return st;
@@ -107,10 +104,9 @@ bool chk_plugin_open(chk_env *env, chk_host_kind kind, chk_plugin *out)
 /* Threads that the plugin began without the host end with its last instance. */
 static void threads_check(chk_env *env)
 {
-    chk_time t;
+    const struct timespec end = chk_deadline(CHK_THREADS_MS);
 
-    chk_time_begin(&t);
-    while (chk_imports_threads() && chk_time_sleep(&t, CHK_THREADS_STEP_US) < CHK_THREADS_US)
+    while (chk_imports_threads() && chk_pause(&end))
         ;
     if (chk_imports_threads())
         chk_fail(env, "R9", "after fini %u threads that the plugin began still run",

@@ -51,8 +51,7 @@ static void default_check(chk_env *env, const tn_option_row *row)
     if (!is_number(row))
         return;
     value = strtod(text, &end);
-    if (end == text || *end)
-        chk_fail(env, NULL, "option %s: the default %s is no number", row->key, text);
+    chk_fail_if(env, end == text || *end, NULL, "option %s: the default %s is no number", row->key, text);
     if (row->min <= row->max && (value < row->min || value > row->max))
         chk_fail(env, NULL, "option %s: the default %s lies outside %g to %g", row->key, text, row->min,
                  row->max);
@@ -86,8 +85,7 @@ static const tn_option_table *table_of(chk_env *env)
 
     if (!table)
         chk_skip(env, "the plugin has no options");
-    if (!table->rows)
-        chk_fail(env, NULL, "the table of options has no rows");
+    chk_fail_if(env, !table->rows, NULL, "the table of options has no rows");
     return table;
 }
 
@@ -100,8 +98,7 @@ void chk_options_rows(chk_env *env)
         chk_fail(env, NULL, "the table of options is called %s, the plugin %s", table->head.id,
                  chk_descriptor(env)->name);
     for (size_t i = 0; table->rows[i]; i++) {
-        if (i == ROWS_MAX)
-            chk_fail(env, NULL, "the table of options has no end");
+        chk_fail_if(env, i == ROWS_MAX, NULL, "the table of options has no end");
         row_check(env, table->rows[i]);
         for (size_t k = 0; k < i; k++)
             if (strcmp(table->rows[k]->key, table->rows[i]->key) == 0)
@@ -135,7 +132,7 @@ static void answer_check(chk_env *env, const setting *s, tn_status st, const tn_
 static void init_with(chk_env *env, const setting *s)
 {
     chk_process *before = chk_process_snapshot(env);
-    uint64_t fastest = UINT64_MAX, bytes, held[TRIES + 1] = {0};
+    uint64_t fastest = UINT64_MAX, held[TRIES + 1] = {0};
     const char *changed;
     tn_err err;
     tn_status st;
@@ -148,7 +145,7 @@ static void init_with(chk_env *env, const setting *s)
         chk_host_option(host, s->key, s->value);
         took = chk_init_ns(env, host, &st, &err);
         fastest = took < fastest ? took : fastest;
-        chk_host_memory(host, &bytes, &held[i]);
+        held[i] = chk_host_memory(host, NULL);
         answer_check(env, s, st, &err);
     }
     if (fastest > CHK_INIT_LIMIT_NS)

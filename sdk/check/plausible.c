@@ -122,13 +122,20 @@ static void other_tuple(other_values *o, const tn_tuple *now, int64_t step)
     (void)other_text(o, chk_text(o->arena, "%s)", text));
 }
 
-static void other_floats(other_values *o, const tn_floats *now)
+bool chk_attr_scaled(chk_arena *a, const tn_attr_def *def, tn_value now, double factor, double plus,
+                     tn_value *out)
 {
+    const void *at = def->type == TN_ATTR_T_FLOAT ? NULL : tn_value_pointer(now);
+    const tn_floats *list = def->type == TN_ATTR_T_FLOATS ? at : NULL;
     const char *text = "(";
 
-    for (int64_t i = 0; i < now->count; i++)
-        text = chk_text(o->arena, "%s%.17g,", text, now->item[i] * 0.5 + 0.125);
-    (void)other_text(o, chk_text(o->arena, "%s)", text));
+    if (def->type == TN_ATTR_T_FLOAT || (def->type == TN_ATTR_T_OPT_FLOAT && at))
+        text = chk_text(a, "%.17g", (at ? *(const double *)at : tn_value_float(now)) * factor + plus);
+    else if (!list)
+        return false;
+    for (int64_t i = 0; list && i < list->count; i++)
+        text = chk_text(a, "%s%.17g,%s", text, list->item[i] * factor + plus, i + 1 < list->count ? "" : ")");
+    return chk_attr_parse(a, def, text, out);
 }
 
 uint32_t chk_attr_others(chk_arena *a, const tn_attr_def *def, tn_value now, tn_value *out, uint32_t most)
@@ -136,6 +143,7 @@ uint32_t chk_attr_others(chk_arena *a, const tn_attr_def *def, tn_value now, tn_
     other_values o = {.arena = a, .def = def, .now = now, .out = out, .most = most};
     const bool pointer = def->type != TN_ATTR_T_INT && def->type != TN_ATTR_T_FLOAT;
     const void *at = pointer ? tn_value_pointer(now) : NULL;
+    tn_value moved;
 
     if (def->type == TN_ATTR_T_FLOAT)
         other_numbers(&o, tn_value_float(now), false);
@@ -145,8 +153,8 @@ uint32_t chk_attr_others(chk_arena *a, const tn_attr_def *def, tn_value now, tn_
         other_numbers(&o, *(const double *)at, false);
     else if (def->type == TN_ATTR_T_OPT_INT && at)
         other_numbers(&o, (double)*(const int64_t *)at, true);
-    else if (def->type == TN_ATTR_T_FLOATS && at)
-        other_floats(&o, at);
+    else if (chk_attr_scaled(a, def, now, 0.5, 0.125, &moved))
+        other_add(&o, moved);
     else if ((def->type == TN_ATTR_T_TUPLE || def->type == TN_ATTR_T_OPT_TUPLE) && at)
         for (int64_t step = 1; step >= -1; step -= 2)
             other_tuple(&o, at, step);
@@ -165,12 +173,14 @@ typedef struct vary {
     uint32_t index, count;
     chk_base *bases;
     tn_value value;
+    const char *text; /* of the value */
 } vary;
 
 static bool value_read(void *arg, const char *text)
 {
     vary *v = arg;
 
+    v->text = chk_text(&v->g->lab->arena, "%s", text);
     return chk_attr_parse(&v->g->lab->arena, v->def, text, &v->value);
 }
 
@@ -186,8 +196,7 @@ static bool base_vary(void *arg, const char *text)
         return false;
     *b = *first;
     b->variation = true;
-    chk_attrs_with(&v->g->lab->arena, &first->attrs, v->index, v->value,
-                   chk_text(&v->g->lab->arena, "%s=%s", v->def->name, text), &b->attrs);
+    chk_attrs_with(&v->g->lab->arena, &first->attrs, v->index, v->value, v->text, v->def->name, &b->attrs);
     v->count++;
     return false;
 }
@@ -207,6 +216,7 @@ static bool required_fill(generator *g, chk_attrs *out)
 {
     const uint32_t count = chk_attr_count(g->op);
     tn_value *values = chk_take(&g->lab->arena, (count + 1u) * sizeof *values);
+    const char **written = chk_take(&g->lab->arena, (count + 1u) * sizeof *written);
     vary v = {.g = g};
 
     for (uint32_t i = 0; i < count; i++) {
@@ -222,8 +232,9 @@ static bool required_fill(generator *g, chk_attrs *out)
         if (!each_text(texts, value_read, &v))
             return false;
         values[i] = v.value;
+        written[i] = v.text;
     }
-    *out = (chk_attrs){values, count, ""};
+    *out = (chk_attrs){values, written, count, ""};
     return true;
 }
 

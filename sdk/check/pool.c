@@ -157,17 +157,14 @@ void chk_pool_trim(chk_env *env)
 /* What is refused leaves nothing behind in the host. */
 static void refused_again(chk_pool *p)
 {
-    uint64_t bytes, before, after;
+    uint64_t before;
     tn_status st;
 
     (void)chk_pool_take(p, 60 * MIB, 0, &st);
-    chk_host_memory(p->plugin.host, &bytes, &before);
+    before = chk_host_memory(p->plugin.host, NULL);
     for (int i = 0; i < 20; i++)
         (void)chk_pool_take(p, 60 * MIB, 0, &st);
-    chk_host_memory(p->plugin.host, &bytes, &after);
-    if (after > before)
-        chk_fail(p->env, "M-leak", "20 allocations that are refused leave %llu blocks of the plugin's own",
-                 (unsigned long long)(after - before));
+    chk_host_left(p->plugin.host, before, "20 allocations that are refused");
 }
 
 /* Full: what is cached in other sizes goes back to the device before an allocation is refused. */
@@ -195,7 +192,7 @@ void chk_pool_full(chk_env *env)
 
 void chk_pool_destroy(chk_env *env)
 {
-    uint64_t bytes, before = 0, after;
+    uint64_t before = 0;
 
     for (int i = 0; i < 6; i++) {
         chk_pool p;
@@ -204,8 +201,7 @@ void chk_pool_destroy(chk_env *env)
         for (int k = 0; k < 3; k++) {
             tn_err err;
 
-            if (chk_pool_create(&p, &err))
-                chk_fail(env, NULL, "create fails: %s", err.message);
+            chk_fail_if(env, chk_pool_create(&p, &err), NULL, "create fails: %s", err.message);
             for (int n = 0; n < 20 * i; n++)
                 step(&p, chk_random(env));
             if (k < 2) { /* with blocks out */
@@ -214,12 +210,9 @@ void chk_pool_destroy(chk_env *env)
             }
         }
         chk_pool_close(&p);
-        chk_host_memory(p.plugin.host, &bytes, &after);
-        before = i < 2 ? after : before;
+        before = i < 2 ? chk_host_memory(p.plugin.host, NULL) : before;
         chk_count(env);
-        if (after > before)
-            chk_fail(env, "M-leak", "destroy leaves %llu blocks of the plugin's own memory behind",
-                     (unsigned long long)(after - before));
+        chk_host_left(p.plugin.host, before, "destroy");
     }
 }
 
@@ -256,7 +249,7 @@ static void nomem_life(chk_env *env, chk_pool *p, bool *complete)
 void chk_pool_memory(chk_env *env)
 {
     bool device_over = false, host_over = false;
-    uint64_t bytes, before, after;
+    uint64_t before;
 
     for (uint64_t nth = 1; (!device_over || !host_over) && nth < 1000; nth++)
         for (int host = 0; host < 2; host++) {
@@ -266,7 +259,7 @@ void chk_pool_memory(chk_env *env)
             if (*over)
                 continue;
             chk_pool_begin(&p, env, CHK_HOST_EXACT, NULL);
-            chk_host_memory(p.plugin.host, &bytes, &before);
+            before = chk_host_memory(p.plugin.host, NULL);
             if (host)
                 chk_host_fail_at(p.plugin.host, nth);
             else
@@ -276,11 +269,8 @@ void chk_pool_memory(chk_env *env)
             if (p.pool)
                 p.ops->destroy(p.pool);
             p.pool = NULL;
-            chk_host_memory(p.plugin.host, &bytes, &after);
-            if (after > before)
-                chk_fail(env, "M-leak", "where allocation %llu of the %s fails, %llu blocks are left",
-                         (unsigned long long)nth, host ? "host" : "device",
-                         (unsigned long long)(after - before));
+            chk_host_left(p.plugin.host, before, "where allocation %llu of the %s fails",
+                          (unsigned long long)nth, host ? "host" : "device");
             chk_pool_close(&p);
             chk_count(env);
         }
@@ -367,8 +357,7 @@ void chk_pool_threads(chk_env *env)
         workers[i].random = chk_random(env);
     }
     for (uint32_t i = 0; i < THREADS; i++)
-        if (pthread_create(&workers[i].id, NULL, work, &workers[i]))
-            chk_fail(env, "kit", "no thread");
+        chk_fail_if(env, pthread_create(&workers[i].id, NULL, work, &workers[i]), "kit", "no thread");
     for (uint32_t i = 0; i < THREADS; i++)
         (void)pthread_join(workers[i].id, NULL);
     for (uint32_t i = 0; i < THREADS; i++)
@@ -388,8 +377,7 @@ void chk_pool_hosts(chk_env *env)
         for (uint32_t i = 0; i < 200; i++)
             step(&p, chk_random(env));
         chk_pool_stats_check(&p);
-        if (!chk_struct_intact(p.source))
-            chk_fail(env, NULL, "writes behind the end of the source's table");
+        chk_fail_if(env, !chk_struct_intact(p.source), NULL, "writes behind the end of the source's table");
         chk_pool_close(&p);
     }
 }

@@ -29,8 +29,7 @@ static tn_status source_alloc(void *arg, uint64_t bytes, void **out, tn_err *err
     uint64_t need = bytes + p->alignment;
     chk_region r = {.bytes = bytes};
 
-    if (!bytes)
-        chk_fail(p->env, "P-source", "asks the device for 0 bytes");
+    chk_fail_if(p->env, !bytes, "P-source", "asks the device for 0 bytes");
     p->failed |= p->fail_at == 1;
     if (p->fail_at && !--p->fail_at)
         return tn_fail(err, TN_E_NOMEM, "the device is made to fail");
@@ -174,8 +173,7 @@ static void *zeros(chk_env *env, size_t count, size_t bytes)
 {
     void *made = calloc(count, bytes);
 
-    if (!made)
-        chk_fail(env, "kit", "out of memory");
+    chk_fail_if(env, !made, "kit", "out of memory");
     return made;
 }
 
@@ -205,8 +203,7 @@ void chk_pool_begin(chk_pool *p, chk_env *env, chk_host_kind kind, const chk_poo
     p->marks = zeros(env, CHK_MARKS_MAX, sizeof *p->marks);
     p->freed = zeros(env, CHK_MARKS_MAX, sizeof *p->freed);
     p->ops = chk_capability(env, TN_KIND_POOL, env->subject, NULL);
-    if (!p->ops)
-        chk_fail(env, "kit", "the plugin has no pool called \"%s\"", env->subject);
+    chk_fail_if(env, !p->ops, "kit", "the plugin has no pool called \"%s\"", env->subject);
     chk_fault_rules(env, "P-untouched", "P-untouched", "the pool");
     (void)chk_plugin_open(env, kind, &p->plugin);
     p->source = chk_struct_make(env, kind, &source, CHK_SIZES(tn_pool_source, mark_release));
@@ -232,8 +229,7 @@ void chk_pool_open(chk_pool *p, chk_env *env, chk_host_kind kind, const chk_pool
 
     chk_pool_begin(p, env, kind, as);
     st = chk_pool_create(p, &err);
-    if (st)
-        chk_fail(env, NULL, "create fails with %s: %s", tn_status_name(st), err.message);
+    chk_fail_if(env, st, NULL, "create fails with %s: %s", tn_status_name(st), err.message);
 }
 
 void chk_pool_close(chk_pool *p)
@@ -246,11 +242,10 @@ void chk_pool_close(chk_pool *p)
     if (p->given)
         chk_fail(p->env, "P-leak", "destroy keeps %llu bytes of the device in %zu pieces",
                  (unsigned long long)p->given, p->region_count);
-    if (p->marks_open)
-        chk_fail(p->env, "P-leak", "destroy leaves %zu marks unreleased", p->marks_open);
+    chk_fail_if(p->env, p->marks_open, "P-leak", "destroy leaves %zu marks unreleased", p->marks_open);
     (void)chk_plugin_close(p->env, &p->plugin);
-    chk_struct_free(p->env, p->source);
-    chk_struct_free(p->env, p->stats);
+    chk_struct_free(p->source);
+    chk_struct_free(p->stats);
     free(p->regions);
     free(p->blocks);
     free(p->marks);
@@ -339,16 +334,14 @@ chk_block *chk_pool_take(chk_pool *p, uint64_t bytes, uintptr_t stream, tn_statu
     tn_memory memory;
     tn_err err = {0};
 
-    if (p->block_count == CHK_BLOCKS_MAX)
-        chk_fail(p->env, "kit", "over %u blocks", CHK_BLOCKS_MAX);
+    chk_fail_if(p->env, p->block_count == CHK_BLOCKS_MAX, "kit", "over %u blocks", CHK_BLOCKS_MAX);
     memset(&memory, 0xA5, sizeof memory);
     *st = p->ops->alloc(p->pool, bytes, (tn_stream *)stream, &memory, &err);
     chk_count(p->env);
     if (*st && *st != TN_E_NOMEM)
         chk_fail(p->env, "P-nomem", "an allocation of %llu bytes fails with %s (%s) instead of TN_E_NOMEM",
                  (unsigned long long)bytes, tn_status_name(*st), err.message);
-    if (*st && !*err.message)
-        chk_fail(p->env, "P-nomem", "an allocation fails and does not say why");
+    chk_fail_if(p->env, *st && !*err.message, "P-nomem", "an allocation fails and does not say why");
     if (*st)
         return NULL;
     block_check(p, &memory, bytes, stream);

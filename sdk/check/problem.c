@@ -173,31 +173,31 @@ static bool shapes_complete(generator *g, const chk_attrs *attrs, const tn_shape
 
     if (g->tries++ > 400 || chk_infer_shapes(g->op, attrs, flags, f, &err))
         return false;
-    while (at < f->args.in_count && tn_shape_known(&f->in_shape[at]))
+    while (at < f->args.in_count && tn_shape_known(&f->shape[at]))
         at++;
     if (at == f->args.in_count)
         return true;
     before = chk_take(&g->lab->arena, sizeof *before);
     *before = *f;
     if (g->thin && g->thin->more && at) {
-        shape_longer(data, g->thin->more - 1, at, &f->in_shape[at]);
+        shape_longer(data, g->thin->more - 1, at, &f->shape[at]);
         if (shapes_complete(g, attrs, data, flags, f))
             return g->thinned = true;
-    } else if (g->thin && at && f->in_shape[at].ndim < 0) {
-        f->in_shape[at] = g->thin->first ? *data : shape_thin(data, g->thin);
+    } else if (g->thin && at && f->shape[at].ndim < 0) {
+        f->shape[at] = g->thin->first ? *data : shape_thin(data, g->thin);
         if (shapes_complete(g, attrs, data, flags, f))
             return g->thinned = true;
     }
     for (uint32_t c = 0; candidate(data, c, &try); c++) {
         *f = *before;
-        if (f->in_shape[at].ndim >= 0) { /* partly known: what fits it */
-            if (f->in_shape[at].ndim != try.ndim)
+        if (f->shape[at].ndim >= 0) { /* partly known: what fits it */
+            if (f->shape[at].ndim != try.ndim)
                 continue;
             for (int32_t d = 0; d < try.ndim; d++)
-                if (f->in_shape[at].dim[d] >= 0)
-                    try.dim[d] = f->in_shape[at].dim[d];
+                if (f->shape[at].dim[d] >= 0)
+                    try.dim[d] = f->shape[at].dim[d];
         }
-        f->in_shape[at] = try;
+        f->shape[at] = try;
         if (shapes_complete(g, attrs, data, flags, f))
             return true;
     }
@@ -212,13 +212,10 @@ static bool sizes_fit(const generator *g, const chk_facts *f, bool *resizes)
                                                          : ELEMENTS_MAX;
 
     *resizes = false;
-    for (uint32_t i = 0; i < f->args.in_count; i++)
-        if (chk_shape_elements(&f->in_shape[i], most) < 0)
-            return false;
-    for (uint32_t o = 0; o < f->args.out_count; o++)
-        if (!tn_shape_known(&f->out_shape[o]))
+    for (uint32_t i = 0; i < chk_all(f); i++)
+        if (i >= f->args.in_count && !tn_shape_known(&f->shape[i]))
             *resizes = true;
-        else if (chk_shape_elements(&f->out_shape[o], most) < 0)
+        else if (chk_shape_elements(&f->shape[i], most) < 0)
             return false;
     return true;
 }
@@ -231,20 +228,17 @@ static bool storages_complete(const generator *g, const chk_attrs *attrs, chk_fa
     for (uint32_t i = 0; i < f->args.in_count; i++) {
         const uint32_t mask = g->kernel ? chk_rule_storages(chk_rule_of(g->op, g->kernel, &f->args, i)) : 1;
 
-        f->in_storage[i] = mask & 1u ? TN_STORAGE_DENSE : mask & 2u ? TN_STORAGE_ROW_SPARSE : TN_STORAGE_CSR;
+        f->storage[i] = mask & 1u ? TN_STORAGE_DENSE : mask & 2u ? TN_STORAGE_ROW_SPARSE : TN_STORAGE_CSR;
     }
     return !g->kernel || chk_infer_storages(g->op, attrs, f);
 }
 
 static bool storages_fit(const chk_facts *f, bool *resizes)
 {
-    for (uint32_t i = 0; i < f->args.in_count; i++)
-        if (!chk_sparse_fits(f->in_storage[i], &f->in_shape[i]))
+    for (uint32_t i = 0; i < chk_all(f); i++) {
+        if (!chk_sparse_fits(f->storage[i], &f->shape[i]))
             return false;
-    for (uint32_t o = 0; o < f->args.out_count; o++) {
-        if (!chk_sparse_fits(f->out_storage[o], &f->out_shape[o]))
-            return false;
-        *resizes |= f->out_storage[o] != TN_STORAGE_DENSE;
+        *resizes |= i >= f->args.in_count && f->storage[i] != TN_STORAGE_DENSE;
     }
     return true;
 }
@@ -278,12 +272,12 @@ static bool dtype_complete(const generator *g, const chk_attrs *attrs, uint32_t 
     tn_err err;
 
     *before = *f;
-    f->in_dtype[index] = dtype_for(g, f, index, wanted);
+    f->dtype[index] = dtype_for(g, f, index, wanted);
     for (uint32_t i = 0; chk_infer_dtypes(g->op, attrs, f, &err); i++) {
         if (g->kernel || i == COUNT(usual))
             return false;
         *f = *before;
-        f->in_dtype[index] = usual[i];
+        f->dtype[index] = usual[i];
     }
     return true;
 }
@@ -295,15 +289,15 @@ static bool dtypes_complete(const generator *g, const chk_attrs *attrs, uint32_t
     tn_err err;
 
     if (primary < f->args.in_count)
-        f->in_dtype[primary] = dtype;
+        f->dtype[primary] = dtype;
     if (chk_infer_dtypes(g->op, attrs, f, &err))
         return false;
     for (uint32_t i = 0; i < f->args.in_count; i++) {
-        if (f->in_dtype[i] < 0 && !dtype_complete(g, attrs, i, primary ? TN_F32 : dtype, f))
+        if (f->dtype[i] < 0 && !dtype_complete(g, attrs, i, primary ? TN_F32 : dtype, f))
             return false;
     }
-    for (uint32_t o = 0; o < f->args.out_count; o++)
-        if (f->out_dtype[o] < 0)
+    for (uint32_t o = f->args.in_count; o < chk_all(f); o++)
+        if (f->dtype[o] < 0)
             return false;
     return !g->kernel || chk_types_match(g->op, g->kernel, f);
 }
@@ -350,17 +344,36 @@ void chk_problem_values(chk_lab *lab, chk_problem *p, uint64_t seed)
         if (!strcmp(h->op, p->op->name) && h->values)
             values = h->values;
     for (uint32_t i = 0; i < p->f.args.in_count; i++) {
-        const int32_t dtype = p->f.in_dtype[i];
-        const int64_t count = chk_shape_elements(&p->f.in_shape[i], INT64_MAX / 16);
-        const bool is_signed =
-            dtype == TN_I8 || dtype == TN_I16 || dtype == TN_I32 || dtype == TN_I64 || dtype == TN_I4;
-        double low = chk_is_float(dtype) ? -2 : is_signed ? -3 : 0, high = chk_is_float(dtype) ? 2 : 9;
+        const int32_t dtype = p->f.dtype[i];
+        const int64_t count = chk_elements(p, i);
+        double low = chk_is_float(dtype)      ? -2
+                     : chk_is_unsigned(dtype) ? 0
+                                              : -3,
+               high = chk_is_float(dtype) ? 2 : 9;
 
         values_range(values, chk_argument_name(p->op, &p->f.args, i), &low, &high);
         p->in_data[i] = chk_take(&lab->arena, (uint64_t)count * tn_dtype_bytes(dtype) + 1);
         chk_fill(p->in_data[i], dtype, count, low, high, chk_mix(seed * 64 + i + 1));
-        chk_sparse_zero(p->f.in_storage[i], &p->f.in_shape[i], dtype, p->in_data[i]);
+        chk_sparse_zero(p->f.storage[i], &p->f.shape[i], dtype, p->in_data[i]);
     }
+}
+
+int64_t chk_elements(const chk_problem *p, uint32_t arg)
+{
+    return chk_shape_elements(&p->f.shape[arg], INT64_MAX / 16);
+}
+
+chk_problem *chk_problem_copy(chk_lab *lab, const chk_problem *p)
+{
+    chk_problem *made = chk_take(&lab->arena, sizeof *made);
+
+    *made = *p;
+    for (uint32_t i = 0; i < p->f.args.in_count; i++) {
+        const uint64_t bytes = (uint64_t)chk_elements(p, i) * tn_dtype_bytes(p->f.dtype[i]);
+
+        made->in_data[i] = memcpy(chk_take(&lab->arena, bytes + 1), p->in_data[i], (size_t)bytes);
+    }
+    return made;
 }
 
 const char *chk_problem_text(chk_lab *lab, const chk_problem *p)
@@ -370,10 +383,10 @@ const char *chk_problem_text(chk_lab *lab, const chk_problem *p)
     for (uint32_t i = 0; i < p->f.args.in_count && i < 6; i++)
         text =
             chk_text(&lab->arena, "%s%s%s %s%s", text, i ? ", " : "", chk_argument_name(p->op, &p->f.args, i),
-                     tn_dtype_name(p->f.in_dtype[i]), chk_shape_text(&lab->arena, &p->f.in_shape[i]));
+                     tn_dtype_name(p->f.dtype[i]), chk_shape_text(&lab->arena, &p->f.shape[i]));
     if (!p->f.args.in_count)
-        text = chk_text(&lab->arena, "%soutput %s%s", text, tn_dtype_name(p->f.out_dtype[0]),
-                        chk_shape_text(&lab->arena, &p->f.out_shape[0]));
+        text = chk_text(&lab->arena, "%soutput %s%s", text, tn_dtype_name(p->f.dtype[0]),
+                        chk_shape_text(&lab->arena, &p->f.shape[0]));
     return p->flags & TN_NODE_TRAIN ? chk_text(&lab->arena, "%s, training", text) : text;
 }
 
@@ -391,17 +404,16 @@ void chk_problem_finish(chk_problem *p)
 static void shape_attr(generator *g, const tn_shape *s, chk_attrs *attrs)
 {
     const int32_t at = chk_attr_index(g->op, "shape");
-    tn_tuple *t;
+    const char *text = chk_shape_text(&g->lab->arena, s);
+    tn_value value;
 
-    if (at < 0 || g->op->attrs[at].type != TN_ATTR_T_TUPLE)
-        return;
-    t = chk_take(&g->lab->arena, sizeof *t + TN_NDIM_MAX * sizeof(int64_t));
-    t->count = s->ndim;
-    memcpy(t->item, s->dim, sizeof s->dim);
-    chk_attrs_with(&g->lab->arena, attrs, (uint32_t)at, (uintptr_t)t, "", attrs);
+    if (at >= 0 && g->op->attrs[at].type == TN_ATTR_T_TUPLE &&
+        chk_attr_parse(&g->lab->arena, &g->op->attrs[at], text, &value))
+        chk_attrs_with(&g->lab->arena, attrs, (uint32_t)at, value, text, NULL, attrs);
 }
 
-bool chk_generate_one(generator *g, const chk_attrs *from, const tn_shape *s, uint32_t primary, int32_t dtype)
+static bool generate_one(generator *g, const chk_attrs *from, const tn_shape *s, uint32_t primary,
+                         int32_t dtype)
 {
     const chk_mark mark = chk_mark_set(&g->lab->arena);
     chk_problem *p = chk_take(&g->lab->arena, sizeof *p);
@@ -423,7 +435,7 @@ bool chk_generate_one(generator *g, const chk_attrs *from, const tn_shape *s, ui
         (primary == 0 || primary < p->f.args.in_count)) {
         chk_facts_unknown(&p->f);
         if (p->f.args.in_count)
-            p->f.in_shape[0] = g->thin && g->thin->first ? shape_thin(s, g->thin) : *s;
+            p->f.shape[0] = g->thin && g->thin->first ? shape_thin(s, g->thin) : *s;
         else
             shape_attr(g, s, &p->attrs);
         good = (!g->kernel || chk_version_matches(&g->lab->arena, g->kernel, g->op, &p->attrs)) &&
@@ -487,7 +499,7 @@ static void shapes_with(generator *g, const chk_attrs *attrs, const shape_row *r
 
         for (int32_t d = 0; d < TN_DTYPE_LIMIT && !g->stop; d++)
             if (mask >> d & 1u)
-                (void)chk_generate_one(g, attrs, &s, 0, d);
+                (void)generate_one(g, attrs, &s, 0, d);
     }
 }
 
@@ -509,7 +521,7 @@ static void own_shape(generator *g, const chk_base *b, uint32_t mask)
             s.dim[0] = (s.dim[0] * ELEMENTS_BROAD / (chk_shape_elements(&s, INT64_MAX) + 1)) | 1;
         for (int32_t d = 0; d < TN_DTYPE_LIMIT && !g->stop; d++)
             if (mask >> d & 1u)
-                (void)chk_generate_one(g, &b->attrs, &s, 0, d);
+                (void)generate_one(g, &b->attrs, &s, 0, d);
     }
 }
 
@@ -531,7 +543,7 @@ static void other_types(generator *g, const chk_base *b)
 
         for (int32_t d = 0; d < TN_DTYPE_LIMIT && !g->stop; d++)
             if (mask >> d & 1u)
-                (void)chk_generate_one(g, &b->attrs, &s, i, d);
+                (void)generate_one(g, &b->attrs, &s, i, d);
     }
 }
 
@@ -608,15 +620,6 @@ static void thin_problems(generator *g, const chk_base *b)
     g->thin = NULL;
 }
 
-static bool is_variadic(const tn_op *op)
-{
-    const char *last = NULL;
-
-    for (const char *const *name = op->inputs; name && *name; name++)
-        last = *name;
-    return last && *last && last[strlen(last) - 1] == '*';
-}
-
 /* Any number of inputs is none that a kernel can count on: a single one,
  * and more than it has registers for. */
 static void counted_problems(generator *g, const chk_base *b)
@@ -624,13 +627,13 @@ static void counted_problems(generator *g, const chk_base *b)
     static const uint32_t counts[] = {1, 7};
     const uint32_t mask = types_mask(g, &b->attrs, 0);
 
-    for (uint32_t i = 0; i < COUNT(counts) && is_variadic(g->op) && !b->has_shape; i++) {
+    for (uint32_t i = 0; i < COUNT(counts) && chk_is_variadic(g->op->inputs) && !b->has_shape; i++) {
         chk_attrs attrs = b->attrs;
 
         g->given = counts[i];
         if (g->count_attr >= 0)
             chk_attrs_with(&g->lab->arena, &b->attrs, (uint32_t)g->count_attr, counts[i],
-                           chk_text(&g->lab->arena, "%s=%u", g->op->attrs[g->count_attr].name, counts[i]),
+                           chk_text(&g->lab->arena, "%u", counts[i]), g->op->attrs[g->count_attr].name,
                            &attrs);
         shapes_with(g, &attrs, common, COUNT(common), mask);
     }
@@ -743,10 +746,8 @@ bool chk_infers_the_same(chk_lab *lab, const chk_problem *p, const chk_attrs *at
 
     f->args = p->f.args;
     chk_facts_unknown(f);
-    for (uint32_t i = 0; i < f->args.in_count; i++) {
-        f->in_shape[i] = p->f.in_shape[i];
-        f->in_dtype[i] = p->f.in_dtype[i];
-    }
+    memcpy(f->shape, p->f.shape, f->args.in_count * sizeof *f->shape);
+    memcpy(f->dtype, p->f.dtype, f->args.in_count * sizeof *f->dtype);
     return !chk_infer_args(p->op, attrs, f->args.in_count, &args, &err) &&
            args.in_count == f->args.in_count && args.out_count == f->args.out_count &&
            !chk_infer_dtypes(p->op, attrs, f, &err) &&

@@ -1,6 +1,7 @@
 /*
  * What a plugin may not change in its process (rule R8). Everything is read as the system shows it, so it
- * does not matter by which call it was changed.
+ * does not matter by which call it was changed. A state is a text: a line for each thing that may change,
+ * with what its change is called and, behind a tab, its value.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -13,38 +14,25 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/time.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "internal.h"
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
+#define FLOAT_CONTROL (_mm_getcsr() & ~0x3fu) /* without the flags of what happened */
+#else
+#define FLOAT_CONTROL 0u
 #endif
 
-#define TEXT_BYTES 512u
-#define FILES_MAX 1024
 #define SIGNALS 65
-#define TIMERS 3                           /* ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF */
 #define READ_BYTES_MAX ((uint64_t)4 << 20) /* a "large file" */
 
 struct chk_process {
     chk_env *env;
-    struct sigaction actions[SIGNALS];
-    sigset_t mask;
-    char **variables; /* NULL-ended */
-    cpu_set_t affinity;
-    int rounding, exceptions, priority;
-    uint32_t float_control;
-    char locale[TEXT_BYTES], folder[TEXT_BYTES], creation[32];
-    bool files[FILES_MAX];
-    struct itimerval timers[TIMERS];
-    struct rlimit limits[RLIM_NLIMITS];
-    stack_t signal_stack;
-    locale_t thread_locale;
-    char name[16]; /* of the thread */
-    uint32_t threads, exits, sockets;
-    int omp_threads, omp_found; /* of OpenMP: as it is, and as it was before the kit set another number */
+    char *settings, *files; /* lines */
+    uint32_t threads;
+    int omp_found; /* threads of OpenMP before the kit set another number; 0: it has none */
     uint64_t read_bytes;
 };
 
@@ -52,37 +40,40 @@ extern char **environ;
 
 /* ---- reading ---- */
 
-/* The line of /proc/self/FILE that begins with `key`, what follows it. */
-static bool proc_line(const char *path, const char *key, char *out, size_t bytes)
+/* The line of a file that begins with `key`, what follows it; "": there is none. */
+static void proc_line(const char *path, const char *key, char *out, size_t bytes)
 {
     FILE *f = fopen(path, "re");
     char line[256];
-    bool found = false;
 
     out[0] = '\0';
-    while (f && !found && fgets(line, sizeof line, f))
-        if (strncmp(line, key, strlen(key)) == 0) {
+    while (f && !*out && fgets(line, sizeof line, f))
+        if (strncmp(line, key, strlen(key)) == 0)
             (void)snprintf(out, bytes, "%s", line + strlen(key));
-            found = true;
-        }
     if (f)
         (void)fclose(f);
-    return found;
 }
 
-static void files_read(bool files[FILES_MAX])
+static char *files_read(void)
 {
     DIR *folder = opendir("/proc/self/fd");
+    char *text = NULL;
+    size_t bytes;
+    FILE *f = open_memstream(&text, &bytes);
 
-    memset(files, 0, FILES_MAX * sizeof *files);
-    for (const struct dirent *e; folder && (e = readdir(folder));) {
-        int fd = atoi(e->d_name);
+    for (const struct dirent *e; f && folder && (e = readdir(folder));) {
+        char to[512] = "";
 
-        if (e->d_name[0] != '.' && fd != dirfd(folder) && fd >= 0 && fd < FILES_MAX)
-            files[fd] = true;
+        if (e->d_name[0] == '.' || atoi(e->d_name) == dirfd(folder))
+            continue;
+        (void)!readlinkat(dirfd(folder), e->d_name, to, sizeof to - 1);
+        (void)fprintf(f, "file %s (%s)\n", e->d_name, to);
     }
     if (folder)
         (void)closedir(folder);
+    if (f)
+        (void)fclose(f);
+    return text;
 }
 
 static uint32_t threads_read(void)
@@ -97,109 +88,135 @@ static uint32_t threads_read(void)
     return count;
 }
 
-static char **variables_copy(void)
-{
-    size_t count = 0;
-    char **copy;
-
-    while (environ && environ[count])
-        count++;
-    copy = calloc(count + 1, sizeof *copy);
-    for (size_t i = 0; copy && i < count; i++)
-        copy[i] = strdup(environ[i]);
-    return copy;
-}
-
-static uint32_t float_control_read(void)
-{
-#if defined(__x86_64__)
-    return _mm_getcsr() & ~0x3fu; /* without the flags of what happened */
-#else
-    return 0;
-#endif
-}
-
 /* A function of the OpenMP runtime that the plugin brought, if it did. */
-static void *omp_symbol(chk_env *env, const char *name)
+typedef union omp_function {
+    void *symbol;
+    int (*get)(void);
+    void (*set)(int count);
+} omp_function;
+
+static omp_function omp_find(chk_env *env, const char *name)
 {
     void *handle = chk_case_of(env)->handle;
 
-    return handle ? dlsym(handle, name) : NULL;
+    return (omp_function){.symbol = handle ? dlsym(handle, name) : NULL};
 }
 
 static int omp_threads_read(chk_env *env)
 {
-    union {
-        void *symbol;
-        int (*call)(void);
-    } get = {.symbol = omp_symbol(env, "omp_get_max_threads")};
+    const omp_function f = omp_find(env, "omp_get_max_threads");
 
-    return get.symbol ? get.call() : 0;
+    return f.symbol ? f.get() : 0;
 }
 
 static void omp_threads_set(chk_env *env, int count)
 {
-    union {
-        void *symbol;
-        void (*call)(int count);
-    } set = {.symbol = omp_symbol(env, "omp_set_num_threads")};
+    const omp_function f = omp_find(env, "omp_set_num_threads");
 
-    if (set.symbol)
-        set.call(count);
+    if (f.symbol)
+        f.set(count);
 }
 
 /* What nobody sets by chance: more than the kit grants, and no part of the processors. */
-static int omp_threads_odd(const chk_process *p)
+static int omp_threads_odd(int found)
 {
     const long online = sysconf(_SC_NPROCESSORS_ONLN), all = sysconf(_SC_NPROCESSORS_CONF);
-    const int own = CPU_COUNT(&p->affinity);
-    int count = 13;
+    cpu_set_t set;
+    int own = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set), count = 13;
 
-    while (count == p->omp_found || online % count == 0 || all % count == 0 || own % count == 0)
+    while (count == found || online % count == 0 || all % count == 0 || own % count == 0)
         count++;
     return count;
 }
 
-static void settings_read(chk_process *p)
+static void signals_write(FILE *f)
 {
-    for (int i = 0; i < TIMERS; i++)
-        (void)getitimer((__itimer_which_t)i, &p->timers[i]);
-    for (int i = 0; i < RLIM_NLIMITS; i++)
-        (void)getrlimit((__rlimit_resource_t)i, &p->limits[i]);
-    (void)sigaltstack(NULL, &p->signal_stack);
-    p->thread_locale = uselocale((locale_t)0);
-    (void)prctl(PR_GET_NAME, p->name, 0, 0, 0);
-    p->sockets = chk_imports_sockets();
+    struct sigaction action;
+    sigset_t mask;
+    stack_t stack;
+
+    (void)pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    for (int i = 1; i < SIGNALS; i++) {
+        if (!sigaction(i, NULL, &action))
+            (void)fprintf(f, "changes the handler of signal %d (%s)\t%p %x\n", i, strsignal(i),
+                          (void *)(uintptr_t)action.sa_sigaction, (unsigned)action.sa_flags);
+        (void)fprintf(f, "changes the mask of signal %d (%s)\t%d\n", i, strsignal(i), sigismember(&mask, i));
+    }
+    (void)sigaltstack(NULL, &stack);
+    (void)fprintf(f, "changes the stack of signal handlers\t%p\n", stack.ss_sp);
 }
 
-static chk_process *process_read(chk_env *env)
+static void limits_write(FILE *f)
+{
+    struct itimerval timer;
+    struct rlimit limit;
+
+    for (int i = ITIMER_REAL; i <= ITIMER_PROF; i++) /* one that runs down is another one each time */
+        if (!getitimer((__itimer_which_t)i, &timer))
+            (void)fprintf(f, "sets a timer\t%d %d %ld.%ld\n", i, timerisset(&timer.it_value),
+                          (long)timer.it_interval.tv_sec, (long)timer.it_interval.tv_usec);
+    for (int i = 0; i < RLIM_NLIMITS; i++)
+        if (!getrlimit((__rlimit_resource_t)i, &limit))
+            (void)fprintf(f, "changes a limit of the process\t%d %llu %llu\n", i,
+                          (unsigned long long)limit.rlim_cur, (unsigned long long)limit.rlim_max);
+}
+
+static void modes_write(FILE *f)
+{
+    char text[512] = "";
+    cpu_set_t set;
+
+    (void)fprintf(f, "changes the thread's affinity\t");
+    for (size_t i = 0; !sched_getaffinity(0, sizeof set, &set) && i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, &set))
+            (void)fprintf(f, "%zu ", i);
+    (void)fprintf(f, "\nchanges the rounding of floating point numbers\t%d\n", fegetround());
+    (void)fprintf(f, "changes the traps of floating point numbers\t%d\n", fegetexcept());
+    (void)fprintf(f, "changes the floating point mode (rounding, denormals)\t%x\n", FLOAT_CONTROL);
+    (void)fprintf(f, "changes the priority\t%d\n", getpriority(PRIO_PROCESS, 0));
+    (void)fprintf(f, "changes the locale\t%s\n", setlocale(LC_ALL, NULL));
+    (void)fprintf(f, "changes the thread's locale\t%p\n", (void *)uselocale((locale_t)0));
+    (void)prctl(PR_GET_NAME, text, 0, 0, 0);
+    (void)fprintf(f, "changes the thread's name\t%s\n", text);
+    (void)fprintf(f, "opens a socket\t%u\n", chk_imports_sockets());
+    (void)fprintf(f, "changes the current folder\t%s\n", getcwd(text, sizeof text) ? text : "");
+    proc_line("/proc/self/status", "Umask:", text, sizeof text);
+    (void)fprintf(f, "changes the umask\t%s\n", text);
+    (void)fprintf(f, "registers a function with atexit\t%u\n", chk_imports_exits());
+}
+
+/* `omp`: it was there before. */
+static char *settings_read(chk_env *env, bool omp)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *f = open_memstream(&text, &bytes);
+
+    chk_fail_if(env, !f, "kit", "out of memory");
+    signals_write(f);
+    for (size_t i = 0; environ && environ[i]; i++)
+        (void)fprintf(f, "changes the environment: %.100s\t%s\n", environ[i], environ[i]);
+    modes_write(f);
+    if (omp)
+        (void)fprintf(f, "changes OpenMP's number of threads\t%d\n", omp_threads_read(env));
+    limits_write(f);
+    (void)fclose(f);
+    return text;
+}
+
+static chk_process *process_read(chk_env *env, int omp_found)
 {
     chk_process *p = calloc(1, sizeof *p);
     char text[64];
 
-    if (!p)
-        chk_fail(env, "kit", "out of memory");
-    p->env = env;
-    for (int i = 1; i < SIGNALS; i++)
-        (void)sigaction(i, NULL, &p->actions[i]);
-    (void)pthread_sigmask(SIG_SETMASK, NULL, &p->mask);
-    p->variables = variables_copy();
-    (void)sched_getaffinity(0, sizeof p->affinity, &p->affinity);
-    p->rounding = fegetround();
-    p->exceptions = fegetexcept();
-    p->float_control = float_control_read();
-    p->priority = getpriority(PRIO_PROCESS, 0);
-    (void)snprintf(p->locale, sizeof p->locale, "%s", setlocale(LC_ALL, NULL));
-    if (!getcwd(p->folder, sizeof p->folder))
-        p->folder[0] = '\0';
-    (void)proc_line("/proc/self/status", "Umask:", p->creation, sizeof p->creation);
-    files_read(p->files);
-    p->threads = threads_read();
-    p->exits = chk_imports_exits();
-    settings_read(p);
-    p->omp_threads = omp_threads_read(env);
-    if (proc_line("/proc/self/io", "rchar:", text, sizeof text))
-        p->read_bytes = strtoull(text, NULL, 10);
+    chk_fail_if(env, !p, "kit", "out of memory");
+    *p = (chk_process){.env = env,
+                       .settings = settings_read(env, omp_found > 0),
+                       .files = files_read(),
+                       .threads = threads_read()};
+    chk_fail_if(env, !p->settings || !p->files, "kit", "out of memory");
+    proc_line("/proc/self/io", "rchar:", text, sizeof text);
+    p->read_bytes = strtoull(text, NULL, 10);
     return p;
 }
 
@@ -207,13 +224,13 @@ static chk_process *process_read(chk_env *env)
  * the plugin is watched. */
 chk_process *chk_process_snapshot(chk_env *env)
 {
-    chk_process *p = process_read(env);
+    const int found = omp_threads_read(env);
+    chk_process *p;
 
-    p->omp_found = p->omp_threads;
-    if (p->omp_found) {
-        omp_threads_set(env, omp_threads_odd(p));
-        p->omp_threads = omp_threads_read(env);
-    }
+    if (found)
+        omp_threads_set(env, omp_threads_odd(found));
+    p = process_read(env, found);
+    p->omp_found = found;
     return p;
 }
 
@@ -223,144 +240,65 @@ void chk_process_free(chk_process *p)
         return;
     if (p->omp_found)
         omp_threads_set(p->env, p->omp_found);
-    for (size_t i = 0; p->variables && p->variables[i]; i++)
-        free(p->variables[i]);
-    free(p->variables);
+    free(p->settings);
+    free(p->files);
     free(p);
 }
 
 /* ---- comparing: each returns NULL or says what changed ---- */
 
-static char text[TEXT_BYTES * 2];
+static char said[700];
 
-static bool has_variable(char *const *variables, const char *one)
+/* The first line of `lines` that `others` lack, up to its value. */
+static const char *line_lacking(const char *lines, const char *others, const char *before)
 {
-    while (*variables && strcmp(*variables, one) != 0)
-        variables++;
-    return *variables != NULL;
-}
+    for (size_t length; *lines; lines += length) {
+        const char *at = others;
 
-static const char *variable_changed(const chk_process *a, const chk_process *b)
-{
-    const char *what = NULL;
-
-    for (size_t i = 0; !what && b->variables[i]; i++)
-        if (!has_variable(a->variables, b->variables[i]))
-            what = b->variables[i];
-    for (size_t i = 0; !what && a->variables[i]; i++)
-        if (!has_variable(b->variables, a->variables[i]))
-            what = a->variables[i];
-    if (!what)
-        return NULL;
-    (void)snprintf(text, sizeof text, "changes the environment: %.100s", what);
-    return text;
-}
-
-static const char *signals_changed(const chk_process *a, const chk_process *b)
-{
-    for (int i = 1; i < SIGNALS; i++)
-        if (a->actions[i].sa_sigaction != b->actions[i].sa_sigaction ||
-            a->actions[i].sa_flags != b->actions[i].sa_flags) {
-            (void)snprintf(text, sizeof text, "changes the handler of signal %d (%s)", i, strsignal(i));
-            return text;
+        length = strcspn(lines, "\n") + 1;
+        while (*at && strncmp(at, lines, length) != 0)
+            at += strcspn(at, "\n") + 1;
+        if (!*at) {
+            (void)snprintf(said, sizeof said, "%s%.*s", before, (int)strcspn(lines, "\t\n"), lines);
+            return said;
         }
-    for (int i = 1; i < SIGNALS; i++)
-        if (sigismember(&a->mask, i) != sigismember(&b->mask, i)) {
-            (void)snprintf(text, sizeof text, "changes the mask of signal %d (%s)", i, strsignal(i));
-            return text;
-        }
+    }
     return NULL;
 }
 
 static const char *files_changed(const chk_process *a, const chk_process *b)
 {
-    for (int i = 0; i < FILES_MAX; i++)
-        if (a->files[i] != b->files[i]) {
-            char path[64], to[TEXT_BYTES];
-            ssize_t n;
+    const char *what = line_lacking(b->files, a->files, "leaves open ");
 
-            (void)snprintf(path, sizeof path, "/proc/self/fd/%d", i);
-            n = readlink(path, to, sizeof to - 1);
-            to[n > 0 ? n : 0] = '\0';
-            (void)snprintf(text, sizeof text, "%s file %d (%s)", b->files[i] ? "leaves open" : "closes", i,
-                           to);
-            return text;
-        }
-    if (b->read_bytes - a->read_bytes > READ_BYTES_MAX) {
-        (void)snprintf(text, sizeof text, "reads %llu bytes of files",
-                       (unsigned long long)(b->read_bytes - a->read_bytes));
-        return text;
-    }
-    return NULL;
+    if (!what)
+        what = line_lacking(a->files, b->files, "closes ");
+    if (what || b->read_bytes - a->read_bytes <= READ_BYTES_MAX)
+        return what;
+    (void)snprintf(said, sizeof said, "reads %llu bytes of files",
+                   (unsigned long long)(b->read_bytes - a->read_bytes));
+    return said;
 }
 
 static const char *threads_changed(const chk_process *a, const chk_process *b)
 {
+    const struct timespec end = chk_deadline(CHK_THREADS_MS);
     uint32_t now = b->threads;
-    chk_time t;
 
-    chk_time_begin(&t); /* a joined thread is gone from the system's list a little later */
-    while (now > a->threads && chk_time_sleep(&t, CHK_THREADS_STEP_US) < CHK_THREADS_US)
+    while (now > a->threads && chk_pause(&end)) /* a joined thread leaves the system's list a little later */
         now = threads_read();
     if (now <= a->threads)
         return NULL;
-    (void)snprintf(text, sizeof text, "leaves %u threads running", (unsigned)(now - a->threads));
-    return text;
-}
-
-/* A timer that runs down is another one each time. */
-static bool timers_differ(const chk_process *a, const chk_process *b)
-{
-    bool differ = false;
-
-    for (int i = 0; i < TIMERS; i++) {
-        const struct itimerval *one = &a->timers[i], *two = &b->timers[i];
-
-        differ |= timerisset(&one->it_value) != timerisset(&two->it_value) ||
-                  timercmp(&one->it_interval, &two->it_interval, !=);
-    }
-    return differ;
-}
-
-static const char *modes_changed(const chk_process *a, const chk_process *b)
-{
-    const struct {
-        bool changed;
-        const char *what;
-    } modes[] = {
-        {!CPU_EQUAL(&a->affinity, &b->affinity), "changes the thread's affinity"},
-        {a->rounding != b->rounding, "changes the rounding of floating point numbers"},
-        {a->exceptions != b->exceptions, "changes the traps of floating point numbers"},
-        {a->float_control != b->float_control, "changes the floating point mode (rounding, denormals)"},
-        {a->priority != b->priority, "changes the priority"},
-        {strcmp(a->locale, b->locale) != 0, "changes the locale"},
-        {a->thread_locale != b->thread_locale, "changes the thread's locale"},
-        {strcmp(a->name, b->name) != 0, "changes the thread's name"},
-        {timers_differ(a, b), "sets a timer"},
-        {memcmp(a->limits, b->limits, sizeof a->limits) != 0, "changes a limit of the process"},
-        {a->signal_stack.ss_sp != b->signal_stack.ss_sp, "changes the stack of signal handlers"},
-        {a->sockets != b->sockets, "opens a socket"},
-        {strcmp(a->folder, b->folder) != 0, "changes the current folder"},
-        {strcmp(a->creation, b->creation) != 0, "changes the umask"},
-        {a->exits != b->exits, "registers a function with atexit"},
-        {a->omp_threads && a->omp_threads != b->omp_threads, "changes OpenMP's number of threads"},
-    };
-
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
-        if (modes[i].changed)
-            return modes[i].what;
-    return NULL;
+    (void)snprintf(said, sizeof said, "leaves %u threads running", now - a->threads);
+    return said;
 }
 
 const char *chk_process_changed(const chk_process *before, uint32_t ignore)
 {
-    chk_process *now = process_read(before->env);
-    const char *what = signals_changed(before, now);
+    chk_process *now = process_read(before->env, before->omp_found);
+    const char *what = line_lacking(now->settings, before->settings, "");
 
     if (!what)
-        what = variable_changed(before, now);
-    if (!what)
-        what = modes_changed(before, now);
+        what = line_lacking(before->settings, now->settings, "");
     if (!what && !(ignore & CHK_PROCESS_FILES))
         what = files_changed(before, now);
     if (!what && !(ignore & CHK_PROCESS_THREADS))

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "generate.h"
 #include "internal.h"
 #include "lab.h"
 
@@ -70,6 +71,16 @@ _Noreturn void chk_fail(chk_env *env, const char *rule, const char *format, ...)
     say(env, CHK_FAIL, rule, format, args);
 }
 
+void chk_fail_if(chk_env *env, bool wrong, const char *rule, const char *format, ...)
+{
+    va_list args;
+
+    if (!wrong)
+        return;
+    va_start(args, format);
+    say(env, CHK_FAIL, rule, format, args);
+}
+
 /* A case that is skipped leaves the process to the next one. */
 static void lab_drop(chk_env *env)
 {
@@ -96,10 +107,5 @@ void chk_count(chk_env *env)
 /* xorshift128+: the kit's own, so that a seed means the same everywhere. */
 uint64_t chk_random(chk_env *env)
 {
-    uint64_t *s = chk_case_of(env)->random, x = s[0], y = s[1];
-
-    s[0] = y;
-    x ^= x << 23;
-    s[1] = x ^ y ^ (x >> 17) ^ (y >> 26);
-    return s[1] + y;
+    return chk_mix(chk_case_of(env)->random++);
 }

@@ -1,9 +1,9 @@
 /*
  * All cases of one file. This process never opens the plugin: a first child names the subjects, then children
  * run the cases, `jobs` at a time: one each, or some of one test, one after the other. A child sends each
- * verdict through a pipe; a case without one crashed, one that is late is killed with its child. Behind a
- * case that failed, crashed or was late a new child goes on. Results are handed out in the order of the
- * table.
+ * verdict through a pipe; a case without one crashed, one that is late is killed with its child and tried
+ * once more. Behind a case that failed, crashed or was late a new child goes on. Results are handed out in
+ * the order of the table.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -26,10 +26,9 @@
 
 #define JOBS_MAX 64u
 #define CASES_MAX 1000000u
-#define NAMES_LIMIT_S 60u
+#define NAMES_LIMIT_S 180u
 #define WATCH_MS 300 /* of one look at a case's time to the next */
 #define SLOW 3u      /* a slow machine takes so many times as long as tests.list says */
-#define NAMES_BYTES_MAX ((size_t)64 << 20)
 #define KEPT_BYTES (32 << 20)
 #define BATCH_MAX 48u      /* cases of one child */
 #define OUTPUT_BYTES 2048u /* of what a case writes: its last lines */
@@ -38,7 +37,7 @@
 typedef struct one_case {
     const chk_test *test;
     char *subject;
-    bool taken, done; /* by a child; by the end */
+    bool taken, late, done; /* by a child; ran into its limit once; by the end */
     chk_case_result result;
     char *message, *output, *rule;
 } one_case;
@@ -47,7 +46,6 @@ typedef struct job {
     pid_t pid;
     int pipe, output;
     double began, limit;
-    chk_watch watch;
     one_case *what; /* the case that runs, */
     size_t left;    /* and how many the child has with it */
     size_t got;
@@ -158,7 +156,6 @@ static tn_status child_start(run *r, job *j, pid_t *pid)
     j->pipe = ends[0];
     j->pid = *pid;
     j->began = now_s();
-    chk_watch_begin(&j->watch, *pid);
     return TN_OK;
 }
 
@@ -176,15 +173,10 @@ static void env_fill(const run *r, chk_env *env, chk_case *c, const char *subjec
 
 void chk_name_add(chk_names *names, const char *subject)
 {
-    uint32_t head[2] = {names->test, (uint32_t)strlen(subject)};
-
-    if (head[1] >= NAME_BYTES)
-        head[1] = NAME_BYTES - 1;
-    (void)!write(names->pipe, head, sizeof head);
-    (void)!write(names->pipe, subject, head[1]);
+    (void)fprintf(names->file, "%u %.*s%c", names->test, (int)NAME_BYTES - 1, subject, '\0');
 }
 
-static tn_status case_add(run *r, uint32_t test, const char *subject, size_t length)
+static tn_status case_add(run *r, uint32_t test, const char *subject)
 {
     one_case *c;
 
@@ -198,7 +190,7 @@ static tn_status case_add(run *r, uint32_t test, const char *subject, size_t len
         r->room = room;
     }
     c = &r->cases[r->count];
-    *c = (one_case){.test = &chk_tests[test], .subject = strndup(subject, length)};
+    *c = (one_case){.test = &chk_tests[test], .subject = strdup(subject)};
     if (!c->subject)
         return refuse(r, TN_E_NOMEM, "out of memory", "");
     if (r->subject && strcmp(r->subject, c->subject) != 0) {
@@ -210,97 +202,76 @@ static tn_status case_add(run *r, uint32_t test, const char *subject, size_t len
     return TN_OK;
 }
 
-/* Everything the child wrote, up to its end or the limit. */
-static unsigned char *read_all(job *j, size_t *bytes)
+/* The child's verdict; false: it ended without one, or is late. */
+static bool verdict_read(job *j)
 {
-    unsigned char *text = NULL;
-    size_t room = 0;
-
-    *bytes = 0;
-    for (;;) {
+    while (j->got < sizeof j->told && now_s() - j->began < j->limit) {
         struct pollfd p = {.fd = j->pipe, .events = POLLIN};
         ssize_t n;
 
-        if (*bytes == room) {
-            unsigned char *more = room < NAMES_BYTES_MAX ? realloc(text, room ? room * 2 : 65536) : NULL;
-
-            if (!more)
-                break;
-            text = more;
-            room = room ? room * 2 : 65536;
-        }
-        if (poll(&p, 1, WATCH_MS) < 0 && errno != EINTR)
-            break;
-        if (!p.revents && chk_watch_had(&j->watch) < j->limit)
+        if (poll(&p, 1, WATCH_MS) <= 0)
             continue;
-        if (!p.revents)
-            break;
-        n = read(j->pipe, text + *bytes, room - *bytes);
+        n = read(j->pipe, (char *)&j->told + j->got, sizeof j->told - j->got);
         if (n <= 0)
-            break;
-        *bytes += (size_t)n;
+            return false;
+        j->got += (size_t)n;
     }
-    return text;
+    return j->got == sizeof j->told;
 }
 
-static tn_status names_read(run *r, const unsigned char *text, size_t bytes, const chk_verdict *verdict)
+static tn_status names_read(run *r, FILE *names)
 {
+    char *text = NULL;
+    size_t room = 0;
     tn_status st = TN_OK;
 
-    if (verdict->result != CHK_PASS)
-        return refuse(r, TN_E_DEVICE, verdict->message, "");
-    for (size_t at = 0; !st && at + 2 * sizeof(uint32_t) <= bytes;) {
-        uint32_t head[2];
+    rewind(names);
+    while (!st && getdelim(&text, &room, '\0', names) > 0) {
+        const char *subject = strchr(text, ' ');
 
-        memcpy(head, text + at, sizeof head);
-        at += sizeof head;
-        if (head[1] > bytes - at)
-            break;
-        st = case_add(r, head[0], (const char *)text + at, head[1]);
-        at += head[1];
+        st = case_add(r, (uint32_t)strtoul(text, NULL, 10), subject ? subject + 1 : "");
     }
+    free(text);
     return st;
 }
 
 static tn_status subjects_find(run *r)
 {
-    job j = {0};
-    size_t bytes, tail = sizeof(chk_told);
-    unsigned char *text;
-    chk_told told;
+    job j = {.limit = NAMES_LIMIT_S * chk_patience()};
+    FILE *names = fdopen(memfd_create("check-names", MFD_CLOEXEC), "w+");
+    char end[64];
     int status = 0;
     pid_t pid;
-    tn_status st = child_start(r, &j, &pid);
+    tn_status st =
+        names ? child_start(r, &j, &pid) : refuse(r, TN_E_IO, "no file for names: ", strerror(errno));
 
     if (st)
-        return st;
+        goto cleanup;
     if (pid == 0) {
-        chk_names names = {.pipe = j.pipe};
+        chk_names into = {.file = names};
         chk_case c;
         chk_env env;
 
         chk_case_init(&c, chk_tests, j.pipe);
         env_fill(r, &env, &c, "");
-        chk_case_subjects(&env, &names, r->options, r->group, r->name);
+        chk_case_subjects(&env, &into, r->options, r->group, r->name);
         _exit(0);
     }
-    j.limit = NAMES_LIMIT_S * chk_patience();
-    text = read_all(&j, &bytes);
+    if (verdict_read(&j))
+        st = j.told.verdict.result == CHK_PASS ? names_read(r, names)
+                                               : refuse(r, TN_E_DEVICE, j.told.verdict.message, "");
     (void)kill(-pid, SIGKILL);
     (void)waitpid(pid, &status, 0);
     (void)close(j.pipe);
     (void)close(j.output);
-    if (!text || bytes < tail) {
-        char end[64];
-
-        (void)snprintf(end, sizeof end, WIFSIGNALED(status) ? "signal %d" : "exit code %d",
-                       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    (void)snprintf(end, sizeof end, WIFSIGNALED(status) ? "signal %d" : "exit code %d",
+                   WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    if (j.got < sizeof j.told)
         st = refuse(r, TN_E_DEVICE, "the process ends while it opens the file: ", end);
-    } else {
-        memcpy(&told, text + bytes - tail, sizeof told);
-        st = names_read(r, text, bytes - tail, &told.verdict);
-    }
-    free(text);
+
+cleanup:
+    if (names)
+        (void)fclose(names);
     return st;
 }
 
@@ -432,16 +403,21 @@ static void case_end(const run *r, const job *j, int status)
     what->done = true;
 }
 
-/* The child is through, or has to be. Cases that it did not come to are for another one. */
+/* The child is through, or has to be. Cases that it did not come to are for another one; so is one that is
+ * late for the first time. */
 static void job_end(run *r, size_t at)
 {
     job *j = &r->jobs[at];
+    const bool again = j->late && !j->what->late;
     int status = 0;
 
     (void)kill(-j->pid, SIGKILL);
     (void)waitpid(j->pid, &status, 0);
-    case_end(r, j, status);
-    for (size_t i = 1; i < j->left; i++)
+    if (again)
+        j->what->late = true;
+    else
+        case_end(r, j, status);
+    for (size_t i = again ? 0 : 1; i < j->left; i++)
         j->what[i].taken = false;
     (void)close(j->pipe);
     (void)close(j->output);
@@ -459,7 +435,6 @@ static bool job_next(const run *r, job *j)
     j->what++;
     j->left--;
     j->began = now_s();
-    chk_watch_begin(&j->watch, j->pid);
     return true;
 }
 
@@ -502,7 +477,7 @@ static void jobs_wait(run *r)
 
             j->got += n > 0 ? (size_t)n : 0;
             ended = n <= 0 || (j->got == sizeof j->told && !job_next(r, j));
-        } else if (chk_watch_had(&j->watch) >= j->limit) {
+        } else if (now_s() - j->began >= j->limit) {
             j->late = ended = true;
         }
         if (ended)

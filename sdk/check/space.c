@@ -1,5 +1,5 @@
 /*
- * Host memory: `memory` and `data` are one, and nothing has to be brought anywhere.
+ * Host memory: `memory` and `data` are one, and nothing has to be brought anywhere or waited for.
  */
 #include <string.h>
 
@@ -26,26 +26,9 @@ static void host_drop(chk_block *b)
     chk_buffer_destroy(b->buffer);
 }
 
-static void nothing_to_move(chk_node *n, const chk_block *b)
-{
-    (void)n;
-    (void)b;
-}
-
-static tn_status host_settle(chk_node *n)
-{
-    (void)n;
-    return TN_OK;
-}
-
 static tn_status host_run(chk_node *n, const tn_exec *x)
 {
     return chk_call_wait(n->call, n->side->kernel->run(n->plan, x, &n->err));
-}
-
-static void host_delay(chk_node *n)
-{
-    (void)n;
 }
 
 static void host_step_take(chk_node *n)
@@ -71,11 +54,7 @@ static const chk_space_ops host_ops = {
     .memory = TN_MEMORY_HOST,
     .make = host_make,
     .drop = host_drop,
-    .push = nothing_to_move,
-    .pull = nothing_to_move,
-    .settle = host_settle,
     .run = host_run,
-    .delay = host_delay,
     .step_take = host_step_take,
     .step_give = host_step_give,
     .lane = host_lane,
@@ -96,4 +75,21 @@ void chk_space_close(chk_space *space)
 {
     if (space)
         space->ops->close(space);
+}
+
+void chk_block_push(chk_node *n, const chk_block *b)
+{
+    if (b->space->ops->push)
+        b->space->ops->push(n, b);
+}
+
+void chk_block_pull(chk_node *n, const chk_block *b)
+{
+    if (b->space->ops->pull)
+        b->space->ops->pull(n, b);
+}
+
+tn_status chk_node_settle(chk_node *n)
+{
+    return n->side->space->ops->settle ? n->side->space->ops->settle(n) : TN_OK;
 }

@@ -17,7 +17,7 @@ typedef struct chk_space_ops {
     void (*make)(chk_node *n, uint64_t bytes, uint64_t align, uint64_t offset, uint32_t flags,
                  chk_block *out);
     void (*drop)(chk_block *b);
-    /* Queue a copy of the image there, or back, on the node's stream. */
+    /* Queue a copy of the image there, or back, on the node's stream. NULL, as settle and delay: host. */
     void (*push)(chk_node *n, const chk_block *b);
     void (*pull)(chk_node *n, const chk_block *b);
     /* All that the node's stream was asked for is done; its error. */
@@ -48,6 +48,9 @@ void chk_space_close(chk_space *space); /* NULL is fine */
 /* The plugin's table of a device type; NULL: it has none. */
 const tn_device_ops *chk_device_table(chk_env *env, const char *type);
 
+void chk_block_push(chk_node *n, const chk_block *b);
+void chk_block_pull(chk_node *n, const chk_block *b);
+tn_status chk_node_settle(chk_node *n);
 void chk_block_drop(chk_block *b);  /* an empty or a borrowed one: nothing */
 void chk_outputs_pull(chk_node *n); /* pulls every output and mutated input */
 

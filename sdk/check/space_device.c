@@ -16,9 +16,8 @@
 #include "device.h"
 #include "space.h"
 
-#define LANES 5u    /* of nodes that share a plan, and one more to look on */
-#define GATE_MS 200 /* how long a stream is held back at most: who waits for it there must go on */
-#define GATE_STEP_US 2000u
+#define LANES 5u         /* of nodes that share a plan, and one more to look on */
+#define GATE_MS 200      /* how long a stream is held back at most: who waits for it there must go on */
 #define KEPT_MAX 64u     /* extents kept for later */
 #define CANARY_BYTES 64u /* at least, before and behind the data */
 #define GARBAGE 0xffu    /* floats: NaN */
@@ -168,9 +167,7 @@ static void copy(chk_node *n, const chk_block *b, const void *from, bool there)
     uint64_t bytes;
     void *pages = chk_buffer_pages(b->buffer, &bytes);
     const tn_place device = {b->there->data, 0, TN_MEMORY_DEVICE, d->ops->head.id},
-                   host = {.data = from ? (void *)(uintptr_t)from : pages,
-                           .device = -1,
-                           .memory = TN_MEMORY_HOST};
+                   host = chk_host_place(from ? (void *)(uintptr_t)from : pages);
     tn_err err = {0};
     tn_status st = there ? d->ops->copy(n->lane->stream, &device, &host, bytes, &err)
                          : d->ops->copy(n->lane->stream, &host, &device, bytes, &err);
@@ -244,18 +241,13 @@ static tn_status device_settle(chk_node *n)
 static tn_status gate_pass(void *arg, tn_err *err)
 {
     gate *g = arg;
+    const struct timespec end = chk_deadline(GATE_MS);
     bool late = false;
-    chk_time t;
 
     (void)err;
-    chk_time_begin(&t);
     (void)pthread_mutex_lock(&g->lock);
-    while (!g->open && !late) {
-        const struct timespec until = chk_until(GATE_STEP_US);
-
-        if (pthread_cond_timedwait(&g->changed, &g->lock, &until) == ETIMEDOUT)
-            late = chk_time_add(&t, GATE_STEP_US) > GATE_MS * (uint64_t)1000;
-    }
+    while (!g->open && !late)
+        late = pthread_cond_timedwait(&g->changed, &g->lock, &end) == ETIMEDOUT;
     g->passed = true;
     (void)pthread_mutex_unlock(&g->lock);
     return TN_OK;
@@ -283,7 +275,7 @@ static void device_delay(chk_node *n)
 
     for (uint32_t i = 0; i < n->p->f.args.in_count; i++) {
         const chk_block *b = &n->in[i].block;
-        const bool is_float = chk_is_float(n->p->f.in_dtype[i]);
+        const bool is_float = chk_is_float(n->p->f.dtype[i]);
         void *garbage;
         uint64_t bytes;
 
@@ -491,8 +483,7 @@ chk_space *chk_space_device(chk_lab *lab, const tn_kernel *k, const tn_kernel_ta
     tn_err err = {0};
     int32_t count = 0;
 
-    if (!d)
-        chk_fail(lab->env, "kit", "out of memory");
+    chk_fail_if(lab->env, !d, "kit", "out of memory");
     d->space.ops = &device_ops;
     d->env = lab->env;
     d->self = lab->plugin.self;

@@ -1,6 +1,5 @@
 /*
- * Threads that begin at one moment. They are started once and wait for the next call: a test runs many small
- * problems, and starting threads would be most of what they cost.
+ * Threads that begin at one moment.
  */
 #include <pthread.h>
 
@@ -8,82 +7,54 @@
 
 #define TEAM_MAX 8u
 
+/* What they wait for: that all of them are there, or that there are too few. */
+typedef struct gate {
+    pthread_mutex_t lock;
+    pthread_cond_t opened;
+    bool open, all;
+} gate;
+
 typedef struct member {
     pthread_t id;
-    uint32_t index;
-    uint64_t seen; /* the last round that it need not run */
-} member;
-
-static struct {
-    pthread_mutex_t lock;
-    pthread_cond_t begins, ended;
-    member members[TEAM_MAX];
-    uint32_t count;        /* threads that were started */
-    uint32_t wanted, left; /* of this round: threads, and those that still run */
-    uint64_t round;
-    bool ends;
+    gate *gate;
     void (*run)(void *arg);
-    void *const *args;
-} team = {
-    .lock = PTHREAD_MUTEX_INITIALIZER, .begins = PTHREAD_COND_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
+    void *arg;
+} member;
 
 static void *member_main(void *arg)
 {
     member *m = arg;
+    bool all;
 
-    (void)pthread_mutex_lock(&team.lock);
-    while (!team.ends) {
-        if (m->seen == team.round) {
-            (void)pthread_cond_wait(&team.begins, &team.lock);
-            continue;
-        }
-        m->seen = team.round;
-        if (m->index >= team.wanted)
-            continue;
-        (void)pthread_mutex_unlock(&team.lock);
-        team.run(team.args[m->index]);
-        (void)pthread_mutex_lock(&team.lock);
-        if (!--team.left)
-            (void)pthread_cond_signal(&team.ended);
-    }
-    (void)pthread_mutex_unlock(&team.lock);
+    (void)pthread_mutex_lock(&m->gate->lock);
+    while (!m->gate->open)
+        (void)pthread_cond_wait(&m->gate->opened, &m->gate->lock);
+    all = m->gate->all;
+    (void)pthread_mutex_unlock(&m->gate->lock);
+    if (all)
+        m->run(m->arg);
     return NULL;
 }
 
 uint32_t chk_together(uint32_t count, void (*run)(void *arg), void *const *args)
 {
-    uint32_t started;
+    gate g = {.lock = PTHREAD_MUTEX_INITIALIZER, .opened = PTHREAD_COND_INITIALIZER};
+    member members[TEAM_MAX];
+    uint32_t started = 0;
 
-    (void)pthread_mutex_lock(&team.lock);
-    for (; team.count < count && team.count < TEAM_MAX; team.count++) {
-        member *m = &team.members[team.count];
-
-        m->index = team.count;
-        m->seen = team.round;
-        if (pthread_create(&m->id, NULL, member_main, m))
+    for (; started < count && started < TEAM_MAX; started++) {
+        members[started] = (member){.gate = &g, .run = run, .arg = args[started]};
+        if (pthread_create(&members[started].id, NULL, member_main, &members[started]))
             break;
     }
-    started = team.count < count ? team.count : count;
-    if (count && started == count) {
-        team.run = run;
-        team.args = args;
-        team.wanted = team.left = count;
-        team.round++;
-        (void)pthread_cond_broadcast(&team.begins);
-        while (team.left)
-            (void)pthread_cond_wait(&team.ended, &team.lock);
-    }
-    (void)pthread_mutex_unlock(&team.lock);
+    (void)pthread_mutex_lock(&g.lock);
+    g.open = true;
+    g.all = started == count;
+    (void)pthread_cond_broadcast(&g.opened);
+    (void)pthread_mutex_unlock(&g.lock);
+    for (uint32_t i = 0; i < started; i++)
+        (void)pthread_join(members[i].id, NULL);
+    (void)pthread_cond_destroy(&g.opened);
+    (void)pthread_mutex_destroy(&g.lock);
     return started;
-}
-
-void chk_together_end(void)
-{
-    (void)pthread_mutex_lock(&team.lock);
-    team.ends = true;
-    (void)pthread_cond_broadcast(&team.begins);
-    (void)pthread_mutex_unlock(&team.lock);
-    for (; team.count; team.count--)
-        (void)pthread_join(team.members[team.count - 1].id, NULL);
-    team.ends = false;
 }

@@ -1,6 +1,7 @@
 /*
  * A case in two processes. They part before either has a context, a thread or the plugin. The second one does
- * what the test tells it, writes notes and ends; the first one waits for that and reads them.
+ * what the test tells it, leaves notes in memory that both have at the same address, and ends; the first one
+ * waits for that and reads them.
  */
 #include <errno.h>
 #include <signal.h>
@@ -12,22 +13,25 @@
 
 #include "internal.h"
 
-#define NOTES_BYTES ((size_t)16 << 20)
+#define ROOM_BYTES ((uint64_t)16 << 20)
+#define NOTES_MAX 16u
 
-typedef struct note_head {
-    uint32_t name, taken; /* taken: 0 behind the last note */
-    uint64_t bytes;
-} note_head;
+/* Of both: but for `second`, `ended` and `pid`, which each knows for itself. */
+typedef struct shared {
+    chk_verdict verdict; /* of the second */
+    uint32_t count;
+    struct {
+        uint32_t name;
+        const void *what;
+    } notes[NOTES_MAX];
+    uint64_t used;
+    _Alignas(16) char room[ROOM_BYTES];
+} shared;
 
-/* Shared by both. */
 struct chk_twin {
-    pid_t pid;   /* of the second, as the first knows it */
-    bool second; /* in the memory of each, see chk_twin_part */
-    int status;
-    bool ended;
-    size_t used;
-    unsigned char *notes;
-    chk_verdict *verdict; /* of the second */
+    shared *both;
+    pid_t pid; /* of the second, as the first knows it */
+    bool second, ended;
 };
 
 /* It ends with the first one, and holds nothing that tells the runner whether that one lives. */
@@ -42,26 +46,21 @@ static void second_settle(chk_case *c, chk_verdict *verdict, pid_t first)
     c->twin = verdict;
 }
 
-bool chk_twin_part(chk_env *env)
+void chk_twin_part(chk_env *env)
 {
     static chk_twin twin;
-    pid_t first;
-    unsigned char *map = mmap(NULL, NOTES_BYTES + sizeof(chk_verdict), PROT_READ | PROT_WRITE,
-                              MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    const pid_t first = getpid();
+    shared *both =
+        mmap(NULL, sizeof *both, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-    if (map == MAP_FAILED)
-        chk_fail(env, "kit", "out of memory");
-    twin = (chk_twin){.notes = map, .verdict = (chk_verdict *)(void *)(map + NOTES_BYTES)};
-    env->twin = &twin;
+    chk_fail_if(env, both == MAP_FAILED, "kit", "out of memory");
     (void)fflush(NULL);
-    first = getpid();
-    twin.pid = fork();
-    if (twin.pid < 0)
-        chk_fail(env, "kit", "no process could be started");
-    twin.second = twin.pid == 0;
+    twin = (chk_twin){.both = both, .pid = fork()};
+    chk_fail_if(env, twin.pid < 0, "kit", "no process could be started");
+    env->twin = &twin;
+    twin.second = !twin.pid;
     if (twin.second)
-        second_settle(chk_case_of(env), twin.verdict, first);
-    return twin.second;
+        second_settle(chk_case_of(env), &both->verdict, first);
 }
 
 bool chk_twin_is_second(const chk_env *env)
@@ -69,53 +68,54 @@ bool chk_twin_is_second(const chk_env *env)
     return env->twin && env->twin->second;
 }
 
-void *chk_twin_note(chk_env *env, uint32_t name, uint64_t bytes)
+void *chk_twin_take(chk_env *env, uint64_t bytes)
 {
-    chk_twin *t = env->twin;
-    const uint64_t room = (bytes + 15u) / 16u * 16u;
-    note_head *head = (note_head *)(void *)(t->notes + t->used);
+    shared *both = env->twin->both;
+    const uint64_t at = both->used;
 
-    if (room > NOTES_BYTES - t->used - 2 * sizeof *head)
+    if (bytes > ROOM_BYTES - at - 16)
         return NULL;
-    *head = (note_head){name, 1, bytes};
-    t->used += sizeof *head + (size_t)room;
-    return head + 1;
+    both->used += (bytes + 15) / 16 * 16;
+    return both->room + at;
+}
+
+void chk_twin_note(chk_env *env, uint32_t name, const void *what)
+{
+    shared *both = env->twin->both;
+
+    if (both->count < NOTES_MAX) {
+        both->notes[both->count].name = name;
+        both->notes[both->count++].what = what;
+    }
 }
 
 void chk_twin_await(chk_env *env)
 {
+    static const char *const who = "another process, with the problems in another order,";
     chk_twin *t = env->twin;
+    int status = 0;
 
     if (!t || t->second || t->ended)
         return;
     t->ended = true;
-    while (waitpid(t->pid, &t->status, 0) < 0 && errno == EINTR)
+    while (waitpid(t->pid, &status, 0) < 0 && errno == EINTR)
         ;
-    if (WIFSIGNALED(t->status))
-        chk_fail(env, NULL, "another process, with the problems in another order, died of signal %d (%s)",
-                 WTERMSIG(t->status), strsignal(WTERMSIG(t->status)));
-    if (WEXITSTATUS(t->status))
-        chk_fail(env, NULL, "another process, with the problems in another order, was ended with code %d",
-                 WEXITSTATUS(t->status));
-    if (t->verdict->result == CHK_FAIL)
-        chk_fail(env, t->verdict->rule, "in another process, with the problems in another order: %.700s",
-                 t->verdict->message);
+    if (WIFSIGNALED(status))
+        chk_fail(env, NULL, "%s died of signal %d (%s)", who, WTERMSIG(status), strsignal(WTERMSIG(status)));
+    if (WEXITSTATUS(status))
+        chk_fail(env, NULL, "%s was ended with code %d", who, WEXITSTATUS(status));
+    if (t->both->verdict.result == CHK_FAIL)
+        chk_fail(env, t->both->verdict.rule, "in another process, with the problems in another order: %.700s",
+                 t->both->verdict.message);
 }
 
-const void *chk_twin_read(chk_env *env, uint32_t name, uint64_t *bytes)
+const void *chk_twin_read(chk_env *env, uint32_t name)
 {
-    const chk_twin *t = env->twin;
+    const shared *both = env->twin->both;
 
     chk_twin_await(env);
-    for (size_t at = 0; at < NOTES_BYTES;) {
-        const note_head *head = (const note_head *)(const void *)(t->notes + at);
-
-        if (!head->taken)
-            break;
-        *bytes = head->bytes;
-        if (head->name == name)
-            return head + 1;
-        at += sizeof *head + (size_t)((head->bytes + 15u) / 16u * 16u);
-    }
+    for (uint32_t i = 0; i < both->count; i++)
+        if (both->notes[i].name == name)
+            return both->notes[i].what;
     return NULL;
 }

@@ -6,118 +6,48 @@
 #include <string.h>
 
 #include "lab.h"
+#include "tenon/plugin/util.h"
 
 bool chk_is_float(int32_t dtype)
 {
     return dtype == TN_F32 || dtype == TN_F64 || dtype == TN_F16 || dtype == TN_BF16;
 }
 
-static uint32_t bits_of(float v)
+bool chk_is_unsigned(int32_t dtype)
 {
-    uint32_t bits;
-
-    memcpy(&bits, &v, sizeof bits);
-    return bits;
-}
-
-static float float_of(uint32_t bits)
-{
-    float v;
-
-    memcpy(&v, &bits, sizeof v);
-    return v;
-}
-
-static double half_get(uint16_t h)
-{
-    const uint32_t exponent = h >> 10 & 31u, fraction = h & 1023u;
-    double v;
-
-    if (exponent == 31)
-        v = fraction ? (double)NAN : (double)INFINITY;
-    else if (exponent == 0)
-        v = ldexp((double)fraction, -24);
-    else
-        v = ldexp((double)(fraction + 1024u), (int)exponent - 25);
-    return h & 0x8000u ? -v : v;
-}
-
-static uint16_t half_set(double v)
-{
-    const uint16_t sign = signbit(v) ? 0x8000u : 0u;
-    const double m = fabs(v);
-    int exponent;
-
-    if (isnan(v))
-        return sign | 0x7e00u;
-    if (m >= 65520.0)
-        return sign | 0x7c00u;
-    if (m < ldexp(1.0, -14))
-        return (uint16_t)(sign | (uint16_t)nearbyint(ldexp(m, 24)));
-    (void)frexp(m, &exponent);
-    return (uint16_t)(sign | (uint16_t)((uint32_t)(exponent + 14) * 1024u - 1024u +
-                                        (uint32_t)nearbyint(ldexp(m, 11 - exponent))));
-}
-
-static uint16_t bf16_set(double v)
-{
-    uint32_t bits = bits_of((float)v);
-
-    if (isnan(v))
-        return 0x7fc0u;
-    bits += 0x7fffu + (bits >> 16 & 1u);
-    return (uint16_t)(bits >> 16);
+    return dtype == TN_U8 || dtype == TN_U16 || dtype == TN_U32 || dtype == TN_U64 || dtype == TN_BOOL ||
+           dtype == TN_U4;
 }
 
 double chk_get(const void *data, int32_t dtype, int64_t index)
 {
-    const char *at = (const char *)data + (uint64_t)index * tn_dtype_bytes(dtype);
+    const uint64_t bytes = tn_dtype_bytes(dtype), above = 64 - 8 * bytes;
     union {
-        float f;
-        double d;
-        uint16_t h;
-        int32_t i4;
-        int64_t i8;
-        uint32_t u4;
-        uint64_t u8;
-    } v;
+        uint64_t raw;
+        double f64;
+        float f32;
+        uint16_t half;
+    } v = {0}; /* little end first */
 
     if (tn_dtype_bits(dtype) < 8)
         return tn_packed_get(data, dtype, index);
-    memcpy(&v, at, (size_t)tn_dtype_bytes(dtype));
-    switch (dtype) {
-    case TN_F32:
-        return (double)v.f;
-    case TN_F64:
-        return v.d;
-    case TN_F16:
-        return half_get(v.h);
-    case TN_BF16:
-        return (double)float_of((uint32_t)v.h << 16);
-    case TN_I32:
-        return v.i4;
-    case TN_I64:
-        return (double)v.i8;
-    case TN_U32:
-        return v.u4;
-    case TN_U64:
-        return (double)v.u8;
-    case TN_I16:
-        return (int16_t)v.h;
-    case TN_U16:
-        return v.h;
-    case TN_I8:
-        return *(const signed char *)at;
-    default:
-        return *(const unsigned char *)at;
-    }
+    memcpy(&v, (const char *)data + (uint64_t)index * bytes, (size_t)bytes);
+    if (dtype == TN_F64)
+        return v.f64;
+    if (dtype == TN_F32)
+        return (double)v.f32;
+    if (dtype == TN_F16)
+        return tn_f16_load(v.half);
+    if (dtype == TN_BF16)
+        return tn_bf16_load(v.half);
+    return chk_is_unsigned(dtype) ? (double)v.raw : (double)((int64_t)(v.raw << above) >> above);
 }
 
 void chk_set(void *data, int32_t dtype, int64_t index, double value)
 {
     char *at = (char *)data + (uint64_t)index * tn_dtype_bytes(dtype);
     const float single = (float)value;
-    const uint16_t half = dtype == TN_F16 ? half_set(value) : bf16_set(value);
+    const uint16_t half = dtype == TN_F16 ? tn_f16_store(value) : tn_bf16_store(value);
     int64_t whole;
 
     if (dtype == TN_F32) {
@@ -176,12 +106,6 @@ static const type_bounds bounds_of[TN_DTYPE_LIMIT] = {
     [TN_U4] = {0, 15, 0},
 };
 
-static bool is_unsigned(int32_t dtype)
-{
-    return dtype == TN_U8 || dtype == TN_U16 || dtype == TN_U32 || dtype == TN_U64 || dtype == TN_BOOL ||
-           dtype == TN_U4;
-}
-
 static const char *ints_differ(chk_arena *a, const void *got, int32_t dtype, const void *want,
                                int32_t want_dtype, int64_t count)
 {
@@ -190,7 +114,7 @@ static const char *ints_differ(chk_arena *a, const void *got, int32_t dtype, con
     for (int64_t i = 0; i < count; i++) {
         const double w = chk_get(want, want_dtype, i), g = chk_get(got, dtype, i);
         const char *at = (const char *)got + (uint64_t)i * bytes;
-        const double low = is_unsigned(dtype) ? 0 : -bounds_of[dtype].largest;
+        const double low = chk_is_unsigned(dtype) ? 0 : -bounds_of[dtype].largest;
 
         if (tn_dtype_bits(dtype) < 8 && g == w)
             continue;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Includes follow the design: core/LAYERS between rooms, the public headers elsewhere.
 
+sdk/check: the public headers, its own folder, and of the core what LAYERS names for it.
 core: a room includes its own headers and those of the rooms LAYERS lists for it; from another room only what that
 room's interface, core/<room>/<room>.h, is or includes (and .list tables). nn, cli, examples: tenon/*.h and their own.
 Plugins and templates: tenon/plugin/*.h and their own folder, plugins also plugins/common; test programs of templates: tenon/*.h. Public headers: public headers.
@@ -52,7 +53,7 @@ def check_core(root, name, target, layers, doors):
 
 def doors_of(root, layers):
     doors = {}
-    for room in layers:
+    for room in (room for room in layers if "/" not in room):
         door = "%s/%s.h" % (room, room)
         doors[room] = {door}
         if os.path.isfile(os.path.join(root, "core", door)):
@@ -92,6 +93,8 @@ def check(root, name, quote, target, layers, doors):
         allowed = r"tenon/[^/]+\.h$" if parts[-1].startswith("test_") else r"tenon/plugin/" # a test is a program
         return check_outside(name, quote, target, root, "/".join(parts[:3]), allowed)
     if parts[:2] == ["sdk", "check"]:
+        if target in layers["sdk/check"]:
+            return None
         return check_outside(name, quote, target, root, "sdk/check", r"tenon/(plugin/)?[^/]+\.h$")
     if parts[:3] == ["sdk", "include", "tenon"]:
         home = "sdk/include/tenon/plugin" if parts[3] == "plugin" else "sdk/include/tenon"

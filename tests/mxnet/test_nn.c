@@ -14,7 +14,7 @@
 #include "mxnet/recording.h"
 #include "tenon/nn.h"
 
-#define NUMBERS_MAX 1024
+#define NUMBERS_MAX ELEMENTS_MAX
 
 static recording all;
 static size_t replayed;
@@ -130,9 +130,9 @@ static void loss_function(const tn_x *in, tn_x *out)
     out[0] = tn_loss(x, in[1], name_of(c, "loss"), .weight = number_of(c, "weight"),
                      .margin = number_of(c, "margin"), .rho = number_of(c, "rho"),
                      .transformed = text_of(c, "transformed") != NULL, .dense = text_of(c, "dense") != NULL,
-                     .binary = text_of(c, "binary") != NULL, .full = text_of(c, "full") != NULL,
-                     .sample_weight = weighted ? third : NULL, .pos_weight = positive ? third : NULL,
-                     .other = weighted || positive ? NULL : third);
+                     .smoothing = number_of(c, "smoothing"), .binary = text_of(c, "binary") != NULL,
+                     .full = text_of(c, "full") != NULL, .sample_weight = weighted ? third : NULL,
+                     .pos_weight = positive ? third : NULL, .other = weighted || positive ? NULL : third);
 }
 
 /* cosine_embedding has its labels behind both inputs in MXNet. */
@@ -197,15 +197,21 @@ static void test_losses(void **state)
 /* ---- schedules and optimizers -------------------------------------------------------------------- */
 
 /* Options of a trainer by name: doubles, then integers. */
-#define OPTION(name) {#name, offsetof(tn_trainer_options, name)}
+#define OPTION(name)                                                                                         \
+    {                                                                                                        \
+#name, offsetof(tn_trainer_options, name)                                                            \
+    }
 
 static const struct {
     const char *name;
     size_t at;
-} doubles[] = {OPTION(lr),     OPTION(momentum), OPTION(wd),           OPTION(beta1), OPTION(beta2),  OPTION(epsilon),
-               OPTION(clip),   OPTION(lr_begin), OPTION(lr_end),       OPTION(power), OPTION(factor), OPTION(gamma1),
-               OPTION(gamma2), OPTION(wd_lh),    OPTION(clip_weights), OPTION(rho),   OPTION(lamda),  OPTION(schedule_decay)},
-  whole[] = {OPTION(steps), OPTION(warmup), OPTION(every)}, flags[] = {OPTION(centered), OPTION(warmup_constant)};
+} doubles[] = {OPTION(lr),     OPTION(momentum),      OPTION(wd),           OPTION(beta1),
+               OPTION(beta2),  OPTION(epsilon),       OPTION(clip),         OPTION(lr_begin),
+               OPTION(lr_end), OPTION(power),         OPTION(factor),       OPTION(gamma1),
+               OPTION(gamma2), OPTION(wd_lh),         OPTION(clip_weights), OPTION(rho),
+               OPTION(lamda),  OPTION(schedule_decay)},
+  whole[] = {OPTION(steps), OPTION(warmup), OPTION(every)},
+  flags[] = {OPTION(centered), OPTION(warmup_constant)};
 
 static tn_trainer_options options_of(const call *c)
 {
@@ -226,7 +232,8 @@ static tn_trainer_options options_of(const call *c)
             if (!strcmp(flags[k].name, c->attrs[i]) && ++found)
                 *(int32_t *)(void *)(at + flags[k].at) = (int32_t)value;
         if (!strcmp(c->attrs[i], "milestones") && ++found)
-            assert_int_equal(sscanf(c->attrs[i + 1], "%ld,%ld,%ld", &o.milestones[0], &o.milestones[1], /* NOLINT */
+            assert_int_equal(sscanf(c->attrs[i + 1], "%ld,%ld,%ld", &o.milestones[0],
+                                    &o.milestones[1], /* NOLINT */
                                     &o.milestones[2]),
                              3);
         if (found != 1)
@@ -292,8 +299,9 @@ static void test_optimizers(void **state)
 static void metric_replay(const call *c, const char *name)
 {
     tn_app *app = app_open();
-    tn_meter *m = tn_meter_open(app, name, .k = (int32_t)number_of(c, "k"), .macro = (int32_t)number_of(c, "macro"),
-                                .ignores = text_of(c, "ignore") != NULL, .ignore = (int64_t)number_of(c, "ignore"));
+    tn_meter *m =
+        tn_meter_open(app, name, .k = (int32_t)number_of(c, "k"), .macro = (int32_t)number_of(c, "macro"),
+                      .ignores = text_of(c, "ignore") != NULL, .ignore = (int64_t)number_of(c, "ignore"));
     double value;
 
     for (int again = 0; again < 2; again++) {
@@ -335,6 +343,302 @@ static void test_initializers(void **state)
 {
     (void)state;
     each("init", init_replay);
+}
+
+/* ---- layers -------------------------------------------------------------------------------------- */
+
+/* "3,2" to three numbers. */
+static void sides_of(const call *c, const char *name, int32_t out[3])
+{
+    const char *at = text_of(c, name);
+
+    memset(out, 0, 3 * sizeof *out);
+    for (int i = 0; at && i < 3; i++) {
+        out[i] = (int32_t)strtol(at, NULL, 10);
+        at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL;
+    }
+}
+
+static int32_t whole_of(const call *c, const char *name)
+{
+    return (int32_t)number_of(c, name);
+}
+
+static tn_x transpose_of(const call *c, tn_x x, const tn_conv_options *as)
+{
+    tn_convtranspose_options o = {.struct_size = sizeof o,
+                                  .channels = as->channels,
+                                  .groups = as->groups,
+                                  .no_bias = as->no_bias,
+                                  .activation = as->activation};
+
+    memcpy(o.kernel, as->kernel, sizeof o.kernel);
+    memcpy(o.stride, as->stride, sizeof o.stride);
+    memcpy(o.pad, as->pad, sizeof o.pad);
+    memcpy(o.dilate, as->dilate, sizeof o.dilate);
+    sides_of(c, "adjust", o.adjust);
+    return tn_ndim(x) == 3   ? tn_conv1dtranspose_(x, &o)
+           : tn_ndim(x) == 4 ? tn_conv2dtranspose_(x, &o)
+                             : tn_conv3dtranspose_(x, &o);
+}
+
+static tn_x conv_of(const call *c, tn_x x)
+{
+    tn_conv_options o = {.struct_size = sizeof o,
+                         .channels = whole_of(c, "channels"),
+                         .groups = whole_of(c, "groups"),
+                         .no_bias = whole_of(c, "no_bias"),
+                         .activation = text_of(c, "activation")};
+    tn_conv2d_options two = {.struct_size = sizeof two,
+                             .channels = o.channels,
+                             .groups = o.groups,
+                             .no_bias = o.no_bias,
+                             .activation = o.activation};
+
+    sides_of(c, "kernel", o.kernel);
+    sides_of(c, "stride", o.stride);
+    sides_of(c, "pad", o.pad);
+    sides_of(c, "dilate", o.dilate);
+    if (strstr(c->op, "transpose"))
+        return transpose_of(c, x, &o);
+    memcpy(two.kernel, o.kernel, sizeof two.kernel);
+    memcpy(two.stride, o.stride, sizeof two.stride);
+    memcpy(two.pad, o.pad, sizeof two.pad);
+    memcpy(two.dilate, o.dilate, sizeof two.dilate);
+    return tn_ndim(x) == 3 ? tn_conv1d_(x, &o) : tn_ndim(x) == 4 ? tn_conv2d_(x, &two) : tn_conv3d_(x, &o);
+}
+
+static tn_x pool_of(const call *c, tn_x x, int max)
+{
+    tn_pool_options o = {
+        .struct_size = sizeof o, .ceil = whole_of(c, "ceil"), .exclude_pad = whole_of(c, "exclude_pad")};
+    tn_pool2d_options two = {.struct_size = sizeof two, .ceil = o.ceil, .exclude_pad = o.exclude_pad};
+
+    sides_of(c, "kernel", o.kernel);
+    sides_of(c, "stride", o.stride);
+    sides_of(c, "pad", o.pad);
+    memcpy(two.kernel, o.kernel, sizeof two.kernel);
+    memcpy(two.stride, o.stride, sizeof two.stride);
+    memcpy(two.pad, o.pad, sizeof two.pad);
+    if (tn_ndim(x) == 4)
+        return max ? tn_maxpool2d_(x, &two) : tn_avgpool2d_(x, &two);
+    if (tn_ndim(x) == 3)
+        return max ? tn_maxpool1d_(x, &o) : tn_avgpool1d_(x, &o);
+    return max ? tn_maxpool3d_(x, &o) : tn_avgpool3d_(x, &o);
+}
+
+static tn_x norm_of(const call *c, const char *name, tn_x x)
+{
+    const double epsilon = number_of(c, "epsilon");
+
+    if (!strcmp(name, "instancenorm"))
+        return tn_instancenorm(x, .epsilon = epsilon, .scale = whole_of(c, "scale"));
+    if (!strcmp(name, "groupnorm"))
+        return tn_groupnorm(x, .epsilon = epsilon, .groups = whole_of(c, "groups"));
+    return tn_layernorm(x, .epsilon = epsilon, .axis = whole_of(c, "axis"));
+}
+
+static tn_x activation_of(const call *c, const char *name, tn_x x)
+{
+    if (!strcmp(name, "prelu"))
+        return tn_prelu(x, .channels = whole_of(c, "channels"));
+    if (!strcmp(name, "elu"))
+        return tn_elu(x, .alpha = number_of(c, "alpha"));
+    if (!strcmp(name, "leakyrelu"))
+        return tn_leakyrelu(x, .slope = number_of(c, "slope"));
+    if (!strcmp(name, "swish"))
+        return tn_swish(x, text_of(c, "beta") ? number_of(c, "beta") : 1);
+    return tn_activation(x, .activation = text_of(c, "activation"));
+}
+
+static tn_x layer_of(const call *c, const char *name, tn_x x)
+{
+    static const struct {
+        const char *name;
+        tn_x (*run)(tn_x x, const tn_net_options *o);
+    } plain[] = {
+        {"globalmaxpool1d", tn_globalmaxpool1d_},
+        {"globalmaxpool2d", tn_globalmaxpool2d_},
+        {"globalmaxpool3d", tn_globalmaxpool3d_},
+        {"globalavgpool1d", tn_globalavgpool1d_},
+        {"globalavgpool2d", tn_globalavgpool2d_},
+        {"globalavgpool3d", tn_globalavgpool3d_},
+        {"selu", tn_selu_},
+        {"gelu", tn_gelu_},
+    };
+
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+        if (!strcmp(name, plain[i].name))
+            return plain[i].run(x, NULL);
+    if (!strncmp(name, "conv", 4))
+        return conv_of(c, x);
+    if (!strncmp(name + 3, "pool", 4))
+        return pool_of(c, x, *name == 'm');
+    if (strstr(name, "norm"))
+        return norm_of(c, name, x);
+    if (!strcmp(name, "dense"))
+        return tn_dense(x, .units = whole_of(c, "units"), .activation = text_of(c, "activation"),
+                        .no_bias = whole_of(c, "no_bias"), .keep_axes = whole_of(c, "keep_axes"));
+    return activation_of(c, name, x);
+}
+
+/* The input is a parameter, so that it has a gradient; the head multiplies the output. */
+static void layer_net(const tn_x *in, tn_x *out)
+{
+    const call *c = tn_arg(in[0]);
+    const recorded *x = &c->parts[IN][0];
+    tn_x y;
+
+    (void)tn_embedding(tn_reshape(in[0], -1), .count = x->shape[0], .units = (int64_t)x->count / x->shape[0],
+                       .name = "x");
+    y = tn_param(in[0], "x.weight");
+    y = tn_reshape_(y, (size_t)x->ndim, x->shape, __FILE__, __LINE__);
+    out[0] = layer_of(c, name_of(c, "layer"), y);
+    out[1] = tn_mul(out[0], in[1]);
+}
+
+/* Parameters of the layer by number: those that are trained first, as they are recorded. */
+static const char *param_at(tn_net *net, uint32_t number)
+{
+    for (int fixed = 0; fixed < 2; fixed++)
+        for (size_t i = 1; i < tn_net_param_count(net); i++) {
+            const char *name = tn_net_param_name(net, i);
+
+            if ((tn_net_param_grad(net, name) == NULL) == fixed && !number--)
+                return name;
+        }
+    fail_msg("a parameter is missing");
+    return NULL;
+}
+
+static tn_net *layer_ready(tn_app *app, const call *c, tn_array *const *in)
+{
+    tn_net *net = tn_net_functions(app, layer_net, .arg = (void *)(uintptr_t)c, .inputs = {"x", "head"},
+                                   .outputs = {"y", "scaled"});
+    const recorded *x = &c->parts[IN][0];
+    const int64_t rows[2] = {x->shape[0], (int64_t)x->count / x->shape[0]};
+    tn_array *out[2], *flat = NULL;
+
+    tn_net_init(net, .seed = 1);
+    if (!tn_net_run(net, 2, in, 2, out))
+        fail_msg("%s: %s", c->text, tn_app_error(app));
+    assert_int_equal(tn_net_param_count(net), c->counts[IN] - 1);
+    assert_int_equal(tn_array_reshape(in[0], 2, rows, &flat), TN_OK);
+    assert_int_equal(tn_array_copy(flat, tn_net_param(net, "x.weight")), TN_OK);
+    tn_array_release(flat);
+    for (uint32_t i = 1; i + 1 < c->counts[IN]; i++)
+        assert_int_equal(
+            tn_array_copy(array_of(app, &c->parts[IN][i]), tn_net_param(net, param_at(net, i - 1))), TN_OK);
+    return net;
+}
+
+static void layer_replay(const call *c, const char *name)
+{
+    (void)name;
+    for (int hybrid = 0; hybrid < 2; hybrid++) {
+        tn_app *app = app_open();
+        tn_array *in[2] = {array_of(app, &c->parts[IN][0]), array_of(app, &c->parts[IN][c->counts[IN] - 1])};
+        tn_net *net = layer_ready(app, c, in);
+        tn_array *out[2];
+
+        if (hybrid)
+            tn_net_hybridize(net);
+        tn_app_record(app);
+        (void)tn_net_run(net, 2, in, 2, out);
+        tn_app_backward(app, out[1]);
+        near_array(app, c, "output", &c->parts[OUT][0], out[0], 1);
+        for (uint32_t i = 0; i < c->counts[GRAD]; i++) {
+            const char *of = i ? param_at(net, i - 1) : "x.weight";
+            char what[160];
+
+            (void)snprintf(what, sizeof what, "gradient of %s,", of);
+            near_array(app, c, what, &c->parts[GRAD][i], tn_net_param_grad(net, of), 1);
+        }
+        app_close(app, c);
+    }
+}
+
+static void test_layers(void **state)
+{
+    (void)state;
+    each("layer", layer_replay);
+}
+
+/* ---- cells --------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    tn_x (*run)(tn_x x, tn_x *states, const tn_cell_options *o);
+    uint32_t states;
+} cells[] = {{"rnn", tn_rnn_cell_, 1}, {"lstm", tn_lstm_cell_, 2}, {"gru", tn_gru_cell_, 1}};
+
+static size_t cell_of(const call *c)
+{
+    size_t i = 0;
+
+    while (strcmp(cells[i].name, name_of(c, "cell")))
+        i++;
+    return i;
+}
+
+/* Three steps from the given states: the outputs, the last states, and the sum of the outputs. */
+static void cell_net(const tn_x *in, tn_x *out)
+{
+    const call *c = tn_arg(in[0]);
+    const size_t of = cell_of(c);
+    const tn_cell_options o = {
+        .struct_size = sizeof o, .name = "cell0", .units = 4, .activation = text_of(c, "activation")};
+    tn_x states[2] = {in[3], in[4]};
+
+    for (int i = 0; i < 3; i++)
+        out[i] = cells[of].run(in[i], states, &o);
+    out[3] = states[0];
+    out[4] = cells[of].states > 1 ? states[1] : states[0];
+    out[5] = tn_add(out[0], out[1]);
+    out[5] = tn_add(out[5], out[2]);
+}
+
+static void cell_replay(const call *c, const char *name)
+{
+    static const char *const names[] = {"cell0.i2h.weight", "cell0.i2h.bias", "cell0.h2h.weight",
+                                        "cell0.h2h.bias"};
+    const uint32_t states = cells[cell_of(c)].states;
+
+    (void)name;
+    for (int hybrid = 0; hybrid < 2; hybrid++) {
+        tn_app *app = app_open();
+        tn_net *net =
+            tn_net_functions(app, cell_net, .arg = (void *)(uintptr_t)c, .inputs = {"a", "b", "c", "s", "t"},
+                             .outputs = {"o0", "o1", "o2", "h", "k", "all"});
+        tn_array *in[5], *out[6];
+
+        for (uint32_t i = 0; i < 5; i++)
+            in[i] = array_of(app, &c->parts[IN][i < 3 + states ? i : 3]);
+        tn_net_init(net, .seed = 1);
+        if (!tn_net_run(net, 5, in, 6, out))
+            fail_msg("%s: %s", c->text, tn_app_error(app));
+        assert_int_equal(tn_net_param_count(net), 4);
+        for (uint32_t i = 0; i < 4; i++)
+            assert_int_equal(
+                tn_array_copy(array_of(app, &c->parts[IN][3 + states + i]), tn_net_param(net, names[i])),
+                TN_OK);
+        if (hybrid)
+            tn_net_hybridize(net);
+        tn_app_record(app);
+        (void)tn_net_run(net, 5, in, 6, out);
+        tn_app_backward(app, out[5]);
+        for (uint32_t i = 0; i < 3 + states; i++)
+            near_array(app, c, "output", &c->parts[OUT][i], out[i], 1);
+        for (uint32_t i = 0; i < 4; i++)
+            near_array(app, c, names[i], &c->parts[GRAD][i], tn_net_param_grad(net, names[i]), 1);
+        app_close(app, c);
+    }
+}
+
+static void test_cells(void **state)
+{
+    (void)state;
+    each("cell", cell_replay);
 }
 
 /* ---- a model of two inputs and two outputs ------------------------------------------------------- */
@@ -385,7 +689,7 @@ static void pair_replay(const call *c, const char *name)
     net = tn_net_load_files(app, json, params, "data1,data0"); /* in an order of our own */
     assert_string_equal(tn_net_input_at(net, 0), "data1");
     assert_null(tn_net_forward(net, array_of(app, &c->parts[IN][0])));
-    assert_non_null(strstr(tn_app_error(app), "2 inputs, the first is data1"));
+    assert_non_null(strstr(tn_app_error(app), "tn_net_run() takes them, the first is data1"));
     tn_app_clear(app);
     assert_null(tn_net_load_files(app, json, params, "data0")); /* who has data1? */
     assert_non_null(strstr(tn_app_error(app), "has no array for \"data1\""));
@@ -419,12 +723,10 @@ static void test_all_replayed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pair),
-        cmocka_unit_test(test_losses),
-        cmocka_unit_test(test_schedules),
-        cmocka_unit_test(test_optimizers),
-        cmocka_unit_test(test_metrics),
-        cmocka_unit_test(test_initializers),
+        cmocka_unit_test(test_pair),         cmocka_unit_test(test_losses),
+        cmocka_unit_test(test_schedules),    cmocka_unit_test(test_optimizers),
+        cmocka_unit_test(test_metrics),      cmocka_unit_test(test_initializers),
+        cmocka_unit_test(test_layers),       cmocka_unit_test(test_cells),
         cmocka_unit_test(test_all_replayed),
     };
     int failed;

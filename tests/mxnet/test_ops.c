@@ -25,11 +25,13 @@
 static const char *const stage_names[STAGE_COUNT] = {"values", "gradients", "seconds"};
 
 static const char *const families[] = {
-    "activation",  "broadcast",  "contrib", "conv",       "create",   "deconv", "dense",      "elemwise",
-    "index",       "init",       "join",    "matrix",     "norm",     "numpy",  "numpy_join", "numpy_reduce",
-    "numpy_shape", "optimizer",  "order",   "pool",       "products", "random", "rearrange",  "reduce",
-    "region",      "regression", "resize",  "sampler",    "scalar",   "select", "sequence",   "shape",
-    "slice",       "softmax",    "special", "statistics", "unary",
+    "activation",  "assign",    "broadcast", "contrib",    "conv",     "create",     "deconv",
+    "deform",      "dense",     "detection", "elemwise",   "filter",   "image",      "index",
+    "init",        "join",      "matrix",    "norm",       "numpy",    "numpy_join", "numpy_reduce",
+    "numpy_shape", "optimizer", "order",     "pool",       "products", "random",     "ravel",
+    "rearrange",   "reduce",    "region",    "regression", "resize",   "sampler",    "scalar",
+    "scan",        "select",    "sequence",  "shape",      "slice",    "softmax",    "special",
+    "statistics",  "unary",
 };
 
 /* One row of gaps.txt. */
@@ -79,6 +81,9 @@ static const struct {
     {"L2Normalization", "f64", {1e-6, 1e-7}},
     {"SoftmaxOutput", "f64", {1e-6, 1e-7}},
     {"*_update", "f64", {1e-6, 1e-7}},
+    {"_image_resize", "f64", {1e-6, 1e-7}},
+    {"_image_adjust_lighting", "f64", {1e-6, 1e-7}},
+    {"_image_random_hue", "f64", {1e-5, 1e-6}},
     {"_npi_percentile", "f64", {1e-6, 1e-7}},
     {"_npi_hamming", "f64", {1e-6, 1e-6}},
     {"_npi_hanning", "f64", {1e-6, 1e-6}},
@@ -100,6 +105,7 @@ static const struct {
     /* it rounds weights and products to the type */
     {"_contrib_BilinearResize2D", "bf16", {0, 4e-2}},
     {"_contrib_ROIAlign", "f16", {0, 1e-2}},
+    {"_contrib_box_encode", "f16", {0, 1e-2}},
     {"Correlation", "f16", {0, 4e-3}},
 };
 

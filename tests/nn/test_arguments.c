@@ -136,6 +136,26 @@ static void nets(void **state)
     tn_net_flatten_(NULL, NULL);
     tn_net_activation_(NULL, NULL);
     tn_net_leakyrelu_(NULL, NULL);
+    tn_net_conv1dtranspose_(NULL, NULL);
+    tn_net_conv2dtranspose_(NULL, NULL);
+    tn_net_conv3dtranspose_(NULL, NULL);
+    tn_net_conv1d_(NULL, NULL);
+    tn_net_conv3d_(NULL, NULL);
+    tn_net_maxpool1d_(NULL, NULL);
+    tn_net_maxpool3d_(NULL, NULL);
+    tn_net_avgpool1d_(NULL, NULL);
+    tn_net_avgpool3d_(NULL, NULL);
+    tn_net_globalmaxpool1d_(NULL, NULL);
+    tn_net_globalmaxpool2d_(NULL, NULL);
+    tn_net_globalmaxpool3d_(NULL, NULL);
+    tn_net_globalavgpool1d_(NULL, NULL);
+    tn_net_globalavgpool3d_(NULL, NULL);
+    tn_net_instancenorm_(NULL, NULL);
+    tn_net_groupnorm_(NULL, NULL);
+    tn_net_prelu_(NULL, NULL);
+    tn_net_elu_(NULL, NULL);
+    tn_net_selu_(NULL, NULL);
+    tn_net_gelu_(NULL, NULL);
     tn_net_init_(NULL, NULL);
     tn_net_hybridize_(NULL, NULL);
     tn_net_multiply(NULL, ".bias", 1, 1);
@@ -179,6 +199,8 @@ static void nets_asked(void **state)
     assert_null(tn_net_param_grad(NULL, "x"));
     assert_int_equal(tn_net_param_elements(NULL), 0);
     assert_null(tn_net_input(NULL));
+    assert_null(tn_net_input_at(NULL, 0));
+    assert_null(tn_net_input_at(o.net, 1));
     assert_null(tn_net_symbol(NULL));
     assert_false(tn_net_sha256(NULL, hex));
     assert_false(tn_net_sha256(NULL, NULL));
@@ -226,6 +248,8 @@ static void nets_run(void **state)
     assert_false(tn_net_run(NULL, 1, &o.x, 1, &y));
     assert_int_equal(tn_net_input_count(NULL), 0);
     tn_net_retrace(NULL);
+    tn_net_init_where_(NULL, ".weight", NULL);
+    WRONG(tn_net_init_where_(o.net, NULL, NULL));
     QUIET(tn_net_run(o.net, 1, NULL, 1, &y));
     QUIET(tn_net_run(o.net, 1, &o.x, 1, NULL));
     QUIET(tn_net_run(o.net, 1, (tn_array *[]){NULL}, 1, &y));
@@ -262,6 +286,7 @@ static void losses(void **state)
     assert_null(tn_loss_l1(NULL, o.x, o.labels));
     assert_null(tn_loss_l2(NULL, o.x, o.labels));
     assert_null(tn_meter_new(NULL, "loss"));
+    assert_null(tn_meter_open_(NULL, "loss", NULL));
     tn_meter_add(NULL, o.x, o.labels);
     tn_meter_reset(NULL);
     assert_true(isnan(tn_meter_value(NULL)));
@@ -271,6 +296,8 @@ static void losses(void **state)
     QUIET(tn_loss_l2(o.app, NULL, o.labels));
     QUIET(tn_loss_l2(o.app, o.x, NULL));
     WRONG(tn_meter_new(o.app, NULL));
+    WRONG(tn_meter_open_(o.app, NULL, NULL));
+    QUIET(tn_meter_open_(o.app, "f1", NULL));
     QUIET(tn_meter_add(o.meter, NULL, o.labels));
     QUIET(tn_meter_add(o.meter, o.x, NULL));
 }

@@ -1,6 +1,6 @@
 /*
- * Parameters that several layers share (tn_param, .weight, .bias): one array, one gradient, one entry in files;
- * what is refused. Functions that are traced again (nn.trace_check).
+ * Parameters that several layers share (tn_param, .weight, .bias): one array, one gradient, one entry in
+ * files; what is refused. Functions that are traced again (nn.trace_check).
  */
 #include "nn/support.h"
 
@@ -122,8 +122,8 @@ static void test_gradient(void **state)
     assert_memory_equal(a, b, sizeof a);
     near_sum(app, tn_net_param_grad(one, "embedding0.weight"), tn_net_param_grad(two, "embedding0.weight"),
              tn_net_param_grad(two, "dense0.weight"));
-    near_sum(app, tn_net_param_grad(one, "hidden.dense0.weight"), tn_net_param_grad(two, "hidden.dense0.weight"),
-             tn_net_param_grad(two, "hidden.dense1.weight"));
+    near_sum(app, tn_net_param_grad(one, "hidden.dense0.weight"),
+             tn_net_param_grad(two, "hidden.dense0.weight"), tn_net_param_grad(two, "hidden.dense1.weight"));
     near_sum(app, tn_net_param_grad(one, "hidden.dense0.bias"), tn_net_param_grad(two, "hidden.dense0.bias"),
              tn_net_param_grad(two, "hidden.dense1.bias"));
     nn_close(app);
@@ -239,7 +239,8 @@ static tn_x f_bias_shape(tn_x x)
 }
 static tn_x f_missing(tn_x x)
 {
-    return tn_dense(x, .units = 2, .weight = tn_param(x, "dense0.weight")); /* its own, which is not there yet */
+    return tn_dense(x, .units = 2,
+                    .weight = tn_param(x, "dense0.weight")); /* its own, which is not there yet */
 }
 static tn_x f_path(tn_x x)
 {
@@ -418,8 +419,10 @@ static void test_trace_check(void **state)
         tn_x (*function)(tn_x x);
         const char *text[2]; /* what it calls; where it was compiled otherwise */
     } cases[] = {
-        {g_factor, {"net.mulscalar0 (_mul_scalar scalar=2) of input0 at ", "net.mulscalar0 (_mul_scalar scalar=1)"}},
-        {g_operator, {"calls net.tanh0 (Activation act_type=tanh) of input0 at ", "has net.sigmoid0 (Activation"}},
+        {g_factor,
+         {"net.mulscalar0 (_mul_scalar scalar=2) of input0 at ", "net.mulscalar0 (_mul_scalar scalar=1)"}},
+        {g_operator,
+         {"calls net.tanh0 (Activation act_type=tanh) of input0 at ", "has net.sigmoid0 (Activation"}},
         {g_more, {"calls net.square0 (square) of net.sigmoid0:0 at ", "has outputs net.sigmoid0:0"}},
         {g_less, {"calls outputs net.sigmoid0:0", "has net.square0 (square) of net.sigmoid0:0 at "}},
         {g_input, {"calls net.exp0 (exp) of net.sigmoid0:0 at ", "has net.exp0 (exp) of net.square0:0 at "}},

@@ -150,14 +150,16 @@ static void test_factors_and_norm(void **state)
 
 static void test_states(void **state)
 {
+    static const char *const names[] = {"sgd",     "adam",     "nag",    "signum", "rmsprop",
+                                        "adagrad", "adadelta", "adamax", "nadam",  "dcasgd"};
     char *folder = nn_folder(), path[512];
     float a[N], b[N], g[N];
 
     (void)state;
     (void)snprintf(path, sizeof path, "%s/states", folder);
-    for (int adam = 0; adam < 2; adam++) {
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         fixture f = fixture_open(NULL);
-        const char *name = adam ? "adam" : "sgd";
+        const char *name = names[k];
         tn_trainer *t = tn_trainer_new(f.net, .optimizer = name, .lr = 0.1, .momentum = 0.9);
         tn_trainer *u = tn_trainer_new(f.net, .optimizer = name, .lr = 0.1, .momentum = 0.9);
         tn_array *weight = tn_net_param(f.net, "0.weight");
@@ -204,6 +206,21 @@ static void test_refused(void **state)
         {{.wd = (double)INFINITY}, ".wd"},
         {{.lr = (double)NAN}, ".lr"},
         {{.schedule = "cosine"}, "needs .steps"},
+        {{.schedule = "poly"}, "needs .steps"},
+        {{.schedule = "multifactor"}, "needs .milestones"},
+        {{.schedule = "multifactor", .milestones = {-3}}, "needs .milestones"},
+        {{.schedule = "multifactor", .milestones = {3, 3}}, "not rising, at 3"},
+        {{.schedule = "multifactor", .milestones = {3, 9, -1}}, "not rising, at -1"},
+        {{.power = -1}, ".power"},
+        {{.gamma1 = 1.5}, ".gamma1"},
+        {{.gamma2 = (double)NAN}, ".gamma2"},
+        {{.rho = -0.5}, ".rho"},
+        {{.clip_weights = -1}, ".clip_weights"},
+        {{.wd_lh = (double)INFINITY}, ".wd_lh"},
+        {{.schedule_decay = -1}, ".schedule_decay"},
+        {{.lamda = -1}, ".lamda"},
+        {{.optimizer = "adagrat"}, "did you mean \"adagrad\""},
+        {{.optimizer = ""}, "unknown optimizer"},
         {{.warmup = -5}, ".warmup"},
     };
 
@@ -326,7 +343,7 @@ static size_t aggregate_run(const aggregate_case *c, const char *setting, bool h
 static void test_aggregate(void **state)
 {
     static const aggregate_case cases[] = {
-        {"sgd", 0, 0, 0, 0, true},       {"sgd", 0, 0.1, 0.02, 0, true}, {"sgd", 0.9, 0.1, 0, 0, true},
+        {"sgd", 0, 0, 0, 0, true},        {"sgd", 0, 0.1, 0.02, 0, true}, {"sgd", 0.9, 0.1, 0, 0, true},
         {"sgd", 0.9, 0.1, 0.02, 0, true}, {"nag", 0.9, 0.1, 0, 0, false}, {"nag", 0, 0.1, 0, 0, true},
         {"adam", 0, 0.1, 0, 0, false},
     };
@@ -351,6 +368,34 @@ static void test_aggregate(void **state)
             assert_memory_equal(single, many, count * sizeof *single);
             assert_int_equal(calls, cases[i].many ? rows[r].calls : PARAMS);
         }
+    }
+}
+
+/* An optimizer by formulas makes no plan after the first steps either, and lets go of what it computes. */
+static void test_formulas_steady(void **state)
+{
+    static const char *const names[] = {"adagrad", "adadelta", "adamax", "nadam", "dcasgd"};
+
+    (void)state;
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        fixture f = fixture_open(NULL);
+        tn_trainer *t =
+            tn_trainer_new(f.net, .optimizer = names[k], .clip = 0.1, .schedule = "poly", .steps = 90);
+        tn_stats before = {.struct_size = sizeof before}, after = {.struct_size = sizeof after};
+        const size_t mark = tn_app_mark(f.app);
+        float g[N];
+
+        for (int i = 0; i < 50; i++) {
+            if (i == 5)
+                assert_int_equal(tn_ctx_stats(tn_app_ctx(f.app), &before), TN_OK);
+            gradient(&f, g);
+            tn_trainer_step(t, 4);
+            tn_app_release(f.app, mark);
+        }
+        assert_int_equal(tn_ctx_stats(tn_app_ctx(f.app), &after), TN_OK);
+        assert_int_equal(before.misses, after.misses);
+        assert_int_equal(before.arrays, after.arrays);
+        nn_close(f.app);
     }
 }
 
@@ -425,6 +470,7 @@ int main(void)
         cmocka_unit_test(test_schedules),
         cmocka_unit_test(test_aggregate),
         cmocka_unit_test(test_no_misses),
+        cmocka_unit_test(test_formulas_steady),
         cmocka_unit_test(test_losses_and_meters),
     };
 

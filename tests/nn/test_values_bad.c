@@ -193,6 +193,35 @@ static tn_x f_loss(tn_x x)
     return tn_softmax_ce(tn_dense(x, .units = 2), tn_dense(x, .units = 1));
 }
 
+static tn_x f_sequence(tn_x x)
+{
+    return tn_conv1d(x, .channels = 2, .kernel = {2});
+}
+static tn_x f_volume(tn_x x)
+{
+    return tn_maxpool3d(tn_reshape(x, 1, 1, 4, 5, 1), .kernel = {3});
+}
+static tn_x f_sides(tn_x x)
+{
+    return tn_conv3d(tn_reshape(x, 1, 1, 4, 5, 1), .channels = 1, .kernel = {3, 3, -1});
+}
+static tn_x f_groups(tn_x x)
+{
+    return tn_groupnorm(tn_reshape(x, 4, 5, 1), .groups = 2);
+}
+static tn_x f_no_groups(tn_x x)
+{
+    return tn_groupnorm(tn_reshape(x, 4, 5, 1), .groups = -1);
+}
+static tn_x f_epsilon(tn_x x)
+{
+    return tn_instancenorm(tn_reshape(x, 4, 5, 1), .epsilon = 2);
+}
+static tn_x f_slopes(tn_x x)
+{
+    return tn_prelu(x, .channels = 3);
+}
+
 static void test_refused(void **state)
 {
     static const struct {
@@ -222,6 +251,13 @@ static void test_refused(void **state)
         {f_axis, "axis 2, but x has 2 dimensions", 2, 0},
         {f_units, ".units is 0", 2, 0},
         {f_window, "net.conv0 (Convolution) needs images", 1, 0},
+        {f_sequence, "net.conv0 (Convolution) needs sequences (N, C, W)", 1, 0},
+        {f_volume, "kernel 3×3×3 · stride 3×3×3 · pad 0×0×0 → 1×1×1×1×0", 1, 0},
+        {f_sides, ".kernel is {3, 3, -1}, at least 1 is needed", 2, 0},
+        {f_groups, "net.groupnorm0 (GroupNorm)", 1, 0},
+        {f_no_groups, ".groups is -1", 2, 0},
+        {f_epsilon, ".epsilon is 2", 2, 0},
+        {f_slopes, "net.prelu0 (LeakyReLU)", 1, 0},
         {f_shapes, "net.dot0 (dot), called at", 1, 0},
         {f_operator, "no_such_operator", 3, 0},
         {f_attr, "kay", 2, 0},
@@ -407,6 +443,9 @@ static void nulls_of_operators(tn_app *app, tn_x x)
     NOTHING(tn_relu_(NULL, NULL, 0));
     NOTHING(tn_sigmoid_(NULL, NULL, 0));
     NOTHING(tn_tanh_(NULL, NULL, 0));
+    NOTHING(tn_softrelu_(NULL, NULL, 0));
+    NOTHING(tn_softsign_(NULL, NULL, 0));
+    NOTHING(tn_swish_(NULL, 1, NULL, 0));
     NOTHING(tn_exp_(NULL, NULL, 0));
     NOTHING(tn_log_(NULL, NULL, 0));
     NOTHING(tn_abs_(NULL, NULL, 0));
@@ -439,6 +478,53 @@ static void nulls_of_operators(tn_app *app, tn_x x)
     NOTHING(tn_l2_(NULL, NULL, NULL, 0));
     NOTHING(tn_l1_(NULL, NULL, NULL, 0));
     NOTHING(tn_accuracy_(NULL, NULL, NULL, 0));
+    NOTHING(tn_loss_(NULL, x, "l2", NULL));
+    NOTHING(tn_loss_(x, NULL, "l2", NULL));
+    NOTHING(tn_loss_(x, x, NULL, NULL));
+}
+
+static void nulls_of_layers(tn_app *app, tn_x x)
+{
+    NOTHING(tn_dense_(NULL, NULL));
+    NOTHING(tn_dense_(x, NULL)); /* units are asked for */
+    NOTHING(tn_conv2d_(NULL, NULL));
+    NOTHING(tn_conv2d_(x, NULL));
+    NOTHING(tn_maxpool2d_(NULL, NULL));
+    NOTHING(tn_avgpool2d_(NULL, NULL));
+    NOTHING(tn_globalavgpool2d_(NULL, NULL));
+    NOTHING(tn_conv1d_(NULL, NULL));
+    NOTHING(tn_conv3d_(NULL, NULL));
+    NOTHING(tn_maxpool1d_(NULL, NULL));
+    NOTHING(tn_maxpool3d_(NULL, NULL));
+    NOTHING(tn_avgpool1d_(NULL, NULL));
+    NOTHING(tn_avgpool3d_(NULL, NULL));
+    NOTHING(tn_globalmaxpool1d_(NULL, NULL));
+    NOTHING(tn_globalmaxpool2d_(NULL, NULL));
+    NOTHING(tn_globalmaxpool3d_(NULL, NULL));
+    NOTHING(tn_globalavgpool1d_(NULL, NULL));
+    NOTHING(tn_globalavgpool3d_(NULL, NULL));
+    NOTHING(tn_instancenorm_(NULL, NULL));
+    NOTHING(tn_groupnorm_(NULL, NULL));
+    NOTHING(tn_prelu_(NULL, NULL));
+    NOTHING(tn_elu_(NULL, NULL));
+    NOTHING(tn_selu_(NULL, NULL));
+    NOTHING(tn_gelu_(NULL, NULL));
+    NOTHING(tn_conv1d_(x, NULL));
+    NOTHING(tn_conv3d_(x, NULL));
+    NOTHING(tn_conv1dtranspose_(NULL, NULL));
+    NOTHING(tn_conv1dtranspose_(x, NULL));
+    NOTHING(tn_conv2dtranspose_(NULL, NULL));
+    NOTHING(tn_conv2dtranspose_(x, NULL));
+    NOTHING(tn_conv3dtranspose_(NULL, NULL));
+    NOTHING(tn_conv3dtranspose_(x, NULL));
+    NOTHING(tn_batchnorm_(NULL, NULL));
+    NOTHING(tn_layernorm_(NULL, NULL));
+    NOTHING(tn_embedding_(NULL, NULL));
+    NOTHING(tn_embedding_(x, NULL));
+    NOTHING(tn_dropout_(NULL, NULL));
+    NOTHING(tn_flatten_(NULL, NULL));
+    NOTHING(tn_activation_(NULL, NULL));
+    NOTHING(tn_leakyrelu_(NULL, NULL));
 }
 
 static tn_x f_nulls(tn_x x)
@@ -448,24 +534,18 @@ static tn_x f_nulls(tn_x x)
     float value;
 
     nulls_of_operators(app, x);
+    nulls_of_layers(app, x);
     NOTHING(tn_split_(x, 1, 1, NULL, NULL, 0));
     NOTHING(tn_op_(x, NULL, NULL));
     NOTHING(tn_state_(x, 0, NULL, 0));
-    NOTHING(tn_dense_(NULL, NULL));
-    NOTHING(tn_dense_(x, NULL)); /* units are asked for */
-    NOTHING(tn_conv2d_(NULL, NULL));
-    NOTHING(tn_conv2d_(x, NULL));
-    NOTHING(tn_maxpool2d_(NULL, NULL));
-    NOTHING(tn_avgpool2d_(NULL, NULL));
-    NOTHING(tn_globalavgpool2d_(NULL, NULL));
-    NOTHING(tn_batchnorm_(NULL, NULL));
-    NOTHING(tn_layernorm_(NULL, NULL));
-    NOTHING(tn_embedding_(NULL, NULL));
-    NOTHING(tn_embedding_(x, NULL));
-    NOTHING(tn_dropout_(NULL, NULL));
-    NOTHING(tn_flatten_(NULL, NULL));
-    NOTHING(tn_activation_(NULL, NULL));
-    NOTHING(tn_leakyrelu_(NULL, NULL));
+    NOTHING(tn_rnn_cell_(NULL, &x, NULL));
+    NOTHING(tn_rnn_cell_(x, NULL, NULL));
+    NOTHING(tn_rnn_cell_(x, &x, NULL));
+    NOTHING(tn_lstm_cell_(x, (tn_x[]){x, NULL}, NULL));
+    NOTHING(tn_lstm_cell_(NULL, NULL, NULL));
+    NOTHING(tn_gru_cell_(NULL, NULL, NULL));
+    NOTHING(
+        tn_gru_cell_(x, &x, &(const tn_cell_options){.struct_size = sizeof(tn_cell_options), .name = "g"}));
     NOTHING(tn_net_call_(NULL, x, NULL, 0));
     NOTHING(tn_net_call_(inner, NULL, NULL, 0));
     NOTHING((tn_net_call_all_(inner, NULL, &x, NULL, 0), NULL));

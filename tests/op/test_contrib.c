@@ -1,4 +1,4 @@
-/* Family contrib: values by hand, or from MXNet (tests/mxnet), transforms from NumPy; gradients by differences. */
+/* Family contrib: values by hand, or from MXNet (tests/mxnet); gradients by differences. */
 #include "support/op_case.h"
 
 static const tn_op_case div_sqrt_dim[] = {

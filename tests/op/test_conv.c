@@ -30,6 +30,10 @@ static const tn_op_case conv_cases[] = {
      .in = {"f64[9,3,7,6] random", "f64[5,3,3,3] random", "f64[5] random"}},
     {"odd strides", "kernel=(3,2) num_filter=4 stride=(3,2) pad=(2,1) dilate=(1,2)",
      .in = {"f64[2,3,8,7] random", "f64[4,3,3,2] random", "f64[4] random"}},
+    {"strides 2 and 1", "kernel=(3,2) num_filter=3 stride=(2,1) pad=(1,0)",
+     .in = {"f32[2,4,6,7] random", "f32[3,4,3,2] random", "f32[3] random"}},
+    {"strides 1 and 2", "kernel=(1,1) num_filter=3 stride=(1,2) no_bias=1",
+     .in = {"f32[2,4,6,7] random", "f32[3,4,1,1] random"}},
     {"1x1 stride 2", "kernel=(1,1) num_filter=3 stride=(2,2)",
      .in = {"f64[2,4,5,5] random", "f64[3,4,1,1] random", "f64[3] random"}},
     {"1x1 batch", "kernel=(1,1) num_filter=3",
@@ -180,10 +184,55 @@ static const tn_op_case col2im_cases[] = {
 };
 TN_OP_TESTS(col2im, "col2im", col2im_cases)
 
+static const tn_op_case deformable_cases[] = {
+    {"still", "kernel=(2,2) num_filter=1 no_bias=1",
+     .in = {"f32[1,1,2,2] 1 2 3 4", "f32[1,8,1,1] fill:0", "f32[1,1,2,2] 1 10 100 1000"},
+     .out = {"f32[1,1,1,1] 4321"}, .flags = TN_CASE_NO_GRAD},
+    {"moved", "kernel=(1,1) num_filter=1",
+     .in = {"f32[1,1,1,2] 2 4", "f32[1,2,1,2] 0 0 0.5 2", "f32[1,1,1,1] 1", "f32[1] 10"},
+     .out = {"f32[1,1,1,2] 13 10"}, .flags = TN_CASE_NO_GRAD},
+    {"groups",
+     "kernel=(3,2) num_filter=4 stride=(2,1) pad=(1,1) dilate=(1,2) num_group=2 num_deformable_group=2",
+     .in = {"f64[2,4,5,4] random", "f64[2,24,3,4] random:0.1:0.9", "f64[4,2,3,2] random", "f64[4] random"},
+     .tolerance = 1e-7},
+    {"bf16", "kernel=(1,1) num_filter=1 no_bias=1",
+     .in = {"bf16[1,1,1,1] 3", "bf16[1,2,1,1] 0 0", "bf16[1,1,1,1] 2"}, .out = {"bf16[1,1,1,1] 6"},
+     .flags = TN_CASE_NO_GRAD},
+    {"wild", "kernel=(1,1) num_filter=1 no_bias=1",
+     .in = {"f32[1,1,2,2] 1 2 3 4", "f32[1,2,2,2] nan inf -inf 1e30 nan inf -inf 1e30", "f32[1,1,1,1] 2"},
+     .out = {"f32[1,1,2,2] 0 0 0 0"}, .flags = TN_CASE_NO_GRAD},
+    {"no image", "kernel=(1,1) num_filter=1 no_bias=1",
+     .in = {"f32[0,1,1,1]", "f32[0,2,1,1]", "f32[1,1,1,1] 2"}, .out = {"f32[0,1,1,1]"},
+     .flags = TN_CASE_NO_GRAD},
+    {"offsets", "kernel=(1,1) num_filter=1 no_bias=1",
+     .in = {"f32[1,1,1,1] 3", "f32[1,3,1,1] range", "f32[1,1,1,1] 2"}, .status = TN_E_SHAPE},
+    {"groups of three", "kernel=(1,1) num_filter=1 no_bias=1 num_deformable_group=3",
+     .in = {"f32[1,4,1,1] range", "f32[1,6,1,1] range", "f32[1,4,1,1] range"}, .status = TN_E_ATTR},
+};
+TN_OP_TESTS(deformable, "_contrib_DeformableConvolution", deformable_cases)
+
+static const tn_op_case modulated_cases[] = {
+    {"mask", "kernel=(1,1) num_filter=1",
+     .in = {"f32[1,1,1,2] 2 4", "f32[1,2,1,2] 0 0 0.5 0.5", "f32[1,1,1,2] 1 0.5", "f32[1,1,1,1] 1",
+            "f32[1] 10"},
+     .out = {"f32[1,1,1,2] 13 11"}, .flags = TN_CASE_NO_GRAD},
+    {"groups",
+     "kernel=(3,2) num_filter=4 stride=(2,1) pad=(1,1) dilate=(1,2) num_group=2 num_deformable_group=2",
+     .in = {"f64[2,4,5,4] random", "f64[2,24,3,4] random:0.1:0.9", "f64[2,12,3,4] random",
+            "f64[4,2,3,2] random", "f64[4] random"},
+     .tolerance = 1e-7},
+    {"mask of another size", "kernel=(1,1) num_filter=1 no_bias=1",
+     .in = {"f32[1,1,1,1] 3", "f32[1,2,1,1] 0 0", "f32[1,2,1,1] 0 0", "f32[1,1,1,1] 2"},
+     .status = TN_E_SHAPE},
+};
+TN_OP_TESTS(modulated, "_contrib_ModulatedDeformableConvolution", modulated_cases)
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TN_OP_TEST(deconvolution), TN_OP_TEST(im2col), TN_OP_TEST(col2im),
-                                       TN_OP_TEST(convolution), TN_OP_TEST(fully_connected)};
+    const struct CMUnitTest tests[] = {TN_OP_TEST(deconvolution),  TN_OP_TEST(im2col),
+                                       TN_OP_TEST(col2im),         TN_OP_TEST(deformable),
+                                       TN_OP_TEST(modulated),      TN_OP_TEST(convolution),
+                                       TN_OP_TEST(fully_connected)};
 
     return tn_op_main(tests);
 }

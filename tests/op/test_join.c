@@ -165,6 +165,25 @@ static const tn_op_case reverse_cases[] = {
 };
 TN_OP_TESTS(reverse, "reverse", reverse_cases)
 
+static const tn_op_case slice_assign[] = {
+    {"window", "begin=(0,1) end=(2,3)", .in = {"f32[2,3] 1 2 3 4 5 6", "f32[2,2] 7 8 9 10"},
+     .out = {"f32[2,3] 1 7 8 4 9 10"}, .flags = TN_CASE_NO_GRAD},
+    {"steps", "begin=(None,) end=(None,) step=(-2,)", .in = {"i8[3] 1 2 3", "i8[2] 8 9"}, .out = {"i8[3] 9 2 8"},
+     .flags = TN_CASE_NO_GRAD},
+    {"nothing", "begin=(1,) end=(1,)", .in = {"f32[2] 1 2", "f32[0]"}, .out = {"f32[2] 1 2"},
+     .flags = TN_CASE_NO_GRAD},
+    {"shape", "begin=(0,) end=(2,)", .in = {"f32[2] 1 2", "f32[1] 1"}, .status = TN_E_SHAPE},
+    {"step 0", "begin=(0,) end=(2,) step=(0,)", .in = {"f32[2] 1 2", "f32[1] 1"}, .status = TN_E_ATTR},
+};
+static const tn_op_case slice_assign_scalar[] = {
+    {"window", "begin=(0,1) end=(2,3) scalar=7.5", .in = {"f16[2,3] 1 2 3 4 5 6"},
+     .out = {"f16[2,3] 1 7.5 7.5 4 7.5 7.5"}, .flags = TN_CASE_NO_GRAD},
+    {"steps", "begin=(None,) end=(None,) step=(-2,) scalar=9", .in = {"u8[3] 1 2 3"}, .out = {"u8[3] 9 2 9"},
+     .flags = TN_CASE_NO_GRAD},
+    {"nothing", "begin=(1,) end=(1,)", .in = {"f32[2] 1 2"}, .out = {"f32[2] 1 2"}, .flags = TN_CASE_NO_GRAD},
+    {"items", "begin=(0,0) end=(1,1)", .in = {"f32[2] 1 2"}, .status = TN_E_SHAPE},
+};
+
 /* clang-format off */
 TN_OP_TESTS(hstack, "_npi_hstack", hstack)
 TN_OP_TESTS(vstack, "_npi_vstack", vstack)
@@ -173,6 +192,8 @@ TN_OP_TESTS(column_stack, "_npi_column_stack", column_stack)
 TN_OP_TESTS(split_v2, "_split_v2", split_v2)
 TN_OP_TESTS(hsplit, "_npi_hsplit", hsplit)
 TN_OP_TESTS(dsplit, "_npi_dsplit", dsplit)
+TN_OP_TESTS(slice_assign, "_slice_assign", slice_assign)
+TN_OP_TESTS(slice_assign_scalar, "_slice_assign_scalar", slice_assign_scalar)
 /* clang-format on */
 
 int main(void)
@@ -189,6 +210,8 @@ int main(void)
         TN_OP_TEST(split_v2),
         TN_OP_TEST(hsplit),
         TN_OP_TEST(dsplit),
+        TN_OP_TEST(slice_assign),
+        TN_OP_TEST(slice_assign_scalar),
     };
 
     return tn_op_main(tests);

@@ -33,6 +33,19 @@ static void number_shorten(const char *text, char *out, size_t size)
     }
 }
 
+/* (1.0, 0.5) as (1, 0.5). */
+static void whole_shorten(const char *text, char *out, size_t size)
+{
+    size_t n = 0;
+
+    for (; *text && n + 1 < size; text++)
+        if (strncmp(text, ".0", 2) == 0 && !(text[2] >= '0' && text[2] <= '9'))
+            text++;
+        else
+            out[n++] = *text;
+    out[n] = '\0';
+}
+
 static bool default_equal(const tni_opdef *def, uint32_t index, const char *expected)
 {
     const tn_attr_def *d = &def->op->attrs[index];
@@ -47,6 +60,10 @@ static bool default_equal(const tni_opdef *def, uint32_t index, const char *expe
     same = strcmp(text.text, expected) == 0;
     if (!same && (d->type == TN_ATTR_T_FLOAT || d->type == TN_ATTR_T_OPT_FLOAT)) {
         number_shorten(text.text, shorter, sizeof shorter);
+        same = strcmp(shorter, expected) == 0;
+    }
+    if (!same && d->type == TN_ATTR_T_FLOATS) {
+        whole_shorten(text.text, shorter, sizeof shorter);
         same = strcmp(shorter, expected) == 0;
     }
     if (!same && d->type == TN_ATTR_T_TEXT && !expected[0])

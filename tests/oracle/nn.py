@@ -48,6 +48,13 @@ def loss(name, block, ins, options=None, given=None):
     call("loss." + name, options or {}, ins, [out], [x.grad], ins[0].dtype == np.float64 and "f64" or "f32")
 
 
+class Wide(gluon.loss.SDMLLoss):
+    """Its labels, too, in float64."""
+
+    def _compute_labels(self, F, batch_size):
+        return super()._compute_labels(F, batch_size).astype("float64")
+
+
 def losses():
     L = gluon.loss
     x, y, z = (array("r", (4, 3), "x", "f64"), array("r", (4, 3), "y", "f64"), array("r", (4, 3), "z", "f64"))
@@ -91,6 +98,9 @@ def losses():
     x, y, labels = x.astype("float32"), y.astype("float32"), labels.astype("float32")  # it has constants of float32
     loss("cosine_embedding", L.CosineEmbeddingLoss(), [x, y, labels])
     loss("cosine_embedding", L.CosineEmbeddingLoss(margin=0.25, weight=3), [x, y, labels], {"margin": 0.25, "weight": 3})
+    x, y = array("r", (4, 3), "x", "f64"), array("r", (4, 3), "y", "f64")
+    loss("sdml", Wide(), [x, y])
+    loss("sdml", Wide(smoothing_parameter=0.1), [x, y], {"smoothing": 0.1})
 
 
 # ---- schedules: the rates of updates 1 to 40
@@ -207,6 +217,109 @@ def initializers():
     call("init.lstmbias", {"scale": 0.75}, outs=[made])
 
 
+# ---- layers, in float64: x, then the parameters; gradients of all of them
+
+
+def layer(name, block, shape, options=None, dtype="f64"):
+    x = array("r", shape, "x", dtype)
+    block.initialize()
+    block.cast(ops.DTYPES[dtype])
+    block(x)
+    parameters = list(block.collect_params().values())
+    parameters.sort(key=lambda p: p.grad_req == "null")  # a fixed gamma last: it has no gradient
+    for number, parameter in enumerate(parameters):
+        parameter.set_data(array("q" if "gamma" in parameter.name else "u", parameter.shape, str(number), dtype))
+    ins = [x] + [parameter.data() for parameter in parameters]
+    x.attach_grad()
+    with autograd.record():
+        out = block(x)
+        scalar = (out * array("u", out.shape, "head", dtype)).sum()
+    scalar.backward()
+    if name == "selu":  # its gradient is lambda (alpha + y) there: tests/mxnet/gaps.txt
+        call("layer." + name, options or {}, ins + [array("u", out.shape, "head", dtype)], [out], dtype=dtype)
+        return
+    call("layer." + name, options or {}, ins + [array("u", out.shape, "head", dtype)], [out],
+         [x.grad] + [p.grad() for p in parameters if p.grad_req != "null"], dtype)
+
+
+def layers():
+    G, line, image, volume = gluon.nn, (2, 4, 9), (2, 4, 6, 7), (2, 4, 5, 6, 4)
+    layer("conv1d", G.Conv1D(6, 3), line, {"channels": 6, "kernel": 3})
+    layer("conv1d", G.Conv1D(6, 3, strides=2, padding=2, dilation=2, groups=2, use_bias=False), line,
+          {"channels": 6, "kernel": 3, "stride": 2, "pad": 2, "dilate": 2, "groups": 2, "no_bias": 1})
+    layer("conv2d", G.Conv2D(3, (3, 2), strides=(2, 1), padding=(1, 0), activation="relu"), image,
+          {"channels": 3, "kernel": "3,2", "stride": "2,1", "pad": "1,0", "activation": "relu"})
+    layer("conv1dtranspose", G.Conv1DTranspose(3, 3, strides=2, padding=1, output_padding=1), line,
+          {"channels": 3, "kernel": 3, "stride": 2, "pad": 1, "adjust": 1})
+    layer("conv2dtranspose", G.Conv2DTranspose(4, (3, 2), strides=(2, 1), padding=(1, 0), output_padding=(1, 0), groups=2,
+                                               in_channels=4, activation="tanh"), image,
+          {"channels": 4, "kernel": "3,2", "stride": "2,1", "pad": "1,0", "adjust": "1,0", "groups": 2, "activation": "tanh"})
+    layer("conv2dtranspose", G.Conv2DTranspose(2, 2, dilation=2, use_bias=False), image,
+          {"channels": 2, "kernel": 2, "dilate": 2, "no_bias": 1})
+    layer("conv3dtranspose", G.Conv3DTranspose(2, 2, strides=2), volume, {"channels": 2, "kernel": 2, "stride": 2}, "f32")
+    layer("conv3d", G.Conv3D(3, (3, 2, 2), strides=(2, 1, 1), padding=(1, 0, 1)), volume,
+          {"channels": 3, "kernel": "3,2,2", "stride": "2,1,1", "pad": "1,0,1"})
+    for sides, shape in ((1, line), (2, image), (3, volume)):
+        for kind in ("max", "avg"):
+            pool = getattr(G, "%sPool%dD" % (kind.title(), sides))
+            name = "%spool%dd" % (kind, sides)
+            layer(name, pool(), shape)
+            layer(name, pool(3, 2, 1), shape, {"kernel": 3, "stride": 2, "pad": ",".join("1" * sides)})
+            layer(name, pool(3, 2, ceil_mode=True), shape, {"kernel": 3, "stride": 2, "ceil": 1})
+            layer("global" + name, getattr(G, "Global%sPool%dD" % (kind.title(), sides))(), shape)
+        layer("avgpool%dd" % sides, getattr(G, "AvgPool%dD" % sides)(3, 2, 1, count_include_pad=False), shape,
+              {"kernel": 3, "stride": 2, "pad": ",".join("1" * sides), "exclude_pad": 1})
+    layer("instancenorm", G.InstanceNorm(scale=True), image, {"scale": 1}, "f32")
+    layer("instancenorm", G.InstanceNorm(epsilon=0.01), line, {"epsilon": 0.01}, "f32")
+    layer("layernorm", G.LayerNorm(epsilon=0.01), (5, 6), {"epsilon": 0.01})
+    layer("layernorm", G.LayerNorm(axis=1), line, {"axis": 1})
+    layer("groupnorm", G.GroupNorm(), image)
+    layer("groupnorm", G.GroupNorm(num_groups=2, epsilon=0.01), image, {"groups": 2, "epsilon": 0.01})
+    layer("prelu", G.PReLU(), image)
+    layer("prelu", G.PReLU(in_channels=4), image, {"channels": 4})
+    layer("leakyrelu", G.LeakyReLU(0.3), line, {"slope": 0.3})
+    layer("elu", G.ELU(), line)
+    layer("elu", G.ELU(0.4), line, {"alpha": 0.4})
+    layer("selu", G.SELU(), line)
+    layer("gelu", G.GELU(), line)
+    layer("swish", G.Swish(), line)
+    layer("swish", G.Swish(2.5), line, {"beta": 2.5})
+    for name in ("relu", "sigmoid", "tanh", "softrelu", "softsign"):
+        layer("activation", G.Activation(name), line, {"activation": name})
+    layer("dense", G.Dense(5, activation="tanh"), image, {"units": 5, "activation": "tanh"})
+    layer("dense", G.Dense(5, use_bias=False, flatten=False), line, {"units": 5, "no_bias": 1, "keep_axes": 1})
+
+
+# ---- cells: three inputs, then the first states, then the parameters; all outputs and the last states
+
+
+def cell(name, block, options=None):
+    xs = [array("r", (2, 3), "x%d" % step, "f64") for step in range(3)]
+    block.initialize()
+    block.cast("float64")
+    states = [array("r", (2, 4), "state %d" % i, "f64") for i in range(len(block.state_info()))]
+    block(xs[0], states)
+    parameters = [block.params[block.prefix + key] for key in ("i2h_weight", "i2h_bias", "h2h_weight", "h2h_bias")]
+    for parameter in parameters:
+        parameter.set_data(array("u", parameter.shape, parameter.name[-10:], "f64"))
+    ins, outs = xs + states + [parameter.data() for parameter in parameters], []
+    with autograd.record():
+        for x in xs:
+            out, states = block(x, states)
+            outs.append(out)
+        total = sum(outs[1:], outs[0])
+    total.backward()
+    call("cell." + name, options or {}, ins, outs + states, [parameter.grad() for parameter in parameters], "f64")
+
+
+def cells():
+    R = gluon.rnn
+    cell("rnn", R.RNNCell(4))
+    cell("rnn", R.RNNCell(4, activation="relu"), {"activation": "relu"})
+    cell("lstm", R.LSTMCell(4))
+    cell("gru", R.GRUCell(4))
+
+
 # ---- a net of two inputs and two outputs
 
 
@@ -242,6 +355,8 @@ def main():
     optimizers()
     metrics()
     initializers()
+    layers()
+    cells()
     packed = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as file:
         file.write(("\n".join(lines) + "\n").encode("ascii"))

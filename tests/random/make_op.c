@@ -160,10 +160,11 @@ void fuzz_make_op(const fuzz_maker *m, fuzz_case *c, fuzz_rng *r)
 {
     const tni_opdef *def = m->ops[c->number % m->op_count];
     const fuzz_feed none = {NULL, 0, 0};
-    bool good;
+    bool good = false;
 
     fuzz_make_flags(c, r);
-    good = fuzz_node_make(c, r, def, &none, true);
+    for (int i = 0; i < 64 && !c->node_count; i++) /* a call may have more arguments than a case */
+        good = fuzz_node_make(c, r, def, &none, true);
     if (c->node_count && (!good || fuzz_chance(r, 35)))
         for (uint32_t i = 1 + fuzz_below(r, 3); i > 0; i--)
             spoil(c, r, def);

@@ -88,21 +88,26 @@ static void trial_init(trial *t)
     }
 }
 
-/* What inference left open: shapes related to the first input's, the data types of indices or the same. */
-static void guess(fuzz_rng *r, trial *t)
+/* What inference left open: shapes related to the first input's, the data types of indices or the same. What
+ * follows from the guess of one input is inferred before that of the next one. */
+static void guess(const fuzz_case *c, fuzz_rng *r, trial *t)
 {
     static const int32_t indices[] = {TN_I32, TN_I64, TN_F32};
 
     for (uint32_t i = 0; i < t->args.in_count && i < INPUTS_MAX; i++) {
-        if (t->in[i]->ndim < 0)
+        if (t->in[i]->ndim < 0 && t->in[0]->ndim < 0)
+            fuzz_shape_fit(r, t->in[i]);
+        else if (t->in[i]->ndim < 0)
             fuzz_shape_like(r, t->in[0], t->in[i]);
         for (int32_t d = 0; d < t->in[i]->ndim; d++)
             if (t->in[i]->dim[d] < 0)
-                t->in[i]->dim[d] = 1 + (int64_t)fuzz_below(r, 4);
+                t->in[i]->dim[d] = 1 + (int64_t)fuzz_below(r, fuzz_chance(r, 80) ? 4 : 12);
         if (t->in_dtype[i] < 0)
             t->in_dtype[i] = i && fuzz_chance(r, 50) ? FUZZ_PICK(r, indices) : t->in_dtype[0];
         if (t->in_dtype[i] < 0)
             t->in_dtype[i] = TN_F32;
+        if (i < t->args.in_count - 1 && t->args.in_count < 8)
+            (void)infer(c, t);
     }
 }
 
@@ -189,21 +194,25 @@ static bool attempt(fuzz_case *c, fuzz_rng *r, trial *t, const fuzz_feed *feed, 
     if (has_input && feed->count && !(t->def->op->mutates & 1u) && fuzz_chance(r, feed->percent)) {
         known(c, t, 0, feed->entries[fuzz_below(r, feed->count)]);
     } else if (has_input) {
-        fuzz_shape_fit(r, t->in[0]);
+        if (fuzz_chance(r, 90)) /* else it follows from attributes, or is guessed */
+            fuzz_shape_fit(r, t->in[0]);
         t->in_dtype[0] = fuzz_dtype_fit(r);
     }
     attrs_draw(c, r, t->def, t->in[0], t->def->variadic ? count : 0);
     t->args = (tni_args){.in_count = has_input, .out_count = 1, .visible_count = 1};
     if (attrs_read(c, first_attr, t->def, &t->attrs) ||
-        tni_op_args(t->def, t->attrs, t->def->variadic ? (int64_t)count : -1, &t->args) || !room_for(c, t))
+        tni_op_args(t->def, t->attrs, t->def->variadic ? (int64_t)count : -1, &t->args) || !room_for(c, t)) {
+        if (t->in[0]->ndim < 0)
+            fuzz_shape_fit(r, t->in[0]);
         return false;
+    }
     inputs_draw(c, r, t, feed);
     if (!infer(c, t)) {
-        guess(r, t);
+        guess(c, r, t);
         if (!infer(c, t) && sizes_fit(t))
             return true;
     }
-    guess(r, t); /* a case that is refused needs arrays, too */
+    guess(c, r, t); /* a case that is refused needs arrays, too */
     return false;
 }
 

@@ -489,14 +489,33 @@ typedef struct backward {
     dnnl_primitive_desc_t hint; /* of a forward */
 } backward;
 
+static bool strides_differ(const geometry *g)
+{
+    for (int k = 1; k < g->data.ndims - 2; k++)
+        if (g->window.stride[k] != g->window.stride[0])
+            return true;
+    return false;
+}
+
+/* The gradient by matrix products of oneDNN 2.6 is wrong where the strides of the axes differ. */
 static dnnl_status_t data_make(tndnn_maker *m, const geometry *g, const_dnnl_primitive_desc_t hint,
                                dnnl_primitive_desc_t *pd)
 {
+    const char *name = "";
+    dnnl_status_t st;
     tndnn_md weight;
 
     tndnn_md_any(&weight, g->weight.ndims, g->weight.dims);
-    return tndnn_pd_convolution_data(pd, m->engine, g->alg, &g->data_as, &weight, &g->output_as, &g->window,
-                                     m->attr, hint);
+    st = tndnn_pd_convolution_data(pd, m->engine, g->alg, &g->data_as, &weight, &g->output_as, &g->window,
+                                   m->attr, hint);
+    if (st || !strides_differ(g))
+        return st;
+    (void)dnnl_primitive_desc_query(*pd, dnnl_query_impl_info_str, 0, &name);
+    if (!strstr(name, "gemm"))
+        return st;
+    (void)dnnl_primitive_desc_destroy(*pd);
+    *pd = NULL;
+    return dnnl_unimplemented;
 }
 
 static dnnl_status_t weights_make(tndnn_maker *m, const geometry *g, const_dnnl_primitive_desc_t hint,

@@ -7,7 +7,7 @@
 #include "forms.h"
 #include "tenon/plugin/op/contrib.h"
 
-/* ---- tiles ---------------------------------------------------------------------------------------------- */
+/* ---- tiles ------------------------------------------------------------------------------------------- */
 
 static int64_t tiles(const tn_node *node)
 {
@@ -94,7 +94,7 @@ static void allclose(const void *call, int64_t task, double *room)
     *(uint8_t *)x->out[0]->data = close;
 }
 
-/* ---- csr ------------------------------------------------------------------------------------------------ */
+/* ---- csr --------------------------------------------------------------------------------------------- */
 
 /* aux: row starts, columns */
 static void getnnz(const void *call, int64_t task, double *room)
@@ -117,7 +117,7 @@ static void getnnz(const void *call, int64_t task, double *room)
             to[columns[i]]++;
 }
 
-/* ---- losses --------------------------------------------------------------------------------------------- */
+/* ---- losses ------------------------------------------------------------------------------------------ */
 
 static int64_t svm_rows(const tn_node *node)
 {
@@ -223,7 +223,7 @@ static void backward_sparse_reg(const void *call, int64_t unit, double *room)
     }
 }
 
-/* ---- Fourier transforms: a row is the task -------------------------------------------------------------- */
+/* ---- Fourier transforms: a row is the task ----------------------------------------------------------- */
 
 static int64_t fft_length(const tn_node *node)
 {
@@ -312,7 +312,7 @@ static void ifft_row(const void *call, int64_t row, double *room)
     tncpu_numbers_store(x->out[0], row * n, 1, n, out);
 }
 
-/* ---- index_copy ----------------------------------------------------------------------------------------- */
+/* ---- index_copy -------------------------------------------------------------------------------------- */
 
 static tn_status index_copy_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -381,7 +381,7 @@ static tn_status backward_index_copy_run(const tn_plan *plan, const tn_exec *x, 
     return st;
 }
 
-/* ---- kernels -------------------------------------------------------------------------------------------- */
+/* ---- kernels ----------------------------------------------------------------------------------------- */
 
 static const tncpu_form forms[] = {
     {"_contrib_div_sqrt_dim", tiles, div_sqrt_dim, div_sqrt_dim, NULL},
@@ -422,7 +422,8 @@ const tn_kernel *const tncpu_family_contrib[] = {
     NUMBERS("_contrib_ifft", floats, 0),
     TNCPU_ROW("IdentityAttachKLSparseReg", floats, TN_KERNEL_EMPTY_OK, sparse_reg_prepare, sparse_reg_run),
     TNCPU_ROW("_contrib_index_copy", all, 0, index_copy_prepare, index_copy_run),
-    TNCPU_ROW("_backward__contrib_index_copy", all, TN_KERNEL_EMPTY_OK, index_copy_prepare, backward_index_copy_run),
+    TNCPU_ROW("_backward__contrib_index_copy", all, TN_KERNEL_EMPTY_OK, index_copy_prepare,
+              backward_index_copy_run),
     NULL,
 };
 /* clang-format on */

@@ -69,8 +69,8 @@ static const char *const unfold_types[] = {"*:" TNCPU_FLOATS, NULL};
 TNCPU_SHORT_BESIDE(short_forward, "Convolution", short_types, 0, convolution_prepare, convolution_run)
 TNCPU_SHORT_BESIDE(short_backward, "_backward_Convolution", short_types, TN_KERNEL_EMPTY_OK,
                    backward_convolution_prepare, backward_convolution_run)
-TNCPU_SHORT_BESIDE(short_deconvolution, "Deconvolution", short_types, TN_KERNEL_EMPTY_OK, deconvolution_prepare,
-                   deconvolution_run)
+TNCPU_SHORT_BESIDE(short_deconvolution, "Deconvolution", short_types, TN_KERNEL_EMPTY_OK,
+                   deconvolution_prepare, deconvolution_run)
 TNCPU_SHORT_BESIDE(short_backward_deconvolution, "_backward_Deconvolution", short_types, TN_KERNEL_EMPTY_OK,
                    backward_deconvolution_prepare, backward_deconvolution_run)
 TNCPU_SHORT_BESIDE(short_upsampling, "UpSampling", any_short, TN_KERNEL_EMPTY_OK, upsampling_prepare,

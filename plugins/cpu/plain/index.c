@@ -113,6 +113,20 @@ static tn_status pick_find(const tn_exec *x, const tn_tensor *data, const tn_ten
     return st;
 }
 
+/* One element of each row. */
+static tn_status batch_find(const tn_exec *x, const tn_tensor *data, const tn_tensor *indices, lookup *l,
+                            int64_t *at, tn_err *err)
+{
+    const int64_t columns = data->shape[1];
+    tn_status st = indices_read(indices, columns, CLIP, at, err);
+
+    (void)x;
+    *l = (lookup){1, tn_tensor_count(data), 1, tn_tensor_count(indices)};
+    for (int64_t i = 0; !st && i < l->count; i++)
+        at[i] += i * columns;
+    return st;
+}
+
 static tn_status one_hot_find(const tn_exec *x, const tn_tensor *data, const tn_tensor *indices, lookup *l,
                               int64_t *at, tn_err *err)
 {
@@ -202,17 +216,21 @@ static const struct form {
     find_function *find;
     move_function *move;
     uint32_t data, indices; /* inputs */
+    bool into;              /* rows go from input 1 into what input 0 has */
 } forms[] = {
-    {"take", take_find, gather, 0, 1},
-    {"Embedding", embedding_find, gather, 1, 0},
-    {"pick", pick_find, gather, 0, 1},
-    {"gather_nd", coordinates_find, gather, 0, 1},
-    {"scatter_nd", coordinates_find, put, 0, 1},
-    {"_backward_pick", pick_find, put, 0, 2},
-    {"_backward_take", take_find, add, 0, 2},
-    {"_backward_Embedding", embedding_find, add, 0, 2},
-    {"_backward_gather_nd", coordinates_find, add, 0, 2},
-    {"one_hot", one_hot_find, NULL, 0, 0},
+    {"take", take_find, gather, 0, 1, false},
+    {"Embedding", embedding_find, gather, 1, 0, false},
+    {"pick", pick_find, gather, 0, 1, false},
+    {"gather_nd", coordinates_find, gather, 0, 1, false},
+    {"scatter_nd", coordinates_find, put, 0, 1, false},
+    {"_backward_pick", pick_find, put, 0, 2, false},
+    {"_backward_take", take_find, add, 0, 2, false},
+    {"_backward_Embedding", embedding_find, add, 0, 2, false},
+    {"_backward_gather_nd", coordinates_find, add, 0, 2, false},
+    {"one_hot", one_hot_find, NULL, 0, 0, false},
+    {"batch_take", batch_find, gather, 0, 1, false},
+    {"_backward_batch_take", batch_find, put, 0, 2, false},
+    {"_scatter_set_nd", coordinates_find, put, 0, 2, true},
 };
 
 /* Workspace holds the indices. */
@@ -237,11 +255,14 @@ static tn_status index_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const struct form *f = *(const struct form *const *)plan->state;
     const bool gathers = f->move == gather;
-    const tn_tensor *data = gathers ? x->in[f->data] : x->out[0], *rows = gathers ? x->out[0] : x->in[0];
+    const tn_tensor *data = gathers ? x->in[f->data] : x->out[0],
+                    *rows = gathers ? x->out[0] : x->in[f->into];
     lookup l;
     tn_status st;
 
-    if (!gathers)
+    if (f->into)
+        memmove(data->data, x->in[0]->data, (size_t)tn_tensor_count(data) * tn_dtype_bytes(data->dtype));
+    else if (!gathers)
         tncpu_fill(data, 0);
     if (!gathers && (!tn_tensor_count(data) || !tn_tensor_count(rows)))
         return TN_OK; /* the other dimensions may be of any size then */
@@ -265,6 +286,55 @@ static tn_status one_hot_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return st;
 }
 
+/* ---- ravel, unravel ------------------------------------------------------------------------------------- */
+
+static tn_status ravel_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    (void)plugin, (void)err;
+    tncpu_plan_tasks(node, plan, 30 + 5 * (double)tn_tensor_count(node->in[0]), 1);
+    plan->workspace_bytes = (uint64_t)(tn_tensor_count(node->in[0]) + 1) * sizeof(int64_t);
+    plan->workspace_align = TNCPU_ALIGN;
+    return TN_OK;
+}
+
+static tn_status ravel_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const int64_t axes = x->in[0]->shape[0], count = axes ? tn_tensor_count(x->in[0]) / axes : 0;
+    int64_t *at = x->workspace;
+
+    (void)plan, (void)err;
+    tncpu_indices_load(x->in[0], at);
+    for (int64_t a = 1; a < axes; a++) {
+        const uint64_t size = (uint64_t)tncpu_tuple_item(x->attrs[TN_ravel_shape], a, 1);
+
+        for (int64_t i = 0; i < count; i++)
+            at[i] = (int64_t)((uint64_t)at[i] * size + (uint64_t)at[a * count + i]);
+    }
+    tncpu_converts[x->out[0]->dtype].store_i(at, x->out[0]->data, 1, count);
+    return TN_OK;
+}
+
+static tn_status unravel_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const tncpu_convert *c = &tncpu_converts[x->out[0]->dtype];
+    const int64_t axes = x->out[0]->shape[0], count = tn_tensor_count(x->in[0]);
+    int64_t *at = x->workspace;
+
+    (void)plan, (void)err;
+    tncpu_indices_load(x->in[0], at);
+    for (int64_t a = axes; a-- > 0;) {
+        const int64_t size = tncpu_max(1, tncpu_tuple_item(x->attrs[TN_ravel_shape], a, 1));
+
+        for (int64_t i = 0; i < count; i++) {
+            const int64_t here = a ? at[i] % size : at[i];
+
+            at[i] = a ? at[i] / size : at[i];
+            c->store_i(&here, (char *)x->out[0]->data + (a * count + i) * c->bytes, 1, 1);
+        }
+    }
+    return TN_OK;
+}
+
 static const char *const take_types[] = {"a:" TNCPU_ALL, "indices:" TNCPU_ALL, "output:=a", NULL};
 static const char *const embedding_types[] = {"data:" TNCPU_ALL, "weight:" TNCPU_ALL, "output:=weight", NULL};
 static const char *const one_hot_types[] = {"*:" TNCPU_ALL, NULL};
@@ -272,6 +342,8 @@ static const char *const pick_types[] = {"data:" TNCPU_ALL, "index:" TNCPU_ALL, 
 static const char *const gather_types[] = {"data:" TNCPU_ALL, "indices:" TNCPU_ALL, "output:=data", NULL};
 static const char *const back_types[] = {"dy:" TNCPU_FLOATS, "indices:" TNCPU_ALL, "*:=dy", NULL};
 static const char *const back_embedding_types[] = {"dy:" TNCPU_FLOATS, "data:" TNCPU_ALL, "*:=dy", NULL};
+static const char *const back_batch_types[] = {"dy:" TNCPU_ALL, "indices:" TNCPU_ALL, "*:=dy", NULL};
+static const char *const set_types[] = {"lhs:" TNCPU_ALL, "indices:" TNCPU_ALL, "*:=lhs", NULL};
 static const char *const back_pick_types[] = {"dy:" TNCPU_ALL, "index:" TNCPU_ALL, "*:=dy", NULL};
 
 #define ADDS(id, op, types) TNCPU_SHORT_SHAPED(id, op, types, TN_KERNEL_EMPTY_OK, index_prepare, index_run)
@@ -289,6 +361,11 @@ const tn_kernel *const tncpu_family_index[] = {
     INDEX("gather_nd", gather_types, 0),
     INDEX("scatter_nd", gather_types, TN_KERNEL_EMPTY_OK),
     INDEX("_backward_pick", back_pick_types, TN_KERNEL_EMPTY_OK),
+    INDEX("batch_take", take_types, 0),
+    INDEX("_backward_batch_take", back_batch_types, TN_KERNEL_EMPTY_OK),
+    INDEX("_scatter_set_nd", set_types, 0),
+    TNCPU_ROW("_ravel_multi_index", one_hot_types, 0, ravel_prepare, ravel_run),
+    TNCPU_ROW("_unravel_index", one_hot_types, 0, ravel_prepare, unravel_run),
     TNCPU_ROW("one_hot", one_hot_types, 0, index_prepare, one_hot_run),
     &backward_take,
     &backward_embedding,

@@ -5,6 +5,7 @@
  * workspace.
  */
 #include "index.h"
+#include "keys.h"
 #include "rows.h"
 
 #include "tenon/plugin/op/order.h"
@@ -46,22 +47,30 @@ static uint64_t int_key(int64_t v)
     return (uint64_t)v ^ (uint64_t)1 << 63;
 }
 
+uint64_t tncpu_key(const tn_tensor *t, const tncpu_tile *tile, int64_t i)
+{
+    switch (tncpu_converts[t->dtype].kind) {
+    case TNCPU_K_F64:
+        return float_key(tile->f64[i]);
+    case TNCPU_K_F32:
+        return float_key((double)tile->f32[i]);
+    case TNCPU_K_I32:
+        return int_key(tile->i32[i]);
+    default:
+        return t->dtype == TN_U64 ? tile->u64[i] : int_key(tile->i64[i]);
+    }
+}
+
 /* Elements first … first+n-1 of a row, n at most PART. */
 static void keys_load(const order *o, const char *row, int64_t first, int64_t n, entry *to)
 {
     const tncpu_convert *c = &tncpu_converts[o->data->dtype];
-    const char *from = row + first * o->rows.inner * (int64_t)c->bytes;
     tncpu_tile part;
 
-    c->load(from, o->rows.inner, &part, n);
+    c->load(row + first * o->rows.inner * (int64_t)c->bytes, o->rows.inner, &part, n);
     for (int64_t i = 0; i < n; i++) {
-        uint64_t key = c->kind == TNCPU_K_F64   ? float_key(part.f64[i])
-                       : c->kind == TNCPU_K_F32 ? float_key((double)part.f32[i])
-                       : c->kind == TNCPU_K_I32 ? int_key(part.i32[i])
-                                                : int_key(part.i64[i]);
+        const uint64_t key = tncpu_key(o->data, &part, i);
 
-        if (o->data->dtype == TN_U64)
-            key ^= (uint64_t)1 << 63;
         to[i] = (entry){o->descending ? ~key : key, first + i};
     }
 }

@@ -181,6 +181,38 @@ typedef struct tn_pool2d_options {
     int32_t exclude_pad; /* 1: an average is over what lies inside the input only */
 } tn_pool2d_options;
 
+typedef struct tn_conv_options { /* of 1 or 3 axes; as tn_conv2d_options */
+    TN_NN_HEAD;
+    const char *name;
+    int64_t channels;
+    int32_t kernel[3], stride[3], pad[3], dilate[3]; /* of one axis the first counts */
+    int32_t groups, no_bias;
+    const char *activation;
+    int64_t input;
+    int32_t share;
+    tn_x weight, bias;
+} tn_conv_options;
+
+typedef struct tn_convtranspose_options { /* as tn_conv_options, of 1 to 3 axes */
+    TN_NN_HEAD;
+    const char *name;
+    int64_t channels;
+    int32_t kernel[3], stride[3], pad[3], dilate[3];
+    int32_t adjust[3]; /* added to the output's sides, below the stride */
+    int32_t groups, no_bias;
+    const char *activation;
+    int64_t input;
+    int32_t share;
+    tn_x weight, bias;
+} tn_convtranspose_options;
+
+typedef struct tn_pool_options { /* of 1 or 3 axes; as tn_pool2d_options */
+    TN_NN_HEAD;
+    const char *name;
+    int32_t kernel[3], stride[3], pad[3];
+    int32_t ceil, exclude_pad;
+} tn_pool_options;
+
 typedef struct tn_batchnorm_options {
     TN_NN_HEAD;
     const char *name;
@@ -200,6 +232,22 @@ typedef struct tn_layernorm_options {
     int32_t axis;   /* 0: the last one */
     int32_t share;  /* as of tn_dense_options */
 } tn_layernorm_options;
+
+typedef struct tn_instancenorm_options {
+    TN_NN_HEAD;
+    const char *name;
+    double epsilon; /* 0: 1e-5 */
+    int32_t scale;  /* 1: gamma is trained; 0: it stays 1, as Gluon has it */
+    int32_t share;  /* as of tn_dense_options */
+} tn_instancenorm_options;
+
+typedef struct tn_groupnorm_options {
+    TN_NN_HEAD;
+    const char *name;
+    double epsilon; /* 0: 1e-5 */
+    int32_t groups; /* 0: 1 */
+    int32_t share;  /* as of tn_dense_options */
+} tn_groupnorm_options;
 
 typedef struct tn_embedding_options {
     TN_NN_HEAD;
@@ -228,21 +276,34 @@ typedef struct tn_leakyrelu_options {
     double slope; /* below 0; 0: 0.25 */
 } tn_leakyrelu_options;
 
+typedef struct tn_prelu_options {
+    TN_NN_HEAD;
+    const char *name;
+    int64_t channels; /* slopes: one for all, or one for each channel; 0: 1 */
+    int32_t share;    /* as of tn_dense_options */
+} tn_prelu_options;
+
+typedef struct tn_elu_options {
+    TN_NN_HEAD;
+    const char *name;
+    double alpha; /* 0: 1 */
+} tn_elu_options;
+
 typedef struct tn_init_options {
     TN_NN_HEAD;
-    /* of weights: xavier, msraprelu, normal, uniform, constant, zero, one, orthogonal, bilinear (for transposed
-     * convolutions), lstmbias (for tn_net_init_where: the second quarter); NULL: xavier */
+    /* of weights: xavier, msraprelu, normal, uniform, constant, zero, one, orthogonal, bilinear (for
+     * transposed convolutions), lstmbias (for tn_net_init_where: the second quarter); NULL: xavier */
     const char *with;
-    double magnitude; /* xavier: 0: 3 */
+    double magnitude;         /* xavier: 0: 3 */
     const char *factor;       /* xavier, msraprelu: avg, in, out; NULL: avg */
     const char *distribution; /* xavier: uniform, gaussian; NULL: uniform */
     double slope;             /* msraprelu: of the PReLU behind; 0: 0.25 */
-    /* normal: sigma, 0: 0.01; uniform: bound, 0: 0.07; orthogonal: length, 0: 1.414; lstmbias: 0: 1; constant: the
-     * value */
+    /* normal: sigma, 0: 0.01; uniform: bound, 0: 0.07; orthogonal: length, 0: 1.414; lstmbias: 0: 1;
+     * constant: the value */
     double scale;
-    uint64_t seed;            /* 0: option run.seed */
-    int64_t shape[8];         /* of the input, (N, C, H, W): sizes are found now; 0: at the first forward */
-    int64_t shapes[8][8];     /* the same of each input of a net with several */
+    uint64_t seed;        /* 0: option run.seed */
+    int64_t shape[8];     /* of the input, (N, C, H, W): sizes are found now; 0: at the first forward */
+    int64_t shapes[8][8]; /* the same of each input of a net with several */
 } tn_init_options;
 
 typedef struct tn_hybridize_options {
@@ -277,6 +338,37 @@ TN_API void tn_net_embedding_(tn_net *net, const tn_embedding_options *options);
 TN_API void tn_net_dropout_(tn_net *net, const tn_dropout_options *options);
 /** (N, …) to (N, width). @since 0.1 */
 TN_API void tn_net_flatten_(tn_net *net, const tn_net_options *options);
+/** Convolution of sequences (N, C, W). @since 0.1 */
+TN_API void tn_net_conv1d_(tn_net *net, const tn_conv_options *options);
+/** Convolution of volumes (N, C, D, H, W). @since 0.1 */
+TN_API void tn_net_conv3d_(tn_net *net, const tn_conv_options *options);
+/** Largest of each window, of sequences; of volumes. @since 0.1 */
+TN_API void tn_net_maxpool1d_(tn_net *net, const tn_pool_options *options);
+TN_API void tn_net_maxpool3d_(tn_net *net, const tn_pool_options *options);
+/** Mean of each window, of sequences; of volumes. @since 0.1 */
+TN_API void tn_net_avgpool1d_(tn_net *net, const tn_pool_options *options);
+TN_API void tn_net_avgpool3d_(tn_net *net, const tn_pool_options *options);
+/** Largest, or mean, of each channel. @since 0.1 */
+TN_API void tn_net_globalmaxpool1d_(tn_net *net, const tn_net_options *options);
+TN_API void tn_net_globalmaxpool2d_(tn_net *net, const tn_net_options *options);
+TN_API void tn_net_globalmaxpool3d_(tn_net *net, const tn_net_options *options);
+TN_API void tn_net_globalavgpool1d_(tn_net *net, const tn_net_options *options);
+TN_API void tn_net_globalavgpool3d_(tn_net *net, const tn_net_options *options);
+/** Each channel of each sample normalised. @since 0.1 */
+TN_API void tn_net_instancenorm_(tn_net *net, const tn_instancenorm_options *options);
+/** Groups of channels of each sample normalised. @since 0.1 */
+TN_API void tn_net_groupnorm_(tn_net *net, const tn_groupnorm_options *options);
+/** x above 0, below it x times a parameter. @since 0.1 */
+TN_API void tn_net_prelu_(tn_net *net, const tn_prelu_options *options);
+/** x above 0, alpha (exp(x) - 1) below. @since 0.1 */
+TN_API void tn_net_elu_(tn_net *net, const tn_elu_options *options);
+/** ELU with the scale that keeps mean 0 and variance 1; x times the normal distribution at x. @since 0.1 */
+TN_API void tn_net_selu_(tn_net *net, const tn_net_options *options);
+TN_API void tn_net_gelu_(tn_net *net, const tn_net_options *options);
+/** Transposed convolution: from each pixel a window of a larger plane. @since 0.1 */
+TN_API void tn_net_conv1dtranspose_(tn_net *net, const tn_convtranspose_options *options);
+TN_API void tn_net_conv2dtranspose_(tn_net *net, const tn_convtranspose_options *options);
+TN_API void tn_net_conv3dtranspose_(tn_net *net, const tn_convtranspose_options *options);
 TN_API void tn_net_activation_(tn_net *net, const tn_activation_options *options);
 TN_API void tn_net_leakyrelu_(tn_net *net, const tn_leakyrelu_options *options);
 /**
@@ -297,8 +389,9 @@ TN_API const char *const *tn_net_zoo_names(void);
  */
 TN_API void tn_net_init_(tn_net *net, const tn_init_options *options);
 /**
- * The same of the parameters whose name ends with `suffix`, such as ".i2h.bias", whatever they are and have: after
- * tn_net_init() with a shape, or a first call. A .seed of 0 keeps that of tn_net_init(). No such parameter: an error.
+ * The same of the parameters whose name ends with `suffix`, such as ".i2h.bias", whatever they are and
+ * have: after tn_net_init() with a shape, or a first call. A .seed of 0 keeps that of tn_net_init(). No
+ * such parameter: an error.
  * @since 0.1
  */
 TN_API void tn_net_init_where_(tn_net *net, const char *suffix, const tn_init_options *options);
@@ -484,9 +577,9 @@ typedef struct tn_meter_options {
 } tn_meter_options;
 
 /**
- * A metric, as mxnet.metric has it. Of scores x (N, classes) and labels (N): accuracy, top_k_accuracy, f1 and mcc
- * (of two classes), pcc; of probabilities: perplexity, cross_entropy, nll. Of numbers and as many labels: mae, mse,
- * rmse (each batch counts once), pearson. Of what a loss returned: loss.
+ * A metric, as mxnet.metric has it. Of scores x (N, classes) and labels (N): accuracy, top_k_accuracy, f1
+ * and mcc (of two classes), pcc; of probabilities: perplexity, cross_entropy, nll. Of numbers and as many
+ * labels: mae, mse, rmse (each batch counts once), pearson. Of what a loss returned: loss.
  * tn_meter_open(app, "top_k_accuracy", .k = 5)
  * @since 0.1
  */
@@ -579,17 +672,18 @@ typedef struct tn_trainer_options {
     double lr;       /* 0: 0.01, of adam, nadam and rmsprop 0.001, of adamax 0.002 */
     double momentum; /* sgd, nag, signum */
     double wd;       /* weight decay, of every parameter */
-    double beta1, beta2, epsilon; /* of adam and its like 0: 0.9, 0.999, 1e-8; epsilon of adagrad 1e-7, adadelta 1e-5 */
-    double clip;                  /* largest absolute value of a gradient's element; 0: not limited */
-    double clip_norm;             /* largest norm of all gradients together; 0: not limited */
-    const char *schedule;         /* constant, factor, multifactor, poly, cosine; NULL: constant */
-    int64_t steps;                /* cosine, poly: where lr reaches lr_end */
-    int64_t warmup;               /* steps over which lr rises from lr_begin, linearly */
+    double beta1, beta2,
+        epsilon;      /* of adam and its like 0: 0.9, 0.999, 1e-8; epsilon of adagrad 1e-7, adadelta 1e-5 */
+    double clip;      /* largest absolute value of a gradient's element; 0: not limited */
+    double clip_norm; /* largest norm of all gradients together; 0: not limited */
+    const char *schedule; /* constant, factor, multifactor, poly, cosine; NULL: constant */
+    int64_t steps;        /* cosine, poly: where lr reaches lr_end */
+    int64_t warmup;       /* steps over which lr rises from lr_begin, linearly */
     double lr_begin, lr_end;
-    double factor; /* factor, multifactor: lr is multiplied by this … 0: 0.1 */
-    int64_t every; /* … after this many steps each … */
-    int64_t milestones[16]; /* … multifactor: after these, which rise; 0 ends them */
-    double power;           /* poly; 0: 2 */
+    double factor;           /* factor, multifactor: lr is multiplied by this … 0: 0.1 */
+    int64_t every;           /* … after this many steps each … */
+    int64_t milestones[16];  /* … multifactor: after these, which rise; 0 ends them */
+    double power;            /* poly; 0: 2 */
     int32_t warmup_constant; /* 1: lr_begin for all of the warmup */
     int32_t centered;        /* rmsprop: 1: by the variance, after Graves */
     double gamma1, gamma2;   /* rmsprop; 0: 0.9 */
@@ -764,6 +858,29 @@ TN_API tn_trainer *tn_train_trainer(tn_train *train);
 #define tn_net_maxpool2d(...) TN_NN_CALL_(tn_net_maxpool2d_, tn_pool2d_options, __VA_ARGS__)
 #define tn_net_avgpool2d(...) TN_NN_CALL_(tn_net_avgpool2d_, tn_pool2d_options, __VA_ARGS__)
 #define tn_net_globalavgpool2d(...) TN_NN_CALL_(tn_net_globalavgpool2d_, tn_net_options, __VA_ARGS__)
+#define tn_net_conv1d(...) TN_NN_CALL_(tn_net_conv1d_, tn_conv_options, __VA_ARGS__)
+#define tn_net_conv3d(...) TN_NN_CALL_(tn_net_conv3d_, tn_conv_options, __VA_ARGS__)
+#define tn_net_maxpool1d(...) TN_NN_CALL_(tn_net_maxpool1d_, tn_pool_options, __VA_ARGS__)
+#define tn_net_maxpool3d(...) TN_NN_CALL_(tn_net_maxpool3d_, tn_pool_options, __VA_ARGS__)
+#define tn_net_avgpool1d(...) TN_NN_CALL_(tn_net_avgpool1d_, tn_pool_options, __VA_ARGS__)
+#define tn_net_avgpool3d(...) TN_NN_CALL_(tn_net_avgpool3d_, tn_pool_options, __VA_ARGS__)
+#define tn_net_globalmaxpool1d(...) TN_NN_CALL_(tn_net_globalmaxpool1d_, tn_net_options, __VA_ARGS__)
+#define tn_net_globalmaxpool2d(...) TN_NN_CALL_(tn_net_globalmaxpool2d_, tn_net_options, __VA_ARGS__)
+#define tn_net_globalmaxpool3d(...) TN_NN_CALL_(tn_net_globalmaxpool3d_, tn_net_options, __VA_ARGS__)
+#define tn_net_globalavgpool1d(...) TN_NN_CALL_(tn_net_globalavgpool1d_, tn_net_options, __VA_ARGS__)
+#define tn_net_globalavgpool3d(...) TN_NN_CALL_(tn_net_globalavgpool3d_, tn_net_options, __VA_ARGS__)
+#define tn_net_instancenorm(...) TN_NN_CALL_(tn_net_instancenorm_, tn_instancenorm_options, __VA_ARGS__)
+#define tn_net_groupnorm(...) TN_NN_CALL_(tn_net_groupnorm_, tn_groupnorm_options, __VA_ARGS__)
+#define tn_net_prelu(...) TN_NN_CALL_(tn_net_prelu_, tn_prelu_options, __VA_ARGS__)
+#define tn_net_elu(...) TN_NN_CALL_(tn_net_elu_, tn_elu_options, __VA_ARGS__)
+#define tn_net_selu(...) TN_NN_CALL_(tn_net_selu_, tn_net_options, __VA_ARGS__)
+#define tn_net_gelu(...) TN_NN_CALL_(tn_net_gelu_, tn_net_options, __VA_ARGS__)
+#define tn_net_conv1dtranspose(...)                                                                          \
+    TN_NN_CALL_(tn_net_conv1dtranspose_, tn_convtranspose_options, __VA_ARGS__)
+#define tn_net_conv2dtranspose(...)                                                                          \
+    TN_NN_CALL_(tn_net_conv2dtranspose_, tn_convtranspose_options, __VA_ARGS__)
+#define tn_net_conv3dtranspose(...)                                                                          \
+    TN_NN_CALL_(tn_net_conv3dtranspose_, tn_convtranspose_options, __VA_ARGS__)
 #define tn_net_batchnorm(...) TN_NN_CALL_(tn_net_batchnorm_, tn_batchnorm_options, __VA_ARGS__)
 #define tn_net_layernorm(...) TN_NN_CALL_(tn_net_layernorm_, tn_layernorm_options, __VA_ARGS__)
 #define tn_net_embedding(...) TN_NN_CALL_(tn_net_embedding_, tn_embedding_options, __VA_ARGS__)

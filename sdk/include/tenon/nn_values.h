@@ -80,11 +80,12 @@ TN_API void tn_scope_begin_(tn_x x, const char *file, int32_t line, const char *
 TN_API void tn_scope_end_(tn_x x, const char *file, int32_t line);
 
 /**
- * A parameter of a layer that this call of the net has run, as a value, and as the .weight or .bias of another
- * layer of the same net: tn_dense(y, .units = 10, .weight = tn_param(x, "/embedding0.weight")). Both have one
- * array and one gradient then; files hold it once, under the name of the layer that made it. That layer must
- * not be an argument of the same call, which compilers may run later.
- * @param path from the open scopes, "conv0.weight"; with a slash in front from the net, "/stage1.conv0.weight"
+ * A parameter of a layer that this call of the net has run, as a value, and as the .weight or .bias of
+ * another layer of the same net: tn_dense(y, .units = 10, .weight = tn_param(x, "/embedding0.weight")).
+ * Both have one array and one gradient then; files hold it once, under the name of the layer that made it.
+ * That layer must not be an argument of the same call, which compilers may run later.
+ * @param path from the open scopes, "conv0.weight"; with a slash in front from the net,
+ * "/stage1.conv0.weight"
  * @since 0.1
  */
 TN_API tn_x tn_param_(tn_x x, const char *path, const char *file, int32_t line);
@@ -111,6 +112,37 @@ TN_API tn_x tn_embedding_(tn_x x, const tn_embedding_options *options);
 TN_API tn_x tn_dropout_(tn_x x, const tn_dropout_options *options);
 /** (N, …) to (N, width). @since 0.1 */
 TN_API tn_x tn_flatten_(tn_x x, const tn_net_options *options);
+/** Convolution of sequences (N, C, W). @since 0.1 */
+TN_API tn_x tn_conv1d_(tn_x x, const tn_conv_options *options);
+/** Convolution of volumes (N, C, D, H, W). @since 0.1 */
+TN_API tn_x tn_conv3d_(tn_x x, const tn_conv_options *options);
+/** Largest of each window, of sequences; of volumes. @since 0.1 */
+TN_API tn_x tn_maxpool1d_(tn_x x, const tn_pool_options *options);
+TN_API tn_x tn_maxpool3d_(tn_x x, const tn_pool_options *options);
+/** Mean of each window, of sequences; of volumes. @since 0.1 */
+TN_API tn_x tn_avgpool1d_(tn_x x, const tn_pool_options *options);
+TN_API tn_x tn_avgpool3d_(tn_x x, const tn_pool_options *options);
+/** Largest, or mean, of each channel. @since 0.1 */
+TN_API tn_x tn_globalmaxpool1d_(tn_x x, const tn_net_options *options);
+TN_API tn_x tn_globalmaxpool2d_(tn_x x, const tn_net_options *options);
+TN_API tn_x tn_globalmaxpool3d_(tn_x x, const tn_net_options *options);
+TN_API tn_x tn_globalavgpool1d_(tn_x x, const tn_net_options *options);
+TN_API tn_x tn_globalavgpool3d_(tn_x x, const tn_net_options *options);
+/** Each channel of each sample normalised. @since 0.1 */
+TN_API tn_x tn_instancenorm_(tn_x x, const tn_instancenorm_options *options);
+/** Groups of channels of each sample normalised. @since 0.1 */
+TN_API tn_x tn_groupnorm_(tn_x x, const tn_groupnorm_options *options);
+/** x above 0, below it x times a parameter. @since 0.1 */
+TN_API tn_x tn_prelu_(tn_x x, const tn_prelu_options *options);
+/** x above 0, alpha (exp(x) - 1) below. @since 0.1 */
+TN_API tn_x tn_elu_(tn_x x, const tn_elu_options *options);
+/** ELU with the scale that keeps mean 0 and variance 1; x times the normal distribution at x. @since 0.1 */
+TN_API tn_x tn_selu_(tn_x x, const tn_net_options *options);
+TN_API tn_x tn_gelu_(tn_x x, const tn_net_options *options);
+/** Transposed convolution: from each pixel a window of a larger plane. @since 0.1 */
+TN_API tn_x tn_conv1dtranspose_(tn_x x, const tn_convtranspose_options *options);
+TN_API tn_x tn_conv2dtranspose_(tn_x x, const tn_convtranspose_options *options);
+TN_API tn_x tn_conv3dtranspose_(tn_x x, const tn_convtranspose_options *options);
 /** An activation by name. @since 0.1 */
 TN_API tn_x tn_activation_(tn_x x, const tn_activation_options *options);
 /** x above 0, slope times x below. @since 0.1 */
@@ -122,6 +154,8 @@ TN_API tn_x tn_leakyrelu_(tn_x x, const tn_leakyrelu_options *options);
 TN_API tn_x tn_relu_(tn_x x, const char *file, int32_t line);
 TN_API tn_x tn_sigmoid_(tn_x x, const char *file, int32_t line);
 TN_API tn_x tn_tanh_(tn_x x, const char *file, int32_t line);
+TN_API tn_x tn_softrelu_(tn_x x, const char *file, int32_t line);
+TN_API tn_x tn_softsign_(tn_x x, const char *file, int32_t line);
 TN_API tn_x tn_exp_(tn_x x, const char *file, int32_t line);
 TN_API tn_x tn_log_(tn_x x, const char *file, int32_t line);
 TN_API tn_x tn_abs_(tn_x x, const char *file, int32_t line);
@@ -139,6 +173,8 @@ TN_API tn_x tn_div_(tn_x a, tn_x b, const char *file, int32_t line);
 /** Times a number; plus a number. @since 0.1 */
 TN_API tn_x tn_scale_(tn_x x, double by, const char *file, int32_t line);
 TN_API tn_x tn_shift_(tn_x x, double by, const char *file, int32_t line);
+/** x sigmoid(beta x); with beta 1: SiLU. @since 0.1 */
+TN_API tn_x tn_swish_(tn_x x, double beta, const char *file, int32_t line);
 /** Another shape of 1 to 8 dimensions; 0: as it is in this place, -1: what is left. @since 0.1 */
 TN_API tn_x tn_reshape_(tn_x x, size_t count, const int64_t *shape, const char *file, int32_t line);
 /** Axes in another order. @since 0.1 */
@@ -173,6 +209,24 @@ TN_API tn_x tn_op_(tn_x x, const char *op, const tn_op_options *options);
 /** First state of a recurrent cell: zeros (N, units) for the N samples of x. @since 0.1 */
 TN_API tn_x tn_state_(tn_x x, int64_t units, const char *file, int32_t line);
 
+typedef struct tn_cell_options {
+    TN_NN_HEAD;
+    const char *name;       /* of the scope of its parameters: needed, steps of one name share them */
+    int64_t units;          /* width of the states */
+    const char *activation; /* tn_rnn_cell; NULL: tanh */
+} tn_cell_options;
+
+/**
+ * One step of a recurrent cell, with Gluon's parameters and order of gates: x (N, …) and states[] (N, units),
+ * which the next ones replace; tn_state() makes first ones. RNN and GRU have one state, LSTM output and cell.
+ * tn_lstm_cell(x, states, .name = "lstm0", .units = 64)
+ * @return the output, which is states[0]
+ * @since 0.1
+ */
+TN_API tn_x tn_rnn_cell_(tn_x x, tn_x *states, const tn_cell_options *options);
+TN_API tn_x tn_lstm_cell_(tn_x x, tn_x *states, const tn_cell_options *options);
+TN_API tn_x tn_gru_cell_(tn_x x, tn_x *states, const tn_cell_options *options);
+
 /* ---- losses and metrics: one number per sample, (N) ---- */
 
 /** Mean over all axes but the first. @since 0.1 */
@@ -187,22 +241,25 @@ TN_API tn_x tn_l1_(tn_x x, tn_x labels, const char *file, int32_t line);
 
 typedef struct tn_loss_options {
     TN_NN_HEAD;
-    double weight;       /* the loss is multiplied by it; 0: 1 */
-    double margin;       /* hinge, squared_hinge, triplet: 0: 1; cosine_embedding */
-    double rho;          /* huber: where it turns from square to straight; 0: 1 */
-    int32_t transformed; /* 1: x holds log-probabilities (softmax_ce, kl_div), probabilities (sigmoid_ce) or rates
-                            (poisson_nll) rather than scores */
-    int32_t dense;       /* softmax_ce: 1: labels are probabilities of all classes */
-    int32_t binary;      /* logistic: 1: labels are 0 and 1 rather than -1 and 1 */
-    int32_t full;        /* poisson_nll: 1: with Stirling's term */
-    tn_x sample_weight;  /* (N, 1, …): of the numbers before they are summed; NULL: 1 */
-    tn_x pos_weight;     /* sigmoid_ce: of labels that are 1; NULL: 1 */
-    tn_x other;          /* triplet: the negative; cosine_embedding: the second input */
+    double weight;    /* the loss is multiplied by it; 0: 1 */
+    double margin;    /* hinge, squared_hinge, triplet: 0: 1; cosine_embedding */
+    double rho;       /* huber: where it turns from square to straight; 0: 1 */
+    double smoothing; /* sdml; 0: 0.3 */
+    /* 1: x holds log-probabilities (softmax_ce, kl_div), probabilities (sigmoid_ce) or rates (poisson_nll)
+     * rather than scores */
+    int32_t transformed;
+    int32_t dense;      /* softmax_ce: 1: labels are probabilities of all classes */
+    int32_t binary;     /* logistic: 1: labels are 0 and 1 rather than -1 and 1 */
+    int32_t full;       /* poisson_nll: 1: with Stirling's term */
+    tn_x sample_weight; /* (N, 1, …): of the numbers before they are summed; NULL: 1 */
+    tn_x pos_weight;    /* sigmoid_ce: of labels that are 1; NULL: 1 */
+    tn_x other;         /* triplet: the negative; cosine_embedding: the second input */
 } tn_loss_options;
 
 /**
- * A loss by its name, with Gluon's meaning: l2, l1, softmax_ce, sigmoid_ce, kl_div, huber, hinge, squared_hinge,
- * logistic, triplet (labels: the positive), poisson_nll, cosine_embedding (labels: -1 or 1).
+ * A loss by its name, with Gluon's meaning: l2, l1, softmax_ce, sigmoid_ce, kl_div, huber, hinge,
+ * squared_hinge, logistic, triplet (labels: the positive), poisson_nll, cosine_embedding (labels: -1 or 1),
+ * sdml (labels: the second batch, of the same samples).
  * tn_loss(x, labels, "huber", .rho = 2)
  * @since 0.1
  */
@@ -235,6 +292,26 @@ TN_API void tn_arguments_(const char *file, int32_t line);
 #define tn_maxpool2d(...) TN_NN_CALL_(tn_maxpool2d_, tn_pool2d_options, __VA_ARGS__)
 #define tn_avgpool2d(...) TN_NN_CALL_(tn_avgpool2d_, tn_pool2d_options, __VA_ARGS__)
 #define tn_globalavgpool2d(...) TN_NN_CALL_(tn_globalavgpool2d_, tn_net_options, __VA_ARGS__)
+#define tn_conv1d(...) TN_NN_CALL_(tn_conv1d_, tn_conv_options, __VA_ARGS__)
+#define tn_conv3d(...) TN_NN_CALL_(tn_conv3d_, tn_conv_options, __VA_ARGS__)
+#define tn_maxpool1d(...) TN_NN_CALL_(tn_maxpool1d_, tn_pool_options, __VA_ARGS__)
+#define tn_maxpool3d(...) TN_NN_CALL_(tn_maxpool3d_, tn_pool_options, __VA_ARGS__)
+#define tn_avgpool1d(...) TN_NN_CALL_(tn_avgpool1d_, tn_pool_options, __VA_ARGS__)
+#define tn_avgpool3d(...) TN_NN_CALL_(tn_avgpool3d_, tn_pool_options, __VA_ARGS__)
+#define tn_globalmaxpool1d(...) TN_NN_CALL_(tn_globalmaxpool1d_, tn_net_options, __VA_ARGS__)
+#define tn_globalmaxpool2d(...) TN_NN_CALL_(tn_globalmaxpool2d_, tn_net_options, __VA_ARGS__)
+#define tn_globalmaxpool3d(...) TN_NN_CALL_(tn_globalmaxpool3d_, tn_net_options, __VA_ARGS__)
+#define tn_globalavgpool1d(...) TN_NN_CALL_(tn_globalavgpool1d_, tn_net_options, __VA_ARGS__)
+#define tn_globalavgpool3d(...) TN_NN_CALL_(tn_globalavgpool3d_, tn_net_options, __VA_ARGS__)
+#define tn_instancenorm(...) TN_NN_CALL_(tn_instancenorm_, tn_instancenorm_options, __VA_ARGS__)
+#define tn_groupnorm(...) TN_NN_CALL_(tn_groupnorm_, tn_groupnorm_options, __VA_ARGS__)
+#define tn_prelu(...) TN_NN_CALL_(tn_prelu_, tn_prelu_options, __VA_ARGS__)
+#define tn_elu(...) TN_NN_CALL_(tn_elu_, tn_elu_options, __VA_ARGS__)
+#define tn_selu(...) TN_NN_CALL_(tn_selu_, tn_net_options, __VA_ARGS__)
+#define tn_gelu(...) TN_NN_CALL_(tn_gelu_, tn_net_options, __VA_ARGS__)
+#define tn_conv1dtranspose(...) TN_NN_CALL_(tn_conv1dtranspose_, tn_convtranspose_options, __VA_ARGS__)
+#define tn_conv2dtranspose(...) TN_NN_CALL_(tn_conv2dtranspose_, tn_convtranspose_options, __VA_ARGS__)
+#define tn_conv3dtranspose(...) TN_NN_CALL_(tn_conv3dtranspose_, tn_convtranspose_options, __VA_ARGS__)
 #define tn_batchnorm(...) TN_NN_CALL_(tn_batchnorm_, tn_batchnorm_options, __VA_ARGS__)
 #define tn_layernorm(...) TN_NN_CALL_(tn_layernorm_, tn_layernorm_options, __VA_ARGS__)
 #define tn_embedding(...) TN_NN_CALL_(tn_embedding_, tn_embedding_options, __VA_ARGS__)
@@ -243,9 +320,18 @@ TN_API void tn_arguments_(const char *file, int32_t line);
 #define tn_activation(...) TN_NN_CALL_(tn_activation_, tn_activation_options, __VA_ARGS__)
 #define tn_leakyrelu(...) TN_NN_CALL_(tn_leakyrelu_, tn_leakyrelu_options, __VA_ARGS__)
 
+#define TN_NN_CELL_(call, x, states, ...)                                                                    \
+    call(x, states, &(const tn_cell_options){TN_NN_HERE_(tn_cell_options), __VA_ARGS__})
+#define tn_rnn_cell(...) TN_NN_CELL_(tn_rnn_cell_, __VA_ARGS__, )
+#define tn_lstm_cell(...) TN_NN_CELL_(tn_lstm_cell_, __VA_ARGS__, )
+#define tn_gru_cell(...) TN_NN_CELL_(tn_gru_cell_, __VA_ARGS__, )
+
 #define tn_relu(x) tn_relu_(x, __FILE__, __LINE__)
 #define tn_sigmoid(x) tn_sigmoid_(x, __FILE__, __LINE__)
 #define tn_tanh(x) tn_tanh_(x, __FILE__, __LINE__)
+#define tn_softrelu(x) tn_softrelu_(x, __FILE__, __LINE__)
+#define tn_softsign(x) tn_softsign_(x, __FILE__, __LINE__)
+#define tn_swish(x, beta) tn_swish_(x, beta, __FILE__, __LINE__)
 #define tn_exp(x) tn_exp_(x, __FILE__, __LINE__)
 #define tn_log(x) tn_log_(x, __FILE__, __LINE__)
 #define tn_abs(x) tn_abs_(x, __FILE__, __LINE__)

@@ -27,7 +27,7 @@ TN_ATTRS(Convolution);
 TN_CHOICES(Convolution, cudnn_tune);
 TN_CHOICES(Convolution, layout);
 
-/* ---- the other way round -------------------------------------------------------------------------------- */
+/* ---- the other way round ----------------------------------------------------------------------------- */
 
 /* The first four stand where Convolution has them. */
 #define TN_Deconvolution_cudnn_tune_CHOICES(C, op, name) TN_Convolution_cudnn_tune_CHOICES(C, op, name)

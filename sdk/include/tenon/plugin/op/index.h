@@ -36,4 +36,8 @@ TN_CHOICES(pick, mode);
 #define TN_scatter_nd_ATTRS(X) X(scatter_nd, TUPLE, shape, TN_REQUIRED, TN_IN(0, 9e15), "of the output")
 TN_ATTRS(scatter_nd);
 
+/* _ravel_multi_index, _unravel_index */
+#define TN_ravel_ATTRS(X) X(ravel, TUPLE, shape, "None", TN_IN(-1, 9e15), "of the array; the first may be -1")
+TN_ATTRS(ravel);
+
 #endif

@@ -1,0 +1,101 @@
+/*
+ * Elements chosen by value, so that shapes are known after the run: boolean_mask, nonzero, unique; and arrays that
+ * are written where a mask says so.
+ */
+#include "tenon/plugin/op/filter.h"
+#include "op/infer_help.h"
+
+static const tn_attr_def boolean_mask_attrs[] = TN_ATTR_TABLE(boolean_mask);
+static const tn_attr_def unique_attrs[] = TN_ATTR_TABLE(npi_unique);
+static const tn_attr_def assign_scalar_attrs[] = TN_ATTR_TABLE(mask_assign_scalar);
+static const tn_attr_def assign_tensor_attrs[] = TN_ATTR_TABLE(mask_assign_tensor);
+
+static tn_status nonzero_shape(tn_infer *i)
+{
+    const tn_shape y = {.ndim = 2, .dim = {TN_DIM_UNKNOWN, i->in_shape[0]->ndim}};
+
+    return i->in_shape[0]->ndim < 0 ? TN_OK : tni_shape_assign(i, i->out_shape[0], &y);
+}
+
+/* The mask has some of the data's dimensions, from `*axis` on. */
+static tn_status mask_shape(tn_infer *i, int64_t start, int32_t *axis)
+{
+    tn_shape *data = i->in_shape[0], *mask = i->in_shape[1];
+    tn_status st = tn_shape_unify(i, data, i->out_shape[0]);
+
+    if (st || data->ndim < 0 || mask->ndim < 0)
+        return st;
+    if (start < 0 || start + mask->ndim > data->ndim)
+        return tni_infer_fail(i, TN_E_SHAPE,
+                              "start_axis %lld, but the mask has %d dimensions and the data %d",
+                              (long long)start, mask->ndim, data->ndim);
+    *axis = (int32_t)start;
+    for (int32_t d = 0; !st && d < mask->ndim; d++)
+        st = tni_dim_unify(i, &mask->dim[d], &data->dim[*axis + d]);
+    return st ? st : tn_shape_unify(i, data, i->out_shape[0]);
+}
+
+static tn_status assign_scalar_shape(tn_infer *i)
+{
+    int32_t axis = 0;
+
+    return mask_shape(i, tni_attr_int(i->attrs, TN_mask_assign_scalar_start_axis), &axis);
+}
+
+/* The value stretches to the data, whose masked axes are one: of the elements that are chosen. */
+static tn_status assign_tensor_shape(tn_infer *i)
+{
+    const tn_shape *data = i->in_shape[0], *mask = i->in_shape[1], *value = i->in_shape[2];
+    int32_t axis = 0, rest;
+    tn_status st = mask_shape(i, tni_attr_int(i->attrs, TN_mask_assign_tensor_start_axis), &axis);
+
+    if (st || data->ndim < 0 || mask->ndim < 0 || value->ndim < 0)
+        return st;
+    rest = data->ndim - mask->ndim + 1;
+    if (mask->ndim == 0 || value->ndim > rest)
+        return tni_infer_fail(i, TN_E_SHAPE, "the value has %d dimensions, at most %d fit", value->ndim,
+                              rest);
+    for (int32_t d = 0; d < value->ndim; d++) {
+        const int32_t at = d + rest - value->ndim;
+        const int64_t dim = at < axis ? data->dim[at] : at > axis ? data->dim[at + mask->ndim - 1] : -1;
+
+        if (value->dim[d] != 1 && value->dim[d] >= 0 && dim >= 0 && value->dim[d] != dim)
+            return tni_infer_fail(i, TN_E_SHAPE, "dimension %d of the value is %lld, the data's is %lld", d,
+                                  (long long)value->dim[d], (long long)dim);
+    }
+    return TN_OK;
+}
+
+static const tn_op boolean_mask =
+    TNI_OP("_contrib_boolean_mask", .doc = "Elements along an axis where the index is not 0.",
+           .aliases = TNI_NAMES("_npi_boolean_mask"), .attrs = boolean_mask_attrs,
+           .shapes = "data:(A..,D@axis,B..) index:(D) -> output:(A..,?,B..)", .types = "index:I",
+           .gradients = "once: dy ~data index -> data index=0");
+
+static const tn_op nonzero =
+    TNI_OP("_npx_nonzero", .doc = "The indices of each element that is not 0.",
+           .aliases = TNI_NAMES("_npi_nonzero"), .inputs = TNI_NAMES("x"), .outputs = TNI_NAMES("out"),
+           .flags = TN_OP_ZERO_GRADIENT, .shape = nonzero_shape, .types = "out:i64");
+
+#define UNIQUE_OUTPUTS(inverse)                                                                              \
+    " indices?return_index:(?) inverse?return_inverse:(" inverse ") counts?return_counts:(?)"
+static const tn_op unique =
+    TNI_OP("_npi_unique", .doc = "The different elements, or slices along an axis, in order.",
+           .attrs = unique_attrs, .flags = TN_OP_ZERO_GRADIENT,
+           .shapes = "[axis=None] data:(D..) -> out:(?)" UNIQUE_OUTPUTS(
+               "#D") " | data:(A..,D@axis,B..) -> out:(A..,?,B..)" UNIQUE_OUTPUTS("D"),
+           .types = "indices,inverse,counts:i64");
+
+static const tn_op assign_scalar =
+    TNI_OP("_npi_boolean_mask_assign_scalar", .doc = "data, with a number where the mask is not 0.",
+           .attrs = assign_scalar_attrs, .inputs = TNI_NAMES("data", "mask"), .outputs = TNI_NAMES("out"),
+           .shape = assign_scalar_shape, .types = "mask:M");
+
+static const tn_op assign_tensor = TNI_OP(
+    "_npi_boolean_mask_assign_tensor", .doc = "data, with elements of value where the mask is not 0.",
+    .attrs = assign_tensor_attrs, .inputs = TNI_NAMES("data", "mask", "value"), .outputs = TNI_NAMES("out"),
+    .flags = TN_OP_CHECKS_VALUES, .shape = assign_tensor_shape, .types = "mask:M");
+
+const tn_op *const tni_family_filter[] = {
+    &boolean_mask, &nonzero, &unique, &assign_scalar, &assign_tensor, NULL,
+};

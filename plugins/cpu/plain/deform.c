@@ -1,0 +1,113 @@
+/*
+ * Deformable convolutions: each tap of each window is read at a place of its own, by bilinear interpolation,
+ * and may have a factor (mask). What is read is unfolded and multiplied as in other convolutions. An image is
+ * a task; so is, for the weight's gradient, a group of channels.
+ */
+#include <math.h>
+
+#include "../common/conv.h"
+#include "rows.h"
+#include "short.h"
+
+/* The attributes of both operators stand in the same places. */
+_Static_assert((int)TN_contrib_DeformableConvolution_no_bias ==
+                       TN_contrib_ModulatedDeformableConvolution_no_bias &&
+                   (int)TN_contrib_DeformableConvolution_kernel == TN_Convolution_kernel &&
+                   (int)TN_contrib_DeformableConvolution_pad == TN_Convolution_pad,
+               "windows are read as those of Convolution");
+
+typedef struct deform {
+    tncpu_conv c;
+    int64_t offset_groups;
+    bool modulated, backward;
+    uint64_t columns; /* bytes */
+} deform;
+
+typedef struct deform_call {
+    const deform *d;
+    const tn_exec *x;
+    const tn_tensor *data, *offset, *mask, *weight; /* mask: NULL if there is none */
+} deform_call;
+
+#define BODY "../plain/deform.inc"
+#include "../common/floats.inc"
+
+static uint64_t largest_product(const tncpu_conv *c)
+{
+    const uint64_t y = tncpu_gemm_bytes(c->filters, c->out_pixels, c->rows, c->dtype),
+                   dx = tncpu_gemm_bytes(c->rows, c->out_pixels, c->filters, c->dtype),
+                   dw = tncpu_gemm_bytes(c->filters, c->rows, c->out_pixels, c->dtype);
+
+    return y > dx ? (y > dw ? y : dw) : (dx > dw ? dx : dw);
+}
+
+/* in: [dy,] data, offset[, mask], weight[, bias] */
+static tn_status deform_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const bool backward = strncmp(node->op, "_backward_", 10) == 0;
+    const tn_tensor *data = node->in[backward], *y = backward ? node->in[0] : node->out[0];
+    tn_status st;
+    deform *d;
+    tncpu_conv *c;
+
+    if (data->ndim != 4)
+        return tn_fail(err, TN_E_UNSUPPORTED, "windows have two dimensions");
+    if ((st = tncpu_state(plugin, plan, sizeof *d, err)))
+        return st;
+    d = plan->state;
+    c = &d->c;
+    d->backward = backward;
+    d->modulated = strstr(node->op, "Modulated") != NULL;
+    d->offset_groups = tn_value_int(node->attrs[TN_contrib_DeformableConvolution_num_deformable_group]);
+    c->has_bias = !tn_value_int(node->attrs[TN_contrib_DeformableConvolution_no_bias]);
+    c->groups = tn_value_int(node->attrs[TN_contrib_DeformableConvolution_num_group]);
+    tncpu_conv_windows(node->attrs, 2, c);
+    tncpu_conv_extents(data, y, c);
+    tncpu_conv_finish(data, tn_value_int(node->attrs[TN_contrib_DeformableConvolution_num_filter]), c);
+    d->columns =
+        ((uint64_t)(c->groups * c->rows * c->out_pixels) * tn_dtype_bytes(c->dtype) + TNCPU_ALIGN - 1) &
+        ~(uint64_t)(TNCPU_ALIGN - 1);
+    if ((st = tncpu_gemm_serves(tncpu_max(c->rows, tncpu_max(c->filters, c->out_pixels)), err))) {
+        tncpu_release(plan);
+        return st;
+    }
+    tncpu_plan_tasks(node, plan,
+                     (backward ? 3 : 1) * 10 * (double)(c->batch * c->groups) *
+                         (double)(c->rows * c->out_pixels),
+                     c->batch + (backward ? c->groups : 0));
+    tncpu_plan_workspace(plan, d->columns + largest_product(c));
+    return TN_OK;
+}
+
+static tn_status deform_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    static tncpu_row_body *const bodies[2][2] = {{deform_task_f32, deform_task_f64},
+                                                 {backward_deform_f32, backward_deform_f64}};
+    const deform *d = plan->state;
+    const uint32_t first = d->backward, weight = first + 2 + d->modulated;
+    const deform_call call = {
+        d, x, x->in[first], x->in[first + 1], d->modulated ? x->in[first + 2] : NULL, x->in[weight]};
+    const int before = tncpu_gemm_begin();
+
+    (void)err;
+    tncpu_rows_run(plan, x, d->c.batch + (d->backward ? d->c.groups : 0), 0,
+                   bodies[d->backward][d->c.dtype == TN_F64], &call);
+    tncpu_gemm_end(before);
+    return TN_OK;
+}
+
+static const char *const types[] = {"*:" TNCPU_FLOATS, NULL};
+
+/* clang-format off */
+TNCPU_SHORT_KERNEL(plain, "_contrib_DeformableConvolution", types, TN_KERNEL_EMPTY_OK,
+                   deform_prepare, deform_run)
+TNCPU_SHORT_KERNEL(backward_plain, "_backward__contrib_DeformableConvolution", types, TN_KERNEL_EMPTY_OK,
+                   deform_prepare, deform_run)
+TNCPU_SHORT_KERNEL(modulated, "_contrib_ModulatedDeformableConvolution", types, TN_KERNEL_EMPTY_OK,
+                   deform_prepare, deform_run)
+TNCPU_SHORT_KERNEL(backward_modulated, "_backward__contrib_ModulatedDeformableConvolution", types,
+                   TN_KERNEL_EMPTY_OK, deform_prepare, deform_run)
+/* clang-format on */
+
+const tn_kernel *const tncpu_family_deform[] = {&plain, &backward_plain, &modulated, &backward_modulated,
+                                                NULL};

@@ -1,0 +1,159 @@
+/*
+ * Boxes of object detection. An image is the task. What is sorted keeps its order where scores are equal; NaN
+ * comes last.
+ */
+#include <math.h>
+
+#include "forms.h"
+#include "tenon/plugin/op/detection.h"
+
+/* ---- ranks ------------------------------------------------------------------------------------------- */
+
+typedef struct ranked {
+    double score;
+    int64_t index;
+} ranked;
+
+static bool better(const ranked *a, const ranked *b)
+{
+    return a->score > b->score || (isnan(b->score) && !isnan(a->score));
+}
+
+/* The best first: a merge sort, `spare` has room for n. */
+static void rank(ranked *a, ranked *spare, int64_t n)
+{
+    for (int64_t run = 1; run < n; run *= 2) {
+        for (int64_t at = 0; at < n; at += 2 * run) {
+            int64_t i = at, j = tncpu_min(at + run, n), k = at;
+            const int64_t middle = j, end = tncpu_min(at + 2 * run, n);
+
+            while (i < middle || j < end)
+                spare[k++] = j >= end || (i < middle && !better(&a[j], &a[i])) ? a[i++] : a[j++];
+        }
+        memcpy(a, spare, sizeof *a * (size_t)n);
+    }
+}
+
+static double number_of(const tn_value *attrs, uint32_t index, int64_t k)
+{
+    return ((const tn_floats *)tn_value_pointer(attrs[index]))->item[k];
+}
+
+static int64_t numbers_of(const tn_value *attrs, uint32_t index)
+{
+    return ((const tn_floats *)tn_value_pointer(attrs[index]))->count;
+}
+
+#define BODY "../plain/detection.inc"
+#include "../common/floats.inc"
+
+/* ---- tasks and room ---------------------------------------------------------------------------------- */
+
+static int64_t one_task(const tn_node *node)
+{
+    (void)node;
+    return 1;
+}
+
+static int64_t images(const tn_node *node)
+{
+    return node->out[0]->shape[0];
+}
+
+static int64_t lists(const tn_node *node)
+{
+    return tncpu_dims(node->out[0], 0, node->out[0]->ndim - 2);
+}
+
+static int64_t lhs_boxes(const tn_node *node)
+{
+    return tn_tensor_count(node->in[0]) / 4;
+}
+
+static int64_t anchors(const tn_node *node)
+{
+    return tn_tensor_count(node->out[0]) / 4;
+}
+
+static int64_t matrices(const tn_node *node)
+{
+    return tncpu_dims(node->in[0], 0, node->in[0]->ndim - 2);
+}
+
+static int64_t proposal_images(const tn_node *node)
+{
+    return node->in[0]->shape[0];
+}
+
+/* Two lists of `n` ranks, then `more` numbers. */
+static uint64_t ranks_room(int64_t n, int64_t more)
+{
+    return 2 * (uint64_t)n * sizeof(ranked) + (uint64_t)more * sizeof(double);
+}
+
+/* Of an image: overlaps with labels; of each anchor its overlap, label and kind; which labels are matched. */
+static uint64_t target_room(const tn_node *node)
+{
+    const int64_t a = node->in[0]->shape[1], l = node->in[1]->shape[1];
+
+    return ranks_room(a, a * l + 3 * a + l);
+}
+
+static uint64_t detection_room(const tn_node *node)
+{
+    return ranks_room(node->out[0]->shape[1], 6 * node->out[0]->shape[1]);
+}
+
+static uint64_t nms_room(const tn_node *node)
+{
+    return ranks_room(node->in[0]->shape[node->in[0]->ndim - 2], 0);
+}
+
+static uint64_t matching_room(const tn_node *node)
+{
+    return ranks_room(tncpu_dims(node->in[0], node->in[0]->ndim - 2, node->in[0]->ndim), 0);
+}
+
+/* Boxes with their score in the order of places, and by score; which are suppressed, which are kept. */
+static uint64_t proposal_room(const tn_node *node)
+{
+    const int64_t n = tncpu_dims(node->in[0], 1, 4) / 2;
+
+    return ranks_room(n, 12 * n);
+}
+
+static const tncpu_form forms[] = {
+    {"_contrib_MultiBoxPrior", one_task, prior_f32, prior_f64, NULL},
+    {"_contrib_MultiBoxTarget", images, target_f32, target_f64, target_room},
+    {"_contrib_MultiBoxDetection", images, detection_f32, detection_f64, detection_room},
+    {"_contrib_box_iou", lhs_boxes, iou_f32, iou_f64, NULL},
+    {"_contrib_box_nms", lists, nms_f32, nms_f64, nms_room},
+    {"_backward__contrib_box_nms", one_task, backward_nms_f32, backward_nms_f64, NULL},
+    {"_contrib_box_encode", anchors, encode_f32, encode_f64, NULL},
+    {"_contrib_box_decode", anchors, decode_f32, decode_f64, NULL},
+    {"_contrib_bipartite_matching", matrices, matching_f32, matching_f64, matching_room},
+    {"_contrib_Proposal", proposal_images, proposal_f32, proposal_f64, proposal_room},
+    {"_contrib_MultiProposal", proposal_images, proposal_f32, proposal_f64, proposal_room},
+};
+
+TNCPU_FORMS(boxes, forms, 0)
+TNCPU_FORMS(shaped, forms, 1u)
+
+static const char *const types[] = {"record:i64", "*:" TNCPU_FLOATS, NULL};
+
+#define BOXES(op) TNCPU_ROW(op, types, 0, boxes_prepare, boxes_run)
+
+const tn_kernel *const tncpu_family_detection[] = {
+    TNCPU_ROW("_contrib_MultiBoxPrior", types, TN_KERNEL_EMPTY_OK, shaped_prepare, shaped_run),
+    TNCPU_ROW("_contrib_bipartite_matching", types, TN_KERNEL_EMPTY_OK, boxes_prepare, boxes_run),
+    BOXES("_contrib_MultiBoxTarget"),
+    BOXES("_contrib_MultiBoxDetection"),
+    BOXES("_contrib_box_iou"),
+    BOXES("_contrib_box_nms"),
+    BOXES("_backward__contrib_box_nms"),
+    TNCPU_ROW("_contrib_box_encode", types, TN_KERNEL_EMPTY_OK, boxes_prepare, boxes_run),
+    BOXES("_contrib_box_decode"),
+    BOXES("_contrib_Proposal"),
+    BOXES("_contrib_MultiProposal"),
+    NULL,
+};

@@ -1,0 +1,576 @@
+/*
+ * Images as arrays. Colours are computed in float32, as MXNet does; what goes into whole numbers is cut to
+ * their range. Numbers that are drawn are elements 0, 1 … of the call's draw.
+ */
+#include <math.h>
+
+#include "forms.h"
+#include "move.h"
+#include "tenon/plugin/op/image.h"
+#include "tenon/plugin/random.h"
+
+/* ---- flips ------------------------------------------------------------------------------------------- */
+
+/* Rows (axis 0) or columns (axis 1) turned round, or (`flip` false) as they are. */
+static void flip_axis(const tn_plan *plan, const tn_exec *x, int32_t axis, bool flip)
+{
+    const tn_tensor *t = x->in[0];
+    int64_t steps[3], start = flip ? t->shape[axis] - 1 : 0;
+    tncpu_move m = {.size = (int32_t)tn_dtype_bytes(t->dtype)};
+
+    tncpu_move_steps(t->shape, 3, steps);
+    for (int32_t k = 0; k < 3; k++)
+        tncpu_move_add(&m, t->shape[k], flip && k == axis ? -steps[k] : steps[k], steps[k]);
+    tncpu_move_run(&m, (const char *)t->data + start * steps[axis] * m.size, x->out[0]->data,
+                   tncpu_run_threads(plan, x));
+}
+
+static tn_status flip_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    (void)plugin, (void)err;
+    return tncpu_move_plan(node, plan, tn_tensor_count(node->out[0]));
+}
+
+#define FLIP(name, axis)                                                                                     \
+    static tn_status name##_run(const tn_plan *plan, const tn_exec *x, tn_err *err)                          \
+    {                                                                                                        \
+        (void)err;                                                                                           \
+        flip_axis(plan, x, axis, true);                                                                      \
+        return TN_OK;                                                                                        \
+    }                                                                                                        \
+    static tn_status random_##name##_run(const tn_plan *plan, const tn_exec *x, tn_err *err)                 \
+    {                                                                                                        \
+        const tn_draw draw = tn_draw_of(x->rng);                                                             \
+                                                                                                             \
+        (void)err;                                                                                           \
+        flip_axis(plan, x, axis, tn_draw_unit(&draw, 0) < 0.5);                                              \
+        return TN_OK;                                                                                        \
+    }
+FLIP(top_bottom, 0)
+FLIP(left_right, 1)
+
+/* ---- normalize, to_tensor: planes are the tasks ------------------------------------------------------ */
+
+static double channel_number(const tn_value *attrs, uint32_t index, int64_t channel)
+{
+    const tn_floats *f = (const tn_floats *)tn_value_pointer(attrs[index]);
+
+    return f->item[f->count == 1 ? 0 : channel];
+}
+
+static int64_t normalize_planes(const tn_node *node)
+{
+    return tncpu_dims(node->out[0], 0, node->out[0]->ndim - 2);
+}
+
+/* (v - mean) / std, or (`back`) v / std */
+static void normalize_plane(const tn_exec *x, int64_t task, bool back)
+{
+    const tn_tensor *t = x->in[0];
+    const int64_t plane = tncpu_dims(t, t->ndim - 2, t->ndim), channel = task % t->shape[t->ndim - 3];
+    const double mean = back ? 0 : channel_number(x->attrs, TN_image_normalize_mean, channel),
+                 std = channel_number(x->attrs, TN_image_normalize_std, channel);
+    double v[TNCPU_TILE];
+
+    for (int64_t at = 0; at < plane; at += TNCPU_TILE) {
+        const int64_t n = tncpu_min(TNCPU_TILE, plane - at);
+
+        tncpu_numbers(t, task * plane + at, 1, n, v);
+        for (int64_t i = 0; i < n; i++)
+            v[i] = (v[i] - mean) / std;
+        tncpu_numbers_store(x->out[0], task * plane + at, 1, n, v);
+    }
+}
+
+static void normalize(const void *call, int64_t task, double *room)
+{
+    (void)room;
+    normalize_plane(call, task, false);
+}
+
+static void backward_normalize(const void *call, int64_t task, double *room)
+{
+    (void)room;
+    normalize_plane(call, task, true);
+}
+
+static void to_tensor(const void *call, int64_t task, double *room)
+{
+    const tn_exec *x = call;
+    const tn_tensor *t = x->in[0];
+    const int64_t channels = t->shape[t->ndim - 1], plane = tncpu_dims(t, t->ndim - 3, t->ndim - 1);
+    const int64_t from = task / channels * plane * channels + task % channels;
+    double v[TNCPU_TILE];
+
+    (void)room;
+    for (int64_t at = 0; at < plane; at += TNCPU_TILE) {
+        const int64_t n = tncpu_min(TNCPU_TILE, plane - at);
+
+        tncpu_numbers(t, from + at * channels, channels, n, v);
+        for (int64_t i = 0; i < n; i++)
+            v[i] = (double)((float)v[i] / 255.0f);
+        tncpu_numbers_store(x->out[0], task * plane + at, 1, n, v);
+    }
+}
+
+/* in: dy (…, C, H, W), shape of data; planes of dy back between the other channels */
+static int64_t tensor_planes(const tn_node *node)
+{
+    return tncpu_dims(node->in[0], 0, node->in[0]->ndim - 2);
+}
+
+static void backward_to_tensor(const void *call, int64_t task, double *room)
+{
+    const tn_exec *x = call;
+    const tn_tensor *dy = x->in[0];
+    const int64_t channels = dy->shape[dy->ndim - 3], plane = tncpu_dims(dy, dy->ndim - 2, dy->ndim);
+    const int64_t to = task / channels * plane * channels + task % channels;
+    double v[TNCPU_TILE];
+
+    (void)room;
+    for (int64_t at = 0; at < plane; at += TNCPU_TILE) {
+        const int64_t n = tncpu_min(TNCPU_TILE, plane - at);
+
+        tncpu_numbers(dy, task * plane + at, 1, n, v);
+        for (int64_t i = 0; i < n; i++)
+            v[i] /= 255;
+        tncpu_numbers_store(x->out[0], to + at * channels, channels, n, v);
+    }
+}
+
+/* ---- colours ----------------------------------------------------------------------------------------- */
+
+enum { BRIGHTNESS, CONTRAST, SATURATION, HUE, LIGHTING };
+
+/* A change of one image's colours: by a factor, or by what is added. */
+typedef struct change {
+    int kind;
+    float alpha, add[3];
+} change;
+
+static const float grey_of[] = {0.299f, 0.587f, 0.114f};
+
+/* Red, green, blue to hue (in degrees), lightness, saturation. */
+static void hls_of(const float *rgb, float *hls)
+{
+    const float r = rgb[0] / 255, g = rgb[1] / 255, b = rgb[2] / 255;
+    const float top = fmaxf(fmaxf(r, g), b), low = fminf(fminf(r, g), b);
+    float part = top - low;
+
+    hls[0] = hls[2] = 0;
+    hls[1] = (top + low) * 0.5f;
+    if (!(part > 1.1920929e-07f))
+        return;
+    hls[2] = hls[1] < 0.5f ? part / (top + low) : part / (2 - top - low);
+    part = 60 / part;
+    hls[0] = top == r ? (g - b) * part : top == g ? (b - r) * part + 120 : (r - g) * part + 240;
+    hls[0] += hls[0] < 0 ? 360.0f : 0.0f;
+}
+
+static void rgb_of(const float *hls, float *rgb)
+{
+    static const int8_t sectors[6][3] = {{0, 3, 1}, {2, 0, 1}, {1, 0, 3}, {1, 2, 0}, {3, 1, 0}, {0, 1, 2}};
+    const float l = hls[1], s = hls[2], high = l <= 0.5f ? l * (1 + s) : l + s - l * s, low = 2 * l - high;
+    float h = hls[0] * (1.0f / 60), part[4];
+    int sector;
+
+    h = h < 12 && h >= 6 ? h - 6 : fmodf(h, 6);
+    h += h < 0 ? 6.0f : 0.0f;
+    sector = (int)tncpu_whole((double)h, 0, 5);
+    h -= (float)sector;
+    part[0] = high, part[1] = low;
+    part[2] = low + (high - low) * (1 - h), part[3] = low + (high - low) * h;
+    for (int c = 0; c < 3; c++)
+        rgb[c] = (s == 0 ? l : part[sectors[sector][c]]) * 255;
+}
+
+static void pixel_change(const change *c, int64_t channels, double *pixel)
+{
+    float v[3] = {(float)pixel[0], channels > 1 ? (float)pixel[1] : 0, channels > 1 ? (float)pixel[2] : 0},
+          hls[3];
+
+    if (channels == 3 && c->kind == HUE) {
+        hls_of(v, hls);
+        hls[0] += c->alpha * 360;
+        rgb_of(hls, v);
+    }
+    for (int64_t k = 0; k < channels; k++) {
+        if (c->kind == BRIGHTNESS)
+            v[k] *= c->alpha;
+        else if (c->kind == CONTRAST)
+            v[k] = v[k] * c->alpha + c->add[0];
+        else if (c->kind == SATURATION && channels == 3) /* MXNet's grey is blue's part alone */
+            v[k] = (float)pixel[2] * grey_of[2] * (1 - c->alpha) + v[k] * c->alpha;
+        else if (c->kind == LIGHTING && channels == 3)
+            v[k] += c->add[k];
+    }
+    for (int64_t k = 0; k < channels; k++)
+        pixel[k] = (double)v[k];
+}
+
+typedef struct colour_call {
+    const tn_tensor *from, *to;
+    change c;
+} colour_call;
+
+#define PIXELS (TNCPU_TILE / 3)
+
+static void colours_part(void *arg, int64_t begin, int64_t end)
+{
+    const colour_call *call = arg;
+    const int64_t channels = call->to->shape[2];
+    double v[TNCPU_TILE];
+
+    for (int64_t at = begin; at < end; at += PIXELS) {
+        const int64_t n = tncpu_min(PIXELS, end - at);
+
+        tncpu_numbers(call->from, at * channels, 1, n * channels, v);
+        for (int64_t i = 0; i < n; i++)
+            pixel_change(&call->c, channels, v + i * channels);
+        tncpu_numbers_store(call->to, at * channels, 1, n * channels, v);
+    }
+}
+
+/* The mean of all pixels' grey. */
+static float grey_mean(const tn_tensor *t)
+{
+    const int64_t pixels = t->shape[0] * t->shape[1], channels = t->shape[2];
+    double sum = 0, v[TNCPU_TILE];
+
+    for (int64_t at = 0; at < pixels; at += PIXELS) {
+        const int64_t n = tncpu_min(PIXELS, pixels - at);
+
+        tncpu_numbers(t, at * channels, 1, n * channels, v);
+        for (int64_t i = 0; i < n * channels; i++)
+            sum += v[i] * (channels == 3 ? (double)grey_of[i % 3] : 1);
+    }
+    return (float)(sum / (double)tncpu_max(pixels, 1));
+}
+
+static void colours_run(const tn_plan *plan, const tn_exec *x, const tn_tensor *from, change c)
+{
+    colour_call call = {from, x->out[0], c};
+
+    if (c.kind == CONTRAST)
+        call.c.add[0] = (1 - c.alpha) * grey_mean(from);
+    tncpu_for(plan, x, from->shape[0] * from->shape[1], PIXELS, colours_part, &call);
+}
+
+static tn_status colours_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    (void)plugin, (void)err;
+    tncpu_plan_work(node, plan, 50 + 10 * (double)tn_tensor_count(node->out[0]));
+    return TN_OK;
+}
+
+/* Number `k` of the call's draw between two others. */
+static float between(const tn_exec *x, uint64_t k, double low, double high)
+{
+    const tn_draw draw = tn_draw_of(x->rng);
+
+    return (float)(low + (high - low) * tn_draw_unit(&draw, k));
+}
+
+static tn_status random_run(const tn_plan *plan, const tn_exec *x, int kind)
+{
+    const change c = {kind,
+                      between(x, 0, tn_value_float(x->attrs[TN_image_random_min_factor]),
+                              tn_value_float(x->attrs[TN_image_random_max_factor])),
+                      {0}};
+
+    colours_run(plan, x, x->in[0], c);
+    return TN_OK;
+}
+
+#define RANDOM(name, kind)                                                                                   \
+    static tn_status name##_run(const tn_plan *plan, const tn_exec *x, tn_err *err)                          \
+    {                                                                                                        \
+        (void)err;                                                                                           \
+        return random_run(plan, x, kind);                                                                    \
+    }
+RANDOM(brightness, BRIGHTNESS)
+RANDOM(contrast, CONTRAST)
+RANDOM(saturation, SATURATION)
+RANDOM(hue, HUE)
+
+/* The changes in a random order (elements 0 to 3 of the draw), each by a number of its own. */
+static tn_status jitter_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const tn_tensor *from = x->in[0];
+    int order[] = {BRIGHTNESS, CONTRAST, SATURATION, HUE};
+
+    (void)err;
+    for (int k = 3; k > 0; k--) {
+        const int other = (int)tncpu_whole((double)between(x, (uint64_t)k, 0, k + 1), 0, k), kept = order[k];
+
+        order[k] = order[other];
+        order[other] = kept;
+    }
+    for (int k = 0; k < 4; k++) {
+        const double far = tn_value_float(x->attrs[order[k]]);
+        change c = {.kind = order[k]};
+
+        if (!(far > 0))
+            continue;
+        c.alpha = between(x, (uint64_t)(4 + k), -far, far) + (order[k] == HUE ? 0 : 1);
+        colours_run(plan, x, from, c);
+        from = x->out[0];
+    }
+    if (from == x->in[0])
+        colours_run(plan, x, from, (change){.kind = BRIGHTNESS, .alpha = 1});
+    return TN_OK;
+}
+
+/* Adds multiples of the eigenvectors of ImageNet's colours, which are multiplied by their eigenvalues. */
+static tn_status lighting(const tn_plan *plan, const tn_exec *x, const double *alpha)
+{
+    static const double axes[3][3] = {{55.46 * -0.5675, 4.794 * 0.7192, 1.148 * 0.4009},
+                                      {55.46 * -0.5808, 4.794 * -0.0045, 1.148 * -0.8140},
+                                      {55.46 * -0.5836, 4.794 * -0.6948, 1.148 * 0.4203}};
+    change c = {.kind = LIGHTING};
+
+    for (int k = 0; k < 3; k++)
+        c.add[k] = (float)(axes[k][0] * alpha[0] + axes[k][1] * alpha[1] + axes[k][2] * alpha[2]);
+    colours_run(plan, x, x->in[0], c);
+    return TN_OK;
+}
+
+static tn_status adjust_lighting_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const tn_floats *f = (const tn_floats *)tn_value_pointer(x->attrs[TN_image_adjust_lighting_alpha]);
+
+    (void)err;
+    return lighting(plan, x, f->item);
+}
+
+/* Box and Muller. */
+static tn_status random_lighting_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const double deviation = tn_value_float(x->attrs[TN_image_random_lighting_alpha_std]);
+    const tn_draw draw = tn_draw_of(x->rng);
+    double alpha[3];
+
+    (void)err;
+    for (uint64_t k = 0; k < 3; k++) {
+        uint32_t w[4];
+
+        tn_draw_words(&draw, k, w);
+        alpha[k] = deviation * sqrt(-2 * log(1 - tn_unit(w[0], w[1]))) *
+                   cos(6.283185307179586 * tn_unit(w[2], w[3]));
+    }
+    return lighting(plan, x, alpha);
+}
+
+/* ---- resize: rows of the output are the tasks -------------------------------------------------------- */
+
+#define TAPS_FIXED 4
+#define UNIT 2048.0
+
+/* Where an output pixel reads along one axis: pixels first … first + count - 1, cut to the image. */
+typedef struct taps {
+    int64_t first, count;
+    double w[TAPS_FIXED]; /* of areas: of the first and the last one, and of those between */
+} taps;
+
+enum { NEAREST, LINEAR, CUBIC, AREA, AREA_UP };
+
+static taps area_taps(int64_t o, double scale, int64_t in)
+{
+    const double begin = (double)o * scale, end = begin + scale, width = fmin(scale, (double)in - begin);
+    int64_t a = (int64_t)ceil(begin), b = tncpu_min((int64_t)floor(end), in - 1);
+    const double before = (double)a - begin, behind = end - (double)b;
+    taps t = {.first = a, .w = {1 / width, 1 / width, 1 / width}};
+
+    a = tncpu_min(a, b);
+    t.first = a;
+    if (before > 1e-3) {
+        t.first = a - 1;
+        t.w[0] = before / width;
+    }
+    t.count = b - t.first;
+    if (behind > 1e-3) {
+        t.count++;
+        t.w[2] = fmin(fmin(behind, 1), scale) / width;
+    }
+    return t;
+}
+
+static double area_weight(const taps *t, int64_t k)
+{
+    return k == 0 ? t->w[0] : k == t->count - 1 ? t->w[2] : t->w[1];
+}
+
+static taps taps_of(int64_t o, int64_t in, int64_t out, int interp)
+{
+    const double scale = (double)in / (double)out, x = ((double)o + 0.5) * scale - 0.5;
+    double at = floor(x), f = (double)(float)(x - at);
+    taps t = {.first = (int64_t)at, .count = 2};
+
+    if (interp == NEAREST)
+        return (taps){tncpu_min((int64_t)floor((double)o * scale), in - 1), 1, {1}};
+    if (interp == AREA)
+        return area_taps(o, scale, in);
+    if (interp == CUBIC) {
+        t.first--;
+        t.count = 4;
+        t.w[0] = ((-0.75 * (f + 1) + 5 * 0.75) * (f + 1) - 8 * 0.75) * (f + 1) + 4 * 0.75;
+        t.w[1] = (1.25 * f - 2.25) * f * f + 1;
+        t.w[2] = (1.25 * (1 - f) - 2.25) * (1 - f) * (1 - f) + 1;
+        t.w[3] = 1 - t.w[0] - t.w[1] - t.w[2];
+        return t;
+    }
+    if (interp == AREA_UP) { /* linear, but pixels keep their area */
+        at = floor((double)o * scale);
+        f = (double)(o + 1) - (at + 1) / scale;
+        f = f <= 0 ? 0 : (double)(float)(f - floor(f));
+        t.first = (int64_t)at;
+    }
+    t.w[0] = 1 - f;
+    t.w[1] = f;
+    return t;
+}
+
+/* The way that pixels are read: areas need a smaller image, and halves are areas, as in OpenCV. */
+static int way_of(const tn_value *attrs, const int64_t *in, const int64_t *out)
+{
+    const int64_t interp = tn_value_int(attrs[TN_image_resize_interp]);
+    const bool half = in[0] == 2 * out[0] && in[1] == 2 * out[1];
+
+    if (interp == LINEAR && half)
+        return AREA;
+    return interp == AREA && (in[0] < out[0] || in[1] < out[1]) ? AREA_UP : (int)interp;
+}
+
+/* Weights of bytes are multiples of 1 / 2048, and sums of them are whole numbers, as in OpenCV. */
+static double tap_weight(const taps *t, int64_t k, int way, bool bytes)
+{
+    const double w = way == AREA ? area_weight(t, k) : t->w[k];
+
+    return bytes && way != AREA && way != NEAREST ? rint(w * UNIT) : w;
+}
+
+/* sum + w v; of areas in float32, as OpenCV has it. */
+static double sum_of(double sum, double w, double v, int way)
+{
+    return way == AREA ? (double)((float)sum + (float)w * (float)v) : sum + w * v;
+}
+
+/* The same of rows: OpenCV's linear rows of bytes lose bits on the way. */
+static double rows_sum(double sum, double w, double v, int way, bool bytes)
+{
+    return bytes && (way == LINEAR || way == AREA_UP) ? sum + floor(w * floor(v / 16) / 65536)
+                                                      : sum_of(sum, w, v, way);
+}
+
+/* One row of the image into a row of the output's width. */
+static void columns_sum(const double *row, const int64_t *size, int64_t width, int way, bool bytes,
+                        double *to)
+{
+    const int64_t channels = size[2];
+
+    for (int64_t o = 0; o < width; o++) {
+        const taps t = taps_of(o, size[1], width, way);
+
+        for (int64_t c = 0; c < channels; c++)
+            to[o * channels + c] = 0;
+        for (int64_t k = 0; k < t.count; k++) {
+            const int64_t at = tncpu_min(tncpu_max(t.first + k, 0), size[1] - 1);
+            const double w = tap_weight(&t, k, way, bytes);
+
+            for (int64_t c = 0; c < channels; c++)
+                to[o * channels + c] = sum_of(to[o * channels + c], w, row[at * channels + c], way);
+        }
+    }
+}
+
+static double pixel_of(double sum, int way, bool whole, bool bytes, bool half)
+{
+    if (bytes && (way == LINEAR || way == AREA_UP))
+        return floor((sum + 2) / 4);
+    if (bytes && way == CUBIC)
+        return floor((sum + UNIT * UNIT / 2) / (UNIT * UNIT));
+    return !whole ? sum : half ? floor(sum + 0.5) : rint(sum);
+}
+
+static int64_t resized_rows(const tn_node *node)
+{
+    return tncpu_dims(node->out[0], 0, node->out[0]->ndim - 2);
+}
+
+/* A row of the image, one of the output's width, and the sum of such. */
+static uint64_t resize_room(const tn_node *node)
+{
+    const tn_tensor *x = node->in[0], *y = node->out[0];
+
+    return (uint64_t)(tncpu_dims(x, x->ndim - 2, x->ndim) + 2 * tncpu_dims(y, y->ndim - 2, y->ndim)) *
+           sizeof(double);
+}
+
+static void resize_row(const void *call, int64_t task, double *room)
+{
+    const tn_exec *x = call;
+    const tn_tensor *t = x->in[0], *y = x->out[0];
+    const int64_t *in = t->shape + t->ndim - 3, *out = y->shape + y->ndim - 3, row = in[1] * in[2],
+                  n = out[1] * out[2];
+    const int way = way_of(x->attrs, in, out);
+    const bool bytes = t->dtype == TN_U8, half = in[0] == 2 * out[0] && in[1] == 2 * out[1];
+    const taps v = taps_of(task % out[0], in[0], out[0], way);
+    double *from = room, *columns = room + row, *sum = columns + n;
+
+    memset(sum, 0, sizeof *sum * (size_t)n);
+    for (int64_t k = 0; k < v.count; k++) {
+        const int64_t at = tncpu_min(tncpu_max(v.first + k, 0), in[0] - 1);
+        const double w = tap_weight(&v, k, way, bytes);
+
+        tncpu_numbers(t, (task / out[0] * in[0] + at) * row, 1, row, from);
+        columns_sum(from, in, out[1], way, bytes, columns);
+        for (int64_t i = 0; i < n; i++)
+            sum[i] = rows_sum(sum[i], w, columns[i], way, bytes);
+    }
+    for (int64_t i = 0; i < n; i++)
+        sum[i] = pixel_of(sum[i], way, !tncpu_is_float(t->dtype), bytes, half);
+    tncpu_numbers_store(y, task * n, 1, n, sum);
+}
+
+/* ---- kernels ----------------------------------------------------------------------------------------- */
+
+static const tncpu_form forms[] = {
+    {"_image_normalize", normalize_planes, normalize, normalize, NULL},
+    {"_backward__image_normalize", normalize_planes, backward_normalize, backward_normalize, NULL},
+    {"_image_to_tensor", normalize_planes, to_tensor, to_tensor, NULL},
+    {"_backward__image_to_tensor", tensor_planes, backward_to_tensor, backward_to_tensor, NULL},
+    {"_image_resize", resized_rows, resize_row, resize_row, resize_room},
+};
+
+static tn_status image_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    return tncpu_forms_prepare(forms, plugin, node, plan, err);
+}
+
+static const char *const numbers[] = {"*:" TNCPU_NUMBERS, NULL};
+static const char *const all[] = {"data:" TNCPU_ALL, "output:=data", NULL};
+static const char *const tensors[] = {"output:f32", "*:" TNCPU_ALL, NULL};
+
+#define PLANES(op, types) TNCPU_ROW(op, types, TN_KERNEL_EMPTY_OK, image_prepare, tncpu_forms_run)
+#define COLOURS(op, run) TNCPU_ROW("_image_" op, numbers, 0, colours_prepare, run)
+#define FLIPS(op, run) TNCPU_ROW("_image_" op, all, 0, flip_prepare, run)
+
+const tn_kernel *const tncpu_family_image[] = {
+    PLANES("_image_normalize", numbers),
+    PLANES("_backward__image_normalize", numbers),
+    PLANES("_image_to_tensor", tensors),
+    PLANES("_backward__image_to_tensor", tensors),
+    PLANES("_image_resize", numbers),
+    FLIPS("flip_left_right", left_right_run),
+    FLIPS("flip_top_bottom", top_bottom_run),
+    FLIPS("random_flip_left_right", random_left_right_run),
+    FLIPS("random_flip_top_bottom", random_top_bottom_run),
+    COLOURS("adjust_lighting", adjust_lighting_run),
+    COLOURS("random_brightness", brightness_run),
+    COLOURS("random_contrast", contrast_run),
+    COLOURS("random_saturation", saturation_run),
+    COLOURS("random_hue", hue_run),
+    COLOURS("random_color_jitter", jitter_run),
+    COLOURS("random_lighting", random_lighting_run),
+    NULL,
+};
