@@ -68,7 +68,7 @@ CONTRIB(allclose, "_contrib_allclose", .doc = "1 if |a - b| <= atol + rtol |b| e
         .types = "output:u8", .cost = tni_cost_each_input)
 CONTRIB(getnnz, "_contrib_getnnz", .doc = "How many elements a csr array stores, in all or in each row.",
         .attrs = getnnz_attrs, .flags = TN_OP_ZERO_GRADIENT, .storage = getnnz_storage,
-        .shapes = "[axis=None] data:(M,N) -> output:(1) | [axis=1] data:(M,N) -> output:(M)"
+        .shapes = "[axis=None] data:(M,N) -> output:(1) | [axis] data:(M,N) -> output:(M)"
                   " | data:(M,N) -> output:(N)",
         .types = "data:D; output:i64")
 CONTRIB(fft, "_contrib_fft", .doc = "Fourier transforms of rows: real and imaginary parts in turn.",
