@@ -28,7 +28,8 @@ static const char *const families[] = {
     "activation", "broadcast", "conv",     "dense", "elemwise",  "index",   "init",    "join",
     "matrix",     "norm",      "numpy",    "order", "optimizer", "pool",    "random",  "reduce",
     "regression", "scalar",    "sequence", "shape", "slice",     "softmax", "special", "unary",
-    "numpy_reduce", "statistics", "numpy_shape", "rearrange", "select", "numpy_join", "create", "products", "scan",
+    "numpy_reduce", "statistics", "numpy_shape", "rearrange", "select", "numpy_join", "create", "products",
+    "scan",
     "ravel", "assign", "filter",
 };
 
