@@ -1,6 +1,6 @@
 /*
- * Elements chosen by value, so that shapes are known after the run: boolean_mask, nonzero, unique; and arrays that
- * are written where a mask says so.
+ * Elements chosen by value, so that shapes are known after the run: boolean_mask, nonzero, unique; and
+ * arrays that are written where a mask says so.
  */
 #include "tenon/plugin/op/filter.h"
 #include "op/infer_help.h"

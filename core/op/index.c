@@ -150,7 +150,8 @@ static tn_status scatter_set_shape(tn_infer *i)
     return gather_unify(i, i->out_shape[0], indices, i->in_shape[1]);
 }
 
-/* ---- ravel, unravel ------------------------------------------------------------------------------------- */
+/* ---- ravel, unravel
+ * ------------------------------------------------------------------------------------- */
 
 /* Coordinates (axes, N) of N indices. */
 static tn_status ravel_shape(tn_infer *i)
@@ -233,7 +234,8 @@ static const tn_attr_def ravel_attrs[] = TN_ATTR_TABLE(ravel);
                                    .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),              \
                                    .shape = id##_shape, .types = "T:number", .flags = TN_OP_ZERO_GRADIENT);
 /* clang-format off */
-RAVEL(ravel, "_ravel_multi_index", "ravel_multi_index", "Coordinates, the columns of data, as indices of the flat array.")
+RAVEL(ravel, "_ravel_multi_index", "ravel_multi_index",
+      "Coordinates, the columns of data, as indices of the flat array.")
 RAVEL(unravel, "_unravel_index", "unravel_index", "Indices of the flat array as coordinates.")
 /* clang-format on */
 

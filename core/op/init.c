@@ -102,7 +102,8 @@ static tn_status indices_shape(tn_infer *i)
     return tn_shape_unify(i, i->out_shape[0], &s);
 }
 
-/* ---- like an input -------------------------------------------------------------------------------------- */
+/* ---- like an input
+ * -------------------------------------------------------------------------------------- */
 
 static tn_status diag_indices_shape(tn_infer *i)
 {
@@ -164,7 +165,8 @@ static tn_status zeros_dtype(tn_infer *i)
                                                   : i->out_dtype[0]);
 }
 
-/* ---- the family ----------------------------------------------------------------------------------------- */
+/* ---- the family
+ * ----------------------------------------------------------------------------------------- */
 
 static const tn_attr_def linspace_attrs[] = TN_ATTR_TABLE(linspace);
 static const tn_attr_def logspace_attrs[] = TN_ATTR_TABLE(npi_logspace);
@@ -189,7 +191,8 @@ MAKE(linspace, "_linspace", "Values from start to stop, equally far from each ot
      linspace_shape, .aliases = TNI_NAMES("_npi_linspace"))
 MAKE(logspace, "_npi_logspace", "Powers of a base, whose exponents are equally far from each other.",
      logspace_attrs, linspace_shape, .inputs = NULL)
-MAKE(npi_eye, "_npi_eye", "Ones on a diagonal, zeros elsewhere.", npi_eye_attrs, npi_eye_shape, .inputs = NULL)
+MAKE(npi_eye, "_npi_eye", "Ones on a diagonal, zeros elsewhere.", npi_eye_attrs, npi_eye_shape,
+     .inputs = NULL)
 MAKE(identity, "_npi_identity", "Ones on the main diagonal, zeros elsewhere.", identity_attrs, identity_shape,
      .inputs = NULL)
 MAKE(indices, "_npi_indices", "The indices of each point of a grid, one array for each axis.", indices_attrs,
@@ -203,7 +206,8 @@ MAKE(blackman, "_npi_blackman", "The Blackman window.", hamming_attrs, hamming_s
                                    .shapes_only = 1, .flags = TN_OP_ZERO_GRADIENT, __VA_ARGS__);
 LIKE(diag_indices, "_npi_diag_indices_from", .doc = "The indices of the main diagonal.",
      .shape = diag_indices_shape, .types = "output:i64")
-LIKE(arange_like, "_contrib_arange_like", .doc = "start, start + step, … in the shape of the input, or one of its axes.",
+LIKE(arange_like, "_contrib_arange_like",
+     .doc = "start, start + step, … in the shape of the input, or one of its axes.",
      .aliases = TNI_NAMES("_npx_arange_like"), .attrs = arange_like_attrs, .shape = arange_like_shape)
 LIKE(index_array, "_contrib_index_array", .doc = "The indices of each element.", .attrs = index_array_attrs,
      .shape = index_array_shape, .types = "output:i64")

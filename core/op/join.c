@@ -337,8 +337,10 @@ static const tn_attr_def split_attrs[] = TN_ATTR_TABLE(split_v2);
     JOIN(id, name_, "data", .doc = doc_, .attrs = split_attrs, .outputs = TNI_NAMES("output*"),              \
          .args = split_args, .shape = id##_shape, .gradients = "composed: " gradient, __VA_ARGS__)
 /* clang-format off */
-STACK(hstack, "_npi_hstack", hstack_attrs, "Inputs side by side: along the second axis, vectors along the first.")
-STACK(vstack, "_npi_vstack", vstack_attrs, "Inputs one under the other: along the first axis, vectors as rows.")
+STACK(hstack, "_npi_hstack", hstack_attrs,
+      "Inputs side by side: along the second axis, vectors along the first.")
+STACK(vstack, "_npi_vstack", vstack_attrs,
+      "Inputs one under the other: along the first axis, vectors as rows.")
 STACK(dstack, "_npi_dstack", hstack_attrs, "Inputs one behind the other: along the third axis.")
 STACK(column_stack, "_npi_column_stack", vstack_attrs, "Inputs side by side, vectors as columns.")
 SPLIT(split, "_split_v2",

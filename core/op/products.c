@@ -1,6 +1,7 @@
 /*
- * Sums of products: NumPy's dot, matmul, tensordot and einsum; khatri_rao. Of two operands each is a matrix whose
- * rows and columns are several axes, and all but einsum know which without looking at the data.
+ * Sums of products: NumPy's dot, matmul, tensordot and einsum; khatri_rao. Of two operands each is a
+ * matrix whose rows and columns are several axes, and all but einsum know which without looking at the
+ * data.
  */
 #include "tenon/plugin/op/products.h"
 #include "op/cost.h"
@@ -183,7 +184,8 @@ PRODUCT(matmul, "_npi_matmul", .doc = "Products of matrices in the last two axes
         .shape = matmul_shape)
 PRODUCT(tensordot, "_npi_tensordot", .doc = "Sum of products over given axes.", .attrs = tensordot_attrs,
         .shape = tensordot_shape)
-PRODUCT(int_axes, "_npi_tensordot_int_axes", .doc = "Sum of products over the last axes of a and the first of b.",
+PRODUCT(int_axes, "_npi_tensordot_int_axes",
+        .doc = "Sum of products over the last axes of a and the first of b.",
         .attrs = int_axes_attrs, .shape = int_axes_shape)
 /* clang-format on */
 

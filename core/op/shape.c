@@ -465,7 +465,8 @@ ROW(reshape_like, "reshape_like", .doc = "lhs in the shape of rhs, or with some 
     .aliases = TNI_NAMES("_npx_reshape_like"), .attrs = reshape_like_attrs, .inputs = TNI_NAMES("lhs", "rhs"),
     .outputs = TNI_NAMES("output"), .flags = TN_OP_VIEW, .shapes_only = 2, .shape = reshape_like_shape,
     .types = "rhs:R", .gradients = VIEW_GRAD("lhs") " ; rhs = zeros_like(~rhs)")
-ROW(shape_array, "shape_array", .doc = "The shape as an array.", .aliases = TNI_NAMES("_npx_shape_array"), DATA,
+ROW(shape_array, "shape_array", .doc = "The shape as an array.", .aliases = TNI_NAMES("_npx_shape_array"),
+    DATA,
     .flags = TN_OP_ZERO_GRADIENT, .shapes_only = 1, .shape = shape_array_shape, .types = "output:i64")
 ROW(size_array, "size_array", .doc = "The number of elements as an array.", DATA,
     .flags = TN_OP_ZERO_GRADIENT, .shapes_only = 1, .shape = size_array_shape, .types = "output:i64")
@@ -474,8 +475,9 @@ ROW(moveaxis, "_np_moveaxis", .doc = "Some axes in other places.", .attrs = move
     .gradients = "composed: a = _np_moveaxis(dy, source=@destination, destination=@source)")
 ROW(np_diag, "_np_diag", .doc = "A diagonal of a matrix, or the matrix that a vector is a diagonal of.",
     .attrs = np_diag_attrs, DATA, .shape = np_diag_shape, .gradients = "linear: dy ~data -> data")
-ROW(diagflat, "_np_diagflat", .doc = "The matrix that the flat input is a diagonal of.", .attrs = np_diag_attrs,
-    DATA, .shape = diagflat_shape, .gradients = "composed: data = _backward_reshape(_np_diag!(dy), ~data)")
+ROW(diagflat, "_np_diagflat", .doc = "The matrix that the flat input is a diagonal of.",
+    .attrs = np_diag_attrs, DATA, .shape = diagflat_shape,
+    .gradients = "composed: data = _backward_reshape(_np_diag!(dy), ~data)")
 ROW(diagonal, "_np_diagonal", .doc = "A diagonal of matrices.", .attrs = diagonal_attrs, DATA,
     .shape = diagonal_shape, .gradients = "linear: dy ~data -> data")
 /* clang-format on */

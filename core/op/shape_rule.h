@@ -38,16 +38,18 @@
  *     clause := [ "[" cond "]" ] target { "," target } ":" ( type [ ":" class ] | class )
  *     target := argument | VAR
  *     type   := VAR [ "(" class ")" ] | argument | a type such as bool, i32, f64 | "stat(" type ")"
- *              | "floatof(" type ")" | "sumof(" type ")" | "promote(" type "," type ")" | "scalar(" type ")" | "or(" type ")"
+ *              | "floatof(" type ")" | "sumof(" type ")"
+ *              | "promote(" type "," type ")" | "scalar(" type ")" | "or(" type ")"
  *              | "attr(" attr [ "," type ] ")"
  *     class  := "float" | "integer" | "number" | "index"
  *
  *     "T:float; gamma,beta,mean,var:stat(T)"    "T:promote(lhs,rhs); output:bool"    "output:attr(dtype,T)"
  *
  * VAR: one capital; what has it has one type. stat: f64 of f64, f32 of other types. floatof: f32 of types
- * that are not floating point. sumof: i64 of bool, others are themselves. promote: where two meet, see type_rule.c; its arguments have types of their
- * own. scalar: beside a number, which is whole if the attribute is_int says so. or: only if nothing else is
- * known. attr: what the attribute says; for None the second type, without one None is an error. The last
+ * that are not floating point. sumof: i64 of bool, others are themselves. promote: where two meet, see
+ * type_rule.c; its arguments have types of their own. scalar: beside a number, which is whole if
+ * the attribute is_int says so. or: only if nothing else is known. attr: what the attribute says; for None
+ * the second type, without one None is an error. The last
  * clause about an argument whose condition holds counts; a class limits it besides.
  *
  * Gradient rules (`tn_op.gradients`), in the place of `gradient`:

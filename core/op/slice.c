@@ -292,7 +292,8 @@ static const tn_op backward_slice_like = TNI_OP(
     .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data"), .shapes_only = 2, .outputs = TNI_NAMES("dx"),
     .shape = backward_slice_like_shape, .gradient = backward_slice_like_grad);
 
-/* ---- windows that are written --------------------------------------------------------------------------- */
+/* ---- windows that are written
+ * --------------------------------------------------------------------------- */
 
 static tn_status slice_assign_shape(tn_infer *i)
 {

@@ -1,5 +1,6 @@
 /*
- * Statistics: moments, and NumPy's variance, average, percentile, histogram and bincount. MXNet's variances and
+ * Statistics: moments, and NumPy's variance, average, percentile, histogram and bincount. MXNet's
+ * variances and
  * percentiles have the gradient 0.
  */
 #include "tenon/plugin/op/statistics.h"

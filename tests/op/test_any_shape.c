@@ -78,7 +78,8 @@ static void attr_draw(const tn_attr_def *d, char *text, size_t size)
 
         (void)snprintf(text, size, "%s", programs[draw(2)]);
     } else if (d->type == TN_ATTR_T_TEXT && !strcmp(d->name, "subscripts")) {
-        static const char *const subscripts[] = {"...,...",     "i...,...i->...", "...,...,...", "a...,b...,c...->abc",
+        static const char *const subscripts[] = {"...,...",     "i...,...i->...", "...,...,...",
+                                                 "a...,b...,c...->abc",
                                                  "ij,jk->ik",   "ij,ik",          "...,...i,...,...->...i",
                                                  "i...i,i...j", "i,...->"};
 

@@ -26,28 +26,34 @@ static const tn_op_case take_cases[] = {
 };
 static const tn_op_case batch_take[] = {
     {"rows", "", .in = {"f64[3,4] random", "i32[3] 0 3 1"}, .no_grad_inputs = 2},
-    {"clipped", "", .in = {"f32[2,2] 1 2 3 4", "i32[2] -1 7"}, .out = {"f32[2] 1 4"}, .flags = TN_CASE_NO_GRAD},
+    {"clipped", "", .in = {"f32[2,2] 1 2 3 4", "i32[2] -1 7"}, .out = {"f32[2] 1 4"},
+     .flags = TN_CASE_NO_GRAD},
     {"counts", "", .in = {"f32[2,2] random", "i32[3] 0 0 0"}, .status = TN_E_SHAPE},
     {"floats", "", .in = {"f32[1,2] random", "f32[1] 0"}, .status = TN_E_DTYPE},
 };
 static const tn_op_case ravel[] = {
-    {"two axes", "shape=(3,4)", .in = {"i64[2,3] 0 1 2 3 2 0"}, .out = {"i64[3] 3 6 8"}, .flags = TN_CASE_NO_GRAD},
+    {"two axes", "shape=(3,4)", .in = {"i64[2,3] 0 1 2 3 2 0"}, .out = {"i64[3] 3 6 8"},
+     .flags = TN_CASE_NO_GRAD},
     {"first open", "shape=(-1,4)", .in = {"f32[2,1] 9 1"}, .out = {"f32[1] 37"}, .flags = TN_CASE_NO_GRAD},
     {"empty", "shape=(2,2)", .in = {"i32[2,0]"}, .out = {"i32[0]"}, .flags = TN_CASE_NO_GRAD},
     {"axes", "shape=(3,4,5)", .in = {"i64[2,1] 0 0"}, .status = TN_E_SHAPE},
     {"no shape", "", .in = {"i64[2,1] 0 0"}, .status = TN_E_ATTR, .message = "shape"},
 };
 static const tn_op_case unravel[] = {
-    {"two axes", "shape=(3,4)", .in = {"i64[3] 3 6 8"}, .out = {"i64[2,3] 0 1 2 3 2 0"}, .flags = TN_CASE_NO_GRAD},
-    {"a matrix", "shape=(3,4)", .in = {"i32[1,2] 5 11"}, .out = {"i32[2,2] 1 2 1 3"}, .flags = TN_CASE_NO_GRAD},
+    {"two axes", "shape=(3,4)", .in = {"i64[3] 3 6 8"}, .out = {"i64[2,3] 0 1 2 3 2 0"},
+     .flags = TN_CASE_NO_GRAD},
+    {"a matrix", "shape=(3,4)", .in = {"i32[1,2] 5 11"}, .out = {"i32[2,2] 1 2 1 3"},
+     .flags = TN_CASE_NO_GRAD},
     {"size 0", "shape=(2,0)", .in = {"i32[1] 5"}, .out = {"i32[2,1] 5 0"}, .flags = TN_CASE_NO_GRAD},
 };
 static const tn_op_case scatter_set[] = {
     {"elements", "shape=(2,2)", .in = {"f32[2,2] 1 2 3 4", "f32[2] 8 9", "i64[2,2] 0 1 1 0"},
      .out = {"f32[2,2] 1 8 9 4"}, .flags = TN_CASE_NO_GRAD},
-    {"rows", "shape=(2,2)", .in = {"i8[2,2] 1 2 3 4", "i8[1,2] 8 9", "i32[1,1] -1"}, .out = {"i8[2,2] 1 2 8 9"},
+    {"rows", "shape=(2,2)", .in = {"i8[2,2] 1 2 3 4", "i8[1,2] 8 9", "i32[1,1] -1"},
+     .out = {"i8[2,2] 1 2 8 9"},
      .flags = TN_CASE_NO_GRAD},
-    {"another shape", "shape=(2,3)", .in = {"f32[2,2] random", "f32[1] 1", "i64[2,1] 0 0"}, .status = TN_E_SHAPE},
+    {"another shape", "shape=(2,3)", .in = {"f32[2,2] random", "f32[1] 1", "i64[2,1] 0 0"},
+     .status = TN_E_SHAPE},
 };
 
 TN_OP_TESTS(take, "take", take_cases)

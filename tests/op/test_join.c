@@ -33,8 +33,10 @@ static const tn_op_case hstack[] = {
     {"heights", "num_args=2", .in = {"f32[2,1] 1 2", "f32[3,1] 1 2 3"}, .status = TN_E_SHAPE},
 };
 static const tn_op_case vstack[] = {
-    {"rows", "num_args=3", .in = {"f64[2] random", "f64[2,2] random", "f64[2] random"}, .flags = TN_CASE_GRAD2},
-    {"scalars", "num_args=2", .in = {"f32[] 1", "f32[] 2"}, .out = {"f32[2,1] 1 2"}, .flags = TN_CASE_NP_SHAPE},
+    {"rows", "num_args=3", .in = {"f64[2] random", "f64[2,2] random", "f64[2] random"},
+     .flags = TN_CASE_GRAD2},
+    {"scalars", "num_args=2", .in = {"f32[] 1", "f32[] 2"}, .out = {"f32[2,1] 1 2"},
+     .flags = TN_CASE_NP_SHAPE},
 };
 static const tn_op_case dstack[] = {
     {"matrices", "num_args=2", .in = {"f64[2,3] random", "f64[2,3] random"}, .flags = TN_CASE_GRAD2},
@@ -47,7 +49,8 @@ static const tn_op_case column_stack[] = {
 static const tn_op_case split_v2[] = {
     {"indices", "indices=(0,1,1) axis=1", .in = {"f64[2,3] random"}, .flags = TN_CASE_GRAD2},
     {"sections", "indices=() sections=2 axis=-1", .in = {"f64[2,4] random"}, .flags = TN_CASE_GRAD2},
-    {"squeeze", "indices=() sections=2 axis=0 squeeze_axis=1", .in = {"f64[2,3] random"}, .flags = TN_CASE_GRAD2},
+    {"squeeze", "indices=() sections=2 axis=0 squeeze_axis=1", .in = {"f64[2,3] random"},
+     .flags = TN_CASE_GRAD2},
     {"no 0", "indices=(1,2) axis=0", .in = {"f32[3] 1 2 3"}, .status = TN_E_SHAPE, .message = "begin with 0"},
     {"order", "indices=(0,2,1) axis=0", .in = {"f32[3] 1 2 3"}, .status = TN_E_SHAPE},
     {"beyond", "indices=(0,4) axis=0", .in = {"f32[3] 1 2 3"}, .status = TN_E_SHAPE},
@@ -168,7 +171,8 @@ TN_OP_TESTS(reverse, "reverse", reverse_cases)
 static const tn_op_case slice_assign[] = {
     {"window", "begin=(0,1) end=(2,3)", .in = {"f32[2,3] 1 2 3 4 5 6", "f32[2,2] 7 8 9 10"},
      .out = {"f32[2,3] 1 7 8 4 9 10"}, .flags = TN_CASE_NO_GRAD},
-    {"steps", "begin=(None,) end=(None,) step=(-2,)", .in = {"i8[3] 1 2 3", "i8[2] 8 9"}, .out = {"i8[3] 9 2 8"},
+    {"steps", "begin=(None,) end=(None,) step=(-2,)", .in = {"i8[3] 1 2 3", "i8[2] 8 9"},
+     .out = {"i8[3] 9 2 8"},
      .flags = TN_CASE_NO_GRAD},
     {"nothing", "begin=(1,) end=(1,)", .in = {"f32[2] 1 2", "f32[0]"}, .out = {"f32[2] 1 2"},
      .flags = TN_CASE_NO_GRAD},

@@ -57,11 +57,7 @@ TN_OP_TESTS(atleast_3d, "_np_atleast_3d", atleast_3d)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TN_OP_TEST(roll),
-        TN_OP_TEST(rot90),
-        TN_OP_TEST(tril),
-        TN_OP_TEST(atleast_2d),
-        TN_OP_TEST(atleast_3d),
+        TN_OP_TEST(roll), TN_OP_TEST(rot90), TN_OP_TEST(tril), TN_OP_TEST(atleast_2d), TN_OP_TEST(atleast_3d),
     };
 
     return tn_op_main(tests);

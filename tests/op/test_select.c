@@ -9,7 +9,8 @@
 static const tn_op_case where[] = {
     {"same", "", .in = {"f64[2,3] 1 0 0 1 0 1", "f64[2,3] random", "f64[2,3] random"}, .flags = G, CONDITION},
     {"stretched", "", .in = {"f64[2,1] 1 0", "f64[1,3] random", "f64[2,3] random"}, .flags = G, CONDITION},
-    {"a wide condition", "", .in = {"f64[2,3] 1 0 0 1 0 1", "f64[] 2", "f64[3] random"}, .flags = G | NP, CONDITION},
+    {"a wide condition", "", .in = {"f64[2,3] 1 0 0 1 0 1", "f64[] 2", "f64[3] random"}, .flags = G | NP,
+     CONDITION},
     {"types", "", .in = {"f32[4] nan -0 0.5 0", "i64[4] 1 2 3 4611686018427387905", "i64[] 9"},
      .out = {"i64[4] 1 9 3 9"}, .flags = N | NP},
     {"bool", "", .in = {"bool[2] 0 1", "u8[1] 7", "u8[2] 1 2"}, .out = {"u8[2] 1 7"}, .flags = N},
@@ -33,7 +34,8 @@ static const tn_op_case nan_to_num[] = {
     {"f16", "", .in = {"f16[4] nan inf -inf 2"}, .out = {"f16[4] 0 65504 -65504 2"}, .flags = N},
     {"given", "nan=1 posinf=2 neginf=3", .in = {"f64[3] nan inf -inf"}, .out = {"f64[3] 1 2 3"}, .flags = N},
     {"bf16", "", .in = {"bf16[2] inf 1"}, .out = {"bf16[2] 3.3895313892515355e38 1"}, .flags = N},
-    {"integers", "", .in = {"i64[2] 4611686018427387905 -1"}, .out = {"i64[2] 4611686018427387905 -1"}, .flags = N},
+    {"integers", "", .in = {"i64[2] 4611686018427387905 -1"}, .out = {"i64[2] 4611686018427387905 -1"},
+     .flags = N},
     {"gradient", "", .in = {"f64[2,3] random"}, .flags = G},
     {"empty", "", .in = {"f32[0]"}, .out = {"f32[0]"}},
 };
@@ -68,14 +70,8 @@ TN_OP_TESTS(share_memory, "_npi_share_memory", share_memory)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TN_OP_TEST(where),
-        TN_OP_TEST(lscalar),
-        TN_OP_TEST(rscalar),
-        TN_OP_TEST(scalar2),
-        TN_OP_TEST(nan_to_num),
-        TN_OP_TEST(around),
-        TN_OP_TEST(full_like),
-        TN_OP_TEST(share_memory),
+        TN_OP_TEST(where),      TN_OP_TEST(lscalar), TN_OP_TEST(rscalar),   TN_OP_TEST(scalar2),
+        TN_OP_TEST(nan_to_num), TN_OP_TEST(around),  TN_OP_TEST(full_like), TN_OP_TEST(share_memory),
     };
 
     return tn_op_main(tests);

@@ -67,10 +67,12 @@ static const tn_op_case np_reshape[] = {
 };
 static const tn_op_case reshape_like[] = {
     {"all", "", .in = {"f64[2,3] random", "f64[3,2] random"}},
-    {"some", "lhs_begin=1 lhs_end=3 rhs_begin=0 rhs_end=1", .in = {"f32[1,2,3] 1 2 3 4 5 6", "i8[6,5] fill:1"},
+    {"some", "lhs_begin=1 lhs_end=3 rhs_begin=0 rhs_end=1",
+     .in = {"f32[1,2,3] 1 2 3 4 5 6", "i8[6,5] fill:1"},
      .out = {"f32[1,6] 1 2 3 4 5 6"}},
     {"count", "", .in = {"f32[2] 1 2", "f32[3] 1 2 3"}, .status = TN_E_SHAPE},
-    {"beyond", "lhs_begin=3", .in = {"f32[2] 1 2", "f32[2] 1 2"}, .status = TN_E_SHAPE, .message = "dimensions 3"},
+    {"beyond", "lhs_begin=3", .in = {"f32[2] 1 2", "f32[2] 1 2"}, .status = TN_E_SHAPE,
+     .message = "dimensions 3"},
 };
 static const tn_op_case shape_array[] = {
     {"matrix", "", .in = {"f32[2,3] random"}, .out = {"i64[2] 2 3"}, .flags = TN_CASE_NO_GRAD},

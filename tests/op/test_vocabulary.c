@@ -169,7 +169,7 @@ static void test_against_mxnet(void **state)
                 *field[k]++ = '\0';
         if (!field[3] || tni_opset_find(ops, field[0], &def))
             continue;
-        if (!strcmp(field[0], "_linspace")) /* MXNet's table lists arange's attributes, which it does not read */
+        if (!strcmp(field[0], "_linspace")) /* MXNet's table lists arange's attributes */
             continue;
         if (strcmp(def->op->name, field[0]) != 0) {
             print_error("%s is an alias of %s here\n", field[0], def->op->name);

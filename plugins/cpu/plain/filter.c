@@ -1,5 +1,6 @@
 /*
- * Elements chosen by value. The chosen ones are counted first, then the output gets its shape, then they are copied.
+ * Elements chosen by value. The chosen ones are counted first, then the output gets its shape, then they
+ * are copied.
  */
 #include "tenon/plugin/op/filter.h"
 #include "../../common/index.h"
@@ -286,7 +287,8 @@ static void data_copy(const tn_exec *x)
                (size_t)tn_tensor_count(x->in[0]) * tn_dtype_bytes(x->in[0]->dtype));
 }
 
-/* The value's steps along (before the mask's axes …, chosen, behind them …); a dimension of size 1 does not move. */
+/* The value's steps along (before the mask's axes …, chosen, behind them …); a dimension of size 1 does
+ * not move. */
 static void value_steps(const tn_tensor *v, int32_t rest, int64_t *step)
 {
     int64_t n = 1;

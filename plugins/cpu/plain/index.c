@@ -286,7 +286,8 @@ static tn_status one_hot_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return st;
 }
 
-/* ---- ravel, unravel ------------------------------------------------------------------------------------- */
+/* ---- ravel, unravel
+ * ------------------------------------------------------------------------------------- */
 
 static tn_status ravel_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {

@@ -36,7 +36,8 @@ static void rows_move(const tn_plan *plan, const tn_exec *x, int32_t dtype, int6
     tncpu_move_run(&m, src, dst, tncpu_run_threads(plan, x));
 }
 
-/* Parts of `whole` along an axis, one after the other, from or (with `modes`) into `part`; they may have fewer
+/* Parts of `whole` along an axis, one after the other, from or (with `modes`) into `part`; they may have
+ * fewer
  * dimensions of size 1. Those that are `thin` have one index of that axis. */
 static tn_status parts_run(const tn_plan *plan, const tn_exec *x, const tn_tensor *whole, int64_t along,
                            bool thin, const tn_tensor *const *part, const uint8_t *modes)

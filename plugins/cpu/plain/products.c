@@ -1,7 +1,10 @@
 /*
- * Contractions of two arrays, as products of matrices: the axes of each are its batch, those that it has alone
- * (rows of a, columns of b) and those that are summed over. Where memory has them in this order, or the last two
- * turned round, the product reads them there; otherwise they are brought into this order first. einsum walks over
+ * Contractions of two arrays, as products of matrices: the axes of each are its batch, those that it has
+ * alone
+ * (rows of a, columns of b) and those that are summed over. Where memory has them in this order, or the
+ * last two
+ * turned round, the product reads them there; otherwise they are brought into this order first. einsum
+ * walks over
  * all its indices. Short floats: as float32.
  */
 #include "tenon/plugin/op/products.h"
@@ -158,7 +161,8 @@ static contraction contraction_of(const tn_node *node, const tn_tensor *a, const
 
 /* ---- packing ------------------------------------------------------------------------------------ */
 
-/* Matrix outer × summed of all batches, from where it lies to one after the other, or (`back`) the other way. */
+/* Matrix outer × summed of all batches, from where it lies to one after the other, or (`back`) the other
+ * way. */
 static void operand_pack(const operand *o, int32_t dtype, const void *from, void *to, bool back)
 {
     const group *groups[] = {&o->batch, &o->outer, &o->summed};
@@ -292,7 +296,8 @@ static tn_status product_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-/* Adds the gradient of one operand up, batch by batch: da = dy · b', or db' = dy' · a, which is outer × summed. */
+/* Adds the gradient of one operand up, batch by batch: da = dy · b', or db' = dy' · a, which is outer ×
+ * summed. */
 static void operand_back(const tn_plan *plan, const tn_exec *x, bool second, const char *other, char *room)
 {
     const contraction *c = plan->state;

@@ -80,7 +80,8 @@ static tn_status window_prepare(void *plugin, const tn_node *node, tn_plan *plan
 typedef tn_status window_function(const tn_value *attrs, const tn_tensor *whole, const tn_tensor *part,
                                   window *w, tn_err *err);
 
-/* part = the window of whole, or (`back`) the other way round. `single`: the part is one element, again and again. */
+/* part = the window of whole, or (`back`) the other way round. `single`: the part is one element, again
+ * and again. */
 static void window_move(const tn_plan *plan, const tn_exec *x, const window *w, const tn_tensor *whole,
                         const tn_tensor *part, void *single, bool back)
 {
@@ -126,7 +127,8 @@ static tn_status window_run(const tn_plan *plan, const tn_exec *x, window_functi
     return TN_OK;
 }
 
-/* ---- windows that are written --------------------------------------------------------------------------- */
+/* ---- windows that are written
+ * --------------------------------------------------------------------------- */
 
 static tn_status assign_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {

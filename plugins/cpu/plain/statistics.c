@@ -1,5 +1,6 @@
 /*
- * Moments, averages, percentiles and counts: all in double, whatever the data type. One output is one thread's, so
+ * Moments, averages, percentiles and counts: all in double, whatever the data type. One output is one
+ * thread's, so
  * nothing depends on their number.
  */
 #include <math.h>

@@ -16,7 +16,8 @@ TN_ATTRS(npi_tensordot_int_axes);
 
 #define TN_npi_einsum_ATTRS(X)                                                                               \
     X(npi_einsum, COUNT, num_args, TN_REQUIRED, TN_IN(0, 4096), "number of inputs")                          \
-    X(npi_einsum, TEXT, subscripts, "", TN_ANY, "a letter for each axis: ij,jk->ik; ... stands for any number") \
+    X(npi_einsum, TEXT, subscripts, "", TN_ANY,                                                             \
+      "a letter for each axis: ij,jk->ik; ... stands for any number") \
     X(npi_einsum, INT, optimize, "0", TN_ANY, "advice, not read")
 TN_ATTRS(npi_einsum);
 

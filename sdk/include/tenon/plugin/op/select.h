@@ -27,7 +27,8 @@ TN_ATTRS(npi_nan_to_num);
 TN_ATTRS(npi_full_like);
 
 #define TN_npi_around_ATTRS(X)                                                                               \
-    X(npi_around, INT, decimals, "0", TN_IN(-400, 400), "digits behind the point that stay; below 0: before it")
+    X(npi_around, INT, decimals, "0", TN_IN(-400, 400),                                                 \
+      "digits behind the point that stay; below 0: before it")
 TN_ATTRS(npi_around);
 
 #endif

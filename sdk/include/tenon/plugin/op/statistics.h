@@ -34,7 +34,8 @@ TN_CHOICES(npi_percentile, interpolation);
 TN_ATTRS(npi_percentile);
 
 #define TN_histogram_ATTRS(X)                                                                                \
-    X(histogram, OPT_INT, bin_cnt, "None", TN_IN(1, 9e15), "number of bins; None: bins are an input")                \
+    X(histogram, OPT_INT, bin_cnt, "None", TN_IN(1, 9e15),                                                \
+      "number of bins; None: bins are an input")                \
     X(histogram, FLOATS, range, "None", TN_ANY, "first and last edge of the bins")
 TN_ATTRS(histogram);
 
