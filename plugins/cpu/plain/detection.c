@@ -139,21 +139,22 @@ static const tncpu_form forms[] = {
 TNCPU_FORMS(boxes, forms, 0)
 TNCPU_FORMS(shaped, forms, 1u)
 
-static const char *const types[] = {"record:i64", "*:" TNCPU_FLOATS, NULL};
+static const char *const types[] = {"*:" TNCPU_FLOATS, NULL};
+static const char *const recorded[] = {"record:i64", "*:" TNCPU_FLOATS, NULL};
 
-#define BOXES(op) TNCPU_ROW(op, types, 0, boxes_prepare, boxes_run)
+#define BOXES(op, types) TNCPU_ROW(op, types, 0, boxes_prepare, boxes_run)
 
 const tn_kernel *const tncpu_family_detection[] = {
     TNCPU_ROW("_contrib_MultiBoxPrior", types, TN_KERNEL_EMPTY_OK, shaped_prepare, shaped_run),
     TNCPU_ROW("_contrib_bipartite_matching", types, TN_KERNEL_EMPTY_OK, boxes_prepare, boxes_run),
-    BOXES("_contrib_MultiBoxTarget"),
-    BOXES("_contrib_MultiBoxDetection"),
-    BOXES("_contrib_box_iou"),
-    BOXES("_contrib_box_nms"),
-    BOXES("_backward__contrib_box_nms"),
+    BOXES("_contrib_MultiBoxTarget", types),
+    BOXES("_contrib_MultiBoxDetection", types),
+    BOXES("_contrib_box_iou", types),
+    BOXES("_contrib_box_nms", recorded),
+    BOXES("_backward__contrib_box_nms", recorded),
     TNCPU_ROW("_contrib_box_encode", types, TN_KERNEL_EMPTY_OK, boxes_prepare, boxes_run),
-    BOXES("_contrib_box_decode"),
-    BOXES("_contrib_Proposal"),
-    BOXES("_contrib_MultiProposal"),
+    BOXES("_contrib_box_decode", types),
+    BOXES("_contrib_Proposal", types),
+    BOXES("_contrib_MultiProposal", types),
     NULL,
 };

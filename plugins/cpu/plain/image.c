@@ -550,6 +550,7 @@ static tn_status image_prepare(void *plugin, const tn_node *node, tn_plan *plan,
 static const char *const numbers[] = {"*:" TNCPU_NUMBERS, NULL};
 static const char *const all[] = {"data:" TNCPU_ALL, "output:=data", NULL};
 static const char *const tensors[] = {"output:f32", "*:" TNCPU_ALL, NULL};
+static const char *const back_tensors[] = {"dy:f32", "*:" TNCPU_ALL, NULL};
 
 #define PLANES(op, types) TNCPU_ROW(op, types, TN_KERNEL_EMPTY_OK, image_prepare, tncpu_forms_run)
 #define COLOURS(op, run) TNCPU_ROW("_image_" op, numbers, 0, colours_prepare, run)
@@ -559,7 +560,7 @@ const tn_kernel *const tncpu_family_image[] = {
     PLANES("_image_normalize", numbers),
     PLANES("_backward__image_normalize", numbers),
     PLANES("_image_to_tensor", tensors),
-    PLANES("_backward__image_to_tensor", tensors),
+    PLANES("_backward__image_to_tensor", back_tensors),
     PLANES("_image_resize", numbers),
     FLIPS("flip_left_right", left_right_run),
     FLIPS("flip_top_bottom", top_bottom_run),

@@ -104,8 +104,9 @@ static tn_status backward_nearest_prepare(void *plugin, const tn_node *node, tn_
 static const char *const types[] = {"*:" TNCPU_FLOATS, NULL};
 
 const tn_kernel *const tncpu_family_resize[] = {
-    TNCPU_ROW("UpSampling", types, 0, nearest_prepare, resize_run),
-    TNCPU_ROW("_backward_UpSampling", types, TN_KERNEL_EMPTY_OK, backward_nearest_prepare, backward_run),
+    &(const tn_kernel)TNCPU_KERNEL_NAMED("UpSampling", "copies", types, 0, nearest_prepare, resize_run),
+    &(const tn_kernel)TNCPU_KERNEL_NAMED("_backward_UpSampling", "copies", types, TN_KERNEL_EMPTY_OK,
+                                         backward_nearest_prepare, backward_run),
     TNCPU_ROW("_contrib_BilinearResize2D", types, 0, resize_prepare, resize_run),
     TNCPU_ROW("_backward__contrib_BilinearResize2D", types, TN_KERNEL_EMPTY_OK, backward_prepare,
               backward_run),
