@@ -111,7 +111,9 @@ static uint64_t nms_room(const tn_node *node)
 
 static uint64_t matching_room(const tn_node *node)
 {
-    return ranks_room(tncpu_dims(node->in[0], node->in[0]->ndim - 2, node->in[0]->ndim), 0);
+    const int64_t *last = node->in[0]->shape + node->in[0]->ndim - 2;
+
+    return ranks_room(last[0] * last[1], last[0] + last[1]);
 }
 
 /* Boxes with their score in the order of places, and by score; which are suppressed, which are kept. */
