@@ -77,7 +77,7 @@ static int64_t anchors(const tn_node *node)
 
 static int64_t matrices(const tn_node *node)
 {
-    return tncpu_dims(node->in[0], 0, node->in[0]->ndim - 2);
+    return tn_tensor_count(node->in[0]) ? tncpu_dims(node->in[0], 0, node->in[0]->ndim - 2) : 1;
 }
 
 static int64_t proposal_images(const tn_node *node)
@@ -111,9 +111,9 @@ static uint64_t nms_room(const tn_node *node)
 
 static uint64_t matching_room(const tn_node *node)
 {
-    const int64_t *last = node->in[0]->shape + node->in[0]->ndim - 2;
+    const int64_t *last = node->in[0]->shape + node->in[0]->ndim - 2, pairs = last[0] * last[1];
 
-    return ranks_room(last[0] * last[1], last[0] + last[1]);
+    return ranks_room(pairs, pairs ? last[0] + last[1] : 0);
 }
 
 /* Boxes with their score in the order of places, and by score; which are suppressed, which are kept. */
