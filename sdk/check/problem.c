@@ -11,6 +11,7 @@
 #define ELEMENTS_LARGE 400000
 #define ELEMENTS_BROAD 10000
 #define DOUBLED_FIRST (1 << 20) /* times as many of what a shape of cases.list has */
+#define OPEN_DIM 3              /* elements of a dimension that nothing is known of */
 #define GROW_STEP 8             /* times as many elements, until a kernel takes them */
 #define GROW_MAX 4096
 
@@ -162,6 +163,19 @@ static bool candidate(const tn_shape *data, uint32_t index, tn_shape *out)
     }
 }
 
+/* What is open of a shape whose rank is known; false: nothing. */
+static bool shape_filled(tn_shape *s)
+{
+    bool open = false;
+
+    for (int32_t d = 0; d < s->ndim; d++)
+        if (s->dim[d] < 0) {
+            s->dim[d] = OPEN_DIM;
+            open = true;
+        }
+    return open;
+}
+
 /* Fills in the inputs from `at` on; false: inference takes nothing that was tried. */
 static bool shapes_complete(generator *g, const chk_attrs *attrs, const tn_shape *data, uint32_t flags,
                             chk_facts *f)
@@ -201,7 +215,8 @@ static bool shapes_complete(generator *g, const chk_attrs *attrs, const tn_shape
         if (shapes_complete(g, attrs, data, flags, f))
             return true;
     }
-    return false;
+    *f = *before;
+    return shape_filled(&f->shape[at]) && shapes_complete(g, attrs, data, flags, f);
 }
 
 static bool sizes_fit(const generator *g, const chk_facts *f, bool *resizes)

@@ -65,10 +65,18 @@ typedef struct attention_state {
     int32_t backward;
 } attention_state;
 
+static bool any_written(const tn_node *node)
+{
+    for (uint32_t o = 0; o < node->out_count; o++)
+        if (tn_tensor_count(node->out[o]))
+            return true;
+    return false;
+}
+
 static tn_status attention_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     const int backward = strncmp(node->op, "_backward_", 10) == 0;
-    const attention a =
+    attention a =
         attention_of(node->op, node->attrs, node->in + backward, backward ? node->in[0] : node->out[0]);
     const int64_t l = a.left.rows, r = a.right.rows, d = a.depth;
     const uint64_t up = tncpu_gemm_bytes(l, r, d, a.dtype), down = tncpu_gemm_bytes(l, d, r, a.dtype),
@@ -78,6 +86,7 @@ static tn_status attention_prepare(void *plugin, const tn_node *node, tn_plan *p
 
     if (st || (st = tncpu_state(plugin, plan, sizeof(attention_state), err)))
         return st;
+    a.tasks = any_written(node) ? a.tasks : 0; /* heads without elements may be any number */
     *(attention_state *)plan->state = (attention_state){a, backward};
     tncpu_plan_tasks(node, plan, 50 + (backward ? 2 : 1) * (double)a.tasks * tncpu_gemm_ns(l, r, d), a.tasks);
     tncpu_plan_workspace(plan, up > down ? (up > across ? up : across) : (down > across ? down : across));

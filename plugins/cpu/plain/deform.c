@@ -18,7 +18,7 @@ _Static_assert((int)TN_contrib_DeformableConvolution_no_bias ==
 
 typedef struct deform {
     tncpu_conv c;
-    int64_t offset_groups;
+    int64_t offset_groups, images; /* that something is written of */
     bool modulated, backward;
     uint64_t columns; /* bytes */
 } deform;
@@ -39,6 +39,17 @@ static uint64_t largest_product(const tncpu_conv *c)
                    dw = tncpu_gemm_bytes(c->filters, c->rows, c->out_pixels, c->dtype);
 
     return y > dx ? (y > dw ? y : dw) : (dx > dw ? dx : dw);
+}
+
+/* Images, if an output that has a part for each of them has elements; else they may be any number. */
+static int64_t images_written(const tn_node *node, const deform *d)
+{
+    const uint32_t outputs = d->backward ? 2u + d->modulated : 1;
+    bool any = false;
+
+    for (uint32_t o = 0; o < outputs; o++)
+        any = any || tn_tensor_count(node->out[o]);
+    return any ? d->c.batch : 0;
 }
 
 /* in: [dy,] data, offset[, mask], weight[, bias] */
@@ -71,10 +82,11 @@ static tn_status deform_prepare(void *plugin, const tn_node *node, tn_plan *plan
         tncpu_release(plan);
         return st;
     }
+    d->images = images_written(node, d);
     tncpu_plan_tasks(node, plan,
                      (backward ? 3 : 1) * 10 * (double)(c->batch * c->groups) *
                          (double)(c->rows * c->out_pixels),
-                     c->batch + (backward ? c->groups : 0));
+                     d->images + (backward ? c->groups : 0));
     tncpu_plan_workspace(plan, d->columns + largest_product(c));
     return TN_OK;
 }
@@ -90,7 +102,7 @@ static tn_status deform_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     const int before = tncpu_gemm_begin();
 
     (void)err;
-    tncpu_rows_run(plan, x, d->c.batch + (d->backward ? d->c.groups : 0), 0,
+    tncpu_rows_run(plan, x, d->images + (d->backward ? d->c.groups : 0), 0,
                    bodies[d->backward][d->c.dtype == TN_F64], &call);
     tncpu_gemm_end(before);
     return TN_OK;

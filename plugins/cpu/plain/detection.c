@@ -77,7 +77,7 @@ static int64_t anchors(const tn_node *node)
 
 static int64_t matrices(const tn_node *node)
 {
-    return tncpu_dims(node->in[0], 0, node->in[0]->ndim - 2);
+    return tn_tensor_count(node->in[0]) ? tncpu_dims(node->in[0], 0, node->in[0]->ndim - 2) : 1;
 }
 
 static int64_t proposal_images(const tn_node *node)
@@ -111,7 +111,9 @@ static uint64_t nms_room(const tn_node *node)
 
 static uint64_t matching_room(const tn_node *node)
 {
-    return ranks_room(tncpu_dims(node->in[0], node->in[0]->ndim - 2, node->in[0]->ndim), 0);
+    const int64_t *last = node->in[0]->shape + node->in[0]->ndim - 2, pairs = last[0] * last[1];
+
+    return ranks_room(pairs, pairs ? last[0] + last[1] : 0);
 }
 
 /* Boxes with their score in the order of places, and by score; which are suppressed, which are kept. */
@@ -139,21 +141,22 @@ static const tncpu_form forms[] = {
 TNCPU_FORMS(boxes, forms, 0)
 TNCPU_FORMS(shaped, forms, 1u)
 
-static const char *const types[] = {"record:i64", "*:" TNCPU_FLOATS, NULL};
+static const char *const types[] = {"*:" TNCPU_FLOATS, NULL};
+static const char *const recorded[] = {"record:i64", "*:" TNCPU_FLOATS, NULL};
 
-#define BOXES(op) TNCPU_ROW(op, types, 0, boxes_prepare, boxes_run)
+#define BOXES(op, types) TNCPU_ROW(op, types, 0, boxes_prepare, boxes_run)
 
 const tn_kernel *const tncpu_family_detection[] = {
     TNCPU_ROW("_contrib_MultiBoxPrior", types, TN_KERNEL_EMPTY_OK, shaped_prepare, shaped_run),
     TNCPU_ROW("_contrib_bipartite_matching", types, TN_KERNEL_EMPTY_OK, boxes_prepare, boxes_run),
-    BOXES("_contrib_MultiBoxTarget"),
-    BOXES("_contrib_MultiBoxDetection"),
-    BOXES("_contrib_box_iou"),
-    BOXES("_contrib_box_nms"),
-    BOXES("_backward__contrib_box_nms"),
+    BOXES("_contrib_MultiBoxTarget", types),
+    BOXES("_contrib_MultiBoxDetection", types),
+    BOXES("_contrib_box_iou", types),
+    BOXES("_contrib_box_nms", recorded),
+    BOXES("_backward__contrib_box_nms", recorded),
     TNCPU_ROW("_contrib_box_encode", types, TN_KERNEL_EMPTY_OK, boxes_prepare, boxes_run),
-    BOXES("_contrib_box_decode"),
-    BOXES("_contrib_Proposal"),
-    BOXES("_contrib_MultiProposal"),
+    BOXES("_contrib_box_decode", types),
+    BOXES("_contrib_Proposal", types),
+    BOXES("_contrib_MultiProposal", types),
     NULL,
 };

@@ -15,7 +15,8 @@ typedef struct tncpu_form {
     uint64_t (*room)(const tn_node *node); /* bytes for each thread; NULL: none */
 } tncpu_form;
 
-/* `forms` has a row for the node's operator; its output 0 says which body. */
+/* `forms` has a row for the node's operator; its output 0 says which body. Outputs without any element have no
+ * task. */
 tn_status tncpu_forms_prepare(const tncpu_form *forms, void *plugin, const tn_node *node, tn_plan *plan,
                               tn_err *err);
 tn_status tncpu_forms_run(const tn_plan *plan, const tn_exec *x, tn_err *err);
@@ -36,10 +37,10 @@ tn_status tncpu_forms_run(const tn_plan *plan, const tn_exec *x, tn_err *err);
         return tncpu_short_run(&id##_wide, plan, x, err);                                                    \
     }
 
-/* Products of the first two dimensions. */
+/* Products of the first two dimensions; 0 of a tensor without elements, which may have any number of them. */
 static inline int64_t tncpu_planes(const tn_tensor *t)
 {
-    return t->shape[0] * t->shape[1];
+    return tn_tensor_count(t) ? t->shape[0] * t->shape[1] : 0;
 }
 
 /* The integer part of `v` within lo … hi; of NaN lo. */

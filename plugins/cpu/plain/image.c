@@ -1,7 +1,8 @@
 /*
- * Images as arrays. Colours are computed in float32, as MXNet does; what goes into whole numbers is cut to
- * their range. Numbers that are drawn are elements 0, 1 … of the call's draw.
+ * Images as arrays. Colours are computed in float32, as MXNet does, but those of float64 in float64; what goes into
+ * whole numbers is cut to their range. Numbers that are drawn are elements 0, 1 … of the call's draw.
  */
+#include <float.h>
 #include <math.h>
 
 #include "forms.h"
@@ -145,68 +146,13 @@ enum { BRIGHTNESS, CONTRAST, SATURATION, HUE, LIGHTING };
 /* A change of one image's colours: by a factor, or by what is added. */
 typedef struct change {
     int kind;
-    float alpha, add[3];
+    double alpha, add[3];
 } change;
 
 static const float grey_of[] = {0.299f, 0.587f, 0.114f};
 
-/* Red, green, blue to hue (in degrees), lightness, saturation. */
-static void hls_of(const float *rgb, float *hls)
-{
-    const float r = rgb[0] / 255, g = rgb[1] / 255, b = rgb[2] / 255;
-    const float top = fmaxf(fmaxf(r, g), b), low = fminf(fminf(r, g), b);
-    float part = top - low;
-
-    hls[0] = hls[2] = 0;
-    hls[1] = (top + low) * 0.5f;
-    if (!(part > 1.1920929e-07f))
-        return;
-    hls[2] = hls[1] < 0.5f ? part / (top + low) : part / (2 - top - low);
-    part = 60 / part;
-    hls[0] = top == r ? (g - b) * part : top == g ? (b - r) * part + 120 : (r - g) * part + 240;
-    hls[0] += hls[0] < 0 ? 360.0f : 0.0f;
-}
-
-static void rgb_of(const float *hls, float *rgb)
-{
-    static const int8_t sectors[6][3] = {{0, 3, 1}, {2, 0, 1}, {1, 0, 3}, {1, 2, 0}, {3, 1, 0}, {0, 1, 2}};
-    const float l = hls[1], s = hls[2], high = l <= 0.5f ? l * (1 + s) : l + s - l * s, low = 2 * l - high;
-    float h = hls[0] * (1.0f / 60), part[4];
-    int sector;
-
-    h = h < 12 && h >= 6 ? h - 6 : fmodf(h, 6);
-    h += h < 0 ? 6.0f : 0.0f;
-    sector = (int)tncpu_whole((double)h, 0, 5);
-    h -= (float)sector;
-    part[0] = high, part[1] = low;
-    part[2] = low + (high - low) * (1 - h), part[3] = low + (high - low) * h;
-    for (int c = 0; c < 3; c++)
-        rgb[c] = (s == 0 ? l : part[sectors[sector][c]]) * 255;
-}
-
-static void pixel_change(const change *c, int64_t channels, double *pixel)
-{
-    float v[3] = {(float)pixel[0], channels > 1 ? (float)pixel[1] : 0, channels > 1 ? (float)pixel[2] : 0},
-          hls[3];
-
-    if (channels == 3 && c->kind == HUE) {
-        hls_of(v, hls);
-        hls[0] += c->alpha * 360;
-        rgb_of(hls, v);
-    }
-    for (int64_t k = 0; k < channels; k++) {
-        if (c->kind == BRIGHTNESS)
-            v[k] *= c->alpha;
-        else if (c->kind == CONTRAST)
-            v[k] = v[k] * c->alpha + c->add[0];
-        else if (c->kind == SATURATION && channels == 3) /* MXNet's grey is blue's part alone */
-            v[k] = (float)pixel[2] * grey_of[2] * (1 - c->alpha) + v[k] * c->alpha;
-        else if (c->kind == LIGHTING && channels == 3)
-            v[k] += c->add[k];
-    }
-    for (int64_t k = 0; k < channels; k++)
-        pixel[k] = (double)v[k];
-}
+#define BODY "../plain/colours.inc"
+#include "../common/floats.inc"
 
 typedef struct colour_call {
     const tn_tensor *from, *to;
@@ -219,6 +165,8 @@ static void colours_part(void *arg, int64_t begin, int64_t end)
 {
     const colour_call *call = arg;
     const int64_t channels = call->to->shape[2];
+    void (*change_pixel)(const change *, int64_t, double *) =
+        call->to->dtype == TN_F64 ? pixel_change_f64 : pixel_change_f32;
     double v[TNCPU_TILE];
 
     for (int64_t at = begin; at < end; at += PIXELS) {
@@ -226,13 +174,13 @@ static void colours_part(void *arg, int64_t begin, int64_t end)
 
         tncpu_numbers(call->from, at * channels, 1, n * channels, v);
         for (int64_t i = 0; i < n; i++)
-            pixel_change(&call->c, channels, v + i * channels);
+            change_pixel(&call->c, channels, v + i * channels);
         tncpu_numbers_store(call->to, at * channels, 1, n * channels, v);
     }
 }
 
 /* The mean of all pixels' grey. */
-static float grey_mean(const tn_tensor *t)
+static double grey_mean(const tn_tensor *t)
 {
     const int64_t pixels = t->shape[0] * t->shape[1], channels = t->shape[2];
     double sum = 0, v[TNCPU_TILE];
@@ -244,7 +192,7 @@ static float grey_mean(const tn_tensor *t)
         for (int64_t i = 0; i < n * channels; i++)
             sum += v[i] * (channels == 3 ? (double)grey_of[i % 3] : 1);
     }
-    return (float)(sum / (double)tncpu_max(pixels, 1));
+    return sum / (double)tncpu_max(pixels, 1);
 }
 
 static void colours_run(const tn_plan *plan, const tn_exec *x, const tn_tensor *from, change c)
@@ -252,7 +200,7 @@ static void colours_run(const tn_plan *plan, const tn_exec *x, const tn_tensor *
     colour_call call = {from, x->out[0], c};
 
     if (c.kind == CONTRAST)
-        call.c.add[0] = (1 - c.alpha) * grey_mean(from);
+        call.c.add[0] = (from->dtype == TN_F64 ? mean_part_f64 : mean_part_f32)(c.alpha, grey_mean(from));
     tncpu_for(plan, x, from->shape[0] * from->shape[1], PIXELS, colours_part, &call);
 }
 
@@ -264,11 +212,11 @@ static tn_status colours_prepare(void *plugin, const tn_node *node, tn_plan *pla
 }
 
 /* Number `k` of the call's draw between two others. */
-static float between(const tn_exec *x, uint64_t k, double low, double high)
+static double between(const tn_exec *x, uint64_t k, double low, double high)
 {
     const tn_draw draw = tn_draw_of(x->rng);
 
-    return (float)(low + (high - low) * tn_draw_unit(&draw, k));
+    return low + (high - low) * tn_draw_unit(&draw, k);
 }
 
 static tn_status random_run(const tn_plan *plan, const tn_exec *x, int kind)
@@ -301,7 +249,7 @@ static tn_status jitter_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
     (void)err;
     for (int k = 3; k > 0; k--) {
-        const int other = (int)tncpu_whole((double)between(x, (uint64_t)k, 0, k + 1), 0, k), kept = order[k];
+        const int other = (int)tncpu_whole(between(x, (uint64_t)k, 0, k + 1), 0, k), kept = order[k];
 
         order[k] = order[other];
         order[other] = kept;
@@ -330,7 +278,7 @@ static tn_status lighting(const tn_plan *plan, const tn_exec *x, const double *a
     change c = {.kind = LIGHTING};
 
     for (int k = 0; k < 3; k++)
-        c.add[k] = (float)(axes[k][0] * alpha[0] + axes[k][1] * alpha[1] + axes[k][2] * alpha[2]);
+        c.add[k] = axes[k][0] * alpha[0] + axes[k][1] * alpha[1] + axes[k][2] * alpha[2];
     colours_run(plan, x, x->in[0], c);
     return TN_OK;
 }
@@ -550,6 +498,7 @@ static tn_status image_prepare(void *plugin, const tn_node *node, tn_plan *plan,
 static const char *const numbers[] = {"*:" TNCPU_NUMBERS, NULL};
 static const char *const all[] = {"data:" TNCPU_ALL, "output:=data", NULL};
 static const char *const tensors[] = {"output:f32", "*:" TNCPU_ALL, NULL};
+static const char *const back_tensors[] = {"dy:f32", "*:" TNCPU_ALL, NULL};
 
 #define PLANES(op, types) TNCPU_ROW(op, types, TN_KERNEL_EMPTY_OK, image_prepare, tncpu_forms_run)
 #define COLOURS(op, run) TNCPU_ROW("_image_" op, numbers, 0, colours_prepare, run)
@@ -559,7 +508,7 @@ const tn_kernel *const tncpu_family_image[] = {
     PLANES("_image_normalize", numbers),
     PLANES("_backward__image_normalize", numbers),
     PLANES("_image_to_tensor", tensors),
-    PLANES("_backward__image_to_tensor", tensors),
+    PLANES("_backward__image_to_tensor", back_tensors),
     PLANES("_image_resize", numbers),
     FLIPS("flip_left_right", left_right_run),
     FLIPS("flip_top_bottom", top_bottom_run),

@@ -97,13 +97,20 @@ static const tncpu_form forms[] = {
 TNCPU_FORMS(region, forms, 0)
 TNCPU_FORMS(shaped, forms, 1u << 1)
 
-static const char *const types[] = {"max_idx:i64", "*:" TNCPU_FLOATS, NULL};
+static const char *const types[] = {"*:" TNCPU_FLOATS, NULL};
+static const char *const maximum[] = {"max_idx:i64", "*:" TNCPU_FLOATS, NULL};
 
-#define REGION(op) TNCPU_ROW(op, types, TN_KERNEL_EMPTY_OK, region_prepare, region_run)
-#define BACKWARD(op) TNCPU_ROW("_backward_" op, types, TN_KERNEL_EMPTY_OK, shaped_prepare, shaped_run)
+#define REGION(op, types) TNCPU_ROW(op, types, TN_KERNEL_EMPTY_OK, region_prepare, region_run)
+#define BACKWARD(op, types) TNCPU_ROW("_backward_" op, types, TN_KERNEL_EMPTY_OK, shaped_prepare, shaped_run)
 
 const tn_kernel *const tncpu_family_region[] = {
-    REGION("ROIPooling"),          BACKWARD("ROIPooling"),          REGION("_contrib_ROIAlign"),
-    BACKWARD("_contrib_ROIAlign"), REGION("_contrib_PSROIPooling"), BACKWARD("_contrib_PSROIPooling"),
-    REGION("Correlation"),         REGION("_backward_Correlation"), NULL,
+    REGION("ROIPooling", maximum),
+    BACKWARD("ROIPooling", maximum),
+    REGION("_contrib_ROIAlign", types),
+    BACKWARD("_contrib_ROIAlign", types),
+    REGION("_contrib_PSROIPooling", types),
+    BACKWARD("_contrib_PSROIPooling", types),
+    REGION("Correlation", types),
+    REGION("_backward_Correlation", types),
+    NULL,
 };

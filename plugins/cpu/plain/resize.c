@@ -49,6 +49,11 @@ static uint32_t input_of(const tn_tensor *const *in, int64_t *c)
     return i;
 }
 
+typedef struct copies_call {
+    const tn_exec *x;
+    uint32_t inputs;
+} copies_call;
+
 #define BODY "../plain/resize.inc"
 #include "../common/floats.inc"
 
@@ -67,7 +72,6 @@ static int64_t all_planes(const tn_node *node)
 }
 
 static const tncpu_form forms[] = {
-    {"UpSampling", output_planes, nearest_f32, nearest_f64, NULL},
     {"_backward_UpSampling", all_planes, backward_nearest_f32, backward_nearest_f64, NULL},
     {"_contrib_BilinearResize2D", output_planes, bilinear_f32, bilinear_f64, NULL},
     {"_backward__contrib_BilinearResize2D", all_planes, backward_bilinear_f32, backward_bilinear_f64, NULL},
@@ -87,11 +91,32 @@ static tn_status nearest_check(const tn_node *node, tn_err *err)
                : tn_fail(err, TN_E_UNSUPPORTED, "only copies");
 }
 
-static tn_status nearest_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    const tn_status st = nearest_check(node, err);
+typedef struct copies_state {
+    int64_t tasks;
+    uint32_t inputs; /* num_args need not be given */
+} copies_state;
 
-    return st ? st : resize_prepare(plugin, node, plan, err);
+static tn_status copies_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const tn_tensor *y = node->out[0];
+    tn_status st = nearest_check(node, err);
+
+    if (st || (st = tncpu_state(plugin, plan, sizeof(copies_state), err)))
+        return st;
+    *(copies_state *)plan->state = (copies_state){tncpu_planes(y), node->in_count};
+    tncpu_plan_tasks(node, plan, 50 + 4 * (double)node->in_count * (double)tn_tensor_count(y),
+                     tncpu_planes(y));
+    return TN_OK;
+}
+
+static tn_status copies_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const copies_state *s = plan->state;
+    const copies_call call = {x, s->inputs};
+
+    (void)err;
+    tncpu_rows_run(plan, x, s->tasks, 0, x->out[0]->dtype == TN_F64 ? nearest_f64 : nearest_f32, &call);
+    return TN_OK;
 }
 
 static tn_status backward_nearest_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
@@ -103,9 +128,12 @@ static tn_status backward_nearest_prepare(void *plugin, const tn_node *node, tn_
 
 static const char *const types[] = {"*:" TNCPU_FLOATS, NULL};
 
+TNCPU_SHORT_NAMED(copies, "UpSampling", "copies", types, 0, copies_prepare, copies_run, false, 0)
+
 const tn_kernel *const tncpu_family_resize[] = {
-    TNCPU_ROW("UpSampling", types, 0, nearest_prepare, resize_run),
-    TNCPU_ROW("_backward_UpSampling", types, TN_KERNEL_EMPTY_OK, backward_nearest_prepare, backward_run),
+    &copies,
+    &(const tn_kernel)TNCPU_KERNEL_NAMED("_backward_UpSampling", "copies", types, TN_KERNEL_EMPTY_OK,
+                                         backward_nearest_prepare, backward_run),
     TNCPU_ROW("_contrib_BilinearResize2D", types, 0, resize_prepare, resize_run),
     TNCPU_ROW("_backward__contrib_BilinearResize2D", types, TN_KERNEL_EMPTY_OK, backward_prepare,
               backward_run),

@@ -18,7 +18,15 @@ static int64_t output_rows(const tn_node *node)
 /* in: dy, data, grid */
 static int64_t backward_tasks(const tn_node *node)
 {
-    return tncpu_planes(node->in[1]) + node->in[2]->shape[0] * node->in[2]->shape[2];
+    const tn_tensor *grid = node->in[2];
+
+    return tncpu_planes(node->in[1]) + (tn_tensor_count(grid) ? grid->shape[0] * grid->shape[2] : 0);
+}
+
+/* A row of the grid, in float64 at most: where the output is not asked for. */
+static uint64_t grid_room(const tn_node *node)
+{
+    return 2 * (uint64_t)node->out[0]->shape[3] * sizeof(double);
 }
 
 static int64_t matrices(const tn_node *node)
@@ -31,7 +39,7 @@ static const tncpu_form forms[] = {
     {"_backward_BilinearSampler", backward_tasks, backward_sampler_f32, backward_sampler_f64, NULL},
     {"GridGenerator", output_rows, grid_f32, grid_f64, NULL},
     {"_backward_GridGenerator", matrices, backward_grid_f32, backward_grid_f64, NULL},
-    {"SpatialTransformer", output_rows, transformer_f32, transformer_f64, NULL},
+    {"SpatialTransformer", output_rows, transformer_f32, transformer_f64, grid_room},
 };
 
 TNCPU_FORMS(sampler, forms, 0)
