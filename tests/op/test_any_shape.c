@@ -37,6 +37,76 @@ static uint32_t draw(uint32_t limit)
     return (uint32_t)(seed >> 33) % limit;
 }
 
+/* ---- starts ------------------------------------------------------------------------------------------- */
+
+/* Operators of which inference refuses nearly all that is drawn: attributes and inputs of a call that it
+ * takes, which every other draw starts from. */
+typedef struct start {
+    const char *op, *attrs;
+    uint32_t open; /* bit i: the data type of input i is left for inference to say */
+    tn_shape in[6];
+} start;
+
+#define SHAPE(...)                                                                                           \
+    {                                                                                                        \
+        (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), 0,                                    \
+        {                                                                                                    \
+            __VA_ARGS__                                                                                      \
+        }                                                                                                    \
+    }
+static const start starts[] = {
+    {"_backward_ROIPooling",
+     "pooled_size=(2,3) spatial_scale=0.5",
+     8,
+     {SHAPE(3, 2, 2, 3), SHAPE(2, 2, 4, 5), SHAPE(3, 5), SHAPE(3, 2, 2, 3)}},
+    {"_contrib_ROIAlign", "pooled_size=(2,3) spatial_scale=0.5", 0, {SHAPE(2, 2, 4, 5), SHAPE(3, 5)}},
+    {"_backward__contrib_ROIAlign",
+     "pooled_size=(2,3) spatial_scale=0.5",
+     0,
+     {SHAPE(3, 2, 2, 3), SHAPE(2, 2, 4, 5), SHAPE(3, 5)}},
+    {"_backward__contrib_PSROIPooling",
+     "spatial_scale=0.5 output_dim=2 pooled_size=2",
+     0,
+     {SHAPE(3, 2, 2, 2), SHAPE(2, 8, 4, 5), SHAPE(3, 5)}},
+    {"_backward__contrib_box_nms", "", 2, {SHAPE(2, 5, 6), SHAPE(2, 5, 1)}},
+    {"_contrib_box_encode",
+     "",
+     0,
+     {SHAPE(2, 3), SHAPE(2, 3), SHAPE(2, 3, 4), SHAPE(2, 4, 4), SHAPE(4), SHAPE(4)}},
+    {"_contrib_Proposal",
+     "scales=(1,2) ratios=(1,) feature_stride=4 rpn_post_nms_top_n=4",
+     0,
+     {SHAPE(1, 4, 2, 3), SHAPE(1, 8, 2, 3), SHAPE(1, 3)}},
+    {"_contrib_MultiProposal",
+     "scales=(1,2) ratios=(1,) feature_stride=4 rpn_post_nms_top_n=4",
+     0,
+     {SHAPE(2, 4, 2, 3), SHAPE(2, 8, 2, 3), SHAPE(2, 3)}},
+    {"_contrib_ModulatedDeformableConvolution",
+     "kernel=(2,2) num_filter=2 no_bias=True",
+     0,
+     {SHAPE(2, 2, 3, 4), SHAPE(2, 8, 2, 3), SHAPE(2, 4, 2, 3), SHAPE(2, 2, 2, 2)}},
+    {"_backward__contrib_DeformableConvolution",
+     "kernel=(2,2) num_filter=2 no_bias=True",
+     0,
+     {SHAPE(2, 2, 2, 3), SHAPE(2, 2, 3, 4), SHAPE(2, 8, 2, 3), SHAPE(2, 2, 2, 2)}},
+    {"_backward__contrib_ModulatedDeformableConvolution",
+     "kernel=(2,2) num_filter=2 no_bias=True",
+     0,
+     {SHAPE(2, 2, 2, 3), SHAPE(2, 2, 3, 4), SHAPE(2, 8, 2, 3), SHAPE(2, 4, 2, 3), SHAPE(2, 2, 2, 2)}},
+    {"_backward_col2im", "output_size=(4,3) kernel=(2,2)", 0, {SHAPE(2, 2, 4, 3), SHAPE(2, 8, 6)}},
+    {"_contrib_interleaved_matmul_encdec_valatt", "heads=2", 0, {SHAPE(3, 2, 8), SHAPE(4, 4, 3)}},
+    {"_image_adjust_lighting", "alpha=(0.1,0.2,0.3)", 0, {SHAPE(4, 5, 3)}},
+};
+
+/* NULL: none, or not this time. */
+static const start *start_draw(const char *op)
+{
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (!strcmp(starts[i].op, op))
+            return draw(2) ? &starts[i] : NULL;
+    return NULL;
+}
+
 /* ---- attributes --------------------------------------------------------------------------------------- */
 
 static const char *number_draw(const tn_attr_def *d)
@@ -78,10 +148,15 @@ static void attr_draw(const tn_attr_def *d, char *text, size_t size)
 
         (void)snprintf(text, size, "%s", programs[draw(2)]);
     } else if (d->type == TN_ATTR_T_TEXT && !strcmp(d->name, "subscripts")) {
-        static const char *const subscripts[] = {"...,...",     "i...,...i->...", "...,...,...",
+        static const char *const subscripts[] = {"...,...",
+                                                 "i...,...i->...",
+                                                 "...,...,...",
                                                  "a...,b...,c...->abc",
-                                                 "ij,jk->ik",   "ij,ik",          "...,...i,...,...->...i",
-                                                 "i...i,i...j", "i,...->"};
+                                                 "ij,jk->ik",
+                                                 "ij,ik",
+                                                 "...,...i,...,...->...i",
+                                                 "i...i,i...j",
+                                                 "i,...->"};
 
         (void)snprintf(text, size, "%s", subscripts[draw(sizeof subscripts / sizeof *subscripts)]);
     } else if (d->type == TN_ATTR_T_DTYPE) {
@@ -178,7 +253,7 @@ static tn_status infer(const tni_opdef *def, const tni_attrs *attrs, operands *o
 }
 
 /* One data type for all inputs, mostly; some are left for inference to say. */
-static void dtypes_draw(operands *o)
+static void dtypes_draw(const start *from, operands *o)
 {
     const int32_t common = draw(3) ? TN_F32 : (int32_t)draw(TN_I4);
 
@@ -186,6 +261,9 @@ static void dtypes_draw(operands *o)
         o->in_dtype[i] = i < o->args.in_count && draw(6) ? common : -1;
     if (o->args.in_count && draw(6) == 0)
         o->in_dtype[draw(o->args.in_count)] = (int32_t)draw(TN_I4);
+    for (uint32_t i = 0; i < o->args.in_count && from; i++)
+        if (from->open >> i & 1u)
+            o->in_dtype[i] = -1;
 }
 
 static bool dtypes_known(const operands *o)
@@ -210,13 +288,15 @@ static bool outputs_fit(const operands *o)
 }
 
 /* A set that fits, as far as inference completes one from a part; one of its shapes changed, mostly. */
-static void operands_draw(const tni_opdef *def, const tni_attrs *attrs, operands *o)
+static void operands_draw(const tni_opdef *def, const tni_attrs *attrs, const start *from, operands *o)
 {
     const uint32_t count = o->args.in_count, given = count ? draw(count) : 0, also = count ? draw(count) : 0;
     tn_shape first;
 
     shape_draw(&first);
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count && from; i++)
+        o->in[i] = from->in[i];
+    for (uint32_t i = 0; i < count && !from; i++) {
         o->in[i].ndim = -1;
         if (i == given || i == also)
             o->in[i] = first;
@@ -225,7 +305,7 @@ static void operands_draw(const tni_opdef *def, const tni_attrs *attrs, operands
     }
     (void)infer(def, attrs, o);
     for (uint32_t i = 0; i < count; i++)
-        if (!small_and_known(&o->in[i], 1)) {
+        if (!from && !small_and_known(&o->in[i], 1)) {
             o->in[i] = first;
             if (draw(2))
                 shape_draw(&o->in[i]);
@@ -256,8 +336,8 @@ static void outputs_check(const op_node *n)
 
         for (int64_t k = 0; n->out[i].t.data && size >= 4 && k < tn_tensor_count(&n->out[i].t); k++)
             if (!memcmp((const char *)n->out[i].t.data + (size_t)k * size, fill, size))
-                fail_msg("%s of %s: element %lld of output %u was not written", n->kernel.kernel->name,
-                         n->kernel.plugin_name, (long long)k, i);
+                fail_msg("%s: %s of %s: element %lld of output %u was not written", n->def->op->name,
+                         n->kernel.kernel->name, n->kernel.plugin_name, (long long)k, i);
     }
 }
 
@@ -323,20 +403,22 @@ static void kernel_run(const tni_opdef *def, tni_attrs *attrs, const operands *o
 /* One draw: -1 refused, 0 passed over, 1 run. */
 static int draw_run(const tni_opdef *def)
 {
+    const start *from = start_draw(def->op->name);
     tni_attrs *attrs = NULL;
     op_kernel kernels[16];
     operands o = {.flags = draw(3) ? TN_INFER_NP_SHAPE : 0};
     size_t count = 0;
     int did = 0;
 
-    if (attrs_draw(def, &attrs) || tni_op_args(def, attrs, (int64_t)(2 + draw(3)), &o.args) ||
-        o.args.in_count > OP_ARGS_MAX || o.args.out_count > OP_ARGS_MAX) {
+    if ((from ? op_attrs_split(def, from->attrs, &attrs) : attrs_draw(def, &attrs)) ||
+        tni_op_args(def, attrs, (int64_t)(2 + draw(3)), &o.args) || o.args.in_count > OP_ARGS_MAX ||
+        o.args.out_count > OP_ARGS_MAX) {
         tni_attrs_release(attrs);
         return 0;
     }
     o.flags |= draw(2) ? TN_INFER_TRAIN : 0;
-    dtypes_draw(&o);
-    operands_draw(def, attrs, &o);
+    dtypes_draw(from, &o);
+    operands_draw(def, attrs, from, &o);
     if (infer(def, attrs, &o)) {
         did = -1;
     } else if (small_and_known(o.in, o.args.in_count) && outputs_fit(&o) && dtypes_known(&o)) {
@@ -355,11 +437,14 @@ static bool may_refuse(const tn_op *op)
     return op->inputs[1] && strcmp(op->name, "_backward_cast") != 0;
 }
 
-/* Views have no kernels; operators that passes make have some where a plugin serves them. */
+/* Views have no kernels; operators that passes make have some where a plugin serves them. Tensors are dense: those
+ * of sparse arrays alone are not called. */
 static bool has_kernels(const tni_opdef *def)
 {
+    const bool any = op_kernels_any(def, false);
+
     return !(def->op->flags & TN_OP_VIEW) && def->op->exec == TN_EXEC_KERNEL &&
-           (!(def->op->flags & TN_OP_INTERNAL) || op_kernels_any(def));
+           (any ? op_kernels_any(def, true) : !(def->op->flags & TN_OP_INTERNAL));
 }
 
 /* All operators with or without TN_OP_BACKWARD. */

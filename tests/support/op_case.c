@@ -51,7 +51,7 @@ static double tolerance_of(const tn_op_case *c, int32_t dtype)
 /* ---- setting up ------------------------------------------------------------------------------- */
 
 /* "a=1 b=(2, 3)" */
-static tn_status attrs_split(const tni_opdef *def, const char *text, tni_attrs **out)
+tn_status op_attrs_split(const tni_opdef *def, const char *text, tni_attrs **out)
 {
     char copy[1024];
     const char *names[64], *texts[64];
@@ -483,7 +483,7 @@ static uint32_t case_run_all(const char *op, const tn_op_case *c)
 
     while (r.in_count < 16 && c->in[r.in_count])
         r.in_count++;
-    if ((st = tni_opset_find(op_set(), op, &r.def)) || (st = attrs_split(r.def, c->attrs, &r.attrs)) ||
+    if ((st = tni_opset_find(op_set(), op, &r.def)) || (st = op_attrs_split(r.def, c->attrs, &r.attrs)) ||
         (st = tni_op_args(r.def, r.attrs, r.in_count, &r.args)) || (st = case_infer(&r, -1))) {
         failure_check(&r, st, tni_error_message());
         inputs_free(&r);

@@ -353,7 +353,15 @@ static bool types_match(const tn_kernel *k, const tni_opdef *def, const tni_args
     return true;
 }
 
-bool op_kernels_any(const tni_opdef *def)
+/* Whether the first input need not be sparse. */
+static bool takes_dense(const tn_kernel *k)
+{
+    const char *rule = k->types && k->types[0] ? strchr(k->types[0], ':') : NULL;
+
+    return !rule || (strncmp(rule, ":csr", 4) != 0 && strncmp(rule, ":row_sparse", 11) != 0);
+}
+
+bool op_kernels_any(const tni_opdef *def, bool dense)
 {
     def = tni_op_meaning(def);
     for (size_t p = 0; p < run.plugin_count; p++)
@@ -362,7 +370,8 @@ bool op_kernels_any(const tni_opdef *def)
 
             for (size_t k = 0; (*c)->kind == TN_KIND_KERNELS && !strcmp((*c)->id, "cpu") && table->kernels[k];
                  k++)
-                if (!strcmp(table->kernels[k]->op, def->op->name))
+                if (!strcmp(table->kernels[k]->op, def->op->name) &&
+                    (!dense || takes_dense(table->kernels[k])))
                     return true;
         }
     return false;

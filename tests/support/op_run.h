@@ -30,8 +30,8 @@ typedef struct op_kernel {
 } op_kernel;
 
 tni_opset *op_set(void);
-/* A plugin that is here has a kernel of this operator for the host. */
-bool op_kernels_any(const tni_opdef *def);
+/* A plugin that is here has a kernel of this operator for the host; `dense`: one whose first input is dense. */
+bool op_kernels_any(const tni_opdef *def, bool dense);
 /* Kernels that take the arguments; at most `max`. */
 size_t op_kernels_find(const tni_opdef *def, const tni_args *args, const int32_t *in, const int32_t *out,
                        op_kernel *found, size_t max);
@@ -60,6 +60,9 @@ typedef struct op_form {
 } op_form;
 
 /* Infers: shapes and dtypes of the outputs (op_shape known or not). */
+/* "name=value name=(value, value)": attributes, as cases have them. */
+tn_status op_attrs_split(const tni_opdef *def, const char *text, tni_attrs **out);
+
 tn_status op_infer(const tni_opdef *def, const tni_attrs *attrs, const tni_args *args, uint32_t flags,
                    tn_shape *in_shape, tn_shape *out_shape, int32_t *in_dtype, int32_t *out_dtype);
 /* Prepares node->kernel for these inputs and runs it once into node->out. `before`: what outputs held (mode

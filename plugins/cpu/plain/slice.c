@@ -214,10 +214,21 @@ WINDOW(slice_like)
 WINDOW(crop)
 WINDOW(image_crop)
 
+/* The state is the number of gradients: num_args need not be given. */
+static tn_status crop_back_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const tn_status st = tncpu_state(plugin, plan, sizeof(uint32_t), err);
+
+    if (st)
+        return st;
+    *(uint32_t *)plan->state = node->out_count;
+    return window_prepare(plugin, node, plan, err);
+}
+
 /* The input that only says the size gets zeros. */
 static tn_status crop_back_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    if (tn_attrs_int(x->attrs, TN_Crop_num_args) > 1 && x->modes[1])
+    if (*(const uint32_t *)plan->state > 1 && x->modes[1])
         tncpu_fill(x->out[1], 0);
     return x->modes[0] ? backward_crop_run(plan, x, err) : TN_OK;
 }
@@ -246,6 +257,6 @@ const tn_kernel *const tncpu_family_slice[] = {
     TNCPU_ROW("_backward__image_crop", crop_types, TN_KERNEL_EMPTY_OK, window_prepare,
               backward_image_crop_run),
     TNCPU_ROW("Crop", crop_types, 0, window_prepare, crop_run),
-    TNCPU_ROW("_backward_Crop", crop_types, TN_KERNEL_EMPTY_OK, window_prepare, crop_back_run),
+    TNCPU_ROW("_backward_Crop", crop_types, TN_KERNEL_EMPTY_OK, crop_back_prepare, crop_back_run),
     NULL,
 };
