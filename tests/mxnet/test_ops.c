@@ -84,6 +84,8 @@ static const struct {
     {"_image_resize", "f64", {1e-6, 1e-7}},
     {"_image_adjust_lighting", "f64", {1e-6, 1e-7}},
     {"_image_random_hue", "f64", {1e-5, 1e-6}},
+    {"_image_random_contrast", "f64", {1e-6, 1e-7}},
+    {"_image_random_saturation", "f64", {1e-6, 1e-7}},
     {"_npi_percentile", "f64", {1e-6, 1e-7}},
     {"_npi_hamming", "f64", {1e-6, 1e-6}},
     {"_npi_hanning", "f64", {1e-6, 1e-6}},
