@@ -41,8 +41,10 @@ static void frame_destroy(tni_frame *f)
     if (f->pool) /* it ran */
         memory_free(f);
     tni_block_free(&f->step_block, NULL);
-    for (uint32_t i = 0; f->segments && i < f->program->segment_count; i++)
+    for (uint32_t i = 0; f->segments && i < f->program->segment_count; i++) {
         tni_vec_fini(&f->segments[i].scratch);
+        tni_free(f->segments[i].dims);
+    }
     for (uint32_t i = 0; f->done && i < f->program->segment_count; i++)
         tni_var_fini(&f->done[i]);
     for (uint32_t i = 0; i < TNI_PHASES; i++)

@@ -16,12 +16,14 @@ typedef struct frame_step {
 typedef struct frame_segment {
     tni_frame *frame;
     uint32_t index;
-    tni_run run;                /* of the running operation */
-    tni_moves *before, *after;  /* between strided arrays and their dense stand-ins; mostly NULL */
-    tni_vec scratch;            /* tni_block: what kernels asked for */
-    const tn_stream *stream;    /* that the steps know */
-    uint32_t first_var;         /* its variables: in frame->vars, reads before writes */
-    size_t room_at, room_bytes; /* of frame->room: the engine's list of them */
+    tni_run run;                      /* of the running operation */
+    tni_moves *before, *after;        /* between strided arrays and their dense stand-ins; mostly NULL */
+    tni_vec scratch;                  /* tni_block: what kernels asked for */
+    int64_t (*dims)[2 * TN_NDIM_MAX]; /* per output: shape and strides of a size that the run told, of what
+                                         nobody reads; NULL: none yet */
+    const tn_stream *stream;          /* that the steps know */
+    uint32_t first_var;               /* its variables: in frame->vars, reads before writes */
+    size_t room_at, room_bytes;       /* of frame->room: the engine's list of them */
 } frame_segment;
 
 typedef struct frame_block frame_block; /* memory that phase ONCE filled; constants.c */

@@ -289,13 +289,15 @@ static tn_status outputs_make(tni_context *c, const tni_signature *s, uint32_t o
     uint32_t i;
 
     for (i = 0; i < s->out_count && !st; i++) {
+        const bool known = tn_shape_known(&s->out_shape[i]);
+
         all[i] = i < out_count ? out[i] : NULL;
         if (all[i])
-            st = s->pending || s->out_storage[i] ? TN_E_UNSUPPORTED : output_check(s, i, all[i]);
+            st = !known || s->out_storage[i] ? TN_E_UNSUPPORTED : output_check(s, i, all[i]);
         else if (s->out_storage[i])
             st = tni_array_create_sparse_pending(c->space, s->device, s->out_storage[i], s->out_dtype[i],
                                                  s->out_shape[i].ndim, s->out_shape[i].dim, &all[i]);
-        else if (s->pending)
+        else if (!known)
             st = tni_array_create_pending(c->space, s->device, s->out_dtype[i], &all[i]);
         else
             st = tni_array_create(c->space, s->device, s->out_dtype[i], s->out_shape[i].ndim,

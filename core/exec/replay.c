@@ -29,6 +29,40 @@ static tn_status resize_known(const tn_tensor *t, int32_t ndim, const int64_t *s
     return TN_OK;
 }
 
+static bool tensor_known(const tn_tensor *t)
+{
+    bool known = t->ndim >= 0;
+
+    for (int32_t d = 0; d < t->ndim; d++)
+        known &= t->shape[d] >= 0;
+    return known;
+}
+
+static tn_status op_alloc(tn_call *opaque, uint64_t bytes, void **out, tn_err *err);
+
+/* No array waits for the output, since nobody reads it: it gets scratch until the end of the call. */
+static tn_status resize_unread(frame_segment *s, const tni_instruction *in, uint32_t out, int32_t ndim,
+                               const int64_t *shape, tn_err *err)
+{
+    tn_tensor *t = &s->frame->tensors[s->frame->program->slots[in->first_operand + in->in_count + out]];
+    uint64_t count;
+    tn_status st = tni_shape_check(t->dtype, ndim, shape, &count);
+    int64_t *dims;
+
+    if (st || (!s->dims && !(s->dims = tni_calloc(in->out_count, sizeof *s->dims)))) {
+        tni_error_get(err);
+        return st ? st : TN_E_NOMEM;
+    }
+    dims = s->dims[out];
+    memcpy(dims, shape, (size_t)ndim * sizeof *dims);
+    (void)tni_row_major(ndim, dims, dims + TN_NDIM_MAX);
+    t->ndim = ndim;
+    t->shape = dims;
+    t->stride = dims + TN_NDIM_MAX;
+    t->bytes = tn_dtype_size(t->dtype, count);
+    return op_alloc((tn_call *)s, t->bytes ? t->bytes : 1, &t->data, err);
+}
+
 static tn_status op_resize(tn_call *opaque, uint32_t out, int32_t ndim, const int64_t *shape,
                            const tn_tensor **tensor, tn_err *err)
 {
@@ -44,6 +78,10 @@ static tn_status op_resize(tn_call *opaque, uint32_t out, int32_t ndim, const in
     if (!v || !(in->prepared->plan.flags & TN_PLAN_RESIZES))
         return tn_fail(err, TN_E_ARG,
                        "resize of an output that it has not, or by a plan that does not resize");
+    if (!a && !tensor_known(&v->tensor)) {
+        *tensor = &f->tensors[p->slots[at]];
+        return resize_unread(s, in, out, ndim, shape, err);
+    }
     if (!a || !a->pending)
         return resize_known(&f->tensors[p->slots[at]], ndim, shape, tensor, err);
     if ((st = tni_array_resolve(a, ndim, shape, s->run.stream))) {

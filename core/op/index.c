@@ -108,6 +108,25 @@ static tn_status gather_shape(tn_infer *i)
     return gather_unify(i, i->in_shape[0], i->in_shape[1], i->out_shape[0]);
 }
 
+/* ---- batch_take --------------------------------------------------------------------------------------- */
+
+static tn_status batch_take_shape(tn_infer *i)
+{
+    tn_shape matrix = {.ndim = 2, .dim = {TN_DIM_UNKNOWN, TN_DIM_UNKNOWN}}, vector = {.ndim = 1};
+    tn_shape *a = i->in_shape[0], *indices = i->in_shape[1];
+    tn_status st = tn_shape_unify(i, a, &matrix);
+
+    if (st)
+        return st;
+    vector.dim[0] = a->dim[0];
+    if ((st = tn_shape_unify(i, indices, &vector)) || (st = tn_shape_unify(i, i->out_shape[0], indices)) ||
+        (st = tni_dim_unify(i, &a->dim[0], &indices->dim[0])))
+        return st;
+    return a->dim[1] == 0 && a->dim[0] > 0
+               ? tni_infer_fail(i, TN_E_SHAPE, "nothing can be taken from axis 1, it has size 0")
+               : TN_OK;
+}
+
 /* ---- scatter_nd --------------------------------------------------------------------------------------- */
 
 /* Turned round: gather_nd would find the data in the output. */
@@ -225,8 +244,8 @@ static const tn_op scatter_set_nd =
 
 static const tn_op batch_take =
     TNI_OP("batch_take", .doc = "Of each row the element at the index, which is clipped.",
-           .shapes = "a:(N,M) indices:(N) -> output:indices", .types = "indices:I:integer",
-           .gradients = "linear: dy ~a indices -> a indices=0");
+           .inputs = TNI_NAMES("a", "indices"), .outputs = TNI_NAMES("output"), .shape = batch_take_shape,
+           .types = "indices:I:integer", .gradients = "linear: dy ~a indices -> a indices=0");
 
 static const tn_attr_def ravel_attrs[] = TN_ATTR_TABLE(ravel);
 #define RAVEL(id, name_, alias, doc_)                                                                        \

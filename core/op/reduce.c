@@ -108,7 +108,7 @@ static const tn_attr_def np_trace_attrs[] = TN_ATTR_TABLE(np_trace);
     static const tn_op op_##name_ =                                                                          \
         TNI_OP(#name_, .doc = doc_, .aliases = TNI_NAMES(__VA_ARGS__), .attrs = attrs_,                      \
                .shapes = input OVER_AXES, .types = types_, .gradients = gradient,                            \
-               .flags = (gradient) ? 0 : TN_OP_ZERO_GRADIENT, .cost = tni_cost_each_input);
+               .flags = (const char *)(gradient) ? 0 : TN_OP_ZERO_GRADIENT, .cost = tni_cost_each_input);
 /* clang-format off */
 NP_REDUCTIONS(NP_REDUCE)
 /* clang-format on */

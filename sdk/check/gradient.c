@@ -364,6 +364,14 @@ static const struct {
     {"LayerNorm", "output_mean_var=True"},
     {"GroupNorm", "output_mean_var=True"},
     {"BatchNorm", "output_mean_var=True"},
+    {"_npi_average", "returned=True"},
+    {"_npi_var", ""}, /* these give zeros */
+    {"_npi_std", ""},
+    {"_npi_percentile", ""},
+    {"_histogram", ""},
+    {"_np_atleast_1d", ""},
+    {"_np_atleast_2d", ""},
+    {"_np_atleast_3d", ""},
     /* images, regions and boxes: zeros, or what arrives goes straight through */
     {"_contrib_BatchNormWithReLU", "output_mean_var=True"},
     {"_contrib_SyncBatchNorm", "output_mean_var=True"},

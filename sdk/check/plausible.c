@@ -229,8 +229,8 @@ static bool required_fill(generator *g, chk_attrs *out)
             texts = "3|2|1";
         if (!texts)
             texts = def->type < OTHERS ? required[def->type] : NULL;
-        if (!each_text(texts, value_read, &v))
-            return false;
+        if (!(texts && !*texts ? value_read(&v, texts) : each_text(texts, value_read, &v)))
+            return false; /* a default that is no text, such as that of ctx, is a value as well */
         values[i] = v.value;
         written[i] = v.text;
     }

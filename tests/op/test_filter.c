@@ -34,6 +34,8 @@ static const tn_op_case unique[] = {
     {"u64", "", .in = {"u64[3] 18446744073709551615 1 18446744073709551615"},
      .out = {"u64[2] 1 18446744073709551615"}, .flags = N | ONE},
     {"empty", "", .in = {"f32[0]"}, .out = {"f32[0]"}, .flags = N | ONE},
+    {"scalar", "return_index=1 return_inverse=1 return_counts=1", .in = {"f32[] 4"},
+     .out = {"f32[1] 4", "i64[1] 0", "i64[1] 0", "i64[1] 1"}, .flags = N | ONE},
     {"no rows", "axis=0", .in = {"f32[0,2]"}, .out = {"f32[0,2]"}, .flags = N | ONE},
     {"rows of nothing", "axis=0", .in = {"f32[2,0]"}, .out = {"f32[1,0]"}, .flags = N | ONE},
     {"beyond", "axis=1", .in = {"f32[2] 1 2"}, .status = TN_E_SHAPE},

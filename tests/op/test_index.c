@@ -30,6 +30,10 @@ static const tn_op_case batch_take[] = {
      .flags = TN_CASE_NO_GRAD},
     {"counts", "", .in = {"f32[2,2] random", "i32[3] 0 0 0"}, .status = TN_E_SHAPE},
     {"floats", "", .in = {"f32[1,2] random", "f32[1] 0"}, .status = TN_E_DTYPE},
+    {"rank", "", .in = {"f32[2,2,1] random", "i32[2] 0 0"}, .status = TN_E_SHAPE},
+    {"nothing in rows", "", .in = {"f32[2,0]", "i32[2] 0 0"}, .status = TN_E_SHAPE},
+    {"no rows", "", .in = {"f32[0,2]", "i32[0]"}, .out = {"f32[0]"}, .flags = TN_CASE_NO_GRAD},
+    {"no rows of nothing", "", .in = {"f32[0,0]", "i32[0]"}, .out = {"f32[0]"}, .flags = TN_CASE_NO_GRAD},
 };
 static const tn_op_case ravel[] = {
     {"two axes", "shape=(3,4)", .in = {"i64[2,3] 0 1 2 3 2 0"}, .out = {"i64[3] 3 6 8"},
@@ -50,8 +54,7 @@ static const tn_op_case scatter_set[] = {
     {"elements", "shape=(2,2)", .in = {"f32[2,2] 1 2 3 4", "f32[2] 8 9", "i64[2,2] 0 1 1 0"},
      .out = {"f32[2,2] 1 8 9 4"}, .flags = TN_CASE_NO_GRAD},
     {"rows", "shape=(2,2)", .in = {"i8[2,2] 1 2 3 4", "i8[1,2] 8 9", "i32[1,1] -1"},
-     .out = {"i8[2,2] 1 2 8 9"},
-     .flags = TN_CASE_NO_GRAD},
+     .out = {"i8[2,2] 1 2 8 9"}, .flags = TN_CASE_NO_GRAD},
     {"another shape", "shape=(2,3)", .in = {"f32[2,2] random", "f32[1] 1", "i64[2,1] 0 0"},
      .status = TN_E_SHAPE},
 };
@@ -108,8 +111,7 @@ TN_OP_TESTS(gather_nd, "gather_nd", gather_cases)
 /* Values and gradients as MXNet 1.9.1 computes them. Outside, where it writes beyond the output: refused. */
 static const tn_op_case scatter_cases[] = {
     {"elements", "shape=(3,2)", .in = {"f32[3] 1 2 4", "f32[2,3] 0 1 2 0 1 1"},
-     .out = {"f32[3,2] 1 0 0 2 0 4"},
-     .no_grad_inputs = 2},
+     .out = {"f32[3,2] 1 0 0 2 0 4"}, .no_grad_inputs = 2},
     {"rows", "shape=(4,2)", .in = {"f64[2,2] 1 2 3 4", "i64[1,2] 3 0"}, .out = {"f64[4,2] 3 4 0 0 0 0 1 2"},
      .no_grad_inputs = 2},
     {"the last stays", "shape=(3,2)", .in = {"f32[4] 1 2 3 4", "f32[2,4] 0 1 0 2 0 1 0 1"},
@@ -153,9 +155,8 @@ static void scatter_outside(void **state)
         assert_int_equal(tni_opset_find(op_set(), "scatter_nd", &n.def), TN_OK);
         assert_int_equal(tni_attrs_parse(n.def, 1, name, shape, &n.attrs), TN_OK);
         assert_int_equal(tni_op_args(n.def, n.attrs, 2, &n.args), TN_OK);
-        assert_int_equal(op_kernels_find(n.def, &n.args, (int32_t[]){TN_F32, in[1].t.dtype}, &out_dtype,
-                                         &n.kernel, 1),
-                         1);
+        assert_int_equal(
+            op_kernels_find(n.def, &n.args, (int32_t[]){TN_F32, in[1].t.dtype}, &out_dtype, &n.kernel, 1), 1);
         assert_int_equal(op_node_run(&n, (op_tensor *[]){&in[0], &in[1]}, &y, &out_dtype, &form, NULL),
                          TN_E_ARG);
         op_node_free(&n);
@@ -173,9 +174,14 @@ TN_OP_TESTS(scatter_set, "_scatter_set_nd", scatter_set)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TN_OP_TEST(take), TN_OP_TEST(embedding), TN_OP_TEST(one_hot),
-                                       TN_OP_TEST(pick), TN_OP_TEST(gather_nd),
-                                       TN_OP_TEST(scatter_nd), cmocka_unit_test(scatter_outside),
+    const struct CMUnitTest tests[] = {
+        TN_OP_TEST(take),
+        TN_OP_TEST(embedding),
+        TN_OP_TEST(one_hot),
+        TN_OP_TEST(pick),
+        TN_OP_TEST(gather_nd),
+        TN_OP_TEST(scatter_nd),
+        cmocka_unit_test(scatter_outside),
 
         TN_OP_TEST(batch_take),
         TN_OP_TEST(ravel),

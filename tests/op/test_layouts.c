@@ -84,6 +84,9 @@ static const layout_case cases[] = {
     {"_backward_Convolution", "kernel=(3,3) stride=(2,2) num_filter=20 no_bias=1",
      .in = {"f32[2,20,4,3] random", ODD, "f32[20,24,3,3] random"}},
     {"_backward_Convolution", KERNEL3 "num_group=32", .in = {BLOCKS, BLOCKS, "f32[32,1,3,3] random"}},
+    /* With AVX2 the data's gradient reads dy as rows, by matrix products, and the weight's in blocks. */
+    {"_backward_Convolution", "kernel=(7,7) stride=(2,2) pad=(3,3) num_filter=64 no_bias=1",
+     .in = {"f32[2,64,16,15] random", "f32[2,3,32,30] random", "f32[64,3,7,7] random"}},
     /* From 256 output pixels on, the halves of an even batch are summed apart. */
     {"_backward_Convolution", KERNEL3, .in = {"f32[2,32,17,15] random", "f32[2,32,17,15] random", WEIGHT3},
      FROM32},

@@ -144,13 +144,16 @@ tn_status tndnn_bring_in(tndnn_maker *m, uint32_t in, const tndnn_md *dense, con
 tn_status tndnn_bind_in(tndnn_maker *m, uint32_t in, const tndnn_md *dense, const tndnn_md *want,
                         tndnn_place *at)
 {
+    const uint64_t bit = in < 64 ? UINT64_C(1) << in : 0;
     tndnn_md have;
 
     *at = (tndnn_place){TNDNN_IN, in, 0};
     have_of(m, in, dense, &have);
-    if (tndnn_md_equal(&have, want))
+    if (tndnn_md_equal(&have, want)) {
+        m->rows_in |= m->plan->in_layout[in] ? 0 : bit;
         return TN_OK;
-    if (m->layouts && !m->again && !m->plan->in_layout[in])
+    }
+    if (m->layouts && !m->again && !m->plan->in_layout[in] && !(m->rows_in & bit))
         return tndnn_ask_in(m, in, want);
     *at = tndnn_work(m, want);
     return tndnn_bring_in(m, in, dense, want, *at);

@@ -101,7 +101,8 @@ typedef struct tndnn_maker {
     dnnl_primitive_attr_t layer; /* the same, and what follows a layer */
     bool layouts;                /* inputs and outputs may have private layouts */
     const tndnn_ways *ways;
-    bool again; /* the second variant: layouts are settled */
+    bool again;       /* the second variant: layouts are settled */
+    uint64_t rows_in; /* inputs that a step reads as rows; from number 64 on each is bound once */
     tndnn_late late[TNDNN_LATE_MAX];
     uint32_t late_count;
     tn_err *err;

@@ -99,7 +99,7 @@ static tn_status attention_run(const tn_plan *plan, const tn_exec *x, tn_err *er
     const uint64_t each = plan->workspace_bytes / plan->threads;
     const int threads = tncpu_run_threads(plan, x), before = tncpu_gemm_begin();
 
-    (void)err;
+    (void)err, (void)threads; /* without OpenMP */
     for (uint32_t o = 0; s->backward && o < 1u + (s->a.left_in != s->a.right_in); o++)
         if (x->modes[o])
             memset(x->out[o]->data, 0, (size_t)tn_tensor_count(x->out[o]) * tn_dtype_bytes(x->out[o]->dtype));

@@ -221,11 +221,10 @@ static tn_status groups_write(const tn_exec *x, slices *s, int64_t groups, tn_er
     const bool index = tn_value_int(x->attrs[TN_npi_unique_return_index]) != 0,
                back = tn_value_int(x->attrs[TN_npi_unique_return_inverse]) != 0,
                count = tn_value_int(x->attrs[TN_npi_unique_return_counts]) != 0;
-    int64_t *indices = NULL, *counts = NULL, *inverse = NULL, group = -1;
+    int64_t *indices = NULL, *counts = NULL, *inverse = back ? x->out[1u + index]->data : NULL, group = -1;
     tn_status st = TN_OK;
 
     if ((index && (st = vector_make(x, 1, groups, &indices, err))) ||
-        (back && (st = vector_make(x, 1u + index, s->rows.size, &inverse, err))) ||
         (count && (st = vector_make(x, 1u + index + back, groups, &counts, err))))
         return st;
     for (int64_t k = 0; k < s->rows.size; k++) {

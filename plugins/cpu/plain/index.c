@@ -343,7 +343,9 @@ static const char *const pick_types[] = {"data:" TNCPU_ALL, "index:" TNCPU_ALL, 
 static const char *const gather_types[] = {"data:" TNCPU_ALL, "indices:" TNCPU_ALL, "output:=data", NULL};
 static const char *const back_types[] = {"dy:" TNCPU_FLOATS, "indices:" TNCPU_ALL, "*:=dy", NULL};
 static const char *const back_embedding_types[] = {"dy:" TNCPU_FLOATS, "data:" TNCPU_ALL, "*:=dy", NULL};
-static const char *const back_batch_types[] = {"dy:" TNCPU_ALL, "indices:" TNCPU_ALL, "*:=dy", NULL};
+static const char *const batch_types[] = {"a:" TNCPU_ALL, "indices:" TNCPU_WHOLE, "output:=a", NULL};
+static const char *const back_batch_types[] = {"dy:" TNCPU_ALL, "indices:" TNCPU_WHOLE, "*:=dy", NULL};
+static const char *const ravel_types[] = {"*:" TNCPU_NUMBERS ",u64", NULL};
 static const char *const set_types[] = {"lhs:" TNCPU_ALL, "indices:" TNCPU_ALL, "*:=lhs", NULL};
 static const char *const back_pick_types[] = {"dy:" TNCPU_ALL, "index:" TNCPU_ALL, "*:=dy", NULL};
 
@@ -362,11 +364,11 @@ const tn_kernel *const tncpu_family_index[] = {
     INDEX("gather_nd", gather_types, 0),
     INDEX("scatter_nd", gather_types, TN_KERNEL_EMPTY_OK),
     INDEX("_backward_pick", back_pick_types, TN_KERNEL_EMPTY_OK),
-    INDEX("batch_take", take_types, 0),
+    INDEX("batch_take", batch_types, 0),
     INDEX("_backward_batch_take", back_batch_types, TN_KERNEL_EMPTY_OK),
     INDEX("_scatter_set_nd", set_types, 0),
-    TNCPU_ROW("_ravel_multi_index", one_hot_types, 0, ravel_prepare, ravel_run),
-    TNCPU_ROW("_unravel_index", one_hot_types, 0, ravel_prepare, unravel_run),
+    TNCPU_ROW("_ravel_multi_index", ravel_types, 0, ravel_prepare, ravel_run),
+    TNCPU_ROW("_unravel_index", ravel_types, 0, ravel_prepare, unravel_run),
     TNCPU_ROW("one_hot", one_hot_types, 0, index_prepare, one_hot_run),
     &backward_take,
     &backward_embedding,

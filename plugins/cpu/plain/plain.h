@@ -46,6 +46,7 @@
 
 #define TNCPU_FLOATS "f32,f64,f16,bf16"
 #define TNCPU_NUMBERS "f32,f64,f16,u8,i32,i8,i64,i16,u16,u32,bf16"
+#define TNCPU_WHOLE "u8,i32,i8,i64,bool,i16,u16,u32,u64"
 #define TNCPU_MOST                                                                                           \
     "f32,f64,f16,u8,i32,i8,i64,bool,i16,u16,u32,bf16" /* all but u64: i64 loops misread its upper half */
 #define TNCPU_ALL "f32,f64,f16,u8,i32,i8,i64,bool,i16,u16,u32,u64,bf16"

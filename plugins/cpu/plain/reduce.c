@@ -222,6 +222,15 @@ static void tree_end(const reduction *r, tree *t, acc *levels, int64_t width)
         r->merge(levels + (t->depth - 2) * width, levels + (t->depth - 1) * width, width);
 }
 
+/* What is added to integers is what would be written: a sum that the data type lacks saturates first. */
+static void saturate_load(const tncpu_convert *c, double sum, tncpu_tile *one)
+{
+    uint64_t element = 0;
+
+    c->store_f(&sum, &element, 1, 1);
+    c->load(&element, 1, one, 1);
+}
+
 static void output_store(const reduce_call *call, int64_t index, acc sum)
 {
     const reduce_plan *p = call->p;
@@ -235,7 +244,10 @@ static void output_store(const reduce_call *call, int64_t index, acc sum)
             sum.f /= count;
         else if (p->finish == FINISH_ROOT)
             sum.f = sqrt(sum.f);
-        made->store_f(&sum.f, call->add ? (void *)&one : to, 1, 1);
+        if (call->add && p->out->kind > TNCPU_K_F64)
+            saturate_load(p->out, sum.f, &one);
+        else
+            made->store_f(&sum.f, call->add ? (void *)&one : to, 1, 1);
     } else if (p->out->kind <= TNCPU_K_F64) {
         const double whole = p->finish == FINISH_MEAN ? (double)sum.i / count : (double)sum.i;
 
@@ -643,7 +655,7 @@ const tn_kernel *const tncpu_family_reduce[] = {
     BACK_ROW("max", most),
     BACK_ROW("min", most),
     BACK_ROW("_np_sum", most),
-    BACK_ROW("_npi_mean", most),
+    BACK_ROW("_npi_mean", floats),
     BACK_ROW("_np_max", most),
     BACK_ROW("_np_min", most),
     TNCPU_ROW("norm", most, FLAGS, norm_prepare, reduce_run),

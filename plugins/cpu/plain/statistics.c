@@ -499,6 +499,7 @@ static tn_status bincount_run(const tn_plan *plan, const tn_exec *x, tn_err *err
 
 static const char *const all[] = {"*:" TNCPU_ALL, NULL};
 static const char *const numbers[] = {"*:" TNCPU_NUMBERS, NULL};
+static const char *const bincount_types[] = {"data:" TNCPU_WHOLE, "*:" TNCPU_ALL, NULL};
 static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
 
 const tn_kernel *const tncpu_family_statistics[] = {
@@ -510,6 +511,6 @@ const tn_kernel *const tncpu_family_statistics[] = {
               backward_average_run),
     TNCPU_ROW("_npi_percentile", all, 0, percentile_prepare, percentile_run),
     TNCPU_ROW("_histogram", all, TN_KERNEL_EMPTY_OK, serial_prepare, histogram_run),
-    TNCPU_ROW("_npi_bincount", all, TN_KERNEL_EMPTY_OK, bincount_prepare, bincount_run),
+    TNCPU_ROW("_npi_bincount", bincount_types, TN_KERNEL_EMPTY_OK, bincount_prepare, bincount_run),
     NULL,
 };
