@@ -437,8 +437,8 @@ static bool may_refuse(const tn_op *op)
     return op->inputs[1] && strcmp(op->name, "_backward_cast") != 0;
 }
 
-/* Views have no kernels; operators that passes make have some where a plugin serves them. Tensors are dense: those
- * of sparse arrays alone are not called. */
+/* Views have no kernels; operators that passes make have some where a plugin serves them. Tensors are
+ * dense: those of sparse arrays alone are not called. */
 static bool has_kernels(const tni_opdef *def)
 {
     const bool any = op_kernels_any(def, false);

@@ -30,7 +30,7 @@ typedef struct op_kernel {
 } op_kernel;
 
 tni_opset *op_set(void);
-/* A plugin that is here has a kernel of this operator for the host; `dense`: one whose first input is dense. */
+/* A plugin that is here has a kernel of this operator for the host; `dense`: one whose first input is. */
 bool op_kernels_any(const tni_opdef *def, bool dense);
 /* Kernels that take the arguments; at most `max`. */
 size_t op_kernels_find(const tni_opdef *def, const tni_args *args, const int32_t *in, const int32_t *out,

@@ -15,8 +15,8 @@ typedef struct tncpu_form {
     uint64_t (*room)(const tn_node *node); /* bytes for each thread; NULL: none */
 } tncpu_form;
 
-/* `forms` has a row for the node's operator; its output 0 says which body. Outputs without any element have no
- * task. */
+/* `forms` has a row for the node's operator; its output 0 says which body. Outputs without any element
+ * have no task. */
 tn_status tncpu_forms_prepare(const tncpu_form *forms, void *plugin, const tn_node *node, tn_plan *plan,
                               tn_err *err);
 tn_status tncpu_forms_run(const tn_plan *plan, const tn_exec *x, tn_err *err);

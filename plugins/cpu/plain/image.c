@@ -1,6 +1,7 @@
 /*
- * Images as arrays. Colours are computed in float32, as MXNet does, but those of float64 in float64; what goes into
- * whole numbers is cut to their range. Numbers that are drawn are elements 0, 1 … of the call's draw.
+ * Images as arrays. Colours are computed in float32, as MXNet does, but those of float64 in float64; what
+ * goes into whole numbers is cut to their range. Numbers that are drawn are elements 0, 1 … of the call's
+ * draw.
  */
 #include <float.h>
 #include <math.h>
