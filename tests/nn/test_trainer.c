@@ -307,12 +307,13 @@ static uint64_t calls_of(tn_app *app)
     return s.pushed + s.inlined + s.fast_path;
 }
 
-/* Parameters after some steps of a schedule; `calls`: how many the last step made. */
-static size_t aggregate_run(const aggregate_case *c, const char *setting, bool hybrid, float *out,
-                            uint64_t *calls)
+/* Parameters after some steps of a schedule; `calls`: how many the last step made, with engine naive: where
+ * there are workers, memory that is given back may be an operation more. */
+static size_t aggregate_run(const aggregate_case *c, const char *engine, const char *setting, bool hybrid,
+                            float *out, uint64_t *calls)
 {
     const int64_t shape[2] = {4, 3}, labels[2] = {4, 2 + LAYERS};
-    tn_app *app = nn_open(setting, NULL);
+    tn_app *app = nn_open(engine, setting, NULL);
     tn_net *net = tn_net_new(app);
     tn_array *y = nn_array(app, 2, labels, 3), *x;
     tn_trainer *t;
@@ -355,18 +356,26 @@ static void test_aggregate(void **state)
                 {"optimizer.aggregate_num=5", 2},
                 {"optimizer.aggregate_num=9", 2},
                 {"optimizer.aggregate_num=4096", 1}};
+    const char *const naive = "engine.type=naive";
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         float single[NUMBERS_MAX], many[NUMBERS_MAX];
         uint64_t calls;
-        const size_t count = aggregate_run(&cases[i], "optimizer.aggregate_num=1", false, single, &calls);
+        const size_t count =
+            aggregate_run(&cases[i], naive, "optimizer.aggregate_num=1", false, single, &calls);
 
         assert_int_equal(calls, PARAMS);
         for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
-            assert_int_equal(aggregate_run(&cases[i], rows[r].setting, r % 2, many, &calls), count);
+            uint64_t of_workers;
+
+            assert_int_equal(aggregate_run(&cases[i], naive, rows[r].setting, r % 2, many, &calls), count);
             assert_memory_equal(single, many, count * sizeof *single);
             assert_int_equal(calls, cases[i].many ? rows[r].calls : PARAMS);
+            assert_int_equal(
+                aggregate_run(&cases[i], "engine.workers=2", rows[r].setting, r % 2, many, &of_workers),
+                count);
+            assert_memory_equal(single, many, count * sizeof *single);
         }
     }
 }
