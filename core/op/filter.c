@@ -25,7 +25,7 @@ static tn_status mask_shape(tn_infer *i, int64_t start, int32_t *axis)
 
     if (st || data->ndim < 0 || mask->ndim < 0)
         return st;
-    if (start < 0 || start + mask->ndim > data->ndim)
+    if (start < 0 || start > data->ndim - mask->ndim)
         return tni_infer_fail(i, TN_E_SHAPE,
                               "start_axis %lld, but the mask has %d dimensions and the data %d",
                               (long long)start, mask->ndim, data->ndim);

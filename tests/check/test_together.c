@@ -59,7 +59,7 @@ static void overlap(void *arg)
 static void all_at_once(void **state)
 {
     atomic_uint inside = 0;
-    void *const args[THREADS] = {&inside, &inside, &inside, &inside};
+    void *const args[THREADS + 1] = {&inside, &inside, &inside, &inside, &inside};
 
     (void)state;
     for (uint32_t round = 0; round < 50; round++) {
