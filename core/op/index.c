@@ -129,11 +129,12 @@ static tn_status batch_take_shape(tn_infer *i)
 
 /* ---- scatter_nd --------------------------------------------------------------------------------------- */
 
-/* Turned round: gather_nd would find the data in the output. */
-static tn_status scatter_shape(tn_infer *i)
+/* The output has the shape of the attribute. Turned round: gather_nd would find the data, input `data`, in it
+ * by the input behind that. */
+static tn_status scattered(tn_infer *i, uint32_t data)
 {
     const tn_tuple *shape = tni_attr_tuple(i->attrs, TN_scatter_nd_shape);
-    const tn_shape *indices = i->in_shape[1];
+    const tn_shape *indices = i->in_shape[data + 1];
     tn_shape y;
     tn_status st;
 
@@ -145,28 +146,20 @@ static tn_status scatter_shape(tn_infer *i)
                               indices->ndim);
     tni_shape_set(&y, (int32_t)tni_tuple_count(shape), shape ? shape->item : NULL);
     st = tn_shape_unify(i, i->out_shape[0], &y);
-    return st ? st : gather_unify(i, i->out_shape[0], indices, i->in_shape[0]);
+    return st ? st : gather_unify(i, i->out_shape[0], indices, i->in_shape[data]);
 }
 
-/* The data are put into lhs, which has the shape of the attribute. */
+static tn_status scatter_shape(tn_infer *i)
+{
+    return scattered(i, 0);
+}
+
+/* The data are put into lhs, which has the output's shape. */
 static tn_status scatter_set_shape(tn_infer *i)
 {
-    const tn_tuple *shape = tni_attr_tuple(i->attrs, TN_scatter_nd_shape);
-    const tn_shape *indices = i->in_shape[2];
-    tn_shape y;
-    tn_status st;
+    tn_status st = scattered(i, 1);
 
-    if (tni_tuple_count(shape) > TN_NDIM_MAX)
-        return tni_infer_fail(i, TN_E_ATTR, "shape has %lld dimensions, at most %d",
-                              (long long)tni_tuple_count(shape), TN_NDIM_MAX);
-    if (indices->ndim == 0 || indices->ndim == 1)
-        return tni_infer_fail(i, TN_E_SHAPE, "indices have %d dimensions, at least 2 are needed",
-                              indices->ndim);
-    tni_shape_set(&y, (int32_t)tni_tuple_count(shape), shape ? shape->item : NULL);
-    if ((st = tn_shape_unify(i, i->out_shape[0], &y)) ||
-        (st = tn_shape_unify(i, i->in_shape[0], i->out_shape[0])))
-        return st;
-    return gather_unify(i, i->out_shape[0], indices, i->in_shape[1]);
+    return st ? st : tn_shape_unify(i, i->in_shape[0], i->out_shape[0]);
 }
 
 /* ---- ravel, unravel

@@ -78,17 +78,24 @@ static tn_status moments_prepare(void *plugin, const tn_node *node, tn_plan *pla
     return over_prepare(plugin, node, plan, false, 2, err);
 }
 
+/* The variance of output `k`'s elements, their squares divided by the count less `ddof`. */
+static double variance(const over_call *c, int64_t k, double ddof, double *mean)
+{
+    const double count = (double)c->p->reduced.count;
+    const int64_t base = tncpu_axes_offset(&c->p->kept, k);
+
+    *mean = moment(c, base, 0, false) / count;
+    *mean = c->p->whole ? trunc(*mean) : *mean;
+    return moment(c, base, *mean, true) / (count - ddof);
+}
+
 static void moments_part(void *arg, int64_t begin, int64_t end)
 {
     const over_call *c = arg;
-    const double count = (double)c->p->reduced.count;
 
     for (int64_t k = begin; k < end; k++) {
-        const int64_t base = tncpu_axes_offset(&c->p->kept, k);
-        double mean = moment(c, base, 0, false) / count, var;
+        double mean, var = variance(c, k, 0, &mean);
 
-        mean = c->p->whole ? trunc(mean) : mean;
-        var = moment(c, base, mean, true) / count;
         if (c->x->modes[0])
             tncpu_numbers_store(c->x->out[0], k, 1, 1, &mean);
         if (c->x->modes[1])
@@ -96,13 +103,19 @@ static void moments_part(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static tn_status moments_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+/* A task for each element of the output. */
+static tn_status over_run(const tn_plan *plan, const tn_exec *x, void (*part)(void *, int64_t, int64_t))
 {
     over_call call = {.p = plan->state, .x = x};
 
-    (void)err;
-    tncpu_for(plan, x, call.p->kept.count, 1, moments_part, &call);
+    tncpu_for(plan, x, call.p->kept.count, 1, part, &call);
     return TN_OK;
+}
+
+static tn_status moments_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)err;
+    return over_run(plan, x, moments_part);
 }
 
 static tn_status var_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
@@ -119,14 +132,10 @@ static tn_status var_prepare(void *plugin, const tn_node *node, tn_plan *plan, t
 static void var_part(void *arg, int64_t begin, int64_t end)
 {
     const over_call *c = arg;
-    const double count = (double)c->p->reduced.count;
 
     for (int64_t k = begin; k < end; k++) {
-        const int64_t base = tncpu_axes_offset(&c->p->kept, k);
-        double mean = moment(c, base, 0, false) / count, var;
+        double mean, var = variance(c, k, (double)c->p->ddof, &mean);
 
-        mean = c->p->whole ? trunc(mean) : mean;
-        var = moment(c, base, mean, true) / (count - (double)c->p->ddof);
         var = c->p->root ? sqrt(var) : var;
         tncpu_numbers_store(c->x->out[0], k, 1, 1, &var);
     }
@@ -134,11 +143,8 @@ static void var_part(void *arg, int64_t begin, int64_t end)
 
 static tn_status var_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    over_call call = {.p = plan->state, .x = x};
-
     (void)err;
-    tncpu_for(plan, x, call.p->kept.count, 1, var_part, &call);
-    return TN_OK;
+    return over_run(plan, x, var_part);
 }
 
 /* ---- average ------------------------------------------------------------------------------------ */
@@ -206,12 +212,10 @@ static tn_status average_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     const tn_tensor *const in[] = {x->in[0],
                                    tn_value_int(x->attrs[TN_npi_average_weighted]) ? x->in[1] : NULL};
     tn_exec both = *x;
-    over_call call = {.p = plan->state, .x = &both};
 
     (void)err;
     both.in = in;
-    tncpu_for(plan, x, call.p->kept.count, 1, average_part, &call);
-    return TN_OK;
+    return over_run(plan, &both, average_part);
 }
 
 /* in: dy, a, weights if there are some, average, sum of the weights */
