@@ -51,7 +51,7 @@ uint32_t tni_executor_mode(const tni_executor *e, uint32_t variable)
     return e->inputs[variable]->grad ? e->inputs[variable]->grad_req : TN_MODE_NONE;
 }
 
-/* ---- from arrays that are all there -------------------------------------------------------------------- */
+/* ---- from arrays that are all there ---------------------------------------------------------- */
 
 /* The texts of `pairs` in one block, behind their pointers. */
 static tn_status pairs_copy(const char *const *pairs, char ***out)
@@ -192,7 +192,7 @@ tn_status tni_executor_bind(tni_context *c, tni_symbol *s, const char *const *pa
     return (st = executor_alloc(c, s, g, pairs, &e)) ? st : bound_take(e, bound, out);
 }
 
-/* ---- arrays that are made, or shared -------------------------------------------------------------------- */
+/* ---- arrays that are made, or shared ---------------------------------------------------------- */
 
 static tni_array *grad_of(const tni_executor *e, uint32_t v)
 {

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* ---- values -------------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 tn_status tni_executor_fill(const tni_executor *e, uint32_t count, const uint32_t *at,
                             tni_array *const *arrays)
@@ -28,7 +28,7 @@ tn_status tni_executor_fill(const tni_executor *e, uint32_t count, const uint32_
     return st;
 }
 
-/* ---- forward and backward ------------------------------------------------------------------------------ */
+/* ---- forward and backward -------------------------------------------------------------------- */
 
 /* What the forward before has recorded is given up, and with it what its backward would have read. */
 static void outputs_forget(tni_executor *e)
@@ -109,7 +109,7 @@ tn_status tni_executor_backward(tni_executor *e, tni_array *const *head_grads)
     return st;
 }
 
-/* ---- the monitor --------------------------------------------------------------------------------------- */
+/* ---- the monitor ----------------------------------------------------------------------------- */
 
 /* The user's function makes calls as if nobody were recording. */
 static void monitor_show(const tni_executor *e, const char *node, const char *own, tni_array *a)
