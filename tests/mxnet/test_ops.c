@@ -81,6 +81,8 @@ static const struct {
     {"L2Normalization", "f64", {1e-6, 1e-7}},
     {"SoftmaxOutput", "f64", {1e-6, 1e-7}},
     {"*_update", "f64", {1e-6, 1e-7}},
+    {"lamb_update_phase1", "f64", {1e-6, 1e-7}},
+    {"lamb_update_phase2", "f64", {1e-6, 1e-7}},
     {"_image_resize", "f64", {1e-6, 1e-7}},
     {"_image_adjust_lighting", "f64", {1e-6, 1e-7}},
     {"_image_random_hue", "f64", {1e-5, 1e-6}},
