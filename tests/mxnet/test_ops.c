@@ -407,6 +407,8 @@ static void every_operator_has_a_row(void **state)
         assert_int_equal(tn_op_at(ctx, i, &o), TN_OK);
         if (!*o.family || (o.definition->flags & (TN_OP_BACKWARD | TN_OP_INTERNAL)) || row_find(o.name))
             continue;
+        if (o.definition->exec == TN_EXEC_SUBGRAPH) /* test_control.c: nets, not calls */
+            continue;
         print_error("%s has no row: put its calls into tests/oracle/ops.txt\n", o.name);
         missing++;
     }
