@@ -7,6 +7,9 @@
  * "Auto-Differentiating Linear Algebra" (arXiv 1710.08717), which MXNet follows.
  */
 #include "tenon/plugin/op/linalg.h"
+
+#include <math.h>
+
 #include "op/cost.h"
 #include "op/infer_help.h"
 
@@ -21,6 +24,7 @@ static const tn_attr_def eigh_attrs[] = TN_ATTR_TABLE(npi_eigh);
 static const tn_attr_def pinv_attrs[] = TN_ATTR_TABLE(npi_pinv);
 static const tn_attr_def pinv_scalar_attrs[] = TN_ATTR_TABLE(npi_pinv_scalar_rcond);
 static const tn_attr_def tensorinv_attrs[] = TN_ATTR_TABLE(npi_tensorinv);
+static const tn_attr_def norm_attrs[] = TN_ATTR_TABLE(npi_norm);
 static const tn_attr_def tensorsolve_attrs[] = TN_ATTR_TABLE(npi_tensorsolve);
 
 /* ---- data types --------------------------------------------------------------------------------- */
@@ -491,6 +495,49 @@ static tn_status tensorsolve_shape(tn_infer *i)
     return tn_shape_unify(i, i->out_shape[0], &y);
 }
 
+static tn_status norm_order_check(tn_infer *i, int64_t axes)
+{
+    const double ord = tni_attr_float(i->attrs, TN_npi_norm_ord);
+    const int64_t flag = tni_attr_int(i->attrs, TN_npi_norm_flag);
+
+    if (axes > 2)
+        return tni_infer_fail(i, TN_E_ATTR, "axis has %lld items, 1 or 2 are needed", (long long)axes);
+    if (axes == 1 && flag == 2)
+        return tni_infer_fail(i, TN_E_ATTR, "vectors have no nuclear norm");
+    if (isnan(ord) ||
+        (axes == 2 && flag != 1 && flag != 2 && !isinf(ord) && fabs(ord) != 1 && fabs(ord) != 2))
+        return tni_infer_fail(i, TN_E_ATTR, "ord %g is no order of %s", ord,
+                              axes == 2 ? "a norm of matrices" : "a norm");
+    return TN_OK;
+}
+
+/* Over all axes with flag -2, else over those that are given, or the last two, or the only one. */
+static tn_status norm_shape(tn_infer *i)
+{
+    const tn_tuple *axis = tni_attr_tuple(i->attrs, TN_npi_norm_axis);
+    const bool whole = tni_attr_int(i->attrs, TN_npi_norm_flag) == -2;
+    const tn_shape *x = i->in_shape[0];
+    const int64_t count = axis ? axis->count : x->ndim < 2 ? x->ndim : 2;
+    uint32_t mask = UINT32_MAX;
+    tn_shape y;
+    tn_status st = TN_OK;
+
+    if (whole && axis)
+        return tni_infer_fail(i, TN_E_ATTR, "flag -2 is for all elements, axis must be None");
+    if (x->ndim < 0)
+        return TN_OK;
+    if (!whole && count == 0)
+        return tni_infer_fail(i, axis ? TN_E_ATTR : TN_E_SHAPE, "there is no axis to take the norm over");
+    if (!whole &&
+        ((st = norm_order_check(i, count)) || (axis && (st = tni_axes_mask(i, axis, false, x->ndim, &mask)))))
+        return st;
+    if (!whole && !axis)
+        mask = (count == 2 ? 3u : 1u) << (x->ndim - (int32_t)count);
+    tni_shape_reduce(x, mask, tni_attr_bool(i->attrs, TN_npi_norm_keepdims), i->flags & TN_INFER_NP_SHAPE,
+                     &y);
+    return tn_shape_unify(i, i->out_shape[0], &y);
+}
+
 #define NUMPY(id, name_, ...) static const tn_op id = TNI_OP(name_, __VA_ARGS__);
 #define EIGEN .dtype = numpy_dtype, .flags = TN_OP_CHECKS_VALUES | TN_OP_ZERO_GRADIENT
 /* clang-format off */
@@ -513,6 +560,9 @@ NUMPY(pinv, "_npi_pinv",
 NUMPY(pinv_scalar, "_npi_pinv_scalar_rcond", .doc = "The pseudo-inverse.", .attrs = pinv_scalar_attrs,
       .flags = TN_OP_ZERO_GRADIENT, .inputs = TNI_NAMES("A"), .outputs = TNI_NAMES("output"),
       .shape = pinv_shape, .dtype = numpy_dtype)
+NUMPY(norm, "_npi_norm", .doc = "Norms of vectors, of matrices, or of all elements.", .attrs = norm_attrs,
+      .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = norm_shape,
+      .gradients = "once: dy data -> data", .cost = tni_cost_each_input)
 NUMPY(solve, "_npi_solve", .doc = "The solution X of A X = B.", .flags = TN_OP_CHECKS_VALUES,
       .inputs = TNI_NAMES("A", "B"), .outputs = TNI_NAMES("output"), .shape = solve_shape,
       .dtype = numpy_dtype, .gradients = "once: dy A ~B output -> A B")
@@ -531,5 +581,5 @@ const tn_op *const tni_family_linalg[] = {
     &gemm,         &gemm2,     &syrk,      &trmm,        &trsm,  &sumlogdiag, &extractdiag, &makediag,
     &extracttrian, &maketrian, &potrf,     &potri,       &gelqf, &syevd,      &inverse,     &det,
     &slogdet,      &cholesky,  &eig,       &eigvals,     &eigh,  &eigvalsh,   &svd,         &pinv,
-    &pinv_scalar,  &solve,     &tensorinv, &tensorsolve, NULL,
+    &pinv_scalar,  &solve,     &tensorinv, &tensorsolve, &norm,  NULL,
 };

@@ -288,6 +288,46 @@ static const tn_op_case pinv_scalar[] = {
     {"nothing", "", .in = {"f32[0,3]"}, .out = {"f32[3,0]"}, .flags = N},
     {"vector", "", .in = {"f32[3] random"}, .status = TN_E_SHAPE},
 };
+static const tn_op_case norm[] = {
+    {"all", "flag=-2", .in = {"f64[2,2] 3 0 4 0"}, .out = {"f64[] 5"}, .flags = NP},
+    {"all, classic", "flag=-2", .in = {"f64[2,2] 3 0 4 0"}, .out = {"f64[1] 5"}},
+    {"all of many", "flag=-2 keepdims=1", .in = {"f64[3,400] random"}},
+    {"vectors", "axis=(1,)", .in = {"f64[2,3,2] random"}, .flags = NP},
+    {"of order 3", "axis=(-2,) ord=3 keepdims=1", .in = {"f64[2,3,2] random"}, .flags = NP},
+    {"of order -1", "axis=(1,) ord=-1", .in = {"f64[2,3] random:0.5:2"}, .flags = NP},
+    {"of order 0", "axis=(1,) ord=0", .in = {"f64[2,3] 0 1 2 0 0 0"}, .out = {"f64[2] 2 0"}, .flags = N | NP},
+    {"largest", "axis=(0,) ord=inf", .in = {"f64[3] 1 -5 2"}, .out = {"f64[] 5"}, .flags = NP},
+    {"smallest", "axis=(0,) ord=-inf", .in = {"f64[3] 1 -5 2"}, .out = {"f64[] 1"}, .flags = NP},
+    {"of a vector", "", .in = {"f64[2] 3 4"}, .out = {"f64[] 5"}, .flags = NP},
+    {"wide range", "axis=(0,)", .in = {"f64[2] 3e200 4e200"}, .out = {"f64[] 5e200"}, .flags = N | NP},
+    {"infinite", "axis=(1,)", .in = {"f32[3,2] inf 1 nan 1 0 0"}, .out = {"f32[3] inf nan 0"},
+     .flags = N | NP},
+    {"Frobenius", "flag=1 axis=(0,2)", .in = {"f64[2,3,2] random"}, .flags = NP},
+    {"columns", "ord=1", .in = {"f64[2,2] 1 -2 3 5"}, .out = {"f64[] 7"}, .flags = NP},
+    {"columns, smallest", "ord=-1 axis=(2,0)", .in = {"f64[2,3,2] random"}, .flags = NP},
+    {"rows", "ord=inf", .in = {"f64[2,2] 1 -2 3 5"}, .out = {"f64[] 8"}, .flags = NP},
+    {"rows, smallest", "ord=-inf keepdims=1", .in = {"f64[2,2,3] random"}, .flags = NP},
+    {"singular", "ord=2", .in = {"f64[2,2,3] random"}, .flags = NP, .tolerance = 1e-7},
+    {"singular, tall", "ord=2 axis=(1,0)", .in = {"f64[2,3] random"}, .flags = NP, .tolerance = 1e-7},
+    {"singular, smallest", "ord=-2 axis=(0,2)", .in = {"f64[3,2,2] random"}, .flags = NP, .tolerance = 1e-7},
+    {"nuclear", "flag=2 axis=(1,2)", .in = {"f64[2,2,3] random"}, .flags = NP, .tolerance = 1e-7},
+    {"singular, nan", "", .in = {"f32[1,2] nan 1"}, .out = {"f32[] nan"}, .flags = N | NP},
+    {"integers", "axis=(0,)", .in = {"i32[2] 3 4"}, .out = {"i32[] 5"}, .flags = N | NP},
+    {"f16", "axis=(0,)", .in = {"f16[2] 3 4"}, .out = {"f16[] 5"}, .flags = N | NP},
+    {"nothing", "axis=(1,)", .in = {"f32[2,0]"}, .out = {"f32[2] 0 0"}, .flags = N | NP},
+    {"no matrix", "axis=(1,2)", .in = {"f32[2,0,3]"}, .out = {"f32[2] 0 0"}, .flags = N | NP},
+    {"no matrices", "axis=(1,2)", .in = {"f32[0,2,3]"}, .out = {"f32[0]"}, .flags = N | NP},
+    {"three axes", "axis=(0,1,2)", .in = {"f32[1,1,1] 1"}, .status = TN_E_ATTR, .message = "axis"},
+    {"no axis", "axis=()", .in = {"f32[1] 1"}, .status = TN_E_ATTR, .message = "axis"},
+    {"scalar", "", .in = {"f32[] 1"}, .status = TN_E_SHAPE, .flags = NP, .message = "axis"},
+    {"axis twice", "axis=(0,0)", .in = {"f32[1,1] 1"}, .status = TN_E_SHAPE},
+    {"axis", "axis=(2,)", .in = {"f32[1,1] 1"}, .status = TN_E_SHAPE},
+    {"order", "ord=3", .in = {"f32[1,1] 1"}, .status = TN_E_ATTR, .message = "ord"},
+    {"nan", "ord=nan axis=(0,)", .in = {"f32[1] 1"}, .status = TN_E_ATTR},
+    {"nuclear of vectors", "flag=2 axis=(0,)", .in = {"f32[1] 1"}, .status = TN_E_ATTR, .message = "nuclear"},
+    {"all and axis", "flag=-2 axis=(0,)", .in = {"f32[1] 1"}, .status = TN_E_ATTR, .message = "flag"},
+    {"flag", "flag=5", .in = {"f32[1] 1"}, .status = TN_E_ATTR},
+};
 
 /* clang-format off */
 TN_OP_TESTS(gemm, "_linalg_gemm", gemm)
@@ -318,6 +358,7 @@ TN_OP_TESTS(eigvals, "_npi_eigvals", eigvals)
 TN_OP_TESTS(svd, "_npi_svd", svd)
 TN_OP_TESTS(pinv, "_npi_pinv", pinv)
 TN_OP_TESTS(pinv_scalar, "_npi_pinv_scalar_rcond", pinv_scalar)
+TN_OP_TESTS(norm, "_npi_norm", norm)
 /* clang-format on */
 
 /* ---- every kernel on one call ------------------------------------------------------------------------- */
@@ -696,6 +737,7 @@ int main(void)
         TN_OP_TEST(svd),
         TN_OP_TEST(pinv),
         TN_OP_TEST(pinv_scalar),
+        TN_OP_TEST(norm),
         cmocka_unit_test(values_are_refused),
         cmocka_unit_test(results_make_the_input),
     };
