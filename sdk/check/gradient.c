@@ -368,6 +368,15 @@ static const struct {
     {"_npi_var", ""}, /* these give zeros */
     {"_npi_std", ""},
     {"_npi_percentile", ""},
+    {"_npi_eig", ""},
+    {"_npi_eigvals", ""},
+    {"_npi_eigh", ""},
+    {"_npi_eigvalsh", ""},
+    {"_npi_pinv", ""},
+    {"_npi_pinv_scalar_rcond", ""},
+    {"_linalg_potrf", ""}, /* of symmetric matrices, of which one triangle is read */
+    {"_linalg_syevd", ""},
+    {"_npi_cholesky", ""},
     {"_histogram", ""},
     {"_np_atleast_1d", ""},
     {"_np_atleast_2d", ""},

@@ -325,7 +325,7 @@ static bool huge_visit(chk_lab *lab, const chk_problem *p, void *arg)
 typedef struct sized {
     uint32_t at;
     struct {
-        int64_t rows; /* of the first input */
+        int64_t rows, each; /* of the first input; elements of a row */
         uint64_t workspace, saved;
     } half[SIZED_MAX];
 } sized;
@@ -345,16 +345,18 @@ static bool sizes_visit(chk_lab *lab, const chk_problem *p, void *arg)
     const chk_form form = {.mode = TN_MODE_WRITE, .metadata = true, .recorded = true, .threads = 2};
     chk_node *n = chk_take(&lab->arena, sizeof *n);
     sized *s = arg;
-    const int64_t rows = p->f.args.in_count ? p->f.shape[0].dim[0] : 0;
+    const int64_t rows = p->f.args.in_count ? p->f.shape[0].dim[0] : 0,
+                  each = rows > 0 ? chk_elements(p, 0) / rows : 0;
 
     if (!chk_node_open(lab, &lab->side, p, &form, n)) {
         const uint32_t at = s->at;
 
-        const bool doubled = s->half[at].rows * 2 == rows;
+        const bool doubled = s->half[at].rows * 2 == rows && s->half[at].each == each;
 
         size_check(lab, p, "workspace", n->plan->workspace_bytes, doubled ? s->half[at].workspace : 0);
         size_check(lab, p, "saved block", n->plan->saved_bytes, doubled ? s->half[at].saved : 0);
         s->half[at].rows = rows;
+        s->half[at].each = each;
         s->half[at].workspace = n->plan->workspace_bytes;
         s->half[at].saved = n->plan->saved_bytes;
         chk_count(lab->env);

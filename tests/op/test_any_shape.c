@@ -95,6 +95,13 @@ static const start starts[] = {
      {SHAPE(2, 2, 2, 3), SHAPE(2, 2, 3, 4), SHAPE(2, 8, 2, 3), SHAPE(2, 4, 2, 3), SHAPE(2, 2, 2, 2)}},
     {"_backward_col2im", "output_size=(4,3) kernel=(2,2)", 0, {SHAPE(2, 2, 4, 3), SHAPE(2, 8, 6)}},
     {"_contrib_interleaved_matmul_encdec_valatt", "heads=2", 0, {SHAPE(3, 2, 8), SHAPE(4, 4, 3)}},
+    {"_linalg_maketrian", "", 0, {SHAPE(2, 6)}},
+    {"_npi_solve", "", 0, {SHAPE(2, 3, 3), SHAPE(2, 3, 2)}},
+    {"_backward__npi_solve", "", 0, {SHAPE(2, 3, 2), SHAPE(2, 3, 3), SHAPE(2, 3, 2), SHAPE(2, 3, 2)}},
+    {"_npi_tensorinv", "ind=1", 0, {SHAPE(4, 2, 2)}},
+    {"_backward__npi_tensorinv", "ind=1", 0, {SHAPE(2, 2, 4), SHAPE(4, 2, 2), SHAPE(2, 2, 4)}},
+    {"_npi_tensorsolve", "a_axes=(0,)", 0, {SHAPE(4, 2, 2), SHAPE(2, 2)}},
+    {"_backward__npi_tensorsolve", "a_axes=(0,)", 0, {SHAPE(4), SHAPE(4, 2, 2), SHAPE(2, 2), SHAPE(4)}},
     {"_image_adjust_lighting", "alpha=(0.1,0.2,0.3)", 0, {SHAPE(4, 5, 3)}},
 };
 

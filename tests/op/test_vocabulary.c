@@ -14,7 +14,9 @@
 /* Attributes that MXNet reads but does not list. */
 static bool unlisted(const char *op, const char *attr)
 {
-    return (strcmp(attr, "num_args") == 0 && (strcmp(op, "add_n") == 0 || strcmp(op, "khatri_rao") == 0)) ||
+    return (strcmp(attr, "lower") == 0 && strstr(op, "_linalg_potr") == op) ||
+           (strcmp(attr, "lower") == 0 && strcmp(op, "_npi_cholesky") == 0) || strcmp(op, "_npi_norm") == 0 ||
+           (strcmp(attr, "num_args") == 0 && (strcmp(op, "add_n") == 0 || strcmp(op, "khatri_rao") == 0)) ||
            (strcmp(attr, "ctx") == 0 && strcmp(op, "_copyto") == 0); /* MXNet's takes it from its output */
 }
 

@@ -138,6 +138,19 @@ static tn_status node_run(trip *t, uint32_t index)
     return st;
 }
 
+/* A program fails as a whole for values that one of its nodes refuses. Of calls those fail that read such
+ * values: a call that reads nothing but their shape does not. */
+static tn_status values_wait(const trip *t, uint32_t index)
+{
+    const fuzz_node *n = &t->c->nodes[index];
+    tn_op_info info = {.struct_size = TN_SIZE(tn_op_info)};
+
+    if (tn_op_find(t->ctx, fuzz_text_at(t->c, n->op), &info) ||
+        !(info.definition->flags & TN_OP_CHECKS_VALUES) || !t->entries[n->first_entry])
+        return TN_OK;
+    return tn_array_wait(t->entries[n->first_entry]);
+}
+
 tn_status fuzz_trip_eager(trip *t)
 {
     tn_status st = TN_OK;
@@ -148,5 +161,8 @@ tn_status fuzz_trip_eager(trip *t)
     for (uint32_t h = 0; h < t->c->head_count && !st; h++)
         if (!t->entries[t->c->heads[h].entry])
             st = fuzz_refused("a head is the output of a node that has fewer");
+    for (uint32_t n = 0; n < t->c->node_count && !st; n++)
+        if (t->live[n])
+            st = values_wait(t, n);
     return st;
 }
