@@ -96,6 +96,22 @@ static const start starts[] = {
     {"_backward_col2im", "output_size=(4,3) kernel=(2,2)", 0, {SHAPE(2, 2, 4, 3), SHAPE(2, 8, 6)}},
     {"_contrib_interleaved_matmul_encdec_valatt", "heads=2", 0, {SHAPE(3, 2, 8), SHAPE(4, 4, 3)}},
     {"_image_adjust_lighting", "alpha=(0.1,0.2,0.3)", 0, {SHAPE(4, 5, 3)}},
+    {"_backward_Deconvolution",
+     "kernel=(2,2) num_filter=3",
+     0,
+     {SHAPE(2, 3, 4, 5), SHAPE(2, 2, 3, 4), SHAPE(2, 3, 2, 2)}},
+    {"RNN",
+     "state_size=2 num_layers=2 mode=lstm bidirectional=1 p=0.5 projection_size=1 use_sequence_length=1",
+     0,
+     {SHAPE(3, 2, 2), SHAPE(168), SHAPE(4, 2, 1), SHAPE(4, 2, 2), SHAPE(2)}},
+    {"_backward_RNN",
+     "state_size=2 num_layers=2 mode=gru use_sequence_length=1",
+     0,
+     {SHAPE(3, 2, 2), SHAPE(3, 2, 2), SHAPE(72), SHAPE(2, 2, 2), SHAPE(2), SHAPE(0, 3, 2, 2)}},
+    {"CTCLoss",
+     "use_data_lengths=1 use_label_lengths=1",
+     0,
+     {SHAPE(4, 3, 3), SHAPE(3, 2), SHAPE(3), SHAPE(3)}},
 };
 
 /* NULL: none, or not this time. */
