@@ -163,11 +163,25 @@ static tnn_param *param_of(const tnn_frame *f, const char *path)
     return NULL;
 }
 
+tn_x tnn_value_of_param(tnn_run *r, tnn_param *p)
+{
+    tn_x v = tnn_value_make(r);
+
+    if (!v)
+        return NULL;
+    v->param = p;
+    v->shape = tnn_shape_of(p->ndim, p->shape);
+    if (!r->traced)
+        tn_array_retain(v->array = p->array);
+    else if (tnn_trace_param(r->app, &r->trace, p, &v->ref))
+        return NULL;
+    return v;
+}
+
 tn_x tn_param_(tn_x x, const char *path, const char *file, int32_t line)
 {
     tn_app *app = tnn_value_app(x, "tn_param", file = file ? file : "?", line);
     tnn_param *p;
-    tn_x v;
 
     if (!app)
         return NULL;
@@ -184,15 +198,7 @@ tn_x tn_param_(tn_x x, const char *path, const char *file, int32_t line)
             file, line, x->run->frames[x->run->depth - 1].net->path, path);
         return NULL;
     }
-    if (!(v = tnn_value_make(x->run)))
-        return NULL;
-    v->param = p;
-    v->shape = tnn_shape_of(p->ndim, p->shape);
-    if (!x->run->traced)
-        tn_array_retain(v->array = p->array);
-    else if (tnn_trace_param(app, &x->run->trace, p, &v->ref))
-        return NULL;
-    return v;
+    return tnn_value_of_param(x->run, p);
 }
 
 /* ---- scopes ---- */

@@ -146,6 +146,7 @@ typedef struct tnn_spec {
     const char *op, *stem, *name, *file; /* name NULL: the stem with a number */
     int32_t line;
     bool share, random;
+    bool joined; /* parameters are called NAME_suffix rather than NAME.suffix */
     bool marked; /* a call of several values, announced by tn_arguments_ */
     bool plain;  /* a bare operator: its node is called plus0, that of a layer pool0_fwd */
     const char *attrs[TNN_ATTRS];
@@ -313,6 +314,8 @@ tn_status tnn_net_trace_text(tn_net *net, const tnn_shape *in, char **text);
 void tnn_run_destroy(struct tnn_run *run);
 /* One layer over values; NULL: failed. Of several outputs all but the first go into `more`. */
 tn_x tnn_value_layer(const tnn_spec *spec, uint32_t count, const tn_x *in, tn_x *out, uint32_t out_count);
+/* The parameters of a layer alone, all of known shape, as values; false: failed. */
+bool tnn_value_params(const tnn_spec *spec, tn_x x, tn_x *out);
 tn_app *tnn_value_app(tn_x x, const char *what, const char *file, int32_t line); /* NULL: not usable now */
 const tnn_shape *tnn_value_shape(tn_x x);
 tnn_param *tnn_value_param(tn_x x); /* NULL: it is none */

@@ -173,7 +173,8 @@ static tn_status params_make(tn_app *app, tnn_layer *layer, const tnn_spec *spec
         p->given = spec->params[i].ndim > 0;
         p->ndim = p->given ? spec->params[i].ndim : -1;
         memcpy(p->shape, spec->params[i].shape, sizeof spec->params[i].shape);
-        p->name = tnn_format(app, "%s%s.%s", layer->net->structure, structural, spec->params[i].suffix);
+        p->name = tnn_format(app, "%s%s%s%s", layer->net->structure, structural, spec->joined ? "_" : ".",
+                             spec->params[i].suffix);
         p->full = tnn_format(app, "%s_%s", layer->prefix, spec->params[i].suffix);
     }
     return app->status;

@@ -16,8 +16,8 @@ typedef struct row {
     int variant;
     bool same; /* the labels get the shape of x */
     int sum;
-    double margin; /* where the options have 0 */
-    const char *formula;
+    double margin;       /* where the options have 0 */
+    const char *formula; /* NULL: that of an operator */
 } row;
 
 static const row rows[] = {
@@ -55,6 +55,7 @@ static const row rows[] = {
      "l := i * (1 - smoothing) + (1 - i) * (smoothing / (n - 1));"
      "d := sum_drop(square(each(x) - against(y)));"
      "sum_all(l * (log(l + 1e-12) - log_softmax(-d)))"},
+    {"ctc", PLAIN, false, DONE, 0, NULL},
 };
 
 /* Rows of this kind; `known`: there are some. */
@@ -89,8 +90,12 @@ static tn_status options_check(tn_app *app, const char *kind, const tn_loss_opti
 
     if (!r)
         wrong = "has no such combination of .transformed, .dense, .binary, .full and .pos_weight";
-    else if (!o->other == (strstr(r->formula, "other") != NULL))
+    else if (!o->other == (r->formula && strstr(r->formula, "other") != NULL))
         wrong = o->other ? "takes no .other" : "needs .other";
+    else if (r->formula && (o->data_lengths || o->label_lengths || o->layout))
+        wrong = "takes neither lengths nor a .layout";
+    else if (o->layout && strcmp(o->layout, "NTC") != 0 && strcmp(o->layout, "TNC") != 0)
+        wrong = ": .layout is neither NTC nor TNC";
     else if (!isfinite(o->weight) || !isfinite(o->margin) || !isfinite(o->rho) || o->rho < 0 ||
              !(o->smoothing >= 0 && o->smoothing <= 1))
         wrong =
@@ -116,6 +121,24 @@ static tn_x finish(tn_x v, const row *r, const tn_loss_options *o)
     tnn_formula_name(&f, "w", o->sample_weight, 0);
     tnn_formula_name(&f, "n", NULL, n);
     return !v || !text ? v : tnn_formula_run(&f, text);
+}
+
+static tn_x ctc(tn_x x, tn_x labels, const tn_loss_options *o)
+{
+    static const int64_t turned[] = {1, 0, 2};
+    const bool by_sample = !o->layout || !strcmp(o->layout, "NTC");
+    tn_op_options call = {.struct_size = sizeof call,
+                          .line = o->line,
+                          .file = o->file,
+                          .attrs = {"blank_label", "last", "use_data_lengths",
+                                    o->data_lengths ? "True" : "False", "use_label_lengths",
+                                    o->label_lengths ? "True" : "False"},
+                          .with = {labels, o->data_lengths ? o->data_lengths : o->label_lengths,
+                                   o->data_lengths ? o->label_lengths : NULL}};
+
+    if (by_sample)
+        x = tn_transpose_(x, 3, turned, o->file, o->line);
+    return tn_op_(x, "CTCLoss", &call);
 }
 
 tn_x tn_loss_(tn_x x, tn_x labels, const char *kind, const tn_loss_options *options)
@@ -144,6 +167,8 @@ tn_x tn_loss_(tn_x x, tn_x labels, const char *kind, const tn_loss_options *opti
         (o.sample_weight && !tnn_value_app(o.sample_weight, kind, o.file, o.line)) ||
         (o.pos_weight && !tnn_value_app(o.pos_weight, kind, o.file, o.line)))
         return NULL;
+    if (!r->formula)
+        return finish(ctc(x, labels, &o), r, &o);
     tnn_formula_name(&f, "x", x, 0);
     tnn_formula_name(&f, "y", r->same ? tnn_value_like(labels, x, o.file, o.line) : labels, 0);
     tnn_formula_name(&f, "other", o.other ? tnn_value_like(o.other, x, o.file, o.line) : NULL, 0);

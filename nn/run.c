@@ -582,6 +582,19 @@ tn_x tnn_value_layer(const tnn_spec *spec, uint32_t count, const tn_x *in, tn_x 
     return layer_run(running, l, count, in, out, out_count);
 }
 
+bool tnn_value_params(const tnn_spec *spec, tn_x x, tn_x *out)
+{
+    tn_app *app = tnn_value_app(x, spec->stem, spec->file, spec->line);
+    tnn_layer *l = app ? layer_of(running, spec) : NULL;
+
+    if (!l || (!running->traced && tnn_layer_fill(app, l, running->net)))
+        return false;
+    for (uint32_t i = 0; i < l->param_count; i++)
+        if (!(out[i] = tnn_value_of_param(running, l->params[i])))
+            return false;
+    return true;
+}
+
 /* The array of a value that only the chain has goes at once. */
 tn_x tnn_chain_run(tn_net *net, tn_x x)
 {

@@ -74,6 +74,7 @@ tn_status tnn_frame_push(tnn_run *r, tn_net *net, uint32_t scope, const char *fi
 tn_status tnn_frame_pop(tnn_run *r);
 tn_status tnn_scope_find(tn_app *app, tn_net *net, const char *path, uint32_t *index); /* makes it */
 tn_x tnn_value_make(tnn_run *r);           /* empty; NULL: failed */
+tn_x tnn_value_of_param(tnn_run *r, tnn_param *p); /* NULL: failed */
 bool tnn_numbered(const tnn_layer *layer); /* found by its number, and keeps something */
 tn_x tnn_value_few(tnn_run *r, const tnn_layer *l, uint32_t have, uint32_t wanted);
 /* Both are usable, and arguments of the call did not both call layers without names. NULL: failed. */

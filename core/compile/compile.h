@@ -66,6 +66,7 @@ typedef struct tni_request {
     uint16_t flags;        /* TN_NODE_TRAIN … */
     bool moves;            /* runs within a copy of room tensor (moving.c), not as an instruction */
     tni_prepared *forward; /* of a backward: what its forward runs on; NULL: not known */
+    const char *const *in_names; /* of the inputs that are there; NULL: those of the definition */
 } tni_request;
 
 tn_status tni_selector_create(tni_opset *ops, tni_registry *plugins, tni_options *options, const tni_log *log,

@@ -29,7 +29,8 @@ static int64_t variadic_index(const char *have, const char *name, size_t length)
 static bool argument_is(const tni_request *r, uint32_t index, const char *name, size_t length)
 {
     const bool output = index >= r->in_count;
-    const char *const *names = output ? r->def->op->outputs : r->def->op->inputs;
+    const char *const *inputs = r->in_names ? r->in_names : r->def->op->inputs;
+    const char *const *names = output ? r->def->op->outputs : inputs;
     uint32_t number;
     const int32_t at = output ? tn_op_argument(names, r->out_count, index - r->in_count, &number)
                               : tn_op_argument(names, r->in_count, index, &number);

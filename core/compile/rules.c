@@ -25,6 +25,18 @@ static bool version_matches(const tni_request *r, const tn_kernel *k, char *why,
     return false;
 }
 
+/* Rows name arguments; which of them are there the attributes say. */
+static bool types_match(const tni_request *r, const tn_kernel *k, char *why, size_t size)
+{
+    tni_request named = *r;
+    tni_args args;
+
+    if (r->attrs && r->def->op->args && tni_op_args(r->def, r->attrs, r->in_count, &args) == TN_OK &&
+        args.in_count == r->in_count)
+        named.in_names = args.in_names;
+    return tni_kernel_types_match(&named, k, why, size);
+}
+
 bool tni_rules_match(const tni_request *r, const tni_candidate *c, char *why, size_t size)
 {
     const tn_kernel *k = c->kernel;
@@ -45,5 +57,5 @@ bool tni_rules_match(const tni_request *r, const tni_candidate *c, char *why, si
         snprintf(why, size, "is not deterministic, as run.deterministic asks");
         return false;
     }
-    return tni_kernel_types_match(r, k, why, size);
+    return types_match(r, k, why, size);
 }

@@ -304,6 +304,11 @@ static const tn_op concat = TNI_OP("Concat", .doc = "Inputs one after the other 
                                    .shapes = "arg*:(A..,D'@dim,B..) -> output:(A..,+D'@dim,B..)",
                                    .gradients = "linear: dy ~arg* -> arg*");
 
+/* Flat parameters of a recurrent net; the one whose size is not known follows from the others. */
+static const tn_op rnn_param_concat =
+    TNI_OP("_rnn_param_concat", .doc = "Parameters of recurrent layers one after the other.",
+           .aliases = TNI_NAMES("_npi_rnn_param_concat"), .computes = "Concat");
+
 #define JOIN(id, name_, inputs_, ...)                                                                        \
     static const tn_op id = TNI_OP(name_, .inputs = TNI_NAMES(inputs_), __VA_ARGS__);
 /* clang-format off */
@@ -353,5 +358,6 @@ SPLIT(dsplit, "_npi_dsplit", "data = _npi_dstack(dy*, num_args=#output)", "Parts
       .aliases = NULL)
 /* clang-format on */
 
-const tn_op *const tni_family_join[] = {&concat, &stack,  &slice_channel, &tile,  &repeat, &reverse, &hstack,
-                                        &vstack, &dstack, &column_stack,  &split, &hsplit, &dsplit,  NULL};
+const tn_op *const tni_family_join[] = {
+    &concat, &stack,        &slice_channel, &tile,   &repeat, &reverse,          &hstack, &vstack,
+    &dstack, &column_stack, &split,         &hsplit, &dsplit, &rnn_param_concat, NULL};

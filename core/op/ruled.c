@@ -13,9 +13,11 @@
 struct tni_ruled_op {
     tn_op op; /* first: its functions get this address */
     const char **inputs, **outputs;
-    char *texts;                  /* of a backward one: its name, then `doc` */
-    const tni_ruled_op *forward;  /* of a backward one, else NULL */
-    tni_shape_rule *_Atomic rule; /* of a forward one; parsed at first use */
+    const char **lists; /* of a backward one: names of the inputs that are there; NULL: all, or first ones */
+    uint8_t optional_count, optional[RULE_OPTIONAL_MAX]; /* roles that may be missing */
+    char *texts;                                         /* of a backward one: its name, then `doc` */
+    const tni_ruled_op *forward;                         /* of a backward one, else NULL */
+    tni_shape_rule *_Atomic rule;                        /* of a forward one; parsed at first use */
 };
 
 static const tni_ruled_op *ruled_of(const tn_op *op)
@@ -344,6 +346,19 @@ static tn_status mirror_begin(mirror *m, tn_infer *i, const rule_gradient **row)
     return forward_counts(m, i, *row);
 }
 
+/* The list of those names that are there; NULL: the definition's own will do. */
+static const char *const *names_present(const tni_ruled_op *b, const tni_shape_rule *r,
+                                        const rule_gradient *row, const tn_value *attrs)
+{
+    uint32_t there = 0;
+
+    if (!b->lists || row != &r->gradients[0]) /* that of the definition's names */
+        return NULL;
+    for (uint8_t k = 0; k < b->optional_count; k++)
+        there |= (uint32_t)tni_shape_rule_present(r, row->in[b->optional[k]].arg, attrs) << k;
+    return b->lists + (size_t)there * (row->in_count + 1u);
+}
+
 static tn_status backward_args(tn_infer *i)
 {
     const rule_gradient *row;
@@ -354,6 +369,7 @@ static tn_status backward_args(tn_infer *i)
         return st;
     i->in_count = roles_count(&m.slots, row->in, row->in_count);
     i->visible_count = i->out_count = roles_count(&m.slots, row->out, row->out_count);
+    i->in_names = names_present(ruled_of(i->op), m.slots.rule, row, i->attrs);
     return TN_OK;
 }
 
@@ -486,6 +502,22 @@ static tn_status names_make(const tni_shape_rule *r, const rule_role *roles, uin
     }
     *out = names;
     return TN_OK;
+}
+
+/* Lists of the names of a backward definition's inputs, where some may be missing. */
+static tn_status lists_make(tni_ruled_op *b, const tni_shape_rule *r, const rule_gradient *row)
+{
+    for (uint8_t k = 0; k < row->in_count; k++) {
+        if (r->cases[0].arg[row->in[k].arg].cond == RULE_NONE)
+            continue;
+        if (b->optional_count == RULE_OPTIONAL_MAX)
+            return TN_OK;
+        b->optional[b->optional_count++] = k;
+    }
+    if (!b->optional_count)
+        return TN_OK;
+    b->lists = tni_rule_name_lists(b->inputs, row->in_count, b->optional, b->optional_count);
+    return b->lists ? TN_OK : TN_E_NOMEM;
 }
 
 /* Names of the operator's own arguments, and how many outputs stand before the first hidden one, if any. */
@@ -625,7 +657,8 @@ tn_status tni_ruled_op_backward(const tni_ruled_op *forward, tni_ruled_op **out)
         b->op.shapes_only |= (uint64_t)row->in[k].unread << k;
     if ((st = texts_make(b, f->name)) ||
         (st = names_make(heads, row->in, row->in_count, false, &b->inputs)) ||
-        (st = names_make(heads, row->out, row->out_count, true, &b->outputs)))
+        (st = names_make(heads, row->out, row->out_count, true, &b->outputs)) ||
+        (st = lists_make(b, heads, row)))
         goto cleanup;
     b->op.inputs = b->inputs;
     b->op.outputs = b->outputs;
@@ -663,6 +696,7 @@ void tni_ruled_op_destroy(tni_ruled_op *r)
     tni_shape_rule_destroy(atomic_load_explicit(&r->rule, memory_order_acquire));
     tni_free(r->inputs);
     tni_free(r->outputs);
+    tni_free(r->lists);
     tni_free(r->texts);
     tni_free(r);
 }

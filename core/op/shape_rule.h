@@ -85,9 +85,9 @@
 
 #include "op/infer_help.h"
 
-/* Sizes of a rule's tables. The longest of MXNet's operators, RNN, takes about half of each. */
+/* Sizes of a rule's tables. RNN, the longest of MXNet's operators, takes about 70 expressions. */
 #define RULE_SYMBOLS_MAX 24
-#define RULE_EXPRS_MAX 64
+#define RULE_EXPRS_MAX 96
 #define RULE_RANGES_MAX 24
 #define RULE_ITEMS_MAX 64
 #define RULE_ALTS_MAX 32
@@ -316,6 +316,10 @@ typedef struct tni_shape_rule {
  * the class and the first row of the gradient rule. TN_E_ARG: names the place in the text. */
 tn_status tni_shape_rule_parse(const tn_op *op, bool heads, tni_shape_rule **out);
 void tni_shape_rule_destroy(tni_shape_rule *r);
+/* NULL-ended lists of `count` + 1 pointers, one for each combination of those names that may be missing: bit
+ * k of a list's number says that optional[k], which ascend, is there. One block; NULL: out of memory. */
+const char **tni_rule_name_lists(const char *const *names, uint32_t count, const uint8_t *optional,
+                                 uint32_t optional_count);
 bool tni_rule_holds(const tni_shape_rule *r, uint8_t cond, const tn_value *attrs); /* RULE_NONE: true */
 /* How many inputs, outputs and visible outputs there are. `in_count` is what the caller has of a variadic
  * operator, and stays. */

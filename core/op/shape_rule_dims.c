@@ -27,7 +27,7 @@ static bool value_is_true(const tn_attr_def *d, tn_value v)
         return tni_tuple_count((const tn_tuple *)tn_value_pointer(v)) > 0;
     if (d->type == TN_ATTR_T_OPT_INT || d->type == TN_ATTR_T_OPT_BOOL)
         return !value_is_none(d, v) && *(const int64_t *)tn_value_pointer(v) != 0;
-    return v != 0;
+    return d->type == TN_ATTR_T_FLOAT ? tn_value_float(v) != 0 : v != 0;
 }
 
 bool tni_rule_holds(const tni_shape_rule *r, uint8_t cond, const tn_value *attrs)

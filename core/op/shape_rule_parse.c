@@ -128,7 +128,7 @@ static void value_read(parser *p, rule_cond *c)
 static bool has_truth(const tn_attr_def *d)
 {
     const uint32_t types = RULE_TYPE(INT) | RULE_TYPE(BOOL) | RULE_TYPE(OPT_INT) | RULE_TYPE(OPT_BOOL) |
-                           RULE_TYPE(TUPLE) | RULE_TYPE(OPT_TUPLE);
+                           RULE_TYPE(TUPLE) | RULE_TYPE(OPT_TUPLE) | RULE_TYPE(FLOAT);
 
     return types >> d->type & 1u || (d->type == TN_ATTR_T_CHOICE && choice_index(d->choices, "None", 4) == 0);
 }
@@ -654,11 +654,29 @@ static void shapes_read(parser *p)
 
 /* ---- public functions --------------------------------------------------------------------------------- */
 
-/* Lists of the names of inputs for each combination of those that may be missing. */
+const char **tni_rule_name_lists(const char *const *names, uint32_t count, const uint8_t *optional,
+                                 uint32_t optional_count)
+{
+    const uint32_t row = count + 1u;
+    const char **lists = tni_zalloc(((size_t)row << optional_count) * sizeof *lists);
+
+    for (uint32_t there = 0; lists && there < 1u << optional_count; there++) {
+        const char **out = lists + (size_t)there * row;
+
+        for (uint32_t a = 0, k = 0; a < count; a++) {
+            const bool may_miss = k < optional_count && optional[k] == a;
+
+            if (!may_miss || there >> k & 1u)
+                *out++ = names[a];
+            k += may_miss;
+        }
+    }
+    return lists;
+}
+
 static void optional_names(parser *p)
 {
     tni_shape_rule *r = p->rule;
-    const uint32_t row = r->in_count + 1u;
 
     for (uint8_t a = 0; a < r->in_count; a++) {
         if (r->cases[0].arg[a].cond == RULE_NONE)
@@ -668,21 +686,9 @@ static void optional_names(parser *p)
         else
             r->optional[r->optional_count++] = a;
     }
-    if (p->st || !r->optional_count)
-        return;
-    if (!(r->names = tni_zalloc(((size_t)row << r->optional_count) * sizeof *r->names)))
+    if (!p->st && r->optional_count &&
+        !(r->names = tni_rule_name_lists(r->op->inputs, r->in_count, r->optional, r->optional_count)))
         p->st = TN_E_NOMEM;
-    for (uint32_t there = 0; r->names && there < 1u << r->optional_count; there++) {
-        const char **out = r->names + (size_t)there * row;
-
-        for (uint8_t a = 0, k = 0; a < r->in_count; a++) {
-            const bool optional = k < r->optional_count && r->optional[k] == a;
-
-            if (!optional || there >> k & 1u)
-                *out++ = r->op->inputs[a];
-            k = (uint8_t)(k + optional);
-        }
-    }
 }
 
 uint8_t tni_rule_arg_find(const parser *p, size_t length)

@@ -22,6 +22,7 @@ typedef struct generator {
     const tn_kernel *kernel; /* whose rules count; NULL: none */
     uint32_t what, dtype_mask, tries, made;
     int32_t count_attr;
+    int32_t usual;  /* data type of the other inputs where one has another */
     uint32_t given; /* inputs of a variadic operator whose number no attribute says; 0: 3 */
     bool train, stop;
     const struct thin_row *thin; /* how some inputs are broadcast; NULL: not at all */

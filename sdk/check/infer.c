@@ -485,7 +485,7 @@ void chk_infer_counts(chk_env *env)
     count = chk_bases(&g, bases);
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t k = 0; k < sizeof given / sizeof *given; k++) {
-            chk_args first = {0, 0, 0}, second = {0, 0, 0};
+            chk_args first = {0}, second = {0};
             tn_err err;
             tn_status one = chk_infer_args(r.op, &bases[i].attrs, given[k], &first, &err),
                       two = chk_infer_args(r.op, &bases[i].attrs, given[k], &second, &err);

@@ -43,7 +43,7 @@ tn_infer chk_infer_of(const tn_op *op, const chk_attrs *attrs, const chk_args *a
 
 tn_status chk_infer_args(const tn_op *op, const chk_attrs *attrs, uint32_t given, chk_args *out, tn_err *err)
 {
-    chk_args args = {names_count(op->inputs), names_count(op->outputs), op->visible};
+    chk_args args = {names_count(op->inputs), names_count(op->outputs), op->visible, 0, NULL};
 
     if (chk_is_variadic(op->inputs))
         args.in_count = given;
@@ -53,7 +53,7 @@ tn_status chk_infer_args(const tn_op *op, const chk_attrs *attrs, uint32_t given
 
         if (st)
             return st;
-        args = (chk_args){i.in_count, i.out_count, i.visible_count};
+        args = (chk_args){i.in_count, i.out_count, i.visible_count, 0, i.in_names};
     }
     if ((uint64_t)args.in_count + 2 * (uint64_t)args.out_count > CHK_ARGS_MAX || !args.out_count)
         return TN_E_ARG;

@@ -135,7 +135,8 @@ bool chk_attrs_inherit(chk_arena *a, const tn_op *op, const tn_op *from_op, cons
 /* ---- inference.c ------------------------------------------------------------------------------------- */
 
 typedef struct chk_args {
-    uint32_t in_count, out_count, visible_count;
+    uint32_t in_count, out_count, visible_count, reserved;
+    const char *const *in_names; /* of the inputs that are there; NULL: those of the definition */
 } chk_args;
 /* Shapes and data types of one call, inputs and outputs. */
 typedef struct chk_facts {

@@ -308,7 +308,7 @@ static bool dtypes_complete(const generator *g, const chk_attrs *attrs, uint32_t
     if (chk_infer_dtypes(g->op, attrs, f, &err))
         return false;
     for (uint32_t i = 0; i < f->args.in_count; i++) {
-        if (f->dtype[i] < 0 && !dtype_complete(g, attrs, i, primary ? TN_F32 : dtype, f))
+        if (f->dtype[i] < 0 && !dtype_complete(g, attrs, i, primary ? g->usual : dtype, f))
             return false;
     }
     for (uint32_t o = f->args.in_count; o < chk_all(f); o++)
@@ -500,7 +500,7 @@ static bool is_few(const generator *g)
 /* Data types that are tried for input `index`. */
 static uint32_t types_mask(const generator *g, const chk_attrs *attrs, uint32_t index)
 {
-    const chk_args fallback = {1, 1, 1};
+    const chk_args fallback = {1, 1, 1, 0, NULL};
     const uint32_t wanted = g->what == CHK_PROBLEMS_WIDE ? 1u << TN_F64 : ~0u;
     const char *rule;
     chk_args args;
@@ -571,7 +571,7 @@ static void other_types(generator *g, const chk_base *b)
 {
     const tn_shape s = b->has_shape ? b->shape : shape_of(g, &common[0]);
 
-    for (uint32_t i = 1; i < (g->kernel ? 8u : 3u) && !g->stop; i++) {
+    for (uint32_t i = 1; i < (g->kernel ? 8u : 4u) && !g->stop; i++) {
         const uint32_t mask = types_mask(g, &b->attrs, i);
 
         for (int32_t d = 0; d < TN_DTYPE_LIMIT && !g->stop; d++)
@@ -717,10 +717,14 @@ bool chk_problems_of(chk_lab *lab, const tn_op *op, uint32_t what, chk_visit vis
 {
     const chk_mark mark = chk_mark_set(&lab->arena);
     generator g = {.lab = lab, .op = op, .what = what, .visit = visit, .arg = arg};
+    const char *const *types = lab->side.kernel ? lab->side.kernel->types : NULL;
+    const uint32_t first = types && *types ? chk_rule_mask(*types + strcspn(*types, ":") + 1) : 0;
     bool any;
 
     if (op == lab->op)
         g.kernel = lab->side.kernel;
+    while (first && !(first >> g.usual & 1u)) /* f32, or the first type of a kernel without it */
+        g.usual++;
     for (const char *const *t = lab->side.kernel ? lab->side.kernel->types : NULL; t && *t; t++)
         g.dtype_mask |= chk_rule_mask(*t + strcspn(*t, ":") + 1);
     if (!g.dtype_mask)

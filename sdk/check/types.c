@@ -19,7 +19,8 @@ typedef struct asked {
 static const tni_request *ask(const tn_op *op, const chk_args *args, const chk_facts *f, asked *a)
 {
     a->def.op = op;
-    a->r = (tni_request){.def = &a->def, .in = a->in, .out = a->out, .in_count = args->in_count};
+    a->r = (tni_request){
+        .def = &a->def, .in = a->in, .out = a->out, .in_count = args->in_count, .in_names = args->in_names};
     for (uint32_t i = 0; i < args->in_count + args->out_count; i++) {
         if (f)
             a->tensors[i] = (tn_tensor){.dtype = f->dtype[i], .storage = (uint16_t)f->storage[i]};
@@ -66,7 +67,8 @@ uint32_t chk_rule_storages(const char *rule)
 const char *chk_argument_name(const tn_op *op, const chk_args *args, uint32_t index)
 {
     const bool output = index >= args->in_count;
-    const char *const *names = output ? op->outputs : op->inputs;
+    const char *const *inputs = args->in_names ? args->in_names : op->inputs;
+    const char *const *names = output ? op->outputs : inputs;
     uint32_t number;
     const int32_t at = output ? tn_op_argument(names, args->out_count, index - args->in_count, &number)
                               : tn_op_argument(names, args->in_count, index, &number);

@@ -11,7 +11,7 @@
 
 #include "tenon/tenon.h"
 
-#define ARRAYS_MAX 16
+#define ARRAYS_MAX 24
 #define ATTRS_MAX 16
 #define DIMS_MAX 8
 #define ELEMENTS_MAX 4096

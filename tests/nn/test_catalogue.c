@@ -53,6 +53,19 @@ static tn_x l_order(tn_x x)
     return tn_loss(tn_dense(x, .units = 2), tn_dense(x, .units = 2), "l2");
 }
 
+static tn_x l_lengths(tn_x x)
+{
+    return tn_loss(x, x, "l2", .label_lengths = x);
+}
+static tn_x l_layout(tn_x x)
+{
+    return tn_loss(x, x, "ctc", .layout = "NCT");
+}
+static tn_x l_axes(tn_x x)
+{
+    return tn_loss(x, x, "ctc");
+}
+
 static void test_losses_refused(void **state)
 {
     static const struct {
@@ -65,6 +78,9 @@ static void test_losses_refused(void **state)
         {l_dense, "no such combination", 2},
         {l_no_other, "needs .other", 2},
         {l_other, "takes no .other", 2},
+        {l_lengths, "takes neither lengths", 2},
+        {l_layout, "neither NTC nor TNC", 2},
+        {l_axes, "transpose", 1},
         {l_rho, ".rho is not below 0", 2},
         {l_nan, "finite numbers", 2},
         {l_weight, "net.mul", 1},

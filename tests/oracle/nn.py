@@ -320,6 +320,60 @@ def cells():
     cell("gru", R.GRUCell(4))
 
 
+# ---- layers of whole sequences: x, the first states, then the parameters by layer and direction
+
+
+def recurrent(name, block, options=None, shape=(4, 2, 3)):
+    x = array("r", shape, "x", "f64")
+    block.initialize()
+    block.cast("float64")
+    states = [array("r", info["shape"], "state %d" % i, "f64")
+              for i, info in enumerate(block.state_info(shape[block._layout.find("N")]))]
+    block(x, states)
+    parameters = list(block.collect_params().values())
+    for parameter in parameters:
+        parameter.set_data(array("u", parameter.shape, parameter.name[-12:], "f64"))
+    for a in [x] + states:  # else MXNet leaves some gradients of parameters unwritten
+        a.attach_grad()
+    with autograd.record():
+        out, last = block(x, states)
+    out.backward()
+    call("recurrent." + name, options or {}, [x] + states + [parameter.data() for parameter in parameters], [out] + last,
+         [parameter.grad() for parameter in parameters], "f64")
+
+
+def recurrents():
+    R = gluon.rnn
+    recurrent("rnn", R.RNN(4))
+    recurrent("rnn", R.RNN(3, activation="tanh", num_layers=2), {"activation": "tanh", "units": 3, "layers": 2})
+    recurrent("lstm", R.LSTM(4))
+    recurrent("lstm", R.LSTM(3, num_layers=2, bidirectional=True, layout="NTC"),
+              {"units": 3, "layers": 2, "bidirectional": 1, "layout": "NTC"}, (2, 4, 3))
+    recurrent("gru", R.GRU(4))
+    recurrent("gru", R.GRU(3, num_layers=2, bidirectional=True), {"units": 3, "layers": 2, "bidirectional": 1})
+
+
+# ---- CTC: x, labels, perhaps lengths; in float32, which is all that MXNet has
+
+
+def ctc(block, options, x, *rest):
+    x.attach_grad()
+    with autograd.record():
+        out = block(x, *rest)
+    out.backward()
+    call("ctc.loss", options, [x] + [r for r in rest if r is not None], [out], [x.grad])
+
+
+def ctcs():
+    L, x, y = gluon.loss, array("r", (3, 6, 5), "x"), array("=1;2;-1;3;3;0;2;-1;-1", (3, 3), "y")
+    steps, labels = array("=6;5;4", (3,), "t"), array("=2;3;1", (3,), "l")
+    ctc(L.CTCLoss(), {}, x, y)
+    ctc(L.CTCLoss(weight=0.5), {"weight": 0.5}, x, y)
+    ctc(L.CTCLoss(layout="TNC"), {"layout": "TNC"}, array("r", (6, 3, 5), "x"), y)
+    ctc(L.CTCLoss(), {"data_lengths": 1, "label_lengths": 1}, x, y, steps, labels)
+    ctc(L.CTCLoss(), {"label_lengths": 1}, x, y, None, labels)
+
+
 # ---- a net of two inputs and two outputs
 
 
@@ -357,6 +411,8 @@ def main():
     initializers()
     layers()
     cells()
+    recurrents()
+    ctcs()
     packed = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as file:
         file.write(("\n".join(lines) + "\n").encode("ascii"))

@@ -14,7 +14,8 @@ import re
 import sys
 import zlib
 
-os.environ.update(MXNET_ENGINE_TYPE="NaiveEngine", MXNET_SUBGRAPH_BACKEND="NONE", OMP_NUM_THREADS="1")
+os.environ.update(MXNET_ENGINE_TYPE="NaiveEngine", MXNET_SUBGRAPH_BACKEND="NONE", MXNET_USE_MKLDNN_RNN="0",
+                  OMP_NUM_THREADS="1")
 
 # name: of NumPy, of MXNet's attributes
 DTYPES = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16", "u8": "uint8", "i8": "int8",

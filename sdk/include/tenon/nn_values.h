@@ -227,6 +227,32 @@ TN_API tn_x tn_rnn_cell_(tn_x x, tn_x *states, const tn_cell_options *options);
 TN_API tn_x tn_lstm_cell_(tn_x x, tn_x *states, const tn_cell_options *options);
 TN_API tn_x tn_gru_cell_(tn_x x, tn_x *states, const tn_cell_options *options);
 
+typedef struct tn_rnn_options {
+    TN_NN_HEAD;
+    const char *name;       /* of the scope of its parameters: needed */
+    int64_t units;          /* width of the states */
+    int64_t projection;     /* tn_lstm: width of the projected output; 0: none */
+    double dropout;         /* share of the inputs of layers but the first that training drops */
+    const char *activation; /* tn_rnn: "relu" or "tanh"; NULL: relu, as Gluon */
+    const char *layout;     /* of x and the output: "TNC" or "NTC"; NULL: TNC */
+    int32_t layers;         /* each on the outputs of the one before; 0: 1 */
+    int32_t bidirectional;  /* 1: each layer runs from both ends */
+    tn_x lengths;           /* steps of each sequence (N): outputs behind them are 0; NULL: all */
+} tn_rnn_options;
+
+/**
+ * Recurrent layers over whole sequences (T, N, C), with Gluon's parameters and order of gates: as steps of
+ * tn_rnn_cell(), tn_lstm_cell() and tn_gru_cell() compute them, in one operator.
+ * tn_lstm(x, NULL, .name = "lstm0", .units = 64, .layers = 2)
+ * @param states NULL: zeros; else first ones, which the last ones replace: one of RNN and GRU, output and cell
+ * of LSTM, each (layers · directions, N, units); NULL among them: zeros
+ * @return the outputs (T, N, directions · units)
+ * @since 0.1
+ */
+TN_API tn_x tn_rnn_(tn_x x, tn_x *states, const tn_rnn_options *options);
+TN_API tn_x tn_lstm_(tn_x x, tn_x *states, const tn_rnn_options *options);
+TN_API tn_x tn_gru_(tn_x x, tn_x *states, const tn_rnn_options *options);
+
 /* ---- losses and metrics: one number per sample, (N) ---- */
 
 /** Mean over all axes but the first. @since 0.1 */
@@ -254,12 +280,16 @@ typedef struct tn_loss_options {
     tn_x sample_weight; /* (N, 1, …): of the numbers before they are summed; NULL: 1 */
     tn_x pos_weight;    /* sigmoid_ce: of labels that are 1; NULL: 1 */
     tn_x other;         /* triplet: the negative; cosine_embedding: the second input */
+    tn_x data_lengths;  /* ctc: steps of each sample (N); NULL: all */
+    tn_x label_lengths; /* ctc: labels of each sample (N); NULL: up to the first -1 */
+    const char *layout; /* ctc: of x, "NTC" or "TNC"; NULL: NTC */
 } tn_loss_options;
 
 /**
  * A loss by its name, with Gluon's meaning: l2, l1, softmax_ce, sigmoid_ce, kl_div, huber, hinge,
  * squared_hinge, logistic, triplet (labels: the positive), poisson_nll, cosine_embedding (labels: -1 or 1),
- * sdml (labels: the second batch, of the same samples).
+ * sdml (labels: the second batch, of the same samples), ctc (x: scores (N, T, classes), of which the last is
+ * the blank; labels (N, L)).
  * tn_loss(x, labels, "huber", .rho = 2)
  * @since 0.1
  */
@@ -325,6 +355,12 @@ TN_API void tn_arguments_(const char *file, int32_t line);
 #define tn_rnn_cell(...) TN_NN_CELL_(tn_rnn_cell_, __VA_ARGS__, )
 #define tn_lstm_cell(...) TN_NN_CELL_(tn_lstm_cell_, __VA_ARGS__, )
 #define tn_gru_cell(...) TN_NN_CELL_(tn_gru_cell_, __VA_ARGS__, )
+
+#define TN_NN_RECURRENT_(call, x, states, ...)                                                               \
+    call(x, states, &(const tn_rnn_options){TN_NN_HERE_(tn_rnn_options), __VA_ARGS__})
+#define tn_rnn(...) TN_NN_RECURRENT_(tn_rnn_, __VA_ARGS__, )
+#define tn_lstm(...) TN_NN_RECURRENT_(tn_lstm_, __VA_ARGS__, )
+#define tn_gru(...) TN_NN_RECURRENT_(tn_gru_, __VA_ARGS__, )
 
 #define tn_relu(x) tn_relu_(x, __FILE__, __LINE__)
 #define tn_sigmoid(x) tn_sigmoid_(x, __FILE__, __LINE__)
