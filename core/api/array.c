@@ -220,6 +220,47 @@ tn_status tn_array_values(tn_array *a, tn_array **out)
     return TN_OK;
 }
 
+/* Of an operator that makes one array. */
+static tn_status one_made(tn_ctx *ctx, const char *op, const char *attr, const char *text, uint32_t in_count,
+                          tn_array *const *in, tn_array **out)
+{
+    tn_array *made = NULL;
+    const tn_status st = tni_invoke_text(ctx, op, in_count, in, attr ? 1 : 0, &attr, &text, 1, &made, NULL);
+
+    if (!st)
+        *out = made;
+    return st;
+}
+
+tn_status tn_array_to_storage(tn_ctx *ctx, tn_array *a, int32_t storage, tn_array **out)
+{
+    tn_status st;
+
+    if (!ctx || !a || !out)
+        return api_null(__func__, "ctx, a or out");
+    if ((st = api_arrays(__func__, ctx, 1, &a)))
+        return st;
+    if (storage < TN_STORAGE_DENSE || storage > TN_STORAGE_CSR)
+        return tni_error(TN_E_ARG, "%d is no storage type", storage);
+    return one_made(ctx, "cast_storage", "stype",
+                    storage == TN_STORAGE_DENSE ? "default" : tni_storage_type_name(storage), 1, &a, out);
+}
+
+tn_status tn_array_retain_rows(tn_ctx *ctx, tn_array *a, tn_array *ids, tn_array **out)
+{
+    tn_array *const in[] = {a, ids};
+    tn_status st;
+
+    if (!ctx || !a || !ids || !out)
+        return api_null(__func__, "ctx, a, ids or out");
+    if ((st = api_arrays(__func__, ctx, 2, in)))
+        return st;
+    if (a->storage_type != TN_STORAGE_ROW_SPARSE)
+        return tni_error(TN_E_ARG, "rows are kept of row_sparse arrays, not of %s ones",
+                         tni_storage_type_name(a->storage_type));
+    return one_made(ctx, "_sparse_retain", NULL, NULL, 2, in, out);
+}
+
 /* ---- values -------------------------------------------------------------------------------------- */
 
 tn_status tn_array_read(tn_array *a, void *data, uint64_t bytes)

@@ -17,5 +17,10 @@ tn_status tni_call_queue(tni_context *c, tni_signature *sig, tni_attrs *attrs, t
 /* sparse.c: the same for calls with a sparse operand. */
 tn_status tni_call_sparse(tni_context *c, tni_signature *sig, tni_attrs *attrs, tni_array *const *in,
                           tni_array *const *out, uint64_t draw);
+/* stored.c: a call with sparse inputs that was refused as it is, by the error of this thread: on what is
+ * stored, or on dense copies. */
+bool tni_stored_any(uint32_t in_count, tni_array *const *in);
+tn_status tni_stored_invoke(tni_context *c, const tni_opdef *def, const tni_attrs *attrs, uint32_t in_count,
+                            tni_array *const *in, uint32_t out_count, tni_array **out);
 
 #endif

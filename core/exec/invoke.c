@@ -448,6 +448,8 @@ tn_status tni_invoke_with(tni_site *site, const tni_invoke_given *given, uint32_
         k.forward = with.forward;
         if (!(st = site_find(site, &k, &with.attrs, &s)))
             st = call_signature(c, s, &with, in, out_count, out);
+        if (st == TN_E_UNSUPPORTED && with.attrs && tni_stored_any(in_count, in))
+            st = tni_stored_invoke(c, site->def, with.attrs, in_count, in, out_count, out);
     }
     tni_signature_release(s);
     if (!fixed)
@@ -510,10 +512,16 @@ tn_status tni_invoke_text(tni_context *c, const char *op, uint32_t in_count, tni
         const tni_function_args args = {given.attrs, in_count, out_count, in};
 
         st = tni_function_invoke(c, def, &args, out, made);
-    } else if (!st && !(st = key_make(c, def, given.attrs, in_count, in, out_count, out, &k)) &&
-               !(st = tni_signature_find(c, &k, &s)) &&
-               !(st = call_signature(c, s, &given, in, out_count, out)) && made) {
-        *made = s->args.visible_count;
+    } else if (!st && !(st = key_make(c, def, given.attrs, in_count, in, out_count, out, &k))) {
+        tni_args args = {0};
+
+        if (!(st = tni_signature_find(c, &k, &s)) && !(st = call_signature(c, s, &given, in, out_count, out)))
+            args = s->args;
+        else if (st == TN_E_UNSUPPORTED && tni_stored_any(in_count, in) &&
+                 !(st = tni_stored_invoke(c, def, given.attrs, in_count, in, out_count, out)))
+            st = tni_op_args(def, given.attrs, in_count, &args);
+        if (!st && made)
+            *made = args.visible_count;
     }
     tni_signature_release(s);
     tni_attrs_release(given.attrs);

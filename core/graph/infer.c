@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "graph/walk.h"
+#include "op/stored.h"
 
 #define ROUNDS_MAX 256 /* of two sweeps each; real nets settle in three */
 
@@ -211,6 +212,30 @@ static uint32_t slot_entry(const inference *x, const tni_gnode *n, uint32_t slot
     return slot < n->input_count ? tni_graph_input(x->g, n, slot) : n->first_entry + slot - n->input_count;
 }
 
+/* What an operator does not take as it is, a call of it runs on what is stored, or on dense copies. */
+static tn_status storage_call(inference *x, const tni_gnode *n, const tni_args *args)
+{
+    int32_t *in = x->values, *out = x->values + n->input_count, to = TN_STORAGE_DENSE;
+    bool sparse = false, unknown = false;
+    tn_status st;
+
+    for (uint32_t i = 0; i < n->input_count; i++) {
+        sparse |= in[i] > TN_STORAGE_DENSE;
+        unknown |= in[i] == TN_STORAGE_UNKNOWN;
+    }
+    st = tni_op_infer_storage(n->def, n->attrs, args, in, out);
+    for (uint32_t i = 0; i < n->input_count && sparse; i++)
+        if (x->g->storages[slot_entry(x, n, i)] != TN_STORAGE_UNKNOWN)
+            in[i] = x->g->storages[slot_entry(x, n, i)];
+    if (st != TN_E_UNSUPPORTED || !sparse || unknown)
+        return st == TN_E_UNSUPPORTED && sparse ? TN_OK : st;
+    tni_error_clear();
+    (void)tni_op_stored(n->def, n->attrs, n->input_count, in, &to);
+    for (uint32_t i = 0; i < n->output_count; i++)
+        out[i] = i ? TN_STORAGE_DENSE : to;
+    return TN_OK;
+}
+
 static tn_status node_call(inference *x, const tni_gnode *n, const tni_args *args)
 {
     if (x->kind == KIND_SHAPE)
@@ -218,7 +243,7 @@ static tn_status node_call(inference *x, const tni_gnode *n, const tni_args *arg
                                   x->pointers + n->input_count);
     if (x->kind == KIND_DTYPE)
         return tni_op_infer_dtype(n->def, n->attrs, args, x->values, x->values + n->input_count);
-    return tni_op_infer_storage(n->def, n->attrs, args, x->values, x->values + n->input_count);
+    return storage_call(x, n, args);
 }
 
 static tn_status node_infer(inference *x, uint32_t node)

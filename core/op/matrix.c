@@ -66,10 +66,29 @@ static void batch_dot_cost(const tn_infer *i, tn_cost *c)
     products_cost(i, c, 2);
 }
 
+/* Of a csr matrix and a dense one: dense; of its transpose: row_sparse, unless a dense one is asked for. */
+static tn_status dot_storage(tn_infer *i)
+{
+    const bool back = tni_attr_bool(i->attrs, TN_dot_transpose_a);
+    const bool dense = tn_value_int(i->attrs[TN_dot_forward_stype]) == TN_dot_forward_stype_default;
+
+    if (i->in_storage[0] > TN_STORAGE_DENSE || i->in_storage[1] > TN_STORAGE_DENSE) {
+        if (i->in_storage[0] != TN_STORAGE_CSR || i->in_storage[1] == TN_STORAGE_CSR ||
+            tni_attr_bool(i->attrs, TN_dot_transpose_b))
+            return tni_infer_fail(i, TN_E_UNSUPPORTED,
+                                  "only products of a csr matrix with a dense array behind it are sparse");
+        i->in_storage[1] = TN_STORAGE_DENSE;
+        i->out_storage[0] = back && !dense ? TN_STORAGE_ROW_SPARSE : TN_STORAGE_DENSE;
+        return TN_OK;
+    }
+    i->in_storage[0] = i->in_storage[1] = i->out_storage[0] = TN_STORAGE_DENSE;
+    return TN_OK;
+}
+
 static const tn_op dot =
     TNI_OP("dot", .doc = "Sum of products over the last axis of lhs and the first of rhs.",
            .aliases = TNI_NAMES("_sparse_dot"), .attrs = dot_attrs, .inputs = TNI_NAMES("lhs", "rhs"),
-           .outputs = TNI_NAMES("output"), .shape = dot_shape, .types = "T:float",
+           .outputs = TNI_NAMES("output"), .shape = dot_shape, .types = "T:float", .storage = dot_storage,
            .gradients = "bilinear: dy lhs rhs -> lhs rhs", .cost = dot_cost);
 
 static const tn_op batch_dot =

@@ -78,4 +78,10 @@ static inline void tni_kernel_move_fini(tni_kernel_move *k)
 void tni_cast_add(const void *src, int64_t src_stride, void *dst, int64_t dst_stride, int32_t dtype,
                   int64_t count);
 
+/* sparse.c */
+int64_t tni_index_at(const tni_array *a, int64_t i); /* of an index array */
+/* On the storage of `values`, from its first element, with references on the index arrays. */
+tn_status tni_sparse_on(tni_array *values, int32_t storage_type, int32_t ndim, const int64_t *shape,
+                        tni_array *const aux[2], tni_array **out);
+
 #endif

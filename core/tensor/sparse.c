@@ -69,8 +69,8 @@ static int32_t values_shape(int32_t storage_type, int32_t ndim, const int64_t *s
 }
 
 /* On the storage of `values`, with references on the index arrays. */
-static tn_status sparse_on(tni_array *values, int32_t storage_type, int32_t ndim, const int64_t *shape,
-                           tni_array *const aux[2], tni_array **out)
+tn_status tni_sparse_on(tni_array *values, int32_t storage_type, int32_t ndim, const int64_t *shape,
+                        tni_array *const aux[2], tni_array **out)
 {
     tni_array *a;
     const tn_status st = tni_array_on(values->storage, values->dtype, 0, ndim, shape, NULL, &a);
@@ -98,7 +98,7 @@ tn_status tni_array_create_sparse(tni_space *space, tni_device *d, int32_t stora
         return st;
     ndim = values_shape(storage_type, ndim, shape, aux[aux_count(storage_type) - 1]->shape[0], values);
     if (!(st = tni_array_create(space, d, dtype, ndim, values, NULL, &dense)))
-        st = sparse_on(dense, storage_type, storage_type == TN_STORAGE_CSR ? 2 : ndim, shape, aux, out);
+        st = tni_sparse_on(dense, storage_type, storage_type == TN_STORAGE_CSR ? 2 : ndim, shape, aux, out);
     tni_array_release(dense);
     return st;
 }
@@ -117,7 +117,7 @@ tn_status tni_array_create_sparse_pending(tni_space *space, tni_device *d, int32
                     : TN_OK) &&
         !(st = tni_array_create_pending(space, d, TN_I64, &aux[last])) &&
         !(st = tni_array_create_pending(space, d, dtype, &values)) &&
-        !(st = sparse_on(values, storage_type, ndim, shape, aux, out)))
+        !(st = tni_sparse_on(values, storage_type, ndim, shape, aux, out)))
         tni_sparse_seal(*out);
     tni_array_release(values);
     tni_array_release(aux[0]);
@@ -171,7 +171,7 @@ void tni_sparse_tensors(const tni_array *a, tn_tensor *t, tn_tensor aux[2])
 
 /* ---- indices ------------------------------------------------------------------------------------------- */
 
-static int64_t index_at(const tni_array *a, int64_t i)
+int64_t tni_index_at(const tni_array *a, int64_t i)
 {
     return a->dtype == TN_I64 ? ((const int64_t *)tni_array_data(a))[i]
                               : ((const int32_t *)tni_array_data(a))[i];
@@ -182,7 +182,7 @@ static const char *rows_fault(const tni_array *a, int64_t *value)
     int64_t before = -1;
 
     for (int64_t i = 0; i < a->aux[0]->shape[0]; i++) {
-        *value = index_at(a->aux[0], i);
+        *value = tni_index_at(a->aux[0], i);
         if (*value <= before || *value >= a->shape[0])
             return "row id out of order or range:";
         before = *value;
@@ -196,7 +196,7 @@ static const char *csr_fault(const tni_array *a, int64_t *value)
     int64_t before = 0;
 
     for (int64_t i = 0; i <= a->shape[0]; i++) {
-        *value = index_at(a->aux[0], i);
+        *value = tni_index_at(a->aux[0], i);
         if (*value < before || *value > stored || (i == 0 && *value))
             return "row start out of order or range:";
         before = *value;
@@ -204,7 +204,7 @@ static const char *csr_fault(const tni_array *a, int64_t *value)
     if (before != stored)
         return "row starts end at";
     for (int64_t i = 0; i < stored; i++) {
-        *value = index_at(a->aux[1], i);
+        *value = tni_index_at(a->aux[1], i);
         if (*value < 0 || *value >= a->shape[1])
             return "column out of range:";
     }

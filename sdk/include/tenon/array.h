@@ -130,6 +130,27 @@ TN_API tn_status tn_array_aux(tn_array *a, uint32_t index, tn_array **out);
  * makes the array knows how many there are, and then gives its error. @threads any @since 0.1 */
 TN_API tn_status tn_array_values(tn_array *a, tn_array **out);
 
+/**
+ * The same elements in another storage type: operator cast_storage. What is 0 is not stored.
+ *
+ * @param storage TN_STORAGE_…: csr of a matrix, row_sparse of an array of one dimension or more
+ * @return TN_E_ARG: an unknown storage type · TN_E_SHAPE: dimensions that it cannot have · TN_E_UNSUPPORTED:
+ *         on a device that is no host, or while it is recorded
+ * @threads any
+ * @since 0.1
+ */
+TN_API tn_status tn_array_to_storage(tn_ctx *ctx, tn_array *a, int32_t storage, tn_array **out);
+
+/**
+ * The rows of a row_sparse array that `ids`, a dense vector of any type, names: operator _sparse_retain. A row
+ * that is not stored is zeros. An id that is out of range comes out at the wait (TN_E_ARG).
+ *
+ * @return TN_E_ARG, TN_E_SHAPE, TN_E_UNSUPPORTED: `a` is not row_sparse, `ids` is no dense vector
+ * @threads any
+ * @since 0.1
+ */
+TN_API tn_status tn_array_retain_rows(tn_ctx *ctx, tn_array *a, tn_array *ids, tn_array **out);
+
 /* ---- values -------------------------------------------------------------------------------------- */
 
 /**

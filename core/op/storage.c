@@ -1,0 +1,229 @@
+/*
+ * Sparse arrays: casts between storage types, rows that are kept; and a table of what other operators do with
+ * them, as MXNet has it. Where 0 gives 0, an operator of elements runs on what is stored.
+ */
+#include "op/stored.h"
+
+#include <string.h>
+
+#include "op/infer_help.h"
+#include "tenon/plugin/op/optimizer.h"
+#include "tenon/plugin/op/reduce.h"
+#include "tenon/plugin/op/scalar.h"
+#include "tenon/plugin/op/storage.h"
+#include "tenon/plugin/op/unary.h"
+
+/* ---- definitions ----------------------------------------------------------------------------------------- */
+
+static const tn_attr_def cast_attrs[] = TN_ATTR_TABLE(cast_storage);
+
+/* A row_sparse array has rows, a csr one is a matrix. */
+static tn_status cast_shape(tn_infer *i)
+{
+    const int64_t to = tn_value_int(i->attrs[TN_cast_storage_stype]);
+    const int32_t ndim = i->in_shape[0]->ndim;
+
+    if (ndim >= 0 && ((to == TN_STORAGE_CSR && ndim != 2) || (to == TN_STORAGE_ROW_SPARSE && ndim < 1)))
+        return tni_infer_fail(i, TN_E_SHAPE, "an array of %d dimensions cannot be %s", ndim,
+                              tni_storage_type_name((int32_t)to));
+    return tni_shape_same(i);
+}
+
+static tn_status cast_storage(tn_infer *i)
+{
+    const int32_t to = (int32_t)tn_value_int(i->attrs[TN_cast_storage_stype]);
+
+    i->out_storage[0] = to;
+    if (i->in_storage[0] > TN_STORAGE_DENSE && to > TN_STORAGE_DENSE && i->in_storage[0] != to)
+        i->in_storage[0] = TN_STORAGE_DENSE; /* by way of it */
+    return TN_OK;
+}
+
+static tn_status retain_storage(tn_infer *i)
+{
+    if (i->in_storage[0] == TN_STORAGE_UNKNOWN)
+        i->in_storage[0] = TN_STORAGE_ROW_SPARSE;
+    if (i->in_storage[0] != TN_STORAGE_ROW_SPARSE || i->in_storage[1] > TN_STORAGE_DENSE)
+        return tni_infer_fail(i, TN_E_UNSUPPORTED, "rows of row_sparse arrays are kept, by dense indices");
+    i->in_storage[1] = TN_STORAGE_DENSE;
+    i->out_storage[0] = TN_STORAGE_ROW_SPARSE;
+    return TN_OK;
+}
+
+static const tn_op cast =
+    TNI_OP("cast_storage", .doc = "The same elements in another storage type.",
+           .aliases = TNI_NAMES("_sparse_cast_storage"), .attrs = cast_attrs, .inputs = TNI_NAMES("data"),
+           .outputs = TNI_NAMES("output"), .shape = cast_shape, .storage = cast_storage,
+           .gradients = "composed: data = _copy(dy)");
+
+static const tn_op retain = TNI_OP(
+    "_sparse_retain", .doc = "The rows of a row_sparse array that indices name, in ascending order.",
+    .shapes = "data:(N,D..) indices:(R) -> output:(N,D..)", .types = "indices:I", .storage = retain_storage);
+
+const tn_op *const tni_family_storage[] = {&cast, &retain, NULL};
+
+/* ---- the table ------------------------------------------------------------------------------------------- */
+
+#define NEGATIVE 1u
+#define ZERO 2u
+#define POSITIVE 4u
+#define ANY 7u
+
+typedef struct stored_row {
+    const char *op;
+    tni_stored_way way; /* where all inputs are of one sparse type */
+    tni_stored_way mix; /* where some are dense */
+    uint32_t
+        scalar; /* of an operator with a number: of which numbers 0 gives 0; else dense copies are made */
+} stored_row;
+
+static const stored_row rows[] = {
+#define EACH(name)                                                                                           \
+    {                                                                                                        \
+        name, TNI_STORED_VALUES, TNI_STORED_NONE, 0                                                          \
+    }
+    EACH("zeros_like"), EACH("abs"),
+    EACH("sign"),
+    EACH("round"),
+    EACH("rint"),
+    EACH("ceil"),
+    EACH("floor"),
+    EACH("trunc"),
+    EACH("fix"),
+    EACH("sqrt"),
+    EACH("cbrt"),
+    EACH("square"),
+    EACH("sin"),
+    EACH("tan"),
+    EACH("arcsin"),
+    EACH("arctan"),
+    EACH("sinh"),
+    EACH("tanh"),
+    EACH("arcsinh"),
+    EACH("arctanh"),
+    EACH("expm1"),
+    EACH("log1p"),
+    EACH("degrees"),
+    EACH("radians"),
+    EACH("negative"),
+    EACH("relu"),
+    EACH("_copy"),
+    EACH("make_loss"),
+    EACH("BlockGrad"),
+    EACH("clip"),
+    EACH("_contrib_round_ste"),
+    EACH("_contrib_sign_ste"),
+#define NUMBER(name, scalars)                                                                                \
+    {                                                                                                        \
+        name, TNI_STORED_VALUES, TNI_STORED_NONE, scalars                                                    \
+    }
+    NUMBER("_mul_scalar", ANY),
+    NUMBER("_div_scalar", ANY),
+    NUMBER("_scatter_plus_scalar", ANY),
+    NUMBER("_scatter_minus_scalar", ANY),
+    NUMBER("_equal_scalar", NEGATIVE | POSITIVE),
+    NUMBER("_not_equal_scalar", ZERO),
+    NUMBER("_greater_scalar", ZERO | POSITIVE),
+    NUMBER("_greater_equal_scalar", POSITIVE),
+    NUMBER("_lesser_scalar", NEGATIVE | ZERO),
+    NUMBER("_lesser_equal_scalar", NEGATIVE),
+    {"_plus_scalar", TNI_STORED_DENSE, TNI_STORED_NONE, 0},
+    {"_minus_scalar", TNI_STORED_DENSE, TNI_STORED_NONE, 0},
+    {"elemwise_add", TNI_STORED_ALIGNED, TNI_STORED_DENSE, 0},
+    {"elemwise_sub", TNI_STORED_ALIGNED, TNI_STORED_DENSE, 0},
+    {"elemwise_mul", TNI_STORED_ALIGNED, TNI_STORED_MASKED, 0},
+    {"elemwise_div", TNI_STORED_NONE, TNI_STORED_DENSE, 0},
+    {"_scatter_elemwise_div", TNI_STORED_MASKED, TNI_STORED_MASKED, 0},
+    {"_grad_add", TNI_STORED_ALIGNED, TNI_STORED_DENSE, 0},
+    {"_maximum", TNI_STORED_ALIGNED, TNI_STORED_NONE, 0},
+    {"_minimum", TNI_STORED_ALIGNED, TNI_STORED_NONE, 0},
+    {"_hypot", TNI_STORED_ALIGNED, TNI_STORED_NONE, 0},
+    {"add_n", TNI_STORED_ALIGNED, TNI_STORED_NONE, 0},
+    {"broadcast_add", TNI_STORED_NONE, TNI_STORED_DENSE, 0},
+    {"broadcast_sub", TNI_STORED_NONE, TNI_STORED_DENSE, 0},
+    {"norm", TNI_STORED_NUMBER, TNI_STORED_NONE, 0},
+    {"sum", TNI_STORED_DENSE, TNI_STORED_NONE, 0},
+    {"mean", TNI_STORED_DENSE, TNI_STORED_NONE, 0},
+    {"_square_sum", TNI_STORED_DENSE, TNI_STORED_NONE, 0},
+    {"Embedding", TNI_STORED_NONE, TNI_STORED_DENSE, 0},
+#define UPDATE(name)                                                                                         \
+    {                                                                                                        \
+        name, TNI_STORED_NONE, TNI_STORED_ROWS, 0                                                            \
+    }
+    UPDATE("sgd_update"),
+    UPDATE("sgd_mom_update"),
+    UPDATE("mp_sgd_update"),
+    UPDATE("mp_sgd_mom_update"),
+    UPDATE("adam_update"),
+    UPDATE("ftrl_update"),
+    UPDATE("_sparse_adagrad_update"),
+};
+
+static const stored_row *row_of(const char *op)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!strcmp(rows[i].op, op))
+            return &rows[i];
+    return NULL;
+}
+
+/* 0 goes through clip, and through what is done with a number, for some attributes. */
+static bool keeps_zero(const tni_opdef *def, const tni_attrs *attrs, const stored_row *row)
+{
+    double number;
+
+    if (!strcmp(row->op, "clip"))
+        return tni_attr_float(attrs->values, TN_clip_a_min) <= 0 &&
+               tni_attr_float(attrs->values, TN_clip_a_max) >= 0;
+    if (!row->scalar)
+        return true;
+    number = tni_attr_float(attrs->values, (uint32_t)tni_attr_index(def, "scalar"));
+    return row->scalar & (number < 0 ? NEGATIVE : number > 0 ? POSITIVE : ZERO);
+}
+
+/* The gradient alone is sparse, and rows that it does not store stay as they are. */
+static tni_stored_way update_way(const tni_opdef *def, const tni_attrs *attrs, uint32_t in_count,
+                                 const int32_t *storage)
+{
+    const int32_t lazy = tni_attr_index(def, "lazy_update");
+
+    for (uint32_t i = 0; i < in_count; i++)
+        if ((storage[i] != TN_STORAGE_DENSE) != (i == 1) || (i == 1 && storage[i] != TN_STORAGE_ROW_SPARSE))
+            return TNI_STORED_NONE;
+    return lazy >= 0 && !tni_attr_bool(attrs->values, (uint32_t)lazy) ? TNI_STORED_DENSE : TNI_STORED_ROWS;
+}
+
+static tni_stored_way number_way(const tni_attrs *attrs)
+{
+    return tni_tuple_count(tni_attr_tuple(attrs->values, TN_norm_axis)) ? TNI_STORED_DENSE
+                                                                        : TNI_STORED_NUMBER;
+}
+
+tni_stored_way tni_op_stored(const tni_opdef *def, const tni_attrs *attrs, uint32_t in_count,
+                             const int32_t *storage, int32_t *out)
+{
+    const stored_row *row = row_of(def->op->name);
+    int32_t sparse = TN_STORAGE_DENSE;
+    bool mixed = false, several = false;
+    tni_stored_way way;
+
+    for (uint32_t i = 0; i < in_count; i++) {
+        several |= storage[i] != TN_STORAGE_DENSE && sparse != TN_STORAGE_DENSE && storage[i] != sparse;
+        mixed |= storage[i] == TN_STORAGE_DENSE;
+        if (sparse == TN_STORAGE_DENSE)
+            sparse = storage[i];
+    }
+    *out = TN_STORAGE_DENSE;
+    if (!row || several)
+        return TNI_STORED_NONE;
+    way = mixed ? row->mix : row->way;
+    if (way == TNI_STORED_ROWS)
+        return update_way(def, attrs, in_count, storage);
+    if (way == TNI_STORED_NUMBER)
+        return number_way(attrs);
+    if (way == TNI_STORED_VALUES && !keeps_zero(def, attrs, row))
+        return TNI_STORED_NONE;
+    if (way >= TNI_STORED_VALUES)
+        *out = sparse;
+    return way;
+}

@@ -1,0 +1,325 @@
+/*
+ * Sparse arrays: casts between storage types, rows that are kept, products of csr matrices. Casts move bytes,
+ * so they serve every type; what is 0 is no more stored than in MXNet, and -0 is 0. Index arrays were checked.
+ */
+#include "tenon/plugin/op/storage.h"
+#include "tenon/plugin/op/matrix.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "index.h"
+#include "plain.h"
+#include "tenon/plugin/util.h"
+
+static int64_t place(const tn_tensor *t, int64_t at)
+{
+    return t->dtype == TN_I64 ? ((const int64_t *)t->data)[at] : ((const int32_t *)t->data)[at];
+}
+
+/* Sizes of sparse outputs are told by the run. */
+static tn_status storage_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    (void)plugin, (void)err;
+    tncpu_plan_tasks(node, plan, 50 + (double)tn_tensor_count(node->in[0]), 1);
+    if (node->out[0]->storage != TN_STORAGE_DENSE)
+        plan->flags |= TN_PLAN_RESIZES;
+    return TN_OK;
+}
+
+/* Scratch, zeroed. */
+static tn_status scratch(const tn_exec *x, int64_t count, uint64_t size, void *out, tn_err *err)
+{
+    const uint64_t bytes = (uint64_t)(count + 1) * size;
+    void *p = NULL;
+    const tn_status st = x->ops->alloc(x->call, bytes, &p, err);
+
+    if (!st)
+        memset(p, 0, (size_t)bytes);
+    memcpy(out, &p, sizeof p);
+    return st;
+}
+
+/* ---- cast_storage ---------------------------------------------------------------------------------------- */
+
+/* Bits that may be set in 0: the sign of floating point. */
+static bool is_zero(const unsigned char *at, uint64_t size, bool is_float)
+{
+    for (uint64_t i = 0; i < size; i++)
+        if (at[i] &
+            (is_float && i + 1 == size ? 0x7f : 0xff)) /* little-endian: the sign is in the last byte */
+            return false;
+    return true;
+}
+
+typedef struct matrix { /* dense elements as rows */
+    const unsigned char *data;
+    int64_t rows, across;
+    uint64_t size; /* bytes of an element */
+    bool is_float;
+} matrix;
+
+static matrix matrix_of(const tn_tensor *t)
+{
+    return (matrix){t->data, t->shape[0], t->shape[0] ? tn_tensor_count(t) / t->shape[0] : 0,
+                    tn_dtype_bytes(t->dtype),
+                    t->dtype == TN_F32 || t->dtype == TN_F64 || t->dtype == TN_F16 || t->dtype == TN_BF16};
+}
+
+static const unsigned char *element(const matrix *m, int64_t row, int64_t i)
+{
+    return m->data + (uint64_t)(row * m->across + i) * m->size;
+}
+
+static bool row_stored(const matrix *m, int64_t row)
+{
+    for (int64_t i = 0; i < m->across; i++)
+        if (!is_zero(element(m, row, i), m->size, m->is_float))
+            return true;
+    return false;
+}
+
+static tn_status to_rows(const tn_exec *x, tn_err *err)
+{
+    const matrix m = matrix_of(x->in[0]);
+    const uint64_t bytes = (uint64_t)m.across * m.size;
+    const tn_tensor *y;
+    int64_t stored = 0;
+    tn_status st;
+
+    for (int64_t r = 0; r < m.rows; r++)
+        stored += row_stored(&m, r);
+    if ((st = x->ops->resize_sparse(x->call, 0, stored, &y, err)))
+        return st;
+    for (int64_t r = 0, k = 0; r < m.rows; r++)
+        if (row_stored(&m, r)) {
+            if (bytes)
+                memcpy((char *)y->data + (uint64_t)k * bytes, element(&m, r, 0), (size_t)bytes);
+            ((int64_t *)y->aux[0]->data)[k++] = r;
+        }
+    return TN_OK;
+}
+
+static tn_status to_csr(const tn_exec *x, tn_err *err)
+{
+    const matrix m = matrix_of(x->in[0]);
+    const tn_tensor *y;
+    int64_t stored = 0, k = 0;
+    tn_status st;
+
+    for (int64_t i = 0; i < m.rows * m.across; i++)
+        stored += !is_zero(element(&m, 0, i), m.size, m.is_float);
+    if ((st = x->ops->resize_sparse(x->call, 0, stored, &y, err)))
+        return st;
+    ((int64_t *)y->aux[0]->data)[0] = 0;
+    for (int64_t r = 0; r < m.rows; r++) {
+        for (int64_t i = 0; i < m.across; i++)
+            if (!is_zero(element(&m, r, i), m.size, m.is_float)) {
+                memcpy((char *)y->data + (uint64_t)k * m.size, element(&m, r, i), (size_t)m.size);
+                ((int64_t *)y->aux[1]->data)[k++] = i;
+            }
+        ((int64_t *)y->aux[0]->data)[r + 1] = k;
+    }
+    return TN_OK;
+}
+
+static void from_rows(const tn_tensor *in, const tn_tensor *out)
+{
+    const uint64_t bytes = in->shape[0] ? out->bytes / (uint64_t)in->shape[0] : 0;
+
+    for (int64_t k = 0; bytes && k < in->aux[0]->shape[0]; k++)
+        memcpy((char *)out->data + (uint64_t)place(in->aux[0], k) * bytes,
+               (const char *)in->data + (uint64_t)k * bytes, (size_t)bytes);
+}
+
+static void from_csr(const tn_tensor *in, const tn_tensor *out)
+{
+    const uint64_t size = tn_dtype_bytes(in->dtype);
+
+    for (int64_t r = 0; r < in->shape[0]; r++)
+        for (int64_t k = place(in->aux[0], r); k < place(in->aux[0], r + 1); k++)
+            memcpy((char *)out->data + (uint64_t)(r * in->shape[1] + place(in->aux[1], k)) * size,
+                   (const char *)in->data + (uint64_t)k * size, (size_t)size);
+}
+
+/* The same storage type again. */
+static tn_status copied(const tn_exec *x, tn_err *err)
+{
+    const tn_tensor *in = x->in[0], *y = x->out[0];
+    const uint32_t last = in->storage == TN_STORAGE_CSR;
+    tn_status st = TN_OK;
+
+    if (in->storage != TN_STORAGE_DENSE)
+        st = x->ops->resize_sparse(x->call, 0, in->aux[last]->shape[0], &y, err);
+    if (st)
+        return st;
+    if (y->bytes)
+        memcpy(y->data, in->data, (size_t)y->bytes);
+    for (uint32_t a = 0; in->storage != TN_STORAGE_DENSE && a <= last; a++)
+        for (int64_t k = 0; k < in->aux[a]->shape[0]; k++)
+            ((int64_t *)y->aux[a]->data)[k] = place(in->aux[a], k);
+    return TN_OK;
+}
+
+static tn_status cast_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const tn_tensor *in = x->in[0], *out = x->out[0];
+
+    (void)plan;
+    if (in->storage == out->storage)
+        return copied(x, err);
+    if (out->storage != TN_STORAGE_DENSE)
+        return out->storage == TN_STORAGE_CSR ? to_csr(x, err) : to_rows(x, err);
+    if (out->bytes)
+        memset(out->data, 0, (size_t)out->bytes);
+    if (in->storage == TN_STORAGE_CSR)
+        from_csr(in, out);
+    else
+        from_rows(in, out);
+    return TN_OK;
+}
+
+/* ---- _sparse_retain -------------------------------------------------------------------------------------- */
+
+static int ascending(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The rows that are asked for, ascending, each once. */
+static tn_status wanted_rows(const tn_exec *x, int64_t **out, int64_t *count, tn_err *err)
+{
+    const int64_t n = tn_tensor_count(x->in[1]), rows = x->in[0]->shape[0];
+    int64_t *ids = NULL, kept = 0;
+    const tn_status st = scratch(x, n, sizeof *ids, &ids, err);
+
+    if (st)
+        return st;
+    if (n) {
+        tncpu_indices_load(x->in[1], ids);
+        qsort(ids, (size_t)n, sizeof *ids, ascending);
+    }
+    if (n && (ids[0] < 0 || ids[n - 1] >= rows))
+        return tn_failf(err, TN_E_ARG, "row %lld is asked for, of %lld rows",
+                        (long long)(ids[0] < 0 ? ids[0] : ids[n - 1]), (long long)rows);
+    for (int64_t k = 0; k < n; k++)
+        if (!kept || ids[k] != ids[kept - 1])
+            ids[kept++] = ids[k];
+    *out = ids;
+    *count = kept;
+    return TN_OK;
+}
+
+static tn_status retain_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const tn_tensor *in = x->in[0], *y;
+    const int64_t stored = in->aux[0]->shape[0];
+    const uint64_t bytes = stored ? in->bytes / (uint64_t)stored : 0;
+    int64_t *ids = NULL, count = 0;
+    tn_status st;
+
+    (void)plan;
+    if ((st = wanted_rows(x, &ids, &count, err)) || (st = x->ops->resize_sparse(x->call, 0, count, &y, err)))
+        return st;
+    if (y->bytes)
+        memset(y->data, 0, (size_t)y->bytes);
+    for (int64_t k = 0, at = 0; k < count; k++) {
+        ((int64_t *)y->aux[0]->data)[k] = ids[k];
+        while (at < stored && place(in->aux[0], at) < ids[k])
+            at++;
+        if (bytes && at < stored && place(in->aux[0], at) == ids[k])
+            memcpy((char *)y->data + (uint64_t)k * bytes, (const char *)in->data + (uint64_t)at * bytes,
+                   (size_t)bytes);
+    }
+    return TN_OK;
+}
+
+/* ---- dot --------------------------------------------------------------------------------------------------- */
+
+#define BODY "../plain/storage.inc"
+#include "../common/floats.inc"
+
+static tn_status dot_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    if (node->in[0]->ndim != 2 || node->in[1]->ndim < 1 || node->attrs[TN_dot_transpose_b])
+        return tn_fail(err, TN_E_UNSUPPORTED, "of a csr matrix, and of an array that is not transposed");
+    return storage_prepare(plugin, node, plan, err);
+}
+
+static int64_t across(const tn_tensor *rhs)
+{
+    int64_t n = 1;
+
+    for (int32_t d = 1; d < rhs->ndim; d++)
+        n *= rhs->shape[d];
+    return n;
+}
+
+static tn_status dot_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const tn_tensor *lhs = x->in[0], *rhs = x->in[1], *out = x->out[0];
+    const int64_t n = across(rhs);
+
+    (void)plan, (void)err;
+    if (out->bytes)
+        memset(out->data, 0, (size_t)out->bytes);
+    if (lhs->dtype == TN_F32)
+        csr_dot_f32(lhs, rhs->data, n, out->data);
+    else
+        csr_dot_f64(lhs, rhs->data, n, out->data);
+    return TN_OK;
+}
+
+/* Rows of the product of the transpose: those of columns that something is stored in. */
+static tn_status dot_back_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const tn_tensor *lhs = x->in[0], *rhs = x->in[1], *y = x->out[0];
+    const int64_t n = across(rhs), columns = lhs->shape[1], count = lhs->aux[1]->shape[0];
+    const bool sparse = y->storage != TN_STORAGE_DENSE;
+    int64_t *at = NULL, stored = 0;
+    tn_status st = scratch(x, columns, sizeof *at, &at, err);
+
+    (void)plan;
+    for (int64_t k = 0; !st && k < count; k++)
+        at[place(lhs->aux[1], k)] = 1;
+    for (int64_t c = 0; !st && c < columns; c++)
+        stored += at[c];
+    if (st || (sparse && (st = x->ops->resize_sparse(x->call, 0, stored, &y, err))))
+        return st;
+    for (int64_t c = 0, k = 0; c < columns; c++) {
+        if (sparse && at[c])
+            ((int64_t *)y->aux[0]->data)[k] = c;
+        k += at[c];
+        at[c] = sparse ? k - 1 : c;
+    }
+    if (y->bytes)
+        memset(y->data, 0, (size_t)y->bytes);
+    if (lhs->dtype == TN_F32)
+        csr_back_f32(lhs, rhs->data, n, at, y->data);
+    else
+        csr_back_f64(lhs, rhs->data, n, at, y->data);
+    return TN_OK;
+}
+
+static tn_status dot_any_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    return x->attrs[TN_dot_transpose_a] ? dot_back_run(plan, x, err) : dot_run(plan, x, err);
+}
+
+/* ---- the family -------------------------------------------------------------------------------------------- */
+
+static const char *const cast_types[] = {"data:dense,row_sparse,csr," TNCPU_ALL,
+                                         "output:dense,row_sparse,csr,=data", NULL};
+static const char *const retain_types[] = {"data:row_sparse," TNCPU_ALL, "indices:" TNCPU_ALL,
+                                           "output:row_sparse,=data", NULL};
+static const char *const dot_types[] = {"lhs:csr,f32,f64", "rhs:=lhs", "output:dense,row_sparse,=lhs", NULL};
+
+const tn_kernel *const tncpu_family_storage[] = {
+    TNCPU_ROW("cast_storage", cast_types, TN_KERNEL_EMPTY_OK, storage_prepare, cast_run),
+    TNCPU_ROW("_sparse_retain", retain_types, TN_KERNEL_EMPTY_OK, storage_prepare, retain_run),
+    &(const tn_kernel)TNCPU_KERNEL_NAMED("dot", "csr", dot_types, TN_KERNEL_EMPTY_OK, dot_prepare,
+                                         dot_any_run),
+    NULL,
+};

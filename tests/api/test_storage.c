@@ -1,0 +1,392 @@
+/*
+ * Storage types through the public interface: arrays out of parts and their parts, casts, rows that are kept;
+ * operators on what is stored, on dense copies, told of or refused; nets and gradients with sparse inputs.
+ * Numbers of MXNet are in tests/mxnet.
+ */
+#include "api/support.h"
+
+#include <stdio.h>
+
+enum { ROWS = 4, COLUMNS = 3 };
+
+static const int64_t shape[] = {ROWS, COLUMNS};
+static const float matrix[] = {1, 0, 2, 0, 0, 0, 0, -3, 0, 4, 5, 6};
+static char told[512];
+static int told_count;
+
+static void hear(void *arg, int32_t level, const char *message)
+{
+    (void)arg, (void)level;
+    (void)snprintf(told, sizeof told, "%s", message);
+    told_count++;
+}
+
+static tn_ctx *open_with(const char *setting)
+{
+    char plugins[4096];
+    const char *const settings[] = {plugins, "plugins.trust=off", setting, NULL};
+    const tn_open_options o = {.struct_size = TN_SIZE(tn_open_options), .settings = settings, .log = hear};
+    tn_ctx *ctx = NULL;
+
+    (void)snprintf(plugins, sizeof plugins, "plugins.path=%s", getenv("TENON_TEST_PLUGINS"));
+    assert_ok(tn_open(&o, &ctx));
+    told_count = 0;
+    return ctx;
+}
+
+static tn_array *sparse_of(tn_ctx *ctx, int32_t storage)
+{
+    tn_array *dense = test_array(ctx, 2, shape, matrix), *a = NULL;
+
+    assert_ok(tn_array_to_storage(ctx, dense, storage, &a));
+    tn_array_release(dense);
+    assert_int_equal(tn_array_storage(a), storage);
+    return a;
+}
+
+static tn_status invoke(tn_ctx *ctx, const char *op, const char *attr, const char *text, uint32_t count,
+                        tn_array *const *in, tn_array **out)
+{
+    const char *const attrs[] = {attr, text, NULL};
+    const tn_op_call call = {.struct_size = TN_SIZE(tn_op_call),
+                             .in_count = count,
+                             .op = op,
+                             .attrs = attr ? attrs : NULL,
+                             .in = in};
+
+    return tn_invoke_text(ctx, &call, 1, out, NULL);
+}
+
+static void says(const char *why)
+{
+    if (!strstr(tn_error_text(), why))
+        fail_msg("\"%s\" has no \"%s\" in it", tn_error_text(), why);
+}
+
+static void dense_is(tn_ctx *ctx, tn_array *a, const float *want)
+{
+    tn_array *dense = NULL;
+
+    assert_ok(tn_array_to_storage(ctx, a, TN_STORAGE_DENSE, &dense));
+    test_values(dense, want, ROWS * COLUMNS, 1e-6f);
+    tn_array_release(dense);
+}
+
+static void indices_are(tn_array *a, uint32_t which, size_t count, const int64_t *want)
+{
+    tn_array *part = NULL;
+    int64_t have[16];
+
+    assert_ok(tn_array_aux(a, which, &part));
+    assert_ok(tn_array_wait(part));
+    assert_int_equal(tn_array_count(part), count);
+    assert_ok(tn_array_read(part, have, count * sizeof *have));
+    assert_memory_equal(have, want, count * sizeof *have);
+    tn_array_release(part);
+}
+
+/* ---- casts --------------------------------------------------------------------------------------------- */
+
+static void parts_are_read(void **state)
+{
+    tn_ctx *ctx = open_with(NULL);
+    tn_array *rows = sparse_of(ctx, TN_STORAGE_ROW_SPARSE), *csr = sparse_of(ctx, TN_STORAGE_CSR),
+             *part = NULL;
+
+    (void)state;
+    indices_are(rows, 0, 3, (const int64_t[]){0, 2, 3});
+    assert_ok(tn_array_values(rows, &part));
+    test_values(part, (const float[]){1, 0, 2, 0, -3, 0, 4, 5, 6}, 9, 0);
+    tn_array_release(part);
+    indices_are(csr, 0, 5, (const int64_t[]){0, 2, 2, 3, 6});
+    indices_are(csr, 1, 6, (const int64_t[]){0, 2, 1, 0, 1, 2});
+    assert_ok(tn_array_values(csr, &part));
+    test_values(part, (const float[]){1, 2, -3, 4, 5, 6}, 6, 0);
+    tn_array_release(part);
+    dense_is(ctx, rows, matrix);
+    dense_is(ctx, csr, matrix);
+    for (int32_t to = TN_STORAGE_DENSE; to <= TN_STORAGE_CSR;
+         to++) { /* from one to the other, by way of dense */
+        tn_array *a = NULL, *b = NULL;
+
+        assert_ok(tn_array_to_storage(ctx, rows, to, &a));
+        assert_ok(tn_array_to_storage(ctx, csr, to, &b));
+        assert_true(tn_array_storage(a) == to && tn_array_storage(b) == to);
+        dense_is(ctx, a, matrix);
+        dense_is(ctx, b, matrix);
+        tn_array_release(a);
+        tn_array_release(b);
+    }
+    assert_int_equal(told_count, 0);
+    tn_array_release(rows);
+    tn_array_release(csr);
+    test_close(ctx);
+}
+
+static void casts_refused(void **state)
+{
+    tn_ctx *ctx = open_with(NULL);
+    const int64_t cube[] = {2, 2, 3}, flat[] = {12};
+    tn_array *dense = test_array(ctx, 2, shape, matrix), *three = test_array(ctx, 3, cube, matrix);
+    tn_array *line = test_array(ctx, 1, flat, matrix), *a = NULL;
+
+    (void)state;
+    assert_fails(tn_array_to_storage(ctx, dense, 3, &a), TN_E_ARG);
+    assert_fails(tn_array_to_storage(ctx, dense, -1, &a), TN_E_ARG);
+    assert_fails(tn_array_to_storage(NULL, dense, 0, &a), TN_E_ARG);
+    assert_fails(tn_array_to_storage(ctx, NULL, 0, &a), TN_E_ARG);
+    assert_fails(tn_array_to_storage(ctx, dense, 0, NULL), TN_E_ARG);
+    assert_fails(tn_array_to_storage(ctx, three, TN_STORAGE_CSR, &a), TN_E_SHAPE);
+    says("an array of 3 dimensions cannot be csr");
+    assert_fails(tn_array_to_storage(ctx, line, TN_STORAGE_CSR, &a), TN_E_SHAPE);
+    assert_fails(invoke(ctx, "cast_storage", "stype", "coo", 1, &dense, &a), TN_E_ATTR);
+    assert_fails(invoke(ctx, "cast_storage", NULL, NULL, 1, &dense, &a), TN_E_ATTR);
+    assert_null(a);
+    assert_ok(tn_array_to_storage(ctx, three, TN_STORAGE_ROW_SPARSE, &a));
+    indices_are(a, 0, 2, (const int64_t[]){0, 1});
+    tn_array_release(a);
+    tn_array_release(dense);
+    tn_array_release(three);
+    tn_array_release(line);
+    test_close(ctx);
+}
+
+/* Nothing stored, no rows at all, and -0, which is 0. */
+static void empty_ones(void **state)
+{
+    tn_ctx *ctx = open_with(NULL);
+    const float zeros[ROWS * COLUMNS] = {0, -0.0f};
+    const int64_t none[] = {0, 3};
+    tn_array *dense = test_array(ctx, 2, shape, zeros), *nothing = NULL, *a = NULL, *b = NULL;
+
+    (void)state;
+    for (int32_t to = TN_STORAGE_ROW_SPARSE; to <= TN_STORAGE_CSR; to++) {
+        tn_array *in[2];
+
+        assert_ok(tn_array_to_storage(ctx, dense, to, &a));
+        indices_are(a, to == TN_STORAGE_CSR, 0, NULL);
+        in[0] = in[1] = a;
+        assert_ok(invoke(ctx, "elemwise_add", NULL, NULL, 2, in, &b));
+        dense_is(ctx, b, (const float[ROWS * COLUMNS]){0});
+        tn_array_release(b);
+        b = NULL;
+        assert_ok(invoke(ctx, "square", NULL, NULL, 1, in, &b));
+        dense_is(ctx, b, (const float[ROWS * COLUMNS]){0});
+        tn_array_release(a);
+        tn_array_release(b);
+        a = b = NULL;
+    }
+    (void)tn_np_shape_set(1);
+    assert_ok(tn_array_from(ctx, TN_F32, 2, none, NULL, &nothing));
+    assert_ok(tn_array_to_storage(ctx, nothing, TN_STORAGE_CSR, &a));
+    indices_are(a, 0, 1, (const int64_t[]){0});
+    assert_ok(tn_array_to_storage(ctx, a, TN_STORAGE_DENSE, &b));
+    assert_int_equal(tn_array_count(b), 0);
+    (void)tn_np_shape_set(0);
+    tn_array_release(a);
+    tn_array_release(b);
+    tn_array_release(nothing);
+    tn_array_release(dense);
+    test_close(ctx);
+}
+
+/* ---- rows that are kept -------------------------------------------------------------------------------- */
+
+static void rows_kept(void **state)
+{
+    tn_ctx *ctx = open_with(NULL);
+    tn_array *a = sparse_of(ctx, TN_STORAGE_ROW_SPARSE), *csr = sparse_of(ctx, TN_STORAGE_CSR), *y = NULL;
+    const float wanted[] = {3, 1, 3, 0}, wrong[] = {0, 4}, below[] = {-1};
+    const int64_t four = 4, two = 2, one = 1;
+    tn_array *ids = test_array(ctx, 1, &four, wanted), *bad = test_array(ctx, 1, &two, wrong);
+    tn_array *negative = test_array(ctx, 1, &one, below);
+
+    (void)state;
+    assert_ok(tn_array_retain_rows(ctx, a, ids, &y)); /* in any order, one of them twice */
+    indices_are(y, 0, 3, (const int64_t[]){0, 1, 3});
+    dense_is(ctx, y, (const float[]){1, 0, 2, 0, 0, 0, 0, 0, 0, 4, 5, 6});
+    tn_array_release(y);
+    y = NULL;
+    assert_fails(tn_array_retain_rows(ctx, csr, ids, &y), TN_E_ARG);
+    says("not of csr ones");
+    assert_fails(tn_array_retain_rows(ctx, a, a, &y), TN_E_SHAPE);
+    assert_fails(tn_array_retain_rows(ctx, a, NULL, &y), TN_E_ARG);
+    assert_null(y);
+    assert_ok(tn_array_retain_rows(ctx, a, bad, &y));
+    assert_fails(tn_array_wait(y), TN_E_ARG);
+    says("row 4 is asked for, of 4 rows");
+    tn_array_release(y);
+    y = NULL;
+    assert_ok(tn_array_retain_rows(ctx, a, negative, &y));
+    assert_fails(tn_array_wait(y), TN_E_ARG);
+    tn_array_release(y);
+    tn_array_release(a);
+    tn_array_release(csr);
+    tn_array_release(ids);
+    tn_array_release(bad);
+    tn_array_release(negative);
+    (void)tn_wait_all(ctx);
+    assert_ok(tn_close(ctx));
+}
+
+/* ---- dense copies -------------------------------------------------------------------------------------- */
+
+static void copies_are_told(void **state)
+{
+    static const struct {
+        const char *setting;
+        int told;
+        tn_status status;
+    } rows[] = {{"exec.storage_fallback=warn", 1, TN_OK},
+                {"exec.storage_fallback=silent", 0, TN_OK},
+                {"exec.storage_fallback=error", 0, TN_E_UNSUPPORTED}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tn_ctx *ctx = open_with(rows[i].setting);
+        tn_array *a = sparse_of(ctx, TN_STORAGE_CSR), *dense = test_array(ctx, 2, shape, matrix), *y = NULL,
+                 *z = NULL;
+
+        if (invoke(ctx, "softmax", NULL, NULL, 1, &a, &y) != rows[i].status)
+            fail_msg("%s: %s", rows[i].setting, tn_error_text());
+        assert_int_equal(told_count, rows[i].told);
+        if (y) {
+            float have[ROWS * COLUMNS];
+
+            assert_ok(invoke(ctx, "softmax", NULL, NULL, 1, &dense, &z));
+            assert_ok(tn_array_read(z, have, sizeof have));
+            test_values(y, have, ROWS * COLUMNS, 0);
+        } else {
+            says("operator softmax: input 0 is sparse (csr)");
+        }
+        if (rows[i].told)
+            assert_non_null(strstr(told, "operator softmax runs on dense copies of sparse arrays"));
+        tn_array_release(a);
+        tn_array_release(dense);
+        tn_array_release(y);
+        tn_array_release(z);
+        test_close(ctx);
+    }
+}
+
+/* A number that 0 does not survive, other shapes, an output that is given, a state that is sparse. */
+static void other_ways(void **state)
+{
+    tn_ctx *ctx = open_with("exec.storage_fallback=error");
+    const int64_t other[] = {3, 4};
+    tn_array *csr = sparse_of(ctx, TN_STORAGE_CSR), *rows = sparse_of(ctx, TN_STORAGE_ROW_SPARSE);
+    tn_array *turned = test_array(ctx, 2, other, matrix), *more = NULL, *y = NULL, *in[4];
+
+    (void)state;
+    assert_fails(invoke(ctx, "_greater_scalar", "scalar", "-1", 1, &csr, &y), TN_E_UNSUPPORTED);
+    assert_ok(invoke(ctx, "_greater_scalar", "scalar", "1.5", 1, &csr, &y));
+    dense_is(ctx, y, (const float[]){0, 0, 1, 0, 0, 0, 0, 0, 0, 1, 1, 1});
+    assert_fails(invoke(ctx, "_greater_scalar", "scalar", "1.5", 1, &csr, &y),
+                 TN_E_UNSUPPORTED); /* y is given */
+    tn_array_release(y);
+    y = NULL;
+    assert_ok(tn_array_to_storage(ctx, turned, TN_STORAGE_CSR, &more));
+    in[0] = csr;
+    in[1] = more;
+    assert_fails(invoke(ctx, "elemwise_add", NULL, NULL, 2, in, &y), TN_E_SHAPE);
+    in[1] = rows;
+    assert_fails(invoke(ctx, "elemwise_add", NULL, NULL, 2, in, &y),
+                 TN_E_UNSUPPORTED); /* csr and row_sparse */
+    in[0] = rows;
+    assert_fails(invoke(ctx, "sgd_update", "lr", "0.1", 2, in, &y),
+                 TN_E_UNSUPPORTED); /* the weight is sparse */
+    assert_null(y);
+    tn_array_release(csr);
+    tn_array_release(rows);
+    tn_array_release(turned);
+    tn_array_release(more);
+    test_close(ctx);
+}
+
+/* ---- updates, nets, gradients ----------------------------------------------------------------------------- */
+
+/* Rows that the gradient does not store keep weight and momentum, and a new weight may be asked for. */
+static void lazy_rows(void **state)
+{
+    tn_ctx *ctx = open_with("exec.storage_fallback=error");
+    const float ones[ROWS * COLUMNS] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    const float stepped[] = {0, 1, -1, 1, 1, 1, 1, 4, 1, -3, -4, -5};
+    tn_array *w = test_array(ctx, 2, shape, ones), *g = sparse_of(ctx, TN_STORAGE_ROW_SPARSE), *in[] = {w, g};
+    tn_array *y = NULL;
+
+    (void)state;
+    assert_ok(invoke(ctx, "sgd_update", "lr", "1", 2, in, &y));
+    test_values(y, stepped, ROWS * COLUMNS, 1e-6f);
+    test_values(w, ones, ROWS * COLUMNS, 0);
+    tn_array_release(y);
+    y = w;
+    assert_ok(invoke(ctx, "sgd_update", "lr", "1", 2, in, &y));
+    assert_ptr_equal(y, w);
+    test_values(w, stepped, ROWS * COLUMNS, 1e-6f);
+    tn_array_release(w);
+    tn_array_release(g);
+    test_close(ctx);
+}
+
+static const char net_text[] =
+    "{\"nodes\":[{\"op\":\"null\",\"name\":\"a\",\"attrs\":{\"__storage_type__\":\"2\"},\"inputs\":[]},"
+    "{\"op\":\"null\",\"name\":\"b\",\"inputs\":[]},{\"op\":\"square\",\"name\":\"s\",\"inputs\":[[0,0]]},"
+    "{\"op\":\"dot\",\"name\":\"d\",\"inputs\":[[2,0],[1,0]]},{\"op\":\"tanh\",\"name\":\"t\",\"inputs\":[[3,"
+    "0]]}],"
+    "\"arg_nodes\":[0,1],\"heads\":[[4,0]]}";
+
+/* square keeps csr, dot reads it, tanh is dense; recorded, the gradient of the dense operand is that of dense ones. */
+static void nets_with_csr(void **state)
+{
+    tn_ctx *ctx = open_with(NULL);
+    const int64_t tall[] = {COLUMNS, 1};
+    const float b_values[] = {0.125f, -0.0625f, 0.25f};
+    tn_array *csr = sparse_of(ctx, TN_STORAGE_CSR), *b = test_array(ctx, 2, tall, b_values), *y[2] = {NULL};
+    tn_array *dense = test_array(ctx, 2, shape, matrix), *in[] = {csr, b};
+    float want[ROWS], gradient[COLUMNS];
+    tn_cached_op *net = NULL;
+    tn_symbol *s = NULL;
+
+    (void)state;
+    assert_ok(tn_symbol_from_json(ctx, net_text, sizeof net_text - 1, &s));
+    assert_ok(tn_cached_op_create(ctx, s, NULL, &net));
+    assert_ok(tn_attach_grad(ctx, b, TN_MODE_WRITE, NULL));
+    for (int turn = 0; turn < 2; turn++) {
+        in[0] = turn ? csr : dense;
+        (void)tn_record_set(1);
+        assert_ok(tn_cached_op_call(net, 2, in, 1, &y[turn]));
+        (void)tn_record_set(0);
+        assert_ok(tn_backward(ctx, 1, &y[turn], NULL, 0));
+        if (turn == 0) {
+            assert_ok(tn_array_read(y[0], want, sizeof want));
+            assert_ok(tn_array_read(tn_array_grad(b), gradient, sizeof gradient));
+        }
+    }
+    test_values(y[1], want, ROWS, 1e-6f);
+    test_values(tn_array_grad(b), gradient, COLUMNS, 1e-6f);
+    tn_array_release(y[0]);
+    tn_array_release(y[1]);
+    y[1] = NULL;
+    told_count = 0;
+    assert_ok(tn_cached_op_call(net, 2, in, 1, &y[1])); /* not recorded: on what is stored */
+    test_values(y[1], want, ROWS, 1e-6f);
+    assert_int_equal(told_count, 0);
+    tn_array_release(y[1]);
+    tn_array_release(csr);
+    tn_array_release(dense);
+    tn_array_release(b);
+    tn_cached_op_release(net);
+    tn_symbol_release(s);
+    test_close(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_are_read), cmocka_unit_test(casts_refused),   cmocka_unit_test(empty_ones),
+        cmocka_unit_test(rows_kept),      cmocka_unit_test(copies_are_told), cmocka_unit_test(other_ways),
+        cmocka_unit_test(lazy_rows),      cmocka_unit_test(nets_with_csr),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

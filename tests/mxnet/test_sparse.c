@@ -1,0 +1,218 @@
+/*
+ * Operators with sparse arrays give what MXNet 1.9.1 gives, in the same storage type; where it falls back to
+ * dense arrays, Tenon does, and tells of it. Sparse arrays of its files are read, and those written here are
+ * what `tests/oracle/sparse.py --check` reads (TENON_SPARSE_SAVED=FOLDER keeps them).
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "mxnet/recording.h"
+
+static tn_ctx *ctx;
+static char told[1024];
+
+static void hear(void *arg, int32_t level, const char *message)
+{
+    (void)arg, (void)level;
+    (void)snprintf(told, sizeof told, "%s", message);
+}
+
+static int setup(void **state)
+{
+    const char *folder = getenv("TENON_TEST_PLUGINS");
+    char path[4096];
+    const char *const settings[] = {path, NULL};
+    const tn_open_options o = {.struct_size = TN_SIZE(tn_open_options), .settings = settings, .log = hear};
+
+    (void)state;
+    assert_non_null(folder);
+    (void)snprintf(path, sizeof path, "plugins.path=%s", folder);
+    return tn_open(&o, &ctx);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return tn_close(ctx) != TN_OK;
+}
+
+static const char *path_of(const char *name)
+{
+    static char path[4096];
+    const char *source = getenv("TENON_TEST_SOURCE");
+
+    (void)snprintf(path, sizeof path, "%s/tests/oracle/recorded/sparse/%s", source ? source : ".", name);
+    return path;
+}
+
+/* ---- arrays -------------------------------------------------------------------------------------------- */
+
+static int32_t storage_named(const char *name, size_t length)
+{
+    return !strncmp(name, "row_sparse", length) ? TN_STORAGE_ROW_SPARSE
+           : !strncmp(name, "csr", length)      ? TN_STORAGE_CSR
+                                                : TN_STORAGE_DENSE;
+}
+
+static tn_array *array_of(const recorded *r, int32_t storage)
+{
+    tn_array *wide = NULL, *dense = NULL, *a = NULL;
+
+    assert_int_equal(tn_array_from(ctx, TN_F64, r->ndim, r->shape, r->values, &wide), TN_OK);
+    assert_int_equal(tn_array_cast(ctx, wide, r->dtype, &dense), TN_OK);
+    tn_array_release(wide);
+    if (storage == TN_STORAGE_DENSE)
+        return dense;
+    assert_int_equal(tn_array_to_storage(ctx, dense, storage, &a), TN_OK);
+    tn_array_release(dense);
+    return a;
+}
+
+static void same_numbers(const call *c, const char *what, tn_array *got, const recorded *want)
+{
+    tn_array *dense = NULL, *wide = NULL;
+    double *values = calloc(want->count + 1, sizeof *values), largest = 0;
+
+    assert_non_null(values);
+    if (tn_array_to_storage(ctx, got, TN_STORAGE_DENSE, &dense) || tn_array_cast(ctx, dense, TN_F64, &wide))
+        fail_msg("%s: %s", c->text, tn_error_text());
+    assert_int_equal(tn_array_dtype(got), want->dtype);
+    if (tn_array_read(wide, values, want->count * sizeof *values))
+        fail_msg("%s: %s: %s", c->text, what, tn_error_text());
+    for (size_t i = 0; i < want->count; i++)
+        largest = fmax(largest, fabs(want->values[i]));
+    for (size_t i = 0; i < want->count; i++)
+        if (!(fabs(values[i] - want->values[i]) <=
+              (want->dtype == TN_F16 ? 2e-3 : 1e-5) * fabs(want->values[i]) + 1e-6 * largest) &&
+            !(isnan(values[i]) && isnan(want->values[i])))
+            fail_msg("%s: element %zu of %s is %.9g, MXNet gives %.9g", c->text, i, what, values[i],
+                     want->values[i]);
+    free(values);
+    tn_array_release(dense);
+    tn_array_release(wide);
+}
+
+/* ---- calls --------------------------------------------------------------------------------------------- */
+
+/* Takes NAME=… out of the attributes. */
+static const char *pseudo(call *c, const char *name)
+{
+    size_t at = 0;
+    const char *text;
+
+    while (c->attrs[at] && strcmp(c->attrs[at], name))
+        at += 2;
+    assert_non_null(c->attrs[at]);
+    text = c->attrs[at + 1];
+    for (; c->attrs[at]; at += 2)
+        c->attrs[at] = c->attrs[at + 2], c->attrs[at + 1] = c->attrs[at] ? c->attrs[at + 3] : NULL;
+    return text;
+}
+
+static bool is_update(const call *c)
+{
+    const char *end = strrchr(c->op, '_');
+
+    return end && !strcmp(end, "_update");
+}
+
+static void call_replay(call *c)
+{
+    const char *kinds = pseudo(c, "_in"), *out = pseudo(c, "_out");
+    tn_array *in[ARRAYS_MAX] = {NULL}, *y[1] = {NULL};
+    const tn_op_call o = {.struct_size = TN_SIZE(tn_op_call),
+                          .op = c->op,
+                          .attrs = c->attrs,
+                          .in_count = c->counts[IN],
+                          .in = in};
+
+    for (uint32_t i = 0; i < c->counts[IN]; i++, kinds += strcspn(kinds, ","), kinds += *kinds == ',')
+        in[i] = array_of(&c->parts[IN][i], storage_named(kinds, strcspn(kinds, ",")));
+    y[0] = is_update(c) ? in[0] : NULL;
+    told[0] = '\0';
+    if (tn_invoke_text(ctx, &o, 1, y, NULL) || tn_array_wait(y[0]))
+        fail_msg("%s: %s", c->text, tn_error_text());
+    if (strcmp(out, "fallback") != 0 && tn_array_storage(y[0]) != storage_named(out, strlen(out)))
+        fail_msg("%s: the output's storage type is %d, MXNet gives %s", c->text, tn_array_storage(y[0]), out);
+    if (strcmp(out, "fallback") != 0 && *told)
+        fail_msg("%s: told of a fallback, which MXNet has not: %s", c->text, told);
+    same_numbers(c, "the output", y[0], &c->parts[OUT][0]);
+    for (uint32_t i = 0; i < c->counts[NOW]; i++)
+        same_numbers(c, "what is changed", in[c->parts[NOW][i].input], &c->parts[NOW][i]);
+    for (uint32_t i = 0; i < c->counts[IN]; i++)
+        tn_array_release(in[i]);
+    if (!is_update(c))
+        tn_array_release(y[0]);
+}
+
+static void replayed(void **state)
+{
+    recording r;
+
+    (void)state;
+    assert_true(recording_open(path_of("calls.txt.gz"), &r));
+    assert_true(r.count > 180);
+    for (size_t i = 0; i < r.count; i++)
+        call_replay(&r.calls[i]);
+    recording_close(&r);
+}
+
+/* ---- files --------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    int32_t storage, dtype;
+} saved[] = {
+    {"rows", TN_STORAGE_ROW_SPARSE, TN_F32}, {"csr", TN_STORAGE_CSR, TN_F32},
+    {"dense", TN_STORAGE_DENSE, TN_F32},     {"wide", TN_STORAGE_ROW_SPARSE, TN_F64},
+    {"empty", TN_STORAGE_CSR, TN_F32},       {"none", TN_STORAGE_ROW_SPARSE, TN_F32},
+    {"half", TN_STORAGE_CSR, TN_F16},
+};
+
+static void files_read(void **state)
+{
+    const char *folder = getenv("TENON_SPARSE_SAVED");
+    tn_params *p = NULL;
+    tn_array *rows = NULL, *dense = NULL, *whole = NULL;
+    float a[15], b[15];
+    char path[4096];
+
+    (void)state;
+    if (tn_params_load(ctx, path_of("arrays.params"), NULL, &p))
+        fail_msg("%s", tn_error_text());
+    for (size_t i = 0; i < sizeof saved / sizeof *saved; i++) {
+        tn_array *x = NULL;
+
+        assert_int_equal(tn_params_get(p, saved[i].name, &x), TN_OK);
+        assert_int_equal(tn_array_storage(x), saved[i].storage);
+        assert_int_equal(tn_array_dtype(x), saved[i].dtype);
+        tn_array_release(x);
+    }
+    assert_int_equal(tn_params_get(p, "rows", &rows), TN_OK);
+    assert_int_equal(tn_params_get(p, "dense", &dense), TN_OK);
+    assert_int_equal(tn_array_to_storage(ctx, rows, TN_STORAGE_DENSE, &whole), TN_OK);
+    assert_int_equal(tn_array_read(whole, a, sizeof a), TN_OK);
+    assert_int_equal(tn_array_read(dense, b, sizeof b), TN_OK);
+    assert_memory_equal(a, b, sizeof a);
+    if (folder) {
+        (void)snprintf(path, sizeof path, "%s/arrays.params", folder);
+        assert_int_equal(tn_params_save(p, path), TN_OK);
+    }
+    tn_array_release(rows);
+    tn_array_release(dense);
+    tn_array_release(whole);
+    tn_params_destroy(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(replayed), cmocka_unit_test(files_read)};
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
