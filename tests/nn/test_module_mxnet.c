@@ -1,0 +1,132 @@
+/* A training by MXNet's Module and one by its BucketingModule (tests/oracle/module.py), step by step: outputs of each
+ * batch, and all parameters behind the last. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "nn/support.h"
+#include "tenon/nn_module.h"
+
+#define STEPS 4
+#define ROOM 64
+#define TOLERANCE 2e-6 /* of numbers around 1, after four steps in float32 */
+
+static const char *path_of(const char *name)
+{
+    static char path[4096];
+    const char *root = getenv("TENON_TEST_SOURCE");
+
+    (void)snprintf(path, sizeof path, "%s/tests/oracle/recorded/module/%s", root ? root : ".", name);
+    return path;
+}
+
+static tn_params *file_of(tn_app *app, const char *name)
+{
+    tn_params *p = NULL;
+
+    assert_int_equal(tn_params_load(tn_app_ctx(app), path_of(name), NULL, &p), TN_OK);
+    return p;
+}
+
+static tn_array *array_of(tn_app *app, const tn_params *p, const char *name, int step)
+{
+    tn_array *a = NULL;
+    char full[64];
+
+    (void)snprintf(full, sizeof full, step < 0 ? "%s" : "%s%d", name, step);
+    assert_int_equal(tn_params_get(p, full, &a), TN_OK);
+    return tn_app_own(app, a);
+}
+
+static void same(tn_app *app, tn_array *ours, tn_array *theirs, const char *what, int step)
+{
+    float a[ROOM], b[ROOM];
+    const size_t count = nn_read(app, ours, a, ROOM);
+
+    assert_int_equal(nn_read(app, theirs, b, ROOM), count);
+    for (size_t i = 0; i < count; i++)
+        if (!(fabsf(a[i] - b[i]) <= (float)TOLERANCE * fmaxf(1, fabsf(b[i]))))
+            fail_msg("%s, step %d, element %zu: %g, MXNet has %g", what, step, i, (double)a[i], (double)b[i]);
+}
+
+static void steps(tn_app *app, tn_module *m, const char *name, bool buckets)
+{
+    char file[64];
+    tn_params *batches, *after, *ours;
+
+    (void)snprintf(file, sizeof file, "%s-batches.params", name);
+    batches = file_of(app, file);
+    (void)snprintf(file, sizeof file, "%s-%04d.params", name, STEPS);
+    after = file_of(app, file);
+    for (int i = 0; i < STEPS; i++) {
+        tn_array *in[] = {array_of(app, batches, "data", i), array_of(app, batches, "label", i)};
+        const int64_t *shape = NULL;
+        int32_t ndim = 0;
+
+        assert_int_equal(tn_array_shape(in[0], &ndim, &shape), TN_OK);
+        if (buckets)
+            tn_module_switch(m, shape[1]);
+        tn_module_forward(m, 1, 2, in);
+        same(app, tn_module_output(m, 0), array_of(app, batches, "out", i), name, i);
+        tn_module_backward(m, NULL);
+        tn_module_update(m);
+    }
+    ours = tn_module_params(m);
+    assert_int_equal(tn_params_count(ours), tn_params_count(after));
+    for (size_t i = 0; i < tn_params_count(after); i++)
+        same(app, array_of(app, ours, tn_params_name(after, i), -1),
+             array_of(app, after, tn_params_name(after, i), -1), tn_params_name(after, i), STEPS);
+    tn_params_destroy(ours);
+    tn_params_destroy(after);
+    tn_params_destroy(batches);
+}
+
+static void module(void **state)
+{
+    tn_app *app = nn_open(NULL);
+    tn_module *m = tn_module_load(app, path_of("plain"), 0, 0, .name = "plain");
+
+    (void)state;
+    tn_module_bind(m, .shapes = {{4, 5}}, .label_shapes = {{4}});
+    tn_module_init_optimizer(m, .lr = 0.3, .momentum = 0.9, .wd = 0.05);
+    steps(app, m, "plain", false);
+    nn_close(app);
+}
+
+static tn_symbol *bucket(void *arg, tn_app *app, int64_t key)
+{
+    char file[64];
+
+    (void)arg;
+    (void)snprintf(file, sizeof file, "buckets-%lld-symbol.json", (long long)key);
+    return tn_app_symbol(app, path_of(file));
+}
+
+static void bucketing_module(void **state)
+{
+    tn_app *app = nn_open(NULL);
+    tn_module *m = tn_module_new(app, .bucket = bucket, .key = 5);
+    tn_params *first = file_of(app, "buckets-0000.params");
+
+    (void)state;
+    tn_module_bind(m, .shapes = {{2, 5, 4}}, .label_shapes = {{2}});
+    tn_module_set_params(m, first, 0);
+    tn_module_init_optimizer(m, .lr = 0.3, .momentum = 0.9, .wd = 0.05);
+    steps(app, m, "buckets", true);
+    tn_params_destroy(first);
+    nn_close(app);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(module), cmocka_unit_test(bucketing_module)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
