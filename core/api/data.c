@@ -45,6 +45,15 @@ tn_status tn_csv_from_memory(tn_ctx *ctx, const void *text, uint64_t bytes, cons
     return tni_csv_load_memory(ctx->space, text, bytes, name, out);
 }
 
+tn_status tn_libsvm_load(tn_ctx *ctx, const char *path, int64_t columns, tn_array **data, tn_array **labels)
+{
+    if (!ctx || !path || !data || !labels)
+        return api_null(__func__, "ctx, path, data or labels");
+    if (columns < 0)
+        return tni_error(TN_E_ARG, "%s: %lld columns", __func__, (long long)columns);
+    return tni_libsvm_load(ctx->space, path, columns, data, labels);
+}
+
 tn_status tn_data_find(tn_ctx *ctx, const char *name, char **path)
 {
     if (!ctx || !name || !path)

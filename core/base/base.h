@@ -224,6 +224,7 @@ const char *tni_file_name(const tni_file *f);
 #define TNI_KIND_IDX "an IDX file"
 #define TNI_KIND_NPY "a .npy file"
 #define TNI_KIND_CSV "a CSV file"
+#define TNI_KIND_LIBSVM "a LibSVM file"
 #define TNI_KIND_CHECKPOINT "a checkpoint"
 #define TNI_KIND_BYTES 512u /* that are looked at */
 /* For a reader of `wanted` that does not understand how its file begins. TN_OK: the first bytes tell nothing;

@@ -11,20 +11,8 @@
 
 #include "io/internal.h"
 
-#define LINE_BYTES_MAX ((uint64_t)4 << 20)
 #define COLUMNS_MAX ((uint64_t)1 << 17)
 #define FIELD_BYTES_MAX 64u /* no number needs more */
-#define CHUNK_BYTES (64u << 10)
-
-typedef struct reader {
-    tni_file *file;
-    const char *name;
-    char *chunk;
-    uint64_t first, last; /* unread part of chunk */
-    tni_str line;
-    uint64_t number; /* of the line, from 1 */
-    bool end;
-} reader;
 
 typedef struct sheet {
     const char *name; /* of the file, for messages */
@@ -39,108 +27,11 @@ typedef struct look {
     bool word;   /* one does not even begin like one */
 } look;
 
-/* Where the bytes come from: a path, or memory with a name. */
-typedef struct origin {
-    const char *name;
-    const void *bytes; /* NULL: a path */
-    uint64_t count;
-} origin;
-
-/* ---- lines ------------------------------------------------------------------------------------------- */
-
-static void reader_close(reader *r)
-{
-    tni_file_close(r->file);
-    tni_free(r->chunk);
-    tni_str_fini(&r->line);
-}
-
-static tn_status reader_open(reader *r, const origin *from)
-{
-    tn_status st;
-
-    memset(r, 0, sizeof *r);
-    r->name = from->name;
-    tni_str_init(&r->line, LINE_BYTES_MAX);
-    if ((st = from->bytes ? tni_file_open_memory(from->bytes, from->count, &r->file)
-                          : tni_file_open_gz(from->name, TNI_CSV_BYTES_MAX, &r->file)))
-        return st;
-    r->chunk = tni_alloc(CHUNK_BYTES);
-    return r->chunk ? TN_OK : TN_E_NOMEM;
-}
-
-static tn_status line_add(reader *r, uint64_t count)
-{
-    if (r->line.length + count > LINE_BYTES_MAX)
-        return tni_error(TN_E_FORMAT, "%s:%llu: a line of more than %llu bytes", r->name,
-                         (unsigned long long)r->number, (unsigned long long)LINE_BYTES_MAX);
-    if (memchr(r->chunk + r->first, 0, count))
-        return tni_error(TN_E_FORMAT, "%s:%llu: a NUL: this is no text", r->name,
-                         (unsigned long long)r->number);
-    return tni_str_add_bytes(&r->line, r->chunk + r->first, count);
-}
-
-/* What some programs write before the first line is no part of it, also where nothing else stands there. */
-static void byte_order_drop(reader *r)
-{
-    static const char mark[] = "\xef\xbb\xbf";
-    const size_t size = sizeof mark - 1;
-
-    if (r->line.length < size || memcmp(r->line.text, mark, size))
-        return;
-    r->line.length -= size;
-    memmove(r->line.text, r->line.text + size, r->line.length);
-}
-
-/* The next line into r->line, without what ends it; r->end: there was none. */
-static tn_status line_read(reader *r)
-{
-    bool any = false;
-    tn_status st;
-
-    r->line.length = 0;
-    r->number++;
-    for (;;) {
-        const char *newline;
-        uint64_t count;
-
-        if (r->first == r->last) {
-            r->first = 0;
-            if ((st = tni_file_read_some(r->file, r->chunk, CHUNK_BYTES, &r->last)))
-                return st;
-            if (!r->last)
-                break;
-        }
-        any = true;
-        newline = memchr(r->chunk + r->first, '\n', r->last - r->first);
-        count = newline ? (uint64_t)(newline - (r->chunk + r->first)) : r->last - r->first;
-        if ((st = line_add(r, count)))
-            return st;
-        r->first += count + (newline != NULL);
-        if (newline)
-            break;
-    }
-    r->end = !any;
-    if (r->number == 1)
-        byte_order_drop(r);
-    if (r->line.length && r->line.text[r->line.length - 1] == '\r')
-        r->line.length--;
-    return tni_str_add_bytes(&r->line, "", 0) ? TN_E_NOMEM : TN_OK;
-}
-
-static bool is_blank(const reader *r)
-{
-    for (size_t i = 0; i < r->line.length; i++)
-        if (r->line.text[i] != ' ' && r->line.text[i] != '\t')
-            return false;
-    return true;
-}
-
 /* ---- fields ------------------------------------------------------------------------------------------ */
 
 /* One field from `*at`, without quotes and blanks around it, cut to FIELD_BYTES_MAX; `*at` moves behind its
  * separator, or becomes NULL at the end of the line. */
-static tn_status field_read(const reader *r, const sheet *s, uint64_t column, const char **at,
+static tn_status field_read(const tni_lines *r, const sheet *s, uint64_t column, const char **at,
                             char out[FIELD_BYTES_MAX + 1])
 {
     const char *c = *at, *end = r->line.text + r->line.length;
@@ -198,7 +89,7 @@ static bool begins_like_number(const char *text)
     return *text >= '0' && *text <= '9';
 }
 
-static tn_status number_read(const reader *r, uint64_t column, const char *text, float *out)
+static tn_status number_read(const tni_lines *r, uint64_t column, const char *text, float *out)
 {
     const int kind = number_of(text, out);
 
@@ -214,7 +105,7 @@ static tn_status number_read(const reader *r, uint64_t column, const char *text,
 }
 
 /* Fields of the line; numbers into `out` unless it is NULL. */
-static tn_status row_read(const reader *r, const sheet *s, float *out, uint64_t *columns, look *seen)
+static tn_status row_read(const tni_lines *r, const sheet *s, float *out, uint64_t *columns, look *seen)
 {
     const char *at = r->line.text;
     char field[FIELD_BYTES_MAX + 1];
@@ -250,7 +141,7 @@ static tn_status row_read(const reader *r, const sheet *s, float *out, uint64_t 
 
 /* ---- the file ---------------------------------------------------------------------------------------- */
 
-static tn_status first_line(reader *r, sheet *s)
+static tn_status first_line(tni_lines *r, sheet *s)
 {
     look seen = {false, false};
     tn_status st;
@@ -265,14 +156,14 @@ static tn_status first_line(reader *r, sheet *s)
 }
 
 /* Counts with `out` NULL, else reads into it: s->rows rows of s->columns. */
-static tn_status sheet_read(const origin *from, sheet *s, float *out)
+static tn_status sheet_read(const tni_origin *from, sheet *s, float *out)
 {
     uint64_t rows = 0, lines = 0, columns;
-    reader r;
-    tn_status st = reader_open(&r, from), other;
+    tni_lines r;
+    tn_status st = tni_lines_open(&r, from), other;
 
-    while (!st && !(st = line_read(&r)) && !r.end) {
-        if (is_blank(&r))
+    while (!st && !(st = tni_lines_next(&r)) && !r.end) {
+        if (tni_lines_blank(&r))
             continue;
         if (!lines++ && ((!out && (st = first_line(&r, s))) || s->header))
             continue;
@@ -289,11 +180,11 @@ static tn_status sheet_read(const origin *from, sheet *s, float *out)
         (other = tni_file_kind_check(r.file, TNI_KIND_CSV)))
         st = other;
     s->rows = st ? 0 : rows;
-    reader_close(&r);
+    tni_lines_close(&r);
     return st;
 }
 
-static tn_status csv_load(tni_space *space, const origin *from, tni_array **out)
+static tn_status csv_load(tni_space *space, const tni_origin *from, tni_array **out)
 {
     sheet s = {.name = from->name};
     tni_device *host;
@@ -317,7 +208,7 @@ static tn_status csv_load(tni_space *space, const origin *from, tni_array **out)
 
 tn_status tni_csv_load(tni_space *space, const char *path, tni_array **out)
 {
-    const origin from = {.name = path};
+    const tni_origin from = {.name = path};
 
     return csv_load(space, &from, out);
 }
@@ -325,7 +216,7 @@ tn_status tni_csv_load(tni_space *space, const char *path, tni_array **out)
 tn_status tni_csv_load_memory(tni_space *space, const void *bytes, uint64_t count, const char *name,
                               tni_array **out)
 {
-    const origin from = {name, bytes, count};
+    const tni_origin from = {name, bytes, count};
 
     return csv_load(space, &from, out);
 }

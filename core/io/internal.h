@@ -47,6 +47,29 @@ tn_status tni_sink_write(tni_sink *s, const void *bytes, uint64_t count);
 tn_status tni_sink_u32(tni_sink *s, uint32_t value);
 tn_status tni_sink_u64(tni_sink *s, uint64_t value);
 
+/* ---- lines.c: text files, line by line ------------------------------------------------------------ */
+
+/* Where the bytes come from: a path, or memory with a name. */
+typedef struct tni_origin {
+    const char *name;
+    const void *bytes; /* NULL: a path */
+    uint64_t count;
+} tni_origin;
+
+typedef struct tni_lines {
+    tni_file *file;
+    const char *name;
+    char *chunk;
+    uint64_t first, last; /* unread part of chunk */
+    tni_str line;         /* without what ends it; NUL-ended */
+    uint64_t number;      /* of the line, from 1 */
+    bool end;             /* there is none */
+} tni_lines;
+tn_status tni_lines_open(tni_lines *r, const tni_origin *from); /* to be closed also on failure */
+tn_status tni_lines_next(tni_lines *r);                         /* TN_E_FORMAT: a NUL, or above 4 MiB */
+void tni_lines_close(tni_lines *r);
+bool tni_lines_blank(const tni_lines *r); /* nothing but blanks and tabs */
+
 /* The bytes of a dense array, row-major, in host memory: where they lie or (`*copy`, tni_free) copied.
  * Waits. */
 tn_status tni_array_borrow(tni_array *a, const void **data, void **copy);

@@ -5,6 +5,7 @@
 #ifndef TN_IO_H
 #define TN_IO_H
 
+#include "tenon/record.h"
 #include "tensor/tensor.h"
 
 /* ---- params.c: named lists of arrays ----------------------------------------------------------------- */
@@ -65,12 +66,38 @@ tn_status tni_idx_load_pair(tni_space *s, const char *images, const char *labels
 
 /* ---- csv.c: rows of numbers -------------------------------------------------------------------------- */
 
-#define TNI_CSV_BYTES_MAX ((uint64_t)8 << 30) /* of one file, inflated */
+#define TNI_TEXT_BYTES_MAX ((uint64_t)8 << 30) /* of one text file, inflated */
 /* A host array (rows, columns) of float32; plain or gzip. */
 tn_status tni_csv_load(tni_space *s, const char *path, tni_array **out);
 /* The same of bytes in memory; `name` is for messages. */
 tn_status tni_csv_load_memory(tni_space *s, const void *bytes, uint64_t count, const char *name,
                               tni_array **out);
+
+/* ---- libsvm.c: sparse rows ------------------------------------------------------------------------ */
+
+/* A csr array (rows, columns) of float32 and its labels (rows); plain or gzip. `columns` 0: one more than the
+ * largest index. */
+tn_status tni_libsvm_load(tni_space *s, const char *path, int64_t columns, tni_array **data,
+                          tni_array **labels);
+
+/* ---- record.c: RecordIO ---------------------------------------------------------------------------- */
+
+typedef struct tn_record_reader tni_record_reader; /* the public ones are these very structs */
+typedef struct tn_record_writer tni_record_writer;
+/* `part` of `parts`: records that begin in that share of the bytes. */
+tn_status tni_record_open(const char *path, uint32_t part, uint32_t parts, tni_record_reader **out);
+void tni_record_close(tni_record_reader *r); /* NULL is fine */
+/* Borrowed until the next call; NULL at the end. */
+tn_status tni_record_next(tni_record_reader *r, const void **data, uint64_t *bytes);
+tn_status tni_record_seek(tni_record_reader *r, uint64_t offset); /* to a record's first byte */
+void tni_record_rewind(tni_record_reader *r);
+tn_status tni_record_create(const char *path, const char *index,
+                            tni_record_writer **out); /* index NULL: none */
+tn_status tni_record_append(tni_record_writer *w, uint64_t key, const void *data, uint64_t bytes);
+tn_status tni_record_finish(
+    tni_record_writer *w);                     /* [takes] w, also on failure; the files are in their places */
+void tni_record_abandon(tni_record_writer *w); /* NULL is fine */
+tn_status tni_record_index_load(const char *path, size_t *count, tn_record_place **places);
 
 /* ---- find.c ------------------------------------------------------------------------------------------ */
 

@@ -94,6 +94,61 @@ static void lists(void **state)
     tn_params_destroy(p);
 }
 
+static void records(void **state)
+{
+    tn_record_header h = {.struct_size = TN_SIZE(tn_record_header)};
+    tn_array *x = NULL, *y = NULL;
+    tn_record_reader *r = NULL;
+    tn_record_writer *w = NULL;
+    tn_record_place *places = NULL;
+    const void *data = NULL;
+    void *made = NULL;
+    uint64_t bytes = 5;
+    size_t count = 5;
+
+    (void)state;
+    NO(tn_libsvm_load(NULL, "x", 0, &x, &y));
+    NO(tn_libsvm_load(f.ctx, NULL, 0, &x, &y));
+    NO(tn_libsvm_load(f.ctx, "x", 0, NULL, &y));
+    NO(tn_libsvm_load(f.ctx, "x", 0, &x, NULL));
+    NO(tn_libsvm_load(f.ctx, "x", -1, &x, &y));
+    NO(tn_record_open(NULL, 0, 1, &r));
+    NO(tn_record_open("x", 0, 1, NULL));
+    NO(tn_record_open("x", 0, 0, &r));
+    NO(tn_record_open("x", 3, 3, &r));
+    tn_record_close(NULL);
+    assert_ok(tn_record_open(scratch_write("x.rec", "", 0), 0, 1, &r));
+    NO(tn_record_next(NULL, &data, &bytes));
+    NO(tn_record_next(r, NULL, &bytes));
+    NO(tn_record_next(r, &data, NULL));
+    NO(tn_record_seek(NULL, 0));
+    NO(tn_record_seek(r, 4));
+    NO(tn_record_seek(r, 1));
+    tn_record_rewind(NULL);
+    tn_record_rewind(r);
+    tn_record_close(r);
+    NO(tn_record_create(NULL, NULL, &w));
+    NO(tn_record_create("x", NULL, NULL));
+    NO(tn_record_append(NULL, 1, "x", 1));
+    assert_ok(tn_record_create(scratch_path("y.rec"), NULL, &w));
+    NO(tn_record_append(w, 1, NULL, 1));
+    NO(tn_record_finish(NULL));
+    assert_ok(tn_record_finish(w));
+    tn_record_abandon(NULL);
+    NO(tn_record_index_load(NULL, &count, &places));
+    NO(tn_record_index_load("x", NULL, &places));
+    NO(tn_record_index_load("x", &count, NULL));
+    NO(tn_record_unpack(NULL, 24, &h, &data, &bytes));
+    NO(tn_record_unpack("x", 24, NULL, &data, &bytes));
+    NO(tn_record_unpack("x", 24, &h, NULL, &bytes));
+    NO(tn_record_unpack("x", 24, &h, &data, NULL));
+    NO(tn_record_pack(NULL, "x", 1, &made, &bytes));
+    NO(tn_record_pack(&h, NULL, 1, &made, &bytes));
+    NO(tn_record_pack(&h, "x", 1, NULL, &bytes));
+    NO(tn_record_pack(&h, "x", 1, &made, NULL));
+    assert_true(!x && !y && !places && !data && !made && bytes == 5 && count == 5);
+}
+
 static void programs(void **state)
 {
     tn_cached_op *op = NULL;
@@ -151,7 +206,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arrays_and_files), cmocka_unit_test(contexts),
         cmocka_unit_test(operators),        cmocka_unit_test(lists),
-        cmocka_unit_test(programs),         cmocka_unit_test(symbols),
+        cmocka_unit_test(records),          cmocka_unit_test(programs),
+        cmocka_unit_test(symbols),
     };
 
     return cmocka_run_group_tests(tests, fixture_open, fixture_close);

@@ -44,6 +44,21 @@ TN_API tn_status tn_csv_from_memory(tn_ctx *ctx, const void *text, uint64_t byte
                                     tn_array **out);
 
 /**
+ * A LibSVM file, plain or .gz: lines of a label and pairs "index:value", whose indices rise and begin at 0; what
+ * stands behind a '#' is passed over.
+ *
+ * @param columns 0: one more than the largest index
+ * @param data    csr, (rows, columns), float32, on the host
+ * @param labels  (rows) float32
+ * @return TN_E_IO · TN_E_FORMAT: no rows, an index that does not rise or is not below `columns`, what is no
+ * finite number; with file and line · TN_E_ARG: columns below 0 · TN_E_NOMEM
+ * @threads any
+ * @since 0.1
+ */
+TN_API tn_status tn_libsvm_load(tn_ctx *ctx, const char *path, int64_t columns, tn_array **data,
+                                tn_array **labels);
+
+/**
  * Folder of a data set: `name` with a '/' is the folder itself; else it is looked up in data.path, then among
  * the installed ones, then in examples/data.
  *

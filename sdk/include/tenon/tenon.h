@@ -19,6 +19,7 @@
 #include "params.h"
 #include "program.h"
 #include "random.h"
+#include "record.h"
 #include "symbol.h"
 #include "view.h"
 
