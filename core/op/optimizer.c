@@ -388,7 +388,57 @@ static const tn_op lars =
            .inputs = TNI_NAMES("lrs", "weights_sum_sq", "grads_sum_sq", "wds"),
            .outputs = TNI_NAMES("output"), .shape = tni_shape_same, .dtype = tni_dtype_same_float);
 
+/* ---- of all arrays at once ------------------------------------------------------------------------------- */
+
+static const tn_attr_def all_finite_attrs[] = TN_ATTR_TABLE(all_finite);
+static const tn_attr_def multi_all_finite_attrs[] = TN_ATTR_TABLE(multi_all_finite);
+static const tn_attr_def reset_arrays_attrs[] = TN_ATTR_TABLE(reset_arrays);
+
+/* MXNet's kernel would keep the 0 of an earlier call. No output is read here. */
+static tn_status finite_shape(tn_infer *i)
+{
+    const tn_shape one = {.ndim = 1, .dim = {1}};
+
+    if (!tni_attr_bool(i->attrs, i->attr_count - 1)) /* init_output is the last one */
+        return tni_infer_fail(i, TN_E_ATTR,
+                              "init_output=False needs the old output, which is not read; "
+                              "take the minimum of both");
+    return tni_shape_assign(i, i->out_shape[0], &one);
+}
+
+static const tn_op all_finite =
+    TNI_OP("all_finite", .doc = "1 where no element is infinite or NaN, else 0.", .attrs = all_finite_attrs,
+           .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = finite_shape,
+           .types = "T:float; output:f32");
+
+static const tn_op multi_all_finite =
+    TNI_OP("multi_all_finite", .doc = "1 where no element of many arrays is infinite or NaN, else 0.",
+           .attrs = multi_all_finite_attrs, .inputs = TNI_NAMES("array_*"), .outputs = TNI_NAMES("output"),
+           .args = sum_sq_args, .shape = finite_shape, .dtype = sum_sq_dtype);
+
+static tn_status reset_args(tn_infer *i)
+{
+    tn_status st = sum_sq_args(i);
+
+    i->out_count = i->visible_count = 0;
+    return st;
+}
+
+static tn_status reset_any(tn_infer *i)
+{
+    (void)i;
+    return TN_OK;
+}
+
+static const tn_op reset_arrays =
+    TNI_OP("reset_arrays", .doc = "Zeros in every element of many arrays.", .attrs = reset_arrays_attrs,
+           .mutates = 1, .mutates_period = 1, .inputs = TNI_NAMES("array_*"), .outputs = TNI_NAMES(NULL),
+           .args = reset_args, .shape = reset_any, .dtype = reset_any);
+
 const tn_op *const tni_family_optimizer[] = {
+    &all_finite,
+    &multi_all_finite,
+    &reset_arrays,
     &sgd,
     &sgd_mom,
     &mp_sgd,

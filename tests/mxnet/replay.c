@@ -304,7 +304,7 @@ bool replay(tn_ctx *ctx, const call *c, stage s, bound (*bounds)(const call *c, 
     run r = {.ctx = ctx, .c = c, .s = s, .bounds = bounds, .verdict = out};
 
     *out = (verdict){.refused = false};
-    if (!c->counts[needs[s]] && !(s == VALUES && c->counts[STAT]))
+    if (!c->counts[needs[s]] && !(s == VALUES && (c->counts[STAT] || c->counts[NOW])))
         return false;
     (void)tn_np_shape_set(c->np);
     (void)checks[s](&r);
