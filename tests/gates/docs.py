@@ -88,9 +88,11 @@ def readme_findings(name, text, files):
     for source in sorted(set(re.findall(r"`([\w./-]+\.(?:c|h|inc|list|py))`", text))):
         if not any(("/" + file).endswith("/" + os.path.basename(source)) for file in files):
             yield "%s: there is no file %s" % (name, source)
-    if name == "docs/README.md":
+    if name in ("docs/README.md", "docs/decisions/README.md"):
+        folder = os.path.dirname(name) + "/"
         for page in files:
-            if re.match(r"docs/(decisions/)?[^/]+\.md$", page) and page != name and "](%s)" % page[5:] not in text:
+            if re.match(re.escape(folder) + r"[^/]+\.md$", page) and page != name \
+                    and "](%s)" % page[len(folder):] not in text:
                 yield "%s: does not name %s" % (name, page)
 
 
@@ -100,7 +102,7 @@ def page_findings(root, name, files):
     yield from link_findings(root, name, text)
     if os.path.basename(name) == "README.md":
         yield from readme_findings(name, text, files)
-    if name.startswith("docs/decisions/"):
+    if re.match(r"docs/decisions/\d", name):
         if lines > DECISION_LINES:
             yield "%s: %d lines, at most %d" % (name, lines, DECISION_LINES)
         for part in DECISION_PARTS:
@@ -122,7 +124,7 @@ def main():
             checked += 1
     findings += ["%s has no README.md" % folder for folder in FOLDERS
                  if os.path.isdir(os.path.join(root, folder)) and folder + "/README.md" not in files]
-    numbers = [os.path.basename(name)[:4] for name in files if name.startswith("docs/decisions/")]
+    numbers = [os.path.basename(name)[:4] for name in files if re.match(r"docs/decisions/\d", name)]
     findings += ["docs/decisions: number %s is taken twice" % n for n in sorted(set(numbers)) if numbers.count(n) > 1]
     common.finish("docs", findings, checked)
 

@@ -73,6 +73,8 @@ FAULTS = [
      "no heading #there"),
     ("docs.py", "a page that docs/README.md does not name", file_fault("docs/planted.md", "# Planted\n"),
      "does not name docs/planted.md"),
+    ("docs.py", "a decision that its list does not name", file_fault("docs/decisions/9998-planted.md", "# 9998. Planted\n"),
+     "does not name docs/decisions/9998-planted.md"),
     ("docs.py", "a README that names what is gone", file_fault("nn/planted/README.md", "`gone_for_good.c`\n"),
      "no file gone_for_good.c"),
     ("docs.py", "a folder without a README", lambda root: os.remove(os.path.join(root, "core/op/README.md")),
