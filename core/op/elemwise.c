@@ -175,10 +175,12 @@ static tn_status multicast_grad(tn_grad *g)
 {
     tn_status st = TN_OK;
 
-    for (uint32_t k = 0; k < g->in_count && !st; k++)
-        if (tn_grad_of(g, k).node)
-            st = g->ops->set(g, k,
-                             tni_grad_op2(g, &st, "_backward_cast", tn_grad_of(g, k), tn_grad_input(g, k)));
+    for (uint32_t k = 0; k < g->in_count && !st; k++) {
+        const tn_edge dy = tn_grad_of(g, k);
+
+        if (dy.node)
+            st = tni_grad_set(g, &st, k, tni_grad_op2(g, &st, "_backward_cast", dy, tn_grad_input(g, k)));
+    }
     return st;
 }
 
@@ -238,8 +240,8 @@ static const tn_op op_back_where_y = BACK_WHERE("y");
 /* clang-format off */
 const tn_op *const tni_family_elemwise[] = {
 #define POINTER(name, ...) &op_##name,
-    PAIRS(POINTER) QUESTIONS(POINTER) &op__copy, &op__copyto, &op__CrossDeviceCopy, &op_BlockGrad, &op_make_loss, &op_MakeLoss,
-    &op_zeros_like, &op_ones_like, &op_add_n, &op_Cast, &op_amp_cast, &op_amp_multicast, &op_back_cast, &op_where,
-    &op_back_where_x, &op_back_where_y, NULL,
+    PAIRS(POINTER) QUESTIONS(POINTER) &op__copy, &op__copyto, &op__CrossDeviceCopy, &op_BlockGrad,
+    &op_make_loss, &op_MakeLoss, &op_zeros_like, &op_ones_like, &op_add_n, &op_Cast, &op_amp_cast,
+    &op_amp_multicast, &op_back_cast, &op_where, &op_back_where_x, &op_back_where_y, NULL,
 };
 /* clang-format on */

@@ -40,7 +40,7 @@ static tn_status range_count(tn_infer *i, const tn_value *range, int64_t size, i
     return TN_OK;
 }
 
-/* ---- insert --------------------------------------------------------------------------------------------- */
+/* ---- insert ------------------------------------------------------------------------------------------ */
 
 /* The values with as many dimensions as the array: missing ones are 1, those too many must be. */
 static tn_status values_of(tn_infer *i, const tn_shape *values, int32_t ndim, tn_shape *out)
@@ -205,7 +205,7 @@ INSERT(insert_tensor, "_npi_insert_tensor", .doc = "values put before the indice
        .dtype = insert_tensor_dtype, .flags = TN_OP_CHECKS_VALUES)
 /* clang-format on */
 
-/* ---- delete --------------------------------------------------------------------------------------------- */
+/* ---- delete ------------------------------------------------------------------------------------------ */
 
 static bool indices_are_attrs(const tn_infer *i)
 {

@@ -141,7 +141,7 @@ static const tn_op group_adagrad =
            .attrs = group_adagrad_attrs, .mutates = 1u << 2, .inputs = TNI_NAMES("weight", "grad", "history"),
            .outputs = TNI_NAMES("output"), .shape = group_shape, .dtype = tni_dtype_same_float);
 
-/* ---- numbers as inputs -------------------------------------------------------------------------------- */
+/* ---- numbers as inputs ------------------------------------------------------------------------------- */
 
 /* Inputs of one element behind the first `first`: all of its dimensions are 1, as many as there are. */
 static tn_status single_shapes(tn_infer *i, uint32_t first, uint32_t end)
@@ -216,7 +216,7 @@ static const tn_op mp_lamb2 = TNI_OP(
     .mutates = 1u << 4, .inputs = TNI_NAMES("weight", "g", "r1", "r2", "weight32"),
     .outputs = TNI_NAMES("output"), .shape = lamb2_shape, .types = "weight,output:W:float; T:f32");
 
-/* ---- any number of parameters at once ----------------------------------------------------------------- */
+/* ---- any number of parameters at once ---------------------------------------------------------------- */
 
 /* The last attribute counts the parameters, of which each has the inputs whose names repeat. The preloaded
  * forms have rates and decays as two arrays behind them, AdamW its scale; attributes that are lists have an
@@ -346,7 +346,7 @@ MULTI(_multi_lamb_update, multi_lamb_attrs, "LAMB for many weights.", 12, 4, 0, 
 MULTI(_multi_mp_lamb_update, multi_lamb_attrs, "LAMB on float32 copies of many weights.", 28, 5, 0,
       MULTI_INPUTS_MP_ADAM);
 
-/* ---- LARS ---------------------------------------------------------------------------------------------- */
+/* ---- LARS -------------------------------------------------------------------------------------------- */
 
 static tn_status sum_sq_args(tn_infer *i)
 {
@@ -388,7 +388,7 @@ static const tn_op lars =
            .inputs = TNI_NAMES("lrs", "weights_sum_sq", "grads_sum_sq", "wds"),
            .outputs = TNI_NAMES("output"), .shape = tni_shape_same, .dtype = tni_dtype_same_float);
 
-/* ---- of all arrays at once ------------------------------------------------------------------------------- */
+/* ---- of all arrays at once --------------------------------------------------------------------------- */
 
 static const tn_attr_def all_finite_attrs[] = TN_ATTR_TABLE(all_finite);
 static const tn_attr_def multi_all_finite_attrs[] = TN_ATTR_TABLE(multi_all_finite);
