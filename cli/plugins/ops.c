@@ -234,6 +234,37 @@ static json_t *texts_json(const char *const *texts)
     return list;
 }
 
+/* [name, type, default] of one; a default that is None is text, one that is missing null. */
+static json_t *arg_json(const char *name, const char *type, const char *fallback)
+{
+    json_t *arg = json_array();
+
+    (void)json_array_append_new(arg, cli_json_text(name));
+    (void)json_array_append_new(arg, cli_json_text(type));
+    (void)json_array_append_new(arg, fallback ? cli_json_text(fallback) : json_null());
+    return arg;
+}
+
+/* Inputs, then attributes. */
+static json_t *args_json(const tn_op_info *o)
+{
+    json_t *list = json_array();
+
+    for (const char *const *in = o->inputs; *in; in++)
+        (void)json_array_append_new(list, arg_json(*in, "array", NULL));
+    for (uint32_t i = 0; i < o->attr_count; i++) {
+        const tn_attr_def *a = &o->attrs[i];
+        char type[512];
+
+        (void)snprintf(type, sizeof type, "%s%s", a->choices ? "choice of " : "",
+                       a->choices                   ? a->choices
+                       : a->flags & TN_ATTR_F_PAIRS ? "tuple of pairs of int"
+                                                    : type_of(a));
+        (void)json_array_append_new(list, arg_json(a->name, type, a->default_text));
+    }
+    return list;
+}
+
 static json_t *op_json(tn_ctx *ctx, const tn_op_info *o)
 {
     json_t *j = json_object();
@@ -247,6 +278,7 @@ static json_t *op_json(tn_ctx *ctx, const tn_op_info *o)
     (void)json_object_set_new(j, "gradient", json_string(gradient_of(o)));
     (void)json_object_set_new(j, "random", json_boolean(o->random));
     (void)json_object_set_new(j, "inputs", texts_json(o->inputs));
+    (void)json_object_set_new(j, "args", args_json(o));
     (void)json_object_set_new(j, "outputs", texts_json(o->outputs));
     (void)json_object_set_new(j, "kernels", kernels_json(ctx, o->name));
     return j;

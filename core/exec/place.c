@@ -94,7 +94,7 @@ static tn_status node_place(const placer *p, tni_gnode *n)
 
     if (n->device) /* of a part, as the whole was placed */
         return mutated_check(p, n);
-    if (n->def->op->exec == TN_EXEC_COPY)
+    if (n->def->op->exec == TN_EXEC_COPY && tni_attr_index(n->def, "ctx") >= 0)
         d = NULL; /* it says itself where to */
     if (!d && ((st = named_device(p, n, &d)) || (!d && (st = input_device(p, n, &d)))))
         return st;

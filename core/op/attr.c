@@ -155,34 +155,47 @@ static bool item_parse(const tn_attr_def *d, const char *from, size_t bytes, int
     return tni_parse_i64(text, out) && *out != TN_NONE_ITEM && in_range(d, (double)*out);
 }
 
-/* "(1, 2)", "[1,2]", "(1,)", "()", "1". Counts the items, and stores them where `items` is not NULL. */
+/* The bracket that ends what `p` opens, or NUL. */
+static char closing(const char *p)
+{
+    return *p == '(' ? ')' : *p == '[' ? ']' : '\0';
+}
+
+/* "(1, 2)", "[1,2]", "(1,)", "()", "1"; of pairs "((1, 2), (3, 4))", too. Counts the items, and stores them
+ * where `items` is not NULL. */
 static bool tuple_scan(const tn_attr_def *d, const char *p, int64_t *count, int64_t *items)
 {
-    char close = '\0';
+    const int levels = d->flags & TN_ATTR_F_PAIRS ? 2 : 1;
+    char close[2] = {'\0'};
+    int depth = 0;
 
     *count = 0;
-    p = space_skip(p);
-    if (*p == '(' || *p == '[')
-        close = *p++ == '(' ? ')' : ']';
     for (;;) {
         size_t bytes;
         int64_t item;
 
         p = space_skip(p);
-        if (close && *p == close)
-            return *space_skip(p + 1) == '\0';
-        bytes = strcspn(p, " \t\r\n,()[]");
-        if (*count == TNI_ATTR_ITEMS_MAX || !item_parse(d, p, bytes, &item))
-            return false;
-        if (items)
-            items[*count] = item;
-        ++*count;
-        p = space_skip(p + bytes);
-        if (!close)
+        if (depth && *p == close[depth - 1]) {
+            depth--;
+            p++;
+        } else if (closing(p) && depth < levels && (depth || !*count)) {
+            close[depth++] = closing(p++);
+            continue;
+        } else {
+            bytes = strcspn(p, " \t\r\n,()[]");
+            if (*count == TNI_ATTR_ITEMS_MAX || !item_parse(d, p, bytes, &item))
+                return false;
+            if (items)
+                items[*count] = item;
+            ++*count;
+            p += bytes;
+        }
+        p = space_skip(p);
+        if (depth == 0)
             return *p == '\0';
         if (*p == ',')
             p++;
-        else if (*p != close)
+        else if (*p != close[depth - 1])
             return false;
     }
 }

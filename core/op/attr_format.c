@@ -95,9 +95,26 @@ static tn_status tuple_format(uint32_t type, const void *p, tni_str *out)
     return tni_str_add(out, t->count == 1 ? ",)" : ")");
 }
 
-static tn_status pointer_format(uint32_t type, const void *p, tni_str *out)
+/* Two items are one dimension, whose numbers MXNet writes as two tuples. */
+static tn_status pairs_format(const tn_tuple *t, tni_str *out)
 {
-    switch (type) {
+    const int64_t each = t->count == 2 ? 1 : 2;
+
+    tni_str_add(out, "(");
+    for (int64_t i = 0; i < t->count; i += each) {
+        tni_str_addf(out, "%s(%" PRId64 ",", i ? ", " : "", t->item[i]);
+        if (each == 2 && i + 1 < t->count)
+            tni_str_addf(out, " %" PRId64, t->item[i + 1]);
+        tni_str_add(out, ")");
+    }
+    return tni_str_add(out, t->count == 1 ? ",)" : ")");
+}
+
+static tn_status pointer_format(const tn_attr_def *d, const void *p, tni_str *out)
+{
+    if (d->flags & TN_ATTR_F_PAIRS)
+        return pairs_format(p, out);
+    switch (d->type) {
     case TN_ATTR_T_TEXT:
         return tni_str_add(out, p);
     case TN_ATTR_T_OPT_INT:
@@ -107,7 +124,7 @@ static tn_status pointer_format(uint32_t type, const void *p, tni_str *out)
     case TN_ATTR_T_OPT_FLOAT:
         return float_format(*(const double *)p, out);
     default:
-        return tuple_format(type, p, out);
+        return tuple_format(d->type, p, out);
     }
 }
 
@@ -116,7 +133,7 @@ tn_status tni_attr_format(const tn_attr_def *def, tn_value value, tni_str *out)
     const char *name;
 
     if (tni_attr_is_pointer(def->type))
-        return value ? pointer_format(def->type, tn_value_pointer(value), out) : tni_str_add(out, "None");
+        return value ? pointer_format(def, tn_value_pointer(value), out) : tni_str_add(out, "None");
     switch (def->type) {
     case TN_ATTR_T_INT:
         return tni_str_addf(out, "%" PRId64, tn_value_int(value));

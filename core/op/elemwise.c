@@ -78,6 +78,15 @@ static const tn_op op__copyto = {.struct_size = TN_END(tn_op, gradients),
                                  INPUTS("data"),
                                  .gradients = "composed: data = dy"};
 
+/* MXNet puts it between groups of devices. It runs where its group says. */
+static const tn_op op__CrossDeviceCopy = {.struct_size = TN_END(tn_op, gradients),
+                                          .version = 1,
+                                          .exec = TN_EXEC_COPY,
+                                          .name = "_CrossDeviceCopy",
+                                          .doc = "the same on the device of its group",
+                                          INPUTS("data"),
+                                          .gradients = "composed: data = dy"};
+
 /* ---- add_n ------------------------------------------------------------------------------------ */
 
 static const tn_attr_def add_n_attrs[] = TN_ATTR_TABLE(add_n);
@@ -117,6 +126,68 @@ static tn_status amp_cast_dtype(tn_infer *i)
     return tni_dtype_assign(i, &i->out_dtype[0],
                             tni_dtype_is_float(from) ? (int32_t)tni_attr_int(i->attrs, TN_Cast_dtype) : from);
 }
+
+static const tn_attr_def multicast_attrs[] = TN_ATTR_TABLE(amp_multicast);
+
+static tn_status multicast_args(tn_infer *i)
+{
+    i->in_count = i->out_count = i->visible_count =
+        (uint32_t)tni_attr_int(i->attrs, TN_amp_multicast_num_outputs);
+    return TN_OK;
+}
+
+static tn_status multicast_shape(tn_infer *i)
+{
+    tn_status st = TN_OK;
+
+    for (uint32_t k = 0; k < i->in_count && !st; k++)
+        st = tn_shape_unify(i, i->in_shape[k], i->out_shape[k]);
+    return st;
+}
+
+static bool amp_type(int32_t dtype)
+{
+    return dtype == TN_F32 || dtype == TN_F16 || dtype == TN_BF16;
+}
+
+/* float32, float16 and bfloat16 become one of them: float32 if one is, or narrow only if all are; else what
+ * the first of them is. Other types stay. */
+static tn_status multicast_dtype(tn_infer *i)
+{
+    const bool narrow = tni_attr_bool(i->attrs, TN_amp_multicast_cast_narrow);
+    int32_t to = -1;
+    tn_status st = TN_OK;
+
+    for (uint32_t k = 0; k < i->in_count; k++) {
+        const int32_t dtype = i->in_dtype[k];
+
+        if (dtype < 0)
+            return TN_OK;
+        if (amp_type(dtype) && (to < 0 || (dtype == TN_F32 && !narrow) || (to == TN_F32 && narrow)))
+            to = dtype;
+    }
+    for (uint32_t k = 0; k < i->in_count && !st; k++)
+        st = tni_dtype_assign(i, &i->out_dtype[k], amp_type(i->in_dtype[k]) ? to : i->in_dtype[k]);
+    return st;
+}
+
+static tn_status multicast_grad(tn_grad *g)
+{
+    tn_status st = TN_OK;
+
+    for (uint32_t k = 0; k < g->in_count && !st; k++) {
+        const tn_edge dy = tn_grad_of(g, k);
+
+        if (dy.node)
+            st = tni_grad_set(g, &st, k, tni_grad_op2(g, &st, "_backward_cast", dy, tn_grad_input(g, k)));
+    }
+    return st;
+}
+
+static const tn_op op_amp_multicast = TNI_OP(
+    "amp_multicast", .doc = "casts of mixed precision: arrays of one type out of several",
+    .attrs = multicast_attrs, .inputs = TNI_NAMES("data_*"), .outputs = TNI_NAMES("output*"),
+    .args = multicast_args, .shape = multicast_shape, .dtype = multicast_dtype, .gradient = multicast_grad);
 
 #define CAST_GRAD "composed: data = _backward_cast(dy, ~data)"
 
@@ -169,8 +240,8 @@ static const tn_op op_back_where_y = BACK_WHERE("y");
 /* clang-format off */
 const tn_op *const tni_family_elemwise[] = {
 #define POINTER(name, ...) &op_##name,
-    PAIRS(POINTER) QUESTIONS(POINTER) &op__copy, &op__copyto, &op_BlockGrad, &op_make_loss, &op_MakeLoss,
-    &op_zeros_like, &op_ones_like, &op_add_n, &op_Cast, &op_amp_cast, &op_back_cast, &op_where,
-    &op_back_where_x, &op_back_where_y, NULL,
+    PAIRS(POINTER) QUESTIONS(POINTER) &op__copy, &op__copyto, &op__CrossDeviceCopy, &op_BlockGrad,
+    &op_make_loss, &op_MakeLoss, &op_zeros_like, &op_ones_like, &op_add_n, &op_Cast, &op_amp_cast,
+    &op_amp_multicast, &op_back_cast, &op_where, &op_back_where_x, &op_back_where_y, NULL,
 };
 /* clang-format on */

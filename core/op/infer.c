@@ -90,7 +90,8 @@ tn_status tni_op_args(const tni_opdef *def, const tni_attrs *attrs, int64_t give
             return op_failed(def, st, &err);
         args = (tni_args){i.in_count, i.out_count, i.visible_count, i.in_names, i.out_names, NULL};
     }
-    if (args.in_count > TN_NODE_INPUTS_MAX || args.out_count > TN_NODE_INPUTS_MAX || args.out_count == 0 ||
+    if (args.in_count > TN_NODE_INPUTS_MAX || args.out_count > TN_NODE_INPUTS_MAX ||
+        (args.out_count == 0 && !op->mutates) || /* what it changes may be all that it does */
         (op->flags & TN_OP_VIEW && args.in_count == 0))
         return tni_error(TN_E_ATTR, "%s: %u inputs and %u outputs, 1 to %d are allowed", op->name,
                          args.in_count, args.out_count, TN_NODE_INPUTS_MAX);

@@ -217,23 +217,23 @@ static const tn_op zeros_without_dtype =
     TNI_OP("_zeros_without_dtype", .doc = "Zeros, whose data type is a number.", .attrs = without_dtype_attrs,
            .outputs = TNI_NAMES("output"), .shape = fill_shape, .dtype = zeros_dtype);
 
+/* Shape and type are those of the array that it is written to; without one it is one element. */
+static tn_status set_value_shape(tn_infer *i)
+{
+    const tn_shape one = {.ndim = i->flags & TN_INFER_NP_SHAPE ? 0 : 1, .dim = {1}};
+
+    return i->out_shape[0]->ndim >= 0 ? TN_OK : tni_shape_assign(i, i->out_shape[0], &one);
+}
+
+static const tn_attr_def set_value_attrs[] = TN_ATTR_TABLE(set_value);
+static const tn_op set_value =
+    TNI_OP("_set_value", .doc = "One value in every element of an array that is there, or in one.",
+           .attrs = set_value_attrs, .outputs = TNI_NAMES("output"), .shape = set_value_shape,
+           .types = "output:or(f32)");
+
 const tn_op *const tni_family_init[] = {
-    &zeros,
-    &ones,
-    &full,
-    &arange,
-    &eye,
-    &linspace,
-    &logspace,
-    &npi_eye,
-    &identity,
-    &indices,
-    &hamming,
-    &hanning,
-    &blackman,
-    &diag_indices,
-    &arange_like,
-    &index_array,
-    &zeros_without_dtype,
+    &set_value, &zeros,    &ones,         &full,        &arange,      &eye,
+    &linspace,  &logspace, &npi_eye,      &identity,    &indices,     &hamming,
+    &hanning,   &blackman, &diag_indices, &arange_like, &index_array, &zeros_without_dtype,
     NULL,
 };

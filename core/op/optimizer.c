@@ -141,7 +141,7 @@ static const tn_op group_adagrad =
            .attrs = group_adagrad_attrs, .mutates = 1u << 2, .inputs = TNI_NAMES("weight", "grad", "history"),
            .outputs = TNI_NAMES("output"), .shape = group_shape, .dtype = tni_dtype_same_float);
 
-/* ---- numbers as inputs -------------------------------------------------------------------------------- */
+/* ---- numbers as inputs ------------------------------------------------------------------------------- */
 
 /* Inputs of one element behind the first `first`: all of its dimensions are 1, as many as there are. */
 static tn_status single_shapes(tn_infer *i, uint32_t first, uint32_t end)
@@ -216,7 +216,7 @@ static const tn_op mp_lamb2 = TNI_OP(
     .mutates = 1u << 4, .inputs = TNI_NAMES("weight", "g", "r1", "r2", "weight32"),
     .outputs = TNI_NAMES("output"), .shape = lamb2_shape, .types = "weight,output:W:float; T:f32");
 
-/* ---- any number of parameters at once ----------------------------------------------------------------- */
+/* ---- any number of parameters at once ---------------------------------------------------------------- */
 
 /* The last attribute counts the parameters, of which each has the inputs whose names repeat. The preloaded
  * forms have rates and decays as two arrays behind them, AdamW its scale; attributes that are lists have an
@@ -346,7 +346,7 @@ MULTI(_multi_lamb_update, multi_lamb_attrs, "LAMB for many weights.", 12, 4, 0, 
 MULTI(_multi_mp_lamb_update, multi_lamb_attrs, "LAMB on float32 copies of many weights.", 28, 5, 0,
       MULTI_INPUTS_MP_ADAM);
 
-/* ---- LARS ---------------------------------------------------------------------------------------------- */
+/* ---- LARS -------------------------------------------------------------------------------------------- */
 
 static tn_status sum_sq_args(tn_infer *i)
 {
@@ -388,7 +388,57 @@ static const tn_op lars =
            .inputs = TNI_NAMES("lrs", "weights_sum_sq", "grads_sum_sq", "wds"),
            .outputs = TNI_NAMES("output"), .shape = tni_shape_same, .dtype = tni_dtype_same_float);
 
+/* ---- of all arrays at once --------------------------------------------------------------------------- */
+
+static const tn_attr_def all_finite_attrs[] = TN_ATTR_TABLE(all_finite);
+static const tn_attr_def multi_all_finite_attrs[] = TN_ATTR_TABLE(multi_all_finite);
+static const tn_attr_def reset_arrays_attrs[] = TN_ATTR_TABLE(reset_arrays);
+
+/* MXNet's kernel would keep the 0 of an earlier call. No output is read here. */
+static tn_status finite_shape(tn_infer *i)
+{
+    const tn_shape one = {.ndim = 1, .dim = {1}};
+
+    if (!tni_attr_bool(i->attrs, i->attr_count - 1)) /* init_output is the last one */
+        return tni_infer_fail(i, TN_E_ATTR,
+                              "init_output=False needs the old output, which is not read; "
+                              "take the minimum of both");
+    return tni_shape_assign(i, i->out_shape[0], &one);
+}
+
+static const tn_op all_finite =
+    TNI_OP("all_finite", .doc = "1 where no element is infinite or NaN, else 0.", .attrs = all_finite_attrs,
+           .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = finite_shape,
+           .types = "T:float; output:f32");
+
+static const tn_op multi_all_finite =
+    TNI_OP("multi_all_finite", .doc = "1 where no element of many arrays is infinite or NaN, else 0.",
+           .attrs = multi_all_finite_attrs, .inputs = TNI_NAMES("array_*"), .outputs = TNI_NAMES("output"),
+           .args = sum_sq_args, .shape = finite_shape, .dtype = sum_sq_dtype);
+
+static tn_status reset_args(tn_infer *i)
+{
+    tn_status st = sum_sq_args(i);
+
+    i->out_count = i->visible_count = 0;
+    return st;
+}
+
+static tn_status reset_any(tn_infer *i)
+{
+    (void)i;
+    return TN_OK;
+}
+
+static const tn_op reset_arrays =
+    TNI_OP("reset_arrays", .doc = "Zeros in every element of many arrays.", .attrs = reset_arrays_attrs,
+           .mutates = 1, .mutates_period = 1, .inputs = TNI_NAMES("array_*"), .outputs = TNI_NAMES(NULL),
+           .args = reset_args, .shape = reset_any, .dtype = reset_any);
+
 const tn_op *const tni_family_optimizer[] = {
+    &all_finite,
+    &multi_all_finite,
+    &reset_arrays,
     &sgd,
     &sgd_mom,
     &mp_sgd,

@@ -200,7 +200,9 @@ static tn_status shapes_only_check(const tn_op *op, const arg_counts *in)
 
 static tn_status attr_flags_check(const tn_op *op, const tn_attr_def *d)
 {
-    if (d->flags & ~TN_ATTR_F_KNOWN || (d->flags & (TN_ATTR_F_RUNTIME | TN_ATTR_F_SHAPE)) == TN_ATTR_F_SHAPE)
+    if (d->flags & ~TN_ATTR_F_KNOWN ||
+        (d->flags & (TN_ATTR_F_RUNTIME | TN_ATTR_F_SHAPE)) == TN_ATTR_F_SHAPE ||
+        (d->flags & TN_ATTR_F_PAIRS && d->type != TN_ATTR_T_TUPLE))
         return tni_error(TN_E_ARG, "operator %s: attribute %s has the flags %#x, which say nothing", op->name,
                          d->name, d->flags);
     return TN_OK;

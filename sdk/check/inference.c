@@ -55,7 +55,8 @@ tn_status chk_infer_args(const tn_op *op, const chk_attrs *attrs, uint32_t given
             return st;
         args = (chk_args){i.in_count, i.out_count, i.visible_count, 0, i.in_names};
     }
-    if ((uint64_t)args.in_count + 2 * (uint64_t)args.out_count > CHK_ARGS_MAX || !args.out_count)
+    if ((uint64_t)args.in_count + 2 * (uint64_t)args.out_count > CHK_ARGS_MAX ||
+        (!args.out_count && !op->mutates)) /* an operator may do nothing but change its inputs */
         return TN_E_ARG;
     if (!args.visible_count || args.visible_count > args.out_count)
         args.visible_count = args.out_count;

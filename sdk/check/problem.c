@@ -297,16 +297,22 @@ static bool dtype_complete(const generator *g, const chk_attrs *attrs, uint32_t 
     return true;
 }
 
-/* Input `primary` has data type `dtype`, the others what goes with it. */
+/* Input `primary` has data type `dtype`, the others what goes with it. Without inputs it is the output's,
+ * where that may be given. */
 static bool dtypes_complete(const generator *g, const chk_attrs *attrs, uint32_t primary, int32_t dtype,
                             chk_facts *f)
 {
     tn_err err;
 
-    if (primary < f->args.in_count)
-        f->dtype[primary] = dtype;
-    if (chk_infer_dtypes(g->op, attrs, f, &err))
-        return false;
+    const bool given = !f->args.in_count;
+
+    if (primary < f->args.in_count || given)
+        f->dtype[given ? 0 : primary] = dtype;
+    if (chk_infer_dtypes(g->op, attrs, f, &err)) {
+        f->dtype[0] = TN_DTYPE_UNKNOWN;
+        if (!given || chk_infer_dtypes(g->op, attrs, f, &err))
+            return false;
+    }
     for (uint32_t i = 0; i < f->args.in_count; i++) {
         if (f->dtype[i] < 0 && !dtype_complete(g, attrs, i, primary ? g->usual : dtype, f))
             return false;
@@ -497,7 +503,16 @@ static bool is_few(const generator *g)
     return g->what == CHK_PROBLEMS_FEW || g->what == CHK_PROBLEMS_WIDE;
 }
 
-/* Data types that are tried for input `index`. */
+/* No attribute says what the output is. */
+static bool output_is_open(const tn_op *op)
+{
+    for (const tn_attr_def *d = op->attrs; d && d->name; d++)
+        if (d->type == TN_ATTR_T_DTYPE)
+            return false;
+    return true;
+}
+
+/* Data types that are tried for input `index`; without inputs 0 is the output. */
 static uint32_t types_mask(const generator *g, const chk_attrs *attrs, uint32_t index)
 {
     const chk_args fallback = {1, 1, 1, 0, NULL};
@@ -511,8 +526,10 @@ static uint32_t types_mask(const generator *g, const chk_attrs *attrs, uint32_t 
         return g->dtype_mask & wanted;
     if (chk_infer_args(g->op, attrs, 3, &args, &err))
         args = fallback;
-    if (index >= args.in_count)
-        return args.in_count ? 0 : 1u << TN_F32 & wanted;
+    if (index >= args.in_count && (args.in_count || index))
+        return 0;
+    if (!args.in_count && !output_is_open(g->op))
+        return 1u << TN_F32 & wanted;
     rule = chk_rule_of(g->op, g->kernel, &args, index);
     mask = rule ? chk_rule_mask(rule) : 0;
     return wanted & (mask ? mask : (1u << TN_DTYPE_LIMIT) - 1); /* none: that of another argument */

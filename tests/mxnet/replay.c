@@ -308,7 +308,7 @@ bool replay_net(tn_ctx *ctx, tn_cached_op *net, const call *c, stage s,
     run r = {.ctx = ctx, .net = net, .c = c, .s = s, .bounds = bounds, .verdict = out};
 
     *out = (verdict){.refused = false};
-    if (!c->counts[needs[s]] && !(s == VALUES && c->counts[STAT]))
+    if (!c->counts[needs[s]] && !(s == VALUES && (c->counts[STAT] || c->counts[NOW])))
         return false;
     (void)tn_random_seed(ctx, 1, NULL); /* draws are the same whatever ran before */
     (void)tn_np_shape_set(c->np);

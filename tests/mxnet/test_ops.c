@@ -25,13 +25,14 @@
 static const char *const stage_names[STAGE_COUNT] = {"values", "gradients", "seconds"};
 
 static const char *const families[] = {
-    "activation", "assign",       "broadcast",    "contrib",     "conv",       "create", "ctc",
-    "deconv",     "deform",       "dense",        "detection",   "elemwise",   "filter", "image",
-    "index",      "init",         "join",         "linalg",      "matrix",     "norm",   "numpy",
-    "numpy_join", "numpy_random", "numpy_reduce", "numpy_shape", "optimizer",  "order",  "pool",
-    "products",   "random",       "ravel",        "rearrange",   "reduce",     "region", "regression",
-    "resize",     "rnn",          "sampler",      "scalar",      "scan",       "select", "sequence",
-    "shape",      "slice",        "softmax",      "special",     "statistics", "unary",
+    "activation", "assign",     "broadcast",    "contrib",      "conv",        "create",    "ctc",
+    "deconv",     "deform",     "dense",        "detection",    "elemwise",    "filter",    "image",
+    "index",      "init",       "insert",       "join",         "linalg",      "matrix",    "norm",
+    "numpy",      "numpy_join", "numpy_random", "numpy_reduce", "numpy_shape", "optimizer", "order",
+    "pad",        "pool",       "products",     "random",       "ravel",       "rearrange", "reduce",
+    "region",     "regression", "resize",       "rnn",          "sampler",     "scalar",    "scan",
+    "select",     "sequence",   "shape",        "slice",        "softmax",     "special",   "statistics",
+    "unary",
 };
 
 /* One row of gaps.txt. */

@@ -315,6 +315,34 @@ ONE(multi_mp_lamb[]) = {
      .out = {"f16[1] 2", "f32[1] 0.5", "f32[1] 0.25", "f32[1] 2"}, .flags = TN_CASE_NO_GRAD},
 };
 
+ONE(finite_[]) = {
+    {"all", "", .in = {"f32[2] 1 -3e38"}, .out = {"f32[1] 1"}, .flags = TN_CASE_NO_GRAD},
+    {"infinite", "", .in = {"f16[3] 1 inf 2"}, .out = {"f32[1] 0"}, .flags = TN_CASE_NO_GRAD},
+    {"in float32", "", .in = {"f64[1] 1e300"}, .out = {"f32[1] 0"}, .flags = TN_CASE_NO_GRAD},
+    {"empty", "", .in = {"f32[0]"}, .out = {"f32[1] 1"}, .flags = TN_CASE_NO_GRAD},
+    {"at the end", "", .in = {"bf16[1100] fill:nan"}, .out = {"f32[1] 0"}, .flags = TN_CASE_NO_GRAD},
+    {"integers", "", .in = {"i32[1] 1"}, .status = TN_E_DTYPE},
+    {"old output", "init_output=False", .in = {"f32[1] 1"}, .status = TN_E_ATTR, .message = "init_output"},
+};
+
+ONE(multi_finite[]) = {
+    {"all", "num_arrays=2", .in = {"f32[2] 1 2", "f32[0]"}, .out = {"f32[1] 1"}, .flags = TN_CASE_NO_GRAD},
+    {"one is not", "num_arrays=3", .in = {"f64[2] 1 2", "f64[1] nan", "f64[1] 1"}, .out = {"f32[1] 0"},
+     .flags = TN_CASE_NO_GRAD},
+    {"none", "num_arrays=0", .in = {NULL}, .status = TN_E_ATTR, .message = "num_arrays"},
+    {"types", "num_arrays=2", .in = {"f32[1] 1", "f64[1] 1"}, .status = TN_E_DTYPE},
+    {"old output", "init_output=False", .in = {"f32[1] 1"}, .status = TN_E_ATTR, .message = "init_output"},
+};
+
+ONE(resets[]) = {
+    {"two", "num_arrays=2", .in = {"f32[2] 1 2", "i8[1,2] 3 4"}, .out = {"f32[2] 0 0", "i8[1,2] 0 0"},
+     .flags = TN_CASE_NO_GRAD},
+    {"none", "num_arrays=0", .in = {NULL}, .status = TN_E_ATTR, .message = "num_arrays"},
+};
+
+TN_OP_TESTS(all_finite, "all_finite", finite_)
+TN_OP_TESTS(multi_all_finite, "multi_all_finite", multi_finite)
+TN_OP_TESTS(reset_arrays, "reset_arrays", resets)
 TN_OP_TESTS(mp_nag, "mp_nag_mom_update", mp_nag_)
 TN_OP_TESTS(ftrl, "ftrl_update", ftrl_)
 TN_OP_TESTS(ftml, "ftml_update", ftml_)
@@ -352,6 +380,9 @@ int main(void)
         TN_OP_TEST(preloaded_sgd_mom),
         TN_OP_TEST(multi_sum_sq),
         TN_OP_TEST(multi_lars),
+        TN_OP_TEST(all_finite),
+        TN_OP_TEST(multi_all_finite),
+        TN_OP_TEST(reset_arrays),
         TN_OP_TEST(mp_nag),
         TN_OP_TEST(ftrl),
         TN_OP_TEST(ftml),

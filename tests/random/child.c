@@ -35,10 +35,12 @@ const char *__asan_default_options(void)
            "intercept_tls_get_addr=0";
 }
 
-/* Operators that run graphs are nodes of nets alone; mxnet.control and exec.subgraph call them so. */
+/* Operators that run graphs are nodes of nets alone; mxnet.control and exec.subgraph call them so. One
+ * without outputs is no symbol. */
 bool fuzz_op_drawn(const tn_op *op)
 {
-    return !(op->flags & (TN_OP_BACKWARD | TN_OP_INTERNAL)) && op->exec != TN_EXEC_SUBGRAPH;
+    return !(op->flags & (TN_OP_BACKWARD | TN_OP_INTERNAL)) && op->exec != TN_EXEC_SUBGRAPH && op->outputs &&
+           op->outputs[0];
 }
 
 static const fuzz_maker *maker_of(const tn_ctx *ctx)

@@ -195,6 +195,38 @@ static tn_status cast_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
+static tn_status multicast_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    double elements = 0;
+    tn_status st = tncpu_state(plugin, plan, sizeof(uint32_t), err);
+
+    if (st)
+        return st;
+    *(uint32_t *)plan->state = node->in_count;
+    for (uint32_t k = 0; k < node->in_count; k++) {
+        if (node->in[k]->dtype == node->out[k]->dtype)
+            plan->inplace[k] = (int32_t)k;
+        elements += (double)tn_tensor_count(node->in[k]);
+    }
+    tncpu_plan_work(node, plan, 8 * (double)node->in_count + elements);
+    return TN_OK;
+}
+
+static tn_status multicast_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    tn_status st = TN_OK;
+
+    for (uint32_t k = 0; k < *(const uint32_t *)plan->state && !st; k++) {
+        tn_exec one = *x;
+
+        one.in += k;
+        one.out += k;
+        one.modes += k;
+        st = cast_run(plan, &one, err);
+    }
+    return st;
+}
+
 /* ---- where ------------------------------------------------------------------------------------ */
 
 typedef struct where_plan {
@@ -289,6 +321,7 @@ static tn_status where_y_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 #define KERNEL1(op, id) TNCPU_POINT_KERNEL(op, elemwise_prepare, all)
 static const char *const any[] = {"condition:" TNCPU_ALL, "x:" TNCPU_ALL, "*:=x", NULL};
 static const char *const any_back[] = {"condition:" TNCPU_ALL, "dy:" TNCPU_ALL, "*:=dy", NULL};
+static const char *const multicast_types[] = {"*:" TNCPU_ALL, NULL};
 static const char *const cast_types[] = {"*:" TNCPU_ALL ",i4,u4", NULL};
 
 /* clang-format off */
@@ -297,6 +330,7 @@ const tn_kernel *const tncpu_family_elemwise[] = {
      TNCPU_ROW("add_n", all, TN_KERNEL_ADD_TO, sum_prepare, sum_run),
     TNCPU_ROW("Cast", cast_types, 0, cast_prepare, cast_run),
     TNCPU_ROW("amp_cast", cast_types, 0, cast_prepare, cast_run),
+    TNCPU_ROW("amp_multicast", multicast_types, 0, multicast_prepare, multicast_run),
     TNCPU_ROW("_backward_cast", cast_types, 0, cast_prepare, cast_run),
     TNCPU_ROW("where", any, 0, where_prepare, where_run),
     TNCPU_ROW("_backward_where_x", any_back, 0, where_prepare, where_x_run),

@@ -38,6 +38,13 @@ static tn_status full_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
+static tn_status set_value_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)plan, (void)err;
+    tncpu_fill(x->out[0], tn_value_float(x->attrs[TN_set_value_src]));
+    return TN_OK;
+}
+
 /* Element number `i` of an array. */
 typedef double element_of(const tn_exec *x, int64_t i);
 
@@ -186,6 +193,7 @@ static const char *const all_types[] = {"*:" TNCPU_ALL, NULL};
 const tn_kernel *const tncpu_family_init[] = {
     TNCPU_ROW("_zeros", all_types, 0, make_prepare, zeros_run),
     TNCPU_ROW("_ones", all_types, 0, make_prepare, ones_run),
+    TNCPU_ROW("_set_value", all_types, 0, make_prepare, set_value_run),
     TNCPU_ROW("_full", all_types, 0, make_prepare, full_run),
     TNCPU_ROW("_arange", all_types, 0, make_prepare, arange_run),
     TNCPU_ROW("_eye", all_types, 0, make_prepare, eye_run),

@@ -502,6 +502,55 @@ static tn_status sum_sq_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
+static bool is_finite(const tn_tensor *t)
+{
+    const int64_t count = tn_tensor_count(t);
+    double numbers[PART];
+
+    for (int64_t i = 0; i < count; i += PART) {
+        const int64_t n = tncpu_min(PART, count - i);
+
+        tncpu_numbers(t, i, 1, n, numbers);
+        for (int64_t k = 0; k < n; k++)
+            if (!isfinite((float)numbers[k]))
+                return false;
+    }
+    return true;
+}
+
+static tn_status finite_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const int64_t count = *(const int64_t *)plan->state;
+    bool all = true;
+
+    (void)err;
+    for (int64_t i = 0; i < count && all; i++)
+        all = is_finite(x->in[i]);
+    tncpu_fill(x->out[0], all);
+    return TN_OK;
+}
+
+/* So many inputs, or outputs. */
+static tn_status counting_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    tn_status st = tncpu_state(plugin, plan, sizeof(int64_t), err);
+
+    if (st)
+        return st;
+    *(int64_t *)plan->state = node->in_count;
+    return serial_prepare(plugin, node, plan, err);
+}
+
+static tn_status reset_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const int64_t count = *(const int64_t *)plan->state;
+
+    (void)err;
+    for (int64_t i = 0; i < count; i++)
+        tncpu_fill(x->out[i], 0);
+    return TN_OK;
+}
+
 /* in: lrs, weights_sum_sq, grads_sum_sq, wds */
 static tn_status lars_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
@@ -532,6 +581,8 @@ static const char *const preloaded_types[] = {"weight_*:" TNCPU_FLOATS, "lrs:f32
 static const char *const multi_mixed_types[] = {"weight_*:f16,bf16,f32", "grad_*:=weight_*",
                                                 "output*:=weight_*", "*:f32", NULL};
 static const char *const sum_sq_types[] = {"array_*:" TNCPU_FLOATS, "output:f32", NULL};
+static const char *const finite_types[] = {"data:" TNCPU_FLOATS, "output:f32", NULL};
+static const char *const any_types[] = {"*:" TNCPU_ALL, NULL};
 static const char *const lars_types[] = {"lrs:" TNCPU_FLOATS, "*:=lrs", NULL};
 
 #define SWEEP(op, types) TNCPU_ROW(op, types, 0, sweep_prepare, sweep_run_all)
@@ -571,6 +622,9 @@ const tn_kernel *const tncpu_family_optimizer[] = {
     TNCPU_ROW("_multi_mp_lamb_update", multi_mixed_types, 0, sweep_prepare, lamb_run),
     TNCPU_ROW("_contrib_group_adagrad_update", float_types, 0, group_prepare, group_run),
     TNCPU_ROW("multi_sum_sq", sum_sq_types, TN_KERNEL_EMPTY_OK, serial_prepare, sum_sq_run),
+    TNCPU_ROW("all_finite", finite_types, 0, counting_prepare, finite_run),
+    TNCPU_ROW("multi_all_finite", sum_sq_types, 0, counting_prepare, finite_run),
+    TNCPU_ROW("reset_arrays", any_types, 0, counting_prepare, reset_run),
     TNCPU_ROW("multi_lars", lars_types, 0, serial_prepare, lars_run),
     NULL,
 };

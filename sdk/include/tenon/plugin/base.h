@@ -174,7 +174,9 @@ typedef struct tn_attr_def {
 #define TN_ATTR_F_SHAPE                                                                                      \
     4u /* with TN_ATTR_F_RUNTIME: it decides shapes. They are inferred at every call, and the resulting      \
           shapes, not the value, are part of the signature */
-#define TN_ATTR_F_KNOWN (TN_ATTR_F_RUNTIME | TN_ATTR_F_COUNT | TN_ATTR_F_SHAPE) /* others are refused */
+#define TN_ATTR_F_PAIRS 8u /* a tuple is read and written as pairs, ((1, 2), (3, 4)), of items in a row */
+#define TN_ATTR_F_KNOWN                                                                                      \
+    (TN_ATTR_F_RUNTIME | TN_ATTR_F_COUNT | TN_ATTR_F_SHAPE | TN_ATTR_F_PAIRS) /* others are refused */
 
 /** An item of a TN_ATTR_T_OPT_TUPLE that is None. */
 #define TN_NONE_ITEM INT64_MIN

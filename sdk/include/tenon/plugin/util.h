@@ -123,6 +123,25 @@ static inline int64_t tn_range_of(int64_t size, const int64_t *begin, const int6
     return count;
 }
 
+/** The same as Python cuts slices: what lies outside of the axis is left out. `step` is not 0. @since 0.1 */
+static inline int64_t tn_range_cut(int64_t size, const int64_t *begin, const int64_t *end, int64_t step,
+                                   int64_t *start)
+{
+    const int64_t low = step < 0 ? -1 : 0, high = step < 0 ? size - 1 : size;
+    int64_t from = step < 0 ? high : low, to = step < 0 ? low : high;
+
+    if (begin)
+        from = *begin < 0 ? *begin + size : *begin;
+    if (end)
+        to = *end < 0 ? *end + size : *end;
+    from = from < low ? low : from > high ? high : from;
+    to = to < low ? low : to > high ? high : to;
+    *start = from;
+    if (step > 0)
+        return to > from ? (to - from - 1) / step + 1 : 0;
+    return from > to ? (from - to - 1) / (step < -INT64_MAX ? INT64_MAX : -step) + 1 : 0;
+}
+
 /* ---- inference --------------------------------------------------------------------------------------- */
 
 /** A set of data types: TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_F64). */

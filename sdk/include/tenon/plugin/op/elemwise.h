@@ -24,4 +24,9 @@ TN_ATTRS(add_n);
 #define TN_Cast_ATTRS(X) X(Cast, DTYPE, dtype, TN_REQUIRED, TN_ANY, "type of the output")
 TN_ATTRS(Cast);
 
+#define TN_amp_multicast_ATTRS(X)                                                                            \
+    X(amp_multicast, INT, num_outputs, TN_REQUIRED, TN_IN(1, 4096), "arrays that are cast")                  \
+    X(amp_multicast, BOOL, cast_narrow, "0", TN_ANY, "to the narrowest type, not the widest")
+TN_ATTRS(amp_multicast);
+
 #endif

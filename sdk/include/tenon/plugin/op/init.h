@@ -106,4 +106,7 @@ TN_ATTRS(arange_like);
     X(index_array, TUPLE, axes, "None", TN_ANY, "axes whose indices stand there; None: all")
 TN_ATTRS(index_array);
 
+#define TN_set_value_ATTRS(X) X(set_value, FLOAT_RUN, src, TN_REQUIRED, TN_ANY, "the value")
+TN_ATTRS(set_value);
+
 #endif

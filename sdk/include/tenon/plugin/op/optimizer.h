@@ -206,6 +206,19 @@ TN_ATTRS(multi_lamb_update);
     X(multi_sum_sq, INT, num_arrays, TN_REQUIRED, TN_ANY, "arrays whose squares are summed")
 TN_ATTRS(multi_sum_sq);
 
+#define TN_INIT_ROW(X, op) X(op, BOOL, init_output, "1", TN_ANY, "the output is 1 at first; it has to be")
+
+#define TN_all_finite_ATTRS(X) TN_INIT_ROW(X, all_finite)
+TN_ATTRS(all_finite);
+
+#define TN_multi_all_finite_ATTRS(X)                                                                         \
+    X(multi_all_finite, INT, num_arrays, "1", TN_ANY, "arrays that are looked at")                           \
+    TN_INIT_ROW(X, multi_all_finite)
+TN_ATTRS(multi_all_finite);
+
+#define TN_reset_arrays_ATTRS(X) X(reset_arrays, INT, num_arrays, TN_REQUIRED, TN_ANY, "arrays that become 0")
+TN_ATTRS(reset_arrays);
+
 #define TN_multi_lars_ATTRS(X)                                                                               \
     X(multi_lars, FLOAT, eta, TN_REQUIRED, TN_ANY, "the coefficient of LARS")                                \
     X(multi_lars, FLOAT, eps, TN_REQUIRED, TN_ANY, "keeps divisors from zero")                               \

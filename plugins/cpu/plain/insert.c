@@ -1,0 +1,272 @@
+/*
+ * NumPy's insert and delete. A list in the workspace says for each index of the output's axis what stands
+ * there: a slice of the array, or one of the values.
+ */
+#include "tenon/plugin/op/insert.h"
+#include "../../common/index.h"
+#include "pointwise.h"
+#include "rows.h"
+#include "tenon/plugin/util.h"
+
+typedef struct form {
+    const char *op;
+    uint32_t attrs; /* where start, stop, step, int_ind and axis begin */
+} form;
+
+static const form forms[] = {
+    {"_npi_insert_scalar", TN_npi_insert_start},
+    {"_npi_insert_slice", TN_npi_insert_start},
+    {"_npi_insert_tensor", TN_npi_insert_start},
+    {"_npi_delete", TN_npi_delete_start},
+};
+_Static_assert(TN_npi_insert_axis - TN_npi_insert_start == (int)TN_npi_delete_axis &&
+                   TN_npi_insert_int_ind - TN_npi_insert_start == (int)TN_npi_delete_int_ind,
+               "both have the same attributes in the same order");
+
+/* The array with its axis; without one all its elements are a row. */
+typedef struct edit_plan {
+    const form *form;
+    tncpu_rows rows;
+    int32_t axis, ndim; /* of what the rows are of; -1, 1: of all elements */
+    bool tensor, alone; /* indices are the last input; there is one, which is no list */
+} edit_plan;
+
+static const int64_t *optional(const tn_value *attrs, uint32_t index)
+{
+    return (const int64_t *)tn_value_pointer(attrs[index]);
+}
+
+static tn_status edit_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const form *f = tncpu_form_of(forms, sizeof *forms, node->op);
+    const tn_tensor *x = node->in[0];
+    const int64_t *axis = optional(node->attrs + f->attrs, TN_npi_delete_axis);
+    edit_plan *p;
+    tn_status st = tncpu_state(plugin, plan, sizeof *p, err);
+
+    if (st)
+        return st;
+    p = plan->state;
+    p->form = f;
+    p->axis = axis ? tncpu_axis(*axis, x->ndim) : 0;
+    p->ndim = axis ? x->ndim : 1;
+    p->rows = axis ? tncpu_rows_of(x, p->axis, p->axis + 1) : (tncpu_rows){1, tn_tensor_count(x), 1};
+    p->tensor = strcmp(node->op, "_npi_insert_tensor") == 0 ||
+                (strcmp(node->op, "_npi_delete") == 0 && node->in_count > 1);
+    p->alone =
+        strcmp(node->op, "_npi_insert_scalar") == 0 || (p->tensor && node->in[node->in_count - 1]->ndim == 0);
+    tncpu_plan_work(node, plan, 50 + 2 * (double)tn_tensor_count(x));
+    return TN_OK;
+}
+
+/* Index number `k` of those that are meant, which may be negative; `*count`: how many there are. */
+static int64_t index_of(const edit_plan *p, const tn_exec *x, uint32_t obj, int64_t k, int64_t *count)
+{
+    const tn_value *attrs = x->attrs + p->form->attrs;
+    const int64_t *step = optional(attrs, TN_npi_delete_step), *one = optional(attrs, TN_npi_delete_int_ind);
+    int64_t start;
+
+    if (p->tensor) {
+        *count = tn_tensor_count(x->in[obj]);
+        return k < *count ? (int64_t)tncpu_number(x->in[obj], k) : 0;
+    }
+    if (p->alone || (!step && one)) {
+        *count = 1;
+        return *one;
+    }
+    *count = tn_range_cut(p->rows.size, optional(attrs, TN_npi_delete_start),
+                          optional(attrs, TN_npi_delete_stop), step ? *step : 1, &start);
+    return start + k * (step ? *step : 1);
+}
+
+/* ---- insert -------------------------------------------------------------------------------------- */
+
+static tn_status insert_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    tn_status st = edit_prepare(plugin, node, plan, err);
+    const edit_plan *p = plan->state;
+
+    if (!st)
+        plan->workspace_bytes = (uint64_t)(node->out[0]->shape[p->axis] + p->rows.size + 2) * sizeof(int64_t);
+    return st;
+}
+
+typedef struct insert_call {
+    const edit_plan *p;
+    const tn_tensor *x, *v, *y; /* v: NULL for a number */
+    int64_t *from;              /* index of the array's axis, or -1 - that of the values' */
+    int64_t step[TN_NDIM_MAX];  /* of the values, by axis of the output */
+    uint64_t number;            /* an element */
+} insert_call;
+
+/* Steps of the values; dimensions of size 1 stretch. */
+static void value_steps(insert_call *c)
+{
+    const int32_t lead = c->p->ndim - c->v->ndim;
+    int64_t n = 1, first;
+
+    for (int32_t d = c->p->ndim; d-- > 0;) {
+        const int64_t size = d < lead ? 1 : c->v->shape[d - lead];
+
+        c->step[d] = size == 1 ? 0 : n;
+        n *= size;
+    }
+    if (!c->p->alone)
+        return;
+    first = c->step[0];
+    for (int32_t d = 0; d < c->p->axis; d++)
+        c->step[d] = c->step[d + 1];
+    c->step[c->p->axis] = first;
+}
+
+/* Fills in `from`. Indices that are equal keep their order; `starts` has room for all places. */
+static tn_status sources_make(const insert_call *c, const tn_exec *x, uint32_t obj, int64_t outs,
+                              int64_t *starts, tn_err *err)
+{
+    const int64_t size = c->p->rows.size, added = outs - size;
+    int64_t count = 0, next = 0;
+
+    (void)index_of(c->p, x, obj, 0, &count);
+    memset(starts, 0, (size_t)(size + 2) * sizeof *starts);
+    for (int64_t a = 0; a < outs; a++)
+        c->from[a] = 0;
+    for (int64_t k = 0; k < count; k++) {
+        const int64_t index = index_of(c->p, x, obj, k, &count);
+
+        if (index < -size || index > size)
+            return tn_fail(err, TN_E_ARG, "an index lies outside of the axis");
+        starts[(index < 0 ? index + size : index) + 1]++;
+    }
+    for (int64_t a = 0; a <= size; a++)
+        starts[a + 1] += starts[a];
+    for (int64_t k = 0; k < (count == 1 ? added : count); k++) {
+        const int64_t index = index_of(c->p, x, obj, count == 1 ? 0 : k, &count);
+        const int64_t place = index < 0 ? index + size : index;
+
+        c->from[place + starts[place]++] = -1 - k;
+    }
+    for (int64_t a = 0; a < outs; a++)
+        if (c->from[a] >= 0)
+            c->from[a] = next++;
+    return TN_OK;
+}
+
+/* The values of one index: elements of the slice of the output. */
+static void values_copy(const insert_call *c, int64_t outer, int64_t k, char *to)
+{
+    const tncpu_rows *r = &c->p->rows;
+    const int32_t axis = c->p->axis, inner = c->p->ndim - axis - 1;
+    const tncpu_convert *out = &tncpu_converts[c->y->dtype], *in = c->v ? &tncpu_converts[c->v->dtype] : NULL;
+    const int64_t row = inner > 0 ? c->y->shape[c->p->ndim - 1] : 1,
+                  step = inner > 0 ? c->step[c->p->ndim - 1] : 0;
+    const int64_t base = c->v ? tnb_offset(axis, c->y->shape, c->step, outer) + k * c->step[axis] : 0;
+
+    for (int64_t i = 0, n; i < r->inner; i += n) {
+        n = tncpu_min(tncpu_min(row - i % row, r->inner - i), TNCPU_TILE);
+        if (c->v) {
+            const int64_t at = base + tnb_offset(inner, c->y->shape + axis + 1, c->step + axis + 1, i);
+
+            tncpu_cast_tile(in, (const char *)c->v->data + at * in->bytes, step, out, to + i * out->bytes, 1,
+                            n);
+        } else {
+            for (int64_t e = 0; e < n; e++)
+                memcpy(to + (i + e) * out->bytes, &c->number, out->bytes);
+        }
+    }
+}
+
+static void insert_part(void *arg, int64_t begin, int64_t end)
+{
+    const insert_call *c = arg;
+    const tncpu_rows *r = &c->p->rows;
+    const int64_t outs = c->y->shape[c->p->axis], bytes = r->inner * (int64_t)tn_dtype_bytes(c->y->dtype);
+
+    for (int64_t at = begin; at < end; at++) {
+        const int64_t outer = at / outs, from = c->from[at % outs];
+        char *to = (char *)c->y->data + at * bytes;
+
+        if (from < 0)
+            values_copy(c, outer, -1 - from, to);
+        else
+            memcpy(to, (const char *)c->x->data + (outer * r->size + from) * bytes, (size_t)bytes);
+    }
+}
+
+static tn_status insert_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const double *number = (const double *)tn_value_pointer(x->attrs[TN_npi_insert_val]);
+    insert_call c = {plan->state, x->in[0], number ? NULL : x->in[1], x->out[0], x->workspace, {0}, 0};
+    const int64_t outs = c.y->shape[c.p->axis];
+    tn_status st;
+
+    if (number)
+        tncpu_converts[c.y->dtype].store_f(number, &c.number, 1, 1);
+    else
+        value_steps(&c);
+    if ((st = sources_make(&c, x, number ? 1 : 2, outs, c.from + outs, err)))
+        return st;
+    tncpu_for(plan, x, c.p->rows.outer * outs, tncpu_ceil_div(TNCPU_TILE, c.p->rows.inner + 1), insert_part,
+              &c);
+    return TN_OK;
+}
+
+/* ---- delete -------------------------------------------------------------------------------------- */
+
+static tn_status delete_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    tn_status st = edit_prepare(plugin, node, plan, err);
+    const edit_plan *p = plan->state;
+
+    if (st)
+        return st;
+    plan->workspace_bytes = (uint64_t)p->rows.size + 1;
+    if (p->tensor)
+        plan->flags |= TN_PLAN_RESIZES;
+    return TN_OK;
+}
+
+static tn_status delete_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const edit_plan *p = plan->state;
+    const int64_t size = p->rows.size, bytes = p->rows.inner * (int64_t)tn_dtype_bytes(x->in[0]->dtype);
+    char *gone = x->workspace, *to;
+    const tn_tensor *y = p->tensor ? NULL : x->out[0];
+    int64_t count = 0, left = size, shape[TN_NDIM_MAX];
+    tn_status st;
+
+    memset(gone, 0, (size_t)size);
+    (void)index_of(p, x, 1, 0, &count);
+    for (int64_t k = 0; k < count; k++) {
+        int64_t index = index_of(p, x, 1, k, &count);
+
+        index += index < 0 && !p->tensor ? size : 0; /* MXNet's arrays do not count from the end */
+        if (index < 0 || index >= size)
+            continue;
+        left -= !gone[index];
+        gone[index] = 1;
+    }
+    for (int32_t d = 0; d < p->ndim; d++)
+        shape[d] = d == p->axis ? left : x->in[0]->shape[d];
+    if (!y && (st = x->ops->resize(x->call, 0, p->ndim, shape, &y, err)))
+        return st;
+    to = y->data;
+    for (int64_t at = 0; at < p->rows.outer * size && bytes; at++)
+        if (!gone[at % size]) {
+            memcpy(to, (const char *)x->in[0]->data + at * bytes, (size_t)bytes);
+            to += bytes;
+        }
+    return TN_OK;
+}
+
+static const char *const insert_types[] = {"arr:" TNCPU_ALL, "values:" TNCPU_ALL, "out:=arr", NULL};
+static const char *const tensor_types[] = {"arr:" TNCPU_ALL, "values:" TNCPU_ALL, "obj:i64", "out:=arr",
+                                           NULL};
+static const char *const delete_types[] = {"arr:" TNCPU_ALL, "obj:" TNCPU_ALL, "out:=arr", NULL};
+
+const tn_kernel *const tncpu_family_insert[] = {
+    TNCPU_ROW("_npi_insert_scalar", insert_types, 0, insert_prepare, insert_run),
+    TNCPU_ROW("_npi_insert_slice", insert_types, 0, insert_prepare, insert_run),
+    TNCPU_ROW("_npi_insert_tensor", tensor_types, 0, insert_prepare, insert_run),
+    TNCPU_ROW("_npi_delete", delete_types, 0, delete_prepare, delete_run),
+    NULL,
+};

@@ -1,0 +1,295 @@
+/*
+ * Padding. Which index of the input stands at an index of the output is a function of the axis alone. A row
+ * of the output is a copy with the ends around it; an element of the gradient is the sum over its copies.
+ */
+#include "tenon/plugin/op/pad.h"
+#include "../../common/index.h"
+#include "keys.h"
+#include "rows.h"
+
+#define NOWHERE (-1) /* the constant */
+#define LINE (-2)    /* the largest or smallest element of the whole line */
+
+typedef struct form {
+    const char *op;
+    uint32_t mode, width, constant; /* attributes */
+} form;
+
+static const form forms[] = {
+    {"Pad", TN_Pad_mode, TN_Pad_pad_width, TN_Pad_constant_value},
+    {"_backward_Pad", TN_Pad_mode, TN_Pad_pad_width, TN_Pad_constant_value},
+    {"_npi_pad", TN_npi_pad_mode, TN_npi_pad_pad_width, TN_npi_pad_constant_value},
+    {"_backward_npi_pad", TN_npi_pad_mode, TN_npi_pad_pad_width, TN_npi_pad_constant_value},
+};
+_Static_assert((int)TN_Pad_mode_constant == TN_npi_pad_mode_constant &&
+                   (int)TN_Pad_mode_edge == TN_npi_pad_mode_edge &&
+                   (int)TN_Pad_mode_reflect == TN_npi_pad_mode_reflect,
+               "both operators number their modes alike");
+
+typedef struct pad_plan {
+    const form *form;
+    int64_t mode;
+    int64_t before[TN_NDIM_MAX], behind[TN_NDIM_MAX];
+} pad_plan;
+
+static int64_t wrapped(int64_t at, int64_t period)
+{
+    return (at % period + period) % period;
+}
+
+/* What stands `at` an axis of `size`, counted from its first element. */
+static int64_t source(int64_t mode, int64_t at, int64_t size)
+{
+    if (at >= 0 && at < size)
+        return at;
+    switch (mode) {
+    case TN_npi_pad_mode_constant:
+        return NOWHERE;
+    case TN_npi_pad_mode_edge:
+        return at < 0 ? 0 : size - 1;
+    case TN_npi_pad_mode_reflect:
+        at = size == 1 ? 0 : wrapped(at, 2 * size - 2);
+        return at < size ? at : 2 * size - 2 - at;
+    case TN_npi_pad_mode_symmetric:
+        at = wrapped(at, 2 * size);
+        return at < size ? at : 2 * size - 1 - at;
+    default:
+        return LINE;
+    }
+}
+
+static tn_status pad_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const form *f = tncpu_form_of(forms, sizeof *forms, node->op);
+    const tn_tuple *width = tn_value_pointer(node->attrs[f->width]);
+    pad_plan *p;
+    tn_status st = tncpu_state(plugin, plan, sizeof *p, err);
+
+    if (st)
+        return st;
+    p = plan->state;
+    p->form = f;
+    p->mode = tn_value_int(node->attrs[f->mode]);
+    for (int32_t d = 0; d < node->in[0]->ndim; d++) {
+        p->before[d] = width->item[2 * d];
+        p->behind[d] = width->item[2 * d + 1];
+    }
+    tncpu_plan_work(node, plan,
+                    20 + (double)tn_tensor_count(node->in[0]) + (double)tn_tensor_count(node->out[0]));
+    return TN_OK;
+}
+
+/* ---- forward ------------------------------------------------------------------------------------- */
+
+typedef struct pad_call {
+    const pad_plan *p;
+    const tn_tensor *x, *y;
+    int64_t bytes;
+    uint64_t constant; /* an element */
+} pad_call;
+
+/* The largest or smallest element of the lines of `axes` through element `at` of the input. */
+static const char *line_best(const pad_call *c, const tncpu_rows *axes, const int64_t *shape,
+                             const int64_t *stride, int64_t at)
+{
+    const tncpu_convert *convert = &tncpu_converts[c->x->dtype];
+    const char *best = NULL;
+    uint64_t best_key = 0;
+
+    for (int64_t k = 0; k < axes->size; k++) {
+        const char *e =
+            (const char *)c->x->data + (at + tnb_offset((int32_t)axes->outer, shape, stride, k)) * c->bytes;
+        tncpu_tile tile;
+        uint64_t key;
+
+        convert->load(e, 1, &tile, 1);
+        key = tncpu_key(c->x, &tile, 0);
+        if (!best || (c->p->mode == TN_npi_pad_mode_maximum ? key > best_key : key < best_key)) {
+            best = e;
+            best_key = key;
+        }
+    }
+    return best;
+}
+
+/* What stands at output index o of each axis. */
+static const char *element_of(const pad_call *c, const int64_t *o)
+{
+    int64_t shape[TN_NDIM_MAX], stride[TN_NDIM_MAX], at = 0, step = 1;
+    tncpu_rows lines = {0, 1, 1}; /* outer: how many axes; size: elements */
+
+    for (int32_t d = c->x->ndim; d-- > 0; step *= c->x->shape[d]) {
+        const int64_t from = source(c->p->mode, o[d] - c->p->before[d], c->x->shape[d]);
+
+        if (from == NOWHERE)
+            return (const char *)&c->constant;
+        if (from == LINE) {
+            shape[lines.outer] = c->x->shape[d];
+            stride[lines.outer++] = step;
+            lines.size *= c->x->shape[d];
+        } else {
+            at += from * step;
+        }
+    }
+    return lines.outer ? line_best(c, &lines, shape, stride, at) : (const char *)c->x->data + at * c->bytes;
+}
+
+/* No axis before `last` takes its element from a whole line. */
+static bool line_free(const pad_call *c, const int64_t *o, int32_t last)
+{
+    for (int32_t d = 0; d < last; d++)
+        if (source(c->p->mode, o[d] - c->p->before[d], c->x->shape[d]) == LINE)
+            return false;
+    return true;
+}
+
+/* One row of the output. What stands there as it is in the input is copied at once. */
+static void pad_row(const pad_call *c, int64_t row)
+{
+    const int32_t last = c->x->ndim - 1;
+    const int64_t size = c->x->shape[last], outs = c->y->shape[last], before = c->p->before[last];
+    char *to = (char *)c->y->data + row * outs * c->bytes;
+    int64_t o[TN_NDIM_MAX], left = row;
+
+    for (int32_t d = last; d-- > 0; left /= c->y->shape[d])
+        o[d] = left % c->y->shape[d];
+    for (o[last] = 0; o[last] < outs; o[last]++) {
+        const char *from = element_of(c, o);
+        const bool inside = o[last] == before && size > 0 && from != (const char *)&c->constant;
+        const int64_t n = inside && line_free(c, o, last) ? size : 1;
+
+        memcpy(to + o[last] * c->bytes, from, (size_t)(n * c->bytes));
+        o[last] += n - 1;
+    }
+}
+
+static void pad_part(void *arg, int64_t begin, int64_t end)
+{
+    for (int64_t row = begin; row < end; row++)
+        pad_row(arg, row);
+}
+
+static tn_status pad_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const pad_plan *p = plan->state;
+    const double constant = tn_value_float(x->attrs[p->form->constant]);
+    pad_call c = {p, x->in[0], x->out[0], (int64_t)tn_dtype_bytes(x->in[0]->dtype), 0};
+
+    (void)err;
+    if (c.x->ndim == 0) {
+        memcpy(c.y->data, c.x->data, (size_t)c.bytes);
+        return TN_OK;
+    }
+    tncpu_converts[c.y->dtype].store_f(&constant, &c.constant, 1, 1);
+    tncpu_for(plan, x, tncpu_dims(c.y, 0, c.y->ndim - 1), 1, pad_part, &c);
+    return TN_OK;
+}
+
+/* ---- backward ------------------------------------------------------------------------------------ */
+
+static tn_status back_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const form *f = tncpu_form_of(forms, sizeof *forms, node->op);
+
+    if (tn_value_int(node->attrs[f->mode]) >= TN_npi_pad_mode_maximum)
+        return tn_fail(err, TN_E_UNSUPPORTED, "padding with maxima or minima has no gradient");
+    return pad_prepare(plugin, node, plan, err);
+}
+
+/* Indices start, start + step, … of one axis, counted from the first element that is no padding. */
+typedef struct places {
+    int64_t start, step, count;
+} places;
+
+/* Those of -before … size + behind - 1 that are `rest` modulo `period`. */
+static places places_of(int64_t rest, int64_t period, int64_t before, int64_t end)
+{
+    const int64_t start = rest - (rest + before) / period * period;
+
+    return (places){start, period, start < end ? (end - 1 - start) / period + 1 : 0};
+}
+
+/* Where element `i` of an axis stands in the output: one or two series. */
+static void copies_of(const pad_plan *p, int32_t d, int64_t i, int64_t size, places out[2])
+{
+    const int64_t before = p->before[d], end = size + p->behind[d];
+    const bool reflect = p->mode == TN_npi_pad_mode_reflect && size > 1;
+    const int64_t period = reflect ? 2 * size - 2 : 2 * size, other = period - i - !reflect;
+
+    out[0] = (places){i, 1, 1};
+    out[1] = (places){0, 1, 0};
+    if (p->mode == TN_npi_pad_mode_constant)
+        return;
+    if (p->mode == TN_npi_pad_mode_edge || (p->mode == TN_npi_pad_mode_reflect && !reflect)) {
+        const int64_t from = i == 0 ? -before : i;
+
+        out[0] = (places){from, 1, (i == size - 1 ? end : i + 1) - from};
+        return;
+    }
+    out[0] = places_of(i, period, before, end);
+    if (other % period != i)
+        out[1] = places_of(other, period, before, end);
+}
+
+/* The sum of dy over all outputs that element `at` of the input stands in. */
+static double copies_sum(const pad_plan *p, const tn_tensor *dy, const tn_tensor *dx, int64_t at)
+{
+    places where[TN_NDIM_MAX][2];
+    int64_t combinations = 1;
+    double sum = 0;
+
+    for (int32_t d = dx->ndim; d-- > 0; at /= dx->shape[d]) {
+        copies_of(p, d, at % dx->shape[d], dx->shape[d], where[d]);
+        combinations *= where[d][0].count + where[d][1].count;
+    }
+    for (int64_t c = 0; c < combinations; c++) {
+        int64_t left = c, from = 0, step = 1;
+
+        for (int32_t d = dx->ndim; d-- > 0; step *= dy->shape[d]) {
+            const int64_t copies = where[d][0].count + where[d][1].count, k = left % copies;
+            const places *s = &where[d][k >= where[d][0].count];
+
+            from += (p->before[d] + s->start + (k - (s == &where[d][1] ? where[d][0].count : 0)) * s->step) *
+                    step;
+            left /= copies;
+        }
+        sum += tncpu_number(dy, from);
+    }
+    return sum;
+}
+
+typedef struct back_call {
+    const pad_plan *p;
+    const tn_exec *x;
+} back_call;
+
+static void back_part(void *arg, int64_t begin, int64_t end)
+{
+    const back_call *c = arg;
+
+    for (int64_t at = begin; at < end; at++) {
+        const double sum = copies_sum(c->p, c->x->in[0], c->x->out[0], at);
+
+        tncpu_numbers_store(c->x->out[0], at, 1, 1, &sum);
+    }
+}
+
+static tn_status back_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    back_call c = {plan->state, x};
+
+    (void)err;
+    tncpu_for(plan, x, tn_tensor_count(x->out[0]), TNCPU_TILE, back_part, &c);
+    return TN_OK;
+}
+
+static const char *const all[] = {"*:" TNCPU_ALL, NULL};
+static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
+
+const tn_kernel *const tncpu_family_pad[] = {
+    TNCPU_ROW("Pad", all, 0, pad_prepare, pad_run),
+    TNCPU_ROW("_npi_pad", all, 0, pad_prepare, pad_run),
+    TNCPU_ROW("_backward_Pad", floats, 0, back_prepare, back_run),
+    TNCPU_ROW("_backward_npi_pad", floats, 0, back_prepare, back_run),
+    NULL,
+};
