@@ -145,19 +145,20 @@ static bool role_of(const char *name, tnn_role *role)
 }
 
 /* lr_mult and wd_mult of a variable, as MXNet writes them. */
-static double factor_of(const json_t *node, const char *key)
+static double factor_of(tn_symbol *variable, const char *key)
 {
-    const char *text = attr_of(node, key);
-    const double factor = *text ? strtod(text, NULL) : 1;
+    const char *text = NULL;
+    const double factor = !tn_symbol_attr_get(variable, key, &text) && text ? strtod(text, NULL) : 1;
 
     return factor >= 0 && factor <= 1e6 ? factor : 1;
 }
 
-static tn_status param_add(tn_app *app, tn_net *net, const char *name, bool aux, const json_t *root)
+tn_status tnn_graph_param(tn_app *app, tn_net *net, tn_symbol *internals, const char *name, bool aux)
 {
-    const json_t *node;
+    tn_symbol *variable = NULL;
+    uint32_t index = 0;
     tnn_param *p;
-    size_t index;
+    tn_status st;
 
     if (!(p = tnn_alloc(app, 1, sizeof *p)))
         return TN_E_NOMEM;
@@ -167,23 +168,27 @@ static tn_status param_add(tn_app *app, tn_net *net, const char *name, bool aux,
     p->ndim = -1;
     if (!(p->name = tnn_strdup(app, name)) || !(p->full = tnn_strdup(app, name)))
         return TN_E_NOMEM;
-    json_array_foreach(json_object_get(root, "nodes"), index, node)
-    {
-        const char *other = json_string_value(json_object_get(node, "name"));
-
-        if (!other || strcmp(other, name))
-            continue;
-        p->lr_factor = factor_of(node, "__lr_mult__");
-        p->wd_factor = factor_of(node, "__wd_mult__");
-        break;
+    if (!(st = tn_symbol_find(internals, name, &index)) &&
+        !(st = tn_symbol_output(internals, index, &variable))) {
+        p->lr_factor = factor_of(variable, "__lr_mult__");
+        p->wd_factor = factor_of(variable, "__wd_mult__");
     }
+    tn_symbol_release(variable);
     if (!role_of(name, &p->role))
-        return tnn_fail(
-            app, TN_E_UNSUPPORTED,
-            "%s: input \"%.80s\" is neither the data nor a parameter by its name (…_weight, …_bias, "
-            "…_gamma, …_beta, …_moving_mean, …_moving_var)",
-            net->path, name);
-    return TN_OK;
+        p->role = TNN_ROLE_UNKNOWN;
+    return tnn_check(app, st, "%s", net->path);
+}
+
+/* The same; the name is to say what it is. */
+static tn_status param_add(tn_app *app, tn_net *net, tn_symbol *internals, const char *name, bool aux)
+{
+    if (tnn_graph_param(app, net, internals, name, aux) ||
+        net->params[net->param_count - 1]->role != TNN_ROLE_UNKNOWN)
+        return app->status;
+    return tnn_fail(app, TN_E_UNSUPPORTED,
+                    "%s: input \"%.80s\" is neither the data nor a parameter by its name (…_weight, …_bias, "
+                    "…_gamma, …_beta, …_moving_mean, …_moving_var)",
+                    net->path, name);
 }
 
 /* The data is "data", or else the one argument whose name is no parameter's. */
@@ -206,21 +211,24 @@ static bool is_listed(char *const *names, size_t count, const char *name)
 }
 
 /* In order of appearance, as a net of layers has them: its number decides a parameter's first values. */
-static tn_status params_make(tn_app *app, tn_net *net, const json_t *root)
+static tn_status params_make(tn_app *app, tn_net *net)
 {
+    tn_symbol *internals = NULL;
     char **all = NULL, **aux = NULL;
     size_t count = 0, aux_count = 0;
     tn_status st = tn_symbol_list(net->graph, TN_LIST_INPUTS, &count, &all);
 
     if (!st)
         st = tn_symbol_list(net->graph, TN_LIST_AUX, &aux_count, &aux);
+    if (!st)
+        st = tn_symbol_internals(net->graph, &internals);
     if (tnn_check(app, st, "%s", net->path))
         goto cleanup;
     if (!(net->params = tnn_alloc(app, count + 1, sizeof(tnn_param *))))
         st = TN_E_NOMEM;
     for (size_t i = 0; !st && i < count; i++) {
         if (is_listed(aux, aux_count, all[i]) || !is_data(all, count, i))
-            st = param_add(app, net, all[i], is_listed(aux, aux_count, all[i]), root);
+            st = param_add(app, net, internals, all[i], is_listed(aux, aux_count, all[i]));
         else if (!net->data_name)
             st = (net->data_name = tnn_strdup(app, all[i])) ? TN_OK : TN_E_NOMEM;
         else
@@ -232,6 +240,7 @@ static tn_status params_make(tn_app *app, tn_net *net, const json_t *root)
         st = tnn_fail(app, TN_E_FORMAT, "%s has no input for data", net->path);
 
 cleanup:
+    tn_symbol_release(internals);
     tn_free(all);
     tn_free(aux);
     return st;
@@ -294,7 +303,7 @@ static tn_status graph_take(tn_app *app, tn_net *net, const char *json)
     if (!(node = head_node(root)))
         (void)tnn_fail(app, TN_E_UNSUPPORTED, "%s has %zu outputs; one is trained", json,
                        json_array_size(json_object_get(root, "heads")));
-    else if (!head_take_off(app, net, node) && !params_make(app, net, root))
+    else if (!head_take_off(app, net, node) && !params_make(app, net))
         (void)graph_hash(app, net);
     json_decref(root);
     return app->status;

@@ -297,6 +297,13 @@ static tn_status fill_one(tn_app *app, tnn_param *p, tn_net *outer)
 {
     tn_net *source = p->net ? initialised(p->net) : NULL;
 
+    if (p->role == TNN_ROLE_UNKNOWN)
+        return tnn_fail(
+            app, TN_E_STATE,
+            "parameter %s: its name does not say how it is filled (…weight, …bias, …gamma, …beta, "
+            "…moving_mean, …moving_var), so give it values",
+            p->full);
+
     if (!source)
         source = initialised(outer);
     if (!source)

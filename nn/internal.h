@@ -103,7 +103,16 @@ typedef struct tnn_shape {
     int64_t dims[TNN_NDIM_MAX];
 } tnn_shape;
 
-typedef enum tnn_role { TNN_WEIGHT, TNN_BIAS, TNN_GAMMA, TNN_BETA, TNN_MEAN, TNN_VAR, TNN_ALPHA } tnn_role;
+typedef enum tnn_role {
+    TNN_WEIGHT,
+    TNN_BIAS,
+    TNN_GAMMA,
+    TNN_BETA,
+    TNN_MEAN,
+    TNN_VAR,
+    TNN_ALPHA,
+    TNN_ROLE_UNKNOWN /* of a file's graph: the name does not say it, so the values must be given */
+} tnn_role;
 
 typedef struct tnn_param {
     tn_net *net; /* whose layer has it; NULL: of a file's graph */
@@ -363,6 +372,9 @@ const char *tnn_net_input_name(const tn_net *net, size_t index);
 /* ---- from_symbol.c ---- */
 
 tn_status tnn_graph_infer(tn_net *net, int32_t ndim, const int64_t *shape);
+/* Appends a parameter to net->params, which have room: variable `name` of the graph whose tn_symbol_internals
+ * are given. Its role follows from the name, its factors from the variable's attributes. */
+tn_status tnn_graph_param(tn_app *app, tn_net *net, tn_symbol *internals, const char *name, bool aux);
 tn_status tnn_heads_of(tn_app *app, tn_symbol *symbol, size_t count, tnn_head *heads);
 /* Classes that the net tells apart, as last inferred; -1: its output is not (N, classes). */
 int64_t tnn_net_width(const tn_net *net);

@@ -35,6 +35,11 @@ struct tn_inferred { /* symbol.c makes it, view.c reads it */
 /* The variable of `g` that is named as a parameter; TN_E_KEY: there is none (program.c). */
 tn_status api_param_find(const tni_graph *g, const char *name, uint32_t *out);
 
+/* Presets what the program knows of a variable of `g`, whose index is given back. TN_E_KEY: there is none of
+ * that name; TN_E_SHAPE, TN_E_DTYPE: no shape, no type (symbol.c). */
+struct tn_known;
+tn_status api_known_set(const char *function, tni_graph *g, const struct tn_known *k, uint32_t *variable);
+
 /* What a cached operator compiled last, copied (view.c). */
 struct tn_program_view;
 tn_status api_view_cached(tni_cached_op *op, struct tn_program_view **out);

@@ -166,17 +166,17 @@ tn_status tn_symbol_attr_set(tn_symbol *s, const char *key, const char *text)
 
 /* ---- shapes and data types ----------------------------------------------------------------------- */
 
-static tn_status known_set(tni_graph *g, const tn_known *k)
+tn_status api_known_set(const char *function, tni_graph *g, const tn_known *k, uint32_t *variable)
 {
     tn_shape shape = {.ndim = k->ndim};
 
     if (!k->name)
-        return api_null("tn_symbol_infer", "a name");
+        return api_null(function, "a name");
     if (k->ndim < TN_NDIM_UNKNOWN || k->ndim > TN_NDIM_MAX)
         return tni_error(TN_E_SHAPE, "%.80s: %d dimensions, at most %d are possible", k->name, k->ndim,
                          TN_NDIM_MAX);
     if (k->ndim > 0 && !k->shape)
-        return api_null("tn_symbol_infer", "a shape");
+        return api_null(function, "a shape");
     if (k->dtype < TN_DTYPE_UNKNOWN || k->dtype >= TN_DTYPE_LIMIT)
         return tni_error(TN_E_DTYPE, "%.80s: %d is no data type", k->name, k->dtype);
     for (int32_t i = 0; i < k->ndim; i++) {
@@ -185,8 +185,10 @@ static tn_status known_set(tni_graph *g, const tn_known *k)
         shape.dim[i] = k->shape[i];
     }
     for (uint32_t i = 0; i < g->variable_count; i++)
-        if (!strcmp(g->nodes[g->variables[i]].name, k->name))
+        if (!strcmp(g->nodes[g->variables[i]].name, k->name)) {
+            *variable = i;
             return tni_graph_preset(g, i, k->ndim < 0 ? NULL : &shape, k->dtype, TN_STORAGE_UNKNOWN);
+        }
     return tni_error(TN_E_KEY, "the symbol has no variable %.80s", k->name);
 }
 
@@ -219,6 +221,7 @@ tn_status tn_symbol_infer(tn_symbol *s, size_t count, const tn_known *known, uin
 {
     tn_inferred *r;
     size_t outputs;
+    uint32_t v;
     tn_status st;
 
     if (!s || (count && !known) || !out)
@@ -231,7 +234,7 @@ tn_status tn_symbol_infer(tn_symbol *s, size_t count, const tn_known *known, uin
         goto cleanup;
     r->graph->np_shape = s->np_shape || tni_scope_get()->np_shape;
     for (size_t i = 0; i < count; i++)
-        if ((st = known_set(r->graph, &known[i])))
+        if ((st = api_known_set(__func__, r->graph, &known[i], &v)))
             goto cleanup;
     if ((st = tni_graph_infer(r->graph, (flags & TN_SYMBOL_PARTIAL) != 0)) || (st = inferred_sort(r)) ||
         (st = tni_symbol_list(s, TNI_LIST_OUTPUTS, &outputs, &r->outputs)))

@@ -66,6 +66,11 @@ tn_status tni_cached_op_groups(tni_cached_op *op, const char *const *pairs)
     return st;
 }
 
+void tni_cached_op_watch(tni_cached_op *op, tni_watch_fn fn, void *arg)
+{
+    op->watch = (tni_watch){fn, arg};
+}
+
 void tni_cached_op_retain(tni_cached_op *op)
 {
     tni_ref_retain(&op->refs);
@@ -253,7 +258,7 @@ static tn_status entry_create(tni_cached_op *op, const tni_cached_key *k, tni_sp
         goto cleanup;
     e->generation = tni_exec_generation(c); /* what was loaded just now counts: the next call finds this */
     if (inlines(op, k, e->graph)) {
-        if ((st = tni_inlined_create(c, e->graph, k->device, &e->inlined)))
+        if ((st = tni_inlined_create(c, e->graph, k->device, &op->watch, &e->inlined)))
             goto cleanup;
     } else if ((st = tni_split_create(c, e->graph, &e->split))) {
         goto cleanup;

@@ -12,6 +12,13 @@ typedef struct tni_cached_flags {
     bool static_alloc, static_shape;
     uint32_t inline_limit, forward_bulk, backward_bulk;
 } tni_cached_flags;
+/* What somebody wants to see of each node of a net that is called operator by operator. `arrays`: its inputs,
+ * before it runs, or its visible outputs. A failure ends the call. */
+typedef tn_status (*tni_watch_fn)(void *arg, const tni_gnode *n, bool output, tni_array *const *arrays);
+typedef struct tni_watch {
+    tni_watch_fn fn; /* NULL: nobody */
+    void *arg;
+} tni_watch;
 typedef struct tni_groups tni_groups;                 /* devices of nodes by the name of their group */
 typedef struct tni_specialization tni_specialization; /* of one signature of inputs */
 typedef struct tni_parts tni_parts;                   /* functions of the program, and what is between them */
@@ -24,6 +31,7 @@ typedef struct tn_cached_op {                         /* the public one is this 
     tni_graph *graph;   /* not inferred */
     uint8_t *constants; /* per variable: 1: it is seldom written between calls; NULL: none is known */
     tni_parts *parts;   /* NULL: no function of the program is in it */
+    tni_watch watch;
     tni_mutex lock;
     tni_specialization *entries;
     uint32_t entry_count;
@@ -37,6 +45,8 @@ tn_status tni_cached_op_of_graph(tni_context *c, tni_graph *g, tni_cached_op **o
 tn_status tni_cached_op_constant(tni_cached_op *op, uint32_t index);
 /* Before the first call: devices of groups, as in tni_groups_create. */
 tn_status tni_cached_op_groups(tni_cached_op *op, const char *const *pairs);
+/* Before the first call, of a net with inline_limit. */
+void tni_cached_op_watch(tni_cached_op *op, tni_watch_fn fn, void *arg);
 void tni_cached_op_retain(tni_cached_op *op);
 void tni_cached_op_release(tni_cached_op *op);
 /* Inputs in the order of TNI_LIST_INPUTS. out[i] NULL: made. */
@@ -46,6 +56,11 @@ tn_status tni_cached_op_call(tni_cached_op *op, uint32_t in_count, tni_array *co
 tn_status tni_cached_op_recent(tni_cached_op *op, tni_compiled **out);
 /* Arena bytes and their lower bound of the most recent entry. */
 tn_status tni_cached_op_memory(tni_cached_op *op, uint64_t *planned, uint64_t *bound);
+
+/* ---- inline.c: nets that are called operator by operator ------------------------------------------- */
+
+/* Has it at most `limit` operators, all of which may be called apart? */
+bool tni_inlines(const tni_graph *g, uint32_t limit);
 
 /* ---- place.c: nets over several devices -------------------------------------------------------------- */
 

@@ -16,6 +16,7 @@ struct tni_inlined {
     uint32_t widest;    /* inputs or outputs of a node */
     tni_device *device;
     tni_site *copy;
+    tni_watch watch;
 };
 
 bool tni_inlines(const tni_graph *g, uint32_t limit)
@@ -78,7 +79,8 @@ static tn_status sites_make(tni_context *c, tni_inlined *b)
     return st;
 }
 
-tn_status tni_inlined_create(tni_context *c, const tni_graph *g, tni_device *device, tni_inlined **out)
+tn_status tni_inlined_create(tni_context *c, const tni_graph *g, tni_device *device, const tni_watch *watch,
+                             tni_inlined **out)
 {
     tni_inlined *b = tni_zalloc(sizeof *b);
     tn_status st = TN_E_NOMEM;
@@ -87,6 +89,7 @@ tn_status tni_inlined_create(tni_context *c, const tni_graph *g, tni_device *dev
         return st;
     b->g = g;
     b->device = device;
+    b->watch = *watch;
     b->sites = tni_calloc(g->node_count + 1u, sizeof(*b->sites));
     b->uses = tni_calloc(g->entry_count + 1u, sizeof *b->uses);
     if (b->sites && b->uses && !(st = sites_make(c, b)))
@@ -156,6 +159,8 @@ static tn_status node_run(inlined_call *k, uint32_t n)
 
     for (uint32_t i = 0; i < node->input_count; i++)
         k->in[i] = k->values[tni_graph_input(k->g, node, i)];
+    if (k->b->watch.fn && (st = k->b->watch.fn(k->b->watch.arg, node, false, k->in)))
+        return st;
     for (uint32_t o = 0; o < node->visible_count; o++)
         if ((k->made[o] = head_given(k, node, node->first_entry + o)) != NULL)
             tni_array_retain(k->made[o]);
@@ -164,6 +169,8 @@ static tn_status node_run(inlined_call *k, uint32_t n)
     scope->draw = NULL;
     for (uint32_t o = 0; o < node->visible_count; o++)
         k->values[node->first_entry + o] = k->made[o];
+    if (!st && k->b->watch.fn)
+        st = k->b->watch.fn(k->b->watch.arg, node, true, k->made);
     for (uint32_t i = 0; !st && i < node->input_count; i++) {
         const uint32_t entry = tni_graph_input(k->g, node, i);
 

@@ -167,10 +167,9 @@ tn_status tni_parts_call(const tni_parts *p, tni_device *d, tni_array *const *in
 
 /* ---- inline.c: nets that are called operator by operator ---------------------------------------------- */
 
-/* Has it at most `limit` operators, all of which may be called apart? */
-bool tni_inlines(const tni_graph *g, uint32_t limit);
 /* `g` is inferred and stays alive with it. */
-tn_status tni_inlined_create(tni_context *c, const tni_graph *g, tni_device *device, tni_inlined **out);
+tn_status tni_inlined_create(tni_context *c, const tni_graph *g, tni_device *device, const tni_watch *watch,
+                             tni_inlined **out);
 void tni_inlined_destroy(tni_inlined *b); /* NULL is fine */
 /* Inputs by variable. out[i] NULL: made. */
 tn_status tni_inlined_call(tni_context *c, const tni_inlined *b, tni_array *const *in, tni_array **out);

@@ -151,6 +151,24 @@ static tn_status program(void *arg)
     return st;
 }
 
+static tn_status executor(void *arg)
+{
+    const tn_known known = {.name = "x", .shape = f.shape, .ndim = 2, .dtype = TN_F32};
+    const tn_simple_bind_options o = {.struct_size = TN_SIZE(tn_simple_bind_options),
+                                      .mode = TN_MODE_WRITE,
+                                      .known_count = 1,
+                                      .known = &known};
+    tn_executor *e = NULL, *again = NULL;
+    tn_status st;
+
+    (void)arg;
+    if (!(st = tn_executor_simple_bind(f.ctx, f.net, &o, &e)))
+        st = tn_executor_reshape(e, TN_RESHAPE_UP, 1, &known, &again);
+    tn_executor_destroy(again);
+    tn_executor_destroy(e);
+    return st;
+}
+
 static tn_status views(void *arg)
 {
     const tn_known known = {.name = "x", .shape = f.shape, .ndim = 2, .dtype = TN_F32};
@@ -226,6 +244,8 @@ static void objects(void **state)
     assert_true(scratch_each_allocation_fails(infer, NULL) > 10);
     assert_true(scratch_each_allocation_fails(params, NULL) > 5);
     assert_true(scratch_each_allocation_fails(program, NULL) > 10);
+    assert_ok(executor(NULL));
+    assert_true(scratch_each_allocation_fails(executor, NULL) > 20);
     assert_ok(views(NULL)); /* kernels are loaded */
     assert_true(scratch_each_allocation_fails(views, NULL) > 20);
     (void)scratch_each_allocation_fails(arrays, NULL);

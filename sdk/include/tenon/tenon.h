@@ -12,6 +12,7 @@
 #include "dlpack.h"
 #include "engine.h"
 #include "errors.h"
+#include "executor.h"
 #include "function.h"
 #include "kernel.h"
 #include "op.h"

@@ -1,0 +1,62 @@
+/*
+ * What the files of modules share: module.c binding and parameters, module_run.c executors and steps,
+ * module_fit.c whole trainings and files.
+ */
+#ifndef TN_NN_MODULE_H
+#define TN_NN_MODULE_H
+
+#include "internal.h"
+#include "tenon/nn_module.h"
+
+#define TNN_BUCKETS_MAX 256
+#define TNN_EXECUTORS_MAX 64 /* of a module; the one that was used least recently goes */
+
+typedef struct tnn_bucket {
+    int64_t key;
+    tn_symbol *symbol;
+    char **names, **aux; /* of all its inputs, of its states; one block each */
+    size_t count, aux_count;
+} tnn_bucket;
+
+typedef struct tnn_bound { /* an executor for one bucket and one set of shapes */
+    tn_executor *executor;
+    const tnn_bucket *bucket;
+    uint32_t given;                   /* inputs and labels that the shapes are of */
+    tnn_shape shapes[TNN_VALUES_MAX]; /* inputs, then labels */
+    uint64_t used;
+} tnn_bound;
+
+struct tn_module {
+    tnn_object object;
+    char *name;
+    tn_net *net; /* its parameters: those of the first bucket's symbol */
+    tnn_bucket *buckets[TNN_BUCKETS_MAX];
+    size_t bucket_count;
+    tnn_bucket *bucket; /* that runs now */
+    tn_symbol *(*generate)(void *arg, tn_app *app, int64_t key);
+    void *arg;
+    char *inputs[TNN_VALUES_MAX]; /* names of the data, then of the labels */
+    uint32_t data_count, label_count;
+    bool bound, predict, input_grads, valued;
+    uint32_t mode; /* of the parameters' gradients */
+    tnn_bound executors[TNN_EXECUTORS_MAX];
+    size_t executor_count;
+    uint64_t uses;
+    tnn_bound *now;  /* of the last forward; NULL: none */
+    int64_t samples; /* of it */
+    tn_trainer *trainer;
+    char *states; /* a file to be read once there is an optimizer; NULL */
+    tn_monitor_fn monitor;
+    void *monitor_arg;
+    uint32_t monitor_flags;
+};
+
+tn_app *tnn_module_app(const tn_module *m); /* NULL if the module is, or the app has failed */
+/* Shapes of all parameters from those of the inputs and labels that are given (ndim -1: not). */
+tn_status tnn_module_infer(tn_module *m, const tnn_shape *in);
+/* Executors go: their arrays are no longer the parameters'. */
+void tnn_module_unbind(tn_module *m);
+/* From the fields of a data set: which is input or label k, -1: none. */
+tn_status tnn_module_fields(tn_app *app, const tn_module *m, const tn_data *data, int *fields);
+
+#endif

@@ -1,0 +1,255 @@
+/* Modules at work: executors by bucket and shapes, all over the same parameters. */
+#include "module.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void tnn_module_unbind(tn_module *m)
+{
+    for (size_t i = 0; i < m->executor_count; i++)
+        tn_executor_destroy(m->executors[i].executor);
+    m->executor_count = 0;
+    m->now = NULL;
+}
+
+/* ---- executors -------------------------------------------------------------------------------- */
+
+static bool shapes_equal(const tnn_bound *b, const tn_module *m, uint32_t given, const tnn_shape *in)
+{
+    if (b->bucket != m->bucket || b->given != given)
+        return false;
+    for (uint32_t i = 0; i < given; i++)
+        if (b->shapes[i].ndim != in[i].ndim ||
+            memcmp(b->shapes[i].dims, in[i].dims, (size_t)in[i].ndim * sizeof *in[i].dims) != 0)
+            return false;
+    return true;
+}
+
+static const tnn_param *param_of(const tn_module *m, const char *name)
+{
+    for (size_t i = 0; i < m->net->param_count; i++)
+        if (!strcmp(m->net->params[i]->full, name))
+            return m->net->params[i];
+    return NULL;
+}
+
+/* The module's mode is that of the parameter's own gradient, too: the optimizer reads it there. */
+static tn_status param_bind(tn_app *app, const tn_module *m, const tnn_param *p, tn_binding *b)
+{
+    b->array = p->array;
+    if (p->fixed || m->predict)
+        return TN_OK;
+    b->grad = tn_array_grad(p->array);
+    b->mode = m->mode;
+    return tnn_check(app, b->grad ? TN_OK : TN_E_INTERNAL, "module %s: parameter %s", m->name, p->full);
+}
+
+/* An array of zeros for an input or label, in the shape that inference found. */
+static tn_status input_bind(tn_app *app, const tn_module *m, const tn_known *k, tn_binding *b)
+{
+    bool data = false;
+    tn_status st;
+
+    for (uint32_t i = 0; i < m->data_count; i++)
+        data |= !strcmp(m->inputs[i], k->name);
+    st = tn_array_zeros(app->ctx, k->dtype, k->ndim, k->shape, NULL, &b->array);
+    if (!st && data && m->input_grads && (k->dtype == TN_F32 || k->dtype == TN_F64 || k->dtype == TN_F16)) {
+        b->mode = TN_MODE_WRITE;
+        st = tn_array_zeros(app->ctx, k->dtype, k->ndim, k->shape, NULL, &b->grad);
+    }
+    return tnn_check(app, st, "module %s: input %s", m->name, k->name);
+}
+
+static tn_status bindings_fill(tn_app *app, const tn_module *m, const tn_inferred *found, tn_binding *b)
+{
+    for (size_t i = 0; i < m->bucket->count && !app->status; i++) {
+        const tnn_param *p = param_of(m, m->bucket->names[i]);
+        tn_known k;
+
+        b[i].name = m->bucket->names[i];
+        if (p)
+            (void)param_bind(app, m, p, &b[i]);
+        else if (!tnn_check(app, tn_inferred_at(found, TN_LIST_INPUTS, i, &k), "module %s", m->name))
+            (void)input_bind(app, m, &k, &b[i]);
+    }
+    return app->status;
+}
+
+static tn_status executor_make(tn_app *app, tn_module *m, uint32_t given, const tnn_shape *in,
+                               tn_executor **out)
+{
+    tn_binding *b = tnn_alloc(app, m->bucket->count + 1, sizeof *b);
+    tn_known known[TNN_VALUES_MAX];
+    tn_inferred *found = NULL;
+
+    if (!b)
+        return app->status;
+    for (uint32_t i = 0; i < given; i++)
+        known[i] = (tn_known){
+            .name = m->inputs[i], .shape = in[i].dims, .ndim = in[i].ndim, .dtype = TN_DTYPE_UNKNOWN};
+    if (!tnn_check(app, tn_symbol_infer(m->bucket->symbol, given, known, 0, &found), "module %s", m->name) &&
+        !bindings_fill(app, m, found, b)) {
+        const tn_bind_options o = {
+            .struct_size = TN_SIZE(tn_bind_options), .count = (uint32_t)m->bucket->count, .bindings = b};
+
+        (void)tnn_check(app, tn_executor_bind(app->ctx, m->bucket->symbol, &o, out), "module %s", m->name);
+    }
+    for (size_t i = 0; i < m->bucket->count; i++)
+        if (b[i].array && !param_of(m, b[i].name)) {
+            tn_array_release(b[i].array);
+            tn_array_release(b[i].grad);
+        }
+    tn_inferred_destroy(found);
+    free(b);
+    if (!app->status && m->monitor)
+        (void)tnn_check(app, tn_executor_monitor(*out, m->monitor, m->monitor_arg, m->monitor_flags),
+                        "module %s", m->name);
+    return app->status;
+}
+
+/* A free place, or that of the one used least recently. */
+static tnn_bound *place_take(tn_module *m)
+{
+    tnn_bound *oldest = &m->executors[0];
+
+    if (m->executor_count < TNN_EXECUTORS_MAX)
+        return &m->executors[m->executor_count++];
+    for (size_t i = 1; i < m->executor_count; i++)
+        if (m->executors[i].used < oldest->used)
+            oldest = &m->executors[i];
+    tn_executor_destroy(oldest->executor);
+    return oldest;
+}
+
+static tnn_bound *executor_find(tn_app *app, tn_module *m, uint32_t given, const tnn_shape *in)
+{
+    tn_executor *made = NULL;
+    tnn_bound *b = NULL;
+
+    for (size_t i = 0; i < m->executor_count && !b; i++)
+        if (shapes_equal(&m->executors[i], m, given, in))
+            b = &m->executors[i];
+    if (!b && executor_make(app, m, given, in, &made)) {
+        tn_executor_destroy(made);
+        return NULL;
+    }
+    if (!b) {
+        b = place_take(m);
+        b->executor = made;
+        b->bucket = m->bucket;
+        b->given = given;
+        memcpy(b->shapes, in, given * sizeof *in);
+    }
+    b->used = ++m->uses;
+    return b;
+}
+
+/* ---- a step ----------------------------------------------------------------------------------- */
+
+static tn_status ready_check(tn_app *app, const tn_module *m, size_t count, tn_array *const *arrays)
+{
+    if (!m->bound || !m->valued)
+        return tnn_fail(app, TN_E_STATE, "module %s: %s() comes before tn_module_forward()", m->name,
+                        m->bound ? "tn_module_init_params" : "tn_module_bind");
+    if (!arrays || count < m->data_count || count > m->data_count + m->label_count)
+        return tnn_fail(app, TN_E_ARG, "module %s takes %u inputs and %u labels, %zu arrays are given",
+                        m->name, m->data_count, m->label_count, count);
+    for (size_t i = 0; i < count; i++)
+        if (!arrays[i])
+            return tnn_fail(app, TN_E_ARG, "module %s: the array of \"%s\" is NULL", m->name, m->inputs[i]);
+    return TN_OK;
+}
+
+void tn_module_forward(tn_module *m, int32_t train, size_t count, tn_array *const *arrays)
+{
+    tn_app *app = tnn_module_app(m);
+    tn_named_array named[TNN_VALUES_MAX];
+    tnn_shape in[TNN_VALUES_MAX];
+
+    if (!app || ready_check(app, m, count, arrays))
+        return;
+    for (size_t i = 0; i < count; i++) {
+        if (tnn_shape_take(app, arrays[i], m->inputs[i], &in[i]))
+            return;
+        named[i] = (tn_named_array){m->inputs[i], arrays[i]};
+    }
+    if (!(m->now = executor_find(app, m, (uint32_t)count, in)))
+        return;
+    m->samples = in[0].ndim > 0 ? in[0].dims[0] : 1;
+    (void)tnn_check(app, tn_executor_forward(m->now->executor, train, (uint32_t)count, named), "module %s",
+                    m->name);
+}
+
+static tn_status run_check(tn_app *app, const tn_module *m, const char *what)
+{
+    return m->now
+               ? TN_OK
+               : tnn_fail(app, TN_E_STATE, "module %s: tn_module_forward() comes before %s", m->name, what);
+}
+
+void tn_module_backward(tn_module *m, tn_array *const *head_grads)
+{
+    tn_app *app = tnn_module_app(m);
+
+    if (app && !run_check(app, m, "tn_module_backward()"))
+        (void)tnn_check(app, tn_executor_backward(m->now->executor, head_grads), "module %s", m->name);
+}
+
+void tn_module_update(tn_module *m)
+{
+    tn_app *app = tnn_module_app(m);
+
+    if (!app || run_check(app, m, "tn_module_update()"))
+        return;
+    if (!m->trainer)
+        (void)tnn_fail(app, TN_E_STATE,
+                       "module %s: tn_module_init_optimizer() comes before tn_module_update()", m->name);
+    else
+        tn_trainer_step(m->trainer, m->samples);
+}
+
+size_t tn_module_output_count(const tn_module *m)
+{
+    return tnn_module_app(m) ? tn_symbol_output_count(m->bucket->symbol) : 0;
+}
+
+tn_array *tn_module_output(tn_module *m, size_t index)
+{
+    return tnn_module_app(m) && m->now && index <= UINT32_MAX
+               ? tn_executor_output(m->now->executor, (uint32_t)index)
+               : NULL;
+}
+
+tn_array *tn_module_input_grad(tn_module *m, size_t index)
+{
+    return tnn_module_app(m) && m->now && index < m->data_count
+               ? tn_executor_array(m->now->executor, TN_EXECUTOR_GRAD, m->inputs[index])
+               : NULL;
+}
+
+/* A copy: meters read later, when the next forward has overwritten the output. */
+void tn_module_measure(tn_module *m, tn_meter *meter, tn_array *labels)
+{
+    tn_app *app = tnn_module_app(m);
+    tn_array *copy = NULL, *y;
+
+    if (!app || run_check(app, m, "tn_module_measure()") || !(y = tn_module_output(m, 0)))
+        return;
+    if (!tnn_check(app, tn_array_to(app->ctx, y, NULL, &copy), "module %s", m->name))
+        tn_meter_add(meter, copy, labels);
+    tn_array_release(copy);
+}
+
+void tn_module_monitor(tn_module *m, tn_monitor_fn fn, void *arg, uint32_t flags)
+{
+    tn_app *app = tnn_module_app(m);
+
+    if (!app)
+        return;
+    m->monitor = fn;
+    m->monitor_arg = arg;
+    m->monitor_flags = flags;
+    for (size_t i = 0; i < m->executor_count && !app->status; i++)
+        (void)tnn_check(app, tn_executor_monitor(m->executors[i].executor, fn, arg, flags), "module %s",
+                        m->name);
+}
