@@ -1,6 +1,6 @@
 /*
- * What decides random numbers: the seed, the device, the number of the call. Not the engine, not the number of
- * threads, not whether the call stands in a net.
+ * What decides random numbers: the seed, the device, the number of the call. Not the engine, not the number
+ * of threads, not whether the call stands in a net.
  */
 #include "api/support.h"
 

@@ -95,7 +95,7 @@ static void test_resume(void **state)
     }
 }
 
-/* Hybridized or not, on any number of threads: the same bits, with what is dropped and how data are shuffled. */
+/* Hybridized or not, on any number of threads: the same bits, of a net with Dropout on shuffled data. */
 static void test_same_bits(void **state)
 {
     static const char *const threads[] = {"engine.threads=1", "engine.threads=2", "engine.threads=5"};
