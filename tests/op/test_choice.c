@@ -57,6 +57,7 @@ static const tn_op_case choice_cases[] = {
     {"all", "a=300 size=300 replace=0", .flags = TN_CASE_NO_GRAD},
     {"all of one", "a=None size=1 replace=0 weighted=1", .in = {"f32[3] 1 2 3", "f32[3] 0 1 0"},
      .out = {"i64[1] 1"}, .flags = TN_CASE_NO_GRAD},
+    {"a few of very many", "a=9000000000000000 size=30 replace=0", .flags = TN_CASE_NO_GRAD},
     {"many weighted", "a=None size=200 replace=0 weighted=1",
      .in = {"f32[300] range", "f64[300] random:0.1:1"}, .flags = TN_CASE_NO_GRAD},
     {"nothing of nothing", "a=0 size=0", .out = {"i64[0]"}, .flags = TN_CASE_NO_GRAD},

@@ -255,12 +255,27 @@ static tn_status counts_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return st;
 }
 
+/* Of a table for so many entries: a power of two, less than half full. */
+static uint64_t slots_for(int64_t each)
+{
+    uint64_t slots = 16;
+
+    while (slots < 2 * (uint64_t)each)
+        slots *= 2;
+    return slots;
+}
+
 /* ---- _npi_choice -------------------------------------------------------------------------------------- */
 
 typedef struct entry {
     double key;
     int64_t at;
 } entry;
+
+/* Where the list 0 … count-1 was changed: a table of `slots` places, a power of two. */
+typedef struct change {
+    int64_t at, value; /* at -1: free */
+} change;
 
 typedef struct choice_plan {
     int64_t count;   /* positions to choose from */
@@ -279,9 +294,12 @@ static tn_status choice_prepare(void *plugin, const tn_node *node, tn_plan *plan
     p->count = a ? *a : tn_tensor_count(node->in[0]);
     p->weights = tn_value_int(node->attrs[TN_npi_choice_weighted]) ? (int32_t)node->in_count - 1 : -1;
     p->replace = tn_value_int(node->attrs[TN_npi_choice_replace]) != 0;
-    tncpu_plan_work(node, plan, 40.0 * (double)(tn_tensor_count(node->out[0]) + p->count));
-    if (p->weights >= 0 || !p->replace)
+    tncpu_plan_work(node, plan,
+                    40.0 * (double)(tn_tensor_count(node->out[0]) + (p->weights >= 0 ? p->count : 0)));
+    if (p->weights >= 0)
         plan->workspace_bytes = (uint64_t)p->count * (p->replace ? sizeof(double) : sizeof(entry));
+    else if (!p->replace)
+        plan->workspace_bytes = slots_for(tn_tensor_count(node->out[0])) * sizeof(change);
     return TN_OK;
 }
 
@@ -302,16 +320,30 @@ static void again_part(void *arg, int64_t begin, int64_t end)
                         : (int64_t)tncpu_draw_below(&c->draw, (uint64_t)k, (uint64_t)c->p->count);
 }
 
-/* The first `wanted` steps of Fisher and Yates. */
-static void apart_alike(const choice_call *c, int64_t wanted, int64_t *list, int64_t *to)
+/* The place of position `at`, or the free one where it belongs. */
+static change *change_of(change *table, uint64_t slots, int64_t at)
 {
-    for (int64_t i = 0; i < c->p->count; i++)
-        list[i] = i;
+    uint64_t i = (uint64_t)at * 0x9E3779B97F4A7C15u >> 20 & (slots - 1);
+
+    while (table[i].at >= 0 && table[i].at != at)
+        i = (i + 1) & (slots - 1);
+    return &table[i];
+}
+
+/* The first `wanted` steps of Fisher and Yates, on a list of which only the changes are kept. */
+static void apart_alike(const choice_call *c, int64_t wanted, change *table, int64_t *to)
+{
+    const uint64_t slots = slots_for(wanted);
+
+    memset(table, -1, slots * sizeof *table);
     for (int64_t i = 0; i < wanted; i++) {
         const int64_t j = i + (int64_t)tncpu_draw_below(&c->draw, (uint64_t)i, (uint64_t)(c->p->count - i));
+        const change *own = change_of(table, slots, i);
+        const int64_t value = own->at < 0 ? i : own->value;
+        change *other = change_of(table, slots, j);
 
-        to[i] = list[j];
-        list[j] = list[i];
+        to[i] = other->at < 0 ? j : other->value;
+        *other = (change){j, value};
     }
 }
 
@@ -396,15 +428,6 @@ typedef struct zipfian_call {
     int64_t range, each;
     uint64_t slots; /* of a table of classes, a power of two */
 } zipfian_call;
-
-static uint64_t slots_for(int64_t each)
-{
-    uint64_t slots = 16;
-
-    while (slots < 2 * (uint64_t)each)
-        slots *= 2;
-    return slots;
-}
 
 static tn_status zipfian_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
