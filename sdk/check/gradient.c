@@ -407,6 +407,10 @@ static const struct {
     {"_npi_uniform", ""},
     {"_npi_uniform_n", ""},
     {"_npi_gamma", ""},
+    /* probabilities of whole numbers, which have no gradient */
+    {"_random_pdf_poisson", ""},
+    {"_random_pdf_negative_binomial", ""},
+    {"_random_pdf_generalized_negative_binomial", ""},
 };
 
 /* Differences need outputs as fine as the inputs. */

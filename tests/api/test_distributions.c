@@ -13,7 +13,7 @@
 #define DRAWS 20000
 #define RARE 1e-5 /* the smallest probability of what was seen */
 
-/* ---- functions of distributions ------------------------------------------------------------------------ */
+/* ---- functions of distributions ----------------------------------------------------------------------- */
 
 static double log_gamma(double x)
 {
@@ -168,7 +168,7 @@ MOMENTS(bernoulli, p[0], p[0] * (1 - p[0]))
 MOMENTS(logit, 1 / (1 + exp(-p[0])), 1 / (2 + exp(p[0]) + exp(-p[0])))
 MOMENTS(integer, (p[0] + p[1] - 1) / 2, ((p[1] - p[0]) * (p[1] - p[0]) - 1) / 12)
 
-/* ---- the table ----------------------------------------------------------------------------------------- */
+/* ---- the table ---------------------------------------------------------------------------------------- */
 
 #define PARAMETERS 10
 #define FORMS 4
@@ -238,7 +238,7 @@ static const family families[] = {
 };
 #define FAMILIES (sizeof families / sizeof *families)
 
-/* ---- tests of numbers ---------------------------------------------------------------------------------- */
+/* ---- tests of numbers --------------------------------------------------------------------------------- */
 
 static int ascending(const void *a, const void *b)
 {
@@ -313,7 +313,7 @@ static void judge(const family *f, const double *p, double *x, size_t n, char *t
         (void)snprintf(text, size, "the probability of such numbers is %g", chance);
 }
 
-/* ---- calls --------------------------------------------------------------------------------------------- */
+/* ---- calls -------------------------------------------------------------------------------------------- */
 
 /* Where parameters stand in a call. */
 typedef enum place { NUMBERS, TENSORS, MIXED, PLACES } place;
@@ -421,7 +421,236 @@ static void closed_forms(void **state)
     test_close(ctx);
 }
 
-/* ---- refusals ------------------------------------------------------------------------------------------ */
+/* ---- positions ---------------------------------------------------------------------------------------- */
+
+#define OUTCOMES 64
+
+/* How often each of `count` outcomes was seen, against its probability. */
+static void outcomes_judge(const char *what, const double *probabilities, const double *seen, int count)
+{
+    double n = 0, sum = 0, chance;
+    int cells = 0;
+
+    for (int k = 0; k < count; k++)
+        n += seen[k];
+    for (int k = 0; k < count; k++) {
+        const double expected = probabilities[k] * n;
+
+        if (probabilities[k] == 0 && seen[k] > 0)
+            fail_msg("%s: outcome %d has no probability", what, k);
+        if (probabilities[k] == 0)
+            continue;
+        assert_true(expected >= 5);
+        sum += (seen[k] - expected) * (seen[k] - expected) / expected;
+        cells++;
+    }
+    chance = 1 - gamma_lower((double)(cells - 1) / 2, sum / 2);
+    if (!(chance > RARE))
+        fail_msg("%s: the probability of such numbers is %g", what, chance);
+}
+
+/* Reads an output, whatever its type, and lets go of it. */
+static void numbers_take(tn_ctx *ctx, tn_array *a, double *to, size_t count)
+{
+    tn_array *wide = NULL;
+
+    assert_int_equal(tn_array_count(a), count);
+    assert_ok(tn_array_cast(ctx, a, TN_F64, &wide));
+    assert_ok(tn_array_read(wide, to, count * sizeof *to));
+    tn_array_release(wide);
+    tn_array_release(a);
+}
+
+static void outcomes_count(const double *x, size_t n, double *seen)
+{
+    memset(seen, 0, OUTCOMES * sizeof *seen);
+    for (size_t i = 0; i < n; i++) {
+        assert_true(x[i] >= 0 && x[i] < OUTCOMES);
+        seen[(int)x[i]]++;
+    }
+}
+
+static void rows_of_probabilities(void **state)
+{
+    static const float rows[] = {0.1f, 0, 0.2f, 0.3f, 0.4f, 0, 3, 0, 1, 0}; /* the second is divided by 4 */
+    static const double p[2][5] = {{0.1, 0, 0.2, 0.3, 0.4}, {0, 0.75, 0, 0.25, 0}};
+    tn_ctx *ctx = test_open(NULL);
+    tn_array *data = test_array(ctx, 2, (int64_t[]){2, 5}, rows), *out[2] = {NULL};
+    tn_op_call call = {
+        .struct_size = TN_SIZE(tn_op_call), .in_count = 1, .op = "_sample_multinomial", .in = &data};
+    double *x = malloc(4 * DRAWS * sizeof *x), seen[OUTCOMES];
+    uint32_t made = 0;
+
+    (void)state;
+    call.attrs = (const char *const[]){"shape", "(20000,)", "get_prob", "1", NULL};
+    assert_ok(tn_invoke_text(ctx, &call, 2, out, &made));
+    assert_int_equal(made, 2);
+    assert_int_equal(tn_array_dtype(out[0]), TN_I32);
+    numbers_take(ctx, out[0], x, 2 * DRAWS);
+    numbers_take(ctx, out[1], x + 2 * DRAWS, 2 * DRAWS);
+    for (int r = 0; r < 2; r++) {
+        outcomes_count(x + r * DRAWS, DRAWS, seen);
+        outcomes_judge("_sample_multinomial", p[r], seen, 5);
+    }
+    for (int i = 0; i < 2 * DRAWS; i++)
+        assert_true(fabs(x[2 * DRAWS + i] - log((double)rows[5 * (i / DRAWS) + (int)x[i]])) < 1e-6);
+    free(x);
+    tn_array_release(data);
+    test_close(ctx);
+}
+
+static void choices(void **state)
+{
+    static const double p[] = {0.5, 0.125, 0, 0.25, 0.125}, even[] = {0.2, 0.2, 0.2, 0.2, 0.2};
+    tn_ctx *ctx = test_open((const char *const[]){"engine.type=naive", NULL});
+    const char *const again[] = {"a", "5", "size", "(20000,)", NULL},
+                      *const weighted[] = {"a", "5", "size", "(20000,)", "weighted", "1", NULL},
+                      *const apart[] = {"a", "5", "size", "(2,)", "replace", "0", NULL},
+                      *const apart_weighted[] = {"a", "5",        "size", "(2,)", "replace",
+                                                 "0", "weighted", "1",    NULL},
+                      *const counts[] = {"n", "20000", "pvals", "(0.5, 0.125, 0, 0.25, 0.125)", NULL};
+    double x[DRAWS], seen[OUTCOMES], pairs[25], pairs_even[25], seen_even[25] = {0}, seen_pairs[25] = {0};
+    tn_array *weights = NULL;
+
+    (void)state;
+    assert_ok(tn_array_from(ctx, TN_F64, 1, (int64_t[]){5}, p, &weights));
+    numbers_take(ctx, test_op(ctx, "_npi_choice", again, 0, NULL), x, DRAWS);
+    outcomes_count(x, DRAWS, seen);
+    outcomes_judge("_npi_choice", even, seen, 5);
+    numbers_take(ctx, test_op(ctx, "_npi_choice", weighted, 1, &weights), x, DRAWS);
+    outcomes_count(x, DRAWS, seen);
+    outcomes_judge("weighted", p, seen, 5);
+    for (int i = 0; i < 25; i++) {
+        pairs_even[i] = i / 5 == i % 5 ? 0 : 0.05;
+        pairs[i] = i / 5 == i % 5 ? 0 : p[i / 5] * p[i % 5] / (1 - p[i / 5]);
+    }
+    for (int i = 0; i < 3000; i++) {
+        numbers_take(ctx, test_op(ctx, "_npi_choice", apart, 0, NULL), x, 2);
+        seen_even[5 * (int)x[0] + (int)x[1]]++;
+        numbers_take(ctx, test_op(ctx, "_npi_choice", apart_weighted, 1, &weights), x, 2);
+        seen_pairs[5 * (int)x[0] + (int)x[1]]++;
+    }
+    outcomes_judge("without replacement", pairs_even, seen_even, 25);
+    outcomes_judge("weighted without replacement", pairs, seen_pairs, 25);
+    numbers_take(ctx, test_op(ctx, "_npi_multinomial", counts, 0, NULL), seen, 5);
+    outcomes_judge("_npi_multinomial", p, seen, 5);
+    tn_array_release(weights);
+    test_close(ctx);
+}
+
+static double f_binomial(double x, const double *p)
+{
+    double sum = 0;
+
+    for (double k = 0; k <= x && k <= p[0]; k++)
+        sum += exp(log_gamma(p[0] + 1) - log_gamma(k + 1) - log_gamma(p[0] - k + 1) + k * log(p[1]) +
+                   (p[0] - k) * log1p(-p[1]));
+    return sum;
+}
+
+MOMENTS(binomial, p[0] * p[1], p[0] * p[1] * (1 - p[1]))
+
+/* How often the first of two outcomes is drawn. */
+static void experiments(void **state)
+{
+    static const family binomial = {ROW(binomial, true), {{NULL, NULL, NULL}}, {{0, 0}}};
+    static const double p[][2] = {{1, 0.3},  {30, 0.1},   {30, 0.9},  {19, 0.5},
+                                  {20, 0.5}, {400, 0.03}, {2000, 0.7}};
+    tn_ctx *ctx = test_open(NULL);
+    double *x = malloc(2 * DRAWS * sizeof *x);
+    char n[32], pvals[64], text[128];
+
+    (void)state;
+    assert_non_null(x);
+    for (size_t i = 0; i < sizeof p / sizeof *p; i++) {
+        (void)snprintf(n, sizeof n, "%.0f", p[i][0]);
+        (void)snprintf(pvals, sizeof pvals, "(%.17g, %.17g)", p[i][1], 1 - p[i][1]);
+        numbers_take(ctx,
+                     test_op(ctx, "_npi_multinomial",
+                             (const char *const[]){"n", n, "pvals", pvals, "size", "(20000,)", NULL}, 0,
+                             NULL),
+                     x, 2 * DRAWS);
+        for (int k = 0; k < DRAWS; k++) {
+            assert_true(x[2 * k] + x[2 * k + 1] == p[i][0]);
+            x[k] = x[2 * k];
+        }
+        judge(&binomial, p[i], x, DRAWS, text, sizeof text);
+        if (text[0])
+            fail_msg("_npi_multinomial of %s, %s: %s", n, pvals, text);
+    }
+    free(x);
+    test_close(ctx);
+}
+
+/* The number of a permutation of 0 … 3. */
+static int permutation(const double *x)
+{
+    int number = 0;
+
+    for (int i = 0; i < 4; i++) {
+        int smaller = 0;
+
+        for (int j = i + 1; j < 4; j++) {
+            assert_true(x[i] != x[j]);
+            smaller += x[j] < x[i];
+        }
+        number = number * (4 - i) + smaller;
+    }
+    return number;
+}
+
+static void shuffles(void **state)
+{
+    static const float values[] = {0, 1, 2, 3};
+    tn_ctx *ctx = test_open((const char *const[]){"engine.type=naive", NULL});
+    tn_array *a = test_array(ctx, 1, (int64_t[]){4}, values);
+    double probabilities[24], seen[24] = {0}, x[4];
+
+    (void)state;
+    for (int i = 0; i < 24; i++)
+        probabilities[i] = 1.0 / 24;
+    for (int i = 0; i < 4800; i++) {
+        numbers_take(ctx, test_op(ctx, "_shuffle", NULL, 1, &a), x, 4);
+        seen[permutation(x)]++;
+    }
+    outcomes_judge("_shuffle", probabilities, seen, 24);
+    tn_array_release(a);
+    test_close(ctx);
+}
+
+static void different_classes(void **state)
+{
+    tn_ctx *ctx = test_open(NULL);
+    tn_op_call call = {.struct_size = TN_SIZE(tn_op_call), .op = "_sample_unique_zipfian"};
+    double p[OUTCOMES], x[DRAWS], tries[DRAWS], seen[OUTCOMES];
+    tn_array *out[2] = {NULL};
+    uint32_t made = 0;
+
+    (void)state;
+    for (int k = 0; k < 50; k++)
+        p[k] = (log(fmin(k + 1.5, 50)) - (k ? log(k + 0.5) : 0)) / log(50);
+    call.attrs = (const char *const[]){"range_max", "50", "shape", "(20000, 1)", NULL};
+    assert_ok(tn_invoke_text(ctx, &call, 2, out, &made));
+    numbers_take(ctx, out[0], x, DRAWS);
+    numbers_take(ctx, out[1], tries, DRAWS);
+    outcomes_count(x, DRAWS, seen);
+    outcomes_judge("_sample_unique_zipfian", p, seen, 50);
+    assert_true(tries[0] == 1 && tries[DRAWS - 1] == 1);
+    out[0] = out[1] = NULL;
+    call.attrs = (const char *const[]){"range_max", "50", "shape", "(3, 50)", NULL};
+    assert_ok(tn_invoke_text(ctx, &call, 2, out, &made));
+    numbers_take(ctx, out[0], x, 150);
+    numbers_take(ctx, out[1], tries, 3);
+    for (int row = 0; row < 3; row++) {
+        outcomes_count(x + 50 * row, 50, seen);
+        for (int k = 0; k < 50; k++)
+            assert_true(seen[k] == 1);
+        assert_true(tries[row] >= 50);
+    }
+    test_close(ctx);
+}
+
+/* ---- refusals ----------------------------------------------------------------------------------------- */
 
 /* Parameters that are only known at the run: run-time attributes, and the elements of an input. */
 static const struct {
@@ -479,6 +708,17 @@ static const struct {
      1,
      TN_E_ARG,
      "prob is -1"},
+    {"_random_randint", {"low", "-1", "high", "3", "dtype", "uint8"}, {0}, 0, TN_E_ATTR, "beyond"},
+    {"_sample_multinomial", {NULL}, {1, -0.5}, 1, TN_E_ARG, "below 0"},
+    {"_sample_multinomial", {NULL}, {1, NAN}, 1, TN_E_ARG, "not a number"},
+    {"_sample_multinomial", {NULL}, {0, 0}, 1, TN_E_ARG, "are 0"},
+    {"_sample_multinomial", {NULL}, {INFINITY, 0}, 1, TN_E_ARG, "no finite sum"},
+    {"_npi_multinomial", {"n", "3"}, {0.75, 0.5}, 1, TN_E_ARG, "above 1"},
+    {"_npi_multinomial", {"n", "3"}, {-0.5, 0.5}, 1, TN_E_ARG, "below 0"},
+    {"_npi_multinomial", {"n", "3", "pvals", "(0.5, 0.75)"}, {0}, 0, TN_E_ARG, "above 1"},
+    {"_npi_choice", {"a", "2", "size", "3", "weighted", "1"}, {0, 0}, 1, TN_E_ARG, "are 0"},
+    {"_npi_choice", {"a", "2", "size", "3", "weighted", "1"}, {-1, 2}, 1, TN_E_ARG, "below 0"},
+    {"_npi_choice", {"a", "2", "size", "2", "weighted", "1", "replace", "0"}, {0, 1}, 1, TN_E_ARG, "fewer"},
 };
 
 static void refusals(void **state)
@@ -510,7 +750,11 @@ static void refusals(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(closed_forms), cmocka_unit_test(refusals)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(closed_forms), cmocka_unit_test(rows_of_probabilities),
+        cmocka_unit_test(choices),      cmocka_unit_test(experiments),
+        cmocka_unit_test(shuffles),     cmocka_unit_test(different_classes),
+        cmocka_unit_test(refusals)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,14 +25,14 @@
 static const char *const stage_names[STAGE_COUNT] = {"values", "gradients", "seconds"};
 
 static const char *const families[] = {
-    "activation", "assign",     "broadcast",    "contrib",      "conv",        "create",    "ctc",
-    "deconv",     "deform",     "dense",        "detection",    "elemwise",    "filter",    "image",
-    "index",      "init",       "insert",       "join",         "linalg",      "matrix",    "norm",
-    "numpy",      "numpy_join", "numpy_random", "numpy_reduce", "numpy_shape", "optimizer", "order",
-    "pad",        "pool",       "products",     "random",       "ravel",       "rearrange", "reduce",
-    "region",     "regression", "resize",       "rnn",          "sampler",     "scalar",    "scan",
-    "select",     "sequence",   "shape",        "slice",        "softmax",     "special",   "statistics",
-    "unary",
+    "activation", "assign",     "broadcast",  "choice",       "contrib",      "conv",        "create",
+    "ctc",        "deconv",     "deform",     "dense",        "detection",    "elemwise",    "filter",
+    "image",      "index",      "init",       "insert",       "join",         "linalg",      "matrix",
+    "norm",       "numpy",      "numpy_join", "numpy_random", "numpy_reduce", "numpy_shape", "optimizer",
+    "order",      "pad",        "pdf",        "pool",         "products",     "random",      "ravel",
+    "rearrange",  "reduce",     "region",     "regression",   "resize",       "rnn",         "sampler",
+    "scalar",     "scan",       "select",     "sequence",     "shape",        "slice",       "softmax",
+    "special",    "statistics", "unary",
 };
 
 /* One row of gaps.txt. */
@@ -98,6 +98,9 @@ static const struct {
     {"erfinv", "f64", {1e-6, 1e-7}},
     {"gamma", "f64", {1e-6, 1e-7}},
     {"gammaln", "f64", {1e-6, 1e-7}},
+    {"_random_pdf_normal", "f64", {1e-6, 1e-7}},
+    {"_random_pdf_gamma", "f64", {1e-5, 1e-6}},
+    {"_random_pdf_dirichlet", "f64", {1e-6, 1e-7}},
     /* it adds, or multiplies, up to 24 numbers in the type itself */
     {"norm", "bf16", {0, 2e-2}},
     {"_npi_norm", "bf16", {0, 3e-2}},
@@ -113,6 +116,8 @@ static const struct {
     {"_contrib_ROIAlign", "f16", {0, 1e-2}},
     {"_contrib_box_encode", "f16", {0, 1e-2}},
     {"Correlation", "f16", {0, 4e-3}},
+    {"_random_pdf_negative_binomial", "f16", {0, 4e-3}},
+    {"_random_pdf_gamma", "f16", {0, 2e-2}},
 };
 
 /* MXNet rounds each step of their gradients to bfloat16. */

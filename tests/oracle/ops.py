@@ -160,9 +160,11 @@ class Runner:
                               " ".join(shortest(value, dtype) for value in flat))
 
     def statistics(self, array, ends):
-        values = array.asnumpy().astype("float64")
+        dtype = self.dtype_name(array)
+        wide = self.invoke("amp_cast", [array], ["dtype=float32"])[0] if dtype == "bf16" else array
+        values = wide.asnumpy().astype("float64")
         numbers = [values.mean(), values.std()] + ([values.min(), values.max()] if ends else [float("nan")] * 2)
-        return "stat %s[%s] %s" % (self.dtype_name(array), ",".join(str(d) for d in array.shape),
+        return "stat %s[%s] %s" % (dtype, ",".join(str(d) for d in array.shape),
                                    " ".join("%.4g" % number for number in numbers))
 
     def make(self, spec, dtype, seed):

@@ -70,6 +70,9 @@ static void heads_draw(fuzz_case *c, fuzz_rng *r)
             continue;
         c->heads[c->head_count++] = (fuzz_head){.entry = i};
     }
+    for (uint32_t i = c->entry_count; i-- > 0 && !c->head_count;)
+        if (c->entries[i].node != FUZZ_NONE)
+            c->heads[c->head_count++] = (fuzz_head){.entry = i};
 }
 
 /* Results over inputs that nothing needs afterwards, where nobody records. */
@@ -96,7 +99,8 @@ static void inplace_draw(fuzz_case *c, fuzz_rng *r)
 void fuzz_make_graph(const fuzz_maker *m, fuzz_case *c, fuzz_rng *r)
 {
     fuzz_make_flags(c, r);
-    nodes_draw(m, c, r);
+    for (uint32_t tries = 0; !c->node_count && tries < 100; tries++) /* one that fits is found at last */
+        nodes_draw(m, c, r);
     heads_draw(c, r);
     fuzz_make_rest(c, r);
     if (!(c->flags & FUZZ_RECORD))

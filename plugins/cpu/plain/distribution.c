@@ -6,12 +6,16 @@
  *     gamma     Marsaglia, Tsang: "A simple method for generating gamma variables", ACM TOMS 26 (2000)
  *     poisson   below 10 by inversion; else Hörmann: "The transformed rejection method for generating Poisson
  *               random variables", Insurance: Mathematics and Economics 12 (1993), algorithm PTRS
+ *     binomial  below a mean of 10 by inversion; else Hörmann: "The generation of binomial random variates",
+ *               Journal of Statistical Computation and Simulation 46 (1993), algorithm BTRS
  *     integers  Lemire: "Fast random integer generation in an interval", ACM TOMACS 29 (2019)
  */
 #include "distribution.h"
 
 #include <float.h>
 #include <math.h>
+
+#include "../../common/functions.h"
 
 #define TRIES 100u
 #define GAMMA_PARTS (2 * TRIES) /* parts that a gamma number may take; those of Poisson's follow */
@@ -170,6 +174,60 @@ uint64_t tncpu_draw_below(const tn_draw *d, uint64_t k, uint64_t count)
             break;
     }
     return high;
+}
+
+/* For a mean below 10: the smallest number whose distribution function is above a uniform one. */
+static double binomial_small(double n, double p, const uint32_t w[4])
+{
+    const double u = tn_unit(w[0], w[1]);
+    double x = 0, share = exp(n * log1p(-p)), sum = share;
+
+    while (u >= sum && x < n && !(x > n * p && sum + share == sum)) {
+        x++;
+        share *= (n - x + 1) / x * (p / (1 - p));
+        sum += share;
+    }
+    return x;
+}
+
+/* p is at most a half. */
+static double binomial_of(const tn_draw *d, uint64_t k, double n, double p)
+{
+    const double deviation = sqrt(n * p * (1 - p)), b = 1.15 + 2.53 * deviation,
+                 a = -0.0873 + 0.0248 * b + 0.01 * p, quick = 0.92 - 4.2 / b,
+                 scale = (2.83 + 5.1 / b) * deviation, mode = floor((n + 1) * p),
+                 most = tnb_lgamma(mode + 1) + tnb_lgamma(n - mode + 1);
+    uint32_t w[4];
+
+    for (uint32_t try = 0; try < TRIES; try++) {
+        double u, v, rest, x;
+
+        tn_draw_part(d, k, try, w);
+        if (n * p < 10)
+            return binomial_small(n, p, w);
+        u = tn_unit(w[0], w[1]) - 0.5;
+        v = tn_unit(w[2], w[3]);
+        rest = 0.5 - fabs(u);
+        x = floor((2 * a / rest + b) * u + n * p + 0.5);
+        if (x < 0 || x > n)
+            continue;
+        if (rest >= 0.07 && v <= quick)
+            return x;
+        if (log(v * scale / (a / (rest * rest) + b)) <=
+            most - tnb_lgamma(x + 1) - tnb_lgamma(n - x + 1) + (x - mode) * log(p / (1 - p)))
+            return x;
+    }
+    return mode;
+}
+
+int64_t tncpu_draw_binomial(const tn_draw *d, uint64_t k, int64_t n, double p)
+{
+    if (!(p > 0) || n == 0)
+        return 0;
+    if (p >= 1)
+        return n;
+    return p <= 0.5 ? (int64_t)binomial_of(d, k, (double)n, p)
+                    : n - (int64_t)binomial_of(d, k, (double)n, 1 - p);
 }
 
 /* ---- parts of a draw ---------------------------------------------------------------------------------- */

@@ -47,4 +47,7 @@ static inline bool tncpu_parameter_fits(const tncpu_parameter *p, double v)
 /* The integer of 0 … count-1 that element k draws, all of them alike; count is not 0. */
 uint64_t tncpu_draw_below(const tn_draw *d, uint64_t k, uint64_t count);
 
+/* How many of `n` experiments (below 2^52) succeed, each with the probability `p`, 0 to 1: element k's. */
+int64_t tncpu_draw_binomial(const tn_draw *d, uint64_t k, int64_t n, double p);
+
 #endif

@@ -3,7 +3,6 @@
  * operators, which differ in where its parameters come from: attributes, tensors of which each element gives
  * some neighbours, tensors that stretch as NumPy's do.
  */
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
