@@ -19,8 +19,9 @@ bool tni_node_cuts(const tni_opdef *def, const tni_prepared *prepared, char *why
     const uint16_t exec = def->op->exec;
 
     if (exec != TN_EXEC_KERNEL) {
-        snprintf(why, size, "%s",
-                 exec < sizeof exec_kinds / sizeof *exec_kinds ? exec_kinds[exec] : "it is of a newer kind");
+        snprintf(why, size, "%s%s",
+                 exec < sizeof exec_kinds / sizeof *exec_kinds ? exec_kinds[exec] : "it is of a newer kind",
+                 def->op->flags & TN_OP_BY_VALUES ? ", and values decide which" : "");
         return true;
     }
     if (prepared && prepared->kernel->flags & TN_KERNEL_ASYNC) {

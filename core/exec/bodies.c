@@ -60,13 +60,53 @@ static tn_status backward(tn_body_call *c, uint32_t run, tn_body_array *const *h
     return reported(tni_subgraph_backward(call_of(c), run, arrays_of(heads), modes, arrays_of(grads)), err);
 }
 
+static tn_status given(tn_body_call *c, uint32_t body, tn_body_array *const *in, uint32_t index,
+                       tn_body_array **out, tn_err *err)
+{
+    return reported(tni_subgraph_given(call_of(c), body, arrays_of(in), index, (tni_array **)(void *)out),
+                    err);
+}
+
+static tn_status copy(tn_body_call *c, tn_body_array *src, tn_body_array *dst, tn_err *err)
+{
+    return reported(tni_subgraph_copy(call_of(c), array_of(src), array_of(dst)), err);
+}
+
+static void *memory(tn_body_call *c, uint64_t bytes)
+{
+    return tni_subgraph_memory(call_of(c), bytes);
+}
+
+static tn_status then(tn_body_call *c, tn_body_next next, void *state, tn_err *err)
+{
+    return reported(tni_subgraph_then(call_of(c), next, state), err);
+}
+
+/* The end of all that wrote it is what calls `next`, so its bytes are there and nobody else is at them. */
+static tn_status truth(tn_body_call *c, const tn_body_array *a, int32_t *out, tn_err *err)
+{
+    const tni_array *array = array_of(a);
+    uint8_t value = 0;
+
+    (void)c;
+    if (tni_array_count(array) != 1)
+        return reported(tni_error(TN_E_SHAPE, "a condition of %llu elements, one is needed",
+                                  (unsigned long long)tni_array_count(array)),
+                        err);
+    if (!tni_array_data(array))
+        return reported(tni_error(TN_E_STATE, "a condition that no run has written"), err);
+    tni_cast(tni_array_data(array), array->dtype, 1, &value, TN_BOOL, 1, 1);
+    *out = value;
+    return TN_OK;
+}
+
 static void tensor(const tn_body_array *a, tn_tensor *out)
 {
     tni_array_tensor(array_of(a), out);
     out->data = NULL;
 }
 
-static const tn_body_ops ops = {.struct_size = (uint32_t)TN_END(tn_body_ops, backward),
+static const tn_body_ops ops = {.struct_size = (uint32_t)TN_END(tn_body_ops, truth),
                                 .attrs = attrs,
                                 .input = input,
                                 .output = output,
@@ -74,16 +114,32 @@ static const tn_body_ops ops = {.struct_size = (uint32_t)TN_END(tn_body_ops, bac
                                 .like = like,
                                 .step = step,
                                 .forward = forward,
-                                .backward = backward};
+                                .backward = backward,
+                                .given = given,
+                                .copy = copy,
+                                .memory = memory,
+                                .then = then,
+                                .truth = truth};
+
+static tn_status checked(const tn_op *op, tn_status st, const tn_err *err)
+{
+    return st < TN_OK || st > TN_E_INTERNAL
+               ? tni_error(TN_E_INTERNAL, "operator %s returned status %d", op->name, st)
+           : st ? tni_error(st, "%s", err->message[0] ? err->message : tni_status_name(st))
+                : TN_OK;
+}
 
 tn_status tni_bodies_run(tni_subgraph_call *call)
 {
     const tn_op *op = tni_subgraph_op(call);
     tn_err err = {0};
-    const tn_status st = op->run_bodies((tn_body_call *)(void *)call, &ops, &err);
 
-    return st < TN_OK || st > TN_E_INTERNAL
-               ? tni_error(TN_E_INTERNAL, "operator %s returned status %d", op->name, st)
-           : st ? tni_error(st, "%s", err.message[0] ? err.message : tni_status_name(st))
-                : TN_OK;
+    return checked(op, op->run_bodies((tn_body_call *)(void *)call, &ops, &err), &err);
+}
+
+tn_status tni_bodies_next(tni_subgraph_call *call, tn_body_next next, void *state)
+{
+    tn_err err = {0};
+
+    return checked(tni_subgraph_op(call), next((tn_body_call *)(void *)call, &ops, state, &err), &err);
 }

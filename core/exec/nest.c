@@ -5,11 +5,17 @@
 #include "exec/nest.h"
 
 #define LAUNCHES_MAX (1u << 20) /* programs of one operation */
+#define MOVES_MAX (1u << 20)    /* and copies before them */
+
+typedef struct nest_move {
+    tni_array *src, *dst; /* borrowed: arrays live until `done` */
+} nest_move;
 
 void tni_nest_init(tni_nest *n, tni_context *c)
 {
     *n = (tni_nest){.ctx = c};
     tni_vec_init(&n->launches, sizeof(tni_launch), LAUNCHES_MAX);
+    tni_vec_init(&n->moves, sizeof(nest_move), MOVES_MAX);
     tni_vec_init(&n->vars, sizeof(tni_var *), UINT32_MAX / 2);
 }
 
@@ -30,7 +36,7 @@ static void launches_drop(tni_nest *n)
 void tni_nest_fini(tni_nest *n)
 {
     launches_drop(n);
-    tni_moves_destroy(n->zeros);
+    tni_vec_fini(&n->moves);
     tni_vec_fini(&n->launches);
     tni_vec_fini(&n->vars);
 }
@@ -55,11 +61,27 @@ tn_status tni_nest_add(tni_nest *n, const tni_launch *l)
     return st;
 }
 
-tn_status tni_nest_zeros(tni_nest *n, uint32_t most, tni_array *a)
+tn_status tni_nest_move(tni_nest *n, tni_array *src, tni_array *dst)
 {
-    const tn_status st = tni_nest_hold(n, tni_array_var(a));
+    const nest_move m = {src, dst};
+    tn_status st = tni_nest_hold(n, tni_array_var(dst));
 
-    return st ? st : tni_moves_add(&n->zeros, most, NULL, a, false);
+    if (!st && src)
+        st = tni_nest_hold(n, tni_array_var(src));
+    return st ? st : tni_vec_push(&n->moves, &m);
+}
+
+/* NULL: there are none. */
+static tn_status moves_make(const tni_nest *n, tni_moves **out)
+{
+    tn_status st = TN_OK;
+
+    for (size_t i = 0; i < n->moves.count && !st; i++) {
+        const nest_move *m = tni_vec_at(&n->moves, i);
+
+        st = tni_moves_add(out, (uint32_t)n->moves.count, m->src, m->dst, false);
+    }
+    return st;
 }
 
 static tn_status end_run(void *payload, tni_run *run)
@@ -90,14 +112,15 @@ static void end_done(void *payload, tni_engine *engine, tn_status status)
 tn_status tni_nest_push(tni_nest *n, tni_device *d, const char *name)
 {
     tni_task last[2];
-    tni_task zeros;
+    tni_task first;
+    tni_moves *moves = NULL;
+    tn_status st = moves_make(n, &moves);
     const tni_launch_group g = {.launches = n->launches.data,
                                 .count = (uint32_t)n->launches.count,
-                                .first = &zeros,
-                                .first_count = n->zeros != NULL,
+                                .first = &first,
+                                .first_count = moves != NULL,
                                 .last = last,
                                 .last_count = n->task ? 2 : 1};
-    tn_status st = TN_OK;
 
     n->self = n;
     if (n->task)
@@ -110,9 +133,10 @@ tn_status tni_nest_push(tni_nest *n, tni_device *d, const char *name)
                                        .write_count = (uint32_t)n->vars.count,
                                        .name = name};
     atomic_store(&n->left, 2);
-    if ((n->zeros && (st = tni_moves_task(n->zeros, d, name, &zeros))) || (st = tni_launch_all(n->ctx, &g)))
+    if (st || (moves && (st = tni_moves_task(moves, d, name, &first))) || (st = tni_launch_all(n->ctx, &g))) {
+        tni_moves_destroy(moves);
         return st;
-    n->zeros = NULL; /* the operation's */
+    }
     launches_drop(n);
     nest_leave(n);
     return TN_OK;

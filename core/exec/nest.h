@@ -12,7 +12,7 @@ typedef struct tni_nest {
     struct tni_nest *self; /* the payload of the end */
     tni_vec launches;      /* tni_launch: frames and lists of arrays are the nest's */
     tni_vec vars;          /* tni_var *: of all arrays that they touch */
-    tni_moves *zeros;      /* made before them; NULL: none */
+    tni_vec moves;         /* nest_move: copies and zeros, made before them */
     const tni_task *task;  /* between them and the end: what it touches, they touch; NULL: none */
     atomic_uint left;      /* of: the end is done, the push has returned */
     tn_status status;      /* of the end */
@@ -28,8 +28,8 @@ void tni_nest_fini(tni_nest *n);
 tn_status tni_nest_add(tni_nest *n, const tni_launch *l);
 /* One more variable that the end waits for. */
 tn_status tni_nest_hold(tni_nest *n, tni_var *v);
-/* At most `most` of them. The array becomes zeros before anything else is done. */
-tn_status tni_nest_zeros(tni_nest *n, uint32_t most, tni_array *a);
+/* `dst` becomes `src`, or zeros where that is NULL, before anything else is done: in this order. */
+tn_status tni_nest_move(tni_nest *n, tni_array *src, tni_array *dst);
 /* On failure nothing was queued, and `done` is not called; else the nest is its own. Every array lives until
  * `done`. */
 tn_status tni_nest_push(tni_nest *n, tni_device *d, const char *name);

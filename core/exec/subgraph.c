@@ -4,7 +4,8 @@
  * The bodies of an instruction are cached operators that belong to the frame pool of its program, so they are
  * compiled once for each signature. A call wraps the memory of the operands as arrays with variables of their
  * own, and gathers the programs to run in a nest. The operation around it holds the real variables until the
- * end of the nest. Draws of a body are counted under the one draw of its node.
+ * end of the last nest: where the definition goes on behind values (`then`), one nest follows another. Draws
+ * of a body are counted under the one draw of its node.
  */
 #include <string.h>
 
@@ -14,6 +15,7 @@
 
 #define RUNS_MAX (1u << 20)   /* of bodies, in one call */
 #define ARRAYS_MAX (1u << 22) /* between them */
+#define MEMORY_MAX 4096u      /* blocks of the definition's own */
 
 struct frame_bodies { /* of an instruction; most have none */
     tni_cached_op **ops;
@@ -33,9 +35,19 @@ struct tni_subgraph_call {
     tni_nest nest;
     tni_vec arrays; /* tni_array *: operands first */
     tni_vec runs;   /* body_run */
+    tni_vec memory; /* void * */
     uint64_t draw;  /* the next one within */
     uint32_t under;
+    tn_body_next next; /* goes on behind the nest; NULL: nothing does */
+    void *next_state;
+    atomic_uint turn; /* TURN_… */
+    tn_status status; /* of the last nest */
+    tn_err err;
 };
+
+/* Whose turn it is to go on behind a nest: of the thread that queues it if the nest has ended by then, so
+ * that nests behind each other do not pile up on a stack; else of the thread that ends it. */
+enum { TURN_QUEUEING, TURN_ENDED, TURN_QUEUED };
 
 /* ---- bodies -------------------------------------------------------------------------------------------- */
 
@@ -96,6 +108,24 @@ void tni_bodies_destroy(const tni_program *p, frame_bodies *bodies)
 
 /* ---- one run of a body --------------------------------------------------------------------------------- */
 
+/* Its operands have variables of the call's own, so a write to an input would be seen by nobody. */
+static tn_status inputs_kept(const tni_graph *g, bool train)
+{
+    for (uint32_t n = 0; n < g->node_count; n++) {
+        const tni_gnode *node = &g->nodes[n];
+        const tn_op *op = node->def ? node->def->op : NULL;
+
+        for (uint32_t i = 0; op && (train || !(op->flags & TN_OP_MUTATES_TRAINING)) && i < node->input_count;
+             i++)
+            if (tn_op_mutates(op, node->input_count, i))
+                return tni_error(
+                    TN_E_UNSUPPORTED,
+                    "node \"%.80s\" (%s) changes an input, which a graph within an operator may not",
+                    node->name, op->name);
+    }
+    return TN_OK;
+}
+
 static tn_status entry_find(const tni_subgraph_call *call, uint32_t body, tni_array *const *in,
                             const uint8_t *modes, tni_specialization **out)
 {
@@ -111,7 +141,8 @@ static tn_status entry_find(const tni_subgraph_call *call, uint32_t body, tni_ar
 
     k.in_count = op->graph->variable_count;
     k.generation = tni_exec_generation(f->ctx);
-    if ((st = tni_specialization_find(op, &k, out)) || (*out)->compiled)
+    if ((st = inputs_kept(op->graph, k.flags & TN_NODE_TRAIN)) ||
+        (st = tni_specialization_find(op, &k, out)) || (*out)->compiled)
         return st;
     tni_specialization_release(*out);
     return tni_error(TN_E_UNSUPPORTED,
@@ -195,13 +226,13 @@ tn_status tni_subgraph_forward(tni_subgraph_call *call, uint32_t body, tni_array
     if (!st)
         st = entry_find(call, body, in, modes, &entry);
     if (!st && !(st = tni_frame_take(entry->compiled->pool, modes != NULL, &f)) &&
-        !(st = run_keep(call, entry->compiled, f, in, out)))
+        (!modes || !(st = run_keep(call, entry->compiled, f, in, out))))
         st = forward_add(call, entry->compiled, f, in, out);
     tni_frame_release(f);
     if (entry)
         tni_specialization_release(entry);
     if (!st && run)
-        *run = (uint32_t)call->runs.count - 1;
+        *run = (uint32_t)call->runs.count - (modes != NULL);
     return st;
 }
 
@@ -260,7 +291,7 @@ static tn_status modes_settle(tni_subgraph_call *call, const tni_compiled *e, tn
         if (modes[i] == TN_MODE_NONE || reached[i])
             continue;
         if (modes[i] == TN_MODE_WRITE)
-            st = tni_nest_zeros(&call->nest, call->code->in_count + call->code->out_count, grads[i]);
+            st = tni_nest_move(&call->nest, NULL, grads[i]);
         modes[i] = e->modes[i];
     }
     return st;
@@ -339,6 +370,54 @@ tn_status tni_subgraph_step(tni_subgraph_call *call, tni_array *a, int64_t index
     return st ? st : array_hold(call, *out);
 }
 
+/* What the program that it would run says of its outputs. */
+tn_status tni_subgraph_given(tni_subgraph_call *call, uint32_t body, tni_array *const *in, uint32_t index,
+                             tni_array **out)
+{
+    tni_device *d = call->segment->frame->program->segments[call->segment->index].device;
+    tni_specialization *entry = NULL;
+    const tni_program *p;
+    tn_status st;
+
+    if (body >= call->bodies->count || index >= call->bodies->ops[body]->graph->head_count)
+        return tni_error(TN_E_ARG, "output %u of graph %u, but there are fewer", index, body);
+    if ((st = entry_find(call, body, in, NULL, &entry)))
+        return st;
+    p = entry->compiled->program;
+    st = tni_array_create(call->nest.ctx->space, d, p->ports[p->input_count + index].dtype,
+                          p->ports[p->input_count + index].shape.ndim,
+                          p->ports[p->input_count + index].shape.dim, "array", out);
+    tni_specialization_release(entry);
+    return st ? st : array_hold(call, *out);
+}
+
+tn_status tni_subgraph_copy(tni_subgraph_call *call, tni_array *src, tni_array *dst)
+{
+    if (src && (src->dtype != dst->dtype || !tni_array_has_shape(src, dst->ndim, dst->shape)))
+        return tni_error(TN_E_SHAPE, "a copy between arrays of different shapes or data types");
+    return tni_nest_move(&call->nest, src, dst);
+}
+
+void *tni_subgraph_memory(tni_subgraph_call *call, uint64_t bytes)
+{
+    void *p = tni_zalloc(bytes ? bytes : 1);
+
+    if (p && tni_vec_push(&call->memory, &p)) {
+        tni_free(p);
+        return NULL;
+    }
+    return p;
+}
+
+tn_status tni_subgraph_then(tni_subgraph_call *call, tn_body_next next, void *state)
+{
+    if (!next || call->next)
+        return tni_error(TN_E_STATE, "what goes on behind the runs of a call is said once for them");
+    call->next = next;
+    call->next_state = state;
+    return TN_OK;
+}
+
 static tn_status operands_wrap(tni_subgraph_call *call)
 {
     const tni_frame *f = call->segment->frame;
@@ -369,24 +448,84 @@ static void call_destroy(tni_subgraph_call *call)
     }
     for (size_t i = 0; i < call->arrays.count; i++)
         tni_array_release(*(tni_array **)tni_vec_at(&call->arrays, i));
+    for (size_t i = 0; i < call->memory.count; i++)
+        tni_free(*(void **)tni_vec_at(&call->memory, i));
+    tni_vec_fini(&call->memory);
     tni_vec_fini(&call->runs);
     tni_vec_fini(&call->arrays);
     tni_free(call);
 }
 
 /* The call's memory goes first: the program, and its frame, may be gone behind the completion. */
-static void call_done(void *arg, tn_status status, const tn_err *err)
+static void call_end(tni_subgraph_call *call)
 {
-    tni_subgraph_call *call = arg;
     frame_segment *s = call->segment;
+    const tn_status status = call->status;
     tn_err named = {0};
 
     if (status)
         tni_err_format(&named, status, "node \"%.80s\": %.400s",
                        s->frame->program->graph->nodes[call->code->node].name,
-                       err->message[0] ? err->message : tni_status_name(status));
+                       call->err.message[0] ? call->err.message : tni_status_name(status));
     call_destroy(call);
     tni_frame_call_ops.complete((tn_call *)s, status, &named);
+}
+
+/* What the definition asks for behind the last nest becomes the next one. */
+static tn_status nest_next(tni_subgraph_call *call)
+{
+    const tn_body_next next = call->next;
+    const tni_nest last = call->nest;
+
+    call->next = NULL;
+    tni_nest_fini(&call->nest);
+    tni_nest_init(&call->nest, last.ctx);
+    call->nest.done = last.done;
+    call->nest.arg = last.arg;
+    return tni_bodies_next(call, next, call->next_state);
+}
+
+/* Behind a nest. False: the call has ended, and is gone. */
+static bool call_more(tni_subgraph_call *call)
+{
+    if (!call->status && call->next) {
+        if (!(call->status = nest_next(call)))
+            return true;
+        tni_error_get(&call->err);
+    }
+    call_end(call);
+    return false;
+}
+
+/* Queues the nest, and those behind it as long as they have ended by then. */
+static void call_go(tni_subgraph_call *call)
+{
+    tni_device *d = call->segment->frame->program->segments[call->segment->index].device;
+    const char *name = call->code->def->op->name;
+
+    do {
+        tn_status st;
+
+        atomic_store(&call->turn, TURN_QUEUEING);
+        if ((st = tni_nest_push(&call->nest, d, name))) {
+            call->status = st;
+            tni_error_get(&call->err);
+            call_end(call);
+            return;
+        }
+        if (atomic_exchange(&call->turn, TURN_QUEUED) != TURN_ENDED)
+            return;
+    } while (call_more(call));
+}
+
+static void nest_done(void *arg, tn_status status, const tn_err *err)
+{
+    tni_subgraph_call *call = arg;
+
+    call->status = status;
+    call->err = *err;
+    if (atomic_exchange(&call->turn, TURN_ENDED) == TURN_QUEUED && call_more(call))
+        call_go(call);
 }
 
 /* A backward counts its draws as its forward did. */
@@ -421,13 +560,15 @@ tn_status tni_subgraph_run(frame_segment *s, tn_err *err)
     tni_nest_init(&call->nest, s->frame->ctx);
     tni_vec_init(&call->arrays, sizeof(tni_array *), ARRAYS_MAX);
     tni_vec_init(&call->runs, sizeof(body_run), RUNS_MAX);
-    call->nest.done = call_done;
+    tni_vec_init(&call->memory, sizeof(void *), MEMORY_MAX);
+    call->nest.done = nest_done;
     call->nest.arg = call;
     draws_begin(call);
-    if (!(st = operands_wrap(call)) && !(st = tni_bodies_run(call)) &&
-        !(st = tni_nest_push(&call->nest, p->segments[s->index].device, call->code->def->op->name)))
-        return TN_PENDING;
-    tni_error_get(err);
-    call_destroy(call);
-    return st;
+    if ((st = operands_wrap(call)) || (st = tni_bodies_run(call))) {
+        tni_error_get(err);
+        call_destroy(call);
+        return st;
+    }
+    call_go(call);
+    return TN_PENDING;
 }

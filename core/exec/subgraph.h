@@ -25,12 +25,21 @@ tn_status tni_subgraph_step(tni_subgraph_call *call, tni_array *a, int64_t index
 tn_status tni_subgraph_array(tni_subgraph_call *call, const tni_array *like, tni_array **out);
 /* Runs a body once. `in`, `out`: arrays of all its inputs and outputs, which it may not both read and write.
  * `modes`: per input: TN_MODE_NONE, or WRITE: its gradient may be asked for; NULL: none is. `*run`: the
- * number of this run, for tni_subgraph_backward; may be NULL. */
+ * number of this run among those with modes, for tni_subgraph_backward; may be NULL. */
 tn_status tni_subgraph_forward(tni_subgraph_call *call, uint32_t body, tni_array *const *in,
                                tni_array *const *out, const uint8_t *modes, uint32_t *run);
 /* The backward of run `run`. `heads`: per output of the body: the gradient that arrives; NULL: none does.
  * `modes`: per input: TN_MODE_…, as above; `grads`: where it is written, or added to. */
 tn_status tni_subgraph_backward(tni_subgraph_call *call, uint32_t run, tni_array *const *heads,
                                 const uint8_t *modes, tni_array *const *grads);
+/* An array such as a body gives as output `index` for the inputs `in`; the call's. */
+tn_status tni_subgraph_given(tni_subgraph_call *call, uint32_t body, tni_array *const *in, uint32_t index,
+                             tni_array **out);
+/* Before all runs that are asked for until the next one of `then`. `src` NULL: zeros. */
+tn_status tni_subgraph_copy(tni_subgraph_call *call, tni_array *src, tni_array *dst);
+void *tni_subgraph_memory(tni_subgraph_call *call, uint64_t bytes); /* zeros; the call's; NULL: none */
+/* What goes on once all of that has run; bodies.c's function says how `next` is called. */
+tn_status tni_subgraph_then(tni_subgraph_call *call, tn_body_next next, void *state);
+tn_status tni_bodies_next(tni_subgraph_call *call, tn_body_next next, void *state);
 
 #endif

@@ -51,7 +51,7 @@ tn_status tni_symbol_variable(tni_opset *ops, const char *name, tni_symbol **out
 tn_status tni_symbol_atomic(tni_opset *ops, const char *op, size_t count, const char *const *names,
                             const char *const *texts, const char *name, tni_symbol **out);
 /* Graphs within nodes within graphs; each takes four levels of JSON. */
-#define TNI_BODIES_DEPTH_MAX 32u
+#define TNI_BODIES_DEPTH_MAX 12u
 /* Gives an atomic symbol, which nobody else holds, the graphs that it runs within itself. TN_E_ARG: it runs
  * none, a graph is missing or of another context, or they nest too deep. */
 tn_status tni_symbol_bodies(tni_symbol *atomic, uint32_t count, tni_symbol *const *bodies);

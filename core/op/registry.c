@@ -211,6 +211,9 @@ static tn_status bodies_check(const tn_op *op)
 {
     const bool says = op->struct_size >= TN_END(tn_op, run_bodies) && op->run_bodies;
 
+    if (op->flags & TN_OP_BY_VALUES && op->exec != TN_EXEC_SUBGRAPH)
+        return tni_error(TN_E_ARG, "operator %s runs graphs as values say, but its kind of execution is %u",
+                         op->name, op->exec);
     if (says == (op->exec == TN_EXEC_SUBGRAPH))
         return TN_OK;
     return tni_error(TN_E_UNSUPPORTED,

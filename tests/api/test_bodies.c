@@ -362,7 +362,7 @@ static void wrong_bodies(void **state)
     test_close(other);
 }
 
-/* Loops within loops: 31 are composed, one more is told. */
+/* Loops within loops: 11 are composed, one more is told. */
 static void nested_deep(void **state)
 {
     tn_ctx *ctx = open_with(*state);
@@ -375,8 +375,8 @@ static void nested_deep(void **state)
         body = s;
     }
     assert_int_equal(tn_error_code(), TN_E_ARG);
-    assert_non_null(strstr(tn_error_text(), "nest deeper than 32"));
-    assert_int_equal(depth, 31);
+    assert_non_null(strstr(tn_error_text(), "nest deeper than 12"));
+    assert_int_equal(depth, 11);
     tn_symbol_release(body);
     test_close(ctx);
 }

@@ -21,5 +21,8 @@ typedef struct bound {
  * `bounds`, which is asked for each data type. */
 bool replay(tn_ctx *ctx, const call *c, stage s, bound (*bounds)(const call *c, stage s, int32_t dtype),
             verdict *out);
+/* The same of a net, whatever operator the call names. */
+bool replay_net(tn_ctx *ctx, tn_cached_op *net, const call *c, stage s,
+                bound (*bounds)(const call *c, stage s, int32_t dtype), verdict *out);
 
 #endif

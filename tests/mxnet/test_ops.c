@@ -25,13 +25,13 @@
 static const char *const stage_names[STAGE_COUNT] = {"values", "gradients", "seconds"};
 
 static const char *const families[] = {
-    "activation",   "assign",      "broadcast", "contrib",  "conv",       "create",   "deconv",
-    "deform",       "dense",       "detection", "elemwise", "filter",     "image",    "index",
-    "init",         "join",        "linalg",    "matrix",   "norm",       "numpy",    "numpy_join",
-    "numpy_reduce", "numpy_shape", "optimizer", "order",    "pool",       "products", "random",
-    "ravel",        "rearrange",   "reduce",    "region",   "regression", "resize",   "sampler",
-    "scalar",       "scan",        "select",    "sequence", "shape",      "slice",    "softmax",
-    "special",      "statistics",  "unary",
+    "activation",   "assign",       "broadcast",   "contrib",   "conv",     "create",     "deconv",
+    "deform",       "dense",        "detection",   "elemwise",  "filter",   "image",      "index",
+    "init",         "join",         "linalg",      "matrix",    "norm",     "numpy",      "numpy_join",
+    "numpy_random", "numpy_reduce", "numpy_shape", "optimizer", "order",    "pool",       "products",
+    "random",       "ravel",        "rearrange",   "reduce",    "region",   "regression", "resize",
+    "sampler",      "scalar",       "scan",        "select",    "sequence", "shape",      "slice",
+    "softmax",      "special",      "statistics",  "unary",
 };
 
 /* One row of gaps.txt. */
@@ -81,6 +81,8 @@ static const struct {
     {"L2Normalization", "f64", {1e-6, 1e-7}},
     {"SoftmaxOutput", "f64", {1e-6, 1e-7}},
     {"*_update", "f64", {1e-6, 1e-7}},
+    {"lamb_update_phase1", "f64", {1e-6, 1e-7}},
+    {"lamb_update_phase2", "f64", {1e-6, 1e-7}},
     {"_image_resize", "f64", {1e-6, 1e-7}},
     {"_image_adjust_lighting", "f64", {1e-6, 1e-7}},
     {"_image_random_hue", "f64", {1e-5, 1e-6}},
@@ -405,6 +407,8 @@ static void every_operator_has_a_row(void **state)
 
         assert_int_equal(tn_op_at(ctx, i, &o), TN_OK);
         if (!*o.family || (o.definition->flags & (TN_OP_BACKWARD | TN_OP_INTERNAL)) || row_find(o.name))
+            continue;
+        if (o.definition->exec == TN_EXEC_SUBGRAPH) /* test_control.c: nets, not calls */
             continue;
         print_error("%s has no row: put its calls into tests/oracle/ops.txt\n", o.name);
         missing++;

@@ -214,7 +214,8 @@ static const struct {
     const char *says;
 } unknown[] = {
     {OP(.name = "acme_u", .flags = 1u << 31), "flags 0x80000000"},
-    {OP(.name = "acme_u", .flags = 256u | TN_OP_POINTWISE), "flags 0x100"},
+    {OP(.name = "acme_u", .flags = 512u | TN_OP_POINTWISE), "flags 0x200"},
+    {OP(.name = "acme_u", .flags = TN_OP_BY_VALUES), "its kind of execution is 0"},
     {OP(.name = "acme_u", .effects = TN_EFFECT_HOST), "effects 0x2"},
     {OP(.name = "acme_u", .effects = TN_EFFECT_COLLECTIVE | TN_EFFECT_RANDOM), "effects 0x4"},
     {OP(.name = "acme_u", .effects = 1u << 20), "effects 0x100000"},

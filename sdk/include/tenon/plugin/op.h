@@ -166,6 +166,10 @@ struct tn_grad {
 typedef struct tn_body_call tn_body_call;   /* the host's: one call of such an operator */
 typedef struct tn_body_array tn_body_array; /* the host's: an array of that call, valid as long as it */
 
+struct tn_body_ops;
+/** Goes on with a call behind what ran: see tn_body_ops.then. `err` is never NULL. [worker] */
+typedef tn_status (*tn_body_next)(tn_body_call *c, const struct tn_body_ops *ops, void *state, tn_err *err);
+
 /** What tn_op.run_bodies may ask of the host, on the thread that it was called on. Errors are in `err`. */
 typedef struct tn_body_ops {
     uint32_t struct_size, reserved;
@@ -180,7 +184,7 @@ typedef struct tn_body_ops {
     /**
      * Runs a body once. `in`, `out`: arrays of all its variables and outputs, none in both. `modes`: per
      * variable TN_MODE_NONE, or TN_MODE_WRITE: its gradient may be asked for; NULL: none is. `*run`: the
-     * number of this run, for `backward`; may be NULL.
+     * number of this run among those with `modes`, for `backward`; may be NULL.
      */
     tn_status (*forward)(tn_body_call *c, uint32_t body, tn_body_array *const *in, tn_body_array *const *out,
                          const uint8_t *modes, uint32_t *run, tn_err *err);
@@ -188,6 +192,17 @@ typedef struct tn_body_ops {
      * per variable TN_MODE_…; `grads`: what is written, or added to. */
     tn_status (*backward)(tn_body_call *c, uint32_t run, tn_body_array *const *heads, const uint8_t *modes,
                           tn_body_array *const *grads, tn_err *err);
+    /** A new array such as a body gives as output `index` for the inputs `in`. */
+    tn_status (*given)(tn_body_call *c, uint32_t body, tn_body_array *const *in, uint32_t index,
+                       tn_body_array **out, tn_err *err);
+    /** The elements of `src` (NULL: zeros) become those of `dst`, of the same shape and type: before all runs
+     * that the same function asks for. */
+    tn_status (*copy)(tn_body_call *c, tn_body_array *src, tn_body_array *dst, tn_err *err);
+    void *(*memory)(tn_body_call *c, uint64_t bytes); /* zeros, as long as the call lasts; NULL: no memory */
+    /** `next` is called once all that was asked for has run, and may ask for more. Once in each function. */
+    tn_status (*then)(tn_body_call *c, tn_body_next next, void *state, tn_err *err);
+    /** In `next`: is the one element of `a`, which a run wrote, other than 0? TN_E_SHAPE: it has not one. */
+    tn_status (*truth)(tn_body_call *c, const tn_body_array *a, int32_t *out, tn_err *err);
 } tn_body_ops;
 
 /* ---- definitions ------------------------------------------------------------------------------------- */
@@ -217,9 +232,10 @@ typedef struct tn_body_ops {
 #define TN_OP_ZERO_GRADIENT                                                                                  \
     16u /* the gradient of every input is zero; `gradient` is NULL (argmax, floor, comparisons) */
 #define TN_OP_INTERNAL 32u /* made by Tenon's passes and copies: calls, symbols and files cannot name it */
+#define TN_OP_BY_VALUES 256u /* of TN_EXEC_SUBGRAPH: values decide which graphs run (a loop, a branch) */
 #define TN_OP_KNOWN                                                                                          \
     (TN_OP_POINTWISE | TN_OP_BACKWARD | TN_OP_VIEW | TN_OP_IGNORE_HEAD | TN_OP_CHECKS_VALUES |               \
-     TN_OP_MUTATES_TRAINING | TN_OP_ZERO_GRADIENT | TN_OP_INTERNAL)
+     TN_OP_MUTATES_TRAINING | TN_OP_ZERO_GRADIENT | TN_OP_INTERNAL | TN_OP_BY_VALUES)
 
 /**
  * One operator. `inputs` and `outputs` are NULL-ended; a last input such as "arg*" is variadic ("arg0",
@@ -257,8 +273,9 @@ struct tn_op {
      * each element of the output where the operator is pointwise, else only the bytes are known. */
     void (*cost)(const tn_infer *i, tn_cost *cost);
     /* Of exec TN_EXEC_SUBGRAPH, which has no kernels: says which bodies run on which arrays, in an order that
-     * follows from shapes and attributes. Nothing runs before it has returned, and nobody waits for what then
-     * runs. The backward of such an operator is one, too, with the same bodies. On hosts, within nets.
+     * follows from shapes and attributes, or behind `then` from values. Nothing runs before it has returned,
+     * and nobody waits for what then runs. The backward of such an operator is one, too, with the same
+     * bodies. On hosts, within nets.
      * [worker] */
     tn_status (*run_bodies)(tn_body_call *call, const tn_body_ops *ops, tn_err *err);
     /* The rule of data types as text, in the place of `dtype`: "T:float; gamma,beta:stat(T)". */
