@@ -50,8 +50,15 @@ static int64_t eig_room(int64_t n)
 #include "../common/linalg_forms.inc"
 #include "../common/linalg_sizes.inc"
 
-#define LOAD(t, at, n, to) memcpy(to, (const T *)(t)->data + (at), (size_t)(n) * sizeof(T))
-#define STORE(t, at, n, from) memcpy((T *)(t)->data + (at), from, (size_t)(n) * sizeof(T))
+/* Where there is nothing, the pointers may be NULL. */
+static void bytes_copy(void *to, const void *from, uint64_t bytes)
+{
+    if (bytes)
+        memcpy(to, from, (size_t)bytes);
+}
+
+#define LOAD(t, at, n, to) bytes_copy(to, (const T *)(t)->data + (at), (uint64_t)(n) * sizeof(T))
+#define STORE(t, at, n, from) bytes_copy((T *)(t)->data + (at), from, (uint64_t)(n) * sizeof(T))
 
 #define T float
 #define X s
