@@ -109,5 +109,6 @@ static void blas_fini(void *plugin)
     tncpu_team_close(plugin);
 }
 
-TN_PLUGIN_DEFINE("cpu-openblas", "0.1.0", "Tenon", "Apache-2.0", "matrix products by OpenBLAS", "",
-                 "kernels@cpu", blas_init, blas_fini, NULL, capabilities);
+TN_PLUGIN_DEFINE("cpu-openblas", "0.1.0", "Tenon", "Apache-2.0",
+                 "matrix products and decompositions by OpenBLAS", "", "kernels@cpu", blas_init, blas_fini,
+                 NULL, capabilities);

@@ -10,6 +10,7 @@
 #define KERNEL_NAME "plain"
 #define KERNEL_RANK 64
 #include "../common/linalg.inc"
+#include "../common/linalg_forms.inc"
 #include "../common/linalg_product.inc"
 #include "../common/linalg_sizes.inc"
 
@@ -124,44 +125,9 @@ static int64_t room_row(const tncpu_la_sizes *s)
 
 /* ---- the table ----------------------------------------------------------------------------------- */
 
-#define POSITIVE "is not positive definite"
-#define SINGULAR "is singular"
-#define NOT_FOUND "has values that were not found by iteration"
-#define COMPLEX "has eigenvalues that are not real"
 #define BODY(x) NULL, tncpu_la_##x
-#define IN_PLACE(out, in) out, in
-#define APART 0, -1
 static const tncpu_la_form forms[] = {
-    {"_linalg_potrf", size_first, room_square, BODY(potrf), IN_PLACE(0, 0), POSITIVE},
-    {"_linalg_potri", size_first, room_square, BODY(potri), IN_PLACE(0, 0), SINGULAR},
-    {"_linalg_trmm", size_second, room_triangle, BODY(trmm_body), IN_PLACE(0, 1), ""},
-    {"_linalg_trsm", size_second, room_triangle, BODY(trsm_body), IN_PLACE(0, 1), ""},
-    {"_linalg_gelqf", size_first, room_gelqf, BODY(gelqf), IN_PLACE(0, 0), ""},
-    {"_linalg_syevd", size_first, room_eigh, BODY(syevd), IN_PLACE(0, 0), NOT_FOUND},
-    {"_backward__linalg_syevd", size_first, room_backward_eigh, BODY(backward_syevd), IN_PLACE(0, 0), ""},
-    {"_linalg_inverse", size_first, room_lu, BODY(inverse_body), IN_PLACE(0, 0), SINGULAR},
-    {"_linalg_det", size_first, room_lu, BODY(det), APART, ""},
-    {"_backward__linalg_det", size_second, room_lu, BODY(backward_det), IN_PLACE(0, 1), ""},
-    {"_linalg_slogdet", size_first, room_lu, BODY(slogdet), APART, ""},
-    {"_backward__linalg_slogdet", size_second, room_lu, BODY(backward_slogdet), IN_PLACE(0, 1), ""},
-    {"_npi_solve", size_solve, room_solve, BODY(solve_body), IN_PLACE(0, 1), SINGULAR},
-    {"_backward__npi_solve", size_backward_solve, room_backward_solve, BODY(backward_solve), IN_PLACE(0, 1),
-     SINGULAR},
-    {"_npi_tensorinv", size_tensorinv, room_lu, BODY(inverse_body), APART, SINGULAR},
-    {"_backward__npi_tensorinv", size_backward_tensorinv, room_backward_inverse, BODY(backward_inverse),
-     APART, ""},
-    {"_npi_tensorsolve", size_tensorsolve, room_tensorsolve, BODY(tensorsolve), APART, SINGULAR},
-    {"_backward__npi_tensorsolve", size_backward_tensorsolve, room_tensorsolve, BODY(backward_tensorsolve),
-     APART, SINGULAR},
-    {"_npi_eigh", size_first, room_eigh, BODY(eigh_body), IN_PLACE(1, 0), NOT_FOUND},
-    {"_npi_eigvalsh", size_first, room_eigh, BODY(eigvalsh), APART, NOT_FOUND},
-    {"_npi_eig", size_first, room_eig, BODY(eig_body), IN_PLACE(1, 0), COMPLEX},
-    {"_npi_eigvals", size_first, room_eig, BODY(eigvals), APART, COMPLEX},
-    {"_npi_svd", size_first, room_svd, BODY(svd_body), IN_PLACE(2, 0), NOT_FOUND},
-    {"_backward__npi_svd", size_backward_svd, room_backward_svd, BODY(backward_svd), IN_PLACE(0, 2), ""},
-    {"_npi_pinv", size_first, room_svd, BODY(pinv), APART, NOT_FOUND},
-    {"_npi_pinv_scalar_rcond", size_first, room_svd, BODY(pinv_scalar_rcond), APART, NOT_FOUND},
-    {"_linalg_sumlogdiag", size_first, room_row, NULL, sumlogdiag, APART, ""},
+    LA_FORMS{"_linalg_sumlogdiag", size_first, room_row, NULL, sumlogdiag, APART, ""},
     {"_backward__linalg_sumlogdiag", size_second, room_row, NULL, backward_sumlogdiag, APART, ""},
     {"_linalg_extractdiag", size_first, room_row, NULL, extractdiag, APART, ""},
     {"_linalg_makediag", size_made, room_row, NULL, makediag, APART, ""},
