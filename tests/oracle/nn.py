@@ -2,8 +2,8 @@
 """usage: $(tests/oracle/setup mxnet)/bin/python tests/oracle/nn.py
 
 What MXNet 1.9.1's Gluon computes for the losses, metrics, schedules, optimizers, initializers and layers of nn, into
-recorded/nn/calls.txt.gz, and a net of two inputs and two outputs as it exports one, recorded/nn/pair-*. The test mxnet.nn
-replays them. The form is that of recorded/ops: `call KIND.NAME f32 OPTION=VALUE...`, then arrays; options are those of nn.
+recorded/nn/calls.txt.gz, for recurrent layers and CTC into recorded/nn/sequences.txt.gz, and a net of two inputs and two
+outputs as it exports one, recorded/nn/pair-*. The tests mxnet.nn and mxnet.sequences replay them. The form is that of recorded/ops: `call KIND.NAME f32 OPTION=VALUE...`, then arrays; options are those of nn.
 """
 import gzip
 import io
@@ -401,6 +401,16 @@ def pair():
     net.export(os.path.join(FOLDER, "pair"))
 
 
+def write(name):
+    packed = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as file:
+        file.write(("\n".join(lines) + "\n").encode("ascii"))
+    with open(os.path.join(FOLDER, name), "wb") as file:
+        file.write(packed.getvalue())
+    print("%s: %d calls, %d bytes" % (name, sum(line.startswith("call ") for line in lines), len(packed.getvalue())))
+    lines.clear()
+
+
 def main():
     os.makedirs(FOLDER, exist_ok=True)
     pair()
@@ -411,14 +421,10 @@ def main():
     initializers()
     layers()
     cells()
+    write("calls.txt.gz")
     recurrents()
     ctcs()
-    packed = io.BytesIO()
-    with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as file:
-        file.write(("\n".join(lines) + "\n").encode("ascii"))
-    with open(os.path.join(FOLDER, "calls.txt.gz"), "wb") as file:
-        file.write(packed.getvalue())
-    print("%d calls, %d bytes" % (sum(line.startswith("call ") for line in lines), len(packed.getvalue())))
+    write("sequences.txt.gz")
 
 
 main()

@@ -244,8 +244,8 @@ typedef struct tn_rnn_options {
  * Recurrent layers over whole sequences (T, N, C), with Gluon's parameters and order of gates: as steps of
  * tn_rnn_cell(), tn_lstm_cell() and tn_gru_cell() compute them, in one operator.
  * tn_lstm(x, NULL, .name = "lstm0", .units = 64, .layers = 2)
- * @param states NULL: zeros; else first ones, which the last ones replace: one of RNN and GRU, output and cell
- * of LSTM, each (layers · directions, N, units); NULL among them: zeros
+ * @param states NULL: zeros; else first ones, which the last ones replace: one of RNN and GRU, output and
+ * cell of LSTM, each (layers · directions, N, units); NULL among them: zeros
  * @return the outputs (T, N, directions · units)
  * @since 0.1
  */
