@@ -1,6 +1,6 @@
 /*
- * What the tests of nn share that replay recordings of Gluon: what a call says, arrays, comparisons. Every call
- * of a recording is replayed once.
+ * What the tests of nn share that replay recordings of Gluon: what a call says, arrays, comparisons. Every
+ * call of a recording is replayed once.
  */
 #include "mxnet/nn_calls.h"
 
