@@ -86,6 +86,61 @@ static void test_recurrent(void **state)
     each("recurrent", recurrent_replay);
 }
 
+/* ---- a cell with a projection -------------------------------------------------------------------- */
+
+static void projected_net(const tn_x *in, tn_x *out)
+{
+    tn_x states[2] = {in[3], in[4]}, total = NULL;
+
+    for (int i = 0; i < 3; i++) {
+        const tn_x y = tn_lstm_cell(in[i], states, .name = "cell0", .units = 4, .projection = 3);
+
+        total = total ? tn_add(total, y) : y;
+    }
+    out[0] = total;
+    out[1] = states[0];
+    out[2] = states[1];
+}
+
+static void projected_replay(const call *c, const char *name)
+{
+    static const char *const names[] = {"cell0.i2h.weight", "cell0.i2h.bias", "cell0.h2h.weight",
+                                        "cell0.h2h.bias", "cell0.h2r.weight"};
+
+    (void)name;
+    for (int hybrid = 0; hybrid < 2; hybrid++) {
+        tn_app *app = app_open();
+        tn_net *net = tn_net_functions(app, projected_net, .inputs = {"a", "b", "c", "s", "t"},
+                                       .outputs = {"y", "h", "k"});
+        tn_array *in[5], *out[3];
+
+        for (uint32_t i = 0; i < 5; i++)
+            in[i] = array_of(app, &c->parts[IN][i]);
+        tn_net_init(net, .seed = 1);
+        if (!tn_net_run(net, 5, in, 3, out))
+            fail_msg("%s: %s", c->text, tn_app_error(app));
+        for (uint32_t i = 0; i < 5; i++)
+            assert_int_equal(tn_array_copy(array_of(app, &c->parts[IN][5 + i]), tn_net_param(net, names[i])),
+                             TN_OK);
+        if (hybrid)
+            tn_net_hybridize(net);
+        tn_app_record(app);
+        (void)tn_net_run(net, 5, in, 3, out);
+        tn_app_backward(app, out[0]);
+        for (uint32_t i = 0; i < 3; i++)
+            near_array(app, c, "output", &c->parts[OUT][i], out[i], 1);
+        for (uint32_t i = 0; i < 5; i++)
+            near_array(app, c, names[i], &c->parts[GRAD][i], tn_net_param_grad(net, names[i]), 1);
+        app_close(app, c);
+    }
+}
+
+static void test_projected(void **state)
+{
+    (void)state;
+    each("projected", projected_replay);
+}
+
 /* ---- CTC ------------------------------------------------------------------------------------------ */
 
 /* x is the parameter "x.weight", whose rows are all steps. */
@@ -145,7 +200,7 @@ static void test_ctc(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_recurrent), cmocka_unit_test(test_ctc),
-                                       cmocka_unit_test(nn_all_replayed)};
+                                       cmocka_unit_test(test_projected), cmocka_unit_test(nn_all_replayed)};
     int failed;
 
     if (!recording_open(path_of("sequences.txt.gz"), &all))

@@ -342,8 +342,30 @@ def recurrent(name, block, options=None, shape=(4, 2, 3)):
          [parameter.grad() for parameter in parameters], "f64")
 
 
+def projected():
+    """LSTMPCell: x of three steps, the first states, then the parameters."""
+    from mxnet.gluon.contrib.rnn import LSTMPCell
+    block = LSTMPCell(4, 3)
+    xs = [array("r", (2, 3), "x%d" % step, "f64") for step in range(3)]
+    states = [array("r", (2, width), "state %d" % width, "f64") for width in (3, 4)]
+    block.initialize()
+    block.cast("float64")
+    block(xs[0], states)
+    parameters = [block.params[block.prefix + key] for key in ("i2h_weight", "i2h_bias", "h2h_weight", "h2h_bias", "h2r_weight")]
+    for parameter in parameters:
+        parameter.set_data(array("u", parameter.shape, parameter.name[-10:], "f64"))
+    ins, total = xs + states + [parameter.data() for parameter in parameters], 0
+    with autograd.record():
+        for x in xs:
+            out, states = block(x, states)
+            total = out + total
+    total.backward()
+    call("projected.lstm", {}, ins, [total] + states, [parameter.grad() for parameter in parameters], "f64")
+
+
 def recurrents():
     R = gluon.rnn
+    projected()
     recurrent("rnn", R.RNN(4))
     recurrent("rnn", R.RNN(3, activation="tanh", num_layers=2), {"activation": "tanh", "units": 3, "layers": 2})
     recurrent("lstm", R.LSTM(4))
