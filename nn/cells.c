@@ -52,6 +52,9 @@ static bool begin(step *s, const char *what, tn_x x, const tn_x *states, size_t 
     if (!s->o.name || s->o.units < 1)
         return !tnn_fail(app, TN_E_ARG, "%s, called at %s:%d: %s", what, file, s->o.line,
                          s->o.name ? ".units is below 1" : "a .name is needed, which its steps share");
+    if (s->o.projection < 0 || (s->o.projection && state_count < 2))
+        return !tnn_fail(app, TN_E_ARG, "%s, called at %s:%d: %s", what, file, s->o.line,
+                         s->o.projection < 0 ? ".projection is below 0" : "only an LSTM has a .projection");
     tn_scope_begin_(x, s->o.file, s->o.line, "%s", s->o.name);
     a = dense(s, x, "i2h", gates);
     b = dense(s, states[0], "h2h", gates);
@@ -77,6 +80,23 @@ tn_x tn_rnn_cell_(tn_x x, tn_x *states, const tn_cell_options *options)
     return states[0] = tn_activation_(s->i[0], &o);
 }
 
+/* The output of an LSTM times h2r.weight. */
+static tn_x project(const step *s, tn_x x)
+{
+    const tn_dense_options o = {.struct_size = sizeof o,
+                                .line = s->o.line,
+                                .file = s->o.file,
+                                .name = "h2r",
+                                .units = s->o.projection,
+                                .no_bias = 1,
+                                .share = 1};
+
+    tn_scope_begin_(x, s->o.file, s->o.line, "%s", s->o.name);
+    x = tn_dense_(x, &o);
+    tn_scope_end_(x, s->o.file, s->o.line);
+    return x;
+}
+
 /* Gates: input, forget, new, output; states: output, cell. */
 tn_x tn_lstm_cell_(tn_x x, tn_x *states, const tn_cell_options *options)
 {
@@ -90,7 +110,8 @@ tn_x tn_lstm_cell_(tn_x x, tn_x *states, const tn_cell_options *options)
     made = MUL(made, TANH(s->i[2]));
     states[1] = ADD(kept, made);
     made = SIGMOID(s->i[3]);
-    return states[0] = MUL(made, TANH(states[1]));
+    made = MUL(made, TANH(states[1]));
+    return states[0] = s->o.projection ? project(s, made) : made;
 }
 
 /* Gates: reset, update, new. */

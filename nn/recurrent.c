@@ -1,7 +1,7 @@
 /*
- * Recurrent layers over whole sequences: the operator RNN. Parameters have Gluon's names (lstm0.l0_i2h_weight,
- * lstm0.r1_h2h_bias) and are joined in the operator's order, all weights before all biases; first states that
- * are not given are zeros, whatever the batch's size.
+ * Recurrent layers over whole sequences: the operator RNN. Parameters have Gluon's names
+ * (lstm0.l0_i2h_weight, lstm0.r1_h2h_bias) and are joined in the operator's order, all weights before all
+ * biases; first states that are not given are zeros, whatever the batch's size.
  */
 #include "run.h"
 

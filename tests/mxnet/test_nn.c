@@ -1,6 +1,6 @@
 /*
  * Losses, metrics, schedules, optimizers, initializers and layers of nn give what MXNet 1.9.1's Gluon gives:
- * tests/oracle/recorded/nn, which tests/oracle/nn.py wrote. Every call of the recording is replayed.
+ * tests/oracle/recorded/nn, which tests/oracle/nn.py wrote.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -11,111 +11,7 @@
 
 #include <cmocka.h>
 
-#include "mxnet/recording.h"
-#include "tenon/nn.h"
-
-#define NUMBERS_MAX ELEMENTS_MAX
-
-static recording all;
-static size_t replayed;
-
-/* ---- what a call says ---------------------------------------------------------------------------- */
-
-static tn_app *app_open(void)
-{
-    static char plugins[4096];
-    const char *settings[] = {plugins, NULL}, *path = getenv("TENON_TEST_PLUGINS");
-
-    assert_non_null(path);
-    (void)snprintf(plugins, sizeof plugins, "plugins.path=%s", path);
-    return tn_app_open(.name = "test", .settings = settings, .no_environment = 1);
-}
-
-static void app_close(tn_app *app, const call *c)
-{
-    if (!tn_app_ok(app))
-        fail_msg("%s: %s", c->text, tn_app_error(app));
-    assert_int_equal(tn_app_close(app), 0);
-}
-
-static const char *text_of(const call *c, const char *name)
-{
-    for (size_t i = 0; c->attrs[i]; i += 2)
-        if (!strcmp(c->attrs[i], name))
-            return c->attrs[i + 1];
-    return NULL;
-}
-
-static double number_of(const call *c, const char *name)
-{
-    const char *text = text_of(c, name);
-
-    return text ? strtod(text, NULL) : 0;
-}
-
-/* "loss.huber" to "huber"; NULL: of another kind. */
-static const char *name_of(const call *c, const char *kind)
-{
-    const size_t length = strlen(kind);
-
-    return !strncmp(c->op, kind, length) && c->op[length] == '.' ? c->op + length + 1 : NULL;
-}
-
-static tn_array *array_of(tn_app *app, const recorded *r)
-{
-    float values[NUMBERS_MAX];
-
-    assert_true(r->count <= NUMBERS_MAX);
-    for (size_t i = 0; i < r->count; i++)
-        values[i] = (float)r->values[i];
-    return tn_app_array(app, r->ndim, r->shape, values);
-}
-
-static void near(const call *c, const char *what, const recorded *want, const double *have, size_t count,
-                 double relative)
-{
-    double largest = 0;
-
-    if (count != want->count)
-        fail_msg("%s: %zu numbers of %s, MXNet has %zu", c->text, count, what, want->count);
-    for (size_t i = 0; i < count; i++)
-        largest = fmax(largest, fabs(want->values[i]));
-    for (size_t i = 0; i < count; i++)
-        if (!(fabs(have[i] - want->values[i]) <= relative * fabs(want->values[i]) + relative / 10 * largest))
-            fail_msg("%s: %s %zu is %.9g, MXNet has %.9g", c->text, what, i, have[i], want->values[i]);
-}
-
-static void near_array(tn_app *app, const call *c, const char *what, const recorded *want, tn_array *have,
-                       double times)
-{
-    float values[NUMBERS_MAX];
-    double wide[NUMBERS_MAX];
-    const size_t count = have ? tn_array_count(have) : 0;
-
-    if (!tn_app_ok(app))
-        fail_msg("%s: %s", c->text, tn_app_error(app));
-    assert_true(count <= NUMBERS_MAX && tn_app_read(app, have, count, values));
-    for (size_t i = 0; i < count; i++)
-        wide[i] = (double)values[i] * times;
-    near(c, what, want, wide, count, 1e-5);
-}
-
-/* Runs `replay` for each call of a kind. */
-static void each(const char *kind, void (*replay)(const call *c, const char *name))
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < all.count; i++) {
-        const char *name = name_of(&all.calls[i], kind);
-
-        if (name) {
-            replay(&all.calls[i], name);
-            count++;
-        }
-    }
-    assert_true(count);
-    replayed += count;
-}
+#include "mxnet/nn_calls.h"
 
 /* ---- losses -------------------------------------------------------------------------------------- */
 
@@ -641,150 +537,7 @@ static void test_cells(void **state)
     each("cell", cell_replay);
 }
 
-/* ---- layers of whole sequences ------------------------------------------------------------------- */
-
-enum { PARAMS_MAX = 16 };
-
-/* The names of the parameters in MXNet's order; how many there are. */
-static uint32_t recurrent_names(const call *c, char names[PARAMS_MAX][32])
-{
-    static const char *const suffixes[] = {"i2h_weight", "h2h_weight", "i2h_bias", "h2h_bias"};
-    const int layers = (int)fmax(number_of(c, "layers"), 1);
-    uint32_t count = 0;
-
-    for (int layer = 0; layer < layers; layer++)
-        for (int direction = 0; direction <= (int)number_of(c, "bidirectional"); direction++)
-            for (int i = 0; i < 4; i++)
-                (void)snprintf(names[count++], 32, "deep.%c%d_%s", "lr"[direction], layer, suffixes[i]);
-    return count;
-}
-
-static void recurrent_net(const tn_x *in, tn_x *out)
-{
-    static tn_x (*const run[])(tn_x x, tn_x * states, const tn_rnn_options *o) = {tn_rnn_, tn_lstm_, tn_gru_};
-    const call *c = tn_arg(in[0]);
-    const char *kind = name_of(c, "recurrent");
-    const tn_rnn_options o = {.struct_size = sizeof o,
-                              .name = "deep",
-                              .units = text_of(c, "units") ? (int64_t)number_of(c, "units") : 4,
-                              .layers = (int32_t)number_of(c, "layers"),
-                              .bidirectional = (int32_t)number_of(c, "bidirectional"),
-                              .layout = text_of(c, "layout"),
-                              .activation = text_of(c, "activation")};
-    tn_x states[2] = {in[1], in[2]};
-
-    out[0] = run[*kind == 'r' ? 0 : *kind == 'l' ? 1 : 2](in[0], states, &o);
-    out[1] = states[0];
-    out[2] = *kind == 'l' ? states[1] : states[0];
-}
-
-static void recurrent_replay(const call *c, const char *name)
-{
-    const uint32_t states = *name == 'l' ? 2 : 1;
-    char names[PARAMS_MAX][32];
-    const uint32_t count = recurrent_names(c, names);
-
-    for (int hybrid = 0; hybrid < 2; hybrid++) {
-        tn_app *app = app_open();
-        tn_net *net = tn_net_functions(app, recurrent_net, .arg = (void *)(uintptr_t)c,
-                                       .inputs = {"x", "s", "t"}, .outputs = {"y", "h", "k"});
-        tn_array *in[3], *out[3];
-
-        for (uint32_t i = 0; i < 3; i++)
-            in[i] = array_of(app, &c->parts[IN][i <= states ? i : 1]);
-        tn_net_init(net, .seed = 1);
-        if (!tn_net_run(net, 3, in, 3, out))
-            fail_msg("%s: %s", c->text, tn_app_error(app));
-        assert_int_equal(tn_net_param_count(net), count);
-        assert_int_equal(c->counts[IN], 1 + states + count);
-        for (uint32_t i = 0; i < count; i++)
-            assert_int_equal(
-                tn_array_copy(array_of(app, &c->parts[IN][1 + states + i]), tn_net_param(net, names[i])),
-                TN_OK);
-        if (hybrid)
-            tn_net_hybridize(net);
-        tn_app_record(app);
-        (void)tn_net_run(net, 3, in, 3, out);
-        tn_app_backward(app, out[0]);
-        for (uint32_t i = 0; i <= states; i++)
-            near_array(app, c, "output", &c->parts[OUT][i], out[i], 1);
-        for (uint32_t i = 0; i < count; i++)
-            near_array(app, c, names[i], &c->parts[GRAD][i], tn_net_param_grad(net, names[i]), 1);
-        app_close(app, c);
-    }
-}
-
-static void test_recurrent(void **state)
-{
-    (void)state;
-    each("recurrent", recurrent_replay);
-}
-
-/* ---- CTC ------------------------------------------------------------------------------------------ */
-
-/* x is the parameter "x.weight", whose rows are all steps. */
-static void ctc_net(const tn_x *in, tn_x *out)
-{
-    const call *c = tn_arg(in[0]);
-    const recorded *x = &c->parts[IN][0];
-    const int timed = text_of(c, "data_lengths") != NULL, counted = text_of(c, "label_lengths") != NULL;
-    tn_x scores;
-
-    (void)tn_embedding(tn_reshape(in[0], -1), .count = x->shape[0] * x->shape[1], .units = x->shape[2],
-                       .name = "x");
-    scores = tn_reshape(tn_param(in[0], "x.weight"), x->shape[0], x->shape[1], x->shape[2]);
-    out[0] =
-        tn_loss(scores, in[1], "ctc", .weight = number_of(c, "weight"), .layout = text_of(c, "layout"),
-                .data_lengths = timed ? in[2] : NULL, .label_lengths = counted ? in[timed ? 3 : 2] : NULL);
-}
-
-static void ctc_replay(const call *c, const char *name)
-{
-    (void)name;
-    for (int hybrid = 0; hybrid < 2; hybrid++) {
-        tn_app *app = app_open();
-        tn_net *net =
-            tn_net_functions(app, ctc_net, .arg = (void *)(uintptr_t)c, .inputs = {"x", "y", "t", "l"});
-        const recorded *x = &c->parts[IN][0];
-        const int64_t rows[] = {x->shape[0] * x->shape[1], x->shape[2]};
-        tn_array *in[4], *out = NULL;
-        float values[NUMBERS_MAX];
-
-        for (uint32_t i = 0; i < 4; i++)
-            in[i] = array_of(app, &c->parts[IN][i < c->counts[IN] ? i : 0]);
-        for (size_t i = 0; i < x->count; i++)
-            values[i] = (float)x->values[i];
-        tn_net_init(net, .seed = 1);
-        if (!tn_net_run(net, 4, in, 1, &out))
-            fail_msg("%s: %s", c->text, tn_app_error(app));
-        assert_int_equal(tn_array_copy(tn_app_array(app, 2, rows, values), tn_net_param(net, "x.weight")),
-                         TN_OK);
-        if (hybrid)
-            tn_net_hybridize(net);
-        tn_app_record(app);
-        (void)tn_net_run(net, 4, in, 1, &out);
-        tn_app_backward(app, out);
-        near_array(app, c, "loss", &c->parts[OUT][0], out, 1);
-        near_array(app, c, "gradient", &c->parts[GRAD][0], tn_net_param_grad(net, "x.weight"), 1);
-        app_close(app, c);
-    }
-}
-
-static void test_ctc(void **state)
-{
-    (void)state;
-    each("ctc", ctc_replay);
-}
-
 /* ---- a model of two inputs and two outputs ------------------------------------------------------- */
-
-static const char *path_of(const char *name)
-{
-    static char path[4096];
-
-    (void)snprintf(path, sizeof path, "%s/tests/oracle/recorded/nn/%s", getenv("TENON_TEST_SOURCE"), name);
-    return path;
-}
 
 static void pair_run(tn_app *app, tn_net *net, const call *c)
 {
@@ -849,21 +602,14 @@ static void test_pair(void **state)
     each("net", pair_replay);
 }
 
-static void test_all_replayed(void **state)
-{
-    (void)state;
-    assert_int_equal(replayed, all.count);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pair),         cmocka_unit_test(test_losses),
-        cmocka_unit_test(test_schedules),    cmocka_unit_test(test_optimizers),
-        cmocka_unit_test(test_metrics),      cmocka_unit_test(test_initializers),
-        cmocka_unit_test(test_layers),       cmocka_unit_test(test_cells),
-        cmocka_unit_test(test_recurrent),    cmocka_unit_test(test_ctc),
-        cmocka_unit_test(test_all_replayed),
+        cmocka_unit_test(test_pair),       cmocka_unit_test(test_losses),
+        cmocka_unit_test(test_schedules),  cmocka_unit_test(test_optimizers),
+        cmocka_unit_test(test_metrics),    cmocka_unit_test(test_initializers),
+        cmocka_unit_test(test_layers),     cmocka_unit_test(test_cells),
+        cmocka_unit_test(nn_all_replayed),
     };
     int failed;
 

@@ -138,4 +138,5 @@ def main():
         mxnet_check(root, build, whole, nets)
 
 
-main()
+if __name__ == "__main__":
+    main()

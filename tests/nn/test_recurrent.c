@@ -259,11 +259,43 @@ static void faults(void **state)
     assert_null(tn_rnn_(NULL, NULL, NULL));
 }
 
+static tn_x projected_gru(tn_x x)
+{
+    tn_x y = tn_reshape(x, -1, WIDTH), states[1] = {tn_state(y, UNITS)};
+
+    return tn_gru_cell(y, states, .name = "a", .units = UNITS, .projection = 2);
+}
+
+static tn_x projected_below(tn_x x)
+{
+    tn_x y = tn_reshape(x, -1, WIDTH), states[2] = {tn_state(y, UNITS), tn_state(y, UNITS)};
+
+    return tn_lstm_cell(y, states, .name = "a", .units = UNITS, .projection = -2);
+}
+
+static void cell_faults(void **state)
+{
+    static const struct {
+        tn_x (*function)(tn_x x);
+        const char *text;
+    } rows[] = {{projected_gru, "only an LSTM"}, {projected_below, ".projection is below 0"}};
+
+    (void)state;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        tn_app *app = nn_open(NULL);
+        tn_net *net = tn_net_function(app, rows[k].function);
+
+        tn_net_init(net, .seed = 1);
+        assert_null(tn_net_forward(net, nn_array(app, 3, shape, 1)));
+        nn_close_failed(app, rows[k].text, 2);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_to_cells), cmocka_unit_test(dropout_is_drawn), cmocka_unit_test(lengths),
-        cmocka_unit_test(files),          cmocka_unit_test(faults),
+        cmocka_unit_test(files),          cmocka_unit_test(faults),           cmocka_unit_test(cell_faults),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

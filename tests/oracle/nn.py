@@ -2,8 +2,8 @@
 """usage: $(tests/oracle/setup mxnet)/bin/python tests/oracle/nn.py
 
 What MXNet 1.9.1's Gluon computes for the losses, metrics, schedules, optimizers, initializers and layers of nn, into
-recorded/nn/calls.txt.gz, and a net of two inputs and two outputs as it exports one, recorded/nn/pair-*. The test mxnet.nn
-replays them. The form is that of recorded/ops: `call KIND.NAME f32 OPTION=VALUE...`, then arrays; options are those of nn.
+recorded/nn/calls.txt.gz, for recurrent layers and CTC into recorded/nn/sequences.txt.gz, and a net of two inputs and two
+outputs as it exports one, recorded/nn/pair-*. The tests mxnet.nn and mxnet.sequences replay them. The form is that of recorded/ops: `call KIND.NAME f32 OPTION=VALUE...`, then arrays; options are those of nn.
 """
 import gzip
 import io
@@ -342,8 +342,30 @@ def recurrent(name, block, options=None, shape=(4, 2, 3)):
          [parameter.grad() for parameter in parameters], "f64")
 
 
+def projected():
+    """LSTMPCell: x of three steps, the first states, then the parameters."""
+    from mxnet.gluon.contrib.rnn import LSTMPCell
+    block = LSTMPCell(4, 3)
+    xs = [array("r", (2, 3), "x%d" % step, "f64") for step in range(3)]
+    states = [array("r", (2, width), "state %d" % width, "f64") for width in (3, 4)]
+    block.initialize()
+    block.cast("float64")
+    block(xs[0], states)
+    parameters = [block.params[block.prefix + key] for key in ("i2h_weight", "i2h_bias", "h2h_weight", "h2h_bias", "h2r_weight")]
+    for parameter in parameters:
+        parameter.set_data(array("u", parameter.shape, parameter.name[-10:], "f64"))
+    ins, total = xs + states + [parameter.data() for parameter in parameters], 0
+    with autograd.record():
+        for x in xs:
+            out, states = block(x, states)
+            total = out + total
+    total.backward()
+    call("projected.lstm", {}, ins, [total] + states, [parameter.grad() for parameter in parameters], "f64")
+
+
 def recurrents():
     R = gluon.rnn
+    projected()
     recurrent("rnn", R.RNN(4))
     recurrent("rnn", R.RNN(3, activation="tanh", num_layers=2), {"activation": "tanh", "units": 3, "layers": 2})
     recurrent("lstm", R.LSTM(4))
@@ -401,6 +423,16 @@ def pair():
     net.export(os.path.join(FOLDER, "pair"))
 
 
+def write(name):
+    packed = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as file:
+        file.write(("\n".join(lines) + "\n").encode("ascii"))
+    with open(os.path.join(FOLDER, name), "wb") as file:
+        file.write(packed.getvalue())
+    print("%s: %d calls, %d bytes" % (name, sum(line.startswith("call ") for line in lines), len(packed.getvalue())))
+    lines.clear()
+
+
 def main():
     os.makedirs(FOLDER, exist_ok=True)
     pair()
@@ -411,14 +443,10 @@ def main():
     initializers()
     layers()
     cells()
+    write("calls.txt.gz")
     recurrents()
     ctcs()
-    packed = io.BytesIO()
-    with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as file:
-        file.write(("\n".join(lines) + "\n").encode("ascii"))
-    with open(os.path.join(FOLDER, "calls.txt.gz"), "wb") as file:
-        file.write(packed.getvalue())
-    print("%d calls, %d bytes" % (sum(line.startswith("call ") for line in lines), len(packed.getvalue())))
+    write("sequences.txt.gz")
 
 
 main()

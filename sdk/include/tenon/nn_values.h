@@ -214,11 +214,13 @@ typedef struct tn_cell_options {
     const char *name;       /* of the scope of its parameters: needed, steps of one name share them */
     int64_t units;          /* width of the states */
     const char *activation; /* tn_rnn_cell; NULL: tanh */
+    int64_t projection;     /* tn_lstm_cell: width of the projected output; 0: none */
 } tn_cell_options;
 
 /**
  * One step of a recurrent cell, with Gluon's parameters and order of gates: x (N, …) and states[] (N, units),
  * which the next ones replace; tn_state() makes first ones. RNN and GRU have one state, LSTM output and cell.
+ * With a .projection the LSTM's output, and its first state, is a product with h2r.weight: Gluon's LSTMPCell.
  * tn_lstm_cell(x, states, .name = "lstm0", .units = 64)
  * @return the output, which is states[0]
  * @since 0.1
@@ -244,8 +246,8 @@ typedef struct tn_rnn_options {
  * Recurrent layers over whole sequences (T, N, C), with Gluon's parameters and order of gates: as steps of
  * tn_rnn_cell(), tn_lstm_cell() and tn_gru_cell() compute them, in one operator.
  * tn_lstm(x, NULL, .name = "lstm0", .units = 64, .layers = 2)
- * @param states NULL: zeros; else first ones, which the last ones replace: one of RNN and GRU, output and cell
- * of LSTM, each (layers · directions, N, units); NULL among them: zeros
+ * @param states NULL: zeros; else first ones, which the last ones replace: one of RNN and GRU, output and
+ * cell of LSTM, each (layers · directions, N, units); NULL among them: zeros
  * @return the outputs (T, N, directions · units)
  * @since 0.1
  */

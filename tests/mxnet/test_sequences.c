@@ -1,0 +1,211 @@
+/*
+ * Recurrent layers and CTC of nn give what MXNet 1.9.1's Gluon gives: tests/oracle/recorded/nn, which
+ * tests/oracle/nn.py wrote.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "mxnet/nn_calls.h"
+
+/* ---- layers of whole sequences ------------------------------------------------------------------- */
+
+enum { PARAMS_MAX = 16 };
+
+/* The names of the parameters in MXNet's order; how many there are. */
+static uint32_t recurrent_names(const call *c, char names[PARAMS_MAX][32])
+{
+    static const char *const suffixes[] = {"i2h_weight", "h2h_weight", "i2h_bias", "h2h_bias"};
+    const int layers = (int)fmax(number_of(c, "layers"), 1);
+    uint32_t count = 0;
+
+    for (int layer = 0; layer < layers; layer++)
+        for (int direction = 0; direction <= (int)number_of(c, "bidirectional"); direction++)
+            for (int i = 0; i < 4; i++)
+                (void)snprintf(names[count++], 32, "deep.%c%d_%s", "lr"[direction], layer, suffixes[i]);
+    return count;
+}
+
+static void recurrent_net(const tn_x *in, tn_x *out)
+{
+    static tn_x (*const run[])(tn_x x, tn_x * states, const tn_rnn_options *o) = {tn_rnn_, tn_lstm_, tn_gru_};
+    const call *c = tn_arg(in[0]);
+    const char *kind = name_of(c, "recurrent");
+    const tn_rnn_options o = {.struct_size = sizeof o,
+                              .name = "deep",
+                              .units = text_of(c, "units") ? (int64_t)number_of(c, "units") : 4,
+                              .layers = (int32_t)number_of(c, "layers"),
+                              .bidirectional = (int32_t)number_of(c, "bidirectional"),
+                              .layout = text_of(c, "layout"),
+                              .activation = text_of(c, "activation")};
+    tn_x states[2] = {in[1], in[2]};
+
+    out[0] = run[*kind == 'r' ? 0 : *kind == 'l' ? 1 : 2](in[0], states, &o);
+    out[1] = states[0];
+    out[2] = *kind == 'l' ? states[1] : states[0];
+}
+
+static void recurrent_replay(const call *c, const char *name)
+{
+    const uint32_t states = *name == 'l' ? 2 : 1;
+    char names[PARAMS_MAX][32];
+    const uint32_t count = recurrent_names(c, names);
+
+    for (int hybrid = 0; hybrid < 2; hybrid++) {
+        tn_app *app = app_open();
+        tn_net *net = tn_net_functions(app, recurrent_net, .arg = (void *)(uintptr_t)c,
+                                       .inputs = {"x", "s", "t"}, .outputs = {"y", "h", "k"});
+        tn_array *in[3], *out[3];
+
+        for (uint32_t i = 0; i < 3; i++)
+            in[i] = array_of(app, &c->parts[IN][i <= states ? i : 1]);
+        tn_net_init(net, .seed = 1);
+        if (!tn_net_run(net, 3, in, 3, out))
+            fail_msg("%s: %s", c->text, tn_app_error(app));
+        assert_int_equal(tn_net_param_count(net), count);
+        assert_int_equal(c->counts[IN], 1 + states + count);
+        for (uint32_t i = 0; i < count; i++)
+            assert_int_equal(
+                tn_array_copy(array_of(app, &c->parts[IN][1 + states + i]), tn_net_param(net, names[i])),
+                TN_OK);
+        if (hybrid)
+            tn_net_hybridize(net);
+        tn_app_record(app);
+        (void)tn_net_run(net, 3, in, 3, out);
+        tn_app_backward(app, out[0]);
+        for (uint32_t i = 0; i <= states; i++)
+            near_array(app, c, "output", &c->parts[OUT][i], out[i], 1);
+        for (uint32_t i = 0; i < count; i++)
+            near_array(app, c, names[i], &c->parts[GRAD][i], tn_net_param_grad(net, names[i]), 1);
+        app_close(app, c);
+    }
+}
+
+static void test_recurrent(void **state)
+{
+    (void)state;
+    each("recurrent", recurrent_replay);
+}
+
+/* ---- a cell with a projection -------------------------------------------------------------------- */
+
+static void projected_net(const tn_x *in, tn_x *out)
+{
+    tn_x states[2] = {in[3], in[4]}, total = NULL;
+
+    for (int i = 0; i < 3; i++) {
+        const tn_x y = tn_lstm_cell(in[i], states, .name = "cell0", .units = 4, .projection = 3);
+
+        total = total ? tn_add(total, y) : y;
+    }
+    out[0] = total;
+    out[1] = states[0];
+    out[2] = states[1];
+}
+
+static void projected_replay(const call *c, const char *name)
+{
+    static const char *const names[] = {"cell0.i2h.weight", "cell0.i2h.bias", "cell0.h2h.weight",
+                                        "cell0.h2h.bias", "cell0.h2r.weight"};
+
+    (void)name;
+    for (int hybrid = 0; hybrid < 2; hybrid++) {
+        tn_app *app = app_open();
+        tn_net *net = tn_net_functions(app, projected_net, .inputs = {"a", "b", "c", "s", "t"},
+                                       .outputs = {"y", "h", "k"});
+        tn_array *in[5], *out[3];
+
+        for (uint32_t i = 0; i < 5; i++)
+            in[i] = array_of(app, &c->parts[IN][i]);
+        tn_net_init(net, .seed = 1);
+        if (!tn_net_run(net, 5, in, 3, out))
+            fail_msg("%s: %s", c->text, tn_app_error(app));
+        for (uint32_t i = 0; i < 5; i++)
+            assert_int_equal(tn_array_copy(array_of(app, &c->parts[IN][5 + i]), tn_net_param(net, names[i])),
+                             TN_OK);
+        if (hybrid)
+            tn_net_hybridize(net);
+        tn_app_record(app);
+        (void)tn_net_run(net, 5, in, 3, out);
+        tn_app_backward(app, out[0]);
+        for (uint32_t i = 0; i < 3; i++)
+            near_array(app, c, "output", &c->parts[OUT][i], out[i], 1);
+        for (uint32_t i = 0; i < 5; i++)
+            near_array(app, c, names[i], &c->parts[GRAD][i], tn_net_param_grad(net, names[i]), 1);
+        app_close(app, c);
+    }
+}
+
+static void test_projected(void **state)
+{
+    (void)state;
+    each("projected", projected_replay);
+}
+
+/* ---- CTC ------------------------------------------------------------------------------------------ */
+
+/* x is the parameter "x.weight", whose rows are all steps. */
+static void ctc_net(const tn_x *in, tn_x *out)
+{
+    const call *c = tn_arg(in[0]);
+    const recorded *x = &c->parts[IN][0];
+    const int timed = text_of(c, "data_lengths") != NULL, counted = text_of(c, "label_lengths") != NULL;
+    tn_x scores;
+
+    (void)tn_embedding(tn_reshape(in[0], -1), .count = x->shape[0] * x->shape[1], .units = x->shape[2],
+                       .name = "x");
+    scores = tn_reshape(tn_param(in[0], "x.weight"), x->shape[0], x->shape[1], x->shape[2]);
+    out[0] =
+        tn_loss(scores, in[1], "ctc", .weight = number_of(c, "weight"), .layout = text_of(c, "layout"),
+                .data_lengths = timed ? in[2] : NULL, .label_lengths = counted ? in[timed ? 3 : 2] : NULL);
+}
+
+static void ctc_replay(const call *c, const char *name)
+{
+    (void)name;
+    for (int hybrid = 0; hybrid < 2; hybrid++) {
+        tn_app *app = app_open();
+        tn_net *net =
+            tn_net_functions(app, ctc_net, .arg = (void *)(uintptr_t)c, .inputs = {"x", "y", "t", "l"});
+        const recorded *x = &c->parts[IN][0];
+        const int64_t rows[] = {x->shape[0] * x->shape[1], x->shape[2]};
+        tn_array *in[4], *out = NULL;
+        float values[NUMBERS_MAX];
+
+        for (uint32_t i = 0; i < 4; i++)
+            in[i] = array_of(app, &c->parts[IN][i < c->counts[IN] ? i : 0]);
+        for (size_t i = 0; i < x->count; i++)
+            values[i] = (float)x->values[i];
+        tn_net_init(net, .seed = 1);
+        if (!tn_net_run(net, 4, in, 1, &out))
+            fail_msg("%s: %s", c->text, tn_app_error(app));
+        assert_int_equal(tn_array_copy(tn_app_array(app, 2, rows, values), tn_net_param(net, "x.weight")),
+                         TN_OK);
+        if (hybrid)
+            tn_net_hybridize(net);
+        tn_app_record(app);
+        (void)tn_net_run(net, 4, in, 1, &out);
+        tn_app_backward(app, out);
+        near_array(app, c, "loss", &c->parts[OUT][0], out, 1);
+        near_array(app, c, "gradient", &c->parts[GRAD][0], tn_net_param_grad(net, "x.weight"), 1);
+        app_close(app, c);
+    }
+}
+
+static void test_ctc(void **state)
+{
+    (void)state;
+    each("ctc", ctc_replay);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_recurrent), cmocka_unit_test(test_ctc),
+                                       cmocka_unit_test(test_projected), cmocka_unit_test(nn_all_replayed)};
+    int failed;
+
+    if (!recording_open(path_of("sequences.txt.gz"), &all))
+        return 1;
+    failed = cmocka_run_group_tests_name("mxnet.sequences", tests, NULL, NULL);
+    recording_close(&all);
+    return failed;
+}
