@@ -2,8 +2,6 @@
  * Sparse arrays: casts between storage types, rows that are kept; and a table of what other operators do with
  * them, as MXNet has it. Where 0 gives 0, an operator of elements runs on what is stored.
  */
-#include "op/stored.h"
-
 #include <string.h>
 
 #include "op/infer_help.h"
@@ -13,7 +11,7 @@
 #include "tenon/plugin/op/storage.h"
 #include "tenon/plugin/op/unary.h"
 
-/* ---- definitions ----------------------------------------------------------------------------------------- */
+/* ---- definitions --------------------------------------------------------------------------------------- */
 
 static const tn_attr_def cast_attrs[] = TN_ATTR_TABLE(cast_storage);
 
@@ -62,7 +60,7 @@ static const tn_op retain = TNI_OP(
 
 const tn_op *const tni_family_storage[] = {&cast, &retain, NULL};
 
-/* ---- the table ------------------------------------------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------------------------------------- */
 
 #define NEGATIVE 1u
 #define ZERO 2u

@@ -31,7 +31,7 @@ static const char *const families[] = {
     "numpy_shape", "optimizer", "order",     "pool",       "products", "random",     "ravel",
     "rearrange",   "reduce",    "region",    "regression", "resize",   "sampler",    "scalar",
     "scan",        "select",    "sequence",  "shape",      "slice",    "softmax",    "special",
-    "statistics",  "unary",
+    "statistics",  "storage",   "unary",
 };
 
 /* One row of gaps.txt. */

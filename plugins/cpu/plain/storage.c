@@ -1,6 +1,6 @@
 /*
  * Sparse arrays: casts between storage types, rows that are kept, products of csr matrices. Casts move bytes,
- * so they serve every type; what is 0 is no more stored than in MXNet, and -0 is 0. Index arrays were checked.
+ * so they serve every type; what is 0 is not stored, nor is -0. Index arrays were checked.
  */
 #include "tenon/plugin/op/storage.h"
 #include "tenon/plugin/op/matrix.h"
@@ -40,7 +40,7 @@ static tn_status scratch(const tn_exec *x, int64_t count, uint64_t size, void *o
     return st;
 }
 
-/* ---- cast_storage ---------------------------------------------------------------------------------------- */
+/* ---- cast_storage -------------------------------------------------------------------------------------- */
 
 /* Bits that may be set in 0: the sign of floating point. */
 static bool is_zero(const unsigned char *at, uint64_t size, bool is_float)
@@ -179,7 +179,7 @@ static tn_status cast_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-/* ---- _sparse_retain -------------------------------------------------------------------------------------- */
+/* ---- _sparse_retain ------------------------------------------------------------------------------------ */
 
 static int ascending(const void *a, const void *b)
 {
@@ -236,7 +236,7 @@ static tn_status retain_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-/* ---- dot --------------------------------------------------------------------------------------------------- */
+/* ---- dot ----------------------------------------------------------------------------------------------- */
 
 #define BODY "../plain/storage.inc"
 #include "../common/floats.inc"
@@ -308,7 +308,7 @@ static tn_status dot_any_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return x->attrs[TN_dot_transpose_a] ? dot_back_run(plan, x, err) : dot_run(plan, x, err);
 }
 
-/* ---- the family -------------------------------------------------------------------------------------------- */
+/* ---- the family ---------------------------------------------------------------------------------------- */
 
 static const char *const cast_types[] = {"data:dense,row_sparse,csr," TNCPU_ALL,
                                          "output:dense,row_sparse,csr,=data", NULL};
