@@ -164,14 +164,18 @@ POINTWISE(_npi_bitwise_not, x_name, "T:integer", "the other bits; of bool the ot
     X(_npi_less, "broadcast_lesser")                                                                         \
     X(_npi_less_equal, "broadcast_lesser_equal")
 
+/* X(name, meaning, types, gradient): what arrives may have another type than the input */
+#define SLOPES(X)                                                                                            \
+    X(_npi_add_scalar, "_plus_scalar", NUMBER, "data = dy")                                                  \
+    X(_npi_subtract_scalar, "_minus_scalar", NUMBER, "data = dy")                                            \
+    X(_npi_rsubtract_scalar, "_rminus_scalar", NUMBER, "data = -dy")                                         \
+    X(_npi_multiply_scalar, "_mul_scalar", NUMBER, "data = dy*scalar")                                       \
+    X(_npi_true_divide_scalar, "_div_scalar", NUMBER_FLOAT, "data = dy/scalar")                              \
+    X(_npi_mod_scalar, "_mod_scalar", NUMBER, "data = dy")
+
+/* X(name, meaning, types) */
 #define NUMBERS(X)                                                                                           \
-    X(_npi_add_scalar, "_plus_scalar", NUMBER)                                                               \
-    X(_npi_subtract_scalar, "_minus_scalar", NUMBER)                                                         \
-    X(_npi_rsubtract_scalar, "_rminus_scalar", NUMBER)                                                       \
-    X(_npi_multiply_scalar, "_mul_scalar", NUMBER)                                                           \
-    X(_npi_true_divide_scalar, "_div_scalar", NUMBER_FLOAT)                                                  \
     X(_npi_rtrue_divide_scalar, "_rdiv_scalar", NUMBER_FLOAT)                                                \
-    X(_npi_mod_scalar, "_mod_scalar", NUMBER)                                                                \
     X(_npi_rmod_scalar, "_rmod_scalar", NUMBER)                                                              \
     X(_npi_power_scalar, "_power_scalar", NUMBER)                                                            \
     X(_npi_rpower_scalar, "_rpower_scalar", NUMBER)                                                          \
@@ -206,6 +210,8 @@ POINTWISE(_npi_bitwise_not, x_name, "T:integer", "the other bits; of bool the ot
 #define TRUTH_OP(name, meaning) DERIVED(name, meaning, .types = PAIR_TRUTH)
 #define OTHER_OP(name, meaning, names) DERIVED(name, meaning, .inputs = names)
 #define NUMBER_OP(name, meaning, types_) DERIVED(name, meaning, .inputs = data_name, .types = types_)
+#define SLOPE_OP(name, meaning, types_, gradient)                                                            \
+    DERIVED(name, meaning, .inputs = data_name, .types = types_, .gradients = "numpy: " gradient)
 static const tn_attr_def axes_attrs[] = TN_ATTR_TABLE(np_transpose);
 static const tn_attr_def concatenate_attrs[] = TN_ATTR_TABLE(npi_concatenate);
 
@@ -232,6 +238,7 @@ LAYERS(LAYER_OP)
 PAIRS(PAIR_OP)
 TRUTHS(TRUTH_OP)
 NUMBERS(NUMBER_OP)
+SLOPES(SLOPE_OP)
 OTHERS(OTHER_OP)
 DERIVED(_npi_absolute, "abs", .inputs = x_name, .aliases = abs_alias)
 DERIVED(_np_transpose, "transpose", .inputs = a_name, .attrs = axes_attrs)
@@ -244,7 +251,8 @@ DERIVED(_npi_logical_not, "logical_not", .inputs = x_name, .types = TRUTH)
 
 const tn_op *const tni_family_numpy[] = {
 #define POINTER(name, ...) &op_##name,
-    UNARY(POINTER) LAYERS(POINTER) PAIRS(POINTER) TRUTHS(POINTER) NUMBERS(POINTER) QUESTIONS(POINTER)
+    UNARY(POINTER) LAYERS(POINTER) PAIRS(POINTER) TRUTHS(POINTER) NUMBERS(POINTER) SLOPES(POINTER)
+    QUESTIONS(POINTER)
     FUNCTIONS(POINTER)
     BITS(POINTER) NUMBER_FUNCTIONS(POINTER) NUMBER_BITS(POINTER) OTHERS(POINTER) &op__npi_rcopysign_scalar,
     &op__npi_bitwise_not, &op__npi_absolute, &op__np_transpose, &op__npi_concatenate,

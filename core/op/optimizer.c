@@ -18,6 +18,13 @@ static const tn_attr_def signum_attrs[] = TN_ATTR_TABLE(signum_update);
 static const tn_attr_def adam_attrs[] = TN_ATTR_TABLE(adam_update);
 static const tn_attr_def rmsprop_attrs[] = TN_ATTR_TABLE(rmsprop_update);
 static const tn_attr_def rmspropalex_attrs[] = TN_ATTR_TABLE(rmspropalex_update);
+static const tn_attr_def ftrl_attrs[] = TN_ATTR_TABLE(ftrl_update);
+static const tn_attr_def ftml_attrs[] = TN_ATTR_TABLE(ftml_update);
+static const tn_attr_def adagrad_attrs[] = TN_ATTR_TABLE(adagrad_update);
+static const tn_attr_def group_adagrad_attrs[] = TN_ATTR_TABLE(group_adagrad_update);
+static const tn_attr_def adamw_attrs[] = TN_ATTR_TABLE(adamw_update);
+static const tn_attr_def lamb1_attrs[] = TN_ATTR_TABLE(lamb_update_phase1);
+static const tn_attr_def lamb2_attrs[] = TN_ATTR_TABLE(lamb_update_phase2);
 
 /* Weight and gradient in one type, states in float32. */
 static tn_status mixed_dtype(tn_infer *i)
@@ -48,6 +55,12 @@ static const tn_op mp_sgd =
 static const tn_op mp_sgd_mom =
     TNI_OP("mp_sgd_mom_update", .doc = "Gradient descent with momentum on a float32 copy of the weight.",
            .attrs = sgd_mom_attrs, .mutates = 1u << 2 | 1u << 3, .flags = TN_OP_POINTWISE,
+           .inputs = TNI_NAMES("weight", "grad", "mom", "weight32"), .outputs = TNI_NAMES("output"),
+           .shape = tni_shape_same, .dtype = mixed_dtype);
+
+static const tn_op mp_nag =
+    TNI_OP("mp_nag_mom_update", .doc = "Nesterov's accelerated gradient on a float32 copy of the weight.",
+           .attrs = nag_attrs, .mutates = 1u << 2 | 1u << 3, .flags = TN_OP_POINTWISE,
            .inputs = TNI_NAMES("weight", "grad", "mom", "weight32"), .outputs = TNI_NAMES("output"),
            .shape = tni_shape_same, .dtype = mixed_dtype);
 
@@ -83,15 +96,137 @@ static const tn_op rmspropalex =
            .inputs = TNI_NAMES("weight", "grad", "n", "g", "delta"), .outputs = TNI_NAMES("output"),
            .shape = tni_shape_same, .dtype = tni_dtype_same_float);
 
+static const tn_op ftrl =
+    TNI_OP("ftrl_update", .doc = "Follows the regularized leader, with per-coordinate rates.",
+           .aliases = TNI_NAMES("_sparse_ftrl_update"), .attrs = ftrl_attrs, .mutates = 1u << 2 | 1u << 3,
+           .flags = TN_OP_POINTWISE, .inputs = TNI_NAMES("weight", "grad", "z", "n"),
+           .outputs = TNI_NAMES("output"), .shape = tni_shape_same, .dtype = tni_dtype_same_float);
+
+static const tn_op ftml =
+    TNI_OP("ftml_update", .doc = "Follows the moving leader.", .attrs = ftml_attrs,
+           .mutates = 1u << 2 | 1u << 3 | 1u << 4, .flags = TN_OP_POINTWISE,
+           .inputs = TNI_NAMES("weight", "grad", "d", "v", "z"), .outputs = TNI_NAMES("output"),
+           .shape = tni_shape_same, .dtype = tni_dtype_same_float);
+
+static const tn_op adagrad =
+    TNI_OP("_sparse_adagrad_update", .doc = "AdaGrad: rates fall by the sum of squared gradients.",
+           .attrs = adagrad_attrs, .mutates = 1u << 2, .flags = TN_OP_POINTWISE,
+           .inputs = TNI_NAMES("weight", "grad", "history"), .outputs = TNI_NAMES("output"),
+           .shape = tni_shape_same, .dtype = tni_dtype_same_float);
+
+/* The history of the first axis: one number for each of its indices. */
+static tn_status group_shape(tn_infer *i)
+{
+    const tn_shape *weight;
+    tn_infer same = *i;
+    tn_shape rows;
+    tn_status st;
+
+    same.in_count = 2;
+    if ((st = tni_shape_same(&same)))
+        return st;
+    weight = i->in_shape[0];
+    if (weight->ndim == 0)
+        return tni_infer_fail(i, TN_E_SHAPE, "the weight has no rows");
+    if (weight->ndim < 0)
+        return TN_OK;
+    rows = *weight;
+    for (int32_t k = 1; k < rows.ndim; k++)
+        rows.dim[k] = 1;
+    return tni_shape_assign(i, i->in_shape[2], &rows);
+}
+
+static const tn_op group_adagrad =
+    TNI_OP("_contrib_group_adagrad_update", .doc = "AdaGrad with one rate for each row of the weight.",
+           .attrs = group_adagrad_attrs, .mutates = 1u << 2, .inputs = TNI_NAMES("weight", "grad", "history"),
+           .outputs = TNI_NAMES("output"), .shape = group_shape, .dtype = tni_dtype_same_float);
+
+/* ---- numbers as inputs -------------------------------------------------------------------------------- */
+
+/* Inputs of one element behind the first `first`: all of its dimensions are 1, as many as there are. */
+static tn_status single_shapes(tn_infer *i, uint32_t first, uint32_t end)
+{
+    for (uint32_t k = first; k < end; k++)
+        for (int32_t d = 0; d < i->in_shape[k]->ndim; d++) {
+            int64_t one = 1;
+            tn_status st = tni_dim_unify(i, &i->in_shape[k]->dim[d], &one);
+
+            if (st)
+                return st;
+        }
+    return TN_OK;
+}
+
+/* Weight, gradient and states, then the scale. */
+static tn_status adamw_shape(tn_infer *i)
+{
+    const uint32_t last = i->in_count - 1;
+    tn_infer same = *i;
+    tn_status st;
+
+    same.in_count = last;
+    st = tni_shape_same(&same);
+    return st ? st : single_shapes(i, last, i->in_count);
+}
+
+#define ADAMW_DOC "Adam, the weight decays apart; nothing is done where rescale_grad is 0 or not finite."
+static const tn_op adamw =
+    TNI_OP("_adamw_update", .doc = ADAMW_DOC, .attrs = adamw_attrs, .mutates = 1u << 2 | 1u << 3,
+           .inputs = TNI_NAMES("weight", "grad", "mean", "var", "rescale_grad"),
+           .outputs = TNI_NAMES("output"), .shape = adamw_shape, .types = "T:float; rescale_grad:f32");
+
+static const tn_op mp_adamw =
+    TNI_OP("_mp_adamw_update", .doc = ADAMW_DOC " On a float32 copy of the weight.", .attrs = adamw_attrs,
+           .mutates = 1u << 2 | 1u << 3 | 1u << 4,
+           .inputs = TNI_NAMES("weight", "grad", "mean", "var", "weight32", "rescale_grad"),
+           .outputs = TNI_NAMES("output"), .shape = adamw_shape, .dtype = mixed_dtype);
+
+static const tn_op lamb1 =
+    TNI_OP("lamb_update_phase1", .doc = "What LAMB moves the weight along.", .attrs = lamb1_attrs,
+           .mutates = 1u << 2 | 1u << 3, .flags = TN_OP_POINTWISE,
+           .inputs = TNI_NAMES("weight", "grad", "mean", "var"), .outputs = TNI_NAMES("output"),
+           .shape = tni_shape_same, .dtype = tni_dtype_same_float);
+
+static const tn_op mp_lamb1 =
+    TNI_OP("mp_lamb_update_phase1", .doc = "What LAMB moves the float32 copy of the weight along.",
+           .attrs = lamb1_attrs, .mutates = 1u << 2 | 1u << 3, .flags = TN_OP_POINTWISE,
+           .inputs = TNI_NAMES("weight", "grad", "mean", "var", "weight32"), .outputs = TNI_NAMES("output"),
+           .shape = tni_shape_same, .types = "weight,grad:W:float; T:f32");
+
+/* Weight and what it moves along, the norms of both, the copy. */
+static tn_status lamb2_shape(tn_infer *i)
+{
+    tn_shape *arrays[] = {i->in_shape[0], i->in_shape[1], i->in_shape[i->in_count - 1]};
+    tn_infer same = *i;
+    tn_status st;
+
+    same.in_shape = arrays;
+    same.in_count = i->in_count > 4 ? 3 : 2;
+    st = tni_shape_same(&same);
+    return st ? st : single_shapes(i, 2, 4);
+}
+
+static const tn_op lamb2 =
+    TNI_OP("lamb_update_phase2", .doc = "LAMB's step, by the norms r1 of the weight and r2 of g.",
+           .attrs = lamb2_attrs, .inputs = TNI_NAMES("weight", "g", "r1", "r2"),
+           .outputs = TNI_NAMES("output"), .shape = lamb2_shape, .dtype = tni_dtype_same_float);
+
+static const tn_op mp_lamb2 = TNI_OP(
+    "mp_lamb_update_phase2", .doc = "LAMB's step on a float32 copy of the weight.", .attrs = lamb2_attrs,
+    .mutates = 1u << 4, .inputs = TNI_NAMES("weight", "g", "r1", "r2", "weight32"),
+    .outputs = TNI_NAMES("output"), .shape = lamb2_shape, .types = "weight,output:W:float; T:f32");
+
 /* ---- any number of parameters at once ----------------------------------------------------------------- */
 
 /* The last attribute counts the parameters, of which each has the inputs whose names repeat. The preloaded
- * forms have rates and decays as two arrays behind them, the others as run-time tuples in front of the
- * attributes. */
+ * forms have rates and decays as two arrays behind them, AdamW its scale; attributes that are lists have an
+ * item for each parameter. */
 static const tn_attr_def multi_sgd_attrs[] = TN_ATTR_TABLE(multi_sgd_update);
 static const tn_attr_def multi_sgd_mom_attrs[] = TN_ATTR_TABLE(multi_sgd_mom_update);
 static const tn_attr_def preloaded_sgd_attrs[] = TN_ATTR_TABLE(preloaded_multi_sgd_update);
 static const tn_attr_def preloaded_sgd_mom_attrs[] = TN_ATTR_TABLE(preloaded_multi_sgd_mom_update);
+static const tn_attr_def multi_adamw_attrs[] = TN_ATTR_TABLE(multi_adamw_update);
+static const tn_attr_def multi_lamb_attrs[] = TN_ATTR_TABLE(multi_lamb_update);
 static const tn_attr_def multi_sum_sq_attrs[] = TN_ATTR_TABLE(multi_sum_sq);
 static const tn_attr_def multi_lars_attrs[] = TN_ATTR_TABLE(multi_lars);
 
@@ -113,8 +248,11 @@ static tn_status multi_args(tn_infer *i)
         return tni_infer_fail(i, TN_E_ATTR, "%s is %lld, 1 to %u are possible",
                               i->op->attrs[i->attr_count - 1].name, (long long)count,
                               (TN_NODE_INPUTS_MAX - tail) / each);
-    for (uint32_t k = 0; k < 2 && i->op->attrs[0].type == TN_ATTR_T_FLOATS; k++) {
-        const int64_t have = tni_tuple_count(tni_attr_tuple(i->attrs, k)); /* counts are alike */
+    for (uint32_t k = 0; k < i->attr_count; k++) {
+        const uint32_t type = i->op->attrs[k].type;
+        const bool list = type == TN_ATTR_T_FLOATS || type == TN_ATTR_T_TUPLE;
+        const tn_tuple *items = list ? tni_attr_tuple(i->attrs, k) : NULL; /* counts of both are alike */
+        const int64_t have = list ? tni_tuple_count(items) : count;
 
         if (have != count)
             return tni_infer_fail(i, TN_E_ATTR, "%s has %lld items for %lld weights", i->op->attrs[k].name,
@@ -141,13 +279,15 @@ static tn_status multi_shape(tn_infer *i)
         one.out_count = 1;
         st = tni_shape_same(&one);
     }
+    if (!st && tail == 1)
+        return single_shapes(i, i->in_count - 1, i->in_count);
     for (uint32_t k = i->in_count - tail; k < i->in_count && !st; k++)
         st = tni_shape_assign(i, i->in_shape[k], &numbers);
     return st;
 }
 
-/* The weights have one type, with their gradients and momenta; rates in arrays, and all that mixed forms have
- * beside weight and gradient, are float32. */
+/* The weights have one type, with their gradients and states, and AdamW's scale; rates in arrays, and all
+ * that mixed forms have beside weight and gradient, are float32. */
 static tn_status multi_dtype(tn_infer *i)
 {
     const bool mixed = strstr(i->op->name, "_mp_") != NULL;
@@ -158,7 +298,8 @@ static tn_status multi_dtype(tn_infer *i)
     for (uint32_t pass = 0; pass < 2; pass++) /* the second carries back what later ones knew */
         for (uint32_t k = 0; k < i->in_count + i->out_count && !st; k++) {
             int32_t *dtype = k < i->in_count ? &i->in_dtype[k] : &i->out_dtype[k - i->in_count];
-            const bool single = k < i->in_count && (k >= i->in_count - tail || (mixed && k % each > 1));
+            const bool behind = k >= i->in_count - tail && (mixed || tail > 1);
+            const bool single = k < i->in_count && (behind || (mixed && k % each > 1));
 
             st = single ? tni_dtype_assign(i, dtype, TN_F32) : tni_dtype_unify(i, &i->in_dtype[0], dtype);
         }
@@ -169,6 +310,8 @@ static tn_status multi_dtype(tn_infer *i)
 #define MULTI_INPUTS_SGD_MOM "weight_*", "grad_*", "mom_*"
 #define MULTI_INPUTS_MP_SGD "weight_*", "grad_*", "weight32_*"
 #define MULTI_INPUTS_MP_SGD_MOM "weight_*", "grad_*", "mom_*", "weight32_*"
+#define MULTI_INPUTS_ADAM "weight_*", "grad_*", "mean_*", "var_*"
+#define MULTI_INPUTS_MP_ADAM MULTI_INPUTS_ADAM, "weight32_*"
 #define MULTI(id, attrs_, doc_, mutates_, period, tail, ...)                                                 \
     static const tn_op id =                                                                                  \
         TNI_OP(#id, .doc = doc_, .attrs = attrs_, .mutates = mutates_, .mutates_period = period,             \
@@ -194,6 +337,14 @@ MULTI(preloaded_multi_mp_sgd_update, preloaded_sgd_attrs,
 MULTI(preloaded_multi_mp_sgd_mom_update, preloaded_sgd_mom_attrs,
       "Gradient descent with momentum on float32 copies of many weights, rates and decays being arrays.", 12,
       4, 2, MULTI_INPUTS_MP_SGD_MOM, "lrs", "wds");
+
+MULTI(_multi_adamw_update, multi_adamw_attrs, ADAMW_DOC " Of many weights.", 12, 4, 1, MULTI_INPUTS_ADAM,
+      "rescale_grad");
+MULTI(_multi_mp_adamw_update, multi_adamw_attrs, ADAMW_DOC " On float32 copies of many weights.", 28, 5, 1,
+      MULTI_INPUTS_MP_ADAM, "rescale_grad");
+MULTI(_multi_lamb_update, multi_lamb_attrs, "LAMB for many weights.", 12, 4, 0, MULTI_INPUTS_ADAM);
+MULTI(_multi_mp_lamb_update, multi_lamb_attrs, "LAMB on float32 copies of many weights.", 28, 5, 0,
+      MULTI_INPUTS_MP_ADAM);
 
 /* ---- LARS ---------------------------------------------------------------------------------------------- */
 
@@ -243,11 +394,22 @@ const tn_op *const tni_family_optimizer[] = {
     &mp_sgd,
     &mp_sgd_mom,
     &nag,
+    &mp_nag,
     &signsgd,
     &signum,
     &adam,
     &rmsprop,
     &rmspropalex,
+    &ftrl,
+    &ftml,
+    &adagrad,
+    &group_adagrad,
+    &adamw,
+    &mp_adamw,
+    &lamb1,
+    &lamb2,
+    &mp_lamb1,
+    &mp_lamb2,
     &multi_sgd_update,
     &multi_sgd_mom_update,
     &multi_mp_sgd_update,
@@ -256,6 +418,10 @@ const tn_op *const tni_family_optimizer[] = {
     &preloaded_multi_sgd_mom_update,
     &preloaded_multi_mp_sgd_update,
     &preloaded_multi_mp_sgd_mom_update,
+    &_multi_adamw_update,
+    &_multi_mp_adamw_update,
+    &_multi_lamb_update,
+    &_multi_mp_lamb_update,
     &sum_sq,
     &lars,
     NULL,

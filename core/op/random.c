@@ -1,24 +1,28 @@
 /*
- * Operators that take a draw: uniform and normal numbers, and dropout. The bounds are run-time attributes;
- * element k uses counter k of the draw (tenon/plugin/random.h).
+ * Operators that take a draw. A distribution has three: with parameters that are run-time attributes, the
+ * same in the shape of an input, and with tensors of parameters. Element k uses counter k of the draw
+ * (tenon/plugin/random.h). And dropout.
  */
-#include "tenon/plugin/op/random.h"
+#include <string.h>
+
 #include "op/infer_help.h"
 #include "op/shape_attr.h"
+#include "tenon/plugin/op/random.h"
 
-static const tn_attr_def uniform_attrs[] = TN_ATTR_TABLE(random_uniform);
-static const tn_attr_def normal_attrs[] = TN_ATTR_TABLE(random_normal);
+static const tn_attr_def sample_attrs[] = TN_ATTR_TABLE(sample);
+static const tn_attr_def randint_attrs[] = TN_ATTR_TABLE(random_randint);
 static const tn_attr_def dropout_attrs[] = TN_ATTR_TABLE(Dropout);
 
-_Static_assert((int)TN_random_normal_shape == TN_random_uniform_shape &&
-                   (int)TN_random_normal_dtype == TN_random_uniform_dtype,
-               "uniform and normal numbers have shape and dtype at the same places");
-
+/* Of operators without inputs: their attribute `shape`. */
 static tn_status random_shape(tn_infer *i)
 {
     const tn_shape one = {.ndim = 1, .dim = {1}};
-    tn_status st = tni_shape_attr(i, TN_random_uniform_shape, i->out_shape[0]);
+    uint32_t shape = 0;
+    tn_status st;
 
+    while (strcmp(i->op->attrs[shape].name, "shape") != 0)
+        shape++;
+    st = tni_shape_attr(i, shape, i->out_shape[0]);
     return st || i->out_shape[0]->ndim >= 0 ? st : tni_shape_assign(i, i->out_shape[0], &one);
 }
 
@@ -48,16 +52,56 @@ static tn_status dropout_shape(tn_infer *i)
     return st ? st : mask_unify(i, i->in_shape[0], i->out_shape[1]);
 }
 
-#define DRAW(id, name_, doc_, attrs_, ...)                                                                   \
-    static const tn_op id =                                                                                  \
-        TNI_OP(name_, .doc = doc_, .aliases = TNI_NAMES(__VA_ARGS__), .attrs = attrs_,                       \
-               .outputs = TNI_NAMES("output"), .effects = TN_EFFECT_RANDOM, .shape = random_shape,           \
-               .types = "output:attr(dtype,or(f32)); output:float")
+/* X(name, inputs of _sample_name with their shapes, their names, what is drawn) */
+#define DISTRIBUTIONS(X)                                                                                     \
+    X(uniform, "low:(S..) high:low", "low,high", "Numbers drawn evenly from [low, high)")                    \
+    X(normal, "mu:(S..) sigma:mu", "mu,sigma", "Numbers drawn from a normal distribution")                   \
+    X(gamma, "alpha:(S..) beta:alpha", "alpha,beta", "Numbers drawn from a gamma distribution")              \
+    X(exponential, "lam:(S..)", "lam", "Numbers drawn from an exponential distribution")                     \
+    X(poisson, "lam:(S..)", "lam", "Numbers drawn from a Poisson distribution")                              \
+    X(negative_binomial, "k:(S..) p:k", "k,p",                                                               \
+      "Numbers of successes before the k-th failure, drawn from a negative binomial distribution")           \
+    X(generalized_negative_binomial, "mu:(S..) alpha:mu", "mu,alpha",                                        \
+      "Numbers drawn from a negative binomial distribution of given mean and dispersion")
 
-DRAW(uniform, "_random_uniform", "Numbers drawn evenly from [low, high).", uniform_attrs, "random_uniform",
-     "uniform");
-DRAW(normal, "_random_normal", "Numbers drawn from a normal distribution.", normal_attrs, "random_normal",
-     "normal");
+#define DRAWN .effects = TN_EFFECT_RANDOM
+#define NAMES_uniform "random_uniform", "uniform"
+#define NAMES_normal "normal", "random_normal"
+#define NAMES_gamma "random_gamma"
+#define NAMES_exponential "random_exponential"
+#define NAMES_poisson "random_poisson"
+#define NAMES_negative_binomial "random_negative_binomial"
+#define NAMES_generalized_negative_binomial "random_generalized_negative_binomial"
+
+#define RANDOM(name, inputs, names, doc_)                                                                    \
+    static const tn_attr_def name##_attrs[] = TN_ATTR_TABLE(random_##name);                                  \
+    static const tn_op op_random_##name =                                                                    \
+        TNI_OP("_random_" #name, .doc = doc_ ".", .aliases = TNI_NAMES(NAMES_##name), .attrs = name##_attrs, \
+               .outputs = TNI_NAMES("output"), .shape = random_shape, DRAWN,                                 \
+               .types = "output:attr(dtype,or(f32)); output:float");
+#define LIKE(name, inputs, names, doc_)                                                                      \
+    static const tn_attr_def name##_like_attrs[] = TN_ATTR_TABLE(random_##name##_like);                      \
+    static const tn_op op_random_##name##_like =                                                             \
+        TNI_OP("_random_" #name "_like", .doc = doc_ ", in the shape of data.", .attrs = name##_like_attrs,  \
+               .shapes = "data:(S..) -> output:data", .types = "T:float", .shapes_only = 1, DRAWN,           \
+               .flags = TN_OP_ZERO_GRADIENT);
+#define SAMPLE(name, inputs, names, doc_)                                                                    \
+    static const tn_op op_sample_##name =                                                                    \
+        TNI_OP("_sample_" #name, .doc = doc_ ": as many for each element of the parameters as shape says.",  \
+               .aliases = TNI_NAMES("sample_" #name), .attrs = sample_attrs,                                 \
+               .shapes = inputs " -> output:(S..,shape..)", DRAWN, .flags = TN_OP_ZERO_GRADIENT,             \
+               .types = names ":P; output:attr(dtype,or(f32)); output:float");
+/* clang-format off */
+DISTRIBUTIONS(RANDOM)
+DISTRIBUTIONS(LIKE)
+DISTRIBUTIONS(SAMPLE)
+/* clang-format on */
+
+static const tn_op randint =
+    TNI_OP("_random_randint", .doc = "Whole numbers drawn evenly from [low, high).",
+           .aliases = TNI_NAMES("_npi_random_randint", "random_randint"), .attrs = randint_attrs,
+           .outputs = TNI_NAMES("output"), .shape = random_shape, DRAWN,
+           .types = "output:attr(dtype,or(i32)); output:integer");
 
 /* Linear in dy; the mask depends on nothing. */
 static const tn_op dropout = TNI_OP(
@@ -66,4 +110,12 @@ static const tn_op dropout = TNI_OP(
     .outputs = TNI_NAMES("output", "mask"), .visible = 1, .effects = TN_EFFECT_RANDOM, .shape = dropout_shape,
     .types = "T:float", .gradients = "own: dy mask -> data ; dy = _backward_Dropout!(h, mask)");
 
-const tn_op *const tni_family_random[] = {&uniform, &normal, &dropout, NULL};
+/* clang-format off */
+const tn_op *const tni_family_random[] = {
+#define RANDOM_POINTER(name, ...) &op_random_##name,
+#define LIKE_POINTER(name, ...) &op_random_##name##_like,
+#define SAMPLE_POINTER(name, ...) &op_sample_##name,
+    DISTRIBUTIONS(RANDOM_POINTER) DISTRIBUTIONS(LIKE_POINTER) DISTRIBUTIONS(SAMPLE_POINTER) &randint,
+    &dropout, NULL,
+};
+/* clang-format on */

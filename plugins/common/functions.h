@@ -197,4 +197,14 @@ TNB_INLINE int64_t tnb_int_lcm(int64_t a, int64_t b)
     return (int64_t)(product / x * y);
 }
 
+/* ---- of optimizers ------------------------------------------------------------------------------ */
+
+/* LAMB's rate: r1 is the norm of the weight within bounds (below 0: none), r2 that of what it moves along. */
+TNB_INLINE double tnb_lamb_rate(double lr, double r1, double r2, double lower, double upper)
+{
+    r1 = lower >= 0 && r1 < lower ? lower : r1;
+    r1 = upper >= 0 && r1 > upper ? upper : r1;
+    return r1 == 0 || r2 == 0 ? lr : lr * r1 / r2;
+}
+
 #endif

@@ -78,6 +78,112 @@ static const tn_op_case normal_cases[] = {
 };
 TN_OP_TESTS(normal, "_random_normal", normal_cases)
 
+static const tn_op_case interval_cases[] = {
+    {"wide", "low=-1.7e308 high=1.7e308 shape=100 dtype=float64", .flags = TN_CASE_NO_GRAD},
+    {"short", "low=1 high=1.0009765625 shape=3000 dtype=float16", .out = {"f16[3000] fill:1"},
+     .flags = TN_CASE_NO_GRAD, .tolerance = 1e-9}, /* not high, to which half of them are nearer */
+    {"below 0", "low=-1.0078125 high=-1 shape=3000 dtype=bfloat16", .out = {"bf16[3000] fill:-1.0078125"},
+     .flags = TN_CASE_NO_GRAD, .tolerance = 1e-9},
+};
+TN_OP_TESTS(interval, "_random_uniform", interval_cases)
+
+static const tn_op_case gamma_cases[] = {
+    {"many", "alpha=0.3 beta=2 shape=(7,10001) dtype=float64", .flags = TN_CASE_NO_GRAD},
+    {"short", "alpha=3 shape=50 dtype=bfloat16", .flags = TN_CASE_NO_GRAD},
+    {"smallest", "alpha=4.9e-324 shape=50", .out = {"f32[50] fill:0"}, .flags = TN_CASE_NO_GRAD},
+    {"tiny", "alpha=1e-300 shape=50", .out = {"f32[50] fill:0"}, .flags = TN_CASE_NO_GRAD},
+    {"huge", "alpha=1e300 beta=1e-300 shape=50 dtype=float64", .out = {"f64[50] fill:1"},
+     .flags = TN_CASE_NO_GRAD},
+};
+TN_OP_TESTS(gamma, "_random_gamma", gamma_cases)
+
+static const tn_op_case exponential_cases[] = {
+    {"many", "lam=0.3 shape=70000", .flags = TN_CASE_NO_GRAD},
+};
+TN_OP_TESTS(exponential, "_random_exponential", exponential_cases)
+
+static const tn_op_case poisson_cases[] = {
+    {"few", "lam=0.3 shape=70000", .flags = TN_CASE_NO_GRAD},
+    {"many", "lam=1e5 shape=70000", .flags = TN_CASE_NO_GRAD},
+    {"none", "lam=0 shape=(2,2)", .out = {"f32[2,2] 0 0 0 0"}, .flags = TN_CASE_NO_GRAD},
+    {"smallest", "lam=4.9e-324 shape=50", .out = {"f32[50] fill:0"}, .flags = TN_CASE_NO_GRAD},
+    {"huge", "lam=1e20 shape=50 dtype=float64", .out = {"f64[50] fill:1e20"}, .flags = TN_CASE_NO_GRAD},
+    {"largest", "lam=1.7e308 shape=50 dtype=float64", .out = {"f64[50] fill:1.7e308"},
+     .flags = TN_CASE_NO_GRAD},
+};
+TN_OP_TESTS(poisson, "_random_poisson", poisson_cases)
+
+static const tn_op_case negative_cases[] = {
+    {"many", "k=3 p=0.1 shape=70000", .flags = TN_CASE_NO_GRAD},
+    {"sure", "k=3 p=1 shape=5", .out = {"f32[5] fill:0"}, .flags = TN_CASE_NO_GRAD},
+    {"no failure", "k=0 p=0.5 shape=5", .out = {"f32[5] fill:0"}, .flags = TN_CASE_NO_GRAD},
+    {"rare", "k=1 p=1e-300 shape=5", .flags = TN_CASE_NO_GRAD},
+};
+TN_OP_TESTS(negative, "_random_negative_binomial", negative_cases)
+
+static const tn_op_case dispersed_cases[] = {
+    {"many", "mu=10 alpha=0.7 shape=70000", .flags = TN_CASE_NO_GRAD},
+    {"none", "mu=0 alpha=3 shape=5", .out = {"f32[5] fill:0"}, .flags = TN_CASE_NO_GRAD},
+    {"subnormal", "mu=1e12 alpha=4.9e-324 shape=5 dtype=float64", .out = {"f64[5] fill:1e12"},
+     .flags = TN_CASE_NO_GRAD, .tolerance = 1e-5},
+    {"small", "mu=1e12 alpha=1e-200 shape=5 dtype=float64", .out = {"f64[5] fill:1e12"},
+     .flags = TN_CASE_NO_GRAD, .tolerance = 1e-5},
+    {"huge", "mu=1e300 alpha=1e300 shape=50", .flags = TN_CASE_NO_GRAD},
+};
+TN_OP_TESTS(dispersed, "_random_generalized_negative_binomial", dispersed_cases)
+
+static const tn_op_case like_cases[] = {
+    {"shape", "mu=3 alpha=1", .in = {"f32[2,3,4] fill:nan"}, .flags = TN_CASE_NO_GRAD},
+    {"many", "mu=3 alpha=1", .in = {"f16[70000] fill:1"}, .flags = TN_CASE_NO_GRAD},
+    {"empty", "", .in = {"f32[0,3]"}, .out = {"f32[0,3]"}, .flags = TN_CASE_NO_GRAD},
+    {"integers", "", .in = {"i32[3] 1 2 3"}, .status = TN_E_DTYPE},
+};
+TN_OP_TESTS(like, "_random_generalized_negative_binomial_like", like_cases)
+
+static const tn_op_case randint_cases[] = {
+    {"many", "low=-3 high=9 shape=70000", .flags = TN_CASE_NO_GRAD},
+    {"one", "low=7 high=8 shape=4 dtype=int64", .out = {"i64[4] 7 7 7 7"}, .flags = TN_CASE_NO_GRAD},
+    {"all", "low=-9223372036854775808 high=9223372036854775807 shape=40 dtype=int64",
+     .flags = TN_CASE_NO_GRAD},
+    {"bytes", "low=0 high=256 shape=400 dtype=uint8", .flags = TN_CASE_NO_GRAD},
+    {"missing", "low=3", .status = TN_E_ATTR, .message = "high"},
+    {"floats", "low=0 high=3 dtype=float32", .status = TN_E_DTYPE},
+};
+TN_OP_TESTS(randint, "_random_randint", randint_cases)
+
+static const tn_op_case sample_cases[] = {
+    {"each", "shape=(2,3)", .in = {"f64[2] 1 2", "f64[2] 3 4"}, .flags = TN_CASE_NO_GRAD},
+    {"one each", "", .in = {"f32[2,3] fill:1", "f32[2,3] fill:2"}, .flags = TN_CASE_NO_GRAD},
+    {"many", "shape=700", .in = {"f32[101] random:1:3", "f32[101] random:1:3"}, .flags = TN_CASE_NO_GRAD},
+    {"integers", "shape=3 dtype=float16", .in = {"i64[2] 1 2", "i64[2] 3 4"}, .flags = TN_CASE_NO_GRAD},
+    {"no dimension", "shape=3", .in = {"f32[] 1", "f32[] 3"}, .flags = TN_CASE_NO_GRAD | TN_CASE_NP_SHAPE},
+    {"outside", "shape=2", .in = {"f32[7] 0 -1 nan inf 1 1 1", "f32[7] 1 1 1 1 0 -inf inf"},
+     .out = {"f32[7,2] fill:nan"}, .flags = TN_CASE_NO_GRAD},
+    {"nothing", "shape=(0,)", .in = {"f32[2] 1 2", "f32[2] 3 4"}, .out = {"f32[2,0]"},
+     .flags = TN_CASE_NO_GRAD},
+    {"none", "shape=(2,)", .in = {"f32[0]", "f32[0]"}, .out = {"f32[0,2]"}, .flags = TN_CASE_NO_GRAD},
+    {"shapes", "shape=2", .in = {"f32[2] 1 2", "f32[3] 1 2 3"}, .status = TN_E_SHAPE},
+    {"types", "shape=2", .in = {"f32[2] 1 2", "f64[2] 1 2"}, .status = TN_E_DTYPE},
+    {"whole numbers", "dtype=int32", .in = {"f32[2] 1 2", "f32[2] 1 2"}, .status = TN_E_DTYPE},
+    {"negative", "shape=-1", .in = {"f32[2] 1 2", "f32[2] 1 2"}, .status = TN_E_ATTR},
+};
+TN_OP_TESTS(sample, "_sample_gamma", sample_cases)
+
+static const tn_op_case sample_poisson_cases[] = {
+    {"outside", "shape=2", .in = {"f64[4] -1 nan inf -inf"}, .out = {"f32[4,2] fill:nan"},
+     .flags = TN_CASE_NO_GRAD},
+    {"large and small", "shape=2 dtype=float64", .in = {"f64[3] 0 4.9e-324 1.7e308"},
+     .out = {"f64[3,2] 0 0 0 0 1.7e308 1.7e308"}, .flags = TN_CASE_NO_GRAD},
+};
+TN_OP_TESTS(sample_poisson, "_sample_poisson", sample_poisson_cases)
+
+static const tn_op_case sample_negative_cases[] = {
+    {"outside", "shape=2", .in = {"f64[6] 1 1 1 -1 nan inf", "f64[6] 0 1.1 nan 0.5 0.5 0.5"},
+     .out = {"f32[6,2] fill:nan"}, .flags = TN_CASE_NO_GRAD},
+    {"real", "shape=(50,50)", .in = {"f64[2] 0.1 3.7", "f64[2] 0.5 0.3"}, .flags = TN_CASE_NO_GRAD},
+};
+TN_OP_TESTS(sample_negative, "_sample_negative_binomial", sample_negative_cases)
+
 static const tn_op_case dropout_cases[] = {
     {"evaluate", "", .in = {"f32[4] 1 2 3 4"}, .out = {"f32[4] 1 2 3 4"}},
     {"train", "", .in = {"f64[5,6] random"}, .flags = TN_CASE_TRAIN},
@@ -94,8 +200,22 @@ TN_OP_TESTS(dropout, "Dropout", dropout_cases)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(philox_known), cmocka_unit_test(draws_differ),
-                                       TN_OP_TEST(uniform), TN_OP_TEST(normal), TN_OP_TEST(dropout)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(philox_known),
+                                       cmocka_unit_test(draws_differ),
+                                       TN_OP_TEST(uniform),
+                                       TN_OP_TEST(normal),
+                                       TN_OP_TEST(interval),
+                                       TN_OP_TEST(gamma),
+                                       TN_OP_TEST(exponential),
+                                       TN_OP_TEST(poisson),
+                                       TN_OP_TEST(negative),
+                                       TN_OP_TEST(dispersed),
+                                       TN_OP_TEST(like),
+                                       TN_OP_TEST(randint),
+                                       TN_OP_TEST(sample),
+                                       TN_OP_TEST(sample_poisson),
+                                       TN_OP_TEST(sample_negative),
+                                       TN_OP_TEST(dropout)};
 
     return tn_op_main(tests);
 }

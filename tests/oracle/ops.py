@@ -158,9 +158,9 @@ class Runner:
         return "%s[%s] %s" % (dtype, ",".join(str(d) for d in array.shape),
                               " ".join(shortest(value, dtype) for value in flat))
 
-    def statistics(self, array):
+    def statistics(self, array, ends):
         values = array.asnumpy().astype("float64")
-        numbers = [values.mean(), values.std(), values.min(), values.max()]
+        numbers = [values.mean(), values.std()] + ([values.min(), values.max()] if ends else [float("nan")] * 2)
         return "stat %s[%s] %s" % (self.dtype_name(array), ",".join(str(d) for d in array.shape),
                                    " ".join("%.4g" % number for number in numbers))
 
@@ -204,12 +204,14 @@ class Runner:
         with self.autograd._RecordingStateScope(False, train):
             outs = forward()
         lines += ["out " + self.text(out) for out in outs]
-        if "statistics" in flags:
-            lines = [line for line in lines if line.startswith("in ")] + [self.statistics(out) for out in outs]
+        summary = "statistics" in flags or "moments" in flags
+        if summary:
+            lines = [line for line in lines if line.startswith("in ")]
+            lines += [self.statistics(out, "statistics" in flags) for out in outs]
         if not wanted:
             lines += ["now %d %s" % (i, self.text(arrays[i])) for i in mutated]
         say("forward", lines)
-        if not wanted or "statistics" in flags or dtype not in DIFFERENTIATED or "nograd" in flags or self.dtype_name(outs[0]) not in FLOATS:
+        if not wanted or summary or dtype not in DIFFERENTIATED or "nograd" in flags or self.dtype_name(outs[0]) not in FLOATS:
             return
         arrays = fresh()
         heads = [self.head(out, "head %d" % i) for i, out in enumerate(outs)]

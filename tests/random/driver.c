@@ -235,7 +235,7 @@ static uint32_t operators_tell(const session *s, bool must)
         }
         if (s->verbose)
             printf("  %-32s tried %8u  accepted %8u\n", op->name, tried, accepted);
-        if (must && !accepted && !excepted(s->p, op->name)) {
+        if (must && fuzz_op_drawn(op) && !accepted && !excepted(s->p, op->name)) {
             printf("%s: operator %s was never accepted, tried %u times\n", s->p->name, op->name, tried);
             missed++;
         }

@@ -57,6 +57,7 @@ typedef struct fuzz_work { /* cases first … last-1, or one that is given */
  * is `last` for what is found at the very end. */
 bool fuzz_child(const fuzz_work *w);
 /* Makes a case by number. */
+bool fuzz_op_drawn(const tn_op *op); /* it may be called by itself */
 void fuzz_case_make(const fuzz_work *w, const tn_ctx *ctx, uint64_t number, fuzz_case *c);
 
 /* ---- shrink.c ------------------------------------------------------------------------------------------ */

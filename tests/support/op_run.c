@@ -435,13 +435,18 @@ typedef struct op_call {
     size_t block_count;
 } op_call;
 
+#define RESIZED_MAX ((int64_t)1 << 27) /* elements; a host, too, has no memory for more at some point */
+
 static tn_status call_resize(tn_call *call, uint32_t out, int32_t ndim, const int64_t *shape,
                              const tn_tensor **tensor, tn_err *err)
 {
     op_node *n = ((op_call *)(void *)call)->node;
     int32_t dtype = n->out[out].t.dtype;
+    int64_t count = 1;
 
-    (void)err;
+    for (int32_t d = 0; d < ndim; d++)
+        if (__builtin_mul_overflow(count, shape[d], &count) || count > RESIZED_MAX)
+            return tn_fail(err, TN_E_NOMEM, "there is no memory for so many elements");
     op_tensor_free(&n->out[out]);
     op_tensor_create(&n->out[out], dtype, ndim, shape, false);
     *tensor = &n->out[out].t;

@@ -6,12 +6,13 @@
  */
 #include <math.h>
 
+#include "../../common/functions.h"
 #include "rows.h"
 #include "tenon/plugin/op/optimizer.h"
 
 #define RUN 16384 /* elements of a task */
 #define PART 1024 /* elements that are computed at once */
-#define ATTRS_MAX 8
+#define NUMBERS_MAX 9
 #define STATES_MAX 3
 
 enum {
@@ -24,6 +25,14 @@ enum {
 #undef UPDATE1
 #undef UPDATE2
 #undef UPDATE3
+};
+
+/* What is no attribute of the operator that a step is named after. */
+enum {
+    TN_adamw_update_rescale_grad = TN_adamw_update_clip_gradient + 1,
+    TN_lamb_update_phase1_rate = TN_lamb_update_phase1_clip_gradient + 1,
+    TN_lamb_update_phase2_r1 = TN_lamb_update_phase2_upper_bound + 1,
+    TN_lamb_update_phase2_r2
 };
 
 /* What an update reads and writes, all of one type; `out` may be `w`. */
@@ -43,37 +52,76 @@ typedef void update(const step *s, const double *v, int64_t count);
 
 /* ---- operators ----------------------------------------------------------------------------------- */
 
-#define MIXED 1u     /* the last state is the weight in float32, which is computed with */
-#define MULTI 2u     /* any number of weights; lr and wd are lists */
-#define PRELOADED 4u /* the lists are the last inputs */
+#define MIXED 1u  /* the last state is the weight in float32, which is computed with */
+#define MASTER 2u /* the same, but it is the last input, which is only read */
+#define SKIPS 4u  /* nothing is done where the last input is 0 or not finite */
 
+/*
+ * The numbers of a step, in the order of its V: for each a letter and a hexadecimal digit. f: attribute, i: a
+ * whole one; l, t: the item for this weight of an attribute that is a list, of whole numbers; p: that of an
+ * input behind those of the weights; n: the only element of an input, s: of one behind those of the weights.
+ */
 typedef struct form {
     const char *op;
     int which;
-    uint32_t states, numbers; /* of one weight; attributes of the operator for one weight */
+    uint32_t states; /* of one weight */
     uint32_t flags;
+    const char *numbers;
 } form;
 
+#define SGD_NUMBERS "f0f1f2f3"
+#define MOM_NUMBERS "f0f1f2f3f4"
+#define ADAMW_NUMBERS "f0f1f2f3f4f5f6s0"
+#define MULTI_SGD "l0l1f2f3"
+#define MULTI_MOM "l0f2l1f3f4"
+#define MULTI_ADAMW "l0f1f2f3l4l5f6s0"
+#define PRELOADED_SGD "p0p1f0f1"
+#define PRELOADED_MOM "p0f0p1f1f2"
+#define LAMB1_NUMBERS "f0f1f2i3i4f5f6f7"
+#define LAMB2_NUMBERS "f0f1f2n2n3"
+#define MULTI_LAMB "f1f2f3tai9l4f5f8"
+
 static const form forms[] = {
-    {"sgd_update", SGD, 0, 4, 0},
-    {"sgd_mom_update", SGD_MOM, 1, 5, 0},
-    {"nag_mom_update", NAG, 1, 5, 0},
-    {"signsgd_update", SIGNSGD, 0, 4, 0},
-    {"signum_update", SIGNUM, 1, 6, 0},
-    {"adam_update", ADAM, 2, 7, 0},
-    {"rmsprop_update", RMSPROP, 1, 7, 0},
-    {"rmspropalex_update", RMSPROPALEX, 3, 8, 0},
-    {"mp_sgd_update", SGD, 1, 4, MIXED},
-    {"mp_sgd_mom_update", SGD_MOM, 2, 5, MIXED},
-    {"multi_sgd_update", SGD, 0, 4, MULTI},
-    {"multi_sgd_mom_update", SGD_MOM, 1, 5, MULTI},
-    {"multi_mp_sgd_update", SGD, 1, 4, MULTI | MIXED},
-    {"multi_mp_sgd_mom_update", SGD_MOM, 2, 5, MULTI | MIXED},
-    {"preloaded_multi_sgd_update", SGD, 0, 4, MULTI | PRELOADED},
-    {"preloaded_multi_sgd_mom_update", SGD_MOM, 1, 5, MULTI | PRELOADED},
-    {"preloaded_multi_mp_sgd_update", SGD, 1, 4, MULTI | PRELOADED | MIXED},
-    {"preloaded_multi_mp_sgd_mom_update", SGD_MOM, 2, 5, MULTI | PRELOADED | MIXED},
+    {"sgd_update", SGD, 0, 0, SGD_NUMBERS},
+    {"sgd_mom_update", SGD_MOM, 1, 0, MOM_NUMBERS},
+    {"nag_mom_update", NAG, 1, 0, MOM_NUMBERS},
+    {"mp_nag_mom_update", NAG, 2, MIXED, MOM_NUMBERS},
+    {"signsgd_update", SIGNSGD, 0, 0, SGD_NUMBERS},
+    {"signum_update", SIGNUM, 1, 0, "f0f1f2f3f4f5"},
+    {"adam_update", ADAM, 2, 0, "f0f1f2f3f4f5f6"},
+    {"rmsprop_update", RMSPROP, 1, 0, "f0f1f2f3f4f5f6"},
+    {"rmspropalex_update", RMSPROPALEX, 3, 0, "f0f1f2f3f4f5f6f7"},
+    {"ftrl_update", FTRL, 2, 0, "f0f1f2f3f4f5"},
+    {"ftml_update", FTML, 3, 0, "f0f1f2f3i4f5f6f7"},
+    {"_sparse_adagrad_update", ADAGRAD, 1, 0, "f0f1f2f3f4"},
+    {"_adamw_update", ADAMW, 2, SKIPS, ADAMW_NUMBERS},
+    {"_mp_adamw_update", ADAMW, 3, MIXED | SKIPS, ADAMW_NUMBERS},
+    {"_multi_adamw_update", ADAMW, 2, SKIPS, MULTI_ADAMW},
+    {"_multi_mp_adamw_update", ADAMW, 3, MIXED | SKIPS, MULTI_ADAMW},
+    {"lamb_update_phase1", LAMB_ALONG, 2, 0, LAMB1_NUMBERS},
+    {"mp_lamb_update_phase1", LAMB_ALONG, 2, MASTER, LAMB1_NUMBERS},
+    {"lamb_update_phase2", LAMB_MOVE, 0, 0, LAMB2_NUMBERS},
+    {"mp_lamb_update_phase2", LAMB_MOVE, 1, MIXED, LAMB2_NUMBERS},
+    {"_multi_lamb_update", LAMB_BOTH, 2, 0, MULTI_LAMB},
+    {"_multi_mp_lamb_update", LAMB_BOTH, 3, MIXED, MULTI_LAMB},
+    {"mp_sgd_update", SGD, 1, MIXED, SGD_NUMBERS},
+    {"mp_sgd_mom_update", SGD_MOM, 2, MIXED, MOM_NUMBERS},
+    {"multi_sgd_update", SGD, 0, 0, MULTI_SGD},
+    {"multi_sgd_mom_update", SGD_MOM, 1, 0, MULTI_MOM},
+    {"multi_mp_sgd_update", SGD, 1, MIXED, MULTI_SGD},
+    {"multi_mp_sgd_mom_update", SGD_MOM, 2, MIXED, MULTI_MOM},
+    {"preloaded_multi_sgd_update", SGD, 0, 0, PRELOADED_SGD},
+    {"preloaded_multi_sgd_mom_update", SGD_MOM, 1, 0, PRELOADED_MOM},
+    {"preloaded_multi_mp_sgd_update", SGD, 1, MIXED, PRELOADED_SGD},
+    {"preloaded_multi_mp_sgd_mom_update", SGD_MOM, 2, MIXED, PRELOADED_MOM},
 };
+
+_Static_assert((int)TN_sgd_update_wd == 1 && (int)TN_sgd_update_clip_gradient == 3 &&
+                   (int)TN_sgd_mom_update_momentum == 1 && (int)TN_sgd_mom_update_wd == 2 &&
+                   (int)TN_multi_sgd_mom_update_momentum == 2 && (int)TN_multi_adamw_update_etas == 5 &&
+                   (int)TN_lamb_update_phase1_t == 3 && (int)TN_lamb_update_phase1_clip_gradient == 7 &&
+                   (int)TN_multi_lamb_update_step_count == 10 && (int)TN_multi_lamb_update_wds == 4,
+               "the numbers of a form know the order of attributes");
 
 /* A sweep is cut into runs, which threads share. */
 typedef struct sweep_run {
@@ -83,17 +131,21 @@ typedef struct sweep_run {
 
 typedef struct sweep {
     const form *form;
-    uint32_t weights;
+    uint32_t weights, each, tail; /* weights; inputs of one; where the inputs behind all of them begin */
     int64_t count;
     sweep_run runs[];
 } sweep;
 
+/* Weights are visible outputs; states stand behind them. */
+static uint32_t weights_of(const tn_node *node, const form *f)
+{
+    return node->out_count / (1 + f->states);
+}
+
 static tn_status sweep_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     const form *f = tncpu_form_of(forms, sizeof *forms, node->op);
-    const uint32_t each = 2 + f->states;
-    const uint32_t weights =
-        f->flags & MULTI ? (node->in_count - (f->flags & PRELOADED ? 2u : 0u)) / each : 1;
+    const uint32_t weights = weights_of(node, f), each = 2 + f->states;
     int64_t runs = 0, elements = 0;
     sweep *s;
     tn_status st;
@@ -105,46 +157,72 @@ static tn_status sweep_prepare(void *plugin, const tn_node *node, tn_plan *plan,
     tncpu_plan_work(node, plan, 20 + 10 * (double)weights + 0.5 * (double)elements);
     if ((st = tncpu_state(plugin, plan, sizeof *s + (uint64_t)runs * sizeof *s->runs, err)))
         return st;
+    if (f->which == LAMB_BOTH)
+        plan->workspace_bytes = (uint64_t)(runs + weights) * 2 * sizeof(double);
     s = plan->state;
     s->form = f;
     s->weights = weights;
+    s->each = each;
+    s->tail = weights * each;
     for (uint32_t w = 0; w < weights; w++) {
-        plan->inplace[w] = (int32_t)(w * each);
+        if (node->out[w]->dtype == node->in[w * each]->dtype)
+            plan->inplace[w] = (int32_t)(w * each);
         for (int64_t i = 0; i < tn_tensor_count(node->in[w * each]); i += RUN)
             s->runs[s->count++] = (sweep_run){w, i};
     }
     return TN_OK;
 }
 
-/* The attributes of the operator for one weight. */
-static void numbers_of(const sweep *s, const tn_exec *x, uint32_t weight, double *v)
-{
-    const form *f = s->form;
-    const uint32_t lists = s->weights * (2 + f->states), momentum = f->which == SGD_MOM, lr = 0,
-                   wd = lr + momentum + 1;
-    const tn_value *at = x->attrs + (f->flags & PRELOADED ? 0 : 2);
+/* ---- numbers ------------------------------------------------------------------------------------- */
 
-    for (uint32_t i = 0; i < f->numbers && !(f->flags & MULTI); i++)
-        v[i] = tn_value_float(x->attrs[i]);
-    if (!(f->flags & MULTI))
-        return;
-    if (f->flags & PRELOADED) {
-        v[lr] = tncpu_number(x->in[lists], weight);
-        v[wd] = tncpu_number(x->in[lists + 1], weight);
-    } else {
-        v[lr] = ((const tn_floats *)tn_value_pointer(x->attrs[0]))->item[weight];
-        v[wd] = ((const tn_floats *)tn_value_pointer(x->attrs[1]))->item[weight];
-    }
-    if (momentum)
-        v[TN_sgd_mom_update_momentum] = tn_value_float(*at++);
-    v[wd + 1] = tn_value_float(at[0]); /* rescale_grad, clip_gradient */
-    v[wd + 2] = tn_value_float(at[1]);
+static uint32_t number_index(const char *number)
+{
+    return (uint32_t)(number[1] >= 'a' ? number[1] - 'a' + 10 : number[1] - '0');
 }
 
-_Static_assert((int)TN_sgd_update_wd == 1 && (int)TN_sgd_mom_update_wd == 2 &&
-                   (int)TN_sgd_mom_update_momentum == 1 && (int)TN_sgd_update_clip_gradient == 3 &&
-                   (int)TN_sgd_mom_update_clip_gradient == 4,
-               "numbers_of knows the order of the attributes");
+static double number_of(const sweep *s, const tn_exec *x, uint32_t weight, const char *number)
+{
+    const uint32_t at = number_index(number);
+
+    switch (number[0]) {
+    case 'f':
+        return tn_value_float(x->attrs[at]);
+    case 'i':
+        return (double)tn_value_int(x->attrs[at]);
+    case 'l':
+        return ((const tn_floats *)tn_value_pointer(x->attrs[at]))->item[weight];
+    case 't':
+        return (double)((const tn_tuple *)tn_value_pointer(x->attrs[at]))->item[weight];
+    case 'p':
+        return tncpu_number(x->in[s->tail + at], weight);
+    case 's':
+        return tncpu_number(x->in[s->tail + at], 0);
+    default:
+        return tncpu_number(x->in[at], 0);
+    }
+}
+
+static void numbers_of(const sweep *s, const tn_exec *x, uint32_t weight, double *v)
+{
+    for (const char *number = s->form->numbers; *number; number += 2)
+        *v++ = number_of(s, x, weight, number);
+}
+
+/* Lists are run-time attributes: today's have an item for each weight. */
+static tn_status lists_check(const sweep *s, const tn_exec *x, tn_err *err)
+{
+    for (const char *number = s->form->numbers; *number; number += 2) {
+        const void *list =
+            *number == 'l' || *number == 't' ? tn_value_pointer(x->attrs[number_index(number)]) : NULL;
+        const int64_t have = !list            ? 0
+                             : *number == 'l' ? ((const tn_floats *)list)->count
+                                              : ((const tn_tuple *)list)->count;
+
+        if ((*number == 'l' || *number == 't') && have != (int64_t)s->weights)
+            return tn_fail(err, TN_E_ATTR, "each list of numbers has one item for each weight");
+    }
+    return TN_OK;
+}
 
 /* ---- one part ------------------------------------------------------------------------------------ */
 
@@ -164,27 +242,37 @@ static void *operand(const tn_tensor *t, int64_t begin, int64_t n, void *room)
     return room;
 }
 
-/* Elements begin … begin + n-1 of weight number `weight`; n above PART only where all lie in their own
- * memory. */
-static void part_step(const sweep *s, const tn_exec *x, uint32_t weight, const double *v, int64_t begin,
-                      int64_t n)
+/* One weight of a sweep, and a step for it. */
+typedef struct task {
+    const sweep *s;
+    const tn_exec *x;
+    uint32_t weight;
+    int which;
+    double v[NUMBERS_MAX];
+} task;
+
+/* Elements begin … begin + n-1; n above PART only where all lie in their own memory. With `kept`, of PART
+ * elements, what the step makes of the weight is left there, and no weight is changed. */
+static void part_step(const task *p, int64_t begin, int64_t n, double *kept)
 {
+    const sweep *s = p->s;
     const form *f = s->form;
-    const tn_tensor *const *in = x->in + weight * (2 + f->states), *out = x->out[weight];
-    const tn_tensor *const *states = x->out + s->weights + weight * f->states;
-    const bool mixed = f->flags & MIXED, wanted = x->modes[weight] != TN_MODE_NONE;
+    const tn_tensor *const *in = p->x->in + p->weight * s->each, *out = p->x->out[p->weight];
+    const tn_tensor *const *states = p->x->out + s->weights + p->weight * f->states;
+    const bool mixed = f->flags & MIXED, wanted = !kept && p->x->modes[p->weight] != TN_MODE_NONE;
     const uint32_t own = f->states - mixed;
+    const tn_tensor *weight = mixed ? states[own] : f->flags & MASTER ? in[s->each] : in[0];
     float w[PART], g[PART], room[STATES_MAX][PART];
     double made[PART];
-    step t = {operand(mixed ? states[own] : in[0], begin, n, w), operand(in[1], begin, n, g), {NULL}, made};
+    step t = {operand(weight, begin, n, w), operand(in[1], begin, n, g), {NULL}, kept ? kept : made};
 
     for (uint32_t k = 0; k < own; k++)
         t.state[k] = operand(states[k], begin, n, room[k]);
-    if (mixed)
+    if (mixed && !kept)
         t.out = element(states[own], begin);
     else if (wanted && tncpu_converts[out->dtype].native)
         t.out = element(out, begin);
-    (in[0]->dtype == TN_F64 ? updates_f64 : updates_f32)[f->which](&t, v, n);
+    (in[0]->dtype == TN_F64 ? updates_f64 : updates_f32)[p->which](&t, p->v, n);
     for (uint32_t k = 0; k < own; k++)
         if (t.state[k] == room[k])
             tncpu_converts[states[k]->dtype].store(room[k], element(states[k], begin), 1, n);
@@ -192,36 +280,188 @@ static void part_step(const sweep *s, const tn_exec *x, uint32_t weight, const d
         tncpu_converts[out->dtype].store(t.out, element(out, begin), 1, n);
 }
 
+/* ---- sweeps -------------------------------------------------------------------------------------- */
+
 typedef struct sweep_call {
     const sweep *s;
     const tn_exec *x;
+    double *squares; /* LAMB: of each run, then of each weight: of the weight, of what it moves along */
 } sweep_call;
+
+static int64_t run_end(const sweep *s, const tn_tensor *w, int64_t run)
+{
+    return tncpu_min(s->runs[run].begin + RUN, tn_tensor_count(w));
+}
 
 static void run_step(const void *arg, int64_t run, double *room)
 {
-    const sweep *s = ((const sweep_call *)arg)->s;
-    const tn_exec *x = ((const sweep_call *)arg)->x;
-    const uint32_t weight = s->runs[run].weight;
-    const tn_tensor *w = x->in[weight * (2 + s->form->states)];
-    const int64_t begin = s->runs[run].begin, end = tncpu_min(begin + RUN, tn_tensor_count(w));
-    const int64_t part = tncpu_converts[w->dtype].native && x->modes[weight] ? RUN : PART;
-    double v[ATTRS_MAX];
+    const sweep_call *c = arg;
+    const sweep *s = c->s;
+    task p = {s, c->x, s->runs[run].weight, s->form->which, {0}};
+    const tn_tensor *w = c->x->in[p.weight * s->each];
+    const int64_t end = run_end(s, w, run);
+    const int64_t part = tncpu_converts[w->dtype].native && c->x->modes[p.weight] ? RUN : PART;
 
     (void)room;
-    numbers_of(s, x, weight, v);
-    for (int64_t i = begin; i < end; i += part)
-        part_step(s, x, weight, v, i, tncpu_min(part, end - i));
+    numbers_of(s, c->x, p.weight, p.v);
+    if (p.which == LAMB_BOTH)
+        p.v[TN_lamb_update_phase1_rate] = c->squares[2 * (s->count + p.weight)];
+    for (int64_t i = s->runs[run].begin; i < end; i += part)
+        part_step(&p, i, tncpu_min(part, end - i), NULL);
+}
+
+/* The weights as they are: of a step that is skipped. */
+static void weights_keep(const sweep *s, const tn_exec *x)
+{
+    for (uint32_t w = 0; w < s->weights; w++) {
+        const tn_tensor *from = x->in[w * s->each], *to = x->out[w];
+
+        if (x->modes[w] != TN_MODE_NONE && to->data != from->data)
+            memcpy(to->data, from->data, (size_t)tn_tensor_count(from) * tn_dtype_bytes(from->dtype));
+    }
 }
 
 static tn_status sweep_run_all(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const sweep *s = plan->state;
-    const sweep_call call = {s, x};
+    const sweep_call call = {s, x, NULL};
+    tn_status st = lists_check(s, x, err);
 
-    for (uint32_t k = 0; k < 2 && (s->form->flags & (MULTI | PRELOADED)) == MULTI; k++)
-        if (!x->attrs[k] || ((const tn_floats *)tn_value_pointer(x->attrs[k]))->count != (int64_t)s->weights)
-            return tn_fail(err, TN_E_ATTR, "lrs and wds have one item for each weight");
+    if (st)
+        return st;
+    if (s->form->flags & SKIPS) {
+        const double scale = tncpu_number(x->in[s->tail], 0);
+
+        if (!isfinite(scale) || scale == 0) {
+            weights_keep(s, x);
+            return TN_OK;
+        }
+    }
     tncpu_rows_run(plan, x, s->count, 0, run_step, &call);
+    return TN_OK;
+}
+
+/* ---- LAMB of many weights ------------------------------------------------------------------------ */
+
+/* What numbers of compute type f64 or f32 have as sum of their squares. */
+static double part_squares(const void *numbers, bool wide, int64_t n)
+{
+    double sum = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        const double x = wide ? ((const double *)numbers)[i] : (double)((const float *)numbers)[i];
+
+        sum += x * x;
+    }
+    return sum;
+}
+
+/* Moves the moments of a run, and sums the squares of the weight and of what it will move along. */
+static void run_along(const void *arg, int64_t run, double *room)
+{
+    const sweep_call *c = arg;
+    const sweep *s = c->s;
+    task p = {s, c->x, s->runs[run].weight, LAMB_ALONG, {0}};
+    const tn_tensor *w = c->x->in[p.weight * s->each];
+    const int64_t end = run_end(s, w, run);
+    double *sums = c->squares + 2 * run, made[PART], own[PART];
+
+    (void)room;
+    numbers_of(s, c->x, p.weight, p.v);
+    sums[0] = sums[1] = 0;
+    for (int64_t i = s->runs[run].begin; i < end; i += PART) {
+        const int64_t n = tncpu_min(PART, end - i);
+
+        tncpu_numbers(w, i, 1, n, own);
+        sums[0] += part_squares(own, true, n);
+        part_step(&p, i, n, made);
+        sums[1] += part_squares(made, w->dtype == TN_F64, n);
+    }
+}
+
+/* The rate of each weight, out of the sums of its runs. */
+static void lamb_rates(const sweep *s, const tn_exec *x, double *squares)
+{
+    double *rates = squares + 2 * s->count;
+    const double lower = tn_value_float(x->attrs[TN_multi_lamb_update_lower_bound]),
+                 upper = tn_value_float(x->attrs[TN_multi_lamb_update_upper_bound]);
+    const tn_floats *lrs = tn_value_pointer(x->attrs[TN_multi_lamb_update_learning_rates]);
+
+    for (uint32_t w = 0; w < 2 * s->weights; w++)
+        rates[w] = 0;
+    for (int64_t run = 0; run < s->count; run++)
+        for (uint32_t k = 0; k < 2; k++)
+            rates[2 * s->runs[run].weight + k] += squares[2 * run + k];
+    for (uint32_t w = 0; w < s->weights; w++)
+        rates[2 * w] = tnb_lamb_rate(lrs->item[w], sqrt(rates[2 * w]), sqrt(rates[2 * w + 1]), lower, upper);
+}
+
+static tn_status lamb_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const sweep *s = plan->state;
+    const sweep_call call = {s, x, x->workspace};
+    const uint64_t shared = plan->workspace_bytes;
+    tn_status st = lists_check(s, x, err);
+
+    if (st)
+        return st;
+    tncpu_rows_run(plan, x, s->count, shared, run_along, &call);
+    lamb_rates(s, x, call.squares);
+    tncpu_rows_run(plan, x, s->count, shared, run_step, &call);
+    return TN_OK;
+}
+
+/* ---- one history for each row -------------------------------------------------------------------- */
+
+static tn_status group_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    (void)plugin, (void)err;
+    tncpu_plan_work(node, plan, 20 + 3 * (double)tn_tensor_count(node->in[0]));
+    plan->inplace[0] = 0;
+    return TN_OK;
+}
+
+static double group_gradient(const tn_exec *x, int64_t at, int64_t n, double *g)
+{
+    const double scale = tn_value_float(x->attrs[TN_group_adagrad_update_rescale_grad]),
+                 bound = tn_value_float(x->attrs[TN_group_adagrad_update_clip_gradient]);
+
+    tncpu_numbers(x->in[1], at, 1, n, g);
+    for (int64_t i = 0; i < n; i++)
+        g[i] = bound < 0 ? g[i] * scale : fmax(fmin(g[i] * scale, bound), -bound);
+    return part_squares(g, true, n);
+}
+
+/* in: weight, grad; out: the new weight, history */
+static void group_row(const void *arg, int64_t row, double *room)
+{
+    const tn_exec *x = arg;
+    const int64_t size = tncpu_dims(x->in[0], 1, x->in[0]->ndim), at = row * size;
+    const double lr = tn_value_float(x->attrs[TN_group_adagrad_update_lr]),
+                 epsilon = tn_value_float(x->attrs[TN_group_adagrad_update_epsilon]);
+    double g[PART], w[PART], sum = 0, history = tncpu_number(x->out[1], row), root;
+
+    (void)room;
+    for (int64_t i = 0; i < size; i += PART)
+        sum += group_gradient(x, at + i, tncpu_min(PART, size - i), g);
+    history += sum / (double)size;
+    tncpu_numbers_store(x->out[1], row, 1, 1, &history);
+    root = sqrt(history + epsilon);
+    for (int64_t i = 0; i < size && x->modes[0] != TN_MODE_NONE; i += PART) {
+        const int64_t n = tncpu_min(PART, size - i);
+
+        (void)group_gradient(x, at + i, n, g);
+        tncpu_numbers(x->in[0], at + i, 1, n, w);
+        for (int64_t k = 0; k < n; k++)
+            w[k] -= lr * g[k] / root;
+        tncpu_numbers_store(x->out[0], at + i, 1, n, w);
+    }
+}
+
+static tn_status group_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)err;
+    tncpu_rows_run(plan, x, tn_tensor_count(x->out[1]), 0, group_row, x);
     return TN_OK;
 }
 
@@ -245,12 +485,9 @@ static double squares(const tn_tensor *t)
 
     for (int64_t i = 0; i < count; i += PART) {
         const int64_t n = tncpu_min(PART, count - i);
-        double part = 0;
 
         tncpu_numbers(t, i, 1, n, numbers);
-        for (int64_t k = 0; k < n; k++)
-            part += numbers[k] * numbers[k];
-        sum += part;
+        sum += part_squares(numbers, true, n);
     }
     return sum;
 }
@@ -284,8 +521,11 @@ static tn_status lars_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 }
 
 static const char *const float_types[] = {"weight:" TNCPU_FLOATS, "*:=weight", NULL};
+static const char *const scaled_types[] = {"weight:" TNCPU_FLOATS, "rescale_grad:f32", "*:=weight", NULL};
 static const char *const mixed_types[] = {"weight:f16,bf16,f32", "grad:=weight", "output:=weight", "*:f32",
                                           NULL};
+static const char *const along_types[] = {"weight:f16,bf16,f32", "grad:=weight", "*:f32", NULL};
+static const char *const move_types[] = {"weight:f16,bf16,f32", "output:=weight", "*:f32", NULL};
 static const char *const multi_types[] = {"weight_*:" TNCPU_FLOATS, "*:=weight_*", NULL};
 static const char *const preloaded_types[] = {"weight_*:" TNCPU_FLOATS, "lrs:f32", "wds:f32", "*:=weight_*",
                                               NULL};
@@ -305,16 +545,31 @@ const tn_kernel *const tncpu_family_optimizer[] = {
     SWEEP("adam_update", float_types),
     SWEEP("rmsprop_update", float_types),
     SWEEP("rmspropalex_update", float_types),
+    SWEEP("ftrl_update", float_types),
+    SWEEP("ftml_update", float_types),
+    SWEEP("_sparse_adagrad_update", float_types),
+    SWEEP("_adamw_update", scaled_types),
+    SWEEP("lamb_update_phase1", float_types),
+    SWEEP("lamb_update_phase2", float_types),
     SWEEP("mp_sgd_update", mixed_types),
     SWEEP("mp_sgd_mom_update", mixed_types),
+    SWEEP("mp_nag_mom_update", mixed_types),
+    SWEEP("_mp_adamw_update", mixed_types),
+    SWEEP("mp_lamb_update_phase1", along_types),
+    SWEEP("mp_lamb_update_phase2", move_types),
     SWEEP("multi_sgd_update", multi_types),
     SWEEP("multi_sgd_mom_update", multi_types),
+    SWEEP("_multi_adamw_update", multi_types),
     SWEEP("multi_mp_sgd_update", multi_mixed_types),
     SWEEP("multi_mp_sgd_mom_update", multi_mixed_types),
+    SWEEP("_multi_mp_adamw_update", multi_mixed_types),
     SWEEP("preloaded_multi_sgd_update", preloaded_types),
     SWEEP("preloaded_multi_sgd_mom_update", preloaded_types),
     SWEEP("preloaded_multi_mp_sgd_update", multi_mixed_types),
     SWEEP("preloaded_multi_mp_sgd_mom_update", multi_mixed_types),
+    TNCPU_ROW("_multi_lamb_update", multi_types, 0, sweep_prepare, lamb_run),
+    TNCPU_ROW("_multi_mp_lamb_update", multi_mixed_types, 0, sweep_prepare, lamb_run),
+    TNCPU_ROW("_contrib_group_adagrad_update", float_types, 0, group_prepare, group_run),
     TNCPU_ROW("multi_sum_sq", sum_sq_types, TN_KERNEL_EMPTY_OK, serial_prepare, sum_sq_run),
     TNCPU_ROW("multi_lars", lars_types, 0, serial_prepare, lars_run),
     NULL,

@@ -37,6 +37,15 @@ static inline void tn_draw_words(const tn_draw *d, uint64_t k, uint32_t out[4])
     tn_philox(d->key, d->number, k, out);
 }
 
+/**
+ * Four more words of element `k` (below 2^48), number `part` (below 2^16): for draws that may refuse some
+ * numbers, or need more than 128 bits. Part 0 is tn_draw_words.
+ */
+static inline void tn_draw_part(const tn_draw *d, uint64_t k, uint32_t part, uint32_t out[4])
+{
+    tn_philox(d->key, d->number, k | (uint64_t)part << 48, out);
+}
+
 /** 53 bits as a number in [0, 1). */
 static inline double tn_unit(uint32_t high, uint32_t low)
 {

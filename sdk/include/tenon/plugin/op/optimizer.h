@@ -11,10 +11,23 @@
 #define TN_EPSILON_ROW(X, op) X(op, FLOAT, epsilon, "9.99999994e-09", TN_ANY, "keeps divisors from zero")
 #define TN_CLIP_WEIGHTS_ROW(X, op)                                                                           \
     X(op, FLOAT_RUN, clip_weights, "-1", TN_ANY, "weights are cut to this magnitude; below 0: not")
+#define TN_BETAS_ROWS(X, op, first)                                                                          \
+    X(op, FLOAT, beta1, first, TN_ANY, "decay of the first moment")                                          \
+    X(op, FLOAT, beta2, "0.999000013", TN_ANY, "decay of the second moment")
+#define TN_COUNT_ROW(X, op) X(op, INT_RUN, t, TN_REQUIRED, TN_ANY, "number of the step, from 1")
+#define TN_BOUNDS_ROWS(X, op)                                                                                \
+    X(op, FLOAT_RUN, lower_bound, "-1", TN_ANY, "least norm of the weight; below 0: none")                   \
+    X(op, FLOAT_RUN, upper_bound, "-1", TN_ANY, "largest norm of the weight; below 0: none")
+#define TN_UNBIASED_ROW(X, op)                                                                               \
+    X(op, BOOL, bias_correction, "1", TN_ANY, "moments are divided by what they lack at first")
+#define TN_SCALE_ROWS(X, op)                                                                                 \
+    X(op, FLOAT_RUN, rescale_grad, "1", TN_ANY, "what the gradient is multiplied by first")                  \
+    TN_CLIP_ROW(X, op, clip_gradient)
+#define TN_CLIP_ROW(X, op, name)                                                                             \
+    X(op, FLOAT_RUN, name, "-1", TN_ANY, "gradients are cut to this magnitude; below 0: not")
 #define TN_GRAD_ROWS(X, op)                                                                                  \
     X(op, FLOAT_RUN, wd, "0", TN_ANY, "weight decay")                                                        \
-    X(op, FLOAT_RUN, rescale_grad, "1", TN_ANY, "what the gradient is multiplied by first")                  \
-    X(op, FLOAT_RUN, clip_gradient, "-1", TN_ANY, "gradients are cut to this magnitude; below 0: not")
+    TN_SCALE_ROWS(X, op)
 
 /* sgd_update, mp_sgd_update */
 #define TN_sgd_update_ATTRS(X)                                                                               \
@@ -51,8 +64,7 @@ TN_ATTRS(signum_update);
 
 #define TN_adam_update_ATTRS(X)                                                                              \
     TN_LR_ROW(X, adam_update)                                                                                \
-    X(adam_update, FLOAT, beta1, "0.899999976", TN_ANY, "decay of the first moment")                         \
-    X(adam_update, FLOAT, beta2, "0.999000013", TN_ANY, "decay of the second moment")                        \
+    TN_BETAS_ROWS(X, adam_update, "0.899999976")                                                             \
     TN_EPSILON_ROW(X, adam_update)                                                                           \
     TN_GRAD_ROWS(X, adam_update)                                                                             \
     TN_LAZY_ROW(X, adam_update)
@@ -75,14 +87,71 @@ TN_ATTRS(rmsprop_update);
     TN_CLIP_WEIGHTS_ROW(X, rmspropalex_update)
 TN_ATTRS(rmspropalex_update);
 
+/* _adamw_update, _mp_adamw_update */
+#define TN_adamw_update_ATTRS(X)                                                                             \
+    TN_LR_ROW(X, adamw_update)                                                                               \
+    TN_BETAS_ROWS(X, adamw_update, "0.899999976")                                                            \
+    TN_EPSILON_ROW(X, adamw_update)                                                                          \
+    X(adamw_update, FLOAT_RUN, wd, "0", TN_ANY, "weight decay, apart from lr")                               \
+    X(adamw_update, FLOAT_RUN, eta, TN_REQUIRED, TN_ANY, "what lr and wd are multiplied by")                 \
+    TN_CLIP_ROW(X, adamw_update, clip_gradient)
+TN_ATTRS(adamw_update);
+
+#define TN_ftrl_update_ATTRS(X)                                                                              \
+    TN_LR_ROW(X, ftrl_update)                                                                                \
+    X(ftrl_update, FLOAT, lamda1, "0.00999999978", TN_ANY, "weight of the L1 norm")                          \
+    X(ftrl_update, FLOAT, beta, "1", TN_ANY, "rate of the rate's decrease")                                  \
+    TN_GRAD_ROWS(X, ftrl_update)
+TN_ATTRS(ftrl_update);
+
+#define TN_ftml_update_ATTRS(X)                                                                              \
+    TN_LR_ROW(X, ftml_update)                                                                                \
+    X(ftml_update, FLOAT, beta1, "0.600000024", TN_IN(0, 1), "decay of the first moment")                    \
+    X(ftml_update, FLOAT, beta2, "0.999000013", TN_IN(0, 1), "decay of the second moment")                   \
+    X(ftml_update, FLOAT, epsilon, "9.9999999392252903e-09", TN_ANY, "keeps divisors from zero")             \
+    TN_COUNT_ROW(X, ftml_update)                                                                             \
+    X(ftml_update, FLOAT_RUN, wd, "0", TN_ANY, "weight decay")                                               \
+    X(ftml_update, FLOAT_RUN, rescale_grad, "1", TN_ANY, "what the gradient is multiplied by first")         \
+    TN_CLIP_ROW(X, ftml_update, clip_grad)
+TN_ATTRS(ftml_update);
+
+/* _sparse_adagrad_update */
+#define TN_adagrad_update_ATTRS(X)                                                                           \
+    TN_LR_ROW(X, adagrad_update)                                                                             \
+    X(adagrad_update, FLOAT, epsilon, "1.00000001e-07", TN_ANY, "keeps divisors from zero")                  \
+    TN_GRAD_ROWS(X, adagrad_update)
+TN_ATTRS(adagrad_update);
+
+/* _contrib_group_adagrad_update */
+#define TN_group_adagrad_update_ATTRS(X)                                                                     \
+    TN_LR_ROW(X, group_adagrad_update)                                                                       \
+    TN_SCALE_ROWS(X, group_adagrad_update)                                                                   \
+    X(group_adagrad_update, FLOAT, epsilon, "9.99999975e-06", TN_ANY, "keeps divisors from zero")
+TN_ATTRS(group_adagrad_update);
+
+/* lamb_update_phase1, mp_lamb_update_phase1 */
+#define TN_lamb_update_phase1_ATTRS(X)                                                                       \
+    TN_BETAS_ROWS(X, lamb_update_phase1, "0.899999976")                                                      \
+    X(lamb_update_phase1, FLOAT, epsilon, "9.99999997e-07", TN_ANY, "keeps divisors from zero")              \
+    TN_COUNT_ROW(X, lamb_update_phase1)                                                                      \
+    TN_UNBIASED_ROW(X, lamb_update_phase1)                                                                   \
+    X(lamb_update_phase1, FLOAT_RUN, wd, TN_REQUIRED, TN_ANY, "weight decay")                                \
+    TN_SCALE_ROWS(X, lamb_update_phase1)
+TN_ATTRS(lamb_update_phase1);
+
+/* lamb_update_phase2, mp_lamb_update_phase2 */
+#define TN_lamb_update_phase2_ATTRS(X)                                                                       \
+    TN_LR_ROW(X, lamb_update_phase2)                                                                         \
+    TN_BOUNDS_ROWS(X, lamb_update_phase2)
+TN_ATTRS(lamb_update_phase2);
+
 /* Any number of weights at once, which the last attribute counts; preloaded_ ones have rates and decays as
  * arrays. */
 #define TN_RATES_ROWS(X, op)                                                                                 \
     X(op, FLOATS_RUN, lrs, TN_REQUIRED, TN_ANY, "learning rates, one for each weight")                       \
     X(op, FLOATS_RUN, wds, TN_REQUIRED, TN_ANY, "weight decays, one for each weight")
 #define TN_MULTI_ROWS(X, op)                                                                                 \
-    X(op, FLOAT_RUN, rescale_grad, "1", TN_ANY, "what the gradient is multiplied by first")                  \
-    X(op, FLOAT_RUN, clip_gradient, "-1", TN_ANY, "gradients are cut to this magnitude; below 0: not")       \
+    TN_SCALE_ROWS(X, op)                                                                                     \
     X(op, INT, num_weights, "1", TN_ANY, "weights that are updated")
 
 /* multi_sgd_update, multi_mp_sgd_update */
@@ -107,6 +176,31 @@ TN_ATTRS(preloaded_multi_sgd_update);
     TN_MOMENTUM_ROW(X, preloaded_multi_sgd_mom_update)                                                       \
     TN_MULTI_ROWS(X, preloaded_multi_sgd_mom_update)
 TN_ATTRS(preloaded_multi_sgd_mom_update);
+
+/* _multi_adamw_update, _multi_mp_adamw_update */
+#define TN_multi_adamw_update_ATTRS(X)                                                                       \
+    X(multi_adamw_update, FLOATS_RUN, lrs, TN_REQUIRED, TN_ANY, "learning rates, one for each weight")       \
+    TN_BETAS_ROWS(X, multi_adamw_update, "0.899999976")                                                      \
+    TN_EPSILON_ROW(X, multi_adamw_update)                                                                    \
+    X(multi_adamw_update, FLOATS_RUN, wds, TN_REQUIRED, TN_ANY, "weight decays, one for each weight")        \
+    X(multi_adamw_update, FLOATS_RUN, etas, TN_REQUIRED, TN_ANY, "what lrs and wds are multiplied by")       \
+    TN_CLIP_ROW(X, multi_adamw_update, clip_gradient)                                                        \
+    X(multi_adamw_update, INT, num_weights, "1", TN_ANY, "weights that are updated")
+TN_ATTRS(multi_adamw_update);
+
+/* _multi_lamb_update, _multi_mp_lamb_update */
+#define TN_multi_lamb_update_ATTRS(X)                                                                        \
+    X(multi_lamb_update, FLOATS_RUN, learning_rates, TN_REQUIRED, TN_ANY, "one for each weight")             \
+    TN_BETAS_ROWS(X, multi_lamb_update, "0.899999976")                                                       \
+    X(multi_lamb_update, FLOAT, epsilon, "9.99999997e-07", TN_ANY, "keeps divisors from zero")               \
+    X(multi_lamb_update, FLOATS_RUN, wds, TN_REQUIRED, TN_ANY, "weight decays, one for each weight")         \
+    X(multi_lamb_update, FLOAT_RUN, rescale_grad, "1", TN_ANY, "what the gradient is multiplied by first")   \
+    TN_BOUNDS_ROWS(X, multi_lamb_update)                                                                     \
+    TN_CLIP_ROW(X, multi_lamb_update, clip_gradient)                                                         \
+    TN_UNBIASED_ROW(X, multi_lamb_update)                                                                    \
+    X(multi_lamb_update, TUPLE_RUN, step_count, TN_REQUIRED, TN_ANY, "numbers of the steps, from 1")         \
+    X(multi_lamb_update, INT, num_tensors, "1", TN_ANY, "weights that are updated")
+TN_ATTRS(multi_lamb_update);
 
 #define TN_multi_sum_sq_ATTRS(X)                                                                             \
     X(multi_sum_sq, INT, num_arrays, TN_REQUIRED, TN_ANY, "arrays whose squares are summed")
