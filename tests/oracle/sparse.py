@@ -101,6 +101,8 @@ def updates():
         yield "sgd_update", 2, dict(common, lazy_update=lazy)
         yield "sgd_mom_update", 3, dict(common, momentum=0.9, lazy_update=lazy)
         yield "adam_update", 4, dict(common, lazy_update=lazy)
+    yield "ftrl_update", 4, dict(common, lamda1=0.01, beta=1.0)
+    yield "_sparse_adagrad_update", 3, {"lr": 0.1, "rescale_grad": 0.5}
 
 
 class Warned:
