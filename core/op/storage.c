@@ -54,9 +54,10 @@ static const tn_op cast =
            .outputs = TNI_NAMES("output"), .shape = cast_shape, .storage = cast_storage,
            .gradients = "composed: data = _copy(dy)");
 
-static const tn_op retain = TNI_OP(
-    "_sparse_retain", .doc = "The rows of a row_sparse array that indices name, in ascending order.",
-    .shapes = "data:(N,D..) indices:(R) -> output:(N,D..)", .types = "indices:I", .storage = retain_storage);
+static const tn_op retain =
+    TNI_OP("_sparse_retain", .doc = "The rows of a row_sparse array that indices name, in ascending order.",
+           .shapes = "data:(N,D..) indices:(R) -> output:(N,D..)", .types = "indices:I",
+           .storage = retain_storage, .flags = TN_OP_CHECKS_VALUES);
 
 const tn_op *const tni_family_storage[] = {&cast, &retain, NULL};
 
@@ -80,7 +81,8 @@ static const stored_row rows[] = {
     {                                                                                                        \
         name, TNI_STORED_VALUES, TNI_STORED_NONE, 0                                                          \
     }
-    EACH("zeros_like"), EACH("abs"),
+    EACH("zeros_like"),
+    EACH("abs"),
     EACH("sign"),
     EACH("round"),
     EACH("rint"),

@@ -4,10 +4,13 @@
  */
 #include "tenon/plugin/op/storage.h"
 #include "tenon/plugin/op/matrix.h"
+#include "tenon/plugin/op/reduce.h"
+#include "tenon/plugin/op/slice.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "convert.h"
 #include "index.h"
 #include "plain.h"
 #include "tenon/plugin/util.h"
@@ -308,6 +311,125 @@ static tn_status dot_any_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return x->attrs[TN_dot_transpose_a] ? dot_back_run(plan, x, err) : dot_run(plan, x, err);
 }
 
+/* ---- sum, mean ----------------------------------------------------------------------------------------- */
+
+static tn_status sum_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const tn_tuple *axis = (const tn_tuple *)tn_value_pointer(node->attrs[TN_reduce_axis]);
+
+    if (node->in[0]->ndim != 2 || !axis || axis->count != 1)
+        return tn_fail(err, TN_E_UNSUPPORTED, "along one axis of a matrix");
+    return storage_prepare(plugin, node, plan, err);
+}
+
+/* Which axis is left: 0 rows, 1 columns. */
+static bool columns_left(const tn_exec *x)
+{
+    const tn_tuple *axis = (const tn_tuple *)tn_value_pointer(x->attrs[TN_reduce_axis]);
+    const bool columns = axis->item[0] == 0 || axis->item[0] == -2;
+
+    return columns != (x->attrs[TN_reduce_exclude] != 0);
+}
+
+static tn_status sum_by(const tn_exec *x, bool mean, tn_err *err)
+{
+    const tn_tensor *in = x->in[0], *out = x->out[0];
+    const bool columns = columns_left(x);
+    const int64_t count = in->shape[columns];
+    double *sums = NULL, each;
+    tn_status st = scratch(x, count, sizeof *sums, &sums, err);
+
+    if (st)
+        return st;
+    for (int64_t r = 0; r < in->shape[0]; r++)
+        for (int64_t k = place(in->aux[0], r); k < place(in->aux[0], r + 1); k++) {
+            tncpu_numbers(in, k, 1, 1, &each);
+            sums[columns ? place(in->aux[1], k) : r] += each;
+        }
+    for (int64_t i = 0; mean && i < count; i++)
+        sums[i] /= (double)in->shape[!columns];
+    tncpu_numbers_store(out, 0, 1, count, sums);
+    return TN_OK;
+}
+
+static tn_status sum_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)plan;
+    return sum_by(x, false, err);
+}
+
+static tn_status mean_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)plan;
+    return sum_by(x, true, err);
+}
+
+/* ---- slice --------------------------------------------------------------------------------------------- */
+
+static tn_status slice_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    if (node->in[0]->ndim != 2)
+        return tn_fail(err, TN_E_UNSUPPORTED, "of a matrix");
+    return storage_prepare(plugin, node, plan, err);
+}
+
+/* The first row and column; TN_E_SHAPE: the output has another extent. */
+static tn_status window_of(const tn_exec *x, int64_t *start, tn_err *err)
+{
+    for (int32_t d = 0; d < 2; d++) {
+        int64_t step = 1, count = x->in[0]->shape[d];
+
+        start[d] = 0;
+        if (d < tn_attrs_tuple_count(x->attrs, TN_slice_begin))
+            count = tn_range_of(x->in[0]->shape[d], tn_attrs_tuple_item(x->attrs, TN_slice_begin, d),
+                                tn_attrs_tuple_item(x->attrs, TN_slice_end, d), 1, &start[d], &step);
+        if (count != x->out[0]->shape[d])
+            return tn_fail(err, TN_E_SHAPE, "begin and end do not give the extent of the window");
+    }
+    return TN_OK;
+}
+
+/* How many elements of the window are stored; with `y`, they are put there. */
+static int64_t window_copy(const tn_tensor *in, const int64_t *start, const int64_t *shape,
+                           const tn_tensor *y)
+{
+    const uint64_t size = tn_dtype_bytes(in->dtype);
+    int64_t stored = 0;
+
+    for (int64_t r = 0; r < shape[0]; r++) {
+        for (int64_t k = place(in->aux[0], start[0] + r); k < place(in->aux[0], start[0] + r + 1); k++) {
+            const int64_t column = place(in->aux[1], k) - start[1];
+
+            if (column < 0 || column >= shape[1])
+                continue;
+            if (y) {
+                memcpy((char *)y->data + (uint64_t)stored * size, (const char *)in->data + (uint64_t)k * size,
+                       (size_t)size);
+                ((int64_t *)y->aux[1]->data)[stored] = column;
+            }
+            stored++;
+        }
+        if (y)
+            ((int64_t *)y->aux[0]->data)[r + 1] = stored;
+    }
+    return stored;
+}
+
+static tn_status slice_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const tn_tensor *in = x->in[0], *y;
+    int64_t start[2];
+    tn_status st;
+
+    (void)plan;
+    if ((st = window_of(x, start, err)) ||
+        (st = x->ops->resize_sparse(x->call, 0, window_copy(in, start, x->out[0]->shape, NULL), &y, err)))
+        return st;
+    ((int64_t *)y->aux[0]->data)[0] = 0;
+    (void)window_copy(in, start, y->shape, y);
+    return TN_OK;
+}
+
 /* ---- the family ---------------------------------------------------------------------------------------- */
 
 static const char *const cast_types[] = {"data:dense,row_sparse,csr," TNCPU_ALL,
@@ -316,10 +438,17 @@ static const char *const retain_types[] = {"data:row_sparse," TNCPU_ALL, "indice
                                            "output:row_sparse,=data", NULL};
 static const char *const dot_types[] = {"lhs:csr,f32,f64", "rhs:=lhs", "output:dense,row_sparse,=lhs", NULL};
 
+static const char *const sum_types[] = {"data:csr,f32,f64,f16,bf16,u8,i8,i32", "output:=data", NULL};
+static const char *const slice_types[] = {"data:csr," TNCPU_ALL, "output:csr,=data", NULL};
+
 const tn_kernel *const tncpu_family_storage[] = {
     TNCPU_ROW("cast_storage", cast_types, TN_KERNEL_EMPTY_OK, storage_prepare, cast_run),
     TNCPU_ROW("_sparse_retain", retain_types, TN_KERNEL_EMPTY_OK, storage_prepare, retain_run),
     &(const tn_kernel)TNCPU_KERNEL_NAMED("dot", "csr", dot_types, TN_KERNEL_EMPTY_OK, dot_prepare,
                                          dot_any_run),
+    &(const tn_kernel)TNCPU_KERNEL_NAMED("sum", "csr", sum_types, TN_KERNEL_EMPTY_OK, sum_prepare, sum_run),
+    &(const tn_kernel)TNCPU_KERNEL_NAMED("mean", "csr", sum_types, TN_KERNEL_EMPTY_OK, sum_prepare, mean_run),
+    &(const tn_kernel)TNCPU_KERNEL_NAMED("slice", "csr", slice_types, TN_KERNEL_EMPTY_OK, slice_prepare,
+                                         slice_run),
     NULL,
 };
