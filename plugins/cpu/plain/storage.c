@@ -43,6 +43,27 @@ static tn_status scratch(const tn_exec *x, int64_t count, uint64_t size, void *o
     return st;
 }
 
+/* Bytes of a row's elements; `bytes` of a tensor may span more than its own. */
+static uint64_t row_bytes(const tn_tensor *t)
+{
+    uint64_t bytes = tn_dtype_bytes(t->dtype);
+
+    for (int32_t d = 1; d < t->ndim; d++)
+        bytes *= (uint64_t)t->shape[d];
+    return bytes;
+}
+
+static void zero(const tn_tensor *t, uint64_t bytes)
+{
+    if (bytes)
+        memset(t->data, 0, (size_t)bytes);
+}
+
+static uint64_t dense_bytes(const tn_tensor *t)
+{
+    return (uint64_t)tn_tensor_count(t) * tn_dtype_bytes(t->dtype);
+}
+
 /* ---- cast_storage -------------------------------------------------------------------------------------- */
 
 /* Bits that may be set in 0: the sign of floating point. */
@@ -128,7 +149,7 @@ static tn_status to_csr(const tn_exec *x, tn_err *err)
 
 static void from_rows(const tn_tensor *in, const tn_tensor *out)
 {
-    const uint64_t bytes = in->shape[0] ? out->bytes / (uint64_t)in->shape[0] : 0;
+    const uint64_t bytes = row_bytes(in);
 
     for (int64_t k = 0; bytes && k < in->aux[0]->shape[0]; k++)
         memcpy((char *)out->data + (uint64_t)place(in->aux[0], k) * bytes,
@@ -149,16 +170,20 @@ static void from_csr(const tn_tensor *in, const tn_tensor *out)
 static tn_status copied(const tn_exec *x, tn_err *err)
 {
     const tn_tensor *in = x->in[0], *y = x->out[0];
-    const uint32_t last = in->storage == TN_STORAGE_CSR;
-    tn_status st = TN_OK;
+    const bool csr = in->storage == TN_STORAGE_CSR;
+    uint64_t bytes = dense_bytes(in);
 
-    if (in->storage != TN_STORAGE_DENSE)
-        st = x->ops->resize_sparse(x->call, 0, in->aux[last]->shape[0], &y, err);
-    if (st)
-        return st;
-    if (y->bytes)
-        memcpy(y->data, in->data, (size_t)y->bytes);
-    for (uint32_t a = 0; in->storage != TN_STORAGE_DENSE && a <= last; a++)
+    if (in->storage != TN_STORAGE_DENSE) {
+        const int64_t stored = in->aux[csr]->shape[0];
+        const tn_status st = x->ops->resize_sparse(x->call, 0, stored, &y, err);
+
+        if (st)
+            return st;
+        bytes = (uint64_t)stored * (csr ? tn_dtype_bytes(in->dtype) : row_bytes(in));
+    }
+    if (bytes)
+        memcpy(y->data, in->data, (size_t)bytes);
+    for (uint32_t a = 0; in->storage != TN_STORAGE_DENSE && a <= csr; a++)
         for (int64_t k = 0; k < in->aux[a]->shape[0]; k++)
             ((int64_t *)y->aux[a]->data)[k] = place(in->aux[a], k);
     return TN_OK;
@@ -173,8 +198,7 @@ static tn_status cast_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
         return copied(x, err);
     if (out->storage != TN_STORAGE_DENSE)
         return out->storage == TN_STORAGE_CSR ? to_csr(x, err) : to_rows(x, err);
-    if (out->bytes)
-        memset(out->data, 0, (size_t)out->bytes);
+    zero(out, dense_bytes(out));
     if (in->storage == TN_STORAGE_CSR)
         from_csr(in, out);
     else
@@ -219,15 +243,14 @@ static tn_status retain_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const tn_tensor *in = x->in[0], *y;
     const int64_t stored = in->aux[0]->shape[0];
-    const uint64_t bytes = stored ? in->bytes / (uint64_t)stored : 0;
+    const uint64_t bytes = row_bytes(in);
     int64_t *ids = NULL, count = 0;
     tn_status st;
 
     (void)plan;
     if ((st = wanted_rows(x, &ids, &count, err)) || (st = x->ops->resize_sparse(x->call, 0, count, &y, err)))
         return st;
-    if (y->bytes)
-        memset(y->data, 0, (size_t)y->bytes);
+    zero(y, (uint64_t)count * bytes);
     for (int64_t k = 0, at = 0; k < count; k++) {
         ((int64_t *)y->aux[0]->data)[k] = ids[k];
         while (at < stored && place(in->aux[0], at) < ids[k])
@@ -266,8 +289,7 @@ static tn_status dot_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     const int64_t n = across(rhs);
 
     (void)plan, (void)err;
-    if (out->bytes)
-        memset(out->data, 0, (size_t)out->bytes);
+    zero(out, dense_bytes(out));
     if (lhs->dtype == TN_F32)
         csr_dot_f32(lhs, rhs->data, n, out->data);
     else
@@ -297,8 +319,7 @@ static tn_status dot_back_run(const tn_plan *plan, const tn_exec *x, tn_err *err
         k += at[c];
         at[c] = sparse ? k - 1 : c;
     }
-    if (y->bytes)
-        memset(y->data, 0, (size_t)y->bytes);
+    zero(y, sparse ? (uint64_t)(stored * n) * tn_dtype_bytes(y->dtype) : dense_bytes(y));
     if (lhs->dtype == TN_F32)
         csr_back_f32(lhs, rhs->data, n, at, y->data);
     else
