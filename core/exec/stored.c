@@ -1,13 +1,12 @@
 /*
  * Calls with sparse arrays that no kernel takes as they are. What the operator does with them, its table says
- * (op/stored.h): it runs on what is stored, as a call over dense values; or dense copies are made. Which of
+ * (op/storage.c): it runs on what is stored, as a call over dense values; or dense copies are made. Which of
  * the two it was changes memory, not numbers; so copies that MXNet would tell of are told, or refused:
  * exec.storage_fallback. How many elements are stored decides sizes, so such a call may wait for it.
  */
 #include <string.h>
 
 #include "exec/call.h"
-#include "op/stored.h"
 
 typedef struct stored_call {
     tni_context *ctx;
@@ -55,7 +54,7 @@ static tn_status none_given(const stored_call *k)
     return TN_OK;
 }
 
-/* ---- ways -------------------------------------------------------------------------------------------------- */
+/* ---- ways ---------------------------------------------------------------------------------------------- */
 
 /* `wanted`: those alone whose entry is dense; NULL: all. */
 static tn_status copies_make(const stored_call *k, const int32_t *wanted)
@@ -222,7 +221,7 @@ cleanup:
     return st;
 }
 
-/* ---- the call ---------------------------------------------------------------------------------------------- */
+/* ---- the call ------------------------------------------------------------------------------------------ */
 
 static tn_status (*const ways[])(const stored_call *k) = {
     [TNI_STORED_NONE] = as_copies,   [TNI_STORED_DENSE] = as_copies,    [TNI_STORED_VALUES] = as_values,

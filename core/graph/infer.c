@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "graph/walk.h"
-#include "op/stored.h"
 
 #define ROUNDS_MAX 256 /* of two sweeps each; real nets settle in three */
 

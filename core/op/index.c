@@ -205,6 +205,11 @@ static const tn_op embedding =
            .shapes = "data:(I..) weight:(input_dim,output_dim) -> output:(I..,output_dim)",
            .types = "data:I; T:or(attr(dtype))", .gradients = "linear: dy ~weight data -> weight data=0");
 
+/* Its gradient is dense here. */
+static const tn_op sparse_embedding =
+    TNI_OP("_contrib_SparseEmbedding",
+           .doc = "Rows of a weight, chosen by index; indices outside are clipped.", .computes = "Embedding");
+
 static const tn_op one_hot =
     TNI_OP("one_hot", .doc = "A new last axis with `on_value` at the index.",
            .aliases = TNI_NAMES("_npx_one_hot"), .attrs = one_hot_attrs, .flags = TN_OP_ZERO_GRADIENT,
@@ -251,6 +256,6 @@ RAVEL(ravel, "_ravel_multi_index", "ravel_multi_index",
 RAVEL(unravel, "_unravel_index", "unravel_index", "Indices of the flat array as coordinates.")
 /* clang-format on */
 
-const tn_op *const tni_family_index[] = {&take,       &embedding,      &one_hot,    &pick,  &gather_nd,
-                                         &scatter_nd, &scatter_set_nd, &batch_take, &ravel, &unravel,
-                                         NULL};
+const tn_op *const tni_family_index[] = {&take,       &embedding, &sparse_embedding, &one_hot,
+                                         &pick,       &gather_nd, &scatter_nd,       &scatter_set_nd,
+                                         &batch_take, &ravel,     &unravel,          NULL};

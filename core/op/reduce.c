@@ -44,21 +44,41 @@ static tn_status arg_shape(tn_infer *i)
 #define PICKED(name)                                                                                         \
     "own: dy data output -> data ; dy = sum!(h*_backward_" #name "!(ones_like(~dy), data, output))"
 
-/* X(name, gradient, doc, aliases) */
-#define REDUCTIONS(X)                                                                                        \
-    X(sum, "linear: dy ~data -> data", "sum", "_sparse_sum", "sum_axis")                                     \
-    X(mean, "linear: dy ~data -> data", "arithmetic mean", "_sparse_mean")                                   \
-    X(prod, "composed: data = " STRETCHED("dy*output") "/data", "product", NULL)                             \
-    X(nansum, PICKED(nansum), "sum of what is not NaN", NULL)                                                \
-    X(nanprod, "once: dy data output -> data", "product of what is not NaN", NULL)                           \
-    X(max, PICKED(max), "largest element; NaN if there is one", "max_axis")                                  \
-    X(min, PICKED(min), "smallest element; NaN if there is one", "min_axis")                                 \
-    X(_square_sum, "composed: data = " STRETCHED("dy") "*data*2", "sum of squares", NULL)
+/* Sums along one axis of a csr matrix; dense. */
+static tn_status csr_storage(tn_infer *i)
+{
+    uint32_t mask = 0;
 
-#define REDUCE(name_, gradient, doc_, ...)                                                                   \
-    static const tn_op op_##name_ = TNI_OP(                                                                  \
-        #name_, .doc = doc_, .aliases = TNI_NAMES(__VA_ARGS__), .attrs = reduce_attrs,                       \
-        .shapes = "data:(D..) -> output:(reduce(D..))", .gradients = gradient, .cost = tni_cost_each_input);
+    if (i->in_storage[0] > TN_STORAGE_DENSE &&
+        (i->in_storage[0] != TN_STORAGE_CSR ||
+         tni_axes_mask(i, tni_attr_tuple(i->attrs, TN_reduce_axis),
+                       tni_attr_bool(i->attrs, TN_reduce_exclude), 2, &mask) ||
+         (mask != 1 && mask != 2)))
+        return tni_infer_fail(i, TN_E_UNSUPPORTED,
+                              "input 0 is sparse (%s), only csr is summed, along one axis",
+                              tni_storage_type_name(i->in_storage[0]));
+    if (i->in_storage[0] == TN_STORAGE_UNKNOWN)
+        i->in_storage[0] = TN_STORAGE_DENSE;
+    i->out_storage[0] = TN_STORAGE_DENSE;
+    return TN_OK;
+}
+
+/* X(name, storage, gradient, doc, aliases) */
+#define REDUCTIONS(X)                                                                                        \
+    X(sum, csr_storage, "linear: dy ~data -> data", "sum", "_sparse_sum", "sum_axis")                        \
+    X(mean, csr_storage, "linear: dy ~data -> data", "arithmetic mean", "_sparse_mean")                      \
+    X(prod, NULL, "composed: data = " STRETCHED("dy*output") "/data", "product", NULL)                       \
+    X(nansum, NULL, PICKED(nansum), "sum of what is not NaN", NULL)                                          \
+    X(nanprod, NULL, "once: dy data output -> data", "product of what is not NaN", NULL)                     \
+    X(max, NULL, PICKED(max), "largest element; NaN if there is one", "max_axis")                            \
+    X(min, NULL, PICKED(min), "smallest element; NaN if there is one", "min_axis")                           \
+    X(_square_sum, NULL, "composed: data = " STRETCHED("dy") "*data*2", "sum of squares", NULL)
+
+#define REDUCE(name_, storage_, gradient, doc_, ...)                                                         \
+    static const tn_op op_##name_ =                                                                          \
+        TNI_OP(#name_, .doc = doc_, .aliases = TNI_NAMES(__VA_ARGS__), .attrs = reduce_attrs,                \
+               .shapes = "data:(D..) -> output:(reduce(D..))", .gradients = gradient, .storage = storage_,   \
+               .cost = tni_cost_each_input);
 /* clang-format off */
 REDUCTIONS(REDUCE)
 /* clang-format on */

@@ -247,11 +247,27 @@ static tn_status slice_like_grad(tn_grad *g)
     return tni_grad_set(g, &st, 1, tni_grad_op1(g, &st, "zeros_like", tn_grad_input(g, 1)));
 }
 
+/* Of a csr matrix one, where no element is left out in between. */
+static tn_status slice_storage(tn_infer *i)
+{
+    const tn_tuple *step = tni_attr_tuple(i->attrs, TN_slice_step);
+
+    for (int64_t k = 0; i->in_storage[0] == TN_STORAGE_CSR && k < tni_tuple_count(step); k++)
+        if (tn_attrs_tuple_item(i->attrs, TN_slice_step, k) && step->item[k] != 1)
+            return tni_infer_fail(i, TN_E_UNSUPPORTED, "input 0 is sparse (csr), whose slices have no steps");
+    if (i->in_storage[0] == TN_STORAGE_ROW_SPARSE)
+        return tni_infer_fail(i, TN_E_UNSUPPORTED, "input 0 is sparse (row_sparse), only csr is cut");
+    if (i->in_storage[0] == TN_STORAGE_UNKNOWN)
+        i->in_storage[0] = TN_STORAGE_DENSE;
+    i->out_storage[0] = i->in_storage[0];
+    return TN_OK;
+}
+
 static const tn_op slice =
     TNI_OP("slice", .doc = "A window of the input, with steps.",
            .aliases = TNI_NAMES("_npi_slice", "_npx_slice", "_sparse_slice", "crop"), .attrs = slice_attrs,
            .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = slice_shape,
-           .gradient = slice_grad, .view = slice_view);
+           .gradient = slice_grad, .view = slice_view, .storage = slice_storage);
 
 static const tn_op backward_slice =
     TNI_OP("_backward_slice", .doc = "Gradient of slice.", .attrs = slice_attrs, .flags = TN_OP_BACKWARD,

@@ -2,8 +2,6 @@
  * Sparse arrays: casts between storage types, rows that are kept; and a table of what other operators do with
  * them, as MXNet has it. Where 0 gives 0, an operator of elements runs on what is stored.
  */
-#include "op/stored.h"
-
 #include <string.h>
 
 #include "op/infer_help.h"
@@ -13,7 +11,7 @@
 #include "tenon/plugin/op/storage.h"
 #include "tenon/plugin/op/unary.h"
 
-/* ---- definitions ----------------------------------------------------------------------------------------- */
+/* ---- definitions --------------------------------------------------------------------------------------- */
 
 static const tn_attr_def cast_attrs[] = TN_ATTR_TABLE(cast_storage);
 
@@ -56,13 +54,14 @@ static const tn_op cast =
            .outputs = TNI_NAMES("output"), .shape = cast_shape, .storage = cast_storage,
            .gradients = "composed: data = _copy(dy)");
 
-static const tn_op retain = TNI_OP(
-    "_sparse_retain", .doc = "The rows of a row_sparse array that indices name, in ascending order.",
-    .shapes = "data:(N,D..) indices:(R) -> output:(N,D..)", .types = "indices:I", .storage = retain_storage);
+static const tn_op retain =
+    TNI_OP("_sparse_retain", .doc = "The rows of a row_sparse array that indices name, in ascending order.",
+           .shapes = "data:(N,D..) indices:(R) -> output:(N,D..)", .types = "indices:I",
+           .storage = retain_storage, .flags = TN_OP_CHECKS_VALUES);
 
 const tn_op *const tni_family_storage[] = {&cast, &retain, NULL};
 
-/* ---- the table ------------------------------------------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------------------------------------- */
 
 #define NEGATIVE 1u
 #define ZERO 2u
@@ -82,7 +81,8 @@ static const stored_row rows[] = {
     {                                                                                                        \
         name, TNI_STORED_VALUES, TNI_STORED_NONE, 0                                                          \
     }
-    EACH("zeros_like"), EACH("abs"),
+    EACH("zeros_like"),
+    EACH("abs"),
     EACH("sign"),
     EACH("round"),
     EACH("rint"),

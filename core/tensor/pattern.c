@@ -179,7 +179,7 @@ tn_status tni_sparse_with(tni_array *like, tni_array *values, tni_array **out)
     return tni_sparse_on(values, like->storage_type, like->ndim, like->shape, like->aux, out);
 }
 
-/* ---- dense elements at a pattern ------------------------------------------------------------------------- */
+/* ---- dense elements at a pattern ----------------------------------------------------------------------- */
 
 static void masked_fill(const tni_array *dense, const tni_array *like, tni_array *to)
 {
@@ -215,7 +215,7 @@ tn_status tni_sparse_mask(tni_array *dense, tni_array *like, tni_array **values)
     return st;
 }
 
-/* ---- rows of dense arrays -------------------------------------------------------------------------------- */
+/* ---- rows of dense arrays ------------------------------------------------------------------------------ */
 
 typedef struct rows_move {
     tni_array *dense, *ids, *rows; /* retained */

@@ -175,11 +175,12 @@ tn_status tni_array_values(tni_array *a, tni_array **out); /* waits for their nu
 /* pattern.c: on hosts; all but tni_rows_move wait for what they read.
  * out[i]: the elements of in[i], which are of one storage type and shape, at the places of all of them. */
 tn_status tni_sparse_align(uint32_t count, tni_array *const *in, tni_array **out);
-/* An array with the places of `like` and these values: of the shape that tni_array_values gives, row-major. */
+/* An array with the places of `like` and these values: of the shape that tni_array_values gives,
+ * row-major. */
 tn_status tni_sparse_with(tni_array *like, tni_array *values, tni_array **out);
 /* The elements of a dense array at the places of `like`, as values. */
 tn_status tni_sparse_mask(tni_array *dense, tni_array *like, tni_array **values);
-/* Queues rows[k] = dense[ids[k]], or with `put` the other way. The ids are those of a checked row_sparse array. */
+/* Queues rows[k] = dense[ids[k]], or with `put` the other way. The ids are those of a row_sparse array. */
 tn_status tni_rows_move(tni_array *dense, tni_array *ids, tni_array *rows, bool put);
 void tni_array_retain(tni_array *a);
 void tni_array_release(tni_array *a); /* NULL is fine; frees after queued operations are done */

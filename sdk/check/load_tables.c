@@ -136,7 +136,12 @@ static bool is_argument(const char *const *names, const char *name, size_t lengt
     return false;
 }
 
-/* "data:f32,=weight": name, then data types or names of other arguments. */
+static bool is_storage(const char *text)
+{
+    return !strcmp(text, "dense") || !strcmp(text, "row_sparse") || !strcmp(text, "csr");
+}
+
+/* "data:f32,=weight": name, then data types, storage types or names of other arguments. */
 static void type_check(chk_env *env, const tn_kernel *k, const tn_op_info *op, const char *row)
 {
     size_t name = strcspn(row, ":");
@@ -158,7 +163,7 @@ static void type_check(chk_env *env, const tn_kernel *k, const tn_op_info *op, c
         if (*text == '='
                 ? !is_argument(op->inputs, text + 1, strlen(text) - 1) &&
                       !is_argument(op->outputs, text + 1, strlen(text) - 1)
-                : tn_dtype_parse(text, &dtype) && strcmp(text, "row_sparse") != 0 && strcmp(text, "csr") != 0)
+                : tn_dtype_parse(text, &dtype) && !is_storage(text))
             chk_fail(env, NULL, "kernel %s: \"%s\" in the row \"%s\" is no data type", k->name, text, row);
         at += length + (at[length] == ',');
     }

@@ -388,6 +388,12 @@ static void arrays_valued(void **state)
     assert_fails(tn_array_to(f.ctx, f.a, NULL, NULL), TN_E_ARG);
     assert_fails(tn_array_to(f.ctx, f.a, f.foreign_device, &out), TN_E_ARG);
     assert_fails(tn_array_to(f.ctx, f.foreign, NULL, &out), TN_E_ARG);
+    assert_fails(tn_array_to_storage(NULL, f.a, TN_STORAGE_CSR, &out), TN_E_ARG);
+    assert_fails(tn_array_to_storage(f.ctx, f.a, 3, &out), TN_E_ARG);
+    assert_fails(tn_array_to_storage(f.ctx, f.foreign, TN_STORAGE_CSR, &out), TN_E_ARG);
+    assert_fails(tn_array_retain_rows(NULL, f.a, f.b, &out), TN_E_ARG);
+    assert_fails(tn_array_retain_rows(f.ctx, f.a, f.b, &out), TN_E_ARG); /* it is dense */
+    assert_fails(tn_array_retain_rows(f.ctx, f.a, f.foreign, &out), TN_E_ARG);
     assert_fails(tn_array_cast(NULL, f.a, TN_F64, &out), TN_E_ARG);
     assert_fails(tn_array_cast(f.ctx, f.a, 55, &out), TN_E_DTYPE);
     assert_fails(tn_array_cast(f.ctx, f.foreign, TN_F64, &out), TN_E_ARG);

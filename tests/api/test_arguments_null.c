@@ -17,6 +17,11 @@ static void arrays_and_files(void **state)
     (void)state;
     NO(tn_array_zeros(f.ctx, TN_F32, 2, NULL, NULL, &a));
     NO(tn_array_from(f.ctx, TN_F32, 2, NULL, &a, &a));
+    NO(tn_array_to_storage(f.ctx, NULL, TN_STORAGE_CSR, &a));
+    NO(tn_array_to_storage(f.ctx, f.a, TN_STORAGE_CSR, NULL));
+    NO(tn_array_retain_rows(f.ctx, NULL, f.b, &a));
+    NO(tn_array_retain_rows(f.ctx, f.a, NULL, &a));
+    NO(tn_array_retain_rows(f.ctx, f.a, f.b, NULL));
     NO(tn_array_cast(f.ctx, NULL, TN_F16, &a));
     NO(tn_array_cast(f.ctx, f.a, TN_F16, NULL));
     NO(tn_checkpoint_load(f.ctx, path, NULL, NULL));

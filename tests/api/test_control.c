@@ -408,6 +408,111 @@ static void depth_is_limited(void **state)
     test_close(ctx);
 }
 
+/* ---- cuts, and the same steps by hand ------------------------------------------------------------------ */
+
+#define BEFORE(node)                                                                                         \
+    G(V("p") "," V("q") "," V("r") "," node "," N("square", "after", "[[3,0]]"), "[0,1,2]", "[[4,0]]")
+
+/* Who asks beforehand is told, a call counts them. */
+static void cuts_are_named(void **state)
+{
+    static const struct {
+        const char *json, *why;
+    } rows[] = {
+        {BEFORE(NODE("_foreach", GOOD_SCAN, BODIES(STEP))), "it runs graphs of its own"},
+        {BEFORE(NODE("_while_loop", GOOD_LOOP("5"), BODIES(BELOW3 "," COUNT))),
+         "it runs graphs of its own, and values decide which"},
+        {BEFORE(NODE("_cond", COND("[0]", "[1]", "[2]", "6", "1"), BODIES(ONE "," ONE "," TWICE))),
+         "it runs graphs of its own, and values decide which"},
+    };
+    tn_ctx *ctx = open_with(*state);
+    const float ones[] = {1};
+    const int64_t one = 1;
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tn_array *in[] = {vector(ctx, 1, &one, ones), vector(ctx, i ? 1 : 0, &one, ones),
+                          vector(ctx, i ? 1 : 0, &one, ones)};
+        tn_stats before = {.struct_size = TN_SIZE(tn_stats)}, after = before;
+        tn_inferred *inferred = NULL;
+        tn_break info = {.struct_size = TN_SIZE(tn_break)};
+        tn_cached_op *net = net_of(ctx, rows[i].json);
+        tn_array *out[3] = {NULL};
+        tn_breaks *b = NULL;
+        tn_symbol *s = NULL;
+
+        (void)tn_np_shape_set(1);
+        assert_ok(tn_symbol_from_json(ctx, rows[i].json, strlen(rows[i].json), &s));
+        assert_ok(tn_symbol_infer(s, 0, NULL, TN_SYMBOL_PARTIAL, &inferred));
+        assert_ok(tn_graph_breaks(ctx, s, inferred, NULL, &b));
+        assert_int_equal(tn_breaks_count(b), 2);
+        for (uint32_t k = 0; k < 2; k++) {
+            assert_ok(tn_breaks_at(b, k, &info));
+            assert_string_equal(info.node, k ? "loop_backward" : "loop");
+            assert_string_equal(info.why, rows[i].why);
+        }
+        assert_ok(tn_ctx_stats(ctx, &before));
+        assert_ok(tn_cached_op_call(net, 3, in, tn_symbol_output_count(s), out));
+        assert_ok(tn_array_wait(out[0]));
+        assert_ok(tn_ctx_stats(ctx, &after));
+        assert_true(after.cuts > before.cuts);
+        (void)tn_np_shape_set(0);
+        tn_breaks_destroy(b);
+        tn_inferred_destroy(inferred);
+        tn_symbol_release(s);
+        tn_cached_op_release(net);
+        drop(in, 3);
+        drop(out, 3);
+    }
+    test_close(ctx);
+}
+
+static tn_array *two(tn_ctx *ctx, const char *op, tn_array *a, tn_array *b)
+{
+    return test_op(ctx, op, NULL, 2, (tn_array *const[]){a, b});
+}
+
+/* A loop of the program over the same operators gives the same bits. */
+static void bits_of_steps(void **state)
+{
+    enum { STEPS = 5, WIDTH = 3 };
+    tn_ctx *ctx = open_with(*state);
+    tn_cached_op *net = net_of(ctx, SCAN(GOOD_SCAN, BODIES(STEP)));
+    float x[STEPS * WIDTH], w[WIDTH] = {0.3f, -1.7f, 2.9f}, s[WIDTH] = {0.1f, 0.7f, -3.3f};
+    float rows[STEPS * WIDTH], row[WIDTH];
+    const int64_t shape[] = {STEPS, WIDTH}, width = WIDTH;
+    tn_array *in[3], *out[2] = {NULL}, *h;
+
+    for (int i = 0; i < STEPS * WIDTH; i++)
+        x[i] = (float)(i * 37 % 19) / 7.0f - 1.1f;
+    in[0] = vector(ctx, 2, shape, x);
+    in[1] = vector(ctx, 1, &width, s); /* the graph has it third */
+    in[2] = vector(ctx, 1, &width, w);
+    assert_ok(tn_cached_op_call(net, 3, in, 2, out));
+    assert_ok(tn_array_read(out[0], rows, sizeof rows));
+    tn_array_retain(h = in[1]);
+    for (int k = 0; k < STEPS; k++) {
+        tn_array *step = vector(ctx, 1, &width, x + k * WIDTH),
+                 *product = two(ctx, "elemwise_mul", step, in[2]);
+        tn_array *y = two(ctx, "elemwise_add", product, h), *next = two(ctx, "elemwise_add", h, step);
+
+        assert_ok(tn_array_read(y, row, sizeof row));
+        assert_memory_equal(row, rows + k * WIDTH, sizeof row);
+        tn_array_release(h);
+        tn_array_release(step);
+        tn_array_release(product);
+        tn_array_release(y);
+        h = next;
+    }
+    assert_ok(tn_array_read(h, row, sizeof row));
+    assert_ok(tn_array_read(out[1], rows, sizeof row));
+    assert_memory_equal(row, rows, sizeof row);
+    tn_array_release(h);
+    drop(in, 3);
+    drop(out, 2);
+    tn_cached_op_release(net);
+    test_close(ctx);
+}
+
 #define WITH(test, engine)                                                                                   \
     {                                                                                                        \
 #test " " engine, test, NULL, NULL, (void *)"engine.type=" engine                                    \
@@ -417,9 +522,16 @@ static void depth_is_limited(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH(nodes_refused, "threaded"),    WITH(shapes_refused, "threaded"), EVERYWHERE(no_steps),
-        EVERYWHERE(rows_behind_are_zero),   EVERYWHERE(many_steps),           EVERYWHERE(one_branch_runs),
-        EVERYWHERE(changed_inputs_refused), EVERYWHERE(depth_is_limited),
+        WITH(nodes_refused, "threaded"),
+        WITH(shapes_refused, "threaded"),
+        EVERYWHERE(no_steps),
+        WITH(cuts_are_named, "threaded"),
+        EVERYWHERE(bits_of_steps),
+        EVERYWHERE(rows_behind_are_zero),
+        EVERYWHERE(many_steps),
+        EVERYWHERE(one_branch_runs),
+        EVERYWHERE(changed_inputs_refused),
+        EVERYWHERE(depth_is_limited),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -303,7 +303,7 @@ static void other_ways(void **state)
     test_close(ctx);
 }
 
-/* ---- updates, nets, gradients ----------------------------------------------------------------------------- */
+/* ---- updates, nets, gradients -------------------------------------------------------------------------- */
 
 /* Rows that the gradient does not store keep weight and momentum, and a new weight may be asked for. */
 static void lazy_rows(void **state)
@@ -335,7 +335,7 @@ static const char net_text[] =
     "0]]}],"
     "\"arg_nodes\":[0,1],\"heads\":[[4,0]]}";
 
-/* square keeps csr, dot reads it, tanh is dense; recorded, the gradient of the dense operand is that of dense ones. */
+/* square keeps csr, dot reads it, tanh is dense. Recorded, the gradient of b is that of a dense net. */
 static void nets_with_csr(void **state)
 {
     tn_ctx *ctx = open_with(NULL);

@@ -32,7 +32,7 @@ static const char *const families[] = {
     "order",      "pad",        "pdf",        "pool",         "products",     "random",      "ravel",
     "rearrange",  "reduce",     "region",     "regression",   "resize",       "rnn",         "sampler",
     "scalar",     "scan",       "select",     "sequence",     "shape",        "slice",       "softmax",
-    "special",    "statistics", "unary",
+    "special",    "statistics", "storage",    "unary",
 };
 
 /* One row of gaps.txt. */

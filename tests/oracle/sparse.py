@@ -77,6 +77,11 @@ def cases():
             yield op, "f32", [C], [(5, 3)], {"axis": axis}
             yield op, "f32", [C], [(5, 3)], {"axis": axis, "keepdims": True}
     yield "sum", "f32", [R], [(5, 3)], {}
+    for begin, end in (((1,), (4,)), ((0, 1), (5, 3)), ((-3, 0), (-1, 2))):
+        yield "slice", "f32", [C], [(5, 3)], {"begin": begin, "end": end}
+    for dtype in ("f64", "f16", "i32"):
+        yield "slice", dtype, [C], [(5, 3)], {"begin": (1, 0), "end": (4, 2)}
+        yield "sum", dtype, [C], [(5, 3)], {"axis": 1}
     for st in (R, C):
         yield "norm", "f32", [st], [(5, 3)], {}
     for axis in (0, 1):
@@ -101,6 +106,8 @@ def updates():
         yield "sgd_update", 2, dict(common, lazy_update=lazy)
         yield "sgd_mom_update", 3, dict(common, momentum=0.9, lazy_update=lazy)
         yield "adam_update", 4, dict(common, lazy_update=lazy)
+    yield "ftrl_update", 4, dict(common, lamda1=0.01, beta=1.0)
+    yield "_sparse_adagrad_update", 3, {"lr": 0.1, "rescale_grad": 0.5}
 
 
 class Warned:

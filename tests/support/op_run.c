@@ -398,7 +398,7 @@ size_t op_kernels_find(const tni_opdef *def, const tni_args *args, const int32_t
             if ((*c)->kind != TN_KIND_KERNELS || strcmp((*c)->id, "cpu") != 0)
                 continue;
             for (size_t k = 0; table->kernels[k] && count < max; k++)
-                if (strcmp(table->kernels[k]->op, meaning->op->name) == 0 &&
+                if (strcmp(table->kernels[k]->op, meaning->op->name) == 0 && takes_dense(table->kernels[k]) &&
                     isa_present(table->kernels[k]->isa) &&
                     types_match(table->kernels[k], meaning, &names, dtypes))
                     found[count++] =

@@ -1,13 +1,16 @@
 /*
  * Sparse arrays: casts between storage types, rows that are kept, products of csr matrices. Casts move bytes,
- * so they serve every type; what is 0 is no more stored than in MXNet, and -0 is 0. Index arrays were checked.
+ * so they serve every type; what is 0 is not stored, nor is -0. Index arrays were checked.
  */
 #include "tenon/plugin/op/storage.h"
 #include "tenon/plugin/op/matrix.h"
+#include "tenon/plugin/op/reduce.h"
+#include "tenon/plugin/op/slice.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "convert.h"
 #include "index.h"
 #include "plain.h"
 #include "tenon/plugin/util.h"
@@ -40,7 +43,28 @@ static tn_status scratch(const tn_exec *x, int64_t count, uint64_t size, void *o
     return st;
 }
 
-/* ---- cast_storage ---------------------------------------------------------------------------------------- */
+/* Bytes of a row's elements; `bytes` of a tensor may span more than its own. */
+static uint64_t row_bytes(const tn_tensor *t)
+{
+    uint64_t bytes = tn_dtype_bytes(t->dtype);
+
+    for (int32_t d = 1; d < t->ndim; d++)
+        bytes *= (uint64_t)t->shape[d];
+    return bytes;
+}
+
+static void zero(const tn_tensor *t, uint64_t bytes)
+{
+    if (bytes)
+        memset(t->data, 0, (size_t)bytes);
+}
+
+static uint64_t dense_bytes(const tn_tensor *t)
+{
+    return (uint64_t)tn_tensor_count(t) * tn_dtype_bytes(t->dtype);
+}
+
+/* ---- cast_storage -------------------------------------------------------------------------------------- */
 
 /* Bits that may be set in 0: the sign of floating point. */
 static bool is_zero(const unsigned char *at, uint64_t size, bool is_float)
@@ -125,7 +149,7 @@ static tn_status to_csr(const tn_exec *x, tn_err *err)
 
 static void from_rows(const tn_tensor *in, const tn_tensor *out)
 {
-    const uint64_t bytes = in->shape[0] ? out->bytes / (uint64_t)in->shape[0] : 0;
+    const uint64_t bytes = row_bytes(in);
 
     for (int64_t k = 0; bytes && k < in->aux[0]->shape[0]; k++)
         memcpy((char *)out->data + (uint64_t)place(in->aux[0], k) * bytes,
@@ -146,16 +170,20 @@ static void from_csr(const tn_tensor *in, const tn_tensor *out)
 static tn_status copied(const tn_exec *x, tn_err *err)
 {
     const tn_tensor *in = x->in[0], *y = x->out[0];
-    const uint32_t last = in->storage == TN_STORAGE_CSR;
-    tn_status st = TN_OK;
+    const bool csr = in->storage == TN_STORAGE_CSR;
+    uint64_t bytes = dense_bytes(in);
 
-    if (in->storage != TN_STORAGE_DENSE)
-        st = x->ops->resize_sparse(x->call, 0, in->aux[last]->shape[0], &y, err);
-    if (st)
-        return st;
-    if (y->bytes)
-        memcpy(y->data, in->data, (size_t)y->bytes);
-    for (uint32_t a = 0; in->storage != TN_STORAGE_DENSE && a <= last; a++)
+    if (in->storage != TN_STORAGE_DENSE) {
+        const int64_t stored = in->aux[csr]->shape[0];
+        const tn_status st = x->ops->resize_sparse(x->call, 0, stored, &y, err);
+
+        if (st)
+            return st;
+        bytes = (uint64_t)stored * (csr ? tn_dtype_bytes(in->dtype) : row_bytes(in));
+    }
+    if (bytes)
+        memcpy(y->data, in->data, (size_t)bytes);
+    for (uint32_t a = 0; in->storage != TN_STORAGE_DENSE && a <= csr; a++)
         for (int64_t k = 0; k < in->aux[a]->shape[0]; k++)
             ((int64_t *)y->aux[a]->data)[k] = place(in->aux[a], k);
     return TN_OK;
@@ -170,8 +198,7 @@ static tn_status cast_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
         return copied(x, err);
     if (out->storage != TN_STORAGE_DENSE)
         return out->storage == TN_STORAGE_CSR ? to_csr(x, err) : to_rows(x, err);
-    if (out->bytes)
-        memset(out->data, 0, (size_t)out->bytes);
+    zero(out, dense_bytes(out));
     if (in->storage == TN_STORAGE_CSR)
         from_csr(in, out);
     else
@@ -179,7 +206,7 @@ static tn_status cast_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-/* ---- _sparse_retain -------------------------------------------------------------------------------------- */
+/* ---- _sparse_retain ------------------------------------------------------------------------------------ */
 
 static int ascending(const void *a, const void *b)
 {
@@ -216,15 +243,14 @@ static tn_status retain_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const tn_tensor *in = x->in[0], *y;
     const int64_t stored = in->aux[0]->shape[0];
-    const uint64_t bytes = stored ? in->bytes / (uint64_t)stored : 0;
+    const uint64_t bytes = row_bytes(in);
     int64_t *ids = NULL, count = 0;
     tn_status st;
 
     (void)plan;
     if ((st = wanted_rows(x, &ids, &count, err)) || (st = x->ops->resize_sparse(x->call, 0, count, &y, err)))
         return st;
-    if (y->bytes)
-        memset(y->data, 0, (size_t)y->bytes);
+    zero(y, (uint64_t)count * bytes);
     for (int64_t k = 0, at = 0; k < count; k++) {
         ((int64_t *)y->aux[0]->data)[k] = ids[k];
         while (at < stored && place(in->aux[0], at) < ids[k])
@@ -236,7 +262,7 @@ static tn_status retain_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-/* ---- dot --------------------------------------------------------------------------------------------------- */
+/* ---- dot ----------------------------------------------------------------------------------------------- */
 
 #define BODY "../plain/storage.inc"
 #include "../common/floats.inc"
@@ -263,8 +289,7 @@ static tn_status dot_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     const int64_t n = across(rhs);
 
     (void)plan, (void)err;
-    if (out->bytes)
-        memset(out->data, 0, (size_t)out->bytes);
+    zero(out, dense_bytes(out));
     if (lhs->dtype == TN_F32)
         csr_dot_f32(lhs, rhs->data, n, out->data);
     else
@@ -294,8 +319,7 @@ static tn_status dot_back_run(const tn_plan *plan, const tn_exec *x, tn_err *err
         k += at[c];
         at[c] = sparse ? k - 1 : c;
     }
-    if (y->bytes)
-        memset(y->data, 0, (size_t)y->bytes);
+    zero(y, sparse ? (uint64_t)(stored * n) * tn_dtype_bytes(y->dtype) : dense_bytes(y));
     if (lhs->dtype == TN_F32)
         csr_back_f32(lhs, rhs->data, n, at, y->data);
     else
@@ -308,7 +332,126 @@ static tn_status dot_any_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return x->attrs[TN_dot_transpose_a] ? dot_back_run(plan, x, err) : dot_run(plan, x, err);
 }
 
-/* ---- the family -------------------------------------------------------------------------------------------- */
+/* ---- sum, mean ----------------------------------------------------------------------------------------- */
+
+static tn_status sum_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const tn_tuple *axis = (const tn_tuple *)tn_value_pointer(node->attrs[TN_reduce_axis]);
+
+    if (node->in[0]->ndim != 2 || !axis || axis->count != 1)
+        return tn_fail(err, TN_E_UNSUPPORTED, "along one axis of a matrix");
+    return storage_prepare(plugin, node, plan, err);
+}
+
+/* Which axis is left: 0 rows, 1 columns. */
+static bool columns_left(const tn_exec *x)
+{
+    const tn_tuple *axis = (const tn_tuple *)tn_value_pointer(x->attrs[TN_reduce_axis]);
+    const bool columns = axis->item[0] == 0 || axis->item[0] == -2;
+
+    return columns != (x->attrs[TN_reduce_exclude] != 0);
+}
+
+static tn_status sum_by(const tn_exec *x, bool mean, tn_err *err)
+{
+    const tn_tensor *in = x->in[0], *out = x->out[0];
+    const bool columns = columns_left(x);
+    const int64_t count = in->shape[columns];
+    double *sums = NULL, each;
+    tn_status st = scratch(x, count, sizeof *sums, &sums, err);
+
+    if (st)
+        return st;
+    for (int64_t r = 0; r < in->shape[0]; r++)
+        for (int64_t k = place(in->aux[0], r); k < place(in->aux[0], r + 1); k++) {
+            tncpu_numbers(in, k, 1, 1, &each);
+            sums[columns ? place(in->aux[1], k) : r] += each;
+        }
+    for (int64_t i = 0; mean && i < count; i++)
+        sums[i] /= (double)in->shape[!columns];
+    tncpu_numbers_store(out, 0, 1, count, sums);
+    return TN_OK;
+}
+
+static tn_status sum_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)plan;
+    return sum_by(x, false, err);
+}
+
+static tn_status mean_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    (void)plan;
+    return sum_by(x, true, err);
+}
+
+/* ---- slice --------------------------------------------------------------------------------------------- */
+
+static tn_status slice_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    if (node->in[0]->ndim != 2)
+        return tn_fail(err, TN_E_UNSUPPORTED, "of a matrix");
+    return storage_prepare(plugin, node, plan, err);
+}
+
+/* The first row and column; TN_E_SHAPE: the output has another extent. */
+static tn_status window_of(const tn_exec *x, int64_t *start, tn_err *err)
+{
+    for (int32_t d = 0; d < 2; d++) {
+        int64_t step = 1, count = x->in[0]->shape[d];
+
+        start[d] = 0;
+        if (d < tn_attrs_tuple_count(x->attrs, TN_slice_begin))
+            count = tn_range_of(x->in[0]->shape[d], tn_attrs_tuple_item(x->attrs, TN_slice_begin, d),
+                                tn_attrs_tuple_item(x->attrs, TN_slice_end, d), 1, &start[d], &step);
+        if (count != x->out[0]->shape[d])
+            return tn_fail(err, TN_E_SHAPE, "begin and end do not give the extent of the window");
+    }
+    return TN_OK;
+}
+
+/* How many elements of the window are stored; with `y`, they are put there. */
+static int64_t window_copy(const tn_tensor *in, const int64_t *start, const int64_t *shape,
+                           const tn_tensor *y)
+{
+    const uint64_t size = tn_dtype_bytes(in->dtype);
+    int64_t stored = 0;
+
+    for (int64_t r = 0; r < shape[0]; r++) {
+        for (int64_t k = place(in->aux[0], start[0] + r); k < place(in->aux[0], start[0] + r + 1); k++) {
+            const int64_t column = place(in->aux[1], k) - start[1];
+
+            if (column < 0 || column >= shape[1])
+                continue;
+            if (y) {
+                memcpy((char *)y->data + (uint64_t)stored * size, (const char *)in->data + (uint64_t)k * size,
+                       (size_t)size);
+                ((int64_t *)y->aux[1]->data)[stored] = column;
+            }
+            stored++;
+        }
+        if (y)
+            ((int64_t *)y->aux[0]->data)[r + 1] = stored;
+    }
+    return stored;
+}
+
+static tn_status slice_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const tn_tensor *in = x->in[0], *y;
+    int64_t start[2];
+    tn_status st;
+
+    (void)plan;
+    if ((st = window_of(x, start, err)) ||
+        (st = x->ops->resize_sparse(x->call, 0, window_copy(in, start, x->out[0]->shape, NULL), &y, err)))
+        return st;
+    ((int64_t *)y->aux[0]->data)[0] = 0;
+    (void)window_copy(in, start, y->shape, y);
+    return TN_OK;
+}
+
+/* ---- the family ---------------------------------------------------------------------------------------- */
 
 static const char *const cast_types[] = {"data:dense,row_sparse,csr," TNCPU_ALL,
                                          "output:dense,row_sparse,csr,=data", NULL};
@@ -316,10 +459,17 @@ static const char *const retain_types[] = {"data:row_sparse," TNCPU_ALL, "indice
                                            "output:row_sparse,=data", NULL};
 static const char *const dot_types[] = {"lhs:csr,f32,f64", "rhs:=lhs", "output:dense,row_sparse,=lhs", NULL};
 
+static const char *const sum_types[] = {"data:csr,f32,f64,f16,bf16,u8,i8,i32", "output:=data", NULL};
+static const char *const slice_types[] = {"data:csr," TNCPU_ALL, "output:csr,=data", NULL};
+
 const tn_kernel *const tncpu_family_storage[] = {
     TNCPU_ROW("cast_storage", cast_types, TN_KERNEL_EMPTY_OK, storage_prepare, cast_run),
     TNCPU_ROW("_sparse_retain", retain_types, TN_KERNEL_EMPTY_OK, storage_prepare, retain_run),
     &(const tn_kernel)TNCPU_KERNEL_NAMED("dot", "csr", dot_types, TN_KERNEL_EMPTY_OK, dot_prepare,
                                          dot_any_run),
+    &(const tn_kernel)TNCPU_KERNEL_NAMED("sum", "csr", sum_types, TN_KERNEL_EMPTY_OK, sum_prepare, sum_run),
+    &(const tn_kernel)TNCPU_KERNEL_NAMED("mean", "csr", sum_types, TN_KERNEL_EMPTY_OK, sum_prepare, mean_run),
+    &(const tn_kernel)TNCPU_KERNEL_NAMED("slice", "csr", slice_types, TN_KERNEL_EMPTY_OK, slice_prepare,
+                                         slice_run),
     NULL,
 };

@@ -142,8 +142,8 @@ TN_API tn_status tn_array_values(tn_array *a, tn_array **out);
 TN_API tn_status tn_array_to_storage(tn_ctx *ctx, tn_array *a, int32_t storage, tn_array **out);
 
 /**
- * The rows of a row_sparse array that `ids`, a dense vector of any type, names: operator _sparse_retain. A row
- * that is not stored is zeros. An id that is out of range comes out at the wait (TN_E_ARG).
+ * The rows of a row_sparse array that `ids`, a dense vector of any type, names: operator _sparse_retain. A
+ * row that is not stored is zeros. An id that is out of range comes out at the wait (TN_E_ARG).
  *
  * @return TN_E_ARG, TN_E_SHAPE, TN_E_UNSUPPORTED: `a` is not row_sparse, `ids` is no dense vector
  * @threads any
