@@ -30,6 +30,7 @@ static const struct {
     {"_npi_normal", {"loc", "None", "scale", "None"}, 2, false},
     {"_npi_gumbel", {"loc", "None", "scale", "2"}, 1, false},
     {"_npi_weibull", {"a", "None"}, 1, false},
+    {"_npi_powerd", {"a", "None"}, 1, false},
     {"_npi_bernoulli", {"prob", "None", "logit", "None", "is_logit", "True"}, 1, false},
     {"_npi_choice", {"a", "9000", "size", "(9000,)", "replace", "False"}, 0, false},
     {"_npi_multinomial", {"n", "50", "pvals", "(0.25, 0.25, 0.5)", "size", "(3000,)"}, 0, false},

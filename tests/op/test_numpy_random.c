@@ -77,6 +77,7 @@ GRADIENT(exponential, "_npi_exponential", "scale")
 GRADIENT(rayleigh, "_npi_rayleigh", "scale")
 GRADIENT(pareto, "_npi_pareto", "a")
 GRADIENT(weibull, "_npi_weibull", "a")
+GRADIENT(powerd, "_npi_powerd", "a")
 
 static const tn_op_case gumbel_cases[] = {
     {"tensors", "loc=None scale=None size=(700,101)", .in = {"f64[101] random", "f64[1] 2"},
@@ -104,10 +105,10 @@ TN_OP_TESTS(bernoulli, "_npi_bernoulli", bernoulli_cases)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TN_OP_TEST(normal),   TN_OP_TEST(normal_n),    TN_OP_TEST(uniform),
-                                       TN_OP_TEST(gamma),    TN_OP_TEST(exponential), TN_OP_TEST(rayleigh),
-                                       TN_OP_TEST(pareto),   TN_OP_TEST(weibull),     TN_OP_TEST(gumbel),
-                                       TN_OP_TEST(logistic), TN_OP_TEST(bernoulli)};
+    const struct CMUnitTest tests[] = {TN_OP_TEST(normal), TN_OP_TEST(normal_n),    TN_OP_TEST(uniform),
+                                       TN_OP_TEST(gamma),  TN_OP_TEST(exponential), TN_OP_TEST(rayleigh),
+                                       TN_OP_TEST(pareto), TN_OP_TEST(weibull),     TN_OP_TEST(powerd),
+                                       TN_OP_TEST(gumbel), TN_OP_TEST(logistic),    TN_OP_TEST(bernoulli)};
 
     return tn_op_main(tests);
 }

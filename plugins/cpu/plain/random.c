@@ -62,7 +62,8 @@ typedef struct form {
     X(_npi_exponential, "scaled_exponential", "scale", NULL)                                                 \
     X(_npi_rayleigh, "rayleigh", "scale", NULL)                                                              \
     X(_npi_pareto, "pareto", "a", NULL)                                                                      \
-    X(_npi_weibull, "weibull", "a", NULL)
+    X(_npi_weibull, "weibull", "a", NULL)                                                                    \
+    X(_npi_powerd, "power", "a", NULL)
 
 #define FORMS(name, whole)                                                                                   \
     {"_random_" #name, #name, NUMBERS, {PARAMETERS_##name}, whole},                                          \

@@ -41,7 +41,7 @@ TN_ATTRS(npi_place);
     TN_NPI_SIZE_ROWS(X, npi_scale)
 TN_ATTRS(npi_scale);
 
-/* _npi_pareto, _npi_weibull */
+/* _npi_pareto, _npi_weibull, _npi_powerd */
 #define TN_npi_power_ATTRS(X)                                                                                \
     X(npi_power, OPT_FLOAT, a, "None", TN_ANY, "shape, above 0; None: an input")                             \
     TN_NPI_SIZE_ROWS(X, npi_power)
