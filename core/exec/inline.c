@@ -26,8 +26,7 @@ bool tni_inlines(const tni_graph *g, uint32_t limit)
     for (uint32_t n = 0; n < g->node_count && count <= limit; n++) {
         const tni_gnode *node = &g->nodes[n];
 
-        if (node->def &&
-            ((!node->input_count && limit != UINT32_MAX) || node->def->op->exec == TN_EXEC_SUBGRAPH))
+        if (node->def && (!node->input_count || node->def->op->exec == TN_EXEC_SUBGRAPH))
             return false; /* its shape may come from its readers; a call has no graphs to run */
         for (uint32_t i = 0; i < node->input_count; i++) {
             const uint32_t entry = tni_graph_input(g, node, i);

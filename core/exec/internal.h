@@ -10,6 +10,7 @@ typedef struct tni_draws { /* random numbers of one device */
 } tni_draws;
 
 #define TNI_SIG_BUCKETS 1024
+#define TNI_COPIES_TOLD 64 /* operators; of further ones nothing is told */
 #define TNI_CACHED_ENTRIES_MAX 64 /* signatures of one net: buckets of lengths; the least recent goes */
 
 struct tni_exec {
@@ -28,6 +29,7 @@ struct tni_exec {
     atomic_uint_fast64_t kept_bytes; /* of frames that pools keep */
     atomic_uint_fast64_t graphs, graph_launches, graph_updates;
     void *backward; /* room autograd's cache of programs */
+    _Atomic(const tni_opdef *) copied[TNI_COPIES_TOLD]; /* stored.c has told of; NULL: free */
 };
 
 /* ---- signature.c: what a call looks like, and how it is run ------------------------------------------- */

@@ -254,6 +254,20 @@ static void storages_fill(const stored_call *k, int32_t *in, int32_t *out)
         out[i] = TN_STORAGE_UNKNOWN;
 }
 
+/* Once for each operator, as many steps as a training has. */
+static bool tell(tni_exec *x, const tni_opdef *def)
+{
+    for (uint32_t i = 0; i < TNI_COPIES_TOLD; i++) {
+        const tni_opdef *there = NULL;
+
+        if (atomic_compare_exchange_strong(&x->copied[i], &there, def))
+            return true;
+        if (there == def)
+            return false;
+    }
+    return false;
+}
+
 /* `first`: why the call as it is was refused. */
 static tn_status copies_told(const stored_call *k, const tn_err *first)
 {
@@ -261,7 +275,7 @@ static tn_status copies_told(const stored_call *k, const tn_err *first)
 
     if (!strcmp(how, "error"))
         return tni_error(first->code, "%s", first->message);
-    if (!strcmp(how, "warn"))
+    if (!strcmp(how, "warn") && tell(k->ctx->exec, k->def))
         tni_logf(&k->ctx->log, TN_LOG_WARNING, "operator %s runs on dense copies of sparse arrays: %s",
                  k->def->op->name, first->message);
     return TN_OK;

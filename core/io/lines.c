@@ -1,4 +1,4 @@
-/* Text files line by line, plain or gzip, or from memory: with room for one line alone, and its number for messages. */
+/* Text files line by line, plain or gzip, or from memory. One line is held, with its number for messages. */
 #include "io/internal.h"
 
 #define LINE_BYTES_MAX ((uint64_t)4 << 20)

@@ -177,8 +177,8 @@ NUMPY(pareto, "_npi_pareto", power_attrs, "Numbers drawn from a Pareto distribut
       NOISY, TYPES_F32)
 NUMPY(weibull, "_npi_weibull", power_attrs, "Numbers drawn from a Weibull distribution.", INPUTS1, SIZED,
       NOISY, TYPES_F32)
-NUMPY(powerd, "_npi_powerd", power_attrs, "Numbers from 0 to 1 drawn with the density a x^(a-1).", INPUTS1, SIZED,
-      NOISY, TYPES_F32)
+NUMPY(powerd, "_npi_powerd", power_attrs, "Numbers from 0 to 1 drawn with the density a x^(a-1).", INPUTS1,
+      SIZED, NOISY, TYPES_F32)
 NUMPY(bernoulli, "_npi_bernoulli", bernoulli_attrs, "Ones of given probability, else zeros.", INPUTS1,
       .args = bernoulli_args, .shape = numpy_shape, PLAIN, .types = "input1:A; output:attr(dtype)")
 /* clang-format on */

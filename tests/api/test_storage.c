@@ -172,6 +172,10 @@ static void empty_ones(void **state)
         b = NULL;
         assert_ok(invoke(ctx, "square", NULL, NULL, 1, in, &b));
         dense_is(ctx, b, (const float[ROWS * COLUMNS]){0});
+        tn_array_release(b);
+        b = NULL;
+        assert_ok(invoke(ctx, "norm", NULL, NULL, 1, in, &b));
+        test_values(b, (const float[]){0}, 1, 0);
         tn_array_release(a);
         tn_array_release(b);
         a = b = NULL;
@@ -258,6 +262,12 @@ static void copies_are_told(void **state)
             test_values(y, have, ROWS * COLUMNS, 0);
         } else {
             says("operator softmax: input 0 is sparse (csr)");
+        }
+        if (y) { /* once for each operator */
+            tn_array_release(y);
+            y = NULL;
+            assert_ok(invoke(ctx, "softmax", NULL, NULL, 1, &a, &y));
+            assert_int_equal(told_count, rows[i].told);
         }
         if (rows[i].told)
             assert_non_null(strstr(told, "operator softmax runs on dense copies of sparse arrays"));

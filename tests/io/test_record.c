@@ -1,4 +1,4 @@
-/* RecordIO: what MXNet wrote, read and written again byte for byte; shares of a file; damaged files; labels. */
+/* RecordIO: what MXNet wrote, read and written again byte for byte; shares of a file; damage; labels. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

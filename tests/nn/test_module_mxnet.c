@@ -1,5 +1,5 @@
-/* A training by MXNet's Module and one by its BucketingModule (tests/oracle/module.py), step by step: outputs of each
- * batch, and all parameters behind the last. */
+/* A training by MXNet's Module and one by its BucketingModule (tests/oracle/module.py), step by step: outputs
+ * of each batch, and all parameters behind the last. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -282,6 +282,13 @@ TN_OP_TESTS(less_scalar, "_npi_less_scalar", less_scalar)
 TN_OP_TESTS(logical_not, "_npi_logical_not", logical_not)
 TN_OP_TESTS(exponential, "_npi_exp", exponential)
 
+static const tn_op_case embedding_cases[] = {
+    {"rows", "input_dim=3 output_dim=2", .in = {"i32[3] 2 0 7", "f32[3,2] 1 2 3 4 5 6"},
+     .out = {"f32[3,2] 5 6 1 2 5 6"}, .flags = N},
+    {"no size", "output_dim=2", .in = {"i32[1] 2", "f32[3,2] 1 2 3 4 5 6"}, .status = TN_E_ATTR},
+};
+TN_OP_TESTS(sparse_embedding, "_contrib_SparseEmbedding", embedding_cases)
+
 static const tn_op_case pair_case[] = {
     {"one type", "", .in = {"f32[2,3] random:0.5:0.9", "f32[3] random:0.5:0.9"}, .flags = N}};
 static const tn_op_case single_case[] = {{"one", "", .in = {"f32[2,3] random:0.5:0.9"}, .flags = N}};
@@ -304,7 +311,8 @@ static void all(void **state)
         run++;
         if (def->variadic || !def->input_count || (def->op->flags & TN_OP_VIEW) ||
             !strcmp(def->op->name, "_npi_flip") || !strcmp(def->op->name, "_npi_broadcast_to") ||
-            !strcmp(def->op->name, "_npi_cholesky"))
+            !strcmp(def->op->name, "_npi_cholesky") ||
+            !strcmp(def->op->name, "_contrib_SparseEmbedding"))
             continue; /* they have cases of their own */
         tn_op_cases_run(def->op->name, def->input_count == 2 ? pair_case : single_case, 1);
     }
@@ -386,6 +394,7 @@ int main(void)
                                        TN_OP_TEST(less_scalar),
                                        TN_OP_TEST(logical_not),
                                        TN_OP_TEST(exponential),
+                                       TN_OP_TEST(sparse_embedding),
                                        TN_OP_TEST(arctan2_scalar),
                                        TN_OP_TEST(rarctan2_scalar),
                                        TN_OP_TEST(copysign_scalar),

@@ -44,8 +44,8 @@ TN_API tn_status tn_csv_from_memory(tn_ctx *ctx, const void *text, uint64_t byte
                                     tn_array **out);
 
 /**
- * A LibSVM file, plain or .gz: lines of a label and pairs "index:value", whose indices rise and begin at 0; what
- * stands behind a '#' is passed over.
+ * A LibSVM file, plain or .gz: lines of a label and pairs "index:value", whose indices rise and begin at 0;
+ * what stands behind a '#' is passed over.
  *
  * @param columns 0: one more than the largest index
  * @param data    csr, (rows, columns), float32, on the host
