@@ -131,7 +131,7 @@ static const line lines[] = {
 static void says(void **state)
 {
     const line *l = *state;
-    static char out[1 << 16];
+    static char out[1 << 18];
     int code = shell(l->command, out, sizeof out);
 
     if (code != l->code || !strstr(out, l->says))
@@ -177,7 +177,7 @@ static size_t count_of(const char *text, const char *part)
 
 static void junit(void **state)
 {
-    static char out[1 << 16], xml[1 << 17];
+    static char out[1 << 18], xml[1 << 17];
     FILE *file;
 
     (void)state;
