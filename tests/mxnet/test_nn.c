@@ -205,11 +205,11 @@ static void test_losses(void **state)
 static const struct {
     const char *name;
     size_t at;
-} doubles[] = {OPTION(lr),     OPTION(momentum),      OPTION(wd),           OPTION(beta1),
-               OPTION(beta2),  OPTION(epsilon),       OPTION(clip),         OPTION(lr_begin),
-               OPTION(lr_end), OPTION(power),         OPTION(factor),       OPTION(gamma1),
-               OPTION(gamma2), OPTION(wd_lh),         OPTION(clip_weights), OPTION(rho),
-               OPTION(lamda),  OPTION(schedule_decay)},
+} doubles[] = {OPTION(lr),     OPTION(momentum),       OPTION(wd),           OPTION(beta1),
+               OPTION(beta2),  OPTION(epsilon),        OPTION(clip),         OPTION(lr_begin),
+               OPTION(lr_end), OPTION(power),          OPTION(factor),       OPTION(gamma1),
+               OPTION(gamma2), OPTION(wd_lh),          OPTION(clip_weights), OPTION(rho),
+               OPTION(lamda),  OPTION(schedule_decay), OPTION(lamda1),       OPTION(beta)},
   whole[] = {OPTION(steps), OPTION(warmup), OPTION(every)},
   flags[] = {OPTION(centered), OPTION(warmup_constant)};
 

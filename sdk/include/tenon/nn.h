@@ -667,9 +667,10 @@ TN_API int tn_data_sha256(tn_data *data, char out_hex[65]);
 
 typedef struct tn_trainer_options {
     TN_NN_HEAD;
-    /* sgd, nag, adam, signum, rmsprop, adagrad, adadelta, adamax, nadam, dcasgd; NULL: sgd */
+    /* sgd, nag, adam, signum, rmsprop, adagrad, adadelta, adamax, nadam, dcasgd, ftrl, ftml, lamb;
+     * NULL: sgd. With lr 0 a step of ftrl and ftml changes nothing. */
     const char *optimizer;
-    double lr;       /* 0: 0.01, of adam, nadam and rmsprop 0.001, of adamax 0.002 */
+    double lr;       /* 0: 0.01, of adam, nadam, rmsprop and lamb 0.001, of adamax 0.002, ftrl 0.1 */
     double momentum; /* sgd, nag, signum */
     double wd;       /* weight decay, of every parameter */
     double beta1, beta2,
@@ -692,6 +693,7 @@ typedef struct tn_trainer_options {
     double rho;              /* adadelta; 0: 0.9 */
     double schedule_decay;   /* nadam; 0: 0.004 */
     double lamda;            /* dcasgd; 0: 0.04 */
+    double lamda1, beta;     /* ftrl; 0: 0.01, 1 */
 } tn_trainer_options;
 
 /** An optimizer for all parameters of `net`. @since 0.1 */
