@@ -444,6 +444,8 @@ static tn_x activation_of(const call *c, const char *name, tn_x x)
         return tn_prelu(x, .channels = whole_of(c, "channels"));
     if (!strcmp(name, "elu"))
         return tn_elu(x, .alpha = number_of(c, "alpha"));
+    if (!strcmp(name, "reflectionpad2d"))
+        return tn_reflectionpad2d(x, .pad = (int32_t)whole_of(c, "pad"));
     if (!strcmp(name, "leakyrelu"))
         return tn_leakyrelu(x, .slope = number_of(c, "slope"));
     if (!strcmp(name, "swish"))

@@ -281,6 +281,7 @@ def layers():
     layer("prelu", G.PReLU(), image)
     layer("prelu", G.PReLU(in_channels=4), image, {"channels": 4})
     layer("leakyrelu", G.LeakyReLU(0.3), line, {"slope": 0.3})
+    layer("reflectionpad2d", G.ReflectionPad2D(2), image, {"pad": 2})
     layer("elu", G.ELU(), line)
     layer("elu", G.ELU(0.4), line, {"alpha": 0.4})
     layer("selu", G.SELU(), line)

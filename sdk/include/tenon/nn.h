@@ -276,6 +276,13 @@ typedef struct tn_leakyrelu_options {
     double slope; /* below 0; 0: 0.25 */
 } tn_leakyrelu_options;
 
+typedef struct tn_reflectionpad_options {
+    TN_NN_HEAD;
+    const char *name;
+    int32_t pad;      /* rows and columns on all four sides */
+    int32_t sides[4]; /* in its place: above, below, left, right */
+} tn_reflectionpad_options;
+
 typedef struct tn_prelu_options {
     TN_NN_HEAD;
     const char *name;
@@ -371,6 +378,8 @@ TN_API void tn_net_conv2dtranspose_(tn_net *net, const tn_convtranspose_options 
 TN_API void tn_net_conv3dtranspose_(tn_net *net, const tn_convtranspose_options *options);
 TN_API void tn_net_activation_(tn_net *net, const tn_activation_options *options);
 TN_API void tn_net_leakyrelu_(tn_net *net, const tn_leakyrelu_options *options);
+/** Images with their reflection around them, less wide than they are. @since 0.1 */
+TN_API void tn_net_reflectionpad2d_(tn_net *net, const tn_reflectionpad_options *options);
 /**
  * A net of the zoo: "lenet" or "zoo:lenet". Its parameters are the options model.*: model.pad (2; 0: as
  * MXNet's example has it), model.classes (10), model.activation.
@@ -890,6 +899,8 @@ TN_API tn_trainer *tn_train_trainer(tn_train *train);
 #define tn_net_flatten(...) TN_NN_CALL_(tn_net_flatten_, tn_net_options, __VA_ARGS__)
 #define tn_net_activation(...) TN_NN_CALL_(tn_net_activation_, tn_activation_options, __VA_ARGS__)
 #define tn_net_leakyrelu(...) TN_NN_CALL_(tn_net_leakyrelu_, tn_leakyrelu_options, __VA_ARGS__)
+#define tn_net_reflectionpad2d(...)                                                                          \
+    TN_NN_CALL_(tn_net_reflectionpad2d_, tn_reflectionpad_options, __VA_ARGS__)
 #define tn_net_init(...) TN_NN_CALL_(tn_net_init_, tn_init_options, __VA_ARGS__)
 #define tn_net_init_where(...) TN_NN_WHERE_(__VA_ARGS__, )
 #define TN_NN_WHERE_(net, suffix, ...)                                                                       \
