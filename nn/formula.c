@@ -42,6 +42,7 @@ static const function functions[] = {
     {"abs", "abs", 1, {NULL}},
     {"square", "square", 1, {NULL}},
     {"sqrt", "sqrt", 1, {NULL}},
+    {"norm", "norm", 1, {NULL}},
     {"exp", "exp", 1, {NULL}},
     {"log", "log", 1, {NULL}},
     {"relu", "Activation", 1, {"act_type", "relu"}},

@@ -331,6 +331,20 @@ static void spec_leakyrelu(tnn_spec *s, const tn_leakyrelu_options *o)
     tnn_spec_attr(s, "slope", "%.9g", o->slope != 0 ? o->slope : 0.25);
 }
 
+static void spec_reflectionpad2d(tnn_spec *s, const tn_reflectionpad_options *o)
+{
+    const int32_t *sides = o->sides, all = o->pad;
+
+    tnn_spec_begin(s, "reflectionpad", "Pad");
+    for (int32_t i = 0; i < 4; i++)
+        if (sides[i] < 0 || all < 0 || (sides[i] && all))
+            tnn_spec_wrong(s, ".pad is %d and .sides {%d, %d, %d, %d}; one of them is given, from 0 on", all,
+                           sides[0], sides[1], sides[2], sides[3]);
+    tnn_spec_attr(s, "mode", "reflect");
+    tnn_spec_attr(s, "pad_width", "(0,0,0,0,%d,%d,%d,%d)", all + sides[0], all + sides[1], all + sides[2],
+                  all + sides[3]);
+}
+
 static void spec_elu(tnn_spec *s, const tn_elu_options *o)
 {
     relu_set(s, "elu", "elu");

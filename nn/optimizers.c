@@ -1,6 +1,6 @@
 /*
  * Optimizers: how each updates a parameter, by an operator or by formulas of the weight w, the gradient g
- * and the states s0, s1. Meanings and defaults are those of mxnet.optimizer 1.9.1; there is no state beside
+ * and the states s0, s1, s2. Meanings and defaults are those of mxnet.optimizer 1.9.1; no state is beside
  * the arrays, since what depends on the step follows from its number. Two differ where MXNet follows an
  * accident: nag's momentum decays the old weight (MXNet's kernel in place reads the one it has just
  * written), nadam's schedule advances once a step (there once for each parameter).
@@ -24,9 +24,9 @@ static const struct {
     const char *name;
     size_t at;
 } numbers[] = {
-    NUMBER(momentum), NUMBER(beta1),          NUMBER(beta2),        NUMBER(epsilon),
-    NUMBER(gamma1),   NUMBER(gamma2),         NUMBER(clip_weights), NUMBER(wd_lh),
-    NUMBER(rho),      NUMBER(schedule_decay), NUMBER(lamda),        NUMBER(clip),
+    NUMBER(momentum), NUMBER(beta1),        NUMBER(beta2),  NUMBER(epsilon), NUMBER(gamma1),
+    NUMBER(gamma2),   NUMBER(clip_weights), NUMBER(wd_lh),  NUMBER(rho),     NUMBER(schedule_decay),
+    NUMBER(lamda),    NUMBER(clip),         NUMBER(lamda1), NUMBER(beta),
 };
 
 #define MOMENTUM "s0 := beta1 * s0 + (1 - beta1) * g"
@@ -61,6 +61,18 @@ static const tnn_rule rules[] = {
      .formulas = {MOMENTUM, "s1 := beta2 * s1 + (1 - beta2) * square(g)",
                   "d := (1 - momentum_t) / (1 - schedule_t) * g + momentum_next / (1 - schedule_next) * s0",
                   "w := w - lr * d / (sqrt(s1 / (1 - beta2_t)) + epsilon)"}},
+    {.name = "ftrl", .op = "ftrl_update", .attrs = {"lamda1", "beta"}, .states = 2, .lr = 0.1,
+     .divides = true},
+    {.name = "ftml", .states = 3, .lr = 0.01, .epsilon = 1e-8, .beta1 = 0.6, .decayed = true,
+     .divides = true,
+     .formulas = {"s1 := beta2 * s1 + (1 - beta2) * square(g)",
+                  "d := (1 - beta1_t) / lr * (sqrt(s1 / (1 - beta2_t)) + epsilon)",
+                  "s2 := beta1 * s2 + (1 - beta1) * g - (d - beta1 * s0) * w", "s0 := d", "w := -s2 / d"}},
+    {.name = "lamb", .states = 2, .lr = 0.001, .epsilon = 1e-6,
+     .formulas = {MOMENTUM, "s1 := beta2 * s1 + (1 - beta2) * square(g)",
+                  "d := s0 / (1 - beta1_t) / (sqrt(s1 / (1 - beta2_t)) + epsilon) + wd * w",
+                  "r := where(norm(w) * norm(d) > 0, norm(w) / norm(d), norm(w) * 0 + 1)",
+                  "w := w - lr * d * r"}},
     {.name = "dcasgd", .states = 1, .lr = 0.01, .first = true,
      .formulas = {"d := -lr * (g + wd * w + lamda * square(g) * (w - s0))", "s0 := w", "w := w + d"}},
 };
@@ -103,7 +115,7 @@ const tnn_rule *tnn_rule_of(tn_app *app, tn_trainer_options *o)
         return NULL;
     }
     fill(&o->lr, rule->lr);
-    fill(&o->beta1, 0.9);
+    fill(&o->beta1, rule->beta1 > 0 ? rule->beta1 : 0.9);
     fill(&o->beta2, 0.999);
     fill(&o->gamma1, 0.9);
     fill(&o->gamma2, 0.9);
@@ -111,6 +123,8 @@ const tnn_rule *tnn_rule_of(tn_app *app, tn_trainer_options *o)
     fill(&o->epsilon, rule->epsilon);
     fill(&o->schedule_decay, 0.004);
     fill(&o->lamda, 0.04);
+    fill(&o->lamda1, 0.01);
+    fill(&o->beta, 1);
     o->optimizer = rule->name;
     return rule;
 }
@@ -144,32 +158,44 @@ typedef struct machine {
     tnn_calls *calls;
 } machine;
 
+/* Norms have one dimension of size 1. */
+static bool same_shape(const tnn_step *s)
+{
+    const int64_t *a = NULL, *b = NULL;
+    int32_t ndim = 0, other = 0;
+
+    return !tn_array_shape(s->in[0], &ndim, &a) && !tn_array_shape(s->in[1], &other, &b) && ndim == other &&
+           memcmp(a, b, (size_t)ndim * sizeof *a) == 0;
+}
+
 static const char *whole_name(const tnn_step *s)
 {
-    static const char *const pairs[][2] = {{"add", "elemwise_add"}, {"sub", "elemwise_sub"},
-                                           {"mul", "elemwise_mul"}, {"div", "elemwise_div"},
-                                           {"maximum", "_maximum"}, {"minimum", "_minimum"}};
+    static const char *const names[][3] = {
+        {"add", "elemwise_add", "broadcast_add"},     {"sub", "elemwise_sub", "broadcast_sub"},
+        {"mul", "elemwise_mul", "broadcast_mul"},     {"div", "elemwise_div", "broadcast_div"},
+        {"maximum", "_maximum", "broadcast_maximum"}, {"minimum", "_minimum", "broadcast_minimum"}};
 
-    for (size_t i = 0; s->count == 2 && i < sizeof pairs / sizeof *pairs; i++)
-        if (!strcmp(s->op, pairs[i][0]))
-            return pairs[i][1];
+    for (size_t i = 0; s->count == 2 && i < sizeof names / sizeof *names; i++)
+        if (!strcmp(s->op, names[i][0]))
+            return names[i][same_shape(s) ? 1 : 2];
     return s->op;
 }
 
 static tn_status call_of(tn_app *app, tnn_calls *calls, const tnn_step *s, tnn_call **out)
 {
     const char *const attrs[] = {"scalar", "0", NULL}, *const none[] = {NULL};
+    const char *name = whole_name(s);
     tnn_call *c = calls->items;
     tn_status st;
 
-    while (c->op && strcmp(c->op, s->op) != 0)
+    while (c->op && strcmp(c->op, name) != 0)
         c++;
     *out = c;
     if (c->op)
         return TN_OK;
-    if (!(st = tn_site_create(app->ctx, whole_name(s), s->scalar ? attrs : none, &c->site)) && s->scalar)
+    if (!(st = tn_site_create(app->ctx, name, s->scalar ? attrs : none, &c->site)) && s->scalar)
         st = tn_site_attr(c->site, "scalar", &c->scalar);
-    c->op = st ? NULL : s->op;
+    c->op = st ? NULL : name;
     return st;
 }
 
@@ -229,7 +255,7 @@ static const char *gradient_text(const tnn_rule *rule, const tn_trainer_options 
 tn_status tnn_rule_apply(tn_app *app, const tnn_rule *rule, const tn_trainer_options *o, tnn_calls *calls,
                          const tnn_update *u)
 {
-    static const char *const state_names[] = {"s0", "s1"};
+    static const char *const state_names[] = {"s0", "s1", "s2"};
     machine m = {app, calls};
     tnn_formula f = {.run = array_step, .arg = &m};
     const size_t mark = tn_app_mark(app);

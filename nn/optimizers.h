@@ -5,7 +5,7 @@
 #include "internal.h"
 
 #define TNN_RULE_ATTRS 4
-#define TNN_RULE_FORMULAS 4
+#define TNN_RULE_FORMULAS 6
 #define TNN_RULE_STATES 3
 #define TNN_CALLS_MAX 32
 
@@ -18,7 +18,8 @@ typedef struct tnn_rule {
     bool unbiased;      /* lr is corrected for the first steps, as adam's */
     bool decayed;       /* weight decay is added to the gradient before it is cut */
     bool first;         /* the state begins as the weight, else as zeros */
-    double lr, epsilon; /* where the options have 0 */
+    bool divides;       /* by lr: a step whose lr is 0, as at the end of a schedule, leaves all as it is */
+    double lr, epsilon, beta1; /* where the options have 0; beta1 0: 0.9 */
 } tnn_rule;
 
 /* Sites of the operators that formulas call. */

@@ -71,6 +71,32 @@ static bool switch_from(tn_app *app, const char *key, int32_t no)
     return on && !no;
 }
 
+/* Numbers of the optimizer; what is 0 is its own to say. */
+static void hyper_from(tn_app *app, tn_trainer_options *o)
+{
+    static const struct {
+        const char *key;
+        size_t at;
+    } rows[] = {
+        {"train.beta1", offsetof(tn_trainer_options, beta1)},
+        {"train.beta2", offsetof(tn_trainer_options, beta2)},
+        {"train.epsilon", offsetof(tn_trainer_options, epsilon)},
+        {"train.gamma1", offsetof(tn_trainer_options, gamma1)},
+        {"train.gamma2", offsetof(tn_trainer_options, gamma2)},
+        {"train.rho", offsetof(tn_trainer_options, rho)},
+        {"train.clip_weights", offsetof(tn_trainer_options, clip_weights)},
+        {"train.wd_lh", offsetof(tn_trainer_options, wd_lh)},
+        {"train.schedule_decay", offsetof(tn_trainer_options, schedule_decay)},
+        {"train.lamda", offsetof(tn_trainer_options, lamda)},
+        {"train.lamda1", offsetof(tn_trainer_options, lamda1)},
+        {"train.beta", offsetof(tn_trainer_options, beta)},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        number_from(app, rows[i].key, (double *)(void *)((char *)o + rows[i].at));
+    o->centered = switch_from(app, "train.centered", 0);
+}
+
 static tn_status options_fill(tn_app *app, tn_train *t)
 {
     tn_train_options *o = &t->o;
@@ -236,6 +262,25 @@ static tn_status net_ready(tn_app *app, tn_train *t)
     return app->status;
 }
 
+static void trainer_make(tn_app *app, tn_train *t)
+{
+    tn_trainer_options o = {.struct_size = sizeof o,
+                            .optimizer = t->o.optimizer,
+                            .lr = t->o.lr,
+                            .momentum = t->o.momentum,
+                            .wd = t->o.wd,
+                            .clip = t->o.clip,
+                            .clip_norm = t->o.clip_norm,
+                            .schedule = t->o.schedule,
+                            .steps = t->steps,
+                            .warmup = steps_of(t, t->o.warmup, 0),
+                            .factor = t->o.schedule_factor,
+                            .every = steps_of(t, t->o.schedule_every, 1)};
+
+    hyper_from(app, &o);
+    t->trainer = tn_trainer_new_(t->net, &o);
+}
+
 static tn_status net_make(tn_app *app, tn_train *t)
 {
     const char *params = text_from(app, "train.params", t->o.params);
@@ -253,11 +298,7 @@ static tn_status net_make(tn_app *app, tn_train *t)
         return app->status;
     if (t->hybridize)
         tn_net_hybridize(t->net);
-    t->trainer =
-        tn_trainer_new(t->net, .optimizer = t->o.optimizer, .lr = t->o.lr, .momentum = t->o.momentum,
-                       .wd = t->o.wd, .clip = t->o.clip, .clip_norm = t->o.clip_norm,
-                       .schedule = t->o.schedule, .steps = t->steps, .warmup = steps_of(t, t->o.warmup, 0),
-                       .factor = t->o.schedule_factor, .every = steps_of(t, t->o.schedule_every, 1));
+    trainer_make(app, t);
     t->loss = tn_meter_new(app, "loss");
     t->accuracy = tn_meter_new(app, "accuracy");
     return app->status;

@@ -150,6 +150,8 @@ static tn_status numbers_check(tn_app *app, const tn_trainer_options *o)
         {"rho", o->rho, 0, 1},
         {"schedule_decay", o->schedule_decay, 0, 1e6},
         {"lamda", o->lamda, 0, 1e6},
+        {"lamda1", o->lamda1, 0, 1e6},
+        {"beta", o->beta, 0, 1e6},
         {"power", o->power, 0, 1e3},
         {"clip", o->clip, 0, 1e30},
         {"clip_norm", o->clip_norm, 0, 1e30},
@@ -402,6 +404,9 @@ static tn_status update_run(tn_app *app, tn_trainer *t, update *u, double lr, do
     const char *name = t->slots[u->first].param->full;
     tn_status st;
 
+    if (t->rule->divides &&
+        lr * t->slots[u->first].param->lr_factor == 0) /* there is one: no form for many */
+        return TN_OK;
     if (!t->rule->op)
         return formulas_run(app, t, &t->slots[u->first], lr, rescale);
     for (size_t i = 0; i < u->count; i++) {

@@ -157,9 +157,19 @@ static json_t *kernels_json(const tn_program_view *view, uint32_t steps)
     return list;
 }
 
+/* Arrays that an optimizer keeps for each parameter; of those with momentum, one where it is above 0. */
 static int64_t states_of(const char *optimizer, double momentum)
 {
-    return optimizer && !strcmp(optimizer, "adam") ? 2 : momentum > 0;
+    static const struct {
+        const char *name;
+        int64_t states;
+    } rows[] = {{"adam", 2}, {"adamax", 2}, {"nadam", 2},   {"adadelta", 2}, {"ftrl", 2},
+                {"lamb", 2}, {"ftml", 3},   {"rmsprop", 1}, {"adagrad", 1},  {"dcasgd", 1}};
+
+    for (size_t i = 0; optimizer && i < sizeof rows / sizeof *rows; i++)
+        if (!strcmp(optimizer, rows[i].name))
+            return rows[i].states;
+    return momentum > 0;
 }
 
 static bool plan_add(tn_app *app, tn_symbol *symbol, const tn_inferred *found, json_t *o)

@@ -101,11 +101,11 @@ static void test_losses(void **state)
 static const struct {
     const char *name;
     size_t at;
-} doubles[] = {OPTION(lr),     OPTION(momentum),      OPTION(wd),           OPTION(beta1),
-               OPTION(beta2),  OPTION(epsilon),       OPTION(clip),         OPTION(lr_begin),
-               OPTION(lr_end), OPTION(power),         OPTION(factor),       OPTION(gamma1),
-               OPTION(gamma2), OPTION(wd_lh),         OPTION(clip_weights), OPTION(rho),
-               OPTION(lamda),  OPTION(schedule_decay)},
+} doubles[] = {OPTION(lr),     OPTION(momentum),       OPTION(wd),           OPTION(beta1),
+               OPTION(beta2),  OPTION(epsilon),        OPTION(clip),         OPTION(lr_begin),
+               OPTION(lr_end), OPTION(power),          OPTION(factor),       OPTION(gamma1),
+               OPTION(gamma2), OPTION(wd_lh),          OPTION(clip_weights), OPTION(rho),
+               OPTION(lamda),  OPTION(schedule_decay), OPTION(lamda1),       OPTION(beta)},
   whole[] = {OPTION(steps), OPTION(warmup), OPTION(every)},
   flags[] = {OPTION(centered), OPTION(warmup_constant)};
 
@@ -340,6 +340,8 @@ static tn_x activation_of(const call *c, const char *name, tn_x x)
         return tn_prelu(x, .channels = whole_of(c, "channels"));
     if (!strcmp(name, "elu"))
         return tn_elu(x, .alpha = number_of(c, "alpha"));
+    if (!strcmp(name, "reflectionpad2d"))
+        return tn_reflectionpad2d(x, .pad = (int32_t)whole_of(c, "pad"));
     if (!strcmp(name, "leakyrelu"))
         return tn_leakyrelu(x, .slope = number_of(c, "slope"));
     if (!strcmp(name, "swish"))

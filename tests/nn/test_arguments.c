@@ -136,6 +136,7 @@ static void nets(void **state)
     tn_net_flatten_(NULL, NULL);
     tn_net_activation_(NULL, NULL);
     tn_net_leakyrelu_(NULL, NULL);
+    tn_net_reflectionpad2d_(NULL, NULL);
     tn_net_conv1dtranspose_(NULL, NULL);
     tn_net_conv2dtranspose_(NULL, NULL);
     tn_net_conv3dtranspose_(NULL, NULL);

@@ -64,10 +64,10 @@ static int run(const char *folder, int resume, int64_t stop_at, const char *opti
 
 static void test_resume(void **state)
 {
-    static const char *const optimizers[] = {"sgd", "adam"};
+    static const char *const optimizers[] = {"sgd", "adam", "ftml", "lamb"};
 
     (void)state;
-    for (int o = 0; o < 2; o++) {
+    for (size_t o = 0; o < sizeof optimizers / sizeof *optimizers; o++) {
         char *whole = nn_folder(), *broken = nn_folder(), want[65], have[65];
         watch w = {0}, v = {0};
 

@@ -222,6 +222,15 @@ static tn_x f_slopes(tn_x x)
     return tn_prelu(x, .channels = 3);
 }
 
+static tn_x f_reflected(tn_x x)
+{
+    return tn_reflectionpad2d(x, .pad = 1, .sides = {1});
+}
+static tn_x f_reflected_less(tn_x x)
+{
+    return tn_reflectionpad2d(x, .sides = {0, 0, -1});
+}
+
 static void test_refused(void **state)
 {
     static const struct {
@@ -257,6 +266,8 @@ static void test_refused(void **state)
         {f_groups, "net.groupnorm0 (GroupNorm)", 1, 0},
         {f_no_groups, ".groups is -1", 2, 0},
         {f_epsilon, ".epsilon is 2", 2, 0},
+        {f_reflected, ".pad is 1 and .sides {1, 0, 0, 0}", 2, 0},
+        {f_reflected_less, ".sides {0, 0, -1, 0}", 2, 0},
         {f_slopes, "net.prelu0 (LeakyReLU)", 1, 0},
         {f_shapes, "net.dot0 (dot), called at", 1, 0},
         {f_operator, "no_such_operator", 3, 0},
@@ -525,6 +536,7 @@ static void nulls_of_layers(tn_app *app, tn_x x)
     NOTHING(tn_flatten_(NULL, NULL));
     NOTHING(tn_activation_(NULL, NULL));
     NOTHING(tn_leakyrelu_(NULL, NULL));
+    NOTHING(tn_reflectionpad2d_(NULL, NULL));
 }
 
 static tn_x f_nulls(tn_x x)

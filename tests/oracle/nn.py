@@ -161,6 +161,9 @@ def optimizers():
             ("adadelta", {}, {}), ("adadelta", {"rho": 0.8, "epsilon": 1e-3}, {}),
             ("adamax", {}, {}), ("adamax", {"learning_rate": 0.1, "beta1": 0.8, "beta2": 0.9}, {}),
             ("nadam", {}, {}), ("nadam", {"learning_rate": 0.1, "beta1": 0.8, "beta2": 0.9, "schedule_decay": 0.1}, {}),
+            ("ftrl", {}, {}), ("ftrl", {"learning_rate": 0.2, "lamda1": 0.3, "beta": 0.5}, {}),
+            ("ftml", {}, {}), ("ftml", {"learning_rate": 0.1, "beta1": 0.5, "beta2": 0.9, "epsilon": 1e-3}, {}),
+            ("lamb", {}, {}), ("lamb", {"learning_rate": 0.1, "beta1": 0.8, "beta2": 0.9, "epsilon": 1e-3}, {}),
             ("dcasgd", {"learning_rate": 0.1}, {}), ("dcasgd", {"learning_rate": 0.1, "lamda": 0.3}, {})]  # momentum fails
     for name, given, names in rows:
         for more in common:
@@ -278,6 +281,7 @@ def layers():
     layer("prelu", G.PReLU(), image)
     layer("prelu", G.PReLU(in_channels=4), image, {"channels": 4})
     layer("leakyrelu", G.LeakyReLU(0.3), line, {"slope": 0.3})
+    layer("reflectionpad2d", G.ReflectionPad2D(2), image, {"pad": 2})
     layer("elu", G.ELU(), line)
     layer("elu", G.ELU(0.4), line, {"alpha": 0.4})
     layer("selu", G.SELU(), line)

@@ -276,6 +276,13 @@ typedef struct tn_leakyrelu_options {
     double slope; /* below 0; 0: 0.25 */
 } tn_leakyrelu_options;
 
+typedef struct tn_reflectionpad_options {
+    TN_NN_HEAD;
+    const char *name;
+    int32_t pad;      /* rows and columns on all four sides */
+    int32_t sides[4]; /* in its place: above, below, left, right */
+} tn_reflectionpad_options;
+
 typedef struct tn_prelu_options {
     TN_NN_HEAD;
     const char *name;
@@ -371,6 +378,8 @@ TN_API void tn_net_conv2dtranspose_(tn_net *net, const tn_convtranspose_options 
 TN_API void tn_net_conv3dtranspose_(tn_net *net, const tn_convtranspose_options *options);
 TN_API void tn_net_activation_(tn_net *net, const tn_activation_options *options);
 TN_API void tn_net_leakyrelu_(tn_net *net, const tn_leakyrelu_options *options);
+/** Images with their reflection around them, less wide than they are. @since 0.1 */
+TN_API void tn_net_reflectionpad2d_(tn_net *net, const tn_reflectionpad_options *options);
 /**
  * A net of the zoo: "lenet" or "zoo:lenet". Its parameters are the options model.*: model.pad (2; 0: as
  * MXNet's example has it), model.classes (10), model.activation.
@@ -667,9 +676,10 @@ TN_API int tn_data_sha256(tn_data *data, char out_hex[65]);
 
 typedef struct tn_trainer_options {
     TN_NN_HEAD;
-    /* sgd, nag, adam, signum, rmsprop, adagrad, adadelta, adamax, nadam, dcasgd; NULL: sgd */
+    /* sgd, nag, adam, signum, rmsprop, adagrad, adadelta, adamax, nadam, dcasgd, ftrl, ftml, lamb;
+     * NULL: sgd. With lr 0 a step of ftrl and ftml changes nothing. */
     const char *optimizer;
-    double lr;       /* 0: 0.01, of adam, nadam and rmsprop 0.001, of adamax 0.002 */
+    double lr;       /* 0: 0.01, of adam, nadam, rmsprop and lamb 0.001, of adamax 0.002, ftrl 0.1 */
     double momentum; /* sgd, nag, signum */
     double wd;       /* weight decay, of every parameter */
     double beta1, beta2,
@@ -692,6 +702,7 @@ typedef struct tn_trainer_options {
     double rho;              /* adadelta; 0: 0.9 */
     double schedule_decay;   /* nadam; 0: 0.004 */
     double lamda;            /* dcasgd; 0: 0.04 */
+    double lamda1, beta;     /* ftrl; 0: 0.01, 1 */
 } tn_trainer_options;
 
 /** An optimizer for all parameters of `net`. @since 0.1 */
@@ -888,6 +899,8 @@ TN_API tn_trainer *tn_train_trainer(tn_train *train);
 #define tn_net_flatten(...) TN_NN_CALL_(tn_net_flatten_, tn_net_options, __VA_ARGS__)
 #define tn_net_activation(...) TN_NN_CALL_(tn_net_activation_, tn_activation_options, __VA_ARGS__)
 #define tn_net_leakyrelu(...) TN_NN_CALL_(tn_net_leakyrelu_, tn_leakyrelu_options, __VA_ARGS__)
+#define tn_net_reflectionpad2d(...)                                                                          \
+    TN_NN_CALL_(tn_net_reflectionpad2d_, tn_reflectionpad_options, __VA_ARGS__)
 #define tn_net_init(...) TN_NN_CALL_(tn_net_init_, tn_init_options, __VA_ARGS__)
 #define tn_net_init_where(...) TN_NN_WHERE_(__VA_ARGS__, )
 #define TN_NN_WHERE_(net, suffix, ...)                                                                       \

@@ -145,6 +145,8 @@ TN_API tn_x tn_conv2dtranspose_(tn_x x, const tn_convtranspose_options *options)
 TN_API tn_x tn_conv3dtranspose_(tn_x x, const tn_convtranspose_options *options);
 /** An activation by name. @since 0.1 */
 TN_API tn_x tn_activation_(tn_x x, const tn_activation_options *options);
+/** Images with their reflection around them, less wide than they are. @since 0.1 */
+TN_API tn_x tn_reflectionpad2d_(tn_x x, const tn_reflectionpad_options *options);
 /** x above 0, slope times x below. @since 0.1 */
 TN_API tn_x tn_leakyrelu_(tn_x x, const tn_leakyrelu_options *options);
 
@@ -350,6 +352,7 @@ TN_API void tn_arguments_(const char *file, int32_t line);
 #define tn_dropout(...) TN_NN_CALL_(tn_dropout_, tn_dropout_options, __VA_ARGS__)
 #define tn_flatten(...) TN_NN_CALL_(tn_flatten_, tn_net_options, __VA_ARGS__)
 #define tn_activation(...) TN_NN_CALL_(tn_activation_, tn_activation_options, __VA_ARGS__)
+#define tn_reflectionpad2d(...) TN_NN_CALL_(tn_reflectionpad2d_, tn_reflectionpad_options, __VA_ARGS__)
 #define tn_leakyrelu(...) TN_NN_CALL_(tn_leakyrelu_, tn_leakyrelu_options, __VA_ARGS__)
 
 #define TN_NN_CELL_(call, x, states, ...)                                                                    \
