@@ -51,8 +51,8 @@ static tn_status computed_dtype(tn_infer *i, uint32_t count)
 
         if (dtype < 0)
             return TN_OK;
-        if (dtype == TN_F16)
-            return tni_infer_fail(i, TN_E_DTYPE, "float16 is not served, cast it first");
+        if (dtype == TN_F16 || dtype == TN_BOOL)
+            return tni_infer_fail(i, TN_E_DTYPE, "%s is not served, cast it first", tni_dtype_name(dtype));
         wide = wide || dtype != TN_F32;
     }
     for (uint32_t o = 0; o < i->out_count && !st; o++)

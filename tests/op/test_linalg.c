@@ -208,6 +208,7 @@ static const tn_op_case solve[] = {
     {"length", "", .in = {"f32[2,2] random", "f32[3] random"}, .status = TN_E_SHAPE},
     {"ranks", "", .in = {"f32[2,2] random", "f32[1,2,2] random"}, .status = TN_E_SHAPE},
     {"f16", "", .in = {"f16[1,1] 1", "f16[1] 1"}, .status = TN_E_DTYPE},
+    {"bool", "", .in = {"bool[1,1] 1", "f32[1] 1"}, .status = TN_E_DTYPE, .message = "bool"},
 };
 static const tn_op_case tensorinv[] = {
     {"two axes", "", .in = {"f64[2,2,4] 2 0.5 1 0 3 -1 0 2 1 1 4 -2 0.5 0 1 3"}, .tolerance = 1e-6},

@@ -141,9 +141,8 @@ static tn_status matrices_prepare(void *plugin, const tn_node *node, tn_plan *pl
 }
 
 #define WIDE "*:f32,f64"
-#define ANY "f32,f64,u8,i32,i8,i64,bool,i16,u16,u32,u64,bf16"
-#define ONE "*:f32,f64", "A:" ANY, "a:" ANY
-#define TWO ONE, "B:" ANY, "b:" ANY
+#define ANY "f32,f64,u8,i32,i8,i64,i16,u16,u32,u64,bf16"
+#define BACK "*:f32,f64,bf16" /* gradients are of what is differentiated */
 #define MATRICES(op, ...)                                                                                    \
     TNCPU_ROW(op, TNCPU_TYPES(__VA_ARGS__), TN_KERNEL_EMPTY_OK, matrices_prepare, tncpu_la_run)
 /* clang-format off */
@@ -152,15 +151,18 @@ const tn_kernel *const tncpu_family_linalg[] = {
     MATRICES("_linalg_potrf", WIDE), MATRICES("_linalg_potri", WIDE), MATRICES("_linalg_trmm", WIDE),
     MATRICES("_linalg_trsm", WIDE), MATRICES("_linalg_gelqf", WIDE), MATRICES("_linalg_syevd", WIDE),
     MATRICES("_backward__linalg_syevd", WIDE), MATRICES("_linalg_inverse", WIDE),
-    MATRICES("_linalg_det", WIDE), MATRICES("_backward__linalg_det", WIDE), MATRICES("_linalg_slogdet", WIDE),
-    MATRICES("_backward__linalg_slogdet", WIDE), MATRICES("_linalg_sumlogdiag", WIDE),
-    MATRICES("_backward__linalg_sumlogdiag", WIDE), MATRICES("_linalg_extractdiag", WIDE),
-    MATRICES("_linalg_makediag", WIDE), MATRICES("_linalg_extracttrian", WIDE),
-    MATRICES("_linalg_maketrian", WIDE), MATRICES("_npi_solve", TWO), MATRICES("_backward__npi_solve", TWO),
-    MATRICES("_npi_tensorinv", ONE), MATRICES("_backward__npi_tensorinv", ONE),
-    MATRICES("_npi_tensorsolve", TWO), MATRICES("_backward__npi_tensorsolve", TWO),
-    MATRICES("_npi_eigh", ONE), MATRICES("_npi_eigvalsh", ONE), MATRICES("_npi_eig", ONE),
-    MATRICES("_npi_eigvals", ONE), MATRICES("_npi_svd", WIDE), MATRICES("_backward__npi_svd", WIDE),
-    MATRICES("_npi_pinv", ONE), MATRICES("_npi_pinv_scalar_rcond", ONE), NULL,
+    MATRICES("_linalg_det", WIDE), MATRICES("_backward__linalg_det", WIDE),
+    MATRICES("_linalg_slogdet", WIDE), MATRICES("_backward__linalg_slogdet", WIDE),
+    MATRICES("_linalg_sumlogdiag", WIDE), MATRICES("_backward__linalg_sumlogdiag", WIDE),
+    MATRICES("_linalg_extractdiag", WIDE), MATRICES("_linalg_makediag", WIDE),
+    MATRICES("_linalg_extracttrian", WIDE), MATRICES("_linalg_maketrian", WIDE),
+    MATRICES("_npi_solve", "A:" ANY, "B:" ANY, WIDE), MATRICES("_backward__npi_solve", BACK),
+    MATRICES("_npi_tensorinv", "a:" ANY, WIDE), MATRICES("_backward__npi_tensorinv", BACK),
+    MATRICES("_npi_tensorsolve", "a:" ANY, "b:" ANY, WIDE), MATRICES("_backward__npi_tensorsolve", BACK),
+    MATRICES("_npi_eigh", "A:" ANY, WIDE), MATRICES("_npi_eigvalsh", "A:" ANY, WIDE),
+    MATRICES("_npi_eig", "A:" ANY, WIDE), MATRICES("_npi_eigvals", "A:" ANY, WIDE),
+    MATRICES("_npi_svd", WIDE), MATRICES("_backward__npi_svd", WIDE), MATRICES("_npi_pinv", "A:" ANY, WIDE),
+    MATRICES("_npi_pinv_scalar_rcond", "A:" ANY, WIDE),
+    NULL,
 };
 /* clang-format on */
