@@ -177,7 +177,7 @@ int main(int argc, char **argv)
 
     texts_read(argc > 2 ? argv[2] : "/usr/share/common-licenses");
     tn_net_init(net, .seed = 1);
-    tn_fit(net, windows(app), .loss = loss, .epochs = argc > 1 ? atoi(argv[1]) : 12, .optimizer = "adam",
+    tn_fit(net, windows(app), .loss = loss, .epochs = argc > 1 ? atoi(argv[1]) : 8, .optimizer = "adam",
            .lr = 0.006, .schedule = "cosine", .clip_norm = 5, .log = stdout);
     for (size_t i = 0; i < text_count; i++)
         counts_add(&texts[i]);

@@ -15,16 +15,71 @@ typedef struct step {
     tn_x i[GATES_MAX], h[GATES_MAX]; /* what the input and the state give to each gate */
 } step;
 
-static tn_x dense(const step *s, tn_x x, const char *name, int64_t gates)
+/* What one of both gives to all gates: a product, or a convolution where there is a kernel. */
+static tn_x part(const step *s, tn_x x, const char *name, int64_t gates, bool state)
 {
-    const tn_dense_options o = {.struct_size = sizeof o,
-                                .line = s->o.line,
-                                .file = s->o.file,
-                                .name = name,
-                                .units = gates * s->o.units,
-                                .share = 1};
+    const tn_dense_options dense = {.struct_size = sizeof dense,
+                                    .line = s->o.line,
+                                    .file = s->o.file,
+                                    .name = name,
+                                    .units = gates * s->o.units,
+                                    .share = 1};
+    tn_conv_options conv = {.struct_size = sizeof conv,
+                            .line = s->o.line,
+                            .file = s->o.file,
+                            .name = name,
+                            .channels = gates * s->o.units,
+                            .share = 1};
+    tn_conv2d_options flat = {.struct_size = sizeof flat,
+                              .line = s->o.line,
+                              .file = s->o.file,
+                              .name = name,
+                              .channels = gates * s->o.units,
+                              .share = 1};
+    const int32_t ndim = x ? tnn_value_shape(x)->ndim : 0;
 
-    return tn_dense_(x, &o);
+    if (!s->o.kernel[0])
+        return tn_dense_(x, &dense);
+    for (int i = 0; i < 3; i++) {
+        conv.kernel[i] = state ? s->o.state_kernel[i] : s->o.kernel[i];
+        conv.pad[i] = state ? conv.kernel[i] / 2 : s->o.pad[i]; /* states keep their size */
+    }
+    memcpy(flat.kernel, conv.kernel, sizeof flat.kernel);
+    memcpy(flat.pad, conv.pad, sizeof flat.pad);
+    return ndim == 4 ? tn_conv2d_(x, &flat) : ndim == 3 ? tn_conv1d_(x, &conv) : tn_conv3d_(x, &conv);
+}
+
+/* First states that are not given: zeros of the size of a gate. */
+static void states_fill(const step *s, tn_x gates, tn_x *states, size_t count)
+{
+    tn_slice_options one = {
+        .struct_size = sizeof one, .line = s->o.line, .file = s->o.file, .axis = 1, .end = s->o.units};
+    const tn_op_options zeros = {.struct_size = sizeof zeros, .line = s->o.line, .file = s->o.file};
+
+    for (size_t i = 0; gates && i < count; i++) {
+        one.end = i == 0 && s->o.projection ? s->o.projection : s->o.units;
+        if (!states[i])
+            states[i] = tn_op_(tn_slice_(gates, &one), "zeros_like", &zeros);
+    }
+}
+
+/* What is wrong with the options; NULL: nothing. */
+static const char *wrong(const step *s, size_t state_count)
+{
+    const tn_cell_options *o = &s->o;
+
+    if (!o->name)
+        return "a .name is needed, which its steps share";
+    if (o->units < 1)
+        return ".units is below 1";
+    if (o->projection < 0 || o->projection > o->units)
+        return ".projection is below 0, or above .units";
+    if (o->projection && (state_count < 2 || o->kernel[0]))
+        return "only an LSTM without a .kernel has a .projection";
+    for (int i = 0; i < 3; i++)
+        if (o->kernel[0] && o->state_kernel[i] && o->state_kernel[i] % 2 == 0)
+            return ".state_kernel is even";
+    return NULL;
 }
 
 #define ADD(a, b) tn_add_(a, b, s->o.file, s->o.line)
@@ -33,10 +88,10 @@ static tn_x dense(const step *s, tn_x x, const char *name, int64_t gates)
 #define TANH(x) tn_tanh_(x, s->o.file, s->o.line)
 
 /* Fills in the step; false: failed. `apart`: the gates of input and state are not added at once. */
-static bool begin(step *s, const char *what, tn_x x, const tn_x *states, size_t state_count,
+static bool begin(step *s, const char *what, tn_x x, tn_x *states, size_t state_count,
                   const tn_cell_options *options, uint32_t gates, bool apart)
 {
-    const char *file;
+    const char *file, *why;
     tn_app *app;
     tn_x a, b;
 
@@ -45,19 +100,15 @@ static bool begin(step *s, const char *what, tn_x x, const tn_x *states, size_t 
     file = s->o.file ? s->o.file : "?";
     if (!(app = tnn_value_app(x, what, file, s->o.line)))
         return false;
-    for (size_t i = 0; !states || i < state_count; i++)
-        if (!states || !tnn_value_app(states[i], what, file, s->o.line))
-            return states ? false
-                          : !tnn_fail(app, TN_E_ARG, "%s, called at %s:%d: no states", what, file, s->o.line);
-    if (!s->o.name || s->o.units < 1)
-        return !tnn_fail(app, TN_E_ARG, "%s, called at %s:%d: %s", what, file, s->o.line,
-                         s->o.name ? ".units is below 1" : "a .name is needed, which its steps share");
-    if (s->o.projection < 0 || (s->o.projection && state_count < 2))
-        return !tnn_fail(app, TN_E_ARG, "%s, called at %s:%d: %s", what, file, s->o.line,
-                         s->o.projection < 0 ? ".projection is below 0" : "only an LSTM has a .projection");
+    for (size_t i = 0; states && i < state_count; i++)
+        if (states[i] && !tnn_value_app(states[i], what, file, s->o.line))
+            return false;
+    if ((why = states ? wrong(s, state_count) : "no states"))
+        return !tnn_fail(app, TN_E_ARG, "%s, called at %s:%d: %s", what, file, s->o.line, why);
     tn_scope_begin_(x, s->o.file, s->o.line, "%s", s->o.name);
-    a = dense(s, x, "i2h", gates);
-    b = dense(s, states[0], "h2h", gates);
+    a = part(s, x, "i2h", gates, false);
+    states_fill(s, a, states, state_count);
+    b = part(s, states[0], "h2h", gates, true);
     tn_scope_end_(x, s->o.file, s->o.line);
     if (!apart)
         a = ADD(a, b);

@@ -484,8 +484,15 @@ static void cell_net(const tn_x *in, tn_x *out)
 {
     const call *c = tn_arg(in[0]);
     const size_t of = cell_of(c);
-    const tn_cell_options o = {
-        .struct_size = sizeof o, .name = "cell0", .units = 4, .activation = text_of(c, "activation")};
+    const int32_t kernel = (int32_t)number_of(c, "kernel"), pad = (int32_t)number_of(c, "pad"),
+                  of_state = (int32_t)number_of(c, "state_kernel");
+    const tn_cell_options o = {.struct_size = sizeof o,
+                               .name = "cell0",
+                               .units = 4,
+                               .activation = text_of(c, "activation"),
+                               .kernel = {kernel, kernel, kernel},
+                               .pad = {pad, pad, pad},
+                               .state_kernel = {of_state, of_state, of_state}};
     tn_x states[2] = {in[3], in[4]};
 
     for (int i = 0; i < 3; i++)

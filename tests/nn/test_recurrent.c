@@ -273,12 +273,48 @@ static tn_x projected_below(tn_x x)
     return tn_lstm_cell(y, states, .name = "a", .units = UNITS, .projection = -2);
 }
 
+static tn_x even(tn_x x)
+{
+    tn_x states[1] = {NULL};
+
+    return tn_gru_cell(x, states, .name = "a", .units = UNITS, .kernel = {3}, .state_kernel = {2});
+}
+
+/* A convolutional cell whose first states are zeros: a state of zeros that is given gives the same. */
+static void windowed(const tn_x *in, tn_x *out)
+{
+    tn_x none[2] = {NULL, NULL}, given[2];
+
+    out[0] =
+        tn_lstm_cell(in[0], none, .name = "a", .units = 2, .kernel = {3}, .pad = {1}, .state_kernel = {3});
+    given[0] = given[1] = tn_scale(out[0], 0);
+    out[1] =
+        tn_lstm_cell(in[0], given, .name = "a", .units = 2, .kernel = {3}, .pad = {1}, .state_kernel = {3});
+    out[2] = none[1];
+}
+
+static void zeros_stand_in(void **state)
+{
+    tn_app *app = nn_open(NULL);
+    tn_net *net = tn_net_functions(app, windowed, .outputs = {"a", "b", "c"});
+    tn_array *x = nn_array(app, 3, shape, 1), *out[3];
+
+    (void)state;
+    tn_net_init(net, .seed = 1);
+    assert_true(tn_net_run(net, 1, &x, 3, out));
+    nn_shape(out[2], 3, (int64_t[]){STEPS, 2, WIDTH});
+    near_arrays(app, out[0], out[1]);
+    nn_close(app);
+}
+
 static void cell_faults(void **state)
 {
     static const struct {
         tn_x (*function)(tn_x x);
         const char *text;
-    } rows[] = {{projected_gru, "only an LSTM"}, {projected_below, ".projection is below 0"}};
+    } rows[] = {{projected_gru, "only an LSTM"},
+                {projected_below, ".projection is below 0"},
+                {even, ".state_kernel is even"}};
 
     (void)state;
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
@@ -296,6 +332,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_to_cells), cmocka_unit_test(dropout_is_drawn), cmocka_unit_test(lengths),
         cmocka_unit_test(files),          cmocka_unit_test(faults),           cmocka_unit_test(cell_faults),
+        cmocka_unit_test(zeros_stand_in),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -558,6 +558,12 @@ static tn_x f_nulls(tn_x x)
     NOTHING(tn_gru_cell_(NULL, NULL, NULL));
     NOTHING(
         tn_gru_cell_(x, &x, &(const tn_cell_options){.struct_size = sizeof(tn_cell_options), .name = "g"}));
+    NOTHING(tn_rnn_(NULL, NULL, NULL));
+    NOTHING(tn_rnn_(x, &x, NULL));
+    NOTHING(tn_lstm_(NULL, NULL, NULL));
+    NOTHING(tn_lstm_(x, NULL, NULL));
+    NOTHING(tn_gru_(NULL, &x, NULL));
+    NOTHING(tn_gru_(x, NULL, NULL));
     NOTHING(tn_net_call_(NULL, x, NULL, 0));
     NOTHING(tn_net_call_(inner, NULL, NULL, 0));
     NOTHING((tn_net_call_all_(inner, NULL, &x, NULL, 0), NULL));

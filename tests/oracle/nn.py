@@ -297,11 +297,11 @@ def layers():
 # ---- cells: three inputs, then the first states, then the parameters; all outputs and the last states
 
 
-def cell(name, block, options=None):
-    xs = [array("r", (2, 3), "x%d" % step, "f64") for step in range(3)]
+def cell(name, block, options=None, sides=()):
+    xs = [array("r", (2, 3) + sides, "x%d" % step, "f64") for step in range(3)]
     block.initialize()
     block.cast("float64")
-    states = [array("r", (2, 4), "state %d" % i, "f64") for i in range(len(block.state_info()))]
+    states = [array("r", (2, 4) + sides, "state %d" % i, "f64") for i in range(len(block.state_info()))]
     block(xs[0], states)
     parameters = [block.params[block.prefix + key] for key in ("i2h_weight", "i2h_bias", "h2h_weight", "h2h_bias")]
     for parameter in parameters:
@@ -322,6 +322,11 @@ def cells():
     cell("rnn", R.RNNCell(4, activation="relu"), {"activation": "relu"})
     cell("lstm", R.LSTMCell(4))
     cell("gru", R.GRUCell(4))
+    from mxnet.gluon.contrib import rnn as C
+    windows = {"kernel": 3, "pad": 1, "state_kernel": 3}
+    cell("rnn", C.Conv1DRNNCell((3, 5), 4, 3, 3, 1), windows, (5,))
+    cell("lstm", C.Conv2DLSTMCell((3, 4, 3), 4, 3, 3, 1), windows, (4, 3))
+    cell("gru", C.Conv3DGRUCell((3, 2, 3, 2), 4, 3, 3, 1), windows, (2, 3, 2))
 
 
 # ---- layers of whole sequences: x, the first states, then the parameters by layer and direction

@@ -216,12 +216,17 @@ typedef struct tn_cell_options {
     const char *name;       /* of the scope of its parameters: needed, steps of one name share them */
     int64_t units;          /* width of the states */
     const char *activation; /* tn_rnn_cell; NULL: tanh */
-    int64_t projection;     /* tn_lstm_cell: width of the projected output; 0: none */
+    int64_t projection;     /* tn_lstm_cell: width of the projected output, at most units; 0: none */
+    /* A convolutional cell, of x and states (N, C, …) with one to three axes: sides of the windows on x, the
+     * zeros around x, and the sides of the windows on the state, which are odd. 0: dense layers. */
+    int32_t kernel[3], pad[3], state_kernel[3];
+    int32_t reserved;
 } tn_cell_options;
 
 /**
  * One step of a recurrent cell, with Gluon's parameters and order of gates: x (N, …) and states[] (N, units),
- * which the next ones replace; tn_state() makes first ones. RNN and GRU have one state, LSTM output and cell.
+ * which the next ones replace; tn_state() makes first ones, NULL among them stands for zeros. RNN and GRU
+ * have one state, LSTM output and cell.
  * With a .projection the LSTM's output, and its first state, is a product with h2r.weight: Gluon's LSTMPCell.
  * tn_lstm_cell(x, states, .name = "lstm0", .units = 64)
  * @return the output, which is states[0]
