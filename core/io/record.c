@@ -1,7 +1,7 @@
 /*
  * RecordIO. A part is u32 magic, u32 (kind << 29 | length), the bytes, zeros up to a multiple of 4. A record
- * is one whole part (kind 0), or several: first (1), middle (2), last (3), between which the magic stood in the
- * record. So no aligned word of a part is the magic, and a start can be found from anywhere.
+ * is one whole part (kind 0), or several: first (1), middle (2), last (3), between which the magic stood in
+ * the record. So no aligned word of a part is the magic, and a start can be found from anywhere.
  */
 #include <inttypes.h>
 #include <stdio.h>

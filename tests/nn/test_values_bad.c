@@ -231,13 +231,35 @@ static tn_x f_reflected_less(tn_x x)
     return tn_reflectionpad2d(x, .sides = {0, 0, -1});
 }
 
+typedef struct refusal {
+    tn_x (*function)(tn_x x);
+    const char *text;
+    int exit_code, traced; /* traced 1: only then */
+} refusal;
+
+static void refused_once(const refusal *r, int hybrid)
+{
+    tn_app *app = nn_open(NULL);
+    tn_array *x = nn_array(app, 2, flat, 1);
+
+    itself = tn_net_function(app, r->function, .arg = x);
+    inner = tn_net_new(app, .name = "inner");
+    tn_net_activation(inner, .activation = "relu");
+    tn_net_init(itself, .seed = 1);
+    if (hybrid)
+        tn_net_hybridize(itself);
+    for (turn = 0; turn < 2 && tn_app_ok(app); turn++) {
+        (void)tn_net_forward(itself, x);
+        tn_net_retrace(itself);
+    }
+    if (!strstr(tn_app_error(app), r->text))
+        print_error("\"%s\" is not there, hybrid %d\n", r->text, hybrid);
+    nn_close_failed(app, r->text, r->exit_code);
+}
+
 static void test_refused(void **state)
 {
-    static const struct {
-        tn_x (*function)(tn_x x);
-        const char *text;
-        int exit_code, traced; /* traced 1: only then */
-    } bad[] = {
+    static const refusal bad[] = {
         {f_null, "gives nothing for output 0", 1, 0},
         {f_null_value, "plus, called at", 2, 0},
         {f_stale, "a value of another call", 2, 0},
@@ -284,24 +306,8 @@ static void test_refused(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        for (int hybrid = bad[i].traced; hybrid < 2; hybrid++) {
-            tn_app *app = nn_open(NULL);
-            tn_array *x = nn_array(app, 2, flat, 1);
-
-            itself = tn_net_function(app, bad[i].function, .arg = x);
-            inner = tn_net_new(app, .name = "inner");
-            tn_net_activation(inner, .activation = "relu");
-            tn_net_init(itself, .seed = 1);
-            if (hybrid)
-                tn_net_hybridize(itself);
-            for (turn = 0; turn < 2 && tn_app_ok(app); turn++) {
-                (void)tn_net_forward(itself, x);
-                tn_net_retrace(itself);
-            }
-            if (!strstr(tn_app_error(app), bad[i].text))
-                print_error("case %zu, hybrid %d\n", i, hybrid);
-            nn_close_failed(app, bad[i].text, bad[i].exit_code);
-        }
+        for (int hybrid = bad[i].traced; hybrid < 2; hybrid++)
+            refused_once(&bad[i], hybrid);
 }
 
 /* One that reads numbers runs on arrays; one whose dropout is used nowhere, too. */
