@@ -288,15 +288,6 @@ static double weibull_at(double e, double a, double *slope)
     return x;
 }
 
-/* u^(1/a) for u = exp(-e). */
-static double power_at(double e, double a, double *slope)
-{
-    const double x = exp(-e / a);
-
-    *slope = e * x / (a * a);
-    return x;
-}
-
 /* clang-format off */
 EACH(uniform, d->to[i] = uniform_of(d->a[i], d->b[i], tn_draw_unit(d->draw, k)))
 EACH(exponential, d->to[i] = exponential_at(d->draw, k) / d->a[i])
@@ -308,7 +299,7 @@ EACH(bernoulli, d->to[i] = tn_draw_unit(d->draw, k) < d->a[i])
 EACH(bernoulli_logit, d->to[i] = tn_draw_unit(d->draw, k) * (1 + exp(-d->a[i])) < 1)
 EACH(pareto, d->to[i] = pareto_at(-log(inner_unit(d->draw, k)), d->a[i], &d->noise[i]))
 EACH(weibull, d->to[i] = weibull_at(-log(inner_unit(d->draw, k)), d->a[i], &d->noise[i]))
-EACH(power, d->to[i] = power_at(-log(inner_unit(d->draw, k)), d->a[i], &d->noise[i]))
+EACH(power, d->to[i] = pow(inner_unit(d->draw, k), 1 / d->a[i]))
 PLACED(normal, normal_at(d->draw, k))
 PLACED(gumbel, -log(-log(inner_unit(d->draw, k))))
 PLACED(logistic, logistic_at(d->draw, k))

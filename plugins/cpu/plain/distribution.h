@@ -36,7 +36,7 @@ typedef struct tncpu_distribution {
 } tncpu_distribution;
 
 /* Ended by a NULL name. `noise`: of those with a place and a scale, or a scale alone, what these are applied
- * to; of pareto, weibull and power the derivative by the parameter. Others leave it alone. */
+ * to; of pareto and weibull the derivative by the parameter. Others leave it alone. */
 extern const tncpu_distribution tncpu_distributions[];
 
 static inline bool tncpu_parameter_fits(const tncpu_parameter *p, double v)
