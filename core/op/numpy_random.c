@@ -15,6 +15,7 @@ static const tn_attr_def gamma_attrs[] = TN_ATTR_TABLE(npi_gamma);
 static const tn_attr_def place_attrs[] = TN_ATTR_TABLE(npi_place);
 static const tn_attr_def scale_attrs[] = TN_ATTR_TABLE(npi_scale);
 static const tn_attr_def power_attrs[] = TN_ATTR_TABLE(npi_power);
+static const tn_attr_def powerd_attrs[] = TN_ATTR_TABLE(npi_powerd);
 static const tn_attr_def bernoulli_attrs[] = TN_ATTR_TABLE(npi_bernoulli);
 
 /* The first attributes are the parameters: how many there are. */
@@ -177,11 +178,13 @@ NUMPY(pareto, "_npi_pareto", power_attrs, "Numbers drawn from a Pareto distribut
       NOISY, TYPES_F32)
 NUMPY(weibull, "_npi_weibull", power_attrs, "Numbers drawn from a Weibull distribution.", INPUTS1, SIZED,
       NOISY, TYPES_F32)
+NUMPY(powerd, "_npi_powerd", powerd_attrs, "Numbers drawn from [0, 1] with a density like a power.", INPUTS1,
+      SIZED, PLAIN, .types = "input1:A; output:f32")
 NUMPY(bernoulli, "_npi_bernoulli", bernoulli_attrs, "Ones of given probability, else zeros.", INPUTS1,
       .args = bernoulli_args, .shape = numpy_shape, PLAIN, .types = "input1:A; output:attr(dtype)")
 /* clang-format on */
 
 const tn_op *const tni_family_numpy_random[] = {
-    &op_uniform,     &op_uniform_n, &op_normal, &op_normal_n, &op_gamma,     &op_gumbel, &op_logistic,
-    &op_exponential, &op_rayleigh,  &op_pareto, &op_weibull,  &op_bernoulli, NULL,
+    &op_uniform,     &op_uniform_n, &op_normal, &op_normal_n, &op_gamma,  &op_gumbel,    &op_logistic,
+    &op_exponential, &op_rayleigh,  &op_pareto, &op_weibull,  &op_powerd, &op_bernoulli, NULL,
 };

@@ -88,6 +88,11 @@ static double f_pareto(double x, const double *p)
     return -expm1(-p[0] * log1p(x));
 }
 
+static double f_power(double x, const double *p)
+{
+    return x <= 0 ? 0 : x >= 1 ? 1 : pow(x, p[0]);
+}
+
 static double f_weibull(double x, const double *p)
 {
     return -expm1(-pow(x, p[0]));
@@ -159,6 +164,7 @@ MOMENTS(rayleigh, p[0] * sqrt(acos(0)), p[0] * p[0] * (2 - acos(0)))
 MOMENTS(pareto, p[0] > 1 ? 1 / (p[0] - 1) : NAN,
         p[0] > 4 ? p[0] / ((p[0] - 1) * (p[0] - 1) * (p[0] - 2)) : NAN)
 MOMENTS(weibull, tgamma(1 + 1 / p[0]), tgamma(1 + 2 / p[0]) - pow(tgamma(1 + 1 / p[0]), 2))
+MOMENTS(power, p[0] / (p[0] + 1), p[0] / ((p[0] + 1) * (p[0] + 1) * (p[0] + 2)))
 MOMENTS(gumbel, p[0] + 0.57721566490153286 * p[1], acos(-1) * acos(-1) / 6 * p[1] * p[1])
 MOMENTS(logistic, p[0], acos(-1) * acos(-1) / 3 * p[1] * p[1])
 MOMENTS(poisson, p[0], p[0])
@@ -231,6 +237,7 @@ static const family families[] = {
     {ROW(rayleigh, false), {{"_npi_rayleigh", "scale", NULL}}, {{1, 0}, {30, 0}}},
     {ROW(pareto, false), {{"_npi_pareto", "a", NULL}}, {{0.5, 0}, {3, 0}, {10, 0}}},
     {ROW(weibull, false), {{"_npi_weibull", "a", NULL}}, {{0.5, 0}, {1, 0}, {7, 0}}},
+    {ROW(power, false), {{"_npi_powerd", "a", NULL}}, {{0.5, 0}, {1, 0}, {7, 0}}},
     {ROW(gumbel, false), {{"_npi_gumbel", "loc", "scale"}}, {{0, 1}, {-4, 3}}},
     {ROW(logistic, false), {{"_npi_logistic", "loc", "scale"}}, {{0, 1}, {5, 0.1}}},
     {ROW(bernoulli, true), {{"_npi_bernoulli", "prob", NULL}}, {{0.5, 0}, {0.03, 0}}},
@@ -457,6 +464,7 @@ static const struct {
     {"_npi_uniform", {"low", "-inf", "high", "0"}, {0}, 0, TN_E_ATTR, "low is -inf"},
     {"_npi_exponential", {"scale", "-1"}, {0}, 0, TN_E_ATTR, "scale is -1"},
     {"_npi_pareto", {"a", "0"}, {0}, 0, TN_E_ATTR, "a is 0, more than 0 is needed"},
+    {"_npi_powerd", {"a", "-1"}, {0}, 0, TN_E_ATTR, "a is -1"},
     {"_npi_weibull", {"a", "nan"}, {0}, 0, TN_E_ATTR, "a is not a number"},
     {"_npi_bernoulli", {"prob", "1.5", "logit", "None", "is_logit", "0"}, {0}, 0, TN_E_ATTR, "prob is 1.5"},
     {"_npi_normal", {"loc", "0", "scale", "None"}, {1, -2}, 1, TN_E_ARG, "scale is -2"},
@@ -466,6 +474,7 @@ static const struct {
     {"_npi_exponential", {"scale", "None"}, {1, -1}, 1, TN_E_ARG, "scale is -1"},
     {"_npi_rayleigh", {"scale", "None"}, {1, -1}, 1, TN_E_ARG, "scale is -1"},
     {"_npi_pareto", {"a", "None"}, {1, 0}, 1, TN_E_ARG, "a is 0"},
+    {"_npi_powerd", {"a", "None"}, {1, 0}, 1, TN_E_ARG, "a is 0"},
     {"_npi_weibull", {"a", "None"}, {1, -1}, 1, TN_E_ARG, "a is -1"},
     {"_npi_bernoulli",
      {"prob", "None", "logit", "None", "is_logit", "0"},

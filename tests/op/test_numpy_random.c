@@ -78,6 +78,15 @@ GRADIENT(rayleigh, "_npi_rayleigh", "scale")
 GRADIENT(pareto, "_npi_pareto", "a")
 GRADIENT(weibull, "_npi_weibull", "a")
 
+static const tn_op_case powerd_cases[] = {
+    {"numbers", "a=1.5 size=(7,5)", .flags = TN_CASE_NO_GRAD},
+    {"many", "a=None size=(700,101)", .in = {"f32[101] random:0.5:3"}, .flags = TN_CASE_NO_GRAD},
+    {"whole numbers", "a=None size=(2,3)", .in = {"i8[3] 1 2 3"}, .flags = TN_CASE_NO_GRAD},
+    {"empty", "a=None size=(0,3)", .in = {"f32[3] 1 2 3"}, .out = {"f32[0,3]"}, .flags = TN_CASE_NO_GRAD},
+    {"larger", "a=None size=(2,)", .in = {"f32[3] 1 2 3"}, .status = TN_E_SHAPE},
+};
+TN_OP_TESTS(powerd, "_npi_powerd", powerd_cases)
+
 static const tn_op_case gumbel_cases[] = {
     {"tensors", "loc=None scale=None size=(700,101)", .in = {"f64[101] random", "f64[1] 2"},
      .flags = TN_CASE_NO_GRAD},
@@ -104,10 +113,10 @@ TN_OP_TESTS(bernoulli, "_npi_bernoulli", bernoulli_cases)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TN_OP_TEST(normal),   TN_OP_TEST(normal_n),    TN_OP_TEST(uniform),
-                                       TN_OP_TEST(gamma),    TN_OP_TEST(exponential), TN_OP_TEST(rayleigh),
-                                       TN_OP_TEST(pareto),   TN_OP_TEST(weibull),     TN_OP_TEST(gumbel),
-                                       TN_OP_TEST(logistic), TN_OP_TEST(bernoulli)};
+    const struct CMUnitTest tests[] = {TN_OP_TEST(normal), TN_OP_TEST(normal_n),    TN_OP_TEST(uniform),
+                                       TN_OP_TEST(gamma),  TN_OP_TEST(exponential), TN_OP_TEST(rayleigh),
+                                       TN_OP_TEST(powerd), TN_OP_TEST(pareto),      TN_OP_TEST(weibull),
+                                       TN_OP_TEST(gumbel), TN_OP_TEST(logistic),    TN_OP_TEST(bernoulli)};
 
     return tn_op_main(tests);
 }

@@ -241,6 +241,7 @@ EACH(bernoulli, d->to[i] = tn_draw_unit(d->draw, k) < d->a[i])
 EACH(bernoulli_logit, d->to[i] = tn_draw_unit(d->draw, k) * (1 + exp(-d->a[i])) < 1)
 EACH(pareto, d->to[i] = pareto_at(-log(inner_unit(d->draw, k)), d->a[i], &d->noise[i]))
 EACH(weibull, d->to[i] = weibull_at(-log(inner_unit(d->draw, k)), d->a[i], &d->noise[i]))
+EACH(power, d->to[i] = pow(inner_unit(d->draw, k), 1 / d->a[i]))
 PLACED(normal, normal_at(d->draw, k))
 PLACED(gumbel, -log(-log(inner_unit(d->draw, k))))
 PLACED(logistic, logistic_at(d->draw, k))
@@ -264,6 +265,7 @@ const tncpu_distribution tncpu_distributions[] = {
     {"bernoulli_logit", 1, {REAL}, 30, false, bernoulli_logit_draw},
     {"pareto", 1, {ABOVE_0}, 60, false, pareto_draw},
     {"weibull", 1, {ABOVE_0}, 90, false, weibull_draw},
+    {"power", 1, {ABOVE_0}, 60, false, power_draw},
     {"gumbel", 2, {REAL, NOT_BELOW_0}, 50, false, gumbel_draw},
     {"logistic", 2, {REAL, NOT_BELOW_0}, 60, false, logistic_draw},
     {"scaled_exponential", 1, {NOT_BELOW_0}, 25, false, scaled_exponential_draw},

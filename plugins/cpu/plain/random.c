@@ -73,6 +73,7 @@ typedef struct form {
 /* clang-format off */
 static const form forms[] = {
     DISTRIBUTIONS(FORMS) NUMPYS(NUMPY_FORM) NUMPYS_F32(NUMPY_FORM)
+    {"_npi_powerd", "power", NUMPY, {"a"}, false},
     {"_npi_bernoulli", "bernoulli", BERNOULLI, {"prob"}, false},
 };
 /* clang-format on */
@@ -496,6 +497,7 @@ static tn_status backward_dropout_prepare(void *plugin, const tn_node *node, tn_
 static const char *const types[] = {"*:" TNCPU_FLOATS, NULL};
 static const char *const tensor_types[] = {"output:" TNCPU_FLOATS, "*:" TNCPU_ALL, NULL};
 static const char *const f32_types[] = {"output:f32", "noise:f32", "*:" TNCPU_ALL, NULL};
+static const char *const powerd_types[] = {"output:f32", "*:" TNCPU_ALL, NULL};
 static const char *const all_types[] = {"*:" TNCPU_ALL, NULL};
 static const char *const randint_types[] = {"*:u8,i32,i8,i64,i16,u16,u32", NULL};
 static const char *const dropout_types[] = {"data:" TNCPU_FLOATS, "*:=data", NULL};
@@ -504,6 +506,7 @@ static const char *const backward_dropout_types[] = {"dy:" TNCPU_FLOATS, "*:=dy"
 /* clang-format off */
 const tn_kernel *const tncpu_family_random[] = {
     DISTRIBUTIONS(ROWS) NUMPYS(NUMPY_ROW) NUMPYS_F32(NUMPY_F32_ROW)
+    KERNEL("_npi_powerd", powerd_types),
     KERNEL("_npi_bernoulli", all_types),
     TNCPU_ROW("_random_randint", randint_types, 0, randint_prepare, randint_run),
     TNCPU_ROW("Dropout", dropout_types, 0, dropout_prepare, dropout_run),

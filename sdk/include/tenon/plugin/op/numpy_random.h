@@ -47,6 +47,11 @@ TN_ATTRS(npi_scale);
     TN_NPI_SIZE_ROWS(X, npi_power)
 TN_ATTRS(npi_power);
 
+#define TN_npi_powerd_ATTRS(X)                                                                               \
+    X(npi_powerd, OPT_FLOAT, a, "None", TN_ANY, "exponent, above 0; None: an input")                         \
+    X(npi_powerd, TUPLE, size, "None", TN_IN(0, 9e15), "shape of the output; None: that of a")
+TN_ATTRS(npi_powerd);
+
 #define TN_npi_bernoulli_ATTRS(X)                                                                            \
     X(npi_bernoulli, OPT_FLOAT, prob, TN_REQUIRED, TN_ANY, "probability of a 1, from 0 to 1")                \
     X(npi_bernoulli, OPT_FLOAT, logit, TN_REQUIRED, TN_ANY, "its logit; None, as prob: an input")            \
