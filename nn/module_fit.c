@@ -109,7 +109,7 @@ tn_array *tn_module_predict(tn_module *m, tn_data *data, size_t index)
 {
     tn_app *app = tnn_module_app(m);
     int fields[TNN_VALUES_MAX];
-    tn_array **parts = NULL, *out = NULL, *y;
+    tn_array **parts = NULL, *out = NULL, *y = NULL;
     uint32_t count = 0;
     tn_batch batch;
 
