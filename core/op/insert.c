@@ -169,7 +169,7 @@ static tn_status insert_args(tn_infer *i)
 
 static tn_status insert_tensor_args(tn_infer *i)
 {
-    static const char *const all[] = {"arr", "values", "obj"}, *const number[] = {"arr", "obj"};
+    static const char *const all[] = {"arr", "values", "obj", NULL}, *const number[] = {"arr", "obj", NULL};
 
     insert_args(i);
     i->in_names = i->in_count++ == 2 ? all : number;
