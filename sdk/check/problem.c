@@ -304,7 +304,7 @@ static bool dtypes_complete(const generator *g, const chk_attrs *attrs, uint32_t
 {
     tn_err err;
 
-    const bool given = !f->args.in_count;
+    const bool given = !f->args.in_count && g->count_attr < 0;
 
     if (primary < f->args.in_count || given)
         f->dtype[given ? 0 : primary] = dtype;

@@ -176,6 +176,8 @@ static tn_status multinomial_back_run(const tn_plan *plan, const tn_exec *x, tn_
     const rows_draw call = {.p = plan->state, .x = x};
 
     (void)err;
+    if (!call.p->count) /* no elements, however many rows */
+        return TN_OK;
     tncpu_rows_run(plan, x, call.p->rows, 0, multinomial_back_body, &call);
     return TN_OK;
 }
