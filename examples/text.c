@@ -63,6 +63,7 @@ static struct {
     unsigned long long key; /* up to four characters, how many, and what came behind them; 0: free */
     unsigned count;
 } cells[CELLS];
+static size_t used; /* of them */
 
 enum { ALL = 256, KINDS = 257 }; /* all that came behind; how many different characters */
 
@@ -76,6 +77,10 @@ static unsigned *cell(const unsigned char *end, int length, unsigned next)
     at = (size_t)(key * 0x9e3779b97f4a7c15u >> 44);
     while (cells[at].key && cells[at].key != key)
         at = (at + 1) % CELLS;
+    if (!cells[at].key && ++used > CELLS / 8 * 7) {
+        fprintf(stderr, "text: the texts are too many for the model that counts\n");
+        exit(1);
+    }
     cells[at].key = key;
     return &cells[at].count;
 }

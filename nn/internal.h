@@ -426,6 +426,7 @@ void tnn_sites_destroy(struct tnn_sites *sites);
 /* Sum and count of a meter, after waiting; and back. */
 tn_status tnn_meter_get(tn_meter *meter, double *sum, int64_t *count);
 void tnn_meter_set(tn_meter *meter, double sum, int64_t count);
+bool tnn_meter_labelled(const tn_meter *meter); /* it compares with labels */
 
 /* ---- trainer.c ---- */
 

@@ -421,6 +421,11 @@ static tn_status drain_one(tn_meter *m)
     return app->status;
 }
 
+bool tnn_meter_labelled(const tn_meter *m)
+{
+    return m->kind->labels;
+}
+
 void tn_meter_add(tn_meter *m, tn_array *x, tn_array *labels)
 {
     size_t at;

@@ -340,8 +340,10 @@ void tn_module_init_params_(tn_module *m, const tn_init_options *options)
             tn_array_retain(kept[i]);
     tn_net_init_(m->net, options);
     for (size_t i = 0; i < count; i++)
-        if (kept[i] && !m->net->params[i]->array)
+        if (!m->net->params[i]->array)
             m->net->params[i]->array = kept[i]; /* moved */
+        else
+            tn_array_release(kept[i]);
     free(kept);
     if (!app->status && !tnn_net_fill(m->net))
         m->valued = true;

@@ -233,8 +233,13 @@ void tn_module_measure(tn_module *m, tn_meter *meter, tn_array *labels)
     tn_app *app = tnn_module_app(m);
     tn_array *copy = NULL, *y;
 
-    if (!app || run_check(app, m, "tn_module_measure()") || !(y = tn_module_output(m, 0)))
+    if (!app || run_check(app, m, "tn_module_measure()") || !meter || !(y = tn_module_output(m, 0)))
         return;
+    if (!labels && tnn_meter_labelled(meter)) {
+        (void)tnn_fail(app, TN_E_KEY, "module %s: the metric compares with labels, and there are none",
+                       m->name);
+        return;
+    }
     if (!tnn_check(app, tn_array_to(app->ctx, y, NULL, &copy), "module %s", m->name))
         tn_meter_add(meter, copy, labels);
     tn_array_release(copy);

@@ -34,6 +34,8 @@ static tn_status wrong(tn_app *app, const recurrent *r, const char *what)
     return tnn_fail(app, TN_E_ARG, "%s, called at %s:%d: %s", r->what, r->file, r->o.line, what);
 }
 
+#define UNITS_MAX (1 << 30)
+
 static tn_status options_check(tn_app *app, const recurrent *r, tn_x x)
 {
     const tn_rnn_options *o = &r->o;
@@ -42,7 +44,10 @@ static tn_status options_check(tn_app *app, const recurrent *r, tn_x x)
         return wrong(app, r, "a .name is needed");
     if (o->units < 1 || o->projection < 0)
         return wrong(app, r, o->units < 1 ? ".units is below 1" : ".projection is below 0");
-    if (r->layers < 1 || r->layers * r->directions * (o->projection ? 5 : 4) > TNN_LAYER_VALUES)
+    if (o->units > UNITS_MAX || o->projection > UNITS_MAX)
+        return wrong(app, r, ".units or .projection is above 2^30");
+    if (r->layers < 1 || r->layers > TNN_LAYER_VALUES ||
+        r->layers * r->directions * (o->projection ? 5 : 4) > TNN_LAYER_VALUES)
         return wrong(
             app, r,
             "1 to 16 .layers are allowed, half as many in both directions, 12 and 6 with a projection");
@@ -178,7 +183,6 @@ static tn_x run(recurrent *r, tn_x x, tn_x *states, const tn_rnn_options *option
     r->file = r->o.file ? r->o.file : "?";
     r->layers = r->o.layers ? r->o.layers : 1;
     r->directions = r->o.bidirectional ? 2 : 1;
-    r->gates *= r->o.units;
     r->width = r->o.projection ? r->o.projection : r->o.units;
     r->by_sequence = r->o.layout && !strcmp(r->o.layout, "NTC");
     if (!r->mode)
@@ -187,6 +191,7 @@ static tn_x run(recurrent *r, tn_x x, tn_x *states, const tn_rnn_options *option
                                                                        : "?";
     if (!(app = tnn_value_app(x, r->what, r->file, r->o.line)) || options_check(app, r, x))
         return NULL;
+    r->gates *= r->o.units;
     if (r->by_sequence)
         x = tn_transpose_(x, 3, turned, r->file, r->o.line);
     tn_scope_begin_(x, r->file, r->o.line, "%s", r->o.name);

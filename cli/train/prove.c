@@ -157,8 +157,9 @@ static json_t *kernels_json(const tn_program_view *view, uint32_t steps)
     return list;
 }
 
-/* Arrays that an optimizer keeps for each parameter; of those with momentum, one where it is above 0. */
-static int64_t states_of(const char *optimizer, double momentum)
+/* Arrays that an optimizer keeps for each parameter (nn/optimizers.c); of those with momentum, one where it is
+ * above 0. */
+static int64_t states_of(const char *optimizer, double momentum, bool centered)
 {
     static const struct {
         const char *name;
@@ -166,6 +167,8 @@ static int64_t states_of(const char *optimizer, double momentum)
     } rows[] = {{"adam", 2}, {"adamax", 2}, {"nadam", 2},   {"adadelta", 2}, {"ftrl", 2},
                 {"lamb", 2}, {"ftml", 3},   {"rmsprop", 1}, {"adagrad", 1},  {"dcasgd", 1}};
 
+    if (optimizer && centered && !strcmp(optimizer, "rmsprop"))
+        return 3;
     for (size_t i = 0; optimizer && i < sizeof rows / sizeof *rows; i++)
         if (!strcmp(optimizer, rows[i].name))
             return rows[i].states;
@@ -228,18 +231,21 @@ static json_t *data_facts(tn_data *data)
 static json_t *facts_json(tn_app *app, tn_train *train, const tn_train_info *info)
 {
     const int64_t bytes = info->param_elements * (int64_t)sizeof(float);
+    const char *centered = tn_ctx_option(tn_app_ctx(app), "train.centered");
     double momentum = 0;
+    int64_t states;
     json_t *o;
 
     (void)tn_ctx_option_float(tn_app_ctx(app), "train.momentum", &momentum);
+    states = states_of(info->optimizer, momentum, centered && !strcmp(centered, "true"));
     o = json_pack("{s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I}, s:o, s:o, s:{s:o, s:o, s:o}}",
                   "event", "dry-run", "model", cli_json_text(info->model), "device",
                   cli_json_text(info->device), "parameters", (json_int_t)info->param_elements, "epochs",
                   (json_int_t)info->epochs, "batch", (json_int_t)info->batch_size, "steps",
                   (json_int_t)info->steps, "memory", "parameters", (json_int_t)bytes, "gradients",
-                  (json_int_t)bytes, "optimizer", (json_int_t)(bytes * states_of(info->optimizer, momentum)),
-                  "data", data_facts(tn_train_data(train)), "valid", data_facts(tn_train_valid(train)),
-                  "step", "loss", cli_json_number(info->loss), "lr", cli_json_number(info->lr), "seconds",
+                  (json_int_t)bytes, "optimizer", (json_int_t)(bytes * states), "data",
+                  data_facts(tn_train_data(train)), "valid", data_facts(tn_train_valid(train)), "step",
+                  "loss", cli_json_number(info->loss), "lr", cli_json_number(info->lr), "seconds",
                   cli_json_number(info->seconds));
     return o;
 }

@@ -85,8 +85,28 @@ static void plan_fini(plan *p)
     tni_free(p->listed);
 }
 
+/* Data and storage types that the program does not give are those of `from`, if that has the argument. */
+static tn_status types_take(tni_graph *g, const tni_executor *from)
+{
+    tn_status st = TN_OK;
+
+    for (uint32_t v = 0; from && v < g->variable_count && !st; v++) {
+        const tni_gnode *n = &g->nodes[g->variables[v]];
+        const tni_array *a;
+        uint32_t index;
+
+        if (tni_executor_find(from, n->name, &index)) {
+            tni_error_clear();
+            continue;
+        }
+        a = from->values[index];
+        st = tni_graph_preset(g, v, NULL, g->dtypes[n->first_entry] < 0 ? a->dtype : -1, a->storage_type);
+    }
+    return st;
+}
+
 static tn_status plan_infer(const char *function, tni_symbol *s, uint32_t count, const tn_known *known,
-                            plan *p)
+                            const tni_executor *from, plan *p)
 {
     tn_status st;
     uint32_t v;
@@ -105,7 +125,7 @@ static tn_status plan_infer(const char *function, tni_symbol *s, uint32_t count,
             return st;
         p->listed[v] |= known[i].ndim >= 0;
     }
-    return tni_graph_infer(p->graph, false);
+    return (st = types_take(p->graph, from)) ? st : tni_graph_infer(p->graph, false);
 }
 
 static tn_status modes_read(const tn_simple_bind_options *o, const plan *p)
@@ -159,7 +179,8 @@ tn_status tn_executor_simple_bind(tn_ctx *ctx, tn_symbol *symbol, const tn_simpl
         return tni_error(TN_E_ARG, "%s: the executor to share with belongs to another context", __func__);
     if (o.mode_count && !o.modes)
         return api_null(__func__, "modes");
-    if ((st = plan_infer(__func__, symbol, o.known_count, o.known, &p)) || (st = modes_read(&o, &p)))
+    if ((st = plan_infer(__func__, symbol, o.known_count, o.known, o.shared, &p)) ||
+        (st = modes_read(&o, &p)))
         goto cleanup;
     spec.modes = p.modes;
     spec.listed = p.listed;
@@ -184,7 +205,7 @@ tn_status tn_executor_reshape(tn_executor *e, uint32_t flags, uint32_t known_cou
         return api_null(__func__, "e or out");
     if (flags & ~(TN_RESHAPE_PARTIAL | TN_RESHAPE_UP))
         return tni_error(TN_E_ARG, "%s: flags 0x%x are not known", __func__, flags);
-    if (!(st = plan_infer(__func__, e->symbol, known_count, known, &p))) {
+    if (!(st = plan_infer(__func__, e->symbol, known_count, known, e, &p))) {
         for (uint32_t v = 0; v < p.graph->variable_count; v++)
             p.modes[v] = tni_executor_mode(e, v);
         spec.modes = p.modes;

@@ -145,6 +145,7 @@ static tn_status entry_find(const tni_subgraph_call *call, uint32_t body, tni_ar
         (st = tni_specialization_find(op, &k, out)) || (*out)->compiled)
         return st;
     tni_specialization_release(*out);
+    *out = NULL;
     return tni_error(TN_E_UNSUPPORTED,
                      "a graph within an operator has sizes that only a run tells, or sparse arrays");
 }

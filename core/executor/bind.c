@@ -263,11 +263,16 @@ static tn_status array_take(const tni_context *c, const tni_bind_spec *spec, con
     uint64_t count;
     tn_status st;
 
-    if (a && a->dtype == w->dtype && a->storage->device == w->device) {
+    if (a && a->dtype != w->dtype)
+        return tni_error(TN_E_DTYPE, "\"%.200s\" is %s there and %s here", w->name, tni_dtype_name(a->dtype),
+                         tni_dtype_name(w->dtype));
+    if (a && a->storage->device == w->device) {
         if (tni_array_has_shape(a, w->shape->ndim, w->shape->dim)) {
             tni_array_retain(*out = a);
             return TN_OK;
         }
+        if (a->storage_type != TN_STORAGE_DENSE)
+            return tni_error(TN_E_UNSUPPORTED, "\"%.200s\" is sparse: its shape stays", w->name);
         if ((st = tni_shape_check(w->dtype, w->shape->ndim, w->shape->dim, &count)) ||
             (st = reshape_check(spec, w, a, count)))
             return st;

@@ -3,6 +3,7 @@
  * is one whole part (kind 0), or several: first (1), middle (2), last (3), between which the magic stood in
  * the record. So no aligned word of a part is the magic, and a start can be found from anywhere.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,7 +108,7 @@ static tn_status part_read(tni_record_reader *r, uint32_t *kind)
     char *to;
     tn_status st;
 
-    if (r->size - r->at < HEAD_BYTES)
+    if (r->at > r->size || r->size - r->at < HEAD_BYTES)
         return wrong(r, r->at, "the file ends where a record should begin");
     if ((st = tni_file_read_at(r->file, r->at, head, sizeof head)))
         return st;
@@ -160,9 +161,11 @@ tn_status tni_record_next(tni_record_reader *r, const void **data, uint64_t *byt
 
 tn_status tni_record_seek(tni_record_reader *r, uint64_t offset)
 {
-    if (offset % 4 || offset > r->size)
-        return tni_error(TN_E_ARG, "%s: no record begins at byte %llu of %llu", tni_file_name(r->file),
-                         (unsigned long long)offset, (unsigned long long)r->size);
+    if (offset % 4 || offset < r->begin || offset > r->end)
+        return tni_error(TN_E_ARG,
+                         "%s: no record of this share begins at byte %llu, it has bytes %llu to %llu",
+                         tni_file_name(r->file), (unsigned long long)offset, (unsigned long long)r->begin,
+                         (unsigned long long)r->end);
     r->at = offset;
     return TN_OK;
 }
@@ -275,11 +278,12 @@ static bool place_read(const char *line, tn_record_place *out)
 
     if (*line < '0' || *line > '9')
         return false;
+    errno = 0;
     out->key = strtoull(line, &end, 10);
     if (*end != '\t' || end[1] < '0' || end[1] > '9')
         return false;
     out->offset = strtoull(end + 1, &end, 10);
-    return !*end;
+    return !*end && !errno; /* else it is above 2^64 */
 }
 
 tn_status tni_record_index_load(const char *path, size_t *count, tn_record_place **places)

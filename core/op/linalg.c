@@ -224,6 +224,8 @@ static tn_status makediag_shape(tn_infer *i)
     return a->ndim ? make_shape(i, a->dim[a->ndim - 1]) : scalar_refuse(i);
 }
 
+#define ROWS_MAX 3037000498 /* whose triangle has a number of elements that fits */
+
 static tn_status maketrian_shape(tn_infer *i)
 {
     const tn_shape *a = i->in_shape[0];
@@ -237,7 +239,7 @@ static tn_status maketrian_shape(tn_infer *i)
     if (count < 0)
         return make_shape(i, TN_DIM_UNKNOWN);
     for (; step; step /= 2) /* the largest triangle with at most this many elements */
-        if (rows + step < (int64_t)3 << 30 && (rows + step) * (rows + step + 1) / 2 <= count)
+        if (rows + step <= ROWS_MAX && (rows + step) * (rows + step + 1) / 2 <= count)
             rows += step;
     if (rows * (rows + 1) / 2 != count)
         return tni_infer_fail(i, TN_E_SHAPE, "%lld elements do not make a triangle", (long long)count);

@@ -195,8 +195,9 @@ static tni_stored_way update_way(const tni_opdef *def, const tni_attrs *attrs, u
 
 static tni_stored_way number_way(const tni_attrs *attrs)
 {
-    return tni_tuple_count(tni_attr_tuple(attrs->values, TN_norm_axis)) ? TNI_STORED_DENSE
-                                                                        : TNI_STORED_NUMBER;
+    return tni_tuple_count(tni_attr_tuple(attrs->values, TN_norm_axis)) || attrs->values[TN_norm_keepdims]
+               ? TNI_STORED_DENSE
+               : TNI_STORED_NUMBER;
 }
 
 tni_stored_way tni_op_stored(const tni_opdef *def, const tni_attrs *attrs, uint32_t in_count,

@@ -318,6 +318,37 @@ static void one_branch_runs(void **state)
     assert_ok(tn_close(ctx)); /* an operation failed */
 }
 
+/* A graph within whose sizes only a run tells: refused at each call, and nothing of it is kept. */
+static void open_sizes_refused(void **state)
+{
+#define MASKED                                                                                               \
+    G(V("x") "," V("m") "," N("_contrib_boolean_mask", "b", "[[0,0],[1,0]]") "," N("sum", "s", "[[2,0]]"),   \
+      "[0,1]", "[[3,0]]")
+    static const char *const json =
+        G(V("d") "," V("m") ",{\"op\":\"_foreach\",\"name\":\"loop\",\"attrs\":{" FOREACH(
+              "[0]", "[]", "[1]", "3", "1", "1") "},\"inputs\":[[0,0],[1,0]]" BODIES(MASKED) "}",
+          "[0,1]", "[[2,0]]");
+    tn_ctx *ctx = open_with(*state);
+    tn_cached_op *net = net_of(ctx, json);
+    const float ones[6] = {1, 1, 1, 1, 1, 1};
+    const int64_t three = 3;
+    tn_array *in[2], *out[1] = {NULL};
+
+    in[0] = vector(ctx, 2, (int64_t[]){2, 3}, ones);
+    in[1] = vector(ctx, 1, &three, ones);
+    for (int turn = 0; turn < 3; turn++) {
+        assert_ok(tn_cached_op_call(net, 2, in, 1, out));
+        assert_int_equal(tn_array_wait(out[0]), TN_E_UNSUPPORTED);
+        assert_non_null(strstr(tn_error_text(), "sizes that only a run tells"));
+        drop(out, 1);
+        out[0] = NULL;
+    }
+    (void)tn_wait_all(ctx);
+    drop(in, 2);
+    tn_cached_op_release(net);
+    assert_ok(tn_close(ctx)); /* an operation failed */
+}
+
 /* Nobody would see what a graph within changes. */
 static void changed_inputs_refused(void **state)
 {
@@ -530,6 +561,7 @@ int main(void)
         EVERYWHERE(rows_behind_are_zero),
         EVERYWHERE(many_steps),
         EVERYWHERE(one_branch_runs),
+        EVERYWHERE(open_sizes_refused),
         EVERYWHERE(changed_inputs_refused),
         EVERYWHERE(depth_is_limited),
     };

@@ -276,6 +276,38 @@ static void reshaped(void **state)
     test_close(ctx);
 }
 
+/* Types that are not said again stay those of the executor. */
+static void reshaped_in_float64(void **state)
+{
+    tn_ctx *ctx = test_open(NULL);
+    tn_symbol *s = dense_net(ctx);
+    const int64_t shape[] = {4, 2}, fewer[] = {2, 2};
+    tn_known known = {.name = "data", .shape = shape, .ndim = 2, .dtype = TN_F64};
+    const tn_simple_bind_options o = {.struct_size = TN_SIZE(tn_simple_bind_options),
+                                      .mode = TN_MODE_WRITE,
+                                      .known_count = 1,
+                                      .known = &known};
+    tn_executor *e = NULL, *r = NULL;
+    tn_array *w;
+
+    (void)state;
+    assert_ok(tn_executor_simple_bind(ctx, s, &o, &e));
+    w = tn_executor_array(e, TN_EXECUTOR_VALUE, "fc_weight");
+    assert_int_equal(tn_array_dtype(w), TN_F64);
+    known.shape = fewer;
+    known.dtype = -1;
+    assert_ok(tn_executor_reshape(e, 0, 1, &known, &r));
+    assert_ptr_equal(tn_executor_array(r, TN_EXECUTOR_VALUE, "fc_weight"), w);
+    tn_executor_destroy(r);
+    r = NULL;
+    known.dtype = TN_F32;
+    assert_fails(tn_executor_reshape(e, 0, 1, &known, &r), TN_E_DTYPE);
+    assert_null(r);
+    tn_executor_destroy(e);
+    tn_symbol_release(s);
+    test_close(ctx);
+}
+
 /* Two buckets train one weight; the shorter one's input lies in the longer one's. */
 static void buckets(void **state)
 {
@@ -474,6 +506,7 @@ int main(void)
         cmocka_unit_test(inputs_and_parameters),
         cmocka_unit_test(states),
         cmocka_unit_test(reshaped),
+        cmocka_unit_test(reshaped_in_float64),
         cmocka_unit_test(buckets),
         cmocka_unit_test(sizes_of_a_run),
         cmocka_unit_test(monitored),

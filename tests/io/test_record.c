@@ -223,8 +223,15 @@ static void damaged(void **state)
 
 static void bad_indices(void **state)
 {
-    static const char *const texts[] = {"1 2\n",  "1\t\n",   "\t2\n",  "1\t2\t3\n",
-                                        "a\t2\n", "-1\t2\n", "1\t-2\n"};
+    static const char *const texts[] = {"1 2\n",
+                                        "1\t\n",
+                                        "\t2\n",
+                                        "1\t2\t3\n",
+                                        "a\t2\n",
+                                        "-1\t2\n",
+                                        "1\t-2\n",
+                                        "18446744073709551616\t2\n",
+                                        "1\t18446744073709551616\n"};
     tn_record_place *places = NULL;
     size_t count = 7;
 

@@ -629,6 +629,13 @@ static void odd_name(tn_app *app, tn_module *m)
     tn_module_init_params(m, .seed = 1);
 }
 
+static void no_labels(tn_app *app, tn_module *m)
+{
+    tn_data *d = tn_data_arrays(app, .fields = {{"data", nn_array(app, 2, (int64_t[]){4, 5}, 1)}});
+
+    assert_true(isnan(tn_module_score(m, d, NULL)));
+}
+
 static void no_data(tn_app *app, tn_module *m)
 {
     (void)app;
@@ -681,6 +688,7 @@ static void wrong_calls(void **state)
         {unlike_values, "fc2_bias", 1},
         {null_params, "params is NULL", 2},
         {odd_name, "parameter strange: its name does not say", 1},
+        {no_labels, "the metric compares with labels, and there are none", 2},
         {no_data, "the data is NULL", 2},
         {epochs_below_none, ".epochs or .first is out of range", 2},
         {fit_in_prediction, "bound for prediction", 1},

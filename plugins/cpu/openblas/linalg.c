@@ -13,6 +13,7 @@
 #include "../common/linalg.inc"
 #include "../common/linalg_product.inc"
 
+_Static_assert(sizeof(blasint) <= sizeof(float), "an integer takes one element of room");
 #define LAPACK_BLOCK 64 /* columns at a time: what LAPACK takes where it gets as much room */
 
 /* ---- room: of `work`, in elements; an integer takes one --------------------------------------------- */

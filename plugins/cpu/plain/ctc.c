@@ -242,11 +242,13 @@ static tn_status ctc_prepare(void *plugin, const tn_node *node, tn_plan *plan, t
 {
     const tn_tensor *data = node->in[0], *label = node->in[1];
     const int64_t steps = node->modes[1] ? data->shape[0] : 2, most = INT64_MAX / 64;
-    int64_t states, room;
+    int64_t states = 0, room;
 
     (void)plugin;
+    if (label->shape[1] <= most)
+        states = 2 * label->shape[1] + 1;
     if (tncpu_max(steps, tncpu_max(label->shape[1], data->shape[2])) > most ||
-        __builtin_mul_overflow(steps + 1, states = 2 * label->shape[1] + 1, &room) || room > most)
+        __builtin_mul_overflow(steps + 1, states, &room) || room > most)
         return tn_fail(err, TN_E_NOMEM, "the states of all steps are more than any memory holds");
     tncpu_plan_tasks(node, plan,
                      100 + (double)data->shape[0] * (double)data->shape[1] *

@@ -41,8 +41,8 @@ static void identity(int64_t n, double *a)
         a[i] = i % (n + 1) == 0;
 }
 
-/* The power of two above all elements, which then are at most 1. */
-static double scale(int64_t n, double *a)
+/* Divides by the power of two above all elements, which then are at most 1: its exponent. */
+static int scale(int64_t n, double *a)
 {
     double most = 0;
     int exponent;
@@ -52,7 +52,7 @@ static double scale(int64_t n, double *a)
     (void)frexp(most, &exponent);
     for (int64_t i = 0; i < n; i++)
         a[i] = ldexp(a[i], -exponent);
-    return ldexp(1, exponent);
+    return exponent;
 }
 
 void tncpu_la_product(int64_t m, int64_t n, int64_t k, const double *a, bool ta, const double *b, bool tb,
@@ -292,7 +292,8 @@ static int jacobi_sweep(int64_t n, double *a, double *v, double least)
 
 int tncpu_la_eigh(int64_t n, double *a, double *w, bool vectors, double *work)
 {
-    const double unit = scale(n * n, a), least = EPSILON / 16 * sqrt(dot(n * n, a, 1, a, 1));
+    const int unit = scale(n * n, a);
+    const double least = EPSILON / 16 * sqrt(dot(n * n, a, 1, a, 1));
     int sweeps = 0;
 
     (void)vectors;
@@ -312,7 +313,7 @@ int tncpu_la_eigh(int64_t n, double *a, double *w, bool vectors, double *work)
             a[i * n + j] = work[best * n + j];
             work[best * n + j] = work[i * n + j];
         }
-        w[i] *= unit;
+        w[i] = ldexp(w[i], unit);
     }
     return 0;
 }
@@ -362,7 +363,8 @@ static void row_complete(int64_t i, int64_t n, double *a)
 /* Jacobi's rotations of pairs of rows until all are orthogonal: their lengths are the singular values. */
 int tncpu_la_svd(int64_t m, int64_t n, double *a, double *ut, double *s, double *work)
 {
-    const double unit = scale(m * n, a), size = sqrt(dot(m * n, a, 1, a, 1)), none = EPSILON * size;
+    const int unit = scale(m * n, a);
+    const double size = sqrt(dot(m * n, a, 1, a, 1)), none = EPSILON * size;
     int sweeps = 0;
 
     (void)work;
@@ -387,7 +389,7 @@ int tncpu_la_svd(int64_t m, int64_t n, double *a, double *ut, double *s, double 
                 a[i * n + j] /= s[i];
         else
             row_complete(i, n, a);
-        s[i] *= unit;
+        s[i] = ldexp(s[i], unit);
     }
     return 0;
 }

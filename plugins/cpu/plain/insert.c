@@ -4,6 +4,7 @@
  */
 #include "tenon/plugin/op/insert.h"
 #include "../../common/index.h"
+#include "index.h"
 #include "pointwise.h"
 #include "rows.h"
 #include "tenon/plugin/util.h"
@@ -68,7 +69,9 @@ static int64_t index_of(const edit_plan *p, const tn_exec *x, uint32_t obj, int6
 
     if (p->tensor) {
         *count = tn_tensor_count(x->in[obj]);
-        return k < *count ? (int64_t)tncpu_number(x->in[obj], k) : 0;
+        if (k < *count)
+            tncpu_indices_part(x->in[obj], k, 1, &start);
+        return k < *count ? start : 0;
     }
     if (p->alone || (!step && one)) {
         *count = 1;

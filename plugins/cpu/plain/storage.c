@@ -33,11 +33,13 @@ static tn_status storage_prepare(void *plugin, const tn_node *node, tn_plan *pla
 /* Scratch, zeroed. */
 static tn_status scratch(const tn_exec *x, int64_t count, uint64_t size, void *out, tn_err *err)
 {
-    const uint64_t bytes = (uint64_t)(count + 1) * size;
+    uint64_t bytes;
     void *p = NULL;
-    const tn_status st = x->ops->alloc(x->call, bytes, &p, err);
+    tn_status st;
 
-    if (!st)
+    if (__builtin_mul_overflow((uint64_t)count + 1, size, &bytes))
+        return tn_fail(err, TN_E_NOMEM, "more places than any memory holds");
+    if (!(st = x->ops->alloc(x->call, bytes, &p, err)))
         memset(p, 0, (size_t)bytes);
     memcpy(out, &p, sizeof p);
     return st;
@@ -340,8 +342,9 @@ static tn_status sum_prepare(void *plugin, const tn_node *node, tn_plan *plan, t
 
     if (node->in[0]->ndim != 2 || !axis || axis->count != 1)
         return tn_fail(err, TN_E_UNSUPPORTED, "along one axis of a matrix");
-    plan->workspace_bytes =
-        (uint64_t)tncpu_max(node->in[0]->shape[0], node->in[0]->shape[1]) * sizeof(double);
+    if (__builtin_mul_overflow((uint64_t)tncpu_max(node->in[0]->shape[0], node->in[0]->shape[1]),
+                               sizeof(double), &plan->workspace_bytes))
+        return tn_fail(err, TN_E_NOMEM, "a sum of too many");
     return storage_prepare(plugin, node, plan, err);
 }
 

@@ -41,7 +41,7 @@ TN_API void tn_record_close(tn_record_reader *r);
  */
 TN_API tn_status tn_record_next(tn_record_reader *r, const void **data, uint64_t *bytes);
 
-/** The next record is the one that begins at `offset`, as an index has it. TN_E_ARG: none can begin there.
+/** The next record is the one that begins at `offset`, as an index has it. TN_E_ARG: none of the share can.
  * @threads owner @since 0.1 */
 TN_API tn_status tn_record_seek(tn_record_reader *r, uint64_t offset);
 
