@@ -157,8 +157,8 @@ static json_t *kernels_json(const tn_program_view *view, uint32_t steps)
     return list;
 }
 
-/* Arrays that an optimizer keeps for each parameter (nn/optimizers.c); of those with momentum, one where it is
- * above 0. */
+/* Arrays that an optimizer keeps for each parameter (nn/optimizers.c); of those with momentum, one where that
+ * is above 0. */
 static int64_t states_of(const char *optimizer, double momentum, bool centered)
 {
     static const struct {

@@ -179,7 +179,7 @@ tn_status tni_libsvm_load(tni_space *space, const char *path, int64_t columns, t
 {
     rows s = {.columns = columns, .largest = -1};
     tni_device *host;
-    parts p = {NULL};
+    parts p = {0};
     tn_status st;
 
     if ((st = tni_device_get(space->devices, "cpu", 0, &host)) || (st = rows_read(path, &s)))

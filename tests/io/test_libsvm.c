@@ -12,6 +12,8 @@
 #include "support/scratch.h"
 #include "support/space.h"
 
+#define MARK "\xef\xbb\xbf" /* of UTF-8 */
+
 static test_space t;
 
 static int open_space(void **state)
@@ -58,8 +60,7 @@ static void read_well(void **state)
         "1 0:0.5 3:2\n-1\n2.5 1:-1\n",
         "1 0:0.5 3:2\n-1\n2.5 1:-1",
         "# three rows\n+1.0\t0:.5  3:2e0 # the first\r\n\n-1 \r\n2.5 1:-1\r\n#\n",
-        "\xef\xbb\xbf"
-        "1 0:0.5 3:2\n  -1\n2.5 1:-1\n",
+        MARK "1 0:0.5 3:2\n  -1\n2.5 1:-1\n",
     };
 
     (void)state;

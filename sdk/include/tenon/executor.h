@@ -75,8 +75,8 @@ typedef struct tn_simple_bind_options {
  * Makes all arrays, zeros in them, and binds.
  *
  * @return TN_E_SHAPE: a shape that does not follow from those given, or a parameter that `shared` has in
- *         another shape · TN_E_DTYPE: an argument that `shared` has in another type; a gradient that is asked for by name, of an argument that is not of a
- *         floating type · otherwise as tn_executor_bind
+ *         another shape · TN_E_DTYPE: an argument that `shared` has in another type; a gradient that is asked
+ *         for by name, of an argument that is not of a floating type · otherwise as tn_executor_bind
  * @threads any
  * @since 0.1
  */
