@@ -202,14 +202,6 @@ static bool is_data(char *const *names, size_t count, size_t index)
     return called_data ? !strcmp(names[index], "data") : !role_of(names[index], &role);
 }
 
-static bool is_listed(char *const *names, size_t count, const char *name)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!strcmp(names[i], name))
-            return true;
-    return false;
-}
-
 /* In order of appearance, as a net of layers has them: its number decides a parameter's first values. */
 static tn_status params_make(tn_app *app, tn_net *net)
 {
@@ -227,8 +219,8 @@ static tn_status params_make(tn_app *app, tn_net *net)
     if (!(net->params = tnn_alloc(app, count + 1, sizeof(tnn_param *))))
         st = TN_E_NOMEM;
     for (size_t i = 0; !st && i < count; i++) {
-        if (is_listed(aux, aux_count, all[i]) || !is_data(all, count, i))
-            st = param_add(app, net, internals, all[i], is_listed(aux, aux_count, all[i]));
+        if (tnn_is_listed(aux, aux_count, all[i]) || !is_data(all, count, i))
+            st = param_add(app, net, internals, all[i], tnn_is_listed(aux, aux_count, all[i]));
         else if (!net->data_name)
             st = (net->data_name = tnn_strdup(app, all[i])) ? TN_OK : TN_E_NOMEM;
         else

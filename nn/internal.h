@@ -82,6 +82,8 @@ void tnn_scope_end(tn_app *app, const void *owner);
 #define TNN_SHAPE_TEXT 256
 const char *tnn_shape_text(int32_t ndim, const int64_t *shape, char out[TNN_SHAPE_TEXT]); /* 64×1×28×28 */
 bool tnn_one_of(const char *text, const char *const *names); /* names: NULL-ended */
+bool tnn_is_listed(char *const *names, size_t count, const char *name);
+const char *tnn_plain_name(const char *name); /* of a .params file, without "arg:" or "aux:" */
 /* Fails with "unknown WHAT "text"; did you mean …? There are: …". */
 tn_status tnn_unknown(tn_app *app, const char *what, const char *text, const char *const *names);
 bool tnn_ends_with(const char *text, const char *suffix);

@@ -24,17 +24,9 @@ static void bucket_destroy(tnn_bucket *b)
     free(b);
 }
 
-static bool is_listed(char *const *names, size_t count, const char *name)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!strcmp(names[i], name))
-            return true;
-    return false;
-}
-
 static bool is_input(const tn_module *m, const char *name)
 {
-    return is_listed(m->inputs, m->data_count + m->label_count, name);
+    return tnn_is_listed(m->inputs, m->data_count + m->label_count, name);
 }
 
 /* [takes] `symbol` */
@@ -86,7 +78,7 @@ void tn_module_switch(tn_module *m, int64_t key)
         return;
     for (size_t i = 0; i < b->count; i++)
         if (!is_input(m, b->names[i]) &&
-            !is_listed(m->buckets[0]->names, m->buckets[0]->count, b->names[i])) {
+            !tnn_is_listed(m->buckets[0]->names, m->buckets[0]->count, b->names[i])) {
             (void)tnn_fail(app, TN_E_KEY,
                            "module %s: parameter \"%.80s\" of key %lld is not among those of key %lld",
                            m->name, b->names[i], (long long)key, (long long)m->buckets[0]->key);
@@ -124,7 +116,8 @@ static tn_status params_make(tn_app *app, tn_module *m, const char *const *fixed
 
         if (is_input(m, b->names[i]))
             continue;
-        if (tnn_graph_param(app, net, internals, b->names[i], is_listed(b->aux, b->aux_count, b->names[i])))
+        if (tnn_graph_param(app, net, internals, b->names[i],
+                            tnn_is_listed(b->aux, b->aux_count, b->names[i])))
             break;
         p = net->params[net->param_count - 1];
         p->fixed |= is_fixed(fixed, p->full);
@@ -145,7 +138,7 @@ static tn_status names_take(tn_app *app, tn_module *m, const char *const *names,
                             TNN_VALUES_MAX);
         if (is_input(m, *names))
             return tnn_fail(app, TN_E_KEY, "module %s: \"%.80s\" is named twice", m->name, *names);
-        if (!is_listed(m->buckets[0]->names, m->buckets[0]->count, *names))
+        if (!tnn_is_listed(m->buckets[0]->names, m->buckets[0]->count, *names))
             return tnn_fail(app, TN_E_KEY, "the symbol of module %s has no input \"%.80s\"", m->name, *names);
         if (!(m->inputs[at] = tnn_strdup(app, *names)))
             return app->status;
@@ -163,7 +156,7 @@ static tn_status inputs_take(tn_app *app, tn_module *m, const tn_module_options 
         return app->status;
     if (!m->data_count)
         return tnn_fail(app, TN_E_ARG, "module %s has no input", m->name);
-    if (o->labels || is_listed(b->names, b->count, *label))
+    if (o->labels || tnn_is_listed(b->names, b->count, *label))
         return names_take(app, m, o->labels ? o->labels : label, &m->label_count);
     return TN_OK;
 }
@@ -223,12 +216,9 @@ tn_module *tn_module_new_(tn_app *app, const tn_module_options *options)
 
 static tn_status param_shape(tn_app *app, tn_module *m, const tn_known *found)
 {
-    tnn_param *p = NULL;
+    tnn_param *p = tnn_module_param(m, found->name);
     char have[TNN_SHAPE_TEXT], want[TNN_SHAPE_TEXT];
 
-    for (size_t i = 0; i < m->net->param_count && !p; i++)
-        if (!strcmp(m->net->params[i]->full, found->name))
-            p = m->net->params[i];
     if (!p)
         return TN_OK; /* an input */
     if (found->ndim < 0 || found->ndim > TNN_NDIM_MAX)
@@ -349,12 +339,7 @@ void tn_module_init_params_(tn_module *m, const tn_init_options *options)
         m->valued = true;
 }
 
-static const char *bare_name(const char *name)
-{
-    return strncmp(name, "arg:", 4) && strncmp(name, "aux:", 4) ? name : name + 4;
-}
-
-static tnn_param *param_find(const tn_module *m, const char *name)
+tnn_param *tnn_module_param(const tn_module *m, const char *name)
 {
     for (size_t i = 0; i < m->net->param_count; i++)
         if (!strcmp(m->net->params[i]->full, name))
@@ -366,8 +351,8 @@ static tnn_param *param_find(const tn_module *m, const char *name)
 static tn_status param_take(tn_app *app, tn_module *m, const tn_params *params, size_t i, int32_t flags,
                             int pass)
 {
-    const char *name = bare_name(tn_params_name(params, i));
-    tnn_param *p = param_find(m, name);
+    const char *name = tnn_plain_name(tn_params_name(params, i));
+    tnn_param *p = tnn_module_param(m, name);
     tn_array *array = NULL;
 
     if (!p && flags & TN_PARAMS_EXTRA)
@@ -397,7 +382,7 @@ void tn_module_set_params(tn_module *m, const tn_params *params, int32_t flags)
         const char *name = m->net->params[i]->full;
         size_t at = 0;
 
-        while (at < count && strcmp(bare_name(tn_params_name(params, at)), name))
+        while (at < count && strcmp(tnn_plain_name(tn_params_name(params, at)), name))
             at++;
         if (at == count) {
             (void)tnn_fail(app, TN_E_KEY, "module %s: the list has no parameter \"%.80s\"", m->name, name);

@@ -52,6 +52,7 @@ struct tn_module {
 };
 
 tn_app *tnn_module_app(const tn_module *m); /* NULL if the module is, or the app has failed */
+tnn_param *tnn_module_param(const tn_module *m, const char *name); /* by its variable's name; NULL: none */
 /* Shapes of all parameters from those of the inputs and labels that are given (ndim -1: not). */
 tn_status tnn_module_infer(tn_module *m, const tnn_shape *in);
 /* Executors go: their arrays are no longer the parameters'. */

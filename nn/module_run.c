@@ -25,14 +25,6 @@ static bool shapes_equal(const tnn_bound *b, const tn_module *m, uint32_t given,
     return true;
 }
 
-static const tnn_param *param_of(const tn_module *m, const char *name)
-{
-    for (size_t i = 0; i < m->net->param_count; i++)
-        if (!strcmp(m->net->params[i]->full, name))
-            return m->net->params[i];
-    return NULL;
-}
-
 /* The module's mode is that of the parameter's own gradient, too: the optimizer reads it there. */
 static tn_status param_bind(tn_app *app, const tn_module *m, const tnn_param *p, tn_binding *b)
 {
@@ -63,7 +55,7 @@ static tn_status input_bind(tn_app *app, const tn_module *m, const tn_known *k, 
 static tn_status bindings_fill(tn_app *app, const tn_module *m, const tn_inferred *found, tn_binding *b)
 {
     for (size_t i = 0; i < m->bucket->count && !app->status; i++) {
-        const tnn_param *p = param_of(m, m->bucket->names[i]);
+        const tnn_param *p = tnn_module_param(m, m->bucket->names[i]);
         tn_known k;
 
         b[i].name = m->bucket->names[i];
@@ -95,7 +87,7 @@ static tn_status executor_make(tn_app *app, tn_module *m, uint32_t given, const 
         (void)tnn_check(app, tn_executor_bind(app->ctx, m->bucket->symbol, &o, out), "module %s", m->name);
     }
     for (size_t i = 0; i < m->bucket->count; i++)
-        if (b[i].array && !param_of(m, b[i].name)) {
+        if (b[i].array && !tnn_module_param(m, b[i].name)) {
             tn_array_release(b[i].array);
             tn_array_release(b[i].grad);
         }

@@ -13,19 +13,6 @@ typedef struct question {
     size_t count;
 } question;
 
-static const char *plain_name(const char *name)
-{
-    return !strncmp(name, "arg:", 4) || !strncmp(name, "aux:", 4) ? name + 4 : name;
-}
-
-static bool is_listed(char *const *names, size_t count, const char *name)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!strcmp(names[i], name))
-            return true;
-    return false;
-}
-
 static tn_status known_add(question *q, const char *name, tn_array *array)
 {
     tn_known *k = &q->known[q->count++];
@@ -46,10 +33,10 @@ static tn_status model_add(question *q, const tn_params *params)
 
         st = tn_symbol_list(q->symbol, what, &count, &names);
         for (size_t i = 0; !st && i < tn_params_count(params); i++) {
-            const char *name = plain_name(tn_params_name(params, i));
+            const char *name = tnn_plain_name(tn_params_name(params, i));
             tn_array *array = NULL;
 
-            if (!is_listed(names, count, name) || (st = tn_params_at(params, i, &array)) || !array)
+            if (!tnn_is_listed(names, count, name) || (st = tn_params_at(params, i, &array)) || !array)
                 continue;
             st = known_add(q, name, array);
             tn_array_release(array); /* the list keeps it */

@@ -30,6 +30,19 @@ bool tnn_one_of(const char *text, const char *const *names)
     return false;
 }
 
+bool tnn_is_listed(char *const *names, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(names[i], name))
+            return true;
+    return false;
+}
+
+const char *tnn_plain_name(const char *name)
+{
+    return !strncmp(name, "arg:", 4) || !strncmp(name, "aux:", 4) ? name + 4 : name;
+}
+
 bool tnn_ends_with(const char *text, const char *suffix)
 {
     size_t n = strlen(text), m = strlen(suffix);

@@ -310,11 +310,6 @@ tn_status tn_executor_backward(tn_executor *e, tn_array *const *head_grads)
     return tni_executor_backward(e, head_grads);
 }
 
-static const char *bare_name(const char *name)
-{
-    return strncmp(name, "arg:", 4) && strncmp(name, "aux:", 4) ? name : name + 4;
-}
-
 tn_status tn_executor_copy_params(tn_executor *e, const tn_params *params, uint32_t flags)
 {
     const size_t count = tn_params_count(params);
@@ -327,7 +322,7 @@ tn_status tn_executor_copy_params(tn_executor *e, const tn_params *params, uint3
         return tni_error(TN_E_ARG, "%s: flags 0x%x are not known", __func__, flags);
     st = fill_list_make(count, &l);
     for (size_t i = 0; i < count && !st; i++) {
-        if (!(st = tni_executor_find(e, bare_name(tn_params_name(params, i)), &l.at[l.count]))) {
+        if (!(st = tni_executor_find(e, tni_params_plain_name(tn_params_name(params, i)), &l.at[l.count]))) {
             if (!(st = tn_params_at(params, i, &l.arrays[l.count])) && l.arrays[l.count])
                 l.count++;
         } else if (flags & TN_COPY_EXTRA) {

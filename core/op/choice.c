@@ -24,17 +24,6 @@ static tn_status shape_append(tn_infer *i, tn_shape *s, const tn_tuple *t)
     return TN_OK;
 }
 
-static tn_status outputs_assign(tn_infer *i, tn_shape *y)
-{
-    tn_status st = TN_OK;
-
-    if (y->ndim == 0 && !(i->flags & TN_INFER_NP_SHAPE))
-        *y = (tn_shape){.ndim = 1, .dim = {1}};
-    for (uint32_t k = 0; k < i->out_count && !st; k++)
-        st = tni_shape_assign(i, i->out_shape[k], y);
-    return st;
-}
-
 /* ---- rows of probabilities ---------------------------------------------------------------------------- */
 
 static tn_status multinomial_args(tn_infer *i)
@@ -58,7 +47,7 @@ static tn_status multinomial_shape(tn_infer *i)
     st = shape_append(i, &y, tni_attr_tuple(i->attrs, TN_sample_multinomial_shape));
     if (!st && data->dim[data->ndim - 1] == 0 && tn_shape_known(&y) && tn_shape_count(&y) > 0)
         return tni_infer_fail(i, TN_E_SHAPE, "data has rows without elements: there is nothing to draw");
-    return st ? st : outputs_assign(i, &y);
+    return st ? st : tni_outputs_assign(i, &y);
 }
 
 /* ---- one list of probabilities ------------------------------------------------------------------------ */
@@ -120,7 +109,7 @@ static tn_status choice_shape(tn_infer *i)
 
     if (st || (st = choice_check(i, tn_shape_count(&y))))
         return st;
-    return outputs_assign(i, &y);
+    return tni_outputs_assign(i, &y);
 }
 
 /* ---- different classes -------------------------------------------------------------------------------- */

@@ -100,6 +100,18 @@ static inline tn_status tni_shape_assign(tn_infer *i, tn_shape *s, const tn_shap
     return tn_shape_unify(i, s, &copy);
 }
 
+/* All outputs have the shape `y`; without dimensions it is (1) outside of np_shape. */
+static inline tn_status tni_outputs_assign(tn_infer *i, tn_shape *y)
+{
+    tn_status st = TN_OK;
+
+    if (y->ndim == 0 && !(i->flags & TN_INFER_NP_SHAPE))
+        *y = (tn_shape){.ndim = 1, .dim = {1}};
+    for (uint32_t k = 0; k < i->out_count && !st; k++)
+        st = tni_shape_assign(i, i->out_shape[k], y);
+    return st;
+}
+
 /* Brings one dimension of two shapes to what both say. */
 static inline tn_status tni_dim_unify(tn_infer *i, int64_t *a, int64_t *b)
 {

@@ -63,17 +63,6 @@ static tn_status inputs_shape(tn_infer *i, tn_shape *both, bool *known)
     return st;
 }
 
-static tn_status outputs_assign(tn_infer *i, tn_shape *y)
-{
-    tn_status st = TN_OK;
-
-    if (y->ndim == 0 && !(i->flags & TN_INFER_NP_SHAPE))
-        *y = (tn_shape){.ndim = 1, .dim = {1}};
-    for (uint32_t k = 0; k < i->out_count && !st; k++)
-        st = tni_shape_assign(i, i->out_shape[k], y);
-    return st;
-}
-
 static const tn_tuple *size_of(const tn_infer *i)
 {
     uint32_t k = 0;
@@ -93,7 +82,7 @@ static tn_status numpy_shape(tn_infer *i)
     if (st || (!size && !known))
         return st;
     if (!size)
-        return outputs_assign(i, &both);
+        return tni_outputs_assign(i, &both);
     if (size->count > TN_NDIM_MAX)
         return tni_infer_fail(i, TN_E_SHAPE, "size has %lld items", (long long)size->count);
     tni_shape_set(&y, (int32_t)size->count, size->item);
@@ -101,7 +90,7 @@ static tn_status numpy_shape(tn_infer *i)
         ((st = tni_shape_broadcast(i, &both, &y, &stretched)) ||
          (st = tn_shape_unify(i, &y, &stretched)))) /* the parameters are not larger than size says */
         return st;
-    return outputs_assign(i, &y);
+    return tni_outputs_assign(i, &y);
 }
 
 /* size, and behind it the parameters' shape */
@@ -121,7 +110,7 @@ static tn_status batches_shape(tn_infer *i)
     tni_shape_set(&y, (int32_t)count, size ? size->item : NULL);
     for (int32_t d = 0; d < both.ndim; d++)
         y.dim[y.ndim++] = both.dim[d];
-    return outputs_assign(i, &y);
+    return tni_outputs_assign(i, &y);
 }
 
 /* The place takes what arrives; every other parameter what arrives times the noise. */

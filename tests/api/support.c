@@ -84,6 +84,21 @@ tn_array *test_op(tn_ctx *ctx, const char *op, const char *const *attrs, uint32_
     return out;
 }
 
+tn_symbol *test_node(tn_ctx *ctx, const char *op, const char *name, const char *const *attrs, tn_symbol *in)
+{
+    const tn_symbol_call call = {.struct_size = TN_SIZE(tn_symbol_call),
+                                 .in_count = 1,
+                                 .op = op,
+                                 .name = name,
+                                 .attrs = attrs,
+                                 .in = &in};
+    tn_symbol *out = NULL;
+
+    assert_ok(tn_symbol_op(ctx, &call, &out));
+    tn_symbol_release(in);
+    return out;
+}
+
 void test_use(tn_ctx *ctx)
 {
     tn_array *a = NULL, *b, *c;

@@ -23,6 +23,8 @@ void test_values(tn_array *a, const float *expected, size_t count, float toleran
 /* One output of an operator by name; `attrs` are pairs. */
 tn_array *test_op(tn_ctx *ctx, const char *op, const char *const *attrs, uint32_t in_count,
                   tn_array *const *in);
+/* A node over one symbol, which it takes. */
+tn_symbol *test_node(tn_ctx *ctx, const char *op, const char *name, const char *const *attrs, tn_symbol *in);
 /* A little of everything, so that all that a context makes on demand is made. */
 void test_use(tn_ctx *ctx);
 

@@ -221,22 +221,6 @@ typedef struct net {
     tn_cached_op *op;
 } net;
 
-static tn_symbol *layer(tn_ctx *ctx, const char *op, const char *name, const char *const *attrs,
-                        tn_symbol *in)
-{
-    const tn_symbol_call call = {.struct_size = TN_SIZE(tn_symbol_call),
-                                 .in_count = 1,
-                                 .op = op,
-                                 .name = name,
-                                 .attrs = attrs,
-                                 .in = &in};
-    tn_symbol *out = NULL;
-
-    assert_ok(tn_symbol_op(ctx, &call, &out));
-    tn_symbol_release(in);
-    return out;
-}
-
 static const char *const five[] = {"num_hidden", "5", NULL}, *const two[] = {"num_hidden", "2", NULL};
 
 static void open_net(net *n, const char *engine, const char *between)
@@ -263,11 +247,11 @@ static void open_net(net *n, const char *engine, const char *between)
         assert_ok(tn_attach_grad(n->ctx, n->in[i], TN_MODE_WRITE, NULL));
     }
     assert_ok(tn_symbol_variable(n->ctx, "x", &s));
-    s = layer(n->ctx, "tanh", "t1", NULL, layer(n->ctx, "FullyConnected", "f1", five, s));
-    s = layer(n->ctx, between, "between", NULL, s);
+    s = test_node(n->ctx, "tanh", "t1", NULL, test_node(n->ctx, "FullyConnected", "f1", five, s));
+    s = test_node(n->ctx, between, "between", NULL, s);
     if (!strcmp(between, "test_prompt"))
-        s = layer(n->ctx, between, "again", NULL, s);
-    n->s = layer(n->ctx, "tanh", "t2", NULL, layer(n->ctx, "FullyConnected", "f2", two, s));
+        s = test_node(n->ctx, between, "again", NULL, s);
+    n->s = test_node(n->ctx, "tanh", "t2", NULL, test_node(n->ctx, "FullyConnected", "f2", two, s));
     assert_ok(tn_cached_op_create(n->ctx, n->s, NULL, &n->op));
 }
 

@@ -13,29 +13,13 @@ static tn_symbol *variable(tn_ctx *ctx, const char *name)
     return s;
 }
 
-/* [takes] its input. */
-static tn_symbol *node(tn_ctx *ctx, const char *op, const char *name, const char *const *attrs, tn_symbol *in)
-{
-    const tn_symbol_call call = {.struct_size = TN_SIZE(tn_symbol_call),
-                                 .in_count = 1,
-                                 .op = op,
-                                 .name = name,
-                                 .attrs = attrs,
-                                 .in = &in};
-    tn_symbol *out = NULL;
-
-    assert_ok(tn_symbol_op(ctx, &call, &out));
-    tn_symbol_release(in);
-    return out;
-}
-
 /* relu(data · weightᵀ) with two units. */
 static tn_symbol *dense_net(tn_ctx *ctx)
 {
-    tn_symbol *fc =
-        node(ctx, "FullyConnected", "fc", LIST("num_hidden", "2", "no_bias", "1"), variable(ctx, "data"));
+    tn_symbol *fc = test_node(ctx, "FullyConnected", "fc", LIST("num_hidden", "2", "no_bias", "1"),
+                              variable(ctx, "data"));
 
-    return node(ctx, "relu", "act", NULL, fc);
+    return test_node(ctx, "relu", "act", NULL, fc);
 }
 
 static tn_executor *simple(tn_ctx *ctx, tn_symbol *s, int64_t rows, int64_t columns, tn_executor *shared)
@@ -203,7 +187,7 @@ static void states(void **state)
 {
     tn_ctx *ctx = test_open(NULL);
     tn_symbol *s =
-        node(ctx, "BatchNorm", "bn", LIST("momentum", "0.5", "fix_gamma", "0"), variable(ctx, "data"));
+        test_node(ctx, "BatchNorm", "bn", LIST("momentum", "0.5", "fix_gamma", "0"), variable(ctx, "data"));
     tn_executor *e = simple(ctx, s, 2, 1, NULL);
     tn_array *x = test_array(ctx, 2, (int64_t[]){2, 1}, (float[]){1, 3});
     const tn_named_array in = {"data", x};
@@ -477,8 +461,9 @@ static void groups(void **state)
 
     (void)state;
     tn_symbol_release(s);
-    s = node(ctx, "FullyConnected", "fc", LIST("num_hidden", "2", "no_bias", "1", "__ctx_group__", "late"),
-             node(ctx, "relu", "act", NULL, variable(ctx, "data")));
+    s = test_node(ctx, "FullyConnected", "fc",
+                  LIST("num_hidden", "2", "no_bias", "1", "__ctx_group__", "late"),
+                  test_node(ctx, "relu", "act", NULL, variable(ctx, "data")));
     assert_ok(tn_executor_simple_bind(ctx, s, &o, &e));
     assert_int_equal(tn_device_index(tn_array_device(tn_executor_array(e, TN_EXECUTOR_VALUE, "fc_weight"))),
                      1);

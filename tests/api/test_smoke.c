@@ -82,29 +82,14 @@ static void gradients_flow(void **state)
     test_close(ctx);
 }
 
-static tn_symbol *node(tn_ctx *ctx, const char *op, const char *name, const char *const *attrs, tn_symbol *in)
-{
-    const tn_symbol_call call = {.struct_size = TN_SIZE(tn_symbol_call),
-                                 .in_count = 1,
-                                 .op = op,
-                                 .name = name,
-                                 .attrs = attrs,
-                                 .in = &in};
-    tn_symbol *out = NULL;
-
-    assert_ok(tn_symbol_op(ctx, &call, &out));
-    tn_symbol_release(in);
-    return out;
-}
-
 static tn_symbol *mlp(tn_ctx *ctx)
 {
     tn_symbol *s = NULL;
 
     assert_ok(tn_symbol_variable(ctx, "data", &s));
-    s = node(ctx, "FullyConnected", "fc1", LIST("num_hidden", "8"), s);
-    s = node(ctx, "Activation", "relu1", LIST("act_type", "relu"), s);
-    return node(ctx, "FullyConnected", "fc2", LIST("num_hidden", "3"), s);
+    s = test_node(ctx, "FullyConnected", "fc1", LIST("num_hidden", "8"), s);
+    s = test_node(ctx, "Activation", "relu1", LIST("act_type", "relu"), s);
+    return test_node(ctx, "FullyConnected", "fc2", LIST("num_hidden", "3"), s);
 }
 
 typedef struct net {

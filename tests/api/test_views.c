@@ -160,21 +160,6 @@ static tn_ctx *open_breaky(void)
     return open_with("engine.type=threaded");
 }
 
-static tn_symbol *node(tn_ctx *ctx, const char *op, const char *name, const char *const *attrs, tn_symbol *in)
-{
-    const tn_symbol_call call = {.struct_size = TN_SIZE(tn_symbol_call),
-                                 .in_count = 1,
-                                 .op = op,
-                                 .name = name,
-                                 .attrs = attrs,
-                                 .in = &in};
-    tn_symbol *out = NULL;
-
-    assert_ok(tn_symbol_op(ctx, &call, &out));
-    tn_symbol_release(in);
-    return out;
-}
-
 static tn_symbol *variable(tn_ctx *ctx, const char *name)
 {
     tn_symbol *x = NULL;
@@ -210,14 +195,14 @@ static void breaks_of(tn_ctx *ctx, tn_symbol *s, bool with_shapes, size_t count,
 static void named(void **state)
 {
     tn_ctx *ctx = open_breaky();
-    tn_symbol *s = node(ctx, "tanh", "a", NULL, variable(ctx, "x"));
+    tn_symbol *s = test_node(ctx, "tanh", "a", NULL, variable(ctx, "x"));
 
     (void)state;
-    s = node(ctx, "test_later", "b", NULL, s);
-    s = node(ctx, "test_host", "c", NULL, s);
-    s = node(ctx, "test_orphan", "d", NULL, s);
-    s = node(ctx, "test_positive", "e", NULL, s);
-    s = node(ctx, "relu", "f", NULL, s);
+    s = test_node(ctx, "test_later", "b", NULL, s);
+    s = test_node(ctx, "test_host", "c", NULL, s);
+    s = test_node(ctx, "test_orphan", "d", NULL, s);
+    s = test_node(ctx, "test_positive", "e", NULL, s);
+    s = test_node(ctx, "relu", "f", NULL, s);
     breaks_of(ctx, s, true, 4, LIST("b", "c", "d", "e"),
               LIST("test_later completes later", "calls back", "no kernel", "only after it ran"));
     breaks_of(ctx, s, false, 3, LIST("b", "c", "d"),
@@ -230,12 +215,12 @@ static void named(void **state)
 static void named_backward(void **state)
 {
     tn_ctx *ctx = open_breaky();
-    tn_symbol *s = node(ctx, "tanh", "a", NULL, variable(ctx, "x"));
+    tn_symbol *s = test_node(ctx, "tanh", "a", NULL, variable(ctx, "x"));
     tn_breaks *b = NULL;
     tn_break one = {.struct_size = TN_SIZE(tn_break)};
 
     (void)state;
-    s = node(ctx, "test_later", "c", NULL, node(ctx, "test_shy", "b", NULL, s));
+    s = test_node(ctx, "test_later", "c", NULL, test_node(ctx, "test_shy", "b", NULL, s));
     breaks_of(ctx, s, true, 2, LIST("c", "b_backward"),
               LIST("test_later completes later", "its kernel _backward_test_shy completes later"));
     breaks_of(ctx, s, false, 2, LIST("c", "b_backward"), LIST("completes later", "each of its kernels"));
@@ -244,11 +229,11 @@ static void named_backward(void **state)
     assert_int_equal(one.index, 2); /* x, a, b */
     assert_string_equal(one.op, "_backward_test_shy");
     tn_breaks_destroy(b);
-    s = node(ctx, "test_orphan", "d", NULL, s); /* it has no gradient: nobody trains this */
+    s = test_node(ctx, "test_orphan", "d", NULL, s); /* it has no gradient: nobody trains this */
     breaks_of(ctx, s, true, 2, LIST("c", "d"), LIST("completes later", "no kernel"));
     tn_symbol_release(s);
-    s = node(ctx, "test_later", "c", NULL, node(ctx, "test_shy", "b", NULL, variable(ctx, "x")));
-    s = node(ctx, "Pooling", "p", NULL, s); /* no kernel is given: inference refuses it */
+    s = test_node(ctx, "test_later", "c", NULL, test_node(ctx, "test_shy", "b", NULL, variable(ctx, "x")));
+    s = test_node(ctx, "Pooling", "p", NULL, s); /* no kernel is given: inference refuses it */
     breaks_of(ctx, s, false, 2, LIST("c", "b_backward"), LIST("completes later", "each of its kernels"));
     tn_symbol_release(s);
     test_close(ctx);
@@ -311,7 +296,7 @@ static void gradients_are_right(void **state)
 
     (void)state;
     assert_ok(tn_symbol_op(ctx, &call, &s));
-    s = node(ctx, "tanh", "t", NULL, node(ctx, "test_later", "b", NULL, s));
+    s = test_node(ctx, "tanh", "t", NULL, test_node(ctx, "test_later", "b", NULL, s));
     assert_ok(tn_attach_grad(ctx, w, TN_MODE_WRITE, NULL));
     (void)tn_record_set(1);
     y[0] = test_op(ctx, "elemwise_mul", NULL, 2, in);
@@ -361,9 +346,9 @@ static void outputs_of_all_kinds(void **state)
 
     (void)state;
     tn_symbol_retain(s);
-    b = node(ctx, "test_host", "b", NULL, s);
+    b = test_node(ctx, "test_host", "b", NULL, s);
     tn_symbol_retain(b);
-    p = node(ctx, "test_positive", "p", NULL, b);
+    p = test_node(ctx, "test_positive", "p", NULL, b);
     parts[0] = s;
     parts[1] = parts[2] = b;
     parts[3] = p;
@@ -394,7 +379,7 @@ static void refusals_stand(void **state)
 {
     tn_ctx *ctx = open_breaky();
     tn_symbol *s =
-        node(ctx, "test_orphan", "d", NULL, node(ctx, "test_later", "b", NULL, variable(ctx, "x")));
+        test_node(ctx, "test_orphan", "d", NULL, test_node(ctx, "test_later", "b", NULL, variable(ctx, "x")));
     tn_array *x = test_array(ctx, 1, (int64_t[]){1}, (const float[]){1}), *y = NULL;
     tn_cached_op *op = NULL;
 
@@ -426,10 +411,10 @@ static void dropouts(tn_ctx *ctx, bool parts, float out[64])
         y[1] = test_op(ctx, "test_host", NULL, 1, &y[0]);
         y[2] = test_op(ctx, "Dropout", NULL, 1, &y[1]);
     } else {
-        tn_symbol *s = node(ctx, "Dropout", "d", NULL, variable(ctx, "x"));
+        tn_symbol *s = test_node(ctx, "Dropout", "d", NULL, variable(ctx, "x"));
         tn_cached_op *op = NULL;
 
-        s = node(ctx, "Dropout", "e", NULL, node(ctx, "test_host", "b", NULL, s));
+        s = test_node(ctx, "Dropout", "e", NULL, test_node(ctx, "test_host", "b", NULL, s));
         assert_ok(tn_cached_op_create(ctx, s, NULL, &op));
         assert_ok(tn_cached_op_call(op, 1, &x, 1, &y[2]));
         tn_cached_op_release(op);
@@ -526,10 +511,10 @@ static tn_status net_look(void *arg)
 static void memory_runs_out(void **state)
 {
     broken_net n = {.ctx = open_with("engine.type=naive")}; /* all is freed when a call is over */
-    tn_symbol *s = node(n.ctx, "test_host", "b", NULL, variable(n.ctx, "x"));
+    tn_symbol *s = test_node(n.ctx, "test_host", "b", NULL, variable(n.ctx, "x"));
 
     (void)state;
-    n.s = node(n.ctx, "tanh", "t", NULL, s);
+    n.s = test_node(n.ctx, "tanh", "t", NULL, s);
     n.x = test_array(n.ctx, 1, (int64_t[]){3}, (const float[]){1, 2, 3});
     assert_ok(
         net_call(&n)); /* caches are filled; the pool that this loads makes the kernels be gathered anew */
@@ -548,7 +533,7 @@ static void views_agree(void **state)
 {
     tn_ctx *ctx = test_open(NULL);
     const tn_known known = {.name = "x", .ndim = 2, .shape = (int64_t[]){3, 5}, .dtype = TN_F32};
-    tn_symbol *s = node(ctx, "FullyConnected", "a", LIST("num_hidden", "7"), variable(ctx, "x"));
+    tn_symbol *s = test_node(ctx, "FullyConnected", "a", LIST("num_hidden", "7"), variable(ctx, "x"));
     tn_view_program plan = {.struct_size = TN_SIZE(tn_view_program)}, ran = plan;
     tn_program_view *planned = NULL, *seen = NULL;
     tn_array *in[5] = {NULL}, *y = NULL;
@@ -557,7 +542,7 @@ static void views_agree(void **state)
     uint64_t bytes = 0, bound = 0;
 
     (void)state;
-    s = node(ctx, "FullyConnected", "b", LIST("num_hidden", "2"), node(ctx, "tanh", "t", NULL, s));
+    s = test_node(ctx, "FullyConnected", "b", LIST("num_hidden", "2"), test_node(ctx, "tanh", "t", NULL, s));
     assert_ok(tn_symbol_infer(s, 1, &known, 0, &shapes));
     assert_ok(tn_program_view_plan(ctx, s, shapes, NULL, 0, &planned));
     for (size_t i = 0; i < COUNT(in); i++) {
