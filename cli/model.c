@@ -90,15 +90,13 @@ char *cli_model_fault(const char *model)
 {
     const char *name = strncmp(model, "zoo:", 4) ? model : model + 4, *similar;
 
-    for (const char *const *known = tn_net_zoo_names(); *known; known++)
-        if (!strcmp(name, *known))
-            return NULL;
-    if (cli_ends_with(model, ".json"))
+    if (tn_net_zoo_find(name) || cli_ends_with(model, ".json"))
         return NULL;
     similar = cli_nearest(name, zoo_name, NULL);
-    return cli_format(
-        "unknown model \"%s\"%s%s%s; a model is zoo:lenet, a -symbol.json or an .ini that names one", model,
-        similar ? "; did you mean \"zoo:" : "", similar ? similar : "", similar ? "\"?" : "");
+    return cli_format("unknown model \"%s\"%s%s%s; a model is a zoo:NAME (`tenon completion models`), a "
+                      "-symbol.json or an .ini that names one",
+                      model, similar ? "; did you mean \"zoo:" : "", similar ? similar : "",
+                      similar ? "\"?" : "");
 }
 
 static int file_open(cli_model *m, const char *path)

@@ -51,7 +51,7 @@ static tn_status layers_symbol(tn_app *app, tn_net *net, tn_symbol **out)
         in[0].ndim = -1;
         return tnn_net_trace(net, in, out);
     }
-    if (in[0].ndim < 0)
+    if (in[0].ndim < 0 && !net->shapeless)
         return tnn_fail(app, TN_E_STATE,
                         "net %s has not seen an input: give tn_net_init() a .shape, or run the net once",
                         net->path);
@@ -482,6 +482,46 @@ void tn_net_save(tn_net *net, const char *path)
     tn_params_destroy(params);
 }
 
+/* What stands in the file instead of the net's name: of the names that end as the first parameter's does, the
+ * shortest without that end. "net_" of "net_conv0_weight"; its length; -1: none. */
+static int file_prefix(const tn_net *net, const tn_params *params, const char **prefix)
+{
+    const char *end = net->param_count ? net->params[0]->full + strlen(net->prefix) : "";
+    int best = -1;
+
+    for (size_t i = 0; *end && i < tn_params_count(params); i++) {
+        const char *name = tnn_plain_name(tn_params_name(params, i));
+        const int length = (int)(strlen(name) - strlen(end));
+
+        if (tnn_ends_with(name, end) && (best < 0 || length < best)) {
+            *prefix = name;
+            best = length;
+        }
+    }
+    return best;
+}
+
+/* An array by the parameter's structural name, by that of the graph, or by that with another net's name. */
+static tn_status file_array(tn_app *app, const tn_net *net, const tn_params *params, size_t index,
+                            const char *what, tn_array **out)
+{
+    const tnn_param *p = net->params[index];
+    const char *prefix = NULL;
+    char *name;
+    int length;
+
+    if (tn_params_get(params, tnn_param_name(net, index), out) != TN_E_KEY)
+        return app->status;
+    if (tn_params_get(params, p->full, out) != TN_E_KEY ||
+        strncmp(p->full, net->prefix, strlen(net->prefix)) != 0 ||
+        (length = file_prefix(net, params, &prefix)) < 0)
+        return *out ? TN_OK : tnn_check(app, tn_params_get(params, p->full, out), "%s", what);
+    if ((name = tnn_format(app, "%.*s%s", length, prefix, p->full + strlen(net->prefix))))
+        (void)tnn_check(app, tn_params_get(params, name, out), "%s", what);
+    free(name);
+    return app->status;
+}
+
 tn_status tnn_net_take(tn_net *net, const tn_params *params, const char *what)
 {
     tn_app *app = tnn_net_app(net);
@@ -495,10 +535,7 @@ tn_status tnn_net_take(tn_net *net, const tn_params *params, const char *what)
             tnn_param *p = net->params[i];
             tn_array *array = NULL;
 
-            if (tn_params_get(params, tnn_param_name(net, i), &array) ==
-                TN_E_KEY) /* an exported file has the graph's names */
-                (void)tnn_check(app, tn_params_get(params, p->full, &array), "%s", what);
-            if (app->status)
+            if (file_array(app, net, params, i, what, &array))
                 return app->status;
             (void)(pass ? tnn_param_set(app, p, array) : tnn_param_fits(app, p, array));
             tn_array_release(array);

@@ -246,11 +246,13 @@ struct tn_net {
     char *input_names[TNN_VALUES_MAX], *output_names[TNN_VALUES_MAX]; /* NULL: data, output */
     tnn_shape in[TNN_VALUES_MAX], out[TNN_VALUES_MAX];                /* of the last call or inference */
     /* a function net */
-    bool function; /* one of the three; else a chain */
+    bool function;  /* one of the three; else a chain */
+    bool shapeless; /* it asks for no sizes, so it can be traced without */
     tn_x (*one)(tn_x x);
     void (*many)(const tn_x *in, tn_x *out);
     void (*inner)(tn_net *net, const tn_x *in, tn_x *out);
     void *arg;
+    char place[64]; /* what the next layer's parameters are called, instead of scopes and its name; "": not */
     uint64_t call;
     size_t call_at; /* where the next layer is looked for first */
     tnn_scope_row *scopes;

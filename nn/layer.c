@@ -223,8 +223,9 @@ tnn_layer *tnn_layer_make(tn_net *net, const tnn_spec *spec, uint32_t scope, con
         (layer->prefix = prefix_of(app, net, opened, name)) &&
         (layer->file = tnn_strdup(app, spec->file ? spec->file : "?")) &&
         !tnn_spec_check(app, spec, layer->path) && !tnn_layer_attrs(app, layer, spec) &&
-        (structural = net->function ? tnn_format(app, "%s%s", opened, name)
-                                    : tnn_format(app, "%zu", net->layer_count)) &&
+        (structural = *net->place     ? tnn_strdup(app, net->place)
+                      : net->function ? tnn_format(app, "%s%s", opened, name)
+                                      : tnn_format(app, "%zu", net->layer_count)) &&
         !params_make(app, layer, spec, structural) && !layer_append(app, net, layer)) {
         layer->activation = spec->itself ? NULL : kept_activation(spec->activation);
         free(structural);

@@ -36,6 +36,13 @@ static void sides_attr(tnn_spec *s, const char *name, const int32_t *sides, int3
     tnn_spec_attr(s, name, w->axes == 1 ? "(%s,)" : "(%s)", text);
 }
 
+static void layout_attr(tnn_spec *s)
+{
+    static const char *const layouts[] = {"NCW", "NCHW", "NCDHW"};
+
+    tnn_spec_attr(s, "layout", "%s", layouts[s->window.axes - 1]);
+}
+
 static int64_t *param_add(tnn_spec *s, tnn_role role, const char *suffix, bool fixed, int32_t ndim)
 {
     s->params[s->param_count].role = role;
@@ -103,6 +110,7 @@ static void conv_set(tnn_spec *s, int32_t axes, const tn_conv_options *o)
     sides_attr(s, "dilate", w->dilate, 1);
     tnn_spec_attr(s, "num_filter", "%lld", (long long)o->channels);
     tnn_spec_attr(s, "num_group", "%d", groups);
+    layout_attr(s);
     tnn_spec_attr(s, "no_bias", o->no_bias ? "True" : "False");
     s->activation = o->activation;
     weight = param_add(s, TNN_WEIGHT, "weight", false, o->input ? 2 + axes : 0);
@@ -181,8 +189,10 @@ static void pool_set(tnn_spec *s, int32_t axes, const char *type, const tn_pool_
     sides_attr(s, "kernel", w->kernel, 1);
     sides_attr(s, "stride", w->stride, 1);
     sides_attr(s, "pad", w->pad, 0);
+    tnn_spec_attr(s, "global_pool", "False");
     tnn_spec_attr(s, "pool_type", "%s", type);
     tnn_spec_attr(s, "pooling_convention", o->ceil ? "full" : "valid");
+    layout_attr(s);
     if (!strcmp(type, "avg"))
         tnn_spec_attr(s, "count_include_pad", o->exclude_pad ? "False" : "True");
 }
@@ -198,12 +208,19 @@ static void pool2d_set(tnn_spec *s, const char *type, const tn_pool2d_options *o
     pool_set(s, 2, type, &wide);
 }
 
-static void global_set(tnn_spec *s, const char *kernel, const char *type)
+static void global_set(tnn_spec *s, int32_t axes, const char *type)
 {
+    static const int32_t ones[3] = {1, 1, 1}, zeros[3] = {0, 0, 0};
+
     tnn_spec_begin(s, "pool", "Pooling");
-    tnn_spec_attr(s, "kernel", "%s", kernel);
+    s->window.axes = axes;
+    sides_attr(s, "kernel", ones, 1);
+    sides_attr(s, "stride", ones, 1);
+    sides_attr(s, "pad", zeros, 0);
     tnn_spec_attr(s, "global_pool", "True");
     tnn_spec_attr(s, "pool_type", "%s", type);
+    tnn_spec_attr(s, "pooling_convention", "full");
+    layout_attr(s);
 }
 
 #define SPEC_OF(kind, options, call)                                                                         \
@@ -219,12 +236,12 @@ SPEC_OF(maxpool3d, tn_pool_options, pool_set(s, 3, "max", o))
 SPEC_OF(avgpool1d, tn_pool_options, pool_set(s, 1, "avg", o))
 SPEC_OF(avgpool2d, tn_pool2d_options, pool2d_set(s, "avg", o))
 SPEC_OF(avgpool3d, tn_pool_options, pool_set(s, 3, "avg", o))
-SPEC_OF(globalmaxpool1d, tn_net_options, global_set(s, "(1,)", "max"))
-SPEC_OF(globalmaxpool2d, tn_net_options, global_set(s, "(1, 1)", "max"))
-SPEC_OF(globalmaxpool3d, tn_net_options, global_set(s, "(1, 1, 1)", "max"))
-SPEC_OF(globalavgpool1d, tn_net_options, global_set(s, "(1,)", "avg"))
-SPEC_OF(globalavgpool2d, tn_net_options, global_set(s, "(1, 1)", "avg"))
-SPEC_OF(globalavgpool3d, tn_net_options, global_set(s, "(1, 1, 1)", "avg"))
+SPEC_OF(globalmaxpool1d, tn_net_options, global_set(s, 1, "max"))
+SPEC_OF(globalmaxpool2d, tn_net_options, global_set(s, 2, "max"))
+SPEC_OF(globalmaxpool3d, tn_net_options, global_set(s, 3, "max"))
+SPEC_OF(globalavgpool1d, tn_net_options, global_set(s, 1, "avg"))
+SPEC_OF(globalavgpool2d, tn_net_options, global_set(s, 2, "avg"))
+SPEC_OF(globalavgpool3d, tn_net_options, global_set(s, 3, "avg"))
 
 static void spec_batchnorm(tnn_spec *s, const tn_batchnorm_options *o)
 {
@@ -300,6 +317,8 @@ static void spec_dropout(tnn_spec *s, const tn_dropout_options *o)
     if (!(o->rate >= 0 && o->rate < 1))
         tnn_spec_wrong(s, ".rate is %g, 0 to below 1 is allowed", o->rate);
     tnn_spec_attr(s, "p", "%.9g", o->rate);
+    tnn_spec_attr(s, "axes", "()");
+    tnn_spec_attr(s, "cudnn_off", "False");
 }
 
 static void spec_flatten(tnn_spec *s, const tn_net_options *o)

@@ -77,7 +77,7 @@ static int distance(const char *a, const char *b)
 tn_status tnn_unknown(tn_app *app, const char *what, const char *text, const char *const *names)
 {
     const char *nearest = NULL;
-    char list[512] = "";
+    char list[768] = "";
     int best = 3;
 
     for (const char *const *name = names; *name; name++) {

@@ -407,7 +407,7 @@ static bool names_find(training *t)
         return false;
     }
     if (!model || !*model) {
-        cli_error("train: which MODEL? zoo:lenet, a -symbol.json or an .ini with [train] model; `tenon train "
+        cli_error("train: which MODEL? zoo:NAME, a -symbol.json or an .ini with [train] model; `tenon train "
                   "--help` "
                   "tells more");
         return false;

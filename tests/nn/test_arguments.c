@@ -124,6 +124,7 @@ static void nets(void **state)
     assert_null(tn_net_sequential_(NULL, NULL));
     assert_null(tn_net_zoo(NULL, "lenet"));
     assert_non_null(tn_net_zoo_names());
+    assert_null(tn_net_zoo_find(NULL));
     tn_net_dense_(NULL, NULL);
     tn_net_conv2d_(NULL, NULL);
     tn_net_maxpool2d_(NULL, NULL);

@@ -381,11 +381,20 @@ TN_API void tn_net_leakyrelu_(tn_net *net, const tn_leakyrelu_options *options);
 /** Images with their reflection around them, less wide than they are. @since 0.1 */
 TN_API void tn_net_reflectionpad2d_(tn_net *net, const tn_reflectionpad_options *options);
 /**
- * A net of the zoo: "lenet" or "zoo:lenet". Its parameters are the options model.*: model.pad (2; 0: as
- * MXNet's example has it), model.classes (10), model.activation.
+ * A net of the zoo: "lenet", or one of the 34 of MXNet's gluon.model_zoo.vision by its name there,
+ * "resnet50_v1", "mobilenet1.0"; capitals and ".", "_", "-" make no difference, "zoo:" may stand in front.
+ * Graphs and names of parameters are MXNet's: tn_net_load_params() takes what Gluon has saved of such a net,
+ * and Gluon loads what tn_net_save() writes.
+ *
+ * Numbers of the net are the options model.*: classes (1000; LeNet 10), dropout (0.5; DenseNet 0), thumbnail
+ * (0; 1: a ResNet for small images), batch_norm of VGG, bn_size (4) of DenseNet; of LeNet pad (2; 0: as
+ * MXNet's example has it) and activation. One that the net does not have is an error.
  * @since 0.1
  */
 TN_API tn_net *tn_net_zoo(tn_app *app, const char *name);
+/** The zoo's name for a net, such as "mobilenet1.0" for "zoo:MobileNet1_0"; NULL: there is none, or `name` is
+ * NULL. @threads any @since 0.1 */
+TN_API const char *tn_net_zoo_find(const char *name);
 /** Names in the zoo, NULL-ended. @threads any @since 0.1 */
 TN_API const char *const *tn_net_zoo_names(void);
 
@@ -519,7 +528,8 @@ TN_API int64_t tn_net_param_elements(const tn_net *net);
 
 /** Parameters under their structural names. @since 0.1 */
 TN_API void tn_net_save(tn_net *net, const char *path);
-/** Reads what tn_net_save() wrote; names and shapes must be the net's. @since 0.1 */
+/** Reads what tn_net_save() or tn_net_export() wrote, or Gluon for the same net; names and shapes must be the
+ * net's, but names of graphs may begin with another net's name. @since 0.1 */
 TN_API void tn_net_load_params(tn_net *net, const char *path);
 /** Writes PREFIX-symbol.json and PREFIX-0000.params, which MXNet reads; the input is called `data`. @since
  * 0.1 */

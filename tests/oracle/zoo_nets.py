@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+"""usage: zoo_nets.py [--build FOLDER] [--seed N] [--graphs] [NET...] | --record
+
+Holds the nets of nn's zoo against MXNet's gluon.model_zoo.vision, all 34 of them or NET..., in the environment that
+`setup mxnet` makes: "$(tests/oracle/setup)/bin/python" tests/oracle/zoo_nets.py. For each net, values by rule.py, batch 2:
+
+    graph      our exported graph is MXNet's: nodes in their order, operators, attributes as MXNet writes them, inputs, heads,
+               names of parameters and of their layers behind the net's own prefix. The names of other nodes are made up on
+               both sides; attributes of variables (__shape__, __init__ ...) are what Gluon's initializers read, and ours
+               has none, but __creation_index__ on nodes that were not made in the order of the file
+    output     largest |Tenon - MXNet| / largest |MXNet| in inference, float32, at most 1e-5; with Gluon's save_parameters in
+               our net, with Gluon's export in our net, and by Gluon's exported graph
+    f64        training mode, Dropout's p = 0, gradient of sum(output * head) in float64: for each parameter
+               max|Tenon - MXNet| / max(max|MXNet|, 1e-6 * the net's largest), the largest of these, at most 1e-7
+    f32        the same step in float32: |Tenon - g64| / |MXNet's float32 - g64| over all parameters, g64 MXNet's in float64, at
+               most 1.5
+    files      what tn_net_save and tn_net_export wrote, in MXNet: equal arrays, output within 1e-5
+
+  --build FOLDER  with the target zoo_nets_run (default: build-release)
+  --seed N        of values and inputs (default 1)
+  --graphs        compare the graphs alone
+  --record        write recorded/zoo_graphs.txt, digests of MXNet's graphs, for the test zoo.graphs
+"""
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zlib
+
+os.environ["MXNET_SUBGRAPH_BACKEND"] = "NONE"  # each operator by itself: nothing is fused or folded
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+import mxnet as mx  # noqa: E402
+import numpy as np  # noqa: E402
+from mxnet.gluon.model_zoo import vision  # noqa: E402
+
+from rule import numbers  # noqa: E402
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+RECORDED = os.path.join(HERE, "recorded", "zoo_graphs.txt")
+NETS = ("alexnet densenet121 densenet161 densenet169 densenet201 inceptionv3 mobilenet0.25 mobilenet0.5 mobilenet0.75 "
+        "mobilenet1.0 mobilenetv2_0.25 mobilenetv2_0.5 mobilenetv2_0.75 mobilenetv2_1.0 resnet18_v1 resnet34_v1 resnet50_v1 "
+        "resnet101_v1 resnet152_v1 resnet18_v2 resnet34_v2 resnet50_v2 resnet101_v2 resnet152_v2 squeezenet1.0 squeezenet1.1 "
+        "vgg11 vgg11_bn vgg13 vgg13_bn vgg16 vgg16_bn vgg19 vgg19_bn").split()
+# Sides of the input, the least that the last pooling window takes; other nets: 64.
+SIDES = {"densenet": 221, "inception": 299, "squeezenet1.0": 213, "squeezenet1.1": 209}
+DROPOUT = ("alexnet", "inception", "squeezenet", "vgg")
+OUTPUT_MAX, F64_MAX, F32_MAX = 1e-5, 1e-7, 1.5
+
+
+def family_value(table, net, otherwise):
+    return next((value for name, value in table.items() if net.startswith(name)), otherwise)
+
+
+def prefix_of(net):
+    """What our net is called."""
+    return net.replace(".", "_") + "_"
+
+
+def model(net, prefix=None):
+    with mx.name.NameManager():
+        return vision.get_model(net, prefix=prefix)
+
+
+# ---- graphs ----
+
+
+def lines_of(graph, prefix):
+    """A line for each node, and one for the heads; tests/zoo/test_graphs.c makes the same."""
+    nodes, lines = graph["nodes"], []
+    for node in nodes:
+        inputs = [item[:2] for item in node["inputs"]]
+        variable = node["op"] == "null"
+        layer = any(nodes[at]["op"] == "null" and nodes[at]["name"] != "data" for at, _ in inputs)
+        name = node["name"] if variable or layer else ""
+        name = name[len(prefix):] if name.startswith(prefix) else name
+        attrs = {} if variable else {key: value for key, value in node.get("attrs", {}).items() if key[:2] != "__"}
+        lines.append("%s %s %s %s" % (node["op"], name, ";".join("%s=%s" % item for item in sorted(attrs.items())),
+                                    ",".join("%d.%d" % tuple(i) for i in inputs)))
+    return lines + ["heads " + ",".join("%d.%d" % tuple(head[:2]) for head in graph["heads"])]
+
+
+def mxnet_lines(net):
+    return lines_of(json.loads(model(net, "net_")(mx.sym.var("data")).tojson()), "net_")
+
+
+def digest(lines):
+    return "%d %08x" % (len(lines), zlib.crc32("".join(line + "\n" for line in lines).encode()))
+
+
+def record():
+    """NET, lines of the graph and their CRC-32, parameters and the CRC-32 of their names as save_parameters sorts them."""
+    with open(RECORDED, "w") as out:
+        for net in NETS:
+            names = sorted(model(net)._collect_params_with_prefix())
+            out.write("%s %s %s\n" % (net, digest(mxnet_lines(net)), digest(names)))
+
+
+def run(given, words):
+    env = dict(os.environ)
+    for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
+        env.pop(name, None)
+    done = subprocess.run([os.path.join(given.build, "tests/oracle/zoo_nets_run")] + words, env=env)
+    if done.returncode:
+        raise RuntimeError("zoo_nets_run %s ended with %d" % (" ".join(words[:2]), done.returncode))
+
+
+def plugins(given):
+    return "plugins.path=" + os.path.join(os.path.realpath(given.build), "lib/tenon/plugins-1")
+
+
+def graph_equal(net, path):
+    """Says where the graphs differ first."""
+    with open(path) as file:
+        ours = lines_of(json.load(file), prefix_of(net))
+    theirs = mxnet_lines(net)
+    for number, (a, b) in enumerate(zip(ours + ["(end)"], theirs + ["(end)"])):
+        if a != b:
+            print("%s: node %d\n   Tenon %s\n   MXNet %s" % (net, number, a, b), file=sys.stderr)
+            return False
+    return True
+
+
+# ---- MXNet's numbers ----
+
+
+def step(symbol, shape, seed, dtype):
+    """Output and gradients of one training step."""
+    graph = json.loads(symbol.tojson())
+    for node in graph["nodes"]:
+        node.get("attrs", {}).pop("__dtype__", None)
+        if node["op"] == "Dropout":
+            node["attrs"]["p"] = "0"
+    symbol = mx.sym.load_json(json.dumps(graph))
+    arguments, outputs, states = symbol.infer_shape(data=shape)
+
+    def filled(names, shapes):
+        return {name: mx.nd.array(numbers(name, s, seed), dtype=dtype) for name, s in zip(names, shapes)}
+
+    args = filled(symbol.list_arguments(), arguments)
+    grads = {name: mx.nd.zeros(a.shape, dtype=dtype) for name, a in args.items() if name != "data"}
+    executor = symbol.bind(mx.cpu(), args, args_grad=grads, aux_states=filled(symbol.list_auxiliary_states(), states))
+    output = executor.forward(is_train=True)[0].asnumpy()
+    executor.backward([mx.nd.array(numbers("head", outputs[0], seed), dtype=dtype)])
+    return output, {name: g.asnumpy() for name, g in grads.items()}
+
+
+def mxnet_files(net, folder, shape, seed):
+    """Gluon's two kinds of files; the output in inference."""
+    x = mx.nd.array(numbers("data", shape, seed))
+    block = model(net, prefix_of(net))
+    block.initialize()
+    block(x)
+    for name, parameter in block.collect_params().items():
+        parameter.set_data(mx.nd.array(numbers(name, parameter.shape, seed)))
+    block.save_parameters(os.path.join(folder, "gluon.params"))
+    again = model(net)
+    again.load_parameters(os.path.join(folder, "gluon.params"))
+    again.hybridize()
+    output = again(x).asnumpy()
+    again.export(os.path.join(folder, "export"))
+    return x, output
+
+
+def files_taken(net, folder, x, output):
+    """What Tenon has written, in MXNet."""
+    block = model(net)
+    block.load_parameters(os.path.join(folder, "tenon.params"))
+    first = block(x).asnumpy()
+    block = mx.gluon.SymbolBlock.imports(os.path.join(folder, "tenon-symbol.json"), ["data"],
+                                         os.path.join(folder, "tenon-0000.params"))
+    saved, own = (mx.nd.load(os.path.join(folder, name + ".params")) for name in ("gluon", "tenon"))
+    equal = set(saved) == set(own) and all((saved[key].asnumpy() == own[key].asnumpy()).all() for key in saved)
+    return equal and max(far(first, output), far(block(x).asnumpy(), output)) <= OUTPUT_MAX
+
+
+# ---- comparing ----
+
+
+def far(got, want):
+    return float(abs(got.astype("float64") - want).max() / abs(want).max())
+
+
+def f64_distance(got, want):
+    """The largest over all parameters, and whose it is."""
+    largest = max(abs(g).max() for g in want.values())
+    ratios = {name: float(abs(got[name] - g).max() / max(abs(g).max(), 1e-6 * largest)) for name, g in want.items()}
+    name = max(ratios, key=ratios.get)
+    return ratios[name], name
+
+
+def length(got, want):
+    return np.sqrt(sum(float(((got[name].astype("float64") - g) ** 2).sum()) for name, g in want.items()))
+
+
+def compare(given, net, folder):
+    side = family_value(SIDES, net, 64)
+    shape = (2, 3, side, side)
+    x, output = mxnet_files(net, folder, shape, given.seed)
+    settings = [plugins(given)] + (["model.dropout=0"] if net.startswith(DROPOUT) else [])
+    run(given, ["net", net, folder, "3,%d,%d" % (side, side), str(given.seed)] + settings)
+    results = {name: a.asnumpy() for name, a in mx.nd.load(os.path.join(folder, "results.params")).items()}
+    symbol = model(net, prefix_of(net))(mx.sym.var("data"))
+    output64, g64 = step(symbol, shape, given.seed, "float64")
+    _, g32 = step(symbol, shape, given.seed, "float32")
+    mine = {wide: {name: results["grad%d:%s" % (wide, name)] for name in g64} for wide in (32, 64)}
+    worst, name = f64_distance(mine[64], g64)
+    theirs = length(g32, g64)
+    total = np.sqrt(sum(float((g ** 2).sum()) for g in g64.values()))
+    return {
+        "output": max(far(results[key], output) for key in ("gluon", "export", "model")),
+        "output64": far(results["output64"], output64),
+        "f64": worst, "name": name[len(prefix_of(net)):],
+        "f32": length(mine[32], g64) / theirs, "mxnet32": theirs / total,
+        "files": files_taken(net, folder, x, output),
+    }
+
+
+def row(net, equal, found):
+    cells = [net, "yes" if equal else "NO"]
+    if found:
+        cells += ["%.1e" % found["output"], "%.1e" % found["f64"], found["name"], "%.2f" % found["f32"],
+                  "%.1e" % found["mxnet32"], "yes" if found["files"] else "NO"]
+    print("| %s |" % " | ".join(cells), flush=True)
+    return equal and (not found or (found["output"] <= OUTPUT_MAX and found["f64"] <= F64_MAX and
+                                    found["f32"] <= F32_MAX and found["files"]))
+
+
+def main():
+    options = argparse.ArgumentParser(usage=__doc__.split("\n")[0][7:], description=__doc__,
+                                      formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--build", default=os.path.join(ROOT, "build-release"))
+    options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--graphs", action="store_true")
+    options.add_argument("--record", action="store_true")
+    options.add_argument("nets", nargs="*", metavar="NET")
+    given = options.parse_args()
+    given.nets = given.nets or NETS
+    if given.record:
+        return record()
+    if not set(given.nets) <= set(NETS):
+        sys.exit("zoo_nets.py: nets are " + " ".join(NETS))
+    bad = []
+    graphs = tempfile.mkdtemp(prefix="tenon-zoo-")
+    try:
+        run(given, ["graphs", graphs, plugins(given)] + list(given.nets))
+        print("| net | graph | output | f64 | worst parameter | f32 | MXNet's f32 | files |\n" + "| --- " * 8 + "|")
+        for net in given.nets:
+            equal = graph_equal(net, os.path.join(graphs, net + "-symbol.json"))
+            folder = tempfile.mkdtemp(prefix="tenon-zoo-")
+            try:
+                found = None if given.graphs else compare(given, net, folder)
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+            if not row(net, equal, found):
+                bad.append(net)
+    finally:
+        shutil.rmtree(graphs, ignore_errors=True)
+    print("count %d" % len(given.nets))
+    if bad:
+        sys.exit("zoo_nets.py: too far, or unlike: " + " ".join(bad))
+    return None
+
+
+main()
