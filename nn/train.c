@@ -197,6 +197,11 @@ static tn_status data_open(tn_app *app, tn_train *t)
             "training and validation use the same samples (%.100s and %.100s): the figures of the validation "
             "say nothing about samples that the net has not seen; choose another part, or train.valid=none",
             t->data_name, tn_data_name(t->valid));
+    if (tnn_data_varies(t->data) || (t->valid && tnn_data_fills(t->valid)))
+        return tnn_fail(
+            app, TN_E_ARG,
+            "a training needs epochs of as many batches each, and no filler in validation: .last of "
+            "the data is to be keep or discard, of training data also pad");
     t->batches = tn_data_batches(t->data);
     if (t->o.epochs > INT64_MAX / 2 / t->batches)
         return tnn_fail(app, TN_E_ARG, "%lld epochs of %lld batches are too many", (long long)t->o.epochs,
