@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """usage: examples.py ROOT BUILD COMPILER NAME
 
-Trains an example on the digits and looks at what it is worth: the last line's figures within the bounds below; the same
-bits hybridized and call by call; the same names in its files when another compiler than COMPILER has built it; the same
-outputs in MXNet, where that is installed. TENON_TEST_SHORT=1: one epoch of the first 256 digits, without bounds and without
-another compiler.
+Trains an example and looks at what it is worth: the last line's figures within the bounds below and a loss that falls; the
+same bits hybridized and call by call; the same names in its files when another compiler than COMPILER has built it; the
+same outputs in MXNet, where that is installed. TENON_TEST_SHORT=1: one epoch of the first 256 digits, without bounds and
+without another compiler.
 """
+import collections
 import json
 import os
 import re
@@ -14,15 +15,22 @@ import subprocess
 import sys
 import tempfile
 
-LINES_MAX = 70
-# Bounds of the last epoch's validation; files and shapes of their inputs.
+# Bounds of the last line's figures; files and shapes of their inputs; arguments of the runs that are compared to the bit;
+# those of the run with bounds (the same: no further run); lines of the program at most.
+Example = collections.namedtuple("Example", "bounds nets first whole lines", defaults=(["1"], [], 70))
 EXAMPLES = {
-    "resnet18": ({"accuracy": (0.9, 1)}, {"resnet18": {"data": "3,1,8,8"}}),
-    "two_inputs": ({"right": (0.92, 1)}, {"two_inputs": {"upper": "3,1,4,8", "lower": "3,1,4,8"}}),
-    "two_heads": ({"digit": (0.92, 1), "odd": (0.92, 1)}, {"two_heads": {"data": "3,1,8,8"}}),
-    "recurrent": ({"accuracy": (0.92, 1)}, {"recurrent": {"data": "3,1,8,8"}}),
-    "autoencoder": ({"l1": (0, 0.1)}, {"autoencoder": {"data": "3,1,8,8"}, "encoder": {"data": "3,1,8,8"}}),
+    "resnet18": Example({"accuracy": (0.9, 1)}, {"resnet18": {"data": "3,1,8,8"}}, ["1", "1", "1"], ["4", "1", "1"]),
+    "two_inputs": Example({"right": (0.92, 1)}, {"two_inputs": {"upper": "3,1,4,8", "lower": "3,1,4,8"}}),
+    "two_heads": Example({"digit": (0.92, 1), "odd": (0.92, 1)}, {"two_heads": {"data": "3,1,8,8"}}),
+    "recurrent": Example({"accuracy": (0.92, 1)}, {"recurrent": {"data": "3,1,8,8"}}),
+    "autoencoder": Example({"l1": (0, 0.1), "mse": (0, 0.0245)},
+                           {"autoencoder": {"data": "3,1,8,8"}, "encoder": {"data": "3,1,8,8"}}),
+    "ctc": Example({"error": (0, 1)}, {"ctc": {"data": "3,1,12,48"}}, ["3", "1", "200"], ["3", "1", "200"], 150),
+    "fcn": Example({"iou": (0.08, 1)}, {"fcn": {"data": "3,1,32,32"}}, ["4", "1", "160"], ["4", "1", "160"], 150),
+    "ssd": Example({"map": (0, 1)}, {"ssd": {"data": "3,1,32,32"}}, ["3", "1", "100"], ["3", "1", "100"], 150),
+    "bert": Example({"accuracy": (0.1, 1)}, {"bert": {"data": "3,64"}}, ["2", "1", "TEXTS"], ["2", "1", "TEXTS"], 150),
 }
+TEXTS = {"a": ("LICENSE", 4000), "b": ("examples/lenet.c", 2000), "short": ("LICENSE", 100)}  # the last one is passed over
 # Passes that keep within bounds, but not to the bit, are left out.
 EXACT = {"TENON_RUN_DETERMINISTIC": "threads", "TENON_COMPILE_PASSES_OFF": "fold,fuse,layout"}
 
@@ -42,9 +50,16 @@ def short_data(root, folder):
     return {"TENON_DATA_PATH": folder}
 
 
-def run(program, folder, epochs, **settings):
+def texts_write(root, folder):
     os.makedirs(folder)
-    done = subprocess.run([program] + epochs, cwd=folder, env=dict(os.environ, **EXACT, **settings), text=True,
+    for name, (path, size) in TEXTS.items():
+        with open(os.path.join(folder, name), "wb") as out:
+            out.write(bytes_of(os.path.join(root, path))[:size])
+
+
+def run(program, folder, words, **settings):
+    os.makedirs(folder)
+    done = subprocess.run([program] + words, cwd=folder, env=dict(os.environ, **EXACT, **settings), text=True,
                           stdout=subprocess.PIPE)
     if done.returncode:
         sys.exit("%s ended with %d" % (program, done.returncode))
@@ -82,17 +97,25 @@ def figures_check(text, bounds):
             sys.exit("%s is %g, %g to %g is expected: %s" % (name, figures[name], least, most, last))
 
 
-def other_compiler(root, build, compiler, name, folder, data):
+def loss_check(text):
+    """The loss of the last epoch is below that of the first."""
+    losses = [float(value) for value in re.findall(r"^epoch +\d+ +loss ([\d.]+)", text, re.M)]
+    if len(losses) < 2 or not losses[-1] < 0.95 * losses[0]:
+        sys.exit("the loss does not fall: %s" % losses)
+
+
+def other_compiler(root, build, compiler, name, folder, words, data):
     """The example built by another compiler gives its files the same names."""
     other = "gcc" if "clang" in os.path.basename(compiler) else "clang"
     if not shutil.which(other):
         print("another compiler: skipped, %s is not installed" % other)
         return
-    program = os.path.join(folder, name)
-    subprocess.run([other, "-std=c11", "-Wall", "-Wextra", "-Werror", os.path.join(root, "examples", name + ".c"), "-o",
-                    program, "-I" + os.path.join(root, "sdk/include"), "-L" + os.path.join(build, "lib"),
+    program, sources = os.path.join(folder, name), [os.path.join(root, "examples", name + ".c")]
+    if b'"helpers.h"' in bytes_of(sources[0]):
+        sources.append(os.path.join(root, "examples", "helpers.c"))
+    subprocess.run([other, "-std=c11", "-Wall", "-Wextra", "-Werror"] + sources + ["-o", program, "-I" + os.path.join(root, "sdk/include"), "-L" + os.path.join(build, "lib"),
                     "-Wl,-rpath," + os.path.join(build, "lib"), "-ltenon-nn", "-ltenon", "-lm"], check=True)
-    run(program, program + "-files", ["1"], **data)
+    run(program, program + "-files", ["1"] + words[1:], **data)
     files_same(os.path.join(folder, "hybrid"), program + "-files", ".json", graph_of)
     print("built by %s: equal names" % other)
 
@@ -112,30 +135,35 @@ def mxnet_check(root, build, folder, nets):
 
 def main():
     root, build, compiler, name = sys.argv[1:]
-    bounds, nets = EXAMPLES[name]
+    example = EXAMPLES[name]
     program = os.path.join(build, "examples", name)
     short = os.environ.get("TENON_TEST_SHORT") == "1"
-    with open(os.path.join(root, "examples", name + ".c"), encoding="utf-8") as source:
-        lines = len(source.readlines())
-    if lines > LINES_MAX:
-        sys.exit("%s.c has %d lines, at most %d are allowed" % (name, lines, LINES_MAX))
+    lines = len(bytes_of(os.path.join(root, "examples", name + ".c")).splitlines())
+    if lines > example.lines:
+        sys.exit("%s.c has %d lines, at most %d are allowed" % (name, lines, example.lines))
     with tempfile.TemporaryDirectory() as folder:
-        hybrid, eager, whole = (os.path.join(folder, kind) for kind in ("hybrid", "eager", "whole"))
+        hybrid, eager, whole, texts = (os.path.join(folder, kind) for kind in ("hybrid", "eager", "whole", "texts"))
+        texts_write(root, texts)
+        words, last = ([texts if word == "TEXTS" else word for word in list] for list in (example.first, example.whole))
+        if short:
+            words = last = ["1"] + words[1:]
         first = short_data(root, os.path.join(folder, "data"))
         data = first if short else {}
-        text = run(program, hybrid, ["1"], TENON_TRAIN_HYBRIDIZE="1", **data)
-        if text != run(program, eager, ["1"], TENON_TRAIN_HYBRIDIZE="0", **data):
+        text = run(program, hybrid, words, TENON_TRAIN_HYBRIDIZE="1", **data)
+        if text != run(program, eager, words, TENON_TRAIN_HYBRIDIZE="0", **data):
             sys.exit("other figures call by call: %s" % text)
         files_same(hybrid, eager, "", bytes_of)
         print("hybridized and call by call: equal bits")
-        if short:
+        if words == last:
             whole = hybrid
         else:
-            text = run(program, whole, [])
-            print(text.strip().splitlines()[-1])
-            figures_check(text, bounds)
-            other_compiler(root, build, compiler, name, folder, first)
-        mxnet_check(root, build, whole, nets)
+            text = run(program, whole, last)
+        print(text.strip().splitlines()[-1])
+        if not short:
+            figures_check(text, example.bounds)
+            loss_check(text)
+            other_compiler(root, build, compiler, name, folder, words, first)
+        mxnet_check(root, build, whole, example.nets)
 
 
 if __name__ == "__main__":

@@ -12,20 +12,15 @@ import tempfile
 
 import examples
 
-TEXTS = {"a": ("LICENSE", 4000), "b": ("examples/lenet.c", 2000), "short": ("LICENSE", 100)}  # the last one is passed over
-
 
 def main():
     root, build = sys.argv[1:]
     program = os.path.join(build, "examples", "text")
     with tempfile.TemporaryDirectory() as folder:
         hybrid, eager, texts = (os.path.join(folder, kind) for kind in ("hybrid", "eager", "texts"))
-        os.makedirs(texts)
-        for name, (path, size) in TEXTS.items():
-            with open(os.path.join(texts, name), "wb") as out:
-                out.write(examples.bytes_of(os.path.join(root, path))[:size])
-        text = examples.run(program, hybrid, ["2", texts], TENON_TRAIN_HYBRIDIZE="1")
-        if text != examples.run(program, eager, ["2", texts], TENON_TRAIN_HYBRIDIZE="0"):
+        examples.texts_write(root, texts)
+        text = examples.run(program, hybrid, ["2", "1", texts], TENON_TRAIN_HYBRIDIZE="1")
+        if text != examples.run(program, eager, ["2", "1", texts], TENON_TRAIN_HYBRIDIZE="0"):
             sys.exit("other figures call by call: %s" % text)
         examples.files_same(hybrid, eager, "", examples.bytes_of)
         print(text.strip().splitlines()[-1])
