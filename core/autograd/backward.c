@@ -10,6 +10,7 @@
 #include "autograd/function.h"
 #include "autograd/higher.h"
 #include "autograd/pass.h"
+#include "autograd/rows.h"
 
 #include <string.h>
 
@@ -56,8 +57,8 @@ tn_status tni_grad_attach(tni_context *c, tni_array *a, uint32_t mode, tni_array
 
     if (mode > TN_MODE_ADD)
         return tni_error(TN_E_ARG, "gradient mode %u is none of null, write, add", mode);
-    if (a->storage_type != TN_STORAGE_DENSE)
-        return tni_error(TN_E_UNSUPPORTED, "a sparse array takes no gradient yet");
+    if (a->storage_type == TN_STORAGE_CSR || (grad && grad->storage_type == TN_STORAGE_CSR))
+        return tni_error(TN_E_UNSUPPORTED, "a csr array takes no gradient, nor is it one");
     if (a->pending && (st = tni_array_shape_wait(a)))
         return st;
     if (grad && (grad->dtype != a->dtype || !tni_array_has_shape(grad, a->ndim, a->shape)))
@@ -65,10 +66,12 @@ tn_status tni_grad_attach(tni_context *c, tni_array *a, uint32_t mode, tni_array
     if (grad) {
         tni_array_retain(grad);
     } else {
-        if ((st = tni_array_create(c->space, a->storage->device, a->dtype, a->ndim, a->shape, "gradient",
-                                   &grad)))
+        if (a->storage_type != TN_STORAGE_DENSE && (st = tni_rows_none(a, &grad)))
             return st;
-        if ((st = tni_array_fill(grad, 0.0))) {
+        if (!grad && (st = tni_array_create(c->space, a->storage->device, a->dtype, a->ndim, a->shape,
+                                            "gradient", &grad)))
+            return st;
+        if (grad->storage_type == TN_STORAGE_DENSE && (st = tni_array_fill(grad, 0.0))) {
             tni_array_release(grad);
             return st;
         }
@@ -153,7 +156,9 @@ typedef struct run {
     tni_tape_walk w;
     const request *r;
     tni_pass *p;
-    tni_array **grads; /* per gradient: of leaves (retained, by the request or attached), of slots (made) */
+    tni_array **grads; /* per gradient: of leaves (retained, by the request or attached; made where that is
+                          row_sparse), of slots (made) */
+    tni_array **rows;  /* per leaf: its new row_sparse gradient; NULL */
     uint8_t *modes;    /* per leaf */
     tni_launch *launches;
     tni_backward_run *frames;          /* per stage */
@@ -173,6 +178,11 @@ static tni_array *leaf_at(const run *s, size_t i)
     return *(tni_array **)tni_vec_at(&s->w.leaves, i);
 }
 
+static bool is_rows(const run *s, uint32_t leaf)
+{
+    return !s->r->wanted && tni_grad_is_rows(leaf_at(s, leaf));
+}
+
 /* ---- before the lock is given back ------------------------------------------------------------------- */
 
 static tn_status modes_gather(run *s)
@@ -183,16 +193,19 @@ static tn_status modes_gather(run *s)
         return tni_error(TN_E_STATE, "no array with an attached gradient leads to the heads");
     if (!(s->modes = tni_keep_zeroed(s->keep, leaves + 1, 1)))
         return TN_E_NOMEM;
-    for (size_t i = 0; i < leaves; i++)
-        s->modes[i] = s->r->wanted ? TN_MODE_WRITE : (uint8_t)leaf_at(s, i)->grad_req;
+    for (uint32_t i = 0; i < leaves; i++)
+        s->modes[i] =
+            s->r->wanted || is_rows(s, i) ? TN_MODE_WRITE : (uint8_t)leaf_at(s, i)->grad_req;
     return TN_OK;
 }
 
 static tn_status tables_make(run *s)
 {
     const tni_pass *p = s->p;
+    tn_status st = TN_OK;
 
-    s->grads = tni_keep_zeroed(s->keep, (uint64_t)p->leaf_count + p->slot_count + 1, sizeof *s->grads);
+    s->grads = tni_keep_zeroed(s->keep, 2ull * p->leaf_count + p->slot_count + 1, sizeof *s->grads);
+    s->rows = s->grads ? s->grads + p->leaf_count + p->slot_count : NULL;
     s->starts = tni_keep_zeroed(s->keep, p->leaf_count + p->head_count + 1u, sizeof(*s->starts));
     s->start_on = tni_keep_zeroed(s->keep, p->leaf_count + p->head_count + 1u, sizeof(*s->start_on));
     s->launches = tni_keep_zeroed(s->keep, p->stage_count + 1u, sizeof *s->launches);
@@ -200,12 +213,15 @@ static tn_status tables_make(run *s)
     s->functions = tni_keep_zeroed(s->keep, p->stage_count + 1u, sizeof(*s->functions));
     if (!s->grads || !s->launches || !s->frames || !s->functions || !s->starts || !s->start_on)
         return TN_E_NOMEM;
-    for (uint32_t i = 0; i < p->leaf_count && !s->r->wanted; i++)
-        tni_array_retain(s->grads[i] = leaf_at(s, i)->grad);
+    for (uint32_t i = 0; i < p->leaf_count && !s->r->wanted && !st; i++)
+        if (!is_rows(s, i))
+            tni_array_retain(s->grads[i] = leaf_at(s, i)->grad);
+        else if (p->made[i])
+            st = tni_array_like(leaf_at(s, i), "gradient", &s->grads[i]);
     for (uint32_t i = 0; i < s->r->wanted_count; i++)
         if (s->r->made[i])
             tni_array_retain(s->grads[p->wanted[i]] = s->r->made[i]);
-    return TN_OK;
+    return st;
 }
 
 static tn_status run_begin_locked(run *s, tni_context *c, autograd *a)
@@ -392,23 +408,25 @@ static tn_status stage_attrs(const run *s, const tni_stage *stage, const tni_att
     return TN_OK;
 }
 
-/* What was kept on another device than that of its entry comes there. */
+/* What was kept on another device than that of its entry comes there, and what is sparse is copied. */
 static tn_status array_bring(run *s, const tni_port *port, tni_array **a)
 {
     tni_array *local = NULL;
     tn_status st;
 
-    if (port->kind != TNI_PORT_ENTRY || (*a)->storage->device == port->device)
+    if (port->kind != TNI_PORT_ENTRY)
         return TN_OK;
-    if ((st = tni_array_create(s->w.ctx->space, port->device, (*a)->dtype, (*a)->ndim, (*a)->shape, "array",
-                               &local)))
-        return st;
-    if ((st = tni_vec_push(&s->brought, &local))) {
+    if ((*a)->storage_type != TN_STORAGE_DENSE)
+        st = tni_rows_dense(s->w.ctx, *a, &local);
+    else if ((*a)->storage->device == port->device)
+        return TN_OK;
+    else if (!(st = tni_array_create(s->w.ctx->space, port->device, (*a)->dtype, (*a)->ndim, (*a)->shape,
+                                     "array", &local)))
+        st = tni_array_copy(*a, local);
+    if (!st && !(st = tni_vec_push(&s->brought, &local)))
+        *a = local;
+    else
         tni_array_release(local);
-        return st;
-    }
-    st = tni_array_copy(*a, local);
-    *a = local;
     return st;
 }
 
@@ -445,6 +463,8 @@ static tn_status stage_make(run *s, uint32_t i)
     tn_status st;
 
     s->ready = i + 1;
+    if (stage->rows)
+        return TN_OK;
     if (stage->function)
         return function_make(s, stage, i);
     if ((st = stage_frame(s, stage, &s->frames[i])))
@@ -472,7 +492,7 @@ static tn_status zeros_add(run *s)
     tn_status st = TN_OK;
 
     for (uint32_t i = 0; i < s->p->leaf_count && !st; i++)
-        if (!s->p->made[i] && s->modes[i] == TN_MODE_WRITE)
+        if (!s->p->made[i] && s->modes[i] == TN_MODE_WRITE && !is_rows(s, i))
             st = start_add(s, i, NULL, false);
     return st;
 }
@@ -533,6 +553,45 @@ static tn_status run_queue(run *s)
     return TN_OK;
 }
 
+/* Behind the group: row_sparse gradients, of what arrives at rows and of what was made dense. */
+static tn_status rows_make(run *s)
+{
+    const tni_pass *p = s->p;
+    tn_status st = TN_OK;
+
+    for (uint32_t i = 0; i < p->stage_count && !st; i++) {
+        const uint32_t leaf = p->stages[i].rows - 1, first = p->stages[i].first;
+
+        if (p->stages[i].rows)
+            st = tni_rows_give(s->w.ctx, tni_tape_at(&s->w, first), leaf_at(s, leaf),
+                               s->grads[p->leaf_count + p->first_slot[first]], &s->rows[leaf]);
+    }
+    for (uint32_t i = 0; i < p->leaf_count && !st; i++) {
+        tni_array *a = leaf_at(s, i);
+
+        if (!is_rows(s, i))
+            continue;
+        if (p->made[i])
+            st = tni_rows_add(s->w.ctx, s->grads[i], &s->rows[i]);
+        if (!st && !s->rows[i])
+            st = tni_rows_none(a, &s->rows[i]);
+        if (!st && a->grad_req == TN_MODE_ADD)
+            st = tni_rows_add(s->w.ctx, a->grad, &s->rows[i]);
+    }
+    return st;
+}
+
+/* Each new one takes the place of the old one. */
+static void rows_put(run *s)
+{
+    for (uint32_t i = 0; i < s->p->leaf_count; i++)
+        if (s->rows[i]) {
+            tni_array_release(leaf_at(s, i)->grad);
+            leaf_at(s, i)->grad = s->rows[i];
+            s->rows[i] = NULL;
+        }
+}
+
 /* What the tape's nodes gave up goes without the lock too. */
 static void run_fini(run *s)
 {
@@ -542,7 +601,7 @@ static void run_fini(run *s)
         if (!s->queued)
             tni_function_backward_destroy(s->functions[i]);
     }
-    for (uint32_t i = 0; s->p && s->grads && i < s->p->leaf_count + s->p->slot_count; i++)
+    for (uint32_t i = 0; s->p && s->grads && i < 2 * s->p->leaf_count + s->p->slot_count; i++)
         tni_array_release(s->grads[i]);
     for (uint32_t i = 0; !s->queued && i < s->start_count; i++)
         tni_moves_destroy(s->starts[i]);
@@ -578,10 +637,12 @@ static tn_status backward(tni_context *c, const request *r)
     tni_mutex_lock(&a->lock);
     st = run_begin_locked(&s, c, a);
     tni_mutex_unlock(&a->lock);
-    if (!st)
-        st = run_queue(&s);
+    if (!st && !(st = run_queue(&s)))
+        st = rows_make(&s);
     tni_mutex_lock(&a->lock);
-    tni_tape_leave(&s.w, st && !r->retain);
+    if (!st)
+        rows_put(&s);
+    tni_tape_leave(&s.w, st && !s.queued && !r->retain);
     tni_mutex_unlock(&a->lock);
     run_fini(&s);
     return st;

@@ -86,13 +86,27 @@ static tn_status input_entry(tni_forward *f, uint32_t k, uint32_t i, uint32_t *e
     return TN_OK;
 }
 
+/* All is dense here: a cast between storage types is a copy. */
+static tn_status node_add(tni_forward *f, const tni_tape_call *n, const uint32_t *in, uint32_t *node)
+{
+    const tni_opdef *def = n->attrs->def;
+    tni_attrs *attrs = NULL;
+    tn_status st = TN_OK;
+
+    if (!strcmp(def->op->name, "cast_storage") && !(st = tni_opset_find(f->w->ctx->ops, "_copy", &def)))
+        st = tni_attrs_parse(def, 0, NULL, NULL, &attrs);
+    if (!st)
+        st = tni_graph_add_node(f->g, def, attrs ? attrs : n->attrs, def->op->name, n->in_count, in, node);
+    tni_attrs_release(attrs);
+    return st;
+}
+
 static tn_status operator_add(tni_forward *f, uint32_t k, const uint32_t *in)
 {
     const tni_tape_call *n = tni_tape_at(f->w, k);
-    const tni_opdef *def = n->attrs->def;
     const uint32_t flags = tni_tape_flags(n);
     uint32_t node;
-    tn_status st = tni_graph_add_node(f->g, def, n->attrs, def->op->name, n->in_count, in, &node);
+    tn_status st = node_add(f, n, in, &node);
 
     if (st || (st = follow(f, TNI_FROM_OUT, k, 0, k, tni_tape_prepared(n))))
         return st;

@@ -3,6 +3,7 @@
  * heads that gradients arrive at. The first stage that gives to a gradient writes it (or adds to what was
  * there, if that was asked for), all others add, in this order: the last use comes first.
  */
+#include "autograd/rows.h"
 #include "autograd/stretch.h"
 
 #include <string.h>
@@ -67,9 +68,14 @@ static tn_status stages_cut(builder *b)
     for (uint32_t k = 0; k < nodes; k++) {
         const tni_tape_call *n = tni_tape_at(b->w, k);
 
-        if (!joins(b, k))
-            p->stages[p->stage_count++] =
-                (tni_stage){.first = k, .cached = n->cached != NULL, .function = n->function != NULL};
+        const uint32_t leaf = tni_rows_leaf(b->w, k);
+        const bool apart = leaf != TNI_NONE || (p->stage_count && p->stages[p->stage_count - 1].rows);
+
+        if (apart || !joins(b, k))
+            p->stages[p->stage_count++] = (tni_stage){.first = k,
+                                                      .cached = n->cached != NULL,
+                                                      .function = n->function != NULL,
+                                                      .rows = leaf == TNI_NONE ? 0 : leaf + 1};
         p->stages[p->stage_count - 1].count++;
     }
     for (uint32_t i = 0; i < p->stage_count / 2; i++) {
@@ -252,7 +258,10 @@ static tn_status stages_compile(builder *b)
 
         if (!anything_arrives(b, s))
             continue;
-        st = s->cached ? cached_compile(b, s) : s->function ? function_compile(b, s) : stretch_compile(b, s);
+        st = s->rows       ? TN_OK
+             : s->cached   ? cached_compile(b, s)
+             : s->function ? function_compile(b, s)
+                           : stretch_compile(b, s);
         if (!st && s->cached)
             default_spread(s, tni_tape_at(b->w, s->first));
         if (used != i) { /* stages that nothing reaches drop out */

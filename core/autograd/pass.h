@@ -13,6 +13,7 @@ typedef struct tni_stage {
     uint32_t first, count; /* tape nodes */
     bool cached;           /* of a cached operator */
     bool function;         /* of a program's function */
+    uint32_t rows;         /* of a node that gives some rows to leaf `rows` - 1; 0: it is another stage */
     /* a stretch of operators */
     tni_program *program;
     tni_frame_pool *pool;

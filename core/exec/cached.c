@@ -139,7 +139,7 @@ static bool entry_matches(const tni_specialization *e, const tni_cached_key *k)
     const tni_graph *g = e->graph;
 
     if (e->flags != k->flags || e->device != k->device || e->generation != k->generation ||
-        e->recorded != k->recorded || e->twins != k->twins || e->several != k->several)
+        e->recorded != k->recorded || e->twins != k->twins || e->rows != k->rows || e->several != k->several)
         return false;
     for (uint32_t i = 0; i < k->in_count; i++) {
         const tni_array *a = k->in[i];
@@ -214,6 +214,7 @@ static tni_specialization *entry_alloc(const tni_cached_key *k)
     e->flags = k->flags;
     e->recorded = k->recorded;
     e->twins = k->twins;
+    e->rows = k->rows;
     e->several = k->several;
     for (uint32_t i = 0; i < k->in_count; i++) {
         e->twin[i] = twin_of(k, i);
@@ -222,7 +223,8 @@ static tni_specialization *entry_alloc(const tni_cached_key *k)
     return e;
 }
 
-/* Programs hold dense arrays alone: nets with others are called operator by operator. */
+/* Programs hold dense arrays alone: nets with others, of row_sparse gradients too, are called operator by
+ * operator. */
 static bool is_sparse(const tni_graph *g)
 {
     for (uint32_t e = 0; e < g->entry_count; e++)
@@ -234,7 +236,7 @@ static bool is_sparse(const tni_graph *g)
 /* As MXNet: memory that stays bound needs a program. */
 static bool inlines(const tni_cached_op *op, const tni_cached_key *k, const tni_graph *g)
 {
-    if (is_sparse(g))
+    if (k->rows || is_sparse(g))
         return !k->several && tni_inlines(op->graph, UINT32_MAX);
     return !op->flags.static_alloc && !k->several && tni_inlines(op->graph, op->flags.inline_limit);
 }
@@ -385,6 +387,8 @@ static tn_status key_make(tni_cached_op *op, uint32_t in_count, tni_array *const
     k->generation = tni_exec_generation(op->ctx);
     k->recorded = scope->recording && tni_tape_tracks(in_count, in);
     k->twins = k->recorded && twins_find(in_count, in);
+    for (uint32_t i = 0; k->recorded && i < in_count; i++)
+        k->rows |= tni_grad_is_rows(in[i]) && !in[i]->grad_entry;
     return TN_OK;
 }
 
@@ -490,7 +494,8 @@ static tn_status call_aside(tni_cached_op *op, const tni_specialization *e, cons
                            o);
     for (uint32_t o = 0; o < count && !st; o++)
         if (out[o])
-            st = tni_array_copy(made[o], out[o]);
+            st = made[o]->storage_type == TN_STORAGE_DENSE ? tni_array_copy(made[o], out[o])
+                                                           : tni_dense_give(op->ctx, made[o], &out[o]);
     for (uint32_t o = 0; o < count; o++)
         if (!st && !out[o])
             out[o] = made[o];

@@ -59,7 +59,7 @@ tn_status tni_cached_op_memory(tni_cached_op *op, uint64_t *planned, uint64_t *b
 
 /* ---- inline.c: nets that are called operator by operator ------------------------------------------- */
 
-/* Has it at most `limit` operators, all of which may be called apart? */
+/* Has it at most `limit` operators, all of which may be called apart? UINT32_MAX: or it cannot be called. */
 bool tni_inlines(const tni_graph *g, uint32_t limit);
 
 /* ---- place.c: nets over several devices -------------------------------------------------------------- */

@@ -26,7 +26,8 @@ bool tni_inlines(const tni_graph *g, uint32_t limit)
     for (uint32_t n = 0; n < g->node_count && count <= limit; n++) {
         const tni_gnode *node = &g->nodes[n];
 
-        if (node->def && (!node->input_count || node->def->op->exec == TN_EXEC_SUBGRAPH))
+        if (node->def && ((!node->input_count && limit < UINT32_MAX) ||
+                          node->def->op->exec == TN_EXEC_SUBGRAPH))
             return false; /* its shape may come from its readers; a call has no graphs to run */
         for (uint32_t i = 0; i < node->input_count; i++) {
             const uint32_t entry = tni_graph_input(g, node, i);
@@ -150,6 +151,18 @@ static tni_array *head_given(const inlined_call *k, const tni_gnode *node, uint3
     return NULL;
 }
 
+/* What has no inputs may have its shape from its readers, which a call does not know. */
+static tn_status shape_check(const inlined_call *k, const tni_gnode *node)
+{
+    const tn_shape *shape = &k->g->shapes[node->first_entry];
+
+    if (!tn_shape_known(shape) || tni_array_has_shape(k->made[0], shape->ndim, shape->dim))
+        return TN_OK;
+    return tni_error(TN_E_UNSUPPORTED,
+                     "node %.80s has its shape from its readers, in a net called operator by operator",
+                     node->name);
+}
+
 static tn_status node_run(inlined_call *k, uint32_t n)
 {
     const tni_gnode *node = &k->g->nodes[n];
@@ -169,6 +182,8 @@ static tn_status node_run(inlined_call *k, uint32_t n)
     scope->draw = NULL;
     for (uint32_t o = 0; o < node->visible_count; o++)
         k->values[node->first_entry + o] = k->made[o];
+    if (!st && !node->input_count)
+        st = shape_check(k, node);
     if (!st && k->b->watch.fn)
         st = k->b->watch.fn(k->b->watch.arg, node, true, k->made);
     for (uint32_t i = 0; !st && i < node->input_count; i++) {

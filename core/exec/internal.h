@@ -99,6 +99,8 @@ static inline void tni_call_room_end(tni_call_room *room) /* after tni_call_shap
     tni_keep_give(room->keep, room->many);
 }
 
+/* The elements of a sparse array into a dense one that a caller gave. */
+tn_status tni_dense_give(tni_context *c, tni_array *sparse, tni_array **given);
 /* The core copies between devices itself: no kernel, and the device is the output's. */
 static inline bool tni_copies(const tni_opdef *def)
 {
@@ -135,6 +137,7 @@ struct tni_specialization { /* one signature of inputs */
     tni_device *device;
     uint32_t flags;
     bool recorded, twins; /* twins: some inputs are one and the same array */
+    bool rows; /* some gradient is row_sparse */
     bool several;         /* on several devices */
     uint32_t *twin;       /* per input: the first one that is the same array, if a gradient of it is wanted */
     uint8_t *modes;       /* per input: what is done to its gradient */
@@ -150,6 +153,7 @@ typedef struct tni_cached_key {
     tni_device *device;
     uint64_t generation;
     bool recorded, twins; /* twins: some tracked array is there twice */
+    bool rows; /* some gradient is row_sparse */
     bool several;         /* arrays on several devices, or nodes that have their own */
 } tni_cached_key;
 /* What a backward does to the gradient of input `i`: its own mode if it is a leaf. */

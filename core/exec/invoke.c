@@ -384,6 +384,44 @@ static tn_status call_now(tni_context *c, tni_signature *s, const tni_invoke_giv
     return tni_call_queue(c, s, attrs, in, all, &with);
 }
 
+tn_status tni_dense_give(tni_context *c, tni_array *sparse, tni_array **given)
+{
+    static const char *const name = "stype", *const text = "default";
+    uint32_t made = 0;
+
+    return tni_invoke_text(c, "cast_storage", 1, &sparse, 1, &name, &text, 1, given, &made);
+}
+
+/* Dense arrays given for sparse outputs get their elements. */
+static bool given_dense(const tni_signature *s, uint32_t i, const tni_array *out)
+{
+    return out && s->out_storage[i] != TN_STORAGE_DENSE && out->storage_type == TN_STORAGE_DENSE;
+}
+
+static tn_status call_signature(tni_context *c, tni_signature *s, const tni_invoke_given *given,
+                                tni_array *const *in, uint32_t out_count, tni_array **out);
+
+static tn_status call_given_dense(tni_context *c, tni_signature *s, const tni_invoke_given *given,
+                                  tni_array *const *in, uint32_t out_count, tni_array **out)
+{
+    tni_array **made = tni_calloc(out_count, sizeof(*made));
+    tn_status st = made ? TN_OK : TN_E_NOMEM;
+
+    for (uint32_t i = 0; !st && i < out_count; i++)
+        made[i] = given_dense(s, i, out[i]) ? NULL : out[i];
+    if (!st)
+        st = call_signature(c, s, given, in, out_count, made);
+    for (uint32_t i = 0; !st && i < out_count; i++)
+        if (!given_dense(s, i, out[i])) {
+            out[i] = made[i];
+        } else {
+            st = tni_dense_give(c, made[i], &out[i]);
+            tni_array_release(made[i]);
+        }
+    tni_free((void *)made);
+    return st;
+}
+
 static tn_status call_signature(tni_context *c, tni_signature *s, const tni_invoke_given *given,
                                 tni_array *const *in, uint32_t out_count, tni_array **out)
 {
@@ -393,6 +431,9 @@ static tn_status call_signature(tni_context *c, tni_signature *s, const tni_invo
     if (out_count < s->args.visible_count)
         return tni_error(TN_E_ARG, "operator %s has %u outputs, room for %u is given", s->def->op->name,
                          s->args.visible_count, out_count);
+    for (uint32_t i = 0; s->sparse && i < s->args.visible_count; i++)
+        if (given_dense(s, i, out[i]))
+            return call_given_dense(c, s, given, in, s->args.visible_count, out);
     if (s->out_count > TNI_SIG_OPERANDS &&
         !(all = tni_keep_zeroed(c->space->keep, s->out_count, sizeof(*all))))
         return TN_E_NOMEM;

@@ -3,8 +3,8 @@
  *
  * It reads the variables of values and indices, and writes those of its outputs. How many elements a sparse
  * output stores the kernel tells while it runs; until then its index array is pending, and who asks waits.
- * What a kernel wrote is looked at before anybody else may read it, since kernels trust indices. Hosts only;
- * nothing is recorded.
+ * What a kernel wrote is looked at before anybody else may read it, since kernels trust indices. Hosts only.
+ * A recorded call is a node like any: it keeps sparse arrays as they are.
  */
 #include <string.h>
 
@@ -35,9 +35,6 @@ tn_status tni_sparse_serves(const tni_signature *s)
     if (!s->device->host)
         return tni_error(TN_E_UNSUPPORTED, "operator %s: sparse arrays are served on hosts, not on %s:%d",
                          s->def->op->name, s->device->type, s->device->index);
-    if (s->flags & TN_NODE_RECORDED)
-        return tni_error(TN_E_UNSUPPORTED, "operator %s: a call with sparse arrays cannot be recorded",
-                         s->def->op->name);
     for (uint32_t o = 0; o < s->out_count; o++)
         if (s->out_storage[o] && !(p->plan.flags & TN_PLAN_RESIZES))
             what = "writes a sparse output, but its plan does not say that it resizes";
@@ -287,8 +284,18 @@ static uint32_t vars_list(const tni_array *a, tni_var **out)
     return count;
 }
 
-tn_status tni_call_sparse(tni_context *ctx, tni_signature *s, tni_attrs *attrs, tni_array *const *in,
-                          tni_array *const *out, uint64_t draw)
+/* Kernels write dense outputs row-major, and read inputs meanwhile. */
+static bool stands_apart(const tni_signature *s, tni_array *const *in, tni_array *out)
+{
+    bool apart = out->storage_type != TN_STORAGE_DENSE || out->pending || out->flags & TNI_ARRAY_CONTIGUOUS;
+
+    for (uint32_t i = 0; i < s->in_count; i++)
+        apart &= in[i]->storage != out->storage;
+    return apart;
+}
+
+static tn_status call_push(tni_context *ctx, tni_signature *s, tni_attrs *attrs, tni_array *const *in,
+                           tni_array *const *out, uint64_t draw)
 {
     tni_var **vars = tni_calloc(3ull * (s->in_count + s->out_count) + 1, sizeof(*vars));
     tni_task task = {.run = call_run,
@@ -315,5 +322,27 @@ tn_status tni_call_sparse(tni_context *ctx, tni_signature *s, tni_attrs *attrs, 
     if (st)
         call_free(c);
     tni_free((void *)vars);
+    return st;
+}
+
+tn_status tni_call_sparse(tni_context *ctx, tni_signature *s, tni_attrs *attrs, tni_array *const *in,
+                          tni_array *const *out, uint64_t draw)
+{
+    tni_array **aside = tni_calloc(s->out_count + 1u, sizeof(*aside));
+    tn_status st = aside ? TN_OK : TN_E_NOMEM;
+
+    for (uint32_t o = 0; o < s->out_count && !st; o++)
+        if (stands_apart(s, in, out[o]))
+            tni_array_retain(aside[o] = out[o]);
+        else
+            st = tni_array_like(out[o], "array", &aside[o]);
+    if (!st)
+        st = call_push(ctx, s, attrs, in, aside, draw);
+    for (uint32_t o = 0; o < s->out_count && !st; o++)
+        if (aside[o] != out[o])
+            st = tni_array_copy(aside[o], out[o]);
+    for (uint32_t o = 0; aside && o < s->out_count; o++)
+        tni_array_release(aside[o]);
+    tni_free((void *)aside);
     return st;
 }

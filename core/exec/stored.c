@@ -42,18 +42,6 @@ static tn_status run_dense(const stored_call *k, uint32_t out_count, tni_array *
     return tni_invoke(k->site, k->in_count, k->dense, out_count, out);
 }
 
-static tn_status none_given(const stored_call *k)
-{
-    for (uint32_t i = 0; i < k->out_count; i++)
-        if (k->out[i])
-            return tni_error(
-                TN_E_UNSUPPORTED,
-                "operator %s: the number of stored elements of its output is not known before, so "
-                "none can be given",
-                k->def->op->name);
-    return TN_OK;
-}
-
 /* ---- ways ---------------------------------------------------------------------------------------------- */
 
 /* `wanted`: those alone whose entry is dense; NULL: all. */
@@ -90,14 +78,24 @@ static tn_status as_number(const stored_call *k)
     return st ? st : run_dense(k, k->out_count, k->out);
 }
 
-/* What the values give has the places of `like`. */
+/* What the values give has the places of `like`; a dense array that is given gets it. */
 static tn_status values_run(const stored_call *k, tni_array *like)
 {
-    tni_array *y = NULL;
+    tni_array *y = NULL, *sparse = NULL;
     tn_status st;
 
-    if (!(st = none_given(k)) && !(st = run_dense(k, 1, &y)))
-        st = tni_sparse_with(like, y, k->out);
+    if (k->out[0] && k->out[0]->storage_type != TN_STORAGE_DENSE)
+        return tni_error(TN_E_UNSUPPORTED,
+                         "operator %s: the number of stored elements of its output is not known before, so "
+                         "no sparse array can be given",
+                         k->def->op->name);
+    if (!(st = run_dense(k, 1, &y)) && !(st = tni_sparse_with(like, y, &sparse))) {
+        if (k->out[0])
+            st = tni_dense_give(k->ctx, sparse, k->out);
+        else
+            tni_array_retain(k->out[0] = sparse);
+    }
+    tni_array_release(sparse);
     tni_array_release(y);
     return st;
 }

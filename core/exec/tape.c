@@ -180,7 +180,7 @@ tni_prepared *tni_tape_prepared(const tni_tape_call *n)
 {
     tni_prepared *p = signature_of(n)->prepared;
 
-    return p && p->plan.saved_bytes && !n->saved ? NULL : p;
+    return signature_of(n)->sparse || (p && p->plan.saved_bytes && !n->saved) ? NULL : p;
 }
 
 tn_status tni_tape_refusal(const tni_tape_call *n)

@@ -37,6 +37,11 @@ tni_prepared *tni_tape_prepared(const tni_tape_call *n);
 /* Why a net gives no gradient to what the last walk asks of it; TN_OK: it does. */
 tn_status tni_tape_refusal(const tni_tape_call *n);
 
+static inline bool tni_grad_is_rows(const tni_array *a) /* its attached gradient is row_sparse */
+{
+    return a->grad && a->grad->storage_type != TN_STORAGE_DENSE;
+}
+
 void tni_array_forget(tni_array *a); /* takes it off the tape */
 
 /* ---- walk.c: a tape, walked --------------------------------------------------------------------------- */

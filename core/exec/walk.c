@@ -206,7 +206,9 @@ static void key_edge(const tni_tape_edge *e, uint64_t **at)
 /* A leaf, with what is done to its gradient. */
 static void key_leaf(uint64_t kind, uint32_t leaf, const tni_array *a, bool own_modes, uint64_t **at)
 {
-    key_append(at, kind | (uint64_t)leaf << 32 | (own_modes ? (uint64_t)a->grad_req << 4 : 0));
+    const uint64_t own = (uint64_t)a->grad_req << 4 | (uint64_t)tni_grad_is_rows(a) << 8;
+
+    key_append(at, kind | (uint64_t)leaf << 32 | (own_modes ? own : 0));
 }
 
 /* What an input is: a producer's output, a leaf, or a constant. */

@@ -14,6 +14,7 @@
 /* ---- definitions --------------------------------------------------------------------------------------- */
 
 static const tn_attr_def cast_attrs[] = TN_ATTR_TABLE(cast_storage);
+static const tn_attr_def rows_attrs[] = TN_ATTR_TABLE(embedding_rows);
 
 /* A row_sparse array has rows, a csr one is a matrix. */
 static tn_status cast_shape(tn_infer *i)
@@ -59,7 +60,21 @@ static const tn_op retain =
            .shapes = "data:(N,D..) indices:(R) -> output:(N,D..)", .types = "indices:I",
            .storage = retain_storage, .flags = TN_OP_CHECKS_VALUES);
 
-const tn_op *const tni_family_storage[] = {&cast, &retain, NULL};
+static tn_status rows_storage(tn_infer *i)
+{
+    i->in_storage[0] = i->in_storage[1] = TN_STORAGE_DENSE;
+    i->out_storage[0] = TN_STORAGE_ROW_SPARSE;
+    return TN_OK;
+}
+
+/* The gradient of Embedding with sparse_grad. */
+static const tn_op embedding_rows =
+    TNI_OP("_embedding_rows", .doc = "Sums of the rows of dy for each row that data names, and no others.",
+           .attrs = rows_attrs, .flags = TN_OP_INTERNAL,
+           .shapes = "dy:(I..,D) data:(I..) -> output:(input_dim,D)", .types = "data:I",
+           .storage = rows_storage);
+
+const tn_op *const tni_family_storage[] = {&cast, &retain, &embedding_rows, NULL};
 
 /* ---- the table ----------------------------------------------------------------------------------------- */
 

@@ -4,6 +4,8 @@
  * columns. The last index array has as many elements as are stored: where only a run tells that number, it is
  * pending.
  */
+#include <stdlib.h>
+
 #include "tensor/internal.h"
 
 static int32_t aux_count(int32_t storage_type)
@@ -149,6 +151,21 @@ tn_status tni_sparse_resolve(tni_array *a, int64_t stored)
     return TN_OK;
 }
 
+tn_status tni_rows_none(const tni_array *like, tni_array **out)
+{
+    tni_space *s = like->storage->space;
+    tni_device *d = like->storage->device;
+    tni_array *ids = NULL;
+    tn_status st;
+
+    if (!(st = tni_array_create(s, d, TN_I64, 1, (int64_t[]){0}, NULL, &ids)) &&
+        !(st = tni_array_create_sparse(s, d, TN_STORAGE_ROW_SPARSE, like->dtype, like->ndim, like->shape,
+                                       (tni_array *const[]){ids, NULL}, out)))
+        tni_sparse_seal(*out);
+    tni_array_release(ids);
+    return st;
+}
+
 bool tni_sparse_pending(const tni_array *a)
 {
     return atomic_load_explicit(&stored_of(a)->pending, memory_order_acquire) != 0;
@@ -190,6 +207,38 @@ static const char *rows_fault(const tni_array *a, int64_t *value)
     return NULL;
 }
 
+static int ascending(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Columns first … end-1 of one row; those that rise are looked at once. */
+static const char *columns_fault(const tni_array *a, int64_t first, int64_t end, int64_t *value)
+{
+    const char *fault = NULL;
+    int64_t *sorted, i = first + 1;
+
+    while (i < end && tni_index_at(a->aux[1], i) > tni_index_at(a->aux[1], i - 1))
+        i++;
+    if (i >= end)
+        return NULL;
+    *value = end - first;
+    if (!(sorted = tni_alloc((uint64_t)(end - first) * sizeof *sorted)))
+        return "no memory to look at the columns of a row:";
+    for (i = first; i < end; i++)
+        sorted[i - first] = tni_index_at(a->aux[1], i);
+    qsort(sorted, (size_t)(end - first), sizeof *sorted, ascending);
+    for (i = 1; i < end - first && !fault; i++)
+        if (sorted[i] == sorted[i - 1]) {
+            *value = sorted[i];
+            fault = "a row has a column twice:";
+        }
+    tni_free(sorted);
+    return fault;
+}
+
 static const char *csr_fault(const tni_array *a, int64_t *value)
 {
     const int64_t stored = a->aux[1]->shape[0];
@@ -207,6 +256,13 @@ static const char *csr_fault(const tni_array *a, int64_t *value)
         *value = tni_index_at(a->aux[1], i);
         if (*value < 0 || *value >= a->shape[1])
             return "column out of range:";
+    }
+    for (int64_t i = 0; i < a->shape[0]; i++) {
+        const char *fault =
+            columns_fault(a, tni_index_at(a->aux[0], i), tni_index_at(a->aux[0], i + 1), value);
+
+        if (fault)
+            return fault;
     }
     return NULL;
 }

@@ -106,7 +106,7 @@ tn_status tni_array_detach(tni_array *a, tni_array **out)
     tn_status st;
 
     if (a->storage_type != TN_STORAGE_DENSE)
-        return tni_error(TN_E_UNSUPPORTED, "a sparse array cannot be detached");
+        return tni_sparse_with(a, a, out);
     st = tni_array_shape_wait(a);
     return st ? st : tni_array_on(a->storage, a->dtype, a->offset, a->ndim, a->shape, a->stride, out);
 }

@@ -390,12 +390,149 @@ static void nets_with_csr(void **state)
     test_close(ctx);
 }
 
+/* ---- row_sparse gradients ------------------------------------------------------------------------------ */
+
+static tn_array *looked_up(tn_ctx *ctx, tn_array *weight, size_t count, const float *ids)
+{
+    const char *const attrs[] = {"input_dim", "4", "output_dim", "3", "sparse_grad", "1", NULL};
+    tn_array *in[] = {test_array(ctx, 1, (int64_t[]){(int64_t)count}, ids), weight}, *y = NULL;
+    const tn_op_call call = {
+        .struct_size = TN_SIZE(tn_op_call), .in_count = 2, .op = "Embedding", .attrs = attrs, .in = in};
+
+    assert_ok(tn_invoke_text(ctx, &call, 1, &y, NULL));
+    tn_array_release(in[0]);
+    return y;
+}
+
+/* Several uses are added; one that is dense stores every row it gives; what nothing reaches stores none. */
+static void rows_are_summed(void **state)
+{
+    tn_ctx *ctx = open_with("exec.storage_fallback=error");
+    tn_array *w = test_array(ctx, 2, shape, matrix), *other = test_array(ctx, 2, shape, matrix);
+    tn_array *y[3] = {NULL};
+    const tn_array_sparse none = {.struct_size = TN_SIZE(tn_array_sparse),
+                                  .storage = TN_STORAGE_ROW_SPARSE,
+                                  .dtype = TN_F32,
+                                  .ndim = 2,
+                                  .shape = shape};
+    tn_array *empty = NULL, *made = NULL;
+    const tn_gradient_call ask = {.struct_size = TN_SIZE(tn_gradient_call),
+                                  .head_count = 1,
+                                  .heads = y,
+                                  .variable_count = 1,
+                                  .variables = &w};
+
+    (void)state;
+    assert_ok(tn_array_sparse_from(ctx, &none, &empty));
+    assert_ok(tn_attach_grad(ctx, w, TN_MODE_WRITE, empty));
+    assert_ok(tn_attach_grad(ctx, other, TN_MODE_WRITE, empty));
+    for (int way = 0; way < 3; way++) { /* looked up twice; used whole, too; a gradient of its own */
+        (void)tn_record_set(1);
+        y[0] = looked_up(ctx, w, 2, (const float[]){2, 0});
+        y[1] = looked_up(ctx, way == 1 ? w : other, 2, (const float[]){2, 9});
+        if (way == 1)
+            assert_ok(invoke(ctx, "_mul_scalar", "scalar", "2", 1, &w, &y[2]));
+        (void)tn_record_set(0);
+        if (way == 2) {
+            assert_ok(tn_gradients(ctx, &ask, &made));
+            assert_int_equal(tn_array_storage(made), TN_STORAGE_DENSE);
+            test_values(made, (const float[]){1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0}, ROWS * COLUMNS, 0);
+        } else {
+            assert_ok(tn_backward(ctx, way ? 3 : 2, y, NULL, 0));
+            indices_are(tn_array_grad(w), 0, way ? 4 : 2, (const int64_t[]){0, way ? 1 : 2, 2, 3});
+        }
+        if (way == 0) {
+            indices_are(tn_array_grad(other), 0, 2, (const int64_t[]){2, 3});
+            dense_is(ctx, tn_array_grad(w), (const float[]){1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0});
+        }
+        if (way == 1)
+            dense_is(ctx, tn_array_grad(w), (const float[]){3, 3, 3, 2, 2, 2, 4, 4, 4, 3, 3, 3});
+        for (int i = 0; i < 3; i++) {
+            tn_array_release(y[i]);
+            y[i] = NULL;
+        }
+    }
+    (void)tn_record_set(1); /* a net of operators that give nothing back */
+    y[0] = looked_up(ctx, w, 1, (const float[]){1});
+    assert_ok(invoke(ctx, "BlockGrad", NULL, NULL, 1, y, &y[1]));
+    (void)tn_record_set(0);
+    assert_ok(tn_backward(ctx, 1, &y[1], NULL, 0));
+    indices_are(tn_array_grad(w), 0, 0, NULL);
+    tn_array_release(y[0]);
+    tn_array_release(y[1]);
+    tn_array_release(made);
+    tn_array_release(empty);
+    tn_array_release(w);
+    tn_array_release(other);
+    test_close(ctx);
+}
+
+/* A weight that is row_sparse; a cast on the way; arrays that stand for the result. */
+static void sparse_on_the_tape(void **state)
+{
+    tn_ctx *ctx = open_with("exec.storage_fallback=error");
+    tn_array *w = sparse_of(ctx, TN_STORAGE_ROW_SPARSE), *x = test_array(ctx, 2, shape, matrix), *csr = NULL;
+    tn_array *y = NULL, *square = NULL, *given = test_array(ctx, 2, shape, matrix);
+
+    (void)state;
+    assert_ok(tn_attach_grad(ctx, w, TN_MODE_WRITE, NULL));
+    indices_are(tn_array_grad(w), 0, 0, NULL);
+    assert_ok(tn_attach_grad(ctx, x, TN_MODE_WRITE, NULL));
+    (void)tn_record_set(1);
+    assert_ok(invoke(ctx, "cast_storage", "stype", "csr", 1, &x, &csr));
+    assert_ok(invoke(ctx, "cast_storage", "stype", "default", 1, &csr, &y));
+    assert_ok(invoke(ctx, "square", NULL, NULL, 1, &y, &square));
+    (void)tn_record_set(0);
+    assert_int_equal(tn_array_storage(csr), TN_STORAGE_CSR);
+    assert_ok(tn_backward(ctx, 1, &square, NULL, 0));
+    dense_is(ctx, tn_array_grad(x), (const float[]){2, 0, 4, 0, 0, 0, 0, -6, 0, 8, 10, 12});
+    tn_array_release(csr);
+    csr = NULL;
+    assert_ok(invoke(ctx, "cast_storage", "stype", "csr", 1, &w, &given));
+    test_values(given, matrix, ROWS * COLUMNS, 0); /* dense, as it was given */
+    tn_array_release(y);
+    tn_array_release(square);
+    tn_array_release(given);
+    tn_array_release(w);
+    tn_array_release(x);
+    test_close(ctx);
+}
+
+/* Rows of a csr array rise or not, but have no column twice. */
+static void columns_twice(void **state)
+{
+    tn_ctx *ctx = open_with("exec.storage_fallback=error");
+    tn_array_sparse from = {.struct_size = TN_SIZE(tn_array_sparse),
+                            .storage = TN_STORAGE_CSR,
+                            .dtype = TN_F32,
+                            .ndim = 2,
+                            .shape = shape,
+                            .stored = 4,
+                            .values = (const float[]){1, 2, 3, 4},
+                            .indices = (const int64_t[]){2, 0, 1, 2},
+                            .indptr = (const int64_t[]){0, 3, 3, 3, 4}};
+    tn_array *a = NULL;
+
+    (void)state;
+    assert_ok(tn_array_sparse_from(ctx, &from, &a));
+    dense_is(ctx, a, (const float[]){2, 3, 1, 0, 0, 0, 0, 0, 0, 0, 0, 4});
+    tn_array_release(a);
+    a = NULL;
+    from.indices = (const int64_t[]){2, 0, 2, 2};
+    assert_fails(tn_array_sparse_from(ctx, &from, &a), TN_E_ARG);
+    says("a row has a column twice: 2");
+    assert_null(a);
+    test_close(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_are_read), cmocka_unit_test(casts_refused),   cmocka_unit_test(empty_ones),
         cmocka_unit_test(rows_kept),      cmocka_unit_test(copies_are_told), cmocka_unit_test(other_ways),
         cmocka_unit_test(lazy_rows),      cmocka_unit_test(nets_with_csr),
+        cmocka_unit_test(rows_are_summed), cmocka_unit_test(sparse_on_the_tape),
+        cmocka_unit_test(columns_twice),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

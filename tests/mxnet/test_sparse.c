@@ -55,9 +55,10 @@ static const char *path_of(const char *name)
 
 static int32_t storage_named(const char *name, size_t length)
 {
-    return !strncmp(name, "row_sparse", length) ? TN_STORAGE_ROW_SPARSE
-           : !strncmp(name, "csr", length)      ? TN_STORAGE_CSR
-                                                : TN_STORAGE_DENSE;
+    return !length                              ? TN_STORAGE_DENSE
+           : !strncmp(name, "row_sparse", length) ? TN_STORAGE_ROW_SPARSE
+           : !strncmp(name, "csr", length)        ? TN_STORAGE_CSR
+                                                  : TN_STORAGE_DENSE;
 }
 
 static tn_array *array_of(const recorded *r, int32_t storage)
@@ -161,6 +162,114 @@ static void replayed(void **state)
     recording_close(&r);
 }
 
+/* ---- gradients ----------------------------------------------------------------------------------------- */
+
+/* Of two inputs, eager or as a net. */
+static void forward_of(const call *c, bool net, tn_array *const *in, tn_array **y)
+{
+    const tn_op_call o = {
+        .struct_size = TN_SIZE(tn_op_call), .op = c->op, .attrs = c->attrs, .in_count = 2, .in = in};
+    tn_symbol *x[2] = {NULL}, *made = NULL;
+    const tn_symbol_call s = {.struct_size = TN_SIZE(tn_symbol_call),
+                              .op = c->op,
+                              .attrs = c->attrs,
+                              .in_count = 2,
+                              .in = x};
+    tn_cached_op *op = NULL;
+
+    if (!net) {
+        assert_int_equal(tn_invoke_text(ctx, &o, 1, y, NULL), TN_OK);
+        return;
+    }
+    assert_int_equal(tn_symbol_variable(ctx, "a", &x[0]), TN_OK);
+    assert_int_equal(tn_symbol_variable(ctx, "b", &x[1]), TN_OK);
+    assert_int_equal(tn_symbol_op(ctx, &s, &made), TN_OK);
+    assert_int_equal(tn_cached_op_create(ctx, made, NULL, &op), TN_OK);
+    if (tn_cached_op_call(op, 2, in, 1, y))
+        fail_msg("%s: %s", c->text, tn_error_text());
+    tn_cached_op_release(op);
+    tn_symbol_release(made);
+    tn_symbol_release(x[0]);
+    tn_symbol_release(x[1]);
+}
+
+/* The rows that are stored are those that MXNet stores; `times` the gradient. */
+static void gradient_is(const call *c, tn_array *g, double times)
+{
+    recorded want = c->parts[NOW][0];
+    tn_array *ids = NULL;
+    int64_t have[8];
+
+    want.values = malloc(want.count * sizeof *want.values);
+    assert_non_null(want.values);
+    for (size_t i = 0; i < want.count; i++)
+        want.values[i] = times * c->parts[NOW][0].values[i];
+    same_numbers(c, "the gradient", g, &want);
+    free(want.values);
+    if (c->counts[NOW] < 2)
+        return;
+    assert_int_equal(tn_array_storage(g), TN_STORAGE_ROW_SPARSE);
+    assert_int_equal(tn_array_aux(g, 0, &ids), TN_OK);
+    assert_int_equal(tn_array_read(ids, have, c->parts[NOW][1].count * sizeof *have), TN_OK);
+    for (size_t i = 0; i < c->parts[NOW][1].count; i++)
+        assert_int_equal(have[i], (int64_t)c->parts[NOW][1].values[i]);
+    tn_array_release(ids);
+}
+
+static tn_array *none_stored(tn_array *like)
+{
+    tn_array_sparse none = {.struct_size = TN_SIZE(tn_array_sparse),
+                            .storage = TN_STORAGE_ROW_SPARSE,
+                            .dtype = tn_array_dtype(like)};
+    tn_array *made = NULL;
+
+    assert_int_equal(tn_array_shape(like, &none.ndim, &none.shape), TN_OK);
+    assert_int_equal(tn_array_sparse_from(ctx, &none, &made), TN_OK);
+    return made;
+}
+
+static void gradient_replay(const call *c, const char *kinds, bool rows, bool net, uint32_t mode)
+{
+    tn_array *in[3] = {NULL}, *y = NULL, *grad = NULL;
+
+    for (uint32_t i = 0; i < 3; i++, kinds += strcspn(kinds, ","), kinds += *kinds == ',')
+        in[i] = array_of(&c->parts[IN][i], storage_named(kinds, strcspn(kinds, ",")));
+    grad = rows ? none_stored(in[1]) : NULL;
+    assert_int_equal(tn_attach_grad(ctx, in[1], mode, grad), TN_OK);
+    for (int times = 1; times <= 2; times++) {
+        (void)tn_record_set(1);
+        forward_of(c, net, in, &y);
+        (void)tn_record_set(0);
+        same_numbers(c, "the output", y, &c->parts[OUT][0]);
+        if (tn_backward(ctx, 1, &y, &in[2], 0))
+            fail_msg("%s: %s", c->text, tn_error_text());
+        gradient_is(c, tn_array_grad(in[1]), mode == TN_MODE_ADD ? times : 1);
+        tn_array_release(y);
+        y = NULL;
+    }
+    for (int i = 0; i < 3; i++)
+        tn_array_release(in[i]);
+    tn_array_release(grad);
+}
+
+static void gradients(void **state)
+{
+    recording r;
+
+    (void)state;
+    ctx = both[0];
+    assert_true(recording_open(path_of("gradients.txt.gz"), &r));
+    assert_true(r.count >= 8);
+    for (size_t i = 0; i < r.count; i++) {
+        const char *kinds = pseudo(&r.calls[i], "_in");
+        const bool rows = !strcmp(pseudo(&r.calls[i], "_grad"), "row_sparse");
+
+        for (int way = 0; way < 4; way++)
+            gradient_replay(&r.calls[i], kinds, rows, way & 1, way & 2 ? TN_MODE_ADD : TN_MODE_WRITE);
+    }
+    recording_close(&r);
+}
+
 /* ---- files --------------------------------------------------------------------------------------------- */
 
 static const struct {
@@ -210,7 +319,8 @@ static void files_read(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(replayed), cmocka_unit_test(files_read)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(replayed), cmocka_unit_test(gradients),
+                                       cmocka_unit_test(files_read)};
 
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -52,6 +52,11 @@ static const tn_op_case numpys[] = {
      .out = {"f64[3,4] 3 4 4 4 1 4 4 4 3 2 3 3"}, .flags = TN_CASE_NO_GRAD},
     {"minimum", "pad_width=((1,0),(0,1)) mode=minimum", .in = {"i8[2,2] 1 -4 -3 2"},
      .out = {"i8[3,3] -3 -4 -4 1 -4 -4 -3 2 -3"}},
+    {"minimum of planes", "pad_width=((1,0),(0,1),(1,1)) mode=minimum",
+     .in = {"f64[2,2,2] 3 -1 4 1 -5 9 2 6"}, /* numpy.pad */
+     .out = {"f64[3,3,4] -5 -5 -1 -5 1 2 1 1 -5 -5 -1 -5 -1 3 -1 -1 1 4 1 1 -1 3 -1 -1 -5 -5 9 -5 2 2 6 2 -5 "
+             "-5 6 -5"},
+     .flags = TN_CASE_NO_GRAD},
     {"no dimensions", "pad_width=()", .in = {"f32[] 3"}, .out = {"f32[] 3"}, .flags = TN_CASE_NP_SHAPE},
     {"empty", "pad_width=((2,),(1,)) constant_value=3", .in = {"f32[0]"}, .out = {"f32[3] 3 3 3"}},
     {"nothing to pad with", "pad_width=((2,),(1,)) mode=edge", .in = {"f32[0]"}, .status = TN_E_SHAPE,

@@ -4,7 +4,8 @@
 Calls of operators with sparse arrays in MXNet 1.9.1, into recorded/sparse/calls.txt.gz: the form of recorded/ops, all arrays
 as dense numbers, with two pseudo attributes: `_in=csr,default` has the storage types of the inputs, `_out` that of output 0.
 An output that MXNet makes by its dense fallback has `_out=fallback`. recorded/sparse/arrays.params has arrays as MXNet saves them.
-The test mxnet.sparse replays and loads them.
+recorded/sparse/gradients.txt.gz: the gradient of input 1, in the storage type `_grad`, where input 2 arrives at the output;
+`now 1` is it, `now 0` its row ids. The test mxnet.sparse replays and loads all of them.
 
 --check: FOLDER/arrays.params, which that test writes with TENON_SPARSE_SAVED=FOLDER, holds the same arrays.
 """
@@ -110,6 +111,34 @@ def updates():
     yield "_sparse_adagrad_update", 3, {"lr": 0.1, "rescale_grad": 0.5}
 
 
+def gradients():
+    """Operator, storage types of inputs and gradient, ids or None, shapes of weight and head, attributes. MXNet's attach_grad
+    makes float32 alone."""
+    rows = {"input_dim": 5, "output_dim": 2, "sparse_grad": True}
+    yield "Embedding", [D, D], R, [1, 3, 3, 0, 3], (5, 2), (5, 2), rows
+    yield "Embedding", [D, D], R, [4], (5, 2), (1, 2), rows
+    yield "_contrib_SparseEmbedding", [D, D], R, [2, 2, 1], (5, 2), (3, 2), {"input_dim": 5, "output_dim": 2}
+    for weight, grad in ((D, R), (R, R), (D, D)):
+        yield "dot", [C, weight], grad, None, (3, 2), (4, 2), {}
+    for grad in (R, D):
+        yield "dot", [C, D], grad, None, (4, 2), (3, 2), {"transpose_a": True, "forward_stype": D}
+
+
+def gradient(op, kinds, grad, ids, weight, head, attrs):
+    first = make("f32", (4, 3), op) if ids is None else indices(ids)
+    ins = [first, make("f32", weight, op + "w", False), make("f32", head, op + "h")]
+    arrays = [a if k == D else a.tostype(k) for a, k in zip(ins, kinds)]
+    arrays[1].attach_grad(stype=grad)
+    with mx.autograd.record():
+        y = runner.invoke(op, arrays[:2], ["%s=%s" % i for i in attrs.items()])[0]
+    y.backward(ins[2])
+    g = arrays[1].grad
+    lines = [" ".join(["call", op, "f32"] + ["%s=%s" % i for i in attrs.items()] +
+                      ["_in=" + ",".join(kinds), "_grad=" + g.stype])]
+    lines += ["in " + runner.text(a) for a in ins] + ["out " + runner.text(y.tostype(D)), "now 1 " + runner.text(g.tostype(D))]
+    return lines + (["now 0 " + runner.text(indices(g.indices.asnumpy()))] if g.stype == R else [])
+
+
 class Warned:
     """Did MXNet tell of a fallback on stderr?"""
 
@@ -177,6 +206,12 @@ def check(folder):
         print("%s: the same" % name)
 
 
+def write(name, lines):
+    with open(os.path.join(FOLDER, name + ".txt.gz"), "wb") as f:
+        with gzip.GzipFile(filename="", mode="wb", fileobj=f, mtime=0) as z:
+            z.write(("\n".join(lines) + "\n").encode())
+
+
 def main():
     if len(sys.argv) == 3 and sys.argv[1] == "--check":
         return check(sys.argv[2])
@@ -196,9 +231,8 @@ def main():
             ins = [a + 0.125 if i != 1 else a for i, a in enumerate(ins)]
         lines += call(op, "f32", ins, kinds, attrs, range(2, count), 0, told)
     os.makedirs(FOLDER, exist_ok=True)
-    with open(os.path.join(FOLDER, "calls.txt.gz"), "wb") as f:
-        with gzip.GzipFile(filename="", mode="wb", fileobj=f, mtime=0) as z:
-            z.write(("\n".join(lines) + "\n").encode())
+    write("calls", lines)
+    write("gradients", [line for g in gradients() for line in gradient(*g)])
     mx.nd.save(os.path.join(FOLDER, "arrays.params"), arrays())
 
 

@@ -14,8 +14,11 @@ static tn_array *output_given(const trip *t, uint32_t n, uint32_t o)
     for (uint32_t h = 0; h < t->c->head_count; h++)
         if (t->c->heads[h].entry == node->first_entry + o && fuzz_trip_given(t, h))
             return fuzz_trip_given(t, h);
-    if (o == 0 && node->inplace != FUZZ_NONE && !(t->flags & FUZZ_WAY_APART))
-        return t->entries[t->c->edges[node->first_edge + node->inplace]];
+    if (o == 0 && node->inplace != FUZZ_NONE && !(t->flags & FUZZ_WAY_APART)) {
+        tn_array *over = t->entries[t->c->edges[node->first_edge + node->inplace]];
+
+        return tn_array_storage(over) == TN_STORAGE_DENSE ? over : NULL; /* sparse ones cannot be given */
+    }
     return NULL;
 }
 

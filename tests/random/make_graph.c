@@ -23,11 +23,10 @@ static uint32_t feed_list(const fuzz_case *c, uint32_t *list)
     return count;
 }
 
-/* Where arrays of a graph lie is the planner's to say. Ways to run it differ where sparse arrays are
- * recorded, or stand for what is given: api.storage and mxnet.sparse try these. */
+/* Where arrays of a graph lie is the planner's to say. */
 static bool asks_for_places(const tni_opdef *def)
 {
-    return strcmp(def->op->name, "_npi_share_memory") == 0 || strcmp(def->op->name, "cast_storage") == 0;
+    return strcmp(def->op->name, "_npi_share_memory") == 0;
 }
 
 /* The latest entries most often, so that graphs are deep as well as wide. */

@@ -219,13 +219,26 @@ static void variable_check(trip *t, uint32_t i)
     free(before);
 }
 
+/* Sparse arrays count by their elements. */
+static void head_result(trip *t, uint32_t h)
+{
+    tn_array *a = t->entries[t->c->heads[h].entry], *dense = NULL;
+
+    if (a && tn_array_storage(a) != TN_STORAGE_DENSE) {
+        fuzz_result_status(t->r, FUZZ_FORWARD, tn_array_to_storage(t->ctx, a, TN_STORAGE_DENSE, &dense));
+        a = dense;
+    }
+    if (a)
+        fuzz_result_add(t->r, FUZZ_FORWARD, FUZZ_OF_HEAD, h, a);
+    tn_array_release(dense);
+}
+
 static void results(trip *t)
 {
     const fuzz_case *c = t->c;
 
     for (uint32_t h = 0; h < c->head_count; h++)
-        if (t->entries[c->heads[h].entry])
-            fuzz_result_add(t->r, FUZZ_FORWARD, FUZZ_OF_HEAD, h, t->entries[c->heads[h].entry]);
+        head_result(t, h);
     for (uint32_t i = 0; i < c->variable_count && !t->r->status[FUZZ_FORWARD]; i++) {
         if (t->flags & FUZZ_WAY_APART && t->written[i])
             continue;

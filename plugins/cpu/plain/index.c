@@ -7,6 +7,9 @@
 #include "index.h"
 #include "rows.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "convert.h"
 #include "short.h"
 
@@ -297,6 +300,59 @@ static tn_status one_hot_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return st;
 }
 
+/* The same sums as of _backward_Embedding, in the same order, for the rows that are named alone. */
+static int ascending(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static tn_status rows_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const int64_t count = tn_tensor_count(node->in[1]);
+
+    (void)plugin, (void)err;
+    tncpu_plan_tasks(node, plan, 50 + (double)tn_tensor_count(node->in[0]) + 50 * (double)count, count);
+    plan->workspace_bytes = 2 * (uint64_t)(count + 1) * sizeof(int64_t);
+    plan->workspace_align = TNCPU_ALIGN;
+    plan->flags |= TN_PLAN_RESIZES;
+    return TN_OK;
+}
+
+static tn_status rows_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const int64_t count = tn_tensor_count(x->in[1]), rows = x->out[0]->shape[0];
+    int64_t *at = x->workspace, *ids = at + count, stored = 0;
+    const tn_tensor *y;
+    lookup l = {1, 0, x->out[0]->shape[1], count};
+    tn_status st;
+
+    if (count && !rows)
+        return tn_fail(err, TN_E_ARG, "rows are named of a weight without rows");
+    if ((st = indices_read(x->in[1], rows, CLIP, at, err)))
+        return st;
+    if (count) {
+        memcpy(ids, at, (size_t)count * sizeof *ids);
+        qsort(ids, (size_t)count, sizeof *ids, ascending);
+    }
+    for (int64_t i = 0; i < count; i++)
+        if (!stored || ids[i] != ids[stored - 1])
+            ids[stored++] = ids[i];
+    if ((st = x->ops->resize_sparse(x->call, 0, stored, &y, err)))
+        return st;
+    if (stored)
+        memcpy(y->aux[0]->data, ids, (size_t)stored * sizeof *ids);
+    for (int64_t i = 0; i < count; i++)
+        at[i] = (const int64_t *)bsearch(&at[i], ids, (size_t)stored, sizeof *ids, ascending) - ids;
+    l.size = stored;
+    if (stored * l.inner == 0)
+        return TN_OK;
+    memset(y->data, 0, (size_t)(stored * l.inner) * tn_dtype_bytes(y->dtype));
+    add(&l, at, y, x->in[0], tncpu_run_threads(plan, x));
+    return TN_OK;
+}
+
 /* ---- ravel, unravel
  * ------------------------------------------------------------------------------------- */
 
@@ -352,6 +408,8 @@ static const char *const embedding_types[] = {"data:" TNCPU_ALL, "weight:" TNCPU
 static const char *const one_hot_types[] = {"*:" TNCPU_ALL, NULL};
 static const char *const pick_types[] = {"data:" TNCPU_ALL, "index:" TNCPU_ALL, "output:=data", NULL};
 static const char *const gather_types[] = {"data:" TNCPU_ALL, "indices:" TNCPU_ALL, "output:=data", NULL};
+static const char *const rows_types[] = {"dy:" TNCPU_FLOATS, "data:" TNCPU_ALL, "output:row_sparse,=dy",
+                                         NULL};
 static const char *const back_types[] = {"dy:" TNCPU_FLOATS, "indices:" TNCPU_ALL, "*:=dy", NULL};
 static const char *const back_embedding_types[] = {"dy:" TNCPU_FLOATS, "data:" TNCPU_ALL, "*:=dy", NULL};
 static const char *const batch_types[] = {"a:" TNCPU_ALL, "indices:" TNCPU_WHOLE, "output:=a", NULL};
@@ -381,6 +439,7 @@ const tn_kernel *const tncpu_family_index[] = {
     TNCPU_ROW("_ravel_multi_index", ravel_types, 0, ravel_prepare, ravel_run),
     TNCPU_ROW("_unravel_index", ravel_types, 0, ravel_prepare, unravel_run),
     TNCPU_ROW("one_hot", one_hot_types, 0, index_prepare, one_hot_run),
+    TNCPU_ROW("_embedding_rows", rows_types, TN_KERNEL_EMPTY_OK, rows_prepare, rows_run),
     &backward_take,
     &backward_embedding,
     &backward_gather_nd,

@@ -7,8 +7,7 @@
 #include "keys.h"
 #include "rows.h"
 
-#define NOWHERE (-1) /* the constant */
-#define LINE (-2)    /* the largest or smallest element of the whole line */
+#define NOWHERE (-1) /* the constant; a later pass has the largest or smallest of the line there */
 
 typedef struct form {
     const char *op;
@@ -43,8 +42,6 @@ static int64_t source(int64_t mode, int64_t at, int64_t size)
     if (at >= 0 && at < size)
         return at;
     switch (mode) {
-    case TN_npi_pad_mode_constant:
-        return NOWHERE;
     case TN_npi_pad_mode_edge:
         return at < 0 ? 0 : size - 1;
     case TN_npi_pad_mode_reflect:
@@ -54,7 +51,7 @@ static int64_t source(int64_t mode, int64_t at, int64_t size)
         at = wrapped(at, 2 * size);
         return at < size ? at : 2 * size - 1 - at;
     default:
-        return LINE;
+        return NOWHERE;
     }
 }
 
@@ -88,59 +85,19 @@ typedef struct pad_call {
     uint64_t constant; /* an element */
 } pad_call;
 
-/* The largest or smallest element of the lines of `axes` through element `at` of the input. */
-static const char *line_best(const pad_call *c, const tncpu_rows *axes, const int64_t *shape,
-                             const int64_t *stride, int64_t at)
-{
-    const tncpu_convert *convert = &tncpu_converts[c->x->dtype];
-    const char *best = NULL;
-    uint64_t best_key = 0;
-
-    for (int64_t k = 0; k < axes->size; k++) {
-        const char *e =
-            (const char *)c->x->data + (at + tnb_offset((int32_t)axes->outer, shape, stride, k)) * c->bytes;
-        tncpu_tile tile;
-        uint64_t key;
-
-        convert->load(e, 1, &tile, 1);
-        key = tncpu_key(c->x, &tile, 0);
-        if (!best || (c->p->mode == TN_npi_pad_mode_maximum ? key > best_key : key < best_key)) {
-            best = e;
-            best_key = key;
-        }
-    }
-    return best;
-}
-
 /* What stands at output index o of each axis. */
 static const char *element_of(const pad_call *c, const int64_t *o)
 {
-    int64_t shape[TN_NDIM_MAX], stride[TN_NDIM_MAX], at = 0, step = 1;
-    tncpu_rows lines = {0, 1, 1}; /* outer: how many axes; size: elements */
+    int64_t at = 0, step = 1;
 
     for (int32_t d = c->x->ndim; d-- > 0; step *= c->x->shape[d]) {
         const int64_t from = source(c->p->mode, o[d] - c->p->before[d], c->x->shape[d]);
 
         if (from == NOWHERE)
             return (const char *)&c->constant;
-        if (from == LINE) {
-            shape[lines.outer] = c->x->shape[d];
-            stride[lines.outer++] = step;
-            lines.size *= c->x->shape[d];
-        } else {
-            at += from * step;
-        }
+        at += from * step;
     }
-    return lines.outer ? line_best(c, &lines, shape, stride, at) : (const char *)c->x->data + at * c->bytes;
-}
-
-/* No axis before `last` takes its element from a whole line. */
-static bool line_free(const pad_call *c, const int64_t *o, int32_t last)
-{
-    for (int32_t d = 0; d < last; d++)
-        if (source(c->p->mode, o[d] - c->p->before[d], c->x->shape[d]) == LINE)
-            return false;
-    return true;
+    return (const char *)c->x->data + at * c->bytes;
 }
 
 /* One row of the output. What stands there as it is in the input is copied at once. */
@@ -156,7 +113,7 @@ static void pad_row(const pad_call *c, int64_t row)
     for (o[last] = 0; o[last] < outs; o[last]++) {
         const char *from = element_of(c, o);
         const bool inside = o[last] == before && size > 0 && from != (const char *)&c->constant;
-        const int64_t n = inside && line_free(c, o, last) ? size : 1;
+        const int64_t n = inside ? size : 1;
 
         memcpy(to + o[last] * c->bytes, from, (size_t)(n * c->bytes));
         o[last] += n - 1;
@@ -167,6 +124,49 @@ static void pad_part(void *arg, int64_t begin, int64_t end)
 {
     for (int64_t row = begin; row < end; row++)
         pad_row(arg, row);
+}
+
+/* The line along axis `d` of the output whose first element is `to`: its ends take the best of its inside. */
+static void line_fill(const pad_call *c, int32_t d, char *to, int64_t step)
+{
+    const tncpu_convert *convert = &tncpu_converts[c->x->dtype];
+    const int64_t begin = c->p->before[d], end = begin + c->x->shape[d];
+    const char *best = NULL;
+    uint64_t best_key = 0;
+
+    for (int64_t i = begin; i < end; i++) {
+        tncpu_tile tile;
+        uint64_t key;
+
+        convert->load(to + i * step, 1, &tile, 1);
+        key = tncpu_key(c->x, &tile, 0);
+        if (!best || (c->p->mode == TN_npi_pad_mode_maximum ? key > best_key : key < best_key)) {
+            best = to + i * step;
+            best_key = key;
+        }
+    }
+    for (int64_t i = 0; best && i < c->y->shape[d]; i++)
+        if (i < begin || i >= end)
+            memcpy(to + i * step, best, (size_t)c->bytes);
+}
+
+/* Axis by axis: lines through what is filled already, which is whole along the axes before. */
+static void lines_fill(const pad_call *c)
+{
+    int64_t step = tn_tensor_count(c->y) * c->bytes;
+
+    for (int32_t d = 0; step && d < c->x->ndim; d++) {
+        const int64_t lines = tncpu_dims(c->y, 0, d), behind = tncpu_dims(c->x, d + 1, c->x->ndim);
+
+        step /= c->y->shape[d];
+        for (int64_t k = 0; k < lines * behind; k++) {
+            int64_t at = k / behind * c->y->shape[d] * step, left = k % behind, size = c->bytes;
+
+            for (int32_t e = c->x->ndim; e-- > d + 1; left /= c->x->shape[e], size *= c->y->shape[e])
+                at += (left % c->x->shape[e] + c->p->before[e]) * size;
+            line_fill(c, d, (char *)c->y->data + at, step);
+        }
+    }
 }
 
 static tn_status pad_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
@@ -182,6 +182,8 @@ static tn_status pad_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     }
     tncpu_converts[c.y->dtype].store_f(&constant, &c.constant, 1, 1);
     tncpu_for(plan, x, tncpu_dims(c.y, 0, c.y->ndim - 1), 1, pad_part, &c);
+    if (p->mode >= TN_npi_pad_mode_maximum)
+        lines_fill(&c);
     return TN_OK;
 }
 

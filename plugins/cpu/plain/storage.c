@@ -87,7 +87,9 @@ typedef struct matrix { /* dense elements as rows */
 
 static matrix matrix_of(const tn_tensor *t)
 {
-    return (matrix){t->data, t->shape[0], t->shape[0] ? tn_tensor_count(t) / t->shape[0] : 0,
+    const int64_t across = t->shape[0] ? tn_tensor_count(t) / t->shape[0] : 0;
+
+    return (matrix){t->data, across ? t->shape[0] : 0, across, /* rows of nothing are many at times */
                     tn_dtype_bytes(t->dtype),
                     t->dtype == TN_F32 || t->dtype == TN_F64 || t->dtype == TN_F16 || t->dtype == TN_BF16};
 }
@@ -138,7 +140,7 @@ static tn_status to_csr(const tn_exec *x, tn_err *err)
     if ((st = x->ops->resize_sparse(x->call, 0, stored, &y, err)))
         return st;
     ((int64_t *)y->aux[0]->data)[0] = 0;
-    for (int64_t r = 0; r < m.rows; r++) {
+    for (int64_t r = 0; r < x->in[0]->shape[0]; r++) {
         for (int64_t i = 0; i < m.across; i++)
             if (!is_zero(element(&m, r, i), m.size, m.is_float)) {
                 memcpy((char *)y->data + (uint64_t)k * m.size, element(&m, r, i), (size_t)m.size);

@@ -38,8 +38,14 @@ TN_API int32_t tn_training(void);
  * Gives an array a gradient, which backward fills in. The array becomes a leaf: it is taken off the tape.
  *
  * @param mode TN_MODE_WRITE: each backward overwrites · TN_MODE_ADD: adds · TN_MODE_NONE: no gradient
- * @param grad the array to fill in, of the same shape, type and device; NULL: a new one of zeros
- * @return TN_E_ARG: another mode · TN_E_SHAPE, TN_E_DTYPE, TN_E_DEVICE: `grad` does not fit
+ * A row_sparse gradient holds the rows that are touched: by Embedding with sparse_grad, by `dot` of a csr
+ * matrix with the array; other operators give whole arrays, whose rows of zeros are left out. Each backward
+ * puts a new array in its place.
+ *
+ * @param grad the array to fill in, of the same shape, type and device, dense or row_sparse; NULL: a new one
+ *             of zeros, in the storage type of `a`
+ * @return TN_E_ARG: another mode · TN_E_SHAPE, TN_E_DTYPE, TN_E_DEVICE: `grad` does not fit ·
+ *         TN_E_UNSUPPORTED: one of them is csr
  * @threads owner
  * @since 0.1
  */
@@ -48,7 +54,8 @@ TN_API tn_status tn_attach_grad(tn_ctx *ctx, tn_array *a, uint32_t mode, tn_arra
 /** Takes the gradient away again. NULL is fine. @threads owner @since 0.1 */
 TN_API void tn_detach_grad(tn_array *a);
 
-/** The attached gradient, borrowed; NULL: none. @threads any @since 0.1 */
+/** The attached gradient, borrowed, a row_sparse one until the next backward; NULL: none. @threads any
+ * @since 0.1 */
 TN_API tn_array *tn_array_grad(const tn_array *a);
 
 /** How the attached gradient is filled in: TN_MODE_…. @threads any @since 0.1 */

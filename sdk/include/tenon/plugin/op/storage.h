@@ -12,4 +12,8 @@
 TN_ATTRS(cast_storage);
 TN_CHOICES(cast_storage, stype);
 
+#define TN_embedding_rows_ATTRS(X)                                                                           \
+    X(embedding_rows, INT, input_dim, TN_REQUIRED, TN_IN(0, 9e15), "rows of the weight")
+TN_ATTRS(embedding_rows);
+
 #endif
